@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# make            build ./rbpf
+# make check      format, lint, unit tests (also under ASan and UBSan); no root needed
+# make check-live live tests on real Rubies; needs root and BPF
+# make test       install what the tests need, run all of them
+# make demo       install what is needed, build, record a Ruby program, draw its flame graph
+# make bench      what rbpf costs, as ratios within one run
+# make install    DESTDIR, PREFIX
+
+VERSION := 0.1.0
+O	:= build
+PREFIX	?= /usr/local
+BINDIR	?= $(PREFIX)/bin
+MANDIR	?= $(PREFIX)/share/man
+
+CC		?= cc
+CLANG		?= clang
+LLVM_STRIP	?= llvm-strip
+PKG_CONFIG	?= pkg-config
+BPFTOOL		?= $(shell command -v bpftool || echo /usr/sbin/bpftool)
+
+ifeq ($(V),1)
+Q =
+say = @:
+else
+Q = @
+say = @printf '  %-8s %s\n'
+endif
+
+LIBS	 := libbpf libelf zlib jansson
+CPPFLAGS += -D_GNU_SOURCE -DRBPF_VERSION='"$(VERSION)"' -Isrc -Iinclude -I$(O)
+WARN	 := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
+	    -Wundef -Wvla -Wformat=2 -Wno-format-nonliteral
+ifeq ($(CI),true)
+WARN	 += -Werror
+endif
+CFLAGS	 ?= -O2 -g
+CFLAGS	 += -std=gnu11 $(WARN) -MMD -MP $(shell $(PKG_CONFIG) --cflags $(LIBS) 2>/dev/null)
+LDLIBS	 += $(shell $(PKG_CONFIG) --libs $(LIBS) 2>/dev/null || echo -lbpf -lelf -lz -ljansson)
+
+ARCH	 := $(shell uname -m)
+BPFARCH	 := $(patsubst aarch64,arm64,$(patsubst x86_64,x86,$(ARCH)))
+BPFFLAGS := -g -O2 -target bpf -D__TARGET_ARCH_$(BPFARCH) -Ivmlinux -Iinclude -Ibpf \
+	    -Wall -Wextra -Wno-unused-parameter -Werror -MMD -MP
+
+DIRS	 := base target elf ruby sample symbol profile view export ui cmd
+SRCS	 := $(sort $(foreach d,$(DIRS),$(wildcard src/$(d)/*.c)))
+OBJS	 := $(SRCS:%.c=$(O)/%.o)
+SKEL	 := $(O)/rbpf.skel.h
+
+.DELETE_ON_ERROR:
+.PHONY: all check check-format check-live unit asan lint test demo bench install clean
+
+all: rbpf
+
+rbpf: $(OBJS)
+	$(say) LD $@
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+$(O)/src/%.o: src/%.c
+	$(say) CC $<
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+
+# Only the sampler sees the skeleton.
+$(patsubst %.c,$(O)/%.o,$(wildcard src/sample/*.c)): $(SKEL)
+
+$(O)/rbpf.bpf.o: bpf/rbpf.bpf.c
+	$(say) BPF $<
+	@mkdir -p $(@D)
+	$(Q)$(CLANG) $(BPFFLAGS) -c -o $(O)/rbpf.tmp.bpf.o $< -MF $(O)/rbpf.bpf.d -MT $@
+	$(Q)$(LLVM_STRIP) -g $(O)/rbpf.tmp.bpf.o && mv $(O)/rbpf.tmp.bpf.o $@
+
+$(SKEL): $(O)/rbpf.bpf.o
+	$(say) SKEL $@
+	$(Q)$(BPFTOOL) gen skeleton $< name rbpf_bpf > $@.tmp && mv $@.tmp $@
+
+clean:
+	rm -rf $(O) rbpf
+
+-include $(OBJS:.o=.d) $(O)/rbpf.bpf.d
+-include tests/tests.mk

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The maps, and the tunables that user space sets before loading. */
+#ifndef RBPF_MAPS_BPF_H
+#define RBPF_MAPS_BPF_H
+
+const volatile __u32 max_frames = RBPF_MAX_FRAMES;
+
+/* Processes that are followed. tls_model RBPF_TLS_NONE: no Ruby is known in them (yet). */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, RBPF_MAX_PROCS);
+	__type(key, __u32); /* tgid */
+	__type(value, struct rbpf_layout);
+} procs SEC(".maps");
+
+/* One struct walk a CPU, indexed by CPU: per-CPU values are limited to 32 KiB. Sized at load. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct walk);
+} scratch SEC(".maps");
+
+/*
+ * Fingerprints that were sent, by their low bits. A collision only costs sending a stack
+ * again, so there is nothing to evict, to age or to fail.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, RBPF_SEEN_SLOTS);
+	__type(key, __u32);
+	__type(value, __u64);
+} seen SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 8 << 20); /* set at load: --ring */
+} ring SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, RBPF_COUNTERS);
+	__type(key, __u32);
+	__type(value, __u64);
+} counters SEC(".maps");
+
+static __always_inline void count(__u32 counter)
+{
+	__u64 *n = bpf_map_lookup_elem(&counters, &counter);
+
+	if (n)
+		(*n)++;
+}
+
+/*
+ * User space looks at the ring many times a second by itself; it is woken only when the ring fills, so that
+ * profiling costs the target's CPU no wake-up a tick.
+ */
+#define WAKEUP_BYTES (256 << 10)
+
+static __always_inline __u64 wakeup_flags(void)
+{
+	return bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) >= WAKEUP_BYTES ? BPF_RB_FORCE_WAKEUP
+									    : BPF_RB_NO_WAKEUP;
+}
+
+#endif

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The kernel side of rbpf: one object from small units. It walks, counts and sends; it knows no names, no
+ * files and no policy.
+ */
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+#include <bpf/bpf_core_read.h>
+
+#include "rbpf_abi.h"
+
+#include "walk_state.bpf.h"
+#include "maps.bpf.h"
+#include "tick.bpf.h"
+#include "life.bpf.h"
+
+char LICENSE[] SEC("license") = "GPL";

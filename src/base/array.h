@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Growing plain arrays: `struct x *v; size_t n, cap;` stay visible in the owner's struct.
+ */
+#ifndef RBPF_BASE_ARRAY_H
+#define RBPF_BASE_ARRAY_H
+
+#include <stddef.h>
+
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+
+/*
+ * Make room for @want elements of @elem bytes in *@ptr, at least doubling. The new room is zeroed.
+ * @elem is not 0. Returns 0, or -ENOMEM (also when the size overflows), leaving all as it was.
+ */
+int array_reserve_raw(void **ptr, size_t *cap, size_t want, size_t elem);
+
+#define array_reserve(v, cap, want) array_reserve_raw((void **)&(v), &(cap), (want), sizeof(*(v)))
+
+#endif

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "base/buf.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BUF_MIN_CAP 64
+#define BUF_MAX	    ((size_t)PTRDIFF_MAX) /* no C object is larger */
+
+/* Make room for @more bytes and the NUL. False, and sticky, when that is impossible. */
+static bool reserve(struct buf *buf, size_t more)
+{
+	size_t need, cap;
+	char *data;
+
+	if (buf->failed)
+		return false;
+	if (more >= BUF_MAX - buf->len)
+		goto fail;
+	need = buf->len + more + 1;
+	if (need <= buf->cap)
+		return true;
+	cap = buf->cap > BUF_MAX / 2 ? BUF_MAX : buf->cap * 2;
+	if (cap < need)
+		cap = need;
+	if (cap < BUF_MIN_CAP)
+		cap = BUF_MIN_CAP;
+	data = realloc(buf->data, cap);
+	if (!data)
+		goto fail;
+	buf->data = data;
+	buf->cap = cap;
+	return true;
+fail:
+	buf->failed = true;
+	return false;
+}
+
+static void advance(struct buf *buf, size_t n)
+{
+	buf->len += n;
+	buf->data[buf->len] = '\0';
+}
+
+void buf_deinit(struct buf *buf)
+{
+	if (!buf)
+		return;
+	free(buf->data);
+	*buf = (struct buf)BUF_INIT;
+}
+
+void buf_reset(struct buf *buf)
+{
+	buf->len = 0;
+	buf->failed = false;
+	if (buf->data)
+		buf->data[0] = '\0';
+}
+
+void buf_add(struct buf *buf, const void *data, size_t len)
+{
+	if (!len || !reserve(buf, len))
+		return;
+	memcpy(buf->data + buf->len, data, len);
+	advance(buf, len);
+}
+
+void buf_addch(struct buf *buf, char c)
+{
+	if (!reserve(buf, 1))
+		return;
+	buf->data[buf->len] = c;
+	advance(buf, 1);
+}
+
+void buf_addstr(struct buf *buf, const char *s)
+{
+	buf_add(buf, s, strlen(s));
+}
+
+void buf_addf(struct buf *buf, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	buf_vaddf(buf, fmt, ap);
+	va_end(ap);
+}
+
+void buf_vaddf(struct buf *buf, const char *fmt, va_list ap)
+{
+	va_list again;
+	size_t room;
+	int n;
+
+	/* Most additions fit in what is there; only the others are formatted twice. */
+	if (!reserve(buf, 0))
+		return;
+	room = buf->cap - buf->len;
+	va_copy(again, ap);
+	n = vsnprintf(buf->data + buf->len, room, fmt, ap);
+	if (n > 0 && (size_t)n >= room && reserve(buf, (size_t)n)) {
+		room = buf->cap - buf->len;
+		n = vsnprintf(buf->data + buf->len, room, fmt, again);
+	}
+	va_end(again);
+	if (n < 0)
+		buf->failed = true;
+	if (buf->failed)
+		n = 0; /* take back what the first try wrote */
+	advance(buf, (size_t)n);
+}
+
+void buf_add_repeat(struct buf *buf, char c, size_t n)
+{
+	if (!n || !reserve(buf, n))
+		return;
+	memset(buf->data + buf->len, c, n);
+	advance(buf, n);
+}
+
+void buf_add_varint(struct buf *buf, uint64_t v)
+{
+	uint8_t bytes[10];
+	size_t n = 0;
+
+	while (v >= 0x80) {
+		bytes[n++] = (uint8_t)v | 0x80;
+		v >>= 7;
+	}
+	bytes[n++] = (uint8_t)v;
+	buf_add(buf, bytes, n);
+}
+
+void buf_add_zigzag(struct buf *buf, int64_t v)
+{
+	buf_add_varint(buf, ((uint64_t)v << 1) ^ (v < 0 ? UINT64_MAX : 0));
+}
+
+static void add_le(struct buf *buf, uint64_t v, size_t n)
+{
+	uint8_t bytes[8];
+
+	for (size_t i = 0; i < n; i++)
+		bytes[i] = (uint8_t)(v >> (8 * i));
+	buf_add(buf, bytes, n);
+}
+
+void buf_add_le16(struct buf *buf, uint16_t v)
+{
+	add_le(buf, v, 2);
+}
+
+void buf_add_le32(struct buf *buf, uint32_t v)
+{
+	add_le(buf, v, 4);
+}
+
+void buf_add_le64(struct buf *buf, uint64_t v)
+{
+	add_le(buf, v, 8);
+}
+
+const char *buf_str(const struct buf *buf)
+{
+	return buf->data ? buf->data : "";
+}
+
+bool buf_failed(const struct buf *buf)
+{
+	return buf->failed;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A growable byte buffer, for everything that is built before it is written.
+ *
+ * Out of memory is sticky: after a failed append the buffer ignores further ones and
+ * buf_failed() says so, so that a writer checks once at its end instead of at each call.
+ * The bytes are always followed by a NUL that is not counted in len (data is NULL while empty).
+ * Not thread-safe.
+ */
+#ifndef RBPF_BASE_BUF_H
+#define RBPF_BASE_BUF_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+
+struct buf {
+	char *data; /* owned; NULL when nothing was added yet */
+	size_t len;
+	size_t cap;
+	bool failed;
+};
+
+#define BUF_INIT                                                                                   \
+	{                                                                                          \
+		0                                                                                  \
+	}
+
+/* Release the bytes and make @buf (which may be NULL) BUF_INIT again. */
+void buf_deinit(struct buf *buf);
+#define _cleanup_buf_ _cleanup_(buf_deinit)
+
+/* Forget the contents (and a failure), keep the memory. */
+void buf_reset(struct buf *buf);
+
+void buf_add(struct buf *buf, const void *data, size_t len);
+void buf_addch(struct buf *buf, char c);
+void buf_addstr(struct buf *buf, const char *s);
+void buf_addf(struct buf *buf, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void buf_vaddf(struct buf *buf, const char *fmt, va_list ap);
+void buf_add_repeat(struct buf *buf, char c, size_t n);
+
+/* LEB128, unsigned; and zigzag-coded signed. */
+void buf_add_varint(struct buf *buf, uint64_t v);
+void buf_add_zigzag(struct buf *buf, int64_t v);
+
+/* Little-endian, whatever the host is. */
+void buf_add_le16(struct buf *buf, uint16_t v);
+void buf_add_le32(struct buf *buf, uint32_t v);
+void buf_add_le64(struct buf *buf, uint64_t v);
+
+/* The contents as a C string; "" while nothing was added. Valid until the next change. */
+const char *buf_str(const struct buf *buf);
+
+/* True when an append ran out of memory: the contents are then incomplete. */
+bool buf_failed(const struct buf *buf);
+
+#endif

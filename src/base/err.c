@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "base/err.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/utf8.h"
+
+/*
+ * Messages quote what users typed and what files are called, so they may hold anything; one that
+ * reaches a terminal must be a single line that cannot move the cursor.
+ */
+static void make_one_line(char *s)
+{
+	size_t left = strlen(s);
+
+	while (left) {
+		size_t n = utf8_sequence(s, left);
+
+		if (!n || (unsigned char)*s < 0x20 || *s == 0x7f) {
+			*s = '?';
+			n = 1;
+		}
+		s += n;
+		left -= n;
+	}
+}
+
+/* vsnprintf() that drops the first bytes of a character it cut at the end. */
+static void format_line(char *out, size_t size, const char *fmt, va_list ap)
+{
+	int n = vsnprintf(out, size, fmt, ap);
+
+	if (n < 0)
+		out[0] = '\0';
+	if (n >= 0 && (size_t)n >= size) {
+		size_t end = size - 1;
+		size_t start = end;
+
+		/* A lead byte is at most 3 bytes back. */
+		while (start > 0 && end - start < 3 && (out[start - 1] & 0xc0) == 0x80)
+			start--;
+		if (start > 0 && (unsigned char)out[start - 1] >= 0xc0 &&
+		    !utf8_sequence(out + start - 1, end - start + 1))
+			out[start - 1] = '\0';
+	}
+	make_one_line(out);
+}
+
+int err_set(struct err *err, int code, enum err_kind kind, const char *fmt, ...)
+{
+	char msg[sizeof(err->msg)]; /* @fmt's arguments may point into err->msg */
+	va_list ap;
+
+	if (!err)
+		return code;
+	va_start(ap, fmt);
+	format_line(msg, sizeof(msg), fmt, ap);
+	va_end(ap);
+	err->code = code;
+	err->kind = kind;
+	memcpy(err->msg, msg, sizeof(msg));
+	err->hint[0] = '\0';
+	return code;
+}
+
+int err_hint(struct err *err, const char *fmt, ...)
+{
+	char hint[sizeof(err->hint)];
+	va_list ap;
+
+	if (!err)
+		return 0;
+	va_start(ap, fmt);
+	format_line(hint, sizeof(hint), fmt, ap);
+	va_end(ap);
+	memcpy(err->hint, hint, sizeof(hint));
+	return err->code;
+}
+
+int err_oom(struct err *err)
+{
+	return err_set(err, -ENOMEM, ERR_RUNTIME, "out of memory");
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Errors as values.
+ *
+ * A fallible function returns 0 or a negative errno; the words a person needs travel in the
+ * caller's struct err, filled once at the lowest layer that knows the path, pid or address.
+ * Nothing below src/cmd/ prints or exits; src/cmd/ turns the kind into the exit status.
+ */
+#ifndef RBPF_BASE_ERR_H
+#define RBPF_BASE_ERR_H
+
+/* What went wrong, from the user's side. The values are the exit statuses of rbpf(1). */
+enum err_kind {
+	ERR_RUNTIME = 1, /* I/O, memory, internal */
+	ERR_USAGE = 2,	 /* the command line */
+	ERR_TARGET = 3,	 /* no such process, not Ruby, unsupported Ruby */
+	ERR_ENV = 4,	 /* privileges, BTF, kernel too old, lockdown */
+	ERR_PROFILE = 5, /* the recording is unreadable or is none */
+	ERR_EMPTY = 6,	 /* the recording holds no samples */
+};
+
+struct err {
+	int code;	    /* negative errno; 0 when nothing was set */
+	enum err_kind kind; /* valid when code is not 0 */
+	char msg[512];	    /* one line, no newline, no "rbpf:" prefix */
+	char hint[512];	    /* a command or a fact that helps; empty if none */
+};
+
+/*
+ * Fill @err (which may be NULL) and return @code, so that a caller can write
+ * `return err_set(...)`. Forgets an earlier hint.
+ */
+int err_set(struct err *err, int code, enum err_kind kind, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+
+/* Add a hint to an error that was set; returns err->code (or @err NULL: 0). */
+int err_hint(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* -ENOMEM as ERR_RUNTIME. */
+int err_oom(struct err *err);
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Reading and writing whole files, and an output that is either complete or said to have failed.
+ */
+#ifndef RBPF_BASE_IO_H
+#define RBPF_BASE_IO_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+struct buf;
+struct err;
+
+/* write() all of it, going on after EINTR, EAGAIN and short writes. Returns 0 or -errno. */
+int io_write_full(int fd, const void *data, size_t len);
+
+/*
+ * Append all of @fd (or of the file @path, relative to @dirfd) to @buf, at most @max bytes
+ * (-EFBIG). Returns 0 or -errno; the contents of @buf are then what they were.
+ */
+int io_read_fd(int fd, size_t max, struct buf *buf);
+int io_read_file(int dirfd, const char *path, size_t max, struct buf *buf);
+
+/*
+ * Write @data to @path ("-" or NULL is stdout). A regular file is written beside the target and
+ * renamed over it, so that a full disk never leaves half a file; devices, pipes and open files
+ * (/dev/stdout, /dev/fd/N) are written in place, and there EPIPE is success: the reader had enough.
+ * For that the process must ignore SIGPIPE.
+ *
+ * A new file is given to SUDO_UID:SUDO_GID when run by sudo (io_give_to_invoker); one that is
+ * replaced keeps its owner and mode, and is refused with -EACCES if it is not writable.
+ *
+ * Returns 0 or -errno with "cannot write PATH: why" as ERR_RUNTIME.
+ */
+int io_write_output(const char *path, const void *data, size_t len, struct err *err);
+
+/*
+ * The user who ran sudo, from SUDO_UID and SUDO_GID. Returns 0, or -ENOENT when not under sudo (or
+ * when they are not numbers).
+ */
+int io_invoker(uid_t *uid, gid_t *gid);
+
+/* fchown @fd to the invoker of sudo, if root; nothing to do otherwise. Returns 0 or -errno. */
+int io_give_to_invoker(int fd);
+
+#endif

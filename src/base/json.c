@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "base/json.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/buf.h"
+
+static void add_string(struct buf *out, const char *s)
+{
+	const char *done = s; /* what is before it is in @out */
+
+	buf_addch(out, '"');
+	for (; *s; s++) {
+		unsigned char c = (unsigned char)*s;
+
+		if (c >= 0x20 && c != '"' && c != '\\')
+			continue;
+		buf_add(out, done, (size_t)(s - done));
+		done = s + 1;
+		if (c == '"' || c == '\\') {
+			buf_addch(out, '\\');
+			buf_addch(out, (char)c);
+		} else {
+			buf_addf(out, "\\u%04x", c);
+		}
+	}
+	buf_add(out, done, (size_t)(s - done));
+	buf_addch(out, '"');
+}
+
+/* What comes before any value: the comma and the key. */
+static void begin_value(struct json *j, const char *key)
+{
+	if (j->need_comma)
+		buf_addch(j->out, ',');
+	j->need_comma = true;
+	if (key) {
+		add_string(j->out, key);
+		buf_addch(j->out, ':');
+	}
+}
+
+static void open_level(struct json *j, const char *key, char bracket)
+{
+	if (j->depth >= JSON_MAX_DEPTH)
+		j->out->failed = true;
+	begin_value(j, key);
+	buf_addch(j->out, bracket);
+	j->depth++;
+	j->need_comma = false;
+}
+
+static void close_level(struct json *j, char bracket)
+{
+	if (!j->depth) {
+		j->out->failed = true;
+		return;
+	}
+	buf_addch(j->out, bracket);
+	j->depth--;
+	j->need_comma = true;
+}
+
+void json_object_begin(struct json *j, const char *key)
+{
+	open_level(j, key, '{');
+}
+
+void json_object_end(struct json *j)
+{
+	close_level(j, '}');
+}
+
+void json_array_begin(struct json *j, const char *key)
+{
+	open_level(j, key, '[');
+}
+
+void json_array_end(struct json *j)
+{
+	close_level(j, ']');
+}
+
+void json_str(struct json *j, const char *key, const char *value)
+{
+	begin_value(j, key);
+	add_string(j->out, value);
+}
+
+void json_u64(struct json *j, const char *key, uint64_t value)
+{
+	begin_value(j, key);
+	buf_addf(j->out, "%" PRIu64, value);
+}
+
+void json_i64(struct json *j, const char *key, int64_t value)
+{
+	begin_value(j, key);
+	buf_addf(j->out, "%" PRId64, value);
+}
+
+/*
+ * printf() uses the decimal point of the locale, which may be any character, but a number has
+ * nothing else that is not in this set.
+ */
+static void add_number(struct buf *out, const char *s)
+{
+	bool in_point = false;
+
+	for (; *s; s++) {
+		bool plain = (*s >= '0' && *s <= '9') || *s == 'e' || *s == '+' || *s == '-';
+
+		if (plain || !in_point)
+			buf_addch(out, plain ? *s : '.');
+		in_point = !plain;
+	}
+}
+
+void json_double(struct json *j, const char *key, double value)
+{
+	char text[64];
+
+	if (!isfinite(value)) {
+		json_nil(j, key);
+		return;
+	}
+	/* The shortest form that reads back as the same value; 17 digits are always enough. */
+	for (int digits = 15; digits <= 17; digits++) {
+		snprintf(text, sizeof(text), "%.*g", digits, value);
+		if (strtod(text, NULL) == value)
+			break;
+	}
+	begin_value(j, key);
+	add_number(j->out, text);
+}
+
+void json_bool(struct json *j, const char *key, bool value)
+{
+	begin_value(j, key);
+	buf_addstr(j->out, value ? "true" : "false");
+}
+
+void json_nil(struct json *j, const char *key)
+{
+	begin_value(j, key);
+	buf_addstr(j->out, "null");
+}

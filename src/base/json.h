@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Writing JSON into a buf: commas and escapes are right by construction. Reading it is left to
+ * jansson. Strings must be valid UTF-8 (see utf8.h). Nesting is at most JSON_MAX_DEPTH:
+ * going deeper, or closing what is not open, makes the buf fail like running out of memory.
+ */
+#ifndef RBPF_BASE_JSON_H
+#define RBPF_BASE_JSON_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct buf;
+
+#define JSON_MAX_DEPTH 64
+
+struct json {
+	struct buf *out;
+	unsigned int depth;
+	bool need_comma;
+};
+
+#define JSON_INIT(buf_ptr)                                                                         \
+	{                                                                                          \
+		.out = (buf_ptr)                                                                   \
+	}
+
+/* @key is NULL inside arrays and at the top. */
+void json_object_begin(struct json *j, const char *key);
+void json_object_end(struct json *j);
+void json_array_begin(struct json *j, const char *key);
+void json_array_end(struct json *j);
+void json_str(struct json *j, const char *key, const char *value);
+void json_u64(struct json *j, const char *key, uint64_t value);
+void json_i64(struct json *j, const char *key, int64_t value);
+/* The shortest form that reads back as @value; null if it is infinite or no number. */
+void json_double(struct json *j, const char *key, double value);
+void json_bool(struct json *j, const char *key, bool value);
+/* null; jansson has taken the obvious name. */
+void json_nil(struct json *j, const char *key);
+
+#ifndef JANSSON_H
+/* The former name of json_nil(), until its last caller is renamed. */
+static inline void json_null(struct json *j, const char *key)
+{
+	json_nil(j, key);
+}
+#endif
+
+#endif

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "cmd/command.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/io.h"
+#include "base/parse.h"
+#include "cmd/common.h"
+#include "cmd/help.h"
+#include "ui/term.h"
+
+const struct command *const commands[] = {
+	&command_record, &command_report, &command_flame, &command_export,     &command_dump,
+	&command_ps,	 &command_doctor, &command_help,  &command_completion,
+};
+const size_t n_commands = ARRAY_SIZE(commands);
+
+static const char *color_choice(size_t i)
+{
+	static const char *const words[] = { "auto", "always", "never" };
+
+	return i < ARRAY_SIZE(words) ? words[i] : NULL;
+}
+
+#define OPT(member) .offset = offsetof(struct cmd_context, member)
+
+static const struct option_spec rbpf_options[] = {
+	{
+		.letter = 'v',
+		.name = "verbose",
+		.type = OPTION_FLAG,
+		OPT(verbose),
+		.help = "say more on stderr",
+	},
+	{
+		.letter = 'q',
+		.name = "quiet",
+		.type = OPTION_FLAG,
+		OPT(quiet),
+		.help = "print errors only",
+	},
+	{
+		.name = "color",
+		.type = OPTION_CHOICE,
+		OPT(color),
+		.arg = "WHEN",
+		.help = "colour the terminal",
+		.initial = "auto",
+		.choice = color_choice,
+	},
+	{
+		.name = "help",
+		.type = OPTION_FLAG,
+		OPT(help),
+		.help = "print this help",
+	},
+	/* The last one is rbpf's alone. */
+	{
+		.name = "version",
+		.type = OPTION_FLAG,
+		OPT(version),
+		.help = "print the version",
+	},
+};
+
+const struct option_group option_group_rbpf = {
+	.title = "Options",
+	.options = rbpf_options,
+	.n = ARRAY_SIZE(rbpf_options),
+};
+
+const struct option_group option_group_global = {
+	.title = "Common options",
+	.options = rbpf_options,
+	.n = ARRAY_SIZE(rbpf_options) - 1,
+};
+
+const struct command *command_find(const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < n_commands; i++)
+		if (strcmp(commands[i]->name, name) == 0)
+			return commands[i];
+	return NULL;
+}
+
+int command_lookup(const char *name, const struct command **ret, struct err *err)
+{
+	const struct command *cmd = command_find(name);
+	const char *words[ARRAY_SIZE(commands)];
+	const char *near;
+	size_t i;
+
+	if (cmd) {
+		*ret = cmd;
+		return 0;
+	}
+	for (i = 0; i < n_commands; i++)
+		words[i] = commands[i]->name;
+	near = parse_nearest(name, words, n_commands);
+	if (near)
+		return err_set(err, -ENOENT, ERR_USAGE, "unknown command '%s' (did you mean %s?)",
+			       name, near);
+	err_set(err, -ENOENT, ERR_USAGE, "unknown command '%s'", name);
+	err_hint(err, "rbpf help");
+	return -ENOENT;
+}
+
+static int refuse_arguments(const struct command *cmd, const struct option_rest *rest,
+			    struct err *err)
+{
+	switch (cmd->args) {
+	case ARGS_NONE:
+		if (rest->n)
+			return err_set(err, -EINVAL, ERR_USAGE, "unexpected argument '%s' for '%s'",
+				       rest->argv[0], cmd->name);
+		return 0;
+	case ARGS_RECORDING:
+	case ARGS_COMMAND:
+	case ARGS_SHELL:
+		if (rest->n > 1)
+			return err_set(err, -EINVAL, ERR_USAGE, "unexpected argument '%s' for '%s'",
+				       rest->argv[1], cmd->name);
+		return 0;
+	case ARGS_PROGRAM:
+		if (rest->n_before) {
+			err_set(err, -EINVAL, ERR_USAGE, "unexpected argument '%s' for '%s'",
+				rest->argv[0], cmd->name);
+			err_hint(err, "rbpf %s -- %s ... runs a program", cmd->name, rest->argv[0]);
+			return -EINVAL;
+		}
+		return 0;
+	}
+	return 0;
+}
+
+static int check_context(const struct cmd_context *ctx, struct err *err)
+{
+	if (ctx->verbose && ctx->quiet)
+		return err_set(err, -EINVAL, ERR_USAGE, "--verbose and --quiet exclude each other");
+	return 0;
+}
+
+int command_parse(const struct command *cmd, struct cmd_context *ctx, void *opts, int argc,
+		  char **argv, struct option_rest *rest, struct err *err)
+{
+	static const struct option_group *const global[] = { &option_group_global };
+	const struct option_target targets[] = {
+		{ .groups = cmd->groups, .n_groups = cmd->n_groups, .base = opts },
+		{ .groups = global, .n_groups = ARRAY_SIZE(global), .base = ctx },
+	};
+	int r;
+
+	/* @ctx has its values since before the command was known: "rbpf --color never report". */
+	r = options_init(targets, 1, err);
+	if (r)
+		return r;
+	r = options_parse(targets, ARRAY_SIZE(targets), cmd->name, false, argc, argv, rest, err);
+	if (r)
+		return r;
+	if (ctx->help) {
+		r = help_print(cmd, err);
+		return r ? r : COMMAND_DONE;
+	}
+	r = check_context(ctx, err);
+	if (r)
+		return r;
+	return refuse_arguments(cmd, rest, err);
+}
+
+void command_release(const struct command *cmd, void *opts)
+{
+	const struct option_target target = {
+		.groups = cmd->groups,
+		.n_groups = cmd->n_groups,
+		.base = opts,
+	};
+
+	options_release(&target, 1);
+}
+
+/* Options are rearranged while they are parsed, so this comes first. */
+static char *join_arguments(int argc, char **argv)
+{
+	struct buf line = BUF_INIT;
+	int i;
+
+	for (i = 0; i < argc; i++) {
+		if (i)
+			buf_addch(&line, ' ');
+		buf_addstr(&line, argv[i]);
+	}
+	if (buf_failed(&line) || !line.data) {
+		buf_deinit(&line);
+		return NULL;
+	}
+	return line.data;
+}
+
+static int run(struct cmd_context *ctx, int argc, char **argv, struct err *err)
+{
+	static const struct option_group *const groups[] = { &option_group_rbpf };
+	const struct option_target target = { .groups = groups, .n_groups = 1, .base = ctx };
+	const struct command *cmd;
+	struct option_rest rest;
+	int r;
+
+	r = options_init(&target, 1, err);
+	if (r)
+		return r;
+	r = options_parse(&target, 1, NULL, true, argc, argv, &rest, err);
+	if (r)
+		return r;
+	r = check_context(ctx, err);
+	if (r)
+		return r;
+	if (ctx->version)
+		return io_write_output(NULL, "rbpf " RBPF_VERSION "\n",
+				       strlen("rbpf " RBPF_VERSION "\n"), err);
+	if (ctx->help && !rest.n)
+		return help_print(NULL, err);
+	if (!rest.n) {
+		err_set(err, -EINVAL, ERR_USAGE, "no command given");
+		err_hint(err, "rbpf help");
+		return -EINVAL;
+	}
+	if (strcmp(rest.argv[0], "__options") == 0)
+		return help_print_options(err);
+	r = command_lookup(rest.argv[0], &cmd, err);
+	if (r)
+		return r;
+	return cmd->run(ctx, (int)rest.n, rest.argv, err);
+}
+
+int command_main(int argc, char **argv)
+{
+	_cleanup_free_ char *line = join_arguments(argc, argv);
+	struct cmd_context ctx = { .command_line = line ? line : "rbpf" };
+	struct err err = { 0 };
+	int r;
+
+	r = run(&ctx, argc, argv, &err);
+	if (r >= 0)
+		return r;
+	return cmd_fail(&ctx, r, &err);
+}

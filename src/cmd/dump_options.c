@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The options of dump; what it does is in dump.c. */
+#include "cmd/dump.h"
+
+#include <errno.h>
+
+#include "base/array.h"
+#include "base/err.h"
+#include "cmd/command.h"
+
+#define OPT(member) .offset = offsetof(struct dump_options, member)
+
+static const struct option_spec specs[] = {
+	{
+		.letter = 'p',
+		.name = "pid",
+		.type = OPTION_PID,
+		OPT(pid),
+		.arg = "PID",
+		.help = "the process to look at",
+		.complete = COMPLETE_RUBY_PID,
+	},
+	{
+		.name = "json",
+		.type = OPTION_FLAG,
+		OPT(json),
+		.help = "print JSON",
+	},
+};
+
+static const struct option_group group = {
+	.title = "Options",
+	.options = specs,
+	.n = ARRAY_SIZE(specs),
+};
+
+static int dump_main(struct cmd_context *ctx, int argc, char **argv, struct err *err)
+{
+	struct dump_options opts = { .pid = 0 };
+	struct option_rest rest;
+	int r;
+
+	r = command_parse(&command_dump, ctx, &opts, argc, argv, &rest, err);
+	if (r)
+		return r == COMMAND_DONE ? 0 : r;
+	if (!opts.pid) {
+		err_set(err, -EINVAL, ERR_USAGE, "which process? give -p PID");
+		err_hint(err, "'rbpf ps' lists Ruby processes");
+		return -EINVAL;
+	}
+	return dump_run(&opts, ctx, err);
+}
+
+const struct command command_dump = {
+	.name = "dump",
+	.summary = "print the current stack of every thread of a process",
+	.usage = (const char *const[]) { "-p PID [--json]", NULL },
+	.about = "Looks once at a running Ruby process and prints what each of its threads is "
+		 "doing, "
+		 "innermost frame first. The process is not stopped. Needs root.",
+	.groups = (const struct option_group *const[]) { &group },
+	.n_groups = 1,
+	.args = ARGS_NONE,
+	.examples =
+		(const struct command_example[]) {
+			{ "sudo rbpf dump -p 4242", "where is it stuck?" },
+			{ "sudo rbpf dump -p 4242 --json", "the same for a script" },
+			{ NULL, NULL },
+		},
+	.run = dump_main,
+};

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "export/export.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "cmd/command.h"
+#include "cmd/common.h"
+#include "view/filter.h"
+
+enum weight { WEIGHT_SAMPLES, WEIGHT_TIME };
+
+struct export_line {
+	unsigned int format; /* index into exporters, or OPTION_UNSET */
+	const char *input;
+	const char *output;
+	unsigned int weight; /* enum weight */
+	bool threads;
+	struct filter_options filter;
+};
+
+#define OPT(member) .offset = offsetof(struct export_line, member)
+
+static const char *format_choice(size_t i)
+{
+	return i < n_exporters ? exporters[i].name : NULL;
+}
+
+static const char *format_help(size_t i)
+{
+	return exporters[i].description;
+}
+
+static const char *weight_choice(size_t i)
+{
+	static const char *const words[] = {
+		[WEIGHT_SAMPLES] = "samples",
+		[WEIGHT_TIME] = "time",
+	};
+
+	return i < ARRAY_SIZE(words) ? words[i] : NULL;
+}
+
+static const struct option_spec specs[] = {
+	{
+		.letter = 'f',
+		.name = "format",
+		.type = OPTION_CHOICE,
+		OPT(format),
+		.arg = "FORMAT",
+		.help = "what to write:",
+		.choice = format_choice,
+		.choice_help = format_help,
+	},
+	{
+		.letter = 'i',
+		.name = "input",
+		.type = OPTION_STRING,
+		OPT(input),
+		.arg = "FILE",
+		.help = "the recording; - is stdin (default $RBPF_DATA or " CMD_DEFAULT_RECORDING
+			")",
+		.complete = COMPLETE_FILE,
+	},
+	{
+		.letter = 'o',
+		.name = "output",
+		.type = OPTION_STRING,
+		OPT(output),
+		.arg = "FILE",
+		.help = "write to this file; - is stdout",
+		.initial = "-",
+		.complete = COMPLETE_FILE,
+	},
+	{
+		.name = "weight",
+		.type = OPTION_CHOICE,
+		OPT(weight),
+		.arg = "WHAT",
+		.help = "what the numbers of folded stacks are, time being in microseconds",
+		.initial = "samples",
+		.choice = weight_choice,
+	},
+	{
+		.name = "threads",
+		.type = OPTION_FLAG,
+		OPT(threads),
+		.help = "put the name of the thread before folded stacks",
+	},
+};
+
+static const struct option_group group = {
+	.title = "Options",
+	.options = specs,
+	.n = ARRAY_SIZE(specs),
+};
+
+static const struct option_group filters = FILTER_OPTION_GROUP(struct export_line);
+
+/* Compressed formats would upset a terminal; text is fine there. */
+static bool is_text(const struct buf *out)
+{
+	unsigned char c;
+	size_t i;
+
+	for (i = 0; i < out->len; i++) {
+		c = (unsigned char)out->data[i];
+		if (c < 0x20 && c != '\n' && c != '\t' && c != '\r')
+			return false;
+	}
+	return true;
+}
+
+static int export_recording(const struct cmd_context *ctx, struct export_line *line,
+			    const struct option_rest *rest, struct view_filter *filter,
+			    struct err *err)
+{
+	_cleanup_recording_ struct recording rec = RECORDING_INIT;
+	const struct export_options opts = {
+		.filter = filter,
+		.weight_time = line->weight == WEIGHT_TIME,
+		.threads = line->threads,
+	};
+	_cleanup_buf_ struct buf out = BUF_INIT;
+	int r;
+
+	if (line->format == OPTION_UNSET) {
+		err_set(err, -EINVAL, ERR_USAGE, "which format? give -f FORMAT");
+		err_hint(err, "rbpf help export");
+		return -EINVAL;
+	}
+	r = cmd_filter(&line->filter, filter, err);
+	if (r)
+		return r;
+	r = cmd_open_recording(ctx, line->input, rest, &rec, err);
+	if (r)
+		return r;
+	r = cmd_check_output(line->output, rec.path, err);
+	if (r)
+		return r;
+	r = exporters[line->format].run(&rec.profile, &opts, &out, err);
+	if (r)
+		return r;
+	if (cmd_to_terminal(line->output) && !is_text(&out))
+		return cmd_refuse_terminal("binary data", "-o FILE writes it to a file", err);
+	return cmd_write(line->output, &out, err);
+}
+
+static int export_main(struct cmd_context *ctx, int argc, char **argv, struct err *err)
+{
+	struct view_filter filter = VIEW_FILTER_INIT;
+	struct export_line line = { .format = OPTION_UNSET };
+	struct option_rest rest;
+	int r;
+
+	r = command_parse(&command_export, ctx, &line, argc, argv, &rest, err);
+	if (!r)
+		r = export_recording(ctx, &line, &rest, &filter, err);
+	else if (r == COMMAND_DONE)
+		r = 0;
+	view_filter_deinit(&filter);
+	command_release(&command_export, &line);
+	return r;
+}
+
+const struct command command_export = {
+	.name = "export",
+	.summary = "write a recording in the format of another tool",
+	.usage = (const char *const[]) { "-f FORMAT [OPTION...] [FILE]", NULL },
+	.about = "Turns a recording into what other tools read.",
+	.groups = (const struct option_group *const[]) { &group, &filters },
+	.n_groups = 2,
+	.args = ARGS_RECORDING,
+	.examples =
+		(const struct command_example[]) {
+			{ "rbpf export -f folded > out.folded",
+			  "stacks for flamegraph.pl and its like" },
+			{ "rbpf export -f folded --weight time --threads puma.data | head",
+			  "in microseconds of CPU time, by thread" },
+			{ NULL, NULL },
+		},
+	.run = export_main,
+};

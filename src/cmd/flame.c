@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include <errno.h>
+
+#include "base/array.h"
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "cmd/command.h"
+#include "cmd/common.h"
+#include "export/flame.h"
+#include "view/filter.h"
+
+struct flame_line {
+	const char *input;
+	const char *output;
+	const char *title;
+	bool icicle;
+	bool inverted;
+	double min_width;
+	uint64_t width;
+	unsigned int color; /* enum flame_color */
+	unsigned int split; /* enum tree_split */
+	struct filter_options filter;
+};
+
+#define OPT(member) .offset = offsetof(struct flame_line, member)
+
+static const char *color_choice(size_t i)
+{
+	static const char *const words[] = {
+		[FLAME_COLOR_KIND] = "kind",
+		[FLAME_COLOR_MODULE] = "module",
+		[FLAME_COLOR_HASH] = "hash",
+	};
+
+	return i < ARRAY_SIZE(words) ? words[i] : NULL;
+}
+
+static const char *split_choice(size_t i)
+{
+	static const char *const words[] = {
+		[TREE_SPLIT_NONE] = "none",
+		[TREE_SPLIT_PROCESS] = "process",
+		[TREE_SPLIT_THREAD] = "thread",
+	};
+
+	return i < ARRAY_SIZE(words) ? words[i] : NULL;
+}
+
+static const struct option_spec specs[] = {
+	{
+		.letter = 'i',
+		.name = "input",
+		.type = OPTION_STRING,
+		OPT(input),
+		.arg = "FILE",
+		.help = "the recording; - is stdin (default $RBPF_DATA or " CMD_DEFAULT_RECORDING
+			")",
+		.complete = COMPLETE_FILE,
+	},
+	{
+		.letter = 'o',
+		.name = "output",
+		.type = OPTION_STRING,
+		OPT(output),
+		.arg = "FILE",
+		.help = "write to this file; - is stdout",
+		.initial = "-",
+		.complete = COMPLETE_FILE,
+	},
+	{
+		.name = "title",
+		.type = OPTION_STRING,
+		OPT(title),
+		.arg = "TEXT",
+		.help = "title of the picture (default: what was recorded)",
+	},
+	{
+		.name = "icicle",
+		.type = OPTION_FLAG,
+		OPT(icicle),
+		.help = "put the outermost frames at the top",
+	},
+	{
+		.name = "inverted",
+		.type = OPTION_FLAG,
+		OPT(inverted),
+		.help = "start from the innermost frames, with their callers above",
+	},
+	{
+		.name = "split",
+		.type = OPTION_CHOICE,
+		OPT(split),
+		.arg = "BY",
+		.help = "keep these apart",
+		.initial = "none",
+		.choice = split_choice,
+	},
+	{
+		.name = "color",
+		.type = OPTION_CHOICE,
+		OPT(color),
+		.arg = "BY",
+		.help = "what the colour of a frame shows",
+		.initial = "kind",
+		.choice = color_choice,
+	},
+	{
+		.name = "min-width",
+		.type = OPTION_PERCENT,
+		OPT(min_width),
+		.arg = "PERCENT",
+		.help = "leave out frames narrower than this share of the whole",
+		.initial = "0.01",
+	},
+	{
+		.name = "width",
+		.type = OPTION_U64,
+		OPT(width),
+		.arg = "PIXELS",
+		.help = "width of the picture, 300 to 20000",
+		.initial = "1200",
+		.min = 300,
+		.max = 20000,
+	},
+};
+
+static const struct option_group group = {
+	.title = "Options",
+	.options = specs,
+	.n = ARRAY_SIZE(specs),
+};
+
+static const struct option_group filters = FILTER_OPTION_GROUP(struct flame_line);
+
+static int flame_graph(const struct cmd_context *ctx, struct flame_line *line,
+		       const struct option_rest *rest, struct view_filter *filter, struct err *err)
+{
+	_cleanup_recording_ struct recording rec = RECORDING_INIT;
+	const struct flame_options opts = {
+		.filter = filter,
+		.title = line->title,
+		.icicle = line->icicle,
+		.inverted = line->inverted,
+		.min_width = line->min_width,
+		.width = (unsigned int)line->width,
+		.color = line->color,
+		.split = line->split,
+	};
+	_cleanup_buf_ struct buf svg = BUF_INIT;
+	int r;
+
+	if (cmd_to_terminal(line->output))
+		return cmd_refuse_terminal("SVG", "rbpf flame > out.svg", err);
+	r = cmd_filter(&line->filter, filter, err);
+	if (r)
+		return r;
+	r = cmd_open_recording(ctx, line->input, rest, &rec, err);
+	if (r)
+		return r;
+	r = cmd_check_output(line->output, rec.path, err);
+	if (r)
+		return r;
+	r = flame_render(&rec.profile, &opts, &svg, err);
+	if (r)
+		return r;
+	return cmd_write(line->output, &svg, err);
+}
+
+static int flame_main(struct cmd_context *ctx, int argc, char **argv, struct err *err)
+{
+	struct view_filter filter = VIEW_FILTER_INIT;
+	struct flame_line line = { .input = NULL };
+	struct option_rest rest;
+	int r;
+
+	r = command_parse(&command_flame, ctx, &line, argc, argv, &rest, err);
+	if (!r)
+		r = flame_graph(ctx, &line, &rest, &filter, err);
+	else if (r == COMMAND_DONE)
+		r = 0;
+	view_filter_deinit(&filter);
+	command_release(&command_flame, &line);
+	return r;
+}
+
+const struct command command_flame = {
+	.name = "flame",
+	.summary = "draw the flame graph of a recording, as SVG",
+	.usage = (const char *const[]) { "[OPTION...] [FILE] > out.svg", NULL },
+	.about = "Draws where the CPU time went: the width of a frame is its share, and a frame "
+		 "stands "
+		 "on its caller. The picture is one SVG file; in a browser it can be zoomed and "
+		 "searched.",
+	.groups = (const struct option_group *const[]) { &group, &filters },
+	.n_groups = 2,
+	.args = ARGS_RECORDING,
+	.examples =
+		(const struct command_example[]) {
+			{ "rbpf flame > out.svg", "the flame graph of rbpf.data" },
+			{ "rbpf flame --split thread --ruby-only -o threads.svg puma.data",
+			  "one tower for each thread, of Ruby methods only" },
+			{ NULL, NULL },
+		},
+	.run = flame_main,
+};

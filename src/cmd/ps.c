@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "cmd/ps.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/json.h"
+#include "base/utf8.h"
+#include "cmd/command.h"
+#include "cmd/common.h"
+#include "ruby/binary.h"
+#include "ruby/layout.h"
+#include "target/maps.h"
+#include "target/memory.h"
+#include "target/process.h"
+#include "ui/table.h"
+#include "ui/term.h"
+
+struct ruby_process {
+	struct process process;
+	struct ruby_binary binary;
+};
+
+/* Returns 0 if @pid runs a Ruby, -ENOENT if not, -EACCES if that cannot be seen. */
+static int look_at(pid_t pid, struct ruby_process *ret)
+{
+	const struct memory mem = memory_process(pid);
+	struct ruby_process rp = { .process = PROCESS_INIT };
+	struct maps maps = MAPS_INIT;
+	int r;
+
+	r = process_open(pid, &rp.process, NULL);
+	if (r)
+		return -ENOENT;
+	r = maps_read(pid, &maps, NULL);
+	if (!r)
+		r = ruby_binary_find(pid, &maps, &mem, &rp.binary, NULL);
+	maps_deinit(&maps);
+	/* Without the privilege /proc still tells the file, but not what is in the memory. */
+	if (!r && !rp.binary.version[0]) {
+		ruby_binary_deinit(&rp.binary);
+		r = -EACCES;
+	}
+	if (r) {
+		process_close(&rp.process);
+		return r == -EACCES || r == -EPERM ? -EACCES : -ENOENT;
+	}
+	*ret = rp;
+	return 0;
+}
+
+static void add_clean(struct buf *out, const char *s)
+{
+	buf_reset(out);
+	utf8_sanitise(out, s, strlen(s));
+}
+
+static void add_json(struct json *j, const struct ruby_process *rp)
+{
+	struct buf clean _cleanup_(buf_deinit) = BUF_INIT;
+	const struct ruby_layout *layout = ruby_layout_find(rp->binary.version);
+
+	json_object_begin(j, NULL);
+	json_u64(j, "pid", (uint64_t)rp->process.pid);
+	json_str(j, "ruby", rp->binary.version);
+	json_str(j, "build_id", rp->binary.build_id);
+	add_clean(&clean, rp->binary.path);
+	json_str(j, "path", buf_str(&clean));
+	if (layout)
+		json_str(j, "layout", layout->version);
+	else
+		json_nil(j, "layout");
+	add_clean(&clean, rp->process.cmdline);
+	json_str(j, "command", buf_str(&clean));
+	json_object_end(j);
+}
+
+static void add_row(struct table *t, const struct ruby_process *rp)
+{
+	struct buf clean _cleanup_(buf_deinit) = BUF_INIT;
+
+	table_cell(t, "%d", (int)rp->process.pid);
+	table_cell(t, "%s", rp->binary.version);
+	table_cell(t, "%s", ruby_layout_find(rp->binary.version) ? "yes" : "no");
+	add_clean(&clean, rp->binary.path);
+	table_cell(t, "%s", buf_str(&clean));
+	add_clean(&clean, rp->process.cmdline);
+	table_cell(t, "%s", buf_str(&clean));
+}
+
+static const struct table_column columns[] = {
+	{ "PID", TABLE_RIGHT, TABLE_WHOLE },	 { "RUBY", TABLE_LEFT, TABLE_WHOLE },
+	{ "SUPPORTED", TABLE_LEFT, TABLE_WHOLE }, { "VM", TABLE_LEFT, TABLE_CUT_START },
+	{ "COMMAND", TABLE_LEFT, TABLE_CUT_END },
+};
+
+int ps_run(const struct ps_options *opts, struct cmd_context *ctx, struct err *err)
+{
+	struct buf out _cleanup_(buf_deinit) = BUF_INIT;
+	struct table table _cleanup_(table_deinit);
+	_cleanup_free_ pid_t *pids = NULL;
+	struct json json = JSON_INIT(&out);
+	size_t i, n, found = 0, hidden = 0;
+	struct ruby_process rp;
+	int r;
+
+	table_init(&table, columns, ARRAY_SIZE(columns));
+	r = process_list(&pids, &n, err);
+	if (r)
+		return r;
+	if (opts->json)
+		json_array_begin(&json, NULL);
+	for (i = 0; i < n; i++) {
+		r = look_at(pids[i], &rp);
+		hidden += r == -EACCES;
+		if (r)
+			continue;
+		found++;
+		if (opts->json)
+			add_json(&json, &rp);
+		else if (opts->pids)
+			buf_addf(&out, "%d\n", (int)pids[i]);
+		else
+			add_row(&table, &rp);
+		ruby_binary_deinit(&rp.binary);
+		process_close(&rp.process);
+	}
+	if (opts->json) {
+		json_array_end(&json);
+		buf_addch(&out, '\n');
+	} else if (!opts->pids && found) {
+		if (table_render(&table, term_width(STDOUT_FILENO),
+				 term_color(STDOUT_FILENO, ctx->color), &out))
+			return err_oom(err);
+	}
+	if (hidden && !opts->pids)
+		cmd_warn(ctx, "%zu processes of other users could not be looked at: run it with sudo",
+			 hidden);
+	if (!found && !opts->json && !opts->pids)
+		cmd_info(ctx, "no Ruby process found");
+	return cmd_write(NULL, &out, err);
+}

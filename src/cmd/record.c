@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Recording: find the Rubies, open the file, let the session and the collector work until something says
+ * stop, and sum up.
+ *
+ * The file is created only when all targets have been found and proven, so that a wrong pid costs
+ * nobody an older recording.
+ */
+#include "cmd/record.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "cmd/command.h"
+#include "cmd/common.h"
+#include "profile/recorder.h"
+#include "sample/collector.h"
+#include "sample/environment.h"
+#include "sample/session.h"
+#include "target/launch.h"
+#include "ui/progress.h"
+#include "ui/summary.h"
+
+#define POLL_MS 50
+
+/*
+ * Signals cannot carry a pointer, so what they say is the one mutable thing at file scope: the first ends the
+ * recording, the second also gives up what is not written yet, the third ends rbpf.
+ */
+static volatile sig_atomic_t stop_signals;
+static volatile sig_atomic_t stop_signal;
+static volatile sig_atomic_t stop_from_process; /* sent by a process, not typed at the terminal */
+
+static void handle_stop(int sig, siginfo_t *info, void *context)
+{
+	(void)context;
+	stop_signal = sig;
+	stop_from_process = info->si_code <= 0;
+	if (++stop_signals >= 3)
+		_exit(130);
+}
+
+static void catch_signals(void)
+{
+	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
+	struct sigaction sa = { .sa_sigaction = handle_stop, .sa_flags = SA_SIGINFO };
+	size_t i;
+
+	sigemptyset(&sa.sa_mask);
+	for (i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+		sigaction(signals[i], &sa, NULL);
+}
+
+/* One run of the command. */
+struct run {
+	const struct record_options *opts;
+	struct cmd_context *ctx;
+	struct session *session;
+	struct collector *collector;
+	struct recorder *recorder;
+	struct launch child; /* pid -1 without a command */
+	int child_status;
+	bool child_ended;
+	uint64_t start_ns; /* CLOCK_MONOTONIC */
+	uint64_t end_ns;
+	struct profile_totals totals;
+};
+
+static int on_record(void *arg, const void *data, size_t len)
+{
+	if (stop_signals >= 2)
+		return -EINTR; /* abandon what is left */
+	return collector_on_record(arg, data, len);
+}
+
+static int open_session(struct run *run, struct err *err)
+{
+	struct session_options opts = {
+		.frequency = (uint32_t)run->opts->frequency,
+		.max_frames = (uint32_t)run->opts->max_stack,
+		.ring_bytes = run->opts->ring_bytes,
+		.follow = run->opts->follow,
+		.on_record = on_record,
+	};
+	int r;
+
+	if (collector_new(&run->collector))
+		return err_oom(err);
+	opts.arg = run->collector;
+	r = session_open(&opts, &run->session, err);
+	if (!r)
+		collector_set_session(run->collector, run->session);
+	return r;
+}
+
+static int add_targets(struct run *run, struct err *err)
+{
+	size_t i;
+	int r = 0;
+
+	if (run->opts->command) {
+		r = launch_prepare(run->opts->command, run->opts->as_root, &run->child, err);
+		if (!r)
+			r = collector_add(run->collector, run->child.pid, false, err);
+		return r;
+	}
+	for (i = 0; i < run->opts->pids.n && !r; i++)
+		r = collector_add(run->collector, run->opts->pids.pids[i], true, err);
+	return r;
+}
+
+static int open_recorder(struct run *run, struct err *err)
+{
+	struct recorder_options opts = { .path = run->opts->output,
+					 .force = run->opts->force,
+					 .sync = run->opts->sync };
+	struct utsname u = { 0 };
+	struct profile_meta meta = {
+		.rbpf_version = (char *)RBPF_VERSION,
+		.command = (char *)run->ctx->command_line,
+		.mode = (char *)"cpu",
+		.frequency = (uint32_t)run->opts->frequency,
+		.cpus = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN),
+		.start_realtime_ns = clock_ns(CLOCK_REALTIME),
+		.start_monotonic_ns = clock_ns(CLOCK_MONOTONIC),
+	};
+
+	uname(&u);
+	meta.hostname = u.nodename;
+	meta.kernel = u.release;
+	meta.arch = u.machine;
+	return recorder_open(&opts, &meta, &run->recorder, err);
+}
+
+static void say_attached(const struct run *run)
+{
+	struct collector_status st;
+	const char *version = collector_ruby_version(run->collector);
+
+	collector_status(run->collector, &st);
+	if (run->opts->command)
+		cmd_info(run->ctx, "recording %s (pid %d)", run->opts->command[0],
+			 (int)run->child.pid);
+	else if (st.processes == 1)
+		cmd_info(run->ctx, "attached to pid %d (ruby %s, %s)",
+			 (int)run->opts->pids.pids[0], version[0] ? version : "not started yet",
+			 num_of(st.threads, "thread", "threads").s);
+	else
+		cmd_info(run->ctx, "attached to %s (%s)",
+			 num_of(st.processes, "process", "processes").s,
+			 num_of(st.threads, "thread", "threads").s);
+}
+
+static void draw_progress(const struct run *run, struct progress *progress, uint64_t now)
+{
+	struct buf line _cleanup_(buf_deinit) = BUF_INIT;
+	struct collector_status st;
+
+	if (!progress_due(progress, now))
+		return;
+	collector_status(run->collector, &st);
+	buf_addf(&line, "recording %s", num_clock(now - run->start_ns).s);
+	if (run->opts->duration_ns)
+		buf_addf(&line, " / %s", num_clock(run->opts->duration_ns).s);
+	buf_addf(&line, "   %s   %s   %s lost   %s   Ctrl-C to stop",
+		 num_of(st.processes, "process", "processes").s,
+		 num_of(st.samples, "sample", "samples").s, num_count(st.lost).s,
+		 num_bytes(recorder_bytes(run->recorder)).s);
+	progress_draw(progress, now, buf_str(&line));
+}
+
+/* Milliseconds to sleep at most. */
+static int poll_timeout(const struct run *run, uint64_t now)
+{
+	uint64_t end = run->start_ns + run->opts->duration_ns, left;
+
+	if (!run->opts->duration_ns)
+		return POLL_MS;
+	left = end > now ? (end - now + NSEC_PER_MSEC - 1) / NSEC_PER_MSEC : 0;
+	return left < POLL_MS ? (int)left : POLL_MS;
+}
+
+static bool done(const struct run *run, uint64_t now)
+{
+	struct collector_status st;
+
+	if (stop_signals ||
+	    (run->opts->duration_ns && now - run->start_ns >= run->opts->duration_ns))
+		return true;
+	collector_status(run->collector, &st);
+	return !st.live;
+}
+
+static int loop(struct run *run, struct err *err)
+{
+	struct pollfd pfd = { .fd = session_fd(run->session), .events = POLLIN };
+	struct progress progress;
+	uint64_t now;
+	int r = 0;
+
+	progress_init(&progress, STDERR_FILENO, !run->ctx->quiet);
+	for (;;) {
+		now = clock_ns(CLOCK_MONOTONIC);
+		if (done(run, now))
+			break;
+		draw_progress(run, &progress, now);
+		poll(&pfd, 1, poll_timeout(run, now));
+		r = collector_poll(run->collector, err);
+		if (r)
+			break;
+		/* Reaped at once, so that it does not look alive as a zombie. */
+		if (run->child.pid > 0 && !run->child_ended)
+			run->child_ended = launch_ended(&run->child, false, &run->child_status);
+	}
+	run->end_ns = clock_ns(CLOCK_MONOTONIC);
+	progress_clear(&progress);
+	/* Typed at the terminal, the signal reached the program by itself. */
+	if (stop_signals && stop_from_process && run->child.pid > 0 && !run->child_ended)
+		kill(run->child.pid, stop_signal);
+	return r;
+}
+
+static int nothing_recorded(const struct run *run, const struct collector_status *st,
+			    struct err *err)
+{
+	if (st->live)
+		return 0;
+	if (run->opts->command && !st->rubies)
+		return 0; /* told by check_rubies() */
+	if (run->opts->pids.n == 1)
+		return err_set(err, -ESRCH, ERR_TARGET, "pid %d exited before the first sample",
+			       (int)run->opts->pids.pids[0]);
+	return err_set(err, -ESRCH, ERR_TARGET, "%s exited before the first sample",
+		       run->opts->command ? run->opts->command[0] : "all processes");
+}
+
+/* Whether what was recorded is what was asked for. */
+static int check_outcome(const struct run *run, struct err *err)
+{
+	struct collector_status st;
+	uint64_t took = run->end_ns - run->start_ns;
+	int r = 0;
+
+	collector_status(run->collector, &st);
+	if (!run->totals.samples)
+		r = nothing_recorded(run, &st, err);
+	if (!r && !st.rubies && !st.live)
+		r = err_set(err, -ENOENT, ERR_TARGET, "%s",
+			    st.refused[0] ? st.refused : "no Ruby was found in what was recorded");
+	if (r)
+		return r;
+	if (stop_signals >= 2)
+		cmd_warn(run->ctx, "interrupted twice: what was not written yet is lost");
+	else if (!run->totals.samples)
+		cmd_warn(run->ctx, "no samples: the processes used no CPU time in %s",
+			 num_duration(took).s);
+	else if (!st.live && run->opts->pids.n == 1)
+		cmd_warn(run->ctx, "pid %d exited after %s; saved %s",
+			 (int)run->opts->pids.pids[0], num_duration(took).s,
+			 num_of(run->totals.samples, "sample", "samples").s);
+	else if (!st.live && run->opts->pids.n)
+		cmd_warn(run->ctx, "all processes exited after %s; saved %s", num_duration(took).s,
+			 num_of(run->totals.samples, "sample", "samples").s);
+	return 0;
+}
+
+static void say_summary(const struct run *run, uint64_t bytes)
+{
+	uint64_t took = run->end_ns - run->start_ns;
+	struct buf text _cleanup_(buf_deinit) = BUF_INIT;
+	struct collector_status st;
+
+	collector_status(run->collector, &st);
+	buf_addf(&text, "recorded %s of %s to %s (%s)\n", num_duration(took).s,
+		 num_of(st.processes, "process", "processes").s,
+		 strcmp(run->opts->output, "-") ? run->opts->output : "stdout",
+		 num_bytes(bytes).s);
+	summary_totals(&run->totals, took, &text);
+	if (run->opts->exporter)
+		buf_addf(&text, "wrote %s\n", run->opts->export_path);
+	if (run->totals.samples && !strcmp(run->opts->output, CMD_DEFAULT_RECORDING))
+		buf_addstr(&text, "next: rbpf report  |  rbpf flame > out.svg\n");
+	else if (run->totals.samples && strcmp(run->opts->output, "-"))
+		buf_addf(&text, "next: rbpf report -i %s  |  rbpf flame -i %s > out.svg\n",
+			 run->opts->output, run->opts->output);
+	cmd_lines(run->ctx, &text);
+}
+
+static int record(struct run *run, struct err *err)
+{
+	uint64_t bytes;
+	int r;
+
+	r = open_recorder(run, err);
+	if (!r)
+		r = collector_start(run->collector, run->recorder, err);
+	if (!r && run->child.pid > 0)
+		r = launch_go(&run->child, run->opts->command[0], err);
+	if (r)
+		return r;
+	run->start_ns = clock_ns(CLOCK_MONOTONIC);
+	say_attached(run);
+	r = loop(run, err);
+	if (r) /* cannot write: what could be written is a recording */
+		return r;
+	r = collector_finish(run->collector, &run->totals, err);
+	if (r == -EINTR && stop_signals >= 2)
+		r = 0;
+	if (r)
+		return r;
+	recorder_flush(run->recorder, true);
+	bytes = recorder_bytes(run->recorder);
+	r = recorder_close(run->recorder, &run->totals, err);
+	run->recorder = NULL;
+	if (!r)
+		r = check_outcome(run, err);
+	if (!r && run->opts->exporter && run->totals.samples)
+		r = cmd_export_file(run->ctx, run->opts->output, run->opts->exporter,
+				    run->opts->export_path, err);
+	if (!r)
+		say_summary(run, bytes);
+	return r;
+}
+
+int record_run(const struct record_options *opts, struct cmd_context *ctx, struct err *err)
+{
+	struct run run = { .opts = opts, .ctx = ctx, .child = LAUNCH_INIT };
+	int r;
+
+	r = environment_check(err);
+	if (r)
+		return r;
+	catch_signals();
+	r = open_session(&run, err);
+	if (!r)
+		r = add_targets(&run, err);
+	if (!r)
+		r = record(&run, err);
+	recorder_close(run.recorder, NULL, NULL);
+	session_close(run.session);
+	collector_free(run.collector);
+	if (run.child.pid > 0 && !r && opts->exit_with_child) {
+		if (!run.child_ended)
+			launch_ended(&run.child, true, &run.child_status);
+		r = WIFEXITED(run.child_status) ? WEXITSTATUS(run.child_status)
+						: 128 + WTERMSIG(run.child_status);
+	}
+	launch_deinit(&run.child);
+	return r;
+}

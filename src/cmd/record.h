@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The command record: what its options say, and the function that does it. */
+#ifndef RBPF_CMD_RECORD_H
+#define RBPF_CMD_RECORD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cmd/options.h"
+
+struct cmd_context;
+struct err;
+struct exporter;
+
+struct record_options {
+	struct pid_list pids; /* n is 0 with a command */
+	char **command;	      /* NULL-terminated argv of "-- CMD"; NULL with pids; not owned */
+	uint64_t frequency;   /* Hz, 1 to 10000 */
+	uint64_t duration_ns; /* 0: until the targets end or rbpf is stopped */
+	const char *output;   /* the recording; "-" is stdout, which is then no terminal */
+	uint64_t max_stack;   /* frames kept of a stack, 16 to 4096 */
+	uint64_t ring_bytes;  /* a power of two, 64K to 1G */
+	bool sync;
+	bool force;
+	bool follow;
+	bool as_root;
+	bool exit_with_child;
+
+	/* What is exported at the end, to pass to cmd_export_file(); both NULL without -f. */
+	const struct exporter *exporter;
+	const char *export_path;
+};
+
+/*
+ * Record. The options are complete and consistent: either pids or a command, and all in range.
+ *
+ * Returns 0; a negative errno with @err set; or, with exit_with_child, the status of the command.
+ */
+int record_run(const struct record_options *opts, struct cmd_context *ctx, struct err *err);
+
+#endif

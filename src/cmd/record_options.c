@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The options of record; what it does is in record.c. */
+#include "cmd/record.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "cmd/command.h"
+#include "cmd/common.h"
+#include "export/export.h"
+
+/* What is parsed; the format then becomes an exporter. */
+struct record_line {
+	struct record_options opts;
+	unsigned int format; /* index of cmd_format_choice(), or OPTION_UNSET */
+};
+
+#define OPT(member) .offset = offsetof(struct record_line, opts.member)
+
+static const struct option_spec what_specs[] = {
+	{
+		.letter = 'p',
+		.name = "pid",
+		.type = OPTION_PIDS,
+		OPT(pids),
+		.arg = "LIST",
+		.help = "record these processes (pids separated by commas)",
+		.complete = COMPLETE_RUBY_PID,
+	},
+	{
+		.name = "follow",
+		.type = OPTION_SWITCH,
+		OPT(follow),
+		.help = "record the children of the processes too",
+		.initial = "yes",
+	},
+	{
+		.letter = 'd',
+		.name = "duration",
+		.type = OPTION_DURATION,
+		OPT(duration_ns),
+		.arg = "TIME",
+		.help = "stop after this time (30, 500ms, 5m); without it, at the end of the "
+			"processes or at Ctrl-C",
+	},
+	{
+		.letter = 'F',
+		.name = "freq",
+		.type = OPTION_U64,
+		OPT(frequency),
+		.arg = "HZ",
+		.help = "samples for each second of CPU time of a thread, 1 to 10000",
+		.initial = "99",
+		.min = 1,
+		.max = 10000,
+	},
+	{
+		.name = "max-stack",
+		.type = OPTION_U64,
+		OPT(max_stack),
+		.arg = "N",
+		.help = "frames kept of a stack, 16 to 4096",
+		.initial = "4096",
+		.min = 16,
+		.max = 4096,
+	},
+	{
+		.name = "ring",
+		.type = OPTION_SIZE,
+		OPT(ring_bytes),
+		.arg = "SIZE",
+		.help = "buffer between kernel and rbpf, a power of two from 64K to 1G",
+		.initial = "8M",
+		.min = 64 << 10,
+		.max = 1 << 30,
+	},
+};
+
+static const struct option_spec output_specs[] = {
+	{
+		.letter = 'o',
+		.name = "output",
+		.type = OPTION_STRING,
+		OPT(output),
+		.arg = "FILE",
+		.help = "write the recording to this file; - is stdout",
+		.initial = CMD_DEFAULT_RECORDING,
+		.complete = COMPLETE_FILE,
+	},
+	{
+		.letter = 'f',
+		.name = "format",
+		.type = OPTION_CHOICE,
+		.offset = offsetof(struct record_line, format),
+		.arg = "FORMAT",
+		.help = "at the end also export to FILE.SUFFIX",
+		.choice = cmd_format_choice,
+	},
+	{
+		.name = "force",
+		.type = OPTION_FLAG,
+		OPT(force),
+		.help = "overwrite an output file that is no recording",
+	},
+	{
+		.name = "sync",
+		.type = OPTION_FLAG,
+		OPT(sync),
+		.help = "bring the recording to the disk about once a second, against power loss",
+	},
+};
+
+static const struct option_spec program_specs[] = {
+	{
+		.name = "as-root",
+		.type = OPTION_FLAG,
+		OPT(as_root),
+		.help = "run CMD as root, not as the user who ran sudo",
+	},
+	{
+		.name = "exit-with-child",
+		.type = OPTION_FLAG,
+		OPT(exit_with_child),
+		.help = "exit with the status of CMD, not with that of rbpf",
+	},
+};
+
+static const struct option_group what_group = {
+	.title = "What to record",
+	.options = what_specs,
+	.n = ARRAY_SIZE(what_specs),
+};
+
+static const struct option_group output_group = {
+	.title = "Output",
+	.options = output_specs,
+	.n = ARRAY_SIZE(output_specs),
+};
+
+static const struct option_group program_group = {
+	.title = "Running a program",
+	.options = program_specs,
+	.n = ARRAY_SIZE(program_specs),
+};
+
+static int usage(struct err *err, const char *message, const char *hint)
+{
+	err_set(err, -EINVAL, ERR_USAGE, "%s", message);
+	if (hint)
+		err_hint(err, "%s", hint);
+	return -EINVAL;
+}
+
+/* Which processes: pids or a command, not both, not neither. */
+static int take_targets(struct record_options *opts, const struct option_rest *rest,
+			struct err *err)
+{
+	opts->command = rest->n ? rest->argv : NULL;
+	if (opts->pids.n && opts->command)
+		return usage(err, "-p PID and -- CMD exclude each other", NULL);
+	if (!opts->pids.n && !opts->command)
+		return usage(err, "nothing to record: give -p PID or -- CMD",
+			     "'rbpf ps' lists Ruby processes");
+	if (!opts->command && opts->as_root)
+		return usage(err, "--as-root needs a program to run (-- CMD)", NULL);
+	if (!opts->command && opts->exit_with_child)
+		return usage(err, "--exit-with-child needs a program to run (-- CMD)", NULL);
+	return 0;
+}
+
+static bool ends_with(const char *s, const char *suffix)
+{
+	size_t len = strlen(s), n = strlen(suffix);
+
+	return len > n && strcmp(s + len - n, suffix) == 0;
+}
+
+/*
+ * Where recording and export go. "-f flame -o out.svg" asks for the flame graph by its name: the
+ * recording it is made from then has the default name. Otherwise -o names the recording, and the
+ * export stands beside it. @path holds the composed name.
+ */
+static int take_outputs(struct record_options *opts, unsigned int format, struct buf *path,
+			struct err *err)
+{
+	bool to_stdout = strcmp(opts->output, "-") == 0;
+	const char *suffix;
+
+	if (cmd_to_terminal(opts->output))
+		return cmd_refuse_terminal("a recording", "-o FILE writes it to a file", err);
+	if (format == OPTION_UNSET)
+		return 0;
+	if (to_stdout)
+		return usage(err, "--format needs a recording in a file, not on stdout", NULL);
+	opts->exporter = cmd_format_exporter(format);
+	suffix = opts->exporter->suffix;
+	if (ends_with(opts->output, suffix)) {
+		opts->export_path = opts->output;
+		opts->output = CMD_DEFAULT_RECORDING;
+		return 0;
+	}
+	buf_addstr(path, opts->output);
+	buf_addstr(path, suffix);
+	if (buf_failed(path))
+		return err_oom(err);
+	opts->export_path = buf_str(path);
+	return 0;
+}
+
+static int prepare(struct record_line *line, const struct option_rest *rest, struct buf *path,
+		   struct err *err)
+{
+	struct record_options *opts = &line->opts;
+	int r;
+
+	r = take_targets(opts, rest, err);
+	if (r)
+		return r;
+	if (opts->ring_bytes & (opts->ring_bytes - 1))
+		return usage(err, "--ring must be a power of two", "8M, 16M, 32M and so on");
+	return take_outputs(opts, line->format, path, err);
+}
+
+static int record_main(struct cmd_context *ctx, int argc, char **argv, struct err *err)
+{
+	struct record_line line = { .format = OPTION_UNSET };
+	_cleanup_buf_ struct buf path = BUF_INIT;
+	struct option_rest rest;
+	int r;
+
+	r = command_parse(&command_record, ctx, &line, argc, argv, &rest, err);
+	if (!r)
+		r = prepare(&line, &rest, &path, err);
+	if (!r)
+		r = record_run(&line.opts, ctx, err);
+	else if (r == COMMAND_DONE)
+		r = 0;
+	command_release(&command_record, &line);
+	return r;
+}
+
+const struct command command_record = {
+	.name = "record",
+	.summary = "record what Ruby processes spend CPU time on",
+	.usage = (const char *const[]) { "-p PID[,PID...] [OPTION...]",
+					 "[OPTION...] -- CMD [ARG...]", NULL },
+	.about = "Samples the Ruby stacks of running processes, or of a program that it runs, and "
+		 "writes them to a recording, from which report, flame and export make their "
+		 "views. Nothing is loaded into the processes and they are not stopped.\n\n"
+		 "Ctrl-C ends the recording and keeps it; a second one gives up naming what is "
+		 "left. Needs root.",
+	.groups = (const struct option_group *const[]) { &what_group, &output_group,
+							 &program_group },
+	.n_groups = 3,
+	.args = ARGS_PROGRAM,
+	.examples =
+		(const struct command_example[]) {
+			{ "sudo rbpf record -p 4242 -d 30s",
+			  "record process 4242 and its children for 30 "
+			  "seconds" },
+			{ "sudo rbpf record -F 999 -o boot.data -- bin/rails runner 1",
+			  "run a program, as yourself, and record it from start to end" },
+			{ "sudo rbpf record -p 4242 -d 30s -f flame -o out.svg",
+			  "record and draw the flame graph at once" },
+			{ NULL, NULL },
+		},
+	.run = record_main,
+};

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "cmd/report.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "cmd/command.h"
+#include "ui/term.h"
+#include "view/filter.h"
+
+struct report_line {
+	const char *input;
+	unsigned int by;   /* enum flat_by */
+	unsigned int sort; /* enum flat_sort */
+	uint64_t limit;	   /* REPORT_NO_LIMIT if not given; 0: all */
+	bool tree, json, csv, info;
+	struct filter_options filter;
+};
+
+#define OPT(member) .offset = offsetof(struct report_line, member)
+
+static const char *by_choice(size_t i)
+{
+	static const char *const words[] = {
+		[FLAT_BY_FUNCTION] = "function", [FLAT_BY_LINE] = "line",
+		[FLAT_BY_FILE] = "file",	 [FLAT_BY_THREAD] = "thread",
+		[FLAT_BY_PROCESS] = "process",	 [FLAT_BY_KIND] = "kind",
+	};
+
+	return i < ARRAY_SIZE(words) ? words[i] : NULL;
+}
+
+static const char *sort_choice(size_t i)
+{
+	static const char *const words[] = {
+		[FLAT_SORT_SELF] = "self",
+		[FLAT_SORT_TOTAL] = "total",
+	};
+
+	return i < ARRAY_SIZE(words) ? words[i] : NULL;
+}
+
+static const struct option_spec specs[] = {
+	{
+		.letter = 'i',
+		.name = "input",
+		.type = OPTION_STRING,
+		OPT(input),
+		.arg = "FILE",
+		.help = "the recording; - is stdin (default $RBPF_DATA or " CMD_DEFAULT_RECORDING
+			")",
+		.complete = COMPLETE_FILE,
+	},
+	{
+		.name = "by",
+		.type = OPTION_CHOICE,
+		OPT(by),
+		.arg = "WHAT",
+		.help = "what a row is",
+		.initial = "function",
+		.choice = by_choice,
+	},
+	{
+		.name = "sort",
+		.type = OPTION_CHOICE,
+		OPT(sort),
+		.arg = "TIME",
+		.help = "order of the rows",
+		.initial = "self",
+		.choice = sort_choice,
+	},
+	{
+		.letter = 'n',
+		.name = "limit",
+		.type = OPTION_U64,
+		OPT(limit),
+		.arg = "N",
+		.help = "rows to show, 0 for all (default 30; all with --tree, --json and --csv)",
+		.min = 0,
+		.max = 1000000000,
+	},
+	{
+		.name = "tree",
+		.type = OPTION_FLAG,
+		OPT(tree),
+		.help = "print the call tree",
+	},
+	{
+		.name = "json",
+		.type = OPTION_FLAG,
+		OPT(json),
+		.help = "print JSON",
+	},
+	{
+		.name = "csv",
+		.type = OPTION_FLAG,
+		OPT(csv),
+		.help = "print comma-separated values",
+	},
+	{
+		.name = "info",
+		.type = OPTION_FLAG,
+		OPT(info),
+		.help = "print how the recording was made and what it holds",
+	},
+};
+
+static const struct option_group group = {
+	.title = "Options",
+	.options = specs,
+	.n = ARRAY_SIZE(specs),
+};
+
+static const struct option_group filters = FILTER_OPTION_GROUP(struct report_line);
+
+typedef int (*renderer)(const struct report *r, struct buf *out, struct err *err);
+
+static int choose_renderer(const struct report_line *line, renderer *ret, struct err *err)
+{
+	const struct {
+		bool chosen;
+		renderer render;
+		const char *name;
+	} kinds[] = {
+		{ line->tree, report_tree, "--tree" },
+		{ line->json, report_json, "--json" },
+		{ line->csv, report_csv, "--csv" },
+		{ line->info, report_info, "--info" },
+	};
+	const char *chosen = NULL;
+	size_t i;
+
+	*ret = report_text;
+	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
+		if (!kinds[i].chosen)
+			continue;
+		if (chosen)
+			return err_set(err, -EINVAL, ERR_USAGE, "%s and %s exclude each other",
+				       chosen, kinds[i].name);
+		chosen = kinds[i].name;
+		*ret = kinds[i].render;
+	}
+	if (line->tree && line->by != FLAT_BY_FUNCTION && line->by != FLAT_BY_LINE)
+		return err_set(err, -EINVAL, ERR_USAGE,
+			       "--tree goes with --by function or line, not --by %s",
+			       by_choice(line->by));
+	return 0;
+}
+
+static uint64_t rows_wanted(const struct report_line *line, renderer render)
+{
+	if (line->limit == 0)
+		return REPORT_NO_LIMIT;
+	if (line->limit == REPORT_NO_LIMIT && render == report_text)
+		return REPORT_DEFAULT_LIMIT;
+	return line->limit;
+}
+
+static int report_recording(const struct cmd_context *ctx, struct report_line *line,
+			    const struct option_rest *rest, struct view_filter *filter,
+			    struct err *err)
+{
+	_cleanup_recording_ struct recording rec = RECORDING_INIT;
+	struct report report = {
+		.rec = &rec,
+		.filter = filter,
+		.by = line->by,
+		.sort = line->sort,
+		.width = term_width(STDOUT_FILENO),
+		.color = term_color(STDOUT_FILENO, ctx->color),
+	};
+	_cleanup_buf_ struct buf out = BUF_INIT;
+	renderer render;
+	int r;
+
+	r = choose_renderer(line, &render, err);
+	if (r)
+		return r;
+	report.limit = rows_wanted(line, render);
+	r = cmd_filter(&line->filter, filter, err);
+	if (r)
+		return r;
+	r = cmd_open_recording(ctx, line->input, rest, &rec, err);
+	if (r)
+		return r;
+	r = render(&report, &out, err);
+	if (r)
+		return r;
+	return cmd_write(NULL, &out, err);
+}
+
+static int report_main(struct cmd_context *ctx, int argc, char **argv, struct err *err)
+{
+	struct report_line line = { .limit = REPORT_NO_LIMIT };
+	struct view_filter filter = VIEW_FILTER_INIT;
+	struct option_rest rest;
+	int r;
+
+	r = command_parse(&command_report, ctx, &line, argc, argv, &rest, err);
+	if (!r)
+		r = report_recording(ctx, &line, &rest, &filter, err);
+	else if (r == COMMAND_DONE)
+		r = 0;
+	view_filter_deinit(&filter);
+	command_release(&command_report, &line);
+	return r;
+}
+
+const struct command command_report = {
+	.name = "report",
+	.summary = "print where the CPU time of a recording went",
+	.usage = (const char *const[]) { "[OPTION...] [FILE]", NULL },
+	.about = "Prints a row for each method (or line, file, ...): SELF is the time it ran "
+		 "itself, "
+		 "TOTAL the time it or what it called ran. +/- is how far SELF% may be off by "
+		 "chance (95 of 100 times it is closer), because samples are a sample.",
+	.groups = (const struct option_group *const[]) { &group, &filters },
+	.n_groups = 2,
+	.args = ARGS_RECORDING,
+	.examples =
+		(const struct command_example[]) {
+			{ "rbpf report",
+			  "the 30 methods of rbpf.data with the most time of their own" },
+			{ "rbpf report --by line --sort total -n 10 puma.data",
+			  "lines, with what they call" },
+			{ "rbpf report --tree --include 'Cart#total'",
+			  "the call tree around a method" },
+			{ NULL, NULL },
+		},
+	.run = report_main,
+};

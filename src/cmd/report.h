@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The command report, in parts: report.c has the options, each of the others renders the recording
+ * one way into a buffer. Nothing here prints.
+ */
+#ifndef RBPF_CMD_REPORT_H
+#define RBPF_CMD_REPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cmd/common.h"
+#include "view/flat.h"
+
+struct buf;
+struct err;
+struct view_filter;
+
+#define REPORT_DEFAULT_LIMIT 30
+#define REPORT_NO_LIMIT	     UINT64_MAX
+
+/* What the renderers are given. Nothing is owned. */
+struct report {
+	const struct recording *rec;
+	const struct view_filter *filter;
+	enum flat_by by;
+	enum flat_sort sort;
+	uint64_t limit; /* rows shown, REPORT_NO_LIMIT for all */
+	size_t width;	/* of the terminal; 0: none, so nothing is cut */
+	bool color;
+};
+
+/*
+ * The renderers append to @out and return 0, -ENODATA with ERR_EMPTY when the filters leave no
+ * sample, or -ENOMEM with @err set.
+ */
+int report_text(const struct report *r, struct buf *out, struct err *err);
+int report_tree(const struct report *r, struct buf *out, struct err *err);
+int report_json(const struct report *r, struct buf *out, struct err *err);
+int report_csv(const struct report *r, struct buf *out, struct err *err); /* RFC 4180 */
+int report_info(const struct report *r, struct buf *out, struct err *err);
+
+/* The flat profile of @r, with the errors above. @ret is FLAT_INIT before; flat_deinit() in any
+ * case. */
+int report_flat(const struct report *r, struct flat *ret, struct err *err);
+
+/* The line above a report: "rbpf.data: 30.0 s, 4 processes, …". */
+void report_header(const struct report *r, uint64_t samples, uint64_t ns, struct buf *out);
+
+/* The lines below: how far to trust it. */
+void report_footer(const struct report *r, uint64_t samples, struct buf *out);
+
+/*
+ * What a frame is to people: its name, " (C)" after that of a C function; and where it is, as
+ * FILE:LINE with the line given (0: none), or the module of code that has no source file.
+ */
+void report_frame_name(const struct report *r, uint32_t frame, struct buf *out);
+void report_frame_place(const struct report *r, uint32_t frame, bool line_of_execution,
+			struct buf *out);
+
+#endif

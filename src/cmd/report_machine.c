@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The report for programs: JSON and CSV, from one table of fields.
+ *
+ * Both are stable (rbpf-report(1)): fields may be added, none renamed or given another meaning.
+ * Names are exact, times are in ns, and line is 0 where there is none.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/json.h"
+#include "cmd/report.h"
+#include "view/label.h"
+
+enum field {
+	FIELD_END,
+	FIELD_KIND,
+	FIELD_LABEL,
+	FIELD_PATH,
+	FIELD_LINE,
+	FIELD_MODULE,
+	FIELD_FILE,
+	FIELD_PID,
+	FIELD_TID,
+	FIELD_THREAD,
+	FIELD_PROCESS,
+	FIELD_SAMPLES,
+	FIELD_TOTAL_SAMPLES,
+	FIELD_SELF_NS,
+	FIELD_TOTAL_NS,
+	FIELD_SELF_ERROR_NS,
+};
+
+static const char *const field_names[] = {
+	[FIELD_KIND] = "kind",
+	[FIELD_LABEL] = "label",
+	[FIELD_PATH] = "path",
+	[FIELD_LINE] = "line",
+	[FIELD_MODULE] = "module",
+	[FIELD_FILE] = "file",
+	[FIELD_PID] = "pid",
+	[FIELD_TID] = "tid",
+	[FIELD_THREAD] = "thread",
+	[FIELD_PROCESS] = "process",
+	[FIELD_SAMPLES] = "samples",
+	[FIELD_TOTAL_SAMPLES] = "total_samples",
+	[FIELD_SELF_NS] = "self_ns",
+	[FIELD_TOTAL_NS] = "total_ns",
+	[FIELD_SELF_ERROR_NS] = "self_error_ns",
+};
+
+#define FIELD_NUMBERS                                                                              \
+	FIELD_SAMPLES, FIELD_TOTAL_SAMPLES, FIELD_SELF_NS, FIELD_TOTAL_NS, FIELD_SELF_ERROR_NS
+
+/* What a row has, by --by. */
+static const enum field row_fields[][16] = {
+	[FLAT_BY_FUNCTION] = { FIELD_KIND, FIELD_LABEL, FIELD_PATH, FIELD_LINE, FIELD_MODULE,
+			       FIELD_NUMBERS },
+	[FLAT_BY_LINE] = { FIELD_KIND, FIELD_LABEL, FIELD_PATH, FIELD_LINE, FIELD_MODULE,
+			   FIELD_NUMBERS },
+	[FLAT_BY_FILE] = { FIELD_FILE, FIELD_NUMBERS },
+	[FLAT_BY_THREAD] = { FIELD_PID, FIELD_TID, FIELD_THREAD, FIELD_NUMBERS },
+	[FLAT_BY_PROCESS] = { FIELD_PID, FIELD_PROCESS, FIELD_NUMBERS },
+	[FLAT_BY_KIND] = { FIELD_KIND, FIELD_NUMBERS },
+};
+
+/* A value: a number if str is NULL. */
+struct value {
+	const char *str;
+	uint64_t num;
+};
+
+static struct value text(const char *s)
+{
+	return (struct value) { .str = s };
+}
+
+static struct value number(uint64_t n)
+{
+	return (struct value) { .num = n };
+}
+
+static const char *module_path(const struct profile *p, const struct profile_frame *f)
+{
+	return f->module == PROFILE_NONE ? "" : profile_str(p, p->modules[f->module].path);
+}
+
+/* A row of a file stands for the path of a module, or for a kind, where the frames have no file. */
+static const char *file_name(const struct profile *p, const struct profile_frame *f)
+{
+	static const char *const kinds[FRAME_KIND_COUNT] = {
+		[FRAME_RUBY] = "[ruby]",       [FRAME_CFUNC] = "[cfunc]",
+		[FRAME_NATIVE] = "[native]",   [FRAME_KERNEL] = "[kernel]",
+		[FRAME_GC] = "[gc]",	       [FRAME_TRUNCATED] = "[truncated]",
+		[FRAME_UNKNOWN] = "[unknown]",
+	};
+
+	if (f->file)
+		return profile_str(p, f->file);
+	if (f->module != PROFILE_NONE)
+		return module_path(p, f);
+	return kinds[f->kind < FRAME_KIND_COUNT ? f->kind : FRAME_UNKNOWN];
+}
+
+/* File and line of a C function are those of its callers, of which a row of functions has many. */
+static bool has_place(const struct report *r, const struct profile_frame *f)
+{
+	return f->kind != FRAME_CFUNC || r->by == FLAT_BY_LINE;
+}
+
+static struct value frame_value(const struct report *r, uint32_t frame, enum field field)
+{
+	const struct profile *p = &r->rec->profile;
+	const struct profile_frame *f = &p->frames[frame];
+
+	switch (field) {
+	case FIELD_KIND:
+		return text(frame_kind_name(f->kind));
+	case FIELD_LABEL:
+		return text(profile_str(p, f->name));
+	case FIELD_PATH:
+		return text(has_place(r, f) ? profile_str(p, f->file) : "");
+	case FIELD_LINE:
+		if (!has_place(r, f))
+			return number(0);
+		return number(r->by == FLAT_BY_LINE ? f->line : f->func_line);
+	case FIELD_MODULE:
+		return text(label_basename(module_path(p, f)));
+	case FIELD_FILE:
+		return text(file_name(p, f));
+	default:
+		return number(0);
+	}
+}
+
+static struct value row_value(const struct report *r, const struct flat_row *row, enum field field)
+{
+	const struct profile *p = &r->rec->profile;
+	const struct profile_thread *thread;
+	const struct profile_process *process;
+
+	switch (field) {
+	case FIELD_SAMPLES:
+		return number(row->samples);
+	case FIELD_TOTAL_SAMPLES:
+		return number(row->total_samples);
+	case FIELD_SELF_NS:
+		return number(row->self_ns);
+	case FIELD_TOTAL_NS:
+		return number(row->total_ns);
+	case FIELD_SELF_ERROR_NS:
+		return number(row->self_error_ns);
+	default:
+		break;
+	}
+	if (r->by != FLAT_BY_THREAD && r->by != FLAT_BY_PROCESS)
+		return frame_value(r, row->frame, field);
+	thread = r->by == FLAT_BY_THREAD ? &p->threads[row->id] : NULL;
+	process = &p->processes[thread ? thread->process : row->id];
+	switch (field) {
+	case FIELD_PID:
+		return number(process->pid);
+	case FIELD_TID:
+		return number(thread->tid);
+	case FIELD_THREAD:
+		return text(profile_str(p, thread->name));
+	case FIELD_PROCESS:
+		return text(profile_str(p, process->cmdline));
+	default:
+		return number(0);
+	}
+}
+
+static size_t rows_shown(const struct report *r, const struct flat *flat)
+{
+	return flat->n_rows < r->limit ? flat->n_rows : (size_t)r->limit;
+}
+
+static void json_summary(const struct report *r, const struct flat *flat, struct json *j)
+{
+	const struct profile *p = &r->rec->profile;
+	const struct profile_totals *t = &p->totals;
+
+	json_object_begin(j, "summary");
+	json_u64(j, "duration_ns", recording_duration(r->rec));
+	json_u64(j, "processes", p->n_processes);
+	json_u64(j, "threads", p->n_threads);
+	json_u64(j, "samples", p->n_samples);
+	json_u64(j, "lost", t->lost);
+	json_u64(j, "truncated", t->truncated);
+	json_u64(j, "unresolved", t->unresolved);
+	json_u64(j, "failed", t->failed);
+	json_u64(j, "no_ruby", t->no_ruby);
+	json_u64(j, "cpu_sampled_ns", t->cpu_sampled_ns);
+	json_u64(j, "cpu_kernel_ns", t->cpu_kernel_ns);
+	json_u64(j, "rbpf_cpu_ns", t->rbpf_cpu_ns);
+	json_u64(j, "kernel_ns_per_sample", t->kernel_ns_per_sample);
+	json_u64(j, "frequency", p->meta.frequency);
+	json_str(j, "mode", p->meta.mode ? p->meta.mode : "");
+	json_bool(j, "complete", r->rec->report.complete);
+	json_u64(j, "selected_samples", flat->samples);
+	json_u64(j, "selected_ns", flat->ns);
+	json_object_end(j);
+}
+
+static void json_row(const struct report *r, const struct flat_row *row, struct json *j)
+{
+	const enum field *f;
+
+	json_object_begin(j, NULL);
+	for (f = row_fields[r->by]; *f != FIELD_END; f++) {
+		struct value v = row_value(r, row, *f);
+
+		if (v.str)
+			json_str(j, field_names[*f], v.str);
+		else
+			json_u64(j, field_names[*f], v.num);
+	}
+	json_object_end(j);
+}
+
+int report_json(const struct report *r, struct buf *out, struct err *err)
+{
+	struct json j = JSON_INIT(out);
+	_cleanup_flat_ struct flat flat = FLAT_INIT;
+	size_t i;
+	int ret;
+
+	ret = report_flat(r, &flat, err);
+	if (ret)
+		return ret;
+	json_object_begin(&j, NULL);
+	json_summary(r, &flat, &j);
+	json_array_begin(&j, "rows");
+	for (i = 0; i < rows_shown(r, &flat); i++)
+		json_row(r, &flat.rows[i], &j);
+	json_array_end(&j);
+	json_object_end(&j);
+	buf_addch(out, '\n');
+	return buf_failed(out) ? err_oom(err) : 0;
+}
+
+/* RFC 4180: quoted where needed, quotes doubled. */
+static void csv_text(struct buf *out, const char *s)
+{
+	if (!strpbrk(s, ",\"\r\n")) {
+		buf_addstr(out, s);
+		return;
+	}
+	buf_addch(out, '"');
+	for (; *s; s++) {
+		if (*s == '"')
+			buf_addch(out, '"');
+		buf_addch(out, *s);
+	}
+	buf_addch(out, '"');
+}
+
+static void csv_row(const struct report *r, const struct flat_row *row, struct buf *out)
+{
+	const enum field *f;
+
+	for (f = row_fields[r->by]; *f != FIELD_END; f++) {
+		struct value v = row_value(r, row, *f);
+
+		if (f != row_fields[r->by])
+			buf_addch(out, ',');
+		if (v.str)
+			csv_text(out, v.str);
+		else
+			buf_addf(out, "%llu", (unsigned long long)v.num);
+	}
+	buf_addstr(out, "\r\n");
+}
+
+int report_csv(const struct report *r, struct buf *out, struct err *err)
+{
+	const enum field *f;
+	_cleanup_flat_ struct flat flat = FLAT_INIT;
+	size_t i;
+	int ret;
+
+	ret = report_flat(r, &flat, err);
+	if (ret)
+		return ret;
+	for (f = row_fields[r->by]; *f != FIELD_END; f++)
+		buf_addf(out, "%s%s", f == row_fields[r->by] ? "" : ",", field_names[*f]);
+	buf_addstr(out, "\r\n");
+	for (i = 0; i < rows_shown(r, &flat); i++)
+		csv_row(r, &flat.rows[i], out);
+	return buf_failed(out) ? err_oom(err) : 0;
+}

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The report for people: a header, a table, and what to think of it. */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/array.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "cmd/report.h"
+#include "ui/summary.h"
+#include "ui/table.h"
+#include "view/label.h"
+
+/* Below so many samples a number says little: its 95 % interval is wider than a fifth of it. */
+#define FEW_SAMPLES 100
+
+int report_flat(const struct report *r, struct flat *ret, struct err *err)
+{
+	if (flat_build(&r->rec->profile, r->filter, r->by, r->sort, ret))
+		return err_oom(err);
+	if (!ret->samples)
+		return err_set(err, -ENODATA, ERR_EMPTY, "no sample of %s passes the filters",
+			       r->rec->path);
+	return 0;
+}
+
+void report_frame_name(const struct report *r, uint32_t frame, struct buf *out)
+{
+	const struct profile *p = &r->rec->profile;
+
+	buf_addstr(out, label_frame(p, frame));
+	if (p->frames[frame].kind == FRAME_CFUNC)
+		buf_addstr(out, " (C)");
+}
+
+void report_frame_place(const struct report *r, uint32_t frame, bool line_of_execution,
+			struct buf *out)
+{
+	const struct profile *p = &r->rec->profile;
+	const struct profile_frame *f = &p->frames[frame];
+	uint32_t line = line_of_execution ? f->line : f->func_line;
+
+	/* File and line of a C function are its caller's: they say where it was called, not where
+	 * it is. */
+	if (f->file && (f->kind != FRAME_CFUNC || line_of_execution)) {
+		buf_addstr(out, profile_str(p, f->file));
+		if (line)
+			buf_addf(out, ":%" PRIu32, line);
+	} else if (f->module != PROFILE_NONE) {
+		buf_addstr(out, label_basename(profile_str(p, p->modules[f->module].path)));
+	}
+}
+
+/* "ruby 3.3.6", or "ruby 3.1.2, 3.3.6": the versions of all processes, each once. */
+static void add_versions(const struct profile *p, struct buf *out)
+{
+	uint32_t seen[4];
+	size_t n = 0, i, j;
+
+	for (i = 0; i < p->n_processes; i++) {
+		uint32_t version = p->processes[i].ruby_version;
+
+		for (j = 0; j < n && seen[j] != version; j++)
+			;
+		if (!version || j < n)
+			continue;
+		if (n == ARRAY_SIZE(seen)) {
+			buf_addstr(out, ", ...");
+			return;
+		}
+		buf_addf(out, "%s%s", n ? ", " : ", ruby ", profile_str(p, version));
+		seen[n++] = version;
+	}
+}
+
+void report_header(const struct report *r, uint64_t samples, uint64_t ns, struct buf *out)
+{
+	const struct profile *p = &r->rec->profile;
+
+	buf_addf(out, "%s: %s, %s, %s", r->rec->path, num_duration(recording_duration(r->rec)).s,
+		 num_of(p->n_processes, "process", "processes").s,
+		 num_of(p->n_samples, "sample", "samples").s);
+	if (p->meta.frequency)
+		buf_addf(out, " at %" PRIu32 " Hz", p->meta.frequency);
+	if (p->meta.mode && *p->meta.mode)
+		buf_addf(out, " (%s)", p->meta.mode);
+	add_versions(p, out);
+	buf_addch(out, '\n');
+	if (samples != p->n_samples)
+		buf_addf(out, "filtered: %s of %s (%s)\n", num_duration(ns).s,
+			 num_of(samples, "sample", "samples").s,
+			 num_percent(samples, p->n_samples).s);
+}
+
+void report_footer(const struct report *r, uint64_t samples, struct buf *out)
+{
+	summary_honesty(&r->rec->profile.totals, out);
+	if (samples < FEW_SAMPLES)
+		buf_addf(out, "  few samples: %s in all; record longer or with a higher -F\n",
+			 num_count(samples).s);
+}
+
+struct headings {
+	const char *name;
+	const char *place; /* NULL: there is no such column */
+};
+
+static const struct headings headings[] = {
+	[FLAT_BY_FUNCTION] = { "METHOD", "WHERE" },
+	[FLAT_BY_LINE] = { "METHOD", "WHERE" },
+	[FLAT_BY_FILE] = { "FILE", NULL },
+	[FLAT_BY_THREAD] = { "THREAD", "PROCESS" },
+	[FLAT_BY_PROCESS] = { "PROCESS", "COMMAND" },
+	[FLAT_BY_KIND] = { "KIND", NULL },
+};
+
+static void add_process(const struct profile *p, uint32_t process, struct buf *out)
+{
+	label_process(p, process, out);
+	buf_addf(out, " (pid %" PRIu32 ")", p->processes[process].pid);
+}
+
+static void row_name(const struct report *r, const struct flat_row *row, struct buf *out)
+{
+	const struct profile *p = &r->rec->profile;
+	const struct profile_frame *f;
+
+	switch (r->by) {
+	case FLAT_BY_FUNCTION:
+	case FLAT_BY_LINE:
+		report_frame_name(r, row->frame, out);
+		return;
+	case FLAT_BY_FILE:
+		f = &p->frames[row->frame];
+		if (f->file)
+			buf_addstr(out, profile_str(p, f->file));
+		else if (f->module != PROFILE_NONE)
+			buf_addstr(out, profile_str(p, p->modules[f->module].path));
+		else
+			buf_addf(out, "[%s]", frame_kind_name(f->kind));
+		return;
+	case FLAT_BY_THREAD:
+		label_thread(p, row->id, out);
+		buf_addf(out, " (tid %" PRIu32 ")", p->threads[row->id].tid);
+		return;
+	case FLAT_BY_PROCESS:
+		add_process(p, row->id, out);
+		return;
+	case FLAT_BY_KIND:
+		buf_addstr(out, frame_kind_name(p->frames[row->frame].kind));
+		return;
+	}
+}
+
+static void row_place(const struct report *r, const struct flat_row *row, struct buf *out)
+{
+	const struct profile *p = &r->rec->profile;
+
+	switch (r->by) {
+	case FLAT_BY_FUNCTION:
+	case FLAT_BY_LINE:
+		report_frame_place(r, row->frame, r->by == FLAT_BY_LINE, out);
+		return;
+	case FLAT_BY_THREAD:
+		add_process(p, p->threads[row->id].process, out);
+		return;
+	case FLAT_BY_PROCESS:
+		buf_addstr(out, profile_str(p, p->processes[row->id].cmdline));
+		return;
+	case FLAT_BY_FILE:
+	case FLAT_BY_KIND:
+		return;
+	}
+}
+
+static void add_row(const struct report *r, const struct flat *flat, const struct flat_row *row,
+		    struct table *t)
+{
+	_cleanup_buf_ struct buf text = BUF_INIT;
+
+	table_cell(t, "%s", num_seconds(row->self_ns).s);
+	table_cell(t, "%s", num_percent(row->self_ns, flat->ns).s);
+	table_cell(t, "%s", num_percent(row->self_error_ns, flat->ns).s);
+	table_cell(t, "%s", num_seconds(row->total_ns).s);
+	table_cell(t, "%s", num_percent(row->total_ns, flat->ns).s);
+	row_name(r, row, &text);
+	table_cell(t, "%s", buf_str(&text));
+	if (!headings[r->by].place)
+		return;
+	buf_reset(&text);
+	row_place(r, row, &text);
+	table_cell(t, "%s", buf_str(&text));
+}
+
+/* With too few samples in all the footer has said so already. */
+static void warn_few_samples(const struct report *r, const struct flat *flat, struct buf *out)
+{
+	const struct flat_row *top = flat->rows;
+	uint64_t n;
+
+	if (flat->samples < FEW_SAMPLES || !flat->n_rows)
+		return;
+	n = r->sort == FLAT_SORT_SELF ? top->samples : top->total_samples;
+	if (n < FEW_SAMPLES)
+		buf_addf(out,
+			 "  few samples: the first row has %s; record longer or with a higher -F\n",
+			 num_count(n).s);
+}
+
+static int render_flat(const struct report *r, const struct flat *flat, struct buf *out)
+{
+	const struct table_column columns[] = {
+		{ "SELF", TABLE_RIGHT, TABLE_WHOLE },
+		{ "SELF%", TABLE_RIGHT, TABLE_WHOLE },
+		{ "+/-", TABLE_RIGHT, TABLE_WHOLE },
+		{ "TOTAL", TABLE_RIGHT, TABLE_WHOLE },
+		{ "TOTAL%", TABLE_RIGHT, TABLE_WHOLE },
+		{ headings[r->by].name, TABLE_LEFT,
+		  r->by == FLAT_BY_FILE ? TABLE_CUT_START : TABLE_CUT_END },
+		{ headings[r->by].place, TABLE_LEFT,
+		  r->by == FLAT_BY_PROCESS ? TABLE_CUT_END : TABLE_CUT_START },
+	};
+	size_t n_columns = headings[r->by].place ? ARRAY_SIZE(columns) : ARRAY_SIZE(columns) - 1;
+	size_t shown = flat->n_rows < r->limit ? flat->n_rows : (size_t)r->limit;
+	_cleanup_table_ struct table table;
+	size_t i;
+	int ret;
+
+	table_init(&table, columns, n_columns);
+	for (i = 0; i < shown; i++)
+		add_row(r, flat, &flat->rows[i], &table);
+	report_header(r, flat->samples, flat->ns, out);
+	ret = table_render(&table, r->width, r->color, out);
+	if (ret)
+		return ret;
+	if (shown < flat->n_rows)
+		buf_addf(out, "  %s hidden by -n\n",
+			 num_of(flat->n_rows - shown, "more line", "more lines").s);
+	report_footer(r, flat->samples, out);
+	warn_few_samples(r, flat, out);
+	return buf_failed(out) ? -ENOMEM : 0;
+}
+
+int report_text(const struct report *r, struct buf *out, struct err *err)
+{
+	_cleanup_flat_ struct flat flat = FLAT_INIT;
+	int ret;
+
+	ret = report_flat(r, &flat, err);
+	if (ret)
+		return ret;
+	return render_flat(r, &flat, out) ? err_oom(err) : 0;
+}
+
+static const char *or_unknown(const char *s)
+{
+	return s && *s ? s : "unknown";
+}
+
+static void info_meta(const struct profile_meta *meta, struct buf *out)
+{
+	time_t start = (time_t)(meta->start_realtime_ns / NSEC_PER_SEC);
+	char when[40] = "unknown";
+	struct tm tm;
+
+	if (meta->start_realtime_ns && gmtime_r(&start, &tm))
+		strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S UTC", &tm);
+	buf_addf(out, "made by    rbpf %s\n", or_unknown(meta->rbpf_version));
+	buf_addf(out, "command    %s\n", or_unknown(meta->command));
+	buf_addf(out, "host       %s (%s %s, %s)\n", or_unknown(meta->hostname),
+		 or_unknown(meta->kernel), or_unknown(meta->arch),
+		 num_of(meta->cpus, "CPU", "CPUs").s);
+	buf_addf(out, "start      %s\n", when);
+	buf_addf(out, "mode       %s, %" PRIu32 " Hz\n", or_unknown(meta->mode), meta->frequency);
+}
+
+static void info_processes(const struct profile *p, struct buf *out)
+{
+	size_t i;
+
+	buf_addf(out, "processes  %s\n", num_count(p->n_processes).s);
+	for (i = 0; i < p->n_processes; i++) {
+		const struct profile_process *process = &p->processes[i];
+		const char *version = profile_str(p, process->ruby_version);
+
+		buf_addf(out, "  pid %" PRIu32 "  %s%s  %s\n", process->pid,
+			 *version ? "ruby " : "no ruby", version, profile_str(p, process->cmdline));
+	}
+	buf_addf(out, "threads    %s\n", num_count(p->n_threads).s);
+}
+
+/* Losses by reason; the total stands in the summary. */
+static void info_lost(const struct profile *p, struct buf *out)
+{
+	uint64_t counts[LOST_REASON_COUNT] = { 0 };
+	size_t i;
+
+	for (i = 0; i < p->n_lost; i++)
+		if (p->lost[i].reason < LOST_REASON_COUNT)
+			counts[p->lost[i].reason] += p->lost[i].count;
+	for (i = 0; i < LOST_REASON_COUNT; i++)
+		if (counts[i])
+			buf_addf(out, "  lost: %s %s\n", lost_reason_name(i),
+				 num_count(counts[i]).s);
+}
+
+int report_info(const struct report *r, struct buf *out, struct err *err)
+{
+	const struct profile *p = &r->rec->profile;
+	uint64_t duration = recording_duration(r->rec);
+
+	buf_addf(out, "recording  %s (%s)\n", r->rec->path,
+		 r->rec->report.complete ? "complete" : "was not closed properly");
+	if (r->rec->report.lost_bytes)
+		buf_addf(out, "unusable   %s at its end\n", num_bytes(r->rec->report.lost_bytes).s);
+	info_meta(&p->meta, out);
+	buf_addf(out, "duration   %s\n", num_duration(duration).s);
+	info_processes(p, out);
+	buf_addf(out, "stacks     %s of %s\n", num_count(p->n_stacks ? p->n_stacks - 1 : 0).s,
+		 num_of(p->n_frames, "frame", "frames").s);
+	summary_totals(&p->totals, duration, out);
+	info_lost(p, out);
+	return buf_failed(out) ? err_oom(err) : 0;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Exporters: pure functions from a profile to bytes, one file a format, one table of them all.
+ */
+#ifndef RBPF_EXPORT_EXPORT_H
+#define RBPF_EXPORT_EXPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct buf;
+struct err;
+struct profile;
+struct view_filter;
+
+struct export_options {
+	const struct view_filter *filter; /* NULL: everything */
+	bool weight_time; /* folded: weights in µs instead of samples */
+	bool threads;	  /* folded: thread name after the process name */
+};
+
+/* run() appends to @out and returns 0, -ENOMEM, or what the format says; @err has the words. */
+struct exporter {
+	const char *name;	 /* as given to -f */
+	const char *description; /* one line, for help */
+	const char *suffix;	 /* usual file suffix, ".folded" */
+	int (*run)(const struct profile *p, const struct export_options *opts, struct buf *out,
+		   struct err *err);
+};
+
+extern const struct exporter exporters[];
+extern const size_t n_exporters;
+
+/* By name or by suffix without its dot ("flame", "svg"). NULL if there is none of that name. */
+const struct exporter *exporter_find(const char *name);
+
+#endif

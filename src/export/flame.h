@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The flame graph: one self-contained SVG, right without scripts, interactive with them.
+ */
+#ifndef RBPF_EXPORT_FLAME_H
+#define RBPF_EXPORT_FLAME_H
+
+#include <stdbool.h>
+
+#include "view/tree.h"
+
+struct buf;
+struct err;
+struct profile;
+struct view_filter;
+
+enum flame_color { FLAME_COLOR_KIND, FLAME_COLOR_MODULE, FLAME_COLOR_HASH };
+
+struct flame_options {
+	const struct view_filter *filter;
+	const char *title;     /* any bytes; NULL: made from the profile */
+	bool icicle;	       /* root on top */
+	bool inverted;	       /* callers above the innermost frames */
+	double min_width;      /* percent of the whole below which a frame is left out; 0: default
+				* 0.01; negative: none is */
+	unsigned int width;    /* pixels of the static picture; 0: default 1200 */
+	enum flame_color color;
+	enum tree_split split;
+	const char *command;   /* the command line that draws it, for <desc>; NULL: not said */
+};
+
+/* Append the SVG to @out. Returns 0, -ENOMEM, or -ENODATA (ERR_EMPTY) if no sample is selected. */
+int flame_render(const struct profile *p, const struct flame_options *opts, struct buf *out,
+		 struct err *err);
+
+#endif

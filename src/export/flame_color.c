@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Ruby code has warm colours, from red for the program's own to yellow for what comes with the
+ * interpreter; what is written in C or below has cold ones. So the first look tells how much of a
+ * picture is Ruby, and the second whose.
+ */
+#include "export/flame_color.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/intern.h"
+#include "profile/profile.h"
+#include "view/label.h"
+
+static const struct {
+	const char *name;
+	struct hsl light, dark;
+} origins[ORIGIN_COUNT] = {
+	[ORIGIN_APP] = { "Ruby app", { 5, 84, 70 }, { 5, 50, 43 } },
+	[ORIGIN_LIBRARY] = { "Ruby gem/stdlib", { 30, 90, 67 }, { 28, 58, 38 } },
+	[ORIGIN_CORE] = { "Ruby core", { 50, 85, 63 }, { 47, 56, 33 } },
+	[ORIGIN_CFUNC] = { "C method", { 92, 48, 64 }, { 100, 30, 33 } },
+	[ORIGIN_NATIVE] = { "native", { 210, 70, 75 }, { 212, 40, 43 } },
+	[ORIGIN_GC] = { "GC", { 282, 52, 77 }, { 284, 29, 46 } },
+	[ORIGIN_KERNEL] = { "kernel", { 175, 38, 65 }, { 180, 36, 31 } },
+	[ORIGIN_UNKNOWN] = { "cut/unknown", { 220, 6, 74 }, { 220, 5, 40 } },
+};
+
+/* Packages have a colour of their own only as long as colours can be told apart. */
+#define N_HUES 12
+_Static_assert(N_HUES + 1 <= FLAME_MAX_CATEGORIES, "and one category for the others");
+
+struct package {
+	uint32_t id; /* in the intern of names */
+	uint64_t self_ns;
+	uint64_t self_samples;
+};
+
+/*
+ * The weight of node @i by the frame that is innermost: its self time, but in an inverted tree the
+ * nodes below the root (or below the parts of a split tree) are the innermost frames.
+ */
+static void innermost_weight(const struct tree *t, uint32_t i, uint64_t *ns, uint64_t *samples)
+{
+	const struct tree_node *node = &t->nodes[i];
+	bool innermost = t->nodes[node->parent].frame == PROFILE_NONE;
+
+	*ns = t->opts.inverted ? (innermost ? node->total_ns : 0) : node->self_ns;
+	*samples = t->opts.inverted ? (innermost ? node->total_samples : 0) : node->self_samples;
+}
+
+static int init_origins(const struct tree *t, struct flame_colors *c)
+{
+	const struct profile *p = t->profile;
+
+	for (size_t i = 0; i < ORIGIN_COUNT; i++) {
+		buf_addstr(&c->categories[i].name, origins[i].name);
+		c->light[i] = origins[i].light;
+		c->dark[i] = origins[i].dark;
+	}
+	c->n_categories = ORIGIN_COUNT;
+	for (size_t i = 0; i < p->n_frames; i++)
+		c->of_frame[i] = (uint8_t)label_origin(p, (uint32_t)i);
+	return 0;
+}
+
+static int compare_packages(const void *a, const void *b, void *arg)
+{
+	const struct package *x = a, *y = b;
+	const struct intern *names = arg;
+
+	if (x->self_ns != y->self_ns)
+		return x->self_ns < y->self_ns ? 1 : -1;
+	return strcmp(intern_get(names, x->id, NULL), intern_get(names, y->id, NULL));
+}
+
+/*
+ * A hue for each of the first packages: the one that its name hashes to, so that a package mostly
+ * has the same colour in all pictures, or the next that is free.
+ */
+static void init_package_colors(struct flame_colors *c, size_t n)
+{
+	bool taken[N_HUES] = { false };
+
+	for (size_t i = 0; i < n; i++) {
+		const struct buf *name = &c->categories[i].name;
+		size_t hue = hash_bytes(buf_str(name), name->len) % N_HUES;
+
+		while (taken[hue])
+			hue = (hue + 1) % N_HUES;
+		taken[hue] = true;
+		c->light[i] = (struct hsl){ (unsigned int)hue * 360 / N_HUES, 66, 72 };
+		c->dark[i] = (struct hsl){ (unsigned int)hue * 360 / N_HUES, 40, 40 };
+	}
+	c->light[n] = origins[ORIGIN_UNKNOWN].light;
+	c->dark[n] = origins[ORIGIN_UNKNOWN].dark;
+}
+
+static int init_packages(const struct tree *t, struct flame_colors *c)
+{
+	const struct profile *p = t->profile;
+	_cleanup_intern_ struct intern names = INTERN_INIT;
+	_cleanup_buf_ struct buf name = BUF_INIT;
+	_cleanup_free_ uint32_t *of_frame = calloc(p->n_frames + 1, sizeof(*of_frame));
+	_cleanup_free_ struct package *packages = NULL;
+	_cleanup_free_ uint8_t *category = NULL;
+	size_t n;
+
+	if (!of_frame)
+		return -ENOMEM;
+	for (size_t i = 0; i < p->n_frames; i++) {
+		buf_reset(&name);
+		label_package(p, (uint32_t)i, &name);
+		if (buf_failed(&name) ||
+		    intern_add(&names, buf_str(&name), name.len, &of_frame[i], NULL))
+			return -ENOMEM;
+	}
+	packages = calloc(names.count + 1, sizeof(*packages));
+	category = calloc(names.count + 1, sizeof(*category));
+	if (!packages || !category)
+		return -ENOMEM;
+	for (size_t i = 0; i < names.count; i++)
+		packages[i].id = (uint32_t)i;
+	for (size_t i = 1; i < t->n_nodes; i++) {
+		uint64_t ns, samples;
+
+		if (t->nodes[i].frame == PROFILE_NONE)
+			continue;
+		innermost_weight(t, (uint32_t)i, &ns, &samples);
+		packages[of_frame[t->nodes[i].frame]].self_ns += ns;
+		packages[of_frame[t->nodes[i].frame]].self_samples += samples;
+	}
+	qsort_r(packages, names.count, sizeof(*packages), compare_packages, &names);
+	n = names.count < N_HUES ? names.count : N_HUES;
+	for (size_t i = 0; i < names.count; i++)
+		category[packages[i].id] = (uint8_t)(i < n ? i : n);
+	for (size_t i = 0; i < n; i++)
+		buf_addstr(&c->categories[i].name, intern_get(&names, packages[i].id, NULL));
+	buf_addstr(&c->categories[n].name, "other");
+	c->n_categories = n + 1;
+	for (size_t i = 0; i < p->n_frames; i++)
+		c->of_frame[i] = category[of_frame[i]];
+	init_package_colors(c, n);
+	return 0;
+}
+
+/* Classic flame colours by name alone; the legend is that of the origins, without colours. */
+static int init_hashes(const struct tree *t, struct flame_colors *c)
+{
+	int err = init_origins(t, c);
+
+	for (size_t i = 0; i < FLAME_MAX_COLORS; i++) {
+		c->light[i] = (struct hsl){ (unsigned int)i * 58 / FLAME_MAX_COLORS, 86, 68 };
+		c->dark[i] = (struct hsl){ (unsigned int)i * 58 / FLAME_MAX_COLORS, 52, 39 };
+	}
+	return err;
+}
+
+int flame_colors_init(const struct tree *t, enum flame_color mode, struct flame_colors *ret)
+{
+	_cleanup_flame_colors_ struct flame_colors c = { .mode = mode };
+	int err;
+
+	c.of_frame = calloc(t->profile->n_frames + 1, sizeof(*c.of_frame));
+	if (!c.of_frame)
+		return -ENOMEM;
+	if (mode == FLAME_COLOR_MODULE)
+		err = init_packages(t, &c);
+	else
+		err = mode == FLAME_COLOR_HASH ? init_hashes(t, &c) : init_origins(t, &c);
+	if (err)
+		return err;
+	for (size_t i = 1; i < t->n_nodes; i++) {
+		struct flame_category *category;
+		uint64_t ns, samples;
+
+		if (t->nodes[i].frame == PROFILE_NONE)
+			continue;
+		category = &c.categories[c.of_frame[t->nodes[i].frame]];
+		innermost_weight(t, (uint32_t)i, &ns, &samples);
+		category->self_ns += ns;
+		category->self_samples += samples;
+		category->used = true;
+	}
+	for (size_t i = 0; i < c.n_categories; i++)
+		if (buf_failed(&c.categories[i].name))
+			return -ENOMEM;
+	*ret = c;
+	memset(&c, 0, sizeof(c)); /* owned by *ret now */
+	return 0;
+}
+
+void flame_colors_deinit(struct flame_colors *colors)
+{
+	if (!colors)
+		return;
+	for (size_t i = 0; i < FLAME_MAX_CATEGORIES; i++)
+		buf_deinit(&colors->categories[i].name);
+	free(colors->of_frame);
+	memset(colors, 0, sizeof(*colors));
+}
+
+void flame_colors_class(struct flame_colors *colors, const struct profile *p, uint32_t frame,
+			struct buf *out)
+{
+	const char *name = label_frame(p, frame);
+	uint64_t hash = hash_bytes(name, strlen(name));
+	size_t shade = hash % FLAME_SHADES;
+	size_t color = colors->of_frame[frame];
+
+	if (colors->mode == FLAME_COLOR_HASH)
+		color = hash / FLAME_SHADES % FLAME_MAX_COLORS;
+	colors->shade_used[color][shade] = true;
+	buf_addf(out, "%c%zu", (int)('a' + color), shade);
+}
+
+bool flame_colors_have_swatches(const struct flame_colors *colors)
+{
+	return colors->mode != FLAME_COLOR_HASH;
+}
+
+static struct hsl shade_of(struct hsl base, size_t shade)
+{
+	static const int hue[FLAME_SHADES] = { -7, -5, -3, -1, 1, 3, 5, 7 };
+	static const int lightness[FLAME_SHADES] = { 0, 3, -2, 2, -3, 1, -1, 2 };
+
+	return (struct hsl){
+		.h = (base.h + 360 + (unsigned int)hue[shade]) % 360,
+		.s = base.s,
+		.l = base.l + (unsigned int)lightness[shade],
+	};
+}
+
+/* As #rrggbb, which everything that reads SVG understands; rounded by integers. */
+static void add_rgb(struct buf *out, struct hsl c)
+{
+	unsigned int range = c.l < 50 ? 2 * c.l : 200 - 2 * c.l; /* percent */
+	int chroma = (int)(range * c.s);			 /* of 10,000 */
+	int base = (int)c.l * 100 - chroma / 2;
+	int ramp = (int)(c.h % 120);
+	int middle = chroma * (60 - abs(60 - ramp)) / 60;
+	int rgb[3] = { base, base, base };
+	unsigned int sector = c.h / 60; /* from red over yellow, green, cyan, blue, magenta */
+
+	rgb[(sector + 1) / 2 % 3] += chroma;
+	rgb[(7 - sector) % 3] += middle;
+	buf_addch(out, '#');
+	for (size_t i = 0; i < 3; i++)
+		buf_addf(out, "%02x", (unsigned int)(rgb[i] * 255 + 5000) / 10000);
+}
+
+static void add_rules(const struct flame_colors *c, const struct hsl *colors, struct buf *out)
+{
+	for (size_t i = 0; i < FLAME_MAX_COLORS; i++) {
+		bool swatch = i < c->n_categories && flame_colors_have_swatches(c);
+
+		if (swatch && c->categories[i].used) {
+			buf_addf(out, ".%c{fill:", (int)('a' + i));
+			add_rgb(out, colors[i]);
+			buf_addch(out, '}');
+		}
+		for (size_t shade = 0; shade < FLAME_SHADES; shade++) {
+			if (!c->shade_used[i][shade])
+				continue;
+			buf_addf(out, ".%c%zu{fill:", (int)('a' + i), shade);
+			add_rgb(out, shade_of(colors[i], shade));
+			buf_addch(out, '}');
+		}
+	}
+}
+
+void flame_colors_css(const struct flame_colors *colors, struct buf *out)
+{
+	add_rules(colors, colors->light, out);
+	buf_addstr(out, "\n@media (prefers-color-scheme:dark){");
+	add_rules(colors, colors->dark, out);
+	buf_addstr(out, "}\n");
+}

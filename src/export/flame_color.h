@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The colours of a flame graph and the categories of its legend.
+ *
+ * Every frame belongs to one category: where its code comes from, or the package that holds it. The
+ * legend names them and can hide each. A frame's colour is that of its category, a little different
+ * for each name but always the same for the same name.
+ */
+#ifndef RBPF_EXPORT_FLAME_COLOR_H
+#define RBPF_EXPORT_FLAME_COLOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "export/flame.h"
+
+struct profile;
+
+#define FLAME_MAX_CATEGORIES 16
+#define FLAME_SHADES	     8	/* of each colour */
+#define FLAME_MAX_COLORS     26 /* named by a letter */
+
+struct hsl {
+	unsigned int h; /* 0 to 359 */
+	unsigned int s; /* 0 to 100 */
+	unsigned int l; /* 0 to 100 */
+};
+
+struct flame_category {
+	struct buf name;
+	uint64_t self_ns; /* of samples whose innermost frame is in the category */
+	uint64_t self_samples;
+	bool used; /* the tree has frames of it */
+};
+
+struct flame_colors {
+	enum flame_color mode;
+	struct flame_category categories[FLAME_MAX_CATEGORIES];
+	size_t n_categories;
+	uint8_t *of_frame; /* category by frame id; owned */
+	struct hsl light[FLAME_MAX_COLORS];
+	struct hsl dark[FLAME_MAX_COLORS];
+	bool shade_used[FLAME_MAX_COLORS][FLAME_SHADES];
+};
+
+/* The categories of the frames of @t. Returns 0 or -ENOMEM. @ret: flame_colors_deinit(). */
+int flame_colors_init(const struct tree *t, enum flame_color mode, struct flame_colors *ret);
+void flame_colors_deinit(struct flame_colors *colors);
+#define _cleanup_flame_colors_ _cleanup_(flame_colors_deinit)
+
+/* Append the CSS class that paints @frame, and remember that it is used. */
+void flame_colors_class(struct flame_colors *colors, const struct profile *p, uint32_t frame,
+			struct buf *out);
+
+/* Whether categories have a colour each, whose class is then the letter 'a' + category. */
+bool flame_colors_have_swatches(const struct flame_colors *colors);
+
+/* Append the rules of the classes that were used. */
+void flame_colors_css(const struct flame_colors *colors, struct buf *out);
+
+#endif

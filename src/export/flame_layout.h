@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Where the boxes of a flame graph are, in units of what is measured; nothing of pixels or colours.
+ */
+#ifndef RBPF_EXPORT_FLAME_LAYOUT_H
+#define RBPF_EXPORT_FLAME_LAYOUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+
+struct tree;
+
+struct flame_box {
+	uint64_t x, w;	/* in units of the layout */
+	uint32_t depth; /* the root is 0 */
+	uint32_t node;	/* in the tree */
+};
+
+struct flame_layout {
+	struct flame_box *boxes; /* in preorder: the first is the root; owned */
+	size_t n_boxes, cap_boxes;
+	uint64_t total;	    /* width of the root */
+	uint32_t max_depth; /* of a box */
+	uint64_t n_hidden;  /* nodes that are too narrow */
+	bool by_samples;    /* the unit is a sample, because all weights are 0; else ns */
+};
+
+#define FLAME_LAYOUT_INIT                                                                          \
+	{                                                                                          \
+		0                                                                                  \
+	}
+
+/*
+ * Children are within their parent from its left end on, in the order of the tree; what they leave
+ * free at the right is the parent's self time. Nodes narrower than @min_percent of the root are
+ * left out with all below them. Returns 0 or -ENOMEM. @ret: flame_layout_deinit().
+ */
+int flame_layout_build(const struct tree *t, double min_percent, struct flame_layout *ret);
+void flame_layout_deinit(struct flame_layout *layout);
+#define _cleanup_flame_layout_ _cleanup_(flame_layout_deinit)
+
+#endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "export/flame_text.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/buf.h"
+
+#define MIN_CELLS 3
+
+/* The code point at @s, which is valid UTF-8; *@len is the number of its bytes. */
+static uint32_t decode(const char *s, size_t *len)
+{
+	const unsigned char *b = (const unsigned char *)s;
+
+	if (b[0] < 0x80) {
+		*len = 1;
+		return b[0];
+	}
+	if (b[0] < 0xe0) {
+		*len = 2;
+		return (b[0] & 0x1fu) << 6 | (b[1] & 0x3fu);
+	}
+	if (b[0] < 0xf0) {
+		*len = 3;
+		return (b[0] & 0xfu) << 12 | (b[1] & 0x3fu) << 6 | (b[2] & 0x3fu);
+	}
+	*len = 4;
+	return (b[0] & 7u) << 18 | (b[1] & 0x3fu) << 12 | (b[2] & 0x3fu) << 6 | (b[3] & 0x3fu);
+}
+
+/* Rough on purpose, so that the script can do the same: too wide is never wrong. */
+static size_t cells_of(uint32_t c)
+{
+	return c >= 0x2e80 || (c >= 0x1100 && c < 0x1160) ? 2 : 1;
+}
+
+size_t flame_cells(const char *s)
+{
+	size_t cells = 0;
+
+	for (size_t len; *s; s += len)
+		cells += cells_of(decode(s, &len));
+	return cells;
+}
+
+static bool is_word(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	       c == '_' || (c & 0x80);
+}
+
+/* Append @name without its "Word::" parts. */
+static void drop_namespaces(struct buf *out, const char *name)
+{
+	while (*name) {
+		size_t n = 0;
+
+		while (is_word(name[n]))
+			n++;
+		if (n && name[n] == ':' && name[n + 1] == ':' && is_word(name[n + 2])) {
+			name += n + 2;
+			continue;
+		}
+		buf_add(out, name, n ? n : 1);
+		name += n ? n : 1;
+	}
+}
+
+void flame_fit(struct buf *out, const char *name, size_t cells)
+{
+	_cleanup_buf_ struct buf brief = BUF_INIT;
+	size_t used = 0, end = 0;
+
+	if (cells < MIN_CELLS)
+		return;
+	if (flame_cells(name) <= cells) {
+		buf_addstr(out, name);
+		return;
+	}
+	drop_namespaces(&brief, name);
+	if (flame_cells(buf_str(&brief)) <= cells) {
+		buf_addstr(out, buf_str(&brief));
+		return;
+	}
+	for (size_t len; used < cells; end += len) {
+		used += cells_of(decode(buf_str(&brief) + end, &len));
+		if (used >= cells)
+			break;
+	}
+	buf_add(out, buf_str(&brief), end);
+	buf_addstr(out, "…");
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Names made to fit into boxes. flame.js does the same when the picture changes its size or is
+ * zoomed; the two must agree.
+ */
+#ifndef RBPF_EXPORT_FLAME_TEXT_H
+#define RBPF_EXPORT_FLAME_TEXT_H
+
+#include <stddef.h>
+
+struct buf;
+
+/*
+ * Append what of @name fits into @cells columns of a monospace font, not escaped: all of it; else
+ * without namespaces ("Foo::Bar#baz" as "Bar#baz"), which say least in a Ruby name and stand where
+ * one starts to read; else the start of that and an ellipsis; nothing below 3 columns.
+ */
+void flame_fit(struct buf *out, const char *name, size_t cells);
+
+/* Columns of valid UTF-8: East Asian wide characters and emoji take two, all others one. */
+size_t flame_cells(const char *s);
+
+#endif

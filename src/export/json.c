@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The whole recording as one JSON object; doc/json.md is its description and must follow it.
+ *
+ * Ids are places in arrays, the same as in the recording. A filter takes samples away; frames that
+ * it hides stay defined, but the stacks that are referred to have none of them: a stack's parent
+ * and a sample's stack are the nearest ones whose innermost frame is shown.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/json.h"
+#include "export/export.h"
+#include "export/exporters.h"
+#include "profile/profile.h"
+#include "view/filter.h"
+
+static void add_optional_str(struct json *j, const char *key, const char *s)
+{
+	if (s)
+		json_str(j, key, s);
+	else
+		json_null(j, key);
+}
+
+static void add_id(struct json *j, const char *key, uint32_t id)
+{
+	if (id == PROFILE_NONE)
+		json_null(j, key);
+	else
+		json_u64(j, key, id);
+}
+
+static void add_meta(struct json *j, const struct profile_meta *meta)
+{
+	json_object_begin(j, "meta");
+	add_optional_str(j, "rbpf_version", meta->rbpf_version);
+	add_optional_str(j, "command", meta->command);
+	add_optional_str(j, "hostname", meta->hostname);
+	add_optional_str(j, "kernel", meta->kernel);
+	add_optional_str(j, "arch", meta->arch);
+	add_optional_str(j, "mode", meta->mode);
+	json_u64(j, "frequency_hz", meta->frequency);
+	json_u64(j, "cpus", meta->cpus);
+	json_u64(j, "start_realtime_ns", meta->start_realtime_ns);
+	json_u64(j, "start_ns", meta->start_monotonic_ns);
+	json_object_end(j);
+}
+
+static void add_totals(struct json *j, const struct profile_totals *totals)
+{
+	json_object_begin(j, "totals");
+	json_u64(j, "end_ns", totals->end_monotonic_ns);
+	json_u64(j, "samples", totals->samples);
+	json_u64(j, "lost", totals->lost);
+	json_u64(j, "truncated", totals->truncated);
+	json_u64(j, "unresolved", totals->unresolved);
+	json_u64(j, "failed", totals->failed);
+	json_u64(j, "no_ruby", totals->no_ruby);
+	json_u64(j, "cpu_sampled_ns", totals->cpu_sampled_ns);
+	json_u64(j, "cpu_kernel_ns", totals->cpu_kernel_ns);
+	json_u64(j, "rbpf_cpu_ns", totals->rbpf_cpu_ns);
+	json_u64(j, "kernel_ns_per_sample", totals->kernel_ns_per_sample);
+	json_object_end(j);
+}
+
+static void add_processes(struct json *j, const struct profile *p)
+{
+	json_array_begin(j, "processes");
+	for (size_t i = 0; i < p->n_processes; i++) {
+		const struct profile_process *process = &p->processes[i];
+
+		json_object_begin(j, NULL);
+		json_u64(j, "pid", process->pid);
+		add_id(j, "parent", process->parent);
+		json_u64(j, "start_ticks", process->start_ticks);
+		json_str(j, "exe", profile_str(p, process->exe));
+		json_str(j, "command", profile_str(p, process->cmdline));
+		json_str(j, "ruby", profile_str(p, process->ruby_version));
+		if (process->exited) {
+			json_u64(j, "exit_ns", process->exit_ts);
+			if (process->exit_status < 0)
+				json_null(j, "exit_status");
+			else
+				json_i64(j, "exit_status", process->exit_status);
+		}
+		json_object_end(j);
+	}
+	json_array_end(j);
+}
+
+static void add_threads(struct json *j, const struct profile *p)
+{
+	json_array_begin(j, "threads");
+	for (size_t i = 0; i < p->n_threads; i++) {
+		const struct profile_thread *thread = &p->threads[i];
+
+		json_object_begin(j, NULL);
+		json_u64(j, "process", thread->process);
+		json_u64(j, "tid", thread->tid);
+		json_str(j, "name", profile_str(p, thread->name));
+		if (thread->cpu_known)
+			json_u64(j, "cpu_ns", thread->cpu_ns);
+		else
+			json_null(j, "cpu_ns");
+		json_object_end(j);
+	}
+	json_array_end(j);
+}
+
+static void add_modules(struct json *j, const struct profile *p)
+{
+	json_array_begin(j, "modules");
+	for (size_t i = 0; i < p->n_modules; i++) {
+		json_object_begin(j, NULL);
+		json_str(j, "path", profile_str(p, p->modules[i].path));
+		json_str(j, "build_id", profile_str(p, p->modules[i].build_id));
+		json_object_end(j);
+	}
+	json_array_end(j);
+}
+
+static void add_frames(struct json *j, const struct profile *p)
+{
+	json_array_begin(j, "frames");
+	for (size_t i = 0; i < p->n_frames; i++) {
+		const struct profile_frame *frame = &p->frames[i];
+
+		json_object_begin(j, NULL);
+		json_str(j, "kind", frame_kind_name(frame->kind));
+		json_str(j, "label", profile_str(p, frame->name));
+		json_str(j, "path", profile_str(p, frame->file));
+		json_u64(j, "line", frame->line);
+		json_u64(j, "func_line", frame->func_line);
+		add_id(j, "module", frame->module);
+		json_u64(j, "address", frame->address);
+		json_object_end(j);
+	}
+	json_array_end(j);
+}
+
+/* @shown: by stack id, the nearest of it and its callers' stacks whose innermost frame is shown. */
+static void add_stacks(struct json *j, const struct profile *p, const uint32_t *shown)
+{
+	json_array_begin(j, "stacks");
+	for (size_t i = 0; i < p->n_stacks; i++) {
+		json_object_begin(j, NULL);
+		add_id(j, "parent", i ? shown[p->stacks[i].parent] : PROFILE_NONE);
+		add_id(j, "frame", i ? p->stacks[i].frame : PROFILE_NONE);
+		json_object_end(j);
+	}
+	json_array_end(j);
+}
+
+static void add_sample_flags(struct json *j, unsigned int flags)
+{
+	static const struct {
+		unsigned int flag;
+		const char *name;
+	} names[] = {
+		{ SAMPLE_KERNEL, "kernel" },	     { SAMPLE_TRUNCATED, "truncated" },
+		{ SAMPLE_UNRESOLVED, "unresolved" }, { SAMPLE_NO_RUBY, "no-ruby" },
+		{ SAMPLE_FAILED, "failed" },
+	};
+
+	json_array_begin(j, "flags");
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (flags & names[i].flag)
+			json_str(j, NULL, names[i].name);
+	json_array_end(j);
+}
+
+static void add_samples(struct json *j, const struct profile *p, const struct view_selection *sel,
+			const uint32_t *shown)
+{
+	json_array_begin(j, "samples");
+	for (size_t i = 0; i < p->n_samples; i++) {
+		const struct profile_sample *s = &p->samples[i];
+
+		if (!view_selected(sel, s))
+			continue;
+		json_object_begin(j, NULL);
+		json_u64(j, "ts_ns", s->ts);
+		json_u64(j, "weight_ns", s->weight);
+		json_u64(j, "thread", s->thread);
+		json_u64(j, "stack", shown[s->stack]);
+		json_u64(j, "cpu", s->cpu);
+		add_sample_flags(j, s->flags);
+		json_object_end(j);
+	}
+	json_array_end(j);
+}
+
+static void add_lost(struct json *j, const struct profile *p)
+{
+	json_array_begin(j, "lost");
+	for (size_t i = 0; i < p->n_lost; i++) {
+		json_object_begin(j, NULL);
+		json_u64(j, "ts_ns", p->lost[i].ts);
+		json_u64(j, "count", p->lost[i].count);
+		json_str(j, "reason", lost_reason_name(p->lost[i].reason));
+		json_object_end(j);
+	}
+	json_array_end(j);
+}
+
+int export_json(const struct profile *p, const struct export_options *opts, struct buf *out,
+		struct err *err)
+{
+	_cleanup_view_selection_ struct view_selection *sel = NULL;
+	_cleanup_free_ uint32_t *shown = calloc(p->n_stacks + 1, sizeof(*shown));
+	struct json j = JSON_INIT(out);
+
+	if (!shown || view_selection_new(p, opts->filter, &sel))
+		return err_oom(err);
+	for (size_t i = 1; i < p->n_stacks; i++)
+		shown[i] = view_frame_shown(sel, p->stacks[i].frame) ?
+				   (uint32_t)i :
+				   shown[p->stacks[i].parent];
+
+	json_object_begin(&j, NULL);
+	json_str(&j, "format", "rbpf-recording");
+	json_u64(&j, "version", 1);
+	json_bool(&j, "complete", p->complete);
+	add_meta(&j, &p->meta);
+	add_totals(&j, &p->totals);
+	add_processes(&j, p);
+	add_threads(&j, p);
+	add_modules(&j, p);
+	add_frames(&j, p);
+	add_stacks(&j, p, shown);
+	add_samples(&j, p, sel, shown);
+	add_lost(&j, p);
+	json_object_end(&j);
+	buf_addch(out, '\n');
+	return buf_failed(out) ? err_oom(err) : 0;
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Compression is zlib's level 1, about 200 ns a sample. Much of a sample is the low bits of its time
+ * and its weight, which no level can press: on synthetic recordings (1 and 8 threads, 99 and 999 Hz,
+ * dithered period; bytes a sample 14.4 raw, 10.9 at level 1) level 3 saves 1 to 3 % more of the file
+ * for up to 1.2 times the CPU time, level 6 saves 2 to 6 % for up to 2.6 times.
+ */
+#include "profile/chunk_writer.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "profile/chunk.h"
+#include "profile/output.h"
+
+static int fail(struct chunk_writer *w, int code, const char *what)
+{
+	return err_set(&w->err, code, ERR_RUNTIME, "cannot %s %s: %s", what, w->name,
+		       strerror(-code));
+}
+
+int chunk_writer_oom(struct chunk_writer *w)
+{
+	return err_oom(&w->err);
+}
+
+/* Drop @n bytes from the front of @iov. */
+static void iov_advance(struct iovec **iov, int *cnt, size_t n)
+{
+	while (*cnt && n >= (*iov)->iov_len) {
+		n -= (*iov)->iov_len;
+		(*iov)++;
+		(*cnt)--;
+	}
+	if (*cnt) {
+		(*iov)->iov_base = (char *)(*iov)->iov_base + n;
+		(*iov)->iov_len -= n;
+	}
+}
+
+static int writev_full(int fd, struct iovec *iov, int cnt, uint64_t *written)
+{
+	while (cnt) {
+		ssize_t n = writev(fd, iov, cnt);
+
+		if (n > 0) {
+			*written += (uint64_t)n;
+			iov_advance(&iov, &cnt, (size_t)n);
+		} else if (n == 0) {
+			return -EIO;
+		} else if (errno == EAGAIN) {
+			/* Standard output may be a pipe that somebody made non-blocking. */
+			struct pollfd pfd = { .fd = fd, .events = POLLOUT };
+
+			(void)poll(&pfd, 1, -1);
+		} else if (errno != EINTR) {
+			return -errno;
+		}
+	}
+	return 0;
+}
+
+/*
+ * Compress @raw into w->stored if that makes it smaller. *@len is the length of the result, 0 if
+ * @raw is to be stored as it is.
+ */
+static int compress_chunk(struct chunk_writer *w, const struct buf *raw, uint32_t *len)
+{
+	z_stream *z = &w->zlib;
+
+	*len = 0;
+	if (array_reserve(w->stored, w->cap_stored, raw->len))
+		return -ENOMEM;
+	if (deflateReset(z) != Z_OK)
+		return -EINVAL;
+	z->next_in = (Bytef *)raw->data;
+	z->avail_in = (uInt)raw->len;
+	z->next_out = w->stored;
+	z->avail_out = (uInt)raw->len;
+	/* It did not fit if this is not the end: then it is not smaller either. */
+	if (deflate(z, Z_FINISH) == Z_STREAM_END && z->avail_out)
+		*len = (uint32_t)z->total_out;
+	return 0;
+}
+
+int chunk_writer_write(struct chunk_writer *w, enum rbpf_chunk_type type, const struct buf *raw)
+{
+	static const uint8_t zeros[RBPF_CHUNK_ALIGN];
+	uint8_t header[sizeof(struct rbpf_chunk_header)];
+	const void *payload = raw->data;
+	struct iovec iov[3];
+	uint32_t len = 0;
+	uint8_t flags = 0;
+	int r;
+
+	r = compress_chunk(w, raw, &len);
+	if (r)
+		return fail(w, r, "compress");
+	if (len) {
+		payload = w->stored;
+		flags |= RBPF_CHUNK_ZLIB;
+	} else {
+		len = (uint32_t)raw->len;
+	}
+	chunk_header_pack(type, flags, payload, len, (uint32_t)raw->len, header);
+
+	iov[0] = (struct iovec) { header, sizeof(header) };
+	iov[1] = (struct iovec) { (void *)payload, len };
+	iov[2] = (struct iovec) { (void *)zeros, chunk_padding(len) };
+	r = writev_full(w->fd, iov, ARRAY_SIZE(iov), &w->bytes);
+	if (r)
+		return fail(w, r, "write");
+	/* Pipes and some devices cannot be synced, and need not be. */
+	if (w->sync && fdatasync(w->fd) && errno != EINVAL && errno != EROFS)
+		return fail(w, -errno, "write");
+	return 0;
+}
+
+static int write_header(struct chunk_writer *w, uint64_t start_realtime_ns,
+			uint64_t start_monotonic_ns)
+{
+	uint8_t header[sizeof(struct rbpf_file_header)];
+	struct iovec iov = { header, sizeof(header) };
+	int r;
+
+	file_header_pack(start_realtime_ns, start_monotonic_ns, header);
+	r = writev_full(w->fd, &iov, 1, &w->bytes);
+	return r ? fail(w, r, "write") : 0;
+}
+
+int chunk_writer_init(struct chunk_writer *w, const char *path, bool force, bool sync,
+		      uint64_t start_realtime_ns, uint64_t start_monotonic_ns)
+{
+	int r;
+
+	*w = (struct chunk_writer) { .fd = -1, .sync = sync };
+	/* All that needs memory, before a file is touched. */
+	w->name = strdup(output_name(path));
+	if (!w->name || deflateInit(&w->zlib, Z_BEST_SPEED) != Z_OK)
+		return chunk_writer_oom(w);
+	w->zlib_ready = true;
+	r = output_open(path, force, &w->fd, &w->err);
+	return r ? r : write_header(w, start_realtime_ns, start_monotonic_ns);
+}
+
+void chunk_writer_deinit(struct chunk_writer *w)
+{
+	if (w->fd >= 0)
+		close(w->fd);
+	if (w->zlib_ready)
+		deflateEnd(&w->zlib);
+	free(w->name);
+	free(w->stored);
+	*w = (struct chunk_writer) { .fd = -1 };
+}
+
+int chunk_writer_close(struct chunk_writer *w)
+{
+	/* A network file system may report a full disk only now. */
+	if (close(take_fd(&w->fd)) && errno != EINTR && !w->err.code)
+		return fail(w, -errno, "write");
+	return w->err.code;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The output of a recorder: chunks, compressed, checksummed and written one after the other.
+ *
+ * It knows nothing of what is inside a chunk. The first failure is kept: a failed write leaves a
+ * partial chunk at the end of the file, which readers drop, and nothing can be appended behind it.
+ * Not thread-safe.
+ */
+#ifndef RBPF_PROFILE_CHUNK_WRITER_H
+#define RBPF_PROFILE_CHUNK_WRITER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <zlib.h>
+
+#include "base/err.h"
+#include "rbpf_file.h"
+
+struct buf;
+
+struct chunk_writer {
+	int fd;	    /* owned; -1 when not open */
+	char *name; /* for messages; owned */
+	bool sync;
+	uint64_t bytes; /* written */
+	struct err err; /* the first failure; code 0 while all is well */
+	z_stream zlib;
+	bool zlib_ready;
+	uint8_t *stored; /* room for a compressed chunk; owned */
+	size_t cap_stored;
+};
+
+/*
+ * Open @path as output_open() does, and write the file header. With @sync each chunk is synced.
+ * Whatever the result, @w must then be released with chunk_writer_deinit().
+ * Returns 0 or -errno; @w->err tells.
+ */
+int chunk_writer_init(struct chunk_writer *w, const char *path, bool force, bool sync,
+		      uint64_t start_realtime_ns, uint64_t start_monotonic_ns);
+
+/* Close, if chunk_writer_close() has not, and release all. */
+void chunk_writer_deinit(struct chunk_writer *w);
+
+/* Write @raw, of at most RBPF_FILE_MAX_CHUNK bytes, as one chunk. Returns 0 or -errno. */
+int chunk_writer_write(struct chunk_writer *w, enum rbpf_chunk_type type, const struct buf *raw);
+
+/* Close the file, for the errors that only close() reports. Returns w->err.code. */
+int chunk_writer_close(struct chunk_writer *w);
+
+/* Make -ENOMEM the failure that is kept, and return it. */
+int chunk_writer_oom(struct chunk_writer *w);
+
+#endif

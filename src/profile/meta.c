@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "profile/meta.h"
+
+#include <errno.h>
+/* Not used here, and base/json.h has one of its own. */
+#define json_null jansson_json_null
+#include <jansson.h>
+#undef json_null
+#include <stdint.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/json.h"
+#include "base/utf8.h"
+#include "profile/profile.h"
+#include "rbpf_file.h"
+
+enum field_type { FIELD_STR, FIELD_U32, FIELD_U64 };
+
+struct field {
+	enum field_type type;
+	const char *key;
+	size_t offset;
+};
+
+#define META(name)   #name, offsetof(struct profile_meta, name)
+#define TOTALS(name) #name, offsetof(struct profile_totals, name)
+
+/* The two start times are in the file header. */
+static const struct field meta_fields[] = {
+	{ FIELD_STR, META(rbpf_version) }, { FIELD_STR, META(command) },
+	{ FIELD_STR, META(hostname) },	   { FIELD_STR, META(kernel) },
+	{ FIELD_STR, META(arch) },	   { FIELD_STR, META(mode) },
+	{ FIELD_U32, META(frequency) },	   { FIELD_U32, META(cpus) },
+};
+
+static const struct field totals_fields[] = {
+	{ FIELD_U64, TOTALS(end_monotonic_ns) },
+	{ FIELD_U64, TOTALS(samples) },
+	{ FIELD_U64, TOTALS(lost) },
+	{ FIELD_U64, TOTALS(truncated) },
+	{ FIELD_U64, TOTALS(unresolved) },
+	{ FIELD_U64, TOTALS(failed) },
+	{ FIELD_U64, TOTALS(no_ruby) },
+	{ FIELD_U64, TOTALS(cpu_sampled_ns) },
+	{ FIELD_U64, TOTALS(cpu_kernel_ns) },
+	{ FIELD_U64, TOTALS(rbpf_cpu_ns) },
+	{ FIELD_U64, TOTALS(kernel_ns_per_sample) },
+};
+
+/* Six strings of it, each byte as U+FFFD, stay below RBPF_FILE_MAX_JSON. */
+#define META_STRING_MAX (32u << 10)
+
+/* JSON readers, jansson among them, hold integers in an int64_t: more would make the file
+ * unreadable. */
+static uint64_t clamp(uint64_t v)
+{
+	return v > INT64_MAX ? INT64_MAX : v;
+}
+
+static void encode_str(struct json *j, const char *key, const char *value)
+{
+	_cleanup_buf_ struct buf clean = BUF_INIT;
+
+	if (!value)
+		return;
+	utf8_sanitise(&clean, value, strnlen(value, META_STRING_MAX));
+	if (buf_failed(&clean))
+		j->out->failed = true;
+	json_str(j, key, buf_str(&clean));
+}
+
+static void encode(const struct field *fields, size_t n, const void *base, struct buf *out)
+{
+	struct json j = JSON_INIT(out);
+
+	json_object_begin(&j, NULL);
+	for (size_t i = 0; i < n; i++) {
+		const char *value = (const char *)base + fields[i].offset;
+
+		switch (fields[i].type) {
+		case FIELD_STR:
+			encode_str(&j, fields[i].key, *(const char *const *)value);
+			break;
+		case FIELD_U32:
+			json_u64(&j, fields[i].key, *(const uint32_t *)value);
+			break;
+		case FIELD_U64:
+			json_u64(&j, fields[i].key, clamp(*(const uint64_t *)value));
+			break;
+		}
+	}
+	json_object_end(&j);
+}
+
+/* A JSON string may spell any control character with an escape. */
+static int decode_str(const json_t *value, char **ret)
+{
+	_cleanup_buf_ struct buf clean = BUF_INIT;
+	char *copy;
+
+	if (!json_is_string(value) || *ret)
+		return -EBADMSG;
+	utf8_sanitise(&clean, json_string_value(value), json_string_length(value));
+	copy = buf_failed(&clean) ? NULL : strdup(buf_str(&clean));
+	if (!copy)
+		return -ENOMEM;
+	*ret = copy;
+	return 0;
+}
+
+static int decode_u64(const json_t *value, uint64_t max, uint64_t *ret)
+{
+	json_int_t v;
+
+	if (!json_is_integer(value))
+		return -EBADMSG;
+	v = json_integer_value(value);
+	if (v < 0 || (uint64_t)v > max)
+		return -EBADMSG;
+	*ret = (uint64_t)v;
+	return 0;
+}
+
+static int decode_field(const struct field *field, const json_t *value, void *base)
+{
+	char *to = (char *)base + field->offset;
+	uint64_t v;
+	int err;
+
+	if (field->type == FIELD_STR)
+		return decode_str(value, (char **)to);
+	err = decode_u64(value, field->type == FIELD_U32 ? UINT32_MAX : UINT64_MAX, &v);
+	if (err)
+		return err;
+	if (field->type == FIELD_U32)
+		*(uint32_t *)to = (uint32_t)v;
+	else
+		*(uint64_t *)to = v;
+	return 0;
+}
+
+static void cleanup_json(json_t **json)
+{
+	json_decref(*json);
+}
+
+static int decode(const struct field *fields, size_t n, const void *data, size_t len, void *base)
+{
+	_cleanup_(cleanup_json) json_t *root = NULL;
+
+	if (len > RBPF_FILE_MAX_JSON)
+		return -EBADMSG;
+	root = json_loadb(data, len, 0, NULL);
+	if (!json_is_object(root))
+		return -EBADMSG;
+	for (size_t i = 0; i < n; i++) {
+		const json_t *value = json_object_get(root, fields[i].key);
+		int err = value ? decode_field(&fields[i], value, base) : 0;
+
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+void meta_encode(const struct profile_meta *meta, struct buf *out)
+{
+	encode(meta_fields, ARRAY_SIZE(meta_fields), meta, out);
+}
+
+void totals_encode(const struct profile_totals *totals, struct buf *out)
+{
+	encode(totals_fields, ARRAY_SIZE(totals_fields), totals, out);
+}
+
+int meta_decode(const void *data, size_t len, struct profile_meta *ret)
+{
+	return decode(meta_fields, ARRAY_SIZE(meta_fields), data, len, ret);
+}
+
+int totals_decode(const void *data, size_t len, struct profile_totals *ret)
+{
+	return decode(totals_fields, ARRAY_SIZE(totals_fields), data, len, ret);
+}

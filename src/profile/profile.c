@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "profile/profile.h"
+
+#include <stdlib.h>
+
+#include "base/array.h"
+
+const char *frame_kind_name(enum frame_kind kind)
+{
+	static const char *const names[FRAME_KIND_COUNT] = {
+		[FRAME_RUBY] = "ruby",	     [FRAME_CFUNC] = "cfunc",
+		[FRAME_NATIVE] = "native",   [FRAME_KERNEL] = "kernel",
+		[FRAME_GC] = "gc",	     [FRAME_TRUNCATED] = "truncated",
+		[FRAME_UNKNOWN] = "unknown",
+	};
+
+	return (unsigned int)kind < ARRAY_SIZE(names) ? names[kind] : "unknown";
+}
+
+const char *lost_reason_name(enum lost_reason reason)
+{
+	static const char *const names[LOST_REASON_COUNT] = {
+		[LOST_RING_FULL] = "ring-full",
+		[LOST_UNDEFINED] = "undefined",
+		[LOST_MEMORY] = "memory",
+		[LOST_OTHER] = "other",
+	};
+
+	return (unsigned int)reason < ARRAY_SIZE(names) ? names[reason] : "other";
+}
+
+static void meta_deinit(struct profile_meta *meta)
+{
+	free(meta->rbpf_version);
+	free(meta->command);
+	free(meta->hostname);
+	free(meta->kernel);
+	free(meta->arch);
+	free(meta->mode);
+}
+
+void profile_deinit(struct profile *p)
+{
+	if (!p)
+		return;
+	intern_deinit(&p->strings);
+	free(p->processes);
+	free(p->threads);
+	free(p->modules);
+	free(p->frames);
+	free(p->stacks);
+	free(p->samples);
+	free(p->lost);
+	meta_deinit(&p->meta);
+	*p = (struct profile)PROFILE_INIT;
+}
+
+/* A range of moments; empty while first > last. */
+struct range {
+	uint64_t first, last;
+};
+
+static void range_add(struct range *r, uint64_t ts)
+{
+	if (ts < r->first)
+		r->first = ts;
+	if (ts > r->last)
+		r->last = ts;
+}
+
+void profile_time_range(const struct profile *p, uint64_t *first, uint64_t *last)
+{
+	struct range r = { .first = UINT64_MAX, .last = 0 };
+
+	/* The buffers between the kernel and the recorder may hold samples of just before the
+	 * start. */
+	for (size_t i = 0; i < p->n_samples; i++)
+		range_add(&r, p->samples[i].ts);
+	for (size_t i = 0; i < p->n_lost; i++)
+		range_add(&r, p->lost[i].ts);
+	if (p->meta.start_monotonic_ns)
+		range_add(&r, p->meta.start_monotonic_ns);
+	if (p->totals.end_monotonic_ns)
+		range_add(&r, p->totals.end_monotonic_ns);
+	if (r.first > r.last)
+		r = (struct range) { 0 };
+	*first = r.first;
+	*last = r.last;
+}
+
+size_t profile_stack_depth(const struct profile *p, uint32_t stack)
+{
+	size_t depth = 0;
+
+	/* A parent's id is below its child's, so this ends. */
+	for (; stack; stack = p->stacks[stack].parent)
+		depth++;
+	return depth;
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The data model of a recording: the waist of rbpf. What stands before it (samplers, symbols)
+ * ends in a struct recorder (recorder.h), what stands after it (views, exports) starts from a
+ * struct profile (reader.h). It needs no root, no libbpf and no libelf.
+ *
+ * Everything is an array indexed by a dense id. Stacks are a prefix tree: a stack is its
+ * innermost frame and the stack of its callers; id 0 is the empty stack. Strings are interned,
+ * valid UTF-8 without control characters; id 0 is "".
+ */
+#ifndef RBPF_PROFILE_PROFILE_H
+#define RBPF_PROFILE_PROFILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "base/intern.h"
+
+/* Stored in the file: add at the end, never renumber. */
+enum frame_kind {
+	FRAME_RUBY = 0,	     /* a method, block, class body … written in Ruby */
+	FRAME_CFUNC = 1,     /* a method written in C; file and line are its Ruby caller's */
+	FRAME_NATIVE = 2,    /* machine code outside Ruby's knowledge */
+	FRAME_KERNEL = 3,    /* kernel code */
+	FRAME_GC = 4,	     /* garbage collection */
+	FRAME_TRUNCATED = 5, /* stands for frames that were cut; its name says how many */
+	FRAME_UNKNOWN = 6,   /* a Ruby frame that could not be named; when read from a file, also a
+			      * frame of a kind that only a newer rbpf knows */
+	FRAME_KIND_COUNT,
+};
+
+/* The word used in machine output ("ruby", "cfunc", …); "unknown" for other values. */
+const char *frame_kind_name(enum frame_kind kind);
+
+struct profile_process {
+	uint32_t pid;	       /* as rbpf's pid namespace sees it */
+	uint32_t parent;       /* process id (index), always below this one's own; PROFILE_NONE if
+				* none is in the recording */
+	uint64_t start_ticks;  /* /proc/PID/stat field 22: with pid, the identity of a process */
+	uint32_t exe;	       /* string */
+	uint32_t cmdline;      /* string, arguments joined by spaces */
+	uint32_t ruby_version; /* string, "3.1.2"; "" if it is not (yet) known to be a Ruby */
+	bool exited;
+	int exit_status;  /* as wait(2) gives it; valid if exited and known, else -1 */
+	uint64_t exit_ts; /* ns, CLOCK_MONOTONIC; valid if exited */
+};
+
+struct profile_thread {
+	uint32_t process; /* process id */
+	uint32_t tid;
+	uint32_t name;	 /* string; the last name it had */
+	uint64_t cpu_ns; /* CPU time while recorded, by the kernel's account; 0 if unknown */
+	bool cpu_known;
+};
+
+struct profile_frame {
+	uint32_t kind;	    /* enum frame_kind */
+	uint32_t name;	    /* string: the label, as Ruby 3.4 prints it */
+	uint32_t file;	    /* string: path as Ruby shows it; "" if none */
+	uint32_t line;	    /* line of execution; 0 if there is none */
+	uint32_t func_line; /* line of the definition; 0 if unknown. (kind, name, file, func_line)
+			     * identify a function; frames that differ by line only are of one */
+	uint32_t module;    /* module id, PROFILE_NONE if none */
+	uint64_t address;   /* relative to the module; 0 for Ruby frames */
+};
+
+struct profile_module {
+	uint32_t path;	   /* string */
+	uint32_t build_id; /* string, hex */
+};
+
+struct profile_stack {
+	uint32_t parent; /* stack id of the callers; always below this stack's own id */
+	uint32_t frame;	 /* frame id of the innermost frame; PROFILE_NONE in the empty stack */
+};
+
+/* Sample flags. */
+#define SAMPLE_KERNEL	  (1u << 0) /* the tick hit kernel mode */
+#define SAMPLE_TRUNCATED  (1u << 1) /* the stack holds a FRAME_TRUNCATED */
+#define SAMPLE_UNRESOLVED (1u << 2) /* the stack holds a FRAME_UNKNOWN */
+#define SAMPLE_NO_RUBY	  (1u << 3) /* no Ruby stack: the thread or the process has none (now) */
+#define SAMPLE_FAILED	  (1u << 4) /* there should have been a Ruby stack, but the walk failed */
+
+struct profile_sample {
+	uint64_t ts;	 /* ns, CLOCK_MONOTONIC */
+	uint64_t weight; /* ns of CPU time this sample stands for */
+	uint32_t thread; /* thread id */
+	uint32_t stack;	 /* stack id */
+	uint16_t cpu;
+	uint16_t flags;
+};
+
+/* Why something was lost. Stored in the file: add at the end. */
+enum lost_reason {
+	LOST_RING_FULL = 0, /* the kernel side found no room in the ring buffer */
+	LOST_UNDEFINED = 1, /* a sample named a stack whose definition was lost */
+	LOST_MEMORY = 2,    /* rbpf ran out of memory */
+	LOST_OTHER = 3, /* any other; also what a reason that only a newer rbpf knows is read as */
+	LOST_REASON_COUNT,
+};
+
+const char *lost_reason_name(enum lost_reason reason);
+
+struct profile_lost {
+	uint64_t ts; /* ns, CLOCK_MONOTONIC */
+	uint64_t count;
+	uint32_t reason; /* enum lost_reason */
+};
+
+/* How the recording was made: the META chunk. Strings are malloc'ed or NULL. */
+struct profile_meta {
+	char *rbpf_version;
+	char *command; /* the command line of rbpf record */
+	char *hostname;
+	char *kernel;	    /* uname -r */
+	char *arch;	    /* uname -m */
+	char *mode;	    /* "cpu" */
+	uint32_t frequency; /* Hz */
+	uint32_t cpus;	    /* online */
+	uint64_t start_realtime_ns;
+	uint64_t start_monotonic_ns;
+};
+
+/* What the recorder counted: the TOTALS chunk, written at the end. */
+struct profile_totals {
+	uint64_t end_monotonic_ns;
+	uint64_t samples;
+	uint64_t lost;
+	uint64_t truncated;  /* samples with a cut stack */
+	uint64_t unresolved; /* samples with a frame that could not be named */
+	uint64_t failed;     /* samples whose Ruby stack could not be walked */
+	uint64_t no_ruby;    /* samples of threads that have no Ruby stack */
+	uint64_t cpu_sampled_ns;
+	uint64_t cpu_kernel_ns;	       /* the same threads by the kernel's account; 0 if unknown */
+	uint64_t rbpf_cpu_ns;	       /* CPU time of rbpf's own process */
+	uint64_t kernel_ns_per_sample; /* BPF run time by the kernel's statistics; 0 if off */
+};
+
+struct profile {
+	struct intern strings; /* id 0 is "" */
+	struct profile_process *processes;
+	size_t n_processes, cap_processes;
+	struct profile_thread *threads;
+	size_t n_threads, cap_threads;
+	struct profile_module *modules;
+	size_t n_modules, cap_modules;
+	struct profile_frame *frames;
+	size_t n_frames, cap_frames;
+	struct profile_stack *stacks; /* [0] is the empty stack */
+	size_t n_stacks, cap_stacks;
+	struct profile_sample *samples; /* in the order of the file */
+	size_t n_samples, cap_samples;
+	struct profile_lost *lost;
+	size_t n_lost, cap_lost;
+	struct profile_meta meta;
+	struct profile_totals totals; /* computed from the samples if the recording has none */
+	bool complete;		      /* the recording was closed properly */
+};
+
+#define PROFILE_INIT                                                                               \
+	{                                                                                          \
+		0                                                                                  \
+	}
+#define PROFILE_NONE UINT32_MAX
+
+/* Release all and make @p (which may be NULL) PROFILE_INIT again. */
+void profile_deinit(struct profile *p);
+#define _cleanup_profile_ _cleanup_(profile_deinit)
+
+static inline const char *profile_str(const struct profile *p, uint32_t id)
+{
+	return intern_get(&p->strings, id, NULL);
+}
+
+/*
+ * First and last moment of the recording in ns, CLOCK_MONOTONIC; both 0 if nothing is known. Looks
+ * at every sample.
+ */
+void profile_time_range(const struct profile *p, uint64_t *first, uint64_t *last);
+
+/* The number of frames of @stack, at most RBPF_FILE_MAX_DEPTH if @p was read from a file. */
+size_t profile_stack_depth(const struct profile *p, uint32_t stack);
+
+#endif

@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Chunk by chunk, so that a recording need not fit into memory twice and may come from a pipe.
+ *
+ * Two kinds of trouble are kept apart. What prevents any use of the file (no recording, another
+ * major version, no META) is an error. What comes after META and is wrong ends the reading: a
+ * recorder that is killed leaves just that, and everything before is whole.
+ */
+#include "profile/reader.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "base/array.h"
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "profile/chunk.h"
+#include "profile/meta.h"
+#include "profile/record_decoder.h"
+
+/* ---- where the bytes come from ---- */
+
+struct source {
+	int fd;		    /* -1: memory; not owned */
+	const uint8_t *mem; /* not owned */
+	size_t mem_len;
+	uint64_t pos; /* bytes read */
+};
+
+/*
+ * Read @want bytes into @to, fewer only at the end. Returns 0 or -errno.
+ */
+static int source_read(struct source *src, void *to, size_t want, size_t *ret_len)
+{
+	size_t got = 0;
+
+	if (src->fd < 0) {
+		got = src->mem_len - (size_t)src->pos;
+		if (got > want)
+			got = want;
+		if (got)
+			memcpy(to, src->mem + src->pos, got);
+	}
+	while (src->fd >= 0 && got < want) {
+		ssize_t n = read(src->fd, (char *)to + got, want - got);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break;
+		got += (size_t)n;
+	}
+	src->pos += got;
+	*ret_len = got;
+	return 0;
+}
+
+/* Go to the end; src->pos is then the length of it all. */
+static int source_drain(struct source *src)
+{
+	char skipped[16384];
+	size_t len;
+	int r;
+
+	do
+		r = source_read(src, skipped, sizeof(skipped), &len);
+	while (!r && len);
+	return r;
+}
+
+/* ---- chunks ---- */
+
+struct reader {
+	struct source src;
+	const char *name; /* for messages */
+	struct profile profile;
+	struct record_decoder decoder;
+	bool decoder_ready;
+	uint64_t usable; /* bytes up to the end of the last good chunk */
+	z_stream zlib;
+	bool zlib_ready;
+	uint8_t *stored; /* a payload as stored; owned */
+	size_t cap_stored;
+	uint8_t *raw; /* a payload decompressed; owned */
+	size_t cap_raw;
+};
+
+struct chunk {
+	struct rbpf_chunk_header header;
+	const uint8_t *stored; /* valid until the next chunk is read */
+};
+
+/*
+ * Read the next chunk. Returns 0; -ENODATA at the end of the file, -EBADMSG if what comes is no
+ * whole chunk, and other errors of reading.
+ */
+static int read_chunk(struct reader *rd, struct chunk *ret)
+{
+	uint8_t bytes[sizeof(struct rbpf_chunk_header)];
+	struct rbpf_chunk_header h;
+	size_t padded, len;
+	int r;
+
+	r = source_read(&rd->src, bytes, sizeof(bytes), &len);
+	if (r)
+		return r;
+	if (len < sizeof(bytes))
+		return len ? -EBADMSG : -ENODATA;
+	r = chunk_header_unpack(bytes, &h);
+	if (r)
+		return r;
+	padded = h.stored_len + chunk_padding(h.stored_len);
+	if (array_reserve(rd->stored, rd->cap_stored, padded))
+		return -ENOMEM;
+	r = source_read(&rd->src, rd->stored, padded, &len);
+	if (r)
+		return r;
+	if (len < padded || chunk_crc(rd->stored, h.stored_len) != h.payload_crc)
+		return -EBADMSG;
+	*ret = (struct chunk) { .header = h, .stored = rd->stored };
+	return 0;
+}
+
+/* The output is bounded by raw_len, which the header's limits bound: a zip bomb just fails. */
+static int inflate_chunk(struct reader *rd, const struct chunk *chunk)
+{
+	z_stream *z = &rd->zlib;
+
+	if (array_reserve(rd->raw, rd->cap_raw, chunk->header.raw_len + 1))
+		return -ENOMEM;
+	if (!rd->zlib_ready && inflateInit(z) != Z_OK)
+		return -ENOMEM;
+	rd->zlib_ready = true;
+	if (inflateReset(z) != Z_OK)
+		return -EBADMSG;
+	z->next_in = (Bytef *)chunk->stored;
+	z->avail_in = chunk->header.stored_len;
+	z->next_out = rd->raw;
+	z->avail_out = chunk->header.raw_len;
+	if (inflate(z, Z_FINISH) != Z_STREAM_END || z->avail_out || z->avail_in)
+		return -EBADMSG;
+	return 0;
+}
+
+/* The payload of a chunk, valid until the next one is read. */
+static int chunk_payload(struct reader *rd, const struct chunk *chunk, const uint8_t **ret)
+{
+	int r;
+
+	if (!(chunk->header.flags & RBPF_CHUNK_ZLIB)) {
+		if (chunk->header.stored_len != chunk->header.raw_len)
+			return -EBADMSG;
+		*ret = chunk->stored;
+		return 0;
+	}
+	r = inflate_chunk(rd, chunk);
+	if (!r)
+		*ret = rd->raw;
+	return r;
+}
+
+static bool chunk_is_known(const struct rbpf_chunk_header *h)
+{
+	return h->type >= RBPF_CHUNK_META && h->type <= RBPF_CHUNK_NOTE &&
+	       !(h->flags & ~(RBPF_CHUNK_ZLIB | RBPF_CHUNK_IGNORABLE));
+}
+
+/* Use a chunk after META. *@last is set by TOTALS. */
+static int use_chunk(struct reader *rd, const struct chunk *chunk, bool *last)
+{
+	const struct rbpf_chunk_header *h = &chunk->header;
+	const uint8_t *payload;
+	int r;
+
+	if (!chunk_is_known(h))
+		return h->flags & RBPF_CHUNK_IGNORABLE ? 0 : -EBADMSG;
+	if (h->type == RBPF_CHUNK_META)
+		return -EBADMSG;
+	if (h->type == RBPF_CHUNK_NOTE)
+		return 0;
+	r = chunk_payload(rd, chunk, &payload);
+	if (r)
+		return r;
+	if (h->type == RBPF_CHUNK_DATA)
+		return record_decoder_chunk(&rd->decoder, payload, h->raw_len);
+	r = totals_decode(payload, h->raw_len, &rd->profile.totals);
+	if (!r)
+		*last = true;
+	return r;
+}
+
+/* ---- the start of a file ---- */
+
+/* The first word or so of @data, fit to be shown: "<?xml", "\x7fELF". */
+static void describe_start(const uint8_t *data, size_t len, char *ret, size_t size)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < len && i < 8 && n + sizeof("\\xff") < size; i++) {
+		bool printable = data[i] < 0x80 && isprint(data[i]);
+
+		if (n && isspace(data[i]))
+			break;
+		n += (size_t)snprintf(ret + n, size - n, printable ? "%c" : "\\x%02x", data[i]);
+	}
+	ret[n] = '\0';
+}
+
+static int refuse_start(const struct reader *rd, const uint8_t *data, size_t len, struct err *err)
+{
+	char start[40];
+
+	if (!len)
+		return err_set(err, -ENODATA, ERR_PROFILE, "%s is empty", rd->name);
+	if (!memcmp(data, RBPF_FILE_MAGIC, len < RBPF_FILE_MAGIC_LEN ? len : RBPF_FILE_MAGIC_LEN))
+		return err_set(err, -EBADMSG, ERR_PROFILE,
+			       "%s is cut off within the first %zu bytes: nothing is usable",
+			       rd->name, sizeof(struct rbpf_file_header));
+	describe_start(data, len, start, sizeof(start));
+	return err_set(err, -EINVAL, ERR_PROFILE, "%s is not an rbpf profile (starts with '%s')",
+		       rd->name, start);
+}
+
+static int cannot_read(const char *name, int code, struct err *err)
+{
+	if (code == -ENOMEM)
+		return err_oom(err);
+	return err_set(err, code, ERR_PROFILE, "cannot read %s: %s", name, strerror(-code));
+}
+
+static int read_header(struct reader *rd, struct err *err)
+{
+	uint8_t bytes[RBPF_FILE_MAX_HEADER];
+	struct rbpf_file_header h;
+	size_t len;
+	int r;
+
+	r = source_read(&rd->src, bytes, sizeof(h), &len);
+	if (r)
+		return cannot_read(rd->name, r, err);
+	if (len < sizeof(h))
+		return refuse_start(rd, bytes, len, err);
+	r = file_header_unpack(bytes, &h);
+	if (r == -EINVAL)
+		return refuse_start(rd, bytes, len, err);
+	if (r == -EPROTONOSUPPORT) {
+		err_set(err, r, ERR_PROFILE, "%s has format version %u.%u, this rbpf reads %u.x",
+			rd->name, h.major, h.minor, RBPF_FILE_MAJOR);
+		err_hint(err, "it takes the rbpf that recorded it, or a newer one");
+		return r;
+	}
+	if (r)
+		return err_set(err, r, ERR_PROFILE, "%s is damaged: wrong checksum of its header",
+			       rd->name);
+	/* What a newer minor version appended to the header. */
+	r = source_read(&rd->src, bytes, h.header_len - sizeof(h), &len);
+	if (r)
+		return cannot_read(rd->name, r, err);
+	rd->profile.meta.start_realtime_ns = h.start_realtime_ns;
+	rd->profile.meta.start_monotonic_ns = h.start_monotonic_ns;
+	rd->usable = rd->src.pos;
+	return 0;
+}
+
+static int read_meta(struct reader *rd, struct err *err)
+{
+	const uint8_t *payload;
+	struct chunk chunk;
+	int r;
+
+	r = read_chunk(rd, &chunk);
+	if (!r && (!chunk_is_known(&chunk.header) || chunk.header.type != RBPF_CHUNK_META))
+		r = -EBADMSG;
+	if (!r)
+		r = chunk_payload(rd, &chunk, &payload);
+	if (!r)
+		r = meta_decode(payload, chunk.header.raw_len, &rd->profile.meta);
+	if (r == -EBADMSG || r == -ENODATA)
+		return err_set(err, -EBADMSG, ERR_PROFILE,
+			       "%s is damaged or cut off at its start: nothing is usable",
+			       rd->name);
+	if (r)
+		return cannot_read(rd->name, r, err);
+	rd->usable = rd->src.pos;
+	return 0;
+}
+
+/* ---- the whole ---- */
+
+static void add_saturating(uint64_t *sum, uint64_t v)
+{
+	if (__builtin_add_overflow(*sum, v, sum))
+		*sum = UINT64_MAX;
+}
+
+/* What TOTALS would have said of a recording that has none. */
+static void compute_totals(struct profile *p, uint64_t last_ts)
+{
+	struct profile_totals t = { .end_monotonic_ns = last_ts, .samples = p->n_samples };
+	bool cpu_known = p->n_threads > 0;
+
+	for (size_t i = 0; i < p->n_samples; i++) {
+		const struct profile_sample *s = &p->samples[i];
+
+		t.truncated += !!(s->flags & SAMPLE_TRUNCATED);
+		t.unresolved += !!(s->flags & SAMPLE_UNRESOLVED);
+		t.failed += !!(s->flags & SAMPLE_FAILED);
+		t.no_ruby += !!(s->flags & SAMPLE_NO_RUBY);
+		add_saturating(&t.cpu_sampled_ns, s->weight);
+	}
+	for (size_t i = 0; i < p->n_lost; i++)
+		add_saturating(&t.lost, p->lost[i].count);
+	for (size_t i = 0; i < p->n_threads; i++) {
+		add_saturating(&t.cpu_kernel_ns, p->threads[i].cpu_ns);
+		cpu_known &= p->threads[i].cpu_known;
+	}
+	if (!cpu_known)
+		t.cpu_kernel_ns = 0;
+	p->totals = t;
+}
+
+/* All chunks after META, as far as they are good. Returns 0, or an error of reading. */
+static int read_chunks(struct reader *rd)
+{
+	struct chunk chunk;
+	bool last = false;
+	int r = 0;
+
+	while (!r && !last) {
+		r = read_chunk(rd, &chunk);
+		if (!r)
+			r = use_chunk(rd, &chunk, &last);
+		if (!r)
+			rd->usable = rd->src.pos;
+	}
+	rd->profile.complete = last;
+	return r == -ENODATA || r == -EBADMSG ? 0 : r;
+}
+
+static int read_all(struct reader *rd, struct err *err)
+{
+	int r;
+
+	r = read_header(rd, err);
+	if (r)
+		return r;
+	r = read_meta(rd, err);
+	if (r)
+		return r;
+	rd->decoder_ready = true;
+	r = record_decoder_init(&rd->decoder, &rd->profile);
+	if (!r)
+		r = read_chunks(rd);
+	if (!r)
+		r = source_drain(&rd->src);
+	if (r)
+		return cannot_read(rd->name, r, err);
+	if (!rd->profile.complete)
+		compute_totals(&rd->profile, rd->decoder.last_ts);
+	return 0;
+}
+
+static void reader_deinit(struct reader *rd)
+{
+	if (rd->decoder_ready)
+		record_decoder_deinit(&rd->decoder);
+	if (rd->zlib_ready)
+		inflateEnd(&rd->zlib);
+	free(rd->stored);
+	free(rd->raw);
+	profile_deinit(&rd->profile);
+}
+
+static int read_source(const struct source *src, const char *name, struct profile *ret,
+		       struct read_report *report, struct err *err)
+{
+	struct reader rd = { .src = *src, .name = name };
+	int r;
+
+	r = read_all(&rd, err);
+	if (!r) {
+		*report = (struct read_report) {
+			.complete = rd.profile.complete,
+			.lost_bytes = rd.src.pos - rd.usable,
+			.last_ts = rd.decoder.last_ts,
+		};
+		*ret = rd.profile;
+		rd.profile = (struct profile)PROFILE_INIT; /* owned by *ret now */
+	}
+	reader_deinit(&rd);
+	return r;
+}
+
+int profile_read_mem(const void *data, size_t len, const char *name, struct profile *ret,
+		     struct read_report *report, struct err *err)
+{
+	const struct source src = { .fd = -1, .mem = data, .mem_len = len };
+
+	return read_source(&src, name, ret, report, err);
+}
+
+int profile_read(const char *path, struct profile *ret, struct read_report *report, struct err *err)
+{
+	_cleanup_close_ int fd = -1;
+	struct source src = { .fd = STDIN_FILENO };
+	struct stat st;
+	int r;
+
+	if (!strcmp(path, "-"))
+		return read_source(&src, "standard input", ret, report, err);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0) {
+		r = -errno;
+		if (r != -ENOENT)
+			return cannot_read(path, r, err);
+		err_set(err, r, ERR_PROFILE, "there is no %s", path);
+		err_hint(err, "'rbpf record' makes a recording");
+		return r;
+	}
+	/* read() of a directory would fail too, but say less. */
+	if (!fstat(fd, &st) && S_ISDIR(st.st_mode))
+		return err_set(err, -EISDIR, ERR_PROFILE, "%s is a directory, not an rbpf profile",
+			       path);
+	src.fd = fd;
+	return read_source(&src, path, ret, report, err);
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Reading a recording into memory.
+ *
+ * The reader trusts nothing: each length, id and checksum is checked against the limits of
+ * rbpf-file(5), and it stops at the first thing that is wrong. What came before is whole and is
+ * used.
+ */
+#ifndef RBPF_PROFILE_READER_H
+#define RBPF_PROFILE_READER_H
+
+#include <stdint.h>
+
+#include "profile/profile.h"
+
+struct err;
+
+struct read_report {
+	bool complete;	     /* TOTALS was found: closed properly */
+	uint64_t lost_bytes; /* bytes of the file that could not be used */
+	uint64_t last_ts; /* ns, CLOCK_MONOTONIC: the latest time in a usable record; 0 if none */
+};
+
+/*
+ * Read @path ("-" is stdin). *@ret is then owned by the caller (profile_deinit).
+ *
+ * Fails with ERR_PROFILE: no such file, unreadable, empty, not a recording ("starts with '<?xml'"),
+ * another major version of the format, or damaged before its first records. A damaged tail is no
+ * failure: @report says so. On failure *@ret and *@report are untouched.
+ *
+ * What is returned is sound whatever the file was: every id names something that exists, ids of
+ * parents are below those of their children, strings are valid UTF-8.
+ */
+int profile_read(const char *path, struct profile *ret, struct read_report *report,
+		 struct err *err);
+
+/* The same from memory, for tests and fuzzing; @name is for messages. */
+int profile_read_mem(const void *data, size_t len, const char *name, struct profile *ret,
+		     struct read_report *report, struct err *err);
+
+#endif

@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "profile/record_decoder.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "base/utf8.h"
+#include "profile/profile.h"
+#include "rbpf_file.h"
+
+/*
+ * What is left of a body (or of a payload). The first thing that is wrong is sticky and empties it,
+ * so that a decoder reads all its fields and asks once.
+ */
+struct cursor {
+	const uint8_t *p, *end;
+	bool bad;
+};
+
+static uint64_t cursor_fail(struct cursor *c)
+{
+	c->bad = true;
+	c->p = c->end;
+	return 0;
+}
+
+static uint64_t get_long(struct cursor *c)
+{
+	uint64_t v = 0;
+
+	for (unsigned int shift = 0; shift < 64 && c->p < c->end; shift += 7) {
+		uint8_t byte = *c->p++;
+
+		if (shift == 63 && byte > 1)
+			break; /* more than 64 bits */
+		v |= (uint64_t)(byte & 0x7f) << shift;
+		if (byte < 0x80)
+			return v;
+	}
+	return cursor_fail(c);
+}
+
+static inline uint64_t get(struct cursor *c)
+{
+	if (c->p < c->end && *c->p < 0x80)
+		return *c->p++;
+	return get_long(c);
+}
+
+static int64_t get_zigzag(struct cursor *c)
+{
+	uint64_t v = get(c);
+
+	return (int64_t)((v >> 1) ^ -(v & 1));
+}
+
+/* A value below @limit. */
+static uint64_t get_below(struct cursor *c, uint64_t limit)
+{
+	uint64_t v = get(c);
+
+	return v < limit ? v : cursor_fail(c);
+}
+
+static uint32_t get_u32(struct cursor *c)
+{
+	return (uint32_t)get_below(c, (uint64_t)UINT32_MAX + 1);
+}
+
+static uint32_t get_id(struct cursor *c, size_t count)
+{
+	return (uint32_t)get_below(c, count);
+}
+
+static uint32_t get_opt_id(struct cursor *c, size_t count)
+{
+	uint64_t v = get_below(c, (uint64_t)count + 1);
+
+	return v ? (uint32_t)(v - 1) : PROFILE_NONE;
+}
+
+static uint32_t get_str(const struct record_decoder *d, struct cursor *c)
+{
+	uint32_t id = get_id(c, d->n_strings);
+
+	return c->bad ? 0 : d->strings[id];
+}
+
+/* A time; it becomes the base of the next one. */
+static uint64_t get_time(struct record_decoder *d, struct cursor *c)
+{
+	uint64_t ts = d->base_ts + (uint64_t)get_zigzag(c);
+
+	if (c->bad)
+		return 0;
+	d->base_ts = ts;
+	if (ts > d->last_ts)
+		d->last_ts = ts;
+	return ts;
+}
+
+/* Room for one more of @n things in an array of the profile. */
+#define RESERVE_ONE(v, n, cap)                                                                     \
+	((n) >= RBPF_FILE_MAX_IDS ? -EBADMSG : array_reserve((v), (cap), (n) + 1))
+
+static int decode_string(struct record_decoder *d, struct cursor *c)
+{
+	size_t len = (size_t)(c->end - c->p);
+	uint32_t id;
+	int r;
+
+	if (len > RBPF_FILE_MAX_STRING)
+		return -EBADMSG;
+	buf_reset(&d->clean);
+	utf8_sanitise(&d->clean, (const char *)c->p, len);
+	if (buf_failed(&d->clean))
+		return -ENOMEM;
+	r = RESERVE_ONE(d->strings, d->n_strings, d->cap_strings);
+	if (r)
+		return r;
+	r = intern_add(&d->profile->strings, buf_str(&d->clean), d->clean.len, &id, NULL);
+	if (r)
+		return r == -E2BIG ? -EBADMSG : r;
+	d->strings[d->n_strings++] = id;
+	return 0;
+}
+
+/* The fields of PROCESS; its parent must be below @self. */
+static void get_process(const struct record_decoder *d, struct cursor *c, uint32_t self,
+			struct profile_process *ret)
+{
+	ret->pid = get_u32(c);
+	ret->start_ticks = get(c);
+	ret->exe = get_str(d, c);
+	ret->cmdline = get_str(d, c);
+	ret->ruby_version = get_str(d, c);
+	ret->parent = get_opt_id(c, self);
+}
+
+static int decode_process(struct record_decoder *d, struct cursor *c)
+{
+	struct profile_process process = { .exit_status = -1 };
+	struct profile *p = d->profile;
+	int r;
+
+	get_process(d, c, (uint32_t)p->n_processes, &process);
+	if (c->bad)
+		return -EBADMSG;
+	r = RESERVE_ONE(p->processes, p->n_processes, p->cap_processes);
+	if (!r)
+		p->processes[p->n_processes++] = process;
+	return r;
+}
+
+static int decode_process_update(struct record_decoder *d, struct cursor *c)
+{
+	struct profile *p = d->profile;
+	uint32_t id = get_id(c, p->n_processes);
+	struct profile_process process;
+
+	if (c->bad)
+		return -EBADMSG;
+	process = p->processes[id];
+	get_process(d, c, id, &process);
+	if (c->bad)
+		return -EBADMSG;
+	p->processes[id] = process;
+	return 0;
+}
+
+static int decode_process_exit(struct record_decoder *d, struct cursor *c)
+{
+	struct profile *p = d->profile;
+	uint32_t id = get_id(c, p->n_processes);
+	uint64_t ts = get_time(d, c);
+	uint64_t status = get_below(c, (uint64_t)INT_MAX + 2);
+
+	if (c->bad)
+		return -EBADMSG;
+	p->processes[id].exited = true;
+	p->processes[id].exit_status = status ? (int)(status - 1) : -1;
+	p->processes[id].exit_ts = ts;
+	return 0;
+}
+
+static int decode_thread(struct record_decoder *d, struct cursor *c)
+{
+	struct profile_thread thread = { 0 };
+	struct profile *p = d->profile;
+	int r;
+
+	thread.process = get_id(c, p->n_processes);
+	thread.tid = get_u32(c);
+	thread.name = get_str(d, c);
+	if (c->bad)
+		return -EBADMSG;
+	r = RESERVE_ONE(p->threads, p->n_threads, p->cap_threads);
+	if (!r)
+		p->threads[p->n_threads++] = thread;
+	return r;
+}
+
+static int decode_thread_name(struct record_decoder *d, struct cursor *c)
+{
+	uint32_t id = get_id(c, d->profile->n_threads);
+	uint32_t name = get_str(d, c);
+
+	if (c->bad)
+		return -EBADMSG;
+	d->profile->threads[id].name = name;
+	return 0;
+}
+
+static int decode_thread_cpu(struct record_decoder *d, struct cursor *c)
+{
+	uint32_t id = get_id(c, d->profile->n_threads);
+	uint64_t cpu_ns = get(c);
+
+	if (c->bad)
+		return -EBADMSG;
+	d->profile->threads[id].cpu_ns = cpu_ns;
+	d->profile->threads[id].cpu_known = true;
+	return 0;
+}
+
+static int decode_module(struct record_decoder *d, struct cursor *c)
+{
+	struct profile_module module = { 0 };
+	struct profile *p = d->profile;
+	int r;
+
+	module.path = get_str(d, c);
+	module.build_id = get_str(d, c);
+	(void)get(c); /* kind: none is defined yet */
+	if (c->bad)
+		return -EBADMSG;
+	r = RESERVE_ONE(p->modules, p->n_modules, p->cap_modules);
+	if (!r)
+		p->modules[p->n_modules++] = module;
+	return r;
+}
+
+static int decode_frame(struct record_decoder *d, struct cursor *c)
+{
+	struct profile_frame frame = { 0 };
+	struct profile *p = d->profile;
+	uint64_t kind = get(c);
+	int r;
+
+	frame.kind = kind < FRAME_KIND_COUNT ? (uint32_t)kind : FRAME_UNKNOWN;
+	frame.name = get_str(d, c);
+	frame.file = get_str(d, c);
+	frame.line = get_u32(c);
+	frame.module = get_opt_id(c, p->n_modules);
+	frame.address = get(c);
+	frame.func_line = get_u32(c);
+	if (c->bad)
+		return -EBADMSG;
+	r = RESERVE_ONE(p->frames, p->n_frames, p->cap_frames);
+	if (!r)
+		p->frames[p->n_frames++] = frame;
+	return r;
+}
+
+static int decode_stack(struct record_decoder *d, struct cursor *c)
+{
+	struct profile_stack stack = { 0 };
+	struct profile *p = d->profile;
+	uint32_t depth;
+	int r;
+
+	stack.parent = get_id(c, p->n_stacks);
+	stack.frame = get_id(c, p->n_frames);
+	if (c->bad)
+		return -EBADMSG;
+	depth = d->depths[stack.parent] + 1;
+	if (depth > RBPF_FILE_MAX_DEPTH)
+		return -EBADMSG;
+	r = RESERVE_ONE(p->stacks, p->n_stacks, p->cap_stacks);
+	if (!r)
+		r = array_reserve(d->depths, d->cap_depths, p->n_stacks + 1);
+	if (r)
+		return r;
+	d->depths[p->n_stacks] = depth;
+	p->stacks[p->n_stacks++] = stack;
+	return 0;
+}
+
+static int decode_sample(struct record_decoder *d, struct cursor *c)
+{
+	struct profile_sample sample = { 0 };
+	struct profile *p = d->profile;
+	uint64_t base = d->base_ts;
+
+	sample.thread = get_id(c, p->n_threads);
+	sample.ts = get_time(d, c);
+	sample.stack = get_id(c, p->n_stacks);
+	sample.weight = get(c);
+	sample.cpu = (uint16_t)get_below(c, (uint64_t)UINT16_MAX + 1);
+	sample.flags = (uint16_t)get(c); /* those that we know are among the low ones */
+	if (c->bad)
+		return -EBADMSG;
+	if (array_reserve(p->samples, p->cap_samples, p->n_samples + 1))
+		return -ENOMEM;
+	p->samples[p->n_samples++] = sample;
+	d->after_sample = true;
+	d->sample_step = sample.ts - base;
+	return 0;
+}
+
+static int decode_run(struct record_decoder *d, struct cursor *c)
+{
+	struct profile *p = d->profile;
+	uint64_t n = get_below(c, d->run_left + 1);
+	struct profile_sample sample;
+
+	if (c->bad || !d->after_sample)
+		return -EBADMSG;
+	if (array_reserve(p->samples, p->cap_samples, p->n_samples + n))
+		return -ENOMEM;
+	d->run_left -= n;
+	sample = p->samples[p->n_samples - 1];
+	while (n--) {
+		sample.ts += d->sample_step;
+		p->samples[p->n_samples++] = sample;
+	}
+	d->base_ts = sample.ts;
+	if (sample.ts > d->last_ts)
+		d->last_ts = sample.ts;
+	return 0;
+}
+
+static int decode_lost(struct record_decoder *d, struct cursor *c)
+{
+	struct profile_lost lost = { 0 };
+	struct profile *p = d->profile;
+	uint64_t reason;
+
+	lost.ts = get_time(d, c);
+	reason = get(c);
+	lost.reason = reason < LOST_REASON_COUNT ? (uint32_t)reason : LOST_OTHER;
+	lost.count = get(c);
+	if (c->bad)
+		return -EBADMSG;
+	if (array_reserve(p->lost, p->cap_lost, p->n_lost + 1))
+		return -ENOMEM;
+	p->lost[p->n_lost++] = lost;
+	return 0;
+}
+
+typedef int decode_fn(struct record_decoder *d, struct cursor *c);
+
+/* MARKER has no place in struct profile yet and is skipped like a kind that is unknown. */
+static decode_fn *const decoders[] = {
+	[RBPF_REC_STRING] = decode_string,
+	[RBPF_REC_PROCESS] = decode_process,
+	[RBPF_REC_THREAD] = decode_thread,
+	[RBPF_REC_MODULE] = decode_module,
+	[RBPF_REC_FRAME] = decode_frame,
+	[RBPF_REC_STACK] = decode_stack,
+	[RBPF_REC_SAMPLE] = decode_sample,
+	[RBPF_REC_RUN] = decode_run,
+	[RBPF_REC_LOST] = decode_lost,
+	[RBPF_REC_PROCESS_EXIT] = decode_process_exit,
+	[RBPF_REC_PROCESS_UPDATE] = decode_process_update,
+	[RBPF_REC_THREAD_NAME] = decode_thread_name,
+	[RBPF_REC_THREAD_CPU] = decode_thread_cpu,
+};
+
+static int decode_record(struct record_decoder *d, uint64_t kind, struct cursor *body)
+{
+	if (!kind) /* never valid, so that a stretch of zeros is no row of records */
+		return -EBADMSG;
+	if (kind != RBPF_REC_SAMPLE && kind != RBPF_REC_RUN)
+		d->after_sample = false;
+	if (kind >= ARRAY_SIZE(decoders) || !decoders[kind])
+		return 0;
+	return decoders[kind](d, body);
+}
+
+int record_decoder_chunk(struct record_decoder *d, const void *data, size_t len)
+{
+	struct cursor c = { .p = data, .end = (const uint8_t *)data + len };
+
+	d->after_sample = false;
+	d->run_left = RBPF_FILE_MAX_RUN;
+	while (c.p < c.end) {
+		uint64_t kind = get(&c);
+		uint64_t body_len = get(&c);
+		struct cursor body = { .p = c.p };
+		int r;
+
+		if (c.bad || body_len > (uint64_t)(c.end - c.p))
+			return -EBADMSG;
+		c.p += body_len;
+		body.end = c.p;
+		r = decode_record(d, kind, &body);
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+int record_decoder_init(struct record_decoder *d, struct profile *p)
+{
+	uint32_t empty;
+	int r;
+
+	*d = (struct record_decoder) { .profile = p, .base_ts = p->meta.start_monotonic_ns };
+	r = intern_add(&p->strings, "", 0, &empty, NULL);
+	if (!r)
+		r = array_reserve(d->strings, d->cap_strings, 1);
+	if (!r)
+		r = array_reserve(d->depths, d->cap_depths, 1);
+	if (!r)
+		r = array_reserve(p->stacks, p->cap_stacks, 1);
+	if (r)
+		return r;
+	d->strings[0] = empty;
+	d->n_strings = 1;
+	d->depths[0] = 0;
+	p->stacks[0] = (struct profile_stack) { .parent = 0, .frame = PROFILE_NONE };
+	p->n_stacks = 1;
+	return 0;
+}
+
+void record_decoder_deinit(struct record_decoder *d)
+{
+	free(d->strings);
+	free(d->depths);
+	buf_deinit(&d->clean);
+	*d = (struct record_decoder) { 0 };
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The records of DATA chunks, decoded into a profile.
+ *
+ * It trusts nothing that it is given: a checksum guards against accidents, not against a file that
+ * was made to hurt. What it has put into the profile is always sound: every id names something,
+ * parents of stacks and processes come before their children, strings are valid UTF-8.
+ *
+ * It knows neither framing nor JSON. Not thread-safe.
+ */
+#ifndef RBPF_PROFILE_RECORD_DECODER_H
+#define RBPF_PROFILE_RECORD_DECODER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+
+struct profile;
+
+struct record_decoder {
+	struct profile *profile; /* not owned */
+	uint64_t base_ts;	 /* what the next time is relative to, see rbpf_file.h */
+	uint64_t last_ts;	 /* latest time of a record; 0 if there was none */
+
+	uint32_t *strings; /* profile string of each string of the file; owned */
+	size_t n_strings, cap_strings;
+	uint32_t *depths; /* by stack id; owned */
+	size_t cap_depths;
+
+	/* Of the current chunk, for RUN. */
+	bool after_sample;    /* the record before is a SAMPLE or its RUN */
+	uint64_t sample_step; /* its time minus the base it had */
+	uint64_t run_left;    /* of RBPF_FILE_MAX_RUN */
+
+	struct buf clean; /* scratch: a sanitised string */
+};
+
+/*
+ * Decode into @p, which must be PROFILE_INIT apart from its meta and gets the string and the stack
+ * of id 0. Returns 0 or -ENOMEM; @d must be released with record_decoder_deinit() in either case.
+ */
+int record_decoder_init(struct record_decoder *d, struct profile *p);
+void record_decoder_deinit(struct record_decoder *d);
+
+/*
+ * Decode one payload. Returns 0, -ENOMEM, or -EBADMSG at the first thing that is wrong; the records
+ * before it then are in the profile, and no further payload must be decoded.
+ */
+int record_decoder_chunk(struct record_decoder *d, const void *data, size_t len);
+
+#endif

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Labels. An iseq stores its label complete, as Ruby up to 3.3 prints it ("block (2 levels) in foo",
+ * "rescue in foo"), and its base label ("foo"), which is the label of the method or body around it. So the label is a
+ * decoration before the base label, and 3.4's label is the same decoration before the base label with its
+ * owner: "block (2 levels) in Foo#foo" (vm_backtrace.c calculate_iseq_label).
+ *
+ * Lines. iseq.c keeps one entry for each run of instructions with the same line, and a succinct bit vector
+ * (succ_index_table) that maps an instruction's position to its entry; see ruby_iseq_line().
+ */
+#include "ruby/iseq.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "ruby/object.h"
+#include "ruby/vm.h"
+#include "target/memory.h"
+
+#define ISEQ_BODY	16
+#define BODY_PATHOBJ	64
+#define BODY_BASE_LABEL 72
+#define BODY_LABEL	80
+#define BODY_LINENO	88
+#define BODY_MAX	320	 /* bytes of it that are read in one piece; covers all members used */
+#define ISEQ_MAX_SIZE	(8u << 20) /* words; a generated method of this size would not compile */
+
+#define BUILTIN_ATTR_C_TRACE 0x08 /* vm_core.h, 3.4 */
+
+/* succ_index_table, iseq.c: positions below IMM are packed 9 to a word, the rest in blocks. */
+#define INDEX_IMM	  54
+#define INDEX_IMM_PACK	  9
+#define INDEX_IMM_BITS	  7
+#define INDEX_IMM_WORDS	  6
+#define INDEX_BLOCK	  512
+#define INDEX_BLOCK_WORDS 10 /* rank (u32 and padding), small ranks, 8 words of bits */
+
+struct body {
+	uint8_t bytes[BODY_MAX];
+};
+
+static uint64_t body_u64(const struct body *b, size_t off)
+{
+	uint64_t v;
+
+	memcpy(&v, b->bytes + off, sizeof(v));
+	return v;
+}
+
+static uint32_t body_u32(const struct body *b, size_t off)
+{
+	uint32_t v;
+
+	memcpy(&v, b->bytes + off, sizeof(v));
+	return v;
+}
+
+static bool is_iseq(uint64_t flags)
+{
+	return (flags & RUBY_IMEMO_MASK) == RUBY_IMEMO_ISEQ;
+}
+
+static int read_name(const struct ruby_vm *vm, uint64_t value, char **ret)
+{
+	struct buf name _cleanup_buf_ = BUF_INIT;
+	int r = ruby_string_read(vm, value, &name);
+
+	if (r)
+		return r;
+	*ret = strdup(buf_str(&name));
+	return *ret ? 0 : -ENOMEM;
+}
+
+/* pathobj: the path, or [path, realpath]. Backtraces show the path. */
+static int read_path(const struct ruby_vm *vm, uint64_t pathobj, char **ret)
+{
+	uint64_t path;
+
+	if (!ruby_array_get(vm, pathobj, 0, &path))
+		pathobj = path;
+	return read_name(vm, pathobj, ret);
+}
+
+/* The type of the method, class body or file around the iseq. */
+static int read_local_type(const struct ruby_vm *vm, uint64_t local, uint32_t *ret)
+{
+	uint64_t head[3];
+
+	if (!ruby_is_object(local) || memory_read(&vm->mem, local, head, sizeof(head)))
+		return -EFAULT;
+	if (!is_iseq(head[0]))
+		return -EINVAL;
+	return memory_read(&vm->mem, head[2], ret, sizeof(*ret));
+}
+
+static bool has_prefix(const char *s, const char *prefix)
+{
+	return !strncmp(s, prefix, strlen(prefix));
+}
+
+/* Split the stored label into decoration and name; see the top of this file. */
+static int split_label(struct ruby_iseq *iseq, const char *label, char *base, bool hide_rescue)
+{
+	size_t len = strlen(label), base_len = strlen(base);
+	const char *from = label;
+
+	if (base_len > len || strcmp(label + len - base_len, base)) {
+		/* Not of that form (a label given by a caller of the C API): taken as it is. */
+		iseq->decoration = strdup("");
+		iseq->name = strdup(label);
+		free(base);
+		return iseq->decoration && iseq->name ? 0 : -ENOMEM;
+	}
+	if (hide_rescue) {
+		while (has_prefix(from, "rescue in ") || has_prefix(from, "ensure in "))
+			from += strlen("rescue in ");
+		if (from > label + len - base_len)
+			from = label + len - base_len;
+	}
+	iseq->decoration = strndup(from, len - base_len - (size_t)(from - label));
+	iseq->name = base;
+	return iseq->decoration ? 0 : -ENOMEM;
+}
+
+static int read_labels(const struct ruby_vm *vm, const struct body *b, struct ruby_iseq *iseq)
+{
+	const struct ruby_layout *l = vm->layout;
+	_cleanup_free_ char *label = NULL;
+	_cleanup_free_ char *base = NULL;
+	uint32_t local_type = iseq->type;
+	int r;
+
+	r = read_name(vm, body_u64(b, BODY_LABEL), &label);
+	if (!r)
+		r = read_name(vm, body_u64(b, BODY_BASE_LABEL), &base);
+	if (!r)
+		r = read_path(vm, body_u64(b, BODY_PATHOBJ), &iseq->path);
+	if (!r && iseq->type != RUBY_ISEQ_METHOD)
+		r = read_local_type(vm, body_u64(b, l->local_iseq), &local_type);
+	if (r)
+		return r;
+	iseq->in_method = local_type == RUBY_ISEQ_METHOD;
+	iseq->hides_method = l->rescue_hides_method &&
+			     (iseq->type == RUBY_ISEQ_RESCUE || iseq->type == RUBY_ISEQ_ENSURE);
+	iseq->like_cfunc = l->builtin_attrs &&
+			   (body_u32(b, l->builtin_attrs) & BUILTIN_ATTR_C_TRACE);
+	return split_label(iseq, label, take_ptr(base), iseq->hides_method);
+}
+
+static size_t index_words(uint32_t size)
+{
+	if (size < INDEX_IMM) /* allocated short: never read past it */
+		return (size + INDEX_IMM_PACK - 1) / INDEX_IMM_PACK;
+	return INDEX_IMM_WORDS +
+	       (size - INDEX_IMM + INDEX_BLOCK - 1) / INDEX_BLOCK * INDEX_BLOCK_WORDS;
+}
+
+static int read_lines(const struct ruby_vm *vm, const struct body *b, struct ruby_iseq *iseq)
+{
+	const struct ruby_layout *l = vm->layout;
+	_cleanup_free_ uint8_t *entries = NULL;
+	uint32_t n = body_u32(b, l->insns_size), i;
+	struct memory_span spans[2];
+
+	if (n > iseq->size)
+		return -EINVAL;
+	if (!n)
+		return 0;
+	iseq->index_words = n > 1 ? index_words(iseq->size) : 0;
+	entries = malloc((size_t)n * l->insn_entry);
+	iseq->lines = malloc(n * sizeof(*iseq->lines));
+	iseq->index = malloc(iseq->index_words * 8 + 8);
+	if (!entries || !iseq->lines || !iseq->index)
+		return -ENOMEM;
+	spans[0] = (struct memory_span){ .addr = body_u64(b, l->insns_body),
+					 .dst = entries,
+					 .len = (size_t)n * l->insn_entry };
+	spans[1] = (struct memory_span){ .addr = body_u64(b, l->insns_index),
+					 .dst = iseq->index,
+					 .len = iseq->index_words * 8 };
+	memory_read_spans(&vm->mem, spans, n > 1 ? 2 : 1);
+	if (!spans[0].ok || (n > 1 && !spans[1].ok))
+		return -EFAULT;
+	for (i = 0; i < n; i++)
+		memcpy(&iseq->lines[i], entries + (size_t)i * l->insn_entry, 4);
+	iseq->n_lines = n;
+	return 0;
+}
+
+int ruby_iseq_read(const struct ruby_vm *vm, uint64_t addr, struct ruby_iseq *ret)
+{
+	struct ruby_iseq iseq = { .addr = addr };
+	struct ruby_iseq_id again;
+	struct memory_span spans[RUBY_ISEQ_SPANS];
+	struct body body;
+	size_t got;
+	int r;
+
+	if (!ruby_is_object(addr) ||
+	    memory_read(&vm->mem, addr, iseq.id.head, sizeof(iseq.id.head)))
+		return -EFAULT;
+	if (!is_iseq(iseq.id.head[0]))
+		return -EINVAL;
+	memset(&body, 0, sizeof(body));
+	got = memory_read_some(&vm->mem, iseq.id.head[2], body.bytes, sizeof(body.bytes));
+	if (got < vm->layout->local_iseq + 8u)
+		return -EFAULT;
+	memcpy(iseq.id.body, body.bytes, sizeof(iseq.id.body));
+	iseq.type = body_u32(&body, 0);
+	iseq.size = body_u32(&body, 4);
+	iseq.encoded = body_u64(&body, 8);
+	if (iseq.type > RUBY_ISEQ_PLAIN || !iseq.size || iseq.size > ISEQ_MAX_SIZE ||
+	    !ruby_is_object(iseq.encoded))
+		return -EINVAL;
+	iseq.first_lineno = vm->layout->lineno_is_value
+				    ? (uint32_t)(body_u64(&body, BODY_LINENO) >> 1)
+				    : body_u32(&body, BODY_LINENO);
+	r = read_labels(vm, &body, &iseq);
+	if (!r)
+		r = read_lines(vm, &body, &iseq);
+	/* What was read in pieces belongs together only if nothing has changed meanwhile. */
+	if (!r) {
+		ruby_iseq_check_spans(&iseq, &again, spans);
+		memory_read_spans(&vm->mem, spans, RUBY_ISEQ_SPANS);
+		if (!spans[0].ok || !spans[1].ok || !ruby_iseq_check(&iseq, &again))
+			r = -EINVAL;
+	}
+	if (r) {
+		ruby_iseq_deinit(&iseq);
+		return r;
+	}
+	*ret = iseq;
+	return 0;
+}
+
+void ruby_iseq_deinit(struct ruby_iseq *iseq)
+{
+	free(iseq->decoration);
+	free(iseq->name);
+	free(iseq->path);
+	free(iseq->lines);
+	free(iseq->index);
+	*iseq = (struct ruby_iseq){ 0 };
+}
+
+void ruby_iseq_check_spans(const struct ruby_iseq *iseq, struct ruby_iseq_id *fresh,
+			   struct memory_span *spans)
+{
+	spans[0] = (struct memory_span){ .addr = iseq->addr,
+					 .dst = fresh->head,
+					 .len = sizeof(fresh->head) };
+	spans[1] = (struct memory_span){ .addr = iseq->id.head[2],
+					 .dst = fresh->body,
+					 .len = sizeof(fresh->body) };
+}
+
+bool ruby_iseq_check(const struct ruby_iseq *iseq, const struct ruby_iseq_id *fresh)
+{
+	const struct ruby_iseq_id *id = &iseq->id;
+
+	return is_iseq(fresh->head[0]) && fresh->head[2] == id->head[2] &&
+	       fresh->body[0] == id->body[0] && fresh->body[1] == id->body[1] &&
+	       !memcmp(&fresh->body[BODY_PATHOBJ / 8], &id->body[BODY_PATHOBJ / 8],
+		       sizeof(id->body) - BODY_PATHOBJ);
+}
+
+bool ruby_iseq_has_pc(const struct ruby_iseq *iseq, uint64_t pc)
+{
+	return pc >= iseq->encoded && pc <= iseq->encoded + 8ull * iseq->size && !(pc & 7);
+}
+
+/* The rank of position @x in the succinct index: the number of the entry, from 1. */
+static uint32_t index_lookup(const struct ruby_iseq *iseq, uint32_t x)
+{
+	const uint64_t *block;
+	uint32_t o, s, rank;
+
+	if (x < INDEX_IMM)
+		return iseq->index[x / INDEX_IMM_PACK] >> (x % INDEX_IMM_PACK * INDEX_IMM_BITS) &
+		       0x7f;
+	o = (x - INDEX_IMM) % INDEX_BLOCK;
+	block = iseq->index + INDEX_IMM_WORDS + (x - INDEX_IMM) / INDEX_BLOCK * INDEX_BLOCK_WORDS;
+	s = o / 64;
+	rank = (uint32_t)block[0];
+	if (s)
+		rank += block[1] >> ((s - 1) * 9) & 0x1ff;
+	return rank + (uint32_t)__builtin_popcountll(block[2 + s] << (63 - o % 64));
+}
+
+uint32_t ruby_iseq_line(const struct ruby_iseq *iseq, uint64_t pc)
+{
+	uint32_t pos, entry, line;
+
+	if (!ruby_iseq_has_pc(iseq, pc) || !iseq->n_lines)
+		return 0;
+	/* pc points behind the instruction that is executed. */
+	pos = (uint32_t)((pc - iseq->encoded) / 8);
+	if (pos)
+		pos--;
+	entry = iseq->n_lines == 1 ? 1 : index_lookup(iseq, pos);
+	if (!entry || entry > iseq->n_lines)
+		return 0;
+	line = iseq->lines[entry - 1];
+	return line ? line : iseq->first_lineno;
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "ruby/method.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "ruby/object.h"
+#include "ruby/vm.h"
+#include "target/memory.h"
+
+/* Indices into struct ruby_method_id (method.h of all versions). */
+enum { ME_FLAGS = 0, ME_DEF = 2, ME_OWNER = 4, DEF_ORIGINAL_ID = 4 };
+
+static bool is_ment(uint64_t flags)
+{
+	return (flags & RUBY_IMEMO_MASK) == RUBY_IMEMO_MENT;
+}
+
+/* As much of a class as tells it from another one that later stands at its address. */
+static size_t owner_size(const struct ruby_vm *vm)
+{
+	return vm->layout->class_form == RUBY_CLASS_EXT ? vm->layout->class_path + 8u : 4 * 8;
+}
+
+int ruby_method_read(const struct ruby_vm *vm, uint64_t addr, bool with_name,
+		     struct ruby_method *ret)
+{
+	struct buf prefix _cleanup_buf_ = BUF_INIT, name _cleanup_buf_ = BUF_INIT;
+	struct memory_span spans[RUBY_METHOD_SPANS];
+	struct ruby_method m = { .addr = addr };
+	struct ruby_method_id again;
+	int r;
+
+	if (!ruby_is_object(addr) || memory_read(&vm->mem, addr, m.id.me, sizeof(m.id.me)))
+		return -EFAULT;
+	if (!is_ment(m.id.me[ME_FLAGS]))
+		return -EINVAL;
+	if (memory_read(&vm->mem, m.id.me[ME_DEF], m.id.def, sizeof(m.id.def)) ||
+	    memory_read(&vm->mem, m.id.me[ME_OWNER], m.id.owner, owner_size(vm)))
+		return -EFAULT;
+	r = ruby_owner_prefix(vm, m.id.me[ME_OWNER], &prefix);
+	if (!r && with_name)
+		r = ruby_id_name(vm, m.id.def[DEF_ORIGINAL_ID], &name);
+	if (r)
+		return r;
+	ruby_method_check_spans(vm, &m, &again, spans);
+	memory_read_spans(&vm->mem, spans, RUBY_METHOD_SPANS);
+	if (!spans[0].ok || !spans[1].ok || !spans[2].ok || !ruby_method_check(vm, &m, &again))
+		return -EINVAL;
+	m.prefix = strdup(buf_str(&prefix));
+	if (with_name)
+		m.name = strdup(buf_str(&name));
+	if (!m.prefix || (with_name && !m.name)) {
+		ruby_method_deinit(&m);
+		return -ENOMEM;
+	}
+	*ret = m;
+	return 0;
+}
+
+void ruby_method_deinit(struct ruby_method *m)
+{
+	free(m->prefix);
+	free(m->name);
+	*m = (struct ruby_method){ 0 };
+}
+
+void ruby_method_check_spans(const struct ruby_vm *vm, const struct ruby_method *m,
+			     struct ruby_method_id *fresh, struct memory_span *spans)
+{
+	spans[0] = (struct memory_span){ .addr = m->addr,
+					 .dst = fresh->me,
+					 .len = sizeof(fresh->me) };
+	spans[1] = (struct memory_span){ .addr = m->id.me[ME_DEF],
+					 .dst = fresh->def,
+					 .len = sizeof(fresh->def) };
+	spans[2] = (struct memory_span){ .addr = m->id.me[ME_OWNER],
+					 .dst = fresh->owner,
+					 .len = owner_size(vm) };
+}
+
+bool ruby_method_check(const struct ruby_vm *vm, const struct ruby_method *m,
+		       const struct ruby_method_id *fresh)
+{
+	size_t last = owner_size(vm) / 8 - 1; /* the name, or what it is found through */
+
+	return is_ment(fresh->me[ME_FLAGS]) && fresh->me[ME_DEF] == m->id.me[ME_DEF] &&
+	       fresh->me[ME_OWNER] == m->id.me[ME_OWNER] &&
+	       fresh->def[DEF_ORIGINAL_ID] == m->id.def[DEF_ORIGINAL_ID] &&
+	       ruby_flags_type(fresh->owner[0]) == ruby_flags_type(m->id.owner[0]) &&
+	       fresh->owner[last] == m->id.owner[last];
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A method entry: who owns a method and, if it is written in C, what it is called. Like struct ruby_iseq a copy, with the
+ * words that identify the original.
+ */
+#ifndef RBPF_RUBY_METHOD_H
+#define RBPF_RUBY_METHOD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct memory_span;
+struct ruby_vm;
+
+struct ruby_method_id {
+	uint64_t me[5];	    /* flags, defined_class, def, called_id, owner */
+	uint64_t def[5];    /* flags, body …, original_id */
+	uint64_t owner[20]; /* the class: RBasic, and as far as its name's String (ruby_layout.class_path) */
+};
+
+struct ruby_method {
+	uint64_t addr;
+	struct ruby_method_id id;
+	char *prefix; /* "Foo#", "Foo." or "": what stands before the name; raw bytes; owned */
+	char *name;   /* original name; NULL unless asked for and found; owned */
+};
+
+/*
+ * Read the method entry at @addr; @with_name also looks up its name (C functions have it nowhere else).
+ * Returns 0, -EINVAL (no method entry there), -ENOENT (no name), -EFAULT or -ENOMEM.
+ */
+int ruby_method_read(const struct ruby_vm *vm, uint64_t addr, bool with_name,
+		     struct ruby_method *ret);
+void ruby_method_deinit(struct ruby_method *m);
+
+/* As with iseqs. */
+#define RUBY_METHOD_SPANS 3
+void ruby_method_check_spans(const struct ruby_vm *vm, const struct ruby_method *m,
+			     struct ruby_method_id *fresh, struct memory_span *spans);
+bool ruby_method_check(const struct ruby_vm *vm, const struct ruby_method *m,
+		       const struct ruby_method_id *fresh);
+
+#endif

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * From the kernel side's records to a recording: which process and thread a sample is of, which Ruby that process
+ * runs, what its frames are called.
+ *
+ * It follows the processes' lives: a forked child is named like its parent, after exec the process is looked
+ * at anew, and a process that holds no Ruby yet is tried again when it uses CPU. Not thread-safe.
+ */
+#ifndef RBPF_SAMPLE_COLLECTOR_H
+#define RBPF_SAMPLE_COLLECTOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "profile/profile.h"
+
+struct err;
+struct collector;
+struct recorder;
+struct session;
+
+/* Returns 0 or -ENOMEM. */
+int collector_new(struct collector **ret);
+void collector_free(struct collector *c);
+
+/* The session whose records it gets; before anything below. Not owned. */
+void collector_set_session(struct collector *c, struct session *s);
+
+/*
+ * Follow the running process @pid. If @must_be_ruby, a process that holds no Ruby, or one that cannot be walked, is
+ * refused (ERR_TARGET); one whose Ruby has only not started yet never is.
+ */
+int collector_add(struct collector *c, pid_t pid, bool must_be_ruby, struct err *err);
+
+/* Begin to sample what was added, into @rec (not owned). */
+int collector_start(struct collector *c, struct recorder *rec, struct err *err);
+
+/* session_options.on_record; @arg is the collector. */
+int collector_on_record(void *arg, const void *data, size_t len);
+
+/*
+ * Empty the ring buffer and do what is due: call it when session_fd() is readable, and about 20 times a
+ * second. Fails when the recording can no longer be written.
+ */
+int collector_poll(struct collector *c, struct err *err);
+
+/* How things stand, for the progress line and the end of the loop. */
+struct collector_status {
+	size_t processes; /* seen in all */
+	size_t live;	  /* of them, not known to have ended */
+	size_t rubies;	  /* in which a Ruby was found */
+	uint64_t samples;
+	uint64_t lost;
+	size_t threads;	  /* sampled so far */
+	char refused[512]; /* why the last process was not a Ruby that can be walked; empty if all were */
+};
+void collector_status(const struct collector *c, struct collector_status *ret);
+
+/* "3.1.2": the Ruby that was found first; "" if there is none. */
+const char *collector_ruby_version(const struct collector *c);
+
+/*
+ * Stop sampling, take what is left, and say what was counted.
+ */
+int collector_finish(struct collector *c, struct profile_totals *totals, struct err *err);
+
+#endif

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "sample/environment.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/io.h"
+
+static const char BTF_PATH[] = "/sys/kernel/btf/vmlinux";
+
+bool environment_privileged(void)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { 0 };
+	static const unsigned int needed[] = { CAP_SYS_PTRACE, CAP_PERFMON, CAP_BPF };
+	size_t i;
+
+	if (syscall(SYS_capget, &head, data))
+		return geteuid() == 0;
+	/* CAP_SYS_ADMIN stands for the other two, as before 5.8. */
+	for (i = 0; i < sizeof(needed) / sizeof(needed[0]); i++) {
+		unsigned int cap = needed[i];
+
+		if (data[cap / 32].effective & 1u << cap % 32)
+			continue;
+		if (cap == CAP_SYS_PTRACE || !(data[0].effective & 1u << CAP_SYS_ADMIN))
+			return false;
+	}
+	return true;
+}
+
+static void look_kernel(struct environment_row *row)
+{
+	struct utsname u;
+
+	row->name = "kernel";
+	row->needed = true;
+	row->ok = !uname(&u);
+	if (row->ok)
+		snprintf(row->detail, sizeof(row->detail), "%.64s %.32s", u.release, u.machine);
+}
+
+static void look_btf(struct environment_row *row)
+{
+	struct stat st;
+
+	row->name = "btf";
+	row->needed = true;
+	row->ok = !stat(BTF_PATH, &st);
+	if (row->ok) {
+		snprintf(row->detail, sizeof(row->detail), "%s (%.1f MB)", BTF_PATH,
+			 (double)st.st_size / 1e6);
+		return;
+	}
+	snprintf(row->detail, sizeof(row->detail),
+		 "this kernel has no BTF type information (%s is missing)", BTF_PATH);
+	snprintf(row->hint, sizeof(row->hint),
+		 "rbpf needs a kernel built with CONFIG_DEBUG_INFO_BTF=y (5.10 or newer); run "
+		 "'rbpf doctor' for the full list");
+}
+
+static void look_privilege(struct environment_row *row)
+{
+	row->name = "privilege";
+	row->needed = true;
+	row->ok = environment_privileged();
+	if (row->ok) {
+		snprintf(row->detail, sizeof(row->detail), "%s",
+			 geteuid() ? "capabilities" : "root");
+		return;
+	}
+	snprintf(row->detail, sizeof(row->detail),
+		 "recording needs root (or CAP_BPF + CAP_PERFMON + CAP_SYS_PTRACE)");
+	snprintf(row->hint, sizeof(row->hint), "run it with sudo");
+}
+
+static void look_lockdown(struct environment_row *row)
+{
+	struct buf text _cleanup_buf_ = BUF_INIT;
+
+	row->name = "lockdown";
+	row->needed = true;
+	row->ok = true;
+	if (io_read_file(AT_FDCWD, "/sys/kernel/security/lockdown", 4096, &text)) {
+		snprintf(row->detail, sizeof(row->detail), "not available");
+		return;
+	}
+	if (strstr(buf_str(&text), "[confidentiality]")) {
+		row->ok = false;
+		snprintf(row->detail, sizeof(row->detail),
+			 "kernel lockdown is in 'confidentiality' mode, which blocks BPF from reading "
+			 "memory");
+		snprintf(row->hint, sizeof(row->hint),
+			 "cat /sys/kernel/security/lockdown; lockdown can only be relaxed at boot");
+		return;
+	}
+	snprintf(row->detail, sizeof(row->detail), "does not hinder");
+}
+
+static void look_pid_namespace(struct environment_row *row)
+{
+	char link[64];
+	ssize_t n = readlink("/proc/self/ns/pid", link, sizeof(link) - 1);
+
+	/* PROC_PID_INIT_INO of linux/proc_ns.h: the initial namespace has a fixed inode. */
+	link[n > 0 ? n : 0] = '\0';
+	row->name = "pid namespace";
+	row->needed = true;
+	row->ok = n <= 0 || !strcmp(link, "pid:[4026531836]");
+	if (row->ok) {
+		snprintf(row->detail, sizeof(row->detail), "the initial one");
+		return;
+	}
+	snprintf(row->detail, sizeof(row->detail),
+		 "rbpf runs in a pid namespace of its own, where pids are not the kernel's");
+	snprintf(row->hint, sizeof(row->hint),
+		 "run it on the host, or start the container with --pid=host");
+}
+
+size_t environment_look(struct environment_row *rows)
+{
+	memset(rows, 0, ENVIRONMENT_ROWS * sizeof(*rows));
+	look_kernel(&rows[0]);
+	look_privilege(&rows[1]);
+	look_btf(&rows[2]);
+	look_lockdown(&rows[3]);
+	look_pid_namespace(&rows[4]);
+	return ENVIRONMENT_ROWS;
+}
+
+int environment_check(struct err *err)
+{
+	struct environment_row rows[ENVIRONMENT_ROWS];
+	size_t i, n = environment_look(rows);
+
+	for (i = 0; i < n; i++) {
+		if (rows[i].ok || !rows[i].needed)
+			continue;
+		err_set(err, -EPERM, ERR_ENV, "%s", rows[i].detail);
+		return err_hint(err, "%s", rows[i].hint);
+	}
+	return 0;
+}

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "sample/session.h"
+
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "base/array.h"
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/io.h"
+#include "rbpf.skel.h"
+
+#define ATTR_SIZE_VER5 112 /* the perf_event_attr that 5.10 knows */
+
+struct session_event {
+	struct bpf_link *link; /* owns fd */
+	int fd;
+};
+
+struct session {
+	struct session_options opts;
+	struct rbpf_bpf *skel;
+	struct ring_buffer *ring;
+	int stats_fd; /* keeps the kernel's BPF statistics on */
+	bool no_cookies;
+	struct session_event *events; /* by number - 1; owned */
+	size_t n_events, cap_events;
+};
+
+static void (*log_line)(const char *line);
+
+static int print_libbpf(enum libbpf_print_level level, const char *fmt, va_list ap)
+{
+	struct buf text _cleanup_buf_ = BUF_INIT;
+
+	if (!log_line || level == LIBBPF_DEBUG)
+		return 0;
+	buf_vaddf(&text, fmt, ap);
+	while (text.len && text.data[text.len - 1] == '\n')
+		text.data[--text.len] = '\0';
+	log_line(buf_str(&text));
+	return 0;
+}
+
+void session_set_log(void (*log)(const char *line))
+{
+	log_line = log;
+}
+
+static int refused(int r, const char *what, struct err *err)
+{
+	err_set(err, r, ERR_ENV, "the kernel refused to %s: %s", what, strerror(-r));
+	return err_hint(err, "'rbpf doctor' shows what is missing; -v shows what libbpf says");
+}
+
+static int load(struct session *s, struct err *err)
+{
+	int cpus = libbpf_num_possible_cpus(), r;
+
+	libbpf_set_print(print_libbpf);
+	s->skel = rbpf_bpf__open();
+	if (!s->skel)
+		return refused(-errno, "open the BPF object", err);
+	s->skel->rodata->max_frames = s->opts.max_frames;
+	r = bpf_map__set_max_entries(s->skel->maps.scratch, cpus > 0 ? (uint32_t)cpus : 1);
+	if (!r)
+		r = bpf_map__set_max_entries(s->skel->maps.ring, (uint32_t)s->opts.ring_bytes);
+	if (!r)
+		r = rbpf_bpf__load(s->skel);
+	if (r)
+		return refused(r, "load the BPF programs", err);
+	s->skel->links.on_fork = bpf_program__attach(s->skel->progs.on_fork);
+	s->skel->links.on_exec = bpf_program__attach(s->skel->progs.on_exec);
+	s->skel->links.on_exit = bpf_program__attach(s->skel->progs.on_exit);
+	if (!s->skel->links.on_fork || !s->skel->links.on_exec || !s->skel->links.on_exit)
+		return refused(-errno, "attach to process events", err);
+	s->skel->links.tasks = bpf_program__attach(s->skel->progs.tasks);
+	if (!s->skel->links.tasks)
+		return refused(-errno, "iterate over tasks", err);
+	return 0;
+}
+
+int session_open(const struct session_options *opts, struct session **ret, struct err *err)
+{
+	struct session *s = calloc(1, sizeof(*s));
+	int r;
+
+	if (!s)
+		return err_oom(err);
+	s->opts = *opts;
+	s->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
+	r = load(s, err);
+	if (!r) {
+		s->ring = ring_buffer__new(bpf_map__fd(s->skel->maps.ring),
+					   (ring_buffer_sample_fn)opts->on_record, opts->arg, NULL);
+		if (!s->ring)
+			r = refused(-errno, "map the ring buffer", err);
+	}
+	if (r) {
+		session_close(s);
+		return r;
+	}
+	*ret = s;
+	return 0;
+}
+
+void session_close(struct session *s)
+{
+	size_t i;
+
+	if (!s)
+		return;
+	for (i = 0; i < s->n_events; i++)
+		bpf_link__destroy(s->events[i].link);
+	free(s->events);
+	ring_buffer__free(s->ring);
+	rbpf_bpf__destroy(s->skel);
+	if (s->stats_fd >= 0)
+		close(s->stats_fd);
+	free(s);
+}
+
+int session_follow(struct session *s, pid_t tgid, const struct rbpf_layout *layout,
+		   struct err *err)
+{
+	static const struct rbpf_layout none = { .tls_model = RBPF_TLS_NONE };
+	uint32_t key = (uint32_t)tgid;
+
+	if (bpf_map__update_elem(s->skel->maps.procs, &key, sizeof(key), layout ? layout : &none,
+				 sizeof(*layout), BPF_ANY))
+		return err_set(err, -errno, ERR_RUNTIME, "cannot follow pid %d: %s", (int)tgid,
+			       strerror(errno));
+	return 0;
+}
+
+void session_unfollow(struct session *s, pid_t tgid)
+{
+	uint32_t key = (uint32_t)tgid;
+
+	bpf_map__delete_elem(s->skel->maps.procs, &key, sizeof(key), 0);
+}
+
+/*
+ * A period rather than a frequency: the kernel then keeps what was left of it when a thread is
+ * switched out, so that each sample stands for exactly this much CPU time.
+ */
+static int open_event(const struct session *s, pid_t tid)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.size = ATTR_SIZE_VER5,
+		.config = PERF_COUNT_SW_TASK_CLOCK,
+		.sample_period = NSEC_PER_SEC / s->opts.frequency,
+		.disabled = 1,
+		.inherit = 1,
+	};
+	int fd;
+
+	if (!s->opts.follow) {
+		attr.size = sizeof(attr);
+		attr.inherit_thread = 1;
+	}
+	fd = (int)syscall(SYS_perf_event_open, &attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+/* One descriptor a thread: what the shell allows is seldom enough, what the kernel allows is. */
+static void raise_fd_limit(void)
+{
+	struct rlimit lim;
+
+	if (getrlimit(RLIMIT_NOFILE, &lim) || lim.rlim_cur == lim.rlim_max)
+		return;
+	lim.rlim_cur = lim.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &lim);
+}
+
+int session_add_thread(struct session *s, pid_t tid, struct err *err)
+{
+	LIBBPF_OPTS(bpf_perf_event_opts, opts);
+	struct bpf_link *link = NULL;
+	int fd, r;
+
+	if (array_reserve(s->events, s->cap_events, s->n_events + 1))
+		return err_oom(err);
+	fd = open_event(s, tid);
+	if (fd == -EMFILE) {
+		raise_fd_limit();
+		fd = open_event(s, tid);
+	}
+	if (fd == -ESRCH)
+		return fd;
+	if (fd == -EINVAL && !s->opts.follow)
+		return err_set(err, fd, ERR_ENV, "this kernel cannot tell threads from children: "
+						 "--no-follow needs 5.13");
+	if (fd < 0)
+		return err_set(err, fd, ERR_ENV, "cannot sample thread %d: %s", (int)tid,
+			       strerror(-fd));
+	opts.bpf_cookie = s->n_events + 1;
+	if (!s->no_cookies)
+		link = bpf_program__attach_perf_event_opts(s->skel->progs.tick, fd, &opts);
+	if (!link) {
+		s->no_cookies = true; /* before 5.15 */
+		link = bpf_program__attach_perf_event(s->skel->progs.tick, fd);
+	}
+	if (!link) {
+		r = -errno;
+		close(fd);
+		return r == -ESRCH ? r : refused(r, "attach to a clock event", err);
+	}
+	s->events[s->n_events++] = (struct session_event){ .link = link, .fd = fd };
+	return 0;
+}
+
+void session_drop_event(struct session *s, uint32_t event)
+{
+	if (!event || event > s->n_events)
+		return;
+	bpf_link__destroy(s->events[event - 1].link);
+	s->events[event - 1] = (struct session_event){ .fd = -1 };
+}
+
+int session_tasks(struct session *s, struct rbpf_task **ret, size_t *n, struct err *err)
+{
+	struct buf out _cleanup_buf_ = BUF_INIT;
+	_cleanup_close_ int fd = bpf_iter_create(bpf_link__fd(s->skel->links.tasks));
+	int r;
+
+	if (fd < 0)
+		return refused(-errno, "iterate over tasks", err);
+	r = io_read_fd(fd, 64u << 20, &out);
+	if (r)
+		return err_set(err, r, ERR_RUNTIME, "cannot read the task list: %s", strerror(-r));
+	*n = out.len / sizeof(**ret);
+	*ret = (struct rbpf_task *)take_ptr(out.data);
+	return 0;
+}
+
+int session_fd(const struct session *s)
+{
+	return ring_buffer__epoll_fd(s->ring);
+}
+
+int session_drain(struct session *s)
+{
+	int n = ring_buffer__consume(s->ring);
+
+	return n < 0 ? n : 0;
+}
+
+void session_stop(struct session *s)
+{
+	size_t i;
+
+	for (i = 0; i < s->n_events; i++)
+		if (s->events[i].fd >= 0)
+			ioctl(s->events[i].fd, PERF_EVENT_IOC_DISABLE, 0);
+}
+
+uint64_t session_cpu_ns(const struct session *s)
+{
+	uint64_t sum = 0, value;
+	size_t i;
+
+	for (i = 0; i < s->n_events; i++)
+		if (s->events[i].fd >= 0 &&
+		    read(s->events[i].fd, &value, sizeof(value)) == (ssize_t)sizeof(value))
+			sum += value;
+	return sum;
+}
+
+void session_counters(const struct session *s, uint64_t *ret)
+{
+	int cpus = libbpf_num_possible_cpus(), cpu;
+	_cleanup_free_ uint64_t *values = NULL;
+	uint32_t key;
+
+	memset(ret, 0, RBPF_COUNTERS * sizeof(*ret));
+	values = cpus > 0 ? calloc((size_t)cpus, sizeof(*values)) : NULL;
+	for (key = 0; values && key < RBPF_COUNTERS; key++) {
+		if (bpf_map__lookup_elem(s->skel->maps.counters, &key, sizeof(key), values,
+					 (size_t)cpus * sizeof(*values), 0))
+			continue;
+		for (cpu = 0; cpu < cpus; cpu++)
+			ret[key] += values[cpu];
+	}
+}
+
+void session_cost(const struct session *s, uint64_t *runs, uint64_t *ns)
+{
+	struct bpf_prog_info info = { 0 };
+	uint32_t len = sizeof(info);
+
+	*runs = *ns = 0;
+	if (bpf_obj_get_info_by_fd(bpf_program__fd(s->skel->progs.tick), &info, &len))
+		return;
+	*runs = info.run_cnt;
+	*ns = info.run_time_ns;
+}
+
+static int trial_record(void *arg, const void *data, size_t len)
+{
+	const struct rbpf_rec_hdr *h = data;
+
+	if (len >= sizeof(*h) && h->type == RBPF_REC_SAMPLE)
+		(*(unsigned int *)arg)++;
+	return 0;
+}
+
+int session_trial(struct err *err)
+{
+	unsigned int samples = 0;
+	struct session_options opts = {
+		.frequency = 1000,
+		.max_frames = RBPF_MIN_FRAMES,
+		.ring_bytes = 64 << 10,
+		.follow = true,
+		.on_record = trial_record,
+		.arg = &samples,
+	};
+	struct session *s;
+	uint64_t until;
+	int r;
+
+	r = session_open(&opts, &s, err);
+	if (r)
+		return r;
+	r = session_follow(s, getpid(), NULL, err);
+	if (!r)
+		r = session_add_thread(s, getpid(), err);
+	until = clock_ns(CLOCK_PROCESS_CPUTIME_ID) + 50 * NSEC_PER_MSEC;
+	while (!r && clock_ns(CLOCK_PROCESS_CPUTIME_ID) < until)
+		;
+	if (!r)
+		r = session_drain(s);
+	if (!r && !samples)
+		r = err_set(err, -EIO, ERR_ENV, "no sample came of 50 ms of CPU time");
+	session_close(s);
+	return r;
+}

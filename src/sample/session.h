@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The BPF side while it runs: programs loaded and attached, perf events of threads, the ring buffer. The only user
+ * of libbpf. It moves raw records; it does not know what they mean.
+ *
+ * Everything it holds in the kernel is held by file descriptors: when rbpf dies, in whatever way, the kernel takes it all
+ * down. Not thread-safe.
+ */
+#ifndef RBPF_SAMPLE_SESSION_H
+#define RBPF_SAMPLE_SESSION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "rbpf_abi.h"
+
+struct err;
+struct session;
+
+struct session_options {
+	uint32_t frequency;  /* Hz of each thread's CPU time */
+	uint32_t max_frames; /* RBPF_MIN_FRAMES to RBPF_MAX_FRAMES */
+	uint64_t ring_bytes; /* a power of two, at least a page */
+	bool follow;	     /* also the children of the targets */
+	/* Called for each record. Negative stops the poll and is returned by it. */
+	int (*on_record)(void *arg, const void *data, size_t len);
+	void *arg;
+};
+
+/* What libbpf says, line by line, for --verbose; NULL drops it. Process-wide. */
+void session_set_log(void (*log)(const char *line));
+
+/* Load and attach. ERR_ENV with the reason if the kernel refuses. */
+int session_open(const struct session_options *opts, struct session **ret, struct err *err);
+void session_close(struct session *s);
+
+/* Follow process @tgid; @layout NULL if no Ruby is known in it (yet). Also to change the layout. */
+int session_follow(struct session *s, pid_t tgid, const struct rbpf_layout *layout,
+		   struct err *err);
+void session_unfollow(struct session *s, pid_t tgid);
+
+/*
+ * Sample thread @tid, and all threads and (with follow) children that it will create. Each call makes a perf event of its
+ * own, whose number (from 1) its samples carry in ->event where the kernel can tell.
+ * Returns 0, -ESRCH if the thread is gone, or another error with @err set.
+ */
+int session_add_thread(struct session *s, pid_t tid, struct err *err);
+
+/* End event number @event: its thread turned out to be sampled by an inherited one already. */
+void session_drop_event(struct session *s, uint32_t event);
+
+/* The threads of all followed processes with their thread pointers; *@ret is malloc'ed. */
+int session_tasks(struct session *s, struct rbpf_task **ret, size_t *n, struct err *err);
+
+/* A descriptor to poll: readable when the ring buffer asks to be emptied. */
+int session_fd(const struct session *s);
+
+/* Hand all records there are to on_record. Returns 0 or its negative result. */
+int session_drain(struct session *s);
+
+/* Stop sampling; what is in the ring can still be drained. */
+void session_stop(struct session *s);
+
+/*
+ * CPU time in ns of all threads sampled, from the beginning of each event to now: the kernel's own count in the perf
+ * events, including threads that were inherited and have ended.
+ */
+uint64_t session_cpu_ns(const struct session *s);
+
+/* Counters of the BPF side, summed over CPUs; @ret has RBPF_COUNTERS. */
+void session_counters(const struct session *s, uint64_t *ret);
+
+/* Runs and run time in ns of the tick program, by the kernel's BPF statistics; 0 if unavailable. */
+void session_cost(const struct session *s, uint64_t *runs, uint64_t *ns);
+
+/*
+ * Try what recording does: load, attach to this process itself, take a sample. For rbpf doctor. Returns 0
+ * or an ERR_ENV that tells what was refused.
+ */
+int session_trial(struct err *err);
+
+#endif

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "target/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/io.h"
+#include "base/parse.h"
+
+#define CMDLINE_MAX (1u << 20)
+
+struct stat_line {
+	char state;
+	pid_t ppid;
+	unsigned int flags;
+	uint64_t start_ticks;
+};
+
+#define PF_KTHREAD 0x00200000u /* linux/sched.h */
+
+/* The comm in parentheses may hold anything, so the fields are counted from the last ')'. */
+static int read_stat(pid_t pid, pid_t tid, struct stat_line *ret)
+{
+	struct buf text _cleanup_buf_ = BUF_INIT;
+	struct stat_line s;
+	char path[64];
+	const char *p;
+	int r;
+
+	if (tid)
+		snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
+	else
+		snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	r = io_read_file(AT_FDCWD, path, 4096, &text);
+	if (r)
+		return r == -ENOENT ? -ESRCH : r;
+	p = strrchr(buf_str(&text), ')');
+	if (!p ||
+	    sscanf(p, ") %c %d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d "
+		      "%" SCNu64,
+		   &s.state, &s.ppid, &s.flags, &s.start_ticks) != 4)
+		return -ESRCH;
+	*ret = s;
+	return 0;
+}
+
+static char *read_exe(pid_t pid)
+{
+	char link[32], path[PATH_MAX];
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/%d/exe", (int)pid);
+	n = readlink(link, path, sizeof(path) - 1);
+	if (n < 0)
+		n = 0;
+	path[n] = '\0';
+	return strdup(path);
+}
+
+static char *read_cmdline(pid_t pid)
+{
+	struct buf text _cleanup_buf_ = BUF_INIT;
+	char path[32], comm[16];
+	size_t i;
+
+	snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
+	if (io_read_file(AT_FDCWD, path, CMDLINE_MAX, &text) || !text.len) {
+		buf_reset(&text);
+		if (!thread_name(pid, pid, comm))
+			buf_addf(&text, "[%s]", comm);
+	}
+	while (text.len && text.data[text.len - 1] == '\0')
+		text.len--;
+	for (i = 0; i < text.len; i++)
+		if (text.data[i] == '\0')
+			text.data[i] = ' ';
+	return strndup(text.len ? text.data : "", text.len);
+}
+
+int process_open(pid_t pid, struct process *ret, struct err *err)
+{
+	struct process p = PROCESS_INIT;
+	struct stat_line stat;
+
+	p.pid = pid;
+	/* The pidfd first: what is read afterwards is of that process, or of none. */
+	p.pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (read_stat(pid, 0, &stat) || stat.state == 'Z' || stat.state == 'X') {
+		process_close(&p);
+		return err_set(err, -ESRCH, ERR_TARGET, "no process with pid %d", (int)pid);
+	}
+	if (stat.flags & PF_KTHREAD) {
+		process_close(&p);
+		return err_set(err, -ESRCH, ERR_TARGET, "pid %d is a kernel thread", (int)pid);
+	}
+	p.ppid = stat.ppid;
+	p.start_ticks = stat.start_ticks;
+	p.exe = read_exe(pid);
+	p.cmdline = read_cmdline(pid);
+	if (!p.exe || !p.cmdline) {
+		process_close(&p);
+		return err_oom(err);
+	}
+	*ret = p;
+	return 0;
+}
+
+void process_close(struct process *p)
+{
+	if (p->pidfd >= 0)
+		close(p->pidfd);
+	free(p->exe);
+	free(p->cmdline);
+	*p = (struct process)PROCESS_INIT;
+}
+
+bool process_alive(const struct process *p)
+{
+	struct stat_line stat;
+
+	return !read_stat(p->pid, 0, &stat) && stat.start_ticks == p->start_ticks &&
+	       stat.state != 'Z' && stat.state != 'X';
+}
+
+static int compare_pids(const void *a, const void *b)
+{
+	pid_t x = *(const pid_t *)a, y = *(const pid_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* The entries of a directory of /proc that are numbers. */
+static int list_numbers(const char *path, pid_t **ret, size_t *n)
+{
+	_cleanup_closedir_ DIR *dir = opendir(path);
+	_cleanup_free_ pid_t *v = NULL;
+	size_t count = 0, cap = 0;
+	struct dirent *d;
+	uint64_t id;
+
+	if (!dir)
+		return errno == ENOENT ? -ESRCH : -errno;
+	while ((d = readdir(dir))) {
+		if (d->d_name[0] < '0' || d->d_name[0] > '9')
+			continue;
+		if (parse_u64(d->d_name, "pid", 1, INT_MAX, &id, NULL))
+			continue;
+		if (array_reserve(v, cap, count + 1))
+			return -ENOMEM;
+		v[count++] = (pid_t)id;
+	}
+	if (!count)
+		return -ESRCH;
+	qsort(v, count, sizeof(*v), compare_pids);
+	*ret = take_ptr(v);
+	*n = count;
+	return 0;
+}
+
+int process_threads(pid_t pid, pid_t **ret, size_t *n)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	return list_numbers(path, ret, n);
+}
+
+int process_list(pid_t **ret, size_t *n, struct err *err)
+{
+	int r = list_numbers("/proc", ret, n);
+
+	return r ? err_set(err, r, ERR_ENV, "cannot list /proc: %s", strerror(-r)) : 0;
+}
+
+/*
+ * The clock id of another thread's CPU time, as linux/posix-timers.h makes it: the tid inverted,
+ * CPUCLOCK_PERTHREAD (4) and CPUCLOCK_SCHED (2).
+ */
+int thread_cpu_ns(pid_t tid, uint64_t *ret)
+{
+	clockid_t id = (clockid_t)((~(unsigned int)tid << 3) | 4 | 2);
+	struct timespec ts;
+
+	if (clock_gettime(id, &ts))
+		return -ESRCH;
+	*ret = (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
+	return 0;
+}
+
+int thread_name(pid_t pid, pid_t tid, char out[16])
+{
+	struct buf text _cleanup_buf_ = BUF_INIT;
+	char path[64];
+	int r;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/comm", (int)pid, (int)tid);
+	r = io_read_file(AT_FDCWD, path, 64, &text);
+	if (r)
+		return r;
+	snprintf(out, 16, "%.*s", (int)strcspn(buf_str(&text), "\n"), buf_str(&text));
+	return 0;
+}
+
+char thread_state(pid_t pid, pid_t tid)
+{
+	struct stat_line stat;
+
+	return read_stat(pid, tid, &stat) ? 0 : stat.state;
+}
+
+int process_not_ruby(const struct process *p, struct err *err)
+{
+	const char *slash = strrchr(p->exe, '/');
+
+	if (slash && !strcmp(slash, "/java") && strstr(p->cmdline, "jruby"))
+		return err_set(err, -ENOENT, ERR_TARGET,
+			       "pid %d runs JRuby on the JVM; rbpf profiles CRuby only",
+			       (int)p->pid);
+	err_set(err, -ENOENT, ERR_TARGET,
+		"pid %d (%s) is not a Ruby process: neither the executable nor its libraries "
+		"contain the Ruby VM",
+		(int)p->pid, p->exe);
+	return err_hint(err, "'rbpf ps' lists Ruby processes");
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A process: its identity and what /proc says of it. It knows nothing of Ruby or ELF.
+ *
+ * A pid alone names nothing for long: a process is pid and start time, and a pidfd that becomes readable when
+ * it ends. Not thread-safe.
+ */
+#ifndef RBPF_TARGET_PROCESS_H
+#define RBPF_TARGET_PROCESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/buf.h"
+
+struct err;
+
+struct process {
+	pid_t pid;
+	pid_t ppid;
+	uint64_t start_ticks; /* /proc/PID/stat field 22 */
+	int pidfd;	      /* -1 where the kernel has none; owned */
+	char *exe;	      /* as the target sees it, "" if unreadable; owned */
+	char *cmdline;	      /* arguments joined by spaces, or [comm]; raw bytes; owned */
+};
+
+#define PROCESS_INIT { .pidfd = -1 }
+
+/*
+ * Look at @pid. A zombie or a kernel thread is no process here (-ESRCH).
+ * Returns 0, -ESRCH or -ENOMEM.
+ */
+int process_open(pid_t pid, struct process *ret, struct err *err);
+void process_close(struct process *p);
+
+/* Whether it is still the same process, and not a zombie. */
+bool process_alive(const struct process *p);
+
+/* The tids of @pid, ascending. *@ret is malloc'ed, owned by the caller. -ESRCH if it is gone. */
+int process_threads(pid_t pid, pid_t **ret, size_t *n);
+
+/* All pids of the system, ascending; *@ret is malloc'ed. */
+int process_list(pid_t **ret, size_t *n, struct err *err);
+
+/* CPU time of one thread so far in ns, by the kernel's account (its CPU clock). -ESRCH if gone. */
+int thread_cpu_ns(pid_t tid, uint64_t *ret);
+
+/* The name (comm) of a thread, into @out of 16 bytes. */
+int thread_name(pid_t pid, pid_t tid, char out[16]);
+
+/* The state letter of /proc/PID/task/TID/stat ('R', 'S', 'D', …), or 0 if gone. */
+char thread_state(pid_t pid, pid_t tid);
+
+/*
+ * The error for a process in which no Ruby VM was found (-ENOENT, ERR_TARGET): says what it is instead, and JRuby by
+ * its name.
+ */
+int process_not_ruby(const struct process *p, struct err *err);
+
+#endif

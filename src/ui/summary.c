@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "ui/summary.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "profile/profile.h"
+
+/* Above this share of failed samples the summary says so in a line of its own. */
+#define FAILED_PERCENT_TOLD 5
+
+struct num_text num_count(uint64_t n)
+{
+	struct num_text ret;
+	char digits[24];
+	size_t len, i, o = 0;
+
+	len = (size_t)snprintf(digits, sizeof(digits), "%" PRIu64, n);
+	for (i = 0; i < len; i++) {
+		if (i && (len - i) % 3 == 0)
+			ret.s[o++] = ',';
+		ret.s[o++] = digits[i];
+	}
+	ret.s[o] = '\0';
+	return ret;
+}
+
+struct num_text num_duration(uint64_t ns)
+{
+	struct num_text ret;
+	uint64_t tenths;
+
+	if (ns == 0) {
+		snprintf(ret.s, sizeof(ret.s), "0 s");
+	} else if (ns < 100 * NSEC_PER_USEC) {
+		snprintf(ret.s, sizeof(ret.s), "%.1f µs", (double)ns / (double)NSEC_PER_USEC);
+	} else if (ns < NSEC_PER_MSEC) {
+		snprintf(ret.s, sizeof(ret.s), "%" PRIu64 " µs", (uint64_t)(ns / NSEC_PER_USEC));
+	} else if (ns < NSEC_PER_SEC) {
+		snprintf(ret.s, sizeof(ret.s), "%" PRIu64 " ms", (uint64_t)(ns / NSEC_PER_MSEC));
+	} else {
+		tenths = ns / (NSEC_PER_SEC / 10);
+		if (ns % (NSEC_PER_SEC / 10) >= NSEC_PER_SEC / 20)
+			tenths++;
+		snprintf(ret.s, sizeof(ret.s), "%.32s.%u s", num_count(tenths / 10).s,
+			 (unsigned int)(tenths % 10));
+	}
+	return ret;
+}
+
+struct num_text num_seconds(uint64_t ns)
+{
+	struct num_text ret;
+
+	snprintf(ret.s, sizeof(ret.s), "%.2fs", (double)ns / (double)NSEC_PER_SEC);
+	return ret;
+}
+
+struct num_text num_percent(uint64_t part, uint64_t whole)
+{
+	struct num_text ret;
+
+	snprintf(ret.s, sizeof(ret.s), "%.1f%%",
+		 whole ? 100.0 * (double)part / (double)whole : 0.0);
+	return ret;
+}
+
+struct num_text num_bytes(uint64_t bytes)
+{
+	static const char *const units[] = { "kB", "MB", "GB", "TB", "PB", "EB" };
+	double value = (double)bytes;
+	struct num_text ret;
+	size_t u;
+
+	if (bytes < 1000) {
+		snprintf(ret.s, sizeof(ret.s), "%u B", (unsigned int)bytes);
+		return ret;
+	}
+	/* 999.95 would be printed as 1000.0. */
+	for (u = 0, value /= 1000; value >= 999.95 && u + 1 < ARRAY_SIZE(units); u++)
+		value /= 1000;
+	snprintf(ret.s, sizeof(ret.s), "%.1f %s", value, units[u]);
+	return ret;
+}
+
+struct num_text num_clock(uint64_t ns)
+{
+	uint64_t s = ns / NSEC_PER_SEC;
+	struct num_text ret;
+
+	if (s < 3600)
+		snprintf(ret.s, sizeof(ret.s), "%02u:%02u", (unsigned int)(s / 60),
+			 (unsigned int)(s % 60));
+	else
+		snprintf(ret.s, sizeof(ret.s), "%" PRIu64 ":%02u:%02u", s / 3600,
+			 (unsigned int)(s / 60 % 60), (unsigned int)(s % 60));
+	return ret;
+}
+
+struct num_text num_of(uint64_t n, const char *singular, const char *plural)
+{
+	struct num_text ret;
+
+	snprintf(ret.s, sizeof(ret.s), "%.32s %.28s", num_count(n).s, n == 1 ? singular : plural);
+	return ret;
+}
+
+/*
+ * In "A of B (p%)" B is measured and A estimated from samples: p is above 100 % now and then, and
+ * that is not hidden.
+ */
+static void add_cpu(const struct profile_totals *t, const char *between, struct buf *out)
+{
+	buf_addf(out, "%s%s", num_duration(t->cpu_sampled_ns).s, between);
+	if (t->cpu_kernel_ns)
+		buf_addf(out, " of %s by the kernel's account (%s)",
+			 num_duration(t->cpu_kernel_ns).s,
+			 num_percent(t->cpu_sampled_ns, t->cpu_kernel_ns).s);
+	else
+		buf_addstr(out, "; the kernel's account is not in the recording");
+}
+
+static void add_cost(const struct profile_totals *t, uint64_t duration_ns, struct buf *out)
+{
+	buf_addf(out, "  overhead  rbpf %s", num_duration(t->rbpf_cpu_ns).s);
+	if (duration_ns)
+		buf_addf(out, " (%s of one core)", num_percent(t->rbpf_cpu_ns, duration_ns).s);
+	if (t->kernel_ns_per_sample)
+		buf_addf(out, "   in the kernel %s a sample",
+			 num_duration(t->kernel_ns_per_sample).s);
+	buf_addch(out, '\n');
+}
+
+void summary_totals(const struct profile_totals *t, uint64_t duration_ns, struct buf *out)
+{
+	uint64_t ruby = t->samples - t->failed - t->no_ruby;
+
+	if (t->failed + t->no_ruby > t->samples)
+		ruby = 0; /* totals of a damaged recording */
+	buf_addf(out, "  samples   %-9s Ruby %s   no Ruby %s   walk failed %s\n",
+		 num_count(t->samples).s, num_percent(ruby, t->samples).s,
+		 num_percent(t->no_ruby, t->samples).s, num_percent(t->failed, t->samples).s);
+	buf_addf(out, "  lost      %-9s truncated stacks %s   unresolved %s\n",
+		 num_count(t->lost).s, num_count(t->truncated).s, num_count(t->unresolved).s);
+	buf_addstr(out, "  cpu       ");
+	add_cpu(t, " sampled", out);
+	buf_addch(out, '\n');
+	add_cost(t, duration_ns, out);
+	if (t->failed * 100 > t->samples * FAILED_PERCENT_TOLD)
+		buf_addf(out,
+			 "  %s of the samples have no Ruby stack because the walk failed: "
+			 "'rbpf doctor -p PID' says more\n",
+			 num_percent(t->failed, t->samples).s);
+}
+
+void summary_honesty(const struct profile_totals *t, struct buf *out)
+{
+	buf_addf(out, "  lost %s, truncated %s, unresolved %s, failed %s (%s of samples)\n",
+		 num_count(t->lost).s, num_count(t->truncated).s, num_count(t->unresolved).s,
+		 num_count(t->failed).s, num_percent(t->failed, t->samples).s);
+	buf_addstr(out, "  cpu sampled ");
+	add_cpu(t, "", out);
+	buf_addch(out, '\n');
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A recording has far fewer names than stacks, and far fewer stacks than samples. Each question is
+ * asked where it is cheapest: a pattern once for each name, whether a stack holds a matching frame
+ * once for each node of the stack tree (a node inherits the answer of its callers), which leaves
+ * three array reads for each sample.
+ */
+#include "view/filter.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "profile/profile.h"
+
+struct view_selection {
+	const struct profile *profile;
+	uint64_t from, to; /* ns, CLOCK_MONOTONIC; to is not included */
+	bool ruby_only;
+	bool *threads; /* by thread id: whether its samples are wanted; owned */
+	bool *stacks;  /* the same by stack id; NULL when all are; owned */
+};
+
+void view_filter_deinit(struct view_filter *f)
+{
+	if (!f)
+		return;
+	free(f->pids);
+	free(f->tids);
+	if (f->has_thread)
+		regfree(&f->thread);
+	if (f->has_comm)
+		regfree(&f->comm);
+	if (f->has_include)
+		regfree(&f->include);
+	if (f->has_exclude)
+		regfree(&f->exclude);
+	*f = (struct view_filter)VIEW_FILTER_INIT;
+}
+
+int view_filter_regex(regex_t *re, bool *has, const char *pattern, const char *what,
+		      struct err *err)
+{
+	char why[200];
+	regex_t compiled;
+	int status;
+
+	/* It would match everything, which is hardly ever what was meant by an empty variable. */
+	if (!*pattern)
+		return err_set(err, -EINVAL, ERR_USAGE, "%s: the pattern is empty", what);
+	status = regcomp(&compiled, pattern, REG_EXTENDED | REG_NOSUB);
+	if (status) {
+		regerror(status, &compiled, why, sizeof(why));
+		return err_set(err, status == REG_ESPACE ? -ENOMEM : -EINVAL, ERR_USAGE,
+			       "invalid pattern '%.200s' for %s: %s", pattern, what, why);
+	}
+	if (*has)
+		regfree(re);
+	*re = compiled;
+	*has = true;
+	return 0;
+}
+
+static bool matches(const regex_t *re, const char *s)
+{
+	return regexec(re, s, 0, NULL, 0) == 0;
+}
+
+static bool id_wanted(const pid_t *ids, size_t n, uint32_t id)
+{
+	for (size_t i = 0; i < n; i++)
+		if (ids[i] >= 0 && (uint32_t)ids[i] == id)
+			return true;
+	return n == 0;
+}
+
+static bool thread_wanted(const struct profile *p, const struct view_filter *f,
+			  const struct profile_thread *thread)
+{
+	const struct profile_process *process = &p->processes[thread->process];
+
+	return id_wanted(f->pids, f->n_pids, process->pid) &&
+	       id_wanted(f->tids, f->n_tids, thread->tid) &&
+	       (!f->has_thread || matches(&f->thread, profile_str(p, thread->name))) &&
+	       (!f->has_comm || matches(&f->comm, profile_str(p, process->cmdline)));
+}
+
+/* What is known of a name, and what of a stack by its frames. */
+#define KNOWN	 (1u << 0)
+#define INCLUDED (1u << 1)
+#define EXCLUDED (1u << 2)
+
+static uint8_t examine_name(const struct view_filter *f, const char *name)
+{
+	uint8_t seen = KNOWN;
+
+	if (f->has_include && matches(&f->include, name))
+		seen |= INCLUDED;
+	if (f->has_exclude && matches(&f->exclude, name))
+		seen |= EXCLUDED;
+	return seen;
+}
+
+static int select_stacks(struct view_selection *sel, const struct view_filter *f)
+{
+	const struct profile *p = sel->profile;
+	_cleanup_free_ uint8_t *names = calloc(p->strings.count + 1, sizeof(*names));
+	_cleanup_free_ uint8_t *seen = calloc(p->n_stacks + 1, sizeof(*seen));
+
+	sel->stacks = calloc(p->n_stacks + 1, sizeof(*sel->stacks));
+	if (!names || !seen || !sel->stacks)
+		return -ENOMEM;
+	sel->stacks[0] = !f->has_include;
+	for (size_t i = 1; i < p->n_stacks; i++) {
+		uint32_t name = p->frames[p->stacks[i].frame].name;
+
+		if (!names[name])
+			names[name] = examine_name(f, profile_str(p, name));
+		seen[i] = seen[p->stacks[i].parent] | names[name];
+		sel->stacks[i] = !(seen[i] & EXCLUDED) && (!f->has_include || seen[i] & INCLUDED);
+	}
+	return 0;
+}
+
+static void select_time(struct view_selection *sel, const struct view_filter *f)
+{
+	uint64_t first, last;
+
+	sel->to = UINT64_MAX;
+	if (!f->from_ns && !f->to_ns)
+		return;
+	profile_time_range(sel->profile, &first, &last);
+	if (__builtin_add_overflow(first, f->from_ns, &sel->from))
+		sel->from = UINT64_MAX;
+	if (f->to_ns && __builtin_add_overflow(first, f->to_ns, &sel->to))
+		sel->to = UINT64_MAX;
+}
+
+int view_selection_new(const struct profile *p, const struct view_filter *f,
+		       struct view_selection **ret)
+{
+	static const struct view_filter all = VIEW_FILTER_INIT;
+	struct view_selection *sel = calloc(1, sizeof(*sel));
+
+	if (!sel)
+		return -ENOMEM;
+	if (!f)
+		f = &all;
+	sel->profile = p;
+	sel->ruby_only = f->ruby_only;
+	select_time(sel, f);
+	sel->threads = calloc(p->n_threads + 1, sizeof(*sel->threads));
+	if (!sel->threads)
+		goto nomem;
+	for (size_t i = 0; i < p->n_threads; i++)
+		sel->threads[i] = thread_wanted(p, f, &p->threads[i]);
+	if ((f->has_include || f->has_exclude) && select_stacks(sel, f))
+		goto nomem;
+	*ret = sel;
+	return 0;
+nomem:
+	view_selection_free(sel);
+	return -ENOMEM;
+}
+
+void view_selection_free(struct view_selection *sel)
+{
+	if (!sel)
+		return;
+	free(sel->threads);
+	free(sel->stacks);
+	free(sel);
+}
+
+bool view_selected(const struct view_selection *sel, const struct profile_sample *s)
+{
+	return sel->threads[s->thread] && s->ts >= sel->from && s->ts < sel->to &&
+	       (!sel->stacks || sel->stacks[s->stack]);
+}
+
+bool view_frame_shown(const struct view_selection *sel, uint32_t frame)
+{
+	if (!sel->ruby_only)
+		return true;
+	switch (sel->profile->frames[frame].kind) {
+	case FRAME_RUBY:
+	case FRAME_CFUNC:
+	case FRAME_TRUNCATED:
+	case FRAME_UNKNOWN:
+		return true;
+	default:
+		return false;
+	}
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Which samples a view is made from: the options that report, flame and export share.
+ */
+#ifndef RBPF_VIEW_FILTER_H
+#define RBPF_VIEW_FILTER_H
+
+#include <regex.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/cleanup.h"
+
+struct err;
+struct profile;
+struct profile_sample;
+
+struct view_filter {
+	pid_t *pids; /* any of these; none means all; owned */
+	size_t n_pids;
+	pid_t *tids; /* owned */
+	size_t n_tids;
+	bool has_thread; /* POSIX extended regular expressions: */
+	regex_t thread;	 /* thread name */
+	bool has_comm;
+	regex_t comm; /* process command line */
+	bool has_include;
+	regex_t include; /* keep samples with a frame whose name matches */
+	bool has_exclude;
+	regex_t exclude;  /* drop samples with a frame whose name matches */
+	uint64_t from_ns; /* since the start of the recording */
+	uint64_t to_ns;	  /* since the start; 0 means the end */
+	bool ruby_only; /* leave out native, kernel and GC frames. What stands for Ruby frames that
+			 * are missing (kinds truncated, unknown) stays: a caller must not
+			 * seem to call what it did not */
+};
+
+#define VIEW_FILTER_INIT                                                                           \
+	{                                                                                          \
+		0                                                                                  \
+	}
+
+void view_filter_deinit(struct view_filter *f);
+
+/*
+ * Compile @pattern into @re, in place of an earlier one if *@has. @what names the option. Returns
+ * 0, -EINVAL (ERR_USAGE, with regerror's words; an empty pattern is refused) or -ENOMEM, and then
+ * leaves *@re and *@has alone.
+ */
+int view_filter_regex(regex_t *re, bool *has, const char *pattern, const char *what,
+		      struct err *err);
+
+/*
+ * A filter applied to one profile, with what was learned about each stack and thread (so that a
+ * pattern is matched once a name, not once a sample). Valid while both live.
+ */
+struct view_selection;
+
+/* @f NULL selects everything. Returns 0 or -ENOMEM. */
+int view_selection_new(const struct profile *p, const struct view_filter *f,
+		       struct view_selection **ret);
+void view_selection_free(struct view_selection *sel);
+
+static inline void view_selection_freep(struct view_selection **sel)
+{
+	view_selection_free(*sel);
+}
+#define _cleanup_view_selection_ _cleanup_(view_selection_freep)
+
+bool view_selected(const struct view_selection *sel, const struct profile_sample *s);
+
+/* Whether frame @frame is shown (ruby_only). A hidden frame's time goes to its caller. */
+bool view_frame_shown(const struct view_selection *sel, uint32_t frame);
+
+#endif

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Self time belongs to the innermost frame that is shown, total time to each function that is
+ * anywhere in the stack, once a sample even if it is there ten times.
+ *
+ * The recording's stacks are a tree, so totals need no walk along each stack: a node's total is the
+ * sum over what is below it, and a function's total is the sum over its outermost nodes, those
+ * without another node of the same function above. One traversal finds them by counting how often
+ * each function is on the current path.
+ *
+ * How far a row can be trusted (self_error_ns)
+ *
+ * A profile is a sample, and 3 ticks in a function do not say "30 ms". Of N samples n fell on this
+ * row; with independent ticks n is binomial. The half width of the 95 % interval for n is taken as
+ * Wilson's,
+ *
+ *	z * sqrt(n * (N - n) / N + z^2 / 4) / (1 + z^2 / N),   z = 1.96
+ *
+ * which for large n is the familiar 1.96 * sqrt(n * (1 - n / N)), and unlike it stays honest at the
+ * ends: with no sample at all, or with all of them, it is not 0 but about 1.9 samples (the "rule of
+ * three": what was not seen in N samples can still be some 3 / N of the time), and with N = 1 it
+ * covers nearly the whole range. Samples become time by the mean weight of the row's samples, or of
+ * all if it has none.
+ *
+ * The ticks' period is dithered, so that programs in step with the clock are no exception; what
+ *this leaves out is bias, such as lost samples or stacks that could not be walked.
+ */
+#include "view/flat.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "profile/profile.h"
+#include "view/filter.h"
+#include "view/group.h"
+#include "view/label.h"
+
+struct weight {
+	uint64_t ns;
+	uint64_t samples;
+};
+
+static void weight_add(struct weight *to, const struct weight *w)
+{
+	to->ns += w->ns;
+	to->samples += w->samples;
+}
+
+static uint64_t isqrt(uint64_t v)
+{
+	uint64_t root = 0;
+
+	for (uint64_t bit = 1ull << 31; bit; bit >>= 1)
+		if ((root + bit) * (root + bit) <= v)
+			root += bit;
+	return root;
+}
+
+uint64_t flat_self_error(uint64_t self_samples, uint64_t self_ns, uint64_t samples, uint64_t ns)
+{
+	/* In thousandths of a sample, so that it is the same on every machine. */
+	unsigned __int128 variance, error;
+
+	if (!samples || self_samples > samples)
+		return 0;
+	variance = (unsigned __int128)self_samples * (samples - self_samples) * 1000000 / samples;
+	variance += 960400; /* z^2 / 4 */
+	if (variance > UINT64_MAX)
+		variance = UINT64_MAX;
+	error = (unsigned __int128)isqrt((uint64_t)variance) * 196 * samples;
+	error /= samples * 100 + 384; /* thousandths of a sample */
+	if (self_samples)
+		return (uint64_t)(error * self_ns / self_samples / 1000);
+	return (uint64_t)(error * ns / samples / 1000);
+}
+
+/* The traversal of the recording's stacks, for rows that are groups of frames. */
+struct walk {
+	const struct profile *profile;
+	const struct view_selection *selection;
+	struct groups groups;
+	struct weight *self;	/* by stack id */
+	struct weight *below;	/* by stack id: its own and of all stacks that it is a prefix of */
+	uint32_t *first_child;	/* by stack id; 0 if none */
+	uint32_t *next_sibling; /* by stack id; 0 if none */
+	uint32_t *innermost;	/* by stack id: the stack of its innermost shown frame; 0 if none */
+	uint32_t *on_path;	/* by group: its frames on the current path */
+	struct flat_row *rows;	/* by group */
+};
+
+static void walk_deinit(struct walk *w)
+{
+	groups_deinit(&w->groups);
+	free(w->self);
+	free(w->below);
+	free(w->first_child);
+	free(w->next_sibling);
+	free(w->innermost);
+	free(w->on_path);
+	free(w->rows);
+}
+
+static int walk_init(struct walk *w, const struct profile *p, const struct view_selection *sel,
+		     enum group_by by)
+{
+	size_t n = p->n_stacks + 1;
+
+	*w = (struct walk) { .profile = p, .selection = sel };
+	if (groups_init(p, by, &w->groups))
+		return -ENOMEM;
+	w->self = calloc(n, sizeof(*w->self));
+	w->below = calloc(n, sizeof(*w->below));
+	w->first_child = calloc(n, sizeof(*w->first_child));
+	w->next_sibling = calloc(n, sizeof(*w->next_sibling));
+	w->innermost = calloc(n, sizeof(*w->innermost));
+	w->on_path = calloc(w->groups.n + 1, sizeof(*w->on_path));
+	w->rows = calloc(w->groups.n + 1, sizeof(*w->rows));
+	if (!w->self || !w->below || !w->first_child || !w->next_sibling || !w->innermost ||
+	    !w->on_path || !w->rows)
+		return -ENOMEM;
+	for (size_t i = 0; i < w->groups.n; i++)
+		w->rows[i].frame = w->groups.frame[i];
+	return 0;
+}
+
+/* Fill in what is known of each stack from its callers' and its callees' stacks. */
+static void walk_prepare(struct walk *w)
+{
+	const struct profile *p = w->profile;
+
+	for (size_t i = 0; i < p->n_samples; i++) {
+		const struct profile_sample *s = &p->samples[i];
+
+		if (view_selected(w->selection, s))
+			weight_add(&w->self[s->stack],
+				   &(struct weight) { .ns = s->weight, .samples = 1 });
+	}
+	for (size_t i = 1; i < p->n_stacks; i++)
+		w->innermost[i] = view_frame_shown(w->selection, p->stacks[i].frame)
+					  ? (uint32_t)i
+					  : w->innermost[p->stacks[i].parent];
+	for (size_t i = p->n_stacks; i-- > 1;) {
+		uint32_t parent = p->stacks[i].parent;
+
+		weight_add(&w->below[i], &w->self[i]);
+		weight_add(&w->below[parent], &w->below[i]);
+		w->next_sibling[i] = w->first_child[parent];
+		w->first_child[parent] = (uint32_t)i;
+	}
+}
+
+static void walk_enter(struct walk *w, uint32_t stack)
+{
+	uint32_t group = w->groups.of_frame[w->profile->stacks[stack].frame];
+
+	if (w->innermost[stack] == stack && w->on_path[group]++ == 0) {
+		w->rows[group].total_ns += w->below[stack].ns;
+		w->rows[group].total_samples += w->below[stack].samples;
+	}
+	if (w->innermost[stack]) {
+		group = w->groups.of_frame[w->profile->stacks[w->innermost[stack]].frame];
+		w->rows[group].self_ns += w->self[stack].ns;
+		w->rows[group].samples += w->self[stack].samples;
+	}
+}
+
+static void walk_leave(struct walk *w, uint32_t stack)
+{
+	if (w->innermost[stack] == stack)
+		w->on_path[w->groups.of_frame[w->profile->stacks[stack].frame]]--;
+}
+
+static void walk_run(struct walk *w)
+{
+	uint32_t stack = w->profile->n_stacks ? w->first_child[0] : 0;
+
+	while (stack) {
+		walk_enter(w, stack);
+		if (w->first_child[stack]) {
+			stack = w->first_child[stack];
+			continue;
+		}
+		walk_leave(w, stack);
+		while (stack && !w->next_sibling[stack]) {
+			stack = w->profile->stacks[stack].parent;
+			if (stack)
+				walk_leave(w, stack);
+		}
+		stack = w->next_sibling[stack];
+	}
+}
+
+static int add_row(struct flat *flat, const struct flat_row *row)
+{
+	if (!row->total_samples)
+		return 0;
+	if (array_reserve(flat->rows, flat->cap_rows, flat->n_rows + 1))
+		return -ENOMEM;
+	flat->rows[flat->n_rows++] = *row;
+	return 0;
+}
+
+/* What the order of rows needs besides the rows. */
+struct order {
+	const struct profile *profile;
+	const struct groups *groups; /* NULL for rows of processes or threads */
+	enum flat_by by;
+	enum flat_sort sort;
+};
+
+static int compare_u64(uint64_t a, uint64_t b)
+{
+	return (a > b) - (a < b);
+}
+
+static int compare_owners(const struct order *order, uint32_t a, uint32_t b)
+{
+	const struct profile *p = order->profile;
+	_cleanup_buf_ struct buf x = BUF_INIT, y = BUF_INIT;
+	int diff;
+
+	if (order->by == FLAT_BY_THREAD) {
+		label_thread(p, a, &x);
+		label_thread(p, b, &y);
+		diff = strcmp(buf_str(&x), buf_str(&y));
+		return diff ? diff : compare_u64(p->threads[a].tid, p->threads[b].tid);
+	}
+	label_process(p, a, &x);
+	label_process(p, b, &y);
+	diff = strcmp(buf_str(&x), buf_str(&y));
+	return diff ? diff : compare_u64(p->processes[a].pid, p->processes[b].pid);
+}
+
+static int compare_names(const struct order *order, const struct flat_row *a,
+			 const struct flat_row *b)
+{
+	const struct groups *g = order->groups;
+	int diff;
+
+	if (g)
+		return compare_u64(g->rank[g->of_frame[a->frame]], g->rank[g->of_frame[b->frame]]);
+	diff = compare_owners(order, a->id, b->id);
+	return diff ? diff : compare_u64(a->id, b->id);
+}
+
+static int compare_rows(const void *a, const void *b, void *arg)
+{
+	const struct flat_row *x = a, *y = b;
+	const struct order *order = arg;
+	int by_self = compare_u64(y->self_ns, x->self_ns);
+	int by_total = compare_u64(y->total_ns, x->total_ns);
+	int first = order->sort == FLAT_SORT_SELF ? by_self : by_total;
+	int second = order->sort == FLAT_SORT_SELF ? by_total : by_self;
+
+	if (first)
+		return first;
+	return second ? second : compare_names(order, x, y);
+}
+
+static int build_from_frames(const struct profile *p, const struct view_selection *sel,
+			     struct order *order, struct flat *flat)
+{
+	static const enum group_by group_by[] = {
+		[FLAT_BY_FUNCTION] = GROUP_BY_FUNCTION,
+		[FLAT_BY_LINE] = GROUP_BY_LINE,
+		[FLAT_BY_FILE] = GROUP_BY_FILE,
+		[FLAT_BY_KIND] = GROUP_BY_KIND,
+	};
+	struct walk w;
+	int err;
+
+	err = walk_init(&w, p, sel, group_by[order->by]);
+	if (err)
+		goto out;
+	walk_prepare(&w);
+	walk_run(&w);
+	for (size_t i = 0; i < w.groups.n && !err; i++)
+		err = add_row(flat, &w.rows[i]);
+	if (err)
+		goto out;
+	order->groups = &w.groups;
+	if (flat->n_rows)
+		qsort_r(flat->rows, flat->n_rows, sizeof(*flat->rows), compare_rows, order);
+out:
+	walk_deinit(&w);
+	return err;
+}
+
+static int build_from_owners(const struct profile *p, const struct view_selection *sel,
+			     struct order *order, struct flat *flat)
+{
+	size_t n = order->by == FLAT_BY_THREAD ? p->n_threads : p->n_processes;
+	_cleanup_free_ struct weight *weights = calloc(n + 1, sizeof(*weights));
+
+	if (!weights)
+		return -ENOMEM;
+	for (size_t i = 0; i < p->n_samples; i++) {
+		const struct profile_sample *s = &p->samples[i];
+		uint32_t id = order->by == FLAT_BY_THREAD ? s->thread
+							  : p->threads[s->thread].process;
+
+		if (view_selected(sel, s))
+			weight_add(&weights[id],
+				   &(struct weight) { .ns = s->weight, .samples = 1 });
+	}
+	for (size_t i = 0; i < n; i++) {
+		struct flat_row row = {
+			.frame = PROFILE_NONE,
+			.id = (uint32_t)i,
+			.samples = weights[i].samples,
+			.total_samples = weights[i].samples,
+			.self_ns = weights[i].ns,
+			.total_ns = weights[i].ns,
+		};
+
+		if (add_row(flat, &row))
+			return -ENOMEM;
+	}
+	if (flat->n_rows)
+		qsort_r(flat->rows, flat->n_rows, sizeof(*flat->rows), compare_rows, order);
+	return 0;
+}
+
+int flat_build(const struct profile *p, const struct view_filter *f, enum flat_by by,
+	       enum flat_sort sort, struct flat *ret)
+{
+	_cleanup_view_selection_ struct view_selection *sel = NULL;
+	_cleanup_flat_ struct flat flat = FLAT_INIT;
+	struct order order = { .profile = p, .by = by, .sort = sort };
+	int err;
+
+	err = view_selection_new(p, f, &sel);
+	if (err)
+		return err;
+	for (size_t i = 0; i < p->n_samples; i++) {
+		if (!view_selected(sel, &p->samples[i]))
+			continue;
+		flat.ns += p->samples[i].weight;
+		flat.samples++;
+	}
+	if (by == FLAT_BY_THREAD || by == FLAT_BY_PROCESS)
+		err = build_from_owners(p, sel, &order, &flat);
+	else
+		err = build_from_frames(p, sel, &order, &flat);
+	if (err)
+		return err;
+	for (size_t i = 0; i < flat.n_rows; i++) {
+		struct flat_row *row = &flat.rows[i];
+
+		row->self_error_ns = flat_self_error(row->samples, row->self_ns, flat.samples,
+						     flat.ns);
+	}
+	*ret = flat;
+	flat = (struct flat)FLAT_INIT; /* owned by *ret now */
+	return 0;
+}
+
+void flat_deinit(struct flat *flat)
+{
+	if (!flat)
+		return;
+	free(flat->rows);
+	*flat = (struct flat)FLAT_INIT;
+}

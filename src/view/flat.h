@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The flat profile: self and total time of each function, line, file, thread or process.
+ */
+#ifndef RBPF_VIEW_FLAT_H
+#define RBPF_VIEW_FLAT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+
+struct profile;
+struct view_filter;
+
+enum flat_by {
+	FLAT_BY_FUNCTION, /* (kind, name, file, func_line); a C function is (kind, name) */
+	FLAT_BY_LINE,	  /* … and the line of execution; of C functions their caller's */
+	FLAT_BY_FILE,	  /* source file, else module, else kind */
+	FLAT_BY_THREAD,
+	FLAT_BY_PROCESS,
+	FLAT_BY_KIND,
+};
+
+enum flat_sort { FLAT_SORT_SELF, FLAT_SORT_TOTAL };
+
+struct flat_row {
+	uint32_t frame;	  /* a frame of the row (function, line, file, kind); else PROFILE_NONE */
+	uint32_t id;	  /* thread or process id (index) for those rows; else 0 */
+	uint64_t samples; /* with the row innermost */
+	uint64_t total_samples; /* with the row anywhere: counted once a sample, recursion or not */
+	uint64_t self_ns;
+	uint64_t total_ns;
+	uint64_t self_error_ns; /* half width of the 95 % interval of self_ns, see flat.c */
+};
+
+struct flat {
+	struct flat_row *rows; /* sorted; owned */
+	size_t n_rows, cap_rows;
+	uint64_t samples; /* selected in all */
+	uint64_t ns;
+};
+
+#define FLAT_INIT                                                                                  \
+	{                                                                                          \
+		0                                                                                  \
+	}
+
+/*
+ * The rows of the selected samples (@f NULL: of all). Samples without a (shown) frame are counted
+ * in @ret's sums but are in no row of frames. Ties are broken by name, so that output is
+ * deterministic.
+ *
+ * Returns 0 or -ENOMEM. @ret: flat_deinit().
+ */
+int flat_build(const struct profile *p, const struct view_filter *f, enum flat_by by,
+	       enum flat_sort sort, struct flat *ret);
+void flat_deinit(struct flat *flat);
+#define _cleanup_flat_ _cleanup_(flat_deinit)
+
+/*
+ * Half width in ns of the 95 % interval of a row's self time: @self_samples with a sum of @self_ns,
+ * out of @samples with a sum of @ns. See flat.c.
+ */
+uint64_t flat_self_error(uint64_t self_samples, uint64_t self_ns, uint64_t samples, uint64_t ns);
+
+#endif

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "view/label.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "profile/profile.h"
+
+const char *label_basename(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* Bytes of @cmdline that are the program, which may hold blanks if @exe says so. */
+static size_t program_len(const char *cmdline, const char *exe)
+{
+	size_t n = strlen(exe);
+
+	if (n && !strncmp(cmdline, exe, n) && (cmdline[n] == ' ' || !cmdline[n]))
+		return n;
+	return strcspn(cmdline, " \t");
+}
+
+static bool add_program_name(const char *path, size_t len, struct buf *out)
+{
+	size_t start;
+
+	/* "puma: worker", as set by setproctitle() */
+	while (len && path[len - 1] == ':')
+		len--;
+	for (start = len; start && path[start - 1] != '/'; start--)
+		;
+	buf_add(out, path + start, len - start);
+	return start < len;
+}
+
+void label_process(const struct profile *p, uint32_t process, struct buf *out)
+{
+	const char *cmdline = profile_str(p, p->processes[process].cmdline);
+	const char *exe = profile_str(p, p->processes[process].exe);
+
+	if (!add_program_name(cmdline, program_len(cmdline, exe), out) &&
+	    !add_program_name(exe, strlen(exe), out))
+		buf_addstr(out, "[unknown]");
+}
+
+void label_thread(const struct profile *p, uint32_t thread, struct buf *out)
+{
+	const char *name = profile_str(p, p->threads[thread].name);
+
+	buf_addstr(out, *name ? name : "[unnamed]");
+}
+
+const char *label_frame(const struct profile *p, uint32_t frame)
+{
+	const char *name = profile_str(p, p->frames[frame].name);
+
+	return *name ? name : "[unnamed]";
+}
+
+static bool starts_with(const char *s, const char *prefix)
+{
+	return !strncmp(s, prefix, strlen(prefix));
+}
+
+/* The directory below the last "/gems/" (gems may vendor gems), or NULL. Also of bundler/gems. */
+static const char *gem_dir(const char *path)
+{
+	const char *found = NULL;
+
+	for (const char *s = path; (s = strstr(s, "/gems/")); s += strlen("/gems"))
+		found = s + strlen("/gems/");
+	return found;
+}
+
+/*
+ * Wherever Ruby is installed, its library is below lib/ruby (…/lib/ruby/3.3.0/set.rb), except that
+ * Fedora has /usr/share/ruby and Debian has parts in /usr/share/rubygems-integration.
+ */
+static bool in_stdlib(const char *path)
+{
+	return strstr(path, "/lib/ruby/") || strstr(path, "/share/ruby/") ||
+	       strstr(path, "/rubygems/") || strstr(path, "/rubygems-integration/");
+}
+
+static enum frame_origin ruby_origin(const char *path)
+{
+	if (starts_with(path, "<internal:"))
+		return ORIGIN_CORE;
+	return gem_dir(path) || in_stdlib(path) ? ORIGIN_LIBRARY : ORIGIN_APP;
+}
+
+enum frame_origin label_origin(const struct profile *p, uint32_t frame)
+{
+	const struct profile_frame *f = &p->frames[frame];
+
+	switch (f->kind) {
+	case FRAME_RUBY:
+		return ruby_origin(profile_str(p, f->file));
+	case FRAME_CFUNC:
+		return ORIGIN_CFUNC;
+	case FRAME_NATIVE:
+		return ORIGIN_NATIVE;
+	case FRAME_KERNEL:
+		return ORIGIN_KERNEL;
+	case FRAME_GC:
+		return ORIGIN_GC;
+	default:
+		return ORIGIN_UNKNOWN;
+	}
+}
+
+static void add_ruby_package(const char *path, struct buf *out)
+{
+	const char *gem = gem_dir(path);
+
+	if (starts_with(path, "<internal:"))
+		buf_addstr(out, "ruby core");
+	else if (gem && strcspn(gem, "/"))
+		buf_add(out, gem, strcspn(gem, "/"));
+	else
+		buf_addstr(out, gem || in_stdlib(path) ? "ruby stdlib" : "app");
+}
+
+void label_package(const struct profile *p, uint32_t frame, struct buf *out)
+{
+	const struct profile_frame *f = &p->frames[frame];
+	const char *module = "";
+
+	if (f->module != PROFILE_NONE)
+		module = label_basename(profile_str(p, p->modules[f->module].path));
+	switch (f->kind) {
+	case FRAME_RUBY:
+		add_ruby_package(profile_str(p, f->file), out);
+		break;
+	case FRAME_CFUNC:
+		buf_addstr(out, *module ? module : "ruby core");
+		break;
+	case FRAME_KERNEL:
+		buf_addstr(out, "kernel");
+		break;
+	case FRAME_GC:
+		buf_addstr(out, "gc");
+		break;
+	case FRAME_NATIVE:
+		buf_addstr(out, *module ? module : "unknown");
+		break;
+	default:
+		buf_addstr(out, "unknown");
+	}
+}

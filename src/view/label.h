@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What processes, threads and places in the code are called in views and exports.
+ */
+#ifndef RBPF_VIEW_LABEL_H
+#define RBPF_VIEW_LABEL_H
+
+#include <stdint.h>
+
+struct buf;
+struct profile;
+
+/*
+ * Append the short name of a process (by index): the last part of the path of the program in its
+ * command line, e.g. "puma" of "puma: cluster worker 0: 77 [shop]" and "ruby" of
+ * "/usr/bin/ruby bin/rails s"; else that of its executable; else "[unknown]". Never empty.
+ */
+void label_process(const struct profile *p, uint32_t process, struct buf *out);
+
+/* Append the name of a thread (by index), "[unnamed]" if it has none. */
+void label_thread(const struct profile *p, uint32_t thread, struct buf *out);
+
+/* The name of a frame, "[unnamed]" if it is empty. */
+const char *label_frame(const struct profile *p, uint32_t frame);
+
+/* What follows the last '/' of @path. */
+const char *label_basename(const char *path);
+
+/*
+ * Where a frame's code comes from: what a reader wants to tell apart at first sight. Ruby code is
+ * told apart by its path alone.
+ */
+enum frame_origin {
+	ORIGIN_APP,	/* Ruby code of the program itself */
+	ORIGIN_LIBRARY, /* … of gems and of Ruby's standard library */
+	ORIGIN_CORE,	/* … that is part of the interpreter: <internal:…> */
+	ORIGIN_CFUNC,	/* methods written in C */
+	ORIGIN_NATIVE,
+	ORIGIN_GC,
+	ORIGIN_KERNEL,
+	ORIGIN_UNKNOWN, /* frames that were cut or could not be named */
+	ORIGIN_COUNT,
+};
+
+enum frame_origin label_origin(const struct profile *p, uint32_t frame);
+
+/*
+ * Append what the frame's code is packaged in: "activerecord-7.1.3" for a gem, "ruby stdlib",
+ * "ruby core" (also for C functions without a module), "libz.so.1", "kernel", "gc", "app".
+ */
+void label_package(const struct profile *p, uint32_t frame, struct buf *out);
+
+#endif

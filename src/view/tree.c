@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * From samples to a tree, in time proportional to the number of samples plus the number of distinct
+ * stacks, however deep these are:
+ *
+ *   1. Samples are put in order by part (process or thread; one part if the tree is not split).
+ *   2. In each part the weights of equal stacks are added up, in an array indexed by stack id.
+ *   3. The recording's stacks are themselves a prefix tree. The node of a stack is a child of the
+ *      node of its callers, so each stack that is reached needs one look-up, remembered for the
+ *      others that share it. (An inverted tree shares no prefixes with the recording: there each
+ *      distinct stack is walked as a whole.)
+ *   4. Nodes are made after their parents, so that totals are one pass from the last to the first.
+ *   5. Groups are ranked by name. Going through all nodes from the highest rank to the lowest and
+ *      putting each before its siblings leaves every list of children sorted.
+ *
+ * Nothing recurses: depth is the target's choice.
+ */
+#include "view/tree.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/intern.h"
+#include "profile/profile.h"
+#include "view/filter.h"
+#include "view/group.h"
+#include "view/label.h"
+
+#define NODE_NONE UINT32_MAX
+
+/* What is known of a stack while one part is being added. */
+struct stack_state {
+	uint64_t ns;
+	uint64_t samples;
+	uint32_t node;	/* NODE_NONE: not looked up yet */
+	uint32_t epoch; /* the state is of this part; else it is stale */
+};
+
+struct child_key {
+	uint32_t parent; /* node */
+	uint32_t what;	 /* group; below the root of a split tree: part */
+};
+
+struct builder {
+	const struct profile *profile;
+	struct tree tree;
+	struct view_selection *selection;
+	struct groups groups;
+	struct intern children;	    /* struct child_key -> index of the node - 1 */
+	struct stack_state *states; /* by stack id */
+	uint32_t epoch;		    /* of the part that is being added, from 1 */
+	uint32_t *touched;	    /* stacks with samples in this part */
+	size_t n_touched;
+	uint32_t *path; /* scratch: stacks between one whose node is known and one that is asked */
+	size_t cap_path;
+};
+
+static void builder_deinit(struct builder *b)
+{
+	tree_deinit(&b->tree);
+	view_selection_free(b->selection);
+	groups_deinit(&b->groups);
+	intern_deinit(&b->children);
+	free(b->states);
+	free(b->touched);
+	free(b->path);
+}
+
+static int builder_init(struct builder *b, const struct profile *p, const struct view_filter *f,
+			const struct tree_options *opts)
+{
+	*b = (struct builder) { .profile = p };
+	b->tree.opts = *opts;
+	b->tree.profile = p;
+	b->states = calloc(p->n_stacks + 1, sizeof(*b->states));
+	b->touched = calloc(p->n_stacks + 1, sizeof(*b->touched));
+	if (!b->states || !b->touched || view_selection_new(p, f, &b->selection) ||
+	    groups_init(p, opts->by_line ? GROUP_BY_LINE : GROUP_BY_FUNCTION, &b->groups) ||
+	    array_reserve(b->tree.nodes, b->tree.cap_nodes, 1))
+		return -ENOMEM;
+	b->tree.nodes[0] = (struct tree_node) { .frame = PROFILE_NONE };
+	b->tree.n_nodes = 1;
+	return 0;
+}
+
+/* The child of @parent that stands for @what, made if there is none yet. */
+static int child_of(struct builder *b, uint32_t parent, uint32_t what, uint32_t *ret)
+{
+	struct child_key key = { .parent = parent, .what = what };
+	struct tree *t = &b->tree;
+	struct tree_node *node;
+	bool is_part = b->tree.opts.split != TREE_SPLIT_NONE && !parent;
+	bool is_new;
+	uint32_t id;
+
+	if (intern_add(&b->children, &key, sizeof(key), &id, &is_new))
+		return -ENOMEM;
+	if (is_new) {
+		if (array_reserve(t->nodes, t->cap_nodes, t->n_nodes + 1))
+			return -ENOMEM;
+		node = &t->nodes[t->n_nodes++];
+		*node = (struct tree_node) {
+			.parent = parent,
+			.depth = t->nodes[parent].depth + 1,
+			.frame = is_part ? PROFILE_NONE : b->groups.frame[what],
+			.label = is_part ? what : 0,
+		};
+	}
+	*ret = id + 1;
+	return 0;
+}
+
+static struct stack_state *state_of(struct builder *b, uint32_t stack)
+{
+	struct stack_state *state = &b->states[stack];
+
+	if (state->epoch != b->epoch)
+		*state = (struct stack_state) { .node = NODE_NONE, .epoch = b->epoch };
+	return state;
+}
+
+/* *@node becomes its child for @frame, or stays if the frame is hidden. */
+static int descend(struct builder *b, uint32_t frame, uint32_t *node)
+{
+	if (!view_frame_shown(b->selection, frame))
+		return 0;
+	return child_of(b, *node, b->groups.of_frame[frame], node);
+}
+
+static int node_of_stack(struct builder *b, uint32_t part, uint32_t stack, uint32_t *ret)
+{
+	const struct profile_stack *stacks = b->profile->stacks;
+	uint32_t node = part;
+	size_t n = 0;
+
+	for (; stack; stack = stacks[stack].parent) {
+		const struct stack_state *state = state_of(b, stack);
+
+		if (state->node != NODE_NONE) {
+			node = state->node;
+			break;
+		}
+		if (array_reserve(b->path, b->cap_path, n + 1))
+			return -ENOMEM;
+		b->path[n++] = stack;
+	}
+	while (n--) {
+		if (descend(b, stacks[b->path[n]].frame, &node))
+			return -ENOMEM;
+		b->states[b->path[n]].node = node;
+	}
+	*ret = node;
+	return 0;
+}
+
+static int inverted_node_of_stack(struct builder *b, uint32_t part, uint32_t stack, uint32_t *ret)
+{
+	const struct profile_stack *stacks = b->profile->stacks;
+	uint32_t node = part;
+
+	for (; stack; stack = stacks[stack].parent)
+		if (descend(b, stacks[stack].frame, &node))
+			return -ENOMEM;
+	*ret = node;
+	return 0;
+}
+
+/* Add the samples of one part; @order holds @n indexes of samples. */
+static int add_part(struct builder *b, uint32_t part, const uint32_t *order, size_t n)
+{
+	uint32_t part_node = 0;
+
+	b->epoch++;
+	b->n_touched = 0;
+	if (b->tree.opts.split != TREE_SPLIT_NONE && child_of(b, 0, part, &part_node))
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		const struct profile_sample *s = &b->profile->samples[order[i]];
+		struct stack_state *state = state_of(b, s->stack);
+
+		if (!state->samples++)
+			b->touched[b->n_touched++] = s->stack;
+		state->ns += s->weight;
+	}
+	for (size_t i = 0; i < b->n_touched; i++) {
+		uint32_t stack = b->touched[i], node;
+		int err = b->tree.opts.inverted ? inverted_node_of_stack(b, part_node, stack, &node)
+						: node_of_stack(b, part_node, stack, &node);
+
+		if (err)
+			return err;
+		b->tree.nodes[node].self_ns += b->states[stack].ns;
+		b->tree.nodes[node].self_samples += b->states[stack].samples;
+	}
+	return 0;
+}
+
+static uint32_t part_of(const struct builder *b, const struct profile_sample *s)
+{
+	switch (b->tree.opts.split) {
+	case TREE_SPLIT_PROCESS:
+		return b->profile->threads[s->thread].process;
+	case TREE_SPLIT_THREAD:
+		return s->thread;
+	default:
+		return 0;
+	}
+}
+
+static size_t count_parts(const struct builder *b)
+{
+	switch (b->tree.opts.split) {
+	case TREE_SPLIT_PROCESS:
+		return b->profile->n_processes;
+	case TREE_SPLIT_THREAD:
+		return b->profile->n_threads;
+	default:
+		return 1;
+	}
+}
+
+static int add_samples(struct builder *b)
+{
+	const struct profile *p = b->profile;
+	size_t n_parts = count_parts(b);
+	/* Samples by part. starts[part] is first a count, then where the part ends so far. */
+	_cleanup_free_ uint32_t *order = calloc(p->n_samples + 1, sizeof(*order));
+	_cleanup_free_ size_t *starts = calloc(n_parts + 2, sizeof(*starts));
+
+	if (!order || !starts)
+		return -ENOMEM;
+	for (size_t i = 0; i < p->n_samples; i++)
+		if (view_selected(b->selection, &p->samples[i]))
+			starts[part_of(b, &p->samples[i]) + 2]++;
+	for (size_t i = 2; i < n_parts + 2; i++)
+		starts[i] += starts[i - 1];
+	for (size_t i = 0; i < p->n_samples; i++)
+		if (view_selected(b->selection, &p->samples[i]))
+			order[starts[part_of(b, &p->samples[i]) + 1]++] = (uint32_t)i;
+	for (size_t i = 0; i < n_parts; i++) {
+		size_t n = starts[i + 1] - starts[i];
+
+		if (n && add_part(b, (uint32_t)i, order + starts[i], n))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static void add_totals(struct tree *t)
+{
+	for (size_t i = t->n_nodes; i--;) {
+		struct tree_node *node = &t->nodes[i];
+
+		node->total_ns += node->self_ns;
+		node->total_samples += node->self_samples;
+		if (i) {
+			t->nodes[node->parent].total_ns += node->total_ns;
+			t->nodes[node->parent].total_samples += node->total_samples;
+		}
+	}
+}
+
+static void push_child(struct tree *t, uint32_t node)
+{
+	struct tree_node *parent = &t->nodes[t->nodes[node].parent];
+
+	t->nodes[node].next_sibling = parent->first_child;
+	parent->first_child = node;
+}
+
+/* The parts of a split tree by name, then by number, so that puma's pid 9 is before its pid 10. */
+static int compare_parts(const void *a, const void *b, void *arg)
+{
+	const struct tree *t = arg;
+	const struct profile *p = t->profile;
+	uint32_t x = t->nodes[*(const uint32_t *)a].label;
+	uint32_t y = t->nodes[*(const uint32_t *)b].label;
+	_cleanup_buf_ struct buf x_name = BUF_INIT, y_name = BUF_INIT;
+	uint32_t x_id, y_id;
+	int diff;
+
+	if (t->opts.split == TREE_SPLIT_PROCESS) {
+		label_process(p, x, &x_name);
+		label_process(p, y, &y_name);
+		x_id = p->processes[x].pid;
+		y_id = p->processes[y].pid;
+	} else {
+		label_thread(p, x, &x_name);
+		label_thread(p, y, &y_name);
+		x_id = p->threads[x].tid;
+		y_id = p->threads[y].tid;
+	}
+	diff = strcmp(buf_str(&x_name), buf_str(&y_name));
+	if (!diff)
+		diff = (x_id > y_id) - (x_id < y_id);
+	return diff ? diff : (x > y) - (x < y);
+}
+
+static int link_parts(struct tree *t)
+{
+	_cleanup_free_ uint32_t *parts = calloc(t->n_nodes, sizeof(*parts));
+	size_t n = 0;
+
+	if (!parts)
+		return -ENOMEM;
+	for (size_t i = 1; i < t->n_nodes; i++)
+		if (!t->nodes[i].parent)
+			parts[n++] = (uint32_t)i;
+	qsort_r(parts, n, sizeof(*parts), compare_parts, t);
+	while (n--)
+		push_child(t, parts[n]);
+	return 0;
+}
+
+static int link_children(struct builder *b)
+{
+	struct tree *t = &b->tree;
+	const struct groups *g = &b->groups;
+	/* Nodes by rank; ends[rank] is first a count, then where the rank's nodes end so far. */
+	_cleanup_free_ uint32_t *sorted = calloc(t->n_nodes, sizeof(*sorted));
+	_cleanup_free_ size_t *ends = calloc(g->n + 1, sizeof(*ends));
+
+	if (!sorted || !ends)
+		return -ENOMEM;
+	for (size_t i = 1; i < t->n_nodes; i++)
+		if (t->nodes[i].frame != PROFILE_NONE)
+			ends[g->rank[g->of_frame[t->nodes[i].frame]] + 1]++;
+	for (size_t i = 1; i <= g->n; i++)
+		ends[i] += ends[i - 1];
+	for (size_t i = 1; i < t->n_nodes; i++)
+		if (t->nodes[i].frame != PROFILE_NONE)
+			sorted[ends[g->rank[g->of_frame[t->nodes[i].frame]]]++] = (uint32_t)i;
+	for (size_t i = g->n ? ends[g->n - 1] : 0; i--;)
+		push_child(t, sorted[i]);
+	return t->opts.split == TREE_SPLIT_NONE ? 0 : link_parts(t);
+}
+
+int tree_build(const struct profile *p, const struct view_filter *f,
+	       const struct tree_options *opts, struct tree *ret)
+{
+	struct builder b;
+	int err;
+
+	err = builder_init(&b, p, f, opts);
+	if (err)
+		goto out;
+	err = add_samples(&b);
+	if (err)
+		goto out;
+	add_totals(&b.tree);
+	err = link_children(&b);
+	if (err)
+		goto out;
+	*ret = b.tree;
+	b.tree = (struct tree) { 0 }; /* owned by *ret now */
+out:
+	builder_deinit(&b);
+	return err;
+}
+
+void tree_deinit(struct tree *t)
+{
+	if (!t)
+		return;
+	free(t->nodes);
+	*t = (struct tree) { 0 };
+}
+
+uint32_t tree_skip(const struct tree *t, uint32_t node)
+{
+	while (node && !t->nodes[node].next_sibling)
+		node = t->nodes[node].parent;
+	return t->nodes[node].next_sibling;
+}
+
+uint32_t tree_next(const struct tree *t, uint32_t node)
+{
+	return t->nodes[node].first_child ? t->nodes[node].first_child : tree_skip(t, node);
+}
+
+void tree_node_label(const struct tree *t, uint32_t node, struct buf *out)
+{
+	const struct profile *p = t->profile;
+	const struct tree_node *n = &t->nodes[node];
+	const struct profile_frame *frame;
+
+	if (!node) {
+		buf_addstr(out, "all");
+	} else if (n->frame != PROFILE_NONE) {
+		frame = &p->frames[n->frame];
+		buf_addstr(out, label_frame(p, n->frame));
+		if (t->opts.by_line && frame->line)
+			buf_addf(out, " %s:%u", label_basename(profile_str(p, frame->file)),
+				 frame->line);
+	} else if (t->opts.split == TREE_SPLIT_PROCESS) {
+		label_process(p, n->label, out);
+		buf_addf(out, " (pid %u)", p->processes[n->label].pid);
+	} else {
+		label_thread(p, n->label, out);
+		buf_addf(out, " (tid %u)", p->threads[n->label].tid);
+	}
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The call tree: every distinct path of functions (or lines) from the root, with its self and
+ * total time. What flame graphs, --tree and the folded export are drawn from.
+ */
+#ifndef RBPF_VIEW_TREE_H
+#define RBPF_VIEW_TREE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+
+struct buf;
+struct profile;
+struct view_filter;
+
+enum tree_split {
+	TREE_SPLIT_NONE,
+	TREE_SPLIT_PROCESS, /* the first level below the root is the process */
+	TREE_SPLIT_THREAD,  /* … the thread */
+};
+
+struct tree_options {
+	bool by_line;  /* nodes are lines, not functions */
+	bool inverted; /* callers above: the root's children are the innermost frames */
+	enum tree_split split;
+};
+
+struct tree_node {
+	uint32_t parent;       /* node index; the root (0) is its own parent */
+	uint32_t first_child;  /* node index, 0 if none */
+	uint32_t next_sibling; /* node index, 0 if none */
+	uint32_t depth;	       /* the root is 0 */
+	uint32_t frame;	       /* a frame of this function; PROFILE_NONE for root and split nodes */
+	uint32_t label;	       /* split nodes: process or thread id (index); else 0 */
+	uint64_t self_ns;
+	uint64_t total_ns; /* self and all below; equal to the sum over children plus self */
+	uint64_t self_samples;
+	uint64_t total_samples;
+};
+
+struct tree {
+	struct tree_node *nodes; /* [0] is the root, "all"; owned */
+	size_t n_nodes, cap_nodes;
+	struct tree_options opts;
+	const struct profile *profile; /* not owned */
+};
+
+/*
+ * Build the tree of the selected samples (@f NULL: of all). Children are sorted by name (then file,
+ * then line), bytewise, so that the same profile gives the same picture; a parent's index is below
+ * its children's. In an inverted tree self times are at the outermost frames, where paths end.
+ * Samples without a (shown) frame count as self time of the root or split node.
+ *
+ * Returns 0 or -ENOMEM. @ret: tree_deinit().
+ */
+int tree_build(const struct profile *p, const struct view_filter *f,
+	       const struct tree_options *opts, struct tree *ret);
+void tree_deinit(struct tree *t);
+#define _cleanup_tree_ _cleanup_(tree_deinit)
+
+/*
+ * The node after @node in preorder: a parent, then its children from left to right, each with all
+ * that is below it. 0 after the last. Needs no stack, however deep the tree is.
+ */
+uint32_t tree_next(const struct tree *t, uint32_t node);
+
+/* The same without what is below @node. */
+uint32_t tree_skip(const struct tree *t, uint32_t node);
+
+/*
+ * Append the text of a node, e.g. "Foo#bar", "all", "ruby (pid 42)", "worker (tid 43)"; with
+ * by_line "Foo#bar foo.rb:12". Never empty.
+ */
+void tree_node_label(const struct tree *t, uint32_t node, struct buf *out);
+
+#endif

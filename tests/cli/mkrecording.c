@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Makes the recordings that the tests of the command line read, where no BPF is needed:
+ *
+ *	mkrecording full|few|empty|interrupted FILE
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "profile/recorder.h"
+
+#define START (1000 * NSEC_PER_SEC)
+#define TICK  (NSEC_PER_SEC / 99)
+
+/* A failed call here is a broken test, which says where. */
+#define MUST(call)                                                                                 \
+	do {                                                                                       \
+		if (call) {                                                                        \
+			fprintf(stderr, "mkrecording: failed: %s: %s\n", #call, err.msg);          \
+			return 1;                                                                  \
+		}                                                                                  \
+	} while (0)
+
+static uint32_t str(struct recorder *rec, const char *s)
+{
+	uint32_t id = 0;
+
+	recorder_string(rec, s, strlen(s), &id);
+	return id;
+}
+
+static uint32_t frame(struct recorder *rec, enum frame_kind kind, const char *name,
+		      const char *file, uint32_t line, uint32_t func_line)
+{
+	const struct profile_frame def = {
+		.kind = kind,
+		.name = str(rec, name),
+		.file = str(rec, file),
+		.line = line,
+		.func_line = func_line,
+		.module = PROFILE_NONE,
+	};
+	uint32_t id = 0;
+
+	recorder_frame(rec, &def, &id);
+	return id;
+}
+
+int main(int argc, char **argv)
+{
+	struct profile_meta meta = {
+		.rbpf_version = (char *)"0.1.0",
+		.command = (char *)"rbpf record -p 4242",
+		.hostname = (char *)"test",
+		.kernel = (char *)"6.1.0",
+		.arch = (char *)"x86_64",
+		.mode = (char *)"cpu",
+		.frequency = 99,
+		.cpus = 2,
+		.start_realtime_ns = 1700000000 * NSEC_PER_SEC,
+		.start_monotonic_ns = START,
+	};
+	struct profile_totals totals = { .cpu_kernel_ns = 31 * NSEC_PER_SEC / 10, .lost = 1 };
+	struct recorder_options opts = { .force = true };
+	struct err err = { 0 };
+	struct recorder *rec;
+	uint32_t process, threads[2], main_stack, stacks[4], i, n, id;
+	const char *kind;
+
+	if (argc != 3)
+		return 2;
+	kind = argv[1];
+	opts.path = argv[2];
+	MUST(recorder_open(&opts, &meta, &rec, &err));
+
+	MUST(recorder_process(rec,
+			      &(struct profile_process) {
+				      .pid = 4242,
+				      .parent = PROFILE_NONE,
+				      .start_ticks = 1,
+				      .exe = str(rec, "/usr/bin/ruby"),
+				      .cmdline = str(rec, "ruby shop.rb"),
+				      .ruby_version = str(rec, "3.1.2"),
+				      .exit_status = -1,
+			      },
+			      &process));
+	MUST(recorder_thread(rec, process, 4242, str(rec, "ruby"), &threads[0]));
+	MUST(recorder_thread(rec, process, 4243, str(rec, "worker, 1"), &threads[1]));
+
+	id = frame(rec, FRAME_RUBY, "<main>", "/app/shop.rb", 90, 1);
+	MUST(recorder_stack(rec, 0, id, &main_stack));
+	id = frame(rec, FRAME_RUBY, "Cart#total", "/app/models/cart.rb", 58, 57);
+	MUST(recorder_stack(rec, main_stack, id, &stacks[0]));
+	id = frame(rec, FRAME_CFUNC, "Integer#times", "/app/models/cart.rb", 58, 0);
+	MUST(recorder_stack(rec, stacks[0], id, &stacks[1]));
+	id = frame(rec, FRAME_RUBY, "block in Cart#total", "/app/models/cart.rb", 59, 58);
+	MUST(recorder_stack(rec, stacks[1], id, &stacks[2]));
+	id = frame(rec, FRAME_RUBY, "Café#\"menü\"", "/app/models/café, \"new\".rb", 7, 5);
+	MUST(recorder_stack(rec, main_stack, id, &stacks[3]));
+
+	n = strcmp(kind, "empty") == 0 ? 0 : strcmp(kind, "few") == 0 ? 10 : 300;
+	for (i = 0; i < n; i++) {
+		const struct profile_sample sample = {
+			.ts = START + (i + 1) * TICK,
+			.weight = TICK,
+			.thread = threads[i % 10 == 0],
+			.stack = stacks[i % 10 < 6 ? 2 : i % ARRAY_SIZE(stacks)],
+		};
+
+		MUST(recorder_sample(rec, &sample));
+		totals.cpu_sampled_ns += TICK;
+	}
+	totals.samples = n;
+	totals.end_monotonic_ns = START + (n + 1) * TICK;
+	MUST(recorder_close(rec, strcmp(kind, "interrupted") == 0 ? NULL : &totals, &err));
+	return 0;
+}

@@ -1,0 +1,137 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# A lint that finds nothing looks like one that works: these trees hold known violations, and every
+# one must be found, and nothing else.
+set -eu
+lint=$(cd "$(dirname "$0")" && pwd)
+tree=$(mktemp -d)
+trap 'rm -rf "$tree"' EXIT
+failed=0
+
+# Reads lines of a source; the ones that end in "// BAD" must be complained about.
+source_file() {
+	mkdir -p "$tree/$(dirname "$1")"
+	cat > "$tree/$1"
+}
+
+# expect SCRIPT: the violations found by SCRIPT are the lines marked BAD.
+expect() {
+	(cd "$tree" && grep -rn '// BAD$' . | sed -E 's#^\./([^:]*:[0-9]+):.*#\1#' | sort) > "$tree.want"
+	status=0
+	"$lint/$1" "$tree" > "$tree.out" || status=$?
+	sed -E 's#^([^:]*:[0-9]+): .*#\1#' "$tree.out" | sort > "$tree.got"
+	if [ $status -ne 1 ] || ! diff -u "$tree.want" "$tree.got"; then
+		echo "tests/lint/selftest.sh: $1 (exit $status) does not find what it must" >&2
+		failed=1
+	fi
+	rm -f "$tree.want" "$tree.out" "$tree.got"
+	rm -rf "${tree:?}"/*
+	if ! "$lint/$1" "$tree"; then
+		echo "tests/lint/selftest.sh: $1 finds something in an empty tree" >&2
+		failed=1
+	fi
+}
+
+source_file src/target/a.c << 'END'
+#include <stdio.h>
+#include "base/err.h"
+#include "target/a.h"
+#include "a.h"
+#include "rbpf_abi.h"
+#include "rbpf/layout.h"
+#include "elf/sym.h" // BAD
+# include	"cmd/main.h" // BAD
+#include "../base/err.h" // BAD
+#include <bpf/libbpf.h> // BAD
+#include "rbpf.skel.h" // BAD
+/*
+#include "elf/in_a_comment.h"
+*/
+int f(FILE *out)
+{
+	fprintf(out, "exit(1) is only a string, as is \" abort()"); /* exit(1) */
+	snprintf(b, 1, "%c", '"');
+	_exit(127);
+	on_exit_do(1);
+	skel->exit(1);
+	printf("x"); // BAD
+	fprintf(stderr, "x"); // BAD
+	if (x) exit(1); // BAD
+	abort (); // BAD
+	return atoi(s) + // BAD
+	       strtoul(s, NULL, 0) + // BAD
+	       strtol(s, NULL, 0); // BAD
+}
+END
+source_file src/elf/a.c << 'END'
+#include "base/err.h"
+#include "target/maps.h" // BAD
+END
+source_file src/base/a.h << 'END'
+#include "base/buf.h"
+#include "profile/profile.h" // BAD
+END
+source_file src/ruby/a.c << 'END'
+#include "target/maps.h"
+#include "elf/sym.h"
+#include "../../bpf/ruby_walk.bpf.h"
+#include "../../bpf/rbpf.h" // BAD
+#include "bpf/libbpf.h" // BAD
+#include "profile/recorder.h" // BAD
+END
+source_file src/symbol/a.c << 'END'
+#include "ruby/layout.h"
+#include "profile/recorder.h"
+#include "sample/sampler.h" // BAD
+END
+source_file src/sample/a.c << 'END'
+#include <bpf/libbpf.h>
+#include "rbpf.skel.h"
+#include "symbol/symbol.h"
+#include "profile/recorder.h"
+#include "view/tree.h" // BAD
+END
+source_file src/view/a.c << 'END'
+#include "profile/reader.h"
+#include "export/flame.h" // BAD
+END
+source_file src/export/a.c << 'END'
+#include "view/tree.h"
+#include "ui/table.h" // BAD
+END
+source_file src/ui/a.c << 'END'
+#include "view/tree.h"
+#include "export/flame.h" // BAD
+	fputs("x", out);
+	fputs("x", stdout); // BAD
+END
+source_file src/cmd/a.c << 'END'
+#include "ui/table.h"
+#include "sample/sampler.h"
+#include <bpf/bpf.h> // BAD
+	printf("x");
+	exit(1);
+	atoi(s); // BAD
+END
+source_file src/other/a.c << 'END'
+// BAD
+END
+source_file include/a.h << 'END'
+#include <linux/types.h>
+#include "b.h"
+#include "base/err.h" // BAD
+END
+expect includes.sh
+
+source_file src/base/a.c << 'END'
+/* TODO: later */ // BAD
+/* TODO(#12): later */
+/* FIXME */ // BAD
+mkstemp("XXXXXX");
+/* XXX, see #7 */
+/* XXX */ // BAD
+END
+expect todo.sh
+
+exit $failed

@@ -1,0 +1,43 @@
+# frozen_string_literal: true
+
+# Finding Ruby processes, and saying whether they can be recorded.
+
+require_relative 'support'
+
+class DoctorTest < LiveTest
+  def setup
+    super
+    @target = start('heartbeat.rb')
+    @target.wait_for('waiting')
+  end
+
+  def test_ps_lists_the_target
+    row = Rbpf.json('ps', '--json').find { |r| r['pid'] == @target.pid }
+    assert row, 'the target is listed'
+    assert_equal ruby.version, row['ruby'] || row['version']
+    assert_match(/^\s*#{@target.pid}\s.*#{Regexp.escape(ruby.version)}/, Rbpf.read('ps'))
+  end
+
+  def test_doctor_says_that_recording_will_work
+    result = Rbpf.run('doctor', '-p', @target.pid)
+    assert_equal 0, result.code, result.out + result.err
+    assert_match(/#{Regexp.escape(ruby.version)}/, result.out)
+    refute_match(/FAIL/, result.out)
+    rows = Rbpf.json('doctor', '-p', @target.pid, '--json')
+    refute_empty rows
+  end
+
+  def test_dump_for_people
+    text = Rbpf.read('dump', '-p', @target.pid)
+    assert_match(/pid #{@target.pid}\b.*#{Regexp.escape(ruby.version)}/, text)
+    assert_match(/<main>\s+.*heartbeat\.rb:\d+/, text)
+  end
+
+  def test_dump_has_every_thread
+    dump = Rbpf.dump(@target.pid)
+    assert_equal [@target.pid, ruby.version], dump.values_at('pid', 'ruby')
+    ruby_threads = dump['threads'].reject { |thread| thread['frames'].empty? }
+    assert_equal [@target.pid], ruby_threads.map { |thread| thread['tid'] }
+    assert_includes %w[running sleeping], ruby_threads[0]['state']
+  end
+end

@@ -1,0 +1,121 @@
+# frozen_string_literal: true
+
+# A process does not notice that it is profiled, whatever becomes of rbpf.
+#
+#   KILL_CYCLES=1000  how often rbpf is started and killed; 50 if not set
+
+require_relative 'support'
+
+class HarmlessTest < LiveTest
+  CYCLES = Integer(ENV.fetch('KILL_CYCLES', '50'))
+
+  # Lines of /proc/PID/status that must not change at all.
+  CONSTANT = %w[Name Umask Tgid Ngid Pid PPid TracerPid Uid Gid FDSize Groups Threads SigPnd ShdPnd SigBlk
+                SigIgn SigCgt CapInh CapPrm CapEff CapBnd CapAmb NoNewPrivs Seccomp Cpus_allowed].freeze
+
+  def setup
+    super
+    @target = start('heartbeat.rb')
+    @target.wait_for('waiting')
+    sleep 0.3 # let it settle
+  end
+
+  def test_the_target_is_not_touched
+    before = observe
+    rbpf = start_recording
+    states = watch(1.5)
+    during = observe
+    assert_equal 0, rbpf.stop.code
+    after = observe
+    assert_empty states.keys - %w[R S D], "states seen: #{states}"
+    [during, after].each { |seen| assert_equal before.except(:rss_kb), seen.except(:rss_kb) }
+    assert_operator after[:rss_kb] - before[:rss_kb], :<, 1_024, 'growth of its memory in kB'
+    assert_beats_go_on
+  end
+
+  def test_dump_does_not_touch_the_target
+    before = observe
+    10.times { Rbpf.dump(@target.pid) }
+    assert_equal before.except(:rss_kb), observe.except(:rss_kb)
+    assert_beats_go_on
+  end
+
+  def test_rbpf_killed_again_and_again
+    random = Random.new(1)
+    before = observe
+    CYCLES.times do |i|
+      file = path("#{i}.data")
+      rbpf = start_recording(file)
+      # Up to two chunks of the recording, or before anything is attached at all.
+      random.rand(4).zero? ? sleep(random.rand * 0.1) : (rbpf.wait_attached && sleep(random.rand * 0.4))
+      rbpf.signal(:KILL)
+      rbpf.wait
+      assert_readable(file)
+      FileUtils.rm_f(file)
+      assert_equal before[:status].slice('TracerPid', 'Threads'), observe[:status].slice('TracerPid', 'Threads')
+    end
+    assert_equal before.except(:rss_kb), observe.except(:rss_kb)
+    assert_beats_go_on
+  end
+
+  # A recording that was killed after its first second has that second.
+  def test_a_killed_recording_is_kept
+    rbpf = start_recording(path('rbpf.data'))
+    rbpf.wait_attached
+    sleep 2.5
+    rbpf.signal(:KILL)
+    rbpf.wait
+    result = Rbpf.run('report', '-i', path('rbpf.data'), '--json')
+    assert_equal 0, result.code, result.err
+    assert_match(/warning: .*not closed properly/, result.err)
+    assert_operator JSON.parse(result.out)['summary']['samples'], :>, 300
+  end
+
+  private
+
+  def start_recording(file = path('rbpf.data'))
+    Rbpf::Running.new('record', '-p', @target.pid, '-F', 999, '-o', file)
+  end
+
+  # Readable, or readable and empty, or not begun.
+  def assert_readable(file)
+    return pass unless File.exist?(file) && !File.zero?(file)
+
+    result = Rbpf.run('report', '-i', file)
+    assert_includes [0, 6], result.code, result.err
+  end
+
+  def assert_beats_go_on
+    @target.go
+    beats = @target.wait_for('beats')['beats']
+    assert_operator beats, :>, 20
+    assert @target.finish.success?
+  end
+
+  # What can be seen of the target from outside.
+  def observe
+    proc_dir = "/proc/#{@target.pid}"
+    lines = File.readlines("#{proc_dir}/status").to_h { |line| line.chomp.split(":\t", 2) }
+    {
+      status: lines.slice(*CONSTANT),
+      rss_kb: lines['VmRSS'].to_i,
+      files: Dir.children("#{proc_dir}/fd").size,
+      mapped: File.readlines("#{proc_dir}/maps").map { |line| line.split(' ', 6)[5].to_s.chomp }.uniq.sort
+    }
+  end
+
+  # {state => how often it was seen}, of all threads, looking as often as possible.
+  def watch(seconds)
+    stop = Live.now + seconds
+    seen = Hash.new(0)
+    while Live.now < stop
+      Dir.glob("/proc/#{@target.pid}/task/*/status").each do |file|
+        text = File.read(file)
+        seen[text[/^State:\t(\w)/, 1]] += 1
+        assert_equal '0', text[/^TracerPid:\t(\d+)/, 1]
+      end
+      sleep 0.001
+    end
+    seen
+  end
+end

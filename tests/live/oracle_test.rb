@@ -1,0 +1,117 @@
+# frozen_string_literal: true
+
+# Ruby itself is the oracle: for some 350 states of a program (tests/programs/oracle.rb) rbpf has to
+# show exactly the stack that Ruby shows, each frame with its label, path and line of execution.
+
+require_relative 'oracle'
+require_relative 'support'
+
+class OracleTest < LiveTest
+  # CPU time that each scenario burns, and how often that is sampled.
+  SPIN = 0.02 # s
+  HZ = 999
+  # Enough samples of a scenario to compare something, however noisy the machine.
+  ENOUGH = 3
+
+  def test_dump_of_sleeping_threads
+    assert_dump_matches
+  end
+
+  def test_dump_of_main_thread
+    Oracle.main_programs(ruby).each do |name, argv|
+      target = start_command(argv)
+      target.wait_for('ready')
+      truth = Oracle.truths(target).first
+      thread = Rbpf.dump(target.pid).fetch('threads').find { |t| t['tid'] == target.pid }
+      expected = Oracle.expected(truth, 'main', ruby)
+      assert_nil Stacks.difference(expected, frames_of(thread)), name
+    end
+  end
+
+  def test_record_of_main_thread
+    assert_samples_match('spin')
+  end
+
+  def test_record_of_threads_at_once
+    assert_samples_match('threads')
+  end
+
+  # Compiled from the first call on, so that every frame is one of compiled code.
+  if RubyInstall.under_test.yjit?
+    YJIT = %w[--yjit --yjit-call-threshold=1].freeze
+
+    def test_dump_of_sleeping_threads_with_yjit
+      assert_dump_matches(*YJIT)
+    end
+
+    def test_record_of_main_thread_with_yjit
+      assert_samples_match('spin', *YJIT)
+    end
+  end
+
+  private
+
+  def start_oracle(*arguments, options: [])
+    start('oracle.rb', *arguments, options: Oracle.options + options)
+  end
+
+  def frames_of(dumped_thread)
+    dumped_thread.fetch('frames')
+                 .map { |f| Frame.new(f['kind'], f['label'], f['path'].to_s, f['line'].to_i) }.select(&:ruby?)
+  end
+
+  def assert_dump_matches(*options)
+    target = start_oracle('sleep', options: options)
+    target.wait_for('ready')
+    threads = Rbpf.dump(target.pid).fetch('threads').to_h { |thread| [thread.fetch('tid'), thread] }
+    each_truth(target, 'sleep') do |truth, expected|
+      thread = threads.fetch(truth.tid) { next 'its thread is not in the dump' }
+      compare(truth, expected, frames_of(thread))
+    end
+  end
+
+  # Every sample taken within a checkpoint has to have the scenario's frames below it.
+  def assert_samples_match(mode, *options)
+    target = start_oracle(mode, SPIN, options: options)
+    recording = record(target, '-F', HZ)
+    held = held_samples(recording, target.pid)
+    each_truth(target, mode) do |truth, expected|
+      stacks = held.fetch([truth.tid, truth.name], [])
+      next "only #{stacks.size} samples" if stacks.size < ENOUGH
+
+      stacks.uniq.filter_map { |stack| compare(truth, expected, stack) }.first
+    end
+  end
+
+  # {[tid, scenario] => stacks from the checkpoint outwards}
+  def held_samples(recording, pid)
+    held = Hash.new { |hash, key| hash[key] = [] }
+    recording.samples.each do |sample|
+      frames = sample.frames.select(&:ruby?)
+      scenario = frames.filter_map { |frame| frame.label[/\AOracle\.spin_(\w+)\z/, 1] }.first or next
+      assert_equal pid, sample.pid
+      held[[sample.tid, scenario]] << frames.drop_while { |frame| frame.label != 'Oracle.checkpoint' }
+    end
+    held
+  end
+
+  # Calls the block with each scenario and what it should look like; fails with all it returns.
+  def each_truth(target, mode)
+    truths = Oracle.truths(target)
+    assert_operator truths.size, :>, 300
+    problems = truths.filter_map do |truth|
+      self.assertions += 1
+      problem = yield truth, Oracle.expected(truth, mode, ruby)
+      "#{truth.name}: #{problem}" if problem
+    end
+    assert problems.empty?, "#{problems.size} of #{truths.size} scenarios:\n#{problems.join("\n")}"
+  end
+
+  def compare(truth, expected, got)
+    if truth.name.match?(Oracle::DEEP)
+      Stacks.difference_if_cut(expected, got)
+    else
+      Stacks.difference(expected, got)
+    end
+  end
+end

@@ -1,0 +1,151 @@
+# frozen_string_literal: true
+
+# The Ruby that the live tests run programs on, and those programs as processes.
+#
+#   TEST_RUBY  the Ruby that programs run on: "" for the one in PATH, the root directory of a Debian
+#              (tests/support/rubies.sh makes one), or the prefix of an installation (bin/ruby)
+
+require 'fileutils'
+require 'json'
+require 'tempfile'
+
+module Live
+  TOP = File.expand_path('../..', __dir__)
+  PROGRAMS = File.join(TOP, 'tests/programs')
+  RBPF = File.expand_path(ENV.fetch('RBPF', 'rbpf'), TOP)
+
+  # How long anything may take that is not given a time of its own.
+  PATIENCE = 60 # s
+
+  module_function
+
+  def now
+    Process.clock_gettime(Process::CLOCK_MONOTONIC)
+  end
+
+  # Calls the block until it returns something true, which is returned; raises after seconds.
+  def wait_until(what, seconds = PATIENCE)
+    deadline = now + seconds
+    until (result = yield)
+      raise "gave up waiting after #{seconds} s: #{what}" if now > deadline
+
+      sleep 0.01
+    end
+    result
+  end
+end
+
+# An interpreter that programs are run on.
+class RubyInstall
+  def self.under_test
+    @under_test ||= new(ENV.fetch('TEST_RUBY', ''))
+  end
+
+  def initialize(dir)
+    @chroot = dir if File.exist?(File.join(dir, 'usr/bin/ruby')) && !dir.empty?
+    @ruby = dir.empty? || @chroot ? 'ruby' : File.join(dir, 'bin/ruby')
+  end
+
+  # Whether this is the Ruby in PATH.
+  def default?
+    @ruby == 'ruby' && !@chroot
+  end
+
+  def version
+    @version ||= IO.popen(command('-e', 'print RUBY_VERSION'), &:read)
+  end
+
+  # Whether it has a JIT compiler that can be switched on.
+  def yjit?
+    check = 'exit defined?(RubyVM::YJIT) && RubyVM::YJIT.enabled? ? 0 : 1'
+    system(*command('--yjit', '-e', check), err: File::NULL)
+  end
+
+  def at_least?(minimum)
+    (Gem::Version.new(version) <=> Gem::Version.new(minimum)) >= 0
+  end
+
+  # The argv that runs Ruby with these arguments. The process that is spawned with it is the Ruby.
+  def command(*arguments)
+    @chroot ? ['chroot', @chroot, @ruby, *arguments] : [@ruby, *arguments]
+  end
+
+  # A file of tests/programs as this Ruby finds it. A root has a copy of them while the tests run.
+  def program(name)
+    return File.join(Live::PROGRAMS, name) unless @chroot
+
+    File.join(copied_programs, name)
+  end
+
+  private
+
+  def copied_programs
+    @copied_programs ||= "/srv/rbpf-#{Process.pid}".tap do |place|
+      copy = File.join(@chroot, place)
+      FileUtils.mkdir_p(File.dirname(copy))
+      FileUtils.cp_r(Live::PROGRAMS, copy)
+      owner = Process.pid
+      at_exit { FileUtils.rm_rf(copy) if Process.pid == owner }
+    end
+  end
+end
+
+# A running program of tests/programs. Its standard output is a file, its standard input a pipe.
+class Target
+  attr_reader :pid, :status
+
+  def initialize(argv, env: {}, **options)
+    @out = Tempfile.new('rbpf-target')
+    reader, @stdin = IO.pipe
+    @pid = Process.spawn({ 'LC_ALL' => 'C.UTF-8', 'GEM_HOME' => nil }.merge(env), *argv,
+                         in: reader, out: @out.path, **options)
+    reader.close
+  end
+
+  def output
+    File.read(@out.path, encoding: 'UTF-8')
+  end
+
+  # The complete lines of JSON that the program has printed so far.
+  def said
+    output.lines.select { |line| line.end_with?("\n") && line.start_with?('{') }
+          .map { |line| JSON.parse(line) }
+  end
+
+  # The first object printed that has this key.
+  def wait_for(key, seconds = Live::PATIENCE)
+    Live.wait_until("#{key} of pid #{pid}", seconds) do
+      last = ended? # whatever it said, it has said before
+      found = output.include?(%("#{key}":)) && said.find { |object| object.key?(key) }
+      found || (last && raise("pid #{pid} ended (#{status}) without #{key}:\n#{output[-2_000..] || output}"))
+    end
+  end
+
+  def go
+    @stdin.write("go\n")
+  end
+
+  def ended?
+    return true if @status
+
+    _, @status = Process.wait2(pid, Process::WNOHANG)
+    !@status.nil?
+  end
+
+  # Waits for the end, closing standard input: the programs take that as a sign to end.
+  def finish(seconds = Live::PATIENCE)
+    @stdin.close unless @stdin.closed?
+    Live.wait_until("end of pid #{pid}", seconds) { ended? }
+    status
+  end
+
+  def kill(signal = :KILL)
+    Process.kill(signal, pid) unless ended?
+  end
+
+  def dispose
+    kill
+    finish
+    @out.close!
+  end
+end

@@ -1,0 +1,245 @@
+# frozen_string_literal: true
+
+# What the live tests share: rbpf, and recordings read back. The programs they run are in programs.rb.
+#
+#   RBPF       the binary under test; ./rbpf of this repository if not set
+#   CI=true    what a test needs and does not find is a failure, not a skip
+
+require 'minitest/autorun'
+require 'tmpdir'
+
+require_relative 'programs'
+require_relative 'stacks'
+
+# rbpf as a process.
+module Rbpf
+  Result = Struct.new(:status, :out, :err) do
+    def code
+      status.exitstatus || 128 + status.termsig
+    end
+  end
+
+  module_function
+
+  # Runs rbpf to its end.
+  def run(*arguments, env: {}, seconds: Live::PATIENCE, **options)
+    running = Running.new(*arguments, env: env, **options)
+    running.wait(seconds)
+  end
+
+  # Runs rbpf, which has to succeed, and returns what it printed.
+  def read(*arguments, **options)
+    result = run(*arguments, **options)
+    unless result.code.zero?
+      raise Minitest::Assertion, "rbpf #{arguments.join(' ')}: status #{result.code}\n#{result.err}"
+    end
+
+    result.out
+  end
+
+  def json(*arguments, **options)
+    JSON.parse(read(*arguments, **options))
+  end
+
+  def dump(pid)
+    json('dump', '-p', pid.to_s, '--json')
+  end
+
+  # An rbpf that has been started.
+  class Running
+    attr_reader :pid
+
+    def initialize(*arguments, env: {}, **options)
+      @out = Tempfile.new('rbpf-out')
+      @err = Tempfile.new('rbpf-err')
+      @arguments = arguments
+      @pid = Process.spawn({ 'LC_ALL' => 'C.UTF-8' }.merge(env), Live::RBPF, *arguments.map(&:to_s),
+                           in: File::NULL, out: @out.path, err: @err.path, **options)
+    end
+
+    # Until it says that it records.
+    def wait_attached(seconds = Live::PATIENCE)
+      Live.wait_until("rbpf #{@arguments.join(' ')} to attach; it said: #{err}", seconds) do
+        err.match?(/attached|recording/) || (ended? && raise("rbpf ended: #{err}"))
+      end
+      self
+    end
+
+    def out
+      File.read(@out.path, encoding: 'UTF-8')
+    end
+
+    def err
+      File.read(@err.path, encoding: 'UTF-8')
+    end
+
+    def ended?
+      return true if @status
+
+      _, @status = Process.wait2(pid, Process::WNOHANG)
+      !@status.nil?
+    end
+
+    def signal(name)
+      Process.kill(name, pid) unless ended?
+    end
+
+    def wait(seconds = Live::PATIENCE)
+      begin
+        Live.wait_until("end of rbpf #{@arguments.join(' ')}", seconds) { ended? }
+      rescue RuntimeError
+        signal(:KILL)
+        Process.wait(pid)
+        raise
+      end
+      Result.new(@status, out, err)
+    end
+
+    # What Ctrl-C does.
+    def stop
+      signal(:INT)
+      wait
+    end
+  end
+end
+
+# A recording as `rbpf export -f json` tells it: the only place that knows the shape of that
+# (doc/json.md). Ids are places in arrays; stack 0 is the empty one, and a stack is its innermost frame
+# and the stack of its callers:
+#
+#   {"totals":    {"samples": …, "lost": …, …},
+#    "processes": [{"pid": …, …}, …],
+#    "threads":   [{"process": id, "tid": …, "name": …, …}, …],
+#    "frames":    [{"kind": …, "label": …, "path": …, "line": …, …}, …],
+#    "stacks":    [{"parent": id, "frame": id}, …],
+#    "samples":   [{"ts_ns": …, "thread": id, "stack": id, "weight_ns": …, …}, …], …}
+class Recording
+  Sample = Struct.new(:pid, :tid, :thread, :frames, :weight_ns, :ts_ns)
+
+  attr_reader :file
+
+  def initialize(file)
+    @file = file
+  end
+
+  def samples
+    @samples ||= json['samples'].map do |s|
+      thread = json['threads'][s['thread']]
+      Sample.new(json['processes'][thread['process']]['pid'], thread['tid'], thread['name'],
+                 stack(s['stack']), s['weight_ns'], s['ts_ns'])
+    end
+  end
+
+  def threads
+    json['threads']
+  end
+
+  def frames
+    @frames ||= json['frames'].map { |f| Frame.new(f['kind'], f['label'], f['path'].to_s, f['line'].to_i) }
+  end
+
+  def report(*options)
+    Rbpf.json('report', '-i', file, '--json', *options)
+  end
+
+  def summary
+    @summary ||= report['summary']
+  end
+
+  def totals
+    json['totals']
+  end
+
+  def rows(*options)
+    report(*options)['rows']
+  end
+
+  # The row of a method.
+  def row(label)
+    rows.find { |row| row['label'] == label }
+  end
+
+  # All frames of a stack, innermost first.
+  def stack(id)
+    @stacks ||= []
+    @stacks[id] ||= [].tap do |list|
+      while (frame = json['stacks'][id]['frame'])
+        list << frames[frame]
+        id = json['stacks'][id]['parent']
+      end
+    end
+  end
+
+  def json
+    @json ||= Rbpf.json('export', '-f', 'json', '-i', file)
+  end
+end
+
+class LiveTest < Minitest::Test
+  def setup
+    @targets = []
+    @dir = Dir.mktmpdir('rbpf-live')
+    return if File.executable?(Live::RBPF)
+
+    missing "#{Live::RBPF} does not exist: make it first"
+  end
+
+  def teardown
+    @targets.each(&:dispose)
+    FileUtils.rm_rf(@dir)
+  end
+
+  def ruby
+    RubyInstall.under_test
+  end
+
+  # Says that the test cannot be run here; where everything has to be there that is a failure.
+  def missing(what)
+    ENV['CI'] == 'true' ? flunk(what) : skip(what)
+  end
+
+  def path(name)
+    File.join(@dir, name)
+  end
+
+  # Starts a program of tests/programs on the Ruby under test.
+  def start(program, *arguments, options: [], **spawn)
+    start_command(ruby.command(*options, ruby.program(program), *arguments.map(&:to_s)), **spawn)
+  end
+
+  def start_command(argv, **spawn)
+    Target.new(argv, **spawn).tap { |target| @targets << target }
+  end
+
+  # Records from the moment that target waits for its "go" until it says that it is ready.
+  def record(target, *options, short_lived_code: false)
+    target.wait_for('waiting')
+    rbpf = Rbpf::Running.new('record', '-p', target.pid, '-o', path('rbpf.data'), *options)
+    rbpf.wait_attached
+    target.go
+    target.wait_for('ready')
+    @recorded = rbpf.stop
+    assert_equal 0, @recorded.code, @recorded.err
+    Recording.new(path('rbpf.data')).tap do |recording|
+      short_lived_code ? assert_nothing_lost(recording) : assert_sane_recording(recording)
+    end
+  end
+
+  # What holds for every recording of a healthy target, unless it drops code faster than it can be
+  # named.
+  def assert_sane_recording(recording)
+    assert_nothing_lost(recording)
+    assert_equal 0, recording.totals['unresolved'], 'samples with a frame that has no name'
+    unknown = recording.frames.select { |frame| frame.kind == 'unknown' || frame.label.include?('[unknown]') }
+    assert_empty unknown.map(&:to_s)
+  end
+
+  def assert_nothing_lost(recording)
+    totals = recording.totals
+    assert_operator totals['samples'], :>, 0
+    assert_equal 0, totals['lost'], 'lost samples'
+    assert_equal 0, totals['failed'], 'samples whose Ruby stack could not be walked'
+    assert_equal totals.slice(*recording.summary.keys), recording.summary.slice(*totals.keys)
+    assert_equal totals['samples'], recording.samples.size
+  end
+end

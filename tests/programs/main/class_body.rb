@@ -1,0 +1,10 @@
+# frozen_string_literal: true
+
+require_relative '../oracle/checkpoint'
+
+Oracle.watch_main(:class_body)
+module InMain
+  class Body
+    Oracle.checkpoint
+  end
+end

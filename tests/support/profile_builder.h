@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Small profiles made in memory, for tests of what stands after the recording. Equal frames and
+ * stacks get equal ids, as in a recording. Running out of memory aborts the test.
+ *
+ *	struct profile_builder b;
+ *
+ *	builder_init(&b);
+ *	thread = builder_thread(&b, builder_process(&b, 42, "ruby app.rb"), 42, "ruby");
+ *	builder_add(&b, thread, builder_path(&b, "<main>|Foo#bar"), 3);
+ *	p = builder_finish(&b);
+ */
+#ifndef RBPF_TESTS_PROFILE_BUILDER_H
+#define RBPF_TESTS_PROFILE_BUILDER_H
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/buf.h"
+#include "base/intern.h"
+#include "base/utf8.h"
+#include "profile/profile.h"
+
+#define BUILDER_PERIOD 10000000ull   /* ns */
+#define BUILDER_START  5000000000ull /* ns, CLOCK_MONOTONIC */
+
+struct profile_builder {
+	struct profile profile;
+	struct intern frames; /* struct profile_frame */
+	struct intern stacks; /* struct profile_stack; id + 1 is the stack's */
+	uint64_t now;	      /* ns, CLOCK_MONOTONIC, of the next sample */
+};
+
+#define BUILDER_GROW(v, n, cap)                                                                    \
+	({                                                                                         \
+		if (array_reserve(v, cap, (n) + 1))                                                \
+			abort();                                                                   \
+		(uint32_t)(n)++;                                                                   \
+	})
+
+static inline uint32_t builder_str(struct profile_builder *b, const char *s)
+{
+	struct buf clean = BUF_INIT;
+	uint32_t id;
+
+	utf8_sanitise(&clean, s, strlen(s));
+	if (buf_failed(&clean) || intern_str(&b->profile.strings, buf_str(&clean), &id))
+		abort();
+	buf_deinit(&clean);
+	return id;
+}
+
+static inline void builder_init(struct profile_builder *b)
+{
+	uint32_t stack;
+
+	*b = (struct profile_builder){ .now = BUILDER_START };
+	builder_str(b, "");
+	stack = BUILDER_GROW(b->profile.stacks, b->profile.n_stacks, b->profile.cap_stacks);
+	b->profile.stacks[stack] = (struct profile_stack){ 0 };
+	b->profile.meta.frequency = 100;
+	b->profile.meta.start_monotonic_ns = BUILDER_START;
+	b->profile.complete = true;
+}
+
+static inline void builder_deinit(struct profile_builder *b)
+{
+	profile_deinit(&b->profile);
+	intern_deinit(&b->frames);
+	intern_deinit(&b->stacks);
+}
+
+static inline uint32_t builder_process(struct profile_builder *b, uint32_t pid, const char *cmdline)
+{
+	struct profile *p = &b->profile;
+	uint32_t id = BUILDER_GROW(p->processes, p->n_processes, p->cap_processes);
+
+	p->processes[id] = (struct profile_process){
+		.pid = pid,
+		.parent = PROFILE_NONE,
+		.cmdline = builder_str(b, cmdline),
+		.ruby_version = builder_str(b, "3.3.6"),
+		.exit_status = -1,
+	};
+	return id;
+}
+
+static inline uint32_t builder_thread(struct profile_builder *b, uint32_t process, uint32_t tid,
+				      const char *name)
+{
+	struct profile *p = &b->profile;
+	uint32_t id = BUILDER_GROW(p->threads, p->n_threads, p->cap_threads);
+
+	p->threads[id] = (struct profile_thread){
+		.process = process,
+		.tid = tid,
+		.name = builder_str(b, name),
+	};
+	return id;
+}
+
+static inline uint32_t builder_module(struct profile_builder *b, const char *path)
+{
+	struct profile *p = &b->profile;
+	uint32_t string = builder_str(b, path), id;
+
+	for (size_t i = 0; i < p->n_modules; i++)
+		if (p->modules[i].path == string)
+			return (uint32_t)i;
+	id = BUILDER_GROW(p->modules, p->n_modules, p->cap_modules);
+	p->modules[id] = (struct profile_module){ .path = string };
+	return id;
+}
+
+static inline uint32_t builder_add_frame(struct profile_builder *b, const struct profile_frame *f)
+{
+	struct profile *p = &b->profile;
+	uint32_t id;
+	bool is_new;
+
+	if (intern_add(&b->frames, f, sizeof(*f), &id, &is_new))
+		abort();
+	if (!is_new)
+		return id;
+	BUILDER_GROW(p->frames, p->n_frames, p->cap_frames);
+	p->frames[id] = *f;
+	return id;
+}
+
+/* @file is the source file, or the path of the module for native frames. */
+static inline uint32_t builder_frame(struct profile_builder *b, enum frame_kind kind,
+				     const char *name, const char *file, uint32_t line,
+				     uint32_t func_line)
+{
+	struct profile_frame frame;
+
+	memset(&frame, 0, sizeof(frame)); /* also the padding, which is interned */
+	frame.kind = kind;
+	frame.name = builder_str(b, name);
+	frame.line = line;
+	frame.func_line = func_line;
+	frame.module = PROFILE_NONE;
+	if (kind == FRAME_NATIVE && *file)
+		frame.module = builder_module(b, file);
+	else
+		frame.file = builder_str(b, file);
+	return builder_add_frame(b, &frame);
+}
+
+static inline uint32_t builder_stack(struct profile_builder *b, uint32_t parent, uint32_t frame)
+{
+	struct profile *p = &b->profile;
+	struct profile_stack stack = { .parent = parent, .frame = frame };
+	uint32_t id;
+	bool is_new;
+
+	if (intern_add(&b->stacks, &stack, sizeof(stack), &id, &is_new))
+		abort();
+	if (!is_new)
+		return id + 1;
+	BUILDER_GROW(p->stacks, p->n_stacks, p->cap_stacks);
+	p->stacks[id + 1] = stack;
+	return id + 1;
+}
+
+/* A stack of Ruby frames of /app/x.rb from their names, root first, separated by '|'. */
+static inline uint32_t builder_path(struct profile_builder *b, const char *names)
+{
+	char *copy = strdup(names), *rest = copy, *name;
+	uint32_t stack = 0;
+
+	if (!copy)
+		abort();
+	while ((name = strsep(&rest, "|")))
+		stack = builder_stack(b, stack,
+				      builder_frame(b, FRAME_RUBY, name, "/app/x.rb", 7, 1));
+	free(copy);
+	return stack;
+}
+
+static inline void builder_sample(struct profile_builder *b, uint32_t thread, uint32_t stack,
+				  uint64_t weight, uint16_t flags)
+{
+	struct profile *p = &b->profile;
+	uint32_t id = BUILDER_GROW(p->samples, p->n_samples, p->cap_samples);
+
+	p->samples[id] = (struct profile_sample){
+		.ts = b->now,
+		.weight = weight,
+		.thread = thread,
+		.stack = stack,
+		.flags = flags,
+	};
+	b->now += BUILDER_PERIOD;
+}
+
+/* @n samples of BUILDER_PERIOD each. */
+static inline void builder_add(struct profile_builder *b, uint32_t thread, uint32_t stack, size_t n)
+{
+	while (n--)
+		builder_sample(b, thread, stack, BUILDER_PERIOD, 0);
+}
+
+/* Fill in the totals. The profile belongs to the builder. */
+static inline struct profile *builder_finish(struct profile_builder *b)
+{
+	struct profile *p = &b->profile;
+
+	p->totals = (struct profile_totals){
+		.end_monotonic_ns = b->now,
+		.samples = p->n_samples,
+		.lost = p->totals.lost,
+	};
+	for (size_t i = 0; i < p->n_samples; i++) {
+		p->totals.cpu_sampled_ns += p->samples[i].weight;
+		p->totals.truncated += !!(p->samples[i].flags & SAMPLE_TRUNCATED);
+		p->totals.unresolved += !!(p->samples[i].flags & SAMPLE_UNRESOLVED);
+		p->totals.failed += !!(p->samples[i].flags & SAMPLE_FAILED);
+		p->totals.no_ruby += !!(p->samples[i].flags & SAMPLE_NO_RUBY);
+	}
+	return p;
+}
+
+#endif

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# The checks that need no root. Included by the Makefile.
+#
+# make unit             Criterion, one runner for all of tests/unit/*.c
+# make asan             the same under ASan, LSan and UBSan, in a build of its own
+# make lint             every executable tests/lint/*.sh
+# make check-format     clang-format
+# make check            all of these
+#
+# T='buf json'          only tests/unit/test_buf.c and test_json.c
+# DIRS=base             link only these directories of src/ (with T; others may not build yet)
+# O=/tmp/mine           build elsewhere
+# TESTFLAGS='--filter=buf/*'    for the runner
+
+CLANG_FORMAT	?= clang-format
+T		?= *
+TESTFLAGS	?=
+
+SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+
+# Sources with a main() of their own: Criterion brings the runner's.
+MAIN_SRCS := src/cmd/main.c
+TEST_SRCS := $(sort $(foreach t,$(T),$(wildcard tests/unit/test_$(t).c)))
+LINK_SRCS := $(filter-out $(MAIN_SRCS),$(SRCS)) $(TEST_SRCS)
+
+# Recursive, so that a build without Criterion does not ask for it.
+TEST_CPPFLAGS = $(CPPFLAGS) -Itests -Ibpf
+TEST_CFLAGS   = $(CFLAGS) $(shell $(PKG_CONFIG) --cflags criterion)
+TEST_LIBS     = $(LDLIBS) $(shell $(PKG_CONFIG) --libs criterion)
+
+UNIT	  := $(O)/tests/unit
+UNIT_OBJS := $(LINK_SRCS:src/%.c=$(O)/src/%.o)
+UNIT_OBJS := $(UNIT_OBJS:tests/unit/%.c=$(O)/tests/obj/%.o)
+ASAN	  := $(O)/asan/unit
+ASAN_OBJS := $(LINK_SRCS:%.c=$(O)/asan/%.o)
+
+.PHONY: force
+
+# A list of objects that changes when a source appears or disappears, which dates alone do not show.
+$(UNIT).list $(ASAN).list: force
+	$(if $(TEST_SRCS),,$(error no tests/unit/test_*.c is named by T='$(T)'))
+	@mkdir -p $(@D)
+	@echo '$(LINK_SRCS)' | cmp -s - $@ || echo '$(LINK_SRCS)' > $@
+
+$(UNIT): $(UNIT_OBJS) $(UNIT).list
+	$(say) LD $@
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(UNIT_OBJS) $(TEST_LIBS)
+
+$(ASAN): $(ASAN_OBJS) $(ASAN).list
+	$(say) LD $@
+	$(Q)$(CC) $(CFLAGS) $(SANITIZE) $(LDFLAGS) -o $@ $(ASAN_OBJS) $(TEST_LIBS)
+
+$(O)/tests/obj/%.o: tests/unit/%.c
+	$(say) CC $<
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(TEST_CPPFLAGS) $(TEST_CFLAGS) -c -o $@ $<
+
+$(O)/asan/%.o: %.c
+	$(say) 'CC asan' $<
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(TEST_CPPFLAGS) $(TEST_CFLAGS) $(SANITIZE) -c -o $@ $<
+
+# As in the main build, only the sampler sees the skeleton.
+$(patsubst %.c,$(O)/asan/%.o,$(wildcard src/sample/*.c)): $(SKEL)
+
+unit: $(UNIT)
+	$(Q)$(UNIT) $(TESTFLAGS)
+
+# Criterion runs each test in a process of its own and does not look at how it exits once the test
+# has passed, so that a leak would go unnoticed: here any report of a sanitizer is a failure, also
+# one from a process that a test started, but for the note that a malloc() failed, as some tests want.
+asan: $(ASAN)
+	$(Q)rm -f $(O)/asan/report.*
+	$(Q)ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1:log_path=$(abspath $(O))/asan/report \
+	UBSAN_OPTIONS=print_stacktrace=1 $(ASAN) $(TESTFLAGS); \
+	status=$$?; \
+	for report in $(O)/asan/report.*; do \
+		if grep -qsv 'WARNING: AddressSanitizer failed to allocate' "$$report"; then \
+			cat "$$report"; \
+			status=1; \
+		fi; \
+	done; \
+	exit $$status
+
+check-format:
+	$(Q)find src include bpf tests -name '*.[ch]' ! -path '*/generated/*' ! -path '*/vmlinux/*' \
+		2>/dev/null | sort | xargs -r $(CLANG_FORMAT) --dry-run -Werror
+
+lint:
+	$(Q)status=0; for script in tests/lint/*.sh; do \
+		[ -x "$$script" ] || continue; \
+		"$$script" || status=1; \
+	done; exit $$status
+
+check: check-format lint unit asan
+
+-include $(UNIT_OBJS:.o=.d) $(ASAN_OBJS:.o=.d)

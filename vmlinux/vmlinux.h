@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The kernel's types that the BPF side reads, kept by hand: only the members that are used.
+ * preserve_access_index makes each access a CO-RE relocation, so neither the order nor the
+ * omissions matter; names and types do. For x86_64 and arm64.
+ *
+ * What the verifier addresses by constant offset (contexts, UAPI enums) is UAPI and has its true layout.
+ */
+#ifndef RBPF_VMLINUX_H
+#define RBPF_VMLINUX_H
+
+typedef signed char __s8;
+typedef unsigned char __u8;
+typedef short __s16;
+typedef unsigned short __u16;
+typedef int __s32;
+typedef unsigned int __u32;
+typedef long long __s64;
+typedef unsigned long long __u64;
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u32 __wsum;
+typedef _Bool bool;
+
+#define true  1
+#define false 0
+#define NULL  ((void *)0)
+
+/* UAPI: linux/bpf.h */
+enum bpf_map_type {
+	BPF_MAP_TYPE_HASH = 1,
+	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_RINGBUF = 27,
+};
+
+enum {
+	BPF_ANY = 0,
+	BPF_NOEXIST = 1,
+};
+
+enum {
+	BPF_RB_NO_WAKEUP = 1,
+	BPF_RB_FORCE_WAKEUP = 2,
+};
+
+enum {
+	BPF_RB_AVAIL_DATA = 0,
+};
+
+#define PF_EXITING 0x00000004 /* linux/sched.h; the same since 2.6 */
+
+/* UAPI: linux/bpf_perf_event.h and the registers it embeds. */
+#if defined(__TARGET_ARCH_x86)
+struct pt_regs {
+	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di;
+	unsigned long orig_ax, ip, cs, flags, sp, ss;
+};
+typedef struct pt_regs bpf_user_pt_regs_t;
+#define regs_user_mode(regs) (((regs)->cs & 3) == 3)
+#elif defined(__TARGET_ARCH_arm64)
+struct user_pt_regs {
+	__u64 regs[31];
+	__u64 sp, pc, pstate;
+};
+typedef struct user_pt_regs bpf_user_pt_regs_t;
+#define regs_user_mode(regs) (((regs)->pstate & 0xf) == 0)
+#else
+#error "unsupported architecture"
+#endif
+
+struct bpf_perf_event_data {
+	bpf_user_pt_regs_t regs;
+	__u64 sample_period;
+	__u64 addr;
+};
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+/* Only their presence matters: probed with bpf_core_enum_value_exists(). */
+enum bpf_func_id {
+	BPF_FUNC_get_current_task_btf = 158,
+	BPF_FUNC_get_attach_cookie = 174,
+};
+
+struct sched_entity {
+	__u64 sum_exec_runtime;
+};
+
+struct atomic_t {
+	int counter;
+};
+typedef struct atomic_t atomic_t;
+
+struct signal_struct {
+	atomic_t live;
+};
+
+#if defined(__TARGET_ARCH_x86)
+struct thread_struct {
+	unsigned long fsbase;
+};
+#else
+struct thread_struct {
+	struct {
+		unsigned long tp_value;
+	} uw;
+};
+#endif
+
+struct task_struct {
+	unsigned int flags;
+	int pid;
+	int tgid;
+	int exit_code;
+	char comm[16];
+	struct sched_entity se;
+	struct signal_struct *signal;
+	struct thread_struct thread;
+};
+
+struct linux_binprm;
+struct seq_file;
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+	__u64 session_id;
+	__u64 seq_num;
+};
+
+struct bpf_iter__task {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+};
+
+#pragma clang attribute pop
+
+#endif
