@@ -67,58 +67,76 @@ static __always_inline int window_move(struct walk *w, __u64 ep)
 	return 0;
 }
 
-/* Fetch the environment at @ep into w->env. Returns 0, or -1 if it cannot be read. */
+/* Whether ep[-2] to ep[0] are in the window. */
+static __always_inline bool window_has(const struct walk *w, __u64 ep)
+{
+	return ep >= w->win_lo + 16 && ep < w->win_hi;
+}
+
+/* Word @i of the environment at @ep, which must be in the window: 0 for ep[0], 1 for ep[-1], … */
+static __always_inline __u64 window_word(const struct walk *w, __u64 ep, __u32 i)
+{
+	return w->win[((ep - w->win_lo) / 8 - i) & (WINDOW_WORDS - 1)];
+}
+
+/*
+ * Fetch the environment at @ep into w->env: from the window, which is moved there if ep lies in the VM stack,
+ * or by a read of its own if it is in the heap. Returns 0, or -1 if it cannot be read.
+ */
 __noinline int walk_env_read(__u32 cpu, __u64 ep)
 {
 	struct walk *w = walk_state(cpu);
-	__u64 i;
 
 	if (!w)
 		return -1;
-	if (ep >= w->stack_lo + 16 && ep < w->stack_hi) {
-		if (ep < w->win_lo + 16 || ep >= w->win_hi)
-			if (window_move(w, ep))
-				goto direct;
-		i = (ep - w->win_lo) / 8;
-		w->env.flags = w->win[i & (WINDOW_WORDS - 1)];
-		w->env.specval = w->win[(i - 1) & (WINDOW_WORDS - 1)];
-		w->env.me_cref = w->win[(i - 2) & (WINDOW_WORDS - 1)];
+	if (ep >= w->stack_lo + 16 && ep < w->stack_hi &&
+	    (window_has(w, ep) || !window_move(w, ep))) {
+		w->env.flags = window_word(w, ep, 0);
+		w->env.specval = window_word(w, ep, 1);
+		w->env.me_cref = window_word(w, ep, 2);
 		return 0;
 	}
-direct:
 	if (walk_read(&w->env, sizeof(w->env), ep - 16)) {
+		w->env.flags = w->env.specval = w->env.me_cref = 0;
 		walk_count(RBPF_CNT_ENV_FAULT);
 		return -1;
 	}
 	return 0;
 }
 
-/* The method entry behind a method frame's ep[-2], which may be an svar around it; 0 if none. */
-__noinline __u64 walk_me_unwrap(__u32 cpu, __u64 x)
+static __always_inline __u64 *me_slot(struct walk *w, __u64 me)
+{
+	return &w->me_seen[(me >> 3 ^ me >> 13) & (ME_SLOTS - 1)];
+}
+
+/* The method entry in @x, which is one that was not seen before, or an svar around one; 0 if none. */
+__noinline __u64 walk_me_read(__u32 cpu, __u64 x)
 {
 	struct walk *w = walk_state(cpu);
 	__u64 imemo[2] = { 0, 0 }; /* flags, first member (an svar's cref_or_me) */
-	__u64 *seen;
 	__u64 type;
 
 	if (!w || !x)
 		return 0;
-	seen = &w->me_seen[(x >> 3 ^ x >> 13) & (ME_SLOTS - 1)];
-	if (*seen == (x ^ w->epoch))
-		return x;
 	if (walk_read(imemo, sizeof(imemo), x))
 		return 0;
 	if ((imemo[0] & T_MASK) != T_IMEMO)
 		return 0;
 	type = imemo[0] >> IMEMO_TYPE_SHIFT & IMEMO_TYPE_MASK;
 	if (type == IMEMO_MENT) {
-		*seen = x ^ w->epoch;
+		*me_slot(w, x) = x ^ w->epoch;
 		return x;
 	}
 	if (type != IMEMO_SVAR)
 		return 0;
 	/* A cref in there is told apart by the user side, which reads what it names anyway. */
 	return imemo[1];
+}
+
+/* The method entry behind a method frame's ep[-2]. */
+static __always_inline __u64 me_unwrap(struct walk *w, __u32 cpu, __u64 x)
+{
+	return *me_slot(w, x) == (x ^ w->epoch) ? x : walk_me_read(cpu, x);
 }
 
 /*
@@ -141,7 +159,7 @@ __noinline __u64 walk_me_lookup(__u32 cpu, __u64 ep)
 		if (flags & VM_ENV_FLAG_LOCAL) {
 			if ((flags & VM_FRAME_MAGIC_MASK) != VM_FRAME_MAGIC_METHOD)
 				return 0;
-			return walk_me_unwrap(cpu, w->env.me_cref);
+			return me_unwrap(w, cpu, w->env.me_cref);
 		}
 		if (flags & VM_FRAME_FLAG_BMETHOD)
 			return w->env.me_cref;
@@ -166,38 +184,43 @@ static __always_inline void frame_push(struct walk *w, __u64 iseq, __u64 pc, __u
 static __always_inline void walk_frame(struct walk *w, __u32 cpu, __u32 off)
 {
 	const struct walk_cf *cf;
-	__u64 me, flags, parent;
+	__u64 me, flags, me_cref, parent;
 
 	if (off > sizeof(w->cf) - sizeof(*cf))
 		return;
 	cf = (const struct walk_cf *)&w->cf[off];
-	if (walk_env_read(cpu, cf->ep))
-		w->env.flags = w->env.me_cref = w->env.specval = 0;
-	flags = w->env.flags;
-	me = 0;
+	if (window_has(w, cf->ep)) {
+		flags = window_word(w, cf->ep, 0);
+		me_cref = window_word(w, cf->ep, 2);
+	} else {
+		walk_env_read(cpu, cf->ep);
+		flags = w->env.flags;
+		me_cref = w->env.me_cref;
+	}
 
 	if (flags & VM_FRAME_FLAG_CFRAME) {
 		/* The other C frames (IFUNC: a block written in C) are not shown by Ruby either. */
 		if ((flags & VM_FRAME_MAGIC_MASK) != VM_FRAME_MAGIC_CFUNC)
 			return;
-		me = w->env.me_cref;
-		if (!me)
+		if (!me_cref)
 			return;
-		w->hash = hash_mix(w->hash, me);
-		frame_push(w, 0, 0, me);
+		w->hash = hash_mix(w->hash, me_cref);
+		frame_push(w, 0, 0, me_cref);
 		return;
 	}
 	/* Ruby itself shows no frame without pc: dummies, and methods not begun. */
 	if (!cf->iseq || !cf->pc || (flags & VM_FRAME_MAGIC_MASK) == VM_FRAME_MAGIC_DUMMY)
 		return;
 
+	me = 0;
 	if (flags & VM_ENV_FLAG_LOCAL) {
 		if ((flags & VM_FRAME_MAGIC_MASK) == VM_FRAME_MAGIC_METHOD)
-			me = walk_me_unwrap(cpu, w->env.me_cref);
+			me = me_unwrap(w, cpu, me_cref);
 	} else if (flags & VM_FRAME_FLAG_BMETHOD) {
-		me = w->env.me_cref;
+		me = me_cref;
 	} else {
-		parent = w->env.specval & ~3ull;
+		parent = window_has(w, cf->ep) ? window_word(w, cf->ep, 1) : w->env.specval;
+		parent &= ~3ull;
 		if (parent >= w->stack_lo && parent < w->stack_hi) {
 			w->hash = hash_mix(hash_mix(w->hash, cf->iseq), cf->pc);
 			frame_push(w, cf->iseq, cf->pc, parent | ME_PENDING);

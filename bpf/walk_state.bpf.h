@@ -5,7 +5,7 @@
 
 #include "rbpf_abi.h"
 
-#define CF_CHUNK	32   /* control frames read at a time */
+#define CF_CHUNK	64   /* control frames read at a time */
 #define CF_MAX_SIZE	64   /* sizeof(rb_control_frame_t), at most */
 #define CF_MAX_CHUNKS	1024 /* bounds the loop: 32,768 frames, beyond any VM stack in use */
 #define WINDOW_WORDS	4096 /* values copied at a time; a power of two */

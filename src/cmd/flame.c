@@ -142,10 +142,11 @@ static int flame_graph(const struct cmd_context *ctx, struct flame_line *line,
 		.title = line->title,
 		.icicle = line->icicle,
 		.inverted = line->inverted,
-		.min_width = line->min_width,
+		.min_width = line->min_width > 0 ? line->min_width : -1, /* 0 is its default */
 		.width = (unsigned int)line->width,
 		.color = line->color,
 		.split = line->split,
+		.command = ctx->command_line,
 	};
 	_cleanup_buf_ struct buf svg = BUF_INIT;
 	int r;

@@ -367,7 +367,7 @@ static int parse_long(struct parser *p, const char *word)
 	want.len = eq ? (size_t)(eq - want.name) : strlen(want.name);
 	if (!each_option(p->targets, p->n_targets, match_name, &want)) {
 		_cleanup_free_ char *name = strndup(want.name, want.len);
-		_cleanup_free_ char *given = strndup(word, want.len + 2);
+		_cleanup_free_ char *given = strndup(word, want.len ? want.len + 2 : 60);
 
 		if (!name || !given)
 			return err_oom(p->err);

@@ -59,8 +59,10 @@
 #define FOOT	     26
 #define GAP	     60 /* hundredths: right of a box, if that leaves most of the box */
 #define CELL	     725 /* hundredths: width of 12 px monospace; all fonts of flame.css are below */
-#define LETTER	     660 /* hundredths: of 12 px sans, on average, rather more than less */
-#define TITLE_LETTER 960
+#define FONT	     12	 /* of the header */
+#define TITLE_CELL   1050 /* hundredths: a letter of the title, on average */
+
+#define LEGEND "Self time:"
 
 /* A name in a title; the rest of it says nothing more to anyone. Code points. */
 #define MAX_NAME 4096
@@ -452,7 +454,7 @@ struct paragraph {
 
 static void add_piece(struct paragraph *par, struct buf *piece)
 {
-	uint64_t width = flame_cells(buf_str(piece)) * LETTER;
+	uint64_t width = flame_sans_width(buf_str(piece)) * FONT;
 
 	if (par->used && par->used + width > (uint64_t)par->width * 100) {
 		buf_addstr(par->out, "</text>\n");
@@ -465,7 +467,7 @@ static void add_piece(struct paragraph *par, struct buf *piece)
 	else
 		buf_addstr(par->out, " · ");
 	xml_escape(par->out, buf_str(piece));
-	par->used += width + 3 * LETTER;
+	par->used += width + flame_sans_width(" · ") * FONT;
 	par->out->failed |= piece->failed;
 	buf_reset(piece);
 }
@@ -573,7 +575,7 @@ static void add_key(const struct flame *fl, size_t category, size_t n_frames, un
 
 	buf_addf(&text, "%s ", buf_str(&c->name));
 	human_percent(&text, by_samples ? c->self_samples : c->self_ns, fl->layout.total);
-	width = SWATCH + 6 + (unsigned int)(flame_cells(buf_str(&text)) * LETTER / 100);
+	width = SWATCH + 6 + flame_sans_width(buf_str(&text)) * FONT / 100;
 	if (*x > PAD && *x + width > fl->width - PAD) {
 		*x = PAD;
 		*y += LEGEND_LINE;
@@ -590,15 +592,15 @@ static void add_key(const struct flame *fl, size_t category, size_t n_frames, un
 	buf_addf(out, "<text x=\"%u\" y=\"%u\">", *x + SWATCH + 6, *y);
 	xml_escape(out, buf_str(&text));
 	buf_addstr(out, "</text></g>\n");
-	*x += width + 14;
+	*x += width + 16;
 	out->failed |= text.failed;
 }
 
-/* Returns the baseline of the last line, or @y less a line if there is no legend. */
+/* Returns the baseline of the last line. */
 static unsigned int add_legend(const struct flame *fl, unsigned int y, struct buf *out)
 {
 	size_t n_frames[FLAME_MAX_CATEGORIES] = { 0 };
-	unsigned int x = PAD;
+	unsigned int x = PAD + flame_sans_width(LEGEND) * FONT / 100 + 12;
 
 	for (size_t i = 0; i < fl->layout.n_boxes; i++) {
 		uint32_t frame = fl->tree.nodes[fl->layout.boxes[i].node].frame;
@@ -606,10 +608,11 @@ static unsigned int add_legend(const struct flame *fl, unsigned int y, struct bu
 		if (frame != PROFILE_NONE)
 			n_frames[fl->colors.of_frame[frame]]++;
 	}
+	buf_addf(out, "<text id=\"legend\" x=\"%d\" y=\"%u\">%s</text>\n", PAD, y, LEGEND);
 	for (size_t i = 0; i < fl->colors.n_categories; i++)
 		if (fl->colors.categories[i].used)
 			add_key(fl, i, n_frames[i], &x, &y, out);
-	return x > PAD ? y : y - LEGEND_LINE;
+	return y;
 }
 
 /* Sets fl->top. */
@@ -624,7 +627,7 @@ static void add_header(struct flame *fl, struct buf *out)
 	};
 
 	buf_reset(&fl->text);
-	flame_fit(&fl->text, buf_str(&fl->title), (size_t)par.width * 100 / TITLE_LETTER);
+	flame_fit(&fl->text, buf_str(&fl->title), (size_t)par.width * 100 / TITLE_CELL);
 	buf_addf(out, "<g id=\"top\">\n<rect id=\"panel\" width=\"100%%\" height=\"0\"/>\n");
 	buf_addf(out, "<text id=\"title\" x=\"%d\" y=\"%d\">", PAD, TITLE_Y);
 	xml_escape(out, buf_str(&fl->text));

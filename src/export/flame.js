@@ -7,6 +7,7 @@ const standalone = svg === document.documentElement;
 const holder = svg.querySelector('#frames');
 const header = svg.querySelector('#top');
 const panel = svg.querySelector('#panel');
+const legend = svg.querySelector('#legend');
 const heading = svg.querySelector('#title');
 const foot = svg.querySelector('#foot text');
 const TOTAL = +holder.dataset.total, ROW = +holder.dataset.row, PAD = +holder.dataset.pad;
@@ -223,6 +224,7 @@ function step(backwards) {
 }
 
 // Details of a frame, as in its title.
+const HINT = 'Click a frame to zoom, a kind above to hide it. Press / to search, ? for all keys.';
 let places = null;
 function samePlaces(f) {
 	if (!places) {
@@ -239,17 +241,18 @@ function drawDetails() {
 	const f = hovered || focused;
 	const room = width - 2 * PAD;
 	if (!f) {
-		fitSans(details.name, '', room);
-		fitSans(details.rest, 'Click a frame to zoom, a kind above to hide it. ' +
-			'Press / to search, ? for all keys.', room);
+		fitSans(details.name, HINT, room);
+		details.rest.textContent = '';
+		details.classList.add('idle');
 		return;
 	}
 	const [name, ...rest] = f.tip;
-	if (zoomed !== root && f.shown && !f.g.classList.contains('above'))
+	if (f !== zoomed && zoomed !== root && f.shown && !f.g.classList.contains('above'))
 		rest.push(percent(f.w, zoomed.w) + ' of ' + zoomed.name);
 	const same = samePlaces(f).filter(g => g.shown);
 	if (same.length > 1)
 		rest.push(`in ${same.length} places: ${share(same)}`);
+	details.classList.remove('idle');
 	fitSans(details.name, name, room);
 	fitSans(details.rest, rest.join('  ·  '), room);
 }
@@ -292,7 +295,8 @@ function layParagraph(p, y, room) {
 }
 
 function layKeys(y) {
-	let x = PAD;
+	let x = PAD + measure(legend.textContent, '') + 14;
+	set(legend, 'y', y);
 	for (const k of keys) {
 		const w = 17 + measure(k.text.textContent, 'keytext');
 		if (x > PAD && x + w > width - PAD) {
@@ -308,7 +312,7 @@ function layKeys(y) {
 		set(k.area, 'width', w + 10);
 		x += w + 16;
 	}
-	return keys.length ? y : y - 22;
+	return y;
 }
 
 function layHeader() {
@@ -342,7 +346,7 @@ function layHeader() {
 	set(details.name, 'y', y);
 	set(details.rest, 'y', y + LINE - 1);
 	top = y + LINE + 10;
-	set(panel, 'height', top - 5);
+	set(panel, 'height', top - 2);
 }
 
 function stick() {

@@ -20,14 +20,14 @@ static const struct {
 	const char *name;
 	struct hsl light, dark;
 } origins[ORIGIN_COUNT] = {
-	[ORIGIN_APP] = { "Ruby app", { 5, 84, 70 }, { 5, 50, 43 } },
-	[ORIGIN_LIBRARY] = { "Ruby gem/stdlib", { 30, 90, 67 }, { 28, 58, 38 } },
-	[ORIGIN_CORE] = { "Ruby core", { 50, 85, 63 }, { 47, 56, 33 } },
-	[ORIGIN_CFUNC] = { "C method", { 92, 48, 64 }, { 100, 30, 33 } },
-	[ORIGIN_NATIVE] = { "native", { 210, 70, 75 }, { 212, 40, 43 } },
-	[ORIGIN_GC] = { "GC", { 282, 52, 77 }, { 284, 29, 46 } },
-	[ORIGIN_KERNEL] = { "kernel", { 175, 38, 65 }, { 180, 36, 31 } },
-	[ORIGIN_UNKNOWN] = { "cut/unknown", { 220, 6, 74 }, { 220, 5, 40 } },
+	[ORIGIN_APP] = { "Ruby app", { 5, 84, 70 }, { 4, 54, 46 } },
+	[ORIGIN_LIBRARY] = { "Ruby gem/stdlib", { 30, 90, 67 }, { 27, 64, 37 } },
+	[ORIGIN_CORE] = { "Ruby core", { 50, 85, 63 }, { 46, 64, 29 } },
+	[ORIGIN_CFUNC] = { "C method", { 92, 48, 64 }, { 104, 32, 34 } },
+	[ORIGIN_NATIVE] = { "native", { 210, 70, 75 }, { 213, 46, 43 } },
+	[ORIGIN_GC] = { "GC", { 282, 52, 77 }, { 284, 32, 49 } },
+	[ORIGIN_KERNEL] = { "kernel", { 175, 38, 65 }, { 180, 40, 32 } },
+	[ORIGIN_UNKNOWN] = { "cut/unknown", { 220, 6, 74 }, { 220, 5, 42 } },
 };
 
 /* Packages have a colour of their own only as long as colours can be told apart. */
@@ -79,18 +79,20 @@ static int compare_packages(const void *a, const void *b, void *arg)
 }
 
 /*
- * A hue for each of the first packages: the one that its name hashes to, so that a package mostly
- * has the same colour in all pictures, or the next that is free.
+ * A hue for each of the first packages: red for the program's own code, as everywhere; for others
+ * the one that the name hashes to, so that a package mostly has the same colour in all pictures, or
+ * the next that is free.
  */
 static void init_package_colors(struct flame_colors *c, size_t n)
 {
-	bool taken[N_HUES] = { false };
+	bool taken[N_HUES] = { [0] = true };
 
 	for (size_t i = 0; i < n; i++) {
 		const struct buf *name = &c->categories[i].name;
-		size_t hue = hash_bytes(buf_str(name), name->len) % N_HUES;
+		bool is_app = !strcmp(buf_str(name), "app");
+		size_t hue = is_app ? 0 : hash_bytes(buf_str(name), name->len) % N_HUES;
 
-		while (taken[hue])
+		while (taken[hue] && !is_app)
 			hue = (hue + 1) % N_HUES;
 		taken[hue] = true;
 		c->light[i] = (struct hsl){ (unsigned int)hue * 360 / N_HUES, 66, 72 };
@@ -135,7 +137,7 @@ static int init_packages(const struct tree *t, struct flame_colors *c)
 		packages[of_frame[t->nodes[i].frame]].self_samples += samples;
 	}
 	qsort_r(packages, names.count, sizeof(*packages), compare_packages, &names);
-	n = names.count < N_HUES ? names.count : N_HUES;
+	n = names.count < N_HUES - 1 ? names.count : N_HUES - 1; /* one hue is reserved */
 	for (size_t i = 0; i < names.count; i++)
 		category[packages[i].id] = (uint8_t)(i < n ? i : n);
 	for (size_t i = 0; i < n; i++)

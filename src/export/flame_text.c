@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/buf.h"
 
 #define MIN_CELLS 3
@@ -43,6 +44,30 @@ size_t flame_cells(const char *s)
 	for (size_t len; *s; s += len)
 		cells += cells_of(decode(s, &len));
 	return cells;
+}
+
+unsigned int flame_sans_width(const char *s)
+{
+	static const struct {
+		const char *letters;
+		unsigned int width;
+	} classes[] = {
+		{ "fijlrtI'|!.,:; ()[]/-", 34 },
+		{ "mwMW%@+<>=~", 88 },
+		{ "ABCDEFGHJKLNOPQRSTUVXYZ#&", 71 },
+	};
+	unsigned int width = 0;
+
+	for (size_t len; *s; s += len) {
+		uint32_t c = decode(s, &len);
+		unsigned int w = cells_of(c) == 2 ? 120 : 61;
+
+		for (size_t i = 0; c < 0x80 && i < ARRAY_SIZE(classes); i++)
+			if (strchr(classes[i].letters, (int)c))
+				w = classes[i].width;
+		width += w;
+	}
+	return width;
 }
 
 static bool is_word(char c)

@@ -20,4 +20,10 @@ void flame_fit(struct buf *out, const char *name, size_t cells);
 /* Columns of valid UTF-8: East Asian wide characters and emoji take two, all others one. */
 size_t flame_cells(const char *s);
 
+/*
+ * About how wide @s is in a proportional font, in hundredths of its size: as in DejaVu Sans, which
+ * is wider than the fonts that other systems have, so that texts laid out by this do not overlap.
+ */
+unsigned int flame_sans_width(const char *s);
+
 #endif
