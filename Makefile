@@ -50,7 +50,7 @@ OBJS	 := $(SRCS:%.c=$(O)/%.o)
 SKEL	 := $(O)/rbpf.skel.h
 
 .DELETE_ON_ERROR:
-.PHONY: all check check-format check-live unit asan lint test demo bench install clean
+.PHONY: all check check-cli check-format check-live check-validate unit asan lint test demo demo-run bench install clean
 
 all: rbpf
 
@@ -76,8 +76,34 @@ $(SKEL): $(O)/rbpf.bpf.o
 	$(say) SKEL $@
 	$(Q)$(BPFTOOL) gen skeleton $< name rbpf_bpf > $@.tmp && mv $@.tmp $@
 
+# Each installs what it needs and then starts make again, which only now finds it.
+demo:
+	@tests/support/packages.sh demo
+	@$(MAKE) --no-print-directory demo-run
+
+test:
+	@tests/support/packages.sh test
+	@$(MAKE) --no-print-directory check
+	@$(MAKE) --no-print-directory rbpf check-cli check-validate check-live
+
+# With root, a Ruby is recorded; without, say so and stop at what was built.
+demo-run: rbpf
+	@if [ "$$(id -u)" != 0 ]; then \
+		echo "demo: built ./rbpf; recording needs root: run 'sudo make demo'"; exit 0; fi; \
+	./rbpf record -F 499 -o rbpf.data -- ruby tests/programs/demo.rb 5 && \
+	./rbpf report -n 12 && \
+	./rbpf flame -o rbpf-flame.svg && \
+	echo && echo "The flame graph is in $(CURDIR)/rbpf-flame.svg: open it in a browser."
+
+install: rbpf
+	install -D -m 755 rbpf $(DESTDIR)$(BINDIR)/rbpf
+	install -d $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(MANDIR)/man5
+	install -m 644 man/*.1 $(DESTDIR)$(MANDIR)/man1
+	install -m 644 man/*.5 $(DESTDIR)$(MANDIR)/man5
+
 clean:
 	rm -rf $(O) rbpf
 
 -include $(OBJS:.o=.d) $(O)/rbpf.bpf.d
 -include tests/tests.mk
+include bench/bench.mk

@@ -172,12 +172,13 @@ int cmd_open_recording(const struct cmd_context *ctx, const char *input,
 	r = profile_read(rec.path, &rec.profile, &rec.report, err);
 	if (r)
 		return read_failed(rec.path, r, err);
-	warn_interrupted(ctx, &rec);
 	if (!rec.profile.n_samples) {
-		err_set(err, -ENODATA, ERR_EMPTY, "%s holds no samples", rec.path);
+		err_set(err, -ENODATA, ERR_EMPTY, "%s holds no samples%s", rec.path,
+			rec.report.complete ? "" : " and was not closed properly");
 		recording_close(&rec);
 		return -ENODATA;
 	}
+	warn_interrupted(ctx, &rec);
 	*ret = rec;
 	return 0;
 }

@@ -245,7 +245,8 @@ static void zsh_command(struct buf *out, const struct command *cmd)
 	static const char *const arguments[] = {
 		[ARGS_NONE] = "",
 		[ARGS_RECORDING] = " \\\n\t\t\t':recording:_files'",
-		[ARGS_PROGRAM] = " \\\n\t\t\t'*::program:_normal'",
+		[ARGS_PROGRAM] = " \\\n\t\t\t'(-):program: _command_names -e'"
+				 " \\\n\t\t\t'*::argument: _normal'",
 		[ARGS_COMMAND] = " \\\n\t\t\t':command:_rbpf_commands'",
 		[ARGS_SHELL] = " \\\n\t\t\t':shell:(" SHELLS ")'",
 	};
@@ -344,7 +345,8 @@ static void fish_arguments(struct buf *out, const struct command *cmd)
 	static const char *const words[] = {
 		[ARGS_NONE] = NULL,
 		[ARGS_RECORDING] = "-F",
-		[ARGS_PROGRAM] = "-a '(__fish_complete_subcommand --fcs-skip=2)'",
+		[ARGS_PROGRAM] = "-F -a '(contains -- -- (commandline -opc); "
+				 "and __fish_complete_command)'",
 		[ARGS_COMMAND] = "-a \"$__rbpf_commands\"",
 		[ARGS_SHELL] = "-a '" SHELLS "'",
 	};
@@ -405,22 +407,24 @@ static int completion_main(struct cmd_context *ctx, int argc, char **argv, struc
 		       rest.argv[0]);
 }
 
+static const char *const usages[] = { "bash|zsh|fish", NULL };
+
+static const struct command_example examples[] = {
+	{ "rbpf completion bash > /usr/share/bash-completion/completions/rbpf",
+	  "for all users of bash" },
+	{ "source <(rbpf completion zsh)", "in ~/.zshrc, after compinit" },
+	{ "rbpf completion fish > ~/.config/fish/completions/rbpf.fish", "for fish" },
+	{ NULL, NULL },
+};
+
 const struct command command_completion = {
 	.name = "completion",
 	.summary = "print the completion script of a shell",
-	.usage = (const char *const[]) { "bash|zsh|fish", NULL },
+	.usage = usages,
 	.about =
 		"Prints a script that makes the shell complete the commands, options and values of "
 		"rbpf, and the pids of Ruby processes.",
 	.args = ARGS_SHELL,
-	.examples =
-		(const struct command_example[]) {
-			{ "rbpf completion bash > /usr/share/bash-completion/completions/rbpf",
-			  "for all users of bash" },
-			{ "source <(rbpf completion zsh)", "in ~/.zshrc, after compinit" },
-			{ "rbpf completion fish > ~/.config/fish/completions/rbpf.fish",
-			  "for fish" },
-			{ NULL, NULL },
-		},
+	.examples = examples,
 	.run = completion_main,
 };

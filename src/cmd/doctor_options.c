@@ -44,21 +44,26 @@ static int doctor_main(struct cmd_context *ctx, int argc, char **argv, struct er
 	return doctor_run(&opts, ctx, err);
 }
 
+static const char *const usages[] = { "[-p PID] [--json]", NULL };
+
+static const struct option_group *const groups[] = { &group };
+
+static const struct command_example examples[] = {
+	{ "sudo rbpf doctor", "is this machine fit for rbpf?" },
+	{ "sudo rbpf doctor -p 4242 --json", "what to attach to a bug report" },
+	{ NULL, NULL },
+};
+
 const struct command command_doctor = {
 	.name = "doctor",
 	.summary = "check whether recording will work here",
-	.usage = (const char *const[]) { "[-p PID] [--json]", NULL },
+	.usage = usages,
 	.about = "Tries what recording needs of the kernel, and of a process if one is given, and "
 		 "says what is missing and how to get it. Exits with 0 if recording will work, "
 		 "with 4 if not.",
-	.groups = (const struct option_group *const[]) { &group },
-	.n_groups = 1,
+	.groups = groups,
+	.n_groups = ARRAY_SIZE(groups),
 	.args = ARGS_NONE,
-	.examples =
-		(const struct command_example[]) {
-			{ "sudo rbpf doctor", "is this machine fit for rbpf?" },
-			{ "sudo rbpf doctor -p 4242 --json", "what to attach to a bug report" },
-			{ NULL, NULL },
-		},
+	.examples = examples,
 	.run = doctor_main,
 };

@@ -51,21 +51,26 @@ static int dump_main(struct cmd_context *ctx, int argc, char **argv, struct err 
 	return dump_run(&opts, ctx, err);
 }
 
+static const char *const usages[] = { "-p PID [--json]", NULL };
+
+static const struct option_group *const groups[] = { &group };
+
+static const struct command_example examples[] = {
+	{ "sudo rbpf dump -p 4242", "where is it stuck?" },
+	{ "sudo rbpf dump -p 4242 --json", "the same for a script" },
+	{ NULL, NULL },
+};
+
 const struct command command_dump = {
 	.name = "dump",
 	.summary = "print the current stack of every thread of a process",
-	.usage = (const char *const[]) { "-p PID [--json]", NULL },
+	.usage = usages,
 	.about = "Looks once at a running Ruby process and prints what each of its threads is "
 		 "doing, "
 		 "innermost frame first. The process is not stopped. Needs root.",
-	.groups = (const struct option_group *const[]) { &group },
-	.n_groups = 1,
+	.groups = groups,
+	.n_groups = ARRAY_SIZE(groups),
 	.args = ARGS_NONE,
-	.examples =
-		(const struct command_example[]) {
-			{ "sudo rbpf dump -p 4242", "where is it stuck?" },
-			{ "sudo rbpf dump -p 4242 --json", "the same for a script" },
-			{ NULL, NULL },
-		},
+	.examples = examples,
 	.run = dump_main,
 };

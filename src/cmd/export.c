@@ -167,21 +167,25 @@ static int export_main(struct cmd_context *ctx, int argc, char **argv, struct er
 	return r;
 }
 
+static const char *const usages[] = { "-f FORMAT [OPTION...] [FILE]", NULL };
+
+static const struct option_group *const groups[] = { &group, &filters };
+
+static const struct command_example examples[] = {
+	{ "rbpf export -f folded > out.folded", "stacks for flamegraph.pl and its like" },
+	{ "rbpf export -f folded --weight time --threads puma.data | head",
+	  "in microseconds of CPU time, by thread" },
+	{ NULL, NULL },
+};
+
 const struct command command_export = {
 	.name = "export",
 	.summary = "write a recording in the format of another tool",
-	.usage = (const char *const[]) { "-f FORMAT [OPTION...] [FILE]", NULL },
+	.usage = usages,
 	.about = "Turns a recording into what other tools read.",
-	.groups = (const struct option_group *const[]) { &group, &filters },
-	.n_groups = 2,
+	.groups = groups,
+	.n_groups = ARRAY_SIZE(groups),
 	.args = ARGS_RECORDING,
-	.examples =
-		(const struct command_example[]) {
-			{ "rbpf export -f folded > out.folded",
-			  "stacks for flamegraph.pl and its like" },
-			{ "rbpf export -f folded --weight time --threads puma.data | head",
-			  "in microseconds of CPU time, by thread" },
-			{ NULL, NULL },
-		},
+	.examples = examples,
 	.run = export_main,
 };

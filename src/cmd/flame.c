@@ -185,23 +185,28 @@ static int flame_main(struct cmd_context *ctx, int argc, char **argv, struct err
 	return r;
 }
 
+static const char *const usages[] = { "[OPTION...] [FILE] > out.svg", NULL };
+
+static const struct option_group *const groups[] = { &group, &filters };
+
+static const struct command_example examples[] = {
+	{ "rbpf flame > out.svg", "the flame graph of rbpf.data" },
+	{ "rbpf flame --split thread --ruby-only -o threads.svg puma.data",
+	  "one tower for each thread, of Ruby methods only" },
+	{ NULL, NULL },
+};
+
 const struct command command_flame = {
 	.name = "flame",
 	.summary = "draw the flame graph of a recording, as SVG",
-	.usage = (const char *const[]) { "[OPTION...] [FILE] > out.svg", NULL },
+	.usage = usages,
 	.about = "Draws where the CPU time went: the width of a frame is its share, and a frame "
 		 "stands "
 		 "on its caller. The picture is one SVG file; in a browser it can be zoomed and "
 		 "searched.",
-	.groups = (const struct option_group *const[]) { &group, &filters },
-	.n_groups = 2,
+	.groups = groups,
+	.n_groups = ARRAY_SIZE(groups),
 	.args = ARGS_RECORDING,
-	.examples =
-		(const struct command_example[]) {
-			{ "rbpf flame > out.svg", "the flame graph of rbpf.data" },
-			{ "rbpf flame --split thread --ruby-only -o threads.svg puma.data",
-			  "one tower for each thread, of Ruby methods only" },
-			{ NULL, NULL },
-		},
+	.examples = examples,
 	.run = flame_main,
 };

@@ -232,16 +232,19 @@ static int help_run(struct cmd_context *ctx, int argc, char **argv, struct err *
 	return help_print(cmd, err);
 }
 
+static const char *const usages[] = { "[COMMAND]", NULL };
+
+static const struct command_example examples[] = {
+	{ "rbpf help record", "the options of rbpf record" },
+	{ NULL, NULL },
+};
+
 const struct command command_help = {
 	.name = "help",
 	.summary = "explain rbpf or one of its commands",
-	.usage = (const char *const[]) { "[COMMAND]", NULL },
+	.usage = usages,
 	.about = "Prints what 'rbpf COMMAND --help' prints; without a COMMAND, what there is.",
 	.args = ARGS_COMMAND,
-	.examples =
-		(const struct command_example[]) {
-			{ "rbpf help record", "the options of rbpf record" },
-			{ NULL, NULL },
-		},
+	.examples = examples,
 	.run = help_run,
 };

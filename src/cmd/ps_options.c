@@ -45,21 +45,26 @@ static int ps_main(struct cmd_context *ctx, int argc, char **argv, struct err *e
 	return ps_run(&opts, ctx, err);
 }
 
+static const char *const usages[] = { "[--json | --pids]", NULL };
+
+static const struct option_group *const groups[] = { &group };
+
+static const struct command_example examples[] = {
+	{ "sudo rbpf ps", "which pid has the web server?" },
+	{ "sudo rbpf record -d 30s -p $(sudo rbpf ps --pids | paste -sd,)",
+	  "record all that run now" },
+	{ NULL, NULL },
+};
+
 const struct command command_ps = {
 	.name = "ps",
 	.summary = "list the Ruby processes that rbpf can see",
-	.usage = (const char *const[]) { "[--json | --pids]", NULL },
+	.usage = usages,
 	.about = "Lists the running Ruby processes with their version and command. Without root it "
 		 "sees only your own.",
-	.groups = (const struct option_group *const[]) { &group },
-	.n_groups = 1,
+	.groups = groups,
+	.n_groups = ARRAY_SIZE(groups),
 	.args = ARGS_NONE,
-	.examples =
-		(const struct command_example[]) {
-			{ "sudo rbpf ps", "which pid has the web server?" },
-			{ "sudo rbpf record -d 30s -p $(sudo rbpf ps --pids | paste -sd,)",
-			  "record all that run now" },
-			{ NULL, NULL },
-		},
+	.examples = examples,
 	.run = ps_main,
 };

@@ -242,30 +242,33 @@ static int record_main(struct cmd_context *ctx, int argc, char **argv, struct er
 	return r;
 }
 
+static const char *const usages[] = { "-p PID[,PID...] [OPTION...]", "[OPTION...] -- CMD [ARG...]",
+				      NULL };
+
+static const struct option_group *const groups[] = { &what_group, &output_group, &program_group };
+
+static const struct command_example examples[] = {
+	{ "sudo rbpf record -p 4242 -d 30s",
+	  "record process 4242 and its children for 30 seconds" },
+	{ "sudo rbpf record -F 999 -o boot.data -- bin/rails runner 1",
+	  "run a program, as yourself, and record it from start to end" },
+	{ "sudo rbpf record -p 4242 -d 30s -f flame -o out.svg",
+	  "record and draw the flame graph at once" },
+	{ NULL, NULL },
+};
+
 const struct command command_record = {
 	.name = "record",
 	.summary = "record what Ruby processes spend CPU time on",
-	.usage = (const char *const[]) { "-p PID[,PID...] [OPTION...]",
-					 "[OPTION...] -- CMD [ARG...]", NULL },
+	.usage = usages,
 	.about = "Samples the Ruby stacks of running processes, or of a program that it runs, and "
 		 "writes them to a recording, from which report, flame and export make their "
 		 "views. Nothing is loaded into the processes and they are not stopped.\n\n"
 		 "Ctrl-C ends the recording and keeps it; a second one gives up naming what is "
 		 "left. Needs root.",
-	.groups = (const struct option_group *const[]) { &what_group, &output_group,
-							 &program_group },
-	.n_groups = 3,
+	.groups = groups,
+	.n_groups = ARRAY_SIZE(groups),
 	.args = ARGS_PROGRAM,
-	.examples =
-		(const struct command_example[]) {
-			{ "sudo rbpf record -p 4242 -d 30s",
-			  "record process 4242 and its children for 30 "
-			  "seconds" },
-			{ "sudo rbpf record -F 999 -o boot.data -- bin/rails runner 1",
-			  "run a program, as yourself, and record it from start to end" },
-			{ "sudo rbpf record -p 4242 -d 30s -f flame -o out.svg",
-			  "record and draw the flame graph at once" },
-			{ NULL, NULL },
-		},
+	.examples = examples,
 	.run = record_main,
 };

@@ -209,26 +209,28 @@ static int report_main(struct cmd_context *ctx, int argc, char **argv, struct er
 	return r;
 }
 
+static const char *const usages[] = { "[OPTION...] [FILE]", NULL };
+
+static const struct option_group *const groups[] = { &group, &filters };
+
+static const struct command_example examples[] = {
+	{ "rbpf report", "the 30 methods of rbpf.data with the most time of their own" },
+	{ "rbpf report --by line --sort total -n 10 puma.data", "lines, with what they call" },
+	{ "rbpf report --tree --include 'Cart#total'", "the call tree around a method" },
+	{ NULL, NULL },
+};
+
 const struct command command_report = {
 	.name = "report",
 	.summary = "print where the CPU time of a recording went",
-	.usage = (const char *const[]) { "[OPTION...] [FILE]", NULL },
+	.usage = usages,
 	.about = "Prints a row for each method (or line, file, ...): SELF is the time it ran "
 		 "itself, "
 		 "TOTAL the time it or what it called ran. +/- is how far SELF% may be off by "
 		 "chance (95 of 100 times it is closer), because samples are a sample.",
-	.groups = (const struct option_group *const[]) { &group, &filters },
-	.n_groups = 2,
+	.groups = groups,
+	.n_groups = ARRAY_SIZE(groups),
 	.args = ARGS_RECORDING,
-	.examples =
-		(const struct command_example[]) {
-			{ "rbpf report",
-			  "the 30 methods of rbpf.data with the most time of their own" },
-			{ "rbpf report --by line --sort total -n 10 puma.data",
-			  "lines, with what they call" },
-			{ "rbpf report --tree --include 'Cart#total'",
-			  "the call tree around a method" },
-			{ NULL, NULL },
-		},
+	.examples = examples,
 	.run = report_main,
 };

@@ -33,7 +33,9 @@
 #define HIDE_BELOW	200
 #define HIDE_BELOW_TEXT "0.5%%" /* in a format */
 
-#define MIN_LABEL	16 /* columns; a label gets so many, even past the edge of the terminal */
+#define NUMBERS		18 /* columns of "  50.0%    50.0%  " */
+#define JOINT		3
+#define MIN_LABEL	24 /* columns that the rails leave for a label */
 
 enum joint { JOINT_NONE, JOINT_BRANCH, JOINT_LAST };
 
@@ -141,14 +143,13 @@ static void print_node(struct walk *w, const struct pending *item, struct buf *o
 		[JOINT_LAST] = "└─ ",
 	};
 	size_t width = w->r->width, start = out->len, used;
-	size_t rails = utf8_len(buf_str(&w->prefix));
+	size_t max_rails = width > NUMBERS + 2 * JOINT + MIN_LABEL
+				   ? width - NUMBERS - JOINT - MIN_LABEL
+				   : JOINT;
 
 	add_numbers(w, item->node, out);
-	/* Rails may take half the terminal; beyond, the outer ones are left out. */
-	if (width && rails > width / 2)
-		table_add_cut(out, buf_str(&w->prefix), width / 2, TABLE_CUT_START);
-	else
-		buf_addstr(out, buf_str(&w->prefix));
+	/* Where the rails would leave no room for the label, the outer ones are left out. */
+	table_add_cut(out, buf_str(&w->prefix), max_rails, width ? TABLE_CUT_START : TABLE_WHOLE);
 	buf_addstr(out, joints[item->joint]);
 	make_label(w, item->node);
 	used = utf8_len(buf_str(out) + start);

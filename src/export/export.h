@@ -16,8 +16,8 @@ struct view_filter;
 
 struct export_options {
 	const struct view_filter *filter; /* NULL: everything */
-	bool weight_time; /* folded: weights in µs instead of samples */
-	bool threads;	  /* folded: thread name after the process name */
+	bool weight_time;		  /* folded: weights in µs instead of samples */
+	bool threads;			  /* folded: thread name after the process name */
 };
 
 /* run() appends to @out and returns 0, -ENOMEM, or what the format says; @err has the words. */

@@ -11,8 +11,8 @@
  * The parts, in the order of painting: background, frames, header, footer, script. Pixels are
  * computed in hundredths by integers: the same recording gives the same bytes on every machine.
  *
- * <desc> holds where the picture comes from as JSON, so that a file that was mailed around can still
- * be asked for its command line, its filters and what it lacks.
+ * <desc> holds where the picture comes from as JSON, so that a file that was mailed around can
+ * still be asked for its command line, its filters and what it lacks.
  */
 #include "export/flame.h"
 
@@ -47,25 +47,25 @@
 #define DEFAULT_MIN_WIDTH 0.01 /* percent */
 
 /* Pixels. The script reads ROW and PAD from the file; its texts have the same fonts. */
-#define PAD	     12 /* left and right of everything */
-#define ROW	     17 /* from one level to the next */
-#define BOX	     16 /* height of a box: one pixel of background between levels */
-#define BASELINE     12 /* of text, from the top of its box */
-#define TEXT_PAD     3	/* left and right of text in its box */
-#define TITLE_Y	     29
-#define LINE	     19 /* of the header */
-#define LEGEND_LINE  22
-#define SWATCH	     11
-#define FOOT	     26
-#define GAP	     60 /* hundredths: right of a box, if that leaves most of the box */
-#define CELL	     725 /* hundredths: width of 12 px monospace; all fonts of flame.css are below */
-#define FONT	     12	 /* of the header */
-#define TITLE_CELL   1050 /* hundredths: a letter of the title, on average */
+#define PAD		  12 /* left and right of everything */
+#define ROW		  17 /* from one level to the next */
+#define BOX		  16 /* height of a box: one pixel of background between levels */
+#define BASELINE	  12 /* of text, from the top of its box */
+#define TEXT_PAD	  3  /* left and right of text in its box */
+#define TITLE_Y		  29
+#define LINE		  19 /* of the header */
+#define LEGEND_LINE	  22
+#define SWATCH		  11
+#define FOOT		  26
+#define GAP		  60 /* hundredths: right of a box, if that leaves most of the box */
+#define CELL		  725 /* hundredths: width of 12 px monospace; all fonts of flame.css are below */
+#define FONT		  12   /* of the header */
+#define TITLE_CELL	  1050 /* hundredths: a letter of the title, on average */
 
-#define LEGEND "Self time:"
+#define LEGEND		  "Self time:"
 
 /* A name in a title; the rest of it says nothing more to anyone. Code points. */
-#define MAX_NAME 4096
+#define MAX_NAME	  4096
 
 /* What is said of the samples that are shown. */
 struct facts {
@@ -369,7 +369,7 @@ static void add_place(struct flame *fl, uint32_t frame, struct buf *out)
 	bool has_file = *profile_str(p, f->file) && f->kind != FRAME_CFUNC;
 
 	buf_addch(out, '\n');
-	buf_addstr(out, buf_str(&fl->colors.categories[fl->colors.of_frame[frame]].name));
+	xml_escape(out, buf_str(&fl->colors.categories[fl->colors.of_frame[frame]].name));
 	if (has_file) {
 		buf_addstr(out, " · ");
 		xml_escape(out, profile_str(p, f->file));
@@ -551,8 +551,7 @@ static void add_defects(const struct flame *fl, struct paragraph *par)
 	end_paragraph(par);
 }
 
-static void add_key_title(const struct flame *fl, size_t category, size_t n_frames,
-			  struct buf *out)
+static void add_key_title(const struct flame *fl, size_t category, size_t n_frames, struct buf *out)
 {
 	const struct flame_category *c = &fl->colors.categories[category];
 
@@ -665,9 +664,10 @@ static void add_svg(struct flame *fl, struct buf *out)
 	for (size_t i = 0; i < fl->layout.n_boxes; i++)
 		add_frame(fl, &fl->layout.boxes[i], &frames);
 
-	buf_addf(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-		      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%u\" height=\"%u\" "
-		      "viewBox=\"0 0 %u %u\" role=\"img\" aria-label=\"",
+	buf_addf(out,
+		 "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+		 "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%u\" height=\"%u\" "
+		 "viewBox=\"0 0 %u %u\" role=\"img\" aria-label=\"",
 		 fl->width, fl->height, fl->width, fl->height);
 	xml_escape(out, buf_str(&fl->title));
 	buf_addstr(out, "\">\n<title>");
@@ -716,8 +716,8 @@ int flame_render(const struct profile *p, const struct flame_options *opts, stru
 	r = collect_facts(&fl.facts, p, opts->filter);
 	if (!r && !fl.facts.samples) {
 		r = err_set(err, -ENODATA, ERR_EMPTY,
-			    p->n_samples ? "no sample passes the filters" :
-					   "the recording holds no samples");
+			    p->n_samples ? "no sample passes the filters"
+					 : "the recording holds no samples");
 		goto out;
 	}
 	if (!r)

@@ -18,15 +18,15 @@ enum flame_color { FLAME_COLOR_KIND, FLAME_COLOR_MODULE, FLAME_COLOR_HASH };
 
 struct flame_options {
 	const struct view_filter *filter;
-	const char *title;     /* any bytes; NULL: made from the profile */
-	bool icicle;	       /* root on top */
-	bool inverted;	       /* callers above the innermost frames */
-	double min_width;      /* percent of the whole below which a frame is left out; 0: default
-				* 0.01; negative: none is */
-	unsigned int width;    /* pixels of the static picture; 0: default 1200 */
+	const char *title;  /* any bytes; NULL: made from the profile */
+	bool icicle;	    /* root on top */
+	bool inverted;	    /* callers above the innermost frames */
+	double min_width;   /* percent of the whole below which a frame is left out; 0: default
+			     * 0.01; negative: none is */
+	unsigned int width; /* pixels of the static picture; 0: default 1200 */
 	enum flame_color color;
 	enum tree_split split;
-	const char *command;   /* the command line that draws it, for <desc>; NULL: not said */
+	const char *command; /* the command line that draws it, for <desc>; NULL: not said */
 };
 
 /* Append the SVG to @out. Returns 0, -ENOMEM, or -ENODATA (ERR_EMPTY) if no sample is selected. */

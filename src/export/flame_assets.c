@@ -9,8 +9,7 @@
 #define EMBED(symbol, path)                                                                        \
 	__asm__(".pushsection .rodata\n"                                                           \
 		".global " #symbol "\n"                                                            \
-		".type " #symbol ", %object\n"                                                     \
-		#symbol ":\n"                                                                      \
+		".type " #symbol ", %object\n" #symbol ":\n"                                       \
 		".incbin \"" path "\"\n"                                                           \
 		".byte 0\n"                                                                        \
 		".size " #symbol ", . - " #symbol "\n"                                             \

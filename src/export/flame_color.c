@@ -95,8 +95,8 @@ static void init_package_colors(struct flame_colors *c, size_t n)
 		while (taken[hue] && !is_app)
 			hue = (hue + 1) % N_HUES;
 		taken[hue] = true;
-		c->light[i] = (struct hsl){ (unsigned int)hue * 360 / N_HUES, 66, 72 };
-		c->dark[i] = (struct hsl){ (unsigned int)hue * 360 / N_HUES, 40, 40 };
+		c->light[i] = (struct hsl) { (unsigned int)hue * 360 / N_HUES, 66, 72 };
+		c->dark[i] = (struct hsl) { (unsigned int)hue * 360 / N_HUES, 40, 40 };
 	}
 	c->light[n] = origins[ORIGIN_UNKNOWN].light;
 	c->dark[n] = origins[ORIGIN_UNKNOWN].dark;
@@ -156,8 +156,8 @@ static int init_hashes(const struct tree *t, struct flame_colors *c)
 	int err = init_origins(t, c);
 
 	for (size_t i = 0; i < FLAME_MAX_COLORS; i++) {
-		c->light[i] = (struct hsl){ (unsigned int)i * 58 / FLAME_MAX_COLORS, 86, 68 };
-		c->dark[i] = (struct hsl){ (unsigned int)i * 58 / FLAME_MAX_COLORS, 52, 39 };
+		c->light[i] = (struct hsl) { (unsigned int)i * 58 / FLAME_MAX_COLORS, 86, 68 };
+		c->dark[i] = (struct hsl) { (unsigned int)i * 58 / FLAME_MAX_COLORS, 52, 39 };
 	}
 	return err;
 }
@@ -230,7 +230,7 @@ static struct hsl shade_of(struct hsl base, size_t shade)
 	static const int hue[FLAME_SHADES] = { -7, -5, -3, -1, 1, 3, 5, 7 };
 	static const int lightness[FLAME_SHADES] = { 0, 3, -2, 2, -3, 1, -1, 2 };
 
-	return (struct hsl){
+	return (struct hsl) {
 		.h = (base.h + 360 + (unsigned int)hue[shade]) % 360,
 		.s = base.s,
 		.l = base.l + (unsigned int)lightness[shade],

@@ -39,7 +39,7 @@ int flame_layout_build(const struct tree *t, double min_percent, struct flame_la
 		}
 		if (array_reserve(layout.boxes, layout.cap_boxes, layout.n_boxes + 1))
 			return -ENOMEM;
-		layout.boxes[layout.n_boxes++] = (struct flame_box){
+		layout.boxes[layout.n_boxes++] = (struct flame_box) {
 			.x = x,
 			.w = w,
 			.depth = n->depth,

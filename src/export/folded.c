@@ -13,8 +13,8 @@
  *     a leaf that ends in a blank and a number would lose it. In such names that blank becomes '_',
  *     wherever the name appears in the file, so that a function has one name in it.
  *   - flamegraph.pl and inferno sort whole lines, in which ' ' and '#' come before ';', and so
- *     draw `Foo` twice when there is a `Foo#bar` besides. Nothing in a line can prevent that; rbpf's
- *     own flame graph is drawn from the tree.
+ *     draw `Foo` twice when there is a `Foo#bar` besides. Nothing in a line can prevent that;
+ * rbpf's own flame graph is drawn from the tree.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -46,8 +46,8 @@ struct fold_key {
 struct folder {
 	const struct tree *tree;
 	const struct export_options *opts;
-	struct intern names; /* as they are written, but for the end of leaves */
-	struct intern keys;  /* struct fold_key -> fold node - 1 */
+	struct intern names;	 /* as they are written, but for the end of leaves */
+	struct intern keys;	 /* struct fold_key -> fold node - 1 */
 	struct fold_node *nodes; /* [0] is above all lines */
 	size_t n_nodes, cap_nodes;
 	uint32_t *of_node; /* fold node by tree node */
@@ -97,7 +97,7 @@ static int child_of(struct folder *f, uint32_t parent, const char *name, uint32_
 	err = array_reserve(f->nodes, f->cap_nodes, f->n_nodes + 1);
 	if (err)
 		return err;
-	f->nodes[f->n_nodes++] = (struct fold_node){ .parent = parent, .name = key.name };
+	f->nodes[f->n_nodes++] = (struct fold_node) { .parent = parent, .name = key.name };
 	return 0;
 }
 
@@ -129,7 +129,7 @@ static int fold(struct folder *f)
 	f->of_node = calloc(t->n_nodes, sizeof(*f->of_node));
 	if (!f->of_node || array_reserve(f->nodes, f->cap_nodes, 1))
 		return -ENOMEM;
-	f->nodes[0] = (struct fold_node){ 0 };
+	f->nodes[0] = (struct fold_node) { 0 };
 	f->n_nodes = 1;
 	for (uint32_t i = tree_next(t, 0); i; i = tree_next(t, i)) {
 		const struct tree_node *node = &t->nodes[i];
@@ -162,7 +162,8 @@ static int mark_leaves(struct folder *f)
 	return 0;
 }
 
-/* Where in @s the blank of a number at its end is, as in "Worker 12" and "v 1.5"; @len if nowhere. */
+/* Where in @s the blank of a number at its end is, as in "Worker 12" and "v 1.5"; @len if nowhere.
+ */
 static size_t find_number_at_end(const char *s, size_t len)
 {
 	size_t i = len;

@@ -53,16 +53,19 @@ void human_duration(struct buf *out, uint64_t ns)
 		const char *name;
 		uint64_t ns;
 	} units[] = {
-		{ "s", NSEC_PER_SEC }, { "ms", NSEC_PER_MSEC }, { "µs", NSEC_PER_USEC },
+		{ "s", NSEC_PER_SEC },
+		{ "ms", NSEC_PER_MSEC },
+		{ "µs", NSEC_PER_USEC },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
-		uint64_t unit = units[i].ns, hundredths = (ns / (unit / 100)) + (ns % (unit / 100) >= unit / 200);
-		unsigned int decimals = hundredths < 995 ? 2 : hundredths < 9950 || i == 0 ? 1 : 0;
+		uint64_t hundredth = units[i].ns / 100;
+		uint64_t n = ns / hundredth + (ns % hundredth >= hundredth / 2);
 
-		if (ns < unit)
+		if (ns < units[i].ns)
 			continue;
-		add_fixed(out, hundredths, decimals);
+		/* Three digits, but whole seconds are never without a tenth. */
+		add_fixed(out, n, n < 1000 ? 2 : n < 10000 || !i ? 1 : 0);
 		buf_addf(out, " %s", units[i].name);
 		return;
 	}

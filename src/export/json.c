@@ -218,9 +218,8 @@ int export_json(const struct profile *p, const struct export_options *opts, stru
 	if (!shown || view_selection_new(p, opts->filter, &sel))
 		return err_oom(err);
 	for (size_t i = 1; i < p->n_stacks; i++)
-		shown[i] = view_frame_shown(sel, p->stacks[i].frame) ?
-				   (uint32_t)i :
-				   shown[p->stacks[i].parent];
+		shown[i] = view_frame_shown(sel, p->stacks[i].frame) ? (uint32_t)i
+								     : shown[p->stacks[i].parent];
 
 	json_object_begin(&j, NULL);
 	json_str(&j, "format", "rbpf-recording");

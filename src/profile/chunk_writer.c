@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Compression is zlib's level 1, about 200 ns a sample. Much of a sample is the low bits of its time
- * and its weight, which no level can press: on synthetic recordings (1 and 8 threads, 99 and 999 Hz,
- * dithered period; bytes a sample 14.4 raw, 10.9 at level 1) level 3 saves 1 to 3 % more of the file
- * for up to 1.2 times the CPU time, level 6 saves 2 to 6 % for up to 2.6 times.
+ * Compression is zlib's level 1, about 200 ns a sample. Much of a sample is the low bits of its
+ * time and its weight, which no level can press: on synthetic recordings (1 and 8 threads, 99 and
+ * 999 Hz, dithered period; bytes a sample 14.4 raw, 10.9 at level 1) level 3 saves 1 to 3 % more of
+ * the file for up to 1.2 times the CPU time, level 6 saves 2 to 6 % for up to 2.6 times.
  */
 #include "profile/chunk_writer.h"
 
@@ -85,7 +85,7 @@ static int compress_chunk(struct chunk_writer *w, const struct buf *raw, uint32_
 	z->next_out = w->stored;
 	z->avail_out = (uInt)raw->len;
 	/* It did not fit if this is not the end: then it is not smaller either. */
-	if (deflate(z, Z_FINISH) == Z_STREAM_END && z->avail_out)
+	if (deflate(z, Z_FINISH) == Z_STREAM_END)
 		*len = (uint32_t)z->total_out;
 	return 0;
 }

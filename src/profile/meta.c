@@ -2,10 +2,7 @@
 #include "profile/meta.h"
 
 #include <errno.h>
-/* Not used here, and base/json.h has one of its own. */
-#define json_null jansson_json_null
 #include <jansson.h>
-#undef json_null
 #include <stdint.h>
 #include <string.h>
 

@@ -3,10 +3,10 @@
  * Attaching: hint and proof.
  *
  * The version names a layout row. Where a thread keeps its EC depends on how libruby was linked and loaded, and stripped
- * builds of 3.3 on do not name the variable; so the slot is found by its contents: the main thread's static
- * TLS block is a few KiB below its thread pointer (above it on arm64), and an EC is easily
- * recognised: its control frame pointer lies in its VM stack at a whole number of frames from the end, and its
- * thread points back at it. A libruby that was loaded late has its TLS elsewhere, found through the DTV.
+ * builds of 3.3 on do not name the variable; so the slot is found by its contents. The thread pointer leads to the
+ * DTV, which lists the thread's TLS blocks, one a module; and an EC is easily recognised: its control frame
+ * pointer lies in its VM stack at a whole number of frames from the end, and its thread points back at it. If the
+ * block lies next to the thread pointer (static TLS, as usual), the slot is at the same distance in each thread.
  *
  * Then the row is proven on a live stack: each frame must lead to an iseq or method entry whose name can be read.
  */
@@ -29,19 +29,17 @@
 #include "target/maps.h"
 
 /*
- * How far from the thread pointer to look. glibc's static TLS is what the libraries need, some 100 bytes each, and
- * about 2 KiB of surplus.
+ * The DTV: glibc has entries of two words, musl of one; entry 0 is a count, block m belongs to module m.
+ * sysdeps/x86_64/nptl/tls.h (tcbhead_t.dtv), sysdeps/aarch64/nptl/tls.h; musl src/internal/pthread_impl.h.
  */
-#define TLS_WINDOW 16384
 #if defined(__x86_64__)
-#define TLS_BELOW  true
-#define DTV_OFFSET 8 /* glibc tcbhead_t.dtv; musl struct pthread.dtv */
+#define DTV_OFFSET 8
 #else
-#define TLS_BELOW  false
 #define DTV_OFFSET 0
 #endif
-#define DTV_MAX_MODULES 64
-#define DTV_BLOCK	512 /* bytes of a module's TLS block that are searched */
+#define DTV_MAX_MODULES 256
+#define TLS_BLOCK	512   /* bytes of a module's block that are searched: Ruby's have up to 22 words */
+#define STATIC_TLS_MAX	65536 /* a block nearer to the thread pointer than this is in static TLS */
 
 __attribute__((format(printf, 4, 5))) static void check_add(struct ruby_vm *vm, const char *name,
 							    bool ok, const char *fmt, ...)
@@ -72,58 +70,42 @@ static bool looks_like_ec(const struct memory *mem, const struct rbpf_layout *l,
 	return !memory_read_u64(mem, w[l->ec_thread_ptr / 8] + l->th_ec, &th_ec) && th_ec == ec;
 }
 
-/* The first word of [addr, addr + len) that is an EC; *@ret is its address. */
-static bool find_slot(const struct memory *mem, const struct rbpf_layout *l, uint64_t addr,
-		      size_t len, uint64_t *ret)
+/* The first word of the TLS block at @block that is an EC; *@ret is its address. */
+static bool find_slot(const struct memory *mem, const struct rbpf_layout *l, uint64_t block,
+		      uint64_t *ret)
 {
-	uint64_t words[TLS_WINDOW / 8];
-	size_t i, n = memory_read_some(mem, addr, words, len) / 8;
+	uint64_t words[TLS_BLOCK / 8];
+	size_t i, n = memory_read_some(mem, block, words, sizeof(words)) / 8;
 
 	for (i = 0; i < n; i++) {
 		if (looks_like_ec(mem, l, words[i])) {
-			*ret = addr + i * 8;
+			*ret = block + i * 8;
 			return true;
 		}
 	}
 	return false;
 }
 
-/* The lowest address of the window below @tp that is mapped: the stack or heap it lies in may begin there. */
-static uint64_t window_start(const struct memory *mem, uint64_t tp)
+/* Look through the TLS blocks of the thread at @tp. @entry: bytes of a DTV entry. */
+static bool find_ec(const struct memory *mem, struct rbpf_layout *l, uint64_t tp, uint16_t entry)
 {
-	uint64_t page = tp & ~0xfffull, word;
-
-	while (tp - page < TLS_WINDOW - 0x1000 && !memory_read_u64(mem, page - 0x1000, &word))
-		page -= 0x1000;
-	return page;
-}
-
-static bool find_static(const struct memory *mem, struct rbpf_layout *l, uint64_t tp)
-{
-	uint64_t from = TLS_BELOW ? window_start(mem, tp) : tp;
-	uint64_t to = TLS_BELOW ? tp : tp + TLS_WINDOW;
-	uint64_t slot;
-
-	if (!find_slot(mem, l, from, to - from, &slot))
-		return false;
-	l->tls_model = RBPF_TLS_STATIC;
-	l->tls_offset = (int64_t)(slot - tp);
-	return true;
-}
-
-static bool find_dynamic(const struct memory *mem, struct rbpf_layout *l, uint64_t tp,
-			 uint16_t entry)
-{
-	uint64_t dtv, block, slot;
+	uint64_t dtv, words[DTV_MAX_MODULES * 2], slot;
+	size_t n;
 	uint32_t m;
 
 	if (memory_read_u64(mem, tp + DTV_OFFSET, &dtv))
 		return false;
-	for (m = 1; m < DTV_MAX_MODULES; m++) {
-		if (memory_read_u64(mem, dtv + (uint64_t)m * entry, &block))
-			return false;
-		if (!ruby_is_object(block) || !find_slot(mem, l, block, DTV_BLOCK, &slot))
+	n = memory_read_some(mem, dtv, words, (size_t)DTV_MAX_MODULES * entry) / entry;
+	for (m = 1; m < n; m++) {
+		uint64_t block = words[m * entry / 8];
+
+		if (!ruby_is_object(block) || !find_slot(mem, l, block, &slot))
 			continue;
+		if (slot - (tp - STATIC_TLS_MAX) < 2 * STATIC_TLS_MAX) {
+			l->tls_model = RBPF_TLS_STATIC;
+			l->tls_offset = (int64_t)(slot - tp);
+			return true;
+		}
 		l->tls_model = RBPF_TLS_DTV;
 		l->dtv_offset = DTV_OFFSET;
 		l->dtv_entry = entry;
@@ -134,27 +116,26 @@ static bool find_dynamic(const struct memory *mem, struct rbpf_layout *l, uint64
 	return false;
 }
 
-/* The main thread first: it always has an EC, unless a program embeds Ruby in another one. */
+/* The main thread comes first: it has an EC, unless a program embeds Ruby in another thread. */
 static int find_tls(struct ruby_vm *vm, const struct rbpf_task *tasks, size_t n, struct err *err)
 {
+	struct rbpf_layout *l = &vm->walk;
 	size_t i;
 
 	for (i = 0; i < n; i++) {
 		if (tasks[i].tgid != (uint32_t)vm->pid || !tasks[i].thread_pointer)
 			continue;
-		if (find_static(&vm->mem, &vm->walk, tasks[i].thread_pointer) ||
-		    find_dynamic(&vm->mem, &vm->walk, tasks[i].thread_pointer, 16) ||
-		    find_dynamic(&vm->mem, &vm->walk, tasks[i].thread_pointer, 8)) {
-			if (vm->walk.tls_model == RBPF_TLS_STATIC)
-				check_add(vm, "execution context", true,
-					  "at thread pointer %+lld, static TLS",
-					  (long long)vm->walk.tls_offset);
-			else
-				check_add(vm, "execution context", true,
-					  "at offset %lld of TLS module %u, through the DTV",
-					  (long long)vm->walk.tls_offset, vm->walk.tls_module);
-			return 0;
-		}
+		if (!find_ec(&vm->mem, l, tasks[i].thread_pointer, 16) &&
+		    !find_ec(&vm->mem, l, tasks[i].thread_pointer, 8))
+			continue;
+		if (l->tls_model == RBPF_TLS_STATIC)
+			check_add(vm, "execution context", true,
+				  "at thread pointer %+lld, static TLS", (long long)l->tls_offset);
+		else
+			check_add(vm, "execution context", true,
+				  "at offset %lld of TLS module %u, through the DTV",
+				  (long long)l->tls_offset, l->tls_module);
+		return 0;
 	}
 	check_add(vm, "execution context", false, "no thread of the process has one");
 	return err_set(err, -EAGAIN, ERR_TARGET,

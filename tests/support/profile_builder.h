@@ -55,10 +55,10 @@ static inline void builder_init(struct profile_builder *b)
 {
 	uint32_t stack;
 
-	*b = (struct profile_builder){ .now = BUILDER_START };
+	*b = (struct profile_builder) { .now = BUILDER_START };
 	builder_str(b, "");
 	stack = BUILDER_GROW(b->profile.stacks, b->profile.n_stacks, b->profile.cap_stacks);
-	b->profile.stacks[stack] = (struct profile_stack){ 0 };
+	b->profile.stacks[stack] = (struct profile_stack) { 0 };
 	b->profile.meta.frequency = 100;
 	b->profile.meta.start_monotonic_ns = BUILDER_START;
 	b->profile.complete = true;
@@ -76,7 +76,7 @@ static inline uint32_t builder_process(struct profile_builder *b, uint32_t pid, 
 	struct profile *p = &b->profile;
 	uint32_t id = BUILDER_GROW(p->processes, p->n_processes, p->cap_processes);
 
-	p->processes[id] = (struct profile_process){
+	p->processes[id] = (struct profile_process) {
 		.pid = pid,
 		.parent = PROFILE_NONE,
 		.cmdline = builder_str(b, cmdline),
@@ -92,7 +92,7 @@ static inline uint32_t builder_thread(struct profile_builder *b, uint32_t proces
 	struct profile *p = &b->profile;
 	uint32_t id = BUILDER_GROW(p->threads, p->n_threads, p->cap_threads);
 
-	p->threads[id] = (struct profile_thread){
+	p->threads[id] = (struct profile_thread) {
 		.process = process,
 		.tid = tid,
 		.name = builder_str(b, name),
@@ -109,7 +109,7 @@ static inline uint32_t builder_module(struct profile_builder *b, const char *pat
 		if (p->modules[i].path == string)
 			return (uint32_t)i;
 	id = BUILDER_GROW(p->modules, p->n_modules, p->cap_modules);
-	p->modules[id] = (struct profile_module){ .path = string };
+	p->modules[id] = (struct profile_module) { .path = string };
 	return id;
 }
 
@@ -185,7 +185,7 @@ static inline void builder_sample(struct profile_builder *b, uint32_t thread, ui
 	struct profile *p = &b->profile;
 	uint32_t id = BUILDER_GROW(p->samples, p->n_samples, p->cap_samples);
 
-	p->samples[id] = (struct profile_sample){
+	p->samples[id] = (struct profile_sample) {
 		.ts = b->now,
 		.weight = weight,
 		.thread = thread,
@@ -202,12 +202,55 @@ static inline void builder_add(struct profile_builder *b, uint32_t thread, uint3
 		builder_sample(b, thread, stack, BUILDER_PERIOD, 0);
 }
 
+static inline uint32_t builder_random(uint64_t *state, uint32_t below)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return (uint32_t)(*state % below);
+}
+
+/*
+ * @n samples of stacks with much in common and much recursion, of all kinds of frames, in three
+ * threads of two processes, some with weight 0, some without frames. @seed (not 0) makes the
+ * difference.
+ */
+static inline void builder_add_random(struct profile_builder *b, uint64_t seed, size_t n)
+{
+	static const char *const names[] = { "Foo", "Foo#bar", "Foo.bar", "a", "b", "", "x 1" };
+	static const char *const files[] = { "", "/app/a.rb", "/gems/z-1/b.rb",
+					     "<internal:kernel>" };
+	uint32_t first = builder_process(b, 10, "ruby a.rb");
+	uint32_t second = builder_process(b, 9, "ruby b.rb");
+	const uint32_t threads[] = {
+		builder_thread(b, first, 10, "main"),
+		builder_thread(b, first, 11, "worker 1"),
+		builder_thread(b, second, 9, "main"),
+	};
+
+	while (n--) {
+		uint32_t depth = builder_random(&seed, 12), stack = 0;
+
+		while (depth--) {
+			enum frame_kind kind = builder_random(&seed, FRAME_KIND_COUNT);
+			uint32_t name = builder_random(&seed, ARRAY_SIZE(names));
+			uint32_t file = builder_random(&seed, ARRAY_SIZE(files));
+
+			stack = builder_stack(b, stack,
+					      builder_frame(b, kind, names[name], files[file],
+							    builder_random(&seed, 3), file));
+		}
+		builder_sample(b, threads[builder_random(&seed, ARRAY_SIZE(threads))], stack,
+			       builder_random(&seed, 4) * 1234567, 0);
+	}
+}
+
 /* Fill in the totals. The profile belongs to the builder. */
 static inline struct profile *builder_finish(struct profile_builder *b)
 {
 	struct profile *p = &b->profile;
 
-	p->totals = (struct profile_totals){
+	p->totals = (struct profile_totals) {
 		.end_monotonic_ns = b->now,
 		.samples = p->n_samples,
 		.lost = p->totals.lost,

@@ -509,6 +509,23 @@ Test(reader, zip_bomb_stops_at_raw_len)
 	assert_reads(&file, 1, true);
 }
 
+Test(reader, chunk_limit)
+{
+	for (size_t more = 0; more <= 1; more++) {
+		_cleanup_buf_ struct buf file = BUF_INIT, records = BUF_INIT;
+		/* One record of an unknown kind: 1 byte of kind, 4 of length. */
+		size_t body_len = RBPF_FILE_MAX_CHUNK + more - 5;
+
+		buf_addch(&records, 15);
+		buf_add_varint(&records, body_len);
+		buf_add_repeat(&records, 'x', body_len);
+		cr_assert_eq(records.len, RBPF_FILE_MAX_CHUNK + more);
+		build_one_sample(&file);
+		build_compressed(&file, &records);
+		assert_reads(&file, 1, more);
+	}
+}
+
 Test(reader, compressed_length_must_be_exact)
 {
 	_cleanup_buf_ struct buf file = BUF_INIT, records = BUF_INIT;

@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# make bench: what rbpf costs; needs root. Included by the Makefile.
+
+BENCH := $(O)/bench/empty_cost
+
+$(BENCH): bench/empty_cost.c $(SKEL) $(filter $(O)/src/base/%,$(OBJS))
+	$(say) CC $@
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(filter $(O)/src/base/%,$(OBJS)) $(LDLIBS)
+
+bench: rbpf $(BENCH)
+	$(Q)ruby bench/bench.rb

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# frozen_string_literal: true
+
+# What rbpf costs. Times differ from machine to machine and from minute to minute, so everything is
+# a ratio to something measured in the same run: an empty BPF program, or the same target without rbpf.
+
+require 'json'
+require 'tmpdir'
+
+RBPF = File.expand_path('../rbpf', __dir__)
+EMPTY = File.expand_path('../build/bench/empty_cost', __dir__)
+WORK = File.expand_path('work.rb', __dir__)
+DIR = Dir.mktmpdir('rbpf-bench')
+at_exit { system('rm', '-rf', DIR) }
+
+# A running target; lines of its output are kept as they come.
+class Target
+  attr_reader :pid
+
+  def initialize(depth)
+    reader, writer = IO.pipe
+    @pid = Process.spawn(RbConfig.ruby, WORK, depth.to_s, out: writer)
+    writer.close
+    @times = Queue.new
+    @thread = Thread.new { reader.each_line { |line| @times << line.to_i } }
+    sleep 0.5
+  end
+
+  # CPU times of the repetitions that end in the next @seconds.
+  def times(seconds)
+    @times.clear
+    sleep seconds
+    Array.new(@times.size) { @times.pop }
+  end
+
+  def stop
+    Process.kill(:KILL, @pid)
+    Process.wait(@pid)
+    @thread.join
+  end
+end
+
+def with_target(depth)
+  target = Target.new(depth)
+  yield target
+ensure
+  target&.stop
+end
+
+def median(values)
+  sorted = values.sort
+  sorted.empty? ? 0.0 : sorted[sorted.size / 2].to_f
+end
+
+def record(pid, hertz, seconds)
+  file = File.join(DIR, 'bench.data')
+  system(RBPF, '-q', 'record', '-p', pid.to_s, '-F', hertz.to_s, '-d', seconds.to_s, '-o', file,
+         exception: true)
+  JSON.parse(IO.popen([RBPF, 'report', '--json', '-i', file], &:read)).fetch('summary')
+end
+
+def empty_cost(pid, seconds)
+  Float(IO.popen([EMPTY, pid.to_s, seconds.to_s, '999'], &:read))
+end
+
+def cost_in_kernel
+  puts 'In the kernel, per sample of the target (kernel BPF statistics, 999 Hz, 3 s each)'
+  puts format('  %<a>-22s %<b>10s %<c>16s', a: 'Ruby frames', b: 'ns', c: 'x empty program')
+  [10, 100, 400, 1000].each do |depth|
+    with_target(depth) do |target|
+      empty = empty_cost(target.pid, 1)
+      cost = record(target.pid, 999, 3).fetch('kernel_ns_per_sample')
+      puts format('  %<a>-22d %<b>10d %<c>16.1f', a: depth, b: cost, c: cost / empty)
+      puts format('  %<a>-22s %<b>10d %<c>16.1f', a: '(empty program)', b: empty, c: 1) if depth == 1000
+    end
+  end
+end
+
+# While the block runs, what a command started by it does to the target: median CPU time of a piece.
+def piece_time(target)
+  pid = yield
+  sleep 0.4
+  median(target.times(1.0))
+ensure
+  if pid
+    Process.kill(:INT, pid)
+    Process.wait(pid)
+  end
+end
+
+# One turn is: without, with the empty program, with rbpf; so that a change of the machine's mood hits
+# all three. Slowdowns in percent, and the spread (median absolute deviation) over the turns.
+def slowdowns(target, hertz, turns)
+  rounds = Array.new(turns) do
+    none = piece_time(target) { nil }
+    empty = piece_time(target) { Process.spawn(EMPTY, target.pid.to_s, '60', hertz.to_s) }
+    rbpf = piece_time(target) do
+      Process.spawn(RBPF, '-q', 'record', '-p', target.pid.to_s, '-F', hertz.to_s, '-o', File.join(DIR, 'slow.data'))
+    end
+    [(empty / none - 1) * 100, (rbpf / none - 1) * 100, (rbpf / empty - 1) * 100]
+  end
+  rounds.transpose.map { |v| [median(v), median(v.map { |x| (x - median(v)).abs })] }
+end
+
+def cost_for_target(turns)
+  puts "Slowdown of a CPU-bound target, 100 frames (CPU time of a piece of work, medians of #{turns} turns)"
+  puts format('  %<a>-8s %<b>18s %<c>18s %<d>18s %<e>6s', a: 'Hz', b: 'empty program', c: 'rbpf', d: 'rbpf over empty', e: 'lost')
+  with_target(100) do |target|
+    [99, 999, 4999].each do |hertz|
+      cells = slowdowns(target, hertz, turns).map { |m, spread| format('%<m>6.2f%% +/-%<s>5.2f', m: m, s: spread) }
+      lost = record(target.pid, hertz, 2).fetch('lost')
+      puts format('  %<a>-8d %<b>18s %<c>18s %<d>18s %<e>6d', a: hertz, b: cells[0], c: cells[1], d: cells[2], e: lost)
+    end
+  end
+end
+
+# Loading and attaching cost the same whatever follows: they are measured by themselves and taken off.
+def cost_in_user_space
+  with_target(100) do |target|
+    start = median(Array.new(5) { record(target.pid, 1, 0.2)['rbpf_cpu_ns'] })
+    many = record(target.pid, 4999, 10)
+    puts 'In user space (4999 Hz, 10 s)'
+    puts format('  %<a>.1f ms of CPU time for 10,000 samples; %<b>.0f ms to load and attach',
+                a: (many['rbpf_cpu_ns'] - start) / 1e6 / many['samples'] * 10_000, b: start / 1e6)
+  end
+end
+
+cost_in_kernel
+cost_for_target(Integer(ENV.fetch('TURNS', '12')))
+cost_in_user_space

@@ -1,0 +1,624 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# The command line, as far as it needs no BPF: bad input, exit statuses, broken and closed outputs,
+# terminals, help and completion. Run as root or not; what the user or a missing tool rules out is
+# skipped with a reason.
+#
+# usage: run.sh [PATTERN]       only the tests whose name matches; RBPF names the program, ./rbpf if
+#                               unset; V=1 prints the tests that passed, too
+set -u
+root=$(cd "$(dirname "$0")/../.." && pwd)
+rbpf=${RBPF:-$root/rbpf}
+pattern=${1:-}
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+trap 'exit 1' INT TERM
+passed=0
+failed=0
+skipped=0
+
+if [ ! -x "$rbpf" ]; then
+	echo "tests/cli: there is no $rbpf (make)" >&2
+	exit 1
+fi
+case $rbpf in
+/*) ;;
+*) rbpf=$PWD/$rbpf ;;
+esac
+# shellcheck disable=SC2086 # CFLAGS are words
+${CC:-cc} ${CFLAGS:--O1} -D_GNU_SOURCE -I"$root/src" -I"$root/include" -o "$tmp/mkrecording" \
+	"$root/tests/cli/mkrecording.c" "$root"/src/base/*.c "$root"/src/profile/*.c \
+	-lz -ljansson || exit 1
+cd "$tmp" || exit 1
+for kind in full few empty interrupted; do
+	./mkrecording $kind $kind.data || exit 1
+done
+unset RBPF_DATA NO_COLOR
+export TERM=xterm LC_ALL=C.UTF-8
+
+# What the last run gave.
+status=
+out=$tmp/out
+err=$tmp/err
+
+run() {
+	"$rbpf" "$@" < /dev/null > "$out" 2> "$err"
+	status=$?
+}
+
+ok() {
+	passed=$((passed + 1))
+	[ -z "${V:-}" ] || echo "ok: $name"
+}
+
+not_ok() {
+	failed=$((failed + 1))
+	echo "FAILED: $name: $*"
+	echo "  status $status"
+	sed 's/^/  stderr: /' "$err"
+	head -5 "$out" | sed 's/^/  stdout: /'
+}
+
+skip() {
+	skipped=$((skipped + 1))
+	echo "skipped: $name: $*"
+}
+
+# begin NAME: false if the test was not asked for.
+begin() {
+	name=$1
+	case $name in
+	*"$pattern"*) return 0 ;;
+	esac
+	return 1
+}
+
+# expect STATUS FIRST-LINE-OF-STDERR: of the last run. "*" stands for any text.
+expect() {
+	want=$1
+	shift
+	if [ "$status" != "$want" ]; then
+		not_ok "status $status, not $want"
+		return
+	fi
+	line=$(head -1 "$err")
+	# shellcheck disable=SC2254 # a pattern
+	case $line in
+	$1) ok ;;
+	*) not_ok "stderr starts with '$line', not '$1'" ;;
+	esac
+}
+
+# refuse MESSAGE ARG...: a usage error, with this message and nothing on stdout.
+refuse() {
+	message=$1
+	shift
+	begin "refuses: $*" || return 0
+	run "$@"
+	if [ -s "$out" ]; then
+		not_ok "writes to stdout"
+	else
+		expect 2 "rbpf: error: $message"
+	fi
+}
+
+# --- The command line
+
+refuse "no command given"
+refuse "unknown command 'recrod' (did you mean record?)" recrod
+refuse "unknown command 'zzzzzz'" zzzzzz
+refuse "unknown command ''" ""
+refuse "unknown option '--verison' (did you mean --version?)" --verison
+refuse "unknown option '-x'" -x record
+refuse "unknown option '--tre' for 'report' (did you mean --tree?)" report --tre
+refuse "unknown option '--jsn' for 'dump' (did you mean --json?)" dump --jsn
+refuse "unknown option '--freq' for 'report'" report --freq 5
+refuse "unknown option '--fre' for 'record' (did you mean --freq?)" record --fre 5 -p 1
+refuse "--verbose and --quiet exclude each other" -v report -q
+refuse "unknown value 'alwys' for --color (did you mean always?)" --color alwys report
+refuse "--help takes no value" record --help=yes
+
+refuse "invalid pid list '42,foo': 'foo' is not a number" record -p 42,foo
+refuse "invalid pid list 'foo': 'foo' is not a number" record -p foo
+refuse "invalid pid list '': '' is not a number" record -p ""
+refuse "invalid pid list '1,': '' is not a number" record -p 1,
+refuse "invalid pid list '-1': '-1' is not a number" record -p -1
+refuse "--pid: *" record -p 0
+refuse "--pid: *" record -p 99999999999999999999
+refuse "--pid: pid 7 is listed twice" record -p 7,7
+refuse "--pid needs a value (LIST)" record -p
+refuse "--pid needs a value (LIST), got the option '-F'" record -p -F 9
+refuse "nothing to record: give -p PID or -- CMD" record
+refuse "nothing to record: give -p PID or -- CMD" record --
+refuse "-p PID and -- CMD exclude each other" record -p 1 -- true
+refuse "unexpected argument 'ruby' for 'record'" record ruby x.rb
+refuse "--freq must be between 1 and 10000, got 50000" record -p 1 --freq 50000
+refuse "--freq must be between 1 and 10000, got 0" record -p 1 -F0
+for number in -5 +5 5x 0x5 1e3 "" " 5" 99999999999999999999999; do
+	refuse "--freq*" record -p 1 -F "$number"
+	refuse "--duration*" record -p 1 --duration="$number"
+	refuse "--max-stack*" record -p 1 --max-stack "$number"
+	refuse "--ring*" record -p 1 --ring="$number"
+done
+refuse "--max-stack must be between 16 and 4096, got 5000" record -p 1 --max-stack 5000
+refuse "--ring must be between 64K and 1G, got 32K" record -p 1 --ring 32K
+refuse "--ring must be a power of two" record -p 1 --ring 3M
+refuse "--as-root needs a program to run (-- CMD)" record -p 1 --as-root
+refuse "--exit-with-child needs a program to run (-- CMD)" record -p 1 --exit-with-child
+refuse "unknown value 'fodled' for --format (did you mean folded?)" record -p 1 -f fodled
+refuse "--format needs a recording in a file, not on stdout" record -p 1 -f svg -o -
+refuse "--output must not be empty" record -p 1 -o ""
+
+refuse "which process? give -p PID" dump
+refuse "--pid takes one pid, got '1,2'" dump -p 1,2
+refuse "--pid takes one pid, got '1,2'" doctor -p 1,2
+refuse "--json and --pids exclude each other" ps --json --pids
+refuse "unexpected argument '1' for 'ps'" ps 1
+refuse "which shell? bash, zsh or fish" completion
+refuse "unknown shell 'bsh' (did you mean bash?)" completion bsh
+refuse "unknown shell 'tcsh': there are bash, zsh and fish" completion tcsh
+refuse "unexpected argument 'zsh' for 'completion'" completion bash zsh
+refuse "unknown command 'recrod' (did you mean record?)" help recrod
+
+refuse "unknown value 'lin' for --by (did you mean line?)" report --by lin full.data
+refuse "--limit*" report -n -1 full.data
+refuse "--tree and --json exclude each other" report --tree --json full.data
+refuse "--tree goes with --by function or line, not --by file" report --tree --by file full.data
+refuse "invalid pattern '(' for --include: *" report --include "(" full.data
+refuse "--thread must not be empty" report --thread= full.data
+refuse "--from must be before --to" report --from 2s --to 1s full.data
+refuse "invalid pid list 'x': 'x' is not a number" report --tid x full.data
+refuse "the recording is named twice: --input=full.data and 'few.data'" report -i full.data few.data
+refuse "unexpected argument 'few.data' for 'report'" report full.data few.data
+refuse "which format? give -f FORMAT" export full.data
+refuse "unknown value 'svgg' for --format*" export -f svgg full.data
+refuse "--min-width: *" flame --min-width 101 full.data
+refuse "--width must be between 300 and 20000, got 1" flame --width 1 full.data
+refuse "unknown value 'never' for --color*" flame --color never full.data
+
+# --- Help, --version
+
+commands=$("$rbpf" help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p')
+for command in $commands; do
+	begin "help of $command" || continue
+	run "$command" --help
+	cp "$out" help.txt
+	run help "$command"
+	if ! cmp -s "$out" help.txt; then
+		not_ok "'help $command' and '$command --help' differ"
+	elif ! grep -q "^usage: rbpf $command" help.txt; then
+		not_ok "no usage line"
+	else
+		expect 0 ""
+	fi
+done
+if begin "all commands have help"; then
+	run --help
+	cp "$out" help.txt
+	run help
+	if [ "$(echo "$commands" | tr '\n' ' ')" != "record report flame export dump ps doctor help completion " ]; then
+		not_ok "the commands are $commands"
+	elif ! cmp -s "$out" help.txt; then
+		not_ok "'help' and '--help' differ"
+	else
+		expect 0 ""
+	fi
+fi
+if begin "--version"; then
+	run --version
+	if grep -qx 'rbpf [0-9.]*' "$out"; then expect 0 ""; else not_ok "no version"; fi
+fi
+if begin "help wins over what is missing"; then
+	run -q export --help --nonsense
+	expect 2 "rbpf: error: unknown option '--nonsense' for 'export'"
+	run -v export --help
+	expect 0 ""
+fi
+
+# --- Recordings
+
+if begin "a recording is named by -i, argument, RBPF_DATA, default, stdin"; then
+	run report full.data
+	cp "$out" want
+	for how in -i arg env default stdin; do
+		case $how in
+		-i) run report -i full.data ;;
+		arg) run report full.data -n 30 ;;
+		env) RBPF_DATA=full.data run report ;;
+		default)
+			cp full.data rbpf.data
+			run report
+			sed -i 's/^rbpf.data/full.data/' "$out"
+			rm rbpf.data ;;
+		stdin)
+			"$rbpf" report -i - < full.data > "$out" 2> "$err"
+			status=$?
+			sed -i 's/^-:/full.data:/' "$out" ;;
+		esac
+		if cmp -s "$out" want; then expect 0 ""; else not_ok "$how gives another report"; fi
+	done
+fi
+if begin "no recording"; then
+	run report
+	expect 5 "rbpf: error: *rbpf.data*"
+	grep -q "^  hint: " "$err" || not_ok "no hint"
+	run flame missing.data
+	expect 5 "rbpf: error: *missing.data*"
+	run export -f folded /
+	expect 5 "rbpf: error: *"
+fi
+if begin "foreign files"; then
+	printf '<?xml version="1.0"?>\n<svg/>\n' > foreign.svg
+	run report foreign.svg
+	expect 5 "rbpf: error: foreign.svg is not an rbpf profile (starts with '<?xml')"
+	: > zero.data
+	run report zero.data
+	expect 5 "rbpf: error: *zero.data*"
+	head -c 5000 /dev/urandom > random.data
+	run report random.data
+	expect 5 "rbpf: error: *random.data*"
+	run report "$rbpf"
+	expect 5 "rbpf: error: *"
+	run report -i - # /dev/null
+	expect 5 "rbpf: error: *"
+fi
+if begin "unreadable recording"; then
+	cp full.data secret.data
+	chmod 000 secret.data
+	if [ "$(id -u)" != 0 ]; then
+		run report secret.data
+		expect 5 "rbpf: error: *secret.data*"
+	elif command -v setpriv > /dev/null; then
+		chmod 755 "$tmp"
+		cp "$rbpf" rbpf.copy
+		setpriv --reuid=65534 --regid=65534 --clear-groups ./rbpf.copy report secret.data \
+			> "$out" 2> "$err"
+		status=$?
+		expect 5 "rbpf: error: *secret.data*"
+	else
+		skip "root can read everything, and there is no setpriv"
+	fi
+fi
+if begin "an empty recording is not a broken one"; then
+	for args in "report" "report --json" "report --tree" "flame" "export -f folded"; do
+		# shellcheck disable=SC2086 # words
+		run $args empty.data
+		if [ -s "$out" ]; then not_ok "writes to stdout"; fi
+		expect 6 "rbpf: error: empty.data holds no samples"
+	done
+fi
+if begin "filters that leave nothing"; then
+	for args in "report" "report --json" "report --csv" "report --tree" "flame"; do
+		# shellcheck disable=SC2086 # words
+		run $args --include nothing_is_called_so full.data
+		if [ -s "$out" ]; then not_ok "writes to stdout"; fi
+		expect 6 "rbpf: error: *"
+	done
+fi
+if begin "interrupted recording"; then
+	run report interrupted.data
+	expect 0 "rbpf: warning: interrupted.data was not closed properly; using the first 3.0 s (300 samples)"
+	run -q report interrupted.data
+	expect 0 ""
+fi
+if begin "a recording cut anywhere is used or refused, never worse"; then
+	size=$(wc -c < full.data)
+	at=0
+	good=1
+	while [ $at -lt "$size" ]; do
+		head -c $at full.data > cut.data
+		run report cut.data
+		case $status in
+		0) head -1 "$err" | grep -q '^rbpf: warning: cut.data was not closed properly' || good=0 ;;
+		5 | 6) head -1 "$err" | grep -q '^rbpf: error: ' || good=0 ;;
+		*) good=0 ;;
+		esac
+		[ $good = 1 ] || break
+		at=$((at + 37))
+	done
+	if [ $good = 1 ]; then ok; else not_ok "cut at $at of $size bytes"; fi
+fi
+
+# --- Results
+
+if begin "report --json is JSON and adds up"; then
+	if command -v ruby > /dev/null; then
+		for by in function line file thread process kind; do
+			run report --json --by $by full.data
+			if ruby -rjson -e '
+				r = JSON.parse(File.read(ARGV[0])); s = r["summary"]
+				self_ns = r["rows"].sum { |x| x["self_ns"] }
+				abort "self does not add up" unless self_ns == s["selected_ns"]
+				abort "samples do not add up" unless
+					r["rows"].sum { |x| x["samples"] } == s["samples"]
+				abort "sampled" unless s["cpu_sampled_ns"] == s["selected_ns"]
+				abort "not sorted" unless
+					r["rows"].each_cons(2).all? { |a, b| a["self_ns"] >= b["self_ns"] }
+			' "$out" 2> "$err"; then expect 0 ""; else not_ok "--by $by"; fi
+		done
+	else
+		skip "there is no ruby"
+	fi
+fi
+if begin "report --csv follows RFC 4180"; then
+	if command -v ruby > /dev/null; then
+		run report --csv full.data
+		if ruby -rcsv -e '
+			text = File.read(ARGV[0], external_encoding: "UTF-8")
+			abort "not CRLF" unless text.lines.all? { |l| l.end_with?("\r\n") }
+			rows = CSV.parse(text, headers: true, row_sep: "\r\n")
+			names = rows.map { |r| r["label"] }
+			abort names.inspect unless names.include?("Café#\"menü\"")
+			abort "path" unless rows.any? { |r| r["path"] == "/app/models/café, \"new\".rb" }
+		' "$out" 2> "$err"; then expect 0 ""; else not_ok "is not"; fi
+	else
+		skip "there is no ruby"
+	fi
+fi
+if begin "report"; then
+	run report -n 2 full.data
+	if ! grep -q '^  3 more lines hidden by -n$' "$out"; then
+		not_ok "does not say what is hidden"
+	elif ! grep -q "cpu sampled 3.0 s of 3.1 s by the kernel's account (97.8%)" "$out"; then
+		not_ok "no line of truth"
+	else
+		expect 0 ""
+	fi
+	run report -n 0 full.data
+	if grep -q 'Integer#times (C)' "$out"; then expect 0 ""; else not_ok "no (C)"; fi
+	run report few.data
+	if grep -q 'few samples: 10 in all' "$out"; then expect 0 ""; else not_ok "few samples"; fi
+	run report --tree full.data
+	if grep -q '├─ Cart#total' "$out"; then expect 0 ""; else not_ok "no tree"; fi
+	run report --info full.data
+	if grep -q 'rbpf record -p 4242' "$out"; then expect 0 ""; else not_ok "no command"; fi
+fi
+if begin "output to a file"; then
+	run flame -o out.svg full.data
+	if grep -q '<svg' out.svg && [ ! -s "$out" ]; then expect 0 ""; else not_ok "no SVG"; fi
+	run export -f folded -o out.folded full.data
+	if grep -q '^ruby;<main>.* [0-9]*$' out.folded; then expect 0 ""; else not_ok "not folded"; fi
+	run flame -o no/such/dir/out.svg full.data
+	expect 1 "rbpf: error: *no/such/dir/out.svg*"
+fi
+if begin "never overwrites the recording it reads"; then
+	cp full.data keep.data
+	ln -s keep.data link.data
+	run flame -o keep.data keep.data
+	expect 2 "rbpf: error: refusing to overwrite the recording keep.data*"
+	run export -f folded -o ./keep.data -i link.data
+	expect 2 "rbpf: error: refusing to overwrite the recording link.data*"
+	if cmp -s full.data keep.data; then ok; else not_ok "it has changed"; fi
+fi
+
+# --- Outputs that fail
+
+for args in "help" "--version" "report full.data" "report --json full.data" "report --tree full.data" \
+	"flame full.data" "export -f folded full.data" "completion bash" "record --help"; do
+	begin "full disk: $args" || continue
+	: > "$out"
+	# shellcheck disable=SC2086 # words
+	"$rbpf" $args > /dev/full 2> "$err" < /dev/null
+	status=$?
+	expect 1 "rbpf: error: *No space left on device*"
+	# shellcheck disable=SC2086
+	"$rbpf" $args >&- 2> "$err" < /dev/null
+	status=$?
+	expect 1 "rbpf: error: *"
+done
+if begin "full disk: -o"; then
+	"$rbpf" flame full.data -o /dev/full > "$out" 2> "$err"
+	status=$?
+	expect 1 "rbpf: error: *No space left on device*"
+fi
+for args in "help" "report full.data" "report --json full.data" "flame full.data" \
+	"export -f json full.data" "completion zsh"; do
+	begin "stdout closed early: $args" || continue
+	: > "$out"
+	# shellcheck disable=SC2086
+	{
+		sleep 0.1
+		"$rbpf" $args 2> "$err" < /dev/null
+		echo $? > status
+	} | :
+	status=$(cat status)
+	expect 0 ""
+	# shellcheck disable=SC2086
+	{
+		"$rbpf" $args 2> "$err" < /dev/null
+		echo $? > status
+	} | head -1 > "$out"
+	status=$(cat status)
+	expect 0 ""
+done
+
+# --- Terminals
+
+# on_terminal COMMAND: run it on a terminal of 60 columns; both streams end up in $out.
+on_terminal() {
+	: > "$err"
+	script -qec "stty cols 60; $1" /dev/null < /dev/null > "$out" 2>&1
+	status=$?
+}
+esc=$(printf '\033')
+
+if ! command -v script > /dev/null; then
+	name=terminals
+	skip "there is no script(1)"
+else
+	if begin "terminal: refuses SVG"; then
+		on_terminal "'$rbpf' flame full.data"
+		if grep -q '<svg' "$out"; then
+			not_ok "wrote it"
+		elif ! grep -q 'refusing to write SVG to a terminal' "$out" ||
+			! grep -q '^  hint: rbpf flame > out.svg' "$out"; then
+			not_ok "does not say so"
+		else
+			expect 2 ""
+		fi
+	fi
+	if begin "terminal: refuses a recording"; then
+		on_terminal "'$rbpf' record -o - -p 1"
+		if grep -q 'refusing to write a recording to a terminal' "$out"; then
+			expect 2 ""
+		else
+			not_ok "does not say so"
+		fi
+	fi
+	if begin "terminal: folded stacks are text"; then
+		on_terminal "'$rbpf' export -f folded full.data"
+		if grep -q '^ruby;<main>' "$out"; then expect 0 ""; else not_ok "no stacks"; fi
+	fi
+	if begin "terminal: the report fits"; then
+		for args in "" "--tree" "--by line" "--by file" "--by process"; do
+			on_terminal "'$rbpf' --color never report -q $args full.data"
+			wide=$(tr -d '\r' < "$out" | grep -v 'samples at\|lost\|cpu sampled' |
+				grep -E '.{61}' | head -1)
+			if [ -z "$wide" ]; then expect 0 ""; else not_ok "$args: $wide"; fi
+		done
+	fi
+	if begin "terminal: colours"; then
+		on_terminal "'$rbpf' report full.data; '$rbpf' nonsense"
+		if [ "$(grep -c "$esc" "$out")" = 2 ]; then ok; else not_ok "no colours"; fi
+		on_terminal "'$rbpf' --color=never report full.data; '$rbpf' --color=never nonsense"
+		if grep -q "$esc" "$out"; then not_ok "colours with --color=never"; else ok; fi
+		for off in NO_COLOR=1 TERM=dumb TERM=; do
+			on_terminal "env $off '$rbpf' report full.data; env $off '$rbpf' nonsense"
+			if grep -q "$esc" "$out"; then not_ok "colours with $off"; else ok; fi
+		done
+		on_terminal "env NO_COLOR= '$rbpf' nonsense"
+		if grep -q "$esc" "$out"; then ok; else not_ok "an empty NO_COLOR counts"; fi
+	fi
+fi
+if begin "no colours without a terminal, unless asked"; then
+	run report full.data
+	if grep -q "$esc" "$out"; then not_ok "colours"; else expect 0 ""; fi
+	run report --color always full.data
+	if grep -q "$esc" "$out"; then expect 0 ""; else not_ok "no colours"; fi
+fi
+
+# --- Completion
+
+for shell in bash zsh fish; do
+	begin "completion: $shell accepts it" || continue
+	run completion $shell
+	if [ $status != 0 ] || ! cp "$out" completion.$shell; then
+		not_ok "no script"
+	elif ! command -v $shell > /dev/null; then
+		skip "there is no $shell"
+	elif $shell -n completion.$shell 2> "$err"; then
+		expect 0 ""
+	else
+		not_ok "a syntax error"
+	fi
+done
+
+# completes WANT WORD...: bash completes the last word to WANT.
+completes() {
+	want=$1
+	shift
+	begin "completion: rbpf $*" || return 0
+	"$rbpf" completion bash > completion.bash
+	# shellcheck disable=SC2016 # for bash to expand
+	bash --norc -c '
+		compopt() { :; }
+		. ./completion.bash
+		rbpf() { echo 4242; echo 4711; }
+		COMP_WORDS=(rbpf "$@")
+		COMP_CWORD=$#
+		_rbpf
+		echo "${COMPREPLY[*]}"
+	' completes "$@" > "$out" 2> "$err"
+	status=$?
+	got=$(cat "$out")
+	if [ "$got" = "$want" ]; then expect 0 ""; else not_ok "'$got', not '$want'"; fi
+}
+
+if command -v bash > /dev/null; then
+	completes "record report" re
+	completes "record" -v rec
+	completes "--version" --vers
+	completes "--follow" record --fol
+	completes "--no-follow" record --no
+	completes "4242 4711" record -p 4
+	completes "4711" record -p 1,2 --pid = 47
+	completes "auto always" --color a
+	completes "function file" report --by f
+	completes "function file" report --by = f
+	completes "hash" flame --color h
+	completes "folded" record -p 42 -f fo
+	completes "full.data" report fu
+	completes "few.data" export -o few
+	completes "record report" help re
+	completes "bash" completion b
+	completes "" record -d 3
+	completes "" ps x
+else
+	name="completion: of words"
+	skip "there is no bash"
+fi
+
+if begin "completion: fish"; then
+	if command -v fish > /dev/null; then
+		"$rbpf" completion fish > completion.fish
+		for want in "rbpf re:record report" "rbpf report --by f:file function"; do
+			fish --no-config -c "source completion.fish; complete -C '${want%%:*}'" \
+				2> "$err" | cut -f1 | sort > "$out"
+			status=0
+			if [ "$(tr '\n' ' ' < "$out")" = "${want#*:} " ]; then
+				expect 0 ""
+			else
+				not_ok "$want"
+			fi
+		done
+	else
+		skip "there is no fish"
+	fi
+fi
+
+# --- What record says before it needs BPF
+
+# as_nobody COMMAND...: run as a user without privileges.
+as_nobody() {
+	if [ "$(id -u)" != 0 ]; then
+		"$@"
+	else
+		setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all \
+			--bounding-set=-all "$@"
+	fi
+}
+
+if begin "without privileges: status 4"; then
+	if [ "$(id -u)" != 0 ] || command -v setpriv > /dev/null; then
+		chmod 755 "$tmp"
+		cp "$rbpf" rbpf.copy
+		as_nobody ./rbpf.copy record -o /dev/null -p $$ > "$out" 2> "$err" < /dev/null
+		status=$?
+		expect 4 "rbpf: error: recording needs root*"
+		grep -q "^  hint: sudo .*record " "$err" || not_ok "no hint to use sudo"
+	else
+		skip "root has them, and there is no setpriv"
+	fi
+fi
+if begin "a target that is none: status 3"; then
+	if [ "$(id -u)" = 0 ]; then
+		sleep 0 &
+		dead=$!
+		wait $dead
+		for args in "record -o x.data -p $dead" "dump -p $dead" "record -o x.data -p $$" \
+			"dump -p $$"; do
+			# shellcheck disable=SC2086 # words
+			run $args
+			case $status in
+			4) skip "recording does not work here: $(head -1 "$err")" ;;
+			*) expect 3 "rbpf: error: *pid *" ;;
+			esac
+		done
+	else
+		skip "needs root"
+	fi
+fi
+
+echo "tests/cli: $passed passed, $failed failed, $skipped skipped"
+[ $failed = 0 ]

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The kernel side's stack walk (bpf/ruby_walk.bpf.h) in a test's hands: what src/ruby/walk.c hides
+ * (counters, the caches that outlive a walk, the epoch) is open here, and each read is checked to
+ * go to a buffer that has room for it.
+ */
+#ifndef RBPF_TESTS_WALK_HOST_H
+#define RBPF_TESTS_WALK_HOST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rbpf_abi.h"
+#include "target/memory.h"
+
+struct walk;
+
+static struct {
+	const struct memory *mem;
+	struct walk *walk;
+	uint64_t counters[RBPF_COUNTERS];
+	size_t reads;
+	size_t bytes; /* read in all */
+} walk_host;
+
+static inline int walk_host_read(void *dst, size_t size, uint64_t addr);
+
+#ifndef __always_inline
+#define __always_inline inline __attribute__((always_inline))
+#endif
+#define __noinline		   static __attribute__((noinline))
+#define walk_state(cpu)		   ((void)(cpu), walk_host.walk)
+#define walk_read(dst, size, addr) walk_host_read((dst), (size), (addr))
+#define walk_count(counter)	   (walk_host.counters[(counter)]++)
+
+#include "ruby_walk.bpf.h"
+
+/* True if [dst, dst + size) is in @member, which has @room bytes, and nowhere else. */
+static inline bool walk_host_inside(const uint8_t *dst, size_t size, const void *member,
+				    size_t room)
+{
+	const uint8_t *start = member;
+
+	return dst >= start && dst <= start + room && size <= (size_t)(start + room - dst);
+}
+
+static inline int walk_host_read(void *dst, size_t size, uint64_t addr)
+{
+	const struct walk *w = walk_host.walk;
+
+	/* What is not in the scratch is on the stack, which ASan looks after. */
+	if (walk_host_inside(dst, 0, w, sizeof(*w)) &&
+	    !walk_host_inside(dst, size, w->cf, sizeof(w->cf)) &&
+	    !walk_host_inside(dst, size, w->win, sizeof(w->win)) &&
+	    !walk_host_inside(dst, size, &w->env, sizeof(w->env))) {
+		fprintf(stderr, "a read of %zu bytes leaves its buffer\n", size);
+		abort();
+	}
+	walk_host.reads++;
+	walk_host.bytes += size;
+	return memory_read(walk_host.mem, addr, dst, size);
+}
+
+/* A scratch as the kernel side has it: zeroed once, then used by walk after walk. */
+static inline struct walk *walk_host_new(const struct rbpf_layout *layout, uint32_t max_frames)
+{
+	struct walk *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		abort();
+	w->layout = *layout;
+	w->max_frames = max_frames;
+	w->epoch = 0x1234567890abcdefull;
+	return w;
+}
+
+/* Walk, and complete what was put off, as the tick program does for a stack that it sends. */
+static inline int walk_host_run(struct walk *w, const struct memory *mem, uint64_t ec)
+{
+	int status;
+
+	walk_host.mem = mem;
+	walk_host.walk = w;
+	walk_host.reads = walk_host.bytes = 0;
+	memset(walk_host.counters, 0, sizeof(walk_host.counters));
+	status = walk_ec(w, 0, ec);
+	for (uint32_t i = 0; i < w->n_frames && i < RBPF_MAX_FRAMES; i++)
+		walk_complete(0, i);
+	return status;
+}
+
+#endif

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include <criterion/criterion.h>
+#include <jansson.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "export/export.h"
+#include "export/human.h"
+#include "export/xml.h"
+#include "support/awkward.h"
+#include "support/profile_builder.h"
+#include "view/filter.h"
+
+Test(export, table)
+{
+	cr_expect_geq(n_exporters, 3);
+	for (size_t i = 0; i < n_exporters; i++) {
+		const struct exporter *e = &exporters[i];
+
+		cr_expect_eq(exporter_find(e->name), e);
+		cr_expect_eq(e->suffix[0], '.', "%s", e->name);
+		cr_expect_not_null(e->run);
+		cr_expect_str_not_empty(e->description);
+	}
+	cr_expect_eq(exporter_find("svg"), exporter_find("flame"), "also by suffix");
+	cr_expect_null(exporter_find("fold"));
+	cr_expect_null(exporter_find(""));
+}
+
+/* ---- json ---- */
+
+static json_t *export_and_parse(struct profile_builder *b, const struct view_filter *f)
+{
+	const struct export_options opts = { .filter = f };
+	struct buf out = BUF_INIT;
+	struct err err = { 0 };
+	json_error_t why;
+	json_t *root;
+
+	builder_finish(b);
+	cr_assert_eq(exporter_find("json")->run(&b->profile, &opts, &out, &err), 0, "%s", err.msg);
+	cr_expect_eq(out.data[out.len - 1], '\n');
+	root = json_loadb(out.data, out.len, JSON_REJECT_DUPLICATES, &why);
+	cr_assert_not_null(root, "%s", why.text);
+	buf_deinit(&out);
+	return root;
+}
+
+static json_int_t int_of(const json_t *array, size_t i, const char *key)
+{
+	const json_t *value = json_object_get(json_array_get(array, i), key);
+
+	cr_assert(json_is_integer(value), "%s", key);
+	return json_integer_value(value);
+}
+
+static const char *str_of(const json_t *array, size_t i, const char *key)
+{
+	const json_t *value = json_object_get(json_array_get(array, i), key);
+
+	cr_assert(json_is_string(value), "%s", key);
+	return json_string_value(value);
+}
+
+Test(export, json_is_the_whole_recording)
+{
+	struct profile_builder b;
+	const struct profile *p = &b.profile;
+	json_t *root, *list;
+
+	builder_init(&b);
+	awkward_build(&b);
+	builder_add_random(&b, 3, 100);
+	b.profile.samples[0].flags = SAMPLE_KERNEL | SAMPLE_FAILED;
+	root = export_and_parse(&b, NULL);
+	cr_expect_str_eq(json_string_value(json_object_get(root, "format")), "rbpf-recording");
+	cr_expect(json_is_true(json_object_get(root, "complete")));
+
+	list = json_object_get(root, "processes");
+	cr_assert_eq(json_array_size(list), p->n_processes);
+	cr_expect_eq(int_of(list, 0, "pid"), 4242);
+	cr_expect(json_is_null(json_object_get(json_array_get(list, 0), "parent")));
+	cr_expect_str_eq(str_of(list, 0, "ruby"), "3.3.6");
+
+	list = json_object_get(root, "threads");
+	cr_assert_eq(json_array_size(list), p->n_threads);
+	cr_expect_str_eq(str_of(list, 0, "name"), "ruby: puma w 1");
+
+	list = json_object_get(root, "frames");
+	cr_assert_eq(json_array_size(list), p->n_frames);
+	for (size_t i = 0; i < p->n_frames; i++) {
+		cr_expect_str_eq(str_of(list, i, "kind"), frame_kind_name(p->frames[i].kind));
+		cr_expect_str_eq(str_of(list, i, "label"), profile_str(p, p->frames[i].name));
+		cr_expect_str_eq(str_of(list, i, "path"), profile_str(p, p->frames[i].file));
+		cr_expect_eq(int_of(list, i, "line"), p->frames[i].line);
+	}
+
+	list = json_object_get(root, "stacks");
+	cr_assert_eq(json_array_size(list), p->n_stacks);
+	cr_expect(json_is_null(json_object_get(json_array_get(list, 0), "frame")));
+	for (size_t i = 1; i < p->n_stacks; i++) {
+		cr_expect_eq(int_of(list, i, "parent"), p->stacks[i].parent);
+		cr_expect_eq(int_of(list, i, "frame"), p->stacks[i].frame);
+	}
+
+	list = json_object_get(root, "samples");
+	cr_assert_eq(json_array_size(list), p->n_samples);
+	for (size_t i = 0; i < p->n_samples; i++) {
+		cr_expect_eq((uint64_t)int_of(list, i, "ts_ns"), p->samples[i].ts);
+		cr_expect_eq((uint64_t)int_of(list, i, "weight_ns"), p->samples[i].weight);
+		cr_expect_eq(int_of(list, i, "thread"), p->samples[i].thread);
+		cr_expect_eq(int_of(list, i, "stack"), p->samples[i].stack);
+	}
+	list = json_object_get(json_array_get(list, 0), "flags");
+	cr_expect_str_eq(json_string_value(json_array_get(list, 0)), "kernel");
+	cr_expect_str_eq(json_string_value(json_array_get(list, 1)), "failed");
+	json_decref(root);
+	builder_deinit(&b);
+}
+
+Test(export, json_of_filtered_samples)
+{
+	const struct view_filter f = { .ruby_only = true, .to_ns = 2 * BUILDER_PERIOD };
+	struct profile_builder b;
+	uint32_t thread, a, native, inner;
+	json_t *root, *list;
+
+	builder_init(&b);
+	thread = builder_thread(&b, builder_process(&b, 1, "ruby"), 1, "x");
+	a = builder_path(&b, "a");
+	native = builder_stack(&b, a, builder_frame(&b, FRAME_NATIVE, "vm_exec", "", 0, 0));
+	inner = builder_stack(&b, native, builder_frame(&b, FRAME_RUBY, "b", "", 0, 0));
+	builder_add(&b, thread, native, 1);
+	builder_add(&b, thread, inner, 3);
+	root = export_and_parse(&b, &f);
+	list = json_object_get(root, "samples");
+	cr_assert_eq(json_array_size(list), 2);
+	cr_expect_eq(int_of(list, 0, "stack"), a, "the nearest that is shown");
+	cr_expect_eq(int_of(list, 1, "stack"), inner);
+	cr_expect_eq(int_of(json_object_get(root, "stacks"), inner, "parent"), a);
+	json_decref(root);
+	builder_deinit(&b);
+}
+
+Test(export, json_of_nothing)
+{
+	struct profile_builder b;
+	json_t *root;
+
+	builder_init(&b);
+	root = export_and_parse(&b, NULL);
+	cr_expect_eq(json_array_size(json_object_get(root, "samples")), 0);
+	cr_expect_eq(json_array_size(json_object_get(root, "stacks")), 1);
+	json_decref(root);
+	builder_deinit(&b);
+}
+
+/* ---- numbers and escapes ---- */
+
+#define EXPECT_HUMAN(call, expected)                                                               \
+	do {                                                                                       \
+		struct buf out = BUF_INIT;                                                         \
+                                                                                                   \
+		call;                                                                              \
+		cr_expect_str_eq(buf_str(&out), expected);                                         \
+		buf_deinit(&out);                                                                  \
+	} while (0)
+
+Test(export, human_numbers)
+{
+	EXPECT_HUMAN(human_count(&out, 0), "0");
+	EXPECT_HUMAN(human_count(&out, 999), "999");
+	EXPECT_HUMAN(human_count(&out, 11876), "11,876");
+	EXPECT_HUMAN(human_count(&out, 1234567), "1,234,567");
+	EXPECT_HUMAN(human_count_of(&out, 1, "frame", "frames"), "1 frame");
+	EXPECT_HUMAN(human_count_of(&out, 0, "frame", "frames"), "0 frames");
+	EXPECT_HUMAN(human_duration(&out, 0), "0 s");
+	EXPECT_HUMAN(human_duration(&out, 999), "999 ns");
+	EXPECT_HUMAN(human_duration(&out, 2600), "2.60 µs");
+	EXPECT_HUMAN(human_duration(&out, 340000000), "340 ms");
+	EXPECT_HUMAN(human_duration(&out, 29600000), "29.6 ms");
+	EXPECT_HUMAN(human_duration(&out, 1204000000), "1.20 s");
+	EXPECT_HUMAN(human_duration(&out, 9949000000), "9.95 s");
+	EXPECT_HUMAN(human_duration(&out, 30000000000), "30.0 s");
+	EXPECT_HUMAN(human_duration(&out, 4000200000000), "4,000.2 s");
+	EXPECT_HUMAN(human_percent(&out, 0, 10), "0%");
+	EXPECT_HUMAN(human_percent(&out, 1, 0), "0%");
+	EXPECT_HUMAN(human_percent(&out, 1, 1000000), "<0.01%");
+	EXPECT_HUMAN(human_percent(&out, 4, 10000), "0.04%");
+	EXPECT_HUMAN(human_percent(&out, 123, 1000), "12.3%");
+	EXPECT_HUMAN(human_percent(&out, UINT64_MAX, UINT64_MAX), "100%");
+}
+
+Test(export, xml_escapes)
+{
+	EXPECT_HUMAN(xml_escape(&out, "a<b>&\"c\"'"), "a&lt;b&gt;&amp;&quot;c&quot;'");
+	EXPECT_HUMAN(xml_escape(&out, "\x01\t\n\x7f"), "\ufffd\t\n\ufffd");
+	EXPECT_HUMAN(xml_escape(&out, "\xef\xbf\xbe\xef\xbf\xbf\xef\xbf\xbd"),
+		     "\ufffd\ufffd\ufffd");
+	EXPECT_HUMAN(xml_escape(&out, "日本 💎"), "日本 💎");
+	EXPECT_HUMAN(xml_escape_n(&out, "a<b", 2), "a&lt;");
+	EXPECT_HUMAN(xml_escape(&out, ""), "");
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/err.h"
+#include "support/profile_builder.h"
+#include "view/filter.h"
+
+static struct profile_builder b;
+static uint32_t ruby, worker, other;
+
+/*
+ * Samples, 10 ms apart: 0 to 2 in thread 42 of pid 42, 3 and 4 in its thread 43, 5 and 6 in pid 50.
+ */
+static void setup(void)
+{
+	uint32_t puma;
+
+	builder_init(&b);
+	puma = builder_process(&b, 42, "puma: worker 0 [shop]");
+	ruby = builder_thread(&b, puma, 42, "ruby");
+	worker = builder_thread(&b, puma, 43, "puma srv tp 001");
+	other = builder_thread(&b, builder_process(&b, 50, "ruby job.rb"), 50, "ruby");
+	builder_add(&b, ruby, builder_path(&b, "<main>|Foo#bar"), 2);
+	builder_add(&b, ruby, builder_path(&b, "<main>|Foo#bar|Baz.qux"), 1);
+	builder_add(&b, worker, builder_path(&b, "<main>"), 2);
+	builder_add(&b, other, 0, 1);
+	builder_add(&b, other, builder_path(&b, "<main>|Baz.qux"), 1);
+	builder_finish(&b);
+}
+
+static void teardown(void)
+{
+	builder_deinit(&b);
+}
+
+TestSuite(filter, .init = setup, .fini = teardown);
+
+/* A bit for each selected sample; the filter is consumed. */
+static unsigned int selected(struct view_filter *f)
+{
+	struct view_selection *sel = NULL;
+	unsigned int bits = 0;
+
+	cr_assert_eq(view_selection_new(&b.profile, f, &sel), 0);
+	for (size_t i = 0; i < b.profile.n_samples; i++)
+		if (view_selected(sel, &b.profile.samples[i]))
+			bits |= 1u << i;
+	view_selection_free(sel);
+	view_filter_deinit(f);
+	return bits;
+}
+
+static void compile(regex_t *re, bool *has, const char *pattern)
+{
+	struct err err = { 0 };
+
+	cr_assert_eq(view_filter_regex(re, has, pattern, "--thread", &err), 0, "%s", err.msg);
+}
+
+Test(filter, none_selects_all)
+{
+	struct view_filter f = VIEW_FILTER_INIT;
+
+	cr_expect_eq(selected(&f), 0x7f);
+	cr_expect_eq(selected(NULL), 0x7f);
+}
+
+Test(filter, pids_and_tids)
+{
+	struct view_filter f = VIEW_FILTER_INIT;
+
+	f.pids = malloc(2 * sizeof(*f.pids));
+	f.pids[0] = 50;
+	f.pids[1] = 77;
+	f.n_pids = 2;
+	cr_expect_eq(selected(&f), 0x60);
+	f.tids = malloc(sizeof(*f.tids));
+	f.tids[0] = 43;
+	f.n_tids = 1;
+	cr_expect_eq(selected(&f), 0x18);
+	f.pids = malloc(sizeof(*f.pids));
+	f.pids[0] = 50;
+	f.n_pids = 1;
+	f.tids = malloc(sizeof(*f.tids));
+	f.tids[0] = 43;
+	f.n_tids = 1;
+	cr_expect_eq(selected(&f), 0, "both must hold");
+}
+
+Test(filter, patterns)
+{
+	struct view_filter f = VIEW_FILTER_INIT;
+
+	compile(&f.thread, &f.has_thread, "^puma srv");
+	cr_expect_eq(selected(&f), 0x18, "thread");
+	compile(&f.comm, &f.has_comm, "shop|nothing");
+	cr_expect_eq(selected(&f), 0x1f, "comm");
+	compile(&f.include, &f.has_include, "Baz\\.");
+	cr_expect_eq(selected(&f), 0x44, "include");
+	compile(&f.exclude, &f.has_exclude, "^Foo#");
+	cr_expect_eq(selected(&f), 0x78, "exclude");
+	compile(&f.include, &f.has_include, "Baz");
+	compile(&f.exclude, &f.has_exclude, "Foo");
+	cr_expect_eq(selected(&f), 0x40, "include and exclude");
+}
+
+Test(filter, a_later_pattern_replaces_an_earlier_one)
+{
+	struct view_filter f = VIEW_FILTER_INIT;
+
+	compile(&f.thread, &f.has_thread, "nothing");
+	compile(&f.thread, &f.has_thread, "ruby");
+	cr_expect_eq(selected(&f), 0x67);
+}
+
+Test(filter, bad_patterns_are_usage_errors_and_change_nothing)
+{
+	struct view_filter f = VIEW_FILTER_INIT;
+	struct err err = { 0 };
+
+	compile(&f.thread, &f.has_thread, "ruby");
+	cr_assert_eq(view_filter_regex(&f.thread, &f.has_thread, "a(", "--thread", &err), -EINVAL);
+	cr_expect_eq(err.kind, ERR_USAGE);
+	cr_expect_not_null(strstr(err.msg, "--thread"), "%s", err.msg);
+	cr_expect_not_null(strstr(err.msg, "a("), "%s", err.msg);
+	cr_assert_eq(view_filter_regex(&f.thread, &f.has_thread, "", "--thread", &err), -EINVAL);
+	cr_expect_eq(selected(&f), 0x67);
+}
+
+Test(filter, time)
+{
+	struct view_filter f = VIEW_FILTER_INIT;
+
+	f.from_ns = 2 * BUILDER_PERIOD;
+	cr_expect_eq(selected(&f), 0x7c, "from is included");
+	f.to_ns = 2 * BUILDER_PERIOD;
+	cr_expect_eq(selected(&f), 0x03, "to is not");
+	f.from_ns = UINT64_MAX;
+	cr_expect_eq(selected(&f), 0, "no overflow");
+	f.to_ns = UINT64_MAX;
+	cr_expect_eq(selected(&f), 0x7f, "no overflow");
+}
+
+Test(filter, ruby_only_hides_frames_and_keeps_samples)
+{
+	static const bool shown[FRAME_KIND_COUNT] = {
+		[FRAME_RUBY] = true,
+		[FRAME_CFUNC] = true,
+		[FRAME_TRUNCATED] = true,
+		[FRAME_UNKNOWN] = true,
+	};
+	struct view_filter f = { .ruby_only = true };
+	struct view_selection *sel = NULL;
+	uint32_t frames[FRAME_KIND_COUNT];
+
+	for (unsigned int kind = 0; kind < FRAME_KIND_COUNT; kind++)
+		frames[kind] = builder_frame(&b, kind, "x", "", 0, 0);
+	cr_assert_eq(view_selection_new(&b.profile, &f, &sel), 0);
+	for (unsigned int kind = 0; kind < FRAME_KIND_COUNT; kind++)
+		cr_expect_eq(view_frame_shown(sel, frames[kind]), shown[kind], "%s",
+			     frame_kind_name(kind));
+	view_selection_free(sel);
+	cr_expect_eq(selected(&f), 0x7f);
+}

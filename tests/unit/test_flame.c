@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The SVG is read back by a parser that knows just its shape: what it says in numbers (data-x,
+ * data-w, data-d) must be a flame graph, and what it draws must follow from that. That it is XML,
+ * and what a browser makes of it, is tested in tests/validate/flame.sh.
+ */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "export/flame.h"
+#include "export/flame_assets.h"
+#include "export/flame_text.h"
+#include "support/awkward.h"
+#include "support/profile_builder.h"
+#include "view/filter.h"
+
+static struct profile_builder b;
+static uint32_t thread;
+
+static void setup(void)
+{
+	builder_init(&b);
+	thread = builder_thread(&b, builder_process(&b, 42, "ruby app.rb"), 42, "main");
+}
+
+static void teardown(void)
+{
+	builder_deinit(&b);
+}
+
+TestSuite(flame, .init = setup, .fini = teardown);
+
+static char *render(const struct flame_options *opts)
+{
+	struct buf out = BUF_INIT;
+	struct err err = { 0 };
+
+	builder_finish(&b);
+	cr_assert_eq(flame_render(&b.profile, opts, &out, &err), 0, "%s", err.msg);
+	cr_assert_eq(strlen(out.data), out.len, "no NUL inside");
+	return out.data;
+}
+
+/* ---- reading it back ---- */
+
+struct box {
+	unsigned long long x, w;
+	unsigned int d;
+	double left, top, width; /* of the rectangle */
+	char *title;
+	char *text;
+};
+
+struct picture {
+	struct box *boxes;
+	size_t n;
+	unsigned long long total;
+	double width, height;
+};
+
+static const char *expect_prefix(const char *s, const char *prefix)
+{
+	cr_assert_eq(strncmp(s, prefix, strlen(prefix)), 0, "'%s' expected at '%.80s'", prefix, s);
+	return s + strlen(prefix);
+}
+
+/* The number in `…NAME="…"…`, which must come before @end. */
+static double number_in(const char *s, const char *end, const char *name)
+{
+	char key[32];
+	const char *at;
+
+	snprintf(key, sizeof(key), " %s=\"", name);
+	at = strstr(s, key);
+	cr_assert(at && at < end, "%s in '%.100s'", name, s);
+	return strtod(at + strlen(key), NULL);
+}
+
+/* The unescaped text up to @end, which is passed. */
+static char *text_until(const char **s, const char *end)
+{
+	static const struct {
+		const char *from, *to;
+	} entities[] = {
+		{ "&amp;", "&" },
+		{ "&lt;", "<" },
+		{ "&gt;", ">" },
+		{ "&quot;", "\"" },
+	};
+	const char *stop = strstr(*s, end), *at = *s;
+	struct buf out = BUF_INIT;
+
+	cr_assert_not_null(stop);
+	buf_addstr(&out, "");
+	while (at < stop) {
+		size_t i = 0;
+
+		cr_assert_neq(*at, '<', "not escaped: '%.80s'", at);
+		cr_assert_neq(*at, '"', "not escaped: '%.80s'", at);
+		while (i < ARRAY_SIZE(entities) &&
+		       strncmp(at, entities[i].from, strlen(entities[i].from)) != 0)
+			i++;
+		cr_assert(*at != '&' || i < ARRAY_SIZE(entities), "entity: '%.80s'", at);
+		buf_addch(&out, i < ARRAY_SIZE(entities) ? *entities[i].to : *at);
+		at += i < ARRAY_SIZE(entities) ? strlen(entities[i].from) : 1;
+	}
+	*s = stop + strlen(end);
+	return out.data ? out.data : strdup("");
+}
+
+static const char *parse_box(const char *s, struct box *box)
+{
+	const char *end = strchr(s, '>');
+
+	box->x = (unsigned long long)number_in(s, end, "data-x");
+	box->w = (unsigned long long)number_in(s, end, "data-w");
+	box->d = (unsigned int)number_in(s, end, "data-d");
+	s = expect_prefix(end + 1, "<title>");
+	box->title = text_until(&s, "</title>");
+	end = strstr(s, "/>");
+	expect_prefix(s, "<rect ");
+	box->left = number_in(s, end, "x");
+	box->top = number_in(s, end, "y");
+	box->width = number_in(s, end, "width");
+	cr_expect_eq(number_in(s, end, "height"), 16);
+	s = expect_prefix(end + 2, "<text ");
+	s = strchr(s, '>') + 1;
+	box->text = text_until(&s, "</text>");
+	return expect_prefix(s, "</g>\n");
+}
+
+static void parse(const char *svg, struct picture *pic)
+{
+	const char *s = strstr(svg, "<g id=\"frames\"");
+	size_t cap = 0;
+
+	cr_assert_not_null(s);
+	*pic = (struct picture) { 0 };
+	pic->width = number_in(svg, strstr(svg, "role="), "width");
+	pic->height = number_in(svg, strstr(svg, "role="), "height");
+	pic->total = (unsigned long long)number_in(s, strchr(s, '>'), "data-total");
+	s = expect_prefix(strchr(s, '>'), ">\n");
+	while (strncmp(s, "</g>", 4) != 0) {
+		expect_prefix(s, "<g class=\"");
+		cr_assert_eq(array_reserve(pic->boxes, cap, pic->n + 1), 0);
+		s = parse_box(s, &pic->boxes[pic->n++]);
+	}
+}
+
+static void picture_deinit(struct picture *pic)
+{
+	for (size_t i = 0; i < pic->n; i++) {
+		free(pic->boxes[i].title);
+		free(pic->boxes[i].text);
+	}
+	free(pic->boxes);
+}
+
+/* Preorder, children inside their parent, siblings disjoint and sorted, pixels as the numbers say.
+ */
+static void assert_sane_picture(const struct picture *pic, bool icicle)
+{
+	double per_unit = (pic->width - 24) / (double)pic->total;
+	/* By depth: the box that is open there, and where its next child may start. */
+	const struct box **open;
+	unsigned long long *next;
+
+	cr_assert_gt(pic->n, 0);
+	open = calloc(pic->n + 1, sizeof(*open));
+	next = calloc(pic->n + 1, sizeof(*next));
+	cr_assert(open && next);
+	for (size_t i = 0; i < pic->n; i++) {
+		const struct box *box = &pic->boxes[i];
+		double root_top = pic->boxes[0].top;
+
+		cr_assert_eq(!i, !box->d, "one root, first");
+		cr_assert_gt(box->w, 0);
+		if (i) {
+			const struct box *up = open[box->d - 1];
+
+			cr_assert_leq(box->d, pic->boxes[i - 1].d + 1, "preorder");
+			cr_assert_geq(box->x, up->x, "inside its caller");
+			cr_assert_leq(box->x + box->w, up->x + up->w, "inside its caller");
+			cr_assert_geq(box->x, next[box->d - 1], "beside its siblings");
+			next[box->d - 1] = box->x + box->w;
+		}
+		open[box->d] = box;
+		next[box->d] = box->x;
+		cr_expect_float_eq(box->left, 12 + (double)box->x * per_unit, 0.011);
+		cr_expect_leq(box->width, (double)box->w * per_unit + 0.011);
+		cr_expect_geq(box->width, (double)box->w * per_unit * 0.79 - 0.021);
+		cr_expect_eq(box->top, icicle ? root_top + 17 * box->d : root_top - 17 * box->d);
+		cr_expect_leq((double)flame_cells(box->text) * 7.25, box->width + 1,
+			      "text fits: %s", box->text);
+		cr_expect(box->top > 60 && box->top + 17 < pic->height, "inside the picture");
+	}
+	cr_expect_eq(pic->boxes[0].w, pic->total, "the root is all");
+	free(open);
+	free(next);
+}
+
+/* Renders, checks, and leaves the boxes in @pic. */
+static void draw(const struct flame_options *opts, struct picture *pic)
+{
+	char *svg = render(opts), *again = render(opts);
+
+	cr_expect_str_eq(svg, again, "the same bytes each time");
+	parse(svg, pic);
+	assert_sane_picture(pic, opts->icicle);
+	free(svg);
+	free(again);
+}
+
+static const struct box *find(const struct picture *pic, const char *name)
+{
+	for (size_t i = 0; i < pic->n; i++)
+		if (!strncmp(pic->boxes[i].title, name, strlen(name)) &&
+		    pic->boxes[i].title[strlen(name)] == '\n')
+			return &pic->boxes[i];
+	cr_assert_fail("no frame %s", name);
+	return NULL;
+}
+
+/* ---- tests ---- */
+
+static const struct flame_options plain;
+
+Test(flame, places_and_words)
+{
+	struct picture pic;
+
+	builder_add(&b, thread, builder_path(&b, "<main>|Foo"), 2);
+	builder_add(&b, thread, builder_path(&b, "<main>|Foo#bar"), 3);
+	builder_add(&b, thread, builder_path(&b, "<main>|Foo|x"), 1);
+	draw(&plain, &pic);
+	cr_assert_eq(pic.n, 5, "Foo is drawn once");
+	cr_expect_eq(pic.total, 6 * BUILDER_PERIOD);
+	cr_expect_str_eq(pic.boxes[0].text, "all");
+	cr_expect_eq(find(&pic, "Foo")->x, 0);
+	cr_expect_eq(find(&pic, "Foo")->w, 3 * BUILDER_PERIOD);
+	cr_expect_eq(find(&pic, "x")->x, 0);
+	cr_expect_eq(find(&pic, "Foo#bar")->x, 3 * BUILDER_PERIOD);
+	cr_expect_str_eq(find(&pic, "Foo")->title,
+			 "Foo\nRuby app · /app/x.rb:1\ntotal 30.0 ms (50.0%), 3 samples\n"
+			 "self 20.0 ms (33.3%), 2 samples");
+	cr_expect_str_eq(pic.boxes[0].title,
+			 "all\ntotal 60.0 ms (100%), 6 samples\nself 0 s (0%), 0 samples");
+	picture_deinit(&pic);
+}
+
+Test(flame, every_variant_of_random_profiles)
+{
+	for (unsigned int variant = 0; variant < 36; variant++) {
+		const struct flame_options opts = {
+			.icicle = variant & 1,
+			.inverted = variant & 2,
+			.color = variant / 4 % 3,
+			.split = variant / 12,
+			.width = variant % 5 * 300,
+			.min_width = variant % 2 ? -1 : 0.5,
+		};
+		struct picture pic;
+
+		builder_add_random(&b, variant + 1, 100);
+		draw(&opts, &pic);
+		cr_expect_eq(pic.total, b.profile.totals.cpu_sampled_ns);
+		picture_deinit(&pic);
+	}
+}
+
+Test(flame, awkward_names)
+{
+	struct picture pic;
+
+	awkward_build(&b);
+	draw(&plain, &pic);
+	for (size_t i = 0; i < ARRAY_SIZE(awkward_paths); i++) {
+		const char *name = strrchr(awkward_paths[i], '|') + 1;
+
+		if (strchr(name, '\xff'))
+			name = "bad \ufffd\ufffd\ufffd\ufffd bytes";
+		find(&pic, *name ? name : "[unnamed]");
+	}
+	for (size_t i = 0; i < pic.n; i++)
+		cr_expect_lt(strlen(pic.boxes[i].title), 5000, "a huge name is cut");
+	picture_deinit(&pic);
+}
+
+Test(flame, namespaces_go_first_when_there_is_no_room)
+{
+	static const struct {
+		const char *name;
+		size_t cells;
+		const char *fits;
+	} cases[] = {
+		{ "Foo::Bar#baz", 12, "Foo::Bar#baz" },
+		{ "Foo::Bar#baz", 11, "Bar#baz" },
+		{ "Foo::Bar#baz", 7, "Bar#baz" },
+		{ "Foo::Bar#baz", 6, "Bar#b…" },
+		{ "Foo::Bar#baz", 3, "Ba…" },
+		{ "Foo::Bar#baz", 2, "" },
+		{ "block in A::B.c", 12, "block in B.c" },
+		{ "#<Class:A::B>.c", 14, "#<Class:B>.c" },
+		{ "std::vector<std::string>::at", 27, "vector<string>::at" },
+		{ "Foo::", 4, "Foo…" },
+		{ "日本::メソッド", 13, "メソッド" },
+		{ "日本語メソッド", 6, "日本…" },
+		{ "日本語メソッド", 7, "日本語…" },
+		{ "", 10, "" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct buf out = BUF_INIT;
+
+		flame_fit(&out, cases[i].name, cases[i].cells);
+		cr_expect_str_eq(buf_str(&out), cases[i].fits, "%s in %zu", cases[i].name,
+				 cases[i].cells);
+		cr_expect_leq(flame_cells(buf_str(&out)), cases[i].cells);
+		buf_deinit(&out);
+	}
+}
+
+Test(flame, narrow_frames_are_hidden_and_counted)
+{
+	const struct flame_options opts = { .min_width = 10 };
+	struct picture pic;
+	char *svg;
+
+	builder_add(&b, thread, builder_path(&b, "a"), 95);
+	builder_add(&b, thread, builder_path(&b, "b|c|d"), 5);
+	draw(&opts, &pic);
+	cr_expect_eq(pic.n, 2);
+	picture_deinit(&pic);
+	svg = render(&opts);
+	cr_expect_not_null(strstr(svg, "3 frames below 10% hidden"));
+	free(svg);
+	draw(&plain, &pic);
+	cr_expect_eq(pic.n, 5);
+	picture_deinit(&pic);
+}
+
+Test(flame, weights_of_zero_leave_the_number_of_samples)
+{
+	struct picture pic;
+
+	builder_sample(&b, thread, builder_path(&b, "a"), 0, 0);
+	builder_sample(&b, thread, builder_path(&b, "b"), 0, 0);
+	draw(&plain, &pic);
+	cr_expect_eq(pic.total, 2);
+	cr_expect_str_eq(find(&pic, "a")->title,
+			 "a\nRuby app · /app/x.rb:1\ntotal 50.0%, 1 sample\nself 50.0%, 1 sample");
+	picture_deinit(&pic);
+}
+
+Test(flame, nothing_to_draw)
+{
+	const struct view_filter f = { .from_ns = 1000 * BUILDER_PERIOD };
+	const struct flame_options opts = { .filter = &f };
+	struct buf out = BUF_INIT;
+	struct err err = { 0 };
+
+	cr_expect_eq(flame_render(&b.profile, &plain, &out, &err), -ENODATA);
+	cr_expect_eq(err.kind, ERR_EMPTY);
+	builder_add(&b, thread, builder_path(&b, "a"), 1);
+	cr_expect_eq(flame_render(&b.profile, &opts, &out, &err), -ENODATA);
+	cr_expect_eq(out.len, 0);
+	buf_deinit(&out);
+}
+
+Test(flame, deep_stacks)
+{
+	uint32_t frame = builder_frame(&b, FRAME_RUBY, "deep", "/app/x.rb", 1, 1), stack = 0;
+	struct picture pic;
+
+	for (size_t i = 0; i < 10000; i++)
+		stack = builder_stack(&b, stack, frame);
+	builder_add(&b, thread, stack, 2);
+	draw(&plain, &pic);
+	cr_expect_eq(pic.n, 10001);
+	cr_expect_gt(pic.height, 170000);
+	picture_deinit(&pic);
+}
+
+Test(flame, description_says_where_it_comes_from)
+{
+	const struct view_filter f = { .ruby_only = true };
+	const struct flame_options opts = { .filter = &f, .command = "rbpf flame --title \"<&>\"" };
+	char *svg, *text;
+	const char *at;
+	json_t *root;
+	json_error_t why;
+
+	builder_add(&b, thread, builder_path(&b, "a"), 3);
+	builder_sample(&b, thread, builder_path(&b, "a"), 7, SAMPLE_TRUNCATED | SAMPLE_FAILED);
+	b.profile.totals.lost = 9;
+	b.profile.complete = false;
+	b.profile.meta.command = strdup("rbpf record -p 42");
+	svg = render(&opts);
+	at = strstr(svg, "<desc>") + strlen("<desc>");
+	text = text_until(&at, "</desc>");
+	root = json_loads(text, JSON_REJECT_DUPLICATES, &why);
+	cr_assert_not_null(root, "%s", why.text);
+	cr_expect_str_eq(json_string_value(json_object_get(root, "command")), "rbpf record -p 42");
+	cr_expect_str_eq(json_string_value(json_object_get(root, "drawn_by")), opts.command);
+	cr_expect_str_eq(json_string_value(json_object_get(root, "unit")), "ns");
+	cr_expect_eq(json_integer_value(json_object_get(root, "samples")), 4);
+	cr_expect_eq(json_integer_value(json_object_get(root, "lost")), 9);
+	cr_expect_eq(json_integer_value(json_object_get(root, "truncated")), 1);
+	cr_expect_eq(json_integer_value(json_object_get(root, "failed")), 1);
+	cr_expect(json_is_false(json_object_get(root, "complete")));
+	cr_expect(json_is_true(json_object_get(json_object_get(root, "filters"), "ruby_only")));
+	cr_expect_not_null(strstr(svg, "9 samples lost"), "said in the picture as well");
+	cr_expect_not_null(strstr(svg, "recording was interrupted"));
+	json_decref(root);
+	free(text);
+	free(svg);
+}
+
+Test(flame, nothing_but_itself)
+{
+	char *svg, *script;
+
+	builder_add(&b, thread, builder_path(&b, "a"), 1);
+	svg = render(&(struct flame_options) { .title = "</title><script>alert(1)</script>\x01" });
+	cr_expect_null(strstr(svg, "<script>alert"), "titles are escaped");
+	script = strstr(svg, "<script>");
+	cr_assert_not_null(script);
+	cr_expect_null(strstr(script + 1, "<script"), "one script");
+	cr_expect_not_null(strstr(script, "]]></script>\n</svg>\n"), "the last child");
+	*script = '\0';
+	cr_expect_null(strstr(svg, " onload="), "no inline handlers");
+	cr_expect_null(strstr(svg, " onclick="));
+	cr_expect_null(strstr(svg, "href"), "nothing from elsewhere");
+	cr_expect_null(strstr(svg, "url("));
+	free(svg);
+}
+
+Test(flame, assets_can_be_embedded)
+{
+	cr_expect_gt(strlen(flame_js), 1000);
+	cr_expect_gt(strlen(flame_css), 500);
+	cr_expect_null(strstr(flame_js, "]]>"), "would end the CDATA section");
+	cr_expect_null(strpbrk(flame_css, "<&"), "is not in a CDATA section");
+	cr_expect_null(strstr(flame_js, "eval("));
+}

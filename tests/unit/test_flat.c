@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "support/profile_builder.h"
+#include "view/filter.h"
+#include "view/flat.h"
+#include "view/group.h"
+#include "view/label.h"
+
+static struct profile_builder b;
+static uint32_t thread;
+
+static void setup(void)
+{
+	builder_init(&b);
+	thread = builder_thread(&b, builder_process(&b, 42, "ruby app.rb"), 42, "main");
+}
+
+static void teardown(void)
+{
+	builder_deinit(&b);
+}
+
+TestSuite(flat, .init = setup, .fini = teardown);
+
+static const struct view_filter all = VIEW_FILTER_INIT;
+
+/* "name self/total", in samples, a line each row. */
+static void expect_rows(const struct view_filter *f, enum flat_by by, enum flat_sort sort,
+			const char *expected)
+{
+	struct buf out = BUF_INIT;
+	struct flat flat;
+
+	cr_assert_eq(flat_build(&b.profile, f, by, sort, &flat), 0);
+	for (size_t i = 0; i < flat.n_rows; i++) {
+		const struct flat_row *row = &flat.rows[i];
+
+		if (row->frame == PROFILE_NONE)
+			buf_addf(&out, "%u", row->id);
+		else if (by == FLAT_BY_FILE)
+			buf_addf(&out, "%s",
+				 profile_str(&b.profile, b.profile.frames[row->frame].file));
+		else if (by == FLAT_BY_KIND)
+			buf_addf(&out, "%s", frame_kind_name(b.profile.frames[row->frame].kind));
+		else
+			buf_addf(&out, "%s", label_frame(&b.profile, row->frame));
+		if (by == FLAT_BY_LINE)
+			buf_addf(&out, ":%u", b.profile.frames[row->frame].line);
+		buf_addf(&out, " %d/%d\n", (int)row->samples, (int)row->total_samples);
+		cr_expect_eq(row->self_ns, row->samples * BUILDER_PERIOD);
+		cr_expect_eq(row->total_ns, row->total_samples * BUILDER_PERIOD);
+	}
+	cr_expect_str_eq(buf_str(&out), expected);
+	buf_deinit(&out);
+	flat_deinit(&flat);
+}
+
+Test(flat, without_samples)
+{
+	expect_rows(NULL, FLAT_BY_FUNCTION, FLAT_SORT_SELF, "");
+	expect_rows(NULL, FLAT_BY_THREAD, FLAT_SORT_SELF, "");
+}
+
+Test(flat, recursion_counts_once)
+{
+	builder_add(&b, thread, builder_path(&b, "a|a|b|a"), 1);
+	builder_add(&b, thread, builder_path(&b, "a|b|a|b"), 2);
+	builder_add(&b, thread, builder_path(&b, "c|b"), 4);
+	expect_rows(&all, FLAT_BY_FUNCTION, FLAT_SORT_SELF, "b 6/7\na 1/3\nc 0/4\n");
+	expect_rows(&all, FLAT_BY_FUNCTION, FLAT_SORT_TOTAL, "b 6/7\nc 0/4\na 1/3\n");
+}
+
+Test(flat, ties_are_in_the_order_of_names)
+{
+	builder_add(&b, thread, builder_path(&b, "Foo.x"), 1);
+	builder_add(&b, thread, builder_path(&b, "Foo#x"), 1);
+	builder_add(&b, thread, builder_path(&b, "Bar"), 1);
+	expect_rows(&all, FLAT_BY_FUNCTION, FLAT_SORT_SELF, "Bar 1/1\nFoo#x 1/1\nFoo.x 1/1\n");
+}
+
+Test(flat, what_is_one_row)
+{
+	uint32_t foo = builder_frame(&b, FRAME_RUBY, "Foo#bar", "/app/foo.rb", 12, 10);
+	uint32_t foo_again = builder_frame(&b, FRAME_RUBY, "Foo#bar", "/app/foo.rb", 13, 10);
+	uint32_t hash = builder_frame(&b, FRAME_CFUNC, "Hash#[]", "/app/foo.rb", 12, 0);
+	uint32_t hash_elsewhere = builder_frame(&b, FRAME_CFUNC, "Hash#[]", "/app/bar.rb", 7, 0);
+	uint32_t kernel = builder_frame(&b, FRAME_KERNEL, "k", "", 0, 0);
+
+	builder_add(&b, thread, builder_stack(&b, builder_stack(&b, 0, foo), hash), 1);
+	builder_add(&b, thread, builder_stack(&b, 0, foo_again), 2);
+	builder_add(&b, thread, builder_stack(&b, 0, hash_elsewhere), 4);
+	builder_add(&b, thread, builder_stack(&b, 0, kernel), 8);
+	expect_rows(&all, FLAT_BY_FUNCTION, FLAT_SORT_SELF, "k 8/8\nHash#[] 5/5\nFoo#bar 2/3\n");
+	expect_rows(&all, FLAT_BY_LINE, FLAT_SORT_SELF,
+		    "k:0 8/8\nHash#[]:7 4/4\nFoo#bar:13 2/2\nHash#[]:12 1/1\nFoo#bar:12 0/1\n");
+	expect_rows(&all, FLAT_BY_FILE, FLAT_SORT_SELF, " 8/8\n/app/bar.rb 4/4\n/app/foo.rb 3/3\n");
+	expect_rows(&all, FLAT_BY_KIND, FLAT_SORT_SELF, "kernel 8/8\ncfunc 5/5\nruby 2/3\n");
+}
+
+Test(flat, threads_and_processes)
+{
+	uint32_t process = builder_process(&b, 7, "ruby job.rb");
+	uint32_t second = builder_thread(&b, process, 7, "main");
+	uint32_t third = builder_thread(&b, process, 8, "aux");
+
+	builder_add(&b, thread, builder_path(&b, "a"), 2);
+	builder_add(&b, second, 0, 2);
+	builder_add(&b, third, builder_path(&b, "a"), 2);
+	expect_rows(&all, FLAT_BY_THREAD, FLAT_SORT_SELF, "2 2/2\n1 2/2\n0 2/2\n");
+	expect_rows(&all, FLAT_BY_PROCESS, FLAT_SORT_TOTAL, "1 4/4\n0 2/2\n");
+}
+
+Test(flat, hidden_frames_leave_their_time_to_callers)
+{
+	const struct view_filter ruby_only = { .ruby_only = true };
+	uint32_t native = builder_frame(&b, FRAME_NATIVE, "vm_exec", "", 0, 0);
+	uint32_t a = builder_path(&b, "a"), vm = builder_stack(&b, a, native);
+	uint32_t inner = builder_stack(&b, vm, b.profile.stacks[a].frame);
+
+	builder_add(&b, thread, vm, 1);
+	builder_add(&b, thread, inner, 2);
+	builder_add(&b, thread, builder_stack(&b, 0, native), 4);
+	expect_rows(&ruby_only, FLAT_BY_FUNCTION, FLAT_SORT_SELF, "a 3/3\n");
+	expect_rows(&all, FLAT_BY_FUNCTION, FLAT_SORT_SELF, "vm_exec 5/7\na 2/3\n");
+}
+
+/* Against the definition, sample by sample. */
+Test(flat, random_profiles_agree_with_the_definition)
+{
+	const struct profile *p = &b.profile;
+
+	for (unsigned int variant = 0; variant < 8; variant++) {
+		const struct view_filter f = { .ruby_only = variant >= 4 };
+		enum group_by by = variant % 4;
+		static const enum flat_by flat_by[] = { FLAT_BY_FUNCTION, FLAT_BY_LINE,
+							FLAT_BY_FILE, FLAT_BY_KIND };
+		struct flat_row rows[600] = { 0 };
+		struct view_selection *sel = NULL;
+		struct groups groups;
+		struct flat flat;
+		uint64_t self = 0;
+		size_t n_rows = 0;
+
+		builder_add_random(&b, variant + 1, 200);
+		cr_assert_eq(groups_init(p, by, &groups), 0);
+		cr_assert_leq(groups.n, ARRAY_SIZE(rows));
+		cr_assert_eq(view_selection_new(p, &f, &sel), 0);
+		for (size_t i = 0; i < p->n_samples; i++) {
+			const struct profile_sample *s = &p->samples[i];
+			bool seen[ARRAY_SIZE(rows)] = { false }, innermost = true;
+
+			for (uint32_t st = s->stack; st; st = p->stacks[st].parent) {
+				uint32_t group = groups.of_frame[p->stacks[st].frame];
+
+				if (!view_frame_shown(sel, p->stacks[st].frame))
+					continue;
+				rows[group].self_ns += innermost ? s->weight : 0;
+				rows[group].samples += innermost;
+				rows[group].total_ns += seen[group] ? 0 : s->weight;
+				rows[group].total_samples += !seen[group];
+				self += innermost ? s->weight : 0;
+				seen[group] = true;
+				innermost = false;
+			}
+		}
+		cr_assert_eq(flat_build(p, &f, flat_by[by], FLAT_SORT_SELF, &flat), 0);
+		for (size_t i = 0; i < groups.n; i++)
+			n_rows += rows[i].total_samples > 0;
+		cr_expect_eq(flat.n_rows, n_rows);
+		for (size_t i = 0; i < flat.n_rows; i++) {
+			const struct flat_row *got = &flat.rows[i];
+			const struct flat_row *want = &rows[groups.of_frame[got->frame]];
+
+			cr_expect_eq(got->self_ns, want->self_ns);
+			cr_expect_eq(got->samples, want->samples);
+			cr_expect_eq(got->total_ns, want->total_ns);
+			cr_expect_eq(got->total_samples, want->total_samples);
+			self -= got->self_ns;
+			cr_expect(!i || got[-1].self_ns >= got->self_ns, "sorted");
+		}
+		cr_expect_eq(self, 0, "self times add up");
+		flat_deinit(&flat);
+		groups_deinit(&groups);
+		view_selection_free(sel);
+	}
+}
+
+Test(flat, deep_stacks)
+{
+	uint32_t frame = builder_frame(&b, FRAME_RUBY, "deep", "/app/x.rb", 1, 1), stack = 0;
+
+	for (size_t i = 0; i < 100000; i++)
+		stack = builder_stack(&b, stack, frame);
+	builder_add(&b, thread, stack, 2);
+	expect_rows(&all, FLAT_BY_FUNCTION, FLAT_SORT_SELF, "deep 2/2\n");
+}
+
+/* Numbers from the textbook formulas, to 1 %. */
+Test(flat, error_of_self_time)
+{
+	const uint64_t ms = 1000000, sample = 10 * ms;
+
+	/* 1.96 * sqrt(n(1 - n/N)) */
+	cr_expect_float_eq((double)flat_self_error(1000, 1000 * sample, 10000, 10000 * sample),
+			   58.8 * (double)sample, 0.6 * (double)sample);
+	cr_expect_float_eq((double)flat_self_error(5000, 5000 * sample, 10000, 10000 * sample),
+			   98.0 * (double)sample, 1.0 * (double)sample);
+	/* none, all: about 1.9 samples */
+	cr_expect_float_eq((double)flat_self_error(0, 0, 10000, 10000 * sample),
+			   1.92 * (double)sample, 0.02 * (double)sample);
+	cr_expect_float_eq((double)flat_self_error(10000, 10000 * sample, 10000, 10000 * sample),
+			   1.92 * (double)sample, 0.02 * (double)sample);
+	/* Wilson's interval for 1 of 1 is 0.21 to 1 */
+	cr_expect_float_eq((double)flat_self_error(1, sample, 1, sample), 0.397 * (double)sample,
+			   0.005 * (double)sample);
+	/* a row of heavy samples */
+	cr_expect_eq(flat_self_error(100, 100 * 3 * sample, 1000, 1000 * sample),
+		     3 * flat_self_error(100, 100 * sample, 1000, 1000 * sample));
+	cr_expect_eq(flat_self_error(0, 0, 0, 0), 0);
+	/* no overflow: a day of 1024 CPUs at 10 kHz */
+	cr_expect_gt(
+		flat_self_error(400000000000, 40000000000000000, 884736000000, 88473600000000000),
+		0);
+}

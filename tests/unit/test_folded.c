@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include <criterion/criterion.h>
+#include <ctype.h>
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "export/export.h"
+#include "support/awkward.h"
+#include "support/profile_builder.h"
+#include "view/filter.h"
+
+static struct profile_builder b;
+
+static void setup(void)
+{
+	builder_init(&b);
+}
+
+static void teardown(void)
+{
+	builder_deinit(&b);
+}
+
+TestSuite(folded, .init = setup, .fini = teardown);
+
+static char *fold(const struct export_options *opts)
+{
+	struct buf out = BUF_INIT;
+	struct err err = { 0 };
+
+	builder_finish(&b);
+	cr_assert_eq(exporter_find("folded")->run(&b.profile, opts, &out, &err), 0, "%s", err.msg);
+	buf_addstr(&out, "");
+	if (!out.data)
+		buf_addch(&out, '\0');
+	return out.data;
+}
+
+static void expect_folded(const struct export_options *opts, const char *expected)
+{
+	char *got = fold(opts);
+
+	cr_expect_str_eq(got, expected);
+	free(got);
+}
+
+/* The count at the end of a line, which is cut off with its blank; -1 if there is none. */
+static long long cut_count(char *line)
+{
+	char *blank = strrchr(line, ' ');
+
+	if (!blank || !blank[1] || blank[1 + strspn(blank + 1, "0123456789")])
+		return -1;
+	*blank = '\0';
+	return strtoll(blank + 1, NULL, 10);
+}
+
+/* /\s\d+(\.\d*)?$/, which flamegraph.pl takes for a second count. */
+static bool ends_in_number(const char *s)
+{
+	size_t n = strlen(s);
+
+	while (n && (isdigit((unsigned char)s[n - 1]) || s[n - 1] == '.'))
+		n--;
+	return n && s[n] && isspace((unsigned char)s[n - 1]) && isdigit((unsigned char)s[n]);
+}
+
+/* Every line is `frame;frame… count`, frames are not empty; returns the sum of the counts. */
+static long long check_lines(char *text)
+{
+	long long sum = 0, count;
+	char *line;
+
+	while ((line = strsep(&text, "\n")) && text) {
+		count = cut_count(line);
+		cr_assert_gt(count, 0, "no count after: %.200s", line);
+		cr_expect_not(ends_in_number(line), "a second count: %.200s", line);
+		cr_expect(*line && *line != ';' && line[strlen(line) - 1] != ';', "%.200s", line);
+		cr_expect_null(strstr(line, ";;"), "an empty frame: %.200s", line);
+		sum += count;
+	}
+	cr_expect_str_empty(line, "the last line has an end");
+	return sum;
+}
+
+static const struct export_options samples;
+static const struct export_options threads = { .threads = true };
+
+Test(folded, nothing)
+{
+	expect_folded(&samples, "");
+}
+
+Test(folded, root_first_with_process_and_thread)
+{
+	uint32_t process = builder_process(&b, 42, "/usr/bin/ruby3.3 -w app.rb");
+	uint32_t main = builder_thread(&b, process, 42, "ruby");
+	uint32_t worker = builder_thread(&b, process, 43, "puma srv tp 001");
+
+	builder_add(&b, main, builder_path(&b, "<main>|Foo#bar"), 3);
+	builder_add(&b, main, builder_path(&b, "<main>"), 1);
+	builder_add(&b, worker, builder_path(&b, "<main>|Foo#bar"), 2);
+	expect_folded(&samples, "ruby3.3;<main> 1\nruby3.3;<main>;Foo#bar 5\n");
+	expect_folded(&threads, "ruby3.3;puma srv tp 001;<main>;Foo#bar 2\n"
+				"ruby3.3;ruby;<main> 1\nruby3.3;ruby;<main>;Foo#bar 3\n");
+}
+
+Test(folded, what_has_the_same_names_is_one_line)
+{
+	uint32_t a = builder_thread(&b, builder_process(&b, 1, "puma: worker 0"), 1, "x");
+	uint32_t c = builder_thread(&b, builder_process(&b, 2, "puma: worker 1"), 2, "x");
+	uint32_t one = builder_frame(&b, FRAME_RUBY, "Foo#bar", "/app/a.rb", 3, 1);
+	uint32_t two = builder_frame(&b, FRAME_RUBY, "Foo#bar", "/app/b.rb", 9, 7);
+
+	builder_add(&b, a, builder_stack(&b, 0, one), 1);
+	builder_add(&b, a, builder_stack(&b, 0, two), 2);
+	builder_add(&b, c, builder_stack(&b, 0, two), 4);
+	expect_folded(&samples, "puma;Foo#bar 7\n");
+	expect_folded(&threads, "puma;x;Foo#bar 7\n");
+}
+
+Test(folded, samples_without_frames_are_the_process_or_thread)
+{
+	uint32_t thread = builder_thread(&b, builder_process(&b, 1, ""), 1, "w 1");
+
+	builder_add(&b, thread, 0, 2);
+	expect_folded(&samples, "[unknown] 2\n");
+	expect_folded(&threads, "[unknown];w_1 2\n");
+}
+
+/* A leaf that ends in a number, and the same name elsewhere, so that it stays one function. */
+Test(folded, numbers_at_the_end)
+{
+	uint32_t thread = builder_thread(&b, builder_process(&b, 1, "ruby"), 1, "puma 001");
+
+	builder_add(&b, thread, builder_path(&b, "Worker 12"), 1);
+	builder_add(&b, thread, builder_path(&b, "Worker 12|x"), 1);
+	builder_add(&b, thread, builder_path(&b, "Worker 7|x"), 1);
+	builder_add(&b, thread, builder_path(&b, "v 1.5"), 1);
+	builder_add(&b, thread, builder_path(&b, "w 1."), 1);
+	builder_add(&b, thread, builder_path(&b, "x 1.2.3"), 1);
+	builder_add(&b, thread, builder_path(&b, "y ."), 1);
+	builder_add(&b, thread, builder_path(&b, "z12"), 1);
+	expect_folded(&threads, "ruby;puma 001;Worker_12 1\nruby;puma 001;Worker_12;x 1\n"
+				"ruby;puma 001;Worker 7;x 1\n"
+				"ruby;puma 001;v_1.5 1\nruby;puma 001;w_1. 1\n"
+				"ruby;puma 001;x 1.2.3 1\nruby;puma 001;y . 1\n"
+				"ruby;puma 001;z12 1\n");
+}
+
+Test(folded, weights_in_microseconds_keep_their_sum)
+{
+	static const struct export_options time = { .weight_time = true };
+	uint32_t thread = builder_thread(&b, builder_process(&b, 1, "ruby"), 1, "x");
+	char *text;
+
+	builder_sample(&b, thread, builder_path(&b, "a"), 1600, 0);
+	builder_sample(&b, thread, builder_path(&b, "b"), 1600, 0);
+	builder_sample(&b, thread, builder_path(&b, "c"), 1600, 0);
+	builder_sample(&b, thread, builder_path(&b, "d"), 400, 0);
+	builder_sample(&b, thread, builder_path(&b, "e"), 0, 0);
+	expect_folded(&time, "ruby;a 2\nruby;b 1\nruby;c 2\n");
+	for (uint64_t seed = 1; seed < 20; seed++)
+		builder_add_random(&b, seed, 300);
+	text = fold(&time);
+	cr_expect_eq((uint64_t)check_lines(text), (b.profile.totals.cpu_sampled_ns + 500) / 1000);
+	free(text);
+}
+
+Test(folded, awkward_names_keep_the_grammar_and_the_sum)
+{
+	char *text;
+
+	awkward_build(&b);
+	for (unsigned int i = 0; i < 2; i++) {
+		text = fold(i ? &threads : &samples);
+		cr_expect_not_null(strstr(text, i ? "puma;ruby: puma w_1;<main>;Foo#a:b "
+						  : "puma;<main>;Foo#a:b "));
+		cr_expect_not_null(strstr(text, "[unnamed];below the unnamed "));
+		cr_expect_not_null(strstr(text, "Größe#straße;日本語#メソッド;💎#🔥 "));
+		cr_expect_eq((size_t)check_lines(text), b.profile.n_samples);
+		free(text);
+	}
+}
+
+Test(folded, filter)
+{
+	const struct view_filter f = { .ruby_only = true, .to_ns = 2 * BUILDER_PERIOD };
+	const struct export_options opts = { .filter = &f };
+	uint32_t thread = builder_thread(&b, builder_process(&b, 1, "ruby"), 1, "x");
+	uint32_t a = builder_path(&b, "a");
+
+	builder_add(&b, thread,
+		    builder_stack(&b, a, builder_frame(&b, FRAME_KERNEL, "k", "", 0, 0)), 3);
+	expect_folded(&opts, "ruby;a 2\n");
+}
+
+Test(folded, the_same_bytes_again)
+{
+	char *first, *second;
+
+	builder_add_random(&b, 9, 500);
+	first = fold(&samples);
+	second = fold(&samples);
+	cr_expect_str_eq(first, second);
+	free(first);
+	free(second);
+}

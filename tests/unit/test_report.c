@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The renderers of rbpf report, on small profiles made in memory. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/utf8.h"
+#include "cmd/report.h"
+#include "support/profile_builder.h"
+#include "view/filter.h"
+
+/* What a test renders; the profile stays the builder's. */
+struct fixture {
+	struct profile_builder builder;
+	struct recording rec;
+	struct view_filter filter;
+	struct report report;
+	uint32_t thread;
+	struct buf out;
+	struct err err;
+};
+
+static void fixture_init(struct fixture *f)
+{
+	memset(f, 0, sizeof(*f));
+	builder_init(&f->builder);
+	f->thread = builder_thread(&f->builder, builder_process(&f->builder, 42, "ruby shop.rb"),
+				   42, "ruby");
+	f->report = (struct report) { .limit = REPORT_NO_LIMIT };
+}
+
+static void fixture_deinit(struct fixture *f)
+{
+	builder_deinit(&f->builder);
+	view_filter_deinit(&f->filter);
+	buf_deinit(&f->out);
+}
+
+typedef int (*renderer)(const struct report *r, struct buf *out, struct err *err);
+
+static const char *render(struct fixture *f, renderer fn)
+{
+	f->rec.path = "x.data";
+	f->rec.profile = *builder_finish(&f->builder);
+	f->rec.report.complete = true;
+	f->report.rec = &f->rec;
+	f->report.filter = &f->filter;
+	buf_reset(&f->out);
+	cr_assert_eq(fn(&f->report, &f->out, &f->err), 0, "%s", f->err.msg);
+	return buf_str(&f->out);
+}
+
+/* The n-th line of @text, counted from 0, without its newline. */
+static const char *line_of(const char *text, size_t n, char *line, size_t size)
+{
+	for (; n; n--) {
+		text = strchr(text, '\n');
+		cr_assert_not_null(text);
+		text++;
+	}
+	snprintf(line, size, "%.*s", (int)strcspn(text, "\n"), text);
+	return line;
+}
+
+static void expect_lines(const char *text, size_t from, const char *const *want, size_t n)
+{
+	char line[400];
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		cr_expect_str_eq(line_of(text, from + i, line, sizeof(line)), want[i], "in:\n%s",
+				 text);
+}
+
+Test(report, flat_table)
+{
+	static const char *const want[] = {
+		"x.data: 2.0 s, 1 process, 200 samples at 100 Hz, ruby 3.3.6",
+		" SELF  SELF%   +/-  TOTAL  TOTAL%  METHOD         WHERE",
+		"1.50s  75.0%  6.0%  1.50s   75.0%  A#x            /app/x.rb:1",
+		"0.50s  25.0%  6.0%  0.50s   25.0%  Integer#+ (C)",
+		"0.00s   0.0%  0.9%  2.00s  100.0%  <main>         /app/x.rb:1",
+	};
+	struct fixture f;
+	uint32_t main_stack, cfunc;
+	const char *text;
+
+	fixture_init(&f);
+	main_stack = builder_path(&f.builder, "<main>");
+	cfunc = builder_frame(&f.builder, FRAME_CFUNC, "Integer#+", "/app/x.rb", 3, 0);
+	builder_add(&f.builder, f.thread, builder_path(&f.builder, "<main>|A#x"), 150);
+	builder_add(&f.builder, f.thread, builder_stack(&f.builder, main_stack, cfunc), 50);
+	text = render(&f, report_text);
+	expect_lines(text, 0, want, ARRAY_SIZE(want));
+	cr_expect(strstr(text, "cpu sampled 2.0 s; the kernel's account is not in the recording\n"),
+		  "%s", text);
+	cr_expect_null(strstr(text, "few samples"), "%s", text);
+	cr_expect_null(strstr(text, "hidden"), "%s", text);
+
+	f.report.limit = 1;
+	text = render(&f, report_text);
+	cr_expect(strstr(text, "  2 more lines hidden by -n\n"), "%s", text);
+	fixture_deinit(&f);
+}
+
+Test(report, warns_of_few_samples)
+{
+	struct fixture f;
+	const char *text;
+
+	fixture_init(&f);
+	builder_add(&f.builder, f.thread, builder_path(&f.builder, "<main>|A#x"), 60);
+	text = render(&f, report_text);
+	cr_expect(strstr(text, "  few samples: 60 in all; "), "%s", text);
+	builder_add(&f.builder, f.thread, builder_path(&f.builder, "<main>|B#y"), 60);
+	text = render(&f, report_text);
+	cr_expect(strstr(text, "  few samples: the first row has 60; "), "%s", text);
+	f.report.sort = FLAT_SORT_TOTAL; /* now the first row is <main>, with all */
+	text = render(&f, report_text);
+	cr_expect_null(strstr(text, "few samples"), "%s", text);
+	fixture_deinit(&f);
+}
+
+Test(report, tree_moves_to_the_right_at_forks_only)
+{
+	static const char *const want[] = {
+		" TOTAL%    SELF%  METHOD",
+		" 100.0%     0.0%  all",
+		" 100.0%     0.0%  <main>  /app/x.rb:1",
+		"  70.0%    10.0%  ├─ A#x  /app/x.rb:1",
+		"  60.0%     0.0%  │  A#y  /app/x.rb:1",
+		"  35.0%    35.0%  │  ├─ A#p  /app/x.rb:1",
+		"  25.0%    25.0%  │  └─ A#q  /app/x.rb:1",
+		"  30.0%     0.0%  └─ B#z  /app/x.rb:1",
+		"  30.0%    30.0%     B#w  /app/x.rb:1",
+	};
+	struct fixture f;
+
+	fixture_init(&f);
+	builder_add(&f.builder, f.thread, builder_path(&f.builder, "<main>|B#z|B#w"), 300);
+	builder_add(&f.builder, f.thread, builder_path(&f.builder, "<main>|A#x"), 100);
+	builder_add(&f.builder, f.thread, builder_path(&f.builder, "<main>|A#x|A#y|A#q"), 250);
+	builder_add(&f.builder, f.thread, builder_path(&f.builder, "<main>|A#x|A#y|A#p"), 350);
+	expect_lines(render(&f, report_tree), 1, want, ARRAY_SIZE(want));
+	fixture_deinit(&f);
+}
+
+Test(report, tree_hides_small_branches_and_says_so)
+{
+	struct fixture f;
+	const char *text;
+
+	fixture_init(&f);
+	builder_add(&f.builder, f.thread, builder_path(&f.builder, "<main>|A#x"), 9949);
+	builder_add(&f.builder, f.thread, builder_path(&f.builder, "<main>|half"), 50);
+	builder_add(&f.builder, f.thread, builder_path(&f.builder, "<main>|small"), 1);
+	text = render(&f, report_tree);
+	cr_expect(strstr(text, "└─ half"), "exactly 0.5%% is shown: %s", text);
+	cr_expect_null(strstr(text, "small"), "%s", text);
+	cr_expect(strstr(text, "  1 branch below 0.5% hidden\n"), "%s", text);
+	f.report.limit = 2;
+	text = render(&f, report_tree);
+	cr_expect(strstr(text, "  2 more lines hidden by -n\n"), "%s", text);
+	fixture_deinit(&f);
+}
+
+/* Each level forks, so that each moves to the right; far beyond the terminal. */
+Test(report, tree_of_many_forks_fits)
+{
+	struct fixture f;
+	uint32_t stack = 0, frame, leaf, depth, lines = 0;
+	const char *line, *end;
+	char copy[400];
+
+	fixture_init(&f);
+	frame = builder_frame(&f.builder, FRAME_RUBY, "Déjà#vu", "/app/x.rb", 2, 1);
+	leaf = builder_frame(&f.builder, FRAME_RUBY, "leaf", "/app/x.rb", 2, 1);
+	/* No more: each leaf must have 0.5 % of the whole to be shown. */
+	for (depth = 0; depth < 190; depth++) {
+		stack = builder_stack(&f.builder, stack, frame);
+		builder_add(&f.builder, f.thread, builder_stack(&f.builder, stack, leaf), 1);
+	}
+	f.report.width = 60;
+	for (line = render(&f, report_tree); *line; line = end + 1) {
+		end = strchr(line, '\n');
+		snprintf(copy, sizeof(copy), "%.*s", (int)(end - line), line);
+		if (!strstr(copy, "─ "))
+			continue;
+		lines++;
+		cr_expect_leq(utf8_len(copy), 60, "%s", copy);
+		cr_expect(strstr(copy, "─ Déjà#vu") || strstr(copy, "─ leaf"), "%s", copy);
+	}
+	cr_expect_eq(lines, 2 * 189, "%u", lines);
+	fixture_deinit(&f);
+}
+
+Test(report, machine_output_is_exact)
+{
+	struct fixture f;
+	json_error_t error;
+	json_t *root, *row;
+	const char *text;
+	size_t i;
+
+	fixture_init(&f);
+	builder_add(&f.builder, f.thread,
+		    builder_stack(
+			    &f.builder, 0,
+			    builder_frame(&f.builder, FRAME_CFUNC, "A#\"x\", y", "/a,b.rb", 3, 0)),
+		    2);
+	builder_add(&f.builder, f.thread,
+		    builder_stack(&f.builder, 0,
+				  builder_frame(&f.builder, FRAME_NATIVE, "memcpy",
+						"/lib/libc.so.6", 0, 0)),
+		    1);
+	for (i = FLAT_BY_FUNCTION; i <= FLAT_BY_KIND; i++) {
+		f.report.by = (enum flat_by)i;
+		text = render(&f, report_json);
+		root = json_loads(text, 0, &error);
+		cr_assert_not_null(root, "%s: %s", error.text, text);
+		row = json_array_get(json_object_get(root, "rows"), 0);
+		cr_expect_gt(json_integer_value(json_object_get(row, "self_ns")), 0, "%s", text);
+		json_decref(root);
+	}
+
+	f.report.by = FLAT_BY_FUNCTION;
+	text = render(&f, report_csv);
+	cr_expect(strstr(text, "\r\ncfunc,\"A#\"\"x\"\", y\",,0,,2,2,20000000,20000000,"), "%s",
+		  text);
+	cr_expect(strstr(text, "\r\nnative,memcpy,,0,libc.so.6,1,1,10000000,10000000,"), "%s",
+		  text);
+	f.report.by = FLAT_BY_LINE;
+	text = render(&f, report_csv);
+	cr_expect(strstr(text, "\r\ncfunc,\"A#\"\"x\"\", y\",\"/a,b.rb\",3,,2,2,"), "%s", text);
+	f.report.by = FLAT_BY_THREAD;
+	cr_expect_eq(strncmp(render(&f, report_csv), "pid,tid,thread,samples,", 23), 0);
+	fixture_deinit(&f);
+}
+
+Test(report, nothing_selected_is_empty_not_an_error_of_ours)
+{
+	static const renderer renderers[] = { report_text, report_tree, report_json, report_csv };
+	struct fixture f;
+	size_t i;
+
+	fixture_init(&f);
+	builder_add(&f.builder, f.thread, builder_path(&f.builder, "<main>"), 3);
+	render(&f, report_info);
+	cr_assert_eq(view_filter_regex(&f.filter.include, &f.filter.has_include, "nothing",
+				       "--include", &f.err),
+		     0);
+	for (i = 0; i < ARRAY_SIZE(renderers); i++) {
+		buf_reset(&f.out);
+		f.err = (struct err) { 0 };
+		cr_expect_eq(renderers[i](&f.report, &f.out, &f.err), -ENODATA);
+		cr_expect_eq(f.err.kind, ERR_EMPTY);
+		cr_expect_eq(f.out.len, 0);
+	}
+	fixture_deinit(&f);
+}

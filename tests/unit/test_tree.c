@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "support/profile_builder.h"
+#include "support/tree_check.h"
+#include "view/filter.h"
+#include "view/tree.h"
+
+static struct profile_builder b;
+static uint32_t thread;
+
+static void setup(void)
+{
+	builder_init(&b);
+	thread = builder_thread(&b, builder_process(&b, 42, "/usr/bin/ruby app.rb"), 42, "main");
+}
+
+static void teardown(void)
+{
+	builder_deinit(&b);
+}
+
+TestSuite(tree, .init = setup, .fini = teardown);
+
+/* "all 5/1(Foo 4/4)": labels, total and self samples, children in parentheses. */
+static char *render(const struct tree *t)
+{
+	struct buf out = BUF_INIT;
+	uint32_t depth = 0, i = 0;
+
+	do {
+		const struct tree_node *node = &t->nodes[i];
+
+		for (; depth > node->depth; depth--)
+			buf_addch(&out, ')');
+		depth = node->depth;
+		if (i)
+			buf_addch(&out, t->nodes[node->parent].first_child == i ? '(' : ' ');
+		tree_node_label(t, i, &out);
+		buf_addf(&out, " %d/%d", (int)node->total_samples, (int)node->self_samples);
+		i = tree_next(t, i);
+	} while (i);
+	buf_add_repeat(&out, ')', depth);
+	return out.data;
+}
+
+static void expect_tree(const struct view_filter *f, const struct tree_options *opts,
+			const char *expected)
+{
+	struct tree t;
+	char *got;
+
+	cr_assert_eq(tree_build(&b.profile, f, opts, &t), 0);
+	assert_sane_tree(&t);
+	got = render(&t);
+	cr_expect_str_eq(got, expected);
+	free(got);
+	tree_deinit(&t);
+}
+
+static const struct tree_options plain;
+
+Test(tree, without_samples_is_a_root)
+{
+	expect_tree(NULL, &plain, "all 0/0");
+}
+
+Test(tree, names_are_sorted_and_prefixes_are_shared)
+{
+	builder_add(&b, thread, builder_path(&b, "<main>|Foo#bar"), 3);
+	builder_add(&b, thread, builder_path(&b, "<main>|Foo"), 2);
+	builder_add(&b, thread, builder_path(&b, "<main>|Foo|x"), 1);
+	builder_add(&b, thread, builder_path(&b, "<main>|Foo.baz"), 4);
+	builder_add(&b, thread, builder_path(&b, "<main>"), 5);
+	builder_add(&b, thread, 0, 6);
+	expect_tree(NULL, &plain, "all 21/6(<main> 15/5(Foo 3/2(x 1/1) Foo#bar 3/3 Foo.baz 4/4))");
+}
+
+Test(tree, recursion_is_a_path)
+{
+	builder_add(&b, thread, builder_path(&b, "a|a|b|a"), 1);
+	builder_add(&b, thread, builder_path(&b, "a|a"), 1);
+	expect_tree(NULL, &plain, "all 2/0(a 2/0(a 2/1(b 1/0(a 1/1))))");
+}
+
+Test(tree, lines_of_a_function_are_one_node_or_many)
+{
+	static const struct tree_options by_line = { .by_line = true };
+	uint32_t foo = builder_frame(&b, FRAME_RUBY, "Foo#bar", "/app/foo.rb", 12, 10);
+	uint32_t foo_again = builder_frame(&b, FRAME_RUBY, "Foo#bar", "/app/foo.rb", 13, 10);
+	uint32_t namesake = builder_frame(&b, FRAME_RUBY, "Foo#bar", "/app/foo.rb", 99, 98);
+	uint32_t hash = builder_frame(&b, FRAME_CFUNC, "Hash#[]", "/app/foo.rb", 12, 0);
+	uint32_t hash_again = builder_frame(&b, FRAME_CFUNC, "Hash#[]", "/app/foo.rb", 13, 0);
+
+	builder_add(&b, thread, builder_stack(&b, builder_stack(&b, 0, foo), hash), 1);
+	builder_add(&b, thread, builder_stack(&b, builder_stack(&b, 0, foo_again), hash_again), 2);
+	builder_add(&b, thread, builder_stack(&b, 0, namesake), 3);
+	expect_tree(NULL, &plain, "all 6/0(Foo#bar 3/0(Hash#[] 3/3) Foo#bar 3/3)");
+	expect_tree(NULL, &by_line,
+		    "all 6/0(Foo#bar foo.rb:12 1/0(Hash#[] foo.rb:12 1/1)"
+		    " Foo#bar foo.rb:13 2/0(Hash#[] foo.rb:13 2/2) Foo#bar foo.rb:99 3/3)");
+}
+
+Test(tree, symbols_of_two_modules_are_two_nodes)
+{
+	uint32_t libc = builder_frame(&b, FRAME_NATIVE, "memcpy", "/lib/libc.so.6", 0, 0);
+	uint32_t mine = builder_frame(&b, FRAME_NATIVE, "memcpy", "/app/ext.so", 0, 0);
+
+	builder_add(&b, thread, builder_stack(&b, 0, libc), 1);
+	builder_add(&b, thread, builder_stack(&b, 0, mine), 2);
+	expect_tree(NULL, &plain, "all 3/0(memcpy 2/2 memcpy 1/1)");
+}
+
+Test(tree, inverted)
+{
+	static const struct tree_options inverted = { .inverted = true };
+
+	builder_add(&b, thread, builder_path(&b, "main|a|x"), 1);
+	builder_add(&b, thread, builder_path(&b, "main|b|x"), 2);
+	builder_add(&b, thread, builder_path(&b, "main|b"), 4);
+	expect_tree(NULL, &inverted,
+		    "all 7/0(b 4/0(main 4/4) x 3/0(a 1/0(main 1/1) b 2/0(main 2/2)))");
+}
+
+Test(tree, split)
+{
+	static const struct tree_options by_process = { .split = TREE_SPLIT_PROCESS };
+	static const struct tree_options by_thread = { .split = TREE_SPLIT_THREAD };
+	static const struct tree_options both = { .split = TREE_SPLIT_THREAD, .inverted = true };
+	uint32_t worker = builder_thread(&b, b.profile.threads[thread].process, 100, "");
+	uint32_t second = builder_thread(&b, builder_process(&b, 7, "ruby job.rb"), 7, "main");
+	uint32_t path = builder_path(&b, "a|b");
+
+	builder_add(&b, thread, path, 1);
+	builder_add(&b, second, path, 2);
+	builder_add(&b, worker, path, 4);
+	builder_add(&b, worker, 0, 8);
+	expect_tree(NULL, &by_process,
+		    "all 15/0(ruby (pid 7) 2/0(a 2/0(b 2/2))"
+		    " ruby (pid 42) 13/8(a 5/0(b 5/5)))");
+	expect_tree(NULL, &by_thread,
+		    "all 15/0([unnamed] (tid 100) 12/8(a 4/0(b 4/4))"
+		    " main (tid 7) 2/0(a 2/0(b 2/2)) main (tid 42) 1/0(a 1/0(b 1/1)))");
+	expect_tree(NULL, &both,
+		    "all 15/0([unnamed] (tid 100) 12/8(b 4/0(a 4/4))"
+		    " main (tid 7) 2/0(b 2/0(a 2/2)) main (tid 42) 1/0(b 1/0(a 1/1)))");
+}
+
+Test(tree, hidden_frames_leave_their_time_to_callers)
+{
+	static const struct tree_options inverted = { .inverted = true };
+	const struct view_filter ruby_only = { .ruby_only = true };
+	uint32_t a = builder_path(&b, "a");
+	uint32_t vm = builder_stack(&b, a, builder_frame(&b, FRAME_NATIVE, "vm_exec", "", 0, 0));
+	uint32_t inner = builder_stack(&b, vm, builder_frame(&b, FRAME_RUBY, "b", "", 0, 0));
+
+	builder_add(&b, thread, a, 1);
+	builder_add(&b, thread, vm, 2);
+	builder_add(&b, thread, inner, 4);
+	builder_add(&b, thread,
+		    builder_stack(&b, 0, builder_frame(&b, FRAME_KERNEL, "k", "", 0, 0)), 8);
+	expect_tree(&ruby_only, &plain, "all 15/8(a 7/3(b 4/4))");
+	expect_tree(&ruby_only, &inverted, "all 15/8(a 3/3 b 4/0(a 4/4))");
+}
+
+Test(tree, filtered)
+{
+	struct view_filter f = { .to_ns = 3 * BUILDER_PERIOD };
+
+	builder_add(&b, thread, builder_path(&b, "a"), 2);
+	builder_add(&b, thread, builder_path(&b, "b"), 2);
+	expect_tree(&f, &plain, "all 3/0(a 2/2 b 1/1)");
+}
+
+Test(tree, labels_are_never_empty)
+{
+	static const struct tree_options by_process = { .split = TREE_SPLIT_PROCESS };
+	uint32_t process = builder_process(&b, 9, "");
+
+	builder_add(&b, builder_thread(&b, process, 9, ""), builder_path(&b, ""), 1);
+	builder_add(&b, thread, builder_path(&b, "a"), 1);
+	b.profile.processes[0].cmdline = builder_str(&b, "/opt/my app/bin/puma: worker 1");
+	b.profile.processes[0].exe = builder_str(&b, "/opt/my app/bin/puma:");
+	expect_tree(NULL, &by_process,
+		    "all 2/0([unknown] (pid 9) 1/0([unnamed] 1/1) puma (pid 42) 1/0(a 1/1))");
+}
+
+Test(tree, random_profiles_add_up)
+{
+	for (unsigned int variant = 0; variant < 24; variant++) {
+		const struct tree_options opts = {
+			.by_line = variant & 1,
+			.inverted = variant & 2,
+			.split = variant / 4 % 3,
+		};
+		const struct view_filter f = { .ruby_only = variant >= 12 };
+		struct tree t;
+
+		builder_add_random(&b, variant + 1, 500);
+		builder_finish(&b);
+		cr_assert_eq(tree_build(&b.profile, &f, &opts, &t), 0);
+		assert_sane_tree(&t);
+		cr_expect_eq(t.nodes[0].total_ns, b.profile.totals.cpu_sampled_ns);
+		cr_expect_eq(t.nodes[0].total_samples, b.profile.n_samples);
+		tree_deinit(&t);
+	}
+}
+
+/* The order of samples in the file is chance; the picture must not depend on it. */
+Test(tree, order_of_samples_does_not_matter)
+{
+	struct tree t;
+	char *forward, *backward;
+
+	builder_add_random(&b, 5, 300);
+	cr_assert_eq(tree_build(&b.profile, NULL, &plain, &t), 0);
+	forward = render(&t);
+	tree_deinit(&t);
+	for (size_t i = 0, j = b.profile.n_samples - 1; i < j; i++, j--) {
+		struct profile_sample tmp = b.profile.samples[i];
+
+		b.profile.samples[i] = b.profile.samples[j];
+		b.profile.samples[j] = tmp;
+	}
+	cr_assert_eq(tree_build(&b.profile, NULL, &plain, &t), 0);
+	backward = render(&t);
+	tree_deinit(&t);
+	cr_expect_str_eq(forward, backward);
+	free(forward);
+	free(backward);
+}
+
+Test(tree, deep_stacks)
+{
+	uint32_t frame = builder_frame(&b, FRAME_RUBY, "deep", "/app/x.rb", 1, 1), stack = 0;
+
+	for (size_t i = 0; i < 100000; i++)
+		stack = builder_stack(&b, stack, frame);
+	builder_add(&b, thread, stack, 2);
+	for (unsigned int inverted = 0; inverted < 2; inverted++) {
+		const struct tree_options opts = { .inverted = inverted };
+		struct tree t;
+
+		cr_assert_eq(tree_build(&b.profile, NULL, &opts, &t), 0);
+		assert_sane_tree(&t);
+		cr_expect_eq(t.n_nodes, 100001);
+		cr_expect_eq(t.nodes[100000].self_samples, 2);
+		tree_deinit(&t);
+	}
+}
