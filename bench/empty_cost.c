@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * empty_cost PID SECONDS HZ: what a BPF program costs that does nothing, in ns a run, by the kernel's own
- * statistics: the yardstick for everything else. It runs on the same clock, thread and machine.
+ * empty_cost PID SECONDS HZ: what a BPF program costs that does nothing, in ns a run, by the
+ * kernel's own statistics: the yardstick for everything else. It runs on the same clock, thread and
+ * machine.
  */
 #include <errno.h>
 #include <linux/perf_event.h>

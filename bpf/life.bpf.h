@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The life of processes that are followed: a forked child has its parent's memory, so it is walked the same
- * way from its first tick; after exec nothing is known until user space has looked again.
+ * The life of processes that are followed: a forked child has its parent's memory, so it is walked
+ * the same way from its first tick; after exec nothing is known until user space has looked again.
  */
 #ifndef RBPF_LIFE_BPF_H
 #define RBPF_LIFE_BPF_H
 
 /* User space acts on these at once (it must look while the process lives), so they wake it. */
-static __always_inline void send_life(__u32 type, struct task_struct *task, __u32 child,
-				      __u32 last)
+static __always_inline void send_life(__u32 type, struct task_struct *task, __u32 child, __u32 last)
 {
 	struct rbpf_rec_life *rec = bpf_ringbuf_reserve(&ring, sizeof(*rec), 0);
 

@@ -53,15 +53,15 @@ static __always_inline void count(__u32 counter)
 }
 
 /*
- * User space looks at the ring many times a second by itself; it is woken only when the ring fills, so that
- * profiling costs the target's CPU no wake-up a tick.
+ * User space looks at the ring many times a second by itself; it is woken only when the ring fills,
+ * so that profiling costs the target's CPU no wake-up a tick.
  */
 #define WAKEUP_BYTES (256 << 10)
 
 static __always_inline __u64 wakeup_flags(void)
 {
 	return bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) >= WAKEUP_BYTES ? BPF_RB_FORCE_WAKEUP
-									    : BPF_RB_NO_WAKEUP;
+									   : BPF_RB_NO_WAKEUP;
 }
 
 #endif

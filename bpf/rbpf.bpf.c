@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The kernel side of rbpf: one object from small units. It walks, counts and sends; it knows no names, no
- * files and no policy.
+ * The kernel side of rbpf: one object from small units. It walks, counts and sends; it knows no
+ * names, no files and no policy.
  */
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>

@@ -2,35 +2,38 @@
 /*
  * The Ruby stack walk.
  *
- * A Ruby thread's VM stack is one allocation: values grow up from its low end, control frames grow down from
- * its high end. Reading it one field at a time costs a helper call (about 0.1 µs) a field; so both ends
- * are copied in large pieces, control frames CF_CHUNK at a time and values in a window of up to 32 KiB, and the copy
- * is walked. A usual stack costs two reads, whatever its depth.
+ * A Ruby thread's VM stack is one allocation: values grow up from its low end, control frames grow
+ * down from its high end. Reading it one field at a time costs a helper call (about 0.1 µs) a
+ * field; so both ends are copied in large pieces, control frames CF_CHUNK at a time and values in a
+ * window of up to 32 KiB, and the copy is walked. A usual stack costs two reads, whatever its
+ * depth.
  *
  *   vm_stack                                                       vm_stack + size * 8
  *   | values, environments  ...  ep ->|      free      |<- cfp ... control frames | dummy |
  *
- * Each frame is identified by (iseq, pc, method entry), hashed into the fingerprint of the stack as it is
- * collected. The method entry tells the class a method belongs to (an iseq can belong to several), and for a C function
- * it is all there is. It stands in the environment (ep[-2]) of the method's frame, and blocks find it by following
- * ep[-1] outwards:
+ * Each frame is identified by (iseq, pc, method entry), hashed into the fingerprint of the stack as
+ * it is collected. The method entry tells the class a method belongs to (an iseq can belong to
+ * several), and for a C function it is all there is. It stands in the environment (ep[-2]) of the
+ * method's frame, and blocks find it by following ep[-1] outwards:
  *
- *   - For a block whose enclosing environment lies on this same VM stack, the method's own frame is further
- *     down the stack and already part of the fingerprint; the lookup is put off until the stack must be sent in
- *     full (walk_complete).
- *   - If it lies in the heap (a captured block, a thread's block), its method may not be on the stack, so it is looked
- *     up at once.
+ *   - For a block whose enclosing environment lies on this same VM stack, the method's own frame is
+ * further down the stack and already part of the fingerprint; the lookup is put off until the stack
+ * must be sent in full (walk_complete).
+ *   - If it lies in the heap (a captured block, a thread's block), its method may not be on the
+ * stack, so it is looked up at once.
  *
- * A method's ep[-2] may hold an imemo_svar that wraps the method entry ($~ and $_ of that frame). To tell them apart
- * takes a read, so method entries that were seen in this epoch are remembered, per CPU.
+ * A method's ep[-2] may hold an imemo_svar that wraps the method entry ($~ and $_ of that frame).
+ * To tell them apart takes a read, so method entries that were seen in this epoch are remembered,
+ * per CPU.
  *
- * Versions: what differs is in struct rbpf_layout. The first words of the EC (vm_stack, vm_stack_size, cfp), of a
- * control frame (pc, sp, iseq, self, ep), the frame flags and the imemo types have been the same from 2.7 to
- * 4.1-dev (vm_core.h of each).
+ * Versions: what differs is in struct rbpf_layout. The first words of the EC (vm_stack,
+ * vm_stack_size, cfp), of a control frame (pc, sp, iseq, self, ep), the frame flags and the imemo
+ * types have been the same from 2.7 to 4.1-dev (vm_core.h of each).
  *
  * The file also compiles as host C (src/ruby/walk.c, tests) against a shim that defines
- * walk_state(), walk_read() and walk_count(). Functions that the verifier should look at once, and not once for
- * each call, are global and so take only scalars (5.10 knows no other arguments), finding their state by CPU.
+ * walk_state(), walk_read() and walk_count(). Functions that the verifier should look at once, and
+ * not once for each call, are global and so take only scalars (5.10 knows no other arguments),
+ * finding their state by CPU.
  */
 #ifndef RBPF_RUBY_WALK_BPF_H
 #define RBPF_RUBY_WALK_BPF_H
@@ -80,8 +83,8 @@ static __always_inline __u64 window_word(const struct walk *w, __u64 ep, __u32 i
 }
 
 /*
- * Fetch the environment at @ep into w->env: from the window, which is moved there if ep lies in the VM stack,
- * or by a read of its own if it is in the heap. Returns 0, or -1 if it cannot be read.
+ * Fetch the environment at @ep into w->env: from the window, which is moved there if ep lies in the
+ * VM stack, or by a read of its own if it is in the heap. Returns 0, or -1 if it cannot be read.
  */
 __noinline int walk_env_read(__u32 cpu, __u64 ep)
 {
@@ -109,7 +112,8 @@ static __always_inline __u64 *me_slot(struct walk *w, __u64 me)
 	return &w->me_seen[(me >> 3 ^ me >> 13) & (ME_SLOTS - 1)];
 }
 
-/* The method entry in @x, which is one that was not seen before, or an svar around one; 0 if none. */
+/* The method entry in @x, which is one that was not seen before, or an svar around one; 0 if none.
+ */
 __noinline __u64 walk_me_read(__u32 cpu, __u64 x)
 {
 	struct walk *w = walk_state(cpu);

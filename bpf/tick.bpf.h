@@ -4,9 +4,9 @@
 #define RBPF_TICK_BPF_H
 
 /* The scratch of this CPU and the reads of the walker. */
-#define walk_state(cpu)		    ((struct walk *)bpf_map_lookup_elem(&scratch, &(cpu)))
+#define walk_state(cpu)		   ((struct walk *)bpf_map_lookup_elem(&scratch, &(cpu)))
 #define walk_read(dst, size, addr) bpf_probe_read_user((dst), (size), (const void *)(addr))
-#define walk_count(counter)	    count(counter)
+#define walk_count(counter)	   count(counter)
 
 #include "ruby_walk.bpf.h"
 
@@ -40,8 +40,8 @@ static __always_inline int find_ec(const struct rbpf_layout *layout, __u64 tp, _
 }
 
 /*
- * Send w->frames unless this fingerprint was sent. It counts as sent only when it is in the ring, so a
- * lost definition is sent again with the next sample of that stack.
+ * Send w->frames unless this fingerprint was sent. It counts as sent only when it is in the ring,
+ * so a lost definition is sent again with the next sample of that stack.
  */
 static __always_inline int send_stack(struct walk *w, __u32 cpu, __u64 now, __u64 id)
 {
@@ -101,7 +101,8 @@ static __always_inline int ruby_stack(const struct rbpf_layout *layout, struct t
 		return r;
 	w->layout = *layout;
 	w->max_frames = max_frames;
-	/* Processes enter a new epoch at different moments, so that they do not all resend at once. */
+	/* Processes enter a new epoch at different moments, so that they do not all resend at once.
+	 */
 	w->epoch = hash_mix(id >> 32, (now + (id >> 32) * 0x9e3779b9ull) >> RBPF_EPOCH_SHIFT);
 	r = walk_ec(w, cpu, ec);
 	if (r)
@@ -155,7 +156,8 @@ int tick(struct bpf_perf_event_data *ctx)
 	return 0;
 }
 
-/* What a program costs that does nothing: the yardstick of make bench and of doctor's trial load. */
+/* What a program costs that does nothing: the yardstick of make bench and of doctor's trial load.
+ */
 SEC("perf_event")
 int empty(struct bpf_perf_event_data *ctx)
 {

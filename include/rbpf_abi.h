@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * What crosses the boundary between the BPF side and the user side: the layout row a process is
- * walked with, and the records of the ring buffer. Compiled by both, so: fixed-width __u* types only
- * (from vmlinux.h there, <linux/types.h> here), explicit padding, no pointers.
+ * walked with, and the records of the ring buffer. Compiled by both, so: fixed-width __u* types
+ * only (from vmlinux.h there, <linux/types.h> here), explicit padding, no pointers.
  */
 #ifndef RBPF_ABI_H
 #define RBPF_ABI_H
@@ -12,8 +12,8 @@
 #endif
 
 /*
- * Limits of a walk. A stack of more than max_frames frames keeps its innermost frames and, so that it still
- * merges with others at its root, a quarter of max_frames at the root end.
+ * Limits of a walk. A stack of more than max_frames frames keeps its innermost frames and, so that
+ * it still merges with others at its root, a quarter of max_frames at the root end.
  */
 #define RBPF_MAX_FRAMES	 4096 /* frames kept of one stack, at most; a power of two */
 #define RBPF_MIN_FRAMES	 16
@@ -26,7 +26,7 @@
 enum rbpf_tls_model {
 	RBPF_TLS_NONE = 0,   /* no Ruby known in this process (yet) */
 	RBPF_TLS_STATIC = 1, /* EC slot = thread pointer + tls_offset */
-	RBPF_TLS_DTV = 2,    /* EC slot = dtv[tls_module] + tls_offset (a libruby that was dlopened) */
+	RBPF_TLS_DTV = 2, /* EC slot = dtv[tls_module] + tls_offset (a libruby that was dlopened) */
 };
 
 /* Everything the walker needs to know of one Ruby. Offsets in bytes. */
@@ -60,14 +60,14 @@ enum rbpf_status {
 
 /* What the kernel side counts, per CPU; summed and shown by the user side. */
 enum rbpf_counter {
-	RBPF_CNT_TICKS = 0,	   /* ticks that fired in a followed process */
-	RBPF_CNT_STACKS = 1,	   /* stacks sent in full */
-	RBPF_CNT_LOST_SAMPLE = 2,  /* samples that found the ring buffer full */
-	RBPF_CNT_LOST_STACK = 3,   /* stacks that found the ring buffer full */
-	RBPF_CNT_LOST_LIFE = 4,	   /* fork, exec and exit records that found it full */
-	RBPF_CNT_PROCS_FULL = 5,   /* children not followed: RBPF_MAX_PROCS reached */
-	RBPF_CNT_ENV_FAULT = 6,	   /* environments of a frame that could not be read */
-	RBPF_CNT_ENV_DEPTH = 7,	   /* blocks nested deeper than the walker follows */
+	RBPF_CNT_TICKS = 0,	  /* ticks that fired in a followed process */
+	RBPF_CNT_STACKS = 1,	  /* stacks sent in full */
+	RBPF_CNT_LOST_SAMPLE = 2, /* samples that found the ring buffer full */
+	RBPF_CNT_LOST_STACK = 3,  /* stacks that found the ring buffer full */
+	RBPF_CNT_LOST_LIFE = 4,	  /* fork, exec and exit records that found it full */
+	RBPF_CNT_PROCS_FULL = 5,  /* children not followed: RBPF_MAX_PROCS reached */
+	RBPF_CNT_ENV_FAULT = 6,	  /* environments of a frame that could not be read */
+	RBPF_CNT_ENV_DEPTH = 7,	  /* blocks nested deeper than the walker follows */
 	RBPF_COUNTERS,
 };
 
@@ -85,11 +85,11 @@ struct rbpf_frame {
 };
 
 enum rbpf_record_type { /* stored in a __u32 */
-	RBPF_REC_SAMPLE = 1,
-	RBPF_REC_STACK = 2,
-	RBPF_REC_FORK = 3,
-	RBPF_REC_EXEC = 4,
-	RBPF_REC_EXIT = 5,
+			RBPF_REC_SAMPLE = 1,
+			RBPF_REC_STACK = 2,
+			RBPF_REC_FORK = 3,
+			RBPF_REC_EXEC = 4,
+			RBPF_REC_EXIT = 5,
 };
 
 struct rbpf_rec_hdr {
@@ -103,16 +103,16 @@ struct rbpf_rec_hdr {
 #define RBPF_SAMPLE_KERNEL (1u << 0) /* the tick hit kernel mode */
 
 /*
- * A tick. The stack it names was sent before it, in this epoch: the definition is sent when a stack is
- * first seen in an epoch, and counts as seen only once it is in the ring.
+ * A tick. The stack it names was sent before it, in this epoch: the definition is sent when a stack
+ * is first seen in an epoch, and counts as seen only once it is in the ring.
  */
 struct rbpf_rec_sample {
 	struct rbpf_rec_hdr h;
-	__u64 stack;	/* fingerprint; 0 if there is no Ruby stack */
-	__u64 weight;	/* ns of CPU time */
-	__u32 event;	/* attach cookie of the perf event; 0 if inherited or unknown */
-	__u16 status;	/* enum rbpf_status */
-	__u16 flags;	/* RBPF_SAMPLE_* */
+	__u64 stack;  /* fingerprint; 0 if there is no Ruby stack */
+	__u64 weight; /* ns of CPU time */
+	__u32 event;  /* attach cookie of the perf event; 0 if inherited or unknown */
+	__u16 status; /* enum rbpf_status */
+	__u16 flags;  /* RBPF_SAMPLE_* */
 	char comm[RBPF_COMM_LEN];
 };
 

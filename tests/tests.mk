@@ -96,3 +96,4 @@ lint:
 check: check-format lint unit asan
 
 -include $(UNIT_OBJS:.o=.d) $(ASAN_OBJS:.o=.d)
+-include $(sort $(wildcard tests/fuzz/*.mk))

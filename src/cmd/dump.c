@@ -2,8 +2,9 @@
 /*
  * The present stack of every thread, read from outside while the threads run on.
  *
- * A thread that sleeps keeps its stack, so what is read is what is there. One that runs changes it while
- * it is read: its stack is taken when two readings in a row agree, and marked as changing if none do.
+ * A thread that sleeps keeps its stack, so what is read is what is there. One that runs changes it
+ * while it is read: its stack is taken when two readings in a row agree, and marked as changing if
+ * none do.
  */
 #include "cmd/dump.h"
 

@@ -95,7 +95,7 @@ static void add_row(struct table *t, const struct ruby_process *rp)
 }
 
 static const struct table_column columns[] = {
-	{ "PID", TABLE_RIGHT, TABLE_WHOLE },	 { "RUBY", TABLE_LEFT, TABLE_WHOLE },
+	{ "PID", TABLE_RIGHT, TABLE_WHOLE },	  { "RUBY", TABLE_LEFT, TABLE_WHOLE },
 	{ "SUPPORTED", TABLE_LEFT, TABLE_WHOLE }, { "VM", TABLE_LEFT, TABLE_CUT_START },
 	{ "COMMAND", TABLE_LEFT, TABLE_CUT_END },
 };
@@ -140,7 +140,8 @@ int ps_run(const struct ps_options *opts, struct cmd_context *ctx, struct err *e
 			return err_oom(err);
 	}
 	if (hidden && !opts->pids)
-		cmd_warn(ctx, "%zu processes of other users could not be looked at: run it with sudo",
+		cmd_warn(ctx,
+			 "%zu processes of other users could not be looked at: run it with sudo",
 			 hidden);
 	if (!found && !opts->json && !opts->pids)
 		cmd_info(ctx, "no Ruby process found");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Recording: find the Rubies, open the file, let the session and the collector work until something says
- * stop, and sum up.
+ * Recording: find the Rubies, open the file, let the session and the collector work until something
+ * says stop, and sum up.
  *
  * The file is created only when all targets have been found and proven, so that a wrong pid costs
  * nobody an older recording.
@@ -34,8 +34,8 @@
 #define POLL_MS 50
 
 /*
- * Signals cannot carry a pointer, so what they say is the one mutable thing at file scope: the first ends the
- * recording, the second also gives up what is not written yet, the third ends rbpf.
+ * Signals cannot carry a pointer, so what they say is the one mutable thing at file scope: the
+ * first ends the recording, the second also gives up what is not written yet, the third ends rbpf.
  */
 static volatile sig_atomic_t stop_signals;
 static volatile sig_atomic_t stop_signal;
@@ -152,8 +152,8 @@ static void say_attached(const struct run *run)
 		cmd_info(run->ctx, "recording %s (pid %d)", run->opts->command[0],
 			 (int)run->child.pid);
 	else if (st.processes == 1)
-		cmd_info(run->ctx, "attached to pid %d (ruby %s, %s)",
-			 (int)run->opts->pids.pids[0], version[0] ? version : "not started yet",
+		cmd_info(run->ctx, "attached to pid %d (ruby %s, %s)", (int)run->opts->pids.pids[0],
+			 version[0] ? version : "not started yet",
 			 num_of(st.threads, "thread", "threads").s);
 	else
 		cmd_info(run->ctx, "attached to %s (%s)",
@@ -265,9 +265,8 @@ static int check_outcome(const struct run *run, struct err *err)
 		cmd_warn(run->ctx, "no samples: the processes used no CPU time in %s",
 			 num_duration(took).s);
 	else if (!st.live && run->opts->pids.n == 1)
-		cmd_warn(run->ctx, "pid %d exited after %s; saved %s",
-			 (int)run->opts->pids.pids[0], num_duration(took).s,
-			 num_of(run->totals.samples, "sample", "samples").s);
+		cmd_warn(run->ctx, "pid %d exited after %s; saved %s", (int)run->opts->pids.pids[0],
+			 num_duration(took).s, num_of(run->totals.samples, "sample", "samples").s);
 	else if (!st.live && run->opts->pids.n)
 		cmd_warn(run->ctx, "all processes exited after %s; saved %s", num_duration(took).s,
 			 num_of(run->totals.samples, "sample", "samples").s);
@@ -283,8 +282,7 @@ static void say_summary(const struct run *run, uint64_t bytes)
 	collector_status(run->collector, &st);
 	buf_addf(&text, "recorded %s of %s to %s (%s)\n", num_duration(took).s,
 		 num_of(st.processes, "process", "processes").s,
-		 strcmp(run->opts->output, "-") ? run->opts->output : "stdout",
-		 num_bytes(bytes).s);
+		 strcmp(run->opts->output, "-") ? run->opts->output : "stdout", num_bytes(bytes).s);
 	summary_totals(&run->totals, took, &text);
 	if (run->opts->exporter)
 		buf_addf(&text, "wrote %s\n", run->opts->export_path);

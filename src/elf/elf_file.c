@@ -106,7 +106,7 @@ size_t elf_file_segments(struct elf_file *elf, struct elf_segment *v, size_t max
 	for (i = 0; i < count && n < max; i++) {
 		if (!gelf_getphdr(elf->elf, (int)i, &ph) || ph.p_type != PT_LOAD)
 			continue;
-		v[n++] = (struct elf_segment){
+		v[n++] = (struct elf_segment) {
 			.vaddr = ph.p_vaddr,
 			.memsz = ph.p_memsz,
 			.offset = ph.p_offset,
@@ -131,7 +131,8 @@ void elf_file_build_id(struct elf_file *elf, char *out, size_t size)
 		if (!gelf_getshdr(scn, &shdr) || shdr.sh_type != SHT_NOTE)
 			continue;
 		data = elf_getdata(scn, NULL);
-		for (off = 0; data && (off = gelf_getnote(data, off, &nhdr, &name_off, &desc_off));) {
+		for (off = 0;
+		     data && (off = gelf_getnote(data, off, &nhdr, &name_off, &desc_off));) {
 			if (nhdr.n_type != NT_GNU_BUILD_ID || nhdr.n_descsz * 2 >= size)
 				continue;
 			for (i = 0; i < nhdr.n_descsz; i++)

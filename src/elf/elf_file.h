@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * An ELF file: its symbols and segments, read through libelf. It knows nothing of processes: all addresses
- * are the file's own (st_value, p_vaddr); the caller adds the load bias. Not thread-safe.
+ * An ELF file: its symbols and segments, read through libelf. It knows nothing of processes: all
+ * addresses are the file's own (st_value, p_vaddr); the caller adds the load bias. Not thread-safe.
  */
 #ifndef RBPF_ELF_ELF_FILE_H
 #define RBPF_ELF_ELF_FILE_H
@@ -30,8 +30,8 @@ int elf_file_open(int fd, const char *name, struct elf_file **ret, struct err *e
 void elf_file_close(struct elf_file *elf);
 
 /*
- * Look up @n names in .dynsym, then, for those not found, in .symtab. @values[i] is left alone for a
- * name that is not defined. Returns how many were found.
+ * Look up @n names in .dynsym, then, for those not found, in .symtab. @values[i] is left alone for
+ * a name that is not defined. Returns how many were found.
  */
 size_t elf_file_symbols(struct elf_file *elf, const char *const *names, uint64_t *values, size_t n);
 

@@ -25,13 +25,13 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/intern.h"
 #include "base/json.h"
 #include "base/utf8.h"
 #include "export/export.h"
 #include "export/exporters.h"
 #include "export/flame_assets.h"
 #include "export/flame_color.h"
+#include "export/flame_facts.h"
 #include "export/flame_layout.h"
 #include "export/flame_text.h"
 #include "export/human.h"
@@ -67,28 +67,13 @@
 /* A name in a title; the rest of it says nothing more to anyone. Code points. */
 #define MAX_NAME	  4096
 
-/* What is said of the samples that are shown. */
-struct facts {
-	uint64_t samples;
-	uint64_t ns;
-	uint64_t truncated, unresolved, failed; /* samples */
-	uint64_t frameless;			/* samples without a stack */
-	uint64_t all_samples;			/* of the recording */
-	uint64_t duration_ns;
-	size_t n_processes, n_threads; /* with samples */
-	uint32_t process;	       /* one of them */
-	struct buf programs;	       /* their distinct names, "puma, sidekiq" */
-	size_t n_programs;
-	struct buf rubies; /* their distinct versions, "3.1.2, 3.3.6" */
-};
-
 struct flame {
 	const struct profile *profile;
 	const struct flame_options *opts;
 	struct tree tree;
 	struct flame_layout layout;
 	struct flame_colors colors;
-	struct facts facts;
+	struct flame_facts facts;
 	struct buf title; /* not escaped */
 	struct buf name;  /* scratch */
 	struct buf text;  /* scratch */
@@ -98,103 +83,22 @@ struct flame {
 	unsigned int height;
 };
 
-static void facts_deinit(struct facts *facts)
-{
-	buf_deinit(&facts->programs);
-	buf_deinit(&facts->rubies);
-}
-
 static void flame_deinit(struct flame *fl)
 {
 	tree_deinit(&fl->tree);
 	flame_layout_deinit(&fl->layout);
 	flame_colors_deinit(&fl->colors);
-	facts_deinit(&fl->facts);
+	flame_facts_deinit(&fl->facts);
 	buf_deinit(&fl->title);
 	buf_deinit(&fl->name);
 	buf_deinit(&fl->text);
 }
 
-/* Facts */
-
-static int add_distinct(struct intern *seen, const char *s, struct buf *list)
+/* All that is not markup comes into the picture through here, so that it is escaped, and once. */
+static void add_text(struct buf *out, const struct buf *text)
 {
-	bool is_new;
-	uint32_t id;
-
-	if (intern_add(seen, s, strlen(s), &id, &is_new))
-		return -ENOMEM;
-	if (is_new) {
-		buf_addstr(list, list->len ? ", " : "");
-		buf_addstr(list, s);
-	}
-	return 0;
-}
-
-static int describe_processes(struct facts *facts, const struct profile *p, const bool *used)
-{
-	_cleanup_intern_ struct intern programs = INTERN_INIT;
-	_cleanup_intern_ struct intern rubies = INTERN_INIT;
-	_cleanup_buf_ struct buf name = BUF_INIT;
-
-	for (size_t i = 0; i < p->n_processes; i++) {
-		const char *ruby = profile_str(p, p->processes[i].ruby_version);
-
-		if (!used[i])
-			continue;
-		if (!facts->n_processes++)
-			facts->process = (uint32_t)i;
-		buf_reset(&name);
-		label_process(p, (uint32_t)i, &name);
-		if (buf_failed(&name) || add_distinct(&programs, buf_str(&name), &facts->programs))
-			return -ENOMEM;
-		if (*ruby && add_distinct(&rubies, ruby, &facts->rubies))
-			return -ENOMEM;
-	}
-	facts->n_programs = programs.count;
-	return 0;
-}
-
-static uint64_t shown_duration(const struct profile *p, const struct view_filter *f)
-{
-	uint64_t first, last, from = 0, to;
-
-	profile_time_range(p, &first, &last);
-	to = last - first;
-	if (f && f->to_ns && f->to_ns < to)
-		to = f->to_ns;
-	if (f)
-		from = f->from_ns < to ? f->from_ns : to;
-	return to - from;
-}
-
-static int collect_facts(struct facts *facts, const struct profile *p, const struct view_filter *f)
-{
-	_cleanup_view_selection_ struct view_selection *sel = NULL;
-	_cleanup_free_ bool *threads = calloc(p->n_threads + 1, sizeof(*threads));
-	_cleanup_free_ bool *processes = calloc(p->n_processes + 1, sizeof(*processes));
-
-	if (!threads || !processes || view_selection_new(p, f, &sel))
-		return -ENOMEM;
-	facts->all_samples = p->n_samples;
-	facts->duration_ns = shown_duration(p, f);
-	for (size_t i = 0; i < p->n_samples; i++) {
-		const struct profile_sample *s = &p->samples[i];
-
-		if (!view_selected(sel, s))
-			continue;
-		facts->samples++;
-		facts->ns += s->weight;
-		facts->truncated += !!(s->flags & SAMPLE_TRUNCATED);
-		facts->unresolved += !!(s->flags & SAMPLE_UNRESOLVED);
-		facts->failed += !!(s->flags & SAMPLE_FAILED);
-		facts->frameless += !s->stack;
-		threads[s->thread] = true;
-		processes[p->threads[s->thread].process] = true;
-	}
-	for (size_t i = 0; i < p->n_threads; i++)
-		facts->n_threads += threads[i];
-	return describe_processes(facts, p, processes);
+	xml_escape(out, buf_str(text));
+	out->failed |= text->failed;
 }
 
 static const char *mode_of(const struct profile *p)
@@ -204,7 +108,7 @@ static const char *mode_of(const struct profile *p)
 
 static void make_title(struct flame *fl)
 {
-	const struct facts *facts = &fl->facts;
+	const struct flame_facts *facts = &fl->facts;
 	const struct profile *p = fl->profile;
 	struct buf *title = &fl->title;
 
@@ -317,9 +221,9 @@ static void add_desc(const struct flame *fl, struct buf *out)
 	json_str(&j, "note", buf_str(&note));
 	json_object_end(&j);
 	buf_addstr(out, "<desc>");
-	xml_escape(out, buf_str(&text));
+	add_text(out, &text);
 	buf_addstr(out, "</desc>\n");
-	out->failed |= text.failed || note.failed;
+	out->failed |= note.failed;
 }
 
 /* Frames */
@@ -361,33 +265,30 @@ static void add_amount(const struct flame *fl, const char *what, uint64_t ns, ui
 	human_count_of(out, samples, "sample", "samples");
 }
 
-/* "Ruby app  /app/cart.rb:57", below the name. */
-static void add_place(struct flame *fl, uint32_t frame, struct buf *out)
+/* "Ruby app · /app/cart.rb:57", below the name. */
+static void add_place(const struct flame *fl, uint32_t frame, struct buf *out)
 {
 	const struct profile *p = fl->profile;
 	const struct profile_frame *f = &p->frames[frame];
-	bool has_file = *profile_str(p, f->file) && f->kind != FRAME_CFUNC;
+	const char *file = profile_str(p, f->file);
 
-	buf_addch(out, '\n');
-	xml_escape(out, buf_str(&fl->colors.categories[fl->colors.of_frame[frame]].name));
-	if (has_file) {
-		buf_addstr(out, " · ");
-		xml_escape(out, profile_str(p, f->file));
+	buf_addf(out, "\n%s", buf_str(&fl->colors.categories[fl->colors.of_frame[frame]].name));
+	if (*file && f->kind != FRAME_CFUNC) {
+		buf_addf(out, " · %s", file);
 		if (f->func_line)
 			buf_addf(out, ":%u", f->func_line);
 	} else if (f->module != PROFILE_NONE) {
-		buf_addstr(out, " · ");
-		xml_escape(out, profile_str(p, p->modules[f->module].path));
+		buf_addf(out, " · %s", profile_str(p, p->modules[f->module].path));
 	}
 }
 
-static void add_frame_title(struct flame *fl, const struct tree_node *node, struct buf *out)
+/* The title of a frame whose label is in fl->name, not escaped. */
+static void add_tip(const struct flame *fl, const struct tree_node *node, struct buf *out)
 {
 	const char *name = buf_str(&fl->name);
 	size_t shown = utf8_prefix(name, MAX_NAME);
 
-	buf_addstr(out, "<title>");
-	xml_escape_n(out, name, shown);
+	buf_add(out, name, shown);
 	if (name[shown])
 		buf_addstr(out, "…");
 	if (node->frame != PROFILE_NONE)
@@ -396,7 +297,6 @@ static void add_frame_title(struct flame *fl, const struct tree_node *node, stru
 	/* Where callers are above, a path's time is at its outermost frame: no self time. */
 	if (!fl->opts->inverted)
 		add_amount(fl, "self", node->self_ns, node->self_samples, out);
-	buf_addstr(out, "</title>");
 }
 
 static void add_frame(struct flame *fl, const struct flame_box *box, struct buf *out)
@@ -409,11 +309,7 @@ static void add_frame(struct flame *fl, const struct flame_box *box, struct buf 
 	unsigned int y = fl->top + row * ROW;
 
 	buf_reset(&fl->name);
-	buf_reset(&fl->text);
 	tree_node_label(&fl->tree, box->node, &fl->name);
-	if (width > 2 * TEXT_PAD * 100)
-		flame_fit(&fl->text, buf_str(&fl->name), (width - 2 * TEXT_PAD * 100) / CELL);
-
 	buf_addstr(out, "<g class=\"");
 	if (node->frame == PROFILE_NONE)
 		buf_addch(out, 'z');
@@ -423,18 +319,23 @@ static void add_frame(struct flame *fl, const struct flame_box *box, struct buf 
 		 box->w, box->depth);
 	if (node->frame != PROFILE_NONE)
 		buf_addf(out, " data-k=\"%u\"", fl->colors.of_frame[node->frame]);
-	buf_addch(out, '>');
-	add_frame_title(fl, node, out);
-	buf_addstr(out, "<rect x=\"");
+	buf_addstr(out, "><title>");
+	buf_reset(&fl->text);
+	add_tip(fl, node, &fl->text);
+	add_text(out, &fl->text);
+	buf_addstr(out, "</title><rect x=\"");
 	add_hundredths(out, left);
 	buf_addf(out, "\" y=\"%u\" width=\"", y);
 	add_hundredths(out, width - gap);
 	buf_addf(out, "\" height=\"%u\"/><text x=\"", BOX);
 	add_hundredths(out, left + TEXT_PAD * 100);
 	buf_addf(out, "\" y=\"%u\">", y + BASELINE);
-	xml_escape(out, buf_str(&fl->text));
+	buf_reset(&fl->text);
+	if (width > 2 * TEXT_PAD * 100)
+		flame_fit(&fl->text, buf_str(&fl->name), (width - 2 * TEXT_PAD * 100) / CELL);
+	add_text(out, &fl->text);
 	buf_addstr(out, "</text></g>\n");
-	out->failed |= fl->name.failed || fl->text.failed;
+	out->failed |= fl->name.failed;
 }
 
 /* Header and footer */
@@ -466,9 +367,8 @@ static void add_piece(struct paragraph *par, struct buf *piece)
 			 par->y);
 	else
 		buf_addstr(par->out, " · ");
-	xml_escape(par->out, buf_str(piece));
+	add_text(par->out, piece);
 	par->used += width + flame_sans_width(" · ") * FONT;
-	par->out->failed |= piece->failed;
 	buf_reset(piece);
 }
 
@@ -483,7 +383,7 @@ static void end_paragraph(struct paragraph *par)
 
 static void add_subtitle(const struct flame *fl, struct paragraph *par)
 {
-	const struct facts *facts = &fl->facts;
+	const struct flame_facts *facts = &fl->facts;
 	_cleanup_buf_ struct buf s = BUF_INIT;
 
 	human_duration(&s, facts->duration_ns);
@@ -551,16 +451,15 @@ static void add_defects(const struct flame *fl, struct paragraph *par)
 	end_paragraph(par);
 }
 
-static void add_key_title(const struct flame *fl, size_t category, size_t n_frames, struct buf *out)
+static void add_key_tip(const struct flame *fl, size_t category, size_t n_frames, struct buf *out)
 {
 	const struct flame_category *c = &fl->colors.categories[category];
 
-	buf_addstr(out, "<title>");
-	xml_escape(out, buf_str(&c->name));
+	buf_addstr(out, buf_str(&c->name));
 	add_amount(fl, "self", c->self_ns, c->self_samples, out);
 	buf_addch(out, '\n');
 	human_count_of(out, n_frames, "frame", "frames");
-	buf_addstr(out, " in the picture</title>");
+	buf_addstr(out, " in the picture");
 }
 
 /* *@x and *@y are where the next key may go, *@y being the baseline. */
@@ -570,29 +469,30 @@ static void add_key(const struct flame *fl, size_t category, size_t n_frames, un
 	const struct flame_category *c = &fl->colors.categories[category];
 	bool by_samples = fl->layout.by_samples;
 	_cleanup_buf_ struct buf text = BUF_INIT;
+	_cleanup_buf_ struct buf tip = BUF_INIT;
 	unsigned int width;
 
 	buf_addf(&text, "%s ", buf_str(&c->name));
 	human_percent(&text, by_samples ? c->self_samples : c->self_ns, fl->layout.total);
+	add_key_tip(fl, category, n_frames, &tip);
 	width = SWATCH + 6 + flame_sans_width(buf_str(&text)) * FONT / 100;
 	if (*x > PAD && *x + width > fl->width - PAD) {
 		*x = PAD;
 		*y += LEGEND_LINE;
 	}
-	buf_addf(out, "<g class=\"key\" data-k=\"%zu\">", category);
-	add_key_title(fl, category, n_frames, out);
-	buf_addf(out, "<rect class=\"");
+	buf_addf(out, "<g class=\"key\" data-k=\"%zu\"><title>", category);
+	add_text(out, &tip);
+	buf_addstr(out, "</title><rect class=\"");
 	if (flame_colors_have_swatches(&fl->colors))
 		buf_addch(out, (char)('a' + category));
 	else
 		buf_addstr(out, "none");
-	buf_addf(out, "\" x=\"%u\" y=\"%u\" width=\"%u\" height=\"%u\" rx=\"2\"/>", *x, *y - 10,
+	buf_addf(out, "\" x=\"%u\" y=\"%u\" width=\"%d\" height=\"%d\" rx=\"2\"/>", *x, *y - 10,
 		 SWATCH, SWATCH);
 	buf_addf(out, "<text x=\"%u\" y=\"%u\">", *x + SWATCH + 6, *y);
-	xml_escape(out, buf_str(&text));
+	add_text(out, &text);
 	buf_addstr(out, "</text></g>\n");
 	*x += width + 16;
-	out->failed |= text.failed;
 }
 
 /* Returns the baseline of the last line. */
@@ -629,14 +529,13 @@ static void add_header(struct flame *fl, struct buf *out)
 	flame_fit(&fl->text, buf_str(&fl->title), (size_t)par.width * 100 / TITLE_CELL);
 	buf_addf(out, "<g id=\"top\">\n<rect id=\"panel\" width=\"100%%\" height=\"0\"/>\n");
 	buf_addf(out, "<text id=\"title\" x=\"%d\" y=\"%d\">", PAD, TITLE_Y);
-	xml_escape(out, buf_str(&fl->text));
+	add_text(out, &fl->text);
 	buf_addstr(out, "</text>\n");
 	add_subtitle(fl, &par);
 	par.css_class = "warn";
 	add_defects(fl, &par);
 	fl->top = add_legend(fl, par.y + 5, out) + 14;
 	buf_addstr(out, "</g>\n");
-	out->failed |= fl->text.failed;
 }
 
 static void add_footer(struct flame *fl, struct buf *out)
@@ -648,9 +547,8 @@ static void add_footer(struct flame *fl, struct buf *out)
 	}
 	buf_addstr(&fl->text, "rbpf " RBPF_VERSION);
 	buf_addf(out, "<g id=\"foot\"><text x=\"%d\" y=\"%u\">", PAD, fl->height - 9);
-	xml_escape(out, buf_str(&fl->text));
+	add_text(out, &fl->text);
 	buf_addstr(out, "</text></g>\n");
-	out->failed |= fl->text.failed;
 }
 
 static void add_svg(struct flame *fl, struct buf *out)
@@ -669,9 +567,9 @@ static void add_svg(struct flame *fl, struct buf *out)
 		 "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%u\" height=\"%u\" "
 		 "viewBox=\"0 0 %u %u\" role=\"img\" aria-label=\"",
 		 fl->width, fl->height, fl->width, fl->height);
-	xml_escape(out, buf_str(&fl->title));
+	add_text(out, &fl->title);
 	buf_addstr(out, "\">\n<title>");
-	xml_escape(out, buf_str(&fl->title));
+	add_text(out, &fl->title);
 	buf_addstr(out, "</title>\n");
 	add_desc(fl, out);
 	buf_addstr(out, "<style>\n");
@@ -713,7 +611,7 @@ int flame_render(const struct profile *p, const struct flame_options *opts, stru
 
 	if (fl.min_percent < 0)
 		fl.min_percent = 0;
-	r = collect_facts(&fl.facts, p, opts->filter);
+	r = flame_facts_init(p, opts->filter, &fl.facts);
 	if (!r && !fl.facts.samples) {
 		r = err_set(err, -ENODATA, ERR_EMPTY,
 			    p->n_samples ? "no sample passes the filters"
@@ -729,7 +627,7 @@ int flame_render(const struct profile *p, const struct flame_options *opts, stru
 	if (!r) {
 		make_title(&fl);
 		add_svg(&fl, out);
-		r = buf_failed(out) || buf_failed(&fl.title) ? -ENOMEM : 0;
+		r = buf_failed(out) ? -ENOMEM : 0;
 	}
 	if (r)
 		r = err_oom(err);

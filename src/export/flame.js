@@ -231,7 +231,10 @@ function samePlaces(f) {
 		places = new Map();
 		for (const g of frames) {
 			const key = g.tip[0] + '\n' + g.tip[1];
-			places.set(key, (places.get(key) || []).concat(g));
+			if (places.has(key))
+				places.get(key).push(g);
+			else
+				places.set(key, [g]);
 		}
 	}
 	return places.get(f.tip[0] + '\n' + f.tip[1]);
@@ -395,7 +398,7 @@ function reveal(f) {
 }
 
 // What the user does.
-function zoom(f, keepUrl) {
+function zoom(f) {
 	if (f === zoomed)
 		return;
 	zoomed = f;
@@ -403,8 +406,7 @@ function zoom(f, keepUrl) {
 	drawMatches();
 	drawDetails();
 	reveal(f);
-	if (!keepUrl)
-		save(true);
+	save(true);
 }
 
 function focus(f) {

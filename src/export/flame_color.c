@@ -20,14 +20,14 @@ static const struct {
 	const char *name;
 	struct hsl light, dark;
 } origins[ORIGIN_COUNT] = {
-	[ORIGIN_APP] = { "Ruby app", { 5, 84, 70 }, { 4, 54, 46 } },
-	[ORIGIN_LIBRARY] = { "Ruby gem/stdlib", { 30, 90, 67 }, { 27, 64, 37 } },
-	[ORIGIN_CORE] = { "Ruby core", { 50, 85, 63 }, { 46, 64, 29 } },
-	[ORIGIN_CFUNC] = { "C method", { 92, 48, 64 }, { 104, 32, 34 } },
-	[ORIGIN_NATIVE] = { "native", { 210, 70, 75 }, { 213, 46, 43 } },
-	[ORIGIN_GC] = { "GC", { 282, 52, 77 }, { 284, 32, 49 } },
-	[ORIGIN_KERNEL] = { "kernel", { 175, 38, 65 }, { 180, 40, 32 } },
-	[ORIGIN_UNKNOWN] = { "cut/unknown", { 220, 6, 74 }, { 220, 5, 42 } },
+	[ORIGIN_APP] = { "Ruby app", { 5, 84, 70 }, { 4, 55, 44 } },
+	[ORIGIN_LIBRARY] = { "Ruby gem/stdlib", { 30, 90, 67 }, { 27, 64, 35 } },
+	[ORIGIN_CORE] = { "Ruby core", { 50, 85, 63 }, { 46, 64, 28 } },
+	[ORIGIN_CFUNC] = { "C method", { 92, 48, 64 }, { 104, 32, 33 } },
+	[ORIGIN_NATIVE] = { "native", { 210, 70, 75 }, { 213, 46, 42 } },
+	[ORIGIN_GC] = { "GC", { 282, 52, 77 }, { 284, 32, 48 } },
+	[ORIGIN_KERNEL] = { "kernel", { 175, 38, 65 }, { 180, 40, 31 } },
+	[ORIGIN_UNKNOWN] = { "cut/unknown", { 220, 6, 74 }, { 220, 5, 41 } },
 };
 
 /* Packages have a colour of their own only as long as colours can be told apart. */
@@ -85,6 +85,10 @@ static int compare_packages(const void *a, const void *b, void *arg)
  */
 static void init_package_colors(struct flame_colors *c, size_t n)
 {
+	/* As light as white text can stand, which differs a lot from red over yellow to blue. */
+	static const unsigned char dark[N_HUES] = {
+		44, 36, 30, 31, 32, 32, 31, 40, 46, 46, 46, 45,
+	};
 	bool taken[N_HUES] = { [0] = true };
 
 	for (size_t i = 0; i < n; i++) {
@@ -96,7 +100,7 @@ static void init_package_colors(struct flame_colors *c, size_t n)
 			hue = (hue + 1) % N_HUES;
 		taken[hue] = true;
 		c->light[i] = (struct hsl) { (unsigned int)hue * 360 / N_HUES, 66, 72 };
-		c->dark[i] = (struct hsl) { (unsigned int)hue * 360 / N_HUES, 40, 40 };
+		c->dark[i] = (struct hsl) { (unsigned int)hue * 360 / N_HUES, 42, dark[hue] };
 	}
 	c->light[n] = origins[ORIGIN_UNKNOWN].light;
 	c->dark[n] = origins[ORIGIN_UNKNOWN].dark;
@@ -156,8 +160,10 @@ static int init_hashes(const struct tree *t, struct flame_colors *c)
 	int err = init_origins(t, c);
 
 	for (size_t i = 0; i < FLAME_MAX_COLORS; i++) {
-		c->light[i] = (struct hsl) { (unsigned int)i * 58 / FLAME_MAX_COLORS, 86, 68 };
-		c->dark[i] = (struct hsl) { (unsigned int)i * 58 / FLAME_MAX_COLORS, 52, 39 };
+		unsigned int hue = (unsigned int)i * 58 / FLAME_MAX_COLORS;
+
+		c->light[i] = (struct hsl) { hue, 86, 68 };
+		c->dark[i] = (struct hsl) { hue, 54, 43 - hue * 17 / 58 };
 	}
 	return err;
 }
@@ -228,7 +234,7 @@ bool flame_colors_have_swatches(const struct flame_colors *colors)
 static struct hsl shade_of(struct hsl base, size_t shade)
 {
 	static const int hue[FLAME_SHADES] = { -7, -5, -3, -1, 1, 3, 5, 7 };
-	static const int lightness[FLAME_SHADES] = { 0, 3, -2, 2, -3, 1, -1, 2 };
+	static const int lightness[FLAME_SHADES] = { 0, 2, -2, 2, -3, 1, -1, 2 };
 
 	return (struct hsl) {
 		.h = (base.h + 360 + (unsigned int)hue[shade]) % 360,

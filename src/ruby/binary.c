@@ -124,5 +124,5 @@ int ruby_binary_find(pid_t pid, const struct maps *maps, const struct memory *me
 void ruby_binary_deinit(struct ruby_binary *bin)
 {
 	free(bin->path);
-	*bin = (struct ruby_binary){ 0 };
+	*bin = (struct ruby_binary) { 0 };
 }

@@ -2,8 +2,8 @@
 /*
  * Which mapped file of a process holds the Ruby VM, and what that file exports.
  *
- * A Ruby is recognised by the symbols it defines, never by a file name: servers rename themselves, programs
- * embed libruby, builds are static or shared.
+ * A Ruby is recognised by the symbols it defines, never by a file name: servers rename themselves,
+ * programs embed libruby, builds are static or shared.
  */
 #ifndef RBPF_RUBY_BINARY_H
 #define RBPF_RUBY_BINARY_H
@@ -17,15 +17,15 @@ struct memory;
 
 /* All addresses are of the live process. */
 struct ruby_binary {
-	char *path;	     /* as the target sees it; owned */
-	char version[32];    /* "3.1.2" */
-	char build_id[64];   /* hex, "" if none */
+	char *path;	   /* as the target sees it; owned */
+	char version[32];  /* "3.1.2" */
+	char build_id[64]; /* hex, "" if none */
 	uint64_t inode;
-	uint64_t base;	     /* load bias */
+	uint64_t base;		   /* load bias */
 	uint64_t text_lo, text_hi; /* executable segment */
 	uint64_t data_lo, data_hi; /* writable segment, .data and .bss */
-	uint64_t cObject;    /* address of the variable rb_cObject */
-	uint64_t symbols;    /* address of ruby_global_symbols, 0 if the file does not tell */
+	uint64_t cObject;	   /* address of the variable rb_cObject */
+	uint64_t symbols;	   /* address of ruby_global_symbols, 0 if the file does not tell */
 };
 
 /*

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Labels. An iseq stores its label complete, as Ruby up to 3.3 prints it ("block (2 levels) in foo",
- * "rescue in foo"), and its base label ("foo"), which is the label of the method or body around it. So the label is a
- * decoration before the base label, and 3.4's label is the same decoration before the base label with its
- * owner: "block (2 levels) in Foo#foo" (vm_backtrace.c calculate_iseq_label).
+ * Labels. An iseq stores its label complete, as Ruby up to 3.3 prints it ("block (2 levels) in
+ * foo", "rescue in foo"), and its base label ("foo"), which is the label of the method or body
+ * around it. So the label is a decoration before the base label, and 3.4's label is the same
+ * decoration before the base label with its owner: "block (2 levels) in Foo#foo" (vm_backtrace.c
+ * calculate_iseq_label).
  *
- * Lines. iseq.c keeps one entry for each run of instructions with the same line, and a succinct bit vector
- * (succ_index_table) that maps an instruction's position to its entry; see ruby_iseq_line().
+ * Lines. iseq.c keeps one entry for each run of instructions with the same line, and a succinct bit
+ * vector (succ_index_table) that maps an instruction's position to its entry; see ruby_iseq_line().
  */
 #include "ruby/iseq.h"
 
@@ -20,23 +21,23 @@
 #include "ruby/vm.h"
 #include "target/memory.h"
 
-#define ISEQ_BODY	16
-#define BODY_PATHOBJ	64
-#define BODY_BASE_LABEL 72
-#define BODY_LABEL	80
-#define BODY_LINENO	88
-#define BODY_MAX	320	 /* bytes of it that are read in one piece; covers all members used */
-#define ISEQ_MAX_SIZE	(8u << 20) /* words; a generated method of this size would not compile */
+#define ISEQ_BODY	     16
+#define BODY_PATHOBJ	     64
+#define BODY_BASE_LABEL	     72
+#define BODY_LABEL	     80
+#define BODY_LINENO	     88
+#define BODY_MAX	     320 /* bytes of it that are read in one piece; covers all members used */
+#define ISEQ_MAX_SIZE	     (8u << 20) /* words; a generated method of this size would not compile */
 
 #define BUILTIN_ATTR_C_TRACE 0x08 /* vm_core.h, 3.4 */
 
 /* succ_index_table, iseq.c: positions below IMM are packed 9 to a word, the rest in blocks. */
-#define INDEX_IMM	  54
-#define INDEX_IMM_PACK	  9
-#define INDEX_IMM_BITS	  7
-#define INDEX_IMM_WORDS	  6
-#define INDEX_BLOCK	  512
-#define INDEX_BLOCK_WORDS 10 /* rank (u32 and padding), small ranks, 8 words of bits */
+#define INDEX_IMM	     54
+#define INDEX_IMM_PACK	     9
+#define INDEX_IMM_BITS	     7
+#define INDEX_IMM_WORDS	     6
+#define INDEX_BLOCK	     512
+#define INDEX_BLOCK_WORDS    10 /* rank (u32 and padding), small ranks, 8 words of bits */
 
 struct body {
 	uint8_t bytes[BODY_MAX];
@@ -175,12 +176,12 @@ static int read_lines(const struct ruby_vm *vm, const struct body *b, struct rub
 	iseq->index = malloc(iseq->index_words * 8 + 8);
 	if (!entries || !iseq->lines || !iseq->index)
 		return -ENOMEM;
-	spans[0] = (struct memory_span){ .addr = body_u64(b, l->insns_body),
-					 .dst = entries,
-					 .len = (size_t)n * l->insn_entry };
-	spans[1] = (struct memory_span){ .addr = body_u64(b, l->insns_index),
-					 .dst = iseq->index,
-					 .len = iseq->index_words * 8 };
+	spans[0] = (struct memory_span) { .addr = body_u64(b, l->insns_body),
+					  .dst = entries,
+					  .len = (size_t)n * l->insn_entry };
+	spans[1] = (struct memory_span) { .addr = body_u64(b, l->insns_index),
+					  .dst = iseq->index,
+					  .len = iseq->index_words * 8 };
 	memory_read_spans(&vm->mem, spans, n > 1 ? 2 : 1);
 	if (!spans[0].ok || (n > 1 && !spans[1].ok))
 		return -EFAULT;
@@ -243,18 +244,18 @@ void ruby_iseq_deinit(struct ruby_iseq *iseq)
 	free(iseq->path);
 	free(iseq->lines);
 	free(iseq->index);
-	*iseq = (struct ruby_iseq){ 0 };
+	*iseq = (struct ruby_iseq) { 0 };
 }
 
 void ruby_iseq_check_spans(const struct ruby_iseq *iseq, struct ruby_iseq_id *fresh,
 			   struct memory_span *spans)
 {
-	spans[0] = (struct memory_span){ .addr = iseq->addr,
-					 .dst = fresh->head,
-					 .len = sizeof(fresh->head) };
-	spans[1] = (struct memory_span){ .addr = iseq->id.head[2],
-					 .dst = fresh->body,
-					 .len = sizeof(fresh->body) };
+	spans[0] = (struct memory_span) { .addr = iseq->addr,
+					  .dst = fresh->head,
+					  .len = sizeof(fresh->head) };
+	spans[1] = (struct memory_span) { .addr = iseq->id.head[2],
+					  .dst = fresh->body,
+					  .len = sizeof(fresh->body) };
 }
 
 bool ruby_iseq_check(const struct ruby_iseq *iseq, const struct ruby_iseq_id *fresh)

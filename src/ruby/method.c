@@ -65,21 +65,21 @@ void ruby_method_deinit(struct ruby_method *m)
 {
 	free(m->prefix);
 	free(m->name);
-	*m = (struct ruby_method){ 0 };
+	*m = (struct ruby_method) { 0 };
 }
 
 void ruby_method_check_spans(const struct ruby_vm *vm, const struct ruby_method *m,
 			     struct ruby_method_id *fresh, struct memory_span *spans)
 {
-	spans[0] = (struct memory_span){ .addr = m->addr,
-					 .dst = fresh->me,
-					 .len = sizeof(fresh->me) };
-	spans[1] = (struct memory_span){ .addr = m->id.me[ME_DEF],
-					 .dst = fresh->def,
-					 .len = sizeof(fresh->def) };
-	spans[2] = (struct memory_span){ .addr = m->id.me[ME_OWNER],
-					 .dst = fresh->owner,
-					 .len = owner_size(vm) };
+	spans[0] = (struct memory_span) { .addr = m->addr,
+					  .dst = fresh->me,
+					  .len = sizeof(fresh->me) };
+	spans[1] = (struct memory_span) { .addr = m->id.me[ME_DEF],
+					  .dst = fresh->def,
+					  .len = sizeof(fresh->def) };
+	spans[2] = (struct memory_span) { .addr = m->id.me[ME_OWNER],
+					  .dst = fresh->owner,
+					  .len = owner_size(vm) };
 }
 
 bool ruby_method_check(const struct ruby_vm *vm, const struct ruby_method *m,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A method entry: who owns a method and, if it is written in C, what it is called. Like struct ruby_iseq a copy, with the
- * words that identify the original.
+ * A method entry: who owns a method and, if it is written in C, what it is called. Like struct
+ * ruby_iseq a copy, with the words that identify the original.
  */
 #ifndef RBPF_RUBY_METHOD_H
 #define RBPF_RUBY_METHOD_H
@@ -15,7 +15,8 @@ struct ruby_vm;
 struct ruby_method_id {
 	uint64_t me[5];	    /* flags, defined_class, def, called_id, owner */
 	uint64_t def[5];    /* flags, body …, original_id */
-	uint64_t owner[20]; /* the class: RBasic, and as far as its name's String (ruby_layout.class_path) */
+	uint64_t owner[20]; /* the class: RBasic, and as far as its name's String
+			       (ruby_layout.class_path) */
 };
 
 struct ruby_method {
@@ -26,8 +27,8 @@ struct ruby_method {
 };
 
 /*
- * Read the method entry at @addr; @with_name also looks up its name (C functions have it nowhere else).
- * Returns 0, -EINVAL (no method entry there), -ENOENT (no name), -EFAULT or -ENOMEM.
+ * Read the method entry at @addr; @with_name also looks up its name (C functions have it nowhere
+ * else). Returns 0, -EINVAL (no method entry there), -ENOENT (no name), -EFAULT or -ENOMEM.
  */
 int ruby_method_read(const struct ruby_vm *vm, uint64_t addr, bool with_name,
 		     struct ruby_method *ret);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Offsets that are the same in all versions stand here as constants; those that differ are in the
- * layout row. Sources: include/ruby/internal/core/rstring.h, rarray.h, internal/class.h, st.h, symbol.c.
+ * layout row. Sources: include/ruby/internal/core/rstring.h, rarray.h, internal/class.h, st.h,
+ * symbol.c.
  */
 #include "ruby/object.h"
 
@@ -34,8 +35,7 @@ struct st_entry {
 	uint64_t hash, key, record;
 };
 
-static int read_string_bytes(const struct ruby_vm *vm, uint64_t addr, uint64_t len,
-			     struct buf *out)
+static int read_string_bytes(const struct ruby_vm *vm, uint64_t addr, uint64_t len, struct buf *out)
 {
 	_cleanup_free_ char *bytes = NULL;
 
@@ -65,8 +65,8 @@ int ruby_string_read(const struct ruby_vm *vm, uint64_t value, struct buf *out)
 	if (w[0] & FL_USER1)
 		return read_string_bytes(vm, w[3], w[2], out);
 	if (vm->layout->string_len_in_flags)
-		return read_string_bytes(vm, value + 16,
-					 w[0] >> STR_EMBED_SHIFT & STR_EMBED_MASK, out);
+		return read_string_bytes(vm, value + 16, w[0] >> STR_EMBED_SHIFT & STR_EMBED_MASK,
+					 out);
 	return read_string_bytes(vm, value + 24, w[2], out);
 }
 

@@ -2,9 +2,9 @@
 /*
  * Ruby objects in another process' memory: strings, classes' names, IDs.
  *
- * Everything read may be garbage (freed, moved, half-written): each function checks the type in the flags,
- * bounds each length, and returns an error rather than something that looks like a name. Bytes are raw:
- * they are made valid UTF-8 where they are interned.
+ * Everything read may be garbage (freed, moved, half-written): each function checks the type in the
+ * flags, bounds each length, and returns an error rather than something that looks like a name.
+ * Bytes are raw: they are made valid UTF-8 where they are interned.
  */
 #ifndef RBPF_RUBY_OBJECT_H
 #define RBPF_RUBY_OBJECT_H
@@ -58,7 +58,8 @@ int ruby_class_name(const struct ruby_vm *vm, uint64_t klass, struct buf *out);
 
 /*
  * Append what stands before a method's name for its @owner, as Ruby 3.4 writes it (vm_backtrace.c
- * gen_method_name): "Foo#", "Foo." for a singleton of a class or module, nothing for anonymous owners.
+ * gen_method_name): "Foo#", "Foo." for a singleton of a class or module, nothing for anonymous
+ * owners.
  */
 int ruby_owner_prefix(const struct ruby_vm *vm, uint64_t owner, struct buf *out);
 
@@ -66,14 +67,15 @@ int ruby_owner_prefix(const struct ruby_vm *vm, uint64_t owner, struct buf *out)
 int ruby_id_name(const struct ruby_vm *vm, uint64_t id, struct buf *out);
 
 /*
- * Search [lo, hi) of the VM's data for ruby_global_symbols, by its shape: a count, and an Array of Arrays in which
- * serial 33 is "!" (tables are filled in the same order in all versions). -ENOENT if not found.
+ * Search [lo, hi) of the VM's data for ruby_global_symbols, by its shape: a count, and an Array of
+ * Arrays in which serial 33 is "!" (tables are filled in the same order in all versions). -ENOENT
+ * if not found.
  */
 int ruby_symbols_search(const struct ruby_vm *vm, uint64_t lo, uint64_t hi, uint64_t *ret);
 
 /*
- * RUBY_CLASS_IV_TBL: learn the IDs of __classpath__ and __attached__ from rb_cObject (@object), whose
- * name and singleton class are known.
+ * RUBY_CLASS_IV_TBL: learn the IDs of __classpath__ and __attached__ from rb_cObject (@object),
+ * whose name and singleton class are known.
  */
 int ruby_class_keys_learn(const struct ruby_vm *vm, uint64_t object, uint64_t *classpath,
 			  uint64_t *attached);

@@ -2,13 +2,15 @@
 /*
  * Attaching: hint and proof.
  *
- * The version names a layout row. Where a thread keeps its EC depends on how libruby was linked and loaded, and stripped
- * builds of 3.3 on do not name the variable; so the slot is found by its contents. The thread pointer leads to the
- * DTV, which lists the thread's TLS blocks, one a module; and an EC is easily recognised: its control frame
- * pointer lies in its VM stack at a whole number of frames from the end, and its thread points back at it. If the
- * block lies next to the thread pointer (static TLS, as usual), the slot is at the same distance in each thread.
+ * The version names a layout row. Where a thread keeps its EC depends on how libruby was linked and
+ * loaded, and stripped builds of 3.3 on do not name the variable; so the slot is found by its
+ * contents. The thread pointer leads to the DTV, which lists the thread's TLS blocks, one a module;
+ * and an EC is easily recognised: its control frame pointer lies in its VM stack at a whole number
+ * of frames from the end, and its thread points back at it. If the block lies next to the thread
+ * pointer (static TLS, as usual), the slot is at the same distance in each thread.
  *
- * Then the row is proven on a live stack: each frame must lead to an iseq or method entry whose name can be read.
+ * Then the row is proven on a live stack: each frame must lead to an iseq or method entry whose
+ * name can be read.
  */
 #include "ruby/vm.h"
 
@@ -29,8 +31,9 @@
 #include "target/maps.h"
 
 /*
- * The DTV: glibc has entries of two words, musl of one; entry 0 is a count, block m belongs to module m.
- * sysdeps/x86_64/nptl/tls.h (tcbhead_t.dtv), sysdeps/aarch64/nptl/tls.h; musl src/internal/pthread_impl.h.
+ * The DTV: glibc has entries of two words, musl of one; entry 0 is a count, block m belongs to
+ * module m. sysdeps/x86_64/nptl/tls.h (tcbhead_t.dtv), sysdeps/aarch64/nptl/tls.h; musl
+ * src/internal/pthread_impl.h.
  */
 #if defined(__x86_64__)
 #define DTV_OFFSET 8
@@ -38,7 +41,8 @@
 #define DTV_OFFSET 0
 #endif
 #define DTV_MAX_MODULES 256
-#define TLS_BLOCK	512   /* bytes of a module's block that are searched: Ruby's have up to 22 words */
+#define TLS_BLOCK	512 /* bytes of a module's block that are searched: Ruby's have up to 22 words \
+			     */
 #define STATIC_TLS_MAX	65536 /* a block nearer to the thread pointer than this is in static TLS */
 
 __attribute__((format(printf, 4, 5))) static void check_add(struct ruby_vm *vm, const char *name,
@@ -150,8 +154,7 @@ int ruby_vm_thread_ec(const struct ruby_vm *vm, uint64_t tp, uint64_t *ret)
 
 	if (l->tls_model == RBPF_TLS_DTV) {
 		if (memory_read_u64(&vm->mem, tp + (uint64_t)(int64_t)l->dtv_offset, &base) ||
-		    memory_read_u64(&vm->mem, base + (uint64_t)l->tls_module * l->dtv_entry,
-				    &base))
+		    memory_read_u64(&vm->mem, base + (uint64_t)l->tls_module * l->dtv_entry, &base))
 			return -EFAULT;
 		if (!ruby_is_object(base))
 			return -ENOENT;
@@ -183,10 +186,11 @@ static int find_names(struct ruby_vm *vm, struct err *err)
 		check_add(vm, "class names", !r, "rb_cObject is named \"%s\"", buf_str(&name));
 	}
 	if (r)
-		return err_set(err, -EPROTO, ERR_TARGET,
-			       "the %s layout does not match this build of Ruby %s (self-check failed "
-			       "at 'class name')",
-			       vm->layout->version, vm->binary.version);
+		return err_set(
+			err, -EPROTO, ERR_TARGET,
+			"the %s layout does not match this build of Ruby %s (self-check failed "
+			"at 'class name')",
+			vm->layout->version, vm->binary.version);
 
 	vm->symbols = vm->binary.symbols;
 	r = 0;
@@ -195,10 +199,11 @@ static int find_names(struct ruby_vm *vm, struct err *err)
 	check_add(vm, "symbol table", !r,
 		  vm->binary.symbols ? "named by the file" : "found by its shape");
 	if (r)
-		return err_set(err, -EPROTO, ERR_TARGET,
-			       "the %s layout does not match this build of Ruby %s (self-check failed "
-			       "at 'symbol table')",
-			       vm->layout->version, vm->binary.version);
+		return err_set(
+			err, -EPROTO, ERR_TARGET,
+			"the %s layout does not match this build of Ruby %s (self-check failed "
+			"at 'symbol table')",
+			vm->layout->version, vm->binary.version);
 	return 0;
 }
 

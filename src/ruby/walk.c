@@ -42,11 +42,11 @@ int ruby_walk(const struct memory *mem, const struct rbpf_layout *layout, uint64
 	w->layout = *layout;
 	w->max_frames = max_frames;
 	w->epoch = 1;
-	host = (struct walk_host){ .mem = mem, .walk = w };
+	host = (struct walk_host) { .mem = mem, .walk = w };
 	stack.status = walk_ec(w, 0, ec);
 	for (i = 0; i < w->n_frames; i++)
 		walk_complete(0, i);
-	host = (struct walk_host){ 0 };
+	host = (struct walk_host) { 0 };
 
 	stack.frames = malloc(w->n_frames * sizeof(*stack.frames) + 1);
 	if (!stack.frames) {
@@ -65,5 +65,5 @@ int ruby_walk(const struct memory *mem, const struct rbpf_layout *layout, uint64
 void ruby_stack_deinit(struct ruby_stack *stack)
 {
 	free(stack->frames);
-	*stack = (struct ruby_stack){ 0 };
+	*stack = (struct ruby_stack) { 0 };
 }

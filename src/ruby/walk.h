@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The walk of the BPF side (bpf/ruby_walk.bpf.h), run in user space over another process' memory: for the
- * self-check, for rbpf dump, and for tests over memory images.
+ * The walk of the BPF side (bpf/ruby_walk.bpf.h), run in user space over another process' memory:
+ * for the self-check, for rbpf dump, and for tests over memory images.
  *
- * The target runs on meanwhile: a stack read this way is consistent only if its thread stands still.
+ * The target runs on meanwhile: a stack read this way is consistent only if its thread stands
+ * still.
  */
 #ifndef RBPF_RUBY_WALK_H
 #define RBPF_RUBY_WALK_H
@@ -17,14 +18,14 @@ struct memory;
 struct ruby_stack {
 	struct rbpf_frame *frames; /* innermost first; owned */
 	uint32_t n_frames;
-	uint32_t n_cut;	     /* frames that the marker among them stands for; 0 if whole */
-	uint64_t hash;	     /* equal for equal stacks, within one call of rbpf */
+	uint32_t n_cut; /* frames that the marker among them stands for; 0 if whole */
+	uint64_t hash;	/* equal for equal stacks, within one call of rbpf */
 	enum rbpf_status status;
 };
 
 /*
- * Walk the stack of the EC at @ec, at most @max_frames frames of it. Returns 0 with @ret->status telling
- * what was found, or -ENOMEM. @ret: ruby_stack_deinit().
+ * Walk the stack of the EC at @ec, at most @max_frames frames of it. Returns 0 with @ret->status
+ * telling what was found, or -ENOMEM. @ret: ruby_stack_deinit().
  */
 int ruby_walk(const struct memory *mem, const struct rbpf_layout *layout, uint64_t ec,
 	      uint32_t max_frames, struct ruby_stack *ret);

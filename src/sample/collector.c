@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Stacks are named when their definition arrives, which is once an epoch (about a second) as long as they are seen. A
- * fingerprint belongs to its process and epoch, so what was defined some epochs ago is never named again by
- * a sample: the table of definitions has two generations, and the older one is dropped every STACKS_AGE.
+ * Stacks are named when their definition arrives, which is once an epoch (about a second) as long
+ * as they are seen. A fingerprint belongs to its process and epoch, so what was defined some epochs
+ * ago is never named again by a sample: the table of definitions has two generations, and the older
+ * one is dropped every STACKS_AGE.
  */
 #include "sample/collector.h"
 
@@ -20,10 +21,10 @@
 #include "sample/session.h"
 #include "symbol/resolver.h"
 
-#define STACKS_AGE     (8ull << RBPF_EPOCH_SHIFT) /* ns */
-#define TRY_AGAIN_MIN  (5 * NSEC_PER_MSEC)
-#define TRY_AGAIN_MAX  NSEC_PER_SEC
-#define HOUSEKEEPING   (NSEC_PER_SEC / 2)
+#define STACKS_AGE    (8ull << RBPF_EPOCH_SHIFT) /* ns */
+#define TRY_AGAIN_MIN (5 * NSEC_PER_MSEC)
+#define TRY_AGAIN_MAX NSEC_PER_SEC
+#define HOUSEKEEPING  (NSEC_PER_SEC / 2)
 
 struct defined_stack {
 	uint32_t stack; /* id in the recording */
@@ -40,8 +41,8 @@ struct collector {
 	struct recorder *rec;
 	struct session *session;
 	struct process_table table;
-	struct stack_generation stacks[2]; /* current, previous */
-	uint64_t stacks_since;		   /* ns: when the current one began */
+	struct stack_generation stacks[2];	       /* current, previous */
+	uint64_t stacks_since;			       /* ns: when the current one began */
 	uint32_t status_stacks[RBPF_STATUS_COUNT + 2]; /* id + 1 of the stack that stands for it */
 	struct profile_totals totals;
 	uint64_t reported_lost;
@@ -87,7 +88,7 @@ static void generation_deinit(struct stack_generation *g)
 {
 	intern_deinit(&g->fingerprints);
 	free(g->stacks);
-	*g = (struct stack_generation){ 0 };
+	*g = (struct stack_generation) { 0 };
 }
 
 void collector_free(struct collector *c)
@@ -208,9 +209,9 @@ static int add_threads(struct collector *c, struct tracked_process *p, struct er
 	int r;
 
 	/*
-	 * New threads of a sampled thread inherit its event, and new threads of one that is not sampled yet
-	 * must be found: look until there is none left. One that is found although it inherited an event has two; its samples
-	 * tell (rbpf_rec_sample.event), and one is dropped.
+	 * New threads of a sampled thread inherit its event, and new threads of one that is not
+	 * sampled yet must be found: look until there is none left. One that is found although it
+	 * inherited an event has two; its samples tell (rbpf_rec_sample.event), and one is dropped.
 	 */
 	do {
 		r = process_threads(p->pid, &tids, &n);
@@ -375,10 +376,9 @@ static int record_frame(struct collector *c, struct tracked_process *p, uint32_t
 			uint32_t *ret)
 {
 	const struct symbol *s = resolver_symbol(p->resolver, symbol);
-	struct profile_frame def = { .kind = s->kind,
-				     .line = s->line,
-				     .func_line = s->func_line,
-				     .module = PROFILE_NONE };
+	struct profile_frame def = {
+		.kind = s->kind, .line = s->line, .func_line = s->func_line, .module = PROFILE_NONE
+	};
 	uint32_t id;
 	int r;
 
@@ -438,11 +438,12 @@ static int take_stack(struct collector *c, const struct rbpf_rec_stack *rec, siz
 	if (len < sizeof(*rec) + (size_t)rec->n_frames * sizeof(*frames))
 		return -EPROTO;
 	if (!p || !p->resolver)
-		return 0; /* of a program that was replaced by exec meanwhile: its samples are [stack lost] */
+		return 0; /* of a program that was replaced by exec meanwhile: its samples are
+			     [stack lost] */
 	if (rec->h.ts - c->stacks_since > STACKS_AGE) {
 		generation_deinit(&c->stacks[1]);
 		c->stacks[1] = c->stacks[0];
-		c->stacks[0] = (struct stack_generation){ 0 };
+		c->stacks[0] = (struct stack_generation) { 0 };
 		c->stacks_since = rec->h.ts;
 	}
 	r = resolver_stack(p->resolver, frames, rec->n_frames, &ids, &n);
@@ -589,9 +590,9 @@ static int record_lost(struct collector *c)
 	lost = counters[RBPF_CNT_LOST_SAMPLE];
 	if (lost == c->reported_lost)
 		return 0;
-	def = (struct profile_lost){ .ts = clock_ns(CLOCK_MONOTONIC),
-				     .count = lost - c->reported_lost,
-				     .reason = LOST_RING_FULL };
+	def = (struct profile_lost) { .ts = clock_ns(CLOCK_MONOTONIC),
+				      .count = lost - c->reported_lost,
+				      .reason = LOST_RING_FULL };
 	c->reported_lost = lost;
 	c->totals.lost = lost;
 	return recorder_lost(c->rec, &def);
@@ -644,7 +645,7 @@ int collector_poll(struct collector *c, struct err *err)
 
 void collector_status(const struct collector *c, struct collector_status *ret)
 {
-	*ret = (struct collector_status){
+	*ret = (struct collector_status) {
 		.processes = c->table.n_processes,
 		.live = c->live,
 		.rubies = c->rubies,

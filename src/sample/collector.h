@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * From the kernel side's records to a recording: which process and thread a sample is of, which Ruby that process
- * runs, what its frames are called.
+ * From the kernel side's records to a recording: which process and thread a sample is of, which
+ * Ruby that process runs, what its frames are called.
  *
- * It follows the processes' lives: a forked child is named like its parent, after exec the process is looked
- * at anew, and a process that holds no Ruby yet is tried again when it uses CPU. Not thread-safe.
+ * It follows the processes' lives: a forked child is named like its parent, after exec the process
+ * is looked at anew, and a process that holds no Ruby yet is tried again when it uses CPU. Not
+ * thread-safe.
  */
 #ifndef RBPF_SAMPLE_COLLECTOR_H
 #define RBPF_SAMPLE_COLLECTOR_H
@@ -29,8 +30,8 @@ void collector_free(struct collector *c);
 void collector_set_session(struct collector *c, struct session *s);
 
 /*
- * Follow the running process @pid. If @must_be_ruby, a process that holds no Ruby, or one that cannot be walked, is
- * refused (ERR_TARGET); one whose Ruby has only not started yet never is.
+ * Follow the running process @pid. If @must_be_ruby, a process that holds no Ruby, or one that
+ * cannot be walked, is refused (ERR_TARGET); one whose Ruby has only not started yet never is.
  */
 int collector_add(struct collector *c, pid_t pid, bool must_be_ruby, struct err *err);
 
@@ -41,8 +42,8 @@ int collector_start(struct collector *c, struct recorder *rec, struct err *err);
 int collector_on_record(void *arg, const void *data, size_t len);
 
 /*
- * Empty the ring buffer and do what is due: call it when session_fd() is readable, and about 20 times a
- * second. Fails when the recording can no longer be written.
+ * Empty the ring buffer and do what is due: call it when session_fd() is readable, and about 20
+ * times a second. Fails when the recording can no longer be written.
  */
 int collector_poll(struct collector *c, struct err *err);
 
@@ -53,8 +54,9 @@ struct collector_status {
 	size_t rubies;	  /* in which a Ruby was found */
 	uint64_t samples;
 	uint64_t lost;
-	size_t threads;	  /* sampled so far */
-	char refused[512]; /* why the last process was not a Ruby that can be walked; empty if all were */
+	size_t threads;	   /* sampled so far */
+	char refused[512]; /* why the last process was not a Ruby that can be walked; empty if all
+			      were */
 };
 void collector_status(const struct collector *c, struct collector_status *ret);
 

@@ -98,7 +98,8 @@ static void look_lockdown(struct environment_row *row)
 	if (strstr(buf_str(&text), "[confidentiality]")) {
 		row->ok = false;
 		snprintf(row->detail, sizeof(row->detail),
-			 "kernel lockdown is in 'confidentiality' mode, which blocks BPF from reading "
+			 "kernel lockdown is in 'confidentiality' mode, which blocks BPF from "
+			 "reading "
 			 "memory");
 		snprintf(row->hint, sizeof(row->hint),
 			 "cat /sys/kernel/security/lockdown; lockdown can only be relaxed at boot");

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What recording needs of the machine, looked at before libbpf is touched, so that the user reads what is
- * missing and not what libbpf says about it. For BPF itself nothing beats trying: see session_trial().
+ * What recording needs of the machine, looked at before libbpf is touched, so that the user reads
+ * what is missing and not what libbpf says about it. For BPF itself nothing beats trying: see
+ * session_trial().
  */
 #ifndef RBPF_SAMPLE_ENVIRONMENT_H
 #define RBPF_SAMPLE_ENVIRONMENT_H
@@ -14,22 +15,23 @@ struct err;
 struct environment_row {
 	const char *name;
 	char detail[160];
-	char hint[200];	 /* what to do about a failure; empty if ok */
+	char hint[200]; /* what to do about a failure; empty if ok */
 	bool ok;
 	bool needed; /* recording cannot work without it */
 };
 
 #define ENVIRONMENT_ROWS 5
 
-/* Fill @rows (of ENVIRONMENT_ROWS) and return how many there are: kernel, BTF, privilege, lockdown, perf. */
+/* Fill @rows (of ENVIRONMENT_ROWS) and return how many there are: kernel, BTF, privilege, lockdown,
+ * perf. */
 size_t environment_look(struct environment_row *rows);
 
 /* Fail with ERR_ENV and the words of the first row that is needed and not there; else 0. */
 int environment_check(struct err *err);
 
 /*
- * Whether this process may read other processes' memory and load BPF programs: root, or CAP_BPF, CAP_PERFMON
- * and CAP_SYS_PTRACE.
+ * Whether this process may read other processes' memory and load BPF programs: root, or CAP_BPF,
+ * CAP_PERFMON and CAP_SYS_PTRACE.
  */
 bool environment_privileged(void);
 

@@ -21,7 +21,7 @@ void process_table_deinit(struct process_table *t)
 	free(t->by_pid);
 	intern_deinit(&t->pids);
 	intern_deinit(&t->threads_by_id);
-	*t = (struct process_table){ 0 };
+	*t = (struct process_table) { 0 };
 }
 
 struct tracked_process *process_table_find(struct process_table *t, pid_t pid)
@@ -45,8 +45,9 @@ int process_table_add(struct process_table *t, pid_t pid, struct tracked_process
 		r = array_reserve(t->processes, t->cap_processes, t->n_processes + 1);
 	if (r)
 		return r;
-	t->processes[t->n_processes] =
-		(struct tracked_process){ .pid = pid, .info = PROCESS_INIT, .parent = PROFILE_NONE };
+	t->processes[t->n_processes] = (struct tracked_process) { .pid = pid,
+								  .info = PROCESS_INIT,
+								  .parent = PROFILE_NONE };
 	*ret = &t->processes[t->n_processes++];
 	t->by_pid[id] = (uint32_t)t->n_processes;
 	return 0;
@@ -91,7 +92,7 @@ int process_table_thread(struct process_table *t, const struct tracked_process *
 	if (r)
 		return r;
 	if (*is_new) {
-		t->threads[id] = (struct tracked_thread){ .process = key[0], .tid = tid };
+		t->threads[id] = (struct tracked_thread) { .process = key[0], .tid = tid };
 		t->n_threads = id + 1;
 	}
 	*ret = &t->threads[id];

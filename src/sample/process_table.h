@@ -2,8 +2,9 @@
 /*
  * The processes and threads that a collector has met, by the kernel's ids.
  *
- * A pid is used again after its process has ended; an entry is of one process only, and process_table_end()
- * makes the pid free for the next. Entries stay where they are in their arrays, so that indices last.
+ * A pid is used again after its process has ended; an entry is of one process only, and
+ * process_table_end() makes the pid free for the next. Entries stay where they are in their arrays,
+ * so that indices last.
  */
 #ifndef RBPF_SAMPLE_PROCESS_TABLE_H
 #define RBPF_SAMPLE_PROCESS_TABLE_H
@@ -38,10 +39,10 @@ struct tracked_process {
 struct tracked_thread {
 	uint32_t process; /* index */
 	pid_t tid;
-	uint32_t id;	  /* in the recording */
-	uint32_t event;	  /* the event whose samples count, see rbpf_rec_sample.event */
+	uint32_t id;	   /* in the recording */
+	uint32_t event;	   /* the event whose samples count, see rbpf_rec_sample.event */
 	uint64_t cpu_base; /* ns of CPU time it had when sampling began */
-	bool sampled;	  /* event is known */
+	bool sampled;	   /* event is known */
 	bool ended;
 	char comm[RBPF_COMM_LEN];
 };
@@ -51,8 +52,8 @@ struct process_table {
 	size_t n_processes, cap_processes;
 	struct tracked_thread *threads; /* owned */
 	size_t n_threads, cap_threads;
-	struct intern pids;    /* pid_t */
-	uint32_t *by_pid;      /* by id of pids: index + 1 of the live process, 0 if none; owned */
+	struct intern pids; /* pid_t */
+	uint32_t *by_pid;   /* by id of pids: index + 1 of the live process, 0 if none; owned */
 	size_t cap_by_pid;
 	struct intern threads_by_id; /* {process index, tid}: ids are indices of threads */
 };

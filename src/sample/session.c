@@ -131,8 +131,7 @@ void session_close(struct session *s)
 	free(s);
 }
 
-int session_follow(struct session *s, pid_t tgid, const struct rbpf_layout *layout,
-		   struct err *err)
+int session_follow(struct session *s, pid_t tgid, const struct rbpf_layout *layout, struct err *err)
 {
 	static const struct rbpf_layout none = { .tls_model = RBPF_TLS_NONE };
 	uint32_t key = (uint32_t)tgid;
@@ -202,8 +201,9 @@ int session_add_thread(struct session *s, pid_t tid, struct err *err)
 	if (fd == -ESRCH)
 		return fd;
 	if (fd == -EINVAL && !s->opts.follow)
-		return err_set(err, fd, ERR_ENV, "this kernel cannot tell threads from children: "
-						 "--no-follow needs 5.13");
+		return err_set(err, fd, ERR_ENV,
+			       "this kernel cannot tell threads from children: "
+			       "--no-follow needs 5.13");
 	if (fd < 0)
 		return err_set(err, fd, ERR_ENV, "cannot sample thread %d: %s", (int)tid,
 			       strerror(-fd));
@@ -219,7 +219,7 @@ int session_add_thread(struct session *s, pid_t tid, struct err *err)
 		close(fd);
 		return r == -ESRCH ? r : refused(r, "attach to a clock event", err);
 	}
-	s->events[s->n_events++] = (struct session_event){ .link = link, .fd = fd };
+	s->events[s->n_events++] = (struct session_event) { .link = link, .fd = fd };
 	return 0;
 }
 
@@ -228,7 +228,7 @@ void session_drop_event(struct session *s, uint32_t event)
 	if (!event || event > s->n_events)
 		return;
 	bpf_link__destroy(s->events[event - 1].link);
-	s->events[event - 1] = (struct session_event){ .fd = -1 };
+	s->events[event - 1] = (struct session_event) { .fd = -1 };
 }
 
 int session_tasks(struct session *s, struct rbpf_task **ret, size_t *n, struct err *err)

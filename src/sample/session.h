@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The BPF side while it runs: programs loaded and attached, perf events of threads, the ring buffer. The only user
- * of libbpf. It moves raw records; it does not know what they mean.
+ * The BPF side while it runs: programs loaded and attached, perf events of threads, the ring
+ * buffer. The only user of libbpf. It moves raw records; it does not know what they mean.
  *
- * Everything it holds in the kernel is held by file descriptors: when rbpf dies, in whatever way, the kernel takes it all
- * down. Not thread-safe.
+ * Everything it holds in the kernel is held by file descriptors: when rbpf dies, in whatever way,
+ * the kernel takes it all down. Not thread-safe.
  */
 #ifndef RBPF_SAMPLE_SESSION_H
 #define RBPF_SAMPLE_SESSION_H
@@ -42,9 +42,9 @@ int session_follow(struct session *s, pid_t tgid, const struct rbpf_layout *layo
 void session_unfollow(struct session *s, pid_t tgid);
 
 /*
- * Sample thread @tid, and all threads and (with follow) children that it will create. Each call makes a perf event of its
- * own, whose number (from 1) its samples carry in ->event where the kernel can tell.
- * Returns 0, -ESRCH if the thread is gone, or another error with @err set.
+ * Sample thread @tid, and all threads and (with follow) children that it will create. Each call
+ * makes a perf event of its own, whose number (from 1) its samples carry in ->event where the
+ * kernel can tell. Returns 0, -ESRCH if the thread is gone, or another error with @err set.
  */
 int session_add_thread(struct session *s, pid_t tid, struct err *err);
 
@@ -64,8 +64,8 @@ int session_drain(struct session *s);
 void session_stop(struct session *s);
 
 /*
- * CPU time in ns of all threads sampled, from the beginning of each event to now: the kernel's own count in the perf
- * events, including threads that were inherited and have ended.
+ * CPU time in ns of all threads sampled, from the beginning of each event to now: the kernel's own
+ * count in the perf events, including threads that were inherited and have ended.
  */
 uint64_t session_cpu_ns(const struct session *s);
 
@@ -76,8 +76,8 @@ void session_counters(const struct session *s, uint64_t *ret);
 void session_cost(const struct session *s, uint64_t *runs, uint64_t *ns);
 
 /*
- * Try what recording does: load, attach to this process itself, take a sample. For rbpf doctor. Returns 0
- * or an ERR_ENV that tells what was refused.
+ * Try what recording does: load, attach to this process itself, take a sample. For rbpf doctor.
+ * Returns 0 or an ERR_ENV that tells what was refused.
  */
 int session_trial(struct err *err);
 

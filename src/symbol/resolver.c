@@ -2,9 +2,9 @@
 /*
  * Three tables, each keyed by bytes (base/intern.h):
  *
- *   iseqs, methods   by address: the copy, the round in which it was last checked, and a generation that
- *                    changes when something else was found at the address
- *   frames           by (iseq and its generation, pc, method and its generation, caller's place): the symbol
+ *   iseqs, methods   by address: the copy, the round in which it was last checked, and a generation
+ * that changes when something else was found at the address frames           by (iseq and its
+ * generation, pc, method and its generation, caller's place): the symbol
  *
  * so that naming a frame that was seen before is a lookup, and a stale copy can never be reached.
  */
@@ -67,7 +67,7 @@ struct resolver {
 	size_t cap_frame_symbols;
 	struct intern strings;
 	struct intern symbols; /* struct symbol_key */
-	struct symbol *symbol;	/* by id */
+	struct symbol *symbol; /* by id */
 	size_t cap_symbols;
 	uint32_t unknown; /* symbol */
 
@@ -76,10 +76,8 @@ struct resolver {
 	size_t cap_lookups;
 	struct memory_span *spans;
 	size_t cap_spans;
-	struct ruby_iseq_id *fresh_iseqs;
-	size_t cap_fresh_iseqs;
-	struct ruby_method_id *fresh_methods;
-	size_t cap_fresh_methods;
+	struct pending *pending;
+	size_t cap_pending;
 	uint32_t *ids;
 	size_t cap_ids;
 	struct buf text;
@@ -89,6 +87,17 @@ struct resolver {
 struct lookup {
 	uint32_t iseq;
 	uint32_t method;
+};
+
+/* A cache entry that must be looked at in this round. */
+struct pending {
+	uint32_t index; /* of iseqs or methods */
+	bool is_method;
+	size_t span; /* the first of its spans, if there is a copy to check */
+	union {
+		struct ruby_iseq_id iseq;
+		struct ruby_method_id method;
+	} fresh;
 };
 
 /* Where a Ruby frame executes: what C functions called from it are shown at. */
@@ -116,7 +125,7 @@ static int symbol_id(struct resolver *r, const struct symbol_key *key, uint32_t 
 	if (!err && is_new) {
 		err = array_reserve(r->symbol, r->cap_symbols, id + 1);
 		if (!err)
-			r->symbol[id] = (struct symbol){
+			r->symbol[id] = (struct symbol) {
 				.kind = key->kind,
 				.name = intern_get(&r->strings, key->name, NULL),
 				.file = intern_get(&r->strings, key->file, NULL),
@@ -176,8 +185,7 @@ void resolver_free(struct resolver *r)
 	free(r->symbol);
 	free(r->lookups);
 	free(r->spans);
-	free(r->fresh_iseqs);
-	free(r->fresh_methods);
+	free(r->pending);
 	free(r->ids);
 	buf_deinit(&r->text);
 	free(r);
@@ -199,7 +207,7 @@ static int lookup_init(struct resolver *r, const struct rbpf_frame *frame, struc
 	struct method_key key = { .addr = frame->me, .with_name = !frame->iseq };
 	int err = 0;
 
-	*ret = (struct lookup){ PROFILE_NONE, PROFILE_NONE };
+	*ret = (struct lookup) { PROFILE_NONE, PROFILE_NONE };
 	if (frame->iseq) {
 		err = intern_add(&r->iseq_addrs, &frame->iseq, 8, &ret->iseq, NULL);
 		if (!err)
@@ -232,7 +240,6 @@ static int load_iseq(struct resolver *r, uint32_t i)
 	if (err == -ENOMEM)
 		return err;
 	c->generation = err ? 0 : ++r->generation;
-	c->round = r->round;
 	return 0;
 }
 
@@ -248,7 +255,6 @@ static int load_method(struct resolver *r, uint32_t i)
 	if (err == -ENOMEM)
 		return err;
 	c->generation = err ? 0 : ++r->generation;
-	c->round = r->round;
 	return 0;
 }
 
@@ -261,88 +267,88 @@ static bool may_get_name(const struct ruby_method *m)
 	return !m->prefix[0];
 }
 
+/* Put the entry of iseq @i on the list of what this round must look at, unless it is there already.
+ */
+static void enlist_iseq(struct resolver *r, uint32_t i, size_t *n_pending, size_t *n_spans)
+{
+	struct cached_iseq *c = &r->iseqs[i];
+	struct pending *p;
+
+	if (c->round == r->round)
+		return;
+	c->round = r->round;
+	p = &r->pending[(*n_pending)++];
+	*p = (struct pending) { .index = i, .span = *n_spans };
+	if (c->generation) {
+		ruby_iseq_check_spans(&c->iseq, &p->fresh.iseq, &r->spans[*n_spans]);
+		*n_spans += RUBY_ISEQ_SPANS;
+	}
+}
+
+static void enlist_method(struct resolver *r, uint32_t i, size_t *n_pending, size_t *n_spans)
+{
+	struct cached_method *c = &r->methods[i];
+	struct pending *p;
+
+	if (c->round == r->round)
+		return;
+	c->round = r->round;
+	p = &r->pending[(*n_pending)++];
+	*p = (struct pending) { .index = i, .is_method = true, .span = *n_spans };
+	if (c->generation) {
+		ruby_method_check_spans(r->vm, &c->method, &p->fresh.method, &r->spans[*n_spans]);
+		*n_spans += RUBY_METHOD_SPANS;
+	}
+}
+
+/* Whether what was read for @p shows that the copy is still right. */
+static bool still_same(const struct resolver *r, const struct pending *p)
+{
+	const struct memory_span *spans = &r->spans[p->span];
+
+	if (p->is_method) {
+		const struct ruby_method *m = &r->methods[p->index].method;
+
+		return r->methods[p->index].generation && spans[0].ok && spans[1].ok &&
+		       spans[2].ok && ruby_method_check(r->vm, m, &p->fresh.method) &&
+		       !may_get_name(m);
+	}
+	return r->iseqs[p->index].generation && spans[0].ok && spans[1].ok &&
+	       ruby_iseq_check(&r->iseqs[p->index].iseq, &p->fresh.iseq);
+}
+
 /*
- * Check all that this stack uses and that was not checked in this round, in one batch of reads; then read
- * anew what has changed or was never read.
+ * Check all that this stack uses and that was not checked in this round, in one batch of reads;
+ * then read anew what has changed or was never read.
  */
 static int check_all(struct resolver *r, size_t n)
 {
-	size_t i, n_spans = 0, n_iseqs = 0, n_methods = 0, span = 0, k = 0, m = 0;
-	bool gone = false;
+	size_t i, n_pending = 0, n_spans = 0;
 	int err;
 
-	err = array_reserve(r->spans, r->cap_spans, n * (RUBY_ISEQ_SPANS + RUBY_METHOD_SPANS) + 1);
+	err = array_reserve(r->pending, r->cap_pending, 2 * n + 1);
 	if (!err)
-		err = array_reserve(r->fresh_iseqs, r->cap_fresh_iseqs, n + 1);
-	if (!err)
-		err = array_reserve(r->fresh_methods, r->cap_fresh_methods, n + 1);
+		err = array_reserve(r->spans, r->cap_spans,
+				    n * (RUBY_ISEQ_SPANS + RUBY_METHOD_SPANS) + 1);
 	if (err)
 		return err;
 	for (i = 0; i < n; i++) {
-		const struct lookup *l = &r->lookups[i];
-
-		if (l->iseq != PROFILE_NONE && r->iseqs[l->iseq].generation &&
-		    r->iseqs[l->iseq].round != r->round) {
-			ruby_iseq_check_spans(&r->iseqs[l->iseq].iseq, &r->fresh_iseqs[n_iseqs++],
-					      &r->spans[n_spans]);
-			n_spans += RUBY_ISEQ_SPANS;
-		}
-		if (l->method != PROFILE_NONE && r->methods[l->method].generation &&
-		    r->methods[l->method].round != r->round) {
-			ruby_method_check_spans(r->vm, &r->methods[l->method].method,
-						&r->fresh_methods[n_methods++],
-						&r->spans[n_spans]);
-			n_spans += RUBY_METHOD_SPANS;
-		}
+		if (r->lookups[i].iseq != PROFILE_NONE)
+			enlist_iseq(r, r->lookups[i].iseq, &n_pending, &n_spans);
+		if (r->lookups[i].method != PROFILE_NONE)
+			enlist_method(r, r->lookups[i].method, &n_pending, &n_spans);
 	}
+	if (!n_pending)
+		return 0;
 	memory_read_spans(&r->vm->mem, r->spans, n_spans);
-	for (i = 0; i < n_spans && !gone; i++)
-		gone = !r->spans[i].ok && process_gone(r);
+	for (i = 0; i < n_pending && !err; i++) {
+		const struct pending *p = &r->pending[i];
 
-	/*
-	 * The same walk over the same conditions: rounds are only set in the second loop below, so that an entry that
-	 * occurs twice in a stack has its spans twice and is found twice.
-	 */
-	for (i = 0; i < n; i++) {
-		const struct lookup *l = &r->lookups[i];
-
-		if (l->iseq != PROFILE_NONE && r->iseqs[l->iseq].generation &&
-		    r->iseqs[l->iseq].round != r->round) {
-			if (!gone && (!r->spans[span].ok || !r->spans[span + 1].ok ||
-				      !ruby_iseq_check(&r->iseqs[l->iseq].iseq, &r->fresh_iseqs[k])))
-				r->iseqs[l->iseq].generation = 0;
-			k++;
-			span += RUBY_ISEQ_SPANS;
-		}
-		if (l->method != PROFILE_NONE && r->methods[l->method].generation &&
-		    r->methods[l->method].round != r->round) {
-			struct cached_method *c = &r->methods[l->method];
-
-			if (!gone &&
-			    (!r->spans[span].ok || !r->spans[span + 1].ok ||
-			     !r->spans[span + 2].ok ||
-			     !ruby_method_check(r->vm, &c->method, &r->fresh_methods[m]) ||
-			     may_get_name(&c->method)))
-				c->generation = 0;
-			m++;
-			span += RUBY_METHOD_SPANS;
-		}
-	}
-	for (i = 0; i < n && !err; i++) {
-		const struct lookup *l = &r->lookups[i];
-
-		if (l->iseq != PROFILE_NONE && r->iseqs[l->iseq].round != r->round) {
-			if (!r->iseqs[l->iseq].generation && !gone)
-				err = load_iseq(r, l->iseq);
-			else
-				r->iseqs[l->iseq].round = r->round;
-		}
-		if (!err && l->method != PROFILE_NONE && r->methods[l->method].round != r->round) {
-			if (!r->methods[l->method].generation && !gone)
-				err = load_method(r, l->method);
-			else
-				r->methods[l->method].round = r->round;
-		}
+		if (still_same(r, p))
+			continue;
+		if (process_gone(r))
+			break; /* nothing can be checked any more: what is known is used */
+		err = p->is_method ? load_method(r, p->index) : load_iseq(r, p->index);
 	}
 	return err;
 }
@@ -354,12 +360,9 @@ static bool usable_iseq(const struct resolver *r, const struct rbpf_frame *f,
 	       ruby_iseq_has_pc(&r->iseqs[l->iseq].iseq, f->pc);
 }
 
-/* Text of a Ruby frame's label into r->text. */
-static void label_text(struct resolver *r, const struct ruby_iseq *iseq,
-		       const struct ruby_method *method, struct buf *out)
+static void label_text(const struct ruby_iseq *iseq, const struct ruby_method *method,
+		       struct buf *out)
 {
-	(void)r;
-	buf_reset(out);
 	buf_addstr(out, iseq->decoration);
 	if (iseq->in_method && method)
 		buf_addstr(out, method->prefix);
@@ -374,7 +377,7 @@ static int ruby_symbol(struct resolver *r, const struct ruby_iseq *iseq,
 	struct buf label _cleanup_buf_ = BUF_INIT;
 	int err;
 
-	label_text(r, iseq, method, &label);
+	label_text(iseq, method, &label);
 	err = string_id(r, buf_str(&label), &key.name);
 	if (iseq->like_cfunc) {
 		key.kind = FRAME_CFUNC;
@@ -406,10 +409,10 @@ static int cfunc_symbol(struct resolver *r, const struct ruby_method *method,
 static int frame_symbol(struct resolver *r, const struct rbpf_frame *f, const struct lookup *l,
 			const struct place *caller, uint32_t *ret)
 {
-	const struct cached_method *method =
-		l->method != PROFILE_NONE && r->methods[l->method].generation
-			? &r->methods[l->method]
-			: NULL;
+	const struct cached_method *method = l->method != PROFILE_NONE &&
+							     r->methods[l->method].generation
+						     ? &r->methods[l->method]
+						     : NULL;
 	const struct cached_iseq *iseq = l->iseq != PROFILE_NONE ? &r->iseqs[l->iseq] : NULL;
 	struct frame_key key;
 	uint32_t id;

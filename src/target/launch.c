@@ -83,7 +83,7 @@ int launch_prepare(char *const *argv, bool as_root, struct launch *ret, struct e
 		close(result[0]);
 		return err_set(err, r, ERR_RUNTIME, "cannot fork: %s", strerror(-r));
 	}
-	*ret = (struct launch){ .pid = pid, .go_fd = go[1], .result_fd = result[0] };
+	*ret = (struct launch) { .pid = pid, .go_fd = go[1], .result_fd = result[0] };
 	return 0;
 }
 

@@ -17,7 +17,10 @@ struct launch {
 	int result_fd; /* the errno of a failed exec comes from it; owned */
 };
 
-#define LAUNCH_INIT { .pid = -1, .go_fd = -1, .result_fd = -1 }
+#define LAUNCH_INIT                                                                                \
+	{                                                                                          \
+		.pid = -1, .go_fd = -1, .result_fd = -1                                            \
+	}
 
 /*
  * Fork a child that will execute @argv. Under sudo it becomes the invoking user (with that user's

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The memory map of a process, /proc/PID/maps, as it was at one moment. It knows nothing of what the mapped
- * files hold.
+ * The memory map of a process, /proc/PID/maps, as it was at one moment. It knows nothing of what
+ * the mapped files hold.
  */
 #ifndef RBPF_TARGET_MAPS_H
 #define RBPF_TARGET_MAPS_H
@@ -26,7 +26,10 @@ struct maps {
 	size_t n, cap;
 };
 
-#define MAPS_INIT { 0 }
+#define MAPS_INIT                                                                                  \
+	{                                                                                          \
+		0                                                                                  \
+	}
 
 /* Returns 0, -ESRCH (no such process, or a zombie's empty map), -EACCES or -ENOMEM. */
 int maps_read(pid_t pid, struct maps *ret, struct err *err);
@@ -38,8 +41,8 @@ void maps_deinit(struct maps *maps);
 const struct map *maps_find(const struct maps *maps, uint64_t addr);
 
 /*
- * Open the file behind @map: through /proc/PID/map_files, which names the mapped file itself even when it was
- * replaced or deleted, else through /proc/PID/root. Returns a descriptor or -errno.
+ * Open the file behind @map: through /proc/PID/map_files, which names the mapped file itself even
+ * when it was replaced or deleted, else through /proc/PID/root. Returns a descriptor or -errno.
  */
 int maps_open_file(pid_t pid, const struct map *map);
 

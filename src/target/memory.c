@@ -8,8 +8,8 @@
 #define PAGE 4096u
 
 /*
- * process_vm_readv() stops at the first remote piece that faults and tells only the bytes read before it.
- * So: count off the whole pieces, skip the one that failed, go on behind it.
+ * process_vm_readv() stops at the first remote piece that faults and tells only the bytes read
+ * before it. So: count off the whole pieces, skip the one that failed, go on behind it.
  */
 static void read_spans_process(const struct memory *mem, struct memory_span *spans, size_t n)
 {
@@ -20,7 +20,7 @@ static void read_spans_process(const struct memory *mem, struct memory_span *spa
 	while (i < n) {
 		batch = n - i < 64 ? n - i : 64;
 		for (k = 0; k < batch; k++) {
-			local[k] = (struct iovec){ spans[i + k].dst, spans[i + k].len };
+			local[k] = (struct iovec) { spans[i + k].dst, spans[i + k].len };
 			remote[k].iov_base = (void *)(uintptr_t)spans[i + k].addr;
 			remote[k].iov_len = spans[i + k].len;
 			spans[i + k].ok = false;
@@ -36,7 +36,7 @@ static void read_spans_process(const struct memory *mem, struct memory_span *spa
 
 struct memory memory_process(pid_t pid)
 {
-	return (struct memory){ .read_spans = read_spans_process, .pid = pid };
+	return (struct memory) { .read_spans = read_spans_process, .pid = pid };
 }
 
 int memory_read(const struct memory *mem, uint64_t addr, void *dst, size_t len)

@@ -2,8 +2,8 @@
 /*
  * The memory of another process, read without stopping it.
  *
- * What is read may be changing: nothing here is a snapshot, and the caller checks what it got. The reader is
- * a function, so that tests can present an image made by hand. Not thread-safe.
+ * What is read may be changing: nothing here is a snapshot, and the caller checks what it got. The
+ * reader is a function, so that tests can present an image made by hand. Not thread-safe.
  */
 #ifndef RBPF_TARGET_MEMORY_H
 #define RBPF_TARGET_MEMORY_H
@@ -39,8 +39,8 @@ int memory_read_u64(const struct memory *mem, uint64_t addr, uint64_t *ret);
 void memory_read_spans(const struct memory *mem, struct memory_span *spans, size_t n);
 
 /*
- * Read up to @len bytes from @addr, less where the mapping ends: in steps of pages. Returns the number
- * of bytes read.
+ * Read up to @len bytes from @addr, less where the mapping ends: in steps of pages. Returns the
+ * number of bytes read.
  */
 size_t memory_read_some(const struct memory *mem, uint64_t addr, void *dst, size_t len);
 

@@ -47,8 +47,9 @@ static int read_stat(pid_t pid, pid_t tid, struct stat_line *ret)
 		return r == -ENOENT ? -ESRCH : r;
 	p = strrchr(buf_str(&text), ')');
 	if (!p ||
-	    sscanf(p, ") %c %d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d "
-		      "%" SCNu64,
+	    sscanf(p,
+		   ") %c %d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d "
+		   "%" SCNu64,
 		   &s.state, &s.ppid, &s.flags, &s.start_ticks) != 4)
 		return -ESRCH;
 	*ret = s;

@@ -2,8 +2,8 @@
 /*
  * A process: its identity and what /proc says of it. It knows nothing of Ruby or ELF.
  *
- * A pid alone names nothing for long: a process is pid and start time, and a pidfd that becomes readable when
- * it ends. Not thread-safe.
+ * A pid alone names nothing for long: a process is pid and start time, and a pidfd that becomes
+ * readable when it ends. Not thread-safe.
  */
 #ifndef RBPF_TARGET_PROCESS_H
 #define RBPF_TARGET_PROCESS_H
@@ -26,7 +26,10 @@ struct process {
 	char *cmdline;	      /* arguments joined by spaces, or [comm]; raw bytes; owned */
 };
 
-#define PROCESS_INIT { .pidfd = -1 }
+#define PROCESS_INIT                                                                               \
+	{                                                                                          \
+		.pidfd = -1                                                                        \
+	}
 
 /*
  * Look at @pid. A zombie or a kernel thread is no process here (-ESRCH).
@@ -54,8 +57,8 @@ int thread_name(pid_t pid, pid_t tid, char out[16]);
 char thread_state(pid_t pid, pid_t tid);
 
 /*
- * The error for a process in which no Ruby VM was found (-ENOENT, ERR_TARGET): says what it is instead, and JRuby by
- * its name.
+ * The error for a process in which no Ruby VM was found (-ENOENT, ERR_TARGET): says what it is
+ * instead, and JRuby by its name.
  */
 int process_not_ruby(const struct process *p, struct err *err);
 

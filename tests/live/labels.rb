@@ -2,12 +2,12 @@
 
 # How labels of different Ruby versions relate.
 #
-# rbpf prints every label as Ruby 3.4 does: "block in Foo#bar". Rubies up to 3.3 print "block in bar"
-# and cannot be asked for the class. But 3.4 runs the same programs, and its stacks are the same but
-# for two things, so its labels, recorded in tests/programs/oracle.labels.json by update_labels.rb,
-# say what rbpf has to print on every version:
+# rbpf prints every label as Ruby 3.4 does: "block in Foo#bar". Rubies up to 3.3 print "block in
+# bar" and cannot be asked for the class. But 3.4 runs the same programs, and its stacks are the same
+# but for two things, so its labels, recorded in tests/programs/oracle.labels.json by
+# update_labels.rb, say what rbpf has to print on every version:
 #
-#  * Up to 3.3 the body of a rescue or ensure clause has a frame of its own above its method's frame.
+#  * Up to 3.3 the body of a rescue or ensure clause has a frame of its own above its method's.
 #    3.4 prints one frame for both, and for clauses within clauses. rbpf shows the frames a version
 #    has: "rescue in Foo#bar", then "Foo#bar".
 #  * The plain part of the label, and the path and line of each frame, are always those that the

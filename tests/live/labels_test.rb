@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# The yardstick itself, without rbpf: whether the recorded labels of Ruby 3.4 fit what the Ruby under
-# test prints for the same programs.
+# The yardstick itself, without rbpf: whether the recorded labels of Ruby 3.4 fit what the Ruby
+# under test prints for the same programs.
 
 require 'minitest/autorun'
 
@@ -10,9 +10,10 @@ require_relative 'oracle'
 class LabelsTest < Minitest::Test
   def test_plain_is_what_older_rubies_print
     {
-      'Foo#bar' => 'bar', 'Foo.bar' => 'bar', 'A::B2::C#bar!' => 'bar!', 'block in Foo#bar' => 'block in bar',
-      'block (2 levels) in A::B.c' => 'block (2 levels) in c', 'Foo#<=>' => '<=>', 'Foo#[]=' => '[]=',
-      'Foo#Foo' => 'Foo', 'Ünïcödé#größe' => 'größe', 'bar' => 'bar', '<=>' => '<=>', '<main>' => '<main>',
+      'Foo#bar' => 'bar', 'Foo.bar' => 'bar', 'A::B2::C#bar!' => 'bar!', 'bar' => 'bar',
+      'block in Foo#bar' => 'block in bar', 'block (2 levels) in A::B.c' => 'block (2 levels) in c',
+      'Foo#<=>' => '<=>', 'Foo#[]=' => '[]=', '<=>' => '<=>', 'Foo#Foo' => 'Foo',
+      'Ünïcödé#größe' => 'größe', '<main>' => '<main>',
       'block in <class:Foo>' => 'block in <class:Foo>', '<top (required)>' => '<top (required)>',
       'singleton class' => 'singleton class', 'Capital' => 'Capital', 'Foo#`' => '`'
     }.each { |label, plain| assert_equal plain, Labels.plain(label) }
@@ -20,7 +21,8 @@ class LabelsTest < Minitest::Test
 
   def test_clauses_stand_above_their_method
     printed = ['rescue in ensure in foo', 'ensure in foo', 'foo', 'block in bar', 'each']
-    expected = ['rescue in ensure in A#foo', 'ensure in A#foo', 'A#foo', 'block in A#bar', 'Array#each']
+    expected = ['rescue in ensure in A#foo', 'ensure in A#foo', 'A#foo', 'block in A#bar',
+                'Array#each']
     assert_equal expected, Labels.qualify(printed, ['A#foo', 'block in A#bar', 'Array#each'])
   end
 

@@ -13,6 +13,9 @@ module Oracle
   # Programs that are one scenario each, on the main thread, with all that is below it.
   MAIN_PROGRAMS = %w[at_exit begin_block class_body requires top_level trap].freeze
 
+  # What 3.4 prints => what it was before the method got an owner of its own, and when it got that.
+  MOVED = { 'array_new' => { 'Array.new' => ['Class#new', '3.3'] } }.freeze
+
   # More frames than any profiler has to keep whole.
   DEEP = /deep/.freeze
 
@@ -32,7 +35,7 @@ module Oracle
   # The stacks that a program has printed so far.
   def truths(target)
     target.said.select { |object| object['scenario'] }.map do |object|
-      frames = object['frames'].map { |label, path, line| Frame.new(nil, label, path.to_s, line.to_i) }
+      frames = object['frames'].map { |frame| Frame.from(%w[label path line].zip(frame).to_h) }
       Truth.new(object['scenario'], object['tid'], frames)
     end
   end
@@ -57,7 +60,13 @@ module Oracle
     return truth.frames if ruby.at_least?('3.4')
 
     labels = Labels.qualify(truth.labels, recorded(truth.name, mode))
+    labels = labels.map { |label| moved_label(truth.name, label, ruby) }
     truth.frames.zip(labels).map { |frame, label| Frame.new(nil, label, frame.path, frame.line) }
+  end
+
+  def moved_label(name, label, ruby)
+    before, since = MOVED.dig(name, label)
+    since && !ruby.at_least?(since) ? before : label
   end
 
   # What 3.4 printed for a scenario, as a list of labels.

@@ -56,8 +56,7 @@ class OracleTest < LiveTest
   end
 
   def frames_of(dumped_thread)
-    dumped_thread.fetch('frames')
-                 .map { |f| Frame.new(f['kind'], f['label'], f['path'].to_s, f['line'].to_i) }.select(&:ruby?)
+    dumped_thread.fetch('frames').map { |frame| Frame.from(frame) }.select(&:ruby?)
   end
 
   def assert_dump_matches(*options)
@@ -88,9 +87,9 @@ class OracleTest < LiveTest
     held = Hash.new { |hash, key| hash[key] = [] }
     recording.samples.each do |sample|
       frames = sample.frames.select(&:ruby?)
-      scenario = frames.filter_map { |frame| frame.label[/\AOracle\.spin_(\w+)\z/, 1] }.first or next
+      scenario = frames.filter_map { |f| f.label[/\AOracle\.spin_(\w+)\z/, 1] }.first or next
       assert_equal pid, sample.pid
-      held[[sample.tid, scenario]] << frames.drop_while { |frame| frame.label != 'Oracle.checkpoint' }
+      held[[sample.tid, scenario]] << frames.drop_while { |f| f.label != 'Oracle.checkpoint' }
     end
     held
   end

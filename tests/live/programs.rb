@@ -42,8 +42,13 @@ class RubyInstall
   end
 
   def initialize(dir)
-    @chroot = dir if File.exist?(File.join(dir, 'usr/bin/ruby')) && !dir.empty?
+    @chroot = !dir.empty? && File.exist?(File.join(dir, 'usr/bin/ruby')) ? dir : nil
     @ruby = dir.empty? || @chroot ? 'ruby' : File.join(dir, 'bin/ruby')
+  end
+
+  # Whether it runs in a root directory of its own, which only root can enter.
+  def chroot?
+    !@chroot.nil?
   end
 
   # Whether this is the Ruby in PATH.
@@ -117,7 +122,9 @@ class Target
     Live.wait_until("#{key} of pid #{pid}", seconds) do
       last = ended? # whatever it said, it has said before
       found = output.include?(%("#{key}":)) && said.find { |object| object.key?(key) }
-      found || (last && raise("pid #{pid} ended (#{status}) without #{key}:\n#{output[-2_000..] || output}"))
+      raise "pid #{pid} ended (#{status}) without #{key}:\n#{output}" if last && !found
+
+      found
     end
   end
 

@@ -3,7 +3,7 @@
 #
 # run.sh [TEST.rb...]: the live tests, once for each Ruby there is. All of them if none is named.
 #
-#   the Ruby in PATH                Debian 12's 3.1, which also runs the tests (package ruby-minitest)
+#   the Ruby in PATH                Debian 12's 3.1; it runs the tests too (package ruby-minitest)
 #   a 3.3 in build/rubies/3.3       put there by tests/support/rubies.sh if it is not
 #   RUBIES=DIR:DIR...               others: roots that rubies.sh made, or prefixes with a bin/ruby
 #

@@ -1,6 +1,11 @@
 # frozen_string_literal: true
 
 Frame = Struct.new(:kind, :label, :path, :line) do
+  # Of an object with these keys, as rbpf prints it.
+  def self.from(object)
+    new(object['kind'], object['label'], object['path'].to_s, object['line'].to_i)
+  end
+
   # Frames that Ruby's own backtraces have: neither machine code nor garbage collection.
   def ruby?
     %w[ruby cfunc unknown truncated].include?(kind)

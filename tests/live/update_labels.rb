@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 # Records what Ruby 3.4 prints for the programs that the oracle tests compare rbpf with, in
-# tests/programs/oracle.labels.json; labels.rb says what for. Needed after a change to those programs:
+# tests/programs/oracle.labels.json; labels.rb says what for. To be run after a change to those:
 #
 #   tests/support/rubies.sh 3.4 DIR
 #   TEST_RUBY=DIR ruby tests/live/update_labels.rb
@@ -27,15 +27,21 @@ module LabelRecord
       'asleep' => stacks['sleep'].first.labels.take_while { |label| label != 'Oracle.checkpoint' },
       'below' => stacks.transform_values { |truths| below(truths.first.labels) },
       'scenarios' => stacks['spin'].to_h { |truth| [truth.name, pack(scenario(truth.labels))] },
-      'main' => Oracle.main_programs(ruby).transform_values { |argv| pack(Oracle.run_main(argv).labels) }
+      'main' => Oracle.main_programs(ruby).transform_values { |argv| main(argv) }
     }
+  end
+
+  def main(argv)
+    pack(Oracle.run_main(argv).labels)
   end
 
   # A scenario to a line.
   def format(record)
     entries = record.map do |key, value|
-      lines = value.map { |name, labels| "    #{name.to_json}: #{labels.to_json}" } if value.is_a?(Hash)
-      "  #{key.to_json}: #{lines ? "{\n#{lines.join(",\n")}\n  }" : value.to_json}"
+      next "  #{key.to_json}: #{value.to_json}" unless value.is_a?(Hash)
+
+      lines = value.map { |name, labels| "    #{name.to_json}: #{labels.to_json}" }
+      "  #{key.to_json}: {\n#{lines.join(",\n")}\n  }"
     end
     "{\n#{entries.join(",\n")}\n}\n"
   end
@@ -49,7 +55,8 @@ module LabelRecord
   end
 
   def pack(labels)
-    labels.chunk_while { |a, b| a == b }.flat_map { |run| run.size > 3 ? [[run[0], run.size]] : run }
+    runs = labels.chunk_while { |a, b| a == b }
+    runs.flat_map { |run| run.size > 3 ? [[run[0], run.size]] : run }
   end
 end
 

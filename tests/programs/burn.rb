@@ -5,8 +5,8 @@
 #   ruby burn.rb SECONDS [THREADS]
 #
 # Each thread burns its part of SECONDS of CPU time, three times as much in Burner#heavy as in
-# Burner#light, and about as much as in that in a method written in C (Array#sort). Begins when a line comes
-# on standard input, and ends when another comes.
+# Burner#light, and about as much as in that in a method written in C (Array#sort). Begins when a
+# line comes on standard input, and ends when another comes.
 
 require_relative 'oracle/checkpoint'
 

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# Works a little and rests a little, many times a second, and says how far it is when asked to end by
-# a line on standard input. Ends by itself after a while.
+# Works a little and rests a little, many times a second, and says how far it is when asked to end
+# by a line on standard input. Ends by itself after a while.
 #
 #   ruby heartbeat.rb [SECONDS]
 

@@ -3,20 +3,17 @@
 # Defines methods of equal shape one after another, runs each for a moment, removes it and lets the
 # garbage collector have it: addresses are used again and again by code of another name.
 #
-#   ruby reuse.rb METHODS
+#   ruby reuse.rb METHODS KEPT        KEPT: methods between two collections
 #
-# Begins when a line comes on standard input, says when each method ran (CLOCK_MONOTONIC, ns), and ends
-# when another line comes.
+# Begins when a line comes on standard input, says when each method ran (CLOCK_MONOTONIC, ns), and
+# ends when another line comes.
 
 require_relative 'oracle/checkpoint'
 
 class Reuse
-  # Methods that exist between two collections.
-  KEPT = 50
-
-  def run(count)
+  def run(count, kept)
     Array.new(count) do |i|
-      collect if (i % KEPT).zero?
+      collect if (i % kept).zero?
       span(format('gen_%05d', i), (i * 10) + 1)
     end
   end
@@ -44,6 +41,6 @@ end
 
 Oracle.say(waiting: true, pid: Process.pid)
 Oracle.wait_for_test
-spans = Reuse.new.run(Integer(ARGV.fetch(0)))
+spans = Reuse.new.run(Integer(ARGV.fetch(0)), Integer(ARGV.fetch(1)))
 Oracle.say(ready: true, spans: spans)
 Oracle.wait_for_test

@@ -11,7 +11,6 @@
  *	struct image_thread t = image_thread(img, 4096);
  *
  *	image_push_method(&t, iseq, 3, image_ment(img, foo, "bar", IMAGE_ISEQ));
- *	image_thread_publish(&t);
  *	... ruby_walk(&img->vm.mem, &img->layout.walk, t.ec, ...)
  *	image_free(img);
  *
@@ -33,7 +32,7 @@
 #include "target/memory.h"
 
 #define IMAGE_PAGE	  4096u
-#define IMAGE_MAX_REGIONS 256
+#define IMAGE_MAX_REGIONS 512
 #define IMAGE_FIRST	  0x7f0000000000ull
 #define IMAGE_HEAP_SIZE	  (1u << 20)
 #define IMAGE_GAP	  0x100000ull /* never mapped, between two regions */

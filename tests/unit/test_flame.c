@@ -5,6 +5,7 @@
  * and what a browser makes of it, is tested in tests/validate/flame.sh.
  */
 #include <criterion/criterion.h>
+#include <ctype.h>
 #include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
@@ -203,12 +204,29 @@ static void assert_sane_picture(const struct picture *pic, bool icicle)
 	free(next);
 }
 
+/* Every '<' begins a tag and every '&' an entity, up to the script, which is CDATA. */
+static void assert_escaped(const char *svg)
+{
+	const char *end = strstr(svg, "<script>");
+
+	for (const char *s = svg; s < end; s++) {
+		if (*s == '<')
+			cr_assert(isalpha((unsigned char)s[1]) || s[1] == '/' || s[1] == '?',
+				  "a tag expected at '%.80s'", s);
+		if (*s == '&')
+			cr_assert(!strncmp(s, "&amp;", 5) || !strncmp(s, "&lt;", 4) ||
+					  !strncmp(s, "&gt;", 4) || !strncmp(s, "&quot;", 6),
+				  "an entity expected at '%.80s'", s);
+	}
+}
+
 /* Renders, checks, and leaves the boxes in @pic. */
 static void draw(const struct flame_options *opts, struct picture *pic)
 {
 	char *svg = render(opts), *again = render(opts);
 
 	cr_expect_str_eq(svg, again, "the same bytes each time");
+	assert_escaped(svg);
 	parse(svg, pic);
 	assert_sane_picture(pic, opts->icicle);
 	free(svg);
@@ -340,6 +358,23 @@ Test(flame, narrow_frames_are_hidden_and_counted)
 	free(svg);
 	draw(&plain, &pic);
 	cr_expect_eq(pic.n, 5);
+	picture_deinit(&pic);
+}
+
+/* "<0.01%" must be escaped as well as names are. */
+Test(flame, frames_of_next_to_nothing)
+{
+	const struct flame_options all = { .min_width = -1 };
+	struct picture pic;
+
+	builder_sample(&b, thread, builder_path(&b, "much"), 100000000000, SAMPLE_TRUNCATED);
+	builder_sample(&b, thread,
+		       builder_stack(&b, 0, builder_frame(&b, FRAME_GC, "little", "", 0, 0)), 1000,
+		       0);
+	draw(&all, &pic);
+	cr_expect_str_eq(find(&pic, "little")->title,
+			 "little\nGC\ntotal 1.00 µs (<0.01%), 1 sample\n"
+			 "self 1.00 µs (<0.01%), 1 sample");
 	picture_deinit(&pic);
 }
 

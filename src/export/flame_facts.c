@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "export/flame_facts.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/intern.h"
+#include "profile/profile.h"
+#include "view/filter.h"
+#include "view/label.h"
+
+static int add_distinct(struct intern *seen, const char *s, struct buf *list)
+{
+	bool is_new;
+	uint32_t id;
+
+	if (intern_add(seen, s, strlen(s), &id, &is_new))
+		return -ENOMEM;
+	if (is_new) {
+		buf_addstr(list, list->len ? ", " : "");
+		buf_addstr(list, s);
+	}
+	return 0;
+}
+
+static int describe_processes(struct flame_facts *facts, const struct profile *p, const bool *used)
+{
+	_cleanup_intern_ struct intern programs = INTERN_INIT;
+	_cleanup_intern_ struct intern rubies = INTERN_INIT;
+	_cleanup_buf_ struct buf name = BUF_INIT;
+
+	for (size_t i = 0; i < p->n_processes; i++) {
+		const char *ruby = profile_str(p, p->processes[i].ruby_version);
+
+		if (!used[i])
+			continue;
+		if (!facts->n_processes++)
+			facts->process = (uint32_t)i;
+		buf_reset(&name);
+		label_process(p, (uint32_t)i, &name);
+		if (buf_failed(&name) || add_distinct(&programs, buf_str(&name), &facts->programs))
+			return -ENOMEM;
+		if (*ruby && add_distinct(&rubies, ruby, &facts->rubies))
+			return -ENOMEM;
+	}
+	facts->n_programs = programs.count;
+	return 0;
+}
+
+static uint64_t shown_duration(const struct profile *p, const struct view_filter *f)
+{
+	uint64_t first, last, from = 0, to;
+
+	profile_time_range(p, &first, &last);
+	to = last - first;
+	if (f && f->to_ns && f->to_ns < to)
+		to = f->to_ns;
+	if (f)
+		from = f->from_ns < to ? f->from_ns : to;
+	return to - from;
+}
+
+int flame_facts_init(const struct profile *p, const struct view_filter *f, struct flame_facts *ret)
+{
+	_cleanup_flame_facts_ struct flame_facts facts = FLAME_FACTS_INIT;
+	_cleanup_view_selection_ struct view_selection *sel = NULL;
+	_cleanup_free_ bool *threads = calloc(p->n_threads + 1, sizeof(*threads));
+	_cleanup_free_ bool *processes = calloc(p->n_processes + 1, sizeof(*processes));
+
+	if (!threads || !processes || view_selection_new(p, f, &sel))
+		return -ENOMEM;
+	facts.all_samples = p->n_samples;
+	facts.duration_ns = shown_duration(p, f);
+	for (size_t i = 0; i < p->n_samples; i++) {
+		const struct profile_sample *s = &p->samples[i];
+
+		if (!view_selected(sel, s))
+			continue;
+		facts.samples++;
+		facts.ns += s->weight;
+		facts.truncated += !!(s->flags & SAMPLE_TRUNCATED);
+		facts.unresolved += !!(s->flags & SAMPLE_UNRESOLVED);
+		facts.failed += !!(s->flags & SAMPLE_FAILED);
+		facts.frameless += !s->stack;
+		threads[s->thread] = true;
+		processes[p->threads[s->thread].process] = true;
+	}
+	for (size_t i = 0; i < p->n_threads; i++)
+		facts.n_threads += threads[i];
+	if (describe_processes(&facts, p, processes))
+		return -ENOMEM;
+	*ret = facts;
+	facts = (struct flame_facts)FLAME_FACTS_INIT; /* owned by *ret now */
+	return 0;
+}
+
+void flame_facts_deinit(struct flame_facts *facts)
+{
+	if (!facts)
+		return;
+	buf_deinit(&facts->programs);
+	buf_deinit(&facts->rubies);
+	*facts = (struct flame_facts)FLAME_FACTS_INIT;
+}

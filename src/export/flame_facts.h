@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the header of a flame graph says of the samples that are drawn.
+ */
+#ifndef RBPF_EXPORT_FLAME_FACTS_H
+#define RBPF_EXPORT_FLAME_FACTS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+
+struct profile;
+struct view_filter;
+
+struct flame_facts {
+	uint64_t samples;
+	uint64_t ns;
+	uint64_t truncated, unresolved, failed; /* samples with the flag of that name */
+	uint64_t frameless;			/* samples without a stack */
+	uint64_t all_samples;			/* of the recording */
+	uint64_t duration_ns;			/* of the part of the recording that is looked at */
+	size_t n_processes, n_threads;		/* with samples */
+	uint32_t process;			/* one of them; valid if there is one */
+	struct buf programs;			/* their distinct names, "puma, sidekiq" */
+	size_t n_programs;
+	struct buf rubies; /* their distinct versions, "3.1.2, 3.3.6" */
+};
+
+#define FLAME_FACTS_INIT                                                                           \
+	{                                                                                          \
+		0                                                                                  \
+	}
+
+/* Returns 0 or -ENOMEM. @ret: flame_facts_deinit(). */
+int flame_facts_init(const struct profile *p, const struct view_filter *f, struct flame_facts *ret);
+void flame_facts_deinit(struct flame_facts *facts);
+#define _cleanup_flame_facts_ _cleanup_(flame_facts_deinit)
+
+#endif

@@ -1,0 +1,566 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <string.h>
+
+#include "ruby/iseq.h"
+#include "support/ruby_image.h"
+
+static const char *const versions[] = { "3.1", "3.3", "3.4" };
+
+#define FOR_EACH_IMAGE(img)                                                                        \
+	for (size_t v_ = 0; v_ < sizeof(versions) / sizeof(versions[0]); v_++)                     \
+		for (struct ruby_image *img = image_new(versions[v_]); img;                        \
+		     image_free(img), img = NULL)
+
+static void assert_sane_iseq(const struct ruby_iseq *q, uint64_t addr)
+{
+	cr_assert_eq(q->addr, addr);
+	cr_assert(q->decoration && q->name && q->path, "all of them are there");
+	cr_assert_gt(q->size, 0);
+	cr_assert_leq(q->n_lines, q->size, "an instruction has one line at most");
+	cr_assert_leq((uint32_t)q->type, RUBY_ISEQ_PLAIN);
+	cr_assert(!q->hides_method || q->type == RUBY_ISEQ_RESCUE || q->type == RUBY_ISEQ_ENSURE);
+}
+
+static struct ruby_iseq read_iseq(struct ruby_image *img, uint64_t addr)
+{
+	struct ruby_iseq q;
+
+	cr_assert_eq(ruby_iseq_read(&img->vm, addr, &q), 0, "%s: iseq %llx", img->layout.version,
+		     (unsigned long long)addr);
+	assert_sane_iseq(&q, addr);
+	return q;
+}
+
+static void expect_none(struct ruby_image *img, uint64_t addr, int why)
+{
+	struct ruby_iseq q = { .addr = 77 };
+	int r = ruby_iseq_read(&img->vm, addr, &q);
+
+	cr_expect_eq(r, why, "%s: %d, not %d", img->layout.version, r, why);
+	cr_expect(q.addr == 77 && !q.name && !q.lines, "untouched");
+	if (!r)
+		ruby_iseq_deinit(&q);
+}
+
+/* Read again what ruby_iseq_check() looks at, as the resolver does. */
+static bool still_there(struct ruby_image *img, const struct ruby_iseq *q)
+{
+	struct memory_span spans[RUBY_ISEQ_SPANS];
+	struct ruby_iseq_id fresh;
+
+	ruby_iseq_check_spans(q, &fresh, spans);
+	memory_read_spans(&img->vm.mem, spans, RUBY_ISEQ_SPANS);
+	return spans[0].ok && spans[1].ok && ruby_iseq_check(q, &fresh);
+}
+
+/* ---- labels ---- */
+
+enum { IN_METHOD = 1, IN_CLASS = 2, IN_FILE = 3 };
+
+static const struct label_case {
+	enum ruby_iseq_type type;
+	int in;
+	const char *label, *base;
+	const char *decoration, *name;
+	const char *decoration_34; /* NULL: the same */
+} label_cases[] = {
+	{ RUBY_ISEQ_METHOD, IN_METHOD, "foo", "foo", "", "foo", NULL },
+	{ RUBY_ISEQ_METHOD, IN_METHOD, "[]=", "[]=", "", "[]=", NULL },
+	{ RUBY_ISEQ_BLOCK, IN_METHOD, "block in foo", "foo", "block in ", "foo", NULL },
+	{ RUBY_ISEQ_BLOCK, IN_METHOD, "block (2 levels) in foo", "foo", "block (2 levels) in ",
+	  "foo", NULL },
+	{ RUBY_ISEQ_BLOCK, IN_METHOD, "block (12 levels) in foo", "foo", "block (12 levels) in ",
+	  "foo", NULL },
+	{ RUBY_ISEQ_CLASS, IN_CLASS, "<class:A>", "<class:A>", "", "<class:A>", NULL },
+	{ RUBY_ISEQ_CLASS, IN_CLASS, "<module:M>", "<module:M>", "", "<module:M>", NULL },
+	{ RUBY_ISEQ_CLASS, IN_CLASS, "singleton class", "singleton class", "", "singleton class",
+	  NULL },
+	{ RUBY_ISEQ_BLOCK, IN_CLASS, "block in <class:A>", "<class:A>", "block in ", "<class:A>",
+	  NULL },
+	{ RUBY_ISEQ_TOP, IN_FILE, "<top (required)>", "<top (required)>", "", "<top (required)>",
+	  NULL },
+	{ RUBY_ISEQ_MAIN, IN_FILE, "<main>", "<main>", "", "<main>", NULL },
+	{ RUBY_ISEQ_BLOCK, IN_FILE, "block in <main>", "<main>", "block in ", "<main>", NULL },
+	{ RUBY_ISEQ_EVAL, IN_METHOD, "foo", "foo", "", "foo", NULL },
+	{ RUBY_ISEQ_EVAL, IN_METHOD, "block in foo", "foo", "block in ", "foo", NULL },
+	{ RUBY_ISEQ_RESCUE, IN_METHOD, "rescue in foo", "foo", "rescue in ", "foo", "" },
+	{ RUBY_ISEQ_ENSURE, IN_METHOD, "ensure in foo", "foo", "ensure in ", "foo", "" },
+	{ RUBY_ISEQ_RESCUE, IN_METHOD, "rescue in block in foo", "foo", "rescue in block in ",
+	  "foo", "block in " },
+	{ RUBY_ISEQ_ENSURE, IN_METHOD, "ensure in rescue in foo", "foo", "ensure in rescue in ",
+	  "foo", "" },
+	{ RUBY_ISEQ_RESCUE, IN_FILE, "rescue in <main>", "<main>", "rescue in ", "<main>", "" },
+	/* define_method("rescue in x") and the like: the name is the method's */
+	{ RUBY_ISEQ_METHOD, IN_METHOD, "rescue in x", "rescue in x", "", "rescue in x", NULL },
+	{ RUBY_ISEQ_RESCUE, IN_METHOD, "rescue in rescue in x", "rescue in x", "rescue in ",
+	  "rescue in x", "" },
+	{ RUBY_ISEQ_BLOCK, IN_METHOD, "block in block in x", "block in x", "block in ",
+	  "block in x", NULL },
+	/* A label that the C API was given does not end in its base. */
+	{ RUBY_ISEQ_METHOD, IN_METHOD, "something", "else", "", "something", NULL },
+	{ RUBY_ISEQ_METHOD, IN_METHOD, "foo", "longer foo", "", "foo", NULL },
+	{ RUBY_ISEQ_METHOD, IN_METHOD, "", "", "", "", NULL },
+	{ RUBY_ISEQ_METHOD, IN_METHOD,
+	  "gr\xc3\xbc\xc3\x9f"
+	  "e",
+	  "gr\xc3\xbc\xc3\x9f"
+	  "e",
+	  "",
+	  "gr\xc3\xbc\xc3\x9f"
+	  "e",
+	  NULL },
+};
+
+Test(iseq, labels)
+{
+	FOR_EACH_IMAGE(img)
+	{
+		bool is_34 = !strcmp(img->layout.version, "3.4");
+		uint64_t around[4] = { 0 };
+
+		around[IN_METHOD] = image_iseq(
+			img, &(struct image_iseq) { .type = RUBY_ISEQ_METHOD, .label = "foo" });
+		around[IN_CLASS] = image_iseq(img, &(struct image_iseq) { .type = RUBY_ISEQ_CLASS,
+									  .label = "<class:A>" });
+		around[IN_FILE] = image_iseq(
+			img, &(struct image_iseq) { .type = RUBY_ISEQ_MAIN, .label = "<main>" });
+		for (size_t i = 0; i < sizeof(label_cases) / sizeof(label_cases[0]); i++) {
+			const struct label_case *c = &label_cases[i];
+			bool own = c->type == RUBY_ISEQ_METHOD || c->type == RUBY_ISEQ_CLASS;
+			const char *decoration = c->decoration;
+			struct ruby_iseq q;
+
+			if (is_34 && c->decoration_34)
+				decoration = c->decoration_34;
+			q = read_iseq(img,
+				      image_iseq(img, &(struct image_iseq) {
+							      .type = c->type,
+							      .label = c->label,
+							      .base = c->base,
+							      .local = own ? 0 : around[c->in] }));
+			cr_expect_eq(q.type, c->type);
+			cr_expect_str_eq(q.decoration, decoration, "%s: \"%s\" gives \"%s\"",
+					 img->layout.version, c->label, q.decoration);
+			cr_expect_str_eq(q.name, c->name, "%s: \"%s\" gives \"%s\"",
+					 img->layout.version, c->label, q.name);
+			cr_expect_eq(q.in_method, c->in == IN_METHOD, "%s: \"%s\"",
+				     img->layout.version, c->label);
+			cr_expect_eq(q.hides_method,
+				     is_34 && (c->type == RUBY_ISEQ_RESCUE ||
+					       c->type == RUBY_ISEQ_ENSURE),
+				     "%s: \"%s\"", img->layout.version, c->label);
+			cr_expect_not(q.like_cfunc);
+			ruby_iseq_deinit(&q);
+			cr_expect_null(q.name);
+			ruby_iseq_deinit(&q);
+		}
+	}
+}
+
+Test(iseq, paths)
+{
+	FOR_EACH_IMAGE(img)
+	{
+		static const char *const paths[] = { "-e", "<internal:kernel>", "(eval at /a.rb:3)",
+						     "/a path/with spaces.rb", "lib/\xff\x01.rb" };
+
+		for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+			for (int both = 0; both < 2; both++) {
+				struct image_iseq def = { .type = RUBY_ISEQ_METHOD,
+							  .label = "foo",
+							  .path = paths[i],
+							  .real = both ? "/real/path.rb" : NULL };
+				struct ruby_iseq q = read_iseq(img, image_iseq(img, &def));
+
+				cr_expect_str_eq(q.path, paths[i]);
+				ruby_iseq_deinit(&q);
+			}
+		}
+	}
+}
+
+Test(iseq, shown_like_a_c_function)
+{
+	FOR_EACH_IMAGE(img)
+	{
+		bool is_34 = !strcmp(img->layout.version, "3.4");
+
+		for (uint32_t attrs = 0; attrs < 16; attrs++) {
+			struct image_iseq def = { .type = RUBY_ISEQ_METHOD,
+						  .label = "each",
+						  .attrs = attrs };
+			struct ruby_iseq q = read_iseq(img, image_iseq(img, &def));
+
+			cr_expect_eq(q.like_cfunc, is_34 && (attrs & 8), "%s: attributes %x",
+				     img->layout.version, attrs);
+			ruby_iseq_deinit(&q);
+		}
+	}
+}
+
+/* ---- lines ---- */
+
+static uint64_t next_random(uint64_t *state)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return *state;
+}
+
+/* Each position of an iseq of @size words, compared with a search in the plain table. */
+static void check_lines(const char *version, uint32_t size, uint32_t density, uint64_t *seed)
+{
+	struct ruby_image *img = image_new(version);
+	struct image_line *lines = malloc(size * sizeof(*lines));
+	struct image_iseq def = { .type = RUBY_ISEQ_METHOD,
+				  .label = "foo",
+				  .size = size,
+				  .first_line = 9,
+				  .lines = lines };
+	struct ruby_iseq q;
+
+	for (uint32_t pos = 0; pos < size; pos++)
+		if (!pos || next_random(seed) % 100 < density)
+			lines[def.n_lines++] =
+				(struct image_line) { pos, (uint32_t)(next_random(seed) % 100000) };
+	q = read_iseq(img, image_iseq(img, &def));
+	cr_expect_eq(q.size, size);
+	cr_expect_eq(q.n_lines, def.n_lines);
+	cr_expect_eq(ruby_iseq_line(&q, q.encoded), lines[0].line ? lines[0].line : 9,
+		     "before the first instruction");
+	for (uint32_t pos = 0, entry = 0; pos < size; pos++) {
+		uint32_t want, got = ruby_iseq_line(&q, image_pc(img, q.addr, pos));
+
+		if (entry + 1 < def.n_lines && lines[entry + 1].position == pos)
+			entry++;
+		want = lines[entry].line ? lines[entry].line : 9;
+		cr_assert_eq(got, want, "%s: %u lines in %u words: position %u is line %u, not %u",
+			     version, def.n_lines, size, pos, got, want);
+	}
+	ruby_iseq_deinit(&q);
+	free(lines);
+	image_free(img);
+}
+
+Test(iseq, lines_of_all_small_sizes)
+{
+	uint64_t seed = 88172645463325252ull;
+
+	for (uint32_t size = 1; size <= 130; size++)
+		for (uint32_t density = 0; density <= 100; density += 20)
+			check_lines(versions[size % 3], size, density, &seed);
+}
+
+/* Where one block of 512 positions ends and the next begins, and one word of 64. */
+Test(iseq, lines_around_block_ends)
+{
+	uint64_t seed = 1234567;
+
+	for (uint32_t block = 0; block <= 4; block++)
+		for (uint32_t word = 0; word <= 8; word += 4)
+			for (uint32_t at = 0; at < 5; at++)
+				for (uint32_t density = 5; density <= 100; density += 95)
+					check_lines("3.3", 54 + block * 512 + word * 64 + at - 2,
+						    density, &seed);
+}
+
+Test(iseq, lines_of_random_tables)
+{
+	uint64_t seed = 0x853c49e6748fea9bull;
+
+	for (int i = 0; i < 400; i++)
+		check_lines(versions[i % 3], (uint32_t)(1 + next_random(&seed) % 3000),
+			    (uint32_t)(next_random(&seed) % 101), &seed);
+}
+
+Test(iseq, pcs_that_are_not_of_it)
+{
+	FOR_EACH_IMAGE(img)
+	{
+		struct image_iseq def = { .type = RUBY_ISEQ_METHOD, .label = "foo", .size = 20 };
+		struct ruby_iseq q = read_iseq(img, image_iseq(img, &def));
+		static const uint64_t others[] = { 0, 8, ~7ull, ~0ull, 1ull << 63 };
+
+		for (uint64_t off = 0; off <= 160; off++) {
+			cr_expect_eq(ruby_iseq_has_pc(&q, q.encoded + off), off % 8 == 0);
+			cr_expect_eq(ruby_iseq_line(&q, q.encoded + off), off % 8 ? 0 : 1);
+		}
+		cr_expect_not(ruby_iseq_has_pc(&q, q.encoded - 8));
+		cr_expect_not(ruby_iseq_has_pc(&q, q.encoded + 168));
+		cr_expect_eq(ruby_iseq_line(&q, q.encoded + 168), 0);
+		for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+			cr_expect_not(ruby_iseq_has_pc(&q, others[i]));
+			cr_expect_eq(ruby_iseq_line(&q, others[i]), 0);
+		}
+		ruby_iseq_deinit(&q);
+	}
+}
+
+Test(iseq, no_line_table)
+{
+	FOR_EACH_IMAGE(img)
+	{
+		struct image_iseq def = { .type = RUBY_ISEQ_METHOD, .label = "foo" };
+		uint64_t iseq = image_iseq(img, &def), body = image_body(img, iseq);
+		struct ruby_iseq q;
+
+		image_put32(img, body + img->layout.insns_size, 0);
+		image_put64(img, body + img->layout.insns_body, 0);
+		image_put64(img, body + img->layout.insns_index, 0);
+		q = read_iseq(img, iseq);
+		cr_expect_eq(ruby_iseq_line(&q, image_pc(img, iseq, 3)), 0);
+		ruby_iseq_deinit(&q);
+
+		/* A table of one line needs no index. */
+		iseq = image_iseq(img, &def);
+		image_put64(img, image_body(img, iseq) + img->layout.insns_index, 0);
+		q = read_iseq(img, iseq);
+		cr_expect_eq(ruby_iseq_line(&q, image_pc(img, iseq, 3)), 1);
+		ruby_iseq_deinit(&q);
+	}
+}
+
+/* An index that names entries which are not there: no line, and no read past the end. */
+Test(iseq, garbage_in_the_line_index)
+{
+	static struct image_line lines[700];
+	uint64_t seed = 99;
+
+	for (uint32_t i = 0; i < 700; i++)
+		lines[i] = (struct image_line) { i, i + 1 };
+	FOR_EACH_IMAGE(img)
+	{
+		struct image_iseq def = { .type = RUBY_ISEQ_METHOD,
+					  .label = "foo",
+					  .size = 700,
+					  .lines = lines,
+					  .n_lines = 700 };
+		uint64_t iseq = image_iseq(img, &def);
+		uint64_t index = image_get64(img, image_body(img, iseq) + img->layout.insns_index);
+
+		for (int round = 0; round < 20; round++) {
+			struct ruby_iseq q;
+
+			for (uint64_t i = 0; i < 6 + 2 * 10; i++)
+				image_put64(img, index + i * 8, next_random(&seed));
+			q = read_iseq(img, iseq);
+			for (uint32_t pos = 0; pos < 700; pos++)
+				cr_expect_leq(ruby_iseq_line(&q, image_pc(img, iseq, pos)), 700);
+			ruby_iseq_deinit(&q);
+		}
+	}
+}
+
+/* ---- what is no iseq ---- */
+
+Test(iseq, first_line)
+{
+	FOR_EACH_IMAGE(img)
+	{
+		struct image_iseq def = { .type = RUBY_ISEQ_METHOD,
+					  .label = "foo",
+					  .first_line = 123456 };
+		struct ruby_iseq q = read_iseq(img, image_iseq(img, &def));
+
+		cr_expect_eq(q.first_lineno, 123456);
+		ruby_iseq_deinit(&q);
+	}
+}
+
+Test(iseq, no_iseq)
+{
+	FOR_EACH_IMAGE(img)
+	{
+		struct image_iseq def = { .type = RUBY_ISEQ_METHOD, .label = "foo" };
+		uint64_t iseq = image_iseq(img, &def), flags = image_get64(img, iseq);
+
+		for (uint64_t type = 0; type < 16; type++) {
+			if (type == IMAGE_ISEQ_IMEMO)
+				continue;
+			image_put64(img, iseq, IMAGE_IMEMO(type));
+			expect_none(img, iseq, -EINVAL);
+		}
+		image_put64(img, iseq, IMAGE_T_STRING | IMAGE_ISEQ_IMEMO << 12);
+		expect_none(img, iseq, -EINVAL);
+		image_put64(img, iseq, 0); /* freed */
+		expect_none(img, iseq, -EINVAL);
+		image_put64(img, iseq, flags);
+		image_put64(img, iseq + 16, 0x5000);
+		expect_none(img, iseq, -EFAULT);
+		image_put64(img, iseq + 16, 0);
+		expect_none(img, iseq, -EFAULT);
+		expect_none(img, 0, -EFAULT);
+		expect_none(img, iseq + 1, -EFAULT);
+		expect_none(img, 0x5000, -EFAULT);
+		expect_none(img, ~7ull, -EFAULT);
+	}
+}
+
+/* One member of the body at a time is what a freed or reused one may hold. */
+Test(iseq, half_freed)
+{
+	FOR_EACH_IMAGE(img)
+	{
+		const struct ruby_layout *l = &img->layout;
+		uint64_t zombie = image_string(img, "x"), other = image_imemo(img, IMAGE_MENT, 0);
+		static const struct image_line lines[] = { { 0, 1 }, { 5, 2 } };
+		uint64_t local = image_iseq(
+			img, &(struct image_iseq) { .type = RUBY_ISEQ_METHOD, .label = "foo" });
+		struct image_iseq def = { .type = RUBY_ISEQ_BLOCK,
+					  .label = "block in foo",
+					  .base = "foo",
+					  .local = local,
+					  .lines = lines,
+					  .n_lines = 2 };
+		uint64_t iseq = image_iseq(img, &def), body = image_body(img, iseq);
+		struct {
+			uint64_t off, value;
+			int why;
+		} bad[] = {
+			{ 0, 9 | 10ull << 32, -EINVAL },	      /* type */
+			{ 0, ~0ull, -EINVAL },			      /* type and size */
+			{ 0, RUBY_ISEQ_BLOCK, -EINVAL },	      /* size 0 */
+			{ 0, RUBY_ISEQ_BLOCK | 1ull << 63, -EINVAL }, /* size */
+			{ 8, 0, -EINVAL },			      /* iseq_encoded */
+			{ 8, 0x7f0000000001, -EINVAL },
+			{ 64, zombie, -EINVAL }, /* pathobj */
+			{ 64, 0, -EINVAL },
+			{ 72, zombie, -EINVAL }, /* base_label */
+			{ 72, 8, -EINVAL },
+			{ 80, zombie, -EINVAL }, /* label */
+			{ 80, 0x5000, -EFAULT },
+			{ l->local_iseq, other, -EINVAL },
+			{ l->local_iseq, 0, -EFAULT },
+			{ l->local_iseq, 0x5000, -EFAULT },
+			{ l->insns_size, 11, -EINVAL },
+			{ l->insns_size, 0xffffffff, -EINVAL },
+			{ l->insns_body, 0x5000, -EFAULT },
+			{ l->insns_index, 0x5000, -EFAULT },
+		};
+		struct ruby_iseq q = read_iseq(img, iseq);
+
+		ruby_iseq_deinit(&q);
+		image_put64(img, zombie, IMAGE_T_ZOMBIE);
+		for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+			uint64_t before = image_get64(img, body + bad[i].off);
+
+			image_put64(img, body + bad[i].off, bad[i].value);
+			expect_none(img, iseq, bad[i].why);
+			image_put64(img, body + bad[i].off, before);
+		}
+		q = read_iseq(img, iseq);
+		ruby_iseq_deinit(&q);
+	}
+}
+
+/* The last body before unmapped memory: no byte is read that is not needed. */
+Test(iseq, body_at_the_end_of_a_mapping)
+{
+	FOR_EACH_IMAGE(img)
+	{
+		struct image_iseq def = { .type = RUBY_ISEQ_METHOD, .label = "foo" };
+		uint64_t iseq = image_iseq(img, &def), body = image_body(img, iseq), last;
+		size_t size = img->layout.local_iseq + 8u;
+		struct ruby_iseq q;
+
+		last = image_alloc_last(img, size);
+		memcpy(image_at(img, last, size), image_at(img, body, size), size);
+		image_put64(img, iseq + 16, last);
+		q = read_iseq(img, iseq);
+		cr_expect_str_eq(q.name, "foo");
+		ruby_iseq_deinit(&q);
+
+		last = image_alloc_last(img, size - 8);
+		memcpy(image_at(img, last, size - 8), image_at(img, body, size - 8), size - 8);
+		image_put64(img, iseq + 16, last);
+		expect_none(img, iseq, -EFAULT);
+	}
+}
+
+/* ---- whether it is still the same ---- */
+
+Test(iseq, what_makes_it_another_one)
+{
+	FOR_EACH_IMAGE(img)
+	{
+		struct image_iseq def = { .type = RUBY_ISEQ_METHOD, .label = "foo" };
+		uint64_t iseq = image_iseq(img, &def), body = image_body(img, iseq);
+		static const uint64_t identity[] = { 0, 8, 64, 72, 80, 88 };
+		struct ruby_iseq q = read_iseq(img, iseq);
+
+		cr_assert(still_there(img, &q));
+		for (size_t i = 0; i < sizeof(identity) / sizeof(identity[0]); i++) {
+			uint64_t before = image_get64(img, body + identity[i]);
+
+			image_put64(img, body + identity[i], before + 8);
+			cr_expect_not(still_there(img, &q), "body +%llu",
+				      (unsigned long long)identity[i]);
+			image_put64(img, body + identity[i], before);
+		}
+		image_put64(img, body + 24, ~image_get64(img, body + 24));
+		cr_expect(still_there(img, &q), "the parameters do not identify it");
+		image_put64(img, iseq, IMAGE_IMEMO(IMAGE_ISEQ_IMEMO) | 1 << 5);
+		cr_expect(still_there(img, &q), "nor do the bits of the GC");
+		image_put64(img, iseq, IMAGE_IMEMO(IMAGE_MENT));
+		cr_expect_not(still_there(img, &q), "another object");
+		image_put64(img, iseq, IMAGE_IMEMO(IMAGE_ISEQ_IMEMO));
+		image_put64(img, iseq + 16, body + 8);
+		cr_expect_not(still_there(img, &q), "another body");
+		image_put64(img, iseq + 16, body);
+		cr_expect(still_there(img, &q), "all as before");
+		image_hide_all(img, true);
+		cr_expect_not(still_there(img, &q), "unreadable");
+		ruby_iseq_deinit(&q);
+	}
+}
+
+struct change {
+	uint64_t when; /* an address that is read */
+	uint64_t at, value;
+	bool done;
+};
+
+static void change_on_read(struct ruby_image *img, uint64_t addr, size_t len)
+{
+	struct change *c = img->arg;
+
+	(void)len;
+	if (c->done || addr != c->when)
+		return;
+	image_put64(img, c->at, c->value);
+	c->done = true;
+}
+
+/* Another iseq takes its place while it is read: rather none than one with the other's lines. */
+Test(iseq, changed_while_it_is_read)
+{
+	FOR_EACH_IMAGE(img)
+	{
+		static const struct image_line lines[] = { { 0, 1 }, { 5, 2 } };
+		struct image_iseq def = {
+			.type = RUBY_ISEQ_METHOD, .label = "foo", .lines = lines, .n_lines = 2
+		};
+		uint64_t iseq = image_iseq(img, &def), body = image_body(img, iseq);
+		uint64_t table = image_get64(img, body + img->layout.insns_body);
+		uint64_t label = image_get64(img, body + 80), other = image_string(img, "bar");
+		struct change changes[] = {
+			{ table, body + 80, other, false },    { table, body + 64, other, false },
+			{ label, body + 80, other, false },    { label, iseq, 0, false },
+			{ table, iseq + 16, body + 8, false }, { table, body + 8, 0x9000, false },
+		};
+
+		for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
+			uint64_t before = image_get64(img, changes[i].at);
+
+			img->on_read = change_on_read;
+			img->arg = &changes[i];
+			expect_none(img, iseq, -EINVAL);
+			cr_expect(changes[i].done, "change %zu was not made", i);
+			img->on_read = NULL;
+			image_put64(img, changes[i].at, before);
+		}
+	}
+}

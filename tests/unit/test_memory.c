@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <string.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "target/memory.h"
+
+#define PAGE 4096u
+
+/* Readable pages of known bytes, with holes. */
+struct fixture {
+	struct memory mem;
+	uint8_t *base;
+	size_t pages;
+};
+
+static struct fixture setup(size_t pages)
+{
+	struct fixture f = { .mem = memory_process(getpid()), .pages = pages };
+
+	f.base = mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		      0);
+	cr_assert_neq((void *)f.base, MAP_FAILED);
+	for (size_t i = 0; i < pages * PAGE; i++)
+		f.base[i] = (uint8_t)(i * 31 + i / PAGE);
+	return f;
+}
+
+static void punch(struct fixture *f, size_t page)
+{
+	cr_assert_eq(mprotect(f->base + page * PAGE, PAGE, PROT_NONE), 0);
+}
+
+static void teardown(struct fixture *f)
+{
+	munmap(f->base, f->pages * PAGE);
+}
+
+static uint64_t addr_of(const struct fixture *f, size_t off)
+{
+	return (uint64_t)(uintptr_t)f->base + off;
+}
+
+Test(memory, own)
+{
+	struct fixture f = setup(4);
+	uint8_t got[3 * PAGE];
+	uint64_t word, want;
+
+	cr_assert_eq(memory_read(&f.mem, addr_of(&f, 100), got, sizeof(got)), 0);
+	cr_expect_arr_eq(got, f.base + 100, sizeof(got));
+	cr_assert_eq(memory_read_u64(&f.mem, addr_of(&f, 123), &word), 0, "at any alignment");
+	memcpy(&want, f.base + 123, 8);
+	cr_expect_eq(word, want);
+	cr_expect_eq(memory_read(&f.mem, addr_of(&f, 0), got, 0), 0, "nothing is always there");
+	teardown(&f);
+}
+
+Test(memory, child)
+{
+	volatile uint64_t secret = 1;
+	struct memory mem;
+	uint64_t got = 0;
+	int ready[2];
+	char byte;
+	pid_t pid;
+
+	cr_assert_eq(pipe(ready), 0);
+	pid = fork();
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		secret = 0x1234567890abcdef;
+		if (write(ready[1], "x", 1) == 1)
+			pause();
+		_exit(1);
+	}
+	cr_assert_eq(read(ready[0], &byte, 1), 1);
+	mem = memory_process(pid);
+	cr_expect_eq(memory_read_u64(&mem, (uint64_t)(uintptr_t)&secret, &got), 0);
+	cr_expect_eq(got, 0x1234567890abcdef, "its memory, not ours");
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	cr_expect_eq(memory_read_u64(&mem, (uint64_t)(uintptr_t)&secret, &got), -EFAULT, "gone");
+	close(ready[0]);
+	close(ready[1]);
+}
+
+Test(memory, unreadable)
+{
+	struct fixture f = setup(3);
+	static const uint64_t nowhere[] = { 0, 8, 1ull << 47, 1ull << 63, ~0ull, ~7ull };
+	uint8_t got[2 * PAGE];
+
+	punch(&f, 1);
+	for (size_t i = 0; i < sizeof(nowhere) / sizeof(nowhere[0]); i++)
+		cr_expect_eq(memory_read(&f.mem, nowhere[i], got, 8), -EFAULT, "%llx",
+			     (unsigned long long)nowhere[i]);
+	cr_expect_eq(memory_read(&f.mem, addr_of(&f, PAGE), got, 8), -EFAULT);
+	cr_expect_eq(memory_read(&f.mem, addr_of(&f, PAGE - 1), got, 2), -EFAULT, "half of it");
+	cr_expect_eq(memory_read(&f.mem, addr_of(&f, PAGE - 8), got, 8), 0, "up to its end");
+	cr_expect_eq(memory_read(&f.mem, addr_of(&f, 2 * PAGE), got, PAGE), 0);
+	teardown(&f);
+}
+
+/* One span of 24 bytes a page, some pages of which are holes: each span tells of itself. */
+static void check_batch(size_t n, uint64_t holes, uint64_t straddle)
+{
+	struct memory_span spans[300];
+	struct fixture f = setup(n + 1);
+	uint8_t got[300][24];
+
+	cr_assert_leq(n, 300);
+	memset(got, 0xee, sizeof(got));
+	for (size_t i = 0; i < n; i++)
+		if (holes >> i % 64 & 1)
+			punch(&f, i);
+	for (size_t i = 0; i < n; i++)
+		spans[i] = (struct memory_span) {
+			.addr = addr_of(&f, i * PAGE + (straddle >> i % 64 & 1 ? PAGE - 8 : 40)),
+			.dst = got[i],
+			.len = 24,
+			.ok = i & 1,
+		};
+	memory_read_spans(&f.mem, spans, n);
+	for (size_t i = 0; i < n; i++) {
+		bool over = straddle >> i % 64 & 1;
+		bool want = !(holes >> i % 64 & 1) &&
+			    !(over && i + 1 < n && holes >> (i + 1) % 64 & 1);
+
+		cr_assert_eq(spans[i].ok, want, "span %zu of %zu (holes %llx)", i, n,
+			     (unsigned long long)holes);
+		if (want)
+			cr_assert_arr_eq(got[i], f.base + i * PAGE + (over ? PAGE - 8 : 40), 24,
+					 "span %zu", i);
+	}
+	teardown(&f);
+}
+
+Test(memory, batches)
+{
+	static const size_t sizes[] = { 0, 1, 2, 63, 64, 65, 127, 128, 129, 200, 300 };
+	static const uint64_t holes[] = { 0,
+					  1,
+					  2,
+					  1ull << 63,
+					  1ull << 62,
+					  3ull << 62,
+					  0x5555555555555555,
+					  0xaaaaaaaaaaaaaaaa,
+					  ~0ull,
+					  0x00ff00000000f001 };
+
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+		for (size_t k = 0; k < sizeof(holes) / sizeof(holes[0]); k++) {
+			check_batch(sizes[i], holes[k], 0);
+			check_batch(sizes[i], holes[k], 0x9249249249249249);
+		}
+}
+
+Test(memory, empty_spans_in_a_batch)
+{
+	struct fixture f = setup(3);
+	uint8_t got[4][8];
+	struct memory_span spans[] = {
+		{ .addr = addr_of(&f, 0), .dst = got[0], .len = 8 },
+		{ .addr = addr_of(&f, 8), .dst = got[1], .len = 0 },
+		{ .addr = addr_of(&f, PAGE), .dst = got[2], .len = 8 },
+		{ .addr = addr_of(&f, 2 * PAGE), .dst = got[3], .len = 8 },
+	};
+
+	memory_read_spans(&f.mem, spans, 4);
+	for (size_t i = 0; i < 4; i++)
+		cr_expect(spans[i].ok, "span %zu", i);
+	punch(&f, 1);
+	memory_read_spans(&f.mem, spans, 4);
+	cr_expect(spans[0].ok && spans[1].ok && !spans[2].ok && spans[3].ok);
+	teardown(&f);
+}
+
+Test(memory, of_a_dead_process)
+{
+	struct memory mem = memory_process(0x3fffffff);
+	struct memory_span spans[100];
+	uint64_t got[100];
+
+	for (size_t i = 0; i < 100; i++)
+		spans[i] = (struct memory_span) {
+			.addr = (uint64_t)(uintptr_t)got, .dst = &got[i], .len = 8, .ok = true
+		};
+	memory_read_spans(&mem, spans, 100);
+	for (size_t i = 0; i < 100; i++)
+		cr_expect_not(spans[i].ok, "span %zu", i);
+	cr_expect_eq(memory_read_some(&mem, (uint64_t)(uintptr_t)got, got, 8), 0);
+}
+
+Test(memory, as_much_as_there_is)
+{
+	struct fixture f = setup(8);
+	uint8_t got[8 * PAGE];
+
+	punch(&f, 5);
+	cr_expect_eq(memory_read_some(&f.mem, addr_of(&f, 0), got, 5 * PAGE), 5 * PAGE);
+	cr_expect_eq(memory_read_some(&f.mem, addr_of(&f, 0), got, 8 * PAGE), 5 * PAGE);
+	cr_expect_arr_eq(got, f.base, 5 * PAGE);
+	memset(got, 0, sizeof(got));
+	cr_expect_eq(memory_read_some(&f.mem, addr_of(&f, 1000), got, 7 * PAGE), 5 * PAGE - 1000);
+	cr_expect_arr_eq(got, f.base + 1000, 5 * PAGE - 1000);
+	cr_expect_eq(memory_read_some(&f.mem, addr_of(&f, 5 * PAGE - 1), got, 2), 1);
+	cr_expect_eq(memory_read_some(&f.mem, addr_of(&f, 5 * PAGE), got, PAGE), 0);
+	cr_expect_eq(memory_read_some(&f.mem, addr_of(&f, 6 * PAGE), got, 0), 0);
+	cr_expect_eq(memory_read_some(&f.mem, ~0ull - 10, got, 100), 0, "around the end of all");
+	teardown(&f);
+}

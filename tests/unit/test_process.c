@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "target/process.h"
+
+static void assert_sane_process(const struct process *p, pid_t pid)
+{
+	cr_assert_eq(p->pid, pid);
+	cr_assert(p->exe && p->cmdline);
+	cr_assert_gt(p->start_ticks, 0);
+	cr_assert(p->pidfd < 0 || fcntl(p->pidfd, F_GETFD) & FD_CLOEXEC);
+}
+
+/* A child that waits to be killed; with @comm as its name. */
+static pid_t child(const char *comm)
+{
+	int ready[2];
+	char byte;
+	pid_t pid;
+
+	cr_assert_eq(pipe(ready), 0);
+	pid = fork();
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves nothing behind */
+		if (comm)
+			prctl(PR_SET_NAME, comm);
+		if (write(ready[1], "x", 1) == 1)
+			pause();
+		_exit(0);
+	}
+	cr_assert_gt(pid, 0);
+	cr_assert_eq(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	close(ready[1]);
+	return pid;
+}
+
+static void end(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+/* Kill it, and leave it a zombie. */
+static void make_zombie(pid_t pid)
+{
+	siginfo_t info;
+
+	kill(pid, SIGKILL);
+	cr_assert_eq(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+}
+
+Test(process, own)
+{
+	struct process p = PROCESS_INIT;
+	struct err err = { 0 };
+	char exe[4096];
+	ssize_t n;
+
+	cr_assert_eq(process_open(getpid(), &p, &err), 0, "%s", err.msg);
+	assert_sane_process(&p, getpid());
+	cr_expect_eq(p.ppid, getppid());
+	n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+	exe[n > 0 ? n : 0] = '\0';
+	cr_expect_str_eq(p.exe, exe);
+	cr_expect_str_not_empty(p.cmdline);
+	cr_expect(process_alive(&p));
+	process_close(&p);
+	cr_expect(p.pidfd == -1 && !p.exe && !p.cmdline);
+	process_close(&p);
+}
+
+Test(process, dead)
+{
+	struct process p = { .pid = -7 };
+	struct err err = { 0 };
+	pid_t pid = child(NULL);
+
+	end(pid);
+	cr_expect_eq(process_open(pid, &p, &err), -ESRCH);
+	cr_expect_eq(err.kind, ERR_TARGET);
+	cr_expect_not_null(strstr(err.msg, "no process with pid"));
+	cr_expect_eq(process_open(0x3fffffff, &p, &err), -ESRCH);
+	cr_expect_str_eq(err.msg, "no process with pid 1073741823");
+	cr_expect_eq(process_open(0x3fffffff, &p, NULL), -ESRCH);
+	cr_expect(p.pid == -7 && !p.exe, "untouched");
+}
+
+Test(process, ends)
+{
+	struct process p = PROCESS_INIT, other;
+	pid_t pid = child(NULL);
+	struct pollfd poll_fd;
+
+	cr_assert_eq(process_open(pid, &p, NULL), 0);
+	cr_expect_eq(p.ppid, getpid());
+	cr_expect(process_alive(&p));
+	other = p;
+	other.start_ticks++;
+	cr_expect_not(process_alive(&other), "another process of that pid");
+	if (p.pidfd >= 0) {
+		poll_fd = (struct pollfd) { .fd = p.pidfd, .events = POLLIN };
+		cr_expect_eq(poll(&poll_fd, 1, 0), 0, "the pidfd is not readable while it lives");
+	}
+	make_zombie(pid);
+	cr_expect_not(process_alive(&p), "a zombie");
+	cr_expect_eq(process_open(pid, &other, NULL), -ESRCH, "a zombie is no process");
+	if (p.pidfd >= 0)
+		cr_expect_eq(poll(&poll_fd, 1, 1000), 1, "it is, now");
+	waitpid(pid, NULL, 0);
+	cr_expect_not(process_alive(&p), "gone");
+	process_close(&p);
+}
+
+/* The name is in parentheses in /proc/PID/stat, and may hold what the fields behind it hold. */
+Test(process, names_that_look_like_fields)
+{
+	static const char *const names[] = { "a b", "x) S 1 2 3", ") R 0 0 0 (", "(((",
+					     ")))", "a\nb",	  " ",		 "\xff\xfe)" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		struct process p = PROCESS_INIT;
+		pid_t pid = child(names[i]);
+		char comm[16];
+
+		cr_assert_eq(process_open(pid, &p, NULL), 0, "\"%s\"", names[i]);
+		assert_sane_process(&p, pid);
+		cr_expect_eq(p.ppid, getpid(), "\"%s\"", names[i]);
+		cr_expect(process_alive(&p), "\"%s\"", names[i]);
+		for (int k = 0; k < 2000 && thread_state(pid, pid) != 'S'; k++)
+			usleep(1000);
+		cr_expect_eq(thread_state(pid, pid), 'S', "\"%s\"", names[i]);
+		cr_expect_eq(thread_name(pid, pid, comm), 0);
+		cr_expect_arr_eq(comm, names[i], strcspn(names[i], "\n"));
+		process_close(&p);
+		end(pid);
+	}
+}
+
+Test(process, kernel_thread)
+{
+	struct process p = PROCESS_INIT;
+	struct err err = { 0 };
+	char comm[16];
+
+	if (thread_name(2, 2, comm) || strcmp(comm, "kthreadd")) {
+		cr_log_warn("skipped: pid 2 is not kthreadd (a container)");
+		return;
+	}
+	cr_expect_eq(process_open(2, &p, &err), -ESRCH);
+	cr_expect_str_eq(err.msg, "pid 2 is a kernel thread");
+}
+
+/* Run a program, wait until it is that program. */
+static pid_t run(const char *const *argv)
+{
+	char path[64], now[4096];
+	pid_t pid = fork();
+
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		execv(argv[0], (char *const *)argv);
+		_exit(127);
+	}
+	snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
+	for (int i = 0; i < 2000; i++) {
+		int fd = open(path, O_RDONLY);
+		ssize_t n = fd < 0 ? 0 : read(fd, now, sizeof(now) - 1);
+
+		if (fd >= 0)
+			close(fd);
+		if (n > 0 && !memcmp(now, "/bin/sleep", 11))
+			break;
+		usleep(1000);
+	}
+	return pid;
+}
+
+Test(process, command_line)
+{
+	static const char *const argv[] = { "/bin/sleep", "100", "0", NULL };
+	struct process p = PROCESS_INIT;
+	pid_t pid = run(argv);
+
+	cr_assert_eq(process_open(pid, &p, NULL), 0);
+	cr_expect_str_eq(p.cmdline, "/bin/sleep 100 0");
+	cr_expect_not_null(strchr(p.exe, '/'));
+	process_close(&p);
+	end(pid);
+}
+
+static void *wait_on(void *arg)
+{
+	int *fds = arg;
+	pid_t tid = (pid_t)syscall(SYS_gettid);
+	char byte;
+
+	pthread_setname_np(pthread_self(), "worker) x");
+	if (write(fds[1], &tid, sizeof(tid)) != sizeof(tid) || read(fds[2], &byte, 1) < 0)
+		return fds;
+	return NULL;
+}
+
+Test(process, threads)
+{
+	int fds[4];
+	pid_t *tids, tid;
+	pthread_t thread;
+	uint64_t before, after;
+	char comm[16];
+	size_t n, i;
+
+	cr_assert_eq(pipe(fds), 0);
+	cr_assert_eq(pipe(fds + 2), 0);
+	cr_assert_eq(process_threads(getpid(), &tids, &n), 0);
+	free(tids);
+	before = n;
+	cr_assert_eq(pthread_create(&thread, NULL, wait_on, fds), 0);
+	cr_assert_eq(read(fds[0], &tid, sizeof(tid)), (ssize_t)sizeof(tid));
+
+	cr_assert_eq(process_threads(getpid(), &tids, &n), 0);
+	cr_expect_eq(n, before + 1);
+	for (i = 1; i < n; i++)
+		cr_expect_lt(tids[i - 1], tids[i], "ascending");
+	for (i = 0; i < n && tids[i] != tid; i++)
+		;
+	cr_expect_lt(i, n, "the new one is among them");
+	free(tids);
+	cr_expect_eq(thread_name(getpid(), tid, comm), 0);
+	cr_expect_str_eq(comm, "worker) x");
+	cr_expect_neq(thread_state(getpid(), tid), 0);
+	cr_expect_eq(thread_cpu_ns(tid, &after), 0);
+	close(fds[3]);
+	pthread_join(thread, NULL);
+
+	cr_assert_eq(thread_cpu_ns(getpid(), &before), 0);
+	for (volatile uint64_t k = 0; k < 20000000; k++)
+		;
+	cr_assert_eq(thread_cpu_ns(getpid(), &after), 0);
+	cr_expect_gt(after, before + 1000000, "a loop takes a millisecond");
+
+	cr_expect_eq(process_threads(0x3fffffff, &tids, &n), -ESRCH);
+	cr_expect_eq(thread_cpu_ns(0xffffff, &after), -ESRCH);
+	cr_expect_neq(thread_name(getpid(), 0x3fffffff, comm), 0);
+	cr_expect_eq(thread_state(getpid(), 0x3fffffff), 0);
+}
+
+Test(process, list)
+{
+	bool self = false;
+	pid_t *pids;
+	size_t n;
+
+	cr_assert_eq(process_list(&pids, &n, NULL), 0);
+	for (size_t i = 0; i < n; i++) {
+		self |= pids[i] == getpid();
+		cr_expect(i == 0 || pids[i - 1] < pids[i], "ascending");
+	}
+	cr_expect(self);
+	free(pids);
+}
+
+Test(process, what_it_is_instead)
+{
+	struct process java = { .pid = 42,
+				.exe = (char *)"/usr/lib/jvm/bin/java",
+				.cmdline = (char *)"java -cp jruby.jar org.jruby.Main x.rb" };
+	struct process other = { .pid = 43, .exe = (char *)"", .cmdline = (char *)"[x]" };
+	struct err err = { 0 };
+
+	cr_expect_eq(process_not_ruby(&java, &err), -ENOENT);
+	cr_expect_not_null(strstr(err.msg, "JRuby"));
+	cr_expect_str_empty(err.hint);
+	cr_expect_eq(process_not_ruby(&other, &err), -ENOENT);
+	cr_expect_not_null(strstr(err.msg, "pid 43"));
+	cr_expect_str_not_empty(err.hint);
+	cr_expect_eq(err.kind, ERR_TARGET);
+}

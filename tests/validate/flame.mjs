@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//
+// What Chromium makes of flame graphs: with and without scripts, by mouse and by keys.
+//
+// usage: node flame.mjs SVG [SCREENSHOT-DIR]     SVG: that of `flame_sample rails`, or any other
+//
+// Prints a line for each failure and "N passed, N failed"; fails if anything did.
+import { createRequire } from 'node:module';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+
+const require = createRequire(join(process.env.NODE_MODULES ?? process.cwd(), 'package.json'));
+const { chromium } = require('playwright-core');
+
+const file = resolve(process.argv[2]);
+const url = pathToFileURL(file).href;
+const shots = process.argv[3];
+const PAD = 12;
+
+let passed = 0, failed = 0;
+function check(condition, what) {
+	if (condition) {
+		passed++;
+	} else {
+		failed++;
+		console.log(`FAIL: ${what}`);
+	}
+}
+const near = (a, b, tolerance = 0.02) => Math.abs(a - b) <= tolerance;
+
+const profileDir = mkdtempSync(join(tmpdir(), 'rbpf-chromium-'));
+const browser = await chromium.launch({
+	executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+	args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run',
+		'--disable-background-networking', '--disable-component-update', '--disable-sync',
+		`--disk-cache-dir=${profileDir}`],
+});
+
+const errors = [];
+async function withPage(options, body) {
+	const context = await browser.newContext({ viewport: { width: 1400, height: 800 }, ...options });
+	const page = await context.newPage();
+	page.on('pageerror', e => errors.push(e.message));
+	page.on('console', m => m.type() === 'error' && errors.push(m.text()));
+	page.on('request', r => r.url().startsWith('file:') || errors.push(`request: ${r.url()}`));
+	await page.goto(url + (options.hash ?? ''));
+	await body(page);
+	await context.close();
+}
+const shoot = (page, name) => shots ? page.screenshot({ path: join(shots, `${name}.png`) }) : null;
+
+// The frames as they are on the screen.
+const readFrames = page => page.evaluate(() => [...document.querySelectorAll('#frames > g')].map((g, i) => {
+	const [title, rect, text] = g.children;
+	const number = (e, name) => +e.getAttribute(name);
+	return {
+		i, x: +g.dataset.x, w: +g.dataset.w, d: +g.dataset.d, kind: g.dataset.k,
+		name: title.textContent.split('\n')[0], title: title.textContent,
+		left: number(rect, 'x'), top: number(rect, 'y'), width: number(rect, 'width'),
+		text: text.textContent,
+		textRight: text.textContent ? text.getBBox().x + text.getBBox().width : 0,
+		shown: getComputedStyle(g).display !== 'none',
+		match: g.classList.contains('match'),
+		children: [...g.children].map(e => e.localName).join(),
+	};
+}));
+const shownOf = frames => frames.filter(f => f.shown);
+const totalOf = page => page.evaluate(() => +document.querySelector('#frames').dataset.total);
+const textOf = (page, selector) => page.evaluate(s => document.querySelector(s).textContent, selector);
+const key = async (page, ...keys) => {
+	for (const k of keys)
+		await page.keyboard.press(k);
+};
+const clickFrame = (page, i) => page.evaluate(n =>
+	document.querySelectorAll('#frames > g')[n].dispatchEvent(new MouseEvent('click', { bubbles: true })), i);
+const inside = (f, z) => f.x >= z.x && f.x + f.w <= z.x + z.w;
+const isAbove = (f, z) => f.d < z.d && f.x <= z.x && f.x + f.w >= z.x + z.w;
+
+// Whether what is shown is what a zoom to @z must show, in a window of @width pixels.
+function checkZoom(frames, z, width, what) {
+	const inner = width - 2 * PAD;
+	let visible = true, places = true, texts = true;
+	for (const f of frames) {
+		const expected = isAbove(f, z) || (inside(f, z) && f.d >= z.d);
+		visible &&= f.shown === expected;
+		if (!f.shown)
+			continue;
+		const left = PAD + (isAbove(f, z) ? 0 : (f.x - z.x) / z.w * inner);
+		const w = isAbove(f, z) ? inner : f.w / z.w * inner;
+		places &&= near(f.left, left) && near(f.width, w - Math.min(0.6, w / 5));
+		texts &&= f.textRight <= left + w + 1;
+	}
+	check(visible, `${what}: the frames that are shown`);
+	check(places, `${what}: places and widths`);
+	check(texts, `${what}: text stays in its box`);
+}
+
+// Matched %: the union of the intervals of matching frames, over the zoomed one.
+function shareOf(frames, z) {
+	const list = frames.filter(f => f.shown && f.match).sort((a, b) => a.x - b.x || b.w - a.w);
+	let end = -1, sum = 0;
+	for (const f of list) {
+		if (f.x < end)
+			continue;
+		sum += Math.min(f.x + f.w, z.x + z.w) - Math.max(f.x, z.x);
+		end = f.x + f.w;
+	}
+	return sum / z.w * 100;
+}
+
+// --- the file itself, without scripts ---
+let staticFrames;
+await withPage({ javaScriptEnabled: false, viewport: { width: 1200, height: 800 } }, async page => {
+	await shoot(page, 'static');
+});
+await withPage({ javaScriptEnabled: false, colorScheme: 'dark', viewport: { width: 1200, height: 800 } },
+	page => shoot(page, 'static-dark'));
+{
+	// Scripts of the page are off, so a second look with them on, but with the script taken out.
+	const source = readFileSync(file, 'utf8');
+	const context = await browser.newContext({ viewport: { width: 1200, height: 800 } });
+	const page = await context.newPage();
+	page.on('pageerror', e => errors.push(e.message));
+	await page.route('**/*', route => route.fulfill({
+		contentType: 'image/svg+xml',
+		body: source.replace(/<script>[\s\S]*<\/script>/, ''),
+	}));
+	await page.goto('http://static.test/flame.svg');
+	staticFrames = await readFrames(page);
+	const total = await totalOf(page);
+	const width = await page.evaluate(() => +document.documentElement.getAttribute('width'));
+	check(staticFrames.length > 1, 'static: there are frames');
+	check(staticFrames.every(f => f.children === 'title,rect,text'), 'static: each frame is title, rect, text');
+	check(staticFrames[0].w === total && staticFrames[0].d === 0, 'static: the root is all');
+	check(staticFrames[0].text !== '', 'static: the root has its name');
+	checkZoom(staticFrames, staticFrames[0], width, 'static');
+	check(await page.evaluate(() => [...document.querySelectorAll('#top text')].every(e =>
+		e.getBBox().x + e.getBBox().width <= +document.documentElement.getAttribute('width'))), 'static: the header fits');
+	check(await page.evaluate(() => {
+		const boxes = [...document.querySelectorAll('.key')].map(e => e.getBBox());
+		return boxes.every((a, i) => boxes.every((b, j) => i >= j || a.y !== b.y || a.x + a.width <= b.x));
+	}), 'static: keys of the legend do not overlap');
+	await context.close();
+}
+
+// --- with scripts ---
+await withPage({}, async page => {
+	const frames = await readFrames(page);
+	const root = frames[0];
+	check(frames.length === staticFrames.length, 'live: the same frames');
+	check(frames.every((f, i) => f.title === staticFrames[i].title), 'live: the same titles');
+	checkZoom(frames, root, 1400, 'live');
+	await shoot(page, 'live');
+	check(await page.evaluate(() => ['details', 'search', 'unzoom', 'matched'].every(id => document.querySelector('#' + id))), 'live: controls');
+	check(await page.evaluate(() => document.querySelector('#frames').getAttribute('role') === 'tree' &&
+		[...document.querySelectorAll('#frames > g')].every(g => g.getAttribute('role') === 'treeitem')), 'live: roles');
+
+	// details of what is under the mouse
+	const wide = frames.filter(f => f.d > 2 && f.width > 60).sort((a, b) => a.w - b.w)[0] ??
+		frames.slice(1).sort((a, b) => b.w - a.w)[0];
+	const [x, y] = await page.evaluate(i => {
+		const rect = document.querySelectorAll('#frames > g')[i].children[1];
+		window.scrollBy(0, rect.getBoundingClientRect().top - innerHeight + 100);
+		const box = rect.getBoundingClientRect();
+		return [box.left + Math.min(20, box.width / 2), box.top + 5];
+	}, wide.i);
+	await page.mouse.move(x, y);
+	const details = await textOf(page, '#details');
+	check(details.includes(wide.name) && wide.title.split('\n').every(line => details.includes(line)),
+		`details: '${details}' are those of ${wide.name}`);
+	await page.mouse.move(5, 5);
+	check(!(await textOf(page, '#details')).includes(wide.title.split('\n')[1]), 'details: gone with the mouse');
+
+	// zoom by a real click, out by the button, the key and the root
+	await page.mouse.click(x, y);
+	checkZoom(await readFrames(page), wide, 1400, 'zoom');
+	check(page.url().endsWith(`#x=${wide.x}&d=${wide.d}`), `zoom: the URL says so (${page.url()})`);
+	await shoot(page, 'zoomed');
+	await page.click('#unzoom');
+	checkZoom(await readFrames(page), root, 1400, 'reset by the button');
+	await clickFrame(page, wide.i);
+	await key(page, '0');
+	checkZoom(await readFrames(page), root, 1400, 'reset by 0');
+	await clickFrame(page, wide.i);
+	await clickFrame(page, 0);
+	checkZoom(await readFrames(page), root, 1400, 'reset by the root');
+	await clickFrame(page, wide.i);
+	await page.goBack();
+	checkZoom(await readFrames(page), root, 1400, 'back');
+	await page.goForward();
+	checkZoom(await readFrames(page), wide, 1400, 'forward');
+	await key(page, 'Escape');
+	checkZoom(await readFrames(page), root, 1400, 'reset by Esc');
+	for (let i = 0; i < frames.length; i += Math.ceil(frames.length / 100)) {
+		await clickFrame(page, i);
+		if (i % 8 === 0)
+			checkZoom(await readFrames(page), frames[i], 1400, `zoom to frame ${i}`);
+	}
+	await key(page, 'Home');
+
+	// the window changes
+	await page.setViewportSize({ width: 600, height: 700 });
+	await page.waitForTimeout(100);
+	const width = await page.evaluate(() => document.documentElement.clientWidth);
+	checkZoom(await readFrames(page), root, width, 'narrow');
+	await shoot(page, 'narrow');
+	check(await page.evaluate(() => document.documentElement.scrollWidth <= document.documentElement.clientWidth), 'narrow: nothing sticks out');
+	await page.setViewportSize({ width: 2200, height: 800 });
+	await page.waitForTimeout(100);
+	checkZoom(await readFrames(page), root, 2200, 'wide');
+	await shoot(page, 'wide');
+});
+
+// --- search ---
+await withPage({}, async page => {
+	const frames = await readFrames(page);
+	const root = frames[0];
+	const expectMatches = async (matches, what, zoomed = root) => {
+		const now = await readFrames(page);
+		const wanted = new Set(frames.filter(f => matches(f.name)).map(f => f.i));
+		check(now.every(f => f.match === wanted.has(f.i)), `search ${what}: the frames`);
+		const said = await textOf(page, '#matched');
+		const share = shareOf(now, zoomed);
+		const n = now.filter(f => f.match && f.shown).length;
+		check(n ? near(parseFloat(said.replace(/^matched <?/, '')), share, 0.06) && said.includes(`${n} frame`) :
+			said === 'no match', `search ${what}: '${said}' is ${share.toFixed(3)}% of ${n} frames`);
+	};
+	const type = async s => {
+		await page.fill('#search input', s);
+		await page.waitForTimeout(200);
+	};
+	await key(page, '/', 'e');
+	await page.waitForTimeout(200);
+	await expectMatches(n => /e/i.test(n), '/e/');
+	await shoot(page, 'searched');
+	await type('call$|^all$');
+	await expectMatches(n => /call$|^all$/i.test(n), '/call$|^all$/');
+	await type('C');
+	await expectMatches(n => n.includes('C'), 'with a capital minds case');
+	await type('\\W');
+	await expectMatches(n => /\W/.test(n), '/\\W/ has no capital');
+	await type('#[]=');
+	await expectMatches(n => n.includes('#[]='), 'plain text that is an odd regexp');
+	await type('*(');
+	await expectMatches(n => n.includes('*('), 'plain text that is no regexp');
+	await type('samples');
+	await expectMatches(n => /samples/i.test(n), 'looks at names, not at titles');
+	await key(page, 'Escape');
+	check(await textOf(page, '#matched') === '' && (await readFrames(page)).every(f => !f.match), 'search: Esc ends it');
+	await page.keyboard.press('Control+f');
+	await page.keyboard.type('all');
+	await page.waitForTimeout(200);
+	await expectMatches(n => /all/i.test(n), 'by Ctrl-F');
+	const deep = frames.filter(f => f.d > 3).sort((a, b) => b.w - a.w)[0];
+	await key(page, 'Enter');
+	await clickFrame(page, deep.i);
+	await expectMatches(n => /all/i.test(n), 'in a zoom', deep);
+	await page.reload();
+	await expectMatches(n => /all/i.test(n), 'after a reload', deep);
+	checkZoom(await readFrames(page), deep, 1400, 'after a reload');
+	await key(page, 'Escape', 'Escape');
+	checkZoom(await readFrames(page), root, 1400, 'after Esc, Esc');
+	check(await page.evaluate(() => location.hash) === '' , 'Esc, Esc: the URL is plain again');
+	await type('e');
+	await key(page, 'Enter');
+	const first = await page.evaluate(() => document.activeElement.querySelector('title').textContent.split('\n')[0]);
+	check(/e/i.test(first), 'search: Enter goes to a match');
+	await key(page, 'n');
+	const second = await page.evaluate(() => [...document.querySelectorAll('#frames > g')].indexOf(document.activeElement));
+	await key(page, 'n', 'N');
+	check(second === await page.evaluate(() => [...document.querySelectorAll('#frames > g')].indexOf(document.activeElement)), 'search: n and N');
+});
+
+// --- keys ---
+await withPage({}, async page => {
+	const frames = await readFrames(page);
+	const active = () => page.evaluate(() => [...document.querySelectorAll('#frames > g')].indexOf(document.activeElement));
+	const childrenOf = f => frames.filter(c => c.d === f.d + 1 && inside(c, f));
+	const flipped = frames[0].top < (frames[1]?.top ?? 0);
+	const [out, back] = flipped ? ['ArrowDown', 'ArrowUp'] : ['ArrowUp', 'ArrowDown'];
+	await key(page, out);
+	check(await active() === 0, 'keys: the root first');
+	let at = frames[0];
+	for (let i = 0; i < 4; i++) {
+		const widest = childrenOf(at).sort((a, b) => b.w - a.w)[0];
+		if (!widest)
+			break;
+		await key(page, out);
+		check(frames[await active()].w === widest.w && frames[await active()].d === widest.d, 'keys: to the widest callee');
+		at = frames[await active()];
+	}
+	const outline = await page.evaluate(() => {
+		const style = getComputedStyle(document.activeElement.querySelector('rect'));
+		return style.stroke !== 'none' && parseFloat(style.strokeWidth) >= 2;
+	});
+	check(outline, 'keys: the focus is visible');
+	check((await textOf(page, '#details')).includes(at.name), 'keys: details follow');
+	await shoot(page, 'keys');
+	const row = frames.filter(f => f.d === at.d);
+	const right = row[row.findIndex(f => f.i === at.i) + 1];
+	if (right) {
+		await key(page, 'ArrowRight');
+		check(await active() === right.i, 'keys: right');
+		await key(page, 'ArrowLeft');
+		check(await active() === at.i, 'keys: left');
+	}
+	await key(page, 'Enter');
+	checkZoom(await readFrames(page), at, 1400, 'keys: Enter zooms');
+	await key(page, back);
+	check(isAbove(frames[await active()], at) && frames[await active()].d === at.d - 1, 'keys: to the caller');
+	await key(page, '?');
+	check(await page.isVisible('#help'), 'keys: ? shows help');
+	await shoot(page, 'help');
+	await key(page, 'Escape');
+	check(!(await page.isVisible('#help')), 'keys: Esc closes help');
+	await key(page, '0');
+	await key(page, 'i');
+	const turned = await readFrames(page);
+	check(turned.every(f => Math.sign(f.top - turned[0].top) === (f.d === 0 ? 0 : flipped ? -1 : 1)), 'keys: i flips');
+	checkZoom(turned, turned[0], 1400, 'flipped');
+	await page.reload();
+	check((await readFrames(page)).every((f, i) => f.top === turned[i].top), 'flipped after a reload');
+	await key(page, 'i');
+	check((await readFrames(page)).every((f, i) => f.top === frames[i].top), 'keys: i flips back');
+});
+
+// --- legend ---
+await withPage({}, async page => {
+	const frames = await readFrames(page);
+	const kinds = await page.evaluate(() => [...document.querySelectorAll('.key')].map(g => g.dataset.k));
+	check(kinds.length > 0, 'legend: there is one');
+	const step = Math.abs(frames[1].top - frames[0].top);
+	for (const kind of kinds) {
+		await page.click(`.key[data-k="${kind}"]`);
+		const now = await readFrames(page);
+		check(now.every(f => f.shown === (f.kind !== kind)), `legend: kind ${kind} is hidden`);
+		// what is above a hidden frame comes down by one
+		const path = [];
+		let rows = true;
+		for (const f of now) {
+			path[f.d] = f;
+			const hidden = path.slice(0, f.d).filter(u => u.kind === kind).length;
+			rows &&= !f.shown || near(Math.abs(f.top - now[0].top), step * (f.d - hidden));
+		}
+		check(rows, `legend: what is above kind ${kind} comes down`);
+		check(await page.evaluate(k => document.querySelector(`.key[data-k="${k}"]`).getAttribute('aria-checked'), kind) === 'false', 'legend: aria-checked');
+		await page.click(`.key[data-k="${kind}"]`);
+	}
+	check((await readFrames(page)).every((f, i) => f.shown && f.top === frames[i].top), 'legend: all is back');
+	await page.click(`.key[data-k="${kinds[0]}"]`, { modifiers: ['Shift'] });
+	check((await readFrames(page)).every(f => f.shown === (f.kind === undefined || f.kind === kinds[0])), 'legend: only one');
+	await shoot(page, 'only-one-kind');
+	await page.reload();
+	check((await readFrames(page)).every(f => f.shown === (f.kind === undefined || f.kind === kinds[0])), 'legend: after a reload');
+	await page.focus(`.key[data-k="${kinds[0]}"]`);
+	await page.keyboard.press('Shift+Enter');
+	check((await readFrames(page)).every(f => f.shown), 'legend: by keys');
+});
+
+// --- scrolling: the controls stay where they are ---
+await withPage({ viewport: { width: 1000, height: 300 } }, async page => {
+	const atRoot = await page.evaluate(() => {
+		const box = document.querySelector('#frames > g > rect').getBoundingClientRect();
+		return box.top >= 0 && box.bottom <= innerHeight;
+	});
+	check(atRoot, 'scroll: the root is what one sees first');
+	for (const y of [0, 40, 10000]) {
+		await page.evaluate(to => window.scrollTo(0, to), y);
+		await page.waitForTimeout(100);
+		const top = await page.evaluate(() => document.querySelector('#panel').getBoundingClientRect().top);
+		check(near(top, 0, 1), `scroll: the header is at ${top} after scrolling to ${y}`);
+	}
+});
+
+// --- colours ---
+const luminance = rgb => {
+	const [r, g, b] = rgb.match(/[\d.]+/g).map(v => v / 255).map(v => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+	return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+};
+const contrast = (a, b) => {
+	const [high, low] = [luminance(a), luminance(b)].sort((x, y) => y - x);
+	return (high + 0.05) / (low + 0.05);
+};
+for (const colorScheme of ['light', 'dark'])
+	await withPage({ colorScheme }, async page => {
+		const background = await page.evaluate(() => getComputedStyle(document.querySelector('#bg')).fill);
+		check((luminance(background) < 0.05) === (colorScheme === 'dark'), `${colorScheme}: background ${background}`);
+		const pairs = await page.evaluate(() => [...document.querySelectorAll('#frames > g')].map(g =>
+			[getComputedStyle(g.children[1]).fill, getComputedStyle(g.children[2]).fill]));
+		const least = Math.min(...pairs.map(([box, text]) => contrast(box, text)));
+		check(least >= 4.3, `${colorScheme}: contrast of text is ${least.toFixed(2)}`);
+		const header = await page.evaluate(() => [...document.querySelectorAll('#top > text')].filter(e => e.textContent).map(e => getComputedStyle(e).fill));
+		check(header.every(c => contrast(c, background) >= 4.5), `${colorScheme}: contrast of the header`);
+		await shoot(page, colorScheme);
+	});
+
+// --- as a part of something else ---
+{
+	const context = await browser.newContext({ viewport: { width: 900, height: 600 } });
+	const page = await context.newPage();
+	page.on('pageerror', e => errors.push(`inline: ${e.message}`));
+	const source = readFileSync(file, 'utf8').replace(/^<\?xml[^>]*>\s*/, '').replace('<![CDATA[', '').replace(']]>', '');
+	await page.route('**/*', route => route.fulfill({ contentType: 'text/html; charset=utf-8',
+		body: `<!doctype html><body style="margin:0"><p>before</p><div>${source}</div>` }));
+	await page.goto('http://inline.test/');
+	const frames = await readFrames(page);
+	checkZoom(frames, frames[0], 900, 'inline in HTML');
+	await clickFrame(page, 1);
+	checkZoom(await readFrames(page), frames[1], 900, 'inline in HTML, zoomed');
+	await context.close();
+}
+
+check(errors.length === 0, `no errors in the page: ${errors.slice(0, 3).join('; ')}`);
+await browser.close();
+rmSync(profileDir, { recursive: true, force: true });
+console.log(`${passed} passed, ${failed} failed`);
+process.exit(failed ? 1 : 0);
