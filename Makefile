@@ -105,5 +105,6 @@ clean:
 	rm -rf $(O) rbpf
 
 -include $(OBJS:.o=.d) $(O)/rbpf.bpf.d
+-include src/export/export.mk
 -include tests/tests.mk
 include bench/bench.mk

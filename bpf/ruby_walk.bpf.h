@@ -17,10 +17,10 @@
  * method's frame, and blocks find it by following ep[-1] outwards:
  *
  *   - For a block whose enclosing environment lies on this same VM stack, the method's own frame is
- * further down the stack and already part of the fingerprint; the lookup is put off until the stack
- * must be sent in full (walk_complete).
+ *     further down the stack and already part of the fingerprint; the lookup is put off until the
+ *     stack must be sent in full (walk_complete).
  *   - If it lies in the heap (a captured block, a thread's block), its method may not be on the
- * stack, so it is looked up at once.
+ *     stack, so it is looked up at once.
  *
  * A method's ep[-2] may hold an imemo_svar that wraps the method entry ($~ and $_ of that frame).
  * To tell them apart takes a read, so method entries that were seen in this epoch are remembered,
@@ -40,8 +40,9 @@
 
 #include "walk_state.bpf.h"
 
-/* A frame of frames[] whose me is still the ep to look it up from. eps are multiples of 8. */
-#define ME_PENDING 1ul
+/* A frame of frames[] whose me is still the ep to look it up from. Both are multiples of 8. */
+#define ME_PENDING  1ul
+#define ME_TAG_MASK 7ul
 
 static __always_inline __u64 hash_mix(__u64 h, __u64 v)
 {
@@ -83,6 +84,20 @@ static __always_inline __u64 window_word(const struct walk *w, __u64 ep, __u32 i
 }
 
 /*
+ * Single reads are what a stack can be made expensive with: they are limited, so that no target, however
+ * deep or hostile, holds up a CPU for long. Frames beyond the limit have no class in their name.
+ */
+static __always_inline bool read_allowed(struct walk *w)
+{
+	if (w->reads_left) {
+		w->reads_left--;
+		return true;
+	}
+	walk_count(RBPF_CNT_READ_LIMIT);
+	return false;
+}
+
+/*
  * Fetch the environment at @ep into w->env: from the window, which is moved there if ep lies in the
  * VM stack, or by a read of its own if it is in the heap. Returns 0, or -1 if it cannot be read.
  */
@@ -99,7 +114,7 @@ __noinline int walk_env_read(__u32 cpu, __u64 ep)
 		w->env.me_cref = window_word(w, ep, 2);
 		return 0;
 	}
-	if (walk_read(&w->env, sizeof(w->env), ep - 16)) {
+	if (!read_allowed(w) || walk_read(&w->env, sizeof(w->env), ep - 16)) {
 		w->env.flags = w->env.specval = w->env.me_cref = 0;
 		walk_count(RBPF_CNT_ENV_FAULT);
 		return -1;
@@ -120,7 +135,7 @@ __noinline __u64 walk_me_read(__u32 cpu, __u64 x)
 	__u64 imemo[2] = { 0, 0 }; /* flags, first member (an svar's cref_or_me) */
 	__u64 type;
 
-	if (!w || !x)
+	if (!w || !x || !read_allowed(w))
 		return 0;
 	if (walk_read(imemo, sizeof(imemo), x))
 		return 0;
@@ -134,7 +149,7 @@ __noinline __u64 walk_me_read(__u32 cpu, __u64 x)
 	if (type != IMEMO_SVAR)
 		return 0;
 	/* A cref in there is told apart by the user side, which reads what it names anyway. */
-	return imemo[1];
+	return imemo[1] & ~ME_TAG_MASK;
 }
 
 /* The method entry behind a method frame's ep[-2]. */
@@ -166,7 +181,7 @@ __noinline __u64 walk_me_lookup(__u32 cpu, __u64 ep)
 			return me_unwrap(w, cpu, w->env.me_cref);
 		}
 		if (flags & VM_FRAME_FLAG_BMETHOD)
-			return w->env.me_cref;
+			return w->env.me_cref & ~ME_TAG_MASK;
 		ep = w->env.specval & ~3ull;
 	}
 	walk_count(RBPF_CNT_ENV_DEPTH);
@@ -221,7 +236,7 @@ static __always_inline void walk_frame(struct walk *w, __u32 cpu, __u32 off)
 		if ((flags & VM_FRAME_MAGIC_MASK) == VM_FRAME_MAGIC_METHOD)
 			me = me_unwrap(w, cpu, me_cref);
 	} else if (flags & VM_FRAME_FLAG_BMETHOD) {
-		me = me_cref;
+		me = me_cref & ~ME_TAG_MASK;
 	} else {
 		parent = window_has(w, cf->ep) ? window_word(w, cf->ep, 1) : w->env.specval;
 		parent &= ~3ull;
@@ -258,7 +273,7 @@ __noinline int walk_chunk(__u32 cpu)
 	tail = w->max_frames / 4 - 1;
 	head = w->max_frames - tail - 1;
 	n = CF_CHUNK;
-	if (!w->n_cut && left > tail) {
+	if (!w->n_cut && left > tail + 1) {
 		if (w->n_frames >= head) {
 			w->n_cut = left - tail;
 			w->cfp += (__u64)w->n_cut * stride;
@@ -294,6 +309,7 @@ static __always_inline int walk_ec(struct walk *w, __u32 cpu, __u64 ec)
 	int i, r;
 
 	w->n_frames = w->n_cut = 0;
+	w->reads_left = WALK_MAX_READS;
 	w->win_hi = 0;
 	w->hash = w->epoch;
 	if (walk_read(words, sizeof(words), ec))
@@ -314,10 +330,12 @@ static __always_inline int walk_ec(struct walk *w, __u32 cpu, __u64 ec)
 	if (th_ec != ec)
 		return RBPF_EC_STALE;
 
+	if (!w->layout.cf_size || bytes < w->layout.cf_size)
+		return RBPF_EC_RANGE;
 	w->cf_end = w->stack_hi - w->layout.cf_size;
 	if (w->cfp < w->stack_lo || w->cfp > w->cf_end)
 		return RBPF_EC_RANGE;
-	if (!w->layout.cf_size || (w->cf_end - w->cfp) % w->layout.cf_size)
+	if ((w->cf_end - w->cfp) % w->layout.cf_size)
 		return RBPF_EC_RANGE;
 
 	for (i = 0; i < CF_MAX_CHUNKS; i++) {
@@ -325,9 +343,9 @@ static __always_inline int walk_ec(struct walk *w, __u32 cpu, __u64 ec)
 		if (r < 0)
 			return RBPF_FAULT_STACK;
 		if (!r)
-			break;
+			return RBPF_OK;
 	}
-	return RBPF_OK;
+	return RBPF_FAULT_STACK; /* no end in sight: not a VM stack */
 }
 
 /* Look up what was put off, before frames[] is sent. */

@@ -7,7 +7,8 @@
 
 #define CF_CHUNK	      64   /* control frames read at a time */
 #define CF_MAX_SIZE	      64   /* sizeof(rb_control_frame_t), at most */
-#define CF_MAX_CHUNKS	      1024 /* bounds the loop: 32,768 frames, beyond any VM stack in use */
+#define CF_MAX_CHUNKS	      1024 /* bounds the loop: 65,536 frames, beyond any VM stack in use */
+#define WALK_MAX_READS	      1024 /* single reads a stack, about 0.1 ms; see read_allowed() */
 #define WINDOW_WORDS	      4096 /* values copied at a time; a power of two */
 #define ME_SLOTS	      1024 /* remembered method entries; a power of two */
 #define ENV_MAX_DEPTH	      16   /* nested blocks followed to their method */
@@ -60,7 +61,7 @@ struct walk {
 	__u32 n_frames;	     /* in frames[] */
 	__u32 n_cut;	     /* left out between the innermost frames and the root end */
 	__u32 max_frames;    /* RBPF_MIN_FRAMES to RBPF_MAX_FRAMES */
-	__u32 pad;
+	__u32 reads_left;
 	__u8 cf[CF_CHUNK * CF_MAX_SIZE];
 	__u64 win[WINDOW_WORDS];
 	__u64 me_seen[ME_SLOTS];      /* method entry ^ epoch */

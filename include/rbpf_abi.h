@@ -68,6 +68,7 @@ enum rbpf_counter {
 	RBPF_CNT_PROCS_FULL = 5,  /* children not followed: RBPF_MAX_PROCS reached */
 	RBPF_CNT_ENV_FAULT = 6,	  /* environments of a frame that could not be read */
 	RBPF_CNT_ENV_DEPTH = 7,	  /* blocks nested deeper than the walker follows */
+	RBPF_CNT_READ_LIMIT = 8,  /* reads not made: see WALK_MAX_READS */
 	RBPF_COUNTERS,
 };
 

@@ -251,8 +251,7 @@ int dump_run(const struct dump_options *opts, struct cmd_context *ctx, struct er
 	struct dump d = { .process = PROCESS_INIT };
 	int r;
 
-	(void)ctx;
-	r = environment_check(err);
+	r = environment_check(ctx->command_line, err);
 	if (!r)
 		r = process_open(opts->pid, &d.process, err);
 	if (r)

@@ -335,7 +335,7 @@ int record_run(const struct record_options *opts, struct cmd_context *ctx, struc
 	struct run run = { .opts = opts, .ctx = ctx, .child = LAUNCH_INIT };
 	int r;
 
-	r = environment_check(err);
+	r = environment_check(ctx->command_line, err);
 	if (r)
 		return r;
 	catch_signals();

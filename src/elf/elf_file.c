@@ -133,7 +133,9 @@ void elf_file_build_id(struct elf_file *elf, char *out, size_t size)
 		data = elf_getdata(scn, NULL);
 		for (off = 0;
 		     data && (off = gelf_getnote(data, off, &nhdr, &name_off, &desc_off));) {
-			if (nhdr.n_type != NT_GNU_BUILD_ID || nhdr.n_descsz * 2 >= size)
+			if (nhdr.n_type != NT_GNU_BUILD_ID || nhdr.n_namesz != sizeof("GNU") ||
+			    memcmp((const char *)data->d_buf + name_off, "GNU", sizeof("GNU")) ||
+			    (size_t)nhdr.n_descsz * 2 >= size)
 				continue;
 			for (i = 0; i < nhdr.n_descsz; i++)
 				snprintf(out + i * 2, 3, "%02x",

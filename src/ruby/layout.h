@@ -31,7 +31,6 @@ struct ruby_layout {
 	uint16_t insns_body;  /* insns_info.body */
 	uint16_t insns_size;  /* insns_info.size */
 	uint16_t insns_index; /* insns_info.succ_index_table */
-	uint16_t parent_iseq;
 	uint16_t local_iseq;
 	uint16_t builtin_attrs; /* 0: not used */
 	uint16_t insn_entry;	/* sizeof(struct iseq_insn_info_entry) */

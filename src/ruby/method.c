@@ -91,5 +91,8 @@ bool ruby_method_check(const struct ruby_vm *vm, const struct ruby_method *m,
 	       fresh->me[ME_OWNER] == m->id.me[ME_OWNER] &&
 	       fresh->def[DEF_ORIGINAL_ID] == m->id.def[DEF_ORIGINAL_ID] &&
 	       ruby_flags_type(fresh->owner[0]) == ruby_flags_type(m->id.owner[0]) &&
-	       fresh->owner[last] == m->id.owner[last];
+	       fresh->owner[last] == m->id.owner[last] &&
+	       (vm->layout->class_form != RUBY_CLASS_EXT ||
+		fresh->owner[vm->layout->class_attached / 8] ==
+			m->id.owner[vm->layout->class_attached / 8]);
 }

@@ -15,21 +15,23 @@
 #include "base/cleanup.h"
 #include "ruby/vm.h"
 
-#define FL_USER1	 (1ul << 13) /* String: NOEMBED; Array: embedded */
-#define STR_EMBED_SHIFT	 14
-#define STR_EMBED_MASK	 0x1ful
-#define ARRAY_HEAP_PTR	 32
-#define ARRAY_EMBED	 16
-#define CLASS_EXT_PTR	 24 /* RUBY_CLASS_IV_TBL */
-#define EXT_IV_TBL	 8
-#define ST_ENTRIES_BOUND 40
-#define ST_ENTRIES	 48
-#define ST_MAX_ENTRIES	 65536u /* instance variables of one class: far beyond any program */
-#define ST_DELETED	 (~0ull)
-#define ID_SCOPE_SHIFT	 4
-#define ID_ENTRY_UNIT	 512 /* symbol.c */
-#define SYMBOLS_IDS	 16  /* rb_symbols_t.ids */
-#define SYMBOLS_BYTES	 24
+#define FL_USER1	  (1ul << 13) /* String: NOEMBED; Array: embedded */
+#define STR_EMBED_SHIFT	  14
+#define STR_EMBED_MASK	  0x1ful
+#define ARRAY_HEAP_PTR	  32
+#define ARRAY_EMBED	  16
+#define ARRAY_EMBED_SHIFT 15
+#define ARRAY_EMBED_MASK  0x7ful
+#define CLASS_EXT_PTR	  24 /* RUBY_CLASS_IV_TBL */
+#define EXT_IV_TBL	  8
+#define ST_ENTRIES_BOUND  40
+#define ST_ENTRIES	  48
+#define ST_MAX_ENTRIES	  65536u /* instance variables of one class: far beyond any program */
+#define ST_DELETED	  (~0ull)
+#define ID_SCOPE_SHIFT	  4
+#define ID_ENTRY_UNIT	  512 /* symbol.c */
+#define SYMBOLS_IDS	  16  /* rb_symbols_t.ids */
+#define SYMBOLS_BYTES	  24
 
 struct st_entry {
 	uint64_t hash, key, record;
@@ -80,10 +82,10 @@ int ruby_array_get(const struct ruby_vm *vm, uint64_t value, uint64_t i, uint64_
 		return -EFAULT;
 	if (ruby_flags_type(w[0]) != RUBY_T_ARRAY)
 		return -EINVAL;
+	if (i >= (w[0] & FL_USER1 ? w[0] >> ARRAY_EMBED_SHIFT & ARRAY_EMBED_MASK : w[2]))
+		return -ENOENT;
 	if (w[0] & FL_USER1)
 		return memory_read_u64(&vm->mem, value + ARRAY_EMBED + i * 8, ret);
-	if (i >= w[2])
-		return -ENOENT;
 	return memory_read_u64(&vm->mem, w[4] + i * 8, ret);
 }
 

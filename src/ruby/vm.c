@@ -41,9 +41,10 @@
 #define DTV_OFFSET 0
 #endif
 #define DTV_MAX_MODULES 256
-#define TLS_BLOCK	512 /* bytes of a module's block that are searched: Ruby's have up to 22 words \
+#define TLS_BLOCK                                                                                  \
+	512 /* bytes of a module's block that are searched: Ruby's have up to 22 words \
 			     */
-#define STATIC_TLS_MAX	65536 /* a block nearer to the thread pointer than this is in static TLS */
+#define STATIC_TLS_MAX 65536 /* a block nearer to the thread pointer than this is in static TLS */
 
 __attribute__((format(printf, 4, 5))) static void check_add(struct ruby_vm *vm, const char *name,
 							    bool ok, const char *fmt, ...)

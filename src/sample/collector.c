@@ -440,7 +440,8 @@ static int take_stack(struct collector *c, const struct rbpf_rec_stack *rec, siz
 	if (!p || !p->resolver)
 		return 0; /* of a program that was replaced by exec meanwhile: its samples are
 			     [stack lost] */
-	if (rec->h.ts - c->stacks_since > STACKS_AGE) {
+	/* Records of different CPUs may be slightly out of order. */
+	if (rec->h.ts > c->stacks_since && rec->h.ts - c->stacks_since > STACKS_AGE) {
 		generation_deinit(&c->stacks[1]);
 		c->stacks[1] = c->stacks[0];
 		c->stacks[0] = (struct stack_generation) { 0 };
@@ -606,8 +607,15 @@ static void notice_ends(struct collector *c)
 	for (i = 0; i < c->table.n_processes; i++) {
 		struct tracked_process *p = &c->table.processes[i];
 
-		if (p->ended || process_alive(&p->info))
+		if (p->ended || process_alive(&p->info)) {
+			p->missing = false;
 			continue;
+		}
+		/* Its last records may be in the ring still: it is given until the next look. */
+		if (!p->missing) {
+			p->missing = true;
+			continue;
+		}
 		recorder_process_exit(c->rec, p->id, clock_ns(CLOCK_MONOTONIC), -1);
 		session_unfollow(c->session, p->pid);
 		process_table_end(&c->table, p);

@@ -16,6 +16,8 @@
 #include "base/err.h"
 #include "base/io.h"
 
+enum { ROW_KERNEL, ROW_PRIVILEGE, ROW_BTF, ROW_LOCKDOWN, ROW_PID_NAMESPACE };
+
 static const char BTF_PATH[] = "/sys/kernel/btf/vmlinux";
 
 bool environment_privileged(void)
@@ -131,15 +133,15 @@ static void look_pid_namespace(struct environment_row *row)
 size_t environment_look(struct environment_row *rows)
 {
 	memset(rows, 0, ENVIRONMENT_ROWS * sizeof(*rows));
-	look_kernel(&rows[0]);
-	look_privilege(&rows[1]);
-	look_btf(&rows[2]);
-	look_lockdown(&rows[3]);
-	look_pid_namespace(&rows[4]);
+	look_kernel(&rows[ROW_KERNEL]);
+	look_privilege(&rows[ROW_PRIVILEGE]);
+	look_btf(&rows[ROW_BTF]);
+	look_lockdown(&rows[ROW_LOCKDOWN]);
+	look_pid_namespace(&rows[ROW_PID_NAMESPACE]);
 	return ENVIRONMENT_ROWS;
 }
 
-int environment_check(struct err *err)
+int environment_check(const char *command, struct err *err)
 {
 	struct environment_row rows[ENVIRONMENT_ROWS];
 	size_t i, n = environment_look(rows);
@@ -148,6 +150,8 @@ int environment_check(struct err *err)
 		if (rows[i].ok || !rows[i].needed)
 			continue;
 		err_set(err, -EPERM, ERR_ENV, "%s", rows[i].detail);
+		if (&rows[i] == &rows[ROW_PRIVILEGE])
+			return err_hint(err, "sudo %s", command);
 		return err_hint(err, "%s", rows[i].hint);
 	}
 	return 0;

@@ -26,8 +26,11 @@ struct environment_row {
  * perf. */
 size_t environment_look(struct environment_row *rows);
 
-/* Fail with ERR_ENV and the words of the first row that is needed and not there; else 0. */
-int environment_check(struct err *err);
+/*
+ * Fail with ERR_ENV and the words of the first row that is needed and not there; else 0. @command is
+ * the command line that needs it, for the hint.
+ */
+int environment_check(const char *command, struct err *err);
 
 /*
  * Whether this process may read other processes' memory and load BPF programs: root, or CAP_BPF,

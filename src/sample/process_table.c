@@ -38,9 +38,9 @@ int process_table_add(struct process_table *t, pid_t pid, struct tracked_process
 	uint32_t id;
 	int r;
 
-	r = intern_add(&t->pids, &pid, sizeof(pid), &id, NULL);
+	r = array_reserve(t->by_pid, t->cap_by_pid, t->pids.count + 1);
 	if (!r)
-		r = array_reserve(t->by_pid, t->cap_by_pid, id + 1);
+		r = intern_add(&t->pids, &pid, sizeof(pid), &id, NULL);
 	if (!r)
 		r = array_reserve(t->processes, t->cap_processes, t->n_processes + 1);
 	if (r)

@@ -3,8 +3,9 @@
  * Three tables, each keyed by bytes (base/intern.h):
  *
  *   iseqs, methods   by address: the copy, the round in which it was last checked, and a generation
- * that changes when something else was found at the address frames           by (iseq and its
- * generation, pc, method and its generation, caller's place): the symbol
+ *                    that changes when something else was found at the address
+ *   frames           by (iseq and its generation, pc, method and its generation, caller's place):
+ *                    the symbol
  *
  * so that naming a frame that was seen before is a lookup, and a stale copy can never be reached.
  */
@@ -209,14 +210,14 @@ static int lookup_init(struct resolver *r, const struct rbpf_frame *frame, struc
 
 	*ret = (struct lookup) { PROFILE_NONE, PROFILE_NONE };
 	if (frame->iseq) {
-		err = intern_add(&r->iseq_addrs, &frame->iseq, 8, &ret->iseq, NULL);
+		err = array_reserve(r->iseqs, r->cap_iseqs, r->iseq_addrs.count + 1);
 		if (!err)
-			err = array_reserve(r->iseqs, r->cap_iseqs, r->iseq_addrs.count);
+			err = intern_add(&r->iseq_addrs, &frame->iseq, 8, &ret->iseq, NULL);
 	}
 	if (!err && frame->me) {
-		err = intern_add(&r->method_addrs, &key, sizeof(key), &ret->method, NULL);
+		err = array_reserve(r->methods, r->cap_methods, r->method_addrs.count + 1);
 		if (!err)
-			err = array_reserve(r->methods, r->cap_methods, r->method_addrs.count);
+			err = intern_add(&r->method_addrs, &key, sizeof(key), &ret->method, NULL);
 	}
 	return err;
 }
@@ -246,15 +247,22 @@ static int load_iseq(struct resolver *r, uint32_t i)
 static int load_method(struct resolver *r, uint32_t i)
 {
 	struct cached_method *c = &r->methods[i];
+	struct ruby_method fresh = { 0 };
 	struct method_key key;
+	bool same;
 	int err;
 
 	memcpy(&key, intern_get(&r->method_addrs, i, NULL), sizeof(key));
-	ruby_method_deinit(&c->method);
-	err = ruby_method_read(r->vm, key.addr, key.with_name, &c->method);
+	err = ruby_method_read(r->vm, key.addr, key.with_name, &fresh);
 	if (err == -ENOMEM)
 		return err;
-	c->generation = err ? 0 : ++r->generation;
+	/* The same words, read again: symbols made of them stay right. */
+	same = !err && c->generation && !strcmp(c->method.prefix, fresh.prefix) &&
+	       (!fresh.name || !strcmp(c->method.name, fresh.name));
+	ruby_method_deinit(&c->method);
+	c->method = fresh;
+	if (!same)
+		c->generation = err ? 0 : ++r->generation;
 	return 0;
 }
 
@@ -301,20 +309,37 @@ static void enlist_method(struct resolver *r, uint32_t i, size_t *n_pending, siz
 	}
 }
 
-/* Whether what was read for @p shows that the copy is still right. */
-static bool still_same(const struct resolver *r, const struct pending *p)
+enum verdict {
+	COPY_RIGHT,
+	COPY_WRONG,	/* something else is there now */
+	COPY_UNCERTAIN, /* never read, unreadable, or of a kind that does not show changes */
+};
+
+static enum verdict judge(const struct resolver *r, const struct pending *p)
 {
 	const struct memory_span *spans = &r->spans[p->span];
+	const struct ruby_method *m;
 
-	if (p->is_method) {
-		const struct ruby_method *m = &r->methods[p->index].method;
-
-		return r->methods[p->index].generation && spans[0].ok && spans[1].ok &&
-		       spans[2].ok && ruby_method_check(r->vm, m, &p->fresh.method) &&
-		       !may_get_name(m);
+	if (!p->is_method) {
+		if (!r->iseqs[p->index].generation || !spans[0].ok || !spans[1].ok)
+			return COPY_UNCERTAIN;
+		return ruby_iseq_check(&r->iseqs[p->index].iseq, &p->fresh.iseq) ? COPY_RIGHT
+										 : COPY_WRONG;
 	}
-	return r->iseqs[p->index].generation && spans[0].ok && spans[1].ok &&
-	       ruby_iseq_check(&r->iseqs[p->index].iseq, &p->fresh.iseq);
+	if (!r->methods[p->index].generation || !spans[0].ok || !spans[1].ok || !spans[2].ok)
+		return COPY_UNCERTAIN;
+	m = &r->methods[p->index].method;
+	if (!ruby_method_check(r->vm, m, &p->fresh.method))
+		return COPY_WRONG;
+	return may_get_name(m) ? COPY_UNCERTAIN : COPY_RIGHT;
+}
+
+static void forget(struct resolver *r, const struct pending *p)
+{
+	if (p->is_method)
+		r->methods[p->index].generation = 0;
+	else
+		r->iseqs[p->index].generation = 0;
 }
 
 /*
@@ -324,6 +349,7 @@ static bool still_same(const struct resolver *r, const struct pending *p)
 static int check_all(struct resolver *r, size_t n)
 {
 	size_t i, n_pending = 0, n_spans = 0;
+	enum verdict verdict;
 	int err;
 
 	err = array_reserve(r->pending, r->cap_pending, 2 * n + 1);
@@ -344,10 +370,13 @@ static int check_all(struct resolver *r, size_t n)
 	for (i = 0; i < n_pending && !err; i++) {
 		const struct pending *p = &r->pending[i];
 
-		if (still_same(r, p))
+		verdict = judge(r, p);
+		if (verdict == COPY_RIGHT)
 			continue;
+		if (verdict == COPY_WRONG)
+			forget(r, p);
 		if (process_gone(r))
-			break; /* nothing can be checked any more: what is known is used */
+			continue; /* nothing can be read any more: what is known is used */
 		err = p->is_method ? load_method(r, p->index) : load_iseq(r, p->index);
 	}
 	return err;
@@ -476,7 +505,7 @@ int resolver_stack(struct resolver *r, const struct rbpf_frame *frames, size_t n
 		const struct lookup *l = &r->lookups[i];
 		uint32_t id = r->unknown;
 
-		if (i > 0 && usable_iseq(r, &frames[i - 1], &r->lookups[i - 1]) &&
+		if (f->iseq && i > 0 && usable_iseq(r, &frames[i - 1], &r->lookups[i - 1]) &&
 		    r->iseqs[r->lookups[i - 1].iseq].iseq.hides_method)
 			continue;
 		if (!f->iseq && !f->me)
@@ -488,6 +517,9 @@ int resolver_stack(struct resolver *r, const struct rbpf_frame *frames, size_t n
 		if (f->iseq && r->symbol[id].kind == FRAME_RUBY) {
 			err = string_id(r, r->symbol[id].file, &caller.file);
 			caller.line = r->symbol[id].line;
+		} else if (r->symbol[id].kind != FRAME_CFUNC) {
+			err = string_id(r, "", &caller.file);
+			caller.line = 0;
 		}
 		r->ids[--out] = id;
 	}

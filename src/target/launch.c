@@ -89,15 +89,20 @@ int launch_prepare(char *const *argv, bool as_root, struct launch *ret, struct e
 
 int launch_go(struct launch *l, const char *program, struct err *err)
 {
-	int r = 0;
+	int r = 0, result;
+	ssize_t n;
 
+	/* A child that could not become the invoker has ended already, and has said why. */
 	if (io_write_full(l->go_fd, "g", 1))
 		r = -ESRCH;
 	close(l->go_fd);
 	l->go_fd = -1;
 	/* The pipe closes at exec: end of file is success. */
-	if (!r && read(l->result_fd, &r, sizeof(r)) <= 0)
-		r = 0;
+	do {
+		n = read(l->result_fd, &result, sizeof(result));
+	} while (n < 0 && errno == EINTR);
+	if (n == (ssize_t)sizeof(result))
+		r = result;
 	close(l->result_fd);
 	l->result_fd = -1;
 	if (r)

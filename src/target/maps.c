@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/array.h"
 #include "base/buf.h"
@@ -14,7 +15,9 @@
 #include "base/err.h"
 #include "base/io.h"
 
-#define MAPS_MAX_BYTES (64u << 20) /* half a million mappings: beyond vm.max_map_count */
+#define MAPS_MAX_BYTES	(64u << 20) /* half a million mappings: beyond vm.max_map_count */
+
+#define LINE_FIELDS_MAX 128 /* more than all that stands before the path */
 
 static const char DELETED[] = " (deleted)";
 
@@ -22,12 +25,15 @@ static const char DELETED[] = " (deleted)";
 static int parse_line(const char *line, size_t len, struct map *ret)
 {
 	struct map m = { 0 };
-	char perms[5];
+	char perms[5], fields[LINE_FIELDS_MAX];
 	size_t plen;
 	int n = 0;
 
-	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %*x:%*x %" SCNu64 "%n", &m.start,
-		   &m.end, perms, &m.offset, &m.inode, &n) != 5 ||
+	/* A copy of what is scanned: sscanf() measures its whole input at each call. */
+	snprintf(fields, sizeof(fields), "%.*s",
+		 (int)(len < sizeof(fields) ? len : sizeof(fields) - 1), line);
+	if (sscanf(fields, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %*x:%*x %" SCNu64 "%n",
+		   &m.start, &m.end, perms, &m.offset, &m.inode, &n) != 5 ||
 	    m.end <= m.start || (size_t)n > len)
 		return -EINVAL;
 	m.read = perms[0] == 'r';
@@ -114,6 +120,7 @@ const struct map *maps_find(const struct maps *maps, uint64_t addr)
 int maps_open_file(pid_t pid, const struct map *map)
 {
 	char link[64], path[PATH_MAX];
+	struct stat st;
 	int fd;
 
 	snprintf(link, sizeof(link), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)pid,
@@ -124,6 +131,13 @@ int maps_open_file(pid_t pid, const struct map *map)
 	if (snprintf(path, sizeof(path), "/proc/%d/root%s", (int)pid, map->path) >=
 	    (int)sizeof(path))
 		return -ENAMETOOLONG;
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
+	/* By name it may be another file by now, or a FIFO laid there. */
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_ino != map->inode) {
+		close(fd);
+		return -ESTALE;
+	}
+	return fd;
 }

@@ -97,6 +97,10 @@ int process_open(pid_t pid, struct process *ret, struct err *err)
 	p.pid = pid;
 	/* The pidfd first: what is read afterwards is of that process, or of none. */
 	p.pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	/* EINVAL, from 6.13 on ENOENT: a thread that is not its process' first. */
+	if (p.pidfd < 0 && (errno == EINVAL || errno == ENOENT))
+		return err_set(err, -ESRCH, ERR_TARGET,
+			       "%d is the id of a thread, not of a process", (int)pid);
 	if (read_stat(pid, 0, &stat) || stat.state == 'Z' || stat.state == 'X') {
 		process_close(&p);
 		return err_set(err, -ESRCH, ERR_TARGET, "no process with pid %d", (int)pid);

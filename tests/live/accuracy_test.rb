@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-only
 # frozen_string_literal: true
 
 # Whether the numbers are right: against the program's own clocks and the kernel's account.
@@ -23,6 +24,17 @@ class AccuracyTest < LiveTest
   if RubyInstall.under_test.default?
     def test_two_processes_at_99_hz
       assert_accurate([burn(10.5), burn(10.5)], 99)
+    end
+  end
+
+  # Half of each period of the sampling clock in one method, half in another.
+  def test_a_program_in_step_with_the_clock
+    target = start('lockstep.rb', 3, 99)
+    recording = record(target, '-F', 99)
+    target.wait_for('spent')['spent'].each do |label, ns|
+      row = recording.row(label)
+      sampled = row ? row['total_ns'] : 0
+      assert_in_epsilon ns, sampled, 0.3, label # of 150 samples; five standard deviations
     end
   end
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-only
 # frozen_string_literal: true
 
 # A process does not notice that it is profiled, whatever becomes of rbpf.
@@ -16,7 +17,7 @@ class HarmlessTest < LiveTest
 
   def setup
     super
-    @target = start('heartbeat.rb')
+    @target = start('heartbeat.rb', 60 + CYCLES)
     @target.wait_for('waiting')
     sleep 0.3 # let it settle
   end

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-only
 # frozen_string_literal: true
 
 # The yardstick itself, without rbpf: whether the recorded labels of Ruby 3.4 fit what the Ruby

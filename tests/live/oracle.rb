@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-only
 # frozen_string_literal: true
 
 # What Ruby says about its own stacks, and what rbpf has to say: see labels.rb and

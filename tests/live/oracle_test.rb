@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-only
 # frozen_string_literal: true
 
 # Ruby itself is the oracle: for some 350 states of a program (tests/programs/oracle.rb) rbpf has to

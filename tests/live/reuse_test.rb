@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-only
 # frozen_string_literal: true
 
 # Code that is made, dropped and made anew at the same addresses: a sample must not get the name of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-only
 # frozen_string_literal: true
 
 # What the live tests share: rbpf, and recordings read back. The programs are in programs.rb.

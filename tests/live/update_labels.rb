@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-only
 # frozen_string_literal: true
 
 # Records what Ruby 3.4 prints for the programs that the oracle tests compare rbpf with, in

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-only
 # frozen_string_literal: true
 
 # What is printed of a real recording agrees with the recording.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-only
 # frozen_string_literal: true
 
 # Threads and children that begin after the recording has: each burns CPU in a method of its own.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-only
 # frozen_string_literal: true
 
 # Works a little and rests a little, many times a second, and says how far it is when asked to end

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-only
 # frozen_string_literal: true
 
 # Brings Ruby into many known states and says, in Ruby's own words, what each of them is.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-only
 # frozen_string_literal: true
 
 # Defines methods of equal shape one after another, runs each for a moment, removes it and lets the

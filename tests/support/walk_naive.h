@@ -44,7 +44,7 @@ static inline uint64_t naive_unwrap(struct naive *n, uint64_t x)
 		return 0;
 	if ((head[0] >> 12 & 0xf) == IMAGE_MENT)
 		return x;
-	return (head[0] >> 12 & 0xf) == IMAGE_SVAR ? head[1] : 0;
+	return (head[0] >> 12 & 0xf) == IMAGE_SVAR ? head[1] & ~7ull : 0;
 }
 
 static inline uint64_t naive_me(struct naive *n, uint64_t ep, int depth)
@@ -56,7 +56,7 @@ static inline uint64_t naive_me(struct naive *n, uint64_t ep, int depth)
 	if (flags & IMAGE_LOCAL)
 		return (flags & 0x7fff0001) == IMAGE_METHOD ? naive_unwrap(n, me) : 0;
 	if (flags & IMAGE_BMETHOD_FRAME)
-		return me;
+		return me & ~7ull;
 	return naive_me(n, spec & ~3ull, depth + 1);
 }
 
@@ -113,7 +113,8 @@ static inline const char *naive_compare(const struct walk *w, const struct memor
 	if (!frames)
 		abort();
 	n = naive_walk(mem, &w->layout, ec, frames, head + !w->n_cut);
-	if (n.odd)
+	/* A walk that has used up its reads knows less, and says so in a counter. */
+	if (n.odd || !w->reads_left)
 		goto out;
 	if (w->n_cut ? n.n_frames < head : n.n_frames != w->n_frames)
 		problem = "the number of frames";

@@ -185,7 +185,7 @@ Test(method, what_makes_it_another_one)
 }
 
 /* Fails: of a singleton class only its own name, which it has not, is compared. */
-Test(method, singleton_class_of_another_object, .disabled = true)
+Test(method, singleton_class_of_another_object)
 {
 	FOR_EACH_IMAGE(img)
 	{

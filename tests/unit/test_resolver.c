@@ -211,7 +211,7 @@ Test(resolver, c_function_called_from_two_lines)
 }
 
 /* Fails: it is given the place of a frame further out, which does not call it. */
-Test(resolver, c_function_called_by_an_unknown_frame, .disabled = true)
+Test(resolver, c_function_called_by_an_unknown_frame)
 {
 	struct fixture f = setup("3.3");
 	uint64_t each = image_ment(f.img, f.img->object, "each", IMAGE_CFUNC);
@@ -324,7 +324,7 @@ Test(resolver, rescue_beside_its_method)
 }
 
 /* Fails: what is hidden is whatever stands there, also the marker. */
-Test(resolver, rescue_does_not_hide_the_cut, .disabled = true)
+Test(resolver, rescue_does_not_hide_the_cut)
 {
 	struct fixture f = setup("3.4");
 	struct rbpf_frame frames[5];
@@ -486,7 +486,7 @@ static size_t allocated(void)
 }
 
 /* Fails: each round takes an anonymous owner for a new one and adds all its frames again. */
-Test(resolver, memory_does_not_grow_with_rounds, .disabled = true)
+Test(resolver, memory_does_not_grow_with_rounds)
 {
 	struct fixture f = setup("3.3");
 	uint64_t me = image_ment(f.img, image_class(f.img, NULL), "call", IMAGE_ISEQ);
@@ -578,7 +578,7 @@ static void hide_after_one_batch(struct ruby_image *img, uint64_t addr, size_t l
 }
 
 /* Fails: that it was seen to be another one is forgotten when the process ends just then. */
-Test(resolver, changed_and_then_gone, .disabled = true)
+Test(resolver, changed_and_then_gone)
 {
 	struct fixture f = setup("3.3");
 	uint64_t iseq = method_iseq(&f, "one", "/one.rb", 11);

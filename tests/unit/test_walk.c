@@ -171,7 +171,7 @@ Test(walk, small_limits)
 }
 
 /* Fails: walk_chunk() cuts one frame to make room for the marker that replaces it. */
-Test(walk, exactly_the_limit, .disabled = true)
+Test(walk, exactly_the_limit)
 {
 	check_depth("3.3", RBPF_MIN_FRAMES, 0, RBPF_MIN_FRAMES);
 	check_depth("3.3", 100, 0, 100);
@@ -628,7 +628,7 @@ Test(walk, hostile_stack_bounds)
  * Fails: cf_end wraps, walk_chunk() takes frames without end, and ruby_walk() copies them from
  * beyond frames[].
  */
-Test(walk, stack_smaller_than_a_frame, .disabled = true)
+Test(walk, stack_smaller_than_a_frame)
 {
 	struct fixture f = setup("3.3", 4096, RBPF_MIN_FRAMES);
 	uint64_t code = image_region(f.img, 8 << 20), cfp = code;

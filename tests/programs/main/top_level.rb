@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-only
 # frozen_string_literal: true
 
 # Nothing but a block at the top level of the main program.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-only
 # frozen_string_literal: true
 
 # Stops in a signal handler, which Ruby runs on top of whatever the main thread does.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-only
 # frozen_string_literal: true
 
 # Ruby methods that C code calls: conversions, comparisons, hashing, output.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-only
 # frozen_string_literal: true
 
 # The one place where a scenario stops. A scenario calls Oracle.checkpoint somewhere deep; what Ruby

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-only
 # frozen_string_literal: true
 
 # rescue, ensure, else, retry, throw. Up to Ruby 3.3 the body of a rescue or ensure clause has a

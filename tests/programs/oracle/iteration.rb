@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-only
 # frozen_string_literal: true
 
 # Core methods that take a block. Some are C functions in one version of Ruby and Ruby in another

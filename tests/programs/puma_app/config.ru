@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-only
 # frozen_string_literal: true
 
 # A small Sinatra shop with one slow page, which a profile has to point at.

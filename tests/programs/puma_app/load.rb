@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-only
 # frozen_string_literal: true
 
 # Asks the shop of config.ru for pages: so many, and for so long, at most.
