@@ -36,10 +36,14 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	__u32 tgid = parent->tgid;
 	__u32 child_tgid = child->tgid;
 
-	if (tgid == child_tgid)
-		return 0; /* a thread */
 	layout = bpf_map_lookup_elem(&procs, &tgid);
 	if (!layout)
+		return 0;
+	if (tgid == child_tgid) {
+		send_life(RBPF_REC_THREAD, parent, child->pid, 0);
+		return 0;
+	}
+	if (!follow_children)
 		return 0;
 	if (bpf_map_update_elem(&procs, &child_tgid, layout, BPF_ANY)) {
 		count(RBPF_CNT_PROCS_FULL);

@@ -4,6 +4,7 @@
 #define RBPF_MAPS_BPF_H
 
 const volatile __u32 max_frames = RBPF_MAX_FRAMES;
+const volatile bool follow_children = true;
 
 /* Processes that are followed. tls_model RBPF_TLS_NONE: no Ruby is known in them (yet). */
 struct {
@@ -53,8 +54,8 @@ static __always_inline void count(__u32 counter)
 }
 
 /*
- * User space looks at the ring many times a second by itself; it is woken only when the ring fills,
- * so that profiling costs the target's CPU no wake-up a tick.
+ * User space is woken by what it must look at soon (a new stack, the life of a process) and looks some
+ * 20 times a second by itself; samples of known stacks wake it only when the ring fills.
  */
 #define WAKEUP_BYTES (256 << 10)
 

@@ -68,7 +68,8 @@ static __always_inline int send_stack(struct walk *w, __u32 cpu, __u64 now, __u6
 	size = sizeof(*rec) + (__u64)w->n_frames * sizeof(struct rbpf_frame);
 	if (size > sizeof(*rec) + sizeof(w->frames))
 		return -1;
-	if (bpf_ringbuf_output(&ring, rec, size, BPF_RB_NO_WAKEUP)) {
+	/* Named at once, while what it points to still lives. */
+	if (bpf_ringbuf_output(&ring, rec, size, BPF_RB_FORCE_WAKEUP)) {
 		count(RBPF_CNT_LOST_STACK);
 		return -1;
 	}
@@ -147,10 +148,7 @@ int tick(struct bpf_perf_event_data *ctx)
 	rec->weight = ctx->sample_period;
 	rec->status = status;
 	rec->flags = regs_user_mode(&ctx->regs) ? 0 : RBPF_SAMPLE_KERNEL;
-	/* Known from 5.15 on. Inherited events have none: user space tells double ticks by it. */
-	rec->event = 0;
-	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_attach_cookie))
-		rec->event = bpf_get_attach_cookie(ctx);
+	rec->pad = 0;
 	bpf_get_current_comm(rec->comm, sizeof(rec->comm));
 	bpf_ringbuf_submit(rec, wakeup_flags());
 	return 0;

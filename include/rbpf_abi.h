@@ -91,6 +91,7 @@ enum rbpf_record_type { /* stored in a __u32 */
 			RBPF_REC_FORK = 3,
 			RBPF_REC_EXEC = 4,
 			RBPF_REC_EXIT = 5,
+	RBPF_REC_THREAD = 6,
 };
 
 struct rbpf_rec_hdr {
@@ -111,7 +112,7 @@ struct rbpf_rec_sample {
 	struct rbpf_rec_hdr h;
 	__u64 stack;  /* fingerprint; 0 if there is no Ruby stack */
 	__u64 weight; /* ns of CPU time */
-	__u32 event;  /* attach cookie of the perf event; 0 if inherited or unknown */
+	__u32 pad;
 	__u16 status; /* enum rbpf_status */
 	__u16 flags;  /* RBPF_SAMPLE_* */
 	char comm[RBPF_COMM_LEN];
@@ -125,11 +126,14 @@ struct rbpf_rec_stack {
 	__u32 pad;
 };
 
-/* RBPF_REC_FORK: h.tgid is the parent; RBPF_REC_EXEC, RBPF_REC_EXIT: the process itself. */
+/*
+ * RBPF_REC_FORK, RBPF_REC_THREAD: h is the parent; RBPF_REC_EXEC, RBPF_REC_EXIT: the process or thread
+ * itself.
+ */
 struct rbpf_rec_life {
 	struct rbpf_rec_hdr h;
 	__u64 runtime;	 /* EXIT: ns of CPU time the thread had in its life */
-	__u32 child;	 /* FORK: tgid of the new process */
+	__u32 child;	 /* FORK: tgid of the new process; THREAD: tid of the new thread */
 	__u32 exit_code; /* EXIT: as wait(2) gives it */
 	__u32 last;	 /* EXIT: 1 if it was the last thread of the process */
 	__u32 pad;

@@ -77,12 +77,6 @@ struct bpf_perf_event_data {
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
-/* Only their presence matters: probed with bpf_core_enum_value_exists(). */
-enum bpf_func_id {
-	BPF_FUNC_get_current_task_btf = 158,
-	BPF_FUNC_get_attach_cookie = 174,
-};
-
 struct sched_entity {
 	__u64 sum_exec_runtime;
 };

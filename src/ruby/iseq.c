@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Labels. An iseq stores its label complete, as Ruby up to 3.3 prints it ("block (2 levels) in
- * foo", "rescue in foo"), and its base label ("foo"), which is the label of the method or body
- * around it. So the label is a decoration before the base label, and 3.4's label is the same
- * decoration before the base label with its owner: "block (2 levels) in Foo#foo" (vm_backtrace.c
- * calculate_iseq_label).
+ * Labels are kept as a decoration ("block (2 levels) in ") and a name ("foo", "<class:Foo>"), between which the
+ * owner of a method belongs: "block (2 levels) in Foo#foo".
  *
  * Lines. iseq.c keeps one entry for each run of instructions with the same line, and a succinct bit
  * vector (succ_index_table) that maps an instruction's position to its entry; see ruby_iseq_line().
@@ -26,6 +23,7 @@
 #define BODY_BASE_LABEL	     72
 #define BODY_LABEL	     80
 #define BODY_LINENO	     88
+#define LABEL_MAX_DEPTH	     64 /* nested iseqs */
 #define BODY_MAX	     320 /* bytes of it that are read in one piece; covers all members used */
 #define ISEQ_MAX_SIZE	     (8u << 20) /* words; a generated method of this size would not compile */
 
@@ -85,70 +83,133 @@ static int read_path(const struct ruby_vm *vm, uint64_t pathobj, char **ret)
 	return read_name(vm, pathobj, ret);
 }
 
-/* The type of the method, class body or file around the iseq. */
-static int read_local_type(const struct ruby_vm *vm, uint64_t local, uint32_t *ret)
+/* The body of the iseq at @addr. */
+static int read_body(const struct ruby_vm *vm, uint64_t addr, struct body *ret)
 {
 	uint64_t head[3];
 
-	if (!ruby_is_object(local) || memory_read(&vm->mem, local, head, sizeof(head)))
+	if (!ruby_is_object(addr) || memory_read(&vm->mem, addr, head, sizeof(head)))
 		return -EFAULT;
 	if (!is_iseq(head[0]))
 		return -EINVAL;
-	return memory_read(&vm->mem, head[2], ret, sizeof(*ret));
+	memset(ret, 0, sizeof(*ret));
+	if (memory_read_some(&vm->mem, head[2], ret->bytes, sizeof(ret->bytes)) <
+	    vm->layout->local_iseq + 8u)
+		return -EFAULT;
+	return 0;
 }
 
-static bool has_prefix(const char *s, const char *prefix)
+/*
+ * Up to 3.3. The stored label is complete ("block (2 levels) in foo", "rescue in foo"), and the base
+ * label is that of the method or body around it ("foo"): what stands before it is the decoration.
+ */
+static int stored_label(const struct ruby_vm *vm, const struct body *b, struct ruby_iseq *iseq)
 {
-	return !strncmp(s, prefix, strlen(prefix));
-}
-
-/* Split the stored label into decoration and name; see the top of this file. */
-static int split_label(struct ruby_iseq *iseq, const char *label, char *base, bool hide_rescue)
-{
-	size_t len = strlen(label), base_len = strlen(base);
-	const char *from = label;
-
-	if (base_len > len || strcmp(label + len - base_len, base)) {
-		/* Not of that form (a label given by a caller of the C API): taken as it is. */
-		iseq->decoration = strdup("");
-		iseq->name = strdup(label);
-		free(base);
-		return iseq->decoration && iseq->name ? 0 : -ENOMEM;
-	}
-	if (hide_rescue) {
-		while (has_prefix(from, "rescue in ") || has_prefix(from, "ensure in "))
-			from += strlen("rescue in ");
-		if (from > label + len - base_len)
-			from = label + len - base_len;
-	}
-	iseq->decoration = strndup(from, len - base_len - (size_t)(from - label));
-	iseq->name = base;
-	return iseq->decoration ? 0 : -ENOMEM;
-}
-
-static int read_labels(const struct ruby_vm *vm, const struct body *b, struct ruby_iseq *iseq)
-{
-	const struct ruby_layout *l = vm->layout;
 	_cleanup_free_ char *label = NULL;
 	_cleanup_free_ char *base = NULL;
-	uint32_t local_type = iseq->type;
+	struct body local = *b;
+	size_t len, base_len;
 	int r;
 
 	r = read_name(vm, body_u64(b, BODY_LABEL), &label);
 	if (!r)
 		r = read_name(vm, body_u64(b, BODY_BASE_LABEL), &base);
-	if (!r)
-		r = read_path(vm, body_u64(b, BODY_PATHOBJ), &iseq->path);
 	if (!r && iseq->type != RUBY_ISEQ_METHOD)
-		r = read_local_type(vm, body_u64(b, l->local_iseq), &local_type);
+		r = read_body(vm, body_u64(b, vm->layout->local_iseq), &local);
 	if (r)
 		return r;
-	iseq->in_method = local_type == RUBY_ISEQ_METHOD;
-	iseq->hides_method = l->rescue_hides_method &&
+	iseq->in_method = body_u32(&local, 0) == RUBY_ISEQ_METHOD;
+	len = strlen(label);
+	base_len = strlen(base);
+	if (base_len > len || strcmp(label + len - base_len, base)) {
+		/* Not of that form (a label given by a caller of the C API): taken as it is. */
+		iseq->name = take_ptr(label);
+		iseq->decoration = strdup("");
+	} else {
+		iseq->decoration = strndup(label, len - base_len);
+		iseq->name = take_ptr(base);
+	}
+	return iseq->decoration ? 0 : -ENOMEM;
+}
+
+/* How many blocks there are from @b, at @addr, up to the iseq around them, whose body becomes *@b. */
+static int count_blocks(const struct ruby_vm *vm, uint64_t addr, struct body *b, unsigned int *ret)
+{
+	uint64_t local = body_u64(b, vm->layout->local_iseq);
+	unsigned int depth;
+	int r;
+
+	*ret = 0;
+	for (depth = 0; depth < LABEL_MAX_DEPTH; depth++) {
+		if (addr == local)
+			return 0;
+		*ret += body_u32(b, 0) == RUBY_ISEQ_BLOCK;
+		addr = body_u64(b, vm->layout->parent_iseq);
+		r = read_body(vm, addr, b);
+		if (r)
+			return r;
+	}
+	return -EINVAL;
+}
+
+/*
+ * 3.4 on (vm_backtrace.c calculate_iseq_label): a rescue, ensure or eval has the label of its parent, a block is
+ * "block in" what it stands in.
+ */
+static int parents_label(const struct ruby_vm *vm, const struct body *own, struct ruby_iseq *iseq)
+{
+	struct buf decoration _cleanup_buf_ = BUF_INIT;
+	struct body b = *own;
+	uint64_t addr = iseq->addr;
+	unsigned int depth, blocks;
+	int r = 0;
+
+	for (depth = 0; depth < LABEL_MAX_DEPTH && !r; depth++) {
+		uint32_t type = body_u32(&b, 0);
+		uint64_t parent = body_u64(&b, vm->layout->parent_iseq);
+
+		if (!parent || type == RUBY_ISEQ_TOP || type == RUBY_ISEQ_CLASS ||
+		    type == RUBY_ISEQ_MAIN || type == RUBY_ISEQ_METHOD)
+			break;
+		if (type == RUBY_ISEQ_BLOCK || type == RUBY_ISEQ_PLAIN) {
+			uint64_t local = body_u64(&b, vm->layout->local_iseq);
+
+			r = count_blocks(vm, addr, &b, &blocks);
+			addr = local;
+			if (!r && blocks <= 1)
+				buf_addstr(&decoration, "block in ");
+			else if (!r)
+				buf_addf(&decoration, "block (%u levels) in ", blocks);
+			/* A toplevel eval is its own local iseq: its parent is what it is in. */
+			if (!r && body_u32(&b, 0) != RUBY_ISEQ_EVAL)
+				break;
+		} else {
+			addr = parent;
+			r = read_body(vm, addr, &b);
+		}
+	}
+	if (r)
+		return r;
+	iseq->in_method = body_u32(&b, 0) == RUBY_ISEQ_METHOD;
+	iseq->decoration = strdup(buf_str(&decoration));
+	if (!iseq->decoration)
+		return -ENOMEM;
+	return read_name(vm, body_u64(&b, BODY_LABEL), &iseq->name);
+}
+
+static int read_labels(const struct ruby_vm *vm, const struct body *b, struct ruby_iseq *iseq)
+{
+	const struct ruby_layout *l = vm->layout;
+	int r;
+
+	iseq->hides_method = l->labels_from_parents &&
 			     (iseq->type == RUBY_ISEQ_RESCUE || iseq->type == RUBY_ISEQ_ENSURE);
 	iseq->like_cfunc = l->builtin_attrs &&
 			   (body_u32(b, l->builtin_attrs) & BUILTIN_ATTR_C_TRACE);
-	return split_label(iseq, label, take_ptr(base), iseq->hides_method);
+	r = read_path(vm, body_u64(b, BODY_PATHOBJ), &iseq->path);
+	if (!r)
+		r = l->labels_from_parents ? parents_label(vm, b, iseq) : stored_label(vm, b, iseq);
+	return r;
 }
 
 static size_t index_words(uint32_t size)

@@ -31,13 +31,16 @@ struct ruby_layout {
 	uint16_t insns_body;  /* insns_info.body */
 	uint16_t insns_size;  /* insns_info.size */
 	uint16_t insns_index; /* insns_info.succ_index_table */
+	uint16_t parent_iseq;
 	uint16_t local_iseq;
 	uint16_t builtin_attrs; /* 0: not used */
 	uint16_t insn_entry;	/* sizeof(struct iseq_insn_info_entry) */
 
-	/* Backtraces since 3.4: a rescue or ensure frame stands for the method's own frame below.
+	/*
+	 * Backtraces since 3.4: labels are made from the parents of an iseq, and a rescue or ensure
+	 * frame stands for the method's own frame below it.
 	 */
-	bool rescue_hides_method;
+	bool labels_from_parents;
 
 	/* struct RString: embedded bytes and length are in the flags and at +16 (up to 3.1), or +24
 	 * and +16. */

@@ -48,6 +48,7 @@ struct collector {
 	uint64_t reported_lost;
 	uint64_t housekeeping_ns;
 	size_t live, rubies;
+	bool any_uncovered; /* of the processes */
 	char ruby_version[64];
 	char refused[512];
 	int failed; /* sticky: an error that ends the recording */
@@ -199,35 +200,41 @@ static int process_try_again(struct collector *c, struct tracked_process *p, uin
 	return 0;
 }
 
-/* Sample the threads that process @p has now. */
-static int add_threads(struct collector *c, struct tracked_process *p, struct err *err)
+/*
+ * Sample the threads that process @index has now. Those that a sampled thread creates inherit its clock, so each
+ * thread must be given one exactly if its creator had none: births are reported from the moment a process
+ * is followed (take_thread()), and the list is read again until it holds nothing new.
+ */
+static int add_threads(struct collector *c, size_t index, struct err *err)
 {
+	pid_t pid = c->table.processes[index].pid;
 	struct tracked_thread *t;
 	size_t i, n, added;
 	bool is_new;
 	pid_t *tids;
 	int r;
 
-	/*
-	 * New threads of a sampled thread inherit its event, and new threads of one that is not
-	 * sampled yet must be found: look until there is none left. One that is found although it
-	 * inherited an event has two; its samples tell (rbpf_rec_sample.event), and one is dropped.
-	 */
 	do {
-		r = process_threads(p->pid, &tids, &n);
+		r = session_drain(c->session);
 		if (r)
-			return err_set(err, r, ERR_TARGET, "no process with pid %d", (int)p->pid);
+			return fail(c, r, err);
+		if (process_threads(pid, &tids, &n))
+			return 0; /* it has ended meanwhile: the loop of the command will notice */
 		for (i = 0, added = 0; i < n && !r; i++) {
-			r = process_table_thread(&c->table, p, tids[i], &t, &is_new);
-			if (r || !is_new)
+			r = process_table_thread(&c->table, &c->table.processes[index], tids[i], &t,
+						 &is_new);
+			if (r || t->covered_ns || t->ended)
 				continue;
-			thread_cpu_ns(t->tid, &t->cpu_base);
-			thread_name(p->pid, t->tid, t->comm);
-			t->id = PROFILE_NONE;
+			if (is_new) {
+				thread_cpu_ns(t->tid, &t->cpu_base);
+				thread_name(pid, t->tid, t->comm);
+			}
 			r = session_add_thread(c->session, t->tid, err);
-			added += !r;
-			if (r == -ESRCH)
-				r = 0; /* it has ended meanwhile */
+			t->ended = r == -ESRCH;
+			if (t->ended)
+				r = 0;
+			t->covered_ns = clock_ns(CLOCK_MONOTONIC);
+			added++;
 		}
 		free(tids);
 	} while (!r && added);
@@ -264,28 +271,66 @@ int collector_start(struct collector *c, struct recorder *rec, struct err *err)
 	int r = 0;
 
 	c->rec = rec;
-	for (i = 0; i < c->table.n_processes && !r; i++) {
+	for (i = 0; i < c->table.n_processes && !r; i++)
 		r = process_record(c, &c->table.processes[i], true);
-		if (r)
-			return fail(c, r, err);
-		r = add_threads(c, &c->table.processes[i], err);
-	}
+	if (r)
+		return fail(c, r, err);
+	for (i = 0; i < c->table.n_processes && !r; i++)
+		r = add_threads(c, i, err);
 	return r;
 }
 
 /* ---- records ---- */
+
+/* Whether thread @tid of @p had a clock at @ts, for what it created then to inherit. */
+static bool was_covered(struct collector *c, const struct tracked_process *p, pid_t tid,
+			uint64_t ts)
+{
+	struct tracked_thread *t;
+	bool is_new;
+
+	return p && !process_table_thread(&c->table, p, tid, &t, &is_new) && t->covered_ns &&
+	       t->covered_ns < ts;
+}
+
+static int take_thread(struct collector *c, const struct rbpf_rec_life *rec)
+{
+	struct tracked_process *p = process_table_find(&c->table, (pid_t)rec->h.tgid);
+	bool covered = was_covered(c, p, (pid_t)rec->h.tid, rec->h.ts);
+	struct tracked_thread *t;
+	bool is_new;
+	int r;
+
+	if (!p)
+		return 0;
+	r = process_table_thread(&c->table, p, (pid_t)rec->child, &t, &is_new);
+	if (r)
+		return r;
+	if (!is_new && t->ended) /* the id is used again */
+		*t = (struct tracked_thread) {
+			.process = t->process,
+			.tid = t->tid,
+			.id = PROFILE_NONE,
+		};
+	if (covered)
+		t->covered_ns = rec->h.ts;
+	return 0;
+}
 
 static int take_fork(struct collector *c, const struct rbpf_rec_life *rec)
 {
 	struct tracked_process *p, *parent = process_table_find(&c->table, (pid_t)rec->h.tgid);
 	uint32_t parent_index = PROFILE_NONE;
 	struct ruby_vm *vm = NULL;
+	struct tracked_thread *t;
+	bool covered, is_new;
 	int r;
 
 	if (process_table_find(&c->table, (pid_t)rec->child))
 		return 0;
 	if (parent)
 		parent_index = (uint32_t)(parent - c->table.processes);
+	covered = was_covered(c, parent, (pid_t)rec->h.tid, rec->h.ts);
 	r = process_table_add(&c->table, (pid_t)rec->child, &p);
 	if (r)
 		return r;
@@ -306,7 +351,15 @@ static int take_fork(struct collector *c, const struct rbpf_rec_life *rec)
 	}
 	if (parent)
 		p->parent = parent->id;
-	return r ? r : process_record(c, p, true);
+	if (!r)
+		r = process_record(c, p, true);
+	if (!r)
+		r = process_table_thread(&c->table, p, p->pid, &t, &is_new);
+	if (!r && covered)
+		t->covered_ns = rec->h.ts;
+	else if (!r)
+		p->uncovered = c->any_uncovered = true;
+	return r;
 }
 
 static int take_exec(struct collector *c, const struct rbpf_rec_life *rec)
@@ -337,8 +390,6 @@ static int take_exit(struct collector *c, const struct rbpf_rec_life *rec)
 	r = process_table_thread(&c->table, p, (pid_t)rec->h.tid, &t, &is_new);
 	if (r)
 		return r;
-	if (is_new)
-		t->id = PROFILE_NONE;
 	t->ended = true;
 	if (t->id != PROFILE_NONE && rec->runtime >= t->cpu_base)
 		r = recorder_thread_cpu(c->rec, t->id, rec->runtime - t->cpu_base);
@@ -474,8 +525,6 @@ static int sample_thread(struct collector *c, const struct tracked_process *p,
 	r = process_table_thread(&c->table, p, (pid_t)rec->h.tid, &t, &is_new);
 	if (r)
 		return r;
-	if (is_new)
-		t->id = PROFILE_NONE;
 	if (t->id == PROFILE_NONE || strncmp(t->comm, rec->comm, sizeof(t->comm))) {
 		memcpy(t->comm, rec->comm, sizeof(t->comm));
 		r = recorder_string(c->rec, t->comm, strnlen(t->comm, sizeof(t->comm)), &name);
@@ -516,13 +565,6 @@ static int take_sample(struct collector *c, const struct rbpf_rec_sample *rec)
 	r = sample_thread(c, p, rec, &t);
 	if (r)
 		return r;
-	if (!t->sampled) {
-		t->sampled = true;
-		t->event = rec->event;
-	} else if (t->event != rec->event) {
-		session_drop_event(c->session, rec->event); /* a second event of this thread */
-		return 0;
-	}
 	if (rec->status == RBPF_NO_RUBY)
 		r = process_try_again(c, p, clock_ns(CLOCK_MONOTONIC));
 	if (r)
@@ -563,6 +605,9 @@ int collector_on_record(void *arg, const void *data, size_t len)
 		break;
 	case RBPF_REC_STACK:
 		r = take_stack(c, data, len);
+		break;
+	case RBPF_REC_THREAD:
+		r = take_thread(c, data);
 		break;
 	case RBPF_REC_FORK:
 		r = take_fork(c, data);
@@ -623,6 +668,24 @@ static void notice_ends(struct collector *c)
 	}
 }
 
+/* Children that were forked while their parent was being attached to. Not while the ring is read. */
+static int cover_children(struct collector *c, struct err *err)
+{
+	size_t i;
+	int r = 0;
+
+	while (c->any_uncovered && !r) {
+		c->any_uncovered = false;
+		for (i = 0; i < c->table.n_processes && !r; i++) {
+			if (!c->table.processes[i].uncovered)
+				continue;
+			c->table.processes[i].uncovered = false;
+			r = add_threads(c, i, err);
+		}
+	}
+	return r;
+}
+
 static void new_round(struct collector *c)
 {
 	size_t i;
@@ -641,6 +704,8 @@ int collector_poll(struct collector *c, struct err *err)
 	r = session_drain(c->session);
 	if (!r)
 		r = c->failed;
+	if (!r && cover_children(c, err))
+		return err->code;
 	if (!r && now - c->housekeeping_ns >= HOUSEKEEPING) {
 		c->housekeeping_ns = now;
 		r = record_lost(c);

@@ -92,7 +92,11 @@ int process_table_thread(struct process_table *t, const struct tracked_process *
 	if (r)
 		return r;
 	if (*is_new) {
-		t->threads[id] = (struct tracked_thread) { .process = key[0], .tid = tid };
+		t->threads[id] = (struct tracked_thread) {
+			.process = key[0],
+			.tid = tid,
+			.id = PROFILE_NONE,
+		};
 		t->n_threads = id + 1;
 	}
 	*ret = &t->threads[id];

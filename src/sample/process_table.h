@@ -29,7 +29,8 @@ struct tracked_process {
 	bool ended;
 	bool missing; /* was gone from /proc at the last look */
 	bool has_vm;
-	struct ruby_vm *vm;	   /* owned; its address is the resolver's */
+	bool uncovered;	    /* forked by a thread that had no clock yet: its threads need one */
+	struct ruby_vm *vm; /* owned; its address is the resolver's */
 	struct resolver *resolver; /* owned; NULL without vm */
 	uint32_t *frame_ids;	   /* by symbol of the resolver: id in the recording + 1; owned */
 	size_t cap_frame_ids;
@@ -40,10 +41,9 @@ struct tracked_process {
 struct tracked_thread {
 	uint32_t process; /* index */
 	pid_t tid;
-	uint32_t id;	   /* in the recording */
-	uint32_t event;	   /* the event whose samples count, see rbpf_rec_sample.event */
-	uint64_t cpu_base; /* ns of CPU time it had when sampling began */
-	bool sampled;	   /* event is known */
+	uint32_t id;	     /* in the recording; PROFILE_NONE before its first sample */
+	uint64_t cpu_base;   /* ns of CPU time it had when sampling began */
+	uint64_t covered_ns; /* since when it is sampled, CLOCK_MONOTONIC; 0: it is not */
 	bool ended;
 	char comm[RBPF_COMM_LEN];
 };

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -32,9 +33,8 @@ struct session {
 	struct session_options opts;
 	struct rbpf_bpf *skel;
 	struct ring_buffer *ring;
-	int stats_fd; /* keeps the kernel's BPF statistics on */
-	bool no_cookies;
-	struct session_event *events; /* by number - 1; owned */
+	int stats_fd;		      /* keeps the kernel's BPF statistics on */
+	struct session_event *events; /* owned */
 	size_t n_events, cap_events;
 };
 
@@ -73,6 +73,7 @@ static int load(struct session *s, struct err *err)
 	if (!s->skel)
 		return refused(-errno, "open the BPF object", err);
 	s->skel->rodata->max_frames = s->opts.max_frames;
+	s->skel->rodata->follow_children = s->opts.follow;
 	r = bpf_map__set_max_entries(s->skel->maps.scratch, cpus > 0 ? (uint32_t)cpus : 1);
 	if (!r)
 		r = bpf_map__set_max_entries(s->skel->maps.ring, (uint32_t)s->opts.ring_bytes);
@@ -151,6 +152,21 @@ void session_unfollow(struct session *s, pid_t tgid)
 }
 
 /*
+ * The period of one thread, drawn anew for each: 3 to 10 % longer or shorter than asked for, so that a program in step
+ * with the clock, or with the period of another thread, is not misread. Each sample carries its own.
+ */
+static uint64_t draw_period(uint32_t frequency)
+{
+	uint64_t period = NSEC_PER_SEC / frequency, part;
+	uint32_t random;
+
+	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
+		random = (uint32_t)clock_ns(CLOCK_MONOTONIC);
+	part = period * (30 + random % 70) / 1000;
+	return random & 1u << 31 ? period + part : period - part;
+}
+
+/*
  * A period rather than a frequency: the kernel then keeps what was left of it when a thread is
  * switched out, so that each sample stands for exactly this much CPU time.
  */
@@ -160,7 +176,7 @@ static int open_event(const struct session *s, pid_t tid)
 		.type = PERF_TYPE_SOFTWARE,
 		.size = ATTR_SIZE_VER5,
 		.config = PERF_COUNT_SW_TASK_CLOCK,
-		.sample_period = NSEC_PER_SEC / s->opts.frequency,
+		.sample_period = draw_period(s->opts.frequency),
 		.disabled = 1,
 		.inherit = 1,
 	};
@@ -187,8 +203,7 @@ static void raise_fd_limit(void)
 
 int session_add_thread(struct session *s, pid_t tid, struct err *err)
 {
-	LIBBPF_OPTS(bpf_perf_event_opts, opts);
-	struct bpf_link *link = NULL;
+	struct bpf_link *link;
 	int fd, r;
 
 	if (array_reserve(s->events, s->cap_events, s->n_events + 1))
@@ -207,13 +222,7 @@ int session_add_thread(struct session *s, pid_t tid, struct err *err)
 	if (fd < 0)
 		return err_set(err, fd, ERR_ENV, "cannot sample thread %d: %s", (int)tid,
 			       strerror(-fd));
-	opts.bpf_cookie = s->n_events + 1;
-	if (!s->no_cookies)
-		link = bpf_program__attach_perf_event_opts(s->skel->progs.tick, fd, &opts);
-	if (!link) {
-		s->no_cookies = true; /* before 5.15 */
-		link = bpf_program__attach_perf_event(s->skel->progs.tick, fd);
-	}
+	link = bpf_program__attach_perf_event(s->skel->progs.tick, fd);
 	if (!link) {
 		r = -errno;
 		close(fd);
@@ -221,14 +230,6 @@ int session_add_thread(struct session *s, pid_t tid, struct err *err)
 	}
 	s->events[s->n_events++] = (struct session_event) { .link = link, .fd = fd };
 	return 0;
-}
-
-void session_drop_event(struct session *s, uint32_t event)
-{
-	if (!event || event > s->n_events)
-		return;
-	bpf_link__destroy(s->events[event - 1].link);
-	s->events[event - 1] = (struct session_event) { .fd = -1 };
 }
 
 int session_tasks(struct session *s, struct rbpf_task **ret, size_t *n, struct err *err)
@@ -264,8 +265,7 @@ void session_stop(struct session *s)
 	size_t i;
 
 	for (i = 0; i < s->n_events; i++)
-		if (s->events[i].fd >= 0)
-			ioctl(s->events[i].fd, PERF_EVENT_IOC_DISABLE, 0);
+		ioctl(s->events[i].fd, PERF_EVENT_IOC_DISABLE, 0);
 }
 
 uint64_t session_cpu_ns(const struct session *s)
@@ -274,8 +274,7 @@ uint64_t session_cpu_ns(const struct session *s)
 	size_t i;
 
 	for (i = 0; i < s->n_events; i++)
-		if (s->events[i].fd >= 0 &&
-		    read(s->events[i].fd, &value, sizeof(value)) == (ssize_t)sizeof(value))
+		if (read(s->events[i].fd, &value, sizeof(value)) == (ssize_t)sizeof(value))
 			sum += value;
 	return sum;
 }

@@ -42,14 +42,10 @@ int session_follow(struct session *s, pid_t tgid, const struct rbpf_layout *layo
 void session_unfollow(struct session *s, pid_t tgid);
 
 /*
- * Sample thread @tid, and all threads and (with follow) children that it will create. Each call
- * makes a perf event of its own, whose number (from 1) its samples carry in ->event where the
- * kernel can tell. Returns 0, -ESRCH if the thread is gone, or another error with @err set.
+ * Sample thread @tid, and all threads and (with follow) children that it will create.
+ * Returns 0, -ESRCH if the thread is gone, or another error with @err set.
  */
 int session_add_thread(struct session *s, pid_t tid, struct err *err);
-
-/* End event number @event: its thread turned out to be sampled by an inherited one already. */
-void session_drop_event(struct session *s, uint32_t event);
 
 /* The threads of all followed processes with their thread pointers; *@ret is malloc'ed. */
 int session_tasks(struct session *s, struct rbpf_task **ret, size_t *n, struct err *err);

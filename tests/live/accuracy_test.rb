@@ -34,7 +34,7 @@ class AccuracyTest < LiveTest
     target.wait_for('spent')['spent'].each do |label, ns|
       row = recording.row(label)
       sampled = row ? row['total_ns'] : 0
-      assert_in_epsilon ns, sampled, 0.3, label # of 150 samples; five standard deviations
+      assert_in_delta ns, sampled, 0.3 * ns, label # 150 samples: five standard deviations
     end
   end
 

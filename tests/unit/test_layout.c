@@ -10,7 +10,7 @@
 static const struct {
 	const char *version;
 	uint16_t thread_ptr, th_ec, cf_size, insns_body, insns_size, insns_index, local;
-	bool lineno_is_value, string_len_in_flags, rescue_hides_method;
+	bool lineno_is_value, string_len_in_flags, labels_from_parents;
 	enum ruby_class_form form;
 	uint16_t path, permanent, attached;
 	uint64_t singleton, qnil;
@@ -61,7 +61,7 @@ Test(layout, rows)
 		cr_expect_eq(l->insn_entry, 12);
 		cr_expect_eq(l->lineno_is_value, rows[i].lineno_is_value);
 		cr_expect_eq(l->string_len_in_flags, rows[i].string_len_in_flags);
-		cr_expect_eq(l->rescue_hides_method, rows[i].rescue_hides_method);
+		cr_expect_eq(l->labels_from_parents, rows[i].labels_from_parents);
 		cr_expect_eq(l->class_form, rows[i].form);
 		cr_expect_eq(l->class_path, rows[i].path);
 		cr_expect_eq(l->class_permanent, rows[i].permanent);
