@@ -477,6 +477,7 @@ struct image_iseq {
 	const char *path;		/* NULL: "/app/x.rb" */
 	const char *real;		/* the realpath, if the pathobj is to be an Array */
 	uint64_t local;			/* local_iseq; 0: itself */
+	uint64_t parent;		/* parent_iseq; 0: local, if that is another one */
 	uint32_t size;			/* words; 0: 10 */
 	uint32_t first_line;		/* 0: 1 */
 	uint32_t attrs;			/* builtin_attrs */
@@ -569,6 +570,7 @@ static inline uint64_t image_iseq(struct ruby_image *img, const struct image_ise
 	else
 		image_put32(img, body + 88, first.line);
 	image_put64(img, body + img->layout.local_iseq, def->local ? def->local : iseq);
+	image_put64(img, body + img->layout.parent_iseq, def->parent ? def->parent : def->local);
 	if (img->layout.builtin_attrs)
 		image_put32(img, body + img->layout.builtin_attrs, def->attrs);
 	if (def->lines)

@@ -184,7 +184,7 @@ Test(method, what_makes_it_another_one)
 	}
 }
 
-/* Fails: of a singleton class only its own name, which it has not, is compared. */
+/* A singleton class has no name of its own to compare: its object tells it from another. */
 Test(method, singleton_class_of_another_object)
 {
 	FOR_EACH_IMAGE(img)

@@ -131,7 +131,7 @@ Test(object, arrays)
 	}
 }
 
-/* Fails: the length of an embedded Array is not looked at. */
+/* An embedded Array has a length, too. */
 Test(object, end_of_an_embedded_array)
 {
 	FOR_EACH_IMAGE(img)

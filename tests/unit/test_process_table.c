@@ -103,8 +103,8 @@ Test(process_table, threads)
 			cr_assert_eq(th->tid, tid);
 			cr_assert_eq(th->process, (uint32_t)tid % 30);
 			if (is_new)
-				cr_assert(!th->sampled && !th->ended && !th->cpu_base);
-			th->sampled = true;
+				cr_assert(!th->covered_ns && !th->ended && !th->cpu_base);
+			th->covered_ns = 1;
 		}
 	}
 	cr_expect_eq(t.n_threads, 300);

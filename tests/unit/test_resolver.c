@@ -210,7 +210,7 @@ Test(resolver, c_function_called_from_two_lines)
 	teardown(&f);
 }
 
-/* Fails: it is given the place of a frame further out, which does not call it. */
+/* It must not be given the place of a frame further out, which does not call it. */
 Test(resolver, c_function_called_by_an_unknown_frame)
 {
 	struct fixture f = setup("3.3");
@@ -323,7 +323,7 @@ Test(resolver, rescue_beside_its_method)
 	teardown(&f);
 }
 
-/* Fails: what is hidden is whatever stands there, also the marker. */
+/* What is hidden is the method of the frame, nothing else that stands there. */
 Test(resolver, rescue_does_not_hide_the_cut)
 {
 	struct fixture f = setup("3.4");
@@ -485,7 +485,7 @@ static size_t allocated(void)
 	return info.uordblks + info.hblkhd;
 }
 
-/* Fails: each round takes an anonymous owner for a new one and adds all its frames again. */
+/* An anonymous owner is read again each round, and is no new one for that. */
 Test(resolver, memory_does_not_grow_with_rounds)
 {
 	struct fixture f = setup("3.3");
@@ -577,7 +577,7 @@ static void hide_after_one_batch(struct ruby_image *img, uint64_t addr, size_t l
 		image_hide_all(img, true);
 }
 
-/* Fails: that it was seen to be another one is forgotten when the process ends just then. */
+/* What was seen to be another one is not used, even if the process ends just then. */
 Test(resolver, changed_and_then_gone)
 {
 	struct fixture f = setup("3.3");

@@ -170,7 +170,7 @@ Test(walk, small_limits)
 	}
 }
 
-/* Fails: walk_chunk() cuts one frame to make room for the marker that replaces it. */
+/* A marker in the place of one single frame would be no gain. */
 Test(walk, exactly_the_limit)
 {
 	check_depth("3.3", RBPF_MIN_FRAMES, 0, RBPF_MIN_FRAMES);
@@ -625,7 +625,7 @@ Test(walk, hostile_stack_bounds)
 
 /*
  * A stack smaller than one frame: where it would end lies before it begins.
- * Fails: cf_end wraps, walk_chunk() takes frames without end, and ruby_walk() copies them from
+ * Else cf_end would wrap, walk_chunk() take frames without end, and ruby_walk() copy them from
  * beyond frames[].
  */
 Test(walk, stack_smaller_than_a_frame)
