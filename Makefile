@@ -84,7 +84,7 @@ demo:
 test:
 	@tests/support/packages.sh test
 	@$(MAKE) --no-print-directory -j$$(nproc) rbpf
-	@$(MAKE) --no-print-directory check
+	@$(MAKE) --no-print-directory -O -j$$(nproc) check
 	@$(MAKE) --no-print-directory test-more
 
 # The live tests need root and BPF: without, that is said, and what could be run was run.

@@ -91,7 +91,7 @@ enum rbpf_record_type { /* stored in a __u32 */
 			RBPF_REC_FORK = 3,
 			RBPF_REC_EXEC = 4,
 			RBPF_REC_EXIT = 5,
-	RBPF_REC_THREAD = 6,
+			RBPF_REC_THREAD = 6,
 };
 
 struct rbpf_rec_hdr {

@@ -97,6 +97,7 @@ lint:
 check: check-format lint unit asan
 
 -include $(UNIT_OBJS:.o=.d) $(ASAN_OBJS:.o=.d)
+
 # The command line as a user sees it, and the flame graph in a real browser. A tool that is missing is said and
 # skipped; CI has them all, so there it is a failure.
 .PHONY: check-cli check-validate
