@@ -85,13 +85,14 @@ struct rbpf_frame {
 	__u64 me; /* rb_callable_method_entry_t * */
 };
 
-enum rbpf_record_type { /* stored in a __u32 */
-			RBPF_REC_SAMPLE = 1,
-			RBPF_REC_STACK = 2,
-			RBPF_REC_FORK = 3,
-			RBPF_REC_EXEC = 4,
-			RBPF_REC_EXIT = 5,
-			RBPF_REC_THREAD = 6,
+/* Stored in a __u32. */
+enum rbpf_record_type {
+	RBPF_REC_SAMPLE = 1,
+	RBPF_REC_STACK = 2,
+	RBPF_REC_FORK = 3,
+	RBPF_REC_EXEC = 4,
+	RBPF_REC_EXIT = 5,
+	RBPF_REC_THREAD = 6,
 };
 
 struct rbpf_rec_hdr {

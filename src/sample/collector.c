@@ -1,10 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * Stacks are named when their definition arrives, which is once an epoch (about a second) as long
- * as they are seen. A fingerprint belongs to its process and epoch, so what was defined some epochs
- * ago is never named again by a sample: the table of definitions has two generations, and the older
- * one is dropped every STACKS_AGE.
- */
 #include "sample/collector.h"
 
 #include <errno.h>
@@ -19,31 +13,18 @@
 #include "profile/recorder.h"
 #include "sample/process_table.h"
 #include "sample/session.h"
+#include "sample/stack_table.h"
 #include "symbol/resolver.h"
 
-#define STACKS_AGE    (8ull << RBPF_EPOCH_SHIFT) /* ns */
 #define TRY_AGAIN_MIN (5 * NSEC_PER_MSEC)
 #define TRY_AGAIN_MAX NSEC_PER_SEC
 #define HOUSEKEEPING  (NSEC_PER_SEC / 2)
-
-struct defined_stack {
-	uint32_t stack; /* id in the recording */
-	uint16_t flags; /* SAMPLE_TRUNCATED, SAMPLE_UNRESOLVED */
-};
-
-struct stack_generation {
-	struct intern fingerprints;
-	struct defined_stack *stacks; /* by id; owned */
-	size_t cap;
-};
 
 struct collector {
 	struct recorder *rec;
 	struct session *session;
 	struct process_table table;
-	struct stack_generation stacks[2];	       /* current, previous */
-	uint64_t stacks_since;			       /* ns: when the current one began */
-	uint32_t status_stacks[RBPF_STATUS_COUNT + 2]; /* id + 1 of the stack that stands for it */
+	struct stack_table stacks;
 	struct profile_totals totals;
 	uint64_t reported_lost;
 	uint64_t housekeeping_ns;
@@ -52,27 +33,6 @@ struct collector {
 	char ruby_version[64];
 	char refused[512];
 	int failed; /* sticky: an error that ends the recording */
-};
-
-/* Indices of status_stacks[] beyond enum rbpf_status. */
-enum { STACK_EMPTY = RBPF_STATUS_COUNT, STACK_LOST };
-
-/* What stands in the place of a Ruby stack, where there is none. */
-static const struct {
-	const char *name;
-	uint16_t flags;
-} status_frames[] = {
-	[RBPF_OK] = { "[no Ruby frame]", SAMPLE_NO_RUBY },
-	[RBPF_NO_RUBY] = { "[no Ruby in process]", SAMPLE_NO_RUBY },
-	[RBPF_NO_EC] = { "[native thread]", SAMPLE_NO_RUBY },
-	[RBPF_EC_STALE] = { "[thread start or end]", SAMPLE_NO_RUBY },
-	[RBPF_EC_RANGE] = { "[stack inconsistent]", SAMPLE_FAILED },
-	[RBPF_FAULT_TLS] = { "[stack unreadable]", SAMPLE_FAILED },
-	[RBPF_FAULT_EC] = { "[stack unreadable]", SAMPLE_FAILED },
-	[RBPF_FAULT_STACK] = { "[stack unreadable]", SAMPLE_FAILED },
-	[RBPF_EXITING] = { "[thread start or end]", SAMPLE_NO_RUBY },
-	[STACK_EMPTY] = { "[no Ruby frame]", SAMPLE_NO_RUBY },
-	[STACK_LOST] = { "[stack lost]", SAMPLE_FAILED },
 };
 
 int collector_new(struct collector **ret)
@@ -85,20 +45,12 @@ int collector_new(struct collector **ret)
 	return 0;
 }
 
-static void generation_deinit(struct stack_generation *g)
-{
-	intern_deinit(&g->fingerprints);
-	free(g->stacks);
-	*g = (struct stack_generation) { 0 };
-}
-
 void collector_free(struct collector *c)
 {
 	if (!c)
 		return;
 	process_table_deinit(&c->table);
-	generation_deinit(&c->stacks[0]);
-	generation_deinit(&c->stacks[1]);
+	stack_table_deinit(&c->stacks);
 	free(c);
 }
 
@@ -401,116 +353,14 @@ static int take_exit(struct collector *c, const struct rbpf_rec_life *rec)
 	return r;
 }
 
-/* The recording's stack of one frame that stands for @which. */
-static int status_stack(struct collector *c, unsigned int which, uint32_t *ret)
-{
-	struct profile_frame frame = { .kind = FRAME_NATIVE, .module = PROFILE_NONE };
-	const char *name = status_frames[which].name;
-	uint32_t frame_id, stack;
-	int r;
-
-	if (!c->status_stacks[which]) {
-		r = recorder_string(c->rec, name, strlen(name), &frame.name);
-		if (!r)
-			r = recorder_frame(c->rec, &frame, &frame_id);
-		if (!r)
-			r = recorder_stack(c->rec, 0, frame_id, &stack);
-		if (r)
-			return r;
-		c->status_stacks[which] = stack + 1;
-	}
-	*ret = c->status_stacks[which] - 1;
-	return 0;
-}
-
-static int record_frame(struct collector *c, struct tracked_process *p, uint32_t symbol,
-			uint32_t *ret)
-{
-	const struct symbol *s = resolver_symbol(p->resolver, symbol);
-	struct profile_frame def = {
-		.kind = s->kind, .line = s->line, .func_line = s->func_line, .module = PROFILE_NONE
-	};
-	uint32_t id;
-	int r;
-
-	r = array_reserve(p->frame_ids, p->cap_frame_ids, symbol + 1);
-	if (r)
-		return r;
-	if (!p->frame_ids[symbol]) {
-		r = recorder_string(c->rec, s->name, strlen(s->name), &def.name);
-		if (!r)
-			r = recorder_string(c->rec, s->file, strlen(s->file), &def.file);
-		if (!r)
-			r = recorder_frame(c->rec, &def, &id);
-		if (r)
-			return r;
-		p->frame_ids[symbol] = id + 1;
-	}
-	*ret = p->frame_ids[symbol] - 1;
-	return 0;
-}
-
-static int define_stack(struct collector *c, uint64_t fingerprint, const struct defined_stack *def)
-{
-	struct stack_generation *g = &c->stacks[0];
-	uint32_t id;
-	int r;
-
-	r = intern_add(&g->fingerprints, &fingerprint, sizeof(fingerprint), &id, NULL);
-	if (!r)
-		r = array_reserve(g->stacks, g->cap, id + 1);
-	if (!r)
-		g->stacks[id] = *def;
-	return r;
-}
-
-static const struct defined_stack *find_stack(const struct collector *c, uint64_t fingerprint)
-{
-	uint32_t id;
-	int i;
-
-	for (i = 0; i < 2; i++)
-		if (!intern_find(&c->stacks[i].fingerprints, &fingerprint, sizeof(fingerprint),
-				 &id))
-			return &c->stacks[i].stacks[id];
-	return NULL;
-}
-
 static int take_stack(struct collector *c, const struct rbpf_rec_stack *rec, size_t len)
 {
 	struct tracked_process *p = process_table_find(&c->table, (pid_t)rec->h.tgid);
-	const struct rbpf_frame *frames = (const struct rbpf_frame *)(rec + 1);
-	struct defined_stack def = { 0 };
-	const uint32_t *ids;
-	uint32_t frame;
-	size_t n;
-	int r;
 
-	if (len < sizeof(*rec) + (size_t)rec->n_frames * sizeof(*frames))
-		return -EPROTO;
+	/* None of a program that was replaced by exec meanwhile: its samples are [stack lost]. */
 	if (!p || !p->resolver)
-		return 0; /* of a program that was replaced by exec meanwhile: its samples are
-			     [stack lost] */
-	/* Records of different CPUs may be slightly out of order. */
-	if (rec->h.ts > c->stacks_since && rec->h.ts - c->stacks_since > STACKS_AGE) {
-		generation_deinit(&c->stacks[1]);
-		c->stacks[1] = c->stacks[0];
-		c->stacks[0] = (struct stack_generation) { 0 };
-		c->stacks_since = rec->h.ts;
-	}
-	r = resolver_stack(p->resolver, frames, rec->n_frames, &ids, &n);
-	while (!r && n-- > 0) {
-		enum frame_kind kind = resolver_symbol(p->resolver, ids[n])->kind;
-
-		if (kind == FRAME_TRUNCATED)
-			def.flags |= SAMPLE_TRUNCATED;
-		else if (kind == FRAME_UNKNOWN)
-			def.flags |= SAMPLE_UNRESOLVED;
-		r = record_frame(c, p, ids[n], &frame);
-		if (!r)
-			r = recorder_stack(c->rec, def.stack, frame, &def.stack);
-	}
-	return r ? r : define_stack(c, rec->stack, &def);
+		return 0;
+	return stack_table_define(&c->stacks, c->rec, p, rec, len);
 }
 
 /* The thread of a sample, made known to the recording when it is first seen. */
@@ -555,8 +405,7 @@ static int take_sample(struct collector *c, const struct rbpf_rec_sample *rec)
 	struct profile_sample sample = { .ts = rec->h.ts,
 					 .weight = rec->weight,
 					 .cpu = (uint16_t)rec->h.cpu };
-	const struct defined_stack *def;
-	unsigned int which = STACK_EMPTY;
+	struct sample_stack stack;
 	struct tracked_thread *t;
 	int r;
 
@@ -570,20 +419,11 @@ static int take_sample(struct collector *c, const struct rbpf_rec_sample *rec)
 	if (r)
 		return r;
 
-	def = rec->stack ? find_stack(c, rec->stack) : NULL;
-	if (def) {
-		sample.stack = def->stack;
-		sample.flags = def->flags;
-	} else {
-		if (rec->stack)
-			which = STACK_LOST;
-		else if (rec->status != RBPF_OK && rec->status < RBPF_STATUS_COUNT)
-			which = rec->status;
-		sample.flags = status_frames[which].flags;
-		r = status_stack(c, which, &sample.stack);
-		if (r)
-			return r;
-	}
+	r = stack_table_of_sample(&c->stacks, c->rec, rec, &stack);
+	if (r)
+		return r;
+	sample.stack = stack.stack;
+	sample.flags = stack.flags;
 	if (rec->flags & RBPF_SAMPLE_KERNEL)
 		sample.flags |= SAMPLE_KERNEL;
 	sample.thread = t->id;
