@@ -117,7 +117,7 @@ end
 # Loading and attaching cost the same whatever follows: they are measured by themselves and taken off.
 def cost_in_user_space
   with_target(100) do |target|
-    start = median(Array.new(5) { record(target.pid, 1, 0.2)['rbpf_cpu_ns'] })
+    start = median(Array.new(5) { record(target.pid, 99, 0.3)['rbpf_cpu_ns'] })
     many = record(target.pid, 4999, 10)
     puts 'In user space (4999 Hz, 10 s)'
     puts format('  %<a>.1f ms of CPU time for 10,000 samples; %<b>.0f ms to load and attach',
