@@ -3,6 +3,7 @@
 
 # A Puma under load: the profile points at the method that is slow.
 
+require 'open3'
 require 'socket'
 
 require_relative '../programs/puma_app/load'
@@ -12,6 +13,7 @@ require_relative 'support'
 if RubyInstall.under_test.default?
   class PumaTest < LiveTest
     APP = File.join(Live::PROGRAMS, 'puma_app/config.ru')
+    VALIDATE = File.expand_path('../validate/flame.sh', __dir__)
     SECONDS = 10
 
     def setup
@@ -44,9 +46,19 @@ if RubyInstall.under_test.default?
       assert_thread_names
       assert_match(/SlowReport#render_rows/, Rbpf.read('report', '-i', recording.file, '-n', 3))
       assert_includes Rbpf.read('flame', '-i', recording.file), 'SlowReport#render_rows'
+      assert_works_in_a_browser
     end
 
     private
+
+    # Clicked, searched and reloaded in Chromium, as tests/validate/flame.sh says.
+    def assert_works_in_a_browser
+      Rbpf.read('flame', '-i', recording.file, '-o', path('puma.svg'))
+      output, status = Open3.capture2e(VALIDATE, path('puma.svg'))
+      missing output if status.exitstatus == 77
+      assert_predicate status, :success?, output
+      assert_match(/^\d+ passed, 0 failed$/, output)
+    end
 
     def listening?
       TCPSocket.new('127.0.0.1', @port).close || true
