@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Labels are kept as a decoration ("block (2 levels) in ") and a name ("foo", "<class:Foo>"), between which the
- * owner of a method belongs: "block (2 levels) in Foo#foo".
+ * Labels are kept as a decoration ("block (2 levels) in ") and a name ("foo", "<class:Foo>"),
+ * between which the owner of a method belongs: "block (2 levels) in Foo#foo".
  *
  * Lines. iseq.c keeps one entry for each run of instructions with the same line, and a succinct bit
  * vector (succ_index_table) that maps an instruction's position to its entry; see ruby_iseq_line().
