@@ -8,7 +8,7 @@ set -eu
 build="gcc libc6-dev clang llvm bpftool libbpf-dev libelf-dev zlib1g-dev libjansson-dev pkg-config"
 demo="$build ruby"
 test="$demo clang-format libclang-rt-14-dev libcriterion-dev mandoc ruby-minitest puma ruby-rack
-	ruby-sinatra libxml2-utils chromium nodejs npm debootstrap procps util-linux bsdutils"
+	ruby-sinatra libxml2-utils chromium nodejs npm procps util-linux bsdutils zsh fish"
 
 case ${1:-} in
 build) wanted=$build ;;
