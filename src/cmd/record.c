@@ -236,7 +236,7 @@ static int nothing_recorded(const struct run *run, const struct collector_status
 	if (st->live)
 		return 0;
 	if (run->opts->command && !st->rubies)
-		return 0; /* told by check_rubies() */
+		return 0; /* told by check_outcome() */
 	if (run->opts->pids.n == 1)
 		return err_set(err, -ESRCH, ERR_TARGET, "pid %d exited before the first sample",
 			       (int)run->opts->pids.pids[0]);

@@ -80,7 +80,7 @@ static int process_record(struct collector *c, struct tracked_process *p, bool i
 	};
 	const char *exe = p->info.exe ? p->info.exe : "";
 	const char *cmdline = p->info.cmdline ? p->info.cmdline : "";
-	const char *version = p->has_vm ? p->vm->binary.version : "";
+	const char *version = p->vm ? p->vm->binary.version : "";
 	int r;
 
 	r = recorder_string(c->rec, exe, strlen(exe), &def.exe);
@@ -98,7 +98,6 @@ static int process_record(struct collector *c, struct tracked_process *p, bool i
 static int process_set_vm(struct collector *c, struct tracked_process *p, struct ruby_vm *vm)
 {
 	p->vm = vm;
-	p->has_vm = true;
 	c->rubies++;
 	if (!c->ruby_version[0])
 		snprintf(c->ruby_version, sizeof(c->ruby_version), "%s", vm->binary.version);
@@ -136,7 +135,7 @@ static int process_try_again(struct collector *c, struct tracked_process *p, uin
 	struct err err = { 0 };
 	int r;
 
-	if (p->has_vm || p->ended || now < p->next_try)
+	if (p->vm || p->ended || now < p->next_try)
 		return 0;
 	p->backoff = p->backoff ? p->backoff * 2 : TRY_AGAIN_MIN;
 	if (p->backoff > TRY_AGAIN_MAX)
@@ -293,7 +292,7 @@ static int take_fork(struct collector *c, const struct rbpf_rec_life *rec)
 		p->info.exe = strdup(parent->info.exe);
 		p->info.cmdline = strdup(parent->info.cmdline);
 	}
-	if (parent && parent->has_vm) {
+	if (parent && parent->vm) {
 		vm = calloc(1, sizeof(*vm));
 		r = vm ? ruby_vm_fork(parent->vm, p->pid, vm) : -ENOMEM;
 		if (!r)

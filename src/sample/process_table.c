@@ -65,7 +65,6 @@ void tracked_process_drop_vm(struct tracked_process *p)
 	p->vm = NULL;
 	p->frame_ids = NULL;
 	p->cap_frame_ids = 0;
-	p->has_vm = false;
 }
 
 void process_table_end(struct process_table *t, struct tracked_process *p)

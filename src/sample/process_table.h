@@ -27,8 +27,7 @@ struct tracked_process {
 	uint32_t id;	     /* in the recording */
 	uint32_t parent;     /* the parent's, PROFILE_NONE if it is not in it */
 	bool ended;
-	bool missing; /* was gone from /proc at the last look */
-	bool has_vm;
+	bool missing;	    /* was gone from /proc at the last look */
 	bool uncovered;	    /* forked by a thread that had no clock yet: its threads need one */
 	struct ruby_vm *vm; /* owned; its address is the resolver's */
 	struct resolver *resolver; /* owned; NULL without vm */

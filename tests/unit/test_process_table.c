@@ -19,7 +19,6 @@ static void assert_sane_table(struct process_table *t)
 		cr_assert(!p->ended || process_table_find(t, p->pid) != p,
 			  "process %zu has ended and is found", i);
 		cr_assert(!p->resolver || p->vm, "process %zu", i);
-		cr_assert(!p->has_vm == !p->vm, "process %zu", i);
 	}
 	for (size_t i = 0; i < t->n_threads; i++)
 		cr_assert_lt(t->threads[i].process, t->n_processes, "thread %zu", i);
@@ -33,7 +32,7 @@ static struct tracked_process *add(struct process_table *t, pid_t pid)
 	cr_assert_eq(p->pid, pid);
 	cr_assert_eq(p->parent, PROFILE_NONE);
 	cr_assert_eq(p->info.pidfd, -1);
-	cr_assert(!p->has_vm && !p->ended);
+	cr_assert(!p->vm && !p->ended);
 	return p;
 }
 
@@ -128,7 +127,6 @@ Test(process_table, a_ruby_belongs_to_its_process)
 		p->vm = calloc(1, sizeof(*p->vm));
 		cr_assert_not_null(p->vm);
 		p->vm->binary.path = strdup("/usr/bin/ruby");
-		p->has_vm = true;
 		cr_assert_eq(resolver_new(p->vm, &p->resolver), 0);
 		p->frame_ids = calloc(10, sizeof(*p->frame_ids));
 		p->cap_frame_ids = 10;
@@ -136,7 +134,7 @@ Test(process_table, a_ruby_belongs_to_its_process)
 	}
 	assert_sane_table(&t);
 	tracked_process_drop_vm(&t.processes[0]); /* exec */
-	cr_expect(!t.processes[0].has_vm && !t.processes[0].vm && !t.processes[0].resolver);
+	cr_expect(!t.processes[0].vm && !t.processes[0].resolver);
 	cr_expect(!t.processes[0].frame_ids && !t.processes[0].cap_frame_ids);
 	cr_expect_not_null(t.processes[0].info.exe, "it is still that process");
 	tracked_process_drop_vm(&t.processes[0]);
