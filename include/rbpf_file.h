@@ -25,13 +25,13 @@
 
 /* A reader refuses another major, and reads every minor. */
 #define RBPF_FILE_MAJOR	    1
-#define RBPF_FILE_MINOR	    0
+#define RBPF_FILE_MINOR	    1
 
 struct rbpf_file_header {
 	uint8_t magic[RBPF_FILE_MAGIC_LEN];
 	uint16_t major;
 	uint16_t minor;
-	uint32_t header_len;	     /* where the first chunk starts; 64 in version 1.0 */
+	uint32_t header_len;	     /* where the first chunk starts; 64 in all versions so far */
 	uint64_t start_realtime_ns;  /* CLOCK_REALTIME at the start, ns since 1970 */
 	uint64_t start_monotonic_ns; /* CLOCK_MONOTONIC at the same moment: the base of all times */
 	uint32_t flags;		     /* zero; a reader ignores them */
@@ -99,7 +99,9 @@ enum rbpf_record_kind {
 	RBPF_REC_THREAD = 3,
 	/* string path, string build_id, kind (0) */
 	RBPF_REC_MODULE = 4,
-	/* kind, string name, string file, line, opt module, address, func_line */
+	/*
+	 * kind, string name, string file, line, opt module, address, func_line; since 1.1: flags
+	 */
 	RBPF_REC_FRAME = 5,
 	/* stack of the callers, frame */
 	RBPF_REC_STACK = 6,

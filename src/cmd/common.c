@@ -242,6 +242,12 @@ const struct option_spec filter_option_specs[N_FILTER_OPTIONS] = {
 		.help = "leave out frames that are no Ruby methods",
 	},
 	{
+		.name = "no-gc",
+		.type = OPTION_FLAG,
+		FILTER(no_gc),
+		.help = "drop samples of garbage collection",
+	},
+	{
 		.name = "from",
 		.type = OPTION_DURATION,
 		FILTER(from_ns),
@@ -292,6 +298,7 @@ int cmd_filter(struct filter_options *opts, struct view_filter *ret, struct err 
 	ret->from_ns = opts->from_ns;
 	ret->to_ns = opts->to_ns;
 	ret->ruby_only = opts->ruby_only;
+	ret->no_gc = opts->no_gc;
 	return 0;
 }
 

@@ -16,7 +16,7 @@ struct report_line {
 	unsigned int by;   /* enum flat_by */
 	unsigned int sort; /* enum flat_sort */
 	uint64_t limit;	   /* REPORT_NO_LIMIT if not given; 0: all */
-	bool tree, json, csv, info;
+	bool tree, gc, json, csv, info;
 	struct filter_options filter;
 };
 
@@ -89,6 +89,12 @@ static const struct option_spec specs[] = {
 		.help = "print the call tree",
 	},
 	{
+		.name = "gc",
+		.type = OPTION_FLAG,
+		OPT(gc),
+		.help = "print what garbage collection took, and who caused it",
+	},
+	{
 		.name = "json",
 		.type = OPTION_FLAG,
 		OPT(json),
@@ -118,35 +124,50 @@ static const struct option_group filters = FILTER_OPTION_GROUP(struct report_lin
 
 typedef int (*renderer)(const struct report *r, struct buf *out, struct err *err);
 
+static int exclude_each_other(const char *one, const char *other, struct err *err)
+{
+	return err_set(err, -EINVAL, ERR_USAGE, "%s and %s exclude each other", one, other);
+}
+
 static int choose_renderer(const struct report_line *line, renderer *ret, struct err *err)
 {
 	const struct {
 		bool chosen;
 		renderer render;
+		renderer render_gc; /* NULL: does not go with --gc */
 		const char *name;
 	} kinds[] = {
-		{ line->tree, report_tree, "--tree" },
-		{ line->json, report_json, "--json" },
-		{ line->csv, report_csv, "--csv" },
-		{ line->info, report_info, "--info" },
+		{ line->tree, report_tree, NULL, "--tree" },
+		{ line->json, report_json, report_gc_json, "--json" },
+		{ line->csv, report_csv, report_gc_csv, "--csv" },
+		{ line->info, report_info, NULL, "--info" },
 	};
 	const char *chosen = NULL;
 	size_t i;
 
-	*ret = report_text;
+	*ret = line->gc ? report_gc : report_text;
 	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
 		if (!kinds[i].chosen)
 			continue;
 		if (chosen)
-			return err_set(err, -EINVAL, ERR_USAGE, "%s and %s exclude each other",
-				       chosen, kinds[i].name);
+			return exclude_each_other(chosen, kinds[i].name, err);
+		if (line->gc && !kinds[i].render_gc)
+			return exclude_each_other(kinds[i].name, "--gc", err);
 		chosen = kinds[i].name;
-		*ret = kinds[i].render;
+		*ret = line->gc ? kinds[i].render_gc : kinds[i].render;
 	}
-	if (line->tree && line->by != FLAT_BY_FUNCTION && line->by != FLAT_BY_LINE)
+	return 0;
+}
+
+/* Options that are right by themselves, but not together. */
+static int check_line(const struct report_line *line, struct err *err)
+{
+	if (line->gc && line->filter.no_gc)
+		return exclude_each_other("--gc", "--no-gc", err);
+	if ((line->tree || line->gc) && line->by != FLAT_BY_FUNCTION && line->by != FLAT_BY_LINE)
 		return err_set(err, -EINVAL, ERR_USAGE,
-			       "--tree goes with --by function or line, not --by %s",
-			       by_choice(line->by));
+			       "%s goes with --by function or line, not --by %s",
+			       line->gc ? "--gc" : "--tree", by_choice(line->by));
 	return 0;
 }
 
@@ -154,7 +175,7 @@ static uint64_t rows_wanted(const struct report_line *line, renderer render)
 {
 	if (line->limit == 0)
 		return REPORT_NO_LIMIT;
-	if (line->limit == REPORT_NO_LIMIT && render == report_text)
+	if (line->limit == REPORT_NO_LIMIT && (render == report_text || render == report_gc))
 		return REPORT_DEFAULT_LIMIT;
 	return line->limit;
 }
@@ -177,6 +198,8 @@ static int report_recording(const struct cmd_context *ctx, struct report_line *l
 	int r;
 
 	r = choose_renderer(line, &render, err);
+	if (!r)
+		r = check_line(line, err);
 	if (r)
 		return r;
 	report.limit = rows_wanted(line, render);
@@ -217,6 +240,7 @@ static const struct command_example examples[] = {
 	{ "rbpf report", "the 30 methods of rbpf.data with the most time of their own" },
 	{ "rbpf report --by line --sort total -n 10 puma.data", "lines, with what they call" },
 	{ "rbpf report --tree --include 'Cart#total'", "the call tree around a method" },
+	{ "rbpf report --gc --by line", "the lines that cause garbage collection" },
 	{ NULL, NULL },
 };
 

@@ -15,6 +15,7 @@
 
 struct buf;
 struct err;
+struct gc_report;
 struct view_filter;
 
 #define REPORT_DEFAULT_LIMIT 30
@@ -41,9 +42,20 @@ int report_json(const struct report *r, struct buf *out, struct err *err);
 int report_csv(const struct report *r, struct buf *out, struct err *err); /* RFC 4180 */
 int report_info(const struct report *r, struct buf *out, struct err *err);
 
-/* The flat profile of @r, with the errors above. @ret is FLAT_INIT before; flat_deinit() in any
- * case. */
+/* Garbage collection: how much of the time it took, and who caused it (view/gc.h). */
+int report_gc(const struct report *r, struct buf *out, struct err *err);
+int report_gc_json(const struct report *r, struct buf *out, struct err *err);
+int report_gc_csv(const struct report *r, struct buf *out, struct err *err);
+
+/*
+ * What they render, with the errors above. @ret is FLAT_INIT or GC_REPORT_INIT before, and is
+ * released by the caller in any case.
+ */
 int report_flat(const struct report *r, struct flat *ret, struct err *err);
+int report_gc_build(const struct report *r, struct gc_report *ret, struct err *err);
+
+/* Set @err to say that no sample passes the filters. Returns -ENODATA. */
+int report_nothing(const struct report *r, struct err *err);
 
 /* The line above a report: "rbpf.data: 30.0 s, 4 processes, …". */
 void report_header(const struct report *r, uint64_t samples, uint64_t ns, struct buf *out);
@@ -51,9 +63,29 @@ void report_header(const struct report *r, uint64_t samples, uint64_t ns, struct
 /* The lines below: how far to trust it. */
 void report_footer(const struct report *r, uint64_t samples, struct buf *out);
 
+/* Below so many samples a number says little: its 95 % interval is wider than a fifth of it. */
+#define REPORT_FEW_SAMPLES 100
+
+/*
+ * The rows of @flat, which are by r->by, as far as -n allows. @title is that of the column of
+ * names, NULL for the usual one. Returns 0 or -ENOMEM.
+ */
+int report_table(const struct report *r, const struct flat *flat, const char *title,
+		 struct buf *out);
+
+/* "2 more lines hidden by -n", if there are more than @shown. */
+void report_hidden(size_t rows, size_t shown, struct buf *out);
+
+/* What a row that is by @by is to people: its name and, if rows of the kind have one, its place. */
+void report_row_name(const struct report *r, enum flat_by by, const struct flat_row *row,
+		     struct buf *out);
+void report_row_place(const struct report *r, enum flat_by by, const struct flat_row *row,
+		      struct buf *out);
+
 /*
  * What a frame is to people: its name, " (C)" after that of a C function; and where it is, as
- * FILE:LINE with the line given (0: none), or the module of code that has no source file.
+ * FILE:LINE (the line of execution or of the definition, if there is one; "~LINE" if it is
+ * approximate), or the module of code that has no source file.
  */
 void report_frame_name(const struct report *r, uint32_t frame, struct buf *out);
 void report_frame_place(const struct report *r, uint32_t frame, bool line_of_execution,

@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "base/json.h"
 #include "cmd/report.h"
+#include "view/gc.h"
 #include "view/label.h"
 
 enum field {
@@ -21,6 +22,7 @@ enum field {
 	FIELD_LABEL,
 	FIELD_PATH,
 	FIELD_LINE,
+	FIELD_APPROXIMATE,
 	FIELD_MODULE,
 	FIELD_FILE,
 	FIELD_PID,
@@ -39,6 +41,7 @@ static const char *const field_names[] = {
 	[FIELD_LABEL] = "label",
 	[FIELD_PATH] = "path",
 	[FIELD_LINE] = "line",
+	[FIELD_APPROXIMATE] = "approximate",
 	[FIELD_MODULE] = "module",
 	[FIELD_FILE] = "file",
 	[FIELD_PID] = "pid",
@@ -60,7 +63,7 @@ static const enum field row_fields[][16] = {
 	[FLAT_BY_FUNCTION] = { FIELD_KIND, FIELD_LABEL, FIELD_PATH, FIELD_LINE, FIELD_MODULE,
 			       FIELD_NUMBERS },
 	[FLAT_BY_LINE] = { FIELD_KIND, FIELD_LABEL, FIELD_PATH, FIELD_LINE, FIELD_MODULE,
-			   FIELD_NUMBERS },
+			   FIELD_NUMBERS, FIELD_APPROXIMATE },
 	[FLAT_BY_FILE] = { FIELD_FILE, FIELD_NUMBERS },
 	[FLAT_BY_THREAD] = { FIELD_PID, FIELD_TID, FIELD_THREAD, FIELD_NUMBERS },
 	[FLAT_BY_PROCESS] = { FIELD_PID, FIELD_PROCESS, FIELD_NUMBERS },
@@ -95,7 +98,7 @@ static const char *file_name(const struct profile *p, const struct profile_frame
 		[FRAME_RUBY] = "[ruby]",       [FRAME_CFUNC] = "[cfunc]",
 		[FRAME_NATIVE] = "[native]",   [FRAME_KERNEL] = "[kernel]",
 		[FRAME_GC] = "[gc]",	       [FRAME_TRUNCATED] = "[truncated]",
-		[FRAME_UNKNOWN] = "[unknown]",
+		[FRAME_UNKNOWN] = "[unknown]", [FRAME_FIBER] = "[fiber]",
 	};
 
 	if (f->file)
@@ -127,6 +130,8 @@ static struct value frame_value(const struct report *r, uint32_t frame, enum fie
 		if (!has_place(r, f))
 			return number(0);
 		return number(r->by == FLAT_BY_LINE ? f->line : f->func_line);
+	case FIELD_APPROXIMATE:
+		return number(f->flags & FRAME_LINE_APPROXIMATE ? 1 : 0);
 	case FIELD_MODULE:
 		return text(label_basename(module_path(p, f)));
 	case FIELD_FILE:
@@ -179,7 +184,7 @@ static size_t rows_shown(const struct report *r, const struct flat *flat)
 	return flat->n_rows < r->limit ? flat->n_rows : (size_t)r->limit;
 }
 
-static void json_summary(const struct report *r, const struct flat *flat, struct json *j)
+static void json_summary(const struct report *r, uint64_t samples, uint64_t ns, struct json *j)
 {
 	const struct profile *p = &r->rec->profile;
 	const struct profile_totals *t = &p->totals;
@@ -195,14 +200,15 @@ static void json_summary(const struct report *r, const struct flat *flat, struct
 	json_u64(j, "failed", t->failed);
 	json_u64(j, "no_ruby", t->no_ruby);
 	json_u64(j, "cpu_sampled_ns", t->cpu_sampled_ns);
+	json_u64(j, "gc_ns", t->gc_ns);
 	json_u64(j, "cpu_kernel_ns", t->cpu_kernel_ns);
 	json_u64(j, "rbpf_cpu_ns", t->rbpf_cpu_ns);
 	json_u64(j, "kernel_ns_per_sample", t->kernel_ns_per_sample);
 	json_u64(j, "frequency", p->meta.frequency);
 	json_str(j, "mode", p->meta.mode ? p->meta.mode : "");
 	json_bool(j, "complete", r->rec->report.complete);
-	json_u64(j, "selected_samples", flat->samples);
-	json_u64(j, "selected_ns", flat->ns);
+	json_u64(j, "selected_samples", samples);
+	json_u64(j, "selected_ns", ns);
 	json_object_end(j);
 }
 
@@ -216,28 +222,117 @@ static void json_row(const struct report *r, const struct flat_row *row, struct 
 
 		if (v.str)
 			json_str(j, field_names[*f], v.str);
-		else
+		else if (*f != FIELD_APPROXIMATE)
 			json_u64(j, field_names[*f], v.num);
+		else if (v.num) /* the exception is told, the rule is not */
+			json_bool(j, field_names[*f], true);
 	}
 	json_object_end(j);
+}
+
+static void json_rows(const struct report *r, const struct flat *flat, struct json *j)
+{
+	size_t i;
+
+	json_array_begin(j, "rows");
+	for (i = 0; i < rows_shown(r, flat); i++)
+		json_row(r, &flat->rows[i], j);
+	json_array_end(j);
 }
 
 int report_json(const struct report *r, struct buf *out, struct err *err)
 {
 	struct json j = JSON_INIT(out);
 	_cleanup_flat_ struct flat flat = FLAT_INIT;
-	size_t i;
 	int ret;
 
 	ret = report_flat(r, &flat, err);
 	if (ret)
 		return ret;
 	json_object_begin(&j, NULL);
-	json_summary(r, &flat, &j);
-	json_array_begin(&j, "rows");
-	for (i = 0; i < rows_shown(r, &flat); i++)
-		json_row(r, &flat.rows[i], &j);
-	json_array_end(&j);
+	json_summary(r, flat.samples, flat.ns, &j);
+	json_rows(r, &flat, &j);
+	json_object_end(&j);
+	buf_addch(out, '\n');
+	return buf_failed(out) ? err_oom(err) : 0;
+}
+
+static void json_phases(const struct gc_report *gc, struct json *j)
+{
+	unsigned int phase;
+
+	json_array_begin(j, "phases");
+	for (phase = GC_NONE + 1; phase < GC_PHASE_COUNT; phase++) {
+		json_object_begin(j, NULL);
+		json_str(j, "phase", gc_phase_name(phase));
+		json_u64(j, "samples", gc->phases[phase].samples);
+		json_u64(j, "ns", gc->phases[phase].ns);
+		json_object_end(j);
+	}
+	json_array_end(j);
+}
+
+static void json_process(const struct profile *p, uint32_t process, struct json *j)
+{
+	json_u64(j, "pid", p->processes[process].pid);
+	json_str(j, "process", profile_str(p, p->processes[process].cmdline));
+}
+
+static void json_thread(const struct profile *p, uint32_t thread, struct json *j)
+{
+	json_u64(j, "pid", p->processes[p->threads[thread].process].pid);
+	json_u64(j, "tid", p->threads[thread].tid);
+	json_str(j, "thread", profile_str(p, p->threads[thread].name));
+}
+
+/* Who collected; @cpu_ns has the time of each in all, by id. */
+static void json_collectors(const struct profile *p, const struct flat *flat,
+			    const uint64_t *cpu_ns,
+			    void (*add)(const struct profile *p, uint32_t id, struct json *j),
+			    struct json *j)
+{
+	size_t i;
+
+	for (i = 0; i < flat->n_rows; i++) {
+		const struct flat_row *row = &flat->rows[i];
+
+		json_object_begin(j, NULL);
+		add(p, row->id, j);
+		json_u64(j, "samples", row->samples);
+		json_u64(j, "ns", row->self_ns);
+		json_u64(j, "cpu_ns", cpu_ns[row->id]);
+		json_object_end(j);
+	}
+}
+
+static void json_gc(const struct profile *p, const struct gc_report *gc, struct json *j)
+{
+	json_object_begin(j, "gc");
+	json_u64(j, "samples", gc->gc.samples);
+	json_u64(j, "ns", gc->gc.ns);
+	json_phases(gc, j);
+	json_array_begin(j, "processes");
+	json_collectors(p, &gc->processes, gc->process_ns, json_process, j);
+	json_array_end(j);
+	json_array_begin(j, "threads");
+	json_collectors(p, &gc->threads, gc->thread_ns, json_thread, j);
+	json_array_end(j);
+	json_object_end(j);
+}
+
+int report_gc_json(const struct report *r, struct buf *out, struct err *err)
+{
+	struct json j = JSON_INIT(out);
+	_cleanup_gc_report_ struct gc_report gc = GC_REPORT_INIT;
+	int ret;
+
+	ret = report_gc_build(r, &gc, err);
+	if (ret)
+		return ret;
+	json_object_begin(&j, NULL);
+	json_summary(r, gc.all.samples, gc.all.ns, &j);
+	json_gc(&r->rec->profile, &gc, &j);
+	json_rows(r, &gc.causes, &j);
 	json_object_end(&j);
 	buf_addch(out, '\n');
 	return buf_failed(out) ? err_oom(err) : 0;
@@ -276,20 +371,38 @@ static void csv_row(const struct report *r, const struct flat_row *row, struct b
 	buf_addstr(out, "\r\n");
 }
 
-int report_csv(const struct report *r, struct buf *out, struct err *err)
+static void csv_rows(const struct report *r, const struct flat *flat, struct buf *out)
 {
 	const enum field *f;
-	_cleanup_flat_ struct flat flat = FLAT_INIT;
 	size_t i;
+
+	for (f = row_fields[r->by]; *f != FIELD_END; f++)
+		buf_addf(out, "%s%s", f == row_fields[r->by] ? "" : ",", field_names[*f]);
+	buf_addstr(out, "\r\n");
+	for (i = 0; i < rows_shown(r, flat); i++)
+		csv_row(r, &flat->rows[i], out);
+}
+
+int report_csv(const struct report *r, struct buf *out, struct err *err)
+{
+	_cleanup_flat_ struct flat flat = FLAT_INIT;
 	int ret;
 
 	ret = report_flat(r, &flat, err);
 	if (ret)
 		return ret;
-	for (f = row_fields[r->by]; *f != FIELD_END; f++)
-		buf_addf(out, "%s%s", f == row_fields[r->by] ? "" : ",", field_names[*f]);
-	buf_addstr(out, "\r\n");
-	for (i = 0; i < rows_shown(r, &flat); i++)
-		csv_row(r, &flat.rows[i], out);
+	csv_rows(r, &flat, out);
+	return buf_failed(out) ? err_oom(err) : 0;
+}
+
+int report_gc_csv(const struct report *r, struct buf *out, struct err *err)
+{
+	_cleanup_gc_report_ struct gc_report gc = GC_REPORT_INIT;
+	int ret;
+
+	ret = report_gc_build(r, &gc, err);
+	if (ret)
+		return ret;
+	csv_rows(r, &gc.causes, out);
 	return buf_failed(out) ? err_oom(err) : 0;
 }

@@ -14,17 +14,17 @@
 #include "ui/table.h"
 #include "view/label.h"
 
-/* Below so many samples a number says little: its 95 % interval is wider than a fifth of it. */
-#define FEW_SAMPLES 100
+int report_nothing(const struct report *r, struct err *err)
+{
+	return err_set(err, -ENODATA, ERR_EMPTY, "no sample of %s passes the filters",
+		       r->rec->path);
+}
 
 int report_flat(const struct report *r, struct flat *ret, struct err *err)
 {
 	if (flat_build(&r->rec->profile, r->filter, r->by, r->sort, ret))
 		return err_oom(err);
-	if (!ret->samples)
-		return err_set(err, -ENODATA, ERR_EMPTY, "no sample of %s passes the filters",
-			       r->rec->path);
-	return 0;
+	return ret->samples ? 0 : report_nothing(r, err);
 }
 
 void report_frame_name(const struct report *r, uint32_t frame, struct buf *out)
@@ -41,14 +41,17 @@ void report_frame_place(const struct report *r, uint32_t frame, bool line_of_exe
 {
 	const struct profile *p = &r->rec->profile;
 	const struct profile_frame *f = &p->frames[frame];
-	uint32_t line = line_of_execution ? f->line : f->func_line;
 
 	/* File and line of a C function are its caller's: they say where it was called, not where
 	 * it is. */
 	if (f->file && (f->kind != FRAME_CFUNC || line_of_execution)) {
 		buf_addstr(out, profile_str(p, f->file));
-		if (line)
-			buf_addf(out, ":%" PRIu32, line);
+		if (line_of_execution && f->line) {
+			buf_addch(out, ':');
+			label_line(f, out);
+		} else if (!line_of_execution && f->func_line) {
+			buf_addf(out, ":%" PRIu32, f->func_line);
+		}
 	} else if (f->module != PROFILE_NONE) {
 		buf_addstr(out, label_basename(profile_str(p, p->modules[f->module].path)));
 	}
@@ -98,7 +101,7 @@ void report_header(const struct report *r, uint64_t samples, uint64_t ns, struct
 void report_footer(const struct report *r, uint64_t samples, struct buf *out)
 {
 	summary_honesty(&r->rec->profile.totals, out);
-	if (samples < FEW_SAMPLES)
+	if (samples < REPORT_FEW_SAMPLES)
 		buf_addf(out, "  few samples: %s in all; record longer or with a higher -F\n",
 			 num_count(samples).s);
 }
@@ -123,12 +126,13 @@ static void add_process(const struct profile *p, uint32_t process, struct buf *o
 	buf_addf(out, " (pid %" PRIu32 ")", p->processes[process].pid);
 }
 
-static void row_name(const struct report *r, const struct flat_row *row, struct buf *out)
+void report_row_name(const struct report *r, enum flat_by by, const struct flat_row *row,
+		     struct buf *out)
 {
 	const struct profile *p = &r->rec->profile;
 	const struct profile_frame *f;
 
-	switch (r->by) {
+	switch (by) {
 	case FLAT_BY_FUNCTION:
 	case FLAT_BY_LINE:
 		report_frame_name(r, row->frame, out);
@@ -155,14 +159,15 @@ static void row_name(const struct report *r, const struct flat_row *row, struct 
 	}
 }
 
-static void row_place(const struct report *r, const struct flat_row *row, struct buf *out)
+void report_row_place(const struct report *r, enum flat_by by, const struct flat_row *row,
+		      struct buf *out)
 {
 	const struct profile *p = &r->rec->profile;
 
-	switch (r->by) {
+	switch (by) {
 	case FLAT_BY_FUNCTION:
 	case FLAT_BY_LINE:
-		report_frame_place(r, row->frame, r->by == FLAT_BY_LINE, out);
+		report_frame_place(r, row->frame, by == FLAT_BY_LINE, out);
 		return;
 	case FLAT_BY_THREAD:
 		add_process(p, p->threads[row->id].process, out);
@@ -186,12 +191,12 @@ static void add_row(const struct report *r, const struct flat *flat, const struc
 	table_cell(t, "%s", num_percent(row->self_error_ns, flat->ns).s);
 	table_cell(t, "%s", num_seconds(row->total_ns).s);
 	table_cell(t, "%s", num_percent(row->total_ns, flat->ns).s);
-	row_name(r, row, &text);
+	report_row_name(r, r->by, row, &text);
 	table_cell(t, "%s", buf_str(&text));
 	if (!headings[r->by].place)
 		return;
 	buf_reset(&text);
-	row_place(r, row, &text);
+	report_row_place(r, r->by, row, &text);
 	table_cell(t, "%s", buf_str(&text));
 }
 
@@ -201,16 +206,24 @@ static void warn_few_samples(const struct report *r, const struct flat *flat, st
 	const struct flat_row *top = flat->rows;
 	uint64_t n;
 
-	if (flat->samples < FEW_SAMPLES || !flat->n_rows)
+	if (flat->samples < REPORT_FEW_SAMPLES || !flat->n_rows)
 		return;
 	n = r->sort == FLAT_SORT_SELF ? top->samples : top->total_samples;
-	if (n < FEW_SAMPLES)
+	if (n < REPORT_FEW_SAMPLES)
 		buf_addf(out,
 			 "  few samples: the first row has %s; record longer or with a higher -F\n",
 			 num_count(n).s);
 }
 
-static int render_flat(const struct report *r, const struct flat *flat, struct buf *out)
+void report_hidden(size_t rows, size_t shown, struct buf *out)
+{
+	if (shown < rows)
+		buf_addf(out, "  %s hidden by -n\n",
+			 num_of(rows - shown, "more line", "more lines").s);
+}
+
+int report_table(const struct report *r, const struct flat *flat, const char *title,
+		 struct buf *out)
 {
 	const struct table_column columns[] = {
 		{ "SELF", TABLE_RIGHT, TABLE_WHOLE },
@@ -218,7 +231,7 @@ static int render_flat(const struct report *r, const struct flat *flat, struct b
 		{ "+/-", TABLE_RIGHT, TABLE_WHOLE },
 		{ "TOTAL", TABLE_RIGHT, TABLE_WHOLE },
 		{ "TOTAL%", TABLE_RIGHT, TABLE_WHOLE },
-		{ headings[r->by].name, TABLE_LEFT,
+		{ title ? title : headings[r->by].name, TABLE_LEFT,
 		  r->by == FLAT_BY_FILE ? TABLE_CUT_START : TABLE_CUT_END },
 		{ headings[r->by].place, TABLE_LEFT,
 		  r->by == FLAT_BY_PROCESS ? TABLE_CUT_END : TABLE_CUT_START },
@@ -232,13 +245,20 @@ static int render_flat(const struct report *r, const struct flat *flat, struct b
 	table_init(&table, columns, n_columns);
 	for (i = 0; i < shown; i++)
 		add_row(r, flat, &flat->rows[i], &table);
-	report_header(r, flat->samples, flat->ns, out);
 	ret = table_render(&table, r->width, r->color, out);
+	if (!ret)
+		report_hidden(flat->n_rows, shown, out);
+	return ret;
+}
+
+static int render_flat(const struct report *r, const struct flat *flat, struct buf *out)
+{
+	int ret;
+
+	report_header(r, flat->samples, flat->ns, out);
+	ret = report_table(r, flat, NULL, out);
 	if (ret)
 		return ret;
-	if (shown < flat->n_rows)
-		buf_addf(out, "  %s hidden by -n\n",
-			 num_of(flat->n_rows - shown, "more line", "more lines").s);
 	report_footer(r, flat->samples, out);
 	warn_few_samples(r, flat, out);
 	return buf_failed(out) ? -ENOMEM : 0;

@@ -242,8 +242,7 @@ int report_tree(const struct report *r, struct buf *out, struct err *err)
 		return err_oom(err);
 	if (!tree.nodes[0].total_samples) {
 		tree_deinit(&tree);
-		return err_set(err, -ENODATA, ERR_EMPTY, "no sample of %s passes the filters",
-			       r->rec->path);
+		return report_nothing(r, err);
 	}
 	ret = render_tree(r, &tree, out);
 	tree_deinit(&tree);

@@ -165,6 +165,8 @@ static void add_filters(struct json *j, const struct view_filter *f)
 			json_u64(j, "to_ns", f->to_ns);
 		if (f->ruby_only)
 			json_bool(j, "ruby_only", true);
+		if (f->no_gc)
+			json_bool(j, "no_gc", true);
 	}
 	json_object_end(j);
 }
@@ -412,6 +414,10 @@ static void add_subtitle(const struct flame *fl, struct paragraph *par)
 	}
 	if (fl->opts->filter && fl->opts->filter->ruby_only) {
 		buf_addstr(&s, "Ruby frames only");
+		add_piece(par, &s);
+	}
+	if (fl->opts->filter && fl->opts->filter->no_gc) {
+		buf_addstr(&s, "without GC");
 		add_piece(par, &s);
 	}
 	end_paragraph(par);

@@ -2,7 +2,7 @@
 /*
  * Ruby code has warm colours, from red for the program's own to yellow for what comes with the
  * interpreter; what is written in C or below has cold ones. So the first look tells how much of a
- * picture is Ruby, and the second whose.
+ * picture is Ruby, and the second whose. What is no code, but stands for it, is grey.
  */
 #include "export/flame_color.h"
 
@@ -27,6 +27,7 @@ static const struct {
 	[ORIGIN_NATIVE] = { "native", { 210, 70, 75 }, { 213, 46, 42 } },
 	[ORIGIN_GC] = { "GC", { 282, 52, 77 }, { 284, 32, 48 } },
 	[ORIGIN_KERNEL] = { "kernel", { 175, 38, 65 }, { 180, 40, 31 } },
+	[ORIGIN_FIBER] = { "fiber boundary", { 40, 10, 82 }, { 40, 8, 36 } },
 	[ORIGIN_UNKNOWN] = { "cut/unknown", { 220, 6, 74 }, { 220, 5, 41 } },
 };
 

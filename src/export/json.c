@@ -62,6 +62,7 @@ static void add_totals(struct json *j, const struct profile_totals *totals)
 	json_u64(j, "failed", totals->failed);
 	json_u64(j, "no_ruby", totals->no_ruby);
 	json_u64(j, "cpu_sampled_ns", totals->cpu_sampled_ns);
+	json_u64(j, "gc_ns", totals->gc_ns);
 	json_u64(j, "cpu_kernel_ns", totals->cpu_kernel_ns);
 	json_u64(j, "rbpf_cpu_ns", totals->rbpf_cpu_ns);
 	json_u64(j, "kernel_ns_per_sample", totals->kernel_ns_per_sample);
@@ -135,6 +136,8 @@ static void add_frames(struct json *j, const struct profile *p)
 		json_str(j, "label", profile_str(p, frame->name));
 		json_str(j, "path", profile_str(p, frame->file));
 		json_u64(j, "line", frame->line);
+		if (frame->flags & FRAME_LINE_APPROXIMATE)
+			json_bool(j, "approximate", true);
 		json_u64(j, "func_line", frame->func_line);
 		add_id(j, "module", frame->module);
 		json_u64(j, "address", frame->address);
@@ -164,7 +167,7 @@ static void add_sample_flags(struct json *j, unsigned int flags)
 	} names[] = {
 		{ SAMPLE_KERNEL, "kernel" },	     { SAMPLE_TRUNCATED, "truncated" },
 		{ SAMPLE_UNRESOLVED, "unresolved" }, { SAMPLE_NO_RUBY, "no-ruby" },
-		{ SAMPLE_FAILED, "failed" },
+		{ SAMPLE_FAILED, "failed" },	     { SAMPLE_GC, "gc" },
 	};
 
 	json_array_begin(j, "flags");

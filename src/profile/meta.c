@@ -42,6 +42,7 @@ static const struct field totals_fields[] = {
 	{ FIELD_U64, TOTALS(failed) },
 	{ FIELD_U64, TOTALS(no_ruby) },
 	{ FIELD_U64, TOTALS(cpu_sampled_ns) },
+	{ FIELD_U64, TOTALS(gc_ns) },
 	{ FIELD_U64, TOTALS(cpu_kernel_ns) },
 	{ FIELD_U64, TOTALS(rbpf_cpu_ns) },
 	{ FIELD_U64, TOTALS(kernel_ns_per_sample) },

@@ -11,7 +11,7 @@ const char *frame_kind_name(enum frame_kind kind)
 		[FRAME_RUBY] = "ruby",	     [FRAME_CFUNC] = "cfunc",
 		[FRAME_NATIVE] = "native",   [FRAME_KERNEL] = "kernel",
 		[FRAME_GC] = "gc",	     [FRAME_TRUNCATED] = "truncated",
-		[FRAME_UNKNOWN] = "unknown",
+		[FRAME_UNKNOWN] = "unknown", [FRAME_FIBER] = "fiber",
 	};
 
 	return (unsigned int)kind < ARRAY_SIZE(names) ? names[kind] : "unknown";

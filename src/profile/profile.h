@@ -18,7 +18,12 @@
 #include "base/cleanup.h"
 #include "base/intern.h"
 
-/* Stored in the file: add at the end, never renumber. */
+/*
+ * Stored in the file: add at the end, never renumber.
+ *
+ * Upon the stack that caused a garbage collection stands a FRAME_GC "(garbage collection)", and
+ * upon that, if it is known, another: "(marking)", "(sweeping)" or "(compacting)".
+ */
 enum frame_kind {
 	FRAME_RUBY = 0,	     /* a method, block, class body … written in Ruby */
 	FRAME_CFUNC = 1,     /* a method written in C; file and line are its Ruby caller's */
@@ -28,6 +33,7 @@ enum frame_kind {
 	FRAME_TRUNCATED = 5, /* stands for frames that were cut; its name says how many */
 	FRAME_UNKNOWN = 6,   /* a Ruby frame that could not be named; when read from a file, also a
 			      * frame of a kind that only a newer rbpf knows */
+	FRAME_FIBER = 7,     /* "[fiber]": stands between a fiber and the one that resumed it */
 	FRAME_KIND_COUNT,
 };
 
@@ -55,6 +61,12 @@ struct profile_thread {
 	bool cpu_known;
 };
 
+/*
+ * Frame flag: compiled (JIT) code had not saved the line of execution when the sample was taken. It
+ * is that of an earlier instruction of the same method, or the method's first one.
+ */
+#define FRAME_LINE_APPROXIMATE (1u << 0)
+
 struct profile_frame {
 	uint32_t kind;	    /* enum frame_kind */
 	uint32_t name;	    /* string: the label, as Ruby 3.4 prints it */
@@ -64,6 +76,8 @@ struct profile_frame {
 			     * identify a function; frames that differ by line only are of one */
 	uint32_t module;    /* module id, PROFILE_NONE if none */
 	uint64_t address;   /* relative to the module; 0 for Ruby frames */
+	uint32_t flags;	    /* FRAME_LINE_APPROXIMATE */
+	uint32_t zero;	    /* in place of padding, for frames are interned as bytes */
 };
 
 struct profile_module {
@@ -82,6 +96,7 @@ struct profile_stack {
 #define SAMPLE_UNRESOLVED (1u << 2) /* the stack holds a FRAME_UNKNOWN */
 #define SAMPLE_NO_RUBY	  (1u << 3) /* no Ruby stack: the thread or the process has none (now) */
 #define SAMPLE_FAILED	  (1u << 4) /* there should have been a Ruby stack, but the walk failed */
+#define SAMPLE_GC	  (1u << 5) /* the thread was collecting garbage */
 
 struct profile_sample {
 	uint64_t ts;	 /* ns, CLOCK_MONOTONIC */
@@ -133,6 +148,7 @@ struct profile_totals {
 	uint64_t failed;     /* samples whose Ruby stack could not be walked */
 	uint64_t no_ruby;    /* samples of threads that have no Ruby stack */
 	uint64_t cpu_sampled_ns;
+	uint64_t gc_ns;		       /* the part of it in samples with SAMPLE_GC */
 	uint64_t cpu_kernel_ns;	       /* the same threads by the kernel's account; 0 if unknown */
 	uint64_t rbpf_cpu_ns;	       /* CPU time of rbpf's own process */
 	uint64_t kernel_ns_per_sample; /* BPF run time by the kernel's statistics; 0 if off */

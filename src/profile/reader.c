@@ -315,6 +315,8 @@ static void compute_totals(struct profile *p, uint64_t last_ts)
 		t.failed += !!(s->flags & SAMPLE_FAILED);
 		t.no_ruby += !!(s->flags & SAMPLE_NO_RUBY);
 		add_saturating(&t.cpu_sampled_ns, s->weight);
+		if (s->flags & SAMPLE_GC)
+			add_saturating(&t.gc_ns, s->weight);
 	}
 	for (size_t i = 0; i < p->n_lost; i++)
 		add_saturating(&t.lost, p->lost[i].count);

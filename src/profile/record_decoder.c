@@ -88,6 +88,12 @@ static uint32_t get_str(const struct record_decoder *d, struct cursor *c)
 	return c->bad ? 0 : d->strings[id];
 }
 
+/* A field that a newer minor version added at the end; 0 if this recording is older. */
+static uint64_t get_newer(struct cursor *c)
+{
+	return c->p < c->end ? get(c) : 0;
+}
+
 /* A time; it becomes the base of the next one. */
 static uint64_t get_time(struct record_decoder *d, struct cursor *c)
 {
@@ -256,6 +262,7 @@ static int decode_frame(struct record_decoder *d, struct cursor *c)
 	frame.module = get_opt_id(c, p->n_modules);
 	frame.address = get(c);
 	frame.func_line = get_u32(c);
+	frame.flags = (uint32_t)get_newer(c); /* those that we know are among the low ones */
 	if (c->bad)
 		return -EBADMSG;
 	r = RESERVE_ONE(p->frames, p->n_frames, p->cap_frames);

@@ -46,7 +46,7 @@ struct recorder {
 _Static_assert(INTERN_MAX == RBPF_FILE_MAX_IDS, "interned ids are the ids of the file");
 /* They are interned as bytes, so they must have no padding. */
 _Static_assert(sizeof(struct profile_module) == 2 * sizeof(uint32_t), "no padding");
-_Static_assert(sizeof(struct profile_frame) == 6 * sizeof(uint32_t) + sizeof(uint64_t),
+_Static_assert(sizeof(struct profile_frame) == 8 * sizeof(uint32_t) + sizeof(uint64_t),
 	       "no padding");
 _Static_assert(sizeof(struct profile_stack) == 2 * sizeof(uint32_t), "no padding");
 
@@ -344,6 +344,7 @@ int recorder_frame(struct recorder *rec, const struct profile_frame *def, uint32
 		put_opt(&r, def->module);
 		put(&r, def->address);
 		put(&r, def->func_line);
+		put(&r, def->flags);
 		err = record_end(rec, &r);
 	}
 	if (!err)

@@ -122,6 +122,8 @@ static void add_cpu(const struct profile_totals *t, const char *between, struct 
 			 num_percent(t->cpu_sampled_ns, t->cpu_kernel_ns).s);
 	else
 		buf_addstr(out, "; the kernel's account is not in the recording");
+	if (t->gc_ns)
+		buf_addf(out, "   GC %s", num_percent(t->gc_ns, t->cpu_sampled_ns).s);
 }
 
 static void add_cost(const struct profile_totals *t, uint64_t duration_ns, struct buf *out)

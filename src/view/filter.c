@@ -14,13 +14,16 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "profile/profile.h"
+#include "view/gc_phase.h"
 
 struct view_selection {
 	const struct profile *profile;
 	uint64_t from, to; /* ns, CLOCK_MONOTONIC; to is not included */
 	bool ruby_only;
-	bool *threads; /* by thread id: whether its samples are wanted; owned */
-	bool *stacks;  /* the same by stack id; NULL when all are; owned */
+	bool no_gc, only_gc;
+	uint8_t *gc_phases; /* by stack id; NULL unless no_gc or only_gc; owned */
+	bool *threads;	    /* by thread id: whether its samples are wanted; owned */
+	bool *stacks;	    /* the same by stack id; NULL when all are; owned */
 };
 
 void view_filter_deinit(struct view_filter *f)
@@ -138,8 +141,8 @@ static void select_time(struct view_selection *sel, const struct view_filter *f)
 		sel->to = UINT64_MAX;
 }
 
-int view_selection_new(const struct profile *p, const struct view_filter *f,
-		       struct view_selection **ret)
+static int selection_new(const struct profile *p, const struct view_filter *f, bool only_gc,
+			 struct view_selection **ret)
 {
 	static const struct view_filter all = VIEW_FILTER_INIT;
 	struct view_selection *sel = calloc(1, sizeof(*sel));
@@ -149,7 +152,9 @@ int view_selection_new(const struct profile *p, const struct view_filter *f,
 	if (!f)
 		f = &all;
 	sel->profile = p;
-	sel->ruby_only = f->ruby_only;
+	sel->ruby_only = f->ruby_only || only_gc;
+	sel->no_gc = f->no_gc;
+	sel->only_gc = only_gc;
 	select_time(sel, f);
 	sel->threads = calloc(p->n_threads + 1, sizeof(*sel->threads));
 	if (!sel->threads)
@@ -158,6 +163,8 @@ int view_selection_new(const struct profile *p, const struct view_filter *f,
 		sel->threads[i] = thread_wanted(p, f, &p->threads[i]);
 	if ((f->has_include || f->has_exclude) && select_stacks(sel, f))
 		goto nomem;
+	if ((sel->no_gc || sel->only_gc) && gc_phases_of_stacks(p, &sel->gc_phases))
+		goto nomem;
 	*ret = sel;
 	return 0;
 nomem:
@@ -165,19 +172,42 @@ nomem:
 	return -ENOMEM;
 }
 
+int view_selection_new(const struct profile *p, const struct view_filter *f,
+		       struct view_selection **ret)
+{
+	return selection_new(p, f, false, ret);
+}
+
+int view_selection_new_gc(const struct profile *p, const struct view_filter *f,
+			  struct view_selection **ret)
+{
+	return selection_new(p, f, true, ret);
+}
+
 void view_selection_free(struct view_selection *sel)
 {
 	if (!sel)
 		return;
+	free(sel->gc_phases);
 	free(sel->threads);
 	free(sel->stacks);
 	free(sel);
 }
 
+static bool gc_wanted(const struct view_selection *sel, const struct profile_sample *s)
+{
+	bool gc;
+
+	if (!sel->gc_phases)
+		return true;
+	gc = gc_phase_of_sample(sel->gc_phases, s) != GC_NONE;
+	return gc ? !sel->no_gc : !sel->only_gc;
+}
+
 bool view_selected(const struct view_selection *sel, const struct profile_sample *s)
 {
 	return sel->threads[s->thread] && s->ts >= sel->from && s->ts < sel->to &&
-	       (!sel->stacks || sel->stacks[s->stack]);
+	       (!sel->stacks || sel->stacks[s->stack]) && gc_wanted(sel, s);
 }
 
 bool view_frame_shown(const struct view_selection *sel, uint32_t frame)
@@ -189,6 +219,7 @@ bool view_frame_shown(const struct view_selection *sel, uint32_t frame)
 	case FRAME_CFUNC:
 	case FRAME_TRUNCATED:
 	case FRAME_UNKNOWN:
+	case FRAME_FIBER:
 		return true;
 	default:
 		return false;

@@ -33,8 +33,9 @@ struct view_filter {
 	uint64_t from_ns; /* since the start of the recording */
 	uint64_t to_ns;	  /* since the start; 0 means the end */
 	bool ruby_only; /* leave out native, kernel and GC frames. What stands for Ruby frames that
-			 * are missing (kinds truncated, unknown) stays: a caller must not
-			 * seem to call what it did not */
+			 * are missing (kinds truncated, unknown) or between two stacks (fiber)
+			 * stays: a caller must not seem to call what it did not */
+	bool no_gc;	/* drop samples of garbage collection, see gc_phase.h */
 };
 
 #define VIEW_FILTER_INIT                                                                           \
@@ -62,6 +63,13 @@ struct view_selection;
 int view_selection_new(const struct profile *p, const struct view_filter *f,
 		       struct view_selection **ret);
 void view_selection_free(struct view_selection *sel);
+
+/*
+ * The part of it that is garbage collection, and as with ruby_only: what is innermost in a stack
+ * then is the method that caused the collection.
+ */
+int view_selection_new_gc(const struct profile *p, const struct view_filter *f,
+			  struct view_selection **ret);
 
 static inline void view_selection_freep(struct view_selection **sel)
 {

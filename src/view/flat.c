@@ -325,17 +325,13 @@ static int build_from_owners(const struct profile *p, const struct view_selectio
 	return 0;
 }
 
-int flat_build(const struct profile *p, const struct view_filter *f, enum flat_by by,
-	       enum flat_sort sort, struct flat *ret)
+int flat_build_selected(const struct profile *p, const struct view_selection *sel, enum flat_by by,
+			enum flat_sort sort, struct flat *ret)
 {
-	_cleanup_view_selection_ struct view_selection *sel = NULL;
 	_cleanup_flat_ struct flat flat = FLAT_INIT;
 	struct order order = { .profile = p, .by = by, .sort = sort };
 	int err;
 
-	err = view_selection_new(p, f, &sel);
-	if (err)
-		return err;
 	for (size_t i = 0; i < p->n_samples; i++) {
 		if (!view_selected(sel, &p->samples[i]))
 			continue;
@@ -357,6 +353,16 @@ int flat_build(const struct profile *p, const struct view_filter *f, enum flat_b
 	*ret = flat;
 	flat = (struct flat)FLAT_INIT; /* owned by *ret now */
 	return 0;
+}
+
+int flat_build(const struct profile *p, const struct view_filter *f, enum flat_by by,
+	       enum flat_sort sort, struct flat *ret)
+{
+	_cleanup_view_selection_ struct view_selection *sel = NULL;
+	int err;
+
+	err = view_selection_new(p, f, &sel);
+	return err ? err : flat_build_selected(p, sel, by, sort, ret);
 }
 
 void flat_deinit(struct flat *flat)

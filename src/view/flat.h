@@ -12,6 +12,7 @@
 
 struct profile;
 struct view_filter;
+struct view_selection;
 
 enum flat_by {
 	FLAT_BY_FUNCTION, /* (kind, name, file, func_line); a C function is (kind, name) */
@@ -55,6 +56,11 @@ struct flat {
  */
 int flat_build(const struct profile *p, const struct view_filter *f, enum flat_by by,
 	       enum flat_sort sort, struct flat *ret);
+
+/* The same of a selection of @p's samples that was made before. */
+int flat_build_selected(const struct profile *p, const struct view_selection *sel, enum flat_by by,
+			enum flat_sort sort, struct flat *ret);
+
 void flat_deinit(struct flat *flat);
 #define _cleanup_flat_ _cleanup_(flat_deinit)
 

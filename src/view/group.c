@@ -15,6 +15,7 @@ struct key {
 	uint32_t file; /* string: source file or module */
 	uint32_t func_line;
 	uint32_t line;
+	uint32_t approximate; /* the line is */
 };
 
 static uint32_t module_path(const struct profile *p, const struct profile_frame *frame)
@@ -51,6 +52,7 @@ static struct key key_of(const struct profile *p, const struct profile_frame *fr
 	case GROUP_BY_LINE:
 		key = function_key(p, frame);
 		key.line = frame->line;
+		key.approximate = frame->flags & FRAME_LINE_APPROXIMATE;
 		if (frame->kind == FRAME_CFUNC)
 			key.file = frame->file;
 		return key;
@@ -92,6 +94,8 @@ static int compare_groups(const void *a, const void *b, void *arg)
 		diff = compare_u32(x->func_line, y->func_line);
 	if (!diff)
 		diff = compare_u32(x->line, y->line);
+	if (!diff)
+		diff = compare_u32(x->approximate, y->approximate);
 	if (!diff)
 		diff = compare_u32(x->kind, y->kind);
 	return diff;

@@ -22,7 +22,11 @@ enum group_by {
 	 * line of their frames are those of their callers. Native: (name, path of the module).
 	 */
 	GROUP_BY_FUNCTION,
-	GROUP_BY_LINE, /* the above and the line of execution; C functions: with their caller's */
+	/*
+	 * The above and the line of execution, an approximate one (FRAME_LINE_APPROXIMATE) being
+	 * another than the exact one; C functions: with their caller's.
+	 */
+	GROUP_BY_LINE,
 	GROUP_BY_FILE, /* source file, else the path of the module, else the kind */
 	GROUP_BY_KIND,
 };

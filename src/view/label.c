@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "view/label.h"
 
+#include <inttypes.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -61,6 +62,11 @@ const char *label_frame(const struct profile *p, uint32_t frame)
 	return *name ? name : "[unnamed]";
 }
 
+void label_line(const struct profile_frame *frame, struct buf *out)
+{
+	buf_addf(out, "%s%" PRIu32, frame->flags & FRAME_LINE_APPROXIMATE ? "~" : "", frame->line);
+}
+
 static bool starts_with(const char *s, const char *prefix)
 {
 	return !strncmp(s, prefix, strlen(prefix));
@@ -108,6 +114,8 @@ enum frame_origin label_origin(const struct profile *p, uint32_t frame)
 		return ORIGIN_KERNEL;
 	case FRAME_GC:
 		return ORIGIN_GC;
+	case FRAME_FIBER:
+		return ORIGIN_FIBER;
 	default:
 		return ORIGIN_UNKNOWN;
 	}
@@ -144,6 +152,9 @@ void label_package(const struct profile *p, uint32_t frame, struct buf *out)
 		break;
 	case FRAME_GC:
 		buf_addstr(out, "gc");
+		break;
+	case FRAME_FIBER:
+		buf_addstr(out, "fiber");
 		break;
 	case FRAME_NATIVE:
 		buf_addstr(out, *module ? module : "unknown");

@@ -9,6 +9,7 @@
 
 struct buf;
 struct profile;
+struct profile_frame;
 
 /*
  * Append the short name of a process (by index): the last part of the path of the program in its
@@ -22,6 +23,9 @@ void label_thread(const struct profile *p, uint32_t thread, struct buf *out);
 
 /* The name of a frame, "[unnamed]" if it is empty. */
 const char *label_frame(const struct profile *p, uint32_t frame);
+
+/* Append the line of execution of a frame: "12", or "~12" if it is approximate. */
+void label_line(const struct profile_frame *frame, struct buf *out);
 
 /* What follows the last '/' of @path. */
 const char *label_basename(const char *path);
@@ -38,6 +42,7 @@ enum frame_origin {
 	ORIGIN_NATIVE,
 	ORIGIN_GC,
 	ORIGIN_KERNEL,
+	ORIGIN_FIBER,	/* what stands between the stacks of two fibers */
 	ORIGIN_UNKNOWN, /* frames that were cut or could not be named */
 	ORIGIN_COUNT,
 };
@@ -46,7 +51,7 @@ enum frame_origin label_origin(const struct profile *p, uint32_t frame);
 
 /*
  * Append what the frame's code is packaged in: "activerecord-7.1.3" for a gem, "ruby stdlib",
- * "ruby core" (also for C functions without a module), "libz.so.1", "kernel", "gc", "app".
+ * "ruby core" (also for C functions without a module), "libz.so.1", "kernel", "gc", "fiber", "app".
  */
 void label_package(const struct profile *p, uint32_t frame, struct buf *out);
 

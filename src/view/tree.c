@@ -393,9 +393,10 @@ void tree_node_label(const struct tree *t, uint32_t node, struct buf *out)
 	} else if (n->frame != PROFILE_NONE) {
 		frame = &p->frames[n->frame];
 		buf_addstr(out, label_frame(p, n->frame));
-		if (t->opts.by_line && frame->line)
-			buf_addf(out, " %s:%u", label_basename(profile_str(p, frame->file)),
-				 frame->line);
+		if (t->opts.by_line && frame->line) {
+			buf_addf(out, " %s:", label_basename(profile_str(p, frame->file)));
+			label_line(frame, out);
+		}
 	} else if (t->opts.split == TREE_SPLIT_PROCESS) {
 		label_process(p, n->label, out);
 		buf_addf(out, " (pid %u)", p->processes[n->label].pid);

@@ -72,7 +72,7 @@ uint32_t tree_skip(const struct tree *t, uint32_t node);
 
 /*
  * Append the text of a node, e.g. "Foo#bar", "all", "ruby (pid 42)", "worker (tid 43)"; with
- * by_line "Foo#bar foo.rb:12". Never empty.
+ * by_line "Foo#bar foo.rb:12", "Foo#bar foo.rb:~12" if the line is approximate. Never empty.
  */
 void tree_node_label(const struct tree *t, uint32_t node, struct buf *out);
 

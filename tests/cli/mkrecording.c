@@ -2,7 +2,7 @@
 /*
  * Makes the recordings that the tests of the command line read, where no BPF is needed:
  *
- *	mkrecording full|few|empty|interrupted FILE
+ *	mkrecording full|few|gc|empty|interrupted FILE
  */
 #include <stdio.h>
 #include <string.h>
@@ -67,12 +67,14 @@ int main(int argc, char **argv)
 	struct recorder_options opts = { .force = true };
 	struct err err = { 0 };
 	struct recorder *rec;
-	uint32_t process, threads[2], main_stack, stacks[4], i, n, id;
+	uint32_t process, threads[2], main_stack, gc_stack, stacks[4], i, n, id;
 	const char *kind;
+	bool gc;
 
 	if (argc != 3)
 		return 2;
 	kind = argv[1];
+	gc = strcmp(kind, "gc") == 0;
 	opts.path = argv[2];
 	MUST(recorder_open(&opts, &meta, &rec, &err));
 
@@ -100,16 +102,25 @@ int main(int argc, char **argv)
 	MUST(recorder_stack(rec, stacks[1], id, &stacks[2]));
 	id = frame(rec, FRAME_RUBY, "Café#\"menü\"", "/app/models/café, \"new\".rb", 7, 5);
 	MUST(recorder_stack(rec, main_stack, id, &stacks[3]));
+	id = frame(rec, FRAME_GC, "(garbage collection)", "", 0, 0);
+	MUST(recorder_stack(rec, stacks[1], id, &gc_stack));
+	id = frame(rec, FRAME_GC, "(marking)", "", 0, 0);
+	MUST(recorder_stack(rec, gc_stack, id, &gc_stack));
 
 	n = strcmp(kind, "empty") == 0 ? 0 : strcmp(kind, "few") == 0 ? 10 : 300;
 	for (i = 0; i < n; i++) {
-		const struct profile_sample sample = {
+		struct profile_sample sample = {
 			.ts = START + (i + 1) * TICK,
 			.weight = TICK,
 			.thread = threads[i % 10 == 0],
 			.stack = stacks[i % 10 < 6 ? 2 : i % ARRAY_SIZE(stacks)],
 		};
 
+		if (gc && i % 5 == 0) {
+			sample.stack = gc_stack;
+			sample.flags = SAMPLE_GC;
+			totals.gc_ns += TICK;
+		}
 		MUST(recorder_sample(rec, &sample));
 		totals.cpu_sampled_ns += TICK;
 	}

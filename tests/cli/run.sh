@@ -31,7 +31,7 @@ ${CC:-cc} ${CFLAGS:--O1} -D_GNU_SOURCE -I"$root/src" -I"$root/include" -o "$tmp/
 	"$root/tests/cli/mkrecording.c" "$root"/src/base/*.c "$root"/src/profile/*.c \
 	-lz -ljansson || exit 1
 cd "$tmp" || exit 1
-for kind in full few empty interrupted; do
+for kind in full few gc empty interrupted; do
 	./mkrecording $kind $kind.data || exit 1
 done
 unset RBPF_DATA NO_COLOR
@@ -165,6 +165,11 @@ refuse "unknown value 'lin' for --by (did you mean line?)" report --by lin full.
 refuse "--limit*" report -n -1 full.data
 refuse "--tree and --json exclude each other" report --tree --json full.data
 refuse "--tree goes with --by function or line, not --by file" report --tree --by file full.data
+refuse "--gc goes with --by function or line, not --by thread" report --gc --by thread full.data
+refuse "--tree and --gc exclude each other" report --gc --tree full.data
+refuse "--info and --gc exclude each other" report --gc --info full.data
+refuse "--json and --csv exclude each other" report --gc --csv --json full.data
+refuse "--gc and --no-gc exclude each other" report --no-gc --gc full.data
 refuse "invalid pattern '(' for --include: *" report --include "(" full.data
 refuse "--thread must not be empty" report --thread= full.data
 refuse "--from must be before --to" report --from 2s --to 1s full.data
@@ -374,6 +379,70 @@ if begin "report"; then
 	run report --info full.data
 	if grep -q 'rbpf record -p 4242' "$out"; then expect 0 ""; else not_ok "no command"; fi
 fi
+if begin "report --gc"; then
+	run report --gc gc.data
+	if ! grep -q '^garbage collection: 606 ms of 3.0 s (20.0%)$' "$out"; then
+		not_ok "does not say how much"
+	elif ! grep -q '^0.61s  100.0%  20.0%  marking$' "$out"; then
+		not_ok "no phase"
+	elif ! grep -q ' CAUSED BY ' "$out" || ! grep -q ' 100.0%  Integer#times (C)$' "$out"; then
+		not_ok "no cause"
+	elif ! grep -q ' worker, 1 (tid 4243) ' "$out"; then
+		not_ok "no thread"
+	elif ! grep -q 'cpu sampled .*   GC 20.0%$' "$out"; then
+		not_ok "no share in the footer"
+	else
+		expect 0 ""
+	fi
+	run report --gc --by line -n 1 gc.data
+	if ! grep -q 'Integer#times (C)  /app/models/cart.rb:58$' "$out"; then
+		not_ok "no line"
+	elif ! grep -q '^  2 more lines hidden by -n$' "$out"; then
+		not_ok "no limit"
+	else
+		expect 0 ""
+	fi
+	run report --gc full.data
+	if grep -q '^garbage collection: 0 s of 3.0 s (0.0%)$' "$out"; then expect 0 ""; else not_ok "none"; fi
+	run report full.data
+	if grep -q 'GC' "$out"; then not_ok "a share of 0"; else expect 0 ""; fi
+fi
+if begin "report --gc for programs"; then
+	if command -v ruby > /dev/null; then
+		run report --gc --json gc.data
+		if ruby -rjson -e '
+			r = JSON.parse(File.read(ARGV[0])); gc = r["gc"]
+			abort "time" unless gc["ns"] * 5 == r["summary"]["selected_ns"]
+			abort "recording" unless gc["ns"] == r["summary"]["gc_ns"]
+			%w[phases processes threads].each do |part|
+				abort part unless gc[part].sum { |x| x["ns"] } == gc["ns"]
+			end
+			abort "rows" unless r["rows"].sum { |x| x["self_ns"] } == gc["ns"]
+		' "$out" 2> "$err"; then expect 0 ""; else not_ok "--json"; fi
+	else
+		skip "there is no ruby"
+	fi
+	run report --gc --csv -n 1 gc.data
+	if grep -q '^cfunc,Integer#times,,0,,60,60,' "$out"; then expect 0 ""; else not_ok "--csv"; fi
+fi
+if begin "--no-gc drops samples"; then
+	run report --no-gc gc.data
+	if ! grep -q '^filtered: .* 240 samples (80.0%)$' "$out" || grep -q '(marking)' "$out"; then
+		not_ok "report"
+	else
+		expect 0 ""
+	fi
+	run export -f folded --no-gc gc.data
+	if grep -q 'garbage' "$out"; then not_ok "export"; else expect 0 ""; fi
+	run flame --no-gc gc.data
+	if grep -q 'garbage' "$out"; then not_ok "flame"; else expect 0 ""; fi
+	run export -f folded gc.data
+	if grep -q ';Integer#times;(garbage collection);(marking) 60$' "$out"; then
+		expect 0 ""
+	else
+		not_ok "export without it"
+	fi
+fi
 if begin "output to a file"; then
 	run flame -o out.svg full.data
 	if grep -q '<svg' out.svg && [ ! -s "$out" ]; then expect 0 ""; else not_ok "no SVG"; fi
@@ -395,6 +464,7 @@ fi
 # --- Outputs that fail
 
 for args in "help" "--version" "report full.data" "report --json full.data" "report --tree full.data" \
+	"report --gc gc.data" \
 	"flame full.data" "export -f folded full.data" "completion bash" "record --help"; do
 	begin "full disk: $args" || continue
 	: > "$out"
@@ -471,8 +541,8 @@ else
 		if grep -q '^ruby;<main>' "$out"; then expect 0 ""; else not_ok "no stacks"; fi
 	fi
 	if begin "terminal: the report fits"; then
-		for args in "" "--tree" "--by line" "--by file" "--by process"; do
-			on_terminal "'$rbpf' --color never report -q $args full.data"
+		for args in "" "--tree" "--by line" "--by file" "--by process" "--gc"; do
+			on_terminal "'$rbpf' --color never report -q $args gc.data"
 			wide=$(tr -d '\r' < "$out" | grep -v 'samples at\|lost\|cpu sampled' |
 				grep -E '.{61}' | head -1)
 			if [ -z "$wide" ]; then expect 0 ""; else not_ok "$args: $wide"; fi
@@ -545,6 +615,7 @@ if command -v bash > /dev/null; then
 	completes "4711" record -p 1,2 --pid = 47
 	completes "auto always" --color a
 	completes "function file" report --by f
+	completes "--no-gc" flame --no
 	completes "function file" report --by = f
 	completes "hash" flame --color h
 	completes "folded" record -p 42 -f fo

@@ -148,6 +148,15 @@ static inline uint32_t builder_frame(struct profile_builder *b, enum frame_kind 
 	return builder_add_frame(b, &frame);
 }
 
+/* The same frame as @frame, but that its line is approximate. */
+static inline uint32_t builder_approximate(struct profile_builder *b, uint32_t frame)
+{
+	struct profile_frame copy = b->profile.frames[frame];
+
+	copy.flags |= FRAME_LINE_APPROXIMATE;
+	return builder_add_frame(b, &copy);
+}
+
 static inline uint32_t builder_stack(struct profile_builder *b, uint32_t parent, uint32_t frame)
 {
 	struct profile *p = &b->profile;
@@ -176,6 +185,16 @@ static inline uint32_t builder_path(struct profile_builder *b, const char *names
 		stack = builder_stack(b, stack,
 				      builder_frame(b, FRAME_RUBY, name, "/app/x.rb", 7, 1));
 	free(copy);
+	return stack;
+}
+
+/* @stack with a garbage collection upon it; @phase is "(marking)" or the like, NULL if unknown. */
+static inline uint32_t builder_gc(struct profile_builder *b, uint32_t stack, const char *phase)
+{
+	stack = builder_stack(b, stack,
+			      builder_frame(b, FRAME_GC, "(garbage collection)", "", 0, 0));
+	if (phase)
+		stack = builder_stack(b, stack, builder_frame(b, FRAME_GC, phase, "", 0, 0));
 	return stack;
 }
 
@@ -257,6 +276,7 @@ static inline struct profile *builder_finish(struct profile_builder *b)
 	};
 	for (size_t i = 0; i < p->n_samples; i++) {
 		p->totals.cpu_sampled_ns += p->samples[i].weight;
+		p->totals.gc_ns += p->samples[i].flags & SAMPLE_GC ? p->samples[i].weight : 0;
 		p->totals.truncated += !!(p->samples[i].flags & SAMPLE_TRUNCATED);
 		p->totals.unresolved += !!(p->samples[i].flags & SAMPLE_UNRESOLVED);
 		p->totals.failed += !!(p->samples[i].flags & SAMPLE_FAILED);

@@ -3,6 +3,7 @@
  */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/array.h"
@@ -40,7 +41,9 @@ static void assert_sane_option(const struct command *cmd, const struct option_sp
 	cr_expect_lt(strlen(spec->name), MAX_NAME);
 	for (s = spec->name; *s; s++)
 		cr_expect((*s >= 'a' && *s <= 'z') || *s == '-', "%s --%s", cmd->name, spec->name);
-	cr_expect(strncmp(spec->name, "no-", 3) != 0, "%s --%s", cmd->name, spec->name);
+	/* "--no-x" is the other side of a switch, or a flag that takes something away. */
+	cr_expect(strncmp(spec->name, "no-", 3) != 0 || spec->type == OPTION_FLAG, "%s --%s",
+		  cmd->name, spec->name);
 	cr_expect_eq(spec->arg != NULL, option_takes_value(spec->type), "%s --%s", cmd->name,
 		     spec->name);
 	cr_expect_eq(spec->choice != NULL, spec->type == OPTION_CHOICE, "%s --%s", cmd->name,
@@ -82,6 +85,24 @@ Test(command, names_are_unique_but_for_the_hidden_color)
 				if (strcmp(all[i]->name, "color") != 0)
 					cr_expect_str_neq(all[i]->name, all[j]->name, "%s",
 							  commands[c]->name);
+	}
+}
+
+Test(command, no_flag_is_taken_for_the_other_side_of_a_switch)
+{
+	const struct option_spec *all[64];
+	char name[MAX_NAME + sizeof("no-")];
+	size_t c, n, i, j;
+
+	for (c = 0; c < n_commands; c++) {
+		n = all_options(commands[c], all, ARRAY_SIZE(all));
+		for (i = 0; i < n; i++) {
+			if (all[i]->type != OPTION_SWITCH)
+				continue;
+			snprintf(name, sizeof(name), "no-%s", all[i]->name);
+			for (j = 0; j < n; j++)
+				cr_expect_str_neq(all[j]->name, name, "%s", commands[c]->name);
+		}
 	}
 }
 

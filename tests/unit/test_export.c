@@ -66,12 +66,14 @@ Test(export, json_is_the_whole_recording)
 {
 	struct profile_builder b;
 	const struct profile *p = &b.profile;
-	json_t *root, *list;
+	json_t *root, *list, *approximate;
 
 	builder_init(&b);
 	awkward_build(&b);
 	builder_add_random(&b, 3, 100);
-	b.profile.samples[0].flags = SAMPLE_KERNEL | SAMPLE_FAILED;
+	b.profile.samples[0].flags = SAMPLE_KERNEL | SAMPLE_FAILED | SAMPLE_GC;
+	b.profile.samples[0].weight = 77;
+	builder_approximate(&b, 0);
 	root = export_and_parse(&b, NULL);
 	cr_expect_str_eq(json_string_value(json_object_get(root, "format")), "rbpf-recording");
 	cr_expect(json_is_true(json_object_get(root, "complete")));
@@ -93,6 +95,11 @@ Test(export, json_is_the_whole_recording)
 		cr_expect_str_eq(str_of(list, i, "label"), profile_str(p, p->frames[i].name));
 		cr_expect_str_eq(str_of(list, i, "path"), profile_str(p, p->frames[i].file));
 		cr_expect_eq(int_of(list, i, "line"), p->frames[i].line);
+		approximate = json_object_get(json_array_get(list, i), "approximate");
+		if (i == p->n_frames - 1)
+			cr_expect(json_is_true(approximate));
+		else
+			cr_expect_null(approximate, "an additional member where it is true");
 	}
 
 	list = json_object_get(root, "stacks");
@@ -114,6 +121,9 @@ Test(export, json_is_the_whole_recording)
 	list = json_object_get(json_array_get(list, 0), "flags");
 	cr_expect_str_eq(json_string_value(json_array_get(list, 0)), "kernel");
 	cr_expect_str_eq(json_string_value(json_array_get(list, 1)), "failed");
+	cr_expect_str_eq(json_string_value(json_array_get(list, 2)), "gc");
+	list = json_object_get(root, "totals");
+	cr_expect_eq(json_integer_value(json_object_get(list, "gc_ns")), 77);
 	json_decref(root);
 	builder_deinit(&b);
 }

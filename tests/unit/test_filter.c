@@ -146,10 +146,8 @@ Test(filter, time)
 Test(filter, ruby_only_hides_frames_and_keeps_samples)
 {
 	static const bool shown[FRAME_KIND_COUNT] = {
-		[FRAME_RUBY] = true,
-		[FRAME_CFUNC] = true,
-		[FRAME_TRUNCATED] = true,
-		[FRAME_UNKNOWN] = true,
+		[FRAME_RUBY] = true,	[FRAME_CFUNC] = true, [FRAME_TRUNCATED] = true,
+		[FRAME_UNKNOWN] = true, [FRAME_FIBER] = true,
 	};
 	struct view_filter f = { .ruby_only = true };
 	struct view_selection *sel = NULL;
@@ -163,4 +161,51 @@ Test(filter, ruby_only_hides_frames_and_keeps_samples)
 			     frame_kind_name(kind));
 	view_selection_free(sel);
 	cr_expect_eq(selected(&f), 0x7f);
+}
+
+/* Samples 7 to 9 are garbage collection: by frames and flag, by frames, by flag; 10 is none. */
+static void add_collections(uint32_t *stack)
+{
+	*stack = builder_path(&b, "<main>|Foo#bar");
+	builder_sample(&b, worker, builder_gc(&b, *stack, "(marking)"), 1, SAMPLE_GC);
+	builder_add(&b, worker, builder_gc(&b, *stack, NULL), 1);
+	builder_sample(&b, ruby, *stack, 1, SAMPLE_KERNEL | SAMPLE_GC);
+	builder_add(&b, worker, *stack, 1);
+}
+
+Test(filter, no_gc_drops_samples)
+{
+	struct view_filter f = { .no_gc = true };
+	uint32_t stack;
+
+	cr_expect_eq(selected(&f), 0x7f, "there is none");
+	add_collections(&stack);
+	cr_expect_eq(selected(&f), 0x7ff, "all without it");
+	f.no_gc = true;
+	cr_expect_eq(selected(&f), 0x47f);
+	f.no_gc = true;
+	compile(&f.thread, &f.has_thread, "^puma srv");
+	cr_expect_eq(selected(&f), 0x418, "and other filters");
+}
+
+Test(filter, gc_alone)
+{
+	const struct view_filter of_worker = { .tids = (pid_t[]) { 43 }, .n_tids = 1 };
+	static const struct view_filter none = { .no_gc = true };
+	const struct profile *p = &b.profile;
+	struct view_selection *sel = NULL;
+	uint32_t stack, gc;
+
+	add_collections(&stack);
+	gc = p->stacks[builder_gc(&b, stack, NULL)].frame;
+	cr_assert_eq(view_selection_new_gc(p, &of_worker, &sel), 0);
+	for (size_t i = 0; i < p->n_samples; i++)
+		cr_expect_eq(view_selected(sel, &p->samples[i]), i == 7 || i == 8, "%zu", i);
+	cr_expect(view_frame_shown(sel, p->stacks[stack].frame));
+	cr_expect_not(view_frame_shown(sel, gc), "what is innermost is the cause");
+	view_selection_free(sel);
+	cr_assert_eq(view_selection_new_gc(p, &none, &sel), 0);
+	for (size_t i = 0; i < p->n_samples; i++)
+		cr_expect_not(view_selected(sel, &p->samples[i]), "%zu", i);
+	view_selection_free(sel);
 }

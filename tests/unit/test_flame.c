@@ -455,6 +455,51 @@ Test(flame, description_says_where_it_comes_from)
 	free(svg);
 }
 
+/* Returns whether the legend has @name; its colour must then be defined. */
+static bool legend_has(const char *svg, const char *name)
+{
+	char want[80], rule[16];
+	const char *at, *key;
+
+	snprintf(want, sizeof(want), "<title>%s\nself ", name);
+	at = strstr(svg, want);
+	if (!at)
+		return false;
+	key = strstr(at, "<rect class=\"");
+	cr_assert_not_null(key);
+	snprintf(rule, sizeof(rule), ".%c{fill:#", key[strlen("<rect class=\"")]);
+	cr_expect_not_null(strstr(svg, rule), "%s has a colour", name);
+	return true;
+}
+
+Test(flame, garbage_collection_and_fibers_have_colours_of_their_own)
+{
+	uint32_t fiber = builder_frame(&b, FRAME_FIBER, "[fiber]", "", 0, 0);
+	uint32_t main_stack = builder_path(&b, "<main>");
+	struct view_filter f = { .no_gc = true };
+	struct picture pic;
+	char *svg;
+
+	builder_add(&b, thread, builder_stack(&b, main_stack, fiber), 2);
+	builder_sample(&b, thread, builder_gc(&b, main_stack, "(marking)"), BUILDER_PERIOD,
+		       SAMPLE_GC);
+	svg = render(&plain);
+	cr_expect(legend_has(svg, "GC"));
+	cr_expect(legend_has(svg, "fiber boundary"));
+	cr_expect_not(legend_has(svg, "cut/unknown"));
+	free(svg);
+	draw(&plain, &pic);
+	cr_expect_eq(find(&pic, "[fiber]")->w, 2 * BUILDER_PERIOD);
+	cr_expect_eq(find(&pic, "(marking)")->d, 3);
+	picture_deinit(&pic);
+
+	svg = render(&(struct flame_options) { .filter = &f });
+	cr_expect_not(legend_has(svg, "GC"));
+	cr_expect_not_null(strstr(svg, "without GC"), "it is said");
+	cr_expect_not_null(strstr(svg, "&quot;filters&quot;:{&quot;no_gc&quot;:true}"));
+	free(svg);
+}
+
 Test(flame, nothing_but_itself)
 {
 	char *svg, *script;

@@ -100,6 +100,21 @@ Test(flat, what_is_one_row)
 	expect_rows(&all, FLAT_BY_KIND, FLAT_SORT_SELF, "kernel 8/8\ncfunc 5/5\nruby 2/3\n");
 }
 
+Test(flat, an_approximate_line_is_another_line_of_the_same_function)
+{
+	uint32_t exact = builder_frame(&b, FRAME_RUBY, "Foo#bar", "/app/foo.rb", 12, 10);
+	uint32_t approximate = builder_approximate(&b, exact);
+	struct flat flat;
+
+	builder_add(&b, thread, builder_stack(&b, 0, approximate), 2);
+	builder_add(&b, thread, builder_stack(&b, 0, exact), 2);
+	expect_rows(&all, FLAT_BY_FUNCTION, FLAT_SORT_SELF, "Foo#bar 4/4\n");
+	expect_rows(&all, FLAT_BY_LINE, FLAT_SORT_SELF, "Foo#bar:12 2/2\nFoo#bar:12 2/2\n");
+	cr_assert_eq(flat_build(&b.profile, &all, FLAT_BY_LINE, FLAT_SORT_SELF, &flat), 0);
+	cr_expect_eq(flat.rows[0].frame, exact, "the exact one is first");
+	flat_deinit(&flat);
+}
+
 Test(flat, threads_and_processes)
 {
 	uint32_t process = builder_process(&b, 7, "ruby job.rb");
@@ -137,7 +152,7 @@ Test(flat, random_profiles_agree_with_the_definition)
 		enum group_by by = variant % 4;
 		static const enum flat_by flat_by[] = { FLAT_BY_FUNCTION, FLAT_BY_LINE,
 							FLAT_BY_FILE, FLAT_BY_KIND };
-		struct flat_row rows[600] = { 0 };
+		struct flat_row rows[700] = { 0 };
 		struct view_selection *sel = NULL;
 		struct groups groups;
 		struct flat flat;

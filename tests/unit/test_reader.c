@@ -45,7 +45,8 @@ static void build_definitions(struct buf *records)
 	build_record(records, RBPF_REC_THREAD, 0, 42, 1);
 	build_record(records, RBPF_REC_THREAD, 0, 43, 0);
 	build_record(records, RBPF_REC_MODULE, 1, 0, 0);
-	build_record(records, RBPF_REC_FRAME, FRAME_RUBY, 2, 3, 7, 0, 0, 5);
+	build_record(records, RBPF_REC_FRAME, FRAME_RUBY, 2, 3, 7, 0, 0, 5, FRAME_LINE_APPROXIMATE);
+	/* As version 1.0 has it, without flags. */
 	build_record(records, RBPF_REC_FRAME, FRAME_NATIVE, 1, 0, 0, 1, 0x1234, 0);
 	build_record(records, RBPF_REC_STACK, 0, 0);
 	build_record(records, RBPF_REC_STACK, 1, 1);
@@ -92,7 +93,8 @@ static void build_golden(struct buf *file, size_t ends[6])
 	buf_reset(&records);
 	build_record(&records, RBPF_REC_LOST, ZZ(5), LOST_RING_FULL, 3);
 	build_record(&records, RBPF_REC_SAMPLE, 0, ZZ(1), 0, 1, 0,
-		     SAMPLE_FAILED | SAMPLE_TRUNCATED | SAMPLE_UNRESOLVED | SAMPLE_NO_RUBY);
+		     SAMPLE_FAILED | SAMPLE_TRUNCATED | SAMPLE_UNRESOLVED | SAMPLE_NO_RUBY |
+			     SAMPLE_GC);
 	build_record(&records, RBPF_REC_PROCESS_EXIT, 0, ZZ(9), 0x100 + 1);
 	build_data(file, &records);
 	ends[4] = file->len;
@@ -136,8 +138,10 @@ Test(reader, golden_file)
 	cr_expect_eq(p.frames[0].module, PROFILE_NONE);
 	cr_expect_eq(p.frames[0].line, 7);
 	cr_expect_eq(p.frames[0].func_line, 5);
+	cr_expect_eq(p.frames[0].flags, FRAME_LINE_APPROXIMATE);
 	cr_expect_eq(p.frames[1].module, 0);
 	cr_expect_eq(p.frames[1].address, 0x1234);
+	cr_expect_eq(p.frames[1].flags, 0);
 	cr_assert_eq(p.n_stacks, 3);
 	cr_expect_eq(p.stacks[2].parent, 1);
 	cr_assert_eq(p.n_samples, 22);
@@ -155,7 +159,7 @@ Test(reader, golden_file)
 Test(reader, header_bytes_are_the_format)
 {
 	static const uint8_t want[] = {
-		0x89, 'R',  'B',  'P',	'F',  0x0d, 0x0a, 0x1a, 1,    0,    0,	  0,
+		0x89, 'R',  'B',  'P',	'F',  0x0d, 0x0a, 0x1a, 1,    0,    1,	  0,
 		64,   0,    0,	  0,	0,    0,    0xc5, 0xb2, 0x9f, 0xcf, 0x97, 0x17,
 		0,    0xf2, 0x05, 0x2a, 0x01, 0,    0,	  0,	0,    0,    0,	  0,
 	};
@@ -306,6 +310,7 @@ Test(reader, totals_of_an_interrupted_recording_are_computed)
 	cr_expect_eq(p.totals.failed, 1);
 	cr_expect_eq(p.totals.no_ruby, 1);
 	cr_expect_eq(p.totals.cpu_sampled_ns, 21 * 10101010ull + 1);
+	cr_expect_eq(p.totals.gc_ns, 1);
 	cr_expect_eq(p.totals.cpu_kernel_ns, 123456790);
 	cr_expect_eq(p.totals.end_monotonic_ns, report.last_ts);
 }
@@ -654,6 +659,7 @@ Test(reader, ids_must_be_defined)
 	ASSERT_RECORD(false, RBPF_REC_FRAME, 0, 4, 4, 1, 2, 0, 1);
 	ASSERT_RECORD(false, RBPF_REC_FRAME, 0, 4, 4, 1, UINT64_MAX, 0, 1);
 	ASSERT_RECORD(false, RBPF_REC_FRAME, 0, 4, 4, 1, 1, 0, HUGE);
+	ASSERT_RECORD(true, RBPF_REC_FRAME, 0, 4, 4, 1, 1, 0, 1, HUGE);
 	ASSERT_RECORD(true, RBPF_REC_STACK, 2, 1);
 	ASSERT_RECORD(false, RBPF_REC_STACK, 3, 1);
 	ASSERT_RECORD(false, RBPF_REC_STACK, 2, 2);
@@ -679,12 +685,21 @@ Test(reader, fields_that_are_missing)
 	ASSERT_RECORD(false, RBPF_REC_LOST, 0, 0);
 }
 
+/* Flags may be missing, for version 1.0 has none; half a number is a wrong record all the same. */
+Test(reader, flags_of_a_frame_cut_off)
+{
+	static const char record[] = { RBPF_REC_FRAME, 8, 0, 4, 4, 1, 1, 0, 1, '\x80' };
+
+	assert_record(record, sizeof(record), false, "flags end within a number");
+}
+
 Test(reader, what_is_unknown_is_skipped)
 {
 	ASSERT_RECORD(true, 15, 1, 2, 3);
 	ASSERT_RECORD(true, UINT64_MAX, 1, 2, 3);
 	ASSERT_RECORD(true, RBPF_REC_MARKER, 0, 0, 1, 1, 0);
 	ASSERT_RECORD(true, RBPF_REC_THREAD, 0, 1, 4, 9, 9, 9); /* fields of a newer version */
+	ASSERT_RECORD(true, RBPF_REC_FRAME, 0, 4, 4, 1, 1, 0, 1, FRAME_LINE_APPROXIMATE, 9, 9);
 	assert_record("\x0f\0", 2, true, "unknown kind without a body");
 	assert_record("\0\0", 2, false, "kind 0");
 	assert_record("", 0, true, "nothing");

@@ -298,6 +298,7 @@ static void add_frame(struct model *m)
 				  ? rng_below(&m->rng, m->want.n_modules)
 				  : PROFILE_NONE,
 		.address = rng_u64(&m->rng),
+		.flags = (uint32_t)rng_u64(&m->rng),
 	};
 	uint32_t id;
 
@@ -519,6 +520,27 @@ Test(recorder, round_trip_of_random_profiles)
 {
 	for (uint64_t seed = 1; seed <= 300; seed++)
 		round_trip(seed);
+}
+
+Test(recorder, frames_that_differ_by_flags_are_two)
+{
+	struct recorder *rec = must_open(path);
+	struct profile_frame frame = { .module = PROFILE_NONE, .line = 3 };
+	_cleanup_profile_ struct profile p = PROFILE_INIT;
+	struct read_report report;
+	uint32_t exact, approximate, again;
+
+	cr_assert_eq(recorder_frame(rec, &frame, &exact), 0);
+	frame.flags = FRAME_LINE_APPROXIMATE;
+	cr_assert_eq(recorder_frame(rec, &frame, &approximate), 0);
+	cr_assert_eq(recorder_frame(rec, &frame, &again), 0);
+	cr_expect_neq(exact, approximate);
+	cr_expect_eq(approximate, again);
+	must_close(rec);
+	read_back(path, &p, &report);
+	cr_assert_eq(p.n_frames, 2);
+	cr_expect_eq(p.frames[exact].flags, 0);
+	cr_expect_eq(p.frames[approximate].flags, FRAME_LINE_APPROXIMATE);
 }
 
 /* ---- what may be recorded ---- */

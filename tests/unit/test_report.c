@@ -109,6 +109,192 @@ Test(report, flat_table)
 	fixture_deinit(&f);
 }
 
+Test(report, approximate_lines_are_told)
+{
+	struct fixture f;
+	uint32_t exact, approximate;
+	json_t *root, *rows;
+	const char *text;
+
+	fixture_init(&f);
+	exact = builder_frame(&f.builder, FRAME_RUBY, "A#x", "/app/x.rb", 12, 10);
+	approximate = builder_approximate(&f.builder, exact);
+	builder_add(&f.builder, f.thread, builder_stack(&f.builder, 0, approximate), 150);
+	builder_add(&f.builder, f.thread, builder_stack(&f.builder, 0, exact), 50);
+	text = render(&f, report_text);
+	cr_expect(strstr(text, "  A#x     /app/x.rb:10\n"), "the definition is exact: %s", text);
+
+	f.report.by = FLAT_BY_LINE;
+	text = render(&f, report_text);
+	cr_expect(strstr(text, "  75.0%  A#x     /app/x.rb:~12\n"), "%s", text);
+	cr_expect(strstr(text, "  25.0%  A#x     /app/x.rb:12\n"), "%s", text);
+	text = render(&f, report_tree);
+	cr_expect(strstr(text, "├─ A#x  /app/x.rb:~12\n"), "%s", text);
+	cr_expect(strstr(text, "└─ A#x  /app/x.rb:12\n"), "%s", text);
+
+	root = json_loads(render(&f, report_json), 0, NULL);
+	rows = json_object_get(root, "rows");
+	cr_assert_eq(json_array_size(rows), 2);
+	cr_expect(json_is_true(json_object_get(json_array_get(rows, 0), "approximate")));
+	cr_expect_eq(json_integer_value(json_object_get(json_array_get(rows, 0), "line")), 12);
+	cr_expect_null(json_object_get(json_array_get(rows, 1), "approximate"));
+	json_decref(root);
+	text = render(&f, report_csv);
+	cr_expect(strstr(text, ",self_error_ns,approximate\r\n"), "%s", text);
+	cr_expect(strstr(text, ",1\r\nruby,A#x,/app/x.rb,12,"), "%s", text);
+	cr_expect_str_eq(text + strlen(text) - strlen(",0\r\n"), ",0\r\n", "%s", text);
+	fixture_deinit(&f);
+}
+
+/* 200 samples, half of them garbage collection. */
+static void add_collections(struct fixture *f)
+{
+	struct profile_builder *b = &f->builder;
+	uint32_t main_stack = builder_path(b, "<main>"), method = builder_path(b, "<main>|A#x");
+	uint32_t push = builder_frame(b, FRAME_CFUNC, "Array#push", "/app/x.rb", 7, 0);
+	uint32_t pushing = builder_stack(b, method, push);
+
+	builder_add(b, f->thread, main_stack, 100);
+	builder_add(b, f->thread, builder_gc(b, pushing, "(marking)"), 70);
+	builder_add(b, f->thread, builder_gc(b, method, "(sweeping)"), 20);
+	builder_add(b, f->thread, builder_gc(b, 0, NULL), 10);
+}
+
+Test(report, gc)
+{
+	static const char *const want[] = {
+		"x.data: 2.0 s, 1 process, 200 samples at 100 Hz, ruby 3.3.6",
+		"garbage collection: 1.0 s of 2.0 s (50.0%)",
+		"",
+		" TIME    GC%   CPU%  PHASE",
+		"0.70s  70.0%  35.0%  marking",
+		"0.20s  20.0%  10.0%  sweeping",
+		"0.10s  10.0%   5.0%  other",
+		"",
+		" SELF  SELF%   +/-  TOTAL  TOTAL%  CAUSED BY       WHERE",
+		"0.70s  70.0%  8.8%  0.70s   70.0%  Array#push (C)",
+		"0.20s  20.0%  7.8%  0.90s   90.0%  A#x             /app/x.rb:1",
+		"  1 more line hidden by -n",
+		"  0.10s (10.0%) below no Ruby method",
+		"",
+		"  lost 0, truncated 0, unresolved 0, failed 0 (0.0% of samples)",
+	};
+	struct fixture f;
+
+	fixture_init(&f);
+	add_collections(&f);
+	f.report.limit = 2;
+	expect_lines(render(&f, report_gc), 0, want, ARRAY_SIZE(want));
+	cr_expect_null(strstr(buf_str(&f.out), "few samples"));
+	fixture_deinit(&f);
+}
+
+Test(report, gc_by_line_process_and_thread)
+{
+	static const char *const want[] = {
+		"",
+		" TIME    GC%   CPU%  PROCESS           COMMAND",
+		"1.00s  90.9%  50.0%  ruby (pid 42)     ruby shop.rb",
+		"0.10s   9.1%  33.3%  sidekiq (pid 50)  sidekiq",
+		"",
+		" TIME    GC%   CPU%  THREAD           PROCESS",
+		"1.00s  90.9%  50.0%  ruby (tid 42)    ruby (pid 42)",
+		"0.10s   9.1%  33.3%  worker (tid 51)  sidekiq (pid 50)",
+		"",
+	};
+	const char *text, *at;
+	struct fixture f;
+	uint32_t thread;
+
+	fixture_init(&f);
+	add_collections(&f);
+	thread = builder_thread(&f.builder, builder_process(&f.builder, 50, "sidekiq"), 51,
+				"worker");
+	builder_add(&f.builder, thread, builder_path(&f.builder, "<main>"), 20);
+	builder_add(&f.builder, thread,
+		    builder_gc(&f.builder, builder_path(&f.builder, "<main>"), "(marking)"), 10);
+	f.report.by = FLAT_BY_LINE;
+	text = render(&f, report_gc);
+	cr_expect(strstr(text, "  Array#push (C)  /app/x.rb:7\n"), "%s", text);
+	at = strstr(text, "\n\n TIME    GC%   CPU%  PROCESS");
+	cr_assert_not_null(at, "%s", text);
+	expect_lines(at + 1, 0, want, ARRAY_SIZE(want));
+	fixture_deinit(&f);
+}
+
+Test(report, gc_where_there_is_none)
+{
+	static const char *const want[] = {
+		"garbage collection: 0 s of 2.0 s (0.0%)",
+		"  lost 0, truncated 0, unresolved 0, failed 0 (0.0% of samples)",
+	};
+	struct fixture f;
+
+	fixture_init(&f);
+	builder_add(&f.builder, f.thread, builder_path(&f.builder, "<main>"), 200);
+	expect_lines(render(&f, report_gc), 1, want, ARRAY_SIZE(want));
+	fixture_deinit(&f);
+}
+
+Test(report, gc_of_few_samples)
+{
+	struct fixture f;
+	const char *text;
+
+	fixture_init(&f);
+	add_collections(&f);
+	builder_add(&f.builder, f.thread, builder_path(&f.builder, "<main>"), 200);
+	text = render(&f, report_gc);
+	cr_expect_null(strstr(text, "few samples"), "%s", text);
+	f.filter.from_ns = 110 * BUILDER_PERIOD;
+	text = render(&f, report_gc);
+	cr_expect(strstr(text, "  few samples: 90 of garbage collection\n"), "%s", text);
+	f.filter.to_ns = 150 * BUILDER_PERIOD;
+	text = render(&f, report_gc);
+	cr_expect(strstr(text, "  few samples: 40 in all;"), "%s", text);
+	cr_expect_null(strstr(text, "few samples: 40 of"), "said once: %s", text);
+	fixture_deinit(&f);
+}
+
+Test(report, gc_machine_output)
+{
+	static const char want_gc[] =
+		"{s:i,s:I,s:[{s:s,s:i,s:I},{s:s,s:i,s:I},{s:s,s:i,s:I},{s:s,s:i,s:I}],"
+		"s:[{s:i,s:s,s:i,s:I,s:I}],s:[{s:i,s:i,s:s,s:i,s:I,s:I}]}";
+	const json_int_t ms10 = BUILDER_PERIOD;
+	json_t *root, *want, *rows;
+	struct fixture f;
+	const char *text;
+
+	fixture_init(&f);
+	add_collections(&f);
+	root = json_loads(render(&f, report_gc_json), 0, NULL);
+	cr_assert_not_null(root);
+	want = json_pack(want_gc, "samples", 100, "ns", 100 * ms10, "phases", "phase", "marking",
+			 "samples", 70, "ns", 70 * ms10, "phase", "sweeping", "samples", 20, "ns",
+			 20 * ms10, "phase", "compacting", "samples", 0, "ns", 0 * ms10, "phase",
+			 "other", "samples", 10, "ns", 10 * ms10, "processes", "pid", 42, "process",
+			 "ruby shop.rb", "samples", 100, "ns", 100 * ms10, "cpu_ns", 200 * ms10,
+			 "threads", "pid", 42, "tid", 42, "thread", "ruby", "samples", 100, "ns",
+			 100 * ms10, "cpu_ns", 200 * ms10);
+	cr_assert_not_null(want);
+	cr_expect(json_equal(json_object_get(root, "gc"), want), "%s", buf_str(&f.out));
+	cr_expect_eq(json_integer_value(
+			     json_object_get(json_object_get(root, "summary"), "selected_samples")),
+		     200);
+	rows = json_object_get(root, "rows");
+	cr_assert_eq(json_array_size(rows), 3);
+	cr_expect_str_eq(json_string_value(json_object_get(json_array_get(rows, 0), "label")),
+			 "Array#push");
+	cr_expect_eq(json_integer_value(json_object_get(json_array_get(rows, 1), "total_ns")),
+		     90 * ms10);
+	json_decref(want);
+	json_decref(root);
+	text = render(&f, report_gc_csv);
+	cr_expect(strstr(text, "\r\nruby,A#x,/app/x.rb,1,,20,90,200000000,900000000,"), "%s", text);
+	fixture_deinit(&f);
+}
+
 Test(report, warns_of_few_samples)
 {
 	struct fixture f;
@@ -245,7 +431,8 @@ Test(report, machine_output_is_exact)
 
 Test(report, nothing_selected_is_empty_not_an_error_of_ours)
 {
-	static const renderer renderers[] = { report_text, report_tree, report_json, report_csv };
+	static const renderer renderers[] = { report_text, report_tree,	   report_json,	 report_csv,
+					      report_gc,   report_gc_json, report_gc_csv };
 	struct fixture f;
 	size_t i;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include <criterion/criterion.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/array.h"
 #include "base/buf.h"
@@ -96,6 +97,31 @@ Test(summary, totals)
 			 "  lost 2, truncated 3, unresolved 41, failed 71 (0.6% of samples)\n"
 			 "  cpu sampled 119.9 s of 121.0 s by the kernel's account (99.1%)\n",
 			 "%s", buf_str(&out));
+}
+
+Test(summary, share_of_garbage_collection)
+{
+	const struct profile_totals totals = {
+		.samples = 1000,
+		.cpu_sampled_ns = 10 * NSEC_PER_SEC,
+		.cpu_kernel_ns = 11 * NSEC_PER_SEC,
+		.gc_ns = 1120 * NSEC_PER_MSEC,
+	};
+	const struct profile_totals unknown = { .cpu_sampled_ns = 10, .gc_ns = 5 };
+	_cleanup_buf_ struct buf out = BUF_INIT;
+
+	summary_totals(&totals, 0, &out);
+	cr_expect(strstr(buf_str(&out), "  cpu       10.0 s sampled of 11.0 s by the kernel's "
+					"account (90.9%)   GC 11.2%\n"),
+		  "%s", buf_str(&out));
+	buf_reset(&out);
+	summary_honesty(&totals, &out);
+	cr_expect(strstr(buf_str(&out), "of 11.0 s by the kernel's account (90.9%)   GC 11.2%\n"),
+		  "%s", buf_str(&out));
+	buf_reset(&out);
+	summary_honesty(&unknown, &out);
+	cr_expect(strstr(buf_str(&out), "account is not in the recording   GC 50.0%\n"), "%s",
+		  buf_str(&out));
 }
 
 Test(summary, says_when_many_failed_and_what_is_unknown)

@@ -103,6 +103,17 @@ Test(tree, lines_of_a_function_are_one_node_or_many)
 		    " Foo#bar foo.rb:13 2/0(Hash#[] foo.rb:13 2/2) Foo#bar foo.rb:99 3/3)");
 }
 
+Test(tree, approximate_lines)
+{
+	static const struct tree_options by_line = { .by_line = true };
+	uint32_t exact = builder_frame(&b, FRAME_RUBY, "Foo#bar", "/app/foo.rb", 12, 10);
+
+	builder_add(&b, thread, builder_stack(&b, 0, builder_approximate(&b, exact)), 1);
+	builder_add(&b, thread, builder_stack(&b, 0, exact), 2);
+	expect_tree(NULL, &plain, "all 3/0(Foo#bar 3/3)");
+	expect_tree(NULL, &by_line, "all 3/0(Foo#bar foo.rb:12 2/2 Foo#bar foo.rb:~12 1/1)");
+}
+
 Test(tree, symbols_of_two_modules_are_two_nodes)
 {
 	uint32_t libc = builder_frame(&b, FRAME_NATIVE, "memcpy", "/lib/libc.so.6", 0, 0);

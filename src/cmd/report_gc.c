@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Garbage collection for people: how much, of what, caused by which methods, and in whose time.
+ *
+ * In the tables of parts GC% is the share of all collection, and CPU% that of the CPU time of the
+ * same process or thread: what it would gain if it did not have to collect.
+ */
+#include <errno.h>
+
+#include "base/array.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "cmd/report.h"
+#include "ui/summary.h"
+#include "ui/table.h"
+#include "view/gc.h"
+
+int report_gc_build(const struct report *r, struct gc_report *ret, struct err *err)
+{
+	if (gc_report_build(&r->rec->profile, r->filter, r->by, r->sort, ret))
+		return err_oom(err);
+	return ret->all.samples ? 0 : report_nothing(r, err);
+}
+
+/* The cells of TIME, GC% and CPU%. */
+static void add_numbers(const struct gc_report *gc, uint64_t ns, uint64_t cpu_ns, struct table *t)
+{
+	table_cell(t, "%s", num_seconds(ns).s);
+	table_cell(t, "%s", num_percent(ns, gc->gc.ns).s);
+	table_cell(t, "%s", num_percent(ns, cpu_ns).s);
+}
+
+static int add_phases(const struct report *r, const struct gc_report *gc, struct buf *out)
+{
+	static const struct table_column columns[] = {
+		{ "TIME", TABLE_RIGHT, TABLE_WHOLE },
+		{ "GC%", TABLE_RIGHT, TABLE_WHOLE },
+		{ "CPU%", TABLE_RIGHT, TABLE_WHOLE },
+		{ "PHASE", TABLE_LEFT, TABLE_WHOLE },
+	};
+	_cleanup_table_ struct table table;
+	unsigned int phase;
+
+	table_init(&table, columns, ARRAY_SIZE(columns));
+	for (phase = GC_NONE + 1; phase < GC_PHASE_COUNT; phase++) {
+		if (!gc->phases[phase].samples)
+			continue;
+		add_numbers(gc, gc->phases[phase].ns, gc->all.ns, &table);
+		table_cell(&table, "%s", gc_phase_name(phase));
+	}
+	buf_addch(out, '\n');
+	return table_render(&table, r->width, r->color, out);
+}
+
+static int add_causes(const struct report *r, const struct gc_report *gc, struct buf *out)
+{
+	int ret;
+
+	buf_addch(out, '\n');
+	ret = report_table(r, &gc->causes, "CAUSED BY", out);
+	if (gc->uncaused.samples)
+		buf_addf(out, "  %s (%s) below no Ruby method\n", num_seconds(gc->uncaused.ns).s,
+			 num_percent(gc->uncaused.ns, gc->gc.ns).s);
+	return ret;
+}
+
+/* Processes or threads. @cpu_ns has the time of each in all, by id. */
+static int add_collectors(const struct report *r, const struct gc_report *gc, enum flat_by by,
+			  const struct flat *flat, const uint64_t *cpu_ns, struct buf *out)
+{
+	const struct table_column columns[] = {
+		{ "TIME", TABLE_RIGHT, TABLE_WHOLE },
+		{ "GC%", TABLE_RIGHT, TABLE_WHOLE },
+		{ "CPU%", TABLE_RIGHT, TABLE_WHOLE },
+		{ by == FLAT_BY_THREAD ? "THREAD" : "PROCESS", TABLE_LEFT, TABLE_CUT_END },
+		{ by == FLAT_BY_THREAD ? "PROCESS" : "COMMAND", TABLE_LEFT, TABLE_CUT_END },
+	};
+	size_t shown = flat->n_rows < r->limit ? flat->n_rows : (size_t)r->limit;
+	_cleanup_table_ struct table table;
+	size_t i;
+	int ret;
+
+	table_init(&table, columns, ARRAY_SIZE(columns));
+	for (i = 0; i < shown; i++) {
+		const struct flat_row *row = &flat->rows[i];
+		_cleanup_buf_ struct buf name = BUF_INIT, place = BUF_INIT;
+
+		add_numbers(gc, row->self_ns, cpu_ns[row->id], &table);
+		report_row_name(r, by, row, &name);
+		table_cell(&table, "%s", buf_str(&name));
+		report_row_place(r, by, row, &place);
+		table_cell(&table, "%s", buf_str(&place));
+	}
+	buf_addch(out, '\n');
+	ret = table_render(&table, r->width, r->color, out);
+	report_hidden(flat->n_rows, shown, out);
+	return ret;
+}
+
+static int add_tables(const struct report *r, const struct gc_report *gc, struct buf *out)
+{
+	int ret;
+
+	ret = add_phases(r, gc, out);
+	if (!ret)
+		ret = add_causes(r, gc, out);
+	if (!ret && gc->processes.n_rows > 1)
+		ret = add_collectors(r, gc, FLAT_BY_PROCESS, &gc->processes, gc->process_ns, out);
+	if (!ret && gc->threads.n_rows > 1)
+		ret = add_collectors(r, gc, FLAT_BY_THREAD, &gc->threads, gc->thread_ns, out);
+	buf_addch(out, '\n');
+	return ret;
+}
+
+int report_gc(const struct report *r, struct buf *out, struct err *err)
+{
+	_cleanup_gc_report_ struct gc_report gc = GC_REPORT_INIT;
+	int ret;
+
+	ret = report_gc_build(r, &gc, err);
+	if (ret)
+		return ret;
+	report_header(r, gc.all.samples, gc.all.ns, out);
+	buf_addf(out, "garbage collection: %s of %s (%s)\n", num_duration(gc.gc.ns).s,
+		 num_duration(gc.all.ns).s, num_percent(gc.gc.ns, gc.all.ns).s);
+	if (gc.gc.samples && add_tables(r, &gc, out))
+		return err_oom(err);
+	report_footer(r, gc.all.samples, out);
+	if (gc.all.samples >= REPORT_FEW_SAMPLES && gc.gc.samples &&
+	    gc.gc.samples < REPORT_FEW_SAMPLES)
+		buf_addf(out, "  few samples: %s of garbage collection\n",
+			 num_count(gc.gc.samples).s);
+	return buf_failed(out) ? err_oom(err) : 0;
+}

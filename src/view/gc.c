@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "view/gc.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "profile/profile.h"
+#include "view/filter.h"
+
+static void add_sample(struct gc_time *to, const struct profile_sample *s)
+{
+	to->samples++;
+	to->ns += s->weight;
+}
+
+static int add_times(struct gc_report *gc, const struct profile *p,
+		     const struct view_selection *sel)
+{
+	_cleanup_free_ uint8_t *of_stacks = NULL;
+
+	if (gc_phases_of_stacks(p, &of_stacks))
+		return -ENOMEM;
+	for (size_t i = 0; i < p->n_samples; i++) {
+		const struct profile_sample *s = &p->samples[i];
+		enum gc_phase phase;
+
+		if (!view_selected(sel, s))
+			continue;
+		phase = gc_phase_of_sample(of_stacks, s);
+		add_sample(&gc->all, s);
+		add_sample(&gc->phases[phase], s);
+		if (phase != GC_NONE)
+			add_sample(&gc->gc, s);
+		gc->thread_ns[s->thread] += s->weight;
+		gc->process_ns[p->threads[s->thread].process] += s->weight;
+	}
+	return 0;
+}
+
+static int add_rows(struct gc_report *gc, const struct profile *p, const struct view_selection *sel,
+		    enum flat_by by, enum flat_sort sort)
+{
+	int r;
+
+	r = flat_build_selected(p, sel, by, sort, &gc->causes);
+	if (!r)
+		r = flat_build_selected(p, sel, FLAT_BY_PROCESS, FLAT_SORT_SELF, &gc->processes);
+	if (!r)
+		r = flat_build_selected(p, sel, FLAT_BY_THREAD, FLAT_SORT_SELF, &gc->threads);
+	return r;
+}
+
+/* After the causes are known. */
+static void add_uncaused(struct gc_report *gc)
+{
+	gc->uncaused = gc->gc;
+	for (size_t i = 0; i < gc->causes.n_rows; i++) {
+		gc->uncaused.samples -= gc->causes.rows[i].samples;
+		gc->uncaused.ns -= gc->causes.rows[i].self_ns;
+	}
+}
+
+int gc_report_build(const struct profile *p, const struct view_filter *f, enum flat_by by,
+		    enum flat_sort sort, struct gc_report *ret)
+{
+	_cleanup_view_selection_ struct view_selection *all = NULL;
+	_cleanup_view_selection_ struct view_selection *collecting = NULL;
+	_cleanup_gc_report_ struct gc_report gc = GC_REPORT_INIT;
+
+	gc.process_ns = calloc(p->n_processes + 1, sizeof(*gc.process_ns));
+	gc.thread_ns = calloc(p->n_threads + 1, sizeof(*gc.thread_ns));
+	if (!gc.process_ns || !gc.thread_ns || view_selection_new(p, f, &all) ||
+	    view_selection_new_gc(p, f, &collecting) || add_times(&gc, p, all) ||
+	    add_rows(&gc, p, collecting, by, sort))
+		return -ENOMEM;
+	add_uncaused(&gc);
+	*ret = gc;
+	gc = (struct gc_report)GC_REPORT_INIT; /* owned by *ret now */
+	return 0;
+}
+
+void gc_report_deinit(struct gc_report *gc)
+{
+	if (!gc)
+		return;
+	flat_deinit(&gc->causes);
+	flat_deinit(&gc->processes);
+	flat_deinit(&gc->threads);
+	free(gc->process_ns);
+	free(gc->thread_ns);
+	*gc = (struct gc_report)GC_REPORT_INIT;
+}
