@@ -28,7 +28,7 @@ Q = @
 say = @printf '  %-8s %s\n'
 endif
 
-LIBS	 := libbpf libelf zlib jansson
+LIBS	 := libbpf libdw libelf zlib jansson
 CPPFLAGS += -D_GNU_SOURCE -DRBPF_VERSION='"$(VERSION)"' -Isrc -Iinclude -I$(O)
 WARN	 := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
 	    -Wundef -Wvla -Wformat=2 -Wno-format-nonliteral
@@ -37,7 +37,7 @@ WARN	 += -Werror
 endif
 CFLAGS	 ?= -O2 -g
 CFLAGS	 += -std=gnu11 $(WARN) -MMD -MP $(shell $(PKG_CONFIG) --cflags $(LIBS) 2>/dev/null)
-LDLIBS	 += $(shell $(PKG_CONFIG) --libs $(LIBS) 2>/dev/null || echo -lbpf -lelf -lz -ljansson)
+LDLIBS	 += $(shell $(PKG_CONFIG) --libs $(LIBS) 2>/dev/null || echo -lbpf -ldw -lelf -lz -ljansson)
 
 ARCH	 := $(shell uname -m)
 BPFARCH	 := $(patsubst aarch64,arm64,$(patsubst x86_64,x86,$(ARCH)))

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "elf/debug_file.h"
+
+#include <elfutils/libdwelf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <gelf.h>
+#include <limits.h>
+#include <linux/openat2.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "base/cleanup.h"
+
+#define DEBUG_DIR "/usr/lib/debug"
+#define MAX_ID	  64	       /* bytes of a build-id; it has 20, or 16 */
+#define MAX_BYTES (1ull << 30) /* of a file; dwarf.h reads no larger ones either */
+
+/* What names a file and what proves that it is the one. */
+struct wanted {
+	unsigned char id[MAX_ID];
+	size_t id_len;	     /* 0: none */
+	char link[NAME_MAX]; /* "": none */
+	uint32_t crc;	     /* with link */
+};
+
+struct lookup {
+	const struct wanted *wanted;
+	const char *root;
+	char *where;
+	size_t size;
+};
+
+static void cleanup_elf(Elf **elf)
+{
+	elf_end(*elf);
+}
+#define _cleanup_elf_ _cleanup_(cleanup_elf)
+
+/* Read, not mapped: the file may be a hostile target's, and shrink meanwhile. */
+static Elf *elf_open(int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) || (uint64_t)st.st_size > MAX_BYTES)
+		return NULL;
+	elf_version(EV_CURRENT);
+	return elf_begin(fd, ELF_C_READ, NULL);
+}
+
+static Elf_Scn *find_section(Elf *elf, const char *wanted, GElf_Shdr *shdr)
+{
+	Elf_Scn *scn = NULL;
+	const char *name;
+	size_t names;
+
+	if (elf_getshdrstrndx(elf, &names))
+		return NULL;
+	while ((scn = elf_nextscn(elf, scn))) {
+		name = gelf_getshdr(scn, shdr) ? elf_strptr(elf, names, shdr->sh_name) : NULL;
+		if (name && !strcmp(name, wanted))
+			return scn;
+	}
+	return NULL;
+}
+
+static void set_id(struct wanted *w, const void *id, ssize_t len)
+{
+	if (len < 2 || len > MAX_ID)
+		return;
+	memcpy(w->id, id, (size_t)len);
+	w->id_len = (size_t)len;
+}
+
+/* ---- is it the one? ---- */
+
+static bool crc_of(int fd, uint32_t *ret)
+{
+	unsigned char chunk[65536];
+	uint64_t pos = 0;
+	uLong crc = 0;
+	ssize_t n;
+
+	while ((n = pread(fd, chunk, sizeof(chunk), (off_t)pos)) > 0) {
+		crc = crc32(crc, chunk, (uInt)n);
+		pos += (uint64_t)n;
+		if (pos > MAX_BYTES)
+			return false;
+	}
+	*ret = (uint32_t)crc;
+	return n == 0;
+}
+
+/*
+ * A build-id proves as much as a checksum of the file and costs nothing; tools that rewrite a debug
+ * file leave it alone. But the stripped file itself has it too, so there must also be something to
+ * read.
+ */
+static bool is_wanted(const struct wanted *w, int fd)
+{
+	_cleanup_elf_ Elf *elf = elf_open(fd);
+	GElf_Shdr shdr;
+	const void *id;
+	uint32_t crc;
+	ssize_t len;
+
+	if (!elf || elf_kind(elf) != ELF_K_ELF || !find_section(elf, ".debug_info", &shdr) ||
+	    shdr.sh_type == SHT_NOBITS)
+		return false;
+	len = dwelf_elf_gnu_build_id(elf, &id);
+	if (w->id_len && len > 0)
+		return w->id_len == (size_t)len && !memcmp(w->id, id, w->id_len);
+	return w->link[0] && crc_of(fd, &crc) && crc == w->crc;
+}
+
+/*
+ * Open @path as if @root were "/": links do not lead out of it. Not a FIFO or a device, which could
+ * make it wait.
+ */
+static int open_regular(const char *root, const char *path)
+{
+	struct open_how how = {
+		.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
+		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
+	};
+	_cleanup_close_ int dir = open(root[0] ? root : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_close_ int fd = -1;
+	struct stat st;
+
+	if (dir < 0)
+		return -ENOENT;
+	fd = (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
+	if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode))
+		return -ENOENT;
+	return take_fd(&fd);
+}
+
+/* Try one path, within the root. */
+__attribute__((format(printf, 2, 3))) static int try_path(const struct lookup *l, const char *fmt,
+							  ...)
+{
+	_cleanup_close_ int fd = -1;
+	char path[PATH_MAX];
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(path, sizeof(path), fmt, ap);
+	va_end(ap);
+	if (n < 0 || (size_t)n >= sizeof(path))
+		return -ENOENT;
+	fd = open_regular(l->root, path);
+	if (fd < 0 || !is_wanted(l->wanted, fd))
+		return -ENOENT;
+	snprintf(l->where, l->size, "%s%s", l->root, path);
+	return take_fd(&fd);
+}
+
+static int try_build_id(const struct lookup *l)
+{
+	const struct wanted *w = l->wanted;
+	char hex[2 * MAX_ID + 1];
+	size_t i;
+
+	if (!w->id_len)
+		return -ENOENT;
+	for (i = 0; i < w->id_len; i++)
+		snprintf(hex + 2 * i, 3, "%02x", w->id[i]);
+	return try_path(l, DEBUG_DIR "/.build-id/%.2s/%s.debug", hex, hex + 2);
+}
+
+/* ---- an ELF file's debug file ---- */
+
+static void read_wanted(int fd, struct wanted *w)
+{
+	_cleanup_elf_ Elf *elf = elf_open(fd);
+	const char *link;
+	GElf_Word crc;
+	const void *id;
+	ssize_t len;
+
+	if (!elf || elf_kind(elf) != ELF_K_ELF)
+		return;
+	len = dwelf_elf_gnu_build_id(elf, &id);
+	set_id(w, id, len);
+	link = dwelf_elf_gnu_debuglink(elf, &crc);
+	if (!link || strchr(link, '/') || strlen(link) >= sizeof(w->link))
+		return;
+	strcpy(w->link, link);
+	w->crc = crc;
+}
+
+static int try_link(const struct lookup *l, const char *path)
+{
+	const char *slash = strrchr(path, '/'), *link = l->wanted->link;
+	int dir = slash ? (int)(slash - path) : 0;
+	int fd;
+
+	if (!link[0])
+		return -ENOENT;
+	fd = try_path(l, "%.*s/%s", dir, path, link);
+	if (fd < 0)
+		fd = try_path(l, "%.*s/.debug/%s", dir, path, link);
+	if (fd < 0)
+		fd = try_path(l, DEBUG_DIR "%.*s/%s", dir, path, link);
+	return fd;
+}
+
+int debug_file_open(int fd, const char *path, const char *const *roots, size_t n, char *where,
+		    size_t size)
+{
+	struct wanted w = { 0 };
+	struct lookup l = { .wanted = &w, .where = where, .size = size };
+	int found = -ENOENT;
+	size_t i;
+
+	read_wanted(fd, &w);
+	for (i = 0; i < n && found < 0; i++) {
+		l.root = roots[i];
+		found = try_build_id(&l);
+		if (found < 0)
+			found = try_link(&l, path);
+	}
+	return found;
+}
+
+/* ---- a file that debug files share ---- */
+
+/* .gnu_debugaltlink: the name, a NUL and the build-id. */
+static void read_shared(int fd, struct wanted *w, char *name, size_t size)
+{
+	_cleanup_elf_ Elf *elf = elf_open(fd);
+	Elf_Data *data;
+	GElf_Shdr shdr;
+	Elf_Scn *scn;
+	size_t len;
+
+	scn = elf ? find_section(elf, ".gnu_debugaltlink", &shdr) : NULL;
+	data = scn ? elf_getdata(scn, NULL) : NULL;
+	if (!data || !data->d_buf)
+		return;
+	len = strnlen(data->d_buf, data->d_size);
+	if (len >= size || len == data->d_size)
+		return;
+	memcpy(name, data->d_buf, len + 1);
+	set_id(w, (char *)data->d_buf + len + 1, (ssize_t)(data->d_size - len - 1));
+}
+
+/* The directory of @fd without its slash, "" if it is not known. */
+static void directory_of(int fd, char *ret, size_t size)
+{
+	char link[64], *slash;
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, ret, size - 1);
+	ret[n > 0 ? n : 0] = '\0';
+	slash = strrchr(ret, '/');
+	if (slash)
+		*slash = '\0';
+}
+
+int debug_file_open_shared(int fd, const char *const *roots, size_t n)
+{
+	struct wanted w = { 0 };
+	struct lookup l = { .wanted = &w };
+	char name[PATH_MAX] = "", dir[PATH_MAX];
+	int found = -ENOENT;
+	size_t i;
+
+	read_shared(fd, &w, name, sizeof(name));
+	if (!w.id_len)
+		return -ENOENT;
+	directory_of(fd, dir, sizeof(dir));
+	for (i = 0; i < n && found < 0; i++) {
+		l.root = roots[i];
+		found = try_build_id(&l);
+		if (found < 0)
+			found = name[0] == '/' ? try_path(&l, "%s", name)
+					       : try_path(&l, "%s/%s", dir, name);
+	}
+	return found;
+}
