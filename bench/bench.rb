@@ -125,6 +125,21 @@ def cost_in_user_space
   end
 end
 
+# Finding the layout of a Ruby never seen before, and of the next process of the same file.
+def time_to_attach
+  puts 'Attaching (wall-clock time; RUBIES=DIR:DIR are other Rubies, each a prefix with a bin/ruby)'
+  [RbConfig.ruby, *ENV.fetch('RUBIES', '').split(':').map { |dir| File.join(dir, 'bin/ruby') }].each do |ruby|
+    pid = Process.spawn(ruby, '-e', 'sleep')
+    sleep 0.5
+    rows = JSON.parse(IO.popen([RBPF, 'doctor', '-p', pid.to_s, '--json'], &:read))
+    puts "  #{ruby}: #{rows.find { |row| row['name'] == 'attach' }.fetch('detail')}"
+  ensure
+    Process.kill(:KILL, pid)
+    Process.wait(pid)
+  end
+end
+
 cost_in_kernel
+time_to_attach
 cost_for_target(Integer(ENV.fetch('TURNS', '12')))
 cost_in_user_space

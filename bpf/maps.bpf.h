@@ -23,6 +23,17 @@ struct {
 } scratch SEC(".maps");
 
 /*
+ * RBPF_TLS_GLOBAL: the rb_thread_t of each thread that was asked for; odd: the epoch in which
+ * there was none.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, __u64); /* tgid, tid */
+	__type(value, __u64);
+} gvl_threads SEC(".maps");
+
+/*
  * Fingerprints that were sent, by their low bits. A collision only costs sending a stack
  * again, so there is nothing to evict, to age or to fail.
  */
@@ -54,8 +65,8 @@ static __always_inline void count(__u32 counter)
 }
 
 /*
- * User space is woken by what it must look at soon (a new stack, the life of a process) and looks some
- * 20 times a second by itself; samples of known stacks wake it only when the ring fills.
+ * User space is woken by what it must look at soon (a new stack, the life of a process) and looks
+ * some 20 times a second by itself; samples of known stacks wake it only when the ring fills.
  */
 #define WAKEUP_BYTES (256 << 10)
 

@@ -23,12 +23,19 @@
  *     stack, so it is looked up at once.
  *
  * A method's ep[-2] may hold an imemo_svar that wraps the method entry ($~ and $_ of that frame).
- * To tell them apart takes a read, so method entries that were seen in this epoch are remembered,
+ * To tell them apart takes a read, so method entries that were seen under this seed are remembered,
  * per CPU.
  *
  * Versions: what differs is in struct rbpf_layout. The first words of the EC (vm_stack,
  * vm_stack_size, cfp), of a control frame (pc, sp, iseq, self, ep), the frame flags and the imemo
  * types have been the same from 2.7 to 4.1-dev (vm_core.h of each).
+ *
+ * Fibers. Each has an EC, a VM stack and a native stack of its own. The walk begins with the one
+ * that runs and goes on with the fiber that resumed it, and so on, with a mark between them.
+ *
+ * Compiled code. YJIT and ZJIT save a frame's pc only before calls that may need it: that of the
+ * innermost frame may be older (RBPF_PC_STALE), or be what an earlier frame left in that slot.
+ * 4.1's ZJIT writes neither pc nor iseq: they are found through cfp->jit_return.
  *
  * The file also compiles as host C (src/ruby/walk.c, tests) against a shim that defines
  * walk_state(), walk_read() and walk_count(). Functions that the verifier should look at once, and
@@ -43,12 +50,6 @@
 /* A frame of frames[] whose me is still the ep to look it up from. Both are multiples of 8. */
 #define ME_PENDING  1ul
 #define ME_TAG_MASK 7ul
-
-static __always_inline __u64 hash_mix(__u64 h, __u64 v)
-{
-	h = (h ^ v) * 0x9e3779b97f4a7c15ull;
-	return h ^ (h >> 29);
-}
 
 /*
  * Copy the values below and up to @ep, as many as there are and fit. Downwards, because older
@@ -84,8 +85,9 @@ static __always_inline __u64 window_word(const struct walk *w, __u64 ep, __u32 i
 }
 
 /*
- * Single reads are what a stack can be made expensive with: they are limited, so that no target, however
- * deep or hostile, holds up a CPU for long. Frames beyond the limit have no class in their name.
+ * Single reads are what a stack can be made expensive with: they are limited, so that no target,
+ * however deep or hostile, holds up a CPU for long. Frames beyond the limit have no class in their
+ * name.
  */
 static __always_inline bool read_allowed(struct walk *w)
 {
@@ -143,7 +145,7 @@ __noinline __u64 walk_me_read(__u32 cpu, __u64 x)
 		return 0;
 	type = imemo[0] >> IMEMO_TYPE_SHIFT & IMEMO_TYPE_MASK;
 	if (type == IMEMO_MENT) {
-		*me_slot(w, x) = x ^ w->epoch;
+		*me_slot(w, x) = x ^ w->seed;
 		return x;
 	}
 	if (type != IMEMO_SVAR)
@@ -155,7 +157,7 @@ __noinline __u64 walk_me_read(__u32 cpu, __u64 x)
 /* The method entry behind a method frame's ep[-2]. */
 static __always_inline __u64 me_unwrap(struct walk *w, __u32 cpu, __u64 x)
 {
-	return *me_slot(w, x) == (x ^ w->epoch) ? x : walk_me_read(cpu, x);
+	return *me_slot(w, x) == (x ^ w->seed) ? x : walk_me_read(cpu, x);
 }
 
 /*
@@ -199,13 +201,43 @@ static __always_inline void frame_push(struct walk *w, __u64 iseq, __u64 pc, __u
 	w->n_frames++;
 }
 
-/* One control frame, @off bytes into cf[]. */
-static __always_inline void walk_frame(struct walk *w, __u32 cpu, __u32 off)
+/* Whether cfp->jit_return leads to ZJIT's own description of a frame: only if ZJIT is in use. */
+static __always_inline bool zjit_on(struct walk *w)
 {
-	const struct walk_cf *cf;
-	__u64 me, flags, me_cref, parent;
+	__u64 entry = 0;
 
-	if (off > sizeof(w->cf) - sizeof(*cf))
+	if (w->zjit_on == ZJIT_UNKNOWN) {
+		w->zjit_on = ZJIT_OFF;
+		if (!walk_read(&entry, sizeof(entry), w->layout.zjit_entry) && entry)
+			w->zjit_on = ZJIT_ON;
+	}
+	return w->zjit_on == ZJIT_ON;
+}
+
+/*
+ * Put pc and iseq of a frame of 4.1's ZJIT into w->zjit_frame: a word below where jit_return points
+ * stands the address of a JITFrame, whose first words they are (zjit.h). Returns whether it is one.
+ */
+__noinline int walk_zjit_frame(__u32 cpu, __u64 jit_return)
+{
+	struct walk *w = walk_state(cpu);
+	__u64 frame;
+
+	if (!w || jit_return == ZJIT_RETURN_C_FRAME || !zjit_on(w))
+		return 0;
+	w->zjit_frame[0] = w->zjit_frame[1] = 0;
+	if (read_allowed(w) && !walk_read(&frame, sizeof(frame), jit_return - 8) && read_allowed(w))
+		walk_read(w->zjit_frame, sizeof(w->zjit_frame), frame);
+	return 1;
+}
+
+/* One control frame, @off bytes into cf[]; @jit is the offset of jit_return in it, 0 if none. */
+static __always_inline void walk_frame(struct walk *w, __u32 cpu, __u32 off, __u32 jit)
+{
+	__u64 me, flags, me_cref, parent, pc, iseq, jit_return = 0;
+	const struct walk_cf *cf;
+
+	if (off > sizeof(w->cf) - CF_MAX_SIZE)
 		return;
 	cf = (const struct walk_cf *)&w->cf[off];
 	if (window_has(w, cf->ep)) {
@@ -223,12 +255,24 @@ static __always_inline void walk_frame(struct walk *w, __u32 cpu, __u32 off)
 			return;
 		if (!me_cref)
 			return;
-		w->hash = hash_mix(w->hash, me_cref);
+		w->hash = rbpf_mix(w->hash, me_cref);
 		frame_push(w, 0, 0, me_cref);
 		return;
 	}
+	pc = cf->pc;
+	iseq = cf->iseq;
+	if (jit)
+		jit_return = *(const __u64 *)&w->cf[(off + jit) & (sizeof(w->cf) - 8)];
+	if (jit_return) {
+		if (w->layout.zjit_entry && walk_zjit_frame(cpu, jit_return)) {
+			pc = w->zjit_frame[0];
+			iseq = w->zjit_frame[1];
+		}
+		if (w->n_frames == w->first_frame)
+			pc |= RBPF_PC_STALE;
+	}
 	/* Ruby itself shows no frame without pc: dummies, and methods not begun. */
-	if (!cf->iseq || !cf->pc || (flags & VM_FRAME_MAGIC_MASK) == VM_FRAME_MAGIC_DUMMY)
+	if (!iseq || !pc || (flags & VM_FRAME_MAGIC_MASK) == VM_FRAME_MAGIC_DUMMY)
 		return;
 
 	me = 0;
@@ -241,27 +285,27 @@ static __always_inline void walk_frame(struct walk *w, __u32 cpu, __u32 off)
 		parent = window_has(w, cf->ep) ? window_word(w, cf->ep, 1) : w->env.specval;
 		parent &= ~3ull;
 		if (parent >= w->stack_lo && parent < w->stack_hi) {
-			w->hash = hash_mix(hash_mix(w->hash, cf->iseq), cf->pc);
-			frame_push(w, cf->iseq, cf->pc, parent | ME_PENDING);
+			w->hash = rbpf_mix(rbpf_mix(w->hash, iseq), pc);
+			frame_push(w, iseq, pc, parent | ME_PENDING);
 			return;
 		}
 		me = parent ? walk_me_lookup(cpu, parent) : 0;
 	}
-	w->hash = hash_mix(hash_mix(w->hash, cf->iseq ^ me << 1), cf->pc);
-	frame_push(w, cf->iseq, cf->pc, me);
+	w->hash = rbpf_mix(rbpf_mix(w->hash, iseq ^ me << 1), pc);
+	frame_push(w, iseq, pc, me);
 }
 
 /*
  * Read the next control frames and take them. Returns 1 if there may be more, 0 at the end, or -1
  * if they cannot be read.
  *
- * When the innermost part of frames[] is full, the middle of the stack is left out: its frames
- * are counted from the distance alone, unread, and one marker stands for them.
+ * When the innermost part of what frames[] has room for is full, the middle of the stack is left
+ * out: its frames are counted from the distance alone, unread, and one marker stands for them.
  */
 __noinline int walk_chunk(__u32 cpu)
 {
 	struct walk *w = walk_state(cpu);
-	__u32 i, off, stride, head, tail;
+	__u32 i, off, jit, stride, room, head, tail;
 	__u64 left, size, n;
 
 	if (!w)
@@ -270,14 +314,15 @@ __noinline int walk_chunk(__u32 cpu)
 	if (w->cfp >= w->cf_end || !stride || stride > CF_MAX_SIZE)
 		return 0;
 	left = (w->cf_end - w->cfp) / stride;
-	tail = w->max_frames / 4 - 1;
+	room = w->max_frames - w->first_frame;
+	tail = room / 4 - 1;
 	head = w->max_frames - tail - 1;
 	n = CF_CHUNK;
 	if (!w->n_cut && left > tail + 1) {
 		if (w->n_frames >= head) {
 			w->n_cut = left - tail;
 			w->cfp += (__u64)w->n_cut * stride;
-			w->hash = hash_mix(w->hash, w->n_cut);
+			w->hash = rbpf_mix(w->hash, w->n_cut);
 			frame_push(w, 0, w->n_cut, 0);
 			left = tail;
 		} else if (n > head - w->n_frames) {
@@ -289,47 +334,39 @@ __noinline int walk_chunk(__u32 cpu)
 	size = n * stride;
 	if (size > sizeof(w->cf) || walk_read(w->cf, size, w->cfp))
 		return -1;
+	jit = w->layout.cf_jit_return;
 	for (i = 0, off = 0; i < CF_CHUNK; i++, off += stride) {
 		if (i >= n)
 			break;
-		walk_frame(w, cpu, off);
+		walk_frame(w, cpu, off, jit);
 	}
 	w->cfp += size;
 	return w->cfp < w->cf_end;
 }
 
-/*
- * Walk the stack of the EC at @ec into w->frames, from the innermost frame. w->layout, epoch and
- * max_frames are set by the caller. Returns enum rbpf_status.
- */
-static __always_inline int walk_ec(struct walk *w, __u32 cpu, __u64 ec)
+static __always_inline __u64 ec_word(const struct walk *w, __u32 off)
 {
-	__u64 words[8]; /* vm_stack, vm_stack_size, cfp, …, thread_ptr */
-	__u64 th, th_ec, bytes;
-	int i, r;
+	return w->ec_words[off / 8 & (EC_BYTES / 8 - 1)];
+}
 
-	w->n_frames = w->n_cut = 0;
-	w->reads_left = WALK_MAX_READS;
-	w->win_hi = 0;
-	w->hash = w->epoch;
-	if (walk_read(words, sizeof(words), ec))
+/* Read the EC at @ec into w->ec_words and find its VM stack. Returns enum rbpf_status. */
+static __always_inline int ec_read(struct walk *w, __u64 ec)
+{
+	__u64 bytes;
+
+	w->ec = ec;
+	if (walk_read(w->ec_words, sizeof(w->ec_words), ec))
 		return RBPF_FAULT_EC;
-	w->stack_lo = words[0];
-	bytes = words[1] * 8;
-	w->stack_hi = words[0] + bytes;
-	w->cfp = words[2];
+	w->stack_lo = w->ec_words[EC_VM_STACK];
+	bytes = w->ec_words[EC_VM_STACK_SIZE] * 8;
+	w->stack_hi = w->stack_lo + bytes;
+	w->cfp = w->ec_words[EC_CFP];
+	w->win_hi = 0;
 	/* A thread that ended leaves its EC behind with these cleared (rb_ec_clear_vm_stack). */
 	if (!w->stack_lo || !w->cfp)
 		return RBPF_EC_STALE;
-	if (words[1] > (1ull << 32) || w->stack_hi < w->stack_lo)
+	if (w->ec_words[EC_VM_STACK_SIZE] > (1ull << 32) || w->stack_hi < w->stack_lo)
 		return RBPF_EC_RANGE;
-
-	th = words[w->layout.ec_thread_ptr / 8 & 7];
-	if (walk_read(&th_ec, sizeof(th_ec), th + w->layout.th_ec))
-		return RBPF_FAULT_EC;
-	if (th_ec != ec)
-		return RBPF_EC_STALE;
-
 	if (!w->layout.cf_size || bytes < w->layout.cf_size)
 		return RBPF_EC_RANGE;
 	w->cf_end = w->stack_hi - w->layout.cf_size;
@@ -337,7 +374,53 @@ static __always_inline int walk_ec(struct walk *w, __u32 cpu, __u64 ec)
 		return RBPF_EC_RANGE;
 	if ((w->cf_end - w->cfp) % w->layout.cf_size)
 		return RBPF_EC_RANGE;
+	return RBPF_OK;
+}
 
+/* The thread of the EC that was read, whose current EC it must be. Returns enum rbpf_status. */
+static __always_inline int thread_read(struct walk *w)
+{
+	__u64 words[TH_WORDS];
+
+	w->th = ec_word(w, w->layout.ec_thread_ptr);
+	if (walk_read(words, sizeof(words), w->th + TH_FIRST))
+		return RBPF_FAULT_EC;
+	w->th_ec = words[((__u32)w->layout.th_ec - TH_FIRST) / 8 & (TH_WORDS - 1)];
+	w->th_ractor = w->layout.th_ractor ? words[0] : 0;
+	return w->th_ec == w->ec ? RBPF_OK : RBPF_EC_STALE;
+}
+
+/*
+ * RBPF_LAYOUT_CFP_FIRST: whether the innermost frame has been written. If not, what stands there is
+ * of an earlier one in that slot, whose environment does not fit above its caller's values.
+ */
+static __always_inline bool frame_begun(const struct walk *w)
+{
+	struct walk_cf own, caller;
+	__u64 flags;
+
+	if (walk_read(&own, sizeof(own), w->cfp) || walk_read(&flags, sizeof(flags), own.ep) ||
+	    walk_read(&caller, sizeof(caller), w->cfp + w->layout.cf_size))
+		return false;
+	if ((flags & 0x80000001ul) != 1 || !(flags & VM_FRAME_MAGIC_MASK & ~1ul))
+		return false;
+	if (own.ep < w->stack_lo || own.ep >= w->stack_hi)
+		return flags & VM_ENV_FLAG_ESCAPED;
+	return own.ep >= caller.sp + 16 && own.ep < w->cfp;
+}
+
+/* Walk the control frames of the EC that was read. Returns enum rbpf_status. */
+__noinline int walk_frames(__u32 cpu)
+{
+	struct walk *w = walk_state(cpu);
+	int i, r;
+
+	if (!w)
+		return RBPF_FAULT_STACK;
+	w->first_frame = w->n_frames;
+	w->n_cut = 0;
+	if (w->layout.flags & RBPF_LAYOUT_CFP_FIRST && w->cfp < w->cf_end && !frame_begun(w))
+		w->cfp += w->layout.cf_size;
 	for (i = 0; i < CF_MAX_CHUNKS; i++) {
 		r = walk_chunk(cpu);
 		if (r < 0)
@@ -348,17 +431,201 @@ static __always_inline int walk_ec(struct walk *w, __u32 cpu, __u64 ec)
 	return RBPF_FAULT_STACK; /* no end in sight: not a VM stack */
 }
 
-/* Look up what was put off, before frames[] is sent. */
-__noinline int walk_complete(__u32 cpu, __u32 i)
+/*
+ * Go on with the fiber that resumed the one just walked, if any. Returns 1 if it was walked, 0 at
+ * the outermost one, or if it is left out because this is the @last or there is no room: then a
+ * marker stands for its frames.
+ */
+__noinline int walk_resumer(__u32 cpu, __u32 last)
+{
+	struct walk *w = walk_state(cpu);
+	__u64 fiber, prev = 0;
+
+	if (!w || !w->layout.fiber_prev || !w->layout.fiber_ec)
+		return 0;
+	fiber = ec_word(w, w->layout.ec_fiber_ptr);
+	if (!fiber || walk_read(&prev, sizeof(prev), fiber + w->layout.fiber_prev) || !prev)
+		return 0;
+	if (ec_read(w, prev + w->layout.fiber_ec) || ec_word(w, w->layout.ec_thread_ptr) != w->th)
+		return 0;
+	if (w->n_frames + 2 > w->max_frames) {
+		walk_count(RBPF_CNT_FIBER_DEPTH);
+		return 0;
+	}
+	w->hash = rbpf_mix(w->hash, 1);
+	frame_push(w, 0, 0, 0);
+	if (last || w->n_frames + RBPF_MIN_FRAMES > w->max_frames) {
+		walk_count(RBPF_CNT_FIBER_DEPTH);
+		frame_push(w, 0, (w->cf_end - w->cfp) / w->layout.cf_size ?: 1, 0);
+		return 0;
+	}
+	walk_frames(cpu);
+	return 1;
+}
+
+/*
+ * Walk the stack of the EC that was read into w->frames, from the innermost frame. The caller has
+ * set w->layout, seed and max_frames, and called ec_read() and thread_read(). Returns enum
+ * rbpf_status.
+ */
+static __always_inline int walk_stack(struct walk *w, __u32 cpu)
+{
+	int i, r;
+
+	w->n_frames = 0;
+	w->reads_left = WALK_MAX_READS;
+	w->zjit_on = ZJIT_UNKNOWN;
+	w->hash = w->seed;
+	r = walk_frames(cpu);
+	if (r)
+		return r;
+	for (i = 0; i <= FIBER_MAX_DEPTH; i++)
+		if (walk_resumer(cpu, i == FIBER_MAX_DEPTH) <= 0)
+			break;
+	return RBPF_OK;
+}
+
+/* Read the EC at @ec and walk its stack. */
+static __always_inline int walk_ec(struct walk *w, __u32 cpu, __u64 ec)
+{
+	int r;
+
+	w->n_frames = 0;
+	r = ec_read(w, ec);
+	if (!r)
+		r = thread_read(w);
+	return r ? r : walk_stack(w, cpu);
+}
+
+/* ---- garbage collection ---- */
+
+/* What the collector was doing when the stack was sampled. */
+struct walk_gc {
+	__u64 era;   /* 0 if unknown */
+	__u32 flags; /* rb_objspace_t.flags; 0 if unknown */
+};
+
+static __always_inline struct walk_gc gc_read(const struct rbpf_layout *l)
+{
+	struct walk_gc gc = { 0, 0 };
+	__u64 count = 0;
+
+	if (!l->gc_count || !l->gc_flags || walk_read(&gc.flags, sizeof(gc.flags), l->gc_flags) ||
+	    walk_read(&count, sizeof(count), l->gc_count))
+		return (struct walk_gc) { 0, 0 };
+	gc.era = rbpf_gc_era(count, gc.flags);
+	return gc;
+}
+
+/*
+ * Whether it is this thread that collects: the flag is the process', the work is done by the thread
+ * that holds the lock of its VM (2.7), or of its ractor and, with several of them, of the VM.
+ * thread_read() has been called.
+ */
+static __always_inline bool gc_is_mine(struct walk *w)
+{
+	const struct rbpf_layout *l = &w->layout;
+	__u64 owner = 0, running = 0;
+
+	if (!l->gc_owner || walk_read(&owner, sizeof(owner), l->gc_owner))
+		return false;
+	if (!w->th_ractor)
+		return owner == w->th;
+	if (owner && owner != w->th_ractor)
+		return false;
+	if (!l->ractor_running_ec ||
+	    walk_read(&running, sizeof(running), w->th_ractor + l->ractor_running_ec))
+		return false;
+	return running == w->th_ec;
+}
+
+/* Whether no check of @iseq was sent yet in this epoch, or era; if so it is remembered. */
+static __always_inline bool iseq_is_new(struct walk *w, __u64 iseq)
+{
+	__u64 *slot = &w->iseq_seen[(iseq >> 3 ^ iseq >> 13) & (ISEQ_SLOTS - 1)];
+	__u64 key = iseq ^ (w->layout.flags & RBPF_LAYOUT_NO_AGE ? w->seed : w->epoch_seed);
+
+	if (*slot == key)
+		return false;
+	*slot = key;
+	return true;
+}
+
+/* The end of the text of the label at @value, whose first words are @label, into w->text. */
+static __always_inline int label_text(struct walk *w, __u64 value, const __u64 label[5])
+{
+	__u64 len = label[2], at;
+
+	__builtin_memset(w->text, 0, sizeof(w->text));
+	if (label[0] & STRING_NOEMBED)
+		at = label[3];
+	else if (w->layout.flags & RBPF_LAYOUT_LONG_EMBED)
+		at = value + STRING_LONG_EMBED;
+	else
+		return 0;
+	if (len > sizeof(w->text)) {
+		at += len - sizeof(w->text);
+		len = sizeof(w->text);
+	}
+	return len ? walk_read(w->text, len, at) : 0;
+}
+
+/* rbpf_check_iseq() of @iseq, 0 if it cannot be read. */
+__noinline __u64 walk_check_iseq(__u32 cpu, __u64 iseq)
+{
+	struct walk *w = walk_state(cpu);
+	__u64 body, location[4]; /* pathobj, base_label, label, first_lineno */
+	__u64 label[5];		 /* flags, klass, length and text, or pointer to it */
+
+	if (!w)
+		return 0;
+	if (walk_read(&body, sizeof(body), iseq + ISEQ_BODY) ||
+	    walk_read(location, sizeof(location), body + BODY_LOCATION) ||
+	    walk_read(label, sizeof(label), location[2]) || label_text(w, location[2], label))
+		return 0;
+	return rbpf_check_iseq(0, body, location[0], location[3], label + 2, w->text);
+}
+
+/* Look up what was put off of frame @i, and take its check. */
+__noinline int walk_complete_frame(__u32 cpu, __u32 i)
 {
 	struct walk *w = walk_state(cpu);
 	struct rbpf_frame *f;
+	struct walk_me me;
 
 	if (!w)
 		return -1;
 	f = &w->frames[i & (RBPF_MAX_FRAMES - 1)];
 	if (f->iseq && f->me & ME_PENDING)
 		f->me = walk_me_lookup(cpu, f->me & ~ME_PENDING);
+	f->check = 0;
+	if (f->iseq) {
+		if (!iseq_is_new(w, f->iseq))
+			return 0;
+		f->check = walk_check_iseq(cpu, f->iseq);
+		if (!f->check)
+			return 0;
+	}
+	if (f->me)
+		f->check = walk_read(&me, sizeof(me), f->me)
+				   ? 0
+				   : rbpf_check_me(f->check, me.def, me.called_id, me.owner);
+	return 0;
+}
+
+/* To be called before frames[] is sent. */
+__noinline int walk_complete(__u32 cpu)
+{
+	struct walk *w = walk_state(cpu);
+	__u32 i;
+
+	if (!w)
+		return -1;
+	for (i = 0; i < RBPF_MAX_FRAMES; i++) {
+		if (i >= w->n_frames)
+			break;
+		walk_complete_frame(cpu, i);
+	}
 	return 0;
 }
 

@@ -19,8 +19,8 @@ static __always_inline __u64 task_thread_pointer(struct task_struct *task)
 #endif
 }
 
-/* The running thread's EC slot; see enum rbpf_tls_model. Returns enum rbpf_status. */
-static __always_inline int find_ec(const struct rbpf_layout *layout, __u64 tp, __u64 *ec)
+/* The running thread's EC through its TLS. Returns enum rbpf_status. */
+static __always_inline int tls_ec(const struct rbpf_layout *layout, __u64 tp, __u64 *ec)
 {
 	__u64 base = tp;
 
@@ -39,32 +39,58 @@ static __always_inline int find_ec(const struct rbpf_layout *layout, __u64 tp, _
 	return *ec ? RBPF_OK : RBPF_NO_EC;
 }
 
+#include "gvl_thread.bpf.h"
+
+/* Returns enum rbpf_status. */
+static __always_inline int find_ec(struct walk *w, __u32 cpu, __u64 tp, __u64 id, __u64 epoch,
+				   __u64 *ec)
+{
+	if (w->layout.tls_model != RBPF_TLS_GLOBAL)
+		return tls_ec(&w->layout, tp, ec);
+	*ec = gvl_thread_ec(cpu, tp + w->layout.thread_id_bias, id, epoch);
+	return *ec ? RBPF_OK : RBPF_NO_EC;
+}
+
+/*
+ * A switch between fibers, or between Ruby threads on one native thread, sets the EC some
+ * instructions before the native stack: then the VM's own code runs on a stack that is not the
+ * EC's. (Other code may: an extension can have coroutines of its own.) The w->ec was read.
+ */
+static __always_inline bool between_stacks(const struct walk *w, struct bpf_perf_event_data *ctx)
+{
+	__u64 ip = regs_ip(&ctx->regs), sp = regs_sp(&ctx->regs);
+	__u64 start = ec_word(w, w->layout.ec_stack_start);
+	__u64 size = ec_word(w, w->layout.ec_stack_start + 16);
+
+	if (!regs_user_mode(&ctx->regs) || ip < w->layout.text_lo || ip >= w->layout.text_hi)
+		return false;
+	return w->layout.ec_stack_start && start && size && (sp > start || start - sp > size);
+}
+
 /*
  * Send w->frames unless this fingerprint was sent. It counts as sent only when it is in the ring,
  * so a lost definition is sent again with the next sample of that stack.
  */
-static __always_inline int send_stack(struct walk *w, __u32 cpu, __u64 now, __u64 id)
+static __always_inline int send_stack(struct walk *w, __u32 cpu, __u64 now, __u64 id,
+				      const struct walk_gc *gc)
 {
 	__u32 slot = w->hash & (RBPF_SEEN_SLOTS - 1);
 	__u64 *known = bpf_map_lookup_elem(&seen, &slot);
 	struct rbpf_rec_stack *rec = &w->record;
 	__u64 size;
-	__u32 i;
 
 	if (!known || *known == w->hash)
 		return 0;
-	for (i = 0; i < RBPF_MAX_FRAMES; i++) {
-		if (i >= w->n_frames)
-			break;
-		walk_complete(cpu, i);
-	}
+	walk_complete(cpu);
 	rec->h.ts = now;
 	rec->h.type = RBPF_REC_STACK;
 	rec->h.tgid = id >> 32;
 	rec->h.tid = (__u32)id;
 	rec->h.cpu = cpu;
 	rec->stack = w->hash;
+	rec->gc_era = gc->era;
 	rec->n_frames = w->n_frames;
+	rec->flags = rbpf_gc_unsettled(gc->flags) ? RBPF_STACK_UNSETTLED : 0;
 	size = sizeof(*rec) + (__u64)w->n_frames * sizeof(struct rbpf_frame);
 	if (size > sizeof(*rec) + sizeof(w->frames))
 		return -1;
@@ -79,13 +105,32 @@ static __always_inline int send_stack(struct walk *w, __u32 cpu, __u64 now, __u6
 }
 
 /*
- * The Ruby stack of the running thread; *@hash is its fingerprint if there is one.
- * Returns enum rbpf_status.
+ * The fingerprint's seed. Within an epoch and a collection count no object that was on a stack is
+ * freed, so an address means one object; except that what runs before and after a collection under
+ * the same count may have objects moved in between. Processes enter an epoch at different moments,
+ * so that they do not all resend at once.
+ */
+static __always_inline __u64 stack_seed(__u64 epoch_seed, const struct walk_gc *gc)
+{
+	return rbpf_mix(epoch_seed, gc->era << 1 | !!(gc->flags & RBPF_GC_DURING_GC));
+}
+
+static __always_inline __u64 epoch_of(__u64 now, __u64 tgid)
+{
+	return (now + tgid * 0x9e3779b9ull) >> RBPF_EPOCH_SHIFT;
+}
+
+/*
+ * The Ruby stack of the running thread; the fingerprint is stored in @rec if there is one, and what
+ * the collector does in its flags. Returns enum rbpf_status.
  */
 static __always_inline int ruby_stack(const struct rbpf_layout *layout, struct task_struct *task,
-				      __u64 now, __u64 id, __u64 *hash)
+				      struct bpf_perf_event_data *ctx, struct rbpf_rec_sample *rec)
 {
-	__u32 cpu = bpf_get_smp_processor_id();
+	__u64 id = (__u64)rec->h.tgid << 32 | rec->h.tid;
+	__u64 epoch = epoch_of(rec->h.ts, rec->h.tgid);
+	__u32 cpu = rec->h.cpu;
+	struct walk_gc gc;
 	struct walk *w;
 	__u64 ec;
 	int r;
@@ -97,22 +142,31 @@ static __always_inline int ruby_stack(const struct rbpf_layout *layout, struct t
 	w = walk_state(cpu);
 	if (!w)
 		return RBPF_FAULT_STACK;
-	r = find_ec(layout, task_thread_pointer(task), &ec);
-	if (r)
-		return r;
 	w->layout = *layout;
 	w->max_frames = max_frames;
-	/* Processes enter a new epoch at different moments, so that they do not all resend at once.
-	 */
-	w->epoch = hash_mix(id >> 32, (now + (id >> 32) * 0x9e3779b9ull) >> RBPF_EPOCH_SHIFT);
-	r = walk_ec(w, cpu, ec);
+	r = find_ec(w, cpu, task_thread_pointer(task), id, epoch, &ec);
+	if (!r)
+		r = ec_read(w, ec);
+	if (!r)
+		r = thread_read(w);
+	if (!r && between_stacks(w, ctx))
+		r = RBPF_SWITCHING;
+	if (r)
+		return r;
+	gc = gc_read(&w->layout);
+	w->epoch_seed = rbpf_mix(rec->h.tgid, epoch);
+	w->seed = stack_seed(w->epoch_seed, &gc);
+	if (gc.flags & RBPF_GC_DURING_GC && gc_is_mine(w))
+		rec->flags |= RBPF_SAMPLE_GC | (gc.flags & RBPF_GC_MODE_MASK)
+						       << RBPF_SAMPLE_GC_PHASE_SHIFT;
+	r = walk_stack(w, cpu);
 	if (r)
 		return r;
 	if (!w->n_frames)
 		return RBPF_OK;
 	w->hash |= !w->hash; /* 0 means none */
-	*hash = w->hash;
-	send_stack(w, cpu, now, id);
+	rec->stack = w->hash;
+	send_stack(w, cpu, rec->h.ts, id, &gc);
 	return RBPF_OK;
 }
 
@@ -121,36 +175,28 @@ int tick(struct bpf_perf_event_data *ctx)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
 	__u64 id = bpf_get_current_pid_tgid();
-	__u64 now = bpf_ktime_get_ns();
-	struct rbpf_rec_sample *rec;
+	struct rbpf_rec_sample rec = {
+		.h = {
+			.ts = bpf_ktime_get_ns(),
+			.type = RBPF_REC_SAMPLE,
+			.tgid = id >> 32,
+			.tid = (__u32)id,
+			.cpu = bpf_get_smp_processor_id(),
+		},
+		.weight = ctx->sample_period,
+		.flags = regs_user_mode(&ctx->regs) ? 0 : RBPF_SAMPLE_KERNEL,
+	};
 	struct rbpf_layout *layout;
-	__u32 tgid = id >> 32;
-	__u64 hash = 0;
-	int status;
 
-	layout = bpf_map_lookup_elem(&procs, &tgid);
+	layout = bpf_map_lookup_elem(&procs, &rec.h.tgid);
 	if (!layout)
 		return 0;
 	count(RBPF_CNT_TICKS);
-	status = ruby_stack(layout, task, now, id, &hash);
-
-	rec = bpf_ringbuf_reserve(&ring, sizeof(*rec), 0);
-	if (!rec) {
+	rec.status = ruby_stack(layout, task, ctx, &rec);
+	bpf_get_current_comm(rec.comm, sizeof(rec.comm));
+	/* After the definition of its stack, which must be in the ring before it. */
+	if (bpf_ringbuf_output(&ring, &rec, sizeof(rec), wakeup_flags()))
 		count(RBPF_CNT_LOST_SAMPLE);
-		return 0;
-	}
-	rec->h.ts = now;
-	rec->h.type = RBPF_REC_SAMPLE;
-	rec->h.tgid = tgid;
-	rec->h.tid = (__u32)id;
-	rec->h.cpu = bpf_get_smp_processor_id();
-	rec->stack = hash;
-	rec->weight = ctx->sample_period;
-	rec->status = status;
-	rec->flags = regs_user_mode(&ctx->regs) ? 0 : RBPF_SAMPLE_KERNEL;
-	rec->pad = 0;
-	bpf_get_current_comm(rec->comm, sizeof(rec->comm));
-	bpf_ringbuf_submit(rec, wakeup_flags());
 	return 0;
 }
 

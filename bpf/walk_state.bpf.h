@@ -11,7 +11,12 @@
 #define WALK_MAX_READS	      1024 /* single reads a stack, about 0.1 ms; see read_allowed() */
 #define WINDOW_WORDS	      4096 /* values copied at a time; a power of two */
 #define ME_SLOTS	      1024 /* remembered method entries; a power of two */
+#define ISEQ_SLOTS	      1024 /* remembered iseqs; a power of two */
 #define ENV_MAX_DEPTH	      16   /* nested blocks followed to their method */
+#define FIBER_MAX_DEPTH	      16   /* fibers followed to the one that resumed them */
+#define EC_BYTES	      256 /* read of an EC; what is used of it lies below in all versions */
+#define TH_FIRST	      24  /* read of a thread: ractor, vm, nt, ec, in this order … */
+#define TH_WORDS	      4	  /* … with or without the ractor and the nt */
 
 /* ep[0], vm_core.h VM_FRAME_MAGIC_* and VM_FRAME_FLAG_*; 2.7 to 4.1-dev */
 #define VM_FRAME_MAGIC_MASK   0x7fff0001ul
@@ -19,8 +24,11 @@
 #define VM_FRAME_MAGIC_CFUNC  0x55550001ul
 #define VM_FRAME_MAGIC_DUMMY  0x79990001ul
 #define VM_ENV_FLAG_LOCAL     0x0002ul
+#define VM_ENV_FLAG_ESCAPED   0x0004ul
 #define VM_FRAME_FLAG_BMETHOD 0x0040ul
 #define VM_FRAME_FLAG_CFRAME  0x0080ul
+
+#define ZJIT_RETURN_C_FRAME   1ul /* cfp->jit_return of a C frame; zjit.h, 4.1 */
 
 /* RBasic.flags of an imemo: internal/imemo.h; 2.7 to 4.1-dev */
 #define T_MASK		      0x1ful
@@ -29,6 +37,9 @@
 #define IMEMO_TYPE_MASK	      0xful
 #define IMEMO_SVAR	      2ul
 #define IMEMO_MENT	      6ul
+
+/* The first words of rb_execution_context_t; vm_core.h, all versions. */
+enum { EC_VM_STACK = 0, EC_VM_STACK_SIZE = 1, EC_CFP = 2 };
 
 /* The parts of rb_control_frame_t that are read; vm_core.h, same offsets in all versions. */
 struct walk_cf {
@@ -39,6 +50,21 @@ struct walk_cf {
 	__u64 ep;
 };
 
+/* rb_iseq_t.body, rb_iseq_constant_body.location, RString: iseq.h, rstring.h, all versions */
+#define ISEQ_BODY	  16
+#define BODY_LOCATION	  64
+#define STRING_NOEMBED	  (1ul << 13)
+#define STRING_LONG_EMBED 24
+
+/* rb_callable_method_entry_t; method.h, all versions */
+struct walk_me {
+	__u64 flags;
+	__u64 defined_class;
+	__u64 def;
+	__u64 called_id;
+	__u64 owner;
+};
+
 /* ep[-2], ep[-1], ep[0] */
 struct walk_env {
 	__u64 me_cref; /* method entry, cref, svar or 0 */
@@ -46,11 +72,18 @@ struct walk_env {
 	__u64 flags;
 };
 
+enum { ZJIT_UNKNOWN = 0, ZJIT_OFF = 1, ZJIT_ON = 2 };
+
 /* The scratch of one CPU. */
 struct walk {
 	struct rbpf_layout layout;
-	__u64 epoch;	/* also the seed of the fingerprint: differs by process */
-	__u64 stack_lo; /* the VM stack, addresses [lo, hi) */
+	__u64 seed;	  /* of the fingerprint: differs by process, epoch and state of the GC */
+	__u64 epoch_seed; /* the same, but for the state of the GC */
+	__u64 ec;	  /* of the fiber that is walked */
+	__u64 th;	  /* rb_thread_t; set with … */
+	__u64 th_ec;	  /* … its current EC … */
+	__u64 th_ractor;  /* … and its ractor, 0 if there are none in this Ruby */
+	__u64 stack_lo;	  /* the VM stack, addresses [lo, hi) */
 	__u64 stack_hi;
 	__u64 cfp;    /* next frame to read */
 	__u64 cf_end; /* address of the last slot, which is no frame */
@@ -58,13 +91,20 @@ struct walk {
 	__u64 win_lo; /* what win[] holds, addresses [lo, hi); hi 0 is nothing */
 	__u64 win_hi;
 	struct walk_env env; /* result of walk_env_read() */
+	__u64 zjit_frame[2]; /* pc, iseq: result of walk_zjit_frame() */
 	__u32 n_frames;	     /* in frames[] */
-	__u32 n_cut;	     /* left out between the innermost frames and the root end */
-	__u32 max_frames;    /* RBPF_MIN_FRAMES to RBPF_MAX_FRAMES */
+	__u32 first_frame;   /* of this fiber, in frames[] */
+	__u32 n_cut;	  /* left out between the innermost frames of this fiber and its root end */
+	__u32 max_frames; /* RBPF_MIN_FRAMES to RBPF_MAX_FRAMES */
 	__u32 reads_left;
+	__u8 zjit_on; /* ZJIT_UNKNOWN until it matters */
+	__u8 pad[3];
+	__u64 ec_words[EC_BYTES / 8];
 	__u8 cf[CF_CHUNK * CF_MAX_SIZE];
 	__u64 win[WINDOW_WORDS];
-	__u64 me_seen[ME_SLOTS];      /* method entry ^ epoch */
+	__u64 me_seen[ME_SLOTS];      /* method entry ^ seed */
+	__u64 iseq_seen[ISEQ_SLOTS];  /* iseq ^ seed or epoch_seed: a check of it was sent */
+	__u64 text[RBPF_LABEL_WORDS]; /* of a label */
 	struct rbpf_rec_stack record; /* the frames follow it, as in the ring */
 	struct rbpf_frame frames[RBPF_MAX_FRAMES];
 };

@@ -27,22 +27,53 @@ enum rbpf_tls_model {
 	RBPF_TLS_NONE = 0,   /* no Ruby known in this process (yet) */
 	RBPF_TLS_STATIC = 1, /* EC slot = thread pointer + tls_offset */
 	RBPF_TLS_DTV = 2, /* EC slot = dtv[tls_module] + tls_offset (a libruby that was dlopened) */
+	/* 2.7: one variable at ec_global for all threads, of the thread that held the GVL last */
+	RBPF_TLS_GLOBAL = 3,
 };
 
-/* Everything the walker needs to know of one Ruby. Offsets in bytes. */
+/*
+ * Everything the walker needs to know of one Ruby process. Offsets in bytes; 0 for a member that
+ * this Ruby does not have; addresses are of the process, 0 if unknown.
+ */
 struct rbpf_layout {
-	__s64 tls_offset;    /* see enum rbpf_tls_model */
+	__s64 tls_offset;	/* see enum rbpf_tls_model */
+	__u64 ec_global;	/* RBPF_TLS_GLOBAL */
+	__s64 thread_id_bias;	/* RBPF_TLS_GLOBAL: rb_thread_t.thread_id less the thread pointer */
+	__u64 threads;		/* RBPF_TLS_GLOBAL: address of rb_vm_t.living_threads */
+	__u64 text_lo, text_hi; /* the VM's own code */
+	__u64 gc_flags;		/* address of rb_objspace_t.flags */
+	__u64 gc_count;		/* address of rb_objspace_t.profile.count */
+	/* Address of what tells whose GC it is: 2.7 rb_vm_t.gvl.owner, a thread; later
+	 * rb_vm_t.ractor.sync.lock_owner, a ractor, 0 with one ractor only. */
+	__u64 gc_owner;
+	__u64 zjit_entry;    /* address of rb_zjit_entry, if this Ruby's ZJIT has its own frames */
 	__u32 tls_model;     /* enum rbpf_tls_model */
 	__s32 dtv_offset;    /* of the DTV pointer, from the thread pointer */
 	__u32 tls_module;    /* index of the module in the DTV */
 	__u16 dtv_entry;     /* size of a DTV entry: 16 glibc, 8 musl */
-	__u16 ec_thread_ptr; /* rb_execution_context_t.thread_ptr; below 64 */
-	__u16 th_ec;	     /* rb_thread_t.ec */
-	__u16 cf_size;	     /* sizeof(rb_control_frame_t): 56 or 64 */
-	__u32 pad;
+	__u16 flags;	     /* RBPF_LAYOUT_* */
+	__u16 ec_thread_ptr; /* rb_execution_context_t, first 256 bytes: thread_ptr … */
+	__u16 ec_fiber_ptr;
+	__u16 ec_stack_start; /* machine.stack_start; stack_maxsize is two words on */
+	__u16 th_ec;	      /* rb_thread_t, first 128 bytes: ec … */
+	__u16 th_ractor;
+	__u16 th_thread_id;	 /* RBPF_TLS_GLOBAL */
+	__u16 ractor_running_ec; /* rb_ractor_t.threads.running_ec */
+	__u16 fiber_ec;		 /* rb_fiber_t: cont.saved_ec … */
+	__u16 fiber_prev;
+	__u16 cf_size; /* sizeof(rb_control_frame_t): 56 or 64 */
+	__u16 cf_jit_return;
+	__u16 pad[3];
 };
 
-_Static_assert(sizeof(struct rbpf_layout) == 32, "map ABI");
+/* 2.7: ec->cfp is set before the frame it points to is written. */
+#define RBPF_LAYOUT_CFP_FIRST  (1u << 0)
+/* 3.2 on: a String can hold text of any length in itself, from its fourth word. */
+#define RBPF_LAYOUT_LONG_EMBED (1u << 1)
+/* Up to 3.2: age proves nothing, so that a check is sent in each era of the heap. */
+#define RBPF_LAYOUT_NO_AGE     (1u << 2)
+
+_Static_assert(sizeof(struct rbpf_layout) == 128, "map ABI");
 
 /* Why a sample has the Ruby stack it has, or none. Stored in a __u16. */
 enum rbpf_status {
@@ -55,6 +86,7 @@ enum rbpf_status {
 	RBPF_FAULT_EC = 6,    /* could not read the EC or its thread */
 	RBPF_FAULT_STACK = 7, /* could not read the control frames */
 	RBPF_EXITING = 8,     /* the thread is exiting: its memory is gone */
+	RBPF_SWITCHING = 9,   /* between two fibers or threads: the EC is not that of the stack */
 	RBPF_STATUS_COUNT,
 };
 
@@ -69,21 +101,91 @@ enum rbpf_counter {
 	RBPF_CNT_ENV_FAULT = 6,	  /* environments of a frame that could not be read */
 	RBPF_CNT_ENV_DEPTH = 7,	  /* blocks nested deeper than the walker follows */
 	RBPF_CNT_READ_LIMIT = 8,  /* reads not made: see WALK_MAX_READS */
+	RBPF_CNT_FIBER_DEPTH = 9, /* resumers of fibers left out */
 	RBPF_COUNTERS,
 };
+
+/* rb_objspace_t.flags.mode; the same in all versions */
+enum rbpf_gc_phase {
+	RBPF_GC_NONE = 0,
+	RBPF_GC_MARKING = 1,
+	RBPF_GC_SWEEPING = 2,
+	RBPF_GC_COMPACTING = 3,
+};
+
+/* rb_objspace_t.flags; the same bits in all versions. The mode is enum rbpf_gc_phase. */
+#define RBPF_GC_MODE_MASK	  0x03u
+#define RBPF_GC_DURING_GC	  0x20u
+#define RBPF_GC_DURING_COMPACTING 0x40u
+
+/*
+ * The era of the heap, from the flags and the count of collections (rb_objspace_t.profile.count): it ends
+ * when a collection has marked and begins to free. So an object that was on a stack in one era is there
+ * to its end. (The count alone moves when marking begins, and what is on a stack in the midst of
+ * that may still be freed by the same collection.) Never 0.
+ */
+static inline __u64 rbpf_gc_era(__u64 count, __u32 flags)
+{
+	return (flags & RBPF_GC_MODE_MASK) == RBPF_GC_MARKING && count ? count : count + 1;
+}
+
+/* Whether @flags do not tell which: in the midst of a collection that neither marks nor frees. */
+static inline int rbpf_gc_unsettled(__u32 flags)
+{
+	return flags & RBPF_GC_DURING_COMPACTING ||
+	       (flags & RBPF_GC_DURING_GC && (flags & RBPF_GC_MODE_MASK) == RBPF_GC_NONE);
+}
 
 /*
  * One frame as the kernel side sees it; the user side names it.
  *
- *   Ruby frame       iseq != 0: pc as in the control frame, me the method entry or 0
+ *   Ruby frame       iseq != 0: pc as in the control frame, with RBPF_PC_STALE if compiled code may
+ *                    not have saved it; me the method entry or 0
  *   C function       iseq == 0, me != 0: pc 0
- *   cut frames       iseq == 0, me == 0: pc is their number
+ *   cut frames       iseq == 0, me == 0, pc != 0: pc is their number
+ *   fiber            all 0: what follows is the fiber that resumed the one before
  */
+#define RBPF_PC_STALE 1ull /* pc is a multiple of 8 otherwise */
+
 struct rbpf_frame {
 	__u64 iseq; /* rb_iseq_t * */
 	__u64 pc;
 	__u64 me; /* rb_callable_method_entry_t * */
+	/* Of what iseq and me held then, for telling later whether others have taken their place:
+	 * rbpf_check_iseq() and rbpf_check_me() one after the other from 0. 0: it was not taken,
+	 * because the iseq was sent with one already, or could not be read. */
+	__u64 check;
 };
+
+static inline __u64 rbpf_mix(__u64 h, __u64 v)
+{
+	h = (h ^ v) * 0x9e3779b97f4a7c15ull;
+	return h ^ (h >> 29);
+}
+
+#define RBPF_LABEL_WORDS 16 /* of the end of a label's text */
+
+/*
+ * @body: address of the rb_iseq_constant_body, of which @pathobj and @lineno are words; @label: the
+ * label's String, from its third word; @text: the end of its text, if that is not in these words.
+ */
+static inline __u64 rbpf_check_iseq(__u64 h, __u64 body, __u64 pathobj, __u64 lineno,
+				    const __u64 label[3], const __u64 text[RBPF_LABEL_WORDS])
+{
+	int i;
+
+	h = rbpf_mix(rbpf_mix(rbpf_mix(h, body), pathobj), lineno);
+	for (i = 0; i < 3; i++)
+		h = rbpf_mix(h, label[i]);
+	for (i = 0; i < RBPF_LABEL_WORDS; i++)
+		h = rbpf_mix(h, text[i]);
+	return h | 1;
+}
+
+static inline __u64 rbpf_check_me(__u64 h, __u64 def, __u64 called_id, __u64 owner)
+{
+	return rbpf_mix(rbpf_mix(rbpf_mix(h, def), called_id), owner) | 1;
+}
 
 /* Stored in a __u32. */
 enum rbpf_record_type {
@@ -103,7 +205,10 @@ struct rbpf_rec_hdr {
 	__u32 cpu;
 };
 
-#define RBPF_SAMPLE_KERNEL (1u << 0) /* the tick hit kernel mode */
+#define RBPF_SAMPLE_KERNEL	    (1u << 0) /* the tick hit kernel mode */
+#define RBPF_SAMPLE_GC		    (1u << 1) /* the thread was collecting garbage, in phase … */
+#define RBPF_SAMPLE_GC_PHASE(flags) ((flags) >> 2 & 3)
+#define RBPF_SAMPLE_GC_PHASE_SHIFT  2
 
 /*
  * A tick. The stack it names was sent before it, in this epoch: the definition is sent when a stack
@@ -122,14 +227,18 @@ struct rbpf_rec_sample {
 /* A stack: n_frames frames follow, innermost first. */
 struct rbpf_rec_stack {
 	struct rbpf_rec_hdr h;
-	__u64 stack; /* fingerprint */
+	__u64 stack;  /* fingerprint */
+	__u64 gc_era; /* rbpf_gc_era() then; 0 if unknown */
 	__u32 n_frames;
-	__u32 pad;
+	__u32 flags; /* RBPF_STACK_* */
 };
 
+/* Objects were being moved, or a collection was just beginning or ending: the era proves nothing. */
+#define RBPF_STACK_UNSETTLED (1u << 0)
+
 /*
- * RBPF_REC_FORK, RBPF_REC_THREAD: h is the parent; RBPF_REC_EXEC, RBPF_REC_EXIT: the process or thread
- * itself.
+ * RBPF_REC_FORK, RBPF_REC_THREAD: h is the parent; RBPF_REC_EXEC, RBPF_REC_EXIT: the process or
+ * thread itself.
  */
 struct rbpf_rec_life {
 	struct rbpf_rec_hdr h;
@@ -148,10 +257,10 @@ struct rbpf_task {
 	__u64 thread_pointer; /* fsbase, tpidr_el0 */
 };
 
-_Static_assert(sizeof(struct rbpf_frame) == 24, "wire ABI");
+_Static_assert(sizeof(struct rbpf_frame) == 32, "wire ABI");
 _Static_assert(sizeof(struct rbpf_rec_hdr) == 24, "wire ABI");
 _Static_assert(sizeof(struct rbpf_rec_sample) == 64, "wire ABI");
-_Static_assert(sizeof(struct rbpf_rec_stack) == 40, "wire ABI");
+_Static_assert(sizeof(struct rbpf_rec_stack) == 48, "wire ABI");
 _Static_assert(sizeof(struct rbpf_rec_life) == 64, "wire ABI");
 _Static_assert(sizeof(struct rbpf_task) == 16, "wire ABI");
 

@@ -4,7 +4,8 @@
  * preserve_access_index makes each access a CO-RE relocation, so neither the order nor the
  * omissions matter; names and types do. For x86_64 and arm64.
  *
- * What the verifier addresses by constant offset (contexts, UAPI enums) is UAPI and has its true layout.
+ * What the verifier addresses by constant offset (contexts, UAPI enums) is UAPI and has its true
+ * layout.
  */
 #ifndef RBPF_VMLINUX_H
 #define RBPF_VMLINUX_H
@@ -31,6 +32,7 @@ enum bpf_map_type {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_LRU_HASH = 9,
 	BPF_MAP_TYPE_RINGBUF = 27,
 };
 
@@ -58,6 +60,8 @@ struct pt_regs {
 };
 typedef struct pt_regs bpf_user_pt_regs_t;
 #define regs_user_mode(regs) (((regs)->cs & 3) == 3)
+#define regs_ip(regs)	     ((regs)->ip)
+#define regs_sp(regs)	     ((regs)->sp)
 #elif defined(__TARGET_ARCH_arm64)
 struct user_pt_regs {
 	__u64 regs[31];
@@ -65,6 +69,8 @@ struct user_pt_regs {
 };
 typedef struct user_pt_regs bpf_user_pt_regs_t;
 #define regs_user_mode(regs) (((regs)->pstate & 0xf) == 0)
+#define regs_ip(regs)	     ((regs)->pc)
+#define regs_sp(regs)	     ((regs)->sp)
 #else
 #error "unsupported architecture"
 #endif

@@ -82,6 +82,19 @@ const struct option_group option_group_global = {
 	.n = ARRAY_SIZE(rbpf_options) - 1,
 };
 
+static const struct option_spec hidden_options[] = {
+	{
+		.name = "layout-from",
+		.type = OPTION_STRING,
+		OPT(layout_from),
+	},
+};
+
+const struct option_group option_group_hidden = {
+	.options = hidden_options,
+	.n = ARRAY_SIZE(hidden_options),
+};
+
 const struct command *command_find(const char *name)
 {
 	size_t i;
@@ -152,7 +165,8 @@ static int check_context(const struct cmd_context *ctx, struct err *err)
 int command_parse(const struct command *cmd, struct cmd_context *ctx, void *opts, int argc,
 		  char **argv, struct option_rest *rest, struct err *err)
 {
-	static const struct option_group *const global[] = { &option_group_global };
+	static const struct option_group *const global[] = { &option_group_global,
+							     &option_group_hidden };
 	const struct option_target targets[] = {
 		{ .groups = cmd->groups, .n_groups = cmd->n_groups, .base = opts },
 		{ .groups = global, .n_groups = ARRAY_SIZE(global), .base = ctx },

@@ -23,7 +23,8 @@ struct cmd_context {
 	bool quiet; /* errors only */
 	bool help;
 	bool version;
-	unsigned int color; /* enum term_when */
+	unsigned int color;	 /* enum term_when */
+	const char *layout_from; /* for tests: see ruby_sources_parse(); NULL: all sources */
 };
 
 /* What the arguments of a command are that are no options. */
@@ -64,7 +65,9 @@ extern const size_t n_commands;
 
 /* The options every command takes: members of struct cmd_context. */
 extern const struct option_group option_group_global;
-/* The same and --version, which are for rbpf itself. */
+/* The same for options that no help shows, which are for tests. */
+extern const struct option_group option_group_hidden;
+/* The same as the first and --version, which are for rbpf itself. */
 extern const struct option_group option_group_rbpf;
 
 const struct command *command_find(const char *name);

@@ -2,17 +2,20 @@
 #include "cmd/doctor.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/json.h"
 #include "base/utf8.h"
 #include "cmd/command.h"
 #include "cmd/common.h"
+#include "ruby/cache.h"
 #include "ruby/vm.h"
 #include "sample/environment.h"
 #include "sample/session.h"
@@ -47,7 +50,7 @@ static void add_row(struct report *rep, const char *name, bool ok, bool needed, 
 	}
 	if (!ok && rep->color)
 		verdict = needed ? TERM_RED "FAIL" TERM_RESET : TERM_AMBER "no" TERM_RESET;
-	buf_addf(&rep->out, "%-18s %-58s  %s\n", name, buf_str(&clean), verdict);
+	buf_addf(&rep->out, "%-30s %-58s  %s\n", name, buf_str(&clean), verdict);
 	if (hint[0])
 		buf_addf(&rep->out, "  hint: %s\n", hint);
 }
@@ -67,53 +70,81 @@ static void add_trial(struct report *rep)
 		r ? "-v shows what libbpf says" : "");
 }
 
-static int no_records(void *arg, const void *data, size_t len)
+/* Each fact of the layout, and who said so. */
+static void add_layout(struct report *rep, const struct ruby_vm *vm)
 {
-	(void)arg;
-	(void)data;
-	(void)len;
-	return 0;
+	char name[64], detail[64];
+	size_t i;
+
+	for (i = 0; i < RUBY_FIELDS; i++) {
+		uint16_t value = ruby_layout_get(&vm->layout, i);
+
+		snprintf(name, sizeof(name), "  %s", ruby_field_info[i].name);
+		if (value == RUBY_UNKNOWN)
+			snprintf(detail, sizeof(detail), "unknown");
+		else if (value == RUBY_ABSENT)
+			snprintf(detail, sizeof(detail), "none in this version, by %s",
+				 ruby_source_name(vm->source[i]));
+		else
+			snprintf(detail, sizeof(detail), "%u, by %s", value,
+				 ruby_source_name(vm->source[i]));
+		add_row(rep, name, value != RUBY_UNKNOWN, false, detail, "");
+	}
+}
+
+/* How long attaching takes, to a binary never seen before and to one that was. */
+static void add_attach_time(struct report *rep, pid_t pid, const struct ruby_attach_options *opts,
+			    uint64_t first_ns)
+{
+	uint64_t start = clock_ns(CLOCK_MONOTONIC), again_ns;
+	struct ruby_vm vm = RUBY_VM_INIT;
+	char detail[80];
+
+	if (!ruby_vm_attach(pid, opts, &vm, NULL)) {
+		again_ns = clock_ns(CLOCK_MONOTONIC) - start;
+		snprintf(detail, sizeof(detail), "%.1f ms, %.1f ms once the binary is known",
+			 (double)first_ns / NSEC_PER_MSEC, (double)again_ns / NSEC_PER_MSEC);
+		add_row(rep, "attach", true, false, detail, "");
+	}
+	ruby_vm_deinit(&vm);
 }
 
 /* Attach to the process as record would, and show each step. */
-static int add_target(struct report *rep, pid_t pid, struct err *err)
+static int add_target(struct report *rep, pid_t pid, unsigned int sources, struct err *err)
 {
-	struct session_options opts = { .frequency = 1,
-					.max_frames = RBPF_MIN_FRAMES,
-					.ring_bytes = 64 << 10,
-					.follow = true,
-					.on_record = no_records };
+	struct ruby_cache cache = RUBY_CACHE_INIT;
+	struct ruby_attach_options opts = { .sources = sources, .cache = &cache };
 	_cleanup_free_ struct rbpf_task *tasks = NULL;
 	struct process process = PROCESS_INIT;
 	struct ruby_vm vm = RUBY_VM_INIT;
-	struct session *session;
-	size_t i, n = 0;
+	uint64_t took;
+	size_t i;
 	int r;
 
 	r = process_open(pid, &process, err);
 	if (r)
 		return r;
-	r = session_open(&opts, &session, err);
-	if (r) {
-		process_close(&process);
-		return r;
-	}
-	r = session_follow(session, pid, NULL, err);
-	if (!r)
-		r = session_tasks(session, &tasks, &n, err);
+	r = session_list_threads(pid, &tasks, &opts.n_tasks, err);
 	if (!r) {
+		opts.tasks = tasks;
 		add_row(rep, "target", true, true, process.exe, "");
-		r = ruby_vm_attach(pid, tasks, n, &vm, err);
+		took = clock_ns(CLOCK_MONOTONIC);
+		r = ruby_vm_attach(pid, &opts, &vm, err);
+		took = clock_ns(CLOCK_MONOTONIC) - took;
 		for (i = 0; i < vm.n_checks; i++)
-			add_row(rep, vm.checks[i].name, vm.checks[i].ok, true, vm.checks[i].detail,
-				"");
+			add_row(rep, vm.checks[i].name, vm.checks[i].ok, vm.checks[i].needed,
+				vm.checks[i].detail, "");
 		if (r == -ENOENT)
 			process_not_ruby(&process, err);
 		if (r)
 			add_row(rep, "ruby", false, true, err->msg, err->hint);
+		else
+			add_attach_time(rep, pid, &opts, took);
+		if (!r)
+			add_layout(rep, &vm);
 		r = 0;
 	}
-	session_close(session);
+	ruby_cache_deinit(&cache);
 	ruby_vm_deinit(&vm);
 	process_close(&process);
 	return r;
@@ -124,9 +155,13 @@ int doctor_run(const struct doctor_options *opts, struct cmd_context *ctx, struc
 	struct environment_row rows[ENVIRONMENT_ROWS];
 	struct report rep = { .as_json = opts->json,
 			      .color = term_color(STDOUT_FILENO, ctx->color) };
+	unsigned int sources;
 	size_t i, n;
-	int r = 0;
+	int r;
 
+	r = ruby_sources_parse(ctx->layout_from, &sources, err);
+	if (r)
+		return r;
 	rep.json.out = &rep.out;
 	if (rep.as_json)
 		json_array_begin(&rep.json, NULL);
@@ -136,7 +171,7 @@ int doctor_run(const struct doctor_options *opts, struct cmd_context *ctx, struc
 			rows[i].hint);
 	add_trial(&rep);
 	if (opts->pid && !rep.failed)
-		r = add_target(&rep, opts->pid, err);
+		r = add_target(&rep, opts->pid, sources, err);
 	if (!r && rep.as_json) {
 		json_array_end(&rep.json);
 		buf_addch(&rep.out, '\n');

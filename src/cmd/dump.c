@@ -38,35 +38,6 @@ struct dump {
 	size_t n_tasks;
 };
 
-static int ignore_record(void *arg, const void *data, size_t len)
-{
-	(void)arg;
-	(void)data;
-	(void)len;
-	return 0;
-}
-
-/* The threads' thread pointers: the kernel side alone can tell them. */
-static int read_tasks(struct dump *d, struct err *err)
-{
-	struct session_options opts = { .frequency = 1,
-					.max_frames = RBPF_MIN_FRAMES,
-					.ring_bytes = 64 << 10,
-					.follow = true,
-					.on_record = ignore_record };
-	struct session *session;
-	int r;
-
-	r = session_open(&opts, &session, err);
-	if (r)
-		return r;
-	r = session_follow(session, d->process.pid, NULL, err);
-	if (!r)
-		r = session_tasks(session, &d->tasks, &d->n_tasks, err);
-	session_close(session);
-	return r;
-}
-
 static const char *state_name(char state)
 {
 	switch (state) {
@@ -124,11 +95,14 @@ static int look_at_thread(const struct dump *d, const struct rbpf_task *task,
 {
 	struct dump_thread t = { .tid = (pid_t)task->tid };
 	struct buf clean _cleanup_(buf_deinit) = BUF_INIT;
+	struct code_moment moment = { .gc_era = 0 };
 	struct ruby_stack stack;
 	char comm[16] = "";
 	uint64_t ec;
 	int r = 0;
 
+	/* No collection since before the stack was read: what it leads to is what was there. */
+	ruby_vm_gc_era(&d->vm, &moment.gc_era);
 	t.state = thread_state(d->process.pid, t.tid);
 	thread_name(d->process.pid, t.tid, comm);
 	utf8_sanitise(&clean, comm, strlen(comm));
@@ -139,7 +113,7 @@ static int look_at_thread(const struct dump *d, const struct rbpf_task *task,
 			return r;
 		t.has_ruby = stack.status == RBPF_OK;
 		resolver_round(d->resolver);
-		r = resolver_stack(d->resolver, stack.frames, stack.n_frames, &t.symbols,
+		r = resolver_stack(d->resolver, &moment, stack.frames, stack.n_frames, &t.symbols,
 				   &t.n_symbols);
 		ruby_stack_deinit(&stack);
 	}
@@ -165,6 +139,8 @@ static void add_json(struct json *j, const struct dump *d, const struct dump_thr
 		json_str(j, "label", s->name);
 		json_str(j, "path", s->file);
 		json_u64(j, "line", s->line);
+		if (s->approximate)
+			json_bool(j, "approximate", true);
 		json_str(j, "module", "");
 		json_object_end(j);
 	}
@@ -200,7 +176,7 @@ static void add_text(struct buf *out, const struct dump *d, const struct dump_th
 			buf_addstr(out, " (C)");
 		else if (s->file[0]) {
 			buf_add_repeat(out, ' ', (len < width ? width - len : 0) + 4);
-			buf_addf(out, "  %s:%u", s->file, s->line);
+			buf_addf(out, "  %s:%s%u", s->file, s->approximate ? "~" : "", s->line);
 		}
 		buf_addch(out, '\n');
 	}
@@ -249,16 +225,21 @@ int dump_run(const struct dump_options *opts, struct cmd_context *ctx, struct er
 {
 	struct buf out _cleanup_(buf_deinit) = BUF_INIT;
 	struct dump d = { .process = PROCESS_INIT };
+	struct ruby_attach_options attach = { 0 };
 	int r;
 
 	r = environment_check(ctx->command_line, err);
 	if (!r)
+		r = ruby_sources_parse(ctx->layout_from, &attach.sources, err);
+	if (!r)
 		r = process_open(opts->pid, &d.process, err);
 	if (r)
 		return r;
-	r = read_tasks(&d, err);
+	r = session_list_threads(opts->pid, &d.tasks, &d.n_tasks, err);
 	if (!r) {
-		r = ruby_vm_attach(opts->pid, d.tasks, d.n_tasks, &d.vm, err);
+		attach.tasks = d.tasks;
+		attach.n_tasks = d.n_tasks;
+		r = ruby_vm_attach(opts->pid, &attach, &d.vm, err);
 		if (r == -ENOENT)
 			process_not_ruby(&d.process, err);
 	}

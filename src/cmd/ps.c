@@ -64,7 +64,7 @@ static void add_clean(struct buf *out, const char *s)
 static void add_json(struct json *j, const struct ruby_process *rp)
 {
 	struct buf clean _cleanup_(buf_deinit) = BUF_INIT;
-	const struct ruby_layout *layout = ruby_layout_find(rp->binary.version);
+	const char *row = ruby_layout_row(rp->binary.version);
 
 	json_object_begin(j, NULL);
 	json_u64(j, "pid", (uint64_t)rp->process.pid);
@@ -72,8 +72,8 @@ static void add_json(struct json *j, const struct ruby_process *rp)
 	json_str(j, "build_id", rp->binary.build_id);
 	add_clean(&clean, rp->binary.path);
 	json_str(j, "path", buf_str(&clean));
-	if (layout)
-		json_str(j, "layout", layout->version);
+	if (row)
+		json_str(j, "layout", row);
 	else
 		json_nil(j, "layout");
 	add_clean(&clean, rp->process.cmdline);
@@ -87,7 +87,7 @@ static void add_row(struct table *t, const struct ruby_process *rp)
 
 	table_cell(t, "%d", (int)rp->process.pid);
 	table_cell(t, "%s", rp->binary.version);
-	table_cell(t, "%s", ruby_layout_find(rp->binary.version) ? "yes" : "no");
+	table_cell(t, "%s", ruby_version_supported(rp->binary.version) ? "yes" : "no");
 	add_clean(&clean, rp->binary.path);
 	table_cell(t, "%s", buf_str(&clean));
 	add_clean(&clean, rp->process.cmdline);

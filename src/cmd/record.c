@@ -24,6 +24,7 @@
 #include "cmd/command.h"
 #include "cmd/common.h"
 #include "profile/recorder.h"
+#include "ruby/layout.h"
 #include "sample/collector.h"
 #include "sample/environment.h"
 #include "sample/session.h"
@@ -92,9 +93,13 @@ static int open_session(struct run *run, struct err *err)
 		.follow = run->opts->follow,
 		.on_record = on_record,
 	};
+	unsigned int sources;
 	int r;
 
-	if (collector_new(&run->collector))
+	r = ruby_sources_parse(run->ctx->layout_from, &sources, err);
+	if (r)
+		return r;
+	if (collector_new(sources, &run->collector))
 		return err_oom(err);
 	opts.arg = run->collector;
 	r = session_open(&opts, &run->session, err);

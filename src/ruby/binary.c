@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
@@ -13,13 +14,10 @@
 #include "target/maps.h"
 #include "target/memory.h"
 
-enum { SYM_VERSION, SYM_DURING_GC, SYM_OBJECT, SYM_SYMBOLS, SYM_COUNT };
-
-static const char *const symbol_names[SYM_COUNT] = {
-	[SYM_VERSION] = "ruby_version",
-	[SYM_DURING_GC] = "rb_during_gc",
-	[SYM_OBJECT] = "rb_cObject",
-	[SYM_SYMBOLS] = "ruby_global_symbols", /* hidden: only in builds that keep .symtab */
+static const char *const symbol_names[RUBY_SYMS] = {
+#define X(symbol) #symbol,
+	RUBY_BINARY_SYMBOLS(X)
+#undef X
 };
 
 /* The bias that maps the segment of file offset @map->offset to @map->start. */
@@ -43,20 +41,21 @@ static bool load_bias(const struct elf_segment *segs, size_t n, const struct map
 static int examine(pid_t pid, const struct map *map, const struct memory *mem,
 		   struct ruby_binary *ret, struct err *err)
 {
-	struct ruby_binary bin = { .inode = map->inode };
+	struct ruby_binary bin = { .map_start = map->start, .map_end = map->end };
 	_cleanup_close_ int fd = maps_open_file(pid, map);
-	uint64_t values[SYM_COUNT] = { 0 };
+	uint64_t values[RUBY_SYMS] = { 0 };
 	struct elf_segment segs[16];
 	struct elf_file *elf;
 	size_t i, n;
+	struct stat st;
 	int r = -ENOENT;
 
-	if (fd < 0 || elf_file_open(fd, map->path, &elf, NULL))
+	if (fd < 0 || fstat(fd, &st) || elf_file_open(fd, map->path, &elf, NULL))
 		return -ENOENT;
-	elf_file_symbols(elf, symbol_names, values, SYM_COUNT);
+	elf_file_symbols(elf, symbol_names, values, RUBY_SYMS);
 	n = elf_file_segments(elf, segs, ARRAY_SIZE(segs));
-	if (!values[SYM_VERSION] || !values[SYM_DURING_GC] || !values[SYM_OBJECT] ||
-	    !load_bias(segs, n, map, &bin.base))
+	if (!values[RUBY_SYM_ruby_version] || !values[RUBY_SYM_rb_during_gc] ||
+	    !values[RUBY_SYM_rb_cObject] || !load_bias(segs, n, map, &bin.base))
 		goto out;
 	for (i = 0; i < n; i++) {
 		uint64_t lo = bin.base + segs[i].vaddr;
@@ -69,12 +68,15 @@ static int examine(pid_t pid, const struct map *map, const struct memory *mem,
 			bin.data_hi = lo + segs[i].memsz;
 		}
 	}
-	bin.cObject = bin.base + values[SYM_OBJECT];
-	if (values[SYM_SYMBOLS])
-		bin.symbols = bin.base + values[SYM_SYMBOLS];
-	n = memory_read_some(mem, bin.base + values[SYM_VERSION], bin.version,
+	for (i = 0; i < RUBY_SYMS; i++)
+		bin.symbol[i] = values[i] ? bin.base + values[i] : 0;
+	n = memory_read_some(mem, bin.symbol[RUBY_SYM_ruby_version], bin.version,
 			     sizeof(bin.version) - 1);
 	bin.version[n] = '\0';
+	bin.device = st.st_dev;
+	bin.inode = st.st_ino;
+	bin.size = (uint64_t)st.st_size;
+	bin.mtime_ns = st.st_mtim.tv_sec * 1000000000ll + st.st_mtim.tv_nsec;
 	elf_file_build_id(elf, bin.build_id, sizeof(bin.build_id));
 	bin.path = strdup(map->path);
 	if (!bin.path) {
@@ -119,6 +121,13 @@ int ruby_binary_find(pid_t pid, const struct maps *maps, const struct memory *me
 		}
 	}
 	return -ENOENT;
+}
+
+int ruby_binary_open(pid_t pid, const struct ruby_binary *bin)
+{
+	struct map map = { .start = bin->map_start, .end = bin->map_end, .path = bin->path };
+
+	return maps_open_file(pid, &map);
 }
 
 void ruby_binary_deinit(struct ruby_binary *bin)

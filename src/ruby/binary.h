@@ -15,17 +15,49 @@ struct err;
 struct maps;
 struct memory;
 
+/* What is looked up in the file by name: X(symbol). */
+#define RUBY_BINARY_SYMBOLS(X)                                                                     \
+	/* exported by every build, stripped or not */                                             \
+	X(ruby_version)                                                                            \
+	X(rb_cObject)                                                                              \
+	X(rb_cString)                                                                              \
+	X(rb_mKernel)                                                                              \
+	X(rb_during_gc)                                                                            \
+	X(rb_gc_count)                                                                             \
+	X(rb_thread_main)                                                                          \
+	X(rb_thread_current)                                                                       \
+	X(rb_fiber_current)                                                                        \
+	X(rb_fiber_yield)                                                                          \
+	X(rb_id2str)                                                                               \
+	/* 2.7: the one EC pointer of all threads */                                               \
+	X(ruby_current_execution_context_ptr)                                                      \
+	/* builds with ZJIT: not 0 when it is on */                                                \
+	X(rb_zjit_entry)                                                                           \
+	/* hidden: only in builds that keep .symtab, or up to 3.2 exported */                      \
+	X(ruby_current_vm_ptr)                                                                     \
+	X(ruby_global_symbols)
+
+enum ruby_binary_symbol {
+#define X(symbol) RUBY_SYM_##symbol,
+	RUBY_BINARY_SYMBOLS(X)
+#undef X
+		RUBY_SYMS
+};
+
 /* All addresses are of the live process. */
 struct ruby_binary {
 	char *path;	   /* as the target sees it; owned */
 	char version[32];  /* "3.1.2" */
 	char build_id[64]; /* hex, "" if none */
+	uint64_t device;   /* with inode, size and mtime_ns: the identity of the file */
 	uint64_t inode;
-	uint64_t base;		   /* load bias */
-	uint64_t text_lo, text_hi; /* executable segment */
-	uint64_t data_lo, data_hi; /* writable segment, .data and .bss */
-	uint64_t cObject;	   /* address of the variable rb_cObject */
-	uint64_t symbols;	   /* address of ruby_global_symbols, 0 if the file does not tell */
+	uint64_t size;
+	int64_t mtime_ns;
+	uint64_t map_start, map_end; /* the mapping it was found by */
+	uint64_t base;		     /* load bias */
+	uint64_t text_lo, text_hi;   /* executable segment */
+	uint64_t data_lo, data_hi;   /* writable segment, .data and .bss */
+	uint64_t symbol[RUBY_SYMS];  /* 0: the file does not define it */
 };
 
 /*
@@ -34,6 +66,9 @@ struct ruby_binary {
  */
 int ruby_binary_find(pid_t pid, const struct maps *maps, const struct memory *mem,
 		     struct ruby_binary *ret, struct err *err);
+
+/* Open the file that is mapped as @bin in process @pid. Returns a descriptor or -errno. */
+int ruby_binary_open(pid_t pid, const struct ruby_binary *bin);
 void ruby_binary_deinit(struct ruby_binary *bin);
 
 #endif

@@ -28,6 +28,12 @@
 #define ISEQ_MAX_SIZE	     (8u << 20) /* words; a generated method of this size would not compile */
 
 #define BUILTIN_ATTR_C_TRACE 0x08 /* vm_core.h, 3.4 */
+/* RBasic.flags: a String with its text elsewhere, an Array without; the length of a short String */
+#define FL_EMBED	     (1ul << 13)
+#define EMBED_LEN_MASK	     (0x1ful << 14)
+/* Up to 3.2 jit_func may hold a state instead of an address: mjit.h enum rb_mjit_iseq_func. */
+#define JIT_LAST_STATE	     16
+#define INTERNAL_PATH	     "<internal:"
 
 /* succ_index_table, iseq.c: positions below IMM are packed 9 to a word, the rest in blocks. */
 #define INDEX_IMM	     54
@@ -55,6 +61,12 @@ static uint32_t body_u32(const struct body *b, size_t off)
 
 	memcpy(&v, b->bytes + off, sizeof(v));
 	return v;
+}
+
+/* Whether the layout has this member, and it was found. */
+static bool known(uint16_t offset)
+{
+	return offset != RUBY_ABSENT && offset != RUBY_UNKNOWN;
 }
 
 static bool is_iseq(uint64_t flags)
@@ -94,14 +106,15 @@ static int read_body(const struct ruby_vm *vm, uint64_t addr, struct body *ret)
 		return -EINVAL;
 	memset(ret, 0, sizeof(*ret));
 	if (memory_read_some(&vm->mem, head[2], ret->bytes, sizeof(ret->bytes)) <
-	    vm->layout->local_iseq + 8u)
+	    vm->layout.local_iseq + 8u)
 		return -EFAULT;
 	return 0;
 }
 
 /*
- * Up to 3.3. The stored label is complete ("block (2 levels) in foo", "rescue in foo"), and the base
- * label is that of the method or body around it ("foo"): what stands before it is the decoration.
+ * Up to 3.3. The stored label is complete ("block (2 levels) in foo", "rescue in foo"), and the
+ * base label is that of the method or body around it ("foo"): what stands before it is the
+ * decoration.
  */
 static int stored_label(const struct ruby_vm *vm, const struct body *b, struct ruby_iseq *iseq)
 {
@@ -115,7 +128,7 @@ static int stored_label(const struct ruby_vm *vm, const struct body *b, struct r
 	if (!r)
 		r = read_name(vm, body_u64(b, BODY_BASE_LABEL), &base);
 	if (!r && iseq->type != RUBY_ISEQ_METHOD)
-		r = read_body(vm, body_u64(b, vm->layout->local_iseq), &local);
+		r = read_body(vm, body_u64(b, vm->layout.local_iseq), &local);
 	if (r)
 		return r;
 	iseq->in_method = body_u32(&local, 0) == RUBY_ISEQ_METHOD;
@@ -132,10 +145,12 @@ static int stored_label(const struct ruby_vm *vm, const struct body *b, struct r
 	return iseq->decoration ? 0 : -ENOMEM;
 }
 
-/* How many blocks there are from @b, at @addr, up to the iseq around them, whose body becomes *@b. */
+/*
+ * How many blocks there are from @b, at @addr, up to the iseq around them, whose body becomes *@b.
+ */
 static int count_blocks(const struct ruby_vm *vm, uint64_t addr, struct body *b, unsigned int *ret)
 {
-	uint64_t local = body_u64(b, vm->layout->local_iseq);
+	uint64_t local = body_u64(b, vm->layout.local_iseq);
 	unsigned int depth;
 	int r;
 
@@ -144,7 +159,7 @@ static int count_blocks(const struct ruby_vm *vm, uint64_t addr, struct body *b,
 		if (addr == local)
 			return 0;
 		*ret += body_u32(b, 0) == RUBY_ISEQ_BLOCK;
-		addr = body_u64(b, vm->layout->parent_iseq);
+		addr = body_u64(b, vm->layout.parent_iseq);
 		r = read_body(vm, addr, b);
 		if (r)
 			return r;
@@ -153,8 +168,8 @@ static int count_blocks(const struct ruby_vm *vm, uint64_t addr, struct body *b,
 }
 
 /*
- * 3.4 on (vm_backtrace.c calculate_iseq_label): a rescue, ensure or eval has the label of its parent, a block is
- * "block in" what it stands in.
+ * 3.4 on (vm_backtrace.c calculate_iseq_label): a rescue, ensure or eval has the label of its
+ * parent, a block is "block in" what it stands in.
  */
 static int parents_label(const struct ruby_vm *vm, const struct body *own, struct ruby_iseq *iseq)
 {
@@ -166,13 +181,13 @@ static int parents_label(const struct ruby_vm *vm, const struct body *own, struc
 
 	for (depth = 0; depth < LABEL_MAX_DEPTH && !r; depth++) {
 		uint32_t type = body_u32(&b, 0);
-		uint64_t parent = body_u64(&b, vm->layout->parent_iseq);
+		uint64_t parent = body_u64(&b, vm->layout.parent_iseq);
 
 		if (!parent || type == RUBY_ISEQ_TOP || type == RUBY_ISEQ_CLASS ||
 		    type == RUBY_ISEQ_MAIN || type == RUBY_ISEQ_METHOD)
 			break;
 		if (type == RUBY_ISEQ_BLOCK || type == RUBY_ISEQ_PLAIN) {
-			uint64_t local = body_u64(&b, vm->layout->local_iseq);
+			uint64_t local = body_u64(&b, vm->layout.local_iseq);
 
 			r = count_blocks(vm, addr, &b, &blocks);
 			addr = local;
@@ -199,17 +214,24 @@ static int parents_label(const struct ruby_vm *vm, const struct body *own, struc
 
 static int read_labels(const struct ruby_vm *vm, const struct body *b, struct ruby_iseq *iseq)
 {
-	const struct ruby_layout *l = vm->layout;
+	const struct ruby_layout *l = &vm->layout;
 	int r;
 
-	iseq->hides_method = l->labels_from_parents &&
-			     (iseq->type == RUBY_ISEQ_RESCUE || iseq->type == RUBY_ISEQ_ENSURE);
-	iseq->like_cfunc = l->builtin_attrs &&
-			   (body_u32(b, l->builtin_attrs) & BUILTIN_ATTR_C_TRACE);
 	r = read_path(vm, body_u64(b, BODY_PATHOBJ), &iseq->path);
 	if (!r)
-		r = l->labels_from_parents ? parents_label(vm, b, iseq) : stored_label(vm, b, iseq);
-	return r;
+		r = vm->rules.labels_from_parents ? parents_label(vm, b, iseq)
+						  : stored_label(vm, b, iseq);
+	if (r)
+		return r;
+	iseq->hides_method = vm->rules.labels_from_parents &&
+			     (iseq->type == RUBY_ISEQ_RESCUE || iseq->type == RUBY_ISEQ_ENSURE);
+	iseq->internal = vm->rules.internal_is_cfunc &&
+			 !strncmp(iseq->path, INTERNAL_PATH, strlen(INTERNAL_PATH));
+	iseq->like_cfunc = iseq->internal ||
+			   (vm->rules.c_trace_is_cfunc && known(l->builtin_attrs) &&
+			    (body_u32(b, l->builtin_attrs) & BUILTIN_ATTR_C_TRACE));
+	iseq->compiled = known(l->jit_entry) && body_u64(b, l->jit_entry) > JIT_LAST_STATE;
+	return 0;
 }
 
 static size_t index_words(uint32_t size)
@@ -222,7 +244,7 @@ static size_t index_words(uint32_t size)
 
 static int read_lines(const struct ruby_vm *vm, const struct body *b, struct ruby_iseq *iseq)
 {
-	const struct ruby_layout *l = vm->layout;
+	const struct ruby_layout *l = &vm->layout;
 	_cleanup_free_ uint8_t *entries = NULL;
 	uint32_t n = body_u32(b, l->insns_size), i;
 	struct memory_span spans[2];
@@ -252,13 +274,32 @@ static int read_lines(const struct ruby_vm *vm, const struct body *b, struct rub
 	return 0;
 }
 
+/* Where the text of the label is, and how much of its end is kept, as the kernel side does. */
+static void find_text(const struct ruby_vm *vm, struct ruby_iseq *iseq)
+{
+	const uint64_t *label = iseq->id.label;
+	uint64_t len = label[2];
+
+	if (label[0] & FL_EMBED)
+		iseq->text_addr = label[3];
+	else if (vm->layout.string_embed == 24)
+		iseq->text_addr = iseq->id.body[BODY_LABEL / 8] + 24;
+	else
+		len = 0;
+	if (len > sizeof(iseq->id.text)) {
+		iseq->text_addr += len - sizeof(iseq->id.text);
+		len = sizeof(iseq->id.text);
+	}
+	iseq->text_len = (uint32_t)len;
+}
+
 int ruby_iseq_read(const struct ruby_vm *vm, uint64_t addr, struct ruby_iseq *ret)
 {
 	struct ruby_iseq iseq = { .addr = addr };
 	struct ruby_iseq_id again;
 	struct memory_span spans[RUBY_ISEQ_SPANS];
 	struct body body;
-	size_t got;
+	size_t got, i;
 	int r;
 
 	if (!ruby_is_object(addr) ||
@@ -268,16 +309,25 @@ int ruby_iseq_read(const struct ruby_vm *vm, uint64_t addr, struct ruby_iseq *re
 		return -EINVAL;
 	memset(&body, 0, sizeof(body));
 	got = memory_read_some(&vm->mem, iseq.id.head[2], body.bytes, sizeof(body.bytes));
-	if (got < vm->layout->local_iseq + 8u)
+	if (got < vm->layout.local_iseq + 8u)
 		return -EFAULT;
 	memcpy(iseq.id.body, body.bytes, sizeof(iseq.id.body));
+	if (memory_read(&vm->mem, body_u64(&body, BODY_LABEL), iseq.id.label,
+			sizeof(iseq.id.label)) ||
+	    memory_read(&vm->mem, body_u64(&body, BODY_PATHOBJ), iseq.id.path,
+			sizeof(iseq.id.path)))
+		return -EFAULT;
+	find_text(vm, &iseq);
+	if (memory_read(&vm->mem, iseq.text_addr, iseq.id.text, iseq.text_len))
+		return -EFAULT;
+	iseq.local = body_u64(&body, vm->layout.local_iseq);
 	iseq.type = body_u32(&body, 0);
 	iseq.size = body_u32(&body, 4);
 	iseq.encoded = body_u64(&body, 8);
 	if (iseq.type > RUBY_ISEQ_PLAIN || !iseq.size || iseq.size > ISEQ_MAX_SIZE ||
 	    !ruby_is_object(iseq.encoded))
 		return -EINVAL;
-	iseq.first_lineno = vm->layout->lineno_is_value
+	iseq.first_lineno = vm->layout.lineno_size == 8
 				    ? (uint32_t)(body_u64(&body, BODY_LINENO) >> 1)
 				    : body_u32(&body, BODY_LINENO);
 	r = read_labels(vm, &body, &iseq);
@@ -287,7 +337,9 @@ int ruby_iseq_read(const struct ruby_vm *vm, uint64_t addr, struct ruby_iseq *re
 	if (!r) {
 		ruby_iseq_check_spans(&iseq, &again, spans);
 		memory_read_spans(&vm->mem, spans, RUBY_ISEQ_SPANS);
-		if (!spans[0].ok || !spans[1].ok || !ruby_iseq_check(&iseq, &again))
+		for (i = 0; i < RUBY_ISEQ_SPANS; i++)
+			r = spans[i].ok ? r : -EFAULT;
+		if (!r && !ruby_iseq_check(vm, &iseq, &again))
 			r = -EINVAL;
 	}
 	if (r) {
@@ -317,16 +369,53 @@ void ruby_iseq_check_spans(const struct ruby_iseq *iseq, struct ruby_iseq_id *fr
 	spans[1] = (struct memory_span) { .addr = iseq->id.head[2],
 					  .dst = fresh->body,
 					  .len = sizeof(fresh->body) };
+	spans[2] = (struct memory_span) { .addr = iseq->id.body[BODY_LABEL / 8],
+					  .dst = fresh->label,
+					  .len = sizeof(fresh->label) };
+	spans[3] = (struct memory_span) { .addr = iseq->id.body[BODY_PATHOBJ / 8],
+					  .dst = fresh->path,
+					  .len = sizeof(fresh->path) };
+	memset(fresh->text, 0, sizeof(fresh->text));
+	spans[4] = (struct memory_span) { .addr = iseq->text_addr,
+					  .dst = fresh->text,
+					  .len = iseq->text_len };
 }
 
-bool ruby_iseq_check(const struct ruby_iseq *iseq, const struct ruby_iseq_id *fresh)
+/*
+ * Whether two copies of a String or Array have the same contents, or lead to the same. Flags that
+ * come and go, as the age, do not count.
+ */
+static bool same_text(const struct ruby_vm *vm, const uint64_t *a, const uint64_t *b)
+{
+	uint64_t mask = RUBY_T_MASK | FL_EMBED;
+
+	if (vm->layout.string_embed == 16)
+		mask |= EMBED_LEN_MASK;
+	return (a[0] & mask) == (b[0] & mask) && !memcmp(a + 2, b + 2, 3 * sizeof(*a));
+}
+
+bool ruby_iseq_check(const struct ruby_vm *vm, const struct ruby_iseq *iseq,
+		     const struct ruby_iseq_id *fresh)
 {
 	const struct ruby_iseq_id *id = &iseq->id;
 
 	return is_iseq(fresh->head[0]) && fresh->head[2] == id->head[2] &&
 	       fresh->body[0] == id->body[0] && fresh->body[1] == id->body[1] &&
 	       !memcmp(&fresh->body[BODY_PATHOBJ / 8], &id->body[BODY_PATHOBJ / 8],
-		       sizeof(id->body) - BODY_PATHOBJ);
+		       sizeof(id->body) - BODY_PATHOBJ) &&
+	       same_text(vm, id->label, fresh->label) && same_text(vm, id->path, fresh->path) &&
+	       !memcmp(id->text, fresh->text, sizeof(id->text));
+}
+
+uint64_t ruby_iseq_words_check(const struct ruby_iseq *iseq)
+{
+	const struct ruby_iseq_id *id = &iseq->id;
+	__u64 label[3], text[RBPF_LABEL_WORDS];
+
+	memcpy(label, id->label + 2, sizeof(label));
+	memcpy(text, id->text, sizeof(text));
+	return rbpf_check_iseq(0, id->head[2], id->body[BODY_PATHOBJ / 8],
+			       id->body[BODY_LINENO / 8], label, text);
 }
 
 bool ruby_iseq_has_pc(const struct ruby_iseq *iseq, uint64_t pc)

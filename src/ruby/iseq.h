@@ -4,7 +4,7 @@
  *
  * A struct ruby_iseq is a copy. The original may be freed and its address used again at any time,
  * so it remembers the words that identify the original; ruby_iseq_check_*() tells, for the price of
- * two pieces of a batched read, whether it still is that iseq.
+ * a few pieces of a batched read, whether it still is that iseq.
  */
 #ifndef RBPF_RUBY_ISEQ_H
 #define RBPF_RUBY_ISEQ_H
@@ -12,6 +12,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "rbpf_abi.h"
 
 struct memory_span;
 struct ruby_vm;
@@ -32,23 +34,30 @@ enum ruby_iseq_type { /* rb_iseq_constant_body.type; the same in all versions */
 struct ruby_iseq_id {
 	uint64_t head[3]; /* rb_iseq_t: flags, wrapper, body */
 	uint64_t body[12]; /* the first 96 bytes of the body: type and size, encoded, …, location */
+	uint64_t label[5]; /* the String of the label: with the text itself if it is short */
+	uint64_t text[RBPF_LABEL_WORDS]; /* the end of that text, if these words do not have it */
+	uint64_t path[5]; /* the String of the path, or the Array of path and real path */
 };
 
 struct ruby_iseq {
 	uint64_t addr;
 	struct ruby_iseq_id id;
 	enum ruby_iseq_type type;
-	uint64_t encoded; /* iseq_encoded */
-	uint32_t size;	  /* words in it */
+	uint64_t encoded;   /* iseq_encoded */
+	uint64_t text_addr; /* of id.text, … */
+	uint32_t text_len;  /* … in bytes; 0 if it is not used */
+	uint64_t local;	    /* iseq of the method or body around it, or itself */
+	uint32_t size;	    /* words in it */
 	uint32_t first_lineno;
 	char *decoration; /* "block in ", "rescue in ", …; "" if none; owned */
 	char *name; /* what the decoration applies to: a method's name, "<class:Foo>", …; owned */
 	bool in_method;	   /* name is a method's, so that its owner belongs before it */
 	bool hides_method; /* a rescue or ensure frame that stands for the one below, too */
-	bool like_cfunc; /* written in Ruby, but shown like a C function (Primitive.attr! :c_trace)
-			  */
-	char *path;	 /* as backtraces show it; raw bytes; owned */
-	uint32_t *lines; /* line of each entry of the table; owned */
+	bool like_cfunc;   /* written in Ruby, but shown like a C function */
+	bool internal;	   /* … because its file is "<internal:…": so are those that it calls */
+	bool compiled;	   /* there is machine code for it */
+	char *path;	   /* as backtraces show it; raw bytes; owned */
+	uint32_t *lines;   /* line of each entry of the table; owned */
 	uint32_t n_lines;
 	uint64_t *index; /* the succinct index over it, see ruby_iseq_line(); owned */
 	size_t index_words;
@@ -58,12 +67,16 @@ struct ruby_iseq {
 int ruby_iseq_read(const struct ruby_vm *vm, uint64_t addr, struct ruby_iseq *ret);
 void ruby_iseq_deinit(struct ruby_iseq *iseq);
 
-/* The two spans to read into @fresh for a check of @iseq … */
-#define RUBY_ISEQ_SPANS 2
+/* The spans to read into @fresh for a check of @iseq … */
+#define RUBY_ISEQ_SPANS 5
 void ruby_iseq_check_spans(const struct ruby_iseq *iseq, struct ruby_iseq_id *fresh,
 			   struct memory_span *spans);
 /* … and whether, by what was read, it is still the same. */
-bool ruby_iseq_check(const struct ruby_iseq *iseq, const struct ruby_iseq_id *fresh);
+bool ruby_iseq_check(const struct ruby_vm *vm, const struct ruby_iseq *iseq,
+		     const struct ruby_iseq_id *fresh);
+
+/* rbpf_check_iseq() of what was read. */
+uint64_t ruby_iseq_words_check(const struct ruby_iseq *iseq);
 
 /* Whether @pc can be a pc of this iseq: inside its code, or just behind it. */
 bool ruby_iseq_has_pc(const struct ruby_iseq *iseq, uint64_t pc);

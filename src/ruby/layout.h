@@ -1,65 +1,189 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The layout row of a Ruby: every fact about its structs that rbpf relies on, so that no code asks
- * for a version. A row is a hint; ruby_vm_attach() proves it on the live process before it is used.
+ * The layout of a Ruby: every fact about its structs that rbpf relies on, so that no code asks for
+ * a version.
  *
- * Offsets are in bytes, of x86_64 and arm64 alike (they differ only in members that are not used
- * here). Sources: shared debug information of the releases, checked by `make check-live`.
+ * Each fact can come from several sources (enum ruby_source): each fills in a struct ruby_layout
+ * with what it knows, and ruby_vm_attach() takes for each fact the most trusted source that knows
+ * it and proves the whole on the live process before it is used.
  */
 #ifndef RBPF_RUBY_LAYOUT_H
 #define RBPF_RUBY_LAYOUT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-#include "rbpf_abi.h"
+struct err;
 
-/* Where a class keeps its name. */
+/* In order of trust. */
+enum ruby_source {
+	RUBY_FROM_CODE,	  /* the machine code of small exported functions (code.h) */
+	RUBY_FROM_DWARF,  /* debug information of the file or its debug file (layout_dwarf.c) */
+	RUBY_FROM_TABLE,  /* the table of released versions (layout.c) */
+	RUBY_FROM_SEARCH, /* the shape of the live data (search.h) */
+	RUBY_SOURCES,
+};
+
+/* "code", "dwarf", "table", "search" */
+const char *ruby_source_name(enum ruby_source source);
+
+/*
+ * "code,search" as a set of 1 << enum ruby_source; NULL is all of them. Returns 0 or -EINVAL
+ * (ERR_USAGE).
+ */
+int ruby_sources_parse(const char *words, unsigned int *ret, struct err *err);
+
+/* Where a class keeps its name and a singleton class its object. */
 enum ruby_class_form {
-	RUBY_CLASS_IV_TBL, /* up to 3.1: st_table of instance variables behind RClass.ptr */
-	RUBY_CLASS_EXT,	   /* 3.3 on: members of rb_classext_t, which follows RClass */
+	RUBY_CLASS_IV_TBL = 1,	 /* up to 3.1: st_table of instance variables behind RClass.ptr */
+	RUBY_CLASS_IV_SLOTS = 2, /* 3.2: instance variables by shape, at RClass + 32 */
+	RUBY_CLASS_EXT = 3,	 /* 3.3 on: members of rb_classext_t */
 };
 
+/* What the units of ruby_global_symbols.ids are. */
+enum ruby_symbol_form {
+	RUBY_SYMBOLS_ARRAY = 1, /* Array of str, sym alternating */
+	RUBY_SYMBOLS_DATA = 2,	/* 4.1: T_DATA, an array of struct { sym, str } */
+};
+
+/*
+ * The facts: X(member, name for people, struct, member of it as debug information has it).
+ * "*" for a struct: it is no member's offset; debug information may tell it in another way
+ * (layout_dwarf.c). A member NULL means the size of the struct. Offsets and sizes are in bytes.
+ *
+ * What stands nowhere here has not moved since 2.7: the first words of the EC, of a control frame,
+ * of an iseq and its body, of a method entry and its definition; see walk_state.bpf.h,
+ * iseq.c, method.c and object.c.
+ */
+#define RUBY_LAYOUT_FIELDS(X)                                                                      \
+	X(ec_fiber_ptr, "ec.fiber_ptr", "rb_execution_context_struct", "fiber_ptr")                \
+	X(ec_thread_ptr, "ec.thread_ptr", "rb_execution_context_struct", "thread_ptr")             \
+	X(ec_stack_start, "ec.machine.stack_start", "rb_execution_context_struct",                 \
+	  "machine.stack_start")                                                                   \
+	X(cf_size, "sizeof(control frame)", "rb_control_frame_struct", NULL)                       \
+	X(cf_jit_return, "cfp.jit_return", "rb_control_frame_struct", "jit_return")                \
+	X(th_ractor, "thread.ractor", "rb_thread_struct", "ractor")                                \
+	X(th_vm, "thread.vm", "rb_thread_struct", "vm")                                            \
+	X(th_ec, "thread.ec", "rb_thread_struct", "ec")                                            \
+	X(th_thread_id, "thread.thread_id", "rb_thread_struct", "thread_id")                       \
+	X(vm_gvl_owner, "vm.gvl.owner", "rb_vm_struct", "gvl.owner")                               \
+	X(vm_living_threads, "vm.living_threads", "rb_vm_struct", "living_threads")                \
+	X(vm_lock_owner, "vm.ractor.sync.lock_owner", "rb_vm_struct", "ractor.sync.lock_owner")    \
+	X(vm_objspace, "vm.objspace", "rb_vm_struct", "objspace|gc.objspace")                      \
+	X(ractor_running_ec, "ractor.threads.running_ec", "rb_ractor_struct",                      \
+	  "threads.running_ec")                                                                    \
+	X(objspace_flags, "objspace.flags", "rb_objspace", "flags")                                \
+	X(objspace_count, "objspace.profile.count", "rb_objspace", "profile.count")                \
+	X(fiber_ec, "fiber.cont.saved_ec", "rb_fiber_struct", "cont.saved_ec")                     \
+	X(fiber_prev, "fiber.prev", "rb_fiber_struct", "prev")                                     \
+	X(lineno_size, "sizeof(iseq.first_lineno)", "*", NULL)                                     \
+	X(insns_body, "iseq.insns_info.body", "rb_iseq_constant_body", "insns_info.body")          \
+	X(insns_size, "iseq.insns_info.size", "rb_iseq_constant_body", "insns_info.size")          \
+	X(insns_index, "iseq.insns_info.succ_index_table", "rb_iseq_constant_body",                \
+	  "insns_info.succ_index_table")                                                           \
+	X(insn_entry, "sizeof(iseq_insn_info_entry)", "iseq_insn_info_entry", NULL)                \
+	X(parent_iseq, "iseq.parent_iseq", "rb_iseq_constant_body", "parent_iseq")                 \
+	X(local_iseq, "iseq.local_iseq", "rb_iseq_constant_body", "local_iseq")                    \
+	X(builtin_attrs, "iseq.builtin_attrs", "rb_iseq_constant_body", "builtin_attrs")           \
+	X(jit_entry, "iseq.jit_entry", "rb_iseq_constant_body", "jit_entry|jit_func")              \
+	X(string_embed, "String's embedded bytes", "RString", "as.ary|as.embed.ary")               \
+	X(class_form, "class form", "*", NULL)                                                     \
+	X(class_path, "class name", "RClass_and_rb_classext_t", "classext.classpath")              \
+	X(class_permanent, "class name is permanent", "RClass_and_rb_classext_t",                  \
+	  "classext.permanent_classpath")                                                          \
+	X(class_attached, "singleton's object", "RClass_and_rb_classext_t",                        \
+	  "classext.as.singleton_class.attached_object")                                           \
+	X(singleton_bit, "singleton flag", "*", NULL)                                              \
+	X(symbol_form, "symbol table form", "*", NULL)
+
+enum ruby_field {
+#define X(member, name, type, path) RUBY_FIELD_##member,
+	RUBY_LAYOUT_FIELDS(X)
+#undef X
+		RUBY_FIELDS
+};
+
+#define RUBY_UNKNOWN 0xffff
+#define RUBY_ABSENT  0 /* this Ruby has no such member. No member in the list has offset 0 */
+
+/*
+ * lineno_size      8: first_lineno is a Fixnum VALUE (up to 3.1); 4: an int
+ * cf_jit_return    ABSENT up to 3.0
+ * string_embed     16: length in the flags (up to 3.1); 24: length at 16
+ * class_path       RUBY_CLASS_EXT, from the class: the name's String
+ * class_permanent  RUBY_CLASS_EXT, from the class: the byte whose bit 0 says that the name is
+ *                  permanent
+ * class_attached   RUBY_CLASS_EXT, from the class: a singleton class' object
+ * singleton_bit    number of the bit in RBasic.flags of a T_CLASS
+ * builtin_attrs    3.3 on
+ * th_thread_id, vm_gvl_owner, vm_living_threads: of Rubies with one EC pointer for all threads
+ *                  (2.7), ABSENT in others; th_ractor, vm_lock_owner, ractor_running_ec ABSENT
+ *                  there
+ */
 struct ruby_layout {
-	const char *version; /* "3.1": major.minor */
-
-	/* What the BPF side needs; the TLS members are found per process. */
-	struct rbpf_layout walk;
-
-	/* struct rb_iseq_constant_body. Up to first_lineno the members have not moved since 2.7. */
-	bool lineno_is_value; /* first_lineno is a Fixnum VALUE (up to 3.1), else an int */
-	uint16_t insns_body;  /* insns_info.body */
-	uint16_t insns_size;  /* insns_info.size */
-	uint16_t insns_index; /* insns_info.succ_index_table */
-	uint16_t parent_iseq;
-	uint16_t local_iseq;
-	uint16_t builtin_attrs; /* 0: not used */
-	uint16_t insn_entry;	/* sizeof(struct iseq_insn_info_entry) */
-
-	/*
-	 * Backtraces since 3.4: labels are made from the parents of an iseq, and a rescue or ensure
-	 * frame stands for the method's own frame below it.
-	 */
-	bool labels_from_parents;
-
-	/* struct RString: embedded bytes and length are in the flags and at +16 (up to 3.1), or +24
-	 * and +16. */
-	bool string_len_in_flags;
-
-	enum ruby_class_form class_form;
-	uint16_t class_path;	  /* RUBY_CLASS_EXT, from the class: the name's String */
-	uint16_t class_permanent; /* … the byte whose bit 0 says that the name is permanent */
-	uint16_t class_attached;  /* … a singleton class' object */
-	uint64_t singleton_flag;  /* in RBasic.flags of a T_CLASS */
-
-	uint64_t qnil;
-	uint32_t last_op_id; /* tLAST_OP_ID: IDs up to it are their own serial */
+#define X(member, name, type, path) uint16_t member;
+	RUBY_LAYOUT_FIELDS(X)
+#undef X
 };
 
-/* The row for a version like "3.1.2", or NULL. */
-const struct ruby_layout *ruby_layout_find(const char *version);
+_Static_assert(sizeof(struct ruby_layout) == RUBY_FIELDS * sizeof(uint16_t), "only the facts");
 
-/* The versions there are rows for, for messages: "3.1, 3.3, 3.4". */
-const char *ruby_layout_versions(void);
+struct ruby_field_info {
+	const char *name;   /* for people */
+	const char *type;   /* struct in debug information; "*": not there */
+	const char *member; /* dotted path; "a|b": a or else b; NULL: the size of the struct */
+};
+
+extern const struct ruby_field_info ruby_field_info[RUBY_FIELDS];
+
+static inline uint16_t *ruby_layout_at(struct ruby_layout *l, enum ruby_field field)
+{
+	return &((uint16_t *)l)[field];
+}
+
+static inline uint16_t ruby_layout_get(const struct ruby_layout *l, enum ruby_field field)
+{
+	return ((const uint16_t *)l)[field];
+}
+
+/* Make every fact RUBY_UNKNOWN. */
+void ruby_layout_init(struct ruby_layout *l);
+
+/*
+ * How a Ruby of some version behaves, as far as its memory does not tell. Unknown and future
+ * versions behave like the newest known one.
+ */
+struct ruby_rules {
+	/* 3.4 on: labels are made from the parents of an iseq, and a rescue or ensure frame stands
+	 * for the method's own frame below it. */
+	bool labels_from_parents;
+	/* 3.4: methods written in Ruby with Primitive.attr! :c_trace are shown as C functions … */
+	bool c_trace_is_cfunc;
+	/* … from 4.0 on, all whose file is "<internal:…". */
+	bool internal_is_cfunc;
+	/* 2.7: ec->cfp is set before the frame it points to is written. */
+	bool cfp_before_frame;
+	/* 4.1 on: ZJIT's frames are found through cfp.jit_return */
+	bool zjit_frames;
+	/* RBasic.flags of an old object (FL_PROMOTED). */
+	uint32_t old_flags;
+	/* 3.3 on: an old object has survived three collections. Before, one that an old one refers
+	 * to is made old by the first (gc.c rgengc_check_relation()). */
+	bool old_by_age;
+};
+
+/* The rules for a version like "3.1.2". */
+struct ruby_rules ruby_rules_for(const char *version);
+
+/* RUBY_FROM_TABLE: fill in @ret for a version like "3.1.2". -ENOENT if it is not in the table. */
+int ruby_layout_table(const char *version, struct ruby_layout *ret);
+
+/* The row of the table for a version like "3.1.2": "3.1"; NULL if it has none. */
+const char *ruby_layout_row(const char *version);
+
+/* Whether this is a Ruby whose ways are known: 2.7 or newer, in the table or not. */
+bool ruby_version_supported(const char *version);
+#define RUBY_OLDEST "2.7"
 
 #endif

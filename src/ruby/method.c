@@ -7,22 +7,36 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "ruby/class.h"
 #include "ruby/object.h"
 #include "ruby/vm.h"
 #include "target/memory.h"
 
 /* Indices into struct ruby_method_id (method.h of all versions). */
-enum { ME_FLAGS = 0, ME_DEF = 2, ME_OWNER = 4, DEF_ORIGINAL_ID = 4 };
+enum { ME_FLAGS = 0, ME_DEF = 2, ME_CALLED_ID = 3, ME_OWNER = 4 };
+enum { DEF_FLAGS = 0, DEF_ISEQ = 1, DEF_ORIGINAL_ID = 4 };
+#define DEF_TYPE_MASK 0xful
+#define DEF_TYPE_ISEQ 0ul /* VM_METHOD_TYPE_ISEQ */
 
 static bool is_ment(uint64_t flags)
 {
 	return (flags & RUBY_IMEMO_MASK) == RUBY_IMEMO_MENT;
 }
 
+/* Up to and with RClass.ptr (up to 3.1) or iv_ptr (3.2), through which a class has its name. */
+static size_t owner_words_old(const struct ruby_layout *l)
+{
+	return l->class_form == RUBY_CLASS_IV_TBL ? 4 : 5;
+}
+
 /* As much of a class as tells it from another one that later stands at its address. */
 static size_t owner_size(const struct ruby_vm *vm)
 {
-	return vm->layout->class_form == RUBY_CLASS_EXT ? vm->layout->class_path + 8u : 4 * 8;
+	const struct ruby_layout *l = &vm->layout;
+
+	if (l->class_form != RUBY_CLASS_EXT)
+		return owner_words_old(l) * 8;
+	return (l->class_path > l->class_attached ? l->class_path : l->class_attached) + 8u;
 }
 
 int ruby_method_read(const struct ruby_vm *vm, uint64_t addr, bool with_name,
@@ -68,6 +82,21 @@ void ruby_method_deinit(struct ruby_method *m)
 	*m = (struct ruby_method) { 0 };
 }
 
+uint64_t ruby_method_words_check(const struct ruby_method *m, uint64_t check)
+{
+	return rbpf_check_me(check, m->id.me[ME_DEF], m->id.me[ME_CALLED_ID], m->id.me[ME_OWNER]);
+}
+
+bool ruby_method_has_iseq(const struct ruby_method *m)
+{
+	return (m->id.def[DEF_FLAGS] & DEF_TYPE_MASK) == DEF_TYPE_ISEQ;
+}
+
+bool ruby_method_is_of(const struct ruby_method *m, uint64_t iseq)
+{
+	return ruby_method_has_iseq(m) && m->id.def[DEF_ISEQ] == iseq;
+}
+
 void ruby_method_check_spans(const struct ruby_vm *vm, const struct ruby_method *m,
 			     struct ruby_method_id *fresh, struct memory_span *spans)
 {
@@ -85,14 +114,17 @@ void ruby_method_check_spans(const struct ruby_vm *vm, const struct ruby_method 
 bool ruby_method_check(const struct ruby_vm *vm, const struct ruby_method *m,
 		       const struct ruby_method_id *fresh)
 {
-	size_t last = owner_size(vm) / 8 - 1; /* the name, or what it is found through */
+	const struct ruby_layout *l = &vm->layout;
+	bool ext = l->class_form == RUBY_CLASS_EXT;
+	/* The name and the attached object, or what they are found through. */
+	size_t path = ext ? l->class_path / 8u : owner_words_old(l) - 1;
+	size_t attached = ext ? l->class_attached / 8u : path;
 
 	return is_ment(fresh->me[ME_FLAGS]) && fresh->me[ME_DEF] == m->id.me[ME_DEF] &&
+	       fresh->me[ME_CALLED_ID] == m->id.me[ME_CALLED_ID] &&
 	       fresh->me[ME_OWNER] == m->id.me[ME_OWNER] &&
 	       fresh->def[DEF_ORIGINAL_ID] == m->id.def[DEF_ORIGINAL_ID] &&
 	       ruby_flags_type(fresh->owner[0]) == ruby_flags_type(m->id.owner[0]) &&
-	       fresh->owner[last] == m->id.owner[last] &&
-	       (vm->layout->class_form != RUBY_CLASS_EXT ||
-		fresh->owner[vm->layout->class_attached / 8] ==
-			m->id.owner[vm->layout->class_attached / 8]);
+	       fresh->owner[path] == m->id.owner[path] &&
+	       fresh->owner[attached] == m->id.owner[attached];
 }

@@ -34,6 +34,13 @@ int ruby_method_read(const struct ruby_vm *vm, uint64_t addr, bool with_name,
 		     struct ruby_method *ret);
 void ruby_method_deinit(struct ruby_method *m);
 
+/* rbpf_check_me() of what was read, on top of @check. */
+uint64_t ruby_method_words_check(const struct ruby_method *m, uint64_t check);
+
+/* Whether its method is written in Ruby, with def; and whether its code is the iseq at @iseq. */
+bool ruby_method_has_iseq(const struct ruby_method *m);
+bool ruby_method_is_of(const struct ruby_method *m, uint64_t iseq);
+
 /* As with iseqs. */
 #define RUBY_METHOD_SPANS 3
 void ruby_method_check_spans(const struct ruby_vm *vm, const struct ruby_method *m,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Ruby objects in another process' memory: strings, classes' names, IDs.
+ * Ruby objects in another process' memory: strings, arrays, IDs.
  *
  * Everything read may be garbage (freed, moved, half-written): each function checks the type in the
  * flags, bounds each length, and returns an error rather than something that looks like a name.
@@ -50,34 +50,13 @@ int ruby_string_read(const struct ruby_vm *vm, uint64_t value, struct buf *out);
 /* Element @i of Array @value. */
 int ruby_array_get(const struct ruby_vm *vm, uint64_t value, uint64_t i, uint64_t *ret);
 
-/*
- * Append the permanent name of class or module @klass. -ENOENT if it has none (anonymous, or only a
- * temporary name), which is no failure.
- */
-int ruby_class_name(const struct ruby_vm *vm, uint64_t klass, struct buf *out);
-
-/*
- * Append what stands before a method's name for its @owner, as Ruby 3.4 writes it (vm_backtrace.c
- * gen_method_name): "Foo#", "Foo." for a singleton of a class or module, nothing for anonymous
- * owners.
- */
-int ruby_owner_prefix(const struct ruby_vm *vm, uint64_t owner, struct buf *out);
-
 /* Append the name of an ID. -ENOENT if the symbol table is unknown or has no such entry. */
 int ruby_id_name(const struct ruby_vm *vm, uint64_t id, struct buf *out);
 
 /*
- * Search [lo, hi) of the VM's data for ruby_global_symbols, by its shape: a count, and an Array of
- * Arrays in which serial 33 is "!" (tables are filled in the same order in all versions). -ENOENT
- * if not found.
+ * Whether ruby_global_symbols is at @symbols: serial 33 has to be "!" (tables are filled in the
+ * same order in all versions).
  */
-int ruby_symbols_search(const struct ruby_vm *vm, uint64_t lo, uint64_t hi, uint64_t *ret);
-
-/*
- * RUBY_CLASS_IV_TBL: learn the IDs of __classpath__ and __attached__ from rb_cObject (@object),
- * whose name and singleton class are known.
- */
-int ruby_class_keys_learn(const struct ruby_vm *vm, uint64_t object, uint64_t *classpath,
-			  uint64_t *attached);
+bool ruby_symbols_check(const struct ruby_vm *vm, uint64_t symbols);
 
 #endif

@@ -1,16 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Attaching: hint and proof.
- *
- * The version names a layout row. Where a thread keeps its EC depends on how libruby was linked and
- * loaded, and stripped builds of 3.3 on do not name the variable; so the slot is found by its
- * contents. The thread pointer leads to the DTV, which lists the thread's TLS blocks, one a module;
- * and an EC is easily recognised: its control frame pointer lies in its VM stack at a whole number
- * of frames from the end, and its thread points back at it. If the block lies next to the thread
- * pointer (static TLS, as usual), the slot is at the same distance in each thread.
- *
- * Then the row is proven on a live stack: each frame must lead to an iseq or method entry whose
- * name can be read.
+ * Attaching: find the ECs of the threads, find the layout (discover.h, or the cache if the binary
+ * is known), prove it (prove.h).
  */
 #include "ruby/vm.h"
 
@@ -21,33 +12,33 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "ruby/iseq.h"
-#include "ruby/method.h"
+#include "ruby/cache.h"
+#include "ruby/code.h"
+#include "ruby/discover.h"
 #include "ruby/object.h"
-#include "ruby/walk.h"
+#include "ruby/prove.h"
+#include "ruby/tls.h"
 #include "target/maps.h"
 
-/*
- * The DTV: glibc has entries of two words, musl of one; entry 0 is a count, block m belongs to
- * module m. sysdeps/x86_64/nptl/tls.h (tcbhead_t.dtv), sysdeps/aarch64/nptl/tls.h; musl
- * src/internal/pthread_impl.h.
- */
-#if defined(__x86_64__)
-#define DTV_OFFSET 8
-#else
-#define DTV_OFFSET 0
-#endif
-#define DTV_MAX_MODULES 256
-#define TLS_BLOCK                                                                                  \
-	512 /* bytes of a module's block that are searched: Ruby's have up to 22 words \
-			     */
-#define STATIC_TLS_MAX 65536 /* a block nearer to the thread pointer than this is in static TLS */
+#define ALL_SOURCES	((1u << RUBY_SOURCES) - 1)
+#define GVL_MAX_THREADS 65536 /* threads of a 2.7 */
+#define STATIC_TLS_MAX	65536 /* a slot nearer to the thread pointer than this is in static TLS */
 
-__attribute__((format(printf, 4, 5))) static void check_add(struct ruby_vm *vm, const char *name,
-							    bool ok, const char *fmt, ...)
+/* What is found on the way. */
+struct attach {
+	struct ruby_vm *vm;
+	uint64_t *tps; /* thread pointers of the process' threads; owned */
+	size_t n_tps;
+	uint64_t *ecs; /* owned */
+	size_t n_ecs;
+	uint64_t first_tp; /* of the thread whose EC is ecs[0] */
+	struct ruby_findings found;
+};
+
+void ruby_vm_check_add(struct ruby_vm *vm, const char *name, bool ok, bool needed, const char *fmt,
+		       ...)
 {
 	struct ruby_vm_check *c = &vm->checks[vm->n_checks];
 	va_list ap;
@@ -56,231 +47,331 @@ __attribute__((format(printf, 4, 5))) static void check_add(struct ruby_vm *vm, 
 		vm->n_checks++;
 	c->name = name;
 	c->ok = ok;
+	c->needed = needed;
 	va_start(ap, fmt);
 	vsnprintf(c->detail, sizeof(c->detail), fmt, ap);
 	va_end(ap);
 }
 
-/* An EC whose stack can be walked, by everything that can be checked without naming a frame. */
-static bool looks_like_ec(const struct memory *mem, const struct rbpf_layout *l, uint64_t ec)
+static int attach_init(struct attach *a, const struct ruby_attach_options *opts)
 {
-	uint64_t w[8], th_ec, hi;
+	size_t i;
 
-	if (!ruby_is_object(ec) || memory_read(mem, ec, w, sizeof(w)))
-		return false;
-	hi = w[0] + w[1] * 8;
-	if (!ruby_is_object(w[0]) || !w[1] || w[1] > (1ull << 32) || w[2] <= w[0] || w[2] >= hi ||
-	    (hi - w[2]) % l->cf_size)
-		return false;
-	return !memory_read_u64(mem, w[l->ec_thread_ptr / 8] + l->th_ec, &th_ec) && th_ec == ec;
+	a->tps = calloc(opts->n_tasks + 1, sizeof(*a->tps));
+	a->ecs = calloc(opts->n_tasks + 1, sizeof(*a->ecs));
+	if (!a->tps || !a->ecs)
+		return -ENOMEM;
+	for (i = 0; i < opts->n_tasks; i++)
+		if (opts->tasks[i].tgid == (uint32_t)a->vm->pid && opts->tasks[i].thread_pointer)
+			a->tps[a->n_tps++] = opts->tasks[i].thread_pointer;
+	return 0;
 }
 
-/* The first word of the TLS block at @block that is an EC; *@ret is its address. */
-static bool find_slot(const struct memory *mem, const struct rbpf_layout *l, uint64_t block,
-		      uint64_t *ret)
+static void attach_deinit(struct attach *a)
 {
-	uint64_t words[TLS_BLOCK / 8];
-	size_t i, n = memory_read_some(mem, block, words, sizeof(words)) / 8;
-
-	for (i = 0; i < n; i++) {
-		if (looks_like_ec(mem, l, words[i])) {
-			*ret = block + i * 8;
-			return true;
-		}
-	}
-	return false;
+	free(a->tps);
+	free(a->ecs);
 }
 
-/* Look through the TLS blocks of the thread at @tp. @entry: bytes of a DTV entry. */
-static bool find_ec(const struct memory *mem, struct rbpf_layout *l, uint64_t tp, uint16_t entry)
+/* 2.7: the EC of the thread that held the VM's lock last. */
+static void find_global_ec(struct attach *a, struct ruby_ec_shape *shape)
 {
-	uint64_t dtv, words[DTV_MAX_MODULES * 2], slot;
-	size_t n;
-	uint32_t m;
+	struct rbpf_layout *l = &a->vm->walk;
+	uint64_t ec;
 
-	if (memory_read_u64(mem, tp + DTV_OFFSET, &dtv))
+	l->ec_global = a->vm->binary.symbol[RUBY_SYM_ruby_current_execution_context_ptr];
+	if (memory_read_u64(&a->vm->mem, l->ec_global, &ec) || !ruby_is_ec(&a->vm->mem, ec, shape))
+		return;
+	l->tls_model = RBPF_TLS_GLOBAL;
+	a->ecs[a->n_ecs++] = ec;
+	a->first_tp = a->tps[0];
+	ruby_vm_check_add(a->vm, "execution context", true, true, "one for all threads, at 0x%llx",
+			  (unsigned long long)l->ec_global);
+}
+
+/*
+ * The slot of the thread at @tp, where its contents do not tell it from others: the code that reads
+ * it does, if it lies in static TLS.
+ */
+static bool find_slot_by_code(const struct attach *a, uint64_t tp, struct ruby_ec_shape *shape)
+{
+	struct rbpf_layout *l = &a->vm->walk;
+	struct ruby_code code;
+	uint64_t ec;
+
+	ruby_code_read(&a->vm->mem, &a->vm->binary, tp, &code);
+	if (!code.ec_slot || code.ec_slot - (tp - STATIC_TLS_MAX) >= 2 * STATIC_TLS_MAX ||
+	    memory_read_u64(&a->vm->mem, code.ec_slot, &ec) || !ruby_is_ec(&a->vm->mem, ec, shape))
 		return false;
-	n = memory_read_some(mem, dtv, words, (size_t)DTV_MAX_MODULES * entry) / entry;
-	for (m = 1; m < n; m++) {
-		uint64_t block = words[m * entry / 8];
-
-		if (!ruby_is_object(block) || !find_slot(mem, l, block, &slot))
-			continue;
-		if (slot - (tp - STATIC_TLS_MAX) < 2 * STATIC_TLS_MAX) {
-			l->tls_model = RBPF_TLS_STATIC;
-			l->tls_offset = (int64_t)(slot - tp);
-			return true;
-		}
-		l->tls_model = RBPF_TLS_DTV;
-		l->dtv_offset = DTV_OFFSET;
-		l->dtv_entry = entry;
-		l->tls_module = m;
-		l->tls_offset = (int64_t)(slot - block);
-		return true;
-	}
-	return false;
+	l->tls_model = RBPF_TLS_STATIC;
+	l->tls_offset = (int64_t)(code.ec_slot - tp);
+	return true;
 }
 
 /* The main thread comes first: it has an EC, unless a program embeds Ruby in another thread. */
-static int find_tls(struct ruby_vm *vm, const struct rbpf_task *tasks, size_t n, struct err *err)
+static void find_tls_ecs(struct attach *a, struct ruby_ec_shape *shape)
 {
-	struct rbpf_layout *l = &vm->walk;
+	struct rbpf_layout *l = &a->vm->walk;
+	uint64_t ec;
 	size_t i;
 
-	for (i = 0; i < n; i++) {
-		if (tasks[i].tgid != (uint32_t)vm->pid || !tasks[i].thread_pointer)
+	for (i = 0; i < a->n_tps && !a->n_ecs; i++) {
+		if ((!ruby_tls_find(&a->vm->mem, a->tps[i], shape, l) &&
+		     !find_slot_by_code(a, a->tps[i], shape)) ||
+		    ruby_tls_read(&a->vm->mem, l, a->tps[i], &ec))
 			continue;
-		if (!find_ec(&vm->mem, l, tasks[i].thread_pointer, 16) &&
-		    !find_ec(&vm->mem, l, tasks[i].thread_pointer, 8))
-			continue;
-		if (l->tls_model == RBPF_TLS_STATIC)
-			check_add(vm, "execution context", true,
+		a->ecs[a->n_ecs++] = ec;
+		a->first_tp = a->tps[i];
+	}
+	for (; a->n_ecs && i < a->n_tps; i++)
+		if (!ruby_tls_read(&a->vm->mem, l, a->tps[i], &ec) &&
+		    ruby_is_ec(&a->vm->mem, ec, shape))
+			a->ecs[a->n_ecs++] = ec;
+	if (l->tls_model == RBPF_TLS_STATIC)
+		ruby_vm_check_add(a->vm, "execution context", true, true,
 				  "at thread pointer %+lld, static TLS", (long long)l->tls_offset);
-		else
-			check_add(vm, "execution context", true,
+	else if (l->tls_model == RBPF_TLS_DTV)
+		ruby_vm_check_add(a->vm, "execution context", true, true,
 				  "at offset %lld of TLS module %u, through the DTV",
 				  (long long)l->tls_offset, l->tls_module);
+}
+
+static int find_ecs(struct attach *a, struct err *err)
+{
+	struct ruby_ec_shape shape = { 0 };
+
+	if (a->n_tps && a->vm->binary.symbol[RUBY_SYM_ruby_current_execution_context_ptr])
+		find_global_ec(a, &shape);
+	else
+		find_tls_ecs(a, &shape);
+	if (a->n_ecs)
 		return 0;
-	}
-	check_add(vm, "execution context", false, "no thread of the process has one");
+	ruby_vm_check_add(a->vm, "execution context", false, true,
+			  "no thread of the process has one");
 	return err_set(err, -EAGAIN, ERR_TARGET,
 		       "pid %d holds Ruby %s, but no thread of it runs Ruby code (yet)",
-		       (int)vm->pid, vm->binary.version);
+		       (int)a->vm->pid, a->vm->binary.version);
+}
+
+/* What the walker does without is 0 there. */
+static uint16_t or_none(uint16_t offset)
+{
+	return offset == RUBY_UNKNOWN ? 0 : offset;
+}
+
+/* Take the layout over into what the walker needs; the addresses are set when they are proven. */
+static void fill_walk(struct ruby_vm *vm)
+{
+	const struct ruby_layout *l = &vm->layout;
+	struct rbpf_layout *w = &vm->walk;
+
+	w->text_lo = vm->binary.text_lo;
+	w->text_hi = vm->binary.text_hi;
+	w->zjit_entry = vm->rules.zjit_frames ? vm->binary.symbol[RUBY_SYM_rb_zjit_entry] : 0;
+	w->flags = vm->rules.cfp_before_frame ? RBPF_LAYOUT_CFP_FIRST : 0;
+	w->flags |= l->string_embed == 24 ? RBPF_LAYOUT_LONG_EMBED : 0;
+	w->flags |= vm->rules.old_by_age ? 0 : RBPF_LAYOUT_NO_AGE;
+	w->ec_thread_ptr = l->ec_thread_ptr;
+	w->ec_fiber_ptr = or_none(l->ec_fiber_ptr);
+	w->ec_stack_start = or_none(l->ec_stack_start);
+	w->th_ec = l->th_ec;
+	w->th_ractor = or_none(l->th_ractor);
+	w->th_thread_id = or_none(l->th_thread_id);
+	w->ractor_running_ec = or_none(l->ractor_running_ec);
+	w->fiber_ec = or_none(l->fiber_ec);
+	w->fiber_prev = or_none(l->fiber_prev);
+	w->cf_size = l->cf_size;
+	w->cf_jit_return = or_none(l->cf_jit_return);
+	w->gc_flags = w->gc_count = w->gc_owner = 0;
+}
+
+/*
+ * 2.7: call @match for the thread_id of each thread that the VM lists, until it returns true.
+ * Returns that rb_thread_t, or 0.
+ */
+static uint64_t gvl_each_thread(const struct ruby_vm *vm,
+				bool (*match)(uint64_t thread_id, void *arg), void *arg)
+{
+	uint64_t node, id;
+	size_t i;
+
+	if (memory_read_u64(&vm->mem, vm->walk.threads, &node))
+		return 0;
+	for (i = 0; i < GVL_MAX_THREADS && node != vm->walk.threads; i++) {
+		if (memory_read_u64(&vm->mem, node + vm->walk.th_thread_id, &id))
+			return 0;
+		if (match(id, arg))
+			return node;
+		if (memory_read_u64(&vm->mem, node, &node))
+			return 0;
+	}
+	return 0;
+}
+
+static bool same_id(uint64_t thread_id, void *arg)
+{
+	return thread_id == *(uint64_t *)arg;
+}
+
+static uint64_t gvl_thread(const struct ruby_vm *vm, uint64_t tp)
+{
+	uint64_t id = tp + (uint64_t)vm->walk.thread_id_bias;
+
+	return gvl_each_thread(vm, same_id, &id);
+}
+
+/*
+ * 2.7: how thread_id (a pthread_t) and thread pointer relate, which is the C library's affair: the
+ * same on x86_64, a constant apart on arm64. Learnt from one that some thread must have.
+ */
+static int learn_thread_ids(struct attach *a, struct err *err)
+{
+	struct ruby_vm *vm = a->vm;
+	uint64_t th, id;
+	size_t i;
+
+	if (vm->walk.tls_model != RBPF_TLS_GLOBAL)
+		return 0;
+	vm->walk.threads = vm->vm ? vm->vm + vm->layout.vm_living_threads : 0;
+	if (memory_read_u64(&vm->mem, a->ecs[0] + vm->walk.ec_thread_ptr, &th) ||
+	    memory_read_u64(&vm->mem, th + vm->walk.th_thread_id, &id))
+		return err_set(err, -EPROTO, ERR_TARGET, "cannot read the threads of Ruby %s",
+			       vm->binary.version);
+	for (i = 0; i < a->n_tps; i++) {
+		vm->walk.thread_id_bias = (int64_t)(id - a->tps[i]);
+		if (gvl_thread(vm, a->tps[0]))
+			break;
+	}
+	ruby_vm_check_add(vm, "threads", i < a->n_tps, true, "thread_id is thread pointer %+lld",
+			  (long long)vm->walk.thread_id_bias);
+	if (i == a->n_tps)
+		return err_set(
+			err, -EPROTO, ERR_TARGET,
+			"the threads of Ruby %s are not those of pid %d (self-check failed at "
+			"'thread.thread_id')",
+			vm->binary.version, (int)vm->pid);
+	return 0;
 }
 
 int ruby_vm_thread_ec(const struct ruby_vm *vm, uint64_t tp, uint64_t *ret)
 {
-	const struct rbpf_layout *l = &vm->walk;
-	uint64_t base = tp, ec;
+	uint64_t th;
 
-	if (l->tls_model == RBPF_TLS_DTV) {
-		if (memory_read_u64(&vm->mem, tp + (uint64_t)(int64_t)l->dtv_offset, &base) ||
-		    memory_read_u64(&vm->mem, base + (uint64_t)l->tls_module * l->dtv_entry, &base))
-			return -EFAULT;
-		if (!ruby_is_object(base))
-			return -ENOENT;
-	}
-	if (memory_read_u64(&vm->mem, base + (uint64_t)l->tls_offset, &ec))
-		return -EFAULT;
-	if (!ec)
+	if (vm->walk.tls_model != RBPF_TLS_GLOBAL)
+		return ruby_tls_read(&vm->mem, &vm->walk, tp, ret);
+	th = gvl_thread(vm, tp);
+	if (!th)
 		return -ENOENT;
-	*ret = ec;
+	return memory_read_u64(&vm->mem, th + vm->walk.th_ec, ret);
+}
+
+int ruby_vm_gc_era(const struct ruby_vm *vm, uint64_t *ret)
+{
+	uint64_t before = 0, after = 0;
+	uint32_t flags = 0;
+	struct memory_span spans[] = {
+		{ .addr = vm->walk.gc_count, .dst = &before, .len = sizeof(before) },
+		{ .addr = vm->walk.gc_flags, .dst = &flags, .len = sizeof(flags) },
+		{ .addr = vm->walk.gc_count, .dst = &after, .len = sizeof(after) },
+	};
+
+	if (!vm->walk.gc_count || !vm->walk.gc_flags)
+		return -ENOENT;
+	memory_read_spans(&vm->mem, spans, ARRAY_SIZE(spans));
+	if (!spans[0].ok || !spans[1].ok || !spans[2].ok)
+		return -EFAULT;
+	if (before != after || rbpf_gc_unsettled(flags))
+		return -EAGAIN;
+	*ret = rbpf_gc_era(after, flags);
 	return 0;
 }
 
-/* Where C functions' names are found, and classes' names in the Rubies that keep them as ivars. */
-static int find_names(struct ruby_vm *vm, struct err *err)
+static int prove(struct attach *a, uint64_t current_vm, uint64_t symbols, struct err *err)
 {
-	struct buf name _cleanup_buf_ = BUF_INIT;
-	uint64_t object = 0;
 	int r;
 
-	if (memory_read_u64(&vm->mem, vm->binary.cObject, &object) || !ruby_is_object(object))
-		return err_set(err, -EAGAIN, ERR_TARGET, "Ruby in pid %d has not started yet",
-			       (int)vm->pid);
-	if (vm->layout->class_form == RUBY_CLASS_IV_TBL) {
-		r = ruby_class_keys_learn(vm, object, &vm->key_classpath, &vm->key_attached);
-		check_add(vm, "class names", !r, "__classpath__ and __attached__ of Object");
-	} else {
-		r = ruby_class_name(vm, object, &name);
-		r = r ? r : strcmp(buf_str(&name), "Object");
-		check_add(vm, "class names", !r, "rb_cObject is named \"%s\"", buf_str(&name));
-	}
-	if (r)
-		return err_set(
-			err, -EPROTO, ERR_TARGET,
-			"the %s layout does not match this build of Ruby %s (self-check failed "
-			"at 'class name')",
-			vm->layout->version, vm->binary.version);
-
-	vm->symbols = vm->binary.symbols;
-	r = 0;
-	if (!vm->symbols)
-		r = ruby_symbols_search(vm, vm->binary.data_lo, vm->binary.data_hi, &vm->symbols);
-	check_add(vm, "symbol table", !r,
-		  vm->binary.symbols ? "named by the file" : "found by its shape");
-	if (r)
-		return err_set(
-			err, -EPROTO, ERR_TARGET,
-			"the %s layout does not match this build of Ruby %s (self-check failed "
-			"at 'symbol table')",
-			vm->layout->version, vm->binary.version);
-	return 0;
-}
-
-/* Name each frame of one stack. Returns how many could not be; *@total counts all. */
-static size_t prove_stack(const struct ruby_vm *vm, const struct ruby_stack *stack, size_t *total)
-{
-	struct ruby_method method;
-	struct ruby_iseq iseq;
-	size_t i, bad = 0;
-
-	for (i = 0; i < stack->n_frames; i++) {
-		const struct rbpf_frame *f = &stack->frames[i];
-
-		if (f->iseq) {
-			if (ruby_iseq_read(vm, f->iseq, &iseq)) {
-				bad++;
-			} else {
-				bad += !ruby_iseq_has_pc(&iseq, f->pc);
-				ruby_iseq_deinit(&iseq);
-			}
-		} else if (f->me) {
-			if (ruby_method_read(vm, f->me, true, &method))
-				bad++;
-			else
-				ruby_method_deinit(&method);
-		}
-		(*total)++;
-	}
-	return bad;
+	fill_walk(a->vm);
+	r = ruby_prove(a->vm, a->ecs, a->n_ecs, current_vm, symbols, err);
+	return r ? r : learn_thread_ids(a, err);
 }
 
 /*
- * Threads run on while they are looked at, so one bad stack proves nothing: it takes several looks
- * at all threads without a single good stack to refuse a Ruby.
+ * Which sources to believe, in this order: a source can be wrong (a patched Ruby has other offsets
+ * than the table, or debug information of another build), and the next is tried without it.
  */
-#define PROVE_ATTEMPTS 5
+static const unsigned int attempts[] = {
+	ALL_SOURCES,
+	ALL_SOURCES & ~(1u << RUBY_FROM_CODE),
+	ALL_SOURCES & ~(1u << RUBY_FROM_TABLE),
+	1u << RUBY_FROM_TABLE | 1u << RUBY_FROM_SEARCH,
+	1u << RUBY_FROM_SEARCH,
+};
 
-static int prove(struct ruby_vm *vm, const struct rbpf_task *tasks, size_t n, struct err *err)
+static int try_sources(struct attach *a, unsigned int sources, struct err *err)
 {
-	struct ruby_stack stack;
-	size_t i, total = 0, bad;
-	uint64_t ec;
-	int attempt;
+	enum ruby_field missing = ruby_layout_merge(a->vm, &a->found, sources);
 
-	for (attempt = 0; attempt < PROVE_ATTEMPTS; attempt++) {
-		for (i = 0; i < n; i++) {
-			if (tasks[i].tgid != (uint32_t)vm->pid ||
-			    ruby_vm_thread_ec(vm, tasks[i].thread_pointer, &ec))
-				continue;
-			if (ruby_walk(&vm->mem, &vm->walk, ec, RBPF_MAX_FRAMES, &stack))
-				return err_oom(err);
-			total = 0;
-			bad = stack.status ? 1 : prove_stack(vm, &stack, &total);
-			ruby_stack_deinit(&stack);
-			if (!bad && total) {
-				check_add(vm, "stack", true, "all %zu frames of thread %u named",
-					  total, tasks[i].tid);
-				return 0;
-			}
-		}
-	}
-	check_add(vm, "stack", false, "no thread has a stack whose frames can all be named");
-	if (!total)
-		return err_set(err, -EAGAIN, ERR_TARGET,
-			       "pid %d holds Ruby %s, but no thread of it runs Ruby code (yet)",
-			       (int)vm->pid, vm->binary.version);
+	if (missing == RUBY_FIELDS)
+		return prove(a, a->found.current_vm, a->found.symbols, err);
 	return err_set(err, -EPROTO, ERR_TARGET,
-		       "the %s layout does not match this build of Ruby %s (self-check failed at "
-		       "'iseq and method names')",
-		       vm->layout->version, vm->binary.version);
+		       "no source tells the memory layout of Ruby %s (self-check failed at '%s')",
+		       a->vm->binary.version, ruby_field_info[missing].name);
 }
 
-int ruby_vm_attach(pid_t pid, const struct rbpf_task *tasks, size_t n_tasks, struct ruby_vm *ret,
+static int discover(struct attach *a, const struct ruby_attach_options *opts, struct err *err)
+{
+	unsigned int allowed = opts->sources ? opts->sources : ALL_SOURCES;
+	struct ruby_vm *vm = a->vm;
+	struct ruby_vm_check checks[RUBY_VM_CHECKS];
+	size_t i, n_checks = vm->n_checks, n_failed;
+	int r;
+
+	ruby_discover(vm, allowed, a->first_tp, a->ecs, a->n_ecs, &a->found);
+	r = try_sources(a, attempts[0] & allowed, err);
+	/* If all fail, what failed first is what there is to say. */
+	memcpy(checks, vm->checks, sizeof(checks));
+	n_failed = vm->n_checks;
+	for (i = 1; i < ARRAY_SIZE(attempts) && r == -EPROTO; i++) {
+		vm->n_checks = n_checks;
+		r = try_sources(a, attempts[i] & allowed, NULL);
+	}
+	if (r == -EPROTO) {
+		memcpy(vm->checks, checks, sizeof(checks));
+		vm->n_checks = n_failed;
+	}
+	if (!r && opts->cache)
+		r = ruby_cache_put(opts->cache, vm, a->found.current_vm) ? err_oom(err) : 0;
+	return r;
+}
+
+static int attach(struct attach *a, const struct ruby_attach_options *opts, struct err *err)
+{
+	struct ruby_vm *vm = a->vm;
+	uint64_t current_vm, symbols;
+	size_t n_checks;
+	int r;
+
+	r = attach_init(a, opts);
+	if (r)
+		return err_oom(err);
+	r = find_ecs(a, err);
+	if (r)
+		return r;
+	n_checks = vm->n_checks;
+	if (opts->cache && !ruby_cache_get(opts->cache, vm, &current_vm, &symbols)) {
+		r = prove(a, current_vm, symbols, err);
+		if (r != -EPROTO)
+			return r;
+		vm->n_checks = n_checks;
+	}
+	return discover(a, opts, err);
+}
+
+int ruby_vm_attach(pid_t pid, const struct ruby_attach_options *opts, struct ruby_vm *ret,
 		   struct err *err)
 {
 	struct maps maps = MAPS_INIT;
+	struct attach a = { .vm = ret };
 	struct ruby_vm *vm = ret;
 	int r;
 
@@ -296,23 +387,16 @@ int ruby_vm_attach(pid_t pid, const struct rbpf_task *tasks, size_t n_tasks, str
 		return err_set(err, r, ERR_TARGET, "pid %d is not a Ruby process", (int)pid);
 	if (r)
 		return r;
-	check_add(vm, "binary", true, "%s (build-id %s)", vm->binary.path,
-		  vm->binary.build_id[0] ? vm->binary.build_id : "none");
-
-	vm->layout = ruby_layout_find(vm->binary.version);
-	check_add(vm, "layout", vm->layout != NULL, "Ruby %s, row %s", vm->binary.version,
-		  vm->layout ? vm->layout->version : "none");
-	if (!vm->layout)
+	if (!ruby_version_supported(vm->binary.version))
 		return err_set(err, -ENOTSUP, ERR_TARGET,
-			       "pid %d runs CRuby %s, which rbpf has no memory layout for "
-			       "(supported: %s)",
-			       (int)pid, vm->binary.version, ruby_layout_versions());
-	vm->walk = vm->layout->walk;
-	r = find_tls(vm, tasks, n_tasks, err);
-	if (!r)
-		r = find_names(vm, err);
-	if (!r)
-		r = prove(vm, tasks, n_tasks, err);
+			       "pid %d runs CRuby %s, which rbpf does not know (supported: %s and "
+			       "newer)",
+			       (int)pid, vm->binary.version, RUBY_OLDEST);
+	vm->rules = ruby_rules_for(vm->binary.version);
+	ruby_vm_check_add(vm, "binary", true, true, "Ruby %s, %s (build-id %s)", vm->binary.version,
+			  vm->binary.path, vm->binary.build_id[0] ? vm->binary.build_id : "none");
+	r = attach(&a, opts, err);
+	attach_deinit(&a);
 	if (r == -EPROTO)
 		err_hint(err, "attach the output of 'rbpf doctor -p %d' to a bug report", (int)pid);
 	return r;

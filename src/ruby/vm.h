@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A Ruby VM found in a live process: its layout row, proven, and the addresses that names are read
+ * A Ruby VM found in a live process: its layout, proven, and the addresses that names are read
  * from.
  *
  * Attaching only reads memory. It tells nothing of threads or stacks; see walk.h, iseq.h, method.h.
@@ -13,30 +13,37 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "rbpf_abi.h"
 #include "ruby/binary.h"
 #include "ruby/layout.h"
 #include "target/memory.h"
 
 struct err;
+struct ruby_cache;
 
 /* What attaching found out, for rbpf doctor: one line a check. */
-#define RUBY_VM_CHECKS 12
+#define RUBY_VM_CHECKS 16
 struct ruby_vm_check {
 	const char *name;
 	char detail[160];
 	bool ok;
+	bool needed; /* a Ruby that fails it is refused; else rbpf does without */
 };
 
 struct ruby_vm {
 	struct memory mem;
 	pid_t pid;
 	struct ruby_binary binary;
-	const struct ruby_layout *layout;
-	struct rbpf_layout walk; /* complete, with the TLS members of this process */
-	uint64_t symbols; /* address of ruby_global_symbols; 0 if it was not found: no C names */
-	uint64_t
-		key_classpath; /* RUBY_CLASS_IV_TBL: the IDs under which a class keeps its name … */
-	uint64_t key_attached; /* … and a singleton class its object */
+	struct ruby_layout layout;
+	uint8_t source[RUBY_FIELDS]; /* enum ruby_source of each fact */
+	struct ruby_rules rules;
+	struct rbpf_layout walk; /* what the walker needs, with the addresses of this process */
+	uint64_t vm;		 /* address of the rb_vm_t */
+	uint64_t symbols;	 /* address of ruby_global_symbols */
+	struct {		 /* up to 3.2; see class.h */
+		uint64_t classpath, attached; /* IDs */
+		uint64_t shapes;	      /* address of the first shape; 3.2 */
+	} class_keys;
 	struct ruby_vm_check checks[RUBY_VM_CHECKS];
 	size_t n_checks;
 };
@@ -46,17 +53,22 @@ struct ruby_vm {
 		0                                                                                  \
 	}
 
+struct ruby_attach_options {
+	const struct rbpf_task *tasks; /* threads with their thread pointers; those of other
+					* processes are skipped */
+	size_t n_tasks;
+	unsigned int sources;	  /* 1 << enum ruby_source of those to use; 0: all */
+	struct ruby_cache *cache; /* what is known of binaries seen before; may be NULL */
+};
+
 /*
- * Find the Ruby of process @pid and prove its layout. @tasks are the threads of that process
- * (others are skipped) with their thread pointers.
+ * Find the Ruby of process @pid and prove its layout.
  *
- * Returns 0, or with ERR_TARGET: -ENOENT (no Ruby VM in it), -ENOTSUP (a version without a layout),
- * -EAGAIN (a VM that has not started yet), -EPROTO (the self-check failed; the message names the
- * field).
- * @ret->checks is filled as far as it went in every case; release with ruby_vm_deinit() in every
- * case.
+ * Returns 0, or with ERR_TARGET: -ENOENT (no Ruby VM in it), -EAGAIN (a VM that has not started
+ * yet), -EPROTO (the self-check failed; the message names the field). @ret->checks is filled as far
+ * as it went in every case; release with ruby_vm_deinit() in every case.
  */
-int ruby_vm_attach(pid_t pid, const struct rbpf_task *tasks, size_t n_tasks, struct ruby_vm *ret,
+int ruby_vm_attach(pid_t pid, const struct ruby_attach_options *opts, struct ruby_vm *ret,
 		   struct err *err);
 void ruby_vm_deinit(struct ruby_vm *vm);
 
@@ -68,5 +80,16 @@ int ruby_vm_fork(const struct ruby_vm *parent, pid_t pid, struct ruby_vm *ret);
 
 /* The EC of the thread whose thread pointer is @tp. Returns 0, -ENOENT (it has none) or -EFAULT. */
 int ruby_vm_thread_ec(const struct ruby_vm *vm, uint64_t tp, uint64_t *ret);
+
+/* Add a line to @vm->checks. */
+__attribute__((format(printf, 5, 6))) void ruby_vm_check_add(struct ruby_vm *vm, const char *name,
+							     bool ok, bool needed, const char *fmt,
+							     ...);
+
+/*
+ * The era of the heap, now: see rbpf_gc_era(). Returns 0, -ENOENT (not known in this Ruby), -EAGAIN (just
+ * between two) or -EFAULT.
+ */
+int ruby_vm_gc_era(const struct ruby_vm *vm, uint64_t *ret);
 
 #endif

@@ -35,17 +35,15 @@ int ruby_walk(const struct memory *mem, const struct rbpf_layout *layout, uint64
 {
 	struct ruby_stack stack = { 0 };
 	struct walk *w = calloc(1, sizeof(*w));
-	uint32_t i;
 
 	if (!w)
 		return -ENOMEM;
 	w->layout = *layout;
 	w->max_frames = max_frames;
-	w->epoch = 1;
+	w->seed = 1;
 	host = (struct walk_host) { .mem = mem, .walk = w };
 	stack.status = walk_ec(w, 0, ec);
-	for (i = 0; i < w->n_frames; i++)
-		walk_complete(0, i);
+	walk_complete(0);
 	host = (struct walk_host) { 0 };
 
 	stack.frames = malloc(w->n_frames * sizeof(*stack.frames) + 1);

@@ -11,6 +11,8 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "profile/recorder.h"
+#include "ruby/cache.h"
+#include "ruby/vm.h"
 #include "sample/process_table.h"
 #include "sample/session.h"
 #include "sample/stack_table.h"
@@ -25,6 +27,8 @@ struct collector {
 	struct session *session;
 	struct process_table table;
 	struct stack_table stacks;
+	struct ruby_cache binaries;
+	unsigned int sources;
 	struct profile_totals totals;
 	uint64_t reported_lost;
 	uint64_t housekeeping_ns;
@@ -35,12 +39,13 @@ struct collector {
 	int failed; /* sticky: an error that ends the recording */
 };
 
-int collector_new(struct collector **ret)
+int collector_new(unsigned int sources, struct collector **ret)
 {
 	struct collector *c = calloc(1, sizeof(*c));
 
 	if (!c)
 		return -ENOMEM;
+	c->sources = sources;
 	*ret = c;
 	return 0;
 }
@@ -51,6 +56,7 @@ void collector_free(struct collector *c)
 		return;
 	process_table_deinit(&c->table);
 	stack_table_deinit(&c->stacks);
+	ruby_cache_deinit(&c->binaries);
 	free(c);
 }
 
@@ -107,18 +113,19 @@ static int process_set_vm(struct collector *c, struct tracked_process *p, struct
 /* Look for a Ruby in @p. Returns 0 when it was found, or why it was not. */
 static int process_attach(struct collector *c, struct tracked_process *p, struct err *err)
 {
+	struct ruby_attach_options opts = { .sources = c->sources, .cache = &c->binaries };
 	_cleanup_free_ struct rbpf_task *tasks = NULL;
 	struct ruby_vm *vm;
-	size_t n;
 	int r;
 
-	r = session_tasks(c->session, &tasks, &n, err);
+	r = session_tasks(c->session, &tasks, &opts.n_tasks, err);
 	if (r)
 		return r;
+	opts.tasks = tasks;
 	vm = calloc(1, sizeof(*vm));
 	if (!vm)
 		return err_oom(err);
-	r = ruby_vm_attach(p->pid, tasks, n, vm, err);
+	r = ruby_vm_attach(p->pid, &opts, vm, err);
 	if (!r)
 		r = session_follow(c->session, p->pid, &vm->walk, err);
 	if (r) {
@@ -152,9 +159,10 @@ static int process_try_again(struct collector *c, struct tracked_process *p, uin
 }
 
 /*
- * Sample the threads that process @index has now. Those that a sampled thread creates inherit its clock, so each
- * thread must be given one exactly if its creator had none: births are reported from the moment a process
- * is followed (take_thread()), and the list is read again until it holds nothing new.
+ * Sample the threads that process @index has now. Those that a sampled thread creates inherit its
+ * clock, so each thread must be given one exactly if its creator had none: births are reported from
+ * the moment a process is followed (take_thread()), and the list is read again until it holds
+ * nothing new.
  */
 static int add_threads(struct collector *c, size_t index, struct err *err)
 {
@@ -396,6 +404,8 @@ static void count_sample(struct collector *c, const struct profile_sample *s)
 	t->unresolved += !!(s->flags & SAMPLE_UNRESOLVED);
 	t->no_ruby += !!(s->flags & SAMPLE_NO_RUBY);
 	t->failed += !!(s->flags & SAMPLE_FAILED);
+	if (s->flags & SAMPLE_GC)
+		t->gc_ns += s->weight;
 }
 
 static int take_sample(struct collector *c, const struct rbpf_rec_sample *rec)
@@ -507,7 +517,9 @@ static void notice_ends(struct collector *c)
 	}
 }
 
-/* Children that were forked while their parent was being attached to. Not while the ring is read. */
+/*
+ * Children that were forked while their parent was being attached to. Not while the ring is read.
+ */
 static int cover_children(struct collector *c, struct err *err)
 {
 	size_t i;

@@ -22,8 +22,11 @@ struct collector;
 struct recorder;
 struct session;
 
-/* Returns 0 or -ENOMEM. */
-int collector_new(struct collector **ret);
+/*
+ * @sources: what to learn Rubies' layouts from, see struct ruby_attach_options. Returns 0 or
+ * -ENOMEM.
+ */
+int collector_new(unsigned int sources, struct collector **ret);
 void collector_free(struct collector *c);
 
 /* The session whose records it gets; before anything below. Not owned. */

@@ -152,8 +152,9 @@ void session_unfollow(struct session *s, pid_t tgid)
 }
 
 /*
- * The period of one thread, drawn anew for each: 3 to 10 % longer or shorter than asked for, so that a program in step
- * with the clock, or with the period of another thread, is not misread. Each sample carries its own.
+ * The period of one thread, drawn anew for each: 3 to 10 % longer or shorter than asked for, so
+ * that a program in step with the clock, or with the period of another thread, is not misread. Each
+ * sample carries its own.
  */
 static uint64_t draw_period(uint32_t frequency)
 {
@@ -315,6 +316,34 @@ static int trial_record(void *arg, const void *data, size_t len)
 	if (len >= sizeof(*h) && h->type == RBPF_REC_SAMPLE)
 		(*(unsigned int *)arg)++;
 	return 0;
+}
+
+static int ignore_record(void *arg, const void *data, size_t len)
+{
+	(void)arg;
+	(void)data;
+	(void)len;
+	return 0;
+}
+
+int session_list_threads(pid_t pid, struct rbpf_task **ret, size_t *n, struct err *err)
+{
+	struct session_options opts = { .frequency = 1,
+					.max_frames = RBPF_MIN_FRAMES,
+					.ring_bytes = 64 << 10,
+					.follow = true,
+					.on_record = ignore_record };
+	struct session *s;
+	int r;
+
+	r = session_open(&opts, &s, err);
+	if (r)
+		return r;
+	r = session_follow(s, pid, NULL, err);
+	if (!r)
+		r = session_tasks(s, ret, n, err);
+	session_close(s);
+	return r;
 }
 
 int session_trial(struct err *err)

@@ -72,6 +72,12 @@ void session_counters(const struct session *s, uint64_t *ret);
 void session_cost(const struct session *s, uint64_t *runs, uint64_t *ns);
 
 /*
+ * The threads of process @pid with their thread pointers, without sampling any; *@ret is malloc'ed.
+ * Those of other processes may be among them.
+ */
+int session_list_threads(pid_t pid, struct rbpf_task **ret, size_t *n, struct err *err);
+
+/*
  * Try what recording does: load, attach to this process itself, take a sample. For rbpf doctor.
  * Returns 0 or an ERR_ENV that tells what was refused.
  */

@@ -29,6 +29,7 @@ static const struct {
 	[RBPF_FAULT_EC] = { "[stack unreadable]", SAMPLE_FAILED },
 	[RBPF_FAULT_STACK] = { "[stack unreadable]", SAMPLE_FAILED },
 	[RBPF_EXITING] = { "[thread start or end]", SAMPLE_NO_RUBY },
+	[RBPF_SWITCHING] = { "[switching fibers]", SAMPLE_NO_RUBY },
 	[STACK_LOST] = { "[stack lost]", SAMPLE_FAILED },
 };
 
@@ -53,21 +54,27 @@ static void next_generation(struct stack_table *t, uint64_t now)
 	t->since_ns = now;
 }
 
+/* A frame that stands for no code; of a kind and a name. */
+static int plain_frame(struct recorder *out, enum frame_kind kind, const char *name, uint32_t *ret)
+{
+	struct profile_frame frame = { .kind = kind, .module = PROFILE_NONE };
+	int r;
+
+	r = recorder_string(out, name, strlen(name), &frame.name);
+	return r ? r : recorder_frame(out, &frame, ret);
+}
+
 /* The recording's stack of the one frame that stands for @which. */
 static int placeholder(struct stack_table *t, struct recorder *out, unsigned int which,
 		       uint32_t *ret)
 {
-	struct profile_frame frame = { .kind = FRAME_NATIVE, .module = PROFILE_NONE };
-	const char *name = placeholders[which].name;
-	uint32_t frame_id, stack;
+	uint32_t frame, stack;
 	int r;
 
 	if (!t->placeholders[which]) {
-		r = recorder_string(out, name, strlen(name), &frame.name);
+		r = plain_frame(out, FRAME_NATIVE, placeholders[which].name, &frame);
 		if (!r)
-			r = recorder_frame(out, &frame, &frame_id);
-		if (!r)
-			r = recorder_stack(out, 0, frame_id, &stack);
+			r = recorder_stack(out, 0, frame, &stack);
 		if (r)
 			return r;
 		t->placeholders[which] = stack + 1;
@@ -76,12 +83,36 @@ static int placeholder(struct stack_table *t, struct recorder *out, unsigned int
 	return 0;
 }
 
+/* What the collector is doing, on top of the stack that called for it. */
+static int add_collection(struct recorder *out, enum rbpf_gc_phase phase, uint32_t *stack)
+{
+	static const char *const phases[] = {
+		[RBPF_GC_MARKING] = "(marking)",
+		[RBPF_GC_SWEEPING] = "(sweeping)",
+		[RBPF_GC_COMPACTING] = "(compacting)",
+	};
+	uint32_t frame;
+	int r;
+
+	r = plain_frame(out, FRAME_GC, "(garbage collection)", &frame);
+	if (!r)
+		r = recorder_stack(out, *stack, frame, stack);
+	if (r || phase == RBPF_GC_NONE)
+		return r;
+	r = plain_frame(out, FRAME_GC, phases[phase], &frame);
+	return r ? r : recorder_stack(out, *stack, frame, stack);
+}
+
 static int record_frame(struct recorder *out, struct tracked_process *p, uint32_t symbol,
 			uint32_t *ret)
 {
 	const struct symbol *s = resolver_symbol(p->resolver, symbol);
 	struct profile_frame def = {
-		.kind = s->kind, .line = s->line, .func_line = s->func_line, .module = PROFILE_NONE
+		.kind = s->kind,
+		.line = s->line,
+		.func_line = s->func_line,
+		.module = PROFILE_NONE,
+		.flags = s->approximate ? FRAME_LINE_APPROXIMATE : 0,
 	};
 	uint32_t id;
 	int r;
@@ -133,6 +164,8 @@ int stack_table_define(struct stack_table *t, struct recorder *out, struct track
 		       const struct rbpf_rec_stack *rec, size_t len)
 {
 	const struct rbpf_frame *frames = (const struct rbpf_frame *)(rec + 1);
+	const struct code_moment moment = { .gc_era = rec->gc_era,
+					    .unsettled = rec->flags & RBPF_STACK_UNSETTLED };
 	struct sample_stack def = { 0 };
 	const uint32_t *ids;
 	uint32_t frame;
@@ -144,7 +177,7 @@ int stack_table_define(struct stack_table *t, struct recorder *out, struct track
 	/* Records of different CPUs may be slightly out of order. */
 	if (rec->h.ts > t->since_ns && rec->h.ts - t->since_ns > GENERATION_NS)
 		next_generation(t, rec->h.ts);
-	r = resolver_stack(p->resolver, frames, rec->n_frames, &ids, &n);
+	r = resolver_stack(p->resolver, &moment, frames, rec->n_frames, &ids, &n);
 	while (!r && n-- > 0) {
 		enum frame_kind kind = resolver_symbol(p->resolver, ids[n])->kind;
 
@@ -165,12 +198,19 @@ int stack_table_of_sample(struct stack_table *t, struct recorder *out,
 	const struct sample_stack *known = rec->stack ? find_stack(t, rec->stack) : NULL;
 	unsigned int which = rec->status < RBPF_STATUS_COUNT ? rec->status : RBPF_OK;
 
+	int r = 0;
+
 	if (known) {
 		*ret = *known;
-		return 0;
+	} else {
+		if (rec->stack)
+			which = STACK_LOST;
+		ret->flags = placeholders[which].flags;
+		r = placeholder(t, out, which, &ret->stack);
 	}
-	if (rec->stack)
-		which = STACK_LOST;
-	ret->flags = placeholders[which].flags;
-	return placeholder(t, out, which, &ret->stack);
+	if (!r && rec->flags & RBPF_SAMPLE_GC) {
+		ret->flags |= SAMPLE_GC;
+		r = add_collection(out, RBPF_SAMPLE_GC_PHASE(rec->flags), &ret->stack);
+	}
+	return r;
 }

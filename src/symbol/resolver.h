@@ -2,11 +2,9 @@
 /*
  * From the raw frames of one process to names.
  *
- * Addresses say nothing by themselves: an iseq or method entry can be freed and another one stand in its
- * place at any time. So what was read once is used again only after it was checked, in the same round, to be still
- * what it was; a round is what the caller reads from the ring buffer at once (resolver_round()). What cannot be
- * named for certain becomes FRAME_UNKNOWN, never a wrong name. When the process is gone nothing can be
- * checked any more; then what was known of it is used.
+ * Addresses say nothing by themselves: an iseq or method entry can be freed and another one stand
+ * in its place at any time. What cannot be proven to be what stood there when the stack was sampled
+ * (code_cache.h) becomes FRAME_UNKNOWN, never a wrong name.
  *
  * Not thread-safe. Names are valid UTF-8.
  */
@@ -19,6 +17,7 @@
 
 #include "profile/profile.h"
 #include "rbpf_abi.h"
+#include "symbol/code_cache.h"
 
 struct ruby_vm;
 struct resolver;
@@ -30,22 +29,23 @@ struct symbol {
 	const char *file;
 	uint32_t line;
 	uint32_t func_line;
+	bool approximate; /* the line may be an earlier one: see FRAME_LINE_APPROXIMATE */
 };
 
 /* @vm must outlive the resolver. Returns 0 or -ENOMEM. */
 int resolver_new(const struct ruby_vm *vm, struct resolver **ret);
 void resolver_free(struct resolver *r);
 
-/* From here on everything must be checked again before it is used. */
+/* From here on what may have changed without a collection must be looked at again. */
 void resolver_round(struct resolver *r);
 
 /*
- * Name @n raw frames (innermost first). *@ids are the symbols of the frames that Ruby itself would show, innermost
- * first (there may be fewer than @n), and *@n_ids their number; valid until the next call.
- * Returns 0 or -ENOMEM.
+ * Name @n raw frames (innermost first) that were read at @moment. *@ids are the symbols of the
+ * frames that Ruby itself would show, innermost first (there may be fewer than @n), and *@n_ids
+ * their number; valid until the next call. Returns 0 or -ENOMEM.
  */
-int resolver_stack(struct resolver *r, const struct rbpf_frame *frames, size_t n,
-		   const uint32_t **ids, size_t *n_ids);
+int resolver_stack(struct resolver *r, const struct code_moment *moment,
+		   const struct rbpf_frame *frames, size_t n, const uint32_t **ids, size_t *n_ids);
 
 /* Symbol @id, as returned by resolver_stack(). Ids are dense, from 0. */
 const struct symbol *resolver_symbol(const struct resolver *r, uint32_t id);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The memory of a Ruby that never ran: a sparse address space in which a test lays out threads with
- * their VM stacks, iseqs, method entries, classes, strings and the symbol table, as the layout row
- *of one version says, and which it presents as a struct memory. Pages can be made unreadable, and a
- * hook sees each read before it happens, so that memory can change between two of them.
+ * The memory of a Ruby that never ran: a sparse address space in which a test lays out a VM, threads
+ * and fibers with their VM stacks, iseqs, method entries, classes, strings and the symbol table, as
+ * some version of Ruby does, and which it presents as a struct memory. Pages can be made unreadable,
+ * and a hook sees each read before it happens, so that memory can change between two of them.
  *
  *	struct ruby_image *img = image_new("3.3");
  *	uint64_t foo = image_class(img, "Foo");
@@ -11,10 +11,11 @@
  *	struct image_thread t = image_thread(img, 4096);
  *
  *	image_push_method(&t, iseq, 3, image_ment(img, foo, "bar", IMAGE_ISEQ));
- *	... ruby_walk(&img->vm.mem, &img->layout.walk, t.ec, ...)
+ *	... ruby_walk(&img->vm.mem, &img->vm.walk, t.ec, ...)
  *	image_free(img);
  *
- * All of it is written from Ruby's own sources, not from the code under test; in particular the
+ * All of it is written from Ruby's own sources and debug information (struct image_facts), not from
+ * the code under test, whose table of layouts only readers use (img->vm.layout). In particular the
  * succinct line index has an encoder of its own. Running out of memory, or an address that was not
  * laid out, aborts the test.
  */
@@ -32,7 +33,7 @@
 #include "target/memory.h"
 
 #define IMAGE_PAGE	  4096u
-#define IMAGE_MAX_REGIONS 512
+#define IMAGE_MAX_REGIONS 2048
 #define IMAGE_FIRST	  0x7f0000000000ull
 #define IMAGE_HEAP_SIZE	  (1u << 20)
 #define IMAGE_GAP	  0x100000ull /* never mapped, between two regions */
@@ -43,6 +44,7 @@
 #define IMAGE_T_MODULE	  0x03ull
 #define IMAGE_T_STRING	  0x05ull
 #define IMAGE_T_ARRAY	  0x07ull
+#define IMAGE_T_DATA	  0x0cull
 #define IMAGE_T_IMEMO	  0x1aull
 #define IMAGE_T_ICLASS	  0x1cull
 #define IMAGE_T_ZOMBIE	  0x1dull
@@ -74,6 +76,121 @@ enum { IMAGE_ISEQ = 0, IMAGE_CFUNC = 1, IMAGE_BMETHOD = 4 };
 #define IMAGE_SERIAL_BANG   33
 #define IMAGE_SERIAL_FIRST  600 /* of image_id(): in the second unit of the table */
 #define IMAGE_ID_UNIT	    512
+#define IMAGE_ID_UNITS	    4
+
+/* ---- where Ruby keeps what ---- */
+
+/* glibc's mutexes and jump buffers, which stand before some members, differ in size. */
+#if defined(__aarch64__)
+#define IMAGE_ARCH(x86, arm) (arm)
+#else
+#define IMAGE_ARCH(x86, arm) (x86)
+#endif
+
+enum {			       /* class_form */
+       IMAGE_CLASS_IV_TBL = 1, /* RClass.ptr leads to rb_classext_t, whose second word is iv_tbl */
+       IMAGE_CLASS_IV_PTR = 2, /* rb_classext_t is at RClass + 32, its first word is iv_ptr */
+       IMAGE_CLASS_CLASSEXT = 3, /* names are members of it */
+};
+
+/*
+ * Offsets and sizes, from the headers and the debug information of 2.7.8, 3.0.7, 3.1.7, 3.2.11, 3.3.11,
+ * 3.4.9, 4.0.5 and 4.1-dev. 0: it has no such member. class_path, permanent and attached are from the
+ * class; old_flags is FL_PROMOTED.
+ */
+/* clang-format off */
+#define IMAGE_FACTS(X)                                                                             \
+	/*                   2.7   3.0   3.1   3.2   3.3   3.4   4.0   4.1 */                      \
+	X(cf_size,           56,   56,   64,   64,   56,   56,   56,   56)                         \
+	X(cf_jit_return,     0,    0,    56,   56,   48,   48,   48,   48)                         \
+	X(cf_bp,             48,   48,   48,   48,   0,    0,    0,    0)                          \
+	X(ec_fiber_ptr,      48,   48,   40,   40,   40,   40,   40,   40)                         \
+	X(ec_thread_ptr,     56,   56,   48,   48,   48,   48,   48,   48)                         \
+	X(ec_stack_start,    152,  152,  144,  152,  152,  144,  176,  176)                        \
+	X(th_size,           376,  416,  384,  328,  464,  480,  480,  488)                        \
+	X(th_ractor,         0,    24,   24,   24,   24,   24,   24,   24)                         \
+	X(th_vm,             24,   32,   32,   32,   32,   32,   32,   32)                         \
+	X(th_ec,             32,   40,   40,   48,   48,   48,   48,   48)                         \
+	X(th_thread_id,      72,   80,   80,   0,    0,    0,    0,    0)                          \
+	X(vm_size,           1320, 9448, 9472, 9456, 9624, 9624, 9576, 9856)                       \
+	X(vm_gvl_owner,      8,    0,    0,    0,    0,    0,    0,    0)                          \
+	X(vm_lock_owner,     0,    A(88, 96), A(88, 96), A(88, 96), A(88, 96), A(88, 96),          \
+			     A(88, 96), A(88, 96))                                                 \
+	X(vm_living_threads, A(312, 328), 0, 0, 0, 0, 0, 0, 0)                                     \
+	X(vm_shape_list,     0,    0,    0,    A(376, 392), 0, 0, 0, 0)                            \
+	X(vm_objspace,       A(1152, 1176), A(1088, 1112), A(1112, 1136), A(1144, 1168),           \
+			     A(1304, 1328), A(1296, 1320), A(1248, 1272), A(1368, 1400))           \
+	X(running_ec,        0, A(520, 536), A(520, 536), A(520, 536), A(384, 400), A(384, 400),   \
+			     A(312, 328), A(376, 392))                                             \
+	X(objspace_flags,    16,   16,   16,   16,   16,   20,   28,   76)                         \
+	X(objspace_count,    424,  424,  440,  1280, 1392, 1008, 1048, 2168)                       \
+	X(fiber_size,        704,  712,  712,  720,  720,  976,  1008, 1016)                       \
+	X(fiber_ec,          80,   80,   80,   80,   80,   80,   80,   88)                         \
+	X(fiber_prev,        A(520, 632), A(520, 632), A(512, 624), A(520, 632), A(520, 632),      \
+			     A(504, 888), A(536, 920), A(544, 928))                                \
+	X(body_size,         288,  288,  312,  320,  344,  352,  360,  360)                        \
+	X(lineno_size,       8,    8,    8,    4,    4,    4,    4,    4)                          \
+	X(insns_body,        120,  120,  120,  112,  112,  112,  112,  112)                        \
+	X(insns_size,        136,  136,  136,  128,  128,  128,  128,  128)                        \
+	X(insns_index,       144,  144,  144,  136,  136,  136,  136,  136)                        \
+	X(insn_entry,        8,    8,    12,   12,   12,   12,   12,   12)                         \
+	X(parent_iseq,       168,  168,  168,  160,  160,  160,  168,  168)                        \
+	X(local_iseq,        176,  176,  176,  168,  168,  168,  176,  176)                        \
+	X(builtin_attrs,     0,    0,    0,    0,    260,  260,  268,  268)                        \
+	X(jit_entry,         256,  264,  280,  288,  288,  296,  304,  304)                        \
+	X(string_embed,      16,   16,   16,   24,   24,   24,   24,   24)                         \
+	X(class_form,        1,    1,    1,    2,    3,    3,    3,    3)                          \
+	X(class_path,        0,    0,    0,    0,    32 + 120, 32 + 120, 24 + 128, 24 + 24)        \
+	X(class_permanent,   0,    0,    0,    0,    32 + 117, 32 + 117, 24 + 125, 24 + 116)       \
+	X(class_attached,    0,    0,    0,    0,    32 + 96,  32 + 96,  24 + 112, 24 + 104)       \
+	X(singleton_bit,     12,   12,   12,   12,   12,   13,   13,   13)                         \
+	X(qnil,              8,    8,    8,    4,    4,    4,    4,    4)                          \
+	X(last_op_id,        168,  168,  169,  169,  169,  170,  171,  171)                        \
+	X(old_flags,         0x60, 0x60, 0x60, 0x60, 0x20, 0x20, 0x20, 0x20)                       \
+	/* as a boolean: vm_push_frame() sets ec->cfp before it writes the frame … */              \
+	X(cfp_first,         1,    0,    0,    0,    0,    0,    0,    0)                          \
+	/* … ruby_global_symbols has units of T_DATA … */                                          \
+	X(symbols_in_data,   0,    0,    0,    0,    0,    0,    0,    1)                          \
+	/* … cfp->jit_return leads to ZJIT's own frames */                                         \
+	X(zjit_frames,       0,    0,    0,    0,    0,    0,    0,    1)
+/* clang-format on */
+
+struct image_facts {
+#define X(member, ...) uint16_t member;
+	IMAGE_FACTS(X)
+#undef X
+};
+
+#define IMAGE_VERSIONS 8
+
+static const struct {
+	const char *minor, *release;
+} image_versions[IMAGE_VERSIONS] = {
+	{ "2.7", "2.7.8" },  { "3.0", "3.0.7" }, { "3.1", "3.1.7" }, { "3.2", "3.2.11" },
+	{ "3.3", "3.3.11" }, { "3.4", "3.4.9" }, { "4.0", "4.0.5" }, { "4.1", "4.1.0" },
+};
+
+static inline struct image_facts image_facts_of(size_t version)
+{
+#define A(x86, arm)    IMAGE_ARCH(x86, arm)
+#define X(member, ...) { __VA_ARGS__ },
+	static const uint16_t table[][IMAGE_VERSIONS] = { IMAGE_FACTS(X) };
+#undef X
+#undef A
+	struct image_facts f;
+	uint16_t *at = (uint16_t *)&f;
+
+	_Static_assert(sizeof(f) == sizeof(table) / IMAGE_VERSIONS, "a row for each member");
+	for (size_t i = 0; i < sizeof(f) / sizeof(*at); i++)
+		at[i] = table[i][version];
+	return f;
+}
+
+/* For each version a new image @img, freed at the end of the block. */
+#define FOR_EACH_IMAGE(img)                                                                        \
+	for (size_t v_ = 0; v_ < IMAGE_VERSIONS; v_++)                                             \
+		for (struct ruby_image *img = image_new(image_versions[v_].minor); img;            \
+		     image_free(img), img = NULL)
 
 struct image_region {
 	uint64_t addr;
@@ -87,12 +204,17 @@ struct ruby_image {
 	size_t n_regions;
 	uint64_t next_region;
 	uint64_t heap, heap_left;
-	struct ruby_layout layout;
-	struct ruby_vm vm; /* ready for iseq.h, method.h, object.h */
+	const char *version; /* "3.1" */
+	struct image_facts facts;
+	struct ruby_vm vm; /* ready for walk.h, iseq.h, method.h, object.h, code_cache.h */
 
 	uint64_t object; /* rb_cObject */
-	uint64_t id_units[4];
+	uint64_t id_units[IMAGE_ID_UNITS];
 	uint64_t next_serial;
+	uint64_t shapes; /* 3.2: rb_vm_t.shape_list */
+	uint32_t n_shapes;
+	uint64_t objspace, ractor;
+	uint64_t current_vm; /* ruby_current_vm_ptr */
 
 	size_t n_reads; /* calls of read_spans */
 	size_t n_spans; /* pieces read in them */
@@ -274,7 +396,7 @@ static inline uint64_t image_string_embed(struct ruby_image *img, const void *by
 {
 	uint64_t s;
 
-	if (img->layout.string_len_in_flags) {
+	if (img->facts.string_embed == 16) {
 		if (len > 23)
 			abort();
 		s = image_alloc(img, 40);
@@ -326,12 +448,13 @@ static inline uint64_t image_array_embed(struct ruby_image *img, const uint64_t 
 /* The serial that stands in ID @id. */
 static inline uint64_t image_serial_put(struct ruby_image *img, uint64_t serial, const char *name)
 {
-	uint64_t unit = serial / IMAGE_ID_UNIT;
+	uint64_t unit = serial / IMAGE_ID_UNIT, at;
 
-	if (unit >= sizeof(img->id_units) / sizeof(img->id_units[0]))
+	if (unit >= IMAGE_ID_UNITS)
 		abort();
-	image_put64(img, img->id_units[unit] + serial % IMAGE_ID_UNIT * 16,
-		    image_string(img, name));
+	/* An Array of str, sym, or an array of struct { sym, str }. */
+	at = img->id_units[unit] + serial % IMAGE_ID_UNIT * 16;
+	image_put64(img, at + (img->facts.symbols_in_data ? 8 : 0), image_string(img, name));
 	return serial;
 }
 
@@ -341,21 +464,40 @@ static inline uint64_t image_id(struct ruby_image *img, const char *name)
 	return image_serial_put(img, img->next_serial++, name) << 4 | 1;
 }
 
+/* An Array of str, sym for each serial. */
+static inline uint64_t image_symbol_array(struct ruby_image *img, uint64_t *elements)
+{
+	uint64_t v[1] = { 0 }, unit = image_array(img, v, 1);
+
+	*elements = image_alloc(img, IMAGE_ID_UNIT * 16);
+	image_put64(img, unit + 16, (uint64_t)IMAGE_ID_UNIT * 2);
+	image_put64(img, unit + 32, *elements);
+	return unit;
+}
+
+/* 4.1: a T_DATA whose data is an rb_darray (darray.h): size, capacity, elements. */
+static inline uint64_t image_symbol_data(struct ruby_image *img, uint64_t *elements)
+{
+	uint64_t unit = image_alloc(img, 40), data = image_alloc(img, 16 + IMAGE_ID_UNIT * 16);
+
+	image_put64(img, unit, IMAGE_T_DATA);
+	image_put64(img, unit + 32, data);
+	image_put64(img, data, IMAGE_ID_UNIT);
+	image_put64(img, data + 8, IMAGE_ID_UNIT);
+	*elements = data + 16;
+	return unit;
+}
+
 static inline void image_symbols(struct ruby_image *img)
 {
-	uint64_t units[4], symbols = image_region(img, IMAGE_PAGE);
+	uint64_t units[IMAGE_ID_UNITS], symbols = image_region(img, IMAGE_PAGE);
 
-	for (size_t i = 0; i < 4; i++) {
-		uint64_t v[1] = { 0 }, unit = image_array(img, v, 1);
-
-		img->id_units[i] = image_alloc(img, IMAGE_ID_UNIT * 16);
-		image_put64(img, unit + 16, (uint64_t)IMAGE_ID_UNIT * 2);
-		image_put64(img, unit + 32, img->id_units[i]);
-		units[i] = unit;
-	}
+	for (size_t i = 0; i < IMAGE_ID_UNITS; i++)
+		units[i] = img->facts.symbols_in_data ? image_symbol_data(img, &img->id_units[i])
+						      : image_symbol_array(img, &img->id_units[i]);
 	image_put32(img, symbols, 1000); /* last_id */
 	image_put64(img, symbols + 8, image_alloc(img, 40));
-	image_put64(img, symbols + 16, image_array(img, units, 4));
+	image_put64(img, symbols + 16, image_array(img, units, IMAGE_ID_UNITS));
 	img->next_serial = IMAGE_SERIAL_FIRST;
 	image_serial_put(img, IMAGE_SERIAL_BANG, "!");
 	img->vm.symbols = symbols;
@@ -365,38 +507,94 @@ static inline void image_symbols(struct ruby_image *img)
 
 /* ---- classes ---- */
 
-/* Up to 3.1: an instance variable of @klass, in its st_table of three entries. */
-static inline void image_iv_put(struct ruby_image *img, uint64_t klass, uint64_t key,
-				uint64_t record)
+#define IMAGE_MAX_IVS	 8 /* of one class */
+#define IMAGE_MAX_SHAPES 1024
+#define IMAGE_SHAPE_SIZE 32 /* sizeof(rb_shape_t); shape.h, 3.2 */
+
+/* Up to 3.1: an instance variable of @klass, in its st_table. */
+static inline void image_iv_tbl_put(struct ruby_image *img, uint64_t klass, uint64_t key,
+				    uint64_t value)
 {
 	uint64_t ext = image_get64(img, klass + 24), tbl = image_get64(img, ext + 8), entries, n;
 
 	if (!tbl) {
 		tbl = image_alloc(img, 56);
 		image_put64(img, ext + 8, tbl);
-		image_put64(img, tbl + 48, image_alloc(img, 8 * 24));
+		image_put64(img, tbl + 48, image_alloc(img, IMAGE_MAX_IVS * 24));
 	}
 	n = image_get64(img, tbl + 40);
 	entries = image_get64(img, tbl + 48);
-	if (n == 8)
+	if (n == IMAGE_MAX_IVS)
 		abort();
 	image_put64(img, entries + n * 24, key * 31);
 	image_put64(img, entries + n * 24 + 8, key);
-	image_put64(img, entries + n * 24 + 16, record);
+	image_put64(img, entries + n * 24 + 16, value);
 	image_put64(img, tbl + 40, n + 1);
 	image_put64(img, tbl + 16, n + 1);
+}
+
+/* 3.2: the address of rb_shape_t @id … */
+static inline uint64_t image_shape_at(const struct ruby_image *img, uint32_t id)
+{
+	return img->shapes + (uint64_t)id * IMAGE_SHAPE_SIZE;
+}
+
+/* … and a new one, of @type (0 root, 1 instance variable, 2 frozen), below @parent. */
+static inline uint32_t image_shape_new(struct ruby_image *img, uint32_t parent, uint8_t type,
+				       uint64_t key)
+{
+	uint32_t id = img->n_shapes++, index = 0;
+	uint64_t at = image_shape_at(img, id);
+
+	if (id == IMAGE_MAX_SHAPES)
+		abort();
+	if (id)
+		memcpy(&index, image_at(img, image_shape_at(img, parent) + 16, 4), 4);
+	image_put64(img, at + 8, key);
+	image_put32(img, at + 16, index + (type == 1)); /* next_iv_index */
+	image_put32(img, at + 20, IMAGE_MAX_IVS);	/* capacity */
+	*(uint8_t *)image_at(img, at + 24, 1) = type;
+	image_put32(img, at + 28, parent);
+	return id;
+}
+
+/* 3.2: the same by shape. */
+static inline void image_iv_ptr_put(struct ruby_image *img, uint64_t klass, uint64_t key,
+				    uint64_t value)
+{
+	uint64_t flags = image_get64(img, klass), slots = image_get64(img, klass + 32);
+	uint32_t shape = image_shape_new(img, (uint32_t)(flags >> 32), 1, key), index;
+
+	memcpy(&index, image_at(img, image_shape_at(img, shape) + 16, 4), 4);
+	if (!slots) {
+		slots = image_alloc(img, IMAGE_MAX_IVS * 8);
+		memset(image_at(img, slots, IMAGE_MAX_IVS * 8), 0xa5, IMAGE_MAX_IVS * 8);
+		image_put64(img, klass + 32, slots);
+	}
+	image_put64(img, slots + (index - 1) * 8ull, value);
+	image_put32(img, klass + 4, shape);
+}
+
+/* Up to 3.2: set an instance variable of a class, which has it not. */
+static inline void image_iv_put(struct ruby_image *img, uint64_t klass, uint64_t key,
+				uint64_t value)
+{
+	if (img->facts.class_form == IMAGE_CLASS_IV_TBL)
+		image_iv_tbl_put(img, klass, key, value);
+	else
+		image_iv_ptr_put(img, klass, key, value);
 }
 
 static inline void image_class_name(struct ruby_image *img, uint64_t klass, const char *name)
 {
 	uint64_t path = image_string(img, name);
 
-	if (img->layout.class_form == RUBY_CLASS_IV_TBL) {
-		image_iv_put(img, klass, img->vm.key_classpath, path);
+	if (img->facts.class_form != IMAGE_CLASS_CLASSEXT) {
+		image_iv_put(img, klass, img->vm.class_keys.classpath, path);
 		return;
 	}
-	image_put64(img, klass + img->layout.class_path, path);
-	*(uint8_t *)image_at(img, klass + img->layout.class_permanent, 1) |= 1;
+	image_put64(img, klass + img->facts.class_path, path);
+	*(uint8_t *)image_at(img, klass + img->facts.class_permanent, 1) |= 1;
 }
 
 static inline uint64_t image_class_of(struct ruby_image *img, uint64_t flags, const char *name)
@@ -404,7 +602,7 @@ static inline uint64_t image_class_of(struct ruby_image *img, uint64_t flags, co
 	uint64_t klass = image_alloc(img, 192);
 
 	image_put64(img, klass, flags);
-	if (img->layout.class_form == RUBY_CLASS_IV_TBL)
+	if (img->facts.class_form == IMAGE_CLASS_IV_TBL)
 		image_put64(img, klass + 24, image_alloc(img, 112));
 	if (name)
 		image_class_name(img, klass, name);
@@ -425,14 +623,23 @@ static inline uint64_t image_module(struct ruby_image *img, const char *name)
 /* The singleton class of @object. */
 static inline uint64_t image_singleton(struct ruby_image *img, uint64_t object)
 {
-	uint64_t klass = image_class_of(img, IMAGE_T_CLASS | img->layout.singleton_flag, NULL);
+	uint64_t klass = image_class_of(img, IMAGE_T_CLASS | 1ull << img->facts.singleton_bit,
+					NULL);
 
-	if (img->layout.class_form == RUBY_CLASS_IV_TBL)
-		image_iv_put(img, klass, img->vm.key_attached, object);
+	if (img->facts.class_form != IMAGE_CLASS_CLASSEXT)
+		image_iv_put(img, klass, img->vm.class_keys.attached, object);
 	else
-		image_put64(img, klass + img->layout.class_attached, object);
+		image_put64(img, klass + img->facts.class_attached, object);
 	image_put64(img, object + 8, klass);
 	return klass;
+}
+
+/* Make @object old, or young, by its flags. */
+static inline void image_age(struct ruby_image *img, uint64_t object, bool old)
+{
+	uint64_t flags = image_get64(img, object) & ~(uint64_t)img->facts.old_flags;
+
+	image_put64(img, object, flags | (old ? img->facts.old_flags : 0));
 }
 
 /* ---- method entries ---- */
@@ -441,7 +648,7 @@ static inline uint64_t image_singleton(struct ruby_image *img, uint64_t object)
 static inline uint64_t image_ment(struct ruby_image *img, uint64_t owner, const char *name,
 				  int type)
 {
-	uint64_t me = image_alloc(img, 40), def = image_alloc(img, 48);
+	uint64_t me = image_alloc(img, 40), def = image_alloc(img, 56);
 	uint64_t id = name ? image_id(img, name) : 0;
 
 	image_put64(img, def, (uint64_t)type);
@@ -451,6 +658,16 @@ static inline uint64_t image_ment(struct ruby_image *img, uint64_t owner, const 
 	image_put64(img, me + 16, def);
 	image_put64(img, me + 24, id);
 	image_put64(img, me + 32, owner);
+	return me;
+}
+
+/* The entry of a method whose code is @iseq. */
+static inline uint64_t image_method(struct ruby_image *img, uint64_t owner, const char *name,
+				    uint64_t iseq)
+{
+	uint64_t me = image_ment(img, owner, name, IMAGE_ISEQ);
+
+	image_put64(img, image_get64(img, me + 16) + 8, iseq);
 	return me;
 }
 
@@ -481,6 +698,7 @@ struct image_iseq {
 	uint32_t size;			/* words; 0: 10 */
 	uint32_t first_line;		/* 0: 1 */
 	uint32_t attrs;			/* builtin_attrs */
+	bool compiled;			/* there is machine code for it */
 	const struct image_line *lines; /* ascending, the first at 0; NULL: the first line */
 	uint32_t n_lines;
 };
@@ -525,7 +743,7 @@ static inline uint64_t *image_index_encode(const struct image_line *lines, uint3
 static inline void image_iseq_lines(struct ruby_image *img, uint64_t body,
 				    const struct image_line *lines, uint32_t n, uint32_t size)
 {
-	const struct ruby_layout *l = &img->layout;
+	const struct image_facts *l = &img->facts;
 	uint64_t entries = image_alloc_last(img, (size_t)n * l->insn_entry), table;
 	uint64_t *index;
 	size_t words;
@@ -541,12 +759,10 @@ static inline void image_iseq_lines(struct ruby_image *img, uint64_t body,
 	free(index);
 }
 
-#define IMAGE_BODY_SIZE 384
-
 static inline uint64_t image_iseq(struct ruby_image *img, const struct image_iseq *def)
 {
-	uint64_t iseq = image_alloc(img, 40), body = image_alloc(img, IMAGE_BODY_SIZE), encoded,
-		 path;
+	uint64_t iseq = image_alloc(img, 40), body = image_alloc(img, img->facts.body_size);
+	uint64_t encoded, path;
 	const struct image_line first = { 0, def->first_line ? def->first_line : 1 };
 	uint32_t size = def->size ? def->size : 10;
 
@@ -565,14 +781,15 @@ static inline uint64_t image_iseq(struct ruby_image *img, const struct image_ise
 	image_put64(img, body + 64, path);
 	image_put64(img, body + 72, image_string(img, def->base ? def->base : def->label));
 	image_put64(img, body + 80, image_string(img, def->label));
-	if (img->layout.lineno_is_value)
+	if (img->facts.lineno_size == 8)
 		image_put64(img, body + 88, (uint64_t)first.line << 1 | 1);
 	else
 		image_put32(img, body + 88, first.line);
-	image_put64(img, body + img->layout.local_iseq, def->local ? def->local : iseq);
-	image_put64(img, body + img->layout.parent_iseq, def->parent ? def->parent : def->local);
-	if (img->layout.builtin_attrs)
-		image_put32(img, body + img->layout.builtin_attrs, def->attrs);
+	image_put64(img, body + img->facts.local_iseq, def->local ? def->local : iseq);
+	image_put64(img, body + img->facts.parent_iseq, def->parent ? def->parent : def->local);
+	if (img->facts.builtin_attrs)
+		image_put32(img, body + img->facts.builtin_attrs, def->attrs);
+	image_put64(img, body + img->facts.jit_entry, def->compiled ? 0x7e0000000000 : 0);
 	if (def->lines)
 		image_iseq_lines(img, body, def->lines, def->n_lines, size);
 	else
@@ -591,11 +808,43 @@ static inline uint64_t image_pc(const struct ruby_image *img, uint64_t iseq, uin
 	return image_get64(img, image_body(img, iseq) + 8) + 8ull * (position + 1);
 }
 
-/* ---- threads ---- */
+/* Put @text in the place of the label of @iseq: the same String, with other bytes. */
+static inline void image_label_text(struct ruby_image *img, uint64_t iseq, const char *text)
+{
+	uint64_t label = image_get64(img, image_body(img, iseq) + 80), at = label;
 
+	if (image_get64(img, label) & IMAGE_NOEMBED)
+		at = image_get64(img, label + 24);
+	else
+		at += img->facts.string_embed;
+	memcpy(image_at(img, at, strlen(text)), text, strlen(text));
+}
+
+/* ---- garbage collection ---- */
+
+#define IMAGE_GC_MARKING    1u
+#define IMAGE_GC_SWEEPING   2u
+#define IMAGE_GC_DURING	    0x20u
+#define IMAGE_GC_COMPACTING 0x40u
+
+/* rb_objspace_t.profile.count */
+static inline void image_gc_count(struct ruby_image *img, uint64_t count)
+{
+	image_put64(img, img->objspace + img->facts.objspace_count, count);
+}
+
+/* rb_objspace_t.flags */
+static inline void image_gc_flags(struct ruby_image *img, uint32_t flags)
+{
+	image_put32(img, img->objspace + img->facts.objspace_flags, flags);
+}
+
+/* ---- threads and fibers ---- */
+
+/* A fiber, and the thread it is of. */
 struct image_thread {
 	struct ruby_image *img;
-	uint64_t ec, th;
+	uint64_t ec, th, fiber;
 	uint64_t lo, hi; /* the VM stack */
 	uint64_t sp;	 /* next free value */
 	uint64_t cfp;	 /* innermost control frame */
@@ -611,6 +860,7 @@ struct image_frame {
 	uint64_t specval; /* ep[-1] */
 	uint32_t locals;  /* words between the caller's values and the environment */
 	uint64_t ep;	  /* if not 0: an environment that is elsewhere already */
+	uint64_t jit_return;
 };
 
 /* An environment of three words; returns its ep. */
@@ -642,7 +892,7 @@ static inline uint64_t image_push(struct image_thread *t, const struct image_fra
 		t->ep = image_env_at(img, t->sp, f->me_cref, f->specval, f->flags);
 		t->sp += 24;
 	}
-	t->cfp -= img->layout.walk.cf_size;
+	t->cfp -= img->facts.cf_size;
 	if (t->sp > t->cfp)
 		abort(); /* the stack is too small for the test */
 	image_put64(img, t->cfp, f->pc);
@@ -650,8 +900,50 @@ static inline uint64_t image_push(struct image_thread *t, const struct image_fra
 	image_put64(img, t->cfp + 16, f->iseq);
 	image_put64(img, t->cfp + 24, 8);
 	image_put64(img, t->cfp + 32, t->ep);
+	if (img->facts.cf_bp)
+		image_put64(img, t->cfp + img->facts.cf_bp, t->sp);
+	if (img->facts.cf_jit_return)
+		image_put64(img, t->cfp + img->facts.cf_jit_return, f->jit_return);
+	else if (f->jit_return)
+		abort();
 	image_put64(img, t->ec + 16, t->cfp);
 	return t->ep;
+}
+
+/*
+ * 2.7: the same, but only the first @stage stores of vm_push_frame() (vm_insnhelper.c), the first of which is
+ * ec->cfp; *@t does not change. Returns false when there are no more of them.
+ */
+static inline bool image_push_until(struct image_thread *t, const struct image_frame *f,
+				    unsigned int stage)
+{
+	struct ruby_image *img = t->img;
+	uint64_t cfp = t->cfp - img->facts.cf_size, sp = t->sp, end = sp + 8ull * f->locals + 16;
+	const struct {
+		uint64_t at, value;
+	} tail[] = {
+		{ end - 16, f->me_cref }, { end - 8, f->specval }, { end, f->flags },
+		{ cfp + 32, end },	  { cfp + 8, end + 8 },	   { cfp + 48, end + 8 },
+	}, head[] = {
+		{ t->ec + 16, cfp }, { cfp, f->pc }, { cfp + 16, f->iseq }, { cfp + 24, 8 },
+		{ cfp + 40, 0 },
+	};
+	unsigned int n = 0;
+
+	for (size_t i = 0; i < sizeof(head) / sizeof(head[0]) && n < stage; i++, n++)
+		image_put64(img, head[i].at, head[i].value);
+	for (; sp < end - 16 && n < stage; sp += 8, n++)
+		image_put64(img, sp, img->facts.qnil);
+	for (size_t i = 0; i < sizeof(tail) / sizeof(tail[0]) && n < stage; i++, n++)
+		image_put64(img, tail[i].at, tail[i].value);
+	return n == stage;
+}
+
+/* Return to where the thread was when *@before was taken of it: the values stay behind. */
+static inline void image_return(struct image_thread *t, const struct image_thread *before)
+{
+	*t = *before;
+	image_put64(t->img, t->ec + 16, t->cfp);
 }
 
 static inline uint64_t image_push_method(struct image_thread *t, uint64_t iseq, uint64_t pc,
@@ -679,54 +971,181 @@ static inline uint64_t image_push_cfunc(struct image_thread *t, uint64_t me)
 					   .me_cref = me });
 }
 
-/* A thread with a VM stack of @words, which holds only the last slot that is no frame. */
-static inline struct image_thread image_thread(struct ruby_image *img, size_t words)
+/*
+ * 4.1's ZJIT: a JITFrame of the code at @pc in @iseq, and the word of the native stack that leads to it.
+ * Returns what jit_return holds.
+ */
+static inline uint64_t image_zjit_frame(struct ruby_image *img, uint64_t iseq, uint64_t pc)
 {
-	struct image_thread t = { .img = img };
-	const struct rbpf_layout *l = &img->layout.walk;
+	uint64_t frame = image_alloc(img, 32), word = image_alloc(img, 16);
 
-	t.ec = image_alloc(img, 400);
-	t.th = image_alloc(img, 480);
+	image_put64(img, frame, pc);
+	image_put64(img, frame + 8, iseq);
+	image_put64(img, word, frame);
+	return word + 8;
+}
+
+/* rb_zjit_entry: whether ZJIT is on. */
+static inline void image_zjit_on(struct ruby_image *img, bool on)
+{
+	image_put64(img, img->vm.binary.symbol[RUBY_SYM_rb_zjit_entry], on ? 0x7e0000001000 : 0);
+}
+
+/*
+ * A fiber with a VM stack of @words, which holds only the last slot that is no frame, resumed by @prev, or the first
+ * one of a thread. It is now the current one of its thread.
+ */
+static inline struct image_thread image_fiber_of(struct ruby_image *img, uint64_t th, uint64_t prev,
+						 size_t words)
+{
+	const struct image_facts *f = &img->facts;
+	struct image_thread t = { .img = img, .th = th };
+	uint64_t native = image_region(img, IMAGE_PAGE);
+
+	t.fiber = image_alloc(img, f->fiber_size);
+	t.ec = t.fiber + f->fiber_ec;
 	t.lo = image_region(img, words * 8);
 	t.hi = t.lo + words * 8;
 	t.sp = t.lo;
 	t.cfp = t.hi;
 	image_put64(img, t.ec, t.lo);
 	image_put64(img, t.ec + 8, words);
-	image_put64(img, t.ec + l->ec_thread_ptr, t.th);
-	image_put64(img, t.th + l->th_ec, t.ec);
+	image_put64(img, t.ec + f->ec_fiber_ptr, t.fiber);
+	image_put64(img, t.ec + f->ec_thread_ptr, t.th);
+	image_put64(img, t.ec + f->ec_stack_start, native + IMAGE_PAGE);
+	image_put64(img, t.ec + f->ec_stack_start + 16, IMAGE_PAGE);
+	image_put64(img, t.fiber + f->fiber_prev, prev);
+	image_put64(img, t.th + f->th_ec, t.ec);
 	image_push(&t, &(struct image_frame) { .flags = IMAGE_DUMMY | IMAGE_FINISH | IMAGE_CFRAME |
 							IMAGE_LOCAL });
 	return t;
 }
 
+/* A fiber that @by resumes. */
+static inline struct image_thread image_fiber(const struct image_thread *by, size_t words)
+{
+	return image_fiber_of(by->img, by->th, by->fiber, words);
+}
+
+/* Let the thread of @t be the one that runs Ruby code: it holds the lock of the VM or its ractor. */
+static inline void image_run(const struct image_thread *t)
+{
+	struct ruby_image *img = t->img;
+
+	if (img->facts.vm_gvl_owner)
+		image_put64(img, img->vm.vm + img->facts.vm_gvl_owner, t->th);
+	else
+		image_put64(img, img->ractor + img->facts.running_ec, t->ec);
+}
+
+static inline struct image_thread image_thread(struct ruby_image *img, size_t words)
+{
+	const struct image_facts *f = &img->facts;
+	uint64_t th = image_alloc(img, f->th_size), list = img->vm.vm + f->vm_living_threads;
+
+	image_put64(img, th + f->th_vm, img->vm.vm);
+	if (f->th_ractor)
+		image_put64(img, th + f->th_ractor, img->ractor);
+	if (f->th_thread_id)
+		image_put64(img, th + f->th_thread_id, th ^ 0x5a5a5a5a0000); /* a pthread_t */
+	if (f->vm_living_threads) { /* a list_head; the node stands first in the thread */
+		image_put64(img, th, image_get64(img, list));
+		image_put64(img, list, th);
+	}
+	return image_fiber_of(img, th, 0, words);
+}
+
 /* ---- all of it ---- */
 
-/* An image with rb_cObject, its singleton class and a symbol table, for a version like "3.3". */
+/* What ruby_prove() completes is complete. */
+static inline void image_walk_row(struct ruby_image *img)
+{
+	const struct image_facts *f = &img->facts;
+	uint64_t vm = img->vm.vm;
+
+	img->vm.walk = (struct rbpf_layout) {
+		.gc_flags = img->objspace + f->objspace_flags,
+		.gc_count = img->objspace + f->objspace_count,
+		.gc_owner = vm + (f->vm_gvl_owner ? f->vm_gvl_owner : f->vm_lock_owner),
+		.threads = f->vm_living_threads ? vm + f->vm_living_threads : 0,
+		.zjit_entry = img->vm.binary.symbol[RUBY_SYM_rb_zjit_entry],
+		.flags = (f->cfp_first ? RBPF_LAYOUT_CFP_FIRST : 0) |
+			 (f->string_embed == 24 ? RBPF_LAYOUT_LONG_EMBED : 0),
+		.ec_thread_ptr = f->ec_thread_ptr,
+		.ec_fiber_ptr = f->ec_fiber_ptr,
+		.ec_stack_start = f->ec_stack_start,
+		.th_ec = f->th_ec,
+		.th_ractor = f->th_ractor,
+		.th_thread_id = f->vm_living_threads ? f->th_thread_id : 0,
+		.ractor_running_ec = f->running_ec,
+		.fiber_ec = f->fiber_ec,
+		.fiber_prev = f->fiber_prev,
+		.cf_size = f->cf_size,
+		.cf_jit_return = f->cf_jit_return,
+	};
+}
+
+static inline uint64_t image_variable(struct ruby_image *img, uint64_t value)
+{
+	uint64_t at = image_region(img, 8);
+
+	image_put64(img, at, value);
+	return at;
+}
+
+/* The rb_vm_t with what hangs from it, and the variables of libruby that lead there. */
+static inline void image_vm(struct ruby_image *img)
+{
+	const struct image_facts *f = &img->facts;
+	uint64_t vm = image_region(img, f->vm_size);
+
+	img->vm.vm = vm;
+	img->current_vm = image_variable(img, vm);
+	img->objspace = image_alloc(img, 4096);
+	img->ractor = image_alloc(img, 768);
+	image_put64(img, vm + f->vm_objspace, img->objspace);
+	if (f->vm_living_threads)
+		image_put64(img, vm + f->vm_living_threads, vm + f->vm_living_threads);
+	if (f->vm_shape_list) {
+		img->shapes = image_region(img, IMAGE_MAX_SHAPES * IMAGE_SHAPE_SIZE);
+		image_put64(img, vm + f->vm_shape_list, img->shapes);
+		image_shape_new(img, 0, 0, 0);
+		img->vm.class_keys.shapes = img->shapes;
+	}
+	if (f->zjit_frames)
+		img->vm.binary.symbol[RUBY_SYM_rb_zjit_entry] = image_variable(img, 0);
+	image_walk_row(img);
+}
+
+/*
+ * An image with a VM, rb_cObject, its singleton class and a symbol table, for a version like "3.3": the newest
+ * release of it that there is. Nothing was collected so far.
+ */
 static inline struct ruby_image *image_new(const char *version)
 {
 	struct ruby_image *img = calloc(1, sizeof(*img));
-	const struct ruby_layout *row;
-	uint64_t variable;
-	char full[16];
+	size_t v = 0;
 
-	snprintf(full, sizeof(full), "%s.0", version);
-	row = ruby_layout_find(full);
-	if (!img || !row)
+	while (v < IMAGE_VERSIONS && strcmp(version, image_versions[v].minor))
+		v++;
+	if (!img || v == IMAGE_VERSIONS)
 		abort();
-	img->layout = *row;
+	img->version = image_versions[v].minor;
+	img->facts = image_facts_of(v);
 	img->next_region = IMAGE_FIRST;
-	img->vm.layout = &img->layout;
-	img->vm.walk = img->layout.walk;
 	img->vm.mem = (struct memory) { .read_spans = image_read_spans, .image = img };
+	snprintf(img->vm.binary.version, sizeof(img->vm.binary.version), "%s",
+		 image_versions[v].release);
+	img->vm.rules = ruby_rules_for(img->vm.binary.version);
+	if (ruby_layout_table(img->vm.binary.version, &img->vm.layout))
+		abort();
+	image_vm(img);
 	image_symbols(img);
-	img->vm.key_classpath = image_id(img, "__classpath__");
-	img->vm.key_attached = image_id(img, "__attached__");
+	img->vm.class_keys.classpath = image_id(img, "__classpath__");
+	img->vm.class_keys.attached = image_id(img, "__attached__");
 	img->object = image_class(img, "Object");
 	image_singleton(img, img->object);
-	variable = image_region(img, 8);
-	image_put64(img, variable, img->object);
-	img->vm.binary.cObject = variable;
+	img->vm.binary.symbol[RUBY_SYM_rb_cObject] = image_variable(img, img->object);
 	return img;
 }
 

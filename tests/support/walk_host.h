@@ -23,7 +23,8 @@ static struct {
 	struct walk *walk;
 	uint64_t counters[RBPF_COUNTERS];
 	size_t reads;
-	size_t bytes; /* read in all */
+	size_t walk_reads; /* of them before what was put off was completed */
+	size_t bytes;	   /* read in all */
 } walk_host;
 
 static inline int walk_host_read(void *dst, size_t size, uint64_t addr);
@@ -55,13 +56,28 @@ static inline int walk_host_read(void *dst, size_t size, uint64_t addr)
 	if (walk_host_inside(dst, 0, w, sizeof(*w)) &&
 	    !walk_host_inside(dst, size, w->cf, sizeof(w->cf)) &&
 	    !walk_host_inside(dst, size, w->win, sizeof(w->win)) &&
-	    !walk_host_inside(dst, size, &w->env, sizeof(w->env))) {
+	    !walk_host_inside(dst, size, &w->env, sizeof(w->env)) &&
+	    !walk_host_inside(dst, size, w->ec_words, sizeof(w->ec_words)) &&
+	    !walk_host_inside(dst, size, w->zjit_frame, sizeof(w->zjit_frame)) &&
+	    !walk_host_inside(dst, size, w->text, sizeof(w->text))) {
 		fprintf(stderr, "a read of %zu bytes leaves its buffer\n", size);
 		abort();
 	}
 	walk_host.reads++;
 	walk_host.bytes += size;
 	return memory_read(walk_host.mem, addr, dst, size);
+}
+
+/* Let another epoch begin, @n being what tells it from others, or just another collection. */
+static inline void walk_host_epoch(struct walk *w, uint64_t n)
+{
+	w->epoch_seed = rbpf_mix(0x1234567890abcdefull, n);
+	w->seed = rbpf_mix(w->epoch_seed, 0);
+}
+
+static inline void walk_host_collection(struct walk *w, uint64_t count)
+{
+	w->seed = rbpf_mix(w->epoch_seed, count);
 }
 
 /* A scratch as the kernel side has it: zeroed once, then used by walk after walk. */
@@ -73,7 +89,7 @@ static inline struct walk *walk_host_new(const struct rbpf_layout *layout, uint3
 		abort();
 	w->layout = *layout;
 	w->max_frames = max_frames;
-	w->epoch = 0x1234567890abcdefull;
+	walk_host_epoch(w, 0);
 	return w;
 }
 
@@ -87,8 +103,8 @@ static inline int walk_host_run(struct walk *w, const struct memory *mem, uint64
 	walk_host.reads = walk_host.bytes = 0;
 	memset(walk_host.counters, 0, sizeof(walk_host.counters));
 	status = walk_ec(w, 0, ec);
-	for (uint32_t i = 0; i < w->n_frames && i < RBPF_MAX_FRAMES; i++)
-		walk_complete(0, i);
+	walk_host.walk_reads = walk_host.reads;
+	walk_complete(0);
 	return status;
 }
 

@@ -5,13 +5,7 @@
 
 #include "ruby/iseq.h"
 #include "support/ruby_image.h"
-
-static const char *const versions[] = { "3.1", "3.3", "3.4" };
-
-#define FOR_EACH_IMAGE(img)                                                                        \
-	for (size_t v_ = 0; v_ < sizeof(versions) / sizeof(versions[0]); v_++)                     \
-		for (struct ruby_image *img = image_new(versions[v_]); img;                        \
-		     image_free(img), img = NULL)
+#include "support/walk_host.h"
 
 static void assert_sane_iseq(const struct ruby_iseq *q, uint64_t addr)
 {
@@ -27,10 +21,16 @@ static struct ruby_iseq read_iseq(struct ruby_image *img, uint64_t addr)
 {
 	struct ruby_iseq q;
 
-	cr_assert_eq(ruby_iseq_read(&img->vm, addr, &q), 0, "%s: iseq %llx", img->layout.version,
+	cr_assert_eq(ruby_iseq_read(&img->vm, addr, &q), 0, "%s: iseq %llx", img->version,
 		     (unsigned long long)addr);
 	assert_sane_iseq(&q, addr);
 	return q;
+}
+
+/* 3.4 on: labels follow from what an iseq stands in. */
+static bool from_parents(const struct ruby_image *img)
+{
+	return strcmp(img->version, "3.4") >= 0;
 }
 
 static void expect_none(struct ruby_image *img, uint64_t addr, int why)
@@ -38,7 +38,7 @@ static void expect_none(struct ruby_image *img, uint64_t addr, int why)
 	struct ruby_iseq q = { .addr = 77 };
 	int r = ruby_iseq_read(&img->vm, addr, &q);
 
-	cr_expect_eq(r, why, "%s: %d, not %d", img->layout.version, r, why);
+	cr_expect_eq(r, why, "%s: %d, not %d", img->version, r, why);
 	cr_expect(q.addr == 77 && !q.name && !q.lines, "untouched");
 	if (!r)
 		ruby_iseq_deinit(&q);
@@ -52,7 +52,10 @@ static bool still_there(struct ruby_image *img, const struct ruby_iseq *q)
 
 	ruby_iseq_check_spans(q, &fresh, spans);
 	memory_read_spans(&img->vm.mem, spans, RUBY_ISEQ_SPANS);
-	return spans[0].ok && spans[1].ok && ruby_iseq_check(q, &fresh);
+	for (size_t i = 0; i < RUBY_ISEQ_SPANS; i++)
+		if (!spans[i].ok)
+			return false;
+	return ruby_iseq_check(&img->vm, q, &fresh);
 }
 
 /* ---- labels ---- */
@@ -115,7 +118,7 @@ Test(iseq, stored_labels)
 	{
 		uint64_t around[4] = { 0 };
 
-		if (img->layout.labels_from_parents)
+		if (from_parents(img))
 			continue;
 
 		around[IN_METHOD] = image_iseq(
@@ -137,11 +140,11 @@ Test(iseq, stored_labels)
 							      .local = own ? 0 : around[c->in] }));
 			cr_expect_eq(q.type, c->type);
 			cr_expect_str_eq(q.decoration, c->decoration, "%s: \"%s\" gives \"%s\"",
-					 img->layout.version, c->label, q.decoration);
-			cr_expect_str_eq(q.name, c->name, "%s: \"%s\" gives \"%s\"",
-					 img->layout.version, c->label, q.name);
-			cr_expect_eq(q.in_method, c->in == IN_METHOD, "%s: \"%s\"",
-				     img->layout.version, c->label);
+					 img->version, c->label, q.decoration);
+			cr_expect_str_eq(q.name, c->name, "%s: \"%s\" gives \"%s\"", img->version,
+					 c->label, q.name);
+			cr_expect_eq(q.in_method, c->in == IN_METHOD, "%s: \"%s\"", img->version,
+				     c->label);
 			cr_expect_not(q.hides_method);
 			cr_expect_not(q.like_cfunc);
 			ruby_iseq_deinit(&q);
@@ -223,7 +226,7 @@ Test(iseq, parents_that_are_none)
 	uint64_t other = image_imemo(img, IMAGE_MENT, 0);
 	uint64_t block = child_iseq(img, RUBY_ISEQ_BLOCK, method, method);
 	uint64_t body = image_body(img, block);
-	const struct ruby_layout *l = &img->layout;
+	const struct image_facts *l = &img->facts;
 
 	image_put64(img, body + l->parent_iseq, other);
 	expect_none(img, block, -EINVAL);
@@ -256,20 +259,69 @@ Test(iseq, paths)
 	}
 }
 
+/* 3.4: what has the attribute c_trace. */
 Test(iseq, shown_like_a_c_function)
 {
 	FOR_EACH_IMAGE(img)
 	{
-		bool is_34 = !strcmp(img->layout.version, "3.4");
-
 		for (uint32_t attrs = 0; attrs < 16; attrs++) {
 			struct image_iseq def = { .type = RUBY_ISEQ_METHOD,
 						  .label = "each",
 						  .attrs = attrs };
 			struct ruby_iseq q = read_iseq(img, image_iseq(img, &def));
 
-			cr_expect_eq(q.like_cfunc, is_34 && (attrs & 8), "%s: attributes %x",
-				     img->layout.version, attrs);
+			cr_expect_eq(q.like_cfunc, !strcmp(img->version, "3.4") && attrs & 8,
+				     "%s: attributes %x", img->version, attrs);
+			cr_expect_not(q.internal);
+			ruby_iseq_deinit(&q);
+		}
+	}
+}
+
+/* 4.0 on: what is written in Ruby's own files, as vm_backtrace.c is_internal_location() says. */
+Test(iseq, internal)
+{
+	static const struct {
+		const char *path;
+		bool internal;
+	} paths[] = {
+		{ "<internal:kernel>", true },	  { "<internal:", true },
+		{ "<internal:/app/x.rb>", true }, { "<internal", false },
+		{ "internal:kernel", false },	  { " <internal:kernel>", false },
+		{ "/a/<internal:b>.rb", false },  { "", false },
+	};
+
+	FOR_EACH_IMAGE(img)
+	{
+		bool rule = strcmp(img->version, "4.0") >= 0;
+
+		for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+			struct image_iseq def = { .type = RUBY_ISEQ_METHOD,
+						  .label = "loop",
+						  .path = paths[i].path };
+			struct ruby_iseq q = read_iseq(img, image_iseq(img, &def));
+
+			cr_expect_eq(q.internal, rule && paths[i].internal, "%s: \"%s\"",
+				     img->version, paths[i].path);
+			cr_expect_eq(q.like_cfunc, q.internal, "%s: \"%s\"", img->version,
+				     paths[i].path);
+			ruby_iseq_deinit(&q);
+		}
+	}
+}
+
+Test(iseq, compiled)
+{
+	FOR_EACH_IMAGE(img)
+	{
+		struct image_iseq def = { .type = RUBY_ISEQ_METHOD, .label = "foo" };
+
+		for (int compiled = 0; compiled < 2; compiled++) {
+			struct ruby_iseq q;
+
+			def.compiled = compiled;
+			q = read_iseq(img, image_iseq(img, &def));
+			cr_expect_eq(q.compiled, compiled, "%s", img->version);
 			ruby_iseq_deinit(&q);
 		}
 	}
@@ -326,7 +378,8 @@ Test(iseq, lines_of_all_small_sizes)
 
 	for (uint32_t size = 1; size <= 130; size++)
 		for (uint32_t density = 0; density <= 100; density += 20)
-			check_lines(versions[size % 3], size, density, &seed);
+			check_lines(image_versions[size % IMAGE_VERSIONS].minor, size, density,
+				    &seed);
 }
 
 /* Where one block of 512 positions ends and the next begins, and one word of 64. */
@@ -347,7 +400,8 @@ Test(iseq, lines_of_random_tables)
 	uint64_t seed = 0x853c49e6748fea9bull;
 
 	for (int i = 0; i < 400; i++)
-		check_lines(versions[i % 3], (uint32_t)(1 + next_random(&seed) % 3000),
+		check_lines(image_versions[i % IMAGE_VERSIONS].minor,
+			    (uint32_t)(1 + next_random(&seed) % 3000),
 			    (uint32_t)(next_random(&seed) % 101), &seed);
 }
 
@@ -382,16 +436,16 @@ Test(iseq, no_line_table)
 		uint64_t iseq = image_iseq(img, &def), body = image_body(img, iseq);
 		struct ruby_iseq q;
 
-		image_put32(img, body + img->layout.insns_size, 0);
-		image_put64(img, body + img->layout.insns_body, 0);
-		image_put64(img, body + img->layout.insns_index, 0);
+		image_put32(img, body + img->facts.insns_size, 0);
+		image_put64(img, body + img->facts.insns_body, 0);
+		image_put64(img, body + img->facts.insns_index, 0);
 		q = read_iseq(img, iseq);
 		cr_expect_eq(ruby_iseq_line(&q, image_pc(img, iseq, 3)), 0);
 		ruby_iseq_deinit(&q);
 
 		/* A table of one line needs no index. */
 		iseq = image_iseq(img, &def);
-		image_put64(img, image_body(img, iseq) + img->layout.insns_index, 0);
+		image_put64(img, image_body(img, iseq) + img->facts.insns_index, 0);
 		q = read_iseq(img, iseq);
 		cr_expect_eq(ruby_iseq_line(&q, image_pc(img, iseq, 3)), 1);
 		ruby_iseq_deinit(&q);
@@ -414,7 +468,7 @@ Test(iseq, garbage_in_the_line_index)
 					  .lines = lines,
 					  .n_lines = 700 };
 		uint64_t iseq = image_iseq(img, &def);
-		uint64_t index = image_get64(img, image_body(img, iseq) + img->layout.insns_index);
+		uint64_t index = image_get64(img, image_body(img, iseq) + img->facts.insns_index);
 
 		for (int round = 0; round < 20; round++) {
 			struct ruby_iseq q;
@@ -479,8 +533,8 @@ Test(iseq, half_freed)
 {
 	FOR_EACH_IMAGE(img)
 	{
-		const struct ruby_layout *l = &img->layout;
-		bool stored = !l->labels_from_parents; /* else a block's label is its method's */
+		const struct image_facts *l = &img->facts;
+		bool stored = !from_parents(img); /* else a block's label is its method's */
 		uint64_t zombie = image_string(img, "x"), other = image_imemo(img, IMAGE_MENT, 0);
 		static const struct image_line lines[] = { { 0, 1 }, { 5, 2 } };
 		uint64_t local = image_iseq(
@@ -503,11 +557,11 @@ Test(iseq, half_freed)
 			{ 8, 0, -EINVAL },			      /* iseq_encoded */
 			{ 8, 0x7f0000000001, -EINVAL },
 			{ 64, zombie, -EINVAL }, /* pathobj */
-			{ 64, 0, -EINVAL },
+			{ 64, 0, -EFAULT },
 			{ 72, zombie, stored ? -EINVAL : 0 }, /* base_label */
 			{ 72, 8, stored ? -EINVAL : 0 },
 			{ 80, zombie, stored ? -EINVAL : 0 }, /* label */
-			{ 80, 0x5000, stored ? -EFAULT : 0 },
+			{ 80, 0x5000, -EFAULT },
 			{ l->local_iseq, other, stored ? -EINVAL : -EFAULT },
 			{ l->local_iseq, 0, -EFAULT },
 			{ l->local_iseq, 0x5000, -EFAULT },
@@ -540,7 +594,7 @@ Test(iseq, body_at_the_end_of_a_mapping)
 	{
 		struct image_iseq def = { .type = RUBY_ISEQ_METHOD, .label = "foo" };
 		uint64_t iseq = image_iseq(img, &def), body = image_body(img, iseq), last;
-		size_t size = img->layout.local_iseq + 8u;
+		size_t size = img->facts.local_iseq + 8u;
 		struct ruby_iseq q;
 
 		last = image_alloc_last(img, size);
@@ -594,6 +648,136 @@ Test(iseq, what_makes_it_another_one)
 	}
 }
 
+/* ---- texts ---- */
+
+/* Of a label, in the String itself and elsewhere, and what they might be after their String's place was taken. */
+struct text {
+	const char *before, *after;
+	bool heap;
+};
+
+static const struct text short_texts[] = {
+	{ "foo", "bar", false },
+	{ "a_method_of_23_bytes_ab", "a_method_of_23_bytes_ac", true },
+	{ "block in process_all_the_rows", "block in process_all_the_cols", true },
+	{ "exactly_sixteen!", "exactly_sixteen?", false },
+};
+
+static uint64_t text_iseq(struct ruby_image *img, const struct text *text, const char *path)
+{
+	uint64_t iseq = image_iseq(
+		img, &(struct image_iseq) { .type = RUBY_ISEQ_METHOD, .label = "x", .path = path });
+	size_t len = strlen(text->before);
+
+	image_put64(img, image_body(img, iseq) + 80,
+		    text->heap ? image_string_heap(img, text->before, len)
+			       : image_string_embed(img, text->before, len));
+	image_put64(img, image_body(img, iseq) + 72, image_get64(img, image_body(img, iseq) + 80));
+	return iseq;
+}
+
+/* The check that the kernel side takes. */
+static uint64_t check_of(struct ruby_image *img, uint64_t iseq)
+{
+	struct walk *w = walk_host_new(&img->vm.walk, RBPF_MIN_FRAMES);
+	uint64_t check;
+
+	walk_host.mem = &img->vm.mem;
+	walk_host.walk = w;
+	check = walk_check_iseq(0, iseq);
+	free(w);
+	return check;
+}
+
+/* Take the place of @text; returns whether it is noticed, by those who compare and by the check. */
+static bool change_is_noticed(struct ruby_image *img, const struct text *text)
+{
+	uint64_t iseq = text_iseq(img, text, NULL);
+	struct ruby_iseq before = read_iseq(img, iseq), after;
+	bool noticed;
+
+	cr_expect_eq(ruby_iseq_words_check(&before), check_of(img, iseq),
+		     "%s: \"%s\": the kernel side takes another check", img->version, text->before);
+	cr_assert(still_there(img, &before));
+	image_label_text(img, iseq, text->after);
+	after = read_iseq(img, iseq);
+	cr_expect_str_eq(after.name, text->after);
+	noticed = !still_there(img, &before) &&
+		  ruby_iseq_words_check(&before) != ruby_iseq_words_check(&after);
+	ruby_iseq_deinit(&before);
+	ruby_iseq_deinit(&after);
+	return noticed;
+}
+
+Test(iseq, another_label_in_the_same_place)
+{
+	FOR_EACH_IMAGE(img)
+	for (size_t i = 0; i < sizeof(short_texts) / sizeof(short_texts[0]); i++)
+		cr_expect(change_is_noticed(img, &short_texts[i]), "%s: \"%s\" for \"%s\"",
+			  img->version, short_texts[i].after, short_texts[i].before);
+}
+
+/* From 3.2 on a String can hold far more than its first words: names made by a program differ at their end. */
+Test(iseq, another_long_label_in_the_same_string)
+{
+	static const struct text texts[] = {
+		{ "test_generated_001", "test_generated_002", false },
+		{ "_app_views_orders_index_html_erb__1234567890_1",
+		  "_app_views_orders_index_html_erb__1234567890_2", false },
+	};
+
+	FOR_EACH_IMAGE(img)
+	{
+		if (img->facts.string_embed != 24)
+			continue;
+		for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+			cr_expect(change_is_noticed(img, &texts[i]), "%s: \"%s\" for \"%s\"",
+				  img->version, texts[i].after, texts[i].before);
+	}
+}
+
+/* Only the end of a text is compared, where names that a program makes differ: so much is missed. */
+Test(iseq, beginning_of_a_very_long_label)
+{
+	FOR_EACH_IMAGE(img)
+	{
+		char before[200], after[200];
+		struct text text = { before, after, true };
+
+		for (size_t at = 0; at < 199; at += 7) {
+			memset(before, 'x', sizeof(before));
+			before[199] = '\0';
+			strcpy(after, before);
+			after[at] = 'y';
+			cr_expect_eq(change_is_noticed(img, &text),
+				     at >= 199 - RBPF_LABEL_WORDS * 8, "%s: byte %zu", img->version,
+				     at);
+		}
+	}
+}
+
+/* Of a path its String is compared, or the Array it stands in. */
+Test(iseq, another_path_in_the_same_place)
+{
+	FOR_EACH_IMAGE(img)
+	for (int both = 0; both < 2; both++) {
+		struct image_iseq def = { .type = RUBY_ISEQ_METHOD,
+					  .label = "foo",
+					  .path = "/a.rb",
+					  .real = both ? "/real/a.rb" : NULL };
+		uint64_t iseq = image_iseq(img, &def);
+		uint64_t path = image_get64(img, image_body(img, iseq) + 64);
+		struct ruby_iseq q = read_iseq(img, iseq);
+
+		image_put64(img, path, image_get64(img, path) | img->facts.old_flags);
+		cr_expect(still_there(img, &q), "%s: it grew old", img->version);
+		image_put64(img, path + (both ? 16 : img->facts.string_embed),
+			    both ? image_string(img, "/b.rb") : 0x62722e622full /* "/b.rb" */);
+		cr_expect_not(still_there(img, &q), "%s: with a real path: %d", img->version, both);
+		ruby_iseq_deinit(&q);
+	}
+}
+
 struct change {
 	uint64_t when; /* an address that is read */
 	uint64_t at, value;
@@ -621,11 +805,13 @@ Test(iseq, changed_while_it_is_read)
 			.type = RUBY_ISEQ_METHOD, .label = "foo", .lines = lines, .n_lines = 2
 		};
 		uint64_t iseq = image_iseq(img, &def), body = image_body(img, iseq);
-		uint64_t table = image_get64(img, body + img->layout.insns_body);
+		uint64_t table = image_get64(img, body + img->facts.insns_body);
 		uint64_t label = image_get64(img, body + 80), other = image_string(img, "bar");
+		uint64_t path = image_get64(img, body + 64);
 		struct change changes[] = {
 			{ table, body + 80, other, false },    { table, body + 64, other, false },
 			{ label, body + 80, other, false },    { label, iseq, 0, false },
+			{ table, label + 16, 2, false },       { table, path + 16, 2, false },
 			{ table, iseq + 16, body + 8, false }, { table, body + 8, 0x9000, false },
 		};
 

@@ -1,107 +1,360 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/err.h"
 #include "ruby/layout.h"
 #include "ruby/method.h"
 
-/* From the debug information of the releases; written down a second time, on purpose. */
-static const struct {
-	const char *version;
-	uint16_t thread_ptr, th_ec, cf_size, insns_body, insns_size, insns_index, local;
-	bool lineno_is_value, string_len_in_flags, labels_from_parents;
-	enum ruby_class_form form;
-	uint16_t path, permanent, attached;
-	uint64_t singleton, qnil;
-	uint32_t last_op_id;
-} rows[] = {
-	{ "3.1.2", 48, 40, 64, 120, 136, 144, 176, true, true, false, RUBY_CLASS_IV_TBL, 0, 0, 0,
-	  0x1000, 8, 169 },
-	{ "3.3.8", 48, 48, 56, 112, 128, 136, 168, false, false, false, RUBY_CLASS_EXT, 32 + 120,
-	  32 + 117, 32 + 96, 0x1000, 4, 169 },
-	{ "3.4.9", 48, 48, 56, 112, 128, 136, 168, false, false, true, RUBY_CLASS_EXT, 32 + 120,
-	  32 + 117, 32 + 96, 0x2000, 4, 170 },
+#if defined(__aarch64__)
+#define A(x86, arm) (arm)
+#else
+#define A(x86, arm) (x86)
+#endif
+
+#define MINORS 8
+
+static const char *const minors[MINORS] = {
+	"2.7", "3.0", "3.1", "3.2", "3.3", "3.4", "4.0", "4.1"
 };
 
-static void assert_sane_layout(const struct ruby_layout *l)
-{
-	cr_assert(l->walk.cf_size == 56 || l->walk.cf_size == 64, "%s", l->version);
-	cr_assert(l->walk.ec_thread_ptr < 64 && l->walk.ec_thread_ptr % 8 == 0, "%s", l->version);
-	cr_assert_eq(l->walk.th_ec % 8, 0, "%s", l->version);
-	cr_assert_eq(l->walk.tls_model, RBPF_TLS_NONE, "%s: found per process", l->version);
-	cr_assert(l->insn_entry == 8 || l->insn_entry == 12, "%s", l->version);
-	cr_assert(l->qnil == 4 || l->qnil == 8, "%s", l->version);
-	cr_assert_gt(l->local_iseq, l->insns_index, "%s", l->version);
-	if (l->class_form == RUBY_CLASS_EXT) {
-		const struct ruby_method_id *id = NULL;
+/*
+ * From the debug information of the releases, of each minor the first one; written down a second
+ * time, on purpose.
+ */
+/* One member a line, one version a column: */
+/* clang-format off */
+#define ROW(member, ...) { RUBY_FIELD_##member, { __VA_ARGS__ } }
+static const struct {
+	enum ruby_field field;
+	uint16_t value[MINORS];
+} rows[] = {
+	/*                      2.7  3.0  3.1  3.2  3.3  3.4  4.0  4.1 */
+	ROW(ec_fiber_ptr,       48,  48,  40,  40,  40,  40,  40,  40),
+	ROW(ec_thread_ptr,      56,  56,  48,  48,  48,  48,  48,  48),
+	ROW(ec_stack_start,     152, 152, 144, 152, 152, 144, 176, 176),
+	ROW(cf_size,            56,  56,  64,  64,  56,  56,  56,  56),
+	ROW(cf_jit_return,      0,   0,   56,  56,  48,  48,  48,  48),
+	ROW(th_ractor,          0,   24,  24,  24,  24,  24,  24,  24),
+	ROW(th_vm,              24,  32,  32,  32,  32,  32,  32,  32),
+	ROW(th_ec,              32,  40,  40,  48,  48,  48,  48,  48),
+	/* 3.0 and 3.1 have it, too, but no thread is found by it. */
+	ROW(th_thread_id,       72,  0,   0,   0,   0,   0,   0,   0),
+	ROW(vm_gvl_owner,       8,   0,   0,   0,   0,   0,   0,   0),
+	ROW(vm_living_threads,  A(312, 328), 0, 0, 0, 0, 0, 0, 0),
+	ROW(vm_lock_owner,      0, A(88, 96), A(88, 96), A(88, 96), A(88, 96), A(88, 96), A(88, 96),
+	                        A(88, 96)),
+	ROW(vm_objspace,        A(1152, 1176), A(1088, 1112), A(1104, 1128), A(1128, 1152),
+	                        A(1304, 1328), A(1296, 1320), A(1248, 1272), A(1368, 1400)),
+	ROW(ractor_running_ec,  0, A(520, 536), A(520, 536), A(520, 536), A(384, 400), A(384, 400),
+	                        A(312, 328), A(376, 392)),
+	ROW(objspace_flags,     16,  16,  16,  16,  16,  20,  28,  76),
+	ROW(objspace_count,     424, 424, 440, 1280, 1392, 1008, 1048, 2168),
+	ROW(fiber_ec,           80,  80,  80,  80,  80,  80,  80,  88),
+	ROW(fiber_prev,         A(520, 632), A(520, 632), A(512, 624), A(520, 632), A(520, 632),
+	                        A(504, 888), A(536, 920), A(544, 928)),
+	ROW(lineno_size,        8,   8,   8,   4,   4,   4,   4,   4),
+	ROW(insns_body,         120, 120, 120, 112, 112, 112, 112, 112),
+	ROW(insns_size,         136, 136, 136, 128, 128, 128, 128, 128),
+	ROW(insns_index,        144, 144, 144, 136, 136, 136, 136, 136),
+	ROW(insn_entry,         8,   8,   12,  12,  12,  12,  12,  12),
+	ROW(parent_iseq,        168, 168, 168, 160, 160, 160, 168, 168),
+	ROW(local_iseq,         176, 176, 176, 168, 168, 168, 176, 176),
+	ROW(builtin_attrs,      0,   0,   0,   0,   260, 260, 268, 268),
+	ROW(jit_entry,          256, 264, 280, 288, 288, 296, 304, 304),
+	ROW(string_embed,       16,  16,  16,  24,  24,  24,  24,  24),
+	ROW(class_form,         1,   1,   1,   2,   3,   3,   3,   3),
+	/* sizeof(struct RClass) and the offset in rb_classext_t */
+	ROW(class_path,         0,   0,   0,   0,   32 + 120, 32 + 120, 24 + 128, 24 + 24),
+	ROW(class_permanent,    0,   0,   0,   0,   32 + 117, 32 + 117, 24 + 125, 24 + 116),
+	ROW(class_attached,     0,   0,   0,   0,   32 + 96,  32 + 96,  24 + 112, 24 + 104),
+	ROW(singleton_bit,      12,  12,  12,  12,  12,  13,  13,  13),
+	ROW(symbol_form,        1,   1,   1,   1,   1,   1,   1,   2),
+};
+#undef ROW
+/* clang-format on */
 
+/* Where a later release of a minor differs from the first one. */
+static const struct {
+	const char *version;
+	enum ruby_field field;
+	uint16_t value;
+} patches[] = {
+	{ "3.1.4", RUBY_FIELD_vm_objspace, A(1104, 1128) },
+	{ "3.1.5", RUBY_FIELD_vm_objspace, A(1112, 1136) },
+	{ "3.1.7", RUBY_FIELD_vm_objspace, A(1112, 1136) },
+	{ "3.2.2", RUBY_FIELD_vm_objspace, A(1128, 1152) },
+	{ "3.2.3", RUBY_FIELD_vm_objspace, A(1136, 1160) },
+	{ "3.2.4", RUBY_FIELD_vm_objspace, A(1144, 1168) },
+	{ "3.2.11", RUBY_FIELD_vm_objspace, A(1144, 1168) },
+	{ "4.0.5", RUBY_FIELD_vm_objspace, A(1248, 1272) },
+	{ "4.0.6", RUBY_FIELD_vm_objspace, A(1256, 1280) },
+	{ "4.0.5", RUBY_FIELD_ractor_running_ec, A(312, 328) },
+	{ "4.0.6", RUBY_FIELD_ractor_running_ec, A(320, 336) },
+	{ "4.0.12", RUBY_FIELD_ractor_running_ec, A(320, 336) },
+};
+
+static struct ruby_layout must_find(const char *version)
+{
+	struct ruby_layout l;
+
+	ruby_layout_init(&l);
+	cr_assert_eq(ruby_layout_table(version, &l), 0, "%s", version);
+	for (size_t i = 0; i < RUBY_FIELDS; i++)
+		cr_assert_neq(ruby_layout_get(&l, i), RUBY_UNKNOWN, "%s: %s", version,
+			      ruby_field_info[i].name);
+	return l;
+}
+
+static void assert_sane_layout(const struct ruby_layout *l, const char *version)
+{
+	const struct ruby_method_id *id = NULL;
+
+	cr_assert(l->cf_size == 56 || l->cf_size == 64, "%s", version);
+	cr_assert(!l->cf_jit_return || l->cf_jit_return == l->cf_size - 8, "%s", version);
+	cr_assert(l->ec_thread_ptr < 64 && l->ec_thread_ptr == l->ec_fiber_ptr + 8, "%s", version);
+	cr_assert_lt(l->ec_stack_start + 24, 256, "%s: read with the EC", version);
+	cr_assert_eq(l->th_ec % 8, 0, "%s", version);
+	cr_assert(l->insn_entry == 8 || l->insn_entry == 12, "%s", version);
+	cr_assert_gt(l->local_iseq, l->parent_iseq, "%s", version);
+	cr_assert_eq(!l->th_ractor, l->vm_gvl_owner != 0, "%s: the lock is the VM's or a ractor's",
+		     version);
+	if (l->class_form == RUBY_CLASS_EXT) {
 		cr_assert_leq(l->class_path + 8u, sizeof(id->owner),
-			      "%s: the name is beyond what is read of an owner", l->version);
-		cr_assert_lt(l->class_permanent, l->class_path, "%s", l->version);
-		cr_assert_lt(l->class_attached, l->class_path, "%s", l->version);
+			      "%s: the name is beyond what is read of an owner", version);
+		cr_assert_leq(l->class_attached + 8u, sizeof(id->owner), "%s", version);
 	}
 }
 
 Test(layout, rows)
 {
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		const struct ruby_layout *l = ruby_layout_find(rows[i].version);
+	char version[16];
 
-		cr_assert_not_null(l, "%s", rows[i].version);
-		assert_sane_layout(l);
-		cr_expect_eq(strncmp(l->version, rows[i].version, 3), 0);
-		cr_expect_eq(l->walk.ec_thread_ptr, rows[i].thread_ptr);
-		cr_expect_eq(l->walk.th_ec, rows[i].th_ec);
-		cr_expect_eq(l->walk.cf_size, rows[i].cf_size);
-		cr_expect_eq(l->insns_body, rows[i].insns_body);
-		cr_expect_eq(l->insns_size, rows[i].insns_size);
-		cr_expect_eq(l->insns_index, rows[i].insns_index);
-		cr_expect_eq(l->local_iseq, rows[i].local);
-		cr_expect_eq(l->insn_entry, 12);
-		cr_expect_eq(l->lineno_is_value, rows[i].lineno_is_value);
-		cr_expect_eq(l->string_len_in_flags, rows[i].string_len_in_flags);
-		cr_expect_eq(l->labels_from_parents, rows[i].labels_from_parents);
-		cr_expect_eq(l->class_form, rows[i].form);
-		cr_expect_eq(l->class_path, rows[i].path);
-		cr_expect_eq(l->class_permanent, rows[i].permanent);
-		cr_expect_eq(l->class_attached, rows[i].attached);
-		cr_expect_eq(l->singleton_flag, rows[i].singleton);
-		cr_expect_eq(l->qnil, rows[i].qnil);
-		cr_expect_eq(l->last_op_id, rows[i].last_op_id);
+	cr_assert_eq(sizeof(rows) / sizeof(rows[0]), RUBY_FIELDS, "each fact has a row");
+	for (size_t v = 0; v < MINORS; v++) {
+		struct ruby_layout l;
+
+		snprintf(version, sizeof(version), "%s.0", minors[v]);
+		l = must_find(version);
+		assert_sane_layout(&l, version);
+		for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+			cr_assert_eq(rows[i].field, i, "rows are in order");
+			cr_expect_eq(ruby_layout_get(&l, i), rows[i].value[v],
+				     "%s: %s is %u, not %u", version, ruby_field_info[i].name,
+				     ruby_layout_get(&l, i), rows[i].value[v]);
+		}
+	}
+}
+
+Test(layout, patch_releases)
+{
+	for (size_t i = 0; i < sizeof(patches) / sizeof(patches[0]); i++) {
+		struct ruby_layout l = must_find(patches[i].version);
+
+		cr_expect_eq(ruby_layout_get(&l, patches[i].field), patches[i].value,
+			     "%s: %s is %u, not %u", patches[i].version,
+			     ruby_field_info[patches[i].field].name,
+			     ruby_layout_get(&l, patches[i].field), patches[i].value);
+	}
+}
+
+static bool has_moved(const char *version, enum ruby_field field)
+{
+	for (size_t i = 0; i < sizeof(patches) / sizeof(patches[0]); i++)
+		if (patches[i].field == field && !strncmp(patches[i].version, version, 4))
+			return true;
+	return false;
+}
+
+/* All that did not move is what it was in the first release, in each later one as well. */
+Test(layout, other_releases)
+{
+	char version[16];
+
+	for (size_t v = 0; v < MINORS; v++) {
+		struct ruby_layout first, l;
+
+		snprintf(version, sizeof(version), "%s.0", minors[v]);
+		first = must_find(version);
+		for (unsigned int teeny = 1; teeny < 20; teeny++) {
+			snprintf(version, sizeof(version), "%s.%u", minors[v], teeny);
+			l = must_find(version);
+			for (size_t i = 0; i < RUBY_FIELDS; i++)
+				if (!has_moved(version, i))
+					cr_expect_eq(ruby_layout_get(&l, i),
+						     ruby_layout_get(&first, i), "%s: %s", version,
+						     ruby_field_info[i].name);
+		}
 	}
 }
 
 Test(layout, versions)
 {
-	static const char *const none[] = { "",	      "3",	"3.",	  "3.1",
-					    "3.10.1", "3.30.0", "13.1.2", "x3.1.2",
-					    "1.9.3",  "9.9.9",	" 3.1.2", "3,1.2" };
+	static const struct {
+		const char *version;
+		bool supported;
+		const char *row;
+	} versions[] = {
+		{ "2.7.0", true, "2.7" },
+		{ "2.7.8", true, "2.7" },
+		{ "3.3.8", true, "3.3" },
+		{ "3.2.11", true, "3.2" },
+		{ "4.0.6", true, "4.0" },
+		{ "4.1.0", true, "4.1" },
+		{ "4.1.0dev", true, "4.1" }, /* not what ruby_version says, but its beginning */
+		/* not released yet: found by other means */
+		{ "4.2.0", true, NULL },
+		{ "5.0.0", true, NULL },
+		{ "10.0.1", true, NULL },
+		{ "3.10.1", true, NULL },
+		{ "3.30.0", true, NULL },
+		{ "13.1.2", true, NULL },
+		/* too old */
+		{ "2.6.10", false, NULL },
+		{ "2.0.0", false, NULL },
+		{ "1.9.3", false, NULL },
+		{ "0.95", false, NULL },
+		{ "0.0.0", false, NULL },
+		/* none */
+		{ "", false, NULL },
+		{ "3", false, NULL },
+		{ "3.", false, NULL },
+		{ "x3.1.2", false, NULL },
+		{ "3,1.2", false, NULL },
+		{ ".3.1", false, NULL },
+		{ "-3.1.2", false, NULL },
+		{ "3.-1.2", false, NULL },
+		{ "256.1.2", false, NULL },
+		{ "4.256.0", false, NULL },
+		{ "4294967299.1.2", false, NULL },
+		{ "\xff\xfe\x01", false, NULL },
+	};
 
-	cr_expect_eq(ruby_layout_find("3.1.0"), ruby_layout_find("3.1.7"));
-	cr_expect_neq(ruby_layout_find("3.1.0"), ruby_layout_find("3.3.0"));
-	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
-		cr_expect_null(ruby_layout_find(none[i]), "\"%s\"", none[i]);
+	for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]); i++) {
+		const char *version = versions[i].version, *row = ruby_layout_row(version);
+		struct ruby_layout l;
+		int r;
+
+		ruby_layout_init(&l);
+		r = ruby_layout_table(version, &l);
+		cr_expect_eq(ruby_version_supported(version), versions[i].supported, "\"%s\"",
+			     version);
+		cr_expect_eq(r, versions[i].row ? 0 : -ENOENT, "\"%s\": %d", version, r);
+		cr_expect(row && versions[i].row ? !strcmp(row, versions[i].row)
+						 : !row && !versions[i].row,
+			  "\"%s\" is of \"%s\"", version, row ? row : "none");
+		if (r)
+			cr_expect_eq(l.cf_size, RUBY_UNKNOWN, "untouched");
+	}
 }
 
-/* The list for messages names each version that has a row, and no other. */
-Test(layout, list_of_versions)
+/* What separates the versions is what their sources say; a Ruby of the future is like the newest. */
+Test(layout, rules)
 {
-	const char *list = ruby_layout_versions();
+	static const struct {
+		const char *version;
+		struct ruby_rules rules;
+	} cases[] = {
+		{ "2.7.8", { .cfp_before_frame = true, .old_flags = 0x60 } },
+		{ "3.0.0", { .old_flags = 0x60 } },
+		{ "3.2.11", { .old_flags = 0x60 } },
+		{ "3.3.0", { .old_flags = 0x20 } },
+		{ "3.3.11", { .old_flags = 0x20 } },
+		{ "3.4.0",
+		  { .labels_from_parents = true, .c_trace_is_cfunc = true, .old_flags = 0x20 } },
+		{ "3.4.9",
+		  { .labels_from_parents = true, .c_trace_is_cfunc = true, .old_flags = 0x20 } },
+		{ "4.0.0",
+		  { .labels_from_parents = true, .internal_is_cfunc = true, .old_flags = 0x20 } },
+		{ "4.1.0",
+		  { .labels_from_parents = true,
+		    .internal_is_cfunc = true,
+		    .zjit_frames = true,
+		    .old_flags = 0x20 } },
+		{ "10.0.1",
+		  { .labels_from_parents = true,
+		    .internal_is_cfunc = true,
+		    .zjit_frames = true,
+		    .old_flags = 0x20 } },
+	};
 
-	for (unsigned int major = 1; major < 6; major++) {
-		for (unsigned int minor = 0; minor < 12; minor++) {
-			char name[16], full[24];
-			const char *at;
-			bool listed;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct ruby_rules *want = &cases[i].rules;
+		struct ruby_rules got = ruby_rules_for(cases[i].version);
 
-			snprintf(name, sizeof(name), "%u.%u", major, minor);
-			snprintf(full, sizeof(full), "%s.5", name);
-			at = strstr(list, name);
-			listed = at && (!at[strlen(name)] || at[strlen(name)] == ',');
-			cr_expect_eq(listed, ruby_layout_find(full) != NULL, "%s", name);
-			if (ruby_layout_find(full))
-				assert_sane_layout(ruby_layout_find(full));
-		}
+		cr_expect_eq(got.labels_from_parents, want->labels_from_parents, "%s",
+			     cases[i].version);
+		cr_expect_eq(got.c_trace_is_cfunc, want->c_trace_is_cfunc, "%s", cases[i].version);
+		cr_expect_eq(got.internal_is_cfunc, want->internal_is_cfunc, "%s",
+			     cases[i].version);
+		cr_expect_eq(got.cfp_before_frame, want->cfp_before_frame, "%s", cases[i].version);
+		cr_expect_eq(got.zjit_frames, want->zjit_frames, "%s", cases[i].version);
+		cr_expect_eq(got.old_flags, want->old_flags, "%s", cases[i].version);
+	}
+}
+
+/* ---- sources ---- */
+
+Test(layout, names_of_sources)
+{
+	static const char *const names[RUBY_SOURCES] = { "code", "dwarf", "table", "search" };
+	unsigned int set;
+
+	for (unsigned int i = 0; i < RUBY_SOURCES; i++) {
+		cr_expect_str_eq(ruby_source_name(i), names[i]);
+		cr_assert_eq(ruby_sources_parse(names[i], &set, NULL), 0, "%s", names[i]);
+		cr_expect_eq(set, 1u << i, "%s", names[i]);
+	}
+	cr_assert_eq(ruby_sources_parse(NULL, &set, NULL), 0);
+	cr_expect_eq(set, (1u << RUBY_SOURCES) - 1, "all of them");
+	cr_assert_eq(ruby_sources_parse("search,code", &set, NULL), 0);
+	cr_expect_eq(set, 1u << RUBY_FROM_CODE | 1u << RUBY_FROM_SEARCH, "in any order");
+	cr_assert_eq(ruby_sources_parse("table,table", &set, NULL), 0);
+	cr_expect_eq(set, 1u << RUBY_FROM_TABLE, "twice is once");
+}
+
+static void expect_no_sources(const char *const *words, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct err err = { 0 };
+		unsigned int set = 77;
+
+		cr_expect_eq(ruby_sources_parse(words[i], &set, &err), -EINVAL, "\"%s\"", words[i]);
+		cr_expect_eq(set, 77, "\"%s\": untouched", words[i]);
+		cr_expect_eq(err.kind, ERR_USAGE, "\"%s\"", words[i]);
+	}
+}
+
+Test(layout, sources_that_are_none)
+{
+	static const char *const none[] = { "x",     "Code",	    " code",
+					    "code ", ",code",	    "code,,table",
+					    "codes", "code;table",  "code,x",
+					    ",",     "code\ntable", "table,search,dwarf,coda",
+					    "cod" };
+
+	expect_no_sources(none, sizeof(none) / sizeof(none[0]));
+}
+
+Test(layout, sources_that_are_empty)
+{
+	static const char *const none[] = { "", "code," };
+
+	expect_no_sources(none, sizeof(none) / sizeof(none[0]));
+}
+
+/* Debug information is asked for each member but those that it does not tell as such. */
+Test(layout, members)
+{
+	for (size_t i = 0; i < RUBY_FIELDS; i++) {
+		const struct ruby_field_info *f = &ruby_field_info[i];
+
+		cr_expect(f->name && *f->name, "member %zu", i);
+		cr_expect(f->type && *f->type, "%s", f->name);
+		cr_expect(strcmp(f->type, "*") || !f->member, "%s", f->name);
+		for (size_t k = 0; k < i; k++)
+			cr_expect_str_neq(f->name, ruby_field_info[k].name);
 	}
 }

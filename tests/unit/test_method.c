@@ -6,13 +6,6 @@
 #include "ruby/method.h"
 #include "support/ruby_image.h"
 
-static const char *const versions[] = { "3.1", "3.3", "3.4" };
-
-#define FOR_EACH_IMAGE(img)                                                                        \
-	for (size_t v_ = 0; v_ < sizeof(versions) / sizeof(versions[0]); v_++)                     \
-		for (struct ruby_image *img = image_new(versions[v_]); img;                        \
-		     image_free(img), img = NULL)
-
 static void assert_sane_method(const struct ruby_method *m, uint64_t addr, bool with_name)
 {
 	cr_assert_eq(m->addr, addr);
@@ -36,7 +29,7 @@ static void expect_none(struct ruby_image *img, uint64_t addr, int why)
 	struct ruby_method m = { .addr = 77 };
 
 	cr_expect_eq(ruby_method_read(&img->vm, addr, true, &m), why, "%s: %d expected",
-		     img->layout.version, why);
+		     img->version, why);
 	cr_expect(m.addr == 77 && !m.prefix && !m.name, "untouched");
 }
 
@@ -139,6 +132,15 @@ Test(method, no_method_entry)
 	}
 }
 
+/* Where a class has its name, or what leads to it. */
+static uint64_t way_to_name(const struct ruby_image *img)
+{
+	static const uint16_t forms[] = { [IMAGE_CLASS_IV_TBL] = 24, [IMAGE_CLASS_IV_PTR] = 32 };
+
+	return img->facts.class_form == IMAGE_CLASS_CLASSEXT ? img->facts.class_path
+							     : forms[img->facts.class_form];
+}
+
 Test(method, what_makes_it_another_one)
 {
 	FOR_EACH_IMAGE(img)
@@ -146,7 +148,8 @@ Test(method, what_makes_it_another_one)
 		uint64_t foo = image_class(img, "Foo"), bar = image_class(img, "Bar");
 		uint64_t me = image_ment(img, foo, "foo", IMAGE_CFUNC);
 		uint64_t other = image_ment(img, bar, "bar", IMAGE_CFUNC);
-		uint64_t def = image_get64(img, me + 16), name_at, name;
+		uint64_t def = image_get64(img, me + 16), flags = image_get64(img, foo);
+		uint64_t name_at, name;
 		struct ruby_method m;
 
 		cr_assert_eq(ruby_method_read(&img->vm, me, true, &m), 0);
@@ -165,14 +168,15 @@ Test(method, what_makes_it_another_one)
 		image_put64(img, def + 32, image_id(img, "baz"));
 		cr_expect_not(still_there(img, &m), "another name");
 		image_put64(img, def + 32, m.id.def[4]);
+		image_put64(img, me + 24, m.id.me[3] + 16);
+		cr_expect_not(still_there(img, &m), "called by another name: of that is its check");
+		image_put64(img, me + 24, m.id.me[3]);
 		image_put64(img, foo, IMAGE_T_STRING);
 		cr_expect_not(still_there(img, &m), "an owner that is no class now");
-		image_put64(img, foo, IMAGE_T_CLASS);
+		image_put64(img, foo, flags);
 
 		/* Where the owner's name is found. */
-		name_at = foo + (img->layout.class_form == RUBY_CLASS_IV_TBL
-					 ? 24
-					 : img->layout.class_path);
+		name_at = foo + way_to_name(img);
 		name = image_get64(img, name_at);
 		image_put64(img, name_at, name + 40);
 		cr_expect_not(still_there(img, &m), "an owner of another name");
@@ -194,11 +198,11 @@ Test(method, singleton_class_of_another_object)
 		uint64_t me = image_ment(img, meta, "create", IMAGE_CFUNC);
 		struct ruby_method m;
 
-		if (img->layout.class_form != RUBY_CLASS_EXT)
+		if (img->facts.class_form != IMAGE_CLASS_CLASSEXT)
 			continue;
 		cr_assert_eq(ruby_method_read(&img->vm, me, true, &m), 0);
 		cr_expect_str_eq(m.prefix, "Foo.");
-		image_put64(img, meta + img->layout.class_attached, bar);
+		image_put64(img, meta + img->facts.class_attached, bar);
 		cr_expect_not(still_there(img, &m));
 		ruby_method_deinit(&m);
 	}
@@ -239,6 +243,59 @@ Test(method, changed_while_it_is_read)
 			expect_none(img, me, -EINVAL);
 			img->on_read = NULL;
 			image_put64(img, changes[i].at, before);
+		}
+	}
+}
+
+/* ---- against the kernel side ---- */
+
+/* The same words, in the same order, as walk_complete() takes them. */
+Test(method, check)
+{
+	FOR_EACH_IMAGE(img)
+	{
+		uint64_t foo = image_class(img, "Foo");
+		uint64_t me = image_ment(img, foo, "foo", IMAGE_CFUNC);
+		uint64_t def = image_get64(img, me + 16), id = image_get64(img, me + 24);
+		struct ruby_method m;
+
+		cr_assert_eq(ruby_method_read(&img->vm, me, true, &m), 0);
+		cr_expect_eq(ruby_method_words_check(&m, 0), rbpf_check_me(0, def, id, foo));
+		cr_expect_eq(ruby_method_words_check(&m, 7), rbpf_check_me(7, def, id, foo));
+		cr_expect_neq(rbpf_check_me(0, def, id, foo), rbpf_check_me(0, def, id, foo + 40));
+		cr_expect_neq(rbpf_check_me(0, def, id, foo), rbpf_check_me(0, def, id + 16, foo));
+		cr_expect_neq(rbpf_check_me(0, def, id, foo), rbpf_check_me(0, def + 8, id, foo));
+		cr_expect_neq(rbpf_check_me(0, def, id, foo), rbpf_check_me(7, def, id, foo));
+		cr_expect_neq(rbpf_check_me(0, 0, 0, 0), 0, "0 says that there is none");
+		ruby_method_deinit(&m);
+	}
+}
+
+Test(method, of_an_iseq)
+{
+	FOR_EACH_IMAGE(img)
+	{
+		uint64_t iseq = image_iseq(img, &(struct image_iseq) { .type = 1, .label = "foo" });
+		uint64_t me = image_method(img, img->object, "foo", iseq);
+		uint64_t def = image_get64(img, me + 16);
+		struct ruby_method m;
+
+		/* What else stands in the word of the type: visibility, alias count, serial. */
+		image_put64(img, def, 0xabcdef0ull << 4 | IMAGE_ISEQ);
+		cr_assert_eq(ruby_method_read(&img->vm, me, false, &m), 0);
+		cr_expect(ruby_method_is_of(&m, iseq), "%s", img->version);
+		cr_expect_not(ruby_method_is_of(&m, iseq + 40));
+		cr_expect_not(ruby_method_is_of(&m, 0));
+		ruby_method_deinit(&m);
+
+		for (uint64_t type = 1; type < 12; type++) {
+			image_put64(img, def, type);
+			cr_assert_eq(ruby_method_read(&img->vm, me, false, &m), 0);
+			cr_expect_not(ruby_method_is_of(&m, iseq),
+				      "type %llu: a C function's "
+				      "address, another method's entry, …",
+				      (unsigned long long)type);
+			ruby_method_deinit(&m);
 		}
 	}
 }

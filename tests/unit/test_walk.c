@@ -3,18 +3,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ruby/iseq.h"
+#include "ruby/method.h"
 #include "ruby/walk.h"
 #include "support/ruby_image.h"
 #include "support/walk_host.h"
 #include "support/walk_naive.h"
 
 /* Frames of the walker are compared by address only, so code need not exist. */
-#define CODE(i) (0x100000ull + 0x11a8ull * (i))
-#define PC(i)	(0x90000000ull + 8ull * (i))
+#define CODE(i)		    (0x100000ull + 0x11a8ull * (i))
+#define PC(i)		    (0x90000000ull + 8ull * (i))
 
-static const char *const versions[] = { "3.1", "3.3" }; /* control frames of 64 and of 56 bytes */
+#define FOR_EACH_VERSION(v) for (size_t v = 0; v < IMAGE_VERSIONS; v++)
 
-#define FOR_EACH_VERSION(v) for (size_t v = 0; v < sizeof(versions) / sizeof(versions[0]); v++)
+static bool is_fiber_mark(const struct rbpf_frame *f)
+{
+	return !f->iseq && !f->me && !f->pc;
+}
 
 static void assert_sane_walk(const struct walk *w)
 {
@@ -24,9 +29,7 @@ static void assert_sane_walk(const struct walk *w)
 		const struct rbpf_frame *f = &w->frames[i];
 
 		cr_assert(f->iseq || !f->pc || !f->me, "frame %u is of no kind", i);
-		if (!f->iseq && !f->me)
-			cr_assert_eq(f->pc, w->n_cut, "frame %u counts %llu, not %u", i,
-				     (unsigned long long)f->pc, w->n_cut);
+		cr_assert(f->iseq || f->me || !f->check, "frame %u is a strange mark", i);
 	}
 }
 
@@ -53,7 +56,7 @@ static struct fixture setup(const char *version, size_t words, uint32_t max_fram
 	struct fixture f = { .img = image_new(version) };
 
 	f.t = image_thread(f.img, words);
-	f.w = walk_host_new(&f.img->layout.walk, max_frames);
+	f.w = walk_host_new(&f.img->vm.walk, max_frames);
 	return f;
 }
 
@@ -131,15 +134,16 @@ Test(walk, depths)
 
 	FOR_EACH_VERSION(v)
 	for (size_t i = 0; i < sizeof(depths) / sizeof(depths[0]); i++)
-		check_depth(versions[v], depths[i], 0, RBPF_MAX_FRAMES);
+		check_depth(image_versions[v].minor, depths[i], 0, RBPF_MAX_FRAMES);
 }
 
 Test(walk, values_beyond_the_window)
 {
 	FOR_EACH_VERSION(v)
 	{
-		check_depth(versions[v], 200, 50, RBPF_MAX_FRAMES); /* 85 KB of values */
-		check_depth(versions[v], 20, 5000,
+		check_depth(image_versions[v].minor, 200, 50,
+			    RBPF_MAX_FRAMES); /* 85 KB of values */
+		check_depth(image_versions[v].minor, 20, 5000,
 			    RBPF_MAX_FRAMES); /* each frame in its own window */
 	}
 }
@@ -148,10 +152,10 @@ Test(walk, around_the_cut)
 {
 	FOR_EACH_VERSION(v)
 	{
-		check_depth(versions[v], RBPF_MAX_FRAMES - 1, 0, RBPF_MAX_FRAMES);
-		check_depth(versions[v], RBPF_MAX_FRAMES + 1, 0, RBPF_MAX_FRAMES);
-		check_depth(versions[v], RBPF_MAX_FRAMES + 2, 0, RBPF_MAX_FRAMES);
-		check_depth(versions[v], 10000, 0, RBPF_MAX_FRAMES);
+		check_depth(image_versions[v].minor, RBPF_MAX_FRAMES - 1, 0, RBPF_MAX_FRAMES);
+		check_depth(image_versions[v].minor, RBPF_MAX_FRAMES + 1, 0, RBPF_MAX_FRAMES);
+		check_depth(image_versions[v].minor, RBPF_MAX_FRAMES + 2, 0, RBPF_MAX_FRAMES);
+		check_depth(image_versions[v].minor, 10000, 0, RBPF_MAX_FRAMES);
 	}
 }
 
@@ -176,7 +180,7 @@ Test(walk, exactly_the_limit)
 	check_depth("3.3", RBPF_MIN_FRAMES, 0, RBPF_MIN_FRAMES);
 	check_depth("3.3", 100, 0, 100);
 	FOR_EACH_VERSION(v)
-	check_depth(versions[v], RBPF_MAX_FRAMES, 0, RBPF_MAX_FRAMES);
+	check_depth(image_versions[v].minor, RBPF_MAX_FRAMES, 0, RBPF_MAX_FRAMES);
 }
 
 Test(walk, frames_that_are_not_shown_do_not_fill_the_limit)
@@ -195,7 +199,7 @@ Test(walk, frames_that_are_not_shown_do_not_fill_the_limit)
 	teardown(&f);
 }
 
-Test(walk, a_usual_stack_takes_four_reads)
+Test(walk, a_usual_stack_takes_five_reads)
 {
 	struct fixture f = setup("3.3", 65536, RBPF_MAX_FRAMES);
 	uint64_t mes[7];
@@ -204,10 +208,12 @@ Test(walk, a_usual_stack_takes_four_reads)
 		mes[i] = image_ment(f.img, f.img->object, "m", IMAGE_ISEQ);
 	push_methods(&f, 60, 3, mes);
 	cr_assert_eq(run(&f), RBPF_OK);
-	cr_expect_eq(walk_host.reads, 4 + 7, "%zu reads: EC, thread, frames, values; entries once",
-		     walk_host.reads);
+	cr_expect_eq(walk_host.walk_reads, 5 + 7,
+		     "%zu reads: EC, thread, frames, values, resumer; entries once",
+		     walk_host.walk_reads);
 	cr_assert_eq(run(&f), RBPF_OK);
-	cr_expect_eq(walk_host.reads, 4, "%zu reads: EC, thread, frames, values", walk_host.reads);
+	cr_expect_eq(walk_host.walk_reads, 5, "%zu reads: EC, thread, frames, values, resumer",
+		     walk_host.walk_reads);
 	cr_expect_eq(f.w->n_frames, 60);
 	teardown(&f);
 }
@@ -218,7 +224,7 @@ Test(walk, last_slot_is_no_frame)
 {
 	FOR_EACH_VERSION(v)
 	{
-		struct fixture f = setup(versions[v], 4096, RBPF_MAX_FRAMES);
+		struct fixture f = setup(image_versions[v].minor, 4096, RBPF_MAX_FRAMES);
 
 		cr_assert_eq(run(&f), RBPF_OK);
 		cr_expect_eq(f.w->n_frames, 0);
@@ -241,7 +247,7 @@ Test(walk, kinds)
 {
 	FOR_EACH_VERSION(v)
 	{
-		struct fixture f = setup(versions[v], 4096, RBPF_MAX_FRAMES);
+		struct fixture f = setup(image_versions[v].minor, 4096, RBPF_MAX_FRAMES);
 		uint64_t foo = image_ment(f.img, f.img->object, "foo", IMAGE_ISEQ);
 		uint64_t bar = image_ment(f.img, f.img->object, "bar", IMAGE_BMETHOD);
 		uint64_t each = image_ment(f.img, f.img->object, "each", IMAGE_CFUNC);
@@ -456,7 +462,7 @@ Test(walk, unreadable_ec_thread_and_stack)
 {
 	FOR_EACH_VERSION(v)
 	{
-		struct fixture f = setup(versions[v], 65536, RBPF_MAX_FRAMES);
+		struct fixture f = setup(image_versions[v].minor, 65536, RBPF_MAX_FRAMES);
 		uint64_t me[7] = { 0 }, middle;
 
 		push_methods(&f, 200, 0, me);
@@ -464,15 +470,15 @@ Test(walk, unreadable_ec_thread_and_stack)
 		cr_expect_eq(run(&f), RBPF_FAULT_EC);
 		image_hide(f.img, f.t.ec, 1, false);
 
-		image_put64(f.img, f.t.ec + f.img->layout.walk.ec_thread_ptr, 8);
+		image_put64(f.img, f.t.ec + f.img->vm.walk.ec_thread_ptr, 8);
 		cr_expect_eq(run(&f), RBPF_FAULT_EC, "its thread");
-		image_put64(f.img, f.t.ec + f.img->layout.walk.ec_thread_ptr, f.t.th);
+		image_put64(f.img, f.t.ec + f.img->vm.walk.ec_thread_ptr, f.t.th);
 
 		image_hide(f.img, f.t.cfp, 8, true);
 		cr_expect_eq(run(&f), RBPF_FAULT_STACK, "the first frames");
 		image_hide(f.img, f.t.cfp, 8, false);
 
-		middle = f.t.cfp + 150ull * f.img->layout.walk.cf_size;
+		middle = f.t.cfp + 150ull * f.img->vm.walk.cf_size;
 		image_hide(f.img, middle, 8, true);
 		cr_expect_eq(run(&f), RBPF_FAULT_STACK, "later frames");
 		image_hide(f.img, middle, 8, false);
@@ -533,7 +539,7 @@ Test(walk, unreadable_heap_environments)
 Test(walk, stale_ec)
 {
 	struct fixture f = setup("3.3", 4096, RBPF_MAX_FRAMES);
-	uint64_t th_ec = f.t.th + f.img->layout.walk.th_ec, cfp;
+	uint64_t th_ec = f.t.th + f.img->vm.walk.th_ec, cfp;
 
 	image_push_method(&f.t, CODE(0), PC(0), 0);
 	cr_assert_eq(run(&f), RBPF_OK);
@@ -558,8 +564,8 @@ Test(walk, cfp_out_of_range)
 {
 	FOR_EACH_VERSION(v)
 	{
-		struct fixture f = setup(versions[v], 4096, RBPF_MAX_FRAMES);
-		uint32_t size = f.img->layout.walk.cf_size;
+		struct fixture f = setup(image_versions[v].minor, 4096, RBPF_MAX_FRAMES);
+		uint32_t size = f.img->vm.walk.cf_size;
 		uint64_t cfp;
 
 		image_push_method(&f.t, CODE(0), PC(0), 0);
@@ -571,8 +577,8 @@ Test(walk, cfp_out_of_range)
 
 		for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 			image_put64(f.img, f.t.ec + 16, bad[i]);
-			cr_expect_eq(run(&f), RBPF_EC_RANGE, "%s: cfp %llx", versions[v],
-				     (unsigned long long)bad[i]);
+			cr_expect_eq(run(&f), RBPF_EC_RANGE, "%s: cfp %llx",
+				     image_versions[v].minor, (unsigned long long)bad[i]);
 			cr_expect_eq(f.w->n_frames, 0);
 		}
 		teardown(&f);
@@ -636,9 +642,9 @@ Test(walk, stack_smaller_than_a_frame)
 	for (uint64_t i = 0; i < 8 << 20; i += 8)
 		image_put64(f.img, code + i, 0x5000);
 	for (uint64_t lo = 8; lo < 64; lo += 8) {
-		uint64_t end = lo + 8 - f.img->layout.walk.cf_size;
+		uint64_t end = lo + 8 - f.img->vm.walk.cf_size;
 
-		cfp = code + (end - code) % f.img->layout.walk.cf_size;
+		cfp = code + (end - code) % f.img->vm.walk.cf_size;
 		image_put64(f.img, f.t.ec, lo);
 		image_put64(f.img, f.t.ec + 8, 1);
 		image_put64(f.img, f.t.ec + 16, cfp);
@@ -667,7 +673,7 @@ Test(walk, equal_stacks_have_equal_fingerprints)
 	first = hash_of(&f);
 	cr_expect_eq(hash_of(&f), first, "walked twice");
 
-	fresh = walk_host_new(&f.img->layout.walk, 64);
+	fresh = walk_host_new(&f.img->vm.walk, 64);
 	cr_assert_eq(walk_host_run(fresh, &f.img->vm.mem, f.t.ec), RBPF_OK);
 	cr_expect_eq(fresh->hash, first, "on another CPU, whose caches are empty");
 	free(fresh);
@@ -687,8 +693,8 @@ Test(walk, equal_stacks_have_equal_fingerprints)
 Test(walk, different_stacks_have_different_fingerprints)
 {
 	struct fixture f = setup("3.3", 65536, 64);
-	uint64_t mes[7], hashes[400], cfp, ep, env, save, a, b;
-	uint32_t size = f.img->layout.walk.cf_size;
+	uint64_t mes[7], hashes[400], cfp, ep, env, a, b;
+	uint32_t size = f.img->vm.walk.cf_size;
 	size_t n = 0;
 
 	for (int i = 0; i < 7; i++)
@@ -732,24 +738,24 @@ Test(walk, different_stacks_have_different_fingerprints)
 	hashes[n++] = hash_of(&f);
 	image_put64(f.img, ep - 16, mes[5]);
 	hashes[n++] = hash_of(&f);
-	save = f.w->epoch;
-	f.w->epoch++;
+	walk_host_collection(f.w, 1);
 	hashes[n++] = hash_of(&f);
-	f.w->epoch = save;
+	walk_host_epoch(f.w, 1);
+	hashes[n++] = hash_of(&f);
+	walk_host_epoch(f.w, 0);
 
 	for (size_t i = 0; i < n; i++)
 		for (size_t k = 0; k < i; k++)
 			cr_expect_neq(hashes[i], hashes[k], "stacks %zu and %zu", k, i);
-	cr_expect_eq(hash_of(&f), hashes[n - 2], "and back");
+	cr_expect_eq(hash_of(&f), hashes[n - 3], "and back");
 	teardown(&f);
 }
 
 /*
- * Method entries are remembered for an epoch: what takes the place of one that was freed can pass
- * for it until then (the user side reads what it is given and finds no method entry), but no
- * longer.
+ * Method entries are remembered until the next collection: what takes the place of one that was
+ * freed cannot be met before.
  */
-Test(walk, remembered_method_entries_end_with_the_epoch)
+Test(walk, remembered_method_entries_end_with_a_collection)
 {
 	struct fixture f = setup("3.3", 4096, RBPF_MAX_FRAMES);
 	uint64_t first = image_ment(f.img, f.img->object, "first", IMAGE_ISEQ);
@@ -758,20 +764,895 @@ Test(walk, remembered_method_entries_end_with_the_epoch)
 
 	image_push_method(&f.t, CODE(0), PC(0), first);
 	cr_assert_eq(run(&f), RBPF_OK);
-	before = walk_host.reads;
+	before = walk_host.walk_reads;
 	expect_frame(f.w, 0, CODE(0), PC(0), first);
 
 	/* An svar now stands at that address. */
 	image_put64(f.img, first, IMAGE_IMEMO(IMAGE_SVAR));
 	image_put64(f.img, first + 8, second);
 	cr_assert_eq(run(&f), RBPF_OK);
-	cr_expect_eq(walk_host.reads, before - 1, "remembered: not read again");
+	cr_expect_eq(walk_host.walk_reads, before - 1, "remembered: not read again");
 	expect_frame(f.w, 0, CODE(0), PC(0), first);
 
-	f.w->epoch = f.w->epoch * 31 + 7;
+	walk_host_collection(f.w, 1);
 	cr_assert_eq(run(&f), RBPF_OK);
-	cr_expect_eq(walk_host.reads, before, "read again");
+	cr_expect_eq(walk_host.walk_reads, before, "read again");
 	expect_frame(f.w, 0, CODE(0), PC(0), second);
+	teardown(&f);
+}
+
+/* ---- fibers ---- */
+
+static int run_fiber(struct fixture *f, const struct image_thread *fiber)
+{
+	int status = walk_host_run(f->w, &f->img->vm.mem, fiber->ec);
+
+	assert_sane_walk(f->w);
+	return status;
+}
+
+static void expect_mark(const struct walk *w, uint32_t i)
+{
+	expect_frame(w, i, 0, 0, 0);
+}
+
+/* @n fibers, each resumed by the one before; number i has i + 1 frames, with CODE(100 * i + …). */
+static void resume_fibers(struct fixture *f, struct image_thread *fibers, uint32_t n)
+{
+	fibers[0] = f->t;
+	for (uint32_t i = 0; i < n; i++) {
+		if (i)
+			fibers[i] = image_fiber(&fibers[i - 1], 4096);
+		for (uint32_t k = 0; k <= i; k++)
+			image_push_method(&fibers[i], CODE(100 * i + k), PC(k), 0);
+	}
+}
+
+Test(walk, resumers)
+{
+	FOR_EACH_VERSION(v)
+	{
+		struct fixture f = setup(image_versions[v].minor, 4096, RBPF_MAX_FRAMES);
+		struct image_thread fibers[3];
+		uint64_t hash;
+
+		resume_fibers(&f, fibers, 3);
+		cr_assert_eq(run_fiber(&f, &fibers[2]), RBPF_OK);
+		cr_assert_eq(f.w->n_frames, 3 + 1 + 2 + 1 + 1, "%s: %u frames",
+			     image_versions[v].minor, f.w->n_frames);
+		for (uint32_t k = 0; k < 3; k++)
+			expect_frame(f.w, k, CODE(202 - k), PC(2 - k), 0);
+		expect_mark(f.w, 3);
+		expect_frame(f.w, 4, CODE(101), PC(1), 0);
+		expect_frame(f.w, 5, CODE(100), PC(0), 0);
+		expect_mark(f.w, 6);
+		expect_frame(f.w, 7, CODE(0), PC(0), 0);
+		hash = f.w->hash;
+		cr_assert_eq(run_fiber(&f, &fibers[2]), RBPF_OK);
+		cr_expect_eq(f.w->hash, hash, "walked twice");
+
+		/* The same frames, but in one fiber less. */
+		image_put64(f.img, fibers[1].fiber + f.img->facts.fiber_prev, 0);
+		cr_assert_eq(run_fiber(&f, &fibers[2]), RBPF_OK);
+		cr_expect_eq(f.w->n_frames, 6);
+		cr_expect_neq(f.w->hash, hash, "resumed by another one");
+
+		cr_expect_eq(run_fiber(&f, &fibers[1]), RBPF_EC_STALE, "it does not run");
+		cr_expect_eq(f.w->n_frames, 0);
+		teardown(&f);
+	}
+}
+
+/* Where one fiber ends and the next begins is part of the fingerprint. */
+Test(walk, frames_of_one_fiber_or_of_two)
+{
+	struct fixture f = setup("3.3", 4096, RBPF_MAX_FRAMES);
+	struct image_thread fiber;
+	uint64_t one;
+
+	image_push_method(&f.t, CODE(0), PC(0), 0);
+	image_push_method(&f.t, CODE(1), PC(1), 0);
+	cr_assert_eq(run(&f), RBPF_OK);
+	one = f.w->hash;
+	f.t.cfp += f.img->facts.cf_size;
+	image_put64(f.img, f.t.ec + 16, f.t.cfp);
+	fiber = image_fiber(&f.t, 4096);
+	image_push_method(&fiber, CODE(1), PC(1), 0);
+	cr_assert_eq(run_fiber(&f, &fiber), RBPF_OK);
+	cr_expect_eq(f.w->n_frames, 3);
+	cr_expect_neq(f.w->hash, one);
+	teardown(&f);
+}
+
+static uint32_t fiber_marks(const struct walk *w)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < w->n_frames; i++)
+		n += is_fiber_mark(&w->frames[i]);
+	return n;
+}
+
+/* @n fibers: so many @marks, and of the one behind the last of them, if it is not walked, its frames. */
+static void check_fibers(uint32_t n, uint32_t marks, uint32_t left_out)
+{
+	struct fixture f = setup("3.3", 4096, RBPF_MAX_FRAMES);
+	struct image_thread fibers[FIBER_MAX_DEPTH + 4];
+
+	resume_fibers(&f, fibers, n);
+	cr_assert_eq(run_fiber(&f, &fibers[n - 1]), RBPF_OK);
+	cr_expect_eq(fiber_marks(f.w), marks, "%u fibers: %u marks", n, fiber_marks(f.w));
+	cr_expect_eq(walk_host.counters[RBPF_CNT_FIBER_DEPTH], left_out != 0, "%u fibers", n);
+	if (left_out) {
+		expect_mark(f.w, f.w->n_frames - 2);
+		expect_frame(f.w, f.w->n_frames - 1, 0, left_out, 0);
+	}
+	cr_expect_null(naive_compare(f.w, &f.img->vm.mem, fibers[n - 1].ec));
+	teardown(&f);
+}
+
+Test(walk, more_fibers_than_are_followed)
+{
+	check_fibers(FIBER_MAX_DEPTH, FIBER_MAX_DEPTH - 1, 0);
+	check_fibers(FIBER_MAX_DEPTH + 1, FIBER_MAX_DEPTH, 0);
+	check_fibers(FIBER_MAX_DEPTH + 2, FIBER_MAX_DEPTH + 1, 1);
+	check_fibers(FIBER_MAX_DEPTH + 4, FIBER_MAX_DEPTH + 1, 3);
+}
+
+/* What memory says may be anything: also that a fiber was resumed by itself. */
+Test(walk, fibers_in_a_ring)
+{
+	FOR_EACH_VERSION(v)
+	for (uint32_t n = 1; n <= 3; n++) {
+		struct fixture f = setup(image_versions[v].minor, 4096, RBPF_MAX_FRAMES);
+		struct image_thread fibers[3];
+
+		resume_fibers(&f, fibers, n);
+		image_put64(f.img, fibers[0].fiber + f.img->facts.fiber_prev, fibers[n - 1].fiber);
+		cr_assert_eq(run_fiber(&f, &fibers[n - 1]), RBPF_OK);
+		cr_expect_eq(walk_host.counters[RBPF_CNT_FIBER_DEPTH], 1);
+		cr_expect_eq(fiber_marks(f.w), FIBER_MAX_DEPTH + 1);
+		cr_expect_leq(walk_host.walk_reads, 200, "%zu reads", walk_host.walk_reads);
+		teardown(&f);
+	}
+}
+
+/* A resumer is walked only if some frames of it have a place; else it is said how many there are. */
+Test(walk, resumers_cut_by_room)
+{
+	static const uint32_t limits[] = {
+		RBPF_MIN_FRAMES, RBPF_MIN_FRAMES + 1, 40, 64, 100, 4096
+	};
+
+	for (size_t l = 0; l < sizeof(limits) / sizeof(limits[0]); l++) {
+		for (uint32_t depth = 1; depth < 200; depth++) {
+			struct fixture f = setup("3.3", 65536, limits[l]);
+			uint32_t inner = depth < limits[l] ? depth : limits[l];
+			bool room = inner + 1 + RBPF_MIN_FRAMES <= limits[l];
+			bool said = inner + 2 <= limits[l];
+			struct image_thread fiber;
+
+			for (uint32_t i = 0; i < 3; i++)
+				image_push_method(&f.t, CODE(i), PC(i), 0);
+			fiber = image_fiber(&f.t, 65536);
+			for (uint32_t i = 0; i < depth; i++)
+				image_push_method(&fiber, CODE(100 + i), PC(i), 0);
+			cr_assert_eq(run_fiber(&f, &fiber), RBPF_OK);
+			cr_expect_eq(f.w->n_frames,
+				     inner + (room   ? 4
+					      : said ? 2
+						     : 0),
+				     "%u frames of %u, %u allowed", f.w->n_frames, depth,
+				     limits[l]);
+			cr_expect_eq(walk_host.counters[RBPF_CNT_FIBER_DEPTH], !room);
+			if (said)
+				expect_mark(f.w, inner);
+			if (said && !room)
+				expect_frame(f.w, inner + 1, 0, 3, 0);
+			cr_expect_null(naive_compare(f.w, &f.img->vm.mem, fiber.ec));
+			teardown(&f);
+		}
+	}
+}
+
+/* A resumer that is too deep for what the fiber left of the room keeps its two ends. */
+Test(walk, a_deep_resumer)
+{
+	for (uint32_t max = 20; max <= 200; max += 9) {
+		struct fixture f = setup("3.3", 65536, max);
+		uint32_t inner = 1 + max % 3, room = max - inner - 1, tail = room / 4 - 1, i;
+		struct image_thread fiber;
+
+		for (i = 0; i < 500; i++)
+			image_push_method(&f.t, CODE(i), PC(i), 0);
+		fiber = image_fiber(&f.t, 4096);
+		for (i = 0; i < inner; i++)
+			image_push_method(&fiber, CODE(1000 + i), PC(i), 0);
+		cr_assert_eq(run_fiber(&f, &fiber), RBPF_OK);
+		cr_assert_eq(f.w->n_frames, max);
+		expect_mark(f.w, inner);
+		for (i = 0; i < room - tail - 1; i++)
+			expect_frame(f.w, inner + 1 + i, CODE(499 - i), PC(499 - i), 0);
+		expect_frame(f.w, max - tail - 1, 0, 500 - (room - 1), 0);
+		for (i = 0; i < tail; i++)
+			expect_frame(f.w, max - 1 - i, CODE(i), PC(i), 0);
+		teardown(&f);
+	}
+}
+
+/* What a block of one fiber was put off for is looked up on that fiber's stack. */
+Test(walk, blocks_of_several_fibers)
+{
+	FOR_EACH_VERSION(v)
+	{
+		struct fixture f = setup(image_versions[v].minor, 4096, RBPF_MAX_FRAMES);
+		uint64_t outer = image_ment(f.img, f.img->object, "outer", IMAGE_ISEQ);
+		uint64_t inner = image_ment(f.img, f.img->object, "inner", IMAGE_ISEQ);
+		struct image_thread fiber;
+		uint64_t ep;
+
+		ep = image_push_method(&f.t, CODE(0), PC(0), outer);
+		image_push_block(&f.t, CODE(1), PC(1), ep);
+		fiber = image_fiber(&f.t, 4096);
+		ep = image_push_method(&fiber, CODE(2), PC(2), inner);
+		ep = image_push_block(&fiber, CODE(3), PC(3), ep);
+		image_push_block(&fiber, CODE(4), PC(4), ep);
+		cr_assert_eq(run_fiber(&f, &fiber), RBPF_OK);
+		expect_frame(f.w, 0, CODE(4), PC(4), inner);
+		expect_frame(f.w, 1, CODE(3), PC(3), inner);
+		expect_frame(f.w, 2, CODE(2), PC(2), inner);
+		expect_mark(f.w, 3);
+		expect_frame(f.w, 4, CODE(1), PC(1), outer);
+		expect_frame(f.w, 5, CODE(0), PC(0), outer);
+		teardown(&f);
+	}
+}
+
+Test(walk, resumers_that_are_none)
+{
+	FOR_EACH_VERSION(v)
+	{
+		struct fixture f = setup(image_versions[v].minor, 4096, RBPF_MAX_FRAMES);
+		struct image_thread other = image_thread(f.img, 4096), fiber;
+		const struct image_facts *facts = &f.img->facts;
+		uint64_t ec, prev_at, alone;
+
+		image_push_method(&other, CODE(9), PC(9), 0);
+		image_push_method(&f.t, CODE(0), PC(0), 0);
+		fiber = image_fiber(&f.t, 4096);
+		prev_at = fiber.fiber + facts->fiber_prev;
+		image_push_method(&fiber, CODE(1), PC(1), 0);
+		cr_assert_eq(run_fiber(&f, &fiber), RBPF_OK);
+		cr_assert_eq(f.w->n_frames, 3, "%s", f.img->version);
+		image_put64(f.img, prev_at, 0);
+		cr_assert_eq(run_fiber(&f, &fiber), RBPF_OK);
+		alone = f.w->hash;
+
+		const uint64_t none[] = {
+			other.fiber, /* of another thread */
+			0x5000,	     /* unreadable */
+			fiber.fiber + 8, f.img->object, ~0ull, 8,
+		};
+		for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
+			image_put64(f.img, prev_at, none[i]);
+			cr_assert_eq(run_fiber(&f, &fiber), RBPF_OK);
+			cr_expect_eq(f.w->n_frames, 1, "%s: prev %zu", f.img->version, i);
+			cr_expect_eq(f.w->hash, alone, "%s: prev %zu", f.img->version, i);
+		}
+		image_put64(f.img, prev_at, f.t.fiber);
+
+		/* It ended, or is half of one. */
+		image_put64(f.img, f.t.ec, 0);
+		cr_assert_eq(run_fiber(&f, &fiber), RBPF_OK);
+		cr_expect_eq(f.w->n_frames, 1, "%s: no VM stack", f.img->version);
+		image_put64(f.img, f.t.ec, f.t.lo);
+		image_put64(f.img, f.t.ec + 16, f.t.cfp + 8);
+		cr_assert_eq(run_fiber(&f, &fiber), RBPF_OK);
+		cr_expect_eq(f.w->n_frames, 1, "%s: cfp misaligned", f.img->version);
+		cr_expect_eq(f.w->hash, alone);
+		image_put64(f.img, f.t.ec + 16, f.t.cfp);
+
+		/* Its frames cannot be read: that it was there is said. */
+		image_hide(f.img, f.t.cfp, 8, true);
+		cr_assert_eq(run_fiber(&f, &fiber), RBPF_OK);
+		cr_expect_eq(f.w->n_frames, 2, "%s: frames unreadable", f.img->version);
+		expect_mark(f.w, 1);
+		image_hide(f.img, f.t.cfp, 8, false);
+
+		ec = fiber.ec;
+		image_put64(f.img, ec + facts->ec_fiber_ptr, 0);
+		cr_assert_eq(run_fiber(&f, &fiber), RBPF_OK);
+		cr_expect_eq(f.w->n_frames, 1, "%s: no fiber", f.img->version);
+		image_put64(f.img, ec + facts->ec_fiber_ptr, fiber.fiber);
+
+		f.w->layout.fiber_prev = 0;
+		cr_assert_eq(run_fiber(&f, &fiber), RBPF_OK);
+		cr_expect_eq(f.w->n_frames, 1, "%s: a layout without it", f.img->version);
+		teardown(&f);
+	}
+}
+
+/* ---- compiled code ---- */
+
+#define JIT_RETURN 0x7e0000000040ull
+
+static void push_jit(struct image_thread *t, uint64_t iseq, uint64_t pc, uint64_t jit_return)
+{
+	image_push(t, &(struct image_frame) { .flags = IMAGE_METHOD | IMAGE_LOCAL,
+					      .iseq = iseq,
+					      .pc = pc,
+					      .jit_return = jit_return });
+}
+
+/* Only the innermost frame may have gone on since its pc was saved. */
+Test(walk, pc_of_compiled_code)
+{
+	FOR_EACH_VERSION(v)
+	{
+		struct fixture f = setup(image_versions[v].minor, 4096, RBPF_MAX_FRAMES);
+		uint64_t me = image_ment(f.img, f.img->object, "puts", IMAGE_CFUNC), exact;
+		struct image_thread before, fiber;
+
+		if (!f.img->facts.cf_jit_return) {
+			teardown(&f);
+			continue;
+		}
+		push_jit(&f.t, CODE(0), PC(0), JIT_RETURN);
+		push_jit(&f.t, CODE(1), PC(1), JIT_RETURN);
+		cr_assert_eq(run(&f), RBPF_OK);
+		expect_frame(f.w, 0, CODE(1), PC(1) | RBPF_PC_STALE, 0);
+		expect_frame(f.w, 1, CODE(0), PC(0), 0);
+
+		/* Interpreted code, or a C function, on top: the others have called. */
+		before = f.t;
+		exact = f.w->hash;
+		image_push_method(&f.t, CODE(2), PC(2), 0);
+		cr_assert_eq(run(&f), RBPF_OK);
+		expect_frame(f.w, 0, CODE(2), PC(2), 0);
+		expect_frame(f.w, 1, CODE(1), PC(1), 0);
+		image_return(&f.t, &before);
+		image_push_cfunc(&f.t, me);
+		cr_assert_eq(run(&f), RBPF_OK);
+		expect_frame(f.w, 0, 0, 0, me);
+		expect_frame(f.w, 1, CODE(1), PC(1), 0);
+		image_return(&f.t, &before);
+
+		/* A fiber has an innermost frame, each. */
+		fiber = image_fiber(&f.t, 4096);
+		push_jit(&fiber, CODE(3), PC(3), JIT_RETURN);
+		cr_assert_eq(run_fiber(&f, &fiber), RBPF_OK);
+		expect_frame(f.w, 0, CODE(3), PC(3) | RBPF_PC_STALE, 0);
+		expect_mark(f.w, 1);
+		expect_frame(f.w, 2, CODE(1), PC(1) | RBPF_PC_STALE, 0);
+		expect_frame(f.w, 3, CODE(0), PC(0), 0);
+		image_put64(f.img, f.t.th + f.img->facts.th_ec, f.t.ec);
+
+		image_put64(f.img, f.t.cfp + f.img->facts.cf_jit_return, 0);
+		cr_assert_eq(run(&f), RBPF_OK);
+		expect_frame(f.w, 0, CODE(1), PC(1), 0);
+		cr_expect_neq(f.w->hash, exact, "an exact line and another one");
+		teardown(&f);
+	}
+}
+
+/* A frame whose pc was never saved is one if it is compiled code's and the innermost. */
+Test(walk, no_pc)
+{
+	FOR_EACH_VERSION(v)
+	{
+		struct fixture f = setup(image_versions[v].minor, 4096, RBPF_MAX_FRAMES);
+
+		image_push_method(&f.t, CODE(0), PC(0), 0);
+		image_push_method(&f.t, CODE(1), 0, 0);
+		cr_assert_eq(run(&f), RBPF_OK);
+		cr_expect_eq(f.w->n_frames, 1, "%s: not begun", f.img->version);
+		if (f.img->facts.cf_jit_return) {
+			image_put64(f.img, f.t.cfp + f.img->facts.cf_jit_return, JIT_RETURN);
+			cr_assert_eq(run(&f), RBPF_OK);
+			cr_expect_eq(f.w->n_frames, 2, "%s", f.img->version);
+			expect_frame(f.w, 0, CODE(1), RBPF_PC_STALE, 0);
+			image_push_method(&f.t, CODE(2), PC(2), 0);
+			cr_assert_eq(run(&f), RBPF_OK);
+			cr_expect_eq(f.w->n_frames, 2, "%s: Ruby shows it no more", f.img->version);
+			expect_frame(f.w, 0, CODE(2), PC(2), 0);
+			expect_frame(f.w, 1, CODE(0), PC(0), 0);
+		}
+		teardown(&f);
+	}
+}
+
+/* Up to 4.0, and with YJIT, jit_return leads into machine code: it is not followed. */
+Test(walk, jit_return_is_followed_only_with_zjit)
+{
+	FOR_EACH_VERSION(v)
+	{
+		struct fixture f = setup(image_versions[v].minor, 4096, RBPF_MAX_FRAMES);
+		uint64_t word = image_zjit_frame(f.img, CODE(8), PC(8));
+
+		if (f.img->facts.cf_jit_return) {
+			push_jit(&f.t, CODE(0), PC(0), word);
+			push_jit(&f.t, CODE(1), PC(1), word);
+			cr_assert_eq(run(&f), RBPF_OK);
+			expect_frame(f.w, 0, CODE(1), PC(1) | RBPF_PC_STALE, 0);
+			expect_frame(f.w, 1, CODE(0), PC(0), 0);
+		}
+		teardown(&f);
+	}
+}
+
+/* What 4.1's ZJIT leaves in pc and iseq of its frames is of earlier ones. */
+Test(walk, zjit_frames)
+{
+	struct fixture f = setup("4.1", 4096, RBPF_MAX_FRAMES);
+	uint64_t foo = image_ment(f.img, f.img->object, "foo", IMAGE_ISEQ);
+	uint64_t puts = image_ment(f.img, f.img->object, "puts", IMAGE_CFUNC), ep;
+	size_t reads;
+
+	image_zjit_on(f.img, true);
+	image_push_method(&f.t, CODE(0), PC(0), foo);
+	image_push(&f.t,
+		   &(struct image_frame) { .flags = IMAGE_METHOD | IMAGE_LOCAL,
+					   .iseq = CODE(100),
+					   .pc = PC(100),
+					   .me_cref = foo,
+					   .jit_return = image_zjit_frame(f.img, CODE(1), PC(1)) });
+	ep = f.t.ep;
+	image_push(&f.t,
+		   &(struct image_frame) { .flags = IMAGE_BLOCK,
+					   .specval = ep | 1,
+					   .jit_return = image_zjit_frame(f.img, CODE(2), PC(2)) });
+	image_push(&f.t,
+		   &(struct image_frame) { .flags = IMAGE_CFUNC_FRAME | IMAGE_CFRAME | IMAGE_LOCAL,
+					   .iseq = CODE(101),
+					   .pc = PC(101),
+					   .me_cref = puts,
+					   .jit_return = 1 });
+	cr_assert_eq(run(&f), RBPF_OK);
+	cr_expect_eq(f.w->n_frames, 4);
+	expect_frame(f.w, 0, 0, 0, puts);
+	expect_frame(f.w, 1, CODE(2), PC(2), foo);
+	expect_frame(f.w, 2, CODE(1), PC(1), foo);
+	expect_frame(f.w, 3, CODE(0), PC(0), foo);
+
+	push_jit(&f.t, CODE(102), PC(102), image_zjit_frame(f.img, CODE(3), PC(3)));
+	push_jit(&f.t, CODE(103), PC(103), image_zjit_frame(f.img, CODE(4), 0));
+	cr_assert_eq(run(&f), RBPF_OK);
+	reads = walk_host.walk_reads;
+	expect_frame(f.w, 0, CODE(4), RBPF_PC_STALE, 0);
+	expect_frame(f.w, 1, CODE(3), PC(3), 0);
+
+	/* One that has no pc, and is not the innermost: Ruby shows none. */
+	push_jit(&f.t, CODE(104), PC(104), image_zjit_frame(f.img, CODE(5), PC(5)));
+	cr_assert_eq(run(&f), RBPF_OK);
+	cr_expect_eq(walk_host.walk_reads, reads + 2, "whether ZJIT is on is read once");
+	expect_frame(f.w, 0, CODE(5), PC(5) | RBPF_PC_STALE, 0);
+	expect_frame(f.w, 1, CODE(3), PC(3), 0);
+
+	/* Off, as with YJIT: the same words are what they say. */
+	image_zjit_on(f.img, false);
+	cr_assert_eq(run(&f), RBPF_OK);
+	expect_frame(f.w, 0, CODE(104), PC(104) | RBPF_PC_STALE, 0);
+	expect_frame(f.w, 1, CODE(103), PC(103), 0);
+	image_zjit_on(f.img, true);
+	image_hide(f.img, f.w->layout.zjit_entry, 8, true);
+	cr_assert_eq(run(&f), RBPF_OK);
+	expect_frame(f.w, 0, CODE(104), PC(104) | RBPF_PC_STALE, 0);
+	f.w->layout.zjit_entry = 0;
+	cr_assert_eq(run(&f), RBPF_OK);
+	expect_frame(f.w, 0, CODE(104), PC(104) | RBPF_PC_STALE, 0);
+	teardown(&f);
+}
+
+/* Rather no frame than one of the iseq that happens to stand there. */
+Test(walk, unreadable_zjit_frames)
+{
+	struct fixture f = setup("4.1", 4096, RBPF_MAX_FRAMES);
+	uint64_t word = image_alloc(f.img, 16);
+
+	image_zjit_on(f.img, true);
+	image_push_method(&f.t, CODE(0), PC(0), 0);
+	push_jit(&f.t, CODE(100), PC(100), 0x5000); /* the native stack is gone */
+	image_put64(f.img, word, 0x6000);
+	push_jit(&f.t, CODE(101), PC(101), word + 8); /* the JITFrame */
+	push_jit(&f.t, CODE(102), PC(102), 8);
+	push_jit(&f.t, CODE(103), PC(103), ~7ull);
+	push_jit(&f.t, CODE(104), PC(104), image_zjit_frame(f.img, 0, PC(3)));
+	cr_assert_eq(run(&f), RBPF_OK);
+	cr_expect_eq(f.w->n_frames, 1);
+	expect_frame(f.w, 0, CODE(0), PC(0), 0);
+	teardown(&f);
+}
+
+/* ---- 2.7: a frame that is being written ---- */
+
+/* Whether @top is the code of @f. (A method entry is told from another by what it is the entry of.) */
+static bool is_code(const struct rbpf_frame *top, const struct image_frame *f)
+{
+	return !top->iseq || (top->iseq == f->iseq && top->pc == f->pc);
+}
+
+/* Where the pushing of @f.t is after @stage stores, when @old was called from there before. */
+static bool push_after(struct fixture *f, const struct image_frame *old, uint32_t values,
+		       const struct image_frame *new, unsigned int stage)
+{
+	struct image_thread t = f->t, before;
+
+	memset(image_at(f->img, t.lo, t.cfp - t.lo), 0, t.cfp - t.lo);
+	image_push_method(&t, CODE(0), PC(0), 0);
+	before = t;
+	t.sp += 8ull * values;
+	image_push(&t, old);
+	image_return(&t, &before);
+	return image_push_until(&t, new, stage);
+}
+
+/*
+ * A caller calls @new, and has called @old before, with so many more @values on its stack, which then
+ * stand where @new is written. A sample in between shows the caller alone, or what was called before,
+ * or what is called now; at most a pc that is not of its iseq, which the user side notices.
+ */
+static void check_push(struct fixture *f, const struct image_frame *old, uint32_t values,
+		       const struct image_frame *new)
+{
+	const struct rbpf_frame *top = &f->w->frames[0];
+	bool more = true;
+
+	for (unsigned int stage = 0; more; stage++) {
+		more = push_after(f, old, values, new, stage);
+		cr_assert_eq(run(f), RBPF_OK);
+		cr_assert(f->w->n_frames == 1 || f->w->n_frames == 2, "stage %u", stage);
+		expect_frame(f->w, f->w->n_frames - 1, CODE(0), PC(0), 0);
+		if (f->w->n_frames == 2)
+			cr_expect(is_code(top, old) || is_code(top, new) ||
+					  (top->iseq == old->iseq && top->pc == new->pc),
+				  "after store %u the frame is {%llx %llx %llx}", stage,
+				  (unsigned long long)top->iseq, (unsigned long long)top->pc,
+				  (unsigned long long)top->me);
+		if (more)
+			continue;
+		cr_assert_eq(f->w->n_frames, 2, "all is written");
+		expect_frame(f->w, 0, new->iseq, new->pc, new->me_cref);
+	}
+}
+
+static struct image_frame method_frame(struct fixture *f, uint32_t i, uint32_t locals)
+{
+	return (struct image_frame) { .flags = IMAGE_METHOD | IMAGE_LOCAL,
+				      .iseq = CODE(i),
+				      .pc = PC(i),
+				      .me_cref = image_ment(f->img, f->img->object, "m",
+							    IMAGE_ISEQ),
+				      .locals = locals };
+}
+
+static struct image_frame cfunc_frame(struct fixture *f)
+{
+	return (struct image_frame) { .flags = IMAGE_CFUNC_FRAME | IMAGE_CFRAME | IMAGE_LOCAL,
+				      .me_cref = image_ment(f->img, f->img->object, "c",
+							    IMAGE_CFUNC) };
+}
+
+/* What was called before had its environment where this one cannot be: below the caller's values. */
+Test(walk, a_frame_being_written_over_one_that_does_not_fit)
+{
+	struct fixture f = setup("2.7", 4096, RBPF_MAX_FRAMES);
+	struct image_frame old = method_frame(&f, 1, 2), new = method_frame(&f, 2, 5);
+	struct image_thread t;
+	bool more = true;
+
+	for (unsigned int stage = 0; more; stage++) {
+		more = push_after(&f, &old, 0, &new, stage);
+		t = f.t;
+		/* The caller has since got more values: its sp is above that environment. */
+		image_put64(f.img, t.cfp - f.img->facts.cf_size + 8, t.lo + 2048);
+		cr_assert_eq(run(&f), RBPF_OK);
+		cr_expect_eq(f.w->n_frames, 1, "stage %u: %u frames", stage, f.w->n_frames);
+		expect_frame(f.w, f.w->n_frames - 1, CODE(0), PC(0), 0);
+	}
+	teardown(&f);
+}
+
+Test(walk, a_c_function_being_written)
+{
+	struct fixture f = setup("2.7", 4096, RBPF_MAX_FRAMES);
+	struct image_frame old = cfunc_frame(&f), new = cfunc_frame(&f), method;
+
+	for (uint32_t values = 0; values < 4; values++) {
+		method = method_frame(&f, 1, values);
+		check_push(&f, &old, values, &new);
+		check_push(&f, &method, values, &new);
+	}
+	teardown(&f);
+}
+
+Test(walk, a_method_being_written)
+{
+	struct fixture f = setup("2.7", 4096, RBPF_MAX_FRAMES);
+	struct image_frame c = cfunc_frame(&f), old, new;
+
+	for (uint32_t locals = 0; locals < 4; locals++) {
+		for (uint32_t values = 0; values < 4; values++) {
+			old = method_frame(&f, 1, locals);
+			new = method_frame(&f, 2, 2);
+			check_push(&f, &old, values, &new);
+			check_push(&f, &c, values, &new);
+		}
+	}
+	teardown(&f);
+}
+
+/* Words that are no frame's at the innermost place, where those of 2.7 are not believed unseen. */
+Test(walk, innermost_frames_that_are_none)
+{
+	FOR_EACH_VERSION(v)
+	{
+		struct fixture f = setup(image_versions[v].minor, 4096, RBPF_MAX_FRAMES);
+		uint32_t checked = f.img->facts.cfp_first;
+		uint64_t ep, heap = image_env_heap(f.img, 0, 0, IMAGE_METHOD | IMAGE_LOCAL);
+
+		image_push_method(&f.t, CODE(0), PC(0), 0);
+		ep = image_push_method(&f.t, CODE(1), PC(1), 0);
+		cr_assert_eq(run(&f), RBPF_OK);
+		cr_expect_eq(f.w->n_frames, 2);
+
+		static const uint64_t flags[] = { 0, 8, 0x11110002, 0x7f0000001231, 0xffffffff };
+		for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
+			image_put64(f.img, ep, flags[i]);
+			run(&f);
+			if (checked)
+				cr_expect_eq(f.w->n_frames, 1, "flags %llx",
+					     (unsigned long long)flags[i]);
+		}
+		image_put64(f.img, ep, IMAGE_METHOD | IMAGE_LOCAL);
+
+		const uint64_t eps[] = { f.t.lo + 16, f.t.cfp + 8, 0x5000, ~7ull, f.t.hi };
+		for (size_t i = 0; i < sizeof(eps) / sizeof(eps[0]); i++) {
+			image_put64(f.img, f.t.cfp + 32, eps[i]);
+			cr_assert_eq(run(&f), RBPF_OK);
+			if (checked)
+				cr_expect_eq(f.w->n_frames, 1, "ep %zu", i);
+		}
+		image_put64(f.img, f.t.cfp + 32, heap);
+		cr_assert_eq(run(&f), RBPF_OK);
+		cr_expect_eq(f.w->n_frames, 2, "%s: a Binding holds it", f.img->version);
+		image_put64(f.img, heap, IMAGE_METHOD | IMAGE_LOCAL);
+		cr_assert_eq(run(&f), RBPF_OK);
+		cr_expect_eq(f.w->n_frames, 2 - checked, "%s: it has not escaped", f.img->version);
+		teardown(&f);
+	}
+}
+
+/* ---- garbage collection ---- */
+
+/* Which era of the heap it is: the collections that have begun to free objects, and one more. */
+Test(walk, eras)
+{
+	static const struct {
+		uint64_t count;
+		uint32_t flags;
+		uint64_t era;
+	} eras[] = {
+		{ 0, 0, 1 }, /* none so far is not unknown */
+		{ 41, 0, 42 },
+		{ 41, IMAGE_GC_DURING, 42 },
+		{ 42, IMAGE_GC_DURING | IMAGE_GC_MARKING, 42 },
+		{ 42, IMAGE_GC_MARKING, 42 }, /* between two steps of it */
+		{ 42, IMAGE_GC_DURING | IMAGE_GC_SWEEPING, 43 },
+		{ 42, IMAGE_GC_SWEEPING, 43 },
+		{ 42, IMAGE_GC_DURING | IMAGE_GC_COMPACTING | 3, 43 },
+		{ 42, 0, 43 },
+	};
+
+	FOR_EACH_VERSION(v)
+	{
+		struct fixture f = setup(image_versions[v].minor, 4096, RBPF_MAX_FRAMES);
+		struct rbpf_layout l = f.img->vm.walk;
+		struct walk_gc gc;
+
+		walk_host.mem = &f.img->vm.mem;
+		for (size_t i = 0; i < sizeof(eras) / sizeof(eras[0]); i++) {
+			image_gc_count(f.img, eras[i].count);
+			image_gc_flags(f.img, eras[i].flags);
+			gc = gc_read(&l);
+			cr_expect_eq(gc.era, eras[i].era, "%s: %llu collections, flags %x",
+				     f.img->version, (unsigned long long)eras[i].count,
+				     eras[i].flags);
+			cr_expect_eq(gc.flags, eras[i].flags, "%s", f.img->version);
+		}
+		image_hide(f.img, f.img->objspace, 4096, true);
+		gc = gc_read(&l);
+		cr_expect(!gc.era && !gc.flags, "%s: unreadable", f.img->version);
+		image_hide(f.img, f.img->objspace, 4096, false);
+		l.gc_count = l.gc_flags = 0;
+		gc = gc_read(&l);
+		cr_expect(!gc.era && !gc.flags, "%s: not found", f.img->version);
+		teardown(&f);
+	}
+}
+
+static bool is_mine(struct fixture *f, const struct image_thread *t)
+{
+	cr_assert_eq(walk_host_run(f->w, &f->img->vm.mem, t->ec), RBPF_OK);
+	return gc_is_mine(f->w);
+}
+
+/* Which thread holds the lock, and so is the one that collects. */
+Test(walk, whose_collection_it_is)
+{
+	FOR_EACH_VERSION(v)
+	{
+		struct fixture f = setup(image_versions[v].minor, 4096, RBPF_MAX_FRAMES);
+		struct image_thread other = image_thread(f.img, 4096);
+
+		cr_expect_not(is_mine(&f, &f.t), "%s: nobody's", f.img->version);
+		image_run(&f.t);
+		cr_expect(is_mine(&f, &f.t), "%s", f.img->version);
+		cr_expect_not(is_mine(&f, &other), "%s", f.img->version);
+		image_run(&other);
+		cr_expect_not(is_mine(&f, &f.t), "%s", f.img->version);
+		cr_expect(is_mine(&f, &other), "%s", f.img->version);
+
+		f.w->layout.gc_owner = 0x5000;
+		cr_expect_not(is_mine(&f, &other), "%s: unreadable", f.img->version);
+		f.w->layout.gc_owner = 0;
+		cr_expect_not(is_mine(&f, &other), "%s: not found", f.img->version);
+		teardown(&f);
+	}
+}
+
+/* With several ractors one of them holds the lock of the VM; each has a thread that runs. */
+Test(walk, whose_collection_it_is_among_ractors)
+{
+	FOR_EACH_VERSION(v)
+	{
+		struct fixture f = setup(image_versions[v].minor, 4096, RBPF_MAX_FRAMES);
+		const struct image_facts *facts = &f.img->facts;
+		uint64_t first = f.img->ractor, second = image_alloc(f.img, 768);
+		uint64_t owner = f.img->vm.vm + facts->vm_lock_owner;
+		struct image_thread other;
+
+		if (!facts->th_ractor) {
+			teardown(&f);
+			continue;
+		}
+		image_run(&f.t);
+		f.img->ractor = second;
+		other = image_thread(f.img, 4096);
+		image_run(&other);
+		image_put64(f.img, owner, second);
+		cr_expect_not(is_mine(&f, &f.t), "%s", f.img->version);
+		cr_expect(is_mine(&f, &other), "%s", f.img->version);
+		image_put64(f.img, owner, first);
+		cr_expect(is_mine(&f, &f.t), "%s", f.img->version);
+		cr_expect_not(is_mine(&f, &other), "%s", f.img->version);
+
+		/* A thread of the right ractor, but not the one that runs. */
+		image_put64(f.img, first + facts->running_ec, other.ec);
+		cr_expect_not(is_mine(&f, &f.t), "%s", f.img->version);
+		image_put64(f.img, f.t.th + facts->th_ractor, 0x5000);
+		image_put64(f.img, owner, 0x5000);
+		cr_expect_not(is_mine(&f, &f.t), "%s: unreadable", f.img->version);
+		f.w->layout.ractor_running_ec = 0;
+		cr_expect_not(is_mine(&f, &other), "%s: not found", f.img->version);
+		teardown(&f);
+	}
+}
+
+/* A fiber collects for its thread, which says that it runs the fiber. */
+Test(walk, collection_in_a_fiber)
+{
+	FOR_EACH_VERSION(v)
+	{
+		struct fixture f = setup(image_versions[v].minor, 4096, RBPF_MAX_FRAMES);
+		struct image_thread fiber;
+
+		image_run(&f.t);
+		fiber = image_fiber(&f.t, 4096);
+		image_run(&fiber);
+		cr_expect(is_mine(&f, &fiber), "%s", f.img->version);
+		teardown(&f);
+	}
+}
+
+/* ---- what tells an iseq from another one later ---- */
+
+static uint64_t image_method_iseq(struct fixture *f, const char *label, uint64_t *me)
+{
+	uint64_t iseq = image_iseq(
+		f->img, &(struct image_iseq) { .type = RUBY_ISEQ_METHOD, .label = label });
+
+	*me = image_method(f->img, f->img->object, label, iseq);
+	return iseq;
+}
+
+static uint64_t user_check(struct fixture *f, uint64_t iseq, uint64_t me)
+{
+	struct ruby_method m;
+	struct ruby_iseq q;
+	uint64_t check = 0;
+
+	if (iseq) {
+		cr_assert_eq(ruby_iseq_read(&f->img->vm, iseq, &q), 0);
+		check = ruby_iseq_words_check(&q);
+		ruby_iseq_deinit(&q);
+	}
+	if (me) {
+		cr_assert_eq(ruby_method_read(&f->img->vm, me, !iseq, &m), 0);
+		check = ruby_method_words_check(&m, check);
+		ruby_method_deinit(&m);
+	}
+	return check;
+}
+
+static void expect_checks(struct fixture *f, const uint64_t *want, uint32_t n, const char *why)
+{
+	cr_assert_eq(run(f), RBPF_OK);
+	cr_assert_eq(f->w->n_frames, n);
+	for (uint32_t i = 0; i < n; i++)
+		cr_expect_eq(f->w->frames[i].check, want[i], "%s: %s: frame %u", f->img->version,
+			     why, i);
+}
+
+/* Taken of each iseq once an epoch, and of each C function. */
+Test(walk, checks)
+{
+	FOR_EACH_VERSION(v)
+	{
+		struct fixture f = setup(image_versions[v].minor, 4096, RBPF_MAX_FRAMES);
+		uint64_t me[3], foo = image_method_iseq(&f, "foo", &me[0]);
+		uint64_t bar = image_method_iseq(
+			&f, "a_name_that_does_not_fit_into_a_string_of_any_of_these_versions",
+			&me[1]);
+		uint64_t puts = image_ment(f.img, f.img->object, "puts", IMAGE_CFUNC), ep;
+
+		ep = image_push_method(&f.t, foo, image_pc(f.img, foo, 1), me[0]);
+		image_push_block(&f.t, foo, image_pc(f.img, foo, 2), ep);
+		image_push_method(&f.t, bar, image_pc(f.img, bar, 1), 0);
+		image_push_method(&f.t, bar, image_pc(f.img, bar, 1), me[1]);
+		image_push_cfunc(&f.t, puts);
+
+		const uint64_t all[5] = { user_check(&f, 0, puts), user_check(&f, bar, me[1]), 0,
+					  user_check(&f, foo, me[0]), 0 };
+		const uint64_t again[5] = { user_check(&f, 0, puts) };
+
+		expect_checks(&f, all, 5, "the first time");
+		expect_checks(&f, again, 5, "the second time");
+		walk_host_collection(f.w, 7);
+		expect_checks(&f, again, 5, "after a collection");
+		walk_host_epoch(f.w, 1);
+		expect_checks(&f, all, 5, "in another epoch");
+		teardown(&f);
+	}
+}
+
+Test(walk, checks_that_cannot_be_taken)
+{
+	struct fixture f = setup("3.3", 4096, RBPF_MAX_FRAMES);
+	uint64_t me, foo = image_method_iseq(&f, "foo", &me), body = image_body(f.img, foo);
+	uint64_t label = image_get64(f.img, body + 80), none[1] = { 0 };
+
+	image_push_method(&f.t, foo, image_pc(f.img, foo, 1), me);
+	const struct {
+		uint64_t at, value;
+	} bad[] = { { f.t.cfp + 16, 0x5000 }, { foo + 16, 0x5000 }, { body + 80, 0x5000 } };
+
+	for (size_t i = 0; i < 3; i++) {
+		uint64_t before = image_get64(f.img, bad[i].at);
+
+		image_put64(f.img, bad[i].at, bad[i].value);
+		walk_host_epoch(f.w, i);
+		expect_checks(&f, none, 1, "unreadable");
+		image_put64(f.img, bad[i].at, before);
+	}
+	/* A long text whose bytes are gone. */
+	image_put64(f.img, label, IMAGE_T_STRING | IMAGE_NOEMBED);
+	image_put64(f.img, label + 24, 0x5000);
+	walk_host_epoch(f.w, 10);
+	expect_checks(&f, none, 1, "text unreadable");
+	image_put64(f.img, label + 16, 0);
+	walk_host_epoch(f.w, 11);
+	cr_assert_eq(run(&f), RBPF_OK);
+	cr_expect_neq(f.w->frames[0].check, 0, "of an empty text nothing is read");
 	teardown(&f);
 }
 
@@ -784,11 +1665,11 @@ Test(walk, in_user_space)
 	uint64_t mes[7] = { 0 };
 
 	push_methods(&f, 300, 0, mes);
-	cr_assert_eq(ruby_walk(&f.img->vm.mem, &f.img->layout.walk, f.t.ec, 100, &stack), 0);
+	cr_assert_eq(ruby_walk(&f.img->vm.mem, &f.img->vm.walk, f.t.ec, 100, &stack), 0);
 	cr_expect_eq(stack.status, RBPF_OK);
 	cr_expect_eq(stack.n_frames, 100);
 	cr_expect_eq(stack.n_cut, 300 - 99);
-	cr_assert_eq(ruby_walk(&f.img->vm.mem, &f.img->layout.walk, f.t.ec, 100, &again), 0);
+	cr_assert_eq(ruby_walk(&f.img->vm.mem, &f.img->vm.walk, f.t.ec, 100, &again), 0);
 	cr_expect_eq(stack.hash, again.hash);
 	cr_expect_arr_eq(stack.frames, again.frames, 100 * sizeof(*stack.frames));
 	ruby_stack_deinit(&again);
@@ -797,7 +1678,7 @@ Test(walk, in_user_space)
 	ruby_stack_deinit(&stack);
 
 	image_hide_all(f.img, true);
-	cr_assert_eq(ruby_walk(&f.img->vm.mem, &f.img->layout.walk, f.t.ec, 100, &stack), 0);
+	cr_assert_eq(ruby_walk(&f.img->vm.mem, &f.img->vm.walk, f.t.ec, 100, &stack), 0);
 	cr_expect_eq(stack.status, RBPF_FAULT_EC, "a status is a result");
 	cr_expect_eq(stack.n_frames, 0);
 	ruby_stack_deinit(&stack);
@@ -814,53 +1695,69 @@ static uint64_t next_random(uint64_t *state)
 	return *state;
 }
 
-/* Words as a VM has them, in places where a VM does not: the walk ends, within its bounds. */
+/* Fill the VM stack of @t with words as a VM has them, in places where a VM does not. */
+static void random_stack(struct fixture *f, const struct image_thread *t, uint64_t *seed)
+{
+	for (uint64_t a = t->lo; a < t->hi; a += 8) {
+		uint64_t r = next_random(seed), v = 0;
+
+		switch (r % 9) {
+		case 0: /* into the stack, or near it */
+		case 1:
+			v = (t->lo + next_random(seed) % (t->hi - t->lo + 64) - 32) & ~7ull;
+			break;
+		case 2:
+			v = 0x11110001ull * (r >> 8 & 7) + (r >> 16 & 0xfff);
+			break;
+		case 3:
+			v = (t->ec + (r >> 8) % 512) & ~7ull;
+			break;
+		case 4:
+			v = next_random(seed) & ~7ull;
+			break;
+		case 5:
+			v = IMAGE_IMEMO(r >> 8 & 0xf);
+			break;
+		case 6: /* one of a few frames: ZJIT's, or a C function's */
+			v = r & 0x100 ? 1 : image_zjit_frame(f->img, CODE(r >> 10 & 3), PC(1));
+			break;
+		}
+		image_put64(f->img, a, v);
+	}
+	image_put64(f->img, t->ec + 16,
+		    t->hi - (next_random(seed) % 30 + 1) * f->img->facts.cf_size);
+}
+
+/* The walk ends, within its bounds, and says what the plain walk says. */
 Test(walk, random_memory)
 {
 	uint64_t seed = 0x9e3779b97f4a7c15ull;
 	int compared = 0;
 
-	for (int round = 0; round < 3000; round++) {
-		struct fixture f = setup(versions[round & 1], 512 + (size_t)(round % 5) * 512,
+	for (int round = 0; round < 4000; round++) {
+		struct fixture f = setup(image_versions[round % IMAGE_VERSIONS].minor,
+					 512 + (size_t)(round % 5) * 512,
 					 RBPF_MIN_FRAMES + (uint32_t)next_random(&seed) % 100);
-		uint64_t depth = next_random(&seed) % 30;
+		struct image_thread t = f.t;
 
-		for (uint64_t a = f.t.lo; a < f.t.hi; a += 8) {
-			uint64_t r = next_random(&seed), v = 0;
-
-			switch (r % 8) {
-			case 0: /* into the stack, or near it */
-			case 1:
-				v = (f.t.lo + next_random(&seed) % (f.t.hi - f.t.lo + 64) - 32) &
-				    ~7ull;
-				break;
-			case 2:
-				v = 0x11110001ull * (r >> 8 & 7) + (r >> 16 & 0xfff);
-				break;
-			case 3:
-				v = (f.t.ec + (r >> 8) % 512) & ~7ull;
-				break;
-			case 4:
-				v = next_random(&seed) & ~7ull;
-				break;
-			case 5:
-				v = IMAGE_IMEMO(r >> 8 & 0xf);
-				break;
-			}
-			image_put64(f.img, a, v);
+		for (uint64_t fibers = next_random(&seed) % 4; fibers; fibers--) {
+			random_stack(&f, &t, &seed);
+			t = image_fiber(&t, 512);
 		}
-		image_put64(f.img, f.t.ec + 16, f.t.hi - (depth + 1) * f.img->layout.walk.cf_size);
+		random_stack(&f, &t, &seed);
+		if (f.img->facts.zjit_frames)
+			image_zjit_on(f.img, round & 8);
 		if (round % 16 == 0)
-			image_hide(f.img, f.t.lo + next_random(&seed) % (f.t.hi - f.t.lo), 1, true);
-		if (run(&f) == RBPF_OK) {
-			const char *problem = naive_compare(f.w, &f.img->vm.mem, f.t.ec);
+			image_hide(f.img, t.lo + next_random(&seed) % (t.hi - t.lo), 1, true);
+		if (run_fiber(&f, &t) == RBPF_OK) {
+			const char *problem = naive_compare(f.w, &f.img->vm.mem, t.ec);
 
 			compared++;
-			cr_assert_null(problem, "round %d: the plain walk differs in %s", round,
-				       problem);
+			cr_assert_null(problem, "round %d (%s): the plain walk differs in %s",
+				       round, f.img->version, problem);
 		}
 		cr_assert_leq(walk_host.reads, 5000, "round %d: %zu reads", round, walk_host.reads);
 		teardown(&f);
 	}
-	cr_expect_gt(compared, 1000);
+	cr_expect_gt(compared, 3000, "%d compared", compared);
 }

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * RBPF_TLS_GLOBAL (Ruby 2.7): one variable holds the EC of the thread that held the VM's lock last,
+ * and is never cleared. A sampled thread that runs without the lock, or that is not one of Ruby's,
+ * must not be given that stack: a thread is known by its rb_thread_t.thread_id, which is its thread
+ * pointer. Threads are looked for where the VM lists them, once.
+ */
+#ifndef RBPF_GVL_THREAD_BPF_H
+#define RBPF_GVL_THREAD_BPF_H
+
+#define GVL_MAX_THREADS 256 /* of the VM's list that are looked at */
+
+/* Whether the rb_thread_t at @th is that of the thread with @thread_id. */
+static __always_inline bool gvl_is_thread(const struct walk *w, __u64 th, __u64 thread_id)
+{
+	__u64 id = 0;
+
+	return th && !bpf_probe_read_user(&id, sizeof(id), (void *)(th + w->layout.th_thread_id)) &&
+	       id == thread_id;
+}
+
+/* The thread that held the lock last, if it is that with @thread_id, else 0. */
+static __always_inline __u64 gvl_last_holder(const struct walk *w, __u64 thread_id)
+{
+	__u64 ec = 0, th = 0;
+
+	if (bpf_probe_read_user(&ec, sizeof(ec), (void *)w->layout.ec_global) || !ec ||
+	    bpf_probe_read_user(&th, sizeof(th), (void *)(ec + w->layout.ec_thread_ptr)))
+		return 0;
+	return gvl_is_thread(w, th, thread_id) ? th : 0;
+}
+
+/*
+ * Look through the VM's list, whose node stands first in an rb_thread_t. Returns 0 if it is not
+ * there.
+ */
+__noinline __u64 gvl_search(__u32 cpu, __u64 thread_id)
+{
+	struct walk *w = walk_state(cpu);
+	__u64 node;
+	int i;
+
+	if (!w || bpf_probe_read_user(&node, sizeof(node), (void *)w->layout.threads))
+		return 0;
+	for (i = 0; i < GVL_MAX_THREADS && node && node != w->layout.threads; i++) {
+		if (gvl_is_thread(w, node, thread_id))
+			return node;
+		if (bpf_probe_read_user(&node, sizeof(node), (void *)node))
+			return 0;
+	}
+	return 0;
+}
+
+/* The EC of the thread @id (tgid, tid), 0 if it has none. */
+static __always_inline __u64 gvl_thread_ec(__u32 cpu, __u64 thread_id, __u64 id, __u64 epoch)
+{
+	struct walk *w = walk_state(cpu);
+	__u64 *known, th, ec = 0;
+
+	if (!w)
+		return 0;
+	known = bpf_map_lookup_elem(&gvl_threads, &id);
+	th = gvl_last_holder(w, thread_id);
+	if (!th) {
+		if (known && *known == (epoch << 1 | 1))
+			return 0;
+		th = known && !(*known & 1) && gvl_is_thread(w, *known, thread_id)
+			     ? *known
+			     : gvl_search(cpu, thread_id);
+	}
+	if (!known || *known != th) {
+		__u64 value = th ? th : epoch << 1 | 1;
+
+		bpf_map_update_elem(&gvl_threads, &id, &value, BPF_ANY);
+	}
+	if (th)
+		bpf_probe_read_user(&ec, sizeof(ec), (void *)(th + w->layout.th_ec));
+	return ec;
+}
+
+#endif

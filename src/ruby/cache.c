@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "ruby/cache.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "ruby/vm.h"
+
+struct ruby_known {
+	uint64_t device, inode, size;
+	int64_t mtime_ns;
+	char build_id[64];
+	struct ruby_layout layout;
+	uint8_t source[RUBY_FIELDS];
+	uint64_t current_vm, symbols; /* less the load bias; 0: unknown */
+};
+
+static bool same_file(const struct ruby_known *k, const struct ruby_binary *b)
+{
+	return k->device == b->device && k->inode == b->inode && k->size == b->size &&
+	       k->mtime_ns == b->mtime_ns && !strcmp(k->build_id, b->build_id);
+}
+
+int ruby_cache_get(const struct ruby_cache *cache, struct ruby_vm *vm, uint64_t *current_vm,
+		   uint64_t *symbols)
+{
+	uint64_t base = vm->binary.base;
+	size_t i;
+
+	for (i = 0; i < cache->n; i++) {
+		const struct ruby_known *k = &cache->v[i];
+
+		if (!same_file(k, &vm->binary))
+			continue;
+		vm->layout = k->layout;
+		memcpy(vm->source, k->source, sizeof(vm->source));
+		*current_vm = k->current_vm ? base + k->current_vm : 0;
+		*symbols = k->symbols ? base + k->symbols : 0;
+		return 0;
+	}
+	return -ENOENT;
+}
+
+int ruby_cache_put(struct ruby_cache *cache, const struct ruby_vm *vm, uint64_t current_vm)
+{
+	const struct ruby_binary *b = &vm->binary;
+	struct ruby_known *k;
+	int r;
+
+	r = array_reserve(cache->v, cache->cap, cache->n + 1);
+	if (r)
+		return r;
+	k = &cache->v[cache->n++];
+	*k = (struct ruby_known) {
+		.device = b->device,
+		.inode = b->inode,
+		.size = b->size,
+		.mtime_ns = b->mtime_ns,
+		.layout = vm->layout,
+		.current_vm = current_vm ? current_vm - b->base : 0,
+		.symbols = vm->symbols ? vm->symbols - b->base : 0,
+	};
+	memcpy(k->build_id, b->build_id, sizeof(k->build_id));
+	memcpy(k->source, vm->source, sizeof(k->source));
+	return 0;
+}
+
+void ruby_cache_deinit(struct ruby_cache *cache)
+{
+	free(cache->v);
+	*cache = (struct ruby_cache)RUBY_CACHE_INIT;
+}

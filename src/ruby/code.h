@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * RUBY_FROM_CODE: what the machine code of small exported functions tells of a VM's layout.
+ *
+ * A stripped libruby names none of its globals, but its accessors (rb_during_gc, rb_thread_main …)
+ * are compiled to a handful of loads whose displacements are the offsets. The functions are not
+ * matched against patterns: they are run, instruction by instruction, on the live process' memory,
+ * with each register remembering which load its value came from (see emulate.h). So a register
+ * spilled to the stack, another compiler or a call that was not inlined make no difference.
+ *
+ * What is told is what all paths through a function agree on. Not thread-safe.
+ */
+#ifndef RBPF_RUBY_CODE_H
+#define RBPF_RUBY_CODE_H
+
+#include <stdint.h>
+
+#include "ruby/layout.h"
+
+struct emu_machine;
+struct memory;
+struct ruby_binary;
+
+struct ruby_code {
+	struct ruby_layout layout; /* RUBY_UNKNOWN for what the code does not tell */
+	uint64_t current_vm;	   /* address of the variable ruby_current_vm_ptr; 0: not found */
+	uint64_t symbols;	   /* address of ruby_global_symbols; 0: not found */
+	/*
+	 * Address of the EC slot in the TLS of the thread given. 0: not found, as when that is no
+	 * Ruby thread or the EC is in no TLS (2.7).
+	 */
+	uint64_t ec_slot;
+};
+
+/*
+ * Run the functions that @bin exports, as the thread with thread pointer @tp would. Whatever is not
+ * understood is left unknown; there is nothing that fails.
+ */
+void ruby_code_read(const struct memory *mem, const struct ruby_binary *bin, uint64_t tp,
+		    struct ruby_code *ret);
+
+/* The same for a process of another @machine, for tests. */
+void ruby_code_read_machine(const struct emu_machine *machine, const struct memory *mem,
+			    const struct ruby_binary *bin, uint64_t tp, struct ruby_code *ret);
+
+#endif

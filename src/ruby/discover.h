@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Finding the layout of a Ruby: what each source says (enum ruby_source), and a layout made of it.
+ */
+#ifndef RBPF_RUBY_DISCOVER_H
+#define RBPF_RUBY_DISCOVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ruby/layout.h"
+
+struct ruby_vm;
+
+/* What the sources say of one binary. Addresses are of the live process, 0 if unknown. */
+struct ruby_findings {
+	struct ruby_layout layout[RUBY_SOURCES];
+	bool known[RUBY_SOURCES]; /* the source says anything at all */
+	char dwarf_file[256];	  /* where debug information was found */
+	uint64_t current_vm;	  /* address of ruby_current_vm_ptr */
+	uint64_t symbols;	  /* address of ruby_global_symbols */
+};
+
+/*
+ * Ask the @sources (1 << enum ruby_source) about the Ruby of @vm, of which pid, mem and binary are
+ * set. @tp is the thread pointer of a thread with EC @ec; @ecs are those of all @n threads.
+ */
+void ruby_discover(const struct ruby_vm *vm, unsigned int sources, uint64_t tp, const uint64_t *ecs,
+		   size_t n, struct ruby_findings *ret);
+
+/*
+ * Set @vm->layout and source: each fact from the most trusted of @sources that knows it. Returns
+ * the first fact that nobody knows and that is needed, or RUBY_FIELDS if none is missing.
+ */
+enum ruby_field ruby_layout_merge(struct ruby_vm *vm, const struct ruby_findings *found,
+				  unsigned int sources);
+
+#endif

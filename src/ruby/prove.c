@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "ruby/prove.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "ruby/class.h"
+#include "ruby/iseq.h"
+#include "ruby/method.h"
+#include "ruby/object.h"
+#include "ruby/vm.h"
+#include "ruby/walk.h"
+
+/* What an offset may be at most: beyond it, it would lead out of what is read in one piece. For the
+ * EC and the thread see bpf/walk_state.bpf.h. */
+#define EC_BYTES	 256
+#define TH_FIRST	 24
+#define TH_WORDS	 4
+#define BODY_OFFSET_MAX	 304
+#define CLASS_OFFSET_MAX 152
+
+#define GC_MODE_MASK	 3u
+#define GC_FLAGS_MAX	 (1u << 24)
+#define GC_COUNT_MAX	 (1ull << 40)
+
+static int refuse(const struct ruby_vm *vm, const char *field, struct err *err)
+{
+	const char *row = ruby_layout_row(vm->binary.version);
+
+	return err_set(err, -EPROTO, ERR_TARGET,
+		       "the %s layout does not match this build of Ruby %s (self-check failed at "
+		       "'%s')",
+		       row ? row : "newest", vm->binary.version, field);
+}
+
+static bool has(uint16_t offset)
+{
+	return offset != RUBY_ABSENT && offset != RUBY_UNKNOWN;
+}
+
+/* The first fact that cannot be, or RUBY_FIELDS. */
+static enum ruby_field out_of_range(const struct ruby_layout *l)
+{
+	size_t i;
+
+	for (i = RUBY_FIELD_insns_body; i <= RUBY_FIELD_jit_entry; i++)
+		if (i != RUBY_FIELD_insn_entry && has(ruby_layout_get(l, i)) &&
+		    ruby_layout_get(l, i) > BODY_OFFSET_MAX)
+			return i;
+	if (l->ec_thread_ptr > EC_BYTES - 8)
+		return RUBY_FIELD_ec_thread_ptr;
+	if (l->th_ec < TH_FIRST || l->th_ec >= TH_FIRST + TH_WORDS * 8)
+		return RUBY_FIELD_th_ec;
+	if (l->cf_size != 56 && l->cf_size != 64)
+		return RUBY_FIELD_cf_size;
+	if (has(l->cf_jit_return) && l->cf_jit_return + 8 > l->cf_size)
+		return RUBY_FIELD_cf_jit_return;
+	if (l->insn_entry != 8 && l->insn_entry != 12)
+		return RUBY_FIELD_insn_entry;
+	if (l->string_embed != 16 && l->string_embed != 24)
+		return RUBY_FIELD_string_embed;
+	if (l->singleton_bit > 31)
+		return RUBY_FIELD_singleton_bit;
+	if (l->class_form == RUBY_CLASS_EXT) {
+		if (l->class_path > CLASS_OFFSET_MAX)
+			return RUBY_FIELD_class_path;
+		if (l->class_attached > CLASS_OFFSET_MAX)
+			return RUBY_FIELD_class_attached;
+	}
+	return RUBY_FIELDS;
+}
+
+static int prove_symbols(struct ruby_vm *vm, uint64_t symbols, struct err *err)
+{
+	bool ok = ruby_symbols_check(vm, symbols);
+
+	vm->symbols = ok ? symbols : 0;
+	ruby_vm_check_add(vm, "symbol table", ok, true, ok ? "at 0x%llx, 33 is \"!\"" : "not found",
+			  (unsigned long long)symbols);
+	return ok ? 0 : refuse(vm, "symbol table", err);
+}
+
+/* A class that every Ruby has, its name, and that of its singleton class. */
+static int prove_classes(struct ruby_vm *vm, struct err *err)
+{
+	struct buf name _cleanup_buf_ = BUF_INIT, singleton _cleanup_buf_ = BUF_INIT;
+	uint64_t object = 0, meta = 0;
+	int r = 0;
+
+	if (memory_read_u64(&vm->mem, vm->binary.symbol[RUBY_SYM_rb_cObject], &object) ||
+	    !ruby_is_object(object))
+		return err_set(err, -EAGAIN, ERR_TARGET, "Ruby in pid %d has not started yet",
+			       (int)vm->pid);
+	if (vm->layout.class_form != RUBY_CLASS_EXT)
+		r = ruby_class_keys_learn(vm, object, vm->vm);
+	if (!r)
+		r = ruby_owner_prefix(vm, object, &name);
+	if (!r)
+		r = memory_read_u64(&vm->mem, object + 8, &meta);
+	if (!r)
+		r = ruby_owner_prefix(vm, meta, &singleton);
+	r = r || strcmp(buf_str(&name), "Object#") || strcmp(buf_str(&singleton), "Object.");
+	ruby_vm_check_add(vm, "class names", !r, true, "methods of Object are \"%s\" and \"%s\"",
+			  buf_str(&name), buf_str(&singleton));
+	return r ? refuse(vm, "class name", err) : 0;
+}
+
+/* Name each frame of one stack. Returns how many could not be; *@total counts all. */
+static size_t name_stack(const struct ruby_vm *vm, const struct ruby_stack *stack, size_t *total)
+{
+	struct ruby_method method;
+	struct ruby_iseq iseq;
+	size_t i, bad = 0;
+
+	for (i = 0; i < stack->n_frames; i++) {
+		const struct rbpf_frame *f = &stack->frames[i];
+
+		if (f->iseq) {
+			if (ruby_iseq_read(vm, f->iseq, &iseq)) {
+				bad++;
+			} else {
+				bad += !(f->pc & RBPF_PC_STALE) && !ruby_iseq_has_pc(&iseq, f->pc);
+				ruby_iseq_deinit(&iseq);
+			}
+		}
+		if (f->me) {
+			if (ruby_method_read(vm, f->me, !f->iseq, &method))
+				bad++;
+			else
+				ruby_method_deinit(&method);
+		}
+		*total += f->iseq || f->me;
+	}
+	return bad;
+}
+
+/*
+ * Threads run on while they are looked at, so one bad stack proves nothing: it takes several looks
+ * at all threads without a single good stack to refuse a Ruby.
+ */
+#define PROVE_ATTEMPTS 5
+
+static int prove_stacks(struct ruby_vm *vm, const uint64_t *ecs, size_t n, struct err *err)
+{
+	size_t i, total = 0, bad;
+	struct ruby_stack stack;
+	bool any_frame = false;
+	int attempt;
+
+	for (attempt = 0; attempt < PROVE_ATTEMPTS; attempt++) {
+		for (i = 0; i < n; i++) {
+			if (ruby_walk(&vm->mem, &vm->walk, ecs[i], RBPF_MAX_FRAMES, &stack))
+				return err_oom(err);
+			total = 0;
+			bad = stack.status ? 1 : name_stack(vm, &stack, &total);
+			any_frame |= stack.status || total; /* they are ECs: see tls.h */
+			ruby_stack_deinit(&stack);
+			if (!bad && total) {
+				ruby_vm_check_add(vm, "stack", true, true,
+						  "all %zu frames of a thread named", total);
+				return 0;
+			}
+		}
+	}
+	ruby_vm_check_add(vm, "stack", false, true,
+			  "no thread has a stack whose frames can all be named");
+	if (!any_frame)
+		return err_set(err, -EAGAIN, ERR_TARGET,
+			       "pid %d holds Ruby %s, but no thread of it runs Ruby code (yet)",
+			       (int)vm->pid, vm->binary.version);
+	return refuse(vm, "iseq and method names", err);
+}
+
+/* The thread of @ec and its VM. */
+static int find_vm(struct ruby_vm *vm, uint64_t ec, uint64_t current_vm, uint64_t *th)
+{
+	const struct ruby_layout *l = &vm->layout;
+	uint64_t var = 0;
+	bool ok;
+
+	if (memory_read_u64(&vm->mem, ec + l->ec_thread_ptr, th))
+		return -EFAULT;
+	if (current_vm && memory_read_u64(&vm->mem, current_vm, &var))
+		var = 0;
+	if (!has(l->th_vm) || memory_read_u64(&vm->mem, *th + l->th_vm, &vm->vm))
+		vm->vm = var;
+	ok = ruby_is_object(vm->vm) && (!var || var == vm->vm);
+	ruby_vm_check_add(vm, "virtual machine", ok, false, "at 0x%llx%s",
+			  (unsigned long long)vm->vm,
+			  ok && var ? ", as the code and the thread say" : "");
+	if (!ok)
+		vm->vm = 0;
+	return 0;
+}
+
+/* Whose EC @ec is, if it is one: its thread has it as the current one. */
+static bool is_current_ec(const struct ruby_vm *vm, uint64_t ec)
+{
+	uint64_t th, back;
+
+	return ruby_is_object(ec) &&
+	       !memory_read_u64(&vm->mem, ec + vm->layout.ec_thread_ptr, &th) &&
+	       !memory_read_u64(&vm->mem, th + vm->layout.th_ec, &back) && back == ec;
+}
+
+/* Where the collector says what it does, and for whom. */
+static void prove_gc(struct ruby_vm *vm, uint64_t th)
+{
+	const struct ruby_layout *l = &vm->layout;
+	uint64_t objspace = 0, count = 0, ractor = 0, ec = 0;
+	uint32_t flags = 0;
+	bool ok;
+
+	ok = vm->vm && has(l->vm_objspace) && has(l->objspace_flags) && has(l->objspace_count) &&
+	     !memory_read_u64(&vm->mem, vm->vm + l->vm_objspace, &objspace) &&
+	     ruby_is_object(objspace) &&
+	     !memory_read(&vm->mem, objspace + l->objspace_flags, &flags, sizeof(flags)) &&
+	     !memory_read_u64(&vm->mem, objspace + l->objspace_count, &count) &&
+	     flags < GC_FLAGS_MAX && count < GC_COUNT_MAX;
+	ruby_vm_check_add(vm, "garbage collector", ok, false,
+			  ok ? "%llu collections so far" : "its state was not found",
+			  (unsigned long long)count);
+	if (!ok)
+		return;
+	vm->walk.gc_flags = objspace + l->objspace_flags;
+	vm->walk.gc_count = objspace + l->objspace_count;
+	if (has(l->vm_gvl_owner)) {
+		vm->walk.gc_owner = vm->vm + l->vm_gvl_owner;
+		return;
+	}
+	ok = has(l->vm_lock_owner) && has(l->th_ractor) && has(l->ractor_running_ec) &&
+	     !memory_read_u64(&vm->mem, th + l->th_ractor, &ractor) && ruby_is_object(ractor) &&
+	     !memory_read_u64(&vm->mem, ractor + l->ractor_running_ec, &ec) &&
+	     (!ec || is_current_ec(vm, ec));
+	ruby_vm_check_add(vm, "collecting thread", ok, false,
+			  ok ? "ractor.threads.running_ec is an EC or none"
+			     : "cannot be told from the others");
+	if (ok)
+		vm->walk.gc_owner = vm->vm + l->vm_lock_owner;
+}
+
+/* The fiber of @ec holds it, and was resumed by none or by one of the same thread. */
+static void prove_fibers(struct ruby_vm *vm, uint64_t ec, uint64_t th)
+{
+	const struct ruby_layout *l = &vm->layout;
+	uint64_t fiber = 0, prev = 0, other = 0;
+	bool ok;
+
+	ok = has(l->ec_fiber_ptr) && has(l->fiber_ec) && has(l->fiber_prev) &&
+	     !memory_read_u64(&vm->mem, ec + l->ec_fiber_ptr, &fiber) &&
+	     fiber + l->fiber_ec == ec &&
+	     !memory_read_u64(&vm->mem, fiber + l->fiber_prev, &prev) &&
+	     (!prev || (ruby_is_object(prev) &&
+			!memory_read_u64(&vm->mem, prev + l->fiber_ec + l->ec_thread_ptr, &other) &&
+			other == th));
+	ruby_vm_check_add(vm, "fibers", ok, false,
+			  ok ? "the EC is its fiber's" : "what resumed one is not shown");
+	if (!ok)
+		vm->walk.fiber_prev = vm->walk.fiber_ec = 0;
+}
+
+/* The native stack of @ec holds addresses, the size of which is plausible. */
+static void prove_native_stack(struct ruby_vm *vm, uint64_t ec)
+{
+	uint64_t words[3] = { 0 }; /* machine.stack_start, stack_end, stack_maxsize */
+	uint16_t off = vm->layout.ec_stack_start;
+	bool ok = has(off) && off + sizeof(words) <= EC_BYTES &&
+		  !memory_read(&vm->mem, ec + off, words, sizeof(words)) &&
+		  ruby_is_object(words[0]) && words[2] && words[2] < words[0];
+
+	ruby_vm_check_add(vm, "native stack", ok, false,
+			  ok ? "%llu KiB" : "its bounds were not found",
+			  (unsigned long long)words[2] >> 10);
+	if (!ok)
+		vm->walk.ec_stack_start = 0;
+}
+
+int ruby_prove(struct ruby_vm *vm, const uint64_t *ecs, size_t n, uint64_t current_vm,
+	       uint64_t symbols, struct err *err)
+{
+	enum ruby_field bad = out_of_range(&vm->layout);
+	uint64_t th;
+	int r;
+
+	if (bad != RUBY_FIELDS)
+		return refuse(vm, ruby_field_info[bad].name, err);
+	if (find_vm(vm, ecs[0], current_vm, &th))
+		return refuse(vm, "ec.thread_ptr", err);
+	r = prove_symbols(vm, symbols, err);
+	if (!r)
+		r = prove_classes(vm, err);
+	if (!r)
+		r = prove_stacks(vm, ecs, n, err);
+	if (r)
+		return r;
+	prove_gc(vm, th);
+	prove_fibers(vm, ecs[0], th);
+	prove_native_stack(vm, ecs[0]);
+	return 0;
+}

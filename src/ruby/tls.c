@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * An EC (vm_core.h, rb_execution_context_t) starts with its VM stack, the size of it in words, and
+ * the control frame pointer, in all versions. What proves one:
+ *
+ *   - the frame pointer lies in the stack, at a whole number of frames from its end;
+ *   - the last slot there has the flags of the dummy frame that each stack starts with;
+ *   - some word leads to a thread that points back at it. If it is not known which words these are,
+ *     the thread must also be known to an object of class Thread: a T_DATA that holds its address.
+ *
+ * The DTV is read to its end where that is known. The size of a TLS block is known only if it is
+ * a chunk of glibc's heap; else it is read up to the next block, or somewhat beyond its end, and
+ * there can be any heap memory, even a thread or ractor that points to the EC. But the slot itself
+ * is always among the places found. So the first place in a block counts, one in static TLS goes
+ * before any others, and several blocks that have one are no answer.
+ */
+#include "ruby/tls.h"
+
+#include <errno.h>
+
+#include "base/array.h"
+#include "target/memory.h"
+
+#define SHAPE_BYTES	  128 /* of an EC and of a thread that are searched */
+#define EC_THREAD_PTR_MIN 24  /* behind vm_stack, vm_stack_size and cfp */
+#define TH_EC_MIN	  16  /* behind the list node */
+#define STACK_MAX_WORDS	  (1ull << 32)
+#define CF_EP		  32
+#define FRAME_MAGIC_MASK  0x7fff0001ul
+#define FRAME_MAGIC_DUMMY 0x79990001ul
+#define T_MASK		  0x1ful
+#define T_DATA		  0x0cul
+#define DATA_PTR	  32 /* RTypedData.data */
+#define TLS_BLOCK_BYTES	  512
+#define CHUNK_MAX	  4096	/* bytes of a heap chunk for a TLS block */
+#define STATIC_TLS_MAX	  65536 /* a block of static TLS is nearer to the thread pointer */
+#define DTV_MAX_MODULES	  256
+#define DTV_ENTRY_GLIBC	  16
+#define DTV_ENTRY_MUSL	  8
+
+static const uint16_t cf_sizes[] = { 56, 64 };
+
+static bool is_pointer(uint64_t word)
+{
+	return word > 0x1000 && !(word & 7);
+}
+
+/* ---- what is an EC ---- */
+
+/* Whether frames of @size bytes fit between @cfp and @end, the dummy frame in the last slot. */
+static bool frames_fit(const struct memory *mem, uint64_t cfp, uint64_t end, uint16_t size)
+{
+	uint64_t ep, flags;
+
+	return end - cfp >= size && (end - cfp) % size == 0 &&
+	       !memory_read_u64(mem, end - size + CF_EP, &ep) && is_pointer(ep) &&
+	       !memory_read_u64(mem, ep, &flags) && (flags & FRAME_MAGIC_MASK) == FRAME_MAGIC_DUMMY;
+}
+
+static bool find_cf_size(const struct memory *mem, const uint64_t *ec, uint16_t *size)
+{
+	uint64_t stack = ec[0], words = ec[1], cfp = ec[2], end = stack + words * 8;
+	uint16_t found = 0;
+	size_t i;
+
+	if (!is_pointer(stack) || !words || words > STACK_MAX_WORDS || !is_pointer(cfp) ||
+	    cfp <= stack || cfp >= end)
+		return false;
+	if (*size)
+		return frames_fit(mem, cfp, end, *size);
+	for (i = 0; i < ARRAY_SIZE(cf_sizes); i++) {
+		if (!frames_fit(mem, cfp, end, cf_sizes[i]))
+			continue;
+		if (found)
+			return false;
+		found = cf_sizes[i];
+	}
+	*size = found;
+	return found;
+}
+
+/* Whether one of the first words of the thread @th is a T_DATA object that wraps it. */
+static bool is_wrapped(const struct memory *mem, uint64_t th, const uint64_t *words)
+{
+	uint64_t object[DATA_PTR / 8 + 1];
+	size_t i;
+
+	for (i = 0; i < 8; i++)
+		if (is_pointer(words[i]) && !memory_read(mem, words[i], object, sizeof(object)) &&
+		    (object[0] & T_MASK) == T_DATA && object[DATA_PTR / 8] == th)
+			return true;
+	return false;
+}
+
+/* The one word of the thread @th that is @ec. 0 if there is none, or more than one. */
+static uint16_t find_th_ec(const struct memory *mem, uint64_t th, uint64_t ec)
+{
+	uint64_t words[SHAPE_BYTES / 8];
+	uint16_t off, found = 0;
+
+	if (!is_pointer(th) || memory_read(mem, th, words, sizeof(words)))
+		return 0;
+	for (off = TH_EC_MIN; off < SHAPE_BYTES; off += 8) {
+		if (words[off / 8] != ec)
+			continue;
+		if (found)
+			return 0;
+		found = off;
+	}
+	return found && is_wrapped(mem, th, words) ? found : 0;
+}
+
+/* Find what @shape does not say of thread_ptr and th_ec. */
+static bool find_thread(const struct memory *mem, uint64_t ec, const uint64_t *words,
+			struct ruby_ec_shape *shape)
+{
+	struct ruby_ec_shape found = { 0 };
+	uint16_t off, th_ec;
+
+	for (off = EC_THREAD_PTR_MIN; off < SHAPE_BYTES; off += 8) {
+		if (shape->ec_thread_ptr && off != shape->ec_thread_ptr)
+			continue;
+		th_ec = find_th_ec(mem, words[off / 8], ec);
+		if (!th_ec || (shape->th_ec && th_ec != shape->th_ec))
+			continue;
+		if (found.th_ec)
+			return false;
+		found.ec_thread_ptr = off;
+		found.th_ec = th_ec;
+	}
+	shape->ec_thread_ptr = found.ec_thread_ptr;
+	shape->th_ec = found.th_ec;
+	return found.th_ec;
+}
+
+bool ruby_is_ec(const struct memory *mem, uint64_t ec, struct ruby_ec_shape *shape)
+{
+	struct ruby_ec_shape found = *shape;
+	uint64_t words[SHAPE_BYTES / 8], back;
+
+	if (!is_pointer(ec) || found.ec_thread_ptr > SHAPE_BYTES - 8 ||
+	    memory_read(mem, ec, words, sizeof(words)) || !find_cf_size(mem, words, &found.cf_size))
+		return false;
+	if (found.ec_thread_ptr && found.th_ec) {
+		if (memory_read_u64(mem, words[found.ec_thread_ptr / 8] + found.th_ec, &back) ||
+		    back != ec)
+			return false;
+	} else if (!find_thread(mem, ec, words, &found)) {
+		return false;
+	}
+	*shape = found;
+	return true;
+}
+
+/* ---- where it is kept ---- */
+
+/*
+ * Where the DTV is: glibc has entries of two words, the second 0 for static TLS, and their number
+ * before the first; musl has one word each and their number in entry 0. Block m belongs to
+ * module m. sysdeps/x86_64/nptl/tls.h, sysdeps/aarch64/nptl/tls.h, elf/dl-tls.c
+ * (allocate_dtv_entry); musl src/internal/pthread_impl.h.
+ */
+struct dtv_place {
+	int32_t offset; /* of the DTV's address, from the thread pointer */
+	uint16_t entry; /* bytes */
+};
+
+static const struct dtv_place dtv_places[] = {
+#if defined(__x86_64__)
+	{ 8, DTV_ENTRY_GLIBC },
+	{ 8, DTV_ENTRY_MUSL },
+#else
+	{ 0, DTV_ENTRY_GLIBC },
+	{ -8, DTV_ENTRY_MUSL },
+#endif
+};
+
+/* The DTV of a thread. */
+struct dtv {
+	uint64_t words[DTV_MAX_MODULES * DTV_ENTRY_GLIBC / 8];
+	size_t entry; /* words */
+	size_t n;     /* entries */
+};
+
+/* Where a slot was found, in static or in dynamic TLS. */
+struct slot {
+	uint64_t addr; /* 0: nowhere */
+	uint64_t block;
+	uint32_t module;
+	bool ambiguous;
+	struct ruby_ec_shape shape;
+};
+
+static void read_dtv(const struct memory *mem, uint64_t tp, const struct dtv_place *place,
+		     struct dtv *dtv)
+{
+	uint64_t addr, count = 0;
+
+	dtv->entry = place->entry / 8;
+	dtv->n = 0;
+	if (memory_read_u64(mem, tp + (uint64_t)(int64_t)place->offset, &addr) || !is_pointer(addr))
+		return;
+	dtv->n = memory_read_some(mem, addr, dtv->words, (size_t)DTV_MAX_MODULES * place->entry) /
+		 place->entry;
+	if (place->entry == DTV_ENTRY_MUSL)
+		dtv->n = dtv->n && dtv->words[0] < dtv->n ? dtv->words[0] + 1 : 0;
+	else if (!memory_read_u64(mem, addr - DTV_ENTRY_GLIBC, &count) && count && count < dtv->n)
+		dtv->n = count + 1;
+}
+
+/* Whether block @m is where only static TLS is, relative to the thread pointer @tp. */
+static bool is_static(const struct dtv *dtv, size_t m, uint64_t tp)
+{
+	uint64_t block = dtv->words[m * dtv->entry];
+
+	if (dtv->entry > 1 && dtv->words[m * dtv->entry + 1])
+		return false;
+#if defined(__x86_64__)
+	return tp - block <= STATIC_TLS_MAX;
+#else
+	return block - tp <= STATIC_TLS_MAX;
+#endif
+}
+
+/*
+ * Where the heap chunk that holds block @m ends. glibc's malloc keeps its size, with flags in the
+ * low bits, in the word before it. Another malloc has anything there: ~0 if that is no size.
+ */
+static uint64_t chunk_end(const struct memory *mem, const struct dtv *dtv, size_t m)
+{
+	uint64_t chunk = dtv->entry > 1 ? dtv->words[m * dtv->entry + 1] : 0, size;
+
+	if (!is_pointer(chunk) || memory_read_u64(mem, chunk - 8, &size))
+		return ~0ull;
+	size &= ~7ull;
+	return size % 16 || size < 32 || size > CHUNK_MAX ? ~0ull : chunk - 8 + size;
+}
+
+/* Bytes of block @m to look at. */
+static size_t block_bytes(const struct memory *mem, const struct dtv *dtv, size_t m)
+{
+	uint64_t block = dtv->words[m * dtv->entry], end = chunk_end(mem, dtv, m);
+	size_t i;
+
+	if (end <= block || end > block + TLS_BLOCK_BYTES)
+		end = block + TLS_BLOCK_BYTES;
+	for (i = 1; i < dtv->n; i++) {
+		uint64_t next = dtv->words[i * dtv->entry];
+
+		if (next > block && next < end)
+			end = next;
+	}
+	return end - block;
+}
+
+/* The first word of block @m that is an EC. */
+static void search_block(const struct memory *mem, const struct dtv *dtv, size_t m,
+			 const struct ruby_ec_shape *shape, struct slot *slot)
+{
+	uint64_t words[TLS_BLOCK_BYTES / 8], block = dtv->words[m * dtv->entry];
+	size_t i, n = memory_read_some(mem, block, words, block_bytes(mem, dtv, m)) / 8;
+
+	for (i = 0; i < n; i++) {
+		struct ruby_ec_shape found = *shape;
+
+		if (!ruby_is_ec(mem, words[i], &found))
+			continue;
+		*slot = (struct slot) {
+			.addr = block + i * 8,
+			.block = block,
+			.module = (uint32_t)m,
+			.ambiguous = slot->addr != 0,
+			.shape = found,
+		};
+		return;
+	}
+}
+
+bool ruby_tls_find(const struct memory *mem, uint64_t tp, struct ruby_ec_shape *shape,
+		   struct rbpf_layout *l)
+{
+	const struct dtv_place *place;
+
+	for (place = dtv_places; place < dtv_places + ARRAY_SIZE(dtv_places); place++) {
+		struct slot in_static = { 0 }, in_dynamic = { 0 };
+		struct dtv dtv;
+		size_t m;
+
+		read_dtv(mem, tp, place, &dtv);
+		for (m = 1; m < dtv.n; m++)
+			if (is_pointer(dtv.words[m * dtv.entry]))
+				search_block(mem, &dtv, m, shape,
+					     is_static(&dtv, m, tp) ? &in_static : &in_dynamic);
+		if (in_static.addr && !in_static.ambiguous) {
+			l->tls_model = RBPF_TLS_STATIC;
+			l->tls_offset = (int64_t)(in_static.addr - tp);
+			*shape = in_static.shape;
+			return true;
+		}
+		if (in_dynamic.addr && !in_dynamic.ambiguous && !in_static.addr) {
+			l->tls_model = RBPF_TLS_DTV;
+			l->dtv_offset = place->offset;
+			l->dtv_entry = place->entry;
+			l->tls_module = in_dynamic.module;
+			l->tls_offset = (int64_t)(in_dynamic.addr - in_dynamic.block);
+			*shape = in_dynamic.shape;
+			return true;
+		}
+		if (in_static.addr || in_dynamic.addr)
+			return false;
+	}
+	return false;
+}
+
+/* The EC at the global of 2.7, if it belongs to the thread at @tp. */
+static int read_global(const struct memory *mem, const struct rbpf_layout *l, uint64_t tp,
+		       uint64_t *ret)
+{
+	uint64_t ec, th, id;
+
+	if (memory_read_u64(mem, l->ec_global, &ec))
+		return -EFAULT;
+	if (!ec)
+		return -ENOENT;
+	if (memory_read_u64(mem, ec + l->ec_thread_ptr, &th) ||
+	    memory_read_u64(mem, th + l->th_thread_id, &id))
+		return -EFAULT;
+	if (id != tp + (uint64_t)l->thread_id_bias)
+		return -ENOENT;
+	*ret = ec;
+	return 0;
+}
+
+int ruby_tls_read(const struct memory *mem, const struct rbpf_layout *l, uint64_t tp, uint64_t *ret)
+{
+	uint64_t base = tp, ec;
+
+	if (l->tls_model == RBPF_TLS_GLOBAL)
+		return read_global(mem, l, tp, ret);
+	if (l->tls_model == RBPF_TLS_DTV) {
+		if (memory_read_u64(mem, tp + (uint64_t)(int64_t)l->dtv_offset, &base) ||
+		    memory_read_u64(mem, base + (uint64_t)l->tls_module * l->dtv_entry, &base))
+			return -EFAULT;
+		if (!is_pointer(base))
+			return -ENOENT;
+	}
+	if (memory_read_u64(mem, base + (uint64_t)l->tls_offset, &ec))
+		return -EFAULT;
+	if (!ec)
+		return -ENOENT;
+	*ret = ec;
+	return 0;
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Copies of the iseqs and method entries of one process, and the proof that a copy is of what stood
+ * at its address when a stack was sampled.
+ *
+ * An object can be freed, or moved by compaction, and another one stand in its place by the time
+ * its address is looked at. What decides is the era of the heap (rbpf_gc_era()), which the kernel
+ * side reads along with the stack: an object that is on a stack is freed at the earliest when the
+ * next era begins. Hence, for a stack sampled in era S and a copy that was read or compared, and
+ * found to be the same, in eras from F to L:
+ *
+ *   - F <= S <= L: it is the copy's. (Nothing need be read.)
+ *   - S > L: it is if the object, compared now, is still the same.
+ *   - S < F: it is if the object, now in era N, is an old one and N - S <= 1, for it takes three
+ *     collections to become old (RVALUE_OLD_AGE), the last of which may have begun; and if it
+ *     cannot have been moved there: the pc of the frame lies in the code of that iseq, or the method
+ *     entry is of that iseq.
+ *   - In any case it is if it holds what it held then, by the check of its words and label that
+ *     the kernel side sends along when it sends an iseq for the first time in an epoch (up to 3.2,
+ *     where age proves nothing: in an era).
+ *
+ * While objects are being moved an address may be an old or a new one, and equal eras prove
+ * nothing: then only pc and check decide. A Ruby whose collector was not found is compared once a
+ * round, and believed.
+ */
+#ifndef RBPF_SYMBOL_CODE_CACHE_H
+#define RBPF_SYMBOL_CODE_CACHE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/intern.h"
+#include "rbpf_abi.h"
+#include "ruby/iseq.h"
+#include "ruby/method.h"
+
+struct ruby_vm;
+
+/* When the addresses of a stack were read. */
+struct code_moment {
+	uint64_t gc_era; /* 0: unknown */
+	bool unsettled;	 /* RBPF_STACK_UNSETTLED */
+};
+
+struct cached_iseq {
+	struct ruby_iseq iseq;
+	uint64_t first, last; /* eras between which it is known to be the same */
+	uint64_t round;	      /* last looked at in; 0: never */
+	uint64_t stamp;	      /* of the look in which it was last on the list */
+	uint32_t generation;  /* changes when something else is found there; 0: nothing usable */
+	bool unsure;	      /* an era ended while it was read: first and last mean nothing */
+};
+
+struct cached_method {
+	struct ruby_method method;
+	uint64_t first, last;
+	uint64_t round;
+	uint64_t stamp;
+	uint32_t generation;
+	bool unsure;
+};
+
+/* What the cache has for one frame. Indices are PROFILE_NONE where there is none. */
+struct code_ref {
+	uint32_t iseq;	 /* of cached_iseq */
+	uint32_t method; /* of cached_method */
+	bool iseq_ok;	 /* proven */
+	bool method_ok;
+};
+
+struct code_cache {
+	const struct ruby_vm *vm;
+	uint64_t round;
+	uint64_t stamp;
+	uint32_t generation; /* last one given */
+	bool compacts;	     /* objects of this process have been seen moving */
+	struct intern iseq_addrs;
+	struct cached_iseq *iseqs;
+	size_t cap_iseqs;
+	struct intern method_addrs;
+	struct cached_method *methods;
+	size_t cap_methods;
+	struct memory_span *spans; /* of one code_cache_look() */
+	size_t cap_spans;
+	struct pending *pending;
+	size_t cap_pending;
+};
+
+/* @vm must outlive the cache. */
+void code_cache_init(struct code_cache *c, const struct ruby_vm *vm);
+void code_cache_deinit(struct code_cache *c);
+
+/*
+ * Fill in @refs for the @n @frames of a stack that was sampled at @moment: what is known and can be
+ * proven is used, the rest is read, all together in as few calls as possible. Returns 0 or -ENOMEM.
+ */
+int code_cache_look(struct code_cache *c, const struct code_moment *moment,
+		    const struct rbpf_frame *frames, size_t n, struct code_ref *refs);
+
+static inline const struct ruby_iseq *code_iseq(const struct code_cache *c,
+						const struct code_ref *ref)
+{
+	return ref->iseq_ok ? &c->iseqs[ref->iseq].iseq : NULL;
+}
+
+static inline const struct ruby_method *code_method(const struct code_cache *c,
+						    const struct code_ref *ref)
+{
+	return ref->method_ok ? &c->methods[ref->method].method : NULL;
+}
+
+#endif

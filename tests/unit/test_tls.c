@@ -1,0 +1,496 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ruby/tls.h"
+#include "target/memory.h"
+
+/*
+ * A process with one thread that runs Ruby, in an array that stands for its memory from BASE on.
+ * The places are fixed.
+ */
+#define BASE	    0x7f0000100000ull
+#define IMAGE	    (256u << 10)
+#define STACK	    (BASE + 0x1000) /* the VM stack, STACK_WORDS long */
+#define DUMMY_ENV   (BASE + 0x3000)
+#define EC	    (BASE + 0x4000)
+#define THREAD	    (BASE + 0x5000)
+#define SELF	    (BASE + 0x6000)
+#define DTV	    (BASE + 0x7010)
+#define CHUNK	    (BASE + 0x9010)  /* of the heap, for dynamic TLS */
+#define TP	    (BASE + 0x20000) /* … with static TLS next to it */
+
+#define STACK_WORDS 512
+#define FRAMES	    4
+#define GLIBC	    16
+#define MUSL	    8
+
+#if defined(__x86_64__)
+#define STATIC_BLOCK (TP - 0x100)
+#define GLIBC_DTV_AT 8
+#define MUSL_DTV_AT  8
+#else
+#define STATIC_BLOCK (TP + 0x10)
+#define GLIBC_DTV_AT 0
+#define MUSL_DTV_AT  -8
+#endif
+
+static uint8_t bytes[IMAGE];
+
+static void read_image(const struct memory *mem, struct memory_span *spans, size_t n)
+{
+	size_t i;
+
+	(void)mem;
+	for (i = 0; i < n; i++) {
+		uint64_t off = spans[i].addr - BASE;
+
+		spans[i].ok = off < IMAGE && spans[i].len <= IMAGE - off;
+		if (spans[i].ok)
+			memcpy(spans[i].dst, bytes + off, spans[i].len);
+	}
+}
+
+static const struct memory mem = { .read_spans = read_image };
+
+static void put(uint64_t addr, uint64_t word)
+{
+	cr_assert(addr >= BASE && addr - BASE <= IMAGE - 8);
+	memcpy(bytes + (addr - BASE), &word, 8);
+}
+
+static uint64_t stack_end(void)
+{
+	return STACK + STACK_WORDS * 8;
+}
+
+static void build_ec(const struct ruby_ec_shape *shape)
+{
+	put(EC, STACK);
+	put(EC + 8, STACK_WORDS);
+	put(EC + 16, stack_end() - FRAMES * shape->cf_size);
+	put(EC + shape->ec_thread_ptr, THREAD);
+	put(THREAD + shape->th_ec, EC);
+	put(THREAD + 16, SELF);
+	put(SELF, 0x0c); /* T_DATA */
+	put(SELF + 32, THREAD);
+	put(stack_end() - shape->cf_size + 32, DUMMY_ENV);
+	put(DUMMY_ENV, 0x799900a3);
+}
+
+/* 3.3, 3.4 */
+static const struct ruby_ec_shape usual = { .ec_thread_ptr = 48, .th_ec = 48, .cf_size = 56 };
+
+static void build(void)
+{
+	memset(bytes, 0, sizeof(bytes));
+	build_ec(&usual);
+}
+
+/* A DTV of @n modules. */
+static void build_dtv(uint16_t entry, uint64_t n)
+{
+	put(TP + (uint64_t)(int64_t)(entry == GLIBC ? GLIBC_DTV_AT : MUSL_DTV_AT), DTV);
+	put(entry == GLIBC ? DTV - GLIBC : DTV, n);
+}
+
+static bool is_unknown_ec(uint64_t ec)
+{
+	static const struct ruby_ec_shape nothing;
+	struct ruby_ec_shape shape = { 0 };
+	bool yes = ruby_is_ec(&mem, ec, &shape);
+
+	if (!yes)
+		cr_expect_arr_eq(&shape, &nothing, sizeof(shape), "untouched");
+	return yes;
+}
+
+Test(tls, shape_of_an_ec)
+{
+	static const struct ruby_ec_shape shapes[] = {
+		{ 56, 32, 56 }, { 56, 40, 56 }, { 48, 40, 64 },	  { 48, 48, 64 },
+		{ 48, 48, 56 }, { 24, 24, 64 }, { 120, 120, 56 },
+	};
+
+	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+		struct ruby_ec_shape found = { 0 };
+
+		memset(bytes, 0, sizeof(bytes));
+		build_ec(&shapes[i]);
+		cr_assert(ruby_is_ec(&mem, EC, &found), "shape %zu", i);
+		cr_expect_arr_eq(&found, &shapes[i], sizeof(found), "shape %zu", i);
+		cr_expect(ruby_is_ec(&mem, EC, &found), "once it is known, too");
+		found = (struct ruby_ec_shape) { .cf_size = shapes[i].cf_size };
+		cr_expect(ruby_is_ec(&mem, EC, &found), "partly known");
+		cr_expect_arr_eq(&found, &shapes[i], sizeof(found), "shape %zu", i);
+	}
+}
+
+Test(tls, known_shape_has_to_fit)
+{
+	struct ruby_ec_shape shape = usual;
+
+	build();
+	cr_assert(ruby_is_ec(&mem, EC, &shape));
+	shape.ec_thread_ptr = 56;
+	cr_expect_not(ruby_is_ec(&mem, EC, &shape));
+	shape = usual;
+	shape.th_ec = 40;
+	cr_expect_not(ruby_is_ec(&mem, EC, &shape));
+	shape = usual;
+	shape.cf_size = 64;
+	cr_expect_not(ruby_is_ec(&mem, EC, &shape));
+	shape = usual;
+	shape.ec_thread_ptr = 0xfff8;
+	cr_expect_not(ruby_is_ec(&mem, EC, &shape), "beyond what is read");
+	shape = (struct ruby_ec_shape) { .ec_thread_ptr = 40 };
+	cr_expect_not(ruby_is_ec(&mem, EC, &shape));
+	shape = (struct ruby_ec_shape) { .th_ec = 40 };
+	cr_expect_not(ruby_is_ec(&mem, EC, &shape));
+}
+
+Test(tls, thread_points_back)
+{
+	struct ruby_ec_shape shape = usual;
+
+	build();
+	put(THREAD + usual.th_ec, EC + 8);
+	cr_expect_not(is_unknown_ec(EC), "another EC is the thread's");
+	cr_expect_not(ruby_is_ec(&mem, EC, &shape));
+	put(THREAD + usual.th_ec, 0);
+	cr_expect_not(is_unknown_ec(EC), "none is");
+	build();
+	put(EC + usual.ec_thread_ptr, BASE + IMAGE);
+	cr_expect_not(is_unknown_ec(EC), "unreadable thread");
+	put(EC + usual.ec_thread_ptr, THREAD + 4);
+	cr_expect_not(is_unknown_ec(EC), "misaligned thread");
+}
+
+Test(tls, thread_is_wrapped_by_an_object)
+{
+	struct ruby_ec_shape shape = usual;
+
+	build();
+	put(SELF + 32, THREAD + 8);
+	cr_expect_not(is_unknown_ec(EC));
+	cr_expect(ruby_is_ec(&mem, EC, &shape), "not asked for if it is known where threads are");
+	build();
+	put(SELF, 0x05);
+	cr_expect_not(is_unknown_ec(EC), "by a String");
+}
+
+Test(tls, two_shapes_are_none)
+{
+	build();
+	put(EC + 64, THREAD);
+	cr_expect_not(is_unknown_ec(EC), "two words are the thread");
+	build();
+	put(THREAD + 64, EC);
+	cr_expect_not(is_unknown_ec(EC), "two words of the thread are the EC");
+	build();
+	put(EC + 16, stack_end() - 7 * 64); /* 8 * 56 */
+	cr_expect(is_unknown_ec(EC));
+	put(stack_end() - 64 + 32, DUMMY_ENV);
+	cr_expect_not(is_unknown_ec(EC), "frames of 56 and of 64 bytes");
+}
+
+Test(tls, frames_of_an_ec)
+{
+	static const uint64_t bad_cfps[] = {
+		0,
+		STACK - 56,
+		STACK,
+		STACK + STACK_WORDS * 8,
+		STACK + STACK_WORDS * 8 + 56,
+		STACK + STACK_WORDS * 8 - 48,
+		STACK + STACK_WORDS * 8 - 56 - 8,
+		STACK + STACK_WORDS * 8 - 57,
+		~0ull,
+	};
+
+	build();
+	put(EC + 16, stack_end() - 56);
+	cr_expect(is_unknown_ec(EC), "no frame but the dummy");
+	for (size_t i = 0; i < sizeof(bad_cfps) / sizeof(bad_cfps[0]); i++) {
+		put(EC + 16, bad_cfps[i]);
+		cr_expect_not(is_unknown_ec(EC), "cfp %llx", (unsigned long long)bad_cfps[i]);
+	}
+	build();
+	put(DUMMY_ENV, 0x11110003);
+	cr_expect_not(is_unknown_ec(EC), "the last slot is a method's");
+	build();
+	put(stack_end() - 56 + 32, BASE + IMAGE);
+	cr_expect_not(is_unknown_ec(EC), "unreadable environment");
+	build();
+	put(EC + 8, 0);
+	cr_expect_not(is_unknown_ec(EC), "no stack: the thread has ended");
+	put(EC + 8, ~0ull);
+	cr_expect_not(is_unknown_ec(EC));
+	build();
+	put(EC, 0);
+	cr_expect_not(is_unknown_ec(EC));
+}
+
+Test(tls, ec_address)
+{
+	build();
+	cr_expect_not(is_unknown_ec(0));
+	cr_expect_not(is_unknown_ec(EC + 4));
+	cr_expect_not(is_unknown_ec(EC + 8));
+	cr_expect_not(is_unknown_ec(BASE + IMAGE - 64), "the rest is unreadable");
+	cr_expect_not(is_unknown_ec(BASE + IMAGE));
+	cr_expect_not(is_unknown_ec(~0ull));
+}
+
+/* ---- slots ---- */
+
+static const struct rbpf_layout untouched = { .tls_offset = 0x1234, .tls_module = 77 };
+
+static bool find(struct rbpf_layout *l)
+{
+	struct ruby_ec_shape shape = { 0 };
+	bool found;
+
+	*l = untouched;
+	found = ruby_tls_find(&mem, TP, &shape, l);
+	if (found) {
+		cr_expect_arr_eq(&shape, &usual, sizeof(shape));
+	} else {
+		cr_expect_arr_eq(l, &untouched, sizeof(*l));
+		cr_expect_eq(shape.cf_size, 0);
+	}
+	return found;
+}
+
+static void expect_read(const struct rbpf_layout *l)
+{
+	uint64_t ec = 0;
+
+	cr_expect_eq(ruby_tls_read(&mem, l, TP, &ec), 0);
+	cr_expect_eq(ec, EC);
+}
+
+Test(tls, static_slot)
+{
+	struct rbpf_layout l;
+
+	build();
+	build_dtv(GLIBC, 3);
+	put(DTV + 1 * GLIBC, STATIC_BLOCK);
+	put(DTV + 2 * GLIBC, ~0ull); /* not allocated yet */
+	put(DTV + 3 * GLIBC, STATIC_BLOCK + 0x40);
+	put(STATIC_BLOCK + 0x48, THREAD);
+	put(STATIC_BLOCK + 0x50, EC);
+	cr_assert(find(&l));
+	cr_expect_eq(l.tls_model, RBPF_TLS_STATIC);
+	cr_expect_eq(l.tls_offset, (int64_t)(STATIC_BLOCK + 0x50 - TP));
+	expect_read(&l);
+
+	put(DTV - GLIBC, 2);
+	put(STATIC_BLOCK + 0x50, 0);
+	put(STATIC_BLOCK + 0x200, EC);
+	cr_expect_not(find(&l), "behind the blocks");
+}
+
+static void build_dynamic(void)
+{
+	build();
+	build_dtv(GLIBC, 2);
+	put(DTV + 2 * GLIBC, CHUNK);
+	put(DTV + 2 * GLIBC + 8, CHUNK);
+	put(CHUNK - 8, 0x51); /* 80 bytes, the one before in use */
+	put(CHUNK + 0x18, EC);
+}
+
+Test(tls, dynamic_slot)
+{
+	struct rbpf_layout l;
+	uint64_t ec = 1;
+
+	build_dynamic();
+	cr_assert(find(&l));
+	cr_expect_eq(l.tls_model, RBPF_TLS_DTV);
+	cr_expect_eq(l.tls_offset, 0x18);
+	cr_expect_eq(l.tls_module, 2);
+	cr_expect_eq(l.dtv_entry, GLIBC);
+	cr_expect_eq(l.dtv_offset, GLIBC_DTV_AT);
+	expect_read(&l);
+
+	put(CHUNK + 0x18, 0);
+	cr_expect_eq(ruby_tls_read(&mem, &l, TP, &ec), -ENOENT, "not a Ruby thread");
+	put(DTV + 2 * GLIBC, ~0ull);
+	cr_expect_eq(ruby_tls_read(&mem, &l, TP, &ec), -ENOENT, "has never touched its block");
+	put(DTV + 2 * GLIBC, BASE + IMAGE);
+	cr_expect_eq(ruby_tls_read(&mem, &l, TP, &ec), -EFAULT);
+	cr_expect_eq(ruby_tls_read(&mem, &l, BASE + IMAGE, &ec), -EFAULT);
+	cr_expect_eq(ec, 1, "untouched");
+}
+
+/* Behind a block there is heap memory, with a thread in it whose EC this is. */
+Test(tls, neighbours_of_a_dynamic_block)
+{
+	struct rbpf_layout l;
+
+	build_dynamic();
+	put(CHUNK + 0x80, EC);
+	cr_assert(find(&l));
+	cr_expect_eq(l.tls_offset, 0x18, "the first place in a block counts");
+
+	put(DTV + 1 * GLIBC, CHUNK + 0x1000);
+	put(DTV + 1 * GLIBC + 8, CHUNK + 0x1000);
+	put(CHUNK + 0x1000 - 8, 0x21);
+	put(CHUNK + 0x1000 + 0x18, EC);
+	cr_assert(find(&l));
+	cr_expect_eq(l.tls_module, 2, "the heap tells where the other block ends");
+
+	put(CHUNK + 0x1000 - 8, 0x1234567);
+	cr_expect_not(find(&l), "it does not tell: two blocks have one");
+
+	put(DTV + 1 * GLIBC, CHUNK - 0x20);
+	put(DTV + 1 * GLIBC + 8, CHUNK - 0x20);
+	cr_assert(find(&l));
+	cr_expect_eq(l.tls_module, 2, "a block ends where the next begins");
+	cr_expect_eq(l.tls_offset, 0x18);
+}
+
+Test(tls, static_goes_before_dynamic)
+{
+	struct rbpf_layout l;
+
+	build_dynamic();
+	put(DTV + 1 * GLIBC, STATIC_BLOCK);
+	put(STATIC_BLOCK + 8, EC);
+	cr_assert(find(&l));
+	cr_expect_eq(l.tls_model, RBPF_TLS_STATIC);
+
+	build_dtv(GLIBC, 3);
+	put(DTV + 3 * GLIBC, STATIC_BLOCK + 0x20);
+	put(STATIC_BLOCK + 0x28, EC);
+	cr_expect_not(find(&l), "two of static TLS");
+}
+
+/* A heap right next to the thread pointer, as a thread's arena can be next to its stack. */
+Test(tls, near_does_not_mean_static)
+{
+	struct rbpf_layout l;
+
+	build();
+	build_dtv(GLIBC, 1);
+	put(DTV + GLIBC, STATIC_BLOCK);
+	put(DTV + GLIBC + 8, STATIC_BLOCK);
+	put(STATIC_BLOCK + 8, EC);
+	cr_assert(find(&l));
+	cr_expect_eq(l.tls_model, RBPF_TLS_DTV, "it was allocated");
+}
+
+Test(tls, musl)
+{
+	struct rbpf_layout l;
+
+	build();
+	build_dtv(MUSL, 3);
+	put(DTV + 1 * MUSL, STATIC_BLOCK);
+	put(STATIC_BLOCK + 0x10, EC);
+	cr_assert(find(&l));
+	cr_expect_eq(l.tls_model, RBPF_TLS_STATIC);
+	cr_expect_eq(l.tls_offset, (int64_t)(STATIC_BLOCK + 0x10 - TP));
+
+	put(STATIC_BLOCK + 0x10, 0);
+	put(DTV + 3 * MUSL, CHUNK);
+	put(CHUNK + 0x18, EC);
+	cr_assert(find(&l));
+	cr_expect_eq(l.tls_model, RBPF_TLS_DTV);
+	cr_expect_eq(l.tls_module, 3);
+	cr_expect_eq(l.dtv_entry, MUSL);
+	cr_expect_eq(l.dtv_offset, MUSL_DTV_AT);
+	expect_read(&l);
+
+	put(DTV, 2);
+	cr_expect_not(find(&l), "beyond its modules");
+}
+
+Test(tls, no_dtv)
+{
+	struct rbpf_layout l;
+
+	build();
+	cr_expect_not(find(&l));
+	put(TP + (uint64_t)(int64_t)GLIBC_DTV_AT, BASE + IMAGE);
+	cr_expect_not(find(&l));
+	build_dynamic();
+	put(CHUNK + 0x18, EC + 8);
+	cr_expect_not(find(&l), "nothing in it is an EC");
+}
+
+Test(tls, slot_of_a_known_shape)
+{
+	struct ruby_ec_shape shape = usual;
+	struct rbpf_layout l = { 0 };
+
+	build_dynamic();
+	put(SELF, 0);
+	cr_expect(ruby_tls_find(&mem, TP, &shape, &l));
+	shape.th_ec = 40;
+	cr_expect_not(ruby_tls_find(&mem, TP, &shape, &l));
+}
+
+Test(tls, read_static)
+{
+	struct rbpf_layout l = { .tls_model = RBPF_TLS_STATIC, .tls_offset = -64 };
+	uint64_t ec = 1;
+
+	build();
+	cr_expect_eq(ruby_tls_read(&mem, &l, TP, &ec), -ENOENT);
+	cr_expect_eq(ruby_tls_read(&mem, &l, BASE, &ec), -EFAULT);
+	cr_expect_eq(ec, 1, "untouched");
+	put(TP - 64, EC);
+	expect_read(&l);
+}
+
+/* 2.7: the global is of the thread that held the GVL last, which need not be the one asked for. */
+Test(tls, read_global)
+{
+	struct rbpf_layout l = {
+		.tls_model = RBPF_TLS_GLOBAL,
+		.ec_global = BASE + 0x100,
+		.ec_thread_ptr = 48,
+		.th_thread_id = 72,
+		.thread_id_bias = -0x700,
+	};
+	uint64_t ec = 1;
+
+	build();
+	cr_expect_eq(ruby_tls_read(&mem, &l, TP, &ec), -ENOENT, "no thread yet");
+	put(BASE + 0x100, EC);
+	put(THREAD + 72, TP - 0x700);
+	cr_expect_eq(ruby_tls_read(&mem, &l, TP + 0x1000, &ec), -ENOENT, "another thread's");
+	cr_expect_eq(ec, 1, "untouched");
+	expect_read(&l);
+	put(EC + 48, BASE + IMAGE);
+	cr_expect_eq(ruby_tls_read(&mem, &l, TP, &ec), -EFAULT);
+	l.ec_global = 0;
+	cr_expect_eq(ruby_tls_read(&mem, &l, TP, &ec), -EFAULT);
+}
+
+/* Any memory: numbers, and pointers into the image at any alignment. */
+Test(tls, hostile_memory)
+{
+	struct rbpf_layout l;
+	unsigned int seed;
+
+	for (seed = 1; seed <= 20; seed++) {
+		srand(seed);
+		for (size_t i = 0; i < IMAGE; i += 8) {
+			int r = rand();
+
+			put(BASE + i,
+			    r % 4 ? BASE + (uint64_t)rand() % IMAGE / (1u << r % 4) * (1u << r % 4)
+				  : (uint64_t)rand() % 4096);
+		}
+		for (size_t i = 0; i < 1000; i++)
+			cr_expect_not(is_unknown_ec(BASE + i * 8));
+		cr_expect_not(find(&l), "seed %u", seed);
+	}
+}
