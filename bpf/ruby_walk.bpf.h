@@ -539,15 +539,14 @@ static __always_inline bool gc_is_mine(struct walk *w)
 	return running == w->th_ec;
 }
 
-/* Whether no check of @iseq was sent yet in this epoch, or era; if so it is remembered. */
+/* Whether no check of @iseq was taken yet under this seed; if so it is remembered. */
 static __always_inline bool iseq_is_new(struct walk *w, __u64 iseq)
 {
 	__u64 *slot = &w->iseq_seen[(iseq >> 3 ^ iseq >> 13) & (ISEQ_SLOTS - 1)];
-	__u64 key = iseq ^ (w->layout.flags & RBPF_LAYOUT_NO_AGE ? w->seed : w->epoch_seed);
 
-	if (*slot == key)
+	if (*slot == (iseq ^ w->seed))
 		return false;
-	*slot = key;
+	*slot = iseq ^ w->seed;
 	return true;
 }
 
@@ -570,20 +569,24 @@ static __always_inline int label_text(struct walk *w, __u64 value, const __u64 l
 	return len ? walk_read(w->text, len, at) : 0;
 }
 
-/* rbpf_check_iseq() of @iseq, 0 if it cannot be read. */
+/* rbpf_check_iseq() of @iseq; 0 if it cannot be read, or is old, which proves as much. */
 __noinline __u64 walk_check_iseq(__u32 cpu, __u64 iseq)
 {
 	struct walk *w = walk_state(cpu);
-	__u64 body, location[4]; /* pathobj, base_label, label, first_lineno */
-	__u64 label[5];		 /* flags, klass, length and text, or pointer to it */
+	__u64 head[3];	   /* flags, wrapper, body */
+	__u64 location[4]; /* pathobj, base_label, label, first_lineno */
+	__u64 label[5];	   /* flags, klass, length and text, or pointer to it */
 
 	if (!w)
 		return 0;
-	if (walk_read(&body, sizeof(body), iseq + ISEQ_BODY) ||
-	    walk_read(location, sizeof(location), body + BODY_LOCATION) ||
+	if (walk_read(head, sizeof(head), iseq))
+		return 0;
+	if (head[0] & FL_PROMOTED && !(w->layout.flags & RBPF_LAYOUT_NO_AGE))
+		return 0;
+	if (walk_read(location, sizeof(location), head[2] + BODY_LOCATION) ||
 	    walk_read(label, sizeof(label), location[2]) || label_text(w, location[2], label))
 		return 0;
-	return rbpf_check_iseq(0, body, location[0], location[3], label + 2, w->text);
+	return rbpf_check_iseq(0, head[2], location[0], location[3], label + 2, w->text);
 }
 
 /* Look up what was put off of frame @i, and take its check. */

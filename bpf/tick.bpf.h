@@ -110,9 +110,9 @@ static __always_inline int send_stack(struct walk *w, __u32 cpu, __u64 now, __u6
  * the same count may have objects moved in between. Processes enter an epoch at different moments,
  * so that they do not all resend at once.
  */
-static __always_inline __u64 stack_seed(__u64 epoch_seed, const struct walk_gc *gc)
+static __always_inline __u64 stack_seed(__u64 tgid, __u64 epoch, const struct walk_gc *gc)
 {
-	return rbpf_mix(epoch_seed, gc->era << 1 | !!(gc->flags & RBPF_GC_DURING_GC));
+	return rbpf_mix(rbpf_mix(tgid, epoch), gc->era << 1 | !!(gc->flags & RBPF_GC_DURING_GC));
 }
 
 static __always_inline __u64 epoch_of(__u64 now, __u64 tgid)
@@ -154,8 +154,7 @@ static __always_inline int ruby_stack(const struct rbpf_layout *layout, struct t
 	if (r)
 		return r;
 	gc = gc_read(&w->layout);
-	w->epoch_seed = rbpf_mix(rec->h.tgid, epoch);
-	w->seed = stack_seed(w->epoch_seed, &gc);
+	w->seed = stack_seed(rec->h.tgid, epoch, &gc);
 	if (gc.flags & RBPF_GC_DURING_GC && gc_is_mine(w))
 		rec->flags |= RBPF_SAMPLE_GC | (gc.flags & RBPF_GC_MODE_MASK)
 						       << RBPF_SAMPLE_GC_PHASE_SHIFT;

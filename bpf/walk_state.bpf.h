@@ -50,8 +50,8 @@ struct walk_cf {
 	__u64 ep;
 };
 
-/* rb_iseq_t.body, rb_iseq_constant_body.location, RString: iseq.h, rstring.h, all versions */
-#define ISEQ_BODY	  16
+/* RBasic.flags (3.3 on), rb_iseq_constant_body.location, RString: iseq.h, rstring.h, all versions */
+#define FL_PROMOTED	  (1ul << 5)
 #define BODY_LOCATION	  64
 #define STRING_NOEMBED	  (1ul << 13)
 #define STRING_LONG_EMBED 24
@@ -77,13 +77,12 @@ enum { ZJIT_UNKNOWN = 0, ZJIT_OFF = 1, ZJIT_ON = 2 };
 /* The scratch of one CPU. */
 struct walk {
 	struct rbpf_layout layout;
-	__u64 seed;	  /* of the fingerprint: differs by process, epoch and state of the GC */
-	__u64 epoch_seed; /* the same, but for the state of the GC */
-	__u64 ec;	  /* of the fiber that is walked */
-	__u64 th;	  /* rb_thread_t; set with … */
-	__u64 th_ec;	  /* … its current EC … */
-	__u64 th_ractor;  /* … and its ractor, 0 if there are none in this Ruby */
-	__u64 stack_lo;	  /* the VM stack, addresses [lo, hi) */
+	__u64 seed;	 /* of the fingerprint: differs by process, epoch and state of the GC */
+	__u64 ec;	 /* of the fiber that is walked */
+	__u64 th;	 /* rb_thread_t; set with … */
+	__u64 th_ec;	 /* … its current EC … */
+	__u64 th_ractor; /* … and its ractor, 0 if there are none in this Ruby */
+	__u64 stack_lo;	 /* the VM stack, addresses [lo, hi) */
 	__u64 stack_hi;
 	__u64 cfp;    /* next frame to read */
 	__u64 cf_end; /* address of the last slot, which is no frame */
@@ -103,7 +102,7 @@ struct walk {
 	__u8 cf[CF_CHUNK * CF_MAX_SIZE];
 	__u64 win[WINDOW_WORDS];
 	__u64 me_seen[ME_SLOTS];      /* method entry ^ seed */
-	__u64 iseq_seen[ISEQ_SLOTS];  /* iseq ^ seed or epoch_seed: a check of it was sent */
+	__u64 iseq_seen[ISEQ_SLOTS];  /* iseq ^ seed: its check was taken */
 	__u64 text[RBPF_LABEL_WORDS]; /* of a label */
 	struct rbpf_rec_stack record; /* the frames follow it, as in the ring */
 	struct rbpf_frame frames[RBPF_MAX_FRAMES];

@@ -70,7 +70,7 @@ struct rbpf_layout {
 #define RBPF_LAYOUT_CFP_FIRST  (1u << 0)
 /* 3.2 on: a String can hold text of any length in itself, from its fourth word. */
 #define RBPF_LAYOUT_LONG_EMBED (1u << 1)
-/* Up to 3.2: age proves nothing, so that a check is sent in each era of the heap. */
+/* Up to 3.2: that an object is old proves nothing of its age. */
 #define RBPF_LAYOUT_NO_AGE     (1u << 2)
 
 _Static_assert(sizeof(struct rbpf_layout) == 128, "map ABI");
@@ -153,7 +153,7 @@ struct rbpf_frame {
 	__u64 me; /* rb_callable_method_entry_t * */
 	/* Of what iseq and me held then, for telling later whether others have taken their place:
 	 * rbpf_check_iseq() and rbpf_check_me() one after the other from 0. 0: it was not taken,
-	 * because the iseq was sent with one already, or could not be read. */
+	 * because the iseq was sent with one in this era, is old, or could not be read. */
 	__u64 check;
 };
 

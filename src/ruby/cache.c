@@ -23,36 +23,43 @@ static bool same_file(const struct ruby_known *k, const struct ruby_binary *b)
 	       k->mtime_ns == b->mtime_ns && !strcmp(k->build_id, b->build_id);
 }
 
+static struct ruby_known *find(const struct ruby_cache *cache, const struct ruby_binary *b)
+{
+	size_t i;
+
+	for (i = 0; i < cache->n; i++)
+		if (same_file(&cache->v[i], b))
+			return &cache->v[i];
+	return NULL;
+}
+
 int ruby_cache_get(const struct ruby_cache *cache, struct ruby_vm *vm, uint64_t *current_vm,
 		   uint64_t *symbols)
 {
+	const struct ruby_known *k = find(cache, &vm->binary);
 	uint64_t base = vm->binary.base;
-	size_t i;
 
-	for (i = 0; i < cache->n; i++) {
-		const struct ruby_known *k = &cache->v[i];
-
-		if (!same_file(k, &vm->binary))
-			continue;
-		vm->layout = k->layout;
-		memcpy(vm->source, k->source, sizeof(vm->source));
-		*current_vm = k->current_vm ? base + k->current_vm : 0;
-		*symbols = k->symbols ? base + k->symbols : 0;
-		return 0;
-	}
-	return -ENOENT;
+	if (!k)
+		return -ENOENT;
+	vm->layout = k->layout;
+	memcpy(vm->source, k->source, sizeof(vm->source));
+	*current_vm = k->current_vm ? base + k->current_vm : 0;
+	*symbols = k->symbols ? base + k->symbols : 0;
+	return 0;
 }
 
 int ruby_cache_put(struct ruby_cache *cache, const struct ruby_vm *vm, uint64_t current_vm)
 {
 	const struct ruby_binary *b = &vm->binary;
-	struct ruby_known *k;
+	struct ruby_known *k = find(cache, b);
 	int r;
 
-	r = array_reserve(cache->v, cache->cap, cache->n + 1);
-	if (r)
-		return r;
-	k = &cache->v[cache->n++];
+	if (!k) {
+		r = array_reserve(cache->v, cache->cap, cache->n + 1);
+		if (r)
+			return r;
+		k = &cache->v[cache->n++];
+	}
 	*k = (struct ruby_known) {
 		.device = b->device,
 		.inode = b->inode,

@@ -34,7 +34,7 @@ struct ruby_cache {
 int ruby_cache_get(const struct ruby_cache *cache, struct ruby_vm *vm, uint64_t *current_vm,
 		   uint64_t *symbols);
 
-/* Remember @vm, which was proven. Returns 0 or -ENOMEM. */
+/* Remember @vm, which was proven, in place of what was known. Returns 0 or -ENOMEM. */
 int ruby_cache_put(struct ruby_cache *cache, const struct ruby_vm *vm, uint64_t current_vm);
 void ruby_cache_deinit(struct ruby_cache *cache);
 

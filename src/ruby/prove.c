@@ -107,12 +107,15 @@ static int prove_classes(struct ruby_vm *vm, struct err *err)
 	return r ? refuse(vm, "class name", err) : 0;
 }
 
-/* Name each frame of one stack. Returns how many could not be; *@total counts all. */
+/*
+ * Name each frame of one stack. Returns how many could not be; *@total counts all. A frame may have
+ * no line, but not all of a stack.
+ */
 static size_t name_stack(const struct ruby_vm *vm, const struct ruby_stack *stack, size_t *total)
 {
 	struct ruby_method method;
 	struct ruby_iseq iseq;
-	size_t i, bad = 0;
+	size_t i, bad = 0, iseqs = 0, lines = 0;
 
 	for (i = 0; i < stack->n_frames; i++) {
 		const struct rbpf_frame *f = &stack->frames[i];
@@ -122,6 +125,8 @@ static size_t name_stack(const struct ruby_vm *vm, const struct ruby_stack *stac
 				bad++;
 			} else {
 				bad += !(f->pc & RBPF_PC_STALE) && !ruby_iseq_has_pc(&iseq, f->pc);
+				lines += ruby_iseq_line(&iseq, f->pc & ~RBPF_PC_STALE) != 0;
+				iseqs++;
 				ruby_iseq_deinit(&iseq);
 			}
 		}
@@ -133,7 +138,7 @@ static size_t name_stack(const struct ruby_vm *vm, const struct ruby_stack *stac
 		}
 		*total += f->iseq || f->me;
 	}
-	return bad;
+	return bad + (iseqs && !lines);
 }
 
 /*

@@ -280,10 +280,11 @@ int ruby_vm_gc_era(const struct ruby_vm *vm, uint64_t *ret)
 	memory_read_spans(&vm->mem, spans, ARRAY_SIZE(spans));
 	if (!spans[0].ok || !spans[1].ok || !spans[2].ok)
 		return -EFAULT;
-	if (before != after || rbpf_gc_unsettled(flags))
-		return -EAGAIN;
 	*ret = rbpf_gc_era(after, flags);
-	return 0;
+	if (before == after && !rbpf_gc_unsettled(flags))
+		return 0;
+	*ret = rbpf_gc_era(after, 0);
+	return -EAGAIN;
 }
 
 static int prove(struct attach *a, uint64_t current_vm, uint64_t symbols, struct err *err)

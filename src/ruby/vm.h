@@ -87,8 +87,8 @@ __attribute__((format(printf, 5, 6))) void ruby_vm_check_add(struct ruby_vm *vm,
 							     ...);
 
 /*
- * The era of the heap, now: see rbpf_gc_era(). Returns 0, -ENOENT (not known in this Ruby), -EAGAIN (just
- * between two) or -EFAULT.
+ * The era of the heap, now: see rbpf_gc_era(). Returns 0, -EAGAIN (just between two: it is *@ret or
+ * the one before), -ENOENT (not known in this Ruby) or -EFAULT.
  */
 int ruby_vm_gc_era(const struct ruby_vm *vm, uint64_t *ret);
 

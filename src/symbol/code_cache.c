@@ -115,19 +115,19 @@ static bool iseq_proven(const struct code_cache *c, const struct rbpf_frame *f,
 			const struct cached_iseq *e, const struct code_moment *m)
 {
 	bool pc_inside = ruby_iseq_has_pc(&e->iseq, f->pc & ~RBPF_PC_STALE);
+	uint64_t flags = e->iseq.id.head[0];
 
 	if (!e->generation || (!pc_inside && !(f->pc & RBPF_PC_STALE)))
 		return false;
-	if (!m->gc_era || known_at(e->first, e->last, m))
-		return !e->unsure;
-	if (e->unsure)
-		return false;
-	if (m->gc_era > e->last) /* the process is gone: nothing could be compared any more */
-		return pc_inside &&
-		       (e->iseq.id.head[0] & c->vm->rules.old_flags) == c->vm->rules.old_flags;
-	if (m->gc_era >= e->first)
-		return pc_inside;
-	return pc_inside && old_enough(c, e->iseq.id.head[0], e->last, m);
+	if (!e->unsure) {
+		if (!m->gc_era || known_at(e->first, e->last, m))
+			return true;
+		if (m->gc_era > e->last) /* the process is gone: nothing can be compared */
+			return pc_inside && is_old(c, flags);
+		if (m->gc_era >= e->first)
+			return pc_inside;
+	}
+	return m->gc_era && pc_inside && old_enough(c, flags, e->last, m);
 }
 
 static bool method_proven(const struct code_cache *c, const struct rbpf_frame *f,
@@ -379,9 +379,9 @@ static int look_once(struct code_cache *c, struct look *look, const struct code_
 
 /*
  * An era ended in between, or it could not be told which it was: what was read or compared is of
- * none for certain, until it is found to be the same once more.
+ * none for certain, @latest at most, until it is found to be the same once more.
  */
-static void unsettle(struct code_cache *c, const struct look *look)
+static void unsettle(struct code_cache *c, const struct look *look, uint64_t latest)
 {
 	size_t i;
 
@@ -390,23 +390,26 @@ static void unsettle(struct code_cache *c, const struct look *look)
 
 		if (!p->seen)
 			continue;
-		if (p->is_method)
+		if (p->is_method) {
 			c->methods[p->index].unsure = true;
-		else
+			c->methods[p->index].last = latest;
+		} else {
 			c->iseqs[p->index].unsure = true;
+			c->iseqs[p->index].last = latest;
+		}
 	}
 }
 
 /*
- * The era now, or that of @moment if it cannot be read (any more); so it is not beyond the true one.
- * False if it is just between two.
+ * The era now, or that of @moment if it cannot be read (any more). False if it is just between two,
+ * the latter of which it is then.
  */
 static bool read_era(const struct code_cache *c, const struct code_moment *moment, uint64_t *ret)
 {
-	uint64_t era;
-	int r = moment->gc_era ? ruby_vm_gc_era(c->vm, &era) : -ENOENT;
+	int r = moment->gc_era ? ruby_vm_gc_era(c->vm, ret) : -ENOENT;
 
-	*ret = r ? moment->gc_era : era;
+	if (r && r != -EAGAIN)
+		*ret = moment->gc_era;
 	return r != -EAGAIN;
 }
 
@@ -415,7 +418,7 @@ int code_cache_look(struct code_cache *c, const struct code_moment *moment,
 {
 	struct look look = { .moment = moment };
 	unsigned int attempt;
-	uint64_t after;
+	uint64_t latest;
 	bool settled;
 	size_t i;
 	int err = 0;
@@ -428,9 +431,10 @@ int code_cache_look(struct code_cache *c, const struct code_moment *moment,
 		err = look_once(c, &look, refs, n);
 		if (!look.n_pending)
 			break;
-		if (settled && read_era(c, moment, &after) && after == look.era)
+		settled &= read_era(c, moment, &latest);
+		if (settled && latest == look.era)
 			break;
-		unsettle(c, &look);
+		unsettle(c, &look, latest);
 	}
 	for (i = 0; i < n && !err; i++)
 		prove(c, moment, &frames[i], &refs[i]);

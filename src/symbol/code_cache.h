@@ -16,8 +16,8 @@
  *     cannot have been moved there: the pc of the frame lies in the code of that iseq, or the method
  *     entry is of that iseq.
  *   - In any case it is if it holds what it held then, by the check of its words and label that
- *     the kernel side sends along when it sends an iseq for the first time in an epoch (up to 3.2,
- *     where age proves nothing: in an era).
+ *     the kernel side sends along when it sends an iseq that is not old for the first time in an
+ *     era.
  *
  * While objects are being moved an address may be an old or a new one, and equal eras prove
  * nothing: then only pc and check decide. A Ruby whose collector was not found is compared once a
@@ -49,7 +49,8 @@ struct cached_iseq {
 	uint64_t round;	      /* last looked at in; 0: never */
 	uint64_t stamp;	      /* of the look in which it was last on the list */
 	uint32_t generation;  /* changes when something else is found there; 0: nothing usable */
-	bool unsure;	      /* an era ended while it was read: first and last mean nothing */
+	bool unsure; /* an era ended while it was read: it is of last or earlier, and first means
+			       * nothing */
 };
 
 struct cached_method {

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "ruby/class.h"
 #include "ruby/iseq.h"
 #include "ruby/method.h"
 #include "ruby/object.h"
@@ -96,7 +97,10 @@ static void check_iseq(struct ruby_image *img, uint64_t addr)
 	ruby_iseq_line(&q, q.encoded + 8ull * q.size);
 	ruby_iseq_check_spans(&q, &fresh, spans);
 	memory_read_spans(&img->vm.mem, spans, RUBY_ISEQ_SPANS);
-	CHECK(spans[0].ok && spans[1].ok && ruby_iseq_check(&q, &fresh));
+	for (size_t i = 0; i < RUBY_ISEQ_SPANS; i++)
+		CHECK(spans[i].ok);
+	CHECK(ruby_iseq_check(&img->vm, &q, &fresh));
+	CHECK(ruby_iseq_words_check(&q));
 	ruby_iseq_deinit(&q);
 }
 
@@ -107,20 +111,20 @@ static void check_method(struct ruby_image *img, uint64_t addr, bool with_name)
 	if (ruby_method_read(&img->vm, addr, with_name, &m))
 		return;
 	CHECK(m.prefix && (m.name != NULL) == with_name);
+	CHECK(ruby_method_words_check(&m, 0));
 	ruby_method_deinit(&m);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-	static const char *const versions[] = { "3.1", "3.3", "3.4" };
 	struct buf out = BUF_INIT;
 	struct ruby_image *img;
-	uint64_t value, name, attached;
+	uint64_t value;
 	struct objects o;
 
 	if (!len)
 		return 0;
-	img = image_new(versions[data[0] % 3]);
+	img = image_new(image_versions[data[0] % IMAGE_VERSIONS].minor);
 	o = build(img);
 	change(img, o.start, data + 1, len - 1);
 
@@ -130,13 +134,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		ruby_array_get(&img->vm, o.array, i, &value);
 	ruby_id_name(&img->vm, o.id, &out);
 	ruby_owner_prefix(&img->vm, o.meta, &out);
-	ruby_symbols_search(&img->vm, o.start, o.start + 4096, &value);
-	if (img->layout.class_form == RUBY_CLASS_IV_TBL)
-		ruby_class_keys_learn(&img->vm, o.meta, &name, &attached);
+	ruby_symbols_check(&img->vm, o.start);
 	check_method(img, o.me, true);
 	check_method(img, o.me, false);
 	check_iseq(img, o.iseq);
 	check_iseq(img, o.block);
+	if (img->facts.class_form != IMAGE_CLASS_CLASSEXT)
+		ruby_class_keys_learn(&img->vm, o.meta, img->vm.vm);
 	buf_deinit(&out);
 	image_free(img);
 	return 0;

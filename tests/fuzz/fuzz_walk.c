@@ -4,9 +4,9 @@
  * checks each read, ASan the rest) and its limits, and says what the plain walk of walk_naive.h
  * says.
  *
- * The input is a few parameters, then words for three pieces of memory: EC and thread, VM stack,
- * heap. A word whose top byte is 0xa0 to 0xa2 is an address in one of them, so that pointers lead
- * somewhere.
+ * The input is a few parameters, then words for three pieces of memory: ECs, threads and fibers, VM
+ * stack, heap. A word whose top byte is 0xa0 to 0xa2 is an address in one of them, so that pointers
+ * lead somewhere.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -19,13 +19,20 @@
 #define MAX_READS 400000u /* far more than so small a stack can need */
 
 struct params {
-	uint8_t cf_size;    /* 64 if odd, else 56 */
+	uint8_t ruby;	    /* RUBY_*: the ways of some version */
 	uint8_t max_frames; /* above the least */
 	uint8_t hidden;	    /* page of the stack that cannot be read, if below its size */
 	uint8_t raw_ec;	    /* 0: vm_stack, its size, cfp and thread are made plausible */
 	uint8_t depth;	    /* then this is how many frames there are */
 	uint8_t pages;	    /* of the stack, less one */
 	uint8_t pad[2];
+};
+
+enum {
+	RUBY_LONG_FRAME = 1, /* control frames of 64 bytes, else 56 */
+	RUBY_CFP_FIRST = 2,
+	RUBY_ZJIT = 4,
+	RUBY_LONG_EMBED = 8,
 };
 
 enum { EC, STACK, HEAP, PIECES };
@@ -85,7 +92,7 @@ static void fill(const uint8_t *data, size_t len, const struct params *p)
 		}
 	}
 	if (!p->raw_ec) {
-		uint64_t cf_size = p->cf_size & 1 ? 64 : 56;
+		uint64_t cf_size = p->ruby & RUBY_LONG_FRAME ? 64 : 56;
 
 		words[EC][0] = base[STACK];
 		words[EC][1] = stack;
@@ -97,7 +104,12 @@ static void fill(const uint8_t *data, size_t len, const struct params *p)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-	struct rbpf_layout layout = { .ec_thread_ptr = 48, .th_ec = 40 };
+	/* Offsets as no Ruby has them, so that one piece of memory can be all of these structs. */
+	struct rbpf_layout layout = { .ec_thread_ptr = 48,
+				      .ec_fiber_ptr = 56,
+				      .th_ec = 40,
+				      .fiber_ec = 8,
+				      .fiber_prev = 16 };
 	struct memory mem = { .read_spans = read_spans };
 	const char *problem = NULL;
 	struct params p;
@@ -108,7 +120,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	if (len < sizeof(p))
 		return 0;
 	memcpy(&p, data, sizeof(p));
-	layout.cf_size = p.cf_size & 1 ? 64 : 56;
+	layout.cf_size = p.ruby & RUBY_LONG_FRAME ? 64 : 56;
+	layout.cf_jit_return = layout.cf_size - 8;
+	layout.flags = (p.ruby & RUBY_CFP_FIRST ? RBPF_LAYOUT_CFP_FIRST : 0) |
+		       (p.ruby & RUBY_LONG_EMBED ? RBPF_LAYOUT_LONG_EMBED : 0);
+	layout.zjit_entry = p.ruby & RUBY_ZJIT ? base[HEAP] : 0;
 	size[STACK] = (p.pages % 16 + 1) * 512u;
 	hidden = p.hidden <= p.pages % 16 ? base[STACK] + p.hidden * 4096ull : 0;
 	fill(data + sizeof(p), len - sizeof(p), &p);

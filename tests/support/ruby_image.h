@@ -95,8 +95,8 @@ enum {			       /* class_form */
 
 /*
  * Offsets and sizes, from the headers and the debug information of 2.7.8, 3.0.7, 3.1.7, 3.2.11, 3.3.11,
- * 3.4.9, 4.0.5 and 4.1-dev. 0: it has no such member. class_path, permanent and attached are from the
- * class; old_flags is FL_PROMOTED.
+ * 3.4.9, 4.0.5 and 4.1-dev. 0: it has no such member. class_path, permanent and attached are from
+ * the class; old_flags is FL_PROMOTED (with two bits, an object can become old at once).
  */
 /* clang-format off */
 #define IMAGE_FACTS(X)                                                                             \
@@ -1070,7 +1070,8 @@ static inline void image_walk_row(struct ruby_image *img)
 		.threads = f->vm_living_threads ? vm + f->vm_living_threads : 0,
 		.zjit_entry = img->vm.binary.symbol[RUBY_SYM_rb_zjit_entry],
 		.flags = (f->cfp_first ? RBPF_LAYOUT_CFP_FIRST : 0) |
-			 (f->string_embed == 24 ? RBPF_LAYOUT_LONG_EMBED : 0),
+			 (f->string_embed == 24 ? RBPF_LAYOUT_LONG_EMBED : 0) |
+			 (f->old_flags == 0x60 ? RBPF_LAYOUT_NO_AGE : 0),
 		.ec_thread_ptr = f->ec_thread_ptr,
 		.ec_fiber_ptr = f->ec_fiber_ptr,
 		.ec_stack_start = f->ec_stack_start,

@@ -68,16 +68,10 @@ static inline int walk_host_read(void *dst, size_t size, uint64_t addr)
 	return memory_read(walk_host.mem, addr, dst, size);
 }
 
-/* Let another epoch begin, @n being what tells it from others, or just another collection. */
-static inline void walk_host_epoch(struct walk *w, uint64_t n)
+/* Let another epoch or era begin; @n tells it from others. */
+static inline void walk_host_seed(struct walk *w, uint64_t n)
 {
-	w->epoch_seed = rbpf_mix(0x1234567890abcdefull, n);
-	w->seed = rbpf_mix(w->epoch_seed, 0);
-}
-
-static inline void walk_host_collection(struct walk *w, uint64_t count)
-{
-	w->seed = rbpf_mix(w->epoch_seed, count);
+	w->seed = rbpf_mix(0x1234567890abcdefull, n);
 }
 
 /* A scratch as the kernel side has it: zeroed once, then used by walk after walk. */
@@ -89,7 +83,7 @@ static inline struct walk *walk_host_new(const struct rbpf_layout *layout, uint3
 		abort();
 	w->layout = *layout;
 	w->max_frames = max_frames;
-	walk_host_epoch(w, 0);
+	walk_host_seed(w, 0);
 	return w;
 }
 

@@ -213,20 +213,24 @@ static inline bool naive_text(const struct memory *mem, const struct rbpf_layout
 	return !memory_read(mem, len > max ? at + len - max : at, text, len > max ? max : len);
 }
 
-/* What the walk must have sent as the check of @f when it sent its iseq for the first time. */
+/*
+ * What the walk must have sent as the check of @f when it sent its iseq for the first time: none if
+ * it is old.
+ */
 static inline uint64_t naive_check(const struct memory *mem, const struct rbpf_layout *layout,
 				   const struct rbpf_frame *f)
 {
 	__u64 location[4], label[5], text[RBPF_LABEL_WORDS];
-	uint64_t check = 0, body, me[5];
+	uint64_t check = 0, head[3], me[5];
 
 	if (f->iseq) {
-		if (memory_read_u64(mem, f->iseq + 16, &body) ||
-		    memory_read(mem, body + 64, location, sizeof(location)) ||
+		if (memory_read(mem, f->iseq, head, sizeof(head)) ||
+		    (head[0] & 1 << 5 && !(layout->flags & RBPF_LAYOUT_NO_AGE)) ||
+		    memory_read(mem, head[2] + 64, location, sizeof(location)) ||
 		    memory_read(mem, location[2], label, sizeof(label)) ||
 		    !naive_text(mem, layout, location[2], label, text))
 			return 0;
-		check = rbpf_check_iseq(0, body, location[0], location[3], label + 2, text);
+		check = rbpf_check_iseq(0, head[2], location[0], location[3], label + 2, text);
 	}
 	if (f->me && memory_read(mem, f->me, me, sizeof(me)))
 		return 0;

@@ -260,24 +260,35 @@ Test(layout, rules)
 		{ "2.7.8", { .cfp_before_frame = true, .old_flags = 0x60 } },
 		{ "3.0.0", { .old_flags = 0x60 } },
 		{ "3.2.11", { .old_flags = 0x60 } },
-		{ "3.3.0", { .old_flags = 0x20 } },
-		{ "3.3.11", { .old_flags = 0x20 } },
+		{ "3.3.0", { .old_flags = 0x20, .old_by_age = true } },
+		{ "3.3.11", { .old_flags = 0x20, .old_by_age = true } },
 		{ "3.4.0",
-		  { .labels_from_parents = true, .c_trace_is_cfunc = true, .old_flags = 0x20 } },
+		  { .labels_from_parents = true,
+		    .c_trace_is_cfunc = true,
+		    .old_flags = 0x20,
+		    .old_by_age = true } },
 		{ "3.4.9",
-		  { .labels_from_parents = true, .c_trace_is_cfunc = true, .old_flags = 0x20 } },
+		  { .labels_from_parents = true,
+		    .c_trace_is_cfunc = true,
+		    .old_flags = 0x20,
+		    .old_by_age = true } },
 		{ "4.0.0",
-		  { .labels_from_parents = true, .internal_is_cfunc = true, .old_flags = 0x20 } },
+		  { .labels_from_parents = true,
+		    .internal_is_cfunc = true,
+		    .old_flags = 0x20,
+		    .old_by_age = true } },
 		{ "4.1.0",
 		  { .labels_from_parents = true,
 		    .internal_is_cfunc = true,
 		    .zjit_frames = true,
-		    .old_flags = 0x20 } },
+		    .old_flags = 0x20,
+		    .old_by_age = true } },
 		{ "10.0.1",
 		  { .labels_from_parents = true,
 		    .internal_is_cfunc = true,
 		    .zjit_frames = true,
-		    .old_flags = 0x20 } },
+		    .old_flags = 0x20,
+		    .old_by_age = true } },
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -292,6 +303,7 @@ Test(layout, rules)
 		cr_expect_eq(got.cfp_before_frame, want->cfp_before_frame, "%s", cases[i].version);
 		cr_expect_eq(got.zjit_frames, want->zjit_frames, "%s", cases[i].version);
 		cr_expect_eq(got.old_flags, want->old_flags, "%s", cases[i].version);
+		cr_expect_eq(got.old_by_age, want->old_by_age, "%s", cases[i].version);
 	}
 }
 

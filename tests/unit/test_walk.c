@@ -738,24 +738,22 @@ Test(walk, different_stacks_have_different_fingerprints)
 	hashes[n++] = hash_of(&f);
 	image_put64(f.img, ep - 16, mes[5]);
 	hashes[n++] = hash_of(&f);
-	walk_host_collection(f.w, 1);
+	walk_host_seed(f.w, 1);
 	hashes[n++] = hash_of(&f);
-	walk_host_epoch(f.w, 1);
-	hashes[n++] = hash_of(&f);
-	walk_host_epoch(f.w, 0);
+	walk_host_seed(f.w, 0);
 
 	for (size_t i = 0; i < n; i++)
 		for (size_t k = 0; k < i; k++)
 			cr_expect_neq(hashes[i], hashes[k], "stacks %zu and %zu", k, i);
-	cr_expect_eq(hash_of(&f), hashes[n - 3], "and back");
+	cr_expect_eq(hash_of(&f), hashes[n - 2], "and back");
 	teardown(&f);
 }
 
 /*
- * Method entries are remembered until the next collection: what takes the place of one that was
+ * Method entries are remembered until the era ends: what takes the place of one that was
  * freed cannot be met before.
  */
-Test(walk, remembered_method_entries_end_with_a_collection)
+Test(walk, remembered_method_entries_end_with_the_era)
 {
 	struct fixture f = setup("3.3", 4096, RBPF_MAX_FRAMES);
 	uint64_t first = image_ment(f.img, f.img->object, "first", IMAGE_ISEQ);
@@ -774,7 +772,7 @@ Test(walk, remembered_method_entries_end_with_a_collection)
 	cr_expect_eq(walk_host.walk_reads, before - 1, "remembered: not read again");
 	expect_frame(f.w, 0, CODE(0), PC(0), first);
 
-	walk_host_collection(f.w, 1);
+	walk_host_seed(f.w, 1);
 	cr_assert_eq(run(&f), RBPF_OK);
 	cr_expect_eq(walk_host.walk_reads, before, "read again");
 	expect_frame(f.w, 0, CODE(0), PC(0), second);
@@ -1593,7 +1591,7 @@ static void expect_checks(struct fixture *f, const uint64_t *want, uint32_t n, c
 			     why, i);
 }
 
-/* Taken of each iseq once an epoch, and of each C function. */
+/* Taken of each iseq once an era, and of each C function. */
 Test(walk, checks)
 {
 	FOR_EACH_VERSION(v)
@@ -1617,10 +1615,29 @@ Test(walk, checks)
 
 		expect_checks(&f, all, 5, "the first time");
 		expect_checks(&f, again, 5, "the second time");
-		walk_host_collection(f.w, 7);
-		expect_checks(&f, again, 5, "after a collection");
-		walk_host_epoch(f.w, 1);
+		walk_host_seed(f.w, 100 + 7);
+		expect_checks(&f, all, 5, "after a collection");
+		walk_host_seed(f.w, 1);
 		expect_checks(&f, all, 5, "in another epoch");
+		teardown(&f);
+	}
+}
+
+/* From 3.3 on that an iseq is old proves as much as a check. */
+Test(walk, checks_of_old_iseqs)
+{
+	FOR_EACH_VERSION(v)
+	{
+		struct fixture f = setup(image_versions[v].minor, 4096, RBPF_MAX_FRAMES);
+		uint64_t me, foo = image_method_iseq(&f, "foo", &me);
+
+		image_age(f.img, foo, true);
+		image_push_method(&f.t, foo, image_pc(f.img, foo, 1), me);
+
+		const uint64_t want[1] = { f.img->facts.old_flags == 0x60 ? user_check(&f, foo, me)
+									  : 0 };
+
+		expect_checks(&f, want, 1, "old");
 		teardown(&f);
 	}
 }
@@ -1640,17 +1657,17 @@ Test(walk, checks_that_cannot_be_taken)
 		uint64_t before = image_get64(f.img, bad[i].at);
 
 		image_put64(f.img, bad[i].at, bad[i].value);
-		walk_host_epoch(f.w, i);
+		walk_host_seed(f.w, i);
 		expect_checks(&f, none, 1, "unreadable");
 		image_put64(f.img, bad[i].at, before);
 	}
 	/* A long text whose bytes are gone. */
 	image_put64(f.img, label, IMAGE_T_STRING | IMAGE_NOEMBED);
 	image_put64(f.img, label + 24, 0x5000);
-	walk_host_epoch(f.w, 10);
+	walk_host_seed(f.w, 10);
 	expect_checks(&f, none, 1, "text unreadable");
 	image_put64(f.img, label + 16, 0);
-	walk_host_epoch(f.w, 11);
+	walk_host_seed(f.w, 11);
 	cr_assert_eq(run(&f), RBPF_OK);
 	cr_expect_neq(f.w->frames[0].check, 0, "of an empty text nothing is read");
 	teardown(&f);

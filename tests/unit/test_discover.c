@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "ruby/discover.h"
+#include "ruby/vm.h"
+
+#define ALL ((1u << RUBY_SOURCES) - 1)
+
+/* Each source says its own number for each fact; none of them is known to be right here. */
+static struct ruby_findings all_say(void)
+{
+	struct ruby_findings found = { 0 };
+
+	for (unsigned int source = 0; source < RUBY_SOURCES; source++)
+		for (size_t i = 0; i < RUBY_FIELDS; i++)
+			*ruby_layout_at(&found.layout[source],
+					i) = (uint16_t)(1000 * source + i + 1);
+	return found;
+}
+
+static struct ruby_findings none_says(void)
+{
+	struct ruby_findings found = { 0 };
+
+	for (unsigned int source = 0; source < RUBY_SOURCES; source++)
+		ruby_layout_init(&found.layout[source]);
+	return found;
+}
+
+Test(discover, the_most_trusted_source_wins)
+{
+	struct ruby_findings found = all_say();
+	struct ruby_vm vm;
+
+	for (unsigned int set = 1; set <= ALL; set++) {
+		unsigned int first = (unsigned int)__builtin_ctz(set);
+
+		memset(&vm, 0x55, sizeof(vm));
+		cr_expect_eq(ruby_layout_merge(&vm, &found, set), RUBY_FIELDS);
+		for (size_t i = 0; i < RUBY_FIELDS; i++) {
+			cr_expect_eq(ruby_layout_get(&vm.layout, i), 1000 * first + i + 1,
+				     "sources %x, %s", set, ruby_field_info[i].name);
+			cr_expect_eq(vm.source[i], first, "sources %x, %s", set,
+				     ruby_field_info[i].name);
+		}
+	}
+}
+
+/* Each fact comes from where it is known; also that a Ruby has no such member. */
+Test(discover, sources_complete_each_other)
+{
+	struct ruby_findings found = all_say();
+	struct ruby_vm vm = RUBY_VM_INIT;
+
+	for (size_t i = 0; i < RUBY_FIELDS; i++)
+		for (unsigned int source = 0; source < i % RUBY_SOURCES; source++)
+			*ruby_layout_at(&found.layout[source], i) = RUBY_UNKNOWN;
+	found.layout[RUBY_FROM_CODE].ec_fiber_ptr = RUBY_ABSENT;
+	cr_expect_eq(ruby_layout_merge(&vm, &found, ALL), RUBY_FIELDS);
+	cr_expect_eq(vm.layout.ec_fiber_ptr, RUBY_ABSENT, "that is knowledge, too");
+	for (size_t i = 1; i < RUBY_FIELDS; i++)
+		cr_expect_eq(vm.source[i], i % RUBY_SOURCES, "%s", ruby_field_info[i].name);
+}
+
+static bool is_one_of(enum ruby_field field, const enum ruby_field *fields, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (fields[i] == field)
+			return true;
+	return false;
+}
+
+/* What only serves the collector, fibers, compiled code may be missing; nothing else. */
+Test(discover, what_is_needed)
+{
+	static const enum ruby_field not_needed[] = {
+		RUBY_FIELD_ec_fiber_ptr,
+		RUBY_FIELD_ec_stack_start,
+		RUBY_FIELD_cf_jit_return,
+		RUBY_FIELD_th_ractor,
+		RUBY_FIELD_th_vm,
+		RUBY_FIELD_th_thread_id,
+		RUBY_FIELD_vm_gvl_owner,
+		RUBY_FIELD_vm_living_threads,
+		RUBY_FIELD_vm_lock_owner,
+		RUBY_FIELD_vm_objspace,
+		RUBY_FIELD_ractor_running_ec,
+		RUBY_FIELD_objspace_flags,
+		RUBY_FIELD_objspace_count,
+		RUBY_FIELD_fiber_ec,
+		RUBY_FIELD_fiber_prev,
+		RUBY_FIELD_builtin_attrs,
+		RUBY_FIELD_jit_entry,
+	};
+	static const enum ruby_field ext[] = { RUBY_FIELD_class_path, RUBY_FIELD_class_permanent,
+					       RUBY_FIELD_class_attached };
+
+	for (unsigned int form = RUBY_CLASS_IV_TBL; form <= RUBY_CLASS_EXT; form++) {
+		for (size_t i = 0; i < RUBY_FIELDS; i++) {
+			struct ruby_findings found = all_say();
+			struct ruby_vm vm = RUBY_VM_INIT;
+			bool needed = !is_one_of(i, not_needed, 17) &&
+				      (form == RUBY_CLASS_EXT || !is_one_of(i, ext, 3));
+			enum ruby_field missing;
+
+			found.layout[RUBY_FROM_TABLE].class_form = (uint16_t)form;
+			*ruby_layout_at(&found.layout[RUBY_FROM_TABLE], i) = RUBY_UNKNOWN;
+			missing = ruby_layout_merge(&vm, &found, 1u << RUBY_FROM_TABLE);
+			cr_expect_eq(missing, needed ? i : RUBY_FIELDS, "%s in form %u",
+				     ruby_field_info[i].name, form);
+		}
+	}
+}
+
+Test(discover, nothing_is_known)
+{
+	struct ruby_findings found = none_says();
+	struct ruby_vm vm = RUBY_VM_INIT;
+
+	cr_expect_neq(ruby_layout_merge(&vm, &found, ALL), RUBY_FIELDS);
+	found = all_say();
+	cr_expect_neq(ruby_layout_merge(&vm, &found, 0), RUBY_FIELDS, "nobody is asked");
+	for (size_t i = 0; i < RUBY_FIELDS; i++)
+		cr_expect_eq(ruby_layout_get(&vm.layout, i), RUBY_UNKNOWN);
+}
+
+/* The table needs no process; variables that the file names need no search. */
+Test(discover, from_the_table)
+{
+	static const struct {
+		const char *version;
+		bool known;
+	} versions[] = { { "2.7.8", true }, { "4.1.0", true }, { "4.2.0", false }, { "", false } };
+
+	for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]); i++) {
+		struct ruby_vm vm = RUBY_VM_INIT;
+		struct ruby_findings found;
+		struct ruby_layout want;
+
+		strcpy(vm.binary.version, versions[i].version);
+		vm.binary.symbol[RUBY_SYM_ruby_current_vm_ptr] = 0x1000;
+		vm.binary.symbol[RUBY_SYM_ruby_global_symbols] = 0x2000;
+		ruby_discover(&vm, 1u << RUBY_FROM_TABLE, 0, NULL, 0, &found);
+		cr_expect_eq(found.known[RUBY_FROM_TABLE], versions[i].known, "\"%s\"",
+			     versions[i].version);
+		cr_expect(!found.known[RUBY_FROM_CODE] && !found.known[RUBY_FROM_DWARF] &&
+			  !found.known[RUBY_FROM_SEARCH]);
+		cr_expect_eq(found.current_vm, 0x1000);
+		cr_expect_eq(found.symbols, 0x2000);
+		if (versions[i].known) {
+			ruby_layout_table(versions[i].version, &want);
+			cr_expect_arr_eq(&found.layout[RUBY_FROM_TABLE], &want, sizeof(want));
+		}
+	}
+}

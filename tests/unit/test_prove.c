@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "ruby/iseq.h"
+#include "ruby/prove.h"
+#include "support/ruby_image.h"
+
+/* A Ruby in which one thread runs a method that calls a C function, and what is known of it. */
+struct fixture {
+	struct ruby_image *img;
+	struct ruby_vm vm;
+	struct image_thread t;
+	struct rbpf_layout walk; /* as it is to be */
+	uint64_t symbols;
+	struct err err;
+};
+
+static struct fixture setup(const char *version)
+{
+	struct fixture f = { .img = image_new(version) };
+	uint64_t foo = image_class(f.img, "Foo"), iseq;
+
+	f.t = image_thread(f.img, 4096);
+	iseq = image_iseq(f.img, &(struct image_iseq) { .type = RUBY_ISEQ_METHOD, .label = "bar" });
+	image_push_method(&f.t, iseq, image_pc(f.img, iseq, 3),
+			  image_method(f.img, foo, "bar", iseq));
+	image_push_cfunc(&f.t, image_ment(f.img, f.img->object, "sleep", IMAGE_CFUNC));
+	image_run(&f.t);
+	image_gc_count(f.img, 41);
+
+	f.walk = f.img->vm.walk;
+	f.symbols = f.img->vm.symbols;
+	/* All but what proving is to find. */
+	f.vm = f.img->vm;
+	f.vm.walk.gc_flags = f.vm.walk.gc_count = f.vm.walk.gc_owner = 0;
+	f.vm.vm = f.vm.symbols = 0;
+	memset(&f.vm.class_keys, 0, sizeof(f.vm.class_keys));
+	return f;
+}
+
+static void teardown(struct fixture *f)
+{
+	image_free(f->img);
+}
+
+static int prove(struct fixture *f)
+{
+	f->vm.n_checks = 0;
+	f->err = (struct err) { 0 };
+	return ruby_prove(&f->vm, &f->t.ec, 1, f->img->current_vm, f->symbols, &f->err);
+}
+
+static const struct ruby_vm_check *find_check(const struct ruby_vm *vm, const char *name)
+{
+	for (size_t i = 0; i < vm->n_checks; i++)
+		if (!strcmp(vm->checks[i].name, name))
+			return &vm->checks[i];
+	return NULL;
+}
+
+/* It passes, but does without what @check is about. */
+static void expect_without(struct fixture *f, const char *check)
+{
+	const struct ruby_vm_check *c;
+
+	cr_assert_eq(prove(f), 0, "%s: %s: %s", f->img->version, check, f->err.msg);
+	c = find_check(&f->vm, check);
+	cr_assert_not_null(c, "%s: no check of '%s'", f->img->version, check);
+	cr_expect(!c->ok && !c->needed, "%s: %s: %s", f->img->version, check, c->detail);
+}
+
+/* It is refused, and the message names @field. */
+static void expect_refused(struct fixture *f, const char *field)
+{
+	int r = prove(f);
+
+	cr_expect_eq(r, -EPROTO, "%s: %s: %d", f->img->version, field, r);
+	cr_expect_eq(f->err.kind, ERR_TARGET);
+	cr_expect_not_null(strstr(f->err.msg, field), "%s: \"%s\" does not name '%s'",
+			   f->img->version, f->err.msg, field);
+	cr_expect_not_null(strstr(f->err.msg, f->vm.binary.version), "\"%s\"", f->err.msg);
+}
+
+/* ---- as it is ---- */
+
+Test(prove, all_versions)
+{
+	for (size_t v = 0; v < IMAGE_VERSIONS; v++) {
+		struct fixture f = setup(image_versions[v].minor);
+
+		cr_assert_eq(prove(&f), 0, "%s: %s", f.img->version, f.err.msg);
+		for (size_t i = 0; i < f.vm.n_checks; i++)
+			cr_expect(f.vm.checks[i].ok, "%s: %s: %s", f.img->version,
+				  f.vm.checks[i].name, f.vm.checks[i].detail);
+		cr_expect_eq(f.vm.symbols, f.symbols);
+		cr_expect_eq(f.vm.walk.gc_flags, f.walk.gc_flags, "%s", f.img->version);
+		cr_expect_eq(f.vm.walk.gc_count, f.walk.gc_count, "%s", f.img->version);
+		cr_expect_eq(f.vm.walk.gc_owner, f.walk.gc_owner, "%s", f.img->version);
+		cr_expect_eq(f.vm.walk.fiber_prev, f.walk.fiber_prev, "%s", f.img->version);
+		cr_expect_eq(f.vm.walk.ec_stack_start, f.walk.ec_stack_start, "%s", f.img->version);
+		teardown(&f);
+	}
+}
+
+/* Whichever way leads to the VM. */
+Test(prove, ways_to_the_vm)
+{
+	for (size_t v = 0; v < IMAGE_VERSIONS; v++) {
+		struct fixture f = setup(image_versions[v].minor);
+		uint64_t vm = image_get64(f.img, f.img->current_vm);
+
+		f.img->current_vm = 0;
+		cr_assert_eq(prove(&f), 0, "%s", f.img->version);
+		cr_expect_eq(f.vm.vm, vm, "%s: by its thread", f.img->version);
+		teardown(&f);
+
+		f = setup(image_versions[v].minor);
+		f.vm.layout.th_vm = RUBY_UNKNOWN;
+		cr_assert_eq(prove(&f), 0, "%s", f.img->version);
+		cr_expect_eq(f.vm.vm, vm, "%s: by the variable", f.img->version);
+		teardown(&f);
+	}
+}
+
+/* In a fiber that another one has resumed. */
+Test(prove, in_a_fiber)
+{
+	for (size_t v = 0; v < IMAGE_VERSIONS; v++) {
+		struct fixture f = setup(image_versions[v].minor);
+		uint64_t iseq = image_iseq(f.img, &(struct image_iseq) { .label = "x" });
+
+		f.t = image_fiber(&f.t, 4096);
+		image_push_block(&f.t, iseq, image_pc(f.img, iseq, 1), 0);
+		image_run(&f.t);
+		cr_assert_eq(prove(&f), 0, "%s: %s", f.img->version, f.err.msg);
+		cr_expect(find_check(&f.vm, "fibers")->ok, "%s", f.img->version);
+		cr_expect_eq(f.vm.walk.fiber_prev, f.walk.fiber_prev);
+		teardown(&f);
+	}
+}
+
+/* Threads run on while they are looked at: one whose stack is good is enough. */
+Test(prove, one_good_stack_of_many)
+{
+	for (size_t v = 0; v < IMAGE_VERSIONS; v++) {
+		struct fixture f = setup(image_versions[v].minor);
+		struct image_thread bad = image_thread(f.img, 4096), idle = image_thread(f.img, 64);
+		uint64_t ecs[3] = { bad.ec, idle.ec, f.t.ec };
+
+		image_push_method(&bad, 0x5000, 0x5000, 0);
+		cr_assert_eq(ruby_prove(&f.vm, ecs, 3, f.img->current_vm, f.symbols, &f.err), 0,
+			     "%s: %s", f.img->version, f.err.msg);
+		cr_expect_eq(ruby_prove(&f.vm, ecs, 2, f.img->current_vm, f.symbols, &f.err),
+			     -EPROTO, "%s", f.img->version);
+		teardown(&f);
+	}
+}
+
+/* ---- what rbpf cannot do without ---- */
+
+Test(prove, symbol_tables_that_are_none)
+{
+	for (size_t v = 0; v < IMAGE_VERSIONS; v++) {
+		struct fixture f = setup(image_versions[v].minor);
+
+		f.symbols += 8;
+		expect_refused(&f, "symbol table");
+		f.symbols = 0;
+		expect_refused(&f, "symbol table");
+		cr_expect_eq(f.vm.symbols, 0);
+		teardown(&f);
+	}
+}
+
+static void expect_refused_with(size_t version, enum ruby_field field, uint16_t value,
+				const char *what)
+{
+	struct fixture f = setup(image_versions[version].minor);
+
+	*ruby_layout_at(&f.vm.layout, field) = value;
+	expect_refused(&f, what);
+	teardown(&f);
+}
+
+/* Offsets that are wrong, but lead to something. */
+Test(prove, wrong_names_of_classes)
+{
+	for (size_t v = 0; v < IMAGE_VERSIONS; v++) {
+		struct image_facts facts = image_facts_of(v);
+
+		expect_refused_with(v, RUBY_FIELD_singleton_bit, 20, "class name");
+		expect_refused_with(v, RUBY_FIELD_string_embed, facts.string_embed == 16 ? 24 : 16,
+				    "symbol table");
+		if (facts.class_form != IMAGE_CLASS_CLASSEXT) {
+			expect_refused_with(v, RUBY_FIELD_class_form,
+					    RUBY_CLASS_IV_TBL + RUBY_CLASS_IV_SLOTS -
+						    facts.class_form,
+					    "class name");
+			continue;
+		}
+		expect_refused_with(v, RUBY_FIELD_class_path, facts.class_path - 8, "class name");
+		expect_refused_with(v, RUBY_FIELD_class_attached, facts.class_attached - 8,
+				    "class name");
+		expect_refused_with(v, RUBY_FIELD_class_permanent, facts.class_permanent - 1,
+				    "class name");
+	}
+}
+
+/* Offsets in the body of an iseq, where another member stands. */
+Test(prove, wrong_line_tables)
+{
+	for (size_t v = 0; v < IMAGE_VERSIONS; v++) {
+		struct image_facts facts = image_facts_of(v);
+
+		expect_refused_with(v, RUBY_FIELD_insns_body, facts.insns_body - 8, "names");
+		expect_refused_with(v, RUBY_FIELD_insns_size, facts.insns_size - 16, "names");
+	}
+}
+
+/* A table of no lines is one, but not for all frames. */
+Test(prove, no_line_tables)
+{
+	for (size_t v = 0; v < IMAGE_VERSIONS; v++)
+		expect_refused_with(v, RUBY_FIELD_insns_size, image_facts_of(v).insns_size - 8, "");
+}
+
+/* Beyond what is read in one piece: caught before it is used. */
+Test(prove, facts_that_cannot_be)
+{
+	static const struct {
+		enum ruby_field field;
+		uint16_t value;
+	} bad[] = {
+		{ RUBY_FIELD_cf_size, 48 },	    { RUBY_FIELD_cf_size, 72 },
+		{ RUBY_FIELD_cf_size, 0 },	    { RUBY_FIELD_cf_jit_return, 64 },
+		{ RUBY_FIELD_insn_entry, 16 },	    { RUBY_FIELD_insn_entry, 0 },
+		{ RUBY_FIELD_string_embed, 0 },	    { RUBY_FIELD_string_embed, 32 },
+		{ RUBY_FIELD_singleton_bit, 40 },   { RUBY_FIELD_insns_body, 400 },
+		{ RUBY_FIELD_insns_size, 60000 },   { RUBY_FIELD_insns_index, 400 },
+		{ RUBY_FIELD_local_iseq, 1000 },    { RUBY_FIELD_parent_iseq, 1000 },
+		{ RUBY_FIELD_builtin_attrs, 1000 }, { RUBY_FIELD_jit_entry, 1000 },
+	};
+
+	for (size_t v = 0; v < IMAGE_VERSIONS; v++) {
+		for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+			expect_refused_with(v, bad[i].field, bad[i].value,
+					    ruby_field_info[bad[i].field].name);
+		if (image_facts_of(v).class_form != IMAGE_CLASS_CLASSEXT)
+			continue;
+		expect_refused_with(v, RUBY_FIELD_class_path, 160,
+				    ruby_field_info[RUBY_FIELD_class_path].name);
+		expect_refused_with(v, RUBY_FIELD_class_attached, 160,
+				    ruby_field_info[RUBY_FIELD_class_attached].name);
+	}
+}
+
+/* Not wrong, but too early. */
+Test(prove, not_started_yet)
+{
+	for (size_t v = 0; v < IMAGE_VERSIONS; v++) {
+		struct fixture f = setup(image_versions[v].minor);
+		struct image_thread idle = image_thread(f.img, 64);
+
+		image_put64(f.img, f.vm.binary.symbol[RUBY_SYM_rb_cObject], 0);
+		cr_expect_eq(prove(&f), -EAGAIN, "%s: no Object", f.img->version);
+		image_put64(f.img, f.vm.binary.symbol[RUBY_SYM_rb_cObject], f.img->object);
+		f.t = idle;
+		cr_expect_eq(prove(&f), -EAGAIN, "%s: no frame", f.img->version);
+		teardown(&f);
+	}
+}
+
+Test(prove, process_is_gone)
+{
+	for (size_t v = 0; v < IMAGE_VERSIONS; v++) {
+		struct fixture f = setup(image_versions[v].minor);
+
+		image_hide_all(f.img, true);
+		cr_expect_neq(prove(&f), 0, "%s", f.img->version);
+		teardown(&f);
+	}
+}
+
+/* ---- what rbpf can do without ---- */
+
+Test(prove, no_vm)
+{
+	for (size_t v = 0; v < IMAGE_VERSIONS; v++) {
+		struct fixture f = setup(image_versions[v].minor);
+
+		/* The code names another one than the thread has. (3.2 needs it for its classes.) */
+		image_put64(f.img, f.img->current_vm, f.img->object);
+		if (f.img->facts.class_form == IMAGE_CLASS_IV_PTR) {
+			expect_refused(&f, "class name");
+		} else {
+			expect_without(&f, "virtual machine");
+			cr_expect_eq(f.vm.vm, 0);
+			cr_expect_eq(f.vm.walk.gc_count, 0, "%s", f.img->version);
+		}
+		teardown(&f);
+	}
+}
+
+Test(prove, no_collector)
+{
+	static const enum ruby_field fields[] = { RUBY_FIELD_vm_objspace, RUBY_FIELD_objspace_flags,
+						  RUBY_FIELD_objspace_count };
+
+	for (size_t v = 0; v < IMAGE_VERSIONS; v++) {
+		for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+			struct fixture f = setup(image_versions[v].minor);
+
+			*ruby_layout_at(&f.vm.layout, fields[i]) = RUBY_UNKNOWN;
+			expect_without(&f, "garbage collector");
+			cr_expect(!f.vm.walk.gc_flags && !f.vm.walk.gc_count && !f.vm.walk.gc_owner,
+				  "%s", f.img->version);
+			teardown(&f);
+		}
+	}
+}
+
+/* Words where the collector's should be, that cannot be its: pointers, text. */
+Test(prove, another_collector)
+{
+	for (size_t v = 0; v < IMAGE_VERSIONS; v++) {
+		struct fixture f = setup(image_versions[v].minor);
+
+		image_gc_count(f.img, 0x7f0000001000);
+		expect_without(&f, "garbage collector");
+		image_gc_count(f.img, 41);
+		image_gc_flags(f.img, 0x7f000000);
+		expect_without(&f, "garbage collector");
+		image_gc_flags(f.img, 0);
+		image_put64(f.img, image_get64(f.img, f.img->current_vm) + f.img->facts.vm_objspace,
+			    0x5000);
+		expect_without(&f, "garbage collector");
+		teardown(&f);
+	}
+}
+
+Test(prove, no_collecting_thread)
+{
+	for (size_t v = 0; v < IMAGE_VERSIONS; v++) {
+		struct fixture f = setup(image_versions[v].minor);
+		uint64_t at = f.img->ractor + f.img->facts.running_ec;
+
+		if (f.img->facts.th_ractor) {
+			image_put64(f.img, at, f.img->object);
+			expect_without(&f, "collecting thread");
+			cr_expect_eq(f.vm.walk.gc_owner, 0);
+			cr_expect_eq(f.vm.walk.gc_count, f.walk.gc_count, "the rest is known");
+			image_put64(f.img, at, 0); /* nobody runs */
+			cr_assert_eq(prove(&f), 0);
+			cr_expect(find_check(&f.vm, "collecting thread")->ok, "%s", f.img->version);
+		}
+		teardown(&f);
+	}
+}
+
+Test(prove, no_fibers)
+{
+	for (size_t v = 0; v < IMAGE_VERSIONS; v++) {
+		struct fixture f = setup(image_versions[v].minor);
+		struct image_thread other = image_thread(f.img, 64);
+
+		/* A fiber that is said to be resumed by one of another thread. */
+		image_put64(f.img, f.t.fiber + f.img->facts.fiber_prev, other.fiber);
+		expect_without(&f, "fibers");
+		cr_expect(!f.vm.walk.fiber_prev && !f.vm.walk.fiber_ec, "%s", f.img->version);
+		teardown(&f);
+
+		f = setup(image_versions[v].minor);
+		f.vm.layout.fiber_ec += 8;
+		expect_without(&f, "fibers");
+		teardown(&f);
+	}
+}
+
+Test(prove, no_native_stack)
+{
+	for (size_t v = 0; v < IMAGE_VERSIONS; v++) {
+		struct fixture f = setup(image_versions[v].minor);
+		uint64_t at = f.t.ec + f.img->facts.ec_stack_start;
+		uint64_t start = image_get64(f.img, at);
+
+		image_put64(f.img, at, 0);
+		expect_without(&f, "native stack");
+		cr_expect_eq(f.vm.walk.ec_stack_start, 0);
+		image_put64(f.img, at, start);
+		image_put64(f.img, at + 16, start + 8); /* larger than all below it */
+		expect_without(&f, "native stack");
+		f.vm.layout.ec_stack_start = 240; /* beyond what is read of an EC */
+		expect_without(&f, "native stack");
+		f.vm.layout.ec_stack_start = RUBY_UNKNOWN;
+		expect_without(&f, "native stack");
+		teardown(&f);
+	}
+}
