@@ -569,8 +569,9 @@ static __always_inline int label_text(struct walk *w, __u64 value, const __u64 l
 	return len ? walk_read(w->text, len, at) : 0;
 }
 
-/* rbpf_check_iseq() of @iseq; 0 if it cannot be read, or is old, which proves as much. */
-__noinline __u64 walk_check_iseq(__u32 cpu, __u64 iseq)
+/* rbpf_check_iseq() of @iseq; 0 if it cannot be read, or is old, which proves as much unless it is
+ * asked for @always. */
+__noinline __u64 walk_check_iseq(__u32 cpu, __u64 iseq, __u32 always)
 {
 	struct walk *w = walk_state(cpu);
 	__u64 head[3];	   /* flags, wrapper, body */
@@ -581,7 +582,7 @@ __noinline __u64 walk_check_iseq(__u32 cpu, __u64 iseq)
 		return 0;
 	if (walk_read(head, sizeof(head), iseq))
 		return 0;
-	if (head[0] & FL_PROMOTED && !(w->layout.flags & RBPF_LAYOUT_NO_AGE))
+	if (head[0] & FL_PROMOTED && !always && !(w->layout.flags & RBPF_LAYOUT_NO_AGE))
 		return 0;
 	if (walk_read(location, sizeof(location), head[2] + BODY_LOCATION) ||
 	    walk_read(label, sizeof(label), location[2]) || label_text(w, location[2], label))
@@ -603,9 +604,10 @@ __noinline int walk_complete_frame(__u32 cpu, __u32 i)
 		f->me = walk_me_lookup(cpu, f->me & ~ME_PENDING);
 	f->check = 0;
 	if (f->iseq) {
-		if (!iseq_is_new(w, f->iseq))
+		/* Of a stale pc there is no other proof. */
+		if (!iseq_is_new(w, f->iseq) && !(f->pc & RBPF_PC_STALE))
 			return 0;
-		f->check = walk_check_iseq(cpu, f->iseq);
+		f->check = walk_check_iseq(cpu, f->iseq, f->pc & RBPF_PC_STALE);
 		if (!f->check)
 			return 0;
 	}

@@ -141,6 +141,27 @@ static size_t name_stack(const struct ruby_vm *vm, const struct ruby_stack *stac
 	return bad + (iseqs && !lines);
 }
 
+/* Whose EC @ec is, if it is one: its thread has it as the current one. */
+static bool is_current_ec(const struct ruby_vm *vm, uint64_t ec)
+{
+	uint64_t th, back;
+
+	return ruby_is_object(ec) &&
+	       !memory_read_u64(&vm->mem, ec + vm->layout.ec_thread_ptr, &th) &&
+	       !memory_read_u64(&vm->mem, th + vm->layout.th_ec, &back) && back == ec;
+}
+
+/* The EC that the thread of @ec has now: it may have switched to another fiber. @ec if not known. */
+static uint64_t current_ec(const struct ruby_vm *vm, uint64_t ec)
+{
+	uint64_t th, now;
+
+	if (memory_read_u64(&vm->mem, ec + vm->layout.ec_thread_ptr, &th) ||
+	    memory_read_u64(&vm->mem, th + vm->layout.th_ec, &now) || !is_current_ec(vm, now))
+		return ec;
+	return now;
+}
+
 /*
  * Threads run on while they are looked at, so one bad stack proves nothing: it takes several looks
  * at all threads without a single good stack to refuse a Ruby.
@@ -156,7 +177,8 @@ static int prove_stacks(struct ruby_vm *vm, const uint64_t *ecs, size_t n, struc
 
 	for (attempt = 0; attempt < PROVE_ATTEMPTS; attempt++) {
 		for (i = 0; i < n; i++) {
-			if (ruby_walk(&vm->mem, &vm->walk, ecs[i], RBPF_MAX_FRAMES, &stack))
+			if (ruby_walk(&vm->mem, &vm->walk, current_ec(vm, ecs[i]), RBPF_MAX_FRAMES,
+				      &stack))
 				return err_oom(err);
 			total = 0;
 			bad = stack.status ? 1 : name_stack(vm, &stack, &total);
@@ -198,16 +220,6 @@ static int find_vm(struct ruby_vm *vm, uint64_t ec, uint64_t current_vm, uint64_
 	if (!ok)
 		vm->vm = 0;
 	return 0;
-}
-
-/* Whose EC @ec is, if it is one: its thread has it as the current one. */
-static bool is_current_ec(const struct ruby_vm *vm, uint64_t ec)
-{
-	uint64_t th, back;
-
-	return ruby_is_object(ec) &&
-	       !memory_read_u64(&vm->mem, ec + vm->layout.ec_thread_ptr, &th) &&
-	       !memory_read_u64(&vm->mem, th + vm->layout.th_ec, &back) && back == ec;
 }
 
 /* Where the collector says what it does, and for whom. */

@@ -157,8 +157,11 @@ bool ruby_is_ec(const struct memory *mem, uint64_t ec, struct ruby_ec_shape *sha
 /*
  * Where the DTV is: glibc has entries of two words, the second 0 for static TLS, and their number
  * before the first; musl has one word each and their number in entry 0. Block m belongs to
- * module m. sysdeps/x86_64/nptl/tls.h, sysdeps/aarch64/nptl/tls.h, elf/dl-tls.c
- * (allocate_dtv_entry); musl src/internal/pthread_impl.h.
+ * module m. On x86_64 both are at the same place, and what lies behind musl's is the TLS and the
+ * struct pthread, with pointers in plenty. But the word at 8 tells: of glibc's entry 0, the
+ * generation, it is the unused half, 0 from calloc; musl has block 1 there, in every thread.
+ * sysdeps/x86_64/nptl/tls.h, sysdeps/aarch64/nptl/tls.h, elf/dl-tls.c (allocate_dtv_entry,
+ * allocate_dtv); musl src/internal/pthread_impl.h, src/env/__init_tls.c (__copy_tls).
  */
 struct dtv_place {
 	int32_t offset; /* of the DTV's address, from the thread pointer */
@@ -202,8 +205,10 @@ static void read_dtv(const struct memory *mem, uint64_t tp, const struct dtv_pla
 		return;
 	dtv->n = memory_read_some(mem, addr, dtv->words, (size_t)DTV_MAX_MODULES * place->entry) /
 		 place->entry;
-	if (place->entry == DTV_ENTRY_MUSL)
-		dtv->n = dtv->n && dtv->words[0] < dtv->n ? dtv->words[0] + 1 : 0;
+	if (dtv->n < 2 || (dtv->words[1] != 0) != (place->entry == DTV_ENTRY_MUSL))
+		dtv->n = 0;
+	else if (place->entry == DTV_ENTRY_MUSL)
+		dtv->n = dtv->words[0] < dtv->n ? dtv->words[0] + 1 : 0;
 	else if (!memory_read_u64(mem, addr - DTV_ENTRY_GLIBC, &count) && count && count < dtv->n)
 		dtv->n = count + 1;
 }

@@ -33,6 +33,7 @@ struct attach {
 	size_t n_tps;
 	uint64_t *ecs; /* owned */
 	size_t n_ecs;
+	struct ruby_ec_shape shape;
 	uint64_t first_tp; /* of the thread whose EC is ecs[0] */
 	struct ruby_findings found;
 };
@@ -144,6 +145,7 @@ static int find_ecs(struct attach *a, struct err *err)
 		find_global_ec(a, &shape);
 	else
 		find_tls_ecs(a, &shape);
+	a->shape = shape;
 	if (a->n_ecs)
 		return 0;
 	ruby_vm_check_add(a->vm, "execution context", false, true,
@@ -287,11 +289,37 @@ int ruby_vm_gc_era(const struct ruby_vm *vm, uint64_t *ret)
 	return -EAGAIN;
 }
 
+/*
+ * The ECs of now: a thread may have switched to another fiber since, and the other may be gone,
+ * since to find the layout takes a while.
+ */
+static void refresh_ecs(struct attach *a)
+{
+	const struct rbpf_layout *l = &a->vm->walk;
+	struct ruby_ec_shape shape = a->shape;
+	size_t i, n = 0;
+	uint64_t ec;
+
+	if (l->tls_model == RBPF_TLS_GLOBAL) {
+		if (!memory_read_u64(&a->vm->mem, l->ec_global, &ec) &&
+		    ruby_is_ec(&a->vm->mem, ec, &shape))
+			a->ecs[0] = ec;
+		return;
+	}
+	for (i = 0; i < a->n_tps; i++)
+		if (!ruby_tls_read(&a->vm->mem, l, a->tps[i], &ec) &&
+		    ruby_is_ec(&a->vm->mem, ec, &shape))
+			a->ecs[n++] = ec;
+	if (n)
+		a->n_ecs = n;
+}
+
 static int prove(struct attach *a, uint64_t current_vm, uint64_t symbols, struct err *err)
 {
 	int r;
 
 	fill_walk(a->vm);
+	refresh_ecs(a);
 	r = ruby_prove(a->vm, a->ecs, a->n_ecs, current_vm, symbols, err);
 	return r ? r : learn_thread_ids(a, err);
 }
@@ -374,6 +402,7 @@ int ruby_vm_attach(pid_t pid, const struct ruby_attach_options *opts, struct rub
 	struct maps maps = MAPS_INIT;
 	struct attach a = { .vm = ret };
 	struct ruby_vm *vm = ret;
+	uint64_t object;
 	int r;
 
 	*vm = (struct ruby_vm)RUBY_VM_INIT;
@@ -398,6 +427,10 @@ int ruby_vm_attach(pid_t pid, const struct ruby_attach_options *opts, struct rub
 			  vm->binary.path, vm->binary.build_id[0] ? vm->binary.build_id : "none");
 	r = attach(&a, opts, err);
 	attach_deinit(&a);
+	if (r == -EPROTO &&
+	    memory_read_u64(&vm->mem, vm->binary.symbol[RUBY_SYM_rb_cObject], &object))
+		return err_set(err, -ESRCH, ERR_TARGET, "pid %d ended while it was looked at",
+			       (int)pid);
 	if (r == -EPROTO)
 		err_hint(err, "attach the output of 'rbpf doctor -p %d' to a bug report", (int)pid);
 	return r;

@@ -65,7 +65,7 @@ struct ruby_attach_options {
  * Find the Ruby of process @pid and prove its layout.
  *
  * Returns 0, or with ERR_TARGET: -ENOENT (no Ruby VM in it), -EAGAIN (a VM that has not started
- * yet), -EPROTO (the self-check failed; the message names the field). @ret->checks is filled as far
+ * yet), -ESRCH (it has ended meanwhile), -EPROTO (the self-check failed; the message names the field). @ret->checks is filled as far
  * as it went in every case; release with ruby_vm_deinit() in every case.
  */
 int ruby_vm_attach(pid_t pid, const struct ruby_attach_options *opts, struct ruby_vm *ret,

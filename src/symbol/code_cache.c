@@ -119,6 +119,8 @@ static bool iseq_proven(const struct code_cache *c, const struct rbpf_frame *f,
 
 	if (!e->generation || (!pc_inside && !(f->pc & RBPF_PC_STALE)))
 		return false;
+	if (m->gc_era && m->gc_era == e->checked && !m->unsettled)
+		return true;
 	if (!e->unsure) {
 		if (!m->gc_era || known_at(e->first, e->last, m))
 			return true;
@@ -136,6 +138,8 @@ static bool method_proven(const struct code_cache *c, const struct rbpf_frame *f
 {
 	if (!e->generation)
 		return false;
+	if (m->gc_era && m->gc_era == e->checked && !m->unsettled)
+		return true;
 	if (!f->iseq && f->check)
 		return ruby_method_words_check(&e->method, 0) == f->check;
 	if (!m->gc_era || known_at(e->first, e->last, m))
@@ -181,6 +185,12 @@ static void prove(struct code_cache *c, const struct code_moment *m, const struc
 		return;
 	ref->iseq_ok = iseq && (f->pc & RBPF_PC_STALE || ruby_iseq_has_pc(&iseq->iseq, f->pc));
 	ref->method_ok = method != NULL;
+	if (m->unsettled)
+		return;
+	if (iseq)
+		iseq->checked = m->gc_era;
+	if (method)
+		method->checked = m->gc_era;
 }
 
 /* ---- reading ---- */
@@ -215,6 +225,7 @@ static int load_iseq(struct code_cache *c, uint32_t i, uint64_t era)
 		return err;
 	e->generation = err ? 0 : ++c->generation;
 	e->first = e->last = era;
+	e->checked = 0;
 	e->unsure = false;
 	return 0;
 }
@@ -243,6 +254,7 @@ static int load_method(struct code_cache *c, uint32_t i, const struct look *look
 		still_the_same(c, fresh.id.me[0], &e->first, &e->last, &e->unsure, look);
 	} else {
 		e->first = e->last = look->era;
+		e->checked = 0;
 		e->unsure = false;
 	}
 	return 0;

@@ -17,7 +17,7 @@
  *     entry is of that iseq.
  *   - In any case it is if it holds what it held then, by the check of its words and label that
  *     the kernel side sends along when it sends an iseq that is not old for the first time in an
- *     era.
+ *     era. That holds for all of era S.
  *
  * While objects are being moved an address may be an old or a new one, and equal eras prove
  * nothing: then only pc and check decide. A Ruby whose collector was not found is compared once a
@@ -46,6 +46,7 @@ struct code_moment {
 struct cached_iseq {
 	struct ruby_iseq iseq;
 	uint64_t first, last; /* eras between which it is known to be the same */
+	uint64_t checked;     /* an era of which a check has shown the same; 0: none */
 	uint64_t round;	      /* last looked at in; 0: never */
 	uint64_t stamp;	      /* of the look in which it was last on the list */
 	uint32_t generation;  /* changes when something else is found there; 0: nothing usable */
@@ -56,6 +57,7 @@ struct cached_iseq {
 struct cached_method {
 	struct ruby_method method;
 	uint64_t first, last;
+	uint64_t checked;
 	uint64_t round;
 	uint64_t stamp;
 	uint32_t generation;

@@ -30,6 +30,12 @@ module Labels
     blocks + label[blocks.size..].sub(OWNER, '')
   end
 
+  # The same for a label that may have a clause.
+  def bare(label)
+    clauses = label[CLAUSES]
+    clauses + plain(label.delete_prefix(clauses))
+  end
+
   # The labels rbpf has to print for a stack of which a Ruby up to 3.3 printed printed, and of which
   # 3.4 printed recorded. Both innermost first.
   def qualify(printed, recorded)

@@ -15,7 +15,7 @@ module Oracle
   MAIN_PROGRAMS = %w[at_exit begin_block class_body requires top_level trap].freeze
 
   # What 3.4 prints => what it was before the method got an owner of its own, and when it got that.
-  MOVED = { 'array_new' => { 'Array.new' => ['Class#new', '3.3'] } }.freeze
+  MOVED = { 'array_new' => { 'Array.new' => ['Class#new', '3.2'] } }.freeze
 
   # More frames than any profiler has to keep whole.
   DEEP = /deep/.freeze

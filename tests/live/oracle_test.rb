@@ -9,8 +9,8 @@ require_relative 'support'
 
 class OracleTest < LiveTest
   # CPU time that each scenario burns, and how often that is sampled.
-  SPIN = 0.02 # s
-  HZ = 999
+  SPIN = 0.01 # s
+  HZ = 1_999
   # Enough samples of a scenario to compare something, however noisy the machine.
   ENOUGH = 3
 
@@ -37,27 +37,39 @@ class OracleTest < LiveTest
     assert_samples_match('threads')
   end
 
-  # Compiled from the first call on, so that every frame is one of compiled code.
-  if RubyInstall.under_test.yjit?
-    YJIT = %w[--yjit --yjit-call-threshold=1].freeze
-
-    def test_dump_of_sleeping_threads_with_yjit
-      assert_dump_matches(*YJIT)
+  # Every frame is one of compiled code.
+  RubyInstall.under_test.jits.each do |name, options|
+    define_method("test_dump_of_sleeping_threads_with_#{name}") do
+      assert_dump_matches(*options)
     end
 
-    def test_record_of_main_thread_with_yjit
-      assert_samples_match('spin', *YJIT)
+    define_method("test_record_of_main_thread_with_#{name}") do
+      assert_samples_match('spin', *options)
+    end
+
+    define_method("test_record_of_threads_at_once_with_#{name}") do
+      assert_samples_match('threads', *options)
+    end
+  end
+
+  # Many Ruby threads on few native ones, and on now this, now that.
+  if RubyInstall.under_test.mn_threads?
+    def test_record_of_threads_on_shared_native_threads
+      assert_samples_match('threads', env: { 'RUBY_MN_THREADS' => '1' })
     end
   end
 
   private
 
-  def start_oracle(*arguments, options: [])
-    start('oracle.rb', *arguments, options: Oracle.options + options)
+  # ZJIT's code has a native frame for each method, and some scenarios are deep.
+  ROOM = { 'RUBY_THREAD_MACHINE_STACK_SIZE' => (8 << 20).to_s }.freeze
+
+  def start_oracle(*arguments, options: [], env: {})
+    start('oracle.rb', *arguments, options: Oracle.options + options, env: ROOM.merge(env))
   end
 
   def frames_of(dumped_thread)
-    dumped_thread.fetch('frames').map { |frame| Frame.from(frame) }.select(&:ruby?)
+    Stacks.as_ruby_shows(dumped_thread.fetch('frames').map { |frame| Frame.from(frame) })
   end
 
   def assert_dump_matches(*options)
@@ -70,27 +82,29 @@ class OracleTest < LiveTest
     end
   end
 
-  # Every sample taken within a checkpoint has to have the scenario's frames below it.
-  def assert_samples_match(mode, *options)
-    target = start_oracle(mode, SPIN, options: options)
+  # Every sample taken within a checkpoint has to have the scenario's frames below it, and be of the
+  # scenario's thread.
+  def assert_samples_match(mode, *options, env: {})
+    target = start_oracle(mode, SPIN, options: options, env: env)
     recording = record(target, '-F', HZ)
     held = held_samples(recording, target.pid)
     each_truth(target, mode) do |truth, expected|
-      stacks = held.fetch([truth.tid, truth.name], [])
-      next "only #{stacks.size} samples" if stacks.size < ENOUGH
+      tids, stacks = held.fetch(truth.name, []).transpose
+      next "only #{stacks.to_a.size} samples" if stacks.to_a.size < ENOUGH
+      next "on threads #{tids.uniq} instead of #{truth.tid}" if env.empty? && tids.uniq != [truth.tid]
 
       stacks.uniq.filter_map { |stack| compare(truth, expected, stack) }.first
     end
   end
 
-  # {[tid, scenario] => stacks from the checkpoint outwards}
+  # {scenario => [[tid, stack from the checkpoint outwards]…]}
   def held_samples(recording, pid)
     held = Hash.new { |hash, key| hash[key] = [] }
     recording.samples.each do |sample|
-      frames = sample.frames.select(&:ruby?)
+      frames = Stacks.as_ruby_shows(sample.frames)
       scenario = frames.filter_map { |f| f.label[/\AOracle\.spin_(\w+)\z/, 1] }.first or next
       assert_equal pid, sample.pid
-      held[[sample.tid, scenario]] << frames.drop_while { |f| f.label != 'Oracle.checkpoint' }
+      held[scenario] << [sample.tid, frames.drop_while { |f| f.label != 'Oracle.checkpoint' }]
     end
     held
   end

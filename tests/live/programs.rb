@@ -52,6 +52,16 @@ class RubyInstall
     !@chroot.nil?
   end
 
+  # The root directory in which its files are.
+  def root
+    @chroot || '/'
+  end
+
+  # Its name in command().
+  def executable
+    @ruby
+  end
+
   # Whether this is the Ruby in PATH.
   def default?
     @ruby == 'ruby' && !@chroot
@@ -61,10 +71,21 @@ class RubyInstall
     @version ||= IO.popen(command('-e', 'print RUBY_VERSION'), &:read)
   end
 
-  # Whether it has a JIT compiler that can be switched on.
-  def yjit?
-    check = 'exit defined?(RubyVM::YJIT) && RubyVM::YJIT.enabled? ? 0 : 1'
-    system(*command('--yjit', '-e', check), err: File::NULL)
+  # What it is run with so that each of its JIT compilers, as far as it has them, compiles a method
+  # when it is called for the first time: { 'yjit' => [option...] }
+  def jits
+    @jits ||= %w[yjit zjit].select { |name| jit?(name) }.to_h do |name|
+      [name, ["--#{name}", "--#{name}-call-threshold=1"]]
+    end
+  end
+
+  # Whether Ruby threads can share native ones: RUBY_MN_THREADS=1
+  def mn_threads?
+    at_least?('3.3')
+  end
+
+  def ractors?
+    at_least?('3.0')
   end
 
   def at_least?(minimum)
@@ -73,7 +94,36 @@ class RubyInstall
 
   # The argv that runs Ruby with these arguments. The process that is spawned with it is the Ruby.
   def command(*arguments)
-    @chroot ? ['chroot', @chroot, @ruby, *arguments] : [@ruby, *arguments]
+    run_command(@ruby, *arguments)
+  end
+
+  # The argv that runs a program where this Ruby is.
+  def run_command(*argv)
+    @chroot ? ['chroot', @chroot, *argv] : argv
+  end
+
+  # The path of its libruby, as it finds that; nil if it has none.
+  def library
+    code = 'c = RbConfig::CONFIG; print Dir["#{c["libdir"]}{,/*}/#{c["LIBRUBY_SO"]}"].first'
+    path = IO.popen(command('-e', code), &:read)
+    path unless path.empty?
+  end
+
+  # The path of its executable, as it finds that.
+  def binary
+    IO.popen(command('-e', 'print RbConfig.ruby'), &:read)
+  end
+
+  # A path of its own, as we find it.
+  def outside(file)
+    @chroot ? File.join(@chroot, file) : file
+  end
+
+  # Puts a file where this Ruby finds it, and returns that path.
+  def install(file)
+    return file unless @chroot
+
+    File.join(copied_programs, File.basename(file)).tap { |to| FileUtils.cp(file, outside(to)) }
   end
 
   # A file of tests/programs as this Ruby finds it. A root has a copy of them while the tests run.
@@ -84,6 +134,11 @@ class RubyInstall
   end
 
   private
+
+  def jit?(name)
+    check = "exit RubyVM.const_defined?(:#{name.upcase}) && RubyVM::#{name.upcase}.enabled? ? 0 : 1"
+    system(*command("--#{name}", '-e', check), err: File::NULL)
+  end
 
   def copied_programs
     @copied_programs ||= "/srv/rbpf-#{Process.pid}".tap do |place|

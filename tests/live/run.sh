@@ -4,8 +4,10 @@
 # run.sh [TEST.rb...]: the live tests, once for each Ruby there is. All of them if none is named.
 #
 #   the Ruby in PATH                Debian 12's 3.1; it runs the tests too (package ruby-minitest)
-#   a 3.3 in build/rubies/3.3       put there by tests/support/rubies.sh if it is not
-#   RUBIES=DIR:DIR...               others: roots that rubies.sh made, or prefixes with a bin/ruby
+#   2.7, 3.3, 3.4 in build/rubies   put there by tests/support/rubies.sh if they are not
+#   RUBIES=DIR:DIR...               others: roots that rubies.sh made, prefixes with a bin/ruby, or
+#                                   folders of such
+#   ONLY=true                       those of RUBIES alone
 #
 #   CI=true      a Ruby, or anything else that a test needs, that is missing is a failure
 #   TESTOPTS     for minitest: -v, --name /regexp/, --seed N
@@ -39,23 +41,34 @@ if [ $# = 0 ]; then
 	for i in "$top"/tests/live/*_test.rb; do tests+=(-r "$i"); done
 fi
 
-places=('')
-case $(ruby -e 'print RUBY_VERSION') in
-3.1.*) ;;
-*) missing "Ruby 3.1 in PATH, which is $(ruby -v)" ;;
-esac
-if "$top/tests/support/rubies.sh" 3.3 "$rubies/3.3"; then
-	places+=("$rubies/3.3")
-else
-	missing "Ruby 3.3 in $rubies/3.3"
+places=()
+if [ "${ONLY-}" != true ]; then
+	places+=('')
+	case $(ruby -e 'print RUBY_VERSION') in
+	3.1.*) ;;
+	*) missing "Ruby 3.1 in PATH, which is $(ruby -v)" ;;
+	esac
+	for i in 2.7 3.3 3.4; do
+		if "$top/tests/support/rubies.sh" $i "$rubies/$i"; then
+			places+=("$rubies/$i")
+		else
+			missing "Ruby $i in $rubies/$i"
+		fi
+	done
 fi
+is_ruby() {
+	[ -x "$1/usr/bin/ruby" ] || [ -x "$1/bin/ruby" ]
+}
 IFS=: read -r -a extra <<<"${RUBIES-}"
 for i in ${extra[@]+"${extra[@]}"}; do
-	if [ -x "$i/usr/bin/ruby" ] || [ -x "$i/bin/ruby" ]; then
-		places+=("$(realpath "$i")")
-	else
-		missing "a Ruby in $i"
-	fi
+	found=
+	for k in "$i" "$i"/*; do
+		is_ruby "$k" || continue
+		found=true
+		places+=("$(realpath "$k")")
+		[ "$k" != "$i" ] || break
+	done
+	[ -n "$found" ] || missing "a Ruby in $i"
 done
 
 version() {

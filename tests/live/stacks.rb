@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # frozen_string_literal: true
 
-Frame = Struct.new(:kind, :label, :path, :line) do
+Frame = Struct.new(:kind, :label, :path, :line, :approximate) do
   # Of an object with these keys, as rbpf prints it.
   def self.from(object)
-    new(object['kind'], object['label'], object['path'].to_s, object['line'].to_i)
+    new(object['kind'], object['label'], object['path'].to_s, object['line'].to_i,
+        object['approximate'])
   end
 
   # Frames that Ruby's own backtraces have: neither machine code nor garbage collection.
@@ -22,13 +23,18 @@ Frame = Struct.new(:kind, :label, :path, :line) do
   end
 
   def to_s
-    "#{label} #{path}:#{line}"
+    "#{label} #{path}:#{'~' if approximate}#{line}"
   end
 end
 
 # Comparing stacks, innermost frame first.
 module Stacks
   module_function
+
+  # What Ruby's own backtraces show: they end with the fiber that runs.
+  def as_ruby_shows(frames)
+    frames.take_while { |frame| frame.kind != 'fiber' }.select(&:ruby?)
+  end
 
   # Says where got parts from expected; nil if they are the same.
   def difference(expected, got)

@@ -9,6 +9,7 @@
 require 'minitest/autorun'
 require 'tmpdir'
 
+require_relative 'labels'
 require_relative 'programs'
 require_relative 'stacks'
 
@@ -209,6 +210,11 @@ class LiveTest < Minitest::Test
     File.join(@dir, name)
   end
 
+  # A label of rbpf as the Ruby under test prints it.
+  def as_printed(label)
+    ruby.at_least?('3.4') ? label : Labels.bare(label)
+  end
+
   # Starts a program of tests/programs on the Ruby under test.
   def start(program, *arguments, options: [], **spawn)
     start_command(ruby.command(*options, ruby.program(program), *arguments.map(&:to_s)), **spawn)
@@ -247,6 +253,10 @@ class LiveTest < Minitest::Test
   # process's memory before anyone can read its name.
   LAST_MOMENT = 5_000_000 # ns
 
+  # What was made only now, and sampled just before a collection, may be gone before it is proven
+  # what it was; on a busy machine that happens now and then.
+  DOUBTFUL = 0.004
+
   # What holds for every recording of a healthy target, unless it drops code faster than it can be
   # named.
   def assert_sane_recording(recording)
@@ -254,8 +264,10 @@ class LiveTest < Minitest::Test
     unresolved = recording.samples.select(&:unresolved?)
     assert_equal recording.totals['unresolved'], unresolved.size
     living = unresolved.reject { |sample| (sample.before_exit_ns || LAST_MOMENT) < LAST_MOMENT }
+    return if living.size <= 1 + (recording.samples.size * DOUBTFUL)
+
     assert_empty living.first(3).map { |sample| sample.frames.join(' < ') },
-                 "#{living.size} samples have a frame without a name"
+                 "#{living.size} of #{recording.samples.size} samples have a frame without a name"
   end
 
   def assert_nothing_lost(recording)

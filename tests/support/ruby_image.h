@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The memory of a Ruby that never ran: a sparse address space in which a test lays out a VM, threads
- * and fibers with their VM stacks, iseqs, method entries, classes, strings and the symbol table, as
- * some version of Ruby does, and which it presents as a struct memory. Pages can be made unreadable,
- * and a hook sees each read before it happens, so that memory can change between two of them.
+ * The memory of a Ruby that never ran: a sparse address space in which a test lays out a VM,
+ * threads and fibers with their VM stacks, iseqs, method entries, classes, strings and the symbol
+ * table, as some version of Ruby does, and which it presents as a struct memory. Pages can be made
+ * unreadable, and a hook sees each read before it happens, so that memory can change between two of
+ * them.
  *
  *	struct ruby_image *img = image_new("3.3");
  *	uint64_t foo = image_class(img, "Foo");
@@ -94,9 +95,9 @@ enum {			       /* class_form */
 };
 
 /*
- * Offsets and sizes, from the headers and the debug information of 2.7.8, 3.0.7, 3.1.7, 3.2.11, 3.3.11,
- * 3.4.9, 4.0.5 and 4.1-dev. 0: it has no such member. class_path, permanent and attached are from
- * the class; old_flags is FL_PROMOTED (with two bits, an object can become old at once).
+ * Offsets and sizes, from the headers and the debug information of 2.7.8, 3.0.7, 3.1.7, 3.2.11,
+ * 3.3.11, 3.4.9, 4.0.5 and 4.1-dev. 0: it has no such member. class_path, permanent and attached
+ * are from the class; old_flags is FL_PROMOTED (with two bits, an object can become old at once).
  */
 /* clang-format off */
 #define IMAGE_FACTS(X)                                                                             \
@@ -911,8 +912,8 @@ static inline uint64_t image_push(struct image_thread *t, const struct image_fra
 }
 
 /*
- * 2.7: the same, but only the first @stage stores of vm_push_frame() (vm_insnhelper.c), the first of which is
- * ec->cfp; *@t does not change. Returns false when there are no more of them.
+ * 2.7: the same, but only the first @stage stores of vm_push_frame() (vm_insnhelper.c), the first
+ * of which is ec->cfp; *@t does not change. Returns false when there are no more of them.
  */
 static inline bool image_push_until(struct image_thread *t, const struct image_frame *f,
 				    unsigned int stage)
@@ -972,8 +973,8 @@ static inline uint64_t image_push_cfunc(struct image_thread *t, uint64_t me)
 }
 
 /*
- * 4.1's ZJIT: a JITFrame of the code at @pc in @iseq, and the word of the native stack that leads to it.
- * Returns what jit_return holds.
+ * 4.1's ZJIT: a JITFrame of the code at @pc in @iseq, and the word of the native stack that leads
+ * to it. Returns what jit_return holds.
  */
 static inline uint64_t image_zjit_frame(struct ruby_image *img, uint64_t iseq, uint64_t pc)
 {
@@ -992,8 +993,8 @@ static inline void image_zjit_on(struct ruby_image *img, bool on)
 }
 
 /*
- * A fiber with a VM stack of @words, which holds only the last slot that is no frame, resumed by @prev, or the first
- * one of a thread. It is now the current one of its thread.
+ * A fiber with a VM stack of @words, which holds only the last slot that is no frame, resumed by
+ * @prev, or the first one of a thread. It is now the current one of its thread.
  */
 static inline struct image_thread image_fiber_of(struct ruby_image *img, uint64_t th, uint64_t prev,
 						 size_t words)
@@ -1027,7 +1028,9 @@ static inline struct image_thread image_fiber(const struct image_thread *by, siz
 	return image_fiber_of(by->img, by->th, by->fiber, words);
 }
 
-/* Let the thread of @t be the one that runs Ruby code: it holds the lock of the VM or its ractor. */
+/*
+ * Let the thread of @t be the one that runs Ruby code: it holds the lock of the VM or its ractor.
+ */
 static inline void image_run(const struct image_thread *t)
 {
 	struct ruby_image *img = t->img;
@@ -1119,8 +1122,8 @@ static inline void image_vm(struct ruby_image *img)
 }
 
 /*
- * An image with a VM, rb_cObject, its singleton class and a symbol table, for a version like "3.3": the newest
- * release of it that there is. Nothing was collected so far.
+ * An image with a VM, rb_cObject, its singleton class and a symbol table, for a version like "3.3":
+ * the newest release of it that there is. Nothing was collected so far.
  */
 static inline struct ruby_image *image_new(const char *version)
 {

@@ -173,8 +173,9 @@ static inline bool naive_resumer(struct naive *n, uint64_t ec, uint64_t th, uint
 }
 
 /*
- * Walk an EC that walk_ec() has accepted, and the fibers that resumed it; of those for which there is no room up
- * to @max_frames, only the number of frames. @frames has room for @room, which is more.
+ * Walk an EC that walk_ec() has accepted, and the fibers that resumed it; of those for which there
+ * is no room up to @max_frames, only the number of frames. @frames has room for @room, which is
+ * more.
  */
 static inline struct naive naive_walk(const struct memory *mem, const struct rbpf_layout *layout,
 				      uint64_t ec, uint32_t max_frames, struct rbpf_frame *frames,
@@ -215,7 +216,7 @@ static inline bool naive_text(const struct memory *mem, const struct rbpf_layout
 
 /*
  * What the walk must have sent as the check of @f when it sent its iseq for the first time: none if
- * it is old.
+ * it is old, and its pc tells that it is the same.
  */
 static inline uint64_t naive_check(const struct memory *mem, const struct rbpf_layout *layout,
 				   const struct rbpf_frame *f)
@@ -225,7 +226,8 @@ static inline uint64_t naive_check(const struct memory *mem, const struct rbpf_l
 
 	if (f->iseq) {
 		if (memory_read(mem, f->iseq, head, sizeof(head)) ||
-		    (head[0] & 1 << 5 && !(layout->flags & RBPF_LAYOUT_NO_AGE)) ||
+		    (head[0] & 1 << 5 && !(f->pc & RBPF_PC_STALE) &&
+		     !(layout->flags & RBPF_LAYOUT_NO_AGE)) ||
 		    memory_read(mem, head[2] + 64, location, sizeof(location)) ||
 		    memory_read(mem, location[2], label, sizeof(label)) ||
 		    !naive_text(mem, layout, location[2], label, text))
@@ -244,7 +246,9 @@ static inline bool naive_same_check(const struct walk *w, const struct memory *m
 
 	if (f->check == naive_check(mem, &w->layout, f))
 		return true;
-	for (uint32_t k = 0; k < i && !f->check && f->iseq; k++)
+	if (f->check || f->pc & RBPF_PC_STALE)
+		return false;
+	for (uint32_t k = 0; k < i && f->iseq; k++)
 		if (w->frames[k].iseq == f->iseq)
 			return true;
 	return false;

@@ -650,7 +650,10 @@ Test(iseq, what_makes_it_another_one)
 
 /* ---- texts ---- */
 
-/* Of a label, in the String itself and elsewhere, and what they might be after their String's place was taken. */
+/*
+ * Of a label, in the String itself and elsewhere, and what they might be after their String's place
+ * was taken.
+ */
 struct text {
 	const char *before, *after;
 	bool heap;
@@ -684,7 +687,7 @@ static uint64_t check_of(struct ruby_image *img, uint64_t iseq)
 
 	walk_host.mem = &img->vm.mem;
 	walk_host.walk = w;
-	check = walk_check_iseq(0, iseq);
+	check = walk_check_iseq(0, iseq, 0);
 	free(w);
 	return check;
 }
@@ -717,7 +720,10 @@ Test(iseq, another_label_in_the_same_place)
 			  img->version, short_texts[i].after, short_texts[i].before);
 }
 
-/* From 3.2 on a String can hold far more than its first words: names made by a program differ at their end. */
+/*
+ * From 3.2 on a String can hold far more than its first words: names made by a program differ at
+ * their end.
+ */
 Test(iseq, another_long_label_in_the_same_string)
 {
 	static const struct text texts[] = {
@@ -736,7 +742,9 @@ Test(iseq, another_long_label_in_the_same_string)
 	}
 }
 
-/* Only the end of a text is compared, where names that a program makes differ: so much is missed. */
+/*
+ * Only the end of a text is compared, where names that a program makes differ: so much is missed.
+ */
 Test(iseq, beginning_of_a_very_long_label)
 {
 	FOR_EACH_IMAGE(img)

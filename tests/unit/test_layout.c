@@ -250,7 +250,9 @@ Test(layout, versions)
 	}
 }
 
-/* What separates the versions is what their sources say; a Ruby of the future is like the newest. */
+/*
+ * What separates the versions is what their sources say; a Ruby of the future is like the newest.
+ */
 Test(layout, rules)
 {
 	static const struct {

@@ -291,7 +291,9 @@ Test(prove, no_vm)
 	for (size_t v = 0; v < IMAGE_VERSIONS; v++) {
 		struct fixture f = setup(image_versions[v].minor);
 
-		/* The code names another one than the thread has. (3.2 needs it for its classes.) */
+		/*
+		 * The code names another one than the thread has. (3.2 needs it for its classes.)
+		 */
 		image_put64(f.img, f.img->current_vm, f.img->object);
 		if (f.img->facts.class_form == IMAGE_CLASS_IV_PTR) {
 			expect_refused(&f, "class name");

@@ -271,9 +271,9 @@ Test(resolver, cut_frames)
 /* ---- what Ruby shows, and what it hides ---- */
 
 /*
- * A stack by letters, innermost first: r a method in Ruby, i one in "<internal:", t one in "<internal:" with the
- * attribute c_trace, c a C function. Number k of it is called "X#k", where X is the letter, and executes line
- * 10 + k.
+ * A stack by letters, innermost first: r a method in Ruby, i one in "<internal:", t one in
+ * "<internal:" with the attribute c_trace, c a C function. Number k of it is called "X#k", where X
+ * is the letter, and executes line 10 + k.
  */
 #define LETTERS_MAX 8
 
@@ -567,7 +567,9 @@ Test(resolver, approximate_lines)
 	}
 }
 
-/* Some compilers leave no trace in a frame: the innermost may be theirs if there is compiled code. */
+/*
+ * Some compilers leave no trace in a frame: the innermost may be theirs if there is compiled code.
+ */
 Test(resolver, lines_of_methods_that_were_compiled)
 {
 	for (size_t v = 0; v < IMAGE_VERSIONS; v++) {
@@ -623,8 +625,8 @@ static void resolve_thread(struct fixture *f, const struct image_thread *t)
 }
 
 /*
- * pc and iseq of a frame are written before its environment, in whose place stands until then what the call before
- * left: it must not be named after both.
+ * pc and iseq of a frame are written before its environment, in whose place stands until then what
+ * the call before left: it must not be named after both.
  */
 Test(resolver, a_method_being_written)
 {

@@ -411,6 +411,29 @@ Test(tls, musl)
 	cr_expect_not(find(&l), "beyond its modules");
 }
 
+/* As musl lays it out on x86_64, where glibc's DTV is at the same place: DTV, TLS, struct pthread. */
+Test(tls, musl_is_not_glibc)
+{
+	const uint64_t dtv = TP - 0x38, block = TP - 0x18, native_thread = CHUNK;
+	struct rbpf_layout l;
+
+	build();
+	put(TP + (uint64_t)(int64_t)MUSL_DTV_AT, dtv);
+	put(dtv, 1);
+	put(dtv + 8, block);
+	put(block, native_thread);
+	put(native_thread + 48, EC);
+	put(block + 16, EC);
+#if defined(__x86_64__)
+	put(TP, TP);
+	put(TP + 16, TP + 0x8000); /* prev and next thread */
+	put(TP + 24, TP + 0x4000);
+#endif
+	cr_assert(find(&l));
+	cr_expect_eq(l.tls_model, RBPF_TLS_STATIC);
+	cr_expect_eq(l.tls_offset, -8);
+}
+
 Test(tls, no_dtv)
 {
 	struct rbpf_layout l;

@@ -871,7 +871,10 @@ static uint32_t fiber_marks(const struct walk *w)
 	return n;
 }
 
-/* @n fibers: so many @marks, and of the one behind the last of them, if it is not walked, its frames. */
+/*
+ * @n fibers: so many @marks, and of the one behind the last of them, if it is not walked, its
+ * frames.
+ */
 static void check_fibers(uint32_t n, uint32_t marks, uint32_t left_out)
 {
 	struct fixture f = setup("3.3", 4096, RBPF_MAX_FRAMES);
@@ -915,7 +918,9 @@ Test(walk, fibers_in_a_ring)
 	}
 }
 
-/* A resumer is walked only if some frames of it have a place; else it is said how many there are. */
+/*
+ * A resumer is walked only if some frames of it have a place; else it is said how many there are.
+ */
 Test(walk, resumers_cut_by_room)
 {
 	static const uint32_t limits[] = {
@@ -1263,7 +1268,9 @@ Test(walk, unreadable_zjit_frames)
 
 /* ---- 2.7: a frame that is being written ---- */
 
-/* Whether @top is the code of @f. (A method entry is told from another by what it is the entry of.) */
+/*
+ * Whether @top is the code of @f. (A method entry is told from another by what it is the entry of.)
+ */
 static bool is_code(const struct rbpf_frame *top, const struct image_frame *f)
 {
 	return !top->iseq || (top->iseq == f->iseq && top->pc == f->pc);
@@ -1285,9 +1292,9 @@ static bool push_after(struct fixture *f, const struct image_frame *old, uint32_
 }
 
 /*
- * A caller calls @new, and has called @old before, with so many more @values on its stack, which then
- * stand where @new is written. A sample in between shows the caller alone, or what was called before,
- * or what is called now; at most a pc that is not of its iseq, which the user side notices.
+ * A caller calls @new, and has called @old before, with so many more @values on its stack, which
+ * then stand where @new is written. A sample in between shows the caller alone, or what was called
+ * before, or what is called now; at most a pc that is not of its iseq, which the user side notices.
  */
 static void check_push(struct fixture *f, const struct image_frame *old, uint32_t values,
 		       const struct image_frame *new)
@@ -1330,7 +1337,9 @@ static struct image_frame cfunc_frame(struct fixture *f)
 							    IMAGE_CFUNC) };
 }
 
-/* What was called before had its environment where this one cannot be: below the caller's values. */
+/*
+ * What was called before had its environment where this one cannot be: below the caller's values.
+ */
 Test(walk, a_frame_being_written_over_one_that_does_not_fit)
 {
 	struct fixture f = setup("2.7", 4096, RBPF_MAX_FRAMES);
@@ -1638,6 +1647,26 @@ Test(walk, checks_of_old_iseqs)
 									  : 0 };
 
 		expect_checks(&f, want, 1, "old");
+		teardown(&f);
+	}
+}
+
+/* A pc that was not saved tells nothing: the check is taken each time. */
+Test(walk, checks_of_stale_frames)
+{
+	FOR_EACH_VERSION(v)
+	for (int old = 0; old < 2; old++) {
+		struct fixture f = setup(image_versions[v].minor, 4096, RBPF_MAX_FRAMES);
+		uint64_t me, foo = image_method_iseq(&f, "foo", &me);
+
+		if (f.img->facts.cf_jit_return) {
+			const uint64_t want[1] = { user_check(&f, foo, 0) };
+
+			image_age(f.img, foo, old);
+			push_jit(&f.t, foo, 0x5000, JIT_RETURN);
+			expect_checks(&f, want, 1, "the first time");
+			expect_checks(&f, want, 1, "the second time");
+		}
 		teardown(&f);
 	}
 }

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# frozen_string_literal: true
+
+# Garbage collection stands on top of the stack that caused it, and of no other, for as long as Ruby
+# says that it takes.
+
+require_relative 'support'
+
+class GcTest < LiveTest
+  SECONDS = 2
+  HZ = 1_999
+
+  COLLECTION = '(garbage collection)'
+  PHASES = %w[(marking) (sweeping) (compacting)].freeze
+
+  def test_allocation
+    said = run_program('allocate')
+    assert_on_top_of(gc_samples, /\A(?:block in )?Allocating#allocate\z/)
+    assert_operator phase('(marking)'), :>, 0
+    assert_operator phase('(sweeping)'), :>, 0
+    # The profiler of 2.7 and 3.0 leaves out what is swept later.
+    assert_time(said) if ruby.at_least?('3.1')
+  end
+
+  def test_gc_start
+    said = run_program('start')
+    assert_on_top_of(gc_samples, 'Starting#start')
+    assert_operator gc_samples.size, :>, samples.size / 4
+    assert_operator phase('(marking)') + phase('(sweeping)'), :>, gc_samples.size * 0.9
+    assert_time(said)
+    under = samples.select { |s| s.frames.any? { |f| f.label == 'GC.start' } }
+    assert_operator gc_samples.size, :>=, under.size * 0.9, 'all that GC.start does'
+  end
+
+  def test_gc_compact
+    run_program('compact')
+    assert_on_top_of(gc_samples, 'Compacting#start')
+    assert_operator gc_samples.size, :>, samples.size / 4
+  end
+
+  def test_other_threads_do_not_collect
+    said = run_program('threads')
+    by_thread = { 'Allocating#run' => true, 'Counting#run' => false }
+    by_thread['WithoutLock#run'] = false if said['without_lock']
+    by_thread.each do |label, collects|
+      own = samples.select { |s| s.frames.any? { |f| f.label == label } }
+      assert_operator own.size, :>, 20, label
+      gc = own.select { |s| gc?(s) }
+      assert_equal collects, gc.any?, "#{label}: #{gc.first&.frames&.join(' < ')}"
+    end
+    assert_on_top_of(gc_samples, /\A(?:block in )?Allocating#allocate\z/)
+  end
+
+  def test_nothing_is_collected
+    said = run_program('none')
+    assert_equal 0, said['collections']
+    assert_empty gc_samples
+    assert_empty(recording.frames.select { |frame| frame.kind == 'gc' })
+  end
+
+  RubyInstall.under_test.jits.each do |name, options|
+    define_method("test_allocation_with_#{name}") do
+      said = run_program('allocate', options: options)
+      assert_on_top_of(gc_samples, /\A(?:block in )?Allocating#allocate\z/)
+      assert_time(said)
+    end
+  end
+
+  private
+
+  def run_program(kind, **options)
+    target = start('gc.rb', kind, SECONDS, **options)
+    record(target, '-F', HZ)
+    @said = target.wait_for('ready')
+  end
+
+  # Those taken while the workers ran.
+  def samples
+    @samples ||= begin
+      from, to = @said['span']
+      recording.samples.select { |sample| (from..to).cover?(sample.ts_ns) }
+    end
+  end
+
+  def gc?(sample)
+    sample.frames.any? { |frame| frame.kind == 'gc' }
+  end
+
+  def gc_samples
+    @gc_samples ||= samples.select { |sample| gc?(sample) }
+  end
+
+  def phase(name)
+    gc_samples.count { |sample| sample.frames[0].label == name }
+  end
+
+  # The frames of collections are the innermost ones, and not far below is what caused them.
+  def assert_on_top_of(gc_samples, cause)
+    refute_empty gc_samples
+    gc_samples.each do |sample|
+      gc, below = sample.frames.partition { |frame| frame.kind == 'gc' }
+      labels = gc.map(&:label)
+      assert_equal gc, sample.frames.first(gc.size)
+      assert_equal COLLECTION, labels.last
+      assert_includes [[], *PHASES.map { |phase| [phase] }], labels[0...-1]
+      assert below.first(6).any? { |frame| cause === frame.label }, below.join(' < ')
+    end
+  end
+
+  # n samples of w ns are right by sqrt(n) * w; five times that is practically never exceeded.
+  def assert_time(said)
+    all = recording.samples.select { |sample| gc?(sample) }
+    sampled = all.sum(&:weight_ns)
+    assert_equal sampled, recording.totals['gc_ns']
+    assert_equal sampled, recording.report('--gc')['gc']['ns']
+    error = 5 * Math.sqrt(all.size) * 1e9 / HZ
+    assert_in_delta said['gc_ns'], sampled, error + (0.03 * said['gc_ns']),
+                    "#{said['collections']} collections"
+  end
+end

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# frozen_string_literal: true
+
+# Stacks of compiled code: each has to be one that the program can have, as Ruby itself says. The line
+# of the innermost frame may be marked as approximate; all others have to be right.
+
+require_relative 'support'
+
+class JitTest < LiveTest
+  SECONDS = 2
+  HZ = 1_999
+  # A line that begins or ends within this is another's, too.
+  EDGE = 20_000 # ns
+
+  # Called by instructions that TracePoint does not take for calls.
+  UNTRACED = %w[Integer#to_s Integer#=== lambda].freeze
+
+  VARIANTS = { 'interpreter' => [] } # name => options
+  RubyInstall.under_test.jits.each do |name, at_once|
+    VARIANTS[name] = ["--#{name}"]
+    VARIANTS["#{name}_from_the_first_call"] = at_once
+  end
+  if RubyInstall.under_test.jits['zjit']
+    VARIANTS['zjit_from_the_second_call'] =
+      %w[--zjit --zjit-num-profiles=1 --zjit-call-threshold=2]
+  end
+  VARIANTS.freeze
+
+  VARIANTS.each do |name, options|
+    define_method("test_#{name}") { assert_true_stacks(options) }
+  end
+
+  private
+
+  def assert_true_stacks(options)
+    truth = truths(options)
+    target = start('jit.rb', 'run', SECONDS, options: ['--disable-gems', *options])
+    recording = record(target, '-F', HZ)
+    said = target.wait_for('ready')
+    assert_operator said['compiled']['compiled_iseq_count'], :>, 5 if said['compiled']&.any?
+    assert_only_innermost_approximate(recording.samples, options)
+    assert_stacks(recording, truth)
+    assert_lines(recording, said['spans'], options)
+  end
+
+  # Compiling nothing, but with the same methods of Ruby's own: some are others with a JIT.
+  def truths(options)
+    never = options.grep(/\A--.jit\z/).flat_map { |jit| [jit, "#{jit}-call-threshold=100000000"] }
+    target = start('jit.rb', 'truth', options: ['--disable-gems', *never])
+    said = target.wait_for('truth')
+    @lines = said['lines']
+    said['truth'].filter_map { |frames| from_run_all(frames, &:first) }
+                 .each_with_object({}) do |frames, all|
+      top = frames[0]
+      (all[[top.first(2), *frames.drop(1)]] ||= []) << top[2]
+    end
+  end
+
+  # Without what is below, which depends on the way it is started.
+  def from_run_all(frames)
+    at = frames.rindex { |frame| as_printed(yield(frame)) == as_printed('Jit#run_all') }
+    frames[0..at] if at
+  end
+
+  def assert_only_innermost_approximate(samples, options)
+    samples.each do |sample|
+      frames = Stacks.as_ruby_shows(sample.frames)
+      at = frames.each_index.select { |i| frames[i].approximate }
+      assert_empty at - [0], "approximate lines of callers: #{frames.join(' < ')}"
+      assert_empty at, frames.join(' < ') if options.empty?
+    end
+  end
+
+  def assert_stacks(recording, truth)
+    stacks = recording.samples.filter_map do |sample|
+      from_run_all(Stacks.as_ruby_shows(sample.frames), &:label)
+    end
+    assert_operator stacks.size, :>, SECONDS * HZ * 0.5
+    wrong = stacks.reject { |frames| true_stack?(frames, truth) }
+    wrong -= without_class(wrong, truth, stacks.size)
+    few = wrong.tally.sort_by { |_, n| -n }.first(6)
+    assert_empty few.map { |frames, n| "#{n} x #{frames.join(' < ')}" },
+                 "#{wrong.size} of #{stacks.size} stacks are none that the program can have"
+  end
+
+  def true_stack?(frames, truth)
+    return true_stack?(frames.drop(1), truth) if UNTRACED.include?(frames[0].label)
+
+    top, *rest = frames.map { |frame| [as_printed(frame.label), frame.path, frame.line] }
+    lines = truth[[top.first(2), *rest]]
+    lines && (frames[0].approximate || lines.include?(top[2]) ||
+              @lines.fetch(Labels.bare(top[0]), []).include?(top[2]))
+  end
+
+  # While a block's variables are moved off the stack its method cannot be found, hence not its class.
+  def without_class(stacks, truth, of)
+    @bare ||= truth.keys.to_h { |top, *rest| [[top, *rest].map { |l, p, n| [Labels.bare(l), p, n] }, true] }
+    found = stacks.select do |frames|
+      top, *rest = frames.map { |frame| [Labels.bare(frame.label), frame.path, frame.line] }
+      @bare[[[*top.first(2), nil], *rest]] && frames.any? { |frame| !frame.label.match?(/[#.<]/) }
+    end
+    found.size <= 1 + (of / 1_000) ? found : []
+  end
+
+  # Whether a line is shown when it runs. Next to it are the lines that look at the clock.
+  def assert_lines(recording, spans, options)
+    shown = lines_shown(recording.samples, spans)
+    wrong = shown.reject { |line, frame| frame.line == line || frame.approximate }
+    beside, far = wrong.partition { |line, frame| (frame.line - line).abs == 1 }
+    assert_operator beside.size, :<=, shown.size * 0.01, beside.tally
+    assert_empty far.map { |line, frame| "#{frame} instead of #{line}" }.tally,
+                 "#{wrong.size} of #{shown.size} lines are wrong"
+    right = shown.count { |line, frame| frame.line == line && !frame.approximate }
+    assert_operator right, :>=, shown.size * 0.9 if options.empty?
+  end
+
+  # [[line that was running, frame that was shown]…]
+  def lines_shown(samples, spans)
+    shown = spans.flat_map do |line, from, to|
+      samples.select { |sample| (from + EDGE..to - EDGE).cover?(sample.ts_ns) }
+             .filter_map { |sample| line_shown(sample) }.map { |frame| [line, frame] }
+    end
+    assert_operator shown.size, :>, 50
+    shown
+  end
+
+  def line_shown(sample)
+    sample.frames.find { |f| as_printed(f.label) == as_printed('Jit::Phases#loop_on_one_line') }
+  end
+end

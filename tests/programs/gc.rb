@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# frozen_string_literal: true
+
+# Garbage collections whose cause is known.
+#
+#   ruby gc.rb allocate SECONDS   one thread allocates
+#   ruby gc.rb start SECONDS      one thread calls GC.start
+#   ruby gc.rb compact SECONDS    one thread calls GC.compact
+#   ruby gc.rb threads SECONDS    one allocates, one counts, one is in C code without the lock
+#   ruby gc.rb none SECONDS       nothing is collected
+#
+# Begins when a line comes on standard input, prints {"ready": true, "span": [FROM, TO], "collections":
+# N, "gc_ns": T, "without_lock": whether there is such a thread}, and ends when another line comes.
+# gc_ns is what Ruby says that collecting took in CPU time.
+
+require_relative 'oracle/checkpoint'
+
+class Allocating
+  def run(stop)
+    keep = []
+    until Oracle.now > stop
+      allocate(keep)
+      rest
+    end
+  end
+
+  def allocate(keep)
+    keep.shift(20_000) if keep.size > 100_000
+    20_000.times { |i| keep << [i.to_s] }
+  end
+
+  def rest
+    i = 0
+    i += 1 while i < 20_000
+  end
+end
+
+class Starting
+  def initialize
+    @list = Array.new(200_000) { |i| [i] }
+  end
+
+  def run(stop)
+    until Oracle.now > stop
+      start
+      rest
+    end
+  end
+
+  def start
+    GC.start
+  end
+
+  def rest
+    i = 0
+    i += 1 while i < 200_000
+  end
+end
+
+class Compacting < Starting
+  def start
+    GC.compact
+  end
+end
+
+class Counting
+  def run(stop)
+    count until Oracle.now > stop
+  end
+
+  def count
+    i = 0
+    i += 1 while i < 50_000
+  end
+end
+
+class WithoutLock
+  SIZE = 20_000_000
+
+  def initialize
+    require 'fiddle'
+    types = [Fiddle::TYPE_VOIDP, Fiddle::TYPE_INT, Fiddle::TYPE_SIZE_T]
+    @memset = Fiddle::Function.new(Fiddle.dlopen(nil)['memset'], types, Fiddle::TYPE_VOIDP)
+    @memory = Fiddle.malloc(SIZE)
+  end
+
+  def run(stop)
+    fill until Oracle.now > stop
+  end
+
+  def fill
+    @memset.call(@memory, 1, SIZE)
+  end
+end
+
+module Oracle
+  def self.now
+    Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond)
+  end
+end
+
+# CPU time of collections, in ns
+def gc_ns
+  return GC.stat(:time) * 1_000_000 if GC.respond_to?(:measure_total_time)
+
+  (GC::Profiler.total_time * 1e9).round
+end
+
+def without_lock
+  WithoutLock.new
+rescue LoadError
+  nil
+end
+
+kind, seconds = ARGV
+workers = {
+  'allocate' => -> { [Allocating.new] }, 'start' => -> { [Starting.new] },
+  'compact' => -> { [Compacting.new] }, 'none' => -> { [Counting.new] },
+  'threads' => -> { [Allocating.new, Counting.new, *without_lock] }
+}.fetch(kind).call
+GC::Profiler.enable unless GC.respond_to?(:measure_total_time)
+GC.start
+Oracle.say(waiting: true, pid: Process.pid)
+Oracle.wait_for_test
+count = GC.count
+before = gc_ns
+from = Oracle.now
+stop = from + (Float(seconds) * 1e9).to_i
+if workers.size == 1
+  workers[0].run(stop)
+else
+  workers.map { |worker| Thread.new { worker.run(stop) } }.each(&:join)
+end
+Oracle.say(ready: true, span: [from, stop], collections: GC.count - count, gc_ns: gc_ns - before,
+           without_lock: workers.size > 2)
+Oracle.wait_for_test
