@@ -164,6 +164,8 @@ struct ruby_rules {
 	bool internal_is_cfunc;
 	/* 2.7: ec->cfp is set before the frame it points to is written. */
 	bool cfp_before_frame;
+	/* 3.1: YJIT saves the pc of a caller only in the course of the call. */
+	bool caller_pc_late;
 	/* 4.1 on: ZJIT's frames are found through cfp.jit_return */
 	bool zjit_frames;
 	/* RBasic.flags of an old object (FL_PROMOTED). */

@@ -26,7 +26,7 @@ struct frame_key {
 	uint32_t iseq, iseq_generation;	    /* index into iseqs */
 	uint32_t method, method_generation; /* index into methods */
 	uint32_t file, line;		    /* C functions: their caller's */
-	uint64_t innermost;
+	uint64_t unsaved;		    /* compiled code may not have saved its pc */
 };
 
 struct symbol_key { /* struct symbol, its strings as ids */
@@ -157,20 +157,20 @@ static void label_text(const struct ruby_iseq *iseq, const struct ruby_method *m
 /*
  * The line of @iseq at the frame's pc; *@approximate tells that compiled code may have passed it.
  */
-static uint32_t frame_line(const struct ruby_iseq *iseq, const struct rbpf_frame *f, bool innermost,
+static uint32_t frame_line(const struct ruby_iseq *iseq, const struct rbpf_frame *f, bool unsaved,
 			   bool *approximate)
 {
 	uint64_t pc = f->pc & ~RBPF_PC_STALE;
 
 	/* MJIT, RJIT and, up to 4.0, ZJIT leave no trace in the frames of compiled code. */
-	*approximate = f->pc & RBPF_PC_STALE || (innermost && iseq->compiled);
+	*approximate = f->pc & RBPF_PC_STALE || (unsaved && iseq->compiled);
 	if (*approximate && !ruby_iseq_has_pc(iseq, pc))
 		return iseq->first_lineno;
 	return ruby_iseq_line(iseq, pc);
 }
 
 static int ruby_symbol(struct resolver *r, const struct ruby_iseq *iseq,
-		       const struct ruby_method *method, const struct rbpf_frame *f, bool innermost,
+		       const struct ruby_method *method, const struct rbpf_frame *f, bool unsaved,
 		       const struct place *caller, uint32_t *ret)
 {
 	struct buf label _cleanup_buf_ = BUF_INIT;
@@ -190,7 +190,7 @@ static int ruby_symbol(struct resolver *r, const struct ruby_iseq *iseq,
 		err = 0;
 	} else {
 		key.kind = FRAME_RUBY;
-		key.line = frame_line(iseq, f, innermost, &approximate);
+		key.line = frame_line(iseq, f, unsaved, &approximate);
 		key.approximate = approximate;
 		key.func_line = iseq->first_lineno;
 		label_text(iseq, method, &label);
@@ -216,7 +216,7 @@ static int cfunc_symbol(struct resolver *r, const struct ruby_method *method,
 
 /* The symbol of a frame whose iseq or method is proven. */
 static int frame_symbol(struct resolver *r, const struct rbpf_frame *f, const struct code_ref *ref,
-			bool innermost, const struct place *caller, uint32_t *ret)
+			bool unsaved, const struct place *caller, uint32_t *ret)
 {
 	const struct ruby_iseq *iseq = code_iseq(&r->code, ref);
 	const struct ruby_method *method = code_method(&r->code, ref);
@@ -231,7 +231,7 @@ static int frame_symbol(struct resolver *r, const struct rbpf_frame *f, const st
 	key.method = ref->method;
 	key.iseq_generation = iseq ? r->code.iseqs[ref->iseq].generation : 0;
 	key.method_generation = method ? r->code.methods[ref->method].generation : 0;
-	key.innermost = innermost;
+	key.unsaved = unsaved;
 	if (!iseq || iseq->like_cfunc) {
 		key.file = caller->file;
 		key.line = caller->line;
@@ -242,7 +242,7 @@ static int frame_symbol(struct resolver *r, const struct rbpf_frame *f, const st
 		if (!err)
 			r->frame_symbols[id] = r->unknown;
 		if (!err && iseq)
-			err = ruby_symbol(r, iseq, method, f, innermost, caller,
+			err = ruby_symbol(r, iseq, method, f, unsaved, caller,
 					  &r->frame_symbols[id]);
 		else if (!err && method)
 			err = cfunc_symbol(r, method, caller, &r->frame_symbols[id]);
@@ -312,7 +312,7 @@ static bool half_written(const struct resolver *r, const struct rbpf_frame *f,
 }
 
 static int name_frame(struct resolver *r, const struct rbpf_frame *f, const struct code_ref *ref,
-		      bool innermost, const struct place *caller, uint32_t *ret)
+		      bool unsaved, const struct place *caller, uint32_t *ret)
 {
 	*ret = r->unknown;
 	if (!f->iseq && !f->me) {
@@ -321,7 +321,14 @@ static int name_frame(struct resolver *r, const struct rbpf_frame *f, const stru
 		*ret = r->fiber;
 		return 0;
 	}
-	return frame_proven(r, f, ref) ? frame_symbol(r, f, ref, innermost, caller, ret) : 0;
+	return frame_proven(r, f, ref) ? frame_symbol(r, f, ref, unsaved, caller, ret) : 0;
+}
+
+/* Whether compiled code may not have saved the pc of frame @i. */
+static bool pc_unsaved(const struct resolver *r, const struct rbpf_frame *frames, size_t i)
+{
+	return i == 0 ||
+	       (i == 1 && frames[0].pc & RBPF_PC_STALE && r->code.vm->rules.caller_pc_late);
 }
 
 /* From the root, because a C function is shown where its caller is. */
@@ -341,7 +348,7 @@ static int name_frames(struct resolver *r, const struct rbpf_frame *frames, size
 		if ((f->iseq && i > 0 && hides_caller(r, ref - 1)) ||
 		    hidden_inside(r, f, ref, inside) || (i == 0 && half_written(r, f, ref)))
 			continue;
-		err = name_frame(r, f, ref, i == 0, &caller, &id);
+		err = name_frame(r, f, ref, pc_unsaved(r, frames, i), &caller, &id);
 		if (err)
 			break;
 		if (r->symbol[id].kind == FRAME_RUBY) {

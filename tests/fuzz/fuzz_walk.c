@@ -23,9 +23,10 @@ struct params {
 	uint8_t max_frames; /* above the least */
 	uint8_t hidden;	    /* page of the stack that cannot be read, if below its size */
 	uint8_t raw_ec;	    /* 0: vm_stack, its size, cfp and thread are made plausible */
-	uint8_t depth;	    /* then this is how many frames there are */
+	uint8_t depth;	    /* then this is how many frames there are … */
 	uint8_t pages;	    /* of the stack, less one */
-	uint8_t pad[2];
+	uint8_t fibers;	    /* … and how many others have resumed that fiber */
+	uint8_t pad;
 };
 
 enum {
@@ -39,8 +40,8 @@ enum { EC, STACK, HEAP, PIECES };
 
 static const uint64_t base[PIECES] = { 0x5000000000, 0x6000000000, 0x7000000000 };
 static uint64_t words[PIECES][16 * 512];
-static size_t size[PIECES] = { 64, 0, 512 }; /* words */
-static uint64_t hidden;			     /* address of a page */
+static size_t size[PIECES] = { 128, 0, 512 }; /* words */
+static uint64_t hidden;			      /* address of a page */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
@@ -67,6 +68,28 @@ static void read_spans(const struct memory *mem, struct memory_span *spans, size
 			      read_piece(spans[i].addr, spans[i].dst, spans[i].len);
 }
 
+/*
+ * Of a chain of fibers on one VM stack the ECs, each with its fiber in it, and the thread in the
+ * first.
+ */
+static void make_ecs(const struct params *p)
+{
+	uint64_t cf_size = p->ruby & RUBY_LONG_FRAME ? 64 : 56, stack = size[STACK] * 8;
+	unsigned int n = p->fibers % 4;
+
+	for (unsigned int i = 0; i <= n; i++) {
+		uint64_t *ec = &words[EC][24 * i], addr = base[EC] + 24 * 8 * i;
+
+		ec[0] = base[STACK];
+		ec[1] = size[STACK];
+		ec[2] = base[STACK] + stack - (p->depth / (i + 1) + 1) * cf_size;
+		ec[6] = base[EC];
+		ec[7] = addr + 64;			/* its fiber … */
+		ec[10] = i < n ? addr + 24 * 8 - 8 : 0; /* … whose prev this is */
+	}
+	words[EC][5] = base[EC];
+}
+
 static void fill(const uint8_t *data, size_t len, const struct params *p)
 {
 	size_t stack = size[STACK], at = 0, total = size[EC] + stack + size[HEAP];
@@ -91,15 +114,8 @@ static void fill(const uint8_t *data, size_t len, const struct params *p)
 			words[piece][slot] = v;
 		}
 	}
-	if (!p->raw_ec) {
-		uint64_t cf_size = p->ruby & RUBY_LONG_FRAME ? 64 : 56;
-
-		words[EC][0] = base[STACK];
-		words[EC][1] = stack;
-		words[EC][2] = base[STACK] + stack * 8 - (p->depth + 1) * cf_size;
-		words[EC][6] = base[EC];
-		words[EC][5] = base[EC];
-	}
+	if (!p->raw_ec)
+		make_ecs(p);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)

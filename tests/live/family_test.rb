@@ -16,9 +16,10 @@ class FamilyTest < LiveTest
   end
 
   def test_new_threads_are_sampled_under_their_names
-    # The kernel keeps 15 bytes of a name.
+    # The kernel keeps 15 bytes of a name. 2.7 does not cut a longer one, and so does not set it.
     names = threads_of('Family#in_thread').map { |name| name[0, 14] }
-    assert_equal ['a name of more', 'plain worker'], names.sort
+    long = ruby.at_least?('3.0') ? 'a name of more' : 'family.rb:46'
+    assert_equal [long, 'plain worker'], names.sort
     assert_equal ['renamed'], threads_of('Family#in_renamed_thread')
     assert_equal ['inner'], threads_of('Family#in_thread_of_thread')
     assert_equal ['of child'], threads_of('Family#in_thread_of_child')

@@ -13,7 +13,7 @@ class JitTest < LiveTest
   EDGE = 20_000 # ns
 
   # Called by instructions that TracePoint does not take for calls.
-  UNTRACED = %w[Integer#to_s Integer#=== lambda].freeze
+  UNTRACED = %w[Integer#to_s Integer#=== lambda RubyVM::FrozenCore.lambda].freeze
 
   VARIANTS = { 'interpreter' => [] } # name => options
   RubyInstall.under_test.jits.each do |name, at_once|
@@ -66,9 +66,14 @@ class JitTest < LiveTest
     samples.each do |sample|
       frames = Stacks.as_ruby_shows(sample.frames)
       at = frames.each_index.select { |i| frames[i].approximate }
-      assert_empty at - [0], "approximate lines of callers: #{frames.join(' < ')}"
+      assert_empty at - (late_callers? ? [0, 1] : [0]), "approximate lines of callers: #{frames.join(' < ')}"
       assert_empty at, frames.join(' < ') if options.empty?
     end
+  end
+
+  # 3.1's YJIT saves the line of a caller only in the course of a call.
+  def late_callers?
+    ruby.version.start_with?('3.1.')
   end
 
   def assert_stacks(recording, truth)
@@ -76,8 +81,10 @@ class JitTest < LiveTest
       from_run_all(Stacks.as_ruby_shows(sample.frames), &:label)
     end
     assert_operator stacks.size, :>, SECONDS * HZ * 0.5
+    stacks.reject! { |frames| frames.any? { |frame| frame.kind == 'unknown' } } # are counted
     wrong = stacks.reject { |frames| true_stack?(frames, truth) }
     wrong -= without_class(wrong, truth, stacks.size)
+    return if late_callers? && wrong.size <= 1 + (stacks.size / 1_000) # both at once
     few = wrong.tally.sort_by { |_, n| -n }.first(6)
     assert_empty few.map { |frames, n| "#{n} x #{frames.join(' < ')}" },
                  "#{wrong.size} of #{stacks.size} stacks are none that the program can have"
@@ -87,9 +94,18 @@ class JitTest < LiveTest
     return true_stack?(frames.drop(1), truth) if UNTRACED.include?(frames[0].label)
 
     top, *rest = frames.map { |frame| [as_printed(frame.label), frame.path, frame.line] }
-    lines = truth[[top.first(2), *rest]]
+    lines = truth[[top.first(2), *rest]] || lines_of_any_caller(frames, top, rest, truth)
     lines && (frames[0].approximate || lines.include?(top[2]) ||
               @lines.fetch(Labels.bare(top[0]), []).include?(top[2]))
+  end
+
+  # The same, whatever the line of a caller that is approximate.
+  def lines_of_any_caller(frames, top, rest, truth)
+    return unless frames.size > 1 && frames[1].approximate
+
+    truth.find do |(first, second, *others), _|
+      first == top.first(2) && second&.first(2) == rest[0].first(2) && others == rest.drop(1)
+    end&.last
   end
 
   # While a block's variables are moved off the stack its method cannot be found, hence not its class.

@@ -261,6 +261,7 @@ Test(layout, rules)
 	} cases[] = {
 		{ "2.7.8", { .cfp_before_frame = true, .old_flags = 0x60 } },
 		{ "3.0.0", { .old_flags = 0x60 } },
+		{ "3.1.2", { .old_flags = 0x60, .caller_pc_late = true } },
 		{ "3.2.11", { .old_flags = 0x60 } },
 		{ "3.3.0", { .old_flags = 0x20, .old_by_age = true } },
 		{ "3.3.11", { .old_flags = 0x20, .old_by_age = true } },
@@ -302,6 +303,7 @@ Test(layout, rules)
 		cr_expect_eq(got.c_trace_is_cfunc, want->c_trace_is_cfunc, "%s", cases[i].version);
 		cr_expect_eq(got.internal_is_cfunc, want->internal_is_cfunc, "%s",
 			     cases[i].version);
+		cr_expect_eq(got.caller_pc_late, want->caller_pc_late, "%s", cases[i].version);
 		cr_expect_eq(got.cfp_before_frame, want->cfp_before_frame, "%s", cases[i].version);
 		cr_expect_eq(got.zjit_frames, want->zjit_frames, "%s", cases[i].version);
 		cr_expect_eq(got.old_flags, want->old_flags, "%s", cases[i].version);

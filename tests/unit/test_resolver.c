@@ -555,8 +555,9 @@ Test(resolver, approximate_lines)
 
 		resolve(&f, frames, 2);
 		expect_line(&f, 0, 6, true);
-		expect_line(&f, 1, 6, false);
-		cr_expect_neq(f.ids[0], f.ids[1], "two symbols");
+		/* 3.1 may not have saved that of the caller either. */
+		expect_line(&f, 1, 6, f.img->vm.rules.caller_pc_late);
+		cr_expect_eq(f.ids[0] == f.ids[1], f.img->vm.rules.caller_pc_late);
 		/* What an earlier frame left there: of the method only its first line is known. */
 		for (size_t i = 0; i < sizeof(garbage) / sizeof(garbage[0]); i++) {
 			frames[0].pc = garbage[i] | RBPF_PC_STALE;
