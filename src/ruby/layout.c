@@ -198,12 +198,12 @@ struct ruby_rules ruby_rules_for(const char *version)
 
 	return (struct ruby_rules) {
 		.labels_from_parents = v >= 0x030400,
-		.c_trace_is_cfunc = v >= 0x030400 &&
-				    v<0x040000, .internal_is_cfunc = v >= 0x040000,
-				      .cfp_before_frame = v<0x030000, .caller_pc_late = v>> 8 ==
-					    0x0301,
+		.c_trace_is_cfunc = v >= 0x030400 && !(v >= 0x040000),
+		.internal_is_cfunc = v >= 0x040000,
+		.cfp_before_frame = !(v >= 0x030000),
+		.caller_pc_late = (v >> 8) == 0x0301,
 		.zjit_frames = v >= 0x040100,
-		.old_flags = v < 0x030300 ? 3 << 5 : 1 << 5,
+		.old_flags = v >= 0x030300 ? 1 << 5 : 3 << 5,
 		.old_by_age = v >= 0x030300,
 	};
 }

@@ -126,7 +126,8 @@ static bool iseq_proven(const struct code_cache *c, const struct rbpf_frame *f,
 			return true;
 		if (m->gc_era > e->last) /* the process is gone: nothing can be compared */
 			return pc_inside && is_old(c, flags);
-		if (m->gc_era >= e->first)
+		/* Unsettled: it is of this era or the one before. */
+		if (m->gc_era > e->first)
 			return pc_inside;
 	}
 	return m->gc_era && pc_inside && old_enough(c, flags, e->last, m);

@@ -15,6 +15,8 @@
  *     collections to become old (RVALUE_OLD_AGE), the last of which may have begun; and if it
  *     cannot have been moved there: the pc of the frame lies in the code of that iseq, or the method
  *     entry is of that iseq.
+ *   - If the process is gone, and nothing can be compared any more: it is taken to be if it was an
+ *     old one.
  *   - In any case it is if it holds what it held then, by the check of its words and label that
  *     the kernel side sends along when it sends an iseq that is not old for the first time in an
  *     era. That holds for all of era S.
