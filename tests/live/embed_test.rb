@@ -20,7 +20,7 @@ class EmbedTest < LiveTest
 
   def test_its_threads_have_stacks_and_the_program_has_none
     target = start_embedded
-    samples = record(target, '-F', HZ).samples
+    samples = record(target, '-F', HZ).resolved
     said = target.wait_for('ready')
     refute_equal target.pid, said['main']
     assert_program(samples.select { |sample| sample.tid == target.pid })

@@ -21,7 +21,7 @@ class FibersTest < LiveTest
     truths = truths(target)
     assert_operator truths.size, :>, 15
     problems = truths.flat_map do |name, fibers|
-      stacks = recording.samples.filter_map { |sample| below_checkpoint(sample.frames, name) }
+      stacks = recording.resolved.filter_map { |sample| below_checkpoint(sample.frames, name) }
       next "#{name}: only #{stacks.size} samples" if stacks.size < ENOUGH
 
       stacks.uniq.filter_map { |stack| difference(name, fibers, stack) }.first(1)
@@ -116,7 +116,7 @@ class FibersTest < LiveTest
   # program's main loop.
   def assert_consistent(kind, options = [], &shape)
     target = start('fibers.rb', kind, SECONDS, options: options)
-    samples = record(target, '-F', HZ).samples
+    samples = record(target, '-F', HZ).resolved
     assert_operator target.wait_for('switches')['switches'], :>, SECONDS * 5_000
     samples.each { |sample| assert_one_number(sample.frames) }
     inside = samples.map { |sample| numbered_fibers(sample.frames) }

@@ -66,7 +66,7 @@ class JitTest < LiveTest
     samples.each do |sample|
       frames = Stacks.as_ruby_shows(sample.frames)
       at = frames.each_index.select { |i| frames[i].approximate }
-      assert_empty at - (late_callers? ? [0, 1] : [0]), "approximate lines of callers: #{frames.join(' < ')}"
+      assert_empty at - (late_callers? ? [0, 1] : [0]), "of a caller: #{frames.join(' < ')}"
       assert_empty at, frames.join(' < ') if options.empty?
     end
   end
@@ -76,15 +76,21 @@ class JitTest < LiveTest
     ruby.version.start_with?('3.1.')
   end
 
+  # It, and all of 2.7, makes a frame the innermost one some instructions before that is written: until
+  # then what is there is the frame that was there last, and may well be another method's.
+  def late_frames?
+    !ruby.at_least?('3.0') || late_callers?
+  end
+
   def assert_stacks(recording, truth)
-    stacks = recording.samples.filter_map do |sample|
+    stacks = recording.resolved.filter_map do |sample|
       from_run_all(Stacks.as_ruby_shows(sample.frames), &:label)
     end
     assert_operator stacks.size, :>, SECONDS * HZ * 0.5
-    stacks.reject! { |frames| frames.any? { |frame| frame.kind == 'unknown' } } # are counted
     wrong = stacks.reject { |frames| true_stack?(frames, truth) }
     wrong -= without_class(wrong, truth, stacks.size)
-    return if late_callers? && wrong.size <= 1 + (stacks.size / 1_000) # both at once
+    return if late_frames? && wrong.size <= 1 + (stacks.size / 1_000)
+
     few = wrong.tally.sort_by { |_, n| -n }.first(6)
     assert_empty few.map { |frames, n| "#{n} x #{frames.join(' < ')}" },
                  "#{wrong.size} of #{stacks.size} stacks are none that the program can have"
@@ -110,7 +116,9 @@ class JitTest < LiveTest
 
   # While a block's variables are moved off the stack its method cannot be found, hence not its class.
   def without_class(stacks, truth, of)
-    @bare ||= truth.keys.to_h { |top, *rest| [[top, *rest].map { |l, p, n| [Labels.bare(l), p, n] }, true] }
+    @bare ||= truth.keys.to_h do |stack|
+      [stack.map { |label, path, line| [Labels.bare(label), path, line] }, true]
+    end
     found = stacks.select do |frames|
       top, *rest = frames.map { |frame| [Labels.bare(frame.label), frame.path, frame.line] }
       @bare[[[*top.first(2), nil], *rest]] && frames.any? { |frame| !frame.label.match?(/[#.<]/) }

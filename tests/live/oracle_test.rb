@@ -100,7 +100,7 @@ class OracleTest < LiveTest
   # {scenario => [[tid, stack from the checkpoint outwards]…]}
   def held_samples(recording, pid)
     held = Hash.new { |hash, key| hash[key] = [] }
-    recording.samples.each do |sample|
+    recording.resolved.each do |sample|
       frames = Stacks.as_ruby_shows(sample.frames)
       scenario = frames.filter_map { |f| f.label[/\AOracle\.spin_(\w+)\z/, 1] }.first or next
       assert_equal pid, sample.pid

@@ -59,7 +59,7 @@ class RactorTest < LiveTest
     target = start('ractors.rb', kind, SECONDS, options: options, env: env)
     recording = record(target, '-F', HZ)
     assert_operator target.wait_for('threads')['threads'], :>=, threads
-    numbered = recording.samples.select { |sample| numbers(sample).any? }
+    numbered = recording.resolved.select { |sample| numbers(sample).any? }
     assert_operator numbered.size, :>, recording.samples.size * 0.5
     assert_equal [target.pid], numbered.map(&:pid).uniq
     numbered.each { |sample| assert_one_number(sample) }
