@@ -24,7 +24,12 @@
 
 #define ALL_SOURCES	((1u << RUBY_SOURCES) - 1)
 #define GVL_MAX_THREADS 65536 /* threads of a 2.7 */
-#define STATIC_TLS_MAX	65536 /* a slot nearer to the thread pointer than this is in static TLS */
+#if defined(__x86_64__)	      /* glibc and musl */
+#define THREAD_ID_IS_POINTER 1
+#else
+#define THREAD_ID_IS_POINTER 0
+#endif
+#define STATIC_TLS_MAX 65536 /* a slot nearer to the thread pointer than this is in static TLS */
 
 /* What is found on the way. */
 struct attach {
@@ -241,6 +246,9 @@ static int learn_thread_ids(struct attach *a, struct err *err)
 			       vm->binary.version);
 	for (i = 0; i < a->n_tps; i++) {
 		vm->walk.thread_id_bias = (int64_t)(id - a->tps[i]);
+		/* Threads' stacks lie at equal distances: another's pointer may fit, too. */
+		if (THREAD_ID_IS_POINTER && vm->walk.thread_id_bias)
+			continue;
 		if (gvl_thread(vm, a->tps[0]))
 			break;
 	}

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # frozen_string_literal: true
 
-# Rubies that no table of versions knows, or knows wrongly. --layout-from is an option for tests: which
-# sources rbpf may learn the layout of a Ruby from.
+# Rubies that no table of versions knows, or knows wrongly. --layout-from is an option for tests:
+# which sources rbpf may learn the layout of a Ruby from.
 
 require_relative 'oracle'
 require_relative 'support'
@@ -119,7 +119,8 @@ class DiscoverTest < LiveTest
   end
 
   def say_version(file)
-    address = `nm -D --defined-only #{file}`[/^(\h+) \w ruby_version$/, 1] or missing 'nm of binutils'
+    address = `nm -D --defined-only #{file}`[/^(\h+) \w ruby_version$/, 1]
+    address or missing 'nm of binutils'
     content = File.binread(file)
     at = offset(file, address.hex)
     assert_equal "#{ruby.version}\0", content[at, ruby.version.size + 1]

@@ -37,7 +37,8 @@ class EmbedTest < LiveTest
     stacks = threads.values.map { |thread| thread['frames'].map { |frame| frame['label'] } }
     assert_includes stacks, ['IO.select', 'Oracle.wait_for_test', '<main>']
     assert_equal 0, Rbpf.run('doctor', '-p', target.pid).code
-    assert_equal(ruby.version, Rbpf.json('ps', '--json').find { |p| p['pid'] == target.pid }['ruby'])
+    row = Rbpf.json('ps', '--json').find { |process| process['pid'] == target.pid }
+    assert_equal ruby.version, row['ruby']
   end
 
   private

@@ -124,8 +124,8 @@ class FibersTest < LiveTest
     assert_operator inside.size, :>, samples.size * 0.25
     assert_share_of_placeholders(samples)
     odd = inside.reject { |own, *others| shape.call(own, others) }
-    assert_operator odd.size, :<, inside.size * SELDOM,
-                    odd.first(3).map { |fibers| fibers.map { |f| f.join(' < ') }.join(' | ') }.join("\n")
+    few = odd.first(3).map { |fibers| fibers.map { |fiber| fiber.join(' < ') }.join(' | ') }
+    assert_operator odd.size, :<, inside.size * SELDOM, few.join("\n")
   end
 
   def number(frame)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # frozen_string_literal: true
 
-# Threads that run C code without the global VM lock while others have it. Ruby 2.7 has one execution
-# context for all threads, that of the one that had the lock last: it must not be taken for theirs.
+# Threads that run C code without the global VM lock while others have it. Ruby 2.7 has one
+# execution context for all threads, that of the one that had the lock last: it must not be taken
+# for theirs.
 
 require_relative 'support'
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # frozen_string_literal: true
 
-# Stacks of compiled code: each has to be one that the program can have, as Ruby itself says. The line
-# of the innermost frame may be marked as approximate; all others have to be right.
+# Stacks of compiled code: each has to be one that the program can have, as Ruby itself says. The
+# line of the innermost frame may be marked as approximate; all others have to be right.
 
 require_relative 'support'
 
@@ -11,6 +11,9 @@ class JitTest < LiveTest
   HZ = 1_999
   # A line that begins or ends within this is another's, too.
   EDGE = 20_000 # ns
+
+  # How many frames may be seen before they are written, where that is possible: see late_frames?
+  LATE = 0.004
 
   # Called by instructions that TracePoint does not take for calls.
   UNTRACED = %w[Integer#to_s Integer#=== lambda RubyVM::FrozenCore.lambda].freeze
@@ -76,8 +79,8 @@ class JitTest < LiveTest
     ruby.version.start_with?('3.1.')
   end
 
-  # It, and all of 2.7, makes a frame the innermost one some instructions before that is written: until
-  # then what is there is the frame that was there last, and may well be another method's.
+  # It, and all of 2.7, makes a frame the innermost one some instructions before that is written:
+  # until then what is there is the frame that was there last, and may well be another method's.
   def late_frames?
     !ruby.at_least?('3.0') || late_callers?
   end
@@ -89,7 +92,7 @@ class JitTest < LiveTest
     assert_operator stacks.size, :>, SECONDS * HZ * 0.5
     wrong = stacks.reject { |frames| true_stack?(frames, truth) }
     wrong -= without_class(wrong, truth, stacks.size)
-    return if late_frames? && wrong.size <= 1 + (stacks.size / 1_000)
+    return if late_frames? && wrong.size <= 1 + (stacks.size * LATE)
 
     few = wrong.tally.sort_by { |_, n| -n }.first(6)
     assert_empty few.map { |frames, n| "#{n} x #{frames.join(' < ')}" },
@@ -114,7 +117,8 @@ class JitTest < LiveTest
     end&.last
   end
 
-  # While a block's variables are moved off the stack its method cannot be found, hence not its class.
+  # While a block's variables are moved off the stack its method cannot be found, hence not its
+  # class.
   def without_class(stacks, truth, of)
     @bare ||= truth.keys.to_h do |stack|
       [stack.map { |label, path, line| [Labels.bare(label), path, line] }, true]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # frozen_string_literal: true
 
-# Code that is made, dropped and made anew at the same addresses, some thousand times a second, while
-# objects are moved: a sample must not get the name of what was there before, or of what came after.
-# What rbpf cannot know for certain any more it has to show as unknown.
+# Code that is made, dropped and made anew at the same addresses, some thousand times a second,
+# while objects are moved: a sample must not get the name of what was there before, or of what came
+# after. What rbpf cannot know for certain any more it has to show as unknown.
 
 require_relative 'support'
 
@@ -55,7 +55,8 @@ class ReuseTest < LiveTest
   Piece = Struct.new(:id, :parent, :from, :to)
 
   def assert_right_names(kept, collector, *options, kind: nil, seconds: SECONDS)
-    target = start('reuse.rb', seconds, kept, collector, *kind, options: ['--disable-gems', *options])
+    target = start('reuse.rb', seconds, kept, collector, *kind,
+                   options: ['--disable-gems', *options])
     recording = record(target, '-F', HZ, short_lived_code: true)
     said = target.wait_for('lives')
     @lives = said['lives'].to_h { |id, parent, kind, from, to| [id, [parent, kind, from..to]] }
@@ -97,7 +98,8 @@ class ReuseTest < LiveTest
   end
 
   # The frames are those that Ruby said of another piece of that kind; unknown ones may be any. Of
-  # the innermost piece the stack may be another: when it is about to be defined, to begin or to end.
+  # the innermost piece the stack may be another: when it is about to be defined, to begin or to
+  # end.
   def problem_with_frames(piece, frames)
     return unless frames.first(piece.from).any? { |f| f.label == 'Reuse.inside' || f.path[NUMBERS] }
 
@@ -125,8 +127,9 @@ class ReuseTest < LiveTest
       (frame.path == got.path && frame.line == got.line || got.path.match?(/\A(?:<internal:|\z)/))
   end
 
-  # Next to each other there are three frames between them: those of the method that makes that kind,
-  # of Reuse.spawn and of Reuse.inside. Farther apart there are pieces between them that are unknown.
+  # Next to each other there are three frames between them: those of the method that makes that
+  # kind, of Reuse.spawn and of Reuse.inside. Farther apart there are pieces between them that are
+  # unknown.
   def problem_between(inner, outer)
     ids = [inner.parent]
     ids << @lives[ids.last][0] until ids.last.zero?
@@ -137,7 +140,8 @@ class ReuseTest < LiveTest
   # All that is on the stack between Reuse.run and the innermost Reuse.inside
   def assert_enough_known(samples, what)
     frames = samples.flat_map do |sample|
-      sample.frames.drop_while { |f| f.label != 'Reuse.inside' }.select { |f| f.path[NUMBERS] || f.kind == 'unknown' }
+      sample.frames.drop_while { |frame| frame.label != 'Reuse.inside' }
+            .select { |frame| frame.path[NUMBERS] || frame.kind == 'unknown' }
     end
     unknown = frames.count { |frame| frame.kind == 'unknown' }
     puts format('%s: %d samples, %d frames, %.1f %% unknown', what, samples.size, frames.size,

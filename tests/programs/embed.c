@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A program that is no Ruby, and runs one: its second thread loads a libruby and a program in it, while
- * the first burns CPU in C. So the execution context is in TLS that is allocated dynamically, and Ruby's
- * main thread is not the process's.
+ * A program that is no Ruby, and runs one: its second thread loads a libruby and a program in it,
+ * while the first burns CPU in C. So the execution context is in TLS that is allocated dynamically,
+ * and Ruby's main thread is not the process's.
  *
  *	embed LIBRUBY RUBY-ARGUMENT...
  */

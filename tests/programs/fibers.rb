@@ -10,9 +10,9 @@
 #
 # spin and sleep print for each scenario, as it begins to burn or to sleep,
 #   {"scenario": NAME, "fibers": [[[LABEL, PATH, LINE], ...], ...]}
-# the stack of the running fiber first, then that of the one that resumed it, as it stood then.
-# In the others each fiber has methods of its own: their names end with its number, and so does that
-# of the method that resumes it. All begin when a line comes on standard input, print {"ready": true,
+# the stack of the running fiber first, then that of the one that resumed it, as it stood then. In
+# the others each fiber has methods of its own: their names end with its number, and so does that of
+# the method that resumes it. All begin when a line comes on standard input, print {"ready": true,
 # "switches": N}, and end when another line comes.
 
 require_relative 'oracle/checkpoint'

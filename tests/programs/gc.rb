@@ -9,9 +9,9 @@
 #   ruby gc.rb threads SECONDS    one allocates, one counts, one is in C code without the lock
 #   ruby gc.rb none SECONDS       nothing is collected
 #
-# Begins when a line comes on standard input, prints {"ready": true, "span": [FROM, TO], "collections":
-# N, "gc_ns": T, "without_lock": whether there is such a thread}, and ends when another line comes.
-# gc_ns is what Ruby says that collecting took in CPU time.
+# Begins when a line comes on standard input, prints {"ready": true, "span": [FROM, TO],
+# "collections": N, "gc_ns": T, "without_lock": whether there is such a thread}, and ends when
+# another line comes. gc_ns is what Ruby says that collecting took in CPU time.
 
 require_relative 'oracle/checkpoint'
 

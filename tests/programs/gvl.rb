@@ -6,8 +6,8 @@
 #   ruby gvl.rb SECONDS
 #
 # Each thread has methods of its own: their names end with its number. Even ones run Ruby, odd ones
-# compress. Begins when a line comes on standard input, prints {"tids": {NUMBER: TID}} when all threads
-# run and {"ready": true} when they have ended, and ends when another line comes.
+# compress. Begins when a line comes on standard input, prints {"tids": {NUMBER: TID}} when all
+# threads run and {"ready": true} when they have ended, and ends when another line comes.
 
 require 'zlib'
 require_relative 'oracle/checkpoint'

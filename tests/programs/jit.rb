@@ -8,10 +8,10 @@
 #   ruby jit.rb run SECONDS   runs it for that CPU time, then Jit::Phases
 #
 # truth prints {"truth": [[[LABEL, PATH, LINE], ...], ...], "lines": {LABEL: [LINE, ...], ...}}:
-# every stack at an event of TracePoint, innermost frame first, with the C function that is about to be
-# called; and the lines of the code by labels without classes. run begins when a line comes on standard
-# input; it prints {"ready": true, "spans": [[LINE, FROM, TO], ...]}: when which line was running
-# (CLOCK_MONOTONIC, ns). It ends when another line comes.
+# every stack at an event of TracePoint, innermost frame first, with the C function that is about to
+# be called; and the lines of the code by labels without classes. run begins when a line comes on
+# standard input; it prints {"ready": true, "spans": [[LINE, FROM, TO], ...]}: when which line was
+# running (CLOCK_MONOTONIC, ns). It ends when another line comes.
 
 require_relative 'oracle/checkpoint'
 
@@ -338,7 +338,7 @@ class Jit
     i = 0
     while i < @rounds
       i += 8
-      "#{i} and #{leaf(i)}"
+      _text = "#{i} and #{leaf(i)}"
       +'a' << 'b'
     end
   end
@@ -462,7 +462,7 @@ class Jit
     i = 0
     while i < @rounds
       i += 4
-      a < b
+      _less = a < b
       a == b
     end
   end

@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # frozen_string_literal: true
 
-# Defines code from strings some thousand times a second, runs it for a moment, drops it and lets the
-# garbage collector have it: addresses are used again and again by code of another name.
+# Defines code from strings some thousand times a second, runs it for a moment, drops it and lets
+# the garbage collector have it: addresses are used again and again by code of another name.
 #
 #   ruby reuse.rb SECONDS KEPT {gc|compact|auto} [KIND]
 #
 # KEPT pieces of code are made between two collections: GC.start, GC.compact or GC.start with
-# GC.auto_compact. Each piece has a number and that of its parent, the one that made it and called it,
-# in its name and in that of its file: gen_00007_of_00005. They are of different kinds in turn, or all of
-# KIND, and then all the same but for the numbers.
+# GC.auto_compact. Each piece has a number and that of its parent, the one that made it and called
+# it, in its name and in that of its file: gen_00007_of_00005. They are of different kinds in turn,
+# or all of KIND, and then all the same but for the numbers.
 #
-# Begins when a line comes on standard input, prints {"ready": true, "lives": [[ID, PARENT, KIND, FROM,
-# TO], ...], "kinds": {KIND: [[LABEL, PATH, LINE], ...]}}, and ends when another line comes. FROM and TO:
-# when the piece was there (CLOCK_MONOTONIC, ns). Of a piece of that kind the stack between Reuse.spawn
-# and Reuse.inside has those frames, innermost first, with ID and PARENT for its numbers and lines
-# counted from its first.
+# Begins when a line comes on standard input, prints {"ready": true, "lives": [[ID, PARENT, KIND,
+# FROM, TO], ...], "kinds": {KIND: [[LABEL, PATH, LINE], ...]}}, and ends when another line comes.
+# FROM and TO: when the piece was there (CLOCK_MONOTONIC, ns). Of a piece of that kind the stack
+# between Reuse.spawn and Reuse.inside has those frames, innermost first, with ID and PARENT for its
+# numbers and lines counted from its first.
 
 require_relative 'oracle/checkpoint'
 
@@ -31,8 +31,8 @@ class Reuse
 
   # Array's own C functions, which are called through aliases.
   C_FUNCTIONS = %w[map select reject each_index any? count find_index each_with_index].freeze
-  KINDS = ['method', 'defined', 'singleton', 'defined_singleton', 'class', 'module', 'lambda', 'proc',
-           'block', *C_FUNCTIONS.map { |name| "c_#{name}" }].freeze
+  KINDS = %w[method defined singleton defined_singleton class module lambda proc block] +
+          C_FUNCTIONS.map { |name| "c_#{name}" }
 
   LIVES = []
   SHAPES = {}
@@ -125,7 +125,8 @@ class Reuse
 
     def defined_singleton(name, code, line)
       object = Object.new
-      object.instance_eval("define_singleton_method(:#{name}) do\n  #{code}\nend", "#{name}.rb", line)
+      definition = "define_singleton_method(:#{name}) do\n  #{code}\nend"
+      object.instance_eval(definition, "#{name}.rb", line)
       object.__send__(name)
     end
 
