@@ -1143,6 +1143,7 @@ static inline struct ruby_image *image_new(const char *version)
 	img->vm.rules = ruby_rules_for(img->vm.binary.version);
 	if (ruby_layout_table(img->vm.binary.version, &img->vm.layout))
 		abort();
+	img->vm.layout.fiber_prev = img->facts.fiber_prev; /* the table cannot know it */
 	image_vm(img);
 	image_symbols(img);
 	img->vm.class_keys.classpath = image_id(img, "__classpath__");

@@ -26,6 +26,7 @@ static const char *const minors[MINORS] = {
  */
 /* One member a line, one version a column: */
 /* clang-format off */
+#define U RUBY_UNKNOWN
 #define ROW(member, ...) { RUBY_FIELD_##member, { __VA_ARGS__ } }
 static const struct {
 	enum ruby_field field;
@@ -53,8 +54,8 @@ static const struct {
 	ROW(objspace_flags,     16,  16,  16,  16,  16,  20,  28,  76),
 	ROW(objspace_count,     424, 424, 440, 1280, 1392, 1008, 1048, 2168),
 	ROW(fiber_ec,           80,  80,  80,  80,  80,  80,  80,  88),
-	ROW(fiber_prev,         A(520, 632), A(520, 632), A(512, 624), A(520, 632), A(520, 632),
-	                        A(504, 888), A(536, 920), A(544, 928)),
+	/* Stands behind a jump buffer, the size of which each build chooses. */
+	ROW(fiber_prev,         U,   U,   U,   U,   U,   U,   U,   U),
 	ROW(lineno_size,        8,   8,   8,   4,   4,   4,   4,   4),
 	ROW(insns_body,         120, 120, 120, 112, 112, 112, 112, 112),
 	ROW(insns_size,         136, 136, 136, 128, 128, 128, 128, 128),
@@ -74,6 +75,7 @@ static const struct {
 	ROW(symbol_form,        1,   1,   1,   1,   1,   1,   1,   2),
 };
 #undef ROW
+#undef U
 /* clang-format on */
 
 /* Where a later release of a minor differs from the first one. */
@@ -103,8 +105,8 @@ static struct ruby_layout must_find(const char *version)
 	ruby_layout_init(&l);
 	cr_assert_eq(ruby_layout_table(version, &l), 0, "%s", version);
 	for (size_t i = 0; i < RUBY_FIELDS; i++)
-		cr_assert_neq(ruby_layout_get(&l, i), RUBY_UNKNOWN, "%s: %s", version,
-			      ruby_field_info[i].name);
+		cr_assert_eq(ruby_layout_get(&l, i) == RUBY_UNKNOWN, i == RUBY_FIELD_fiber_prev,
+			     "%s: %s", version, ruby_field_info[i].name);
 	return l;
 }
 
