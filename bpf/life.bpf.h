@@ -7,7 +7,8 @@
 #define RBPF_LIFE_BPF_H
 
 /* User space acts on these at once (it must look while the process lives), so they wake it. */
-static __always_inline void send_life(__u32 type, struct task_struct *task, __u32 child, __u32 last)
+static __always_inline void send_life(__u32 type, struct task_struct *task, __u32 child,
+				      __u32 flags, const struct rbpf_file *exe)
 {
 	struct rbpf_rec_life *rec = bpf_ringbuf_reserve(&ring, sizeof(*rec), 0);
 
@@ -23,46 +24,77 @@ static __always_inline void send_life(__u32 type, struct task_struct *task, __u3
 	rec->runtime = task->se.sum_exec_runtime;
 	rec->child = child;
 	rec->exit_code = task->exit_code;
-	rec->last = last;
+	rec->flags = flags;
 	rec->pad = 0;
+	rec->exe = exe ? *exe : (struct rbpf_file) {};
 	bpf_probe_read_kernel_str(rec->comm, sizeof(rec->comm), task->comm);
 	bpf_ringbuf_submit(rec, BPF_RB_FORCE_WAKEUP);
+}
+
+static __always_inline struct rbpf_file file_of(const struct file *file)
+{
+	const struct inode *inode = BPF_CORE_READ(file, f_inode);
+
+	return (struct rbpf_file) {
+		.inode = BPF_CORE_READ(inode, i_ino),
+		.device = BPF_CORE_READ(inode, i_sb, s_dev),
+		.generation = BPF_CORE_READ(inode, i_generation),
+	};
 }
 
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 {
-	struct rbpf_layout *layout;
+	struct rbpf_proc *known, proc;
 	__u32 tgid = parent->tgid;
 	__u32 child_tgid = child->tgid;
 
-	layout = bpf_map_lookup_elem(&procs, &tgid);
-	if (!layout)
+	known = bpf_map_lookup_elem(&procs, &tgid);
+	if (!known)
 		return 0;
 	if (tgid == child_tgid) {
-		send_life(RBPF_REC_THREAD, parent, child->pid, 0);
+		/* Only clocks of their own need to know of each thread. */
+		if (!system_wide)
+			send_life(RBPF_REC_THREAD, parent, child->pid, 0, NULL);
 		return 0;
 	}
 	if (!follow_children)
 		return 0;
-	if (bpf_map_update_elem(&procs, &child_tgid, layout, BPF_ANY)) {
+	proc = *known;
+	proc.since = bpf_ktime_get_ns();
+	if (bpf_map_update_elem(&procs, &child_tgid, &proc, BPF_ANY)) {
 		count(RBPF_CNT_PROCS_FULL);
 		return 0;
 	}
-	send_life(RBPF_REC_FORK, parent, child_tgid, 0);
+	send_life(RBPF_REC_FORK, parent, child_tgid, 0, NULL);
 	return 0;
 }
 
+/*
+ * A process that is followed stays so; one that is not is reported if all are, and followed already
+ * if what it executes is known to be a Ruby.
+ */
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm *bprm)
 {
-	struct rbpf_layout none = {};
-	__u32 tgid = task->tgid;
+	struct rbpf_file exe = file_of(bprm->file);
+	struct rbpf_proc proc = { .since = bpf_ktime_get_ns() };
+	struct rbpf_layout *preset;
+	__u32 tgid = task->tgid, flags = 0;
+	bool followed = bpf_map_lookup_elem(&procs, &tgid) != NULL;
 
-	if (!bpf_map_lookup_elem(&procs, &tgid))
+	if (!followed && !system_wide)
 		return 0;
-	bpf_map_update_elem(&procs, &tgid, &none, BPF_ANY);
-	send_life(RBPF_REC_EXEC, task, 0, 0);
+	preset = bpf_map_lookup_elem(&presets, &exe);
+	if (preset) {
+		proc.layout = *preset;
+		flags = RBPF_LIFE_PRESET;
+	}
+	if ((followed || preset) && bpf_map_update_elem(&procs, &tgid, &proc, BPF_ANY)) {
+		count(RBPF_CNT_PROCS_FULL);
+		return 0;
+	}
+	send_life(RBPF_REC_EXEC, task, 0, flags, &exe);
 	return 0;
 }
 
@@ -75,7 +107,7 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	if (!bpf_map_lookup_elem(&procs, &tgid))
 		return 0;
 	last = task->signal->live.counter == 0;
-	send_life(RBPF_REC_EXIT, task, 0, last);
+	send_life(RBPF_REC_EXIT, task, 0, last ? RBPF_LIFE_LAST : 0, NULL);
 	if (last)
 		bpf_map_delete_elem(&procs, &tgid);
 	return 0;
@@ -95,11 +127,13 @@ int tasks(struct bpf_iter__task *ctx)
 	if (!task)
 		return 0;
 	tgid = task->tgid;
-	if (!bpf_map_lookup_elem(&procs, &tgid))
+	if ((wanted_tgid && wanted_tgid != tgid) || !bpf_map_lookup_elem(&procs, &tgid))
 		return 0;
 	rec.tgid = tgid;
 	rec.tid = task->pid;
 	rec.thread_pointer = task_thread_pointer(task);
+	rec.runtime = task->se.sum_exec_runtime;
+	rec.exe = file_of(BPF_CORE_READ(task, mm, exe_file));
 	bpf_seq_write(ctx->meta->seq, &rec, sizeof(rec));
 	return 0;
 }

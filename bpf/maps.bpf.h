@@ -5,14 +5,29 @@
 
 const volatile __u32 max_frames = RBPF_MAX_FRAMES;
 const volatile bool follow_children = true;
+const volatile bool system_wide = false; /* each exec of the machine is reported */
+
+__u32 wanted_tgid = 0; /* the iterator tasks: of this process only; 0: of all that are followed */
 
 /* Processes that are followed. tls_model RBPF_TLS_NONE: no Ruby is known in them (yet). */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, RBPF_MAX_PROCS);
 	__type(key, __u32); /* tgid */
-	__type(value, struct rbpf_layout);
+	__type(value, struct rbpf_proc);
 } procs SEC(".maps");
+
+/*
+ * By executable: the layout that its processes turned out to have, without the addresses, which
+ * differ. A process that executes it is walked with that from its first tick; the walk's own checks
+ * tell if it does not fit.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, RBPF_MAX_PRESETS);
+	__type(key, struct rbpf_file);
+	__type(value, struct rbpf_layout);
+} presets SEC(".maps");
 
 /* One struct walk a CPU, indexed by CPU: per-CPU values are limited to 32 KiB. Sized at load. */
 struct {

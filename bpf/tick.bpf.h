@@ -169,29 +169,27 @@ static __always_inline int ruby_stack(const struct rbpf_layout *layout, struct t
 	return RBPF_OK;
 }
 
+/* On a clock of a thread, or of a CPU: then most ticks are of processes that are not followed. */
 SEC("perf_event")
 int tick(struct bpf_perf_event_data *ctx)
 {
-	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
 	__u64 id = bpf_get_current_pid_tgid();
-	struct rbpf_rec_sample rec = {
-		.h = {
-			.ts = bpf_ktime_get_ns(),
-			.type = RBPF_REC_SAMPLE,
-			.tgid = id >> 32,
-			.tid = (__u32)id,
-			.cpu = bpf_get_smp_processor_id(),
-		},
-		.weight = ctx->sample_period,
-		.flags = regs_user_mode(&ctx->regs) ? 0 : RBPF_SAMPLE_KERNEL,
-	};
-	struct rbpf_layout *layout;
+	__u32 tgid = id >> 32;
+	struct rbpf_proc *proc = bpf_map_lookup_elem(&procs, &tgid);
+	struct rbpf_rec_sample rec = {};
 
-	layout = bpf_map_lookup_elem(&procs, &rec.h.tgid);
-	if (!layout)
+	if (!proc)
 		return 0;
+	rec.h.ts = bpf_ktime_get_ns();
+	rec.h.type = RBPF_REC_SAMPLE;
+	rec.h.tgid = tgid;
+	rec.h.tid = (__u32)id;
+	rec.h.cpu = bpf_get_smp_processor_id();
+	rec.weight = ctx->sample_period;
+	rec.flags = regs_user_mode(&ctx->regs) ? 0 : RBPF_SAMPLE_KERNEL;
 	count(RBPF_CNT_TICKS);
-	rec.status = ruby_stack(layout, task, ctx, &rec);
+	rec.status = ruby_stack(&proc->layout, (struct task_struct *)bpf_get_current_task(), ctx,
+				&rec);
 	bpf_get_current_comm(rec.comm, sizeof(rec.comm));
 	/* After the definition of its stack, which must be in the ring before it. */
 	if (bpf_ringbuf_output(&ring, &rec, sizeof(rec), wakeup_flags()))

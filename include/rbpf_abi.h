@@ -18,6 +18,7 @@
 #define RBPF_MAX_FRAMES	 4096 /* frames kept of one stack, at most; a power of two */
 #define RBPF_MIN_FRAMES	 16
 #define RBPF_MAX_PROCS	 16384 /* processes followed at once */
+#define RBPF_MAX_PRESETS 1024  /* executables whose layout is kept for the next that runs them */
 #define RBPF_COMM_LEN	 16    /* TASK_COMM_LEN */
 #define RBPF_SEEN_SLOTS	 65536 /* remembered stacks; a power of two */
 #define RBPF_EPOCH_SHIFT 30    /* an epoch is 2^30 ns, about 1.07 s */
@@ -74,6 +75,19 @@ struct rbpf_layout {
 #define RBPF_LAYOUT_NO_AGE     (1u << 2)
 
 _Static_assert(sizeof(struct rbpf_layout) == 128, "map ABI");
+
+/* A file, as the kernel knows it. All 0: none. */
+struct rbpf_file {
+	__u64 inode;
+	__u32 device;	  /* dev_t of the kernel, which on overlayfs is not that of stat(2) */
+	__u32 generation; /* tells it from another file that had the inode before */
+};
+
+/* A followed process. */
+struct rbpf_proc {
+	struct rbpf_layout layout;
+	__u64 since; /* ns, CLOCK_MONOTONIC: forked or executed then; 0: before it was met */
+};
 
 /* Why a sample has the Ruby stack it has, or none. Stored in a __u16. */
 enum rbpf_status {
@@ -236,17 +250,21 @@ struct rbpf_rec_stack {
 /* Objects were being moved, or a collection was just beginning or ending: the era proves nothing. */
 #define RBPF_STACK_UNSETTLED (1u << 0)
 
+#define RBPF_LIFE_LAST	     (1u << 0) /* EXIT: it was the last thread of the process */
+#define RBPF_LIFE_PRESET     (1u << 1) /* EXEC: the layout kept for that file was given to it */
+
 /*
  * RBPF_REC_FORK, RBPF_REC_THREAD: h is the parent; RBPF_REC_EXEC, RBPF_REC_EXIT: the process or
  * thread itself.
  */
 struct rbpf_rec_life {
 	struct rbpf_rec_hdr h;
-	__u64 runtime;	 /* EXIT: ns of CPU time the thread had in its life */
+	__u64 runtime;	 /* ns of CPU time the thread of h had so far in its life */
 	__u32 child;	 /* FORK: tgid of the new process; THREAD: tid of the new thread */
 	__u32 exit_code; /* EXIT: as wait(2) gives it */
-	__u32 last;	 /* EXIT: 1 if it was the last thread of the process */
+	__u32 flags;	 /* RBPF_LIFE_* */
 	__u32 pad;
+	struct rbpf_file exe; /* EXEC: what was executed */
 	char comm[RBPF_COMM_LEN];
 };
 
@@ -255,13 +273,16 @@ struct rbpf_task {
 	__u32 tgid;
 	__u32 tid;
 	__u64 thread_pointer; /* fsbase, tpidr_el0 */
+	__u64 runtime;	      /* ns of CPU time so far in its life */
+	struct rbpf_file exe;
 };
 
 _Static_assert(sizeof(struct rbpf_frame) == 32, "wire ABI");
 _Static_assert(sizeof(struct rbpf_rec_hdr) == 24, "wire ABI");
 _Static_assert(sizeof(struct rbpf_rec_sample) == 64, "wire ABI");
 _Static_assert(sizeof(struct rbpf_rec_stack) == 48, "wire ABI");
-_Static_assert(sizeof(struct rbpf_rec_life) == 64, "wire ABI");
-_Static_assert(sizeof(struct rbpf_task) == 16, "wire ABI");
+_Static_assert(sizeof(struct rbpf_rec_life) == 80, "wire ABI");
+_Static_assert(sizeof(struct rbpf_proc) == 136, "map ABI");
+_Static_assert(sizeof(struct rbpf_task) == 40, "wire ABI");
 
 #endif

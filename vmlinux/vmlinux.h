@@ -108,7 +108,10 @@ struct thread_struct {
 };
 #endif
 
+struct mm_struct;
+
 struct task_struct {
+	struct mm_struct *mm;
 	unsigned int flags;
 	int pid;
 	int tgid;
@@ -119,7 +122,28 @@ struct task_struct {
 	struct thread_struct thread;
 };
 
-struct linux_binprm;
+struct super_block {
+	__u32 s_dev;
+};
+
+struct inode {
+	unsigned long i_ino;
+	struct super_block *i_sb;
+	__u32 i_generation;
+};
+
+struct file {
+	struct inode *f_inode;
+};
+
+struct mm_struct {
+	struct file *exe_file;
+};
+
+struct linux_binprm {
+	struct file *file;
+};
+
 struct seq_file;
 
 struct bpf_iter_meta {

@@ -29,6 +29,7 @@
 #include "sample/environment.h"
 #include "sample/session.h"
 #include "target/launch.h"
+#include "target/selection.h"
 #include "ui/progress.h"
 #include "ui/summary.h"
 
@@ -69,6 +70,7 @@ struct run {
 	struct session *session;
 	struct collector *collector;
 	struct recorder *recorder;
+	struct selection selection;
 	struct launch child; /* pid -1 without a command */
 	int child_status;
 	bool child_ended;
@@ -84,6 +86,31 @@ static int on_record(void *arg, const void *data, size_t len)
 	return collector_on_record(arg, data, len);
 }
 
+static void warn(void *arg, const char *message)
+{
+	cmd_warn(arg, "%s", message);
+}
+
+static int new_collector(struct run *run, struct err *err)
+{
+	struct collector_options opts = {
+		.system_wide = run->opts->all_ruby,
+		.selection = run->opts->all_ruby ? &run->selection : NULL,
+		.memory_limit = run->opts->memory_limit,
+		.warn = warn,
+		.warn_arg = run->ctx,
+	};
+	int r;
+
+	r = ruby_sources_parse(run->ctx->layout_from, &opts.sources, err);
+	if (!r)
+		r = selection_init(&run->selection, run->opts->comm, run->opts->cgroup,
+				   run->opts->container, run->opts->user, err);
+	if (!r && collector_new(&opts, &run->collector))
+		r = err_oom(err);
+	return r;
+}
+
 static int open_session(struct run *run, struct err *err)
 {
 	struct session_options opts = {
@@ -91,16 +118,14 @@ static int open_session(struct run *run, struct err *err)
 		.max_frames = (uint32_t)run->opts->max_stack,
 		.ring_bytes = run->opts->ring_bytes,
 		.follow = run->opts->follow,
+		.system_wide = run->opts->all_ruby,
 		.on_record = on_record,
 	};
-	unsigned int sources;
 	int r;
 
-	r = ruby_sources_parse(run->ctx->layout_from, &sources, err);
+	r = new_collector(run, err);
 	if (r)
 		return r;
-	if (collector_new(sources, &run->collector))
-		return err_oom(err);
 	opts.arg = run->collector;
 	r = session_open(&opts, &run->session, err);
 	if (!r)
@@ -113,6 +138,8 @@ static int add_targets(struct run *run, struct err *err)
 	size_t i;
 	int r = 0;
 
+	if (run->opts->all_ruby)
+		return collector_scan(run->collector, err);
 	if (run->opts->command) {
 		r = launch_prepare(run->opts->command, run->opts->as_root, &run->child, err);
 		if (!r)
@@ -156,6 +183,10 @@ static void say_attached(const struct run *run)
 	if (run->opts->command)
 		cmd_info(run->ctx, "recording %s (pid %d)", run->opts->command[0],
 			 (int)run->child.pid);
+	else if (run->opts->all_ruby)
+		cmd_info(run->ctx, "recording all Rubies: %s now (%s)",
+			 num_of(st.live, "process", "processes").s,
+			 num_of(st.threads, "thread", "threads").s);
 	else if (st.processes == 1)
 		cmd_info(run->ctx, "attached to pid %d (ruby %s, %s)", (int)run->opts->pids.pids[0],
 			 version[0] ? version : "not started yet",
@@ -203,7 +234,7 @@ static bool done(const struct run *run, uint64_t now)
 	    (run->opts->duration_ns && now - run->start_ns >= run->opts->duration_ns))
 		return true;
 	collector_status(run->collector, &st);
-	return !st.live;
+	return !st.live && !run->opts->all_ruby;
 }
 
 static int loop(struct run *run, struct err *err)
@@ -238,7 +269,9 @@ static int loop(struct run *run, struct err *err)
 static int nothing_recorded(const struct run *run, const struct collector_status *st,
 			    struct err *err)
 {
-	if (st->live)
+	if (run->opts->all_ruby && !st->processes)
+		return err_set(err, -ESRCH, ERR_TARGET, "there was no Ruby process to record");
+	if (st->live || run->opts->all_ruby)
 		return 0;
 	if (run->opts->command && !st->rubies)
 		return 0; /* told by check_outcome() */
@@ -259,7 +292,7 @@ static int check_outcome(const struct run *run, struct err *err)
 	collector_status(run->collector, &st);
 	if (!run->totals.samples)
 		r = nothing_recorded(run, &st, err);
-	if (!r && !st.rubies && !st.live)
+	if (!r && !st.rubies && !st.live && !run->opts->all_ruby)
 		r = err_set(err, -ENOENT, ERR_TARGET, "%s",
 			    st.refused[0] ? st.refused : "no Ruby was found in what was recorded");
 	if (r)
@@ -352,6 +385,7 @@ int record_run(const struct record_options *opts, struct cmd_context *ctx, struc
 	recorder_close(run.recorder, NULL, NULL);
 	session_close(run.session);
 	collector_free(run.collector);
+	selection_deinit(&run.selection);
 	if (run.child.pid > 0 && !r && opts->exit_with_child) {
 		if (!run.child_ended)
 			launch_ended(&run.child, true, &run.child_status);

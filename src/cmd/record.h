@@ -13,13 +13,18 @@ struct err;
 struct exporter;
 
 struct record_options {
-	struct pid_list pids; /* n is 0 with a command */
-	char **command;	      /* NULL-terminated argv of "-- CMD"; NULL with pids; not owned */
-	uint64_t frequency;   /* Hz, 1 to 10000 */
-	uint64_t duration_ns; /* 0: until the targets end or rbpf is stopped */
-	const char *output;   /* the recording; "-" is stdout, which is then no terminal */
-	uint64_t max_stack;   /* frames kept of a stack, 16 to 4096 */
-	uint64_t ring_bytes;  /* a power of two, 64K to 1G */
+	/* What: one of these three. */
+	struct pid_list pids;
+	char **command; /* NULL-terminated argv of "-- CMD"; not owned */
+	bool all_ruby;	/* … that fit these, each NULL if not given: see selection_init() */
+	const char *comm, *cgroup, *container, *user;
+
+	uint64_t frequency;    /* Hz, 1 to 10000 */
+	uint64_t duration_ns;  /* 0: until the targets end or rbpf is stopped */
+	const char *output;    /* the recording; "-" is stdout, which is then no terminal */
+	uint64_t max_stack;    /* frames kept of a stack, 16 to 4096 */
+	uint64_t ring_bytes;   /* a power of two, 64K to 1G */
+	uint64_t memory_limit; /* bytes */
 	bool sync;
 	bool force;
 	bool follow;
@@ -32,7 +37,8 @@ struct record_options {
 };
 
 /*
- * Record. The options are complete and consistent: either pids or a command, and all in range.
+ * Record. The options are complete and consistent: one of pids, command and all_ruby, and all in
+ * range.
  *
  * Returns 0; a negative errno with @err set; or, with exit_with_child, the status of the command.
  */

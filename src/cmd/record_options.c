@@ -31,6 +31,41 @@ static const struct option_spec what_specs[] = {
 		.complete = COMPLETE_RUBY_PID,
 	},
 	{
+		.name = "all-ruby",
+		.type = OPTION_FLAG,
+		OPT(all_ruby),
+		.help = "record all Rubies of the machine, also those that are started meanwhile",
+	},
+	{
+		.name = "comm",
+		.type = OPTION_STRING,
+		OPT(comm),
+		.arg = "RE",
+		.help = "of all Rubies, those whose command line or name matches",
+	},
+	{
+		.name = "cgroup",
+		.type = OPTION_STRING,
+		OPT(cgroup),
+		.arg = "PATH",
+		.help = "of all Rubies, those in this cgroup or below",
+		.complete = COMPLETE_FILE,
+	},
+	{
+		.name = "container",
+		.type = OPTION_STRING,
+		OPT(container),
+		.arg = "ID",
+		.help = "of all Rubies, those in the container whose id begins so",
+	},
+	{
+		.name = "user",
+		.type = OPTION_STRING,
+		OPT(user),
+		.arg = "USER",
+		.help = "of all Rubies, those of this user (name or uid)",
+	},
+	{
 		.name = "follow",
 		.type = OPTION_SWITCH,
 		OPT(follow),
@@ -76,6 +111,16 @@ static const struct option_spec what_specs[] = {
 		.initial = "8M",
 		.min = 64 << 10,
 		.max = 1 << 30,
+	},
+	{
+		.name = "memlimit",
+		.type = OPTION_SIZE,
+		OPT(memory_limit),
+		.arg = "SIZE",
+		.help = "memory of rbpf beyond which it forgets names and learns them anew",
+		.initial = "512M",
+		.min = 32 << 20,
+		.max = 1ull << 40,
 	},
 };
 
@@ -154,16 +199,31 @@ static int usage(struct err *err, const char *message, const char *hint)
 	return -EINVAL;
 }
 
-/* Which processes: pids or a command, not both, not neither. */
+/* Options that go with --all-ruby only; any of them is enough to mean it. */
+static bool selects(const struct record_options *opts)
+{
+	return opts->comm || opts->cgroup || opts->container || opts->user;
+}
+
+/* Which processes: pids, a command, or all of the machine. */
 static int take_targets(struct record_options *opts, const struct option_rest *rest,
 			struct err *err)
 {
 	opts->command = rest->n ? rest->argv : NULL;
+	opts->all_ruby |= selects(opts);
 	if (opts->pids.n && opts->command)
 		return usage(err, "-p PID and -- CMD exclude each other", NULL);
-	if (!opts->pids.n && !opts->command)
-		return usage(err, "nothing to record: give -p PID or -- CMD",
+	if (opts->all_ruby && opts->pids.n)
+		return usage(err, "-p PID and --all-ruby exclude each other",
+			     "--comm, --cgroup, --container and --user are of --all-ruby");
+	if (opts->all_ruby && opts->command)
+		return usage(err, "--all-ruby and -- CMD exclude each other",
+			     "--comm, --cgroup, --container and --user are of --all-ruby");
+	if (!opts->pids.n && !opts->command && !opts->all_ruby)
+		return usage(err, "nothing to record: give -p PID, --all-ruby or -- CMD",
 			     "'rbpf ps' lists Ruby processes");
+	if (opts->all_ruby && !opts->follow)
+		return usage(err, "--all-ruby and --no-follow exclude each other", NULL);
 	if (!opts->command && opts->as_root)
 		return usage(err, "--as-root needs a program to run (-- CMD)", NULL);
 	if (!opts->command && opts->exit_with_child)
@@ -242,14 +302,16 @@ static int record_main(struct cmd_context *ctx, int argc, char **argv, struct er
 	return r;
 }
 
-static const char *const usages[] = { "-p PID[,PID...] [OPTION...]", "[OPTION...] -- CMD [ARG...]",
-				      NULL };
+static const char *const usages[] = { "-p PID[,PID...] [OPTION...]", "--all-ruby [OPTION...]",
+				      "[OPTION...] -- CMD [ARG...]", NULL };
 
 static const struct option_group *const groups[] = { &what_group, &output_group, &program_group };
 
 static const struct command_example examples[] = {
 	{ "sudo rbpf record -p 4242 -d 30s",
 	  "record process 4242 and its children for 30 seconds" },
+	{ "sudo rbpf record --all-ruby -d 1m",
+	  "record every Ruby of the machine for a minute, also those that come and go" },
 	{ "sudo rbpf record -F 999 -o boot.data -- bin/rails runner 1",
 	  "run a program, as yourself, and record it from start to end" },
 	{ "sudo rbpf record -p 4242 -d 30s -f flame -o out.svg",

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/err.h"
 
 #if defined(__x86_64__)
@@ -88,12 +89,45 @@ size_t elf_file_symbols(struct elf_file *elf, const char *const *names, uint64_t
 	bool found[32] = { false };
 	size_t hits;
 
-	if (n > sizeof(found) / sizeof(found[0]))
-		n = sizeof(found) / sizeof(found[0]);
+	if (n > ARRAY_SIZE(found))
+		n = ARRAY_SIZE(found);
 	hits = scan_symbols(elf->elf, SHT_DYNSYM, names, values, found, n);
 	if (hits < n)
 		hits += scan_symbols(elf->elf, SHT_SYMTAB, names, values, found, n);
 	return hits;
+}
+
+size_t elf_file_dynamic_symbols(struct elf_file *elf, const char *const *names, uint64_t *values,
+				size_t n)
+{
+	bool found[32] = { false };
+
+	return scan_symbols(elf->elf, SHT_DYNSYM, names, values, found,
+			    n < ARRAY_SIZE(found) ? n : ARRAY_SIZE(found));
+}
+
+bool elf_file_needs(struct elf_file *elf, const char *prefix)
+{
+	Elf_Scn *scn = NULL;
+	const char *name;
+	Elf_Data *data;
+	GElf_Shdr shdr;
+	GElf_Dyn dyn;
+	int i;
+
+	while ((scn = elf_nextscn(elf->elf, scn))) {
+		if (!gelf_getshdr(scn, &shdr) || shdr.sh_type != SHT_DYNAMIC)
+			continue;
+		data = elf_getdata(scn, NULL);
+		for (i = 0; data && gelf_getdyn(data, i, &dyn); i++) {
+			if (dyn.d_tag != DT_NEEDED)
+				continue;
+			name = elf_strptr(elf->elf, shdr.sh_link, dyn.d_un.d_val);
+			if (name && !strncmp(name, prefix, strlen(prefix)))
+				return true;
+		}
+	}
+	return false;
 }
 
 size_t elf_file_segments(struct elf_file *elf, struct elf_segment *v, size_t max)

@@ -35,6 +35,13 @@ void elf_file_close(struct elf_file *elf);
  */
 size_t elf_file_symbols(struct elf_file *elf, const char *const *names, uint64_t *values, size_t n);
 
+/* The same in .dynsym alone. */
+size_t elf_file_dynamic_symbols(struct elf_file *elf, const char *const *names, uint64_t *values,
+				size_t n);
+
+/* Whether it is linked with a shared library whose name begins with @prefix (DT_NEEDED). */
+bool elf_file_needs(struct elf_file *elf, const char *prefix);
+
 /* Copy at most @max PT_LOAD segments to @v; returns their number. */
 size_t elf_file_segments(struct elf_file *elf, struct elf_segment *v, size_t max);
 

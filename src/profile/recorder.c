@@ -24,6 +24,12 @@
 #include "profile/chunk_writer.h"
 #include "profile/meta.h"
 
+/* What was defined since recorder_forget(); ids go on from those before. */
+struct dictionary {
+	struct intern known;
+	uint32_t first; /* id of the first in it */
+};
+
 struct recorder {
 	struct chunk_writer out;
 	struct buf chunk;   /* records of the open chunk */
@@ -32,12 +38,14 @@ struct recorder {
 	bool has_sample;
 	uint64_t base_ts; /* what the next time is relative to, see rbpf_file.h */
 
-	struct intern strings; /* 0 is "" */
-	struct intern modules;
-	struct intern frames;
-	struct intern stacks; /* struct profile_stack of stack id + 1 */
-	uint32_t *depths;     /* by stack id; owned */
+	struct dictionary strings; /* from 1: 0 is "" */
+	struct dictionary modules;
+	struct dictionary frames;
+	struct dictionary stacks; /* struct profile_stack; from 1: 0 is the empty stack */
+	uint32_t *depths;	  /* by stack id - stacks.first; owned */
 	size_t cap_depths;
+	uint32_t max_depth; /* of all stacks */
+	uint32_t old_depth; /* … and of those forgotten, at most */
 	uint32_t n_processes;
 	uint32_t n_threads;
 	struct buf clean; /* scratch: a sanitised string */
@@ -149,6 +157,52 @@ static size_t clip(const struct buf *s, size_t max)
 	return len;
 }
 
+static uint32_t dictionary_end(const struct dictionary *d)
+{
+	return d->first + (uint32_t)d->known.count;
+}
+
+/* The id of these bytes; *@is_new: it must be defined in the file. Returns 0, -ENOMEM or -E2BIG. */
+static int dictionary_add(struct dictionary *d, const void *data, size_t len, uint32_t *ret,
+			  bool *is_new)
+{
+	uint32_t id;
+	int err;
+
+	if (dictionary_end(d) >= RBPF_FILE_MAX_IDS)
+		return -E2BIG;
+	err = intern_add(&d->known, data, len, &id, is_new);
+	if (!err)
+		*ret = d->first + id;
+	return err;
+}
+
+static void dictionary_forget(struct dictionary *d)
+{
+	d->first = dictionary_end(d);
+	intern_deinit(&d->known);
+}
+
+void recorder_forget(struct recorder *rec)
+{
+	dictionary_forget(&rec->strings);
+	dictionary_forget(&rec->modules);
+	dictionary_forget(&rec->frames);
+	dictionary_forget(&rec->stacks);
+	free(rec->depths);
+	rec->depths = NULL;
+	rec->cap_depths = 0;
+	rec->old_depth = rec->max_depth;
+}
+
+/* The depth of @stack, or of one that was forgotten the most it can have. */
+static uint32_t stack_depth(const struct recorder *rec, uint32_t stack)
+{
+	if (!stack)
+		return 0;
+	return stack < rec->stacks.first ? rec->old_depth : rec->depths[stack - rec->stacks.first];
+}
+
 static int emit_string(struct recorder *rec, const char *s, size_t len)
 {
 	size_t old_len = rec->chunk.len;
@@ -172,7 +226,11 @@ int recorder_string(struct recorder *rec, const char *s, size_t len, uint32_t *r
 	if (buf_failed(&rec->clean))
 		return -ENOMEM;
 	len = clip(&rec->clean, RBPF_FILE_MAX_STRING);
-	r = intern_add(&rec->strings, buf_str(&rec->clean), len, &id, &is_new);
+	if (!len) {
+		*ret = 0;
+		return 0;
+	}
+	r = dictionary_add(&rec->strings, buf_str(&rec->clean), len, &id, &is_new);
 	if (!r && is_new)
 		r = emit_string(rec, buf_str(&rec->clean), len);
 	if (!r)
@@ -182,7 +240,7 @@ int recorder_string(struct recorder *rec, const char *s, size_t len, uint32_t *r
 
 static bool string_ok(const struct recorder *rec, uint32_t id)
 {
-	return id < rec->strings.count;
+	return id < dictionary_end(&rec->strings);
 }
 
 /* Parents come first, so that nobody who follows them can go round in circles. */
@@ -310,7 +368,7 @@ int recorder_module(struct recorder *rec, const struct profile_module *def, uint
 		return rec->out.err.code;
 	if (!string_ok(rec, def->path) || !string_ok(rec, def->build_id))
 		return -EINVAL;
-	err = intern_add(&rec->modules, def, sizeof(*def), &id, &is_new);
+	err = dictionary_add(&rec->modules, def, sizeof(*def), &id, &is_new);
 	if (!err && is_new) {
 		put(&r, def->path);
 		put(&r, def->build_id);
@@ -333,9 +391,9 @@ int recorder_frame(struct recorder *rec, const struct profile_frame *def, uint32
 		return rec->out.err.code;
 	if (def->kind >= FRAME_KIND_COUNT || !string_ok(rec, def->name) ||
 	    !string_ok(rec, def->file) ||
-	    (def->module != PROFILE_NONE && def->module >= rec->modules.count))
+	    (def->module != PROFILE_NONE && def->module >= dictionary_end(&rec->modules)))
 		return -EINVAL;
-	err = intern_add(&rec->frames, def, sizeof(*def), &id, &is_new);
+	err = dictionary_add(&rec->frames, def, sizeof(*def), &id, &is_new);
 	if (!err && is_new) {
 		put(&r, def->kind);
 		put(&r, def->name);
@@ -356,25 +414,27 @@ int recorder_stack(struct recorder *rec, uint32_t parent, uint32_t frame, uint32
 {
 	const struct profile_stack def = { .parent = parent, .frame = frame };
 	struct record r = record_begin(RBPF_REC_STACK);
-	uint32_t id;
+	uint32_t id, depth;
 	bool is_new;
 	int err;
 
 	if (rec->out.err.code)
 		return rec->out.err.code;
-	if (parent > rec->stacks.count || frame >= rec->frames.count)
+	if (parent >= dictionary_end(&rec->stacks) || frame >= dictionary_end(&rec->frames))
 		return -EINVAL;
-	if (rec->depths[parent] >= RBPF_FILE_MAX_DEPTH || rec->stacks.count >= INTERN_MAX - 1)
+	depth = stack_depth(rec, parent);
+	if (depth >= RBPF_FILE_MAX_DEPTH)
 		return -E2BIG;
 	/* First, for it must not fail once the stack is known. */
-	if (array_reserve(rec->depths, rec->cap_depths, rec->stacks.count + 2))
+	if (array_reserve(rec->depths, rec->cap_depths, rec->stacks.known.count + 1))
 		return -ENOMEM;
-	err = intern_add(&rec->stacks, &def, sizeof(def), &id, &is_new);
+	err = dictionary_add(&rec->stacks, &def, sizeof(def), &id, &is_new);
 	if (err)
 		return err;
-	id++; /* 0 is the empty stack */
 	if (is_new) {
-		rec->depths[id] = rec->depths[parent] + 1;
+		rec->depths[id - rec->stacks.first] = depth + 1;
+		if (depth >= rec->max_depth)
+			rec->max_depth = depth + 1;
 		put(&r, parent);
 		put(&r, frame);
 		err = record_end(rec, &r);
@@ -393,7 +453,7 @@ int recorder_sample(struct recorder *rec, const struct profile_sample *sample)
 
 	if (rec->out.err.code)
 		return rec->out.err.code;
-	if (sample->thread >= rec->n_threads || sample->stack > rec->stacks.count)
+	if (sample->thread >= rec->n_threads || sample->stack >= dictionary_end(&rec->stacks))
 		return -EINVAL;
 	/* The free way to see that the chunk is a second old. */
 	if (rec->has_sample && sample->ts > rec->first_ts &&
@@ -453,21 +513,11 @@ static void recorder_free(struct recorder *rec)
 	free(rec->depths);
 	buf_deinit(&rec->chunk);
 	buf_deinit(&rec->clean);
-	intern_deinit(&rec->strings);
-	intern_deinit(&rec->modules);
-	intern_deinit(&rec->frames);
-	intern_deinit(&rec->stacks);
+	intern_deinit(&rec->strings.known);
+	intern_deinit(&rec->modules.known);
+	intern_deinit(&rec->frames.known);
+	intern_deinit(&rec->stacks.known);
 	free(rec);
-}
-
-/* The ids that are defined without a record: the empty string and the empty stack. */
-static int define_zeros(struct recorder *rec)
-{
-	uint32_t id;
-
-	if (array_reserve(rec->depths, rec->cap_depths, 1))
-		return -ENOMEM;
-	return intern_add(&rec->strings, "", 0, &id, NULL);
 }
 
 static int write_meta(struct recorder *rec, const struct profile_meta *meta)
@@ -500,11 +550,7 @@ int recorder_open(const struct recorder_options *opts, const struct profile_meta
 		return err_oom(err);
 	rec->out.fd = -1;
 	rec->base_ts = meta->start_monotonic_ns;
-	r = define_zeros(rec);
-	if (r) {
-		err_oom(err);
-		goto out;
-	}
+	rec->strings.first = rec->stacks.first = 1;
 	r = chunk_writer_init(&rec->out, opts->path, opts->force, opts->sync,
 			      meta->start_realtime_ns, meta->start_monotonic_ns);
 	if (!r)

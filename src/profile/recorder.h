@@ -8,7 +8,8 @@
  * Nothing is ever written behind the end, so the output may be a pipe.
  *
  * The recorder remembers definitions (strings, frames, stacks, …) so that each is written once, and
- * no samples: memory grows with the variety of a program, not with time. Not thread-safe.
+ * no samples: memory grows with the variety of a program, not with time, and recorder_forget() gives
+ * it back. Not thread-safe.
  *
  * Failures to write are sticky: the first is kept, later calls return it at once. The process must
  * ignore SIGPIPE, so that a reader of a pipe that goes away is one of them (-EPIPE).
@@ -83,6 +84,12 @@ int recorder_lost(struct recorder *rec, const struct profile_lost *lost);
  * second, also when nothing happens: how often decides what a kill can cost beyond that second.
  */
 int recorder_flush(struct recorder *rec, bool force);
+
+/*
+ * Forget what was defined, to give its memory back: what is defined again gets new ids. Those from
+ * before stay valid.
+ */
+void recorder_forget(struct recorder *rec);
 
 /* The sticky failure, whose message is for people, or 0. */
 int recorder_error(const struct recorder *rec, struct err *err);

@@ -4,8 +4,8 @@
  * Ruby that process runs, what its frames are called.
  *
  * It follows the processes' lives: a forked child is named like its parent, after exec the process
- * is looked at anew, and a process that holds no Ruby yet is tried again when it uses CPU. Not
- * thread-safe.
+ * is looked at anew, and a process that holds no Ruby yet is tried again when it uses CPU. What it
+ * holds is bounded by what lives at once, and by memory_limit. Not thread-safe.
  */
 #ifndef RBPF_SAMPLE_COLLECTOR_H
 #define RBPF_SAMPLE_COLLECTOR_H
@@ -20,13 +20,23 @@
 struct err;
 struct collector;
 struct recorder;
+struct selection;
 struct session;
 
-/*
- * @sources: what to learn Rubies' layouts from, see struct ruby_attach_options. Returns 0 or
- * -ENOMEM.
- */
-int collector_new(unsigned int sources, struct collector **ret);
+struct collector_options {
+	unsigned int sources; /* to learn Rubies' layouts from: see struct ruby_attach_options */
+	bool system_wide;     /* the Rubies of the whole machine, as they come and go */
+	const struct selection *selection; /* … that are of these; NULL: all; not owned */
+	uint64_t
+		memory_limit; /* bytes of memory beyond which what can be learnt again is forgotten;
+				* 0: none */
+	/* Called for a Ruby that cannot be walked (system_wide). */
+	void (*warn)(void *arg, const char *message);
+	void *warn_arg;
+};
+
+/* Returns 0 or -ENOMEM. */
+int collector_new(const struct collector_options *opts, struct collector **ret);
 void collector_free(struct collector *c);
 
 /* The session whose records it gets; before anything below. Not owned. */
@@ -37,6 +47,9 @@ void collector_set_session(struct collector *c, struct session *s);
  * cannot be walked, is refused (ERR_TARGET); one whose Ruby has only not started yet never is.
  */
 int collector_add(struct collector *c, pid_t pid, bool must_be_ruby, struct err *err);
+
+/* Follow all Rubies that run now (system_wide). */
+int collector_scan(struct collector *c, struct err *err);
 
 /* Begin to sample what was added, into @rec (not owned). */
 int collector_start(struct collector *c, struct recorder *rec, struct err *err);

@@ -2,102 +2,130 @@
 #include "sample/process_table.h"
 
 #include <errno.h>
+#include <search.h>
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "profile/profile.h"
 #include "symbol/resolver.h"
 
-void process_table_deinit(struct process_table *t)
+static int compare_pids(const void *a, const void *b)
 {
-	size_t i;
+	pid_t x = ((const struct tracked_process *)a)->pid;
+	pid_t y = ((const struct tracked_process *)b)->pid;
 
-	for (i = 0; i < t->n_processes; i++) {
-		tracked_process_drop_vm(&t->processes[i]);
-		process_close(&t->processes[i].info);
-	}
-	free(t->processes);
-	free(t->threads);
-	free(t->by_pid);
-	intern_deinit(&t->pids);
-	intern_deinit(&t->threads_by_id);
-	*t = (struct process_table) { 0 };
+	return (x > y) - (x < y);
 }
 
-struct tracked_process *process_table_find(struct process_table *t, pid_t pid)
+static int compare_tids(const void *a, const void *b)
 {
-	uint32_t id;
+	pid_t x = ((const struct tracked_thread *)a)->tid;
+	pid_t y = ((const struct tracked_thread *)b)->tid;
 
-	if (intern_find(&t->pids, &pid, sizeof(pid), &id) || !t->by_pid[id])
-		return NULL;
-	return &t->processes[t->by_pid[id] - 1];
+	return (x > y) - (x < y);
+}
+
+void process_table_deinit(struct process_table *t)
+{
+	while (!LIST_EMPTY(&t->list))
+		process_table_remove(t, LIST_FIRST(&t->list));
+}
+
+struct tracked_process *process_table_find(const struct process_table *t, pid_t pid)
+{
+	const struct tracked_process key = { .pid = pid };
+	void *node = tfind(&key, &t->by_pid, compare_pids);
+
+	return node ? *(struct tracked_process **)node : NULL;
 }
 
 int process_table_add(struct process_table *t, pid_t pid, struct tracked_process **ret)
 {
-	uint32_t id;
-	int r;
+	struct tracked_process *p = malloc(sizeof(*p));
 
-	r = array_reserve(t->by_pid, t->cap_by_pid, t->pids.count + 1);
-	if (!r)
-		r = intern_add(&t->pids, &pid, sizeof(pid), &id, NULL);
-	if (!r)
-		r = array_reserve(t->processes, t->cap_processes, t->n_processes + 1);
-	if (r)
-		return r;
-	t->processes[t->n_processes] = (struct tracked_process) { .pid = pid,
-								  .info = PROCESS_INIT,
-								  .parent = PROFILE_NONE };
-	*ret = &t->processes[t->n_processes++];
-	t->by_pid[id] = (uint32_t)t->n_processes;
+	if (!p)
+		return -ENOMEM;
+	*p = (struct tracked_process) {
+		.pid = pid, .info = PROCESS_INIT, .id = PROFILE_NONE, .parent = PROFILE_NONE
+	};
+	if (!tsearch(p, &t->by_pid, compare_pids)) {
+		free(p);
+		return -ENOMEM;
+	}
+	LIST_INSERT_HEAD(&t->list, p, link);
+	t->n_processes++;
+	*ret = p;
 	return 0;
 }
 
-void tracked_process_drop_vm(struct tracked_process *p)
+void tracked_process_forget_names(struct tracked_process *p)
 {
 	resolver_free(p->resolver);
-	if (p->vm) {
-		ruby_vm_deinit(p->vm);
-		free(p->vm);
-	}
 	free(p->frame_ids);
 	p->resolver = NULL;
-	p->vm = NULL;
 	p->frame_ids = NULL;
 	p->cap_frame_ids = 0;
 }
 
-void process_table_end(struct process_table *t, struct tracked_process *p)
+void tracked_process_drop_vm(struct tracked_process *p)
 {
-	uint32_t id;
-
-	tracked_process_drop_vm(p);
-	process_close(&p->info);
-	p->ended = true;
-	if (!intern_find(&t->pids, &p->pid, sizeof(p->pid), &id))
-		t->by_pid[id] = 0;
+	tracked_process_forget_names(p);
+	if (p->vm) {
+		ruby_vm_deinit(p->vm);
+		free(p->vm);
+	}
+	p->vm = NULL;
 }
 
-int process_table_thread(struct process_table *t, const struct tracked_process *p, pid_t tid,
+struct resolver *tracked_process_names(struct tracked_process *p)
+{
+	if (!p->resolver && p->vm)
+		resolver_new(p->vm, &p->resolver);
+	return p->resolver;
+}
+
+void process_table_remove(struct process_table *t, struct tracked_process *p)
+{
+	while (!LIST_EMPTY(&p->thread_list))
+		process_table_remove_thread(t, p, LIST_FIRST(&p->thread_list));
+	tracked_process_drop_vm(p);
+	process_close(&p->info);
+	tdelete(p, &t->by_pid, compare_pids);
+	LIST_REMOVE(p, link);
+	t->n_processes--;
+	free(p);
+}
+
+int process_table_thread(struct process_table *t, struct tracked_process *p, pid_t tid,
 			 struct tracked_thread **ret, bool *is_new)
 {
-	const uint32_t key[2] = { (uint32_t)(p - t->processes), (uint32_t)tid };
-	uint32_t id;
-	int r;
+	const struct tracked_thread key = { .tid = tid };
+	void *node = tfind(&key, &p->threads, compare_tids);
+	struct tracked_thread *thread;
 
-	r = array_reserve(t->threads, t->cap_threads, t->n_threads + 1);
-	if (!r)
-		r = intern_add(&t->threads_by_id, key, sizeof(key), &id, is_new);
-	if (r)
-		return r;
-	if (*is_new) {
-		t->threads[id] = (struct tracked_thread) {
-			.process = key[0],
-			.tid = tid,
-			.id = PROFILE_NONE,
-		};
-		t->n_threads = id + 1;
+	*is_new = !node;
+	if (node) {
+		*ret = *(struct tracked_thread **)node;
+		return 0;
 	}
-	*ret = &t->threads[id];
+	thread = malloc(sizeof(*thread));
+	if (!thread)
+		return -ENOMEM;
+	*thread = (struct tracked_thread) { .tid = tid, .id = PROFILE_NONE };
+	if (!tsearch(thread, &p->threads, compare_tids)) {
+		free(thread);
+		return -ENOMEM;
+	}
+	LIST_INSERT_HEAD(&p->thread_list, thread, link);
+	t->n_threads++;
+	*ret = thread;
 	return 0;
+}
+
+void process_table_remove_thread(struct process_table *t, struct tracked_process *p,
+				 struct tracked_thread *thread)
+{
+	tdelete(thread, &p->threads, compare_tids);
+	LIST_REMOVE(thread, link);
+	t->n_threads--;
+	free(thread);
 }

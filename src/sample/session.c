@@ -2,40 +2,27 @@
 #include "sample/session.h"
 
 #include <errno.h>
-#include <linux/perf_event.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/random.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
-#include "base/array.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/io.h"
 #include "rbpf.skel.h"
-
-#define ATTR_SIZE_VER5 112 /* the perf_event_attr that 5.10 knows */
-
-struct session_event {
-	struct bpf_link *link; /* owns fd */
-	int fd;
-};
+#include "sample/clock_events.h"
 
 struct session {
 	struct session_options opts;
 	struct rbpf_bpf *skel;
 	struct ring_buffer *ring;
-	int stats_fd;		      /* keeps the kernel's BPF statistics on */
-	struct session_event *events; /* owned */
-	size_t n_events, cap_events;
+	int stats_fd; /* keeps the kernel's BPF statistics on */
+	struct clock_events clocks;
 };
 
 static void (*log_line)(const char *line);
@@ -74,6 +61,7 @@ static int load(struct session *s, struct err *err)
 		return refused(-errno, "open the BPF object", err);
 	s->skel->rodata->max_frames = s->opts.max_frames;
 	s->skel->rodata->follow_children = s->opts.follow;
+	s->skel->rodata->system_wide = s->opts.system_wide;
 	r = bpf_map__set_max_entries(s->skel->maps.scratch, cpus > 0 ? (uint32_t)cpus : 1);
 	if (!r)
 		r = bpf_map__set_max_entries(s->skel->maps.ring, (uint32_t)s->opts.ring_bytes);
@@ -100,6 +88,8 @@ int session_open(const struct session_options *opts, struct session **ret, struc
 	if (!s)
 		return err_oom(err);
 	s->opts = *opts;
+	s->clocks.frequency = opts->frequency;
+	s->clocks.inherit_children = opts->follow;
 	s->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
 	r = load(s, err);
 	if (!r) {
@@ -118,13 +108,9 @@ int session_open(const struct session_options *opts, struct session **ret, struc
 
 void session_close(struct session *s)
 {
-	size_t i;
-
 	if (!s)
 		return;
-	for (i = 0; i < s->n_events; i++)
-		bpf_link__destroy(s->events[i].link);
-	free(s->events);
+	clock_events_deinit(&s->clocks);
 	ring_buffer__free(s->ring);
 	rbpf_bpf__destroy(s->skel);
 	if (s->stats_fd >= 0)
@@ -132,16 +118,23 @@ void session_close(struct session *s)
 	free(s);
 }
 
-int session_follow(struct session *s, pid_t tgid, const struct rbpf_layout *layout, struct err *err)
+int session_follow(struct session *s, pid_t tgid, const struct rbpf_layout *layout,
+		   uint64_t since_ns, struct err *err)
 {
-	static const struct rbpf_layout none = { .tls_model = RBPF_TLS_NONE };
+	struct rbpf_proc proc = { .layout.tls_model = RBPF_TLS_NONE, .since = since_ns };
 	uint32_t key = (uint32_t)tgid;
 
-	if (bpf_map__update_elem(s->skel->maps.procs, &key, sizeof(key), layout ? layout : &none,
-				 sizeof(*layout), BPF_ANY))
-		return err_set(err, -errno, ERR_RUNTIME, "cannot follow pid %d: %s", (int)tgid,
-			       strerror(errno));
-	return 0;
+	if (layout)
+		proc.layout = *layout;
+	if (!bpf_map__update_elem(s->skel->maps.procs, &key, sizeof(key), &proc, sizeof(proc),
+				  BPF_ANY))
+		return 0;
+	if (errno == E2BIG)
+		return err_set(err, -errno, ERR_RUNTIME,
+			       "cannot follow pid %d: %d processes are followed already", (int)tgid,
+			       RBPF_MAX_PROCS);
+	return err_set(err, -errno, ERR_RUNTIME, "cannot follow pid %d: %s", (int)tgid,
+		       strerror(errno));
 }
 
 void session_unfollow(struct session *s, pid_t tgid)
@@ -151,94 +144,49 @@ void session_unfollow(struct session *s, pid_t tgid)
 	bpf_map__delete_elem(s->skel->maps.procs, &key, sizeof(key), 0);
 }
 
-/*
- * The period of one thread, drawn anew for each: 3 to 10 % longer or shorter than asked for, so
- * that a program in step with the clock, or with the period of another thread, is not misread. Each
- * sample carries its own.
- */
-static uint64_t draw_period(uint32_t frequency)
+/* What is left of a layout if nothing of it is an address. Returns whether that will do. */
+static bool without_addresses(const struct rbpf_layout *layout, struct rbpf_layout *ret)
 {
-	uint64_t period = NSEC_PER_SEC / frequency, part;
-	uint32_t random;
-
-	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
-		random = (uint32_t)clock_ns(CLOCK_MONOTONIC);
-	part = period * (30 + random % 70) / 1000;
-	return random & 1u << 31 ? period + part : period - part;
+	/* ZJIT's frames cannot be told from others without an address. */
+	if (layout->tls_model == RBPF_TLS_NONE || layout->tls_model == RBPF_TLS_GLOBAL ||
+	    layout->zjit_entry)
+		return false;
+	*ret = *layout;
+	ret->text_lo = ret->text_hi = 0;
+	ret->gc_flags = ret->gc_count = ret->gc_owner = 0;
+	return true;
 }
 
-/*
- * A period rather than a frequency: the kernel then keeps what was left of it when a thread is
- * switched out, so that each sample stands for exactly this much CPU time.
- */
-static int open_event(const struct session *s, pid_t tid)
+void session_preset(struct session *s, const struct rbpf_file *exe,
+		    const struct rbpf_layout *layout)
 {
-	struct perf_event_attr attr = {
-		.type = PERF_TYPE_SOFTWARE,
-		.size = ATTR_SIZE_VER5,
-		.config = PERF_COUNT_SW_TASK_CLOCK,
-		.sample_period = draw_period(s->opts.frequency),
-		.disabled = 1,
-		.inherit = 1,
-	};
-	int fd;
+	struct rbpf_layout preset;
 
-	if (!s->opts.follow) {
-		attr.size = sizeof(attr);
-		attr.inherit_thread = 1;
-	}
-	fd = (int)syscall(SYS_perf_event_open, &attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
-	return fd < 0 ? -errno : fd;
-}
-
-/* One descriptor a thread: what the shell allows is seldom enough, what the kernel allows is. */
-static void raise_fd_limit(void)
-{
-	struct rlimit lim;
-
-	if (getrlimit(RLIMIT_NOFILE, &lim) || lim.rlim_cur == lim.rlim_max)
-		return;
-	lim.rlim_cur = lim.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &lim);
+	/* A full map costs the next process of that file its first ticks, no more. */
+	if (exe->inode && without_addresses(layout, &preset))
+		bpf_map__update_elem(s->skel->maps.presets, exe, sizeof(*exe), &preset,
+				     sizeof(preset), BPF_ANY);
 }
 
 int session_add_thread(struct session *s, pid_t tid, struct err *err)
 {
-	struct bpf_link *link;
-	int fd, r;
-
-	if (array_reserve(s->events, s->cap_events, s->n_events + 1))
-		return err_oom(err);
-	fd = open_event(s, tid);
-	if (fd == -EMFILE) {
-		raise_fd_limit();
-		fd = open_event(s, tid);
-	}
-	if (fd == -ESRCH)
-		return fd;
-	if (fd == -EINVAL && !s->opts.follow)
-		return err_set(err, fd, ERR_ENV,
-			       "this kernel cannot tell threads from children: "
-			       "--no-follow needs 5.13");
-	if (fd < 0)
-		return err_set(err, fd, ERR_ENV, "cannot sample thread %d: %s", (int)tid,
-			       strerror(-fd));
-	link = bpf_program__attach_perf_event(s->skel->progs.tick, fd);
-	if (!link) {
-		r = -errno;
-		close(fd);
-		return r == -ESRCH ? r : refused(r, "attach to a clock event", err);
-	}
-	s->events[s->n_events++] = (struct session_event) { .link = link, .fd = fd };
-	return 0;
+	s->clocks.program = s->skel->progs.tick;
+	return clock_events_add_thread(&s->clocks, tid, err);
 }
 
-int session_tasks(struct session *s, struct rbpf_task **ret, size_t *n, struct err *err)
+int session_set_cpus(struct session *s, struct err *err)
+{
+	s->clocks.program = s->skel->progs.tick;
+	return clock_events_set_cpus(&s->clocks, err);
+}
+
+int session_tasks(struct session *s, pid_t tgid, struct rbpf_task **ret, size_t *n, struct err *err)
 {
 	struct buf out _cleanup_buf_ = BUF_INIT;
 	_cleanup_close_ int fd = bpf_iter_create(bpf_link__fd(s->skel->links.tasks));
 	int r;
 
+	s->skel->bss->wanted_tgid = (uint32_t)tgid;
 	if (fd < 0)
 		return refused(-errno, "iterate over tasks", err);
 	r = io_read_fd(fd, 64u << 20, &out);
@@ -263,21 +211,12 @@ int session_drain(struct session *s)
 
 void session_stop(struct session *s)
 {
-	size_t i;
-
-	for (i = 0; i < s->n_events; i++)
-		ioctl(s->events[i].fd, PERF_EVENT_IOC_DISABLE, 0);
+	clock_events_stop(&s->clocks);
 }
 
 uint64_t session_cpu_ns(const struct session *s)
 {
-	uint64_t sum = 0, value;
-	size_t i;
-
-	for (i = 0; i < s->n_events; i++)
-		if (read(s->events[i].fd, &value, sizeof(value)) == (ssize_t)sizeof(value))
-			sum += value;
-	return sum;
+	return clock_events_cpu_ns(&s->clocks);
 }
 
 void session_counters(const struct session *s, uint64_t *ret)
@@ -339,9 +278,9 @@ int session_list_threads(pid_t pid, struct rbpf_task **ret, size_t *n, struct er
 	r = session_open(&opts, &s, err);
 	if (r)
 		return r;
-	r = session_follow(s, pid, NULL, err);
+	r = session_follow(s, pid, NULL, 0, err);
 	if (!r)
-		r = session_tasks(s, ret, n, err);
+		r = session_tasks(s, pid, ret, n, err);
 	session_close(s);
 	return r;
 }
@@ -364,7 +303,7 @@ int session_trial(struct err *err)
 	r = session_open(&opts, &s, err);
 	if (r)
 		return r;
-	r = session_follow(s, getpid(), NULL, err);
+	r = session_follow(s, getpid(), NULL, 0, err);
 	if (!r)
 		r = session_add_thread(s, getpid(), err);
 	until = clock_ns(CLOCK_PROCESS_CPUTIME_ID) + 50 * NSEC_PER_MSEC;

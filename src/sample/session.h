@@ -20,10 +20,11 @@ struct err;
 struct session;
 
 struct session_options {
-	uint32_t frequency;  /* Hz of each thread's CPU time */
+	uint32_t frequency;  /* Hz of the CPU time of each thread or CPU */
 	uint32_t max_frames; /* RBPF_MIN_FRAMES to RBPF_MAX_FRAMES */
 	uint64_t ring_bytes; /* a power of two, at least a page */
 	bool follow;	     /* also the children of the targets */
+	bool system_wide;    /* clocks of CPUs, not of threads; and each exec is reported */
 	/* Called for each record. Negative stops the poll and is returned by it. */
 	int (*on_record)(void *arg, const void *data, size_t len);
 	void *arg;
@@ -36,10 +37,20 @@ void session_set_log(void (*log)(const char *line));
 int session_open(const struct session_options *opts, struct session **ret, struct err *err);
 void session_close(struct session *s);
 
-/* Follow process @tgid; @layout NULL if no Ruby is known in it (yet). Also to change the layout. */
+/*
+ * Follow process @tgid; @layout NULL if no Ruby is known in it (yet). Also to change the layout.
+ * @since_ns: when it was forked or executed, CLOCK_MONOTONIC; 0: before it was met.
+ */
 int session_follow(struct session *s, pid_t tgid, const struct rbpf_layout *layout,
-		   struct err *err);
+		   uint64_t since_ns, struct err *err);
 void session_unfollow(struct session *s, pid_t tgid);
+
+/*
+ * Keep the @layout of a process that executed @exe for the next that does: that one is walked from
+ * its first tick. One that cannot be used without its addresses is not kept.
+ */
+void session_preset(struct session *s, const struct rbpf_file *exe,
+		    const struct rbpf_layout *layout);
 
 /*
  * Sample thread @tid, and all threads and (with follow) children that it will create.
@@ -47,8 +58,15 @@ void session_unfollow(struct session *s, pid_t tgid);
  */
 int session_add_thread(struct session *s, pid_t tid, struct err *err);
 
-/* The threads of all followed processes with their thread pointers; *@ret is malloc'ed. */
-int session_tasks(struct session *s, struct rbpf_task **ret, size_t *n, struct err *err);
+/* Sample the CPUs that are online now (system_wide): to be called again now and then. */
+int session_set_cpus(struct session *s, struct err *err);
+
+/*
+ * The threads of process @tgid, or if 0 of all that are followed, with their thread pointers;
+ * *@ret is malloc'ed.
+ */
+int session_tasks(struct session *s, pid_t tgid, struct rbpf_task **ret, size_t *n,
+		  struct err *err);
 
 /* A descriptor to poll: readable when the ring buffer asks to be emptied. */
 int session_fd(const struct session *s);
@@ -60,8 +78,8 @@ int session_drain(struct session *s);
 void session_stop(struct session *s);
 
 /*
- * CPU time in ns of all threads sampled, from the beginning of each event to now: the kernel's own
- * count in the perf events, including threads that were inherited and have ended.
+ * CPU time in ns of all threads sampled by clocks of their own, from the beginning of each to now:
+ * the kernel's own count in the perf events, including threads that were inherited and have ended.
  */
 uint64_t session_cpu_ns(const struct session *s);
 

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <time.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
@@ -113,7 +112,7 @@ int process_open(pid_t pid, struct process *ret, struct err *err)
 	p.start_ticks = stat.start_ticks;
 	p.exe = read_exe(pid);
 	p.cmdline = read_cmdline(pid);
-	if (!p.exe || !p.cmdline) {
+	if (!p.exe || !p.cmdline || placement_read(pid, &p.place)) {
 		process_close(&p);
 		return err_oom(err);
 	}
@@ -127,6 +126,7 @@ void process_close(struct process *p)
 		close(p->pidfd);
 	free(p->exe);
 	free(p->cmdline);
+	placement_deinit(&p->place);
 	*p = (struct process)PROCESS_INIT;
 }
 
@@ -136,6 +136,13 @@ bool process_alive(const struct process *p)
 
 	return !read_stat(p->pid, 0, &stat) && stat.start_ticks == p->start_ticks &&
 	       stat.state != 'Z' && stat.state != 'X';
+}
+
+bool process_ended(const struct process *p)
+{
+	struct pollfd pfd = { .fd = p->pidfd, .events = POLLIN };
+
+	return p->pidfd < 0 ? !process_alive(p) : poll(&pfd, 1, 0) == 1;
 }
 
 static int compare_pids(const void *a, const void *b)
@@ -188,18 +195,15 @@ int process_list(pid_t **ret, size_t *n, struct err *err)
 	return r ? err_set(err, r, ERR_ENV, "cannot list /proc: %s", strerror(-r)) : 0;
 }
 
-/*
- * The clock id of another thread's CPU time, as linux/posix-timers.h makes it: the tid inverted,
- * CPUCLOCK_PERTHREAD (4) and CPUCLOCK_SCHED (2).
- */
 int thread_cpu_ns(pid_t tid, uint64_t *ret)
 {
-	clockid_t id = (clockid_t)((~(unsigned int)tid << 3) | 4 | 2);
-	struct timespec ts;
+	struct buf text _cleanup_buf_ = BUF_INIT;
+	char path[32];
 
-	if (clock_gettime(id, &ts))
+	snprintf(path, sizeof(path), "/proc/%d/schedstat", (int)tid);
+	if (io_read_file(AT_FDCWD, path, 256, &text) ||
+	    sscanf(buf_str(&text), "%" SCNu64, ret) != 1)
 		return -ESRCH;
-	*ret = (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
 	return 0;
 }
 

@@ -14,21 +14,23 @@
 #include <sys/types.h>
 
 #include "base/buf.h"
+#include "target/container.h"
 
 struct err;
 
 struct process {
 	pid_t pid;
 	pid_t ppid;
-	uint64_t start_ticks; /* /proc/PID/stat field 22 */
-	int pidfd;	      /* -1 where the kernel has none; owned */
-	char *exe;	      /* as the target sees it, "" if unreadable; owned */
-	char *cmdline;	      /* arguments joined by spaces, or [comm]; raw bytes; owned */
+	uint64_t start_ticks;	/* /proc/PID/stat field 22 */
+	int pidfd;		/* -1 where the kernel has none; owned */
+	char *exe;		/* as the target sees it, "" if unreadable; owned */
+	char *cmdline;		/* arguments joined by spaces, or [comm]; raw bytes; owned */
+	struct placement place; /* control group, container, …, as far as readable; owned */
 };
 
 #define PROCESS_INIT                                                                               \
 	{                                                                                          \
-		.pidfd = -1                                                                        \
+		.pidfd = -1, .place = PLACEMENT_INIT                                               \
 	}
 
 /*
@@ -41,13 +43,19 @@ void process_close(struct process *p);
 /* Whether it is still the same process, and not a zombie. */
 bool process_alive(const struct process *p);
 
+/* Whether it has ended, as its pidfd tells without a look at /proc: a zombie has. */
+bool process_ended(const struct process *p);
+
 /* The tids of @pid, ascending. *@ret is malloc'ed, owned by the caller. -ESRCH if it is gone. */
 int process_threads(pid_t pid, pid_t **ret, size_t *n);
 
 /* All pids of the system, ascending; *@ret is malloc'ed. */
 int process_list(pid_t **ret, size_t *n, struct err *err);
 
-/* CPU time of one thread so far in ns, by the kernel's account (its CPU clock). -ESRCH if gone. */
+/*
+ * CPU time of one thread so far in ns, by the scheduler's account, which for a running thread may be
+ * some ms old. -ESRCH if it is gone, or if the kernel has no such account.
+ */
 int thread_cpu_ns(pid_t tid, uint64_t *ret);
 
 /* The name (comm) of a thread, into @out of 16 bytes. */

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "ruby/file_kind.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "elf/elf_file.h"
+#include "target/maps.h"
+
+#define FILES_MAX 65536
+
+struct file_key {
+	uint64_t device, inode, size;
+	int64_t mtime_ns, ctime_ns;
+};
+
+void ruby_files_deinit(struct ruby_files *files)
+{
+	intern_deinit(&files->keys);
+	free(files->kinds);
+	*files = (struct ruby_files) { 0 };
+}
+
+static int64_t ns_of(struct timespec ts)
+{
+	return ts.tv_sec * 1000000000ll + ts.tv_nsec;
+}
+
+static enum ruby_file_kind look_into(int fd)
+{
+	static const char *const names[] = { "ruby_version", "rb_during_gc", "rb_cObject" };
+	uint64_t values[ARRAY_SIZE(names)];
+	enum ruby_file_kind kind = RUBY_FILE_OTHER;
+	struct elf_file *elf;
+
+	if (elf_file_open(fd, "", &elf, NULL))
+		return kind;
+	if (elf_file_dynamic_symbols(elf, names, values, ARRAY_SIZE(names)) == ARRAY_SIZE(names))
+		kind = RUBY_FILE_VM;
+	else if (elf_file_needs(elf, "libruby"))
+		kind = RUBY_FILE_NEEDS;
+	elf_file_close(elf);
+	return kind;
+}
+
+enum ruby_file_kind ruby_files_kind(struct ruby_files *files, int fd)
+{
+	enum ruby_file_kind kind;
+	struct file_key key;
+	struct stat st;
+	bool is_new;
+	uint32_t id;
+
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode))
+		return RUBY_FILE_OTHER;
+	key = (struct file_key) {
+		.device = st.st_dev,
+		.inode = st.st_ino,
+		.size = (uint64_t)st.st_size,
+		.mtime_ns = ns_of(st.st_mtim),
+		.ctime_ns = ns_of(st.st_ctim),
+	};
+	if (!intern_find(&files->keys, &key, sizeof(key), &id))
+		return files->kinds[id];
+	if (files->keys.count >= FILES_MAX)
+		ruby_files_deinit(files);
+	kind = look_into(fd);
+	if (!array_reserve(files->kinds, files->cap, files->keys.count + 1) &&
+	    !intern_add(&files->keys, &key, sizeof(key), &id, &is_new))
+		files->kinds[id] = (uint8_t)kind;
+	return kind;
+}
+
+enum ruby_file_kind ruby_files_of_exe(struct ruby_files *files, pid_t pid)
+{
+	_cleanup_close_ int fd = -1;
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	return fd < 0 ? RUBY_FILE_OTHER : ruby_files_kind(files, fd);
+}
+
+bool ruby_files_in_process(struct ruby_files *files, pid_t pid)
+{
+	struct maps maps = MAPS_INIT;
+	bool found = false;
+	size_t i;
+
+	if (maps_read(pid, &maps, NULL))
+		return false;
+	for (i = 0; i < maps.n && !found; i++) {
+		_cleanup_close_ int fd = -1;
+
+		if (!maps.v[i].exec || !maps.v[i].inode)
+			continue;
+		fd = maps_open_file(pid, &maps.v[i]);
+		found = fd >= 0 && ruby_files_kind(files, fd) == RUBY_FILE_VM;
+	}
+	maps_deinit(&maps);
+	return found;
+}

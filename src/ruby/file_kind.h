@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Whether files hold a Ruby VM, for finding the Rubies among all processes of a machine: each file
+ * is looked into once. Not thread-safe.
+ */
+#ifndef RBPF_RUBY_FILE_KIND_H
+#define RBPF_RUBY_FILE_KIND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/intern.h"
+
+enum ruby_file_kind {
+	RUBY_FILE_OTHER,
+	RUBY_FILE_VM,	 /* it defines what every Ruby VM exports */
+	RUBY_FILE_NEEDS, /* it is linked with a libruby */
+};
+
+/* By device, inode and times. It is emptied when it knows very many. */
+struct ruby_files {
+	struct intern keys;
+	uint8_t *kinds; /* enum ruby_file_kind, by id; owned */
+	size_t cap;
+};
+
+void ruby_files_deinit(struct ruby_files *files);
+
+/* What the file open as @fd is; what cannot be read is another. */
+enum ruby_file_kind ruby_files_kind(struct ruby_files *files, int fd);
+
+/* What process @pid executes. */
+enum ruby_file_kind ruby_files_of_exe(struct ruby_files *files, pid_t pid);
+
+/* Whether a Ruby VM is mapped into process @pid. */
+bool ruby_files_in_process(struct ruby_files *files, pid_t pid);
+
+#endif

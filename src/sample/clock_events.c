@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "sample/clock_events.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <bpf/libbpf.h>
+
+#include "base/array.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/io.h"
+
+#define ATTR_SIZE_VER5 112 /* the perf_event_attr that 5.10 knows */
+#define CPUS_ONLINE    "/sys/devices/system/cpu/online"
+
+struct clock_event {
+	struct bpf_link *link; /* owns fd */
+	int fd;
+	int cpu; /* -1: of a thread */
+};
+
+void clock_events_deinit(struct clock_events *ce)
+{
+	size_t i;
+
+	for (i = 0; i < ce->n; i++)
+		bpf_link__destroy(ce->v[i].link);
+	free(ce->v);
+	*ce = (struct clock_events) { 0 };
+}
+
+/*
+ * The period of one clock, drawn anew for each: 3 to 10 % longer or shorter than asked for, so that
+ * a program in step with the clock, or with the period of another thread, is not misread. Each
+ * sample carries its own.
+ */
+static uint64_t draw_period(uint32_t frequency)
+{
+	uint64_t period = NSEC_PER_SEC / frequency, part;
+	uint32_t random;
+
+	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
+		random = (uint32_t)clock_ns(CLOCK_MONOTONIC);
+	part = period * (30 + random % 70) / 1000;
+	return random & 1u << 31 ? period + part : period - part;
+}
+
+/*
+ * A period rather than a frequency: the kernel then keeps what was left of it when a thread is
+ * switched out, so that each sample stands for exactly this much CPU time.
+ */
+static int open_event(const struct clock_events *ce, pid_t tid, int cpu)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.size = ATTR_SIZE_VER5,
+		.config = cpu < 0 ? PERF_COUNT_SW_TASK_CLOCK : PERF_COUNT_SW_CPU_CLOCK,
+		.sample_period = draw_period(ce->frequency),
+		.disabled = 1, /* until the program is attached */
+		.inherit = cpu < 0,
+		.exclude_idle = cpu >= 0,
+	};
+	int fd;
+
+	if (cpu < 0 && !ce->inherit_children) {
+		attr.size = sizeof(attr);
+		attr.inherit_thread = 1;
+	}
+	fd = (int)syscall(SYS_perf_event_open, &attr, tid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+/* One descriptor a thread: what the shell allows is seldom enough, what the kernel allows is. */
+static void raise_fd_limit(void)
+{
+	struct rlimit lim;
+
+	if (getrlimit(RLIMIT_NOFILE, &lim) || lim.rlim_cur == lim.rlim_max)
+		return;
+	lim.rlim_cur = lim.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &lim);
+}
+
+/* Open an event and attach the program. Returns 0 or -errno, with @err set only for memory. */
+static int add(struct clock_events *ce, pid_t tid, int cpu, struct err *err)
+{
+	struct bpf_link *link;
+	int fd, r;
+
+	if (array_reserve(ce->v, ce->cap, ce->n + 1))
+		return err_oom(err);
+	fd = open_event(ce, tid, cpu);
+	if (fd == -EMFILE) {
+		raise_fd_limit();
+		fd = open_event(ce, tid, cpu);
+	}
+	if (fd < 0)
+		return fd;
+	link = bpf_program__attach_perf_event(ce->program, fd);
+	if (!link) {
+		r = -errno;
+		close(fd);
+		return r;
+	}
+	ce->v[ce->n++] = (struct clock_event) { .link = link, .fd = fd, .cpu = cpu };
+	return 0;
+}
+
+int clock_events_add_thread(struct clock_events *ce, pid_t tid, struct err *err)
+{
+	int r = add(ce, tid, -1, err);
+
+	if (!r || r == -ESRCH || r == -ENOMEM)
+		return r;
+	if (r == -EMFILE)
+		return err_set(
+			err, r, ERR_ENV,
+			"cannot sample thread %d: the limit of open files (ulimit -n) is reached",
+			(int)tid);
+	if (r == -EINVAL && !ce->inherit_children)
+		return err_set(err, r, ERR_ENV,
+			       "this kernel cannot tell threads from children: "
+			       "--no-follow needs 5.13");
+	return err_set(err, r, ERR_ENV, "cannot sample thread %d: %s", (int)tid, strerror(-r));
+}
+
+/* ---- CPUs ---- */
+
+static void remove_at(struct clock_events *ce, size_t i)
+{
+	bpf_link__destroy(ce->v[i].link);
+	ce->v[i] = ce->v[--ce->n];
+}
+
+/* The event of a CPU that went offline does not come back with it. */
+static void remove_offline(struct clock_events *ce, unsigned int from, unsigned int to)
+{
+	size_t i;
+
+	for (i = ce->n; i-- > 0;)
+		if ((unsigned int)ce->v[i].cpu >= from && (unsigned int)ce->v[i].cpu < to)
+			remove_at(ce, i);
+}
+
+static bool has_cpu(const struct clock_events *ce, unsigned int cpu)
+{
+	size_t i;
+
+	for (i = 0; i < ce->n; i++)
+		if ((unsigned int)ce->v[i].cpu == cpu)
+			return true;
+	return false;
+}
+
+static int add_cpu(struct clock_events *ce, unsigned int cpu, struct err *err)
+{
+	int r;
+
+	if (has_cpu(ce, cpu))
+		return 0;
+	r = add(ce, -1, (int)cpu, err);
+	if (r == -ENODEV) /* gone offline again meanwhile */
+		return 0;
+	if (r && r != -ENOMEM)
+		return err_set(err, r, ERR_ENV, "cannot sample CPU %u: %s", cpu, strerror(-r));
+	return r;
+}
+
+int clock_events_set_cpus(struct clock_events *ce, struct err *err)
+{
+	struct buf text _cleanup_buf_ = BUF_INIT;
+	unsigned int from, to, cpu, next = 0;
+	const char *p;
+	int n, r;
+
+	r = io_read_file(AT_FDCWD, CPUS_ONLINE, 65536, &text);
+	if (r)
+		return err_set(err, r, ERR_ENV, "cannot read " CPUS_ONLINE ": %s", strerror(-r));
+	/* "0-3,6" */
+	for (p = buf_str(&text); sscanf(p, "%9u%n", &from, &n) == 1; p += *p == ',') {
+		to = from;
+		p += n;
+		if (*p == '-' && sscanf(p, "-%9u%n", &to, &n) == 1)
+			p += n;
+		remove_offline(ce, next, from);
+		for (cpu = from; cpu <= to; cpu++) {
+			r = add_cpu(ce, cpu, err);
+			if (r)
+				return r;
+		}
+		next = to + 1;
+	}
+	remove_offline(ce, next, UINT32_MAX);
+	return 0;
+}
+
+/* ---- all ---- */
+
+void clock_events_stop(struct clock_events *ce)
+{
+	size_t i;
+
+	for (i = 0; i < ce->n; i++)
+		ioctl(ce->v[i].fd, PERF_EVENT_IOC_DISABLE, 0);
+}
+
+uint64_t clock_events_cpu_ns(const struct clock_events *ce)
+{
+	uint64_t sum = 0, value;
+	size_t i;
+
+	for (i = 0; i < ce->n; i++)
+		if (read(ce->v[i].fd, &value, sizeof(value)) == (ssize_t)sizeof(value))
+			sum += value;
+	return sum;
+}

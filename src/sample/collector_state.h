@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The parts of the collector, to each other: collector.c takes samples and keeps the loop,
+ * process_life.c knows how processes begin, change and end, and system_wide.c which of the machine's
+ * are to be followed.
+ */
+#ifndef RBPF_SAMPLE_COLLECTOR_STATE_H
+#define RBPF_SAMPLE_COLLECTOR_STATE_H
+
+#include "sample/collector.h"
+
+#include "ruby/cache.h"
+#include "ruby/file_kind.h"
+#include "sample/process_table.h"
+#include "sample/stack_table.h"
+
+struct mmap_watch;
+
+struct collector {
+	struct collector_options opts;
+	struct recorder *rec;
+	struct session *session;
+	struct process_table table;
+	struct stack_table stacks;
+	struct ruby_cache binaries;
+	struct ruby_files files;
+	struct mmap_watch *mmaps; /* system-wide; owned */
+	struct profile_totals totals;
+	uint64_t reported_lost;
+	uint64_t dropped; /* samples of processes that are not (any more) known */
+	uint64_t housekeeping_ns;
+	uint64_t round;
+	uint64_t account_ns; /* system-wide: CPU time of what was followed and has ended */
+	size_t seen;	     /* processes, ever */
+	size_t rubies;
+	unsigned int warnings;
+	bool any_uncovered; /* of the processes */
+	char ruby_version[64];
+	char refused[512];
+	int failed; /* sticky: an error that ends the recording */
+};
+
+/* Put @r, which ended the recording, into words. */
+int collector_fail(struct collector *c, int r, struct err *err);
+
+/* ---- process_life.c ---- */
+
+/*
+ * Follow process @pid, unless it is gone (-ESRCH) or, system-wide, not one of those selected
+ * (-ENOENT). @since_ns as in struct tracked_process; @preset: the kernel side follows it already.
+ */
+int life_add(struct collector *c, pid_t pid, uint64_t since_ns, bool preset,
+	     struct tracked_process **ret, struct err *err);
+
+/* Look for a Ruby in @p, among @tasks if they are given. Returns 0 or why none was found. */
+int life_attach(struct collector *c, struct tracked_process *p, const struct rbpf_task *tasks,
+		size_t n_tasks, struct err *err);
+
+/*
+ * The same for a process that is seen using CPU: not too often. That there is none, or none that can
+ * be walked, is no failure.
+ */
+int life_try(struct collector *c, struct tracked_process *p, const struct rbpf_task *tasks,
+	     size_t n_tasks);
+
+/* Write what is known of @p to the recording. */
+int life_record(struct collector *c, struct tracked_process *p);
+
+/* Read from where on the CPU time of process @pid counts; 0: of all. */
+int life_begin_account(struct collector *c, pid_t pid);
+
+/* Give clocks to the threads of processes that are uncovered. Not while the ring is read. */
+int life_cover(struct collector *c, struct err *err);
+
+/* Records of the kernel side. */
+int life_take_thread(struct collector *c, const struct rbpf_rec_life *rec);
+int life_take_fork(struct collector *c, const struct rbpf_rec_life *rec);
+int life_take_exec(struct collector *c, const struct rbpf_rec_life *rec);
+int life_take_exit(struct collector *c, const struct rbpf_rec_life *rec);
+
+/* Processes whose exit was not seen; threads that ended a while ago. */
+int life_sweep(struct collector *c, uint64_t now);
+
+/* The kernel's account of what still lives, at the end. */
+int life_finish_account(struct collector *c);
+
+/* ---- system_wide.c ---- */
+
+/* Whether process @pid, which has just executed a program, may come to hold a Ruby VM. */
+bool system_wide_may_be_ruby(struct collector *c, pid_t pid);
+
+/* Look for Rubies that were mapped since the last look. */
+int system_wide_poll(struct collector *c);
+
+#endif

@@ -1,0 +1,497 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "profile/recorder.h"
+#include "ruby/vm.h"
+#include "sample/collector_state.h"
+#include "sample/session.h"
+#include "target/selection.h"
+
+#define TRY_AGAIN_MIN (5 * NSEC_PER_MSEC)
+#define TRY_AGAIN_MAX NSEC_PER_SEC
+#define ENDED_GRACE   (2 * NSEC_PER_SEC) /* samples of a thread may come after its exit */
+#define MAX_WARNINGS  20
+
+/* ---- what is known of a process ---- */
+
+int life_record(struct collector *c, struct tracked_process *p)
+{
+	struct profile_process def = {
+		.pid = (uint32_t)p->pid,
+		.parent = p->parent,
+		.start_ticks = p->info.start_ticks,
+		.exit_status = -1,
+	};
+	const char *exe = p->info.exe ? p->info.exe : "";
+	const char *cmdline = p->info.cmdline ? p->info.cmdline : "";
+	const char *version = p->vm ? p->vm->binary.version : "";
+	int r;
+
+	r = recorder_string(c->rec, exe, strlen(exe), &def.exe);
+	if (!r)
+		r = recorder_string(c->rec, cmdline, strlen(cmdline), &def.cmdline);
+	if (!r)
+		r = recorder_string(c->rec, version, strlen(version), &def.ruby_version);
+	if (!r)
+		r = p->id == PROFILE_NONE ? recorder_process(c->rec, &def, &p->id)
+					  : recorder_process_update(c->rec, p->id, &def);
+	return r;
+}
+
+/* Take @vm, which is proven, for process @p. */
+static void set_vm(struct collector *c, struct tracked_process *p, struct ruby_vm *vm)
+{
+	p->vm = vm;
+	c->rubies++;
+	if (!c->ruby_version[0])
+		snprintf(c->ruby_version, sizeof(c->ruby_version), "%s", vm->binary.version);
+}
+
+static int attach_tasks(struct collector *c, struct tracked_process *p,
+			const struct rbpf_task *tasks, size_t n_tasks, struct err *err)
+{
+	struct ruby_attach_options opts = { .sources = c->opts.sources,
+					    .cache = &c->binaries,
+					    .tasks = tasks,
+					    .n_tasks = n_tasks };
+	struct ruby_vm *vm = calloc(1, sizeof(*vm));
+	size_t i;
+	int r;
+
+	if (!vm)
+		return err_oom(err);
+	r = ruby_vm_attach(p->pid, &opts, vm, err);
+	if (!r)
+		r = session_follow(c->session, p->pid, &vm->walk, p->since_ns, err);
+	if (r) {
+		ruby_vm_deinit(vm);
+		free(vm);
+		return r;
+	}
+	for (i = 0; i < n_tasks && !p->exe.inode; i++)
+		if (tasks[i].tgid == (uint32_t)p->pid)
+			p->exe = tasks[i].exe;
+	session_preset(c->session, &p->exe, &vm->walk);
+	set_vm(c, p, vm);
+	return 0;
+}
+
+int life_attach(struct collector *c, struct tracked_process *p, const struct rbpf_task *tasks,
+		size_t n_tasks, struct err *err)
+{
+	_cleanup_free_ struct rbpf_task *own = NULL;
+	int r = 0;
+
+	if (!tasks)
+		r = session_tasks(c->session, p->pid, &own, &n_tasks, err);
+	return r ? r : attach_tasks(c, p, tasks ? tasks : own, n_tasks, err);
+}
+
+/*
+ * A Ruby that cannot be walked: it will not become better. Whoever asked for that process was told;
+ * system-wide it is a warning.
+ */
+static void refuse(struct collector *c, struct tracked_process *p, const struct err *err)
+{
+	snprintf(c->refused, sizeof(c->refused), "%s", err->msg);
+	p->next_try = UINT64_MAX;
+	if (c->opts.system_wide && c->opts.warn && c->warnings++ < MAX_WARNINGS)
+		c->opts.warn(c->opts.warn_arg, err->msg);
+}
+
+int life_try(struct collector *c, struct tracked_process *p, const struct rbpf_task *tasks,
+	     size_t n_tasks)
+{
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	struct err err = { 0 };
+	int r;
+
+	if (p->vm || now < p->next_try)
+		return 0;
+	p->backoff = p->backoff ? p->backoff * 2 : TRY_AGAIN_MIN;
+	if (p->backoff > TRY_AGAIN_MAX)
+		p->backoff = TRY_AGAIN_MAX;
+	p->next_try = now + p->backoff;
+	r = life_attach(c, p, tasks, n_tasks, &err);
+	if (!r)
+		return c->rec ? life_record(c, p) : 0;
+	if (r == -ENOMEM)
+		return r;
+	if (r != -EAGAIN && r != -ESRCH && r != -ENOENT)
+		refuse(c, p, &err);
+	else if (r == -ENOENT)
+		snprintf(c->refused, sizeof(c->refused), "%s", err.msg);
+	return 0;
+}
+
+int life_add(struct collector *c, pid_t pid, uint64_t since_ns, bool preset,
+	     struct tracked_process **ret, struct err *err)
+{
+	struct process info = PROCESS_INIT;
+	struct tracked_process *p;
+	int r;
+
+	r = process_open(pid, &info, err);
+	if (r)
+		return r;
+	if (c->opts.selection && !selection_has(c->opts.selection, &info)) {
+		process_close(&info);
+		return -ENOENT;
+	}
+	if (process_table_add(&c->table, pid, &p)) {
+		process_close(&info);
+		return err_oom(err);
+	}
+	p->info = info;
+	p->since_ns = since_ns;
+	c->seen++;
+	r = preset ? 0 : session_follow(c->session, pid, NULL, since_ns, err);
+	if (r)
+		process_table_remove(&c->table, p);
+	else
+		*ret = p;
+	return r;
+}
+
+/* ---- threads and their CPU time ---- */
+
+/* Thread @tid has had @cpu_ns of CPU time in its life. */
+static int account(struct collector *c, struct tracked_thread *t, uint64_t cpu_ns)
+{
+	if (cpu_ns < t->cpu_base)
+		return 0;
+	c->account_ns += cpu_ns - t->cpu_base;
+	return t->id == PROFILE_NONE ? 0 : recorder_thread_cpu(c->rec, t->id, cpu_ns - t->cpu_base);
+}
+
+/* Call @take for each thread that now lives of what is followed, or of @pid alone if it is not 0. */
+static int each_task(struct collector *c, pid_t pid,
+		     int (*take)(struct collector *c, struct tracked_thread *t, uint64_t runtime))
+{
+	_cleanup_free_ struct rbpf_task *tasks = NULL;
+	struct tracked_process *p;
+	struct tracked_thread *t;
+	size_t i, n;
+	bool is_new;
+	int r;
+
+	r = session_tasks(c->session, pid, &tasks, &n, NULL);
+	for (i = 0; i < n && !r; i++) {
+		p = process_table_find(&c->table, (pid_t)tasks[i].tgid);
+		if (!p)
+			continue;
+		r = process_table_thread(&c->table, p, (pid_t)tasks[i].tid, &t, &is_new);
+		if (!r)
+			r = take(c, t, tasks[i].runtime);
+	}
+	return r;
+}
+
+static int begin_account(struct collector *c, struct tracked_thread *t, uint64_t runtime)
+{
+	(void)c;
+	t->cpu_base = runtime;
+	return 0;
+}
+
+int life_begin_account(struct collector *c, pid_t pid)
+{
+	return each_task(c, pid, begin_account);
+}
+
+static int finish_account(struct collector *c, struct tracked_thread *t, uint64_t runtime)
+{
+	return t->ended_ns ? 0 : account(c, t, runtime);
+}
+
+int life_finish_account(struct collector *c)
+{
+	return each_task(c, 0, finish_account);
+}
+
+/*
+ * Those that a sampled thread creates inherit its clock, so each thread must be given one exactly
+ * if its creator had none: births are reported from the moment a process is followed
+ * (life_take_thread()), and the list is read again until it holds nothing new.
+ */
+static int add_threads(struct collector *c, pid_t pid, struct err *err)
+{
+	struct tracked_process *p;
+	struct tracked_thread *t;
+	size_t i, n, added;
+	bool is_new;
+	pid_t *tids;
+	int r;
+
+	do {
+		r = session_drain(c->session);
+		if (r)
+			return collector_fail(c, r, err);
+		p = process_table_find(&c->table, pid);
+		if (!p || process_threads(pid, &tids, &n))
+			return 0; /* it has ended meanwhile */
+		for (i = 0, added = 0; i < n && !r; i++) {
+			r = process_table_thread(&c->table, p, tids[i], &t, &is_new);
+			if (r || t->covered_ns || t->ended_ns)
+				continue;
+			if (is_new) {
+				thread_cpu_ns(t->tid, &t->cpu_base);
+				thread_name(pid, t->tid, t->comm);
+			}
+			r = session_add_thread(c->session, t->tid, err);
+			t->covered_ns = clock_ns(CLOCK_MONOTONIC);
+			if (r == -ESRCH) {
+				t->ended_ns = t->covered_ns;
+				r = 0;
+			}
+			added++;
+		}
+		free(tids);
+	} while (!r && added);
+	return r == -ENOMEM ? err_oom(err) : r;
+}
+
+static struct tracked_process *find_uncovered(const struct collector *c)
+{
+	struct tracked_process *p;
+
+	LIST_FOREACH(p, &c->table.list, link)
+	if (p->uncovered)
+		return p;
+	return NULL;
+}
+
+int life_cover(struct collector *c, struct err *err)
+{
+	struct tracked_process *p;
+	int r = 0;
+
+	if (!c->any_uncovered)
+		return 0;
+	c->any_uncovered = false;
+	/* Processes come and go meanwhile: it is looked for from the start each time. */
+	while (!r && (p = find_uncovered(c))) {
+		p->uncovered = false;
+		r = add_threads(c, p->pid, err);
+	}
+	return r;
+}
+
+/* Whether thread @tid of @p had a clock at @ts, for what it created then to inherit. */
+static bool was_covered(struct collector *c, struct tracked_process *p, pid_t tid, uint64_t ts)
+{
+	struct tracked_thread *t;
+	bool is_new;
+
+	return p && !process_table_thread(&c->table, p, tid, &t, &is_new) && t->covered_ns &&
+	       t->covered_ns < ts;
+}
+
+int life_take_thread(struct collector *c, const struct rbpf_rec_life *rec)
+{
+	struct tracked_process *p = process_table_find(&c->table, (pid_t)rec->h.tgid);
+	bool covered = was_covered(c, p, (pid_t)rec->h.tid, rec->h.ts);
+	struct tracked_thread *t;
+	bool is_new;
+	int r;
+
+	if (!p)
+		return 0;
+	r = process_table_thread(&c->table, p, (pid_t)rec->child, &t, &is_new);
+	if (!r && !is_new && t->ended_ns) { /* the id is used again */
+		process_table_remove_thread(&c->table, p, t);
+		r = process_table_thread(&c->table, p, (pid_t)rec->child, &t, &is_new);
+	}
+	if (!r && covered)
+		t->covered_ns = rec->h.ts;
+	return r;
+}
+
+/* ---- fork, exec, exit ---- */
+
+/* What a child that has ended already was. */
+static void info_of_parent(struct process *info, const struct process *parent)
+{
+	info->exe = strdup(parent->exe ? parent->exe : "");
+	info->cmdline = strdup(parent->cmdline ? parent->cmdline : "");
+}
+
+static int inherit_vm(struct collector *c, struct tracked_process *p,
+		      const struct tracked_process *parent)
+{
+	struct ruby_vm *vm;
+	int r;
+
+	if (!parent->vm)
+		return 0;
+	vm = calloc(1, sizeof(*vm));
+	r = vm ? ruby_vm_fork(parent->vm, p->pid, vm) : -ENOMEM;
+	if (!r)
+		set_vm(c, p, vm);
+	else
+		free(vm);
+	return r;
+}
+
+/* A child of a thread without a clock needs one; else it has inherited one. */
+static int cover_child(struct collector *c, struct tracked_process *p, bool covered, uint64_t ts)
+{
+	struct tracked_thread *t;
+	bool is_new;
+	int r;
+
+	if (c->opts.system_wide)
+		return 0;
+	r = process_table_thread(&c->table, p, p->pid, &t, &is_new);
+	if (!r && covered)
+		t->covered_ns = ts;
+	else if (!r)
+		p->uncovered = c->any_uncovered = true;
+	return r;
+}
+
+int life_take_fork(struct collector *c, const struct rbpf_rec_life *rec)
+{
+	struct tracked_process *p, *parent = process_table_find(&c->table, (pid_t)rec->h.tgid);
+	bool covered;
+	int r;
+
+	if (!parent || process_table_find(&c->table, (pid_t)rec->child))
+		return 0;
+	covered = was_covered(c, parent, (pid_t)rec->h.tid, rec->h.ts);
+	r = process_table_add(&c->table, (pid_t)rec->child, &p);
+	if (r)
+		return r;
+	c->seen++;
+	p->since_ns = rec->h.ts;
+	p->exe = parent->exe;
+	p->parent = parent->id;
+	if (process_open(p->pid, &p->info, NULL))
+		info_of_parent(&p->info, &parent->info);
+	r = inherit_vm(c, p, parent);
+	if (!r)
+		r = life_record(c, p);
+	return r ? r : cover_child(c, p, covered, rec->h.ts);
+}
+
+/* It has ended, or is none of ours any more. */
+static int end_process(struct collector *c, struct tracked_process *p, uint64_t ts, int status)
+{
+	int r = recorder_process_exit(c->rec, p->id, ts, status);
+
+	process_table_remove(&c->table, p);
+	return r;
+}
+
+/* A process that was not followed has executed a program. */
+static int take_exec_of_other(struct collector *c, const struct rbpf_rec_life *rec)
+{
+	bool preset = rec->flags & RBPF_LIFE_PRESET, is_new;
+	pid_t pid = (pid_t)rec->h.tgid;
+	struct tracked_process *p;
+	struct tracked_thread *t;
+	int r = -ENOENT;
+
+	if (preset || system_wide_may_be_ruby(c, pid))
+		r = life_add(c, pid, rec->h.ts, preset, &p, NULL);
+	if (r && preset)
+		session_unfollow(c->session, pid);
+	if (r)
+		return r == -ENOMEM ? r : 0;
+	p->exe = rec->exe;
+	r = life_record(c, p);
+	if (!r)
+		r = process_table_thread(&c->table, p, (pid_t)rec->h.tid, &t, &is_new);
+	if (!r)
+		t->cpu_base = rec->runtime; /* that of another program */
+	return r;
+}
+
+int life_take_exec(struct collector *c, const struct rbpf_rec_life *rec)
+{
+	struct tracked_process *p = process_table_find(&c->table, (pid_t)rec->h.tgid);
+	struct process info = PROCESS_INIT;
+	struct tracked_thread *t;
+	bool is_new;
+	int r;
+
+	if (!p)
+		return c->opts.system_wide ? take_exec_of_other(c, rec) : 0;
+	tracked_process_drop_vm(p);
+	p->next_try = p->backoff = 0;
+	p->since_ns = rec->h.ts;
+	p->exe = rec->exe;
+	if (c->opts.system_wide && !(rec->flags & RBPF_LIFE_PRESET) &&
+	    !system_wide_may_be_ruby(c, p->pid)) {
+		session_unfollow(c->session, p->pid);
+		r = process_table_thread(&c->table, p, (pid_t)rec->h.tid, &t, &is_new);
+		if (!r)
+			r = account(c, t, rec->runtime);
+		return r ? r : end_process(c, p, rec->h.ts, -1);
+	}
+	if (!process_open(p->pid, &info, NULL)) {
+		process_close(&p->info);
+		p->info = info;
+	}
+	return life_record(c, p);
+}
+
+int life_take_exit(struct collector *c, const struct rbpf_rec_life *rec)
+{
+	struct tracked_process *p = process_table_find(&c->table, (pid_t)rec->h.tgid);
+	struct tracked_thread *t;
+	bool is_new;
+	int r;
+
+	if (!p)
+		return 0;
+	r = process_table_thread(&c->table, p, (pid_t)rec->h.tid, &t, &is_new);
+	if (r)
+		return r;
+	if (!t->ended_ns)
+		r = account(c, t, rec->runtime);
+	t->ended_ns = rec->h.ts;
+	if (!r && rec->flags & RBPF_LIFE_LAST)
+		r = end_process(c, p, rec->h.ts, (int)rec->exit_code);
+	return r;
+}
+
+static void sweep_threads(struct collector *c, struct tracked_process *p, uint64_t now)
+{
+	struct tracked_thread *t, *next;
+
+	for (t = LIST_FIRST(&p->thread_list); t; t = next) {
+		next = LIST_NEXT(t, link);
+		if (t->ended_ns && now > t->ended_ns + ENDED_GRACE)
+			process_table_remove_thread(&c->table, p, t);
+	}
+}
+
+int life_sweep(struct collector *c, uint64_t now)
+{
+	struct tracked_process *p, *next;
+	int r = 0;
+
+	for (p = LIST_FIRST(&c->table.list); p && !r; p = next) {
+		next = LIST_NEXT(p, link);
+		sweep_threads(c, p, now);
+		if (!process_ended(&p->info)) {
+			p->missing = false;
+			continue;
+		}
+		/* Its last records may be in the ring still: it is given until the next look. */
+		if (!p->missing) {
+			p->missing = true;
+			continue;
+		}
+		session_unfollow(c->session, p->pid);
+		r = end_process(c, p, now, -1);
+	}
+	return r;
+}
