@@ -102,13 +102,26 @@ SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_exit, struct task_struct *task)
 {
 	__u32 tgid = task->tgid;
-	bool last;
+
+	if (bpf_map_lookup_elem(&procs, &tgid))
+		send_life(RBPF_REC_EXIT, task, 0,
+			  task->signal->live.counter == 0 ? RBPF_LIFE_LAST : 0, NULL);
+	return 0;
+}
+
+/*
+ * What takes down its memory is CPU time of the process, too: it is followed until nothing is left
+ * of it.
+ */
+SEC("tp_btf/sched_process_free")
+int BPF_PROG(on_free, struct task_struct *task)
+{
+	__u32 tgid = task->tgid;
 
 	if (!bpf_map_lookup_elem(&procs, &tgid))
 		return 0;
-	last = task->signal->live.counter == 0;
-	send_life(RBPF_REC_EXIT, task, 0, last ? RBPF_LIFE_LAST : 0, NULL);
-	if (last)
+	send_life(RBPF_REC_FREE, task, 0, 0, NULL);
+	if ((__u32)task->pid == tgid)
 		bpf_map_delete_elem(&procs, &tgid);
 	return 0;
 }

@@ -209,6 +209,7 @@ enum rbpf_record_type {
 	RBPF_REC_EXEC = 4,
 	RBPF_REC_EXIT = 5,
 	RBPF_REC_THREAD = 6,
+	RBPF_REC_FREE = 7,
 };
 
 struct rbpf_rec_hdr {
@@ -254,12 +255,13 @@ struct rbpf_rec_stack {
 #define RBPF_LIFE_PRESET     (1u << 1) /* EXEC: the layout kept for that file was given to it */
 
 /*
- * RBPF_REC_FORK, RBPF_REC_THREAD: h is the parent; RBPF_REC_EXEC, RBPF_REC_EXIT: the process or
- * thread itself.
+ * RBPF_REC_FORK, RBPF_REC_THREAD: h is the parent; RBPF_REC_EXEC, RBPF_REC_EXIT, RBPF_REC_FREE: the
+ * process or thread itself. FREE comes some time after EXIT, when it has been waited for.
  */
 struct rbpf_rec_life {
 	struct rbpf_rec_hdr h;
-	__u64 runtime;	 /* ns of CPU time the thread of h had so far in its life */
+	__u64 runtime;	 /* ns of CPU time the thread of h had in its life, up to the last time the
+			* scheduler looked: FREE: all of it */
 	__u32 child;	 /* FORK: tgid of the new process; THREAD: tid of the new thread */
 	__u32 exit_code; /* EXIT: as wait(2) gives it */
 	__u32 flags;	 /* RBPF_LIFE_* */

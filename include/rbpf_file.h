@@ -25,7 +25,7 @@
 
 /* A reader refuses another major, and reads every minor. */
 #define RBPF_FILE_MAJOR	    1
-#define RBPF_FILE_MINOR	    1
+#define RBPF_FILE_MINOR	    2
 
 struct rbpf_file_header {
 	uint8_t magic[RBPF_FILE_MAGIC_LEN];
@@ -93,7 +93,10 @@ enum rbpf_chunk_type {
 enum rbpf_record_kind {
 	/* bytes */
 	RBPF_REC_STRING = 1,
-	/* pid, start_ticks, string exe, string cmdline, string ruby_version, opt process parent */
+	/*
+	 * pid, start_ticks, string exe, string cmdline, string ruby_version, opt process parent;
+	 * since 1.2: string cgroup, string container, ns_pid, opt uid
+	 */
 	RBPF_REC_PROCESS = 2,
 	/* process, tid, string name */
 	RBPF_REC_THREAD = 3,

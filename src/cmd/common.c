@@ -222,6 +222,13 @@ const struct option_spec filter_option_specs[N_FILTER_OPTIONS] = {
 		.help = "keep samples of processes whose command line matches",
 	},
 	{
+		.name = "container",
+		.type = OPTION_STRING,
+		FILTER(container),
+		.arg = "REGEX",
+		.help = "keep samples of processes whose container or control group matches",
+	},
+	{
 		.name = "include",
 		.type = OPTION_STRING,
 		FILTER(include),
@@ -273,6 +280,7 @@ int cmd_filter(struct filter_options *opts, struct view_filter *ret, struct err 
 	} patterns[] = {
 		{ opts->thread, "--thread", &ret->thread, &ret->has_thread },
 		{ opts->comm, "--comm", &ret->comm, &ret->has_comm },
+		{ opts->container, "--container", &ret->container, &ret->has_container },
 		{ opts->include, "--include", &ret->include, &ret->has_include },
 		{ opts->exclude, "--exclude", &ret->exclude, &ret->has_exclude },
 	};

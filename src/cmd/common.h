@@ -76,12 +76,12 @@ uint64_t recording_duration(const struct recording *rec);
 
 struct filter_options {
 	struct pid_list pids, tids;
-	const char *thread, *comm, *include, *exclude; /* regular expressions or NULL */
+	const char *thread, *comm, *container, *include, *exclude; /* regexes or NULL */
 	bool ruby_only, no_gc;
 	uint64_t from_ns, to_ns; /* 0 if not given */
 };
 
-#define N_FILTER_OPTIONS 10
+#define N_FILTER_OPTIONS 11
 extern const struct option_spec filter_option_specs[N_FILTER_OPTIONS];
 
 /* The group of these options for a command whose struct @type has them as .filter. */

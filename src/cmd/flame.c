@@ -39,9 +39,9 @@ static const char *color_choice(size_t i)
 static const char *split_choice(size_t i)
 {
 	static const char *const words[] = {
-		[TREE_SPLIT_NONE] = "none",
-		[TREE_SPLIT_PROCESS] = "process",
-		[TREE_SPLIT_THREAD] = "thread",
+		[TREE_SPLIT_NONE] = "none",	[TREE_SPLIT_PROCESS] = "process",
+		[TREE_SPLIT_THREAD] = "thread", [TREE_SPLIT_CONTAINER] = "container",
+		[TREE_SPLIT_RUBY] = "ruby",
 	};
 
 	return i < ARRAY_SIZE(words) ? words[i] : NULL;

@@ -25,9 +25,10 @@ struct report_line {
 static const char *by_choice(size_t i)
 {
 	static const char *const words[] = {
-		[FLAT_BY_FUNCTION] = "function", [FLAT_BY_LINE] = "line",
-		[FLAT_BY_FILE] = "file",	 [FLAT_BY_THREAD] = "thread",
-		[FLAT_BY_PROCESS] = "process",	 [FLAT_BY_KIND] = "kind",
+		[FLAT_BY_FUNCTION] = "function",   [FLAT_BY_LINE] = "line",
+		[FLAT_BY_FILE] = "file",	   [FLAT_BY_THREAD] = "thread",
+		[FLAT_BY_PROCESS] = "process",	   [FLAT_BY_KIND] = "kind",
+		[FLAT_BY_CONTAINER] = "container", [FLAT_BY_RUBY] = "ruby",
 	};
 
 	return i < ARRAY_SIZE(words) ? words[i] : NULL;
@@ -239,6 +240,7 @@ static const struct option_group *const groups[] = { &group, &filters };
 static const struct command_example examples[] = {
 	{ "rbpf report", "the 30 methods of rbpf.data with the most time of their own" },
 	{ "rbpf report --by line --sort total -n 10 puma.data", "lines, with what they call" },
+	{ "rbpf report --by container", "which container uses the CPU" },
 	{ "rbpf report --tree --include 'Cart#total'", "the call tree around a method" },
 	{ "rbpf report --gc --by line", "the lines that cause garbage collection" },
 	{ NULL, NULL },

@@ -29,6 +29,11 @@ enum field {
 	FIELD_TID,
 	FIELD_THREAD,
 	FIELD_PROCESS,
+	FIELD_NS_PID,
+	FIELD_CONTAINER,
+	FIELD_CGROUP,
+	FIELD_RUBY,
+	FIELD_PROCESSES,
 	FIELD_SAMPLES,
 	FIELD_TOTAL_SAMPLES,
 	FIELD_SELF_NS,
@@ -48,6 +53,11 @@ static const char *const field_names[] = {
 	[FIELD_TID] = "tid",
 	[FIELD_THREAD] = "thread",
 	[FIELD_PROCESS] = "process",
+	[FIELD_NS_PID] = "ns_pid",
+	[FIELD_CONTAINER] = "container",
+	[FIELD_CGROUP] = "cgroup",
+	[FIELD_RUBY] = "ruby",
+	[FIELD_PROCESSES] = "processes",
 	[FIELD_SAMPLES] = "samples",
 	[FIELD_TOTAL_SAMPLES] = "total_samples",
 	[FIELD_SELF_NS] = "self_ns",
@@ -66,8 +76,11 @@ static const enum field row_fields[][16] = {
 			   FIELD_NUMBERS, FIELD_APPROXIMATE },
 	[FLAT_BY_FILE] = { FIELD_FILE, FIELD_NUMBERS },
 	[FLAT_BY_THREAD] = { FIELD_PID, FIELD_TID, FIELD_THREAD, FIELD_NUMBERS },
-	[FLAT_BY_PROCESS] = { FIELD_PID, FIELD_PROCESS, FIELD_NUMBERS },
+	[FLAT_BY_PROCESS] = { FIELD_PID, FIELD_PROCESS, FIELD_NUMBERS, FIELD_NS_PID,
+			      FIELD_CONTAINER, FIELD_CGROUP, FIELD_RUBY },
 	[FLAT_BY_KIND] = { FIELD_KIND, FIELD_NUMBERS },
+	[FLAT_BY_CONTAINER] = { FIELD_CONTAINER, FIELD_PROCESSES, FIELD_NUMBERS },
+	[FLAT_BY_RUBY] = { FIELD_RUBY, FIELD_PROCESSES, FIELD_NUMBERS },
 };
 
 /* A value: a number if str is NULL. */
@@ -141,12 +154,63 @@ static struct value frame_value(const struct report *r, uint32_t frame, enum fie
 	}
 }
 
-static struct value row_value(const struct report *r, const struct flat_row *row, enum field field)
+static struct value process_value(const struct profile *p, uint32_t id, enum field field)
+{
+	const struct profile_process *process = &p->processes[id];
+
+	switch (field) {
+	case FIELD_PID:
+		return number(process->pid);
+	case FIELD_PROCESS:
+		return text(profile_str(p, process->cmdline));
+	case FIELD_NS_PID:
+		return number(process->ns_pid);
+	case FIELD_CONTAINER:
+		return text(profile_str(p, process->container));
+	case FIELD_CGROUP:
+		return text(profile_str(p, process->cgroup));
+	case FIELD_RUBY:
+		return text(profile_str(p, process->ruby_version));
+	default:
+		return number(0);
+	}
+}
+
+static struct value thread_value(const struct profile *p, uint32_t id, enum field field)
+{
+	const struct profile_thread *thread = &p->threads[id];
+
+	switch (field) {
+	case FIELD_TID:
+		return number(thread->tid);
+	case FIELD_THREAD:
+		return text(profile_str(p, thread->name));
+	default:
+		return process_value(p, thread->process, field);
+	}
+}
+
+/* The fields that make a row the one that it is. */
+static struct value key_value(const struct report *r, const struct flat_row *row, enum field field)
 {
 	const struct profile *p = &r->rec->profile;
-	const struct profile_thread *thread;
-	const struct profile_process *process;
 
+	switch (r->by) {
+	case FLAT_BY_THREAD:
+		return thread_value(p, row->id, field);
+	case FLAT_BY_PROCESS:
+		return process_value(p, row->id, field);
+	case FLAT_BY_CONTAINER:
+	case FLAT_BY_RUBY:
+		return field == FIELD_PROCESSES ? number(row->n_processes)
+						: text(profile_str(p, row->id));
+	default:
+		return frame_value(r, row->frame, field);
+	}
+}
+
+static struct value row_value(const struct report *r, const struct flat_row *row, enum field field)
+{
 	switch (field) {
 	case FIELD_SAMPLES:
 		return number(row->samples);
@@ -159,23 +223,7 @@ static struct value row_value(const struct report *r, const struct flat_row *row
 	case FIELD_SELF_ERROR_NS:
 		return number(row->self_error_ns);
 	default:
-		break;
-	}
-	if (r->by != FLAT_BY_THREAD && r->by != FLAT_BY_PROCESS)
-		return frame_value(r, row->frame, field);
-	thread = r->by == FLAT_BY_THREAD ? &p->threads[row->id] : NULL;
-	process = &p->processes[thread ? thread->process : row->id];
-	switch (field) {
-	case FIELD_PID:
-		return number(process->pid);
-	case FIELD_TID:
-		return number(thread->tid);
-	case FIELD_THREAD:
-		return text(profile_str(p, thread->name));
-	case FIELD_PROCESS:
-		return text(profile_str(p, process->cmdline));
-	default:
-		return number(0);
+		return key_value(r, row, field);
 	}
 }
 

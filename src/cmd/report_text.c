@@ -2,6 +2,7 @@
 /* The report for people: a header, a table, and what to think of it. */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -12,7 +13,9 @@
 #include "cmd/report.h"
 #include "ui/summary.h"
 #include "ui/table.h"
+#include "view/filter.h"
 #include "view/label.h"
+#include "view/owner.h"
 
 int report_nothing(const struct report *r, struct err *err)
 {
@@ -118,13 +121,9 @@ static const struct headings headings[] = {
 	[FLAT_BY_THREAD] = { "THREAD", "PROCESS" },
 	[FLAT_BY_PROCESS] = { "PROCESS", "COMMAND" },
 	[FLAT_BY_KIND] = { "KIND", NULL },
+	[FLAT_BY_CONTAINER] = { "CONTAINER", "PROCESSES" },
+	[FLAT_BY_RUBY] = { "RUBY", "PROCESSES" },
 };
-
-static void add_process(const struct profile *p, uint32_t process, struct buf *out)
-{
-	label_process(p, process, out);
-	buf_addf(out, " (pid %" PRIu32 ")", p->processes[process].pid);
-}
 
 void report_row_name(const struct report *r, enum flat_by by, const struct flat_row *row,
 		     struct buf *out)
@@ -147,11 +146,16 @@ void report_row_name(const struct report *r, enum flat_by by, const struct flat_
 			buf_addf(out, "[%s]", frame_kind_name(f->kind));
 		return;
 	case FLAT_BY_THREAD:
-		label_thread(p, row->id, out);
-		buf_addf(out, " (tid %" PRIu32 ")", p->threads[row->id].tid);
+		owner_label(p, OWNER_THREAD, row->id, out);
 		return;
 	case FLAT_BY_PROCESS:
-		add_process(p, row->id, out);
+		owner_label(p, OWNER_PROCESS, row->id, out);
+		return;
+	case FLAT_BY_CONTAINER:
+		label_container(p, row->id, out);
+		return;
+	case FLAT_BY_RUBY:
+		label_ruby(p, row->id, out);
 		return;
 	case FLAT_BY_KIND:
 		buf_addstr(out, frame_kind_name(p->frames[row->frame].kind));
@@ -170,7 +174,14 @@ void report_row_place(const struct report *r, enum flat_by by, const struct flat
 		report_frame_place(r, row->frame, by == FLAT_BY_LINE, out);
 		return;
 	case FLAT_BY_THREAD:
-		add_process(p, p->threads[row->id].process, out);
+		owner_label(p, OWNER_PROCESS, p->threads[row->id].process, out);
+		return;
+	case FLAT_BY_CONTAINER:
+	case FLAT_BY_RUBY:
+		label_process(p, row->process, out);
+		buf_addf(out, " (pid %" PRIu32 ")", p->processes[row->process].pid);
+		if (row->n_processes > 1)
+			buf_addf(out, " and %s more", num_count(row->n_processes - 1).s);
 		return;
 	case FLAT_BY_PROCESS:
 		buf_addstr(out, profile_str(p, p->processes[row->id].cmdline));
@@ -222,6 +233,12 @@ void report_hidden(size_t rows, size_t shown, struct buf *out)
 			 num_of(rows - shown, "more line", "more lines").s);
 }
 
+/* Of a path the end tells most. */
+static bool place_is_path(enum flat_by by)
+{
+	return by == FLAT_BY_FUNCTION || by == FLAT_BY_LINE;
+}
+
 int report_table(const struct report *r, const struct flat *flat, const char *title,
 		 struct buf *out)
 {
@@ -234,7 +251,7 @@ int report_table(const struct report *r, const struct flat *flat, const char *ti
 		{ title ? title : headings[r->by].name, TABLE_LEFT,
 		  r->by == FLAT_BY_FILE ? TABLE_CUT_START : TABLE_CUT_END },
 		{ headings[r->by].place, TABLE_LEFT,
-		  r->by == FLAT_BY_PROCESS ? TABLE_CUT_END : TABLE_CUT_START },
+		  place_is_path(r->by) ? TABLE_CUT_START : TABLE_CUT_END },
 	};
 	size_t n_columns = headings[r->by].place ? ARRAY_SIZE(columns) : ARRAY_SIZE(columns) - 1;
 	size_t shown = flat->n_rows < r->limit ? flat->n_rows : (size_t)r->limit;
@@ -297,19 +314,74 @@ static void info_meta(const struct profile_meta *meta, struct buf *out)
 	buf_addf(out, "mode       %s, %" PRIu32 " Hz\n", or_unknown(meta->mode), meta->frequency);
 }
 
-static void info_processes(const struct profile *p, struct buf *out)
+/* What of the recording passes the filters. */
+struct selected {
+	bool *processes, *threads; /* by id; owned */
+	uint64_t samples;
+};
+
+static void selected_deinit(struct selected *s)
+{
+	free(s->processes);
+	free(s->threads);
+}
+
+static int selected_init(const struct report *r, struct selected *ret)
+{
+	const struct profile *p = &r->rec->profile;
+	_cleanup_view_selection_ struct view_selection *sel = NULL;
+	size_t i;
+
+	ret->processes = calloc(p->n_processes + 1, sizeof(*ret->processes));
+	ret->threads = calloc(p->n_threads + 1, sizeof(*ret->threads));
+	if (!ret->processes || !ret->threads || view_selection_new(p, r->filter, &sel))
+		return -ENOMEM;
+	for (i = 0; i < p->n_samples; i++) {
+		if (!view_selected(sel, &p->samples[i]))
+			continue;
+		ret->samples++;
+		ret->threads[p->samples[i].thread] = true;
+		ret->processes[p->threads[p->samples[i].thread].process] = true;
+	}
+	/* Where nothing was filtered, also what has no samples. */
+	if (ret->samples == p->n_samples) {
+		memset(ret->processes, true, p->n_processes);
+		memset(ret->threads, true, p->n_threads);
+	}
+	return 0;
+}
+
+/* "3", or "3 of 100,000" */
+static void info_count(const char *title, const bool *selected, size_t n, struct buf *out)
+{
+	size_t chosen = 0, i;
+
+	for (i = 0; i < n; i++)
+		chosen += selected[i];
+	buf_addf(out, "%-10s %s", title, num_count(chosen).s);
+	if (chosen < n)
+		buf_addf(out, " of %s", num_count(n).s);
+	buf_addch(out, '\n');
+}
+
+static void info_processes(const struct profile *p, const struct selected *selected,
+			   struct buf *out)
 {
 	size_t i;
 
-	buf_addf(out, "processes  %s\n", num_count(p->n_processes).s);
+	info_count("processes", selected->processes, p->n_processes, out);
 	for (i = 0; i < p->n_processes; i++) {
 		const struct profile_process *process = &p->processes[i];
 		const char *version = profile_str(p, process->ruby_version);
 
-		buf_addf(out, "  pid %" PRIu32 "  %s%s  %s\n", process->pid,
-			 *version ? "ruby " : "no ruby", version, profile_str(p, process->cmdline));
+		if (!selected->processes[i])
+			continue;
+		buf_addstr(out, "  ");
+		label_pid(p, (uint32_t)i, out);
+		buf_addf(out, "  %s%s  %s\n", *version ? "ruby " : "no ruby", version,
+			 profile_str(p, process->cmdline));
 	}
-	buf_addf(out, "threads    %s\n", num_count(p->n_threads).s);
+	info_count("threads", selected->threads, p->n_threads, out);
 }
 
 /* Losses by reason; the total stands in the summary. */
@@ -327,7 +399,7 @@ static void info_lost(const struct profile *p, struct buf *out)
 				 num_count(counts[i]).s);
 }
 
-int report_info(const struct report *r, struct buf *out, struct err *err)
+static void render_info(const struct report *r, const struct selected *selected, struct buf *out)
 {
 	const struct profile *p = &r->rec->profile;
 	uint64_t duration = recording_duration(r->rec);
@@ -338,10 +410,26 @@ int report_info(const struct report *r, struct buf *out, struct err *err)
 		buf_addf(out, "unusable   %s at its end\n", num_bytes(r->rec->report.lost_bytes).s);
 	info_meta(&p->meta, out);
 	buf_addf(out, "duration   %s\n", num_duration(duration).s);
-	info_processes(p, out);
+	info_processes(p, selected, out);
 	buf_addf(out, "stacks     %s of %s\n", num_count(p->n_stacks ? p->n_stacks - 1 : 0).s,
 		 num_of(p->n_frames, "frame", "frames").s);
 	summary_totals(&p->totals, duration, out);
 	info_lost(p, out);
-	return buf_failed(out) ? err_oom(err) : 0;
+}
+
+int report_info(const struct report *r, struct buf *out, struct err *err)
+{
+	struct selected selected = { 0 };
+	int ret;
+
+	if (selected_init(r, &selected)) {
+		ret = err_oom(err);
+	} else if (!selected.samples) {
+		ret = report_nothing(r, err);
+	} else {
+		render_info(r, &selected, out);
+		ret = buf_failed(out) ? err_oom(err) : 0;
+	}
+	selected_deinit(&selected);
+	return ret;
 }

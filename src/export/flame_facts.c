@@ -10,6 +10,9 @@
 #include "view/filter.h"
 #include "view/label.h"
 
+/* Names in a list: a whole machine runs thousands of programs, and a title has one line. */
+#define MAX_NAMES 6
+
 static int add_distinct(struct intern *seen, const char *s, struct buf *list)
 {
 	bool is_new;
@@ -17,11 +20,17 @@ static int add_distinct(struct intern *seen, const char *s, struct buf *list)
 
 	if (intern_add(seen, s, strlen(s), &id, &is_new))
 		return -ENOMEM;
-	if (is_new) {
+	if (is_new && id < MAX_NAMES) {
 		buf_addstr(list, list->len ? ", " : "");
 		buf_addstr(list, s);
 	}
 	return 0;
+}
+
+static void end_list(const struct intern *seen, struct buf *list)
+{
+	if (seen->count > MAX_NAMES)
+		buf_addf(list, " and %zu more", seen->count - MAX_NAMES);
 }
 
 static int describe_processes(struct flame_facts *facts, const struct profile *p, const bool *used)
@@ -44,6 +53,8 @@ static int describe_processes(struct flame_facts *facts, const struct profile *p
 		if (*ruby && add_distinct(&rubies, ruby, &facts->rubies))
 			return -ENOMEM;
 	}
+	end_list(&programs, &facts->programs);
+	end_list(&rubies, &facts->rubies);
 	facts->n_programs = programs.count;
 	return 0;
 }

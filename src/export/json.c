@@ -82,6 +82,10 @@ static void add_processes(struct json *j, const struct profile *p)
 		json_str(j, "exe", profile_str(p, process->exe));
 		json_str(j, "command", profile_str(p, process->cmdline));
 		json_str(j, "ruby", profile_str(p, process->ruby_version));
+		json_str(j, "cgroup", profile_str(p, process->cgroup));
+		json_str(j, "container", profile_str(p, process->container));
+		json_u64(j, "ns_pid", process->ns_pid);
+		add_id(j, "uid", process->uid);
 		if (process->exited) {
 			json_u64(j, "exit_ns", process->exit_ts);
 			if (process->exit_status < 0)

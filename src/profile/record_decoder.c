@@ -88,10 +88,13 @@ static uint32_t get_str(const struct record_decoder *d, struct cursor *c)
 	return c->bad ? 0 : d->strings[id];
 }
 
-/* A field that a newer minor version added at the end; 0 if this recording is older. */
-static uint64_t get_newer(struct cursor *c)
+/*
+ * A field that a newer minor version added at the end is 0 where the recording is older: no flags,
+ * the empty string, none.
+ */
+static bool at_end(const struct cursor *c)
 {
-	return c->p < c->end ? get(c) : 0;
+	return c->p == c->end;
 }
 
 /* A time; it becomes the base of the next one. */
@@ -143,6 +146,11 @@ static void get_process(const struct record_decoder *d, struct cursor *c, uint32
 	ret->cmdline = get_str(d, c);
 	ret->ruby_version = get_str(d, c);
 	ret->parent = get_opt_id(c, self);
+	/* Since 1.2, and an update replaces all. */
+	ret->cgroup = at_end(c) ? 0 : get_str(d, c);
+	ret->container = at_end(c) ? 0 : get_str(d, c);
+	ret->ns_pid = at_end(c) ? 0 : get_u32(c);
+	ret->uid = at_end(c) ? PROFILE_NONE : get_opt_id(c, PROFILE_NONE);
 }
 
 static int decode_process(struct record_decoder *d, struct cursor *c)
@@ -262,7 +270,8 @@ static int decode_frame(struct record_decoder *d, struct cursor *c)
 	frame.module = get_opt_id(c, p->n_modules);
 	frame.address = get(c);
 	frame.func_line = get_u32(c);
-	frame.flags = (uint32_t)get_newer(c); /* those that we know are among the low ones */
+	/* Since 1.1; those that we know are among the low ones. */
+	frame.flags = at_end(c) ? 0 : (uint32_t)get(c);
 	if (c->bad)
 		return -EBADMSG;
 	r = RESERVE_ONE(p->frames, p->n_frames, p->cap_frames);

@@ -87,7 +87,7 @@ int recorder_flush(struct recorder *rec, bool force)
 
 /* ---- records ---- */
 
-#define MAX_FIELDS 8
+#define MAX_FIELDS 11
 #define MAX_VARINT 10
 
 /* A record of numbers, built on the stack: its kind, its length in one byte, its fields. */
@@ -248,7 +248,8 @@ static bool process_def_ok(const struct recorder *rec, uint32_t self,
 			   const struct profile_process *def)
 {
 	return string_ok(rec, def->exe) && string_ok(rec, def->cmdline) &&
-	       string_ok(rec, def->ruby_version) &&
+	       string_ok(rec, def->ruby_version) && string_ok(rec, def->cgroup) &&
+	       string_ok(rec, def->container) &&
 	       (def->parent == PROFILE_NONE || def->parent < self);
 }
 
@@ -260,6 +261,10 @@ static void put_process(struct record *r, const struct profile_process *def)
 	put(r, def->cmdline);
 	put(r, def->ruby_version);
 	put_opt(r, def->parent);
+	put(r, def->cgroup);
+	put(r, def->container);
+	put(r, def->ns_pid);
+	put_opt(r, def->uid);
 }
 
 int recorder_process(struct recorder *rec, const struct profile_process *def, uint32_t *ret)

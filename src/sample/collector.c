@@ -155,20 +155,21 @@ static int take_sample(struct collector *c, const struct rbpf_rec_sample *rec)
 	struct profile_sample sample = { .ts = rec->h.ts,
 					 .weight = rec->weight,
 					 .cpu = (uint16_t)rec->h.cpu };
+	bool ruby_found;
 	struct sample_stack stack;
 	struct tracked_thread *t;
 	int r;
 
-	if (!p) {
-		c->dropped++; /* its exit was seen before this record of another CPU */
+	/* Not selected: the kernel side walks what executes a Ruby before that was looked at. */
+	if (!p)
 		return 0;
-	}
+	ruby_found = p->vm != NULL; /* before this sample */
 	r = sample_thread(c, p, rec, &t);
 	if (!r)
-		r = life_try(c, p, NULL, 0);
+		r = life_try_again(c, p);
 	if (r)
 		return r;
-	r = stack_table_of_sample(&c->stacks, c->rec, rec, &stack);
+	r = stack_table_of_sample(&c->stacks, c->rec, rec, ruby_found, &stack);
 	if (r)
 		return r;
 	sample.stack = stack.stack;
@@ -207,6 +208,9 @@ int collector_on_record(void *arg, const void *data, size_t len)
 	case RBPF_REC_EXIT:
 		r = life_take_exit(c, data);
 		break;
+	case RBPF_REC_FREE:
+		r = life_take_free(c, data);
+		break;
 	}
 	if (r && !c->failed)
 		c->failed = r;
@@ -222,7 +226,7 @@ static int record_lost(struct collector *c)
 	struct profile_lost def;
 
 	session_counters(c->session, counters);
-	lost = counters[RBPF_CNT_LOST_SAMPLE] + c->dropped;
+	lost = counters[RBPF_CNT_LOST_SAMPLE];
 	if (lost == c->reported_lost)
 		return 0;
 	def = (struct profile_lost) { .ts = clock_ns(CLOCK_MONOTONIC),
@@ -289,7 +293,7 @@ void collector_status(const struct collector *c, struct collector_status *ret)
 {
 	*ret = (struct collector_status) {
 		.processes = c->seen,
-		.live = c->table.n_processes,
+		.live = c->live,
 		.rubies = c->rubies,
 		.samples = c->totals.samples,
 		.lost = c->totals.lost,

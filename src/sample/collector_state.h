@@ -27,11 +27,11 @@ struct collector {
 	struct mmap_watch *mmaps; /* system-wide; owned */
 	struct profile_totals totals;
 	uint64_t reported_lost;
-	uint64_t dropped; /* samples of processes that are not (any more) known */
 	uint64_t housekeeping_ns;
 	uint64_t round;
-	uint64_t account_ns; /* system-wide: CPU time of what was followed and has ended */
+	uint64_t account_ns; /* CPU time of all that was followed, as far as it was told */
 	size_t seen;	     /* processes, ever */
+	size_t live;	     /* of them */
 	size_t rubies;
 	unsigned int warnings;
 	bool any_uncovered; /* of the processes */
@@ -56,12 +56,12 @@ int life_add(struct collector *c, pid_t pid, uint64_t since_ns, bool preset,
 int life_attach(struct collector *c, struct tracked_process *p, const struct rbpf_task *tasks,
 		size_t n_tasks, struct err *err);
 
-/*
- * The same for a process that is seen using CPU: not too often. That there is none, or none that can
- * be walked, is no failure.
- */
+/* The same where it is no failure that there is none, or none that can be walked. */
 int life_try(struct collector *c, struct tracked_process *p, const struct rbpf_task *tasks,
 	     size_t n_tasks);
+
+/* The same for a process that is seen using CPU: seldomer each time. */
+int life_try_again(struct collector *c, struct tracked_process *p);
 
 /* Write what is known of @p to the recording. */
 int life_record(struct collector *c, struct tracked_process *p);
@@ -77,8 +77,9 @@ int life_take_thread(struct collector *c, const struct rbpf_rec_life *rec);
 int life_take_fork(struct collector *c, const struct rbpf_rec_life *rec);
 int life_take_exec(struct collector *c, const struct rbpf_rec_life *rec);
 int life_take_exit(struct collector *c, const struct rbpf_rec_life *rec);
+int life_take_free(struct collector *c, const struct rbpf_rec_life *rec);
 
-/* Processes whose exit was not seen; threads that ended a while ago. */
+/* Notice exits that were not seen, and let go of what ended a while ago. */
 int life_sweep(struct collector *c, uint64_t now);
 
 /* The kernel's account of what still lives, at the end. */

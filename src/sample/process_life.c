@@ -17,6 +17,7 @@
 #define TRY_AGAIN_MAX NSEC_PER_SEC
 #define ENDED_GRACE   (2 * NSEC_PER_SEC) /* samples of a thread may come after its exit */
 #define MAX_WARNINGS  20
+#define NEVER	      UINT64_MAX
 
 /* ---- what is known of a process ---- */
 
@@ -26,8 +27,12 @@ int life_record(struct collector *c, struct tracked_process *p)
 		.pid = (uint32_t)p->pid,
 		.parent = p->parent,
 		.start_ticks = p->info.start_ticks,
+		.ns_pid = (uint32_t)p->info.place.ns_pid,
+		.uid = p->info.place.uid,
 		.exit_status = -1,
 	};
+	const char *cgroup = p->info.place.cgroup ? p->info.place.cgroup : "";
+	const char *container = p->info.place.container ? p->info.place.container : "";
 	const char *exe = p->info.exe ? p->info.exe : "";
 	const char *cmdline = p->info.cmdline ? p->info.cmdline : "";
 	const char *version = p->vm ? p->vm->binary.version : "";
@@ -38,6 +43,10 @@ int life_record(struct collector *c, struct tracked_process *p)
 		r = recorder_string(c->rec, cmdline, strlen(cmdline), &def.cmdline);
 	if (!r)
 		r = recorder_string(c->rec, version, strlen(version), &def.ruby_version);
+	if (!r)
+		r = recorder_string(c->rec, cgroup, strlen(cgroup), &def.cgroup);
+	if (!r)
+		r = recorder_string(c->rec, container, strlen(container), &def.container);
 	if (!r)
 		r = p->id == PROFILE_NONE ? recorder_process(c->rec, &def, &p->id)
 					  : recorder_process_update(c->rec, p->id, &def);
@@ -100,7 +109,7 @@ int life_attach(struct collector *c, struct tracked_process *p, const struct rbp
 static void refuse(struct collector *c, struct tracked_process *p, const struct err *err)
 {
 	snprintf(c->refused, sizeof(c->refused), "%s", err->msg);
-	p->next_try = UINT64_MAX;
+	p->next_try = NEVER;
 	if (c->opts.system_wide && c->opts.warn && c->warnings++ < MAX_WARNINGS)
 		c->opts.warn(c->opts.warn_arg, err->msg);
 }
@@ -108,16 +117,11 @@ static void refuse(struct collector *c, struct tracked_process *p, const struct 
 int life_try(struct collector *c, struct tracked_process *p, const struct rbpf_task *tasks,
 	     size_t n_tasks)
 {
-	uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	struct err err = { 0 };
 	int r;
 
-	if (p->vm || now < p->next_try)
+	if (p->vm || p->next_try == NEVER)
 		return 0;
-	p->backoff = p->backoff ? p->backoff * 2 : TRY_AGAIN_MIN;
-	if (p->backoff > TRY_AGAIN_MAX)
-		p->backoff = TRY_AGAIN_MAX;
-	p->next_try = now + p->backoff;
 	r = life_attach(c, p, tasks, n_tasks, &err);
 	if (!r)
 		return c->rec ? life_record(c, p) : 0;
@@ -127,6 +131,37 @@ int life_try(struct collector *c, struct tracked_process *p, const struct rbpf_t
 		refuse(c, p, &err);
 	else if (r == -ENOENT)
 		snprintf(c->refused, sizeof(c->refused), "%s", err.msg);
+	return 0;
+}
+
+int life_try_again(struct collector *c, struct tracked_process *p)
+{
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+
+	if (p->vm || now < p->next_try)
+		return 0;
+	p->backoff = p->backoff ? p->backoff * 2 : TRY_AGAIN_MIN;
+	if (p->backoff > TRY_AGAIN_MAX)
+		p->backoff = TRY_AGAIN_MAX;
+	p->next_try = now + p->backoff;
+	return life_try(c, p, NULL, 0);
+}
+
+/* @pid begins to be followed: an entry of that pid is of a process that has ended. */
+static int new_process(struct collector *c, pid_t pid, uint64_t since_ns,
+		       struct tracked_process **ret)
+{
+	struct tracked_process *p = process_table_find(&c->table, pid);
+	int r;
+
+	if (p)
+		process_table_remove(&c->table, p);
+	r = process_table_add(&c->table, pid, ret);
+	if (r)
+		return r;
+	(*ret)->since_ns = since_ns;
+	c->seen++;
+	c->live++;
 	return 0;
 }
 
@@ -144,30 +179,25 @@ int life_add(struct collector *c, pid_t pid, uint64_t since_ns, bool preset,
 		process_close(&info);
 		return -ENOENT;
 	}
-	if (process_table_add(&c->table, pid, &p)) {
+	if (new_process(c, pid, since_ns, &p)) {
 		process_close(&info);
 		return err_oom(err);
 	}
 	p->info = info;
-	p->since_ns = since_ns;
-	c->seen++;
-	r = preset ? 0 : session_follow(c->session, pid, NULL, since_ns, err);
-	if (r)
-		process_table_remove(&c->table, p);
-	else
-		*ret = p;
-	return r;
+	*ret = p;
+	return preset ? 0 : session_follow(c->session, pid, NULL, since_ns, err);
 }
 
 /* ---- threads and their CPU time ---- */
 
-/* Thread @tid has had @cpu_ns of CPU time in its life. */
-static int account(struct collector *c, struct tracked_thread *t, uint64_t cpu_ns)
+/* Thread @t has had @runtime ns of CPU time in its life so far. */
+static int account(struct collector *c, struct tracked_thread *t, uint64_t runtime)
 {
-	if (cpu_ns < t->cpu_base)
+	if (runtime < t->cpu_base + t->cpu_ns)
 		return 0;
-	c->account_ns += cpu_ns - t->cpu_base;
-	return t->id == PROFILE_NONE ? 0 : recorder_thread_cpu(c->rec, t->id, cpu_ns - t->cpu_base);
+	c->account_ns += runtime - t->cpu_base - t->cpu_ns;
+	t->cpu_ns = runtime - t->cpu_base;
+	return t->id == PROFILE_NONE ? 0 : recorder_thread_cpu(c->rec, t->id, t->cpu_ns);
 }
 
 /* Call @take for each thread that now lives of what is followed, or of @pid alone if it is not 0. */
@@ -205,14 +235,9 @@ int life_begin_account(struct collector *c, pid_t pid)
 	return each_task(c, pid, begin_account);
 }
 
-static int finish_account(struct collector *c, struct tracked_thread *t, uint64_t runtime)
-{
-	return t->ended_ns ? 0 : account(c, t, runtime);
-}
-
 int life_finish_account(struct collector *c)
 {
-	return each_task(c, 0, finish_account);
+	return each_task(c, 0, account);
 }
 
 /*
@@ -320,6 +345,9 @@ static void info_of_parent(struct process *info, const struct process *parent)
 {
 	info->exe = strdup(parent->exe ? parent->exe : "");
 	info->cmdline = strdup(parent->cmdline ? parent->cmdline : "");
+	info->place.cgroup = strdup(parent->place.cgroup ? parent->place.cgroup : "");
+	info->place.container = strdup(parent->place.container ? parent->place.container : "");
+	info->place.uid = parent->place.uid;
 }
 
 static int inherit_vm(struct collector *c, struct tracked_process *p,
@@ -362,14 +390,14 @@ int life_take_fork(struct collector *c, const struct rbpf_rec_life *rec)
 	bool covered;
 	int r;
 
-	if (!parent || process_table_find(&c->table, (pid_t)rec->child))
+	/* It may be known already, if it was forked while its parent was being attached to. */
+	p = process_table_find(&c->table, (pid_t)rec->child);
+	if (!parent || (p && !p->ended_ns))
 		return 0;
 	covered = was_covered(c, parent, (pid_t)rec->h.tid, rec->h.ts);
-	r = process_table_add(&c->table, (pid_t)rec->child, &p);
+	r = new_process(c, (pid_t)rec->child, rec->h.ts, &p);
 	if (r)
 		return r;
-	c->seen++;
-	p->since_ns = rec->h.ts;
 	p->exe = parent->exe;
 	p->parent = parent->id;
 	if (process_open(p->pid, &p->info, NULL))
@@ -380,13 +408,31 @@ int life_take_fork(struct collector *c, const struct rbpf_rec_life *rec)
 	return r ? r : cover_child(c, p, covered, rec->h.ts);
 }
 
-/* It has ended, or is none of ours any more. */
+/* It has ended, or is none of ours any more. What is left in the ring of it may follow. */
 static int end_process(struct collector *c, struct tracked_process *p, uint64_t ts, int status)
 {
-	int r = recorder_process_exit(c->rec, p->id, ts, status);
+	if (p->ended_ns)
+		return 0;
+	p->ended_ns = ts;
+	c->live--;
+	return recorder_process_exit(c->rec, p->id, ts, status);
+}
 
-	process_table_remove(&c->table, p);
-	return r;
+/* @pid, which the kernel side follows, has ended before it was looked at. All is recorded then. */
+static int add_unseen(struct collector *c, const struct rbpf_rec_life *rec,
+		      struct tracked_process **ret)
+{
+	char name[RBPF_COMM_LEN + 2];
+	int r;
+
+	if (!selection_is_all(c->opts.selection))
+		return -ENOENT;
+	r = new_process(c, (pid_t)rec->h.tgid, rec->h.ts, ret);
+	if (r)
+		return r;
+	snprintf(name, sizeof(name), "[%.15s]", rec->comm);
+	(*ret)->info.cmdline = strdup(name);
+	return 0;
 }
 
 /* A process that was not followed has executed a program. */
@@ -400,6 +446,8 @@ static int take_exec_of_other(struct collector *c, const struct rbpf_rec_life *r
 
 	if (preset || system_wide_may_be_ruby(c, pid))
 		r = life_add(c, pid, rec->h.ts, preset, &p, NULL);
+	if (r == -ESRCH && preset)
+		r = add_unseen(c, rec, &p);
 	if (r && preset)
 		session_unfollow(c->session, pid);
 	if (r)
@@ -421,7 +469,7 @@ int life_take_exec(struct collector *c, const struct rbpf_rec_life *rec)
 	bool is_new;
 	int r;
 
-	if (!p)
+	if (!p || p->ended_ns)
 		return c->opts.system_wide ? take_exec_of_other(c, rec) : 0;
 	tracked_process_drop_vm(p);
 	p->next_try = p->backoff = 0;
@@ -454,11 +502,25 @@ int life_take_exit(struct collector *c, const struct rbpf_rec_life *rec)
 	r = process_table_thread(&c->table, p, (pid_t)rec->h.tid, &t, &is_new);
 	if (r)
 		return r;
-	if (!t->ended_ns)
-		r = account(c, t, rec->runtime);
+	r = account(c, t, rec->runtime);
 	t->ended_ns = rec->h.ts;
 	if (!r && rec->flags & RBPF_LIFE_LAST)
 		r = end_process(c, p, rec->h.ts, (int)rec->exit_code);
+	return r;
+}
+
+int life_take_free(struct collector *c, const struct rbpf_rec_life *rec)
+{
+	struct tracked_process *p = process_table_find(&c->table, (pid_t)rec->h.tgid);
+	struct tracked_thread *t;
+	bool is_new;
+	int r;
+
+	if (!p)
+		return 0;
+	r = process_table_thread(&c->table, p, (pid_t)rec->h.tid, &t, &is_new);
+	if (!r && !is_new && t->ended_ns)
+		r = account(c, t, rec->runtime);
 	return r;
 }
 
@@ -473,6 +535,15 @@ static void sweep_threads(struct collector *c, struct tracked_process *p, uint64
 	}
 }
 
+/* Whether it has ended, though that was not told: seen twice, for what is told may be on its way. */
+static bool is_missing(struct tracked_process *p)
+{
+	bool again = p->missing;
+
+	p->missing = !p->ended_ns && process_ended(&p->info);
+	return p->missing && again;
+}
+
 int life_sweep(struct collector *c, uint64_t now)
 {
 	struct tracked_process *p, *next;
@@ -481,17 +552,12 @@ int life_sweep(struct collector *c, uint64_t now)
 	for (p = LIST_FIRST(&c->table.list); p && !r; p = next) {
 		next = LIST_NEXT(p, link);
 		sweep_threads(c, p, now);
-		if (!process_ended(&p->info)) {
-			p->missing = false;
-			continue;
+		if (is_missing(p)) {
+			session_unfollow(c->session, p->pid);
+			r = end_process(c, p, now, -1);
+		} else if (p->ended_ns && now > p->ended_ns + ENDED_GRACE) {
+			process_table_remove(&c->table, p);
 		}
-		/* Its last records may be in the ring still: it is given until the next look. */
-		if (!p->missing) {
-			p->missing = true;
-			continue;
-		}
-		session_unfollow(c->session, p->pid);
-		r = end_process(c, p, now, -1);
 	}
 	return r;
 }

@@ -3,8 +3,8 @@
  * The processes and threads that a collector follows, by the kernel's ids.
  *
  * A pid is used again after its process has ended: an entry is of one process only, and is removed
- * when that ends, so that what is held is bounded by what lives at once. Entries stay where they
- * are until then.
+ * soon after that ends, so that what is held is bounded by what lives at once. Entries stay where
+ * they are until then.
  */
 #ifndef RBPF_SAMPLE_PROCESS_TABLE_H
 #define RBPF_SAMPLE_PROCESS_TABLE_H
@@ -29,6 +29,7 @@ struct tracked_thread {
 	uint64_t
 		covered_ns; /* since when it has a clock of its own, CLOCK_MONOTONIC; 0: it has none */
 	uint64_t ended_ns; /* CLOCK_MONOTONIC; 0: it lives */
+	uint64_t cpu_ns;   /* CPU time since cpu_base that was accounted for */
 	char comm[RBPF_COMM_LEN];
 };
 
@@ -40,6 +41,7 @@ struct tracked_process {
 	uint32_t parent;      /* the parent's, PROFILE_NONE if it is not in it */
 	uint64_t since_ns;    /* CLOCK_MONOTONIC: forked or executed then; 0: before it was met */
 	struct rbpf_file exe; /* of what it executed; inode 0: before it was met */
+	uint64_t ended_ns;    /* CLOCK_MONOTONIC; 0: it lives */
 	bool missing;	      /* was gone from /proc at the last look */
 	bool uncovered;	      /* forked by a thread that had no clock yet: its threads need one */
 	struct ruby_vm *vm;   /* owned; its address is the resolver's */
@@ -55,8 +57,8 @@ struct tracked_process {
 
 struct process_table {
 	LIST_HEAD(, tracked_process) list;
-	void *by_pid;		       /* the same: tsearch(3) */
-	size_t n_processes, n_threads; /* that live, or have just ended */
+	void *by_pid; /* the same: tsearch(3) */
+	size_t n_processes, n_threads;
 };
 
 void process_table_deinit(struct process_table *t);

@@ -72,7 +72,9 @@ static int load(struct session *s, struct err *err)
 	s->skel->links.on_fork = bpf_program__attach(s->skel->progs.on_fork);
 	s->skel->links.on_exec = bpf_program__attach(s->skel->progs.on_exec);
 	s->skel->links.on_exit = bpf_program__attach(s->skel->progs.on_exit);
-	if (!s->skel->links.on_fork || !s->skel->links.on_exec || !s->skel->links.on_exit)
+	s->skel->links.on_free = bpf_program__attach(s->skel->progs.on_free);
+	if (!s->skel->links.on_fork || !s->skel->links.on_exec || !s->skel->links.on_exit ||
+	    !s->skel->links.on_free)
 		return refused(-errno, "attach to process events", err);
 	s->skel->links.tasks = bpf_program__attach(s->skel->progs.tasks);
 	if (!s->skel->links.tasks)

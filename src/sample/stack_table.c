@@ -193,12 +193,15 @@ int stack_table_define(struct stack_table *t, struct recorder *out, struct track
 }
 
 int stack_table_of_sample(struct stack_table *t, struct recorder *out,
-			  const struct rbpf_rec_sample *rec, struct sample_stack *ret)
+			  const struct rbpf_rec_sample *rec, bool ruby_found,
+			  struct sample_stack *ret)
 {
 	const struct sample_stack *known = rec->stack ? find_stack(t, rec->stack) : NULL;
 	unsigned int which = rec->status < RBPF_STATUS_COUNT ? rec->status : RBPF_OK;
-
 	int r = 0;
+
+	if (!ruby_found && which != RBPF_EXITING)
+		which = RBPF_NO_RUBY;
 
 	if (known) {
 		*ret = *known;

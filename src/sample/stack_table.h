@@ -9,6 +9,7 @@
 #ifndef RBPF_SAMPLE_STACK_TABLE_H
 #define RBPF_SAMPLE_STACK_TABLE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -46,10 +47,13 @@ int stack_table_define(struct stack_table *t, struct recorder *out, struct track
 		       const struct rbpf_rec_stack *rec, size_t len);
 
 /*
- * The stack of a sample: the one it names, or one frame that says why there is none.
+ * The stack of a sample: the one it names, or one frame that says why there is none. @ruby_found
+ * tells whether the layout that the process was walked with is proven, and not only what its
+ * executable had before: if not, a walk that failed says no more than that it has not started yet.
  * Returns 0 or -errno.
  */
 int stack_table_of_sample(struct stack_table *t, struct recorder *out,
-			  const struct rbpf_rec_sample *rec, struct sample_stack *ret);
+			  const struct rbpf_rec_sample *rec, bool ruby_found,
+			  struct sample_stack *ret);
 
 #endif

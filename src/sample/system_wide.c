@@ -16,11 +16,10 @@
 /* Follow @pid if a VM is mapped into it. Returns 0 also if it is none, or not selected. */
 static int consider(struct collector *c, pid_t pid, struct err *err)
 {
-	struct tracked_process *p;
+	struct tracked_process *p = process_table_find(&c->table, pid);
 	int r;
 
-	if (pid == getpid() || process_table_find(&c->table, pid) ||
-	    !ruby_files_in_process(&c->files, pid))
+	if (pid == getpid() || (p && !p->ended_ns) || !ruby_files_in_process(&c->files, pid))
 		return 0;
 	r = life_add(c, pid, 0, false, &p, err);
 	if (!r && c->rec) {

@@ -78,6 +78,11 @@ static bool below(const char *path, const char *dir)
 	return !strncmp(path, dir, len) && (path[len] == '/' || !path[len]);
 }
 
+bool selection_is_all(const struct selection *sel)
+{
+	return !sel->has_command && !sel->cgroup && !sel->container && !sel->has_user;
+}
+
 bool selection_has(const struct selection *sel, const struct process *process)
 {
 	char comm[16];

@@ -37,6 +37,9 @@ int selection_init(struct selection *sel, const char *command, const char *cgrou
 		   const char *container, const char *user, struct err *err);
 void selection_deinit(struct selection *sel);
 
+/* Whether it matches all processes. */
+bool selection_is_all(const struct selection *sel);
+
 bool selection_has(const struct selection *sel, const struct process *process);
 
 #endif

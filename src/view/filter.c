@@ -36,6 +36,8 @@ void view_filter_deinit(struct view_filter *f)
 		regfree(&f->thread);
 	if (f->has_comm)
 		regfree(&f->comm);
+	if (f->has_container)
+		regfree(&f->container);
 	if (f->has_include)
 		regfree(&f->include);
 	if (f->has_exclude)
@@ -79,15 +81,36 @@ static bool id_wanted(const pid_t *ids, size_t n, uint32_t id)
 	return n == 0;
 }
 
+static bool process_wanted(const struct profile *p, const struct view_filter *f,
+			   const struct profile_process *process)
+{
+	return id_wanted(f->pids, f->n_pids, process->pid) &&
+	       (!f->has_comm || matches(&f->comm, profile_str(p, process->cmdline))) &&
+	       (!f->has_container || matches(&f->container, profile_str(p, process->container)) ||
+		matches(&f->container, profile_str(p, process->cgroup)));
+}
+
 static bool thread_wanted(const struct profile *p, const struct view_filter *f,
 			  const struct profile_thread *thread)
 {
-	const struct profile_process *process = &p->processes[thread->process];
+	return id_wanted(f->tids, f->n_tids, thread->tid) &&
+	       (!f->has_thread || matches(&f->thread, profile_str(p, thread->name)));
+}
 
-	return id_wanted(f->pids, f->n_pids, process->pid) &&
-	       id_wanted(f->tids, f->n_tids, thread->tid) &&
-	       (!f->has_thread || matches(&f->thread, profile_str(p, thread->name))) &&
-	       (!f->has_comm || matches(&f->comm, profile_str(p, process->cmdline)));
+static int select_threads(struct view_selection *sel, const struct view_filter *f)
+{
+	const struct profile *p = sel->profile;
+	_cleanup_free_ bool *processes = calloc(p->n_processes + 1, sizeof(*processes));
+
+	sel->threads = calloc(p->n_threads + 1, sizeof(*sel->threads));
+	if (!processes || !sel->threads)
+		return -ENOMEM;
+	for (size_t i = 0; i < p->n_processes; i++)
+		processes[i] = process_wanted(p, f, &p->processes[i]);
+	for (size_t i = 0; i < p->n_threads; i++)
+		sel->threads[i] = processes[p->threads[i].process] &&
+				  thread_wanted(p, f, &p->threads[i]);
+	return 0;
 }
 
 /* What is known of a name, and what of a stack by its frames. */
@@ -156,11 +179,8 @@ static int selection_new(const struct profile *p, const struct view_filter *f, b
 	sel->no_gc = f->no_gc;
 	sel->only_gc = only_gc;
 	select_time(sel, f);
-	sel->threads = calloc(p->n_threads + 1, sizeof(*sel->threads));
-	if (!sel->threads)
+	if (select_threads(sel, f))
 		goto nomem;
-	for (size_t i = 0; i < p->n_threads; i++)
-		sel->threads[i] = thread_wanted(p, f, &p->threads[i]);
 	if ((f->has_include || f->has_exclude) && select_stacks(sel, f))
 		goto nomem;
 	if ((sel->no_gc || sel->only_gc) && gc_phases_of_stacks(p, &sel->gc_phases))

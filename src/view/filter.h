@@ -26,6 +26,8 @@ struct view_filter {
 	regex_t thread;	 /* thread name */
 	bool has_comm;
 	regex_t comm; /* process command line */
+	bool has_container;
+	regex_t container; /* id or name of the container, or path of the control group */
 	bool has_include;
 	regex_t include; /* keep samples with a frame whose name matches */
 	bool has_exclude;

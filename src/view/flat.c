@@ -28,8 +28,8 @@
 #include "view/flat.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/array.h"
 #include "base/buf.h"
@@ -37,7 +37,7 @@
 #include "profile/profile.h"
 #include "view/filter.h"
 #include "view/group.h"
-#include "view/label.h"
+#include "view/owner.h"
 
 struct weight {
 	uint64_t ns;
@@ -206,8 +206,8 @@ static int add_row(struct flat *flat, const struct flat_row *row)
 
 /* What the order of rows needs besides the rows. */
 struct order {
-	const struct profile *profile;
-	const struct groups *groups; /* NULL for rows of processes or threads */
+	const struct groups *groups; /* rows of frames */
+	const uint32_t *ranks;	     /* else: by owner */
 	enum flat_by by;
 	enum flat_sort sort;
 };
@@ -217,34 +217,14 @@ static int compare_u64(uint64_t a, uint64_t b)
 	return (a > b) - (a < b);
 }
 
-static int compare_owners(const struct order *order, uint32_t a, uint32_t b)
-{
-	const struct profile *p = order->profile;
-	_cleanup_buf_ struct buf x = BUF_INIT, y = BUF_INIT;
-	int diff;
-
-	if (order->by == FLAT_BY_THREAD) {
-		label_thread(p, a, &x);
-		label_thread(p, b, &y);
-		diff = strcmp(buf_str(&x), buf_str(&y));
-		return diff ? diff : compare_u64(p->threads[a].tid, p->threads[b].tid);
-	}
-	label_process(p, a, &x);
-	label_process(p, b, &y);
-	diff = strcmp(buf_str(&x), buf_str(&y));
-	return diff ? diff : compare_u64(p->processes[a].pid, p->processes[b].pid);
-}
-
 static int compare_names(const struct order *order, const struct flat_row *a,
 			 const struct flat_row *b)
 {
 	const struct groups *g = order->groups;
-	int diff;
 
 	if (g)
 		return compare_u64(g->rank[g->of_frame[a->frame]], g->rank[g->of_frame[b->frame]]);
-	diff = compare_owners(order, a->id, b->id);
-	return diff ? diff : compare_u64(a->id, b->id);
+	return compare_u64(order->ranks[a->id], order->ranks[b->id]);
 }
 
 static int compare_rows(const void *a, const void *b, void *arg)
@@ -290,36 +270,90 @@ out:
 	return err;
 }
 
-static int build_from_owners(const struct profile *p, const struct view_selection *sel,
-			     struct order *order, struct flat *flat)
+/* Whether rows are owners, and of which kind. */
+static bool is_by_owner(enum flat_by by, enum owner_kind *ret)
 {
-	size_t n = order->by == FLAT_BY_THREAD ? p->n_threads : p->n_processes;
-	_cleanup_free_ struct weight *weights = calloc(n + 1, sizeof(*weights));
+	switch (by) {
+	case FLAT_BY_PROCESS:
+		*ret = OWNER_PROCESS;
+		return true;
+	case FLAT_BY_THREAD:
+		*ret = OWNER_THREAD;
+		return true;
+	case FLAT_BY_CONTAINER:
+		*ret = OWNER_CONTAINER;
+		return true;
+	case FLAT_BY_RUBY:
+		*ret = OWNER_RUBY;
+		return true;
+	default:
+		return false;
+	}
+}
 
-	if (!weights)
-		return -ENOMEM;
+static void weigh_threads(const struct profile *p, const struct view_selection *sel,
+			  struct weight *weights)
+{
 	for (size_t i = 0; i < p->n_samples; i++) {
 		const struct profile_sample *s = &p->samples[i];
-		uint32_t id = order->by == FLAT_BY_THREAD ? s->thread
-							  : p->threads[s->thread].process;
 
 		if (view_selected(sel, s))
-			weight_add(&weights[id],
+			weight_add(&weights[s->thread],
 				   &(struct weight) { .ns = s->weight, .samples = 1 });
 	}
-	for (size_t i = 0; i < n; i++) {
-		struct flat_row row = {
-			.frame = PROFILE_NONE,
-			.id = (uint32_t)i,
-			.samples = weights[i].samples,
-			.total_samples = weights[i].samples,
-			.self_ns = weights[i].ns,
-			.total_ns = weights[i].ns,
-		};
+}
 
-		if (add_row(flat, &row))
+/* Count the processes of each row that have samples, where a row may have several. */
+static int count_processes(const struct profile *p, enum owner_kind kind,
+			   const struct weight *threads, struct flat_row *rows)
+{
+	_cleanup_free_ bool *seen = calloc(p->n_processes + 1, sizeof(*seen));
+
+	if (!seen)
+		return -ENOMEM;
+	if (kind != OWNER_CONTAINER && kind != OWNER_RUBY)
+		return 0;
+	for (size_t i = 0; i < p->n_threads; i++) {
+		uint32_t process = p->threads[i].process;
+		struct flat_row *row = &rows[owner_of_thread(p, kind, (uint32_t)i)];
+
+		if (!threads[i].samples || seen[process])
+			continue;
+		seen[process] = true;
+		if (!row->n_processes++ || process < row->process)
+			row->process = process;
+	}
+	return 0;
+}
+
+static int build_from_owners(const struct profile *p, const struct view_selection *sel,
+			     enum owner_kind kind, struct order *order, struct flat *flat)
+{
+	size_t n = owner_limit(p, kind);
+	_cleanup_free_ struct weight *threads = calloc(p->n_threads + 1, sizeof(*threads));
+	_cleanup_free_ struct flat_row *rows = calloc(n + 1, sizeof(*rows));
+	_cleanup_free_ uint32_t *ranks = NULL;
+
+	if (!threads || !rows || owner_ranks(p, kind, &ranks))
+		return -ENOMEM;
+	weigh_threads(p, sel, threads);
+	if (count_processes(p, kind, threads, rows))
+		return -ENOMEM;
+	for (size_t i = 0; i < p->n_threads; i++) {
+		struct flat_row *row = &rows[owner_of_thread(p, kind, (uint32_t)i)];
+
+		row->samples += threads[i].samples;
+		row->self_ns += threads[i].ns;
+	}
+	for (size_t i = 0; i < n; i++) {
+		rows[i].frame = PROFILE_NONE;
+		rows[i].id = (uint32_t)i;
+		rows[i].total_samples = rows[i].samples;
+		rows[i].total_ns = rows[i].self_ns;
+		if (add_row(flat, &rows[i]))
 			return -ENOMEM;
 	}
+	order->ranks = ranks;
 	if (flat->n_rows)
 		qsort_r(flat->rows, flat->n_rows, sizeof(*flat->rows), compare_rows, order);
 	return 0;
@@ -329,7 +363,8 @@ int flat_build_selected(const struct profile *p, const struct view_selection *se
 			enum flat_sort sort, struct flat *ret)
 {
 	_cleanup_flat_ struct flat flat = FLAT_INIT;
-	struct order order = { .profile = p, .by = by, .sort = sort };
+	struct order order = { .by = by, .sort = sort };
+	enum owner_kind kind;
 	int err;
 
 	for (size_t i = 0; i < p->n_samples; i++) {
@@ -338,8 +373,8 @@ int flat_build_selected(const struct profile *p, const struct view_selection *se
 		flat.ns += p->samples[i].weight;
 		flat.samples++;
 	}
-	if (by == FLAT_BY_THREAD || by == FLAT_BY_PROCESS)
-		err = build_from_owners(p, sel, &order, &flat);
+	if (is_by_owner(by, &kind))
+		err = build_from_owners(p, sel, kind, &order, &flat);
 	else
 		err = build_from_frames(p, sel, &order, &flat);
 	if (err)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The flat profile: self and total time of each function, line, file, thread or process.
+ * The flat profile: self and total time of each function, line, file, thread, process, ….
  */
 #ifndef RBPF_VIEW_FLAT_H
 #define RBPF_VIEW_FLAT_H
@@ -21,14 +21,18 @@ enum flat_by {
 	FLAT_BY_THREAD,
 	FLAT_BY_PROCESS,
 	FLAT_BY_KIND,
+	FLAT_BY_CONTAINER,
+	FLAT_BY_RUBY, /* version of Ruby */
 };
 
 enum flat_sort { FLAT_SORT_SELF, FLAT_SORT_TOTAL };
 
 struct flat_row {
 	uint32_t frame;	  /* a frame of the row (function, line, file, kind); else PROFILE_NONE */
-	uint32_t id;	  /* thread or process id (index) for those rows; else 0 */
-	uint64_t samples; /* with the row innermost */
+	uint32_t id;	  /* owner (view/owner.h) for rows of those; else 0 */
+	uint32_t process; /* rows of containers and Rubies: the first process with samples … */
+	uint32_t n_processes;	/* … and how many there are; else 0 */
+	uint64_t samples;	/* with the row innermost */
 	uint64_t total_samples; /* with the row anywhere: counted once a sample, recursion or not */
 	uint64_t self_ns;
 	uint64_t total_ns;

@@ -48,6 +48,40 @@ void label_process(const struct profile *p, uint32_t process, struct buf *out)
 		buf_addstr(out, "[unknown]");
 }
 
+#define LONG_ID	 64
+#define SHORT_ID 12
+
+void label_container(const struct profile *p, uint32_t container, struct buf *out)
+{
+	const char *id = profile_str(p, container);
+
+	if (strlen(id) == LONG_ID && strspn(id, "0123456789abcdef") == LONG_ID)
+		buf_add(out, id, SHORT_ID);
+	else
+		buf_addstr(out, *id ? id : "[no container]");
+}
+
+void label_ruby(const struct profile *p, uint32_t version, struct buf *out)
+{
+	buf_addstr(out, version ? profile_str(p, version) : "[no Ruby]");
+}
+
+void label_pid(const struct profile *p, uint32_t process, struct buf *out)
+{
+	const struct profile_process *q = &p->processes[process];
+	bool other_pid = q->ns_pid && q->ns_pid != q->pid;
+
+	buf_addf(out, "pid %" PRIu32, q->pid);
+	if (other_pid)
+		buf_addf(out, ", %" PRIu32, q->ns_pid);
+	if (q->container) {
+		buf_addstr(out, other_pid ? " in " : ", in ");
+		label_container(p, q->container, out);
+	} else if (other_pid) {
+		buf_addstr(out, " inside");
+	}
+}
+
 void label_thread(const struct profile *p, uint32_t thread, struct buf *out)
 {
 	const char *name = profile_str(p, p->threads[thread].name);

@@ -18,6 +18,22 @@ struct profile_frame;
  */
 void label_process(const struct profile *p, uint32_t process, struct buf *out);
 
+/*
+ * Append its pid, and where it has another one of its own: "pid 42", "pid 42, 7 inside" (in another
+ * pid namespace), "pid 42, 7 in 3f2a9c1b0d4e", "pid 42, in 3f2a9c1b0d4e" (a container that shares
+ * rbpf's).
+ */
+void label_pid(const struct profile *p, uint32_t process, struct buf *out);
+
+/*
+ * Append a container (a string: its id or name) as people write it: the first 12 of 64 hex digits,
+ * or the whole name; "[no container]" for "".
+ */
+void label_container(const struct profile *p, uint32_t container, struct buf *out);
+
+/* Append a version of Ruby (a string), "[no Ruby]" for "". */
+void label_ruby(const struct profile *p, uint32_t version, struct buf *out);
+
 /* Append the name of a thread (by index), "[unnamed]" if it has none. */
 void label_thread(const struct profile *p, uint32_t thread, struct buf *out);
 

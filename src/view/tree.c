@@ -3,7 +3,7 @@
  * From samples to a tree, in time proportional to the number of samples plus the number of distinct
  * stacks, however deep these are:
  *
- *   1. Samples are put in order by part (process or thread; one part if the tree is not split).
+ *   1. Samples are put in order by part (process, thread, …; one part if the tree is not split).
  *   2. In each part the weights of equal stacks are added up, in an array indexed by stack id.
  *   3. The recording's stacks are themselves a prefix tree. The node of a stack is a child of the
  *      node of its callers, so each stack that is reached needs one look-up, remembered for the
@@ -29,6 +29,7 @@
 #include "view/filter.h"
 #include "view/group.h"
 #include "view/label.h"
+#include "view/owner.h"
 
 #define NODE_NONE UINT32_MAX
 
@@ -199,28 +200,31 @@ static int add_part(struct builder *b, uint32_t part, const uint32_t *order, siz
 	return 0;
 }
 
+static enum owner_kind owners_of(enum tree_split split)
+{
+	static const enum owner_kind kinds[] = {
+		[TREE_SPLIT_PROCESS] = OWNER_PROCESS,
+		[TREE_SPLIT_THREAD] = OWNER_THREAD,
+		[TREE_SPLIT_CONTAINER] = OWNER_CONTAINER,
+		[TREE_SPLIT_RUBY] = OWNER_RUBY,
+	};
+
+	return kinds[split];
+}
+
 static uint32_t part_of(const struct builder *b, const struct profile_sample *s)
 {
-	switch (b->tree.opts.split) {
-	case TREE_SPLIT_PROCESS:
-		return b->profile->threads[s->thread].process;
-	case TREE_SPLIT_THREAD:
-		return s->thread;
-	default:
-		return 0;
-	}
+	enum tree_split split = b->tree.opts.split;
+
+	return split == TREE_SPLIT_NONE ? 0
+					: owner_of_thread(b->profile, owners_of(split), s->thread);
 }
 
 static size_t count_parts(const struct builder *b)
 {
-	switch (b->tree.opts.split) {
-	case TREE_SPLIT_PROCESS:
-		return b->profile->n_processes;
-	case TREE_SPLIT_THREAD:
-		return b->profile->n_threads;
-	default:
-		return 1;
-	}
+	enum tree_split split = b->tree.opts.split;
+
+	return split == TREE_SPLIT_NONE ? 1 : owner_limit(b->profile, owners_of(split));
 }
 
 static int add_samples(struct builder *b)
@@ -272,45 +276,34 @@ static void push_child(struct tree *t, uint32_t node)
 	parent->first_child = node;
 }
 
-/* The parts of a split tree by name, then by number, so that puma's pid 9 is before its pid 10. */
+struct part_order {
+	const struct tree *tree;
+	const uint32_t *ranks; /* by owner */
+};
+
 static int compare_parts(const void *a, const void *b, void *arg)
 {
-	const struct tree *t = arg;
-	const struct profile *p = t->profile;
-	uint32_t x = t->nodes[*(const uint32_t *)a].label;
-	uint32_t y = t->nodes[*(const uint32_t *)b].label;
-	_cleanup_buf_ struct buf x_name = BUF_INIT, y_name = BUF_INIT;
-	uint32_t x_id, y_id;
-	int diff;
+	const struct part_order *order = arg;
+	uint32_t x = order->ranks[order->tree->nodes[*(const uint32_t *)a].label];
+	uint32_t y = order->ranks[order->tree->nodes[*(const uint32_t *)b].label];
 
-	if (t->opts.split == TREE_SPLIT_PROCESS) {
-		label_process(p, x, &x_name);
-		label_process(p, y, &y_name);
-		x_id = p->processes[x].pid;
-		y_id = p->processes[y].pid;
-	} else {
-		label_thread(p, x, &x_name);
-		label_thread(p, y, &y_name);
-		x_id = p->threads[x].tid;
-		y_id = p->threads[y].tid;
-	}
-	diff = strcmp(buf_str(&x_name), buf_str(&y_name));
-	if (!diff)
-		diff = (x_id > y_id) - (x_id < y_id);
-	return diff ? diff : (x > y) - (x < y);
+	return (x > y) - (x < y);
 }
 
 static int link_parts(struct tree *t)
 {
 	_cleanup_free_ uint32_t *parts = calloc(t->n_nodes, sizeof(*parts));
+	_cleanup_free_ uint32_t *ranks = NULL;
+	struct part_order order = { .tree = t };
 	size_t n = 0;
 
-	if (!parts)
+	if (!parts || owner_ranks(t->profile, owners_of(t->opts.split), &ranks))
 		return -ENOMEM;
+	order.ranks = ranks;
 	for (size_t i = 1; i < t->n_nodes; i++)
 		if (!t->nodes[i].parent)
 			parts[n++] = (uint32_t)i;
-	qsort_r(parts, n, sizeof(*parts), compare_parts, t);
+	qsort_r(parts, n, sizeof(*parts), compare_parts, &order);
 	while (n--)
 		push_child(t, parts[n]);
 	return 0;
@@ -397,11 +390,7 @@ void tree_node_label(const struct tree *t, uint32_t node, struct buf *out)
 			buf_addf(out, " %s:", label_basename(profile_str(p, frame->file)));
 			label_line(frame, out);
 		}
-	} else if (t->opts.split == TREE_SPLIT_PROCESS) {
-		label_process(p, n->label, out);
-		buf_addf(out, " (pid %u)", p->processes[n->label].pid);
 	} else {
-		label_thread(p, n->label, out);
-		buf_addf(out, " (tid %u)", p->threads[n->label].tid);
+		owner_label(p, owners_of(t->opts.split), n->label, out);
 	}
 }

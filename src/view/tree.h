@@ -20,6 +20,8 @@ enum tree_split {
 	TREE_SPLIT_NONE,
 	TREE_SPLIT_PROCESS, /* the first level below the root is the process */
 	TREE_SPLIT_THREAD,  /* … the thread */
+	TREE_SPLIT_CONTAINER,
+	TREE_SPLIT_RUBY, /* … the version of Ruby */
 };
 
 struct tree_options {
@@ -34,7 +36,7 @@ struct tree_node {
 	uint32_t next_sibling; /* node index, 0 if none */
 	uint32_t depth;	       /* the root is 0 */
 	uint32_t frame;	       /* a frame of this function; PROFILE_NONE for root and split nodes */
-	uint32_t label;	       /* split nodes: process or thread id (index); else 0 */
+	uint32_t label;	       /* split nodes: owner (view/owner.h); else 0 */
 	uint64_t self_ns;
 	uint64_t total_ns; /* self and all below; equal to the sum over children plus self */
 	uint64_t self_samples;
@@ -71,7 +73,7 @@ uint32_t tree_next(const struct tree *t, uint32_t node);
 uint32_t tree_skip(const struct tree *t, uint32_t node);
 
 /*
- * Append the text of a node, e.g. "Foo#bar", "all", "ruby (pid 42)", "worker (tid 43)"; with
+ * Append the text of a node, e.g. "Foo#bar", "all", "ruby (pid 42)" (owner_label()); with
  * by_line "Foo#bar foo.rb:12", "Foo#bar foo.rb:~12" if the line is approximate. Never empty.
  */
 void tree_node_label(const struct tree *t, uint32_t node, struct buf *out);

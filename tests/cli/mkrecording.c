@@ -2,7 +2,7 @@
 /*
  * Makes the recordings that the tests of the command line read, where no BPF is needed:
  *
- *	mkrecording full|few|gc|empty|interrupted FILE
+ *	mkrecording full|few|gc|containers|empty|interrupted FILE
  */
 #include <stdio.h>
 #include <string.h>
@@ -12,8 +12,10 @@
 #include "base/err.h"
 #include "profile/recorder.h"
 
-#define START (1000 * NSEC_PER_SEC)
-#define TICK  (NSEC_PER_SEC / 99)
+#define START	  (1000 * NSEC_PER_SEC)
+#define TICK	  (NSEC_PER_SEC / 99)
+
+#define CONTAINER "3f2a9c1b0d4e5f60718293a4b5c6d7e8f90123456789abcdef0123456789abcd"
 
 /* A failed call here is a broken test, which says where. */
 #define MUST(call)                                                                                 \
@@ -49,6 +51,29 @@ static uint32_t frame(struct recorder *rec, enum frame_kind kind, const char *na
 	return id;
 }
 
+/* A process in a container, with one thread. */
+static uint32_t add_sidekiq(struct recorder *rec, uint32_t parent)
+{
+	const struct profile_process def = {
+		.pid = 4300,
+		.parent = parent,
+		.start_ticks = 2,
+		.exe = str(rec, "/usr/local/bin/ruby"),
+		.cmdline = str(rec, "sidekiq 7.1.0 jobs"),
+		.ruby_version = str(rec, "3.3.6"),
+		.cgroup = str(rec, "/system.slice/docker-" CONTAINER ".scope"),
+		.container = str(rec, CONTAINER),
+		.ns_pid = 7,
+		.uid = 1000,
+		.exit_status = -1,
+	};
+	uint32_t process = 0, thread = 0;
+
+	recorder_process(rec, &def, &process);
+	recorder_thread(rec, process, 4300, str(rec, "sidekiq"), &thread);
+	return thread;
+}
+
 int main(int argc, char **argv)
 {
 	struct profile_meta meta = {
@@ -67,9 +92,9 @@ int main(int argc, char **argv)
 	struct recorder_options opts = { .force = true };
 	struct err err = { 0 };
 	struct recorder *rec;
-	uint32_t process, threads[2], main_stack, gc_stack, stacks[4], i, n, id;
+	uint32_t process, threads[3], main_stack, gc_stack, stacks[4], i, n, id;
 	const char *kind;
-	bool gc;
+	bool gc, containers;
 
 	if (argc != 3)
 		return 2;
@@ -86,11 +111,14 @@ int main(int argc, char **argv)
 				      .exe = str(rec, "/usr/bin/ruby"),
 				      .cmdline = str(rec, "ruby shop.rb"),
 				      .ruby_version = str(rec, "3.1.2"),
+				      .uid = PROFILE_NONE,
 				      .exit_status = -1,
 			      },
 			      &process));
 	MUST(recorder_thread(rec, process, 4242, str(rec, "ruby"), &threads[0]));
 	MUST(recorder_thread(rec, process, 4243, str(rec, "worker, 1"), &threads[1]));
+	containers = strcmp(kind, "containers") == 0;
+	threads[2] = containers ? add_sidekiq(rec, process) : threads[0];
 
 	id = frame(rec, FRAME_RUBY, "<main>", "/app/shop.rb", 90, 1);
 	MUST(recorder_stack(rec, 0, id, &main_stack));
@@ -112,7 +140,9 @@ int main(int argc, char **argv)
 		struct profile_sample sample = {
 			.ts = START + (i + 1) * TICK,
 			.weight = TICK,
-			.thread = threads[i % 10 == 0],
+			.thread = threads[i % 10 == 0  ? 1
+					  : i % 4 == 1 ? 2
+						       : 0],
 			.stack = stacks[i % 10 < 6 ? 2 : i % ARRAY_SIZE(stacks)],
 		};
 

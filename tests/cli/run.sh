@@ -31,7 +31,7 @@ ${CC:-cc} ${CFLAGS:--O1} -D_GNU_SOURCE -I"$root/src" -I"$root/include" -o "$tmp/
 	"$root/tests/cli/mkrecording.c" "$root"/src/base/*.c "$root"/src/profile/*.c \
 	-lz -ljansson || exit 1
 cd "$tmp" || exit 1
-for kind in full few gc empty interrupted; do
+for kind in full few gc containers empty interrupted; do
 	./mkrecording $kind $kind.data || exit 1
 done
 unset RBPF_DATA NO_COLOR
@@ -129,8 +129,8 @@ refuse "--pid: *" record -p 99999999999999999999
 refuse "--pid: pid 7 is listed twice" record -p 7,7
 refuse "--pid needs a value (LIST)" record -p
 refuse "--pid needs a value (LIST), got the option '-F'" record -p -F 9
-refuse "nothing to record: give -p PID or -- CMD" record
-refuse "nothing to record: give -p PID or -- CMD" record --
+refuse "nothing to record: give -p PID, --all-ruby or -- CMD" record
+refuse "nothing to record: give -p PID, --all-ruby or -- CMD" record --
 refuse "-p PID and -- CMD exclude each other" record -p 1 -- true
 refuse "unexpected argument 'ruby' for 'record'" record ruby x.rb
 refuse "--freq must be between 1 and 10000, got 50000" record -p 1 --freq 50000
@@ -166,12 +166,19 @@ refuse "--limit*" report -n -1 full.data
 refuse "--tree and --json exclude each other" report --tree --json full.data
 refuse "--tree goes with --by function or line, not --by file" report --tree --by file full.data
 refuse "--gc goes with --by function or line, not --by thread" report --gc --by thread full.data
+for by in container ruby; do
+	refuse "--tree goes with --by function or line, not --by $by" report --tree --by $by full.data
+	refuse "--gc goes with --by function or line, not --by $by" report --gc --by $by full.data
+done
 refuse "--tree and --gc exclude each other" report --gc --tree full.data
 refuse "--info and --gc exclude each other" report --gc --info full.data
 refuse "--json and --csv exclude each other" report --gc --csv --json full.data
 refuse "--gc and --no-gc exclude each other" report --no-gc --gc full.data
 refuse "invalid pattern '(' for --include: *" report --include "(" full.data
 refuse "--thread must not be empty" report --thread= full.data
+refuse "--container must not be empty" flame --container= full.data
+refuse "invalid pattern '[' for --container: *" report --container "[" full.data
+refuse "unknown value 'contaner' for --split (did you mean container?)" flame --split contaner full.data
 refuse "--from must be before --to" report --from 2s --to 1s full.data
 refuse "invalid pid list 'x': 'x' is not a number" report --tid x full.data
 refuse "the recording is named twice: --input=full.data and 'few.data'" report -i full.data few.data
@@ -329,8 +336,8 @@ fi
 
 if begin "report --json is JSON and adds up"; then
 	if command -v ruby > /dev/null; then
-		for by in function line file thread process kind; do
-			run report --json --by $by full.data
+		for by in function line file thread process kind container ruby; do
+			run report --json --by $by containers.data
 			if ruby -rjson -e '
 				r = JSON.parse(File.read(ARGV[0])); s = r["summary"]
 				self_ns = r["rows"].sum { |x| x["self_ns"] }
@@ -378,6 +385,97 @@ if begin "report"; then
 	if grep -q '├─ Cart#total' "$out"; then expect 0 ""; else not_ok "no tree"; fi
 	run report --info full.data
 	if grep -q 'rbpf record -p 4242' "$out"; then expect 0 ""; else not_ok "no command"; fi
+fi
+if begin "report --by container and ruby"; then
+	run report --by container containers.data
+	if ! grep -q ' CONTAINER  *PROCESSES$' "$out" ||
+		! grep -q ' \[no container\]  ruby (pid 4242)$' "$out" ||
+		! grep -q ' 3f2a9c1b0d4e  *sidekiq (pid 4300)$' "$out"; then
+		not_ok "no containers"
+	else
+		expect 0 ""
+	fi
+	run report --by ruby containers.data
+	if grep -q ' 3.1.2  ruby (pid 4242)$' "$out" && grep -q ' 3.3.6  sidekiq (pid 4300)$' "$out"; then
+		expect 0 ""
+	else
+		not_ok "no versions"
+	fi
+	run report --by process containers.data
+	if grep -q ' sidekiq (pid 4300, 7 in 3f2a9c1b0d4e)  sidekiq 7.1.0 jobs$' "$out" &&
+		grep -q ' ruby (pid 4242)  *ruby shop.rb$' "$out"; then
+		expect 0 ""
+	else
+		not_ok "no pid inside"
+	fi
+	run report --csv --by container containers.data
+	if head -1 "$out" | grep -q '^container,processes,samples,' &&
+		grep -q '^3f2a9c1b0d4e[0-9a-f]\{52\},1,75,75,' "$out" && grep -q '^,1,225,225,' "$out"; then
+		expect 0 ""
+	else
+		not_ok "--csv"
+	fi
+	run report --info containers.data
+	if grep -q '^  pid 4300, 7 in 3f2a9c1b0d4e  ruby 3.3.6  sidekiq 7.1.0 jobs$' "$out"; then
+		expect 0 ""
+	else
+		not_ok "--info"
+	fi
+fi
+if begin "flame --split container and ruby"; then
+	run flame --split container containers.data
+	if grep -q '\[no container\]' "$out" && grep -q '3f2a9c1b0d4e' "$out"; then
+		expect 0 ""
+	else
+		not_ok "no containers"
+	fi
+	run flame --split ruby containers.data
+	if grep -q '>ruby 3.1.2' "$out" && grep -q '>ruby 3.3.6' "$out"; then
+		expect 0 ""
+	else
+		not_ok "no versions"
+	fi
+fi
+if begin "each filter on each view"; then
+	# What some samples pass, then what none passes.
+	for filter in "--pid=4300 --pid=1" "--tid=4243 --tid=1" "--thread=^worker --thread=zzz" \
+		"--comm=sidekiq --comm=zzz" "--container=^3f2a --container=zzz" \
+		"--container=docker- --container=/lxc" "--include=Cart --include=zzz" \
+		"--exclude=Caf --exclude=<main>" "--from=1s --from=1h" "--to=1s --to=1us"; do
+		some=${filter% *}
+		none=${filter#* }
+		for view in "report" "report --tree" "report --gc" "report --json" "report --csv" \
+			"report --gc --json" "report --gc --csv" "report --info" "flame" \
+			"export -f flame"; do
+			# shellcheck disable=SC2086 # words
+			run $view "$some" containers.data
+			[ "$status" = 0 ] || not_ok "$view $some"
+			# shellcheck disable=SC2086
+			run $view "$none" containers.data
+			[ "$status" = 6 ] || not_ok "$view $none"
+		done
+		run report --json "$some" containers.data
+		if grep -q '"selected_samples":\(300\|0\),' "$out"; then not_ok "$some takes nothing away"; fi
+		run export -f folded "$some" containers.data
+		[ -s "$out" ] || not_ok "export $some"
+		run export -f folded "$none" containers.data
+		if [ -s "$out" ]; then not_ok "export $none"; else ok; fi
+	done
+	for view in "report" "report --tree" "report --gc" "report --json" "report --csv" "report --info" \
+		"flame" "export -f folded" "export -f json"; do
+		# shellcheck disable=SC2086
+		run $view --ruby-only --pid 4242,4300 --from 100ms --to 2s gc.data
+		expect 0 ""
+	done
+fi
+if begin "--info lists what passes the filters"; then
+	run report --info --container '^$' containers.data
+	if grep -q '^processes  1 of 2$' "$out" && grep -q '^threads    2 of 3$' "$out" &&
+		! grep -q sidekiq "$out"; then
+		expect 0 ""
+	else
+		not_ok "does not"
+	fi
 fi
 if begin "report --gc"; then
 	run report --gc gc.data
@@ -541,7 +639,7 @@ else
 		if grep -q '^ruby;<main>' "$out"; then expect 0 ""; else not_ok "no stacks"; fi
 	fi
 	if begin "terminal: the report fits"; then
-		for args in "" "--tree" "--by line" "--by file" "--by process" "--gc"; do
+		for args in "" "--tree" "--by line" "--by file" "--by process" "--by container" "--gc"; do
 			on_terminal "'$rbpf' --color never report -q $args gc.data"
 			wide=$(tr -d '\r' < "$out" | grep -v 'samples at\|lost\|cpu sampled' |
 				grep -E '.{61}' | head -1)
@@ -618,6 +716,10 @@ if command -v bash > /dev/null; then
 	completes "--no-gc" flame --no
 	completes "function file" report --by = f
 	completes "hash" flame --color h
+	completes "container" report --by c
+	completes "ruby" report --by r
+	completes "none process thread container ruby" flame --split ""
+	completes "--container" report --cont
 	completes "folded" record -p 42 -f fo
 	completes "full.data" report fu
 	completes "few.data" export -o few

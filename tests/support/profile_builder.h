@@ -81,9 +81,24 @@ static inline uint32_t builder_process(struct profile_builder *b, uint32_t pid, 
 		.parent = PROFILE_NONE,
 		.cmdline = builder_str(b, cmdline),
 		.ruby_version = builder_str(b, "3.3.6"),
+		.uid = PROFILE_NONE,
 		.exit_status = -1,
 	};
 	return id;
+}
+
+/* Put @process into a container (or, with "", a pid namespace alone); its pid there is @ns_pid. */
+static inline void builder_contain(struct profile_builder *b, uint32_t process,
+				   const char *container, uint32_t ns_pid)
+{
+	struct profile_process *p = &b->profile.processes[process];
+	struct buf cgroup = BUF_INIT;
+
+	buf_addf(&cgroup, *container ? "/docker/%s" : "/init.scope", container);
+	p->container = builder_str(b, container);
+	p->cgroup = builder_str(b, buf_str(&cgroup));
+	p->ns_pid = ns_pid;
+	buf_deinit(&cgroup);
 }
 
 static inline uint32_t builder_thread(struct profile_builder *b, uint32_t process, uint32_t tid,

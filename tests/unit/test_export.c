@@ -74,6 +74,8 @@ Test(export, json_is_the_whole_recording)
 	b.profile.samples[0].flags = SAMPLE_KERNEL | SAMPLE_FAILED | SAMPLE_GC;
 	b.profile.samples[0].weight = 77;
 	builder_approximate(&b, 0);
+	builder_contain(&b, 1, "0123456789abcdef", 17);
+	b.profile.processes[1].uid = 1000;
 	root = export_and_parse(&b, NULL);
 	cr_expect_str_eq(json_string_value(json_object_get(root, "format")), "rbpf-recording");
 	cr_expect(json_is_true(json_object_get(root, "complete")));
@@ -83,6 +85,14 @@ Test(export, json_is_the_whole_recording)
 	cr_expect_eq(int_of(list, 0, "pid"), 4242);
 	cr_expect(json_is_null(json_object_get(json_array_get(list, 0), "parent")));
 	cr_expect_str_eq(str_of(list, 0, "ruby"), "3.3.6");
+	cr_expect_str_eq(str_of(list, 0, "container"), "");
+	cr_expect_str_eq(str_of(list, 0, "cgroup"), "");
+	cr_expect_eq(int_of(list, 0, "ns_pid"), 0);
+	cr_expect(json_is_null(json_object_get(json_array_get(list, 0), "uid")));
+	cr_expect_str_eq(str_of(list, 1, "container"), "0123456789abcdef");
+	cr_expect_str_eq(str_of(list, 1, "cgroup"), "/docker/0123456789abcdef");
+	cr_expect_eq(int_of(list, 1, "ns_pid"), 17);
+	cr_expect_eq(int_of(list, 1, "uid"), 1000);
 
 	list = json_object_get(root, "threads");
 	cr_assert_eq(json_array_size(list), p->n_threads);

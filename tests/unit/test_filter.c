@@ -97,6 +97,16 @@ Test(filter, patterns)
 	cr_expect_eq(selected(&f), 0x18, "thread");
 	compile(&f.comm, &f.has_comm, "shop|nothing");
 	cr_expect_eq(selected(&f), 0x1f, "comm");
+	builder_contain(&b, 0, "3f2a9c1b0d4e", 1);
+	compile(&f.container, &f.has_container, "^3f2a");
+	cr_expect_eq(selected(&f), 0x1f, "container");
+	compile(&f.container, &f.has_container, "^/docker/");
+	cr_expect_eq(selected(&f), 0x1f, "control group");
+	compile(&f.container, &f.has_container, "^$");
+	cr_expect_eq(selected(&f), 0x60, "no container");
+	compile(&f.container, &f.has_container, "3f2a");
+	compile(&f.thread, &f.has_thread, "^ruby");
+	cr_expect_eq(selected(&f), 0x07, "container and thread");
 	compile(&f.include, &f.has_include, "Baz\\.");
 	cr_expect_eq(selected(&f), 0x44, "include");
 	compile(&f.exclude, &f.has_exclude, "^Foo#");

@@ -272,7 +272,7 @@ Test(flame, places_and_words)
 
 Test(flame, every_variant_of_random_profiles)
 {
-	for (unsigned int variant = 0; variant < 36; variant++) {
+	for (unsigned int variant = 0; variant < 60; variant++) {
 		const struct flame_options opts = {
 			.icicle = variant & 1,
 			.inverted = variant & 2,
@@ -288,6 +288,27 @@ Test(flame, every_variant_of_random_profiles)
 		cr_expect_eq(pic.total, b.profile.totals.cpu_sampled_ns);
 		picture_deinit(&pic);
 	}
+}
+
+/* A whole machine: the title must not grow with it. */
+Test(flame, many_programs)
+{
+	uint32_t path = builder_path(&b, "a");
+	struct picture pic;
+	char name[20], *svg;
+
+	for (uint32_t i = 0; i < 1000; i++) {
+		snprintf(name, sizeof(name), "prog%u --x", i);
+		builder_add(&b,
+			    builder_thread(&b, builder_process(&b, 100 + i, name), 100 + i, "x"),
+			    path, 1);
+	}
+	draw(&plain, &pic);
+	picture_deinit(&pic);
+	svg = render(&plain);
+	cr_expect(strstr(svg, "prog0, prog1, prog2, prog3, prog4, prog5 and 994 more: CPU"));
+	cr_expect_null(strstr(svg, "prog6"));
+	free(svg);
 }
 
 Test(flame, awkward_names)

@@ -128,6 +128,57 @@ Test(flat, threads_and_processes)
 	expect_rows(&all, FLAT_BY_PROCESS, FLAT_SORT_TOTAL, "1 4/4\n0 2/2\n");
 }
 
+Test(flat, containers_and_rubies)
+{
+	uint32_t second = builder_process(&b, 7, "ruby job.rb");
+	uint32_t third = builder_process(&b, 9, "bash");
+	struct flat flat;
+
+	builder_contain(&b, 0, "web", 1);
+	builder_contain(&b, second, "web", 2);
+	builder_contain(&b, builder_process(&b, 8, "no samples"), "empty", 3);
+	b.profile.processes[third].ruby_version = 0;
+	builder_add(&b, thread, builder_path(&b, "a"), 2);
+	builder_add(&b, builder_thread(&b, third, 9, "bash"), 0, 3);
+	builder_add(&b, builder_thread(&b, second, 7, "x"), builder_path(&b, "a"), 1);
+	builder_add(&b, builder_thread(&b, second, 8, "y"), builder_path(&b, "b"), 1);
+
+	cr_assert_eq(flat_build(&b.profile, &all, FLAT_BY_CONTAINER, FLAT_SORT_SELF, &flat), 0);
+	cr_assert_eq(flat.n_rows, 2);
+	cr_expect_str_eq(profile_str(&b.profile, flat.rows[0].id), "web");
+	cr_expect_eq(flat.rows[0].samples, 4);
+	cr_expect_eq(flat.rows[0].total_ns, 4 * BUILDER_PERIOD);
+	cr_expect_eq(flat.rows[0].process, 0);
+	cr_expect_eq(flat.rows[0].n_processes, 2);
+	cr_expect_eq(flat.rows[1].id, 0);
+	cr_expect_eq(flat.rows[1].process, third);
+	cr_expect_eq(flat.rows[1].n_processes, 1);
+	flat_deinit(&flat);
+
+	cr_assert_eq(flat_build(&b.profile, &all, FLAT_BY_RUBY, FLAT_SORT_TOTAL, &flat), 0);
+	cr_assert_eq(flat.n_rows, 2);
+	cr_expect_str_eq(profile_str(&b.profile, flat.rows[0].id), "3.3.6");
+	cr_expect_eq(flat.rows[0].samples, 4);
+	cr_expect_eq(flat.rows[0].n_processes, 2);
+	cr_expect_eq(flat.rows[1].id, 0);
+	flat_deinit(&flat);
+}
+
+/* Once a row of a process each, and in the order of names where times are equal. */
+Test(flat, ties_of_owners)
+{
+	static const char *const names[] = { "b", "a", "b", "[x]", "a" };
+
+	for (uint32_t i = 0; i < ARRAY_SIZE(names); i++) {
+		uint32_t process = builder_process(&b, 100 - i, names[i]);
+
+		builder_contain(&b, process, names[i], 0);
+		builder_add(&b, builder_thread(&b, process, 100 - i, names[i]), 0, 1);
+	}
+	expect_rows(&all, FLAT_BY_PROCESS, FLAT_SORT_SELF, "4 1/1\n5 1/1\n2 1/1\n3 1/1\n1 1/1\n");
+	expect_rows(&all, FLAT_BY_THREAD, FLAT_SORT_SELF, "4 1/1\n5 1/1\n2 1/1\n3 1/1\n1 1/1\n");
+}
+
 Test(flat, hidden_frames_leave_their_time_to_callers)
 {
 	const struct view_filter ruby_only = { .ruby_only = true };

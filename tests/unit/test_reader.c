@@ -41,7 +41,7 @@ static void build_definitions(struct buf *records)
 	build_string(records, "Foo#bar");
 	build_string(records, "/app/foo.rb");
 	build_string(records, "3.1.2");
-	build_record(records, RBPF_REC_PROCESS, 42, 1234, 1, 1, 4, 0);
+	build_record(records, RBPF_REC_PROCESS, 42, 1234, 1, 1, 4, 0, 3, 2, 7, 1000 + 1);
 	build_record(records, RBPF_REC_THREAD, 0, 42, 1);
 	build_record(records, RBPF_REC_THREAD, 0, 43, 0);
 	build_record(records, RBPF_REC_MODULE, 1, 0, 0);
@@ -127,6 +127,10 @@ Test(reader, golden_file)
 	cr_expect_eq(p.processes[0].start_ticks, 1234);
 	cr_expect_eq(p.processes[0].parent, PROFILE_NONE);
 	cr_expect_str_eq(profile_str(&p, p.processes[0].ruby_version), "3.1.2");
+	cr_expect_str_eq(profile_str(&p, p.processes[0].cgroup), "/app/foo.rb");
+	cr_expect_str_eq(profile_str(&p, p.processes[0].container), "Foo#bar");
+	cr_expect_eq(p.processes[0].ns_pid, 7);
+	cr_expect_eq(p.processes[0].uid, 1000);
 	cr_expect(p.processes[0].exited);
 	cr_expect_eq(p.processes[0].exit_status, 0x100);
 	cr_expect_eq(p.processes[0].exit_ts, last);
@@ -159,7 +163,7 @@ Test(reader, golden_file)
 Test(reader, header_bytes_are_the_format)
 {
 	static const uint8_t want[] = {
-		0x89, 'R',  'B',  'P',	'F',  0x0d, 0x0a, 0x1a, 1,    0,    1,	  0,
+		0x89, 'R',  'B',  'P',	'F',  0x0d, 0x0a, 0x1a, 1,    0,    2,	  0,
 		64,   0,    0,	  0,	0,    0,    0xc5, 0xb2, 0x9f, 0xcf, 0x97, 0x17,
 		0,    0xf2, 0x05, 0x2a, 0x01, 0,    0,	  0,	0,    0,    0,	  0,
 	};
@@ -638,6 +642,12 @@ Test(reader, ids_must_be_defined)
 	ASSERT_RECORD(true, RBPF_REC_PROCESS_UPDATE, 0, 1, 2, 4, 4, 4, 0);
 	ASSERT_RECORD(false, RBPF_REC_PROCESS_UPDATE, 1, 1, 2, 4, 4, 4, 0);
 	ASSERT_RECORD(false, RBPF_REC_PROCESS_UPDATE, 0, 1, 2, 4, 4, 4, 1);
+	ASSERT_RECORD(true, RBPF_REC_PROCESS, 1, 2, 4, 4, 4, 0, 4, 4, UINT32_MAX, UINT32_MAX);
+	ASSERT_RECORD(false, RBPF_REC_PROCESS, 1, 2, 4, 4, 4, 0, 5, 4, 0, 0);
+	ASSERT_RECORD(false, RBPF_REC_PROCESS, 1, 2, 4, 4, 4, 0, 4, 5, 0, 0);
+	ASSERT_RECORD(false, RBPF_REC_PROCESS, 1, 2, 4, 4, 4, 0, 4, 4, UINT32_MAX + 1ull, 0);
+	ASSERT_RECORD(false, RBPF_REC_PROCESS, 1, 2, 4, 4, 4, 0, 4, 4, 0, UINT32_MAX + 1ull);
+	ASSERT_RECORD(false, RBPF_REC_PROCESS_UPDATE, 0, 1, 2, 4, 4, 4, 0, 4, 5, 0, 0);
 	ASSERT_RECORD(true, RBPF_REC_PROCESS_EXIT, 0, 0, 0);
 	ASSERT_RECORD(false, RBPF_REC_PROCESS_EXIT, 1, 0, 0);
 	ASSERT_RECORD(true, RBPF_REC_PROCESS_EXIT, 0, 0, 1ull << 31);
@@ -693,6 +703,32 @@ Test(reader, flags_of_a_frame_cut_off)
 	assert_record(record, sizeof(record), false, "flags end within a number");
 }
 
+/* Version 1.1 ends a process with its parent; what came later is then unknown. */
+Test(reader, process_of_an_older_version)
+{
+	_cleanup_buf_ struct buf file = BUF_INIT, records = BUF_INIT;
+	_cleanup_profile_ struct profile p = PROFILE_INIT;
+	struct read_report report;
+	struct err err = { 0 };
+
+	build_start(&file);
+	build_definitions(&records);
+	build_record(&records, RBPF_REC_PROCESS, 43, 1, 1, 1, 4, 1);
+	build_record(&records, RBPF_REC_PROCESS, 44, 1, 1, 1, 4, 0, 3, 2); /* cut by whom ever */
+	build_record(&records, RBPF_REC_PROCESS_UPDATE, 0, 42, 1234, 1, 1, 4, 0);
+	build_data(&file, &records);
+	cr_assert_eq(read_buf(&file, &p, &report, &err), 0, "%s", err.msg);
+	cr_assert_eq(p.n_processes, 3);
+	for (size_t i = 0; i < 3; i++) {
+		cr_expect_eq(p.processes[i].pid, 42 + i);
+		cr_expect_str_eq(profile_str(&p, p.processes[i].container), i < 2 ? "" : "Foo#bar");
+		cr_expect_str_eq(profile_str(&p, p.processes[i].cgroup),
+				 i < 2 ? "" : "/app/foo.rb");
+		cr_expect_eq(p.processes[i].ns_pid, 0);
+		cr_expect_eq(p.processes[i].uid, PROFILE_NONE);
+	}
+}
+
 Test(reader, what_is_unknown_is_skipped)
 {
 	ASSERT_RECORD(true, 15, 1, 2, 3);
@@ -700,6 +736,7 @@ Test(reader, what_is_unknown_is_skipped)
 	ASSERT_RECORD(true, RBPF_REC_MARKER, 0, 0, 1, 1, 0);
 	ASSERT_RECORD(true, RBPF_REC_THREAD, 0, 1, 4, 9, 9, 9); /* fields of a newer version */
 	ASSERT_RECORD(true, RBPF_REC_FRAME, 0, 4, 4, 1, 1, 0, 1, FRAME_LINE_APPROXIMATE, 9, 9);
+	ASSERT_RECORD(true, RBPF_REC_PROCESS, 1, 2, 4, 4, 4, 0, 4, 4, 1, 1, 9, 9);
 	assert_record("\x0f\0", 2, true, "unknown kind without a body");
 	assert_record("\0\0", 2, false, "kind 0");
 	assert_record("", 0, true, "nothing");

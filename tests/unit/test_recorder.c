@@ -214,6 +214,10 @@ static struct profile_process random_process(struct model *m, size_t self)
 		.cmdline = some_string(m),
 		.ruby_version = some_string(m),
 		.parent = self && rng_below(&m->rng, 2) ? rng_below(&m->rng, self) : PROFILE_NONE,
+		.cgroup = some_string(m),
+		.container = some_string(m),
+		.ns_pid = (uint32_t)rng_u64(&m->rng),
+		.uid = rng_below(&m->rng, 4) ? (uint32_t)rng_u64(&m->rng) : PROFILE_NONE,
 		.exit_status = -1,
 	};
 }
@@ -422,6 +426,10 @@ static void assert_same_process(const struct profile_process *a, const struct pr
 	cr_assert_eq(a->exe, b->exe);
 	cr_assert_eq(a->cmdline, b->cmdline);
 	cr_assert_eq(a->ruby_version, b->ruby_version);
+	cr_assert_eq(a->cgroup, b->cgroup);
+	cr_assert_eq(a->container, b->container);
+	cr_assert_eq(a->ns_pid, b->ns_pid);
+	cr_assert_eq(a->uid, b->uid);
 	cr_assert_eq(a->exited, b->exited);
 	cr_assert_eq(a->exit_status, b->exit_status);
 	cr_assert_eq(a->exit_ts, b->exit_ts);
@@ -559,6 +567,10 @@ Test(recorder, undefined_ids_are_refused_and_do_no_harm)
 	define_some(rec);
 	process.exe = 2;
 	cr_expect_eq(recorder_process(rec, &process, &id), -EINVAL);
+	process = (struct profile_process) { .parent = PROFILE_NONE, .cgroup = 2 };
+	cr_expect_eq(recorder_process(rec, &process, &id), -EINVAL);
+	process = (struct profile_process) { .parent = PROFILE_NONE, .container = 2 };
+	cr_expect_eq(recorder_process(rec, &process, &id), -EINVAL);
 	process = (struct profile_process) { .parent = 1 };
 	cr_expect_eq(recorder_process(rec, &process, &id), -EINVAL);
 	process.parent = 0;
@@ -591,6 +603,77 @@ Test(recorder, undefined_ids_are_refused_and_do_no_harm)
 	cr_expect_eq(recorder_sample(rec, &sample), 0, "no failure of these is sticky");
 	must_close(rec);
 	cr_expect_eq(count_samples(path), 1);
+}
+
+/* All its fields at their longest: the length of a record is one byte. */
+Test(recorder, largest_process)
+{
+	struct recorder *rec = must_open(path);
+	struct profile_process process = {
+		.pid = UINT32_MAX,
+		.start_ticks = UINT64_MAX,
+		.parent = PROFILE_NONE,
+		.ns_pid = UINT32_MAX,
+		.uid = UINT32_MAX - 1,
+	};
+	_cleanup_profile_ struct profile p = PROFILE_INIT;
+	struct read_report report;
+	uint32_t id;
+
+	cr_assert_eq(recorder_process(rec, &process, &id), 0);
+	cr_assert_eq(recorder_process_update(rec, id, &process), 0);
+	must_close(rec);
+	read_back(path, &p, &report);
+	cr_assert_eq(p.n_processes, 1);
+	cr_expect_eq(p.processes[0].start_ticks, UINT64_MAX);
+	cr_expect_eq(p.processes[0].ns_pid, UINT32_MAX);
+	cr_expect_eq(p.processes[0].uid, UINT32_MAX - 1);
+}
+
+/* Views take equal strings for one container, whatever ids they had in the file. */
+Test(recorder, a_container_is_one_also_when_it_was_forgotten)
+{
+	struct recorder *rec = must_open(path);
+	struct profile_process process = { .parent = PROFILE_NONE };
+	_cleanup_profile_ struct profile p = PROFILE_INIT;
+	struct read_report report;
+	uint32_t id, before;
+
+	cr_assert_eq(recorder_string(rec, "web", 3, &process.container), 0);
+	cr_assert_eq(recorder_process(rec, &process, &id), 0);
+	before = process.container;
+	recorder_forget(rec);
+	cr_assert_eq(recorder_string(rec, "web", 3, &process.container), 0);
+	cr_assert_neq(process.container, before);
+	cr_assert_eq(recorder_process(rec, &process, &id), 0);
+	must_close(rec);
+	read_back(path, &p, &report);
+	cr_assert_eq(p.n_processes, 2);
+	cr_expect_str_eq(profile_str(&p, p.processes[0].container), "web");
+	cr_expect_eq(p.processes[0].container, p.processes[1].container);
+}
+
+Test(recorder, a_thread_that_ended_keeps_its_name)
+{
+	struct recorder *rec = must_open(path);
+	_cleanup_profile_ struct profile p = PROFILE_INIT;
+	struct read_report report;
+	uint32_t name, id;
+
+	define_some(rec);
+	cr_assert_eq(recorder_string(rec, "worker 1", 8, &name), 0);
+	cr_assert_eq(recorder_thread_name(rec, 0, name), 0);
+	cr_assert_eq(recorder_flush(rec, true), 0);
+	cr_assert_eq(recorder_thread_cpu(rec, 0, 5), 0);
+	cr_assert_eq(recorder_process_exit(rec, 0, 1000000000, 0), 0);
+	/* its tid, used again by another process */
+	cr_assert_eq(recorder_process(rec, &(struct profile_process) { .pid = 1 }, &id), 0);
+	cr_assert_eq(recorder_thread(rec, id, 1, 0, &id), 0);
+	must_close(rec);
+	read_back(path, &p, &report);
+	cr_assert_eq(p.n_threads, 2);
+	cr_expect_str_eq(profile_str(&p, p.threads[0].name), "worker 1");
+	cr_expect_str_eq(profile_str(&p, p.threads[1].name), "");
 }
 
 Test(recorder, stacks_have_a_depth_limit)

@@ -295,6 +295,117 @@ Test(report, gc_machine_output)
 	fixture_deinit(&f);
 }
 
+#define LONG_ID "3f2a9c1b0d4e5f60718293a4b5c6d7e8f90123456789abcdef0123456789abcd"
+
+/* 100 samples of pid 42 and 60 of pid 50 in a container, 40 of pid 51 on the host, without Ruby. */
+static void add_containers(struct fixture *f)
+{
+	uint32_t job = builder_process(&f->builder, 50, "ruby job.rb");
+	uint32_t bash = builder_process(&f->builder, 51, "bash -i");
+	uint32_t stack = builder_path(&f->builder, "<main>");
+
+	builder_contain(&f->builder, 0, LONG_ID, 1);
+	builder_contain(&f->builder, job, LONG_ID, 50);
+	f->builder.profile.processes[bash].ruby_version = 0;
+	builder_add(&f->builder, f->thread, stack, 100);
+	builder_add(&f->builder, builder_thread(&f->builder, job, 50, "ruby"), stack, 60);
+	builder_add(&f->builder, builder_thread(&f->builder, bash, 51, "bash"), stack, 40);
+}
+
+Test(report, containers_and_rubies)
+{
+	static const char *const by_container[] = {
+		" SELF  SELF%   +/-  TOTAL  TOTAL%  CONTAINER       PROCESSES",
+		"1.60s  80.0%  5.5%  1.60s   80.0%  3f2a9c1b0d4e    ruby (pid 42) and 1 more",
+		"0.40s  20.0%  5.5%  0.40s   20.0%  [no container]  bash (pid 51)",
+	};
+	static const char *const by_ruby[] = {
+		" SELF  SELF%   +/-  TOTAL  TOTAL%  RUBY       PROCESSES",
+		"1.60s  80.0%  5.5%  1.60s   80.0%  3.3.6      ruby (pid 42) and 1 more",
+		"0.40s  20.0%  5.5%  0.40s   20.0%  [no Ruby]  bash (pid 51)",
+	};
+	struct fixture f;
+	const char *text;
+
+	fixture_init(&f);
+	add_containers(&f);
+	f.report.by = FLAT_BY_CONTAINER;
+	expect_lines(render(&f, report_text), 1, by_container, ARRAY_SIZE(by_container));
+	f.report.by = FLAT_BY_RUBY;
+	expect_lines(render(&f, report_text), 1, by_ruby, ARRAY_SIZE(by_ruby));
+	f.report.by = FLAT_BY_PROCESS;
+	text = render(&f, report_text);
+	cr_expect(strstr(text, "  ruby (pid 42, 1 in 3f2a9c1b0d4e)  ruby shop.rb\n"), "%s", text);
+	cr_expect(strstr(text, "  ruby (pid 50, in 3f2a9c1b0d4e)  "), "%s", text);
+	cr_expect(strstr(text, "  bash (pid 51)  "), "%s", text);
+	fixture_deinit(&f);
+}
+
+Test(report, containers_and_rubies_for_programs)
+{
+	struct fixture f;
+	json_t *root, *row;
+	const char *text;
+
+	fixture_init(&f);
+	add_containers(&f);
+	f.report.by = FLAT_BY_CONTAINER;
+	root = json_loads(render(&f, report_json), 0, NULL);
+	row = json_array_get(json_object_get(root, "rows"), 0);
+	cr_expect_str_eq(json_string_value(json_object_get(row, "container")), LONG_ID);
+	cr_expect_eq(json_integer_value(json_object_get(row, "processes")), 2);
+	cr_expect_eq(json_integer_value(json_object_get(row, "samples")), 160);
+	row = json_array_get(json_object_get(root, "rows"), 1);
+	cr_expect_str_eq(json_string_value(json_object_get(row, "container")), "");
+	json_decref(root);
+	text = render(&f, report_csv);
+	cr_expect(strstr(text, "container,processes,samples,"), "%s", text);
+	cr_expect(strstr(text, "\r\n,1,40,40,400000000,"), "%s", text);
+
+	f.report.by = FLAT_BY_RUBY;
+	text = render(&f, report_csv);
+	cr_expect(strstr(text, "ruby,processes,samples,"), "%s", text);
+	cr_expect(strstr(text, "\r\n3.3.6,2,160,160,"), "%s", text);
+	text = render(&f, report_json);
+	cr_expect(strstr(text, "{\"ruby\":\"\",\"processes\":1,\"samples\":40,"), "%s", text);
+
+	f.report.by = FLAT_BY_PROCESS;
+	text = render(&f, report_csv);
+	cr_expect(strstr(text, "pid,process,samples,total_samples,self_ns,total_ns,self_error_ns,"
+			       "ns_pid,container,cgroup,ruby\r\n"),
+		  "%s", text);
+	cr_expect(strstr(text, ",1," LONG_ID ",/docker/" LONG_ID ",3.3.6\r\n"), "%s", text);
+	cr_expect(strstr(text, ",0,,,\r\n"), "%s", text);
+	fixture_deinit(&f);
+}
+
+Test(report, info_follows_filters)
+{
+	struct fixture f;
+	const char *text;
+
+	fixture_init(&f);
+	add_containers(&f);
+	builder_process(&f.builder, 60, "without samples");
+	text = render(&f, report_info);
+	cr_expect(strstr(text,
+			 "processes  4\n  pid 42, 1 in 3f2a9c1b0d4e  ruby 3.3.6  ruby shop.rb\n"),
+		  "%s", text);
+	cr_expect(strstr(text, "\n  pid 51  no ruby  bash -i\n"), "%s", text);
+	cr_expect(strstr(text, "\n  pid 60  ruby 3.3.6  without samples\nthreads    3\n"), "%s",
+		  text);
+
+	cr_assert_eq(view_filter_regex(&f.filter.container, &f.filter.has_container, "^3f2a",
+				       "--container", &f.err),
+		     0);
+	text = render(&f, report_info);
+	cr_expect(strstr(text, "processes  2 of 4\n  pid 42, "), "%s", text);
+	cr_expect(strstr(text, "threads    2 of 3\n"), "%s", text);
+	cr_expect_null(strstr(text, "bash"), "%s", text);
+	cr_expect_null(strstr(text, "without samples"), "%s", text);
+	fixture_deinit(&f);
+}
+
 Test(report, warns_of_few_samples)
 {
 	struct fixture f;
@@ -405,7 +516,7 @@ Test(report, machine_output_is_exact)
 				  builder_frame(&f.builder, FRAME_NATIVE, "memcpy",
 						"/lib/libc.so.6", 0, 0)),
 		    1);
-	for (i = FLAT_BY_FUNCTION; i <= FLAT_BY_KIND; i++) {
+	for (i = FLAT_BY_FUNCTION; i <= FLAT_BY_RUBY; i++) {
 		f.report.by = (enum flat_by)i;
 		text = render(&f, report_json);
 		root = json_loads(text, 0, &error);
@@ -431,8 +542,9 @@ Test(report, machine_output_is_exact)
 
 Test(report, nothing_selected_is_empty_not_an_error_of_ours)
 {
-	static const renderer renderers[] = { report_text, report_tree,	   report_json,	 report_csv,
-					      report_gc,   report_gc_json, report_gc_csv };
+	static const renderer renderers[] = { report_text,    report_tree,  report_json,
+					      report_csv,     report_info,  report_gc,
+					      report_gc_json, report_gc_csv };
 	struct fixture f;
 	size_t i;
 

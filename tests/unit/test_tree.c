@@ -159,6 +159,33 @@ Test(tree, split)
 		    " main (tid 7) 2/0(b 2/0(a 2/2)) main (tid 42) 1/0(b 1/0(a 1/1)))");
 }
 
+#define LONG_ID "3f2a9c1b0d4e5f60718293a4b5c6d7e8f90123456789abcdef0123456789abcd"
+
+Test(tree, split_by_container_and_ruby)
+{
+	static const struct tree_options by_process = { .split = TREE_SPLIT_PROCESS };
+	static const struct tree_options by_container = { .split = TREE_SPLIT_CONTAINER };
+	static const struct tree_options by_ruby = { .split = TREE_SPLIT_RUBY };
+	uint32_t first = b.profile.threads[thread].process;
+	uint32_t web = builder_process(&b, 7, "ruby web.rb");
+	uint32_t bash = builder_process(&b, 8, "bash");
+	uint32_t path = builder_path(&b, "a");
+
+	builder_contain(&b, first, LONG_ID, 1);
+	builder_contain(&b, web, LONG_ID, 7);
+	builder_contain(&b, bash, "", 3);
+	b.profile.processes[bash].ruby_version = 0;
+	builder_add(&b, thread, path, 1);
+	builder_add(&b, builder_thread(&b, web, 7, "x"), path, 2);
+	builder_add(&b, builder_thread(&b, bash, 8, "bash"), 0, 4);
+	expect_tree(NULL, &by_process,
+		    "all 7/0(bash (pid 8, 3 inside) 4/4"
+		    " ruby (pid 7, in 3f2a9c1b0d4e) 2/0(a 2/2)"
+		    " ruby (pid 42, 1 in 3f2a9c1b0d4e) 1/0(a 1/1))");
+	expect_tree(NULL, &by_container, "all 7/0([no container] 4/4 3f2a9c1b0d4e 3/0(a 3/3))");
+	expect_tree(NULL, &by_ruby, "all 7/0([no Ruby] 4/4 ruby 3.3.6 3/0(a 3/3))");
+}
+
 Test(tree, hidden_frames_leave_their_time_to_callers)
 {
 	static const struct tree_options inverted = { .inverted = true };
@@ -200,13 +227,13 @@ Test(tree, labels_are_never_empty)
 
 Test(tree, random_profiles_add_up)
 {
-	for (unsigned int variant = 0; variant < 24; variant++) {
+	for (unsigned int variant = 0; variant < 40; variant++) {
 		const struct tree_options opts = {
 			.by_line = variant & 1,
 			.inverted = variant & 2,
-			.split = variant / 4 % 3,
+			.split = variant / 4 % 5,
 		};
-		const struct view_filter f = { .ruby_only = variant >= 12 };
+		const struct view_filter f = { .ruby_only = variant >= 20 };
 		struct tree t;
 
 		builder_add_random(&b, variant + 1, 500);

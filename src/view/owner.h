@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Whose a sample is: the parts of a machine that views tell apart.
+ *
+ * An owner is an id: the index of a process or thread; of a container or a version of Ruby the
+ * string that names it, which is one as strings are interned. String 0, "", is the owner of what is
+ * in no container (that is known), or is no Ruby.
+ */
+#ifndef RBPF_VIEW_OWNER_H
+#define RBPF_VIEW_OWNER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct buf;
+struct profile;
+
+enum owner_kind { OWNER_PROCESS, OWNER_THREAD, OWNER_CONTAINER, OWNER_RUBY };
+
+/* Ids of this kind are below this. */
+size_t owner_limit(const struct profile *p, enum owner_kind kind);
+
+/* The owner of the samples of a thread (by index). */
+uint32_t owner_of_thread(const struct profile *p, enum owner_kind kind, uint32_t thread);
+
+/*
+ * Append what it is called: "ruby (pid 42)" (see label_pid()), "worker (tid 43)", "3f2a9c1b0d4e",
+ * "ruby 3.1.2". Never empty.
+ */
+void owner_label(const struct profile *p, enum owner_kind kind, uint32_t id, struct buf *out);
+
+/*
+ * The place of each owner that has a thread in the order of name, pid or tid, id: an array by id.
+ * Returns 0 or -ENOMEM. *@ret: free().
+ */
+int owner_ranks(const struct profile *p, enum owner_kind kind, uint32_t **ret);
+
+#endif

@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# frozen_string_literal: true
+
+# All Rubies of the machine, as they come and go. The tests choose their own among them, because
+# others may run, too.
+
+require_relative 'support'
+
+class SystemWideTest < LiveTest
+  # Forks are many for one Ruby, and for the others enough.
+  MANY = RubyInstall.under_test.default? ? 200 : 40
+
+  def test_forked_children
+    said = record_comings('forks', MANY, 0.1)
+    children = assert_all_present(said['pids'], /block .*in (?:Comings#forks|forks)|Comings#child/)
+    assert_equal [process(said['parent'])['id']], children.map { |c| c['parent'] }.uniq
+    assert_account(said['cpu'], children)
+  end
+
+  def test_executed_scripts
+    said = record_comings('scripts', MANY, 0.1)
+    scripts = assert_all_present(said['pids'], /\AComings\.child\z/)
+    assert_equal [ruby.version], scripts.map { |p| p['ruby'] }.uniq
+    assert(scripts.all? { |p| p['command'].include?('class Comings') })
+    assert_account(said['cpu'], scripts)
+  end
+
+  # The first of its kind is found when it uses CPU, those after it are known from their first tick.
+  def test_scripts_that_live_for_a_moment
+    said = record_comings('scripts', 30, 0.05, hz: 499)
+    assert_all_present(said['pids'], /\AComings\.child\z/)
+  end
+
+  def test_a_grandchild_whose_parent_has_ended
+    said = record_comings('daemon', 0.2)
+    assert_all_present(said['pids'].last(1), /\AComings#child\z/)
+    middle, grandchild = said['pids'].map { |pid| process(pid) }
+    assert_equal middle['id'], grandchild['parent']
+  end
+
+  def test_what_executes_something_else_is_no_ruby_any_more
+    said = record_comings('exec', 0.2)
+    assert_all_present(said['pids'], /\AComings#child\z/)
+    row = process(said['pids'].first)
+    assert_equal ruby.version, row['ruby']
+    assert_includes row['command'], 'comings.rb', 'not what it executed'
+    refute_nil row['exit_ns']
+    sampled = samples_of(row).sum(&:weight_ns)
+    assert_in_delta 0.2e9, sampled, 0.06e9, 'the shell is not sampled'
+  end
+
+  def test_what_runs_already
+    targets = [start('heartbeat.rb'), start('heartbeat.rb')]
+    targets.each { |target| target.wait_for('waiting') }
+    record_while('heartbeat.rb', '-F', 499) { sleep 1 }
+    targets.each { |target| refute_empty samples_of(process(target.pid)) }
+    assert_sane_recording(recording)
+  end
+
+  def test_a_stopped_process
+    target = start('heartbeat.rb')
+    target.wait_for('waiting')
+    target.kill(:STOP)
+    record_while('heartbeat.rb', '-F', 499) do
+      sleep 0.5
+      target.kill(:CONT)
+      sleep 0.5
+    end
+    refute_empty samples_of(process(target.pid))
+  end
+
+  if RubyInstall.under_test.default?
+    OTHERS = { '2.7' => /\A2\.7\./, '3.3' => /\A3\.3\./ }.freeze
+
+    def test_rubies_of_other_roots
+      expected = others.map { |root, _| start_in(root) } << start('burn.rb', 1)
+      expected.each { |target| target.wait_for('waiting') }
+      record_while('burn.rb', '-F', 499) do
+        expected.each(&:go)
+        expected.each { |target| target.wait_for('ready') }
+      end
+      versions = expected.map { |target| process(target.pid)['ruby'] }
+      assert_equal 3, versions.uniq.size, versions.inspect
+      OTHERS.each_value.zip(versions) { |pattern, version| assert_match(pattern, version) }
+      expected.each do |target|
+        labels = labels_of(process(target.pid))
+        assert_includes labels, 'Burner#heavy'
+        assert_includes labels, 'Burner#light'
+      end
+      assert_sane_recording(recording)
+    end
+  end
+
+  def test_selection
+    mine = start('heartbeat.rb')
+    nobody = start_command(['setpriv', '--reuid=65534', '--clear-groups', *unprivileged_command])
+    [mine, nobody].each { |target| target.wait_for('waiting') }
+    { ['--user', 'nobody'] => [nobody], ['--user', '65534'] => [nobody],
+      ['--user', 'root', '--comm', 'heart[b]eat'] => [mine],
+      ['--comm', 'heartbeat\.rb$'] => [mine, nobody] }.each do |options, targets|
+      File.write(path('rbpf.data'), '')
+      @recording = nil
+      record_while(nil, *options) { sleep 0.3 }
+      pids = recording.json['processes'].map { |p| p['pid'] }
+      assert_equal targets.map(&:pid).sort, (pids & [mine.pid, nobody.pid]).sort,
+                   options.inspect
+    end
+  end
+
+  CGROUPS = '/sys/fs/cgroup'
+
+  if File.writable?("#{CGROUPS}/cgroup.procs")
+    def test_containers
+      id = 'c0ffee' + (format('%058d', Process.pid))
+      group = File.join(CGROUPS, "rbpf-test-#{Process.pid}", "docker-#{id}.scope")
+      FileUtils.mkdir_p(group)
+      target = start('heartbeat.rb')
+      target.wait_for('waiting')
+      File.write("#{group}/cgroup.procs", target.pid.to_s)
+      inside = [['--container', 'c0ffee'], ['--container', id],
+                ['--cgroup', File.dirname(group)],
+                ['--cgroup', File.dirname(group).delete_prefix(CGROUPS)]]
+      inside.each do |options|
+        File.write(path('rbpf.data'), '')
+        @recording = nil
+        record_while(nil, *options) { sleep 0.3 }
+        assert_equal([[target.pid, id]],
+                     recording.json['processes'].map { |p| p.values_at('pid', 'container') })
+      end
+      result = Rbpf.run('record', '--container', 'decaf', '-d', '300ms', '-o', path('none'))
+      assert_equal 3, result.code, result.err
+    ensure
+      target&.dispose
+      Live.wait_until('the control groups to be empty') do
+        [group, File.dirname(group)].each { |dir| Dir.rmdir(dir) if File.exist?(dir) } || true
+      rescue Errno::EBUSY
+        false
+      end
+    end
+  end
+
+  def test_a_ruby_that_cannot_be_walked_is_named
+    target = start('heartbeat.rb')
+    target.wait_for('waiting')
+    # The sources that are left cannot tell the layout.
+    result = record_while('heartbeat.rb', '--layout-from', 'dwarf') { sleep 1 }
+    return if labels_of(process(target.pid)).include?('Heartbeat#beat') # it has them all
+
+    assert_match(/warning: .*self-check failed at '[^']+'/, result.err)
+    refute target.ended?
+  end
+
+  def test_no_ruby_at_all
+    result = Rbpf.run('record', '--all-ruby', '--comm', 'no such command line', '-d', '300ms',
+                      '-o', path('rbpf.data'))
+    assert_equal 3, result.code, result.err
+    assert_match(/no Ruby process/, result.err)
+  end
+
+  # With little memory it forgets names, and learns them again.
+  def test_a_limit_of_memory
+    said = record_comings('forks', 40, 0.05, options: ['--memlimit', '32M'])
+    assert_all_present(said['pids'], /\AComings#child\z/)
+  end
+
+  def test_few_open_files
+    target = start('heartbeat.rb')
+    target.wait_for('waiting')
+    result = Rbpf.run('record', '--comm', 'heartbeat.rb', '-d', '700ms', '-F', '499', '-o',
+                      path('rbpf.data'), rlimit_nofile: [64, 64])
+    assert_equal 0, result.code, result.err
+    refute_empty samples_of(process(target.pid))
+  end
+
+  private
+
+  # What comings.rb has said, with its pid.
+  def record_comings(*arguments, hz: 99, options: [])
+    target = start('comings.rb', *arguments, options: ['--disable-gems'])
+    target.wait_for('waiting')
+    record_while('comings.rb|class Comings', '-F', hz, *options) do
+      target.go
+      target.wait_for('ready')
+    end
+    assert_sane_recording(recording)
+    target.wait_for('ready').merge('parent' => target.pid)
+  end
+
+  def record_while(comm, *options)
+    options = ['--comm', comm, *options] if comm
+    rbpf = Rbpf::Running.new('record', '-o', path('rbpf.data'), *options).wait_attached
+    yield
+    result = rbpf.stop
+    assert_equal 0, result.code, result.err
+    result
+  end
+
+  def others
+    OTHERS.keys.map do |version|
+      root = File.join(Live::TOP, 'build/rubies', version)
+      File.directory?(root) or missing "#{root}: make check-live puts it there"
+      [root, version]
+    end
+  end
+
+  # A copy of the programs is put there, as RubyInstall does for the Ruby under test.
+  def start_in(root)
+    place = "/srv/rbpf-system-#{Process.pid}"
+    FileUtils.mkdir_p(File.join(root, 'srv'))
+    FileUtils.cp_r(Live::PROGRAMS, File.join(root, place))
+    (@copies ||= []) << File.join(root, place)
+    start_command(['chroot', root, 'ruby', "#{place}/burn.rb", '1'])
+  end
+
+  def teardown
+    super
+    FileUtils.rm_rf(@copies || [])
+  end
+
+  # The process of a recording, with its id; the last one of that pid.
+  def process(pid)
+    id = recording.json['processes'].rindex { |p| p['pid'] == pid }
+    refute_nil id, "pid #{pid} is not in the recording"
+    recording.json['processes'][id].merge('id' => id)
+  end
+
+  def samples_of(process)
+    @by_process ||= {}
+    @by_process[recording] ||= recording.samples.group_by(&:pid)
+    @by_process[recording].fetch(process['pid'], [])
+  end
+
+  def labels_of(process)
+    samples_of(process).flat_map { |sample| sample.frames.map(&:label) }.uniq
+  end
+
+  # Each has a Ruby stack with such a frame, and none has a frame without a name.
+  def assert_all_present(pids, label)
+    rows = pids.map { |pid| process(pid) }
+    without = rows.reject { |row| labels_of(row).any? { |l| l.match?(label) } }
+    assert_empty without.map { |row| [row['pid'], labels_of(row)] }.first(5),
+                 "#{without.size} of #{pids.size} have no such frame"
+    unknown = rows.flat_map { |row| samples_of(row) }.select(&:unresolved?)
+    assert_empty unknown.map { |sample| sample.frames.join(' < ') }.first(3), 'unknown frames'
+    rows
+  end
+
+  # What was sampled of processes that have ended is what the kernel accounts for them. Ruby's is
+  # that of all their lives, also before and after they were Rubies.
+  def assert_account(cpu_seconds, rows)
+    sampled = rows.sum { |row| samples_of(row).sum(&:weight_ns) }
+    assert_in_epsilon cpu_seconds * 1e9, sampled, 0.05
+    totals = recording.totals
+    assert_in_epsilon totals['cpu_kernel_ns'], totals['cpu_sampled_ns'], 0.03
+  end
+end
