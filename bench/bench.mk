@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # make bench: what rbpf costs; needs root. Included by the Makefile.
 
-BENCH := $(O)/bench/empty_cost
+BENCH := $(O)/bench/idle_cost
 
-$(BENCH): bench/empty_cost.c $(SKEL) $(filter $(O)/src/base/%,$(OBJS))
+$(BENCH): bench/idle_cost.c $(SKEL) $(filter $(O)/src/base/%,$(OBJS))
 	$(say) CC $@
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(filter $(O)/src/base/%,$(OBJS)) $(LDLIBS)

@@ -8,7 +8,7 @@ require 'json'
 require 'tmpdir'
 
 RBPF = File.expand_path('../rbpf', __dir__)
-EMPTY = File.expand_path('../build/bench/empty_cost', __dir__)
+IDLE = File.expand_path('../build/bench/idle_cost', __dir__)
 WORK = File.expand_path('work.rb', __dir__)
 DIR = Dir.mktmpdir('rbpf-bench')
 at_exit { system('rm', '-rf', DIR) }
@@ -59,8 +59,8 @@ def record(pid, hertz, seconds)
   JSON.parse(IO.popen([RBPF, 'report', '--json', '-i', file], &:read)).fetch('summary')
 end
 
-def empty_cost(pid, seconds)
-  Float(IO.popen([EMPTY, pid.to_s, seconds.to_s, '999'], &:read))
+def idle_cost(program, pid, seconds)
+  Float(IO.popen([IDLE, program, pid.to_s, seconds.to_s, '999'], &:read))
 end
 
 def cost_in_kernel
@@ -68,12 +68,23 @@ def cost_in_kernel
   puts format('  %<a>-22s %<b>10s %<c>16s', a: 'Ruby frames', b: 'ns', c: 'x empty program')
   [10, 100, 400, 1000].each do |depth|
     with_target(depth) do |target|
-      empty = empty_cost(target.pid, 1)
+      empty = idle_cost('empty', target.pid, 1)
       cost = record(target.pid, 999, 3).fetch('kernel_ns_per_sample')
       puts format('  %<a>-22d %<b>10d %<c>16.1f', a: depth, b: cost, c: cost / empty)
       puts format('  %<a>-22s %<b>10d %<c>16.1f', a: '(empty program)', b: empty, c: 1) if depth == 1000
     end
   end
+end
+
+# With --all-ruby most ticks hit processes that are no Ruby.
+def cost_for_others
+  pid = Process.spawn('while :; do :; done')
+  empty, other = Array.new(5) { %w[empty other].map { |p| idle_cost(p, pid, 1) } }.transpose.map { |v| median(v) }
+  puts 'In the kernel, per tick in a process that is no Ruby (5 turns of 1 s each)'
+  puts format('  empty program %<a>.0f ns, rbpf %<b>.0f ns: %<c>.0f ns over it', a: empty, b: other, c: other - empty)
+ensure
+  Process.kill(:KILL, pid)
+  Process.wait(pid)
 end
 
 # While the block runs, what a command started by it does to the target: median CPU time of a piece.
@@ -93,7 +104,7 @@ end
 def slowdowns(target, hertz, turns)
   rounds = Array.new(turns) do
     none = piece_time(target) { nil }
-    empty = piece_time(target) { Process.spawn(EMPTY, target.pid.to_s, '60', hertz.to_s) }
+    empty = piece_time(target) { Process.spawn(IDLE, 'empty', target.pid.to_s, '60', hertz.to_s) }
     rbpf = piece_time(target) do
       Process.spawn(RBPF, '-q', 'record', '-p', target.pid.to_s, '-F', hertz.to_s, '-o', File.join(DIR, 'slow.data'))
     end
@@ -140,6 +151,7 @@ def time_to_attach
 end
 
 cost_in_kernel
+cost_for_others
 time_to_attach
 cost_for_target(Integer(ENV.fetch('TURNS', '12')))
 cost_in_user_space

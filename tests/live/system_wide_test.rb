@@ -93,7 +93,7 @@ class SystemWideTest < LiveTest
 
   def test_selection
     mine = start('heartbeat.rb')
-    nobody = start_command(['setpriv', '--reuid=65534', '--clear-groups', *unprivileged_command])
+    nobody = start_command(['setpriv', '--reuid=65534', '--clear-groups', *ruby.command(ruby.program('heartbeat.rb'))])
     [mine, nobody].each { |target| target.wait_for('waiting') }
     { ['--user', 'nobody'] => [nobody], ['--user', '65534'] => [nobody],
       ['--user', 'root', '--comm', 'heart[b]eat'] => [mine],

@@ -321,3 +321,31 @@ Test(elf_file, notes_of_others)
 	build_id(build_note(3, "stapsdt", 20), id, sizeof(id));
 	cr_expect_str_eq(id, "");
 }
+
+Test(elf_file, needs)
+{
+	struct elf_file *elf;
+	int fd;
+
+	elf = open_path("/proc/self/exe", &fd);
+	cr_expect(elf_file_needs(elf, "libc.so"));
+	cr_expect(elf_file_needs(elf, "libcriterion"));
+	cr_expect(!elf_file_needs(elf, "libruby"));
+	cr_expect(!elf_file_needs(elf, "criterion"), "a prefix");
+	elf_file_close(elf);
+	close(fd);
+}
+
+Test(elf_file, dynamic_symbols)
+{
+	static const char *const names[] = { "gelf_getsym", "elf_file_open" };
+	uint64_t values[2] = { 0, 0 };
+	struct elf_file *elf;
+	int fd;
+
+	elf = open_path("/proc/self/exe", &fd);
+	cr_expect_eq(elf_file_dynamic_symbols(elf, names, values, 1), 0, "used, not defined");
+	cr_expect_eq(elf_file_symbols(elf, names + 1, values, 1), 1);
+	elf_file_close(elf);
+	close(fd);
+}

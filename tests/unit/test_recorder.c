@@ -765,6 +765,46 @@ Test(recorder, memory_does_not_grow_with_time)
 	cr_expect_eq(count_samples(path), 1000000);
 }
 
+/* What is forgotten between two definitions makes other ids, and the same recording. */
+Test(recorder, forgetting_changes_nothing)
+{
+	struct recorder *rec = must_open(path);
+	struct profile_frame frame = { .kind = FRAME_RUBY, .module = PROFILE_NONE };
+	struct profile_sample sample = { .ts = 2000000000, .weight = 1 };
+	_cleanup_profile_ struct profile p = PROFILE_INIT;
+	struct read_report report;
+	uint32_t frame_id, stack = 0, outer = 0, empty, id;
+
+	define_some(rec);
+	for (uint32_t i = 0; i < 5; i++) {
+		cr_assert_eq(recorder_string(rec, "", 0, &empty), 0);
+		cr_expect_eq(empty, 0);
+		cr_assert_eq(recorder_string(rec, "foo", 3, &frame.name), 0);
+		cr_assert_eq(recorder_frame(rec, &frame, &frame_id), 0);
+		cr_assert_eq(recorder_stack(rec, 0, frame_id, &stack), 0);
+		cr_expect_gt(stack, outer, "a new id");
+		/* A stack from before can be used on, also as a parent. */
+		if (outer)
+			cr_assert_eq(recorder_stack(rec, outer, frame_id, &stack), 0);
+		sample.stack = outer = stack;
+		cr_assert_eq(recorder_sample(rec, &sample), 0);
+		recorder_forget(rec);
+		cr_assert_eq(recorder_sample(rec, &sample), 0);
+		cr_expect_eq(recorder_stack(rec, outer, frame_id + 1000, &id), -EINVAL);
+	}
+	must_close(rec);
+	read_back(path, &p, &report);
+	cr_expect_eq(report.lost_bytes, 0);
+	cr_assert_eq(p.n_samples, 10);
+	for (size_t i = 0; i < p.n_samples; i++) {
+		uint32_t s = p.samples[i].stack;
+
+		cr_expect_eq(profile_stack_depth(&p, s), i / 2 + 1, "sample %zu", i);
+		for (; s; s = p.stacks[s].parent)
+			cr_expect_str_eq(profile_str(&p, p.frames[p.stacks[s].frame].name), "foo");
+	}
+}
+
 Test(recorder, chunk_closes_by_age)
 {
 	struct recorder *rec = must_open(path);
