@@ -2,7 +2,6 @@
 #include "sample/clock_events.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/perf_event.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,13 +14,11 @@
 #include <bpf/libbpf.h>
 
 #include "base/array.h"
-#include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/io.h"
+#include "target/cpus.h"
 
 #define ATTR_SIZE_VER5 112 /* the perf_event_attr that 5.10 knows */
-#define CPUS_ONLINE    "/sys/devices/system/cpu/online"
 
 struct clock_event {
 	struct bpf_link *link; /* owns fd */
@@ -142,65 +139,35 @@ static void remove_at(struct clock_events *ce, size_t i)
 	ce->v[i] = ce->v[--ce->n];
 }
 
-/* The event of a CPU that went offline does not come back with it. */
-static void remove_offline(struct clock_events *ce, unsigned int from, unsigned int to)
-{
-	size_t i;
-
-	for (i = ce->n; i-- > 0;)
-		if ((unsigned int)ce->v[i].cpu >= from && (unsigned int)ce->v[i].cpu < to)
-			remove_at(ce, i);
-}
-
-static bool has_cpu(const struct clock_events *ce, unsigned int cpu)
+static bool has_cpu(const struct clock_events *ce, int cpu)
 {
 	size_t i;
 
 	for (i = 0; i < ce->n; i++)
-		if ((unsigned int)ce->v[i].cpu == cpu)
+		if (ce->v[i].cpu == cpu)
 			return true;
 	return false;
 }
 
-static int add_cpu(struct clock_events *ce, unsigned int cpu, struct err *err)
+int clock_events_set_cpus(struct clock_events *ce, const struct cpus *cpus, struct err *err)
 {
+	size_t i;
 	int r;
 
-	if (has_cpu(ce, cpu))
-		return 0;
-	r = add(ce, -1, (int)cpu, err);
-	if (r == -ENODEV) /* gone offline again meanwhile */
-		return 0;
-	if (r && r != -ENOMEM)
-		return err_set(err, r, ERR_ENV, "cannot sample CPU %u: %s", cpu, strerror(-r));
-	return r;
-}
-
-int clock_events_set_cpus(struct clock_events *ce, struct err *err)
-{
-	struct buf text _cleanup_buf_ = BUF_INIT;
-	unsigned int from, to, cpu, next = 0;
-	const char *p;
-	int n, r;
-
-	r = io_read_file(AT_FDCWD, CPUS_ONLINE, 65536, &text);
-	if (r)
-		return err_set(err, r, ERR_ENV, "cannot read " CPUS_ONLINE ": %s", strerror(-r));
-	/* "0-3,6" */
-	for (p = buf_str(&text); sscanf(p, "%9u%n", &from, &n) == 1; p += *p == ',') {
-		to = from;
-		p += n;
-		if (*p == '-' && sscanf(p, "-%9u%n", &to, &n) == 1)
-			p += n;
-		remove_offline(ce, next, from);
-		for (cpu = from; cpu <= to; cpu++) {
-			r = add_cpu(ce, cpu, err);
-			if (r)
-				return r;
-		}
-		next = to + 1;
+	/* The event of a CPU that went offline does not come back with it. */
+	for (i = ce->n; i-- > 0;)
+		if (!cpus_has(cpus, ce->v[i].cpu))
+			remove_at(ce, i);
+	for (i = 0; i < cpus->n; i++) {
+		if (has_cpu(ce, cpus->v[i]))
+			continue;
+		r = add(ce, -1, cpus->v[i], err);
+		if (r == -ENOMEM)
+			return r;
+		if (r && r != -ENODEV) /* gone offline again meanwhile */
+			return err_set(err, r, ERR_ENV, "cannot sample CPU %d: %s", cpus->v[i],
+				       strerror(-r));
 	}
-	remove_offline(ce, next, UINT32_MAX);
 	return 0;
 }
 

@@ -13,6 +13,7 @@
 
 struct bpf_program;
 struct clock_event;
+struct cpus;
 struct err;
 
 struct clock_events {
@@ -32,10 +33,10 @@ void clock_events_deinit(struct clock_events *ce);
 int clock_events_add_thread(struct clock_events *ce, pid_t tid, struct err *err);
 
 /*
- * Sample each CPU that is online now: call it again when that may have changed. Not to be mixed
- * with threads. Returns 0 or an error with @err set.
+ * Sample these CPUs, which are online, and no others. Not to be mixed with threads. Returns 0 or an
+ * error with @err set.
  */
-int clock_events_set_cpus(struct clock_events *ce, struct err *err);
+int clock_events_set_cpus(struct clock_events *ce, const struct cpus *cpus, struct err *err);
 
 /* Stop all clocks. */
 void clock_events_stop(struct clock_events *ce);

@@ -83,7 +83,7 @@ int collector_start(struct collector *c, struct recorder *rec, struct err *err)
 	if (!c->opts.system_wide)
 		return life_cover(c, err);
 	r = life_begin_account(c, 0);
-	return r ? collector_fail(c, r, err) : session_set_cpus(c->session, err);
+	return r ? collector_fail(c, r, err) : system_wide_sample(c, err);
 }
 
 /* ---- records ---- */
@@ -259,7 +259,7 @@ static int keep_house(struct collector *c, uint64_t now, struct err *err)
 	int r;
 
 	c->housekeeping_ns = now;
-	if (c->opts.system_wide && session_set_cpus(c->session, err))
+	if (c->opts.system_wide && system_wide_sample(c, err))
 		return err->code;
 	r = record_lost(c);
 	if (!r)

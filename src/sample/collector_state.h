@@ -87,6 +87,9 @@ int life_finish_account(struct collector *c);
 
 /* ---- system_wide.c ---- */
 
+/* Sample the CPUs that are online now: called again now and then, for that may change. */
+int system_wide_sample(struct collector *c, struct err *err);
+
 /* Whether process @pid, which has just executed a program, may come to hold a Ruby VM. */
 bool system_wide_may_be_ruby(struct collector *c, pid_t pid);
 

@@ -10,16 +10,16 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <bpf/libbpf.h>
-
 #include "base/array.h"
 #include "base/err.h"
+#include "target/cpus.h"
 
 #define DATA_PAGES 32 /* a power of two: some thousand records between two readings */
 #define RECORD_MAX 8192
 #define VM_WORD	   "ruby" /* in the name of what is looked into */
 
 struct cpu_buffer {
+	int cpu;
 	int fd;
 	struct perf_event_mmap_page *page; /* with DATA_PAGES behind it */
 };
@@ -72,26 +72,52 @@ static int open_cpu(struct mmap_watch *w, int cpu, struct err *err)
 		return err_set(err, -errno, ERR_ENV, "cannot watch for Rubies on CPU %d: %s", cpu,
 			       strerror(errno));
 	}
-	w->v[w->n++] = (struct cpu_buffer) { .fd = fd, .page = page };
+	w->v[w->n++] = (struct cpu_buffer) { .cpu = cpu, .fd = fd, .page = page };
 	return 0;
 }
 
-int mmap_watch_open(struct mmap_watch **ret, struct err *err)
+int mmap_watch_open(struct mmap_watch **ret)
 {
-	int cpu, cpus = libbpf_num_possible_cpus(), r = 0;
 	struct mmap_watch *w = calloc(1, sizeof(*w));
 
 	if (!w)
-		return err_oom(err);
+		return -ENOMEM;
 	w->page_size = (size_t)sysconf(_SC_PAGESIZE);
-	for (cpu = 0; cpu < cpus && !r; cpu++)
-		r = open_cpu(w, cpu, err);
-	if (r) {
-		mmap_watch_close(w);
-		return r;
-	}
 	*ret = w;
 	return 0;
+}
+
+static void close_cpu(const struct mmap_watch *w, const struct cpu_buffer *b)
+{
+	munmap(b->page, (1 + DATA_PAGES) * w->page_size);
+	close(b->fd);
+}
+
+static bool has_cpu(const struct mmap_watch *w, int cpu)
+{
+	size_t i;
+
+	for (i = 0; i < w->n; i++)
+		if (w->v[i].cpu == cpu)
+			return true;
+	return false;
+}
+
+int mmap_watch_set_cpus(struct mmap_watch *w, const struct cpus *cpus, struct err *err)
+{
+	size_t i;
+	int r = 0;
+
+	for (i = w->n; i-- > 0;) {
+		if (cpus_has(cpus, w->v[i].cpu))
+			continue;
+		close_cpu(w, &w->v[i]);
+		w->v[i] = w->v[--w->n];
+	}
+	for (i = 0; i < cpus->n && !r; i++)
+		if (!has_cpu(w, cpus->v[i]))
+			r = open_cpu(w, cpus->v[i], err);
+	return r;
 }
 
 void mmap_watch_close(struct mmap_watch *w)
@@ -100,10 +126,8 @@ void mmap_watch_close(struct mmap_watch *w)
 
 	if (!w)
 		return;
-	for (i = 0; i < w->n; i++) {
-		munmap(w->v[i].page, (1 + DATA_PAGES) * w->page_size);
-		close(w->v[i].fd);
-	}
+	for (i = 0; i < w->n; i++)
+		close_cpu(w, &w->v[i]);
 	free(w->v);
 	free(w);
 }

@@ -10,11 +10,15 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+struct cpus;
 struct err;
 struct mmap_watch;
 
-/* Begin to watch. Returns 0 or an error with @err set. */
-int mmap_watch_open(struct mmap_watch **ret, struct err *err);
+/* Returns 0 or -ENOMEM. */
+int mmap_watch_open(struct mmap_watch **ret);
+
+/* Watch these CPUs, which are online, and no others. Returns 0 or an error with @err set. */
+int mmap_watch_set_cpus(struct mmap_watch *w, const struct cpus *cpus, struct err *err);
 void mmap_watch_close(struct mmap_watch *w);
 
 /*

@@ -176,10 +176,10 @@ int session_add_thread(struct session *s, pid_t tid, struct err *err)
 	return clock_events_add_thread(&s->clocks, tid, err);
 }
 
-int session_set_cpus(struct session *s, struct err *err)
+int session_set_cpus(struct session *s, const struct cpus *cpus, struct err *err)
 {
 	s->clocks.program = s->skel->progs.tick;
-	return clock_events_set_cpus(&s->clocks, err);
+	return clock_events_set_cpus(&s->clocks, cpus, err);
 }
 
 int session_tasks(struct session *s, pid_t tgid, struct rbpf_task **ret, size_t *n, struct err *err)

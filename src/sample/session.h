@@ -16,6 +16,7 @@
 
 #include "rbpf_abi.h"
 
+struct cpus;
 struct err;
 struct session;
 
@@ -58,8 +59,8 @@ void session_preset(struct session *s, const struct rbpf_file *exe,
  */
 int session_add_thread(struct session *s, pid_t tid, struct err *err);
 
-/* Sample the CPUs that are online now (system_wide): to be called again now and then. */
-int session_set_cpus(struct session *s, struct err *err);
+/* Sample these CPUs and no others (system_wide): to be called again when some came or went. */
+int session_set_cpus(struct session *s, const struct cpus *cpus, struct err *err);
 
 /*
  * The threads of process @tgid, or if 0 of all that are followed, with their thread pointers;

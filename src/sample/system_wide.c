@@ -12,6 +12,7 @@
 #include "sample/collector_state.h"
 #include "sample/mmap_watch.h"
 #include "sample/session.h"
+#include "target/cpus.h"
 
 /* Follow @pid if a VM is mapped into it. Returns 0 also if it is none, or not selected. */
 static int consider(struct collector *c, pid_t pid, struct err *err)
@@ -42,6 +43,37 @@ static int look_through(struct collector *c, struct err *err)
 	return r;
 }
 
+static int watch_cpus(struct collector *c, const struct cpus *cpus, struct err *err)
+{
+	return mmap_watch_set_cpus(c->mmaps, cpus, err);
+}
+
+static int sample_cpus(struct collector *c, const struct cpus *cpus, struct err *err)
+{
+	int r = watch_cpus(c, cpus, err);
+
+	return r ? r : session_set_cpus(c->session, cpus, err);
+}
+
+static int with_cpus(struct collector *c,
+		     int (*use)(struct collector *c, const struct cpus *cpus, struct err *err),
+		     struct err *err)
+{
+	struct cpus cpus = CPUS_INIT;
+	int r;
+
+	r = cpus_online(&cpus, err);
+	if (!r)
+		r = use(c, &cpus, err);
+	cpus_deinit(&cpus);
+	return r;
+}
+
+int system_wide_sample(struct collector *c, struct err *err)
+{
+	return with_cpus(c, sample_cpus, err);
+}
+
 int collector_scan(struct collector *c, struct err *err)
 {
 	_cleanup_free_ struct rbpf_task *tasks = NULL;
@@ -49,7 +81,9 @@ int collector_scan(struct collector *c, struct err *err)
 	size_t n = 0;
 	int r;
 
-	r = mmap_watch_open(&c->mmaps, err);
+	if (mmap_watch_open(&c->mmaps))
+		return err_oom(err);
+	r = with_cpus(c, watch_cpus, err);
 	if (!r)
 		r = look_through(c, err);
 	if (!r)

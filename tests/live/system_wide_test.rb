@@ -172,6 +172,47 @@ class SystemWideTest < LiveTest
     refute_empty samples_of(process(target.pid))
   end
 
+  # A CPU that comes back is sampled again.
+  ONLINE = '/sys/devices/system/cpu/cpu1/online'
+
+  if RubyInstall.under_test.default? && File.writable?(ONLINE)
+    def test_a_cpu_goes_and_comes
+      target = start('burn.rb', 3)
+      target.wait_for('waiting')
+      record_while('burn.rb', '-F', 499) do
+        target.go
+        [[0, 0.6], [1, 1.2]].each do |state, seconds|
+          File.write(ONLINE, state.to_s)
+          sleep seconds
+        end
+      end
+      assert_sane_recording(recording)
+      totals = recording.totals
+      assert_in_epsilon totals['cpu_kernel_ns'], totals['cpu_sampled_ns'], 0.1
+    ensure
+      File.write(ONLINE, '1')
+    end
+  end
+
+  CAPABILITIES = '-all,+bpf,+perfmon,+sys_ptrace'
+
+  if RubyInstall.under_test.default?
+    def test_capabilities_instead_of_root
+      FileUtils.chmod(0o777, @dir)
+      rbpf = path('rbpf').tap { |copy| FileUtils.cp(Live::RBPF, copy) }
+      target = start('heartbeat.rb')
+      target.wait_for('waiting')
+      [['--comm', 'heartbeat.rb'], ['-p', target.pid.to_s]].each_with_index do |options, i|
+        file = path("#{i}.data")
+        assert system('setpriv', '--reuid=65534', '--regid=65534', '--clear-groups',
+                      "--inh-caps=#{CAPABILITIES}", "--ambient-caps=#{CAPABILITIES}",
+                      "--bounding-set=#{CAPABILITIES}", rbpf, '-q', 'record', '-F', '499', '-d',
+                      '700ms', '-o', file, *options)
+        assert_includes Recording.new(file).frames.map(&:label), 'Heartbeat#beat'
+      end
+    end
+  end
+
   private
 
   # What comings.rb has said, with its pid.
@@ -180,7 +221,7 @@ class SystemWideTest < LiveTest
     target.wait_for('waiting')
     record_while('comings.rb|class Comings', '-F', hz, *options) do
       target.go
-      target.wait_for('ready')
+      target.wait_for('ready', 3 * Live::PATIENCE)
     end
     assert_sane_recording(recording)
     target.wait_for('ready').merge('parent' => target.pid)
@@ -189,8 +230,11 @@ class SystemWideTest < LiveTest
   def record_while(comm, *options)
     options = ['--comm', comm, *options] if comm
     rbpf = Rbpf::Running.new('record', '-o', path('rbpf.data'), *options).wait_attached
-    yield
-    result = rbpf.stop
+    begin
+      yield
+    ensure
+      result = rbpf.stop
+    end
     assert_equal 0, result.code, result.err
     result
   end
