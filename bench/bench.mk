@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# make bench: what rbpf costs; needs root. Included by the Makefile.
+# make bench: what rbpf costs; make bench-scale: on a full machine. Need root. Included by the
+# Makefile.
 
 BENCH := $(O)/bench/idle_cost
 
@@ -10,3 +11,6 @@ $(BENCH): bench/idle_cost.c $(SKEL) $(filter $(O)/src/base/%,$(OBJS))
 
 bench: rbpf $(BENCH)
 	$(Q)ruby bench/bench.rb
+
+bench-scale: rbpf
+	$(Q)ruby bench/scale.rb

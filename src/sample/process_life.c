@@ -17,6 +17,7 @@
 #define TRY_AGAIN_MAX NSEC_PER_SEC
 #define ENDED_GRACE   (2 * NSEC_PER_SEC) /* samples of a thread may come after its exit */
 #define MAX_WARNINGS  20
+#define MAX_REFUSALS  5 /* of one process */
 #define NEVER	      UINT64_MAX
 
 /* ---- what is known of a process ---- */
@@ -103,12 +104,14 @@ int life_attach(struct collector *c, struct tracked_process *p, const struct rbp
 }
 
 /*
- * A Ruby that cannot be walked: it will not become better. Whoever asked for that process was told;
- * system-wide it is a warning.
+ * A Ruby that cannot be walked. One that is busy may fail a proof by chance, so it is not given up
+ * at once. Whoever asked for that process was told; system-wide it is a warning.
  */
 static void refuse(struct collector *c, struct tracked_process *p, const struct err *err)
 {
 	snprintf(c->refused, sizeof(c->refused), "%s", err->msg);
+	if (++p->refusals < MAX_REFUSALS)
+		return;
 	p->next_try = NEVER;
 	if (c->opts.system_wide && c->opts.warn && c->warnings++ < MAX_WARNINGS)
 		c->opts.warn(c->opts.warn_arg, err->msg);

@@ -49,8 +49,9 @@ struct tracked_process {
 	uint64_t round;		   /* of the collector, that the resolver was told of last */
 	uint32_t *frame_ids;	   /* by symbol of the resolver: id in the recording + 1; owned */
 	size_t cap_frame_ids;
-	uint64_t next_try; /* ns, CLOCK_MONOTONIC: when to look for a Ruby again; 0: now */
-	uint64_t backoff;  /* ns */
+	uint64_t next_try;     /* ns, CLOCK_MONOTONIC: when to look for a Ruby again; 0: now */
+	uint64_t backoff;      /* ns */
+	unsigned int refusals; /* how often its Ruby could not be walked */
 	LIST_HEAD(, tracked_thread) thread_list;
 	void *threads; /* the same by tid: tsearch(3) */
 };
