@@ -476,6 +476,7 @@ int life_take_exec(struct collector *c, const struct rbpf_rec_life *rec)
 		return c->opts.system_wide ? take_exec_of_other(c, rec) : 0;
 	tracked_process_drop_vm(p);
 	p->next_try = p->backoff = 0;
+	p->refusals = 0;
 	p->since_ns = rec->h.ts;
 	p->exe = rec->exe;
 	if (c->opts.system_wide && !(rec->flags & RBPF_LIFE_PRESET) &&
