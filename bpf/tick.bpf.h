@@ -10,6 +10,23 @@
 
 #include "ruby_walk.bpf.h"
 
+#define capture_slot(slot)	((__u64 *)bpf_map_lookup_elem(&captured, &(slot)))
+#define capture_send(rec, size) bpf_ringbuf_output(&ring, (rec), (size), BPF_RB_NO_WAKEUP)
+#define capture_has_room()                                                                         \
+	(bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) <                                             \
+	 bpf_ringbuf_query(&ring, BPF_RB_RING_SIZE) / 4)
+
+#include "name_capture.bpf.h"
+
+/* A pid may be another's later, and a program another after exec, whose Ruby may be the same. */
+static __always_inline __u64 process_key(__u64 tgid)
+{
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+
+	return rbpf_mix(rbpf_mix(tgid, BPF_CORE_READ(task, group_leader, start_time)),
+			(__u64)BPF_CORE_READ(task, mm));
+}
+
 static __always_inline __u64 task_thread_pointer(struct task_struct *task)
 {
 #if defined(__TARGET_ARCH_x86)
@@ -94,6 +111,7 @@ static __always_inline int send_stack(struct walk *w, __u32 cpu, __u64 now, __u6
 	size = sizeof(*rec) + (__u64)w->n_frames * sizeof(struct rbpf_frame);
 	if (size > sizeof(*rec) + sizeof(w->frames))
 		return -1;
+	capture_stack(w, cpu, process_key(id >> 32));
 	/* Named at once, while what it points to still lives. */
 	if (bpf_ringbuf_output(&ring, rec, size, BPF_RB_FORCE_WAKEUP)) {
 		count(RBPF_CNT_LOST_STACK);

@@ -360,6 +360,20 @@ static int take_exit(struct collector *c, const struct rbpf_rec_life *rec)
 	return r;
 }
 
+static int take_memory(struct collector *c, const struct rbpf_rec_memory *rec, size_t len)
+{
+	struct tracked_process *p = process_table_find(&c->table, (pid_t)rec->h.tgid);
+	struct code_moment moment;
+
+	if (len < sizeof(*rec) || len - sizeof(*rec) < rec->n_bytes)
+		return -EPROTO;
+	if (!p || !p->resolver)
+		return 0;
+	moment = (struct code_moment) { .gc_era = rec->gc_era,
+					.unsettled = rec->flags & RBPF_STACK_UNSETTLED };
+	return resolver_captured(p->resolver, &moment, rec + 1, rec->n_bytes);
+}
+
 static int take_stack(struct collector *c, const struct rbpf_rec_stack *rec, size_t len)
 {
 	struct tracked_process *p = process_table_find(&c->table, (pid_t)rec->h.tgid);
@@ -451,6 +465,9 @@ int collector_on_record(void *arg, const void *data, size_t len)
 	switch (h->type) {
 	case RBPF_REC_SAMPLE:
 		r = take_sample(c, data);
+		break;
+	case RBPF_REC_MEMORY:
+		r = take_memory(c, data, len);
 		break;
 	case RBPF_REC_STACK:
 		r = take_stack(c, data, len);
