@@ -130,9 +130,9 @@ __noinline int capture_parent(__u32 cpu)
 	if (!parent || type == ISEQ_IS_TOP || type == ISEQ_IS_METHOD || type == ISEQ_IS_CLASS ||
 	    type == ISEQ_IS_MAIN || !capture_once(w, parent))
 		return 0;
-	if (capture_body(cpu, parent, RBPF_BLOCK_PART) ||
-	    capture_string(cpu, captured_body(w, BODY_LABEL_WORD * 8)))
+	if (capture_body(cpu, parent, RBPF_BLOCK_PART))
 		return -1;
+	capture_string(cpu, captured_body(w, BODY_LABEL_WORD * 8));
 	return 1;
 }
 
@@ -147,9 +147,9 @@ static __always_inline int capture_around(struct walk *w, __u32 cpu)
 
 	if (!w->layout.naming.labels_from_parents) {
 		r = capture_string(cpu, captured_body(w, BODY_BASE_WORD * 8));
-		if (r || (__u32)captured_body(w, 0) == ISEQ_IS_METHOD || !capture_once(w, local))
+		if ((__u32)captured_body(w, 0) == ISEQ_IS_METHOD || !capture_once(w, local))
 			return r;
-		return capture_body(cpu, local, RBPF_BLOCK_PART);
+		return r | capture_body(cpu, local, RBPF_BLOCK_PART);
 	}
 	for (i = 0; i < CAPTURE_PARENTS && r > 0; i++)
 		r = capture_parent(cpu);
@@ -316,6 +316,7 @@ __noinline int capture_method(__u32 cpu, __u32 named)
 {
 	struct walk *w = walk_state(cpu);
 	__u64 def, owner;
+	int r = 0;
 
 	if (!w)
 		return -1;
@@ -323,9 +324,9 @@ __noinline int capture_method(__u32 cpu, __u32 named)
 	owner = captured_word(w, 4);
 	if (capture_block(cpu, def, 40))
 		return -1;
-	if (named && capture_id(cpu, captured_word(w, 4))) /* original_id */
-		return -1;
-	return capture_owner(cpu, owner);
+	if (named)
+		r = capture_id(cpu, captured_word(w, 4)); /* original_id */
+	return r | capture_owner(cpu, owner);
 }
 
 /* ---- a stack ---- */
@@ -373,11 +374,14 @@ static __always_inline __u64 capture_iseq_check(struct walk *w, __u32 cpu, __u64
 						      : walk_check_iseq(cpu, iseq, 1);
 }
 
-/* What the object at @addr holds, in a number; 0 if it is not one of @kind. */
+/*
+ * What the object at @addr holds, in a number; 0 if it is not one of @kind. The check of an iseq
+ * may be impossible to take, because a C literal is not in memory (src/ruby/constants.h).
+ */
 static __always_inline __u64 capture_check(struct walk *w, __u32 cpu, __u64 addr, __u32 kind)
 {
 	if (kind == RBPF_BLOCK_ISEQ)
-		return capture_iseq_check(w, cpu, addr);
+		return capture_iseq_check(w, cpu, addr) | 1;
 	/* It is needed for its check: if that is known, it is taken back. */
 	if (capture_block(cpu, addr, OBJECT_WORDS * 8) ||
 	    (captured_word(w, 0) & IMEMO_MASK) != IMEMO_IS_MENT)

@@ -17,6 +17,7 @@
 #include "ruby/cache.h"
 #include "ruby/class.h"
 #include "ruby/code.h"
+#include "ruby/constants.h"
 #include "ruby/discover.h"
 #include "ruby/object.h"
 #include "ruby/prove.h"
@@ -498,6 +499,7 @@ int ruby_vm_fork(const struct ruby_vm *parent, pid_t pid, struct ruby_vm *ret)
 	vm.binary.path = strdup(parent->binary.path);
 	if (!vm.binary.path)
 		return -ENOMEM;
+	ruby_constants_ref(vm.binary.constants);
 	*ret = vm;
 	return 0;
 }

@@ -7,6 +7,7 @@
 
 #include "base/array.h"
 #include "profile/profile.h"
+#include "ruby/constants.h"
 #include "ruby/vm.h"
 #include "target/captured.h"
 #include "target/memory.h"
@@ -566,9 +567,11 @@ int code_cache_captured(struct code_cache *c, const struct code_moment *moment, 
 	struct copy copy = { .blocks = CAPTURED_INIT,
 			     .vm = *c->vm,
 			     .look = { .moment = moment, .era = moment->gc_era } };
+	struct memory constants = ruby_constants_memory(c->vm->binary.constants);
 	size_t i;
 	int err;
 
+	copy.blocks.below = &constants;
 	copy.vm.mem = captured_memory(&copy.blocks);
 	c->compacts |= moment->unsettled;
 	err = captured_set(&copy.blocks, blocks, len);

@@ -108,10 +108,14 @@ static bool read_span(const struct captured *c, const struct memory_span *span)
 
 static void read_spans_captured(const struct memory *mem, struct memory_span *spans, size_t n)
 {
+	const struct captured *c = mem->image;
 	size_t i;
 
-	for (i = 0; i < n; i++)
-		spans[i].ok = read_span(mem->image, &spans[i]);
+	for (i = 0; i < n; i++) {
+		spans[i].ok = read_span(c, &spans[i]);
+		if (!spans[i].ok && c->below)
+			memory_read_spans(c->below, &spans[i], 1);
+	}
 }
 
 struct memory captured_memory(const struct captured *c)

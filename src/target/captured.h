@@ -26,11 +26,12 @@ struct captured_block {
 struct captured {
 	struct captured_block *blocks; /* by address; owned */
 	size_t n, cap;
+	const struct memory *below; /* read where they have nothing; NULL: none */
 };
 
 #define CAPTURED_INIT                                                                              \
 	{                                                                                          \
-		NULL, 0, 0                                                                         \
+		NULL, 0, 0, NULL                                                                   \
 	}
 
 /*
@@ -40,7 +41,10 @@ struct captured {
 int captured_set(struct captured *c, const void *data, size_t len);
 void captured_deinit(struct captured *c);
 
-/* The memory that consists of these blocks; @c must outlive it. A span is read from one of them. */
+/*
+ * The memory that consists of these blocks, with what is below; @c must outlive it. A span is read
+ * from one of them.
+ */
 struct memory captured_memory(const struct captured *c);
 
 #endif
