@@ -345,7 +345,7 @@ __noinline int capture_flush(__u32 cpu)
 	n = c->n_items;
 	bytes = (c->used & (CAPTURE_WORDS - 1)) * 8;
 	c->record.n_bytes = bytes;
-	c->nonce++;
+	c->nonce = rbpf_mix(c->nonce, 1);
 	c->used = c->n_items = 0;
 	if (!n)
 		return 0;
@@ -484,7 +484,7 @@ static __always_inline void capture_stack(struct walk *w, __u32 cpu, __u64 proce
 	w->capture.process = process;
 	w->capture.items_left = CAPTURE_ITEMS;
 	w->capture.used = w->capture.n_items = 0;
-	w->capture.nonce++;
+	w->capture.nonce = rbpf_mix(w->capture.nonce, 1);
 	for (i = 0; i < RBPF_MAX_FRAMES; i += CAPTURE_FRAMES)
 		if (capture_frames(cpu, i) <= 0)
 			break;

@@ -23,7 +23,7 @@ static __always_inline __u64 process_key(__u64 tgid)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
 
-	return rbpf_mix(rbpf_mix(tgid, BPF_CORE_READ(task, group_leader, start_time)),
+	return rbpf_mix(rbpf_mix(rbpf_mix(0, tgid), BPF_CORE_READ(task, group_leader, start_time)),
 			(__u64)BPF_CORE_READ(task, mm));
 }
 
@@ -130,7 +130,9 @@ static __always_inline int send_stack(struct walk *w, __u32 cpu, __u64 now, __u6
  */
 static __always_inline __u64 stack_seed(__u64 tgid, __u64 epoch, const struct walk_gc *gc)
 {
-	return rbpf_mix(rbpf_mix(tgid, epoch), gc->era << 1 | !!(gc->flags & RBPF_GC_DURING_GC));
+	/* From 0: a pid and an epoch are small numbers, which together mean little. */
+	return rbpf_mix(rbpf_mix(rbpf_mix(0, tgid), epoch),
+			gc->era << 1 | !!(gc->flags & RBPF_GC_DURING_GC));
 }
 
 static __always_inline __u64 epoch_of(__u64 now, __u64 tgid)
