@@ -166,19 +166,41 @@ static bool method_proven(const struct code_cache *c, const struct rbpf_frame *f
 	       old_enough(c, e->method.id.me[0], e->last, m);
 }
 
+/* Whether the check of @f, if it has one, can be compared with what is known. */
+static bool has_check(const struct rbpf_frame *f, const struct cached_iseq *iseq,
+		      const struct cached_method *method)
+{
+	return f->check && (!f->iseq || iseq->generation) && (!f->me || method->generation);
+}
+
 /* Whether iseq and method entry of @f hold what they held when the kernel side took its check. */
 static bool check_fits(const struct rbpf_frame *f, const struct cached_iseq *iseq,
 		       const struct cached_method *method)
 {
 	uint64_t check = 0;
 
-	if (!f->check || (f->iseq && !iseq->generation) || (f->me && !method->generation))
+	if (!has_check(f, iseq, method))
 		return false;
 	if (f->iseq)
 		check = ruby_iseq_words_check(&iseq->iseq);
 	if (f->me)
 		check = ruby_method_words_check(&method->method, check);
 	return check == f->check;
+}
+
+/*
+ * Another object had taken the place of what is known, and with the process gone nobody can say
+ * what: no later sample is of what is known.
+ */
+static void forget_what_was_replaced(const struct code_moment *m, const struct rbpf_frame *f,
+				     struct cached_iseq *iseq, struct cached_method *method)
+{
+	if (m->unsettled || !has_check(f, iseq, method) || check_fits(f, iseq, method))
+		return;
+	if (iseq && m->gc_era > iseq->last && m->gc_era > iseq->checked)
+		iseq->generation = 0;
+	if (method && m->gc_era > method->last && m->gc_era > method->checked)
+		method->generation = 0;
 }
 
 static void prove(struct code_cache *c, const struct code_moment *m, const struct rbpf_frame *f,
@@ -188,6 +210,7 @@ static void prove(struct code_cache *c, const struct code_moment *m, const struc
 	struct cached_method *method = ref->method != PROFILE_NONE ? &c->methods[ref->method]
 								   : NULL;
 
+	forget_what_was_replaced(m, f, iseq, method);
 	ref->iseq_ok = iseq && iseq_proven(c, f, iseq, m);
 	ref->method_ok = method && method_proven(c, f, code_iseq(c, ref), method, m);
 	if ((!iseq || ref->iseq_ok) && (!method || ref->method_ok))
@@ -198,6 +221,25 @@ static void prove(struct code_cache *c, const struct code_moment *m, const struc
 	ref->iseq_ok = iseq && (f->pc & RBPF_PC_STALE || ruby_iseq_has_pc(&iseq->iseq, f->pc));
 	ref->method_ok = method != NULL;
 	if (m->unsettled)
+		return;
+	if (iseq)
+		iseq->checked = m->gc_era;
+	if (method)
+		method->checked = m->gc_era;
+}
+
+/*
+ * A check that fits what is known proves it without a look; and after one it might be too late,
+ * for another object may stand there now.
+ */
+static void prove_by_check(struct code_cache *c, const struct code_moment *m,
+			   const struct rbpf_frame *f, const struct code_ref *ref)
+{
+	struct cached_iseq *iseq = ref->iseq != PROFILE_NONE ? &c->iseqs[ref->iseq] : NULL;
+	struct cached_method *method = ref->method != PROFILE_NONE ? &c->methods[ref->method]
+								   : NULL;
+
+	if (!m->gc_era || m->unsettled || !check_fits(f, iseq, method))
 		return;
 	if (iseq)
 		iseq->checked = m->gc_era;
@@ -307,6 +349,11 @@ static bool is_settled(const struct code_cache *c, uint32_t generation, uint64_t
 	return (m->gc_era && generation) || round == c->round;
 }
 
+static bool is_checked(uint64_t checked, const struct code_moment *m)
+{
+	return checked && checked == m->gc_era && !m->unsettled;
+}
+
 /*
  * Put the entry of iseq @i on the list of what must be looked at, unless it is known or there
  * already.
@@ -316,7 +363,7 @@ static void enlist_iseq(struct code_cache *c, uint32_t i, struct look *look)
 	struct cached_iseq *e = &c->iseqs[i];
 	struct pending *p;
 
-	if (e->stamp == c->stamp ||
+	if (e->stamp == c->stamp || is_checked(e->checked, look->moment) ||
 	    (!e->unsure && is_settled(c, e->generation, e->first, e->last, e->round, look->moment)))
 		return;
 	e->stamp = c->stamp;
@@ -333,10 +380,10 @@ static void enlist_method(struct code_cache *c, uint32_t i, struct look *look)
 	struct cached_method *e = &c->methods[i];
 	struct pending *p;
 
-	if (e->stamp == c->stamp ||
-	    (!e->unsure &&
-	     is_settled(c, e->generation, e->first, e->last, e->round, look->moment) &&
-	     (e->round == c->round || !may_get_name(e))))
+	if (e->stamp == c->stamp || ((is_checked(e->checked, look->moment) ||
+				      (!e->unsure && is_settled(c, e->generation, e->first, e->last,
+								e->round, look->moment))) &&
+				     (e->round == c->round || !may_get_name(e))))
 		return;
 	e->stamp = c->stamp;
 	p = &c->pending[look->n_pending++];
@@ -467,6 +514,8 @@ int code_cache_look(struct code_cache *c, const struct code_moment *moment,
 	c->compacts |= moment->unsettled;
 	for (i = 0; i < n && !err; i++)
 		err = ref_init(c, &frames[i], &refs[i]);
+	for (i = 0; i < n && !err; i++)
+		prove_by_check(c, moment, &frames[i], &refs[i]);
 	for (attempt = 0; attempt < LOOK_ATTEMPTS && !err; attempt++) {
 		settled = read_era(c, moment, &look.era);
 		err = look_once(c, &look, refs, n);
