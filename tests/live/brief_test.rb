@@ -8,7 +8,7 @@ require_relative 'support'
 
 class BriefTest < LiveTest
   CHILDREN = 25
-  SECONDS = 0.014 # each lives
+  SECONDS = 0.014 # of CPU time that each lives
 
   OWN = /\A(?:block in )?Brief::Of(\d+)[#.](?:work|again)_(\d+)\z/.freeze
 

@@ -5,7 +5,7 @@
 #
 #   ruby brief.rb CHILDREN SECONDS
 #
-# Child N runs Brief::OfN#work_N, a block in it and Brief::OfN.again_N, half of the time each, with
+# SECONDS are of CPU time. Child N runs Brief::OfN#work_N, a block in it and Brief::OfN.again_N, half of the time each, with
 # a collection in between. The file of its code is brief_N.rb, which begins at line 1000 * N.
 
 require_relative 'oracle/checkpoint'
@@ -18,12 +18,12 @@ def code(number)
     class Brief::Of#{number}
       def work_#{number}(deadline)
         [deadline].each do |time|
-          nil while Process.clock_gettime(Process::CLOCK_MONOTONIC) < time
+          nil while Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID) < time
         end
       end
 
       def self.again_#{number}(deadline)
-        nil while Process.clock_gettime(Process::CLOCK_MONOTONIC) < deadline
+        nil while Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID) < deadline
       end
     end
   RUBY
@@ -31,7 +31,7 @@ end
 
 # The middle of a life, from now
 def soon(seconds)
-  Process.clock_gettime(Process::CLOCK_MONOTONIC) + (seconds / 2)
+  Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID) + (seconds / 2)
 end
 
 def live(number, seconds)
