@@ -59,6 +59,17 @@ struct {
 	__type(value, __u64);
 } seen SEC(".maps");
 
+/*
+ * Iseqs and method entries whose names were copied and sent (name_capture.bpf.h). A collision costs
+ * copying one again.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 65536); /* CAPTURE_SLOTS */
+	__type(key, __u32);
+	__type(value, __u64);
+} captured SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 8 << 20); /* set at load: --ring */

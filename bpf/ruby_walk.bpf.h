@@ -539,10 +539,15 @@ static __always_inline bool gc_is_mine(struct walk *w)
 	return running == w->th_ec;
 }
 
+static __always_inline __u32 iseq_slot(__u64 iseq)
+{
+	return (iseq >> 3 ^ iseq >> 13) & (ISEQ_SLOTS - 1);
+}
+
 /* Whether no check of @iseq was taken yet under this seed; if so it is remembered. */
 static __always_inline bool iseq_is_new(struct walk *w, __u64 iseq)
 {
-	__u64 *slot = &w->iseq_seen[(iseq >> 3 ^ iseq >> 13) & (ISEQ_SLOTS - 1)];
+	__u64 *slot = &w->iseq_seen[iseq_slot(iseq)];
 
 	if (*slot == (iseq ^ w->seed))
 		return false;
@@ -596,6 +601,7 @@ __noinline int walk_complete_frame(__u32 cpu, __u32 i)
 	struct walk *w = walk_state(cpu);
 	struct rbpf_frame *f;
 	struct walk_me me;
+	bool always;
 
 	if (!w)
 		return -1;
@@ -604,10 +610,12 @@ __noinline int walk_complete_frame(__u32 cpu, __u32 i)
 		f->me = walk_me_lookup(cpu, f->me & ~ME_PENDING);
 	f->check = 0;
 	if (f->iseq) {
-		/* Of a stale pc there is no other proof. */
+		/* Of a stale pc there is no other proof, nor once the process is gone. */
+		always = f->pc & RBPF_PC_STALE || w->layout.flags & RBPF_LAYOUT_YOUNG;
 		if (!iseq_is_new(w, f->iseq) && !(f->pc & RBPF_PC_STALE))
 			return 0;
-		f->check = walk_check_iseq(cpu, f->iseq, f->pc & RBPF_PC_STALE);
+		f->check = walk_check_iseq(cpu, f->iseq, always);
+		w->iseq_check[iseq_slot(f->iseq)] = f->check;
 		if (!f->check)
 			return 0;
 	}

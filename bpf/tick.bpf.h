@@ -10,6 +10,26 @@
 
 #include "ruby_walk.bpf.h"
 
+/* So long after fork or exec a process may end before user space has looked at it. */
+#define YOUNG_NS		10000000000ull
+
+#define capture_slot(slot)	((__u64 *)bpf_map_lookup_elem(&captured, &(slot)))
+#define capture_send(rec, size) bpf_ringbuf_output(&ring, (rec), (size), BPF_RB_NO_WAKEUP)
+#define capture_has_room()                                                                         \
+	(bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) <                                             \
+	 bpf_ringbuf_query(&ring, BPF_RB_RING_SIZE) / 4)
+
+#include "name_capture.bpf.h"
+
+/* A pid may be another's later, and a program another after exec, whose Ruby may be the same. */
+static __always_inline __u64 process_key(__u64 tgid)
+{
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+
+	return rbpf_mix(rbpf_mix(rbpf_mix(0, tgid), BPF_CORE_READ(task, group_leader, start_time)),
+			(__u64)BPF_CORE_READ(task, mm));
+}
+
 static __always_inline __u64 task_thread_pointer(struct task_struct *task)
 {
 #if defined(__TARGET_ARCH_x86)
@@ -94,6 +114,7 @@ static __always_inline int send_stack(struct walk *w, __u32 cpu, __u64 now, __u6
 	size = sizeof(*rec) + (__u64)w->n_frames * sizeof(struct rbpf_frame);
 	if (size > sizeof(*rec) + sizeof(w->frames))
 		return -1;
+	capture_stack(w, cpu, process_key(id >> 32));
 	/* Named at once, while what it points to still lives. */
 	if (bpf_ringbuf_output(&ring, rec, size, BPF_RB_FORCE_WAKEUP)) {
 		count(RBPF_CNT_LOST_STACK);
@@ -112,7 +133,9 @@ static __always_inline int send_stack(struct walk *w, __u32 cpu, __u64 now, __u6
  */
 static __always_inline __u64 stack_seed(__u64 tgid, __u64 epoch, const struct walk_gc *gc)
 {
-	return rbpf_mix(rbpf_mix(tgid, epoch), gc->era << 1 | !!(gc->flags & RBPF_GC_DURING_GC));
+	/* From 0: a pid and an epoch are small numbers, which together mean little. */
+	return rbpf_mix(rbpf_mix(rbpf_mix(0, tgid), epoch),
+			gc->era << 1 | !!(gc->flags & RBPF_GC_DURING_GC));
 }
 
 static __always_inline __u64 epoch_of(__u64 now, __u64 tgid)
@@ -124,7 +147,7 @@ static __always_inline __u64 epoch_of(__u64 now, __u64 tgid)
  * The Ruby stack of the running thread; the fingerprint is stored in @rec if there is one, and what
  * the collector does in its flags. Returns enum rbpf_status.
  */
-static __always_inline int ruby_stack(const struct rbpf_layout *layout, struct task_struct *task,
+static __always_inline int ruby_stack(const struct rbpf_proc *proc, struct task_struct *task,
 				      struct bpf_perf_event_data *ctx, struct rbpf_rec_sample *rec)
 {
 	__u64 id = (__u64)rec->h.tgid << 32 | rec->h.tid;
@@ -135,14 +158,16 @@ static __always_inline int ruby_stack(const struct rbpf_layout *layout, struct t
 	__u64 ec;
 	int r;
 
-	if (layout->tls_model == RBPF_TLS_NONE)
+	if (proc->layout.tls_model == RBPF_TLS_NONE)
 		return RBPF_NO_RUBY;
 	if (BPF_CORE_READ(task, flags) & PF_EXITING)
 		return RBPF_EXITING;
 	w = walk_state(cpu);
 	if (!w)
 		return RBPF_FAULT_STACK;
-	w->layout = *layout;
+	w->layout = proc->layout;
+	if (proc->since && rec->h.ts - proc->since < YOUNG_NS)
+		w->layout.flags |= RBPF_LAYOUT_YOUNG;
 	w->max_frames = max_frames;
 	r = find_ec(w, cpu, task_thread_pointer(task), id, epoch, &ec);
 	if (!r)
@@ -188,8 +213,7 @@ int tick(struct bpf_perf_event_data *ctx)
 	rec.weight = ctx->sample_period;
 	rec.flags = regs_user_mode(&ctx->regs) ? 0 : RBPF_SAMPLE_KERNEL;
 	count(RBPF_CNT_TICKS);
-	rec.status = ruby_stack(&proc->layout, (struct task_struct *)bpf_get_current_task(), ctx,
-				&rec);
+	rec.status = ruby_stack(proc, (struct task_struct *)bpf_get_current_task(), ctx, &rec);
 	bpf_get_current_comm(rec.comm, sizeof(rec.comm));
 	/* After the definition of its stack, which must be in the ring before it. */
 	if (bpf_ringbuf_output(&ring, &rec, sizeof(rec), wakeup_flags()))

@@ -74,6 +74,38 @@ struct walk_env {
 
 enum { ZJIT_UNKNOWN = 0, ZJIT_OFF = 1, ZJIT_ON = 2 };
 
+#define CAPTURE_WORDS	  8192 /* blocks of one record; a power of two */
+#define CAPTURE_BLOCK_MAX 16384
+#define CAPTURE_ITEMS	  128  /* iseqs and method entries copied at one tick; a power of two */
+#define CAPTURE_DONE	  256  /* remembered addresses of one record; a power of two */
+#define CAPTURE_KNOWN	  1024 /* remembered iseqs and method entries; a power of two */
+
+/* An iseq or method entry in the record that is being made, see captured. */
+struct walk_capture_item {
+	__u64 addr;
+	__u64 value;
+	__u32 slot;
+	__u32 pad;
+};
+
+/* Copies of what names need; see name_capture.bpf.h. */
+struct walk_capture {
+	__u64 process; /* tells a process, and its program, from all others */
+	__u64 nonce;   /* differs for each record */
+	__u32 used;    /* words of words[] */
+	__u32 at;      /* where in it the bytes of the last block are … */
+	__u32 body;    /* … and those of the last iseq's body */
+	__u32 n_items; /* in items[] */
+	__u32 items_left;
+	__u32 shape; /* the next one on the chain */
+	__u64 value; /* of the variable that was looked for */
+	struct walk_capture_item items[CAPTURE_ITEMS];
+	__u64 done[CAPTURE_DONE];
+	__u64 known[CAPTURE_KNOWN];    /* address ^ seed: captured at some time */
+	struct rbpf_rec_memory record; /* the blocks follow it, as in the ring */
+	__u64 words[CAPTURE_WORDS];
+};
+
 /* The scratch of one CPU. */
 struct walk {
 	struct rbpf_layout layout;
@@ -102,8 +134,10 @@ struct walk {
 	__u8 cf[CF_CHUNK * CF_MAX_SIZE];
 	__u64 win[WINDOW_WORDS];
 	__u64 me_seen[ME_SLOTS];      /* method entry ^ seed */
-	__u64 iseq_seen[ISEQ_SLOTS];  /* iseq ^ seed: its check was taken */
+	__u64 iseq_seen[ISEQ_SLOTS];  /* iseq ^ seed: its check was taken … */
+	__u64 iseq_check[ISEQ_SLOTS]; /* … and is this; 0 if it was not needed after all */
 	__u64 text[RBPF_LABEL_WORDS]; /* of a label */
+	struct walk_capture capture;
 	struct rbpf_rec_stack record; /* the frames follow it, as in the ring */
 	struct rbpf_frame frames[RBPF_MAX_FRAMES];
 };

@@ -32,6 +32,33 @@ enum rbpf_tls_model {
 	RBPF_TLS_GLOBAL = 3,
 };
 
+/* Where a class keeps its name, as enum ruby_class_form, and symbols theirs, as ruby_symbol_form. */
+#define RBPF_CLASS_IV_TBL   1
+#define RBPF_CLASS_IV_SLOTS 2
+#define RBPF_CLASS_EXT	    3
+#define RBPF_SYMBOLS_ARRAY  1
+#define RBPF_SYMBOLS_DATA   2
+
+/*
+ * What copying the memory that names are read from needs (bpf/name_capture.bpf.h): members of the
+ * same names in struct ruby_layout (src/ruby/layout.h), but for addresses and IDs.
+ */
+struct rbpf_naming {
+	__u64 symbols;			   /* ruby_global_symbols */
+	__u64 shapes;			   /* RBPF_CLASS_IV_SLOTS: the first shape */
+	__u64 key_classpath, key_attached; /* IDs; not RBPF_CLASS_EXT */
+	__u16 parent_iseq, local_iseq;	   /* in rb_iseq_constant_body … */
+	__u16 insns_body, insns_size, insns_index;
+	__u16 insn_entry;
+	__u16 class_path, class_attached; /* RBPF_CLASS_EXT */
+	__u16 class_size;		  /* of a class, from its start, what is read of it */
+	__u8 class_form;		  /* RBPF_CLASS_* */
+	__u8 symbol_form;		  /* RBPF_SYMBOLS_* */
+	__u8 singleton_bit;
+	__u8 labels_from_parents;
+	__u16 pad;
+};
+
 /*
  * Everything the walker needs to know of one Ruby process. Offsets in bytes; 0 for a member that
  * this Ruby does not have; addresses are of the process, 0 if unknown.
@@ -65,6 +92,7 @@ struct rbpf_layout {
 	__u16 cf_size; /* sizeof(rb_control_frame_t): 56 or 64 */
 	__u16 cf_jit_return;
 	__u16 pad[3];
+	struct rbpf_naming naming;
 };
 
 /* 2.7: ec->cfp is set before the frame it points to is written. */
@@ -73,8 +101,11 @@ struct rbpf_layout {
 #define RBPF_LAYOUT_LONG_EMBED (1u << 1)
 /* Up to 3.2: that an object is old proves nothing of its age. */
 #define RBPF_LAYOUT_NO_AGE     (1u << 2)
+/* The process may end before user space has looked at it: what names need is copied at once. */
+#define RBPF_LAYOUT_YOUNG      (1u << 3)
 
-_Static_assert(sizeof(struct rbpf_layout) == 128, "map ABI");
+_Static_assert(sizeof(struct rbpf_naming) == 56, "map ABI");
+_Static_assert(sizeof(struct rbpf_layout) == 128 + 56, "map ABI");
 
 /* A file, as the kernel knows it. All 0: none. */
 struct rbpf_file {
@@ -116,6 +147,9 @@ enum rbpf_counter {
 	RBPF_CNT_ENV_DEPTH = 7,	  /* blocks nested deeper than the walker follows */
 	RBPF_CNT_READ_LIMIT = 8,  /* reads not made: see WALK_MAX_READS */
 	RBPF_CNT_FIBER_DEPTH = 9, /* resumers of fibers left out */
+	RBPF_CNT_COPIED = 10,	  /* iseqs and method entries that were copied to be named … */
+	RBPF_CNT_COPY_FAULT = 11, /* … of them not in full: unreadable, or too long */
+	RBPF_CNT_NOT_COPIED = 12, /* not copied: no room in the ring, or too many at one tick */
 	RBPF_COUNTERS,
 };
 
@@ -210,6 +244,7 @@ enum rbpf_record_type {
 	RBPF_REC_EXIT = 5,
 	RBPF_REC_THREAD = 6,
 	RBPF_REC_FREE = 7,
+	RBPF_REC_MEMORY = 8,
 };
 
 struct rbpf_rec_hdr {
@@ -255,6 +290,32 @@ struct rbpf_rec_stack {
 #define RBPF_LIFE_PRESET     (1u << 1) /* EXEC: the layout kept for that file was given to it */
 
 /*
+ * Copies of memory from which iseqs and method entries can be named, made when a stack was sampled
+ * whose definition follows: n_bytes of blocks. Each record holds all that what is in it needs.
+ */
+struct rbpf_rec_memory {
+	struct rbpf_rec_hdr h;
+	__u64 gc_era; /* as in the definition */
+	__u32 n_bytes;
+	__u32 flags; /* RBPF_STACK_* */
+};
+
+/* What begins with a block. Stored in a __u32. */
+enum rbpf_block_kind {
+	RBPF_BLOCK_PART = 0,   /* something that one of the others needs */
+	RBPF_BLOCK_ISEQ = 1,   /* an iseq that is to be named */
+	RBPF_BLOCK_METHOD = 2, /* a method entry, whose owner is to be named … */
+	RBPF_BLOCK_CFUNC = 3,  /* … with the method's name */
+};
+
+/* The bytes follow, and as many of no meaning as there are to a multiple of 8. */
+struct rbpf_block {
+	__u64 addr;
+	__u32 len;
+	__u32 kind; /* enum rbpf_block_kind */
+};
+
+/*
  * RBPF_REC_FORK, RBPF_REC_THREAD: h is the parent; RBPF_REC_EXEC, RBPF_REC_EXIT, RBPF_REC_FREE: the
  * process or thread itself. FREE comes some time after EXIT, when it has been waited for.
  */
@@ -284,7 +345,9 @@ _Static_assert(sizeof(struct rbpf_rec_hdr) == 24, "wire ABI");
 _Static_assert(sizeof(struct rbpf_rec_sample) == 64, "wire ABI");
 _Static_assert(sizeof(struct rbpf_rec_stack) == 48, "wire ABI");
 _Static_assert(sizeof(struct rbpf_rec_life) == 80, "wire ABI");
-_Static_assert(sizeof(struct rbpf_proc) == 136, "map ABI");
+_Static_assert(sizeof(struct rbpf_proc) == 192, "map ABI");
 _Static_assert(sizeof(struct rbpf_task) == 40, "wire ABI");
+_Static_assert(sizeof(struct rbpf_rec_memory) == 40, "wire ABI");
+_Static_assert(sizeof(struct rbpf_block) == 16, "wire ABI");
 
 #endif

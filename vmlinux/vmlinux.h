@@ -48,6 +48,7 @@ enum {
 
 enum {
 	BPF_RB_AVAIL_DATA = 0,
+	BPF_RB_RING_SIZE = 1,
 };
 
 #define PF_EXITING 0x00000004 /* linux/sched.h; the same since 2.6 */
@@ -111,8 +112,10 @@ struct thread_struct {
 struct mm_struct;
 
 struct task_struct {
-	struct mm_struct *mm;
 	unsigned int flags;
+	struct mm_struct *mm;
+	struct task_struct *group_leader;
+	__u64 start_time;
 	int pid;
 	int tgid;
 	int exit_code;

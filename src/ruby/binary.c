@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "elf/elf_file.h"
+#include "ruby/constants.h"
 #include "target/maps.h"
 #include "target/memory.h"
 
@@ -46,18 +47,18 @@ static int examine(pid_t pid, const struct map *map, const struct memory *mem,
 	uint64_t values[RUBY_SYMS] = { 0 };
 	struct elf_segment segs[16];
 	struct elf_file *elf;
-	size_t i, n;
+	size_t i, n, n_segs;
 	struct stat st;
 	int r = -ENOENT;
 
 	if (fd < 0 || fstat(fd, &st) || elf_file_open(fd, map->path, &elf, NULL))
 		return -ENOENT;
 	elf_file_symbols(elf, symbol_names, values, RUBY_SYMS);
-	n = elf_file_segments(elf, segs, ARRAY_SIZE(segs));
+	n_segs = elf_file_segments(elf, segs, ARRAY_SIZE(segs));
 	if (!values[RUBY_SYM_ruby_version] || !values[RUBY_SYM_rb_during_gc] ||
-	    !values[RUBY_SYM_rb_cObject] || !load_bias(segs, n, map, &bin.base))
+	    !values[RUBY_SYM_rb_cObject] || !load_bias(segs, n_segs, map, &bin.base))
 		goto out;
-	for (i = 0; i < n; i++) {
+	for (i = 0; i < n_segs; i++) {
 		uint64_t lo = bin.base + segs[i].vaddr;
 
 		if (segs[i].exec && !bin.text_hi) {
@@ -81,6 +82,13 @@ static int examine(pid_t pid, const struct map *map, const struct memory *mem,
 	bin.path = strdup(map->path);
 	if (!bin.path) {
 		r = err_oom(err);
+		goto out;
+	}
+	r = ruby_constants_new(fd, segs, n_segs, bin.base, &bin.constants);
+	if (r) {
+		free(bin.path);
+		r = err_set(err, r, ERR_RUNTIME, "cannot keep %s open: %s", map->path,
+			    strerror(-r));
 		goto out;
 	}
 	*ret = bin;
@@ -133,5 +141,6 @@ int ruby_binary_open(pid_t pid, const struct ruby_binary *bin)
 void ruby_binary_deinit(struct ruby_binary *bin)
 {
 	free(bin->path);
+	ruby_constants_unref(bin->constants);
 	*bin = (struct ruby_binary) { 0 };
 }

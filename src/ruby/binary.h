@@ -14,6 +14,7 @@
 struct err;
 struct maps;
 struct memory;
+struct ruby_constants;
 
 /* What is looked up in the file by name: X(symbol). */
 #define RUBY_BINARY_SYMBOLS(X)                                                                     \
@@ -53,11 +54,12 @@ struct ruby_binary {
 	uint64_t inode;
 	uint64_t size;
 	int64_t mtime_ns;
-	uint64_t map_start, map_end; /* the mapping it was found by */
-	uint64_t base;		     /* load bias */
-	uint64_t text_lo, text_hi;   /* executable segment */
-	uint64_t data_lo, data_hi;   /* writable segment, .data and .bss */
-	uint64_t symbol[RUBY_SYMS];  /* 0: the file does not define it */
+	uint64_t map_start, map_end;	  /* the mapping it was found by */
+	uint64_t base;			  /* load bias */
+	uint64_t text_lo, text_hi;	  /* executable segment */
+	uint64_t data_lo, data_hi;	  /* writable segment, .data and .bss */
+	uint64_t symbol[RUBY_SYMS];	  /* 0: the file does not define it */
+	struct ruby_constants *constants; /* NULL: not available; a reference */
 };
 
 /*

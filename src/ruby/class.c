@@ -189,6 +189,18 @@ int ruby_class_keys_learn(struct ruby_vm *vm, uint64_t object, uint64_t vm_addr)
 	return -ENOENT;
 }
 
+size_t ruby_class_size(const struct ruby_layout *l)
+{
+	size_t last;
+
+	if (l->class_form == RUBY_CLASS_IV_TBL)
+		return CLASS_EXT_PTR + 8;
+	if (l->class_form == RUBY_CLASS_IV_SLOTS)
+		return CLASS_IV_PTR + 8;
+	last = l->class_path > l->class_attached ? l->class_path : l->class_attached;
+	return (last > l->class_permanent ? last : l->class_permanent) / 8u * 8u + 8u;
+}
+
 int ruby_class_name(const struct ruby_vm *vm, uint64_t klass, struct buf *out)
 {
 	const struct ruby_layout *l = &vm->layout;

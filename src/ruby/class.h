@@ -7,10 +7,15 @@
 #define RBPF_RUBY_CLASS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct buf;
+struct ruby_layout;
 struct ruby_vm;
+
+/* Bytes of a class, from its start, that are looked at: what it has its name through is there. */
+size_t ruby_class_size(const struct ruby_layout *l);
 
 /*
  * Append the permanent name of class or module @klass. -ENOENT if it has none (anonymous, or only a

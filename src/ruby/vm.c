@@ -15,7 +15,9 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "ruby/cache.h"
+#include "ruby/class.h"
 #include "ruby/code.h"
+#include "ruby/constants.h"
 #include "ruby/discover.h"
 #include "ruby/object.h"
 #include "ruby/prove.h"
@@ -192,6 +194,39 @@ static void fill_walk(struct ruby_vm *vm)
 	w->gc_flags = w->gc_count = w->gc_owner = 0;
 }
 
+_Static_assert(RBPF_CLASS_IV_TBL == RUBY_CLASS_IV_TBL &&
+		       RBPF_CLASS_IV_SLOTS == RUBY_CLASS_IV_SLOTS &&
+		       RBPF_CLASS_EXT == RUBY_CLASS_EXT,
+	       "the same numbers");
+_Static_assert(RBPF_SYMBOLS_ARRAY == RUBY_SYMBOLS_ARRAY && RBPF_SYMBOLS_DATA == RUBY_SYMBOLS_DATA,
+	       "the same numbers");
+
+/* What the kernel side needs to copy what names are read from; all of it is proven. */
+static void fill_naming(struct ruby_vm *vm)
+{
+	const struct ruby_layout *l = &vm->layout;
+
+	vm->walk.naming = (struct rbpf_naming) {
+		.symbols = vm->symbols,
+		.shapes = vm->class_keys.shapes,
+		.key_classpath = vm->class_keys.classpath,
+		.key_attached = vm->class_keys.attached,
+		.parent_iseq = l->parent_iseq,
+		.local_iseq = l->local_iseq,
+		.insns_body = l->insns_body,
+		.insns_size = l->insns_size,
+		.insns_index = l->insns_index,
+		.insn_entry = l->insn_entry,
+		.class_path = l->class_path,
+		.class_attached = l->class_attached,
+		.class_size = (uint16_t)ruby_class_size(l),
+		.class_form = (uint8_t)l->class_form,
+		.symbol_form = (uint8_t)l->symbol_form,
+		.singleton_bit = (uint8_t)l->singleton_bit,
+		.labels_from_parents = vm->rules.labels_from_parents,
+	};
+}
+
 /*
  * 2.7: call @match for the thread_id of each thread that the VM lists, until it returns true.
  * Returns that rb_thread_t, or 0.
@@ -329,7 +364,11 @@ static int prove(struct attach *a, uint64_t current_vm, uint64_t symbols, struct
 	fill_walk(a->vm);
 	refresh_ecs(a);
 	r = ruby_prove(a->vm, a->ecs, a->n_ecs, current_vm, symbols, err);
-	return r ? r : learn_thread_ids(a, err);
+	if (!r)
+		r = learn_thread_ids(a, err);
+	if (!r)
+		fill_naming(a->vm);
+	return r;
 }
 
 /*
@@ -459,6 +498,7 @@ int ruby_vm_fork(const struct ruby_vm *parent, pid_t pid, struct ruby_vm *ret)
 	vm.binary.path = strdup(parent->binary.path);
 	if (!vm.binary.path)
 		return -ENOMEM;
+	ruby_constants_ref(vm.binary.constants);
 	*ret = vm;
 	return 0;
 }

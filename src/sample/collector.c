@@ -88,6 +88,47 @@ int collector_start(struct collector *c, struct recorder *rec, struct err *err)
 
 /* ---- records ---- */
 
+/*
+ * The names of process @p, which is of this moment the first time that they are needed: what it was
+ * walked with may have been the layout of its executable. NULL in *@ret: there is no Ruby to be found.
+ */
+static int process_names(struct collector *c, struct tracked_process *p, struct resolver **ret)
+{
+	int r;
+
+	*ret = NULL;
+	r = life_try(c, p, NULL, 0);
+	if (r || !p->vm)
+		return r;
+	*ret = tracked_process_names(p);
+	if (!*ret)
+		return -ENOMEM;
+	if (p->round != c->round) {
+		resolver_round(*ret);
+		p->round = c->round;
+	}
+	return 0;
+}
+
+static int take_memory(struct collector *c, const struct rbpf_rec_memory *rec, size_t len)
+{
+	struct tracked_process *p = process_table_find(&c->table, (pid_t)rec->h.tgid);
+	struct code_moment moment;
+	struct resolver *names;
+	int r;
+
+	if (len < sizeof(*rec) || len - sizeof(*rec) < rec->n_bytes)
+		return -EPROTO;
+	if (!p)
+		return 0;
+	r = process_names(c, p, &names);
+	if (r || !names)
+		return r;
+	moment = (struct code_moment) { .gc_era = rec->gc_era,
+					.unsettled = rec->flags & RBPF_STACK_UNSETTLED };
+	return resolver_captured(names, &moment, rec + 1, rec->n_bytes);
+}
+
 static int take_stack(struct collector *c, const struct rbpf_rec_stack *rec, size_t len)
 {
 	struct tracked_process *p = process_table_find(&c->table, (pid_t)rec->h.tgid);
@@ -96,19 +137,9 @@ static int take_stack(struct collector *c, const struct rbpf_rec_stack *rec, siz
 
 	if (!p)
 		return 0;
-	/* Its layout was that of its executable: what names are read by is found only now. */
-	r = life_try(c, p, NULL, 0);
+	r = process_names(c, p, &names);
 	/* None of a program that was replaced by exec meanwhile: its samples are [stack lost]. */
-	if (r || !p->vm)
-		return r;
-	names = tracked_process_names(p);
-	if (!names)
-		return -ENOMEM;
-	if (p->round != c->round) {
-		resolver_round(names);
-		p->round = c->round;
-	}
-	return stack_table_define(&c->stacks, c->rec, p, rec, len);
+	return r || !names ? r : stack_table_define(&c->stacks, c->rec, p, rec, len);
 }
 
 /* The thread of a sample, made known to the recording when it is first seen. */
@@ -192,6 +223,9 @@ int collector_on_record(void *arg, const void *data, size_t len)
 	switch (h->type) {
 	case RBPF_REC_SAMPLE:
 		r = take_sample(c, data);
+		break;
+	case RBPF_REC_MEMORY:
+		r = take_memory(c, data, len);
 		break;
 	case RBPF_REC_STACK:
 		r = take_stack(c, data, len);

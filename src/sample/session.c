@@ -156,6 +156,7 @@ static bool without_addresses(const struct rbpf_layout *layout, struct rbpf_layo
 	*ret = *layout;
 	ret->text_lo = ret->text_hi = 0;
 	ret->gc_flags = ret->gc_count = ret->gc_owner = 0;
+	ret->naming.symbols = ret->naming.shapes = 0;
 	return true;
 }
 

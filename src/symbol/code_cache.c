@@ -7,7 +7,9 @@
 
 #include "base/array.h"
 #include "profile/profile.h"
+#include "ruby/constants.h"
 #include "ruby/vm.h"
+#include "target/captured.h"
 #include "target/memory.h"
 
 #define OLD_AGE	      3 /* collections that an object survives to be old; gc.c RVALUE_OLD_AGE */
@@ -59,23 +61,32 @@ void code_cache_deinit(struct code_cache *c)
 	*c = (struct code_cache) { 0 };
 }
 
+/* Find or add the entry of the iseq at @addr. */
+static int iseq_entry(struct code_cache *c, uint64_t addr, uint32_t *ret)
+{
+	int err = array_reserve(c->iseqs, c->cap_iseqs, c->iseq_addrs.count + 1);
+
+	return err ? err : intern_add(&c->iseq_addrs, &addr, sizeof(addr), ret, NULL);
+}
+
+static int method_entry(struct code_cache *c, uint64_t addr, bool with_name, uint32_t *ret)
+{
+	struct method_key key = { .addr = addr, .with_name = with_name };
+	int err = array_reserve(c->methods, c->cap_methods, c->method_addrs.count + 1);
+
+	return err ? err : intern_add(&c->method_addrs, &key, sizeof(key), ret, NULL);
+}
+
 /* Find or add the cache entries that @frame needs. */
 static int ref_init(struct code_cache *c, const struct rbpf_frame *frame, struct code_ref *ret)
 {
-	struct method_key key = { .addr = frame->me, .with_name = !frame->iseq };
 	int err = 0;
 
 	*ret = (struct code_ref) { PROFILE_NONE, PROFILE_NONE, false, false };
-	if (frame->iseq) {
-		err = array_reserve(c->iseqs, c->cap_iseqs, c->iseq_addrs.count + 1);
-		if (!err)
-			err = intern_add(&c->iseq_addrs, &frame->iseq, 8, &ret->iseq, NULL);
-	}
-	if (!err && frame->me) {
-		err = array_reserve(c->methods, c->cap_methods, c->method_addrs.count + 1);
-		if (!err)
-			err = intern_add(&c->method_addrs, &key, sizeof(key), &ret->method, NULL);
-	}
+	if (frame->iseq)
+		err = iseq_entry(c, frame->iseq, &ret->iseq);
+	if (!err && frame->me)
+		err = method_entry(c, frame->me, !frame->iseq, &ret->method);
 	return err;
 }
 
@@ -155,19 +166,41 @@ static bool method_proven(const struct code_cache *c, const struct rbpf_frame *f
 	       old_enough(c, e->method.id.me[0], e->last, m);
 }
 
+/* Whether the check of @f, if it has one, can be compared with what is known. */
+static bool has_check(const struct rbpf_frame *f, const struct cached_iseq *iseq,
+		      const struct cached_method *method)
+{
+	return f->check && (!f->iseq || iseq->generation) && (!f->me || method->generation);
+}
+
 /* Whether iseq and method entry of @f hold what they held when the kernel side took its check. */
 static bool check_fits(const struct rbpf_frame *f, const struct cached_iseq *iseq,
 		       const struct cached_method *method)
 {
 	uint64_t check = 0;
 
-	if (!f->check || (f->iseq && !iseq->generation) || (f->me && !method->generation))
+	if (!has_check(f, iseq, method))
 		return false;
 	if (f->iseq)
 		check = ruby_iseq_words_check(&iseq->iseq);
 	if (f->me)
 		check = ruby_method_words_check(&method->method, check);
 	return check == f->check;
+}
+
+/*
+ * Another object had taken the place of what is known, and with the process gone nobody can say
+ * what: no later sample is of what is known.
+ */
+static void forget_what_was_replaced(const struct code_moment *m, const struct rbpf_frame *f,
+				     struct cached_iseq *iseq, struct cached_method *method)
+{
+	if (m->unsettled || !has_check(f, iseq, method) || check_fits(f, iseq, method))
+		return;
+	if (iseq && m->gc_era > iseq->last && m->gc_era > iseq->checked)
+		iseq->generation = 0;
+	if (method && m->gc_era > method->last && m->gc_era > method->checked)
+		method->generation = 0;
 }
 
 static void prove(struct code_cache *c, const struct code_moment *m, const struct rbpf_frame *f,
@@ -177,6 +210,7 @@ static void prove(struct code_cache *c, const struct code_moment *m, const struc
 	struct cached_method *method = ref->method != PROFILE_NONE ? &c->methods[ref->method]
 								   : NULL;
 
+	forget_what_was_replaced(m, f, iseq, method);
 	ref->iseq_ok = iseq && iseq_proven(c, f, iseq, m);
 	ref->method_ok = method && method_proven(c, f, code_iseq(c, ref), method, m);
 	if ((!iseq || ref->iseq_ok) && (!method || ref->method_ok))
@@ -187,6 +221,25 @@ static void prove(struct code_cache *c, const struct code_moment *m, const struc
 	ref->iseq_ok = iseq && (f->pc & RBPF_PC_STALE || ruby_iseq_has_pc(&iseq->iseq, f->pc));
 	ref->method_ok = method != NULL;
 	if (m->unsettled)
+		return;
+	if (iseq)
+		iseq->checked = m->gc_era;
+	if (method)
+		method->checked = m->gc_era;
+}
+
+/*
+ * A check that fits what is known proves it without a look; and after one it might be too late,
+ * for another object may stand there now.
+ */
+static void prove_by_check(struct code_cache *c, const struct code_moment *m,
+			   const struct rbpf_frame *f, const struct code_ref *ref)
+{
+	struct cached_iseq *iseq = ref->iseq != PROFILE_NONE ? &c->iseqs[ref->iseq] : NULL;
+	struct cached_method *method = ref->method != PROFILE_NONE ? &c->methods[ref->method]
+								   : NULL;
+
+	if (!m->gc_era || m->unsettled || !check_fits(f, iseq, method))
 		return;
 	if (iseq)
 		iseq->checked = m->gc_era;
@@ -213,51 +266,68 @@ static void still_the_same(const struct code_cache *c, uint64_t flags, uint64_t 
 	*unsure = false;
 }
 
+/* The entry is of @fresh, which was read in @era; NULL: of nothing usable. */
+static void set_iseq(struct code_cache *c, struct cached_iseq *e, const struct ruby_iseq *fresh,
+		     uint64_t era)
+{
+	ruby_iseq_deinit(&e->iseq);
+	if (fresh)
+		e->iseq = *fresh;
+	e->generation = fresh ? ++c->generation : 0;
+	e->first = e->last = era;
+	e->checked = 0;
+	e->unsure = false;
+}
+
 static int load_iseq(struct code_cache *c, uint32_t i, uint64_t era)
 {
-	struct cached_iseq *e = &c->iseqs[i];
+	struct ruby_iseq fresh;
 	uint64_t addr;
 	int err;
 
 	memcpy(&addr, intern_get(&c->iseq_addrs, i, NULL), sizeof(addr));
-	ruby_iseq_deinit(&e->iseq);
-	err = ruby_iseq_read(c->vm, addr, &e->iseq);
+	err = ruby_iseq_read(c->vm, addr, &fresh);
 	if (err == -ENOMEM)
 		return err;
-	e->generation = err ? 0 : ++c->generation;
-	e->first = e->last = era;
-	e->checked = 0;
-	e->unsure = false;
+	set_iseq(c, &c->iseqs[i], err ? NULL : &fresh, era);
 	return 0;
+}
+
+/* The entry is of @fresh, which was read at @look; NULL: of nothing usable. */
+static void set_method(struct code_cache *c, struct cached_method *e,
+		       const struct ruby_method *fresh, const struct look *look)
+{
+	bool known = fresh && e->generation;
+	bool same_words = known && ruby_method_check(c->vm, &e->method, &fresh->id);
+	/* Symbols made of the same name stay right. */
+	bool same_name = known && !strcmp(e->method.prefix, fresh->prefix) &&
+			 (!fresh->name || !strcmp(e->method.name, fresh->name));
+
+	ruby_method_deinit(&e->method);
+	if (fresh)
+		e->method = *fresh;
+	if (!same_name)
+		e->generation = fresh ? ++c->generation : 0;
+	if (same_words) {
+		still_the_same(c, fresh->id.me[0], &e->first, &e->last, &e->unsure, look);
+	} else {
+		e->first = e->last = look->era;
+		e->checked = 0;
+		e->unsure = false;
+	}
 }
 
 static int load_method(struct code_cache *c, uint32_t i, const struct look *look)
 {
-	struct cached_method *e = &c->methods[i];
-	struct ruby_method fresh = { 0 };
+	struct ruby_method fresh;
 	struct method_key key;
-	bool same_words, same_name;
 	int err;
 
 	memcpy(&key, intern_get(&c->method_addrs, i, NULL), sizeof(key));
 	err = ruby_method_read(c->vm, key.addr, key.with_name, &fresh);
 	if (err == -ENOMEM)
 		return err;
-	same_words = !err && e->generation && ruby_method_check(c->vm, &e->method, &fresh.id);
-	/* Symbols made of the same name stay right. */
-	same_name = !err && e->generation && !strcmp(e->method.prefix, fresh.prefix) &&
-		    (!fresh.name || !strcmp(e->method.name, fresh.name));
-	ruby_method_deinit(&e->method);
-	e->method = fresh;
-	if (!same_name)
-		e->generation = err ? 0 : ++c->generation;
-	if (same_words) {
-		still_the_same(c, fresh.id.me[0], &e->first, &e->last, &e->unsure, look);
-	} else {
-		e->first = e->last = look->era;
-		e->checked = 0;
-		e->unsure = false;
-	}
+	set_method(c, &c->methods[i], err ? NULL : &fresh, look);
 	return 0;
 }
 
@@ -279,6 +349,11 @@ static bool is_settled(const struct code_cache *c, uint32_t generation, uint64_t
 	return (m->gc_era && generation) || round == c->round;
 }
 
+static bool is_checked(uint64_t checked, const struct code_moment *m)
+{
+	return checked && checked == m->gc_era && !m->unsettled;
+}
+
 /*
  * Put the entry of iseq @i on the list of what must be looked at, unless it is known or there
  * already.
@@ -288,7 +363,7 @@ static void enlist_iseq(struct code_cache *c, uint32_t i, struct look *look)
 	struct cached_iseq *e = &c->iseqs[i];
 	struct pending *p;
 
-	if (e->stamp == c->stamp ||
+	if (e->stamp == c->stamp || is_checked(e->checked, look->moment) ||
 	    (!e->unsure && is_settled(c, e->generation, e->first, e->last, e->round, look->moment)))
 		return;
 	e->stamp = c->stamp;
@@ -305,10 +380,10 @@ static void enlist_method(struct code_cache *c, uint32_t i, struct look *look)
 	struct cached_method *e = &c->methods[i];
 	struct pending *p;
 
-	if (e->stamp == c->stamp ||
-	    (!e->unsure &&
-	     is_settled(c, e->generation, e->first, e->last, e->round, look->moment) &&
-	     (e->round == c->round || !may_get_name(e))))
+	if (e->stamp == c->stamp || ((is_checked(e->checked, look->moment) ||
+				      (!e->unsure && is_settled(c, e->generation, e->first, e->last,
+								e->round, look->moment))) &&
+				     (e->round == c->round || !may_get_name(e))))
 		return;
 	e->stamp = c->stamp;
 	p = &c->pending[look->n_pending++];
@@ -439,6 +514,8 @@ int code_cache_look(struct code_cache *c, const struct code_moment *moment,
 	c->compacts |= moment->unsettled;
 	for (i = 0; i < n && !err; i++)
 		err = ref_init(c, &frames[i], &refs[i]);
+	for (i = 0; i < n && !err; i++)
+		prove_by_check(c, moment, &frames[i], &refs[i]);
 	for (attempt = 0; attempt < LOOK_ATTEMPTS && !err; attempt++) {
 		settled = read_era(c, moment, &look.era);
 		err = look_once(c, &look, refs, n);
@@ -451,5 +528,110 @@ int code_cache_look(struct code_cache *c, const struct code_moment *moment,
 	}
 	for (i = 0; i < n && !err; i++)
 		prove(c, moment, &frames[i], &refs[i]);
+	return err;
+}
+
+/* ---- what the kernel side copied ---- */
+
+/* One RBPF_REC_MEMORY. */
+struct copy {
+	struct captured blocks;
+	struct ruby_vm vm; /* of the process as it was then: what can be read are the blocks */
+	struct look look;
+};
+
+/*
+ * An entry that holds what was copied: nothing else stood there in that era. But while objects are
+ * being moved an address may be that of another one still, and only a check tells.
+ */
+static void settle_copy(const struct code_cache *c, const struct copy *copy, uint64_t *checked,
+			uint64_t *round)
+{
+	*round = c->round;
+	if (copy->look.era && !copy->look.moment->unsettled)
+		*checked = copy->look.era;
+}
+
+/* What was not copied in full is left to code_cache_look(), like what was not copied at all. */
+static int take_iseq(struct code_cache *c, const struct copy *copy, uint64_t addr)
+{
+	bool unsettled = copy->look.moment->unsettled;
+	struct cached_iseq *e;
+	struct ruby_iseq fresh;
+	uint32_t i;
+	int err;
+
+	err = ruby_iseq_read(&copy->vm, addr, &fresh);
+	if (err)
+		return err == -ENOMEM ? err : 0;
+	err = iseq_entry(c, addr, &i);
+	if (err) {
+		ruby_iseq_deinit(&fresh);
+		return err;
+	}
+	e = &c->iseqs[i];
+	if (!e->generation || !ruby_iseq_check(c->vm, &e->iseq, &fresh.id)) {
+		set_iseq(c, e, &fresh, copy->look.era);
+		e->unsure = unsettled;
+	} else {
+		if (!unsettled)
+			still_the_same(c, fresh.id.head[0], &e->first, &e->last, &e->unsure,
+				       &copy->look);
+		ruby_iseq_deinit(&fresh);
+	}
+	settle_copy(c, copy, &e->checked, &e->round);
+	return 0;
+}
+
+static int take_method(struct code_cache *c, const struct copy *copy, uint64_t addr, bool with_name)
+{
+	bool unsettled = copy->look.moment->unsettled;
+	struct cached_method *e;
+	struct ruby_method fresh;
+	uint32_t i;
+	int err;
+
+	err = ruby_method_read(&copy->vm, addr, with_name, &fresh);
+	if (err)
+		return err == -ENOMEM ? err : 0;
+	err = method_entry(c, addr, with_name, &i);
+	if (err) {
+		ruby_method_deinit(&fresh);
+		return err;
+	}
+	e = &c->methods[i];
+	if (unsettled && e->generation && ruby_method_check(c->vm, &e->method, &fresh.id)) {
+		ruby_method_deinit(&fresh);
+	} else {
+		set_method(c, e, &fresh, &copy->look);
+		e->unsure |= unsettled;
+	}
+	settle_copy(c, copy, &e->checked, &e->round);
+	return 0;
+}
+
+int code_cache_captured(struct code_cache *c, const struct code_moment *moment, const void *blocks,
+			size_t len)
+{
+	struct copy copy = { .blocks = CAPTURED_INIT,
+			     .vm = *c->vm,
+			     .look = { .moment = moment, .era = moment->gc_era } };
+	struct memory constants = ruby_constants_memory(c->vm->binary.constants);
+	size_t i;
+	int err;
+
+	copy.blocks.below = &constants;
+	copy.vm.mem = captured_memory(&copy.blocks);
+	c->compacts |= moment->unsettled;
+	err = captured_set(&copy.blocks, blocks, len);
+	for (i = 0; i < copy.blocks.n && !err; i++) {
+		const struct captured_block *b = &copy.blocks.blocks[i];
+
+		if (b->kind == RBPF_BLOCK_ISEQ)
+			err = take_iseq(c, &copy, b->addr);
+		else if (b->kind == RBPF_BLOCK_METHOD || b->kind == RBPF_BLOCK_CFUNC)
+			err = take_method(c, &copy, b->addr, b->kind == RBPF_BLOCK_CFUNC);
+	}
+	captured_deinit(&copy.blocks);
 	return err;
 }

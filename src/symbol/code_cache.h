@@ -21,9 +21,16 @@
  *     the kernel side sends along when it sends an iseq that is not old for the first time in an
  *     era. That holds for all of era S.
  *
+ * Of a young process the kernel side sends, ahead of a stack, what naming its iseqs and method
+ * entries reads, copied when the stack was sampled (RBPF_REC_MEMORY). An entry read from such a copy
+ * was read in era S itself, F = L = S, of an object that was on the stack; it needs no proof, and
+ * the process need not be there any more. Each object is copied once (unless another takes its
+ * place): stacks of later eras are of it by the rules above, and where the process is gone by the
+ * check, which is taken of old iseqs, too, in a young process.
+ *
  * While objects are being moved an address may be an old or a new one, and equal eras prove
- * nothing: then only pc and check decide. A Ruby whose collector was not found is compared once a
- * round, and believed.
+ * nothing, nor do copies made then: only pc and check decide. A Ruby whose collector was not found
+ * is compared once a round, and believed.
  */
 #ifndef RBPF_SYMBOL_CODE_CACHE_H
 #define RBPF_SYMBOL_CODE_CACHE_H
@@ -95,6 +102,13 @@ struct code_cache {
 /* @vm must outlive the cache. */
 void code_cache_init(struct code_cache *c, const struct ruby_vm *vm);
 void code_cache_deinit(struct code_cache *c);
+
+/*
+ * Take what the kernel side copied at @moment (RBPF_REC_MEMORY): @len bytes of @blocks, which name
+ * frames of the stack that comes next. Returns 0, -EPROTO or -ENOMEM.
+ */
+int code_cache_captured(struct code_cache *c, const struct code_moment *moment, const void *blocks,
+			size_t len);
 
 /*
  * Fill in @refs for the @n @frames of a stack that was sampled at @moment: what is known and can be

@@ -364,6 +364,12 @@ static int name_frames(struct resolver *r, const struct rbpf_frame *frames, size
 	return err;
 }
 
+int resolver_captured(struct resolver *r, const struct code_moment *moment, const void *blocks,
+		      size_t len)
+{
+	return code_cache_captured(&r->code, moment, blocks, len);
+}
+
 int resolver_stack(struct resolver *r, const struct code_moment *moment,
 		   const struct rbpf_frame *frames, size_t n, const uint32_t **ids, size_t *n_ids)
 {

@@ -40,6 +40,13 @@ void resolver_free(struct resolver *r);
 void resolver_round(struct resolver *r);
 
 /*
+ * Take what the kernel side copied at @moment, @len bytes of blocks, so that the stack that follows
+ * can be named without the process. Returns 0, -EPROTO or -ENOMEM.
+ */
+int resolver_captured(struct resolver *r, const struct code_moment *moment, const void *blocks,
+		      size_t len);
+
+/*
  * Name @n raw frames (innermost first) that were read at @moment. *@ids are the symbols of the
  * frames that Ruby itself would show, innermost first (there may be fewer than @n), and *@n_ids
  * their number; valid until the next call. Returns 0 or -ENOMEM.

@@ -1089,6 +1089,35 @@ static inline void image_walk_row(struct ruby_image *img)
 	};
 }
 
+/* What the kernel side needs to copy names. */
+static inline void image_naming(struct ruby_image *img)
+{
+	const struct image_facts *f = &img->facts;
+	uint16_t size = f->class_form == IMAGE_CLASS_IV_TBL   ? 32
+			: f->class_form == IMAGE_CLASS_IV_PTR ? 40
+							      : 160;
+
+	img->vm.walk.naming = (struct rbpf_naming) {
+		.symbols = img->vm.symbols,
+		.shapes = img->shapes,
+		.key_classpath = img->vm.class_keys.classpath,
+		.key_attached = img->vm.class_keys.attached,
+		.parent_iseq = f->parent_iseq,
+		.local_iseq = f->local_iseq,
+		.insns_body = f->insns_body,
+		.insns_size = f->insns_size,
+		.insns_index = f->insns_index,
+		.insn_entry = f->insn_entry,
+		.class_path = f->class_path,
+		.class_attached = f->class_attached,
+		.class_size = size,
+		.class_form = (uint8_t)f->class_form,
+		.symbol_form = f->symbols_in_data ? RBPF_SYMBOLS_DATA : RBPF_SYMBOLS_ARRAY,
+		.singleton_bit = (uint8_t)f->singleton_bit,
+		.labels_from_parents = img->vm.rules.labels_from_parents,
+	};
+}
+
 static inline uint64_t image_variable(struct ruby_image *img, uint64_t value)
 {
 	uint64_t at = image_region(img, 8);
@@ -1151,6 +1180,7 @@ static inline struct ruby_image *image_new(const char *version)
 	img->object = image_class(img, "Object");
 	image_singleton(img, img->object);
 	img->vm.binary.symbol[RUBY_SYM_rb_cObject] = image_variable(img, img->object);
+	image_naming(img);
 	return img;
 }
 

@@ -23,21 +23,61 @@ static struct {
 	struct walk *walk;
 	uint64_t counters[RBPF_COUNTERS];
 	size_t reads;
-	size_t walk_reads; /* of them before what was put off was completed */
-	size_t bytes;	   /* read in all */
+	size_t walk_reads;     /* of them before what was put off was completed */
+	size_t bytes;	       /* read in all */
+	__u64 captured[65536]; /* what was sent of objects, by slot */
+	bool ring_full;
+	uint8_t sent[256 << 10]; /* records of capture_stack() … */
+	size_t n_sent;		 /* … in bytes */
+	size_t n_records;
 } walk_host;
 
 static inline int walk_host_read(void *dst, size_t size, uint64_t addr);
+static inline int walk_host_send(const void *rec, size_t size);
 
 #ifndef __always_inline
 #define __always_inline inline __attribute__((always_inline))
+/* Put a record of copied memory where the ring would be. */
+static inline int walk_host_send(const void *rec, size_t size)
+{
+	if (walk_host.ring_full || size > sizeof(walk_host.sent) - walk_host.n_sent)
+		return -1;
+	memcpy(walk_host.sent + walk_host.n_sent, rec, size);
+	walk_host.n_sent += size;
+	walk_host.n_records++;
+	return 0;
+}
+
+/* Let nothing have been copied so far, in any process. */
+static inline void walk_host_forget(void)
+{
+	memset(walk_host.captured, 0, sizeof(walk_host.captured));
+}
+
+/*
+ * Copy what names of the frames that were walked last need, as the tick program does before it
+ * sends them, in era @era: the records are in walk_host.sent.
+ */
+static inline void walk_host_capture(struct walk *w, uint64_t process, uint64_t era, uint32_t flags)
+{
+	walk_host.n_sent = walk_host.n_records = 0;
+	w->record.gc_era = era;
+	w->record.flags = flags;
+	capture_stack(w, 0, process);
+}
+
 #endif
 #define __noinline		   static __attribute__((noinline))
 #define walk_state(cpu)		   ((void)(cpu), walk_host.walk)
 #define walk_read(dst, size, addr) walk_host_read((dst), (size), (addr))
 #define walk_count(counter)	   (walk_host.counters[(counter)]++)
 
+#define capture_slot(slot)	   (&walk_host.captured[(slot)])
+#define capture_send(rec, size)	   walk_host_send((rec), (size))
+#define capture_has_room()	   (!walk_host.ring_full)
+
 #include "ruby_walk.bpf.h"
+#include "name_capture.bpf.h"
 
 /* True if [dst, dst + size) is in @member, which has @room bytes, and nowhere else. */
 static inline bool walk_host_inside(const uint8_t *dst, size_t size, const void *member,
@@ -59,6 +99,7 @@ static inline int walk_host_read(void *dst, size_t size, uint64_t addr)
 	    !walk_host_inside(dst, size, &w->env, sizeof(w->env)) &&
 	    !walk_host_inside(dst, size, w->ec_words, sizeof(w->ec_words)) &&
 	    !walk_host_inside(dst, size, w->zjit_frame, sizeof(w->zjit_frame)) &&
+	    !walk_host_inside(dst, size, w->capture.words, sizeof(w->capture.words)) &&
 	    !walk_host_inside(dst, size, w->text, sizeof(w->text))) {
 		fprintf(stderr, "a read of %zu bytes leaves its buffer\n", size);
 		abort();
@@ -100,6 +141,35 @@ static inline int walk_host_run(struct walk *w, const struct memory *mem, uint64
 	walk_host.walk_reads = walk_host.reads;
 	walk_complete(0);
 	return status;
+}
+
+/* Put a record of copied memory where the ring would be. */
+static inline int walk_host_send(const void *rec, size_t size)
+{
+	if (walk_host.ring_full || size > sizeof(walk_host.sent) - walk_host.n_sent)
+		return -1;
+	memcpy(walk_host.sent + walk_host.n_sent, rec, size);
+	walk_host.n_sent += size;
+	walk_host.n_records++;
+	return 0;
+}
+
+/* Let nothing have been copied so far, in any process. */
+static inline void walk_host_forget(void)
+{
+	memset(walk_host.captured, 0, sizeof(walk_host.captured));
+}
+
+/*
+ * Copy what names of the frames that were walked last need, as the tick program does before it
+ * sends them, in era @era: the records are in walk_host.sent.
+ */
+static inline void walk_host_capture(struct walk *w, uint64_t process, uint64_t era, uint32_t flags)
+{
+	walk_host.n_sent = walk_host.n_records = 0;
+	w->record.gc_era = era;
+	w->record.flags = flags;
+	capture_stack(w, 0, process);
 }
 
 #endif

@@ -376,7 +376,10 @@ Test(code_cache, freed)
 		set_era(&f, 6);
 		image_put64(f.img, iseq, 0);
 		cr_expect_str_eq(name_of(&f, at(5), frame), "foo", "it was known then");
-		cr_expect_str_eq(name_of(&f, at(6), frame), "");
+		cr_expect_str_eq(name_of(&f, at(6), frame), "foo", "its check says it was there");
+		cr_expect_str_eq(name_of(&f, at(6), frame_of(&f, iseq)), "foo", "as is known now");
+		frame.check = 0;
+		cr_expect_str_eq(name_of(&f, at(7), frame), "");
 		cr_expect_str_eq(name_of(&f, at(5), frame), "", "%s: forgotten", f.img->version);
 		teardown(&f);
 	}
@@ -611,15 +614,20 @@ Test(code_cache, check_of_a_c_function)
 	FOR_EACH_IMAGE(unused)
 	for (uint64_t moved = 0; moved <= 4; moved++) {
 		struct fixture f = setup(unused->version);
-		struct rbpf_frame puts = with_check(&f, c_function(&f, "puts"));
+		struct rbpf_frame puts = with_check(&f, c_function(&f, "puts")), gsub;
 
 		set_era(&f, 5 + moved);
 		cr_expect_str_eq(c_name_of(&f, at(5), puts), "puts", "%s: %llu", f.img->version,
 				 (unsigned long long)moved);
 		cr_expect_str_eq(c_name_of(&f, moving_at(5), puts), "puts");
 		reuse_ment(&f, &puts, "gsub");
-		set_era(&f, 6 + moved);
-		cr_expect_str_eq(c_name_of(&f, at(6 + moved), puts), "", "%s: %llu", f.img->version,
+		set_era(&f, 7 + moved);
+		cr_expect_str_eq(c_name_of(&f, at(6), puts), "puts", "%s: %llu", f.img->version,
+				 (unsigned long long)moved);
+		gsub = with_check(&f, (struct rbpf_frame) { .me = puts.me });
+		cr_expect_str_eq(c_name_of(&f, at(7 + moved), gsub), "gsub", "%s: %llu",
+				 f.img->version, (unsigned long long)moved);
+		cr_expect_str_eq(c_name_of(&f, at(5), puts), "", "%s: %llu", f.img->version,
 				 (unsigned long long)moved);
 		teardown(&f);
 
@@ -903,6 +911,129 @@ Test(code_cache, memory_is_gone)
 	}
 }
 
+/* ---- what was copied when it was sampled ---- */
+
+/* Let the cache take what is copied of @frame now, which was sampled at @moment. */
+static struct rbpf_frame copy(struct fixture *f, struct code_moment moment, struct rbpf_frame frame)
+{
+	const struct rbpf_rec_memory *rec = (const void *)walk_host.sent;
+	struct walk *w = walk_host_new(&f->img->vm.walk, RBPF_MIN_FRAMES);
+
+	walk_host.mem = &f->img->vm.mem;
+	walk_host.walk = w;
+	walk_host_forget();
+	w->layout.flags |= RBPF_LAYOUT_YOUNG;
+	w->reads_left = WALK_MAX_READS;
+	w->frames[0] = frame;
+	w->n_frames = 1;
+	walk_complete(0);
+	walk_host_capture(w, 1, moment.gc_era, 0);
+	cr_assert_eq(walk_host.n_records, 1);
+	cr_assert_eq(code_cache_captured(&f->c, &moment, rec + 1, rec->n_bytes), 0);
+	frame = w->frames[0];
+	free(w);
+	return frame;
+}
+
+Test(code_cache, copied_before_the_process_was_gone)
+{
+	FOR_EACH_IMAGE(unused)
+	{
+		struct fixture f = setup(unused->version);
+		uint64_t iseq = new_iseq(&f, "foo");
+		struct rbpf_frame frame, puts, bare = frame_of(&f, iseq), bare_puts;
+
+		set_era(&f, 5);
+		frame = copy(&f, at(5), bare);
+		bare_puts = c_function(&f, "puts");
+		puts = copy(&f, at(5), bare_puts);
+		image_hide_all(f.img, true);
+		cr_expect_str_eq(name_of(&f, at(5), bare), "foo", "%s", f.img->version);
+		cr_expect_str_eq(c_name_of(&f, at(5), bare_puts), "puts", "%s", f.img->version);
+		cr_expect_str_eq(name_of(&f, at(4), bare), "", "%s: not of then", f.img->version);
+		cr_expect_str_eq(name_of(&f, at(6), bare), "", "%s: nor later", f.img->version);
+		cr_expect_str_eq(c_name_of(&f, at(6), bare_puts), "");
+		cr_expect_str_eq(name_of(&f, at(7), frame), "foo", "%s: by its check",
+				 f.img->version);
+		cr_expect_str_eq(c_name_of(&f, at(7), puts), "puts", "%s", f.img->version);
+		teardown(&f);
+	}
+}
+
+Test(code_cache, copied_before_another_one_took_its_place)
+{
+	FOR_EACH_LABEL(unused, l)
+	{
+		struct fixture f = setup(unused->version);
+		uint64_t iseq = labelled_iseq(&f, l), reads;
+		struct rbpf_frame frame = frame_of(&f, iseq), first, second;
+
+		set_era(&f, 5);
+		first = copy(&f, at(5), frame);
+		set_era(&f, 8);
+		reuse(&f, iseq, l);
+		reads = f.img->n_reads;
+		cr_expect_str_eq(name_of(&f, at(5), frame), labels[l].foo, "%s", f.img->version);
+		cr_expect_str_eq(name_of(&f, at(6), first), labels[l].foo, "%s", f.img->version);
+		cr_expect_leq(f.img->n_reads, reads + 2, "%s: the era alone", f.img->version);
+		second = copy(&f, at(8), frame);
+		cr_expect_str_eq(name_of(&f, at(8), frame), labels[l].bar, "%s", f.img->version);
+		cr_expect_str_eq(name_of(&f, at(5), frame), "", "%s", f.img->version);
+		cr_expect_str_eq(name_of(&f, at(5), first), "", "%s", f.img->version);
+		cr_expect_str_eq(name_of(&f, at(9), second), labels[l].bar, "%s", f.img->version);
+		teardown(&f);
+	}
+}
+
+/* A copy that comes late, of what was known before and since. */
+Test(code_cache, copied_of_what_is_known)
+{
+	FOR_EACH_IMAGE(unused)
+	{
+		struct fixture f = setup(unused->version);
+		uint64_t iseq = new_iseq(&f, "foo");
+		struct rbpf_frame frame = frame_of(&f, iseq);
+		uint32_t generation;
+
+		set_era(&f, 7);
+		cr_expect_str_eq(name_of(&f, at(7), frame), "foo");
+		generation = f.c.iseqs[f.ref.iseq].generation;
+		copy(&f, at(5), frame);
+		cr_expect_str_eq(name_of(&f, at(5), frame), "foo", "%s", f.img->version);
+		cr_expect_str_eq(name_of(&f, at(7), frame), "foo", "%s", f.img->version);
+		cr_expect_eq(f.c.iseqs[f.ref.iseq].generation, generation, "it is the same");
+		cr_expect_str_eq(name_of(&f, at(6), frame), "", "%s", f.img->version);
+		copy(&f, at(0), frame);
+		cr_expect_str_eq(name_of(&f, at(7), frame), "foo", "%s", f.img->version);
+		teardown(&f);
+	}
+}
+
+/* The address may be that of one that has moved: only a check tells. */
+Test(code_cache, copied_while_objects_are_moved)
+{
+	FOR_EACH_IMAGE(unused)
+	{
+		struct fixture f = setup(unused->version);
+		struct rbpf_frame frame = frame_of(&f, new_iseq(&f, "foo"));
+		struct rbpf_frame puts = c_function(&f, "puts"), stale = stale_frame(frame.iseq);
+		struct rbpf_frame frame_checked, puts_checked;
+
+		set_era(&f, 5);
+		frame_checked = copy(&f, moving_at(5), frame);
+		puts_checked = copy(&f, moving_at(5), puts);
+		image_hide_all(f.img, true);
+		cr_expect_str_eq(name_of(&f, moving_at(5), stale), "", "%s", f.img->version);
+		cr_expect_str_eq(c_name_of(&f, moving_at(5), puts), "", "%s", f.img->version);
+		cr_expect_str_eq(name_of(&f, at(5), stale), "", "%s", f.img->version);
+		cr_expect_str_eq(name_of(&f, moving_at(5), frame_checked), "foo", "%s",
+				 f.img->version);
+		cr_expect_str_eq(c_name_of(&f, moving_at(5), puts_checked), "puts", "%s",
+				 f.img->version);
+		teardown(&f);
+	}
+}
+
 /* ---- an era that ends in the middle of a look ---- */
 
 struct storm {
@@ -1029,6 +1160,10 @@ Test(code_cache, looked_at_between_eras)
 				 f.img->version, i);
 		reuse(&f, iseq, l);
 		image_age(f.img, iseq, old);
+		/* Its check has told what it was in era 5, but not in others. */
+		cr_expect_str_eq(name_of(&f, at(5), frame), labels[l].foo, "%s: %zu",
+				 f.img->version, i);
+		cr_expect_str_eq(name_of(&f, at(4), frame), "", "%s: %zu", f.img->version, i);
 		cr_expect_str_eq(name_of(&f, at(5), frame), "", "%s: %zu", f.img->version, i);
 		cr_expect_str_eq(name_of(&f, at(5), stale_frame(iseq)), "", "%s: %zu",
 				 f.img->version, i);
@@ -1210,6 +1345,8 @@ struct sim_sample {
 	struct rbpf_frame frame;
 	struct code_moment moment;
 	uint32_t name; /* what it was */
+	void *copy;    /* what was copied then: NULL if nothing; owned */
+	size_t copied; /* bytes */
 };
 
 enum sim_phase { SIM_IDLE, SIM_BEGINS, SIM_MARKS };
@@ -1225,6 +1362,8 @@ struct sim {
 	uint64_t ids[SIM_NAMES];
 	unsigned int storms; /* of 1000 reads, before how many the program runs on */
 	bool no_eras;	     /* some samples come without one */
+	struct walk *young;  /* the kernel side's scratch; NULL: it copies nothing */
+	unsigned int full;   /* of 100 copies, how many find no room in the ring */
 	size_t named, unnamed;
 };
 
@@ -1338,6 +1477,29 @@ static void sim_on_read(struct ruby_image *img, uint64_t addr, size_t len)
 		sim_run(s);
 }
 
+/* As the kernel side makes it ready to be sent, with what is copied. */
+static void sim_copy(struct sim *s, struct sim_sample *sample, const struct walk_gc *gc)
+{
+	const struct rbpf_rec_memory *rec = (const void *)walk_host.sent;
+	struct walk *w = s->young;
+
+	walk_host.walk = w;
+	walk_host.ring_full = sim_random(s, 100) < s->full;
+	walk_host_seed(w, gc->era << 1 | !!(gc->flags & RBPF_GC_DURING_GC));
+	w->reads_left = WALK_MAX_READS;
+	w->frames[0] = sample->frame;
+	w->n_frames = 1;
+	walk_complete(0);
+	walk_host_capture(w, 1, gc->era, rbpf_gc_unsettled(gc->flags) ? RBPF_STACK_UNSETTLED : 0);
+	sample->frame = w->frames[0];
+	if (!walk_host.n_sent)
+		return;
+	cr_assert_eq(walk_host.n_records, 1);
+	sample->copied = rec->n_bytes;
+	sample->copy = malloc(sample->copied);
+	memcpy(sample->copy, rec + 1, sample->copied);
+}
+
 /*
  * What the kernel side reads it reads at one stroke; but not just when a collection begins, which
  * is when a sample may be of either of two eras.
@@ -1353,10 +1515,13 @@ static void sim_sample(struct sim *s)
 	s->f.img->on_read = NULL;
 	sample->frame = o->is_method ? (struct rbpf_frame) { .me = o->addr }
 				     : frame_of(&s->f, o->addr);
-	if (sim_random(s, 2))
-		sample->frame = with_check(&s->f, sample->frame);
+	sample->copy = NULL;
 	walk_host.mem = &s->f.img->vm.mem;
 	gc = gc_read(&s->f.img->vm.walk);
+	if (s->young)
+		sim_copy(s, sample, &gc);
+	else if (sim_random(s, 2))
+		sample->frame = with_check(&s->f, sample->frame);
 	sample->moment = (struct code_moment) { .gc_era = gc.era,
 						.unsettled = rbpf_gc_unsettled(gc.flags) };
 	if (s->no_eras && !sim_random(s, 20))
@@ -1366,16 +1531,33 @@ static void sim_sample(struct sim *s)
 	s->n_queue++;
 }
 
-/* Look at one of the oldest samples: what it is named must be what it was. */
-static void sim_look(struct sim *s)
+/* Take what was copied when it was sampled. */
+static void sim_take(struct sim *s, struct sim_sample *sample)
 {
-	size_t i = sim_random(s, 3);
+	if (!sample->copy)
+		return;
+	cr_assert_eq(code_cache_captured(&s->f.c, &sample->moment, sample->copy, sample->copied),
+		     0);
+	free(sample->copy);
+	sample->copy = NULL;
+}
+
+/*
+ * Look at one of the @n oldest samples, of which some may be out of order: what it is named must be
+ * what it was.
+ */
+static void sim_look(struct sim *s, uint64_t n)
+{
+	size_t i = sim_random(s, n);
 	struct sim_sample sample;
 	const char *name;
 	char want[8];
 
 	if (i >= s->n_queue)
 		return;
+	/* Copies come in order, and before all that rely on them: the ring keeps it. */
+	for (size_t k = 0; k <= i; k++)
+		sim_take(s, &s->queue[k]);
 	sample = s->queue[i];
 	memmove(&s->queue[i], &s->queue[i + 1], (--s->n_queue - i) * sizeof(sample));
 	name = sample.frame.iseq ? name_of(&s->f, sample.moment, sample.frame)
@@ -1425,7 +1607,7 @@ static void simulate(const char *version, uint64_t lag, unsigned int storms, boo
 			break;
 		case 1:
 			if (s.n_queue > lag)
-				sim_look(&s);
+				sim_look(&s, 3);
 			break;
 		default:
 			sim_sample(&s);
@@ -1455,4 +1637,65 @@ Test(code_cache, never_a_wrong_name_with_samples_of_no_era)
 	FOR_EACH_AGING(v)
 	for (uint64_t lag = 0; lag < 24; lag += 4)
 		simulate(aging[v], lag, 40, true);
+}
+
+/*
+ * A process of which the kernel side copies what names need, and which ends after @steps: what was
+ * sampled of it last is looked at when nothing can be read any more. @order: of how many samples
+ * the next one is taken.
+ */
+static void brief_life(struct sim *s, const char *version, uint64_t seed, uint64_t lag, int steps,
+		       uint64_t order)
+{
+	sim_init(s, version, seed * 2862933555777941757ull + 3037000493ull);
+	s->young = walk_host_new(&s->f.img->vm.walk, RBPF_MIN_FRAMES);
+	s->young->layout.flags |= RBPF_LAYOUT_YOUNG;
+	walk_host_forget();
+	for (int step = 0; step < steps; step++) {
+		if (!sim_random(s, 50))
+			s->f.c.round++;
+		if (!sim_random(s, 3))
+			sim_run(s);
+		else if (s->n_queue > lag)
+			sim_look(s, order);
+		else
+			sim_sample(s);
+	}
+	s->f.img->on_read = NULL;
+	image_hide_all(s->f.img, true);
+	for (int tries = 0; s->n_queue && tries < 10000; tries++)
+		sim_look(s, order);
+	free(s->young);
+	teardown(&s->f);
+}
+
+/* Everything is named if it is looked at in order, and nothing wrongly, however late it is. */
+Test(code_cache, brief_lives)
+{
+	FOR_EACH_IMAGE(img)
+	for (uint64_t seed = 0; seed < 80; seed++) {
+		struct sim s = { .storms = seed % 2 ? 40 : 0 };
+
+		brief_life(&s, img->version, seed, seed % 40, 40 + (int)seed * 20, 1);
+		cr_expect_gt(s.named, 0);
+		cr_expect_eq(s.unnamed, 0, "%s, %llu: %zu named, %zu not", img->version,
+			     (unsigned long long)seed, s.named, s.unnamed);
+	}
+}
+
+Test(code_cache, brief_lives_in_disorder)
+{
+	size_t named = 0, unnamed = 0;
+
+	FOR_EACH_IMAGE(img)
+	for (uint64_t seed = 0; seed < 80; seed++) {
+		struct sim s = { .storms = seed % 2 ? 40 : 0,
+				 .full = seed % 3 ? 0 : 30,
+				 .no_eras = seed % 5 == 4 };
+
+		brief_life(&s, img->version, seed, seed % 40, 40 + (int)seed * 20, 3);
+		named += s.named;
+		unnamed += s.unnamed;
+	}
+	cr_expect_gt(named, unnamed * 10, "%zu named, %zu not", named, unnamed);
 }

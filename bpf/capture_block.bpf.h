@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What name_capture.bpf.h is made of: blocks of copied memory, and the objects that names are found
+ * through, as src/ruby/object.c reads them: Strings, Arrays, the symbol table.
+ */
+#ifndef RBPF_CAPTURE_BLOCK_BPF_H
+#define RBPF_CAPTURE_BLOCK_BPF_H
+
+#include "walk_state.bpf.h"
+
+#define CAPTURE_ROOM	 (CAPTURE_WORDS - 3 - CAPTURE_BLOCK_MAX / 8)
+#define CAPTURE_TEXT_MAX 4096
+
+#define OBJECT_WORDS	 5 /* of any object that can be read */
+#define T_CLASS		 0x02ul
+#define T_MODULE	 0x03ul
+#define T_STRING	 0x05ul
+#define T_ARRAY		 0x07ul
+#define ARRAY_EMBEDDED	 (1ul << 13)
+#define ARRAY_LEN_SHIFT	 15
+#define ARRAY_LEN_MASK	 0x7ful
+#define ID_LAST_OPERATOR 1000
+#define ID_SERIAL_SHIFT	 4
+#define ID_UNIT		 512
+
+/* For capture_once(): what a class is attached to, and what the record is of. */
+#define AS_ATTACHED	 1
+#define AS_ITEM		 2
+
+static __always_inline bool is_object(__u64 value)
+{
+	return value > 0x1000 && !(value & 7);
+}
+
+/* Word @i of the bytes at @at. */
+static __always_inline __u64 captured_at(const struct walk *w, __u32 at, __u32 i)
+{
+	return w->capture.words[(at + i) & (CAPTURE_WORDS - 1)];
+}
+
+/* … of the block that was appended last. */
+static __always_inline __u64 captured_word(const struct walk *w, __u32 i)
+{
+	return captured_at(w, w->capture.at, i);
+}
+
+/* Append the @len bytes at @addr. Returns 0, or -1 if they cannot be read or there is no room. */
+__noinline int capture_block(__u32 cpu, __u64 addr, __u64 len)
+{
+	struct walk *w = walk_state(cpu);
+	__u64 at;
+
+	if (!w)
+		return -1;
+	at = w->capture.used;
+	if (at > CAPTURE_ROOM || !len || len > CAPTURE_BLOCK_MAX)
+		return -1;
+	w->capture.words[at + 2 + (len - 1) / 8] = 0;
+	if (walk_read(&w->capture.words[at + 2], len, addr))
+		return -1;
+	w->capture.words[at] = addr;
+	w->capture.words[at + 1] = len; /* RBPF_BLOCK_PART */
+	w->capture.at = at + 2;
+	w->capture.used = at + 2 + (len + 7) / 8;
+	return 0;
+}
+
+/* Let the block that was appended last be of @kind. */
+static __always_inline void capture_kind(struct walk *w, __u32 kind)
+{
+	__u32 at = w->capture.at - 1;
+
+	w->capture.words[at & (CAPTURE_WORDS - 1)] |= (__u64)kind << 32;
+}
+
+/*
+ * Whether what begins at @addr is not in the record yet; then it is remembered. The low bits tell
+ * the ways apart in which an object can be in it.
+ */
+static __always_inline bool capture_once(struct walk *w, __u64 addr)
+{
+	__u32 slot = addr >> 3 ^ addr >> 11 ^ (addr & 7) * 37;
+	__u64 *done = &w->capture.done[slot & (CAPTURE_DONE - 1)];
+
+	if (*done == (addr ^ w->capture.nonce))
+		return false;
+	*done = addr ^ w->capture.nonce;
+	return true;
+}
+
+/* ---- strings, arrays, symbols ---- */
+
+/* The text of the String at @value, whose first words were appended last. */
+static __always_inline int capture_text(struct walk *w, __u32 cpu, __u64 value)
+{
+	__u64 flags = captured_word(w, 0), len = captured_word(w, 2), at;
+
+	if (flags & STRING_NOEMBED)
+		at = captured_word(w, 3);
+	else if (w->layout.flags & RBPF_LAYOUT_LONG_EMBED && len > 16)
+		at = value + STRING_LONG_EMBED;
+	else
+		return 0;
+	if (!len)
+		return 0;
+	return len > CAPTURE_TEXT_MAX ? -1 : capture_block(cpu, at, len);
+}
+
+__noinline int capture_string(__u32 cpu, __u64 value)
+{
+	struct walk *w = walk_state(cpu);
+
+	if (!w || !is_object(value))
+		return -1;
+	if (!capture_once(w, value))
+		return 0;
+	if (capture_block(cpu, value, OBJECT_WORDS * 8) ||
+	    (captured_word(w, 0) & T_MASK) != T_STRING)
+		return -1;
+	return capture_text(w, cpu, value);
+}
+
+/* Element @i of the Array at @array, whose first words were appended last; 0 if there is none. */
+static __always_inline __u64 capture_at(struct walk *w, __u32 cpu, __u64 array, __u64 i)
+{
+	__u64 flags = captured_word(w, 0), len = captured_word(w, 2), at = captured_word(w, 4);
+
+	if ((flags & T_MASK) != T_ARRAY)
+		return 0;
+	if (flags & ARRAY_EMBEDDED) {
+		len = flags >> ARRAY_LEN_SHIFT & ARRAY_LEN_MASK;
+		at = array + 16;
+	}
+	if (i >= len || capture_block(cpu, at + i * 8, 8))
+		return 0;
+	return captured_word(w, 0);
+}
+
+__noinline __u64 capture_element(__u32 cpu, __u64 array, __u64 i)
+{
+	struct walk *w = walk_state(cpu);
+
+	if (!w || !is_object(array) || capture_block(cpu, array, OBJECT_WORDS * 8))
+		return 0;
+	return capture_at(w, cpu, array, i);
+}
+
+/* The path, or [path, realpath]. */
+__noinline int capture_path(__u32 cpu, __u64 pathobj)
+{
+	struct walk *w = walk_state(cpu);
+
+	if (!w || !is_object(pathobj))
+		return -1;
+	if (!capture_once(w, pathobj))
+		return 0;
+	if (capture_block(cpu, pathobj, OBJECT_WORDS * 8))
+		return -1;
+	if ((captured_word(w, 0) & T_MASK) == T_STRING)
+		return capture_text(w, cpu, pathobj);
+	return capture_string(cpu, capture_at(w, cpu, pathobj, 0));
+}
+
+/* The name of an ID. */
+__noinline int capture_id(__u32 cpu, __u64 id)
+{
+	__u64 serial = id > ID_LAST_OPERATOR ? id >> ID_SERIAL_SHIFT : id, i = serial % ID_UNIT;
+	struct walk *w = walk_state(cpu);
+	__u64 unit, data;
+
+	if (!w || capture_block(cpu, w->layout.naming.symbols + 16, 8))
+		return -1;
+	unit = capture_element(cpu, captured_word(w, 0), serial / ID_UNIT);
+	if (w->layout.naming.symbol_form == RBPF_SYMBOLS_ARRAY)
+		return capture_string(cpu, capture_element(cpu, unit, i * 2));
+	if (!is_object(unit) || capture_block(cpu, unit, OBJECT_WORDS * 8))
+		return -1;
+	data = captured_word(w, 4);
+	if (capture_block(cpu, data, 8) || capture_block(cpu, data + 16 + i * 16 + 8, 8))
+		return -1;
+	return capture_string(cpu, captured_word(w, 0));
+}
+
+#endif

@@ -1,0 +1,494 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Copies of the memory that names are read from.
+ *
+ * User space names iseqs and method entries by reading the process' memory when the definition of
+ * a stack arrives, some milliseconds after the sample. A process that ends in between takes its
+ * names with it. So, while a process is young (RBPF_LAYOUT_YOUNG), what naming reads is copied when
+ * the stack is sampled, and sent ahead of its definition: for each iseq and each method entry, once
+ * in the life of the process, the pieces that src/ruby/{iseq,method,class,object}.c would read, as
+ * blocks {address, length, bytes} (RBPF_REC_MEMORY). User space runs that same code over the blocks.
+ *
+ * What was sent is remembered in a table indexed by process and address (captured), which holds
+ * the object's check (rbpf_check_iseq(), rbpf_check_me()): another object at the address is sent in
+ * its turn, and one whose record found no room in the ring is sent again with the next stack.
+ * Each record holds all that its iseqs and method entries need, so that losing one harms no other.
+ *
+ * As everything read may be garbage, the pieces are bounded and so is their number; what is longer
+ * than any code in use is left to user space. Two methods of a class or two iseqs of a file
+ * have many pieces in common: within a record these are copied once (capture_once()).
+ *
+ * Compiled and called like ruby_walk.bpf.h: functions that the verifier should look at once are
+ * global, take scalars and find their state by CPU; there are at most eight of them on the stack.
+ * The shim also defines
+ *
+ *   capture_slot(slot)		pointer to slot @slot of the table, or NULL
+ *   capture_send(rec, size)	0 if the record is in the ring
+ *   capture_has_room()		whether the ring has room for what is not a sample
+ */
+#ifndef RBPF_NAME_CAPTURE_BPF_H
+#define RBPF_NAME_CAPTURE_BPF_H
+
+#include "capture_block.bpf.h"
+
+/* Words of a record beyond which no other iseq is begun in it. */
+#define CAPTURE_FULL	   (CAPTURE_WORDS / 4)
+#define CAPTURE_IV_ENTRIES 32 /* of a class' st_table */
+#define CAPTURE_SHAPES	   64
+#define CAPTURE_PARENTS	   16 /* iseqs around one */
+#define CAPTURE_SLOTS	   65536
+#define CAPTURE_PAGE	   4096
+
+/* As in src/ruby/iseq.c and class.c */
+#define IMEMO_MASK	   0xf01ful
+#define IMEMO_IS_ISEQ	   0x701aul
+#define IMEMO_IS_MENT	   0x601aul
+#define BODY_BYTES	   320
+#define ISEQ_IS_TOP	   0
+#define ISEQ_IS_METHOD	   1
+#define ISEQ_IS_CLASS	   3
+#define ISEQ_IS_MAIN	   7
+#define LINES_IMM	   54
+#define LINES_IMM_PACK	   9
+#define LINES_IMM_WORDS	   6
+#define LINES_BLOCK	   512
+#define LINES_BLOCK_WORDS  10
+#define SHAPE_BYTES	   32
+#define SHAPE_IS_IVAR	   1
+
+/* Words of the body, the same in all versions. */
+enum { BODY_PATH_WORD = 8, BODY_BASE_WORD = 9, BODY_LABEL_WORD = 10 };
+
+/* ---- iseqs ---- */
+
+/* The word at byte @off of the last body. */
+static __always_inline __u64 captured_body(const struct walk *w, __u32 off)
+{
+	return captured_at(w, w->capture.body, off / 8);
+}
+
+static __always_inline __u32 captured_body32(const struct walk *w, __u32 off)
+{
+	return (__u32)(captured_body(w, off) >> (off & 4) * 8);
+}
+
+/*
+ * The iseq at @iseq and its body, which may end before BODY_BYTES, and the mapping with it. The
+ * first block is of @kind.
+ */
+__noinline int capture_body(__u32 cpu, __u64 iseq, __u32 kind)
+{
+	struct walk *w = walk_state(cpu);
+	__u64 body, rest;
+
+	if (!w || !is_object(iseq) || capture_block(cpu, iseq, 24) ||
+	    (captured_word(w, 0) & IMEMO_MASK) != IMEMO_IS_ISEQ)
+		return -1;
+	capture_kind(w, kind);
+	body = captured_word(w, 2);
+	rest = CAPTURE_PAGE - body % CAPTURE_PAGE;
+	if (capture_block(cpu, body, BODY_BYTES) &&
+	    (rest >= BODY_BYTES || capture_block(cpu, body, rest)))
+		return -1;
+	w->capture.body = w->capture.at;
+	return 0;
+}
+
+/* The line table of the iseq whose body was appended last, and its index. */
+static __always_inline int capture_lines(struct walk *w, __u32 cpu)
+{
+	const struct rbpf_naming *l = &w->layout.naming;
+	__u64 n = captured_body32(w, l->insns_size), size = captured_body32(w, 4), words;
+
+	if (!n)
+		return 0;
+	if (capture_block(cpu, captured_body(w, l->insns_body), n * l->insn_entry))
+		return -1;
+	if (n == 1)
+		return 0;
+	words = size < LINES_IMM ? (size + LINES_IMM_PACK - 1) / LINES_IMM_PACK
+				 : LINES_IMM_WORDS + (size - LINES_IMM + LINES_BLOCK - 1) /
+							     LINES_BLOCK * LINES_BLOCK_WORDS;
+	return capture_block(cpu, captured_body(w, l->insns_index), words * 8);
+}
+
+/*
+ * The iseq around the one whose body was appended last, with its label; its body is then the last.
+ * Returns 1 if there may be another around it, 0 if not, or if they are in the record, and -1 if it
+ * cannot be read.
+ */
+__noinline int capture_parent(__u32 cpu)
+{
+	struct walk *w = walk_state(cpu);
+	__u32 type;
+	__u64 parent;
+
+	if (!w)
+		return -1;
+	type = (__u32)captured_body(w, 0);
+	parent = captured_body(w, w->layout.naming.parent_iseq);
+	if (!parent || type == ISEQ_IS_TOP || type == ISEQ_IS_METHOD || type == ISEQ_IS_CLASS ||
+	    type == ISEQ_IS_MAIN || !capture_once(w, parent))
+		return 0;
+	if (capture_body(cpu, parent, RBPF_BLOCK_PART))
+		return -1;
+	capture_string(cpu, captured_body(w, BODY_LABEL_WORD * 8));
+	return 1;
+}
+
+/*
+ * What else its label is made of. From 3.4 on: all that are around it. Before, whether the one it
+ * belongs to is a method.
+ */
+static __always_inline int capture_around(struct walk *w, __u32 cpu)
+{
+	__u64 local = captured_body(w, w->layout.naming.local_iseq);
+	int i, r = 1;
+
+	if (!w->layout.naming.labels_from_parents) {
+		r = capture_string(cpu, captured_body(w, BODY_BASE_WORD * 8));
+		if ((__u32)captured_body(w, 0) == ISEQ_IS_METHOD || !capture_once(w, local))
+			return r;
+		return r | capture_body(cpu, local, RBPF_BLOCK_PART);
+	}
+	for (i = 0; i < CAPTURE_PARENTS && r > 0; i++)
+		r = capture_parent(cpu);
+	return r ? -1 : 0;
+}
+
+__noinline int capture_iseq(__u32 cpu, __u64 iseq)
+{
+	struct walk *w = walk_state(cpu);
+	int r;
+
+	if (!w)
+		return -1;
+	capture_once(w, iseq);
+	if (capture_body(cpu, iseq, RBPF_BLOCK_ISEQ))
+		return -1;
+	r = capture_string(cpu, captured_body(w, BODY_LABEL_WORD * 8)) |
+	    capture_path(cpu, captured_body(w, BODY_PATH_WORD * 8)) | capture_lines(w, cpu);
+	/* The last one: it goes on to other bodies. */
+	return r | capture_around(w, cpu);
+}
+
+/* ---- classes and method entries ---- */
+
+/* Up to 3.1: the variable @key in the st_table of the class with rb_classext_t @ext; 0: none. */
+__noinline __u64 capture_iv_tbl(__u32 cpu, __u64 ext, __u64 key)
+{
+	struct walk *w = walk_state(cpu);
+	__u64 table, n;
+	__u32 i;
+
+	if (!w || capture_block(cpu, ext + 8, 8))
+		return 0;
+	table = captured_word(w, 0);
+	if (!table || capture_block(cpu, table + 40, 16)) /* entries_bound, entries */
+		return 0;
+	n = captured_word(w, 0);
+	if (n > CAPTURE_IV_ENTRIES)
+		n = CAPTURE_IV_ENTRIES;
+	if (capture_block(cpu, captured_word(w, 1), n * 24)) /* hash, key, record */
+		return 0;
+	for (i = 0; i < CAPTURE_IV_ENTRIES && i < n; i++)
+		if (captured_word(w, i * 3) != ~0ull && captured_word(w, i * 3 + 1) == key)
+			return captured_word(w, i * 3 + 2);
+	return 0;
+}
+
+/*
+ * 3.2: the next shape of a chain, and the variable it stands for. Returns 1 if there is another
+ * one.
+ */
+__noinline int capture_shape(__u32 cpu, __u64 slots, __u64 key)
+{
+	struct walk *w = walk_state(cpu);
+	__u64 name, next_index, id;
+
+	if (!w)
+		return 0;
+	id = w->capture.shape;
+	if (!id || capture_block(cpu, w->layout.naming.shapes + id * SHAPE_BYTES, SHAPE_BYTES))
+		return 0;
+	name = captured_word(w, 1);
+	next_index = (__u32)captured_word(w, 2);
+	w->capture.shape = captured_word(w, 3) >> 32;
+	if ((__u8)captured_word(w, 3) != SHAPE_IS_IVAR || !next_index)
+		return 1;
+	if (capture_block(cpu, slots + (next_index - 1) * 8, 8))
+		return 0;
+	if (name != key)
+		return 1;
+	w->capture.value = captured_word(w, 0);
+	return 0;
+}
+
+/* 3.2: the variable @key of the class with @shape and values @slots; 0: none. */
+__noinline __u64 capture_iv_slots(__u32 cpu, __u64 shape, __u64 slots, __u64 key)
+{
+	struct walk *w = walk_state(cpu);
+	int i;
+
+	if (!w)
+		return 0;
+	w->capture.shape = shape;
+	w->capture.value = 0;
+	for (i = 0; i < CAPTURE_SHAPES; i++)
+		if (!capture_shape(cpu, slots, key))
+			break;
+	return w->capture.value;
+}
+
+/* The variable @key of the class that was appended last. */
+static __always_inline __u64 capture_ivar(struct walk *w, __u32 cpu, __u64 key)
+{
+	if (w->layout.naming.class_form == RBPF_CLASS_IV_TBL)
+		return capture_iv_tbl(cpu, captured_word(w, 3), key);
+	return capture_iv_slots(cpu, captured_word(w, 0) >> 32, captured_word(w, 4), key);
+}
+
+static __always_inline bool is_class(__u64 flags)
+{
+	return (flags & T_MASK) == T_CLASS || (flags & T_MASK) == T_MODULE;
+}
+
+/* The name of the class that was appended last. That it has none is no failure. */
+static __always_inline int capture_class_name(struct walk *w, __u32 cpu)
+{
+	__u64 name;
+
+	if (w->layout.naming.class_form == RBPF_CLASS_EXT)
+		name = captured_word(w, w->layout.naming.class_path / 8);
+	else
+		name = capture_ivar(w, cpu, w->layout.naming.key_classpath);
+	return is_object(name) ? capture_string(cpu, name) : 0;
+}
+
+/*
+ * The object of the singleton class that was appended last. Returns 1 if it is a class that was
+ * appended now, 0 if it needs no name, and -1 if it cannot be read.
+ */
+static __always_inline int capture_attached(struct walk *w, __u32 cpu)
+{
+	__u64 attached;
+
+	if (w->layout.naming.class_form == RBPF_CLASS_EXT)
+		attached = captured_word(w, w->layout.naming.class_attached / 8);
+	else
+		attached = capture_ivar(w, cpu, w->layout.naming.key_attached);
+	/* It may be an owner, too, and then what it is attached to is needed. */
+	if (!is_object(attached) || !capture_once(w, attached | AS_ATTACHED))
+		return 0;
+	if (capture_block(cpu, attached, 8))
+		return -1;
+	if (!is_class(captured_word(w, 0)))
+		return 0;
+	return capture_block(cpu, attached, w->layout.naming.class_size) ? -1 : 1;
+}
+
+/* The class or module that owns a method, and its name, or the name of what it is the singleton of. */
+__noinline int capture_owner(__u32 cpu, __u64 owner)
+{
+	struct walk *w = walk_state(cpu);
+	__u64 flags;
+	int r;
+
+	if (!w || !is_object(owner))
+		return -1;
+	if (!capture_once(w, owner))
+		return 0;
+	if (capture_block(cpu, owner, w->layout.naming.class_size))
+		return -1;
+	flags = captured_word(w, 0);
+	if (!is_class(flags))
+		return -1;
+	if ((flags & T_MASK) == T_CLASS && flags >> (w->layout.naming.singleton_bit & 63) & 1) {
+		r = capture_attached(w, cpu);
+		if (r <= 0)
+			return r;
+	}
+	return capture_class_name(w, cpu);
+}
+
+/* The rest of the method entry that was appended last, with its @named method's name. */
+__noinline int capture_method(__u32 cpu, __u32 named)
+{
+	struct walk *w = walk_state(cpu);
+	__u64 def, owner;
+	int r = 0;
+
+	if (!w)
+		return -1;
+	def = captured_word(w, 2);
+	owner = captured_word(w, 4);
+	if (capture_block(cpu, def, 40))
+		return -1;
+	if (named)
+		r = capture_id(cpu, captured_word(w, 4)); /* original_id */
+	return r | capture_owner(cpu, owner);
+}
+
+/* ---- a stack ---- */
+
+/* Send what was copied; what is in the ring is remembered. */
+__noinline int capture_flush(__u32 cpu)
+{
+	struct walk *w = walk_state(cpu);
+	struct walk_capture *c;
+	__u32 i, n, bytes;
+	__u64 *slot;
+
+	if (!w)
+		return -1;
+	c = &w->capture;
+	n = c->n_items;
+	bytes = (c->used & (CAPTURE_WORDS - 1)) * 8;
+	c->record.n_bytes = bytes;
+	c->nonce = rbpf_mix(c->nonce, 1);
+	c->used = c->n_items = 0;
+	if (!n)
+		return 0;
+	if (capture_send(&c->record, sizeof(c->record) + bytes)) {
+		c->items_left = 0;
+		walk_count(RBPF_CNT_NOT_COPIED);
+		return -1;
+	}
+	for (i = 0; i < CAPTURE_ITEMS && i < n; i++) {
+		__u64 addr = c->items[i].addr;
+
+		slot = capture_slot(c->items[i].slot);
+		if (slot)
+			*slot = c->items[i].value;
+		c->known[(addr >> 3 ^ addr >> 13) & (CAPTURE_KNOWN - 1)] = addr ^ w->seed;
+	}
+	return 0;
+}
+
+/* rbpf_check_iseq() of @iseq; walk_complete_frame() has just taken it, but for a collision. */
+static __always_inline __u64 capture_iseq_check(struct walk *w, __u32 cpu, __u64 iseq)
+{
+	__u32 slot = iseq_slot(iseq);
+
+	return w->iseq_seen[slot] == (iseq ^ w->seed) ? w->iseq_check[slot]
+						      : walk_check_iseq(cpu, iseq, 1);
+}
+
+/*
+ * What the object at @addr holds, in a number; 0 if it is not one of @kind. The check of an iseq
+ * may be impossible to take, because a C literal is not in memory (src/ruby/constants.h).
+ */
+static __always_inline __u64 capture_check(struct walk *w, __u32 cpu, __u64 addr, __u32 kind)
+{
+	if (kind == RBPF_BLOCK_ISEQ)
+		return capture_iseq_check(w, cpu, addr) | 1;
+	/* It is needed for its check: if that is known, it is taken back. */
+	if (capture_block(cpu, addr, OBJECT_WORDS * 8) ||
+	    (captured_word(w, 0) & IMEMO_MASK) != IMEMO_IS_MENT)
+		return 0;
+	capture_kind(w, kind);
+	return rbpf_check_me(0, captured_word(w, 2), captured_word(w, 3), captured_word(w, 4));
+}
+
+/* Copy what the iseq or method entry at @addr needs, unless that was done before. */
+__noinline int capture_item(__u32 cpu, __u64 addr, __u32 kind)
+{
+	struct walk *w = walk_state(cpu);
+	struct walk_capture_item *item;
+	__u64 *known, check, value;
+	__u32 start, slot;
+
+	if (!w)
+		return -1;
+	if (w->capture.used > CAPTURE_FULL && capture_flush(cpu))
+		return -1;
+	if (!capture_once(w, addr | AS_ITEM))
+		return 0;
+	start = w->capture.used;
+	check = capture_check(w, cpu, addr, kind);
+	value = rbpf_mix(w->capture.process, addr);
+	slot = (value >> 32) & (CAPTURE_SLOTS - 1);
+	value = rbpf_mix(value, check);
+	known = capture_slot(slot);
+	if (!check || !known || *known == value) {
+		w->capture.used = start;
+		if (known && check)
+			w->capture.known[(addr >> 3 ^ addr >> 13) & (CAPTURE_KNOWN - 1)] = addr ^
+											   w->seed;
+		return 0;
+	}
+	if (!w->capture.items_left) {
+		w->capture.used = start;
+		walk_count(RBPF_CNT_NOT_COPIED);
+		return -1;
+	}
+	w->capture.items_left--;
+	item = &w->capture.items[w->capture.n_items++ & (CAPTURE_ITEMS - 1)];
+	item->addr = addr;
+	item->value = value;
+	item->slot = slot;
+	walk_count(RBPF_CNT_COPIED);
+	if (kind == RBPF_BLOCK_ISEQ ? capture_iseq(cpu, addr)
+				    : capture_method(cpu, kind == RBPF_BLOCK_CFUNC))
+		walk_count(RBPF_CNT_COPY_FAULT);
+	return 0;
+}
+
+static __always_inline bool capture_is_known(const struct walk *w, __u64 addr)
+{
+	return w->capture.known[(addr >> 3 ^ addr >> 13) & (CAPTURE_KNOWN - 1)] == (addr ^ w->seed);
+}
+
+/* Frames from @first on, as many as are looked at in one go. */
+#define CAPTURE_FRAMES 64
+
+__noinline int capture_frames(__u32 cpu, __u32 first)
+{
+	struct walk *w = walk_state(cpu);
+	__u32 i;
+
+	if (!w)
+		return -1;
+	for (i = 0; i < CAPTURE_FRAMES; i++) {
+		const struct rbpf_frame *f = &w->frames[(first + i) & (RBPF_MAX_FRAMES - 1)];
+
+		if (first + i >= w->n_frames)
+			return 0;
+		if (f->iseq && !capture_is_known(w, f->iseq))
+			capture_item(cpu, f->iseq, RBPF_BLOCK_ISEQ);
+		if (f->me && !capture_is_known(w, f->me))
+			capture_item(cpu, f->me, f->iseq ? RBPF_BLOCK_METHOD : RBPF_BLOCK_CFUNC);
+	}
+	return w->n_frames > first + i;
+}
+
+/*
+ * Copy and send what naming the frames of w->record needs and was not sent before. @process tells
+ * the process, and its program, from all others. walk_complete() has been called.
+ */
+static __always_inline void capture_stack(struct walk *w, __u32 cpu, __u64 process)
+{
+	struct rbpf_rec_memory *rec = &w->capture.record;
+	__u32 i;
+
+	if (!(w->layout.flags & RBPF_LAYOUT_YOUNG))
+		return;
+	if (!capture_has_room()) {
+		walk_count(RBPF_CNT_NOT_COPIED);
+		return;
+	}
+	rec->h = w->record.h;
+	rec->h.type = RBPF_REC_MEMORY;
+	rec->gc_era = w->record.gc_era;
+	rec->flags = w->record.flags;
+	w->capture.process = process;
+	w->capture.items_left = CAPTURE_ITEMS;
+	w->capture.used = w->capture.n_items = 0;
+	w->capture.nonce = rbpf_mix(w->capture.nonce, 1);
+	for (i = 0; i < RBPF_MAX_FRAMES; i += CAPTURE_FRAMES)
+		if (capture_frames(cpu, i) <= 0)
+			break;
+	capture_flush(cpu);
+}
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What never changes of a Ruby's memory: the read-only segments of the file that holds the VM, read
+ * from that file. Texts of Strings that stand in C literals ("<main>") are there. A forked child
+ * has such a page only once it has touched it, so the kernel side may be unable to read what the
+ * process itself could; and when the process is gone the file is still the same.
+ *
+ * Shared by the VMs of a process and its forks: counted. Not thread-safe.
+ */
+#ifndef RBPF_RUBY_CONSTANTS_H
+#define RBPF_RUBY_CONSTANTS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct elf_segment;
+struct memory;
+struct ruby_constants;
+
+/*
+ * Those of the file open as @fd, which is duplicated, with these @n segments, loaded at @base.
+ * Returns 0 or -errno. @ret: ruby_constants_unref().
+ */
+int ruby_constants_new(int fd, const struct elf_segment *segs, size_t n, uint64_t base,
+		       struct ruby_constants **ret);
+
+/* Both take NULL, too; ref() returns @c. */
+struct ruby_constants *ruby_constants_ref(struct ruby_constants *c);
+void ruby_constants_unref(struct ruby_constants *c);
+
+/* The memory that consists of them: with NULL nothing can be read. @c must outlive it. */
+struct memory ruby_constants_memory(const struct ruby_constants *c);
+
+#endif
