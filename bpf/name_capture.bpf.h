@@ -351,6 +351,7 @@ __noinline int capture_flush(__u32 cpu)
 		return 0;
 	if (capture_send(&c->record, sizeof(c->record) + bytes)) {
 		c->items_left = 0;
+		c->incomplete = 1;
 		walk_count(RBPF_CNT_NOT_COPIED);
 		return -1;
 	}
@@ -412,6 +413,7 @@ __noinline int capture_item(__u32 cpu, __u64 addr, __u32 kind)
 	known = capture_slot(slot);
 	if (!check || !known || *known == value) {
 		w->capture.used = start;
+		w->capture.incomplete |= !check;
 		if (known && check)
 			w->capture.known[(addr >> 3 ^ addr >> 13) & (CAPTURE_KNOWN - 1)] = addr ^
 											   w->seed;
@@ -419,6 +421,7 @@ __noinline int capture_item(__u32 cpu, __u64 addr, __u32 kind)
 	}
 	if (!w->capture.items_left) {
 		w->capture.used = start;
+		w->capture.incomplete = 1;
 		walk_count(RBPF_CNT_NOT_COPIED);
 		return -1;
 	}
@@ -429,8 +432,10 @@ __noinline int capture_item(__u32 cpu, __u64 addr, __u32 kind)
 	item->slot = slot;
 	walk_count(RBPF_CNT_COPIED);
 	if (kind == RBPF_BLOCK_ISEQ ? capture_iseq(cpu, addr)
-				    : capture_method(cpu, kind == RBPF_BLOCK_CFUNC))
+				    : capture_method(cpu, kind == RBPF_BLOCK_CFUNC)) {
+		w->capture.incomplete = 1;
 		walk_count(RBPF_CNT_COPY_FAULT);
+	}
 	return 0;
 }
 
@@ -464,18 +469,19 @@ __noinline int capture_frames(__u32 cpu, __u32 first)
 
 /*
  * Copy and send what naming the frames of w->record needs and was not sent before. @process tells
- * the process, and its program, from all others. walk_complete() has been called.
+ * the process, and its program, from all others. walk_complete() has been called. Returns whether
+ * user space has all of it then.
  */
-static __always_inline void capture_stack(struct walk *w, __u32 cpu, __u64 process)
+static __always_inline bool capture_stack(struct walk *w, __u32 cpu, __u64 process)
 {
 	struct rbpf_rec_memory *rec = &w->capture.record;
 	__u32 i;
 
 	if (!(w->layout.flags & RBPF_LAYOUT_YOUNG))
-		return;
+		return false;
 	if (!capture_has_room()) {
 		walk_count(RBPF_CNT_NOT_COPIED);
-		return;
+		return false;
 	}
 	rec->h = w->record.h;
 	rec->h.type = RBPF_REC_MEMORY;
@@ -483,12 +489,13 @@ static __always_inline void capture_stack(struct walk *w, __u32 cpu, __u64 proce
 	rec->flags = w->record.flags;
 	w->capture.process = process;
 	w->capture.items_left = CAPTURE_ITEMS;
-	w->capture.used = w->capture.n_items = 0;
+	w->capture.used = w->capture.n_items = w->capture.incomplete = 0;
 	w->capture.nonce = rbpf_mix(w->capture.nonce, 1);
 	for (i = 0; i < RBPF_MAX_FRAMES; i += CAPTURE_FRAMES)
 		if (capture_frames(cpu, i) <= 0)
 			break;
 	capture_flush(cpu);
+	return !w->capture.incomplete;
 }
 
 #endif

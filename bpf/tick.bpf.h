@@ -98,6 +98,7 @@ static __always_inline int send_stack(struct walk *w, __u32 cpu, __u64 now, __u6
 	__u64 *known = bpf_map_lookup_elem(&seen, &slot);
 	struct rbpf_rec_stack *rec = &w->record;
 	__u64 size;
+	bool wakeup;
 
 	if (!known || *known == w->hash)
 		return 0;
@@ -114,9 +115,13 @@ static __always_inline int send_stack(struct walk *w, __u32 cpu, __u64 now, __u6
 	size = sizeof(*rec) + (__u64)w->n_frames * sizeof(struct rbpf_frame);
 	if (size > sizeof(*rec) + sizeof(w->frames))
 		return -1;
-	capture_stack(w, cpu, process_key(id >> 32));
-	/* Named at once, while what it points to still lives. */
-	if (bpf_ringbuf_output(&ring, rec, size, BPF_RB_FORCE_WAKEUP)) {
+	/*
+	 * It must be named at once, while what it points to still lives, unless all that takes was
+	 * copied. Waking rbpf costs the target time that follows the tick, and so is never sampled
+	 * as rbpf's. (Without the symbol table nothing is proven yet: user space has to attach.)
+	 */
+	wakeup = !capture_stack(w, cpu, process_key(id >> 32)) || !w->layout.naming.symbols;
+	if (bpf_ringbuf_output(&ring, rec, size, wakeup ? BPF_RB_FORCE_WAKEUP : wakeup_flags())) {
 		count(RBPF_CNT_LOST_STACK);
 		return -1;
 	}

@@ -97,8 +97,10 @@ struct walk_capture {
 	__u32 body;    /* … and those of the last iseq's body */
 	__u32 n_items; /* in items[] */
 	__u32 items_left;
-	__u32 shape; /* the next one on the chain */
-	__u64 value; /* of the variable that was looked for */
+	__u32 shape;	  /* the next one on the chain */
+	__u64 value;	  /* of the variable that was looked for */
+	__u32 incomplete; /* something of this stack was not copied */
+	__u32 pad;
 	struct walk_capture_item items[CAPTURE_ITEMS];
 	__u64 done[CAPTURE_DONE];
 	__u64 known[CAPTURE_KNOWN];    /* address ^ seed: captured at some time */
