@@ -19,7 +19,8 @@
  *     old one.
  *   - In any case it is if it holds what it held then, by the check of its words and label that
  *     the kernel side sends along when it sends an iseq that is not old for the first time in an
- *     era. That holds for all of era S.
+ *     era. That holds for all of era S. A copy it fits is therefore not compared any more; one it
+ *     does not fit is no longer believed when the process is gone.
  *
  * Of a young process the kernel side sends, ahead of a stack, what naming its iseqs and method
  * entries reads, copied when the stack was sampled (RBPF_REC_MEMORY). An entry read from such a copy

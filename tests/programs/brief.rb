@@ -5,8 +5,9 @@
 #
 #   ruby brief.rb CHILDREN SECONDS
 #
-# SECONDS are of CPU time. Child N runs Brief::OfN#work_N, a block in it and Brief::OfN.again_N, half of the time each, with
-# a collection in between. The file of its code is brief_N.rb, which begins at line 1000 * N.
+# Child N runs Brief::OfN#work_N, a block in it and Brief::OfN.again_N, half of the time each, with a
+# collection in between. SECONDS are of CPU time. The file of its code is brief_N.rb, which begins at
+# line 1000 * N.
 
 require_relative 'oracle/checkpoint'
 

@@ -27,8 +27,8 @@ static struct {
 	size_t bytes;	       /* read in all */
 	__u64 captured[65536]; /* what was sent of objects, by slot */
 	bool ring_full;
-	uint8_t sent[256 << 10]; /* records of capture_stack() … */
-	size_t n_sent;		 /* … in bytes */
+	_Alignas(8) uint8_t sent[256 << 10]; /* records of capture_stack() … */
+	size_t n_sent;			     /* … in bytes */
 	size_t n_records;
 } walk_host;
 

@@ -310,17 +310,20 @@ Test(name_capture, owners)
 		uint64_t foo = image_class(f.img, "Foo"), meta = image_singleton(f.img, foo);
 		uint64_t metameta = image_singleton(f.img, meta);
 		uint64_t object = image_alloc(f.img, 40);
-		uint64_t owners[9] = { foo,
-				       meta,
-				       metameta,
-				       meta,
-				       image_class(f.img, NULL),
-				       image_module(f.img, long_name),
-				       0,
-				       f.img->object };
+		uint64_t owners[11] = { foo,
+					meta,
+					metameta,
+					meta,
+					image_class(f.img, NULL),
+					image_module(f.img, long_name),
+					0,
+					f.img->object };
 
 		image_put64(f.img, object, IMAGE_T_OBJECT);
 		owners[6] = image_singleton(f.img, object);
+		/* What is attached to one is an owner, too; its own name is needed nowhere else. */
+		owners[9] = image_singleton(f.img, image_class(f.img, "Bar"));
+		owners[10] = image_singleton(f.img, owners[9]);
 		owners[8] = image_singleton(f.img, image_module(f.img, "A::Name::Of::Five::Parts"));
 		for (size_t i = 0; i < sizeof(owners) / sizeof(owners[0]); i++) {
 			uint64_t iseq = method_iseq(&f, "foo");
