@@ -35,7 +35,8 @@
  *
  * Compiled code. YJIT and ZJIT save a frame's pc only before calls that may need it: that of the
  * innermost frame may be older (RBPF_PC_STALE), or be what an earlier frame left in that slot.
- * 4.1's ZJIT writes neither pc nor iseq: they are found through cfp->jit_return.
+ * 4.0's ZJIT leaves jit_return as it is, so where it is in use that holds for any innermost frame.
+ * 4.1's writes neither pc nor iseq: they are found through cfp->jit_return.
  *
  * The file also compiles as host C (src/ruby/walk.c, tests) against a shim that defines
  * walk_state(), walk_read() and walk_count(). Functions that the verifier should look at once, and
@@ -201,7 +202,7 @@ static __always_inline void frame_push(struct walk *w, __u64 iseq, __u64 pc, __u
 	w->n_frames++;
 }
 
-/* Whether cfp->jit_return leads to ZJIT's own description of a frame: only if ZJIT is in use. */
+/* Whether ZJIT is in use. */
 static __always_inline bool zjit_on(struct walk *w)
 {
 	__u64 entry = 0;
@@ -223,12 +224,58 @@ __noinline int walk_zjit_frame(__u32 cpu, __u64 jit_return)
 	struct walk *w = walk_state(cpu);
 	__u64 frame;
 
-	if (!w || jit_return == ZJIT_RETURN_C_FRAME || !zjit_on(w))
+	if (!w || w->layout.flags & RBPF_LAYOUT_ZJIT_BARE || jit_return == ZJIT_RETURN_C_FRAME ||
+	    !zjit_on(w))
 		return 0;
 	w->zjit_frame[0] = w->zjit_frame[1] = 0;
 	if (read_allowed(w) && !walk_read(&frame, sizeof(frame), jit_return - 8) && read_allowed(w))
 		walk_read(w->zjit_frame, sizeof(w->zjit_frame), frame);
 	return 1;
+}
+
+/*
+ * What is not in the innermost frame, as cf[] holds it in front of its caller's, if it is ZJIT's.
+ *
+ * 4.0's pushes a frame without pc, and nothing in it tells that it has: so mark any as one of
+ * compiled code.
+ *
+ * 4.1's makes the frame of a block that it calls the innermost one some instructions before it
+ * writes jit_return (gen_invoke_block_iseq_direct(); with methods it waits). Till then that, pc and
+ * iseq are of an earlier frame in that slot: take it out, the time is the caller's. What is written
+ * there leads to the callee's part of the native stack: below its caller's, and within the stack.
+ * (A block that the VM calls for compiled code is begun, and has none of its own.)
+ */
+__noinline int walk_zjit_innermost(__u32 cpu, __u64 size)
+{
+	struct walk *w = walk_state(cpu);
+	__u64 *own, caller, flags;
+	struct walk_cf *cf;
+	__u32 jit;
+
+	if (!w || !w->layout.zjit_entry || w->cfp != w->cf_top)
+		return 0;
+	jit = w->layout.cf_jit_return;
+	if (!jit)
+		return 0;
+	cf = (struct walk_cf *)w->cf;
+	own = (__u64 *)&w->cf[jit & (sizeof(w->cf) - 8)];
+	if (w->layout.flags & RBPF_LAYOUT_ZJIT_BARE) {
+		if (cf->iseq && zjit_on(w))
+			*own = ZJIT_RETURN_C_FRAME;
+		return 0;
+	}
+	if (size < 2ul * w->layout.cf_size)
+		return 0;
+	caller = *(const __u64 *)&w->cf[(w->layout.cf_size + jit) & (sizeof(w->cf) - 8)];
+	if (caller <= ZJIT_RETURN_C_FRAME || !zjit_on(w))
+		return 0;
+	if (*own > ZJIT_RETURN_C_FRAME ? *own < caller && *own - 8 >= w->sp : !w->sp)
+		return 0;
+	if (walk_read(&flags, sizeof(flags), cf->ep) || flags != VM_FRAME_MAGIC_BLOCK)
+		return 0;
+	*own = 0;
+	cf->iseq = 0;
+	return 0;
 }
 
 /* One control frame, @off bytes into cf[]; @jit is the offset of jit_return in it, 0 if none. */
@@ -335,6 +382,7 @@ __noinline int walk_chunk(__u32 cpu)
 	if (size > sizeof(w->cf) || walk_read(w->cf, size, w->cfp))
 		return -1;
 	jit = w->layout.cf_jit_return;
+	walk_zjit_innermost(cpu, size);
 	for (i = 0, off = 0; i < CF_CHUNK; i++, off += stride) {
 		if (i >= n)
 			break;
@@ -421,6 +469,7 @@ __noinline int walk_frames(__u32 cpu)
 	w->n_cut = 0;
 	if (w->layout.flags & RBPF_LAYOUT_CFP_FIRST && w->cfp < w->cf_end && !frame_begun(w))
 		w->cfp += w->layout.cf_size;
+	w->cf_top = w->cfp;
 	for (i = 0; i < CF_MAX_CHUNKS; i++) {
 		r = walk_chunk(cpu);
 		if (r < 0)
@@ -459,13 +508,14 @@ __noinline int walk_resumer(__u32 cpu, __u32 last)
 		frame_push(w, 0, (w->cf_end - w->cfp) / w->layout.cf_size ?: 1, 0);
 		return 0;
 	}
+	w->sp = 0;
 	walk_frames(cpu);
 	return 1;
 }
 
 /*
  * Walk the stack of the EC that was read into w->frames, from the innermost frame. The caller has
- * set w->layout, seed and max_frames, and called ec_read() and thread_read(). Returns enum
+ * set w->layout, seed, max_frames and sp, and called ec_read() and thread_read(). Returns enum
  * rbpf_status.
  */
 static __always_inline int walk_stack(struct walk *w, __u32 cpu)

@@ -71,6 +71,13 @@ static __always_inline int find_ec(struct walk *w, __u32 cpu, __u64 tp, __u64 id
 	return *ec ? RBPF_OK : RBPF_NO_EC;
 }
 
+static __always_inline bool in_vm_text(const struct walk *w, struct bpf_perf_event_data *ctx)
+{
+	__u64 ip = regs_ip(&ctx->regs);
+
+	return ip >= w->layout.text_lo && ip < w->layout.text_hi;
+}
+
 /*
  * A switch between fibers, or between Ruby threads on one native thread, sets the EC some
  * instructions before the native stack: then the VM's own code runs on a stack that is not the
@@ -78,11 +85,11 @@ static __always_inline int find_ec(struct walk *w, __u32 cpu, __u64 tp, __u64 id
  */
 static __always_inline bool between_stacks(const struct walk *w, struct bpf_perf_event_data *ctx)
 {
-	__u64 ip = regs_ip(&ctx->regs), sp = regs_sp(&ctx->regs);
+	__u64 sp = regs_sp(&ctx->regs);
 	__u64 start = ec_word(w, w->layout.ec_stack_start);
 	__u64 size = ec_word(w, w->layout.ec_stack_start + 16);
 
-	if (!regs_user_mode(&ctx->regs) || ip < w->layout.text_lo || ip >= w->layout.text_hi)
+	if (!regs_user_mode(&ctx->regs) || !in_vm_text(w, ctx))
 		return false;
 	return w->layout.ec_stack_start && start && size && (sp > start || start - sp > size);
 }
@@ -174,6 +181,7 @@ static __always_inline int ruby_stack(const struct rbpf_proc *proc, struct task_
 	if (proc->since && rec->h.ts - proc->since < YOUNG_NS)
 		w->layout.flags |= RBPF_LAYOUT_YOUNG;
 	w->max_frames = max_frames;
+	w->sp = regs_user_mode(&ctx->regs) && !in_vm_text(w, ctx) ? regs_sp(&ctx->regs) : 0;
 	r = find_ec(w, cpu, task_thread_pointer(task), id, epoch, &ec);
 	if (!r)
 		r = ec_read(w, ec);

@@ -21,6 +21,7 @@
 /* ep[0], vm_core.h VM_FRAME_MAGIC_* and VM_FRAME_FLAG_*; 2.7 to 4.1-dev */
 #define VM_FRAME_MAGIC_MASK   0x7fff0001ul
 #define VM_FRAME_MAGIC_METHOD 0x11110001ul
+#define VM_FRAME_MAGIC_BLOCK  0x22220001ul
 #define VM_FRAME_MAGIC_CFUNC  0x55550001ul
 #define VM_FRAME_MAGIC_DUMMY  0x79990001ul
 #define VM_ENV_FLAG_LOCAL     0x0002ul
@@ -118,7 +119,9 @@ struct walk {
 	__u64 th_ractor; /* … and its ractor, 0 if there are none in this Ruby */
 	__u64 stack_lo;	 /* the VM stack, addresses [lo, hi) */
 	__u64 stack_hi;
+	__u64 sp;     /* of the native stack, if other code runs than the VM's own; else 0 */
 	__u64 cfp;    /* next frame to read */
+	__u64 cf_top; /* the innermost frame of this fiber */
 	__u64 cf_end; /* address of the last slot, which is no frame */
 	__u64 hash;
 	__u64 win_lo; /* what win[] holds, addresses [lo, hi); hi 0 is nothing */

@@ -74,7 +74,7 @@ struct rbpf_layout {
 	/* Address of what tells whose GC it is: 2.7 rb_vm_t.gvl.owner, a thread; later
 	 * rb_vm_t.ractor.sync.lock_owner, a ractor, 0 with one ractor only. */
 	__u64 gc_owner;
-	__u64 zjit_entry;    /* address of rb_zjit_entry, if this Ruby's ZJIT has its own frames */
+	__u64 zjit_entry;    /* address of rb_zjit_entry, if this Ruby has ZJIT */
 	__u32 tls_model;     /* enum rbpf_tls_model */
 	__s32 dtv_offset;    /* of the DTV pointer, from the thread pointer */
 	__u32 tls_module;    /* index of the module in the DTV */
@@ -103,6 +103,8 @@ struct rbpf_layout {
 #define RBPF_LAYOUT_NO_AGE     (1u << 2)
 /* The process may end before user space has looked at it: what names need is copied at once. */
 #define RBPF_LAYOUT_YOUNG      (1u << 3)
+/* 4.0: nothing in a frame tells that it is ZJIT's, which writes no pc when it pushes one. */
+#define RBPF_LAYOUT_ZJIT_BARE  (1u << 4)
 
 _Static_assert(sizeof(struct rbpf_naming) == 56, "map ABI");
 _Static_assert(sizeof(struct rbpf_layout) == 128 + 56, "map ABI");

@@ -203,7 +203,7 @@ struct ruby_rules ruby_rules_for(const char *version)
 		.internal_is_cfunc = v >= 0x040000,
 		.cfp_before_frame = !(v >= 0x030000),
 		.caller_pc_late = (v >> 8) == 0x0301,
-		.zjit_frames = v >= 0x040100,
+		.zjit_bare = (v >> 8) == 0x0400,
 		.old_flags = v >= 0x030300 ? 1 << 5 : 3 << 5,
 		.old_by_age = v >= 0x030300,
 	};

@@ -166,8 +166,8 @@ struct ruby_rules {
 	bool cfp_before_frame;
 	/* 3.1: YJIT saves the pc of a caller only in the course of the call. */
 	bool caller_pc_late;
-	/* 4.1 on: ZJIT's frames are found through cfp.jit_return */
-	bool zjit_frames;
+	/* 4.0: nothing in a frame tells that it is ZJIT's. (Later cfp.jit_return does.) */
+	bool zjit_bare;
 	/* RBasic.flags of an old object (FL_PROMOTED). */
 	uint32_t old_flags;
 	/* 3.3 on: an old object has survived three collections. Before, one that an old one refers

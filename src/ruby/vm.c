@@ -176,10 +176,11 @@ static void fill_walk(struct ruby_vm *vm)
 
 	w->text_lo = vm->binary.text_lo;
 	w->text_hi = vm->binary.text_hi;
-	w->zjit_entry = vm->rules.zjit_frames ? vm->binary.symbol[RUBY_SYM_rb_zjit_entry] : 0;
+	w->zjit_entry = vm->binary.symbol[RUBY_SYM_rb_zjit_entry];
 	w->flags = vm->rules.cfp_before_frame ? RBPF_LAYOUT_CFP_FIRST : 0;
 	w->flags |= l->string_embed == 24 ? RBPF_LAYOUT_LONG_EMBED : 0;
 	w->flags |= vm->rules.old_by_age ? 0 : RBPF_LAYOUT_NO_AGE;
+	w->flags |= vm->rules.zjit_bare ? RBPF_LAYOUT_ZJIT_BARE : 0;
 	w->ec_thread_ptr = l->ec_thread_ptr;
 	w->ec_fiber_ptr = or_none(l->ec_fiber_ptr);
 	w->ec_stack_start = or_none(l->ec_stack_start);

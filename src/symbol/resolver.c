@@ -162,7 +162,7 @@ static uint32_t frame_line(const struct ruby_iseq *iseq, const struct rbpf_frame
 {
 	uint64_t pc = f->pc & ~RBPF_PC_STALE;
 
-	/* MJIT, RJIT and, up to 4.0, ZJIT leave no trace in the frames of compiled code. */
+	/* MJIT and RJIT leave no trace in the frames of compiled code. */
 	*approximate = f->pc & RBPF_PC_STALE || (unsaved && iseq->compiled);
 	if (*approximate && !ruby_iseq_has_pc(iseq, pc))
 		return iseq->first_lineno;

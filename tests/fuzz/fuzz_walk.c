@@ -34,6 +34,7 @@ enum {
 	RUBY_CFP_FIRST = 2,
 	RUBY_ZJIT = 4,
 	RUBY_LONG_EMBED = 8,
+	RUBY_ZJIT_BARE = 16,
 };
 
 enum { EC, STACK, HEAP, PIECES };
@@ -139,7 +140,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	layout.cf_size = p.ruby & RUBY_LONG_FRAME ? 64 : 56;
 	layout.cf_jit_return = layout.cf_size - 8;
 	layout.flags = (p.ruby & RUBY_CFP_FIRST ? RBPF_LAYOUT_CFP_FIRST : 0) |
-		       (p.ruby & RUBY_LONG_EMBED ? RBPF_LAYOUT_LONG_EMBED : 0);
+		       (p.ruby & RUBY_LONG_EMBED ? RBPF_LAYOUT_LONG_EMBED : 0) |
+		       (p.ruby & RUBY_ZJIT_BARE ? RBPF_LAYOUT_ZJIT_BARE : 0);
 	layout.zjit_entry = p.ruby & RUBY_ZJIT ? base[HEAP] : 0;
 	size[STACK] = (p.pages % 16 + 1) * 512u;
 	hidden = p.hidden <= p.pages % 16 ? base[STACK] + p.hidden * 4096ull : 0;

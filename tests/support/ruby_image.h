@@ -152,7 +152,9 @@ enum {			       /* class_form */
 	X(cfp_first,         1,    0,    0,    0,    0,    0,    0,    0)                          \
 	/* … ruby_global_symbols has units of T_DATA … */                                          \
 	X(symbols_in_data,   0,    0,    0,    0,    0,    0,    0,    1)                          \
-	/* … cfp->jit_return leads to ZJIT's own frames */                                         \
+	/* … ZJIT tells nothing of itself in its frames … */                                       \
+	X(zjit_bare,         0,    0,    0,    0,    0,    0,    1,    0)                          \
+	/* … or lets cfp->jit_return lead to frames of its own */                                  \
 	X(zjit_frames,       0,    0,    0,    0,    0,    0,    0,    1)
 /* clang-format on */
 
@@ -1074,7 +1076,8 @@ static inline void image_walk_row(struct ruby_image *img)
 		.zjit_entry = img->vm.binary.symbol[RUBY_SYM_rb_zjit_entry],
 		.flags = (f->cfp_first ? RBPF_LAYOUT_CFP_FIRST : 0) |
 			 (f->string_embed == 24 ? RBPF_LAYOUT_LONG_EMBED : 0) |
-			 (f->old_flags == 0x60 ? RBPF_LAYOUT_NO_AGE : 0),
+			 (f->old_flags == 0x60 ? RBPF_LAYOUT_NO_AGE : 0) |
+			 (f->zjit_bare ? RBPF_LAYOUT_ZJIT_BARE : 0),
 		.ec_thread_ptr = f->ec_thread_ptr,
 		.ec_fiber_ptr = f->ec_fiber_ptr,
 		.ec_stack_start = f->ec_stack_start,
@@ -1145,7 +1148,7 @@ static inline void image_vm(struct ruby_image *img)
 		image_shape_new(img, 0, 0, 0);
 		img->vm.class_keys.shapes = img->shapes;
 	}
-	if (f->zjit_frames)
+	if (f->zjit_bare || f->zjit_frames)
 		img->vm.binary.symbol[RUBY_SYM_rb_zjit_entry] = image_variable(img, 0);
 	image_walk_row(img);
 }

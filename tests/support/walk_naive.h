@@ -65,13 +65,24 @@ static inline uint64_t naive_me(struct naive *n, uint64_t ep, int depth)
 	return naive_me(n, spec & ~3ull, depth + 1);
 }
 
+static inline bool naive_zjit_on(struct naive *n)
+{
+	uint64_t on;
+
+	return n->layout->zjit_entry && naive_word(n, n->layout->zjit_entry, &on) && on;
+}
+
+static inline bool naive_bare(const struct naive *n)
+{
+	return n->layout->flags & RBPF_LAYOUT_ZJIT_BARE;
+}
+
 /* Of a frame that says where ZJIT keeps its pc and iseq, these. */
 static inline void naive_zjit(struct naive *n, uint64_t jit_return, uint64_t *pc, uint64_t *iseq)
 {
-	uint64_t on, frame, words[2] = { 0 };
+	uint64_t frame, words[2] = { 0 };
 
-	if (!n->layout->zjit_entry || jit_return == 1 ||
-	    !naive_word(n, n->layout->zjit_entry, &on) || !on)
+	if (jit_return == 1 || naive_bare(n) || !naive_zjit_on(n))
 		return;
 	*pc = *iseq = 0;
 	if (memory_read_u64(n->mem, jit_return - 8, &frame) ||
@@ -96,7 +107,18 @@ static inline bool naive_begun(struct naive *n, uint64_t cfp)
 	return own[4] >= caller[1] + 16 && own[4] < cfp;
 }
 
-static inline void naive_frame(struct naive *n)
+/* 4.1: whether the innermost frame, at @cfp, is of a block that ZJIT is only calling. */
+static inline bool naive_late(struct naive *n, uint64_t cfp)
+{
+	uint64_t at = cfp + n->layout->cf_jit_return, own, caller, ep, flags;
+
+	return !naive_bare(n) && naive_zjit_on(n) && naive_word(n, at, &own) &&
+	       naive_word(n, at + n->layout->cf_size, &caller) && caller > 1 && own > 1 &&
+	       own >= caller && naive_word(n, cfp + 32, &ep) && naive_word(n, ep, &flags) &&
+	       flags == IMAGE_BLOCK;
+}
+
+static inline void naive_frame(struct naive *n, bool innermost)
 {
 	uint64_t pc, iseq, ep, me, spec, flags, jit_return = 0;
 	struct rbpf_frame *f = &n->frames[n->n_frames];
@@ -116,6 +138,7 @@ static inline void naive_frame(struct naive *n)
 		*f = (struct rbpf_frame) { .me = me };
 	} else {
 		stale = jit_return && n->n_frames == n->first_frame;
+		stale |= innermost && naive_bare(n) && naive_zjit_on(n);
 		if (jit_return)
 			naive_zjit(n, jit_return, &pc, &iseq);
 		if (stale)
@@ -149,13 +172,15 @@ static inline bool naive_ec(struct naive *n, uint64_t ec)
 
 static inline void naive_frames(struct naive *n)
 {
-	uint64_t size = n->layout->cf_size;
+	uint64_t size = n->layout->cf_size, innermost;
 
 	n->first_frame = n->n_frames;
 	if (n->layout->flags & RBPF_LAYOUT_CFP_FIRST && n->cfp < n->end && !naive_begun(n, n->cfp))
 		n->cfp += size;
-	for (; n->cfp < n->end && n->n_frames < n->room; n->cfp += size)
-		naive_frame(n);
+	if (n->cfp + size < n->end && naive_late(n, n->cfp))
+		n->cfp += size;
+	for (innermost = n->cfp; n->cfp < n->end && n->n_frames < n->room; n->cfp += size)
+		naive_frame(n, n->cfp == innermost);
 }
 
 /* The EC of the fiber that resumed that of @ec; false if there is none. */

@@ -280,18 +280,17 @@ Test(layout, rules)
 		{ "4.0.0",
 		  { .labels_from_parents = true,
 		    .internal_is_cfunc = true,
+		    .zjit_bare = true,
 		    .old_flags = 0x20,
 		    .old_by_age = true } },
 		{ "4.1.0",
 		  { .labels_from_parents = true,
 		    .internal_is_cfunc = true,
-		    .zjit_frames = true,
 		    .old_flags = 0x20,
 		    .old_by_age = true } },
 		{ "10.0.1",
 		  { .labels_from_parents = true,
 		    .internal_is_cfunc = true,
-		    .zjit_frames = true,
 		    .old_flags = 0x20,
 		    .old_by_age = true } },
 	};
@@ -307,7 +306,7 @@ Test(layout, rules)
 			     cases[i].version);
 		cr_expect_eq(got.caller_pc_late, want->caller_pc_late, "%s", cases[i].version);
 		cr_expect_eq(got.cfp_before_frame, want->cfp_before_frame, "%s", cases[i].version);
-		cr_expect_eq(got.zjit_frames, want->zjit_frames, "%s", cases[i].version);
+		cr_expect_eq(got.zjit_bare, want->zjit_bare, "%s", cases[i].version);
 		cr_expect_eq(got.old_flags, want->old_flags, "%s", cases[i].version);
 		cr_expect_eq(got.old_by_age, want->old_by_age, "%s", cases[i].version);
 	}

@@ -664,6 +664,32 @@ Test(resolver, a_method_being_written)
 	}
 }
 
+/* 4.0's ZJIT writes no pc: its frames are named all the same. */
+Test(resolver, a_method_that_bare_zjit_has_called)
+{
+	struct fixture f = setup("4.0");
+	struct callee new = callee(&f, "New", "called", 0);
+	uint64_t main_iseq = method_iseq(&f, "caller", "/caller.rb", 1);
+	uint64_t left[] = { 0, image_pc(f.img, main_iseq, 1), new.frame.pc };
+	struct image_thread t = image_thread(f.img, 4096), before;
+
+	image_zjit_on(f.img, true);
+	image_push_method(&t, main_iseq, image_pc(f.img, main_iseq, 1), 0);
+	before = t;
+	for (size_t i = 0; i < sizeof(left) / sizeof(left[0]); i++) {
+		new.frame.pc = left[i];
+		image_push(&t, &new.frame);
+		resolve_thread(&f, &t);
+		image_return(&t, &before);
+		cr_assert_eq(f.n, 2);
+		expect_symbol(&f, 0, FRAME_RUBY, new.name, "/callee.rb", 3);
+		cr_expect(resolver_symbol(f.r, f.ids[0])->approximate);
+		expect_symbol(&f, 1, FRAME_RUBY, "caller", "/caller.rb", 1);
+		cr_expect_not(resolver_symbol(f.r, f.ids[1])->approximate);
+	}
+	teardown(&f);
+}
+
 /* What is not proven is no frame that was only being written: its pc is of its iseq. */
 Test(resolver, an_unproven_frame_is_not_left_out)
 {

@@ -1183,6 +1183,135 @@ Test(walk, jit_return_is_followed_only_with_zjit)
 	}
 }
 
+/*
+ * 4.0's ZJIT writes iseq and environment of a frame, but no pc, and nothing that tells: where it is
+ * in use, what the innermost frame has for a pc may be another's.
+ */
+Test(walk, bare_zjit_frames)
+{
+	static const uint64_t left[] = { 0, PC(7), 0x5000 };
+	struct fixture f = setup("4.0", 4096, RBPF_MAX_FRAMES);
+	uint64_t foo = image_ment(f.img, f.img->object, "foo", IMAGE_ISEQ);
+	uint64_t puts = image_ment(f.img, f.img->object, "puts", IMAGE_CFUNC), exact;
+	struct image_thread before, fiber;
+
+	image_push_method(&f.t, CODE(0), PC(0), foo);
+	cr_assert_eq(run(&f), RBPF_OK);
+	expect_frame(f.w, 0, CODE(0), PC(0), foo);
+	exact = f.w->hash;
+	image_zjit_on(f.img, true);
+	cr_assert_eq(run(&f), RBPF_OK);
+	expect_frame(f.w, 0, CODE(0), PC(0) | RBPF_PC_STALE, foo);
+	cr_expect_neq(f.w->hash, exact);
+
+	before = f.t;
+	for (size_t i = 0; i < 3; i++) {
+		image_push_method(&f.t, CODE(1), left[i], foo);
+		cr_assert_eq(run(&f), RBPF_OK);
+		cr_expect_eq(f.w->n_frames, 2);
+		expect_frame(f.w, 0, CODE(1), left[i] | RBPF_PC_STALE, foo);
+		expect_frame(f.w, 1, CODE(0), PC(0), foo);
+		image_return(&f.t, &before);
+	}
+	/* What may stand in jit_return is no JITFrame. */
+	push_jit(&f.t, CODE(1), PC(1), image_zjit_frame(f.img, CODE(2), PC(2)));
+	cr_assert_eq(run(&f), RBPF_OK);
+	expect_frame(f.w, 0, CODE(1), PC(1) | RBPF_PC_STALE, 0);
+	image_push_cfunc(&f.t, puts);
+	cr_assert_eq(run(&f), RBPF_OK);
+	expect_frame(f.w, 0, 0, 0, puts);
+	expect_frame(f.w, 1, CODE(1), PC(1), 0);
+	image_return(&f.t, &before);
+	image_push_cfunc(&f.t, puts);
+	fiber = image_fiber(&f.t, 4096);
+	image_push_method(&fiber, CODE(3), PC(3), 0);
+	cr_assert_eq(run_fiber(&f, &fiber), RBPF_OK);
+	expect_frame(f.w, 0, CODE(3), PC(3) | RBPF_PC_STALE, 0);
+	expect_mark(f.w, 1);
+	expect_frame(f.w, 2, 0, 0, puts);
+	expect_frame(f.w, 3, CODE(0), PC(0), foo);
+	image_hide(f.img, f.w->layout.zjit_entry, 8, true);
+	cr_assert_eq(run_fiber(&f, &fiber), RBPF_OK);
+	expect_frame(f.w, 0, CODE(3), PC(3), 0);
+	teardown(&f);
+}
+
+/*
+ * 4.1's ZJIT sets ec->cfp to the frame of a block before it writes where that's pc and iseq are:
+ * until then all of that is what an earlier frame left there.
+ */
+Test(walk, block_that_zjit_is_calling)
+{
+	struct fixture f = setup("4.1", 4096, RBPF_MAX_FRAMES);
+	/* The native stack grows down. */
+	uint64_t below = image_zjit_frame(f.img, CODE(3), PC(3));
+	uint64_t callee = image_zjit_frame(f.img, CODE(2), PC(2));
+	uint64_t caller = image_zjit_frame(f.img, CODE(1), PC(1));
+	uint64_t above = image_zjit_frame(f.img, CODE(4), PC(4)), end = callee - 8;
+	const struct {
+		uint64_t flags, jit_return, sp;
+		bool begun;
+		const char *what;
+	} cases[] = {
+		{ IMAGE_BLOCK, callee, end, true, "written" },
+		{ IMAGE_BLOCK, callee, 0, true, "the stack is not known" },
+		{ IMAGE_BLOCK, callee, end - 64, true, "more on the stack" },
+		{ IMAGE_BLOCK, below, end, false, "of one that returned" },
+		{ IMAGE_BLOCK, callee, end + 8, false, "of one in its place, that returned" },
+		{ IMAGE_BLOCK, caller, end, false, "the caller's own" },
+		{ IMAGE_BLOCK, caller, 0, false, "the caller's own" },
+		{ IMAGE_BLOCK, above, end, false, "of one that is further out" },
+		{ IMAGE_BLOCK, above, 0, false, "of one that is further out" },
+		{ IMAGE_BLOCK, 0, end, false, "of interpreted code" },
+		{ IMAGE_BLOCK, 0, 0, true, "called by the VM" },
+		{ IMAGE_BLOCK, 1, end, false, "of a C function" },
+		{ IMAGE_BLOCK | IMAGE_FINISH, 0, end, true, "called by the VM" },
+		{ IMAGE_METHOD | IMAGE_LOCAL, 0, end, true, "no block" },
+		{ IMAGE_METHOD | IMAGE_LOCAL, above, end, true, "no block" },
+	};
+	struct image_thread before;
+	uint64_t ep;
+
+	push_jit(&f.t, CODE(100), PC(100), caller);
+	before = f.t;
+	ep = f.t.ep;
+	for (int on = 1; on >= 0; on--) {
+		image_zjit_on(f.img, on);
+		for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+			uint64_t to = cases[i].jit_return;
+			struct image_frame block = { .flags = cases[i].flags,
+						     .iseq = CODE(101),
+						     .pc = PC(101),
+						     .specval = ep | 1,
+						     .jit_return = to };
+			bool begun = cases[i].begun || !on;
+
+			image_push(&f.t, &block);
+			f.w->sp = cases[i].sp;
+			cr_assert_eq(run(&f), RBPF_OK);
+			cr_expect_eq(f.w->n_frames, begun ? 2 : 1, "%s", cases[i].what);
+			if (!begun)
+				expect_frame(f.w, 0, CODE(1), PC(1) | RBPF_PC_STALE, 0);
+			else if (on && to == callee)
+				expect_frame(f.w, 0, CODE(2), PC(2) | RBPF_PC_STALE, 0);
+			else if (!on || !to)
+				expect_frame(f.w, 0, CODE(101), PC(101) | (to ? RBPF_PC_STALE : 0),
+					     0);
+			image_return(&f.t, &before);
+		}
+	}
+	/* The outermost frame has no caller. */
+	image_zjit_on(f.img, true);
+	before.cfp = f.t.hi - f.img->facts.cf_size;
+	image_return(&f.t, &before);
+	image_push(&f.t, &(struct image_frame) { .flags = IMAGE_BLOCK, .jit_return = callee });
+	f.w->sp = end + 8;
+	cr_assert_eq(run(&f), RBPF_OK);
+	cr_expect_eq(f.w->n_frames, 1);
+	expect_frame(f.w, 0, CODE(2), PC(2) | RBPF_PC_STALE, 0);
+	teardown(&f);
+}
+
 /* What 4.1's ZJIT leaves in pc and iseq of its frames is of earlier ones. */
 Test(walk, zjit_frames)
 {
