@@ -15,6 +15,7 @@
 #include "symbol/resolver.h"
 
 #define HOUSEKEEPING (NSEC_PER_SEC / 2)
+#define CPUS_LOOK    (NSEC_PER_SEC / 20) /* which are online: how often it is looked */
 
 int collector_new(const struct collector_options *opts, struct collector **ret)
 {
@@ -293,8 +294,6 @@ static int keep_house(struct collector *c, uint64_t now, struct err *err)
 	int r;
 
 	c->housekeeping_ns = now;
-	if (c->opts.system_wide && system_wide_sample(c, err))
-		return err->code;
 	r = record_lost(c);
 	if (!r)
 		r = life_sweep(c, now);
@@ -317,7 +316,12 @@ int collector_poll(struct collector *c, struct err *err)
 		r = system_wide_poll(c);
 	if (r)
 		return collector_fail(c, r, err);
-	r = life_cover(c, err);
+	if (c->opts.system_wide && now - c->cpus_ns >= CPUS_LOOK) {
+		c->cpus_ns = now;
+		r = system_wide_sample(c, err);
+	}
+	if (!r)
+		r = life_cover(c, err);
 	if (!r && now - c->housekeeping_ns >= HOUSEKEEPING)
 		r = keep_house(c, now, err);
 	return r;

@@ -28,6 +28,7 @@ struct collector {
 	struct profile_totals totals;
 	uint64_t reported_lost;
 	uint64_t housekeeping_ns;
+	uint64_t cpus_ns; /* when was looked which CPUs are online */
 	uint64_t round;
 	uint64_t account_ns; /* CPU time of all that was followed, as far as it was told */
 	size_t seen;	     /* processes, ever */
