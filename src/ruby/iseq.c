@@ -418,6 +418,15 @@ uint64_t ruby_iseq_words_check(const struct ruby_iseq *iseq)
 			       id->body[BODY_LINENO / 8], label, text);
 }
 
+bool ruby_iseq_is_compiled(const struct ruby_vm *vm, const struct ruby_iseq *iseq)
+{
+	uint64_t entry;
+
+	return known(vm->layout.jit_entry) &&
+	       !memory_read_u64(&vm->mem, iseq->id.head[2] + vm->layout.jit_entry, &entry) &&
+	       entry > JIT_LAST_STATE;
+}
+
 bool ruby_iseq_has_pc(const struct ruby_iseq *iseq, uint64_t pc)
 {
 	return pc >= iseq->encoded && pc <= iseq->encoded + 8ull * iseq->size && !(pc & 7);

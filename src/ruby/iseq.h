@@ -55,7 +55,7 @@ struct ruby_iseq {
 	bool hides_method; /* a rescue or ensure frame that stands for the one below, too */
 	bool like_cfunc;   /* written in Ruby, but shown like a C function */
 	bool internal;	   /* … because its file is "<internal:…": so are those that it calls */
-	bool compiled;	   /* there is machine code for it */
+	bool compiled;	   /* there was machine code for it when it was read */
 	char *path;	   /* as backtraces show it; raw bytes; owned */
 	uint32_t *lines;   /* line of each entry of the table; owned */
 	uint32_t n_lines;
@@ -77,6 +77,9 @@ bool ruby_iseq_check(const struct ruby_vm *vm, const struct ruby_iseq *iseq,
 
 /* rbpf_check_iseq() of what was read. */
 uint64_t ruby_iseq_words_check(const struct ruby_iseq *iseq);
+
+/* Whether there is machine code for it now. */
+bool ruby_iseq_is_compiled(const struct ruby_vm *vm, const struct ruby_iseq *iseq);
 
 /* Whether @pc can be a pc of this iseq: inside its code, or just behind it. */
 bool ruby_iseq_has_pc(const struct ruby_iseq *iseq, uint64_t pc);

@@ -285,7 +285,8 @@ static int learn_thread_ids(struct attach *a, struct err *err)
 		/* Threads' stacks lie at equal distances: another's pointer may fit, too. */
 		if (THREAD_ID_IS_POINTER && vm->walk.thread_id_bias)
 			continue;
-		if (gvl_thread(vm, a->tps[0]))
+		/* If it is the same, any thread of Ruby's will do; else it is the first. */
+		if (gvl_thread(vm, a->tps[THREAD_ID_IS_POINTER ? i : 0]))
 			break;
 	}
 	ruby_vm_check_add(vm, "threads", i < a->n_tps, true, "thread_id is thread pointer %+lld",

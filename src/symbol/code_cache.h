@@ -55,11 +55,12 @@ struct code_moment {
 
 struct cached_iseq {
 	struct ruby_iseq iseq;
-	uint64_t first, last; /* eras between which it is known to be the same */
-	uint64_t checked;     /* an era of which a check has shown the same; 0: none */
-	uint64_t round;	      /* last looked at in; 0: never */
-	uint64_t stamp;	      /* of the look in which it was last on the list */
-	uint32_t generation;  /* changes when something else is found there; 0: nothing usable */
+	uint64_t compiled_round; /* in which was looked whether it is compiled by now */
+	uint64_t first, last;	 /* eras between which it is known to be the same */
+	uint64_t checked;	 /* an era of which a check has shown the same; 0: none */
+	uint64_t round;		 /* last looked at in; 0: never */
+	uint64_t stamp;		 /* of the look in which it was last on the list */
+	uint32_t generation;	 /* changes when something else is found there; 0: nothing usable */
 	bool unsure; /* an era ended while it was read: it is of last or earlier, and first means
 			       * nothing */
 };

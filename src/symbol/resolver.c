@@ -163,7 +163,7 @@ static uint32_t frame_line(const struct ruby_iseq *iseq, const struct rbpf_frame
 	uint64_t pc = f->pc & ~RBPF_PC_STALE;
 
 	/* MJIT and RJIT leave no trace in the frames of compiled code. */
-	*approximate = f->pc & RBPF_PC_STALE || (unsaved && iseq->compiled);
+	*approximate = f->pc & RBPF_PC_STALE || unsaved;
 	if (*approximate && !ruby_iseq_has_pc(iseq, pc))
 		return iseq->first_lineno;
 	return ruby_iseq_line(iseq, pc);
@@ -324,11 +324,24 @@ static int name_frame(struct resolver *r, const struct rbpf_frame *f, const stru
 	return frame_proven(r, f, ref) ? frame_symbol(r, f, ref, unsaved, caller, ret) : 0;
 }
 
-/* Whether compiled code may not have saved the pc of frame @i. */
-static bool pc_unsaved(const struct resolver *r, const struct rbpf_frame *frames, size_t i)
+/*
+ * Whether compiled code may not have saved the pc of frame @i. It may have been compiled since its
+ * iseq was read.
+ */
+static bool pc_unsaved(struct resolver *r, const struct rbpf_frame *frames, size_t i)
 {
-	return i == 0 ||
-	       (i == 1 && frames[0].pc & RBPF_PC_STALE && r->code.vm->rules.caller_pc_late);
+	const struct code_ref *ref = &r->refs[i];
+	struct cached_iseq *e;
+
+	if (!ref->iseq_ok || (i != 0 && (i != 1 || !(frames[0].pc & RBPF_PC_STALE) ||
+					 !r->code.vm->rules.caller_pc_late)))
+		return false;
+	e = &r->code.iseqs[ref->iseq];
+	if (!e->iseq.compiled && e->compiled_round != r->code.round) {
+		e->iseq.compiled = ruby_iseq_is_compiled(r->code.vm, &e->iseq);
+		e->compiled_round = r->code.round;
+	}
+	return e->iseq.compiled;
 }
 
 /* From the root, because a C function is shown where its caller is. */

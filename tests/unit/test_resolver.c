@@ -803,7 +803,8 @@ Test(resolver, names_are_kept_within_a_round)
 	teardown(&f);
 }
 
-Test(resolver, a_new_round_takes_one_read)
+/* One for all that is known, and one for whether the innermost has been compiled meanwhile. */
+Test(resolver, a_new_round_takes_two_reads)
 {
 	struct fixture f = setup("3.3");
 	uint64_t me = image_ment(f.img, image_class(f.img, "Foo"), "one", IMAGE_ISEQ);
@@ -818,8 +819,26 @@ Test(resolver, a_new_round_takes_one_read)
 	reads = f.img->n_reads;
 	resolver_round(f.r);
 	resolve(&f, frames, 200);
-	cr_expect_eq(f.img->n_reads - reads, 1, "%zu reads", f.img->n_reads - reads);
+	cr_expect_eq(f.img->n_reads - reads, 2, "%zu reads", f.img->n_reads - reads);
 	expect_symbol(&f, 199, FRAME_RUBY, "Foo#one", "/one.rb", 1);
+	teardown(&f);
+}
+
+/* Known from when it was interpreted, it is compiled: its pc may be an old one from then on. */
+Test(resolver, compiled_after_it_was_read)
+{
+	struct fixture f = setup("3.1");
+	uint64_t iseq = method_iseq(&f, "one", "/one.rb", 11);
+	uint64_t body = image_get64(f.img, iseq + 16);
+	struct rbpf_frame frame = ruby_frame(
+		&f, iseq, image_ment(f.img, image_class(f.img, "Foo"), "one", IMAGE_ISEQ));
+
+	resolve(&f, &frame, 1);
+	cr_expect(!resolver_symbol(f.r, f.ids[0])->approximate);
+	image_put64(f.img, body + f.img->facts.jit_entry, 0x7e0000000000);
+	resolver_round(f.r);
+	resolve(&f, &frame, 1);
+	cr_expect(resolver_symbol(f.r, f.ids[0])->approximate);
 	teardown(&f);
 }
 
