@@ -53,9 +53,12 @@ __noinline int capture_block(__u32 cpu, __u64 addr, __u64 len)
 	if (!w)
 		return -1;
 	at = w->capture.used;
-	if (at > CAPTURE_ROOM || !len || len > CAPTURE_BLOCK_MAX)
+	if (at > CAPTURE_ROOM || !len)
 		return -1;
-	w->capture.words[at + 2 + (len - 1) / 8] = 0;
+	barrier_var(len);
+	if (len > CAPTURE_BLOCK_MAX)
+		return -1;
+	w->capture.words[at + 1 + (len + 7) / 8] = 0; /* the last word, which they may not fill */
 	if (walk_read(&w->capture.words[at + 2], len, addr))
 		return -1;
 	w->capture.words[at] = addr;

@@ -379,6 +379,7 @@ __noinline int walk_chunk(__u32 cpu)
 	if (n > left)
 		n = left;
 	size = n * stride;
+	barrier_var(size);
 	if (size > sizeof(w->cf) || walk_read(w->cf, size, w->cfp))
 		return -1;
 	jit = w->layout.cf_jit_return;

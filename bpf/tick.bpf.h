@@ -156,17 +156,17 @@ static __always_inline __u64 epoch_of(__u64 now, __u64 tgid)
 }
 
 /*
- * The Ruby stack of the running thread; the fingerprint is stored in @rec if there is one, and what
- * the collector does in its flags. Returns enum rbpf_status.
+ * The Ruby stack of the running thread; the fingerprint is stored in w->sample if there is one, and
+ * what the collector does in its flags. Returns enum rbpf_status.
  */
-static __always_inline int ruby_stack(const struct rbpf_proc *proc, struct task_struct *task,
-				      struct bpf_perf_event_data *ctx, struct rbpf_rec_sample *rec)
+static __always_inline int ruby_stack(struct walk *w, __u32 cpu, const struct rbpf_proc *proc,
+				      struct bpf_perf_event_data *ctx)
 {
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+	struct rbpf_rec_sample *rec = &w->sample;
 	__u64 id = (__u64)rec->h.tgid << 32 | rec->h.tid;
 	__u64 epoch = epoch_of(rec->h.ts, rec->h.tgid);
-	__u32 cpu = rec->h.cpu;
 	struct walk_gc gc;
-	struct walk *w;
 	__u64 ec;
 	int r;
 
@@ -174,9 +174,6 @@ static __always_inline int ruby_stack(const struct rbpf_proc *proc, struct task_
 		return RBPF_NO_RUBY;
 	if (BPF_CORE_READ(task, flags) & PF_EXITING)
 		return RBPF_EXITING;
-	w = walk_state(cpu);
-	if (!w)
-		return RBPF_FAULT_STACK;
 	w->layout = proc->layout;
 	if (proc->since && rec->h.ts - proc->since < YOUNG_NS)
 		w->layout.flags |= RBPF_LAYOUT_YOUNG;
@@ -214,22 +211,31 @@ int tick(struct bpf_perf_event_data *ctx)
 	__u64 id = bpf_get_current_pid_tgid();
 	__u32 tgid = id >> 32;
 	struct rbpf_proc *proc = bpf_map_lookup_elem(&procs, &tgid);
-	struct rbpf_rec_sample rec = {};
+	struct rbpf_rec_sample *rec;
+	struct walk *w;
+	__u32 cpu;
 
 	if (!proc)
 		return 0;
-	rec.h.ts = bpf_ktime_get_ns();
-	rec.h.type = RBPF_REC_SAMPLE;
-	rec.h.tgid = tgid;
-	rec.h.tid = (__u32)id;
-	rec.h.cpu = bpf_get_smp_processor_id();
-	rec.weight = ctx->sample_period;
-	rec.flags = regs_user_mode(&ctx->regs) ? 0 : RBPF_SAMPLE_KERNEL;
+	cpu = bpf_get_smp_processor_id();
+	w = walk_state(cpu);
+	if (!w)
+		return 0;
+	rec = &w->sample;
+	rec->h.ts = bpf_ktime_get_ns();
+	rec->h.type = RBPF_REC_SAMPLE;
+	rec->h.tgid = tgid;
+	rec->h.tid = (__u32)id;
+	rec->h.cpu = cpu;
+	rec->stack = 0;
+	rec->weight = ctx->sample_period;
+	rec->pad = 0;
+	rec->flags = regs_user_mode(&ctx->regs) ? 0 : RBPF_SAMPLE_KERNEL;
 	count(RBPF_CNT_TICKS);
-	rec.status = ruby_stack(proc, (struct task_struct *)bpf_get_current_task(), ctx, &rec);
-	bpf_get_current_comm(rec.comm, sizeof(rec.comm));
+	rec->status = ruby_stack(w, cpu, proc, ctx);
+	bpf_get_current_comm(rec->comm, sizeof(rec->comm));
 	/* After the definition of its stack, which must be in the ring before it. */
-	if (bpf_ringbuf_output(&ring, &rec, sizeof(rec), wakeup_flags()))
+	if (bpf_ringbuf_output(&ring, rec, sizeof(*rec), wakeup_flags()))
 		count(RBPF_CNT_LOST_SAMPLE);
 	return 0;
 }

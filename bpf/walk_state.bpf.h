@@ -5,6 +5,14 @@
 
 #include "rbpf_abi.h"
 
+/*
+ * Keeps the compiler from leaving out a check of @v that follows: what it can tell from the
+ * arithmetic before, older kernels' verifiers cannot.
+ */
+#ifndef barrier_var
+#define barrier_var(v) __asm__ volatile("" : "+r"(v))
+#endif
+
 #define CF_CHUNK	      64   /* control frames read at a time */
 #define CF_MAX_SIZE	      64   /* sizeof(rb_control_frame_t), at most */
 #define CF_MAX_CHUNKS	      1024 /* bounds the loop: 65,536 frames, beyond any VM stack in use */
@@ -143,7 +151,8 @@ struct walk {
 	__u64 iseq_check[ISEQ_SLOTS]; /* … and is this; 0 if it was not needed after all */
 	__u64 text[RBPF_LABEL_WORDS]; /* of a label */
 	struct walk_capture capture;
-	struct rbpf_rec_stack record; /* the frames follow it, as in the ring */
+	struct rbpf_rec_sample sample; /* here, because the BPF stack is short */
+	struct rbpf_rec_stack record;  /* the frames follow it, as in the ring */
 	struct rbpf_frame frames[RBPF_MAX_FRAMES];
 };
 

@@ -7,8 +7,12 @@
 #ifndef RBPF_ABI_H
 #define RBPF_ABI_H
 
-#ifndef __bpf__
+#ifdef __bpf__
+/* A call takes five arguments, and what it was before it was optimised is what kernels look at. */
+#define RBPF_INLINE inline __attribute__((always_inline))
+#else
 #include <linux/types.h>
+#define RBPF_INLINE inline
 #endif
 
 /*
@@ -174,13 +178,13 @@ enum rbpf_gc_phase {
  * to its end. (The count alone moves when marking begins, and what is on a stack in the midst of
  * that may still be freed by the same collection.) Never 0.
  */
-static inline __u64 rbpf_gc_era(__u64 count, __u32 flags)
+static RBPF_INLINE __u64 rbpf_gc_era(__u64 count, __u32 flags)
 {
 	return (flags & RBPF_GC_MODE_MASK) == RBPF_GC_MARKING && count ? count : count + 1;
 }
 
 /* Whether @flags do not tell which: in the midst of a collection that neither marks nor frees. */
-static inline int rbpf_gc_unsettled(__u32 flags)
+static RBPF_INLINE int rbpf_gc_unsettled(__u32 flags)
 {
 	return flags & RBPF_GC_DURING_COMPACTING ||
 	       (flags & RBPF_GC_DURING_GC && (flags & RBPF_GC_MODE_MASK) == RBPF_GC_NONE);
@@ -207,7 +211,7 @@ struct rbpf_frame {
 	__u64 check;
 };
 
-static inline __u64 rbpf_mix(__u64 h, __u64 v)
+static RBPF_INLINE __u64 rbpf_mix(__u64 h, __u64 v)
 {
 	h = (h ^ v) * 0x9e3779b97f4a7c15ull;
 	return h ^ (h >> 29);
@@ -219,8 +223,8 @@ static inline __u64 rbpf_mix(__u64 h, __u64 v)
  * @body: address of the rb_iseq_constant_body, of which @pathobj and @lineno are words; @label: the
  * label's String, from its third word; @text: the end of its text, if that is not in these words.
  */
-static inline __u64 rbpf_check_iseq(__u64 h, __u64 body, __u64 pathobj, __u64 lineno,
-				    const __u64 label[3], const __u64 text[RBPF_LABEL_WORDS])
+static RBPF_INLINE __u64 rbpf_check_iseq(__u64 h, __u64 body, __u64 pathobj, __u64 lineno,
+					 const __u64 label[3], const __u64 text[RBPF_LABEL_WORDS])
 {
 	int i;
 
@@ -232,7 +236,7 @@ static inline __u64 rbpf_check_iseq(__u64 h, __u64 body, __u64 pathobj, __u64 li
 	return h | 1;
 }
 
-static inline __u64 rbpf_check_me(__u64 h, __u64 def, __u64 called_id, __u64 owner)
+static RBPF_INLINE __u64 rbpf_check_me(__u64 h, __u64 def, __u64 called_id, __u64 owner)
 {
 	return rbpf_mix(rbpf_mix(rbpf_mix(h, def), called_id), owner) | 1;
 }
