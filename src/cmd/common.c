@@ -16,6 +16,7 @@
 #include "base/io.h"
 #include "cmd/command.h"
 #include "export/export.h"
+#include "sample/session.h"
 #include "ui/summary.h"
 #include "ui/term.h"
 #include "view/filter.h"
@@ -100,6 +101,19 @@ void cmd_verbose(const struct cmd_context *ctx, const char *fmt, ...)
 	va_start(ap, fmt);
 	message(ctx, NULL, NULL, fmt, ap);
 	va_end(ap);
+}
+
+static void log_libbpf(const char *line)
+{
+	struct buf text _cleanup_buf_ = BUF_INIT;
+
+	buf_addf(&text, "libbpf| %s\n", line);
+	write_stderr(&text);
+}
+
+void cmd_log_libbpf(const struct cmd_context *ctx)
+{
+	session_set_log(ctx->verbose ? log_libbpf : NULL);
 }
 
 void cmd_lines(const struct cmd_context *ctx, const struct buf *lines)

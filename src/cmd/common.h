@@ -39,6 +39,9 @@ void cmd_info(const struct cmd_context *ctx, const char *fmt, ...)
 void cmd_verbose(const struct cmd_context *ctx, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
+/* From here on print what libbpf says, with --verbose only. */
+void cmd_log_libbpf(const struct cmd_context *ctx);
+
 /* Whole lines as they are (a summary), to stderr; nothing with --quiet. */
 void cmd_lines(const struct cmd_context *ctx, const struct buf *lines);
 

@@ -162,6 +162,7 @@ int doctor_run(const struct doctor_options *opts, struct cmd_context *ctx, struc
 	r = ruby_sources_parse(ctx->layout_from, &sources, err);
 	if (r)
 		return r;
+	cmd_log_libbpf(ctx);
 	rep.json.out = &rep.out;
 	if (rep.as_json)
 		json_array_begin(&rep.json, NULL);

@@ -235,6 +235,7 @@ int dump_run(const struct dump_options *opts, struct cmd_context *ctx, struct er
 		r = process_open(opts->pid, &d.process, err);
 	if (r)
 		return r;
+	cmd_log_libbpf(ctx);
 	r = session_list_threads(opts->pid, &d.tasks, &d.n_tasks, err);
 	if (!r) {
 		attach.tasks = d.tasks;

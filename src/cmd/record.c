@@ -377,6 +377,7 @@ int record_run(const struct record_options *opts, struct cmd_context *ctx, struc
 	if (r)
 		return r;
 	catch_signals();
+	cmd_log_libbpf(ctx);
 	r = open_session(&run, err);
 	if (!r)
 		r = add_targets(&run, err);

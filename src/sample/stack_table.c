@@ -200,13 +200,12 @@ int stack_table_of_sample(struct stack_table *t, struct recorder *out,
 	unsigned int which = rec->status < RBPF_STATUS_COUNT ? rec->status : RBPF_OK;
 	int r = 0;
 
-	if (!ruby_found && which != RBPF_EXITING)
-		which = RBPF_NO_RUBY;
-
 	if (known) {
 		*ret = *known;
 	} else {
-		if (rec->stack)
+		if (!ruby_found && which != RBPF_EXITING)
+			which = RBPF_NO_RUBY;
+		else if (rec->stack)
 			which = STACK_LOST;
 		ret->flags = placeholders[which].flags;
 		r = placeholder(t, out, which, &ret->stack);
