@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
@@ -24,6 +25,8 @@
 #include "ruby/tls.h"
 #include "target/maps.h"
 
+#define PROOF_ATTEMPTS	4
+#define PROOF_PAUSE_US	1000
 #define ALL_SOURCES	((1u << RUBY_SOURCES) - 1)
 #define GVL_MAX_THREADS 65536 /* threads of a 2.7 */
 #if defined(__x86_64__)	      /* glibc and musl */
