@@ -284,13 +284,15 @@ class SystemWideTest < LiveTest
     samples_of(process).flat_map { |sample| sample.frames.map(&:label) }.uniq
   end
 
-  # Each has a Ruby stack with such a frame, and none has a frame without a name.
+  # Each has a Ruby stack with such a frame, and none has a frame without a name; but for the moment
+  # when a collection begins or ends, at which objects may be moved, and little can be proven.
   def assert_all_present(pids, label)
     rows = pids.map { |pid| process(pid) }
     without = rows.reject { |row| labels_of(row).any? { |l| l.match?(label) } }
     assert_empty without.map { |row| [row['pid'], labels_of(row)] }.first(5),
                  "#{without.size} of #{pids.size} have no such frame"
     unknown = rows.flat_map { |row| samples_of(row) }.select(&:unresolved?)
+                  .reject { |sample| sample.frames.first.label == '(garbage collection)' }
     assert_empty unknown.map { |sample| sample.frames.join(' < ') }.first(3), 'unknown frames'
     rows
   end
