@@ -3,10 +3,15 @@
 # make            build ./rbpf
 # make check      format, lint, unit tests (also under ASan and UBSan); no root needed
 # make check-live live tests on real Rubies; needs root and BPF
+# make check-kernels  live tests under Debian's kernels and on arm64, in QEMU; no root needed
 # make test       install what the tests need, run all of them
 # make demo       install what is needed, build, record a Ruby program, draw its flame graph
 # make bench      what rbpf costs, as ratios within one run
 # make install    DESTDIR, PREFIX
+#
+# CROSS_COMPILE=aarch64-linux-gnu-    build for another machine; rbpf is then left in $(O), of which it
+#                                     needs one of its own: O=build/arm64
+# SYSROOT=DIR                         the root of a system that has its libraries, if not this one
 
 VERSION := 0.1.0
 O	:= build
@@ -19,6 +24,19 @@ CLANG		?= clang
 LLVM_STRIP	?= llvm-strip
 PKG_CONFIG	?= pkg-config
 BPFTOOL		?= $(shell command -v bpftool || echo /usr/sbin/bpftool)
+
+ARCH := $(shell uname -m)
+RBPF := rbpf
+ifdef CROSS_COMPILE
+ARCH := $(firstword $(subst -, ,$(CROSS_COMPILE)))
+CC   := $(CROSS_COMPILE)gcc
+RBPF := $(O)/rbpf
+endif
+ifdef SYSROOT
+CC += --sysroot=$(abspath $(SYSROOT))
+PKG_CONFIG := PKG_CONFIG_SYSROOT_DIR=$(abspath $(SYSROOT)) \
+	      PKG_CONFIG_LIBDIR=$(abspath $(SYSROOT))/usr/lib/$(ARCH)-linux-gnu/pkgconfig $(PKG_CONFIG)
+endif
 
 ifeq ($(V),1)
 Q =
@@ -39,7 +57,6 @@ CFLAGS	 ?= -O2 -g
 CFLAGS	 += -std=gnu11 $(WARN) -MMD -MP $(shell $(PKG_CONFIG) --cflags $(LIBS) 2>/dev/null)
 LDLIBS	 += $(shell $(PKG_CONFIG) --libs $(LIBS) 2>/dev/null || echo -lbpf -ldw -lelf -lz -ljansson)
 
-ARCH	 := $(shell uname -m)
 BPFARCH	 := $(patsubst aarch64,arm64,$(patsubst x86_64,x86,$(ARCH)))
 BPFFLAGS := -g -O2 -target bpf -D__TARGET_ARCH_$(BPFARCH) -Ivmlinux -Iinclude -Ibpf \
 	    -Wall -Wextra -Wno-unused-parameter -Werror -MMD -MP
@@ -52,9 +69,9 @@ SKEL	 := $(O)/rbpf.skel.h
 .DELETE_ON_ERROR:
 .PHONY: all check check-cli check-format check-live check-validate unit asan lint test test-more demo demo-run bench install clean
 
-all: rbpf
+all: $(RBPF)
 
-rbpf: $(OBJS)
+$(RBPF): $(OBJS)
 	$(say) LD $@
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
@@ -87,12 +104,15 @@ test:
 	@$(MAKE) --no-print-directory -O -j$$(nproc) check
 	@$(MAKE) --no-print-directory test-more
 
+TEST_KERNELS := bookworm:amd64 bookworm:arm64
+
 # The live tests need root and BPF: without, that is said, and what could be run was run.
 test-more: rbpf
 	@$(MAKE) --no-print-directory check-cli
 	@$(MAKE) --no-print-directory check-validate
 	@if ./rbpf -q doctor >/dev/null 2>&1; then \
-		$(MAKE) --no-print-directory check-live; \
+		$(MAKE) --no-print-directory check-live && \
+		$(MAKE) --no-print-directory check-kernels KERNELS='$(TEST_KERNELS)'; \
 	elif [ "$$CI" = true ]; then \
 		./rbpf doctor; echo "test: recording does not work here, and CI needs it" >&2; exit 1; \
 	else \
@@ -107,8 +127,8 @@ demo-run: rbpf
 	./rbpf flame -o rbpf-flame.svg && \
 	echo && echo "The flame graph is in $(CURDIR)/rbpf-flame.svg: open it in a browser."
 
-install: rbpf
-	install -D -m 755 rbpf $(DESTDIR)$(BINDIR)/rbpf
+install: $(RBPF)
+	install -D -m 755 $(RBPF) $(DESTDIR)$(BINDIR)/rbpf
 	install -d $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(MANDIR)/man5
 	install -m 644 man/*.1 $(DESTDIR)$(MANDIR)/man1
 	install -m 644 man/*.5 $(DESTDIR)$(MANDIR)/man5

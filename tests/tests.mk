@@ -111,4 +111,5 @@ check-validate: rbpf
 	$(Q)tests/validate/flame.sh || { status=$$?; [ $$status = 77 ] && [ "$$CI" != true ]; }
 
 -include tests/live/live.mk
+-include tests/kernels/kernels.mk
 -include $(sort $(wildcard tests/fuzz/*.mk))
