@@ -74,8 +74,7 @@ int collector_start(struct collector *c, struct recorder *rec, struct err *err)
 	int r = 0;
 
 	c->rec = rec;
-	LIST_FOREACH(p, &c->table.list, link)
-	{
+	LIST_FOREACH(p, &c->table.list, link) {
 		r = life_record(c, p);
 		if (r)
 			return collector_fail(c, r, err);
@@ -261,6 +260,8 @@ static int record_lost(struct collector *c)
 	struct profile_lost def;
 
 	session_counters(c->session, counters);
+	c->not_followed = counters[RBPF_CNT_PROCS_FULL];
+	c->lives_lost = counters[RBPF_CNT_LOST_LIFE];
 	lost = counters[RBPF_CNT_LOST_SAMPLE];
 	if (lost == c->reported_lost)
 		return 0;
@@ -284,7 +285,7 @@ static void bound_memory(struct collector *c)
 	if (!c->opts.memory_limit || info.uordblks + info.hblkhd < c->opts.memory_limit)
 		return;
 	LIST_FOREACH(p, &c->table.list, link)
-	tracked_process_forget_names(p);
+		tracked_process_forget_names(p);
 	recorder_forget(c->rec);
 	malloc_trim(0);
 }
@@ -336,6 +337,8 @@ void collector_status(const struct collector *c, struct collector_status *ret)
 		.samples = c->totals.samples,
 		.lost = c->totals.lost,
 		.threads = c->table.n_threads,
+		.not_followed = c->not_followed,
+		.lives_lost = c->lives_lost,
 	};
 	snprintf(ret->refused, sizeof(ret->refused), "%s", c->refused);
 }

@@ -27,6 +27,7 @@ struct collector {
 	struct mmap_watch *mmaps; /* system-wide; owned */
 	struct profile_totals totals;
 	uint64_t reported_lost;
+	uint64_t not_followed, lives_lost; /* as in struct collector_status */
 	uint64_t housekeeping_ns;
 	uint64_t cpus_ns; /* when was looked which CPUs are online */
 	uint64_t round;

@@ -290,8 +290,8 @@ static struct tracked_process *find_uncovered(const struct collector *c)
 	struct tracked_process *p;
 
 	LIST_FOREACH(p, &c->table.list, link)
-	if (p->uncovered)
-		return p;
+		if (p->uncovered)
+			return p;
 	return NULL;
 }
 

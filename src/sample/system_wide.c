@@ -90,8 +90,7 @@ int collector_scan(struct collector *c, struct err *err)
 		r = session_tasks(c->session, 0, &tasks, &n, err);
 	if (r)
 		return r;
-	LIST_FOREACH(p, &c->table.list, link)
-	{
+	LIST_FOREACH(p, &c->table.list, link) {
 		r = life_try(c, p, tasks, n);
 		if (r)
 			return err_oom(err);

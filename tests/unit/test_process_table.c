@@ -14,13 +14,11 @@ static void assert_sane_table(struct process_table *t)
 	struct tracked_thread *th;
 	bool is_new;
 
-	LIST_FOREACH(p, &t->list, link)
-	{
+	LIST_FOREACH(p, &t->list, link) {
 		processes++;
 		cr_assert_eq(process_table_find(t, p->pid), p, "pid %d", (int)p->pid);
 		cr_assert(!p->resolver || p->vm, "pid %d", (int)p->pid);
-		LIST_FOREACH(th, &p->thread_list, link)
-		{
+		LIST_FOREACH(th, &p->thread_list, link) {
 			struct tracked_thread *found;
 
 			threads++;
