@@ -104,6 +104,11 @@ run() { # SUITE:ARCH
 	fi
 	echo "$release: FAILED, $SECONDS s; see ${log#"$top/"}"
 	grep -E '^(bpf .*FAIL|[A-Za-z]+#test_.* = [FE]$)' "$log" || tail -n 20 "$log"
+	# What QEMU says tells a guest that was ended from one that crashed.
+	[ -n "$status" ] || {
+		echo "$release: the guest ended before the tests did"
+		cat "$log.qemu"
+	}
 	return 1
 }
 
