@@ -15,6 +15,7 @@
 
 #define TRY_AGAIN_MIN (5 * NSEC_PER_MSEC)
 #define TRY_AGAIN_MAX NSEC_PER_SEC
+#define JUST_BEGUN    (NSEC_PER_SEC / 2) /* so long it may be a script that soon ends */
 #define ENDED_GRACE   (2 * NSEC_PER_SEC) /* samples of a thread may come after its exit */
 #define MAX_WARNINGS  20
 #define MAX_REFUSALS  5 /* of one process */
@@ -143,7 +144,7 @@ int life_try_again(struct collector *c, struct tracked_process *p)
 
 	if (p->vm || now < p->next_try)
 		return 0;
-	p->backoff = p->backoff ? p->backoff * 2 : TRY_AGAIN_MIN;
+	p->backoff = p->backoff && now - p->since_ns > JUST_BEGUN ? p->backoff * 2 : TRY_AGAIN_MIN;
 	if (p->backoff > TRY_AGAIN_MAX)
 		p->backoff = TRY_AGAIN_MAX;
 	p->next_try = now + p->backoff;
