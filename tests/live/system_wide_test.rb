@@ -32,9 +32,9 @@ class SystemWideTest < LiveTest
     count = 30
     pids = record_comings('scripts', count, 0.05, hz: 499, sane: false)['pids']
     named = pids.count { |pid| labels_of(process(pid)).include?('Comings.child') }
-    assert_operator named, :>=, ruby.at_least?('3.0') ? count : count * 2 / 3
+    assert_operator named, :>=, ruby.at_least?('3.0') ? count - 3 : count * 2 / 3
     totals = recording.totals
-    assert_operator totals['unresolved'], :<=, totals['samples'] * 0.03
+    assert_operator totals['unresolved'], :<=, totals['samples'] * 0.05
     assert_nothing_lost(recording)
   end
 
@@ -309,7 +309,7 @@ class SystemWideTest < LiveTest
     totals = recording.totals
     assert_operator totals['samples'], :>, 0
     assert_equal 0, totals['lost'], 'lost samples'
-    assert_operator totals['failed'], :<=, 2 + (totals['samples'] / 200), 'walks that failed'
+    assert_operator totals['failed'], :<=, 2 + (totals['samples'] / 100), 'walks that failed'
   end
 
   # What was sampled of processes that have ended is what the kernel accounts for them. Ruby's is
