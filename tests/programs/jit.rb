@@ -638,6 +638,7 @@ class Truth
 
   def initialize
     @stacks = {}
+    @internal = {}
   end
 
   def of(jit)
@@ -655,6 +656,7 @@ class Truth
   def lines
     all = Hash.new { |hash, label| hash[label] = [] }
     collect(RubyVM::InstructionSequence.compile_file(__FILE__), all)
+    @internal.each_key { |method| collect(RubyVM::InstructionSequence.of(method), all) }
     all.transform_values(&:uniq)
   end
 
@@ -665,9 +667,15 @@ class Truth
   end
 
   def note(point, locations)
+    note_internal(point) if point.event == :call && point.path.start_with?('<internal:')
     stack = locations.map { |l| [l.label, l.path, l.lineno] }
     @stacks[stack] = true
     @stacks[[[c_label(point), *stack[0][1..]], *stack]] = true if point.event == :c_call
+  end
+
+  # A method of Ruby's own that is written in Ruby.
+  def note_internal(point)
+    @internal[point.defined_class.instance_method(point.method_id)] = true
   end
 
   def c_label(point)
