@@ -37,35 +37,6 @@ static inline int walk_host_send(const void *rec, size_t size);
 
 #ifndef __always_inline
 #define __always_inline inline __attribute__((always_inline))
-/* Put a record of copied memory where the ring would be. */
-static inline int walk_host_send(const void *rec, size_t size)
-{
-	if (walk_host.ring_full || size > sizeof(walk_host.sent) - walk_host.n_sent)
-		return -1;
-	memcpy(walk_host.sent + walk_host.n_sent, rec, size);
-	walk_host.n_sent += size;
-	walk_host.n_records++;
-	return 0;
-}
-
-/* Let nothing have been copied so far, in any process. */
-static inline void walk_host_forget(void)
-{
-	memset(walk_host.captured, 0, sizeof(walk_host.captured));
-}
-
-/*
- * Copy what names of the frames that were walked last need, as the tick program does before it
- * sends them, in era @era: the records are in walk_host.sent.
- */
-static inline void walk_host_capture(struct walk *w, uint64_t process, uint64_t era, uint32_t flags)
-{
-	walk_host.n_sent = walk_host.n_records = 0;
-	w->record.gc_era = era;
-	w->record.flags = flags;
-	capture_stack(w, 0, process);
-}
-
 #endif
 #define __noinline		   static __attribute__((noinline))
 #define walk_state(cpu)		   ((void)(cpu), walk_host.walk)
