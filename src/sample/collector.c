@@ -337,7 +337,7 @@ void collector_status(const struct collector *c, struct collector_status *ret)
 		.samples = c->totals.samples,
 		.lost = c->totals.lost,
 		.threads = c->table.n_threads,
-		.not_followed = c->not_followed,
+		.not_followed = c->not_followed + c->refused_full,
 		.lives_lost = c->lives_lost,
 	};
 	snprintf(ret->refused, sizeof(ret->refused), "%s", c->refused);

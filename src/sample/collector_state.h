@@ -27,7 +27,8 @@ struct collector {
 	struct mmap_watch *mmaps; /* system-wide; owned */
 	struct profile_totals totals;
 	uint64_t reported_lost;
-	uint64_t not_followed, lives_lost; /* as in struct collector_status */
+	uint64_t not_followed, lives_lost; /* as in struct collector_status, by the kernel side */
+	uint64_t refused_full;		   /* not followed, found by user space */
 	uint64_t housekeeping_ns;
 	uint64_t cpus_ns; /* when was looked which CPUs are online */
 	uint64_t round;
@@ -48,8 +49,8 @@ int collector_fail(struct collector *c, int r, struct err *err);
 /* ---- process_life.c ---- */
 
 /*
- * Follow process @pid, unless it is gone (-ESRCH) or, system-wide, not one of those selected
- * (-ENOENT). @since_ns as in struct tracked_process; @preset: the kernel side follows it already.
+ * Follow process @pid, unless it is gone (-ESRCH), system-wide not one of those selected (-ENOENT),
+ * or there are RBPF_MAX_PROCS already (-E2BIG). @since_ns as in struct tracked_process; @preset: the kernel side follows it already.
  */
 int life_add(struct collector *c, pid_t pid, uint64_t since_ns, bool preset,
 	     struct tracked_process **ret, struct err *err);

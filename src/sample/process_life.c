@@ -189,7 +189,14 @@ int life_add(struct collector *c, pid_t pid, uint64_t since_ns, bool preset,
 	}
 	p->info = info;
 	*ret = p;
-	return preset ? 0 : session_follow(c->session, pid, NULL, since_ns, err);
+	r = preset ? 0 : session_follow(c->session, pid, NULL, since_ns, err);
+	if (!r)
+		return 0;
+	process_table_remove(&c->table, p);
+	c->seen--;
+	c->live--;
+	c->refused_full += r == -E2BIG;
+	return r;
 }
 
 /* ---- threads and their CPU time ---- */

@@ -69,6 +69,7 @@ static int load(struct session *s, struct err *err)
 		r = rbpf_bpf__load(s->skel);
 	if (r)
 		return refused(r, "load the BPF programs", err);
+	s->clocks.program = s->skel->progs.tick;
 	s->skel->links.on_fork = bpf_program__attach(s->skel->progs.on_fork);
 	s->skel->links.on_exec = bpf_program__attach(s->skel->progs.on_exec);
 	s->skel->links.on_exit = bpf_program__attach(s->skel->progs.on_exit);
@@ -173,13 +174,11 @@ void session_preset(struct session *s, const struct rbpf_file *exe,
 
 int session_add_thread(struct session *s, pid_t tid, struct err *err)
 {
-	s->clocks.program = s->skel->progs.tick;
 	return clock_events_add_thread(&s->clocks, tid, err);
 }
 
 int session_set_cpus(struct session *s, const struct cpus *cpus, struct err *err)
 {
-	s->clocks.program = s->skel->progs.tick;
 	return clock_events_set_cpus(&s->clocks, cpus, err);
 }
 

@@ -14,7 +14,10 @@
 #include "sample/session.h"
 #include "target/cpus.h"
 
-/* Follow @pid if a VM is mapped into it. Returns 0 also if it is none, or not selected. */
+/*
+ * Follow @pid if a VM is mapped into it. Returns 0 also if it is none, not selected, or one too many,
+ * which is counted.
+ */
 static int consider(struct collector *c, pid_t pid, struct err *err)
 {
 	struct tracked_process *p = process_table_find(&c->table, pid);
@@ -28,7 +31,7 @@ static int consider(struct collector *c, pid_t pid, struct err *err)
 		if (!r)
 			r = life_begin_account(c, pid);
 	}
-	return r == -ESRCH || r == -ENOENT ? 0 : r;
+	return r == -ESRCH || r == -ENOENT || r == -E2BIG ? 0 : r;
 }
 
 static int look_through(struct collector *c, struct err *err)
