@@ -275,8 +275,12 @@ static int put_extents(struct builder *b, struct cfi_extent *extents, size_t n)
 		if (r)
 			return r;
 	}
-	r = put_row(b, b->end, RBPF_CFI_RULE_NONE);
-	return r ? r : fill_pages(b, b->table->pages);
+	if ((b->end - b->table->base) >> RBPF_CFI_PAGE_SHIFT < b->table->pages) {
+		r = put_row(b, b->end, RBPF_CFI_RULE_NONE);
+		if (r)
+			return r;
+	}
+	return fill_pages(b, b->table->pages);
 }
 
 /* ---- tables ---- */

@@ -428,6 +428,8 @@ static int get_data(Elf *elf, struct cfi_section *s)
 	r = select_section(elf, s->is_eh, &scn, &shdr);
 	if (r)
 		return r;
+	if (!shdr.sh_size)
+		return -ENOENT;
 	if (is_too_large(scn, &shdr))
 		return -E2BIG;
 	if (s->is_eh) {
