@@ -97,11 +97,11 @@ struct builder {
 	size_t n, cap;
 	uint32_t *index; /* of table->pages + 1 */
 	uint32_t next_page;
-	uint16_t rule;	/* of the last row */
-	uint64_t end;	/* of what was put so far, an address of the file */
-	uint64_t known; /* bytes that rows were put for */
-	uint64_t deadline;
-	uint32_t look; /* rows until the clock is looked at */
+	uint16_t rule;	   /* of the last row */
+	uint64_t end;	   /* of what was put so far, an address of the file */
+	uint64_t known;	   /* bytes that rows were put for */
+	uint64_t deadline; /* ns of this thread's CPU time: a busy machine loses no table */
+	uint32_t look;	   /* rows until the clock is looked at */
 };
 
 static int push_row(struct builder *b, uint64_t addr, uint16_t rule)
@@ -185,7 +185,7 @@ static bool too_late(struct builder *b)
 	if (b->look--)
 		return false;
 	b->look = ROWS_A_LOOK;
-	return clock_ns(CLOCK_MONOTONIC) > b->deadline;
+	return clock_ns(CLOCK_THREAD_CPUTIME_ID) > b->deadline;
 }
 
 /* The row for @start, which ends at *@end or earlier: then *@end is set to that. */
@@ -345,7 +345,7 @@ static int build(struct builder *b, struct cfi_extent *extents, size_t n)
 	b->index = calloc(table->pages + 1, sizeof(*b->index));
 	if (!b->index)
 		return -ENOMEM;
-	b->deadline = clock_ns(CLOCK_MONOTONIC) + CFI_MAX_NS;
+	b->deadline = clock_ns(CLOCK_THREAD_CPUTIME_ID) + CFI_MAX_NS;
 	r = put_extents(b, extents, n);
 	if (r)
 		return r;

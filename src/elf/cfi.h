@@ -19,7 +19,7 @@
 #define CFI_MAX_BYTES	(64ull << 20) /* of the section */
 #define CFI_MAX_ENTRIES (1u << 20)    /* in it */
 #define CFI_MAX_ROWS	(4u << 20)    /* of a table: 16 MiB */
-#define CFI_MAX_NS	2000000000ull /* of making one, once the section is in memory */
+#define CFI_MAX_NS	2000000000ull /* of CPU time for one, once the section is in memory */
 
 /* The rules of all tables: by number, only ever more of them. */
 struct cfi_rules {

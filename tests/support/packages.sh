@@ -7,7 +7,7 @@ set -eu
 
 build="gcc libc6-dev clang llvm bpftool libbpf-dev libelf-dev libdw-dev zlib1g-dev libjansson-dev pkg-config"
 demo="$build ruby"
-test="$demo clang-format libclang-rt-14-dev libcriterion-dev mandoc ruby-minitest puma ruby-rack
+test="$demo clang-format libclang-rt-14-dev libcriterion-dev libc6-arm64-cross mandoc ruby-minitest puma ruby-rack
 	ruby-sinatra libxml2-utils chromium nodejs npm procps util-linux bsdutils zsh fish"
 
 case ${1:-} in

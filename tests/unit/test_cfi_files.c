@@ -20,17 +20,6 @@
 #include "elf/cfi_step.h"
 #include "support/cfi_check.h"
 
-#if defined(__x86_64__)
-#define SP	7
-#define FP	6
-#define RA_SAME 16
-#define PC_MASK CFI_PC_MASK_X86_64
-#else
-#define SP	31
-#define FP	29
-#define RA_SAME 30
-#define PC_MASK CFI_PC_MASK_AARCH64
-#endif
 #define REGISTERS 33
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -41,10 +30,20 @@
 
 /* ---- a thread that does not exist ---- */
 
+/* Registers by their DWARF numbers. */
+struct machine {
+	int sp, fp, pc; /* pc: -1 if none */
+	uint64_t pc_mask;
+};
+
+static const struct machine x86_64 = { 7, 6, 16, CFI_PC_MASK_X86_64 };
+static const struct machine arm64 = { 31, 29, -1, CFI_PC_MASK_AARCH64 };
+static const struct machine *machine; /* the file's */
+
 /* sp is the lowest of all, so that no rule is found to lead down the stack. */
 static uint64_t register_value(uint64_t reg)
 {
-	return reg == SP ? 0x7ffe00000000 : 0x7ffe40000000 + reg * 0x1000008;
+	return (int)reg == machine->sp ? 0x7ffe00000000 : 0x7ffe40000000 + reg * 0x1000008;
 }
 
 static uint64_t memory_value(uint64_t addr)
@@ -77,7 +76,8 @@ static uint64_t compute(const Dwarf_Op *ops, size_t n, uint64_t cfa, uint64_t pc
 		if (op->atom >= DW_OP_breg0 && op->atom <= DW_OP_breg31) {
 			uint64_t reg = op->atom - DW_OP_breg0;
 
-			stack[top++] = (reg == RA_SAME ? pc : register_value(reg)) + op->number;
+			stack[top++] = ((int)reg == machine->pc ? pc : register_value(reg)) +
+				       op->number;
 			continue;
 		}
 		switch (op->atom) {
@@ -147,8 +147,8 @@ static bool same_caller(const struct rbpf_cfi_rule *rule, Dwarf_Frame *frame, ui
 {
 	uint64_t registers[REGISTERS], cfa, ra = 0, fp = 0;
 	struct cfi_frame f = { .pc = pc,
-			       .sp = register_value(SP),
-			       .fp = register_value(FP),
+			       .sp = register_value((uint64_t)machine->sp),
+			       .fp = register_value((uint64_t)machine->fp),
 			       .lr = register_value(30),
 			       .fp_known = true,
 			       .lr_known = true,
@@ -163,13 +163,14 @@ static bool same_caller(const struct rbpf_cfi_rule *rule, Dwarf_Frame *frame, ui
 	for (uint64_t i = 0; i < REGISTERS; i++)
 		registers[i] = register_value(i);
 	ra_reg = dwarf_frame_info(frame, NULL, NULL, &is_signal);
-	r = cfi_step(rule, PC_MASK, read_memory, NULL, &f);
+	r = cfi_step(rule, machine->pc_mask, read_memory, NULL, &f);
 	cr_assert_eq(dwarf_frame_cfa(frame, &ops, &n), 0);
 	cfa = compute(ops, n, 0, pc, false);
 	if (!libdw_register(frame, ra_reg, cfa, pc, &ra))
 		return r == CFI_STEP_END;
 	return r == CFI_STEP_CALLER && f.sp == cfa && f.pc == ra && f.is_return == !is_signal &&
-	       libdw_register(frame, FP, cfa, pc, &fp) == f.fp_known && (!f.fp_known || f.fp == fp);
+	       libdw_register(frame, machine->fp, cfa, pc, &fp) == f.fp_known &&
+	       (!f.fp_known || f.fp == fp);
 }
 
 /* Compare at @addr; returns where libdw's row ends, at least @addr + 1. */
@@ -258,6 +259,7 @@ static void compare_file(const char *path, size_t unknown, size_t max_ms)
 	cr_assert_eq(cfi_table_read(fd, &rules, &table), 0, "%s", path);
 	ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - ns;
 	assert_sane_cfi_table(&table, &rules);
+	machine = table.machine == EM_AARCH64 ? &arm64 : &x86_64;
 
 	elf_version(EV_CURRENT);
 	elf = elf_begin(fd, ELF_C_READ, NULL);
@@ -322,4 +324,10 @@ Test(cfi_files, libcrypto)
 Test(cfi_files, libruby)
 {
 	compare_matches("/usr/lib/*/libruby-*.so.*.*.*", 1000000);
+}
+
+/* Of another machine, where there is one (package libc6-arm64-cross). */
+Test(cfi_files, arm64)
+{
+	compare_matches("/usr/aarch64-linux-gnu/lib/libc.so.6", 500);
 }
