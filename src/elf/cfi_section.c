@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * libdw does what an entry says: 250 bytes that name a register with a number of nine digits and
- * then remember the state 200 times cost it 400 GB of memory (0.188). So nothing is left to it that
+ * then remember the state 200 times have it ask for 400 GB (0.188). So nothing is left to it that
  * was not looked at before:
  *
  * - Entries are listed with dwarf_next_cfi(), as libdw does itself, from the section's start.
