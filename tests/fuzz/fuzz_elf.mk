@@ -1,0 +1,5 @@
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# What the fuzzers of the ELF side are linked with; fuzz.mk has the rules.
+
+FUZZ_DIRS_cfi := base elf
