@@ -18,6 +18,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "elf/cfi_rule.h"
+#include "rbpf_cfi_find.h"
 #include "elf/cfi_section.h"
 
 #define MAX_SEGMENTS 64

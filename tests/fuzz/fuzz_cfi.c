@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "elf/cfi.h"
+#include "rbpf_cfi_find.h"
 #include "elf/cfi_step.h"
 #include "support/cfi_builder.h"
 

@@ -38,14 +38,22 @@ machine() {
 	esac
 }
 
+# What is in a root, whose name changes with it: one that is there is left as it is.
+packages="dash coreutils ruby ruby-minitest libc6-dev libbpf-dev libdw-dev libelf-dev liblzma-dev
+	libiberty-dev zlib1g-dev libjansson-dev"
+root_of() { # ARCH
+	echo "$kernels/root-$1-$(echo "$packages" | cksum | cut -d ' ' -f 1)"
+}
+
 # A root of the release that rbpf is built on, and a disk with rbpf and the tests.
 prepare() { # ARCH
-	local root=$kernels/root-$1 gnu suite
+	local root gnu suite
+	root=$(root_of "$1")
 	gnu=$(machine "$1")
 	# shellcheck disable=SC1091
 	suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
-	"$here/fetch.sh" root "$suite" "$1" "$root" dash coreutils ruby ruby-minitest libc6-dev \
-		libbpf-dev libdw-dev libelf-dev zlib1g-dev libjansson-dev
+	# shellcheck disable=SC2086
+	"$here/fetch.sh" root "$suite" "$1" "$root" $packages
 	rm -rf "$kernels/disk-$1"
 	mkdir -p "$kernels/disk-$1/tests"
 	if [ "$1" = "$native" ]; then
@@ -83,7 +91,7 @@ boot() { # SUITE ARCH
 		-icount shift=2,sleep=off -m 1G -nodefaults -no-user-config -display none -no-reboot \
 		-kernel "$dir/kernel" -initrd "$dir/initrd" \
 		-append "console=$console quiet panic=-1 mitigations=off" \
-		-drive "if=virtio,format=raw,snapshot=on,file=$kernels/root-$2/image" \
+		-drive "if=virtio,format=raw,snapshot=on,file=$(root_of "$2")/image" \
 		-drive "if=virtio,format=raw,snapshot=on,file=$kernels/disk-$2.image" \
 		-serial "file:$log" </dev/null
 }

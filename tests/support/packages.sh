@@ -5,10 +5,11 @@
 # missing. Without root it only says which are missing.
 set -eu
 
-build="gcc libc6-dev clang llvm bpftool libbpf-dev libelf-dev libdw-dev zlib1g-dev libjansson-dev pkg-config"
+build="gcc libc6-dev clang llvm bpftool libbpf-dev libelf-dev libdw-dev liblzma-dev libiberty-dev zlib1g-dev libjansson-dev
+	pkg-config"
 demo="$build ruby"
 test="$demo clang-format libclang-rt-14-dev libcriterion-dev mandoc ruby-minitest puma ruby-rack
-	ruby-sinatra libxml2-utils chromium nodejs npm procps util-linux bsdutils zsh fish
+	ruby-sinatra ruby-sqlite3 ruby-oj ruby-nokogiri gdb binutils libxml2-utils chromium nodejs npm procps util-linux bsdutils zsh fish
 	qemu-system-x86 qemu-system-arm gcc-aarch64-linux-gnu libc6-arm64-cross e2fsprogs kmod cpio xz-utils zstd"
 
 case ${1:-} in

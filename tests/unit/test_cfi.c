@@ -14,6 +14,7 @@
 
 #include "base/array.h"
 #include "elf/cfi.h"
+#include "rbpf_cfi_find.h"
 #include "support/cfi_builder.h"
 #include "support/cfi_check.h"
 

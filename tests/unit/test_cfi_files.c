@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "elf/cfi.h"
+#include "rbpf_cfi_find.h"
 #include "elf/cfi_step.h"
 #include "support/cfi_check.h"
 

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The functions that a JIT compiler made, from the file that it writes for profilers, for each a line
+ * "START SIZE name" in hexadecimal: /tmp/perf-PID.map with the pid that the process itself sees, in
+ * its own root. Where the file is is the caller's business.
+ *
+ * The file belongs to the target, grows while it runs and has what is not there any more: of entries
+ * that overlap the later one holds. What is read is limited, a line in another form is passed over,
+ * and names may have any bytes but NUL and newline (base/utf8.h). Not thread-safe.
+ */
+#ifndef RBPF_SYMBOL_PERF_MAP_H
+#define RBPF_SYMBOL_PERF_MAP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+
+#define PERF_MAP_MAX_BYTES   (64u << 20) /* of the file; what follows is not read */
+#define PERF_MAP_MAX_ENTRIES 1000000u
+#define PERF_MAP_MAX_NAME    4096u /* bytes; longer ones are cut */
+
+struct perf_map_entry {
+	uint64_t start, end; /* start < end */
+	uint32_t name;	     /* offset in names */
+};
+
+/* From start on, up to the next one, holds entry; PERF_MAP_NONE: none. */
+struct perf_map_span {
+	uint64_t start;
+	uint32_t entry;
+};
+
+#define PERF_MAP_NONE UINT32_MAX
+
+struct perf_map {
+	struct perf_map_entry *entries; /* as in the file; owned */
+	size_t n, cap;
+	struct buf names;	     /* each with its NUL */
+	struct perf_map_span *spans; /* by start, for the first n_indexed entries; owned */
+	size_t n_spans, cap_spans;
+	size_t n_indexed;
+	uint64_t read; /* bytes of the file, whole lines */
+};
+
+#define PERF_MAP_INIT                                                                              \
+	{                                                                                          \
+		0                                                                                  \
+	}
+
+/* Accepts PERF_MAP_INIT, and makes it that. */
+void perf_map_deinit(struct perf_map *map);
+
+/*
+ * Read what @fd, which stays the caller's and is of the same file each time, has more than last
+ * time; a line that has no end yet is left for the next time. A file that became shorter is read
+ * anew. Returns 0, -errno of reading or -ENOMEM; what was read before an error stands.
+ */
+int perf_map_read(struct perf_map *map, int fd);
+
+/*
+ * The name of the function that @addr is in, NULL if in none, and its start in @start (which may be
+ * NULL). Valid until the next call of perf_map_read() or perf_map_deinit(). The first call after
+ * entries were added sorts all of them.
+ */
+const char *perf_map_find(struct perf_map *map, uint64_t addr, uint64_t *start);
+
+#endif
