@@ -25,7 +25,7 @@
 
 /* A reader refuses another major, and reads every minor. */
 #define RBPF_FILE_MAJOR	    1
-#define RBPF_FILE_MINOR	    2
+#define RBPF_FILE_MINOR	    3
 
 struct rbpf_file_header {
 	uint8_t magic[RBPF_FILE_MAGIC_LEN];
@@ -103,12 +103,13 @@ enum rbpf_record_kind {
 	/* string path, string build_id, kind (0) */
 	RBPF_REC_MODULE = 4,
 	/*
-	 * kind, string name, string file, line, opt module, address, func_line; since 1.1: flags
+	 * kind, string name, string file, line, opt module, address, func_line; since 1.1: flags.
+	 * Since 1.3 there are kind 8 (FRAME_GAP) and the flags from FRAME_INTERNAL on
 	 */
 	RBPF_REC_FRAME = 5,
 	/* stack of the callers, frame */
 	RBPF_REC_STACK = 6,
-	/* thread, time, stack, weight, cpu, flags */
+	/* thread, time, stack, weight, cpu, flags; SAMPLE_NATIVE and SAMPLE_GAP since 1.3 */
 	RBPF_REC_SAMPLE = 7,
 	/* n: the SAMPLE right before it in this chunk n times more, each as far from the one before
 	 */

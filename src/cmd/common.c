@@ -203,6 +203,11 @@ void recording_close(struct recording *rec)
 	*rec = (struct recording)RECORDING_INIT;
 }
 
+int recording_prepare(struct recording *rec, const struct view_filter *filter, struct err *err)
+{
+	return stack_mode_prepare(&rec->profile, filter->stack) ? err_oom(err) : 0;
+}
+
 #define FILTER(member) .offset = offsetof(struct filter_options, member)
 
 const struct option_spec filter_option_specs[N_FILTER_OPTIONS] = {
@@ -257,10 +262,19 @@ const struct option_spec filter_option_specs[N_FILTER_OPTIONS] = {
 		.help = "drop samples with a frame whose name matches",
 	},
 	{
+		.name = "stack",
+		.type = OPTION_CHOICE,
+		FILTER(stack),
+		.arg = "MODE",
+		.help = "which frames to show:",
+		.choice = stack_mode_name,
+		.choice_help = stack_mode_help,
+	},
+	{
 		.name = "ruby-only",
 		.type = OPTION_FLAG,
 		FILTER(ruby_only),
-		.help = "leave out frames that are no Ruby methods",
+		.help = "the same as --stack ruby",
 	},
 	{
 		.name = "no-gc",
@@ -284,7 +298,20 @@ const struct option_spec filter_option_specs[N_FILTER_OPTIONS] = {
 	},
 };
 
-int cmd_filter(struct filter_options *opts, struct view_filter *ret, struct err *err)
+/* The stacks that are asked for, or @usual if none are. */
+static int choose_stacks(const struct filter_options *opts, enum stack_mode usual,
+			 enum stack_mode *ret, struct err *err)
+{
+	if (opts->ruby_only && opts->stack != OPTION_UNSET && opts->stack != STACK_RUBY)
+		return err_set(err, -EINVAL, ERR_USAGE,
+			       "--ruby-only is --stack ruby and excludes --stack %s",
+			       stack_mode_name(opts->stack));
+	*ret = opts->ruby_only ? STACK_RUBY : opts->stack == OPTION_UNSET ? usual : opts->stack;
+	return 0;
+}
+
+int cmd_filter(struct filter_options *opts, enum stack_mode usual, struct view_filter *ret,
+	       struct err *err)
 {
 	const struct {
 		const char *pattern;
@@ -301,6 +328,9 @@ int cmd_filter(struct filter_options *opts, struct view_filter *ret, struct err 
 	size_t i;
 	int r;
 
+	r = choose_stacks(opts, usual, &ret->stack, err);
+	if (r)
+		return r;
 	if (opts->to_ns && opts->from_ns >= opts->to_ns)
 		return err_set(err, -EINVAL, ERR_USAGE, "--from must be before --to");
 	for (i = 0; i < ARRAY_SIZE(patterns); i++) {
@@ -319,7 +349,6 @@ int cmd_filter(struct filter_options *opts, struct view_filter *ret, struct err 
 	opts->tids.n = 0;
 	ret->from_ns = opts->from_ns;
 	ret->to_ns = opts->to_ns;
-	ret->ruby_only = opts->ruby_only;
 	ret->no_gc = opts->no_gc;
 	return 0;
 }
@@ -380,7 +409,7 @@ int cmd_export_file(const struct cmd_context *ctx, const char *recording,
 {
 	_cleanup_recording_ struct recording rec = RECORDING_INIT;
 	const struct option_rest none = { 0 };
-	const struct view_filter filter = VIEW_FILTER_INIT;
+	const struct view_filter filter = { .stack = exporter->stack };
 	const struct export_options options = { .filter = &filter };
 	_cleanup_buf_ struct buf out = BUF_INIT;
 	int r;
@@ -388,7 +417,9 @@ int cmd_export_file(const struct cmd_context *ctx, const char *recording,
 	r = cmd_open_recording(ctx, recording, &none, &rec, err);
 	if (r)
 		return r;
-	r = exporter->run(&rec.profile, &options, &out, err);
+	r = recording_prepare(&rec, &filter, err);
+	if (!r)
+		r = exporter->run(&rec.profile, &options, &out, err);
 	if (r)
 		return r;
 	return cmd_write(output, &out, err);

@@ -15,6 +15,7 @@
 #include "cmd/options.h"
 #include "profile/profile.h"
 #include "profile/reader.h"
+#include "view/stack_mode.h"
 
 struct buf;
 struct cmd_context;
@@ -72,6 +73,9 @@ int cmd_open_recording(const struct cmd_context *ctx, const char *input,
 void recording_close(struct recording *rec);
 #define _cleanup_recording_ _cleanup_(recording_close)
 
+/* Make it ready to be shown as @filter says: stack_mode_prepare(). Returns 0 or -ENOMEM. */
+int recording_prepare(struct recording *rec, const struct view_filter *filter, struct err *err);
+
 /* Length of the recording in ns. */
 uint64_t recording_duration(const struct recording *rec);
 
@@ -80,11 +84,17 @@ uint64_t recording_duration(const struct recording *rec);
 struct filter_options {
 	struct pid_list pids, tids;
 	const char *thread, *comm, *container, *include, *exclude; /* regexes or NULL */
+	unsigned int stack; /* enum stack_mode, or OPTION_UNSET */
 	bool ruby_only, no_gc;
 	uint64_t from_ns, to_ns; /* 0 if not given */
 };
 
-#define N_FILTER_OPTIONS 11
+#define FILTER_OPTIONS_INIT                                                                        \
+	{                                                                                          \
+		.stack = OPTION_UNSET                                                              \
+	}
+
+#define N_FILTER_OPTIONS 12
 extern const struct option_spec filter_option_specs[N_FILTER_OPTIONS];
 
 /* The group of these options for a command whose struct @type has them as .filter. */
@@ -95,11 +105,13 @@ extern const struct option_spec filter_option_specs[N_FILTER_OPTIONS];
 	}
 
 /*
- * Make a view_filter of the options; it takes over their pid lists. ERR_USAGE for a bad pattern or
- * an empty range of time. @ret is VIEW_FILTER_INIT before (a regex_t cannot be moved, so it is
- * filled in place); the caller releases it with view_filter_deinit(), also after a failure.
+ * Make a view_filter of the options; it takes over their pid lists. @usual is the mode where none
+ * is asked for. ERR_USAGE for a bad pattern, an empty range of time, or two modes. @ret is
+ * VIEW_FILTER_INIT before (a regex_t cannot be moved, so it is filled in place); the caller releases
+ * it with view_filter_deinit(), also after a failure.
  */
-int cmd_filter(struct filter_options *opts, struct view_filter *ret, struct err *err);
+int cmd_filter(struct filter_options *opts, enum stack_mode usual, struct view_filter *ret,
+	       struct err *err);
 
 /* Where the result goes. */
 

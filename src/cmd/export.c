@@ -125,6 +125,7 @@ static int export_recording(const struct cmd_context *ctx, struct export_line *l
 		.weight_time = line->weight == WEIGHT_TIME,
 		.threads = line->threads,
 	};
+	const struct exporter *exporter;
 	_cleanup_buf_ struct buf out = BUF_INIT;
 	int r;
 
@@ -133,16 +134,22 @@ static int export_recording(const struct cmd_context *ctx, struct export_line *l
 		err_hint(err, "rbpf help export");
 		return -EINVAL;
 	}
-	r = cmd_filter(&line->filter, filter, err);
+	exporter = &exporters[line->format];
+	r = cmd_filter(&line->filter, exporter->stack, filter, err);
 	if (r)
 		return r;
+	if (filter->stack == STACK_BOTH && exporter != exporter_find("flame"))
+		return err_set(err, -EINVAL, ERR_USAGE,
+			       "--stack both goes with -f flame, not -f %s", exporter->name);
 	r = cmd_open_recording(ctx, line->input, rest, &rec, err);
 	if (r)
 		return r;
 	r = cmd_check_output(line->output, rec.path, err);
 	if (r)
 		return r;
-	r = exporters[line->format].run(&rec.profile, &opts, &out, err);
+	r = recording_prepare(&rec, filter, err);
+	if (!r)
+		r = exporter->run(&rec.profile, &opts, &out, err);
 	if (r)
 		return r;
 	if (cmd_to_terminal(line->output) && !is_text(&out))
@@ -153,7 +160,7 @@ static int export_recording(const struct cmd_context *ctx, struct export_line *l
 static int export_main(struct cmd_context *ctx, int argc, char **argv, struct err *err)
 {
 	struct view_filter filter = VIEW_FILTER_INIT;
-	struct export_line line = { .format = OPTION_UNSET };
+	struct export_line line = { .format = OPTION_UNSET, .filter = FILTER_OPTIONS_INIT };
 	struct option_rest rest;
 	int r;
 
@@ -175,6 +182,8 @@ static const struct command_example examples[] = {
 	{ "rbpf export -f folded > out.folded", "stacks for flamegraph.pl and its like" },
 	{ "rbpf export -f folded --weight time --threads puma.data | head",
 	  "in microseconds of CPU time, by thread" },
+	{ "rbpf export -f folded --stack native > native.folded",
+	  "native and kernel frames alone" },
 	{ NULL, NULL },
 };
 
@@ -182,7 +191,9 @@ const struct command command_export = {
 	.name = "export",
 	.summary = "write a recording in the format of another tool",
 	.usage = usages,
-	.about = "Turns a recording into what other tools read.",
+	.about = "Turns a recording into what other tools read. Without --stack, json has all "
+		 "frames "
+		 "and the others have those of --stack mixed.",
 	.groups = groups,
 	.n_groups = ARRAY_SIZE(groups),
 	.args = ARGS_RECORDING,

@@ -153,7 +153,7 @@ static int flame_graph(const struct cmd_context *ctx, struct flame_line *line,
 
 	if (cmd_to_terminal(line->output))
 		return cmd_refuse_terminal("SVG", "rbpf flame > out.svg", err);
-	r = cmd_filter(&line->filter, filter, err);
+	r = cmd_filter(&line->filter, STACK_MIXED, filter, err);
 	if (r)
 		return r;
 	r = cmd_open_recording(ctx, line->input, rest, &rec, err);
@@ -162,7 +162,9 @@ static int flame_graph(const struct cmd_context *ctx, struct flame_line *line,
 	r = cmd_check_output(line->output, rec.path, err);
 	if (r)
 		return r;
-	r = flame_render(&rec.profile, &opts, &svg, err);
+	r = recording_prepare(&rec, filter, err);
+	if (!r)
+		r = flame_render(&rec.profile, &opts, &svg, err);
 	if (r)
 		return r;
 	return cmd_write(line->output, &svg, err);
@@ -171,7 +173,7 @@ static int flame_graph(const struct cmd_context *ctx, struct flame_line *line,
 static int flame_main(struct cmd_context *ctx, int argc, char **argv, struct err *err)
 {
 	struct view_filter filter = VIEW_FILTER_INIT;
-	struct flame_line line = { .input = NULL };
+	struct flame_line line = { .filter = FILTER_OPTIONS_INIT };
 	struct option_rest rest;
 	int r;
 
@@ -191,8 +193,9 @@ static const struct option_group *const groups[] = { &group, &filters };
 
 static const struct command_example examples[] = {
 	{ "rbpf flame > out.svg", "the flame graph of rbpf.data" },
-	{ "rbpf flame --split thread --ruby-only -o threads.svg puma.data",
+	{ "rbpf flame --split thread --stack ruby -o threads.svg puma.data",
 	  "one tower for each thread, of Ruby methods only" },
+	{ "rbpf flame --stack both > both.svg", "Ruby and native stacks side by side" },
 	{ NULL, NULL },
 };
 
@@ -203,7 +206,7 @@ const struct command command_flame = {
 	.about = "Draws where the CPU time went: the width of a frame is its share, and a frame "
 		 "stands "
 		 "on its caller. The picture is one SVG file; in a browser it can be zoomed and "
-		 "searched.",
+		 "searched. Without --stack it has the frames of --stack mixed.",
 	.groups = groups,
 	.n_groups = ARRAY_SIZE(groups),
 	.args = ARGS_RECORDING,

@@ -29,6 +29,7 @@ static const char *by_choice(size_t i)
 		[FLAT_BY_FILE] = "file",	   [FLAT_BY_THREAD] = "thread",
 		[FLAT_BY_PROCESS] = "process",	   [FLAT_BY_KIND] = "kind",
 		[FLAT_BY_CONTAINER] = "container", [FLAT_BY_RUBY] = "ruby",
+		[FLAT_BY_MODULE] = "module",
 	};
 
 	return i < ARRAY_SIZE(words) ? words[i] : NULL;
@@ -79,7 +80,8 @@ static const struct option_spec specs[] = {
 		.type = OPTION_U64,
 		OPT(limit),
 		.arg = "N",
-		.help = "rows to show, 0 for all (default 30; all with --tree, --json and --csv)",
+		.help = "rows to show, 0 for all (default 30; 5 stacks with --stack both; all with "
+			"--tree, --json and --csv)",
 		.min = 0,
 		.max = 1000000000,
 	},
@@ -135,18 +137,22 @@ static int choose_renderer(const struct report_line *line, renderer *ret, struct
 	const struct {
 		bool chosen;
 		renderer render;
-		renderer render_gc; /* NULL: does not go with --gc */
+		renderer render_gc;   /* NULL: does not go with --gc */
+		renderer render_both; /* NULL: does not go with --stack both */
 		const char *name;
 	} kinds[] = {
-		{ line->tree, report_tree, NULL, "--tree" },
-		{ line->json, report_json, report_gc_json, "--json" },
-		{ line->csv, report_csv, report_gc_csv, "--csv" },
-		{ line->info, report_info, NULL, "--info" },
+		{ line->tree, report_tree, NULL, NULL, "--tree" },
+		{ line->json, report_json, report_gc_json, report_both_json, "--json" },
+		{ line->csv, report_csv, report_gc_csv, NULL, "--csv" },
+		{ line->info, report_info, NULL, NULL, "--info" },
 	};
+	bool both = line->filter.stack == STACK_BOTH;
 	const char *chosen = NULL;
 	size_t i;
 
-	*ret = line->gc ? report_gc : report_text;
+	if (line->gc && both)
+		return exclude_each_other("--gc", "--stack both", err);
+	*ret = line->gc ? report_gc : both ? report_both : report_text;
 	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
 		if (!kinds[i].chosen)
 			continue;
@@ -154,8 +160,12 @@ static int choose_renderer(const struct report_line *line, renderer *ret, struct
 			return exclude_each_other(chosen, kinds[i].name, err);
 		if (line->gc && !kinds[i].render_gc)
 			return exclude_each_other(kinds[i].name, "--gc", err);
+		if (both && !kinds[i].render_both)
+			return exclude_each_other(kinds[i].name, "--stack both", err);
 		chosen = kinds[i].name;
-		*ret = line->gc ? kinds[i].render_gc : kinds[i].render;
+		*ret = line->gc ? kinds[i].render_gc
+		       : both	? kinds[i].render_both
+				: kinds[i].render;
 	}
 	return 0;
 }
@@ -163,21 +173,46 @@ static int choose_renderer(const struct report_line *line, renderer *ret, struct
 /* Options that are right by themselves, but not together. */
 static int check_line(const struct report_line *line, struct err *err)
 {
+	const char *narrow = line->gc				? "--gc"
+			     : line->tree			? "--tree"
+			     : line->filter.stack == STACK_BOTH ? "--stack both"
+								: NULL;
+
 	if (line->gc && line->filter.no_gc)
 		return exclude_each_other("--gc", "--no-gc", err);
-	if ((line->tree || line->gc) && line->by != FLAT_BY_FUNCTION && line->by != FLAT_BY_LINE)
+	if (narrow && line->by != FLAT_BY_FUNCTION && line->by != FLAT_BY_LINE)
 		return err_set(err, -EINVAL, ERR_USAGE,
-			       "%s goes with --by function or line, not --by %s",
-			       line->gc ? "--gc" : "--tree", by_choice(line->by));
+			       "%s goes with --by function or line, not --by %s", narrow,
+			       by_choice(line->by));
 	return 0;
+}
+
+/*
+ * Methods are what a reader can change, so a table of them shows these alone. Where rows are not
+ * methods, and in a tree, native frames tell more; but not the interpreter's own.
+ */
+static enum stack_mode usual_mode(const struct report_line *line)
+{
+	switch (line->by) {
+	case FLAT_BY_FUNCTION:
+	case FLAT_BY_LINE:
+	case FLAT_BY_FILE:
+		return line->tree ? STACK_MIXED : STACK_RUBY;
+	default:
+		return STACK_MIXED;
+	}
 }
 
 static uint64_t rows_wanted(const struct report_line *line, renderer render)
 {
 	if (line->limit == 0)
 		return REPORT_NO_LIMIT;
-	if (line->limit == REPORT_NO_LIMIT && (render == report_text || render == report_gc))
+	if (line->limit != REPORT_NO_LIMIT)
+		return line->limit;
+	if (render == report_text || render == report_gc)
 		return REPORT_DEFAULT_LIMIT;
+	if (render == report_both)
+		return REPORT_DEFAULT_STACKS;
 	return line->limit;
 }
 
@@ -195,7 +230,7 @@ static int report_recording(const struct cmd_context *ctx, struct report_line *l
 		.color = term_color(STDOUT_FILENO, ctx->color),
 	};
 	_cleanup_buf_ struct buf out = BUF_INIT;
-	renderer render;
+	renderer render = report_text;
 	int r;
 
 	r = choose_renderer(line, &render, err);
@@ -204,13 +239,16 @@ static int report_recording(const struct cmd_context *ctx, struct report_line *l
 	if (r)
 		return r;
 	report.limit = rows_wanted(line, render);
-	r = cmd_filter(&line->filter, filter, err);
+	r = cmd_filter(&line->filter, usual_mode(line), filter, err);
 	if (r)
 		return r;
 	r = cmd_open_recording(ctx, line->input, rest, &rec, err);
 	if (r)
 		return r;
-	r = render(&report, &out, err);
+	if (render != report_info)
+		r = recording_prepare(&rec, filter, err);
+	if (!r)
+		r = render(&report, &out, err);
 	if (r)
 		return r;
 	return cmd_write(NULL, &out, err);
@@ -218,7 +256,7 @@ static int report_recording(const struct cmd_context *ctx, struct report_line *l
 
 static int report_main(struct cmd_context *ctx, int argc, char **argv, struct err *err)
 {
-	struct report_line line = { .limit = REPORT_NO_LIMIT };
+	struct report_line line = { .limit = REPORT_NO_LIMIT, .filter = FILTER_OPTIONS_INIT };
 	struct view_filter filter = VIEW_FILTER_INIT;
 	struct option_rest rest;
 	int r;
@@ -242,6 +280,8 @@ static const struct command_example examples[] = {
 	{ "rbpf report --by line --sort total -n 10 puma.data", "lines, with what they call" },
 	{ "rbpf report --by container", "which container uses the CPU" },
 	{ "rbpf report --tree --include 'Cart#total'", "the call tree around a method" },
+	{ "rbpf report --by module --stack native", "which libraries use the CPU" },
+	{ "rbpf report --stack both -n 3", "the three heaviest stacks, Ruby next to native" },
 	{ "rbpf report --gc --by line", "the lines that cause garbage collection" },
 	{ NULL, NULL },
 };
@@ -253,7 +293,9 @@ const struct command command_report = {
 	.about = "Prints a row for each method (or line, file, ...): SELF is the time it ran "
 		 "itself, "
 		 "TOTAL the time it or what it called ran. +/- is how far SELF% may be off by "
-		 "chance (95 of 100 times it is closer), because samples are a sample.",
+		 "chance (95 of 100 times it is closer), because samples are a sample. Without "
+		 "--stack, rows of methods, lines and files have the frames of --stack ruby, all "
+		 "others and --tree those of --stack mixed.",
 	.groups = groups,
 	.n_groups = ARRAY_SIZE(groups),
 	.args = ARGS_RECORDING,

@@ -18,8 +18,9 @@ struct err;
 struct gc_report;
 struct view_filter;
 
-#define REPORT_DEFAULT_LIMIT 30
-#define REPORT_NO_LIMIT	     UINT64_MAX
+#define REPORT_DEFAULT_LIMIT  30
+#define REPORT_DEFAULT_STACKS 5 /* each fills a screen */
+#define REPORT_NO_LIMIT	      UINT64_MAX
 
 /* What the renderers are given. Nothing is owned. */
 struct report {
@@ -42,6 +43,10 @@ int report_json(const struct report *r, struct buf *out, struct err *err);
 int report_csv(const struct report *r, struct buf *out, struct err *err); /* RFC 4180 */
 int report_info(const struct report *r, struct buf *out, struct err *err);
 
+/* The heaviest stacks, Ruby next to native frames; the filter's mode is STACK_BOTH. */
+int report_both(const struct report *r, struct buf *out, struct err *err);
+int report_both_json(const struct report *r, struct buf *out, struct err *err);
+
 /* Garbage collection: how much of the time it took, and who caused it (view/gc.h). */
 int report_gc(const struct report *r, struct buf *out, struct err *err);
 int report_gc_json(const struct report *r, struct buf *out, struct err *err);
@@ -62,6 +67,18 @@ void report_header(const struct report *r, uint64_t samples, uint64_t ns, struct
 
 /* The lines below: how far to trust it. */
 void report_footer(const struct report *r, uint64_t samples, struct buf *out);
+
+/* One of them: how many native stacks are complete, and why others are not. None if there are no
+ * native stacks. */
+void report_native(const struct report *r, struct buf *out);
+
+struct json;
+
+/* Add the member "summary". */
+void report_json_summary(const struct report *r, uint64_t samples, uint64_t ns, struct json *j);
+
+/* Add the members of a frame: those of a row of functions or lines, as r->by says. */
+void report_json_frame(const struct report *r, uint32_t frame, struct json *j);
 
 /* Below so many samples a number says little: its 95 % interval is wider than a fifth of it. */
 #define REPORT_FEW_SAMPLES 100

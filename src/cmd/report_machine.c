@@ -15,6 +15,7 @@
 #include "cmd/report.h"
 #include "view/gc.h"
 #include "view/label.h"
+#include "view/native.h"
 
 enum field {
 	FIELD_END,
@@ -81,6 +82,7 @@ static const enum field row_fields[][16] = {
 	[FLAT_BY_KIND] = { FIELD_KIND, FIELD_NUMBERS },
 	[FLAT_BY_CONTAINER] = { FIELD_CONTAINER, FIELD_PROCESSES, FIELD_NUMBERS },
 	[FLAT_BY_RUBY] = { FIELD_RUBY, FIELD_PROCESSES, FIELD_NUMBERS },
+	[FLAT_BY_MODULE] = { FIELD_MODULE, FIELD_NUMBERS },
 };
 
 /* A value: a number if str is NULL. */
@@ -112,6 +114,7 @@ static const char *file_name(const struct profile *p, const struct profile_frame
 		[FRAME_NATIVE] = "[native]",   [FRAME_KERNEL] = "[kernel]",
 		[FRAME_GC] = "[gc]",	       [FRAME_TRUNCATED] = "[truncated]",
 		[FRAME_UNKNOWN] = "[unknown]", [FRAME_FIBER] = "[fiber]",
+		[FRAME_GAP] = "[gap]",
 	};
 
 	if (f->file)
@@ -127,7 +130,9 @@ static bool has_place(const struct report *r, const struct profile_frame *f)
 	return f->kind != FRAME_CFUNC || r->by == FLAT_BY_LINE;
 }
 
-static struct value frame_value(const struct report *r, uint32_t frame, enum field field)
+/* The text of a value that is no string of the recording is put into @scratch. */
+static struct value frame_value(const struct report *r, uint32_t frame, enum field field,
+				struct buf *scratch)
 {
 	const struct profile *p = &r->rec->profile;
 	const struct profile_frame *f = &p->frames[frame];
@@ -146,7 +151,11 @@ static struct value frame_value(const struct report *r, uint32_t frame, enum fie
 	case FIELD_APPROXIMATE:
 		return number(f->flags & FRAME_LINE_APPROXIMATE ? 1 : 0);
 	case FIELD_MODULE:
-		return text(label_basename(module_path(p, f)));
+		if (r->by != FLAT_BY_MODULE)
+			return text(label_basename(module_path(p, f)));
+		buf_reset(scratch);
+		label_package(p, frame, scratch);
+		return text(buf_str(scratch));
 	case FIELD_FILE:
 		return text(file_name(p, f));
 	default:
@@ -191,7 +200,8 @@ static struct value thread_value(const struct profile *p, uint32_t id, enum fiel
 }
 
 /* The fields that make a row the one that it is. */
-static struct value key_value(const struct report *r, const struct flat_row *row, enum field field)
+static struct value key_value(const struct report *r, const struct flat_row *row, enum field field,
+			      struct buf *scratch)
 {
 	const struct profile *p = &r->rec->profile;
 
@@ -205,11 +215,12 @@ static struct value key_value(const struct report *r, const struct flat_row *row
 		return field == FIELD_PROCESSES ? number(row->n_processes)
 						: text(profile_str(p, row->id));
 	default:
-		return frame_value(r, row->frame, field);
+		return frame_value(r, row->frame, field, scratch);
 	}
 }
 
-static struct value row_value(const struct report *r, const struct flat_row *row, enum field field)
+static struct value row_value(const struct report *r, const struct flat_row *row, enum field field,
+			      struct buf *scratch)
 {
 	switch (field) {
 	case FIELD_SAMPLES:
@@ -223,7 +234,7 @@ static struct value row_value(const struct report *r, const struct flat_row *row
 	case FIELD_SELF_ERROR_NS:
 		return number(row->self_error_ns);
 	default:
-		return key_value(r, row, field);
+		return key_value(r, row, field, scratch);
 	}
 }
 
@@ -232,7 +243,33 @@ static size_t rows_shown(const struct report *r, const struct flat *flat)
 	return flat->n_rows < r->limit ? flat->n_rows : (size_t)r->limit;
 }
 
-static void json_summary(const struct report *r, uint64_t samples, uint64_t ns, struct json *j)
+static void json_native(const struct report *r, struct json *j)
+{
+	const struct profile *p = &r->rec->profile;
+	_cleanup_native_stacks_ struct native_stacks native = NATIVE_STACKS_INIT;
+	_cleanup_buf_ struct buf reason = BUF_INIT;
+	size_t i;
+
+	if (native_stacks_init(p, &native)) {
+		j->out->failed = true;
+		return;
+	}
+	if (!native.samples)
+		return;
+	json_object_begin(j, "native");
+	json_u64(j, "samples", native.samples);
+	json_u64(j, "complete", native.complete);
+	json_object_begin(j, "gaps");
+	for (i = 0; i < native.n_gaps; i++) {
+		buf_reset(&reason);
+		native_gap_reason(p, &native.gaps[i], &reason);
+		json_u64(j, buf_str(&reason), native.gaps[i].samples);
+	}
+	json_object_end(j);
+	json_object_end(j);
+}
+
+void report_json_summary(const struct report *r, uint64_t samples, uint64_t ns, struct json *j)
 {
 	const struct profile *p = &r->rec->profile;
 	const struct profile_totals *t = &p->totals;
@@ -257,24 +294,43 @@ static void json_summary(const struct report *r, uint64_t samples, uint64_t ns, 
 	json_bool(j, "complete", r->rec->report.complete);
 	json_u64(j, "selected_samples", samples);
 	json_u64(j, "selected_ns", ns);
+	json_native(r, j);
 	json_object_end(j);
+}
+
+static void json_field(struct json *j, enum field field, struct value v)
+{
+	if (v.str)
+		json_str(j, field_names[field], v.str);
+	else if (field != FIELD_APPROXIMATE)
+		json_u64(j, field_names[field], v.num);
+	else if (v.num) /* the exception is told, the rule is not */
+		json_bool(j, field_names[field], true);
+}
+
+void report_json_frame(const struct report *r, uint32_t frame, struct json *j)
+{
+	static const enum field fields[] = {
+		FIELD_KIND, FIELD_LABEL, FIELD_PATH, FIELD_LINE, FIELD_MODULE,
+	};
+	_cleanup_buf_ struct buf scratch = BUF_INIT;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(fields); i++)
+		json_field(j, fields[i], frame_value(r, frame, fields[i], &scratch));
+	if (r->by == FLAT_BY_LINE)
+		json_field(j, FIELD_APPROXIMATE,
+			   frame_value(r, frame, FIELD_APPROXIMATE, &scratch));
 }
 
 static void json_row(const struct report *r, const struct flat_row *row, struct json *j)
 {
+	_cleanup_buf_ struct buf scratch = BUF_INIT;
 	const enum field *f;
 
 	json_object_begin(j, NULL);
-	for (f = row_fields[r->by]; *f != FIELD_END; f++) {
-		struct value v = row_value(r, row, *f);
-
-		if (v.str)
-			json_str(j, field_names[*f], v.str);
-		else if (*f != FIELD_APPROXIMATE)
-			json_u64(j, field_names[*f], v.num);
-		else if (v.num) /* the exception is told, the rule is not */
-			json_bool(j, field_names[*f], true);
-	}
+	for (f = row_fields[r->by]; *f != FIELD_END; f++)
+		json_field(j, *f, row_value(r, row, *f, &scratch));
 	json_object_end(j);
 }
 
@@ -298,7 +354,7 @@ int report_json(const struct report *r, struct buf *out, struct err *err)
 	if (ret)
 		return ret;
 	json_object_begin(&j, NULL);
-	json_summary(r, flat.samples, flat.ns, &j);
+	report_json_summary(r, flat.samples, flat.ns, &j);
 	json_rows(r, &flat, &j);
 	json_object_end(&j);
 	buf_addch(out, '\n');
@@ -378,7 +434,7 @@ int report_gc_json(const struct report *r, struct buf *out, struct err *err)
 	if (ret)
 		return ret;
 	json_object_begin(&j, NULL);
-	json_summary(r, gc.all.samples, gc.all.ns, &j);
+	report_json_summary(r, gc.all.samples, gc.all.ns, &j);
 	json_gc(&r->rec->profile, &gc, &j);
 	json_rows(r, &gc.causes, &j);
 	json_object_end(&j);
@@ -404,10 +460,11 @@ static void csv_text(struct buf *out, const char *s)
 
 static void csv_row(const struct report *r, const struct flat_row *row, struct buf *out)
 {
+	_cleanup_buf_ struct buf scratch = BUF_INIT;
 	const enum field *f;
 
 	for (f = row_fields[r->by]; *f != FIELD_END; f++) {
-		struct value v = row_value(r, row, *f);
+		struct value v = row_value(r, row, *f, &scratch);
 
 		if (f != row_fields[r->by])
 			buf_addch(out, ',');

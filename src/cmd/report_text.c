@@ -15,6 +15,7 @@
 #include "ui/table.h"
 #include "view/filter.h"
 #include "view/label.h"
+#include "view/native.h"
 #include "view/owner.h"
 
 int report_nothing(const struct report *r, struct err *err)
@@ -101,9 +102,32 @@ void report_header(const struct report *r, uint64_t samples, uint64_t ns, struct
 			 num_percent(samples, p->n_samples).s);
 }
 
+void report_native(const struct report *r, struct buf *out)
+{
+	const struct profile *p = &r->rec->profile;
+	_cleanup_native_stacks_ struct native_stacks native = NATIVE_STACKS_INIT;
+	size_t i;
+
+	if (native_stacks_init(p, &native)) {
+		out->failed = true;
+		return;
+	}
+	if (!native.samples)
+		return;
+	buf_addf(out, "  native stacks: %s of %s complete (%s)", num_count(native.complete).s,
+		 num_count(native.samples).s, num_percent(native.complete, native.samples).s);
+	for (i = 0; i < native.n_gaps; i++) {
+		buf_addstr(out, i ? ", " : "; gaps: ");
+		native_gap_reason(p, &native.gaps[i], out);
+		buf_addf(out, " %s", num_count(native.gaps[i].samples).s);
+	}
+	buf_addch(out, '\n');
+}
+
 void report_footer(const struct report *r, uint64_t samples, struct buf *out)
 {
 	summary_honesty(&r->rec->profile.totals, out);
+	report_native(r, out);
 	if (samples < REPORT_FEW_SAMPLES)
 		buf_addf(out, "  few samples: %s in all; record longer or with a higher -F\n",
 			 num_count(samples).s);
@@ -123,6 +147,7 @@ static const struct headings headings[] = {
 	[FLAT_BY_KIND] = { "KIND", NULL },
 	[FLAT_BY_CONTAINER] = { "CONTAINER", "PROCESSES" },
 	[FLAT_BY_RUBY] = { "RUBY", "PROCESSES" },
+	[FLAT_BY_MODULE] = { "MODULE", NULL },
 };
 
 void report_row_name(const struct report *r, enum flat_by by, const struct flat_row *row,
@@ -160,6 +185,9 @@ void report_row_name(const struct report *r, enum flat_by by, const struct flat_
 	case FLAT_BY_KIND:
 		buf_addstr(out, frame_kind_name(p->frames[row->frame].kind));
 		return;
+	case FLAT_BY_MODULE:
+		label_package(p, row->frame, out);
+		return;
 	}
 }
 
@@ -188,6 +216,7 @@ void report_row_place(const struct report *r, enum flat_by by, const struct flat
 		return;
 	case FLAT_BY_FILE:
 	case FLAT_BY_KIND:
+	case FLAT_BY_MODULE:
 		return;
 	}
 }
@@ -414,6 +443,7 @@ static void render_info(const struct report *r, const struct selected *selected,
 	buf_addf(out, "stacks     %s of %s\n", num_count(p->n_stacks ? p->n_stacks - 1 : 0).s,
 		 num_of(p->n_frames, "frame", "frames").s);
 	summary_totals(&p->totals, duration, out);
+	report_native(r, out);
 	info_lost(p, out);
 }
 

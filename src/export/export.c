@@ -8,10 +8,10 @@
 
 const struct exporter exporters[] = {
 	{ "folded", "one line a stack with its weight, for flamegraph.pl and speedscope", ".folded",
-	  export_folded },
+	  STACK_MIXED, export_folded },
 	{ "json", "the whole recording: processes, threads, frames, stacks, samples", ".json",
-	  export_json },
-	{ "flame", "interactive flame graph (SVG), as drawn by 'rbpf flame'", ".svg",
+	  STACK_ALL, export_json },
+	{ "flame", "interactive flame graph (SVG), as drawn by 'rbpf flame'", ".svg", STACK_MIXED,
 	  export_flame },
 };
 

@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "view/stack_mode.h"
+
 struct buf;
 struct err;
 struct profile;
@@ -25,6 +27,7 @@ struct exporter {
 	const char *name;	 /* as given to -f */
 	const char *description; /* one line, for help */
 	const char *suffix;	 /* usual file suffix, ".folded" */
+	enum stack_mode stack;	 /* which frames are exported if nothing else is asked for */
 	int (*run)(const struct profile *p, const struct export_options *opts, struct buf *out,
 		   struct err *err);
 };

@@ -1,5 +1,8 @@
 // rbpf flame graph. The picture is complete without this script, which takes its elements over: it
 // fits them to the window and adds zoom, search, a legend that hides kinds of frames, and keys.
+//
+// A picture has one pane, or two side by side, which show the same samples in the same scale: search,
+// legend and direction are common to them, but each has a zoom of its own.
 'use strict';
 (() => {
 const svg = document.currentScript ? document.currentScript.ownerSVGElement : document.documentElement;
@@ -11,26 +14,30 @@ const legend = svg.querySelector('#legend');
 const heading = svg.querySelector('#title');
 const foot = svg.querySelector('#foot text');
 const TOTAL = +holder.dataset.total, ROW = +holder.dataset.row, PAD = +holder.dataset.pad;
+const GUTTER = +holder.dataset.gutter || 0;
 const BASELINE = 12, TEXT_PAD = 3, GAP = 0.6, FOOT = 26, LINE = 19, MIN_WIDTH = 320;
 
 // The frames, in preorder: a frame comes after its caller and before its caller's next callee.
-const frames = [], path = [];
+const frames = [], panes = [], path = [];
 for (const g of holder.children) {
 	const [title, rect, text] = g.children;
 	const d = +g.dataset.d, tip = title.textContent.split('\n');
 	const f = {g, rect, text, d, x: +g.dataset.x, w: +g.dataset.w, kind: g.dataset.k,
 		tip, name: tip[0], up: d ? path[d - 1] : null, shown: true, matched: false};
+	if (!d)
+		panes.push({i: panes.length, root: f, zoomed: f, rows: []});
+	f.pane = panes[panes.length - 1];
 	path[d] = f;
 	frames.push(f);
 }
 const root = frames[0];
 
-// What the user chose; the URL holds it.
-let zoomed = root, pattern = '', icicle = holder.dataset.icicle === '1';
+// What the user chose, with the zoom of each pane; the URL holds it.
+let pattern = '', icicle = holder.dataset.icicle === '1';
 const off = new Set();
 // What the user points at: the frame under the mouse, else the one that has the focus.
 let hovered = null, focused = null;
-let width, top, rows = [], test = null;
+let width, top, nRows = 0, test = null;
 
 function make(parent, name, attributes, text) {
 	const e = document.createElementNS(svg.namespaceURI, name);
@@ -111,9 +118,10 @@ function fitSans(e, s, room) {
 
 // Structure: what hidden kinds leave. Their frames collapse into their callers.
 function restructure() {
-	rows = [];
+	for (const pane of panes)
+		pane.rows = [];
 	for (const f of frames) {
-		const up = f.up;
+		const up = f.up, rows = f.pane.rows;
 		f.off = off.has(f.kind);
 		f.parent = up && up.off ? up.parent : up;
 		f.row = up ? up.row + !f.off : 0;
@@ -124,33 +132,39 @@ function restructure() {
 			f.parent.children.push(f);
 		(rows[f.row] = rows[f.row] || []).push(f);
 	}
-	if (zoomed.off)
-		zoomed = zoomed.parent;
+	for (const pane of panes)
+		if (pane.zoomed.off)
+			pane.zoomed = pane.zoomed.parent;
+	nRows = Math.max(...panes.map(pane => pane.rows.length));
 }
 
 const inside = (f, z) => f.x >= z.x && f.x + f.w <= z.x + z.w;
 
 function height() {
-	return top + rows.length * ROW + FOOT;
+	return top + nRows * ROW + FOOT;
 }
 
 function rowTop(f) {
-	return top + (icicle ? f.row : rows.length - 1 - f.row) * ROW;
+	return top + (icicle ? f.row : nRows - 1 - f.row) * ROW;
 }
 
 function drawFrames() {
-	const scale = (width - 2 * PAD) / zoomed.w;
+	const inner = (width - 2 * PAD - (panes.length - 1) * GUTTER) / panes.length;
 	const above = new Set();
-	for (let f = zoomed.parent; f; f = f.parent)
-		above.add(f);
+	for (const pane of panes) {
+		pane.left = PAD + pane.i * (inner + GUTTER);
+		for (let f = pane.zoomed.parent; f; f = f.parent)
+			above.add(f);
+	}
 	for (const f of frames) {
+		const {zoomed, left} = f.pane, scale = inner / zoomed.w;
 		const isAbove = above.has(f);
 		f.shown = !f.off && (isAbove || f.row >= zoomed.row && inside(f, zoomed));
 		f.g.style.display = f.shown ? '' : 'none';
 		if (!f.shown)
 			continue;
-		const x = PAD + (isAbove ? 0 : (f.x - zoomed.x) * scale);
-		const w = isAbove ? width - 2 * PAD : f.w * scale;
+		const x = left + (isAbove ? 0 : (f.x - zoomed.x) * scale);
+		const w = isAbove ? inner : f.w * scale;
 		const y = rowTop(f);
 		const label = w > 2 * TEXT_PAD ? fit(f.name, Math.floor((w - 2 * TEXT_PAD) / cell)) : '';
 		set(f.rect, 'x', +x.toFixed(2));
@@ -163,14 +177,17 @@ function drawFrames() {
 		f.g.classList.toggle('above', isAbove);
 		set(f.g, 'aria-level', f.row + 1);
 	}
-	controls.unzoom.classList.toggle('idle', zoomed === root);
+	controls.unzoom.classList.toggle('idle', !isZoomed());
 }
 
-// Of these frames, in preorder, the share of what is shown; a frame within another counts once.
-function share(list) {
+const isZoomed = () => panes.some(pane => pane.zoomed !== pane.root);
+
+// Of these frames, in preorder, the share of what @pane shows; a frame within another counts once.
+function share(list, pane) {
+	const zoomed = pane.zoomed;
 	let sum = 0, end = -1;
 	for (const f of list) {
-		if (!f.shown || f.x < end)
+		if (f.pane !== pane || !f.shown || f.x < end)
 			continue;
 		const from = Math.max(f.x, zoomed.x), to = Math.min(f.x + f.w, zoomed.x + zoomed.w);
 		sum += Math.max(0, to - from);
@@ -185,7 +202,7 @@ function drawMatches() {
 	for (const f of frames)
 		f.g.classList.toggle('match', !!test && f.matched);
 	matched.textContent = !test ? '' : !found.length ? 'no match' :
-		`matched ${share(found)} · ${found.length} frame${found.length === 1 ? '' : 's'}`;
+		`matched ${panes.map(pane => share(found, pane)).join(' | ')} · ${found.length} frame${found.length === 1 ? '' : 's'}`;
 }
 
 // Search: a regular expression, or the same as plain text (as in "Array#[]"); it minds case if it
@@ -226,18 +243,19 @@ function step(backwards) {
 // Details of a frame, as in its title.
 const HINT = 'Click a frame to zoom, a kind above to hide it. Press / to search, ? for all keys.';
 let places = null;
+const placeOf = f => [f.pane.i, f.tip[0], f.tip[1]].join('\n');
 function samePlaces(f) {
 	if (!places) {
 		places = new Map();
 		for (const g of frames) {
-			const key = g.tip[0] + '\n' + g.tip[1];
+			const key = placeOf(g);
 			if (places.has(key))
 				places.get(key).push(g);
 			else
 				places.set(key, [g]);
 		}
 	}
-	return places.get(f.tip[0] + '\n' + f.tip[1]);
+	return places.get(placeOf(f));
 }
 
 function drawDetails() {
@@ -249,12 +267,12 @@ function drawDetails() {
 		details.classList.add('idle');
 		return;
 	}
-	const [name, ...rest] = f.tip;
-	if (f !== zoomed && zoomed !== root && f.shown && !f.g.classList.contains('above'))
+	const [name, ...rest] = f.tip, {zoomed, root: all} = f.pane;
+	if (f !== zoomed && zoomed !== all && f.shown && !f.g.classList.contains('above'))
 		rest.push(percent(f.w, zoomed.w) + ' of ' + zoomed.name);
 	const same = samePlaces(f).filter(g => g.shown);
 	if (same.length > 1)
-		rest.push(`in ${same.length} places: ${share(same)}`);
+		rest.push(`in ${same.length} places: ${share(same, f.pane)}`);
 	details.classList.remove('idle');
 	fitSans(details.name, name, room);
 	fitSans(details.rest, rest.join('  ·  '), room);
@@ -398,14 +416,16 @@ function reveal(f) {
 }
 
 // What the user does.
-function zoom(f) {
-	if (f === zoomed)
+function zoom(...list) {
+	const wanted = list.filter(f => f !== f.pane.zoomed);
+	if (!wanted.length)
 		return;
-	zoomed = f;
+	for (const f of wanted)
+		f.pane.zoomed = f;
 	drawFrames();
 	drawMatches();
 	drawDetails();
-	reveal(f);
+	reveal(wanted[0]);
 	save(true);
 }
 
@@ -421,8 +441,8 @@ function focus(f) {
 }
 
 function move(key) {
-	const f = focused && focused.shown ? focused : zoomed;
-	const row = rows[f.row].filter(g => g.shown);
+	const f = focused && focused.shown ? focused : panes[0].zoomed;
+	const row = panes.flatMap(pane => pane.rows[f.row] || []).filter(g => g.shown);
 	const outwards = key === 'ArrowUp' ? !icicle : icicle;
 	let to;
 	if (!focused || !focused.shown)
@@ -468,7 +488,7 @@ function flip() {
 }
 
 function reset() {
-	zoom(root);
+	zoom(...panes.map(pane => pane.root));
 }
 
 function scrollToRoot() {
@@ -480,9 +500,11 @@ function scrollToRoot() {
 // The URL fragment survives file:// and static hosts; where history is forbidden, all else works.
 function save(isStep) {
 	const u = new URLSearchParams();
-	if (zoomed !== root) {
-		u.set('x', zoomed.x);
-		u.set('d', zoomed.d);
+	for (const {i, root: all, zoomed} of panes) {
+		if (zoomed !== all) {
+			u.set('x' + (i || ''), zoomed.x);
+			u.set('d' + (i || ''), zoomed.d);
+		}
 	}
 	if (pattern)
 		u.set('s', pattern);
@@ -510,7 +532,11 @@ function load() {
 		if (keys.some(k => k.kind === kind))
 			off.add(kind);
 	icicle = (u.get('i') || holder.dataset.icicle) === '1';
-	zoomed = u.has('x') && frames.find(f => f.x === +u.get('x') && f.d === +u.get('d')) || root;
+	for (const pane of panes) {
+		const x = u.get('x' + (pane.i || '')), d = u.get('d' + (pane.i || ''));
+		pane.zoomed = x !== null && frames.find(f =>
+			f.pane === pane && f.x === +x && f.d === +d) || pane.root;
+	}
 	applyKinds();
 	search(u.get('s') || '');
 }
@@ -697,10 +723,10 @@ for (const f of frames) {
 root.g.tabIndex = 0;
 measureCell();
 load();
-if (zoomed === root)
-	scrollToRoot();
+if (isZoomed())
+	reveal(panes.find(pane => pane.zoomed !== pane.root).zoomed);
 else
-	reveal(zoomed);
+	scrollToRoot();
 svg.flame = {search, zoom, reset, flip, frames};
 if (standalone)
 	window.search = search;

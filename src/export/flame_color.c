@@ -29,7 +29,22 @@ static const struct {
 	[ORIGIN_KERNEL] = { "kernel", { 175, 38, 65 }, { 180, 40, 31 } },
 	[ORIGIN_FIBER] = { "fiber boundary", { 40, 10, 82 }, { 40, 8, 36 } },
 	[ORIGIN_UNKNOWN] = { "cut/unknown", { 220, 6, 74 }, { 220, 5, 41 } },
+	[ORIGIN_GAP] = { "native frames missing", { 220, 3, 62 }, { 220, 3, 29 } },
 };
+
+/* The same code, compiled: the same colour, but deeper. */
+#define N_RUBY_ORIGINS (ORIGIN_CORE + 1)
+#define FIRST_JIT      ORIGIN_COUNT /* category */
+
+static const struct {
+	const char *name;
+	struct hsl light, dark;
+} jit_origins[N_RUBY_ORIGINS] = {
+	[ORIGIN_APP] = { "Ruby app, JIT", { 358, 84, 61 }, { 358, 60, 33 } },
+	[ORIGIN_LIBRARY] = { "Ruby gem/stdlib, JIT", { 26, 92, 55 }, { 24, 70, 27 } },
+	[ORIGIN_CORE] = { "Ruby core, JIT", { 46, 90, 50 }, { 43, 70, 22 } },
+};
+_Static_assert(FIRST_JIT + N_RUBY_ORIGINS <= FLAME_MAX_CATEGORIES, "all kinds have a category");
 
 /* Packages have a colour of their own only as long as colours can be told apart. */
 #define N_HUES 12
@@ -54,19 +69,21 @@ static void innermost_weight(const struct tree *t, uint32_t i, uint64_t *ns, uin
 	*samples = t->opts.inverted ? (innermost ? node->total_samples : 0) : node->self_samples;
 }
 
-static int init_origins(const struct tree *t, struct flame_colors *c)
+static void init_origins(const struct profile *p, struct flame_colors *c)
 {
-	const struct profile *p = t->profile;
-
 	for (size_t i = 0; i < ORIGIN_COUNT; i++) {
 		buf_addstr(&c->categories[i].name, origins[i].name);
 		c->light[i] = origins[i].light;
 		c->dark[i] = origins[i].dark;
 	}
-	c->n_categories = ORIGIN_COUNT;
+	for (size_t i = 0; i < N_RUBY_ORIGINS; i++) {
+		buf_addstr(&c->categories[FIRST_JIT + i].name, jit_origins[i].name);
+		c->light[FIRST_JIT + i] = jit_origins[i].light;
+		c->dark[FIRST_JIT + i] = jit_origins[i].dark;
+	}
+	c->n_categories = FIRST_JIT + N_RUBY_ORIGINS;
 	for (size_t i = 0; i < p->n_frames; i++)
 		c->of_frame[i] = (uint8_t)label_origin(p, (uint32_t)i);
-	return 0;
 }
 
 static int compare_packages(const void *a, const void *b, void *arg)
@@ -107,9 +124,23 @@ static void init_package_colors(struct flame_colors *c, size_t n)
 	c->dark[n] = origins[ORIGIN_UNKNOWN].dark;
 }
 
-static int init_packages(const struct tree *t, struct flame_colors *c)
+/* Add the innermost weights of @t to those of @packages; @of_frame are indexes into these. */
+static void weigh_packages(const struct tree *t, const uint32_t *of_frame, struct package *packages)
 {
-	const struct profile *p = t->profile;
+	for (size_t i = 1; i < t->n_nodes; i++) {
+		uint64_t ns, samples;
+
+		if (t->nodes[i].frame == PROFILE_NONE)
+			continue;
+		innermost_weight(t, (uint32_t)i, &ns, &samples);
+		packages[of_frame[t->nodes[i].frame]].self_ns += ns;
+		packages[of_frame[t->nodes[i].frame]].self_samples += samples;
+	}
+}
+
+static int init_packages(const struct tree *const *trees, size_t n_trees, struct flame_colors *c)
+{
+	const struct profile *p = trees[0]->profile;
 	_cleanup_intern_ struct intern names = INTERN_INIT;
 	_cleanup_buf_ struct buf name = BUF_INIT;
 	_cleanup_free_ uint32_t *of_frame = calloc(p->n_frames + 1, sizeof(*of_frame));
@@ -132,15 +163,8 @@ static int init_packages(const struct tree *t, struct flame_colors *c)
 		return -ENOMEM;
 	for (size_t i = 0; i < names.count; i++)
 		packages[i].id = (uint32_t)i;
-	for (size_t i = 1; i < t->n_nodes; i++) {
-		uint64_t ns, samples;
-
-		if (t->nodes[i].frame == PROFILE_NONE)
-			continue;
-		innermost_weight(t, (uint32_t)i, &ns, &samples);
-		packages[of_frame[t->nodes[i].frame]].self_ns += ns;
-		packages[of_frame[t->nodes[i].frame]].self_samples += samples;
-	}
+	for (size_t i = 0; i < n_trees; i++)
+		weigh_packages(trees[i], of_frame, packages);
 	qsort_r(packages, names.count, sizeof(*packages), compare_packages, &names);
 	n = names.count < N_HUES - 1 ? names.count : N_HUES - 1; /* one hue is reserved */
 	for (size_t i = 0; i < names.count; i++)
@@ -156,45 +180,60 @@ static int init_packages(const struct tree *t, struct flame_colors *c)
 }
 
 /* Classic flame colours by name alone; the legend is that of the origins, without colours. */
-static int init_hashes(const struct tree *t, struct flame_colors *c)
+static void init_hashes(const struct profile *p, struct flame_colors *c)
 {
-	int err = init_origins(t, c);
-
+	init_origins(p, c);
 	for (size_t i = 0; i < FLAME_MAX_COLORS; i++) {
 		unsigned int hue = (unsigned int)i * 58 / FLAME_MAX_COLORS;
 
 		c->light[i] = (struct hsl) { hue, 86, 68 };
 		c->dark[i] = (struct hsl) { hue, 54, 43 - hue * 17 / 58 };
 	}
-	return err;
 }
 
-int flame_colors_init(const struct tree *t, enum flame_color mode, struct flame_colors *ret)
+size_t flame_colors_category(const struct flame_colors *colors, const struct tree_node *node)
 {
-	_cleanup_flame_colors_ struct flame_colors c = { .mode = mode };
-	int err;
+	size_t category = colors->of_frame[node->frame];
+	bool mostly_jit = node->jit_samples > node->total_samples - node->jit_samples;
 
-	c.of_frame = calloc(t->profile->n_frames + 1, sizeof(*c.of_frame));
-	if (!c.of_frame)
-		return -ENOMEM;
-	if (mode == FLAME_COLOR_MODULE)
-		err = init_packages(t, &c);
-	else
-		err = mode == FLAME_COLOR_HASH ? init_hashes(t, &c) : init_origins(t, &c);
-	if (err)
-		return err;
+	if (colors->mode == FLAME_COLOR_KIND && mostly_jit && category < N_RUBY_ORIGINS)
+		category += FIRST_JIT;
+	return category;
+}
+
+static void weigh_categories(const struct tree *t, struct flame_colors *c)
+{
 	for (size_t i = 1; i < t->n_nodes; i++) {
 		struct flame_category *category;
 		uint64_t ns, samples;
 
 		if (t->nodes[i].frame == PROFILE_NONE)
 			continue;
-		category = &c.categories[c.of_frame[t->nodes[i].frame]];
+		category = &c->categories[flame_colors_category(c, &t->nodes[i])];
 		innermost_weight(t, (uint32_t)i, &ns, &samples);
 		category->self_ns += ns;
 		category->self_samples += samples;
 		category->used = true;
 	}
+}
+
+int flame_colors_init(const struct tree *const *trees, size_t n_trees, enum flame_color mode,
+		      struct flame_colors *ret)
+{
+	const struct profile *p = trees[0]->profile;
+	_cleanup_flame_colors_ struct flame_colors c = { .mode = mode };
+
+	c.of_frame = calloc(p->n_frames + 1, sizeof(*c.of_frame));
+	if (!c.of_frame)
+		return -ENOMEM;
+	if (mode == FLAME_COLOR_MODULE && init_packages(trees, n_trees, &c))
+		return -ENOMEM;
+	if (mode == FLAME_COLOR_HASH)
+		init_hashes(p, &c);
+	else if (mode == FLAME_COLOR_KIND)
+		init_origins(p, &c);
+	for (size_t i = 0; i < n_trees; i++)
+		weigh_categories(trees[i], &c);
 	for (size_t i = 0; i < c.n_categories; i++)
 		if (buf_failed(&c.categories[i].name))
 			return -ENOMEM;
@@ -213,13 +252,13 @@ void flame_colors_deinit(struct flame_colors *colors)
 	memset(colors, 0, sizeof(*colors));
 }
 
-void flame_colors_class(struct flame_colors *colors, const struct profile *p, uint32_t frame,
-			struct buf *out)
+void flame_colors_class(struct flame_colors *colors, const struct profile *p,
+			const struct tree_node *node, struct buf *out)
 {
-	const char *name = label_frame(p, frame);
+	const char *name = label_frame(p, node->frame);
 	uint64_t hash = hash_bytes(name, strlen(name));
 	size_t shade = hash % FLAME_SHADES;
-	size_t color = colors->of_frame[frame];
+	size_t color = flame_colors_category(colors, node);
 
 	if (colors->mode == FLAME_COLOR_HASH)
 		color = hash / FLAME_SHADES % FLAME_MAX_COLORS;

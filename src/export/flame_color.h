@@ -2,7 +2,7 @@
 /*
  * The colours of a flame graph and the categories of its legend.
  *
- * Every frame belongs to one category: where its code comes from, or the package that holds it. The
+ * Every box belongs to one category: where its code comes from, or the package that holds it. The
  * legend names them and can hide each. A frame's colour is that of its category, a little different
  * for each name but always the same for the same name.
  */
@@ -17,6 +17,7 @@
 #include "export/flame.h"
 
 struct profile;
+struct tree_node;
 
 #define FLAME_MAX_CATEGORIES 16
 #define FLAME_SHADES	     8	/* of each colour */
@@ -45,14 +46,24 @@ struct flame_colors {
 	bool shade_used[FLAME_MAX_COLORS][FLAME_SHADES];
 };
 
-/* The categories of the frames of @t. Returns 0 or -ENOMEM. @ret: flame_colors_deinit(). */
-int flame_colors_init(const struct tree *t, enum flame_color mode, struct flame_colors *ret);
+/*
+ * The categories of the frames of these trees, at least one, which are of one profile. Returns 0 or
+ * -ENOMEM. @ret: flame_colors_deinit().
+ */
+int flame_colors_init(const struct tree *const *trees, size_t n_trees, enum flame_color mode,
+		      struct flame_colors *ret);
 void flame_colors_deinit(struct flame_colors *colors);
 #define _cleanup_flame_colors_ _cleanup_(flame_colors_deinit)
 
-/* Append the CSS class that paints @frame, and remember that it is used. */
-void flame_colors_class(struct flame_colors *colors, const struct profile *p, uint32_t frame,
-			struct buf *out);
+/*
+ * The category of a node that is a frame: that of its frame, but with FLAME_COLOR_KIND a Ruby method
+ * that mostly ran as compiled code is in one of its own.
+ */
+size_t flame_colors_category(const struct flame_colors *colors, const struct tree_node *node);
+
+/* Append the CSS class that paints @node, a frame, and remember that it is used. */
+void flame_colors_class(struct flame_colors *colors, const struct profile *p,
+			const struct tree_node *node, struct buf *out);
 
 /* Whether categories have a colour each, whose class is then the letter 'a' + category. */
 bool flame_colors_have_swatches(const struct flame_colors *colors);

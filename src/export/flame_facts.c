@@ -93,6 +93,7 @@ int flame_facts_init(const struct profile *p, const struct view_filter *f, struc
 		facts.truncated += !!(s->flags & SAMPLE_TRUNCATED);
 		facts.unresolved += !!(s->flags & SAMPLE_UNRESOLVED);
 		facts.failed += !!(s->flags & SAMPLE_FAILED);
+		facts.gaps += !!(s->flags & SAMPLE_GAP);
 		facts.frameless += !s->stack;
 		threads[s->thread] = true;
 		processes[p->threads[s->thread].process] = true;

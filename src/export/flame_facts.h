@@ -18,12 +18,13 @@ struct flame_facts {
 	uint64_t samples;
 	uint64_t ns;
 	uint64_t truncated, unresolved, failed; /* samples with the flag of that name */
-	uint64_t frameless;			/* samples without a stack */
-	uint64_t all_samples;			/* of the recording */
-	uint64_t duration_ns;			/* of the part of the recording that is looked at */
-	size_t n_processes, n_threads;		/* with samples */
-	uint32_t process;			/* one of them; valid if there is one */
-	struct buf programs;			/* their distinct names, "puma, sidekiq", or
+	uint64_t gaps;		       /* samples of whose native stack a part is missing */
+	uint64_t frameless;	       /* samples without a stack */
+	uint64_t all_samples;	       /* of the recording */
+	uint64_t duration_ns;	       /* of the part of the recording that is looked at */
+	size_t n_processes, n_threads; /* with samples */
+	uint32_t process;	       /* one of them; valid if there is one */
+	struct buf programs;	       /* their distinct names, "puma, sidekiq", or
 						 * the first 6 "and 94 more" */
 	size_t n_programs;
 	struct buf rubies; /* their distinct versions, "3.1.2, 3.3.6" */

@@ -4,7 +4,8 @@
  *
  * Ids are places in arrays, the same as in the recording. A filter takes samples away; frames that
  * it hides stay defined, but the stacks that are referred to have none of them: a stack's parent
- * and a sample's stack are the nearest ones whose innermost frame is shown.
+ * and a sample's stack are the nearest ones whose innermost frame is shown. A sample of whose stack
+ * nothing is shown has the one that stands for it (view_stack_instead()).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -61,6 +62,8 @@ static void add_totals(struct json *j, const struct profile_totals *totals)
 	json_u64(j, "unresolved", totals->unresolved);
 	json_u64(j, "failed", totals->failed);
 	json_u64(j, "no_ruby", totals->no_ruby);
+	json_u64(j, "native_samples", totals->native_samples);
+	json_u64(j, "native_gaps", totals->native_gaps);
 	json_u64(j, "cpu_sampled_ns", totals->cpu_sampled_ns);
 	json_u64(j, "gc_ns", totals->gc_ns);
 	json_u64(j, "cpu_kernel_ns", totals->cpu_kernel_ns);
@@ -129,6 +132,17 @@ static void add_modules(struct json *j, const struct profile *p)
 	json_array_end(j);
 }
 
+/* The exception is told, the rule is not. */
+static void add_frame_flags(struct json *j, uint32_t flags)
+{
+	if (flags & FRAME_INTERNAL)
+		json_bool(j, "internal", true);
+	if (flags & FRAME_JIT)
+		json_str(j, "jit", flags & FRAME_YJIT ? "yjit" : "zjit");
+	if (flags & FRAME_INLINED)
+		json_bool(j, "inlined", true);
+}
+
 static void add_frames(struct json *j, const struct profile *p)
 {
 	json_array_begin(j, "frames");
@@ -145,9 +159,17 @@ static void add_frames(struct json *j, const struct profile *p)
 		json_u64(j, "func_line", frame->func_line);
 		add_id(j, "module", frame->module);
 		json_u64(j, "address", frame->address);
+		add_frame_flags(j, frame->flags);
 		json_object_end(j);
 	}
 	json_array_end(j);
+}
+
+/* The stack of a sample, @shown being as in add_stacks(). */
+static uint32_t stack_of_sample(const struct view_selection *sel, const uint32_t *shown,
+				const struct profile_sample *s)
+{
+	return s->stack && !shown[s->stack] ? view_stack_instead(sel) : shown[s->stack];
 }
 
 /* @shown: by stack id, the nearest of it and its callers' stacks whose innermost frame is shown. */
@@ -172,6 +194,7 @@ static void add_sample_flags(struct json *j, unsigned int flags)
 		{ SAMPLE_KERNEL, "kernel" },	     { SAMPLE_TRUNCATED, "truncated" },
 		{ SAMPLE_UNRESOLVED, "unresolved" }, { SAMPLE_NO_RUBY, "no-ruby" },
 		{ SAMPLE_FAILED, "failed" },	     { SAMPLE_GC, "gc" },
+		{ SAMPLE_NATIVE, "native" },	     { SAMPLE_GAP, "gap" },
 	};
 
 	json_array_begin(j, "flags");
@@ -194,7 +217,7 @@ static void add_samples(struct json *j, const struct profile *p, const struct vi
 		json_u64(j, "ts_ns", s->ts);
 		json_u64(j, "weight_ns", s->weight);
 		json_u64(j, "thread", s->thread);
-		json_u64(j, "stack", shown[s->stack]);
+		json_u64(j, "stack", stack_of_sample(sel, shown, s));
 		json_u64(j, "cpu", s->cpu);
 		add_sample_flags(j, s->flags);
 		json_object_end(j);

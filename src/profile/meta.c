@@ -41,6 +41,8 @@ static const struct field totals_fields[] = {
 	{ FIELD_U64, TOTALS(unresolved) },
 	{ FIELD_U64, TOTALS(failed) },
 	{ FIELD_U64, TOTALS(no_ruby) },
+	{ FIELD_U64, TOTALS(native_samples) },
+	{ FIELD_U64, TOTALS(native_gaps) },
 	{ FIELD_U64, TOTALS(cpu_sampled_ns) },
 	{ FIELD_U64, TOTALS(gc_ns) },
 	{ FIELD_U64, TOTALS(cpu_kernel_ns) },

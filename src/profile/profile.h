@@ -34,6 +34,7 @@ enum frame_kind {
 	FRAME_UNKNOWN = 6,   /* a Ruby frame that could not be named; when read from a file, also a
 			      * frame of a kind that only a newer rbpf knows */
 	FRAME_FIBER = 7,     /* "[fiber]": stands between a fiber and the one that resumed it */
+	FRAME_GAP = 8,	     /* native frames are missing here; its name says why */
 	FRAME_KIND_COUNT,
 };
 
@@ -70,6 +71,17 @@ struct profile_thread {
  * is that of an earlier instruction of the same method, or the method's first one.
  */
 #define FRAME_LINE_APPROXIMATE (1u << 0)
+/*
+ * Frame flag: a native frame by which the VM interprets and calls what the Ruby frames next to it
+ * tell already, or that is the C function of the FRAME_CFUNC right outside of it.
+ */
+#define FRAME_INTERNAL	       (1u << 1)
+/* Frame flags of a Ruby frame: code that this compiler made ran it. */
+#define FRAME_YJIT	       (1u << 2)
+#define FRAME_ZJIT	       (1u << 3)
+#define FRAME_JIT	       (FRAME_YJIT | FRAME_ZJIT)
+/* Frame flag: a native function that was inlined into its caller. */
+#define FRAME_INLINED	       (1u << 4)
 
 struct profile_frame {
 	uint32_t kind;	    /* enum frame_kind */
@@ -80,7 +92,7 @@ struct profile_frame {
 			     * identify a function; frames that differ by line only are of one */
 	uint32_t module;    /* module id, PROFILE_NONE if none */
 	uint64_t address;   /* relative to the module; 0 for Ruby frames */
-	uint32_t flags;	    /* FRAME_LINE_APPROXIMATE */
+	uint32_t flags;	    /* FRAME_LINE_APPROXIMATE … FRAME_INLINED */
 	uint32_t zero;	    /* in place of padding, for frames are interned as bytes */
 };
 
@@ -101,6 +113,8 @@ struct profile_stack {
 #define SAMPLE_NO_RUBY	  (1u << 3) /* no Ruby stack: the thread or the process has none (now) */
 #define SAMPLE_FAILED	  (1u << 4) /* there should have been a Ruby stack, but the walk failed */
 #define SAMPLE_GC	  (1u << 5) /* the thread was collecting garbage */
+#define SAMPLE_NATIVE	  (1u << 6) /* the native stack was walked, too … */
+#define SAMPLE_GAP	  (1u << 7) /* … but holds a FRAME_GAP */
 
 struct profile_sample {
 	uint64_t ts;	 /* ns, CLOCK_MONOTONIC */
@@ -147,10 +161,12 @@ struct profile_totals {
 	uint64_t end_monotonic_ns;
 	uint64_t samples;
 	uint64_t lost;
-	uint64_t truncated;  /* samples with a cut stack */
-	uint64_t unresolved; /* samples with a frame that could not be named */
-	uint64_t failed;     /* samples whose Ruby stack could not be walked */
-	uint64_t no_ruby;    /* samples of threads that have no Ruby stack */
+	uint64_t truncated;	 /* samples with a cut stack */
+	uint64_t unresolved;	 /* samples with a frame that could not be named */
+	uint64_t failed;	 /* samples whose Ruby stack could not be walked */
+	uint64_t no_ruby;	 /* samples of threads that have no Ruby stack */
+	uint64_t native_samples; /* samples whose native stack was walked … */
+	uint64_t native_gaps;	 /* … of them, with SAMPLE_GAP */
 	uint64_t cpu_sampled_ns;
 	uint64_t gc_ns;		       /* the part of it in samples with SAMPLE_GC */
 	uint64_t cpu_kernel_ns;	       /* the same threads by the kernel's account; 0 if unknown */

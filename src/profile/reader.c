@@ -314,6 +314,8 @@ static void compute_totals(struct profile *p, uint64_t last_ts)
 		t.unresolved += !!(s->flags & SAMPLE_UNRESOLVED);
 		t.failed += !!(s->flags & SAMPLE_FAILED);
 		t.no_ruby += !!(s->flags & SAMPLE_NO_RUBY);
+		t.native_samples += !!(s->flags & SAMPLE_NATIVE);
+		t.native_gaps += !!(s->flags & SAMPLE_GAP);
 		add_saturating(&t.cpu_sampled_ns, s->weight);
 		if (s->flags & SAMPLE_GC)
 			add_saturating(&t.gc_ns, s->weight);

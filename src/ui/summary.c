@@ -146,6 +146,13 @@ void summary_totals(const struct profile_totals *t, uint64_t duration_ns, struct
 	buf_addf(out, "  samples   %-9s Ruby %s   no Ruby %s   walk failed %s\n",
 		 num_count(t->samples).s, num_percent(ruby, t->samples).s,
 		 num_percent(t->no_ruby, t->samples).s, num_percent(t->failed, t->samples).s);
+	if (t->native_samples)
+		buf_addf(out, "  native    %-9s complete %s\n", num_count(t->native_samples).s,
+			 num_percent(t->native_samples > t->native_gaps
+					     ? t->native_samples - t->native_gaps
+					     : 0,
+				     t->native_samples)
+				 .s);
 	buf_addf(out, "  lost      %-9s truncated stacks %s   unresolved %s\n",
 		 num_count(t->lost).s, num_count(t->truncated).s, num_count(t->unresolved).s);
 	buf_addstr(out, "  cpu       ");

@@ -59,6 +59,10 @@ void table_add_cut(struct buf *out, const char *s, size_t max, enum table_fit fi
 	} else if (fit == TABLE_CUT_START) {
 		buf_addstr(out, ELLIPSIS);
 		buf_addstr(out, s + utf8_prefix(s, len - (max - 1)));
+	} else if (fit == TABLE_CUT_MIDDLE) {
+		buf_add(out, s, utf8_prefix(s, max / 2));
+		buf_addstr(out, ELLIPSIS);
+		buf_addstr(out, s + utf8_prefix(s, len - (max - max / 2 - 1)));
 	} else {
 		buf_add(out, s, utf8_prefix(s, max - 1));
 		buf_addstr(out, ELLIPSIS);

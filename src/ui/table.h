@@ -17,9 +17,10 @@
 enum table_align { TABLE_LEFT, TABLE_RIGHT };
 
 enum table_fit {
-	TABLE_WHOLE,	 /* never cut */
-	TABLE_CUT_END,	 /* "ActiveRecord::Resu…" */
-	TABLE_CUT_START, /* "…/models/cart.rb:57": of a path the end says most */
+	TABLE_WHOLE,	  /* never cut */
+	TABLE_CUT_END,	  /* "ActiveRecord::Resu…" */
+	TABLE_CUT_START,  /* "…/models/cart.rb:57": of a path the end says most */
+	TABLE_CUT_MIDDLE, /* "ActiveReco…lt#each": of a qualified name both do */
 };
 
 struct table_column {

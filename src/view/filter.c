@@ -19,7 +19,8 @@
 struct view_selection {
 	const struct profile *profile;
 	uint64_t from, to; /* ns, CLOCK_MONOTONIC; to is not included */
-	bool ruby_only;
+	enum stack_mode mode;
+	uint32_t instead; /* stack; 0 if none */
 	bool no_gc, only_gc;
 	uint8_t *gc_phases; /* by stack id; NULL unless no_gc or only_gc; owned */
 	bool *threads;	    /* by thread id: whether its samples are wanted; owned */
@@ -175,9 +176,9 @@ static int selection_new(const struct profile *p, const struct view_filter *f, b
 	if (!f)
 		f = &all;
 	sel->profile = p;
-	sel->ruby_only = f->ruby_only || only_gc;
 	sel->no_gc = f->no_gc;
 	sel->only_gc = only_gc;
+	view_selection_show(sel, f->stack);
 	select_time(sel, f);
 	if (select_threads(sel, f))
 		goto nomem;
@@ -230,11 +231,16 @@ bool view_selected(const struct view_selection *sel, const struct profile_sample
 	       (!sel->stacks || sel->stacks[s->stack]) && gc_wanted(sel, s);
 }
 
-bool view_frame_shown(const struct view_selection *sel, uint32_t frame)
+void view_selection_show(struct view_selection *sel, enum stack_mode mode)
 {
-	if (!sel->ruby_only)
-		return true;
-	switch (sel->profile->frames[frame].kind) {
+	sel->mode = mode;
+	sel->instead = sel->only_gc ? 0 : stack_mode_instead(mode, sel->profile);
+}
+
+/* Methods, and what stands for them. */
+static bool may_cause_gc(enum frame_kind kind)
+{
+	switch (kind) {
 	case FRAME_RUBY:
 	case FRAME_CFUNC:
 	case FRAME_TRUNCATED:
@@ -244,4 +250,16 @@ bool view_frame_shown(const struct view_selection *sel, uint32_t frame)
 	default:
 		return false;
 	}
+}
+
+bool view_frame_shown(const struct view_selection *sel, uint32_t frame)
+{
+	if (sel->only_gc)
+		return may_cause_gc(sel->profile->frames[frame].kind);
+	return stack_mode_shows(sel->mode, sel->profile, frame);
+}
+
+uint32_t view_stack_instead(const struct view_selection *sel)
+{
+	return sel->instead;
 }

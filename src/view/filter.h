@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include "base/cleanup.h"
+#include "view/stack_mode.h"
 
 struct err;
 struct profile;
@@ -31,13 +32,11 @@ struct view_filter {
 	bool has_include;
 	regex_t include; /* keep samples with a frame whose name matches */
 	bool has_exclude;
-	regex_t exclude;  /* drop samples with a frame whose name matches */
-	uint64_t from_ns; /* since the start of the recording */
-	uint64_t to_ns;	  /* since the start; 0 means the end */
-	bool ruby_only; /* leave out native, kernel and GC frames. What stands for Ruby frames that
-			 * are missing (kinds truncated, unknown) or between two stacks (fiber)
-			 * stays: a caller must not seem to call what it did not */
-	bool no_gc;	/* drop samples of garbage collection, see gc_phase.h */
+	regex_t exclude;       /* drop samples with a frame whose name matches */
+	uint64_t from_ns;      /* since the start of the recording */
+	uint64_t to_ns;	       /* since the start; 0 means the end */
+	enum stack_mode stack; /* which frames are shown; patterns see all */
+	bool no_gc;	       /* drop samples of garbage collection, see gc_phase.h */
 };
 
 #define VIEW_FILTER_INIT                                                                           \
@@ -67,8 +66,8 @@ int view_selection_new(const struct profile *p, const struct view_filter *f,
 void view_selection_free(struct view_selection *sel);
 
 /*
- * The part of it that is garbage collection, and as with ruby_only: what is innermost in a stack
- * then is the method that caused the collection.
+ * The part of it that is garbage collection, of which only methods and what stands for them are
+ * shown: what is innermost in a stack then is the method that caused the collection.
  */
 int view_selection_new_gc(const struct profile *p, const struct view_filter *f,
 			  struct view_selection **ret);
@@ -81,7 +80,13 @@ static inline void view_selection_freep(struct view_selection **sel)
 
 bool view_selected(const struct view_selection *sel, const struct profile_sample *s);
 
-/* Whether frame @frame is shown (ruby_only). A hidden frame's time goes to its caller. */
+/* Show another mode's frames than the filter says: one of the two of STACK_BOTH. */
+void view_selection_show(struct view_selection *sel, enum stack_mode mode);
+
+/* Whether frame @frame is shown. A hidden frame's time goes to its caller. */
 bool view_frame_shown(const struct view_selection *sel, uint32_t frame);
+
+/* The stack that is shown instead of one of which no frame is: stack_mode_prepare(). 0 if none. */
+uint32_t view_stack_instead(const struct view_selection *sel);
 
 #endif

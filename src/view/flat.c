@@ -153,6 +153,18 @@ static void walk_prepare(struct walk *w)
 	}
 }
 
+/* The time of a stack of which nothing is shown. */
+static void add_instead(struct walk *w, const struct weight *self)
+{
+	uint32_t frame = w->profile->stacks[view_stack_instead(w->selection)].frame;
+	struct flat_row *row = &w->rows[w->groups.of_frame[frame]];
+
+	row->self_ns += self->ns;
+	row->samples += self->samples;
+	row->total_ns += self->ns;
+	row->total_samples += self->samples;
+}
+
 static void walk_enter(struct walk *w, uint32_t stack)
 {
 	uint32_t group = w->groups.of_frame[w->profile->stacks[stack].frame];
@@ -165,6 +177,8 @@ static void walk_enter(struct walk *w, uint32_t stack)
 		group = w->groups.of_frame[w->profile->stacks[w->innermost[stack]].frame];
 		w->rows[group].self_ns += w->self[stack].ns;
 		w->rows[group].samples += w->self[stack].samples;
+	} else if (view_stack_instead(w->selection)) {
+		add_instead(w, &w->self[stack]);
 	}
 }
 
@@ -245,10 +259,9 @@ static int build_from_frames(const struct profile *p, const struct view_selectio
 			     struct order *order, struct flat *flat)
 {
 	static const enum group_by group_by[] = {
-		[FLAT_BY_FUNCTION] = GROUP_BY_FUNCTION,
-		[FLAT_BY_LINE] = GROUP_BY_LINE,
-		[FLAT_BY_FILE] = GROUP_BY_FILE,
-		[FLAT_BY_KIND] = GROUP_BY_KIND,
+		[FLAT_BY_FUNCTION] = GROUP_BY_FUNCTION, [FLAT_BY_LINE] = GROUP_BY_LINE,
+		[FLAT_BY_FILE] = GROUP_BY_FILE,		[FLAT_BY_KIND] = GROUP_BY_KIND,
+		[FLAT_BY_MODULE] = GROUP_BY_PACKAGE,
 	};
 	struct walk w;
 	int err;

@@ -22,13 +22,15 @@ enum flat_by {
 	FLAT_BY_PROCESS,
 	FLAT_BY_KIND,
 	FLAT_BY_CONTAINER,
-	FLAT_BY_RUBY, /* version of Ruby */
+	FLAT_BY_RUBY,	/* version of Ruby */
+	FLAT_BY_MODULE, /* gem or library: label_package() */
 };
 
 enum flat_sort { FLAT_SORT_SELF, FLAT_SORT_TOTAL };
 
 struct flat_row {
-	uint32_t frame;	  /* a frame of the row (function, line, file, kind); else PROFILE_NONE */
+	uint32_t frame;	  /* a frame of the row (function, line, file, kind, module); else
+			   * PROFILE_NONE */
 	uint32_t id;	  /* owner (view/owner.h) for rows of those; else 0 */
 	uint32_t process; /* rows of containers and Rubies: the first process with samples … */
 	uint32_t n_processes;	/* … and how many there are; else 0 */

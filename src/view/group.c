@@ -5,13 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/intern.h"
 #include "profile/profile.h"
+#include "view/label.h"
 
 /* What makes two frames the same: all members. Those that do not matter are 0. */
 struct key {
 	uint32_t kind;
-	uint32_t name; /* string */
+	uint32_t name; /* string; of packages: in an intern of their own */
 	uint32_t file; /* string: source file or module */
 	uint32_t func_line;
 	uint32_t line;
@@ -41,6 +43,17 @@ static struct key function_key(const struct profile *p, const struct profile_fra
 	return key;
 }
 
+/* @packages is added to. Returns 0 or -ENOMEM. */
+static int package_key(const struct profile *p, uint32_t frame, struct intern *packages,
+		       struct key *ret)
+{
+	_cleanup_buf_ struct buf name = BUF_INIT;
+
+	*ret = (struct key) { 0 };
+	label_package(p, frame, &name);
+	return buf_failed(&name) || intern_str(packages, buf_str(&name), &ret->name) ? -ENOMEM : 0;
+}
+
 static struct key key_of(const struct profile *p, const struct profile_frame *frame,
 			 enum group_by by)
 {
@@ -64,6 +77,8 @@ static struct key key_of(const struct profile *p, const struct profile_frame *fr
 	case GROUP_BY_KIND:
 		key.kind = frame->kind;
 		return key;
+	case GROUP_BY_PACKAGE:
+		return key;
 	}
 	return key;
 }
@@ -71,6 +86,7 @@ static struct key key_of(const struct profile *p, const struct profile_frame *fr
 struct order {
 	const struct profile *profile;
 	const struct intern *keys;
+	const struct intern *names; /* what struct key's name is in */
 };
 
 static int compare_u32(uint32_t a, uint32_t b)
@@ -87,7 +103,8 @@ static int compare_groups(const void *a, const void *b, void *arg)
 	int diff = 0;
 
 	if (x->name != y->name)
-		diff = strcmp(profile_str(p, x->name), profile_str(p, y->name));
+		diff = strcmp(intern_get(order->names, x->name, NULL),
+			      intern_get(order->names, y->name, NULL));
 	if (!diff && x->file != y->file)
 		diff = strcmp(profile_str(p, x->file), profile_str(p, y->file));
 	if (!diff)
@@ -101,16 +118,15 @@ static int compare_groups(const void *a, const void *b, void *arg)
 	return diff;
 }
 
-static int rank_groups(struct groups *g, const struct profile *p, const struct intern *keys)
+static int rank_groups(struct groups *g, struct order *order)
 {
 	_cleanup_free_ uint32_t *sorted = calloc(g->n + 1, sizeof(*sorted));
-	struct order order = { .profile = p, .keys = keys };
 
 	if (!sorted)
 		return -ENOMEM;
 	for (size_t i = 0; i < g->n; i++)
 		sorted[i] = (uint32_t)i;
-	qsort_r(sorted, g->n, sizeof(*sorted), compare_groups, &order);
+	qsort_r(sorted, g->n, sizeof(*sorted), compare_groups, order);
 	for (size_t i = 0; i < g->n; i++)
 		g->rank[sorted[i]] = (uint32_t)i;
 	return 0;
@@ -118,7 +134,8 @@ static int rank_groups(struct groups *g, const struct profile *p, const struct i
 
 int groups_init(const struct profile *p, enum group_by by, struct groups *ret)
 {
-	_cleanup_intern_ struct intern keys = INTERN_INIT;
+	_cleanup_intern_ struct intern keys = INTERN_INIT, packages = INTERN_INIT;
+	struct order order = { .profile = p, .keys = &keys, .names = &p->strings };
 	_cleanup_groups_ struct groups g = GROUPS_INIT;
 
 	g.of_frame = calloc(p->n_frames + 1, sizeof(*g.of_frame));
@@ -130,13 +147,17 @@ int groups_init(const struct profile *p, enum group_by by, struct groups *ret)
 		struct key key = key_of(p, &p->frames[i], by);
 		bool is_new;
 
+		if (by == GROUP_BY_PACKAGE && package_key(p, (uint32_t)i, &packages, &key))
+			return -ENOMEM;
 		if (intern_add(&keys, &key, sizeof(key), &g.of_frame[i], &is_new))
 			return -ENOMEM;
 		if (is_new)
 			g.frame[g.of_frame[i]] = (uint32_t)i;
 	}
 	g.n = keys.count;
-	if (rank_groups(&g, p, &keys))
+	if (by == GROUP_BY_PACKAGE)
+		order.names = &packages;
+	if (rank_groups(&g, &order))
 		return -ENOMEM;
 	*ret = g;
 	g = (struct groups)GROUPS_INIT; /* owned by *ret now */

@@ -150,6 +150,8 @@ enum frame_origin label_origin(const struct profile *p, uint32_t frame)
 		return ORIGIN_GC;
 	case FRAME_FIBER:
 		return ORIGIN_FIBER;
+	case FRAME_GAP:
+		return ORIGIN_GAP;
 	default:
 		return ORIGIN_UNKNOWN;
 	}

@@ -60,6 +60,7 @@ enum frame_origin {
 	ORIGIN_KERNEL,
 	ORIGIN_FIBER,	/* what stands between the stacks of two fibers */
 	ORIGIN_UNKNOWN, /* frames that were cut or could not be named */
+	ORIGIN_GAP,	/* what stands for native frames that are missing */
 	ORIGIN_COUNT,
 };
 

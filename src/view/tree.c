@@ -10,7 +10,10 @@
  *      others that share it. (An inverted tree shares no prefixes with the recording: there each
  *      distinct stack is walked as a whole.)
  *   4. Nodes are made after their parents, so that totals are one pass from the last to the first.
- *   5. Groups are ranked by name. Going through all nodes from the highest rank to the lowest and
+ *   5. How much of a node compiled code ran is known by stack, not by node: a function has frames
+ *      with and without FRAME_YJIT. The weights are added up along the stacks that were reached, from
+ *      callees to callers, and each compiled frame gives its stack's sum to its node.
+ *   6. Groups are ranked by name. Going through all nodes from the highest rank to the lowest and
  *      putting each before its siblings leaves every list of children sorted.
  *
  * Nothing recurses: depth is the target's choice.
@@ -37,6 +40,7 @@
 struct stack_state {
 	uint64_t ns;
 	uint64_t samples;
+	uint64_t below; /* samples of the stacks that go on from it */
 	uint32_t node;	/* NODE_NONE: not looked up yet */
 	uint32_t epoch; /* the state is of this part; else it is stale */
 };
@@ -56,6 +60,9 @@ struct builder {
 	uint32_t epoch;		    /* of the part that is being added, from 1 */
 	uint32_t *touched;	    /* stacks with samples in this part */
 	size_t n_touched;
+	bool has_jit;
+	uint32_t *reached; /* stacks whose node was looked up in this part, callers first */
+	size_t n_reached;
 	uint32_t *path; /* scratch: stacks between one whose node is known and one that is asked */
 	size_t cap_path;
 };
@@ -68,6 +75,7 @@ static void builder_deinit(struct builder *b)
 	intern_deinit(&b->children);
 	free(b->states);
 	free(b->touched);
+	free(b->reached);
 	free(b->path);
 }
 
@@ -79,10 +87,15 @@ static int builder_init(struct builder *b, const struct profile *p, const struct
 	b->tree.profile = p;
 	b->states = calloc(p->n_stacks + 1, sizeof(*b->states));
 	b->touched = calloc(p->n_stacks + 1, sizeof(*b->touched));
-	if (!b->states || !b->touched || view_selection_new(p, f, &b->selection) ||
+	b->reached = calloc(p->n_stacks + 1, sizeof(*b->reached));
+	for (size_t i = 0; i < p->n_frames && !b->has_jit; i++)
+		b->has_jit = p->frames[i].flags & FRAME_JIT;
+	if (!b->states || !b->touched || !b->reached || view_selection_new(p, f, &b->selection) ||
 	    groups_init(p, opts->by_line ? GROUP_BY_LINE : GROUP_BY_FUNCTION, &b->groups) ||
 	    array_reserve(b->tree.nodes, b->tree.cap_nodes, 1))
 		return -ENOMEM;
+	if (f && f->stack == STACK_BOTH)
+		view_selection_show(b->selection, opts->stack);
 	b->tree.nodes[0] = (struct tree_node) { .frame = PROFILE_NONE };
 	b->tree.n_nodes = 1;
 	return 0;
@@ -153,21 +166,63 @@ static int node_of_stack(struct builder *b, uint32_t part, uint32_t stack, uint3
 		if (descend(b, stacks[b->path[n]].frame, &node))
 			return -ENOMEM;
 		b->states[b->path[n]].node = node;
+		b->reached[b->n_reached++] = b->path[n];
 	}
 	*ret = node;
 	return 0;
 }
 
+/* Of @samples, compiled code ran @node's function if @frame says so. */
+static void add_jit(struct builder *b, uint32_t node, uint32_t frame, uint64_t samples)
+{
+	uint32_t jit = b->profile->frames[frame].flags & FRAME_JIT;
+
+	if (!jit || !view_frame_shown(b->selection, frame))
+		return;
+	b->tree.nodes[node].jit |= jit;
+	b->tree.nodes[node].jit_samples += samples;
+}
+
 static int inverted_node_of_stack(struct builder *b, uint32_t part, uint32_t stack, uint32_t *ret)
 {
 	const struct profile_stack *stacks = b->profile->stacks;
+	uint64_t samples = b->states[stack].samples;
 	uint32_t node = part;
 
-	for (; stack; stack = stacks[stack].parent)
+	for (; stack; stack = stacks[stack].parent) {
 		if (descend(b, stacks[stack].frame, &node))
 			return -ENOMEM;
+		add_jit(b, node, stacks[stack].frame, samples);
+	}
 	*ret = node;
 	return 0;
+}
+
+/* The node whose self time @stack's is. */
+static int leaf_of_stack(struct builder *b, uint32_t part, uint32_t stack, uint32_t *ret)
+{
+	uint32_t instead = view_stack_instead(b->selection);
+	int err;
+
+	err = b->tree.opts.inverted ? inverted_node_of_stack(b, part, stack, ret)
+				    : node_of_stack(b, part, stack, ret);
+	if (!err && stack && *ret == part && instead)
+		err = descend(b, b->profile->stacks[instead].frame, ret);
+	return err;
+}
+
+static void add_jit_of_part(struct builder *b)
+{
+	const struct profile_stack *stacks = b->profile->stacks;
+
+	for (size_t i = b->n_reached; b->has_jit && i--;) {
+		const struct profile_stack *stack = &stacks[b->reached[i]];
+		struct stack_state *state = &b->states[b->reached[i]];
+		uint64_t samples = state->samples + state->below;
+
+		state_of(b, stack->parent)->below += samples;
+		add_jit(b, state->node, stack->frame, samples);
+	}
 }
 
 /* Add the samples of one part; @order holds @n indexes of samples. */
@@ -177,6 +232,7 @@ static int add_part(struct builder *b, uint32_t part, const uint32_t *order, siz
 
 	b->epoch++;
 	b->n_touched = 0;
+	b->n_reached = 0;
 	if (b->tree.opts.split != TREE_SPLIT_NONE && child_of(b, 0, part, &part_node))
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++) {
@@ -189,14 +245,14 @@ static int add_part(struct builder *b, uint32_t part, const uint32_t *order, siz
 	}
 	for (size_t i = 0; i < b->n_touched; i++) {
 		uint32_t stack = b->touched[i], node;
-		int err = b->tree.opts.inverted ? inverted_node_of_stack(b, part_node, stack, &node)
-						: node_of_stack(b, part_node, stack, &node);
+		int err = leaf_of_stack(b, part_node, stack, &node);
 
 		if (err)
 			return err;
 		b->tree.nodes[node].self_ns += b->states[stack].ns;
 		b->tree.nodes[node].self_samples += b->states[stack].samples;
 	}
+	add_jit_of_part(b);
 	return 0;
 }
 

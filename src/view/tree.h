@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/cleanup.h"
+#include "view/stack_mode.h"
 
 struct buf;
 struct profile;
@@ -28,6 +29,7 @@ struct tree_options {
 	bool by_line;  /* nodes are lines, not functions */
 	bool inverted; /* callers above: the root's children are the innermost frames */
 	enum tree_split split;
+	enum stack_mode stack; /* of this tree, if the filter says STACK_BOTH */
 };
 
 struct tree_node {
@@ -41,6 +43,8 @@ struct tree_node {
 	uint64_t total_ns; /* self and all below; equal to the sum over children plus self */
 	uint64_t self_samples;
 	uint64_t total_samples;
+	uint64_t jit_samples; /* of these, in which a compiler's code ran the function … */
+	uint32_t jit;	      /* … and which: FRAME_YJIT, FRAME_ZJIT, both */
 };
 
 struct tree {
@@ -54,7 +58,8 @@ struct tree {
  * Build the tree of the selected samples (@f NULL: of all). Children are sorted by name (then file,
  * then line), bytewise, so that the same profile gives the same picture; a parent's index is below
  * its children's. In an inverted tree self times are at the outermost frames, where paths end.
- * Samples without a (shown) frame count as self time of the root or split node.
+ * Samples without a frame count as self time of the root or split node, and so do those of which
+ * none is shown if no other stands for them (stack_mode_prepare()).
  *
  * Returns 0 or -ENOMEM. @ret: tree_deinit().
  */

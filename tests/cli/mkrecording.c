@@ -2,7 +2,7 @@
 /*
  * Makes the recordings that the tests of the command line read, where no BPF is needed:
  *
- *	mkrecording full|few|gc|containers|empty|interrupted FILE
+ *	mkrecording full|few|gc|containers|woven|empty|interrupted FILE
  */
 #include <stdio.h>
 #include <string.h>
@@ -74,6 +74,58 @@ static uint32_t add_sidekiq(struct recorder *rec, uint32_t parent)
 	return thread;
 }
 
+static uint32_t native(struct recorder *rec, const char *name, const char *path, uint32_t flags)
+{
+	const struct profile_module module = { str(rec, path), str(rec, "c0ffee") };
+	struct profile_frame def = { .kind = FRAME_NATIVE, .name = str(rec, name), .flags = flags };
+	uint32_t id = 0;
+
+	recorder_module(rec, &module, &def.module);
+	recorder_frame(rec, &def, &id);
+	return id;
+}
+
+/*
+ * Native stacks: 2 samples of a method that calls into a library, with the interpreter's functions
+ * between, 1 of one below which unwinding failed, 1 of a thread without Ruby. Returns their number.
+ */
+static int add_woven(struct recorder *rec, const uint32_t *threads)
+{
+	static const char libruby[] = "/usr/lib/libruby-3.1.so.3.1";
+	uint32_t cart = frame(rec, FRAME_RUBY, "Cart#total", "/app/models/cart.rb", 58, 57);
+	const uint32_t frames[] = {
+		native(rec, "main", "/usr/bin/ruby3.1", 0),
+		native(rec, "rb_vm_exec", libruby, FRAME_INTERNAL),
+		cart,
+		frame(rec, FRAME_CFUNC, "Zlib.crc32", "/app/models/cart.rb", 58, 0),
+		native(rec, "rb_zlib_crc32", "/usr/lib/ruby/zlib.so", FRAME_INTERNAL),
+		native(rec, "crc32_z", "/lib/libz.so.1", 0),
+	};
+	uint32_t gap = frame(rec, FRAME_GAP,
+			     "[native frames missing: the file has no unwind table]", "", 0, 0);
+	uint32_t stacks[4] = { 0 };
+	int n;
+
+	for (size_t i = 0; i < ARRAY_SIZE(frames); i++)
+		recorder_stack(rec, stacks[0], frames[i], &stacks[0]);
+	stacks[1] = stacks[0];
+	recorder_stack(rec, 0, cart, &stacks[2]);
+	recorder_stack(rec, stacks[2], gap, &stacks[2]);
+	recorder_stack(rec, 0, native(rec, "timer_thread", libruby, FRAME_INTERNAL), &stacks[3]);
+	for (n = 0; n < (int)ARRAY_SIZE(stacks); n++) {
+		const struct profile_sample sample = {
+			.ts = START + (uint64_t)(n + 1) * TICK,
+			.weight = TICK,
+			.thread = threads[n == 3],
+			.stack = stacks[n],
+			.flags = SAMPLE_NATIVE | (n == 2 ? SAMPLE_GAP : 0),
+		};
+
+		recorder_sample(rec, &sample);
+	}
+	return n;
+}
+
 int main(int argc, char **argv)
 {
 	struct profile_meta meta = {
@@ -135,7 +187,9 @@ int main(int argc, char **argv)
 	id = frame(rec, FRAME_GC, "(marking)", "", 0, 0);
 	MUST(recorder_stack(rec, gc_stack, id, &gc_stack));
 
-	n = strcmp(kind, "empty") == 0 ? 0 : strcmp(kind, "few") == 0 ? 10 : 300;
+	n = strcmp(kind, "empty") == 0 || strcmp(kind, "woven") == 0 ? 0
+	    : strcmp(kind, "few") == 0				     ? 10
+								     : 300;
 	for (i = 0; i < n; i++) {
 		struct profile_sample sample = {
 			.ts = START + (i + 1) * TICK,
@@ -153,6 +207,10 @@ int main(int argc, char **argv)
 		}
 		MUST(recorder_sample(rec, &sample));
 		totals.cpu_sampled_ns += TICK;
+	}
+	if (strcmp(kind, "woven") == 0) {
+		n = (uint32_t)add_woven(rec, threads);
+		totals.cpu_sampled_ns = n * TICK;
 	}
 	totals.samples = n;
 	totals.end_monotonic_ns = START + (n + 1) * TICK;

@@ -31,7 +31,7 @@ ${CC:-cc} ${CFLAGS:--O1} -D_GNU_SOURCE -I"$root/src" -I"$root/include" -o "$tmp/
 	"$root/tests/cli/mkrecording.c" "$root"/src/base/*.c "$root"/src/profile/*.c \
 	-lz -ljansson || exit 1
 cd "$tmp" || exit 1
-for kind in full few gc containers empty interrupted; do
+for kind in full few gc containers woven empty interrupted; do
 	./mkrecording $kind $kind.data || exit 1
 done
 unset RBPF_DATA NO_COLOR
@@ -468,6 +468,70 @@ if begin "each filter on each view"; then
 		expect 0 ""
 	done
 fi
+
+# --- Native stacks
+
+refuse "--ruby-only is --stack ruby and excludes --stack native" report --ruby-only --stack native
+refuse "unknown value 'rubby' for --stack (did you mean ruby?)" flame --stack rubby
+refuse "--stack both goes with -f flame, not -f folded" export -f folded --stack both woven.data
+refuse "--tree and --stack both exclude each other" report --tree --stack both
+refuse "--csv and --stack both exclude each other" report --csv --stack both
+refuse "--gc and --stack both exclude each other" report --gc --stack both
+refuse "--stack both goes with --by function or line, not --by file" report --stack both --by file
+# shows MODE TEXT COMMAND...: MODE is what COMMAND does by itself, and then its output has TEXT.
+shows() {
+	mode=$1
+	text=$2
+	shift 2
+	begin "stacks: $* shows $mode" || return 0
+	run "$@" woven.data
+	cp "$out" "$out.usual"
+	run "$@" --stack "$mode" woven.data
+	if ! cmp -s "$out" "$out.usual"; then
+		not_ok "differs from --stack $mode"
+	elif ! grep -q -- "$text" "$out"; then
+		not_ok "has no '$text'"
+	else
+		expect 0 ""
+	fi
+}
+shows ruby "Zlib.crc32 (C)$" report
+shows ruby "\[native thread\]$" report
+shows mixed "crc32_z  libz.so.1$" report --tree
+shows mixed "libz.so.1$" report --by module
+shows mixed "native$" report --by kind
+shows mixed "^ruby;main;Cart#total;Zlib.crc32;crc32_z 2$" export -f folded
+shows all '"label":"rb_vm_exec",.*"internal":true' export -f json
+if begin "stacks: --stack both"; then
+	run report --stack both woven.data
+	if ! grep -q "^Zlib.crc32 (C)$" "$out" ||
+		! grep -q "native stacks: 3 of 4 complete (75.0%); gaps: the file has no unwind table 1$" "$out"; then
+		not_ok "wrong columns"
+	else
+		expect 0 ""
+	fi
+	run flame --stack both woven.data
+	cp "$out" "$out.svg"
+	run export -f flame --stack both woven.data
+	if ! grep -q "<title>native stacks" "$out" || ! grep -q "<title>native stacks" "$out.svg"; then
+		not_ok "no second graph"
+	else
+		expect 0 ""
+	fi
+fi
+if begin "stacks: without native ones all modes are the same"; then
+	for view in "report" "report --tree" "report --by kind" "flame" "export -f folded" "export -f json"; do
+		# shellcheck disable=SC2086 # words
+		run $view gc.data
+		sed 's/drawn_by[^,]*,//' "$out" > "$out.usual"
+		for mode in all mixed; do
+			# shellcheck disable=SC2086
+			run $view --stack $mode gc.data
+			sed 's/drawn_by[^,]*,//' "$out" | cmp -s - "$out.usual" || not_ok "$view --stack $mode"
+		done
+	done
+	ok
+fi
 if begin "--info lists what passes the filters"; then
 	run report --info --container '^$' containers.data
 	if grep -q '^processes  1 of 2$' "$out" && grep -q '^threads    2 of 3$' "$out" &&
@@ -708,7 +772,7 @@ if command -v bash > /dev/null; then
 	completes "record" -v rec
 	completes "--version" --vers
 	completes "--follow" record --fol
-	completes "--no-follow" record --no
+	completes "--no-follow --no-native --no-kernel --no-inlines" record --no
 	completes "4242 4711" record -p 4
 	completes "4711" record -p 1,2 --pid = 47
 	completes "auto always" --color a

@@ -9,6 +9,7 @@
 #include "export/xml.h"
 #include "support/awkward.h"
 #include "support/profile_builder.h"
+#include "support/woven.h"
 #include "view/filter.h"
 
 Test(export, table)
@@ -140,7 +141,7 @@ Test(export, json_is_the_whole_recording)
 
 Test(export, json_of_filtered_samples)
 {
-	const struct view_filter f = { .ruby_only = true, .to_ns = 2 * BUILDER_PERIOD };
+	const struct view_filter f = { .stack = STACK_RUBY, .to_ns = 2 * BUILDER_PERIOD };
 	struct profile_builder b;
 	uint32_t thread, a, native, inner;
 	json_t *root, *list;
@@ -158,6 +159,54 @@ Test(export, json_of_filtered_samples)
 	cr_expect_eq(int_of(list, 0, "stack"), a, "the nearest that is shown");
 	cr_expect_eq(int_of(list, 1, "stack"), inner);
 	cr_expect_eq(int_of(json_object_get(root, "stacks"), inner, "parent"), a);
+	json_decref(root);
+	builder_deinit(&b);
+}
+
+Test(export, json_of_native_stacks)
+{
+	const struct view_filter f = { .stack = STACK_RUBY };
+	struct profile_builder b;
+	const struct profile *p = &b.profile;
+	json_t *root, *list, *frame;
+	uint32_t thread, inlined;
+
+	builder_init(&b);
+	thread = builder_thread(&b, builder_process(&b, 1, "ruby"), 1, "x");
+	inlined = woven_native(&b, 0, "f", "/lib/f.so", 0x1234, FRAME_INLINED);
+	woven_add(&b, thread, inlined, 1, SAMPLE_GAP);
+	woven_add(&b, thread, woven_vm(&b, inlined, "rb_vm_exec"), 1, 0);
+	woven_add(&b, thread, woven_ruby(&b, 0, "a", 3, FRAME_YJIT), 1, 0);
+	woven_add(&b, thread, woven_ruby(&b, 0, "a", 3, FRAME_ZJIT), 1, 0);
+	woven_add(&b, thread, woven_other(&b, 0, FRAME_GAP, WOVEN_UNMAPPED), 1, SAMPLE_GAP);
+	p->modules[0].build_id = builder_str(&b, "c0ffee");
+	root = export_and_parse(&b, NULL);
+	list = json_object_get(root, "frames");
+	cr_assert_eq(json_array_size(list), 5);
+	frame = json_array_get(list, 0);
+	cr_expect_str_eq(str_of(list, 0, "kind"), "native");
+	cr_expect(json_is_true(json_object_get(frame, "inlined")));
+	cr_expect_null(json_object_get(frame, "internal"));
+	cr_expect_null(json_object_get(frame, "jit"));
+	cr_expect_eq(int_of(list, 0, "address"), 0x1234);
+	cr_expect_eq(int_of(list, 0, "module"), 0);
+	cr_expect(json_is_true(json_object_get(json_array_get(list, 1), "internal")));
+	cr_expect_str_eq(str_of(list, 2, "jit"), "yjit");
+	cr_expect_str_eq(str_of(list, 3, "jit"), "zjit");
+	cr_expect_str_eq(str_of(list, 4, "kind"), "gap");
+	list = json_object_get(root, "modules");
+	cr_expect_str_eq(str_of(list, 0, "path"), "/lib/f.so");
+	cr_expect_str_eq(str_of(list, 0, "build_id"), "c0ffee");
+	list = json_object_get(json_array_get(json_object_get(root, "samples"), 0), "flags");
+	cr_expect_str_eq(json_string_value(json_array_get(list, 0)), "native");
+	cr_expect_str_eq(json_string_value(json_array_get(list, 1)), "gap");
+	json_decref(root);
+
+	cr_assert_eq(stack_mode_prepare(&b.profile, STACK_RUBY), 0);
+	root = export_and_parse(&b, &f);
+	list = json_object_get(root, "samples");
+	cr_expect_eq(int_of(list, 0, "stack"), p->n_stacks - 1, "what stands for it");
+	cr_expect_eq(int_of(list, 2, "stack"), p->samples[2].stack);
 	json_decref(root);
 	builder_deinit(&b);
 }

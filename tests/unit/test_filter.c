@@ -153,13 +153,13 @@ Test(filter, time)
 	cr_expect_eq(selected(&f), 0x7f, "no overflow");
 }
 
-Test(filter, ruby_only_hides_frames_and_keeps_samples)
+Test(filter, stack_modes_hide_frames_and_keep_samples)
 {
 	static const bool shown[FRAME_KIND_COUNT] = {
 		[FRAME_RUBY] = true,	[FRAME_CFUNC] = true, [FRAME_TRUNCATED] = true,
-		[FRAME_UNKNOWN] = true, [FRAME_FIBER] = true,
+		[FRAME_UNKNOWN] = true, [FRAME_FIBER] = true, [FRAME_GC] = true,
 	};
-	struct view_filter f = { .ruby_only = true };
+	struct view_filter f = { .stack = STACK_RUBY };
 	struct view_selection *sel = NULL;
 	uint32_t frames[FRAME_KIND_COUNT];
 
@@ -169,6 +169,9 @@ Test(filter, ruby_only_hides_frames_and_keeps_samples)
 	for (unsigned int kind = 0; kind < FRAME_KIND_COUNT; kind++)
 		cr_expect_eq(view_frame_shown(sel, frames[kind]), shown[kind], "%s",
 			     frame_kind_name(kind));
+	view_selection_show(sel, STACK_ALL);
+	for (unsigned int kind = 0; kind < FRAME_KIND_COUNT; kind++)
+		cr_expect(view_frame_shown(sel, frames[kind]), "%s", frame_kind_name(kind));
 	view_selection_free(sel);
 	cr_expect_eq(selected(&f), 0x7f);
 }

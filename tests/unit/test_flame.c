@@ -17,6 +17,7 @@
 #include "export/flame_text.h"
 #include "support/awkward.h"
 #include "support/profile_builder.h"
+#include "support/woven.h"
 #include "view/filter.h"
 
 static struct profile_builder b;
@@ -443,7 +444,7 @@ Test(flame, deep_stacks)
 
 Test(flame, description_says_where_it_comes_from)
 {
-	const struct view_filter f = { .ruby_only = true };
+	const struct view_filter f = { .stack = STACK_RUBY };
 	const struct flame_options opts = { .filter = &f, .command = "rbpf flame --title \"<&>\"" };
 	char *svg, *text;
 	const char *at;
@@ -468,7 +469,9 @@ Test(flame, description_says_where_it_comes_from)
 	cr_expect_eq(json_integer_value(json_object_get(root, "truncated")), 1);
 	cr_expect_eq(json_integer_value(json_object_get(root, "failed")), 1);
 	cr_expect(json_is_false(json_object_get(root, "complete")));
-	cr_expect(json_is_true(json_object_get(json_object_get(root, "filters"), "ruby_only")));
+	cr_expect_str_eq(
+		json_string_value(json_object_get(json_object_get(root, "filters"), "stack")),
+		"ruby");
 	cr_expect_not_null(strstr(svg, "9 samples lost"), "said in the picture as well");
 	cr_expect_not_null(strstr(svg, "recording was interrupted"));
 	json_decref(root);
@@ -518,6 +521,81 @@ Test(flame, garbage_collection_and_fibers_have_colours_of_their_own)
 	cr_expect_not(legend_has(svg, "GC"));
 	cr_expect_not_null(strstr(svg, "without GC"), "it is said");
 	cr_expect_not_null(strstr(svg, "&quot;filters&quot;:{&quot;no_gc&quot;:true}"));
+	free(svg);
+}
+
+Test(flame, compiled_code_is_told_apart)
+{
+	struct profile_builder *in = &b;
+	struct picture pic;
+	char *svg;
+
+	woven_add(in, thread, woven_ruby(in, 0, "hot", 3, FRAME_YJIT), 2, 0);
+	woven_add(in, thread, woven_ruby(in, 0, "hot", 4, 0), 1, 0);
+	woven_add(in, thread, woven_ruby(in, 0, "cold", 3, FRAME_ZJIT), 1, 0);
+	woven_add(in, thread, woven_ruby(in, 0, "cold", 4, 0), 1, 0);
+	woven_add(in, thread, woven_other(in, 0, FRAME_GAP, WOVEN_NO_TABLE), 1, SAMPLE_GAP);
+	draw(&plain, &pic);
+	cr_expect_eq(pic.n, 4, "one box a method");
+	cr_expect_not_null(strstr(find(&pic, "hot")->title,
+				  "hot\nRuby app · /app/x.rb:1\n[yjit] in 66.7%\ntotal "),
+			   "%s", find(&pic, "hot")->title);
+	cr_expect_not_null(strstr(find(&pic, "cold")->title, "\n[zjit] in 50.0%\n"));
+	picture_deinit(&pic);
+	svg = render(&plain);
+	cr_expect(legend_has(svg, "Ruby app, JIT"));
+	cr_expect(legend_has(svg, "Ruby app"), "what is mostly interpreted");
+	cr_expect(legend_has(svg, "native frames missing"));
+	cr_expect_not(legend_has(svg, "cut/unknown"));
+	cr_expect_not_null(strstr(svg, "1 sample with gaps in the native stack (16.7%)"));
+	free(svg);
+	svg = render(&(struct flame_options) { .inverted = true });
+	cr_expect(legend_has(svg, "Ruby app, JIT"));
+	cr_expect_not_null(strstr(svg, "\n[yjit] in 66.7%\n"), "in both directions");
+	free(svg);
+	svg = render(&(struct flame_options) { .color = FLAME_COLOR_HASH });
+	cr_expect_not_null(strstr(svg, "<title>Ruby app\nself"), "of any kind");
+	cr_expect_null(strstr(svg, "<title>Ruby app, JIT\nself"));
+	free(svg);
+}
+
+Test(flame, native_frames_are_of_a_module)
+{
+	struct picture pic;
+
+	woven_build(&b);
+	draw(&plain, &pic);
+	cr_expect_not_null(
+		strstr(find(&pic, "deflate")->title, "deflate\nnative · /lib/libz.so.1\ntotal "));
+	cr_expect_not_null(strstr(find(&pic, "Foo#bar")->title, "\n[yjit, zjit] in 21.1%\n"));
+	picture_deinit(&pic);
+}
+
+Test(flame, ruby_and_native_side_by_side)
+{
+	const struct view_filter f = { .stack = STACK_BOTH };
+	const struct flame_options opts = { .filter = &f, .width = 1000 };
+	char *svg, *left, *right;
+
+	woven_build(&b);
+	builder_finish(&b);
+	cr_assert_eq(stack_mode_prepare(&b.profile, STACK_BOTH), 0);
+	svg = render(&opts);
+	left = strstr(svg, "<title>Ruby stacks\ntotal ");
+	right = strstr(svg, "<title>native stacks\ntotal ");
+	cr_assert(left && right && left < right);
+	cr_expect_not_null(strstr(svg, "data-gutter=\"24\""));
+	cr_expect_not_null(strstr(svg, "Ruby and native frames side by side"));
+	cr_expect_not_null(strstr(left, "<rect x=\"12\""));
+	cr_expect_not_null(strstr(right, "<rect x=\"512\""));
+	cr_expect_eq(strtoull(strstr(right - 50, "data-w=\"") + strlen("data-w=\""), NULL, 10),
+		     b.profile.n_samples * BUILDER_PERIOD, "the same scale");
+	cr_expect_not_null(strstr(right, "<title>deflate\n"));
+	cr_expect_null(strstr(right, "<title>Foo#bar\n"));
+	*right = '\0';
+	cr_expect_null(strstr(left, "<title>deflate\n"));
+	cr_expect_not_null(strstr(left, "<title>Foo#bar\n"));
+	cr_expect_not_null(strstr(left, "<title>[native thread]\n"));
 	free(svg);
 }
 

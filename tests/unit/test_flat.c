@@ -181,7 +181,7 @@ Test(flat, ties_of_owners)
 
 Test(flat, hidden_frames_leave_their_time_to_callers)
 {
-	const struct view_filter ruby_only = { .ruby_only = true };
+	const struct view_filter ruby_only = { .stack = STACK_RUBY };
 	uint32_t native = builder_frame(&b, FRAME_NATIVE, "vm_exec", "", 0, 0);
 	uint32_t a = builder_path(&b, "a"), vm = builder_stack(&b, a, native);
 	uint32_t inner = builder_stack(&b, vm, b.profile.stacks[a].frame);
@@ -199,11 +199,11 @@ Test(flat, random_profiles_agree_with_the_definition)
 	const struct profile *p = &b.profile;
 
 	for (unsigned int variant = 0; variant < 8; variant++) {
-		const struct view_filter f = { .ruby_only = variant >= 4 };
+		const struct view_filter f = { .stack = variant >= 4 ? STACK_RUBY : STACK_ALL };
 		enum group_by by = variant % 4;
 		static const enum flat_by flat_by[] = { FLAT_BY_FUNCTION, FLAT_BY_LINE,
 							FLAT_BY_FILE, FLAT_BY_KIND };
-		struct flat_row rows[700] = { 0 };
+		struct flat_row rows[900] = { 0 };
 		struct view_selection *sel = NULL;
 		struct groups groups;
 		struct flat flat;

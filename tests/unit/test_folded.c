@@ -186,7 +186,7 @@ Test(folded, awkward_names_keep_the_grammar_and_the_sum)
 
 Test(folded, filter)
 {
-	const struct view_filter f = { .ruby_only = true, .to_ns = 2 * BUILDER_PERIOD };
+	const struct view_filter f = { .stack = STACK_RUBY, .to_ns = 2 * BUILDER_PERIOD };
 	const struct export_options opts = { .filter = &f };
 	uint32_t thread = builder_thread(&b, builder_process(&b, 1, "ruby"), 1, "x");
 	uint32_t a = builder_path(&b, "a");

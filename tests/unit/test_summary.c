@@ -75,6 +75,8 @@ Test(summary, totals)
 		.unresolved = 41,
 		.failed = 71,
 		.no_ruby = 606,
+		.native_samples = 11870,
+		.native_gaps = 12,
 		.cpu_sampled_ns = 119900 * NSEC_PER_MSEC,
 		.cpu_kernel_ns = 121000 * NSEC_PER_MSEC,
 		.rbpf_cpu_ns = 210 * NSEC_PER_MSEC,
@@ -86,6 +88,7 @@ Test(summary, totals)
 	cr_expect_str_eq(
 		buf_str(&out),
 		"  samples   11,876    Ruby 94.3%   no Ruby 5.1%   walk failed 0.6%\n"
+		"  native    11,870    complete 99.9%\n"
 		"  lost      2         truncated stacks 3   unresolved 41\n"
 		"  cpu       119.9 s sampled of 121.0 s by the kernel's account (99.1%)\n"
 		"  overhead  rbpf 210 ms (0.7% of one core)   in the kernel 2.6 µs a sample\n",

@@ -129,10 +129,12 @@ Test(table, cut)
 		enum table_fit fit;
 		const char *want;
 	} cases[] = {
-		{ "abc", 3, TABLE_CUT_END, "abc" },    { "abcd", 3, TABLE_CUT_END, "ab…" },
-		{ "abcd", 3, TABLE_CUT_START, "…cd" }, { "abcd", 3, TABLE_WHOLE, "abcd" },
-		{ "abcd", 1, TABLE_CUT_END, "…" },     { "abcd", 0, TABLE_CUT_END, "" },
-		{ "äöüß", 3, TABLE_CUT_START, "…üß" }, { "", 0, TABLE_CUT_END, "" },
+		{ "abc", 3, TABLE_CUT_END, "abc" },	 { "abcd", 3, TABLE_CUT_END, "ab…" },
+		{ "abcd", 3, TABLE_CUT_START, "…cd" },	 { "abcd", 3, TABLE_WHOLE, "abcd" },
+		{ "abcd", 1, TABLE_CUT_END, "…" },	 { "abcd", 0, TABLE_CUT_END, "" },
+		{ "äöüß", 3, TABLE_CUT_START, "…üß" },	 { "", 0, TABLE_CUT_END, "" },
+		{ "abcd", 4, TABLE_CUT_MIDDLE, "abcd" }, { "äöüßx", 4, TABLE_CUT_MIDDLE, "äö…x" },
+		{ "abcde", 3, TABLE_CUT_MIDDLE, "a…e" }, { "abc", 1, TABLE_CUT_MIDDLE, "…" },
 	};
 	size_t i;
 

@@ -189,7 +189,7 @@ Test(tree, split_by_container_and_ruby)
 Test(tree, hidden_frames_leave_their_time_to_callers)
 {
 	static const struct tree_options inverted = { .inverted = true };
-	const struct view_filter ruby_only = { .ruby_only = true };
+	const struct view_filter ruby_only = { .stack = STACK_RUBY };
 	uint32_t a = builder_path(&b, "a");
 	uint32_t vm = builder_stack(&b, a, builder_frame(&b, FRAME_NATIVE, "vm_exec", "", 0, 0));
 	uint32_t inner = builder_stack(&b, vm, builder_frame(&b, FRAME_RUBY, "b", "", 0, 0));
@@ -233,7 +233,7 @@ Test(tree, random_profiles_add_up)
 			.inverted = variant & 2,
 			.split = variant / 4 % 5,
 		};
-		const struct view_filter f = { .ruby_only = variant >= 20 };
+		const struct view_filter f = { .stack = variant >= 20 ? STACK_RUBY : STACK_ALL };
 		struct tree t;
 
 		builder_add_random(&b, variant + 1, 500);

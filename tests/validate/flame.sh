@@ -33,11 +33,18 @@ if [ $# -eq 0 ]; then
 	${CC:-cc} -std=gnu11 -O1 -D_GNU_SOURCE -DRBPF_VERSION='"0.0.0"' -Isrc -Iinclude -Itests \
 		-o "$out/flame_sample" tests/validate/flame_sample.c src/profile/profile.c \
 		src/base/*.c src/view/*.c src/export/*.c -lm
-	for picture in 'rails' 'rails icicle module' 'rails inverted' 'rails thread hash' 'awkward'; do
+	for picture in 'rails' 'rails icicle module' 'rails inverted' 'rails thread hash' 'awkward' \
+		'woven'; do
 		name=$out/$(echo "$picture" | tr ' ' '-').svg
 		# shellcheck disable=SC2086 # words
 		"$out/flame_sample" $picture > "$name"
 		set -- "$@" "$name"
+	done
+	for picture in 'woven both' 'woven both icicle' 'rails both'; do
+		name=$out/$(echo "$picture" | tr ' ' '-').svg
+		# shellcheck disable=SC2086 # words
+		"$out/flame_sample" $picture > "$name"
+		both="${both:-} $name"
 	done
 	"$out/flame_sample" deep > "$out/deep.svg"
 	xmllint --huge --noout "$out/deep.svg"
@@ -48,5 +55,10 @@ for svg; do
 	echo "== $svg"
 	xmllint --noout "$svg" || status=1
 	node tests/validate/flame.mjs "$svg" ${SHOTS:+"$SHOTS"} || status=1
+done
+for svg in ${both:-}; do
+	echo "== $svg"
+	xmllint --noout "$svg" || status=1
+	node tests/validate/flame_both.mjs "$svg" ${SHOTS:+"$SHOTS"} || status=1
 done
 exit $status

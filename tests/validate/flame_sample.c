@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * A flame graph to look at, and to test, without a recording: a Rails application as it might be
- * (rails.txt, in the folder of this file), names that break pictures, or very deep stacks.
+ * (rails.txt, in the folder of this file), names that break pictures, very deep stacks, or native ones.
  *
  * usage, from the root of the repository:
- *	flame_sample rails|awkward|deep [icicle|inverted|module|hash|thread|process]… > out.svg
+ *	flame_sample rails|awkward|deep|woven [icicle|inverted|module|hash|thread|process|both]… > out.svg
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -16,6 +16,8 @@
 #include "export/flame.h"
 #include "support/awkward.h"
 #include "support/profile_builder.h"
+#include "support/woven.h"
+#include "view/filter.h"
 
 #define RAILS	      "tests/validate/rails.txt"
 #define MAX_FUNCTIONS 200
@@ -172,6 +174,10 @@ static int build(struct profile_builder *b, const char *what)
 		build_deep(b);
 		return 0;
 	}
+	if (!strcmp(what, "woven")) {
+		woven_build(b);
+		return 0;
+	}
 	awkward_build(b);
 	b->profile.totals.lost = 3;
 	b->profile.complete = false;
@@ -180,7 +186,8 @@ static int build(struct profile_builder *b, const char *what)
 
 int main(int argc, char **argv)
 {
-	struct flame_options opts = { .command = "flame_sample" };
+	struct view_filter filter = { .stack = STACK_MIXED };
+	struct flame_options opts = { .command = "flame_sample", .filter = &filter };
 	struct profile_builder b;
 	struct buf out = BUF_INIT;
 	struct err err = { 0 };
@@ -196,11 +203,15 @@ int main(int argc, char **argv)
 			opts.split = TREE_SPLIT_THREAD;
 		if (!strcmp(argv[i], "process"))
 			opts.split = TREE_SPLIT_PROCESS;
+		if (!strcmp(argv[i], "both"))
+			filter.stack = STACK_BOTH;
 	}
 	builder_init(&b);
 	if (build(&b, argc > 1 ? argv[1] : "rails"))
 		return 1;
 	builder_finish(&b);
+	if (stack_mode_prepare(&b.profile, filter.stack))
+		return 1;
 	if (flame_render(&b.profile, &opts, &out, &err)) {
 		fprintf(stderr, "flame_sample: %s\n", err.msg);
 		return 1;

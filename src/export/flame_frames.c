@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The boxes of the flame graph, with their titles. */
+#include "export/flame_picture.h"
+
+#include <inttypes.h>
+
+#include "base/utf8.h"
+#include "export/flame_text.h"
+#include "export/human.h"
+#include "profile/profile.h"
+
+/* Pixels. */
+#define BOX	 16  /* height of a box: one pixel of background between levels */
+#define BASELINE 12  /* of text, from the top of its box */
+#define TEXT_PAD 3   /* left and right of text in its box */
+#define GAP	 60  /* hundredths: right of a box, if that leaves most of the box */
+#define CELL	 725 /* hundredths: width of 12 px monospace; all fonts of flame.css are below */
+
+/* A name in a title; the rest of it says nothing more to anyone. Code points. */
+#define MAX_NAME 4096
+
+static void add_hundredths(struct buf *out, uint64_t n)
+{
+	static const char digits[] = "0123456789";
+
+	buf_addf(out, "%" PRIu64, n / 100);
+	n %= 100;
+	if (!n)
+		return;
+	buf_addch(out, '.');
+	buf_addch(out, digits[n / 10]);
+	if (n % 10)
+		buf_addch(out, digits[n % 10]);
+}
+
+/* Hundredths of a pixel, from the left of the picture, of @x in units of the layout. */
+static uint64_t pixel_of(const struct flame_pane *pane, uint64_t x)
+{
+	uint64_t inner = (uint64_t)pane->width * 100, total = pane->layout.total;
+
+	return (uint64_t)(((unsigned __int128)x * inner + total / 2) / total) +
+	       (uint64_t)pane->left * 100;
+}
+
+void flame_add_amount(const struct flame *fl, const char *what, uint64_t ns, uint64_t samples,
+		      struct buf *out)
+{
+	bool by_samples = fl->by_samples;
+
+	buf_addf(out, "\n%s ", what);
+	if (!by_samples) {
+		human_duration(out, ns);
+		buf_addstr(out, " (");
+	}
+	human_percent(out, by_samples ? samples : ns, fl->total);
+	buf_addstr(out, by_samples ? ", " : "), ");
+	human_count_of(out, samples, "sample", "samples");
+}
+
+/* "Ruby app · /app/cart.rb:57", below the name. */
+static void add_place(const struct flame *fl, uint32_t frame, struct buf *out)
+{
+	const struct profile *p = fl->profile;
+	const struct profile_frame *f = &p->frames[frame];
+	const char *file = profile_str(p, f->file);
+
+	buf_addf(out, "\n%s", buf_str(&fl->colors.categories[fl->colors.of_frame[frame]].name));
+	if (f->module != PROFILE_NONE)
+		buf_addf(out, " · %s", profile_str(p, p->modules[f->module].path));
+	if (*file && f->kind != FRAME_CFUNC) {
+		buf_addf(out, " · %s", file);
+		if (f->func_line)
+			buf_addf(out, ":%u", f->func_line);
+	}
+}
+
+/* "[yjit]", or "[yjit] in 83.0%" of the samples: the same method is also interpreted. */
+static void add_jit(const struct tree_node *node, struct buf *out)
+{
+	if (!node->jit_samples)
+		return;
+	buf_addf(out, "\n[%s%s%s]", node->jit & FRAME_YJIT ? "yjit" : "",
+		 node->jit == FRAME_JIT ? ", " : "", node->jit & FRAME_ZJIT ? "zjit" : "");
+	if (node->jit_samples < node->total_samples) {
+		buf_addstr(out, " in ");
+		human_percent(out, node->jit_samples, node->total_samples);
+	}
+}
+
+/* The title of a frame whose label is in fl->name, not escaped. */
+static void add_tip(const struct flame *fl, const struct tree_node *node, struct buf *out)
+{
+	const char *name = buf_str(&fl->name);
+	size_t shown = utf8_prefix(name, MAX_NAME);
+
+	buf_add(out, name, shown);
+	if (name[shown])
+		buf_addstr(out, "…");
+	if (node->frame != PROFILE_NONE)
+		add_place(fl, node->frame, out);
+	add_jit(node, out);
+	flame_add_amount(fl, "total", node->total_ns, node->total_samples, out);
+	/* Where callers are above, a path's time is at its outermost frame: no self time. */
+	if (!fl->opts->inverted)
+		flame_add_amount(fl, "self", node->self_ns, node->self_samples, out);
+}
+
+static void add_frame(struct flame *fl, const struct flame_pane *pane, const struct flame_box *box,
+		      struct buf *out)
+{
+	const struct tree_node *node = &pane->tree.nodes[box->node];
+	uint64_t left = pixel_of(pane, box->x);
+	uint64_t width = pixel_of(pane, box->x + box->w) - left;
+	uint64_t gap = width >= 5 * GAP ? GAP : width / 5;
+	uint32_t row = fl->opts->icicle ? box->depth : fl->max_depth - box->depth;
+	unsigned int y = fl->top + row * ROW;
+
+	buf_reset(&fl->name);
+	if (!box->node && pane->root)
+		buf_addstr(&fl->name, pane->root);
+	else
+		tree_node_label(&pane->tree, box->node, &fl->name);
+	buf_addstr(out, "<g class=\"");
+	if (node->frame == PROFILE_NONE)
+		buf_addch(out, 'z');
+	else
+		flame_colors_class(&fl->colors, fl->profile, node, out);
+	buf_addf(out, "\" data-x=\"%" PRIu64 "\" data-w=\"%" PRIu64 "\" data-d=\"%u\"", box->x,
+		 box->w, box->depth);
+	if (node->frame != PROFILE_NONE)
+		buf_addf(out, " data-k=\"%zu\"", flame_colors_category(&fl->colors, node));
+	if (pane != fl->panes)
+		buf_addf(out, " data-p=\"%td\"", pane - fl->panes);
+	buf_addstr(out, "><title>");
+	buf_reset(&fl->text);
+	add_tip(fl, node, &fl->text);
+	flame_add_text(out, &fl->text);
+	buf_addstr(out, "</title><rect x=\"");
+	add_hundredths(out, left);
+	buf_addf(out, "\" y=\"%u\" width=\"", y);
+	add_hundredths(out, width - gap);
+	buf_addf(out, "\" height=\"%u\"/><text x=\"", BOX);
+	add_hundredths(out, left + TEXT_PAD * 100);
+	buf_addf(out, "\" y=\"%u\">", y + BASELINE);
+	buf_reset(&fl->text);
+	if (width > 2 * TEXT_PAD * 100)
+		flame_fit(&fl->text, buf_str(&fl->name), (width - 2 * TEXT_PAD * 100) / CELL);
+	flame_add_text(out, &fl->text);
+	buf_addstr(out, "</text></g>\n");
+	out->failed |= fl->name.failed;
+}
+
+void flame_add_frames(struct flame *fl, struct buf *out)
+{
+	for (size_t i = 0; i < fl->n_panes; i++)
+		for (size_t k = 0; k < fl->panes[i].layout.n_boxes; k++)
+			add_frame(fl, &fl->panes[i], &fl->panes[i].layout.boxes[k], out);
+}

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What stands above and below the frames: title, facts, legend, footer. */
+#include "export/flame_picture.h"
+
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/json.h"
+#include "base/utf8.h"
+#include "export/flame_text.h"
+#include "export/human.h"
+#include "profile/profile.h"
+#include "view/filter.h"
+
+/* Pixels. */
+#define TITLE_Y	    29
+#define LINE	    19 /* of the header */
+#define LEGEND_LINE 22
+#define SWATCH	    11
+#define FONT	    12	 /* of the header */
+#define TITLE_CELL  1050 /* hundredths: a letter of the title, on average */
+
+#define LEGEND	    "Self time:"
+
+const char *flame_mode(const struct profile *p)
+{
+	return p->meta.mode && *p->meta.mode ? p->meta.mode : "cpu";
+}
+
+void flame_make_title(struct flame *fl)
+{
+	const struct flame_facts *facts = &fl->facts;
+	const struct profile *p = fl->profile;
+	struct buf *title = &fl->title;
+
+	if (fl->opts->title) {
+		utf8_sanitise(title, fl->opts->title, strlen(fl->opts->title));
+		return;
+	}
+	if (facts->n_processes > 1 && facts->n_programs == 1)
+		buf_addf(title, "%zu × ", facts->n_processes);
+	buf_addstr(title, buf_str(&facts->programs));
+	if (facts->n_processes == 1)
+		buf_addf(title, " (pid %u)", p->processes[facts->process].pid);
+	buf_addf(title, ": %s flame graph", strcmp(flame_mode(p), "cpu") ? flame_mode(p) : "CPU");
+	if (fl->opts->inverted)
+		buf_addstr(title, ", innermost frames first");
+}
+
+void flame_add_hidden_note(const struct flame *fl, struct buf *out)
+{
+	_cleanup_buf_ struct buf number = BUF_INIT;
+	struct json j = JSON_INIT(&number);
+
+	json_double(&j, NULL, fl->min_percent);
+	human_count_of(out, fl->n_hidden, "frame", "frames");
+	buf_addf(out, " below %s%% hidden", buf_str(&number));
+}
+
+/*
+ * Lines of pieces that are kept whole, broken at the width of the picture; the script breaks them
+ * again at that of the window.
+ */
+struct paragraph {
+	struct buf *out;
+	const char *css_class;
+	unsigned int y;	     /* baseline of the current line */
+	unsigned int width;  /* pixels that a line may have */
+	unsigned int height; /* of a line */
+	uint64_t used;	     /* hundredths of a pixel of the current line */
+};
+
+static void add_piece(struct paragraph *par, struct buf *piece)
+{
+	uint64_t width = flame_sans_width(buf_str(piece)) * FONT;
+
+	if (par->used && par->used + width > (uint64_t)par->width * 100) {
+		buf_addstr(par->out, "</text>\n");
+		par->y += par->height;
+		par->used = 0;
+	}
+	if (!par->used)
+		buf_addf(par->out, "<text class=\"%s\" x=\"%d\" y=\"%u\">", par->css_class, PAD,
+			 par->y);
+	else
+		buf_addstr(par->out, " · ");
+	flame_add_text(par->out, piece);
+	par->used += width + flame_sans_width(" · ") * FONT;
+	buf_reset(piece);
+}
+
+static void end_paragraph(struct paragraph *par)
+{
+	if (!par->used)
+		return;
+	buf_addstr(par->out, "</text>\n");
+	par->y += par->height;
+	par->used = 0;
+}
+
+/* What is said of the mode; NULL where it is that of all pictures. */
+static const char *stacks_shown(const struct flame *fl)
+{
+	switch (fl->opts->filter ? fl->opts->filter->stack : STACK_ALL) {
+	case STACK_RUBY:
+		return "Ruby frames only";
+	case STACK_NATIVE:
+		return "native frames only";
+	case STACK_BOTH:
+		return "Ruby and native frames side by side";
+	default:
+		return NULL;
+	}
+}
+
+static void add_subtitle(const struct flame *fl, struct paragraph *par)
+{
+	const struct flame_facts *facts = &fl->facts;
+	const char *stacks = stacks_shown(fl);
+	_cleanup_buf_ struct buf s = BUF_INIT;
+
+	human_duration(&s, facts->duration_ns);
+	add_piece(par, &s);
+	human_count_of(&s, facts->n_processes, "process", "processes");
+	add_piece(par, &s);
+	human_count_of(&s, facts->n_threads, "thread", "threads");
+	add_piece(par, &s);
+	human_count(&s, facts->samples);
+	if (facts->samples != facts->all_samples) {
+		buf_addstr(&s, " of ");
+		human_count(&s, facts->all_samples);
+	}
+	buf_addstr(&s, facts->all_samples == 1 ? " sample" : " samples");
+	if (fl->profile->meta.frequency)
+		buf_addf(&s, " at %u Hz", fl->profile->meta.frequency);
+	add_piece(par, &s);
+	if (facts->ns) {
+		human_duration(&s, facts->ns);
+		buf_addf(&s, " %s", strcmp(flame_mode(fl->profile), "cpu") ? "in all" : "CPU time");
+		add_piece(par, &s);
+	}
+	if (facts->rubies.len) {
+		buf_addf(&s, "Ruby %s", buf_str(&facts->rubies));
+		add_piece(par, &s);
+	}
+	if (stacks) {
+		buf_addstr(&s, stacks);
+		add_piece(par, &s);
+	}
+	if (fl->opts->filter && fl->opts->filter->no_gc) {
+		buf_addstr(&s, "without GC");
+		add_piece(par, &s);
+	}
+	end_paragraph(par);
+}
+
+/* "3 samples truncated (0.02%)"; nothing if there are none. */
+static void add_defect(const struct flame *fl, struct paragraph *par, uint64_t n, const char *what)
+{
+	_cleanup_buf_ struct buf s = BUF_INIT;
+
+	if (!n)
+		return;
+	human_count_of(&s, n, "sample", "samples");
+	buf_addf(&s, " %s (", what);
+	human_percent(&s, n, fl->facts.samples);
+	buf_addch(&s, ')');
+	add_piece(par, &s);
+}
+
+/* What keeps the picture from being the whole truth; nothing if nothing does. */
+static void add_defects(const struct flame *fl, struct paragraph *par)
+{
+	_cleanup_buf_ struct buf s = BUF_INIT;
+
+	if (!fl->profile->complete) {
+		buf_addstr(&s, "recording was interrupted");
+		add_piece(par, &s);
+	}
+	if (fl->profile->totals.lost) {
+		human_count_of(&s, fl->profile->totals.lost, "sample lost", "samples lost");
+		add_piece(par, &s);
+	}
+	add_defect(fl, par, fl->facts.truncated, "cut at the depth limit");
+	add_defect(fl, par, fl->facts.unresolved, "with unnamed frames");
+	add_defect(fl, par, fl->facts.failed, "whose Ruby stack could not be read");
+	add_defect(fl, par, fl->facts.frameless, "without any frame");
+	if (!fl->opts->filter || fl->opts->filter->stack != STACK_RUBY)
+		add_defect(fl, par, fl->facts.gaps, "with gaps in the native stack");
+	end_paragraph(par);
+}
+
+static void add_key_tip(const struct flame *fl, size_t category, size_t n_frames, struct buf *out)
+{
+	const struct flame_category *c = &fl->colors.categories[category];
+
+	buf_addstr(out, buf_str(&c->name));
+	flame_add_amount(fl, "self", c->self_ns, c->self_samples, out);
+	buf_addch(out, '\n');
+	human_count_of(out, n_frames, "frame", "frames");
+	buf_addstr(out, " in the picture");
+}
+
+/* *@x and *@y are where the next key may go, *@y being the baseline. */
+static void add_key(const struct flame *fl, size_t category, size_t n_frames, unsigned int *x,
+		    unsigned int *y, struct buf *out)
+{
+	const struct flame_category *c = &fl->colors.categories[category];
+	bool by_samples = fl->by_samples;
+	_cleanup_buf_ struct buf text = BUF_INIT;
+	_cleanup_buf_ struct buf tip = BUF_INIT;
+	unsigned int width;
+
+	buf_addf(&text, "%s ", buf_str(&c->name));
+	human_percent(&text, by_samples ? c->self_samples : c->self_ns, fl->total);
+	add_key_tip(fl, category, n_frames, &tip);
+	width = SWATCH + 6 + flame_sans_width(buf_str(&text)) * FONT / 100;
+	if (*x > PAD && *x + width > fl->width - PAD) {
+		*x = PAD;
+		*y += LEGEND_LINE;
+	}
+	buf_addf(out, "<g class=\"key\" data-k=\"%zu\"><title>", category);
+	flame_add_text(out, &tip);
+	buf_addstr(out, "</title><rect class=\"");
+	if (flame_colors_have_swatches(&fl->colors))
+		buf_addch(out, (char)('a' + category));
+	else
+		buf_addstr(out, "none");
+	buf_addf(out, "\" x=\"%u\" y=\"%u\" width=\"%d\" height=\"%d\" rx=\"2\"/>", *x, *y - 10,
+		 SWATCH, SWATCH);
+	buf_addf(out, "<text x=\"%u\" y=\"%u\">", *x + SWATCH + 6, *y);
+	flame_add_text(out, &text);
+	buf_addstr(out, "</text></g>\n");
+	*x += width + 16;
+}
+
+/* Add the boxes of @pane to those of each category. */
+static void count_frames(const struct flame *fl, const struct flame_pane *pane, size_t *n_frames)
+{
+	for (size_t i = 0; i < pane->layout.n_boxes; i++) {
+		const struct tree_node *node = &pane->tree.nodes[pane->layout.boxes[i].node];
+
+		if (node->frame != PROFILE_NONE)
+			n_frames[flame_colors_category(&fl->colors, node)]++;
+	}
+}
+
+/* Returns the baseline of the last line. */
+static unsigned int add_legend(const struct flame *fl, unsigned int y, struct buf *out)
+{
+	size_t n_frames[FLAME_MAX_CATEGORIES] = { 0 };
+	unsigned int x = PAD + flame_sans_width(LEGEND) * FONT / 100 + 12;
+
+	for (size_t i = 0; i < fl->n_panes; i++)
+		count_frames(fl, &fl->panes[i], n_frames);
+	buf_addf(out, "<text id=\"legend\" x=\"%d\" y=\"%u\">%s</text>\n", PAD, y, LEGEND);
+	for (size_t i = 0; i < fl->colors.n_categories; i++)
+		if (fl->colors.categories[i].used)
+			add_key(fl, i, n_frames[i], &x, &y, out);
+	return y;
+}
+
+void flame_add_header(struct flame *fl, struct buf *out)
+{
+	struct paragraph par = {
+		.out = out,
+		.css_class = "sub",
+		.y = TITLE_Y + 20,
+		.width = fl->width - 2 * PAD,
+		.height = LINE,
+	};
+
+	buf_reset(&fl->text);
+	flame_fit(&fl->text, buf_str(&fl->title), (size_t)par.width * 100 / TITLE_CELL);
+	buf_addf(out, "<g id=\"top\">\n<rect id=\"panel\" width=\"100%%\" height=\"0\"/>\n");
+	buf_addf(out, "<text id=\"title\" x=\"%d\" y=\"%d\">", PAD, TITLE_Y);
+	flame_add_text(out, &fl->text);
+	buf_addstr(out, "</text>\n");
+	add_subtitle(fl, &par);
+	par.css_class = "warn";
+	add_defects(fl, &par);
+	fl->top = add_legend(fl, par.y + 5, out) + 14;
+	buf_addstr(out, "</g>\n");
+}
+
+void flame_add_footer(struct flame *fl, struct buf *out)
+{
+	buf_reset(&fl->text);
+	if (fl->n_hidden) {
+		flame_add_hidden_note(fl, &fl->text);
+		buf_addstr(&fl->text, " · ");
+	}
+	buf_addstr(&fl->text, "rbpf " RBPF_VERSION);
+	buf_addf(out, "<g id=\"foot\"><text x=\"%d\" y=\"%u\">", PAD, fl->height - 9);
+	flame_add_text(out, &fl->text);
+	buf_addstr(out, "</text></g>\n");
+}
