@@ -17,9 +17,9 @@ at_exit { system('rm', '-rf', DIR) }
 class Target
   attr_reader :pid
 
-  def initialize(depth)
+  def initialize(depth, blocks)
     reader, writer = IO.pipe
-    @pid = Process.spawn(RbConfig.ruby, WORK, depth.to_s, out: writer)
+    @pid = Process.spawn(RbConfig.ruby, WORK, depth.to_s, blocks.to_s, out: writer)
     writer.close
     @times = Queue.new
     @thread = Thread.new { reader.each_line { |line| @times << line.to_i } }
@@ -40,8 +40,8 @@ class Target
   end
 end
 
-def with_target(depth)
-  target = Target.new(depth)
+def with_target(depth, blocks = 0)
+  target = Target.new(depth, blocks)
   yield target
 ensure
   target&.stop
@@ -52,9 +52,9 @@ def median(values)
   sorted.empty? ? 0.0 : sorted[sorted.size / 2].to_f
 end
 
-def record(pid, hertz, seconds)
+def record(pid, hertz, seconds, *options)
   file = File.join(DIR, 'bench.data')
-  system(RBPF, '-q', 'record', '-p', pid.to_s, '-F', hertz.to_s, '-d', seconds.to_s, '-o', file,
+  system(RBPF, '-q', 'record', '-p', pid.to_s, '-F', hertz.to_s, '-d', seconds.to_s, '-o', file, *options,
          exception: true)
   JSON.parse(IO.popen([RBPF, 'report', '--json', '-i', file], &:read)).fetch('summary')
 end
@@ -69,9 +69,36 @@ def cost_in_kernel
   [10, 100, 400, 1000].each do |depth|
     with_target(depth) do |target|
       empty = idle_cost('empty', target.pid, 1)
-      cost = record(target.pid, 999, 3).fetch('kernel_ns_per_sample')
+      cost = record(target.pid, 999, 3, '--no-native').fetch('kernel_ns_per_sample')
       puts format('  %<a>-22d %<b>10d %<c>16.1f', a: depth, b: cost, c: cost / empty)
       puts format('  %<a>-22s %<b>10d %<c>16.1f', a: '(empty program)', b: empty, c: 1) if depth == 1000
+    end
+  end
+end
+
+# The frames of the stack of most samples, native ones and those of Ruby.
+def frames_of_most
+  json = JSON.parse(IO.popen([RBPF, 'export', '-f', 'json', '-i', File.join(DIR, 'bench.data')], &:read))
+  id = json['samples'].map { |sample| sample['stack'] }.tally.max_by(&:last).first
+  kinds = Hash.new(0)
+  while (frame = json['stacks'][id]['frame'])
+    kinds[json['frames'][frame]['kind'] == 'native' ? :native : :ruby] += 1
+    id = json['stacks'][id]['parent']
+  end
+  kinds
+end
+
+# Blocks within Array#each are C calling Ruby calling C.
+def cost_of_native_stacks
+  puts 'In the kernel, per sample with its native stack (999 Hz, 3 s each)'
+  puts format('  %<a>-22s %<b>10s %<c>16s', a: 'native + Ruby frames', b: 'ns', c: 'x Ruby alone')
+  [[46, 5], [3, 48]].each do |depth, blocks|
+    with_target(depth, blocks) do |target|
+      alone = record(target.pid, 999, 3, '--no-native').fetch('kernel_ns_per_sample')
+      both = record(target.pid, 999, 3).fetch('kernel_ns_per_sample')
+      frames = frames_of_most
+      puts format('  %<a>-22s %<b>10d %<c>16.1f', a: "#{frames[:native]} + #{frames[:ruby]}", b: both,
+                                                 c: both.to_f / alone)
     end
   end
 end
@@ -151,6 +178,7 @@ def time_to_attach
 end
 
 cost_in_kernel
+cost_of_native_stacks
 cost_for_others
 time_to_attach
 cost_for_target(Integer(ENV.fetch('TURNS', '12')))

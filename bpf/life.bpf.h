@@ -46,6 +46,7 @@ SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 {
 	struct rbpf_proc *known, proc;
+	struct rbpf_code *known_code;
 	__u32 tgid = parent->tgid;
 	__u32 child_tgid = child->tgid;
 
@@ -66,6 +67,9 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 		count(RBPF_CNT_PROCS_FULL);
 		return 0;
 	}
+	known_code = bpf_map_lookup_elem(&code, &tgid);
+	if (known_code)
+		bpf_map_update_elem(&code, &child_tgid, known_code, BPF_ANY);
 	send_life(RBPF_REC_FORK, parent, child_tgid, 0, NULL);
 	return 0;
 }
@@ -85,6 +89,8 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 
 	if (!followed && !system_wide)
 		return 0;
+	if (followed)
+		bpf_map_delete_elem(&code, &tgid);
 	preset = bpf_map_lookup_elem(&presets, &exe);
 	if (preset) {
 		proc.layout = *preset;
@@ -121,9 +127,29 @@ int BPF_PROG(on_free, struct task_struct *task)
 	if (!bpf_map_lookup_elem(&procs, &tgid))
 		return 0;
 	send_life(RBPF_REC_FREE, task, 0, 0, NULL);
-	if ((__u32)task->pid == tgid)
+	if ((__u32)task->pid == tgid) {
 		bpf_map_delete_elem(&procs, &tgid);
+		bpf_map_delete_elem(&code, &tgid);
+	}
 	return 0;
+}
+
+static __always_inline bool is_wanted(const struct task_struct *task)
+{
+	__u32 tgid = task->tgid;
+
+	return (!wanted_tgid || wanted_tgid == tgid) && bpf_map_lookup_elem(&procs, &tgid);
+}
+
+static __always_inline struct rbpf_task task_of(struct task_struct *task)
+{
+	return (struct rbpf_task) {
+		.tgid = task->tgid,
+		.tid = task->pid,
+		.thread_pointer = task_thread_pointer(task),
+		.runtime = task->se.sum_exec_runtime,
+		.exe = file_of(BPF_CORE_READ(task, mm, exe_file)),
+	};
 }
 
 /*
@@ -135,19 +161,32 @@ int tasks(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
 	struct rbpf_task rec;
-	__u32 tgid;
 
-	if (!task)
+	if (!task || !is_wanted(task))
 		return 0;
-	tgid = task->tgid;
-	if ((wanted_tgid && wanted_tgid != tgid) || !bpf_map_lookup_elem(&procs, &tgid))
-		return 0;
-	rec.tgid = tgid;
-	rec.tid = task->pid;
-	rec.thread_pointer = task_thread_pointer(task);
-	rec.runtime = task->se.sum_exec_runtime;
-	rec.exe = file_of(BPF_CORE_READ(task, mm, exe_file));
+	rec = task_of(task);
 	bpf_seq_write(ctx->meta->seq, &rec, sizeof(rec));
+	return 0;
+}
+
+/* The same, with registers: user space walks the native stacks of threads that do not run. */
+SEC("iter/task")
+int registers(struct bpf_iter__task *ctx)
+{
+	struct rbpf_thread *rec = &thread;
+	struct task_struct *task = ctx->task;
+	int r;
+
+	if (!task || !is_wanted(task))
+		return 0;
+	rec->task = task_of(task);
+	rec->on_cpu = task->on_cpu;
+	if (has_task_pt_regs())
+		r = entry_registers(&rec->regs, (const void *)bpf_task_pt_regs(task));
+	else
+		r = entry_registers(&rec->regs, end_of_stack(task));
+	rec->has_regs = !r && !(task->flags & (PF_EXITING | PF_KTHREAD));
+	bpf_seq_write(ctx->meta->seq, rec, sizeof(*rec));
 	return 0;
 }
 

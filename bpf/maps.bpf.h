@@ -6,8 +6,13 @@
 const volatile __u32 max_frames = RBPF_MAX_FRAMES;
 const volatile bool follow_children = true;
 const volatile bool system_wide = false; /* each exec of the machine is reported */
+const volatile bool native_stacks = true;
+const volatile bool kernel_stacks = false;
 
-__u32 wanted_tgid = 0; /* the iterator tasks: of this process only; 0: of all that are followed */
+__u32 wanted_tgid = 0; /* iterators: of this process only; 0: of all that are followed */
+
+/* Of the iterator registers, which user space reads one at a time: the BPF stack is too short. */
+struct rbpf_thread thread = {};
 
 /* Processes that are followed. tls_model RBPF_TLS_NONE: no Ruby is known in them (yet). */
 struct {
@@ -69,6 +74,40 @@ struct {
 	__type(key, __u32);
 	__type(value, __u64);
 } captured SEC(".maps");
+
+/* ---- native_walk.bpf.h; user space writes to these three through mappings of its own ---- */
+
+/* Words of unwind tables (rbpf_cfi.h). Sized at load. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, RBPF_POOL_CHUNK * sizeof(__u32));
+} pool SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct rbpf_cfi_rule);
+} rules SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct rbpf_range);
+} ranges SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, RBPF_MAX_PROCS);
+	__type(key, __u32); /* tgid */
+	__type(value, struct rbpf_code);
+} code SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);

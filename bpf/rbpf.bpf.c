@@ -9,6 +9,7 @@
 #include <bpf/bpf_core_read.h>
 
 #include "rbpf_abi.h"
+#include "rbpf_cfi.h"
 
 #include "walk_state.bpf.h"
 #include "maps.bpf.h"

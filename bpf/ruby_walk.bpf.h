@@ -278,6 +278,21 @@ __noinline int walk_zjit_innermost(__u32 cpu, __u64 size)
 	return 0;
 }
 
+/*
+ * The frame is none that is shown, but may be the outermost one that a native frame of rb_vm_exec()
+ * runs: then the one that was taken last is that now.
+ */
+static __always_inline void frame_skip(struct walk *w, __u64 flags)
+{
+	struct rbpf_frame *last = &w->frames[(w->n_frames - 1) & (RBPF_MAX_FRAMES - 1)];
+
+	if (!(flags & VM_FRAME_FLAG_FINISH) || w->n_frames == w->first_frame ||
+	    (flags & VM_FRAME_MAGIC_MASK) == VM_FRAME_MAGIC_DUMMY || (!last->iseq && !last->me))
+		return;
+	last->pc |= RBPF_PC_FINISH;
+	w->hash = rbpf_mix(w->hash, RBPF_PC_FINISH);
+}
+
 /* One control frame, @off bytes into cf[]; @jit is the offset of jit_return in it, 0 if none. */
 static __always_inline void walk_frame(struct walk *w, __u32 cpu, __u32 off, __u32 jit)
 {
@@ -298,10 +313,10 @@ static __always_inline void walk_frame(struct walk *w, __u32 cpu, __u32 off, __u
 
 	if (flags & VM_FRAME_FLAG_CFRAME) {
 		/* The other C frames (IFUNC: a block written in C) are not shown by Ruby either. */
-		if ((flags & VM_FRAME_MAGIC_MASK) != VM_FRAME_MAGIC_CFUNC)
+		if ((flags & VM_FRAME_MAGIC_MASK) != VM_FRAME_MAGIC_CFUNC || !me_cref) {
+			frame_skip(w, flags);
 			return;
-		if (!me_cref)
-			return;
+		}
 		w->hash = rbpf_mix(w->hash, me_cref);
 		frame_push(w, 0, 0, me_cref);
 		return;
@@ -310,17 +325,22 @@ static __always_inline void walk_frame(struct walk *w, __u32 cpu, __u32 off, __u
 	iseq = cf->iseq;
 	if (jit)
 		jit_return = *(const __u64 *)&w->cf[(off + jit) & (sizeof(w->cf) - 8)];
-	if (jit_return) {
-		if (w->layout.zjit_entry && walk_zjit_frame(cpu, jit_return)) {
-			pc = w->zjit_frame[0];
-			iseq = w->zjit_frame[1];
-		}
-		if (w->n_frames == w->first_frame)
-			pc |= RBPF_PC_STALE;
+	if (jit_return && w->layout.zjit_entry && walk_zjit_frame(cpu, jit_return)) {
+		pc = w->zjit_frame[0];
+		iseq = w->zjit_frame[1];
 	}
+	pc &= ~RBPF_PC_FLAGS;
+	if (jit_return && w->n_frames == w->first_frame)
+		pc |= RBPF_PC_STALE;
 	/* Ruby itself shows no frame without pc: dummies, and methods not begun. */
-	if (!iseq || !pc || (flags & VM_FRAME_MAGIC_MASK) == VM_FRAME_MAGIC_DUMMY)
+	if (!iseq || !pc || (flags & VM_FRAME_MAGIC_MASK) == VM_FRAME_MAGIC_DUMMY) {
+		frame_skip(w, flags);
 		return;
+	}
+	if (flags & VM_FRAME_FLAG_FINISH)
+		pc |= RBPF_PC_FINISH;
+	if (jit_return > ZJIT_RETURN_C_FRAME)
+		pc |= RBPF_PC_JIT;
 
 	me = 0;
 	if (flags & VM_ENV_FLAG_LOCAL) {
@@ -391,11 +411,6 @@ __noinline int walk_chunk(__u32 cpu)
 	}
 	w->cfp += size;
 	return w->cfp < w->cf_end;
-}
-
-static __always_inline __u64 ec_word(const struct walk *w, __u32 off)
-{
-	return w->ec_words[off / 8 & (EC_BYTES / 8 - 1)];
 }
 
 /* Read the EC at @ec into w->ec_words and find its VM stack. Returns enum rbpf_status. */

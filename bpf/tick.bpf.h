@@ -17,9 +17,10 @@
 #define capture_send(rec, size) bpf_ringbuf_output(&ring, (rec), (size), BPF_RB_NO_WAKEUP)
 #define capture_has_room()                                                                         \
 	(bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) <                                             \
-	 bpf_ringbuf_query(&ring, BPF_RB_RING_SIZE) / 4)
+	 bpf_ringbuf_query(&ring, BPF_RB_RING_SIZE) / 2)
 
 #include "name_capture.bpf.h"
+#include "native_tick.bpf.h"
 
 /* A pid may be another's later, and a program another after exec, whose Ruby may be the same. */
 static __always_inline __u64 process_key(__u64 tgid)
@@ -101,13 +102,11 @@ static __always_inline bool between_stacks(const struct walk *w, struct bpf_perf
 static __always_inline int send_stack(struct walk *w, __u32 cpu, __u64 now, __u64 id,
 				      const struct walk_gc *gc)
 {
-	__u32 slot = w->hash & (RBPF_SEEN_SLOTS - 1);
-	__u64 *known = bpf_map_lookup_elem(&seen, &slot);
 	struct rbpf_rec_stack *rec = &w->record;
-	__u64 size;
+	__u64 size, *known;
 	bool wakeup;
 
-	if (!known || *known == w->hash)
+	if (!is_unsent(w->hash, &known))
 		return 0;
 	walk_complete(cpu);
 	rec->h.ts = now;
@@ -160,12 +159,11 @@ static __always_inline __u64 epoch_of(__u64 now, __u64 tgid)
  * what the collector does in its flags. Returns enum rbpf_status.
  */
 static __always_inline int ruby_stack(struct walk *w, __u32 cpu, const struct rbpf_proc *proc,
-				      struct bpf_perf_event_data *ctx)
+				      __u64 epoch, struct bpf_perf_event_data *ctx)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
 	struct rbpf_rec_sample *rec = &w->sample;
 	__u64 id = (__u64)rec->h.tgid << 32 | rec->h.tid;
-	__u64 epoch = epoch_of(rec->h.ts, rec->h.tgid);
 	struct walk_gc gc;
 	__u64 ec;
 	int r;
@@ -188,6 +186,7 @@ static __always_inline int ruby_stack(struct walk *w, __u32 cpu, const struct rb
 		r = RBPF_SWITCHING;
 	if (r)
 		return r;
+	native_note_ec(w);
 	gc = gc_read(&w->layout);
 	w->seed = stack_seed(rec->h.tgid, epoch, &gc);
 	if (gc.flags & RBPF_GC_DURING_GC && gc_is_mine(w))
@@ -213,6 +212,7 @@ int tick(struct bpf_perf_event_data *ctx)
 	struct rbpf_proc *proc = bpf_map_lookup_elem(&procs, &tgid);
 	struct rbpf_rec_sample *rec;
 	struct walk *w;
+	__u64 epoch;
 	__u32 cpu;
 
 	if (!proc)
@@ -227,12 +227,15 @@ int tick(struct bpf_perf_event_data *ctx)
 	rec->h.tgid = tgid;
 	rec->h.tid = (__u32)id;
 	rec->h.cpu = cpu;
-	rec->stack = 0;
+	rec->stack = rec->native = 0;
 	rec->weight = ctx->sample_period;
 	rec->pad = 0;
 	rec->flags = regs_user_mode(&ctx->regs) ? 0 : RBPF_SAMPLE_KERNEL;
 	count(RBPF_CNT_TICKS);
-	rec->status = ruby_stack(w, cpu, proc, ctx);
+	native_init(w);
+	epoch = epoch_of(rec->h.ts, tgid);
+	rec->status = ruby_stack(w, cpu, proc, epoch, ctx);
+	native_stack(w, cpu, epoch, ctx);
 	bpf_get_current_comm(rec->comm, sizeof(rec->comm));
 	/* After the definition of its stack, which must be in the ring before it. */
 	if (bpf_ringbuf_output(&ring, rec, sizeof(*rec), wakeup_flags()))

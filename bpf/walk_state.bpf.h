@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the Ruby walk (ruby_walk.bpf.h) works on, and the facts of the VM it relies on. */
+/*
+ * What the walks (ruby_walk.bpf.h, native_walk.bpf.h) work on, and the facts of the VM they rely on.
+ */
 #ifndef RBPF_WALK_STATE_BPF_H
 #define RBPF_WALK_STATE_BPF_H
 
@@ -34,6 +36,7 @@
 #define VM_FRAME_MAGIC_DUMMY  0x79990001ul
 #define VM_ENV_FLAG_LOCAL     0x0002ul
 #define VM_ENV_FLAG_ESCAPED   0x0004ul
+#define VM_FRAME_FLAG_FINISH  0x0020ul
 #define VM_FRAME_FLAG_BMETHOD 0x0040ul
 #define VM_FRAME_FLAG_CFRAME  0x0080ul
 
@@ -48,7 +51,14 @@
 #define IMEMO_MENT	      6ul
 
 /* The first words of rb_execution_context_t; vm_core.h, all versions. */
-enum { EC_VM_STACK = 0, EC_VM_STACK_SIZE = 1, EC_CFP = 2 };
+enum { EC_VM_STACK = 0, EC_VM_STACK_SIZE = 1, EC_CFP = 2, EC_TAG = 3 };
+
+/*
+ * struct rb_vm_tag, vm_core.h, all versions, from its buf on, where __builtin_setjmp() fills that: the
+ * function's frame pointer, where it goes on, its stack pointer.
+ */
+enum { TAG_FP = 0, TAG_PC = 1, TAG_SP = 2, TAG_PREV = 5, TAG_WORDS = 6 };
+#define TAG_BUF 16
 
 /* The parts of rb_control_frame_t that are read; vm_core.h, same offsets in all versions. */
 struct walk_cf {
@@ -117,6 +127,38 @@ struct walk_capture {
 	__u64 words[CAPTURE_WORDS];
 };
 
+#define NATIVE_WORDS  4096 /* of the stack copied at a time; a power of two */
+#define NATIVE_FRAMES 2048 /* room for those of kernel and process, and gaps; a power of two */
+#define NATIVE_RULES  2048 /* remembered rules; a power of two, at most 2^16 */
+
+/* The native walk; see native_walk.bpf.h. */
+struct walk_native {
+	struct rbpf_regs regs; /* of the innermost frame */
+	__u64 pc, sp, fp;      /* of the frame that was reached */
+	__u64 lr;	       /* arm64 */
+	__u64 cfa;
+	__u64 word;	       /* result of native_read() */
+	__u64 tag;	       /* the next one of the thread, 0 if none */
+	__u64 top;	       /* so far the stack can be read; 0 if unknown */
+	__u64 seed;	       /* of the fingerprint: differs by process and epoch */
+	__u64 hash;	       /* of frames[] */
+	__u64 win_lo, win_hi;  /* what win[] holds, addresses [lo, hi); hi 0 is nothing */
+	struct rbpf_code code; /* the ranges of the process */
+	__u32 range;	       /* that the last frame was in */
+	__u32 n_frames;	       /* in frames[] … */
+	__u32 n_kernel;	       /* … of them the kernel's */
+	__u32 end;	       /* enum rbpf_native_end */
+	__u8 fp_known, lr_known;
+	__u8 exact;	 /* pc is no return address */
+	__u8 innermost;	 /* regs are those of this frame */
+	__u32 tags_left; /* that may be read still … */
+	__s32 pages_left, pad;
+	__u64 rules[NATIVE_RULES]; /* of addresses: see native_table_rule() */
+	__u64 win[NATIVE_WORDS];
+	struct rbpf_rec_native record; /* the frames follow it, as in the ring */
+	__u64 frames[NATIVE_FRAMES];
+};
+
 /* The scratch of one CPU. */
 struct walk {
 	struct rbpf_layout layout;
@@ -151,9 +193,16 @@ struct walk {
 	__u64 iseq_check[ISEQ_SLOTS]; /* … and is this; 0 if it was not needed after all */
 	__u64 text[RBPF_LABEL_WORDS]; /* of a label */
 	struct walk_capture capture;
+	struct walk_native native;
 	struct rbpf_rec_sample sample; /* here, because the BPF stack is short */
 	struct rbpf_rec_stack record;  /* the frames follow it, as in the ring */
 	struct rbpf_frame frames[RBPF_MAX_FRAMES];
 };
+
+/* The word at @off of the EC that was read. */
+static __always_inline __u64 ec_word(const struct walk *w, __u32 off)
+{
+	return w->ec_words[off / 8 & (EC_BYTES / 8 - 1)];
+}
 
 #endif

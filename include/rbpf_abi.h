@@ -26,6 +26,8 @@
 #define RBPF_COMM_LEN	 16    /* TASK_COMM_LEN */
 #define RBPF_SEEN_SLOTS	 65536 /* remembered stacks; a power of two */
 #define RBPF_EPOCH_SHIFT 30    /* an epoch is 2^30 ns, about 1.07 s */
+#define RBPF_MAX_NATIVE	 1024  /* frames of a native stack; what is further out is left out */
+#define RBPF_MAX_KERNEL	 127   /* of the kernel's part of it; PERF_MAX_STACK_DEPTH */
 
 /* How a thread finds its execution context (EC). */
 enum rbpf_tls_model {
@@ -109,6 +111,8 @@ struct rbpf_layout {
 #define RBPF_LAYOUT_YOUNG      (1u << 3)
 /* 4.0: nothing in a frame tells that it is ZJIT's, which writes no pc when it pushes one. */
 #define RBPF_LAYOUT_ZJIT_BARE  (1u << 4)
+/* __builtin_setjmp() fills the VM's tags: they hold the registers of their frames as they are. */
+#define RBPF_LAYOUT_TAGS       (1u << 5)
 
 _Static_assert(sizeof(struct rbpf_naming) == 56, "map ABI");
 _Static_assert(sizeof(struct rbpf_layout) == 128 + 56, "map ABI");
@@ -125,6 +129,69 @@ struct rbpf_proc {
 	struct rbpf_layout layout;
 	__u64 since; /* ns, CLOCK_MONOTONIC: forked or executed then; 0: before it was met */
 };
+
+/* ---- native stacks ---- */
+
+/* How code that stands at some addresses of a process is left. */
+enum rbpf_code_kind {
+	RBPF_CODE_TABLE = 0,	/* by its unwind table (rbpf_cfi.h) */
+	RBPF_CODE_UNREAD = 1,	/* it has one that was not read yet: user space is asked to */
+	RBPF_CODE_NO_TABLE = 2, /* its file has none, or it is no file's */
+	RBPF_CODE_NO_ROOM = 3,	/* there is no room for it */
+	/* Compiled by YJIT, x86_64: three registers pushed, then the return address. */
+	RBPF_CODE_YJIT = 4,
+	/* A frame record {caller's fp, return address} is at fp: ZJIT; on arm64 YJIT, too. */
+	RBPF_CODE_RECORD = 5,
+};
+
+/*
+ * Executable addresses [start, end) of a process; those of one process stand next to each other in
+ * the map `ranges`, ascending and disjoint. Address a is a - base in its table (rbpf_cfi.h).
+ */
+struct rbpf_range {
+	__u64 start, end;
+	__u64 base;
+	__u32 table; /* RBPF_CODE_TABLE: its first word in the pool of words … */
+	__u32 pages; /* … and its pages */
+	__u32 kind;  /* enum rbpf_code_kind */
+	__u32 asked; /* RBPF_CODE_UNREAD: the kernel side has asked for it */
+};
+
+/* The pool of words of all tables is a map with values of so many. */
+#define RBPF_POOL_CHUNK_SHIFT 10
+#define RBPF_POOL_CHUNK	      (1u << RBPF_POOL_CHUNK_SHIFT)
+
+/* By process: where its ranges are, in the map `ranges`. */
+struct rbpf_code {
+	__u32 first, n;
+};
+
+#define RBPF_MAX_RANGES 4096 /* of one process */
+
+/* Why a native stack goes on no further, or not without a gap. */
+enum rbpf_native_end {
+	RBPF_NATIVE_OUTERMOST = 0, /* it is complete */
+	RBPF_NATIVE_NO_MAP = 1,	   /* the executable ranges of the process are not known yet */
+	RBPF_NATIVE_NO_RANGE = 2,  /* an address in none of them */
+	RBPF_NATIVE_UNREAD = 3,	   /* the table of that code was not read yet */
+	RBPF_NATIVE_NO_TABLE = 4,  /* there is none */
+	RBPF_NATIVE_NO_ROOM = 5,   /* there was no room for it */
+	RBPF_NATIVE_NO_RULE = 6,   /* it says nothing, or nothing usable, of that address */
+	RBPF_NATIVE_REGISTER = 7,  /* a register is needed that is not known */
+	RBPF_NATIVE_FAULT = 8,	   /* the stack could not be read */
+	RBPF_NATIVE_STUCK = 9,	   /* the caller would not be further up the stack */
+	RBPF_NATIVE_JIT = 10,	   /* compiled code in the midst of a call or return */
+	RBPF_NATIVE_LIMIT = 11,	   /* more than RBPF_MAX_NATIVE frames */
+	RBPF_NATIVE_END_COUNT,
+};
+
+/*
+ * One frame of a native stack, a word: an address of the kernel has its top bit set; one of the
+ * process is a return address unless RBPF_NATIVE_EXACT is set; enum rbpf_native_end stands for a
+ * gap, after which it goes on at a place that the VM keeps for exceptions.
+ */
+#define RBPF_NATIVE_EXACT  (1ull << 62) /* that instruction was next: look it up as it is */
+#define RBPF_NATIVE_KERNEL (1ull << 63)
 
 /* Why a sample has the Ruby stack it has, or none. Stored in a __u16. */
 enum rbpf_status {
@@ -143,20 +210,24 @@ enum rbpf_status {
 
 /* What the kernel side counts, per CPU; summed and shown by the user side. */
 enum rbpf_counter {
-	RBPF_CNT_TICKS = 0,	  /* ticks that fired in a followed process */
-	RBPF_CNT_STACKS = 1,	  /* stacks sent in full */
-	RBPF_CNT_LOST_SAMPLE = 2, /* samples that found the ring buffer full */
-	RBPF_CNT_LOST_STACK = 3,  /* stacks that found the ring buffer full */
-	RBPF_CNT_LOST_LIFE = 4,	  /* fork, exec and exit records that found it full */
-	RBPF_CNT_PROCS_FULL = 5,  /* children not followed: RBPF_MAX_PROCS reached */
-	RBPF_CNT_ENV_FAULT = 6,	  /* environments of a frame that could not be read */
-	RBPF_CNT_ENV_DEPTH = 7,	  /* blocks nested deeper than the walker follows */
-	RBPF_CNT_READ_LIMIT = 8,  /* reads not made: see WALK_MAX_READS */
-	RBPF_CNT_FIBER_DEPTH = 9, /* resumers of fibers left out */
-	RBPF_CNT_COPIED = 10,	  /* iseqs and method entries that were copied to be named … */
-	RBPF_CNT_COPY_FAULT = 11, /* … of them not in full: unreadable, or too long */
-	RBPF_CNT_NOT_COPIED = 12, /* not copied: no room in the ring, or too many at one tick */
-	RBPF_COUNTERS,
+	RBPF_CNT_TICKS = 0,	   /* ticks that fired in a followed process */
+	RBPF_CNT_STACKS = 1,	   /* stacks sent in full */
+	RBPF_CNT_LOST_SAMPLE = 2,  /* samples that found the ring buffer full */
+	RBPF_CNT_LOST_STACK = 3,   /* stacks that found the ring buffer full */
+	RBPF_CNT_LOST_LIFE = 4,	   /* fork, exec and exit records that found it full */
+	RBPF_CNT_PROCS_FULL = 5,   /* children not followed: RBPF_MAX_PROCS reached */
+	RBPF_CNT_ENV_FAULT = 6,	   /* environments of a frame that could not be read */
+	RBPF_CNT_ENV_DEPTH = 7,	   /* blocks nested deeper than the walker follows */
+	RBPF_CNT_READ_LIMIT = 8,   /* reads not made: see WALK_MAX_READS */
+	RBPF_CNT_FIBER_DEPTH = 9,  /* resumers of fibers left out */
+	RBPF_CNT_COPIED = 10,	   /* iseqs and method entries that were copied to be named … */
+	RBPF_CNT_COPY_FAULT = 11,  /* … of them not in full: unreadable, or too long */
+	RBPF_CNT_NOT_COPIED = 12,  /* not copied: no room in the ring, or too many at one tick */
+	RBPF_CNT_LOST_NATIVE = 13, /* native stacks that found the ring buffer full */
+	RBPF_CNT_NATIVE = 14,	   /* native stacks walked … */
+	RBPF_CNT_NATIVE_CUT =
+		15, /* … of them, with a gap or an early end, by reason: 15 + reason */
+	RBPF_COUNTERS = 15 + RBPF_NATIVE_END_COUNT,
 };
 
 /* rb_objspace_t.flags.mode; the same in all versions */
@@ -193,13 +264,16 @@ static RBPF_INLINE int rbpf_gc_unsettled(__u32 flags)
 /*
  * One frame as the kernel side sees it; the user side names it.
  *
- *   Ruby frame       iseq != 0: pc as in the control frame, with RBPF_PC_STALE if compiled code may
- *                    not have saved it; me the method entry or 0
- *   C function       iseq == 0, me != 0: pc 0
+ *   Ruby frame       iseq != 0: pc as in the control frame, with RBPF_PC_*; me the method entry or 0
+ *   C function       iseq == 0, me != 0: pc only RBPF_PC_*
  *   cut frames       iseq == 0, me == 0, pc != 0: pc is their number
  *   fiber            all 0: what follows is the fiber that resumed the one before
  */
-#define RBPF_PC_STALE 1ull /* pc is a multiple of 8 otherwise */
+/* pc is a multiple of 8 otherwise. */
+#define RBPF_PC_STALE  1ull /* compiled code may not have saved it */
+#define RBPF_PC_FINISH 2ull /* the outermost frame that a native frame of rb_vm_exec runs */
+#define RBPF_PC_JIT    4ull /* compiled code runs it */
+#define RBPF_PC_FLAGS  7ull
 
 struct rbpf_frame {
 	__u64 iseq; /* rb_iseq_t * */
@@ -210,6 +284,12 @@ struct rbpf_frame {
 	 * because the iseq was sent with one in this era, is old, or could not be read. */
 	__u64 check;
 };
+
+/* The pc of a Ruby frame alone. */
+static RBPF_INLINE __u64 rbpf_frame_pc(const struct rbpf_frame *f)
+{
+	return f->pc & ~RBPF_PC_FLAGS;
+}
 
 static RBPF_INLINE __u64 rbpf_mix(__u64 h, __u64 v)
 {
@@ -251,6 +331,8 @@ enum rbpf_record_type {
 	RBPF_REC_THREAD = 6,
 	RBPF_REC_FREE = 7,
 	RBPF_REC_MEMORY = 8,
+	RBPF_REC_NATIVE = 9,
+	RBPF_REC_WANTED = 10,
 };
 
 struct rbpf_rec_hdr {
@@ -273,6 +355,7 @@ struct rbpf_rec_hdr {
 struct rbpf_rec_sample {
 	struct rbpf_rec_hdr h;
 	__u64 stack;  /* fingerprint; 0 if there is no Ruby stack */
+	__u64 native; /* fingerprint of the native one; 0 if there is none */
 	__u64 weight; /* ns of CPU time */
 	__u32 pad;
 	__u16 status; /* enum rbpf_status */
@@ -287,6 +370,25 @@ struct rbpf_rec_stack {
 	__u64 gc_era; /* rbpf_gc_era() then; 0 if unknown */
 	__u32 n_frames;
 	__u32 flags; /* RBPF_STACK_* */
+};
+
+/*
+ * A native stack: n_frames words follow, innermost first, the kernel's before those of the process.
+ * @end tells why it ends where it does.
+ */
+struct rbpf_rec_native {
+	struct rbpf_rec_hdr h;
+	__u64 stack; /* fingerprint */
+	__u32 n_frames;
+	__u32 end; /* enum rbpf_native_end */
+};
+
+/* Code was met at @addr that nothing is known of yet. */
+struct rbpf_rec_wanted {
+	struct rbpf_rec_hdr h;
+	__u64 addr;
+	__u32 end; /* RBPF_NATIVE_NO_MAP, RBPF_NATIVE_NO_RANGE or RBPF_NATIVE_UNREAD */
+	__u32 pad;
 };
 
 /* Objects were being moved, or a collection was just beginning or ending: the era proves nothing. */
@@ -346,14 +448,39 @@ struct rbpf_task {
 	struct rbpf_file exe;
 };
 
+/* By their DWARF numbers: 17 of x86_64 with the return address, 32 of arm64; a power of two. */
+#define RBPF_REGS 32
+
+/* The registers of a thread in user mode. */
+struct rbpf_regs {
+	__u64 pc, sp, fp;
+	__u64 lr; /* arm64 */
+	__u64 by_dwarf[RBPF_REGS];
+};
+
+/*
+ * What the iterator `registers` writes: the same, and where the thread entered the kernel. That is
+ * where it is, unless it runs or has run since.
+ */
+struct rbpf_thread {
+	struct rbpf_task task;
+	__u32 on_cpu;	/* 1: it runs just now, in user mode maybe */
+	__u32 has_regs; /* 0: it has none: a thread of the kernel's, or one that ends */
+	struct rbpf_regs regs;
+};
+
 _Static_assert(sizeof(struct rbpf_frame) == 32, "wire ABI");
 _Static_assert(sizeof(struct rbpf_rec_hdr) == 24, "wire ABI");
-_Static_assert(sizeof(struct rbpf_rec_sample) == 64, "wire ABI");
+_Static_assert(sizeof(struct rbpf_rec_sample) == 72, "wire ABI");
 _Static_assert(sizeof(struct rbpf_rec_stack) == 48, "wire ABI");
 _Static_assert(sizeof(struct rbpf_rec_life) == 80, "wire ABI");
 _Static_assert(sizeof(struct rbpf_proc) == 192, "map ABI");
 _Static_assert(sizeof(struct rbpf_task) == 40, "wire ABI");
+_Static_assert(sizeof(struct rbpf_thread) == 48 + 32 + 8 * RBPF_REGS, "wire ABI");
 _Static_assert(sizeof(struct rbpf_rec_memory) == 40, "wire ABI");
 _Static_assert(sizeof(struct rbpf_block) == 16, "wire ABI");
+_Static_assert(sizeof(struct rbpf_range) == 40, "map ABI");
+_Static_assert(sizeof(struct rbpf_rec_native) == 40, "wire ABI");
+_Static_assert(sizeof(struct rbpf_rec_wanted) == 40, "wire ABI");
 
 #endif

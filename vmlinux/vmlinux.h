@@ -23,9 +23,9 @@ typedef __u32 __be32;
 typedef __u32 __wsum;
 typedef _Bool bool;
 
-#define true  1
+#define true 1
 #define false 0
-#define NULL  ((void *)0)
+#define NULL ((void *)0)
 
 /* UAPI: linux/bpf.h */
 enum bpf_map_type {
@@ -42,6 +42,10 @@ enum {
 };
 
 enum {
+	BPF_F_MMAPABLE = 1024,
+};
+
+enum {
 	BPF_RB_NO_WAKEUP = 1,
 	BPF_RB_FORCE_WAKEUP = 2,
 };
@@ -51,7 +55,17 @@ enum {
 	BPF_RB_RING_SIZE = 1,
 };
 
-#define PF_EXITING 0x00000004 /* linux/sched.h; the same since 2.6 */
+/* Of what the kernel defines, those that are asked for before they are used. */
+enum bpf_func_id {
+	BPF_FUNC_task_pt_regs = 175,
+};
+
+/* linux/sched.h; the same since 2.6 */
+#define PF_EXITING	  0x00000004
+#define PF_KTHREAD	  0x00200000
+
+/* asm/thread_info.h, asm/memory.h of 5.10 to 5.14, without KASAN and with pages of 4 KiB. */
+#define KERNEL_STACK_SIZE 16384
 
 /* UAPI: linux/bpf_perf_event.h and the registers it embeds. */
 #if defined(__TARGET_ARCH_x86)
@@ -113,6 +127,8 @@ struct mm_struct;
 
 struct task_struct {
 	unsigned int flags;
+	void *stack;
+	int on_cpu;
 	struct mm_struct *mm;
 	struct task_struct *group_leader;
 	__u64 start_time;

@@ -9,9 +9,19 @@
 struct cmd_context;
 struct err;
 
+/* Which frames to print. */
+enum dump_stack {
+	DUMP_RUBY,
+	DUMP_NATIVE, /* all native ones */
+	DUMP_MIXED,  /* both, but native ones only that tell more than the Ruby ones next to them */
+	DUMP_ALL,    /* both */
+};
+
 struct dump_options {
 	pid_t pid; /* always given */
 	bool json;
+	bool native;	    /* DUMP_MIXED, if stack says nothing */
+	unsigned int stack; /* enum dump_stack or OPTION_UNSET */
 };
 
 /* Print the stack of every thread. Returns 0, or a negative errno with @err set. */

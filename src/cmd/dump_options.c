@@ -10,6 +10,25 @@
 
 #define OPT(member) .offset = offsetof(struct dump_options, member)
 
+static const struct {
+	const char *word, *help;
+} stacks[] = {
+	[DUMP_RUBY] = { "ruby", "Ruby frames" },
+	[DUMP_NATIVE] = { "native", "native frames" },
+	[DUMP_MIXED] = { "mixed", "both, without what the interpreter does to run Ruby" },
+	[DUMP_ALL] = { "all", "both" },
+};
+
+static const char *stack_choice(size_t i)
+{
+	return i < ARRAY_SIZE(stacks) ? stacks[i].word : NULL;
+}
+
+static const char *stack_choice_help(size_t i)
+{
+	return stacks[i].help;
+}
+
 static const struct option_spec specs[] = {
 	{
 		.letter = 'p',
@@ -19,6 +38,21 @@ static const struct option_spec specs[] = {
 		.arg = "PID",
 		.help = "the process to look at",
 		.complete = COMPLETE_RUBY_PID,
+	},
+	{
+		.name = "native",
+		.type = OPTION_FLAG,
+		OPT(native),
+		.help = "print native frames, too: as --stack mixed",
+	},
+	{
+		.name = "stack",
+		.type = OPTION_CHOICE,
+		OPT(stack),
+		.arg = "WHICH",
+		.help = "print these frames",
+		.choice = stack_choice,
+		.choice_help = stack_choice_help,
 	},
 	{
 		.name = "json",
@@ -36,7 +70,7 @@ static const struct option_group group = {
 
 static int dump_main(struct cmd_context *ctx, int argc, char **argv, struct err *err)
 {
-	struct dump_options opts = { .pid = 0 };
+	struct dump_options opts = { .pid = 0, .stack = OPTION_UNSET };
 	struct option_rest rest;
 	int r;
 
@@ -51,12 +85,13 @@ static int dump_main(struct cmd_context *ctx, int argc, char **argv, struct err 
 	return dump_run(&opts, ctx, err);
 }
 
-static const char *const usages[] = { "-p PID [--json]", NULL };
+static const char *const usages[] = { "-p PID [--native] [--json]", NULL };
 
 static const struct option_group *const groups[] = { &group };
 
 static const struct command_example examples[] = {
 	{ "sudo rbpf dump -p 4242", "where is it stuck?" },
+	{ "sudo rbpf dump -p 4242 --native", "in which function of which library?" },
 	{ "sudo rbpf dump -p 4242 --json", "the same for a script" },
 	{ NULL, NULL },
 };

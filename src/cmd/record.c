@@ -98,6 +98,8 @@ static int new_collector(struct run *run, struct err *err)
 		.system_wide = run->opts->all_ruby,
 		.selection = run->opts->all_ruby ? &run->selection : NULL,
 		.memory_limit = run->opts->memory_limit,
+		.native = run->opts->native,
+		.inlines = run->opts->inlines,
 		.warn = warn,
 		.warn_arg = run->ctx,
 	};
@@ -120,6 +122,8 @@ static int open_session(struct run *run, struct err *err)
 		.ring_bytes = run->opts->ring_bytes,
 		.follow = run->opts->follow,
 		.system_wide = run->opts->all_ruby,
+		.native = run->opts->native,
+		.kernel = run->opts->kernel,
 		.on_record = on_record,
 	};
 	int r;
@@ -130,7 +134,7 @@ static int open_session(struct run *run, struct err *err)
 	opts.arg = run->collector;
 	r = session_open(&opts, &run->session, err);
 	if (!r)
-		collector_set_session(run->collector, run->session);
+		r = collector_set_session(run->collector, run->session, err);
 	return r;
 }
 

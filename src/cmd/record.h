@@ -28,6 +28,9 @@ struct record_options {
 	bool sync;
 	bool force;
 	bool follow;
+	bool native;
+	bool kernel;
+	bool inlines;
 	bool as_root;
 	bool exit_with_child;
 

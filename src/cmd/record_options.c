@@ -73,6 +73,25 @@ static const struct option_spec what_specs[] = {
 		.initial = "yes",
 	},
 	{
+		.name = "native",
+		.type = OPTION_SWITCH,
+		OPT(native),
+		.help = "walk native stacks too, and weave both",
+		.initial = "yes",
+	},
+	{
+		.name = "kernel",
+		.type = OPTION_SWITCH,
+		OPT(kernel),
+		.help = "and the kernel's part of native stacks",
+	},
+	{
+		.name = "inlines",
+		.type = OPTION_SWITCH,
+		OPT(inlines),
+		.help = "and inlined functions and lines, where there is debug information",
+	},
+	{
 		.letter = 'd',
 		.name = "duration",
 		.type = OPTION_DURATION,

@@ -14,9 +14,10 @@
 
 /* Indices into struct ruby_method_id (method.h of all versions). */
 enum { ME_FLAGS = 0, ME_DEF = 2, ME_CALLED_ID = 3, ME_OWNER = 4 };
-enum { DEF_FLAGS = 0, DEF_ISEQ = 1, DEF_ORIGINAL_ID = 4 };
-#define DEF_TYPE_MASK 0xful
-#define DEF_TYPE_ISEQ 0ul /* VM_METHOD_TYPE_ISEQ */
+enum { DEF_FLAGS = 0, DEF_ISEQ = 1, DEF_FUNCTION = 1, DEF_ORIGINAL_ID = 4 };
+#define DEF_TYPE_MASK  0xful
+#define DEF_TYPE_ISEQ  0ul /* VM_METHOD_TYPE_ISEQ … */
+#define DEF_TYPE_CFUNC 1ul
 
 static bool is_ment(uint64_t flags)
 {
@@ -95,6 +96,12 @@ bool ruby_method_has_iseq(const struct ruby_method *m)
 bool ruby_method_is_of(const struct ruby_method *m, uint64_t iseq)
 {
 	return ruby_method_has_iseq(m) && m->id.def[DEF_ISEQ] == iseq;
+}
+
+uint64_t ruby_method_function(const struct ruby_method *m)
+{
+	return (m->id.def[DEF_FLAGS] & DEF_TYPE_MASK) == DEF_TYPE_CFUNC ? m->id.def[DEF_FUNCTION]
+									: 0;
 }
 
 void ruby_method_check_spans(const struct ruby_vm *vm, const struct ruby_method *m,

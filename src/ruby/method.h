@@ -41,6 +41,9 @@ uint64_t ruby_method_words_check(const struct ruby_method *m, uint64_t check);
 bool ruby_method_has_iseq(const struct ruby_method *m);
 bool ruby_method_is_of(const struct ruby_method *m, uint64_t iseq);
 
+/* The address of the function of a method that is written in C, else 0. */
+uint64_t ruby_method_function(const struct ruby_method *m);
+
 /* As with iseqs. */
 #define RUBY_METHOD_SPANS 3
 void ruby_method_check_spans(const struct ruby_vm *vm, const struct ruby_method *m,

@@ -124,8 +124,9 @@ static size_t name_stack(const struct ruby_vm *vm, const struct ruby_stack *stac
 			if (ruby_iseq_read(vm, f->iseq, &iseq)) {
 				bad++;
 			} else {
-				bad += !(f->pc & RBPF_PC_STALE) && !ruby_iseq_has_pc(&iseq, f->pc);
-				lines += ruby_iseq_line(&iseq, f->pc & ~RBPF_PC_STALE) != 0;
+				bad += !(f->pc & RBPF_PC_STALE) &&
+				       !ruby_iseq_has_pc(&iseq, rbpf_frame_pc(f));
+				lines += ruby_iseq_line(&iseq, rbpf_frame_pc(f)) != 0;
 				iseqs++;
 				ruby_iseq_deinit(&iseq);
 			}
@@ -294,6 +295,50 @@ static void prove_native_stack(struct ruby_vm *vm, uint64_t ec)
 		vm->walk.ec_stack_start = 0;
 }
 
+/* As in bpf/walk_state.bpf.h: rb_execution_context_t.tag, and struct rb_vm_tag from its buf on. */
+#define EC_TAG	     24
+#define TAG_BUF	     16
+#define TAG_DISTANCE (64u << 10) /* of a tag from the end of the native frame that it is in */
+#define MAX_TAGS     64
+enum { TAG_PC = 1, TAG_SP = 2, TAG_PREV = 5, TAG_WORDS = 6 };
+
+/* The tags of @ec that are what the compiler's setjmp makes of them; 0 if any is not. */
+static unsigned int count_tags(const struct ruby_vm *vm, uint64_t ec)
+{
+	uint64_t tag, words[TAG_WORDS];
+	unsigned int n;
+
+	if (memory_read_u64(&vm->mem, ec + EC_TAG, &tag))
+		return 0;
+	for (n = 0; n < MAX_TAGS && tag; n++) {
+		if (memory_read(&vm->mem, tag + TAG_BUF, words, sizeof(words)) ||
+		    words[TAG_PC] < vm->walk.text_lo || words[TAG_PC] >= vm->walk.text_hi ||
+		    words[TAG_SP] > tag || tag - words[TAG_SP] > TAG_DISTANCE ||
+		    (words[TAG_PREV] && words[TAG_PREV] <= tag))
+			return 0;
+		tag = words[TAG_PREV];
+	}
+	return n;
+}
+
+/* Where the VM goes on after an exception: native stacks can, too, if setjmp does not hide it. */
+static void prove_tags(struct ruby_vm *vm, const uint64_t *ecs, size_t n)
+{
+	unsigned int found = 0;
+	int attempt;
+	size_t i;
+
+	for (attempt = 0; attempt < PROVE_ATTEMPTS && !found; attempt++)
+		for (i = 0; i < n && !found; i++)
+			found = count_tags(vm, current_ec(vm, ecs[i]));
+	ruby_vm_check_add(vm, "exception tags", found, false,
+			  found ? "%u of a thread hold its registers"
+				: "native stacks cannot go on behind a gap",
+			  found);
+	if (found)
+		vm->walk.flags |= RBPF_LAYOUT_TAGS;
+}
+
 int ruby_prove(struct ruby_vm *vm, const uint64_t *ecs, size_t n, uint64_t current_vm,
 	       uint64_t symbols, struct err *err)
 {
@@ -315,5 +360,6 @@ int ruby_prove(struct ruby_vm *vm, const uint64_t *ecs, size_t n, uint64_t curre
 	prove_gc(vm, th);
 	prove_fibers(vm, ecs[0], th);
 	prove_native_stack(vm, ecs[0]);
+	prove_tags(vm, ecs, n);
 	return 0;
 }

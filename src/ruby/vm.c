@@ -315,6 +315,14 @@ int ruby_vm_thread_ec(const struct ruby_vm *vm, uint64_t tp, uint64_t *ret)
 	return memory_read_u64(&vm->mem, th + vm->walk.th_ec, ret);
 }
 
+bool ruby_vm_zjit_on(const struct ruby_vm *vm)
+{
+	uint64_t entry = 0;
+
+	return vm->walk.zjit_entry && !memory_read_u64(&vm->mem, vm->walk.zjit_entry, &entry) &&
+	       entry;
+}
+
 int ruby_vm_gc_era(const struct ruby_vm *vm, uint64_t *ret)
 {
 	uint64_t before = 0, after = 0;

@@ -86,6 +86,9 @@ __attribute__((format(printf, 5, 6))) void ruby_vm_check_add(struct ruby_vm *vm,
 							     bool ok, bool needed, const char *fmt,
 							     ...);
 
+/* Whether ZJIT is in use: its entry point is set when it is switched on. */
+bool ruby_vm_zjit_on(const struct ruby_vm *vm);
+
 /*
  * The era of the heap, now: see rbpf_gc_era(). Returns 0, -EAGAIN (just between two: it is *@ret or
  * the one before), -ENOENT (not known in this Ruby) or -EFAULT.

@@ -11,7 +11,9 @@
 #include "ruby/vm.h"
 #include "sample/collector_state.h"
 #include "sample/mmap_watch.h"
+#include "sample/native.h"
 #include "sample/session.h"
+#include "sample/unwind_tables.h"
 #include "symbol/resolver.h"
 
 #define HOUSEKEEPING (NSEC_PER_SEC / 2)
@@ -37,12 +39,25 @@ void collector_free(struct collector *c)
 	ruby_cache_deinit(&c->binaries);
 	ruby_files_deinit(&c->files);
 	mmap_watch_close(c->mmaps);
+	native_free(c->native);
 	free(c);
 }
 
-void collector_set_session(struct collector *c, struct session *s)
+static void set_code(void *session, pid_t pid, const struct rbpf_code *code)
 {
+	session_set_code(session, pid, code);
+}
+
+int collector_set_session(struct collector *c, struct session *s, struct err *err)
+{
+	struct unwind_memory mem;
+
 	c->session = s;
+	session_unwind_memory(s, &mem);
+	if (c->opts.native && native_new(&mem, c->opts.inlines, set_code, s, &c->native))
+		return err_oom(err);
+	c->stacks.native = c->native;
+	return 0;
 }
 
 int collector_fail(struct collector *c, int r, struct err *err)
@@ -129,6 +144,18 @@ static int take_memory(struct collector *c, const struct rbpf_rec_memory *rec, s
 	return resolver_captured(names, &moment, rec + 1, rec->n_bytes);
 }
 
+/* Iseqs have been seen: their code tells where the interpreter is. */
+static int tell_interpreter(struct tracked_process *p, const struct resolver *names)
+{
+	int r;
+
+	if (!p->native || p->interpreter_tries == INTERPRETER_TRIES)
+		return 0;
+	r = native_process_interpreter(p->native, p->vm, names);
+	p->interpreter_tries = r > 0 ? INTERPRETER_TRIES : p->interpreter_tries + 1;
+	return r < 0 ? r : 0;
+}
+
 static int take_stack(struct collector *c, const struct rbpf_rec_stack *rec, size_t len)
 {
 	struct tracked_process *p = process_table_find(&c->table, (pid_t)rec->h.tgid);
@@ -139,7 +166,23 @@ static int take_stack(struct collector *c, const struct rbpf_rec_stack *rec, siz
 		return 0;
 	r = process_names(c, p, &names);
 	/* None of a program that was replaced by exec meanwhile: its samples are [stack lost]. */
-	return r || !names ? r : stack_table_define(&c->stacks, c->rec, p, rec, len);
+	if (!r && names)
+		r = stack_table_define(&c->stacks, c->rec, p, rec, len);
+	return r || !names ? r : tell_interpreter(p, names);
+}
+
+static int take_native(struct collector *c, const struct rbpf_rec_native *rec, size_t len)
+{
+	struct tracked_process *p = process_table_find(&c->table, (pid_t)rec->h.tgid);
+
+	return p ? stack_table_define_native(&c->stacks, p, rec, len) : 0;
+}
+
+static int take_wanted(struct collector *c, const struct rbpf_rec_wanted *rec)
+{
+	struct tracked_process *p = process_table_find(&c->table, (pid_t)rec->h.tgid);
+
+	return p && p->native ? native_process_wanted(p->native, rec->addr, rec->end, p->vm) : 0;
 }
 
 /* The thread of a sample, made known to the recording when it is first seen. */
@@ -176,6 +219,8 @@ static void count_sample(struct collector *c, const struct profile_sample *s)
 	t->unresolved += !!(s->flags & SAMPLE_UNRESOLVED);
 	t->no_ruby += !!(s->flags & SAMPLE_NO_RUBY);
 	t->failed += !!(s->flags & SAMPLE_FAILED);
+	t->native_samples += !!(s->flags & SAMPLE_NATIVE);
+	t->native_gaps += !!(s->flags & SAMPLE_GAP);
 	if (s->flags & SAMPLE_GC)
 		t->gc_ns += s->weight;
 }
@@ -200,7 +245,7 @@ static int take_sample(struct collector *c, const struct rbpf_rec_sample *rec)
 		r = life_try_again(c, p);
 	if (r)
 		return r;
-	r = stack_table_of_sample(&c->stacks, c->rec, rec, ruby_found, &stack);
+	r = stack_table_of_sample(&c->stacks, c->rec, p, rec, ruby_found, &stack);
 	if (r)
 		return r;
 	sample.stack = stack.stack;
@@ -229,6 +274,12 @@ int collector_on_record(void *arg, const void *data, size_t len)
 		break;
 	case RBPF_REC_STACK:
 		r = take_stack(c, data, len);
+		break;
+	case RBPF_REC_NATIVE:
+		r = take_native(c, data, len);
+		break;
+	case RBPF_REC_WANTED:
+		r = take_wanted(c, data);
 		break;
 	case RBPF_REC_THREAD:
 		r = life_take_thread(c, data);
@@ -286,6 +337,8 @@ static void bound_memory(struct collector *c)
 		return;
 	LIST_FOREACH(p, &c->table.list, link)
 		tracked_process_forget_names(p);
+	if (c->native && !native_forget(c->native))
+		stack_table_forget_native(&c->stacks);
 	recorder_forget(c->rec);
 	malloc_trim(0);
 }
@@ -299,6 +352,8 @@ static int keep_house(struct collector *c, uint64_t now, struct err *err)
 	if (!r)
 		r = life_sweep(c, now);
 	bound_memory(c);
+	if (c->native)
+		native_tick(c->native);
 	if (!r)
 		r = recorder_flush(c->rec, false);
 	return r ? collector_fail(c, r, err) : 0;

@@ -30,6 +30,8 @@ struct collector_options {
 	uint64_t
 		memory_limit; /* bytes of memory beyond which what can be learnt again is forgotten;
 				* 0: none */
+	bool native;	      /* native stacks are walked, too … */
+	bool inlines;	      /* … and what was inlined in their functions is looked for */
 	/* Called for a Ruby that cannot be walked (system_wide). */
 	void (*warn)(void *arg, const char *message);
 	void *warn_arg;
@@ -40,7 +42,7 @@ int collector_new(const struct collector_options *opts, struct collector **ret);
 void collector_free(struct collector *c);
 
 /* The session whose records it gets; before anything below. Not owned. */
-void collector_set_session(struct collector *c, struct session *s);
+int collector_set_session(struct collector *c, struct session *s, struct err *err);
 
 /*
  * Follow the running process @pid. If @must_be_ruby, a process that holds no Ruby, or one that

@@ -25,6 +25,7 @@ struct collector {
 	struct ruby_cache binaries;
 	struct ruby_files files;
 	struct mmap_watch *mmaps; /* system-wide; owned */
+	struct native *native;	  /* NULL: native stacks are not walked; owned */
 	struct profile_totals totals;
 	uint64_t reported_lost;
 	uint64_t not_followed, lives_lost; /* as in struct collector_status, by the kernel side */

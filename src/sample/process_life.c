@@ -10,6 +10,7 @@
 #include "profile/recorder.h"
 #include "ruby/vm.h"
 #include "sample/collector_state.h"
+#include "sample/native.h"
 #include "sample/session.h"
 #include "target/selection.h"
 
@@ -90,7 +91,7 @@ static int attach_tasks(struct collector *c, struct tracked_process *p,
 			p->exe = tasks[i].exe;
 	session_preset(c->session, &p->exe, &vm->walk);
 	set_vm(c, p, vm);
-	return 0;
+	return p->native ? native_process_look(p->native, vm) : 0;
 }
 
 int life_attach(struct collector *c, struct tracked_process *p, const struct rbpf_task *tasks,
@@ -166,7 +167,8 @@ static int new_process(struct collector *c, pid_t pid, uint64_t since_ns,
 	(*ret)->since_ns = since_ns;
 	c->seen++;
 	c->live++;
-	return 0;
+	return c->native ? native_process_new(c->native, pid, &(*ret)->info.place, &(*ret)->native)
+			 : 0;
 }
 
 int life_add(struct collector *c, pid_t pid, uint64_t since_ns, bool preset,
@@ -361,6 +363,15 @@ static void info_of_parent(struct process *info, const struct process *parent)
 	info->place.uid = parent->place.uid;
 }
 
+static int inherit_code(struct tracked_process *p, const struct tracked_process *parent)
+{
+	if (!p->native || !parent->native)
+		return 0;
+	native_process_free(p->native);
+	p->native = NULL;
+	return native_process_fork(parent->native, p->pid, &p->info.place, &p->native);
+}
+
 static int inherit_vm(struct collector *c, struct tracked_process *p,
 		      const struct tracked_process *parent)
 {
@@ -414,6 +425,8 @@ int life_take_fork(struct collector *c, const struct rbpf_rec_life *rec)
 	if (process_open(p->pid, &p->info, NULL))
 		info_of_parent(&p->info, &parent->info);
 	r = inherit_vm(c, p, parent);
+	if (!r)
+		r = inherit_code(p, parent);
 	if (!r)
 		r = life_record(c, p);
 	return r ? r : cover_child(c, p, covered, rec->h.ts);
@@ -472,6 +485,14 @@ static int take_exec_of_other(struct collector *c, const struct rbpf_rec_life *r
 	return r;
 }
 
+/* After exec the code that it had is gone. */
+static int renew_code(struct collector *c, struct tracked_process *p)
+{
+	native_process_free(p->native);
+	p->native = NULL;
+	return c->native ? native_process_new(c->native, p->pid, &p->info.place, &p->native) : 0;
+}
+
 int life_take_exec(struct collector *c, const struct rbpf_rec_life *rec)
 {
 	struct tracked_process *p = process_table_find(&c->table, (pid_t)rec->h.tgid);
@@ -483,6 +504,9 @@ int life_take_exec(struct collector *c, const struct rbpf_rec_life *rec)
 	if (!p || p->ended_ns)
 		return c->opts.system_wide ? take_exec_of_other(c, rec) : 0;
 	tracked_process_drop_vm(p);
+	r = renew_code(c, p);
+	if (r)
+		return r;
 	p->next_try = p->backoff = 0;
 	p->refusals = 0;
 	p->since_ns = rec->h.ts;

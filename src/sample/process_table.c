@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "profile/profile.h"
+#include "sample/native.h"
 #include "symbol/resolver.h"
 
 static int compare_pids(const void *a, const void *b)
@@ -74,6 +75,7 @@ void tracked_process_drop_vm(struct tracked_process *p)
 		free(p->vm);
 	}
 	p->vm = NULL;
+	p->interpreter_tries = 0;
 }
 
 struct resolver *tracked_process_names(struct tracked_process *p)
@@ -88,6 +90,7 @@ void process_table_remove(struct process_table *t, struct tracked_process *p)
 	while (!LIST_EMPTY(&p->thread_list))
 		process_table_remove_thread(t, p, LIST_FIRST(&p->thread_list));
 	tracked_process_drop_vm(p);
+	native_process_free(p->native);
 	process_close(&p->info);
 	tdelete(p, &t->by_pid, compare_pids);
 	LIST_REMOVE(p, link);

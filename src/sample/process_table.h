@@ -19,6 +19,7 @@
 #include "ruby/vm.h"
 #include "target/process.h"
 
+struct native_process;
 struct resolver;
 
 struct tracked_thread {
@@ -33,6 +34,8 @@ struct tracked_thread {
 	char comm[RBPF_COMM_LEN];
 };
 
+#define INTERPRETER_TRIES 8
+
 struct tracked_process {
 	LIST_ENTRY(tracked_process) link;
 	pid_t pid;
@@ -45,7 +48,10 @@ struct tracked_process {
 	bool missing;	      /* was gone from /proc at the last look */
 	bool uncovered;	      /* forked by a thread that had no clock yet: its threads need one */
 	struct ruby_vm *vm;   /* owned; its address is the resolver's */
-	struct resolver *resolver; /* owned; made when it is needed */
+	struct resolver *resolver;     /* owned; made when it is needed */
+	struct native_process *native; /* owned; NULL: native stacks are not walked */
+	unsigned int
+		interpreter_tries; /* to find the interpreter of its VM; INTERPRETER_TRIES: no more */
 	uint64_t round;		   /* of the collector, that the resolver was told of last */
 	uint32_t *frame_ids;	   /* by symbol of the resolver: id in the recording + 1; owned */
 	size_t cap_frame_ids;

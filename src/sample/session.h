@@ -19,6 +19,7 @@
 struct cpus;
 struct err;
 struct session;
+struct unwind_memory;
 
 struct session_options {
 	uint32_t frequency;  /* Hz of the CPU time of each thread or CPU */
@@ -26,6 +27,8 @@ struct session_options {
 	uint64_t ring_bytes; /* a power of two, at least a page */
 	bool follow;	     /* also the children of the targets */
 	bool system_wide;    /* clocks of CPUs, not of threads; and each exec is reported */
+	bool native;	     /* walk native stacks, too */
+	bool kernel;	     /* and the kernel's part of them */
 	/* Called for each record. Negative stops the poll and is returned by it. */
 	int (*on_record)(void *arg, const void *data, size_t len);
 	void *arg;
@@ -36,7 +39,9 @@ void session_set_log(void (*log)(const char *line));
 
 /* Load and attach. ERR_ENV with the reason if the kernel refuses. */
 int session_open(const struct session_options *opts, struct session **ret, struct err *err);
-void session_close(struct session *s);
+/* The same to look at process @pid alone, sampling nothing. */
+int session_open_idle(pid_t pid, struct session **ret, struct err *err);
+void session_close(struct session *s); /* accepts NULL */
 
 /*
  * Follow process @tgid; @layout NULL if no Ruby is known in it (yet). Also to change the layout.
@@ -54,6 +59,15 @@ void session_preset(struct session *s, const struct rbpf_file *exe,
 		    const struct rbpf_layout *layout);
 
 /*
+ * The memory that native stacks are walked by, valid as long as the session. Without native there
+ * is none: all members are 0.
+ */
+void session_unwind_memory(const struct session *s, struct unwind_memory *ret);
+
+/* Where in it the code of process @tgid is; NULL: not known any more. */
+void session_set_code(struct session *s, pid_t tgid, const struct rbpf_code *code);
+
+/*
  * Sample thread @tid, and all threads and (with follow) children that it will create.
  * Returns 0, -ESRCH if the thread is gone, or another error with @err set.
  */
@@ -68,6 +82,13 @@ int session_set_cpus(struct session *s, const struct cpus *cpus, struct err *err
  */
 int session_tasks(struct session *s, pid_t tgid, struct rbpf_task **ret, size_t *n,
 		  struct err *err);
+
+/*
+ * The same with the registers of each thread, as they were at one moment of its own. Those of one
+ * that has not run since, as its runtime tells, are those it still has.
+ */
+int session_threads(struct session *s, pid_t tgid, struct rbpf_thread **ret, size_t *n,
+		    struct err *err);
 
 /* A descriptor to poll: readable when the ring buffer asks to be emptied. */
 int session_fd(const struct session *s);

@@ -7,10 +7,15 @@
 
 #include "base/array.h"
 #include "profile/recorder.h"
+#include "sample/native.h"
 #include "sample/process_table.h"
+#include "sample/weave.h"
 #include "symbol/resolver.h"
 
 #define GENERATION_NS (8ull << RBPF_EPOCH_SHIFT)
+
+/* Beyond SAMPLE_*: the outer end of a native stack is missing. */
+#define NATIVE_CUT    (1u << 15)
 
 /* Beyond enum rbpf_status: a sample names a stack whose definition was lost. */
 enum { STACK_LOST = RBPF_STATUS_COUNT };
@@ -33,10 +38,45 @@ static const struct {
 	[STACK_LOST] = { "[stack lost]", SAMPLE_FAILED },
 };
 
+/* A frame of the VM's stack. */
+struct ruby_frame {
+	uint32_t frame; /* id in the recording */
+	struct weave_ruby weave;
+};
+
+/* The stacks that were seen together, and what else makes them the one of a sample. */
+struct stack_pair {
+	uint64_t ruby, native; /* fingerprints; 0: none */
+	uint32_t placeholder;  /* 1 + what stands for no Ruby stack; 0: there is one */
+	uint32_t flags;	       /* RBPF_SAMPLE_GC and phase, as in the sample; NATIVE_LOST */
+};
+
+#define NATIVE_LOST (1u << 31) /* there was a native stack, whose definition was lost */
+
+/* Room for what is being woven. */
+struct weave_buffers {
+	struct weave_ruby *ruby;
+	size_t cap_ruby;
+	struct weave_native *native;
+	size_t cap_native;
+	struct woven *woven;
+	size_t cap_woven;
+};
+
+static void definitions_deinit(struct stack_definitions *d)
+{
+	intern_deinit(&d->fingerprints);
+	free(d->v);
+}
+
 static void generation_deinit(struct stack_generation *g)
 {
-	intern_deinit(&g->fingerprints);
-	free(g->stacks);
+	definitions_deinit(&g->ruby);
+	definitions_deinit(&g->native);
+	free(g->ruby_frames);
+	free(g->native_frames.v);
+	intern_deinit(&g->pairs);
+	free(g->woven);
 	*g = (struct stack_generation) { 0 };
 }
 
@@ -44,63 +84,57 @@ void stack_table_deinit(struct stack_table *t)
 {
 	generation_deinit(&t->generations[0]);
 	generation_deinit(&t->generations[1]);
+	if (t->buffers) {
+		free(t->buffers->ruby);
+		free(t->buffers->native);
+		free(t->buffers->woven);
+	}
+	free(t->buffers);
 }
 
+void stack_table_forget_native(struct stack_table *t)
+{
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		definitions_deinit(&t->generations[i].native);
+		t->generations[i].native = (struct stack_definitions) { 0 };
+		t->generations[i].native_frames.n = 0;
+	}
+}
+
+/* Records of different CPUs may be slightly out of order. */
 static void next_generation(struct stack_table *t, uint64_t now)
 {
+	if (now <= t->since_ns || now - t->since_ns <= GENERATION_NS)
+		return;
 	generation_deinit(&t->generations[1]);
 	t->generations[1] = t->generations[0];
 	t->generations[0] = (struct stack_generation) { 0 };
 	t->since_ns = now;
 }
 
-/* A frame that stands for no code; of a kind and a name. */
-static int plain_frame(struct recorder *out, enum frame_kind kind, const char *name, uint32_t *ret)
+/* ---- definitions ---- */
+
+static int define(struct stack_definitions *d, uint64_t fingerprint, const struct stack_frames *def)
 {
-	struct profile_frame frame = { .kind = kind, .module = PROFILE_NONE };
+	uint32_t id;
 	int r;
 
-	r = recorder_string(out, name, strlen(name), &frame.name);
-	return r ? r : recorder_frame(out, &frame, ret);
-}
-
-/* The recording's stack of the one frame that stands for @which. */
-static int placeholder(struct stack_table *t, struct recorder *out, unsigned int which,
-		       uint32_t *ret)
-{
-	uint32_t frame, stack;
-	int r;
-
-	if (!t->placeholders[which]) {
-		r = plain_frame(out, FRAME_NATIVE, placeholders[which].name, &frame);
-		if (!r)
-			r = recorder_stack(out, 0, frame, &stack);
-		if (r)
-			return r;
-		t->placeholders[which] = stack + 1;
-	}
-	*ret = t->placeholders[which] - 1;
-	return 0;
-}
-
-/* What the collector is doing, on top of the stack that called for it. */
-static int add_collection(struct recorder *out, enum rbpf_gc_phase phase, uint32_t *stack)
-{
-	static const char *const phases[] = {
-		[RBPF_GC_MARKING] = "(marking)",
-		[RBPF_GC_SWEEPING] = "(sweeping)",
-		[RBPF_GC_COMPACTING] = "(compacting)",
-	};
-	uint32_t frame;
-	int r;
-
-	r = plain_frame(out, FRAME_GC, "(garbage collection)", &frame);
+	r = intern_add(&d->fingerprints, &fingerprint, sizeof(fingerprint), &id, NULL);
 	if (!r)
-		r = recorder_stack(out, *stack, frame, stack);
-	if (r || phase == RBPF_GC_NONE)
-		return r;
-	r = plain_frame(out, FRAME_GC, phases[phase], &frame);
-	return r ? r : recorder_stack(out, *stack, frame, stack);
+		r = array_reserve(d->v, d->cap, id + 1);
+	if (!r)
+		d->v[id] = *def;
+	return r;
+}
+
+static const struct stack_frames *find(const struct stack_definitions *d, uint64_t fingerprint)
+{
+	uint32_t id;
+
+	return intern_find(&d->fingerprints, &fingerprint, sizeof(fingerprint), &id) ? NULL
+										     : &d->v[id];
 }
 
 static int record_frame(struct recorder *out, struct tracked_process *p, uint32_t symbol,
@@ -112,7 +146,7 @@ static int record_frame(struct recorder *out, struct tracked_process *p, uint32_
 		.line = s->line,
 		.func_line = s->func_line,
 		.module = PROFILE_NONE,
-		.flags = s->approximate ? FRAME_LINE_APPROXIMATE : 0,
+		.flags = s->flags,
 	};
 	uint32_t id;
 	int r;
@@ -134,30 +168,17 @@ static int record_frame(struct recorder *out, struct tracked_process *p, uint32_
 	return 0;
 }
 
-static int define_stack(struct stack_table *t, uint64_t fingerprint, const struct sample_stack *def)
+/* What a frame of this kind says of the samples that it is in. */
+static uint16_t flags_of_kind(enum frame_kind kind)
 {
-	struct stack_generation *g = &t->generations[0];
-	uint32_t id;
-	int r;
-
-	r = intern_add(&g->fingerprints, &fingerprint, sizeof(fingerprint), &id, NULL);
-	if (!r)
-		r = array_reserve(g->stacks, g->cap, id + 1);
-	if (!r)
-		g->stacks[id] = *def;
-	return r;
-}
-
-static const struct sample_stack *find_stack(const struct stack_table *t, uint64_t fingerprint)
-{
-	uint32_t id;
-	int i;
-
-	for (i = 0; i < 2; i++)
-		if (!intern_find(&t->generations[i].fingerprints, &fingerprint, sizeof(fingerprint),
-				 &id))
-			return &t->generations[i].stacks[id];
-	return NULL;
+	switch (kind) {
+	case FRAME_TRUNCATED:
+		return SAMPLE_TRUNCATED;
+	case FRAME_UNKNOWN:
+		return SAMPLE_UNRESOLVED;
+	default:
+		return 0;
+	}
 }
 
 int stack_table_define(struct stack_table *t, struct recorder *out, struct tracked_process *p,
@@ -166,53 +187,235 @@ int stack_table_define(struct stack_table *t, struct recorder *out, struct track
 	const struct rbpf_frame *frames = (const struct rbpf_frame *)(rec + 1);
 	const struct code_moment moment = { .gc_era = rec->gc_era,
 					    .unsettled = rec->flags & RBPF_STACK_UNSETTLED };
-	struct sample_stack def = { 0 };
+	struct stack_generation *g = &t->generations[0];
+	const struct frame_origin *origins;
+	struct stack_frames def;
 	const uint32_t *ids;
-	uint32_t frame;
-	size_t n;
+	size_t i, n;
 	int r;
 
 	if (len < sizeof(*rec) + (size_t)rec->n_frames * sizeof(*frames))
 		return -EPROTO;
-	/* Records of different CPUs may be slightly out of order. */
-	if (rec->h.ts > t->since_ns && rec->h.ts - t->since_ns > GENERATION_NS)
-		next_generation(t, rec->h.ts);
+	next_generation(t, rec->h.ts);
 	r = resolver_stack(p->resolver, &moment, frames, rec->n_frames, &ids, &n);
-	while (!r && n-- > 0) {
-		enum frame_kind kind = resolver_symbol(p->resolver, ids[n])->kind;
+	if (!r)
+		r = array_reserve(g->ruby_frames, g->cap_ruby, g->n_ruby + n);
+	if (r)
+		return r;
+	origins = resolver_origins(p->resolver);
+	def = (struct stack_frames) { .first = g->n_ruby, .n = (uint32_t)n };
+	for (i = 0; i < n && !r; i++) {
+		enum frame_kind kind = resolver_symbol(p->resolver, ids[i])->kind;
+		struct ruby_frame *f = &g->ruby_frames[g->n_ruby + i];
 
-		if (kind == FRAME_TRUNCATED)
-			def.flags |= SAMPLE_TRUNCATED;
-		else if (kind == FRAME_UNKNOWN)
-			def.flags |= SAMPLE_UNRESOLVED;
-		r = record_frame(out, p, ids[n], &frame);
-		if (!r)
-			r = recorder_stack(out, def.stack, frame, &def.stack);
+		f->weave = native_weave_ruby(kind, &origins[i]);
+		def.flags |= flags_of_kind(kind);
+		r = record_frame(out, p, ids[i], &f->frame);
 	}
-	return r ? r : define_stack(t, rec->stack, &def);
+	g->n_ruby += n;
+	return r ? r : define(&g->ruby, rec->stack, &def);
+}
+
+int stack_table_define_native(struct stack_table *t, struct tracked_process *p,
+			      const struct rbpf_rec_native *rec, size_t len)
+{
+	const uint64_t *words = (const uint64_t *)(rec + 1);
+	const uint64_t end = rec->end < RBPF_NATIVE_END_COUNT ? rec->end : RBPF_NATIVE_OUTERMOST;
+	struct stack_generation *g = &t->generations[0];
+	struct stack_frames def = { .flags = SAMPLE_NATIVE };
+	size_t i;
+	int r;
+
+	if (len < sizeof(*rec) + (size_t)rec->n_frames * sizeof(*words))
+		return -EPROTO;
+	next_generation(t, rec->h.ts);
+	def.first = g->native_frames.n;
+	r = native_frames(t->native, p->native, words, rec->n_frames, &g->native_frames);
+	/* What is missing at its outer end is a frame, too. */
+	if (!r && end != RBPF_NATIVE_OUTERMOST)
+		r = native_frames(t->native, p->native, &end, 1, &g->native_frames);
+	def.n = (uint32_t)(g->native_frames.n - def.first);
+	for (i = 0; i < rec->n_frames; i++)
+		if (words[i] < RBPF_NATIVE_END_COUNT)
+			def.flags |= SAMPLE_GAP;
+	if (end != RBPF_NATIVE_OUTERMOST)
+		def.flags |= SAMPLE_GAP | NATIVE_CUT;
+	return r ? r : define(&g->native, rec->stack, &def);
+}
+
+/* A frame that stands for no code; of a kind and a name. */
+static int plain_frame(struct recorder *out, enum frame_kind kind, const char *name, uint32_t *ret)
+{
+	struct profile_frame frame = { .kind = kind, .module = PROFILE_NONE };
+	int r;
+
+	r = recorder_string(out, name, strlen(name), &frame.name);
+	return r ? r : recorder_frame(out, &frame, ret);
+}
+
+/* ---- stacks ---- */
+
+static int push_plain(struct recorder *out, enum frame_kind kind, const char *name, uint32_t *stack)
+{
+	uint32_t frame;
+	int r;
+
+	r = plain_frame(out, kind, name, &frame);
+	return r ? r : recorder_stack(out, *stack, frame, stack);
+}
+
+/* What the collector is doing, on top of the stack that called for it. */
+static int push_collection(struct recorder *out, uint32_t flags, uint32_t *stack)
+{
+	static const char *const phases[] = {
+		[RBPF_GC_MARKING] = "(marking)",
+		[RBPF_GC_SWEEPING] = "(sweeping)",
+		[RBPF_GC_COMPACTING] = "(compacting)",
+	};
+	enum rbpf_gc_phase phase = RBPF_SAMPLE_GC_PHASE(flags);
+	int r;
+
+	if (!(flags & RBPF_SAMPLE_GC))
+		return 0;
+	r = push_plain(out, FRAME_GC, "(garbage collection)", stack);
+	return r || phase == RBPF_GC_NONE ? r : push_plain(out, FRAME_GC, phases[phase], stack);
+}
+
+static int reserve_buffers(struct stack_table *t, size_t n_ruby, size_t n_native)
+{
+	struct weave_buffers *b;
+	int r;
+
+	if (!t->buffers)
+		t->buffers = calloc(1, sizeof(*t->buffers));
+	b = t->buffers;
+	if (!b)
+		return -ENOMEM;
+	r = array_reserve(b->ruby, b->cap_ruby, n_ruby + 1);
+	if (!r)
+		r = array_reserve(b->native, b->cap_native, n_native + 1);
+	return r ? r : array_reserve(b->woven, b->cap_woven, n_ruby + n_native + 1);
+}
+
+/* The frames of both stacks, of which either may be NULL, as one, on top of *@stack. */
+static int push_woven(struct stack_table *t, struct recorder *out, const struct ruby_frame *ruby,
+		      const struct native_frame *native, const struct weave *w, uint32_t gc_flags,
+		      uint32_t *stack)
+{
+	struct woven *woven = t->buffers->woven;
+	size_t i, gc, n = weave(w, woven, &gc);
+	uint32_t frame;
+	int r = 0;
+
+	for (i = 0; i < n && !r; i++) {
+		if (i == gc)
+			r = push_collection(out, gc_flags, stack);
+		if (!r && woven[i].native)
+			r = native_frame_id(t->native, out, native[woven[i].index].name,
+					    woven[i].internal, &frame);
+		else
+			frame = ruby[woven[i].index].frame;
+		if (!r)
+			r = recorder_stack(out, *stack, frame, stack);
+	}
+	return !r && gc >= n ? push_collection(out, gc_flags, stack) : r;
+}
+
+/* A definition, and the generation it is in; NULL if it is in none. */
+static const struct stack_frames *look_up(struct stack_table *t, bool native, uint64_t fingerprint,
+					  const struct stack_generation **ret)
+{
+	const struct stack_frames *def = NULL;
+	int i;
+
+	for (i = 0; i < 2 && !def && fingerprint; i++) {
+		*ret = &t->generations[i];
+		def = find(native ? &(*ret)->native : &(*ret)->ruby, fingerprint);
+	}
+	return def;
+}
+
+/* Weave what @pair names. */
+static int make_stack(struct stack_table *t, struct recorder *out, const struct tracked_process *p,
+		      const struct stack_pair *pair, struct sample_stack *ret)
+{
+	const struct stack_generation *of_ruby, *of_native;
+	const struct stack_frames *ruby = look_up(t, false, pair->ruby, &of_ruby);
+	const struct stack_frames *native = look_up(t, true, pair->native, &of_native);
+	const struct ruby_frame *r = ruby ? &of_ruby->ruby_frames[ruby->first] : NULL;
+	const struct native_frame *n = native ? &of_native->native_frames.v[native->first] : NULL;
+	struct weave w = { .n_ruby = ruby ? ruby->n : 0,
+			   .n_native = native ? native->n : 0,
+			   .complete = native && !(native->flags & NATIVE_CUT),
+			   .goes_on = native_goes_on,
+			   .arg = p->native };
+	size_t i;
+	int err;
+
+	*ret = (struct sample_stack) { .flags = ruby ? ruby->flags : 0 };
+	err = reserve_buffers(t, w.n_ruby, w.n_native);
+	if (!err && pair->placeholder) {
+		ret->flags |= placeholders[pair->placeholder - 1].flags;
+		err = push_plain(out, FRAME_NATIVE, placeholders[pair->placeholder - 1].name,
+				 &ret->stack);
+	}
+	if (err)
+		return err;
+	for (i = 0; i < w.n_ruby; i++)
+		t->buffers->ruby[i] = r[i].weave;
+	for (i = 0; i < w.n_native; i++)
+		t->buffers->native[i] = n[i].what;
+	w.ruby = t->buffers->ruby;
+	w.native = t->buffers->native;
+	ret->flags |= native ? native->flags & ~NATIVE_CUT : 0;
+	if (pair->flags & RBPF_SAMPLE_GC)
+		ret->flags |= SAMPLE_GC;
+	err = push_woven(t, out, r, n, &w, pair->flags, &ret->stack);
+	if (!err && pair->flags & NATIVE_LOST) {
+		ret->flags |= SAMPLE_NATIVE | SAMPLE_GAP;
+		err = push_plain(out, FRAME_GAP, "[native frames missing: lost]", &ret->stack);
+	}
+	return err;
+}
+
+/* What stands for the Ruby stack of @rec, which has none that is known. */
+static unsigned int placeholder_for(const struct rbpf_rec_sample *rec, bool ruby_found)
+{
+	unsigned int which = rec->status < RBPF_STATUS_COUNT ? rec->status : RBPF_OK;
+
+	if (!ruby_found && which != RBPF_EXITING)
+		return RBPF_NO_RUBY;
+	return rec->stack ? STACK_LOST : which;
 }
 
 int stack_table_of_sample(struct stack_table *t, struct recorder *out,
-			  const struct rbpf_rec_sample *rec, bool ruby_found,
-			  struct sample_stack *ret)
+			  const struct tracked_process *p, const struct rbpf_rec_sample *rec,
+			  bool ruby_found, struct sample_stack *ret)
 {
-	const struct sample_stack *known = rec->stack ? find_stack(t, rec->stack) : NULL;
-	unsigned int which = rec->status < RBPF_STATUS_COUNT ? rec->status : RBPF_OK;
-	int r = 0;
+	const uint32_t gc = RBPF_SAMPLE_GC | 3u << RBPF_SAMPLE_GC_PHASE_SHIFT;
+	struct stack_generation *g = &t->generations[0];
+	const struct stack_generation *of;
+	struct stack_pair pair = { .ruby = rec->stack, .native = rec->native };
+	uint32_t id;
+	bool is_new;
+	int r;
 
-	if (known) {
-		*ret = *known;
-	} else {
-		if (!ruby_found && which != RBPF_EXITING)
-			which = RBPF_NO_RUBY;
-		else if (rec->stack)
-			which = STACK_LOST;
-		ret->flags = placeholders[which].flags;
-		r = placeholder(t, out, which, &ret->stack);
+	if (rec->flags & RBPF_SAMPLE_GC)
+		pair.flags = rec->flags & gc;
+	if (rec->native && !look_up(t, true, rec->native, &of)) {
+		pair.native = 0;
+		pair.flags |= NATIVE_LOST;
 	}
-	if (!r && rec->flags & RBPF_SAMPLE_GC) {
-		ret->flags |= SAMPLE_GC;
-		r = add_collection(out, RBPF_SAMPLE_GC_PHASE(rec->flags), &ret->stack);
+	if (!look_up(t, false, rec->stack, &of)) {
+		pair.ruby = 0;
+		pair.placeholder = placeholder_for(rec, ruby_found) + 1;
 	}
+	r = intern_add(&g->pairs, &pair, sizeof(pair), &id, &is_new);
+	if (!r)
+		r = array_reserve(g->woven, g->cap_woven, id + 1);
+	if (!r && is_new)
+		r = make_stack(t, out, p, &pair, &g->woven[id]);
+	if (!r)
+		*ret = g->woven[id];
 	return r;
 }

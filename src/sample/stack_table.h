@@ -2,9 +2,11 @@
 /*
  * From the fingerprints of the kernel side to stacks of the recording.
  *
- * A stack is named when its definition arrives, which is once an epoch (about a second) as long as it is
- * seen. A fingerprint belongs to its process and epoch, so what was defined some epochs ago is never named
- * again by a sample: the table has two generations, and the older one is dropped every few epochs.
+ * The VM's stack and the native one have a fingerprint each, and are named when their definition
+ * arrives, which is once an epoch (about a second) as long as they are seen. A sample names one of
+ * each; they are woven when they are first seen together. A fingerprint belongs to its process and
+ * epoch, so what was defined some epochs ago is never named again by a sample: the table has two
+ * generations, and the older one is dropped every few epochs.
  */
 #ifndef RBPF_SAMPLE_STACK_TABLE_H
 #define RBPF_SAMPLE_STACK_TABLE_H
@@ -15,8 +17,10 @@
 
 #include "base/intern.h"
 #include "rbpf_abi.h"
+#include "sample/native.h"
 
 struct recorder;
+struct ruby_frame;
 struct tracked_process;
 
 /* What a sample says of its stack. */
@@ -25,19 +29,42 @@ struct sample_stack {
 	uint16_t flags; /* SAMPLE_* */
 };
 
-struct stack_generation {
+/* Frames of a definition, innermost first. */
+struct stack_frames {
+	size_t first;
+	uint32_t n;
+	uint16_t flags; /* SAMPLE_* */
+};
+
+/* Definitions of one kind, by id of their fingerprint. */
+struct stack_definitions {
 	struct intern fingerprints;
-	struct sample_stack *stacks; /* by id; owned */
+	struct stack_frames *v; /* owned */
 	size_t cap;
+};
+
+struct stack_generation {
+	struct stack_definitions ruby, native;
+	struct ruby_frame *ruby_frames; /* of all definitions; owned */
+	size_t n_ruby, cap_ruby;
+	struct native_frames native_frames; /* the same; owned */
+	struct intern pairs;		    /* struct stack_pair */
+	struct sample_stack *woven;	    /* by id of its pair; owned */
+	size_t cap_woven;
 };
 
 struct stack_table {
 	struct stack_generation generations[2]; /* current, previous */
 	uint64_t since_ns;			/* CLOCK_MONOTONIC: when the current one began */
-	uint32_t placeholders[RBPF_STATUS_COUNT + 1]; /* id + 1 of what stands for no stack */
+	struct native *native;			/* NULL: native stacks are not walked; not owned */
+	struct weave_buffers *buffers;		/* owned */
 };
 
 void stack_table_deinit(struct stack_table *t);
+
+/* The native frames that were defined have lost their names: until they are defined again, in the
+ * next epoch, samples have none. */
+void stack_table_forget_native(struct stack_table *t);
 
 /*
  * Name the stack that @rec (of @len bytes) defines, with the resolver of its process @p, and write what is
@@ -46,14 +73,18 @@ void stack_table_deinit(struct stack_table *t);
 int stack_table_define(struct stack_table *t, struct recorder *out, struct tracked_process *p,
 		       const struct rbpf_rec_stack *rec, size_t len);
 
+/* The same for a native stack. */
+int stack_table_define_native(struct stack_table *t, struct tracked_process *p,
+			      const struct rbpf_rec_native *rec, size_t len);
+
 /*
- * The stack of a sample: the one it names, or one frame that says why there is none. @ruby_found
+ * The stack of a sample of process @p: what it names, or a frame that says why there is none. @ruby_found
  * tells whether the layout that the process was walked with is proven, and not only what its
  * executable had before: if not, a walk that failed says no more than that it has not started yet.
  * Returns 0 or -errno.
  */
 int stack_table_of_sample(struct stack_table *t, struct recorder *out,
-			  const struct rbpf_rec_sample *rec, bool ruby_found,
-			  struct sample_stack *ret);
+			  const struct tracked_process *p, const struct rbpf_rec_sample *rec,
+			  bool ruby_found, struct sample_stack *ret);
 
 #endif

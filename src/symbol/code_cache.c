@@ -125,7 +125,7 @@ static bool old_enough(const struct code_cache *c, uint64_t flags, uint64_t era,
 static bool iseq_proven(const struct code_cache *c, const struct rbpf_frame *f,
 			const struct cached_iseq *e, const struct code_moment *m)
 {
-	bool pc_inside = ruby_iseq_has_pc(&e->iseq, f->pc & ~RBPF_PC_STALE);
+	bool pc_inside = ruby_iseq_has_pc(&e->iseq, rbpf_frame_pc(f));
 	uint64_t flags = e->iseq.id.head[0];
 
 	if (!e->generation || (!pc_inside && !(f->pc & RBPF_PC_STALE)))
@@ -218,7 +218,8 @@ static void prove(struct code_cache *c, const struct code_moment *m, const struc
 	/* It says what was there, not that it is the same still: it may be the same anew. */
 	if (!check_fits(f, iseq, method))
 		return;
-	ref->iseq_ok = iseq && (f->pc & RBPF_PC_STALE || ruby_iseq_has_pc(&iseq->iseq, f->pc));
+	ref->iseq_ok = iseq &&
+		       (f->pc & RBPF_PC_STALE || ruby_iseq_has_pc(&iseq->iseq, rbpf_frame_pc(f)));
 	ref->method_ok = method != NULL;
 	if (m->unsettled)
 		return;

@@ -20,6 +20,7 @@
 #include "base/intern.h"
 #include "base/utf8.h"
 #include "ruby/vm.h"
+#include "target/memory.h"
 
 struct frame_key {
 	uint64_t pc;
@@ -30,7 +31,7 @@ struct frame_key {
 };
 
 struct symbol_key { /* struct symbol, its strings as ids */
-	uint32_t kind, name, file, line, func_line, approximate;
+	uint32_t kind, name, file, line, func_line, flags;
 };
 
 struct resolver {
@@ -50,6 +51,8 @@ struct resolver {
 	size_t cap_refs;
 	uint32_t *ids;
 	size_t cap_ids;
+	struct frame_origin *origins;
+	size_t cap_origins, first;
 	struct buf text;
 };
 
@@ -84,7 +87,7 @@ static int symbol_id(struct resolver *r, const struct symbol_key *key, uint32_t 
 				.file = intern_get(&r->strings, key->file, NULL),
 				.line = key->line,
 				.func_line = key->func_line,
-				.approximate = key->approximate,
+				.flags = key->flags,
 			};
 	}
 	if (!err)
@@ -131,6 +134,7 @@ void resolver_free(struct resolver *r)
 	free(r->symbol);
 	free(r->refs);
 	free(r->ids);
+	free(r->origins);
 	buf_deinit(&r->text);
 	free(r);
 }
@@ -160,13 +164,26 @@ static void label_text(const struct ruby_iseq *iseq, const struct ruby_method *m
 static uint32_t frame_line(const struct ruby_iseq *iseq, const struct rbpf_frame *f, bool unsaved,
 			   bool *approximate)
 {
-	uint64_t pc = f->pc & ~RBPF_PC_STALE;
+	uint64_t pc = rbpf_frame_pc(f);
 
 	/* MJIT and RJIT leave no trace in the frames of compiled code. */
 	*approximate = f->pc & RBPF_PC_STALE || unsaved;
 	if (*approximate && !ruby_iseq_has_pc(iseq, pc))
 		return iseq->first_lineno;
 	return ruby_iseq_line(iseq, pc);
+}
+
+/*
+ * Whose code runs the frame: with either one in use the other is not. What 4.0's ZJIT leaves in
+ * jit_return says nothing.
+ */
+static uint32_t jit_flag(const struct resolver *r, const struct rbpf_frame *f)
+{
+	if (!(f->pc & RBPF_PC_JIT))
+		return 0;
+	if (!ruby_vm_zjit_on(r->code.vm))
+		return FRAME_YJIT;
+	return r->code.vm->walk.flags & RBPF_LAYOUT_ZJIT_BARE ? 0 : FRAME_ZJIT;
 }
 
 static int ruby_symbol(struct resolver *r, const struct ruby_iseq *iseq,
@@ -191,7 +208,7 @@ static int ruby_symbol(struct resolver *r, const struct ruby_iseq *iseq,
 	} else {
 		key.kind = FRAME_RUBY;
 		key.line = frame_line(iseq, f, unsaved, &approximate);
-		key.approximate = approximate;
+		key.flags = (approximate ? FRAME_LINE_APPROXIMATE : 0) | jit_flag(r, f);
 		key.func_line = iseq->first_lineno;
 		label_text(iseq, method, &label);
 		err = string_id(r, iseq->path, &key.file);
@@ -226,7 +243,7 @@ static int frame_symbol(struct resolver *r, const struct rbpf_frame *f, const st
 	int err;
 
 	memset(&key, 0, sizeof(key));
-	key.pc = f->pc;
+	key.pc = f->pc & ~RBPF_PC_FINISH;
 	key.iseq = ref->iseq;
 	key.method = ref->method;
 	key.iseq_generation = iseq ? r->code.iseqs[ref->iseq].generation : 0;
@@ -306,7 +323,7 @@ static bool half_written(const struct resolver *r, const struct rbpf_frame *f,
 	e = &r->code.iseqs[ref->iseq];
 	if (!e->generation)
 		return false;
-	return (!(f->pc & RBPF_PC_STALE) && !ruby_iseq_has_pc(&e->iseq, f->pc)) ||
+	return (!(f->pc & RBPF_PC_STALE) && !ruby_iseq_has_pc(&e->iseq, rbpf_frame_pc(f))) ||
 	       (method && ruby_method_has_iseq(method) &&
 		!ruby_method_is_of(method, e->iseq.local));
 }
@@ -344,10 +361,23 @@ static bool pc_unsaved(struct resolver *r, const struct rbpf_frame *frames, size
 	return e->iseq.compiled;
 }
 
+/* What is not named of a frame; @unshown activations begin with those right outside of it. */
+static struct frame_origin frame_origin(const struct resolver *r, const struct rbpf_frame *f,
+					const struct code_ref *ref, uint8_t unshown)
+{
+	const struct ruby_method *method = f->iseq ? NULL : code_method(&r->code, ref);
+
+	return (struct frame_origin) {
+		.function = method ? ruby_method_function(method) : 0,
+		.finish = unshown + !!(f->pc & RBPF_PC_FINISH && (f->iseq || f->me)),
+	};
+}
+
 /* From the root, because a C function is shown where its caller is. */
-static int name_frames(struct resolver *r, const struct rbpf_frame *frames, size_t n, size_t *first)
+static int name_frames(struct resolver *r, const struct rbpf_frame *frames, size_t n)
 {
 	struct place caller = { 0 };
+	uint8_t unshown = 0;
 	bool inside = false;
 	size_t i, out = n;
 	int err = 0;
@@ -359,8 +389,10 @@ static int name_frames(struct resolver *r, const struct rbpf_frame *frames, size
 		uint32_t id;
 
 		if ((f->iseq && i > 0 && hides_caller(r, ref - 1)) ||
-		    hidden_inside(r, f, ref, inside) || (i == 0 && half_written(r, f, ref)))
+		    hidden_inside(r, f, ref, inside) || (i == 0 && half_written(r, f, ref))) {
+			unshown += !!(f->pc & RBPF_PC_FINISH);
 			continue;
+		}
 		err = name_frame(r, f, ref, pc_unsaved(r, frames, i), &caller, &id);
 		if (err)
 			break;
@@ -372,8 +404,10 @@ static int name_frames(struct resolver *r, const struct rbpf_frame *frames, size
 		}
 		inside = iseq && iseq->internal;
 		r->ids[--out] = id;
+		r->origins[out] = frame_origin(r, f, ref, unshown);
+		unshown = 0;
 	}
-	*first = out;
+	r->first = out;
 	return err;
 }
 
@@ -386,19 +420,36 @@ int resolver_captured(struct resolver *r, const struct code_moment *moment, cons
 int resolver_stack(struct resolver *r, const struct code_moment *moment,
 		   const struct rbpf_frame *frames, size_t n, const uint32_t **ids, size_t *n_ids)
 {
-	size_t first = 0;
 	int err;
 
 	err = array_reserve(r->refs, r->cap_refs, n + 1);
 	if (!err)
 		err = array_reserve(r->ids, r->cap_ids, n + 1);
 	if (!err)
+		err = array_reserve(r->origins, r->cap_origins, n + 1);
+	if (!err)
 		err = code_cache_look(&r->code, moment, frames, n, r->refs);
 	if (!err)
-		err = name_frames(r, frames, n, &first);
+		err = name_frames(r, frames, n);
 	if (err)
 		return err;
-	*ids = r->ids + first;
-	*n_ids = n - first;
+	*ids = r->ids + r->first;
+	*n_ids = n - r->first;
 	return 0;
+}
+
+const struct frame_origin *resolver_origins(const struct resolver *r)
+{
+	return r->origins + r->first;
+}
+
+size_t resolver_instructions(const struct resolver *r, uint64_t *ret, size_t max)
+{
+	size_t i, n = 0;
+
+	for (i = 0; i < r->code.iseq_addrs.count && n < max; i++)
+		if (r->code.iseqs[i].generation &&
+		    !memory_read_u64(&r->code.vm->mem, r->code.iseqs[i].iseq.encoded, &ret[n]))
+			n++;
+	return n;
 }

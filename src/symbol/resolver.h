@@ -29,7 +29,7 @@ struct symbol {
 	const char *file;
 	uint32_t line;
 	uint32_t func_line;
-	bool approximate; /* the line may be an earlier one: see FRAME_LINE_APPROXIMATE */
+	uint32_t flags; /* as of struct profile_frame */
 };
 
 /* @vm must outlive the resolver. Returns 0 or -ENOMEM. */
@@ -53,6 +53,21 @@ int resolver_captured(struct resolver *r, const struct code_moment *moment, cons
  */
 int resolver_stack(struct resolver *r, const struct code_moment *moment,
 		   const struct rbpf_frame *frames, size_t n, const uint32_t **ids, size_t *n_ids);
+
+/* Of a frame, what is no part of its name. */
+struct frame_origin {
+	uint64_t function; /* of a method in C: the address of its function; else 0 */
+	uint8_t finish;	   /* so many activations of the VM's interpreter began with it */
+};
+
+/* Of each of the frames that resolver_stack() returned last. */
+const struct frame_origin *resolver_origins(const struct resolver *r);
+
+/*
+ * Where instructions of the interpreter are implemented, by the first words of iseqs that were named.
+ * Returns how many of @max are in @ret.
+ */
+size_t resolver_instructions(const struct resolver *r, uint64_t *ret, size_t max);
 
 /* Symbol @id, as returned by resolver_stack(). Ids are dense, from 0. */
 const struct symbol *resolver_symbol(const struct resolver *r, uint32_t id);

@@ -105,8 +105,8 @@ module Rbpf
   end
 end
 
-# A recording as `rbpf export -f json` tells it: the only place that knows the shape of that
-# (doc/json.md). Ids are places in arrays; stack 0 is the empty one, and a stack is its innermost
+# A recording as `rbpf export -f json` tells it, with the VM's stacks: the only place that knows the
+# shape of that (doc/json.md). Ids are places in arrays; stack 0 is the empty one, and a stack is its innermost
 # frame and the stack of its callers:
 #
 #   {"totals":    {"samples": …, "lost": …, …},
@@ -184,7 +184,7 @@ class Recording
   end
 
   def json
-    @json ||= Rbpf.json('export', '-f', 'json', '-i', file)
+    @json ||= Rbpf.json('export', '-f', 'json', '--stack', 'ruby', '-i', file)
   end
 end
 

@@ -118,11 +118,19 @@ static inline bool naive_late(struct naive *n, uint64_t cfp)
 	       flags == IMAGE_BLOCK;
 }
 
+/* The frame that is left out says where an activation begins; the one inside of it must, then. */
+static inline void naive_left_out(struct naive *n, uint64_t flags)
+{
+	if (flags & IMAGE_FINISH && (flags & 0x7fff0001) != IMAGE_DUMMY &&
+	    n->n_frames > n->first_frame)
+		n->frames[n->n_frames - 1].pc |= RBPF_PC_FINISH;
+}
+
 static inline void naive_frame(struct naive *n, bool innermost)
 {
 	uint64_t pc, iseq, ep, me, spec, flags, jit_return = 0;
 	struct rbpf_frame *f = &n->frames[n->n_frames];
-	bool stale;
+	bool stale, jit;
 
 	if (!naive_word(n, n->cfp, &pc) || !naive_word(n, n->cfp + 16, &iseq) ||
 	    !naive_word(n, n->cfp + 32, &ep) ||
@@ -133,18 +141,32 @@ static inline void naive_frame(struct naive *n, bool innermost)
 	}
 	naive_env(n, ep, &me, &spec, &flags);
 	if (flags & IMAGE_CFRAME) {
-		if ((flags & 0x7fff0001) != IMAGE_CFUNC_FRAME || !me)
+		if ((flags & 0x7fff0001) != IMAGE_CFUNC_FRAME || !me) {
+			naive_left_out(n, flags);
 			return;
+		}
 		*f = (struct rbpf_frame) { .me = me };
 	} else {
 		stale = jit_return && n->n_frames == n->first_frame;
-		stale |= innermost && naive_bare(n) && naive_zjit_on(n);
+		jit = jit_return > 1;
+		/* 4.0's ZJIT tells of no frame whether it is one of its own. */
+		if (innermost && naive_bare(n) && naive_zjit_on(n) && iseq) {
+			stale = true;
+			jit = false;
+		}
 		if (jit_return)
 			naive_zjit(n, jit_return, &pc, &iseq);
+		pc &= ~7ull;
 		if (stale)
 			pc |= RBPF_PC_STALE;
-		if (!iseq || !pc || (flags & 0x7fff0001) == IMAGE_DUMMY)
+		if (!iseq || !pc || (flags & 0x7fff0001) == IMAGE_DUMMY) {
+			naive_left_out(n, flags);
 			return;
+		}
+		if (flags & IMAGE_FINISH)
+			pc |= RBPF_PC_FINISH;
+		if (jit)
+			pc |= RBPF_PC_JIT;
 		*f = (struct rbpf_frame) { .iseq = iseq, .pc = pc };
 		if (flags & (IMAGE_LOCAL | IMAGE_BMETHOD_FRAME))
 			f->me = naive_me(n, ep, 0);
@@ -293,7 +315,9 @@ static inline const char *naive_compare(const struct walk *w, const struct memor
 	while (whole < w->n_frames &&
 	       (w->frames[whole].iseq || w->frames[whole].me || !w->frames[whole].pc))
 		whole++; /* as far as the first cut */
-	n = naive_walk(mem, &w->layout, ec, w->max_frames, frames, w->max_frames + 1);
+	/* What is cut tells nothing of the frame inside of it, either. */
+	n = naive_walk(mem, &w->layout, ec, w->max_frames, frames,
+		       whole < w->n_frames ? whole : w->max_frames + 1);
 	/* A walk that has used up its reads knows less, and says so in a counter. */
 	if (n.odd || !w->reads_left)
 		goto out;

@@ -152,8 +152,10 @@ Test(code_cache, pc_of_another_iseq)
 	}
 	frame.pc = start + 88;
 	cr_expect_str_eq(name_of(&f, at(5), frame), "", "behind its code");
-	frame.pc = start + 4;
-	cr_expect_str_eq(name_of(&f, at(5), frame), "", "no word's");
+	frame.pc = start + 88 + RBPF_PC_JIT;
+	cr_expect_str_eq(name_of(&f, at(5), frame), "", "flags are no part of it");
+	frame.pc = start + 80 + RBPF_PC_JIT + RBPF_PC_FINISH;
+	cr_expect_str_eq(name_of(&f, at(5), frame), "foo", "flags are no part of it");
 	for (size_t i = 0; i < sizeof(outside) / sizeof(outside[0]); i++) {
 		frame.pc = outside[i];
 		cr_expect_str_eq(name_of(&f, at(5), frame), "");

@@ -118,7 +118,7 @@ static void expect_same(struct fixture *f)
 
 		cr_expect(a->kind == b->kind && !strcmp(a->name, b->name) &&
 				  !strcmp(a->file, b->file) && a->line == b->line &&
-				  a->func_line == b->func_line && a->approximate == b->approximate,
+				  a->func_line == b->func_line && a->flags == b->flags,
 			  "%s: frame %zu is %s %s:%u, not %s %s:%u", f->img->version, i, b->name,
 			  b->file, b->line, a->name, a->file, a->line);
 	}

@@ -14,9 +14,33 @@ struct fixture {
 	struct ruby_vm vm;
 	struct image_thread t;
 	struct rbpf_layout walk; /* as it is to be */
+	uint64_t tag;		 /* the innermost exception tag */
 	uint64_t symbols;
 	struct err err;
 };
+
+#define TEXT	 0x400000ull
+#define TEXT_END 0x500000ull
+
+/* A struct rb_vm_tag as __builtin_setjmp() makes it. */
+static void put_tag(struct ruby_image *img, uint64_t tag, uint64_t prev)
+{
+	image_put64(img, tag + 16, tag + 128);	  /* fp */
+	image_put64(img, tag + 24, TEXT + 0x123); /* pc */
+	image_put64(img, tag + 32, tag - 64);	  /* sp */
+	image_put64(img, tag + 56, prev);
+}
+
+/* Two of them, in a native stack. */
+static uint64_t make_tags(struct image_thread *t)
+{
+	uint64_t stack = image_region(t->img, 4096), inner = stack + 1024, outer = stack + 2048;
+
+	put_tag(t->img, inner, outer);
+	put_tag(t->img, outer, 0);
+	image_put64(t->img, t->ec + 24, inner);
+	return inner;
+}
 
 static struct fixture setup(const char *version)
 {
@@ -30,6 +54,9 @@ static struct fixture setup(const char *version)
 	image_push_cfunc(&f.t, image_ment(f.img, f.img->object, "sleep", IMAGE_CFUNC));
 	image_run(&f.t);
 	image_gc_count(f.img, 41);
+	f.tag = make_tags(&f.t);
+	f.img->vm.walk.text_lo = TEXT;
+	f.img->vm.walk.text_hi = TEXT_END;
 
 	f.walk = f.img->vm.walk;
 	f.symbols = f.img->vm.symbols;
@@ -101,6 +128,44 @@ Test(prove, all_versions)
 		cr_expect_eq(f.vm.walk.gc_owner, f.walk.gc_owner, "%s", f.img->version);
 		cr_expect_eq(f.vm.walk.fiber_prev, f.walk.fiber_prev, "%s", f.img->version);
 		cr_expect_eq(f.vm.walk.ec_stack_start, f.walk.ec_stack_start, "%s", f.img->version);
+		teardown(&f);
+	}
+}
+
+/* If they are not what is expected of all of them, native stacks do without. */
+Test(prove, exception_tags)
+{
+	for (size_t v = 0; v < IMAGE_VERSIONS; v++) {
+		struct fixture f = setup(image_versions[v].minor);
+		const uint64_t outer = image_get64(f.img, f.tag + 56);
+		const struct {
+			uint64_t at, value;
+		} bad[] = {
+			{ f.tag + 24, TEXT - 1 },
+			{ f.tag + 24, TEXT_END },
+			{ f.tag + 24, 0x123456789abcdef }, /* as setjmp() hides it */
+			{ outer + 24, 0 },
+			{ f.tag + 32, f.tag + 8 },
+			{ f.tag + 32, f.tag - (1 << 20) },
+			{ f.tag + 56, f.tag },
+			{ outer + 56, f.tag },
+			{ f.tag + 56, 0x5000 },
+			{ f.t.ec + 24, 0 },
+			{ f.t.ec + 24, 0x5000 },
+		};
+
+		cr_assert_eq(prove(&f), 0);
+		cr_expect(f.vm.walk.flags & RBPF_LAYOUT_TAGS, "%s", f.img->version);
+		for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+			uint64_t was = image_get64(f.img, bad[i].at);
+
+			f.vm.walk.flags &= ~RBPF_LAYOUT_TAGS;
+			image_put64(f.img, bad[i].at, bad[i].value);
+			expect_without(&f, "exception tags");
+			cr_expect_not(f.vm.walk.flags & RBPF_LAYOUT_TAGS, "%s: case %zu",
+				      f.img->version, i);
+			image_put64(f.img, bad[i].at, was);
+		}
 		teardown(&f);
 	}
 }

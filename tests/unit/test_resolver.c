@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <malloc.h>
 #include <stdio.h>
 #include <string.h>
@@ -46,7 +47,7 @@ static void assert_sane_symbol(const struct symbol *s)
 		cr_assert_str_eq(s->file, "");
 		cr_assert_eq(s->line, 0);
 	}
-	cr_assert(s->kind == FRAME_RUBY || (!s->func_line && !s->approximate));
+	cr_assert(s->kind == FRAME_RUBY || (!s->func_line && !s->flags));
 }
 
 static void resolve(struct fixture *f, const struct rbpf_frame *frames, size_t n)
@@ -539,7 +540,7 @@ static uint64_t compiled_iseq(struct fixture *f, bool compiled)
 static void expect_line(struct fixture *f, size_t i, uint32_t line, bool approximate)
 {
 	expect_symbol(f, i, FRAME_RUBY, "one", "/one.rb", line);
-	cr_expect_eq(resolver_symbol(f->r, f->ids[i])->approximate, approximate,
+	cr_expect_eq(resolver_symbol(f->r, f->ids[i])->flags & FRAME_LINE_APPROXIMATE, approximate,
 		     "%s: frame %zu: line %u", f->img->version, i, line);
 	cr_expect_eq(resolver_symbol(f->r, f->ids[i])->func_line, 4);
 }
@@ -683,9 +684,9 @@ Test(resolver, a_method_that_bare_zjit_has_called)
 		image_return(&t, &before);
 		cr_assert_eq(f.n, 2);
 		expect_symbol(&f, 0, FRAME_RUBY, new.name, "/callee.rb", 3);
-		cr_expect(resolver_symbol(f.r, f.ids[0])->approximate);
+		cr_expect(resolver_symbol(f.r, f.ids[0])->flags & FRAME_LINE_APPROXIMATE);
 		expect_symbol(&f, 1, FRAME_RUBY, "caller", "/caller.rb", 1);
-		cr_expect_not(resolver_symbol(f.r, f.ids[1])->approximate);
+		cr_expect_not(resolver_symbol(f.r, f.ids[1])->flags & FRAME_LINE_APPROXIMATE);
 	}
 	teardown(&f);
 }
@@ -783,6 +784,176 @@ Test(resolver, rescue_does_not_hide_the_cut)
 	teardown(&f);
 }
 
+/* ---- where rb_vm_exec() begins, and functions ---- */
+
+/*
+ * A stack by letters, as above, with R for the frame that a rescue stands for, s for a rescue of it,
+ * | for cut frames and > for a mark of a fiber; one behind ! begins an activation.
+ */
+static size_t origin_frames(struct fixture *f, const char *text, struct rbpf_frame *frames)
+{
+	struct rbpf_frame rescue[5];
+	size_t n = 0;
+
+	rescue_frames(f, rescue);
+	for (; *text; text++) {
+		bool begins = *text == '!';
+
+		text += begins;
+		switch (*text) {
+		case 's':
+			frames[n] = rescue[2];
+			break;
+		case 'R':
+			frames[n] = rescue[3];
+			break;
+		case '|':
+			frames[n] = (struct rbpf_frame) { .pc = 2 | 1 << 6 };
+			break;
+		case '>':
+			frames[n] = (struct rbpf_frame) { 0 };
+			break;
+		default:
+			frames[n] = letter_frame(f, *text, (uint32_t)n);
+		}
+		frames[n++].pc |= begins ? RBPF_PC_FINISH : 0;
+	}
+	return n;
+}
+
+Test(resolver, activations)
+{
+	static const struct {
+		const char *version, *stack;
+		uint8_t finish[8]; /* of what is shown */
+		size_t n;
+	} cases[] = {
+		{ "3.3", "r!rr!r", { 0, 1, 0, 1 }, 4 },
+		{ "3.3", "!c!r", { 1, 1 }, 2 }, /* of a frame that the walk left out */
+		/* A cut, whatever their number; a fiber. */
+		{ "3.3", "r|!r>!r", { 0, 0, 1, 0, 1 }, 5 },
+		/* A method that its rescue stands for. */
+		{ "3.3", "s!R!r", { 0, 1, 1 }, 3 },
+		{ "3.4", "s!R!r", { 1, 1 }, 2 },
+		{ "3.4", "!s!R!r", { 2, 1 }, 2 },
+		{ "3.4", "s!Rs!R!r", { 1, 1, 1 }, 3 },
+		{ "3.4", "ss!R!r", { 1, 1 }, 2 },
+		{ "3.4", "s!s!R!r", { 2, 1 }, 2 },
+		{ "3.4", "rs!R!r", { 0, 1, 1 }, 3 },
+		/* What a method in "<internal:" calls. */
+		{ "4.0", "!r!c!i!i!r", { 3, 1, 1 }, 3 },
+		{ "4.0", "r!i!i!r", { 1, 1, 1 }, 3 },
+		{ "4.0", "!c!i!i!r", { 1, 1 }, 2 }, /* none is left that would have them */
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct fixture f = setup(cases[i].version);
+		struct rbpf_frame frames[8];
+
+		resolve(&f, frames, origin_frames(&f, cases[i].stack, frames));
+		cr_assert_eq(f.n, cases[i].n, "%s: %zu frames", cases[i].stack, f.n);
+		for (size_t k = 0; k < f.n; k++)
+			cr_expect_eq(resolver_origins(f.r)[k].finish, cases[i].finish[k],
+				     "%s %s: frame %zu begins %u", cases[i].version, cases[i].stack,
+				     k, resolver_origins(f.r)[k].finish);
+		teardown(&f);
+	}
+}
+
+/* That it begins an activation is no part of what a frame is called. */
+Test(resolver, activations_have_no_names)
+{
+	struct fixture f = setup("3.3");
+	struct rbpf_frame frames[4] = {
+		letter_frame(&f, 'c', 0), { 0 }, letter_frame(&f, 'r', 2), { 0 }
+	};
+
+	frames[1] = frames[0];
+	frames[1].pc = RBPF_PC_FINISH;
+	frames[3] = frames[2];
+	frames[3].pc |= RBPF_PC_FINISH;
+	resolve(&f, frames, 4);
+	cr_assert_eq(f.n, 4);
+	cr_expect_eq(f.ids[0], f.ids[1]);
+	cr_expect_eq(f.ids[2], f.ids[3]);
+	teardown(&f);
+}
+
+Test(resolver, functions)
+{
+	for (size_t v = 0; v < IMAGE_VERSIONS; v++) {
+		struct fixture f = setup(image_versions[v].minor);
+		uint64_t puts = image_ment(f.img, f.img->object, "puts", IMAGE_CFUNC);
+		uint64_t def = image_get64(f.img, puts + 16), other;
+		const struct rbpf_frame frames[] = { c_frame(puts), letter_frame(&f, 'r', 1),
+						     c_frame(0x5000) };
+
+		image_put64(f.img, def + 8, 0x7f1234560010);
+		other = image_ment(f.img, f.img->object, "bmethod", IMAGE_BMETHOD);
+		resolve(&f, frames, 3);
+		cr_assert_eq(f.n, 3);
+		cr_expect_eq(resolver_origins(f.r)[0].function, 0x7f1234560010, "%s",
+			     f.img->version);
+		cr_expect_eq(resolver_origins(f.r)[1].function, 0, "in Ruby");
+		cr_expect_eq(resolver_origins(f.r)[2].function, 0, "unknown");
+
+		const struct rbpf_frame block = c_frame(other);
+
+		image_put64(f.img, image_get64(f.img, other + 16) + 8, 0x7f1234560020);
+		resolve(&f, &block, 1);
+		cr_expect_eq(resolver_origins(f.r)[0].function, 0, "%s: not written in C",
+			     f.img->version);
+		teardown(&f);
+	}
+}
+
+Test(resolver, instructions)
+{
+	struct fixture f = setup("3.3");
+	struct rbpf_frame frame = letter_frame(&f, 'r', 0);
+	uint64_t label = 7;
+
+	cr_expect_eq(resolver_instructions(f.r, &label, 1), 0);
+	cr_expect_eq(label, 7);
+	resolve(&f, &frame, 1);
+	image_put64(f.img, image_pc(f.img, frame.iseq, 0) - 8, 0x7f1234567890);
+	cr_assert_eq(resolver_instructions(f.r, &label, 1), 1);
+	cr_expect_eq(label, 0x7f1234567890);
+	cr_expect_eq(resolver_instructions(f.r, &label, 0), 0);
+	image_hide_all(f.img, true);
+	cr_expect_eq(resolver_instructions(f.r, &label, 1), 0);
+	teardown(&f);
+}
+
+Test(resolver, whose_code_runs_a_frame)
+{
+	for (size_t v = 0; v < IMAGE_VERSIONS; v++)
+		for (int zjit = 0; zjit < 2; zjit++) {
+			struct fixture f = setup(image_versions[v].minor);
+			const uint32_t flags = FRAME_YJIT | FRAME_ZJIT;
+			struct rbpf_frame frames[2];
+			uint32_t want = FRAME_YJIT;
+
+			if (zjit && !f.img->facts.zjit_frames && !f.img->facts.zjit_bare) {
+				teardown(&f);
+				continue;
+			}
+			if (zjit) {
+				image_zjit_on(f.img, true);
+				/* 4.0's leaves what it finds where that would be told. */
+				want = f.img->facts.zjit_bare ? 0 : FRAME_ZJIT;
+			}
+			frames[0] = frames[1] = letter_frame(&f, 'r', 0);
+			frames[0].pc |= RBPF_PC_JIT;
+			resolve(&f, frames, 2);
+			cr_expect_eq(resolver_symbol(f.r, f.ids[0])->flags & flags, want, "%s",
+				     f.img->version);
+			cr_expect_eq(resolver_symbol(f.r, f.ids[1])->flags & flags, 0, "%s",
+				     f.img->version);
+			teardown(&f);
+		}
+}
+
 /* ---- what is known, and for how long ---- */
 
 Test(resolver, names_are_kept_within_a_round)
@@ -834,11 +1005,11 @@ Test(resolver, compiled_after_it_was_read)
 		&f, iseq, image_ment(f.img, image_class(f.img, "Foo"), "one", IMAGE_ISEQ));
 
 	resolve(&f, &frame, 1);
-	cr_expect(!resolver_symbol(f.r, f.ids[0])->approximate);
+	cr_expect_not(resolver_symbol(f.r, f.ids[0])->flags & FRAME_LINE_APPROXIMATE);
 	image_put64(f.img, body + f.img->facts.jit_entry, 0x7e0000000000);
 	resolver_round(f.r);
 	resolve(&f, &frame, 1);
-	cr_expect(resolver_symbol(f.r, f.ids[0])->approximate);
+	cr_expect(resolver_symbol(f.r, f.ids[0])->flags & FRAME_LINE_APPROXIMATE);
 	teardown(&f);
 }
 
@@ -977,7 +1148,6 @@ Test(resolver, unknown)
 		{ .iseq = iseq, .pc = encoded + 80 }, /* just behind its code: its last word */
 		{ .iseq = iseq, .pc = encoded + 88 }, /* of another one */
 		{ .iseq = iseq, .pc = encoded - 8 },
-		{ .iseq = iseq, .pc = encoded + 4 }, /* not a word's */
 		{ .iseq = iseq, .pc = 0 },
 		{ .iseq = 0x5000, .pc = 0x5000 },
 		{ .iseq = f.img->object, .pc = encoded },
@@ -985,10 +1155,10 @@ Test(resolver, unknown)
 		c_frame(iseq),
 	};
 
-	resolve(&f, frames, 9);
-	cr_assert_eq(f.n, 9, "an unknown frame is a frame");
+	resolve(&f, frames, 8);
+	cr_assert_eq(f.n, 8, "an unknown frame is a frame");
 	expect_symbol(&f, 0, FRAME_RUBY, "one", "/one.rb", 11);
-	for (size_t i = 1; i < 9; i++)
+	for (size_t i = 1; i < 8; i++)
 		expect_symbol(&f, i, FRAME_UNKNOWN, "[unknown]", "", 0);
 	teardown(&f);
 }

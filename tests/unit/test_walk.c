@@ -14,6 +14,10 @@
 #define CODE(i)		    (0x100000ull + 0x11a8ull * (i))
 #define PC(i)		    (0x90000000ull + 8ull * (i))
 
+/* The pc of compiled code, and that of the innermost frame. */
+#define JIT_PC(i)	    (PC(i) | RBPF_PC_JIT)
+#define STALE_PC(i)	    (PC(i) | RBPF_PC_STALE | RBPF_PC_JIT)
+
 #define FOR_EACH_VERSION(v) for (size_t v = 0; v < IMAGE_VERSIONS; v++)
 
 static bool is_fiber_mark(const struct rbpf_frame *f)
@@ -28,7 +32,8 @@ static void assert_sane_walk(const struct walk *w)
 	for (uint32_t i = 0; i < w->n_frames; i++) {
 		const struct rbpf_frame *f = &w->frames[i];
 
-		cr_assert(f->iseq || !f->pc || !f->me, "frame %u is of no kind", i);
+		cr_assert(f->iseq || !(f->pc & ~RBPF_PC_FINISH) || !f->me, "frame %u is of no kind",
+			  i);
 		cr_assert(f->iseq || f->me || !f->check, "frame %u is a strange mark", i);
 	}
 }
@@ -313,7 +318,7 @@ Test(walk, kinds)
 		expect_frame(f.w, 6, 0, 0, each);
 		expect_frame(f.w, 7, CODE(3), PC(3), foo);
 		expect_frame(f.w, 8, CODE(2), PC(2), 0);
-		expect_frame(f.w, 9, CODE(1), PC(1), 0);
+		expect_frame(f.w, 9, CODE(1), PC(1) | RBPF_PC_FINISH, 0);
 		expect_frame(f.w, 10, CODE(0), PC(0), 0);
 		teardown(&f);
 	}
@@ -1075,6 +1080,138 @@ Test(walk, resumers_that_are_none)
 	}
 }
 
+/* ---- where rb_vm_exec() begins ---- */
+
+static uint64_t push_begin(struct image_thread *t, uint64_t flags, uint32_t i, uint64_t pc)
+{
+	return image_push(t, &(struct image_frame) {
+				     .flags = flags | IMAGE_FINISH, .iseq = CODE(i), .pc = pc });
+}
+
+Test(walk, where_activations_begin)
+{
+	FOR_EACH_VERSION(v)
+	{
+		struct fixture f = setup(image_versions[v].minor, 4096, RBPF_MAX_FRAMES);
+		uint64_t me = image_ment(f.img, f.img->object, "each", IMAGE_CFUNC), plain;
+
+		push_begin(&f.t, IMAGE_EVAL | IMAGE_LOCAL, 0, PC(0));
+		image_push_method(&f.t, CODE(1), PC(1), 0);
+		image_push_cfunc(&f.t, me);
+		push_begin(&f.t, IMAGE_BLOCK, 2, PC(2));
+		cr_assert_eq(run(&f), RBPF_OK);
+		cr_expect_eq(f.w->n_frames, 4);
+		expect_frame(f.w, 0, CODE(2), PC(2) | RBPF_PC_FINISH, 0);
+		expect_frame(f.w, 1, 0, 0, me);
+		expect_frame(f.w, 2, CODE(1), PC(1), 0);
+		expect_frame(f.w, 3, CODE(0), PC(0) | RBPF_PC_FINISH, 0);
+		plain = f.w->hash;
+
+		image_put64(f.img, f.t.ep, IMAGE_BLOCK);
+		cr_assert_eq(run(&f), RBPF_OK);
+		expect_frame(f.w, 0, CODE(2), PC(2), 0);
+		cr_expect_neq(f.w->hash, plain, "%s: it is another stack", f.img->version);
+		teardown(&f);
+	}
+}
+
+/* Bits in memory that is no pc's are no flags. */
+Test(walk, flags_are_not_read_from_memory)
+{
+	struct fixture f = setup("3.3", 4096, RBPF_MAX_FRAMES);
+
+	image_push_method(&f.t, CODE(0), PC(0) | RBPF_PC_FLAGS, 0);
+	image_push_method(&f.t, CODE(1), PC(1) | RBPF_PC_FLAGS, 0);
+	cr_assert_eq(run(&f), RBPF_OK);
+	expect_frame(f.w, 0, CODE(1), PC(1), 0);
+	expect_frame(f.w, 1, CODE(0), PC(0), 0);
+	teardown(&f);
+}
+
+/* What is not shown, but begins an activation, hands that on to the frame inside of it. */
+Test(walk, an_activation_that_begins_with_a_frame_left_out)
+{
+	FOR_EACH_VERSION(v)
+	{
+		struct fixture f = setup(image_versions[v].minor, 4096, RBPF_MAX_FRAMES);
+		uint64_t me = image_ment(f.img, f.img->object, "each", IMAGE_CFUNC), ep, begun;
+		struct image_thread before;
+
+		image_push_method(&f.t, CODE(0), PC(0), 0);
+		ep = push_begin(&f.t, IMAGE_METHOD | IMAGE_LOCAL, 1, 0); /* has no pc */
+		before = f.t;
+		cr_assert_eq(run(&f), RBPF_OK);
+		cr_expect_eq(f.w->n_frames, 1, "%s: there is none inside", f.img->version);
+		expect_frame(f.w, 0, CODE(0), PC(0), 0);
+
+		image_push_method(&f.t, CODE(2), PC(2), 0);
+		image_push_method(&f.t, CODE(3), PC(3), 0);
+		cr_assert_eq(run(&f), RBPF_OK);
+		cr_expect_eq(f.w->n_frames, 3);
+		expect_frame(f.w, 0, CODE(3), PC(3), 0);
+		expect_frame(f.w, 1, CODE(2), PC(2) | RBPF_PC_FINISH, 0);
+		expect_frame(f.w, 2, CODE(0), PC(0), 0);
+		begun = f.w->hash;
+		image_put64(f.img, ep, IMAGE_METHOD | IMAGE_LOCAL);
+		cr_assert_eq(run(&f), RBPF_OK);
+		expect_frame(f.w, 1, CODE(2), PC(2), 0);
+		cr_expect_neq(f.w->hash, begun, "%s: it is another stack", f.img->version);
+
+		/* Also to a C function; a dummy begins none, whatever it says. */
+		image_put64(f.img, ep, IMAGE_METHOD | IMAGE_LOCAL | IMAGE_FINISH);
+		image_return(&f.t, &before);
+		image_push_cfunc(&f.t, me);
+		push_begin(&f.t, IMAGE_DUMMY | IMAGE_LOCAL, 4, 0);
+		push_begin(&f.t, IMAGE_DUMMY | IMAGE_LOCAL, 4, PC(4));
+		image_push_method(&f.t, CODE(5), PC(5), 0);
+		cr_assert_eq(run(&f), RBPF_OK);
+		cr_expect_eq(f.w->n_frames, 3);
+		expect_frame(f.w, 0, CODE(5), PC(5), 0);
+		expect_frame(f.w, 1, 0, RBPF_PC_FINISH, me);
+		expect_frame(f.w, 2, CODE(0), PC(0), 0);
+		teardown(&f);
+	}
+}
+
+Test(walk, marks_begin_no_activation)
+{
+	FOR_EACH_VERSION(v)
+	{
+		struct fixture f = setup(image_versions[v].minor, 65536, 64);
+		struct image_thread fiber;
+		uint64_t cut, behind;
+		uint32_t i;
+
+		/* Of the fiber that resumed, the innermost frame is not shown. */
+		image_push_method(&f.t, CODE(0), PC(0), 0);
+		push_begin(&f.t, IMAGE_METHOD | IMAGE_LOCAL, 1, 0);
+		fiber = image_fiber(&f.t, 65536);
+		image_push_method(&fiber, CODE(2), PC(2), 0);
+		cr_assert_eq(run_fiber(&f, &fiber), RBPF_OK);
+		cr_expect_eq(f.w->n_frames, 3, "%s", f.img->version);
+		expect_frame(f.w, 0, CODE(2), PC(2), 0);
+		expect_mark(f.w, 1);
+		expect_frame(f.w, 2, CODE(0), PC(0), 0);
+
+		/* The first one behind the cut is not shown. */
+		for (i = 3; i < 200; i++)
+			image_push_method(&fiber, CODE(i), PC(i), 0);
+		cr_assert_eq(run_fiber(&f, &fiber), RBPF_OK);
+		for (i = 0; i < f.w->n_frames && f.w->frames[i].iseq; i++)
+			;
+		cr_assert_lt(i, f.w->n_frames);
+		cut = f.w->frames[i].pc;
+		behind = fiber.cfp + (i + cut) * f.w->layout.cf_size;
+		image_put64(f.img, behind, 0);
+		image_put64(f.img, image_get64(f.img, behind + 32),
+			    IMAGE_METHOD | IMAGE_LOCAL | IMAGE_FINISH);
+		cr_assert_eq(run_fiber(&f, &fiber), RBPF_OK);
+		expect_frame(f.w, i, 0, cut, 0);
+		expect_frame(f.w, i - 1, CODE(200 - i), PC(200 - i), 0);
+		teardown(&f);
+	}
+}
+
 /* ---- compiled code ---- */
 
 #define JIT_RETURN 0x7e0000000040ull
@@ -1103,8 +1240,8 @@ Test(walk, pc_of_compiled_code)
 		push_jit(&f.t, CODE(0), PC(0), JIT_RETURN);
 		push_jit(&f.t, CODE(1), PC(1), JIT_RETURN);
 		cr_assert_eq(run(&f), RBPF_OK);
-		expect_frame(f.w, 0, CODE(1), PC(1) | RBPF_PC_STALE, 0);
-		expect_frame(f.w, 1, CODE(0), PC(0), 0);
+		expect_frame(f.w, 0, CODE(1), STALE_PC(1), 0);
+		expect_frame(f.w, 1, CODE(0), JIT_PC(0), 0);
 
 		/* Interpreted code, or a C function, on top: the others have called. */
 		before = f.t;
@@ -1112,22 +1249,22 @@ Test(walk, pc_of_compiled_code)
 		image_push_method(&f.t, CODE(2), PC(2), 0);
 		cr_assert_eq(run(&f), RBPF_OK);
 		expect_frame(f.w, 0, CODE(2), PC(2), 0);
-		expect_frame(f.w, 1, CODE(1), PC(1), 0);
+		expect_frame(f.w, 1, CODE(1), JIT_PC(1), 0);
 		image_return(&f.t, &before);
 		image_push_cfunc(&f.t, me);
 		cr_assert_eq(run(&f), RBPF_OK);
 		expect_frame(f.w, 0, 0, 0, me);
-		expect_frame(f.w, 1, CODE(1), PC(1), 0);
+		expect_frame(f.w, 1, CODE(1), JIT_PC(1), 0);
 		image_return(&f.t, &before);
 
 		/* A fiber has an innermost frame, each. */
 		fiber = image_fiber(&f.t, 4096);
 		push_jit(&fiber, CODE(3), PC(3), JIT_RETURN);
 		cr_assert_eq(run_fiber(&f, &fiber), RBPF_OK);
-		expect_frame(f.w, 0, CODE(3), PC(3) | RBPF_PC_STALE, 0);
+		expect_frame(f.w, 0, CODE(3), STALE_PC(3), 0);
 		expect_mark(f.w, 1);
-		expect_frame(f.w, 2, CODE(1), PC(1) | RBPF_PC_STALE, 0);
-		expect_frame(f.w, 3, CODE(0), PC(0), 0);
+		expect_frame(f.w, 2, CODE(1), STALE_PC(1), 0);
+		expect_frame(f.w, 3, CODE(0), JIT_PC(0), 0);
 		image_put64(f.img, f.t.th + f.img->facts.th_ec, f.t.ec);
 
 		image_put64(f.img, f.t.cfp + f.img->facts.cf_jit_return, 0);
@@ -1153,13 +1290,40 @@ Test(walk, no_pc)
 			image_put64(f.img, f.t.cfp + f.img->facts.cf_jit_return, JIT_RETURN);
 			cr_assert_eq(run(&f), RBPF_OK);
 			cr_expect_eq(f.w->n_frames, 2, "%s", f.img->version);
-			expect_frame(f.w, 0, CODE(1), RBPF_PC_STALE, 0);
+			expect_frame(f.w, 0, CODE(1), RBPF_PC_STALE | RBPF_PC_JIT, 0);
 			image_push_method(&f.t, CODE(2), PC(2), 0);
 			cr_assert_eq(run(&f), RBPF_OK);
 			cr_expect_eq(f.w->n_frames, 2, "%s: Ruby shows it no more", f.img->version);
 			expect_frame(f.w, 0, CODE(2), PC(2), 0);
 			expect_frame(f.w, 1, CODE(0), PC(0), 0);
 		}
+		teardown(&f);
+	}
+}
+
+/* Compiled code is told by where it returns to; 1 is 4.1's mark of a C function. */
+Test(walk, frames_of_compiled_code)
+{
+	FOR_EACH_VERSION(v)
+	{
+		struct fixture f = setup(image_versions[v].minor, 4096, RBPF_MAX_FRAMES);
+
+		if (!f.img->facts.cf_jit_return) {
+			teardown(&f);
+			continue;
+		}
+		push_jit(&f.t, CODE(0), PC(0), 1);
+		push_jit(&f.t, CODE(1), PC(1), 2);
+		push_jit(&f.t, CODE(2), PC(2), 0);
+		push_jit(&f.t, CODE(3), PC(3), ~0ull);
+		push_jit(&f.t, CODE(4), PC(4), 1);
+		cr_assert_eq(run(&f), RBPF_OK);
+		cr_expect_eq(f.w->n_frames, 5, "%s", f.img->version);
+		expect_frame(f.w, 0, CODE(4), PC(4) | RBPF_PC_STALE, 0);
+		expect_frame(f.w, 1, CODE(3), JIT_PC(3), 0);
+		expect_frame(f.w, 2, CODE(2), PC(2), 0);
+		expect_frame(f.w, 3, CODE(1), JIT_PC(1), 0);
+		expect_frame(f.w, 4, CODE(0), PC(0), 0);
 		teardown(&f);
 	}
 }
@@ -1176,8 +1340,8 @@ Test(walk, jit_return_is_followed_only_with_zjit)
 			push_jit(&f.t, CODE(0), PC(0), word);
 			push_jit(&f.t, CODE(1), PC(1), word);
 			cr_assert_eq(run(&f), RBPF_OK);
-			expect_frame(f.w, 0, CODE(1), PC(1) | RBPF_PC_STALE, 0);
-			expect_frame(f.w, 1, CODE(0), PC(0), 0);
+			expect_frame(f.w, 0, CODE(1), STALE_PC(1), 0);
+			expect_frame(f.w, 1, CODE(0), JIT_PC(0), 0);
 		}
 		teardown(&f);
 	}
@@ -1220,7 +1384,7 @@ Test(walk, bare_zjit_frames)
 	image_push_cfunc(&f.t, puts);
 	cr_assert_eq(run(&f), RBPF_OK);
 	expect_frame(f.w, 0, 0, 0, puts);
-	expect_frame(f.w, 1, CODE(1), PC(1), 0);
+	expect_frame(f.w, 1, CODE(1), JIT_PC(1), 0);
 	image_return(&f.t, &before);
 	image_push_cfunc(&f.t, puts);
 	fiber = image_fiber(&f.t, 4096);
@@ -1234,6 +1398,13 @@ Test(walk, bare_zjit_frames)
 	cr_assert_eq(run_fiber(&f, &fiber), RBPF_OK);
 	expect_frame(f.w, 0, CODE(3), PC(3), 0);
 	teardown(&f);
+}
+
+/* The pc of @block as an innermost frame that is not of ZJIT's. */
+static uint64_t block_pc(const struct image_frame *block)
+{
+	return block->pc | (block->flags & IMAGE_FINISH ? RBPF_PC_FINISH : 0) |
+	       (block->jit_return ? RBPF_PC_STALE : 0) | (block->jit_return > 1 ? RBPF_PC_JIT : 0);
 }
 
 /*
@@ -1291,12 +1462,11 @@ Test(walk, block_that_zjit_is_calling)
 			cr_assert_eq(run(&f), RBPF_OK);
 			cr_expect_eq(f.w->n_frames, begun ? 2 : 1, "%s", cases[i].what);
 			if (!begun)
-				expect_frame(f.w, 0, CODE(1), PC(1) | RBPF_PC_STALE, 0);
+				expect_frame(f.w, 0, CODE(1), STALE_PC(1), 0);
 			else if (on && to == callee)
-				expect_frame(f.w, 0, CODE(2), PC(2) | RBPF_PC_STALE, 0);
+				expect_frame(f.w, 0, CODE(2), STALE_PC(2), 0);
 			else if (!on || !to)
-				expect_frame(f.w, 0, CODE(101), PC(101) | (to ? RBPF_PC_STALE : 0),
-					     0);
+				expect_frame(f.w, 0, CODE(101), block_pc(&block), 0);
 			image_return(&f.t, &before);
 		}
 	}
@@ -1308,7 +1478,7 @@ Test(walk, block_that_zjit_is_calling)
 	f.w->sp = end + 8;
 	cr_assert_eq(run(&f), RBPF_OK);
 	cr_expect_eq(f.w->n_frames, 1);
-	expect_frame(f.w, 0, CODE(2), PC(2) | RBPF_PC_STALE, 0);
+	expect_frame(f.w, 0, CODE(2), STALE_PC(2), 0);
 	teardown(&f);
 }
 
@@ -1342,36 +1512,36 @@ Test(walk, zjit_frames)
 	cr_assert_eq(run(&f), RBPF_OK);
 	cr_expect_eq(f.w->n_frames, 4);
 	expect_frame(f.w, 0, 0, 0, puts);
-	expect_frame(f.w, 1, CODE(2), PC(2), foo);
-	expect_frame(f.w, 2, CODE(1), PC(1), foo);
+	expect_frame(f.w, 1, CODE(2), JIT_PC(2), foo);
+	expect_frame(f.w, 2, CODE(1), JIT_PC(1), foo);
 	expect_frame(f.w, 3, CODE(0), PC(0), foo);
 
 	push_jit(&f.t, CODE(102), PC(102), image_zjit_frame(f.img, CODE(3), PC(3)));
 	push_jit(&f.t, CODE(103), PC(103), image_zjit_frame(f.img, CODE(4), 0));
 	cr_assert_eq(run(&f), RBPF_OK);
 	reads = walk_host.walk_reads;
-	expect_frame(f.w, 0, CODE(4), RBPF_PC_STALE, 0);
-	expect_frame(f.w, 1, CODE(3), PC(3), 0);
+	expect_frame(f.w, 0, CODE(4), RBPF_PC_STALE | RBPF_PC_JIT, 0);
+	expect_frame(f.w, 1, CODE(3), JIT_PC(3), 0);
 
 	/* One that has no pc, and is not the innermost: Ruby shows none. */
 	push_jit(&f.t, CODE(104), PC(104), image_zjit_frame(f.img, CODE(5), PC(5)));
 	cr_assert_eq(run(&f), RBPF_OK);
 	cr_expect_eq(walk_host.walk_reads, reads + 2, "whether ZJIT is on is read once");
-	expect_frame(f.w, 0, CODE(5), PC(5) | RBPF_PC_STALE, 0);
-	expect_frame(f.w, 1, CODE(3), PC(3), 0);
+	expect_frame(f.w, 0, CODE(5), STALE_PC(5), 0);
+	expect_frame(f.w, 1, CODE(3), JIT_PC(3), 0);
 
 	/* Off, as with YJIT: the same words are what they say. */
 	image_zjit_on(f.img, false);
 	cr_assert_eq(run(&f), RBPF_OK);
-	expect_frame(f.w, 0, CODE(104), PC(104) | RBPF_PC_STALE, 0);
-	expect_frame(f.w, 1, CODE(103), PC(103), 0);
+	expect_frame(f.w, 0, CODE(104), STALE_PC(104), 0);
+	expect_frame(f.w, 1, CODE(103), JIT_PC(103), 0);
 	image_zjit_on(f.img, true);
 	image_hide(f.img, f.w->layout.zjit_entry, 8, true);
 	cr_assert_eq(run(&f), RBPF_OK);
-	expect_frame(f.w, 0, CODE(104), PC(104) | RBPF_PC_STALE, 0);
+	expect_frame(f.w, 0, CODE(104), STALE_PC(104), 0);
 	f.w->layout.zjit_entry = 0;
 	cr_assert_eq(run(&f), RBPF_OK);
-	expect_frame(f.w, 0, CODE(104), PC(104) | RBPF_PC_STALE, 0);
+	expect_frame(f.w, 0, CODE(104), STALE_PC(104), 0);
 	teardown(&f);
 }
 

@@ -1,0 +1,490 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The native stack walk: from the registers of the running thread to the outermost frame of its C
+ * stack, by the unwind tables that user space has compiled from .eh_frame (include/rbpf_cfi.h).
+ *
+ * The stack is copied in pieces of up to 32 KiB, and the copy is walked: a usual one costs one or
+ * two reads. For each frame the range of code it is in is searched, then its row in the table of
+ * that file, by halving.
+ *
+ * Where that fails, whatever the reason, no caller is made up. The VM keeps, for raising exceptions,
+ * a chain of places to go on at (ec->tag, vm_core.h struct rb_vm_tag, all versions): each stands in
+ * the native frame of a function, such as rb_vm_exec(), and holds that frame's registers. If the
+ * compiler's own setjmp filled it (RBPF_LAYOUT_TAGS), the walk goes on at the next such frame, and
+ * a gap is left in the stack, which tells the reason.
+ *
+ * Compiled and called like ruby_walk.bpf.h. The shim also defines
+ *
+ *   native_range(i)	pointer to range @i of the map of ranges, or NULL
+ *   native_rule(i)	pointer to rule @i, or NULL
+ *   native_chunk(i)	pointer to chunk @i of the pool of tables' words, or NULL
+ *   native_ask(w, cpu, end)	tell user space of the code at w->native.pc
+ */
+#ifndef RBPF_NATIVE_WALK_BPF_H
+#define RBPF_NATIVE_WALK_BPF_H
+
+#include "walk_state.bpf.h"
+
+static __always_inline __u32 native_pool_word(__u32 i)
+{
+	const __u32 *chunk = native_chunk(i >> RBPF_POOL_CHUNK_SHIFT);
+
+	return chunk ? chunk[i & (RBPF_POOL_CHUNK - 1)] : 0;
+}
+
+/* A table is the number of its first word in the pool. */
+#define RBPF_CFI_TABLE __u32
+static __always_inline __u32 rbpf_cfi_word(__u32 table, __u32 i)
+{
+	return native_pool_word(table + i);
+}
+#include "rbpf_cfi_find.h"
+
+#define NATIVE_RANGE_STEPS 13	/* halvings of at most 4096 ranges, and one */
+#define NATIVE_MAX_TAGS	   512	/* of the chain that are passed by, in one walk */
+#define NATIVE_MAX_PAGES   1024 /* of the stack copied in one walk, 4 MiB: see native_window() */
+#define NATIVE_PAGE	   4096
+#define YJIT_FRAME_WORDS   3  /* pushed on entry, below the return address */
+#define YJIT_PUSHED_MAX	   16 /* words that its code pushes for the time of a call */
+
+#if defined(__TARGET_ARCH_arm64)
+#define NATIVE_PC_MASK ((1ull << 48) - 1) /* above it may be the signature of the pointer */
+#define NATIVE_HAS_LR  1
+#else
+#define NATIVE_PC_MASK (~0ull)
+#define NATIVE_HAS_LR  0
+#endif
+
+/* Whether @pc may be code of a process: a word that is not would mean something else. */
+static __always_inline bool native_is_address(__u64 pc)
+{
+	return pc >= NATIVE_PAGE && pc < RBPF_NATIVE_EXACT;
+}
+
+static __always_inline void native_push(struct walk_native *n, __u64 word)
+{
+	n->frames[n->n_frames & (NATIVE_FRAMES - 1)] = word;
+	n->n_frames++;
+	n->hash = rbpf_mix(n->hash, word);
+}
+
+/*
+ * Copy the stack from @addr on: up to where that of a Ruby thread is known to end, else as far as
+ * its page reaches. So often and no more, that no target, however hostile, holds up a CPU for long.
+ */
+__noinline int native_window(__u32 cpu, __u64 addr)
+{
+	struct walk *w = walk_state(cpu);
+	struct walk_native *n;
+	__u64 size;
+
+	if (!w)
+		return -1;
+	n = &w->native;
+	n->win_hi = 0;
+	if (n->pages_left <= 0)
+		return -1;
+	size = n->top > addr ? n->top - addr : 0;
+	if (size > sizeof(n->win))
+		size = sizeof(n->win);
+	n->pages_left -= 1 + (__s32)(size / NATIVE_PAGE);
+	barrier_var(size);
+	if (!size || size > sizeof(n->win) || walk_read(n->win, size, addr)) {
+		size = NATIVE_PAGE - (addr & (NATIVE_PAGE - 1));
+		barrier_var(size);
+		if (size > NATIVE_PAGE || walk_read(n->win, size, addr))
+			return -1;
+	}
+	n->win_lo = addr;
+	n->win_hi = addr + size;
+	return 0;
+}
+
+/* The word at @addr of the stack into n->word. Returns 0, or -1 if it cannot be read. */
+static __always_inline int native_read(struct walk_native *n, __u32 cpu, __u64 addr)
+{
+	if (addr & 7)
+		return -1;
+	if ((addr < n->win_lo || addr >= n->win_hi) && native_window(cpu, addr))
+		return -1;
+	n->word = n->win[(addr - n->win_lo) / 8 & (NATIVE_WORDS - 1)];
+	return 0;
+}
+
+/* ---- where a frame's code is ---- */
+
+static __always_inline bool range_has(const struct rbpf_range *r, __u64 addr)
+{
+	return r && addr >= r->start && addr < r->end;
+}
+
+/* Let n->range be the range of code that @addr is in. Returns 0, or -1 if it is in none. */
+__noinline int native_find_range(__u32 cpu, __u64 addr)
+{
+	struct walk *w = walk_state(cpu);
+	const struct rbpf_range *r;
+	__u32 low, high, middle;
+	int i;
+
+	if (!w)
+		return -1;
+	low = w->native.code.first;
+	high = low + w->native.code.n;
+	for (i = 0; i < NATIVE_RANGE_STEPS && low < high; i++) {
+		middle = low + (high - low) / 2;
+		r = native_range(middle);
+		if (!r)
+			return -1;
+		if (addr < r->start) {
+			high = middle;
+		} else if (addr >= r->end) {
+			low = middle + 1;
+		} else {
+			w->native.range = middle;
+			return 0;
+		}
+	}
+	return -1;
+}
+
+/* The number of the rule for @addr in the @table of @pages pages. */
+__noinline int native_find_rule(__u32 table, __u32 pages, __u64 addr)
+{
+	return (int)rbpf_cfi_find(table, pages, addr);
+}
+
+static __always_inline bool in_vm(const struct walk *w, __u64 addr)
+{
+	return addr >= w->layout.text_lo && addr < w->layout.text_hi;
+}
+
+/* ---- from a frame to its caller ---- */
+
+/* The CFA by @rule into n->cfa. Returns enum rbpf_native_end, 0 if that went well. */
+static __always_inline int native_cfa(struct walk_native *n, __u32 cpu,
+				      const struct rbpf_cfi_rule *rule)
+{
+	__u64 off = (__u64)(__s64)rule->cfa_off;
+	__u64 base = n->sp;
+
+	switch (rule->cfa) {
+	case RBPF_CFI_CFA_SP:
+	case RBPF_CFI_CFA_SP_DEREF:
+		break;
+	case RBPF_CFI_CFA_FP:
+	case RBPF_CFI_CFA_FP_DEREF:
+		if (!n->fp_known)
+			return RBPF_NATIVE_REGISTER;
+		base = n->fp;
+		break;
+	case RBPF_CFI_CFA_REGISTER:
+		if (!n->innermost)
+			return RBPF_NATIVE_REGISTER;
+		base = n->regs.by_dwarf[(__u32)rule->cfa_arg & (RBPF_REGS - 1)];
+		break;
+	case RBPF_CFI_CFA_PLT:
+		off += (n->pc & 15) >= (__u32)rule->cfa_arg ? 8 : 0;
+		break;
+	default:
+		return RBPF_NATIVE_NO_RULE;
+	}
+	n->cfa = base + off;
+	if (rule->cfa != RBPF_CFI_CFA_SP_DEREF && rule->cfa != RBPF_CFI_CFA_FP_DEREF)
+		return 0;
+	if (native_read(n, cpu, n->cfa))
+		return RBPF_NATIVE_FAULT;
+	n->cfa = n->word + (__u64)(__s64)rule->cfa_arg;
+	return 0;
+}
+
+/* The return address by @rule into n->word, as native_cfa(). */
+static __always_inline int native_ra(struct walk_native *n, __u32 cpu,
+				     const struct rbpf_cfi_rule *rule)
+{
+	__u64 base = rule->ra == RBPF_CFI_RA_SP ? n->sp : n->cfa;
+
+	if (rule->ra == RBPF_CFI_RA_LR) {
+		n->word = n->lr;
+		return n->lr_known ? 0 : RBPF_NATIVE_REGISTER;
+	}
+	return native_read(n, cpu, base + (__u64)(__s64)rule->ra_off) ? RBPF_NATIVE_FAULT : 0;
+}
+
+/* The caller's frame pointer. One that cannot be read is not missed until it is needed. */
+static __always_inline void native_fp(struct walk_native *n, __u32 cpu,
+				      const struct rbpf_cfi_rule *rule)
+{
+	__u64 base = n->cfa;
+
+	if (rule->fp == RBPF_CFI_FP_SAME)
+		return;
+	if (rule->fp == RBPF_CFI_FP_SP)
+		base = n->sp;
+	else if (rule->fp == RBPF_CFI_FP_FP)
+		base = n->fp;
+	if (rule->fp == RBPF_CFI_FP_LOST || (rule->fp == RBPF_CFI_FP_FP && !n->fp_known) ||
+	    native_read(n, cpu, base + (__u64)(__s64)rule->fp_off)) {
+		n->fp_known = 0;
+		return;
+	}
+	n->fp = n->word;
+	n->fp_known = 1;
+}
+
+/* The registers are those of the caller now, which goes on at @pc. */
+static __always_inline void native_caller(struct walk_native *n, __u64 pc, __u64 exact)
+{
+	n->pc = pc;
+	n->sp = n->cfa;
+	n->exact = exact != 0;
+	n->innermost = 0;
+	native_push(n, pc | exact);
+}
+
+/*
+ * Leave the frame by @rule: what src/elf/cfi_step.c does. Returns enum rbpf_native_end, 0 if the
+ * registers are the caller's now, or -1 if there is no caller.
+ */
+static __always_inline int native_leave(struct walk_native *n, __u32 cpu,
+					const struct rbpf_cfi_rule *rule)
+{
+	bool is_signal = rule->flags & RBPF_CFI_SIGNAL;
+	__u64 pc;
+	int r;
+
+	if (rule->ra == RBPF_CFI_RA_END)
+		return -1;
+	r = native_cfa(n, cpu, rule);
+	if (r)
+		return r;
+	if (!is_signal && (n->cfa < n->sp || (n->cfa == n->sp && rule->ra != RBPF_CFI_RA_LR)))
+		return RBPF_NATIVE_STUCK;
+	r = native_ra(n, cpu, rule);
+	if (r)
+		return r;
+	pc = n->word & NATIVE_PC_MASK;
+	if (!pc)
+		return -1;
+	if (!native_is_address(pc))
+		return RBPF_NATIVE_STUCK;
+	n->lr_known = 0;
+#if defined(__TARGET_ARCH_arm64)
+	if (is_signal && !native_read(n, cpu, n->sp + (__u64)(__s64)rule->fp_off + 8)) {
+		n->lr = n->word;
+		n->lr_known = 1;
+	}
+#endif
+	native_fp(n, cpu, rule);
+	native_caller(n, pc, is_signal ? RBPF_NATIVE_EXACT : 0);
+	return 0;
+}
+
+/*
+ * YJIT's code on x86_64: it is entered from the interpreter only, and pushes three registers. In the
+ * innermost frame there may be more above these. Only with --yjit-perf it keeps a frame record.
+ */
+static __always_inline int native_leave_yjit(struct walk *w, __u32 cpu)
+{
+	struct walk_native *n = &w->native;
+	__u64 at = n->sp + YJIT_FRAME_WORDS * 8;
+	int i;
+
+	for (i = 0; i <= YJIT_PUSHED_MAX; i++, at += 8) {
+		if (native_read(n, cpu, at))
+			return RBPF_NATIVE_FAULT;
+		if (in_vm(w, n->word)) {
+			n->cfa = at + 8;
+			native_caller(n, n->word, 0);
+			return 0;
+		}
+		if (!n->innermost)
+			break;
+	}
+	if (!n->fp_known || n->fp < n->sp || n->fp - n->sp > YJIT_PUSHED_MAX * 8)
+		return RBPF_NATIVE_JIT;
+	n->cfa = n->fp + 16;
+	if (native_read(n, cpu, n->fp + 8) || !in_vm(w, n->word))
+		return RBPF_NATIVE_JIT;
+	at = n->word;
+	n->fp_known = !native_read(n, cpu, n->fp);
+	n->fp = n->word;
+	native_caller(n, at, 0);
+	return 0;
+}
+
+/*
+ * The rule for @addr, in code of a table: RBPF_CFI_MAX_RULES of them fit into 16 bits. Stacks have
+ * much in common, so the ones found last are remembered, by address and place of the process' ranges,
+ * for an epoch: a rule of a number never changes.
+ */
+static __always_inline __u32 native_table_rule(struct walk_native *n,
+					       const struct rbpf_range *range, __u64 addr)
+{
+	__u64 key = rbpf_mix(n->seed ^ n->code.first, addr);
+	__u64 *slot = &n->rules[key & (NATIVE_RULES - 1)];
+
+	if (!((*slot ^ key) >> 16))
+		return *slot & 0xffff;
+	*slot = (key & ~0xffffull) |
+		(native_find_rule(range->table, range->pages, addr - range->base) & 0xffff);
+	return *slot & 0xffff;
+}
+
+/* Leave the frame that n->pc is in. As native_leave(). */
+static __always_inline int native_leave_any(struct walk *w, __u32 cpu)
+{
+	struct walk_native *n = &w->native;
+	const struct rbpf_cfi_rule *rule;
+	const struct rbpf_range *range;
+	__u64 addr = n->pc - !n->exact;
+	__u32 i = RBPF_CFI_RULE_RECORD;
+
+	range = native_range(n->range);
+	if (!range_has(range, addr) || n->range - n->code.first >= n->code.n) {
+		if (native_find_range(cpu, addr))
+			return RBPF_NATIVE_NO_RANGE;
+		range = native_range(n->range);
+	}
+	if (!range)
+		return RBPF_NATIVE_NO_RANGE;
+	switch (range->kind) {
+	case RBPF_CODE_TABLE:
+		i = native_table_rule(n, range, addr);
+		break;
+	case RBPF_CODE_RECORD:
+		break;
+	case RBPF_CODE_YJIT:
+		return native_leave_yjit(w, cpu);
+	case RBPF_CODE_UNREAD:
+		return RBPF_NATIVE_UNREAD;
+	case RBPF_CODE_NO_ROOM:
+		return RBPF_NATIVE_NO_ROOM;
+	default:
+		return RBPF_NATIVE_NO_TABLE;
+	}
+	rule = native_rule(i);
+	return rule ? native_leave(n, cpu, rule) : RBPF_NATIVE_NO_RULE;
+}
+
+/* ---- gaps ---- */
+
+/*
+ * Go on at the next tag whose frame is further out than what was reached. Returns 0, or -1 if there
+ * is none.
+ */
+__noinline int native_resync(__u32 cpu)
+{
+	struct walk *w = walk_state(cpu);
+	__u64 words[TAG_WORDS];
+	struct walk_native *n;
+	int i;
+
+	if (!w || !(w->layout.flags & RBPF_LAYOUT_TAGS))
+		return -1;
+	n = &w->native;
+	for (i = 0; i < NATIVE_MAX_TAGS && n->tag && n->tags_left; i++, n->tags_left--) {
+		if (walk_read(words, sizeof(words), n->tag + TAG_BUF))
+			return -1;
+		if (words[TAG_SP] > n->sp && words[TAG_SP] <= n->tag && in_vm(w, words[TAG_PC])) {
+			n->tag = words[TAG_PREV];
+			n->pc = words[TAG_PC];
+			n->sp = words[TAG_SP];
+			n->fp = words[TAG_FP];
+			n->fp_known = n->exact = 1;
+			n->lr_known = n->innermost = 0;
+			return 0;
+		}
+		if (words[TAG_PREV] <= n->tag)
+			break;
+		n->tag = words[TAG_PREV];
+	}
+	n->tag = 0;
+	return -1;
+}
+
+/* One frame further out. Returns 1 if there may be more. */
+__noinline int native_step(__u32 cpu)
+{
+	struct walk *w = walk_state(cpu);
+	struct walk_native *n;
+	int end;
+
+	if (!w)
+		return 0;
+	n = &w->native;
+	if (n->n_frames - n->n_kernel >= RBPF_MAX_NATIVE) {
+		n->end = RBPF_NATIVE_LIMIT;
+		return 0;
+	}
+	end = native_leave_any(w, cpu);
+	if (!end)
+		return 1;
+	if (end < 0) {
+		n->end = RBPF_NATIVE_OUTERMOST;
+		return 0;
+	}
+	if (end == RBPF_NATIVE_NO_RANGE || end == RBPF_NATIVE_UNREAD)
+		native_ask(w, cpu, end);
+	walk_count(RBPF_CNT_NATIVE_CUT + end);
+	if (native_resync(cpu)) {
+		n->end = end;
+		return 0;
+	}
+	native_push(n, end);
+	native_push(n, n->pc | RBPF_NATIVE_EXACT);
+	return 1;
+}
+
+/* Before each walk: no frames, and nothing known of the thread. */
+static __always_inline void native_init(struct walk *w)
+{
+	w->native.tag = w->native.top = 0;
+	w->native.n_frames = w->native.n_kernel = 0;
+	w->native.end = RBPF_NATIVE_OUTERMOST;
+}
+
+/*
+ * Remember what the walk takes from the EC that was read: it is read anew for each fiber. Called
+ * before the Ruby stack is walked.
+ */
+static __always_inline void native_note_ec(struct walk *w)
+{
+	__u64 start = ec_word(w, w->layout.ec_stack_start);
+
+	w->native.tag = w->ec_words[EC_TAG];
+	if (w->layout.ec_stack_start && start)
+		w->native.top = (start + NATIVE_PAGE - 1) & ~(NATIVE_PAGE - 1ull);
+}
+
+/*
+ * Walk from the registers in w->native.regs and append the frames to w->native.frames. The caller
+ * has also set w->layout and w->native.code and hash, and called native_init() and, for a thread
+ * with an EC, native_note_ec().
+ */
+static __always_inline void walk_native(struct walk *w, __u32 cpu)
+{
+	struct walk_native *n = &w->native;
+	int i;
+
+	n->pc = n->regs.pc;
+	n->sp = n->regs.sp;
+	n->fp = n->regs.fp;
+	n->lr = n->regs.lr;
+	n->fp_known = 1;
+	n->lr_known = NATIVE_HAS_LR;
+	n->win_hi = 0;
+	n->pages_left = NATIVE_MAX_PAGES;
+	n->tags_left = NATIVE_MAX_TAGS;
+	n->range = n->code.first;
+	n->end = RBPF_NATIVE_LIMIT;
+	n->exact = n->innermost = 1;
+	/* Above its stack pointer a thread that switches has another's stack. */
+	if (n->top < n->sp)
+		n->top = 0;
+	native_push(n, n->pc | RBPF_NATIVE_EXACT);
+	for (i = 0; i < RBPF_MAX_NATIVE; i++)
+		if (native_step(cpu) <= 0)
+			break;
+}
+
+#endif

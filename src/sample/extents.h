@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Parts of an array that programs of the kernel side read while it changes: which are free, which
+ * are taken, and which are no longer wanted but may be in use by a program that has begun before
+ * that was so. Those become free after EXTENTS_GRACE_NS: a program runs for microseconds.
+ *
+ * It knows where the parts are, not what they hold. All units are elements of the array. A part is
+ * the lowest that is large enough. Not thread-safe.
+ */
+#ifndef RBPF_SAMPLE_EXTENTS_H
+#define RBPF_SAMPLE_EXTENTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define EXTENTS_GRACE_NS 1000000000ull
+
+struct extent {
+	uint32_t first, n;
+};
+
+struct retired_extent {
+	struct extent extent;
+	uint64_t since; /* ns, CLOCK_MONOTONIC */
+};
+
+struct extents {
+	struct extent *v; /* free, ascending, none next to another; owned */
+	size_t n, cap;
+	struct retired_extent *retired; /* in that order; owned */
+	size_t n_retired, cap_retired;
+	size_t taken;	       /* parts that are not free */
+	uint32_t retired_size; /* of all that are retired */
+};
+
+/* An array of @size elements, all free. Returns 0 or -ENOMEM. */
+int extents_init(struct extents *e, uint32_t size);
+void extents_deinit(struct extents *e);
+
+/* Take @n elements, at least one; they begin at *@ret. Returns 0, -ENOSPC or -ENOMEM. */
+int extents_take(struct extents *e, uint32_t n, uint32_t *ret);
+
+/* Whether @n elements could be taken. */
+bool extents_fit(const struct extents *e, uint32_t n);
+
+/* A part that was taken, all of it, is not wanted from @now on (ns, CLOCK_MONOTONIC). */
+void extents_retire(struct extents *e, uint32_t first, uint32_t n, uint64_t now);
+
+/* Free what was retired long enough before @now. Returns whether there was any. */
+bool extents_settle(struct extents *e, uint64_t now);
+
+#endif

@@ -1,0 +1,486 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "sample/native.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/clock.h"
+#include "profile/recorder.h"
+#include "ruby/vm.h"
+#include "sample/unwind_tables.h"
+#include "symbol/code_files.h"
+#include "symbol/code_map.h"
+#include "symbol/native_names.h"
+#include "symbol/perf_map.h"
+#include "symbol/resolver.h"
+#include "target/container.h"
+
+/* Not more often is a map read because of addresses that no code is known at. */
+#define LOOK_AGAIN   (NSEC_PER_SEC / 10)
+#define PERF_MAP_AGE NSEC_PER_SEC
+/* CPU time of a recording that is spent on tables that nothing has asked for yet. */
+#define LOAD_FIRST   (NSEC_PER_SEC / 2)
+
+/* A name in the recording: ids + 1, 0 if it is not in it yet. */
+struct recorded {
+	uint32_t frame[2]; /* not FRAME_INTERNAL, and that */
+};
+
+struct native {
+	native_set_code_fn *set_code;
+	void *arg; /* for set_code() */
+	bool inlines;
+	struct code_files files;
+	struct unwind_tables *tables;
+	struct native_names *names;
+	uint64_t load_first_ns;	   /* of LOAD_FIRST, used up */
+	struct recorded *recorded; /* by name */
+	size_t cap_recorded;
+};
+
+struct native_process {
+	struct native *native;
+	pid_t pid;
+	const struct placement *place; /* not owned */
+	struct code_map *map;	       /* NULL: not read yet */
+	struct perf_map perf_map;
+	uint64_t perf_map_ns; /* CLOCK_MONOTONIC: when it was read */
+	bool placed;	      /* set_code() was called with it */
+	uint64_t looked_ns;   /* CLOCK_MONOTONIC */
+};
+
+int native_new(const struct unwind_memory *mem, bool inlines, native_set_code_fn *set_code,
+	       void *arg, struct native **ret)
+{
+	const struct unwind_memory none = { 0 };
+	struct native *n = calloc(1, sizeof(*n));
+	int r;
+
+	if (!n)
+		return -ENOMEM;
+	n->set_code = set_code;
+	n->arg = arg;
+	n->inlines = inlines;
+	r = code_files_init(&n->files, native_names_free_symbols);
+	if (r) {
+		free(n);
+		return r;
+	}
+	r = unwind_tables_new(mem ? mem : &none, &n->files, &n->tables);
+	if (!r)
+		r = native_names_new(&n->files, inlines, &n->names);
+	if (r)
+		native_free(n);
+	else
+		*ret = n;
+	return r;
+}
+
+void native_free(struct native *n)
+{
+	if (!n)
+		return;
+	native_names_free(n->names);
+	unwind_tables_free(n->tables);
+	code_files_deinit(&n->files);
+	free(n->recorded);
+	free(n);
+}
+
+int native_forget(struct native *n)
+{
+	struct native_names *names;
+	int r;
+
+	r = native_names_new(&n->files, n->inlines, &names);
+	if (r)
+		return r;
+	native_names_free(n->names);
+	n->names = names;
+	free(n->recorded);
+	n->recorded = NULL;
+	n->cap_recorded = 0;
+	return 0;
+}
+
+void native_tick(struct native *n)
+{
+	unwind_tables_tick(n->tables, clock_ns(CLOCK_MONOTONIC));
+}
+
+/* ---- processes ---- */
+
+int native_process_new(struct native *n, pid_t pid, const struct placement *place,
+		       struct native_process **ret)
+{
+	struct native_process *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return -ENOMEM;
+	p->native = n;
+	p->pid = pid;
+	p->place = place;
+	*ret = p;
+	return 0;
+}
+
+static void displace(struct native_process *p)
+{
+	if (p->placed)
+		unwind_tables_remove(p->native->tables, p->map, clock_ns(CLOCK_MONOTONIC));
+	code_map_unref(p->map);
+	p->map = NULL;
+	p->placed = false;
+}
+
+/* Stacks are to be walked by @map, which becomes this process' own reference, in place of its own. */
+static int replace(struct native_process *p, struct code_map *map)
+{
+	struct native *n = p->native;
+	struct rbpf_code code;
+	bool placed;
+	int r;
+
+	r = unwind_tables_place(n->tables, map, clock_ns(CLOCK_MONOTONIC), &code);
+	placed = !r;
+	if (n->set_code)
+		n->set_code(n->arg, p->pid, placed ? &code : NULL);
+	displace(p);
+	p->map = map;
+	p->placed = placed;
+	return r == -ENOMEM ? r : 0;
+}
+
+int native_process_fork(const struct native_process *parent, pid_t pid,
+			const struct placement *place, struct native_process **ret)
+{
+	int r;
+
+	r = native_process_new(parent->native, pid, place, ret);
+	if (r || !parent->map)
+		return r;
+	(*ret)->looked_ns = parent->looked_ns;
+	return replace(*ret, code_map_ref(parent->map));
+}
+
+void native_process_free(struct native_process *p)
+{
+	if (!p)
+		return;
+	displace(p);
+	perf_map_deinit(&p->perf_map);
+	free(p);
+}
+
+static enum code_jit jit_of(const struct ruby_vm *vm)
+{
+	if (!vm || !vm->walk.cf_jit_return)
+		return CODE_JIT_NONE;
+	return ruby_vm_zjit_on(vm) ? CODE_JIT_ZJIT : CODE_JIT_YJIT;
+}
+
+/* The table of the code at @addr, if that is not loaded yet. */
+static int load_table(struct native_process *p, uint64_t addr, uint64_t now)
+{
+	int r = unwind_tables_load(p->native->tables, p->map, p->pid, addr, now);
+
+	return r == -ENOMEM ? r : 0;
+}
+
+/*
+ * The tables of a Ruby and of what it is linked with will be needed: its first stacks are not to
+ * have gaps. What takes longer than that is left until it is asked for.
+ */
+static int load_first(struct native_process *p, const struct ruby_vm *vm)
+{
+	const uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	uint64_t *spent = &p->native->load_first_ns, before = *spent;
+	size_t i;
+	int r;
+
+	r = load_table(p, vm->walk.text_lo, clock_ns(CLOCK_MONOTONIC));
+	for (i = 0; i < p->map->n && !r && *spent < LOAD_FIRST; i++) {
+		if (p->map->v[i].file)
+			r = load_table(p, p->map->v[i].start, clock_ns(CLOCK_MONOTONIC));
+		*spent = before + clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
+	}
+	return r;
+}
+
+int native_process_look(struct native_process *p, const struct ruby_vm *vm)
+{
+	struct native *n = p->native;
+	struct code_map *map;
+	bool first = !p->placed;
+	int r;
+
+	p->looked_ns = clock_ns(CLOCK_MONOTONIC);
+	r = code_map_read(&n->files, p->pid, jit_of(vm), p->map, &map, NULL);
+	if (r == -ENOMEM)
+		return r;
+	if (!r && map == p->map && p->placed)
+		code_map_unref(map);
+	else if (!r)
+		r = replace(p, map);
+	else
+		r = 0;
+	if (!r && vm && p->map)
+		r = native_names_vm(n->names, p->map, vm->walk.text_lo, 0);
+	if (r < 0)
+		return r;
+	return vm && p->placed && first ? load_first(p, vm) : 0;
+}
+
+int native_process_interpreter(struct native_process *p, const struct ruby_vm *vm,
+			       const struct resolver *names)
+{
+	uint64_t labels[NATIVE_MAX_LABELS];
+	size_t i, n;
+	int r = 0;
+
+	n = p->map ? resolver_instructions(names, labels, NATIVE_MAX_LABELS) : 0;
+	for (i = 0; i < n && !r; i++)
+		r = native_names_vm(p->native->names, p->map, vm->walk.text_lo, labels[i]);
+	return r;
+}
+
+int native_process_wanted(struct native_process *p, uint64_t addr, enum rbpf_native_end end,
+			  const struct ruby_vm *vm)
+{
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+
+	if (end != RBPF_NATIVE_UNREAD)
+		return !p->map || now - p->looked_ns >= LOOK_AGAIN ? native_process_look(p, vm) : 0;
+	return p->placed ? load_table(p, addr, now) : 0;
+}
+
+/* ---- frames ---- */
+
+static bool begins_with_any(const char *name, const char *const *prefixes, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		if (!strncmp(name, prefixes[i], strlen(prefixes[i])))
+			return true;
+	return false;
+}
+
+/* Functions of the VM that are there to call methods and blocks: vm*.c, eval.c, cont.c, thread.c. */
+static bool is_glue(const char *name)
+{
+	static const char *const prefixes[] = {
+		"vm_",
+		"rb_vm_",
+		"rb_yield",
+		"rb_funcall",
+		"rb_call",
+		"rb_check_funcall",
+		"rb_block_call",
+		"rb_iterate",
+		"rb_ensure",
+		"rb_protect",
+		"rb_rescue",
+		"rb_ec_",
+		"invoke_",
+		"rb_method_",
+		"rb_proc_call",
+		"rb_lambda_call",
+		"rb_obj_call_init",
+		"rb_class_new_instance",
+		"rb_catch",
+		"rb_eval",
+		"eval_",
+		"yield_",
+		"rb_jump_",
+		"ruby_exec_",
+		"ruby_run_node",
+		"thread_start_",
+		"thread_do_start",
+		"rb_fiber_start",
+		"fiber_entry",
+		"rb_mod_module_eval",
+		"rb_obj_instance_eval",
+		"rb_obj_instance_exec",
+		"send_internal",
+		"rb_f_send",
+		"rb_yjit_",
+		"rb_zjit_",
+		"rb_rjit_",
+		"jit_exec",
+		"proc_call",
+		"catch_i",
+	};
+
+	return begins_with_any(name, prefixes, ARRAY_SIZE(prefixes));
+}
+
+/* Where programs and threads begin, before Ruby does: libc's part of a stack, and ruby's main(). */
+static bool is_start(const char *name)
+{
+	static const char *const prefixes[] = { "_start",	"__libc_start", "main",
+						"start_thread", "clone",	"__clone" };
+
+	return begins_with_any(name, prefixes, ARRAY_SIZE(prefixes));
+}
+
+/* gc.c, gc/default/default.c */
+static bool is_collection(const char *name)
+{
+	static const char *const prefixes[] = {
+		"garbage_collect", "gc_start",	  "gc_enter",	      "gc_marks",    "gc_sweep",
+		"gc_rest",	   "gc_continue", "rb_gc_impl_start", "heap_prepare"
+	};
+
+	return begins_with_any(name, prefixes, ARRAY_SIZE(prefixes));
+}
+
+/* Whether @path is one of the files that a program and its threads are started by. */
+static bool is_libc(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	const char *base = slash ? slash + 1 : path;
+	static const char *const prefixes[] = { "libc.so", "libc-", "libpthread", "ld-musl" };
+
+	return begins_with_any(base, prefixes, ARRAY_SIZE(prefixes));
+}
+
+static uint32_t what_is(const struct native_name *name)
+{
+	if (name->kind != FRAME_NATIVE)
+		return WEAVE_OTHER;
+	if (name->is & NATIVE_IS_EXEC)
+		return WEAVE_VM | WEAVE_GLUE | WEAVE_VM_EXEC;
+	if (name->is & (NATIVE_IS_CORE | NATIVE_IS_COMPILED))
+		return WEAVE_VM | WEAVE_GLUE | WEAVE_CORE;
+	if (name->is & NATIVE_IS_VM)
+		return WEAVE_VM |
+		       (name->is & NATIVE_IS_NAMELESS || is_glue(name->name) ? WEAVE_GLUE : 0) |
+		       (is_collection(name->name) ? WEAVE_GC : 0);
+	return is_libc(name->module) || is_start(name->name) ? WEAVE_START : 0;
+}
+
+/* What the process' JIT compilers have written of their code by now. */
+static void read_perf_map(struct native_process *p)
+{
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	char path[64];
+	int fd;
+
+	if (p->perf_map_ns && now - p->perf_map_ns < PERF_MAP_AGE)
+		return;
+	p->perf_map_ns = now;
+	snprintf(path, sizeof(path), "/proc/%d/root/tmp/perf-%d.map", (int)p->pid,
+		 (int)(p->place->ns_pid ? p->place->ns_pid : p->pid));
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd < 0)
+		return;
+	perf_map_read(&p->perf_map, fd);
+	close(fd);
+}
+
+static struct native_code code_of(struct native_process *p)
+{
+	if (!p)
+		return (struct native_code) { .map = NULL };
+	read_perf_map(p);
+	return (struct native_code) { .map = p->map,
+				      .perf_map = p->perf_map.n ? &p->perf_map : NULL };
+}
+
+int native_frames(struct native *n, struct native_process *p, const uint64_t *words, size_t n_words,
+		  struct native_frames *ret)
+{
+	const struct native_code code = code_of(p);
+	const struct native_name *name;
+	uint64_t bias;
+	uint32_t id;
+	size_t i;
+	int r = 0;
+
+	for (i = 0; i < n_words && !r; i++) {
+		r = native_names_find(n->names, &code, words[i], &id, &bias);
+		for (; !r && id != NATIVE_NONE; id = name->outer) {
+			name = native_names_get(n->names, id);
+			r = array_reserve(ret->v, ret->cap, ret->n + 1);
+			if (!r)
+				ret->v[ret->n++] = (struct native_frame) {
+					.name = id,
+					.what.is = what_is(name),
+					.what.function = name->function ? name->function + bias : 0,
+				};
+		}
+	}
+	return r;
+}
+
+bool native_goes_on(void *arg, uint64_t function, uint64_t other)
+{
+	const struct native_process *p = arg;
+
+	return p && p->map && native_names_go_on(p->native->names, p->map, function, other);
+}
+
+const struct native_name *native_frame_name(const struct native *n, uint32_t name)
+{
+	return native_names_get(n->names, name);
+}
+
+struct weave_ruby native_weave_ruby(enum frame_kind kind, const struct frame_origin *origin)
+{
+	return (struct weave_ruby) { .function = origin->function,
+				     .finish = origin->finish,
+				     .is_cut = kind == FRAME_TRUNCATED,
+				     .is_fiber = kind == FRAME_FIBER };
+}
+
+static int record_frame(struct recorder *out, const struct native_name *name, bool internal,
+			uint32_t *ret)
+{
+	struct profile_frame def = { .kind = name->kind,
+				     .module = PROFILE_NONE,
+				     .address = name->address,
+				     .line = name->line,
+				     .flags = (internal ? FRAME_INTERNAL : 0) |
+					      (name->outer != NATIVE_NONE ? FRAME_INLINED : 0) };
+	struct profile_module module;
+	int r;
+
+	r = recorder_string(out, name->name, strlen(name->name), &def.name);
+	if (!r)
+		r = recorder_string(out, name->source, strlen(name->source), &def.file);
+	if (!r && name->module[0]) {
+		r = recorder_string(out, name->module, strlen(name->module), &module.path);
+		if (!r)
+			r = recorder_string(out, name->build_id, strlen(name->build_id),
+					    &module.build_id);
+		if (!r)
+			r = recorder_module(out, &module, &def.module);
+	}
+	return r ? r : recorder_frame(out, &def, ret);
+}
+
+int native_frame_id(struct native *n, struct recorder *out, uint32_t name, bool internal,
+		    uint32_t *ret)
+{
+	uint32_t *id;
+	int r;
+
+	r = array_reserve(n->recorded, n->cap_recorded, name + 1);
+	if (r)
+		return r;
+	id = &n->recorded[name].frame[internal];
+	if (!*id) {
+		r = record_frame(out, native_names_get(n->names, name), internal, ret);
+		if (r)
+			return r;
+		*id = *ret + 1;
+	}
+	*ret = *id - 1;
+	return 0;
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Native stacks on the user side: which code each process has, told to whoever walks them (the kernel
+ * side, or native_here.h), and what their frames are in the recording. Not thread-safe.
+ */
+#ifndef RBPF_SAMPLE_NATIVE_H
+#define RBPF_SAMPLE_NATIVE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "profile/profile.h"
+#include "rbpf_abi.h"
+#include "sample/weave.h"
+
+struct frame_origin;
+struct native;
+struct native_name;
+struct native_process;
+struct placement;
+struct recorder;
+struct resolver;
+struct ruby_vm;
+struct unwind_memory;
+
+/* Where the code of process @pid is in the memory that it is walked by; NULL: not known any more. */
+typedef void native_set_code_fn(void *arg, pid_t pid, const struct rbpf_code *code);
+
+/*
+ * What processes are walked by is written to @mem, which must outlive what is made, and @set_code is
+ * called with @arg to tell where in it. Both NULL: stacks are only named. @inlines as in native_names_new(). Returns 0 or -errno.
+ */
+int native_new(const struct unwind_memory *mem, bool inlines, native_set_code_fn *set_code,
+	       void *arg, struct native **ret);
+void native_free(struct native *n); /* accepts NULL */
+
+/* Give memory back: frames from native_frames() mean nothing any more. Returns 0 or -ENOMEM. */
+int native_forget(struct native *n);
+
+/*
+ * The process @pid begins to be followed, or as a fork of that of @parent; nothing is looked at yet.
+ * @place (not owned) must outlive it, and may be filled in later. Returns 0 or -ENOMEM.
+ */
+int native_process_new(struct native *n, pid_t pid, const struct placement *place,
+		       struct native_process **ret);
+int native_process_fork(const struct native_process *parent, pid_t pid,
+			const struct placement *place, struct native_process **ret);
+void native_process_free(struct native_process *p); /* accepts NULL */
+
+/*
+ * Look (again) what code the process has; @vm is its Ruby, NULL if none is known. A process that is
+ * gone keeps what was known. Returns 0 or -ENOMEM.
+ */
+int native_process_look(struct native_process *p, const struct ruby_vm *vm);
+
+/*
+ * @names has named iseqs of @vm, whose code tells where the interpreter is: from then on its frames are
+ * told from others. Returns 1 if it is known, 0 if not, or -ENOMEM.
+ */
+int native_process_interpreter(struct native_process *p, const struct ruby_vm *vm,
+			       const struct resolver *names);
+
+/*
+ * The walk met code at @addr that it knows nothing of, or has no table of yet: @end is
+ * RBPF_NATIVE_NO_MAP, RBPF_NATIVE_NO_RANGE or RBPF_NATIVE_UNREAD. As native_process_look().
+ */
+int native_process_wanted(struct native_process *p, uint64_t addr, enum rbpf_native_end end,
+			  const struct ruby_vm *vm);
+
+/* A frame of a native stack. */
+struct native_frame {
+	struct weave_native what;
+	uint32_t name; /* for native_frame_id() and native_frame_name() */
+};
+
+struct native_frames {
+	struct native_frame *v; /* owned by who has it */
+	size_t n, cap;
+};
+
+/*
+ * Append the frames that @n_words words of @p are, NULL if the process is not known any more: one of
+ * each and those it was inlined into. Returns 0 or -ENOMEM.
+ */
+int native_frames(struct native *n, struct native_process *p, const uint64_t *words, size_t n_words,
+		  struct native_frames *ret);
+
+/* What @name stands for; valid until native_forget(). */
+const struct native_name *native_frame_name(const struct native *n, uint32_t name);
+
+/* What a Ruby frame of @kind is to weave(), as the resolver has named it. */
+struct weave_ruby native_weave_ruby(enum frame_kind kind, const struct frame_origin *origin);
+
+/* As struct weave.goes_on, for a process; @arg is its struct native_process, NULL if unknown. */
+bool native_goes_on(void *arg, uint64_t function, uint64_t other);
+
+/* The recording's frame for @name, FRAME_INTERNAL or not. Returns 0 or -errno. */
+int native_frame_id(struct native *n, struct recorder *out, uint32_t name, bool internal,
+		    uint32_t *ret);
+
+/* Give memory back and let be asked again, about once a second. */
+void native_tick(struct native *n);
+
+#endif

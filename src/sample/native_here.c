@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "sample/native_here.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rbpf_cfi.h"
+#include "ruby/vm.h"
+#include "sample/native.h"
+#include "sample/unwind_tables.h"
+#include "target/container.h"
+#include "target/memory.h"
+
+/*
+ * Room for the tables of one process. Only what is used of it is ever touched; the ranges are there
+ * more than once because those of a map that was replaced stay for a while.
+ */
+#define POOL_WORDS (64u << 20) / sizeof(uint32_t)
+#define MAX_RANGES (4 * RBPF_MAX_RANGES)
+/* Each walk beyond the first has one more table; a stack goes through code of some ten files. */
+#define MAX_WALKS  128
+
+/*
+ * The shim under which the BPF walker compiles as host C; as in ruby/walk.c, its state is found by a
+ * CPU number that says nothing here.
+ */
+struct walk;
+
+static _Thread_local struct native_here *host;
+
+static void native_ask_here(uint64_t addr, int end);
+static const struct rbpf_range *native_range(uint32_t i);
+static const struct rbpf_cfi_rule *native_rule(uint32_t i);
+static const uint32_t *native_chunk(uint32_t i);
+static struct walk *walk_here(void);
+static int walk_read_here(void *dst, size_t size, uint64_t addr);
+
+#ifndef __always_inline
+#define __always_inline inline __attribute__((always_inline))
+#endif
+#define __noinline		   static __attribute__((noinline))
+#define walk_state(cpu)		   ((void)(cpu), walk_here())
+#define walk_read(dst, size, addr) walk_read_here((dst), (size), (addr))
+#define walk_count(counter)	   ((void)(counter))
+#define native_ask(w, cpu, end)	   native_ask_here((w)->native.pc, (end))
+#if defined(__aarch64__)
+#define __TARGET_ARCH_arm64
+#endif
+
+#include "../../bpf/native_walk.bpf.h"
+
+struct native_here {
+	const struct ruby_vm *vm;
+	struct native *native;
+	struct native_process *process;
+	struct placement place;	  /* unknown: its pid is as rbpf sees it */
+	struct unwind_memory mem; /* owned */
+	struct rbpf_code code;	  /* where the ranges are in it; n is 0: not known */
+	uint64_t asked;		  /* address that the walk knows too little of, because of … */
+	int asked_end;		  /* … this; 0: there was none */
+	struct walk walk;
+};
+
+static struct walk *walk_here(void)
+{
+	return &host->walk;
+}
+
+static int walk_read_here(void *dst, size_t size, uint64_t addr)
+{
+	return memory_read(&host->vm->mem, addr, dst, size);
+}
+
+static const struct rbpf_range *native_range(uint32_t i)
+{
+	return i < host->mem.n_ranges ? &host->mem.ranges[i] : NULL;
+}
+
+static const struct rbpf_cfi_rule *native_rule(uint32_t i)
+{
+	return i < host->mem.n_rules ? &host->mem.rules[i] : NULL;
+}
+
+static const uint32_t *native_chunk(uint32_t i)
+{
+	return i < host->mem.n_words / RBPF_POOL_CHUNK
+		       ? host->mem.words + (size_t)i * RBPF_POOL_CHUNK
+		       : NULL;
+}
+
+/* A table that is missing can be read; code in no range may stay so. */
+static void native_ask_here(uint64_t addr, int end)
+{
+	if (host->asked_end == RBPF_NATIVE_UNREAD)
+		return;
+	host->asked = addr;
+	host->asked_end = end;
+}
+
+static void set_code(void *arg, pid_t pid, const struct rbpf_code *code)
+{
+	struct native_here *h = arg;
+
+	(void)pid;
+	h->code = code ? *code : (struct rbpf_code) { 0 };
+}
+
+static int make_memory(struct unwind_memory *ret)
+{
+	*ret = (struct unwind_memory) {
+		.words = calloc(POOL_WORDS, sizeof(*ret->words)),
+		.n_words = POOL_WORDS,
+		.rules = calloc(RBPF_CFI_MAX_RULES, sizeof(*ret->rules)),
+		.n_rules = RBPF_CFI_MAX_RULES,
+		.ranges = calloc(MAX_RANGES, sizeof(*ret->ranges)),
+		.n_ranges = MAX_RANGES,
+	};
+	return ret->words && ret->rules && ret->ranges ? 0 : -ENOMEM;
+}
+
+int native_here_new(const struct ruby_vm *vm, struct native_here **ret)
+{
+	struct native_here *h = calloc(1, sizeof(*h));
+	int r;
+
+	if (!h)
+		return -ENOMEM;
+	h->vm = vm;
+	r = make_memory(&h->mem);
+	if (!r)
+		r = native_new(&h->mem, false, set_code, h, &h->native);
+	if (!r)
+		r = native_process_new(h->native, vm->pid, &h->place, &h->process);
+	if (!r)
+		r = native_process_look(h->process, vm);
+	if (r)
+		native_here_free(h);
+	else
+		*ret = h;
+	return r;
+}
+
+void native_here_free(struct native_here *h)
+{
+	if (!h)
+		return;
+	native_process_free(h->process);
+	native_free(h->native);
+	free(h->mem.words);
+	free(h->mem.rules);
+	free(h->mem.ranges);
+	free(h);
+}
+
+int native_here_interpreter(struct native_here *h, const struct resolver *names)
+{
+	int r = native_process_interpreter(h->process, h->vm, names);
+
+	return r < 0 ? r : 0;
+}
+
+/* ---- walking ---- */
+
+static void walk_once(struct native_here *h, uint64_t ec, const struct rbpf_regs *regs)
+{
+	struct walk *w = &h->walk;
+
+	host = h;
+	h->asked_end = 0;
+	w->layout = h->vm->walk;
+	w->native.code = h->code;
+	w->native.regs = *regs;
+	native_init(w);
+	w->native.seed = rbpf_mix(w->native.seed,
+				  1); /* ranges may have changed: no rule is remembered */
+	if (ec && !walk_read(w->ec_words, sizeof(w->ec_words), ec))
+		native_note_ec(w);
+	walk_native(w, 0);
+	host = NULL;
+}
+
+int native_here_walk(struct native_here *h, uint64_t ec, const struct rbpf_regs *regs,
+		     struct native_stack *ret)
+{
+	const struct walk_native *n = &h->walk.native;
+	struct native_stack stack = { 0 };
+	bool go_on = true;
+	int i, r;
+
+	for (i = 0; i < MAX_WALKS && go_on; i++) {
+		walk_once(h, ec, regs);
+		if (!h->asked_end)
+			break;
+		go_on = !i || h->asked_end == RBPF_NATIVE_UNREAD;
+		r = native_process_wanted(h->process, h->asked, (enum rbpf_native_end)h->asked_end,
+					  h->vm);
+		if (r)
+			return r;
+	}
+	stack.words = malloc(n->n_frames * sizeof(*stack.words));
+	if (!stack.words)
+		return -ENOMEM;
+	memcpy(stack.words, n->frames, n->n_frames * sizeof(*stack.words));
+	stack.n_words = n->n_frames;
+	stack.end = (enum rbpf_native_end)n->end;
+	*ret = stack;
+	return 0;
+}
+
+void native_stack_deinit(struct native_stack *stack)
+{
+	free(stack->words);
+	*stack = (struct native_stack) { 0 };
+}
+
+/* ---- names ---- */
+
+int native_here_frames(struct native_here *h, const uint64_t *words, size_t n_words,
+		       struct native_frames *ret)
+{
+	return native_frames(h->native, h->process, words, n_words, ret);
+}
+
+bool native_here_goes_on(void *arg, uint64_t function, uint64_t other)
+{
+	const struct native_here *h = arg;
+
+	return native_goes_on(h->process, function, other);
+}
+
+const struct native_name *native_here_name(const struct native_here *h, uint32_t name)
+{
+	return native_frame_name(h->native, name);
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The native walk of the BPF side (bpf/native_walk.bpf.h), run in user space over the memory of a
+ * process with a Ruby: for rbpf dump, and so for comparing what that says with what a debugger says.
+ *
+ * Registers come from session_threads(). The target runs on meanwhile: what is walked is a stack only
+ * if its thread has not run since they were taken. Not thread-safe.
+ */
+#ifndef RBPF_SAMPLE_NATIVE_HERE_H
+#define RBPF_SAMPLE_NATIVE_HERE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "rbpf_abi.h"
+
+struct native_frames;
+struct native_here;
+struct native_name;
+struct rbpf_regs;
+struct resolver;
+struct ruby_vm;
+
+/* For the process of @vm, which must outlive what is made. Returns 0 or -errno. */
+int native_here_new(const struct ruby_vm *vm, struct native_here **ret);
+void native_here_free(struct native_here *h); /* accepts NULL */
+
+/* What was walked: the words of RBPF_REC_NATIVE, and why there are no more. */
+struct native_stack {
+	uint64_t *words; /* innermost first; owned */
+	uint32_t n_words;
+	enum rbpf_native_end end;
+};
+
+/*
+ * Walk the stack of the thread that has @regs; its EC is at @ec, 0 if it has none. The unwind tables
+ * that it takes are read, and what is not known yet of the process' code is looked at. Returns 0 or
+ * -ENOMEM. @ret: native_stack_deinit().
+ */
+int native_here_walk(struct native_here *h, uint64_t ec, const struct rbpf_regs *regs,
+		     struct native_stack *ret);
+void native_stack_deinit(struct native_stack *stack);
+
+/*
+ * As native_process_interpreter(), for names that are asked for from now on. Returns 0 or -ENOMEM.
+ */
+int native_here_interpreter(struct native_here *h, const struct resolver *names);
+
+/* As native_frames() (without inlined functions: one a word) and native_frame_name(), of native.h. */
+int native_here_frames(struct native_here *h, const uint64_t *words, size_t n_words,
+		       struct native_frames *ret);
+/* As struct weave.goes_on; @arg is @h. */
+bool native_here_goes_on(void *arg, uint64_t function, uint64_t other);
+const struct native_name *native_here_name(const struct native_here *h, uint32_t name);
+
+#endif

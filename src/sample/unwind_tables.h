@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the kernel side leaves native frames by: the code ranges of processes, the unwind tables of
+ * their files and the rules that these name, in memory that it reads while this writes.
+ *
+ * The maps of code of processes (symbol/code_map.h) are placed, each once for all the processes that
+ * share it, and a file's table is loaded when the kernel side meets code of that file: from then on
+ * every range of the file names it. What became of a request stands in the ranges, as their kind
+ * (enum rbpf_code_kind).
+ *
+ * The pool of tables is full at some point. Then those make room that were loaded longest ago, which
+ * nothing placed needs before those that something does; and of these only what was there for
+ * UNWIND_STAY_NS, so that code that does not fit in all at once is walked in part, and not loaded
+ * over and over. What found no room (RBPF_CODE_NO_ROOM) may be asked for again when there is some.
+ *
+ * Times are ns of CLOCK_MONOTONIC and never less than those given before. Not thread-safe.
+ */
+#ifndef RBPF_SAMPLE_UNWIND_TABLES_H
+#define RBPF_SAMPLE_UNWIND_TABLES_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "rbpf_abi.h"
+#include "rbpf_cfi.h"
+
+struct code_files;
+struct code_map;
+struct unwind_tables;
+
+#define UNWIND_STAY_NS 10000000000ull
+
+/* Memory of the caller's, zeroed, of which the kernel side reads all and writes only `asked`. */
+struct unwind_memory {
+	uint32_t *words; /* of the tables */
+	size_t n_words;
+	struct rbpf_cfi_rule *rules;
+	size_t n_rules; /* rows with a rule beyond them say nothing; at least 1 */
+	struct rbpf_range *ranges;
+	size_t n_ranges;
+};
+
+struct unwind_tables_stats {
+	uint32_t tables;  /* loaded now */
+	uint64_t words;	  /* of them */
+	uint64_t bytes;	  /* that they take up in the pool */
+	uint64_t dropped; /* tables, so far, to make room */
+	uint64_t refused; /* requests, so far, that found no room */
+};
+
+/*
+ * @files gives the tables; it and the memory that @mem names must outlive what is made.
+ * Returns 0, -ENOMEM, or -E2BIG (2^32 elements or more in an array).
+ */
+int unwind_tables_new(const struct unwind_memory *mem, struct code_files *files,
+		      struct unwind_tables **ret);
+void unwind_tables_free(struct unwind_tables *t); /* accepts NULL */
+
+/*
+ * Place the ranges of @map, or one more process that has it. *@ret is for the kernel side, for as
+ * long as that process is not removed. Returns 0, -ENOSPC (no room for ranges) or -ENOMEM.
+ */
+int unwind_tables_place(struct unwind_tables *t, struct code_map *map, uint64_t now,
+			struct rbpf_code *ret);
+
+/*
+ * A process that has @map, which was placed, has gone or has another one: the kernel side must not
+ * be given the struct rbpf_code of it any more.
+ */
+void unwind_tables_remove(struct unwind_tables *t, struct code_map *map, uint64_t now);
+
+/*
+ * Process @pid, which has @map, runs code at @addr that is RBPF_CODE_UNREAD: load its table, of which
+ * no other copy is kept (code_file_forget_table()). It takes 15 ms for libruby, and some 2 s for a
+ * file that a hostile target made for that (CFI_MAX_NS). If the file cannot be opened through @pid,
+ * its ranges are RBPF_CODE_NO_TABLE, but not those of maps that are placed later.
+ *
+ * Returns 0, -ENOENT (@map is not placed, or @addr is in no range of it, or in one that no file is
+ * behind) or -ENOMEM, after which it may be asked for again.
+ */
+int unwind_tables_load(struct unwind_tables *t, struct code_map *map, pid_t pid, uint64_t addr,
+		       uint64_t now);
+
+/*
+ * Free what has become free by @now, and let what found no room be asked for again. All calls with
+ * a time do that, too; with none for long, this must be called about every second.
+ */
+void unwind_tables_tick(struct unwind_tables *t, uint64_t now);
+
+struct unwind_tables_stats unwind_tables_stats(const struct unwind_tables *t);
+
+#endif

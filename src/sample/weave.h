@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * From the two stacks of a sample, the VM's and the machine's, to the one that a person would draw.
+ *
+ * rb_vm_exec() runs a Ruby frame and all that it calls, until C code calls Ruby again, which is
+ * another activation of rb_vm_exec(). The VM marks the frame that each begins with (FINISH), so:
+ *
+ *	native, outermost first		Ruby, outermost first
+ *	_start main ruby_run_node
+ *	rb_vm_exec vm_exec_core		<main> Foo#bar Array#each	a segment, up to the next FINISH
+ *	  vm_call_cfunc rb_ary_each
+ *	  rb_yield
+ *	rb_vm_exec vm_exec_core		block in Foo#bar Zlib.deflate	another
+ *	  deflate memcpy
+ *
+ * The methods in Ruby of a segment run in its vm_exec_core(), or in what a JIT has made of it; then
+ * come its methods in C, each where the native frame of its function is. Pure: it knows neither
+ * processes nor names.
+ */
+#ifndef RBPF_SAMPLE_WEAVE_H
+#define RBPF_SAMPLE_WEAVE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A frame of the VM's stack. */
+struct weave_ruby {
+	uint64_t function; /* of a method in C: the address of what it is written in; else 0 */
+	uint8_t finish;	   /* so many activations of rb_vm_exec() begin with it */
+	bool is_cut;	   /* it stands for frames that were cut */
+	bool is_fiber;	   /* what follows is of the fiber that resumed the one before */
+};
+
+/* What a native frame is; the bits of struct weave_native.is. */
+#define WEAVE_VM_EXEC (1u << 0) /* rb_vm_exec() */
+#define WEAVE_CORE    (1u << 1) /* vm_exec_core(), or compiled Ruby code */
+#define WEAVE_VM      (1u << 2) /* other code of the VM's file … */
+#define WEAVE_GLUE    (1u << 3) /* … that calls methods, or may well do so, having no name */
+#define WEAVE_START   (1u << 4) /* of what programs and threads are started with */
+#define WEAVE_GC      (1u << 5) /* begins a garbage collection */
+#define WEAVE_OTHER   (1u << 6) /* a gap, or of the kernel */
+
+struct weave_native {
+	uint64_t function; /* where it begins; 0 if unknown */
+	uint32_t is;	   /* WEAVE_* */
+};
+
+/* A frame of the woven stack. */
+struct woven {
+	uint32_t index; /* in the stack that it is of */
+	bool native;
+	bool internal; /* the frames next to it tell what it is there for */
+};
+
+struct weave {
+	const struct weave_ruby *ruby; /* innermost first, as native is */
+	size_t n_ruby;
+	const struct weave_native *native;
+	size_t n_native;
+	bool complete; /* the native stack reaches the thread's outermost frame */
+	/*
+	 * Whether a function may have ended by going on in @other, whose frame is then in its place;
+	 * NULL: none does.
+	 */
+	bool (*goes_on)(void *arg, uint64_t function, uint64_t other);
+	void *arg;
+};
+
+/*
+ * Weave into @out, which has room for all frames of both, outermost first; returns how many there
+ * are. *@gc is where a garbage collection that is going on begins: behind so many of them.
+ */
+size_t weave(const struct weave *w, struct woven *out, size_t *gc);
+
+#endif

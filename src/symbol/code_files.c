@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "symbol/code_files.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/intern.h"
+#include "elf/debug_file.h"
+#include "target/maps.h"
+#include "target/memory.h"
+
+/* ---- descriptors ---- */
+
+static void close_file(struct code_files *files, struct code_file *file)
+{
+	if (file->fd < 0)
+		return;
+	close(file->fd);
+	file->fd = -1;
+	files->n_open--;
+}
+
+static void use(struct code_files *files, struct code_file *file)
+{
+	file->used = ++files->uses;
+}
+
+static struct code_file *least_used(const struct code_files *files,
+				    bool (*wanted)(const struct code_file *))
+{
+	struct code_file *least = NULL;
+	size_t i;
+
+	for (i = 0; i < files->n; i++)
+		if (wanted(files->v[i]) && (!least || files->v[i]->used < least->used))
+			least = files->v[i];
+	return least;
+}
+
+static bool is_open(const struct code_file *file)
+{
+	return file->fd >= 0;
+}
+
+/* Give @file the descriptor @fd, which is its own from now on. */
+static void keep_open(struct code_files *files, struct code_file *file, int fd)
+{
+	if (files->n_open == CODE_FILES_OPEN)
+		close_file(files, least_used(files, is_open));
+	file->fd = fd;
+	files->n_open++;
+}
+
+static int read_key(int fd, struct code_key *ret)
+{
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -ENOEXEC;
+	*ret = (struct code_key) {
+		.device = st.st_dev,
+		.inode = st.st_ino,
+		.size = (uint64_t)st.st_size,
+		.mtime_ns = st.st_mtim.tv_sec * (int64_t)NSEC_PER_SEC + st.st_mtim.tv_nsec,
+	};
+	return 0;
+}
+
+void code_file_seen(struct code_file *file, pid_t pid, uint64_t start, uint64_t end)
+{
+	file->seen = (struct code_sighting) { .pid = pid, .start = start, .end = end };
+}
+
+int code_file_open(struct code_files *files, struct code_file *file)
+{
+	const struct map map = { .start = file->seen.start,
+				 .end = file->seen.end,
+				 .inode = file->key.inode,
+				 .path = file->path };
+	_cleanup_close_ int fd = -1;
+	struct code_key key;
+
+	use(files, file);
+	if (file->image)
+		return -ENOENT;
+	if (file->fd >= 0)
+		return file->fd;
+	fd = maps_open_file(file->seen.pid, &map);
+	if (fd < 0 || read_key(fd, &key) || memcmp(&key, &file->key, sizeof(key)))
+		return -ESTALE;
+	keep_open(files, file, take_fd(&fd));
+	return file->fd;
+}
+
+void code_file_done(struct code_files *files, struct code_file *file, enum code_part part)
+{
+	file->unread &= ~(unsigned int)part;
+	if (!file->unread)
+		close_file(files, file);
+}
+
+/* ---- files by key ---- */
+
+int code_files_init(struct code_files *files, void (*free_symbols)(struct code_symbols *symbols))
+{
+	*files = (struct code_files) { .rules = CFI_RULES_INIT, .free_symbols = free_symbols };
+	return cfi_rules_init(&files->rules);
+}
+
+static void free_file(struct code_files *files, struct code_file *file)
+{
+	close_file(files, file);
+	if (file->symbols && files->free_symbols)
+		files->free_symbols(file->symbols);
+	cfi_table_deinit(&file->table);
+	elf_headers_deinit(&file->headers);
+	free(file->image);
+	free(file->path);
+	free(file);
+}
+
+void code_files_deinit(struct code_files *files)
+{
+	size_t i;
+
+	for (i = 0; i < files->n; i++)
+		free_file(files, files->v[i]);
+	free(files->v);
+	cfi_rules_deinit(&files->rules);
+	*files = (struct code_files) { 0 };
+}
+
+/* Where the file with @key is or, if there is none (false), would be. */
+static bool find_key(const struct code_files *files, const struct code_key *key, size_t *ret)
+{
+	size_t low = 0, high = files->n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		int order = memcmp(&files->v[middle]->key, key, sizeof(*key));
+
+		if (!order) {
+			*ret = middle;
+			return true;
+		}
+		if (order < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	*ret = low;
+	return false;
+}
+
+static bool is_idle(const struct code_file *file)
+{
+	return !file->references;
+}
+
+static void drop_idle(struct code_files *files)
+{
+	struct code_file *file = least_used(files, is_idle);
+	size_t i;
+
+	if (!find_key(files, &file->key, &i))
+		return;
+	memmove(&files->v[i], &files->v[i + 1], (--files->n - i) * sizeof(*files->v));
+	files->n_idle--;
+	free_file(files, file);
+}
+
+struct code_file *code_file_ref(struct code_files *files, struct code_file *file)
+{
+	if (!file)
+		return NULL;
+	if (!file->references++)
+		files->n_idle--;
+	use(files, file);
+	return file;
+}
+
+void code_file_unref(struct code_files *files, struct code_file *file)
+{
+	if (!file || --file->references)
+		return;
+	files->n_idle++;
+	if (files->n_idle > CODE_FILES_IDLE)
+		drop_idle(files);
+}
+
+/* Register a file with the @headers, which are its own if that succeeds. It is idle. */
+static int add_file(struct code_files *files, const struct code_key *key, const char *path,
+		    const struct elf_headers *headers, struct code_file **ret)
+{
+	_cleanup_free_ struct code_file *file = calloc(1, sizeof(*file));
+	_cleanup_free_ char *copy = strdup(path);
+	size_t i;
+
+	if (files->n >= CODE_FILES_MAX && files->n_idle)
+		drop_idle(files);
+	if (files->n >= CODE_FILES_MAX)
+		return -ENOSPC;
+	if (!file || !copy || array_reserve(files->v, files->cap, files->n + 1))
+		return -ENOMEM;
+	*file = (struct code_file) {
+		.id = files->next_id++,
+		.key = *key,
+		.path = take_ptr(copy),
+		.headers = *headers,
+		.fd = -1,
+		.unread = CODE_PART_ALL,
+	};
+	find_key(files, key, &i);
+	memmove(&files->v[i + 1], &files->v[i], (files->n++ - i) * sizeof(*files->v));
+	files->n_idle++;
+	*ret = files->v[i] = take_ptr(file);
+	return 0;
+}
+
+int code_files_of_map(struct code_files *files, pid_t pid, const struct map *map,
+		      struct code_file **ret)
+{
+	struct elf_headers headers = ELF_HEADERS_INIT;
+	_cleanup_close_ int fd = maps_open_file(pid, map);
+	struct code_file *file;
+	struct code_key key;
+	size_t i;
+	int r;
+
+	if (fd < 0)
+		return fd;
+	r = read_key(fd, &key);
+	if (r)
+		return r;
+	if (find_key(files, &key, &i)) {
+		file = files->v[i];
+	} else {
+		r = elf_headers_read(fd, &headers);
+		if (!r)
+			r = add_file(files, &key, map->path, &headers, &file);
+		if (r) {
+			elf_headers_deinit(&headers);
+			return r;
+		}
+		keep_open(files, file, take_fd(&fd));
+	}
+	code_file_seen(file, pid, map->start, map->end);
+	*ret = code_file_ref(files, file);
+	return 0;
+}
+
+/* ---- vDSOs ---- */
+
+/* Register the vDSO @image, which is the file's own if that succeeds. */
+static int add_vdso(struct code_files *files, const struct code_key *key, void *image,
+		    struct code_file **ret)
+{
+	struct elf_headers headers = ELF_HEADERS_INIT;
+	int r;
+
+	r = elf_headers_read_image(image, key->size, &headers);
+	if (!r)
+		r = add_file(files, key, CODE_VDSO_PATH, &headers, ret);
+	if (r)
+		elf_headers_deinit(&headers);
+	else
+		(*ret)->image = image;
+	return r;
+}
+
+int code_files_of_vdso(struct code_files *files, pid_t pid, const struct map *map,
+		       struct code_file **ret)
+{
+	const struct memory mem = memory_process(pid);
+	uint64_t size = map->end - map->start;
+	_cleanup_free_ void *image = NULL;
+	struct code_file *file;
+	struct code_key key;
+	size_t i;
+	int r;
+
+	if (size > CODE_VDSO_MAX)
+		return -ENOEXEC;
+	image = malloc(size);
+	if (!image)
+		return -ENOMEM;
+	r = memory_read(&mem, map->start, image, size);
+	if (r)
+		return r;
+	key = (struct code_key) { .inode = hash_bytes(image, size), .size = size };
+	if (find_key(files, &key, &i)) {
+		file = files->v[i];
+		/* The hash is no proof against one who wants another's stacks to be wrong. */
+		if (!file->image || memcmp(file->image, image, size))
+			return -EEXIST;
+	} else {
+		r = add_vdso(files, &key, image, &file);
+		if (r)
+			return r;
+		image = NULL; /* the file's now */
+	}
+	*ret = code_file_ref(files, file);
+	return 0;
+}
+
+/* ---- tables ---- */
+
+/* -ENOENT, too, if the debug file is not of this very file's addresses, as after prelink(8). */
+static int read_debug_file(struct code_files *files, struct code_file *file, int fd)
+{
+	char root[sizeof("/proc//root") + 3 * sizeof(pid_t)], where[64];
+	const char *const roots[] = { root, "" };
+	_cleanup_close_ int debug_fd = -1;
+	int r;
+
+	snprintf(root, sizeof(root), "/proc/%d/root", (int)file->seen.pid);
+	debug_fd = debug_file_open(fd, file->path, roots, ARRAY_SIZE(roots), where, sizeof(where));
+	if (debug_fd < 0)
+		return -ENOENT;
+	r = cfi_table_read(debug_fd, &files->rules, &file->table);
+	if (r || file->table.base == file->headers.base)
+		return r;
+	cfi_table_deinit(&file->table);
+	return -ENOENT;
+}
+
+static int read_table(struct code_files *files, struct code_file *file)
+{
+	int fd, r;
+
+	if (file->image)
+		return cfi_table_read_image(file->image, file->key.size, &files->rules,
+					    &file->table);
+	fd = code_file_open(files, file);
+	if (fd < 0)
+		return fd;
+	r = cfi_table_read(fd, &files->rules, &file->table);
+	return r == -ENOENT ? read_debug_file(files, file, fd) : r;
+}
+
+int code_file_table(struct code_files *files, struct code_file *file, const struct cfi_table **ret)
+{
+	int r;
+
+	use(files, file);
+	if (file->table_state == CODE_TABLE_NOT_TRIED) {
+		r = read_table(files, file);
+		if (r == -ENOMEM || r == -ESTALE)
+			return r;
+		file->table_state = r ? CODE_TABLE_NONE : CODE_TABLE_READY;
+		file->table_error = r;
+		code_file_done(files, file, CODE_PART_TABLE);
+	}
+	if (file->table_state == CODE_TABLE_NONE)
+		return -ENOENT;
+	*ret = &file->table;
+	return 0;
+}
+
+void code_file_forget_table(struct code_file *file)
+{
+	if (file->table_state != CODE_TABLE_READY)
+		return;
+	cfi_table_deinit(&file->table);
+	file->table_state = CODE_TABLE_NOT_TRIED;
+}

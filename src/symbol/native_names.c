@@ -1,0 +1,524 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "symbol/native_names.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/intern.h"
+#include "base/utf8.h"
+#include "elf/demangle.h"
+#include "elf/jumps.h"
+#include "elf/lines.h"
+#include "elf/symbols.h"
+#include "ruby/interpreter.h"
+#include "symbol/code_files.h"
+#include "symbol/code_map.h"
+#include "symbol/kernel_symbols.h"
+#include "symbol/perf_map.h"
+
+#define KERNEL_MODULE "[kernel]"
+#define MAX_INLINED   32 /* functions at one address */
+
+/* The part of a struct code_file that names its addresses. */
+struct code_symbols {
+	struct elf_symbols elf;
+	struct elf_lines *lines; /* NULL: there are none, or they are not wanted; owned */
+	struct interpreter interpreter;
+	bool is_vm;
+	unsigned int labels; /* by which the interpreter was looked for */
+};
+
+/* What a name is found by. */
+struct name_key {
+	uint64_t file;	  /* id of the code file + 1; 0: none, what is told by … */
+	uint64_t address; /* … in the file, or the address of the kernel, or what it stands for */
+	uint32_t kind;	  /* enum frame_kind */
+	uint32_t code;	  /* enum rbpf_code_kind of code of no file, or OF_PERF_MAP */
+	uint32_t is_vm;	  /* how much was known of its interpreter, if the file is a VM's */
+	uint32_t depth;	  /* of functions that were inlined: 0 is the innermost one */
+};
+
+#define OF_PERF_MAP UINT32_MAX /* the address is the id of a string */
+
+/* Where a function may go on, in addresses of its file. */
+struct jumps {
+	uint64_t to[ELF_JUMPS_MAX];
+	size_t n;
+};
+
+struct jumps_key {
+	uint64_t file, function;
+};
+
+struct native_names {
+	struct code_files *files;
+	bool inlines;
+	struct kernel_symbols kernel;
+	struct intern keys;
+	struct native_name *v; /* by id */
+	size_t cap;
+	struct intern strings;
+	struct intern jumps_keys;
+	struct jumps *jumps; /* by id of its key */
+	size_t cap_jumps;
+};
+
+static const char *const gap_names[RBPF_NATIVE_END_COUNT] = {
+	[RBPF_NATIVE_OUTERMOST] = "[native frames missing]",
+	[RBPF_NATIVE_NO_MAP] = "[native frames missing: the process was not looked at yet]",
+	[RBPF_NATIVE_NO_RANGE] = "[native frames missing: unknown code]",
+	[RBPF_NATIVE_UNREAD] = "[native frames missing: the unwind table was not read yet]",
+	[RBPF_NATIVE_NO_TABLE] = "[native frames missing: the file has no unwind table]",
+	[RBPF_NATIVE_NO_ROOM] = "[native frames missing: no room for the unwind table]",
+	[RBPF_NATIVE_NO_RULE] = "[native frames missing: the unwind table has no entry]",
+	[RBPF_NATIVE_REGISTER] = "[native frames missing: a register is not known]",
+	[RBPF_NATIVE_FAULT] = "[native frames missing: the stack cannot be read]",
+	[RBPF_NATIVE_STUCK] = "[native frames missing: the stack makes no sense]",
+	[RBPF_NATIVE_JIT] = "[native frames missing: compiled code]",
+	[RBPF_NATIVE_LIMIT] = "[native frames missing: the stack is too deep]",
+};
+
+int native_names_new(struct code_files *files, bool inlines, struct native_names **ret)
+{
+	struct native_names *n = calloc(1, sizeof(*n));
+
+	if (!n)
+		return -ENOMEM;
+	n->files = files;
+	n->inlines = inlines;
+	*ret = n;
+	return 0;
+}
+
+void native_names_free(struct native_names *n)
+{
+	if (!n)
+		return;
+	kernel_symbols_deinit(&n->kernel);
+	intern_deinit(&n->keys);
+	intern_deinit(&n->strings);
+	intern_deinit(&n->jumps_keys);
+	free(n->jumps);
+	free(n->v);
+	free(n);
+}
+
+void native_names_free_symbols(struct code_symbols *symbols)
+{
+	if (!symbols)
+		return;
+	elf_symbols_deinit(&symbols->elf);
+	elf_lines_close(symbols->lines);
+	free(symbols);
+}
+
+/* ---- files ---- */
+
+/* What cannot be read has no names. Returns 0 or -ENOMEM. */
+static int read_symbols(struct native_names *n, struct code_file *file, struct code_symbols *s)
+{
+	char root[32];
+	const char *roots[] = { root, "" };
+	int fd = code_file_open(n->files, file), r = 0;
+
+	snprintf(root, sizeof(root), "/proc/%d/root", (int)file->seen.pid);
+	if (fd == -ENOENT)
+		r = elf_symbols_read_image(file->image, file->key.size, &s->elf);
+	else if (fd >= 0)
+		r = elf_symbols_read(fd, file->path, roots, ARRAY_SIZE(roots), &s->elf);
+	if (r != -ENOMEM && fd >= 0 && n->inlines)
+		r = elf_lines_open(fd, file->path, roots, ARRAY_SIZE(roots), &s->lines);
+	return r == -ENOMEM ? r : 0;
+}
+
+/* The symbols of @file, read when they are first asked for; NULL: no memory. */
+static struct code_symbols *symbols_of(struct native_names *n, struct code_file *file)
+{
+	struct code_symbols *s;
+
+	if (file->symbols)
+		return file->symbols;
+	s = calloc(1, sizeof(*s));
+	if (!s || read_symbols(n, file, s)) {
+		native_names_free_symbols(s);
+		return NULL;
+	}
+	code_file_done(n->files, file, CODE_PART_SYMBOLS);
+	file->symbols = s;
+	return s;
+}
+
+/* 0: it is none, for all that is known; 2: and where its vm_exec_core() is, too. */
+static unsigned int known_of_vm(const struct code_symbols *s)
+{
+	return s && s->is_vm ? 1 + (s->interpreter.core.n > 0) : 0;
+}
+
+int native_names_vm(struct native_names *n, const struct code_map *map, uint64_t addr,
+		    uint64_t label)
+{
+	const struct code_range *range = code_map_find(map, addr);
+	struct interpreter interpreter;
+	struct code_symbols *s;
+	int fd, r;
+
+	if (!range || !range->file)
+		return 0;
+	s = symbols_of(n, range->file);
+	if (!s)
+		return -ENOMEM;
+	if (known_of_vm(s) == 2)
+		return 1;
+	if ((s->is_vm && !label) || s->labels > NATIVE_MAX_LABELS)
+		return 0;
+	s->labels++;
+	fd = code_file_open(n->files, range->file);
+	r = fd < 0 ? fd
+		   : interpreter_find(fd, &range->file->headers, &s->elf,
+				      label ? label - range->bias : 0, &interpreter);
+	if (r)
+		return r == -ENOMEM ? r : 0;
+	s->interpreter = interpreter;
+	s->is_vm = true;
+	return known_of_vm(s) == 2;
+}
+
+/* ---- names ---- */
+
+static int set_string(struct native_names *n, const char *text, const char **ret)
+{
+	struct buf clean _cleanup_buf_ = BUF_INIT;
+	uint32_t id;
+	int r;
+
+	utf8_sanitise(&clean, text, strlen(text));
+	if (buf_failed(&clean))
+		return -ENOMEM;
+	r = intern_str(&n->strings, buf_str(&clean), &id);
+	if (!r)
+		*ret = intern_get(&n->strings, id, NULL);
+	return r;
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+static uint32_t parts_of_vm(const struct code_symbols *s, uint64_t function)
+{
+	if (!s->is_vm)
+		return 0;
+	if (interpreter_is(&s->interpreter.exec, function))
+		return NATIVE_IS_VM | NATIVE_IS_EXEC;
+	if (interpreter_is(&s->interpreter.core, function))
+		return NATIVE_IS_VM | NATIVE_IS_CORE;
+	return NATIVE_IS_VM;
+}
+
+static int set_demangled(struct native_names *n, const char *name, const char **ret)
+{
+	struct buf text _cleanup_buf_ = BUF_INIT;
+
+	if (!demangle(name, &text))
+		return set_string(n, name, ret);
+	return buf_failed(&text) ? -ENOMEM : set_string(n, buf_str(&text), ret);
+}
+
+/* What is the same for all functions of the file. */
+static int name_file(struct native_names *n, const struct code_file *file, struct native_name *ret)
+{
+	int r;
+
+	r = set_string(n, file->path, &ret->module);
+	return r ? r : set_string(n, file->headers.build_id, &ret->build_id);
+}
+
+/* The function at an address of a file: its name, or where it is, for a file that does not tell. */
+static int name_function(struct native_names *n, const struct code_file *file,
+			 const struct code_symbols *s, uint64_t address, struct native_name *ret)
+{
+	const struct elf_function *f = elf_symbols_find(&s->elf, address);
+	char place[512];
+
+	ret->address = address;
+	ret->function = f ? f->start : 0;
+	ret->is = parts_of_vm(s, ret->function);
+	if (f && f->name[0])
+		return set_demangled(n, f->name, &ret->name);
+	if (ret->is & (NATIVE_IS_EXEC | NATIVE_IS_CORE))
+		return set_string(n, ret->is & NATIVE_IS_EXEC ? "rb_vm_exec" : "vm_exec_core",
+				  &ret->name);
+	ret->is |= NATIVE_IS_NAMELESS;
+	snprintf(place, sizeof(place), "%s+0x%" PRIx64, base_name(file->path),
+		 f ? f->start : address);
+	return set_string(n, place, &ret->name);
+}
+
+static int set_line(struct native_names *n, const struct elf_line *line, struct native_name *ret)
+{
+	ret->line = line->line;
+	return set_string(n, line->file, &ret->source);
+}
+
+/* The function that was inlined at an address, @depth from the innermost one. */
+static int name_inlined(struct native_names *n, const struct code_symbols *s, uint64_t address,
+			const struct elf_line *line, struct native_name *ret)
+{
+	int r;
+
+	ret->address = address;
+	ret->is = s->is_vm ? NATIVE_IS_VM : 0;
+	r = set_demangled(n, line->function[0] ? line->function : "[inlined]", &ret->name);
+	return r ? r : set_line(n, line, ret);
+}
+
+static int find_or_make(struct native_names *n, const struct name_key *key, struct code_file *file,
+			uint32_t *id);
+
+/* What is at @key of @file into @id, and what that was inlined into. */
+static int name_in_file(struct native_names *n, const struct name_key *key, struct code_file *file,
+			uint32_t id)
+{
+	struct code_symbols *s = symbols_of(n, file);
+	struct elf_line lines[MAX_INLINED];
+	struct name_key outer = *key;
+	size_t found = 0;
+	int r;
+
+	if (!s)
+		return -ENOMEM;
+	if (s->lines)
+		found = elf_lines_find(s->lines, key->address, lines, MAX_INLINED);
+	r = name_file(n, file, &n->v[id]);
+	if (r)
+		return r;
+	if (key->depth + 1 >= found) {
+		r = name_function(n, file, s, key->address, &n->v[id]);
+		return r || !found ? r : set_line(n, &lines[found - 1], &n->v[id]);
+	}
+	r = name_inlined(n, s, key->address, &lines[key->depth], &n->v[id]);
+	if (r)
+		return r;
+	outer.depth++;
+	return find_or_make(n, &outer, file, &n->v[id].outer);
+}
+
+static int name_in_kernel(struct native_names *n, uint64_t address, struct native_name *ret)
+{
+	struct kernel_symbol s = { .name = KERNEL_MODULE, .module = "" };
+	int r;
+
+	r = kernel_symbols_find(&n->kernel, address, &s);
+	if (r == -ENOMEM)
+		return r;
+	r = set_string(n, s.name, &ret->name);
+	return r ? r : set_string(n, s.module[0] ? s.module : KERNEL_MODULE, &ret->module);
+}
+
+static int name_of_no_file(struct native_names *n, uint32_t code, struct native_name *ret)
+{
+	const bool compiled = code == RBPF_CODE_YJIT || code == RBPF_CODE_RECORD;
+
+	ret->is = compiled ? NATIVE_IS_COMPILED : NATIVE_IS_NAMELESS;
+	return set_string(n, compiled ? "[compiled Ruby code]" : "[anonymous code]", &ret->name);
+}
+
+static int make_name(struct native_names *n, const struct name_key *key, struct code_file *file,
+		     uint32_t id)
+{
+	struct native_name *name = &n->v[id];
+
+	*name = (struct native_name) { .kind = key->kind,
+				       .name = "",
+				       .module = "",
+				       .build_id = "",
+				       .source = "",
+				       .outer = NATIVE_NONE };
+	if (file)
+		return name_in_file(n, key, file, id);
+	if (key->kind == FRAME_KERNEL)
+		return name_in_kernel(n, key->address, name);
+	if (key->kind == FRAME_GAP)
+		return set_string(n, gap_names[key->address], &name->name);
+	if (key->code != OF_PERF_MAP)
+		return name_of_no_file(n, key->code, name);
+	name->name = intern_get(&n->strings, (uint32_t)key->address, NULL);
+	name->is = NATIVE_IS_COMPILED;
+	return 0;
+}
+
+static int find_or_make(struct native_names *n, const struct name_key *key, struct code_file *file,
+			uint32_t *id)
+{
+	uint32_t own;
+	bool is_new;
+	int r;
+
+	r = intern_add(&n->keys, key, sizeof(*key), &own, &is_new);
+	if (!r && is_new)
+		r = array_reserve(n->v, n->cap, own + 1);
+	if (!r && is_new)
+		r = make_name(n, key, file, own);
+	if (!r)
+		*id = own;
+	return r;
+}
+
+/* What @word is found by; *@file is where it is. */
+static struct name_key key_of(const struct code_map *map, uint64_t word, struct code_file **file,
+			      uint64_t *bias)
+{
+	struct name_key key = { .kind = FRAME_NATIVE };
+	const struct code_range *range;
+
+	*file = NULL;
+	*bias = 0;
+	if (word < RBPF_NATIVE_END_COUNT) {
+		key.kind = FRAME_GAP;
+		key.address = word;
+		return key;
+	}
+	if (word & RBPF_NATIVE_KERNEL) {
+		key.kind = FRAME_KERNEL;
+		key.address = word;
+		return key;
+	}
+	word = word & RBPF_NATIVE_EXACT ? word & ~RBPF_NATIVE_EXACT : word - 1;
+	range = map ? code_map_find(map, word) : NULL;
+	key.code = range ? range->kind : RBPF_CODE_NO_TABLE;
+	if (range && range->file) {
+		*file = range->file;
+		*bias = range->bias;
+		key.file = range->file->id + 1;
+		key.address = word - range->bias;
+		key.is_vm = known_of_vm(range->file->symbols);
+		key.code = 0;
+	}
+	return key;
+}
+
+/* What a JIT compiler calls its code at @word. */
+static int key_of_compiled(struct native_names *n, struct perf_map *map, uint64_t word,
+			   struct name_key *key)
+{
+	const char *name, *kept;
+	uint32_t id;
+	int r;
+
+	if (key->kind != FRAME_NATIVE || key->file || !map)
+		return 0;
+	name = perf_map_find(map, word & RBPF_NATIVE_EXACT ? word & ~RBPF_NATIVE_EXACT : word - 1,
+			     NULL);
+	if (!name)
+		return 0;
+	r = set_string(n, name, &kept);
+	if (!r)
+		r = intern_str(&n->strings, kept, &id);
+	if (r)
+		return r;
+	key->code = OF_PERF_MAP;
+	key->address = id;
+	return 0;
+}
+
+int native_names_find(struct native_names *n, const struct native_code *code, uint64_t word,
+		      uint32_t *id, uint64_t *bias)
+{
+	struct code_file *file;
+	struct name_key key = key_of(code->map, word, &file, bias);
+	int r;
+
+	r = key_of_compiled(n, code->perf_map, word, &key);
+	return r ? r : find_or_make(n, &key, file, id);
+}
+
+/* ---- functions that go on in others ---- */
+
+#define MAX_CODE   (1u << 20) /* bytes of a function that are looked at */
+#define MAX_JUMPED 32	      /* functions that one may go on in, in the end */
+
+/* What is at @f of the file into @ret; what cannot be read goes on nowhere. */
+static int read_jumps(struct native_names *n, struct code_file *file, const struct code_symbols *s,
+		      const struct elf_function *f, struct jumps *ret)
+{
+	_cleanup_free_ uint8_t *code = NULL;
+	const struct elf_segment *segment;
+	size_t i, size = f->end - f->start;
+	int fd = code_file_open(n->files, file);
+	ssize_t got;
+
+	if (fd < 0 || size > MAX_CODE)
+		return 0;
+	code = malloc(size);
+	if (!code)
+		return -ENOMEM;
+	for (i = 0; i < file->headers.n; i++) {
+		segment = &file->headers.v[i];
+		if (f->start < segment->vaddr || f->start - segment->vaddr >= segment->filesz)
+			continue;
+		got = pread(fd, code, size, (off_t)(f->start - segment->vaddr + segment->offset));
+		if (got > 0)
+			ret->n = elf_jumps(&s->elf, code, (size_t)got, f->start, ret->to);
+	}
+	return 0;
+}
+
+/* Where the function at @function of @file may go on; NULL: nowhere that is known. */
+static const struct jumps *jumps_of(struct native_names *n, struct code_file *file,
+				    uint64_t function)
+{
+	const struct jumps_key key = { .file = file->id, .function = function };
+	const struct code_symbols *s = symbols_of(n, file);
+	const struct elf_function *f;
+	uint32_t id;
+	bool is_new;
+
+	if (intern_add(&n->jumps_keys, &key, sizeof(key), &id, &is_new) ||
+	    (is_new && array_reserve(n->jumps, n->cap_jumps, id + 1)))
+		return NULL;
+	f = s && is_new ? elf_symbols_find(&s->elf, function) : NULL;
+	if (f && f->start == function && read_jumps(n, file, s, f, &n->jumps[id]))
+		return NULL;
+	return &n->jumps[id];
+}
+
+bool native_names_go_on(struct native_names *n, const struct code_map *map, uint64_t function,
+			uint64_t other)
+{
+	const struct code_range *range = code_map_find(map, function);
+	uint64_t reached[MAX_JUMPED];
+	const struct jumps *jumps;
+	size_t n_reached = 1, i, k, seen;
+
+	if (!range || !range->file)
+		return false;
+	other -= range->bias;
+	reached[0] = function - range->bias;
+	for (i = 0; i < n_reached; i++) {
+		if (reached[i] == other)
+			return true;
+		jumps = jumps_of(n, range->file, reached[i]);
+		for (k = 0; jumps && k < jumps->n && n_reached < MAX_JUMPED; k++) {
+			for (seen = 0; seen < n_reached && reached[seen] != jumps->to[k]; seen++)
+				;
+			if (seen == n_reached)
+				reached[n_reached++] = jumps->to[k];
+		}
+	}
+	return false;
+}
+
+const struct native_name *native_names_get(const struct native_names *n, uint32_t id)
+{
+	return &n->v[id];
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * From addresses of native code to names: which file, which function of it, and whether that is one
+ * of the interpreter's. Symbols are read once a file, when they are first needed, and names are made
+ * once an address of a file, whichever process it was met in. Not thread-safe.
+ */
+#ifndef RBPF_SYMBOL_NATIVE_NAMES_H
+#define RBPF_SYMBOL_NATIVE_NAMES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "profile/profile.h"
+
+struct code_file;
+struct code_files;
+struct code_map;
+struct code_symbols;
+struct native_names;
+struct perf_map;
+
+/* What a native frame is besides its name. */
+#define NATIVE_IS_EXEC	   (1u << 0) /* rb_vm_exec() */
+#define NATIVE_IS_CORE	   (1u << 1) /* vm_exec_core() */
+#define NATIVE_IS_COMPILED (1u << 2) /* Ruby code that a JIT has compiled */
+#define NATIVE_IS_VM	   (1u << 3) /* in the file of the VM */
+#define NATIVE_IS_NAMELESS (1u << 4) /* its function has no name, but that of its address */
+
+struct native_name {
+	enum frame_kind kind; /* FRAME_NATIVE, FRAME_KERNEL or FRAME_GAP */
+	const char *name;     /* valid UTF-8 */
+	const char
+		*module; /* path of the file, as the process sees it, or "[kernel]"; "" if none */
+	const char *build_id; /* hex; "" if none */
+	uint64_t address;     /* in the file, of the instruction that is looked up */
+	uint64_t function;    /* where its function begins in the file; 0 if unknown, or inlined */
+	uint32_t is;	      /* NATIVE_IS_* */
+	const char *source;   /* the file it was compiled from; "" if unknown */
+	uint32_t line;	      /* in it; 0 if unknown */
+	uint32_t outer;	      /* the function that it was inlined into; NATIVE_NONE: it was not */
+};
+
+#define NATIVE_NONE UINT32_MAX
+
+/*
+ * @files must outlive what is made. With @inlines, functions that were inlined and source lines are
+ * looked for in debug information, where there is some. Returns 0 or -ENOMEM.
+ */
+int native_names_new(struct code_files *files, bool inlines, struct native_names **ret);
+void native_names_free(struct native_names *n);
+
+/* For code_files_init(). */
+void native_names_free_symbols(struct code_symbols *symbols);
+
+/*
+ * The file that @addr of a process with @map is in is its VM's, and @label, 0 if unknown, is where one
+ * of the interpreter's instructions is implemented. It is looked for as long as it is not known, but
+ * for no more than NATIVE_MAX_LABELS of them. Returns 1 if it is known, 0 if not, or -ENOMEM.
+ */
+#define NATIVE_MAX_LABELS 16
+int native_names_vm(struct native_names *n, const struct code_map *map, uint64_t addr,
+		    uint64_t label);
+
+/* The code of one process. */
+struct native_code {
+	const struct code_map *map; /* NULL if it is not known */
+	struct perf_map *perf_map;  /* what its JIT compilers say; NULL: nothing */
+};
+
+/*
+ * Name @word, a frame as RBPF_REC_NATIVE has it, of a process with @code. *@id is dense, from 0, and
+ * the same for the same address of the same file: that of the innermost function there. *@bias is
+ * added to an address of the file to get that of the process. Returns 0 or -ENOMEM.
+ */
+int native_names_find(struct native_names *n, const struct native_code *code, uint64_t word,
+		      uint32_t *id, uint64_t *bias);
+
+/*
+ * Whether the function that begins at @function of a process with @map may end by going on in that
+ * at @other: by a jump, whose frame is then in its place (elf/jumps.h), or by several.
+ */
+bool native_names_go_on(struct native_names *n, const struct code_map *map, uint64_t function,
+			uint64_t other);
+
+/* Name @id: valid until native_names_free(). */
+const struct native_name *native_names_get(const struct native_names *n, uint32_t id);
+
+#endif

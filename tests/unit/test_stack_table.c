@@ -1,0 +1,484 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "profile/reader.h"
+#include "profile/recorder.h"
+#include "sample/native.h"
+#include "sample/process_table.h"
+#include "sample/stack_table.h"
+#include "support/ruby_image.h"
+#include "symbol/resolver.h"
+
+#define SECOND	   1000000000ull
+#define GENERATION (8ull << RBPF_EPOCH_SHIFT)
+
+/* ---- code of this process, as if it were a Ruby ---- */
+
+static volatile int depth;
+
+static __attribute__((noinline)) int vm_exec_core(int n)
+{
+	depth += n;
+	return depth;
+}
+
+static __attribute__((noinline)) int rb_vm_exec(int n)
+{
+	return vm_exec_core(n + 1) + 1;
+}
+
+static __attribute__((noinline)) int vm_call_it(int n)
+{
+	return rb_vm_exec(n + 1) + 1;
+}
+
+static __attribute__((noinline)) int rb_ary_each(int n)
+{
+	return vm_call_it(n + 1) + 1;
+}
+
+static __attribute__((noinline)) int gc_start(int n)
+{
+	return rb_ary_each(n + 1) + 1;
+}
+
+#define AT(function) ((uint64_t)(function) | RBPF_NATIVE_EXACT)
+
+/* ---- a recording that is made, and read ---- */
+
+static char dir[] = "/tmp/rbpf-stacks-XXXXXX";
+static char path[64];
+
+static void make_dir(void)
+{
+	cr_assert_not_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/rbpf.data", dir);
+}
+
+static void remove_dir(void)
+{
+	unlink(path);
+	rmdir(dir);
+}
+
+TestSuite(stack_table, .init = make_dir, .fini = remove_dir);
+
+struct fixture {
+	struct ruby_image *img;
+	struct tracked_process p;
+	struct stack_table t;
+	struct recorder *out;
+	uint64_t ts;
+	uint32_t thread; /* in the recording */
+	struct profile profile;
+
+	/* a method in Ruby, and one in C */
+	struct rbpf_frame foo, each;
+};
+
+static void make_code(struct fixture *f)
+{
+	uint64_t iseq = image_iseq(f->img, &(struct image_iseq) { .type = RUBY_ISEQ_METHOD,
+								  .label = "foo",
+								  .path = "/a.rb",
+								  .first_line = 7 });
+	uint64_t each = image_ment(f->img, f->img->object, "each", IMAGE_CFUNC);
+
+	image_put64(f->img, image_get64(f->img, each + 16) + 8, (uint64_t)rb_ary_each);
+	f->foo = (struct rbpf_frame) { .iseq = iseq, .pc = image_pc(f->img, iseq, 2) };
+	f->each = (struct rbpf_frame) { .me = each };
+}
+
+static void setup(struct fixture *f)
+{
+	const struct profile_meta meta = { .mode = (char *)"cpu",
+					   .frequency = 99,
+					   .start_monotonic_ns = SECOND };
+	const struct recorder_options opts = { .path = path };
+	const struct profile_process process = { .parent = PROFILE_NONE, .exit_status = -1 };
+	uint32_t id;
+
+	cr_assert_gt(gc_start(1), 0);
+	*f = (struct fixture) { .img = image_new("3.3"), .ts = 100 * SECOND };
+	f->p.vm = &f->img->vm;
+	f->img->vm.walk.cf_jit_return = 0; /* nothing is compiled */
+	f->img->vm.walk.text_lo = (uint64_t)rb_vm_exec;
+	cr_assert_eq(resolver_new(f->p.vm, &f->p.resolver), 0);
+	cr_assert_eq(native_new(NULL, false, NULL, NULL, &f->t.native), 0);
+	cr_assert_eq(native_process_new(f->t.native, getpid(), &f->p.info.place, &f->p.native), 0);
+	cr_assert_eq(native_process_look(f->p.native, f->p.vm), 0);
+	cr_assert_eq(recorder_open(&opts, &meta, &f->out, NULL), 0);
+	cr_assert_eq(recorder_process(f->out, &process, &id), 0);
+	cr_assert_eq(recorder_thread(f->out, id, 1, 0, &f->thread), 0);
+	make_code(f);
+}
+
+/* Close the recording and read it. */
+static void read_back(struct fixture *f)
+{
+	struct read_report report;
+
+	cr_assert_eq(recorder_close(f->out, NULL, NULL), 0);
+	f->out = NULL;
+	cr_assert_eq(profile_read(path, &f->profile, &report, NULL), 0);
+}
+
+static void teardown(struct fixture *f)
+{
+	recorder_close(f->out, NULL, NULL);
+	profile_deinit(&f->profile);
+	stack_table_deinit(&f->t);
+	native_process_free(f->p.native);
+	native_free(f->t.native);
+	resolver_free(f->p.resolver);
+	free(f->p.frame_ids);
+	image_free(f->img);
+}
+
+/* ---- what the kernel side sends ---- */
+
+static int define_ruby(struct fixture *f, uint64_t stack, const struct rbpf_frame *frames, size_t n)
+{
+	size_t len = sizeof(struct rbpf_rec_stack) + n * sizeof(*frames);
+	struct rbpf_rec_stack *rec = calloc(1, len);
+	int r;
+
+	cr_assert_not_null(rec);
+	rec->h.ts = f->ts;
+	rec->stack = stack;
+	rec->n_frames = (uint32_t)n;
+	memcpy(rec + 1, frames, n * sizeof(*frames));
+	r = stack_table_define(&f->t, f->out, &f->p, rec, len);
+	if (n)
+		cr_expect_eq(stack_table_define(&f->t, f->out, &f->p, rec, len - 1), -EPROTO);
+	free(rec);
+	return r;
+}
+
+static int define_native(struct fixture *f, uint64_t stack, const uint64_t *words, size_t n,
+			 uint32_t end)
+{
+	size_t len = sizeof(struct rbpf_rec_native) + n * sizeof(*words);
+	struct rbpf_rec_native *rec = calloc(1, len);
+	int r;
+
+	cr_assert_not_null(rec);
+	rec->h.ts = f->ts;
+	rec->stack = stack;
+	rec->n_frames = (uint32_t)n;
+	rec->end = end;
+	memcpy(rec + 1, words, n * sizeof(*words));
+	r = stack_table_define_native(&f->t, &f->p, rec, len);
+	if (n)
+		cr_expect_eq(stack_table_define_native(&f->t, &f->p, rec, len - 1), -EPROTO);
+	free(rec);
+	return r;
+}
+
+/* Write a sample; it is the next one of the recording. */
+static struct sample_stack sample(struct fixture *f, const struct rbpf_rec_sample *rec)
+{
+	struct sample_stack s = { .stack = PROFILE_NONE }, again;
+	struct profile_sample out = { .ts = f->ts, .weight = 1, .thread = f->thread };
+
+	cr_assert_eq(stack_table_of_sample(&f->t, f->out, &f->p, rec, true, &s), 0);
+	cr_assert_eq(stack_table_of_sample(&f->t, f->out, &f->p, rec, true, &again), 0);
+	cr_expect(again.stack == s.stack && again.flags == s.flags, "twice the same");
+	out.stack = s.stack;
+	out.flags = s.flags;
+	cr_assert_eq(recorder_sample(f->out, &out), 0);
+	return s;
+}
+
+static struct sample_stack sample_of(struct fixture *f, uint64_t ruby, uint64_t native)
+{
+	return sample(f, &(struct rbpf_rec_sample) { .stack = ruby, .native = native });
+}
+
+static void print_stack(const struct profile *p, uint32_t stack, struct buf *out)
+{
+	const struct profile_frame *frame;
+
+	if (!stack)
+		return;
+	frame = &p->frames[p->stacks[stack].frame];
+	print_stack(p, p->stacks[stack].parent, out);
+	buf_addf(out, "%s%s%s%s", out->len ? " " : "", frame->flags & FRAME_INTERNAL ? "(" : "",
+		 (const char *)intern_get(&p->strings, frame->name, NULL),
+		 frame->flags & FRAME_INTERNAL ? ")" : "");
+}
+
+static void expect_sample(const struct fixture *f, size_t i, const char *want, uint16_t flags)
+{
+	struct buf got _cleanup_buf_ = BUF_INIT;
+
+	cr_assert_lt(i, f->profile.n_samples, "there is no sample %zu", i);
+	print_stack(&f->profile, f->profile.samples[i].stack, &got);
+	cr_expect_str_eq(buf_str(&got), want, "sample %zu is of\n%s\n  not\n%s", i, buf_str(&got),
+			 want);
+	cr_expect_eq(f->profile.samples[i].flags, flags, "sample %zu has the flags %x, not %x", i,
+		     f->profile.samples[i].flags, flags);
+}
+
+/* foo, which calls each, and the native frames of that. */
+static void define_each(struct fixture *f, uint64_t ruby, uint64_t native)
+{
+	struct rbpf_frame frames[] = { f->each, f->foo };
+	const uint64_t words[] = { AT(rb_ary_each), AT(vm_call_it), AT(vm_exec_core),
+				   AT(rb_vm_exec) };
+
+	frames[1].pc |= RBPF_PC_FINISH;
+	cr_assert_eq(define_ruby(f, ruby, frames, 2), 0);
+	cr_assert_eq(define_native(f, native, words, 4, RBPF_NATIVE_OUTERMOST), 0);
+}
+
+#define EACH "(rb_vm_exec) (vm_exec_core) foo (vm_call_it) Object#each (rb_ary_each)"
+
+/* ---- tests ---- */
+
+Test(stack_table, ruby_and_native)
+{
+	struct sample_stack woven, ruby;
+	struct fixture f;
+
+	setup(&f);
+	define_each(&f, 1, 2);
+	woven = sample_of(&f, 1, 2);
+	ruby = sample_of(&f, 1, 0);
+	cr_expect_neq(woven.stack, ruby.stack);
+	sample_of(&f, 0, 2);
+	sample_of(&f, 0, 0);
+	cr_expect_eq(sample_of(&f, 1, 2).stack, woven.stack);
+	read_back(&f);
+	expect_sample(&f, 0, EACH, SAMPLE_NATIVE);
+	expect_sample(&f, 1, "foo Object#each", 0);
+	expect_sample(&f, 2, "[no Ruby frame] (rb_vm_exec) (vm_exec_core) (vm_call_it) rb_ary_each",
+		      SAMPLE_NO_RUBY | SAMPLE_NATIVE);
+	expect_sample(&f, 3, "[no Ruby frame]", SAMPLE_NO_RUBY);
+	teardown(&f);
+}
+
+Test(stack_table, gaps)
+{
+	const uint64_t words[] = { AT(rb_ary_each), RBPF_NATIVE_FAULT, AT(vm_exec_core),
+				   AT(rb_vm_exec) };
+	struct fixture f;
+
+	setup(&f);
+	define_each(&f, 1, 2);
+	cr_assert_eq(define_native(&f, 3, words, 4, RBPF_NATIVE_OUTERMOST), 0);
+	cr_assert_eq(define_native(&f, 4, words, 1, RBPF_NATIVE_NO_RULE), 0);
+	cr_assert_eq(define_native(&f, 5, words, 0, RBPF_NATIVE_NO_MAP), 0);
+	cr_assert_eq(define_native(&f, 6, words, 0, RBPF_NATIVE_OUTERMOST), 0);
+	cr_assert_eq(define_native(&f, 7, words, 1, 1000), 0);
+	for (uint64_t native = 3; native <= 7; native++)
+		sample_of(&f, 1, native);
+	read_back(&f);
+	expect_sample(&f, 0,
+		      "(rb_vm_exec) (vm_exec_core) foo [native frames missing: the stack cannot be "
+		      "read] Object#each (rb_ary_each)",
+		      SAMPLE_NATIVE | SAMPLE_GAP);
+	expect_sample(&f, 1,
+		      "foo [native frames missing: the unwind table has no entry] Object#each "
+		      "(rb_ary_each)",
+		      SAMPLE_NATIVE | SAMPLE_GAP);
+	expect_sample(&f, 2,
+		      "foo Object#each [native frames missing: the process was not looked at yet]",
+		      SAMPLE_NATIVE | SAMPLE_GAP);
+	expect_sample(&f, 3, "foo Object#each", SAMPLE_NATIVE);
+	expect_sample(&f, 4, "foo Object#each (rb_ary_each)", SAMPLE_NATIVE);
+	teardown(&f);
+}
+
+/* Whose definition did not come, or comes later. */
+Test(stack_table, lost_definitions)
+{
+	struct sample_stack lost;
+	struct fixture f;
+
+	setup(&f);
+	define_each(&f, 1, 2);
+	lost = sample_of(&f, 1, 20);
+	sample_of(&f, 10, 2);
+	sample_of(&f, 10, 20);
+	define_each(&f, 10, 20);
+	cr_expect_neq(sample_of(&f, 1, 20).stack, lost.stack);
+	sample_of(&f, 10, 20);
+	read_back(&f);
+	expect_sample(&f, 0, "foo Object#each [native frames missing: lost]",
+		      SAMPLE_NATIVE | SAMPLE_GAP);
+	expect_sample(&f, 1, "[stack lost] (rb_vm_exec) (vm_exec_core) (vm_call_it) rb_ary_each",
+		      SAMPLE_FAILED | SAMPLE_NATIVE);
+	expect_sample(&f, 2, "[stack lost] [native frames missing: lost]",
+		      SAMPLE_FAILED | SAMPLE_NATIVE | SAMPLE_GAP);
+	expect_sample(&f, 3, EACH, SAMPLE_NATIVE);
+	expect_sample(&f, 4, EACH, SAMPLE_NATIVE);
+	teardown(&f);
+}
+
+/* With the call that needed memory, or else on top of the Ruby code. */
+Test(stack_table, collections)
+{
+	const uint32_t marking = RBPF_SAMPLE_GC | RBPF_GC_MARKING << RBPF_SAMPLE_GC_PHASE_SHIFT;
+	const uint64_t words[] = { AT(gc_start), AT(rb_ary_each), AT(vm_exec_core),
+				   AT(rb_vm_exec) };
+	struct fixture f;
+
+	setup(&f);
+	define_each(&f, 1, 2);
+	cr_assert_eq(define_native(&f, 3, words, 4, RBPF_NATIVE_OUTERMOST), 0);
+	for (uint64_t native = 0; native < 4; native++)
+		if (native != 1)
+			sample(&f, &(struct rbpf_rec_sample) { .stack = 1,
+							       .native = native,
+							       .flags = (uint16_t)marking });
+	sample(&f, &(struct rbpf_rec_sample) { .stack = 1, .flags = RBPF_SAMPLE_GC });
+	sample_of(&f, 1, 3);
+	/* The phase alone says nothing. */
+	sample(&f, &(struct rbpf_rec_sample) { .stack = 1,
+					       .flags = (uint16_t)(marking & ~RBPF_SAMPLE_GC) });
+	read_back(&f);
+	expect_sample(&f, 0, "foo Object#each (garbage collection) (marking)", SAMPLE_GC);
+	expect_sample(
+		&f, 1,
+		"(rb_vm_exec) (vm_exec_core) foo (vm_call_it) Object#each (garbage collection) "
+		"(marking) (rb_ary_each)",
+		SAMPLE_GC | SAMPLE_NATIVE);
+	expect_sample(
+		&f, 2,
+		"(rb_vm_exec) (vm_exec_core) foo Object#each (rb_ary_each) (garbage collection) "
+		"(marking) gc_start",
+		SAMPLE_GC | SAMPLE_NATIVE);
+	expect_sample(&f, 3, "foo Object#each (garbage collection)", SAMPLE_GC);
+	expect_sample(&f, 4, "(rb_vm_exec) (vm_exec_core) foo Object#each (rb_ary_each) gc_start",
+		      SAMPLE_NATIVE);
+	expect_sample(&f, 5, "foo Object#each", 0);
+	teardown(&f);
+}
+
+Test(stack_table, placeholders)
+{
+	static const struct {
+		uint16_t status;
+		const char *name;
+		uint16_t flags;
+	} cases[] = {
+		{ RBPF_OK, "[no Ruby frame]", SAMPLE_NO_RUBY },
+		{ RBPF_NO_RUBY, "[no Ruby in process]", SAMPLE_NO_RUBY },
+		{ RBPF_NO_EC, "[native thread]", SAMPLE_NO_RUBY },
+		{ RBPF_EC_STALE, "[thread start or end]", SAMPLE_NO_RUBY },
+		{ RBPF_EC_RANGE, "[stack inconsistent]", SAMPLE_FAILED },
+		{ RBPF_FAULT_STACK, "[stack unreadable]", SAMPLE_FAILED },
+		{ RBPF_EXITING, "[thread start or end]", SAMPLE_NO_RUBY },
+		{ RBPF_STATUS_COUNT, "[no Ruby frame]", SAMPLE_NO_RUBY },
+		{ 0xffff, "[no Ruby frame]", SAMPLE_NO_RUBY },
+	};
+	const size_t n = sizeof(cases) / sizeof(cases[0]);
+	struct rbpf_rec_sample rec = { .status = RBPF_FAULT_EC };
+	struct sample_stack s, exiting;
+	struct fixture f;
+
+	setup(&f);
+	for (size_t i = 0; i < n; i++)
+		sample(&f, &(struct rbpf_rec_sample) { .status = cases[i].status });
+	/* A layout that is not proven: that a walk failed says no more than that. */
+	cr_assert_eq(stack_table_of_sample(&f.t, f.out, &f.p, &rec, false, &s), 0);
+	cr_expect_eq(s.flags, SAMPLE_NO_RUBY);
+	rec.status = RBPF_EXITING;
+	cr_assert_eq(stack_table_of_sample(&f.t, f.out, &f.p, &rec, false, &exiting), 0);
+	cr_expect_neq(s.stack, exiting.stack);
+	read_back(&f);
+	for (size_t i = 0; i < n; i++)
+		expect_sample(&f, i, cases[i].name, cases[i].flags);
+	cr_expect_eq(s.stack, f.profile.samples[1].stack);
+	cr_expect_eq(exiting.stack, f.profile.samples[6].stack);
+	teardown(&f);
+}
+
+Test(stack_table, cut_and_unknown_frames)
+{
+	const struct rbpf_frame unknown = { .iseq = 0x5000, .pc = 0x5000 };
+	struct fixture f;
+
+	setup(&f);
+	const struct rbpf_frame frames[] = { f.foo, { .pc = 77 }, unknown, f.foo };
+
+	cr_assert_eq(define_ruby(&f, 1, frames, 4), 0);
+	sample_of(&f, 1, 0);
+	read_back(&f);
+	expect_sample(&f, 0, "foo [unknown] [truncated 77 frames] foo",
+		      SAMPLE_TRUNCATED | SAMPLE_UNRESOLVED);
+	teardown(&f);
+}
+
+/* What was defined is known for one generation more, and then is not. */
+Test(stack_table, generations)
+{
+	struct fixture f;
+
+	setup(&f);
+	define_each(&f, 1, 2); /* the first begins then */
+	sample_of(&f, 1, 2);
+	f.ts += GENERATION + 1;
+	define_each(&f, 3, 4);
+	sample_of(&f, 1, 2);
+	sample_of(&f, 3, 2);
+	sample_of(&f, 1, 4);
+	f.ts -= SECOND; /* of another CPU */
+	define_each(&f, 5, 6);
+	sample_of(&f, 1, 2);
+	f.ts += GENERATION + SECOND + 1;
+	define_each(&f, 7, 8);
+	sample_of(&f, 1, 2);
+	sample_of(&f, 3, 8);
+	read_back(&f);
+	for (size_t i = 0; i < 5; i++)
+		expect_sample(&f, i, EACH, SAMPLE_NATIVE);
+	expect_sample(&f, 5, "[stack lost] [native frames missing: lost]",
+		      SAMPLE_FAILED | SAMPLE_NATIVE | SAMPLE_GAP);
+	expect_sample(&f, 6, EACH, SAMPLE_NATIVE);
+	teardown(&f);
+}
+
+/* Names are given back, and made anew. */
+Test(stack_table, forgetting_native_frames)
+{
+	struct fixture f;
+
+	setup(&f);
+	define_each(&f, 1, 2);
+	sample_of(&f, 1, 2);
+	f.ts += GENERATION + 1;
+	define_each(&f, 3, 4);
+	cr_assert_eq(native_forget(f.t.native), 0);
+	stack_table_forget_native(&f.t);
+	sample_of(&f, 1, 2);
+	sample_of(&f, 3, 4);
+	define_each(&f, 5, 6);
+	sample_of(&f, 5, 6);
+	sample_of(&f, 3, 6);
+	read_back(&f);
+	expect_sample(&f, 0, EACH, SAMPLE_NATIVE);
+	expect_sample(&f, 1, "foo Object#each [native frames missing: lost]",
+		      SAMPLE_NATIVE | SAMPLE_GAP);
+	expect_sample(&f, 2, "foo Object#each [native frames missing: lost]",
+		      SAMPLE_NATIVE | SAMPLE_GAP);
+	expect_sample(&f, 3, EACH, SAMPLE_NATIVE);
+	expect_sample(&f, 4, EACH, SAMPLE_NATIVE);
+	teardown(&f);
+}
+
+Test(stack_table, nothing)
+{
+	struct stack_table t = { 0 };
+
+	stack_table_forget_native(&t);
+	stack_table_deinit(&t);
+}
