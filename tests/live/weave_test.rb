@@ -27,7 +27,7 @@ class WeaveTest < WovenTest
   # One leaf: what was active, of the running fiber and of those that wait for it.
   Truth = Struct.new(:tid, :from, :to, :stacks) do
     def cover?(sample)
-      sample.tid == tid && sample.ts_ns.between?(from + MARGIN, to)
+      sample.tid == tid && sample.ts_ns.between?(from + MARGIN, to - MARGIN)
     end
   end
 
