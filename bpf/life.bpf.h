@@ -175,16 +175,21 @@ int registers(struct bpf_iter__task *ctx)
 {
 	struct rbpf_thread *rec = &thread;
 	struct task_struct *task = ctx->task;
+	bpf_user_pt_regs_t room;
 	int r;
 
 	if (!task || !is_wanted(task))
 		return 0;
 	rec->task = task_of(task);
-	rec->on_cpu = task->on_cpu;
-	if (has_task_pt_regs())
-		r = entry_registers(&rec->regs, (const void *)bpf_task_pt_regs(task));
+	/* 7.2 has it no more: one that could run may be running. */
+	if (bpf_core_field_exists(task->on_cpu))
+		rec->on_cpu = BPF_CORE_READ(task, on_cpu);
 	else
-		r = entry_registers(&rec->regs, end_of_stack(task));
+		rec->on_cpu = !BPF_CORE_READ(task, __state);
+	if (has_task_pt_regs())
+		r = entry_registers(&rec->regs, (const void *)bpf_task_pt_regs(task), &room);
+	else
+		r = entry_registers(&rec->regs, end_of_stack(task), &room);
 	rec->has_regs = !r && !(task->flags & (PF_EXITING | PF_KTHREAD));
 	bpf_seq_write(ctx->meta->seq, rec, sizeof(*rec));
 	return 0;

@@ -103,33 +103,49 @@ static __always_inline const void *end_of_stack(const struct task_struct *task)
 #define has_task_pt_regs() bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs)
 
 /*
- * The registers at @at, where the kernel keeps those that a thread had when it entered the kernel.
- * Returns 0, or -1 if that was not from user mode.
+ * The registers at @at, where the kernel keeps those that a thread had when it entered the kernel, by
+ * way of @room, for they take up half of a program's stack. Returns 0, or -1 if that was not from
+ * user mode.
  */
-static __always_inline int entry_registers(struct rbpf_regs *ret, const void *at)
+static __always_inline int entry_registers(struct rbpf_regs *ret, const void *at,
+					   bpf_user_pt_regs_t *room)
 {
-	bpf_user_pt_regs_t regs;
-
-	if (bpf_probe_read_kernel(&regs, sizeof(regs), at))
+	if (bpf_probe_read_kernel(room, sizeof(*room), at))
 		return -1;
-	if (!regs_user_mode(&regs))
+	if (!regs_user_mode(room))
 		return -1;
-	take_registers(ret, &regs);
+	take_registers(ret, room);
 	return 0;
 }
 
+/*
+ * Those of the running thread, which is in the kernel. A function of its own: compilers would make one
+ * of its loads and those of tick_registers(), and kernels refuse to load from either of two places.
+ */
+__noinline int native_entry_registers(__u32 cpu)
+{
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+	struct walk *w = walk_state(cpu);
+	bpf_user_pt_regs_t *room;
+
+	if (!w)
+		return -1;
+	room = (bpf_user_pt_regs_t *)w->native.win; /* nothing is in it yet */
+	if (has_task_pt_regs())
+		return entry_registers(&w->native.regs,
+				       (const void *)bpf_task_pt_regs(bpf_get_current_task_btf()),
+				       room);
+	return entry_registers(&w->native.regs, end_of_stack(task), room);
+}
+
 /* Those of the running thread, where the tick hit. */
-static __always_inline int tick_registers(struct rbpf_regs *ret, struct task_struct *task,
+static __always_inline int tick_registers(struct walk_native *n, __u32 cpu,
 					  const struct bpf_perf_event_data *ctx)
 {
-	if (regs_user_mode(&ctx->regs)) {
-		take_registers(ret, &ctx->regs);
-		return 0;
-	}
-	if (has_task_pt_regs())
-		return entry_registers(ret,
-				       (const void *)bpf_task_pt_regs(bpf_get_current_task_btf()));
-	return entry_registers(ret, end_of_stack(task));
+	if (!regs_user_mode(&ctx->regs))
+		return native_entry_registers(cpu);
+	take_registers(&n->regs, &ctx->regs);
+	return 0;
 }
 
 /* ---- the stack ---- */
@@ -157,7 +173,7 @@ static __always_inline void user_frames(struct walk *w, __u32 cpu, struct bpf_pe
 
 	if (BPF_CORE_READ(task, flags) & (PF_EXITING | PF_KTHREAD))
 		return;
-	if (tick_registers(&n->regs, task, ctx))
+	if (tick_registers(n, cpu, ctx))
 		return;
 	known = bpf_map_lookup_elem(&code, &tgid);
 	if (!known) {

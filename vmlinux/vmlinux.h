@@ -128,7 +128,8 @@ struct mm_struct;
 struct task_struct {
 	unsigned int flags;
 	void *stack;
-	int on_cpu;
+	int on_cpu;	      /* up to 7.1 */
+	unsigned int __state; /* since 5.14 */
 	struct mm_struct *mm;
 	struct task_struct *group_leader;
 	__u64 start_time;
