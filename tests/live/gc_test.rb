@@ -44,6 +44,8 @@ class GcTest < LiveTest
     by_thread['WithoutLock#run'] = false if said['without_lock']
     by_thread.each do |label, collects|
       own = samples.select { |s| s.frames.any? { |f| f.label == label } }
+      # What it takes to call without the lock allocates, and may collect then.
+      own.reject! { |s| s.frames.any? { |f| f.label.start_with?('Fiddle::Pointer') } }
       assert_operator own.size, :>, 20, label
       gc = own.select { |s| gc?(s) }
       assert_equal collects, gc.any?, "#{label}: #{gc.first&.frames&.join(' < ')}"

@@ -45,15 +45,17 @@ class NativeTest < WovenTest
     'evaluate' => [[/\AKernel#eval\z/, :ruby, //, 0.5]]
   }.freeze
 
-  # What does not depend on the Ruby is done with one only; of the others those with a JIT compiler
-  # use it, and old ones do a little.
-  DEFAULT = RubyInstall.under_test.default?
+  # What does not depend on the Ruby is done with one only; the others do some of it, those with a
+  # JIT compiler by that, and old ones a little. NATIVE_ALL=1: all do all of it.
+  DEFAULT = RubyInstall.under_test.default? || ENV.key?('NATIVE_ALL')
   JIT, JIT_OPTIONS = RubyInstall.under_test.jits.first
+  SOME = %w[deflate digest json regexp strings sort files threads exceptions require].freeze
+  FEW = %w[deflate sort calls].freeze
   PLAIN = if DEFAULT then EXPECTED.keys
-          elsif RubyInstall.under_test.at_least?('3.1') then JIT ? [] : EXPECTED.keys
-          else %w[deflate sort calls]
+          elsif RubyInstall.under_test.at_least?('3.1') then JIT ? [] : SOME
+          else FEW
           end
-  COMPILED = DEFAULT ? %w[sort calls json fibers exceptions] : EXPECTED.keys
+  COMPILED = DEFAULT ? %w[sort calls json fibers exceptions] : SOME
 
   PLAIN.each do |kind|
     define_method("test_#{kind}") { assert_native(kind) }
