@@ -83,6 +83,8 @@ static __always_inline void take_registers(struct rbpf_regs *ret, const struct u
 	ret->sp = regs->sp;
 	ret->fp = regs->regs[29];
 	ret->lr = regs->regs[30];
+	/* Of a context kernels allow no address that is not constant. */
+#pragma unroll
 	for (i = 0; i < 31; i++)
 		ret->by_dwarf[i] = regs->regs[i];
 	ret->by_dwarf[31] = regs->sp;
