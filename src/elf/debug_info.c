@@ -126,7 +126,7 @@ int debug_info_open(int fd, const char *const *needed, size_t n, struct debug_in
 	int r;
 
 	if (fstat(fd, &st))
-		return -EBADMSG;
+		return -errno;
 	if ((uint64_t)st.st_size > DWARF_MAX_BYTES)
 		return -E2BIG;
 	elf_version(EV_CURRENT);

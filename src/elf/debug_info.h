@@ -23,7 +23,8 @@ struct debug_info {
  * Open what @fd has of the @n debug sections (at most 64) named in @needed; the others, which libdw
  * would uncompress, too, are hidden. @fd stays the caller's and is not needed afterwards.
  *
- * Returns 0, -ENOENT (there is no .debug_info), -E2BIG (past DWARF_MAX_BYTES) or -EBADMSG.
+ * Returns 0, -ENOENT (there is no .debug_info), -E2BIG (past DWARF_MAX_BYTES), -EBADMSG, or
+ * -errno of fstat(2).
  */
 int debug_info_open(int fd, const char *const *needed, size_t n, struct debug_info *ret);
 

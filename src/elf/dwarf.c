@@ -4,11 +4,9 @@
  * Rust), but what is asked for is little and stands in few places: types of C are children of the
  * unit's root. So the units' languages select, only the roots' children are walked (libdw skips
  * their own children by DW_AT_sibling), and only of a type asked for are the members looked at.
- * That takes some 10 ms; the time goes into getting the sections. Therefore:
- *
- * - libdw uncompresses every debug section when a file is opened, though the lines and locations,
- *   two thirds, are not needed here: they are hidden from it.
- * - The file is read, not mapped: one that shrinks or changes under libdw cannot then harm it.
+ * That takes some 10 ms; the time goes into getting the sections. libdw uncompresses every debug
+ * section when a file is opened, though the lines and locations, two thirds, are not needed here:
+ * they are hidden from it (debug_info.h).
  *
  * References in hostile debug information may go in circles, and a struct may hold itself. Chains
  * and depths are limited by count, the whole by time: what libdw does within one step varies too
@@ -19,13 +17,12 @@
 #include <dwarf.h>
 #include <elfutils/libdw.h>
 #include <errno.h>
-#include <gelf.h>
 #include <stdbool.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/array.h"
 #include "base/clock.h"
+#include "elf/debug_info.h"
 
 #define MAX_CHAIN 32 /* typedefs and qualifiers of one type */
 #define MAX_DEPTH 16 /* structs within structs, named or not */
@@ -359,119 +356,11 @@ static int scan(struct search *s, Dwarf *dwarf)
 
 /* ---- files ---- */
 
-static bool is_needed(const char *name)
-{
-	static const char *const needed[] = {
-		".debug_info", ".debug_types",	  ".debug_abbrev",
-		".debug_str",  ".debug_line_str", ".debug_str_offsets",
-	};
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(needed); i++)
-		if (!strcmp(name, needed[i]))
-			return true;
-	return false;
-}
-
-static bool is_debug(const char *name)
-{
-	/* By .gnu_debugaltlink, libdw would open a file that the target names. .zdebug_*: the form
-	 * of compression before 2015. */
-	return !strncmp(name, ".debug_", 7) || !strncmp(name, ".zdebug_", 8) ||
-	       !strcmp(name, ".gnu_debugaltlink");
-}
-
-static const char *section_name(Elf *elf, Elf_Scn *scn, GElf_Shdr *shdr)
-{
-	size_t names;
-
-	if (elf_getshdrstrndx(elf, &names) || !gelf_getshdr(scn, shdr))
-		return NULL;
-	return elf_strptr(elf, names, shdr->sh_name);
-}
-
-/* Hide the debug sections that are not needed, and add up the others. */
-static int prepare_sections(Elf *elf, bool *has_info)
-{
-	uint64_t size = 0, more;
-	Elf_Scn *scn = NULL;
-	const char *name;
-	GElf_Shdr shdr;
-	GElf_Chdr chdr;
-
-	while ((scn = elf_nextscn(elf, scn))) {
-		name = section_name(elf, scn, &shdr);
-		if (!name || !is_debug(name) || shdr.sh_type == SHT_NOBITS)
-			continue;
-		if (!is_needed(name)) {
-			shdr.sh_type = SHT_NOBITS; /* in memory only */
-			gelf_update_shdr(scn, &shdr);
-			continue;
-		}
-		more = gelf_getchdr(scn, &chdr) ? chdr.ch_size : shdr.sh_size;
-		if (more > DWARF_MAX_BYTES || (size += more) > DWARF_MAX_BYTES)
-			return -E2BIG;
-		*has_info |= !strcmp(name, ".debug_info");
-	}
-	return 0;
-}
-
-/*
- * libdw does not look whether a name among the DIEs ends before its section does: make sure. What a
- * section ends with is else the end of children (0 already) or an attribute of a unit without any.
- */
-static void terminate_names(Elf *elf)
-{
-	Elf_Scn *scn = NULL;
-	const char *name;
-	Elf_Data *data;
-	GElf_Shdr shdr;
-
-	while ((scn = elf_nextscn(elf, scn))) {
-		name = section_name(elf, scn, &shdr);
-		if (!name || (strcmp(name, ".debug_info") && strcmp(name, ".debug_types")))
-			continue;
-		data = elf_rawdata(scn, NULL);
-		if (data && data->d_buf && data->d_size)
-			((char *)data->d_buf)[data->d_size - 1] = '\0';
-	}
-}
-
-struct debug_info {
-	Elf *elf;
-	Dwarf *dwarf;
+/* What of a file is looked into. */
+static const char *const needed[] = {
+	".debug_info", ".debug_types",	  ".debug_abbrev",
+	".debug_str",  ".debug_line_str", ".debug_str_offsets",
 };
-
-static void debug_info_close(struct debug_info *d)
-{
-	dwarf_end(d->dwarf);
-	elf_end(d->elf);
-}
-
-/* What was opened in @d, also on failure, must be closed. */
-static int debug_info_open(int fd, struct debug_info *d)
-{
-	bool has_info = false;
-	struct stat st;
-	int r;
-
-	if (fstat(fd, &st))
-		return -errno;
-	if ((uint64_t)st.st_size > DWARF_MAX_BYTES)
-		return -E2BIG;
-	elf_version(EV_CURRENT);
-	d->elf = elf_begin(fd, ELF_C_READ, NULL);
-	if (!d->elf || elf_kind(d->elf) != ELF_K_ELF)
-		return -ENOENT;
-	r = prepare_sections(d->elf, &has_info);
-	if (r || !has_info)
-		return r ? r : -ENOENT;
-	d->dwarf = dwarf_begin_elf(d->elf, DWARF_C_READ, NULL);
-	if (!d->dwarf)
-		return -EBADMSG;
-	terminate_names(d->elf);
-	return 0;
-}
 
 static size_t reset(struct dwarf_fact *facts, size_t n)
 {
@@ -485,19 +374,18 @@ static size_t reset(struct dwarf_fact *facts, size_t n)
 int dwarf_facts_read(int fd, int alt_fd, struct dwarf_fact *facts, size_t n)
 {
 	struct search s = { .facts = facts, .n = n, .left = reset(facts, n) };
-	struct debug_info own = { 0 }, alt = { 0 };
+	struct debug_info own = DEBUG_INFO_INIT, alt = DEBUG_INFO_INIT;
 	int r;
 
-	r = debug_info_open(fd, &own);
+	r = debug_info_open(fd, needed, ARRAY_SIZE(needed), &own);
 	if (r)
-		goto out;
-	if (alt_fd >= 0 && !debug_info_open(alt_fd, &alt))
+		return r;
+	if (alt_fd >= 0 && !debug_info_open(alt_fd, needed, ARRAY_SIZE(needed), &alt))
 		dwarf_setalt(own.dwarf, alt.dwarf);
 	s.deadline = clock_ns(CLOCK_MONOTONIC) + DWARF_MAX_NS;
 	r = scan(&s, own.dwarf);
 	if (!r && alt.dwarf)
 		r = scan(&s, alt.dwarf);
-out:
 	debug_info_close(&own);
 	debug_info_close(&alt);
 	return r;
