@@ -17,7 +17,7 @@
  * Room for the tables of one process. Only what is used of it is ever touched; the ranges are there
  * more than once because those of a map that was replaced stay for a while.
  */
-#define POOL_WORDS (64u << 20) / sizeof(uint32_t)
+#define POOL_WORDS ((64u << 20) / sizeof(uint32_t))
 #define MAX_RANGES (4 * RBPF_MAX_RANGES)
 /* Each walk beyond the first has one more table; a stack goes through code of some ten files. */
 #define MAX_WALKS  128

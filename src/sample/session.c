@@ -23,7 +23,7 @@
  * Room for native stacks: 8 MiB for the tables of what is executed, which a process of 110,000 rows
  * takes 0.44 MB of, and ranges of code for some hundred processes with as many libraries as Rails has.
  */
-#define POOL_CHUNKS (8u << 20) / (RBPF_POOL_CHUNK * sizeof(uint32_t))
+#define POOL_CHUNKS ((8u << 20) / (RBPF_POOL_CHUNK * sizeof(uint32_t)))
 #define MAX_RANGES  32768u
 
 struct session {
