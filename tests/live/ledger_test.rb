@@ -3,28 +3,22 @@
 
 # A web application with a database: from Ruby through the gem and SQLite to what the kernel does.
 
-require 'socket'
-
 require_relative '../programs/puma_app/load'
+require_relative 'puma'
 require_relative 'support'
 require_relative 'woven'
 
 # Puma and sqlite3 are gems with C extensions, installed for the Ruby in PATH.
 if RubyInstall.under_test.default?
   class LedgerTest < WovenTest
+    include Puma
+
     APP = File.join(Live::PROGRAMS, 'ledger/config.ru')
     SECONDS = 6
 
     def setup
       super
-      @puma = ENV['PATH'].split(':').map { |dir| File.join(dir, 'puma') }
-                         .find { |file| File.executable?(file) }
-      missing 'puma (Debian packages puma, ruby-sinatra, ruby-sqlite3)' unless @puma
-      @port = TCPServer.open('127.0.0.1', 0) { |server| server.addr[1] }
-      @target = start_command([RbConfig.ruby, @puma, '-q', '-t', '2:2', '-b',
-                               "tcp://127.0.0.1:#{@port}", APP],
-                              env: { 'LEDGER' => path('ledger.db') }, err: File::NULL)
-      Live.wait_until('puma to listen') { @target.ended? ? flunk(@target.output) : listening? }
+      start_puma(APP, 'puma, ruby-sinatra, ruby-sqlite3', env: { 'LEDGER' => path('ledger.db') })
     end
 
     def test_from_the_method_to_the_kernel
@@ -58,12 +52,6 @@ if RubyInstall.under_test.default?
       assert_equal places.compact.sort, places, stack.join(' < ')
       above = stack[0...places[1]].map(&:kind).uniq
       assert_empty above - %w[kernel native], stack.join(' < ')
-    end
-
-    def listening?
-      TCPSocket.new('127.0.0.1', @port).close || true
-    rescue Errno::ECONNREFUSED
-      false
     end
   end
 end

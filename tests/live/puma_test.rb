@@ -4,28 +4,23 @@
 # A Puma under load: the profile points at the method that is slow.
 
 require 'open3'
-require 'socket'
 
 require_relative '../programs/puma_app/load'
+require_relative 'puma'
 require_relative 'support'
 
 # Puma is a gem with a C extension, installed for the Ruby in PATH.
 if RubyInstall.under_test.default?
   class PumaTest < LiveTest
+    include Puma
+
     APP = File.join(Live::PROGRAMS, 'puma_app/config.ru')
     VALIDATE = File.expand_path('../validate/flame.sh', __dir__)
     SECONDS = 10
 
     def setup
       super
-      @puma = ENV['PATH'].split(':').map { |dir| File.join(dir, 'puma') }
-                         .find { |file| File.executable?(file) }
-      missing 'puma (Debian packages puma, ruby-rack, ruby-sinatra)' unless @puma
-      @port = TCPServer.open('127.0.0.1', 0) { |server| server.addr[1] }
-      bind = "tcp://127.0.0.1:#{@port}"
-      @target = start_command([RbConfig.ruby, @puma, '-q', '-t', '2:2', '-b', bind, APP],
-                              err: File::NULL)
-      Live.wait_until('puma to listen') { @target.ended? ? flunk(@target.output) : listening? }
+      start_puma(APP, 'puma, ruby-rack, ruby-sinatra')
     end
 
     def test_the_slow_method_stands_out
@@ -58,12 +53,6 @@ if RubyInstall.under_test.default?
       missing output if status.exitstatus == 77
       assert_predicate status, :success?, output
       assert_match(/^\d+ passed, 0 failed$/, output)
-    end
-
-    def listening?
-      TCPSocket.new('127.0.0.1', @port).close || true
-    rescue Errno::ECONNREFUSED
-      false
     end
 
     # From the method all the way through Sinatra, Rack and Puma.
