@@ -285,9 +285,9 @@ static int name_inlined(struct native_names *n, const struct code_symbols *s, ui
 static int find_or_make(struct native_names *n, const struct name_key *key, struct code_file *file,
 			uint32_t *id);
 
-/* What is at @key of @file into @id, and what that was inlined into. */
+/* Name the function at @key of @file, and those it was inlined into: they get names of their own. */
 static int name_in_file(struct native_names *n, const struct name_key *key, struct code_file *file,
-			uint32_t id)
+			struct native_name *ret)
 {
 	struct code_symbols *s = symbols_of(n, file);
 	struct elf_line lines[MAX_INLINED];
@@ -299,18 +299,18 @@ static int name_in_file(struct native_names *n, const struct name_key *key, stru
 		return -ENOMEM;
 	if (s->lines)
 		found = elf_lines_find(s->lines, key->address, lines, MAX_INLINED);
-	r = name_file(n, file, &n->v[id]);
+	r = name_file(n, file, ret);
 	if (r)
 		return r;
 	if (key->depth + 1 >= found) {
-		r = name_function(n, file, s, key->address, &n->v[id]);
-		return r || !found ? r : set_line(n, &lines[found - 1], &n->v[id]);
+		r = name_function(n, file, s, key->address, ret);
+		return r || !found ? r : set_line(n, &lines[found - 1], ret);
 	}
-	r = name_inlined(n, s, key->address, &lines[key->depth], &n->v[id]);
+	r = name_inlined(n, s, key->address, &lines[key->depth], ret);
 	if (r)
 		return r;
 	outer.depth++;
-	return find_or_make(n, &outer, file, &n->v[id].outer);
+	return find_or_make(n, &outer, file, &ret->outer);
 }
 
 static int name_in_kernel(struct native_names *n, uint64_t address, struct native_name *ret)
@@ -334,41 +334,47 @@ static int name_of_no_file(struct native_names *n, uint32_t code, struct native_
 }
 
 static int make_name(struct native_names *n, const struct name_key *key, struct code_file *file,
-		     uint32_t id)
+		     struct native_name *ret)
 {
-	struct native_name *name = &n->v[id];
-
-	*name = (struct native_name) { .kind = key->kind,
-				       .name = "",
-				       .module = "",
-				       .build_id = "",
-				       .source = "",
-				       .outer = NATIVE_NONE };
+	*ret = (struct native_name) { .kind = key->kind,
+				      .name = "",
+				      .module = "",
+				      .build_id = "",
+				      .source = "",
+				      .outer = NATIVE_NONE };
 	if (file)
-		return name_in_file(n, key, file, id);
+		return name_in_file(n, key, file, ret);
 	if (key->kind == FRAME_KERNEL)
-		return name_in_kernel(n, key->address, name);
+		return name_in_kernel(n, key->address, ret);
 	if (key->kind == FRAME_GAP)
-		return set_string(n, gap_names[key->address], &name->name);
+		return set_string(n, gap_names[key->address], &ret->name);
 	if (key->code != OF_PERF_MAP)
-		return name_of_no_file(n, key->code, name);
-	name->name = intern_get(&n->strings, (uint32_t)key->address, NULL);
-	name->is = NATIVE_IS_COMPILED;
+		return name_of_no_file(n, key->code, ret);
+	ret->name = intern_get(&n->strings, (uint32_t)key->address, NULL);
+	ret->is = NATIVE_IS_COMPILED;
 	return 0;
 }
 
+/*
+ * Each name is made in memory of its own and copied to n->v at the end: the names of the functions
+ * that it was inlined into are added to n->v meanwhile, which may move it.
+ */
 static int find_or_make(struct native_names *n, const struct name_key *key, struct code_file *file,
 			uint32_t *id)
 {
+	struct native_name name;
 	uint32_t own;
 	bool is_new;
 	int r;
 
-	r = intern_add(&n->keys, key, sizeof(*key), &own, &is_new);
-	if (!r && is_new)
-		r = array_reserve(n->v, n->cap, own + 1);
-	if (!r && is_new)
-		r = make_name(n, key, file, own);
+	/* First, so that no key is without a name after a failure. */
+	r = array_reserve(n->v, n->cap, n->keys.count + 1);
+	if (!r)
+		r = intern_add(&n->keys, key, sizeof(*key), &own, &is_new);
+	if (!r && is_new) {
+		r = make_name(n, key, file, &name);
+		n->v[own] = name;
+	}
 	if (!r)
 		*id = own;
 	return r;
@@ -483,8 +489,8 @@ static const struct jumps *jumps_of(struct native_names *n, struct code_file *fi
 	uint32_t id;
 	bool is_new;
 
-	if (intern_add(&n->jumps_keys, &key, sizeof(key), &id, &is_new) ||
-	    (is_new && array_reserve(n->jumps, n->cap_jumps, id + 1)))
+	if (array_reserve(n->jumps, n->cap_jumps, n->jumps_keys.count + 1) ||
+	    intern_add(&n->jumps_keys, &key, sizeof(key), &id, &is_new))
 		return NULL;
 	f = s && is_new ? elf_symbols_find(&s->elf, function) : NULL;
 	if (f && f->start == function && read_jumps(n, file, s, f, &n->jumps[id]))

@@ -56,12 +56,17 @@ static struct code_map *read_map(struct fixture *f)
 	return map;
 }
 
-static void setup(struct fixture *f)
+static void setup_with(struct fixture *f, bool inlines)
 {
 	*f = (struct fixture) { 0 };
 	cr_assert_eq(code_files_init(&f->files, native_names_free_symbols), 0);
-	cr_assert_eq(native_names_new(&f->files, false, &f->names), 0);
+	cr_assert_eq(native_names_new(&f->files, inlines, &f->names), 0);
 	f->map = read_map(f);
+}
+
+static void setup(struct fixture *f)
+{
+	setup_with(f, false);
 }
 
 static void teardown(struct fixture *f)
@@ -113,6 +118,62 @@ static void expect_name(struct fixture *f, const struct code_map *map, uint64_t 
 	cr_expect(n->kind == kind && !strcmp(n->name, want) && n->is == is,
 		  "0x%" PRIx64 " is %d \"%s\" %x, not %d \"%s\" %x", word, n->kind, n->name, n->is,
 		  kind, want, is);
+}
+
+/* ---- functions inlined into each other ---- */
+
+__attribute__((always_inline)) static inline int innermost(int n)
+{
+	depth += n;
+	return depth;
+}
+
+__attribute__((always_inline)) static inline int middle(int n)
+{
+	return innermost(n) + depth++;
+}
+
+static __attribute__((noinline)) int outermost(int n)
+{
+	return middle(n + 1) + depth++;
+}
+
+/*
+ * With the array of names at each fill, so that it has to grow in the middle of each depth: a name
+ * must not be written to where the array was before.
+ */
+Test(native_names, inlined_functions)
+{
+	static const char *const want[] = { "innermost", "middle", "outermost" };
+	size_t found = 0, filled, i;
+
+	for (filled = 0; filled < 9; filled++) {
+		struct fixture f;
+		uint64_t bias, at;
+		uint32_t id;
+
+		setup_with(&f, true);
+		for (i = 0; i < filled; i++)
+			name(&f, NULL, i % RBPF_NATIVE_END_COUNT, &id, &bias);
+		for (at = 0; at < 64; at++) {
+			const struct native_name *n =
+				name(&f, f.map, exact((const char *)outermost + at), &id, &bias);
+
+			if (strcmp(n->name, want[0]))
+				continue;
+			found++;
+			for (i = 0; i < 3; i++, id = n->outer) {
+				cr_assert_neq(id, NATIVE_NONE);
+				n = native_names_get(f.names, id);
+				cr_assert_str_eq(n->name, want[i]);
+				cr_assert_gt(n->line, 0, "%s", n->name);
+			}
+			cr_assert_eq(id, NATIVE_NONE);
+			break;
+		}
+		teardown(&f);
+	}
+	cr_assert_eq(found, filled, "%d", outermost(0));
 }
 
 Test(native_names, functions_of_this_process)
