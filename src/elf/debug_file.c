@@ -6,17 +6,16 @@
 #include <fcntl.h>
 #include <gelf.h>
 #include <limits.h>
-#include <linux/openat2.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 #include <zlib.h>
 
 #include "base/cleanup.h"
+#include "target/target_file.h"
 
 #define DEBUG_DIR "/usr/lib/debug"
 #define MAX_ID	  64	       /* bytes of a build-id; it has 20, or 16 */
@@ -33,6 +32,7 @@ struct wanted {
 struct lookup {
 	const struct wanted *wanted;
 	const char *root;
+	uid_t owner; /* of the file that the debug file is looked for */
 	char *where;
 	size_t size;
 };
@@ -119,32 +119,20 @@ static bool is_wanted(const struct wanted *w, int fd)
 	return w->link[0] && crc_of(fd, &crc) && crc == w->crc;
 }
 
-/*
- * Open @path as if @root were "/": links do not lead out of it. Not a FIFO or a device, which could
- * make it wait.
- */
-static int open_regular(const char *root, const char *path)
+static uid_t owner_of(int fd)
 {
-	struct open_how how = {
-		.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
-		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
-	};
-	_cleanup_close_ int dir = open(root[0] ? root : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	_cleanup_close_ int fd = -1;
 	struct stat st;
 
-	if (dir < 0)
-		return -ENOENT;
-	fd = (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
-	if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode))
-		return -ENOENT;
-	return take_fd(&fd);
+	return fstat(fd, &st) ? (uid_t)-1 : st.st_uid;
 }
 
 /* Try one path, within the root. */
 __attribute__((format(printf, 2, 3))) static int try_path(const struct lookup *l, const char *fmt,
 							  ...)
 {
+	struct target_file_request req = { .kind = TARGET_FILE_DEBUG,
+					   .root = l->root,
+					   .owner = l->owner };
 	_cleanup_close_ int fd = -1;
 	char path[PATH_MAX];
 	va_list ap;
@@ -155,7 +143,8 @@ __attribute__((format(printf, 2, 3))) static int try_path(const struct lookup *l
 	va_end(ap);
 	if (n < 0 || (size_t)n >= sizeof(path))
 		return -ENOENT;
-	fd = open_regular(l->root, path);
+	req.path = path;
+	fd = target_file_open(&req);
 	if (fd < 0 || !is_wanted(l->wanted, fd))
 		return -ENOENT;
 	snprintf(l->where, l->size, "%s%s", l->root, path);
@@ -216,7 +205,7 @@ int debug_file_open(int fd, const char *path, const char *const *roots, size_t n
 		    size_t size)
 {
 	struct wanted w = { 0 };
-	struct lookup l = { .wanted = &w, .where = where, .size = size };
+	struct lookup l = { .wanted = &w, .owner = owner_of(fd), .where = where, .size = size };
 	int found = -ENOENT;
 	size_t i;
 
@@ -269,7 +258,7 @@ static void directory_of(int fd, char *ret, size_t size)
 int debug_file_open_shared(int fd, const char *const *roots, size_t n)
 {
 	struct wanted w = { 0 };
-	struct lookup l = { .wanted = &w };
+	struct lookup l = { .wanted = &w, .owner = owner_of(fd) };
 	char name[PATH_MAX] = "", dir[PATH_MAX];
 	int found = -ENOENT;
 	size_t i;

@@ -133,7 +133,9 @@ int ruby_binary_find(pid_t pid, const struct maps *maps, const struct memory *me
 
 int ruby_binary_open(pid_t pid, const struct ruby_binary *bin)
 {
-	struct map map = { .start = bin->map_start, .end = bin->map_end, .path = bin->path };
+	struct map map = {
+		.start = bin->map_start, .end = bin->map_end, .inode = bin->inode, .path = bin->path
+	};
 
 	return maps_open_file(pid, &map);
 }

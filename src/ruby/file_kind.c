@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "ruby/file_kind.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 #include "base/cleanup.h"
 #include "elf/elf_file.h"
 #include "target/maps.h"
+#include "target/target_file.h"
 
 #define FILES_MAX 65536
 
@@ -79,11 +79,9 @@ enum ruby_file_kind ruby_files_kind(struct ruby_files *files, int fd)
 
 enum ruby_file_kind ruby_files_of_exe(struct ruby_files *files, pid_t pid)
 {
-	_cleanup_close_ int fd = -1;
-	char path[32];
+	const struct target_file_request req = { .kind = TARGET_FILE_EXE, .pid = pid };
+	_cleanup_close_ int fd = target_file_open(&req);
 
-	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	return fd < 0 ? RUBY_FILE_OTHER : ruby_files_kind(files, fd);
 }
 

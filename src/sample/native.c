@@ -2,7 +2,6 @@
 #include "sample/native.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +18,7 @@
 #include "symbol/perf_map.h"
 #include "symbol/resolver.h"
 #include "target/container.h"
+#include "target/target_file.h"
 
 /* Not more often is a map read because of addresses that no code is known at. */
 #define LOOK_AGAIN   (NSEC_PER_SEC / 10)
@@ -370,14 +370,17 @@ static void read_perf_map(struct native_process *p)
 {
 	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	char path[64];
+	const struct target_file_request req = { .kind = TARGET_FILE_PERF_MAP,
+						 .pid = p->pid,
+						 .path = path };
 	int fd;
 
 	if (p->perf_map_ns && now - p->perf_map_ns < PERF_MAP_AGE)
 		return;
 	p->perf_map_ns = now;
-	snprintf(path, sizeof(path), "/proc/%d/root/tmp/perf-%d.map", (int)p->pid,
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map",
 		 (int)(p->place->ns_pid ? p->place->ns_pid : p->pid));
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	fd = target_file_open(&req);
 	if (fd < 0)
 		return;
 	perf_map_read(&p->perf_map, fd);

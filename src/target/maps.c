@@ -4,16 +4,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/array.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/io.h"
+#include "target/target_file.h"
 
 #define MAPS_MAX_BYTES	(64u << 20) /* half a million mappings: beyond vm.max_map_count */
 
@@ -119,25 +118,14 @@ const struct map *maps_find(const struct maps *maps, uint64_t addr)
 
 int maps_open_file(pid_t pid, const struct map *map)
 {
-	char link[64], path[PATH_MAX];
-	struct stat st;
-	int fd;
+	const struct target_file_request req = {
+		.kind = TARGET_FILE_MAPPED,
+		.pid = pid,
+		.start = map->start,
+		.end = map->end,
+		.inode = map->inode,
+		.path = map->path,
+	};
 
-	snprintf(link, sizeof(link), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)pid,
-		 map->start, map->end);
-	fd = open(link, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0)
-		return fd;
-	if (snprintf(path, sizeof(path), "/proc/%d/root%s", (int)pid, map->path) >=
-	    (int)sizeof(path))
-		return -ENAMETOOLONG;
-	/* By name it may be another file by now, or a FIFO laid there. */
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd < 0)
-		return -errno;
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_ino != map->inode) {
-		close(fd);
-		return -ESTALE;
-	}
-	return fd;
+	return target_file_open(&req);
 }

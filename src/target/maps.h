@@ -40,10 +40,7 @@ void maps_deinit(struct maps *maps);
 /* The mapping that holds @addr, or NULL. */
 const struct map *maps_find(const struct maps *maps, uint64_t addr);
 
-/*
- * Open the file behind @map: through /proc/PID/map_files, which names the mapped file itself even
- * when it was replaced or deleted, else through /proc/PID/root. Returns a descriptor or -errno.
- */
+/* Open the file behind @map, as TARGET_FILE_MAPPED of target_file.h. Returns a descriptor or -errno. */
 int maps_open_file(pid_t pid, const struct map *map);
 
 #endif

@@ -2,6 +2,6 @@
 #
 # What the fuzzers of the ELF side are linked with; fuzz.mk has the rules.
 
-FUZZ_DIRS_cfi     := base elf
-FUZZ_DIRS_symbols := base elf
-FUZZ_DIRS_lines   := base elf
+FUZZ_DIRS_cfi     := base target elf
+FUZZ_DIRS_symbols := base target elf
+FUZZ_DIRS_lines   := base target elf

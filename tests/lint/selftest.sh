@@ -66,7 +66,11 @@ int f(FILE *out)
 END
 source_file src/elf/a.c << 'END'
 #include "base/err.h"
+#include "target/target_file.h"
 #include "target/maps.h" // BAD
+END
+source_file src/profile/a.c << 'END'
+#include "target/target_file.h" // BAD
 END
 source_file src/base/a.h << 'END'
 #include "base/buf.h"

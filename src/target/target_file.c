@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "target/target_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <linux/magic.h>
+#include <linux/openat2.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/io.h"
+
+#define STATUS_MAX    (64u << 10) /* bytes of /proc/PID/status; a list of 65536 groups comes last */
+
+/* A path with ".." fails while a directory is renamed anywhere; then it is tried again. */
+#define RESOLVE_TRIES 16
+
+/* ---- finding ---- */
+
+static int find_in_root(const char *root, const char *path, uint64_t extra_flags)
+{
+	struct open_how how = {
+		.flags = O_PATH | O_CLOEXEC | extra_flags,
+		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
+	};
+	_cleanup_close_ int dir = open(root[0] ? root : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int i, fd, r = -EAGAIN;
+
+	if (dir < 0)
+		return -errno;
+	for (i = 0; i < RESOLVE_TRIES && r == -EAGAIN; i++) {
+		fd = (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
+		r = fd < 0 ? -errno : fd;
+	}
+	return r;
+}
+
+static int find_in_target(pid_t pid, const char *path, uint64_t extra_flags)
+{
+	char root[32];
+
+	snprintf(root, sizeof(root), "/proc/%d/root", (int)pid);
+	return find_in_root(root, path, extra_flags);
+}
+
+static int find_link(const char *link)
+{
+	int fd = open(link, O_PATH | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* @named: it was found by a name, which may stand for another file by now. */
+static int find_mapped(const struct target_file_request *req, bool *named)
+{
+	char link[64];
+	int fd;
+
+	snprintf(link, sizeof(link), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)req->pid,
+		 req->start, req->end);
+	fd = find_link(link);
+	if (fd >= 0)
+		return fd;
+	*named = true;
+	return find_in_target(req->pid, req->path, 0);
+}
+
+static int find(const struct target_file_request *req, bool *named)
+{
+	char link[32];
+
+	switch (req->kind) {
+	case TARGET_FILE_MAPPED:
+		return find_mapped(req, named);
+	case TARGET_FILE_EXE:
+		snprintf(link, sizeof(link), "/proc/%d/exe", (int)req->pid);
+		return find_link(link);
+	case TARGET_FILE_PERF_MAP:
+		*named = true;
+		return find_in_target(req->pid, req->path, O_NOFOLLOW);
+	case TARGET_FILE_DEBUG:
+		*named = true;
+		return find_in_root(req->root, req->path, 0);
+	}
+	return -EINVAL;
+}
+
+/* ---- checking ---- */
+
+/* The effective user of @pid. */
+static int read_user(pid_t pid, uid_t *ret)
+{
+	struct buf text _cleanup_buf_ = BUF_INIT;
+	const char *line;
+	char path[32];
+	unsigned int uid;
+	int r;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	r = io_read_file(AT_FDCWD, path, STATUS_MAX, &text);
+	if (r)
+		return r;
+	line = strstr(buf_str(&text), "\nUid:");
+	if (!line || sscanf(line, " Uid: %*u %u", &uid) != 1)
+		return -ESRCH;
+	*ret = uid;
+	return 0;
+}
+
+/*
+ * Files of these are regular by their type only: reading one may wait, or do something. Whether a
+ * mapped file is of these does not matter, since none of them can be mapped.
+ */
+static bool is_of_kernel(int fd)
+{
+	static const uint32_t kinds[] = {
+		PROC_SUPER_MAGIC,   SYSFS_MAGIC,	  DEBUGFS_MAGIC,    TRACEFS_MAGIC,
+		CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC,  SECURITYFS_MAGIC, SELINUX_MAGIC,
+		SMACK_MAGIC,	    PSTOREFS_MAGIC,	  EFIVARFS_MAGIC,   BPF_FS_MAGIC,
+		BINFMTFS_MAGIC,	    RDTGROUP_SUPER_MAGIC,
+	};
+	struct statfs fs;
+	size_t i;
+
+	if (fstatfs(fd, &fs))
+		return true;
+	for (i = 0; i < ARRAY_SIZE(kinds); i++)
+		if ((uint32_t)fs.f_type == kinds[i])
+			return true;
+	return false;
+}
+
+static int check_perf_map(const struct target_file_request *req, const struct statx *st)
+{
+	uid_t user;
+	int r;
+
+	if (st->stx_mode & S_IWOTH)
+		return -EPERM;
+	if (!st->stx_uid)
+		return 0;
+	r = read_user(req->pid, &user);
+	if (r)
+		return r;
+	return st->stx_uid == user ? 0 : -EPERM;
+}
+
+static int check_debug(const struct target_file_request *req, const struct statx *st)
+{
+	const bool readable = st->stx_mode & S_IROTH;
+
+	if (st->stx_size > TARGET_FILE_MAX_DEBUG)
+		return -EFBIG;
+	if (req->root[0])
+		return readable || st->stx_uid == req->owner ? 0 : -EPERM;
+	if (!readable || (st->stx_uid && st->stx_uid != geteuid()) || st->stx_mode & S_IWOTH ||
+	    (st->stx_mode & S_IWGRP && st->stx_gid))
+		return -EPERM;
+	return 0;
+}
+
+static int check(const struct target_file_request *req, int fd, bool named)
+{
+	struct statx st;
+
+	/* The cached attributes do: a server that does not answer is not asked for them. */
+	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BASIC_STATS, &st))
+		return -errno;
+	if (!S_ISREG(st.stx_mode) || (named && is_of_kernel(fd)))
+		return -ENOTSUP;
+	switch (req->kind) {
+	case TARGET_FILE_MAPPED:
+		if (named && st.stx_ino != req->inode)
+			return -ESTALE;
+		return st.stx_size > TARGET_FILE_MAX_MAPPED ? -EFBIG : 0;
+	case TARGET_FILE_EXE:
+		return st.stx_size > TARGET_FILE_MAX_MAPPED ? -EFBIG : 0;
+	case TARGET_FILE_PERF_MAP:
+		return check_perf_map(req, &st);
+	case TARGET_FILE_DEBUG:
+		return check_debug(req, &st);
+	}
+	return -EINVAL;
+}
+
+/* ---- opening ---- */
+
+/*
+ * O_NONBLOCK: opening does not wait up to 45 s (fs.lease-break-time) for who holds a lease on it.
+ */
+static int open_found(int fd)
+{
+	char link[32];
+	int opened;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	opened = open(link, O_RDONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+	return opened < 0 ? -errno : opened;
+}
+
+int target_file_open(const struct target_file_request *req)
+{
+	_cleanup_close_ int fd = -1;
+	bool named = false;
+	int r;
+
+	fd = find(req, &named);
+	if (fd < 0)
+		return fd;
+	r = check(req, fd, named);
+	return r ? r : open_found(fd);
+}
