@@ -19,9 +19,9 @@ static void make_one_line(char *s)
 	while (left) {
 		size_t n = utf8_sequence(s, left);
 
-		if (!n || (unsigned char)*s < 0x20 || *s == 0x7f) {
-			*s = '?';
-			n = 1;
+		if (!n || *s == '\t' || !utf8_presentable(s, n)) {
+			n = n ? n : 1;
+			memset(s, '?', n);
 		}
 		s += n;
 		left -= n;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "base/utf8.h"
 
-#include <stdbool.h>
 #include <stdint.h>
 
+#include "base/array.h"
 #include "base/buf.h"
 
 #define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
@@ -55,9 +55,44 @@ size_t utf8_sequence(const char *s, size_t len)
 	return n;
 }
 
-static bool is_control(char c)
+/*
+ * Characters above ASCII that are not seen but change what is: C1 controls, which terminals obey
+ * like escape sequences; separators of lines; marks, embeddings, overrides and isolates of the
+ * writing direction; blanks without a width, fillers and tags, which make two names look the same.
+ * Joiners (U+200C, U+200D) and variation selectors stay: several scripts and emoji need them. Sorted.
+ */
+static const struct {
+	uint32_t first, last;
+} unseen[] = {
+	{ 0x80, 0x9f },	    { 0xad, 0xad },	  { 0x61c, 0x61c },	{ 0x115f, 0x1160 },
+	{ 0x180e, 0x180e }, { 0x200b, 0x200b },	  { 0x200e, 0x200f },	{ 0x2028, 0x202e },
+	{ 0x2060, 0x206f }, { 0x3164, 0x3164 },	  { 0xfeff, 0xfeff },	{ 0xffa0, 0xffa0 },
+	{ 0xfff9, 0xfffb }, { 0x1d173, 0x1d17a }, { 0xe0000, 0xe007f },
+};
+
+/* The code point of a well-formed sequence of @n bytes. */
+static uint32_t code_point(const char *s, size_t n)
 {
-	return ((unsigned char)c < 0x20 && c != '\t') || c == 0x7f;
+	const unsigned char *p = (const unsigned char *)s;
+	uint32_t cp = n == 1 ? p[0] : p[0] & (0x7fu >> n);
+
+	for (size_t i = 1; i < n; i++)
+		cp = cp << 6 | (p[i] & 0x3f);
+	return cp;
+}
+
+bool utf8_presentable(const char *s, size_t n)
+{
+	uint32_t cp;
+
+	if (n == 1)
+		return ((unsigned char)*s >= 0x20 && *s != 0x7f) || *s == '\t';
+	cp = code_point(s, n);
+	for (size_t i = 0; i < ARRAY_SIZE(unseen) && cp >= unseen[i].first; i++) {
+		if (cp <= unseen[i].last)
+			return false;
+	}
+	return true;
 }
 
 void utf8_sanitise(struct buf *out, const char *s, size_t len)
@@ -68,13 +103,14 @@ void utf8_sanitise(struct buf *out, const char *s, size_t len)
 	while (i < len) {
 		size_t n = utf8_sequence(s + i, len - i);
 
-		if (n && !is_control(s[i])) {
+		if (n && utf8_presentable(s + i, n)) {
 			i += n;
 			continue;
 		}
 		buf_add(out, s + done, i - done);
 		buf_addstr(out, REPLACEMENT);
-		done = ++i;
+		i += n ? n : 1;
+		done = i;
 	}
 	if (len > done)
 		buf_add(out, s + done, len - done);

@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/io.h"
+#include "base/utf8.h"
 #include "cmd/command.h"
 #include "export/export.h"
 #include "sample/session.h"
@@ -32,12 +33,14 @@ static void message(const struct cmd_context *ctx, const char *label, const char
 		    const char *fmt, va_list ap)
 {
 	bool colored = color && term_color(STDERR_FILENO, ctx->color);
+	_cleanup_buf_ struct buf text = BUF_INIT;
 	_cleanup_buf_ struct buf line = BUF_INIT;
 
+	buf_vaddf(&text, fmt, ap);
 	buf_addstr(&line, "rbpf: ");
 	if (label)
 		buf_addf(&line, "%s%s:%s ", colored ? color : "", label, colored ? TERM_RESET : "");
-	buf_vaddf(&line, fmt, ap);
+	utf8_sanitise(&line, buf_str(&text), text.len);
 	buf_addch(&line, '\n');
 	write_stderr(&line);
 }
@@ -107,7 +110,9 @@ static void log_libbpf(const char *line)
 {
 	struct buf text _cleanup_buf_ = BUF_INIT;
 
-	buf_addf(&text, "libbpf| %s\n", line);
+	buf_addstr(&text, "libbpf| ");
+	utf8_sanitise(&text, line, strlen(line));
+	buf_addch(&text, '\n');
 	write_stderr(&text);
 }
 
@@ -118,8 +123,19 @@ void cmd_log_libbpf(const struct cmd_context *ctx)
 
 void cmd_lines(const struct cmd_context *ctx, const struct buf *lines)
 {
-	if (!ctx->quiet)
-		write_stderr(lines);
+	_cleanup_buf_ struct buf clean = BUF_INIT;
+	const char *line = buf_str(lines);
+	size_t len;
+
+	if (ctx->quiet)
+		return;
+	while (*line) {
+		len = strcspn(line, "\n");
+		utf8_sanitise(&clean, line, len);
+		buf_addch(&clean, '\n');
+		line += len + (line[len] == '\n');
+	}
+	write_stderr(&clean);
 }
 
 static int recording_path(const char *input, const struct option_rest *rest, const char **ret,

@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/utf8.h"
 #include "cmd/report.h"
 #include "ui/summary.h"
 #include "ui/table.h"
@@ -87,7 +88,9 @@ void report_header(const struct report *r, uint64_t samples, uint64_t ns, struct
 {
 	const struct profile *p = &r->rec->profile;
 
-	buf_addf(out, "%s: %s, %s, %s", r->rec->path, num_duration(recording_duration(r->rec)).s,
+	/* The name may be that of a file that somebody sent. */
+	utf8_sanitise(out, r->rec->path, strlen(r->rec->path));
+	buf_addf(out, ": %s, %s, %s", num_duration(recording_duration(r->rec)).s,
 		 num_of(p->n_processes, "process", "processes").s,
 		 num_of(p->n_samples, "sample", "samples").s);
 	if (p->meta.frequency)
@@ -433,8 +436,9 @@ static void render_info(const struct report *r, const struct selected *selected,
 	const struct profile *p = &r->rec->profile;
 	uint64_t duration = recording_duration(r->rec);
 
-	buf_addf(out, "recording  %s (%s)\n", r->rec->path,
-		 r->rec->report.complete ? "complete" : "was not closed properly");
+	buf_addstr(out, "recording  ");
+	utf8_sanitise(out, r->rec->path, strlen(r->rec->path));
+	buf_addf(out, " (%s)\n", r->rec->report.complete ? "complete" : "was not closed properly");
 	if (r->rec->report.lost_bytes)
 		buf_addf(out, "unusable   %s at its end\n", num_bytes(r->rec->report.lost_bytes).s);
 	info_meta(&p->meta, out);

@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "elf/elf_file.h"
 #include "ruby/constants.h"
+#include "ruby/layout.h"
 #include "target/maps.h"
 #include "target/memory.h"
 
@@ -74,6 +75,9 @@ static int examine(pid_t pid, const struct map *map, const struct memory *mem,
 	n = memory_read_some(mem, bin.symbol[RUBY_SYM_ruby_version], bin.version,
 			     sizeof(bin.version) - 1);
 	bin.version[n] = '\0';
+	/* Empty: not permitted to read it. It is printed, so no other text than a version may pass. */
+	if (n && !ruby_version_valid(bin.version))
+		goto out;
 	bin.device = st.st_dev;
 	bin.inode = st.st_ino;
 	bin.size = (uint64_t)st.st_size;

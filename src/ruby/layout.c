@@ -186,6 +186,30 @@ const char *ruby_layout_row(const char *version)
 	return minor == MINORS ? NULL : minors[minor].name;
 }
 
+/* The length of the digits and dots of "3.1.2" at the start of @s; 0 if there are no three numbers. */
+static size_t three_numbers(const char *s)
+{
+	size_t len = 0, digits;
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		digits = strspn(s + len, "0123456789");
+		if (!digits || digits > 3 || (i < 2 && s[len + digits] != '.'))
+			return 0;
+		len += digits + (i < 2);
+	}
+	return len;
+}
+
+bool ruby_version_valid(const char *version)
+{
+	size_t len = three_numbers(version);
+	const char *suffix = version + len;
+
+	return len && strlen(suffix) <= RUBY_VERSION_SUFFIX &&
+	       !suffix[strspn(suffix, "abcdefghijklmnopqrstuvwxyz0123456789.-")];
+}
+
 bool ruby_version_supported(const char *version)
 {
 	return version_number(version) >= minors[0].number;

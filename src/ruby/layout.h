@@ -184,6 +184,13 @@ int ruby_layout_table(const char *version, struct ruby_layout *ret);
 /* The row of the table for a version like "3.1.2": "3.1"; NULL if it has none. */
 const char *ruby_layout_row(const char *version);
 
+/*
+ * Whether @version has the form of a release: three numbers and up to RUBY_VERSION_SUFFIX small
+ * letters, digits, dots or hyphens ("3.1.2", "3.5.0-dev"). Only then may it be shown.
+ */
+#define RUBY_VERSION_SUFFIX 16
+bool ruby_version_valid(const char *version);
+
 /* Whether this is a Ruby whose ways are known: 2.7 or newer, in the table or not. */
 bool ruby_version_supported(const char *version);
 #define RUBY_OLDEST "2.7"

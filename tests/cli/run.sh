@@ -30,6 +30,10 @@ esac
 ${CC:-cc} ${CFLAGS:--O1} -D_GNU_SOURCE -I"$root/src" -I"$root/include" -o "$tmp/mkrecording" \
 	"$root/tests/cli/mkrecording.c" "$root"/src/base/*.c "$root"/src/profile/*.c \
 	-lz -ljansson || exit 1
+# shellcheck disable=SC2086
+${CC:-cc} ${CFLAGS:--O1} -D_GNU_SOURCE -I"$root/src" -I"$root/include" -I"$root/tests" \
+	-o "$tmp/mkhostile" "$root/tests/cli/mkhostile.c" "$root"/src/base/*.c \
+	"$root"/src/profile/*.c -lz -ljansson || exit 1
 cd "$tmp" || exit 1
 for kind in full few gc containers woven empty interrupted; do
 	./mkrecording $kind $kind.data || exit 1
@@ -444,7 +448,7 @@ if begin "each filter on each view"; then
 		"--exclude=Caf --exclude=<main>" "--from=1s --from=1h" "--to=1s --to=1us"; do
 		some=${filter% *}
 		none=${filter#* }
-		for view in "report" "report --tree" "report --gc" "report --json" "report --csv" \
+		for view in "report" "report --info" "report --tree" "report --gc" "report --json" "report --csv" \
 			"report --gc --json" "report --gc --csv" "report --info" "flame" \
 			"export -f flame"; do
 			# shellcheck disable=SC2086 # words
@@ -621,6 +625,82 @@ if begin "never overwrites the recording it reads"; then
 	run export -f folded -o ./keep.data -i link.data
 	expect 2 "rbpf: error: refusing to overwrite the recording link.data*"
 	if cmp -s full.data keep.data; then ok; else not_ok "it has changed"; fi
+fi
+
+# --- Text of others
+
+# harmless: the last run wrote nothing that a terminal obeys or hides.
+harmless() {
+	if ! ./mkhostile check < "$out" > what || ! ./mkhostile check < "$err" > what; then
+		not_ok "$1: $(cat what)"
+	else
+		expect 0 "*"
+	fi
+}
+
+if begin "text of a recording: no command passes on what a terminal obeys"; then
+	./mkhostile text hostile.data
+	for args in "report" "report --tree" "report --gc" "report --json" "report --csv" \
+		"report --by line" "report --by file" "report --by process" "report --by thread" \
+		"report --by container" "report --by ruby" "report --by module" "report --stack both" \
+		"report --stack native --by line" "report --gc --json" \
+		"flame" "flame --split process" "flame --split container" "flame --split ruby" \
+		"flame --split thread" "export -f folded" "export -f json" "export -f flame"; do
+		# shellcheck disable=SC2086 # words
+		run -v $args hostile.data
+		harmless "$args"
+		if ! grep -q 'Marked' "$out"; then not_ok "$args: shows no name"; else ok; fi
+	done
+fi
+if begin "text of a path: no error message passes it on"; then
+	bad=$(printf 'x\033]0;pwned\007\302\2331m\342\200\256y')
+	for args in report flame "export -f json"; do
+		# shellcheck disable=SC2086 # words
+		run $args "$bad"
+		if [ -s "$err" ] && ./mkhostile check < "$err" > what; then expect 5 "*"; else
+			not_ok "$args: $(cat what)"
+		fi
+	done
+	cp full.data "$bad"
+	for args in "" "--by process" "--info" "--gc"; do
+		# shellcheck disable=SC2086 # words
+		run report -v $args -i "$bad"
+		harmless "report $args"
+	done
+	run flame -o "$bad.svg" -i "$bad"
+	harmless "flame"
+	run "$bad"
+	if ./mkhostile check < "$err" > what; then expect 2 "*"; else not_ok "command"; fi
+fi
+if begin "text of a process: a version is a version"; then
+	cat > fake.c << 'EOF'
+#include <unistd.h>
+int rb_during_gc, rb_cObject;
+char ruby_version[64] = VERSION;
+int main(void)
+{
+	write(1, "x", 1);
+	pause();
+	return ruby_version[0];
+}
+EOF
+	for version in 3.1.2 '\033[31m3.1.2' '3.1.2\302\233\063\061m' '3.1.2\342\200\256'; do
+		"${CC:-cc}" -rdynamic -Wno-unused-result "-DVERSION=\"$version\"" -o fake fake.c || break
+		mkfifo ready
+		./fake > ready &
+		fake=$!
+		head -c 1 ready > /dev/null
+		run ps
+		seen=$(grep -c "^ *$fake " "$out")
+		harmless "ps"
+		run ps --json
+		harmless "ps --json"
+		kill $fake
+		wait $fake 2> /dev/null
+		rm ready
+		if [ "$version" = 3.1.2 ]; then want=1; else want=0; fi
+		if [ "$seen" = $want ]; then ok; else not_ok "ps lists $version: $seen"; fi
+	done
 fi
 
 # --- Outputs that fail

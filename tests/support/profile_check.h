@@ -29,7 +29,7 @@ static inline const char *check_profile_strings(const struct profile *p)
 			size_t n = utf8_sequence(s + i, len - i);
 
 			CHECK_PROFILE(n);
-			CHECK_PROFILE((unsigned char)s[i] >= 0x20 || s[i] == '\t');
+			CHECK_PROFILE(utf8_presentable(s + i, n));
 			i += n;
 		}
 	}

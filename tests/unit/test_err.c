@@ -101,6 +101,19 @@ Test(err, message_is_one_line_without_controls)
 	cr_expect_str_eq(err.hint, "line 1?line 2");
 }
 
+Test(err, no_character_that_a_terminal_obeys_or_hides)
+{
+	struct err err = { 0 };
+
+	err_set(&err, -EINVAL, ERR_USAGE,
+		"a\xc2\x9b"
+		"31m b\xe2\x80\xae"
+		"c\xe2\x80\xa8"
+		"d\xf3\xa0\x80\x81");
+	assert_sane_err(&err);
+	cr_expect_str_eq(err.msg, "a??31m b???c???d????");
+}
+
 Test(err, invalid_utf8_is_replaced_and_valid_utf8_kept)
 {
 	struct err err = { 0 };

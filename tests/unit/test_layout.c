@@ -252,6 +252,38 @@ Test(layout, versions)
 	}
 }
 
+Test(layout, only_a_version_is_taken_for_one)
+{
+	static const char *const valid[] = {
+		"2.7.8",     "3.1.2",	      "3.10.12",    "10.0.0",
+		"3.5.0-dev", "4.0.0preview1", "3.2.0.rc-1", "3.1.2-123456789abcdef",
+	};
+	static const char *const invalid[] = {
+		"",
+		"3",
+		"3.1",
+		"3.1.",
+		"3..1",
+		".3.1.2",
+		" 3.1.2",
+		"-3.1.2",
+		"3.1.2 ",
+		"3.1.2\n",
+		"3.1.2\x1b[31m",
+		"3.1.2\xc2\x9b",
+		"3.1.2\xe2\x80\xae",
+		"3.1.2DEV",
+		"1234.1.2",
+		"3.1.2abcdefghijklmnopq",
+		"\xff.1.2",
+	};
+
+	for (size_t i = 0; i < sizeof(valid) / sizeof(valid[0]); i++)
+		cr_expect(ruby_version_valid(valid[i]), "%s", valid[i]);
+	for (size_t i = 0; i < sizeof(invalid) / sizeof(invalid[0]); i++)
+		cr_expect_not(ruby_version_valid(invalid[i]), "%zu", i);
+}
+
 /*
  * What separates the versions is what their sources say; a Ruby of the future is like the newest.
  */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include <criterion/criterion.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -31,7 +32,21 @@ static const struct text_case cases[] = {
 	CASE("DEL", "\x7f", R),
 	CASE("2, 3 and 4 bytes", "\xc3\xbc\xe2\x82\xac\xf0\x9f\x98\x80",
 	     "\xc3\xbc\xe2\x82\xac\xf0\x9f\x98\x80"),
-	CASE("first and last of 2 bytes", "\xc2\x80\xdf\xbf", "\xc2\x80\xdf\xbf"),
+	CASE("first shown and last of 2 bytes", "\xc2\xa0\xdf\xbf", "\xc2\xa0\xdf\xbf"),
+	CASE("C1 controls: CSI, OSC, ST", "\xc2\x9b\x33m\xc2\x9d\xc2\x9c", R "\x33m" R R),
+	CASE("C1 as bytes", "\x9b\x33m", R "\x33m"),
+	CASE("an override of the direction",
+	     "a\xe2\x80\xae"
+	     "b\xe2\x81\xa6"
+	     "c",
+	     "a" R "b" R "c"),
+	CASE("separators of lines", "\xe2\x80\xa8\xe2\x80\xa9", R R),
+	CASE("a byte order mark",
+	     "\xef\xbb\xbf"
+	     "a",
+	     R "a"),
+	CASE("a joined emoji", "\xf0\x9f\x91\xa9\xe2\x80\x8d\xf0\x9f\x92\xbb",
+	     "\xf0\x9f\x91\xa9\xe2\x80\x8d\xf0\x9f\x92\xbb"),
 	CASE("first and last of 3 bytes", "\xe0\xa0\x80\xef\xbf\xbf", "\xe0\xa0\x80\xef\xbf\xbf"),
 	CASE("around the surrogates", "\xed\x9f\xbf\xee\x80\x80", "\xed\x9f\xbf\xee\x80\x80"),
 	CASE("first and last of 4 bytes", "\xf0\x90\x80\x80\xf4\x8f\xbf\xbf",
@@ -95,6 +110,66 @@ static size_t reference_sequence(const unsigned char *p, size_t len)
 	return n;
 }
 
+static size_t encode(uint32_t cp, char *s)
+{
+	if (cp < 0x80) {
+		s[0] = (char)cp;
+		return 1;
+	}
+	if (cp < 0x800) {
+		s[0] = (char)(0xc0 | cp >> 6);
+		s[1] = (char)(0x80 | (cp & 0x3f));
+		return 2;
+	}
+	if (cp < 0x10000) {
+		s[0] = (char)(0xe0 | cp >> 12);
+		s[1] = (char)(0x80 | (cp >> 6 & 0x3f));
+		s[2] = (char)(0x80 | (cp & 0x3f));
+		return 3;
+	}
+	s[0] = (char)(0xf0 | cp >> 18);
+	s[1] = (char)(0x80 | (cp >> 12 & 0x3f));
+	s[2] = (char)(0x80 | (cp >> 6 & 0x3f));
+	s[3] = (char)(0x80 | (cp & 0x3f));
+	return 4;
+}
+
+/* One by one, by their names in the Unicode standard; apart from the ranges of the filter. */
+static bool is_refused(uint32_t cp)
+{
+	static const uint32_t single[] = {
+		0x00ad, /* SOFT HYPHEN */
+		0x061c, /* ARABIC LETTER MARK */
+		0x115f, /* HANGUL CHOSEONG FILLER */
+		0x1160, /* HANGUL JUNGSEONG FILLER */
+		0x180e, /* MONGOLIAN VOWEL SEPARATOR */
+		0x200b, /* ZERO WIDTH SPACE */
+		0x200e, /* LEFT-TO-RIGHT MARK */
+		0x200f, /* RIGHT-TO-LEFT MARK */
+		0x2028, /* LINE SEPARATOR */
+		0x2029, /* PARAGRAPH SEPARATOR */
+		0x202a, /* LEFT-TO-RIGHT EMBEDDING */
+		0x202b, /* RIGHT-TO-LEFT EMBEDDING */
+		0x202c, /* POP DIRECTIONAL FORMATTING */
+		0x202d, /* LEFT-TO-RIGHT OVERRIDE */
+		0x202e, /* RIGHT-TO-LEFT OVERRIDE */
+		0x3164, /* HANGUL FILLER */
+		0xfeff, /* ZERO WIDTH NO-BREAK SPACE */
+		0xffa0, /* HALFWIDTH HANGUL FILLER */
+		0xfff9, /* INTERLINEAR ANNOTATION ANCHOR */
+		0xfffa, /* INTERLINEAR ANNOTATION SEPARATOR */
+		0xfffb, /* INTERLINEAR ANNOTATION TERMINATOR */
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(single); i++)
+		if (cp == single[i])
+			return true;
+	return (cp < 0x20 && cp != '\t') || (cp >= 0x7f && cp < 0xa0) || /* C0, DEL, C1 */
+	       (cp >> 4 == 0x206) ||		  /* WORD JOINER, isolates, digit shapes */
+	       (cp >= 0x1d173 && cp < 0x1d17b) || /* MUSICAL SYMBOL BEGIN BEAM and so on */
+	       (cp >= 0xe0000 && cp < 0xe0080);	  /* tags */
+}
+
 static void assert_sane_text(const char *s, size_t len, const char *name)
 {
 	for (size_t i = 0; i < len;) {
@@ -118,6 +193,31 @@ Test(utf8, sanitise)
 		cr_expect_eq(out.len, strlen(c->want), "%s: no NUL inside", c->name);
 		assert_sane_text(buf_str(&out), out.len, c->name);
 	}
+}
+
+Test(utf8, sanitise_every_code_point)
+{
+	_cleanup_buf_ struct buf out = BUF_INIT;
+	size_t n_refused = 0;
+
+	for (uint32_t cp = 0; cp <= 0x10ffff; cp++) {
+		char s[5] = "";
+		size_t n = encode(cp, s);
+		bool refused = is_refused(cp);
+
+		if (cp >= 0xd800 && cp <= 0xdfff)
+			continue;
+		buf_reset(&out);
+		buf_addch(&out, '[');
+		utf8_sanitise(&out, s, n);
+		buf_addch(&out, ']');
+		n_refused += refused;
+		cr_assert_eq(out.len, 2 + (refused ? strlen(R) : n), "U+%04X", (unsigned int)cp);
+		cr_assert(!memcmp(out.data + 1, refused ? R : s, out.len - 2), "U+%04X",
+			  (unsigned int)cp);
+		cr_assert_eq(utf8_presentable(s, n), !refused, "U+%04X", (unsigned int)cp);
+	}
+	cr_expect_eq(n_refused, 31 + 33 + 21 + 16 + 8 + 128);
 }
 
 Test(utf8, sanitise_twice_changes_nothing)
