@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Each mapped file of each process is looked at here, by a privileged process, to see whether it is
+ * a Ruby. So only what is asked for is read, with pread() and into memory of a limited size: the
+ * file may be anything, and change meanwhile.
+ */
 #include "elf/elf_file.h"
 
+#include <elf.h>
 #include <errno.h>
-#include <gelf.h>
-#include <libelf.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/array.h"
+#include "base/cleanup.h"
 #include "base/err.h"
 
 #if defined(__x86_64__)
@@ -20,25 +26,97 @@
 #endif
 
 struct elf_file {
-	Elf *elf;
+	int fd;
+	uint64_t left; /* bytes that may still be read */
+	Elf64_Phdr *segments;
+	size_t n_segments;
+	Elf64_Shdr *sections;
+	size_t n_sections;
 };
+
+/* ---- reading ---- */
+
+/* What lies past the end of the file is an error, too. */
+static bool read_at(struct elf_file *f, uint64_t offset, void *buf, uint64_t size)
+{
+	uint64_t done = 0;
+	ssize_t n;
+
+	if (size > f->left || offset > INT64_MAX - size)
+		return false;
+	f->left -= size;
+	while (done < size) {
+		n = pread(f->fd, (char *)buf + done, size - done, (off_t)(offset + done));
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return false;
+		done += (uint64_t)n;
+	}
+	return true;
+}
+
+/* With a NUL behind it. NULL: not there, too large, or no memory. */
+static void *read_piece(struct elf_file *f, uint64_t offset, uint64_t size)
+{
+	_cleanup_free_ char *piece = size <= f->left ? malloc(size + 1) : NULL;
+
+	if (!piece || !read_at(f, offset, piece, size))
+		return NULL;
+	piece[size] = '\0';
+	return take_ptr(piece);
+}
+
+static void *read_section(struct elf_file *f, const Elf64_Shdr *shdr)
+{
+	return read_piece(f, shdr->sh_offset, shdr->sh_size);
+}
+
+/* The strings that section @shdr refers to. */
+static char *read_strings(struct elf_file *f, const Elf64_Shdr *shdr, uint64_t *size)
+{
+	const Elf64_Shdr *strings;
+
+	if (shdr->sh_link >= f->n_sections)
+		return NULL;
+	strings = &f->sections[shdr->sh_link];
+	*size = strings->sh_size;
+	return strings->sh_type == SHT_STRTAB ? read_section(f, strings) : NULL;
+}
+
+static bool is_of_this_machine(const Elf64_Ehdr *ehdr)
+{
+	return !memcmp(ehdr->e_ident, ELFMAG, SELFMAG) && ehdr->e_ident[EI_CLASS] == ELFCLASS64 &&
+	       ehdr->e_ident[EI_DATA] == ELFDATA2LSB && ehdr->e_machine == HOST_MACHINE;
+}
+
+/* Without a table that can be read it has no segments, or no sections. */
+static void read_tables(struct elf_file *f, const Elf64_Ehdr *ehdr)
+{
+	if (ehdr->e_phentsize == sizeof(Elf64_Phdr) && ehdr->e_phnum <= ELF_FILE_MAX_SEGMENTS)
+		f->segments = read_piece(f, ehdr->e_phoff, ehdr->e_phnum * sizeof(*f->segments));
+	f->n_segments = f->segments ? ehdr->e_phnum : 0;
+	if (ehdr->e_shentsize == sizeof(Elf64_Shdr) && ehdr->e_shnum <= ELF_FILE_MAX_SECTIONS)
+		f->sections = read_piece(f, ehdr->e_shoff, ehdr->e_shnum * sizeof(*f->sections));
+	f->n_sections = f->sections ? ehdr->e_shnum : 0;
+}
 
 int elf_file_open(int fd, const char *name, struct elf_file **ret, struct err *err)
 {
 	struct elf_file *f;
-	GElf_Ehdr ehdr;
+	Elf64_Ehdr ehdr;
 
-	elf_version(EV_CURRENT);
 	f = calloc(1, sizeof(*f));
 	if (!f)
 		return err_oom(err);
-	f->elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
-	if (!f->elf || elf_kind(f->elf) != ELF_K_ELF || !gelf_getehdr(f->elf, &ehdr) ||
-	    ehdr.e_ident[EI_CLASS] != ELFCLASS64 || ehdr.e_machine != HOST_MACHINE) {
+	f->fd = fd;
+	f->left = ELF_FILE_MAX_READ;
+	if (!read_at(f, 0, &ehdr, sizeof(ehdr)) || !is_of_this_machine(&ehdr)) {
 		elf_file_close(f);
 		return err_set(err, -ENOEXEC, ERR_TARGET,
 			       "%s is not a 64-bit ELF file of this machine", name);
 	}
+	read_tables(f, &ehdr);
 	*ret = f;
 	return 0;
 }
@@ -47,134 +125,178 @@ void elf_file_close(struct elf_file *elf)
 {
 	if (!elf)
 		return;
-	elf_end(elf->elf);
+	free(elf->segments);
+	free(elf->sections);
 	free(elf);
 }
 
-static size_t scan_symbols(Elf *elf, uint32_t type, const char *const *names, uint64_t *values,
-			   bool *found, size_t n)
-{
-	size_t hits = 0, i, k, count;
-	Elf_Scn *scn = NULL;
-	const char *name;
-	Elf_Data *data;
-	GElf_Shdr shdr;
-	GElf_Sym sym;
+/* ---- symbols ---- */
 
-	while ((scn = elf_nextscn(elf, scn))) {
-		if (!gelf_getshdr(scn, &shdr) || shdr.sh_type != type || !shdr.sh_entsize)
+struct search {
+	const char *const *names;
+	uint64_t *values;
+	size_t n, hits;
+	bool found[32];
+};
+
+static void find_symbols(struct search *s, const Elf64_Sym *syms, uint64_t n, const char *strings,
+			 uint64_t size)
+{
+	uint64_t i;
+	size_t k;
+
+	for (i = 0; i < n && s->hits < s->n; i++) {
+		if (syms[i].st_shndx == SHN_UNDEF || syms[i].st_name >= size)
 			continue;
-		data = elf_getdata(scn, NULL);
-		if (!data)
-			continue;
-		count = shdr.sh_size / shdr.sh_entsize;
-		for (i = 0; i < count && i <= INT32_MAX && hits < n; i++) {
-			if (!gelf_getsym(data, (int)i, &sym) || sym.st_shndx == SHN_UNDEF)
+		for (k = 0; k < s->n; k++) {
+			if (s->found[k] || strcmp(strings + syms[i].st_name, s->names[k]))
 				continue;
-			name = elf_strptr(elf, shdr.sh_link, sym.st_name);
-			for (k = 0; name && k < n; k++) {
-				if (found[k] || strcmp(name, names[k]))
-					continue;
-				values[k] = sym.st_value;
-				found[k] = true;
-				hits++;
-			}
+			s->values[k] = syms[i].st_value;
+			s->found[k] = true;
+			s->hits++;
 		}
 	}
-	return hits;
+}
+
+static void search_tables(struct elf_file *f, uint32_t type, struct search *s)
+{
+	size_t i;
+
+	for (i = 0; i < f->n_sections && s->hits < s->n; i++) {
+		const Elf64_Shdr *shdr = &f->sections[i];
+		_cleanup_free_ Elf64_Sym *syms = NULL;
+		_cleanup_free_ char *strings = NULL;
+		uint64_t size;
+
+		if (shdr->sh_type != type || shdr->sh_entsize != sizeof(*syms))
+			continue;
+		syms = read_section(f, shdr);
+		strings = syms ? read_strings(f, shdr, &size) : NULL;
+		if (strings)
+			find_symbols(s, syms, shdr->sh_size / sizeof(*syms), strings, size);
+	}
+}
+
+static struct search search_for(const char *const *names, uint64_t *values, size_t n)
+{
+	struct search s = { .names = names, .values = values };
+
+	s.n = n < ARRAY_SIZE(s.found) ? n : ARRAY_SIZE(s.found);
+	return s;
 }
 
 size_t elf_file_symbols(struct elf_file *elf, const char *const *names, uint64_t *values, size_t n)
 {
-	bool found[32] = { false };
-	size_t hits;
+	struct search s = search_for(names, values, n);
 
-	if (n > ARRAY_SIZE(found))
-		n = ARRAY_SIZE(found);
-	hits = scan_symbols(elf->elf, SHT_DYNSYM, names, values, found, n);
-	if (hits < n)
-		hits += scan_symbols(elf->elf, SHT_SYMTAB, names, values, found, n);
-	return hits;
+	search_tables(elf, SHT_DYNSYM, &s);
+	search_tables(elf, SHT_SYMTAB, &s);
+	return s.hits;
 }
 
 size_t elf_file_dynamic_symbols(struct elf_file *elf, const char *const *names, uint64_t *values,
 				size_t n)
 {
-	bool found[32] = { false };
+	struct search s = search_for(names, values, n);
 
-	return scan_symbols(elf->elf, SHT_DYNSYM, names, values, found,
-			    n < ARRAY_SIZE(found) ? n : ARRAY_SIZE(found));
+	search_tables(elf, SHT_DYNSYM, &s);
+	return s.hits;
+}
+
+/* ---- the rest ---- */
+
+static bool section_needs(struct elf_file *f, const Elf64_Shdr *shdr, const char *prefix)
+{
+	_cleanup_free_ Elf64_Dyn *dyn = read_section(f, shdr);
+	_cleanup_free_ char *strings = NULL;
+	uint64_t size = 0, i;
+
+	strings = dyn ? read_strings(f, shdr, &size) : NULL;
+	for (i = 0; strings && i < shdr->sh_size / sizeof(*dyn); i++)
+		if (dyn[i].d_tag == DT_NEEDED && dyn[i].d_un.d_val < size &&
+		    !strncmp(strings + dyn[i].d_un.d_val, prefix, strlen(prefix)))
+			return true;
+	return false;
 }
 
 bool elf_file_needs(struct elf_file *elf, const char *prefix)
 {
-	Elf_Scn *scn = NULL;
-	const char *name;
-	Elf_Data *data;
-	GElf_Shdr shdr;
-	GElf_Dyn dyn;
-	int i;
+	size_t i;
 
-	while ((scn = elf_nextscn(elf->elf, scn))) {
-		if (!gelf_getshdr(scn, &shdr) || shdr.sh_type != SHT_DYNAMIC)
-			continue;
-		data = elf_getdata(scn, NULL);
-		for (i = 0; data && gelf_getdyn(data, i, &dyn); i++) {
-			if (dyn.d_tag != DT_NEEDED)
-				continue;
-			name = elf_strptr(elf->elf, shdr.sh_link, dyn.d_un.d_val);
-			if (name && !strncmp(name, prefix, strlen(prefix)))
-				return true;
-		}
-	}
+	for (i = 0; i < elf->n_sections; i++)
+		if (elf->sections[i].sh_type == SHT_DYNAMIC &&
+		    section_needs(elf, &elf->sections[i], prefix))
+			return true;
 	return false;
 }
 
 size_t elf_file_segments(struct elf_file *elf, struct elf_segment *v, size_t max)
 {
-	size_t count, i, n = 0;
-	GElf_Phdr ph;
+	size_t i, n = 0;
 
-	if (elf_getphdrnum(elf->elf, &count))
-		return 0;
-	for (i = 0; i < count && n < max; i++) {
-		if (!gelf_getphdr(elf->elf, (int)i, &ph) || ph.p_type != PT_LOAD)
+	for (i = 0; i < elf->n_segments && n < max; i++) {
+		const Elf64_Phdr *ph = &elf->segments[i];
+
+		if (ph->p_type != PT_LOAD)
 			continue;
 		v[n++] = (struct elf_segment) {
-			.vaddr = ph.p_vaddr,
-			.memsz = ph.p_memsz,
-			.offset = ph.p_offset,
-			.filesz = ph.p_filesz,
-			.write = ph.p_flags & PF_W,
-			.exec = ph.p_flags & PF_X,
+			.vaddr = ph->p_vaddr,
+			.memsz = ph->p_memsz,
+			.offset = ph->p_offset,
+			.filesz = ph->p_filesz,
+			.write = ph->p_flags & PF_W,
+			.exec = ph->p_flags & PF_X,
 		};
 	}
 	return n;
 }
 
+static uint64_t align(uint64_t n, uint64_t to)
+{
+	return (n + to - 1) & ~(to - 1);
+}
+
+/* Whether one of the notes is the build-id. Each is a header, a name and a description. */
+static bool find_build_id(const unsigned char *notes, uint64_t len, uint64_t to, char *out,
+			  size_t size)
+{
+	uint64_t at = 0, desc;
+	Elf64_Nhdr note;
+	size_t i;
+
+	while (len - at >= sizeof(note)) {
+		memcpy(&note, notes + at, sizeof(note));
+		desc = align(at + sizeof(note) + note.n_namesz, to);
+		if (desc > len || note.n_descsz > len - desc)
+			return false;
+		if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == sizeof("GNU") &&
+		    !memcmp(notes + at + sizeof(note), "GNU", sizeof("GNU")) &&
+		    (size_t)note.n_descsz * 2 < size) {
+			for (i = 0; i < note.n_descsz; i++)
+				snprintf(out + i * 2, 3, "%02x", notes[desc + i]);
+			return true;
+		}
+		at = align(desc + note.n_descsz, to);
+		if (at > len)
+			return false;
+	}
+	return false;
+}
+
 void elf_file_build_id(struct elf_file *elf, char *out, size_t size)
 {
-	size_t off, name_off, desc_off, i;
-	Elf_Scn *scn = NULL;
-	Elf_Data *data;
-	GElf_Shdr shdr;
-	GElf_Nhdr nhdr;
+	size_t i;
 
 	out[0] = '\0';
-	while ((scn = elf_nextscn(elf->elf, scn))) {
-		if (!gelf_getshdr(scn, &shdr) || shdr.sh_type != SHT_NOTE)
+	for (i = 0; i < elf->n_sections; i++) {
+		const Elf64_Shdr *shdr = &elf->sections[i];
+		_cleanup_free_ unsigned char *notes = NULL;
+
+		if (shdr->sh_type != SHT_NOTE || shdr->sh_size > ELF_FILE_MAX_NOTES)
 			continue;
-		data = elf_getdata(scn, NULL);
-		for (off = 0;
-		     data && (off = gelf_getnote(data, off, &nhdr, &name_off, &desc_off));) {
-			if (nhdr.n_type != NT_GNU_BUILD_ID || nhdr.n_namesz != sizeof("GNU") ||
-			    memcmp((const char *)data->d_buf + name_off, "GNU", sizeof("GNU")) ||
-			    (size_t)nhdr.n_descsz * 2 >= size)
-				continue;
-			for (i = 0; i < nhdr.n_descsz; i++)
-				snprintf(out + i * 2, 3, "%02x",
-					 ((const unsigned char *)data->d_buf)[desc_off + i]);
+		notes = read_section(elf, shdr);
+		if (notes &&
+		    find_build_id(notes, shdr->sh_size, shdr->sh_addralign == 8 ? 8 : 4, out, size))
 			return;
-		}
 	}
 }

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * An ELF file: its symbols and segments, read through libelf. It knows nothing of processes: all
- * addresses are the file's own (st_value, p_vaddr); the caller adds the load bias. Not thread-safe.
+ * An ELF file: its symbols and segments. It knows nothing of processes: all addresses are the file's
+ * own (st_value, p_vaddr); the caller adds the load bias.
+ *
+ * The file may be a hostile target's. It is read, never mapped, since it may become shorter
+ * meanwhile, and no more of it than the limits below: what lies beyond is as if it were not there.
+ * Not thread-safe.
  */
 #ifndef RBPF_ELF_ELF_FILE_H
 #define RBPF_ELF_ELF_FILE_H
@@ -12,6 +16,11 @@
 
 struct err;
 struct elf_file;
+
+#define ELF_FILE_MAX_READ     (64ull << 20) /* bytes, from elf_file_open() to elf_file_close() */
+#define ELF_FILE_MAX_SECTIONS 4096	    /* a file with more has none; linkers make some 40 */
+#define ELF_FILE_MAX_SEGMENTS 4096	    /* the same; linkers make a dozen */
+#define ELF_FILE_MAX_NOTES    65536	    /* bytes of a section of notes */
 
 struct elf_segment { /* a PT_LOAD */
 	uint64_t vaddr;

@@ -4,8 +4,8 @@
  * is all that telling a process' address in the file's own terms takes; sections, which a file may
  * do without, are not looked at.
  *
- * The file may belong to a hostile target, so it is read, not mapped as elf_file.h has it: it may
- * shrink meanwhile. Thread-safe for different files.
+ * The file may belong to a hostile target, so it is read, not mapped: it may shrink meanwhile.
+ * Thread-safe for different files.
  */
 #ifndef RBPF_ELF_ELF_HEADERS_H
 #define RBPF_ELF_ELF_HEADERS_H

@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -237,6 +239,93 @@ Test(elf_file, damaged)
 		close(fd);
 	}
 	free(bytes);
+}
+
+/* Between two questions its owner makes it shorter: a page of a mapping of it is gone then. */
+Test(elf_file, truncated_meanwhile)
+{
+	static const char *const names[] = { "elf_begin", "no such" };
+	uint64_t values[2] = { 0 };
+	struct elf_file *elf;
+	size_t len;
+	uint8_t *bytes = read_library(&len);
+	char id[64] = "untouched";
+	int fd = memory_file(bytes, len);
+
+	cr_assert_eq(elf_file_open(fd, "a library", &elf, NULL), 0);
+	cr_assert_eq(elf_file_symbols(elf, names, values, 1), 1);
+	cr_assert_eq(ftruncate(fd, sizeof(Elf64_Ehdr)), 0);
+	cr_expect_eq(elf_file_symbols(elf, names, values, 2), 0);
+	cr_expect(!elf_file_needs(elf, "libz"));
+	elf_file_build_id(elf, id, sizeof(id));
+	cr_expect_str_eq(id, "");
+	elf_file_close(elf);
+	close(fd);
+	free(bytes);
+}
+
+/* ---- sizes ---- */
+
+#define BOMB_SECTIONS 4000
+
+/* Symbol tables and strings as large as one may say, all of them in the same sparse file. */
+static int build_bomb(uint16_t n, uint64_t size)
+{
+	static Elf64_Shdr sections[BOMB_SECTIONS];
+	const Elf64_Ehdr ehdr = { .e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64,
+					       ELFDATA2LSB, EV_CURRENT },
+				  .e_machine = MACHINE,
+				  .e_shoff = sizeof(ehdr),
+				  .e_shentsize = sizeof(Elf64_Shdr),
+				  .e_shnum = n };
+	int fd = memory_file(&ehdr, sizeof(ehdr));
+
+	for (uint16_t i = 0; i < n; i++)
+		sections[i] = (Elf64_Shdr) { .sh_type = i % 2 ? SHT_STRTAB : SHT_DYNSYM,
+					     .sh_link = i + 1u,
+					     .sh_entsize = sizeof(Elf64_Sym),
+					     .sh_size = size };
+	cr_assert_eq(write(fd, sections, n * sizeof(*sections)), (ssize_t)(n * sizeof(*sections)));
+	cr_assert_eq(ftruncate(fd, (off_t)size), 0);
+	return fd;
+}
+
+static uint64_t cpu_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
+}
+
+static long peak_kib(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	return usage.ru_maxrss;
+}
+
+Test(elf_file, bombs)
+{
+	static const uint64_t sizes[] = { 1 << 20, 100 << 20, 1ull << 32, 1ull << 42 };
+	static const char *const names[] = { "printf", "no such" };
+	uint64_t values[2] = { 0 }, begin;
+	struct elf_file *elf;
+	long before = peak_kib();
+
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		int fd = build_bomb(BOMB_SECTIONS, sizes[i]);
+
+		begin = cpu_ns();
+		cr_assert_eq(elf_file_open(fd, "a bomb", &elf, NULL), 0);
+		cr_expect_eq(elf_file_symbols(elf, names, values, 2), 0);
+		cr_expect(!elf_file_needs(elf, "libc"));
+		elf_file_close(elf);
+		close(fd);
+		cr_expect_lt(cpu_ns() - begin, 10000000000ull, "%zu: CPU time", i);
+	}
+	cr_expect_lt(peak_kib() - before, (long)(ELF_FILE_MAX_READ >> 10) * 2);
 }
 
 /* ---- notes ---- */
