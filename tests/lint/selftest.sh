@@ -138,4 +138,34 @@ mkstemp("XXXXXX");
 END
 expect todo.sh
 
+source_file src/target/target_file.c << 'END'
+	fd = open(link, O_PATH);
+	fd = (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
+END
+source_file src/target/maps.c << 'END'
+	r = io_read_file(AT_FDCWD, path, MAX, &text);
+	fd = openat(dir, path, O_RDONLY); // BAD
+END
+source_file src/symbol/a.c << 'END'
+#include <fcntl.h>
+/* open(path) */
+ * The file that stat() says is there
+	fd = open("/proc/kallsyms", O_RDONLY);
+	r = io_read_file(AT_FDCWD, "/sys/x", 1, &text);
+	fd = target_file_open(&req);
+	r = elf_file_open(fd, "open(path)", &elf, NULL); /* open(path) */
+	r = file->open(path);
+	fd = open(path, O_RDONLY); // BAD
+	f = x ? fopen(path, "r") : NULL; // BAD
+	if (fstat(fd, &st) || lstat(path, &st)) // BAD
+	    fstatat(fd, "x", &st, 0)) // BAD
+	r = io_read_file(dir, "maps", 1, &text); // BAD
+	fd = (int)syscall(SYS_openat2, dir, path, &how, sizeof(how)); // BAD
+	p = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0); // BAD
+	elf = elf_begin(fd, ELF_C_READ, NULL);
+	elf = elf_begin(fd, ELF_C_READ_MMAP, NULL); // BAD
+	elf = elf_begin(fd, ELF_C_READ_MMAP_PRIVATE, NULL); // BAD
+END
+expect opens.sh
+
 exit $failed

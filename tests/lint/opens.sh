@@ -1,0 +1,82 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# Files that a target names are opened by src/target/target_file.c and by nothing else, and are read,
+# never mapped. So a call that takes a path, and mmap(), may stand only in the files that are listed
+# below, with the reason why the path is none that a target chose. A path that is a string in the
+# source is nobody's choice, and may be opened anywhere.
+#
+# usage: opens.sh [ROOT]     prints file:line: message for each violation, then exits 1
+set -eu
+cd "${1:-$(dirname "$0")/../..}"
+
+# FILE CALL[,CALL]... why
+allowed='
+src/target/target_file.c open,statx,io_read_file	this is the module that does it
+src/base/io.c open,openat,stat,faccessat,readlink	what the caller names: see io_read_file, outputs are the user'\''s
+src/cmd/common.c stat	the recording and the output that the user names
+src/elf/debug_file.c readlink	/proc/self/fd/N: the text alone is used
+src/profile/output.c open,lstat	the output that the user names
+src/profile/reader.c open	the recording that the user names
+src/sample/environment.c stat	a constant: the type information of the kernel
+src/sample/mmap_watch.c mmap	a ring of the kernel'\''s
+src/sample/session.c mmap	a BPF map
+src/target/container.c io_read_file	/proc/PID/cgroup and status, which the kernel writes
+src/target/cpus.c io_read_file	a constant: which CPUs are online
+src/target/maps.c open,io_read_file	/proc/PID/maps, which the kernel writes
+src/target/process.c io_read_file,opendir,readlink	/proc/PID/stat and the like, and the text of the link exe
+'
+
+# shellcheck disable=SC2016 # awk's own $0
+find src -name '*.[ch]' 2>/dev/null | LC_ALL=C sort | ALLOWED=$allowed xargs -r awk '
+BEGIN {
+	calls = "open|open64|openat|openat64|openat2|creat|fopen|fopen64|freopen|popen|opendir|scandir|" \
+		"nftw|ftw|fts_open|glob|stat|lstat|fstatat|statx|statfs|statvfs|access|faccessat|" \
+		"euidaccess|readlink|readlinkat|realpath|canonicalize_file_name|name_to_handle_at|" \
+		"open_by_handle_at|chdir|chroot|getxattr|lgetxattr|truncate|mmap|mmap64|io_read_file|" \
+		"dlopen|gzopen|json_load_file"
+	n = split(ENVIRON["ALLOWED"], line, "\n")
+	for (i = 1; i <= n; i++) {
+		if (split(line[i], field, /[ \t]+/) < 3)
+			continue
+		k = split(field[2], name, ",")
+		while (k > 0)
+			is_allowed[field[1], name[k--]] = 1
+	}
+}
+
+function complain(message) {
+	printf "%s:%d: %s\n", FILENAME, FNR, message
+	failures++
+}
+
+/^[ \t]*(\/\*|\*|\/\/|#[ \t]*include)/ { next }
+
+{
+	code = $0
+	gsub(/"([^"\\]|\\.)*"/, "\"\"", code)
+	gsub(/\/\*.*\*\//, "", code)
+	# A path that stands there as a string.
+	gsub("(^|[^A-Za-z0-9_])(" calls ")\\((AT_FDCWD, )?\"\"", "", code)
+	while (match(code, "(^|[^A-Za-z0-9_>.])(" calls ")[ \t]*\\(")) {
+		word = substr(code, RSTART, RLENGTH)
+		gsub(/[^a-z0-9_]/, "", word)
+		code = substr(code, RSTART + RLENGTH)
+		if ((FILENAME, word) in is_allowed || code ~ /^(int|const char|void) /) # a prototype
+			continue
+		if (word ~ /^mmap/)
+			complain(word "(): a file of a target is read, not mapped; " \
+				 "what is none is to be listed in tests/lint/opens.sh")
+		else
+			complain(word "(): a path that a target chose is opened with target_file.h; " \
+				 "any other is to be listed in tests/lint/opens.sh, with a reason")
+	}
+	if (code ~ /ELF_C_[A-Z_]*MMAP/)
+		complain("libelf is to read files (ELF_C_READ), not to map them")
+	if (code ~ /SYS_(open|openat|openat2|creat|mmap|stat|statx)([^A-Za-z0-9_]|$)/ &&
+	    FILENAME != "src/target/target_file.c")
+		complain("files are opened with target_file.h, or by a call of the C library")
+}
+
+END { exit failures != 0 }
+' || exit 1 # xargs says 123
