@@ -101,6 +101,7 @@ demo:
 
 test:
 	@tests/support/packages.sh test
+	@tests/support/fixtures.sh || echo "test: tests that need this are skipped" >&2
 	@$(MAKE) --no-print-directory -j$$(nproc) rbpf
 	@$(MAKE) --no-print-directory -O -j$$(nproc) check
 	@$(MAKE) --no-print-directory test-more

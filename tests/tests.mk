@@ -65,7 +65,7 @@ $(O)/asan/%.o: %.c
 $(patsubst %.c,$(O)/asan/%.o,$(wildcard src/sample/*.c)): $(SKEL)
 
 unit: $(UNIT)
-	$(Q)$(UNIT) $(TESTFLAGS)
+	$(Q)tests/support/criterion.sh $(UNIT) $(TESTFLAGS)
 
 # Criterion runs each test in a process of its own and does not look at how it exits once the test
 # has passed, so that a leak would go unnoticed: here any report of a sanitizer is a failure, also
@@ -76,7 +76,7 @@ QUICK_STRINGS := replace_str=0:intercept_strstr=0:intercept_strlen=0:intercept_s
 asan: $(ASAN)
 	$(Q)rm -f $(O)/asan/report.*
 	$(Q)ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1:$(QUICK_STRINGS):log_path=$(abspath $(O))/asan/report \
-	UBSAN_OPTIONS=print_stacktrace=1 $(ASAN) $(TESTFLAGS); \
+	UBSAN_OPTIONS=print_stacktrace=1 tests/support/criterion.sh $(ASAN) $(TESTFLAGS); \
 	status=$$?; \
 	for report in $(O)/asan/report.*; do \
 		if grep -qsv 'WARNING: AddressSanitizer failed to allocate' "$$report"; then \

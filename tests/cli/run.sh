@@ -938,4 +938,8 @@ if begin "a target that is none: status 3"; then
 fi
 
 echo "tests/cli: $passed passed, $failed failed, $skipped skipped"
+if [ "${CI-}" = true ] && [ $skipped != 0 ]; then
+	echo "tests/cli: CI needs all tests" >&2
+	exit 1
+fi
 [ $failed = 0 ]

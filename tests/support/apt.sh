@@ -20,9 +20,10 @@ apt_mirror() {
 }
 
 # apt_begin STATE ARCH SUITE...: makes the directory STATE and in it what the others need. The last
-# SUITE is the one that packages are taken from, the others are for what they depend on.
+# SUITE is the one that packages are taken from, the others are for what they depend on. $apt_types is
+# 'deb deb-src' if source packages are wanted, too.
 apt_begin() {
-	local from options suite keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+	local from options suite type keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 	apt_state=$(realpath -m "$1")
 	options="arch=$2"
 	from=$(apt_mirror) || {
@@ -32,7 +33,7 @@ apt_begin() {
 	mkdir -p "$apt_state"/{etc,lists/partial,cache/archives/partial}
 	[ ! -e $keyring ] || options+=" signed-by=$keyring"
 	for suite in "${@:3}"; do
-		echo "deb [$options] $from $suite main"
+		for type in ${apt_types:-deb}; do echo "$type [$options] $from $suite main"; done
 	done >"$apt_state/etc/sources.list"
 	# An empty status: apt takes nothing for installed, and so fetches all that is needed. The
 	# Release files of unreleased suites and of old ones expire without being renewed.

@@ -8,7 +8,7 @@ set -eu
 build="gcc libc6-dev clang llvm bpftool libbpf-dev libelf-dev libdw-dev liblzma-dev libiberty-dev zlib1g-dev libjansson-dev
 	pkg-config"
 demo="$build ruby"
-test="$demo clang-format libclang-rt-14-dev libcriterion-dev mandoc ruby-minitest puma ruby-rack
+test="$demo clang-format libclang-rt-14-dev libcriterion-dev mandoc ruby-minitest libc6-dbg locales puma ruby-rack
 	ruby-sinatra ruby-sqlite3 ruby-oj ruby-nokogiri gdb binutils libxml2-utils chromium nodejs npm procps util-linux bsdutils zsh fish
 	qemu-system-x86 qemu-system-arm gcc-aarch64-linux-gnu libc6-arm64-cross e2fsprogs kmod cpio xz-utils zstd"
 

@@ -157,19 +157,21 @@ Test(code_map, file_that_was_replaced)
 	range = code_map_find(map, (uint64_t)(uintptr_t)image.code);
 	cr_assert_not_null(range);
 	if (!range->file) {
-		cr_log_warn("skipped: /proc/PID/map_files is not permitted");
-	} else {
-		code_image_map(&image2);
-		map2 = read_own(&files, map);
-		range2 = code_map_find(map2, (uint64_t)(uintptr_t)image2.code);
-		cr_assert(range2 && range2->file);
-		cr_expect_neq(range->file, range2->file);
-		cr_expect_str_eq(range->file->path, range2->file->path);
-		cr_assert_eq(code_file_table(&files, range->file, &table), 0);
-		cr_assert_eq(code_file_table(&files, range2->file, &table2), 0);
-		cr_expect_lt(table->rows, table2->rows, "each has its own table");
-		code_map_unref(map2);
+		code_map_unref(map);
+		code_files_deinit(&files);
+		code_image_remove(&image2);
+		cr_skip_test("/proc/PID/map_files is not permitted");
 	}
+	code_image_map(&image2);
+	map2 = read_own(&files, map);
+	range2 = code_map_find(map2, (uint64_t)(uintptr_t)image2.code);
+	cr_assert(range2 && range2->file);
+	cr_expect_neq(range->file, range2->file);
+	cr_expect_str_eq(range->file->path, range2->file->path);
+	cr_assert_eq(code_file_table(&files, range->file, &table), 0);
+	cr_assert_eq(code_file_table(&files, range2->file, &table2), 0);
+	cr_expect_lt(table->rows, table2->rows, "each has its own table");
+	code_map_unref(map2);
 	code_map_unref(map);
 	code_files_deinit(&files);
 	code_image_remove(&image2);

@@ -370,29 +370,39 @@ static bool check_ruby(const char *path, const char *stripped)
 	return true;
 }
 
+/* What tests/support/fixtures.sh compiles of Ruby's source. */
+Test(interpreter, vm_with_symbols, .timeout = 300)
+{
+	if (!check_ruby("build/ruby-vm/vm.so", "build/ruby-vm/vm-stripped.so"))
+		cr_skip_test("there is no build/ruby-vm/vm.so (tests/support/fixtures.sh)");
+}
+
+/* Rubies that somebody has built, in $RBPF_TEST_RUBIES/NAME and, stripped, $RBPF_TEST_RUBIES/NAME-stripped. */
 Test(interpreter, rubies, .timeout = 300)
 {
-	static const char *const patterns[] = { "/opt/rubies/*/lib/libruby.so.*.*.*",
-						"/opt/rubies/*-static/bin/ruby" };
-	char stripped[512];
+	static const char *const patterns[] = { "lib/libruby.so.*.*.*", "bin/ruby" };
+	const char *rubies = getenv("RBPF_TEST_RUBIES");
+	char pattern[512], stripped[512];
 	size_t checked = 0;
 	glob_t g;
 
+	if (!rubies)
+		return;
 	for (size_t p = 0; p < ARRAY_SIZE(patterns); p++) {
-		if (glob(patterns[p], 0, NULL, &g))
+		snprintf(pattern, sizeof(pattern), "%s/*/%s", rubies, patterns[p]);
+		if (glob(pattern, 0, NULL, &g))
 			continue;
 		for (size_t i = 0; i < g.gl_pathc; i++) {
-			const char *path = g.gl_pathv[i], *dir = path + strlen("/opt/rubies/");
+			const char *path = g.gl_pathv[i], *dir = path + strlen(rubies) + 1;
 			int len = (int)strcspn(dir, "/");
 
-			snprintf(stripped, sizeof(stripped), "/opt/rubies/%.*s-stripped%s", len,
-				 dir, dir + len);
+			snprintf(stripped, sizeof(stripped), "%s/%.*s-stripped%s", rubies, len, dir,
+				 dir + len);
 			checked += check_ruby(path, stripped);
 		}
 		globfree(&g);
 	}
-	if (!checked)
-		cr_log_warn("skipped: there is no Ruby with symbols in /opt/rubies");
+	cr_expect_gt(checked, 0, "no Ruby with symbols in %s", rubies);
 }
 
 /*
@@ -407,8 +417,7 @@ static void check_debian(const char *path)
 	uint64_t exec;
 
 	if (!ruby_open(path, &r)) {
-		cr_log_warn("skipped: there is no %s", path);
-		return;
+		cr_skip_test("there is no %s", path);
 	}
 	exec = start_of(&r.symbols, "rb_vm_exec");
 	cr_assert_neq(exec, 0, "%s", path);

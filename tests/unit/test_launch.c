@@ -163,8 +163,7 @@ Test(launch, becomes_the_invoker, .init = ignore_sigpipe)
 	struct launch l = LAUNCH_INIT;
 
 	if (geteuid()) {
-		cr_log_warn("skipped: needs root");
-		return;
+		cr_skip_test("needs root");
 	}
 	setenv("SUDO_UID", "12345", 1);
 	setenv("SUDO_GID", "12346", 1);

@@ -318,7 +318,7 @@ Test(native_names, kernel)
 		fclose(kallsyms);
 	addr |= RBPF_NATIVE_KERNEL;
 	if (kernel_symbols_find(&symbols, addr, &want))
-		cr_log_warn("skipped: /proc/kallsyms does not tell addresses");
+		cr_log_info("/proc/kallsyms does not tell addresses");
 	n = name(&f, NULL, addr, &id, &bias);
 	cr_expect_eq(n->kind, FRAME_KERNEL);
 	cr_expect_str_eq(n->name, want.name);
@@ -420,9 +420,9 @@ Test(native_names, a_function_without_name)
 		cr_expect_eq(n->address, start + 16);
 		cr_expect_str_eq(n->module, range->file->path);
 	}
-	if (!found)
-		cr_log_warn("skipped: all functions have names here");
 	teardown(&f);
+	if (!found)
+		cr_skip_test("all functions have names here");
 }
 
 /* Wherever a file is mapped, and whichever map tells: ids are of its own addresses. */

@@ -161,8 +161,7 @@ Test(process, kernel_thread)
 	char comm[16];
 
 	if (thread_name(2, 2, comm) || strcmp(comm, "kthreadd")) {
-		cr_log_warn("skipped: pid 2 is not kthreadd (a container)");
-		return;
+		cr_skip_test("pid 2 is not kthreadd (a container)");
 	}
 	cr_expect_eq(process_open(2, &p, &err), -ESRCH);
 	cr_expect_str_eq(err.msg, "pid 2 is a kernel thread");

@@ -17,6 +17,9 @@ cd "$(dirname "$0")/../.."
 out=$PWD/build/validate
 mkdir -p "$out"
 
+# 1.58 is the last one for the Node of Debian 12, which is 18.
+playwright=1.58
+
 for tool in xmllint node npm; do
 	command -v $tool > /dev/null || { echo "flame.sh: skipped: no $tool"; exit 77; }
 done
@@ -25,7 +28,7 @@ CHROMIUM=${CHROMIUM:-$(command -v chromium || command -v chromium-browser || tru
 export CHROMIUM NODE_MODULES="$out"
 
 if [ ! -d "$out/node_modules/playwright-core" ]; then
-	npm install --prefix "$out" --no-save --no-audit --no-fund --silent playwright-core@1 ||
+	npm install --prefix "$out" --no-save --no-audit --no-fund --silent "playwright-core@$playwright" ||
 		{ echo "flame.sh: skipped: cannot install playwright-core"; exit 77; }
 fi
 

@@ -1,0 +1,29 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# criterion.sh RUNNER [OPTION...]: run Criterion tests and count them. Each test that was skipped is
+# named with its reason. The last line is "RUNNER: N passed, N failed, N skipped".
+#
+#   CI=true    a skip is a failure
+#
+# Criterion itself says nothing of skips. In its TAP report "test was skipped" marks a test that
+# --filter left out.
+set -u
+
+name=$1
+tap=$1.tap
+rm -f "$tap"
+"$@" --tap="$tap"
+status=$?
+[ -f "$tap" ] || exit $status
+
+sed -n '/# SKIP test was skipped$/d; s/^ok - \([^ ]*\)  # SKIP/skipped: \1:/p' "$tap"
+skipped=$(grep '# SKIP' "$tap" | grep -vc '# SKIP test was skipped$')
+passed=$(grep '^ok ' "$tap" | grep -vc '# SKIP')
+failed=$(grep -c '^not ok ' "$tap")
+echo "$name: $passed passed, $failed failed, $skipped skipped"
+if [ "${CI-}" = true ] && [ "$skipped" != 0 ]; then
+	echo "$name: CI needs all tests" >&2
+	exit 1
+fi
+exit $status
