@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/parse.h"
+#include "rbpf_abi.h"
 #include "rbpf.skel.h"
 
 static int attach(struct bpf_program *program, pid_t pid, uint64_t hz)
