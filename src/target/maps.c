@@ -3,52 +3,220 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/array.h"
-#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "base/io.h"
 #include "target/target_file.h"
 
-#define MAPS_MAX_BYTES	(64u << 20) /* half a million mappings: beyond vm.max_map_count */
-
-#define LINE_FIELDS_MAX 128 /* more than all that stands before the path */
+#define PIECE (64u << 10) /* bytes; of a longer line no more is looked at */
 
 static const char DELETED[] = " (deleted)";
 
-/* "start-end perms offset dev inode   path" */
-static int parse_line(const char *line, size_t len, struct map *ret)
+/* ---- a line ---- */
+
+/* The number at *@p, which @after follows upon, or for a blank the end of the line. */
+static bool read_number(const char **p, const char *end, unsigned int base, char after,
+			uint64_t *ret)
+{
+	const char *s = *p;
+	uint64_t v = 0;
+
+	for (; s < end && *s != after; s++) {
+		unsigned int digit = (unsigned char)*s - '0';
+
+		if (digit > 9)
+			digit = *s >= 'a' && *s <= 'f' ? (unsigned int)(*s - 'a') + 10 : base;
+		if (digit >= base || v > (UINT64_MAX - digit) / base)
+			return false;
+		v = v * base + digit;
+	}
+	if (s == *p || (s == end && after != ' '))
+		return false;
+	*p = s < end ? s + 1 : s;
+	*ret = v;
+	return true;
+}
+
+/* "start-end perms offset major:minor inode   path"; the path is what @p is left at. */
+static bool parse_fields(const char **p, const char *end, struct map *m)
+{
+	uint64_t device;
+
+	if (!read_number(p, end, 16, '-', &m->start) || !read_number(p, end, 16, ' ', &m->end) ||
+	    m->end <= m->start || end - *p < 5 || (*p)[4] != ' ')
+		return false;
+	m->read = (*p)[0] == 'r';
+	m->write = (*p)[1] == 'w';
+	m->exec = (*p)[2] == 'x';
+	*p += 5;
+	if (!read_number(p, end, 16, ' ', &m->offset) || !read_number(p, end, 16, ':', &device) ||
+	    !read_number(p, end, 16, ' ', &device) || !read_number(p, end, 10, ' ', &m->inode))
+		return false;
+	while (*p < end && **p == ' ')
+		++*p;
+	return true;
+}
+
+/* ---- keeping ---- */
+
+/* Neighbours have the same path as a rule, and share it. */
+static int set_path(struct maps *maps, struct map *m, const char *path, size_t len)
+{
+	const char *last = maps->n_paths ? maps->paths[maps->n_paths - 1] : "";
+
+	m->path = "";
+	if (!len)
+		return 0;
+	if (len >= sizeof(DELETED) - 1 &&
+	    !memcmp(path + len - (sizeof(DELETED) - 1), DELETED, sizeof(DELETED) - 1))
+		len -= sizeof(DELETED) - 1;
+	if (len > MAPS_MAX_PATH)
+		len = MAPS_MAX_PATH;
+	if (strncmp(last, path, len) || last[len]) {
+		if (len > MAPS_MAX_PATHS - maps->path_bytes)
+			return 0;
+		if (array_reserve(maps->paths, maps->cap_paths, maps->n_paths + 1))
+			return -ENOMEM;
+		last = maps->paths[maps->n_paths] = strndup(path, len);
+		if (!last)
+			return -ENOMEM;
+		maps->n_paths++;
+		maps->path_bytes += len;
+	}
+	m->path = last;
+	return 0;
+}
+
+/*
+ * The process runs while its map is read, and mappings that were read may be parts of a larger one
+ * by now: the later line holds.
+ */
+static void drop_overlapped(struct maps *maps, const struct map *m)
+{
+	while (maps->n && maps->v[maps->n - 1].end > m->start)
+		maps->n_code -= maps->v[--maps->n].exec;
+}
+
+static bool is_kept(struct maps *maps, const struct map *m)
+{
+	if (!m->exec)
+		return maps->n && maps->v[maps->n - 1].end == m->start &&
+		       maps->n - maps->n_code < MAPS_MAX_OTHERS;
+	if (maps->n_code < MAPS_MAX_CODE)
+		return true;
+	maps->n_lost++;
+	return false;
+}
+
+static int add_line(struct maps *maps, const char *line, const char *end)
 {
 	struct map m = { 0 };
-	char perms[5], fields[LINE_FIELDS_MAX];
-	size_t plen;
-	int n = 0;
+	int r;
 
-	/* A copy of what is scanned: sscanf() measures its whole input at each call. */
-	snprintf(fields, sizeof(fields), "%.*s",
-		 (int)(len < sizeof(fields) ? len : sizeof(fields) - 1), line);
-	if (sscanf(fields, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %*x:%*x %" SCNu64 "%n",
-		   &m.start, &m.end, perms, &m.offset, &m.inode, &n) != 5 ||
-	    m.end <= m.start || (size_t)n > len)
+	if (!parse_fields(&line, end, &m))
 		return -EINVAL;
-	m.read = perms[0] == 'r';
-	m.write = perms[1] == 'w';
-	m.exec = perms[2] == 'x';
-	while ((size_t)n < len && line[n] == ' ')
-		n++;
-	plen = len - (size_t)n;
-	if (plen >= sizeof(DELETED) - 1 &&
-	    !memcmp(line + len - (sizeof(DELETED) - 1), DELETED, sizeof(DELETED) - 1))
-		plen -= sizeof(DELETED) - 1;
-	m.path = strndup(line + n, plen);
-	if (!m.path)
-		return -ENOMEM;
-	*ret = m;
+	maps->n_lines++;
+	drop_overlapped(maps, &m);
+	if (!is_kept(maps, &m))
+		return 0;
+	r = array_reserve(maps->v, maps->cap, maps->n + 1);
+	if (!r)
+		r = set_path(maps, &m, line, (size_t)(end - line));
+	if (r)
+		return r;
+	maps->v[maps->n++] = m;
+	maps->n_code += m.exec;
 	return 0;
+}
+
+/* ---- text ---- */
+
+/* Text that comes in pieces, of which the last line is not complete. */
+struct reader {
+	struct maps maps;
+	char piece[PIECE];
+	size_t len;
+	bool skip; /* the rest of a line that was too long */
+};
+
+static int add_lines(struct reader *reader)
+{
+	const char *line = reader->piece, *end = reader->piece + reader->len, *newline;
+	int r = 0;
+
+	while (!r && (newline = memchr(line, '\n', (size_t)(end - line)))) {
+		if (!reader->skip)
+			r = add_line(&reader->maps, line, newline);
+		reader->skip = false;
+		line = newline + 1;
+	}
+	if (!r && line == reader->piece && reader->len == PIECE) {
+		if (!reader->skip)
+			r = add_line(&reader->maps, line, end);
+		reader->skip = true;
+		line = end;
+	}
+	reader->len = (size_t)(end - line);
+	memmove(reader->piece, line, reader->len);
+	return r;
+}
+
+static int read_all(struct reader *reader, int fd)
+{
+	uint64_t total = 0;
+	ssize_t n;
+	int r = 0;
+
+	while (!r) {
+		n = read(fd, reader->piece + reader->len, PIECE - reader->len);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n ? -errno : 0;
+		total += (uint64_t)n;
+		if (total > MAPS_MAX_BYTES) {
+			reader->maps.is_cut = true;
+			reader->len = 0;
+			return 0;
+		}
+		reader->len += (size_t)n;
+		r = add_lines(reader);
+	}
+	return r;
+}
+
+/* A line that has no end is one, too. */
+static int finish(struct reader *reader, struct maps *ret)
+{
+	const char *line = reader->piece;
+	int r = 0;
+
+	if (reader->len && !reader->skip)
+		r = add_line(&reader->maps, line, line + reader->len);
+	if (!r)
+		*ret = reader->maps;
+	return r;
+}
+
+int maps_read_fd(int fd, struct maps *ret)
+{
+	struct reader *reader = calloc(1, sizeof(*reader));
+	int r;
+
+	if (!reader)
+		return -ENOMEM;
+	r = read_all(reader, fd);
+	if (!r)
+		r = finish(reader, ret);
+	if (r)
+		maps_deinit(&reader->maps);
+	free(reader);
+	return r;
 }
 
 int maps_parse(const char *text, struct maps *ret)
@@ -59,14 +227,11 @@ int maps_parse(const char *text, struct maps *ret)
 
 	for (line = text; *line; line = *end ? end + 1 : end) {
 		end = strchrnul(line, '\n');
-		r = array_reserve(maps.v, maps.cap, maps.n + 1);
-		if (!r)
-			r = parse_line(line, (size_t)(end - line), &maps.v[maps.n]);
+		r = add_line(&maps, line, end);
 		if (r) {
 			maps_deinit(&maps);
 			return r;
 		}
-		maps.n++;
 	}
 	*ret = maps;
 	return 0;
@@ -74,19 +239,20 @@ int maps_parse(const char *text, struct maps *ret)
 
 int maps_read(pid_t pid, struct maps *ret, struct err *err)
 {
-	struct buf text _cleanup_buf_ = BUF_INIT;
+	struct maps maps = MAPS_INIT;
+	_cleanup_close_ int fd = -1;
 	char path[32];
 	int r;
 
 	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
-	r = io_read_file(AT_FDCWD, path, MAPS_MAX_BYTES, &text);
-	if (r == -ENOENT || r == -ESRCH || (!r && !text.len))
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	r = fd < 0 ? -errno : maps_read_fd(fd, &maps);
+	if (r == -ENOENT || r == -ESRCH || (!r && !maps.n_lines))
 		return err_set(err, -ESRCH, ERR_TARGET, "no process with pid %d", (int)pid);
-	if (!r)
-		r = maps_parse(buf_str(&text), ret);
 	if (r)
 		return err_set(err, r, r == -EACCES || r == -EPERM ? ERR_ENV : ERR_TARGET,
 			       "cannot read %s: %s", path, strerror(-r));
+	*ret = maps;
 	return 0;
 }
 
@@ -94,26 +260,11 @@ void maps_deinit(struct maps *maps)
 {
 	size_t i;
 
-	for (i = 0; i < maps->n; i++)
-		free(maps->v[i].path);
+	for (i = 0; i < maps->n_paths; i++)
+		free(maps->paths[i]);
+	free(maps->paths);
 	free(maps->v);
 	*maps = (struct maps)MAPS_INIT;
-}
-
-const struct map *maps_find(const struct maps *maps, uint64_t addr)
-{
-	size_t lo = 0, hi = maps->n, mid;
-
-	while (lo < hi) {
-		mid = lo + (hi - lo) / 2;
-		if (addr < maps->v[mid].start)
-			hi = mid;
-		else if (addr >= maps->v[mid].end)
-			lo = mid + 1;
-		else
-			return &maps->v[mid];
-	}
-	return NULL;
 }
 
 int maps_open_file(pid_t pid, const struct map *map)
