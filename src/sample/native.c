@@ -38,6 +38,7 @@ struct native {
 	struct code_files files;
 	struct unwind_tables *tables;
 	struct native_names *names;
+	struct perf_map_budget perf_maps;
 	uint64_t load_first_ns;	   /* of LOAD_FIRST, used up */
 	struct recorded *recorded; /* by name */
 	size_t cap_recorded;
@@ -66,6 +67,7 @@ int native_new(const struct unwind_memory *mem, bool inlines, native_set_code_fn
 	n->set_code = set_code;
 	n->arg = arg;
 	n->inlines = inlines;
+	n->perf_maps = (struct perf_map_budget)PERF_MAP_BUDGET_INIT;
 	r = code_files_init(&n->files, native_names_free_symbols);
 	if (r) {
 		free(n);
@@ -111,6 +113,7 @@ int native_forget(struct native *n)
 void native_tick(struct native *n)
 {
 	unwind_tables_tick(n->tables, clock_ns(CLOCK_MONOTONIC));
+	perf_map_budget_tick(&n->perf_maps);
 }
 
 /* ---- processes ---- */
@@ -125,6 +128,7 @@ int native_process_new(struct native *n, pid_t pid, const struct placement *plac
 	p->native = n;
 	p->pid = pid;
 	p->place = place;
+	p->perf_map = (struct perf_map)PERF_MAP_INIT(&n->perf_maps);
 	*ret = p;
 	return 0;
 }

@@ -20,25 +20,54 @@
 
 #define CHUNK 65536
 
+void perf_map_budget_tick(struct perf_map_budget *budget)
+{
+	budget->read = PERF_MAPS_MAX_READ;
+	budget->sorted = PERF_MAPS_MAX_SORTED;
+}
+
 void perf_map_deinit(struct perf_map *map)
 {
+	map->budget->memory += map->memory;
 	free(map->entries);
 	free(map->spans);
 	buf_deinit(&map->names);
-	*map = (struct perf_map)PERF_MAP_INIT;
+	*map = (struct perf_map)PERF_MAP_INIT(map->budget);
 }
 
 /* ---- reading ---- */
 
+static void cut(struct perf_map *map)
+{
+	map->budget->n_cut += !map->is_cut;
+	map->is_cut = true;
+}
+
+/* Arrays grow by doubling; an entry begins and ends a span, and sorting takes eight bytes of it. */
+static uint64_t memory_of(size_t name)
+{
+	return 2 * (sizeof(struct perf_map_entry) + 2 * sizeof(struct perf_map_span) + name + 1) +
+	       8;
+}
+
 static int add_entry(struct perf_map *map, uint64_t start, uint64_t end, const char *name,
 		     size_t len)
 {
-	if (map->n == PERF_MAP_MAX_ENTRIES)
+	uint64_t memory;
+
+	if (len > PERF_MAP_MAX_NAME)
+		len = PERF_MAP_MAX_NAME;
+	memory = memory_of(len);
+	if (map->n == PERF_MAP_MAX_ENTRIES || memory > map->budget->memory) {
+		cut(map);
 		return 0;
+	}
 	if (array_reserve(map->entries, map->cap, map->n + 1))
 		return -ENOMEM;
+	map->budget->memory -= memory;
+	map->memory += memory;
 	map->entries[map->n++] = (struct perf_map_entry) { start, end, (uint32_t)map->names.len };
-	buf_add(&map->names, name, len < PERF_MAP_MAX_NAME ? len : PERF_MAP_MAX_NAME);
+	buf_add(&map->names, name, len);
 	buf_addch(&map->names, '\0');
 	return buf_failed(&map->names) ? -ENOMEM : 0;
 }
@@ -84,21 +113,37 @@ static int read_lines(struct perf_map *map, int fd, char *chunk)
 	ssize_t n;
 	int r;
 
-	while (map->read < PERF_MAP_MAX_BYTES) {
+	while (!map->is_cut && map->budget->read >= CHUNK) {
 		n = pread(fd, chunk, CHUNK, (off_t)map->read);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
 			return n ? -errno : 0;
+		map->budget->read -= (uint64_t)n;
 		r = parse_lines(map, chunk, (size_t)n, &used);
 		if (r)
 			return r;
 		if (!used && n < CHUNK)
 			return 0;
 		/* A piece of a line without end is garbage, and so is the rest of it. */
-		map->read += used ? used : (size_t)n;
+		used = used ? used : (size_t)n;
+		map->read += used;
+		map->n_bytes += used;
+		if (map->n_bytes > PERF_MAP_MAX_BYTES)
+			cut(map);
 	}
 	return 0;
+}
+
+/* What was read of a file that was written anew is forgotten; how much it was is not. */
+static void begin_anew(struct perf_map *map)
+{
+	const uint64_t n_bytes = map->n_bytes;
+	const bool is_cut = map->is_cut;
+
+	perf_map_deinit(map);
+	map->n_bytes = n_bytes;
+	map->is_cut = is_cut;
 }
 
 int perf_map_read(struct perf_map *map, int fd)
@@ -111,7 +156,7 @@ int perf_map_read(struct perf_map *map, int fd)
 	if (fstat(fd, &st))
 		return -errno;
 	if ((uint64_t)st.st_size < map->read)
-		perf_map_deinit(map);
+		begin_anew(map);
 	return read_lines(map, fd, chunk);
 }
 
@@ -219,8 +264,9 @@ static bool update_index(struct perf_map *map)
 	struct indexing x = { .map = map };
 	int r = -ENOMEM;
 
-	if (map->n_indexed == map->n)
-		return true;
+	if (map->n_indexed == map->n || map->n > map->budget->sorted)
+		return map->n_indexed;
+	map->budget->sorted -= map->n;
 	x.order = malloc(map->n * sizeof(*x.order));
 	x.heap = malloc(map->n * sizeof(*x.heap));
 	if (x.order && x.heap)

@@ -5,20 +5,47 @@
  * its own root. Where the file is is the caller's business.
  *
  * The file belongs to the target, grows while it runs and has what is not there any more: of entries
- * that overlap the later one holds. What is read is limited, a line in another form is passed over,
- * and names may have any bytes but NUL and newline (base/utf8.h). Not thread-safe.
+ * that overlap the later one holds. A line in another form is passed over, and names may have any
+ * bytes but NUL and newline (base/utf8.h).
+ *
+ * What is read is limited, for each map and for all maps that share a budget: memory as long as they
+ * hold it, and work by the second. Work beyond that is left for later: until then what was known
+ * before holds. Not thread-safe.
  */
 #ifndef RBPF_SYMBOL_PERF_MAP_H
 #define RBPF_SYMBOL_PERF_MAP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/buf.h"
 
-#define PERF_MAP_MAX_BYTES   (64u << 20) /* of the file; what follows is not read */
-#define PERF_MAP_MAX_ENTRIES 1000000u
+/* Of a map. Bytes count each time that they are read: a file may be written anew. */
+#define PERF_MAP_MAX_BYTES   (64u << 20) /* what follows is not read */
+#define PERF_MAP_MAX_ENTRIES 500000u
 #define PERF_MAP_MAX_NAME    4096u /* bytes; longer ones are cut */
+
+/* Of all maps of a budget. */
+#define PERF_MAPS_MAX_MEMORY (96ull << 20) /* bytes; what does not fit in is left out */
+#define PERF_MAPS_MAX_READ   (32ull << 20) /* bytes read, from one tick to the next */
+#define PERF_MAPS_MAX_SORTED 500000ull	   /* entries sorted, from one tick to the next */
+
+struct perf_map_budget {
+	uint64_t memory; /* that is left, and so are these */
+	uint64_t read;
+	uint64_t sorted;
+	uint64_t n_cut; /* maps of which something was left out, for good */
+};
+
+#define PERF_MAP_BUDGET_INIT                                                                       \
+	{                                                                                          \
+		.memory = PERF_MAPS_MAX_MEMORY, .read = PERF_MAPS_MAX_READ,                        \
+		.sorted = PERF_MAPS_MAX_SORTED                                                     \
+	}
+
+/* To be called about once a second. */
+void perf_map_budget_tick(struct perf_map_budget *budget);
 
 struct perf_map_entry {
 	uint64_t start, end; /* start < end */
@@ -34,21 +61,25 @@ struct perf_map_span {
 #define PERF_MAP_NONE UINT32_MAX
 
 struct perf_map {
+	struct perf_map_budget *budget; /* outlives it; not NULL */
 	struct perf_map_entry *entries; /* as in the file; owned */
 	size_t n, cap;
 	struct buf names;	     /* each with its NUL */
 	struct perf_map_span *spans; /* by start, for the first n_indexed entries; owned */
 	size_t n_spans, cap_spans;
 	size_t n_indexed;
-	uint64_t read; /* bytes of the file, whole lines */
+	uint64_t read;	  /* bytes of the file, whole lines */
+	uint64_t n_bytes; /* read in all */
+	uint64_t memory;  /* taken from the budget */
+	bool is_cut;
 };
 
-#define PERF_MAP_INIT                                                                              \
+#define PERF_MAP_INIT(of_all)                                                                      \
 	{                                                                                          \
-		0                                                                                  \
+		.budget = (of_all)                                                                 \
 	}
 
-/* Accepts PERF_MAP_INIT, and makes it that. */
+/* Give back what @map has of its budget, and make it PERF_MAP_INIT again; it may be that already. */
 void perf_map_deinit(struct perf_map *map);
 
 /*
@@ -61,7 +92,7 @@ int perf_map_read(struct perf_map *map, int fd);
 /*
  * The name of the function that @addr is in, NULL if in none, and its start in @start (which may be
  * NULL). Valid until the next call of perf_map_read() or perf_map_deinit(). The first call after
- * entries were added sorts all of them.
+ * entries were added sorts all of them, if the budget allows it; else those added are not found yet.
  */
 const char *perf_map_find(struct perf_map *map, uint64_t addr, uint64_t *start);
 
