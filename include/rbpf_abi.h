@@ -15,6 +15,8 @@
 #define RBPF_INLINE inline
 #endif
 
+#include "rbpf_counters.h"
+
 /*
  * Limits of a walk. A stack of more than max_frames frames keeps its innermost frames and, so that
  * it still merges with others at its root, a quarter of max_frames at the root end.
@@ -208,27 +210,17 @@ enum rbpf_status {
 	RBPF_STATUS_COUNT,
 };
 
-/* What the kernel side counts, per CPU; summed and shown by the user side. */
+/* What the kernel side counts, per CPU; summed and shown by the user side: see rbpf_counters.h. */
 enum rbpf_counter {
-	RBPF_CNT_TICKS = 0,	   /* ticks that fired in a followed process */
-	RBPF_CNT_STACKS = 1,	   /* stacks sent in full */
-	RBPF_CNT_LOST_SAMPLE = 2,  /* samples that found the ring buffer full */
-	RBPF_CNT_LOST_STACK = 3,   /* stacks that found the ring buffer full */
-	RBPF_CNT_LOST_LIFE = 4,	   /* fork, exec and exit records that found it full */
-	RBPF_CNT_PROCS_FULL = 5,   /* children not followed: RBPF_MAX_PROCS reached */
-	RBPF_CNT_ENV_FAULT = 6,	   /* environments of a frame that could not be read */
-	RBPF_CNT_ENV_DEPTH = 7,	   /* blocks nested deeper than the walker follows */
-	RBPF_CNT_READ_LIMIT = 8,   /* reads not made: see WALK_MAX_READS */
-	RBPF_CNT_FIBER_DEPTH = 9,  /* resumers of fibers left out */
-	RBPF_CNT_COPIED = 10,	   /* iseqs and method entries that were copied to be named … */
-	RBPF_CNT_COPY_FAULT = 11,  /* … of them not in full: unreadable, or too long */
-	RBPF_CNT_NOT_COPIED = 12,  /* not copied: no room in the ring, or too many at one tick */
-	RBPF_CNT_LOST_NATIVE = 13, /* native stacks that found the ring buffer full */
-	RBPF_CNT_NATIVE = 14,	   /* native stacks walked … */
-	RBPF_CNT_NATIVE_CUT =
-		15, /* … of them, with a gap or an early end, by reason: 15 + reason */
-	RBPF_COUNTERS = 15 + RBPF_NATIVE_END_COUNT,
+#define RBPF_COUNTER_NUMBER(name, key, when, one, many, text) RBPF_CNT_##name,
+	RBPF_KERNEL_COUNTERS(RBPF_COUNTER_NUMBER)
+#undef RBPF_COUNTER_NUMBER
+		RBPF_COUNTERS,
 };
+
+/* Native stacks with a gap or an early end are counted by reason, from RBPF_CNT_NATIVE_CUT on. */
+_Static_assert(RBPF_CNT_NATIVE_NO_MAP == RBPF_CNT_NATIVE_CUT + RBPF_NATIVE_NO_MAP, "by reason");
+_Static_assert(RBPF_COUNTERS == RBPF_CNT_NATIVE_CUT + RBPF_NATIVE_END_COUNT, "a counter a reason");
 
 /* rb_objspace_t.flags.mode; the same in all versions */
 enum rbpf_gc_phase {

@@ -25,7 +25,7 @@
 
 /* A reader refuses another major, and reads every minor. */
 #define RBPF_FILE_MAJOR	    1
-#define RBPF_FILE_MINOR	    3
+#define RBPF_FILE_MINOR	    4
 
 struct rbpf_file_header {
 	uint8_t magic[RBPF_FILE_MAGIC_LEN];

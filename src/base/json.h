@@ -32,6 +32,15 @@ void json_array_begin(struct json *j, const char *key);
 void json_array_end(struct json *j);
 void json_str(struct json *j, const char *key, const char *value);
 void json_u64(struct json *j, const char *key, uint64_t value);
+/*
+ * JSON readers, jansson among them, hold integers in an int64_t: a greater one would make all of a
+ * file unreadable.
+ */
+static inline uint64_t json_clamp(uint64_t v)
+{
+	return v > INT64_MAX ? INT64_MAX : v;
+}
+
 void json_i64(struct json *j, const char *key, int64_t value);
 /* The shortest form that reads back as @value; null if it is infinite or no number. */
 void json_double(struct json *j, const char *key, double value);

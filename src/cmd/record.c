@@ -24,7 +24,6 @@
 #include "cmd/command.h"
 #include "cmd/common.h"
 #include "profile/recorder.h"
-#include "rbpf_abi.h"
 #include "ruby/layout.h"
 #include "sample/collector.h"
 #include "sample/environment.h"
@@ -287,20 +286,6 @@ static int nothing_recorded(const struct run *run, const struct collector_status
 		       run->opts->command ? run->opts->command[0] : "all processes");
 }
 
-/* What is missing for another reason than samples that were lost. */
-static void warn_of_gaps(const struct run *run, const struct collector_status *st)
-{
-	if (st->not_followed)
-		cmd_warn(run->ctx, "%s not followed: no more than %d are at a time",
-			 num_of(st->not_followed, "process was", "processes were").s,
-			 RBPF_MAX_PROCS);
-	if (st->lives_lost)
-		cmd_warn(run->ctx,
-			 "%s of forks, execs and exits lost, and what they would have brought: "
-			 "--ring makes the buffer larger",
-			 num_of(st->lives_lost, "report", "reports").s);
-}
-
 /* Whether what was recorded is what was asked for. */
 static int check_outcome(const struct run *run, struct err *err)
 {
@@ -316,7 +301,6 @@ static int check_outcome(const struct run *run, struct err *err)
 			    st.refused[0] ? st.refused : "no Ruby was found in what was recorded");
 	if (r)
 		return r;
-	warn_of_gaps(run, &st);
 	if (stop_signals >= 2)
 		cmd_warn(run->ctx, "interrupted twice: what was not written yet is lost");
 	else if (!run->totals.samples)

@@ -294,6 +294,7 @@ void report_json_summary(const struct report *r, uint64_t samples, uint64_t ns, 
 	json_bool(j, "complete", r->rec->report.complete);
 	json_u64(j, "selected_samples", samples);
 	json_u64(j, "selected_ns", ns);
+	profile_counters_json(t, j);
 	json_native(r, j);
 	json_object_end(j);
 }

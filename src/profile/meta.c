@@ -53,13 +53,6 @@ static const struct field totals_fields[] = {
 /* Six strings of it, each byte as U+FFFD, stay below RBPF_FILE_MAX_JSON. */
 #define META_STRING_MAX (32u << 10)
 
-/* JSON readers, jansson among them, hold integers in an int64_t: more would make the file
- * unreadable. */
-static uint64_t clamp(uint64_t v)
-{
-	return v > INT64_MAX ? INT64_MAX : v;
-}
-
 static void encode_str(struct json *j, const char *key, const char *value)
 {
 	_cleanup_buf_ struct buf clean = BUF_INIT;
@@ -72,27 +65,23 @@ static void encode_str(struct json *j, const char *key, const char *value)
 	json_str(j, key, buf_str(&clean));
 }
 
-static void encode(const struct field *fields, size_t n, const void *base, struct buf *out)
+static void encode(const struct field *fields, size_t n, const void *base, struct json *j)
 {
-	struct json j = JSON_INIT(out);
-
-	json_object_begin(&j, NULL);
 	for (size_t i = 0; i < n; i++) {
 		const char *value = (const char *)base + fields[i].offset;
 
 		switch (fields[i].type) {
 		case FIELD_STR:
-			encode_str(&j, fields[i].key, *(const char *const *)value);
+			encode_str(j, fields[i].key, *(const char *const *)value);
 			break;
 		case FIELD_U32:
-			json_u64(&j, fields[i].key, *(const uint32_t *)value);
+			json_u64(j, fields[i].key, *(const uint32_t *)value);
 			break;
 		case FIELD_U64:
-			json_u64(&j, fields[i].key, clamp(*(const uint64_t *)value));
+			json_u64(j, fields[i].key, json_clamp(*(const uint64_t *)value));
 			break;
 		}
 	}
-	json_object_end(&j);
 }
 
 /* A JSON string may spell any control character with an escape. */
@@ -147,15 +136,23 @@ static void cleanup_json(json_t **json)
 	json_decref(*json);
 }
 
-static int decode(const struct field *fields, size_t n, const void *data, size_t len, void *base)
+static int load(const void *data, size_t len, json_t **ret)
 {
-	_cleanup_(cleanup_json) json_t *root = NULL;
+	json_t *root;
 
 	if (len > RBPF_FILE_MAX_JSON)
 		return -EBADMSG;
 	root = json_loadb(data, len, 0, NULL);
-	if (!json_is_object(root))
+	if (!json_is_object(root)) {
+		json_decref(root);
 		return -EBADMSG;
+	}
+	*ret = root;
+	return 0;
+}
+
+static int decode(const struct field *fields, size_t n, const json_t *root, void *base)
+{
 	for (size_t i = 0; i < n; i++) {
 		const json_t *value = json_object_get(root, fields[i].key);
 		int err = value ? decode_field(&fields[i], value, base) : 0;
@@ -166,22 +163,54 @@ static int decode(const struct field *fields, size_t n, const void *data, size_t
 	return 0;
 }
 
+static int decode_counters(const json_t *root, uint64_t *ret)
+{
+	const json_t *counters = json_object_get(root, "counters"), *value;
+	int i, r = 0;
+
+	if (counters && !json_is_object(counters))
+		return -EBADMSG;
+	for (i = 0; i < COUNTER_COUNT && !r; i++) {
+		value = json_object_get(counters, profile_counters[i].key);
+		if (value)
+			r = decode_u64(value, UINT64_MAX, &ret[i]);
+	}
+	return r;
+}
+
 void meta_encode(const struct profile_meta *meta, struct buf *out)
 {
-	encode(meta_fields, ARRAY_SIZE(meta_fields), meta, out);
+	struct json j = JSON_INIT(out);
+
+	json_object_begin(&j, NULL);
+	encode(meta_fields, ARRAY_SIZE(meta_fields), meta, &j);
+	json_object_end(&j);
 }
 
 void totals_encode(const struct profile_totals *totals, struct buf *out)
 {
-	encode(totals_fields, ARRAY_SIZE(totals_fields), totals, out);
+	struct json j = JSON_INIT(out);
+
+	json_object_begin(&j, NULL);
+	encode(totals_fields, ARRAY_SIZE(totals_fields), totals, &j);
+	profile_counters_json(totals, &j);
+	json_object_end(&j);
 }
 
 int meta_decode(const void *data, size_t len, struct profile_meta *ret)
 {
-	return decode(meta_fields, ARRAY_SIZE(meta_fields), data, len, ret);
+	_cleanup_(cleanup_json) json_t *root = NULL;
+	int r = load(data, len, &root);
+
+	return r ? r : decode(meta_fields, ARRAY_SIZE(meta_fields), root, ret);
 }
 
 int totals_decode(const void *data, size_t len, struct profile_totals *ret)
 {
-	return decode(totals_fields, ARRAY_SIZE(totals_fields), data, len, ret);
+	_cleanup_(cleanup_json) json_t *root = NULL;
+	int r = load(data, len, &root);
+
+	if (!r)
+		r = decode(totals_fields, ARRAY_SIZE(totals_fields), root, ret);
+	return r ? r : decode_counters(root, ret->counters);
 }

@@ -17,6 +17,7 @@
 
 #include "base/cleanup.h"
 #include "base/intern.h"
+#include "profile/counters.h"
 
 /*
  * Stored in the file: add at the end, never renumber.
@@ -172,6 +173,7 @@ struct profile_totals {
 	uint64_t cpu_kernel_ns;	       /* the same threads by the kernel's account; 0 if unknown */
 	uint64_t rbpf_cpu_ns;	       /* CPU time of rbpf's own process */
 	uint64_t kernel_ns_per_sample; /* BPF run time by the kernel's statistics; 0 if off */
+	uint64_t counters[COUNTER_COUNT]; /* by enum profile_counter; 0 also if not recorded */
 };
 
 struct profile {

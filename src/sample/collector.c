@@ -304,15 +304,14 @@ int collector_on_record(void *arg, const void *data, size_t len)
 
 /* ---- the loop ---- */
 
-/* What the kernel side could not send since the last look. */
+/* What the kernel side counted, and the samples that it could not send since the last look. */
 static int record_lost(struct collector *c)
 {
 	uint64_t counters[RBPF_COUNTERS], lost;
 	struct profile_lost def;
 
 	session_counters(c->session, counters);
-	c->not_followed = counters[RBPF_CNT_PROCS_FULL];
-	c->lives_lost = counters[RBPF_CNT_LOST_LIFE];
+	memcpy(c->totals.counters, counters, sizeof(counters));
 	lost = counters[RBPF_CNT_LOST_SAMPLE];
 	if (lost == c->reported_lost)
 		return 0;
@@ -392,8 +391,6 @@ void collector_status(const struct collector *c, struct collector_status *ret)
 		.samples = c->totals.samples,
 		.lost = c->totals.lost,
 		.threads = c->table.n_threads,
-		.not_followed = c->not_followed + c->refused_full,
-		.lives_lost = c->lives_lost,
 	};
 	snprintf(ret->refused, sizeof(ret->refused), "%s", c->refused);
 }

@@ -72,9 +72,7 @@ struct collector_status {
 	size_t rubies;	  /* in which a Ruby was found */
 	uint64_t samples;
 	uint64_t lost;
-	size_t threads;	       /* sampled so far */
-	uint64_t not_followed; /* processes beyond RBPF_MAX_PROCS */
-	uint64_t lives_lost;   /* reports of forks, execs and exits that found the ring full */
+	size_t threads;	   /* sampled so far */
 	char refused[512]; /* why the last process was not a Ruby that can be walked; empty if all
 			      were */
 };

@@ -28,8 +28,6 @@ struct collector {
 	struct native *native;	  /* NULL: native stacks are not walked; owned */
 	struct profile_totals totals;
 	uint64_t reported_lost;
-	uint64_t not_followed, lives_lost; /* as in struct collector_status, by the kernel side */
-	uint64_t refused_full;		   /* not followed, found by user space */
 	uint64_t housekeeping_ns;
 	uint64_t cpus_ns; /* when was looked which CPUs are online */
 	uint64_t round;

@@ -197,7 +197,7 @@ int life_add(struct collector *c, pid_t pid, uint64_t since_ns, bool preset,
 	process_table_remove(&c->table, p);
 	c->seen--;
 	c->live--;
-	c->refused_full += r == -E2BIG;
+	c->totals.counters[COUNTER_NOT_FOLLOWED] += r == -E2BIG;
 	return r;
 }
 
@@ -220,7 +220,7 @@ static int each_task(struct collector *c, pid_t pid,
 	_cleanup_free_ struct rbpf_task *tasks = NULL;
 	struct tracked_process *p;
 	struct tracked_thread *t;
-	size_t i, n;
+	size_t i, n = 0;
 	bool is_new;
 	int r;
 

@@ -137,6 +137,20 @@ static void add_cost(const struct profile_totals *t, uint64_t duration_ns, struc
 	buf_addch(out, '\n');
 }
 
+/* What is missing or uncertain for another reason than samples that were lost. */
+static void add_counters(const struct profile_totals *t, struct buf *out)
+{
+	const struct profile_counter_info *c;
+	int i;
+
+	for (i = 0; i < COUNTER_COUNT; i++) {
+		c = &profile_counters[i];
+		if (profile_counter_matters(t, i))
+			buf_addf(out, "  %s %s\n", num_of(t->counters[i], c->one, c->many).s,
+				 c->text);
+	}
+}
+
 void summary_totals(const struct profile_totals *t, uint64_t duration_ns, struct buf *out)
 {
 	uint64_t ruby = t->samples - t->failed - t->no_ruby;
@@ -164,6 +178,7 @@ void summary_totals(const struct profile_totals *t, uint64_t duration_ns, struct
 			 "  %s of the samples have no Ruby stack because the walk failed: "
 			 "'rbpf doctor -p PID' says more\n",
 			 num_percent(t->failed, t->samples).s);
+	add_counters(t, out);
 }
 
 void summary_honesty(const struct profile_totals *t, struct buf *out)
@@ -174,4 +189,5 @@ void summary_honesty(const struct profile_totals *t, struct buf *out)
 	buf_addstr(out, "  cpu sampled ");
 	add_cpu(t, "", out);
 	buf_addch(out, '\n');
+	add_counters(t, out);
 }

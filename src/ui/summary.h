@@ -30,11 +30,12 @@ struct num_text num_of(uint64_t n, const char *singular, const char *plural);
 /*
  * The summary at the end of a recording of @duration_ns: samples, losses, CPU time against
  * the kernel's account with the share of garbage collection if there was any, and what rbpf itself
- * cost. Four indented lines, and a fifth if more than 5 % of the samples failed.
+ * cost. Four indented lines, a fifth if more than 5 % of the samples failed, and one for each counter
+ * that matters (profile/counters.h).
  */
 void summary_totals(const struct profile_totals *totals, uint64_t duration_ns, struct buf *out);
 
-/* The same honesty in two lines, below a report. */
+/* The same honesty in two lines below a report, and one for each counter that matters. */
 void summary_honesty(const struct profile_totals *totals, struct buf *out);
 
 #endif

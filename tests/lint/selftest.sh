@@ -168,4 +168,17 @@ source_file src/symbol/a.c << 'END'
 END
 expect opens.sh
 
+source_file include/rbpf_counters.h << 'END'
+	X(TICKS, "ticks", NEVER, "tick", "ticks", "fired")
+END
+source_file man/rbpf-file.5 << 'END'
+.Ss Counters
+.It Cm ticks , tocks
+.Ss Records
+END
+if "$lint/counters.sh" "$tree" > /dev/null; then
+	echo "tests/lint/selftest.sh: counters.sh does not find a key that is no counter" >&2
+	failed=1
+fi
+
 exit $failed

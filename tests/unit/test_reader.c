@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/io.h"
@@ -163,7 +164,7 @@ Test(reader, golden_file)
 Test(reader, header_bytes_are_the_format)
 {
 	static const uint8_t want[] = {
-		0x89, 'R',  'B',  'P',	'F',  0x0d, 0x0a, 0x1a, 1,    0,    3,	  0,
+		0x89, 'R',  'B',  'P',	'F',  0x0d, 0x0a, 0x1a, 1,    0,    4,	  0,
 		64,   0,    0,	  0,	0,    0,    0xc5, 0xb2, 0x9f, 0xcf, 0x97, 0x17,
 		0,    0xf2, 0x05, 0x2a, 0x01, 0,    0,	  0,	0,    0,    0,	  0,
 	};
@@ -599,6 +600,42 @@ Test(reader, wrong_totals_mean_incomplete)
 	cr_assert_eq(read_buf(&file, &p, &report, &err), 0, "%s", err.msg);
 	cr_expect_not(report.complete);
 	cr_expect_eq(p.totals.samples, 1, "computed");
+}
+
+/* Recordings before 1.4 have no counters, those of a newer rbpf have more. */
+Test(reader, counters_that_are_missing_or_unknown)
+{
+	_cleanup_buf_ struct buf file = BUF_INIT;
+	_cleanup_profile_ struct profile p = PROFILE_INIT;
+	struct read_report report;
+	struct err err = { 0 };
+
+	build_one_sample(&file);
+	build_json(&file, RBPF_CHUNK_TOTALS,
+		   "{\"samples\":1,\"counters\":{\"ticks\":12,\"tocks\":13,\"lost_lives\":2}}");
+	cr_assert_eq(read_buf(&file, &p, &report, &err), 0, "%s", err.msg);
+	cr_expect(report.complete);
+	cr_expect_eq(p.totals.counters[COUNTER_TICKS], 12);
+	cr_expect_eq(p.totals.counters[COUNTER_LOST_LIFE], 2);
+	cr_expect_eq(p.totals.counters[COUNTER_STACKS], 0, "missing");
+}
+
+Test(reader, wrong_counters_mean_incomplete)
+{
+	static const char *const wrong[] = { "{\"counters\":7}", "{\"counters\":{\"ticks\":-1}}",
+					     "{\"counters\":{\"ticks\":\"many\"}}" };
+	struct read_report report;
+	struct err err = { 0 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+		_cleanup_buf_ struct buf file = BUF_INIT;
+		_cleanup_profile_ struct profile p = PROFILE_INIT;
+
+		build_one_sample(&file);
+		build_json(&file, RBPF_CHUNK_TOTALS, wrong[i]);
+		cr_assert_eq(read_buf(&file, &p, &report, &err), 0, "%s", err.msg);
+		cr_expect_not(report.complete, "%s", wrong[i]);
+	}
 }
 
 /* ---- records that a reader must not trust ---- */

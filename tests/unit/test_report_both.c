@@ -183,7 +183,7 @@ Test(report_both, summary_is_silent_where_there_are_no_native_stacks)
 	builder_add(&b, thread, builder_path(&b, "<main>"), 4);
 	filter.stack = STACK_RUBY;
 	cr_expect_null(strstr(render(report_text), "native"));
-	cr_expect_null(strstr(render(report_json), "native"));
+	cr_expect_null(strstr(render(report_json), "\"native\""));
 }
 
 Test(report_both, by_module)

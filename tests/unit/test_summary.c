@@ -127,6 +127,35 @@ Test(summary, share_of_garbage_collection)
 		  buf_str(&out));
 }
 
+/* A loss is told in words; what is no loss, or too little of one to matter, is not. */
+Test(summary, counters_that_matter)
+{
+	struct profile_totals totals = { .samples = 1000, .cpu_kernel_ns = 1 };
+	_cleanup_buf_ struct buf out = BUF_INIT;
+	const char *lines;
+
+	totals.counters[COUNTER_TICKS] = 1000;
+	totals.counters[COUNTER_COPIED] = 700;
+	totals.counters[COUNTER_ENV_FAULT] = 10;
+	totals.counters[COUNTER_LOST_STACK] = 1;
+	totals.counters[COUNTER_NOT_FOLLOWED] = 1234;
+	summary_totals(&totals, 0, &out);
+	lines = strstr(buf_str(&out), "overhead");
+	cr_assert(lines);
+	cr_expect_str_eq(strchr(lines, '\n') + 1,
+			 "  1 Ruby stack found the ring buffer full: samples of them have [stack "
+			 "lost]; --ring makes it larger\n"
+			 "  1,234 processes not followed, for 16,384 are at a time: what they did "
+			 "is missing; --comm, --user, --cgroup or -p follow fewer\n",
+			 "%s", buf_str(&out));
+
+	buf_reset(&out);
+	totals.counters[COUNTER_ENV_FAULT] = 11;
+	summary_honesty(&totals, &out);
+	cr_expect(strstr(buf_str(&out), "\n  11 environments of frames could not be read"), "%s",
+		  buf_str(&out));
+}
+
 Test(summary, says_when_many_failed_and_what_is_unknown)
 {
 	const struct profile_totals totals = { .samples = 100, .failed = 6, .no_ruby = 200 };

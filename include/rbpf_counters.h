@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What is counted beside the samples: the one table of it. The kernel side takes the numbers of its
+ * counters from here (rbpf_abi.h), TOTALS and JSON their keys, and the summary its words
+ * (profile/counters.h). A new counter is one line here; the format stays readable both ways, for a
+ * reader ignores keys that it does not know and takes 0 for those that are missing.
+ *
+ *	X(NAME, key, when, one, many, text)
+ *
+ * NAME: RBPF_CNT_NAME on the kernel side, COUNTER_NAME in profile_totals.counters[].
+ * key: in JSON. Never renamed.
+ * when: enum counter_when: whether the summary tells a count that is not 0.
+ * one, many, text: the line that it tells: "1 <one> <text>" or "1,234 <many> <text>": what was
+ * missed, what that means for the profile, and what helps against it. many has at most 28 bytes.
+ */
+#ifndef RBPF_COUNTERS_H
+#define RBPF_COUNTERS_H
+
+/* Of the kernel side, in the order of its map. RBPF_CNT_NATIVE_CUT + enum rbpf_native_end must hold. */
+/* clang-format off */
+#define RBPF_KERNEL_COUNTERS(X)                                                                    \
+	X(TICKS, "ticks", NEVER, "tick", "ticks", "fired in processes that were followed")         \
+	X(STACKS, "stacks_sent", NEVER, "Ruby stack", "Ruby stacks", "were sent in full")          \
+	X(LOST_SAMPLE, "lost_samples", NEVER, "sample", "samples",                                 \
+	  "found the ring buffer full and are missing: --ring makes it larger")                    \
+	X(LOST_STACK, "lost_stacks", ALWAYS, "Ruby stack", "Ruby stacks",                          \
+	  "found the ring buffer full: samples of them have [stack lost]; --ring makes it larger") \
+	X(LOST_LIFE, "lost_lives", ALWAYS, "fork, exec or exit", "forks, execs and exits",         \
+	  "found the ring buffer full: samples of these processes may be missing or nameless; "    \
+	  "--ring makes it larger")                                                                \
+	X(PROCS_FULL, "children_not_followed", ALWAYS, "child process", "child processes",         \
+	  "not followed, for 16,384 are at a time: what they did is missing; "                     \
+	  "--comm, --user, --cgroup or -p follow fewer")                                           \
+	X(ENV_FAULT, "env_faults", MANY, "environment", "environments",                            \
+	  "of frames could not be read: such frames are named without their class")                \
+	X(ENV_DEPTH, "env_too_deep", MANY, "frame", "frames",                                      \
+	  "in blocks nested too deep to find their method: named without their class")             \
+	X(READ_LIMIT, "read_limit", MANY, "read", "reads",                                         \
+	  "not made, for a stack took too many: frames beyond are named without their class; "     \
+	  "--max-stack walks fewer")                                                               \
+	X(FIBER_DEPTH, "fibers_left_out", ALWAYS, "fiber", "fibers",                               \
+	  "of stacks with many fibers left out: the frames that resumed them are missing; "        \
+	  "--max-stack walks more")                                                                \
+	X(COPIED, "names_copied", NEVER, "name", "names", "were copied in the kernel")             \
+	X(COPY_FAULT, "names_copied_in_part", MANY, "name", "names",                               \
+	  "could not be copied in full: [unknown] if their process ended before rbpf read them")   \
+	X(NOT_COPIED, "names_not_copied", MANY, "name", "names",                                   \
+	  "not copied, for there was no room: [unknown] if their process ended before rbpf read "  \
+	  "them; --ring makes it larger")                                                          \
+	X(LOST_NATIVE, "lost_native_stacks", ALWAYS, "native stack", "native stacks",              \
+	  "found the ring buffer filling up: samples of them have their Ruby stack alone; "        \
+	  "--ring makes it larger")                                                                \
+	X(NATIVE, "native_stacks", NEVER, "native stack", "native stacks", "were walked")          \
+	X(NATIVE_CUT, "native_cut_outermost", NEVER, "native stack", "native stacks",              \
+	  "walked to their outermost frame; not counted here")                                                             \
+	X(NATIVE_NO_MAP, "native_cut_no_map", NEVER, "native stack", "native stacks",              \
+	  "cut: the code of the process was not known yet")                                        \
+	X(NATIVE_NO_RANGE, "native_cut_no_range", NEVER, "native stack", "native stacks",          \
+	  "cut at an address that is no known code")                                               \
+	X(NATIVE_UNREAD, "native_cut_unread", NEVER, "native stack", "native stacks",              \
+	  "cut: an unwind table was not read yet")                                                 \
+	X(NATIVE_NO_TABLE, "native_cut_no_table", NEVER, "native stack", "native stacks",          \
+	  "cut at code without an unwind table")                                                   \
+	X(NATIVE_NO_ROOM, "native_cut_no_room", ALWAYS, "native stack", "native stacks",           \
+	  "cut, for there was no room for more unwind tables: --comm, --user, --cgroup or -p "     \
+	  "follow fewer programs")                                                                 \
+	X(NATIVE_NO_RULE, "native_cut_no_rule", NEVER, "native stack", "native stacks",            \
+	  "cut at code that its unwind table does not tell how to leave")                          \
+	X(NATIVE_REGISTER, "native_cut_register", NEVER, "native stack", "native stacks",          \
+	  "cut where a register was needed that is not known")                                     \
+	X(NATIVE_FAULT, "native_cut_fault", NEVER, "native stack", "native stacks",                \
+	  "cut where the stack could not be read")                                                 \
+	X(NATIVE_STUCK, "native_cut_stuck", NEVER, "native stack", "native stacks",                \
+	  "cut where the caller would not be further up the stack")                                \
+	X(NATIVE_JIT, "native_cut_jit", NEVER, "native stack", "native stacks",                    \
+	  "cut in compiled code in the midst of a call or return")                                 \
+	X(NATIVE_LIMIT, "native_cut_limit", MANY, "native stack", "native stacks",                 \
+	  "of more than 1,024 frames cut: their outermost frames are missing")
+
+/* Of user space: src/sample/ adds to collector.totals.counters[], from what the layers below count. */
+#define RBPF_USER_COUNTERS(X)                                                                      \
+	X(NOT_FOLLOWED, "not_followed", ALWAYS, "process", "processes",                            \
+	  "not followed, for 16,384 are at a time: what they did is missing; "                     \
+	  "--comm, --user, --cgroup or -p follow fewer")
+/* clang-format on */
+
+#endif
