@@ -81,7 +81,13 @@
 #define RBPF_USER_COUNTERS(X)                                                                      \
 	X(NOT_FOLLOWED, "not_followed", ALWAYS, "process", "processes",                            \
 	  "not followed, for 16,384 are at a time: what they did is missing; "                     \
-	  "--comm, --user, --cgroup or -p follow fewer")
+	  "--comm, --user, --cgroup or -p follow fewer")                                           \
+	X(THREADS_LEFT_OUT, "threads_left_out", ALWAYS, "thread", "threads",                       \
+	  "not sampled, for too many files are open: what they did is missing; "                   \
+	  "'ulimit -n' raises the limit")                                                          \
+	X(TOO_LATE, "too_late", ALWAYS, "report", "reports",                                       \
+	  "of stacks and processes not looked at, for the time was up: samples of them have "      \
+	  "[stack lost]")
 /* clang-format on */
 
 #endif

@@ -21,6 +21,8 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/fds.h"
+#include "base/stop.h"
 #include "cmd/command.h"
 #include "cmd/common.h"
 #include "profile/recorder.h"
@@ -34,34 +36,6 @@
 #include "ui/summary.h"
 
 #define POLL_MS 50
-
-/*
- * Signals cannot carry a pointer, so what they say is the one mutable thing at file scope: the
- * first ends the recording, the second also gives up what is not written yet, the third ends rbpf.
- */
-static volatile sig_atomic_t stop_signals;
-static volatile sig_atomic_t stop_signal;
-static volatile sig_atomic_t stop_from_process; /* sent by a process, not typed at the terminal */
-
-static void handle_stop(int sig, siginfo_t *info, void *context)
-{
-	(void)context;
-	stop_signal = sig;
-	stop_from_process = info->si_code <= 0;
-	if (++stop_signals >= 3)
-		_exit(130);
-}
-
-static void catch_signals(void)
-{
-	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
-	struct sigaction sa = { .sa_sigaction = handle_stop, .sa_flags = SA_SIGINFO };
-	size_t i;
-
-	sigemptyset(&sa.sa_mask);
-	for (i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
-		sigaction(signals[i], &sa, NULL);
-}
 
 /* One run of the command. */
 struct run {
@@ -81,8 +55,9 @@ struct run {
 
 static int on_record(void *arg, const void *data, size_t len)
 {
-	if (stop_signals >= 2)
-		return -EINTR; /* abandon what is left */
+	if (stop_signals() >=
+	    2) /* the first ends the recording, the second gives up what is left */
+		return -EINTR;
 	return collector_on_record(arg, data, len);
 }
 
@@ -142,14 +117,16 @@ static int add_targets(struct run *run, struct err *err)
 	size_t i;
 	int r = 0;
 
-	if (run->opts->all_ruby)
-		return collector_scan(run->collector, err);
 	if (run->opts->command) {
 		r = launch_prepare(run->opts->command, run->opts->as_root, &run->child, err);
+		fds_raise_limit(); /* not before: the command inherits the limit */
 		if (!r)
 			r = collector_add(run->collector, run->child.pid, false, err);
 		return r;
 	}
+	fds_raise_limit();
+	if (run->opts->all_ruby)
+		return collector_scan(run->collector, err);
 	for (i = 0; i < run->opts->pids.n && !r; i++)
 		r = collector_add(run->collector, run->opts->pids.pids[i], true, err);
 	return r;
@@ -234,7 +211,7 @@ static bool done(const struct run *run, uint64_t now)
 {
 	struct collector_status st;
 
-	if (stop_signals ||
+	if (stop_signals() ||
 	    (run->opts->duration_ns && now - run->start_ns >= run->opts->duration_ns))
 		return true;
 	collector_status(run->collector, &st);
@@ -245,8 +222,9 @@ static int loop(struct run *run, struct err *err)
 {
 	struct pollfd pfd = { .fd = session_fd(run->session), .events = POLLIN };
 	struct progress progress;
+	bool by_process;
 	uint64_t now;
-	int r = 0;
+	int r = 0, sig;
 
 	progress_init(&progress, STDERR_FILENO, !run->ctx->quiet);
 	for (;;) {
@@ -254,9 +232,9 @@ static int loop(struct run *run, struct err *err)
 		if (done(run, now))
 			break;
 		draw_progress(run, &progress, now);
-		poll(&pfd, 1, poll_timeout(run, now));
+		poll(&pfd, 1, r ? 0 : poll_timeout(run, now));
 		r = collector_poll(run->collector, err);
-		if (r)
+		if (r < 0)
 			break;
 		/* Reaped at once, so that it does not look alive as a zombie. */
 		if (run->child.pid > 0 && !run->child_ended)
@@ -265,9 +243,10 @@ static int loop(struct run *run, struct err *err)
 	run->end_ns = clock_ns(CLOCK_MONOTONIC);
 	progress_clear(&progress);
 	/* Typed at the terminal, the signal reached the program by itself. */
-	if (stop_signals && stop_from_process && run->child.pid > 0 && !run->child_ended)
-		kill(run->child.pid, stop_signal);
-	return r;
+	sig = stop_signal(&by_process);
+	if (sig && by_process && run->child.pid > 0 && !run->child_ended)
+		kill(run->child.pid, sig);
+	return r < 0 ? r : 0;
 }
 
 static int nothing_recorded(const struct run *run, const struct collector_status *st,
@@ -301,7 +280,7 @@ static int check_outcome(const struct run *run, struct err *err)
 			    st.refused[0] ? st.refused : "no Ruby was found in what was recorded");
 	if (r)
 		return r;
-	if (stop_signals >= 2)
+	if (stop_signals() >= 2)
 		cmd_warn(run->ctx, "interrupted twice: what was not written yet is lost");
 	else if (!run->totals.samples)
 		cmd_warn(run->ctx, "no samples: the processes used no CPU time in %s",
@@ -349,12 +328,14 @@ static int record(struct run *run, struct err *err)
 	if (r)
 		return r;
 	run->start_ns = clock_ns(CLOCK_MONOTONIC);
+	if (run->opts->duration_ns)
+		stop_at(run->start_ns + run->opts->duration_ns);
 	say_attached(run);
 	r = loop(run, err);
 	if (r) /* cannot write: what could be written is a recording */
 		return r;
 	r = collector_finish(run->collector, &run->totals, err);
-	if (r == -EINTR && stop_signals >= 2)
+	if (r == -EINTR && stop_signals() >= 2)
 		r = 0;
 	if (r)
 		return r;
@@ -380,7 +361,7 @@ int record_run(const struct record_options *opts, struct cmd_context *ctx, struc
 	r = environment_check(ctx->command_line, err);
 	if (r)
 		return r;
-	catch_signals();
+	stop_catch_signals();
 	cmd_log_libbpf(ctx);
 	r = open_session(&run, err);
 	if (!r)

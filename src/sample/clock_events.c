@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/random.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -16,6 +15,7 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/fds.h"
 #include "target/cpus.h"
 
 #define ATTR_SIZE_VER5 112 /* the perf_event_attr that 5.10 knows */
@@ -77,17 +77,6 @@ static int open_event(const struct clock_events *ce, pid_t tid, int cpu)
 	return fd < 0 ? -errno : fd;
 }
 
-/* One descriptor a thread: what the shell allows is seldom enough, what the kernel allows is. */
-static void raise_fd_limit(void)
-{
-	struct rlimit lim;
-
-	if (getrlimit(RLIMIT_NOFILE, &lim) || lim.rlim_cur == lim.rlim_max)
-		return;
-	lim.rlim_cur = lim.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &lim);
-}
-
 /* Open an event and attach the program. Returns 0 or -errno, with @err set only for memory. */
 static int add(struct clock_events *ce, pid_t tid, int cpu, struct err *err)
 {
@@ -97,12 +86,12 @@ static int add(struct clock_events *ce, pid_t tid, int cpu, struct err *err)
 	if (array_reserve(ce->v, ce->cap, ce->n + 1))
 		return err_oom(err);
 	fd = open_event(ce, tid, cpu);
-	if (fd == -EMFILE) {
-		raise_fd_limit();
-		fd = open_event(ce, tid, cpu);
-	}
 	if (fd < 0)
 		return fd;
+	if (cpu < 0 && !fds_may_keep(fd)) {
+		close(fd);
+		return -EMFILE;
+	}
 	link = bpf_program__attach_perf_event(ce->program, fd);
 	if (!link) {
 		r = -errno;
@@ -117,13 +106,8 @@ int clock_events_add_thread(struct clock_events *ce, pid_t tid, struct err *err)
 {
 	int r = add(ce, tid, -1, err);
 
-	if (!r || r == -ESRCH || r == -ENOMEM)
+	if (!r || r == -ESRCH || r == -ENOMEM || r == -EMFILE)
 		return r;
-	if (r == -EMFILE)
-		return err_set(
-			err, r, ERR_ENV,
-			"cannot sample thread %d: the limit of open files (ulimit -n) is reached",
-			(int)tid);
 	if (r == -EINVAL && !ce->inherit_children)
 		return err_set(err, r, ERR_ENV,
 			       "this kernel cannot tell threads from children: "

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/stop.h"
 #include "profile/recorder.h"
 #include "ruby/vm.h"
 #include "sample/collector_state.h"
@@ -257,6 +258,18 @@ static int take_sample(struct collector *c, const struct rbpf_rec_sample *rec)
 	return recorder_sample(c->rec, &sample);
 }
 
+/*
+ * Whether nothing but samples is taken any more: to look at processes takes as long as they make it.
+ * What is left undone is counted, and samples of stacks that were to be named say [stack lost].
+ */
+static bool is_too_late(struct collector *c, uint32_t type)
+{
+	if (type == RBPF_REC_SAMPLE || !stop_overdue())
+		return false;
+	c->totals.counters[COUNTER_TOO_LATE]++;
+	return true;
+}
+
 int collector_on_record(void *arg, const void *data, size_t len)
 {
 	const struct rbpf_rec_hdr *h = data;
@@ -265,6 +278,8 @@ int collector_on_record(void *arg, const void *data, size_t len)
 
 	if (len < sizeof(*h))
 		return -EPROTO;
+	if (is_too_late(c, h->type))
+		return 0;
 	switch (h->type) {
 	case RBPF_REC_SAMPLE:
 		r = take_sample(c, data);
@@ -361,11 +376,13 @@ static int keep_house(struct collector *c, uint64_t now, struct err *err)
 int collector_poll(struct collector *c, struct err *err)
 {
 	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	bool more;
 	int r;
 
 	c->round++;
 	r = session_drain(c->session);
-	if (!r)
+	more = r > 0;
+	if (r >= 0)
 		r = c->failed;
 	if (!r && c->opts.system_wide)
 		r = system_wide_poll(c);
@@ -379,7 +396,7 @@ int collector_poll(struct collector *c, struct err *err)
 		r = life_cover(c, err);
 	if (!r && now - c->housekeeping_ns >= HOUSEKEEPING)
 		r = keep_house(c, now, err);
-	return r;
+	return r ? r : more;
 }
 
 void collector_status(const struct collector *c, struct collector_status *ret)
@@ -407,8 +424,10 @@ int collector_finish(struct collector *c, struct profile_totals *totals, struct 
 
 	session_stop(c->session);
 	c->totals.end_monotonic_ns = clock_ns(CLOCK_MONOTONIC);
-	c->round++;
-	r = session_drain(c->session);
+	do {
+		c->round++;
+		r = session_drain(c->session);
+	} while (r > 0);
 	if (!r)
 		r = c->failed;
 	if (!r)

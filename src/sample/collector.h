@@ -32,7 +32,7 @@ struct collector_options {
 				* 0: none */
 	bool native;	      /* native stacks are walked, too … */
 	bool inlines;	      /* … and what was inlined in their functions is looked for */
-	/* Called for a Ruby that cannot be walked (system_wide). */
+	/* Called for what is missing of a process: its Ruby cannot be walked (system_wide), threads. */
 	void (*warn)(void *arg, const char *message);
 	void *warn_arg;
 };
@@ -61,7 +61,8 @@ int collector_on_record(void *arg, const void *data, size_t len);
 
 /*
  * Empty the ring buffer and do what is due: call it when session_fd() is readable, and about 20
- * times a second. Fails when the recording can no longer be written.
+ * times a second, and at once if it returns 1: more waits. Fails when the recording can no longer be
+ * written.
  */
 int collector_poll(struct collector *c, struct err *err);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The parts of the collector, to each other: collector.c takes samples and keeps the loop,
- * process_life.c knows how processes begin, change and end, and system_wide.c which of the machine's
- * are to be followed.
+ * process_life.c knows how processes begin, change and end, thread_life.c which of their threads have
+ * clocks, and system_wide.c which of the machine's are to be followed.
  */
 #ifndef RBPF_SAMPLE_COLLECTOR_STATE_H
 #define RBPF_SAMPLE_COLLECTOR_STATE_H
@@ -42,10 +42,12 @@ struct collector {
 	int failed; /* sticky: an error that ends the recording */
 };
 
+#define MAX_WARNINGS 20 /* given to opts.warn() */
+
 /* Put @r, which ended the recording, into words. */
 int collector_fail(struct collector *c, int r, struct err *err);
 
-/* ---- process_life.c ---- */
+/* ---- process_life.c and thread_life.c ---- */
 
 /*
  * Follow process @pid, unless it is gone (-ESRCH), system-wide not one of those selected (-ENOENT),
@@ -67,6 +69,12 @@ int life_try_again(struct collector *c, struct tracked_process *p);
 
 /* Write what is known of @p to the recording. */
 int life_record(struct collector *c, struct tracked_process *p);
+
+/* Thread @t has had @runtime ns of CPU time in its life so far. */
+int life_account(struct collector *c, struct tracked_thread *t, uint64_t runtime);
+
+/* Whether thread @tid of @p had a clock at @ts, for what it created then to inherit. */
+bool life_was_covered(struct collector *c, struct tracked_process *p, pid_t tid, uint64_t ts);
 
 /* Read from where on the CPU time of process @pid counts; 0: of all. */
 int life_begin_account(struct collector *c, pid_t pid);

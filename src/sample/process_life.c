@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/stop.h"
 #include "profile/recorder.h"
 #include "ruby/vm.h"
 #include "sample/collector_state.h"
@@ -18,8 +19,7 @@
 #define TRY_AGAIN_MAX NSEC_PER_SEC
 #define JUST_BEGUN    (NSEC_PER_SEC / 2) /* so long it may be a script that soon ends */
 #define ENDED_GRACE   (2 * NSEC_PER_SEC) /* samples of a thread may come after its exit */
-#define MAX_WARNINGS  20
-#define MAX_REFUSALS  5 /* of one process */
+#define MAX_REFUSALS  5			 /* of one process */
 #define NEVER	      UINT64_MAX
 
 /* ---- what is known of a process ---- */
@@ -143,7 +143,7 @@ int life_try_again(struct collector *c, struct tracked_process *p)
 {
 	uint64_t now = clock_ns(CLOCK_MONOTONIC);
 
-	if (p->vm || now < p->next_try)
+	if (p->vm || now < p->next_try || stop_overdue())
 		return 0;
 	p->backoff = p->backoff && now - p->since_ns > JUST_BEGUN ? p->backoff * 2 : TRY_AGAIN_MIN;
 	if (p->backoff > TRY_AGAIN_MAX)
@@ -198,156 +198,6 @@ int life_add(struct collector *c, pid_t pid, uint64_t since_ns, bool preset,
 	c->seen--;
 	c->live--;
 	c->totals.counters[COUNTER_NOT_FOLLOWED] += r == -E2BIG;
-	return r;
-}
-
-/* ---- threads and their CPU time ---- */
-
-/* Thread @t has had @runtime ns of CPU time in its life so far. */
-static int account(struct collector *c, struct tracked_thread *t, uint64_t runtime)
-{
-	if (runtime < t->cpu_base + t->cpu_ns)
-		return 0;
-	c->account_ns += runtime - t->cpu_base - t->cpu_ns;
-	t->cpu_ns = runtime - t->cpu_base;
-	return t->id == PROFILE_NONE ? 0 : recorder_thread_cpu(c->rec, t->id, t->cpu_ns);
-}
-
-/* Call @take for each thread that now lives of what is followed, or of @pid alone if it is not 0. */
-static int each_task(struct collector *c, pid_t pid,
-		     int (*take)(struct collector *c, struct tracked_thread *t, uint64_t runtime))
-{
-	_cleanup_free_ struct rbpf_task *tasks = NULL;
-	struct tracked_process *p;
-	struct tracked_thread *t;
-	size_t i, n = 0;
-	bool is_new;
-	int r;
-
-	r = session_tasks(c->session, pid, &tasks, &n, NULL);
-	for (i = 0; i < n && !r; i++) {
-		p = process_table_find(&c->table, (pid_t)tasks[i].tgid);
-		if (!p)
-			continue;
-		r = process_table_thread(&c->table, p, (pid_t)tasks[i].tid, &t, &is_new);
-		if (!r)
-			r = take(c, t, tasks[i].runtime);
-	}
-	return r;
-}
-
-static int begin_account(struct collector *c, struct tracked_thread *t, uint64_t runtime)
-{
-	(void)c;
-	t->cpu_base = runtime;
-	return 0;
-}
-
-int life_begin_account(struct collector *c, pid_t pid)
-{
-	return each_task(c, pid, begin_account);
-}
-
-int life_finish_account(struct collector *c)
-{
-	return each_task(c, 0, account);
-}
-
-/*
- * Those that a sampled thread creates inherit its clock, so each thread must be given one exactly
- * if its creator had none: births are reported from the moment a process is followed
- * (life_take_thread()), and the list is read again until it holds nothing new.
- */
-static int add_threads(struct collector *c, pid_t pid, struct err *err)
-{
-	struct tracked_process *p;
-	struct tracked_thread *t;
-	size_t i, n, added;
-	bool is_new;
-	pid_t *tids;
-	int r;
-
-	do {
-		r = session_drain(c->session);
-		if (r)
-			return collector_fail(c, r, err);
-		p = process_table_find(&c->table, pid);
-		if (!p || process_threads(pid, &tids, &n))
-			return 0; /* it has ended meanwhile */
-		for (i = 0, added = 0; i < n && !r; i++) {
-			r = process_table_thread(&c->table, p, tids[i], &t, &is_new);
-			if (r || t->covered_ns || t->ended_ns)
-				continue;
-			if (is_new) {
-				thread_cpu_ns(t->tid, &t->cpu_base);
-				thread_name(pid, t->tid, t->comm);
-			}
-			r = session_add_thread(c->session, t->tid, err);
-			t->covered_ns = clock_ns(CLOCK_MONOTONIC);
-			if (r == -ESRCH) {
-				t->ended_ns = t->covered_ns;
-				r = 0;
-			}
-			added++;
-		}
-		free(tids);
-	} while (!r && added);
-	return r == -ENOMEM ? err_oom(err) : r;
-}
-
-static struct tracked_process *find_uncovered(const struct collector *c)
-{
-	struct tracked_process *p;
-
-	LIST_FOREACH(p, &c->table.list, link)
-		if (p->uncovered)
-			return p;
-	return NULL;
-}
-
-int life_cover(struct collector *c, struct err *err)
-{
-	struct tracked_process *p;
-	int r = 0;
-
-	if (!c->any_uncovered)
-		return 0;
-	c->any_uncovered = false;
-	/* Processes come and go meanwhile: it is looked for from the start each time. */
-	while (!r && (p = find_uncovered(c))) {
-		p->uncovered = false;
-		r = add_threads(c, p->pid, err);
-	}
-	return r;
-}
-
-/* Whether thread @tid of @p had a clock at @ts, for what it created then to inherit. */
-static bool was_covered(struct collector *c, struct tracked_process *p, pid_t tid, uint64_t ts)
-{
-	struct tracked_thread *t;
-	bool is_new;
-
-	return p && !process_table_thread(&c->table, p, tid, &t, &is_new) && t->covered_ns &&
-	       t->covered_ns < ts;
-}
-
-int life_take_thread(struct collector *c, const struct rbpf_rec_life *rec)
-{
-	struct tracked_process *p = process_table_find(&c->table, (pid_t)rec->h.tgid);
-	bool covered = was_covered(c, p, (pid_t)rec->h.tid, rec->h.ts);
-	struct tracked_thread *t;
-	bool is_new;
-	int r;
-
-	if (!p)
-		return 0;
-	r = process_table_thread(&c->table, p, (pid_t)rec->child, &t, &is_new);
-	if (!r && !is_new && t->ended_ns) { /* the id is used again */
-		process_table_remove_thread(&c->table, p, t);
-		r = process_table_thread(&c->table, p, (pid_t)rec->child, &t, &is_new);
-	}
-	if (!r && covered)
-		t->covered_ns = rec->h.ts;
 	return r;
 }
 
@@ -416,7 +266,7 @@ int life_take_fork(struct collector *c, const struct rbpf_rec_life *rec)
 	p = process_table_find(&c->table, (pid_t)rec->child);
 	if (!parent || (p && !p->ended_ns))
 		return 0;
-	covered = was_covered(c, parent, (pid_t)rec->h.tid, rec->h.ts);
+	covered = life_was_covered(c, parent, (pid_t)rec->h.tid, rec->h.ts);
 	r = new_process(c, (pid_t)rec->child, rec->h.ts, &p);
 	if (r)
 		return r;
@@ -516,7 +366,7 @@ int life_take_exec(struct collector *c, const struct rbpf_rec_life *rec)
 		session_unfollow(c->session, p->pid);
 		r = process_table_thread(&c->table, p, (pid_t)rec->h.tid, &t, &is_new);
 		if (!r)
-			r = account(c, t, rec->runtime);
+			r = life_account(c, t, rec->runtime);
 		return r ? r : end_process(c, p, rec->h.ts, -1);
 	}
 	if (!process_open(p->pid, &info, NULL)) {
@@ -538,7 +388,7 @@ int life_take_exit(struct collector *c, const struct rbpf_rec_life *rec)
 	r = process_table_thread(&c->table, p, (pid_t)rec->h.tid, &t, &is_new);
 	if (r)
 		return r;
-	r = account(c, t, rec->runtime);
+	r = life_account(c, t, rec->runtime);
 	t->ended_ns = rec->h.ts;
 	if (!r && rec->flags & RBPF_LIFE_LAST)
 		r = end_process(c, p, rec->h.ts, (int)rec->exit_code);
@@ -556,7 +406,7 @@ int life_take_free(struct collector *c, const struct rbpf_rec_life *rec)
 		return 0;
 	r = process_table_thread(&c->table, p, (pid_t)rec->h.tid, &t, &is_new);
 	if (!r && !is_new && t->ended_ns)
-		r = account(c, t, rec->runtime);
+		r = life_account(c, t, rec->runtime);
 	return r;
 }
 

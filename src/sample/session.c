@@ -14,7 +14,6 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/io.h"
 #include "rbpf.skel.h"
 #include "sample/clock_events.h"
 #include "sample/unwind_tables.h"
@@ -23,8 +22,10 @@
  * Room for native stacks: 8 MiB for the tables of what is executed, which a process of 110,000 rows
  * takes 0.44 MB of, and ranges of code for some hundred processes with as many libraries as Rails has.
  */
-#define POOL_CHUNKS ((8u << 20) / (RBPF_POOL_CHUNK * sizeof(uint32_t)))
-#define MAX_RANGES  32768u
+#define POOL_CHUNKS	((8u << 20) / (RBPF_POOL_CHUNK * sizeof(uint32_t)))
+#define MAX_RANGES	32768u
+
+#define TASKS_MAX_BYTES (16u << 20) /* of one list: some 400,000 threads, 50,000 with registers */
 
 struct session {
 	struct session_options opts;
@@ -33,6 +34,8 @@ struct session {
 	int stats_fd; /* keeps the kernel's BPF statistics on */
 	struct unwind_memory unwind;
 	struct clock_events clocks;
+	uint64_t drain_until; /* CLOCK_MONOTONIC: session_drain() goes on so long */
+	bool more;	      /* … and has left records */
 };
 
 static void (*log_line)(const char *line);
@@ -152,6 +155,17 @@ static int load(struct session *s, struct err *err)
 	return 0;
 }
 
+static int take_record(void *arg, void *data, size_t len)
+{
+	struct session *s = arg;
+	int r = s->opts.on_record(s->opts.arg, data, len);
+
+	if (r)
+		return r;
+	s->more = clock_ns(CLOCK_MONOTONIC) >= s->drain_until;
+	return s->more ? -EAGAIN : 0;
+}
+
 int session_open(const struct session_options *opts, struct session **ret, struct err *err)
 {
 	struct session *s = calloc(1, sizeof(*s));
@@ -165,8 +179,7 @@ int session_open(const struct session_options *opts, struct session **ret, struc
 	s->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
 	r = load(s, err);
 	if (!r) {
-		s->ring = ring_buffer__new(bpf_map__fd(s->skel->maps.ring),
-					   (ring_buffer_sample_fn)opts->on_record, opts->arg, NULL);
+		s->ring = ring_buffer__new(bpf_map__fd(s->skel->maps.ring), take_record, s, NULL);
 		if (!s->ring)
 			r = refused(-errno, "map the ring buffer", err);
 	}
@@ -273,7 +286,28 @@ int session_set_cpus(struct session *s, const struct cpus *cpus, struct err *err
 	return clock_events_set_cpus(&s->clocks, cpus, err);
 }
 
-/* What the iterator @link says of process @tgid, appended to @out. */
+/* Append what can be read of @fd to @out, at most about @max bytes. Returns 0 or -errno. */
+static int read_some(int fd, size_t max, struct buf *out)
+{
+	char chunk[16384];
+	ssize_t n;
+
+	while (out->len < max) {
+		n = read(fd, chunk, sizeof(chunk));
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (!n)
+			break;
+		buf_add(out, chunk, (size_t)n);
+		if (buf_failed(out))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* What the iterator @link says of process @tgid, appended to @out: TASKS_MAX_BYTES of it. */
 static int iterate(struct session *s, const struct bpf_link *link, pid_t tgid, struct buf *out,
 		   struct err *err)
 {
@@ -283,7 +317,7 @@ static int iterate(struct session *s, const struct bpf_link *link, pid_t tgid, s
 	s->skel->bss->wanted_tgid = (uint32_t)tgid;
 	if (fd < 0)
 		return refused(-errno, "iterate over tasks", err);
-	r = io_read_fd(fd, 64u << 20, out);
+	r = read_some(fd, TASKS_MAX_BYTES, out);
 	if (r)
 		return err_set(err, r, ERR_RUNTIME, "cannot read the task list: %s", strerror(-r));
 	return 0;
@@ -323,9 +357,12 @@ int session_fd(const struct session *s)
 
 int session_drain(struct session *s)
 {
-	int n = ring_buffer__consume(s->ring);
+	int n;
 
-	return n < 0 ? n : 0;
+	s->more = false;
+	s->drain_until = clock_ns(CLOCK_MONOTONIC) + SESSION_DRAIN_NS;
+	n = ring_buffer__consume(s->ring);
+	return s->more ? 1 : n < 0 ? n : 0;
 }
 
 void session_stop(struct session *s)
@@ -442,8 +479,8 @@ int session_trial(struct err *err)
 	until = clock_ns(CLOCK_PROCESS_CPUTIME_ID) + 50 * NSEC_PER_MSEC;
 	while (!r && clock_ns(CLOCK_PROCESS_CPUTIME_ID) < until)
 		;
-	if (!r)
-		r = session_drain(s);
+	while (!r && (r = session_drain(s)) > 0)
+		r = 0;
 	if (!r && !samples)
 		r = err_set(err, -EIO, ERR_ENV, "no sample came of 50 ms of CPU time");
 	session_close(s);

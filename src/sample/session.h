@@ -69,7 +69,8 @@ void session_set_code(struct session *s, pid_t tgid, const struct rbpf_code *cod
 
 /*
  * Sample thread @tid, and all threads and (with follow) children that it will create.
- * Returns 0, -ESRCH if the thread is gone, or another error with @err set.
+ * Returns 0, -ESRCH if the thread is gone, -EMFILE if too many files are open, or another error with
+ * @err set.
  */
 int session_add_thread(struct session *s, pid_t tid, struct err *err);
 
@@ -77,8 +78,8 @@ int session_add_thread(struct session *s, pid_t tid, struct err *err);
 int session_set_cpus(struct session *s, const struct cpus *cpus, struct err *err);
 
 /*
- * The threads of process @tgid, or if 0 of all that are followed, with their thread pointers;
- * *@ret is malloc'ed.
+ * The threads of process @tgid, or if 0 of all that are followed, with their thread pointers: of
+ * very many those that come first. *@ret is malloc'ed.
  */
 int session_tasks(struct session *s, pid_t tgid, struct rbpf_task **ret, size_t *n,
 		  struct err *err);
@@ -93,7 +94,12 @@ int session_threads(struct session *s, pid_t tgid, struct rbpf_thread **ret, siz
 /* A descriptor to poll: readable when the ring buffer asks to be emptied. */
 int session_fd(const struct session *s);
 
-/* Hand all records there are to on_record. Returns 0 or its negative result. */
+/*
+ * Hand the records there are to on_record, for SESSION_DRAIN_NS at most: targets can make new ones
+ * faster than they are taken. Returns 0 when there are no more, 1 if there may be, or what
+ * on_record returned if that was negative.
+ */
+#define SESSION_DRAIN_NS 100000000ull
 int session_drain(struct session *s);
 
 /* Stop sampling; what is in the ring can still be drained. */

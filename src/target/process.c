@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/fds.h"
 #include "base/io.h"
 #include "base/parse.h"
 
@@ -96,6 +97,11 @@ int process_open(pid_t pid, struct process *ret, struct err *err)
 	p.pid = pid;
 	/* The pidfd first: what is read afterwards is of that process, or of none. */
 	p.pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (p.pidfd >= 0 && !fds_may_keep(p.pidfd)) {
+		close(p.pidfd);
+		p.pidfd = -1;
+		errno = EMFILE;
+	}
 	/* EINVAL, from 6.13 on ENOENT: a thread that is not its process' first. */
 	if (p.pidfd < 0 && (errno == EINVAL || errno == ENOENT))
 		return err_set(err, -ESRCH, ERR_TARGET,

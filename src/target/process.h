@@ -22,7 +22,7 @@ struct process {
 	pid_t pid;
 	pid_t ppid;
 	uint64_t start_ticks;	/* /proc/PID/stat field 22 */
-	int pidfd;		/* -1 where the kernel has none; owned */
+	int pidfd;		/* -1 where there are too many open files (fds.h); owned */
 	char *exe;		/* as the target sees it, "" if unreadable; owned */
 	char *cmdline;		/* arguments joined by spaces, or [comm]; raw bytes; owned */
 	struct placement place; /* control group, container, …, as far as readable; owned */

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The limit of open files (RLIMIT_NOFILE). What is kept open for each process or thread that is
+ * followed must leave some descriptors for what is opened and closed again, or nothing could be
+ * read any more.
+ */
+#ifndef RBPF_BASE_FDS_H
+#define RBPF_BASE_FDS_H
+
+#include <stdbool.h>
+
+#define FDS_MAX	    (1u << 20) /* descriptors that are asked for; the default of fs.nr_open */
+#define FDS_RESERVE 64	       /* of them, for files that are open for a short time only */
+
+/*
+ * Raise the limit to what the kernel allows: to the hard limit, and that to fs.nr_open for who may.
+ * Programs started later inherit it.
+ */
+void fds_raise_limit(void);
+
+/* Whether @fd is below the reserve, so that it may stay open for long. */
+bool fds_may_keep(int fd);
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The wish to stop, by a signal or because the time is up, for every loop that a target can make
+ * long.
+ *
+ * A signal handler gets no pointer, so this is state of the whole process, like the log level. One
+ * that is asked to stop may finish what it does for STOP_GRACE_NS more; from then on stop_overdue()
+ * is true, and what is not known yet remains unknown: nothing is looked up, read or named any more.
+ */
+#ifndef RBPF_BASE_STOP_H
+#define RBPF_BASE_STOP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define STOP_GRACE_NS 500000000ull
+
+/*
+ * Take SIGINT, SIGTERM and SIGHUP as the wish to stop. One that is ignored already stays so: that
+ * is how nohup and a shell's background jobs ask for it. The third signal ends the process at once.
+ */
+void stop_catch_signals(void);
+
+/* How many signals have come. */
+unsigned int stop_signals(void);
+
+/* The last of them; 0 if none has come. *@by_process: it was sent, not typed at the terminal. */
+int stop_signal(bool *by_process);
+
+/* Be asked at @ns, CLOCK_MONOTONIC, without a signal. 0: not any more. */
+void stop_at(uint64_t ns);
+
+/* Whether the process was asked to stop STOP_GRACE_NS ago, or twice by signals. */
+bool stop_overdue(void);
+
+#endif

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The threads of what is followed: which of them have clocks, and what CPU time they have had. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/stop.h"
+#include "profile/recorder.h"
+#include "sample/collector_state.h"
+#include "sample/session.h"
+
+/* ---- CPU time ---- */
+
+int life_account(struct collector *c, struct tracked_thread *t, uint64_t runtime)
+{
+	if (runtime < t->cpu_base + t->cpu_ns)
+		return 0;
+	c->account_ns += runtime - t->cpu_base - t->cpu_ns;
+	t->cpu_ns = runtime - t->cpu_base;
+	return t->id == PROFILE_NONE ? 0 : recorder_thread_cpu(c->rec, t->id, t->cpu_ns);
+}
+
+/* Call @take for each thread that now lives of what is followed, or of @pid alone if it is not 0. */
+static int each_task(struct collector *c, pid_t pid,
+		     int (*take)(struct collector *c, struct tracked_thread *t, uint64_t runtime))
+{
+	_cleanup_free_ struct rbpf_task *tasks = NULL;
+	struct tracked_process *p;
+	struct tracked_thread *t;
+	size_t i, n = 0;
+	bool is_new;
+	int r;
+
+	r = session_tasks(c->session, pid, &tasks, &n, NULL);
+	for (i = 0; i < n && !r; i++) {
+		p = process_table_find(&c->table, (pid_t)tasks[i].tgid);
+		if (!p)
+			continue;
+		r = process_table_thread(&c->table, p, (pid_t)tasks[i].tid, &t, &is_new);
+		if (!r)
+			r = take(c, t, tasks[i].runtime);
+	}
+	return r;
+}
+
+static int begin_account(struct collector *c, struct tracked_thread *t, uint64_t runtime)
+{
+	(void)c;
+	t->cpu_base = runtime;
+	return 0;
+}
+
+int life_begin_account(struct collector *c, pid_t pid)
+{
+	return each_task(c, pid, begin_account);
+}
+
+int life_finish_account(struct collector *c)
+{
+	return each_task(c, 0, life_account);
+}
+
+/* ---- clocks ---- */
+
+/* Give thread @t of @p a clock. *@refused counts those that there were no descriptors left for. */
+static int cover_thread(struct collector *c, struct tracked_process *p, struct tracked_thread *t,
+			bool is_new, size_t *refused, struct err *err)
+{
+	int r;
+
+	if (is_new) {
+		thread_cpu_ns(t->tid, &t->cpu_base);
+		thread_name(p->pid, t->tid, t->comm);
+	}
+	r = session_add_thread(c->session, t->tid, err);
+	t->covered_ns = clock_ns(CLOCK_MONOTONIC);
+	if (r == -ESRCH)
+		t->ended_ns = t->covered_ns;
+	*refused += r == -EMFILE;
+	return r == -ESRCH || r == -EMFILE ? 0 : r;
+}
+
+/* Clocks for those of the @n threads @tids of @p that have none; *@added counts them. */
+static int cover_threads(struct collector *c, struct tracked_process *p, const pid_t *tids,
+			 size_t n, size_t *added, size_t *refused, struct err *err)
+{
+	struct tracked_thread *t;
+	bool is_new;
+	size_t i;
+	int r = 0;
+
+	*added = 0;
+	for (i = 0; i < n && !r && !stop_overdue(); i++) {
+		r = process_table_thread(&c->table, p, tids[i], &t, &is_new);
+		if (r || t->covered_ns || t->ended_ns)
+			continue;
+		r = cover_thread(c, p, t, is_new, refused, err);
+		++*added;
+	}
+	return r;
+}
+
+static void warn_of_threads(struct collector *c, pid_t pid, size_t refused, size_t n)
+{
+	char text[160];
+
+	c->totals.counters[COUNTER_THREADS_LEFT_OUT] += refused;
+	if (!refused || !c->opts.warn || c->warnings++ >= MAX_WARNINGS)
+		return;
+	snprintf(text, sizeof(text),
+		 "pid %d: %zu of its %zu threads are not sampled: the limit of open files (ulimit "
+		 "-n) is reached",
+		 (int)pid, refused, n);
+	c->opts.warn(c->opts.warn_arg, text);
+}
+
+/* All that has been reported so far, unless it is time to end. */
+static int drain(struct collector *c, struct err *err)
+{
+	int r;
+
+	do {
+		r = session_drain(c->session);
+	} while (r > 0 && !stop_overdue());
+	return r < 0 ? collector_fail(c, r, err) : 0;
+}
+
+/*
+ * Those that a sampled thread creates inherit its clock, so each thread must be given one exactly
+ * if its creator had none: births are reported from the moment a process is followed
+ * (life_take_thread()), and the list is read again until it holds nothing new.
+ */
+static int add_threads(struct collector *c, pid_t pid, struct err *err)
+{
+	size_t n = 0, added, refused = 0;
+	struct tracked_process *p;
+	pid_t *tids;
+	int r;
+
+	do {
+		r = drain(c, err);
+		if (r)
+			return r;
+		p = process_table_find(&c->table, pid);
+		if (!p || stop_overdue() || process_threads(pid, &tids, &n))
+			break; /* it has ended meanwhile, or rbpf is to */
+		r = cover_threads(c, p, tids, n, &added, &refused, err);
+		free(tids);
+	} while (!r && added);
+	warn_of_threads(c, pid, refused, n);
+	return r == -ENOMEM ? err_oom(err) : r;
+}
+
+static struct tracked_process *find_uncovered(const struct collector *c)
+{
+	struct tracked_process *p;
+
+	LIST_FOREACH(p, &c->table.list, link)
+		if (p->uncovered)
+			return p;
+	return NULL;
+}
+
+int life_cover(struct collector *c, struct err *err)
+{
+	struct tracked_process *p;
+	int r = 0;
+
+	if (!c->any_uncovered)
+		return 0;
+	c->any_uncovered = false;
+	/* Processes come and go meanwhile: it is looked for from the start each time. */
+	while (!r && (p = find_uncovered(c))) {
+		p->uncovered = false;
+		r = add_threads(c, p->pid, err);
+	}
+	return r;
+}
+
+bool life_was_covered(struct collector *c, struct tracked_process *p, pid_t tid, uint64_t ts)
+{
+	struct tracked_thread *t;
+	bool is_new;
+
+	return p && !process_table_thread(&c->table, p, tid, &t, &is_new) && t->covered_ns &&
+	       t->covered_ns < ts;
+}
+
+int life_take_thread(struct collector *c, const struct rbpf_rec_life *rec)
+{
+	struct tracked_process *p = process_table_find(&c->table, (pid_t)rec->h.tgid);
+	bool covered = life_was_covered(c, p, (pid_t)rec->h.tid, rec->h.ts);
+	struct tracked_thread *t;
+	bool is_new;
+	int r;
+
+	if (!p)
+		return 0;
+	r = process_table_thread(&c->table, p, (pid_t)rec->child, &t, &is_new);
+	if (!r && !is_new && t->ended_ns) { /* the id is used again */
+		process_table_remove_thread(&c->table, p, t);
+		r = process_table_thread(&c->table, p, (pid_t)rec->child, &t, &is_new);
+	}
+	if (!r && covered)
+		t->covered_ns = rec->h.ts;
+	return r;
+}
