@@ -135,7 +135,11 @@ enum rbpf_record_kind {
 #define RBPF_FILE_MAX_STRING   (1u << 20)  /* bytes of a string */
 #define RBPF_FILE_MAX_IDS      (1u << 28)  /* things of one kind */
 #define RBPF_FILE_MAX_DEPTH    (1u << 16)  /* frames of a stack */
-#define RBPF_FILE_MAX_RUN      (1u << 20)  /* sum of the RUN records of a chunk */
+#define RBPF_FILE_MAX_RUN      (1u << 20)  /* sum of the RUN records of a recording */
+#define RBPF_FILE_FREE_RAW     (16u << 20) /* sum of raw_len that any recording may have … */
+#define RBPF_FILE_MAX_RATIO    64u	   /* … and how much more for each byte of the file */
+#define RBPF_FILE_FREE_TEXT    (64u << 20) /* sum of names and files of FRAMEs and STACKs … */
+#define RBPF_FILE_TEXT_RATIO   256u	   /* … and how much more for each byte of the file */
 
 /* A writer closes a chunk at the first of these. They bind no reader. */
 #define RBPF_FILE_CHUNK_BYTES  (256u << 10)  /* raw */

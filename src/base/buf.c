@@ -18,6 +18,10 @@ static bool reserve(struct buf *buf, size_t more)
 		return false;
 	if (more >= BUF_MAX - buf->len)
 		goto fail;
+	if (buf->max && more > buf->max - buf->len) {
+		buf->exceeded = true;
+		goto fail;
+	}
 	need = buf->len + more + 1;
 	if (need <= buf->cap)
 		return true;

@@ -21,7 +21,9 @@ struct buf {
 	char *data; /* owned; NULL when nothing was added yet */
 	size_t len;
 	size_t cap;
+	size_t max; /* bytes that it may hold, 0 for no limit; more is a failure */
 	bool failed;
+	bool exceeded; /* … because of max */
 };
 
 #define BUF_INIT                                                                                   \

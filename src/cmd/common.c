@@ -408,6 +408,18 @@ int cmd_write(const char *output, const struct buf *result, struct err *err)
 	return io_write_output(output, buf_str(result), result->len, err);
 }
 
+void cmd_limit_output(const struct recording *rec, struct buf *out)
+{
+	out->max = profile_output_max(&rec->profile);
+}
+
+int cmd_rendered(int r, const struct recording *rec, const struct buf *out, struct err *err)
+{
+	if (!out->exceeded)
+		return r;
+	return err_set(err, -E2BIG, ERR_PROFILE, "%s expands to far more than its size", rec->path);
+}
+
 const char *cmd_format_choice(size_t i)
 {
 	if (i < n_exporters)
@@ -433,9 +445,11 @@ int cmd_export_file(const struct cmd_context *ctx, const char *recording,
 	r = cmd_open_recording(ctx, recording, &none, &rec, err);
 	if (r)
 		return r;
+	cmd_limit_output(&rec, &out);
 	r = recording_prepare(&rec, &filter, err);
 	if (!r)
 		r = exporter->run(&rec.profile, &options, &out, err);
+	r = cmd_rendered(r, &rec, &out, err);
 	if (r)
 		return r;
 	return cmd_write(output, &out, err);

@@ -127,6 +127,13 @@ int cmd_refuse_terminal(const char *what, const char *hint, struct err *err);
  */
 int cmd_check_output(const char *output, const char *input, struct err *err);
 
+/*
+ * Let @out take no more than profile_output_max() of @rec; then, after rendering into it gave @r,
+ * the error if it did not suffice, else @r.
+ */
+void cmd_limit_output(const struct recording *rec, struct buf *out);
+int cmd_rendered(int r, const struct recording *rec, const struct buf *out, struct err *err);
+
 /* Write a finished @result (io_write_output), or fail if it ran out of memory. */
 int cmd_write(const char *output, const struct buf *result, struct err *err);
 

@@ -147,9 +147,11 @@ static int export_recording(const struct cmd_context *ctx, struct export_line *l
 	r = cmd_check_output(line->output, rec.path, err);
 	if (r)
 		return r;
+	cmd_limit_output(&rec, &out);
 	r = recording_prepare(&rec, filter, err);
 	if (!r)
 		r = exporter->run(&rec.profile, &opts, &out, err);
+	r = cmd_rendered(r, &rec, &out, err);
 	if (r)
 		return r;
 	if (cmd_to_terminal(line->output) && !is_text(&out))

@@ -162,9 +162,11 @@ static int flame_graph(const struct cmd_context *ctx, struct flame_line *line,
 	r = cmd_check_output(line->output, rec.path, err);
 	if (r)
 		return r;
+	cmd_limit_output(&rec, &svg);
 	r = recording_prepare(&rec, filter, err);
 	if (!r)
 		r = flame_render(&rec.profile, &opts, &svg, err);
+	r = cmd_rendered(r, &rec, &svg, err);
 	if (r)
 		return r;
 	return cmd_write(line->output, &svg, err);

@@ -245,10 +245,12 @@ static int report_recording(const struct cmd_context *ctx, struct report_line *l
 	r = cmd_open_recording(ctx, line->input, rest, &rec, err);
 	if (r)
 		return r;
+	cmd_limit_output(&rec, &out);
 	if (render != report_info)
 		r = recording_prepare(&rec, filter, err);
 	if (!r)
 		r = render(&report, &out, err);
+	r = cmd_rendered(r, &rec, &out, err);
 	if (r)
 		return r;
 	return cmd_write(NULL, &out, err);

@@ -74,9 +74,11 @@ static int stacks_init(const struct report *r, struct stacks *ret, struct err *e
 	};
 	struct tree *t = &ret->tree;
 	uint32_t i;
+	int failed;
 
-	if (tree_build(&r->rec->profile, r->filter, &opts, t))
-		return err_oom(err);
+	failed = tree_build(&r->rec->profile, r->filter, &opts, t);
+	if (failed)
+		return tree_error(failed, err);
 	if (!t->nodes[0].total_samples)
 		return report_nothing(r, err);
 	ret->nodes = calloc(t->n_nodes, sizeof(*ret->nodes));

@@ -238,8 +238,9 @@ int report_tree(const struct report *r, struct buf *out, struct err *err)
 	struct tree tree;
 	int ret;
 
-	if (tree_build(&r->rec->profile, r->filter, &opts, &tree))
-		return err_oom(err);
+	ret = tree_build(&r->rec->profile, r->filter, &opts, &tree);
+	if (ret)
+		return tree_error(ret, err);
 	if (!tree.nodes[0].total_samples) {
 		tree_deinit(&tree);
 		return report_nothing(r, err);

@@ -283,7 +283,7 @@ int flame_render(const struct profile *p, const struct flame_options *opts, stru
 		r = buf_failed(out) ? -ENOMEM : 0;
 	}
 	if (r)
-		r = err_oom(err);
+		r = tree_error(r, err);
 out:
 	flame_deinit(&fl);
 	return r;

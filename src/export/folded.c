@@ -227,6 +227,8 @@ static int write_lines(const struct folder *f, struct buf *out)
 			count = (ns + NSEC_PER_USEC / 2) / NSEC_PER_USEC - us;
 			us += count;
 		}
+		if (buf_failed(out))
+			return -ENOMEM;
 		if (count && write_line(f, (uint32_t)i, count, &path, &cap_path, out))
 			return -ENOMEM;
 	}
@@ -251,5 +253,5 @@ int export_folded(const struct profile *p, const struct export_options *opts, st
 	if (!r)
 		r = write_lines(&f, out);
 	folder_deinit(&f);
-	return r ? err_oom(err) : 0;
+	return r ? tree_error(r, err) : 0;
 }

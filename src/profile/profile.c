@@ -69,6 +69,11 @@ static void range_add(struct range *r, uint64_t ts)
 		r->last = ts;
 }
 
+size_t profile_output_max(const struct profile *p)
+{
+	return PROFILE_FREE_OUTPUT + PROFILE_MAX_RATIO * p->file_bytes;
+}
+
 void profile_time_range(const struct profile *p, uint64_t *first, uint64_t *last)
 {
 	struct range r = { .first = UINT64_MAX, .last = 0 };

@@ -194,6 +194,7 @@ struct profile {
 	size_t n_lost, cap_lost;
 	struct profile_meta meta;
 	struct profile_totals totals; /* computed from the samples if the recording has none */
+	uint64_t file_bytes;	      /* of the recording; 0 if it is from no file */
 	bool complete;		      /* the recording was closed properly */
 };
 
@@ -211,6 +212,14 @@ static inline const char *profile_str(const struct profile *p, uint32_t id)
 {
 	return intern_get(&p->strings, id, NULL);
 }
+
+/*
+ * What a picture or an export of a recording may take, in bytes: in proportion to the recording, for
+ * a small one can be made to expand without end (one long stack in each of many threads).
+ */
+#define PROFILE_FREE_OUTPUT (1ull << 30)
+#define PROFILE_MAX_RATIO   1024u
+size_t profile_output_max(const struct profile *p);
 
 /*
  * First and last moment of the recording in ns, CLOCK_MONOTONIC; both 0 if nothing is known. Looks

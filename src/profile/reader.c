@@ -5,6 +5,9 @@
  * Two kinds of trouble are kept apart. What prevents any use of the file (no recording, another
  * major version, no META) is an error. What comes after META and is wrong ends the reading: a
  * recorder that is killed leaves just that, and everything before is whole.
+ *
+ * No recorder leaves one that takes much more memory than the file has bytes. Such a file was made
+ * to hurt, and is an error.
  */
 #include "profile/reader.h"
 
@@ -91,6 +94,7 @@ struct reader {
 	size_t cap_stored;
 	uint8_t *raw; /* a payload decompressed; owned */
 	size_t cap_raw;
+	uint64_t raw_bytes; /* sum of the raw lengths of DATA chunks */
 };
 
 struct chunk {
@@ -173,6 +177,25 @@ static bool chunk_is_known(const struct rbpf_chunk_header *h)
 	       !(h->flags & ~(RBPF_CHUNK_ZLIB | RBPF_CHUNK_IGNORABLE));
 }
 
+/* Whether the DATA chunks so far, with one of @raw_len, expand in proportion to the file. */
+static bool in_proportion(struct reader *rd, uint32_t raw_len)
+{
+	rd->raw_bytes += raw_len;
+	return rd->raw_bytes <= RBPF_FILE_FREE_RAW + RBPF_FILE_MAX_RATIO * rd->src.pos;
+}
+
+static int use_data(struct reader *rd, const struct chunk *chunk)
+{
+	const uint8_t *payload;
+	int r;
+
+	if (!in_proportion(rd, chunk->header.raw_len))
+		return -E2BIG;
+	rd->decoder.text_max = RBPF_FILE_FREE_TEXT + RBPF_FILE_TEXT_RATIO * rd->src.pos;
+	r = chunk_payload(rd, chunk, &payload);
+	return r ? r : record_decoder_chunk(&rd->decoder, payload, chunk->header.raw_len);
+}
+
 /* Use a chunk after META. *@last is set by TOTALS. */
 static int use_chunk(struct reader *rd, const struct chunk *chunk, bool *last)
 {
@@ -186,12 +209,11 @@ static int use_chunk(struct reader *rd, const struct chunk *chunk, bool *last)
 		return -EBADMSG;
 	if (h->type == RBPF_CHUNK_NOTE)
 		return 0;
-	r = chunk_payload(rd, chunk, &payload);
-	if (r)
-		return r;
 	if (h->type == RBPF_CHUNK_DATA)
-		return record_decoder_chunk(&rd->decoder, payload, h->raw_len);
-	r = totals_decode(payload, h->raw_len, &rd->profile.totals);
+		return use_data(rd, chunk);
+	r = chunk_payload(rd, chunk, &payload);
+	if (!r)
+		r = totals_decode(payload, h->raw_len, &rd->profile.totals);
 	if (!r)
 		*last = true;
 	return r;
@@ -365,8 +387,13 @@ static int read_all(struct reader *rd, struct err *err)
 		r = read_chunks(rd);
 	if (!r)
 		r = source_drain(&rd->src);
+	if (r == -E2BIG)
+		return err_set(err, r, ERR_PROFILE,
+			       "%s is not a valid recording: it expands to far more than its size",
+			       rd->name);
 	if (r)
 		return cannot_read(rd->name, r, err);
+	rd->profile.file_bytes = rd->src.pos;
 	if (!rd->profile.complete)
 		compute_totals(&rd->profile, rd->decoder.last_ts);
 	return 0;

@@ -25,8 +25,8 @@ struct read_report {
  * Read @path ("-" is stdin). *@ret is then owned by the caller (profile_deinit).
  *
  * Fails with ERR_PROFILE: no such file, unreadable, empty, not a recording ("starts with '<?xml'"),
- * another major version of the format, or damaged before its first records. A damaged tail is no
- * failure: @report says so. On failure *@ret and *@report are untouched.
+ * another major version of the format, damaged before its first records, or one that takes far more
+ * memory than the file has bytes (-E2BIG). A damaged tail is no failure: @report says so. On failure *@ret and *@report are untouched.
  *
  * What is returned is sound whatever the file was: every id names something that exists, ids of
  * parents are below those of their children, strings are valid UTF-8.

@@ -256,6 +256,20 @@ static int decode_module(struct record_decoder *d, struct cursor *c)
 	return r;
 }
 
+/*
+ * Views and exports spell out @frame at least once for each record that uses it, and one name may be
+ * long and used often.
+ */
+static int use_text(struct record_decoder *d, const struct profile_frame *frame)
+{
+	size_t name, file;
+
+	intern_get(&d->profile->strings, frame->name, &name);
+	intern_get(&d->profile->strings, frame->file, &file);
+	d->text += name + file;
+	return d->text > d->text_max ? -E2BIG : 0;
+}
+
 static int decode_frame(struct record_decoder *d, struct cursor *c)
 {
 	struct profile_frame frame = { 0 };
@@ -277,7 +291,7 @@ static int decode_frame(struct record_decoder *d, struct cursor *c)
 	r = RESERVE_ONE(p->frames, p->n_frames, p->cap_frames);
 	if (!r)
 		p->frames[p->n_frames++] = frame;
-	return r;
+	return r ? r : use_text(d, &frame);
 }
 
 static int decode_stack(struct record_decoder *d, struct cursor *c)
@@ -301,7 +315,7 @@ static int decode_stack(struct record_decoder *d, struct cursor *c)
 		return r;
 	d->depths[p->n_stacks] = depth;
 	p->stacks[p->n_stacks++] = stack;
-	return 0;
+	return use_text(d, &p->frames[stack.frame]);
 }
 
 static int decode_sample(struct record_decoder *d, struct cursor *c)
@@ -329,11 +343,13 @@ static int decode_sample(struct record_decoder *d, struct cursor *c)
 static int decode_run(struct record_decoder *d, struct cursor *c)
 {
 	struct profile *p = d->profile;
-	uint64_t n = get_below(c, d->run_left + 1);
+	uint64_t n = get(c);
 	struct profile_sample sample;
 
 	if (c->bad || !d->after_sample)
 		return -EBADMSG;
+	if (n > d->run_left)
+		return -E2BIG;
 	if (array_reserve(p->samples, p->cap_samples, p->n_samples + n))
 		return -ENOMEM;
 	d->run_left -= n;
@@ -401,7 +417,6 @@ int record_decoder_chunk(struct record_decoder *d, const void *data, size_t len)
 	struct cursor c = { .p = data, .end = (const uint8_t *)data + len };
 
 	d->after_sample = false;
-	d->run_left = RBPF_FILE_MAX_RUN;
 	while (c.p < c.end) {
 		uint64_t kind = get(&c);
 		uint64_t body_len = get(&c);
@@ -424,7 +439,11 @@ int record_decoder_init(struct record_decoder *d, struct profile *p)
 	uint32_t empty;
 	int r;
 
-	*d = (struct record_decoder) { .profile = p, .base_ts = p->meta.start_monotonic_ns };
+	*d = (struct record_decoder) {
+		.profile = p,
+		.base_ts = p->meta.start_monotonic_ns,
+		.run_left = RBPF_FILE_MAX_RUN,
+	};
 	r = intern_add(&p->strings, "", 0, &empty, NULL);
 	if (!r)
 		r = array_reserve(d->strings, d->cap_strings, 1);

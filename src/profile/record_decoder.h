@@ -29,10 +29,13 @@ struct record_decoder {
 	uint32_t *depths; /* by stack id; owned */
 	size_t cap_depths;
 
-	/* Of the current chunk, for RUN. */
-	bool after_sample;    /* the record before is a SAMPLE or its RUN */
+	/* For RUN. */
+	bool after_sample;    /* the record before, in this chunk, is a SAMPLE or its RUN */
 	uint64_t sample_step; /* its time minus the base it had */
 	uint64_t run_left;    /* of RBPF_FILE_MAX_RUN */
+
+	uint64_t text;	   /* bytes of the names and files of all FRAME and STACK records */
+	uint64_t text_max; /* what they may be; the caller's */
 
 	struct buf clean; /* scratch: a sanitised string */
 };
@@ -45,8 +48,10 @@ int record_decoder_init(struct record_decoder *d, struct profile *p);
 void record_decoder_deinit(struct record_decoder *d);
 
 /*
- * Decode one payload. Returns 0, -ENOMEM, or -EBADMSG at the first thing that is wrong; the records
- * before it then are in the profile, and no further payload must be decoded.
+ * Decode one payload. Returns 0, -ENOMEM, -EBADMSG at the first thing that is wrong, or -E2BIG if
+ * RUN records repeat more samples than RBPF_FILE_MAX_RUN or more than @d->text_max bytes of text are
+ * used. The records before it then are in the
+ * profile, and no further payload must be decoded.
  */
 int record_decoder_chunk(struct record_decoder *d, const void *data, size_t len);
 

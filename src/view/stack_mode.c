@@ -42,10 +42,11 @@ const char *stack_mode_help(size_t mode)
  */
 static bool is_instead_of_ruby(const struct profile *p, const struct profile_frame *f)
 {
-	const char *name = profile_str(p, f->name);
+	size_t len;
+	const char *name = intern_get(&p->strings, f->name, &len);
 
 	return f->kind == FRAME_NATIVE && f->module == PROFILE_NONE &&
-	       !(f->flags & FRAME_INTERNAL) && name[0] == '[' && name[strlen(name) - 1] == ']';
+	       !(f->flags & FRAME_INTERNAL) && len && name[0] == '[' && name[len - 1] == ']';
 }
 
 /* What belongs to the native stack; all else belongs to the Ruby stack. */

@@ -27,6 +27,7 @@
 #include "base/array.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/err.h"
 #include "base/intern.h"
 #include "profile/profile.h"
 #include "view/filter.h"
@@ -34,7 +35,12 @@
 #include "view/label.h"
 #include "view/owner.h"
 
-#define NODE_NONE UINT32_MAX
+#define NODE_NONE      UINT32_MAX
+
+/* Bytes that a node takes here and in what is made of it, about. */
+#define TREE_NODE_COST 256
+/* The same stacks may be walked again and again without a new node. */
+#define STEPS_PER_NODE 4
 
 /* What is known of a stack while one part is being added. */
 struct stack_state {
@@ -60,6 +66,9 @@ struct builder {
 	uint32_t epoch;		    /* of the part that is being added, from 1 */
 	uint32_t *touched;	    /* stacks with samples in this part */
 	size_t n_touched;
+	size_t max_nodes;
+	size_t steps;	/* nodes looked up, new ones and old ones */
+	bool too_large; /* more nodes or steps than may be */
 	bool has_jit;
 	uint32_t *reached; /* stacks whose node was looked up in this part, callers first */
 	size_t n_reached;
@@ -83,6 +92,7 @@ static int builder_init(struct builder *b, const struct profile *p, const struct
 			const struct tree_options *opts)
 {
 	*b = (struct builder) { .profile = p };
+	b->max_nodes = profile_output_max(p) / TREE_NODE_COST;
 	b->tree.opts = *opts;
 	b->tree.profile = p;
 	b->states = calloc(p->n_stacks + 1, sizeof(*b->states));
@@ -111,6 +121,9 @@ static int child_of(struct builder *b, uint32_t parent, uint32_t what, uint32_t 
 	bool is_new;
 	uint32_t id;
 
+	b->too_large = t->n_nodes >= b->max_nodes || b->steps++ >= b->max_nodes * STEPS_PER_NODE;
+	if (b->too_large)
+		return -ENOMEM;
 	if (intern_add(&b->children, &key, sizeof(key), &id, &is_new))
 		return -ENOMEM;
 	if (is_new) {
@@ -398,8 +411,10 @@ int tree_build(const struct profile *p, const struct view_filter *f,
 	if (err)
 		goto out;
 	err = add_samples(&b);
-	if (err)
+	if (err) {
+		err = b.too_large ? -E2BIG : err;
 		goto out;
+	}
 	add_totals(&b.tree);
 	err = link_children(&b);
 	if (err)
@@ -409,6 +424,16 @@ int tree_build(const struct profile *p, const struct view_filter *f,
 out:
 	builder_deinit(&b);
 	return err;
+}
+
+int tree_error(int r, struct err *err)
+{
+	if (r != -E2BIG)
+		return err_oom(err);
+	err_set(err, r, ERR_PROFILE,
+		"the stacks of the recording expand to far more than its size");
+	err_hint(err, "--split and --inverted repeat stacks; a filter like --pid takes a part");
+	return r;
 }
 
 void tree_deinit(struct tree *t)

@@ -14,6 +14,7 @@
 #include "view/stack_mode.h"
 
 struct buf;
+struct err;
 struct profile;
 struct view_filter;
 
@@ -61,10 +62,12 @@ struct tree {
  * Samples without a frame count as self time of the root or split node, and so do those of which
  * none is shown if no other stands for them (stack_mode_prepare()).
  *
- * Returns 0 or -ENOMEM. @ret: tree_deinit().
+ * Returns 0, -ENOMEM, or -E2BIG (more nodes than profile_output_max() allows), for which tree_error()
+ * has the words. @ret: tree_deinit().
  */
 int tree_build(const struct profile *p, const struct view_filter *f,
 	       const struct tree_options *opts, struct tree *ret);
+int tree_error(int r, struct err *err);
 void tree_deinit(struct tree *t);
 #define _cleanup_tree_ _cleanup_(tree_deinit)
 

@@ -3,11 +3,14 @@
  * Recordings that no recorder would write, and what may not come out of them:
  *
  *	mkhostile text FILE	every string holds what a terminal obeys or does not show
+ *	mkhostile runs|inflate|deep|threads|names FILE
+ *				a few kB that want to become gigabytes
  *	mkhostile check		standard input has none of that: status 0; else status 1, and where
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <zlib.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
@@ -104,6 +107,123 @@ static void make_text(struct buf *file)
 	build_json(file, RBPF_CHUNK_NOTE, "\"\x1b[31m\"");
 }
 
+/* ---- bombs ---- */
+
+#define BOMB_CHUNKS 200
+#define DEEP	    65535u
+#define MANY	    100000u
+
+/* One process with one thread, one frame, one stack. */
+static void start_bomb(struct buf *file, struct buf *records)
+{
+	build_json(file, RBPF_CHUNK_META, "{}");
+	build_record(records, RBPF_REC_PROCESS, 42, 1, 0, 0, 0, 0);
+	build_record(records, RBPF_REC_THREAD, 0, 42, 0);
+	build_record(records, RBPF_REC_FRAME, FRAME_RUBY, 0, 0, 5, 0, 0, 4, 0);
+	build_record(records, RBPF_REC_STACK, 0, 0);
+}
+
+static void add_sample(struct buf *records, uint64_t thread, uint64_t stack)
+{
+	build_record(records, RBPF_REC_SAMPLE, thread, 2 * TICK, stack, TICK, 0, 0);
+}
+
+static void make_runs(struct buf *file)
+{
+	_cleanup_buf_ struct buf records = BUF_INIT;
+
+	start_bomb(file, &records);
+	build_data(file, &records);
+	for (int i = 0; i < BOMB_CHUNKS; i++) {
+		buf_reset(&records);
+		add_sample(&records, 0, 1);
+		build_record(&records, RBPF_REC_RUN, RBPF_FILE_MAX_RUN);
+		build_data(file, &records);
+	}
+}
+
+/* A chunk of @records, compressed as well as zlib can. */
+static void build_zlib(struct buf *file, const struct buf *records)
+{
+	uLongf len = compressBound(records->len);
+	uint8_t *stored = malloc(len);
+
+	if (!stored || compress2(stored, &len, (const Bytef *)records->data, records->len, 9))
+		abort();
+	build_chunk(file, RBPF_CHUNK_DATA, RBPF_CHUNK_ZLIB, stored, len, records->len);
+	free(stored);
+}
+
+static void make_inflate(struct buf *file)
+{
+	_cleanup_buf_ struct buf records = BUF_INIT;
+
+	start_bomb(file, &records);
+	build_data(file, &records);
+	buf_reset(&records);
+	while (records.len < RBPF_FILE_MAX_CHUNK - 64)
+		build_record(&records, RBPF_REC_SAMPLE, 0, 0, 1, 0, 0, 0);
+	for (int i = 0; i < 5; i++)
+		build_zlib(file, &records);
+}
+
+/* A stack as deep as can be, below which many others are. */
+static void make_deep(struct buf *file)
+{
+	_cleanup_buf_ struct buf records = BUF_INIT;
+
+	start_bomb(file, &records);
+	for (uint64_t i = 1; i < DEEP; i++)
+		build_record(&records, RBPF_REC_STACK, i, 0);
+	for (uint64_t i = 0; i < MANY; i++) {
+		build_record(&records, RBPF_REC_FRAME, FRAME_RUBY, 0, 0, i, 0, 0, i, 0);
+		build_record(&records, RBPF_REC_STACK, DEEP, 1 + i);
+		add_sample(&records, 0, DEEP + 1 + i);
+	}
+	build_zlib(file, &records);
+}
+
+/* The same stack, in each of many threads. */
+static void make_threads(struct buf *file)
+{
+	_cleanup_buf_ struct buf records = BUF_INIT;
+
+	start_bomb(file, &records);
+	for (uint64_t i = 1; i < DEEP; i++)
+		build_record(&records, RBPF_REC_STACK, i, 0);
+	for (uint64_t i = 1; i < MANY; i++) {
+		build_record(&records, RBPF_REC_PROCESS, i, 1, 0, 0, 0, 0);
+		build_record(&records, RBPF_REC_THREAD, i, 42 + i, 0);
+		add_sample(&records, i, DEEP);
+	}
+	build_zlib(file, &records);
+}
+
+/* Many frames with one name, which is as long as can be. */
+static void make_names(struct buf *file)
+{
+	_cleanup_buf_ struct buf records = BUF_INIT;
+	_cleanup_buf_ struct buf name = BUF_INIT;
+
+	start_bomb(file, &records);
+	buf_add_repeat(&name, '[', RBPF_FILE_MAX_STRING);
+	build_record_raw(&records, RBPF_REC_STRING, name.data, name.len);
+	for (uint64_t i = 1; i < MANY; i++) {
+		build_record(&records, RBPF_REC_FRAME, FRAME_NATIVE, 1, 1, i, 0, i, i, 0);
+		build_record(&records, RBPF_REC_STACK, 0, i);
+		add_sample(&records, 0, 1 + i);
+	}
+	build_zlib(file, &records);
+}
+
+static const struct {
+	const char *name;
+	void (*make)(struct buf *file);
+} kinds[] = {
+	{ "text", make_text }, { "runs", make_runs },	    { "inflate", make_inflate },
+	{ "deep", make_deep }, { "threads", make_threads }, { "names", make_names },
+};
+
 static int write_file(const char *path, const struct buf *file)
 {
 	FILE *f = fopen(path, "w");
@@ -160,10 +280,12 @@ int main(int argc, char **argv)
 		return check();
 	if (argc != 3)
 		return 2;
-	build_header(&file);
-	if (!strcmp(argv[1], "text"))
-		make_text(&file);
-	else
-		return 2;
-	return buf_failed(&file) ? 1 : write_file(argv[2], &file);
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		if (strcmp(argv[1], kinds[i].name))
+			continue;
+		build_header(&file);
+		kinds[i].make(&file);
+		return buf_failed(&file) ? 1 : write_file(argv[2], &file);
+	}
+	return 2;
 }

@@ -652,6 +652,25 @@ if begin "text of a recording: no command passes on what a terminal obeys"; then
 		if ! grep -q 'Marked' "$out"; then not_ok "$args: shows no name"; else ok; fi
 	done
 fi
+# A recording of 10 kB to 3 MB that wants gigabytes or hours: it gets neither, whatever is asked.
+for kind in runs inflate deep threads names; do
+	begin "bomb: $kind" || continue
+	./mkhostile $kind bomb.data
+	for args in "report" "report --json" "flame --inverted" "flame --split thread" "export -f folded"; do
+		# shellcheck disable=SC2086 # words
+		(ulimit -v 3500000 && ulimit -t 60 && exec "$rbpf" $args bomb.data) > "$out" 2> "$err" < /dev/null
+		status=$?
+		case $kind:$status in
+		runs:* | inflate:*) expect 5 "rbpf: error: bomb.data is not a valid recording: it *" ;;
+		*:0 | *:6) ok ;;
+		*) expect 5 "*" ;;
+		esac
+		# The first line may be the warning that the recording was not closed.
+		[ $status != 5 ] || grep -q '^rbpf: error: .*far more' "$err" || not_ok "$args: no reason"
+	done
+	rm bomb.data
+done
+
 if begin "text of a path: no error message passes it on"; then
 	bad=$(printf 'x\033]0;pwned\007\302\2331m\342\200\256y')
 	for args in report flame "export -f json"; do

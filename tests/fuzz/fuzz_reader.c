@@ -74,6 +74,9 @@ static void check(const struct buf *file)
 	} else {
 		problem = check_profile(&p);
 		profile_time_range(&p, &first, &last);
+		/* A sample takes 8 bytes; the zlib chunk of build_file() has up to 16 kB. */
+		if (p.n_samples > RBPF_FILE_MAX_RUN + (file->len + 16384) / 8)
+			problem = "samples out of proportion";
 		if (p.complete != report.complete || report.lost_bytes > file->len)
 			problem = "an absurd report";
 	}

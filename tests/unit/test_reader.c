@@ -496,6 +496,78 @@ static void build_one_sample(struct buf *file)
 	build_data(file, &records);
 }
 
+static void assert_too_large(const struct buf *file)
+{
+	_cleanup_profile_ struct profile p = PROFILE_INIT;
+	struct read_report report = { .last_ts = 7 };
+	struct err err = { 0 };
+
+	cr_assert_eq(read_buf(file, &p, &report, &err), -E2BIG);
+	cr_expect_eq(err.kind, ERR_PROFILE);
+	cr_expect(strstr(err.msg, " is not a valid recording: it expands to far more"), "%s",
+		  err.msg);
+	cr_expect_eq(report.last_ts, 7, "untouched");
+	cr_expect_null(p.samples);
+}
+
+/* Chunks of samples that compress a thousand times, and chunks that do so as little as is usual. */
+Test(reader, chunks_expand_in_proportion_to_the_file)
+{
+	_cleanup_buf_ struct buf file = BUF_INIT, records = BUF_INIT;
+	size_t before, free_chunks = RBPF_FILE_FREE_RAW / (4u << 20);
+	_cleanup_free_ uint8_t *stored = NULL;
+	size_t samples = 0;
+	uLongf len;
+
+	while (records.len < (4u << 20) - 64) {
+		build_record(&records, RBPF_REC_SAMPLE, 0, 0, 2, 0, 0, 0);
+		samples++;
+	}
+	len = compressBound(records.len);
+	stored = malloc(len);
+	cr_assert_eq(compress2(stored, &len, (const Bytef *)records.data, records.len, 9), Z_OK);
+	cr_assert_gt(records.len / len, RBPF_FILE_MAX_RATIO);
+	build_one_sample(&file);
+	before = file.len;
+	for (size_t i = 0; i < free_chunks; i++)
+		build_chunk(&file, RBPF_CHUNK_DATA, RBPF_CHUNK_ZLIB, stored, len, records.len);
+	assert_reads(&file, 1 + free_chunks * samples, false);
+	for (size_t i = 0; i < free_chunks; i++)
+		build_chunk(&file, RBPF_CHUNK_DATA, RBPF_CHUNK_ZLIB, stored, len, records.len);
+	cr_assert_lt(file.len, 160u << 10);
+	assert_too_large(&file);
+
+	/* What a recorder writes is bound to no size. */
+	file.len = before;
+	for (size_t i = 0; i < 2 * free_chunks; i++)
+		build_data(&file, &records);
+	assert_reads(&file, 1 + 2 * free_chunks * samples, false);
+}
+
+/* A long name that is used often: of frames, or of one frame in many stacks. */
+Test(reader, text_is_in_proportion_to_the_file)
+{
+	size_t n = RBPF_FILE_FREE_TEXT / RBPF_FILE_MAX_STRING;
+
+	for (int of_stacks = 0; of_stacks < 2; of_stacks++) {
+		_cleanup_buf_ struct buf file = BUF_INIT, records = BUF_INIT, name = BUF_INIT;
+
+		build_one_sample(&file);
+		buf_add_repeat(&name, 'x', RBPF_FILE_MAX_STRING);
+		build_record_raw(&records, RBPF_REC_STRING, name.data, name.len);
+		for (size_t i = 0; i < n * 3 / 4; i++) {
+			build_record(&records, RBPF_REC_FRAME, 0, 5, 0, i, 0, 0, 0, 0);
+			if (of_stacks)
+				build_record(&records, RBPF_REC_STACK, 0, 2);
+		}
+		build_compressed(&file, &records);
+		if (of_stacks)
+			assert_too_large(&file);
+		else
+			assert_reads(&file, 1, false);
+	}
+}
+
 Test(reader, zip_bomb_stops_at_raw_len)
 {
 	_cleanup_buf_ struct buf file = BUF_INIT, zeros = BUF_INIT;
@@ -920,9 +992,28 @@ Test(reader, run_limits)
 	build_record(&records, RBPF_REC_SAMPLE, 0, ZZ(1), 2, 3, 1, 0);
 	build_record(&records, RBPF_REC_RUN, RBPF_FILE_MAX_RUN);
 	build_record(&records, RBPF_REC_RUN, 0);
+	build_data(&file, &records);
+	assert_reads(&file, 2 + RBPF_FILE_MAX_RUN, false);
 	build_record(&records, RBPF_REC_RUN, 1);
 	build_data(&file, &records);
-	assert_reads(&file, 2 + RBPF_FILE_MAX_RUN, true);
+	assert_too_large(&file);
+}
+
+/* The limit is of the recording: many chunks take no more than one. */
+Test(reader, run_limit_is_of_all_chunks)
+{
+	_cleanup_buf_ struct buf file = BUF_INIT, records = BUF_INIT;
+
+	build_one_sample(&file);
+	build_record(&records, RBPF_REC_SAMPLE, 0, ZZ(1), 2, 3, 1, 0);
+	build_record(&records, RBPF_REC_RUN, RBPF_FILE_MAX_RUN / 2);
+	build_data(&file, &records);
+	build_data(&file, &records);
+	assert_reads(&file, 3 + RBPF_FILE_MAX_RUN, false);
+	for (int i = 0; i < 200; i++)
+		build_data(&file, &records);
+	cr_assert_lt(file.len, 16384);
+	assert_too_large(&file);
 }
 
 Test(reader, time_goes_both_ways_and_wraps)
