@@ -75,8 +75,7 @@ static int set_path(struct maps *maps, struct map *m, const char *path, size_t l
 	if (len >= sizeof(DELETED) - 1 &&
 	    !memcmp(path + len - (sizeof(DELETED) - 1), DELETED, sizeof(DELETED) - 1))
 		len -= sizeof(DELETED) - 1;
-	if (len > MAPS_MAX_PATH)
-		len = MAPS_MAX_PATH;
+	len = strnlen(path, len < MAPS_MAX_PATH ? len : MAPS_MAX_PATH);
 	if (strncmp(last, path, len) || last[len]) {
 		if (len > MAPS_MAX_PATHS - maps->path_bytes)
 			return 0;
