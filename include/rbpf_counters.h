@@ -87,7 +87,14 @@
 	  "'ulimit -n' raises the limit")                                                          \
 	X(TOO_LATE, "too_late", ALWAYS, "report", "reports",                                       \
 	  "of stacks and processes not looked at, for the time was up: samples of them have "      \
-	  "[stack lost]")
+	  "[stack lost]")                                                                          \
+	X(CODE_LEFT_OUT, "code_left_out", ALWAYS, "process", "processes",                          \
+	  "with more code mapped than is looked at: native stacks may be cut in the rest of it")   \
+	X(PERF_MAPS_CUT, "perf_maps_cut", ALWAYS, "perf map", "perf maps",                         \
+	  "too large to be read in full: compiled code may be nameless")                           \
+	X(PERF_MAPS_REFUSED, "perf_maps_refused", ALWAYS, "perf map", "perf maps",                 \
+	  "not read, for another user owns it or everybody may write it: compiled code is "        \
+	  "nameless")
 /* clang-format on */
 
 #endif

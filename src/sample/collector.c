@@ -327,6 +327,8 @@ static int record_lost(struct collector *c)
 
 	session_counters(c->session, counters);
 	memcpy(c->totals.counters, counters, sizeof(counters));
+	if (c->native)
+		native_count(c->native, c->totals.counters);
 	lost = counters[RBPF_CNT_LOST_SAMPLE];
 	if (lost == c->reported_lost)
 		return 0;

@@ -9,6 +9,7 @@
 
 #include "base/array.h"
 #include "base/clock.h"
+#include "profile/counters.h"
 #include "profile/recorder.h"
 #include "ruby/vm.h"
 #include "sample/unwind_tables.h"
@@ -39,6 +40,8 @@ struct native {
 	struct unwind_tables *tables;
 	struct native_names *names;
 	struct perf_map_budget perf_maps;
+	uint64_t perf_maps_refused;
+	uint64_t maps_cut;
 	uint64_t load_first_ns;	   /* of LOAD_FIRST, used up */
 	struct recorded *recorded; /* by name */
 	size_t cap_recorded;
@@ -50,9 +53,11 @@ struct native_process {
 	const struct placement *place; /* not owned */
 	struct code_map *map;	       /* NULL: not read yet */
 	struct perf_map perf_map;
-	uint64_t perf_map_ns; /* CLOCK_MONOTONIC: when it was read */
-	bool placed;	      /* set_code() was called with it */
-	uint64_t looked_ns;   /* CLOCK_MONOTONIC */
+	uint64_t perf_map_ns;  /* CLOCK_MONOTONIC: when it was read */
+	bool perf_map_refused; /* it was counted as such, and so is this */
+	bool map_cut;
+	bool placed;	    /* set_code() was called with it */
+	uint64_t looked_ns; /* CLOCK_MONOTONIC */
 };
 
 int native_new(const struct unwind_memory *mem, bool inlines, native_set_code_fn *set_code,
@@ -116,6 +121,13 @@ void native_tick(struct native *n)
 	perf_map_budget_tick(&n->perf_maps);
 }
 
+void native_count(const struct native *n, uint64_t *counters)
+{
+	counters[COUNTER_CODE_LEFT_OUT] = n->maps_cut;
+	counters[COUNTER_PERF_MAPS_CUT] = n->perf_maps.n_cut;
+	counters[COUNTER_PERF_MAPS_REFUSED] = n->perf_maps_refused;
+}
+
 /* ---- processes ---- */
 
 int native_process_new(struct native *n, pid_t pid, const struct placement *place,
@@ -157,6 +169,8 @@ static int replace(struct native_process *p, struct code_map *map)
 	displace(p);
 	p->map = map;
 	p->placed = placed;
+	n->maps_cut += map->is_cut && !p->map_cut;
+	p->map_cut |= map->is_cut;
 	return r == -ENOMEM ? r : 0;
 }
 
@@ -385,6 +399,10 @@ static void read_perf_map(struct native_process *p)
 	snprintf(path, sizeof(path), "/tmp/perf-%d.map",
 		 (int)(p->place->ns_pid ? p->place->ns_pid : p->pid));
 	fd = target_file_open(&req);
+	if (fd == -EPERM) {
+		p->native->perf_maps_refused += !p->perf_map_refused;
+		p->perf_map_refused = true;
+	}
 	if (fd < 0)
 		return;
 	perf_map_read(&p->perf_map, fd);

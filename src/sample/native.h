@@ -100,6 +100,9 @@ bool native_goes_on(void *arg, uint64_t function, uint64_t other);
 int native_frame_id(struct native *n, struct recorder *out, uint32_t name, bool internal,
 		    uint32_t *ret);
 
+/* Set what was left out of processes' code and its names, by enum profile_counter. */
+void native_count(const struct native *n, uint64_t *counters);
+
 /* Give memory back and let be asked again, about once a second. */
 void native_tick(struct native *n);
 

@@ -245,7 +245,8 @@ int code_map_from(struct code_files *files, pid_t pid, const struct maps *maps, 
 		code_map_unref(map);
 		return r;
 	}
-	if (old && same_ranges(old, map)) {
+	map->is_cut = i < maps->n || maps->n_lost || maps->is_cut;
+	if (old && old->is_cut == map->is_cut && same_ranges(old, map)) {
 		code_map_unref(map);
 		map = code_map_ref(old);
 	}

@@ -10,6 +10,7 @@
 #ifndef RBPF_SYMBOL_CODE_MAP_H
 #define RBPF_SYMBOL_CODE_MAP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -43,6 +44,7 @@ struct code_map {
 	struct code_range *v; /* ascending, disjoint; owned */
 	size_t n, cap;
 	size_t references;
+	bool is_cut; /* the process has more code than this */
 	struct code_files *files;
 };
 

@@ -225,6 +225,7 @@ static void expect_ranges(const char *text, enum code_jit jit, const struct expe
 	cr_assert_eq(code_map_from(&files, getpid(), &maps, jit, NULL, &map), 0);
 	assert_sane_map(map);
 	cr_assert_eq(map->n, n, "%zu ranges in\n%s", map->n, text);
+	cr_expect(!map->is_cut);
 	for (size_t i = 0; i < n; i++) {
 		cr_expect_eq(map->v[i].start, v[i].start, "%lx: range %zu of\n%s",
 			     (unsigned long)map->v[i].start, i, text);
@@ -338,6 +339,7 @@ Test(code_map, too_many_ranges)
 	cr_assert_eq(code_map_from(&files, getpid(), &maps, CODE_JIT_NONE, NULL, &map), 0);
 	assert_sane_map(map);
 	cr_expect_eq(map->n, CODE_MAP_MAX);
+	cr_expect(map->is_cut);
 	cr_expect_eq(map->v[0].start, 0x10000);
 	code_map_unref(map);
 	code_files_deinit(&files);
