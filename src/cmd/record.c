@@ -22,6 +22,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/fds.h"
+#include "base/priority.h"
 #include "base/stop.h"
 #include "cmd/command.h"
 #include "cmd/common.h"
@@ -51,6 +52,7 @@ struct run {
 	uint64_t start_ns; /* CLOCK_MONOTONIC */
 	uint64_t end_ns;
 	struct profile_totals totals;
+	struct priority priority;
 };
 
 static int on_record(void *arg, const void *data, size_t len)
@@ -218,6 +220,23 @@ static bool done(const struct run *run, uint64_t now)
 	return !st.live && !run->opts->all_ruby;
 }
 
+/* The program that is run has been forked by now. */
+static void raise_priority(struct run *run)
+{
+	if (!run->opts->priority)
+		return;
+	priority_raise(&run->priority);
+	if (run->priority.kind == PRIORITY_REAL_TIME)
+		cmd_verbose(run->ctx, "priority: SCHED_RR, at most %d %% of one CPU",
+			    PRIORITY_PERCENT);
+	else if (run->priority.kind == PRIORITY_NICED)
+		cmd_verbose(run->ctx, "priority: nice %d, for SCHED_RR was refused: %s",
+			    PRIORITY_NICE, strerror(-run->priority.refused));
+	else
+		cmd_verbose(run->ctx, "priority: as rbpf was started: what lives for a moment on a "
+				      "busy machine may be missed");
+}
+
 static int loop(struct run *run, struct err *err)
 {
 	struct pollfd pfd = { .fd = session_fd(run->session), .events = POLLIN };
@@ -232,6 +251,7 @@ static int loop(struct run *run, struct err *err)
 		if (done(run, now))
 			break;
 		draw_progress(run, &progress, now);
+		priority_turn(&run->priority);
 		poll(&pfd, 1, r ? 0 : poll_timeout(run, now));
 		r = collector_poll(run->collector, err);
 		if (r < 0)
@@ -331,7 +351,9 @@ static int record(struct run *run, struct err *err)
 	if (run->opts->duration_ns)
 		stop_at(run->start_ns + run->opts->duration_ns);
 	say_attached(run);
+	raise_priority(run);
 	r = loop(run, err);
+	priority_drop(&run->priority);
 	if (r) /* cannot write: what could be written is a recording */
 		return r;
 	r = collector_finish(run->collector, &run->totals, err);
@@ -355,7 +377,9 @@ static int record(struct run *run, struct err *err)
 
 int record_run(const struct record_options *opts, struct cmd_context *ctx, struct err *err)
 {
-	struct run run = { .opts = opts, .ctx = ctx, .child = LAUNCH_INIT };
+	struct run run = {
+		.opts = opts, .ctx = ctx, .child = LAUNCH_INIT, .priority = PRIORITY_INIT
+	};
 	int r;
 
 	r = environment_check(ctx->command_line, err);

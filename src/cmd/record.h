@@ -31,6 +31,7 @@ struct record_options {
 	bool native;
 	bool kernel;
 	bool inlines;
+	bool priority; /* run ahead of ordinary processes: see base/priority.h */
 	bool as_root;
 	bool exit_with_child;
 

@@ -141,6 +141,13 @@ static const struct option_spec what_specs[] = {
 		.min = 32 << 20,
 		.max = 1ull << 40,
 	},
+	{
+		.name = "priority",
+		.type = OPTION_SWITCH,
+		OPT(priority),
+		.help = "run ahead of other processes, for at most 20 % of one CPU",
+		.initial = "yes",
+	},
 };
 
 static const struct option_spec output_specs[] = {

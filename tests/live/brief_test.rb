@@ -2,7 +2,7 @@
 # frozen_string_literal: true
 
 # Processes that are gone before rbpf has looked at them: what their frames are called travels with
-# the samples. To be certain that it looks too late, rbpf stands still while they live.
+# the samples. To be certain that it looks too late, rbpf stands still while they live, on a machine that is busy.
 
 require_relative 'support'
 
@@ -17,8 +17,7 @@ class BriefTest < LiveTest
     target = start('brief.rb', CHILDREN, SECONDS)
     rbpf = attach([target], '-F', 999)
     rbpf.signal(:STOP)
-    target.go
-    @pids = target.wait_for('ready')['pids'].to_h { |number, pid| [pid, Integer(number)] }
+    beside_busy_loops { @pids = lives_of(target) }
     rbpf.signal(:CONT)
     result = rbpf.stop
     assert_equal 0, result.code, result.err
@@ -46,6 +45,11 @@ class BriefTest < LiveTest
   end
 
   private
+
+  def lives_of(target)
+    target.go
+    target.wait_for('ready', 3 * Live::PATIENCE)['pids'].to_h { |number, pid| [pid, Integer(number)] }
+  end
 
   def problem(sample)
     number = @pids.fetch(sample.pid)

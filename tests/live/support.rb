@@ -6,6 +6,7 @@
 #   RBPF       the binary under test; ./rbpf of this repository if not set
 #   CI=true    what a test needs and does not find is a failure, not a skip
 
+require 'etc'
 require 'minitest/autorun'
 require 'tmpdir'
 
@@ -204,6 +205,17 @@ class LiveTest < Minitest::Test
 
   def ruby
     RubyInstall.under_test
+  end
+
+  # Two programs that never sleep for each CPU, while the block runs.
+  def beside_busy_loops
+    loops = Array.new(2 * Etc.nprocessors) { Process.spawn('sh', '-c', 'while :; do :; done') }
+    yield
+  ensure
+    loops&.each do |pid|
+      Process.kill(:KILL, pid)
+      Process.wait(pid)
+    end
   end
 
   # Says that the test cannot be run here; where everything has to be there that is a failure.

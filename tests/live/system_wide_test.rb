@@ -29,13 +29,30 @@ class SystemWideTest < LiveTest
   # but 2.7 has to be found each time, which may take as long as such a script lives. While a Ruby
   # starts it collects garbage, and not all that is sampled at that moment can be proven.
   def test_scripts_that_live_for_a_moment
-    count = 30
-    pids = record_comings('scripts', count, 0.05, hz: 499, sane: false)['pids']
-    named = pids.count { |pid| labels_of(process(pid)).include?('Comings.child') }
-    assert_operator named, :>=, ruby.at_least?('3.0') ? count - 3 : count * 2 / 3
-    totals = recording.totals
-    assert_operator totals['unresolved'], :<=, totals['samples'] * 0.05
-    assert_nothing_lost(recording)
+    assert_most_named(30, 0.05, 499)
+  end
+
+  # rbpf runs ahead of what keeps the machine busy. At 99 Hz a script's own 50 ms are met by five ticks,
+  # and by none one time in a hundred.
+  def test_scripts_beside_busy_loops
+    beside_busy_loops do
+      assert_most_named(30, 0.05, 499)
+      forget_recording
+      assert_most_named(MANY, 0.1, 99)
+    end
+  end
+
+  # The program that executes them is no Ruby, so that none was met before the first.
+  def test_scripts_of_a_shell_beside_busy_loops
+    target = start_command(['sh', File.join(Live::PROGRAMS, 'scripts.sh'), '30', '0.05', *ruby.command])
+    target.wait_for('waiting')
+    beside_busy_loops do
+      record_while('class Comings', '-F', 499) do
+        target.go
+        target.wait_for('ready', 3 * Live::PATIENCE)
+      end
+    end
+    assert_named(target.wait_for('ready')['pids'])
   end
 
   def test_a_grandchild_whose_parent_has_ended
@@ -110,8 +127,7 @@ class SystemWideTest < LiveTest
       { ['--user', 'nobody'] => [nobody], ['--user', '65534'] => [nobody],
         ['--user', 'root', '--comm', 'heart[b]eat'] => [mine],
         ['--comm', 'heartbeat\.rb$'] => [mine, nobody] }.each do |options, targets|
-        File.write(path('rbpf.data'), '')
-        @recording = nil
+        forget_recording
         record_while(nil, *options) { sleep 0.3 }
         pids = recording.json['processes'].map { |p| p['pid'] }
         assert_equal targets.map(&:pid).sort, (pids & [mine.pid, nobody.pid]).sort,
@@ -134,8 +150,7 @@ class SystemWideTest < LiveTest
                 ['--cgroup', File.dirname(group)],
                 ['--cgroup', File.dirname(group).delete_prefix(CGROUPS)]]
       inside.each do |options|
-        File.write(path('rbpf.data'), '')
-        @recording = nil
+        forget_recording
         record_while(nil, *options) { sleep 0.3 }
         assert_equal([[target.pid, id]],
                      recording.json['processes'].map { |p| p.values_at('pid', 'container') })
@@ -228,6 +243,26 @@ class SystemWideTest < LiveTest
 
   private
 
+  def assert_most_named(count, seconds, hertz)
+    assert_named(record_comings('scripts', count, seconds, hz: hertz, sane: false)['pids'])
+    totals = recording.totals
+    assert_operator totals['unresolved'], :<=, totals['samples'] * 0.05
+    assert_nothing_lost(recording)
+  end
+
+  # 95 % of the scripts are seen in their own code.
+  def assert_named(pids)
+    recorded = pids.select { |pid| recording.json['processes'].any? { |p| p['pid'] == pid } }
+    named = recorded.count { |pid| labels_of(process(pid)).include?('Comings.child') }
+    share = ruby.at_least?('3.0') ? 0.95 : 0.66
+    assert_operator named, :>=, pids.size * share, "#{recorded.size} of #{pids.size} are recorded"
+  end
+
+  def forget_recording
+    File.write(path('rbpf.data'), '')
+    @recording = nil
+  end
+
   # What comings.rb has said, with its pid.
   def record_comings(*arguments, hz: 99, options: [], sane: true)
     target = start('comings.rb', *arguments, options: ['--disable-gems'])
@@ -309,15 +344,21 @@ class SystemWideTest < LiveTest
     totals = recording.totals
     assert_operator totals['samples'], :>, 0
     assert_equal 0, totals['lost'], 'lost samples'
-    assert_operator totals['failed'], :<=, 2 + (totals['samples'] / 100), 'walks that failed'
+    assert_operator totals['failed'], :<=, 2 + (totals['samples'] / 50), 'walks that failed'
   end
 
   # What was sampled of processes that have ended is what the kernel accounts for them. Ruby's is
   # that of all their lives, also before and after they were Rubies.
   def assert_account(cpu_seconds, rows)
-    sampled = rows.sum { |row| samples_of(row).sum(&:weight_ns) }
-    assert_in_epsilon cpu_seconds * 1e9, sampled, 0.05
-    totals = recording.totals
-    assert_in_epsilon totals['cpu_kernel_ns'], totals['cpu_sampled_ns'], 0.03
+    samples = rows.flat_map { |row| samples_of(row) }
+    assert_sampled(cpu_seconds * 1e9, samples.map(&:weight_ns), 0.05)
+    assert_sampled(recording.totals['cpu_kernel_ns'], recording.samples.map(&:weight_ns), 0.03)
+  end
+
+  # On a busy machine a tick of a CPU meets a process by chance: 3 standard deviations of that beside
+  # the error.
+  def assert_sampled(cpu_ns, weights, error)
+    chance = 3 * Math.sqrt(weights.sum { |weight| weight**2 })
+    assert_in_delta cpu_ns, weights.sum, (cpu_ns * error) + chance
   end
 end

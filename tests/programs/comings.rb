@@ -4,7 +4,8 @@
 # Processes that come and go: forked children that burn CPU and end, or scripts that are executed.
 #
 #   ruby comings.rb forks N SECONDS        N children, two at a time
-#   ruby comings.rb scripts N SECONDS      N scripts ("ruby -e …"), two at a time
+#   ruby comings.rb scripts N SECONDS      N scripts ("ruby -e …"), two at a time; of their lives half
+#                                          at least is their own code, however slowly Ruby starts
 #   ruby comings.rb daemon SECONDS         a grandchild whose parent has ended
 #   ruby comings.rb exec SECONDS           burns, then executes what is no Ruby
 #
@@ -17,10 +18,14 @@ require 'rbconfig'
 class Comings
   SCRIPT = <<~'RUBY'
     class Comings
+      def self.cpu
+        Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID)
+      end
+
       def self.child
-        i = 0
-        i += 1 while i < 20_000 ||
-                     Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID) < Float(ARGV[0])
+        life = Float(ARGV[0])
+        own = cpu + (life / 2)
+        nil while cpu < life || cpu < own
       end
     end
     Comings.child
@@ -59,7 +64,9 @@ class Comings
   end
 
   def scripts(count)
-    two_at_a_time(count) { Process.spawn(RbConfig.ruby, '-e', SCRIPT, @seconds.to_s) }
+    two_at_a_time(count) do
+      Process.spawn(RbConfig.ruby, '--disable-gems', '-e', SCRIPT, @seconds.to_s)
+    end
   end
 
   def daemon
