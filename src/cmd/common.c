@@ -21,6 +21,7 @@
 #include "ui/summary.h"
 #include "ui/term.h"
 #include "view/filter.h"
+#include "worker/file_worker.h"
 
 /* One write(), so that lines of several processes do not mix. A failure has nowhere to be told. */
 static void write_stderr(const struct buf *line)
@@ -136,6 +137,29 @@ void cmd_lines(const struct cmd_context *ctx, const struct buf *lines)
 		line += len + (line[len] == '\n');
 	}
 	write_stderr(&clean);
+}
+
+int cmd_prepare_worker(struct file_worker *worker, struct err *err)
+{
+	int r = file_worker_prepare(worker);
+
+	return r ? err_set(err, r, ERR_RUNTIME, "cannot make a process that reads files: %s",
+			   strerror(-r))
+		 : 0;
+}
+
+void cmd_warn_of_files(const struct cmd_context *ctx, const struct file_worker *worker)
+{
+	const struct file_losses *l = &worker->losses;
+	struct buf names _cleanup_(buf_deinit) = BUF_INIT;
+	size_t i;
+
+	if (!l->files)
+		return;
+	for (i = 0; i < l->n_names; i++)
+		buf_addf(&names, "%s%s", i ? ", " : "", l->names[i]);
+	cmd_warn(ctx, "%s not be read: %s%s", num_of(l->files, "file could", "files could").s,
+		 buf_str(&names), l->files > l->n_names ? ", ..." : "");
 }
 
 static int recording_path(const char *input, const struct option_rest *rest, const char **ret,

@@ -21,6 +21,7 @@ struct buf;
 struct cmd_context;
 struct err;
 struct exporter;
+struct file_worker;
 struct view_filter;
 
 /* Messages, each a line on stderr. */
@@ -45,6 +46,15 @@ void cmd_log_libbpf(const struct cmd_context *ctx);
 
 /* Whole lines as they are (a summary), to stderr; nothing with --quiet. */
 void cmd_lines(const struct cmd_context *ctx, const struct buf *lines);
+
+/*
+ * Make the processes of @worker, with what is given up before there is anything to be had by them.
+ * ERR_RUNTIME if that cannot be.
+ */
+int cmd_prepare_worker(struct file_worker *worker, struct err *err);
+
+/* Warn of the files that @worker gave up. */
+void cmd_warn_of_files(const struct cmd_context *ctx, const struct file_worker *worker);
 
 /* The recording a command reads. */
 

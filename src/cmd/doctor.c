@@ -21,6 +21,7 @@
 #include "sample/session.h"
 #include "target/process.h"
 #include "ui/term.h"
+#include "worker/file_worker.h"
 
 struct report {
 	struct buf out;
@@ -110,10 +111,11 @@ static void add_attach_time(struct report *rep, pid_t pid, const struct ruby_att
 }
 
 /* Attach to the process as record would, and show each step. */
-static int add_target(struct report *rep, pid_t pid, unsigned int sources, struct err *err)
+static int add_target(struct report *rep, pid_t pid, unsigned int sources,
+		      struct file_worker *worker, struct err *err)
 {
 	struct ruby_cache cache = RUBY_CACHE_INIT;
-	struct ruby_attach_options opts = { .sources = sources, .cache = &cache };
+	struct ruby_attach_options opts = { .worker = worker, .sources = sources, .cache = &cache };
 	_cleanup_free_ struct rbpf_task *tasks = NULL;
 	struct process process = PROCESS_INIT;
 	struct ruby_vm vm = RUBY_VM_INIT;
@@ -155,11 +157,15 @@ int doctor_run(const struct doctor_options *opts, struct cmd_context *ctx, struc
 	struct environment_row rows[ENVIRONMENT_ROWS];
 	struct report rep = { .as_json = opts->json,
 			      .color = term_color(STDOUT_FILENO, ctx->color) };
+	struct file_worker worker _cleanup_(file_worker_deinit);
 	unsigned int sources;
 	size_t i, n;
 	int r;
 
+	file_worker_init(&worker, NULL);
 	r = ruby_sources_parse(ctx->layout_from, &sources, err);
+	if (!r)
+		r = cmd_prepare_worker(&worker, err);
 	if (r)
 		return r;
 	cmd_log_libbpf(ctx);
@@ -172,7 +178,7 @@ int doctor_run(const struct doctor_options *opts, struct cmd_context *ctx, struc
 			rows[i].hint);
 	add_trial(&rep);
 	if (opts->pid && !rep.failed)
-		r = add_target(&rep, opts->pid, sources, err);
+		r = add_target(&rep, opts->pid, sources, &worker, err);
 	if (!r && rep.as_json) {
 		json_array_end(&rep.json);
 		buf_addch(&rep.out, '\n');

@@ -35,12 +35,14 @@
 #include "symbol/native_names.h"
 #include "symbol/resolver.h"
 #include "target/process.h"
+#include "worker/file_worker.h"
 
 #define READ_ATTEMPTS	50
 #define NATIVE_ATTEMPTS 10 /* of all of these */
 
 struct dump {
 	struct process process;
+	struct file_worker worker;
 	struct session *session;
 	enum dump_stack stack;
 	struct ruby_vm vm;
@@ -461,6 +463,7 @@ static void dump_deinit(struct dump *d)
 	free(d->tasks);
 	free(d->threads);
 	session_close(d->session);
+	file_worker_deinit(&d->worker);
 	process_close(&d->process);
 }
 
@@ -471,6 +474,8 @@ int dump_run(const struct dump_options *opts, struct cmd_context *ctx, struct er
 	struct ruby_attach_options attach = { 0 };
 	int r;
 
+	file_worker_init(&d.worker, NULL);
+	attach.worker = &d.worker;
 	d.stack = opts->native ? DUMP_MIXED : DUMP_RUBY;
 	if (opts->stack != OPTION_UNSET)
 		d.stack = (enum dump_stack)opts->stack;
@@ -479,6 +484,8 @@ int dump_run(const struct dump_options *opts, struct cmd_context *ctx, struct er
 		r = ruby_sources_parse(ctx->layout_from, &attach.sources, err);
 	if (!r)
 		r = process_open(opts->pid, &d.process, err);
+	if (!r)
+		r = cmd_prepare_worker(&d.worker, err);
 	if (r)
 		return r;
 	cmd_log_libbpf(ctx);
@@ -490,5 +497,6 @@ int dump_run(const struct dump_options *opts, struct cmd_context *ctx, struct er
 			    (int)opts->pid);
 	if (!r)
 		r = cmd_write(NULL, &out, err);
+	cmd_warn_of_files(ctx, &d.worker);
 	return r;
 }

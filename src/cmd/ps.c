@@ -21,6 +21,7 @@
 #include "target/process.h"
 #include "ui/table.h"
 #include "ui/term.h"
+#include "worker/file_worker.h"
 
 struct ruby_process {
 	struct process process;
@@ -28,7 +29,7 @@ struct ruby_process {
 };
 
 /* Returns 0 if @pid runs a Ruby, -ENOENT if not, -EACCES if that cannot be seen. */
-static int look_at(pid_t pid, struct ruby_process *ret)
+static int look_at(struct file_worker *worker, pid_t pid, struct ruby_process *ret)
 {
 	const struct memory mem = memory_process(pid);
 	struct ruby_process rp = { .process = PROCESS_INIT };
@@ -40,7 +41,7 @@ static int look_at(pid_t pid, struct ruby_process *ret)
 		return -ENOENT;
 	r = maps_read(pid, &maps, NULL);
 	if (!r)
-		r = ruby_binary_find(pid, &maps, &mem, &rp.binary, NULL);
+		r = ruby_binary_find(worker, pid, &maps, &mem, &rp.binary, NULL);
 	maps_deinit(&maps);
 	/* Without the privilege /proc still tells the file, but not what is in the memory. */
 	if (!r && !rp.binary.version[0]) {
@@ -107,17 +108,21 @@ int ps_run(const struct ps_options *opts, struct cmd_context *ctx, struct err *e
 	_cleanup_free_ pid_t *pids = NULL;
 	struct json json = JSON_INIT(&out);
 	size_t i, n, found = 0, hidden = 0;
+	struct file_worker worker _cleanup_(file_worker_deinit);
 	struct ruby_process rp;
 	int r;
 
+	file_worker_init(&worker, NULL);
 	table_init(&table, columns, ARRAY_SIZE(columns));
-	r = process_list(&pids, &n, err);
+	r = cmd_prepare_worker(&worker, err);
+	if (!r)
+		r = process_list(&pids, &n, err);
 	if (r)
 		return r;
 	if (opts->json)
 		json_array_begin(&json, NULL);
 	for (i = 0; i < n; i++) {
-		r = look_at(pids[i], &rp);
+		r = look_at(&worker, pids[i], &rp);
 		hidden += r == -EACCES;
 		if (r)
 			continue;
@@ -139,6 +144,7 @@ int ps_run(const struct ps_options *opts, struct cmd_context *ctx, struct err *e
 				 term_color(STDOUT_FILENO, ctx->color), &out))
 			return err_oom(err);
 	}
+	cmd_warn_of_files(ctx, &worker);
 	if (hidden && !opts->pids)
 		cmd_warn(ctx,
 			 "%zu processes of other users could not be looked at: run it with sudo",

@@ -35,6 +35,7 @@
 #include "target/selection.h"
 #include "ui/progress.h"
 #include "ui/summary.h"
+#include "worker/file_worker.h"
 
 #define POLL_MS 50
 
@@ -46,6 +47,7 @@ struct run {
 	struct collector *collector;
 	struct recorder *recorder;
 	struct selection selection;
+	struct file_worker worker;
 	struct launch child; /* pid -1 without a command */
 	int child_status;
 	bool child_ended;
@@ -71,6 +73,7 @@ static void warn(void *arg, const char *message)
 static int new_collector(struct run *run, struct err *err)
 {
 	struct collector_options opts = {
+		.worker = &run->worker,
 		.system_wide = run->opts->all_ruby,
 		.selection = run->opts->all_ruby ? &run->selection : NULL,
 		.memory_limit = run->opts->memory_limit,
@@ -300,6 +303,7 @@ static int check_outcome(const struct run *run, struct err *err)
 			    st.refused[0] ? st.refused : "no Ruby was found in what was recorded");
 	if (r)
 		return r;
+	cmd_warn_of_files(run->ctx, &run->worker);
 	if (stop_signals() >= 2)
 		cmd_warn(run->ctx, "interrupted twice: what was not written yet is lost");
 	else if (!run->totals.samples)
@@ -387,7 +391,10 @@ int record_run(const struct record_options *opts, struct cmd_context *ctx, struc
 		return r;
 	stop_catch_signals();
 	cmd_log_libbpf(ctx);
-	r = open_session(&run, err);
+	file_worker_init(&run.worker, NULL);
+	r = cmd_prepare_worker(&run.worker, err);
+	if (!r)
+		r = open_session(&run, err);
 	if (!r)
 		r = add_targets(&run, err);
 	if (!r)
@@ -395,6 +402,7 @@ int record_run(const struct record_options *opts, struct cmd_context *ctx, struc
 	recorder_close(run.recorder, NULL, NULL);
 	session_close(run.session);
 	collector_free(run.collector);
+	file_worker_deinit(&run.worker);
 	selection_deinit(&run.selection);
 	if (run.child.pid > 0 && !r && opts->exit_with_child) {
 		if (!run.child_ended)

@@ -31,9 +31,10 @@ struct wanted {
 
 struct lookup {
 	const struct wanted *wanted;
+	const struct debug_roots *roots;
 	const char *root;
-	uid_t owner; /* of the file that the debug file is looked for */
-	char *where;
+	uid_t owner;	    /* of the file that the debug file is looked for */
+	char *where, *real; /* of size bytes; NULL: not wanted */
 	size_t size;
 };
 
@@ -119,6 +120,31 @@ static bool is_wanted(const struct wanted *w, int fd)
 	return w->link[0] && crc_of(fd, &crc) && crc == w->crc;
 }
 
+/* The path of @fd as its mount namespace has it, "" if it is not known. */
+static void path_of(int fd, char *ret, size_t size)
+{
+	char link[64];
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, ret, size - 1);
+	ret[n > 0 ? n : 0] = '\0';
+}
+
+int debug_file_open_regular(void *arg, uid_t owner, const char *root, const char *path, char *real,
+			    size_t size)
+{
+	const struct target_file_request req = {
+		.kind = TARGET_FILE_DEBUG, .root = root, .owner = owner, .path = path
+	};
+	int fd = target_file_open(&req);
+
+	(void)arg;
+	if (fd >= 0)
+		path_of(fd, real, size);
+	return fd;
+}
+
 static uid_t owner_of(int fd)
 {
 	struct stat st;
@@ -130,11 +156,8 @@ static uid_t owner_of(int fd)
 __attribute__((format(printf, 2, 3))) static int try_path(const struct lookup *l, const char *fmt,
 							  ...)
 {
-	struct target_file_request req = { .kind = TARGET_FILE_DEBUG,
-					   .root = l->root,
-					   .owner = l->owner };
+	char path[PATH_MAX], real[PATH_MAX] = "";
 	_cleanup_close_ int fd = -1;
-	char path[PATH_MAX];
 	va_list ap;
 	int n;
 
@@ -143,11 +166,13 @@ __attribute__((format(printf, 2, 3))) static int try_path(const struct lookup *l
 	va_end(ap);
 	if (n < 0 || (size_t)n >= sizeof(path))
 		return -ENOENT;
-	req.path = path;
-	fd = target_file_open(&req);
+	fd = l->roots->open(l->roots->arg, l->owner, l->root, path, real, sizeof(real));
 	if (fd < 0 || !is_wanted(l->wanted, fd))
 		return -ENOENT;
-	snprintf(l->where, l->size, "%s%s", l->root, path);
+	if (l->where)
+		snprintf(l->where, l->size, "%s%s", l->root, path);
+	if (l->real)
+		snprintf(l->real, l->size, "%s", real);
 	return take_fd(&fd);
 }
 
@@ -201,17 +226,22 @@ static int try_link(const struct lookup *l, const char *path)
 	return fd;
 }
 
-int debug_file_open(int fd, const char *path, const char *const *roots, size_t n, char *where,
-		    size_t size)
+int debug_file_open(int fd, const char *path, const struct debug_roots *roots, char *where,
+		    char *real, size_t size)
 {
 	struct wanted w = { 0 };
-	struct lookup l = { .wanted = &w, .owner = owner_of(fd), .where = where, .size = size };
+	struct lookup l = { .wanted = &w,
+			    .roots = roots,
+			    .owner = owner_of(fd),
+			    .where = where,
+			    .real = real,
+			    .size = size };
 	int found = -ENOENT;
 	size_t i;
 
 	read_wanted(fd, &w);
-	for (i = 0; i < n && found < 0; i++) {
-		l.root = roots[i];
+	for (i = 0; i < roots->n && found < 0; i++) {
+		l.root = roots->v[i];
 		found = try_build_id(&l);
 		if (found < 0)
 			found = try_link(&l, path);
@@ -241,38 +271,25 @@ static void read_shared(int fd, struct wanted *w, char *name, size_t size)
 	set_id(w, (char *)data->d_buf + len + 1, (ssize_t)(data->d_size - len - 1));
 }
 
-/* The directory of @fd without its slash, "" if it is not known. */
-static void directory_of(int fd, char *ret, size_t size)
-{
-	char link[64], *slash;
-	ssize_t n;
-
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	n = readlink(link, ret, size - 1);
-	ret[n > 0 ? n : 0] = '\0';
-	slash = strrchr(ret, '/');
-	if (slash)
-		*slash = '\0';
-}
-
-int debug_file_open_shared(int fd, const char *const *roots, size_t n)
+int debug_file_open_shared(int fd, const char *real, const struct debug_roots *roots)
 {
 	struct wanted w = { 0 };
-	struct lookup l = { .wanted = &w, .owner = owner_of(fd) };
-	char name[PATH_MAX] = "", dir[PATH_MAX];
+	struct lookup l = { .wanted = &w, .roots = roots, .owner = owner_of(fd) };
+	const char *slash = strrchr(real, '/');
+	int dir = slash ? (int)(slash - real) : 0;
+	char name[PATH_MAX] = "";
 	int found = -ENOENT;
 	size_t i;
 
 	read_shared(fd, &w, name, sizeof(name));
 	if (!w.id_len)
 		return -ENOENT;
-	directory_of(fd, dir, sizeof(dir));
-	for (i = 0; i < n && found < 0; i++) {
-		l.root = roots[i];
+	for (i = 0; i < roots->n && found < 0; i++) {
+		l.root = roots->v[i];
 		found = try_build_id(&l);
 		if (found < 0)
 			found = name[0] == '/' ? try_path(&l, "%s", name)
-					       : try_path(&l, "%s/%s", dir, name);
+					       : try_path(&l, "%.*s/%s", dir, real, name);
 	}
 	return found;
 }

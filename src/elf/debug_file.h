@@ -14,20 +14,41 @@
 #define RBPF_ELF_DEBUG_FILE_H
 
 #include <stddef.h>
+#include <sys/types.h>
+
+/*
+ * Open @path as if @root were "/", a file that may be read on behalf of a file of @owner: see
+ * TARGET_FILE_DEBUG. Its path within the root, links resolved, is written to @real, of @size bytes.
+ * Returns a descriptor or -errno.
+ */
+typedef int debug_file_open_fn(void *arg, uid_t owner, const char *root, const char *path,
+			       char *real, size_t size);
+
+/* Where debug files are looked for, and how they are opened. */
+struct debug_roots {
+	const char *const *v; /* not owned */
+	size_t n;
+	debug_file_open_fn *open;
+	void *arg;
+};
+
+/* For struct debug_roots, in a process that may open files. @arg is not used. */
+debug_file_open_fn debug_file_open_regular;
 
 /*
  * Open the debug file of @fd, the ELF file at @path within the first root. @where, of @size bytes,
- * is set to its path with the root, cut if too long. Returns a descriptor that is the caller's, or
+ * is set to its path with the root, and @real, of as many, to that within it with links resolved;
+ * both are cut if too long, and @real may be NULL. Returns a descriptor that is the caller's, or
  * -ENOENT.
  */
-int debug_file_open(int fd, const char *path, const char *const *roots, size_t n, char *where,
-		    size_t size);
+int debug_file_open(int fd, const char *path, const struct debug_roots *roots, char *where,
+		    char *real, size_t size);
 
 /*
- * Open the file that @fd, a file with debug information, shares some of it with (dwz's
- * "multifile", .gnu_debugaltlink): by its build-id, or by its name, which is relative to @fd's.
- * Returns as debug_file_open().
+ * Open the file that @fd, the file with debug information at @real, links resolved, shares some of
+ * it with (dwz's "multifile", .gnu_debugaltlink): by its build-id, or by its name, which is relative
+ * to @real. Returns as debug_file_open().
  */
-int debug_file_open_shared(int fd, const char *const *roots, size_t n);
+int debug_file_open_shared(int fd, const char *real, const struct debug_roots *roots);
 
 #endif

@@ -401,7 +401,8 @@ static int read_units(struct elf_lines *lines)
 	return lines->ranges.n ? 0 : next < 0 ? -EBADMSG : -ENOENT;
 }
 
-static int open_info(struct elf_lines *lines, int fd, const char *const *roots, size_t n_roots)
+static int open_info(struct elf_lines *lines, int fd, const char *real,
+		     const struct debug_roots *roots)
 {
 	static const char *const needed[] = {
 		".debug_info",	".debug_abbrev",   ".debug_str",	 ".debug_line",
@@ -414,7 +415,8 @@ static int open_info(struct elf_lines *lines, int fd, const char *const *roots, 
 	r = debug_info_open(fd, needed, ARRAY_SIZE(needed), &lines->info);
 	if (r)
 		return r;
-	shared = debug_file_open_shared(fd, roots, n_roots);
+	if (roots)
+		shared = debug_file_open_shared(fd, real, roots);
 	if (shared >= 0 && !debug_info_open(shared, needed, ARRAY_SIZE(needed), &lines->shared))
 		dwarf_setalt(lines->info.dwarf, lines->shared.dwarf);
 	lines->tables = debug_info_section(&lines->info, ".debug_line");
@@ -425,21 +427,21 @@ static int open_info(struct elf_lines *lines, int fd, const char *const *roots, 
 }
 
 /* Of the file itself or, if it has none, of its debug file. */
-static int open_any(struct elf_lines *lines, int fd, const char *path, const char *const *roots,
-		    size_t n_roots)
+static int open_any(struct elf_lines *lines, int fd, const char *path,
+		    const struct debug_roots *roots)
 {
+	char where[PATH_MAX], real[PATH_MAX];
 	_cleanup_close_ int debug = -1;
-	char where[PATH_MAX];
 	int r;
 
-	r = open_info(lines, fd, roots, n_roots);
-	if (r != -ENOENT || lines->info.elf)
+	r = open_info(lines, fd, path, roots);
+	if (r != -ENOENT || lines->info.elf || !roots)
 		return r;
-	debug = debug_file_open(fd, path, roots, n_roots, where, sizeof(where));
-	return debug < 0 ? -ENOENT : open_info(lines, debug, roots, n_roots);
+	debug = debug_file_open(fd, path, roots, where, real, sizeof(where));
+	return debug < 0 ? -ENOENT : open_info(lines, debug, real, roots);
 }
 
-int elf_lines_open(int fd, const char *path, const char *const *roots, size_t n_roots,
+int elf_lines_open(int fd, const char *path, const struct debug_roots *roots,
 		   struct elf_lines **ret)
 {
 	struct elf_lines *lines = calloc(1, sizeof(*lines));
@@ -447,7 +449,7 @@ int elf_lines_open(int fd, const char *path, const char *const *roots, size_t n_
 
 	if (!lines)
 		return -ENOMEM;
-	r = open_any(lines, fd, path, roots, n_roots);
+	r = open_any(lines, fd, path, roots);
 	if (r)
 		elf_lines_close(lines);
 	else

@@ -20,6 +20,7 @@
 #define ELF_LINES_MAX_RANGES   (4u << 20)     /* of units, and of functions, in a file */
 #define ELF_LINES_MAX_DEPTH    64 /* of functions inlined into each other, and of blocks */
 
+struct debug_roots;
 struct elf_lines;
 
 /* Strings are valid until elf_lines_close(), and of any bytes. */
@@ -30,12 +31,12 @@ struct elf_line {
 };
 
 /*
- * Open the debug information of @fd, the ELF file at @path within the first of @n_roots roots, which
- * are as for debug_file_open(). @fd stays the caller's and is not needed afterwards.
+ * Open the debug information of @fd, the ELF file at @path within the first of @roots, which are as
+ * for debug_file_open(); NULL: none. @fd stays the caller's and is not needed afterwards.
  *
  * Returns 0, or -ENOENT if there is none, -E2BIG, -ETIME (past the limits), -EBADMSG or -ENOMEM.
  */
-int elf_lines_open(int fd, const char *path, const char *const *roots, size_t n_roots,
+int elf_lines_open(int fd, const char *path, const struct debug_roots *roots,
 		   struct elf_lines **ret);
 /* Accepts NULL. */
 void elf_lines_close(struct elf_lines *lines);

@@ -200,8 +200,7 @@ static int make_table(struct symbol_list *list, struct elf_symbols *ret)
 struct sources {
 	int fd;
 	const char *path;
-	const char *const *roots;
-	size_t n_roots;
+	const struct debug_roots *roots; /* NULL: there is no debug file */
 	Elf *elf;
 	int debug_fd; /* -1 if none */
 	Elf *debug;
@@ -246,7 +245,7 @@ static int add_debug_file(struct symbol_list *list, struct sources *s)
 {
 	char where[PATH_MAX];
 
-	s->debug_fd = debug_file_open(s->fd, s->path, s->roots, s->n_roots, where, sizeof(where));
+	s->debug_fd = debug_file_open(s->fd, s->path, s->roots, where, NULL, sizeof(where));
 	s->debug = s->debug_fd < 0 ? NULL : open_elf(s->debug_fd);
 	return s->debug ? symbol_list_add_table(list, s->debug, SHT_SYMTAB) : 0;
 }
@@ -257,7 +256,7 @@ static int add_symtab(struct symbol_list *list, struct sources *s)
 	int r;
 
 	r = symbol_list_add_table(list, s->elf, SHT_SYMTAB);
-	if (!r && !list->n && s->n_roots)
+	if (!r && !list->n && s->roots)
 		r = add_debug_file(list, s);
 	if (!r && !list->n)
 		r = add_minidebug(list, s);
@@ -286,15 +285,12 @@ static int read_sources(struct sources *s, struct elf_symbols *ret)
 	return r;
 }
 
-int elf_symbols_read(int fd, const char *path, const char *const *roots, size_t n_roots,
+int elf_symbols_read(int fd, const char *path, const struct debug_roots *roots,
 		     struct elf_symbols *ret)
 {
-	struct sources s = { .fd = fd,
-			     .path = path,
-			     .roots = roots,
-			     .n_roots = n_roots,
-			     .elf = open_elf(fd),
-			     .debug_fd = -1 };
+	struct sources s = {
+		.fd = fd, .path = path, .roots = roots, .elf = open_elf(fd), .debug_fd = -1
+	};
 	int r;
 
 	r = read_sources(&s, ret);

@@ -21,6 +21,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct debug_roots;
+
 #define ELF_SYMBOLS_MAX		4000000u       /* of all sources, before one is chosen an address */
 #define ELF_SYMBOLS_MAX_SECTION (256ull << 20) /* bytes; larger ones are passed over */
 #define ELF_SYMBOLS_MAX_NAMES	(256ull << 20) /* bytes, of all names that are looked at */
@@ -52,12 +54,12 @@ struct elf_symbols {
 
 /*
  * Read the functions of @fd, which stays the caller's: the ELF file at @path within the first of
- * @n_roots roots, which are as for debug_file_open(). No roots: no debug file.
+ * @roots, which are as for debug_file_open(). NULL: no debug file.
  *
  * Returns 0, also if there are none; -ENOEXEC (no ELF file of a machine that is known) or -ENOMEM.
  * What is damaged is passed over.
  */
-int elf_symbols_read(int fd, const char *path, const char *const *roots, size_t n_roots,
+int elf_symbols_read(int fd, const char *path, const struct debug_roots *roots,
 		     struct elf_symbols *ret);
 
 /* The same for a file in memory, as a process has a vDSO. */

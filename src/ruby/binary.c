@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,11 +11,11 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "elf/elf_file.h"
 #include "ruby/constants.h"
 #include "ruby/layout.h"
 #include "target/maps.h"
 #include "target/memory.h"
+#include "worker/file_worker.h"
 
 static const char *const symbol_names[RUBY_SYMS] = {
 #define X(symbol) #symbol,
@@ -39,67 +40,78 @@ static bool load_bias(const struct elf_segment *segs, size_t n, const struct map
 	return false;
 }
 
+/* Where the segments of the file are in the process. */
+static void set_segments(const struct file_exports *file, struct ruby_binary *bin)
+{
+	size_t i;
+
+	for (i = 0; i < file->n_segments; i++) {
+		const struct elf_segment *seg = &file->segments[i];
+		uint64_t lo = bin->base + seg->vaddr;
+
+		if (seg->exec && !bin->text_hi) {
+			bin->text_lo = lo;
+			bin->text_hi = lo + seg->memsz;
+		} else if (seg->write) {
+			bin->data_lo = lo;
+			bin->data_hi = lo + seg->memsz;
+		}
+	}
+}
+
+/* Whether @file is the VM's; then its part of @bin is set. */
+static bool is_vm(const struct file_exports *file, const struct map *map, struct ruby_binary *bin)
+{
+	size_t i;
+
+	if (!file->values[RUBY_SYM_ruby_version] || !file->values[RUBY_SYM_rb_during_gc] ||
+	    !file->values[RUBY_SYM_rb_cObject] ||
+	    !load_bias(file->segments, file->n_segments, map, &bin->base))
+		return false;
+	set_segments(file, bin);
+	for (i = 0; i < RUBY_SYMS; i++)
+		bin->symbol[i] = file->values[i] ? bin->base + file->values[i] : 0;
+	snprintf(bin->build_id, sizeof(bin->build_id), "%s", file->build_id);
+	return true;
+}
+
 /* Examine one mapped file. Returns 0 if it is the VM, -ENOENT if not. */
-static int examine(pid_t pid, const struct map *map, const struct memory *mem,
-		   struct ruby_binary *ret, struct err *err)
+static int examine(struct file_worker *worker, pid_t pid, const struct map *map,
+		   const struct memory *mem, struct ruby_binary *ret, struct err *err)
 {
 	struct ruby_binary bin = { .map_start = map->start, .map_end = map->end };
 	_cleanup_close_ int fd = maps_open_file(pid, map);
-	uint64_t values[RUBY_SYMS] = { 0 };
-	struct elf_segment segs[16];
-	struct elf_file *elf;
-	size_t i, n, n_segs;
+	const struct worker_file from = { .fd = fd, .path = map->path };
+	struct file_exports file;
 	struct stat st;
-	int r = -ENOENT;
+	size_t n;
+	int r;
 
-	if (fd < 0 || fstat(fd, &st) || elf_file_open(fd, map->path, &elf, NULL))
+	if (fd < 0 || fstat(fd, &st) ||
+	    file_worker_exports(worker, &from, false, "libruby", symbol_names, RUBY_SYMS, &file) ||
+	    !is_vm(&file, map, &bin))
 		return -ENOENT;
-	elf_file_symbols(elf, symbol_names, values, RUBY_SYMS);
-	n_segs = elf_file_segments(elf, segs, ARRAY_SIZE(segs));
-	if (!values[RUBY_SYM_ruby_version] || !values[RUBY_SYM_rb_during_gc] ||
-	    !values[RUBY_SYM_rb_cObject] || !load_bias(segs, n_segs, map, &bin.base))
-		goto out;
-	for (i = 0; i < n_segs; i++) {
-		uint64_t lo = bin.base + segs[i].vaddr;
-
-		if (segs[i].exec && !bin.text_hi) {
-			bin.text_lo = lo;
-			bin.text_hi = lo + segs[i].memsz;
-		} else if (segs[i].write) {
-			bin.data_lo = lo;
-			bin.data_hi = lo + segs[i].memsz;
-		}
-	}
-	for (i = 0; i < RUBY_SYMS; i++)
-		bin.symbol[i] = values[i] ? bin.base + values[i] : 0;
 	n = memory_read_some(mem, bin.symbol[RUBY_SYM_ruby_version], bin.version,
 			     sizeof(bin.version) - 1);
 	bin.version[n] = '\0';
 	/* Empty: not permitted to read it. It is printed, so no other text than a version may pass. */
 	if (n && !ruby_version_valid(bin.version))
-		goto out;
+		return -ENOENT;
 	bin.device = st.st_dev;
 	bin.inode = st.st_ino;
 	bin.size = (uint64_t)st.st_size;
 	bin.mtime_ns = st.st_mtim.tv_sec * 1000000000ll + st.st_mtim.tv_nsec;
-	elf_file_build_id(elf, bin.build_id, sizeof(bin.build_id));
 	bin.path = strdup(map->path);
-	if (!bin.path) {
-		r = err_oom(err);
-		goto out;
-	}
-	r = ruby_constants_new(fd, segs, n_segs, bin.base, &bin.constants);
+	if (!bin.path)
+		return err_oom(err);
+	r = ruby_constants_new(fd, file.segments, file.n_segments, bin.base, &bin.constants);
 	if (r) {
 		free(bin.path);
-		r = err_set(err, r, ERR_RUNTIME, "cannot keep %s open: %s", map->path,
-			    strerror(-r));
-		goto out;
+		return err_set(err, r, ERR_RUNTIME, "cannot keep %s open: %s", map->path,
+			       strerror(-r));
 	}
 	*ret = bin;
-	r = 0;
-out:
-	elf_file_close(elf);
-	return r;
+	return 0;
 }
 
 static bool seen_before(const struct maps *maps, size_t i)
@@ -113,8 +125,8 @@ static bool seen_before(const struct maps *maps, size_t i)
 	return false;
 }
 
-int ruby_binary_find(pid_t pid, const struct maps *maps, const struct memory *mem,
-		     struct ruby_binary *ret, struct err *err)
+int ruby_binary_find(struct file_worker *worker, pid_t pid, const struct maps *maps,
+		     const struct memory *mem, struct ruby_binary *ret, struct err *err)
 {
 	int likely, r;
 	size_t i;
@@ -127,7 +139,7 @@ int ruby_binary_find(pid_t pid, const struct maps *maps, const struct memory *me
 			if (!map->exec || !map->inode || seen_before(maps, i) ||
 			    (strstr(map->path, "ruby") != NULL) != likely)
 				continue;
-			r = examine(pid, map, mem, ret, err);
+			r = examine(worker, pid, map, mem, ret, err);
 			if (r != -ENOENT)
 				return r;
 		}

@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 struct err;
+struct file_worker;
 struct maps;
 struct memory;
 struct ruby_constants;
@@ -63,11 +64,11 @@ struct ruby_binary {
 };
 
 /*
- * Find it among @maps. Returns 0, -ENOENT if no mapped file is a Ruby VM (@err is then not set: the
+ * Find it among @maps, whose files @worker reads. Returns 0, -ENOENT if no mapped file is a Ruby VM (@err is then not set: the
  * caller knows the words), or another error.
  */
-int ruby_binary_find(pid_t pid, const struct maps *maps, const struct memory *mem,
-		     struct ruby_binary *ret, struct err *err);
+int ruby_binary_find(struct file_worker *worker, pid_t pid, const struct maps *maps,
+		     const struct memory *mem, struct ruby_binary *ret, struct err *err);
 
 /* Open the file that is mapped as @bin in process @pid. Returns a descriptor or -errno. */
 int ruby_binary_open(pid_t pid, const struct ruby_binary *bin);

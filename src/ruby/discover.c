@@ -48,8 +48,9 @@ static void ask_dwarf(const struct ruby_vm *vm, struct ruby_findings *ret)
 	_cleanup_close_ int fd = ruby_binary_open(vm->pid, &vm->binary);
 
 	if (fd >= 0)
-		ruby_layout_dwarf(vm->pid, fd, &vm->binary, &ret->layout[RUBY_FROM_DWARF],
-				  ret->dwarf_file, sizeof(ret->dwarf_file));
+		ruby_layout_dwarf(vm->worker, vm->pid, fd, &vm->binary,
+				  &ret->layout[RUBY_FROM_DWARF], ret->dwarf_file,
+				  sizeof(ret->dwarf_file));
 }
 
 static void ask_search(const struct ruby_vm *vm, const uint64_t *ecs, size_t n,

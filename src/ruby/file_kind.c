@@ -9,9 +9,9 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
-#include "elf/elf_file.h"
 #include "target/maps.h"
 #include "target/target_file.h"
+#include "worker/file_worker.h"
 
 #define FILES_MAX 65536
 
@@ -24,7 +24,7 @@ void ruby_files_deinit(struct ruby_files *files)
 {
 	intern_deinit(&files->keys);
 	free(files->kinds);
-	*files = (struct ruby_files) { 0 };
+	*files = (struct ruby_files) { .worker = files->worker };
 }
 
 static int64_t ns_of(struct timespec ts)
@@ -32,21 +32,17 @@ static int64_t ns_of(struct timespec ts)
 	return ts.tv_sec * 1000000000ll + ts.tv_nsec;
 }
 
-static enum ruby_file_kind look_into(int fd)
+static enum ruby_file_kind look_into(struct file_worker *worker, int fd)
 {
 	static const char *const names[] = { "ruby_version", "rb_during_gc", "rb_cObject" };
-	uint64_t values[ARRAY_SIZE(names)];
-	enum ruby_file_kind kind = RUBY_FILE_OTHER;
-	struct elf_file *elf;
+	const struct worker_file from = { .fd = fd };
+	struct file_exports exports;
 
-	if (elf_file_open(fd, "", &elf, NULL))
-		return kind;
-	if (elf_file_dynamic_symbols(elf, names, values, ARRAY_SIZE(names)) == ARRAY_SIZE(names))
-		kind = RUBY_FILE_VM;
-	else if (elf_file_needs(elf, "libruby"))
-		kind = RUBY_FILE_NEEDS;
-	elf_file_close(elf);
-	return kind;
+	if (file_worker_exports(worker, &from, true, "libruby", names, ARRAY_SIZE(names), &exports))
+		return RUBY_FILE_OTHER;
+	if (exports.values[0] && exports.values[1] && exports.values[2])
+		return RUBY_FILE_VM;
+	return exports.needs ? RUBY_FILE_NEEDS : RUBY_FILE_OTHER;
 }
 
 enum ruby_file_kind ruby_files_kind(struct ruby_files *files, int fd)
@@ -70,7 +66,7 @@ enum ruby_file_kind ruby_files_kind(struct ruby_files *files, int fd)
 		return files->kinds[id];
 	if (files->keys.count >= FILES_MAX)
 		ruby_files_deinit(files);
-	kind = look_into(fd);
+	kind = look_into(files->worker, fd);
 	if (!array_reserve(files->kinds, files->cap, files->keys.count + 1) &&
 	    !intern_add(&files->keys, &key, sizeof(key), &id, &is_new))
 		files->kinds[id] = (uint8_t)kind;

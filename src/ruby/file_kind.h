@@ -12,6 +12,8 @@
 
 #include "base/intern.h"
 
+struct file_worker;
+
 enum ruby_file_kind {
 	RUBY_FILE_OTHER,
 	RUBY_FILE_VM,	 /* it defines what every Ruby VM exports */
@@ -20,6 +22,7 @@ enum ruby_file_kind {
 
 /* By device, inode and times. It is emptied when it knows very many. */
 struct ruby_files {
+	struct file_worker *worker; /* not owned; set before use */
 	struct intern keys;
 	uint8_t *kinds; /* enum ruby_file_kind, by id; owned */
 	size_t cap;

@@ -12,10 +12,9 @@
 #include <stdio.h>
 
 #include "base/array.h"
-#include "base/cleanup.h"
-#include "elf/debug_file.h"
 #include "elf/dwarf.h"
 #include "ruby/binary.h"
+#include "worker/file_worker.h"
 
 #define PLAIN_CLASS_PTR	 24 /* what class.c relies on in the forms without class_path */
 #define PLAIN_IV_TBL	 8
@@ -163,54 +162,19 @@ static bool interpret(const struct dwarf_fact *facts, struct ruby_layout *l)
 
 /* ---- files ---- */
 
-struct roots {
-	char target[32];
-	const char *v[2];
-};
-
-static void roots_init(struct roots *roots, pid_t pid)
+int ruby_layout_dwarf(struct file_worker *worker, pid_t pid, int fd, const struct ruby_binary *bin,
+		      struct ruby_layout *ret, char *where, size_t size)
 {
-	snprintf(roots->target, sizeof(roots->target), "/proc/%d/root", (int)pid);
-	roots->v[0] = roots->target;
-	roots->v[1] = "";
-}
-
-/* What one file tells. An error in the midst of it leaves what was found until then. */
-static int read_file(int fd, const struct roots *roots, struct ruby_layout *ret)
-{
-	_cleanup_close_ int shared = debug_file_open_shared(fd, roots->v, ARRAY_SIZE(roots->v));
+	const struct worker_file from = { .fd = fd, .path = bin->path, .pid = pid };
 	struct dwarf_fact facts[FACTS];
-
-	ask(facts);
-	dwarf_facts_read(fd, shared, facts, FACTS);
-	return interpret(facts, ret) ? 0 : -ENOENT;
-}
-
-static int read_debug_file(int fd, const char *path, const struct roots *roots,
-			   struct ruby_layout *ret, char *where, size_t size)
-{
-	_cleanup_close_ int debug = -1;
-
-	debug = debug_file_open(fd, path, roots->v, ARRAY_SIZE(roots->v), where, size);
-	return debug < 0 ? -ENOENT : read_file(debug, roots, ret);
-}
-
-int ruby_layout_dwarf(pid_t pid, int fd, const struct ruby_binary *bin, struct ruby_layout *ret,
-		      char *where, size_t size)
-{
 	char found[PATH_MAX];
 	struct ruby_layout l;
-	struct roots roots;
-	int r;
 
-	roots_init(&roots, pid);
-	snprintf(found, sizeof(found), "%s", bin->path);
-	r = read_file(fd, &roots, &l);
-	if (r)
-		r = read_debug_file(fd, bin->path, &roots, &l, found, sizeof(found));
-	if (r)
-		return r;
-	snprintf(where, size, "%s", found);
+	ask(facts);
+	if (file_worker_facts(worker, &from, facts, FACTS, RUBY_FIELDS, found) ||
+	    !interpret(facts, &l))
+		return -ENOENT;
+	snprintf(where, size, "%s", found[0] ? found : bin->path);
 	*ret = l;
 	return 0;
 }

@@ -8,17 +8,18 @@
 
 #include "ruby/layout.h"
 
+struct file_worker;
 struct ruby_binary;
 
 /*
  * Fill in @ret from the debug information of @fd, the file that is mapped as @bin in process @pid,
- * or of its separate debug file (debug_file.h), under the target's root or rbpf's own.
+ * or of its separate debug file (debug_file.h), both read by @worker, under the target's root or rbpf's own.
  *
  * What it does not tell is RUBY_UNKNOWN; RUBY_ABSENT is a member that this Ruby's struct does not
  * have. @where, of @size bytes, is set to the path that it came from, cut if too long. Returns 0,
  * or -ENOENT if no debug information that knows Ruby was found; @ret and @where are then untouched.
  */
-int ruby_layout_dwarf(pid_t pid, int fd, const struct ruby_binary *bin, struct ruby_layout *ret,
-		      char *where, size_t size);
+int ruby_layout_dwarf(struct file_worker *worker, pid_t pid, int fd, const struct ruby_binary *bin,
+		      struct ruby_layout *ret, char *where, size_t size);
 
 #endif

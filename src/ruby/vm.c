@@ -468,10 +468,11 @@ int ruby_vm_attach(pid_t pid, const struct ruby_attach_options *opts, struct rub
 	*vm = (struct ruby_vm)RUBY_VM_INIT;
 	vm->pid = pid;
 	vm->mem = memory_process(pid);
+	vm->worker = opts->worker;
 	r = maps_read(pid, &maps, err);
 	if (r)
 		return r;
-	r = ruby_binary_find(pid, &maps, &vm->mem, &vm->binary, err);
+	r = ruby_binary_find(vm->worker, pid, &maps, &vm->mem, &vm->binary, err);
 	maps_deinit(&maps);
 	if (r == -ENOENT)
 		return err_set(err, r, ERR_TARGET, "pid %d is not a Ruby process", (int)pid);

@@ -19,6 +19,7 @@
 #include "target/memory.h"
 
 struct err;
+struct file_worker;
 struct ruby_cache;
 
 /* What attaching found out, for rbpf doctor: one line a check. */
@@ -32,6 +33,7 @@ struct ruby_vm_check {
 
 struct ruby_vm {
 	struct memory mem;
+	struct file_worker *worker; /* reads its files; not owned */
 	pid_t pid;
 	struct ruby_binary binary;
 	struct ruby_layout layout;
@@ -54,6 +56,7 @@ struct ruby_vm {
 	}
 
 struct ruby_attach_options {
+	struct file_worker *worker;    /* reads the files of the process */
 	const struct rbpf_task *tasks; /* threads with their thread pointers; those of other
 					* processes are skipped */
 	size_t n_tasks;

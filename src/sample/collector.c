@@ -27,6 +27,7 @@ int collector_new(const struct collector_options *opts, struct collector **ret)
 	if (!c)
 		return -ENOMEM;
 	c->opts = *opts;
+	c->files.worker = opts->worker;
 	*ret = c;
 	return 0;
 }
@@ -55,7 +56,8 @@ int collector_set_session(struct collector *c, struct session *s, struct err *er
 
 	c->session = s;
 	session_unwind_memory(s, &mem);
-	if (c->opts.native && native_new(&mem, c->opts.inlines, set_code, s, &c->native))
+	if (c->opts.native &&
+	    native_new(&mem, c->opts.worker, c->opts.inlines, set_code, s, &c->native))
 		return err_oom(err);
 	c->stacks.native = c->native;
 	return 0;

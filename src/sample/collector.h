@@ -19,11 +19,13 @@
 
 struct err;
 struct collector;
+struct file_worker;
 struct recorder;
 struct selection;
 struct session;
 
 struct collector_options {
+	struct file_worker *worker; /* reads the files of processes; not owned */
 	unsigned int sources; /* to learn Rubies' layouts from: see struct ruby_attach_options */
 	bool system_wide;     /* the Rubies of the whole machine, as they come and go */
 	const struct selection *selection; /* … that are of these; NULL: all; not owned */

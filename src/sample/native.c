@@ -60,8 +60,8 @@ struct native_process {
 	uint64_t looked_ns; /* CLOCK_MONOTONIC */
 };
 
-int native_new(const struct unwind_memory *mem, bool inlines, native_set_code_fn *set_code,
-	       void *arg, struct native **ret)
+int native_new(const struct unwind_memory *mem, struct file_worker *worker, bool inlines,
+	       native_set_code_fn *set_code, void *arg, struct native **ret)
 {
 	const struct unwind_memory none = { 0 };
 	struct native *n = calloc(1, sizeof(*n));
@@ -73,7 +73,7 @@ int native_new(const struct unwind_memory *mem, bool inlines, native_set_code_fn
 	n->arg = arg;
 	n->inlines = inlines;
 	n->perf_maps = (struct perf_map_budget)PERF_MAP_BUDGET_INIT;
-	r = code_files_init(&n->files, native_names_free_symbols);
+	r = code_files_init(&n->files, worker, native_names_free_symbols);
 	if (r) {
 		free(n);
 		return r;

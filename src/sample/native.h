@@ -15,6 +15,7 @@
 #include "rbpf_abi.h"
 #include "sample/weave.h"
 
+struct file_worker;
 struct frame_origin;
 struct native;
 struct native_name;
@@ -30,10 +31,11 @@ typedef void native_set_code_fn(void *arg, pid_t pid, const struct rbpf_code *co
 
 /*
  * What processes are walked by is written to @mem, which must outlive what is made, and @set_code is
- * called with @arg to tell where in it. Both NULL: stacks are only named. @inlines as in native_names_new(). Returns 0 or -errno.
+ * called with @arg to tell where in it. Both NULL: stacks are only named. @worker, which must outlive
+ * it too, reads files; @inlines as in native_names_new(). Returns 0 or -errno.
  */
-int native_new(const struct unwind_memory *mem, bool inlines, native_set_code_fn *set_code,
-	       void *arg, struct native **ret);
+int native_new(const struct unwind_memory *mem, struct file_worker *worker, bool inlines,
+	       native_set_code_fn *set_code, void *arg, struct native **ret);
 void native_free(struct native *n); /* accepts NULL */
 
 /* Give memory back: frames from native_frames() mean nothing any more. Returns 0 or -ENOMEM. */

@@ -130,7 +130,7 @@ int native_here_new(const struct ruby_vm *vm, struct native_here **ret)
 	h->vm = vm;
 	r = make_memory(&h->mem);
 	if (!r)
-		r = native_new(&h->mem, false, set_code, h, &h->native);
+		r = native_new(&h->mem, vm->worker, false, set_code, h, &h->native);
 	if (!r)
 		r = native_process_new(h->native, vm->pid, &h->place, &h->process);
 	if (!r)

@@ -68,7 +68,8 @@ static void set_vm(struct collector *c, struct tracked_process *p, struct ruby_v
 static int attach_tasks(struct collector *c, struct tracked_process *p,
 			const struct rbpf_task *tasks, size_t n_tasks, struct err *err)
 {
-	struct ruby_attach_options opts = { .sources = c->opts.sources,
+	struct ruby_attach_options opts = { .worker = c->opts.worker,
+					    .sources = c->opts.sources,
 					    .cache = &c->binaries,
 					    .tasks = tasks,
 					    .n_tasks = n_tasks };

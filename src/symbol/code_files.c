@@ -12,9 +12,9 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/intern.h"
-#include "elf/debug_file.h"
 #include "target/maps.h"
 #include "target/memory.h"
+#include "worker/file_worker.h"
 
 /* ---- descriptors ---- */
 
@@ -101,6 +101,20 @@ int code_file_open(struct code_files *files, struct code_file *file)
 	return file->fd;
 }
 
+int code_file_for_worker(struct code_files *files, struct code_file *file, struct worker_file *ret)
+{
+	int fd = code_file_open(files, file);
+
+	if (fd == -ESTALE)
+		return fd;
+	*ret = (struct worker_file) { .fd = file->image ? -1 : fd,
+				      .image = file->image,
+				      .size = file->key.size,
+				      .path = file->path,
+				      .pid = file->seen.pid };
+	return 0;
+}
+
 void code_file_done(struct code_files *files, struct code_file *file, enum code_part part)
 {
 	file->unread &= ~(unsigned int)part;
@@ -110,9 +124,12 @@ void code_file_done(struct code_files *files, struct code_file *file, enum code_
 
 /* ---- files by key ---- */
 
-int code_files_init(struct code_files *files, void (*free_symbols)(struct code_symbols *symbols))
+int code_files_init(struct code_files *files, struct file_worker *worker,
+		    void (*free_symbols)(struct code_symbols *symbols))
 {
-	*files = (struct code_files) { .rules = CFI_RULES_INIT, .free_symbols = free_symbols };
+	*files = (struct code_files) { .worker = worker,
+				       .rules = CFI_RULES_INIT,
+				       .free_symbols = free_symbols };
 	return cfi_rules_init(&files->rules);
 }
 
@@ -231,6 +248,7 @@ int code_files_of_map(struct code_files *files, pid_t pid, const struct map *map
 {
 	struct elf_headers headers = ELF_HEADERS_INIT;
 	_cleanup_close_ int fd = maps_open_file(pid, map);
+	const struct worker_file from = { .fd = fd, .path = map->path };
 	struct code_file *file;
 	struct code_key key;
 	size_t i;
@@ -244,7 +262,7 @@ int code_files_of_map(struct code_files *files, pid_t pid, const struct map *map
 	if (find_key(files, &key, &i)) {
 		file = files->v[i];
 	} else {
-		r = elf_headers_read(fd, &headers);
+		r = file_worker_headers(files->worker, &from, &headers);
 		if (!r)
 			r = add_file(files, &key, map->path, &headers, &file);
 		if (r) {
@@ -264,10 +282,13 @@ int code_files_of_map(struct code_files *files, pid_t pid, const struct map *map
 static int add_vdso(struct code_files *files, const struct code_key *key, void *image,
 		    struct code_file **ret)
 {
+	const struct worker_file from = {
+		.fd = -1, .image = image, .size = key->size, .path = CODE_VDSO_PATH
+	};
 	struct elf_headers headers = ELF_HEADERS_INIT;
 	int r;
 
-	r = elf_headers_read_image(image, key->size, &headers);
+	r = file_worker_headers(files->worker, &from, &headers);
 	if (!r)
 		r = add_file(files, key, CODE_VDSO_PATH, &headers, ret);
 	if (r)
@@ -314,37 +335,15 @@ int code_files_of_vdso(struct code_files *files, pid_t pid, const struct map *ma
 
 /* ---- tables ---- */
 
-/* -ENOENT, too, if the debug file is not of this very file's addresses, as after prelink(8). */
-static int read_debug_file(struct code_files *files, struct code_file *file, int fd)
-{
-	char root[sizeof("/proc//root") + 3 * sizeof(pid_t)], where[64];
-	const char *const roots[] = { root, "" };
-	_cleanup_close_ int debug_fd = -1;
-	int r;
-
-	snprintf(root, sizeof(root), "/proc/%d/root", (int)file->seen.pid);
-	debug_fd = debug_file_open(fd, file->path, roots, ARRAY_SIZE(roots), where, sizeof(where));
-	if (debug_fd < 0)
-		return -ENOENT;
-	r = cfi_table_read(debug_fd, &files->rules, &file->table);
-	if (r || file->table.base == file->headers.base)
-		return r;
-	cfi_table_deinit(&file->table);
-	return -ENOENT;
-}
-
 static int read_table(struct code_files *files, struct code_file *file)
 {
-	int fd, r;
+	struct worker_file from;
+	int r;
 
-	if (file->image)
-		return cfi_table_read_image(file->image, file->key.size, &files->rules,
-					    &file->table);
-	fd = code_file_open(files, file);
-	if (fd < 0)
-		return fd;
-	r = cfi_table_read(fd, &files->rules, &file->table);
-	return r == -ENOENT ? read_debug_file(files, file, fd) : r;
+	r = code_file_for_worker(files, file, &from);
+	return r ? r
+		 : file_worker_table(files->worker, &from, file->headers.base, &files->rules,
+				     &file->table);
 }
 
 int code_file_table(struct code_files *files, struct code_file *file, const struct cfi_table **ret)

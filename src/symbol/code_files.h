@@ -26,7 +26,9 @@
 #include "elf/elf_headers.h"
 
 struct code_symbols;
+struct file_worker;
 struct map;
+struct worker_file;
 
 #define CODE_FILES_MAX	16384
 #define CODE_FILES_OPEN 256	    /* descriptors */
@@ -78,7 +80,8 @@ struct code_file {
 };
 
 struct code_files {
-	struct code_file **v; /* by key; owned */
+	struct file_worker *worker; /* reads them; not owned */
+	struct code_file **v;	    /* by key; owned */
 	size_t n, cap;
 	struct cfi_rules rules; /* of all tables */
 	uint64_t next_id;
@@ -89,10 +92,11 @@ struct code_files {
 };
 
 /*
- * Make @files an empty one. @free_symbols, which may be NULL, is called with the symbols that a file
+ * Make @files an empty one; @worker, which must outlive it, reads the files. @free_symbols, which may be NULL, is called with the symbols that a file
  * has when it is dropped. Returns 0 or -ENOMEM.
  */
-int code_files_init(struct code_files *files, void (*free_symbols)(struct code_symbols *symbols));
+int code_files_init(struct code_files *files, struct file_worker *worker,
+		    void (*free_symbols)(struct code_symbols *symbols));
 
 /* Drop all files, also those that are referred to. */
 void code_files_deinit(struct code_files *files);
@@ -101,7 +105,7 @@ void code_files_deinit(struct code_files *files);
  * The file that process @pid has mapped at @map, which has an inode, or of its vDSO at @map; it is
  * referred to once more and stays where it is until code_file_unref().
  *
- * Returns 0, -ENOEXEC (no ELF file of this machine), -ENOSPC (CODE_FILES_MAX of them are in use),
+ * Returns 0, -ENOEXEC (no ELF file of this machine), -EIO (it was given up), -ENOSPC (CODE_FILES_MAX of them are in use),
  * -ENOMEM, -EFAULT (the vDSO cannot be read), -EEXIST (another vDSO has the same hash), or what
  * maps_open_file() returns.
  */
@@ -125,6 +129,12 @@ void code_file_seen(struct code_file *file, pid_t pid, uint64_t start, uint64_t 
  * file->image, of file->key.size bytes.
  */
 int code_file_open(struct code_files *files, struct code_file *file);
+
+/*
+ * The same for the worker: @ret is valid as long as the descriptor in it. Returns 0, or -ESTALE as
+ * code_file_open().
+ */
+int code_file_for_worker(struct code_files *files, struct code_file *file, struct worker_file *ret);
 
 /* @part was read, or will not be: with no part left, the descriptor is closed. */
 void code_file_done(struct code_files *files, struct code_file *file, enum code_part part);

@@ -13,23 +13,23 @@
 #include "base/cleanup.h"
 #include "base/intern.h"
 #include "base/utf8.h"
-#include "elf/demangle.h"
 #include "elf/jumps.h"
-#include "elf/lines.h"
 #include "elf/symbols.h"
 #include "ruby/interpreter.h"
 #include "symbol/code_files.h"
 #include "symbol/code_map.h"
 #include "symbol/kernel_symbols.h"
 #include "symbol/perf_map.h"
+#include "worker/file_worker.h"
 
 #define KERNEL_MODULE "[kernel]"
-#define MAX_INLINED   32 /* functions at one address */
 
 /* The part of a struct code_file that names its addresses. */
 struct code_symbols {
 	struct elf_symbols elf;
-	struct elf_lines *lines; /* NULL: there are none, or they are not wanted; owned */
+	uint64_t lines_id; /* for file_worker_lines() */
+	bool no_lines;	   /* there are none, or they are not wanted */
+	bool no_demangle;  /* the worker failed at a name of it */
 	struct interpreter interpreter;
 	bool is_vm;
 	unsigned int labels; /* by which the interpreter was looked for */
@@ -60,6 +60,9 @@ struct jumps_key {
 struct native_names {
 	struct code_files *files;
 	bool inlines;
+	struct file_lines lines; /* of the address that was last asked about … */
+	uint64_t lines_of;	 /* … of this file: its id + 1; 0: none */
+	uint64_t lines_at;
 	struct kernel_symbols kernel;
 	struct intern keys;
 	struct native_name *v; /* by id */
@@ -101,6 +104,7 @@ void native_names_free(struct native_names *n)
 {
 	if (!n)
 		return;
+	file_lines_deinit(&n->lines);
 	kernel_symbols_deinit(&n->kernel);
 	intern_deinit(&n->keys);
 	intern_deinit(&n->strings);
@@ -115,7 +119,6 @@ void native_names_free_symbols(struct code_symbols *symbols)
 	if (!symbols)
 		return;
 	elf_symbols_deinit(&symbols->elf);
-	elf_lines_close(symbols->lines);
 	free(symbols);
 }
 
@@ -124,17 +127,13 @@ void native_names_free_symbols(struct code_symbols *symbols)
 /* What cannot be read has no names. Returns 0 or -ENOMEM. */
 static int read_symbols(struct native_names *n, struct code_file *file, struct code_symbols *s)
 {
-	char root[32];
-	const char *roots[] = { root, "" };
-	int fd = code_file_open(n->files, file), r = 0;
+	struct worker_file from;
+	int r;
 
-	snprintf(root, sizeof(root), "/proc/%d/root", (int)file->seen.pid);
-	if (fd == -ENOENT)
-		r = elf_symbols_read_image(file->image, file->key.size, &s->elf);
-	else if (fd >= 0)
-		r = elf_symbols_read(fd, file->path, roots, ARRAY_SIZE(roots), &s->elf);
-	if (r != -ENOMEM && fd >= 0 && n->inlines)
-		r = elf_lines_open(fd, file->path, roots, ARRAY_SIZE(roots), &s->lines);
+	r = code_file_for_worker(n->files, file, &from);
+	if (!r)
+		r = file_worker_symbols(n->files->worker, &from, &s->elf);
+	s->no_lines = !n->inlines || file->image;
 	return r == -ENOMEM ? r : 0;
 }
 
@@ -150,7 +149,9 @@ static struct code_symbols *symbols_of(struct native_names *n, struct code_file 
 		native_names_free_symbols(s);
 		return NULL;
 	}
-	code_file_done(n->files, file, CODE_PART_SYMBOLS);
+	/* Lines are read address by address. */
+	if (s->no_lines)
+		code_file_done(n->files, file, CODE_PART_SYMBOLS);
 	file->symbols = s;
 	return s;
 }
@@ -225,13 +226,18 @@ static uint32_t parts_of_vm(const struct code_symbols *s, uint64_t function)
 	return NATIVE_IS_VM;
 }
 
-static int set_demangled(struct native_names *n, const char *name, const char **ret)
+static int set_demangled(struct native_names *n, struct code_symbols *s, const char *name,
+			 const char **ret)
 {
 	struct buf text _cleanup_buf_ = BUF_INIT;
+	int r = -ENOENT;
 
-	if (!demangle(name, &text))
-		return set_string(n, name, ret);
-	return buf_failed(&text) ? -ENOMEM : set_string(n, buf_str(&text), ret);
+	if (!s->no_demangle)
+		r = file_worker_demangle(n->files->worker, name, &text);
+	if (r == -ENOMEM)
+		return r;
+	s->no_demangle = s->no_demangle || r == -EIO;
+	return set_string(n, r ? name : buf_str(&text), ret);
 }
 
 /* What is the same for all functions of the file. */
@@ -245,7 +251,7 @@ static int name_file(struct native_names *n, const struct code_file *file, struc
 
 /* The function at an address of a file: its name, or where it is, for a file that does not tell. */
 static int name_function(struct native_names *n, const struct code_file *file,
-			 const struct code_symbols *s, uint64_t address, struct native_name *ret)
+			 struct code_symbols *s, uint64_t address, struct native_name *ret)
 {
 	const struct elf_function *f = elf_symbols_find(&s->elf, address);
 	char place[512];
@@ -254,7 +260,7 @@ static int name_function(struct native_names *n, const struct code_file *file,
 	ret->function = f ? f->start : 0;
 	ret->is = parts_of_vm(s, ret->function);
 	if (f && f->name[0])
-		return set_demangled(n, f->name, &ret->name);
+		return set_demangled(n, s, f->name, &ret->name);
 	if (ret->is & (NATIVE_IS_EXEC | NATIVE_IS_CORE))
 		return set_string(n, ret->is & NATIVE_IS_EXEC ? "rb_vm_exec" : "vm_exec_core",
 				  &ret->name);
@@ -271,15 +277,39 @@ static int set_line(struct native_names *n, const struct elf_line *line, struct 
 }
 
 /* The function that was inlined at an address, @depth from the innermost one. */
-static int name_inlined(struct native_names *n, const struct code_symbols *s, uint64_t address,
+static int name_inlined(struct native_names *n, struct code_symbols *s, uint64_t address,
 			const struct elf_line *line, struct native_name *ret)
 {
 	int r;
 
 	ret->address = address;
 	ret->is = s->is_vm ? NATIVE_IS_VM : 0;
-	r = set_demangled(n, line->function[0] ? line->function : "[inlined]", &ret->name);
+	r = set_demangled(n, s, line->function[0] ? line->function : "[inlined]", &ret->name);
 	return r ? r : set_line(n, line, ret);
+}
+
+/* What debug information says about @address of @file: kept, for all the functions inlined there. */
+static int find_lines(struct native_names *n, struct code_file *file, struct code_symbols *s,
+		      uint64_t address, const struct file_lines **ret)
+{
+	struct worker_file from = { .fd = -1, .path = file->path };
+	int r = -ENOENT;
+
+	*ret = &n->lines;
+	if (n->lines_of == file->id + 1 && n->lines_at == address)
+		return 0;
+	file_lines_deinit(&n->lines);
+	n->lines_of = file->id + 1;
+	n->lines_at = address;
+	if (s->no_lines)
+		return 0;
+	code_file_for_worker(n->files, file, &from);
+	r = file_worker_lines(n->files->worker, &from, &s->lines_id, address, &n->lines);
+	if (r && r != -ENOMEM) {
+		s->no_lines = true;
+		code_file_done(n->files, file, CODE_PART_SYMBOLS);
+	}
+	return r == -ENOMEM ? r : 0;
 }
 
 static int find_or_make(struct native_names *n, const struct name_key *key, struct code_file *file,
@@ -290,23 +320,22 @@ static int name_in_file(struct native_names *n, const struct name_key *key, stru
 			struct native_name *ret)
 {
 	struct code_symbols *s = symbols_of(n, file);
-	struct elf_line lines[MAX_INLINED];
+	const struct file_lines *lines;
 	struct name_key outer = *key;
-	size_t found = 0;
 	int r;
 
 	if (!s)
 		return -ENOMEM;
-	if (s->lines)
-		found = elf_lines_find(s->lines, key->address, lines, MAX_INLINED);
-	r = name_file(n, file, ret);
+	r = find_lines(n, file, s, key->address, &lines);
+	if (!r)
+		r = name_file(n, file, ret);
 	if (r)
 		return r;
-	if (key->depth + 1 >= found) {
+	if (key->depth + 1 >= lines->n) {
 		r = name_function(n, file, s, key->address, ret);
-		return r || !found ? r : set_line(n, &lines[found - 1], ret);
+		return r || !lines->n ? r : set_line(n, &lines->v[lines->n - 1], ret);
 	}
-	r = name_inlined(n, s, key->address, &lines[key->depth], ret);
+	r = name_inlined(n, s, key->address, &lines->v[key->depth], ret);
 	if (r)
 		return r;
 	outer.depth++;

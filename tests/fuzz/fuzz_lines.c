@@ -26,8 +26,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	int fd = memfd_create("fuzz", MFD_CLOEXEC);
 	struct elf_lines *lines;
 
-	if (write(fd, data, size) == (ssize_t)size &&
-	    !elf_lines_open(fd, "/none", NULL, 0, &lines)) {
+	if (write(fd, data, size) == (ssize_t)size && !elf_lines_open(fd, "/none", NULL, &lines)) {
 		look_up(lines);
 		elf_lines_close(lines);
 	}

@@ -10,7 +10,7 @@ cd "${1:-$(dirname "$0")/../..}"
 # shellcheck disable=SC2016 # awk's own $0
 find src include -name '*.[ch]' 2>/dev/null | LC_ALL=C sort | xargs -r awk '
 BEGIN {
-	layers = "base target elf ruby symbol sample profile view export ui cmd"
+	layers = "base target elf worker ruby symbol sample profile view export ui cmd"
 	n_layers = split(layers, name, " ")
 	for (i = 1; i <= n_layers; i++)
 		is_layer[name[i]] = 1
@@ -19,9 +19,10 @@ BEGIN {
 	allowed["base"] = ""
 	allowed["target"] = "base"
 	allowed["elf"] = "base"
-	allowed["ruby"] = "base target elf"
-	allowed["symbol"] = "base target elf ruby profile"
-	allowed["sample"] = "base target elf ruby profile symbol"
+	allowed["worker"] = "base target elf"
+	allowed["ruby"] = "base target elf worker"
+	allowed["symbol"] = "base target elf worker ruby profile"
+	allowed["sample"] = "base target elf worker ruby profile symbol"
 	allowed["profile"] = "base"
 	allowed["view"] = "base profile"
 	allowed["export"] = "base profile view"

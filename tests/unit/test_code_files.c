@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "support/code_image.h"
+#include "support/test_worker.h"
 #include "symbol/code_files.h"
 #include "target/maps.h"
 
@@ -57,7 +58,7 @@ Test(code_files, same_file)
 	struct code_image one, two;
 	struct code_files files;
 
-	cr_assert_eq(code_files_init(&files, NULL), 0);
+	cr_assert_eq(code_files_init(&files, test_worker(), NULL), 0);
 	code_image_make(&one, 1, 16);
 	code_image_make(&two, 1, 16);
 	cr_assert_eq(file_at(&files, one.path, &a), 0);
@@ -97,7 +98,7 @@ Test(code_files, what_is_none)
 	struct code_file *file = (struct code_file *)&gone;
 	struct code_files files;
 
-	cr_assert_eq(code_files_init(&files, NULL), 0);
+	cr_assert_eq(code_files_init(&files, test_worker(), NULL), 0);
 	cr_expect_eq(file_at(&files, "/etc/passwd", &file), -ENOEXEC);
 	cr_expect_lt(code_files_of_map(&files, getpid(), &gone, &file), 0);
 	cr_expect_eq(file, (struct code_file *)&gone, "untouched");
@@ -116,7 +117,7 @@ Test(code_files, vdso)
 	cr_assert_eq(maps_read(getpid(), &maps, NULL), 0);
 	vdso = map_named(&maps, CODE_VDSO_PATH);
 	cr_assert_not_null(vdso);
-	cr_assert_eq(code_files_init(&files, NULL), 0);
+	cr_assert_eq(code_files_init(&files, test_worker(), NULL), 0);
 	cr_assert_eq(code_files_of_vdso(&files, getpid(), vdso, &a), 0);
 	cr_assert_eq(code_files_of_vdso(&files, getpid(), vdso, &b), 0);
 	cr_expect_eq(a, b);
@@ -141,7 +142,7 @@ Test(code_files, tables)
 	struct code_file *file, *without;
 	struct code_files files;
 
-	cr_assert_eq(code_files_init(&files, NULL), 0);
+	cr_assert_eq(code_files_init(&files, test_worker(), NULL), 0);
 	code_image_make(&image, 2, 16);
 	code_image_make(&none, 0, 16);
 	cr_assert_eq(file_at(&files, image.path, &file), 0);
@@ -194,7 +195,7 @@ Test(code_files, many)
 	int freed = 0;
 	struct code_symbols symbols = { &freed };
 
-	cr_assert_eq(code_files_init(&files, count_freed), 0);
+	cr_assert_eq(code_files_init(&files, test_worker(), count_freed), 0);
 	for (int i = 0; i < N; i++) {
 		code_image_make(&images[i], 1, 16);
 		cr_assert_eq(file_at(&files, images[i].path, &v[i]), 0);

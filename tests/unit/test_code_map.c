@@ -14,6 +14,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "support/code_image.h"
+#include "support/test_worker.h"
 #include "symbol/code_files.h"
 #include "symbol/code_map.h"
 #include "target/maps.h"
@@ -83,7 +84,7 @@ Test(code_map, own_as_the_dynamic_linker_has_it)
 	struct code_map *map;
 	int local = 0;
 
-	cr_assert_eq(code_files_init(&files, NULL), 0);
+	cr_assert_eq(code_files_init(&files, test_worker(), NULL), 0);
 	map = read_own(&files, NULL);
 	dl_iterate_phdr(compare_object, map);
 	vdso = code_map_find(map, getauxval(AT_SYSINFO_EHDR));
@@ -107,7 +108,7 @@ Test(code_map, libraries_that_come_and_go)
 	struct code_image image;
 	size_t references;
 
-	cr_assert_eq(code_files_init(&files, NULL), 0);
+	cr_assert_eq(code_files_init(&files, test_worker(), NULL), 0);
 	before = read_own(&files, NULL);
 	same = read_own(&files, before);
 	cr_expect_eq(same, before, "one for both");
@@ -147,7 +148,7 @@ Test(code_map, file_that_was_replaced)
 	struct code_image image, image2;
 	struct code_files files;
 
-	cr_assert_eq(code_files_init(&files, NULL), 0);
+	cr_assert_eq(code_files_init(&files, test_worker(), NULL), 0);
 	code_image_make(&image, 1, 16);
 	code_image_map(&image);
 	code_image_remove(&image);
@@ -183,7 +184,7 @@ Test(code_map, forked_process_and_one_that_is_gone)
 	struct code_files files;
 	pid_t pid;
 
-	cr_assert_eq(code_files_init(&files, NULL), 0);
+	cr_assert_eq(code_files_init(&files, test_worker(), NULL), 0);
 	parent = read_own(&files, NULL);
 	pid = fork();
 	if (!pid) {
@@ -221,7 +222,7 @@ static void expect_ranges(const char *text, enum code_jit jit, const struct expe
 	struct code_map *map;
 
 	cr_assert_eq(maps_parse(text, &maps), 0);
-	cr_assert_eq(code_files_init(&files, NULL), 0);
+	cr_assert_eq(code_files_init(&files, test_worker(), NULL), 0);
 	cr_assert_eq(code_map_from(&files, getpid(), &maps, jit, NULL, &map), 0);
 	assert_sane_map(map);
 	cr_assert_eq(map->n, n, "%zu ranges in\n%s", map->n, text);
@@ -335,7 +336,7 @@ Test(code_map, too_many_ranges)
 	for (unsigned int i = 0; i < CODE_MAP_MAX + 10; i++)
 		buf_addf(&text, "%x-%x r-xp" ANON, 0x10000 + i * 0x2000, 0x11000 + i * 0x2000);
 	cr_assert_eq(maps_parse(buf_str(&text), &maps), 0);
-	cr_assert_eq(code_files_init(&files, NULL), 0);
+	cr_assert_eq(code_files_init(&files, test_worker(), NULL), 0);
 	cr_assert_eq(code_map_from(&files, getpid(), &maps, CODE_JIT_NONE, NULL, &map), 0);
 	assert_sane_map(map);
 	cr_expect_eq(map->n, CODE_MAP_MAX);

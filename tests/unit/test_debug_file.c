@@ -24,7 +24,8 @@
 struct fixture {
 	char dir[64];
 	char target[80], own[80];
-	const char *roots[2];
+	const char *v[2];
+	struct debug_roots roots;
 	char where[PATH_MAX];
 };
 
@@ -36,8 +37,9 @@ static void setup(struct fixture *f)
 	snprintf(f->own, sizeof(f->own), "%s/own", f->dir);
 	cr_assert_eq(mkdir(f->target, 0755), 0);
 	cr_assert_eq(mkdir(f->own, 0755), 0);
-	f->roots[0] = f->target;
-	f->roots[1] = f->own;
+	f->v[0] = f->target;
+	f->v[1] = f->own;
+	f->roots = (struct debug_roots) { f->v, 2, debug_file_open_regular, NULL };
 	strcpy(f->where, "untouched");
 }
 
@@ -141,7 +143,7 @@ static int stripped(const char *id, const struct buf *linked)
 /* The debug file of @fd is the one at @path in @root; NULL: there is none. */
 static void expect_debug_file(struct fixture *f, int fd, const char *root, const char *path)
 {
-	int found = debug_file_open(fd, EXE, f->roots, 2, f->where, sizeof(f->where));
+	int found = debug_file_open(fd, EXE, &f->roots, f->where, NULL, sizeof(f->where));
 	char wanted[PATH_MAX];
 	struct stat a, b;
 
@@ -189,8 +191,8 @@ Test(debug_file, by_link)
 	expect_debug_file(&f, fd, NULL, NULL);
 	for (int root = 1; root >= 0; root--) {
 		for (size_t i = 0; i < 3; i++) {
-			put(f.roots[root], places[i], &bytes);
-			expect_debug_file(&f, fd, f.roots[root], places[i]);
+			put(f.v[root], places[i], &bytes);
+			expect_debug_file(&f, fd, f.v[root], places[i]);
 		}
 	}
 	teardown(&f);
@@ -267,7 +269,7 @@ Test(debug_file, links_stay_within_their_root)
 	put(f.target, "/elsewhere", &inside);
 	cr_assert_eq(unlink(make_path(f.target, BY_ID)), 0);
 	cr_assert_eq(symlink("/elsewhere", make_path(f.target, BY_ID)), 0);
-	cr_expect_geq(fd = debug_file_open(fd, EXE, f.roots, 2, f.where, sizeof(f.where)), 0);
+	cr_expect_geq(fd = debug_file_open(fd, EXE, &f.roots, f.where, NULL, sizeof(f.where)), 0);
 	close(fd);
 	teardown(&f);
 	buf_deinit(&inside);
@@ -299,7 +301,7 @@ Test(debug_file, nothing_to_go_by)
 	close(fd);
 	fd = elf_builder_memfd("#!/bin/sh\n", 10);
 	expect_debug_file(&f, fd, NULL, NULL);
-	cr_expect_eq(debug_file_open_shared(fd, f.roots, 2), -ENOENT);
+	cr_expect_eq(debug_file_open_shared(fd, EXE, &f.roots), -ENOENT);
 	close(fd);
 	expect_debug_file(&f, -1, NULL, NULL);
 	for (size_t i = 0; i < 3; i++) {
@@ -313,7 +315,7 @@ Test(debug_file, nothing_to_go_by)
 		elf_builder_finish(&b);
 		fd = elf_builder_memfd(b.bytes.data, b.bytes.len);
 		expect_debug_file(&f, fd, NULL, NULL);
-		cr_expect_eq(debug_file_open_shared(fd, f.roots, 2), -ENOENT);
+		cr_expect_eq(debug_file_open_shared(fd, EXE, &f.roots), -ENOENT);
 		close(fd);
 		elf_builder_deinit(&b);
 	}
@@ -344,7 +346,15 @@ static int put_sharing(const char *root, const char *path, const char *name)
 
 static void expect_shared(const struct fixture *f, int fd, bool there, const char *what)
 {
-	int found = debug_file_open_shared(fd, f->roots, 2);
+	char link[64], real[PATH_MAX];
+	ssize_t n;
+	int found;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, real, sizeof(real) - 1);
+	cr_assert_gt(n, 0);
+	real[n] = '\0';
+	found = debug_file_open_shared(fd, real, &f->roots);
 
 	cr_expect_eq(found >= 0, there, "%s", what);
 	if (found >= 0)
@@ -366,7 +376,7 @@ Test(debug_file, shared)
 	expect_shared(&f, absolute, true, "by an absolute name");
 
 	/* Relative to the file, of which only the path in rbpf's own root is known. */
-	f.roots[1] = "";
+	f.v[1] = "";
 	relative = put_sharing(f.own, "/usr/lib/debug/x86/b.debug", "../.dwz/all");
 	expect_shared(&f, relative, true, "by a relative name");
 	expect_shared(&f, absolute, false, "no absolute name in that root");

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "ruby/file_kind.h"
+#include "support/test_worker.h"
 
 /* What every Ruby exports, exported by this program, too. */
 __attribute__((visibility("default"))) const char ruby_version[] = "0.0.0";
@@ -25,7 +26,7 @@ static enum ruby_file_kind kind_of(struct ruby_files *files, const char *path)
 
 Test(file_kind, others)
 {
-	struct ruby_files files = { 0 };
+	struct ruby_files files = { .worker = test_worker() };
 
 	cr_expect_eq(kind_of(&files, "/proc/self/exe"), RUBY_FILE_OTHER, "not all that it exports");
 	cr_expect_eq(kind_of(&files, "/bin/sh"), RUBY_FILE_OTHER);
@@ -46,7 +47,7 @@ Test(file_kind, others)
 Test(file_kind, files_that_change)
 {
 	char path[] = "/tmp/rbpf-file-kind-XXXXXX";
-	struct ruby_files files = { 0 };
+	struct ruby_files files = { .worker = test_worker() };
 	int fd = mkstemp(path);
 
 	cr_assert_geq(fd, 0);
@@ -67,7 +68,7 @@ Test(file_kind, files_that_change)
 Test(file_kind, ruby)
 {
 	static const char *const executables[] = { "/usr/bin/ruby", "/usr/local/bin/ruby" };
-	struct ruby_files files = { 0 };
+	struct ruby_files files = { .worker = test_worker() };
 
 	for (size_t i = 0; i < sizeof(executables) / sizeof(executables[0]); i++)
 		if (!access(executables[i], R_OK))
@@ -78,7 +79,7 @@ Test(file_kind, ruby)
 
 Test(file_kind, a_process_that_is_gone)
 {
-	struct ruby_files files = { 0 };
+	struct ruby_files files = { .worker = test_worker() };
 
 	cr_expect_eq(ruby_files_of_exe(&files, (pid_t)1 << 22), RUBY_FILE_OTHER);
 	cr_expect(!ruby_files_in_process(&files, (pid_t)1 << 22));

@@ -274,7 +274,7 @@ static bool ruby_open(const char *path, struct ruby *ret)
 	if (ret->fd < 0 || !read_segments(ret->fd, ret->segments, 16, &ret->headers.n))
 		return false;
 	ret->headers.v = ret->segments;
-	cr_assert_eq(elf_symbols_read(ret->fd, path, NULL, 0, &ret->symbols), 0, "%s", path);
+	cr_assert_eq(elf_symbols_read(ret->fd, path, NULL, &ret->symbols), 0, "%s", path);
 	return true;
 }
 

@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/io.h"
+#include "elf/debug_file.h"
 #include "elf/lines.h"
 #include "support/elf_builder.h"
 
@@ -23,6 +24,7 @@
 #endif
 
 static const char *const own_root[] = { "" };
+static const struct debug_roots roots = { own_root, 1, debug_file_open_regular, NULL };
 
 static struct elf_lines *open_lines(const char *path)
 {
@@ -30,7 +32,7 @@ static struct elf_lines *open_lines(const char *path)
 	struct elf_lines *lines;
 
 	cr_assert_geq(fd, 0, "%s", path);
-	cr_assert_eq(elf_lines_open(fd, path, own_root, 1, &lines), 0, "%s", path);
+	cr_assert_eq(elf_lines_open(fd, path, &roots, &lines), 0, "%s", path);
 	close(fd);
 	return lines;
 }
@@ -105,12 +107,12 @@ Test(lines, without_debug_information)
 	int fd = elf_builder_memfd("no ELF file", 11);
 	struct elf_builder b;
 
-	cr_expect_eq(elf_lines_open(fd, "/none", own_root, 1, &lines), -ENOENT);
+	cr_expect_eq(elf_lines_open(fd, "/none", &roots, &lines), -ENOENT);
 	close(fd);
 	elf_builder_init(&b);
 	elf_builder_finish(&b);
 	fd = elf_builder_memfd(b.bytes.data, b.bytes.len);
-	cr_expect_eq(elf_lines_open(fd, "/none", own_root, 1, &lines), -ENOENT);
+	cr_expect_eq(elf_lines_open(fd, "/none", &roots, &lines), -ENOENT);
 	cr_expect_eq(lines, (struct elf_lines *)&sink, "ret is left alone");
 	elf_lines_close(NULL);
 	elf_builder_deinit(&b);
@@ -286,7 +288,7 @@ Test(lines, libc)
 
 	cr_assert_neq(dladdr(dlsym(RTLD_DEFAULT, "gnu_get_libc_version"), &info), 0);
 	fd = open(info.dli_fname, O_RDONLY | O_CLOEXEC);
-	if (elf_lines_open(fd, info.dli_fname, own_root, 1, &lines)) {
+	if (elf_lines_open(fd, info.dli_fname, &roots, &lines)) {
 		close(fd);
 		cr_skip_test("there is no debug file of %s", info.dli_fname);
 	}
@@ -306,7 +308,7 @@ static size_t look_up(const char *bytes, size_t size)
 	struct elf_lines *lines;
 	size_t found = 0;
 
-	if (!elf_lines_open(fd, "/none", NULL, 0, &lines)) {
+	if (!elf_lines_open(fd, "/none", NULL, &lines)) {
 		for (uint64_t addr = 0x100; addr < 0x300; addr += 7) {
 			size_t n = elf_lines_find(lines, addr, out, ELF_LINES_MAX_DEPTH);
 

@@ -18,6 +18,7 @@
 #include "sample/native.h"
 #include "sample/native_here.h"
 #include "symbol/native_names.h"
+#include "support/test_worker.h"
 
 #define MAX_FRAMES 1000
 
@@ -27,7 +28,9 @@ static struct native_here *here;
 
 static void begin(void)
 {
-	vm = (struct ruby_vm) { .pid = getpid(), .mem = memory_process(getpid()) };
+	vm = (struct ruby_vm) { .pid = getpid(),
+				.mem = memory_process(getpid()),
+				.worker = test_worker() };
 	cr_assert_eq(native_here_new(&vm, &here), 0);
 }
 

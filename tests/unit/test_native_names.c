@@ -12,6 +12,7 @@
 
 #include "base/utf8.h"
 #include "elf/elf_headers.h"
+#include "elf/debug_file.h"
 #include "elf/symbols.h"
 #include "rbpf_abi.h"
 #include "symbol/code_files.h"
@@ -19,6 +20,7 @@
 #include "symbol/kernel_symbols.h"
 #include "symbol/native_names.h"
 #include "target/maps.h"
+#include "support/test_worker.h"
 
 /* ---- code of this process ---- */
 
@@ -59,7 +61,7 @@ static struct code_map *read_map(struct fixture *f)
 static void setup_with(struct fixture *f, bool inlines)
 {
 	*f = (struct fixture) { 0 };
-	cr_assert_eq(code_files_init(&f->files, native_names_free_symbols), 0);
+	cr_assert_eq(code_files_init(&f->files, test_worker(), native_names_free_symbols), 0);
 	cr_assert_eq(native_names_new(&f->files, inlines, &f->names), 0);
 	f->map = read_map(f);
 }
@@ -370,11 +372,12 @@ static uint64_t some_function(const char *path, bool named, char *ret, size_t si
 {
 	struct elf_symbols symbols;
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	const char *root = "";
+	const char *const root = "";
+	const struct debug_roots roots = { &root, 1, debug_file_open_regular, NULL };
 	uint64_t start = 0;
 
 	cr_assert_geq(fd, 0);
-	cr_assert_eq(elf_symbols_read(fd, path, &root, 1, &symbols), 0);
+	cr_assert_eq(elf_symbols_read(fd, path, &roots, &symbols), 0);
 	for (size_t i = 0; i < symbols.n && !start; i++) {
 		const struct elf_function *f = &symbols.functions[i];
 

@@ -14,6 +14,7 @@
 #include "sample/process_table.h"
 #include "sample/stack_table.h"
 #include "support/ruby_image.h"
+#include "support/test_worker.h"
 #include "symbol/resolver.h"
 
 #define SECOND	   1000000000ull
@@ -111,7 +112,7 @@ static void setup(struct fixture *f)
 	f->img->vm.walk.cf_jit_return = 0; /* nothing is compiled */
 	f->img->vm.walk.text_lo = (uint64_t)rb_vm_exec;
 	cr_assert_eq(resolver_new(f->p.vm, &f->p.resolver), 0);
-	cr_assert_eq(native_new(NULL, false, NULL, NULL, &f->t.native), 0);
+	cr_assert_eq(native_new(NULL, test_worker(), false, NULL, NULL, &f->t.native), 0);
 	cr_assert_eq(native_process_new(f->t.native, getpid(), &f->p.info.place, &f->p.native), 0);
 	cr_assert_eq(native_process_look(f->p.native, f->p.vm), 0);
 	cr_assert_eq(recorder_open(&opts, &meta, &f->out, NULL), 0);

@@ -421,8 +421,8 @@ Test(symbols, no_elf_file)
 	int fd = elf_builder_memfd(text, sizeof(text));
 	struct elf_builder b;
 
-	cr_expect_eq(elf_symbols_read(fd, "/bin/x", NULL, 0, &s), -ENOEXEC);
-	cr_expect_eq(elf_symbols_read(-1, "/bin/x", NULL, 0, &s), -ENOEXEC);
+	cr_expect_eq(elf_symbols_read(fd, "/bin/x", NULL, &s), -ENOEXEC);
+	cr_expect_eq(elf_symbols_read(-1, "/bin/x", NULL, &s), -ENOEXEC);
 	cr_expect_eq(elf_symbols_read_image(text, 0, &s), -ENOEXEC);
 	begin(&b);
 	elf_builder_finish(&b);

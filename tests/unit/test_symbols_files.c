@@ -15,6 +15,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/io.h"
+#include "elf/debug_file.h"
 #include "elf/symbols.h"
 #include "support/symbols_check.h"
 
@@ -28,6 +29,7 @@
 	2000 /* functions, and other addresses, of a file: libdwfl looks at all its symbols */
 
 static const char *const own_root[] = { "" };
+static const struct debug_roots roots = { own_root, 1, debug_file_open_regular, NULL };
 
 /* ---- libdwfl ---- */
 
@@ -131,7 +133,7 @@ static void compare_file(const char *path, size_t max_ms, size_t named)
 
 	cr_assert_geq(fd, 0, "%s", path);
 	ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
-	cr_assert_eq(elf_symbols_read(fd, path, own_root, 1, &s), 0, "%s", path);
+	cr_assert_eq(elf_symbols_read(fd, path, &roots, &s), 0, "%s", path);
 	ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - ns;
 	assert_sane_elf_symbols(&s);
 	open_dwfl(&c);
@@ -209,7 +211,7 @@ static void expect_function(const char *path, const char *name, uint64_t start, 
 	const struct elf_function *f;
 
 	cr_assert_geq(fd, 0, "%s", path);
-	cr_assert_eq(elf_symbols_read(fd, path, NULL, 0, &s), 0);
+	cr_assert_eq(elf_symbols_read(fd, path, NULL, &s), 0);
 	f = elf_symbols_find(&s, start);
 	cr_assert_not_null(f, "%s: %s", path, name);
 	cr_expect_str_eq(f->name, name, "%s: %s, not %s", path, f->name, name);
@@ -249,7 +251,7 @@ Test(symbols_files, stubs_of_ifuncs)
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	bool found = false;
 
-	cr_assert_eq(elf_symbols_read(fd, path, NULL, 0, &s), 0);
+	cr_assert_eq(elf_symbols_read(fd, path, NULL, &s), 0);
 	for (size_t i = 0; i < s.n; i++)
 		found |= !strcmp(s.functions[i].name, "strlen@plt");
 	cr_expect(found, "%s: strlen@plt", path);

@@ -21,6 +21,7 @@
 #include "sample/unwind_tables.h"
 #include "support/cfi_check.h"
 #include "support/code_image.h"
+#include "support/test_worker.h"
 #include "symbol/code_files.h"
 #include "symbol/code_map.h"
 #include "target/maps.h"
@@ -52,7 +53,7 @@ static void set_up_with(size_t n_words, size_t n_rules, size_t n_ranges)
 	mem.rules = calloc(n_rules, sizeof(*mem.rules));
 	mem.ranges = calloc(n_ranges, sizeof(*mem.ranges));
 	cr_assert(mem.words && mem.rules && mem.ranges);
-	cr_assert_eq(code_files_init(&files, NULL), 0);
+	cr_assert_eq(code_files_init(&files, test_worker(), NULL), 0);
 	cr_assert_eq(unwind_tables_new(&mem, &files, &tables), 0);
 }
 

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "worker/file_worker.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/stop.h"
+#include "base/utf8.h"
+#include "elf/cfi.h"
+#include "elf/demangle.h"
+#include "elf/dwarf.h"
+#include "elf/symbols.h"
+#include "worker/answers.h"
+#include "worker/sandbox.h"
+#include "worker/serve.h"
+#include "worker/wire.h"
+
+#define SLICE_MS                                                                                   \
+	20 /* how often it is looked whether rbpf is to end, and what the worker has used */
+
+_Static_assert(FILE_EXPORTS_NAMES == WIRE_MAX_NAMES, "one limit");
+_Static_assert(FILE_EXPORTS_SEGMENTS == WIRE_MAX_SEGMENTS, "one limit");
+_Static_assert(FILE_MAX_LINES == WIRE_MAX_LINES, "one limit");
+
+/* ---- processes ---- */
+
+static int spawn_by_keeper(void *arg, int sock, int memfd, pid_t *ret)
+{
+	struct keeper *k = arg;
+	int r = k->pid < 0 ? keeper_start(k, serve) : 0;
+
+	return r ? r : keeper_spawn(k, sock, memfd, ret);
+}
+
+void file_worker_init(struct file_worker *w, const struct file_worker_options *opts)
+{
+	const struct file_worker_options none = { 0 };
+	struct worker_options worker;
+
+	*w = (struct file_worker) { .opts = opts ? *opts : none, .keeper = KEEPER_INIT };
+	worker = (struct worker_options) { .spawn = w->opts.spawn,
+					   .spawn_arg = w->opts.spawn_arg,
+					   .open = debug_file_open_regular,
+					   .max_cpu_ns = w->opts.max_cpu_ns,
+					   .stall_ns = w->opts.stall_ns };
+	if (!worker.spawn) {
+		worker.spawn = spawn_by_keeper;
+		worker.spawn_arg = &w->keeper;
+	}
+	worker_init(&w->worker, &worker);
+}
+
+void file_worker_deinit(struct file_worker *w)
+{
+	worker_deinit(&w->worker);
+	keeper_stop(&w->keeper);
+	intern_deinit(&w->bad);
+}
+
+int file_worker_prepare(struct file_worker *w)
+{
+	return worker_prepare(&w->worker);
+}
+
+/* ---- files that were given up ---- */
+
+struct file_key {
+	uint64_t device, inode, size;
+	int64_t mtime_ns;
+};
+
+/* What tells a file from others. Of those in memory there are none that are given up for good. */
+static bool key_of(const struct worker_file *file, struct file_key *ret)
+{
+	struct stat st;
+
+	if (!file || file->fd < 0 || fstat(file->fd, &st))
+		return false;
+	*ret = (struct file_key) {
+		.device = st.st_dev,
+		.inode = st.st_ino,
+		.size = (uint64_t)st.st_size,
+		.mtime_ns = st.st_mtim.tv_sec * (int64_t)NSEC_PER_SEC + st.st_mtim.tv_nsec,
+	};
+	return true;
+}
+
+static bool is_bad(const struct file_worker *w, const struct worker_file *file)
+{
+	struct file_key key;
+	uint32_t id;
+
+	return key_of(file, &key) && !intern_find(&w->bad, &key, sizeof(key), &id);
+}
+
+static const char *words_for(enum worker_failure why)
+{
+	switch (why) {
+	case WORKER_TOO_LONG:
+		return "it took too long";
+	case WORKER_HUNG:
+		return "reading it hangs";
+	case WORKER_TOO_MUCH:
+		return "it takes too much memory";
+	case WORKER_LIED:
+		return "the answer makes no sense";
+	default:
+		return "its parser crashed";
+	}
+}
+
+static void note_name(char to[FILE_WORKER_NAME_SIZE], const struct worker_file *file,
+		      enum worker_failure why)
+{
+	struct buf clean _cleanup_buf_ = BUF_INIT;
+	char link[32], path[PATH_MAX] = "";
+	ssize_t n;
+
+	if (file && file->path) {
+		snprintf(path, sizeof(path), "%s", file->path);
+	} else if (file && file->fd >= 0) {
+		snprintf(link, sizeof(link), "/proc/self/fd/%d", file->fd);
+		n = readlink(link, path, sizeof(path) - 1);
+		path[n > 0 ? n : 0] = '\0';
+	}
+	utf8_sanitise(&clean, path, strnlen(path, FILE_WORKER_NAME_SIZE / 2));
+	snprintf(to, FILE_WORKER_NAME_SIZE, "%s (%s)", clean.len ? buf_str(&clean) : "a symbol",
+		 words_for(why));
+}
+
+static void give_up(struct file_worker *w, const struct worker_file *file, enum worker_failure why)
+{
+	struct file_losses *l = &w->losses;
+	struct file_key key;
+	bool is_new = true;
+	uint32_t id;
+
+	if (why == WORKER_STOPPED)
+		return;
+	if (key_of(file, &key) && w->bad.count < FILE_WORKER_MAX_BAD)
+		intern_add(&w->bad, &key, sizeof(key), &id, &is_new);
+	if (!is_new)
+		return;
+	l->files++;
+	if (l->n_names < FILE_WORKER_NAMES)
+		note_name(l->names[l->n_names++], file, why);
+}
+
+/* ---- requests ---- */
+
+static enum worker_failure wait_for_answer(struct file_worker *w, struct worker_answer *ret)
+{
+	enum worker_failure why;
+	int r;
+
+	while ((r = worker_receive(&w->worker, SLICE_MS, ret, &why)) == -EAGAIN) {
+		if (stop_overdue()) {
+			worker_abandon(&w->worker);
+			return WORKER_STOPPED;
+		}
+	}
+	return r ? why : WORKER_OK;
+}
+
+static enum worker_failure send_and_wait(struct file_worker *w, const struct worker_call *call,
+					 struct worker_answer *ret)
+{
+	enum worker_failure why = worker_send(&w->worker, call);
+
+	return why ? why : wait_for_answer(w, ret);
+}
+
+/*
+ * Ask @call about @file. Returns what the worker says, with what it says then in @ret (whose data is
+ * to be freed), or -EIO.
+ */
+static int ask(struct file_worker *w, const struct worker_file *file, struct worker_call *call,
+	       struct worker_answer *ret)
+{
+	enum worker_failure why;
+
+	*ret = (struct worker_answer) { .data = NULL };
+	call->fd = file ? file->fd : -1;
+	if (is_bad(w, file) || stop_overdue())
+		return -EIO;
+	if (file && file->fd >= 0 && file->pid && file->path) {
+		call->path = file->path;
+		call->pid = file->pid;
+	}
+	if (file && file->fd < 0) {
+		call->args = file->image;
+		call->args_size = file->size;
+	}
+	if (!call->max_answer)
+		call->max_answer = SANDBOX_MAX_WRITE;
+	why = send_and_wait(w, call, ret);
+	/* Somebody else may have killed it. */
+	if (why == WORKER_CRASHED)
+		why = send_and_wait(w, call, ret);
+	if (why) {
+		give_up(w, file, why);
+		return -EIO;
+	}
+	if (ret->result == -E2BIG || ret->result == -ETIME)
+		give_up(w, file, ret->result == -E2BIG ? WORKER_TOO_MUCH : WORKER_TOO_LONG);
+	return ret->result;
+}
+
+/* @r is what became of checking an answer: a worker that has lied is not asked again. */
+static int checked(struct file_worker *w, const struct worker_file *file, int r)
+{
+	if (r != -EPROTO)
+		return r;
+	worker_deinit(&w->worker);
+	give_up(w, file, WORKER_LIED);
+	return -EIO;
+}
+
+int file_worker_headers(struct file_worker *w, const struct worker_file *file,
+			struct elf_headers *ret)
+{
+	struct worker_call call = { .op = WORKER_HEADERS };
+	struct worker_answer answer;
+	int r;
+
+	r = ask(w, file, &call, &answer);
+	if (!r)
+		r = checked(w, file, answer_headers(answer.data, answer.size, ret));
+	free(answer.data);
+	return r;
+}
+
+int file_worker_exports(struct file_worker *w, const struct worker_file *file, bool dynamic,
+			const char *library, const char *const *names, size_t n,
+			struct file_exports *ret)
+{
+	struct worker_call call = { .op = WORKER_EXPORTS, .number = dynamic };
+	struct buf strings _cleanup_buf_ = BUF_INIT;
+	struct worker_answer answer;
+	size_t i;
+	int r;
+
+	buf_add(&strings, library, strlen(library) + 1);
+	for (i = 0; i < n; i++)
+		buf_add(&strings, names[i], strlen(names[i]) + 1);
+	if (buf_failed(&strings))
+		return -ENOMEM;
+	call.args = strings.data;
+	call.args_size = strings.len;
+	r = ask(w, file, &call, &answer);
+	if (!r)
+		r = checked(w, file, answer_exports(answer.data, answer.size, n, ret));
+	free(answer.data);
+	return r;
+}
+
+int file_worker_table(struct file_worker *w, const struct worker_file *file, uint64_t base,
+		      struct cfi_rules *rules, struct cfi_table *ret)
+{
+	struct worker_call call = { .op = WORKER_TABLE, .number = base };
+	struct worker_answer answer;
+	int r;
+
+	r = ask(w, file, &call, &answer);
+	if (!r)
+		r = checked(w, file, answer_table(answer.data, answer.size, rules, ret));
+	free(answer.data);
+	return r;
+}
+
+int file_worker_symbols(struct file_worker *w, const struct worker_file *file,
+			struct elf_symbols *ret)
+{
+	struct worker_call call = { .op = WORKER_SYMBOLS };
+	struct worker_answer answer;
+	int r;
+
+	r = ask(w, file, &call, &answer);
+	if (!r)
+		r = checked(w, file, answer_symbols(answer.data, answer.size, ret));
+	free(answer.data);
+	return r;
+}
+
+/* The questions as bytes. */
+static int put_questions(const struct dwarf_fact *facts, size_t n, struct buf *out)
+{
+	struct buf strings _cleanup_buf_ = BUF_INIT;
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		struct wire_question q = { .type = (uint32_t)strings.len, .member = UINT32_MAX };
+
+		buf_add(&strings, facts[i].type, strlen(facts[i].type) + 1);
+		if (facts[i].member) {
+			q.member = (uint32_t)strings.len;
+			buf_add(&strings, facts[i].member, strlen(facts[i].member) + 1);
+		}
+		buf_add(out, &q, sizeof(q));
+	}
+	buf_add(out, strings.data, strings.len);
+	return buf_failed(&strings) || buf_failed(out) ? -ENOMEM : 0;
+}
+
+int file_worker_facts(struct file_worker *w, const struct worker_file *file,
+		      struct dwarf_fact *facts, size_t n, size_t n_clear, char *where)
+{
+	struct worker_call call = { .op = WORKER_FACTS, .number = n, .other = n_clear };
+	struct buf questions _cleanup_buf_ = BUF_INIT;
+	struct worker_answer answer;
+	int r;
+
+	r = put_questions(facts, n, &questions);
+	if (r)
+		return r;
+	call.args = questions.data;
+	call.args_size = questions.len;
+	r = ask(w, file, &call, &answer);
+	if (!r)
+		r = checked(w, file, answer_facts(answer.data, answer.size, facts, n, where));
+	free(answer.data);
+	return r;
+}
+
+static int ask_lines(struct file_worker *w, const struct worker_file *file, uint64_t id,
+		     uint64_t addr, struct file_lines *ret)
+{
+	const struct worker_file nothing = { .fd = -1, .path = file->path };
+	struct worker_call call = { .op = WORKER_LINES, .number = id, .other = addr };
+	struct worker_answer answer;
+	int r;
+
+	r = ask(w, &nothing, &call, &answer);
+	if (!r)
+		r = checked(w, file, answer_lines(answer.data, answer.size, ret));
+	if (r)
+		free(answer.data);
+	return r;
+}
+
+int file_worker_lines(struct file_worker *w, const struct worker_file *file, uint64_t *id,
+		      uint64_t addr, struct file_lines *ret)
+{
+	struct worker_call call = { .op = WORKER_LINES_OPEN };
+	struct worker_answer answer;
+	int r = -ENOKEY;
+
+	if (*id)
+		r = ask_lines(w, file, *id, addr, ret);
+	else
+		*id = ++w->next_lines;
+	if (r != -ENOKEY || file->fd < 0)
+		return r;
+	call.number = *id;
+	r = ask(w, file, &call, &answer);
+	free(answer.data);
+	return r ? r : ask_lines(w, file, *id, addr, ret);
+}
+
+void file_lines_deinit(struct file_lines *lines)
+{
+	free(lines->text);
+	*lines = (struct file_lines) { .n = 0 };
+}
+
+int file_worker_demangle(struct file_worker *w, const char *name, struct buf *out)
+{
+	struct worker_call call = { .op = WORKER_DEMANGLE,
+				    .max_cpu_ns = FILE_WORKER_DEMANGLE_NS,
+				    .args = name,
+				    .args_size = strlen(name) + 1 };
+	struct worker_answer answer;
+	int r;
+
+	if (name[0] != '_' || call.args_size > DEMANGLE_MAX_NAME + 1)
+		return -ENOENT;
+	r = ask(w, NULL, &call, &answer);
+	if (!r)
+		r = checked(w, NULL,
+			    answer_text(answer.data, answer.size, DEMANGLE_MAX_OUTPUT, out));
+	free(answer.data);
+	return r;
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What rbpf wants to know of the files of processes, told by a worker process that has no privileges
+ * (sandbox.h): the files are hostile users', and parsers have bugs. rbpf itself opens them, never
+ * reads what is in them, and checks all that the worker says.
+ *
+ * A file that the worker crashes on, hangs on, or needs too much time or memory for is given up: it
+ * is not looked into again, and counted with its name, for the summary. Other files do not suffer.
+ * Nothing is waited for when stop_overdue() (base/stop.h).
+ *
+ * The worker is forked when the first file is to be read, or by file_worker_prepare(). Not
+ * thread-safe.
+ */
+#ifndef RBPF_WORKER_FILE_WORKER_H
+#define RBPF_WORKER_FILE_WORKER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/intern.h"
+#include "elf/elf_headers.h"
+#include "elf/lines.h"
+#include "worker/keeper.h"
+#include "worker/worker.h"
+
+struct buf;
+struct cfi_rules;
+struct cfi_table;
+struct dwarf_fact;
+struct elf_symbols;
+
+#define FILE_WORKER_NAMES	4 /* of files that were given up, that are kept */
+#define FILE_WORKER_NAME_SIZE	256
+#define FILE_WORKER_MAX_BAD	16384	     /* files that are known to be given up */
+#define FILE_WORKER_DEMANGLE_NS 200000000ull /* of CPU time, for a name */
+#define FILE_EXPORTS_NAMES	32
+#define FILE_EXPORTS_SEGMENTS	16
+#define FILE_MAX_LINES		32
+
+struct file_worker_options {
+	worker_spawn_fn *spawn; /* for tests; NULL: real ones */
+	void *spawn_arg;
+	uint64_t max_cpu_ns, stall_ns; /* as in struct worker_options */
+};
+
+/* What was not read of files. */
+struct file_losses {
+	uint64_t files; /* given up */
+	char names[FILE_WORKER_NAMES]
+		  [FILE_WORKER_NAME_SIZE]; /* the first of them, and why: "PATH (why)" */
+	size_t n_names;
+};
+
+struct file_worker {
+	struct file_worker_options opts;
+	struct keeper keeper;
+	struct worker worker;
+	uint64_t next_lines; /* ids of file_worker_lines() */
+	struct intern bad;   /* keys of files that were given up */
+	struct file_losses losses;
+};
+
+/* Make @w ready for use. @opts may be NULL. It cannot fail: no process is made yet. */
+void file_worker_init(struct file_worker *w, const struct file_worker_options *opts);
+void file_worker_deinit(struct file_worker *w);
+
+/* Make the processes now. To be called before rbpf has what they are not to have. Returns 0 or -errno. */
+int file_worker_prepare(struct file_worker *w);
+
+/* A file: open, or in memory, as a process has a vDSO. */
+struct worker_file {
+	int fd; /* -1: in memory; stays the caller's */
+	const void *image;
+	size_t size;
+	const char
+		*path; /* as process pid sees it; other files that belong to it are looked for … */
+	pid_t pid;     /* … in the root of this process, and then in rbpf's own; 0: not at all */
+};
+
+/*
+ * All of these return 0, -EIO (the file was given up, or cannot be read now) or -ENOMEM, and what is
+ * said of the functions of src/elf/ that the worker calls.
+ */
+
+/* elf_headers_read(). */
+int file_worker_headers(struct file_worker *w, const struct worker_file *file,
+			struct elf_headers *ret);
+
+/* What a file exports: elf_file.h. */
+struct file_exports {
+	uint64_t values[FILE_EXPORTS_NAMES]; /* of the names that were asked for; 0: not defined */
+	bool needs;			     /* it is linked with a library of that name */
+	size_t n_segments;
+	struct elf_segment segments[FILE_EXPORTS_SEGMENTS];
+	char build_id[64];
+};
+
+/*
+ * elf_file_symbols() for @n names, or elf_file_dynamic_symbols() if @dynamic; elf_file_needs() for
+ * @library; and the rest of elf_file.h.
+ */
+int file_worker_exports(struct file_worker *w, const struct worker_file *file, bool dynamic,
+			const char *library, const char *const *names, size_t n,
+			struct file_exports *ret);
+
+/* cfi_table_read(), of the file or of its debug file; @base is headers.base of the file. */
+int file_worker_table(struct file_worker *w, const struct worker_file *file, uint64_t base,
+		      struct cfi_rules *rules, struct cfi_table *ret);
+
+/* elf_symbols_read(). */
+int file_worker_symbols(struct file_worker *w, const struct worker_file *file,
+			struct elf_symbols *ret);
+
+/*
+ * dwarf_facts_read(), of the file or, if it answers none of the first @n_clear questions, of its debug
+ * file, the path of which is written to @where, of PATH_MAX bytes: "" for the file itself.
+ * -ENOENT if none of them was answered.
+ */
+int file_worker_facts(struct file_worker *w, const struct worker_file *file,
+		      struct dwarf_fact *facts, size_t n, size_t n_clear, char *where);
+
+struct file_lines {
+	size_t n;
+	struct elf_line v[FILE_MAX_LINES]; /* the innermost function first */
+	void *text;			   /* what they point to; owned */
+};
+
+/*
+ * elf_lines_find() for @addr. *@id tells the file from others: it is 0 at first, and set by this. The
+ * file is read only if the worker has not kept its debug information; with @file->fd -1 it cannot be
+ * (-ENOKEY). @ret is to be freed with file_lines_deinit().
+ */
+int file_worker_lines(struct file_worker *w, const struct worker_file *file, uint64_t *id,
+		      uint64_t addr, struct file_lines *ret);
+void file_lines_deinit(struct file_lines *lines);
+
+/* demangle(): -ENOENT if @name is not mangled. */
+int file_worker_demangle(struct file_worker *w, const char *name, struct buf *out);
+
+#endif

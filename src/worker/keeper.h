@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Makes worker processes. It is a process that is forked before rbpf has anything that a worker is
+ * not to have: BPF maps in shared memory, descriptors, the names of other users' programs. It has
+ * dropped all privileges (sandbox.h) and reads nothing but rbpf's requests. A worker is a fork of it,
+ * but rbpf's child (CLONE_PARENT), so that rbpf can wait for it, and knows that its pid is not
+ * another process's.
+ *
+ * Not thread-safe.
+ */
+#ifndef RBPF_WORKER_KEEPER_H
+#define RBPF_WORKER_KEEPER_H
+
+#include <sys/types.h>
+
+struct keeper {
+	pid_t pid; /* -1: none */
+	int sock;  /* owned */
+};
+
+#define KEEPER_INIT                                                                                \
+	{                                                                                          \
+		.pid = -1, .sock = -1                                                              \
+	}
+
+/* What a worker is: it is called in the new process, which ends when it returns. */
+typedef void keeper_main_fn(int sock, int memfd);
+
+/* Make @k, KEEPER_INIT before, one whose workers are @worker_main. Returns 0 or -errno. */
+int keeper_start(struct keeper *k, keeper_main_fn *worker_main);
+
+/* End it, and wait for that. Its workers do not end by this. Accepts KEEPER_INIT. */
+void keeper_stop(struct keeper *k);
+
+/*
+ * Make a worker that has @sock and @memfd, which stay the caller's. *@ret is a child of this process.
+ * Returns 0 or -errno.
+ */
+int keeper_spawn(struct keeper *k, int sock, int memfd, pid_t *ret);
+
+#endif

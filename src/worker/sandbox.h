@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What a process gives up before it reads hostile bytes. There is no way back, so both are for
+ * processes that were forked for this. Errors are fatal to the caller: it must end then.
+ */
+#ifndef RBPF_WORKER_SANDBOX_H
+#define RBPF_WORKER_SANDBOX_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Limits of a process that parses (setrlimit(2)). */
+#define SANDBOX_MAX_MEMORY (512ull << 20) /* bytes of address space beyond what it begins with */
+#define SANDBOX_MAX_WRITE  (128ull << 20) /* bytes of the answer, the only file it can write to */
+#define SANDBOX_MAX_CPU	   600		  /* seconds in its life; the parent replaces it sooner */
+#define SANDBOX_MAX_FILES  16
+
+/*
+ * Become user and group "nobody" if that is permitted, with no capabilities, not to be had back by
+ * executing anything; be of a session of one's own, so that no signal of a terminal comes; end when
+ * the parent does; and close all descriptors but @keep, in ascending order. Standard input, output
+ * and error become /dev/null. Returns 0 or -errno.
+ */
+int sandbox_drop_privileges(const int *keep, size_t n);
+
+/*
+ * Limit memory, files and CPU time, and then allow only the system calls that reading open files,
+ * answering and allocating memory take: any other one ends the process by SIGSYS. Address sanitizer
+ * needs more of both, so a build with it limits neither memory nor system calls. Returns 0 or
+ * -errno.
+ */
+int sandbox_confine(void);
+
+#endif

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What a worker does: it takes requests, reads the files that come with them with the parsers of
+ * src/elf/, and answers. It runs confined (sandbox.h) and nothing of it runs in rbpf itself.
+ */
+#ifndef RBPF_WORKER_SERVE_H
+#define RBPF_WORKER_SERVE_H
+
+/* Serve requests from @sock until the other end is closed. A keeper_main_fn. */
+void serve(int sock, int memfd);
+
+#endif
