@@ -7,7 +7,10 @@
 #
 #   RBPF       the binary under test for this machine, ./rbpf if not set
 #   JOBS       guests at a time; as many as there are CPUs if not set
-#   TIMEOUT    of a guest in seconds, 240 if not set
+#   CPU_LIMIT  of a guest: seconds of QEMU's CPU time, 900 if not set
+#
+# How long a guest takes by the wall clock depends on what else runs here. So it is ended when QEMU has used
+# that CPU time, or when for two minutes it neither used a CPU nor wrote to its console.
 #
 # What is fetched and built stays in build/kernels, so does what each guest wrote (SUITE-ARCH.log).
 # Remove that for newer kernels. Needs neither root nor BPF.
@@ -87,13 +90,32 @@ boot() { # SUITE ARCH
 		;;
 	esac
 	(cd "$here" && echo init | cpio --quiet -o -H newc) | cat "$dir/initramfs" - >"$dir/initrd"
-	timeout "${TIMEOUT:-240}" "qemu-system-$gnu" "${qemu[@]}" -accel tcg \
+	(ulimit -t "${CPU_LIMIT:-900}" &&
+		exec setpriv --pdeathsig KILL "qemu-system-$gnu" "${qemu[@]}" -accel tcg \
 		-icount shift=2,sleep=off -m 1G -nodefaults -no-user-config -display none -no-reboot \
 		-kernel "$dir/kernel" -initrd "$dir/initrd" \
 		-append "console=$console quiet panic=-1 mitigations=off" \
 		-drive "if=virtio,format=raw,snapshot=on,file=$(root_of "$2")/image" \
 		-drive "if=virtio,format=raw,snapshot=on,file=$kernels/disk-$2.image" \
-		-serial "file:$log" </dev/null
+		-serial "file:$log" </dev/null) &
+	await $!
+}
+
+# Waits for QEMU, which is ended if it makes no progress.
+await() { # PID
+	local now last= since=$SECONDS
+	while kill -0 "$1" 2>/dev/null; do
+		# Its user and system time. The name of the program, the second word, has no space.
+		now="$(stat -c %s "$log") $(cut -d ' ' -f 14,15 "/proc/$1/stat" 2>/dev/null)"
+		if [ "$now" != "$last" ]; then
+			last=$now since=$SECONDS
+		elif [ $((SECONDS - since)) -ge 120 ]; then
+			echo 'no progress for two minutes'
+			kill -KILL "$1"
+		fi
+		sleep 1
+	done
+	wait "$1"
 }
 
 run() { # SUITE:ARCH
