@@ -8,6 +8,11 @@ require_relative 'support'
 class AccuracyTest < LiveTest
   # Sampled time against measured time. At 2,000 samples the clocks agree far better than that.
   TOLERANCE = 0.02
+  # The perf event's clock counts a part of each context switch and of interrupts that the program's own
+  # does not: 2.5 % for a process that has a tenth of a CPU and is switched every few milliseconds.
+  SHARED_TOLERANCE = 0.05
+  # A process that ran for less of the time had to share its CPU.
+  ALONE = 0.9
   # self_error_ns bounds 95 % of the cases; twice that practically all of them, so that a failure
   # means something.
   ERRORS = 2
@@ -61,9 +66,10 @@ class AccuracyTest < LiveTest
     assert_operator summary['samples'], :>=, 2_000
     own = said.sum { |truth| truth['cpu_ns'] }
     kernel, sampled = summary.values_at('cpu_kernel_ns', 'cpu_sampled_ns')
-    assert_in_epsilon own, kernel, TOLERANCE, "the kernel's account against the program's clock"
-    assert_in_epsilon kernel, sampled, TOLERANCE, "sampled against the kernel's account"
-    assert_in_epsilon own, sampled, TOLERANCE, "sampled against the program's clock"
+    tolerance = said.all? { |truth| truth['cpu_ns'] > ALONE * truth['wall_ns'] } ? TOLERANCE : SHARED_TOLERANCE
+    assert_in_epsilon own, kernel, tolerance, "the kernel's account against the program's clock"
+    assert_in_epsilon kernel, sampled, tolerance, "sampled against the kernel's account"
+    assert_in_epsilon own, sampled, tolerance, "sampled against the program's clock"
     assert_equal sampled, recording.samples.sum(&:weight_ns)
     spent = said.map { |truth| truth['spent'] }.inject { |a, b| a.merge(b) { |_, x, y| x + y } }
     spent.each { |label, ns| assert_row(recording, label, ns) }

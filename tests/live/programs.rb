@@ -15,7 +15,7 @@ module Live
   PROGRAMS = File.join(TOP, 'tests/programs')
   RBPF = File.expand_path(ENV.fetch('RBPF', 'rbpf'), TOP)
 
-  # How long anything may take that is not given a time of its own.
+  # How long anything may take that is not given a time of its own: see wait_until.
   PATIENCE = 60 # s
 
   module_function
@@ -24,15 +24,31 @@ module Live
     Process.clock_gettime(Process::CLOCK_MONOTONIC)
   end
 
-  # Calls the block until it returns something true, which is returned; raises after seconds.
-  def wait_until(what, seconds = PATIENCE)
+  # Calls the block until it returns something true, which is returned; raises after seconds. If a process is
+  # waited for (pid), these are seconds of its CPU time or seconds in which it used none: by the wall clock it
+  # may need any time on a busy machine.
+  def wait_until(what, seconds = PATIENCE, pid: nil)
+    first = used = cpu_time(pid)
     deadline = now + seconds
     until (result = yield)
-      raise "gave up waiting after #{seconds} s: #{what}" if now > deadline
+      before = used
+      used = cpu_time(pid)
+      deadline = now + seconds if used > before
+      if now > deadline || used - first > seconds
+        raise "gave up waiting after #{seconds} s: #{what}"
+      end
 
       sleep 0.01
     end
     result
+  end
+
+  # What a process and those of its children that it has waited for have used, in s; 0 if there is none.
+  def cpu_time(pid)
+    fields = pid ? File.read("/proc/#{pid}/stat").split(') ').last.split : []
+    fields[11..14].to_a.sum(&:to_i) / 100.0
+  rescue SystemCallError
+    0
   end
 end
 
@@ -175,7 +191,7 @@ class Target
 
   # The first object printed that has this key.
   def wait_for(key, seconds = Live::PATIENCE)
-    Live.wait_until("#{key} of pid #{pid}", seconds) do
+    Live.wait_until("#{key} of pid #{pid}", seconds, pid: pid) do
       last = ended? # whatever it said, it has said before
       found = output.include?(%("#{key}":)) && said.find { |object| object.key?(key) }
       raise "pid #{pid} ended (#{status}) without #{key}:\n#{output}" if last && !found
@@ -198,7 +214,7 @@ class Target
   # Waits for the end, closing standard input: the programs take that as a sign to end.
   def finish(seconds = Live::PATIENCE)
     @stdin.close unless @stdin.closed?
-    Live.wait_until("end of pid #{pid}", seconds) { ended? }
+    Live.wait_until("end of pid #{pid}", seconds, pid: pid) { ended? }
     status
   end
 

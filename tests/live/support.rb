@@ -62,7 +62,7 @@ module Rbpf
 
     # Until it says that it records.
     def wait_attached(seconds = Live::PATIENCE)
-      Live.wait_until("rbpf #{@arguments.join(' ')} to attach; it said: #{err}", seconds) do
+      Live.wait_until("rbpf #{@arguments.join(' ')} to attach; it said: #{err}", seconds, pid: pid) do
         err.match?(/attached|recording/) || (ended? && raise("rbpf ended: #{err}"))
       end
       self
@@ -89,7 +89,7 @@ module Rbpf
 
     def wait(seconds = Live::PATIENCE)
       begin
-        Live.wait_until("end of rbpf #{@arguments.join(' ')}", seconds) { ended? }
+        Live.wait_until("end of rbpf #{@arguments.join(' ')}", seconds, pid: pid) { ended? }
       rescue RuntimeError
         signal(:KILL)
         Process.wait(pid)

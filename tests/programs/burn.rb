@@ -65,9 +65,11 @@ threads = Integer(ARGV.fetch(1, '1'))
 Oracle.say(waiting: true, pid: Process.pid)
 before = Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID, :nanosecond)
 Oracle.wait_for_test
+begun = Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond)
 burners = Array.new(threads) { Burner.new(seconds / threads) }
 threads == 1 ? burners[0].run : burners.map { |burner| Thread.new { burner.run } }.each(&:join)
 spent = burners.map(&:spent).inject { |a, b| a.merge(b) { |_, x, y| x + y } }
 after = Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID, :nanosecond)
-Oracle.say(ready: true, cpu_ns: after - before, spent: spent)
+wall = Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond) - begun
+Oracle.say(ready: true, cpu_ns: after - before, wall_ns: wall, spent: spent)
 Oracle.wait_for_test
