@@ -3,7 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <libgen.h>
+#include <linux/magic.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdint.h>
@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/array.h"
@@ -18,6 +19,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/parse.h"
+#include "base/place.h"
 
 #define READ_CHUNK    16384
 #define TEMP_ATTEMPTS 100
@@ -133,66 +135,34 @@ static int write_stream(int fd, const void *data, size_t len)
 	return r == -EPIPE ? 0 : r;
 }
 
-/* For what is no regular file. */
-static int write_in_place(const char *path, const void *data, size_t len)
+/* For what is no regular file: @fd is O_PATH. */
+static int write_in_place(int fd, const void *data, size_t len)
 {
-	_cleanup_close_ int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+	_cleanup_close_ int out = place_reopen(fd, O_WRONLY);
 	int r;
 
-	if (fd < 0)
-		return -errno;
-	r = write_stream(fd, data, len);
+	if (out < 0)
+		return out;
+	r = write_stream(out, data, len);
 	if (r)
 		return r;
-	return close(take_fd(&fd)) ? -errno : 0;
-}
-
-/*
- * The file that @path names, following links in its last part only: realpath() would also follow
- * /proc/PID/root, whose text is a path of another mount namespace.
- */
-static int follow_links(const char *path, char **ret)
-{
-	_cleanup_free_ char *name = strdup(path);
-
-	if (!name)
-		return -ENOMEM;
-	for (int i = 0; i < LINKS_MAX; i++) {
-		_cleanup_free_ char *next = NULL;
-		char link[PATH_MAX];
-		ssize_t n = readlink(name, link, sizeof(link) - 1);
-
-		if (n < 0 && errno != EINVAL)
-			return -errno;
-		if (n < 0) {
-			*ret = take_ptr(name);
-			return 0;
-		}
-		link[n] = '\0';
-		if (asprintf(&next, "%s%s%s", link[0] == '/' ? "" : dirname(name),
-			     link[0] == '/' ? "" : "/", link) < 0) {
-			next = NULL;
-			return -ENOMEM;
-		}
-		free(name);
-		name = take_ptr(next);
-	}
-	return -ELOOP;
+	return close(take_fd(&out)) ? -errno : 0;
 }
 
 /*
  * Create a file in @dir that no other process uses. open() and not mkstemp(), because it obeys the
- * umask. Returns the fd or -errno, and the path in @temp.
+ * umask. What root makes of a profile is private, as the recording is. Returns the fd or -errno, and
+ * the name in @temp.
  */
-static int create_temp(const char *dir, char *temp, size_t temp_size)
+static int create_temp(int dir, char *temp, size_t temp_size)
 {
-	for (int i = 0; i < TEMP_ATTEMPTS; i++) {
-		int n, fd;
+	mode_t mode = geteuid() == 0 ? 0600 : 0666;
 
-		n = snprintf(temp, temp_size, "%s/.rbpf-%d-%d.tmp", dir, (int)getpid(), i);
-		if (n < 0 || (size_t)n >= temp_size)
-			return -ENAMETOOLONG;
-		fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	for (int i = 0; i < TEMP_ATTEMPTS; i++) {
+		int fd;
+
+		snprintf(temp, temp_size, ".rbpf-%d-%d.tmp", (int)getpid(), i);
+		fd = openat(dir, temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
 		if (fd >= 0)
 			return fd;
 		if (errno != EEXIST)
@@ -201,7 +171,10 @@ static int create_temp(const char *dir, char *temp, size_t temp_size)
 	return -EEXIST;
 }
 
-/* The new file looks like the one it replaces; a new one belongs to who ran sudo. */
+/*
+ * The new file looks like the one it replaces, whose owner is trusted; a new one belongs to who ran
+ * sudo.
+ */
 static int set_owner_and_mode(int fd, const struct stat *old)
 {
 	struct stat st;
@@ -229,37 +202,132 @@ static int fill_temp(int fd, const void *data, size_t len, const struct stat *ol
 	return r;
 }
 
-/* @old is what stat() says of @path, NULL if there is no such file. */
-static int replace_file(const char *path, const struct stat *old, const void *data, size_t len)
+/* @old is the file that is there, NULL if there is none. */
+static int replace_file(const struct place *at, const struct stat *old, const void *data,
+			size_t len)
 {
-	_cleanup_free_ char *target = NULL;
-	_cleanup_free_ char *dir_copy = NULL;
-	char temp[PATH_MAX];
+	char temp[64];
 	int fd, r;
 
-	/* A link stays a link: what it names is replaced. A dangling one is replaced itself. */
-	r = old ? follow_links(path, &target) : 0;
-	if (r)
-		return r;
-	if (!target)
-		target = strdup(path);
-	if (!target)
-		return -ENOMEM;
 	/* Renaming would not ask, but a file that was made read-only is meant to stay. */
-	if (old && faccessat(AT_FDCWD, target, W_OK, AT_EACCESS))
+	if (old && faccessat(at->dir, at->name, W_OK, AT_EACCESS))
 		return -errno;
-	dir_copy = strdup(target);
-	if (!dir_copy)
-		return -ENOMEM;
-	fd = create_temp(dirname(dir_copy), temp, sizeof(temp));
+	fd = create_temp(at->dir, temp, sizeof(temp));
 	if (fd < 0)
 		return fd;
 	r = fill_temp(fd, data, len, old);
-	if (!r && rename(temp, target))
+	if (!r && renameat(at->dir, temp, at->dir, at->name))
 		r = -errno;
 	if (r)
-		unlink(temp);
+		unlinkat(at->dir, temp, 0);
 	return r;
+}
+
+/* What is written to, at the end of all links. */
+struct output {
+	struct place at;
+	int fd; /* what is there, O_PATH; -1 if nothing is */
+	struct stat st;
+};
+
+static void output_deinit(struct output *out)
+{
+	place_deinit(&out->at);
+	if (out->fd >= 0)
+		close(out->fd);
+}
+
+/*
+ * Step from the link @out to where it leads; *@end is set if that is no file by a name. The links
+ * of /proc/PID/fd lead to things without a name: their text is none.
+ */
+static int follow_link(struct output *out, bool *end)
+{
+	struct place next = PLACE_INIT;
+	char link[PATH_MAX];
+	struct statfs fs;
+	struct stat st;
+	ssize_t n;
+	int fd, r;
+
+	if (!fstatfs(out->fd, &fs) && fs.f_type == PROC_SUPER_MAGIC) {
+		fd = openat(out->at.dir, out->at.name, O_PATH | O_CLOEXEC);
+		if (fd >= 0 && !fstat(fd, &st) && !S_ISREG(st.st_mode)) {
+			close(out->fd);
+			out->fd = fd;
+			out->st = st;
+			*end = true;
+			return 0;
+		}
+		if (fd >= 0)
+			close(fd);
+	}
+	n = readlinkat(out->fd, "", link, sizeof(link) - 1);
+	if (n < 0)
+		return -errno;
+	link[n] = '\0';
+	r = place_init(out->at.dir, link, &next);
+	if (r)
+		return r;
+	place_deinit(&out->at);
+	close(take_fd(&out->fd));
+	out->at = next;
+	out->fd = place_look(&out->at, &out->st);
+	return out->fd < 0 ? out->fd : 0;
+}
+
+/*
+ * Find what @path stands for. A link that dangles stands for itself. Links, devices and FIFOs that
+ * somebody may have planted for us are refused, as the kernel does with fs.protected_symlinks, and
+ * so is each file of another user. @ret: output_deinit(), whatever is returned. -EPERM fills @err.
+ */
+static int find_output(const char *path, struct output *ret, struct err *err)
+{
+	bool end = false;
+	int r;
+
+	r = place_init(AT_FDCWD, path, &ret->at);
+	if (r)
+		return r;
+	ret->fd = place_look(&ret->at, &ret->st);
+	for (int i = 0; ret->fd >= 0 && S_ISLNK(ret->st.st_mode) && !end; i++) {
+		if (i == LINKS_MAX)
+			return -ELOOP;
+		if (place_planted(&ret->at, &ret->st))
+			return place_refuse("write", path, &ret->st, err);
+		r = follow_link(ret, &end);
+		if (r == -ENOENT && ret->fd < 0) { /* dangling */
+			place_deinit(&ret->at);
+			return place_init(AT_FDCWD, path, &ret->at);
+		}
+		if (r)
+			return r;
+	}
+	if (ret->fd == -ENOENT)
+		return 0;
+	if (ret->fd < 0)
+		return ret->fd;
+	if (S_ISDIR(ret->st.st_mode))
+		return -EISDIR;
+	if (S_ISREG(ret->st.st_mode) ? !place_trusts(ret->st.st_uid)
+				     : place_planted(&ret->at, &ret->st))
+		return place_refuse("write", path, &ret->st, err);
+	return 0;
+}
+
+static int write_path(const char *path, const void *data, size_t len, struct err *err)
+{
+	struct output out _cleanup_(output_deinit) = { .at = PLACE_INIT, .fd = -1 };
+	int r;
+
+	r = find_output(path, &out, err);
+	if (r)
+		return r;
+	if (out.fd < 0)
+		return replace_file(&out.at, NULL, data, len);
+	if (S_ISREG(out.st.st_mode))
+		return replace_file(&out.at, &out.st, data, len);
+	return write_in_place(out.fd, data, len);
 }
 
 /*
@@ -288,21 +356,17 @@ static int fd_of_path(const char *path)
 int io_write_output(const char *path, const void *data, size_t len, struct err *err)
 {
 	int fd = fd_of_path(path);
-	struct stat st;
+	struct err why = { 0 };
 	int r;
 
 	if (fd >= 0) {
 		r = write_stream(fd, data, len);
 		if (fd == STDOUT_FILENO)
 			path = "standard output";
-	} else if (!*path) {
-		r = -ENOENT; /* the directory of "" would be "." */
-	} else if (stat(path, &st)) {
-		r = errno == ENOENT ? replace_file(path, NULL, data, len) : -errno;
-	} else if (S_ISREG(st.st_mode)) {
-		r = replace_file(path, &st, data, len);
 	} else {
-		r = write_in_place(path, data, len); /* or a directory: EISDIR */
+		r = write_path(path, data, len, &why);
 	}
-	return r ? write_failed(err, path, r) : 0;
+	if (r && why.code && err)
+		*err = why;
+	return r && !why.code ? write_failed(err, path, r) : r;
 }

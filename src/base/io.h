@@ -27,8 +27,12 @@ int io_read_file(int dirfd, const char *path, size_t max, struct buf *buf);
  * (/dev/stdout, /dev/fd/N) are written in place, and there EPIPE is success: the reader had enough.
  * For that the process must ignore SIGPIPE.
  *
- * A new file is given to SUDO_UID:SUDO_GID when run by sudo (io_give_to_invoker); one that is
- * replaced keeps its owner and mode, and is refused with -EACCES if it is not writable.
+ * A new file is given to SUDO_UID:SUDO_GID when run by sudo (io_give_to_invoker), and is private
+ * (0600) if root writes it; one that is replaced keeps its owner and mode, and is refused with
+ * -EACCES if it is not writable.
+ *
+ * Refused with -EPERM: a regular file of a user that is not trusted (place_trusts()), and a link,
+ * FIFO or device of such a user where others can put one (place_planted()).
  *
  * Returns 0 or -errno with "cannot write PATH: why" as ERR_RUNTIME.
  */

@@ -4,7 +4,8 @@
  * easy to guess. So a regular file is never opened for writing through a name that was there
  * before: the name is freed by rename() or unlink(), which change a directory only, and taken with
  * O_EXCL. A symbolic or hard link that somebody left for us then costs nothing but itself, and
- * fchown() and the mode 0600 apply to a file that is ours alone.
+ * fchown() and the mode 0600 apply to a file that is ours alone. All of it is done in one directory,
+ * which is opened once, and a FIFO or device is opened by the descriptor that was looked at.
  */
 #include "profile/output.h"
 
@@ -19,6 +20,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/io.h"
+#include "base/place.h"
 #include "profile/chunk.h"
 
 const char *output_name(const char *path)
@@ -34,42 +36,44 @@ enum found {
 	FOUND_OTHER,	 /* any other regular file, also one that cannot be read */
 	FOUND_DIRECTORY,
 	FOUND_LINK,
-	FOUND_SPECIAL, /* a device, fifo or socket */
+	FOUND_SPECIAL, /* a device, fifo or socket … */
+	FOUND_PLANTED, /* … that somebody may have left for us */
+	FOUND_FOREIGN, /* a regular file of a user who is not trusted */
 };
 
-static enum found classify_content(const char *path)
+/* @fd is O_PATH and a regular file. */
+static enum found classify_content(int fd)
 {
-	_cleanup_close_ int fd = -1;
+	_cleanup_close_ int in = place_reopen(fd, O_RDONLY | O_NONBLOCK);
 	char magic[RBPF_FILE_MAGIC_LEN];
 	ssize_t n;
 
-	/* O_NONBLOCK: should it have become a fifo since. */
-	fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	if (fd < 0)
+	if (in < 0)
 		return FOUND_OTHER;
-	n = read(fd, magic, sizeof(magic));
+	n = read(in, magic, sizeof(magic));
 	if (n == 0)
 		return FOUND_EMPTY;
 	return n > 0 && file_magic_matches(magic, (size_t)n) ? FOUND_RECORDING : FOUND_OTHER;
 }
 
-static int classify(const char *path, enum found *ret)
+/* *@fd is what was found, O_PATH, or -1. */
+static int classify(const struct place *at, enum found *ret, int *fd, struct stat *st)
 {
-	struct stat st;
-
-	if (lstat(path, &st)) {
-		if (errno != ENOENT)
-			return -errno;
+	*fd = place_look(at, st);
+	if (*fd < 0 && *fd != -ENOENT)
+		return *fd;
+	if (*fd < 0)
 		*ret = FOUND_NOTHING;
-	} else if (S_ISREG(st.st_mode)) {
-		*ret = st.st_size ? classify_content(path) : FOUND_EMPTY;
-	} else if (S_ISDIR(st.st_mode)) {
+	else if (S_ISDIR(st->st_mode))
 		*ret = FOUND_DIRECTORY;
-	} else if (S_ISLNK(st.st_mode)) {
+	else if (S_ISLNK(st->st_mode))
 		*ret = FOUND_LINK;
-	} else {
-		*ret = FOUND_SPECIAL;
-	}
+	else if (!S_ISREG(st->st_mode))
+		*ret = place_planted(at, st) ? FOUND_PLANTED : FOUND_SPECIAL;
+	else if (!place_trusts(st->st_uid))
+		*ret = FOUND_FOREIGN;
+	else
+		*ret = st->st_size ? classify_content(*fd) : FOUND_EMPTY;
 	return 0;
 }
 
@@ -86,49 +90,69 @@ static int cannot_write(const char *path, int code, struct err *err)
 		       strerror(-code));
 }
 
-/* Keep the recording @path as PATH.old, whose own predecessor goes. */
-static int keep_old(const char *path, bool force, struct err *err)
+static int refuse_foreign(const char *path, const struct stat *st, struct err *err)
 {
-	_cleanup_buf_ struct buf old = BUF_INIT;
+	place_refuse("write", path, st, err);
+	err_hint(err, "--force replaces it");
+	return -EPERM;
+}
+
+/* Keep the recording at @at as PATH.old, whose own predecessor goes. */
+static int keep_old(const char *path, const struct place *at, bool force, struct err *err)
+{
+	_cleanup_buf_ struct buf old_path = BUF_INIT;
+	_cleanup_close_ int fd = -1;
+	struct place old = *at; /* its directory is not owned */
 	enum found found;
+	struct stat st;
 	int r;
 
-	buf_addf(&old, "%s.old", path);
-	if (buf_failed(&old))
+	buf_addf(&old_path, "%s.old", path);
+	if (buf_failed(&old_path))
 		return err_oom(err);
-	r = classify(buf_str(&old), &found);
+	if (strlen(at->name) + strlen(".old") > NAME_MAX)
+		return cannot_write(buf_str(&old_path), -ENAMETOOLONG, err);
+	strcat(old.name, ".old");
+	r = classify(&old, &found, &fd, &st);
 	if (!r && found == FOUND_OTHER && !force)
-		return refuse(buf_str(&old), err);
-	if (!r && rename(path, buf_str(&old)))
+		return refuse(buf_str(&old_path), err);
+	if (!r && (found == FOUND_FOREIGN || found == FOUND_PLANTED) && !force)
+		return refuse_foreign(buf_str(&old_path), &st, err);
+	if (!r && renameat(at->dir, at->name, at->dir, old.name))
 		r = -errno;
 	if (r)
 		return err_set(err, r, ERR_RUNTIME, "cannot rename %s to %s: %s", path,
-			       buf_str(&old), strerror(-r));
+			       buf_str(&old_path), strerror(-r));
 	return 0;
 }
 
-static int replace(const char *path, struct err *err)
+static int replace(const char *path, const struct place *at, struct err *err)
 {
 	int r;
 
-	if (!unlink(path) || errno == ENOENT)
+	if (!unlinkat(at->dir, at->name, 0) || errno == ENOENT)
 		return 0;
 	r = -errno;
 	return err_set(err, r, ERR_RUNTIME, "cannot replace %s: %s", path, strerror(-r));
 }
 
-static int make_way(const char *path, enum found found, bool force, struct err *err)
+static int make_way(const char *path, const struct place *at, enum found found,
+		    const struct stat *st, bool force, struct err *err)
 {
 	switch (found) {
 	case FOUND_NOTHING:
 	case FOUND_SPECIAL:
 		break;
 	case FOUND_EMPTY:
-		return replace(path, err); /* it is not worth a PATH.old that may hold something */
+		/* It is not worth a PATH.old that may hold something. */
+		return replace(path, at, err);
 	case FOUND_RECORDING:
-		return keep_old(path, force, err);
+		return keep_old(path, at, force, err);
 	case FOUND_OTHER:
-		return force ? replace(path, err) : refuse(path, err);
+		return force ? replace(path, at, err) : refuse(path, err);
+	case FOUND_PLANTED:
+	case FOUND_FOREIGN:
+		return force ? replace(path, at, err) : refuse_foreign(path, st, err);
 	case FOUND_DIRECTORY:
 		return cannot_write(path, -EISDIR, err);
 	case FOUND_LINK:
@@ -139,32 +163,48 @@ static int make_way(const char *path, enum found found, bool force, struct err *
 	return 0;
 }
 
+/* Open what @path names as output_open() says. Returns the descriptor, or -errno as @err tells. */
+static int open_path(const char *path, bool force, struct err *err)
+{
+	struct place at _cleanup_place_ = PLACE_INIT;
+	_cleanup_close_ int found_fd = -1;
+	enum found found;
+	struct stat st;
+	int fd, r;
+
+	r = place_init(AT_FDCWD, path, &at);
+	if (!r)
+		r = classify(&at, &found, &found_fd, &st);
+	if (r)
+		return cannot_write(path, r, err);
+	r = make_way(path, &at, found, &st, force, err);
+	if (r)
+		return r;
+	if (found == FOUND_SPECIAL) {
+		fd = place_reopen(found_fd, O_WRONLY);
+		return fd < 0 ? cannot_write(path, fd, err) : fd;
+	}
+	fd = openat(at.dir, at.name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return cannot_write(path, -errno, err);
+	/* Not fatal: the file is good, it only needs sudo to be read. */
+	(void)io_give_to_invoker(fd);
+	return fd;
+}
+
 int output_open(const char *path, bool force, int *ret_fd, struct err *err)
 {
-	_cleanup_close_ int fd = -1;
-	enum found found = FOUND_SPECIAL;
-	int flags = O_WRONLY | O_NOFOLLOW | O_CLOEXEC;
-	int r;
+	int fd;
 
 	if (!strcmp(path, "-")) {
 		fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+		if (fd < 0)
+			return cannot_write(path, -errno, err);
 	} else {
-		r = classify(path, &found);
-		if (r)
-			return cannot_write(path, r, err);
-		r = make_way(path, found, force, err);
-		if (r)
-			return r;
-		if (found != FOUND_SPECIAL)
-			flags |= O_CREAT | O_EXCL;
-		fd = open(path, flags, 0600);
+		fd = open_path(path, force, err);
+		if (fd < 0)
+			return fd;
 	}
-	if (fd < 0)
-		return cannot_write(path, -errno, err);
-	if (found != FOUND_SPECIAL) {
-		/* Not fatal: the file is good, it only needs sudo to be read. */
-		(void)io_give_to_invoker(fd);
-	}
-	*ret_fd = take_fd(&fd);
+	*ret_fd = fd;
 	return 0;
 }

@@ -23,6 +23,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/place.h"
 #include "profile/chunk.h"
 #include "profile/meta.h"
 #include "profile/record_decoder.h"
@@ -438,6 +439,33 @@ int profile_read_mem(const void *data, size_t len, const char *name, struct prof
 	return read_source(&src, name, ret, report, err);
 }
 
+/*
+ * Open the recording @path. Not a FIFO, a device or a link that somebody may have left for us: to
+ * open it may already do something. Returns the descriptor, or -errno; -EPERM fills @err.
+ */
+static int open_recording(const char *path, struct err *err)
+{
+	struct place at _cleanup_place_ = PLACE_INIT;
+	_cleanup_close_ int found = -1;
+	struct stat st;
+	int r;
+
+	r = place_init(AT_FDCWD, path, &at);
+	if (!r)
+		found = place_look(&at, &st);
+	if (found == -ENOENT)
+		return found;
+	if (r || found < 0) /* a directory; what is wrong with the path */
+		r = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	else if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode) && place_planted(&at, &st))
+		return place_refuse("read", path, &st, err);
+	else if (S_ISLNK(st.st_mode))
+		r = openat(at.dir, at.name, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	else
+		return place_reopen(found, O_RDONLY);
+	return r < 0 ? -errno : r;
+}
+
 int profile_read(const char *path, struct profile *ret, struct read_report *report, struct err *err)
 {
 	_cleanup_close_ int fd = -1;
@@ -447,9 +475,11 @@ int profile_read(const char *path, struct profile *ret, struct read_report *repo
 
 	if (!strcmp(path, "-"))
 		return read_source(&src, "standard input", ret, report, err);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
+	fd = open_recording(path, err);
 	if (fd < 0) {
-		r = -errno;
+		r = fd;
+		if (r == -EPERM && err && err->code)
+			return r;
 		if (r != -ENOENT)
 			return cannot_read(path, r, err);
 		err_set(err, r, ERR_PROFILE, "there is no %s", path);

@@ -24,7 +24,8 @@ struct read_report {
 /*
  * Read @path ("-" is stdin). *@ret is then owned by the caller (profile_deinit).
  *
- * Fails with ERR_PROFILE: no such file, unreadable, empty, not a recording ("starts with '<?xml'"),
+ * A FIFO, device or link that another user may have left is refused with -EPERM (place.h). Otherwise
+ * it fails with ERR_PROFILE: no such file, unreadable, empty, not a recording ("starts with '<?xml'"),
  * another major version of the format, damaged before its first records, or one that takes far more
  * memory than the file has bytes (-E2BIG). A damaged tail is no failure: @report says so. On failure *@ret and *@report are untouched.
  *

@@ -610,12 +610,39 @@ if begin "--no-gc drops samples"; then
 	fi
 fi
 if begin "output to a file"; then
+	rm -f out.svg out.folded
 	run flame -o out.svg full.data
 	if grep -q '<svg' out.svg && [ ! -s "$out" ]; then expect 0 ""; else not_ok "no SVG"; fi
 	run export -f folded -o out.folded full.data
 	if grep -q '^ruby;<main>.* [0-9]*$' out.folded; then expect 0 ""; else not_ok "not folded"; fi
+	if [ "$(id -u)" = 0 ]; then mode=600; else mode=$(printf '%o' $((0666 & ~$(umask)))); fi
+	if [ "$(stat -c %a out.svg)$(stat -c %a out.folded)" = $mode$mode ]; then ok; else not_ok "not $mode"; fi
 	run flame -o no/such/dir/out.svg full.data
 	expect 1 "rbpf: error: *no/such/dir/out.svg*"
+fi
+if begin "what another user left is neither written to nor read"; then
+	if [ "$(id -u)" = 0 ]; then
+		mkdir -m 1777 shared
+		cp full.data shared/precious
+		ln -s precious shared/link
+		mkfifo shared/fifo
+		echo old > shared/file
+		chown -h 65534 shared/link shared/fifo shared/file
+		for args in "flame -o shared/link" "flame -o shared/fifo" "flame -o shared/file" \
+			"export -f json -o shared/link" "export -f folded -o shared/fifo"; do
+			# shellcheck disable=SC2086 # words
+			run $args full.data
+			expect 1 "rbpf: error: cannot write shared/*: it belongs to another user (uid 65534)"
+		done
+		for args in "report shared/link" "flame -i shared/fifo"; do
+			# shellcheck disable=SC2086 # words
+			run $args
+			expect 1 "rbpf: error: cannot read shared/*: it belongs to another user (uid 65534)"
+		done
+		if cmp -s full.data shared/precious; then ok; else not_ok "it has changed"; fi
+	else
+		skip "needs root, to have files of another user"
+	fi
 fi
 if begin "never overwrites the recording it reads"; then
 	cp full.data keep.data

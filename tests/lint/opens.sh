@@ -13,11 +13,12 @@ cd "${1:-$(dirname "$0")/../..}"
 # FILE CALL[,CALL]... why
 allowed='
 src/target/target_file.c open,statx,io_read_file	this is the module that does it
-src/base/io.c open,openat,stat,faccessat,readlink	what the caller names: see io_read_file, outputs are the user'\''s
+src/base/io.c openat,faccessat,readlinkat	what the caller names: see io_read_file, outputs are the user'\''s
+src/base/place.c open,openat	the recording and the output that the user names, and what is there
 src/cmd/common.c stat	the recording and the output that the user names
 src/elf/debug_file.c readlink	/proc/self/fd/N: the text alone is used
-src/profile/output.c open,lstat	the output that the user names
-src/profile/reader.c open	the recording that the user names
+src/profile/output.c openat	the output that the user names
+src/profile/reader.c open,openat	the recording that the user names
 src/sample/environment.c stat	a constant: the type information of the kernel
 src/sample/mmap_watch.c mmap	a ring of the kernel'\''s
 src/sample/session.c mmap	a BPF map

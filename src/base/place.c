@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "base/place.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/io.h"
+
+int place_init(int from, const char *path, struct place *ret)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	char dir[PATH_MAX];
+	int fd;
+
+	if (!*path)
+		return -ENOENT; /* the directory of "" would be "." */
+	if (!strcmp(name, ".") || !strcmp(name, "..") || !strcmp(path, "/"))
+		return -EISDIR;
+	if (!*name)
+		return -ENOTDIR;
+	if (strlen(name) > NAME_MAX || (size_t)(name - path) >= sizeof(dir))
+		return -ENAMETOOLONG;
+	snprintf(dir, sizeof(dir), "%.*s", (int)(name - path), path);
+	fd = openat(from, dir[0] ? dir : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	*ret = (struct place) { .dir = fd };
+	memcpy(ret->name, name, strlen(name) + 1);
+	return 0;
+}
+
+void place_deinit(struct place *p)
+{
+	if (p->dir >= 0)
+		close(p->dir);
+	p->dir = -1;
+}
+
+int place_look(const struct place *p, struct stat *ret)
+{
+	_cleanup_close_ int fd = openat(p->dir, p->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd < 0 || fstat(fd, ret))
+		return -errno;
+	return take_fd(&fd);
+}
+
+int place_reopen(int fd, int flags)
+{
+	char path[sizeof("/proc/self/fd/") + 3 * sizeof(fd)];
+	int ret;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	ret = open(path, flags | O_CLOEXEC | O_NOCTTY);
+	return ret < 0 ? -errno : ret;
+}
+
+bool place_trusts(uid_t uid)
+{
+	uid_t invoker;
+	gid_t gid;
+
+	return uid == geteuid() || uid == 0 ||
+	       (geteuid() == 0 && !io_invoker(&invoker, &gid) && uid == invoker);
+}
+
+bool place_planted(const struct place *p, const struct stat *st)
+{
+	struct stat dir;
+
+	if (place_trusts(st->st_uid))
+		return false;
+	return fstat(p->dir, &dir) || !place_trusts(dir.st_uid) ||
+	       dir.st_mode & (S_IWGRP | S_IWOTH);
+}
+
+int place_refuse(const char *verb, const char *path, const struct stat *st, struct err *err)
+{
+	err_set(err, -EPERM, ERR_RUNTIME, "cannot %s %s: it belongs to another user (uid %u)", verb,
+		path, (unsigned int)st->st_uid);
+	err_hint(err, "name a file in a directory of your own");
+	return -EPERM;
+}
