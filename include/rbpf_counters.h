@@ -82,6 +82,9 @@
 	X(NOT_FOLLOWED, "not_followed", ALWAYS, "process", "processes",                            \
 	  "not followed, for 16,384 are at a time: what they did is missing; "                     \
 	  "--comm, --user, --cgroup or -p follow fewer")                                           \
+	X(ENDED_UNSEEN, "ended_unseen", ALWAYS, "Ruby process", "Ruby processes",                  \
+	  "ended before rbpf looked: what was done there has no names or is missing; "               \
+	  "rbpf keeps up where it may use SCHED_RR (CAP_SYS_NICE, no --no-priority)")              \
 	X(THREADS_LEFT_OUT, "threads_left_out", ALWAYS, "thread", "threads",                       \
 	  "not sampled, for too many files are open: what they did is missing; "                   \
 	  "'ulimit -n' raises the limit")                                                          \

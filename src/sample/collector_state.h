@@ -67,6 +67,9 @@ int life_try(struct collector *c, struct tracked_process *p, const struct rbpf_t
 /* The same for a process that is seen using CPU: seldomer each time. */
 int life_try_again(struct collector *c, struct tracked_process *p);
 
+/* Count @p, once, if it has ended before a Ruby was found in it. */
+void life_count_unseen(struct collector *c, struct tracked_process *p);
+
 /* Write what is known of @p to the recording. */
 int life_record(struct collector *c, struct tracked_process *p);
 

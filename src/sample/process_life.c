@@ -293,15 +293,28 @@ static int end_process(struct collector *c, struct tracked_process *p, uint64_t 
 	return recorder_process_exit(c->rec, p->id, ts, status);
 }
 
-/* @pid, which the kernel side follows, has ended before it was looked at. All is recorded then. */
+void life_count_unseen(struct collector *c, struct tracked_process *p)
+{
+	if (p->unseen || p->vm || !process_ended(&p->info))
+		return;
+	p->unseen = true;
+	c->totals.counters[COUNTER_ENDED_UNSEEN]++;
+}
+
+/*
+ * @pid, which the kernel side follows, has ended before it was looked at. All is recorded then, and
+ * it is counted when a stack of it comes; with a selection none is looked for.
+ */
 static int add_unseen(struct collector *c, const struct rbpf_rec_life *rec,
 		      struct tracked_process **ret)
 {
 	char name[RBPF_COMM_LEN + 2];
 	int r;
 
-	if (!selection_is_all(c->opts.selection))
+	if (!selection_is_all(c->opts.selection)) {
+		c->totals.counters[COUNTER_ENDED_UNSEEN]++;
 		return -ENOENT;
+	}
 	r = new_process(c, (pid_t)rec->h.tgid, rec->h.ts, ret);
 	if (r)
 		return r;

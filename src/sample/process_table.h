@@ -46,6 +46,7 @@ struct tracked_process {
 	struct rbpf_file exe; /* of what it executed; inode 0: before it was met */
 	uint64_t ended_ns;    /* CLOCK_MONOTONIC; 0: it lives */
 	bool missing;	      /* was gone from /proc at the last look */
+	bool unseen;	      /* it ended before its Ruby was found, and was counted */
 	bool uncovered;	      /* forked by a thread that had no clock yet: its threads need one */
 	struct ruby_vm *vm;   /* owned; its address is the resolver's */
 	struct resolver *resolver;     /* owned; made when it is needed */

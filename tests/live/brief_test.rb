@@ -48,7 +48,7 @@ class BriefTest < LiveTest
 
   def lives_of(target)
     target.go
-    target.wait_for('ready', 3 * Live::PATIENCE)['pids'].to_h { |number, pid| [pid, Integer(number)] }
+    target.wait_for('ready', BUSY_PATIENCE)['pids'].to_h { |number, pid| [pid, Integer(number)] }
   end
 
   def problem(sample)

@@ -5,6 +5,7 @@
 #
 #   KILL_CYCLES=1000  how often rbpf is started and killed; 50 if not set
 
+require 'open3'
 require_relative 'support'
 
 class HarmlessTest < LiveTest
@@ -33,6 +34,20 @@ class HarmlessTest < LiveTest
     [during, after].each { |seen| assert_equal before.except(:rss_kb), seen.except(:rss_kb) }
     assert_operator after[:rss_kb] - before[:rss_kb], :<, 1_024, 'growth of its memory in kB'
     assert_beats_go_on
+  end
+
+  # rbpf runs ahead of others, what it runs does not: policy and niceness in /proc/PID/stat, and limits.
+  def test_a_program_that_it_runs_does_not_inherit_its_priority
+    shell = 'exec 2>/dev/null; cut -d" " -f19,41 /proc/self/stat; grep realtime /proc/self/limits; sleep 0.3; ' \
+            'cut -d" " -f19,41 /proc/$PPID/stat'
+    alone, = Open3.capture2('sh', '-c', shell)
+    result = Rbpf.run('-v', 'record', '-o', path('run.data'), '--', 'sh', '-c', shell)
+    assert_equal alone.lines[0..-2], result.out.lines[0..-2]
+    assert_match(/^rbpf: priority: SCHED_RR/, result.err)
+    assert_equal "-20 2\n", result.out.lines.last, 'niceness and policy of rbpf itself'
+    result = Rbpf.run('-v', 'record', '--no-priority', '-o', path('run.data'), '--', 'sh', '-c', shell)
+    assert_equal "0 0\n", result.out.lines.last
+    refute_match(/priority/, result.err)
   end
 
   def test_dump_does_not_touch_the_target

@@ -207,6 +207,9 @@ class LiveTest < Minitest::Test
     RubyInstall.under_test
   end
 
+  # s, for what runs beside busy loops, on a machine that may be busy with other things besides.
+  BUSY_PATIENCE = 15 * Live::PATIENCE
+
   # Two programs that never sleep for each CPU, while the block runs.
   def beside_busy_loops
     loops = Array.new(2 * Etc.nprocessors) { Process.spawn('sh', '-c', 'while :; do :; done') }

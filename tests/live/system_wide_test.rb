@@ -49,10 +49,26 @@ class SystemWideTest < LiveTest
     beside_busy_loops do
       record_while('class Comings', '-F', 499) do
         target.go
-        target.wait_for('ready', 3 * Live::PATIENCE)
+        target.wait_for('ready', BUSY_PATIENCE)
       end
     end
     assert_named(target.wait_for('ready')['pids'])
+  end
+
+  # Scripts that rbpf comes too late for are counted: it stands still while they live. What they execute
+  # is known from the program that executes them.
+  def test_scripts_that_end_unseen
+    target = start('comings.rb', 'scripts', 4, 0.05, options: ['--disable-gems'])
+    target.wait_for('waiting')
+    rbpf = Rbpf::Running.new('record', '-o', path('rbpf.data'), '-F', 499, '--comm', 'comings.rb').wait_attached
+    rbpf.signal(:STOP)
+    target.go
+    target.wait_for('ready', BUSY_PATIENCE)
+    rbpf.signal(:CONT)
+    result = rbpf.stop
+    assert_equal 0, result.code, result.err
+    assert_equal 4, recording.totals['counters']['ended_unseen']
+    assert_match(/^  4 Ruby processes ended before rbpf looked:/, result.err)
   end
 
   def test_a_grandchild_whose_parent_has_ended
@@ -269,7 +285,7 @@ class SystemWideTest < LiveTest
     target.wait_for('waiting')
     record_while('comings.rb|class Comings', '-F', hz, *options) do
       target.go
-      target.wait_for('ready', 3 * Live::PATIENCE)
+      target.wait_for('ready', BUSY_PATIENCE)
     end
     assert_sane_recording(recording) if sane
     target.wait_for('ready').merge('parent' => target.pid)
