@@ -43,6 +43,10 @@ module Live
     result
   end
 
+  def readable_by_all?(path)
+    path == '/' || (File.stat(path).mode & 0o005 == 0o005 && readable_by_all?(File.dirname(path)))
+  end
+
   # What a process and those of its children that it has waited for have used, in s; 0 if there is none.
   def cpu_time(pid)
     fields = pid ? File.read("/proc/#{pid}/stat").split(') ').last.split : []
@@ -142,11 +146,10 @@ class RubyInstall
     File.join(copied_programs, File.basename(file)).tap { |to| FileUtils.cp(file, outside(to)) }
   end
 
-  # A file of tests/programs as this Ruby finds it. A root has a copy of them while the tests run.
+  # A file of tests/programs as this Ruby finds it. There is a copy of them while the tests run in a root, and
+  # for a clone that only its owner can read (below /root): some tests run programs as other users.
   def program(name)
-    return File.join(Live::PROGRAMS, name) unless @chroot
-
-    File.join(copied_programs, name)
+    File.join(@chroot || !Live.readable_by_all?(Live::PROGRAMS) ? copied_programs : Live::PROGRAMS, name)
   end
 
   private
@@ -158,7 +161,7 @@ class RubyInstall
 
   def copied_programs
     @copied_programs ||= "/srv/rbpf-#{Process.pid}".tap do |place|
-      copy = File.join(@chroot, place)
+      copy = outside(place)
       FileUtils.mkdir_p(File.dirname(copy))
       FileUtils.cp_r(Live::PROGRAMS, copy)
       owner = Process.pid
