@@ -35,7 +35,7 @@ bare_make() {
 		return 1
 	}
 	rm -f "$dir.log"
-	sed "s/.*/deb & main/" <<<"$sources" >"$dir/etc/apt/sources.list"
+	awk '{ print "deb", $0, "main" }' <<<"$sources" >"$dir/etc/apt/sources.list"
 	bare_carry "$dir"
 	mount -t proc proc "$dir/proc"
 	for i in sys dev; do

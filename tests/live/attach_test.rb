@@ -88,7 +88,7 @@ class AttachTest < LiveTest
     result = Rbpf.run('record', '-p', target.pid, '-d', '700ms', '-o', path('rbpf.data'))
     took = Live.now - before
     assert_equal 0, result.code, result.err
-    assert_in_delta 0.7e9, recording.summary['duration_ns'], 0.2e9
+    assert_includes 0.69e9..(took * 1e9), recording.summary['duration_ns']
     assert_operator took, :>=, 0.7
     refute target.ended?, 'the target goes on'
   end
