@@ -103,7 +103,7 @@ boot() { # SUITE ARCH
 
 # Waits for QEMU, which is ended if it makes no progress.
 await() { # PID
-	local now last= since=$SECONDS
+	local now last="" since=$SECONDS
 	while kill -0 "$1" 2>/dev/null; do
 		# Its user and system time. The name of the program, the second word, has no space.
 		now="$(stat -c %s "$log") $(cut -d ' ' -f 14,15 "/proc/$1/stat" 2>/dev/null)"
