@@ -111,5 +111,6 @@ check-validate: rbpf
 	$(Q)tests/validate/flame.sh || { status=$$?; [ $$status = 77 ] && [ "$$CI" != true ]; }
 
 -include tests/live/live.mk
+-include tests/hostile/hostile.mk
 -include tests/kernels/kernels.mk
 -include $(sort $(wildcard tests/fuzz/*.mk))

@@ -250,8 +250,7 @@ static bool status_number(const char *text, const char *key, bool last, uint64_t
 
 	while (line && strncmp(line, key, strlen(key))) {
 		line = strchr(line, '\n');
-		if (line)
-			line++;
+		line += line != NULL;
 	}
 	if (!line)
 		return false;

@@ -52,11 +52,11 @@ module Rbpf
   class Running
     attr_reader :pid
 
-    def initialize(*arguments, env: {}, **options)
+    def initialize(*arguments, binary: Live::RBPF, env: {}, **options)
       @out = Tempfile.new('rbpf-out')
       @err = Tempfile.new('rbpf-err')
       @arguments = arguments
-      @pid = Process.spawn({ 'LC_ALL' => 'C.UTF-8' }.merge(env), Live::RBPF, *arguments.map(&:to_s),
+      @pid = Process.spawn({ 'LC_ALL' => 'C.UTF-8' }.merge(env), binary, *arguments.map(&:to_s),
                            in: File::NULL, out: @out.path, err: @err.path, **options)
     end
 
