@@ -8,6 +8,8 @@
 # make check-format     clang-format
 # make check            all of these
 #
+# A test that is skipped is named and counted; CI=true makes it a failure (tests/support/criterion.sh).
+#
 # T='buf json'          only tests/unit/test_buf.c and test_json.c
 # DIRS=base             link only these directories of src/ (with T; others may not build yet)
 # O=/tmp/mine           build elsewhere
