@@ -80,11 +80,16 @@
 /* Of user space: src/sample/ adds to collector.totals.counters[], from what the layers below count. */
 #define RBPF_USER_COUNTERS(X)                                                                      \
 	X(NOT_FOLLOWED, "not_followed", ALWAYS, "process", "processes",                            \
-	  "not followed, for 16,384 are at a time: what they did is missing; "                     \
-	  "--comm, --user, --cgroup or -p follow fewer")                                           \
+	  "not followed, for too many are at a time, in all or of their user: what they did is "   \
+	  "missing; --comm, --user, --cgroup or -p follow fewer")                                  \
 	X(ENDED_UNSEEN, "ended_unseen", ALWAYS, "Ruby process", "Ruby processes",                  \
 	  "ended before rbpf looked: what was done there has no names or is missing; "               \
 	  "rbpf keeps up where it may use SCHED_RR (CAP_SYS_NICE, no --no-priority)")              \
+	X(LOOKS_PUT_OFF, "looks_put_off", ALWAYS, "look", "looks",                                 \
+	  "at processes put off, for those of their user take too long to look at: what was run "  \
+	  "until then may be missing, or without native frames")                                   \
+	X(NAMES_REFUSED, "names_refused", ALWAYS, "name", "names",                                 \
+	  "not read, for their process has too many or too long ones: such frames are [unknown]")  \
 	X(THREADS_LEFT_OUT, "threads_left_out", ALWAYS, "thread", "threads",                       \
 	  "not sampled, for too many files are open: what they did is missing; "                   \
 	  "'ulimit -n' raises the limit")                                                          \

@@ -124,6 +124,7 @@ static struct intern_block *add_block(struct intern *in, size_t size)
 	block = malloc(sizeof(*block) + (single ? size : block_size));
 	if (!block)
 		return NULL;
+	in->block_bytes += sizeof(*block) + (single ? size : block_size);
 	block->used = 0;
 	block->size = single ? size : block_size;
 	if (single && head) {
@@ -135,6 +136,12 @@ static struct intern_block *add_block(struct intern *in, size_t size)
 		in->blocks = block;
 	}
 	return block;
+}
+
+size_t intern_bytes(const struct intern *in)
+{
+	return in->block_bytes + in->cap * sizeof(*in->entries) +
+	       (in->slots ? (in->slot_mask + 1) * sizeof(*in->slots) : 0);
 }
 
 /* Copy @len bytes and a NUL to where they stay. */

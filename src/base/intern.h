@@ -24,6 +24,7 @@ struct intern {
 	uint32_t *slots; /* open addressing, id + 1, 0 is free; owned */
 	size_t slot_mask;
 	struct intern_block *blocks; /* the bytes; owned */
+	size_t block_bytes;	     /* of all blocks */
 };
 
 #define INTERN_INIT                                                                                \
@@ -51,6 +52,9 @@ int intern_find(const struct intern *in, const void *data, size_t len, uint32_t 
  * struct of members up to 8 bytes. Valid, at the same address, until intern_deinit().
  */
 const void *intern_get(const struct intern *in, uint32_t id, size_t *len);
+
+/* Bytes of memory that @in takes. */
+size_t intern_bytes(const struct intern *in);
 
 /* A 64-bit hash of @data: FNV-1a with a final mix; stable across runs and machines. */
 uint64_t hash_bytes(const void *data, size_t len);

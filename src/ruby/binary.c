@@ -11,8 +11,10 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/stop.h"
 #include "ruby/constants.h"
 #include "ruby/layout.h"
+#include "ruby/mapped_files.h"
 #include "target/maps.h"
 #include "target/memory.h"
 #include "worker/file_worker.h"
@@ -114,35 +116,19 @@ static int examine(struct file_worker *worker, pid_t pid, const struct map *map,
 	return 0;
 }
 
-static bool seen_before(const struct maps *maps, size_t i)
-{
-	size_t k;
-
-	for (k = 0; k < i; k++)
-		if (maps->v[k].exec && maps->v[k].inode == maps->v[i].inode &&
-		    !strcmp(maps->v[k].path, maps->v[i].path))
-			return true;
-	return false;
-}
-
 int ruby_binary_find(struct file_worker *worker, pid_t pid, const struct maps *maps,
 		     const struct memory *mem, struct ruby_binary *ret, struct err *err)
 {
-	int likely, r;
-	size_t i;
+	_cleanup_free_ size_t *files = NULL;
+	size_t i, n;
+	int r;
 
-	/* Names decide nothing, but they tell where to look first: two passes. */
-	for (likely = 1; likely >= 0; likely--) {
-		for (i = 0; i < maps->n; i++) {
-			const struct map *map = &maps->v[i];
-
-			if (!map->exec || !map->inode || seen_before(maps, i) ||
-			    (strstr(map->path, "ruby") != NULL) != likely)
-				continue;
-			r = examine(worker, pid, map, mem, ret, err);
-			if (r != -ENOENT)
-				return r;
-		}
+	if (mapped_files_list(maps, &files, &n))
+		return err_oom(err);
+	for (i = 0; i < n && !stop_overdue(); i++) {
+		r = examine(worker, pid, &maps->v[files[i]], mem, ret, err);
+		if (r != -ENOENT)
+			return r;
 	}
 	return -ENOENT;
 }

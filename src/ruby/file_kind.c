@@ -9,6 +9,8 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/stop.h"
+#include "ruby/mapped_files.h"
 #include "target/maps.h"
 #include "target/target_file.h"
 #include "worker/file_worker.h"
@@ -83,18 +85,18 @@ enum ruby_file_kind ruby_files_of_exe(struct ruby_files *files, pid_t pid)
 
 bool ruby_files_in_process(struct ruby_files *files, pid_t pid)
 {
+	_cleanup_free_ size_t *mapped = NULL;
 	struct maps maps = MAPS_INIT;
 	bool found = false;
-	size_t i;
+	size_t i, n = 0;
 
 	if (maps_read(pid, &maps, NULL))
 		return false;
-	for (i = 0; i < maps.n && !found; i++) {
-		_cleanup_close_ int fd = -1;
+	if (mapped_files_list(&maps, &mapped, &n))
+		n = 0;
+	for (i = 0; i < n && !found && !stop_overdue(); i++) {
+		_cleanup_close_ int fd = maps_open_file(pid, &maps.v[mapped[i]]);
 
-		if (!maps.v[i].exec || !maps.v[i].inode)
-			continue;
-		fd = maps_open_file(pid, &maps.v[i]);
 		found = fd >= 0 && ruby_files_kind(files, fd) == RUBY_FILE_VM;
 	}
 	maps_deinit(&maps);

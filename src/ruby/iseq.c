@@ -251,7 +251,8 @@ static int read_lines(const struct ruby_vm *vm, const struct body *b, struct rub
 
 	if (n > iseq->size)
 		return -EINVAL;
-	if (!n)
+	iseq->lines_left_out = n > RUBY_ISEQ_MAX_LINES || iseq->size > RUBY_ISEQ_MAX_WORDS;
+	if (!n || iseq->lines_left_out)
 		return 0;
 	iseq->index_words = n > 1 ? index_words(iseq->size) : 0;
 	entries = malloc((size_t)n * l->insn_entry);
@@ -348,6 +349,14 @@ int ruby_iseq_read(const struct ruby_vm *vm, uint64_t addr, struct ruby_iseq *re
 	}
 	*ret = iseq;
 	return 0;
+}
+
+size_t ruby_iseq_bytes(const struct ruby_iseq *iseq)
+{
+	return (iseq->decoration ? strlen(iseq->decoration) + 1 : 0) +
+	       (iseq->name ? strlen(iseq->name) + 1 : 0) +
+	       (iseq->path ? strlen(iseq->path) + 1 : 0) + iseq->n_lines * sizeof(*iseq->lines) +
+	       iseq->index_words * sizeof(*iseq->index);
 }
 
 void ruby_iseq_deinit(struct ruby_iseq *iseq)

@@ -59,13 +59,21 @@ struct ruby_iseq {
 	char *path;	   /* as backtraces show it; raw bytes; owned */
 	uint32_t *lines;   /* line of each entry of the table; owned */
 	uint32_t n_lines;
-	uint64_t *index; /* the succinct index over it, see ruby_iseq_line(); owned */
+	bool lines_left_out; /* its table is larger than RUBY_ISEQ_MAX_LINES, …: no line is known */
+	uint64_t *index;     /* the succinct index over it, see ruby_iseq_line(); owned */
 	size_t index_words;
 };
+
+/* Entries of a line table, and words of code, beyond which the lines of an iseq are left out. */
+#define RUBY_ISEQ_MAX_LINES 65536
+#define RUBY_ISEQ_MAX_WORDS (1u << 20)
 
 /* Read the iseq at @addr. Returns 0, -EINVAL (no iseq there), -EFAULT or -ENOMEM. */
 int ruby_iseq_read(const struct ruby_vm *vm, uint64_t addr, struct ruby_iseq *ret);
 void ruby_iseq_deinit(struct ruby_iseq *iseq);
+
+/* Bytes of memory that @iseq owns. */
+size_t ruby_iseq_bytes(const struct ruby_iseq *iseq);
 
 /* The spans to read into @fresh for a check of @iseq … */
 #define RUBY_ISEQ_SPANS 5

@@ -26,7 +26,7 @@ enum ruby_type {
 };
 
 #define RUBY_T_MASK	0x1ful
-#define RUBY_STRING_MAX 65536 /* bytes of a name; longer ones are cut */
+#define RUBY_STRING_MAX 4096 /* bytes of a name; longer ones are cut */
 
 static inline unsigned int ruby_flags_type(uint64_t flags)
 {

@@ -126,7 +126,8 @@ static size_t name_stack(const struct ruby_vm *vm, const struct ruby_stack *stac
 			} else {
 				bad += !(f->pc & RBPF_PC_STALE) &&
 				       !ruby_iseq_has_pc(&iseq, rbpf_frame_pc(f));
-				lines += ruby_iseq_line(&iseq, rbpf_frame_pc(f)) != 0;
+				lines += iseq.lines_left_out ||
+					 ruby_iseq_line(&iseq, rbpf_frame_pc(f)) != 0;
 				iseqs++;
 				ruby_iseq_deinit(&iseq);
 			}
@@ -168,6 +169,7 @@ static uint64_t current_ec(const struct ruby_vm *vm, uint64_t ec)
  * at all threads without a single good stack to refuse a Ruby.
  */
 #define PROVE_ATTEMPTS 5
+#define PROVE_FRAMES   512 /* of a stack: the innermost, and some at its root */
 
 static int prove_stacks(struct ruby_vm *vm, const uint64_t *ecs, size_t n, struct err *err)
 {
@@ -178,7 +180,7 @@ static int prove_stacks(struct ruby_vm *vm, const uint64_t *ecs, size_t n, struc
 
 	for (attempt = 0; attempt < PROVE_ATTEMPTS; attempt++) {
 		for (i = 0; i < n; i++) {
-			if (ruby_walk(&vm->mem, &vm->walk, current_ec(vm, ecs[i]), RBPF_MAX_FRAMES,
+			if (ruby_walk(&vm->mem, &vm->walk, current_ec(vm, ecs[i]), PROVE_FRAMES,
 				      &stack))
 				return err_oom(err);
 			total = 0;

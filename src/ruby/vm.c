@@ -15,6 +15,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/stop.h"
 #include "ruby/cache.h"
 #include "ruby/class.h"
 #include "ruby/code.h"
@@ -456,33 +457,28 @@ static int attach(struct attach *a, const struct ruby_attach_options *opts, stru
 	return discover(a, opts, err);
 }
 
-int ruby_vm_attach(pid_t pid, const struct ruby_attach_options *opts, struct ruby_vm *ret,
-		   struct err *err)
+static int attach_within_budget(struct ruby_vm *vm, const struct ruby_attach_options *opts,
+				struct err *err)
 {
 	struct maps maps = MAPS_INIT;
-	struct attach a = { .vm = ret };
-	struct ruby_vm *vm = ret;
+	struct attach a = { .vm = vm };
 	uint64_t object;
 	int r;
 
-	*vm = (struct ruby_vm)RUBY_VM_INIT;
-	vm->pid = pid;
-	vm->mem = memory_process(pid);
-	vm->worker = opts->worker;
-	r = maps_read(pid, &maps, err);
+	r = maps_read(vm->pid, &maps, err);
 	if (r)
 		return r;
-	r = ruby_binary_find(vm->worker, pid, &maps, &vm->mem, &vm->binary, err);
+	r = ruby_binary_find(vm->worker, vm->pid, &maps, &vm->mem, &vm->binary, err);
 	maps_deinit(&maps);
 	if (r == -ENOENT)
-		return err_set(err, r, ERR_TARGET, "pid %d is not a Ruby process", (int)pid);
+		return err_set(err, r, ERR_TARGET, "pid %d is not a Ruby process", (int)vm->pid);
 	if (r)
 		return r;
 	if (!ruby_version_supported(vm->binary.version))
 		return err_set(err, -ENOTSUP, ERR_TARGET,
 			       "pid %d runs CRuby %s, which rbpf does not know (supported: %s and "
 			       "newer)",
-			       (int)pid, vm->binary.version, RUBY_OLDEST);
+			       (int)vm->pid, vm->binary.version, RUBY_OLDEST);
 	vm->rules = ruby_rules_for(vm->binary.version);
 	ruby_vm_check_add(vm, "binary", true, true, "Ruby %s, %s (build-id %s)", vm->binary.version,
 			  vm->binary.path, vm->binary.build_id[0] ? vm->binary.build_id : "none");
@@ -491,9 +487,34 @@ int ruby_vm_attach(pid_t pid, const struct ruby_attach_options *opts, struct rub
 	if (r == -EPROTO &&
 	    memory_read_u64(&vm->mem, vm->binary.symbol[RUBY_SYM_rb_cObject], &object))
 		return err_set(err, -ESRCH, ERR_TARGET, "pid %d ended while it was looked at",
-			       (int)pid);
+			       (int)vm->pid);
 	if (r == -EPROTO)
-		err_hint(err, "attach the output of 'rbpf doctor -p %d' to a bug report", (int)pid);
+		err_hint(err, "attach the output of 'rbpf doctor -p %d' to a bug report",
+			 (int)vm->pid);
+	return r;
+}
+
+int ruby_vm_attach(pid_t pid, const struct ruby_attach_options *opts, struct ruby_vm *ret,
+		   struct err *err)
+{
+	struct memory_budget reads = { .left = RUBY_ATTACH_BYTES };
+	int r;
+
+	*ret = (struct ruby_vm)RUBY_VM_INIT;
+	ret->pid = pid;
+	ret->mem = memory_process(pid);
+	ret->mem.budget = &reads;
+	ret->worker = opts->worker;
+	r = attach_within_budget(ret, opts, err);
+	ret->mem.budget = NULL;
+	if (r && stop_overdue())
+		return err_set(err, -EINTR, ERR_RUNTIME, "interrupted");
+	if (r && reads.used_up)
+		return err_set(
+			err, -E2BIG, ERR_TARGET,
+			"pid %d has more to read than rbpf reads to find out how its Ruby is "
+			"laid out (%u MiB)",
+			(int)pid, RUBY_ATTACH_BYTES >> 20);
 	return r;
 }
 

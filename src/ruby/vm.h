@@ -22,8 +22,11 @@ struct err;
 struct file_worker;
 struct ruby_cache;
 
+/* What is read of a process at most to attach to it (struct memory_budget); some MB are usual. */
+#define RUBY_ATTACH_BYTES (256u << 20)
+
 /* What attaching found out, for rbpf doctor: one line a check. */
-#define RUBY_VM_CHECKS 16
+#define RUBY_VM_CHECKS	  16
 struct ruby_vm_check {
 	const char *name;
 	char detail[160];
@@ -68,8 +71,9 @@ struct ruby_attach_options {
  * Find the Ruby of process @pid and prove its layout.
  *
  * Returns 0, or with ERR_TARGET: -ENOENT (no Ruby VM in it), -EAGAIN (a VM that has not started
- * yet), -ESRCH (it has ended meanwhile), -EPROTO (the self-check failed; the message names the field). @ret->checks is filled as far
- * as it went in every case; release with ruby_vm_deinit() in every case.
+ * yet), -ESRCH (it has ended meanwhile), -EPROTO (the self-check failed; the message names the field),
+ * -E2BIG (it has more to read than RUBY_ATTACH_BYTES); or -EINTR when stop_overdue(). @ret->checks is
+ * filled as far as it went in every case; release with ruby_vm_deinit() in every case.
  */
 int ruby_vm_attach(pid_t pid, const struct ruby_attach_options *opts, struct ruby_vm *ret,
 		   struct err *err);

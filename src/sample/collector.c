@@ -18,6 +18,10 @@
 #include "symbol/resolver.h"
 
 #define HOUSEKEEPING (NSEC_PER_SEC / 2)
+#define MEMORY_CHECK (1u << 20) /* bytes of records, each with … */
+#define RECORD_BYTES 256	/* … what a short one makes beside */
+#define FORGET_PAUSE (NSEC_PER_SEC / 4)
+#define MEMORY_ROOM  4 /* one part in so many of the limit is left for what comes until then */
 #define CPUS_LOOK    (NSEC_PER_SEC / 20) /* which are online: how often it is looked */
 
 int collector_new(const struct collector_options *opts, struct collector **ret)
@@ -40,6 +44,8 @@ void collector_free(struct collector *c)
 	stack_table_deinit(&c->stacks);
 	ruby_cache_deinit(&c->binaries);
 	ruby_files_deinit(&c->files);
+	users_deinit(&c->users);
+	free(c->put_off);
 	mmap_watch_close(c->mmaps);
 	native_free(c->native);
 	free(c);
@@ -104,6 +110,83 @@ int collector_start(struct collector *c, struct recorder *rec, struct err *err)
 	return r ? collector_fail(c, r, err) : system_wide_sample(c, err);
 }
 
+/* ---- memory ---- */
+
+static uint64_t memory_used(void)
+{
+	const struct mallinfo2 info = mallinfo2();
+
+	return info.uordblks + info.hblkhd;
+}
+
+/* Forget the names of that user's processes which take most; false if there are none. */
+static bool forget_largest_user(struct collector *c)
+{
+	struct user *largest = NULL, *u;
+	struct tracked_process *p;
+	size_t i;
+
+	c->users.others.names = 0;
+	for (i = 0; i < c->users.n; i++)
+		c->users.v[i].names = 0;
+	LIST_FOREACH(p, &c->table.list, link) {
+		u = users_get(&c->users, p->info.place.uid);
+		u->names += p->resolver ? resolver_bytes(p->resolver) : 0;
+	}
+	for (i = 0; i < c->users.n; i++)
+		if (!largest || c->users.v[i].names > largest->names)
+			largest = &c->users.v[i];
+	if (!largest || c->users.others.names > largest->names)
+		largest = &c->users.others;
+	if (!largest->names)
+		return false;
+	LIST_FOREACH(p, &c->table.list, link)
+		if (users_get(&c->users, p->info.place.uid) == largest)
+			tracked_process_forget_names(p);
+	return true;
+}
+
+/*
+ * Near the limit what can be learnt again is forgotten: what the recorder has written once, which
+ * costs only its writing it again, names of the users that take most, those of native frames, and
+ * stacks. If all that does not help, it is the processes themselves, and no more are followed.
+ */
+static void bound_memory(struct collector *c)
+{
+	const uint64_t limit = c->opts.memory_limit, goal = limit - limit / MEMORY_ROOM;
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	uint64_t used = memory_used();
+
+	c->unchecked = 0;
+	if (!limit || used < goal)
+		c->memory_full = false;
+	if (!limit || used < goal || (used < limit && now - c->forgot_ns < FORGET_PAUSE))
+		return;
+	c->forgot_ns = now;
+	recorder_forget(c->rec);
+	while ((used = memory_used()) >= goal && forget_largest_user(c))
+		;
+	if (used >= goal && c->native && !native_forget(c->native))
+		stack_table_forget_native(&c->stacks);
+	if (used >= goal && memory_used() >= goal)
+		stack_table_forget(&c->stacks);
+	malloc_trim(0);
+	c->memory_full = memory_used() >= limit;
+}
+
+/*
+ * @p may have made its names as large as it likes: beyond its share they are learnt anew, and what
+ * there was no room for is counted.
+ */
+static void bound_names(struct collector *c, struct tracked_process *p)
+{
+	if (!p->resolver)
+		return;
+	c->totals.counters[COUNTER_NAMES_REFUSED] += resolver_refused(p->resolver);
+	if (resolver_bytes(p->resolver) >= CODE_CACHE_BYTES)
+		tracked_process_forget_names(p);
+}
+
 /* ---- records ---- */
 
 /*
@@ -146,7 +229,9 @@ static int take_memory(struct collector *c, const struct rbpf_rec_memory *rec, s
 		return r;
 	moment = (struct code_moment) { .gc_era = rec->gc_era,
 					.unsettled = rec->flags & RBPF_STACK_UNSETTLED };
-	return resolver_captured(names, &moment, rec + 1, rec->n_bytes);
+	r = resolver_captured(names, &moment, rec + 1, rec->n_bytes);
+	bound_names(c, p);
+	return r;
 }
 
 /* Iseqs have been seen: their code tells where the interpreter is. */
@@ -173,7 +258,10 @@ static int take_stack(struct collector *c, const struct rbpf_rec_stack *rec, siz
 	/* None of a program that was replaced by exec meanwhile: its samples are [stack lost]. */
 	if (!r && names)
 		r = stack_table_define(&c->stacks, c->rec, p, rec, len);
-	return r || !names ? r : tell_interpreter(p, names);
+	if (!r && names)
+		r = tell_interpreter(p, names);
+	bound_names(c, p);
+	return r;
 }
 
 static int take_native(struct collector *c, const struct rbpf_rec_native *rec, size_t len)
@@ -284,6 +372,9 @@ int collector_on_record(void *arg, const void *data, size_t len)
 		return -EPROTO;
 	if (is_too_late(c, h->type))
 		return 0;
+	c->unchecked += len + RECORD_BYTES;
+	if (c->unchecked >= MEMORY_CHECK)
+		bound_memory(c);
 	switch (h->type) {
 	case RBPF_REC_SAMPLE:
 		r = take_sample(c, data);
@@ -344,25 +435,6 @@ static int record_lost(struct collector *c)
 	return recorder_lost(c->rec, &def);
 }
 
-/*
- * Beyond the limit what can be learnt again is forgotten: the names of all processes, and what the
- * recorder has written once.
- */
-static void bound_memory(struct collector *c)
-{
-	const struct mallinfo2 info = mallinfo2();
-	struct tracked_process *p;
-
-	if (!c->opts.memory_limit || info.uordblks + info.hblkhd < c->opts.memory_limit)
-		return;
-	LIST_FOREACH(p, &c->table.list, link)
-		tracked_process_forget_names(p);
-	if (c->native && !native_forget(c->native))
-		stack_table_forget_native(&c->stacks);
-	recorder_forget(c->rec);
-	malloc_trim(0);
-}
-
 static int keep_house(struct collector *c, uint64_t now, struct err *err)
 {
 	int r;
@@ -371,9 +443,14 @@ static int keep_house(struct collector *c, uint64_t now, struct err *err)
 	r = record_lost(c);
 	if (!r)
 		r = life_sweep(c, now);
+	life_count_users(c);
 	bound_memory(c);
-	if (c->native)
+	if (c->native) {
 		native_tick(c->native);
+		c->totals.counters[COUNTER_LOOKS_PUT_OFF] += native_looks_put_off(c->native);
+	}
+	if (!r && c->opts.system_wide)
+		r = system_wide_retry(c);
 	if (!r)
 		r = recorder_flush(c->rec, false);
 	return r ? collector_fail(c, r, err) : 0;

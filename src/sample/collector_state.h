@@ -13,6 +13,7 @@
 #include "ruby/file_kind.h"
 #include "sample/process_table.h"
 #include "sample/stack_table.h"
+#include "sample/users.h"
 
 struct mmap_watch;
 
@@ -24,6 +25,7 @@ struct collector {
 	struct stack_table stacks;
 	struct ruby_cache binaries;
 	struct ruby_files files;
+	struct users users;
 	struct mmap_watch *mmaps; /* system-wide; owned */
 	struct native *native;	  /* NULL: native stacks are not walked; owned */
 	struct profile_totals totals;
@@ -32,8 +34,12 @@ struct collector {
 	uint64_t cpus_ns; /* when was looked which CPUs are online */
 	uint64_t round;
 	uint64_t account_ns; /* CPU time of all that was followed, as far as it was told */
-	size_t seen;	     /* processes, ever */
-	size_t live;	     /* of them */
+	uint64_t unchecked;  /* bytes of records since memory was looked at */
+	uint64_t forgot_ns;  /* CLOCK_MONOTONIC: when something was forgotten to have memory */
+	bool memory_full;    /* beyond memory_limit, with all forgotten that can be learnt again */
+	struct put_off *put_off; /* looks for Rubies; NULL: none; owned */
+	size_t seen;		 /* processes, ever */
+	size_t live;		 /* of them */
 	size_t rubies;
 	unsigned int warnings;
 	bool any_uncovered; /* of the processes */
@@ -92,6 +98,9 @@ int life_take_exec(struct collector *c, const struct rbpf_rec_life *rec);
 int life_take_exit(struct collector *c, const struct rbpf_rec_life *rec);
 int life_take_free(struct collector *c, const struct rbpf_rec_life *rec);
 
+/* Count the processes of each user: of those that are followed. */
+void life_count_users(struct collector *c);
+
 /* Notice exits that were not seen, and let go of what ended a while ago. */
 int life_sweep(struct collector *c, uint64_t now);
 
@@ -108,5 +117,8 @@ bool system_wide_may_be_ruby(struct collector *c, pid_t pid);
 
 /* Look for Rubies that were mapped since the last look. */
 int system_wide_poll(struct collector *c);
+
+/* Look into processes again that it would have taken too much of their user's time to. */
+int system_wide_retry(struct collector *c);
 
 #endif

@@ -9,10 +9,12 @@
 
 #include "base/array.h"
 #include "base/clock.h"
+#include "base/stop.h"
 #include "profile/counters.h"
 #include "profile/recorder.h"
 #include "ruby/vm.h"
 #include "sample/unwind_tables.h"
+#include "sample/users.h"
 #include "symbol/code_files.h"
 #include "symbol/code_map.h"
 #include "symbol/native_names.h"
@@ -21,8 +23,12 @@
 #include "target/container.h"
 #include "target/target_file.h"
 
-/* Not more often is a map read because of addresses that no code is known at. */
+/*
+ * Not more often is a map read because of addresses that no code is known at; and not before so many
+ * times what it took, for a process can have very many mappings and ask again and again.
+ */
 #define LOOK_AGAIN   (NSEC_PER_SEC / 10)
+#define LOOK_PAUSE   50
 #define PERF_MAP_AGE NSEC_PER_SEC
 /* CPU time of a recording that is spent on tables that nothing has asked for yet. */
 #define LOAD_FIRST   (NSEC_PER_SEC / 2)
@@ -43,6 +49,8 @@ struct native {
 	uint64_t perf_maps_refused;
 	uint64_t maps_cut;
 	uint64_t load_first_ns;	   /* of LOAD_FIRST, used up */
+	struct users users;	   /* whose maps took how long */
+	uint64_t put_off;	   /* looks that were due, and not taken yet */
 	struct recorded *recorded; /* by name */
 	size_t cap_recorded;
 };
@@ -56,8 +64,8 @@ struct native_process {
 	uint64_t perf_map_ns;  /* CLOCK_MONOTONIC: when it was read */
 	bool perf_map_refused; /* it was counted as such, and so is this */
 	bool map_cut;
-	bool placed;	    /* set_code() was called with it */
-	uint64_t looked_ns; /* CLOCK_MONOTONIC */
+	bool placed;	  /* set_code() was called with it */
+	uint64_t look_ns; /* CLOCK_MONOTONIC: not before is it looked again */
 };
 
 int native_new(const struct unwind_memory *mem, struct file_worker *worker, bool inlines,
@@ -95,6 +103,7 @@ void native_free(struct native *n)
 	native_names_free(n->names);
 	unwind_tables_free(n->tables);
 	code_files_deinit(&n->files);
+	users_deinit(&n->users);
 	free(n->recorded);
 	free(n);
 }
@@ -182,7 +191,7 @@ int native_process_fork(const struct native_process *parent, pid_t pid,
 	r = native_process_new(parent->native, pid, place, ret);
 	if (r || !parent->map)
 		return r;
-	(*ret)->looked_ns = parent->looked_ns;
+	(*ret)->look_ns = parent->look_ns;
 	return replace(*ret, code_map_ref(parent->map));
 }
 
@@ -222,11 +231,27 @@ static int load_first(struct native_process *p, const struct ruby_vm *vm)
 	int r;
 
 	r = load_table(p, vm->walk.text_lo, clock_ns(CLOCK_MONOTONIC));
-	for (i = 0; i < p->map->n && !r && *spent < LOAD_FIRST; i++) {
+	for (i = 0; i < p->map->n && !r && *spent < LOAD_FIRST && !stop_overdue(); i++) {
 		if (p->map->v[i].file)
 			r = load_table(p, p->map->v[i].start, clock_ns(CLOCK_MONOTONIC));
 		*spent = before + clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
 	}
+	return r;
+}
+
+/* Read the map of @p, which takes as long as it has mappings. As code_map_read(). */
+static int read_map(struct native_process *p, const struct ruby_vm *vm, struct code_map **ret)
+{
+	const uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	uint64_t now, took, pause;
+	int r;
+
+	r = code_map_read(&p->native->files, p->pid, jit_of(vm), p->map, ret, NULL);
+	now = clock_ns(CLOCK_MONOTONIC);
+	took = clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
+	pause = took * LOOK_PAUSE;
+	p->look_ns = now + (pause > LOOK_AGAIN ? pause : LOOK_AGAIN);
+	user_looked(users_get(&p->native->users, p->place->uid), now, took);
 	return r;
 }
 
@@ -237,8 +262,7 @@ int native_process_look(struct native_process *p, const struct ruby_vm *vm)
 	bool first = !p->placed;
 	int r;
 
-	p->looked_ns = clock_ns(CLOCK_MONOTONIC);
-	r = code_map_read(&n->files, p->pid, jit_of(vm), p->map, &map, NULL);
+	r = read_map(p, vm, &map);
 	if (r == -ENOMEM)
 		return r;
 	if (!r && map == p->map && p->placed)
@@ -267,13 +291,31 @@ int native_process_interpreter(struct native_process *p, const struct ruby_vm *v
 	return r;
 }
 
+/* Whether its map may be read (again): a process' own pause, and what its user's processes took. */
+static bool may_look(struct native_process *p, uint64_t now)
+{
+	bool may = now >= p->look_ns &&
+		   user_may_look(users_get(&p->native->users, p->place->uid), now);
+
+	p->native->put_off += !may && p->look_ns > now + LOOK_AGAIN;
+	return may;
+}
+
+uint64_t native_looks_put_off(struct native *n)
+{
+	uint64_t count = n->put_off;
+
+	n->put_off = 0;
+	return count;
+}
+
 int native_process_wanted(struct native_process *p, uint64_t addr, enum rbpf_native_end end,
 			  const struct ruby_vm *vm)
 {
 	uint64_t now = clock_ns(CLOCK_MONOTONIC);
 
 	if (end != RBPF_NATIVE_UNREAD)
-		return !p->map || now - p->looked_ns >= LOOK_AGAIN ? native_process_look(p, vm) : 0;
+		return may_look(p, now) ? native_process_look(p, vm) : 0;
 	return p->placed ? load_table(p, addr, now) : 0;
 }
 

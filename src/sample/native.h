@@ -71,6 +71,12 @@ int native_process_interpreter(struct native_process *p, const struct ruby_vm *v
 int native_process_wanted(struct native_process *p, uint64_t addr, enum rbpf_native_end end,
 			  const struct ruby_vm *vm);
 
+/*
+ * How many looks at memory maps were put off since the last call, because those before took too much
+ * CPU time: until they are made, native stacks of these processes may have gaps.
+ */
+uint64_t native_looks_put_off(struct native *n);
+
 /* A frame of a native stack. */
 struct native_frame {
 	struct weave_native what;

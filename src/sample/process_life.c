@@ -17,10 +17,13 @@
 
 #define TRY_AGAIN_MIN (5 * NSEC_PER_MSEC)
 #define TRY_AGAIN_MAX NSEC_PER_SEC
-#define JUST_BEGUN    (NSEC_PER_SEC / 2) /* so long it may be a script that soon ends */
-#define ENDED_GRACE   (2 * NSEC_PER_SEC) /* samples of a thread may come after its exit */
-#define MAX_REFUSALS  5			 /* of one process */
-#define NEVER	      UINT64_MAX
+#define ATTACH_USUAL                                                                               \
+	(50 * NSEC_PER_MSEC) /* CPU time that a Ruby of an unknown file takes, at most */
+#define ATTACH_PAUSE 20
+#define JUST_BEGUN   (NSEC_PER_SEC / 2) /* so long it may be a script that soon ends */
+#define ENDED_GRACE  (2 * NSEC_PER_SEC) /* samples of a thread may come after its exit */
+#define MAX_REFUSALS 5			/* of one process */
+#define NEVER	     UINT64_MAX
 
 /* ---- what is known of a process ---- */
 
@@ -120,20 +123,42 @@ static void refuse(struct collector *c, struct tracked_process *p, const struct 
 		c->opts.warn(c->opts.warn_arg, err->msg);
 }
 
+/*
+ * As life_attach(). What it takes more than is usual counts as its user's, and it is not tried again
+ * before so many times as long.
+ */
+static int attach_on_account(struct collector *c, struct tracked_process *p,
+			     const struct rbpf_task *tasks, size_t n_tasks, struct err *err)
+{
+	const uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	uint64_t took, now;
+	int r;
+
+	r = life_attach(c, p, tasks, n_tasks, err);
+	took = clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
+	if (took <= ATTACH_USUAL)
+		return r;
+	now = clock_ns(CLOCK_MONOTONIC);
+	user_looked(users_get(&c->users, p->info.place.uid), now, took - ATTACH_USUAL);
+	p->next_try = now + took * ATTACH_PAUSE;
+	return r;
+}
+
 int life_try(struct collector *c, struct tracked_process *p, const struct rbpf_task *tasks,
 	     size_t n_tasks)
 {
 	struct err err = { 0 };
 	int r;
 
-	if (p->vm || p->next_try == NEVER)
+	if (p->vm || p->next_try == NEVER ||
+	    !user_may_look(users_get(&c->users, p->info.place.uid), clock_ns(CLOCK_MONOTONIC)))
 		return 0;
-	r = life_attach(c, p, tasks, n_tasks, &err);
+	r = attach_on_account(c, p, tasks, n_tasks, &err);
 	if (!r)
 		return c->rec ? life_record(c, p) : 0;
 	if (r == -ENOMEM)
 		return r;
-	if (r != -EAGAIN && r != -ESRCH && r != -ENOENT)
+	if (r != -EAGAIN && r != -ESRCH && r != -ENOENT && r != -EINTR)
 		refuse(c, p, &err);
 	else if (r == -ENOENT)
 		snprintf(c->refused, sizeof(c->refused), "%s", err.msg);
@@ -151,6 +176,34 @@ int life_try_again(struct collector *c, struct tracked_process *p)
 		p->backoff = TRY_AGAIN_MAX;
 	p->next_try = now + p->backoff;
 	return life_try(c, p, NULL, 0);
+}
+
+void life_count_users(struct collector *c)
+{
+	struct tracked_process *p;
+	size_t i;
+
+	c->users.others.processes = 0;
+	for (i = 0; i < c->users.n; i++)
+		c->users.v[i].processes = 0;
+	LIST_FOREACH(p, &c->table.list, link)
+		if (!p->ended_ns)
+			users_get(&c->users, p->info.place.uid)->processes++;
+}
+
+/*
+ * Whether one more process of @uid may be followed. What is kept of those that ended a moment ago is
+ * bounded, too.
+ */
+static bool may_follow(struct collector *c, uid_t uid)
+{
+	size_t left = c->live < RBPF_MAX_PROCS ? RBPF_MAX_PROCS - c->live : 0;
+
+	if (user_may_add(users_get(&c->users, uid)->processes, left) && !c->memory_full &&
+	    c->table.n_processes < 2 * RBPF_MAX_PROCS)
+		return true;
+	c->totals.counters[COUNTER_NOT_FOLLOWED]++;
+	return false;
 }
 
 /* @pid begins to be followed: an entry of that pid is of a process that has ended. */
@@ -186,11 +239,19 @@ int life_add(struct collector *c, pid_t pid, uint64_t since_ns, bool preset,
 		process_close(&info);
 		return -ENOENT;
 	}
+	if (!may_follow(c, info.place.uid)) {
+		r = err_set(err, -E2BIG, ERR_RUNTIME,
+			    "cannot follow pid %d: too many processes of its user are followed",
+			    (int)pid);
+		process_close(&info);
+		return r;
+	}
 	if (new_process(c, pid, since_ns, &p)) {
 		process_close(&info);
 		return err_oom(err);
 	}
 	p->info = info;
+	users_get(&c->users, info.place.uid)->processes++;
 	*ret = p;
 	r = preset ? 0 : session_follow(c->session, pid, NULL, since_ns, err);
 	if (!r)
@@ -267,6 +328,10 @@ int life_take_fork(struct collector *c, const struct rbpf_rec_life *rec)
 	p = process_table_find(&c->table, (pid_t)rec->child);
 	if (!parent || (p && !p->ended_ns))
 		return 0;
+	if (!may_follow(c, parent->info.place.uid)) {
+		session_unfollow(c->session, (pid_t)rec->child);
+		return 0;
+	}
 	covered = life_was_covered(c, parent, (pid_t)rec->h.tid, rec->h.ts);
 	r = new_process(c, (pid_t)rec->child, rec->h.ts, &p);
 	if (r)
@@ -275,6 +340,7 @@ int life_take_fork(struct collector *c, const struct rbpf_rec_life *rec)
 	p->parent = parent->id;
 	if (process_open(p->pid, &p->info, NULL))
 		info_of_parent(&p->info, &parent->info);
+	users_get(&c->users, p->info.place.uid)->processes++;
 	r = inherit_vm(c, p, parent);
 	if (!r)
 		r = inherit_code(p, parent);
@@ -315,6 +381,8 @@ static int add_unseen(struct collector *c, const struct rbpf_rec_life *rec,
 		c->totals.counters[COUNTER_ENDED_UNSEEN]++;
 		return -ENOENT;
 	}
+	if (!may_follow(c, (uid_t)-1))
+		return -ENOENT;
 	r = new_process(c, (pid_t)rec->h.tgid, rec->h.ts, ret);
 	if (r)
 		return r;

@@ -12,10 +12,13 @@
 #include "sample/weave.h"
 #include "symbol/resolver.h"
 
-#define GENERATION_NS (8ull << RBPF_EPOCH_SHIFT)
+#define GENERATION_NS	  (8ull << RBPF_EPOCH_SHIFT)
+/* One that has become this large ends earlier: each stack is defined again once an epoch. */
+#define GENERATION_BYTES  (64u << 20)
+#define GENERATION_MIN_NS (2ull << RBPF_EPOCH_SHIFT)
 
 /* Beyond SAMPLE_*: the outer end of a native stack is missing. */
-#define NATIVE_CUT    (1u << 15)
+#define NATIVE_CUT	  (1u << 15)
 
 /* Beyond enum rbpf_status: a sample names a stack whose definition was lost. */
 enum { STACK_LOST = RBPF_STATUS_COUNT };
@@ -92,6 +95,12 @@ void stack_table_deinit(struct stack_table *t)
 	free(t->buffers);
 }
 
+void stack_table_forget(struct stack_table *t)
+{
+	generation_deinit(&t->generations[0]);
+	generation_deinit(&t->generations[1]);
+}
+
 void stack_table_forget_native(struct stack_table *t)
 {
 	int i;
@@ -103,10 +112,18 @@ void stack_table_forget_native(struct stack_table *t)
 	}
 }
 
+static size_t generation_bytes(const struct stack_generation *g)
+{
+	return g->n_ruby * sizeof(*g->ruby_frames) +
+	       g->native_frames.n * sizeof(*g->native_frames.v);
+}
+
 /* Records of different CPUs may be slightly out of order. */
 static void next_generation(struct stack_table *t, uint64_t now)
 {
-	if (now <= t->since_ns || now - t->since_ns <= GENERATION_NS)
+	if (now <= t->since_ns || (now - t->since_ns <= GENERATION_NS &&
+				   (now - t->since_ns <= GENERATION_MIN_NS ||
+				    generation_bytes(&t->generations[0]) <= GENERATION_BYTES)))
 		return;
 	generation_deinit(&t->generations[1]);
 	t->generations[1] = t->generations[0];

@@ -62,6 +62,9 @@ struct stack_table {
 
 void stack_table_deinit(struct stack_table *t);
 
+/* Forget all stacks: until they are defined again, in the next epoch, samples of them have none. */
+void stack_table_forget(struct stack_table *t);
+
 /* The native frames that were defined have lost their names: until they are defined again, in the
  * next epoch, samples have none. */
 void stack_table_forget_native(struct stack_table *t);

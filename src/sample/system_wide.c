@@ -5,25 +5,76 @@
  * libruby), is forked by one, or maps a libruby later on.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/err.h"
+#include "base/stop.h"
 #include "sample/collector_state.h"
 #include "sample/mmap_watch.h"
 #include "sample/session.h"
 #include "target/cpus.h"
 
+#define PID_LIMIT (4 << 20) /* linux/threads.h PID_MAX_LIMIT */
+#define LOOK_USUAL                                                                                 \
+	(2 * NSEC_PER_MSEC)	      /* CPU time to look into a process; most take a tenth of it */
+#define RETRY_NS (20 * NSEC_PER_MSEC) /* CPU time of one system_wide_retry() */
+
+/* Processes that are to be looked into later: a bit for each pid. */
+struct put_off {
+	uint64_t bits[PID_LIMIT / 64];
+	size_t n;
+	pid_t next; /* where to go on */
+};
+
+static int put_off(struct collector *c, pid_t pid)
+{
+	uint64_t bit = 1ull << pid % 64, *word;
+
+	if (!c->put_off)
+		c->put_off = calloc(1, sizeof(*c->put_off));
+	if (!c->put_off)
+		return -ENOMEM;
+	if (pid < 0 || pid >= PID_LIMIT)
+		return 0;
+	word = &c->put_off->bits[pid / 64];
+	c->put_off->n += !(*word & bit);
+	*word |= bit;
+	c->totals.counters[COUNTER_LOOKS_PUT_OFF]++;
+	return 0;
+}
+
+/* Whether a VM is mapped into @pid. Beyond what is usual the time that it takes is its user's. */
+static bool has_vm(struct collector *c, pid_t pid, uid_t uid, uint64_t usual)
+{
+	const uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	bool has = ruby_files_in_process(&c->files, pid);
+	uint64_t took = clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
+
+	if (took > usual)
+		user_looked(users_get(&c->users, uid), clock_ns(CLOCK_MONOTONIC), took - usual);
+	return has;
+}
+
 /*
- * Follow @pid if a VM is mapped into it. Returns 0 also if it is none, not selected, or one too many,
- * which is counted.
+ * Follow @pid if a VM is mapped into it; @usual is the CPU time that a look at it may take on nobody's
+ * account. Returns 0 also if it is none, not selected, or one too many, which is counted, or if its
+ * user's processes have had all the time there is for them: it is looked at later then.
  */
-static int consider(struct collector *c, pid_t pid, struct err *err)
+static int consider(struct collector *c, pid_t pid, uint64_t usual, struct err *err)
 {
 	struct tracked_process *p = process_table_find(&c->table, pid);
+	uid_t uid;
 	int r;
 
-	if (pid == getpid() || (p && !p->ended_ns) || !ruby_files_in_process(&c->files, pid))
+	if (pid == getpid() || (p && !p->ended_ns))
+		return 0;
+	uid = process_uid(pid);
+	if (!user_may_look(users_get(&c->users, uid), clock_ns(CLOCK_MONOTONIC)))
+		return put_off(c, pid);
+	if (!has_vm(c, pid, uid, usual))
 		return 0;
 	r = life_add(c, pid, 0, false, &p, err);
 	if (!r && c->rec) {
@@ -41,8 +92,8 @@ static int look_through(struct collector *c, struct err *err)
 	int r;
 
 	r = process_list(&pids, &n, err);
-	for (i = 0; i < n && !r; i++)
-		r = consider(c, pids[i], err);
+	for (i = 0; i < n && !r && !stop_overdue(); i++)
+		r = consider(c, pids[i], LOOK_USUAL, err);
 	return r;
 }
 
@@ -94,6 +145,8 @@ int collector_scan(struct collector *c, struct err *err)
 	if (r)
 		return r;
 	LIST_FOREACH(p, &c->table.list, link) {
+		if (stop_overdue())
+			break;
 		r = life_try(c, p, tasks, n);
 		if (r)
 			return err_oom(err);
@@ -106,16 +159,51 @@ bool system_wide_may_be_ruby(struct collector *c, pid_t pid)
 	return ruby_files_of_exe(&c->files, pid) != RUBY_FILE_OTHER;
 }
 
+/* What is being read: all of it had happened when the first of it is looked at. */
+struct mmap_batch {
+	struct collector *c;
+	pid_t last; /* that was looked into */
+};
+
 static int on_mmap(void *arg, pid_t pid)
 {
-	return consider(arg, pid, NULL);
+	struct mmap_batch *batch = arg;
+
+	if (pid == batch->last)
+		return 0;
+	batch->last = pid;
+	return consider(batch->c, pid, 0, NULL);
 }
 
 int system_wide_poll(struct collector *c)
 {
+	struct mmap_batch batch = { .c = c };
 	bool lost = false;
 	int r;
 
-	r = mmap_watch_read(c->mmaps, on_mmap, c, &lost);
+	r = mmap_watch_read(c->mmaps, on_mmap, &batch, &lost);
 	return !r && lost ? look_through(c, NULL) : r;
+}
+
+int system_wide_retry(struct collector *c)
+{
+	const uint64_t until = clock_ns(CLOCK_THREAD_CPUTIME_ID) + RETRY_NS;
+	struct put_off *p = c->put_off;
+	pid_t pid, i;
+	int r = 0;
+
+	if (!p || !p->n)
+		return 0;
+	for (i = 0; i < PID_LIMIT && p->n && !r; i++) {
+		pid = p->next++ % PID_LIMIT;
+		p->next %= PID_LIMIT;
+		if (!(p->bits[pid / 64] & 1ull << pid % 64))
+			continue;
+		p->bits[pid / 64] &= ~(1ull << pid % 64);
+		p->n--;
+		r = consider(c, pid, 0, NULL);
+		if (clock_ns(CLOCK_THREAD_CPUTIME_ID) >= until)
+			break;
+	}
+	return r;
 }

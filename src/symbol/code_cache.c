@@ -61,6 +61,27 @@ void code_cache_deinit(struct code_cache *c)
 	*c = (struct code_cache) { 0 };
 }
 
+size_t code_cache_bytes(const struct code_cache *c)
+{
+	return c->bytes + c->cap_iseqs * sizeof(*c->iseqs) + c->cap_methods * sizeof(*c->methods) +
+	       intern_bytes(&c->iseq_addrs) + intern_bytes(&c->method_addrs) +
+	       c->cap_spans * sizeof(*c->spans) + c->cap_pending * sizeof(*c->pending);
+}
+
+/* Whether there is no room for another copy. */
+static bool is_full(struct code_cache *c)
+{
+	bool full = c->bytes >= CODE_CACHE_BYTES;
+
+	c->refused += full;
+	return full;
+}
+
+static size_t method_bytes(const struct ruby_method *m)
+{
+	return (m->prefix ? strlen(m->prefix) + 1 : 0) + (m->name ? strlen(m->name) + 1 : 0);
+}
+
 /* Find or add the entry of the iseq at @addr. */
 static int iseq_entry(struct code_cache *c, uint64_t addr, uint32_t *ret)
 {
@@ -271,9 +292,11 @@ static void still_the_same(const struct code_cache *c, uint64_t flags, uint64_t 
 static void set_iseq(struct code_cache *c, struct cached_iseq *e, const struct ruby_iseq *fresh,
 		     uint64_t era)
 {
+	c->bytes -= ruby_iseq_bytes(&e->iseq);
 	ruby_iseq_deinit(&e->iseq);
 	if (fresh)
 		e->iseq = *fresh;
+	c->bytes += ruby_iseq_bytes(&e->iseq);
 	e->generation = fresh ? ++c->generation : 0;
 	e->first = e->last = era;
 	e->checked = 0;
@@ -287,7 +310,7 @@ static int load_iseq(struct code_cache *c, uint32_t i, uint64_t era)
 	int err;
 
 	memcpy(&addr, intern_get(&c->iseq_addrs, i, NULL), sizeof(addr));
-	err = ruby_iseq_read(c->vm, addr, &fresh);
+	err = is_full(c) ? -E2BIG : ruby_iseq_read(c->vm, addr, &fresh);
 	if (err == -ENOMEM)
 		return err;
 	set_iseq(c, &c->iseqs[i], err ? NULL : &fresh, era);
@@ -304,9 +327,11 @@ static void set_method(struct code_cache *c, struct cached_method *e,
 	bool same_name = known && !strcmp(e->method.prefix, fresh->prefix) &&
 			 (!fresh->name || !strcmp(e->method.name, fresh->name));
 
+	c->bytes -= method_bytes(&e->method);
 	ruby_method_deinit(&e->method);
 	if (fresh)
 		e->method = *fresh;
+	c->bytes += method_bytes(&e->method);
 	if (!same_name)
 		e->generation = fresh ? ++c->generation : 0;
 	if (same_words) {
@@ -325,7 +350,7 @@ static int load_method(struct code_cache *c, uint32_t i, const struct look *look
 	int err;
 
 	memcpy(&key, intern_get(&c->method_addrs, i, NULL), sizeof(key));
-	err = ruby_method_read(c->vm, key.addr, key.with_name, &fresh);
+	err = is_full(c) ? -E2BIG : ruby_method_read(c->vm, key.addr, key.with_name, &fresh);
 	if (err == -ENOMEM)
 		return err;
 	set_method(c, &c->methods[i], err ? NULL : &fresh, look);
@@ -562,7 +587,7 @@ static int take_iseq(struct code_cache *c, const struct copy *copy, uint64_t add
 	uint32_t i;
 	int err;
 
-	err = ruby_iseq_read(&copy->vm, addr, &fresh);
+	err = is_full(c) ? -E2BIG : ruby_iseq_read(&copy->vm, addr, &fresh);
 	if (err)
 		return err == -ENOMEM ? err : 0;
 	err = iseq_entry(c, addr, &i);
@@ -592,7 +617,7 @@ static int take_method(struct code_cache *c, const struct copy *copy, uint64_t a
 	uint32_t i;
 	int err;
 
-	err = ruby_method_read(&copy->vm, addr, with_name, &fresh);
+	err = is_full(c) ? -E2BIG : ruby_method_read(&copy->vm, addr, with_name, &fresh);
 	if (err)
 		return err == -ENOMEM ? err : 0;
 	err = method_entry(c, addr, with_name, &i);

@@ -89,6 +89,8 @@ struct code_cache {
 	uint64_t stamp;
 	uint32_t generation; /* last one given */
 	bool compacts;	     /* objects of this process have been seen moving */
+	size_t bytes;	     /* of memory that the copies own */
+	uint64_t refused;    /* copies not made, for there were CODE_CACHE_BYTES already */
 	struct intern iseq_addrs;
 	struct cached_iseq *iseqs;
 	size_t cap_iseqs;
@@ -100,6 +102,15 @@ struct code_cache {
 	struct pending *pending;
 	size_t cap_pending;
 };
+
+/*
+ * Bytes of copies of one process. Who has reached them is to begin anew with another cache: until
+ * then nothing is read that is not known, and its frames have no names.
+ */
+#define CODE_CACHE_BYTES (16u << 20)
+
+/* Bytes of memory that the cache takes. */
+size_t code_cache_bytes(const struct code_cache *c);
 
 /* @vm must outlive the cache. */
 void code_cache_init(struct code_cache *c, const struct ruby_vm *vm);

@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/stop.h"
 #include "symbol/code_files.h"
 #include "target/maps.h"
 
@@ -27,6 +28,7 @@ struct map_reader {
 	enum code_jit jit;
 	const struct code_map *old; /* may be NULL */
 	struct code_map *map;
+	size_t opened; /* mappings whose files were */
 };
 
 /* ---- code of no file ---- */
@@ -146,7 +148,7 @@ static struct code_file *file_before(const struct map_reader *reader, const stru
 }
 
 /* NULL, too, if there is none that can be read. Returns 0 or -ENOMEM. */
-static int file_of(const struct map_reader *reader, const struct map *m, struct code_file **ret)
+static int file_of(struct map_reader *reader, const struct map *m, struct code_file **ret)
 {
 	struct code_file *file = file_before(reader, m);
 	int r = -ENOENT;
@@ -156,9 +158,9 @@ static int file_of(const struct map_reader *reader, const struct map *m, struct 
 		*ret = code_file_ref(reader->files, file);
 		return 0;
 	}
-	if (m->inode)
+	if (m->inode && reader->opened++ < CODE_MAP_OPENED)
 		r = code_files_of_map(reader->files, reader->pid, m, ret);
-	else if (!strcmp(m->path, CODE_VDSO_PATH))
+	else if (!m->inode && !strcmp(m->path, CODE_VDSO_PATH))
 		r = code_files_of_vdso(reader->files, reader->pid, m, ret);
 	if (!r || r == -ENOMEM)
 		return r;
@@ -239,7 +241,7 @@ int code_map_from(struct code_files *files, pid_t pid, const struct maps *maps, 
 	map->files = files;
 	map->references = 1;
 	reader.map = map;
-	while (!r && i < maps->n && map->n < CODE_MAP_MAX)
+	while (!r && i < maps->n && map->n < CODE_MAP_MAX && !stop_overdue())
 		r = read_mapping(&reader, maps, i, &i);
 	if (r) {
 		code_map_unref(map);

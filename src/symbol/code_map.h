@@ -23,6 +23,7 @@ struct err;
 struct maps;
 
 #define CODE_MAP_MAX	 4096		/* ranges of a process, the lowest; Rails has some 150 */
+#define CODE_MAP_OPENED	 4096		/* mappings of it whose files are opened to make one map */
 #define CODE_JIT_MAX	 (256ull << 20) /* bytes of a JIT's range; YJIT has 64 or 128 MiB */
 #define CODE_JIT_WRITTEN (128ull << 10) /* bytes of a piece within it that is being written to */
 

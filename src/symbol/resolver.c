@@ -139,6 +139,21 @@ void resolver_free(struct resolver *r)
 	free(r);
 }
 
+size_t resolver_bytes(const struct resolver *r)
+{
+	return code_cache_bytes(&r->code) + intern_bytes(&r->frames) + intern_bytes(&r->strings) +
+	       intern_bytes(&r->symbols) + r->cap_symbols * sizeof(*r->symbol) +
+	       r->cap_frame_symbols * sizeof(*r->frame_symbols);
+}
+
+uint64_t resolver_refused(struct resolver *r)
+{
+	uint64_t n = r->code.refused;
+
+	r->code.refused = 0;
+	return n;
+}
+
 void resolver_round(struct resolver *r)
 {
 	r->code.round++;

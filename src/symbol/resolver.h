@@ -36,6 +36,13 @@ struct symbol {
 int resolver_new(const struct ruby_vm *vm, struct resolver **ret);
 void resolver_free(struct resolver *r);
 
+/*
+ * Bytes of memory that it takes; and how many objects it could not take a copy of since the last call,
+ * because the process had used up CODE_CACHE_BYTES.
+ */
+size_t resolver_bytes(const struct resolver *r);
+uint64_t resolver_refused(struct resolver *r);
+
 /* From here on what may have changed without a collection must be looked at again. */
 void resolver_round(struct resolver *r);
 

@@ -5,7 +5,38 @@
 #include <limits.h>
 #include <sys/uio.h>
 
+#include "base/stop.h"
+
 #define PAGE 4096u
+
+static void read_nothing(struct memory_span *spans, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		spans[i].ok = false;
+}
+
+/* Whether the budget of @mem, if it has one, allows to read @spans; they are charged then. */
+static bool charge(const struct memory *mem, const struct memory_span *spans, size_t n)
+{
+	struct memory_budget *b = mem->budget;
+	uint64_t cost = MEMORY_CALL_COST;
+	size_t i;
+
+	if (!b)
+		return true;
+	for (i = 0; i < n; i++)
+		if (__builtin_add_overflow(cost, MEMORY_SPAN_COST, &cost) ||
+		    __builtin_add_overflow(cost, spans[i].len, &cost))
+			break;
+	if (i < n || cost > b->left) {
+		b->used_up = true;
+		return false;
+	}
+	b->left -= cost;
+	return true;
+}
 
 /*
  * process_vm_readv() stops at the first remote piece that faults and tells only the bytes read
@@ -17,6 +48,10 @@ static void read_spans_process(const struct memory *mem, struct memory_span *spa
 	size_t i = 0, k, batch;
 	ssize_t got;
 
+	if (stop_overdue()) {
+		read_nothing(spans, n);
+		return;
+	}
 	while (i < n) {
 		batch = n - i < 64 ? n - i : 64;
 		for (k = 0; k < batch; k++) {
@@ -43,7 +78,7 @@ int memory_read(const struct memory *mem, uint64_t addr, void *dst, size_t len)
 {
 	struct memory_span span = { .addr = addr, .dst = dst, .len = len };
 
-	mem->read_spans(mem, &span, 1);
+	memory_read_spans(mem, &span, 1);
 	return span.ok ? 0 : -EFAULT;
 }
 
@@ -54,7 +89,10 @@ int memory_read_u64(const struct memory *mem, uint64_t addr, uint64_t *ret)
 
 void memory_read_spans(const struct memory *mem, struct memory_span *spans, size_t n)
 {
-	mem->read_spans(mem, spans, n);
+	if (charge(mem, spans, n))
+		mem->read_spans(mem, spans, n);
+	else
+		read_nothing(spans, n);
 }
 
 size_t memory_read_some(const struct memory *mem, uint64_t addr, void *dst, size_t len)

@@ -13,6 +13,18 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/*
+ * How much may still be read of a process that can make what is read as large as it likes. Each piece
+ * takes MEMORY_SPAN_COST beside its bytes, and each call MEMORY_CALL_COST, which is about the CPU time
+ * that they take at the speed of memory. What exceeds it cannot be read, as if it were not mapped.
+ */
+struct memory_budget {
+	uint64_t left; /* bytes */
+	bool used_up;  /* something was not read */
+};
+#define MEMORY_SPAN_COST 256
+#define MEMORY_CALL_COST 2048
+
 /* One piece to read. */
 struct memory_span {
 	uint64_t addr;
@@ -24,11 +36,15 @@ struct memory_span {
 struct memory {
 	/* Fill in ->ok of each of the @n spans. */
 	void (*read_spans)(const struct memory *mem, struct memory_span *spans, size_t n);
-	pid_t pid;	   /* of memory_process() */
-	const void *image; /* of other readers */
+	pid_t pid;		      /* of memory_process() */
+	const void *image;	      /* of other readers */
+	struct memory_budget *budget; /* NULL: none; not owned */
 };
 
-/* The memory of the live process @pid: process_vm_readv(2), many spans a call. */
+/*
+ * The memory of the live process @pid: process_vm_readv(2), many spans a call. None of it when
+ * stop_overdue().
+ */
 struct memory memory_process(pid_t pid);
 
 /* Read all of @len bytes. Returns 0 or -EFAULT, and then *@dst holds nothing of use. */

@@ -18,7 +18,7 @@
 #include "base/io.h"
 #include "base/parse.h"
 
-#define CMDLINE_MAX (1u << 20)
+#define STATUS_MAX 65536
 
 struct stat_line {
 	char state;
@@ -69,24 +69,50 @@ static char *read_exe(pid_t pid)
 	return strdup(path);
 }
 
-static char *read_cmdline(pid_t pid)
+/* The first PROCESS_CMDLINE_MAX bytes of /proc/PID/cmdline; what can be read is up to the process. */
+static size_t read_arguments(pid_t pid, char *text)
 {
-	struct buf text _cleanup_buf_ = BUF_INIT;
-	char path[32], comm[16];
-	size_t i;
+	_cleanup_close_ int fd = -1;
+	size_t len = 0;
+	char path[32];
+	ssize_t n;
 
 	snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
-	if (io_read_file(AT_FDCWD, path, CMDLINE_MAX, &text) || !text.len) {
-		buf_reset(&text);
-		if (!thread_name(pid, pid, comm))
-			buf_addf(&text, "[%s]", comm);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	while (fd >= 0 && len < PROCESS_CMDLINE_MAX) {
+		n = read(fd, text + len, PROCESS_CMDLINE_MAX - len);
+		if (n <= 0)
+			break;
+		len += (size_t)n;
 	}
-	while (text.len && text.data[text.len - 1] == '\0')
-		text.len--;
-	for (i = 0; i < text.len; i++)
-		if (text.data[i] == '\0')
-			text.data[i] = ' ';
-	return strndup(text.len ? text.data : "", text.len);
+	return len;
+}
+
+static char *read_cmdline(pid_t pid)
+{
+	char text[PROCESS_CMDLINE_MAX], comm[16];
+	size_t len = read_arguments(pid, text), i;
+
+	if (!len && !thread_name(pid, pid, comm))
+		len = (size_t)snprintf(text, sizeof(text), "[%s]", comm);
+	while (len && text[len - 1] == '\0')
+		len--;
+	for (i = 0; i < len; i++)
+		if (text[i] == '\0')
+			text[i] = ' ';
+	return strndup(text, len);
+}
+
+uid_t process_uid(pid_t pid)
+{
+	struct placement place = PLACEMENT_INIT;
+	struct buf text _cleanup_buf_ = BUF_INIT;
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	if (!io_read_file(AT_FDCWD, path, STATUS_MAX, &text))
+		placement_of_status(buf_str(&text), &place);
+	return place.uid;
 }
 
 int process_open(pid_t pid, struct process *ret, struct err *err)

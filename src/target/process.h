@@ -18,13 +18,16 @@
 
 struct err;
 
+#define PROCESS_CMDLINE_MAX 4096
+
 struct process {
 	pid_t pid;
 	pid_t ppid;
 	uint64_t start_ticks;	/* /proc/PID/stat field 22 */
 	int pidfd;		/* -1 where there are too many open files (fds.h); owned */
 	char *exe;		/* as the target sees it, "" if unreadable; owned */
-	char *cmdline;		/* arguments joined by spaces, or [comm]; raw bytes; owned */
+	char *cmdline;		/* arguments joined by spaces, or [comm]; raw bytes, the first
+				 * PROCESS_CMDLINE_MAX; owned */
 	struct placement place; /* control group, container, …, as far as readable; owned */
 };
 
@@ -39,6 +42,9 @@ struct process {
  */
 int process_open(pid_t pid, struct process *ret, struct err *err);
 void process_close(struct process *p);
+
+/* The user that @pid runs as; -1 if that cannot be read. */
+uid_t process_uid(pid_t pid);
 
 /* Whether it is still the same process, and not a zombie. */
 bool process_alive(const struct process *p);

@@ -25,7 +25,7 @@ src/sample/session.c mmap	a BPF map
 src/target/container.c io_read_file	/proc/PID/cgroup and status, which the kernel writes
 src/target/cpus.c io_read_file	a constant: which CPUs are online
 src/target/maps.c open,io_read_file	/proc/PID/maps, which the kernel writes
-src/target/process.c io_read_file,opendir,readlink	/proc/PID/stat and the like, and the text of the link exe
+src/target/process.c open,io_read_file,opendir,readlink	/proc/PID/stat and the like, and the text of the link exe
 src/worker/file_worker.c readlink	/proc/self/fd/N: the text alone is used
 src/worker/sandbox.c open,fopen	/dev/null and /proc/self/statm, before there is a sandbox
 src/worker/worker.c fopen	/proc/PID/stat of a worker

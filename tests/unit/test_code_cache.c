@@ -116,6 +116,29 @@ static struct rbpf_frame with_check(struct fixture *f, struct rbpf_frame frame)
 	return frame;
 }
 
+/* ---- limits ---- */
+
+/* What is known stays; what is not is unknown, and counted, until another cache begins anew. */
+Test(code_cache, no_room_for_more)
+{
+	struct fixture f = setup("3.3");
+	uint64_t known = new_iseq(&f, "known"), other = new_iseq(&f, "other");
+
+	set_era(&f, 5);
+	cr_expect_str_eq(name_of(&f, at(5), frame_of(&f, known)), "known");
+	cr_expect_gt(f.c.bytes, strlen("known"));
+	cr_expect_gt(code_cache_bytes(&f.c), f.c.bytes);
+	f.c.bytes += CODE_CACHE_BYTES;
+	cr_expect_str_eq(name_of(&f, at(5), frame_of(&f, other)), "");
+	cr_expect_str_eq(c_name_of(&f, at(5), c_function(&f, "puts")), "");
+	cr_expect_eq(f.c.refused, 2);
+	cr_expect_str_eq(name_of(&f, at(5), frame_of(&f, known)), "known");
+	f.c.bytes -= CODE_CACHE_BYTES;
+	set_era(&f, 6);
+	cr_expect_str_eq(name_of(&f, at(6), frame_of(&f, other)), "other");
+	teardown(&f);
+}
+
 /* ---- the same era ---- */
 
 Test(code_cache, in_the_same_era)

@@ -428,6 +428,31 @@ Test(iseq, pcs_that_are_not_of_it)
 	}
 }
 
+/* It has its name, but no lines, and nothing of the table is kept. */
+Test(iseq, table_too_large)
+{
+	static struct image_line line = { 0, 77 };
+	struct image_iseq def = {
+		.type = RUBY_ISEQ_METHOD, .label = "foo", .size = 100, .lines = &line, .n_lines = 1
+	};
+
+	for (size_t v = 0; v < IMAGE_VERSIONS; v++) {
+		struct ruby_image *img = image_new(image_versions[v].minor);
+		uint64_t iseq = image_iseq(img, &def), body = image_body(img, iseq);
+		struct ruby_iseq q;
+
+		image_put32(img, body + 4, 8000000);
+		image_put32(img, body + img->vm.layout.insns_size, 8000000);
+		q = read_iseq(img, iseq);
+		cr_expect(q.lines_left_out && !q.n_lines && !q.index_words);
+		cr_expect_str_eq(q.name, "foo");
+		cr_expect_eq(ruby_iseq_line(&q, q.encoded + 8), 0, "%s: no line, not a wrong one",
+			     image_versions[v].minor);
+		ruby_iseq_deinit(&q);
+		image_free(img);
+	}
+}
+
 Test(iseq, no_line_table)
 {
 	FOR_EACH_IMAGE(img)

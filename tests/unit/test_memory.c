@@ -8,6 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/stop.h"
 #include "target/memory.h"
 
 #define PAGE 4096u
@@ -214,5 +216,47 @@ Test(memory, as_much_as_there_is)
 	cr_expect_eq(memory_read_some(&f.mem, addr_of(&f, 5 * PAGE), got, PAGE), 0);
 	cr_expect_eq(memory_read_some(&f.mem, addr_of(&f, 6 * PAGE), got, 0), 0);
 	cr_expect_eq(memory_read_some(&f.mem, ~0ull - 10, got, 100), 0, "around the end of all");
+	teardown(&f);
+}
+
+/* What a process makes as large as it likes is read up to a limit, and then it is as if not there. */
+Test(memory, budget)
+{
+	struct memory_budget budget = { .left = 3 * MEMORY_CALL_COST + 4 * MEMORY_SPAN_COST +
+						PAGE };
+	struct fixture f = setup(4);
+	uint8_t got[PAGE];
+	struct memory_span spans[] = {
+		{ .addr = addr_of(&f, 0), .dst = got, .len = 100 },
+		{ .addr = addr_of(&f, PAGE), .dst = got + 100, .len = 100 },
+	};
+	struct memory_span huge = { .addr = addr_of(&f, 0), .dst = got, .len = SIZE_MAX };
+	uint64_t word;
+
+	f.mem.budget = &budget;
+	memory_read_spans(&f.mem, spans, 2);
+	cr_expect(spans[0].ok && spans[1].ok);
+	cr_expect_eq(memory_read(&f.mem, addr_of(&f, 7), got, 1000), 0);
+	memory_read_spans(&f.mem, &huge, 1);
+	cr_expect(!huge.ok && budget.used_up, "more than there is, and no overflow");
+	cr_expect_eq(memory_read(&f.mem, addr_of(&f, 0), got, PAGE), -EFAULT);
+	cr_expect_eq(memory_read_u64(&f.mem, addr_of(&f, 0), &word), 0, "less can be read still");
+	cr_expect_eq(memory_read_u64(&f.mem, addr_of(&f, 0), &word), 0);
+	cr_expect_eq(memory_read_u64(&f.mem, addr_of(&f, 0), &word), -EFAULT, "until that is gone");
+	f.mem.budget = NULL;
+	cr_expect_eq(memory_read_u64(&f.mem, addr_of(&f, 0), &word), 0);
+	teardown(&f);
+}
+
+/* When it is time to end nothing is read any more, however much there is. */
+Test(memory, nothing_when_it_is_too_late)
+{
+	struct fixture f = setup(1);
+	uint64_t word;
+
+	stop_at(clock_ns(CLOCK_MONOTONIC) - STOP_GRACE_NS);
+	cr_expect_eq(memory_read_u64(&f.mem, addr_of(&f, 0), &word), -EFAULT);
+	stop_at(0);
+	cr_expect_eq(memory_read_u64(&f.mem, addr_of(&f, 0), &word), 0);
 	teardown(&f);
 }

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What each user's processes may take of what all share, so that no user's processes can keep those of
+ * others from being recorded.
+ *
+ * Two rules. Of what there is a number of (processes that are followed), a user may have one more as
+ * long as it then has no more than is left for all others: one user alone can take half of all, two
+ * a third each. And of rbpf's CPU time, what it takes to look at memory maps, which processes can
+ * make as long as they like, a user may have USERS_LOOK_SHARE of the time that passes, after a first
+ * USERS_LOOK_BURST_NS. Not thread-safe.
+ */
+#ifndef RBPF_SAMPLE_USERS_H
+#define RBPF_SAMPLE_USERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define USERS_MAX	    4096 /* that are told apart; all others are taken for one */
+#define USERS_LOOK_SHARE    5	 /* one part in so many */
+#define USERS_LOOK_BURST_NS 500000000ull
+
+struct user {
+	uid_t uid;
+	size_t processes; /* that are followed */
+	uint64_t
+		looks_ns; /* CLOCK_MONOTONIC: when the looks so far are paid for; 0: none was taken */
+	size_t names;	  /* bytes: for who adds up */
+};
+
+struct users {
+	struct user *v; /* by uid; owned */
+	size_t n, cap;
+	struct user others; /* of USERS_MAX, or of no memory */
+};
+
+void users_deinit(struct users *users);
+
+/* User @uid, -1 if unknown; valid until the next call. */
+struct user *users_get(struct users *users, uid_t uid);
+
+/* Whether @user may have one more of something, of which it has @has and @left are free. */
+bool user_may_add(size_t has, size_t left);
+
+/* Whether there may be a look for @user at @now; and it took @cpu_ns. */
+bool user_may_look(const struct user *user, uint64_t now);
+void user_looked(struct user *user, uint64_t now, uint64_t cpu_ns);
+
+#endif
