@@ -31,6 +31,7 @@
 #include "ruby/walk.h"
 #include "sample/environment.h"
 #include "sample/native_here.h"
+#include "sample/privileges.h"
 #include "sample/session.h"
 #include "symbol/native_names.h"
 #include "symbol/resolver.h"
@@ -441,6 +442,7 @@ static int attach_vm(struct dump *d, const struct ruby_attach_options *opts, str
 		r = session_tasks(d->session, pid, &d->tasks, &d->n_tasks, err);
 	if (r)
 		return r;
+	privileges_reduce();
 	attach.tasks = d->tasks;
 	attach.n_tasks = d->n_tasks;
 	r = ruby_vm_attach(pid, &attach, &d->vm, err);

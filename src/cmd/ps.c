@@ -16,6 +16,7 @@
 #include "cmd/common.h"
 #include "ruby/binary.h"
 #include "ruby/layout.h"
+#include "sample/privileges.h"
 #include "target/maps.h"
 #include "target/memory.h"
 #include "target/process.h"
@@ -115,6 +116,7 @@ int ps_run(const struct ps_options *opts, struct cmd_context *ctx, struct err *e
 	file_worker_init(&worker, NULL);
 	table_init(&table, columns, ARRAY_SIZE(columns));
 	r = cmd_prepare_worker(&worker, err);
+	privileges_reduce();
 	if (!r)
 		r = process_list(&pids, &n, err);
 	if (r)

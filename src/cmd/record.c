@@ -30,6 +30,7 @@
 #include "ruby/layout.h"
 #include "sample/collector.h"
 #include "sample/environment.h"
+#include "sample/privileges.h"
 #include "sample/session.h"
 #include "target/launch.h"
 #include "target/selection.h"
@@ -397,6 +398,8 @@ int record_run(const struct record_options *opts, struct cmd_context *ctx, struc
 		r = open_session(&run, err);
 	if (!r)
 		r = add_targets(&run, err);
+	if (!r)
+		privileges_reduce();
 	if (!r)
 		r = record(&run, err);
 	recorder_close(run.recorder, NULL, NULL);

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -15,6 +16,8 @@
 #include "base/cleanup.h"
 #include "worker/channel.h"
 #include "worker/sandbox.h"
+
+#define WORKER_NICE -10
 
 /* What the keeper says to a request. */
 struct spawned {
@@ -51,6 +54,8 @@ __attribute__((noreturn)) static void keep(int sock, keeper_main_fn *worker_main
 	char request;
 
 	prctl(PR_SET_NAME, "rbpf-keeper", 0, 0, 0);
+	/* Its workers are waited for by one who goes before the targets: base/priority.h. */
+	setpriority(PRIO_PROCESS, 0, WORKER_NICE);
 	if (sandbox_drop_privileges(&sock, 1))
 		_exit(1);
 	while (!channel_receive(sock, &request, sizeof(request), &len, fds, &n, 1)) {
