@@ -21,6 +21,7 @@
 #include "symbol/perf_map.h"
 #include "symbol/resolver.h"
 #include "target/container.h"
+#include "worker/file_worker.h"
 #include "target/target_file.h"
 
 /*
@@ -225,7 +226,8 @@ static int load_table(struct native_process *p, uint64_t addr, uint64_t now)
  */
 static int load_first(struct native_process *p, const struct ruby_vm *vm)
 {
-	const uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	const struct worker *worker = &p->native->files.worker->worker;
+	const uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID) + worker_cpu_ns(worker);
 	uint64_t *spent = &p->native->load_first_ns, before = *spent;
 	size_t i;
 	int r;
@@ -234,7 +236,7 @@ static int load_first(struct native_process *p, const struct ruby_vm *vm)
 	for (i = 0; i < p->map->n && !r && *spent < LOAD_FIRST && !stop_overdue(); i++) {
 		if (p->map->v[i].file)
 			r = load_table(p, p->map->v[i].start, clock_ns(CLOCK_MONOTONIC));
-		*spent = before + clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
+		*spent = before + clock_ns(CLOCK_THREAD_CPUTIME_ID) + worker_cpu_ns(worker) - begin;
 	}
 	return r;
 }

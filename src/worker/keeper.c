@@ -17,7 +17,7 @@
 #include "worker/channel.h"
 #include "worker/sandbox.h"
 
-#define WORKER_NICE -10
+#define WORKER_NICE -20
 
 /* What the keeper says to a request. */
 struct spawned {

@@ -44,12 +44,21 @@ static pid_t *reap_stuck(struct worker *w)
 	return free_place;
 }
 
+static uint64_t cpu_time(const struct worker *w)
+{
+	clockid_t clock;
+
+	/* The process was not waited for: the pid is its own. */
+	return clock_getcpuclockid(w->pid, &clock) ? 0 : clock_ns(clock);
+}
+
 /* Kill the process. It may take a moment, or for ever, until it is gone. */
 static void give_up(struct worker *w)
 {
 	pid_t *place = reap_stuck(w);
 
 	if (w->pid > 0) {
+		w->ended_ns += cpu_time(w);
 		kill(w->pid, SIGKILL);
 		if (!waitpid(w->pid, NULL, WNOHANG) && place)
 			*place = w->pid;
@@ -83,14 +92,6 @@ static int spawn(struct worker *w)
 	w->sock = socks[0];
 	w->memfd = take_fd(&memfd);
 	return 0;
-}
-
-static uint64_t cpu_time(const struct worker *w)
-{
-	clockid_t clock;
-
-	/* The process was not waited for: the pid is its own. */
-	return clock_getcpuclockid(w->pid, &clock) ? 0 : clock_ns(clock);
 }
 
 int worker_prepare(struct worker *w)
@@ -166,6 +167,11 @@ enum worker_failure worker_send(struct worker *w, const struct worker_call *call
 	w->cpu_ns = w->seen_ns = cpu_time(w);
 	w->seen_at_ns = clock_ns(CLOCK_MONOTONIC);
 	return WORKER_OK;
+}
+
+uint64_t worker_cpu_ns(const struct worker *w)
+{
+	return w->ended_ns + (w->pid > 0 ? cpu_time(w) : 0);
 }
 
 void worker_abandon(struct worker *w)

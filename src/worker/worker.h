@@ -57,6 +57,7 @@ struct worker {
 	pid_t pid; /* -1: none */
 	int sock, memfd;
 	pid_t stuck[WORKER_MAX_STUCK]; /* 0: none */
+	uint64_t ended_ns;	       /* CPU time of processes before this one */
 
 	/* The request that is not answered yet. */
 	bool busy;
@@ -109,6 +110,9 @@ enum worker_failure worker_send(struct worker *w, const struct worker_call *call
  */
 int worker_receive(struct worker *w, int timeout, struct worker_answer *ret,
 		   enum worker_failure *why);
+
+/* CPU time in ns of all of its processes so far. */
+uint64_t worker_cpu_ns(const struct worker *w);
 
 /* Give up what it is busy with. */
 void worker_abandon(struct worker *w);
