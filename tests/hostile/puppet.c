@@ -126,12 +126,12 @@ static int forks(int n)
 		for (i = 0; i < n; i++) {
 			if (!fork())
 				_exit(0);
-			if (++living == 50) {
-				while (waitpid(-1, NULL, 0) > 0)
-					living--;
-			}
+			if (++living < 50)
+				continue;
+			while (waitpid(-1, NULL, 0) > 0)
+				living--;
+			usleep(20000);
 		}
-		usleep(1000);
 	}
 }
 
