@@ -3,6 +3,7 @@
 # make            build ./rbpf
 # make check      format, lint, unit tests (also under ASan and UBSan); no root needed
 # make check-live live tests on real Rubies; needs root and BPF
+# make check-hostile  targets, files and recordings that mean harm; needs root and BPF
 # make check-kernels  live tests under Debian's kernels and on arm64, in QEMU; no root needed
 # make test       install what the tests need, run all of them
 # make demo       install what is needed, build, record a Ruby program, draw its flame graph
@@ -107,6 +108,8 @@ test:
 	@$(MAKE) --no-print-directory test-more
 
 TEST_KERNELS := bookworm:amd64 bookworm:arm64
+# Those that nothing else on the machine can slow down.
+TEST_HOSTILE := outputs recordings
 
 # The live tests need root and BPF: without, that is said, and what could be run was run.
 test-more: rbpf
@@ -114,6 +117,7 @@ test-more: rbpf
 	@$(MAKE) --no-print-directory check-validate
 	@if ./rbpf -q doctor >/dev/null 2>&1; then \
 		$(MAKE) --no-print-directory check-live && \
+		$(MAKE) --no-print-directory check-hostile HOSTILE='$(TEST_HOSTILE)' && \
 		$(MAKE) --no-print-directory check-kernels KERNELS='$(TEST_KERNELS)'; \
 	elif [ "$$CI" = true ]; then \
 		./rbpf doctor; echo "test: recording does not work here, and CI needs it" >&2; exit 1; \

@@ -24,7 +24,7 @@ class HostileTextTest < HostileTest
     target = attacker('version.rb', "3.1.2\e]0;owned\a\e[2J\u009b31m\u202E")
     assert_shown_clean(target)
     run_rbpf('doctor', '-p', target.pid, statuses: [0, 4])
-    besiege('-p', "#{target.pid},#{honest.pid}")
+    besiege
     assert_views_clean
   end
 
@@ -41,9 +41,9 @@ class HostileTextTest < HostileTest
 
   def test_command_lines_and_names_of_programs
     NASTY.each_with_index do |name, i|
-      next if name.include?('/')
+      next if name.b.include?('/')
 
-      program = lair("#{i} #{name}")
+      program = lair("#{i} ".b + name.b)
       FileUtils.ln_s('/usr/bin/ruby', program)
       spawned(['sh', '-c', 'exec "$0" "$@"', program, Hostile.program('honest.rb'), name, 'x' * 60_000])
     end
@@ -92,11 +92,11 @@ class HostileTextTest < HostileTest
   end
 
   def test_names_of_native_functions_and_files
-    files = NASTY.reject { |name| name.include?('/') }.map.with_index do |name, i|
+    files = NASTY.reject { |name| name.b.include?('/') }.map.with_index do |name, i|
       HostileElf.new.tap do |e|
         e.add_symbols([[name, 0x1000, 0x1000]], type: 2, name: '.symtab')
         e.add('.note.gnu.build-id', 7, data: [4, 20, 3, "GNU\0", "\e[31m" * 4].pack('VVVa4a20'))
-      end.write(lair("#{name}#{i}"))
+      end.write(lair(name.b + i.to_s))
     end
     attacker('call.rb', *files)
     besiege
@@ -107,7 +107,7 @@ class HostileTextTest < HostileTest
     base = Dir['/sys/fs/cgroup/{unified,systemd,cpuacct,pids,.}'].find { |dir| File.writable?(File.join(dir, 'cgroup.procs')) }
     missing 'no control groups to make one in' unless base
     NASTY.select(&:valid_encoding?).reject { |name| name.match?(%r{/|\n}) }.each_with_index do |name, i|
-      group = File.join(base, "machine-#{name}#{i}.scope")
+      group = File.join(base, "machine-#{name}#{i}-#{Process.pid}.scope")
       Dir.mkdir(group)
       at_end { remove_group(group) }
       target = spawned(['ruby', Hostile.program('honest.rb')])
