@@ -117,7 +117,7 @@ class HostileRecordingsTest < HostileTest
 
   def test_many_deep_stacks
     stacks = (1..60_000).map { |i| F.record(6, i, 0) }.join
-    samples = (59_000..60_000).map { |i| F.record(7, 0, 2, i, 1000, 0, 0) }.join
+    samples = (59_960..60_000).map { |i| F.record(7, 0, 2, i, 1000, 0, 0) }.join
     read_all(F.new.zipped(2, F.beginning + stacks + samples).write(path('many')))
   end
 
