@@ -12,6 +12,7 @@
 #include "profile/counters.h"
 #include "sample/native.h"
 #include "symbol/native_names.h"
+#include "support/test_worker.h"
 #include "target/container.h"
 
 /* This process, in whose memory there is code of no file. */
@@ -29,7 +30,7 @@ static void setup(struct fixture *f)
 	f->code = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	cr_assert_neq(f->code, MAP_FAILED);
 	snprintf(f->path, sizeof(f->path), "/tmp/perf-%d.map", (int)getpid());
-	cr_assert_eq(native_new(NULL, false, NULL, NULL, &f->native), 0);
+	cr_assert_eq(native_new(NULL, test_worker(), false, NULL, NULL, &f->native), 0);
 	cr_assert_eq(native_process_new(f->native, getpid(), &f->place, &f->process), 0);
 	cr_assert_eq(native_process_look(f->process, NULL), 0);
 }
