@@ -65,6 +65,8 @@ int collector_set_session(struct collector *c, struct session *s, struct err *er
 	if (c->opts.native &&
 	    native_new(&mem, c->opts.worker, c->opts.inlines, set_code, s, &c->native))
 		return err_oom(err);
+	if (c->native && c->opts.memory_limit)
+		native_limit_memory(c->native, c->opts.memory_limit);
 	c->stacks.native = c->native;
 	return 0;
 }

@@ -97,6 +97,12 @@ int native_new(const struct unwind_memory *mem, struct file_worker *worker, bool
 	return r;
 }
 
+void native_limit_memory(struct native *n, uint64_t bytes)
+{
+	if (bytes / 4 < n->perf_maps.memory)
+		n->perf_maps.memory = bytes / 4;
+}
+
 void native_free(struct native *n)
 {
 	if (!n)

@@ -38,6 +38,9 @@ int native_new(const struct unwind_memory *mem, struct file_worker *worker, bool
 	       native_set_code_fn *set_code, void *arg, struct native **ret);
 void native_free(struct native *n); /* accepts NULL */
 
+/* Perf maps may take a quarter of @bytes, if that is less than PERF_MAPS_MAX_MEMORY. At first. */
+void native_limit_memory(struct native *n, uint64_t bytes);
+
 /* Give memory back: frames from native_frames() mean nothing any more. Returns 0 or -ENOMEM. */
 int native_forget(struct native *n);
 

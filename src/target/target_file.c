@@ -19,6 +19,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "target/patient.h"
 
 #define STATUS_MAX    (64u << 10) /* bytes of /proc/PID/status; a list of 65536 groups comes last */
 
@@ -27,30 +28,41 @@
 
 /* ---- finding ---- */
 
-static int find_in_root(const char *root, const char *path, uint64_t extra_flags)
+/* What lookup() and open_if() return if they may have to wait. */
+#define MAY_WAIT      -EINPROGRESS
+
+/* @wait false: what the kernel does not know yet is not looked up (Linux 5.12). */
+static int lookup(int dir, const char *path, uint64_t extra_flags, bool wait)
 {
 	struct open_how how = {
 		.flags = O_PATH | O_CLOEXEC | extra_flags,
-		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
+		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | (wait ? 0 : RESOLVE_CACHED),
 	};
+	int fd = (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
+
+	if (fd < 0 && !wait && (errno == EAGAIN || errno == EINVAL))
+		return MAY_WAIT;
+	return fd < 0 ? -errno : fd;
+}
+
+static int find_in_root(const char *root, const char *path, uint64_t extra_flags, bool wait)
+{
 	_cleanup_close_ int dir = open(root[0] ? root : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	int i, fd, r = -EAGAIN;
+	int i, r = -EAGAIN;
 
 	if (dir < 0)
 		return -errno;
-	for (i = 0; i < RESOLVE_TRIES && r == -EAGAIN; i++) {
-		fd = (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
-		r = fd < 0 ? -errno : fd;
-	}
+	for (i = 0; i < RESOLVE_TRIES && r == -EAGAIN; i++)
+		r = lookup(dir, path, extra_flags, wait);
 	return r;
 }
 
-static int find_in_target(pid_t pid, const char *path, uint64_t extra_flags)
+static int find_in_target(pid_t pid, const char *path, uint64_t extra_flags, bool wait)
 {
 	char root[32];
 
 	snprintf(root, sizeof(root), "/proc/%d/root", (int)pid);
-	return find_in_root(root, path, extra_flags);
+	return find_in_root(root, path, extra_flags, wait);
 }
 
 static int find_link(const char *link)
@@ -61,7 +73,7 @@ static int find_link(const char *link)
 }
 
 /* @named: it was found by a name, which may stand for another file by now. */
-static int find_mapped(const struct target_file_request *req, bool *named)
+static int find_mapped(const struct target_file_request *req, bool wait, bool *named)
 {
 	char link[64];
 	int fd;
@@ -72,25 +84,25 @@ static int find_mapped(const struct target_file_request *req, bool *named)
 	if (fd >= 0)
 		return fd;
 	*named = true;
-	return find_in_target(req->pid, req->path, 0);
+	return find_in_target(req->pid, req->path, 0, wait);
 }
 
-static int find(const struct target_file_request *req, bool *named)
+static int find(const struct target_file_request *req, bool wait, bool *named)
 {
 	char link[32];
 
 	switch (req->kind) {
 	case TARGET_FILE_MAPPED:
-		return find_mapped(req, named);
+		return find_mapped(req, wait, named);
 	case TARGET_FILE_EXE:
 		snprintf(link, sizeof(link), "/proc/%d/exe", (int)req->pid);
 		return find_link(link);
 	case TARGET_FILE_PERF_MAP:
 		*named = true;
-		return find_in_target(req->pid, req->path, O_NOFOLLOW);
+		return find_in_target(req->pid, req->path, O_NOFOLLOW, wait);
 	case TARGET_FILE_DEBUG:
 		*named = true;
-		return find_in_root(req->root, req->path, 0);
+		return find_in_root(req->root, req->path, 0, wait);
 	}
 	return -EINVAL;
 }
@@ -169,26 +181,27 @@ static int check_debug(const struct target_file_request *req, const struct statx
 	return 0;
 }
 
-static int check(const struct target_file_request *req, int fd, bool named)
+/* Only what is on no block device may be of the kernel, or of a server that does not answer. */
+static bool is_on_device(const struct statx *st)
 {
-	struct statx st;
+	return st->stx_dev_major;
+}
 
-	/* The cached attributes do: a server that does not answer is not asked for them. */
-	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BASIC_STATS, &st))
-		return -errno;
-	if (!S_ISREG(st.stx_mode) || (named && is_of_kernel(fd)))
+static int check(const struct target_file_request *req, int fd, bool named, const struct statx *st)
+{
+	if (named && !is_on_device(st) && is_of_kernel(fd))
 		return -ENOTSUP;
 	switch (req->kind) {
 	case TARGET_FILE_MAPPED:
-		if (named && st.stx_ino != req->inode)
+		if (named && st->stx_ino != req->inode)
 			return -ESTALE;
-		return st.stx_size > TARGET_FILE_MAX_MAPPED ? -EFBIG : 0;
+		return st->stx_size > TARGET_FILE_MAX_MAPPED ? -EFBIG : 0;
 	case TARGET_FILE_EXE:
-		return st.stx_size > TARGET_FILE_MAX_MAPPED ? -EFBIG : 0;
+		return st->stx_size > TARGET_FILE_MAX_MAPPED ? -EFBIG : 0;
 	case TARGET_FILE_PERF_MAP:
-		return check_perf_map(req, &st);
+		return check_perf_map(req, st);
 	case TARGET_FILE_DEBUG:
-		return check_debug(req, &st);
+		return check_debug(req, st);
 	}
 	return -EINVAL;
 }
@@ -208,15 +221,37 @@ static int open_found(int fd)
 	return opened < 0 ? -errno : opened;
 }
 
-int target_file_open(const struct target_file_request *req)
+static int open_if(const struct target_file_request *req, bool wait)
 {
 	_cleanup_close_ int fd = -1;
 	bool named = false;
+	struct statx st;
 	int r;
 
-	fd = find(req, &named);
+	fd = find(req, wait, &named);
 	if (fd < 0)
 		return fd;
-	r = check(req, fd, named);
+	/* The cached attributes do: a server is not asked for them. */
+	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BASIC_STATS, &st))
+		return -errno;
+	if (!S_ISREG(st.stx_mode))
+		return -ENOTSUP;
+	if (!wait && !is_on_device(&st))
+		return MAY_WAIT;
+	r = check(req, fd, named, &st);
 	return r ? r : open_found(fd);
+}
+
+static int open_and_wait(const struct target_file_request *req)
+{
+	return open_if(req, true);
+}
+
+int target_file_open(const struct target_file_request *req)
+{
+	/* The one process for all that may have to wait: what hangs is a fact of the machine. */
+	static struct patient patient = PATIENT_INIT(open_and_wait);
+	int r = open_if(req, false);
+
+	return r == MAY_WAIT ? patient_open(&patient, req) : r;
 }

@@ -7,13 +7,13 @@
  * with a lease. So a file is found with O_PATH, which opens nothing, then looked at, and only a
  * regular file that its kind allows is opened for reading, by its descriptor and not by its name.
  * Opening never waits for a writer or for a lease, and never makes a terminal the controlling one.
- * It may wait for a file system whose server does not answer, as any look at that file does.
+ * Where it may have to wait for the server of a file system, it does so for a limited time
+ * (patient.h).
  *
  * What a descriptor leads to is checked once. Its contents may change at any time: they are to be
  * read, never mapped, since a page of a file that became shorter raises SIGBUS.
  *
- * A request is plain data and its execution keeps no state, so that another process may execute it.
- * Thread-safe.
+ * A request is plain data, so that another process may execute it. Not thread-safe.
  */
 #ifndef RBPF_TARGET_TARGET_FILE_H
 #define RBPF_TARGET_TARGET_FILE_H
@@ -65,6 +65,7 @@ struct target_file_request {
  *	-EPERM		its owner or its mode are not what the kind asks for
  *	-ESTALE		another file than the mapped one has its name
  *	-EFBIG		larger than its limit
+ *	-ETIMEDOUT	its file system does not answer
  *	-EAGAIN		somebody holds a lease on it, or renames directories of its path
  */
 int target_file_open(const struct target_file_request *req);

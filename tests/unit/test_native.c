@@ -11,6 +11,7 @@
 
 #include "profile/counters.h"
 #include "sample/native.h"
+#include "support/test_worker.h"
 #include "symbol/native_names.h"
 #include "support/test_worker.h"
 #include "target/container.h"

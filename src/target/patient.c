@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "target/patient.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "target/process.h"
+#include "target/target_file.h"
+
+/* A request as it is sent: the strings behind it. */
+struct wire {
+	struct target_file_request req; /* the pointers in it mean nothing */
+	char root[PATIENT_MAX_ROOT];
+	char path[PATIENT_MAX_PATH];
+};
+
+/* ---- descriptors in messages ---- */
+
+union control {
+	struct cmsghdr align;
+	char bytes[CMSG_SPACE(sizeof(int))];
+};
+
+/* @result, and what it is if it is a descriptor. */
+static void send_result(int sock, int result)
+{
+	struct iovec iov = { .iov_base = &result, .iov_len = sizeof(result) };
+	union control control = { .bytes = { 0 } };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	struct cmsghdr *c;
+
+	if (result >= 0) {
+		msg.msg_control = control.bytes;
+		msg.msg_controllen = sizeof(control.bytes);
+		c = CMSG_FIRSTHDR(&msg);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(c), &result, sizeof(result));
+	}
+	sendmsg(sock, &msg, MSG_NOSIGNAL);
+}
+
+/* Returns the descriptor, the error that was sent, or -EPIPE. */
+static int receive_result(int sock)
+{
+	int result, fd;
+	struct iovec iov = { .iov_base = &result, .iov_len = sizeof(result) };
+	union control control;
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = control.bytes,
+			      .msg_controllen = sizeof(control.bytes) };
+	struct cmsghdr *c;
+
+	if (recvmsg(sock, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT) != sizeof(result))
+		return -EPIPE;
+	if (result < 0)
+		return result;
+	c = CMSG_FIRSTHDR(&msg);
+	/* None was sent, or there was no room for one more here. */
+	if (!c || c->cmsg_type != SCM_RIGHTS || c->cmsg_len != CMSG_LEN(sizeof(int)))
+		return -EMFILE;
+	memcpy(&fd, CMSG_DATA(c), sizeof(fd));
+	return fd;
+}
+
+/* ---- the process ---- */
+
+/*
+ * It keeps no file of rbpf's open, so that nothing goes on because of it when rbpf has ended, and
+ * gets no signal but SIGKILL.
+ */
+_Noreturn static void serve(int sock, patient_open_fn *open_it)
+{
+	struct wire wire;
+	sigset_t all;
+	int result;
+
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	prctl(PR_SET_NAME, "rbpf-open");
+	if (sock > 0)
+		syscall(SYS_close_range, 0, sock - 1, 0);
+	syscall(SYS_close_range, sock + 1, ~0u, 0);
+	while (recv(sock, &wire, sizeof(wire), 0) == sizeof(wire)) {
+		wire.req.root = wire.root;
+		wire.req.path = wire.path;
+		result = open_it(&wire.req);
+		send_result(sock, result);
+		if (result >= 0)
+			close(result);
+	}
+	_exit(0);
+}
+
+static int start(struct patient *p)
+{
+	int socks[2];
+	pid_t pid;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, socks))
+		return -errno;
+	pid = fork();
+	if (!pid)
+		serve(socks[1], p->open);
+	close(socks[1]);
+	if (pid < 0) {
+		close(socks[0]);
+		return -EAGAIN;
+	}
+	p->pid = pid;
+	p->sock = socks[0];
+	p->owner = getpid();
+	return 0;
+}
+
+/* Let go of the process; if it hangs it stays. Returns whether it does. */
+static bool stop(struct patient *p)
+{
+	bool stays;
+
+	close(p->sock);
+	kill(p->pid, SIGKILL);
+	stays = !waitpid(p->pid, NULL, WNOHANG);
+	p->pid = 0;
+	return stays;
+}
+
+void patient_deinit(struct patient *p)
+{
+	if (p->pid && p->owner == getpid())
+		stop(p);
+	*p = (struct patient)PATIENT_INIT(p->open);
+}
+
+/* ---- roots that hang ---- */
+
+static void forget_hung(struct patient *p)
+{
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	size_t i = 0;
+
+	while (i < p->n_hung) {
+		struct patient_hung *h = &p->hung[i];
+
+		if (h->pid && waitpid(h->pid, NULL, WNOHANG))
+			h->pid = 0;
+		if (!h->pid && now >= h->until_ns)
+			*h = p->hung[--p->n_hung];
+		else
+			i++;
+	}
+}
+
+static bool hangs(const struct patient *p, const char *root)
+{
+	size_t i;
+
+	for (i = 0; i < p->n_hung; i++)
+		if (!strcmp(p->hung[i].root, root))
+			return true;
+	return p->n_hung == PATIENT_MAX_HUNG;
+}
+
+static int leave_behind(struct patient *p, const char *root)
+{
+	struct patient_hung *h = &p->hung[p->n_hung++];
+
+	snprintf(h->root, sizeof(h->root), "%s", root);
+	h->until_ns = clock_ns(CLOCK_MONOTONIC) + PATIENT_HUNG_NS;
+	h->pid = p->pid;
+	if (!stop(p))
+		h->pid = 0;
+	return -ETIMEDOUT;
+}
+
+/* ---- opening ---- */
+
+/* A process that waits for a CPU does not hang: the machine is busy. */
+static int wait_for(struct patient *p, const char *root)
+{
+	const unsigned int limit = p->n_hung ? PATIENT_SLICES_HUNG : PATIENT_SLICES;
+	struct pollfd poll_fd = { .fd = p->sock, .events = POLLIN };
+	unsigned int slices = 0;
+
+	while (slices < limit) {
+		if (poll(&poll_fd, 1, PATIENT_SLICE_MS) > 0)
+			return receive_result(p->sock);
+		slices = thread_state(p->pid, p->pid) == 'R' ? 0 : slices + 1;
+	}
+	return leave_behind(p, root);
+}
+
+static int ask(struct patient *p, const struct wire *wire, const char *root)
+{
+	int r;
+
+	if (p->owner != getpid())
+		p->pid = 0;
+	r = p->pid ? 0 : start(p);
+	if (r)
+		return r;
+	r = send(p->sock, wire, sizeof(*wire), MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -EPIPE
+										: wait_for(p, root);
+	/* Somebody has killed it: there will be another one. */
+	if (r == -EPIPE)
+		stop(p);
+	return r;
+}
+
+int patient_open(struct patient *p, const struct target_file_request *req)
+{
+	const char *own_root = req->root ? req->root : "", *path = req->path ? req->path : "";
+	struct wire wire = { .req = *req };
+	char root[PATIENT_MAX_ROOT];
+
+	if (strlen(own_root) >= sizeof(wire.root) || strlen(path) >= sizeof(wire.path))
+		return -ENAMETOOLONG;
+	strcpy(wire.root, own_root);
+	strcpy(wire.path, path);
+	if (req->kind == TARGET_FILE_DEBUG)
+		strcpy(root, own_root);
+	else
+		snprintf(root, sizeof(root), "/proc/%d/root", (int)req->pid);
+	forget_hung(p);
+	return hangs(p, root) ? -ETIMEDOUT : ask(p, &wire, root);
+}

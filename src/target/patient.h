@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Opening files that may be on a file system whose server does not answer, as FUSE and NFS have one:
+ * any look at such a file may wait for ever, in the kernel, where not even SIGKILL ends it. So another
+ * process does it, a copy of this one without its files, and who wants the file waits only as long as
+ * that process does not sleep: one that sleeps too long is killed and not waited for, and nothing is
+ * opened for that root for a while, and while it is still there.
+ *
+ * Not thread-safe.
+ */
+#ifndef RBPF_TARGET_PATIENT_H
+#define RBPF_TARGET_PATIENT_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct target_file_request;
+
+#define PATIENT_SLICE_MS    50 /* so often it is looked at what the process does */
+#define PATIENT_SLICES	    16u /* in which it sleeps, one after the other, until it is left behind */
+#define PATIENT_SLICES_HUNG 2u		   /* the same while there are roots that hang */
+#define PATIENT_MAX_HUNG    32u		   /* roots that hang, and processes that are left behind */
+#define PATIENT_HUNG_NS	    60000000000ull /* for so long a root hangs at least */
+#define PATIENT_MAX_ROOT    256u	   /* bytes of a root and of a path, with their NULs */
+#define PATIENT_MAX_PATH    4096u
+
+typedef int patient_open_fn(const struct target_file_request *req);
+
+struct patient_hung {
+	char root[PATIENT_MAX_ROOT];
+	pid_t pid;	   /* that was left behind; 0: it has ended */
+	uint64_t until_ns; /* CLOCK_MONOTONIC */
+};
+
+struct patient {
+	patient_open_fn *open; /* what the process calls */
+	pid_t owner;	       /* who has started it: not a process that was forked since */
+	pid_t pid;	       /* 0: there is none yet */
+	int sock;
+	struct patient_hung hung[PATIENT_MAX_HUNG];
+	size_t n_hung;
+};
+
+#define PATIENT_INIT(fn)                                                                           \
+	{                                                                                          \
+		.open = (fn)                                                                       \
+	}
+
+/* End the process. */
+void patient_deinit(struct patient *p);
+
+/*
+ * Have the process call p->open() for @req. Returns the descriptor or the error that this returns;
+ * -ETIMEDOUT (it was left behind, or the root hangs), -ENAMETOOLONG, or the error of starting a
+ * process.
+ */
+int patient_open(struct patient *p, const struct target_file_request *req);
+
+#endif

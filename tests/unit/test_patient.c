@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "target/patient.h"
+#include "target/target_file.h"
+
+/* What the path asks for. In the process, so that what it counts is told by its result. */
+static int open_it(const struct target_file_request *req)
+{
+	static int calls;
+	const uint64_t begin = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+
+	calls++;
+	if (!strcmp(req->path, "/hangs"))
+		for (;;)
+			pause();
+	if (!strcmp(req->path, "/dies"))
+		raise(SIGKILL);
+	while (!strcmp(req->path, "/computes") &&
+	       clock_ns(CLOCK_PROCESS_CPUTIME_ID) - begin <
+		       3 * PATIENT_SLICES * PATIENT_SLICE_MS / 2 * NSEC_PER_MSEC)
+		;
+	if (!strcmp(req->path, "/calls"))
+		return -calls;
+	if (!strcmp(req->path, "/files"))
+		return -1000 - open("/dev/null", O_RDONLY | O_CLOEXEC);
+	return strcmp(req->path, "/null") ? -EXDEV : open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+static struct patient patient = PATIENT_INIT(open_it);
+
+static int open_of(const char *root, const char *path)
+{
+	const struct target_file_request req = { .kind = TARGET_FILE_DEBUG,
+						 .root = root,
+						 .path = path };
+
+	return patient_open(&patient, &req);
+}
+
+static void end(void)
+{
+	patient_deinit(&patient);
+}
+
+TestSuite(patient, .fini = end);
+
+Test(patient, results)
+{
+	char longest[PATIENT_MAX_PATH + 1];
+	int fd = open_of("/root", "/null");
+
+	cr_assert_geq(fd, 0, "%s", strerror(-fd));
+	cr_expect(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+	close(fd);
+	cr_expect_eq(open_of("/root", "/other"), -EXDEV);
+	cr_expect_eq(open_of("/root", "/calls"), -3, "all by the same process");
+	memset(longest, 'x', sizeof(longest) - 1);
+	longest[sizeof(longest) - 1] = '\0';
+	cr_expect_eq(open_of("/root", longest), -ENAMETOOLONG);
+	cr_expect_eq(open_of(longest, "/null"), -ENAMETOOLONG);
+}
+
+Test(patient, busy_is_not_hanging)
+{
+	cr_expect_eq(open_of("/root", "/computes"), -EXDEV);
+	cr_expect_eq(open_of("/root", "/calls"), -2);
+}
+
+/* It has no file but its socket, which is not 0, so that the next one is. */
+Test(patient, has_no_files_of_others)
+{
+	cr_expect_eq(open_of("/root", "/files"), -1000);
+}
+
+Test(patient, a_root_that_hangs)
+{
+	uint64_t begin;
+	pid_t pid;
+
+	cr_expect_eq(open_of("/root", "/other"), -EXDEV);
+	pid = patient.pid;
+	cr_expect_eq(open_of("/root", "/hangs"), -ETIMEDOUT);
+	cr_expect_eq(waitpid(pid, NULL, 0) < 0 ? errno : pid, patient.hung[0].pid ? pid : ECHILD,
+		     "it was killed");
+	begin = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	for (int i = 0; i < 1000; i++)
+		cr_assert_eq(open_of("/root", "/null"), -ETIMEDOUT, "not tried again");
+	cr_expect_lt(clock_ns(CLOCK_PROCESS_CPUTIME_ID) - begin, NSEC_PER_SEC);
+	cr_expect_eq(patient.pid, 0);
+	cr_expect_eq(open_of("/other", "/calls"), -1, "another root, another process");
+	patient.hung[0].until_ns = 0;
+	cr_expect_eq(open_of("/root", "/calls"), -2, "a while later");
+	cr_expect_eq(patient.n_hung, 0);
+}
+
+Test(patient, many_roots_that_hang)
+{
+	char root[32];
+
+	for (unsigned int i = 0; i < PATIENT_MAX_HUNG; i++) {
+		snprintf(root, sizeof(root), "/%u", i);
+		cr_expect_eq(open_of(root, "/hangs"), -ETIMEDOUT);
+		cr_expect_eq(patient.n_hung, i + 1);
+	}
+	cr_expect_eq(open_of("/other", "/null"), -ETIMEDOUT);
+	cr_expect_eq(patient.n_hung, PATIENT_MAX_HUNG, "no more processes");
+	patient.hung[7].until_ns = 0;
+	do
+		errno = 0;
+	while (waitpid(-1, NULL, 0) > 0);
+	cr_expect_eq(open_of("/other", "/calls"), -1);
+}
+
+Test(patient, somebody_kills_it)
+{
+	cr_expect_eq(open_of("/root", "/dies"), -EPIPE);
+	cr_expect_eq(open_of("/root", "/calls"), -1, "another one");
+	cr_expect_eq(patient.n_hung, 0);
+}
+
+/* A process that was forked since has one of its own. */
+Test(patient, forked)
+{
+	int status;
+	pid_t pid;
+
+	cr_expect_eq(open_of("/root", "/calls"), -1);
+	pid = fork();
+	if (!pid)
+		_exit(open_of("/root", "/calls") != -1);
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	cr_expect_eq(status, 0);
+	cr_expect_eq(open_of("/root", "/calls"), -2);
+}
+
+Test(patient, no_room_for_a_file)
+{
+	struct rlimit limit = { .rlim_cur = 64, .rlim_max = 64 };
+	int fds[64], n = 0, fd;
+
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	cr_expect_eq(open_of("/root", "/calls"), -1);
+	while ((fd = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0)
+		fds[n++] = fd;
+	cr_expect_eq(open_of("/root", "/null"), -EMFILE);
+	while (n)
+		close(fds[--n]);
+	fd = open_of("/root", "/null");
+	cr_expect_geq(fd, 0);
+	close(fd);
+}
