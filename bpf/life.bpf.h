@@ -82,6 +82,7 @@ SEC("tp_btf/sched_process_exec")
 int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm *bprm)
 {
 	struct rbpf_file exe = file_of(bprm->file);
+	struct rbpf_preset_key key = { .exe = exe, .uid = (__u32)bpf_get_current_uid_gid() };
 	struct rbpf_proc proc = { .since = bpf_ktime_get_ns() };
 	struct rbpf_layout *preset;
 	__u32 tgid = task->tgid, flags = 0;
@@ -91,7 +92,11 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 		return 0;
 	if (followed)
 		bpf_map_delete_elem(&code, &tgid);
-	preset = bpf_map_lookup_elem(&presets, &exe);
+	preset = bpf_map_lookup_elem(&presets, &key);
+	if (!preset) {
+		key.uid = 0;
+		preset = bpf_map_lookup_elem(&presets, &key);
+	}
 	if (preset) {
 		proc.layout = *preset;
 		flags = RBPF_LIFE_PRESET;

@@ -23,14 +23,14 @@ struct {
 } procs SEC(".maps");
 
 /*
- * By executable: the layout that its processes turned out to have, without the addresses, which
+ * By executable and user: the layout that such processes turned out to have, without the addresses, which
  * differ. A process that executes it is walked with that from its first tick; the walk's own checks
  * tell if it does not fit.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, RBPF_MAX_PRESETS);
-	__type(key, struct rbpf_file);
+	__type(key, struct rbpf_preset_key);
 	__type(value, struct rbpf_layout);
 } presets SEC(".maps");
 

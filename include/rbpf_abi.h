@@ -126,6 +126,19 @@ struct rbpf_file {
 	__u32 generation; /* tells it from another file that had the inode before */
 };
 
+/*
+ * What a layout is kept by for the next process: what that executes, and the user who does. A process
+ * can change its own memory such that another layout is found in it, and that must be its own user's
+ * affair. Layouts of root's processes (uid 0) are for all.
+ */
+struct rbpf_preset_key {
+	struct rbpf_file exe;
+	__u32 uid; /* real */
+	__u32 pad; /* zero */
+};
+
+_Static_assert(sizeof(struct rbpf_preset_key) == 24, "map ABI");
+
 /* A followed process. */
 struct rbpf_proc {
 	struct rbpf_layout layout;

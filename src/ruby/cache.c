@@ -9,6 +9,7 @@
 #include "ruby/vm.h"
 
 struct ruby_known {
+	uid_t uid;
 	uint64_t device, inode, size;
 	int64_t mtime_ns;
 	char build_id[64];
@@ -23,22 +24,25 @@ static bool same_file(const struct ruby_known *k, const struct ruby_binary *b)
 	       k->mtime_ns == b->mtime_ns && !strcmp(k->build_id, b->build_id);
 }
 
-static struct ruby_known *find(const struct ruby_cache *cache, const struct ruby_binary *b)
+static struct ruby_known *find(const struct ruby_cache *cache, uid_t uid,
+			       const struct ruby_binary *b)
 {
 	size_t i;
 
 	for (i = 0; i < cache->n; i++)
-		if (same_file(&cache->v[i], b))
+		if (cache->v[i].uid == uid && same_file(&cache->v[i], b))
 			return &cache->v[i];
 	return NULL;
 }
 
-int ruby_cache_get(const struct ruby_cache *cache, struct ruby_vm *vm, uint64_t *current_vm,
-		   uint64_t *symbols)
+int ruby_cache_get(const struct ruby_cache *cache, uid_t uid, struct ruby_vm *vm,
+		   uint64_t *current_vm, uint64_t *symbols)
 {
-	const struct ruby_known *k = find(cache, &vm->binary);
+	const struct ruby_known *k = find(cache, uid, &vm->binary);
 	uint64_t base = vm->binary.base;
 
+	if (!k)
+		k = find(cache, 0, &vm->binary);
 	if (!k)
 		return -ENOENT;
 	vm->layout = k->layout;
@@ -48,19 +52,23 @@ int ruby_cache_get(const struct ruby_cache *cache, struct ruby_vm *vm, uint64_t 
 	return 0;
 }
 
-int ruby_cache_put(struct ruby_cache *cache, const struct ruby_vm *vm, uint64_t current_vm)
+int ruby_cache_put(struct ruby_cache *cache, uid_t uid, const struct ruby_vm *vm,
+		   uint64_t current_vm)
 {
 	const struct ruby_binary *b = &vm->binary;
-	struct ruby_known *k = find(cache, b);
+	struct ruby_known *k = find(cache, uid, b);
 	int r;
 
-	if (!k) {
+	if (!k && cache->n == RUBY_CACHE_MAX) {
+		k = &cache->v[cache->next++ % RUBY_CACHE_MAX];
+	} else if (!k) {
 		r = array_reserve(cache->v, cache->cap, cache->n + 1);
 		if (r)
 			return r;
 		k = &cache->v[cache->n++];
 	}
 	*k = (struct ruby_known) {
+		.uid = uid,
 		.device = b->device,
 		.inode = b->inode,
 		.size = b->size,

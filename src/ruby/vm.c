@@ -430,7 +430,8 @@ static int discover(struct attach *a, const struct ruby_attach_options *opts, st
 		vm->n_checks = n_failed;
 	}
 	if (!r && opts->cache)
-		r = ruby_cache_put(opts->cache, vm, a->found.current_vm) ? err_oom(err) : 0;
+		r = ruby_cache_put(opts->cache, opts->uid, vm, a->found.current_vm) ? err_oom(err)
+										    : 0;
 	return r;
 }
 
@@ -448,7 +449,7 @@ static int attach(struct attach *a, const struct ruby_attach_options *opts, stru
 	if (r)
 		return r;
 	n_checks = vm->n_checks;
-	if (opts->cache && !ruby_cache_get(opts->cache, vm, &current_vm, &symbols)) {
+	if (opts->cache && !ruby_cache_get(opts->cache, opts->uid, vm, &current_vm, &symbols)) {
 		r = prove(a, current_vm, symbols, err);
 		if (r != -EPROTO)
 			return r;

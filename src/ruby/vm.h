@@ -65,6 +65,7 @@ struct ruby_attach_options {
 	size_t n_tasks;
 	unsigned int sources;	  /* 1 << enum ruby_source of those to use; 0: all */
 	struct ruby_cache *cache; /* what is known of binaries seen before; may be NULL */
+	uid_t uid;		  /* whose process it is: what is known of others' is not used */
 };
 
 /*

@@ -45,6 +45,7 @@ void collector_free(struct collector *c)
 	ruby_cache_deinit(&c->binaries);
 	ruby_files_deinit(&c->files);
 	users_deinit(&c->users);
+	intern_deinit(&c->presets);
 	free(c->put_off);
 	mmap_watch_close(c->mmaps);
 	native_free(c->native);

@@ -26,6 +26,7 @@ struct collector {
 	struct ruby_cache binaries;
 	struct ruby_files files;
 	struct users users;
+	struct intern presets;	  /* struct rbpf_preset_key that layouts were kept by */
 	struct mmap_watch *mmaps; /* system-wide; owned */
 	struct native *native;	  /* NULL: native stacks are not walked; owned */
 	struct profile_totals totals;

@@ -68,12 +68,33 @@ static void set_vm(struct collector *c, struct tracked_process *p, struct ruby_v
 		snprintf(c->ruby_version, sizeof(c->ruby_version), "%s", vm->binary.version);
 }
 
+/*
+ * What was found in @p, for the next process that the same user starts of the same file. One preset
+ * too many costs its process the first ticks, no more.
+ */
+static void keep_preset(struct collector *c, const struct tracked_process *p,
+			const struct ruby_vm *vm)
+{
+	const struct rbpf_preset_key key = { .exe = p->exe, .uid = p->info.place.uid };
+	struct user *user = users_get(&c->users, p->info.place.uid);
+	bool is_new = intern_find(&c->presets, &key, sizeof(key), &(uint32_t) { 0 }) != 0;
+	uint32_t id;
+
+	if (p->info.place.uid == (uid_t)-1 ||
+	    (is_new && !user_may_add(user->presets, RBPF_MAX_PRESETS - c->presets.count)) ||
+	    intern_add(&c->presets, &key, sizeof(key), &id, NULL))
+		return;
+	user->presets += is_new;
+	session_preset(c->session, &key, &vm->walk);
+}
+
 static int attach_tasks(struct collector *c, struct tracked_process *p,
 			const struct rbpf_task *tasks, size_t n_tasks, struct err *err)
 {
 	struct ruby_attach_options opts = { .worker = c->opts.worker,
 					    .sources = c->opts.sources,
 					    .cache = &c->binaries,
+					    .uid = p->info.place.uid,
 					    .tasks = tasks,
 					    .n_tasks = n_tasks };
 	struct ruby_vm *vm = calloc(1, sizeof(*vm));
@@ -93,7 +114,7 @@ static int attach_tasks(struct collector *c, struct tracked_process *p,
 	for (i = 0; i < n_tasks && !p->exe.inode; i++)
 		if (tasks[i].tgid == (uint32_t)p->pid)
 			p->exe = tasks[i].exe;
-	session_preset(c->session, &p->exe, &vm->walk);
+	keep_preset(c, p, vm);
 	set_vm(c, p, vm);
 	return p->native ? native_process_look(p->native, vm) : 0;
 }

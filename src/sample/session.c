@@ -248,14 +248,14 @@ static bool without_addresses(const struct rbpf_layout *layout, struct rbpf_layo
 	return true;
 }
 
-void session_preset(struct session *s, const struct rbpf_file *exe,
+void session_preset(struct session *s, const struct rbpf_preset_key *key,
 		    const struct rbpf_layout *layout)
 {
 	struct rbpf_layout preset;
 
 	/* A full map costs the next process of that file its first ticks, no more. */
-	if (exe->inode && without_addresses(layout, &preset))
-		bpf_map__update_elem(s->skel->maps.presets, exe, sizeof(*exe), &preset,
+	if (key->exe.inode && without_addresses(layout, &preset))
+		bpf_map__update_elem(s->skel->maps.presets, key, sizeof(*key), &preset,
 				     sizeof(preset), BPF_ANY);
 }
 

@@ -52,10 +52,11 @@ int session_follow(struct session *s, pid_t tgid, const struct rbpf_layout *layo
 void session_unfollow(struct session *s, pid_t tgid);
 
 /*
- * Keep the @layout of a process that executed @exe for the next that does: that one is walked from
- * its first tick. One that cannot be used without its addresses is not kept.
+ * Keep the @layout of a process for the next that the same user executes the same file by (see struct
+ * rbpf_preset_key): that one is walked from its first tick. A layout that cannot be used without its
+ * addresses is not kept.
  */
-void session_preset(struct session *s, const struct rbpf_file *exe,
+void session_preset(struct session *s, const struct rbpf_preset_key *key,
 		    const struct rbpf_layout *layout);
 
 /*

@@ -3,7 +3,7 @@
  * What each user's processes may take of what all share, so that no user's processes can keep those of
  * others from being recorded.
  *
- * Two rules. Of what there is a number of (processes that are followed), a user may have one more as
+ * Two rules. Of what there is a number of (processes that are followed, presets), a user may have one more as
  * long as it then has no more than is left for all others: one user alone can take half of all, two
  * a third each. And of rbpf's CPU time, what it takes to look at memory maps, which processes can
  * make as long as they like, a user may have USERS_LOOK_SHARE of the time that passes, after a first
@@ -24,6 +24,7 @@
 struct user {
 	uid_t uid;
 	size_t processes; /* that are followed */
+	size_t presets;	  /* layouts that are kept for the next process */
 	uint64_t
 		looks_ns; /* CLOCK_MONOTONIC: when the looks so far are paid for; 0: none was taken */
 	size_t names;	  /* bytes: for who adds up */

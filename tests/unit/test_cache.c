@@ -31,7 +31,7 @@ static int get(const struct ruby_cache *cache, struct ruby_vm *vm, uint64_t *cur
 {
 	memset(&vm->layout, 0x55, sizeof(vm->layout));
 	*current_vm = *symbols = 77;
-	return ruby_cache_get(cache, vm, current_vm, symbols);
+	return ruby_cache_get(cache, 1000, vm, current_vm, symbols);
 }
 
 /* Another process of the same binary has it at another address. */
@@ -43,7 +43,7 @@ Test(cache, addresses_follow_the_load_bias)
 
 	cr_expect_eq(get(&cache, &second, &current_vm, &symbols), -ENOENT);
 	cr_expect(current_vm == 77 && symbols == 77, "untouched");
-	cr_assert_eq(ruby_cache_put(&cache, &first, 0x550000001000), 0);
+	cr_assert_eq(ruby_cache_put(&cache, 1000, &first, 0x550000001000), 0);
 	cr_assert_eq(get(&cache, &second, &current_vm, &symbols), 0);
 	cr_expect_eq(current_vm, 0x7f0000001000);
 	cr_expect_eq(symbols, 0x7f0000002000 + 100);
@@ -62,7 +62,7 @@ Test(cache, no_bias_and_no_address)
 	uint64_t current_vm, symbols;
 
 	vm.symbols = 0;
-	cr_assert_eq(ruby_cache_put(&cache, &vm, 0), 0);
+	cr_assert_eq(ruby_cache_put(&cache, 1000, &vm, 0), 0);
 	cr_assert_eq(get(&cache, &other, &current_vm, &symbols), 0);
 	cr_expect_eq(current_vm, 0, "unknown stays unknown");
 	cr_expect_eq(symbols, 0);
@@ -76,7 +76,7 @@ Test(cache, another_file)
 	struct ruby_vm vm = a_vm(100, 0x1000), same = a_vm(0, 0x1000);
 	uint64_t current_vm, symbols;
 
-	cr_assert_eq(ruby_cache_put(&cache, &vm, 0x5000), 0);
+	cr_assert_eq(ruby_cache_put(&cache, 1000, &vm, 0x5000), 0);
 	cr_assert_eq(get(&cache, &same, &current_vm, &symbols), 0);
 
 	struct ruby_vm others[5];
@@ -103,7 +103,7 @@ Test(cache, many_files)
 	for (uint16_t i = 0; i < 500; i++) {
 		vm = a_vm(i, 0x1000);
 		vm.binary.inode = i;
-		cr_assert_eq(ruby_cache_put(&cache, &vm, 0x5000 + i), 0);
+		cr_assert_eq(ruby_cache_put(&cache, 1000, &vm, 0x5000 + i), 0);
 	}
 	for (uint16_t i = 0; i < 500; i++) {
 		vm = a_vm(0, 0);
@@ -122,10 +122,45 @@ Test(cache, put_again)
 	struct ruby_vm wrong = a_vm(100, 0x1000), right = a_vm(200, 0x1000), vm = a_vm(0, 0x1000);
 	uint64_t current_vm, symbols;
 
-	cr_assert_eq(ruby_cache_put(&cache, &wrong, 0x5000), 0);
-	cr_assert_eq(ruby_cache_put(&cache, &right, 0x6000), 0);
+	cr_assert_eq(ruby_cache_put(&cache, 1000, &wrong, 0x5000), 0);
+	cr_assert_eq(ruby_cache_put(&cache, 1000, &right, 0x6000), 0);
 	cr_assert_eq(get(&cache, &vm, &current_vm, &symbols), 0);
 	cr_expect_eq(current_vm, 0x6000);
 	cr_expect_eq(vm.layout.ec_fiber_ptr, 200);
+	ruby_cache_deinit(&cache);
+}
+
+/* What another user's process shows is not believed; what root's shows is. */
+Test(cache, each_user_has_entries_of_its_own)
+{
+	struct ruby_cache cache = RUBY_CACHE_INIT;
+	struct ruby_vm own = a_vm(100, 0), roots = a_vm(200, 0), vm = a_vm(0, 0);
+	uint64_t current_vm, symbols;
+
+	cr_assert_eq(ruby_cache_put(&cache, 1000, &own, 0x5000), 0);
+	cr_expect_eq(ruby_cache_get(&cache, 1001, &vm, &current_vm, &symbols), -ENOENT);
+	cr_expect_eq(ruby_cache_get(&cache, 0, &vm, &current_vm, &symbols), -ENOENT);
+	cr_assert_eq(ruby_cache_put(&cache, 0, &roots, 0x6000), 0);
+	cr_assert_eq(ruby_cache_get(&cache, 1001, &vm, &current_vm, &symbols), 0);
+	cr_expect_eq(current_vm, 0x6000);
+	cr_assert_eq(ruby_cache_get(&cache, 1000, &vm, &current_vm, &symbols), 0);
+	cr_expect_eq(current_vm, 0x5000);
+	ruby_cache_deinit(&cache);
+}
+
+Test(cache, limited)
+{
+	struct ruby_cache cache = RUBY_CACHE_INIT;
+	struct ruby_vm vm = a_vm(100, 0);
+	uint64_t current_vm, symbols;
+	uid_t uid;
+
+	for (uid = 1; uid <= RUBY_CACHE_MAX + 1; uid++)
+		cr_assert_eq(ruby_cache_put(&cache, uid, &vm, 0x5000 + uid), 0);
+	cr_expect_eq(cache.n, RUBY_CACHE_MAX);
+	cr_expect_eq(ruby_cache_get(&cache, 1, &vm, &current_vm, &symbols), -ENOENT, "the oldest");
+	cr_assert_eq(ruby_cache_get(&cache, 2, &vm, &current_vm, &symbols), 0);
+	cr_assert_eq(ruby_cache_get(&cache, RUBY_CACHE_MAX + 1, &vm, &current_vm, &symbols), 0);
+	cr_expect_eq(current_vm, 0x5000 + RUBY_CACHE_MAX + 1);
 	ruby_cache_deinit(&cache);
 }
