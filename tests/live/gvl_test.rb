@@ -18,7 +18,7 @@ class GvlTest < LiveTest
 
   # Whose execution context is the first that rbpf sees?
   def test_attached_while_they_run
-    target = start('gvl.rb', 2 * SECONDS)
+    target = start('gvl.rb', 4 * SECONDS)
     target.go
     target.wait_for('tids')
     Rbpf.read('record', '-p', target.pid, '-F', HZ, '-d', "#{SECONDS}s", '-o', path('rbpf.data'))
