@@ -49,7 +49,7 @@ module Live
 
   # What a process and those of its children that it has waited for have used, in s; 0 if there is none.
   def cpu_time(pid)
-    fields = pid ? File.read("/proc/#{pid}/stat").split(') ').last.split : []
+    fields = pid ? File.binread("/proc/#{pid}/stat").split(') ').last.split : []
     fields[11..14].to_a.sum(&:to_i) / 100.0
   rescue SystemCallError
     0
