@@ -20,6 +20,7 @@
 #include "target/maps.h"
 #include "target/memory.h"
 #include "target/process.h"
+#include "ui/summary.h"
 #include "ui/table.h"
 #include "ui/term.h"
 #include "worker/file_worker.h"
@@ -148,9 +149,9 @@ int ps_run(const struct ps_options *opts, struct cmd_context *ctx, struct err *e
 	}
 	cmd_warn_of_files(ctx, &worker);
 	if (hidden && !opts->pids)
-		cmd_warn(ctx,
-			 "%zu processes of other users could not be looked at: run it with sudo",
-			 hidden);
+		cmd_warn(ctx, "%s could not be looked at%s",
+			 num_of(hidden, "process", "processes").s,
+			 geteuid() ? ": they are of other users; run it with sudo" : "");
 	if (!found && !opts->json && !opts->pids)
 		cmd_info(ctx, "no Ruby process found");
 	return cmd_write(NULL, &out, err);

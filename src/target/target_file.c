@@ -159,8 +159,6 @@ static int check_perf_map(const struct target_file_request *req, const struct st
 
 	if (st->stx_mode & S_IWOTH)
 		return -EPERM;
-	if (!st->stx_uid)
-		return 0;
 	r = read_user(req->pid, &user);
 	if (r)
 		return r;
