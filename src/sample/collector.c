@@ -16,6 +16,7 @@
 #include "sample/session.h"
 #include "sample/unwind_tables.h"
 #include "symbol/resolver.h"
+#include "worker/file_worker.h"
 
 #define HOUSEKEEPING (NSEC_PER_SEC / 2)
 #define MEMORY_CHECK (1u << 20) /* bytes of records, each with … */
@@ -523,7 +524,9 @@ int collector_finish(struct collector *c, struct profile_totals *totals, struct 
 	c->totals.cpu_kernel_ns = c->opts.system_wide ? c->account_ns : session_cpu_ns(c->session);
 	session_cost(c->session, &runs, &ns);
 	c->totals.kernel_ns_per_sample = runs ? ns / runs : 0;
-	c->totals.rbpf_cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	c->totals.rbpf_cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) +
+				worker_cpu_ns(&c->opts.worker->worker);
+	c->totals.counters[COUNTER_FILES_GIVEN_UP] = c->opts.worker->losses.files;
 	*totals = c->totals;
 	return r ? collector_fail(c, r, err) : 0;
 }
