@@ -250,7 +250,8 @@ static bool status_number(const char *text, const char *key, bool last, uint64_t
 
 	while (line && strncmp(line, key, strlen(key))) {
 		line = strchr(line, '\n');
-		line += line != NULL;
+		if (line)
+			line++;
 	}
 	if (!line)
 		return false;

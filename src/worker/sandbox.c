@@ -127,6 +127,7 @@ static int limit(int resource, rlim_t value)
 	return setrlimit(resource, &to) ? -errno : 0;
 }
 
+#ifndef __SANITIZE_ADDRESS__
 /* The address space that is in use already is not this process's doing. */
 static rlim_t memory_in_use(void)
 {
@@ -140,6 +141,18 @@ static rlim_t memory_in_use(void)
 	return (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE);
 }
 
+static int limit_memory(void)
+{
+	return limit(RLIMIT_AS, memory_in_use() + SANDBOX_MAX_MEMORY);
+}
+#else
+/* AddressSanitizer maps terabytes for its shadow. */
+static int limit_memory(void)
+{
+	return 0;
+}
+#endif
+
 static int limit_resources(void)
 {
 	int r;
@@ -151,11 +164,7 @@ static int limit_resources(void)
 		r = limit(RLIMIT_CPU, SANDBOX_MAX_CPU);
 	if (!r)
 		r = limit(RLIMIT_NOFILE, SANDBOX_MAX_FILES);
-#ifndef __SANITIZE_ADDRESS__
-	if (!r)
-		r = limit(RLIMIT_AS, memory_in_use() + SANDBOX_MAX_MEMORY);
-#endif
-	return r;
+	return r ? r : limit_memory();
 }
 
 /* ---- system calls ---- */

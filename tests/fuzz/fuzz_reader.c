@@ -26,11 +26,28 @@ static void build_start(struct buf *file)
 	build_json(file, RBPF_CHUNK_META, "{}");
 }
 
-/* The records cut in two chunks, so that what a chunk keeps of the one before is tried too. */
+/* The end of the first short record that ends at @wanted or behind it. */
+static size_t cut_at_record(const uint8_t *data, size_t size, size_t wanted)
+{
+	size_t cut = 0;
+
+	while (cut < wanted && cut + 2 <= size && data[cut + 1] < 0x80)
+		cut += 2 + (size_t)data[cut + 1];
+	return cut < size ? cut : size;
+}
+
+/*
+ * The records cut in two chunks, so that what a chunk keeps of the one before is tried too. The last
+ * byte says where.
+ */
 static void build_records(struct buf *file, const uint8_t *data, size_t size)
 {
-	size_t cut = size ? data[0] % size : 0;
+	size_t cut = 0;
 
+	if (size) {
+		size--;
+		cut = cut_at_record(data, size, data[size] * size / 256);
+	}
 	build_start(file);
 	build_chunk(file, RBPF_CHUNK_DATA, 0, data, cut, cut);
 	build_chunk(file, RBPF_CHUNK_DATA, 0, data + cut, size - cut, size - cut);

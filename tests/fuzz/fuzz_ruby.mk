@@ -4,4 +4,4 @@
 
 FUZZ_DIRS_walk	      := base target
 FUZZ_DIRS_native_walk := base target elf
-FUZZ_DIRS_ruby_names  := base target elf ruby
+FUZZ_DIRS_ruby_names  := base target elf worker ruby

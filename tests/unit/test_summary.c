@@ -145,8 +145,9 @@ Test(summary, counters_that_matter)
 	cr_expect_str_eq(strchr(lines, '\n') + 1,
 			 "  1 Ruby stack found the ring buffer full: samples of them have [stack "
 			 "lost]; --ring makes it larger\n"
-			 "  1,234 processes not followed, for 16,384 are at a time: what they did "
-			 "is missing; --comm, --user, --cgroup or -p follow fewer\n",
+			 "  1,234 processes not followed, for too many are at a time, in all or of "
+			 "their user: what they did is missing; --comm, --user, --cgroup or -p "
+			 "follow fewer\n",
 			 "%s", buf_str(&out));
 
 	buf_reset(&out);
