@@ -35,6 +35,8 @@ bare_make() {
 		return 1
 	}
 	rm -f "$dir.log"
+	# So that its / is a mount, as a system's is, and a test can keep its own mounts to itself.
+	mount --bind "$dir" "$dir"
 	awk '{ print "deb", $0, "main" }' <<<"$sources" >"$dir/etc/apt/sources.list"
 	bare_carry "$dir"
 	mount -t proc proc "$dir/proc"
