@@ -35,7 +35,7 @@ fi
 if [ $# -eq 0 ]; then
 	${CC:-cc} -std=gnu11 -O1 -D_GNU_SOURCE -DRBPF_VERSION='"0.0.0"' -Isrc -Iinclude -Itests \
 		-o "$out/flame_sample" tests/validate/flame_sample.c src/profile/profile.c \
-		src/base/*.c src/view/*.c src/export/*.c -lm
+		src/profile/counters.c src/base/*.c src/view/*.c src/export/*.c -lm
 	for picture in 'rails' 'rails icicle module' 'rails inverted' 'rails thread hash' 'awkward' \
 		'woven'; do
 		name=$out/$(echo "$picture" | tr ' ' '-').svg
