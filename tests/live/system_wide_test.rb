@@ -55,20 +55,24 @@ class SystemWideTest < LiveTest
     assert_named(target.wait_for('ready')['pids'])
   end
 
-  # Scripts that rbpf comes too late for are counted: it stands still while they live. What they execute
-  # is known from the program that executes them.
-  def test_scripts_that_end_unseen
-    target = start('comings.rb', 'scripts', 4, 0.05, options: ['--disable-gems'])
-    target.wait_for('waiting')
-    rbpf = Rbpf::Running.new('record', '-o', path('rbpf.data'), '-F', 499, '--comm', 'comings.rb').wait_attached
-    rbpf.signal(:STOP)
-    target.go
-    target.wait_for('ready', BUSY_PATIENCE)
-    rbpf.signal(:CONT)
-    result = rbpf.stop
-    assert_equal 0, result.code, result.err
-    assert_equal 4, recording.totals['counters']['ended_unseen']
-    assert_match(/^  4 Ruby processes ended before rbpf looked:/, result.err)
+  # Before 3.0 a Ruby is walked by addresses, which the kernel side cannot know of a program that was
+  # only just executed: it does not follow it, and so cannot count it.
+  if RubyInstall.under_test.at_least?('3.0')
+    # Scripts that rbpf comes too late for are counted: it stands still while they live. What they execute
+    # is known from the program that executes them.
+    def test_scripts_that_end_unseen
+      target = start('comings.rb', 'scripts', 4, 0.05, options: ['--disable-gems'])
+      target.wait_for('waiting')
+      rbpf = Rbpf::Running.new('record', '-o', path('rbpf.data'), '-F', 499, '--comm', 'comings.rb').wait_attached
+      rbpf.signal(:STOP)
+      target.go
+      target.wait_for('ready', BUSY_PATIENCE)
+      rbpf.signal(:CONT)
+      result = rbpf.stop
+      assert_equal 0, result.code, result.err
+      assert_equal 4, recording.totals['counters']['ended_unseen']
+      assert_match(/^  4 Ruby processes ended before rbpf looked:/, result.err)
+    end
   end
 
   def test_a_grandchild_whose_parent_has_ended
