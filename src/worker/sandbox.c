@@ -3,8 +3,9 @@
  * The list of system calls is what glibc, libelf, libdw, liblzma and libiberty use while they read
  * an open file: they allocate (anonymous memory, never executable), pread() the file, and ask for
  * its size and the time. Nothing in it names a file, makes a socket, or touches another process.
- * What libdw would open besides is refused, all else ends the process. newfstatat() is fstat() since glibc 2.33; it is allowed for descriptors alone, as far as a filter
- * can see that, which is that AT_EMPTY_PATH is set.
+ * libdw tries to open other files besides: these calls fail. All other calls end the process.
+ * Since glibc 2.33, fstat() is newfstatat(); it is allowed with AT_EMPTY_PATH only, which is as much
+ * as a filter can see of it being used on a descriptor.
  */
 #include "worker/sandbox.h"
 

@@ -285,8 +285,9 @@ class LiveTest < Minitest::Test
     unresolved = recording.samples.select(&:unresolved?)
     assert_equal recording.totals['unresolved'], unresolved.size
     living = unresolved.reject { |sample| (sample.before_exit_ns || LAST_MOMENT) < LAST_MOMENT }
-    # Frames are named after the symbols of what is mapped were read, once: what a collection may have
-    # dropped until then has no name.
+    # Seen in the first 0.1 s of some recordings: frames without a name. The likely cause, which is not
+    # proven: rbpf waits until symbols are read, and what a collection may have dropped meanwhile is not
+    # named.
     begun = recording.samples.map(&:ts_ns).min
     first, living = living.partition { |sample| sample.ts_ns < begun + FIRST_MOMENT }
     assert_operator first.size, :<=, 1 + (recording.samples.size * 0.04), 'without a name in the first moment'
