@@ -18,6 +18,10 @@ module Live
   # How long anything may take that is not given a time of its own: see wait_until.
   PATIENCE = 60 # s
 
+  # By the wall clock, whatever progress there is: an rbpf that waits for ever uses a little CPU time each
+  # time it looks.
+  LONGEST = 600 # s
+
   module_function
 
   def now
@@ -29,11 +33,12 @@ module Live
   # may need any time on a busy machine.
   def wait_until(what, seconds = PATIENCE, pid: nil)
     first = used = cpu_time(pid)
+    last = now + [seconds, LONGEST].max
     deadline = now + seconds
     until (result = yield)
       before = used
       used = cpu_time(pid)
-      deadline = now + seconds if used > before
+      deadline = [now + seconds, last].min if used > before
       if now > deadline || used - first > seconds
         raise "gave up waiting after #{seconds} s: #{what}"
       end

@@ -10,7 +10,8 @@
 #   ONLY=true                       those of RUBIES alone
 #
 #   CI=true      a Ruby, or anything else that a test needs, that is missing is a failure
-#   TESTOPTS     for minitest: -v, --name /regexp/, --seed N
+#   TESTOPTS     for minitest: -v, --name /regexp/, --seed N; -v if not set and CI=true, so that the log tells
+#                which test is running
 #   RBPF         the binary under test, ./rbpf if not set
 #
 # Needs root and a kernel with BPF.
@@ -40,6 +41,8 @@ for i in "$@"; do tests+=(-r "$(realpath "$i")"); done
 if [ $# = 0 ]; then
 	for i in "$top"/tests/live/*_test.rb; do tests+=(-r "$i"); done
 fi
+
+[ "${CI-}" != true ] || TESTOPTS=${TESTOPTS--v}
 
 places=()
 if [ "${ONLY-}" != true ]; then
