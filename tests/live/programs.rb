@@ -10,6 +10,10 @@ require 'fileutils'
 require 'json'
 require 'tempfile'
 
+# A shell's background job is told to ignore them, and so would be what it starts: rbpf, which ends by
+# them, and the programs.
+%w[HUP INT QUIT].each { |name| trap(name, 'DEFAULT') }
+
 module Live
   TOP = File.expand_path('../..', __dir__)
   PROGRAMS = File.join(TOP, 'tests/programs')
