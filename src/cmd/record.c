@@ -18,6 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -243,7 +244,8 @@ static void raise_priority(struct run *run)
 
 static int loop(struct run *run, struct err *err)
 {
-	struct pollfd pfd = { .fd = session_fd(run->session), .events = POLLIN };
+	struct pollfd pfds[] = { { .fd = session_fd(run->session), .events = POLLIN },
+				 { .events = POLLIN } };
 	struct progress progress;
 	bool by_process;
 	uint64_t now;
@@ -256,7 +258,8 @@ static int loop(struct run *run, struct err *err)
 			break;
 		draw_progress(run, &progress, now);
 		priority_turn(&run->priority);
-		poll(&pfd, 1, r ? 0 : poll_timeout(run, now));
+		pfds[1].fd = file_worker_fd(&run->worker);
+		poll(pfds, ARRAY_SIZE(pfds), r ? 0 : poll_timeout(run, now));
 		r = collector_poll(run->collector, err);
 		if (r < 0)
 			break;

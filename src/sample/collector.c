@@ -178,181 +178,7 @@ static void bound_memory(struct collector *c)
 	c->memory_full = memory_used() >= limit;
 }
 
-/*
- * @p may have made its names as large as it likes: beyond its share they are learnt anew, and what
- * there was no room for is counted.
- */
-static void bound_names(struct collector *c, struct tracked_process *p)
-{
-	if (!p->resolver)
-		return;
-	c->totals.counters[COUNTER_NAMES_REFUSED] += resolver_refused(p->resolver);
-	if (resolver_bytes(p->resolver) >= CODE_CACHE_BYTES)
-		tracked_process_forget_names(p);
-}
-
 /* ---- records ---- */
-
-/*
- * The names of process @p, which is of this moment the first time that they are needed: what it was
- * walked with may have been the layout of its executable. NULL in *@ret: there is no Ruby to be found.
- */
-static int process_names(struct collector *c, struct tracked_process *p, struct resolver **ret)
-{
-	int r;
-
-	*ret = NULL;
-	r = life_try(c, p, NULL, 0);
-	if (!r && !p->vm)
-		life_count_unseen(c, p);
-	if (r || !p->vm)
-		return r;
-	*ret = tracked_process_names(p);
-	if (!*ret)
-		return -ENOMEM;
-	if (p->round != c->round) {
-		resolver_round(*ret);
-		p->round = c->round;
-	}
-	return 0;
-}
-
-static int take_memory(struct collector *c, const struct rbpf_rec_memory *rec, size_t len)
-{
-	struct tracked_process *p = process_table_find(&c->table, (pid_t)rec->h.tgid);
-	struct code_moment moment;
-	struct resolver *names;
-	int r;
-
-	if (len < sizeof(*rec) || len - sizeof(*rec) < rec->n_bytes)
-		return -EPROTO;
-	if (!p)
-		return 0;
-	r = process_names(c, p, &names);
-	if (r || !names)
-		return r;
-	moment = (struct code_moment) { .gc_era = rec->gc_era,
-					.unsettled = rec->flags & RBPF_STACK_UNSETTLED };
-	r = resolver_captured(names, &moment, rec + 1, rec->n_bytes);
-	bound_names(c, p);
-	return r;
-}
-
-/* Iseqs have been seen: their code tells where the interpreter is. */
-static int tell_interpreter(struct tracked_process *p, const struct resolver *names)
-{
-	int r;
-
-	if (!p->native || p->interpreter_tries == INTERPRETER_TRIES)
-		return 0;
-	r = native_process_interpreter(p->native, p->vm, names);
-	p->interpreter_tries = r > 0 ? INTERPRETER_TRIES : p->interpreter_tries + 1;
-	return r < 0 ? r : 0;
-}
-
-static int take_stack(struct collector *c, const struct rbpf_rec_stack *rec, size_t len)
-{
-	struct tracked_process *p = process_table_find(&c->table, (pid_t)rec->h.tgid);
-	struct resolver *names;
-	int r;
-
-	if (!p)
-		return 0;
-	r = process_names(c, p, &names);
-	/* None of a program that was replaced by exec meanwhile: its samples are [stack lost]. */
-	if (!r && names)
-		r = stack_table_define(&c->stacks, c->rec, p, rec, len);
-	if (!r && names)
-		r = tell_interpreter(p, names);
-	bound_names(c, p);
-	return r;
-}
-
-static int take_native(struct collector *c, const struct rbpf_rec_native *rec, size_t len)
-{
-	struct tracked_process *p = process_table_find(&c->table, (pid_t)rec->h.tgid);
-
-	return p ? stack_table_define_native(&c->stacks, p, rec, len) : 0;
-}
-
-static int take_wanted(struct collector *c, const struct rbpf_rec_wanted *rec)
-{
-	struct tracked_process *p = process_table_find(&c->table, (pid_t)rec->h.tgid);
-
-	return p && p->native ? native_process_wanted(p->native, rec->addr, rec->end, p->vm) : 0;
-}
-
-/* The thread of a sample, made known to the recording when it is first seen. */
-static int sample_thread(struct collector *c, struct tracked_process *p,
-			 const struct rbpf_rec_sample *rec, struct tracked_thread **ret)
-{
-	struct tracked_thread *t;
-	uint32_t name;
-	bool is_new;
-	int r;
-
-	r = process_table_thread(&c->table, p, (pid_t)rec->h.tid, &t, &is_new);
-	if (r)
-		return r;
-	if (t->id == PROFILE_NONE || strncmp(t->comm, rec->comm, sizeof(t->comm))) {
-		memcpy(t->comm, rec->comm, sizeof(t->comm));
-		r = recorder_string(c->rec, t->comm, strnlen(t->comm, sizeof(t->comm)), &name);
-		if (!r && t->id == PROFILE_NONE)
-			r = recorder_thread(c->rec, p->id, (uint32_t)t->tid, name, &t->id);
-		else if (!r)
-			r = recorder_thread_name(c->rec, t->id, name);
-	}
-	*ret = t;
-	return r;
-}
-
-static void count_sample(struct collector *c, const struct profile_sample *s)
-{
-	struct profile_totals *t = &c->totals;
-
-	t->samples++;
-	t->cpu_sampled_ns += s->weight;
-	t->truncated += !!(s->flags & SAMPLE_TRUNCATED);
-	t->unresolved += !!(s->flags & SAMPLE_UNRESOLVED);
-	t->no_ruby += !!(s->flags & SAMPLE_NO_RUBY);
-	t->failed += !!(s->flags & SAMPLE_FAILED);
-	t->native_samples += !!(s->flags & SAMPLE_NATIVE);
-	t->native_gaps += !!(s->flags & SAMPLE_GAP);
-	if (s->flags & SAMPLE_GC)
-		t->gc_ns += s->weight;
-}
-
-static int take_sample(struct collector *c, const struct rbpf_rec_sample *rec)
-{
-	struct tracked_process *p = process_table_find(&c->table, (pid_t)rec->h.tgid);
-	struct profile_sample sample = { .ts = rec->h.ts,
-					 .weight = rec->weight,
-					 .cpu = (uint16_t)rec->h.cpu };
-	bool ruby_found;
-	struct sample_stack stack;
-	struct tracked_thread *t;
-	int r;
-
-	/* Not selected: the kernel side walks what executes a Ruby before that was looked at. */
-	if (!p)
-		return 0;
-	ruby_found = p->vm != NULL; /* before this sample */
-	r = sample_thread(c, p, rec, &t);
-	if (!r)
-		r = life_try_again(c, p);
-	if (r)
-		return r;
-	r = stack_table_of_sample(&c->stacks, c->rec, p, rec, ruby_found, &stack);
-	if (r)
-		return r;
-	sample.stack = stack.stack;
-	sample.flags = stack.flags;
-	if (rec->flags & RBPF_SAMPLE_KERNEL)
-		sample.flags |= SAMPLE_KERNEL;
-	sample.thread = t->id;
-	count_sample(c, &sample);
-	return recorder_sample(c->rec, &sample);
-}
 
 /*
  * Whether nothing but samples is taken any more: to look at processes takes as long as they make it.
@@ -381,19 +207,19 @@ int collector_on_record(void *arg, const void *data, size_t len)
 		bound_memory(c);
 	switch (h->type) {
 	case RBPF_REC_SAMPLE:
-		r = take_sample(c, data);
+		r = samples_take(c, data, len);
 		break;
 	case RBPF_REC_MEMORY:
-		r = take_memory(c, data, len);
+		r = samples_take_memory(c, data, len);
 		break;
 	case RBPF_REC_STACK:
-		r = take_stack(c, data, len);
+		r = samples_take_stack(c, data, len);
 		break;
 	case RBPF_REC_NATIVE:
-		r = take_native(c, data, len);
+		r = samples_take_native(c, data, len);
 		break;
 	case RBPF_REC_WANTED:
-		r = take_wanted(c, data);
+		r = samples_take_wanted(c, data);
 		break;
 	case RBPF_REC_THREAD:
 		r = life_take_thread(c, data);
@@ -471,6 +297,8 @@ int collector_poll(struct collector *c, struct err *err)
 	more = r > 0;
 	if (r >= 0)
 		r = c->failed;
+	if (!r)
+		r = samples_poll(c);
 	if (!r && c->opts.system_wide)
 		r = system_wide_poll(c);
 	if (r)
@@ -518,6 +346,8 @@ int collector_finish(struct collector *c, struct profile_totals *totals, struct 
 	if (!r)
 		r = c->failed;
 	if (!r)
+		r = samples_finish(c);
+	if (!r)
 		r = record_lost(c);
 	if (!r)
 		r = life_finish_account(c);
@@ -525,7 +355,7 @@ int collector_finish(struct collector *c, struct profile_totals *totals, struct 
 	session_cost(c->session, &runs, &ns);
 	c->totals.kernel_ns_per_sample = runs ? ns / runs : 0;
 	c->totals.rbpf_cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) +
-				worker_cpu_ns(&c->opts.worker->worker);
+				file_worker_cpu_ns(c->opts.worker);
 	c->totals.counters[COUNTER_FILES_GIVEN_UP] = c->opts.worker->losses.files;
 	*totals = c->totals;
 	return r ? collector_fail(c, r, err) : 0;

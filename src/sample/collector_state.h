@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The parts of the collector, to each other: collector.c takes samples and keeps the loop,
- * process_life.c knows how processes begin, change and end, thread_life.c which of their threads have
+ * The parts of the collector, to each other: collector.c keeps the loop, samples.c takes stacks and
+ * samples, process_life.c knows how processes begin, change and end, thread_life.c which of their threads have
  * clocks, and system_wide.c which of the machine's are to be followed.
  */
 #ifndef RBPF_SAMPLE_COLLECTOR_STATE_H
@@ -44,6 +44,7 @@ struct collector {
 	size_t rubies;
 	unsigned int warnings;
 	bool any_uncovered; /* of the processes */
+	bool any_held;	    /* of their records */
 	char ruby_version[64];
 	char refused[512];
 	int failed; /* sticky: an error that ends the recording */
@@ -53,6 +54,22 @@ struct collector {
 
 /* Put @r, which ended the recording, into words. */
 int collector_fail(struct collector *c, int r, struct err *err);
+
+/* ---- samples.c ---- */
+
+/* Records of the kernel side. */
+int samples_take_memory(struct collector *c, const struct rbpf_rec_memory *rec, size_t len);
+int samples_take_stack(struct collector *c, const struct rbpf_rec_stack *rec, size_t len);
+int samples_take_native(struct collector *c, const struct rbpf_rec_native *rec, size_t len);
+int samples_take_wanted(struct collector *c, const struct rbpf_rec_wanted *rec);
+int samples_take(struct collector *c, const struct rbpf_rec_sample *rec, size_t len);
+
+/* Take what waited for names that are known by now, and at the end the rest. */
+int samples_poll(struct collector *c);
+int samples_finish(struct collector *c);
+
+/* @p will not be any more, or what its code is: take what waits without waiting for names. */
+int samples_release(struct collector *c, struct tracked_process *p);
 
 /* ---- process_life.c and thread_life.c ---- */
 

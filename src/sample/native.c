@@ -17,6 +17,7 @@
 #include "sample/users.h"
 #include "symbol/code_files.h"
 #include "symbol/code_map.h"
+#include "symbol/code_symbols.h"
 #include "symbol/native_names.h"
 #include "symbol/perf_map.h"
 #include "symbol/resolver.h"
@@ -66,6 +67,8 @@ struct native_process {
 	bool perf_map_refused; /* it was counted as such, and so is this */
 	bool map_cut;
 	bool placed;	  /* set_code() was called with it */
+	uint64_t text;	  /* an address of its VM's code; 0: none is known, or … */
+	bool text_looked; /* … native_names_vm() was told of it */
 	uint64_t look_ns; /* CLOCK_MONOTONIC: not before is it looked again */
 };
 
@@ -82,7 +85,7 @@ int native_new(const struct unwind_memory *mem, struct file_worker *worker, bool
 	n->arg = arg;
 	n->inlines = inlines;
 	n->perf_maps = (struct perf_map_budget)PERF_MAP_BUDGET_INIT;
-	r = code_files_init(&n->files, worker, native_names_free_symbols);
+	r = code_files_init(&n->files, worker, code_symbols_free);
 	if (r) {
 		free(n);
 		return r;
@@ -199,6 +202,7 @@ int native_process_fork(const struct native_process *parent, pid_t pid,
 	if (r || !parent->map)
 		return r;
 	(*ret)->look_ns = parent->look_ns;
+	(*ret)->text = parent->text;
 	return replace(*ret, code_map_ref(parent->map));
 }
 
@@ -232,8 +236,8 @@ static int load_table(struct native_process *p, uint64_t addr, uint64_t now)
  */
 static int load_first(struct native_process *p, const struct ruby_vm *vm)
 {
-	const struct worker *worker = &p->native->files.worker->worker;
-	const uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID) + worker_cpu_ns(worker);
+	const struct file_worker *worker = p->native->files.worker;
+	const uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID) + file_worker_cpu_ns(worker);
 	uint64_t *spent = &p->native->load_first_ns, before = *spent;
 	size_t i;
 	int r;
@@ -242,7 +246,8 @@ static int load_first(struct native_process *p, const struct ruby_vm *vm)
 	for (i = 0; i < p->map->n && !r && *spent < LOAD_FIRST && !stop_overdue(); i++) {
 		if (p->map->v[i].file)
 			r = load_table(p, p->map->v[i].start, clock_ns(CLOCK_MONOTONIC));
-		*spent = before + clock_ns(CLOCK_THREAD_CPUTIME_ID) + worker_cpu_ns(worker) - begin;
+		*spent = before + clock_ns(CLOCK_THREAD_CPUTIME_ID) + file_worker_cpu_ns(worker) -
+			 begin;
 	}
 	return r;
 }
@@ -279,11 +284,25 @@ int native_process_look(struct native_process *p, const struct ruby_vm *vm)
 		r = replace(p, map);
 	else
 		r = 0;
+	p->text = vm ? vm->walk.text_lo : 0;
+	p->text_looked = false;
+	/* They will be needed: the sooner it is begun to read them, the better. */
 	if (!r && vm && p->map)
-		r = native_names_vm(n->names, p->map, vm->walk.text_lo, 0);
+		r = native_names_ready(n->names, p->map, p->text, NULL, 0);
 	if (r < 0)
 		return r;
 	return vm && p->placed && first ? load_first(p, vm) : 0;
+}
+
+/* The symbols of the file of its VM tell what they can of where the interpreter is. */
+static int look_for_interpreter(struct native_process *p)
+{
+	int r = 0;
+
+	if (p->map && p->text && !p->text_looked)
+		r = native_names_vm(p->native->names, p->map, p->text, 0);
+	p->text_looked = true;
+	return r < 0 ? r : 0;
 }
 
 int native_process_interpreter(struct native_process *p, const struct ruby_vm *vm,
@@ -291,8 +310,12 @@ int native_process_interpreter(struct native_process *p, const struct ruby_vm *v
 {
 	uint64_t labels[NATIVE_MAX_LABELS];
 	size_t i, n;
-	int r = 0;
+	int r;
 
+	r = p->map ? native_names_ready(p->native->names, p->map, vm->walk.text_lo, NULL, 0) : 1;
+	if (r <= 0)
+		return r ? r : -EAGAIN;
+	r = look_for_interpreter(p);
 	n = p->map ? resolver_instructions(names, labels, NATIVE_MAX_LABELS) : 0;
 	for (i = 0; i < n && !r; i++)
 		r = native_names_vm(p->native->names, p->map, vm->walk.text_lo, labels[i]);
@@ -468,15 +491,29 @@ static struct native_code code_of(struct native_process *p)
 				      .perf_map = p->perf_map.n ? &p->perf_map : NULL };
 }
 
-int native_frames(struct native *n, struct native_process *p, const uint64_t *words, size_t n_words,
-		  struct native_frames *ret)
+int native_ready(struct native_process *p, const uint64_t *words, size_t n_words)
 {
-	const struct native_code code = code_of(p);
+	return native_names_ready(p->native->names, p->map, p->text, words, n_words);
+}
+
+int native_poll(struct native *n, bool wait)
+{
+	return native_names_poll(n->names, wait);
+}
+
+int native_frames(struct native *n, struct native_process *p, bool in_haste, const uint64_t *words,
+		  size_t n_words, struct native_frames *ret)
+{
+	struct native_code code = code_of(p);
 	const struct native_name *name;
 	uint64_t bias;
 	uint32_t id;
 	size_t i;
 	int r = 0;
+
+	code.in_haste = in_haste;
+	if (p && !in_haste)
+		r = look_for_interpreter(p);
 
 	for (i = 0; i < n_words && !r; i++) {
 		r = native_names_find(n->names, &code, words[i], &id, &bias);

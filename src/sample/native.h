@@ -62,7 +62,8 @@ int native_process_look(struct native_process *p, const struct ruby_vm *vm);
 
 /*
  * @names has named iseqs of @vm, whose code tells where the interpreter is: from then on its frames are
- * told from others. Returns 1 if it is known, 0 if not, or -ENOMEM.
+ * told from others. Returns 1 if it is known, 0 if not, -EAGAIN (the symbols of its file are being
+ * read: native_poll()) or -ENOMEM.
  */
 int native_process_interpreter(struct native_process *p, const struct ruby_vm *vm,
 			       const struct resolver *names);
@@ -92,11 +93,21 @@ struct native_frames {
 };
 
 /*
- * Append the frames that @n_words words of @p are, NULL if the process is not known any more: one of
- * each and those it was inlined into. Returns 0 or -ENOMEM.
+ * Whether all that is needed to name @words of @p has been read from its files: what was not will be,
+ * by a worker, meanwhile. Returns 1, 0 (not yet) or -ENOMEM.
  */
-int native_frames(struct native *n, struct native_process *p, const uint64_t *words, size_t n_words,
-		  struct native_frames *ret);
+int native_ready(struct native_process *p, const uint64_t *words, size_t n_words);
+
+/* Take what was read meanwhile; if @wait, until nothing is left to read. Returns 0 or -ENOMEM. */
+int native_poll(struct native *n, bool wait);
+
+/*
+ * Append the frames that @n_words words of @p are, NULL if the process is not known any more: one of
+ * each and those it was inlined into. What is being read is waited for or, @in_haste, done without:
+ * a function has no name then but its address. Returns 0 or -ENOMEM.
+ */
+int native_frames(struct native *n, struct native_process *p, bool in_haste, const uint64_t *words,
+		  size_t n_words, struct native_frames *ret);
 
 /* What @name stands for; valid until native_forget(). */
 const struct native_name *native_frame_name(const struct native *n, uint32_t name);

@@ -158,6 +158,11 @@ int native_here_interpreter(struct native_here *h, const struct resolver *names)
 {
 	int r = native_process_interpreter(h->process, h->vm, names);
 
+	if (r == -EAGAIN) {
+		r = native_poll(h->native, true);
+		if (!r)
+			r = native_process_interpreter(h->process, h->vm, names);
+	}
 	return r < 0 ? r : 0;
 }
 
@@ -220,7 +225,7 @@ void native_stack_deinit(struct native_stack *stack)
 int native_here_frames(struct native_here *h, const uint64_t *words, size_t n_words,
 		       struct native_frames *ret)
 {
-	return native_frames(h->native, h->process, words, n_words, ret);
+	return native_frames(h->native, h->process, false, words, n_words, ret);
 }
 
 bool native_here_goes_on(void *arg, uint64_t function, uint64_t other)

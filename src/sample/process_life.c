@@ -227,16 +227,23 @@ static bool may_follow(struct collector *c, uid_t uid)
 	return false;
 }
 
+static int forget_process(struct collector *c, struct tracked_process *p)
+{
+	int r = samples_release(c, p);
+
+	process_table_remove(&c->table, p);
+	return r;
+}
+
 /* @pid begins to be followed: an entry of that pid is of a process that has ended. */
 static int new_process(struct collector *c, pid_t pid, uint64_t since_ns,
 		       struct tracked_process **ret)
 {
 	struct tracked_process *p = process_table_find(&c->table, pid);
-	int r;
+	int r = p ? forget_process(c, p) : 0;
 
-	if (p)
-		process_table_remove(&c->table, p);
-	r = process_table_add(&c->table, pid, ret);
+	if (!r)
+		r = process_table_add(&c->table, pid, ret);
 	if (r)
 		return r;
 	(*ret)->since_ns = since_ns;
@@ -456,8 +463,10 @@ int life_take_exec(struct collector *c, const struct rbpf_rec_life *rec)
 
 	if (!p || p->ended_ns)
 		return c->opts.system_wide ? take_exec_of_other(c, rec) : 0;
+	r = samples_release(c, p);
 	tracked_process_drop_vm(p);
-	r = renew_code(c, p);
+	if (!r)
+		r = renew_code(c, p);
 	if (r)
 		return r;
 	p->next_try = p->backoff = 0;
@@ -545,7 +554,7 @@ int life_sweep(struct collector *c, uint64_t now)
 			session_unfollow(c->session, p->pid);
 			r = end_process(c, p, now, -1);
 		} else if (p->ended_ns && now > p->ended_ns + ENDED_GRACE) {
-			process_table_remove(&c->table, p);
+			r = forget_process(c, p);
 		}
 	}
 	return r;

@@ -91,6 +91,7 @@ void process_table_remove(struct process_table *t, struct tracked_process *p)
 		process_table_remove_thread(t, p, LIST_FIRST(&p->thread_list));
 	tracked_process_drop_vm(p);
 	native_process_free(p->native);
+	held_deinit(&p->held);
 	process_close(&p->info);
 	tdelete(p, &t->by_pid, compare_pids);
 	LIST_REMOVE(p, link);

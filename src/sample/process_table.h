@@ -17,6 +17,7 @@
 
 #include "rbpf_abi.h"
 #include "ruby/vm.h"
+#include "sample/held.h"
 #include "target/process.h"
 
 struct native_process;
@@ -51,6 +52,7 @@ struct tracked_process {
 	struct ruby_vm *vm;   /* owned; its address is the resolver's */
 	struct resolver *resolver;     /* owned; made when it is needed */
 	struct native_process *native; /* owned; NULL: native stacks are not walked */
+	struct held held;	       /* native stacks and samples that wait for names */
 	unsigned int
 		interpreter_tries; /* to find the interpreter of its VM; INTERPRETER_TRIES: no more */
 	uint64_t round;		   /* of the collector, that the resolver was told of last */

@@ -233,7 +233,7 @@ int stack_table_define(struct stack_table *t, struct recorder *out, struct track
 	return r ? r : define(&g->ruby, rec->stack, &def);
 }
 
-int stack_table_define_native(struct stack_table *t, struct tracked_process *p,
+int stack_table_define_native(struct stack_table *t, struct tracked_process *p, bool in_haste,
 			      const struct rbpf_rec_native *rec, size_t len)
 {
 	const uint64_t *words = (const uint64_t *)(rec + 1);
@@ -247,10 +247,10 @@ int stack_table_define_native(struct stack_table *t, struct tracked_process *p,
 		return -EPROTO;
 	next_generation(t, rec->h.ts);
 	def.first = g->native_frames.n;
-	r = native_frames(t->native, p->native, words, rec->n_frames, &g->native_frames);
+	r = native_frames(t->native, p->native, in_haste, words, rec->n_frames, &g->native_frames);
 	/* What is missing at its outer end is a frame, too. */
 	if (!r && end != RBPF_NATIVE_OUTERMOST)
-		r = native_frames(t->native, p->native, &end, 1, &g->native_frames);
+		r = native_frames(t->native, p->native, in_haste, &end, 1, &g->native_frames);
 	def.n = (uint32_t)(g->native_frames.n - def.first);
 	for (i = 0; i < rec->n_frames; i++)
 		if (words[i] < RBPF_NATIVE_END_COUNT)

@@ -77,7 +77,7 @@ int stack_table_define(struct stack_table *t, struct recorder *out, struct track
 		       const struct rbpf_rec_stack *rec, size_t len);
 
 /* The same for a native stack. */
-int stack_table_define_native(struct stack_table *t, struct tracked_process *p,
+int stack_table_define_native(struct stack_table *t, struct tracked_process *p, bool in_haste,
 			      const struct rbpf_rec_native *rec, size_t len);
 
 /*

@@ -15,37 +15,27 @@
 #include "base/utf8.h"
 #include "elf/jumps.h"
 #include "elf/symbols.h"
-#include "ruby/interpreter.h"
 #include "symbol/code_files.h"
 #include "symbol/code_map.h"
+#include "symbol/code_symbols.h"
 #include "symbol/kernel_symbols.h"
 #include "symbol/perf_map.h"
 #include "worker/file_worker.h"
 
 #define KERNEL_MODULE "[kernel]"
 
-/* The part of a struct code_file that names its addresses. */
-struct code_symbols {
-	struct elf_symbols elf;
-	uint64_t lines_id; /* for file_worker_lines() */
-	bool no_lines;	   /* there are none, or they are not wanted */
-	bool no_demangle;  /* the worker failed at a name of it */
-	struct interpreter interpreter;
-	bool is_vm;
-	unsigned int labels; /* by which the interpreter was looked for */
-};
-
 /* What a name is found by. */
 struct name_key {
 	uint64_t file;	  /* id of the code file + 1; 0: none, what is told by … */
 	uint64_t address; /* … in the file, or the address of the kernel, or what it stands for */
 	uint32_t kind;	  /* enum frame_kind */
-	uint32_t code;	  /* enum rbpf_code_kind of code of no file, or OF_PERF_MAP */
+	uint32_t code;	  /* enum rbpf_code_kind of code of no file, or OF_* */
 	uint32_t is_vm;	  /* how much was known of its interpreter, if the file is a VM's */
 	uint32_t depth;	  /* of functions that were inlined: 0 is the innermost one */
 };
 
-#define OF_PERF_MAP UINT32_MAX /* the address is the id of a string */
+#define OF_PERF_MAP UINT32_MAX	     /* the address is the id of a string */
+#define OF_UNREAD   (UINT32_MAX - 1) /* in a file whose symbols were not waited for */
 
 /* Where a function may go on, in addresses of its file. */
 struct jumps {
@@ -59,7 +49,7 @@ struct jumps_key {
 
 struct native_names {
 	struct code_files *files;
-	bool inlines;
+	struct symbol_reader reader;
 	struct file_lines lines; /* of the address that was last asked about … */
 	uint64_t lines_of;	 /* … of this file: its id + 1; 0: none */
 	uint64_t lines_at;
@@ -95,7 +85,7 @@ int native_names_new(struct code_files *files, bool inlines, struct native_names
 	if (!n)
 		return -ENOMEM;
 	n->files = files;
-	n->inlines = inlines;
+	n->reader = (struct symbol_reader) { .files = files, .inlines = inlines };
 	*ret = n;
 	return 0;
 }
@@ -104,6 +94,7 @@ void native_names_free(struct native_names *n)
 {
 	if (!n)
 		return;
+	symbol_reader_deinit(&n->reader);
 	file_lines_deinit(&n->lines);
 	kernel_symbols_deinit(&n->kernel);
 	intern_deinit(&n->keys);
@@ -114,47 +105,7 @@ void native_names_free(struct native_names *n)
 	free(n);
 }
 
-void native_names_free_symbols(struct code_symbols *symbols)
-{
-	if (!symbols)
-		return;
-	elf_symbols_deinit(&symbols->elf);
-	free(symbols);
-}
-
 /* ---- files ---- */
-
-/* What cannot be read has no names. Returns 0 or -ENOMEM. */
-static int read_symbols(struct native_names *n, struct code_file *file, struct code_symbols *s)
-{
-	struct worker_file from;
-	int r;
-
-	r = code_file_for_worker(n->files, file, &from);
-	if (!r)
-		r = file_worker_symbols(n->files->worker, &from, &s->elf);
-	s->no_lines = !n->inlines || file->image;
-	return r == -ENOMEM ? r : 0;
-}
-
-/* The symbols of @file, read when they are first asked for; NULL: no memory. */
-static struct code_symbols *symbols_of(struct native_names *n, struct code_file *file)
-{
-	struct code_symbols *s;
-
-	if (file->symbols)
-		return file->symbols;
-	s = calloc(1, sizeof(*s));
-	if (!s || read_symbols(n, file, s)) {
-		native_names_free_symbols(s);
-		return NULL;
-	}
-	/* Lines are read address by address. */
-	if (s->no_lines)
-		code_file_done(n->files, file, CODE_PART_SYMBOLS);
-	file->symbols = s;
-	return s;
-}
 
 /* 0: it is none, for all that is known; 2: and where its vm_exec_core() is, too. */
 static unsigned int known_of_vm(const struct code_symbols *s)
@@ -172,7 +123,7 @@ int native_names_vm(struct native_names *n, const struct code_map *map, uint64_t
 
 	if (!range || !range->file)
 		return 0;
-	s = symbols_of(n, range->file);
+	s = symbol_reader_get(&n->reader, range->file);
 	if (!s)
 		return -ENOMEM;
 	if (known_of_vm(s) == 2)
@@ -189,6 +140,39 @@ int native_names_vm(struct native_names *n, const struct code_map *map, uint64_t
 	s->interpreter = interpreter;
 	s->is_vm = true;
 	return known_of_vm(s) == 2;
+}
+
+/* The part of @map that a word of a stack is in: one that is no gap and none of the kernel. */
+static const struct code_range *range_of(const struct code_map *map, uint64_t word)
+{
+	word = word & RBPF_NATIVE_EXACT ? word & ~RBPF_NATIVE_EXACT : word - 1;
+	return map ? code_map_find(map, word) : NULL;
+}
+
+int native_names_ready(struct native_names *n, const struct code_map *map, uint64_t vm,
+		       const uint64_t *words, size_t n_words)
+{
+	const struct code_range *range = map && vm ? code_map_find(map, vm) : NULL;
+	int r, ready = 1;
+	size_t i;
+
+	for (i = 0; i <= n_words; i++) {
+		if (i && words[i - 1] >= RBPF_NATIVE_END_COUNT &&
+		    !(words[i - 1] & RBPF_NATIVE_KERNEL))
+			range = range_of(map, words[i - 1]);
+		if (!range || !range->file)
+			continue;
+		r = symbol_reader_want(&n->reader, range->file);
+		if (r < 0)
+			return r;
+		ready &= r;
+	}
+	return ready;
+}
+
+int native_names_poll(struct native_names *n, bool wait)
+{
+	return symbol_reader_poll(&n->reader, wait);
 }
 
 /* ---- names ---- */
@@ -249,12 +233,21 @@ static int name_file(struct native_names *n, const struct code_file *file, struc
 	return r ? r : set_string(n, file->headers.build_id, &ret->build_id);
 }
 
+static int name_place(struct native_names *n, const struct code_file *file, uint64_t address,
+		      struct native_name *ret)
+{
+	char place[512];
+
+	ret->is |= NATIVE_IS_NAMELESS;
+	snprintf(place, sizeof(place), "%s+0x%" PRIx64, base_name(file->path), address);
+	return set_string(n, place, &ret->name);
+}
+
 /* The function at an address of a file: its name, or where it is, for a file that does not tell. */
 static int name_function(struct native_names *n, const struct code_file *file,
 			 struct code_symbols *s, uint64_t address, struct native_name *ret)
 {
 	const struct elf_function *f = elf_symbols_find(&s->elf, address);
-	char place[512];
 
 	ret->address = address;
 	ret->function = f ? f->start : 0;
@@ -264,10 +257,7 @@ static int name_function(struct native_names *n, const struct code_file *file,
 	if (ret->is & (NATIVE_IS_EXEC | NATIVE_IS_CORE))
 		return set_string(n, ret->is & NATIVE_IS_EXEC ? "rb_vm_exec" : "vm_exec_core",
 				  &ret->name);
-	ret->is |= NATIVE_IS_NAMELESS;
-	snprintf(place, sizeof(place), "%s+0x%" PRIx64, base_name(file->path),
-		 f ? f->start : address);
-	return set_string(n, place, &ret->name);
+	return name_place(n, file, f ? f->start : address, ret);
 }
 
 static int set_line(struct native_names *n, const struct elf_line *line, struct native_name *ret)
@@ -319,16 +309,20 @@ static int find_or_make(struct native_names *n, const struct name_key *key, stru
 static int name_in_file(struct native_names *n, const struct name_key *key, struct code_file *file,
 			struct native_name *ret)
 {
-	struct code_symbols *s = symbols_of(n, file);
 	const struct file_lines *lines;
 	struct name_key outer = *key;
+	struct code_symbols *s;
 	int r;
 
-	if (!s)
-		return -ENOMEM;
-	r = find_lines(n, file, s, key->address, &lines);
-	if (!r)
-		r = name_file(n, file, ret);
+	r = name_file(n, file, ret);
+	if (r)
+		return r;
+	if (key->code == OF_UNREAD) {
+		ret->address = key->address;
+		return name_place(n, file, key->address, ret);
+	}
+	s = symbol_reader_get(&n->reader, file);
+	r = s ? find_lines(n, file, s, key->address, &lines) : -ENOMEM;
 	if (r)
 		return r;
 	if (key->depth + 1 >= lines->n) {
@@ -409,9 +403,15 @@ static int find_or_make(struct native_names *n, const struct name_key *key, stru
 	return r;
 }
 
+/* Whether its symbols are being read ahead, or will be. */
+static bool is_unread(const struct code_file *file)
+{
+	return file->symbols && file->symbols->is_wanted;
+}
+
 /* What @word is found by; *@file is where it is. */
-static struct name_key key_of(const struct code_map *map, uint64_t word, struct code_file **file,
-			      uint64_t *bias)
+static struct name_key key_of(const struct native_code *code, uint64_t word,
+			      struct code_file **file, uint64_t *bias)
 {
 	struct name_key key = { .kind = FRAME_NATIVE };
 	const struct code_range *range;
@@ -428,8 +428,8 @@ static struct name_key key_of(const struct code_map *map, uint64_t word, struct 
 		key.address = word;
 		return key;
 	}
+	range = range_of(code->map, word);
 	word = word & RBPF_NATIVE_EXACT ? word & ~RBPF_NATIVE_EXACT : word - 1;
-	range = map ? code_map_find(map, word) : NULL;
 	key.code = range ? range->kind : RBPF_CODE_NO_TABLE;
 	if (range && range->file) {
 		*file = range->file;
@@ -437,7 +437,7 @@ static struct name_key key_of(const struct code_map *map, uint64_t word, struct 
 		key.file = range->file->id + 1;
 		key.address = word - range->bias;
 		key.is_vm = known_of_vm(range->file->symbols);
-		key.code = 0;
+		key.code = code->in_haste && is_unread(range->file) ? OF_UNREAD : 0;
 	}
 	return key;
 }
@@ -470,7 +470,7 @@ int native_names_find(struct native_names *n, const struct native_code *code, ui
 		      uint32_t *id, uint64_t *bias)
 {
 	struct code_file *file;
-	struct name_key key = key_of(code->map, word, &file, bias);
+	struct name_key key = key_of(code, word, &file, bias);
 	int r;
 
 	r = key_of_compiled(n, code->perf_map, word, &key);
@@ -513,7 +513,7 @@ static const struct jumps *jumps_of(struct native_names *n, struct code_file *fi
 				    uint64_t function)
 {
 	const struct jumps_key key = { .file = file->id, .function = function };
-	const struct code_symbols *s = symbols_of(n, file);
+	const struct code_symbols *s = symbol_reader_get(&n->reader, file);
 	const struct elf_function *f;
 	uint32_t id;
 	bool is_new;

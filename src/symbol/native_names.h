@@ -17,7 +17,6 @@
 struct code_file;
 struct code_files;
 struct code_map;
-struct code_symbols;
 struct native_names;
 struct perf_map;
 
@@ -51,9 +50,6 @@ struct native_name {
 int native_names_new(struct code_files *files, bool inlines, struct native_names **ret);
 void native_names_free(struct native_names *n);
 
-/* For code_files_init(). */
-void native_names_free_symbols(struct code_symbols *symbols);
-
 /*
  * The file that @addr of a process with @map is in is its VM's, and @label, 0 if unknown, is where one
  * of the interpreter's instructions is implemented. It is looked for as long as it is not known, but
@@ -67,7 +63,18 @@ int native_names_vm(struct native_names *n, const struct code_map *map, uint64_t
 struct native_code {
 	const struct code_map *map; /* NULL if it is not known */
 	struct perf_map *perf_map;  /* what its JIT compilers say; NULL: nothing */
+	bool in_haste;		    /* files whose symbols are being read ahead have none */
 };
+
+/*
+ * Whether all that names @words of a process with @map, and the file that @vm is in (0: none), has
+ * been read: what was not will be. Returns 1, 0 (not yet) or -ENOMEM.
+ */
+int native_names_ready(struct native_names *n, const struct code_map *map, uint64_t vm,
+		       const uint64_t *words, size_t n_words);
+
+/* As symbol_reader_poll(). */
+int native_names_poll(struct native_names *n, bool wait);
 
 /*
  * Name @word, a frame as RBPF_REC_NATIVE has it, of a process with @code. *@id is dense, from 0, and

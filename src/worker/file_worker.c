@@ -2,6 +2,7 @@
 #include "worker/file_worker.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,11 +58,22 @@ void file_worker_init(struct file_worker *w, const struct file_worker_options *o
 		worker.spawn_arg = &w->keeper;
 	}
 	worker_init(&w->worker, &worker);
+	worker_init(&w->background, &worker);
+	w->reading.file.fd = -1;
+}
+
+static void end_reading(struct file_reading *reading)
+{
+	cleanup_close(&reading->file.fd);
+	free((char *)reading->file.path);
+	*reading = (struct file_reading) { .file.fd = -1 };
 }
 
 void file_worker_deinit(struct file_worker *w)
 {
 	worker_deinit(&w->worker);
+	worker_deinit(&w->background);
+	end_reading(&w->reading);
 	keeper_stop(&w->keeper);
 	intern_deinit(&w->bad);
 }
@@ -69,6 +81,11 @@ void file_worker_deinit(struct file_worker *w)
 int file_worker_prepare(struct file_worker *w)
 {
 	return worker_prepare(&w->worker);
+}
+
+uint64_t file_worker_cpu_ns(const struct file_worker *w)
+{
+	return worker_cpu_ns(&w->worker) + worker_cpu_ns(&w->background);
 }
 
 /* ---- files that were given up ---- */
@@ -179,19 +196,10 @@ static enum worker_failure send_and_wait(struct file_worker *w, const struct wor
 	return why ? why : wait_for_answer(w, ret);
 }
 
-/*
- * Ask @call about @file. Returns what the worker says, with what it says then in @ret (whose data is
- * to be freed), or -EIO.
- */
-static int ask(struct file_worker *w, const struct worker_file *file, struct worker_call *call,
-	       struct worker_answer *ret)
+/* What @call is about. */
+static void set_file(struct worker_call *call, const struct worker_file *file)
 {
-	enum worker_failure why;
-
-	*ret = (struct worker_answer) { .data = NULL };
 	call->fd = file ? file->fd : -1;
-	if (is_bad(w, file) || stop_overdue())
-		return -EIO;
 	if (file && file->fd >= 0 && file->pid && file->path) {
 		call->path = file->path;
 		call->pid = file->pid;
@@ -202,27 +210,55 @@ static int ask(struct file_worker *w, const struct worker_file *file, struct wor
 	}
 	if (!call->max_answer)
 		call->max_answer = SANDBOX_MAX_WRITE;
-	why = send_and_wait(w, call, ret);
-	/* Somebody else may have killed it. */
-	if (why == WORKER_CRASHED)
-		why = send_and_wait(w, call, ret);
+}
+
+/* What the worker says of @file, or -EIO if there is no answer, and why. */
+static int judge(struct file_worker *w, const struct worker_file *file, enum worker_failure why,
+		 const struct worker_answer *answer)
+{
 	if (why) {
 		give_up(w, file, why);
 		return -EIO;
 	}
-	if (ret->result == -E2BIG || ret->result == -ETIME)
-		give_up(w, file, ret->result == -E2BIG ? WORKER_TOO_MUCH : WORKER_TOO_LONG);
-	return ret->result;
+	if (answer->result == -E2BIG || answer->result == -ETIME)
+		give_up(w, file, answer->result == -E2BIG ? WORKER_TOO_MUCH : WORKER_TOO_LONG);
+	return answer->result;
 }
 
-/* @r is what became of checking an answer: a worker that has lied is not asked again. */
-static int checked(struct file_worker *w, const struct worker_file *file, int r)
+/*
+ * Ask @call about @file. Returns what the worker says, with what it says then in @ret (whose data is
+ * to be freed), or -EIO.
+ */
+static int ask(struct file_worker *w, const struct worker_file *file, struct worker_call *call,
+	       struct worker_answer *ret)
+{
+	enum worker_failure why;
+
+	*ret = (struct worker_answer) { .data = NULL };
+	set_file(call, file);
+	if (is_bad(w, file) || stop_overdue())
+		return -EIO;
+	why = send_and_wait(w, call, ret);
+	/* Somebody else may have killed it. */
+	if (why == WORKER_CRASHED)
+		why = send_and_wait(w, call, ret);
+	return judge(w, file, why, ret);
+}
+
+/* @r is what became of checking an answer of @from: a worker that has lied is not asked again. */
+static int checked_of(struct file_worker *w, struct worker *from, const struct worker_file *file,
+		      int r)
 {
 	if (r != -EPROTO)
 		return r;
-	worker_deinit(&w->worker);
+	worker_deinit(from);
 	give_up(w, file, WORKER_LIED);
 	return -EIO;
+}
+
+static int checked(struct file_worker *w, const struct worker_file *file, int r)
+{
+	return checked_of(w, &w->worker, file, r);
 }
 
 int file_worker_headers(struct file_worker *w, const struct worker_file *file,
@@ -290,6 +326,93 @@ int file_worker_symbols(struct file_worker *w, const struct worker_file *file,
 	free(answer.data);
 	return r;
 }
+
+/* ---- in the background ---- */
+
+static enum worker_failure send_reading(struct file_worker *w)
+{
+	struct worker_call call = { .op = WORKER_SYMBOLS };
+
+	set_file(&call, &w->reading.file);
+	return worker_send(&w->background, &call);
+}
+
+int file_worker_symbols_begin(struct file_worker *w, const struct worker_file *file)
+{
+	struct file_reading *reading = &w->reading;
+	enum worker_failure why;
+
+	if (w->background.busy)
+		return -EBUSY;
+	if (is_bad(w, file) || stop_overdue())
+		return -EIO;
+	*reading = (struct file_reading) { .file = *file };
+	reading->file.path = file->path ? strdup(file->path) : NULL;
+	reading->file.fd = file->fd < 0 ? -1 : fcntl(file->fd, F_DUPFD_CLOEXEC, 0);
+	if ((file->path && !reading->file.path) || (file->fd >= 0 && reading->file.fd < 0)) {
+		end_reading(reading);
+		return -ENOMEM;
+	}
+	why = send_reading(w);
+	if (!why)
+		return 0;
+	give_up(w, &reading->file, why);
+	end_reading(reading);
+	return -EIO;
+}
+
+/* -EAGAIN, or 0: there is an answer, or will be none, and *@why tells why. */
+static int receive_reading(struct file_worker *w, bool wait, struct worker_answer *ret,
+			   enum worker_failure *why)
+{
+	int r;
+
+	do {
+		r = worker_receive(&w->background, wait ? SLICE_MS : 0, ret, why);
+		if (r == -EAGAIN && stop_overdue()) {
+			worker_abandon(&w->background);
+			*why = WORKER_STOPPED;
+			return 0;
+		}
+		if (r == -EIO && *why == WORKER_CRASHED && !w->reading.again) {
+			w->reading.again = true;
+			*why = send_reading(w);
+			r = *why ? -EIO : -EAGAIN;
+		}
+	} while (wait && r == -EAGAIN);
+	return r == -EAGAIN ? r : 0;
+}
+
+int file_worker_symbols_end(struct file_worker *w, bool wait, struct elf_symbols *ret)
+{
+	struct worker_answer answer = { .data = NULL };
+	enum worker_failure why = WORKER_OK;
+	int r;
+
+	r = receive_reading(w, wait, &answer, &why);
+	if (r)
+		return r;
+	r = judge(w, &w->reading.file, why, &answer);
+	if (!r)
+		r = checked_of(w, &w->background, &w->reading.file,
+			       answer_symbols(answer.data, answer.size, ret));
+	free(answer.data);
+	end_reading(&w->reading);
+	return r;
+}
+
+void file_worker_symbols_abandon(struct file_worker *w)
+{
+	worker_abandon(&w->background);
+	end_reading(&w->reading);
+}
+
+int file_worker_fd(const struct file_worker *w)
+{
+	return w->background.busy ? w->background.sock : -1;
+}
+
+/* ---- debug information ---- */
 
 /* The questions as bytes. */
 static int put_questions(const struct dwarf_fact *facts, size_t n, struct buf *out)

@@ -53,10 +53,28 @@ struct file_losses {
 	size_t n_names;
 };
 
+/* A file: open, or in memory, as a process has a vDSO. */
+struct worker_file {
+	int fd; /* -1: in memory; stays the caller's */
+	const void *image;
+	size_t size;
+	const char
+		*path; /* as process pid sees it; other files that belong to it are looked for … */
+	pid_t pid;     /* … in the root of this process, and then in rbpf's own; 0: not at all */
+};
+
+/* A file whose symbols are being read in the background. */
+struct file_reading {
+	struct worker_file file; /* its fd and path are owned; fd -1 and path NULL: none */
+	bool again;		 /* the worker crashed once */
+};
+
 struct file_worker {
 	struct file_worker_options opts;
 	struct keeper keeper;
 	struct worker worker;
+	struct worker background; /* for file_worker_symbols_begin(), and nothing else */
+	struct file_reading reading;
 	uint64_t next_lines; /* ids of file_worker_lines() */
 	struct intern bad;   /* keys of files that were given up */
 	struct file_losses losses;
@@ -69,15 +87,8 @@ void file_worker_deinit(struct file_worker *w);
 /* Make the processes now. To be called before rbpf has what they are not to have. Returns 0 or -errno. */
 int file_worker_prepare(struct file_worker *w);
 
-/* A file: open, or in memory, as a process has a vDSO. */
-struct worker_file {
-	int fd; /* -1: in memory; stays the caller's */
-	const void *image;
-	size_t size;
-	const char
-		*path; /* as process pid sees it; other files that belong to it are looked for … */
-	pid_t pid;     /* … in the root of this process, and then in rbpf's own; 0: not at all */
-};
+/* CPU time in ns that workers have used so far. */
+uint64_t file_worker_cpu_ns(const struct file_worker *w);
 
 /*
  * All of these return 0, -EIO (the file was given up, or cannot be read now) or -ENOMEM, and what is
@@ -112,6 +123,21 @@ int file_worker_table(struct file_worker *w, const struct worker_file *file, uin
 /* elf_symbols_read(). */
 int file_worker_symbols(struct file_worker *w, const struct worker_file *file,
 			struct elf_symbols *ret);
+
+/*
+ * The same while rbpf does other things: by a worker of its own, one file at a time. An image must stay
+ * valid until the end. Returns 0, -EBUSY if it reads another file, -EIO or -ENOMEM.
+ */
+int file_worker_symbols_begin(struct file_worker *w, const struct worker_file *file);
+
+/* What became of it, waited for if @wait. As file_worker_symbols(), or -EAGAIN: it is not read yet. */
+int file_worker_symbols_end(struct file_worker *w, bool wait, struct elf_symbols *ret);
+
+/* It is not to be read any more. */
+void file_worker_symbols_abandon(struct file_worker *w);
+
+/* The descriptor by which one knows that there may be more to see for file_worker_symbols_end(); or -1. */
+int file_worker_fd(const struct file_worker *w);
 
 /*
  * dwarf_facts_read(), of the file or, if it answers none of the first @n_clear questions, of its debug

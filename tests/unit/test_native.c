@@ -62,7 +62,7 @@ static const char *name_of_code(struct fixture *f)
 	struct native_frames frames = { 0 };
 	const char *name = "none";
 
-	cr_assert_eq(native_frames(f->native, f->process, &word, 1, &frames), 0);
+	cr_assert_eq(native_frames(f->native, f->process, false, &word, 1, &frames), 0);
 	if (frames.n)
 		name = native_frame_name(f->native, frames.v[0].name)->name;
 	free(frames.v);

@@ -17,6 +17,7 @@
 #include "rbpf_abi.h"
 #include "symbol/code_files.h"
 #include "symbol/code_map.h"
+#include "symbol/code_symbols.h"
 #include "symbol/kernel_symbols.h"
 #include "symbol/native_names.h"
 #include "target/maps.h"
@@ -61,7 +62,7 @@ static struct code_map *read_map(struct fixture *f)
 static void setup_with(struct fixture *f, bool inlines)
 {
 	*f = (struct fixture) { 0 };
-	cr_assert_eq(code_files_init(&f->files, test_worker(), native_names_free_symbols), 0);
+	cr_assert_eq(code_files_init(&f->files, test_worker(), code_symbols_free), 0);
 	cr_assert_eq(native_names_new(&f->files, inlines, &f->names), 0);
 	f->map = read_map(f);
 }
@@ -510,8 +511,33 @@ Test(native_names, interpreter_that_is_not_found)
 	teardown(&f);
 }
 
+/* Who cannot wait gets the place, and who comes later the name. */
+Test(native_names, in_haste)
+{
+	const uint64_t words[] = { exact(rb_vm_exec), RBPF_NATIVE_NO_MAP, RBPF_NATIVE_KERNEL | 1 };
+	struct native_code code = { .in_haste = true };
+	const struct native_name *n;
+	struct fixture f;
+	uint64_t bias;
+	uint32_t id;
+
+	setup(&f);
+	code.map = f.map;
+	cr_assert_eq(native_names_ready(f.names, f.map, 0, words, 3), 0);
+	cr_assert_eq(native_names_find(f.names, &code, words[0], &id, &bias), 0);
+	n = native_names_get(f.names, id);
+	cr_expect_not_null(strstr(n->name, "+0x"), "%s", n->name);
+	cr_expect_eq(n->is, NATIVE_IS_NAMELESS);
+	cr_expect_eq(n->address + bias, (uint64_t)rb_vm_exec);
+	cr_assert_eq(native_names_poll(f.names, true), 0);
+	cr_expect_eq(native_names_ready(f.names, f.map, 0, words, 3), 1);
+	cr_assert_eq(native_names_find(f.names, &code, words[0], &id, &bias), 0);
+	cr_expect_str_eq(native_names_get(f.names, id)->name, "rb_vm_exec");
+	teardown(&f);
+}
+
 Test(native_names, freeing_nothing)
 {
 	native_names_free(NULL);
-	native_names_free_symbols(NULL);
+	code_symbols_free(NULL);
 }

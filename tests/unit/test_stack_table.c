@@ -176,9 +176,9 @@ static int define_native(struct fixture *f, uint64_t stack, const uint64_t *word
 	rec->n_frames = (uint32_t)n;
 	rec->end = end;
 	memcpy(rec + 1, words, n * sizeof(*words));
-	r = stack_table_define_native(&f->t, &f->p, rec, len);
+	r = stack_table_define_native(&f->t, &f->p, false, rec, len);
 	if (n)
-		cr_expect_eq(stack_table_define_native(&f->t, &f->p, rec, len - 1), -EPROTO);
+		cr_expect_eq(stack_table_define_native(&f->t, &f->p, false, rec, len - 1), -EPROTO);
 	free(rec);
 	return r;
 }

@@ -225,6 +225,63 @@ Test(worker, another_one_after_it_was_killed)
 	cr_expect_eq(count_fds(), fds);
 }
 
+static size_t count_symbols(struct file_worker *w, const struct worker_file *file)
+{
+	struct elf_symbols symbols;
+	size_t n;
+
+	cr_assert_eq(file_worker_symbols(w, file, &symbols), 0);
+	n = symbols.n;
+	elf_symbols_deinit(&symbols);
+	return n;
+}
+
+Test(worker, reads_in_the_background)
+{
+	size_t fds = count_fds(), n;
+	struct worker_file exe = own_exe();
+	struct elf_symbols symbols;
+	struct file_worker w;
+	int r, polls = 0;
+
+	file_worker_init(&w, NULL);
+	cr_expect_eq(file_worker_fd(&w), -1);
+	cr_assert_eq(file_worker_symbols_begin(&w, &exe), 0);
+	cr_expect_eq(file_worker_symbols_begin(&w, &exe), -EBUSY);
+	n = count_symbols(&w, &exe);
+	/* Who polls the descriptor need not look at any other time. */
+	do {
+		struct pollfd pfd = { .fd = file_worker_fd(&w), .events = POLLIN };
+
+		cr_assert_eq(poll(&pfd, 1, -1), 1);
+		r = file_worker_symbols_end(&w, false, &symbols);
+		polls++;
+	} while (r == -EAGAIN);
+	cr_assert_eq(r, 0);
+	cr_expect_eq(symbols.n, n);
+	cr_expect_leq(polls, 20);
+	elf_symbols_deinit(&symbols);
+
+	/* It was killed by somebody, once: that is no file's fault. */
+	cr_assert_eq(file_worker_symbols_begin(&w, &exe), 0);
+	kill(w.background.pid, SIGKILL);
+	cr_assert_eq(file_worker_symbols_end(&w, true, &symbols), 0);
+	cr_expect_eq(symbols.n, n);
+	elf_symbols_deinit(&symbols);
+	cr_expect_eq(w.losses.files, 0);
+
+	cr_assert_eq(file_worker_symbols_begin(&w, &exe), 0);
+	file_worker_symbols_abandon(&w);
+	cr_expect_eq(file_worker_fd(&w), -1);
+	cr_assert_eq(file_worker_symbols_begin(&w, &exe), 0);
+	close(exe.fd);
+	cr_assert_eq(file_worker_symbols_end(&w, true, &symbols), 0,
+		     "it has a descriptor of its own");
+	elf_symbols_deinit(&symbols);
+	file_worker_deinit(&w);
+	cr_expect_eq(count_fds(), fds);
+}
+
 Test(worker, the_keeper_is_gone)
 {
 	struct worker_file exe = own_exe();
@@ -304,6 +361,28 @@ static int fake_spawn(void *arg, int sock, int memfd, pid_t *ret)
 	_exit(0);
 }
 
+static void expect_given_up_in_background(struct fake *fake, const struct file_worker_options *opts,
+					  const char *why)
+{
+	struct worker_file exe = own_exe();
+	struct elf_symbols symbols = ELF_SYMBOLS_INIT;
+	size_t fds = count_fds();
+	unsigned int spawned;
+	struct file_worker w;
+
+	file_worker_init(&w, opts);
+	cr_assert_eq(file_worker_symbols_begin(&w, &exe), 0);
+	cr_expect_eq(file_worker_symbols_end(&w, true, &symbols), -EIO, "%s", why);
+	cr_expect_eq(w.losses.files, 1, "%s", why);
+	cr_expect_not_null(strstr(w.losses.names[0], why), "%s: %s", why, w.losses.names[0]);
+	spawned = fake->spawned;
+	cr_expect_eq(file_worker_symbols_begin(&w, &exe), -EIO);
+	cr_expect_eq(fake->spawned, spawned, "%s: not looked into again", why);
+	file_worker_deinit(&w);
+	cr_expect_eq(count_fds(), fds, "%s", why);
+	close(exe.fd);
+}
+
 static void expect_given_up(struct fake *fake, const char *why)
 {
 	const struct file_worker_options opts = { .spawn = fake_spawn,
@@ -327,6 +406,7 @@ static void expect_given_up(struct fake *fake, const char *why)
 	file_worker_deinit(&w);
 	cr_expect_eq(count_fds(), fds, "%s", why);
 	close(exe.fd);
+	expect_given_up_in_background(fake, &opts, why);
 }
 
 Test(worker, lies)

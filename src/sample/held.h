@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Records of one process that are taken later, in their order: its native stacks and samples, while
+ * the files that name the stacks are being read. What must not wait, its Ruby stacks first of all, is
+ * taken meanwhile.
+ */
+#ifndef RBPF_SAMPLE_HELD_H
+#define RBPF_SAMPLE_HELD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct held_record {
+	uint32_t
+		size; /* of the record that follows, in bytes; the next one is at the next multiple of 8 */
+	uint32_t with_ruby; /* of a sample: whether a Ruby was known in its process when it came */
+};
+
+/* All zero: none. */
+struct held {
+	uint64_t *words; /* owned */
+	size_t first, n; /* words: where the first one is, and where the last one ends */
+	size_t cap;
+};
+
+/* Hold a copy of the @size bytes of @rec. Returns 0 or -ENOMEM. */
+int held_add(struct held *h, const void *rec, size_t size, bool with_ruby);
+
+/* The first one, which is followed by its record; NULL: there is none. Valid until held_add(). */
+const struct held_record *held_first(const struct held *h);
+
+/* Forget the first one; with the last of them the memory is given back. */
+void held_pop(struct held *h);
+
+size_t held_bytes(const struct held *h);
+void held_deinit(struct held *h);
+
+#endif

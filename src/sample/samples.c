@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include <errno.h>
+#include <string.h>
+
+#include "profile/recorder.h"
+#include "ruby/vm.h"
+#include "sample/collector_state.h"
+#include "sample/native.h"
+#include "symbol/resolver.h"
+
+#define MAX_HELD (8u << 20) /* bytes of a process' records that wait for names */
+
+/* ---- Ruby stacks ---- */
+
+/*
+ * @p may have made its names as large as it likes: beyond its share they are learnt anew, and what
+ * there was no room for is counted.
+ */
+static void bound_names(struct collector *c, struct tracked_process *p)
+{
+	if (!p->resolver)
+		return;
+	c->totals.counters[COUNTER_NAMES_REFUSED] += resolver_refused(p->resolver);
+	if (resolver_bytes(p->resolver) >= CODE_CACHE_BYTES)
+		tracked_process_forget_names(p);
+}
+
+/*
+ * The names of process @p, which is of this moment the first time that they are needed: what it was
+ * walked with may have been the layout of its executable. NULL in *@ret: there is no Ruby to be found.
+ */
+static int process_names(struct collector *c, struct tracked_process *p, struct resolver **ret)
+{
+	int r;
+
+	*ret = NULL;
+	r = life_try(c, p, NULL, 0);
+	if (!r && !p->vm)
+		life_count_unseen(c, p);
+	if (r || !p->vm)
+		return r;
+	*ret = tracked_process_names(p);
+	if (!*ret)
+		return -ENOMEM;
+	if (p->round != c->round) {
+		resolver_round(*ret);
+		p->round = c->round;
+	}
+	return 0;
+}
+
+int samples_take_memory(struct collector *c, const struct rbpf_rec_memory *rec, size_t len)
+{
+	struct tracked_process *p = process_table_find(&c->table, (pid_t)rec->h.tgid);
+	struct code_moment moment;
+	struct resolver *names;
+	int r;
+
+	if (len < sizeof(*rec) || len - sizeof(*rec) < rec->n_bytes)
+		return -EPROTO;
+	if (!p)
+		return 0;
+	r = process_names(c, p, &names);
+	if (r || !names)
+		return r;
+	moment = (struct code_moment) { .gc_era = rec->gc_era,
+					.unsettled = rec->flags & RBPF_STACK_UNSETTLED };
+	r = resolver_captured(names, &moment, rec + 1, rec->n_bytes);
+	bound_names(c, p);
+	return r;
+}
+
+/* Iseqs have been seen: their code tells where the interpreter is. */
+static int tell_interpreter(struct tracked_process *p, const struct resolver *names)
+{
+	int r;
+
+	if (!p->native || p->interpreter_tries == INTERPRETER_TRIES)
+		return 0;
+	r = native_process_interpreter(p->native, p->vm, names);
+	if (r == -EAGAIN)
+		return 0;
+	p->interpreter_tries = r > 0 ? INTERPRETER_TRIES : p->interpreter_tries + 1;
+	return r < 0 ? r : 0;
+}
+
+int samples_take_stack(struct collector *c, const struct rbpf_rec_stack *rec, size_t len)
+{
+	struct tracked_process *p = process_table_find(&c->table, (pid_t)rec->h.tgid);
+	struct resolver *names;
+	int r;
+
+	if (!p)
+		return 0;
+	r = process_names(c, p, &names);
+	/* None of a program that was replaced by exec meanwhile: its samples are [stack lost]. */
+	if (!r && names)
+		r = stack_table_define(&c->stacks, c->rec, p, rec, len);
+	if (!r && names)
+		r = tell_interpreter(p, names);
+	bound_names(c, p);
+	return r;
+}
+
+int samples_take_wanted(struct collector *c, const struct rbpf_rec_wanted *rec)
+{
+	struct tracked_process *p = process_table_find(&c->table, (pid_t)rec->h.tgid);
+
+	return p && p->native ? native_process_wanted(p->native, rec->addr, rec->end, p->vm) : 0;
+}
+
+/* The thread of a sample, made known to the recording when it is first seen. */
+static int sample_thread(struct collector *c, struct tracked_process *p,
+			 const struct rbpf_rec_sample *rec, struct tracked_thread **ret)
+{
+	struct tracked_thread *t;
+	uint32_t name;
+	bool is_new;
+	int r;
+
+	r = process_table_thread(&c->table, p, (pid_t)rec->h.tid, &t, &is_new);
+	if (r)
+		return r;
+	if (t->id == PROFILE_NONE || strncmp(t->comm, rec->comm, sizeof(t->comm))) {
+		memcpy(t->comm, rec->comm, sizeof(t->comm));
+		r = recorder_string(c->rec, t->comm, strnlen(t->comm, sizeof(t->comm)), &name);
+		if (!r && t->id == PROFILE_NONE)
+			r = recorder_thread(c->rec, p->id, (uint32_t)t->tid, name, &t->id);
+		else if (!r)
+			r = recorder_thread_name(c->rec, t->id, name);
+	}
+	*ret = t;
+	return r;
+}
+
+static void count_sample(struct collector *c, const struct profile_sample *s)
+{
+	struct profile_totals *t = &c->totals;
+
+	t->samples++;
+	t->cpu_sampled_ns += s->weight;
+	t->truncated += !!(s->flags & SAMPLE_TRUNCATED);
+	t->unresolved += !!(s->flags & SAMPLE_UNRESOLVED);
+	t->no_ruby += !!(s->flags & SAMPLE_NO_RUBY);
+	t->failed += !!(s->flags & SAMPLE_FAILED);
+	t->native_samples += !!(s->flags & SAMPLE_NATIVE);
+	t->native_gaps += !!(s->flags & SAMPLE_GAP);
+	if (s->flags & SAMPLE_GC)
+		t->gc_ns += s->weight;
+}
+
+/* @rec, of @p, in which a Ruby was known when it came (@with_ruby). */
+static int take_sample(struct collector *c, struct tracked_process *p,
+		       const struct rbpf_rec_sample *rec, bool with_ruby)
+{
+	struct profile_sample sample = { .ts = rec->h.ts,
+					 .weight = rec->weight,
+					 .cpu = (uint16_t)rec->h.cpu };
+	struct sample_stack stack;
+	struct tracked_thread *t;
+	int r;
+
+	r = sample_thread(c, p, rec, &t);
+	if (!r)
+		r = stack_table_of_sample(&c->stacks, c->rec, p, rec, with_ruby, &stack);
+	if (r)
+		return r;
+	sample.stack = stack.stack;
+	sample.flags = stack.flags;
+	if (rec->flags & RBPF_SAMPLE_KERNEL)
+		sample.flags |= SAMPLE_KERNEL;
+	sample.thread = t->id;
+	count_sample(c, &sample);
+	return recorder_sample(c->rec, &sample);
+}
+
+/* ---- what waits for names of native code ---- */
+
+static int take_held(struct collector *c, struct tracked_process *p, const struct held_record *rec,
+		     bool in_haste)
+{
+	const struct rbpf_rec_hdr *h = (const struct rbpf_rec_hdr *)(rec + 1);
+
+	if (h->type == RBPF_REC_NATIVE)
+		return stack_table_define_native(&c->stacks, p, in_haste, (const void *)h,
+						 rec->size);
+	return take_sample(c, p, (const void *)h, rec->with_ruby);
+}
+
+/* Whether the names of @rec, a native stack, are there; what is not of that form is not waited for. */
+static int is_ready(struct tracked_process *p, const struct rbpf_rec_native *rec, size_t len)
+{
+	if (!p->native || len < sizeof(*rec) + (size_t)rec->n_frames * sizeof(uint64_t))
+		return 1;
+	return native_ready(p->native, (const uint64_t *)(rec + 1), rec->n_frames);
+}
+
+/* How long held records of a process that is gone, or too many of them, are waited for. */
+enum patience {
+	UNTIL_READY, /* those that are not ready stay */
+	AT_ONCE,     /* all are taken, some without names */
+	AS_NEEDED,   /* all are taken, and what is being read is waited for */
+};
+
+static int release(struct collector *c, struct tracked_process *p, enum patience patience)
+{
+	const struct held_record *rec;
+	int r = 0;
+
+	while (!r && (rec = held_first(&p->held))) {
+		const struct rbpf_rec_hdr *h = (const struct rbpf_rec_hdr *)(rec + 1);
+
+		if (patience == UNTIL_READY && h->type == RBPF_REC_NATIVE) {
+			r = is_ready(p, (const void *)h, rec->size);
+			if (r <= 0)
+				break;
+		}
+		r = take_held(c, p, rec, patience == AT_ONCE);
+		held_pop(&p->held);
+	}
+	return r;
+}
+
+int samples_release(struct collector *c, struct tracked_process *p)
+{
+	return release(c, p, AT_ONCE);
+}
+
+static int hold(struct collector *c, struct tracked_process *p, const void *rec, size_t len,
+		bool with_ruby)
+{
+	c->any_held = true;
+	if (held_bytes(&p->held) + len > MAX_HELD) {
+		int r = release(c, p, AT_ONCE);
+
+		if (r)
+			return r;
+	}
+	return held_add(&p->held, rec, len, with_ruby);
+}
+
+/* All that is held by now, with @patience. */
+static int release_all(struct collector *c, enum patience patience)
+{
+	struct tracked_process *p;
+	int r = 0;
+
+	if (!c->any_held)
+		return 0;
+	c->any_held = false;
+	LIST_FOREACH(p, &c->table.list, link) {
+		r = release(c, p, patience);
+		c->any_held |= held_first(&p->held) != NULL;
+		if (r)
+			break;
+	}
+	return r;
+}
+
+int samples_poll(struct collector *c)
+{
+	int r = c->native ? native_poll(c->native, false) : 0;
+
+	return r ? r : release_all(c, UNTIL_READY);
+}
+
+int samples_finish(struct collector *c)
+{
+	return release_all(c, AS_NEEDED);
+}
+
+int samples_take_native(struct collector *c, const struct rbpf_rec_native *rec, size_t len)
+{
+	struct tracked_process *p = process_table_find(&c->table, (pid_t)rec->h.tgid);
+	int r;
+
+	if (!p)
+		return 0;
+	r = held_first(&p->held) ? 0 : is_ready(p, rec, len);
+	if (r < 0)
+		return r;
+	return r ? stack_table_define_native(&c->stacks, p, false, rec, len)
+		 : hold(c, p, rec, len, false);
+}
+
+int samples_take(struct collector *c, const struct rbpf_rec_sample *rec, size_t len)
+{
+	struct tracked_process *p = process_table_find(&c->table, (pid_t)rec->h.tgid);
+	bool with_ruby;
+	int r;
+
+	/* Not selected: the kernel side walks what executes a Ruby before that was looked at. */
+	if (!p)
+		return 0;
+	with_ruby = p->vm != NULL; /* before this sample */
+	r = life_try_again(c, p);
+	if (r)
+		return r;
+	return held_first(&p->held) ? hold(c, p, rec, len, with_ruby)
+				    : take_sample(c, p, rec, with_ruby);
+}
