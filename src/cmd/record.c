@@ -388,6 +388,8 @@ int record_run(const struct record_options *opts, struct cmd_context *ctx, struc
 	struct run run = {
 		.opts = opts, .ctx = ctx, .child = LAUNCH_INIT, .priority = PRIORITY_INIT
 	};
+	/* There are two workers at most. */
+	const struct file_worker_options worker = { .max_memory = opts->memory_limit / 2 };
 	int r;
 
 	r = environment_check(ctx->command_line, err);
@@ -395,7 +397,7 @@ int record_run(const struct record_options *opts, struct cmd_context *ctx, struc
 		return r;
 	stop_catch_signals();
 	cmd_log_libbpf(ctx);
-	file_worker_init(&run.worker, NULL);
+	file_worker_init(&run.worker, &worker);
 	r = cmd_prepare_worker(&run.worker, err);
 	if (!r)
 		r = open_session(&run, err);

@@ -28,6 +28,9 @@
 #define SLICE_MS                                                                                   \
 	20 /* how often it is looked whether rbpf is to end, and what the worker has used */
 
+/* An answer is read into rbpf's own memory: it may take one part in so many of what a worker may. */
+#define ANSWER_PART 4
+
 _Static_assert(FILE_EXPORTS_NAMES == WIRE_MAX_NAMES, "one limit");
 _Static_assert(FILE_EXPORTS_SEGMENTS == WIRE_MAX_SEGMENTS, "one limit");
 _Static_assert(FILE_MAX_LINES == WIRE_MAX_LINES, "one limit");
@@ -36,10 +39,10 @@ _Static_assert(FILE_MAX_LINES == WIRE_MAX_LINES, "one limit");
 
 static int spawn_by_keeper(void *arg, int sock, int memfd, pid_t *ret)
 {
-	struct keeper *k = arg;
-	int r = k->pid < 0 ? keeper_start(k, serve) : 0;
+	struct file_worker *w = arg;
+	int r = w->keeper.pid < 0 ? keeper_start(&w->keeper, serve, w->opts.max_memory) : 0;
 
-	return r ? r : keeper_spawn(k, sock, memfd, ret);
+	return r ? r : keeper_spawn(&w->keeper, sock, memfd, ret);
 }
 
 void file_worker_init(struct file_worker *w, const struct file_worker_options *opts)
@@ -48,6 +51,10 @@ void file_worker_init(struct file_worker *w, const struct file_worker_options *o
 	struct worker_options worker;
 
 	*w = (struct file_worker) { .opts = opts ? *opts : none, .keeper = KEEPER_INIT };
+	if (!w->opts.max_memory || w->opts.max_memory > SANDBOX_MAX_MEMORY)
+		w->opts.max_memory = SANDBOX_MAX_MEMORY;
+	if (w->opts.max_memory < SANDBOX_MIN_MEMORY)
+		w->opts.max_memory = SANDBOX_MIN_MEMORY;
 	worker = (struct worker_options) { .spawn = w->opts.spawn,
 					   .spawn_arg = w->opts.spawn_arg,
 					   .open = debug_file_open_regular,
@@ -55,7 +62,7 @@ void file_worker_init(struct file_worker *w, const struct file_worker_options *o
 					   .stall_ns = w->opts.stall_ns };
 	if (!worker.spawn) {
 		worker.spawn = spawn_by_keeper;
-		worker.spawn_arg = &w->keeper;
+		worker.spawn_arg = w;
 	}
 	worker_init(&w->worker, &worker);
 	worker_init(&w->background, &worker);
@@ -197,7 +204,8 @@ static enum worker_failure send_and_wait(struct file_worker *w, const struct wor
 }
 
 /* What @call is about. */
-static void set_file(struct worker_call *call, const struct worker_file *file)
+static void set_file(const struct file_worker *w, struct worker_call *call,
+		     const struct worker_file *file)
 {
 	call->fd = file ? file->fd : -1;
 	if (file && file->fd >= 0 && file->pid && file->path) {
@@ -209,7 +217,7 @@ static void set_file(struct worker_call *call, const struct worker_file *file)
 		call->args_size = file->size;
 	}
 	if (!call->max_answer)
-		call->max_answer = SANDBOX_MAX_WRITE;
+		call->max_answer = w->opts.max_memory / ANSWER_PART;
 }
 
 /* What the worker says of @file, or -EIO if there is no answer, and why. */
@@ -235,7 +243,7 @@ static int ask(struct file_worker *w, const struct worker_file *file, struct wor
 	enum worker_failure why;
 
 	*ret = (struct worker_answer) { .data = NULL };
-	set_file(call, file);
+	set_file(w, call, file);
 	if (is_bad(w, file) || stop_overdue())
 		return -EIO;
 	why = send_and_wait(w, call, ret);
@@ -333,7 +341,7 @@ static enum worker_failure send_reading(struct file_worker *w)
 {
 	struct worker_call call = { .op = WORKER_SYMBOLS };
 
-	set_file(&call, &w->reading.file);
+	set_file(w, &call, &w->reading.file);
 	return worker_send(&w->background, &call);
 }
 

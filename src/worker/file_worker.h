@@ -43,6 +43,7 @@ struct file_worker_options {
 	worker_spawn_fn *spawn; /* for tests; NULL: real ones */
 	void *spawn_arg;
 	uint64_t max_cpu_ns, stall_ns; /* as in struct worker_options */
+	uint64_t max_memory; /* bytes of a worker; 0: SANDBOX_MAX_MEMORY, which is the most */
 };
 
 /* What was not read of files. */

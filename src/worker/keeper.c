@@ -34,19 +34,20 @@ static pid_t fork_sibling(void)
 }
 
 __attribute__((noreturn)) static void run_worker(int keeper_sock, const int *fds, pid_t parent,
-						 keeper_main_fn *worker_main)
+						 keeper_main_fn *worker_main, uint64_t max_memory)
 {
 	close(keeper_sock);
 	/* A fork does not inherit it; and the parent may be gone before it is set. */
 	if (!prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) && getppid() == parent) {
 		prctl(PR_SET_NAME, "rbpf-worker", 0, 0, 0);
-		if (!sandbox_confine())
-			worker_main(fds[0], fds[1]);
+		if (!sandbox_confine(max_memory))
+			worker_main(fds[0], fds[1], max_memory);
 	}
 	_exit(1);
 }
 
-__attribute__((noreturn)) static void keep(int sock, keeper_main_fn *worker_main)
+__attribute__((noreturn)) static void keep(int sock, keeper_main_fn *worker_main,
+					   uint64_t max_memory)
 {
 	const pid_t parent = getppid();
 	int fds[CHANNEL_MAX_FDS];
@@ -66,7 +67,7 @@ __attribute__((noreturn)) static void keep(int sock, keeper_main_fn *worker_main
 			answer.pid = fork_sibling();
 			answer.result = answer.pid < 0 ? -errno : 0;
 			if (!answer.pid)
-				run_worker(sock, fds, parent, worker_main);
+				run_worker(sock, fds, parent, worker_main, max_memory);
 		}
 		while (n)
 			close(fds[--n]);
@@ -78,7 +79,7 @@ __attribute__((noreturn)) static void keep(int sock, keeper_main_fn *worker_main
 
 /* ---- rbpf's side ---- */
 
-int keeper_start(struct keeper *k, keeper_main_fn *worker_main)
+int keeper_start(struct keeper *k, keeper_main_fn *worker_main, uint64_t max_memory)
 {
 	int socks[2];
 	pid_t pid;
@@ -94,7 +95,7 @@ int keeper_start(struct keeper *k, keeper_main_fn *worker_main)
 		return r;
 	}
 	if (!pid)
-		keep(socks[1], worker_main);
+		keep(socks[1], worker_main, max_memory);
 	close(socks[1]);
 	*k = (struct keeper) { .pid = pid, .sock = socks[0] };
 	return 0;

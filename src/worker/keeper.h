@@ -11,6 +11,7 @@
 #ifndef RBPF_WORKER_KEEPER_H
 #define RBPF_WORKER_KEEPER_H
 
+#include <stdint.h>
 #include <sys/types.h>
 
 struct keeper {
@@ -24,10 +25,13 @@ struct keeper {
 	}
 
 /* What a worker is: it is called in the new process, which ends when it returns. */
-typedef void keeper_main_fn(int sock, int memfd);
+typedef void keeper_main_fn(int sock, int memfd, uint64_t max_memory);
 
-/* Make @k, KEEPER_INIT before, one whose workers are @worker_main. Returns 0 or -errno. */
-int keeper_start(struct keeper *k, keeper_main_fn *worker_main);
+/*
+ * Make @k, KEEPER_INIT before, one whose workers are @worker_main, which may take @max_memory bytes each.
+ * Returns 0 or -errno.
+ */
+int keeper_start(struct keeper *k, keeper_main_fn *worker_main, uint64_t max_memory);
 
 /* End it, and wait for that. Its workers do not end by this. Accepts KEEPER_INIT. */
 void keeper_stop(struct keeper *k);

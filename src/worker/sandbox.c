@@ -142,19 +142,20 @@ static rlim_t memory_in_use(void)
 	return (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE);
 }
 
-static int limit_memory(void)
+static int limit_memory(uint64_t max)
 {
-	return limit(RLIMIT_AS, memory_in_use() + SANDBOX_MAX_MEMORY);
+	return limit(RLIMIT_AS, memory_in_use() + max);
 }
 #else
 /* AddressSanitizer maps terabytes for its shadow. */
-static int limit_memory(void)
+static int limit_memory(uint64_t max)
 {
+	(void)max;
 	return 0;
 }
 #endif
 
-static int limit_resources(void)
+static int limit_resources(uint64_t max_memory)
 {
 	int r;
 
@@ -165,7 +166,7 @@ static int limit_resources(void)
 		r = limit(RLIMIT_CPU, SANDBOX_MAX_CPU);
 	if (!r)
 		r = limit(RLIMIT_NOFILE, SANDBOX_MAX_FILES);
-	return r ? r : limit_memory();
+	return r ? r : limit_memory(max_memory);
 }
 
 /* ---- system calls ---- */
@@ -259,9 +260,9 @@ static int filter_calls(void)
 }
 #endif
 
-int sandbox_confine(void)
+int sandbox_confine(uint64_t max_memory)
 {
-	int r = limit_resources();
+	int r = limit_resources(max_memory);
 
 	return r ? r : filter_calls();
 }

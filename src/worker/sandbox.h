@@ -10,8 +10,9 @@
 #include <stdint.h>
 
 /* Limits of a process that parses (setrlimit(2)). */
-#define SANDBOX_MAX_MEMORY (512ull << 20) /* bytes of address space beyond what it begins with */
-#define SANDBOX_MAX_WRITE  (128ull << 20) /* bytes of the answer, the only file it can write to */
+#define SANDBOX_MAX_MEMORY (256ull << 20) /* bytes of address space beyond what it begins with … */
+#define SANDBOX_MIN_MEMORY (48ull << 20)  /* … and what is the least of use */
+#define SANDBOX_MAX_WRITE  (64ull << 20)  /* bytes of the answer, the only file it can write to */
 #define SANDBOX_MAX_CPU	   600		  /* seconds in its life; the parent replaces it sooner */
 #define SANDBOX_MAX_FILES  16
 
@@ -24,11 +25,11 @@
 int sandbox_drop_privileges(const int *keep, size_t n);
 
 /*
- * Limit memory, files and CPU time, and then allow only the system calls that reading open files,
+ * Limit memory (to @max_memory bytes beyond what there is), files and CPU time, and then allow only the system calls that reading open files,
  * answering and allocating memory take: any other one ends the process by SIGSYS. Address sanitizer
  * needs more of both, so a build with it limits neither memory nor system calls. Returns 0 or
  * -errno.
  */
-int sandbox_confine(void);
+int sandbox_confine(uint64_t max_memory);
 
 #endif

@@ -21,8 +21,8 @@
 #include "worker/sandbox.h"
 #include "worker/wire.h"
 
-#define MAX_KEPT       (SANDBOX_MAX_MEMORY / 4) /* bytes, of them all */
-#define MAX_LINES_OPEN 16			/* files whose debug information is kept open */
+#define KEPT_PART      4  /* of the memory: what is kept open may take one part in so many */
+#define MAX_LINES_OPEN 16 /* files whose debug information is kept open */
 
 struct open_lines {
 	uint64_t id;
@@ -32,6 +32,7 @@ struct open_lines {
 
 struct server {
 	int sock, memfd;
+	uint64_t max_memory; /* bytes */
 	struct open_lines lines[MAX_LINES_OPEN];
 	uint64_t uses;
 
@@ -379,7 +380,7 @@ static void free_memory(struct server *s)
 
 	while ((place = least_used(s, false))) {
 		info = mallinfo2();
-		if (info.uordblks + info.hblkhd < MAX_KEPT)
+		if (info.uordblks + info.hblkhd < s->max_memory / KEPT_PART)
 			return;
 		close_lines(place);
 	}
@@ -498,7 +499,7 @@ static int send_answer(struct server *s, int result)
 	return channel_send(s->sock, parts, ARRAY_SIZE(parts), NULL, 0);
 }
 
-void serve(int sock, int memfd)
+void serve(int sock, int memfd, uint64_t max_memory)
 {
 	struct server *s = calloc(1, sizeof(*s));
 	int r = s ? 0 : -ENOMEM;
@@ -506,6 +507,7 @@ void serve(int sock, int memfd)
 	if (!r) {
 		s->sock = sock;
 		s->memfd = memfd;
+		s->max_memory = max_memory;
 	}
 	while (!r) {
 		r = take_request(s);

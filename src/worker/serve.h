@@ -6,7 +6,9 @@
 #ifndef RBPF_WORKER_SERVE_H
 #define RBPF_WORKER_SERVE_H
 
+#include <stdint.h>
+
 /* Serve requests from @sock until the other end is closed. A keeper_main_fn. */
-void serve(int sock, int memfd);
+void serve(int sock, int memfd, uint64_t max_memory);
 
 #endif

@@ -112,12 +112,13 @@ Test(worker, has_no_privileges)
 /* AddressSanitizer needs other calls: a worker built with it may make any. */
 #ifndef __SANITIZE_ADDRESS__
 /* What a worker with other intentions does, by the byte that it is sent. */
-static void try_forbidden(int sock, int memfd)
+static void try_forbidden(int sock, int memfd, uint64_t max_memory)
 {
 	char what = 0, name[] = "/etc/hostname";
 	size_t len;
 
 	(void)memfd;
+	(void)max_memory;
 	channel_receive(sock, &what, 1, &len, NULL, NULL, 1);
 	switch (what) {
 	case 's':
@@ -171,7 +172,7 @@ Test(worker, system_calls_that_end_it)
 	struct keeper k = KEEPER_INIT;
 	size_t i, fds = count_fds();
 
-	cr_assert_eq(keeper_start(&k, try_forbidden), 0);
+	cr_assert_eq(keeper_start(&k, try_forbidden, SANDBOX_MAX_MEMORY), 0);
 	for (i = 0; i < sizeof(forbidden) - 1; i++) {
 		int status = status_after(&k, forbidden[i]);
 
