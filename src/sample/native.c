@@ -15,6 +15,7 @@
 #include "ruby/vm.h"
 #include "sample/unwind_tables.h"
 #include "sample/users.h"
+#include "symbol/code_ahead.h"
 #include "symbol/code_files.h"
 #include "symbol/code_map.h"
 #include "symbol/code_symbols.h"
@@ -32,8 +33,10 @@
 #define LOOK_AGAIN   (NSEC_PER_SEC / 10)
 #define LOOK_PAUSE   50
 #define PERF_MAP_AGE NSEC_PER_SEC
-/* CPU time of a recording that is spent on tables that nothing has asked for yet. */
+/* CPU time of a recording that is waited for tables that nothing has asked for yet. */
 #define LOAD_FIRST   (NSEC_PER_SEC / 2)
+/* Tables that are read ahead, and nothing has asked for yet. */
+#define WANT_FIRST   256
 
 /* A name in the recording: ids + 1, 0 if it is not in it yet. */
 struct recorded {
@@ -50,7 +53,9 @@ struct native {
 	struct perf_map_budget perf_maps;
 	uint64_t perf_maps_refused;
 	uint64_t maps_cut;
-	uint64_t load_first_ns;	   /* of LOAD_FIRST, used up */
+	bool is_running;	   /* native_poll() is called: tables are read ahead */
+	uint64_t load_first_ns;	   /* of LOAD_FIRST, used up, and … */
+	size_t wanted_first;	   /* … of WANT_FIRST */
 	struct users users;	   /* whose maps took how long */
 	uint64_t put_off;	   /* looks that were due, and not taken yet */
 	struct recorded *recorded; /* by name */
@@ -225,7 +230,8 @@ static enum code_jit jit_of(const struct ruby_vm *vm)
 /* The table of the code at @addr, if that is not loaded yet. */
 static int load_table(struct native_process *p, uint64_t addr, uint64_t now)
 {
-	int r = unwind_tables_load(p->native->tables, p->map, p->pid, addr, now);
+	struct native *n = p->native;
+	int r = unwind_tables_load(n->tables, p->map, p->pid, addr, now, n->is_running);
 
 	return r == -ENOMEM ? r : 0;
 }
@@ -244,8 +250,10 @@ static int load_first(struct native_process *p, const struct ruby_vm *vm)
 
 	r = load_table(p, vm->walk.text_lo, clock_ns(CLOCK_MONOTONIC));
 	for (i = 0; i < p->map->n && !r && *spent < LOAD_FIRST && !stop_overdue(); i++) {
-		if (p->map->v[i].file)
-			r = load_table(p, p->map->v[i].start, clock_ns(CLOCK_MONOTONIC));
+		if (!p->map->v[i].file || p->native->wanted_first == WANT_FIRST)
+			continue;
+		p->native->wanted_first += p->native->is_running;
+		r = load_table(p, p->map->v[i].start, clock_ns(CLOCK_MONOTONIC));
 		*spent = before + clock_ns(CLOCK_THREAD_CPUTIME_ID) + file_worker_cpu_ns(worker) -
 			 begin;
 	}
@@ -498,7 +506,10 @@ int native_ready(struct native_process *p, const uint64_t *words, size_t n_words
 
 int native_poll(struct native *n, bool wait)
 {
-	return native_names_poll(n->names, wait);
+	int r = code_ahead_poll(&n->files, wait);
+
+	n->is_running = true;
+	return r ? r : unwind_tables_poll(n->tables, clock_ns(CLOCK_MONOTONIC));
 }
 
 int native_frames(struct native *n, struct native_process *p, bool in_haste, const uint64_t *words,

@@ -25,12 +25,14 @@
 #include "base/array.h"
 #include "elf/cfi.h"
 #include "sample/extents.h"
+#include "symbol/code_ahead.h"
 #include "symbol/code_files.h"
 #include "symbol/code_map.h"
 
 enum table_state {
 	TABLE_REFUSED, /* its ranges are RBPF_CODE_NO_ROOM */
 	TABLE_AGAIN,   /* it was; now they are RBPF_CODE_UNREAD */
+	TABLE_READING, /* the same, while the file is being read ahead */
 	TABLE_LOADED,
 };
 
@@ -470,7 +472,7 @@ static int store(struct unwind_tables *t, struct code_file *file, const struct c
 	return 0;
 }
 
-/* Load the table of @file, which is TABLE_AGAIN. */
+/* Load the table of @file, which is TABLE_AGAIN or, when that is over, TABLE_READING. */
 static int load(struct unwind_tables *t, struct code_file *file, uint64_t now)
 {
 	uint32_t chunks = table_of(t, file)->chunks;
@@ -494,8 +496,21 @@ static int load(struct unwind_tables *t, struct code_file *file, uint64_t now)
 	return r;
 }
 
+/* What is read ahead is loaded by unwind_tables_poll(). Returns as load(). */
+static int load_ahead(struct unwind_tables *t, struct code_file *file)
+{
+	int r = 0;
+
+	/* It may be there from when there was no room for it. */
+	if (file->table_state == CODE_TABLE_NOT_TRIED)
+		r = code_ahead_want(t->files, file, CODE_PART_TABLE);
+	if (!r)
+		table_of(t, file)->state = TABLE_READING;
+	return r;
+}
+
 int unwind_tables_load(struct unwind_tables *t, struct code_map *map, pid_t pid, uint64_t addr,
-		       uint64_t now)
+		       uint64_t now, bool ahead)
 {
 	const struct code_range *range = code_map_find(map, addr);
 	struct table *table;
@@ -511,7 +526,28 @@ int unwind_tables_load(struct unwind_tables *t, struct code_map *map, pid_t pid,
 	if (table->state != TABLE_AGAIN)
 		return 0;
 	code_file_seen(range->file, pid, range->start, range->end);
-	return load(t, range->file, now);
+	return ahead ? load_ahead(t, range->file) : load(t, range->file, now);
+}
+
+static struct code_file *next_that_was_read(const struct unwind_tables *t)
+{
+	size_t i;
+
+	for (i = 0; i < t->n_tables; i++)
+		if (t->tables[i].state == TABLE_READING &&
+		    !(t->tables[i].file->wanted & CODE_PART_TABLE))
+			return t->tables[i].file;
+	return NULL;
+}
+
+int unwind_tables_poll(struct unwind_tables *t, uint64_t now)
+{
+	struct code_file *file;
+	int r = 0;
+
+	while (!r && (file = next_that_was_read(t)))
+		r = load(t, file, now);
+	return r;
 }
 
 struct unwind_tables_stats unwind_tables_stats(const struct unwind_tables *t)

@@ -18,6 +18,7 @@
 #ifndef RBPF_SAMPLE_UNWIND_TABLES_H
 #define RBPF_SAMPLE_UNWIND_TABLES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -76,11 +77,16 @@ void unwind_tables_remove(struct unwind_tables *t, struct code_map *map, uint64_
  * file that a hostile target made for that (CFI_MAX_NS). If the file cannot be opened through @pid,
  * its ranges are RBPF_CODE_NO_TABLE, but not those of maps that are placed later.
  *
+ * With @ahead the file is read by code_ahead.h, and the table loaded by unwind_tables_poll() when it was.
+ *
  * Returns 0, -ENOENT (@map is not placed, or @addr is in no range of it, or in one that no file is
  * behind) or -ENOMEM, after which it may be asked for again.
  */
 int unwind_tables_load(struct unwind_tables *t, struct code_map *map, pid_t pid, uint64_t addr,
-		       uint64_t now);
+		       uint64_t now, bool ahead);
+
+/* Load what was read ahead. Returns 0 or -ENOMEM. */
+int unwind_tables_poll(struct unwind_tables *t, uint64_t now);
 
 /*
  * Free what has become free by @now, and let what found no room be asked for again. All calls with

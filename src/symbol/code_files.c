@@ -151,6 +151,9 @@ void code_files_deinit(struct code_files *files)
 
 	for (i = 0; i < files->n; i++)
 		free_file(files, files->v[i]);
+	if (files->job_begun)
+		file_worker_abandon(files->worker);
+	free(files->jobs);
 	free(files->v);
 	cfi_rules_deinit(&files->rules);
 	*files = (struct code_files) { 0 };
@@ -346,6 +349,13 @@ static int read_table(struct code_files *files, struct code_file *file)
 				     &file->table);
 }
 
+void code_file_set_table(struct code_files *files, struct code_file *file, int r)
+{
+	file->table_state = r ? CODE_TABLE_NONE : CODE_TABLE_READY;
+	file->table_error = r;
+	code_file_done(files, file, CODE_PART_TABLE);
+}
+
 int code_file_table(struct code_files *files, struct code_file *file, const struct cfi_table **ret)
 {
 	int r;
@@ -355,9 +365,7 @@ int code_file_table(struct code_files *files, struct code_file *file, const stru
 		r = read_table(files, file);
 		if (r == -ENOMEM || r == -ESTALE)
 			return r;
-		file->table_state = r ? CODE_TABLE_NONE : CODE_TABLE_READY;
-		file->table_error = r;
-		code_file_done(files, file, CODE_PART_TABLE);
+		code_file_set_table(files, file, r);
 	}
 	if (file->table_state == CODE_TABLE_NONE)
 		return -ENOENT;

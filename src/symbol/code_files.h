@@ -76,12 +76,22 @@ struct code_file {
 	struct code_sighting seen;
 	int fd;		     /* -1: not open; owned */
 	unsigned int unread; /* parts: enum code_part */
+	unsigned int wanted; /* of them, those that code_ahead.h is to read */
 	uint64_t used;	     /* higher than that of files used before */
+};
+
+/* A part of a file that is to be read ahead. */
+struct code_job {
+	struct code_file *file; /* referred to */
+	enum code_part part;
 };
 
 struct code_files {
 	struct file_worker *worker; /* reads them; not owned */
-	struct code_file **v;	    /* by key; owned */
+	struct code_job *jobs; /* of code_ahead.h, in this order; the first is being read if … */
+	size_t n_jobs, cap_jobs;
+	bool job_begun;
+	struct code_file **v; /* by key; owned */
 	size_t n, cap;
 	struct cfi_rules rules; /* of all tables */
 	uint64_t next_id;
@@ -140,13 +150,16 @@ int code_file_for_worker(struct code_files *files, struct code_file *file, struc
 void code_file_done(struct code_files *files, struct code_file *file, enum code_part part);
 
 /*
- * The unwind table of @file, made when it is first asked for, from the file or from its debug file
+ * The unwind table of @file, which is not being read ahead, made when it is first asked for, from the file or from its debug file
  * (debug_file.h), which is looked for in the root of the process last seen to map it, too.
  *
  * *@ret is valid until the table is forgotten, or the file dropped. Returns 0, -ENOENT (there is
  * none, and will be none: file->table_error), -ESTALE (the file cannot be opened now) or -ENOMEM.
  */
 int code_file_table(struct code_files *files, struct code_file *file, const struct cfi_table **ret);
+
+/* The table of @file was read into file->table or, with @r, was not: as file_worker_table(). */
+void code_file_set_table(struct code_files *files, struct code_file *file, int r);
 
 /* Free a table that was copied elsewhere. It is made again if it is asked for again. */
 void code_file_forget_table(struct code_file *file);

@@ -1,16 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * The symbols of code files, and who reads them: when a name is needed at once, or ahead, while rbpf
- * does other things. A file of a hostile process may take seconds to read: what waits for its symbols
- * is that process' samples, not the loop that drains the ring.
- *
- * Not thread-safe.
- */
+/* The symbols of code files: the part of a struct code_file that names its addresses. */
 #ifndef RBPF_SYMBOL_CODE_SYMBOLS_H
 #define RBPF_SYMBOL_CODE_SYMBOLS_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "elf/symbols.h"
@@ -19,10 +12,8 @@
 struct code_file;
 struct code_files;
 
-/* The part of a struct code_file that names its addresses. */
 struct code_symbols {
 	struct elf_symbols elf;
-	bool is_wanted;	   /* they are being read, or will be: elf has none yet */
 	uint64_t lines_id; /* for file_worker_lines() */
 	bool no_lines;	   /* there are none, or they are not wanted */
 	bool no_demangle;  /* the worker failed at a name of it */
@@ -31,27 +22,24 @@ struct code_symbols {
 	unsigned int labels; /* by which the interpreter was looked for */
 };
 
-struct symbol_reader {
-	struct code_files *files;  /* not owned */
-	bool inlines;		   /* lines and inlined functions are wanted, too */
-	struct code_file **wanted; /* in this order; referred to; the first is being read if … */
-	size_t n, cap;
-	bool has_begun;
-};
-
-void symbol_reader_deinit(struct symbol_reader *r);
-
-/* The symbols of @file, read now if they are not yet; NULL: no memory. */
-struct code_symbols *symbol_reader_get(struct symbol_reader *r, struct code_file *file);
+/*
+ * Those of @file, read now if they are not yet; with @inlines, lines are to be had, too, where there
+ * are some. NULL: no memory.
+ */
+struct code_symbols *code_symbols_get(struct code_files *files, struct code_file *file,
+				      bool inlines);
 
 /*
- * Whether the symbols of @file have been read: if not, they will be. Returns 1, 0 (not yet: call
- * symbol_reader_poll()) or -ENOMEM.
+ * Whether those of @file have been read: if not, they will be (code_ahead.h). Returns 1, 0 (not yet)
+ * or -ENOMEM.
  */
-int symbol_reader_want(struct symbol_reader *r, struct code_file *file);
+int code_symbols_want(struct code_files *files, struct code_file *file, bool inlines);
 
-/* Take what was read since, and go on; if @wait, until all is read. Returns 0 or -ENOMEM. */
-int symbol_reader_poll(struct symbol_reader *r, bool wait);
+/* Whether they are being read, or will be. */
+bool code_symbols_wanted(const struct code_file *file);
+
+/* What was to be read of @file is in file->symbols, or cannot be: then it has no names. */
+void code_symbols_set(struct code_files *files, struct code_file *file);
 
 void code_symbols_free(struct code_symbols *symbols); /* accepts NULL */
 

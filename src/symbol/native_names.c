@@ -49,7 +49,7 @@ struct jumps_key {
 
 struct native_names {
 	struct code_files *files;
-	struct symbol_reader reader;
+	bool inlines;
 	struct file_lines lines; /* of the address that was last asked about … */
 	uint64_t lines_of;	 /* … of this file: its id + 1; 0: none */
 	uint64_t lines_at;
@@ -85,7 +85,7 @@ int native_names_new(struct code_files *files, bool inlines, struct native_names
 	if (!n)
 		return -ENOMEM;
 	n->files = files;
-	n->reader = (struct symbol_reader) { .files = files, .inlines = inlines };
+	n->inlines = inlines;
 	*ret = n;
 	return 0;
 }
@@ -94,7 +94,6 @@ void native_names_free(struct native_names *n)
 {
 	if (!n)
 		return;
-	symbol_reader_deinit(&n->reader);
 	file_lines_deinit(&n->lines);
 	kernel_symbols_deinit(&n->kernel);
 	intern_deinit(&n->keys);
@@ -123,7 +122,7 @@ int native_names_vm(struct native_names *n, const struct code_map *map, uint64_t
 
 	if (!range || !range->file)
 		return 0;
-	s = symbol_reader_get(&n->reader, range->file);
+	s = code_symbols_get(n->files, range->file, n->inlines);
 	if (!s)
 		return -ENOMEM;
 	if (known_of_vm(s) == 2)
@@ -162,17 +161,12 @@ int native_names_ready(struct native_names *n, const struct code_map *map, uint6
 			range = range_of(map, words[i - 1]);
 		if (!range || !range->file)
 			continue;
-		r = symbol_reader_want(&n->reader, range->file);
+		r = code_symbols_want(n->files, range->file, n->inlines);
 		if (r < 0)
 			return r;
 		ready &= r;
 	}
 	return ready;
-}
-
-int native_names_poll(struct native_names *n, bool wait)
-{
-	return symbol_reader_poll(&n->reader, wait);
 }
 
 /* ---- names ---- */
@@ -321,7 +315,7 @@ static int name_in_file(struct native_names *n, const struct name_key *key, stru
 		ret->address = key->address;
 		return name_place(n, file, key->address, ret);
 	}
-	s = symbol_reader_get(&n->reader, file);
+	s = code_symbols_get(n->files, file, n->inlines);
 	r = s ? find_lines(n, file, s, key->address, &lines) : -ENOMEM;
 	if (r)
 		return r;
@@ -403,12 +397,6 @@ static int find_or_make(struct native_names *n, const struct name_key *key, stru
 	return r;
 }
 
-/* Whether its symbols are being read ahead, or will be. */
-static bool is_unread(const struct code_file *file)
-{
-	return file->symbols && file->symbols->is_wanted;
-}
-
 /* What @word is found by; *@file is where it is. */
 static struct name_key key_of(const struct native_code *code, uint64_t word,
 			      struct code_file **file, uint64_t *bias)
@@ -437,7 +425,7 @@ static struct name_key key_of(const struct native_code *code, uint64_t word,
 		key.file = range->file->id + 1;
 		key.address = word - range->bias;
 		key.is_vm = known_of_vm(range->file->symbols);
-		key.code = code->in_haste && is_unread(range->file) ? OF_UNREAD : 0;
+		key.code = code->in_haste && code_symbols_wanted(range->file) ? OF_UNREAD : 0;
 	}
 	return key;
 }
@@ -513,7 +501,7 @@ static const struct jumps *jumps_of(struct native_names *n, struct code_file *fi
 				    uint64_t function)
 {
 	const struct jumps_key key = { .file = file->id, .function = function };
-	const struct code_symbols *s = symbol_reader_get(&n->reader, file);
+	const struct code_symbols *s = code_symbols_get(n->files, file, n->inlines);
 	const struct elf_function *f;
 	uint32_t id;
 	bool is_new;

@@ -73,9 +73,6 @@ struct native_code {
 int native_names_ready(struct native_names *n, const struct code_map *map, uint64_t vm,
 		       const uint64_t *words, size_t n_words);
 
-/* As symbol_reader_poll(). */
-int native_names_poll(struct native_names *n, bool wait);
-
 /*
  * Name @word, a frame as RBPF_REC_NATIVE has it, of a process with @code. *@id is dense, from 0, and
  * the same for the same address of the same file: that of the innermost function there. *@bias is

@@ -339,13 +339,17 @@ int file_worker_symbols(struct file_worker *w, const struct worker_file *file,
 
 static enum worker_failure send_reading(struct file_worker *w)
 {
-	struct worker_call call = { .op = WORKER_SYMBOLS };
+	const struct file_reading *reading = &w->reading;
+	struct worker_call call = { .op = reading->part == FILE_TABLE ? WORKER_TABLE
+								      : WORKER_SYMBOLS,
+				    .number = reading->base };
 
-	set_file(w, &call, &w->reading.file);
+	set_file(w, &call, &reading->file);
 	return worker_send(&w->background, &call);
 }
 
-int file_worker_symbols_begin(struct file_worker *w, const struct worker_file *file)
+int file_worker_begin(struct file_worker *w, enum file_part part, const struct worker_file *file,
+		      uint64_t base)
 {
 	struct file_reading *reading = &w->reading;
 	enum worker_failure why;
@@ -354,7 +358,7 @@ int file_worker_symbols_begin(struct file_worker *w, const struct worker_file *f
 		return -EBUSY;
 	if (is_bad(w, file) || stop_overdue())
 		return -EIO;
-	*reading = (struct file_reading) { .file = *file };
+	*reading = (struct file_reading) { .part = part, .base = base, .file = *file };
 	reading->file.path = file->path ? strdup(file->path) : NULL;
 	reading->file.fd = file->fd < 0 ? -1 : fcntl(file->fd, F_DUPFD_CLOEXEC, 0);
 	if ((file->path && !reading->file.path) || (file->fd >= 0 && reading->file.fd < 0)) {
@@ -391,16 +395,25 @@ static int receive_reading(struct file_worker *w, bool wait, struct worker_answe
 	return r == -EAGAIN ? r : 0;
 }
 
-int file_worker_symbols_end(struct file_worker *w, bool wait, struct elf_symbols *ret)
+/* -EAGAIN, or 0 with an answer in @ret, whose data is to be freed, or why there is none. */
+static int take_reading(struct file_worker *w, bool wait, struct worker_answer *ret)
 {
-	struct worker_answer answer = { .data = NULL };
 	enum worker_failure why = WORKER_OK;
 	int r;
 
-	r = receive_reading(w, wait, &answer, &why);
-	if (r)
+	*ret = (struct worker_answer) { .data = NULL };
+	r = receive_reading(w, wait, ret, &why);
+	return r ? r : judge(w, &w->reading.file, why, ret);
+}
+
+int file_worker_symbols_end(struct file_worker *w, bool wait, struct elf_symbols *ret)
+{
+	struct worker_answer answer;
+	int r;
+
+	r = take_reading(w, wait, &answer);
+	if (r == -EAGAIN)
 		return r;
-	r = judge(w, &w->reading.file, why, &answer);
 	if (!r)
 		r = checked_of(w, &w->background, &w->reading.file,
 			       answer_symbols(answer.data, answer.size, ret));
@@ -409,7 +422,24 @@ int file_worker_symbols_end(struct file_worker *w, bool wait, struct elf_symbols
 	return r;
 }
 
-void file_worker_symbols_abandon(struct file_worker *w)
+int file_worker_table_end(struct file_worker *w, bool wait, struct cfi_rules *rules,
+			  struct cfi_table *ret)
+{
+	struct worker_answer answer;
+	int r;
+
+	r = take_reading(w, wait, &answer);
+	if (r == -EAGAIN)
+		return r;
+	if (!r)
+		r = checked_of(w, &w->background, &w->reading.file,
+			       answer_table(answer.data, answer.size, rules, ret));
+	free(answer.data);
+	end_reading(&w->reading);
+	return r;
+}
+
+void file_worker_abandon(struct file_worker *w)
 {
 	worker_abandon(&w->background);
 	end_reading(&w->reading);

@@ -64,8 +64,12 @@ struct worker_file {
 	pid_t pid;     /* … in the root of this process, and then in rbpf's own; 0: not at all */
 };
 
-/* A file whose symbols are being read in the background. */
+/* What is read of a file in the background. */
+enum file_part { FILE_SYMBOLS, FILE_TABLE };
+
 struct file_reading {
+	enum file_part part;
+	uint64_t base;		 /* FILE_TABLE: as for file_worker_table() */
 	struct worker_file file; /* its fd and path are owned; fd -1 and path NULL: none */
 	bool again;		 /* the worker crashed once */
 };
@@ -74,7 +78,7 @@ struct file_worker {
 	struct file_worker_options opts;
 	struct keeper keeper;
 	struct worker worker;
-	struct worker background; /* for file_worker_symbols_begin(), and nothing else */
+	struct worker background; /* for file_worker_begin(), and nothing else */
 	struct file_reading reading;
 	uint64_t next_lines; /* ids of file_worker_lines() */
 	struct intern bad;   /* keys of files that were given up */
@@ -126,18 +130,25 @@ int file_worker_symbols(struct file_worker *w, const struct worker_file *file,
 			struct elf_symbols *ret);
 
 /*
- * The same while rbpf does other things: by a worker of its own, one file at a time. An image must stay
- * valid until the end. Returns 0, -EBUSY if it reads another file, -EIO or -ENOMEM.
+ * The symbols or the table of @file, while rbpf does other things: by a worker of its own, one file at
+ * a time. @base is for the table; an image must stay valid until the end. Returns 0, -EBUSY if it reads
+ * another file, -EIO or -ENOMEM.
  */
-int file_worker_symbols_begin(struct file_worker *w, const struct worker_file *file);
+int file_worker_begin(struct file_worker *w, enum file_part part, const struct worker_file *file,
+		      uint64_t base);
 
-/* What became of it, waited for if @wait. As file_worker_symbols(), or -EAGAIN: it is not read yet. */
+/*
+ * What became of it, waited for if @wait. As file_worker_symbols() and file_worker_table(), or -EAGAIN:
+ * it is not read yet.
+ */
 int file_worker_symbols_end(struct file_worker *w, bool wait, struct elf_symbols *ret);
+int file_worker_table_end(struct file_worker *w, bool wait, struct cfi_rules *rules,
+			  struct cfi_table *ret);
 
 /* It is not to be read any more. */
-void file_worker_symbols_abandon(struct file_worker *w);
+void file_worker_abandon(struct file_worker *w);
 
-/* The descriptor by which one knows that there may be more to see for file_worker_symbols_end(); or -1. */
+/* The descriptor by which one knows that there may be more to see of it; -1: nothing is being read. */
 int file_worker_fd(const struct file_worker *w);
 
 /*

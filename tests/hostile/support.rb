@@ -32,8 +32,9 @@ module Hostile
   LIMIT = 32 << 20
 
   # What rbpf needs that it cannot give back: itself, its libraries, both mappings of the ring (8 MB) and
-  # of the recording, and what it may take between two looks at how much it has.
-  MARGIN = 96 << 20
+  # of the recording, and what it may take between two looks at how much it has; and its two workers, which
+  # may take 48 MB each.
+  MARGIN = (96 + (2 * 48)) << 20
 
   # What `record` may take beyond --duration, s: until it is attached, and from then to its end.
   ATTACH = 2.0

@@ -271,12 +271,11 @@ class LiveTest < Minitest::Test
 
   # A method that is called for the first time in the last moment of a process is gone with the
   # process's memory before anyone can read its name.
-  FIRST_MOMENT = 250_000_000 # ns
   LAST_MOMENT = 5_000_000 # ns
 
   # What was made only now, and sampled just before a collection, may be gone before it is proven
-  # what it was; on a busy machine that happens now and then.
-  DOUBTFUL = 0.004
+  # what it was; on a busy machine, where rbpf comes later, that happens now and then.
+  DOUBTFUL = 0.01
 
   # What holds for every recording of a healthy target, unless it drops code faster than it can be
   # named.
@@ -285,12 +284,6 @@ class LiveTest < Minitest::Test
     unresolved = recording.samples.select(&:unresolved?)
     assert_equal recording.totals['unresolved'], unresolved.size
     living = unresolved.reject { |sample| (sample.before_exit_ns || LAST_MOMENT) < LAST_MOMENT }
-    # Seen in the first 0.1 s of some recordings: frames without a name. The likely cause, which is not
-    # proven: rbpf waits until symbols are read, and what a collection may have dropped meanwhile is not
-    # named.
-    begun = recording.samples.map(&:ts_ns).min
-    first, living = living.partition { |sample| sample.ts_ns < begun + FIRST_MOMENT }
-    assert_operator first.size, :<=, 1 + (recording.samples.size * 0.04), 'without a name in the first moment'
     return if living.size <= 1 + (recording.samples.size * DOUBTFUL)
 
     assert_empty living.first(3).map { |sample| sample.frames.join(' < ') },

@@ -7,6 +7,7 @@
 
 #include "base/array.h"
 #include "support/test_worker.h"
+#include "symbol/code_ahead.h"
 #include "symbol/code_files.h"
 #include "symbol/code_map.h"
 #include "symbol/code_symbols.h"
@@ -19,7 +20,6 @@ static int function(void)
 struct fixture {
 	struct code_files files;
 	struct code_map *map;
-	struct symbol_reader reader;
 	struct code_file *own, *libc, *criterion;
 };
 
@@ -36,7 +36,6 @@ static void setup(struct fixture *f)
 	*f = (struct fixture) { 0 };
 	cr_assert_eq(code_files_init(&f->files, test_worker(), code_symbols_free), 0);
 	cr_assert_eq(code_map_read(&f->files, getpid(), CODE_JIT_NONE, NULL, &f->map, NULL), 0);
-	f->reader.files = &f->files;
 	f->own = file_of(f, (const void *)function);
 	f->libc = file_of(f, dlsym(RTLD_DEFAULT, "getppid"));
 	f->criterion = file_of(f, dlsym(RTLD_DEFAULT, "criterion_initialize"));
@@ -44,7 +43,6 @@ static void setup(struct fixture *f)
 
 static void teardown(struct fixture *f)
 {
-	symbol_reader_deinit(&f->reader);
 	code_map_unref(f->map);
 	code_files_deinit(&f->files);
 }
@@ -68,14 +66,15 @@ Test(code_symbols, read_ahead)
 	int ready;
 
 	setup(&f);
-	cr_expect_eq(symbol_reader_want(&f.reader, f.own), 0);
-	cr_expect_eq(symbol_reader_want(&f.reader, f.libc), 0);
-	cr_expect_eq(symbol_reader_want(&f.reader, f.own), 0, "asked for twice");
-	cr_expect_eq(f.reader.n, 2);
-	cr_expect_geq(file_worker_fd(f.files.worker), 0);
-	cr_assert_eq(symbol_reader_poll(&f.reader, true), 0);
+	/* The first may have been read by the time that the second is asked for. */
+	cr_assert_eq(code_symbols_want(&f.files, f.libc, false), 0);
+	cr_assert_geq(code_symbols_want(&f.files, f.libc, false), 0);
+	cr_assert_leq(f.files.n_jobs, 1, "asked for twice");
+	cr_assert_geq(code_symbols_want(&f.files, f.own, false), 0);
+	cr_assert_eq(code_ahead_poll(&f.files, true), 0);
 	cr_expect_eq(file_worker_fd(f.files.worker), -1);
-	ready = symbol_reader_want(&f.reader, f.own) + symbol_reader_want(&f.reader, f.libc);
+	ready = code_symbols_want(&f.files, f.own, false) +
+		code_symbols_want(&f.files, f.libc, false);
 	cr_expect_eq(ready, 2);
 	expect_function(f.own, address_of(&f, (const void *)function), "function");
 	cr_expect_gt(f.libc->symbols->elf.n, 1000);
@@ -93,33 +92,51 @@ Test(code_symbols, needed_before_it_was_its_turn)
 		size_t k;
 
 		for (k = 0; k < 3; k++)
-			cr_assert_geq(symbol_reader_want(&f.reader, files[k]), 0);
-		cr_assert_eq(symbol_reader_get(&f.reader, files[i]), files[i]->symbols);
-		cr_expect(!files[i]->symbols->is_wanted);
+			cr_assert_geq(code_symbols_want(&f.files, files[k], false), 0);
+		cr_assert_eq(code_symbols_get(&f.files, files[i], false), files[i]->symbols);
+		cr_expect(!code_symbols_wanted(files[i]));
 		cr_expect_gt(files[i]->symbols->elf.n, 100);
-		cr_assert_eq(symbol_reader_poll(&f.reader, true), 0);
+		cr_assert_eq(code_ahead_poll(&f.files, true), 0);
 		for (k = 0; k < 3; k++)
-			cr_expect_eq(symbol_reader_want(&f.reader, files[k]), 1);
+			cr_expect_eq(code_symbols_want(&f.files, files[k], false), 1);
 		expect_function(f.own, address_of(&f, (const void *)function), "function");
 		teardown(&f);
 	}
 }
 
+Test(code_symbols, table_and_symbols)
+{
+	const struct cfi_table *table;
+	struct fixture f;
+
+	setup(&f);
+	cr_assert_eq(code_ahead_want(&f.files, f.libc, CODE_PART_TABLE), 0);
+	cr_assert_eq(code_ahead_want(&f.files, f.own, CODE_PART_TABLE), 0);
+	cr_assert_eq(code_ahead_want(&f.files, f.own, CODE_PART_TABLE), 0, "asked for twice");
+	cr_assert_geq(code_symbols_want(&f.files, f.own, false), 0);
+	cr_expect_leq(f.files.n_jobs, 3);
+	cr_assert_eq(code_ahead_poll(&f.files, true), 0);
+	cr_expect_eq(f.own->wanted | f.libc->wanted, 0);
+	cr_expect_eq(f.own->table_state, CODE_TABLE_READY);
+	cr_assert_eq(code_file_table(&f.files, f.libc, &table), 0);
+	cr_expect_gt(table->rows, 1000);
+	expect_function(f.own, address_of(&f, (const void *)function), "function");
+	teardown(&f);
+}
+
+/* With what is being read, and with what is not. */
 Test(code_symbols, nobody_waits_for_them_any_more)
 {
 	struct fixture f;
-	size_t references;
 
 	setup(&f);
-	references = f.own->references;
-	cr_assert_eq(symbol_reader_want(&f.reader, f.own), 0);
-	cr_assert_eq(symbol_reader_want(&f.reader, f.libc), 0);
-	symbol_reader_deinit(&f.reader);
-	cr_expect_null(f.own->symbols);
-	cr_expect_eq(f.own->references, references);
-	f.reader = (struct symbol_reader) { .files = &f.files };
-	cr_expect_eq(symbol_reader_want(&f.reader, f.own), 0, "by another reader");
-	cr_assert_eq(symbol_reader_poll(&f.reader, true), 0);
+	cr_assert_eq(code_symbols_want(&f.files, f.own, false), 0);
+	cr_assert_geq(code_symbols_want(&f.files, f.libc, false), 0);
+	teardown(&f);
+	cr_expect_eq(file_worker_fd(test_worker()), -1);
+	setup(&f);
+	cr_assert_eq(code_symbols_want(&f.files, f.own, false), 0);
+	cr_assert_eq(code_ahead_poll(&f.files, true), 0);
 	expect_function(f.own, address_of(&f, (const void *)function), "function");
 	teardown(&f);
 }

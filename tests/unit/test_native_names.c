@@ -15,6 +15,7 @@
 #include "elf/debug_file.h"
 #include "elf/symbols.h"
 #include "rbpf_abi.h"
+#include "symbol/code_ahead.h"
 #include "symbol/code_files.h"
 #include "symbol/code_map.h"
 #include "symbol/code_symbols.h"
@@ -529,7 +530,7 @@ Test(native_names, in_haste)
 	cr_expect_not_null(strstr(n->name, "+0x"), "%s", n->name);
 	cr_expect_eq(n->is, NATIVE_IS_NAMELESS);
 	cr_expect_eq(n->address + bias, (uint64_t)rb_vm_exec);
-	cr_assert_eq(native_names_poll(f.names, true), 0);
+	cr_assert_eq(code_ahead_poll(&f.files, true), 0);
 	cr_expect_eq(native_names_ready(f.names, f.map, 0, words, 3), 1);
 	cr_assert_eq(native_names_find(f.names, &code, words[0], &id, &bias), 0);
 	cr_expect_str_eq(native_names_get(f.names, id)->name, "rb_vm_exec");

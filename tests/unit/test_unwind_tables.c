@@ -22,6 +22,7 @@
 #include "support/cfi_check.h"
 #include "support/code_image.h"
 #include "support/test_worker.h"
+#include "symbol/code_ahead.h"
 #include "symbol/code_files.h"
 #include "symbol/code_map.h"
 #include "target/maps.h"
@@ -149,7 +150,7 @@ static struct rbpf_code place(struct code_map *map, uint64_t now)
 
 static void load(struct code_map *map, uint64_t addr, uint64_t now)
 {
-	cr_assert_eq(unwind_tables_load(tables, map, getpid(), addr, now), 0);
+	cr_assert_eq(unwind_tables_load(tables, map, getpid(), addr, now, false), 0);
 }
 
 static uint64_t code_of(const struct code_image *image)
@@ -218,7 +219,7 @@ Test(unwind_tables, own, .init = set_up, .fini = tear_down)
 
 	for (size_t i = 0; i < map->n; i++)
 		cr_expect_eq(mem.ranges[code.first + i].kind, map->v[i].kind);
-	cr_expect_eq(unwind_tables_load(tables, map, getpid(), 1, NOW), -ENOENT);
+	cr_expect_eq(unwind_tables_load(tables, map, getpid(), 1, NOW, false), -ENOENT);
 	for (size_t i = 0; i < map->n; i++) {
 		struct rbpf_range *placed = &mem.ranges[code.first + i];
 
@@ -243,6 +244,39 @@ Test(unwind_tables, own, .init = set_up, .fini = tear_down)
 	cr_expect_eq(stats.dropped + stats.refused, 0);
 	load(map, map->v[0].start, NOW);
 	cr_expect_eq(unwind_tables_stats(tables).words, stats.words, "loaded once");
+	unwind_tables_remove(tables, map, NOW);
+	code_map_unref(map);
+}
+
+Test(unwind_tables, read_ahead, .init = set_up, .fini = tear_down)
+{
+	struct code_map *map = read_own(NULL);
+	struct rbpf_code code = place(map, NOW);
+	size_t compared = 0;
+
+	for (size_t i = 0; i < map->n; i++) {
+		if (!map->v[i].file)
+			continue;
+		cr_assert_eq(unwind_tables_load(tables, map, getpid(), map->v[i].start, NOW, true),
+			     0);
+		/* As the kernel side asks, again and again. */
+		cr_assert_eq(unwind_tables_load(tables, map, getpid(), map->v[i].start, NOW, true),
+			     0);
+	}
+	cr_assert_eq(unwind_tables_poll(tables, NOW), 0);
+	cr_expect_gt(files.n_jobs, 0, "they take a while");
+	cr_assert_eq(code_ahead_poll(&files, true), 0);
+	cr_assert_eq(unwind_tables_poll(tables, NOW), 0);
+	for (size_t i = 0; i < map->n; i++) {
+		if (!map->v[i].file)
+			continue;
+		cr_expect_eq(map->v[i].file->table_state, CODE_TABLE_NOT_TRIED,
+			     "no second copy is kept");
+		compared += compare_range(&map->v[i], &mem.ranges[code.first + i]);
+	}
+	cr_expect_gt(compared, 5000);
+	assert_sane_area(code);
+	assert_tables_apart(code);
 	unwind_tables_remove(tables, map, NOW);
 	code_map_unref(map);
 }
@@ -371,7 +405,7 @@ Test(unwind_tables, no_table, .init = set_up, .fini = tear_down)
 	unwind_tables_remove(tables, map, NOW);
 	code = place(map, NOW + GRACE);
 	cr_expect_eq(range_at(code, code_of(&images[0]))->kind, RBPF_CODE_NO_TABLE, "known by now");
-	cr_expect_eq(unwind_tables_load(tables, map, getpid(), 1, NOW + GRACE), -ENOENT);
+	cr_expect_eq(unwind_tables_load(tables, map, getpid(), 1, NOW + GRACE, false), -ENOENT);
 	unwind_tables_remove(tables, map, NOW + GRACE);
 	code_map_unref(map);
 	code_image_remove(&images[0]);
@@ -605,7 +639,8 @@ Test(unwind_tables, no_room_for_ranges)
 	place(map, NOW);
 	cr_expect_eq(unwind_tables_place(tables, map2, NOW, &code), -ENOSPC);
 	cr_expect_eq(code.n, 7, "untouched");
-	cr_expect_eq(unwind_tables_load(tables, map2, getpid(), code_of(&image), NOW), -ENOENT);
+	cr_expect_eq(unwind_tables_load(tables, map2, getpid(), code_of(&image), NOW, false),
+		     -ENOENT);
 	unwind_tables_remove(tables, map2, NOW); /* not placed: nothing */
 	unwind_tables_remove(tables, map, NOW);
 	cr_expect_eq(unwind_tables_place(tables, map2, NOW, &code), -ENOSPC, "grace");
@@ -660,7 +695,7 @@ Test(unwind_tables, file_that_cannot_be_opened, .init = set_up, .fini = tear_dow
 	code = place(map, NOW);
 	code_file_done(&files, map->v[0].file, CODE_PART_ALL); /* as if many others were open */
 	code_image_remove(&image);
-	cr_expect_eq(unwind_tables_load(tables, map, 0x3fffffff, code_of(&image), NOW), 0);
+	cr_expect_eq(unwind_tables_load(tables, map, 0x3fffffff, code_of(&image), NOW, false), 0);
 	cr_expect_eq(mem.ranges[code.first].kind, RBPF_CODE_NO_TABLE);
 	unwind_tables_remove(tables, map, NOW);
 	code = place(map, NOW + GRACE);

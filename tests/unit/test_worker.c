@@ -247,8 +247,8 @@ Test(worker, reads_in_the_background)
 
 	file_worker_init(&w, NULL);
 	cr_expect_eq(file_worker_fd(&w), -1);
-	cr_assert_eq(file_worker_symbols_begin(&w, &exe), 0);
-	cr_expect_eq(file_worker_symbols_begin(&w, &exe), -EBUSY);
+	cr_assert_eq(file_worker_begin(&w, FILE_SYMBOLS, &exe, 0), 0);
+	cr_expect_eq(file_worker_begin(&w, FILE_SYMBOLS, &exe, 0), -EBUSY);
 	n = count_symbols(&w, &exe);
 	/* Who polls the descriptor need not look at any other time. */
 	do {
@@ -264,17 +264,17 @@ Test(worker, reads_in_the_background)
 	elf_symbols_deinit(&symbols);
 
 	/* It was killed by somebody, once: that is no file's fault. */
-	cr_assert_eq(file_worker_symbols_begin(&w, &exe), 0);
+	cr_assert_eq(file_worker_begin(&w, FILE_SYMBOLS, &exe, 0), 0);
 	kill(w.background.pid, SIGKILL);
 	cr_assert_eq(file_worker_symbols_end(&w, true, &symbols), 0);
 	cr_expect_eq(symbols.n, n);
 	elf_symbols_deinit(&symbols);
 	cr_expect_eq(w.losses.files, 0);
 
-	cr_assert_eq(file_worker_symbols_begin(&w, &exe), 0);
-	file_worker_symbols_abandon(&w);
+	cr_assert_eq(file_worker_begin(&w, FILE_SYMBOLS, &exe, 0), 0);
+	file_worker_abandon(&w);
 	cr_expect_eq(file_worker_fd(&w), -1);
-	cr_assert_eq(file_worker_symbols_begin(&w, &exe), 0);
+	cr_assert_eq(file_worker_begin(&w, FILE_SYMBOLS, &exe, 0), 0);
 	close(exe.fd);
 	cr_assert_eq(file_worker_symbols_end(&w, true, &symbols), 0,
 		     "it has a descriptor of its own");
@@ -372,12 +372,12 @@ static void expect_given_up_in_background(struct fake *fake, const struct file_w
 	struct file_worker w;
 
 	file_worker_init(&w, opts);
-	cr_assert_eq(file_worker_symbols_begin(&w, &exe), 0);
+	cr_assert_eq(file_worker_begin(&w, FILE_SYMBOLS, &exe, 0), 0);
 	cr_expect_eq(file_worker_symbols_end(&w, true, &symbols), -EIO, "%s", why);
 	cr_expect_eq(w.losses.files, 1, "%s", why);
 	cr_expect_not_null(strstr(w.losses.names[0], why), "%s: %s", why, w.losses.names[0]);
 	spawned = fake->spawned;
-	cr_expect_eq(file_worker_symbols_begin(&w, &exe), -EIO);
+	cr_expect_eq(file_worker_begin(&w, FILE_SYMBOLS, &exe, 0), -EIO);
 	cr_expect_eq(fake->spawned, spawned, "%s: not looked into again", why);
 	file_worker_deinit(&w);
 	cr_expect_eq(count_fds(), fds, "%s", why);

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Reading parts of code files, symbols and unwind tables, while rbpf does other things: by a worker of
+ * its own, one after the other. A file of a hostile process may take seconds to read, and so may a
+ * large one: what waits for it is what needs that part, not the loop that drains the ring.
+ *
+ * Not thread-safe.
+ */
+#ifndef RBPF_SYMBOL_CODE_AHEAD_H
+#define RBPF_SYMBOL_CODE_AHEAD_H
+
+#include <stdbool.h>
+
+#include "symbol/code_files.h"
+
+/*
+ * @part of @file, which is not read yet, is to be. For symbols, file->symbols is there. Returns 0 or
+ * -ENOMEM; with file->wanted one knows whether it has been read by now.
+ */
+int code_ahead_want(struct code_files *files, struct code_file *file, enum code_part part);
+
+/* Take what was read since, and go on; if @wait, until all is read. Returns 0 or -ENOMEM. */
+int code_ahead_poll(struct code_files *files, bool wait);
+
+/*
+ * @part of @file is needed at once. If it is being read, that is waited for; otherwise it is not
+ * wanted any more. Returns 1 if it has been read, 0 if not: who needs it reads it, or -ENOMEM.
+ */
+int code_ahead_hurry(struct code_files *files, struct code_file *file, enum code_part part);
+
+#endif
