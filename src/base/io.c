@@ -25,6 +25,12 @@
 #define TEMP_ATTEMPTS 100
 #define LINKS_MAX     40 /* as the kernel */
 
+int io_stat(int fd, struct statx *ret)
+{
+	return statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BASIC_STATS, ret) ? -errno
+											 : 0;
+}
+
 int io_write_full(int fd, const void *data, size_t len)
 {
 	const char *p = data;

@@ -6,10 +6,17 @@
 #define RBPF_BASE_IO_H
 
 #include <stddef.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 struct buf;
 struct err;
+
+/*
+ * The attributes of @fd as far as they are known here: the server of a file system, which may not answer, is
+ * not asked. Returns 0 or -errno.
+ */
+int io_stat(int fd, struct statx *ret);
 
 /* write() all of it, going on after EINTR, EAGAIN and short writes. Returns 0 or -errno. */
 int io_write_full(int fd, const void *data, size_t len);

@@ -7,10 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/io.h"
 #include "base/stop.h"
 #include "ruby/constants.h"
 #include "ruby/layout.h"
@@ -85,11 +87,11 @@ static int examine(struct file_worker *worker, pid_t pid, const struct map *map,
 	_cleanup_close_ int fd = maps_open_file(pid, map);
 	const struct worker_file from = { .fd = fd, .path = map->path };
 	struct file_exports file;
-	struct stat st;
+	struct statx st;
 	size_t n;
 	int r;
 
-	if (fd < 0 || fstat(fd, &st) ||
+	if (fd < 0 || io_stat(fd, &st) ||
 	    file_worker_exports(worker, &from, false, "libruby", symbol_names, RUBY_SYMS, &file) ||
 	    !is_vm(&file, map, &bin))
 		return -ENOENT;
@@ -99,14 +101,15 @@ static int examine(struct file_worker *worker, pid_t pid, const struct map *map,
 	/* Empty: not permitted to read it. It is printed, so no other text than a version may pass. */
 	if (n && !ruby_version_valid(bin.version))
 		return -ENOENT;
-	bin.device = st.st_dev;
-	bin.inode = st.st_ino;
-	bin.size = (uint64_t)st.st_size;
-	bin.mtime_ns = st.st_mtim.tv_sec * 1000000000ll + st.st_mtim.tv_nsec;
+	bin.device = makedev(st.stx_dev_major, st.stx_dev_minor);
+	bin.inode = st.stx_ino;
+	bin.size = st.stx_size;
+	bin.mtime_ns = st.stx_mtime.tv_sec * 1000000000ll + st.stx_mtime.tv_nsec;
 	bin.path = strdup(map->path);
 	if (!bin.path)
 		return err_oom(err);
-	r = ruby_constants_new(fd, file.segments, file.n_segments, bin.base, &bin.constants);
+	r = ruby_constants_new(worker, fd, file.segments, file.n_segments, bin.base,
+			       &bin.constants);
 	if (r) {
 		free(bin.path);
 		return err_set(err, r, ERR_RUNTIME, "cannot keep %s open: %s", map->path,

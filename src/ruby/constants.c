@@ -9,6 +9,7 @@
 #include "base/array.h"
 #include "elf/elf_file.h"
 #include "target/memory.h"
+#include "worker/file_worker.h"
 
 struct constant_segment {
 	uint64_t start, end; /* addresses [start, end) */
@@ -17,13 +18,14 @@ struct constant_segment {
 
 struct ruby_constants {
 	unsigned int refs;
-	int fd; /* owned */
+	struct file_worker *worker; /* not owned */
+	int fd;			    /* owned */
 	struct constant_segment segs[16];
 	size_t n;
 };
 
-int ruby_constants_new(int fd, const struct elf_segment *segs, size_t n, uint64_t base,
-		       struct ruby_constants **ret)
+int ruby_constants_new(struct file_worker *worker, int fd, const struct elf_segment *segs, size_t n,
+		       uint64_t base, struct ruby_constants **ret)
 {
 	struct ruby_constants *c = calloc(1, sizeof(*c));
 	size_t i;
@@ -32,6 +34,7 @@ int ruby_constants_new(int fd, const struct elf_segment *segs, size_t n, uint64_
 	if (!c)
 		return -ENOMEM;
 	c->refs = 1;
+	c->worker = worker;
 	c->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	if (c->fd < 0) {
 		r = -errno;
@@ -75,7 +78,7 @@ static bool read_span(const struct ruby_constants *c, const struct memory_span *
 		if (span->addr < s->start || off >= s->end - s->start ||
 		    span->len > s->end - s->start - off)
 			continue;
-		return pread(c->fd, span->dst, span->len, (off_t)(s->offset + off)) ==
+		return file_worker_read(c->worker, c->fd, span->dst, span->len, s->offset + off) ==
 		       (ssize_t)span->len;
 	}
 	return false;

@@ -14,15 +14,17 @@
 #include <stdint.h>
 
 struct elf_segment;
+struct file_worker;
 struct memory;
 struct ruby_constants;
 
 /*
- * Those of the file open as @fd, which is duplicated, with these @n segments, loaded at @base.
+ * Those of the file open as @fd, which is duplicated, with these @n segments, loaded at @base. @worker,
+ * which must outlive them, reads it as file_worker_read() does.
  * Returns 0 or -errno. @ret: ruby_constants_unref().
  */
-int ruby_constants_new(int fd, const struct elf_segment *segs, size_t n, uint64_t base,
-		       struct ruby_constants **ret);
+int ruby_constants_new(struct file_worker *worker, int fd, const struct elf_segment *segs, size_t n,
+		       uint64_t base, struct ruby_constants **ret);
 
 /* Both take NULL, too; ref() returns @c. */
 struct ruby_constants *ruby_constants_ref(struct ruby_constants *c);

@@ -5,10 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/io.h"
 #include "base/stop.h"
 #include "ruby/mapped_files.h"
 #include "target/maps.h"
@@ -29,7 +31,7 @@ void ruby_files_deinit(struct ruby_files *files)
 	*files = (struct ruby_files) { .worker = files->worker };
 }
 
-static int64_t ns_of(struct timespec ts)
+static int64_t ns_of(struct statx_timestamp ts)
 {
 	return ts.tv_sec * 1000000000ll + ts.tv_nsec;
 }
@@ -51,18 +53,18 @@ enum ruby_file_kind ruby_files_kind(struct ruby_files *files, int fd)
 {
 	enum ruby_file_kind kind;
 	struct file_key key;
-	struct stat st;
+	struct statx st;
 	bool is_new;
 	uint32_t id;
 
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode))
+	if (io_stat(fd, &st) || !S_ISREG(st.stx_mode))
 		return RUBY_FILE_OTHER;
 	key = (struct file_key) {
-		.device = st.st_dev,
-		.inode = st.st_ino,
-		.size = (uint64_t)st.st_size,
-		.mtime_ns = ns_of(st.st_mtim),
-		.ctime_ns = ns_of(st.st_ctim),
+		.device = makedev(st.stx_dev_major, st.stx_dev_minor),
+		.inode = st.stx_ino,
+		.size = st.stx_size,
+		.mtime_ns = ns_of(st.stx_mtime),
+		.ctime_ns = ns_of(st.stx_ctime),
 	};
 	if (!intern_find(&files->keys, &key, sizeof(key), &id))
 		return files->kinds[id];

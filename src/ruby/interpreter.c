@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "elf/elf_headers.h"
 #include "elf/symbols.h"
+#include "worker/file_worker.h"
 
 #define TEXT_MAX (256u << 20) /* bytes of code that are looked through */
 
@@ -121,7 +122,7 @@ static void find_callers(const struct text *text, const struct elf_symbols *symb
 	}
 }
 
-static int find_callers_in(int fd, const struct elf_segment *segment,
+static int find_callers_in(struct file_worker *worker, int fd, const struct elf_segment *segment,
 			   const struct elf_symbols *symbols, const struct interpreter *known,
 			   struct interpreter_function *ret)
 {
@@ -135,9 +136,10 @@ static int find_callers_in(int fd, const struct elf_segment *segment,
 	bytes = malloc(segment->filesz + 1);
 	if (!bytes)
 		return -ENOMEM;
-	n = pread(fd, &text.machine, sizeof(text.machine), offsetof(Elf64_Ehdr, e_machine));
+	n = file_worker_read(worker, fd, &text.machine, sizeof(text.machine),
+			     offsetof(Elf64_Ehdr, e_machine));
 	if (n == sizeof(text.machine))
-		n = pread(fd, bytes, segment->filesz, (off_t)segment->offset);
+		n = file_worker_read(worker, fd, bytes, segment->filesz, segment->offset);
 	if (n < 0)
 		return -EIO;
 	text.bytes = bytes;
@@ -147,8 +149,8 @@ static int find_callers_in(int fd, const struct elf_segment *segment,
 	return 0;
 }
 
-int interpreter_find(int fd, const struct elf_headers *headers, const struct elf_symbols *symbols,
-		     uint64_t label, struct interpreter *ret)
+int interpreter_find(struct file_worker *worker, int fd, const struct elf_headers *headers,
+		     const struct elf_symbols *symbols, uint64_t label, struct interpreter *ret)
 {
 	const struct elf_function *core = label ? elf_symbols_find(symbols, label) : NULL;
 	struct interpreter_function callers = { .n = 0 };
@@ -161,7 +163,7 @@ int interpreter_find(int fd, const struct elf_headers *headers, const struct elf
 	if (core && !interpreter_is(&ret->exec, core->start))
 		add(&ret->core, core->start);
 	for (i = 0; i < headers->n && !r; i++)
-		r = find_callers_in(fd, &headers->v[i], symbols, ret, &callers);
+		r = find_callers_in(worker, fd, &headers->v[i], symbols, ret, &callers);
 	for (i = 0; i < callers.n; i++)
 		add(&ret->exec, callers.starts[i]);
 	return r ? r : ret->exec.n ? 0 : -ENOENT;

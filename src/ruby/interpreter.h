@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 struct elf_headers;
+struct file_worker;
 struct elf_symbols;
 
 #define INTERPRETER_PARTS 4 /* of a function, which compilers may put in several places */
@@ -32,11 +33,11 @@ struct interpreter {
 };
 
 /*
- * Find them in the ELF file @fd with these headers and symbols. @label is the address of an
+ * Find them in the ELF file @fd, which is read as by file_worker_read(), with these headers and symbols. @label is the address of an
  * instruction's implementation; 0 if none is known. Returns 0, -ENOENT, -EIO or -ENOMEM.
  */
-int interpreter_find(int fd, const struct elf_headers *headers, const struct elf_symbols *symbols,
-		     uint64_t label, struct interpreter *ret);
+int interpreter_find(struct file_worker *worker, int fd, const struct elf_headers *headers,
+		     const struct elf_symbols *symbols, uint64_t label, struct interpreter *ret);
 
 /* Whether a function, which begins at @start, is @f. */
 bool interpreter_is(const struct interpreter_function *f, uint64_t start);

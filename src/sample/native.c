@@ -9,6 +9,7 @@
 
 #include "base/array.h"
 #include "base/clock.h"
+#include "base/io.h"
 #include "base/stop.h"
 #include "profile/counters.h"
 #include "profile/recorder.h"
@@ -69,6 +70,7 @@ struct native_process {
 	struct code_map *map;	       /* NULL: not read yet */
 	struct perf_map perf_map;
 	uint64_t perf_map_ns;  /* CLOCK_MONOTONIC: when it was read */
+	bool perf_map_hangs;   /* its file system does not answer */
 	bool perf_map_refused; /* it was counted as such, and so is this */
 	bool map_cut;
 	bool placed;	  /* set_code() was called with it */
@@ -464,6 +466,18 @@ static uint32_t what_is(const struct native_name *name)
 	return is_libc(name->module) || is_start(name->name) ? WEAVE_START : 0;
 }
 
+struct perf_map_file {
+	struct file_worker *worker;
+	int fd;
+};
+
+static ssize_t read_perf_map_file(void *arg, void *to, size_t size, uint64_t offset)
+{
+	const struct perf_map_file *file = arg;
+
+	return file_worker_read(file->worker, file->fd, to, size, offset);
+}
+
 /* What the process' JIT compilers have written of their code by now. */
 static void read_perf_map(struct native_process *p)
 {
@@ -472,6 +486,8 @@ static void read_perf_map(struct native_process *p)
 	const struct target_file_request req = { .kind = TARGET_FILE_PERF_MAP,
 						 .pid = p->pid,
 						 .path = path };
+	struct perf_map_file from;
+	struct statx st;
 	int fd;
 
 	if (p->perf_map_ns && now - p->perf_map_ns < PERF_MAP_AGE)
@@ -479,14 +495,17 @@ static void read_perf_map(struct native_process *p)
 	p->perf_map_ns = now;
 	snprintf(path, sizeof(path), "/tmp/perf-%d.map",
 		 (int)(p->place->ns_pid ? p->place->ns_pid : p->pid));
-	fd = target_file_open(&req);
+	fd = p->perf_map_hangs ? -EIO : target_file_open(&req);
 	if (fd == -EPERM) {
 		p->native->perf_maps_refused += !p->perf_map_refused;
 		p->perf_map_refused = true;
 	}
 	if (fd < 0)
 		return;
-	perf_map_read(&p->perf_map, fd);
+	from = (struct perf_map_file) { p->native->files.worker, fd };
+	if (!io_stat(fd, &st))
+		p->perf_map_hangs = perf_map_read(&p->perf_map, st.stx_size, read_perf_map_file,
+						  &from) == -EIO;
 	close(fd);
 }
 

@@ -6,12 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/intern.h"
+#include "base/io.h"
 #include "target/maps.h"
 #include "target/memory.h"
 #include "worker/file_worker.h"
@@ -60,17 +62,18 @@ static void keep_open(struct code_files *files, struct code_file *file, int fd)
 
 static int read_key(int fd, struct code_key *ret)
 {
-	struct stat st;
+	struct statx st;
+	int r = io_stat(fd, &st);
 
-	if (fstat(fd, &st))
-		return -errno;
-	if (!S_ISREG(st.st_mode))
+	if (r)
+		return r;
+	if (!S_ISREG(st.stx_mode))
 		return -ENOEXEC;
 	*ret = (struct code_key) {
-		.device = st.st_dev,
-		.inode = st.st_ino,
-		.size = (uint64_t)st.st_size,
-		.mtime_ns = st.st_mtim.tv_sec * (int64_t)NSEC_PER_SEC + st.st_mtim.tv_nsec,
+		.device = makedev(st.stx_dev_major, st.stx_dev_minor),
+		.inode = st.stx_ino,
+		.size = st.stx_size,
+		.mtime_ns = st.stx_mtime.tv_sec * (int64_t)NSEC_PER_SEC + st.stx_mtime.tv_nsec,
 	};
 	return 0;
 }

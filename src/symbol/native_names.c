@@ -132,7 +132,7 @@ int native_names_vm(struct native_names *n, const struct code_map *map, uint64_t
 	s->labels++;
 	fd = code_file_open(n->files, range->file);
 	r = fd < 0 ? fd
-		   : interpreter_find(fd, &range->file->headers, &s->elf,
+		   : interpreter_find(n->files->worker, fd, &range->file->headers, &s->elf,
 				      label ? label - range->bias : 0, &interpreter);
 	if (r)
 		return r == -ENOMEM ? r : 0;
@@ -489,7 +489,8 @@ static int read_jumps(struct native_names *n, struct code_file *file, const stru
 		segment = &file->headers.v[i];
 		if (f->start < segment->vaddr || f->start - segment->vaddr >= segment->filesz)
 			continue;
-		got = pread(fd, code, size, (off_t)(f->start - segment->vaddr + segment->offset));
+		got = file_worker_read(n->files->worker, fd, code, size,
+				       f->start - segment->vaddr + segment->offset);
 		if (got > 0)
 			ret->n = elf_jumps(&s->elf, code, (size_t)got, f->start, ret->to);
 	}

@@ -11,8 +11,6 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
@@ -107,18 +105,16 @@ static int parse_lines(struct perf_map *map, const char *text, size_t len, size_
 	return r;
 }
 
-static int read_lines(struct perf_map *map, int fd, char *chunk)
+static int read_lines(struct perf_map *map, perf_map_read_fn *read, void *arg, char *chunk)
 {
 	size_t used;
 	ssize_t n;
 	int r;
 
 	while (!map->is_cut && map->budget->read >= CHUNK) {
-		n = pread(fd, chunk, CHUNK, (off_t)map->read);
-		if (n < 0 && errno == EINTR)
-			continue;
+		n = read(arg, chunk, CHUNK, map->read);
 		if (n <= 0)
-			return n ? -errno : 0;
+			return (int)n;
 		map->budget->read -= (uint64_t)n;
 		r = parse_lines(map, chunk, (size_t)n, &used);
 		if (r)
@@ -146,18 +142,15 @@ static void begin_anew(struct perf_map *map)
 	map->is_cut = is_cut;
 }
 
-int perf_map_read(struct perf_map *map, int fd)
+int perf_map_read(struct perf_map *map, uint64_t size, perf_map_read_fn *read, void *arg)
 {
 	_cleanup_free_ char *chunk = malloc(CHUNK);
-	struct stat st;
 
 	if (!chunk)
 		return -ENOMEM;
-	if (fstat(fd, &st))
-		return -errno;
-	if ((uint64_t)st.st_size < map->read)
+	if (size < map->read)
 		begin_anew(map);
-	return read_lines(map, fd, chunk);
+	return read_lines(map, read, arg, chunk);
 }
 
 /* ---- spans ---- */

@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/buf.h"
 
@@ -82,12 +83,15 @@ struct perf_map {
 /* Give back what @map has of its budget, and make it PERF_MAP_INIT again; it may be that already. */
 void perf_map_deinit(struct perf_map *map);
 
+/* Read up to @size bytes of the file at @offset. Returns how many, 0 at its end, or -errno. */
+typedef ssize_t perf_map_read_fn(void *arg, void *to, size_t size, uint64_t offset);
+
 /*
- * Read what @fd, which stays the caller's and is of the same file each time, has more than last
- * time; a line that has no end yet is left for the next time. A file that became shorter is read
- * anew. Returns 0, -errno of reading or -ENOMEM; what was read before an error stands.
+ * Read what the file, which has @size bytes and is the same each time, has more than last time, by
+ * @read, called with @arg; a line that has no end yet is left for the next time. A file that became
+ * shorter is read anew. Returns 0, what @read fails with or -ENOMEM; what was read before stands.
  */
-int perf_map_read(struct perf_map *map, int fd);
+int perf_map_read(struct perf_map *map, uint64_t size, perf_map_read_fn *read, void *arg);
 
 /*
  * The name of the function that @addr is in, NULL if in none, and its start in @start (which may be

@@ -230,8 +230,9 @@ static int open_if(const struct target_file_request *req, bool wait)
 	if (fd < 0)
 		return fd;
 	/* The cached attributes do: a server is not asked for them. */
-	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BASIC_STATS, &st))
-		return -errno;
+	r = io_stat(fd, &st);
+	if (r)
+		return r;
 	if (!S_ISREG(st.stx_mode))
 		return -ENOTSUP;
 	if (!wait && !is_on_device(&st))

@@ -8,12 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/array.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/io.h"
 #include "base/stop.h"
 #include "base/utf8.h"
 #include "elf/cfi.h"
@@ -30,6 +32,11 @@
 
 /* An answer is read into rbpf's own memory: it may take one part in so many of what a worker may. */
 #define ANSWER_PART 4
+
+/* Files of a file system without a device that may hang, until none of it is read any more. */
+#define HANGS_MAX   2
+
+#define READ_CHUNK  (4u << 20) /* bytes, of a file that the worker reads */
 
 _Static_assert(FILE_EXPORTS_NAMES == WIRE_MAX_NAMES, "one limit");
 _Static_assert(FILE_EXPORTS_SEGMENTS == WIRE_MAX_SEGMENTS, "one limit");
@@ -102,28 +109,71 @@ struct file_key {
 	int64_t mtime_ns;
 };
 
-/* What tells a file from others. Of those in memory there are none that are given up for good. */
-static bool key_of(const struct worker_file *file, struct file_key *ret)
+static bool is_on_device(const struct statx *st)
 {
-	struct stat st;
+	return st->stx_dev_major;
+}
 
-	if (!file || file->fd < 0 || fstat(file->fd, &st))
+/* What tells a file from others. Of those in memory there are none that are given up for good. */
+static bool key_of(const struct worker_file *file, struct file_key *ret, struct statx *st)
+{
+	if (!file || file->fd < 0 || io_stat(file->fd, st))
 		return false;
 	*ret = (struct file_key) {
-		.device = st.st_dev,
-		.inode = st.st_ino,
-		.size = (uint64_t)st.st_size,
-		.mtime_ns = st.st_mtim.tv_sec * (int64_t)NSEC_PER_SEC + st.st_mtim.tv_nsec,
+		.device = makedev(st->stx_dev_major, st->stx_dev_minor),
+		.inode = st->stx_ino,
+		.size = st->stx_size,
+		.mtime_ns = st->stx_mtime.tv_sec * (int64_t)NSEC_PER_SEC + st->stx_mtime.tv_nsec,
 	};
 	return true;
 }
 
-static bool is_bad(const struct file_worker *w, const struct worker_file *file)
+/* Of all files of a file system without a device, of which @n hung. */
+static struct file_key key_of_server(const struct file_key *file, uint64_t n)
 {
-	struct file_key key;
+	return (struct file_key) { .device = file->device, .size = n };
+}
+
+static bool has(const struct file_worker *w, const struct file_key *key)
+{
 	uint32_t id;
 
-	return key_of(file, &key) && !intern_find(&w->bad, &key, sizeof(key), &id);
+	return !intern_find(&w->bad, key, sizeof(*key), &id);
+}
+
+static bool is_bad(const struct file_worker *w, const struct worker_file *file)
+{
+	struct file_key key, server;
+	struct statx st;
+
+	if (!key_of(file, &key, &st))
+		return false;
+	server = key_of_server(&key, HANGS_MAX);
+	return has(w, &key) || (!is_on_device(&st) && has(w, &server));
+}
+
+/* Returns whether @key is new. */
+static bool add_bad(struct file_worker *w, const struct file_key *key)
+{
+	bool is_new = true;
+	uint32_t id;
+
+	if (w->bad.count < FILE_WORKER_MAX_BAD)
+		intern_add(&w->bad, key, sizeof(*key), &id, &is_new);
+	return is_new;
+}
+
+/* A server that does not answer for one file will not for others: each would be waited for. */
+static void note_hang(struct file_worker *w, const struct file_key *key)
+{
+	struct file_key server;
+	uint64_t n;
+
+	for (n = 1; n <= HANGS_MAX; n++) {
+		server = key_of_server(key, n);
+		if (add_bad(w, &server))
+			return;
+	}
 }
 
 static const char *words_for(enum worker_failure why)
@@ -165,15 +215,16 @@ static void give_up(struct file_worker *w, const struct worker_file *file, enum 
 {
 	struct file_losses *l = &w->losses;
 	struct file_key key;
-	bool is_new = true;
-	uint32_t id;
+	struct statx st;
 
 	if (why == WORKER_STOPPED)
 		return;
-	if (key_of(file, &key) && w->bad.count < FILE_WORKER_MAX_BAD)
-		intern_add(&w->bad, &key, sizeof(key), &id, &is_new);
-	if (!is_new)
-		return;
+	if (key_of(file, &key, &st)) {
+		if (!add_bad(w, &key))
+			return;
+		if (why == WORKER_HUNG && !is_on_device(&st))
+			note_hang(w, &key);
+	}
 	l->files++;
 	if (l->n_names < FILE_WORKER_NAMES)
 		note_name(l->names[l->n_names++], file, why);
@@ -267,6 +318,49 @@ static int checked_of(struct file_worker *w, struct worker *from, const struct w
 static int checked(struct file_worker *w, const struct worker_file *file, int r)
 {
 	return checked_of(w, &w->worker, file, r);
+}
+
+static ssize_t read_here(int fd, void *to, size_t size, uint64_t offset)
+{
+	ssize_t n;
+
+	do
+		n = pread(fd, to, size, (off_t)offset);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : n;
+}
+
+/* One piece of it, by the worker. */
+static ssize_t read_there(struct file_worker *w, int fd, void *to, size_t size, uint64_t offset)
+{
+	const struct worker_file file = { .fd = fd };
+	struct worker_call call = { .op = WORKER_READ, .number = offset, .other = size };
+	struct worker_answer answer;
+	int r;
+
+	r = ask(w, &file, &call, &answer);
+	if (!r)
+		r = checked(w, &file, answer.size <= size ? 0 : -EPROTO);
+	if (!r && answer.size)
+		memcpy(to, answer.data, answer.size);
+	free(answer.data);
+	return r ? r : (ssize_t)answer.size;
+}
+
+ssize_t file_worker_read(struct file_worker *w, int fd, void *to, size_t size, uint64_t offset)
+{
+	struct statx st;
+	size_t done = 0;
+	ssize_t n = 1;
+
+	if (!w || (!io_stat(fd, &st) && is_on_device(&st)))
+		return read_here(fd, to, size, offset);
+	while (done < size && n > 0) {
+		n = read_there(w, fd, (char *)to + done,
+			       size - done < READ_CHUNK ? size - done : READ_CHUNK, offset + done);
+		done += n > 0 ? (size_t)n : 0;
+	}
+	return n < 0 ? n : (ssize_t)done;
 }
 
 int file_worker_headers(struct file_worker *w, const struct worker_file *file,

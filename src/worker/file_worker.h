@@ -5,7 +5,8 @@
  * reads what is in them, and checks all that the worker says.
  *
  * A file that the worker crashes on, hangs on, or needs too much time or memory for is given up: it
- * is not looked into again, and counted with its name, for the summary. Other files do not suffer.
+ * is not looked into again, and counted with its name, for the summary. Other files do not suffer,
+ * but those of a file system without a device of which two hung.
  * Nothing is waited for when stop_overdue() (base/stop.h).
  *
  * The worker is forked when the first file is to be read, or by file_worker_prepare(). Not
@@ -99,6 +100,13 @@ uint64_t file_worker_cpu_ns(const struct file_worker *w);
  * All of these return 0, -EIO (the file was given up, or cannot be read now) or -ENOMEM, and what is
  * said of the functions of src/elf/ that the worker calls.
  */
+
+/*
+ * pread() of @fd, which stays the caller's: by the worker, unless it is on a block device, which answers. Of
+ * other file systems any user can be the server. Returns how many bytes, 0 at the end of the file, or
+ * -errno, -EIO as above. @w may be NULL: then it is read here.
+ */
+ssize_t file_worker_read(struct file_worker *w, int fd, void *to, size_t size, uint64_t offset);
 
 /* elf_headers_read(). */
 int file_worker_headers(struct file_worker *w, const struct worker_file *file,

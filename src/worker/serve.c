@@ -438,6 +438,21 @@ static int serve_demangle(struct server *s)
 	return demangle(s->args, &s->answer) ? 0 : -ENOENT;
 }
 
+/* Bytes as they are: its number is where, the other how many. */
+static int serve_read(struct server *s)
+{
+	_cleanup_free_ char *bytes = malloc(s->request->other + 1);
+	ssize_t n;
+
+	if (!bytes)
+		return -ENOMEM;
+	n = pread(s->fd, bytes, s->request->other, (off_t)s->request->number);
+	if (n < 0)
+		return -errno;
+	buf_add(&s->answer, bytes, (size_t)n);
+	return 0;
+}
+
 /* ---- requests ---- */
 
 static int (*const operations[WORKER_OPS])(struct server *s) = {
@@ -445,6 +460,7 @@ static int (*const operations[WORKER_OPS])(struct server *s) = {
 	[WORKER_TABLE] = serve_table,	  [WORKER_SYMBOLS] = serve_symbols,
 	[WORKER_FACTS] = serve_facts,	  [WORKER_LINES_OPEN] = serve_lines_open,
 	[WORKER_LINES] = serve_lines,	  [WORKER_DEMANGLE] = serve_demangle,
+	[WORKER_READ] = serve_read,
 };
 
 static int take_request(struct server *s)

@@ -17,6 +17,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/io.h"
 
 void worker_init(struct worker *w, const struct worker_options *opts)
 {
@@ -110,7 +111,7 @@ int worker_prepare(struct worker *w)
 
 static size_t put_roots(struct worker *w, const struct worker_call *call, char *to, size_t size)
 {
-	struct stat st;
+	struct statx st;
 
 	w->n_roots = 0;
 	if (!call->path || !w->opts.open)
@@ -119,7 +120,7 @@ static size_t put_roots(struct worker *w, const struct worker_call *call, char *
 	w->roots[0] = w->root;
 	w->roots[1] = "";
 	w->n_roots = 2;
-	w->owner = fstat(call->fd, &st) ? (uid_t)-1 : st.st_uid;
+	w->owner = io_stat(call->fd, &st) ? (uid_t)-1 : st.stx_uid;
 	snprintf(to, size, "%s", w->root);
 	to[strlen(w->root) + 1] = '\0';
 	return strlen(w->root) + 2;

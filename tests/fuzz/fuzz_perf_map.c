@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "support/perf_map_file.h"
 #include "symbol/perf_map.h"
 
 #define MAX_COMPARED 200 /* entries, each of which is compared with all of them */
@@ -56,14 +57,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	first = (size - 1) * (data[0] & 15) / 15;
 	memory = data[0] & 16 ? 1000 : PERF_MAPS_MAX_MEMORY;
 	budget.memory = memory;
-	if (write(fd, data + 1, first) != (ssize_t)first || perf_map_read(&map, fd))
+	if (write(fd, data + 1, first) != (ssize_t)first || perf_map_read_file(&map, fd))
 		abort();
 	look_up_all(&map);
 	if (write(fd, data + 1 + first, size - 1 - first) != (ssize_t)(size - 1 - first) ||
-	    perf_map_read(&map, fd))
+	    perf_map_read_file(&map, fd))
 		abort();
 	look_up_all(&map);
-	if (ftruncate(fd, (off_t)first / 2) || perf_map_read(&map, fd))
+	if (ftruncate(fd, (off_t)first / 2) || perf_map_read_file(&map, fd))
 		abort();
 	look_up_all(&map);
 	perf_map_deinit(&map);

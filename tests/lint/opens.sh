@@ -3,8 +3,9 @@
 #
 # Files that a target names are opened by src/target/target_file.c and by nothing else, and are read,
 # never mapped. So a call that takes a path, and mmap(), may stand only in the files that are listed
-# below, with the reason why the path is none that a target chose. A path that is a string in the
-# source is nobody's choice, and may be opened anywhere.
+# below, with the reason why the path is none that a target chose. A path that is a string in the source
+# is nobody's choice, and may be opened anywhere. Nor is a descriptor of such a file read, or its file
+# system asked about it, but in a process that may hang: src/elf/ runs in such a one.
 #
 # usage: opens.sh [ROOT]     prints file:line: message for each violation, then exits 1
 set -eu
@@ -12,8 +13,8 @@ cd "${1:-$(dirname "$0")/../..}"
 
 # FILE CALL[,CALL]... why
 allowed='
-src/target/target_file.c open,statx,io_read_file	this is the module that does it
-src/base/io.c openat,faccessat,readlinkat	what the caller names: see io_read_file, outputs are the user'\''s
+src/target/target_file.c open,statx,fstatfs,io_read_file	this is the module that does it, in a process that may hang
+src/base/io.c openat,faccessat,readlinkat,statx	what the caller names: see io_read_file, outputs are the user'\''s
 src/base/place.c open,openat	the recording and the output that the user names, and what is there
 src/cmd/common.c stat	the recording and the output that the user names
 src/elf/debug_file.c readlink	/proc/self/fd/N: the text alone is used
@@ -26,19 +27,21 @@ src/target/container.c io_read_file	/proc/PID/cgroup and status, which the kerne
 src/target/cpus.c io_read_file	a constant: which CPUs are online
 src/target/maps.c open,io_read_file	/proc/PID/maps, which the kernel writes
 src/target/process.c open,io_read_file,opendir,readlink	/proc/PID/stat and the like, and the text of the link exe
-src/worker/file_worker.c readlink	/proc/self/fd/N: the text alone is used
+src/worker/file_worker.c readlink,pread	/proc/self/fd/N: the text alone is used; what is on a block device
 src/worker/sandbox.c open,fopen	/dev/null and /proc/self/statm, before there is a sandbox
-src/worker/worker.c fopen	/proc/PID/stat of a worker
+src/worker/serve.c pread	a worker may hang
+src/worker/worker.c fopen,pread	/proc/PID/stat of a worker; its memfd
 '
 
 # shellcheck disable=SC2016 # awk's own $0
 find src -name '*.[ch]' 2>/dev/null | LC_ALL=C sort | ALLOWED=$allowed xargs -r awk '
 BEGIN {
+	waits = "fstat|fstatfs|pread"
 	calls = "open|open64|openat|openat64|openat2|creat|fopen|fopen64|freopen|popen|opendir|scandir|" \
 		"nftw|ftw|fts_open|glob|stat|lstat|fstatat|statx|statfs|statvfs|access|faccessat|" \
 		"euidaccess|readlink|readlinkat|realpath|canonicalize_file_name|name_to_handle_at|" \
 		"open_by_handle_at|chdir|chroot|getxattr|lgetxattr|truncate|mmap|mmap64|io_read_file|" \
-		"dlopen|gzopen|json_load_file"
+		"dlopen|gzopen|json_load_file|" waits
 	n = split(ENVIRON["ALLOWED"], line, "\n")
 	for (i = 1; i <= n; i++) {
 		if (split(line[i], field, /[ \t]+/) < 3)
@@ -68,7 +71,11 @@ function complain(message) {
 		code = substr(code, RSTART + RLENGTH)
 		if ((FILENAME, word) in is_allowed || code ~ /^(int|const char|void) /) # a prototype
 			continue
-		if (word ~ /^mmap/)
+		if (word ~ "^(" waits ")$") {
+			if (FILENAME !~ "^src/(base|elf|profile)/")
+				complain(word "(): the server of a file system may not answer: " \
+					 "io_stat() and file_worker_read() are for files of targets")
+		} else if (word ~ /^mmap/)
 			complain(word "(): a file of a target is read, not mapped; " \
 				 "what is none is to be listed in tests/lint/opens.sh")
 		else

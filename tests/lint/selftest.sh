@@ -157,11 +157,13 @@ source_file src/symbol/a.c << 'END'
 	r = file->open(path);
 	fd = open(path, O_RDONLY); // BAD
 	f = x ? fopen(path, "r") : NULL; // BAD
-	if (fstat(fd, &st) || lstat(path, &st)) // BAD
+	if (fstat(fd, &st)) // BAD
+	if (io_stat(fd, &st) || lstat(path, &st)) // BAD
 	    fstatat(fd, "x", &st, 0)) // BAD
 	r = io_read_file(dir, "maps", 1, &text); // BAD
 	fd = (int)syscall(SYS_openat2, dir, path, &how, sizeof(how)); // BAD
 	p = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0); // BAD
+	n = pread(fd, to, size, 0); // BAD
 	elf = elf_begin(fd, ELF_C_READ, NULL);
 	elf = elf_begin(fd, ELF_C_READ_MMAP, NULL); // BAD
 	elf = elf_begin(fd, ELF_C_READ_MMAP_PRIVATE, NULL); // BAD

@@ -347,7 +347,8 @@ class SystemWideTest < LiveTest
   end
 
   # Each has a Ruby stack with such a frame, and none has a frame without a name; but for the moment
-  # when a collection begins or ends, at which objects may be moved, and little can be proven.
+  # when a collection begins or ends, at which objects may be moved, and little can be proven, and for
+  # what rbpf comes too late for on a busy machine.
   def assert_all_present(pids, label)
     rows = pids.map { |pid| process(pid) }
     without = rows.reject { |row| labels_of(row).any? { |l| l.match?(label) } }
@@ -355,7 +356,8 @@ class SystemWideTest < LiveTest
                  "#{without.size} of #{pids.size} have no such frame"
     unknown = rows.flat_map { |row| samples_of(row) }.select(&:unresolved?)
                   .reject { |sample| sample.frames.first.label == '(garbage collection)' }
-    assert_empty unknown.map { |sample| sample.frames.join(' < ') }.first(3), 'unknown frames'
+    assert_operator unknown.size, :<=, rows.sum { |row| samples_of(row).size } * DOUBTFUL,
+                    unknown.map { |sample| sample.frames.join(' < ') }.first(3).inspect
     rows
   end
 

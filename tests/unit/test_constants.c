@@ -51,7 +51,8 @@ Test(constants, only_what_cannot_change)
 	struct ruby_constants *c;
 	int fd = file();
 
-	cr_assert_eq(ruby_constants_new(fd, segs, sizeof(segs) / sizeof(segs[0]), BASE, &c), 0);
+	cr_assert_eq(ruby_constants_new(NULL, fd, segs, sizeof(segs) / sizeof(segs[0]), BASE, &c),
+		     0);
 	close(fd); /* it has its own */
 	cr_expect_eq(at(c, 0, 100), 0);
 	cr_expect_eq(at(c, 99, 1), 99);
@@ -72,7 +73,7 @@ Test(constants, shared)
 	struct ruby_constants *c, *other;
 	int fd = file();
 
-	cr_assert_eq(ruby_constants_new(fd, segs, 1, BASE, &c), 0);
+	cr_assert_eq(ruby_constants_new(NULL, fd, segs, 1, BASE, &c), 0);
 	close(fd);
 	other = ruby_constants_ref(c);
 	ruby_constants_unref(c);
@@ -81,5 +82,5 @@ Test(constants, shared)
 	cr_expect_null(ruby_constants_ref(NULL));
 	ruby_constants_unref(NULL);
 	cr_expect_eq(at(NULL, 0, 1), -1, "of none there is nothing");
-	cr_expect_eq(ruby_constants_new(-1, segs, 1, BASE, &c), -EBADF);
+	cr_expect_eq(ruby_constants_new(NULL, -1, segs, 1, BASE, &c), -EBADF);
 }

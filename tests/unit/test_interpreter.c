@@ -76,7 +76,7 @@ static int find(const struct program *p, uint64_t label, struct interpreter *ret
 	for (size_t i = 0; i < FUNCTIONS; i++)
 		functions[i] = (struct elf_function) { FUNCTION(i), FUNCTION(i + 1),
 						       p->names[i] ? p->names[i] : "" };
-	r = interpreter_find(fd, &headers, &symbols, label, ret);
+	r = interpreter_find(NULL, fd, &headers, &symbols, label, ret);
 	close(fd);
 	return r;
 }
@@ -226,14 +226,14 @@ Test(interpreter, damaged_files)
 		call(p, FUNCTION(2), FUNCTION(0));
 		cr_assert_eq(find(p, FUNCTION(0), &found), 0);
 		fd = program_file(p);
-		cr_expect_eq(interpreter_find(fd, &headers, &symbols, 0, &found), -ENOENT);
+		cr_expect_eq(interpreter_find(NULL, fd, &headers, &symbols, 0, &found), -ENOENT);
 		cr_assert_eq(ftruncate(fd, 10), 0);
-		cr_expect_eq(interpreter_find(fd, &headers, &symbols, 0, &found), -ENOENT);
+		cr_expect_eq(interpreter_find(NULL, fd, &headers, &symbols, 0, &found), -ENOENT);
 		close(fd);
 		p->machine = EM_RISCV;
 		cr_expect_eq(find(p, FUNCTION(0), &found), -ENOENT);
 	}
-	cr_expect_eq(interpreter_find(-1, &headers, &symbols, 0, &found), -EIO);
+	cr_expect_eq(interpreter_find(NULL, -1, &headers, &symbols, 0, &found), -EIO);
 }
 
 /* ---- Rubies ---- */
@@ -313,8 +313,8 @@ static void expect_found(const char *path, const struct ruby *r, uint64_t label,
 {
 	struct interpreter found;
 
-	cr_assert_eq(interpreter_find(r->fd, &r->headers, &r->symbols, label, &found), 0, "%s",
-		     path);
+	cr_assert_eq(interpreter_find(NULL, r->fd, &r->headers, &r->symbols, label, &found), 0,
+		     "%s", path);
 	cr_expect(interpreter_is(&found.core, start_of(names, "vm_exec_core")), "%s: core", path);
 	cr_expect(interpreter_is(&found.exec, start_of(names, "rb_vm_exec")), "%s: exec", path);
 	for (size_t i = 0; i < found.core.n; i++)
@@ -339,8 +339,8 @@ static bool check_ruby(const char *path, const char *stripped)
 		ruby_close(&named);
 		return false;
 	}
-	cr_assert_eq(interpreter_find(named.fd, &named.headers, &named.symbols, 0, &truth), 0, "%s",
-		     path);
+	cr_assert_eq(interpreter_find(NULL, named.fd, &named.headers, &named.symbols, 0, &truth), 0,
+		     "%s", path);
 	for (size_t i = 0; i < truth.exec.n; i++) {
 		const struct elf_function *f = elf_symbols_find(&named.symbols,
 								truth.exec.starts[i]);
@@ -362,8 +362,9 @@ static bool check_ruby(const char *path, const char *stripped)
 		if (elf_symbols_find(&r.symbols, label))
 			expect_found(stripped, &r, label, &truth, &named.symbols);
 		else
-			cr_expect_eq(interpreter_find(r.fd, &r.headers, &r.symbols, label, &found),
-				     -ENOENT, "%s", stripped);
+			cr_expect_eq(
+				interpreter_find(NULL, r.fd, &r.headers, &r.symbols, label, &found),
+				-ENOENT, "%s", stripped);
 		ruby_close(&r);
 	}
 	ruby_close(&named);
@@ -427,7 +428,8 @@ static void check_debian(const char *path)
 
 		if (f->name[0] || f->end - f->start < 12000)
 			continue;
-		interpreter_find(r.fd, &r.headers, &r.symbols, (f->start + f->end) / 2, &found);
+		interpreter_find(NULL, r.fd, &r.headers, &r.symbols, (f->start + f->end) / 2,
+				 &found);
 		if (!interpreter_is(&found.exec, exec))
 			continue;
 		candidates++;

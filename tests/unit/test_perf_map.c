@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "support/perf_map_file.h"
 #include "symbol/perf_map.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -48,7 +49,7 @@ Test(perf_map, entries)
 	append(fd, "7f0000001000 100 rb_foo\n"
 		   "0x7F0000002000 0x10 Foo#bar (/app/foo.rb:12)\n"
 		   "ffffffffffffff00 ff last\r\n");
-	cr_assert_eq(perf_map_read(&map, fd), 0);
+	cr_assert_eq(perf_map_read_file(&map, fd), 0);
 	cr_expect_str_eq(name_at(&map, 0x7f0000000fff), "none");
 	cr_expect_str_eq(name_at(&map, 0x7f0000001000), "rb_foo");
 	cr_expect_str_eq(name_at(&map, 0x7f00000010ff), "rb_foo");
@@ -76,11 +77,11 @@ Test(perf_map, garbage)
 	buf_add_repeat(&line, 'y', PERF_MAP_MAX_NAME + 100);
 	buf_addstr(&line, "\n");
 	append(fd, buf_str(&line));
-	cr_assert_eq(perf_map_read(&map, fd), 0);
+	cr_assert_eq(perf_map_read_file(&map, fd), 0);
 	cr_expect_eq(map.n, 2);
 	cr_expect_str_eq(name_at(&map, 0x2000), "good");
 	cr_expect_eq(strlen(name_at(&map, 0x3000)), PERF_MAP_MAX_NAME, "cut");
-	cr_expect_eq(perf_map_read(&map, -1), -EBADF);
+	cr_expect_eq(perf_map_read_file(&map, -1), -EBADF);
 	perf_map_deinit(&map);
 	buf_deinit(&line);
 	close(fd);
@@ -92,22 +93,22 @@ Test(perf_map, grows)
 	int fd = map_fd();
 
 	append(fd, "1000 100 first\n2000 100 sec");
-	cr_assert_eq(perf_map_read(&map, fd), 0);
+	cr_assert_eq(perf_map_read_file(&map, fd), 0);
 	cr_expect_str_eq(name_at(&map, 0x1000), "first");
 	cr_expect_str_eq(name_at(&map, 0x2000), "none", "its line has no end yet");
 	append(fd, "ond\n1080 10 third\n");
-	cr_assert_eq(perf_map_read(&map, fd), 0);
+	cr_assert_eq(perf_map_read_file(&map, fd), 0);
 	cr_expect_str_eq(name_at(&map, 0x2000), "second");
 	cr_expect_str_eq(name_at(&map, 0x107f), "first");
 	cr_expect_str_eq(name_at(&map, 0x1080), "third");
 	cr_expect_str_eq(name_at(&map, 0x1090), "first");
-	cr_assert_eq(perf_map_read(&map, fd), 0);
+	cr_assert_eq(perf_map_read_file(&map, fd), 0);
 	cr_expect_eq(map.n, 3, "nothing new");
 
 	cr_assert_eq(ftruncate(fd, 0), 0);
 	cr_assert_eq(lseek(fd, 0, SEEK_SET), 0);
 	append(fd, "1000 10 anew\n");
-	cr_assert_eq(perf_map_read(&map, fd), 0);
+	cr_assert_eq(perf_map_read_file(&map, fd), 0);
 	cr_expect_str_eq(name_at(&map, 0x1000), "anew");
 	cr_expect_str_eq(name_at(&map, 0x2000), "none");
 	perf_map_deinit(&map);
@@ -134,7 +135,7 @@ Test(perf_map, later_entries_hold)
 				latest[k] = i;
 		}
 		append(fd, buf_str(&text));
-		cr_assert_eq(perf_map_read(&map, fd), 0);
+		cr_assert_eq(perf_map_read_file(&map, fd), 0);
 		for (uint64_t addr = 0; addr < 1024; addr++) {
 			const char *name = perf_map_find(&map, addr, NULL);
 
@@ -155,7 +156,7 @@ static void read_all(struct perf_map *map, int fd)
 	do {
 		before = map->read;
 		perf_map_budget_tick(&budget);
-		cr_assert_eq(perf_map_read(map, fd), 0);
+		cr_assert_eq(perf_map_read_file(map, fd), 0);
 	} while (map->read != before);
 }
 
@@ -208,9 +209,9 @@ Test(perf_map, work_on_the_same_file)
 	for (int i = 0; i < 200; i++) {
 		perf_map_budget_tick(&budget);
 		cr_assert_eq(ftruncate(fd, 0), 0);
-		cr_assert_eq(perf_map_read(&map, fd), 0);
+		cr_assert_eq(perf_map_read_file(&map, fd), 0);
 		cr_assert_eq(pwrite(fd, text.data, text.len, 0), (ssize_t)text.len);
-		cr_assert_eq(perf_map_read(&map, fd), 0);
+		cr_assert_eq(perf_map_read_file(&map, fd), 0);
 		n_bytes += map.read;
 	}
 	cr_expect_geq(n_bytes, PERF_MAP_MAX_BYTES);
@@ -238,7 +239,7 @@ Test(perf_map, memory_of_all)
 	for (size_t i = 0; i < n; i++) {
 		maps[i] = (struct perf_map)PERF_MAP_INIT(&budget);
 		perf_map_budget_tick(&budget);
-		cr_assert_eq(perf_map_read(&maps[i], fd), 0);
+		cr_assert_eq(perf_map_read_file(&maps[i], fd), 0);
 		perf_map_find(&maps[i], 0, NULL);
 		entries += maps[i].n;
 	}
@@ -262,14 +263,14 @@ Test(perf_map, work_from_tick_to_tick)
 	int fd = map_fd();
 
 	append(fd, "1000 10 first\n");
-	cr_assert_eq(perf_map_read(&map, fd), 0);
+	cr_assert_eq(perf_map_read_file(&map, fd), 0);
 	cr_expect_str_eq(name_at(&map, 0x1000), "first");
 	append(fd, "2000 10 second\n");
 	budget.read = 0;
-	cr_assert_eq(perf_map_read(&map, fd), 0);
+	cr_assert_eq(perf_map_read_file(&map, fd), 0);
 	cr_expect_eq(map.n, 1);
 	perf_map_budget_tick(&budget);
-	cr_assert_eq(perf_map_read(&map, fd), 0);
+	cr_assert_eq(perf_map_read_file(&map, fd), 0);
 	cr_expect_eq(map.n, 2);
 	budget.sorted = 1;
 	cr_expect_str_eq(name_at(&map, 0x1000), "first");

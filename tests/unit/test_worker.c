@@ -18,6 +18,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -457,6 +458,66 @@ Test(worker, ends)
 	struct fake fake = { .die = true };
 
 	expect_given_up(&fake, "crashed");
+}
+
+/* Of file systems without a device, such as that of memfds, anybody may be the server. */
+Test(worker, two_files_of_a_file_system_hang)
+{
+	struct fake fake = { 0 };
+	const struct file_worker_options opts = { .spawn = fake_spawn,
+						  .spawn_arg = &fake,
+						  .stall_ns = 50000000 };
+	struct worker_file exe = own_exe();
+	struct elf_headers headers;
+	struct file_worker w;
+	struct stat st;
+	int fds[3];
+	char byte;
+
+	cr_assert_eq(fstat(exe.fd, &st), 0);
+	file_worker_init(&w, &opts);
+	for (size_t i = 0; i < 3; i++) {
+		fds[i] = elf_builder_memfd("text", 4);
+		cr_expect_eq(file_worker_read(&w, fds[i], &byte, 1, 0), -EIO);
+		cr_expect_eq(fake.spawned, i < 2 ? i + 1 : 2, "the third is not tried");
+	}
+	cr_expect_eq(w.losses.files, 2);
+	if (major(st.st_dev)) {
+		cr_expect_eq(file_worker_read(&w, exe.fd, &byte, 1, 0), 1, "by rbpf itself");
+		cr_expect_eq(file_worker_headers(&w, &exe, &headers), -EIO);
+		cr_expect_eq(fake.spawned, 3, "one on a device is tried");
+	}
+	for (size_t i = 0; i < 3; i++)
+		close(fds[i]);
+	close(exe.fd);
+	file_worker_deinit(&w);
+}
+
+/* Pieces of a file, also of one that is larger than what is read at once. */
+Test(worker, reads_bytes)
+{
+	const size_t size = (9u << 20) + 5;
+	struct file_worker w;
+	char *bytes = malloc(size), *got = malloc(size);
+	int fd;
+
+	cr_assert(bytes && got);
+	for (size_t i = 0; i < size; i++)
+		bytes[i] = (char)(i ^ i >> 8 ^ i >> 16);
+	fd = elf_builder_memfd(bytes, size);
+	file_worker_init(&w, NULL);
+	cr_expect_eq(file_worker_read(&w, fd, got, size, 0), size);
+	cr_expect_arr_eq(got, bytes, size);
+	cr_expect_eq(file_worker_read(&w, fd, got, 100, 4321), 100);
+	cr_expect_arr_eq(got, bytes + 4321, 100);
+	cr_expect_eq(file_worker_read(&w, fd, got, 100, size - 7), 7);
+	cr_expect_eq(file_worker_read(&w, fd, got, 100, size + 7), 0);
+	cr_expect_eq(file_worker_read(NULL, fd, got, 100, size - 7), 7);
+	cr_expect_eq(file_worker_read(NULL, -1, got, 100, 0), -EBADF);
+	file_worker_deinit(&w);
+	close(fd);
+	free(bytes);
+	free(got);
 }
 
 Test(worker, is_not_waited_for_when_rbpf_is_to_end)
