@@ -19,7 +19,13 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/place.h"
+#include "target/fuse.h"
 #include "target/patient.h"
+
+#ifndef FUSE_SUPER_MAGIC /* linux/magic.h since 5.16 */
+#define FUSE_SUPER_MAGIC 0x65735546
+#endif
 
 #define STATUS_MAX    (64u << 10) /* bytes of /proc/PID/status; a list of 65536 groups comes last */
 
@@ -130,10 +136,10 @@ static int read_user(pid_t pid, uid_t *ret)
 }
 
 /*
- * Files of these are regular by their type only: reading one may wait, or do something. Whether a
- * mapped file is of these does not matter, since none of them can be mapped.
+ * Files of these are regular by their type only: reading one may wait, or do something. None of them can
+ * be mapped.
  */
-static bool is_of_kernel(int fd)
+static bool is_of_kernel(const struct statfs *fs)
 {
 	static const uint32_t kinds[] = {
 		PROC_SUPER_MAGIC,   SYSFS_MAGIC,	  DEBUGFS_MAGIC,    TRACEFS_MAGIC,
@@ -141,15 +147,41 @@ static bool is_of_kernel(int fd)
 		SMACK_MAGIC,	    PSTOREFS_MAGIC,	  EFIVARFS_MAGIC,   BPF_FS_MAGIC,
 		BINFMTFS_MAGIC,	    RDTGROUP_SUPER_MAGIC,
 	};
-	struct statfs fs;
 	size_t i;
 
-	if (fstatfs(fd, &fs))
-		return true;
 	for (i = 0; i < ARRAY_SIZE(kinds); i++)
-		if ((uint32_t)fs.f_type == kinds[i])
+		if ((uint32_t)fs->f_type == kinds[i])
 			return true;
 	return false;
+}
+
+/* In whose root the file is. */
+static pid_t process_of(const struct target_file_request *req)
+{
+	int pid = (int)req->pid;
+
+	if (req->kind == TARGET_FILE_DEBUG && sscanf(req->root, "/proc/%d/", &pid) != 1)
+		pid = (int)getpid();
+	return pid;
+}
+
+/*
+ * Of a FUSE only if its server is a user who may do to us what he likes: one that does not answer would
+ * stop rbpf for ever.
+ */
+static int check_file_system(const struct target_file_request *req, int fd, const struct statx *st)
+{
+	struct statfs fs;
+	uid_t server;
+
+	if (fstatfs(fd, &fs) || is_of_kernel(&fs))
+		return -ENOTSUP;
+	if ((uint32_t)fs.f_type != FUSE_SUPER_MAGIC)
+		return 0;
+	return !fuse_server(process_of(req), st->stx_dev_major, st->stx_dev_minor, &server) &&
+			       place_trusts(server)
+		       ? 0
+		       : -EPERM;
 }
 
 static int check_perf_map(const struct target_file_request *req, const struct statx *st)
@@ -187,8 +219,10 @@ static bool is_on_device(const struct statx *st)
 
 static int check(const struct target_file_request *req, int fd, bool named, const struct statx *st)
 {
-	if (named && !is_on_device(st) && is_of_kernel(fd))
-		return -ENOTSUP;
+	int r = is_on_device(st) ? 0 : check_file_system(req, fd, st);
+
+	if (r)
+		return r;
 	switch (req->kind) {
 	case TARGET_FILE_MAPPED:
 		if (named && st->stx_ino != req->inode)

@@ -330,10 +330,12 @@ class HostileFilesTest < HostileTest
   end
 
   # A file system whose server never answers.
-  def test_file_system_that_hangs
-    missing 'no /dev/fuse' unless File.exist?('/dev/fuse')
-    attacker('fuse.c', Hostile.program('call.rb'), elf('plain'), uid: nil)
-    besiege
-    besiege_and_stop
+  %w[lookup getattr read].each do |how|
+    define_method("test_file_system_that_hangs_at_#{how}") do
+      missing 'no /dev/fuse' unless File.exist?('/dev/fuse')
+      attacker('fuse.c', Hostile.program('call.rb'), elf('plain'), how, uid: nil)
+      besiege
+      besiege_and_stop
+    end
   end
 end

@@ -25,6 +25,7 @@ src/sample/mmap_watch.c mmap	a ring of the kernel'\''s
 src/sample/session.c mmap	a BPF map
 src/target/container.c io_read_file	/proc/PID/cgroup and status, which the kernel writes
 src/target/cpus.c io_read_file	a constant: which CPUs are online
+src/target/fuse.c open,fstat,io_read_file	/proc/PID/ns/user and mountinfo, which are the kernel'\''s
 src/target/maps.c open,io_read_file	/proc/PID/maps, which the kernel writes
 src/target/process.c open,io_read_file,opendir,readlink	/proc/PID/stat and the like, and the text of the link exe
 src/worker/file_worker.c readlink,pread	/proc/self/fd/N: the text alone is used; what is on a block device
