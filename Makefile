@@ -113,16 +113,16 @@ TEST_HOSTILE := outputs recordings
 
 # The live tests need root and BPF: without, that is said, and what could be run was run.
 test-more: rbpf
-	@$(MAKE) --no-print-directory check-cli
-	@$(MAKE) --no-print-directory check-validate
-	@if ./rbpf -q doctor >/dev/null 2>&1; then \
-		$(MAKE) --no-print-directory check-live && \
-		$(MAKE) --no-print-directory check-hostile HOSTILE='$(TEST_HOSTILE)' && \
-		$(MAKE) --no-print-directory check-kernels KERNELS='$(TEST_KERNELS)'; \
+	@status=0; \
+	tests/support/parts.sh $(MAKE) check-cli check-validate || status=1; \
+	if ./rbpf -q doctor >/dev/null 2>&1; then \
+		HOSTILE='$(TEST_HOSTILE)' KERNELS='$(TEST_KERNELS)' \
+			tests/support/parts.sh $(MAKE) check-live check-hostile check-kernels || status=1; \
 	elif [ "$$CI" = true ]; then \
-		./rbpf doctor; echo "test: recording does not work here, and CI needs it" >&2; exit 1; \
+		./rbpf doctor; echo "test: recording does not work here, and CI needs it" >&2; status=1; \
 	else \
-		./rbpf doctor; echo "test: the live tests are skipped: recording does not work here"; fi
+		./rbpf doctor; echo "test: the live tests are skipped: recording does not work here"; fi; \
+	exit $$status
 
 # With root, a Ruby is recorded; without, say so and stop at what was built.
 demo-run: rbpf

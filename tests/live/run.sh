@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# run.sh [TEST.rb...]: the live tests, once for each Ruby there is. All of them if none is named.
+# run.sh [TEST.rb...]: the live tests, once for each Ruby there is. All of them if none is named, but some
+# with the first Ruby alone.
 #
 #   the Ruby in PATH                Debian 12's 3.1; it runs the tests too (package ruby-minitest)
 #   2.7, 3.3, 3.4 in build/rubies   put there by tests/support/rubies.sh if they are not
@@ -36,10 +37,16 @@ ruby -e 'require "minitest"' 2>/dev/null || {
 	exit 1
 }
 
-tests=()
+# What says something of rbpf, and nothing of a Ruby: with the first Ruby alone, if none is named.
+once=' attach_test.rb views_test.rb '
+tests=() later=()
 for i in "$@"; do tests+=(-r "$(realpath "$i")"); done
+later=("${tests[@]}")
 if [ $# = 0 ]; then
-	for i in "$top"/tests/live/*_test.rb; do tests+=(-r "$i"); done
+	for i in "$top"/tests/live/*_test.rb; do
+		tests+=(-r "$i")
+		[[ $once == *" ${i##*/} "* ]] || later+=(-r "$i")
+	done
 fi
 
 [ "${CI-}" != true ] || TESTOPTS=${TESTOPTS--v}
@@ -87,5 +94,6 @@ for place in "${places[@]}"; do
 	echo "== ${place:-PATH}: $(version "$place")"
 	# shellcheck disable=SC2086 # TESTOPTS is a list
 	TEST_RUBY=$place ruby -w "${tests[@]}" -e '' -- ${TESTOPTS-} || status=1
+	tests=("${later[@]}")
 done
 exit $status
