@@ -52,10 +52,16 @@ class OracleTest < LiveTest
     end
   end
 
-  # Many Ruby threads on few native ones, and on now this, now that.
+  # Many Ruby threads on few native ones, and on now this, now that. Ruby 3.4 itself crashes so once in some
+  # dozens of runs, also when nobody looks at it.
   if RubyInstall.under_test.mn_threads?
     def test_record_of_threads_on_shared_native_threads
+      tries ||= 0
       assert_samples_match('threads', env: { 'RUBY_MN_THREADS' => '1' })
+    rescue RuntimeError => e
+      raise unless e.message.include?('SIGSEGV') && (tries += 1) < 3
+
+      retry
     end
   end
 
