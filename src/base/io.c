@@ -31,6 +31,11 @@ int io_stat(int fd, struct statx *ret)
 											 : 0;
 }
 
+bool io_is_on_device(const struct statx *st)
+{
+	return st->stx_dev_major;
+}
+
 int io_write_full(int fd, const void *data, size_t len)
 {
 	const char *p = data;

@@ -5,6 +5,7 @@
 #ifndef RBPF_BASE_IO_H
 #define RBPF_BASE_IO_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/stat.h>
 #include <sys/types.h>
@@ -17,6 +18,9 @@ struct err;
  * not asked. Returns 0 or -errno.
  */
 int io_stat(int fd, struct statx *ret);
+
+/* Whether that is a file on a block device, which answers: of any other file system a user may be the server. */
+bool io_is_on_device(const struct statx *st);
 
 /* write() all of it, going on after EINTR, EAGAIN and short writes. Returns 0 or -errno. */
 int io_write_full(int fd, const void *data, size_t len);

@@ -211,15 +211,9 @@ static int check_debug(const struct target_file_request *req, const struct statx
 	return 0;
 }
 
-/* Only what is on no block device may be of the kernel, or of a server that does not answer. */
-static bool is_on_device(const struct statx *st)
-{
-	return st->stx_dev_major;
-}
-
 static int check(const struct target_file_request *req, int fd, bool named, const struct statx *st)
 {
-	int r = is_on_device(st) ? 0 : check_file_system(req, fd, st);
+	int r = io_is_on_device(st) ? 0 : check_file_system(req, fd, st);
 
 	if (r)
 		return r;
@@ -269,7 +263,7 @@ static int open_if(const struct target_file_request *req, bool wait)
 		return r;
 	if (!S_ISREG(st.stx_mode))
 		return -ENOTSUP;
-	if (!wait && !is_on_device(&st))
+	if (!wait && !io_is_on_device(&st))
 		return MAY_WAIT;
 	r = check(req, fd, named, &st);
 	return r ? r : open_found(fd);

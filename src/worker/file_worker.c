@@ -33,9 +33,6 @@
 /* An answer is read into rbpf's own memory: it may take one part in so many of what a worker may. */
 #define ANSWER_PART 4
 
-/* Files of a file system without a device that may hang, until none of it is read any more. */
-#define HANGS_MAX   2
-
 #define READ_CHUNK  (4u << 20) /* bytes, of a file that the worker reads */
 
 _Static_assert(FILE_EXPORTS_NAMES == WIRE_MAX_NAMES, "one limit");
@@ -89,7 +86,7 @@ void file_worker_deinit(struct file_worker *w)
 	worker_deinit(&w->background);
 	end_reading(&w->reading);
 	keeper_stop(&w->keeper);
-	intern_deinit(&w->bad);
+	file_losses_deinit(&w->losses);
 }
 
 int file_worker_prepare(struct file_worker *w)
@@ -100,134 +97,6 @@ int file_worker_prepare(struct file_worker *w)
 uint64_t file_worker_cpu_ns(const struct file_worker *w)
 {
 	return worker_cpu_ns(&w->worker) + worker_cpu_ns(&w->background);
-}
-
-/* ---- files that were given up ---- */
-
-struct file_key {
-	uint64_t device, inode, size;
-	int64_t mtime_ns;
-};
-
-static bool is_on_device(const struct statx *st)
-{
-	return st->stx_dev_major;
-}
-
-/* What tells a file from others. Of those in memory there are none that are given up for good. */
-static bool key_of(const struct worker_file *file, struct file_key *ret, struct statx *st)
-{
-	if (!file || file->fd < 0 || io_stat(file->fd, st))
-		return false;
-	*ret = (struct file_key) {
-		.device = makedev(st->stx_dev_major, st->stx_dev_minor),
-		.inode = st->stx_ino,
-		.size = st->stx_size,
-		.mtime_ns = st->stx_mtime.tv_sec * (int64_t)NSEC_PER_SEC + st->stx_mtime.tv_nsec,
-	};
-	return true;
-}
-
-/* Of all files of a file system without a device, of which @n hung. */
-static struct file_key key_of_server(const struct file_key *file, uint64_t n)
-{
-	return (struct file_key) { .device = file->device, .size = n };
-}
-
-static bool has(const struct file_worker *w, const struct file_key *key)
-{
-	uint32_t id;
-
-	return !intern_find(&w->bad, key, sizeof(*key), &id);
-}
-
-static bool is_bad(const struct file_worker *w, const struct worker_file *file)
-{
-	struct file_key key, server;
-	struct statx st;
-
-	if (!key_of(file, &key, &st))
-		return false;
-	server = key_of_server(&key, HANGS_MAX);
-	return has(w, &key) || (!is_on_device(&st) && has(w, &server));
-}
-
-/* Returns whether @key is new. */
-static bool add_bad(struct file_worker *w, const struct file_key *key)
-{
-	bool is_new = true;
-	uint32_t id;
-
-	if (w->bad.count < FILE_WORKER_MAX_BAD)
-		intern_add(&w->bad, key, sizeof(*key), &id, &is_new);
-	return is_new;
-}
-
-/* A server that does not answer for one file will not for others: each would be waited for. */
-static void note_hang(struct file_worker *w, const struct file_key *key)
-{
-	struct file_key server;
-	uint64_t n;
-
-	for (n = 1; n <= HANGS_MAX; n++) {
-		server = key_of_server(key, n);
-		if (add_bad(w, &server))
-			return;
-	}
-}
-
-static const char *words_for(enum worker_failure why)
-{
-	switch (why) {
-	case WORKER_TOO_LONG:
-		return "it took too long";
-	case WORKER_HUNG:
-		return "reading it hangs";
-	case WORKER_TOO_MUCH:
-		return "it takes too much memory";
-	case WORKER_LIED:
-		return "the answer makes no sense";
-	default:
-		return "its parser crashed";
-	}
-}
-
-static void note_name(char to[FILE_WORKER_NAME_SIZE], const struct worker_file *file,
-		      enum worker_failure why)
-{
-	struct buf clean _cleanup_buf_ = BUF_INIT;
-	char link[32], path[PATH_MAX] = "";
-	ssize_t n;
-
-	if (file && file->path) {
-		snprintf(path, sizeof(path), "%s", file->path);
-	} else if (file && file->fd >= 0) {
-		snprintf(link, sizeof(link), "/proc/self/fd/%d", file->fd);
-		n = readlink(link, path, sizeof(path) - 1);
-		path[n > 0 ? n : 0] = '\0';
-	}
-	utf8_sanitise(&clean, path, strnlen(path, FILE_WORKER_NAME_SIZE / 2));
-	snprintf(to, FILE_WORKER_NAME_SIZE, "%s (%s)", clean.len ? buf_str(&clean) : "a symbol",
-		 words_for(why));
-}
-
-static void give_up(struct file_worker *w, const struct worker_file *file, enum worker_failure why)
-{
-	struct file_losses *l = &w->losses;
-	struct file_key key;
-	struct statx st;
-
-	if (why == WORKER_STOPPED)
-		return;
-	if (key_of(file, &key, &st)) {
-		if (!add_bad(w, &key))
-			return;
-		if (why == WORKER_HUNG && !is_on_device(&st))
-			note_hang(w, &key);
-	}
-	l->files++;
-	if (l->n_names < FILE_WORKER_NAMES)
-		note_name(l->names[l->n_names++], file, why);
 }
 
 /* ---- requests ---- */
@@ -276,11 +145,12 @@ static int judge(struct file_worker *w, const struct worker_file *file, enum wor
 		 const struct worker_answer *answer)
 {
 	if (why) {
-		give_up(w, file, why);
+		file_losses_add(&w->losses, file, why);
 		return -EIO;
 	}
 	if (answer->result == -E2BIG || answer->result == -ETIME)
-		give_up(w, file, answer->result == -E2BIG ? WORKER_TOO_MUCH : WORKER_TOO_LONG);
+		file_losses_add(&w->losses, file,
+				answer->result == -E2BIG ? WORKER_TOO_MUCH : WORKER_TOO_LONG);
 	return answer->result;
 }
 
@@ -295,7 +165,7 @@ static int ask(struct file_worker *w, const struct worker_file *file, struct wor
 
 	*ret = (struct worker_answer) { .data = NULL };
 	set_file(w, call, file);
-	if (is_bad(w, file) || stop_overdue())
+	if (file_losses_has(&w->losses, file) || stop_overdue())
 		return -EIO;
 	why = send_and_wait(w, call, ret);
 	/* Somebody else may have killed it. */
@@ -311,7 +181,7 @@ static int checked_of(struct file_worker *w, struct worker *from, const struct w
 	if (r != -EPROTO)
 		return r;
 	worker_deinit(from);
-	give_up(w, file, WORKER_LIED);
+	file_losses_add(&w->losses, file, WORKER_LIED);
 	return -EIO;
 }
 
@@ -353,7 +223,7 @@ ssize_t file_worker_read(struct file_worker *w, int fd, void *to, size_t size, u
 	size_t done = 0;
 	ssize_t n = 1;
 
-	if (!w || (!io_stat(fd, &st) && is_on_device(&st)))
+	if (!w || (!io_stat(fd, &st) && io_is_on_device(&st)))
 		return read_here(fd, to, size, offset);
 	while (done < size && n > 0) {
 		n = read_there(w, fd, (char *)to + done,
@@ -450,19 +320,22 @@ int file_worker_begin(struct file_worker *w, enum file_part part, const struct w
 
 	if (w->background.busy)
 		return -EBUSY;
-	if (is_bad(w, file) || stop_overdue())
+	if (file_losses_has(&w->losses, file) || stop_overdue())
 		return -EIO;
 	*reading = (struct file_reading) { .part = part, .base = base, .file = *file };
-	reading->file.path = file->path ? strdup(file->path) : NULL;
+	reading->file.path = NULL;
 	reading->file.fd = file->fd < 0 ? -1 : fcntl(file->fd, F_DUPFD_CLOEXEC, 0);
-	if ((file->path && !reading->file.path) || (file->fd >= 0 && reading->file.fd < 0)) {
+	if (file->path)
+		reading->file.path = strdup(file->path);
+	if (file->path && !reading->file.path) {
 		end_reading(reading);
 		return -ENOMEM;
 	}
-	why = send_reading(w);
+	/* Without a descriptor it cannot be read now; that is not the file's fault. */
+	why = file->fd >= 0 && reading->file.fd < 0 ? WORKER_STOPPED : send_reading(w);
 	if (!why)
 		return 0;
-	give_up(w, &reading->file, why);
+	file_losses_add(&w->losses, &reading->file, why);
 	end_reading(reading);
 	return -EIO;
 }

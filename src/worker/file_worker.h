@@ -20,9 +20,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "base/intern.h"
 #include "elf/elf_headers.h"
 #include "elf/lines.h"
+#include "worker/file_losses.h"
 #include "worker/keeper.h"
 #include "worker/worker.h"
 
@@ -32,9 +32,6 @@ struct cfi_table;
 struct dwarf_fact;
 struct elf_symbols;
 
-#define FILE_WORKER_NAMES	4 /* of files that were given up, that are kept */
-#define FILE_WORKER_NAME_SIZE	256
-#define FILE_WORKER_MAX_BAD	16384	     /* files that are known to be given up */
 #define FILE_WORKER_DEMANGLE_NS 200000000ull /* of CPU time, for a name */
 #define FILE_EXPORTS_NAMES	32
 #define FILE_EXPORTS_SEGMENTS	16
@@ -45,24 +42,6 @@ struct file_worker_options {
 	void *spawn_arg;
 	uint64_t max_cpu_ns, stall_ns; /* as in struct worker_options */
 	uint64_t max_memory; /* bytes of a worker; 0: SANDBOX_MAX_MEMORY, which is the most */
-};
-
-/* What was not read of files. */
-struct file_losses {
-	uint64_t files; /* given up */
-	char names[FILE_WORKER_NAMES]
-		  [FILE_WORKER_NAME_SIZE]; /* the first of them, and why: "PATH (why)" */
-	size_t n_names;
-};
-
-/* A file: open, or in memory, as a process has a vDSO. */
-struct worker_file {
-	int fd; /* -1: in memory; stays the caller's */
-	const void *image;
-	size_t size;
-	const char
-		*path; /* as process pid sees it; other files that belong to it are looked for … */
-	pid_t pid;     /* … in the root of this process, and then in rbpf's own; 0: not at all */
 };
 
 /* What is read of a file in the background. */
@@ -82,7 +61,6 @@ struct file_worker {
 	struct worker background; /* for file_worker_begin(), and nothing else */
 	struct file_reading reading;
 	uint64_t next_lines; /* ids of file_worker_lines() */
-	struct intern bad;   /* keys of files that were given up */
 	struct file_losses losses;
 };
 

@@ -28,7 +28,8 @@ src/target/cpus.c io_read_file	a constant: which CPUs are online
 src/target/fuse.c open,fstat,io_read_file	/proc/PID/ns/user and mountinfo, which are the kernel'\''s
 src/target/maps.c open,io_read_file	/proc/PID/maps, which the kernel writes
 src/target/process.c open,io_read_file,opendir,readlink	/proc/PID/stat and the like, and the text of the link exe
-src/worker/file_worker.c readlink,pread	/proc/self/fd/N: the text alone is used; what is on a block device
+src/worker/file_losses.c readlink	/proc/self/fd/N: the text alone is used
+src/worker/file_worker.c pread	what is on a block device
 src/worker/sandbox.c open,fopen	/dev/null and /proc/self/statm, before there is a sandbox
 src/worker/serve.c pread	a worker may hang
 src/worker/worker.c fopen,pread	/proc/PID/stat of a worker; its memfd
