@@ -34,7 +34,7 @@ class HostileMemoryTest < HostileTest
 
   def test_ruby_without_known_layout
     target = corrupted('large')
-    run_rbpf('--layout-from=search', 'record', '-p', target.pid, '-d', '200ms', '-o', path('search.data'),
+    run_rbpf('record', '--layout-from', 'search', '-p', target.pid, '-d', '200ms', '-o', path('search.data'),
              statuses: [0, 3], limit: MARGIN + (512 << 20), seconds: 10)
   end
 end
