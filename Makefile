@@ -104,8 +104,10 @@ test:
 	@tests/support/packages.sh test
 	@tests/support/fixtures.sh || echo "test: tests that need this are skipped" >&2
 	@$(MAKE) --no-print-directory -j$$(nproc) rbpf
-	@$(MAKE) --no-print-directory -O -j$$(nproc) check
-	@$(MAKE) --no-print-directory test-more
+	@status=0; \
+	$(MAKE) --no-print-directory -O -j$$(nproc) check || status=1; \
+	$(MAKE) --no-print-directory test-more || status=1; \
+	exit $$status
 
 TEST_KERNELS := bookworm:amd64 bookworm:arm64
 # Those that nothing else on the machine can slow down.

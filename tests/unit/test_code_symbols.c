@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Symbols that are read while the test does other things: those of the files that it is made of. */
+/*
+ * Symbols that are read while the test does other things: those of the files that it is made of. Any of them
+ * may have been read by the time that the test looks.
+ */
 #include <criterion/criterion.h>
 #include <dlfcn.h>
 #include <stdint.h>
@@ -66,8 +69,7 @@ Test(code_symbols, read_ahead)
 	int ready;
 
 	setup(&f);
-	/* The first may have been read by the time that the second is asked for. */
-	cr_assert_eq(code_symbols_want(&f.files, f.libc, false), 0);
+	cr_assert_geq(code_symbols_want(&f.files, f.libc, false), 0);
 	cr_assert_geq(code_symbols_want(&f.files, f.libc, false), 0);
 	cr_assert_leq(f.files.n_jobs, 1, "asked for twice");
 	cr_assert_geq(code_symbols_want(&f.files, f.own, false), 0);
@@ -130,12 +132,12 @@ Test(code_symbols, nobody_waits_for_them_any_more)
 	struct fixture f;
 
 	setup(&f);
-	cr_assert_eq(code_symbols_want(&f.files, f.own, false), 0);
+	cr_assert_geq(code_symbols_want(&f.files, f.own, false), 0);
 	cr_assert_geq(code_symbols_want(&f.files, f.libc, false), 0);
 	teardown(&f);
 	cr_expect_eq(file_worker_fd(test_worker()), -1);
 	setup(&f);
-	cr_assert_eq(code_symbols_want(&f.files, f.own, false), 0);
+	cr_assert_geq(code_symbols_want(&f.files, f.own, false), 0);
 	cr_assert_eq(code_ahead_poll(&f.files, true), 0);
 	expect_function(f.own, address_of(&f, (const void *)function), "function");
 	teardown(&f);
