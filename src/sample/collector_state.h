@@ -35,6 +35,7 @@ struct collector {
 	uint64_t cpus_ns; /* when was looked which CPUs are online */
 	uint64_t round;
 	uint64_t account_ns; /* CPU time of all that was followed, as far as it was told */
+	size_t held;	     /* bytes of records that wait for names: samples.c */
 	uint64_t unchecked;  /* bytes of records since memory was looked at */
 	uint64_t forgot_ns;  /* CLOCK_MONOTONIC: when something was forgotten to have memory */
 	bool memory_full;    /* beyond memory_limit, with all forgotten that can be learnt again */
@@ -44,7 +45,6 @@ struct collector {
 	size_t rubies;
 	unsigned int warnings;
 	bool any_uncovered; /* of the processes */
-	bool any_held;	    /* of their records */
 	char ruby_version[64];
 	char refused[512];
 	int failed; /* sticky: an error that ends the recording */

@@ -8,7 +8,9 @@
 #include "sample/native.h"
 #include "symbol/resolver.h"
 
-#define MAX_HELD (8u << 20) /* bytes of a process' records that wait for names */
+/* Bytes of records that wait for names: of a process, and of all. */
+#define MAX_HELD     (8u << 20)
+#define MAX_HELD_ALL (16u << 20)
 
 /* ---- Ruby stacks ---- */
 
@@ -195,15 +197,15 @@ static int is_ready(struct tracked_process *p, const struct rbpf_rec_native *rec
 	return native_ready(p->native, (const uint64_t *)(rec + 1), rec->n_frames);
 }
 
-/* How long held records of a process that is gone, or too many of them, are waited for. */
 enum patience {
 	UNTIL_READY, /* those that are not ready stay */
-	AT_ONCE,     /* all are taken, some without names */
-	AS_NEEDED,   /* all are taken, and what is being read is waited for */
+	AT_ONCE, /* all are taken, some without names: the process is gone, or they are too many */
+	AS_NEEDED, /* all are taken, and what is being read is waited for: the recording ends */
 };
 
 static int release(struct collector *c, struct tracked_process *p, enum patience patience)
 {
+	const size_t before = held_bytes(&p->held);
 	const struct held_record *rec;
 	int r = 0;
 
@@ -218,6 +220,7 @@ static int release(struct collector *c, struct tracked_process *p, enum patience
 		r = take_held(c, p, rec, patience == AT_ONCE);
 		held_pop(&p->held);
 	}
+	c->held -= before - held_bytes(&p->held);
 	return r;
 }
 
@@ -229,14 +232,16 @@ int samples_release(struct collector *c, struct tracked_process *p)
 static int hold(struct collector *c, struct tracked_process *p, const void *rec, size_t len,
 		bool with_ruby)
 {
-	c->any_held = true;
-	if (held_bytes(&p->held) + len > MAX_HELD) {
-		int r = release(c, p, AT_ONCE);
+	size_t before;
+	int r = 0;
 
-		if (r)
-			return r;
-	}
-	return held_add(&p->held, rec, len, with_ruby);
+	if (held_bytes(&p->held) + len > MAX_HELD || c->held + len > MAX_HELD_ALL)
+		r = release(c, p, AT_ONCE);
+	before = held_bytes(&p->held);
+	if (!r)
+		r = held_add(&p->held, rec, len, with_ruby);
+	c->held += held_bytes(&p->held) - before;
+	return r;
 }
 
 /* All that is held by now, with @patience. */
@@ -245,12 +250,10 @@ static int release_all(struct collector *c, enum patience patience)
 	struct tracked_process *p;
 	int r = 0;
 
-	if (!c->any_held)
+	if (!c->held)
 		return 0;
-	c->any_held = false;
 	LIST_FOREACH(p, &c->table.list, link) {
 		r = release(c, p, patience);
-		c->any_held |= held_first(&p->held) != NULL;
 		if (r)
 			break;
 	}
