@@ -221,6 +221,9 @@ static enum worker_failure take_answer(struct worker *w, const struct incoming *
 
 	if (in->m.result > 0 || (in->m.shared_size && in->m.inline_size))
 		return WORKER_LIED;
+	/* These say something of the worker, and nothing that it may say of a file. */
+	if (in->m.result == -EAGAIN || in->m.result == -EBUSY)
+		return WORKER_LIED;
 	if (size > w->max_answer || in->m.result == -ENOMEM)
 		return WORKER_TOO_MUCH;
 	if (in->m.shared_size) {

@@ -425,6 +425,8 @@ Test(worker, lies)
 	says.m.inline_size = 0;
 	says.m.result = 1;
 	expect_given_up(&fake, "makes no sense");
+	says.m.result = -EAGAIN;
+	expect_given_up(&fake, "makes no sense");
 	says.m.result = 0;
 	says.m.shared_size = 1 << 20;
 	expect_given_up(&fake, "makes no sense");
