@@ -296,12 +296,12 @@ int native_process_look(struct native_process *p, const struct ruby_vm *vm)
 		r = 0;
 	p->text = vm ? vm->walk.text_lo : 0;
 	p->text_looked = false;
+	if (!r && vm && p->placed && first)
+		r = load_first(p, vm);
 	/* They will be needed: the sooner it is begun to read them, the better. */
 	if (!r && vm && p->map)
 		r = native_names_ready(n->names, p->map, p->text, NULL, 0);
-	if (r < 0)
-		return r;
-	return vm && p->placed && first ? load_first(p, vm) : 0;
+	return r < 0 ? r : 0;
 }
 
 /* The symbols of the file of its VM tell what they can of where the interpreter is. */

@@ -80,14 +80,27 @@ int code_ahead_poll(struct code_files *files, bool wait)
 	return r == -EAGAIN ? 0 : r;
 }
 
+/* Where a job for @part belongs: what is walked without a table is lost, what has no name yet waits. */
+static size_t place_for(const struct code_files *files, enum code_part part)
+{
+	size_t i = files->job_begun;
+
+	while (i < files->n_jobs &&
+	       (part == CODE_PART_SYMBOLS || files->jobs[i].part == CODE_PART_TABLE))
+		i++;
+	return i;
+}
+
 int code_ahead_want(struct code_files *files, struct code_file *file, enum code_part part)
 {
+	size_t i = place_for(files, part);
+
 	if (file->wanted & part)
 		return 0;
 	if (array_reserve(files->jobs, files->cap_jobs, files->n_jobs + 1))
 		return -ENOMEM;
-	files->jobs[files->n_jobs++] = (struct code_job) { .file = code_file_ref(files, file),
-							   .part = part };
+	memmove(&files->jobs[i + 1], &files->jobs[i], (files->n_jobs++ - i) * sizeof(*files->jobs));
+	files->jobs[i] = (struct code_job) { .file = code_file_ref(files, file), .part = part };
 	file->wanted |= part;
 	return code_ahead_poll(files, false);
 }

@@ -126,6 +126,25 @@ Test(code_symbols, table_and_symbols)
 	teardown(&f);
 }
 
+/* A stack that is walked without a table is lost, one without names waits. */
+Test(code_symbols, tables_go_first)
+{
+	struct fixture f;
+
+	setup(&f);
+	cr_assert_geq(code_symbols_want(&f.files, f.own, false), 0);
+	cr_assert_geq(code_symbols_want(&f.files, f.libc, false), 0);
+	cr_assert_geq(code_symbols_want(&f.files, f.criterion, false), 0);
+	cr_assert_eq(code_ahead_want(&f.files, f.own, CODE_PART_TABLE), 0);
+	/* Unless all but one have been read by now. */
+	if (f.files.n_jobs > 2)
+		cr_expect_eq(f.files.jobs[f.files.n_jobs - 1].part, CODE_PART_SYMBOLS);
+	cr_assert_eq(code_ahead_poll(&f.files, true), 0);
+	cr_expect_eq(f.own->table_state, CODE_TABLE_READY);
+	cr_expect_eq(code_symbols_want(&f.files, f.criterion, false), 1);
+	teardown(&f);
+}
+
 /* With what is being read, and with what is not. */
 Test(code_symbols, nobody_waits_for_them_any_more)
 {
