@@ -46,3 +46,12 @@ bool fds_may_keep(int fd)
 
 	return getrlimit(RLIMIT_NOFILE, &lim) || (rlim_t)fd + FDS_RESERVE < lim.rlim_cur;
 }
+
+size_t fds_share(size_t want)
+{
+	struct rlimit lim;
+
+	if (getrlimit(RLIMIT_NOFILE, &lim) || lim.rlim_cur / 16 >= want)
+		return want;
+	return lim.rlim_cur < 16 ? 1 : (size_t)lim.rlim_cur / 16;
+}

@@ -8,6 +8,7 @@
 #define RBPF_BASE_FDS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #define FDS_MAX	    (1u << 20) /* descriptors that are asked for; the default of fs.nr_open */
 #define FDS_RESERVE 64	       /* of them, for files that are open for a short time only */
@@ -20,5 +21,8 @@ void fds_raise_limit(void);
 
 /* Whether @fd is below the reserve, so that it may stay open for long. */
 bool fds_may_keep(int fd);
+
+/* @want, or, if that is less, one part in 16 of the limit: how many may be kept to save opening them anew. */
+size_t fds_share(size_t want);
 
 #endif

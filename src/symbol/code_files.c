@@ -12,6 +12,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/fds.h"
 #include "base/intern.h"
 #include "base/io.h"
 #include "target/maps.h"
@@ -54,7 +55,7 @@ static bool is_open(const struct code_file *file)
 /* Give @file the descriptor @fd, which is its own from now on. */
 static void keep_open(struct code_files *files, struct code_file *file, int fd)
 {
-	if (files->n_open == CODE_FILES_OPEN)
+	while (files->n_open >= fds_share(CODE_FILES_OPEN))
 		close_file(files, least_used(files, is_open));
 	file->fd = fd;
 	files->n_open++;

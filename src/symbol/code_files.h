@@ -31,7 +31,7 @@ struct map;
 struct worker_file;
 
 #define CODE_FILES_MAX	16384
-#define CODE_FILES_OPEN 256	    /* descriptors */
+#define CODE_FILES_OPEN 256	    /* descriptors, at most: fds_share() */
 #define CODE_FILES_IDLE 256	    /* files kept that nothing refers to any more */
 #define CODE_VDSO_MAX	(64u << 10) /* bytes; they have 8 or 16 KiB */
 #define CODE_VDSO_PATH	"[vdso]"

@@ -32,6 +32,16 @@ Test(fds, the_reserve_is_kept)
 	cr_expect_not(fds_may_keep(199));
 }
 
+Test(fds, a_share_of_the_limit)
+{
+	set_soft(200);
+	cr_expect_eq(fds_share(256), 12);
+	cr_expect_eq(fds_share(12), 12);
+	cr_expect_eq(fds_share(3), 3);
+	set_soft(10);
+	cr_expect_eq(fds_share(256), 1);
+}
+
 Test(fds, raised_to_what_is_allowed)
 {
 	rlim_t hard = limit().rlim_max;
