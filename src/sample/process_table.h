@@ -55,6 +55,7 @@ struct tracked_process {
 	struct held held;	       /* native stacks and samples that wait for names */
 	unsigned int
 		interpreter_tries; /* to find the interpreter of its VM; INTERPRETER_TRIES: no more */
+	bool interpreter_waits;	   /* until the symbols of its file are read */
 	uint64_t round;		   /* of the collector, that the resolver was told of last */
 	uint32_t *frame_ids;	   /* by symbol of the resolver: id in the recording + 1; owned */
 	size_t cap_frame_ids;

@@ -80,7 +80,8 @@ static int tell_interpreter(struct tracked_process *p, const struct resolver *na
 	if (!p->native || p->interpreter_tries == INTERPRETER_TRIES)
 		return 0;
 	r = native_process_interpreter(p->native, p->vm, names);
-	if (r == -EAGAIN)
+	p->interpreter_waits = r == -EAGAIN;
+	if (p->interpreter_waits)
 		return 0;
 	p->interpreter_tries = r > 0 ? INTERPRETER_TRIES : p->interpreter_tries + 1;
 	return r < 0 ? r : 0;
@@ -192,18 +193,19 @@ static int take_held(struct collector *c, struct tracked_process *p, const struc
 /* Whether the names of @rec, a native stack, are there; what is not of that form is not waited for. */
 static int is_ready(struct tracked_process *p, const struct rbpf_rec_native *rec, size_t len)
 {
+	int r, err = 0;
+
 	if (!p->native || len < sizeof(*rec) + (size_t)rec->n_frames * sizeof(uint64_t))
 		return 1;
-	return native_ready(p->native, (const uint64_t *)(rec + 1), rec->n_frames);
+	r = native_ready(p->native, (const uint64_t *)(rec + 1), rec->n_frames);
+	/* The Ruby stack that told where the interpreter is may be the last new one for long. */
+	if (r > 0 && p->interpreter_waits && p->resolver)
+		err = tell_interpreter(p, p->resolver);
+	return err ? err : r;
 }
 
-enum patience {
-	UNTIL_READY, /* those that are not ready stay */
-	AT_ONCE, /* all are taken, some without names: the process is gone, or they are too many */
-	AS_NEEDED, /* all are taken, and what is being read is waited for: the recording ends */
-};
-
-static int release(struct collector *c, struct tracked_process *p, enum patience patience)
+/* Take what is held of @p: all, some without names, or, with @wait, until one has names that are not there yet. */
+static int release(struct collector *c, struct tracked_process *p, bool wait)
 {
 	const size_t before = held_bytes(&p->held);
 	const struct held_record *rec;
@@ -212,12 +214,12 @@ static int release(struct collector *c, struct tracked_process *p, enum patience
 	while (!r && (rec = held_first(&p->held))) {
 		const struct rbpf_rec_hdr *h = (const struct rbpf_rec_hdr *)(rec + 1);
 
-		if (patience == UNTIL_READY && h->type == RBPF_REC_NATIVE) {
+		if (wait && h->type == RBPF_REC_NATIVE) {
 			r = is_ready(p, (const void *)h, rec->size);
 			if (r <= 0)
 				break;
 		}
-		r = take_held(c, p, rec, patience == AT_ONCE);
+		r = take_held(c, p, rec, !wait);
 		held_pop(&p->held);
 	}
 	c->held -= before - held_bytes(&p->held);
@@ -226,7 +228,7 @@ static int release(struct collector *c, struct tracked_process *p, enum patience
 
 int samples_release(struct collector *c, struct tracked_process *p)
 {
-	return release(c, p, AT_ONCE);
+	return release(c, p, false);
 }
 
 static int hold(struct collector *c, struct tracked_process *p, const void *rec, size_t len,
@@ -236,7 +238,7 @@ static int hold(struct collector *c, struct tracked_process *p, const void *rec,
 	int r = 0;
 
 	if (held_bytes(&p->held) + len > MAX_HELD || c->held + len > MAX_HELD_ALL)
-		r = release(c, p, AT_ONCE);
+		r = release(c, p, false);
 	before = held_bytes(&p->held);
 	if (!r)
 		r = held_add(&p->held, rec, len, with_ruby);
@@ -244,8 +246,7 @@ static int hold(struct collector *c, struct tracked_process *p, const void *rec,
 	return r;
 }
 
-/* All that is held by now, with @patience. */
-static int release_all(struct collector *c, enum patience patience)
+static int release_ready(struct collector *c)
 {
 	struct tracked_process *p;
 	int r = 0;
@@ -253,7 +254,7 @@ static int release_all(struct collector *c, enum patience patience)
 	if (!c->held)
 		return 0;
 	LIST_FOREACH(p, &c->table.list, link) {
-		r = release(c, p, patience);
+		r = release(c, p, true);
 		if (r)
 			break;
 	}
@@ -264,12 +265,20 @@ int samples_poll(struct collector *c)
 {
 	int r = c->native ? native_poll(c->native, false) : 0;
 
-	return r ? r : release_all(c, UNTIL_READY);
+	return r ? r : release_ready(c);
 }
 
 int samples_finish(struct collector *c)
 {
-	return release_all(c, AS_NEEDED);
+	int r = 0;
+
+	/* What comes next may need other files. */
+	while (c->held && !r) {
+		r = native_poll(c->native, true);
+		if (!r)
+			r = release_ready(c);
+	}
+	return r;
 }
 
 int samples_take_native(struct collector *c, const struct rbpf_rec_native *rec, size_t len)
