@@ -190,6 +190,25 @@ class Recording
 end
 
 class LiveTest < Minitest::Test
+  # What is sampled is a matter of chance, and a machine has other things to do. So that one case in some
+  # thousands is no failure of them all, this many tests of a run are tried once more. It is said which, and why.
+  SECOND_TRIES = 2
+
+  class << self
+    attr_accessor :second_tries
+  end
+  self.second_tries = 0
+
+  def run
+    result = super
+    return result if result.passed? || result.skipped? || LiveTest.second_tries == SECOND_TRIES
+
+    LiveTest.second_tries += 1
+    said = result.failures.map(&:message).join("\n")
+    puts "\n#{self.class}##{name} failed, and is tried once more: #{said[0, 2_000]}"
+    Minitest::Test.instance_method(:run).bind(self.class.new(name)).call
+  end
+
   def setup
     @targets = []
     @dir = Dir.mktmpdir('rbpf-live')
