@@ -11,12 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/array.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/parse.h"
 #include "base/place.h"
@@ -29,6 +31,16 @@ int io_stat(int fd, struct statx *ret)
 {
 	return statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BASIC_STATS, ret) ? -errno
 											 : 0;
+}
+
+dev_t io_device(const struct statx *st)
+{
+	return makedev(st->stx_dev_major, st->stx_dev_minor);
+}
+
+int64_t io_time_ns(struct statx_timestamp time)
+{
+	return time.tv_sec * (int64_t)NSEC_PER_SEC + time.tv_nsec;
 }
 
 bool io_is_on_device(const struct statx *st)

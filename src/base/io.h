@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 
@@ -18,6 +19,10 @@ struct err;
  * not asked. Returns 0 or -errno.
  */
 int io_stat(int fd, struct statx *ret);
+
+/* What tells a file system from others, and a time in ns since 1970, as stat(2) has them. */
+dev_t io_device(const struct statx *st);
+int64_t io_time_ns(struct statx_timestamp time);
 
 /* Whether that is a file on a block device, which answers: of any other file system a user may be the server. */
 bool io_is_on_device(const struct statx *st);

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
@@ -101,10 +100,10 @@ static int examine(struct file_worker *worker, pid_t pid, const struct map *map,
 	/* Empty: not permitted to read it. It is printed, so no other text than a version may pass. */
 	if (n && !ruby_version_valid(bin.version))
 		return -ENOENT;
-	bin.device = makedev(st.stx_dev_major, st.stx_dev_minor);
+	bin.device = io_device(&st);
 	bin.inode = st.stx_ino;
 	bin.size = st.stx_size;
-	bin.mtime_ns = st.stx_mtime.tv_sec * 1000000000ll + st.stx_mtime.tv_nsec;
+	bin.mtime_ns = io_time_ns(st.stx_mtime);
 	bin.path = strdup(map->path);
 	if (!bin.path)
 		return err_oom(err);

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/array.h"
@@ -29,11 +28,6 @@ void ruby_files_deinit(struct ruby_files *files)
 	intern_deinit(&files->keys);
 	free(files->kinds);
 	*files = (struct ruby_files) { .worker = files->worker };
-}
-
-static int64_t ns_of(struct statx_timestamp ts)
-{
-	return ts.tv_sec * 1000000000ll + ts.tv_nsec;
 }
 
 static enum ruby_file_kind look_into(struct file_worker *worker, int fd)
@@ -60,11 +54,11 @@ enum ruby_file_kind ruby_files_kind(struct ruby_files *files, int fd)
 	if (io_stat(fd, &st) || !S_ISREG(st.stx_mode))
 		return RUBY_FILE_OTHER;
 	key = (struct file_key) {
-		.device = makedev(st.stx_dev_major, st.stx_dev_minor),
+		.device = io_device(&st),
 		.inode = st.stx_ino,
 		.size = st.stx_size,
-		.mtime_ns = ns_of(st.stx_mtime),
-		.ctime_ns = ns_of(st.stx_ctime),
+		.mtime_ns = io_time_ns(st.stx_mtime),
+		.ctime_ns = io_time_ns(st.stx_ctime),
 	};
 	if (!intern_find(&files->keys, &key, sizeof(key), &id))
 		return files->kinds[id];

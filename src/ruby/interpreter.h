@@ -33,8 +33,8 @@ struct interpreter {
 };
 
 /*
- * Find them in the ELF file @fd, which is read as by file_worker_read(), with these headers and symbols. @label is the address of an
- * instruction's implementation; 0 if none is known. Returns 0, -ENOENT, -EIO or -ENOMEM.
+ * Find them in the ELF file @fd, which @worker reads as file_worker_read() does, with these headers and
+ * symbols. @label is the address of an instruction's implementation; 0 if none is known. Returns 0, -ENOENT, -EIO or -ENOMEM.
  */
 int interpreter_find(struct file_worker *worker, int fd, const struct elf_headers *headers,
 		     const struct elf_symbols *symbols, uint64_t label, struct interpreter *ret);

@@ -204,7 +204,10 @@ static int is_ready(struct tracked_process *p, const struct rbpf_rec_native *rec
 	return err ? err : r;
 }
 
-/* Take what is held of @p: all, some without names, or, with @wait, until one has names that are not there yet. */
+/*
+ * Take what is held of @p: with @wait up to the first native stack whose names are not there yet,
+ * otherwise all of it, some without names.
+ */
 static int release(struct collector *c, struct tracked_process *p, bool wait)
 {
 	const size_t before = held_bytes(&p->held);

@@ -14,8 +14,8 @@
 #include "symbol/code_files.h"
 
 /*
- * @part of @file, which is not read yet, is to be: tables go before symbols. For symbols, file->symbols is there. Returns 0 or
- * -ENOMEM; with file->wanted one knows whether it has been read by now.
+ * @part of @file, which is not read yet, is to be read: tables before symbols. For symbols,
+ * file->symbols must be there. Returns 0 or -ENOMEM; file->wanted has the part until it has been read.
  */
 int code_ahead_want(struct code_files *files, struct code_file *file, enum code_part part);
 

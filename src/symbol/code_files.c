@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/array.h"
@@ -71,10 +70,10 @@ static int read_key(int fd, struct code_key *ret)
 	if (!S_ISREG(st.stx_mode))
 		return -ENOEXEC;
 	*ret = (struct code_key) {
-		.device = makedev(st.stx_dev_major, st.stx_dev_minor),
+		.device = io_device(&st),
 		.inode = st.stx_ino,
 		.size = st.stx_size,
-		.mtime_ns = st.stx_mtime.tv_sec * (int64_t)NSEC_PER_SEC + st.stx_mtime.tv_nsec,
+		.mtime_ns = io_time_ns(st.stx_mtime),
 	};
 	return 0;
 }

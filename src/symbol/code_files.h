@@ -150,8 +150,8 @@ int code_file_for_worker(struct code_files *files, struct code_file *file, struc
 void code_file_done(struct code_files *files, struct code_file *file, enum code_part part);
 
 /*
- * The unwind table of @file, which is not being read ahead, made when it is first asked for, from the file or from its debug file
- * (debug_file.h), which is looked for in the root of the process last seen to map it, too.
+ * The unwind table of @file, which is not being read ahead, made when it is first asked for, from the
+ * file or from its debug file (debug_file.h), which is looked for in the root of the process last seen to map it, too.
  *
  * *@ret is valid until the table is forgotten, or the file dropped. Returns 0, -ENOENT (there is
  * none, and will be none: file->table_error), -ESTALE (the file cannot be opened now) or -ENOMEM.

@@ -6,11 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "base/clock.h"
 #include "base/io.h"
 #include "base/utf8.h"
 
@@ -25,10 +23,10 @@ static bool key_of(const struct worker_file *file, struct file_key *ret, struct 
 	if (!file || file->fd < 0 || io_stat(file->fd, st))
 		return false;
 	*ret = (struct file_key) {
-		.device = makedev(st->stx_dev_major, st->stx_dev_minor),
+		.device = io_device(st),
 		.inode = st->stx_ino,
 		.size = st->stx_size,
-		.mtime_ns = st->stx_mtime.tv_sec * (int64_t)NSEC_PER_SEC + st->stx_mtime.tv_nsec,
+		.mtime_ns = io_time_ns(st->stx_mtime),
 	};
 	return true;
 }

@@ -362,7 +362,7 @@ static int receive_reading(struct file_worker *w, bool wait, struct worker_answe
 	return r == -EAGAIN ? r : 0;
 }
 
-/* -EAGAIN, or 0 with an answer in @ret, whose data is to be freed, or why there is none. */
+/* 0 with an answer in @ret, which is for finish_reading(); -EAGAIN, or why there is none. */
 static int take_reading(struct file_worker *w, bool wait, struct worker_answer *ret)
 {
 	enum worker_failure why = WORKER_OK;
@@ -370,40 +370,41 @@ static int take_reading(struct file_worker *w, bool wait, struct worker_answer *
 
 	*ret = (struct worker_answer) { .data = NULL };
 	r = receive_reading(w, wait, ret, &why);
-	return r ? r : judge(w, &w->reading.file, why, ret);
+	if (r)
+		return r;
+	r = judge(w, &w->reading.file, why, ret);
+	if (r) {
+		free(ret->data);
+		end_reading(&w->reading);
+	}
+	return r;
+}
+
+/* @r is what became of checking @answer. */
+static int finish_reading(struct file_worker *w, struct worker_answer *answer, int r)
+{
+	r = checked_of(w, &w->background, &w->reading.file, r);
+	free(answer->data);
+	end_reading(&w->reading);
+	return r;
 }
 
 int file_worker_symbols_end(struct file_worker *w, bool wait, struct elf_symbols *ret)
 {
 	struct worker_answer answer;
-	int r;
+	int r = take_reading(w, wait, &answer);
 
-	r = take_reading(w, wait, &answer);
-	if (r == -EAGAIN)
-		return r;
-	if (!r)
-		r = checked_of(w, &w->background, &w->reading.file,
-			       answer_symbols(answer.data, answer.size, ret));
-	free(answer.data);
-	end_reading(&w->reading);
-	return r;
+	return r ? r : finish_reading(w, &answer, answer_symbols(answer.data, answer.size, ret));
 }
 
 int file_worker_table_end(struct file_worker *w, bool wait, struct cfi_rules *rules,
 			  struct cfi_table *ret)
 {
 	struct worker_answer answer;
-	int r;
+	int r = take_reading(w, wait, &answer);
 
-	r = take_reading(w, wait, &answer);
-	if (r == -EAGAIN)
-		return r;
-	if (!r)
-		r = checked_of(w, &w->background, &w->reading.file,
-			       answer_table(answer.data, answer.size, rules, ret));
-	free(answer.data);
-	end_reading(&w->reading);
-	return r;
+	return r ? r
+		 : finish_reading(w, &answer, answer_table(answer.data, answer.size, rules, ret));
 }
 
 void file_worker_abandon(struct file_worker *w)

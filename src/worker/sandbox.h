@@ -25,8 +25,8 @@
 int sandbox_drop_privileges(const int *keep, size_t n);
 
 /*
- * Limit memory (to @max_memory bytes beyond what there is), files and CPU time, and then allow only the system calls that reading open files,
- * answering and allocating memory take: any other one ends the process by SIGSYS. Address sanitizer
+ * Limit memory (to @max_memory bytes beyond what there is), files and CPU time, and then allow only
+ * the system calls that reading open files, answering and allocating memory take: any other one ends the process by SIGSYS. Address sanitizer
  * needs more of both, so a build with it limits neither memory nor system calls. Returns 0 or
  * -errno.
  */
