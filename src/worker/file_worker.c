@@ -512,10 +512,14 @@ int file_worker_demangle(struct file_worker *w, const char *name, struct buf *ou
 
 	if (name[0] != '_' || call.args_size > DEMANGLE_MAX_NAME + 1)
 		return -ENOENT;
+	if (w->bad_names >= FILE_WORKER_MAX_BAD_NAMES)
+		return -EIO;
 	r = ask(w, NULL, &call, &answer);
 	if (!r)
 		r = checked(w, NULL,
 			    answer_text(answer.data, answer.size, DEMANGLE_MAX_OUTPUT, out));
 	free(answer.data);
+	if (r == -EIO)
+		w->bad_names++;
 	return r;
 }

@@ -32,10 +32,11 @@ struct cfi_table;
 struct dwarf_fact;
 struct elf_symbols;
 
-#define FILE_WORKER_DEMANGLE_NS 200000000ull /* of CPU time, for a name */
-#define FILE_EXPORTS_NAMES	32
-#define FILE_EXPORTS_SEGMENTS	16
-#define FILE_MAX_LINES		32
+#define FILE_WORKER_DEMANGLE_NS	  50000000ull /* of CPU time, for a name */
+#define FILE_WORKER_MAX_BAD_NAMES 32 /* names that the worker failed at, until none is demangled */
+#define FILE_EXPORTS_NAMES	  32
+#define FILE_EXPORTS_SEGMENTS	  16
+#define FILE_MAX_LINES		  32
 
 struct file_worker_options {
 	worker_spawn_fn *spawn; /* for tests; NULL: real ones */
@@ -61,6 +62,7 @@ struct file_worker {
 	struct worker background; /* for file_worker_begin(), and nothing else */
 	struct file_reading reading;
 	uint64_t next_lines; /* ids of file_worker_lines() */
+	unsigned bad_names;  /* that could not be demangled within the limits */
 	struct file_losses losses;
 };
 
@@ -160,7 +162,10 @@ int file_worker_lines(struct file_worker *w, const struct worker_file *file, uin
 		      uint64_t addr, struct file_lines *ret);
 void file_lines_deinit(struct file_lines *lines);
 
-/* demangle(): -ENOENT if @name is not mangled. */
+/*
+ * demangle(): -ENOENT if @name is not mangled. A name that takes too long costs what it may take, and
+ * whoever writes a file can write many: after FILE_WORKER_MAX_BAD_NAMES of them it is always -EIO.
+ */
 int file_worker_demangle(struct file_worker *w, const char *name, struct buf *out);
 
 #endif

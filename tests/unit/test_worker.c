@@ -319,6 +319,26 @@ Test(worker, what_elf_functions_say_is_passed_on)
 	close(text.fd);
 }
 
+Test(worker, names_that_take_for_ever)
+{
+	/* Rust: within what is not printed, a function with a number of lifetimes that takes years to count to. */
+	static const char name[] = "_RXIC0FGZZZZZZZZZZ_";
+	struct buf out = BUF_INIT;
+	struct file_worker w;
+
+	file_worker_init(&w, NULL);
+	cr_expect_eq(file_worker_demangle(&w, name, &out), -EIO);
+	cr_expect_eq(w.bad_names, 1);
+	cr_expect_eq(file_worker_demangle(&w, "_ZN3foo3barEv", &out), 0,
+		     "others are not concerned");
+	w.bad_names = FILE_WORKER_MAX_BAD_NAMES - 1;
+	cr_expect_eq(file_worker_demangle(&w, name, &out), -EIO);
+	cr_expect_eq(file_worker_demangle(&w, "_ZN3foo3barEv", &out), -EIO, "too many of them");
+	cr_expect_str_eq(buf_str(&out), "foo::bar");
+	buf_deinit(&out);
+	file_worker_deinit(&w);
+}
+
 /* ---- workers that are not what they should be ---- */
 
 struct fake {
