@@ -4,11 +4,13 @@
 # What rbpf costs. Times differ from machine to machine and from minute to minute, so everything is
 # a ratio to something measured in the same run: an empty BPF program, or the same target without rbpf.
 
+require 'fileutils'
 require 'json'
 require 'tmpdir'
 
 RBPF = File.expand_path('../rbpf', __dir__)
 IDLE = File.expand_path('../build/bench/idle_cost', __dir__)
+LONG = File.expand_path('../build/bench/long_recording', __dir__)
 WORK = File.expand_path('work.rb', __dir__)
 DIR = Dir.mktmpdir('rbpf-bench')
 at_exit { system('rm', '-rf', DIR) }
@@ -163,6 +165,35 @@ def cost_in_user_space
   end
 end
 
+# CPU seconds of a command, and the most memory that it had, in MiB.
+def cost_of(*command)
+  before = Process.times
+  pid = Process.spawn(*command, out: File::NULL)
+  peak = 0
+  until Process.wait(pid, Process::WNOHANG)
+    peak = [peak, File.read("/proc/#{pid}/status")[/^VmHWM:\s+(\d+)/, 1].to_i].max
+    sleep 0.005
+  end
+  after = Process.times
+  [after.cutime + after.cstime - before.cutime - before.cstime, peak / 1024.0]
+end
+
+# Of a recording of a long time.
+def cost_of_reading
+  samples = Integer(ENV.fetch('SAMPLES', '5000000'))
+  file = File.join(DIR, 'long.data')
+  system(LONG, file, samples.to_s, '20000', '200', exception: true)
+  yardstick, = cost_of('sha256sum', file)
+  puts "Reading a recording of #{samples} samples, 20,000 stacks, 200 threads"
+  puts format('  %<a>-22s %<b>8s %<c>14s %<d>10s', a: 'rbpf', b: 'CPU s', c: 'x sha256sum', d: 'MiB')
+  ['report', 'report --by thread', 'flame -o -'].each do |args|
+    seconds, memory = cost_of(RBPF, *args.split, '-i', file)
+    puts format('  %<a>-22s %<b>8.2f %<c>14.1f %<d>10.1f', a: args, b: seconds, c: seconds / yardstick, d: memory)
+  end
+ensure
+  FileUtils.rm_f(file)
+end
+
 # Finding the layout of a Ruby never seen before, and of the next process of the same file.
 def time_to_attach
   puts 'Attaching (wall-clock time; RUBIES=DIR:DIR are other Rubies, each a prefix with a bin/ruby)'
@@ -183,3 +214,4 @@ cost_for_others
 time_to_attach
 cost_for_target(Integer(ENV.fetch('TURNS', '12')))
 cost_in_user_space
+cost_of_reading

@@ -215,15 +215,20 @@ static void warn_interrupted(const struct cmd_context *ctx, const struct recordi
 }
 
 int cmd_open_recording(const struct cmd_context *ctx, const char *input,
-		       const struct option_rest *rest, struct recording *ret, struct err *err)
+		       const struct option_rest *rest, const struct view_filter *filter,
+		       const struct read_options *needs, struct recording *ret, struct err *err)
 {
+	struct read_options opts = needs ? *needs : (struct read_options) { 0 };
 	struct recording rec = RECORDING_INIT;
 	int r;
 
 	r = recording_path(input, rest, &rec.path, err);
 	if (r)
 		return r;
-	r = profile_read(rec.path, &rec.profile, &rec.report, err);
+	opts.from_ns = filter->from_ns;
+	opts.to_ns = filter->to_ns;
+	opts.by_thread |= view_filter_by_thread(filter);
+	r = profile_read(rec.path, &opts, &rec.profile, &rec.report, err);
 	if (r)
 		return read_failed(rec.path, r, err);
 	if (!rec.profile.n_samples) {
@@ -466,7 +471,7 @@ int cmd_export_file(const struct cmd_context *ctx, const char *recording,
 	_cleanup_buf_ struct buf out = BUF_INIT;
 	int r;
 
-	r = cmd_open_recording(ctx, recording, &none, &rec, err);
+	r = cmd_open_recording(ctx, recording, &none, &filter, &exporter->needs, &rec, err);
 	if (r)
 		return r;
 	cmd_limit_output(&rec, &out);

@@ -73,13 +73,15 @@ struct recording {
 
 /*
  * Read the recording named by @input (-i), else by the argument in @rest, else by the environment
- * variable RBPF_DATA, else rbpf.data; "-" is stdin. Warns if it was not closed properly.
+ * variable RBPF_DATA, else rbpf.data; "-" is stdin. Warns if it was not closed properly. Of its samples
+ * those of the time that @filter says are read, as @needs and @filter need them; @needs may be NULL.
  *
  * Fails with ERR_USAGE (named twice, or stdin is a terminal), ERR_PROFILE, or -ENODATA and
  * ERR_EMPTY. @ret is written only on success and must then be closed with recording_close().
  */
 int cmd_open_recording(const struct cmd_context *ctx, const char *input,
-		       const struct option_rest *rest, struct recording *ret, struct err *err);
+		       const struct option_rest *rest, const struct view_filter *filter,
+		       const struct read_options *needs, struct recording *ret, struct err *err);
 void recording_close(struct recording *rec);
 #define _cleanup_recording_ _cleanup_(recording_close)
 

@@ -148,6 +148,7 @@ static int flame_graph(const struct cmd_context *ctx, struct flame_line *line,
 		.split = line->split,
 		.command = ctx->command_line,
 	};
+	const struct read_options needs = { .by_thread = line->split != TREE_SPLIT_NONE };
 	_cleanup_buf_ struct buf svg = BUF_INIT;
 	int r;
 
@@ -156,7 +157,7 @@ static int flame_graph(const struct cmd_context *ctx, struct flame_line *line,
 	r = cmd_filter(&line->filter, STACK_MIXED, filter, err);
 	if (r)
 		return r;
-	r = cmd_open_recording(ctx, line->input, rest, &rec, err);
+	r = cmd_open_recording(ctx, line->input, rest, filter, &needs, &rec, err);
 	if (r)
 		return r;
 	r = cmd_check_output(line->output, rec.path, err);

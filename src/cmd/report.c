@@ -229,6 +229,7 @@ static int report_recording(const struct cmd_context *ctx, struct report_line *l
 		.width = term_width(STDOUT_FILENO),
 		.color = term_color(STDOUT_FILENO, ctx->color),
 	};
+	struct read_options needs = { .by_thread = line->gc || flat_by_thread(line->by) };
 	_cleanup_buf_ struct buf out = BUF_INIT;
 	renderer render = report_text;
 	int r;
@@ -242,7 +243,8 @@ static int report_recording(const struct cmd_context *ctx, struct report_line *l
 	r = cmd_filter(&line->filter, usual_mode(line), filter, err);
 	if (r)
 		return r;
-	r = cmd_open_recording(ctx, line->input, rest, &rec, err);
+	needs.by_thread |= filter->stack == STACK_BOTH;
+	r = cmd_open_recording(ctx, line->input, rest, filter, &needs, &rec, err);
 	if (r)
 		return r;
 	cmd_limit_output(&rec, &out);

@@ -368,13 +368,9 @@ static int selected_init(const struct report *r, struct selected *ret)
 	ret->threads = calloc(p->n_threads + 1, sizeof(*ret->threads));
 	if (!ret->processes || !ret->threads || view_selection_new(p, r->filter, &sel))
 		return -ENOMEM;
-	for (i = 0; i < p->n_samples; i++) {
-		if (!view_selected(sel, &p->samples[i]))
-			continue;
-		ret->samples++;
-		ret->threads[p->samples[i].thread] = true;
-		ret->processes[p->threads[p->samples[i].thread].process] = true;
-	}
+	ret->samples = view_selected_threads(sel, ret->threads).samples;
+	for (i = 0; i < p->n_threads; i++)
+		ret->processes[p->threads[i].process] |= ret->threads[i];
 	/* Where nothing was filtered, also what has no samples. */
 	if (ret->samples == p->n_samples) {
 		memset(ret->processes, true, p->n_processes);

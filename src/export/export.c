@@ -7,12 +7,29 @@
 #include "export/exporters.h"
 
 const struct exporter exporters[] = {
-	{ "folded", "one line a stack with its weight, for flamegraph.pl and speedscope", ".folded",
-	  STACK_MIXED, export_folded },
-	{ "json", "the whole recording: processes, threads, frames, stacks, samples", ".json",
-	  STACK_ALL, export_json },
-	{ "flame", "interactive flame graph (SVG), as drawn by 'rbpf flame'", ".svg", STACK_MIXED,
-	  export_flame },
+	{
+		.name = "folded",
+		.description = "one line a stack with its weight, for flamegraph.pl and speedscope",
+		.suffix = ".folded",
+		.stack = STACK_MIXED,
+		.needs = { .by_thread = true },
+		.run = export_folded,
+	},
+	{
+		.name = "json",
+		.description = "the whole recording: processes, threads, frames, stacks, samples",
+		.suffix = ".json",
+		.stack = STACK_ALL,
+		.needs = { .keep_samples = true },
+		.run = export_json,
+	},
+	{
+		.name = "flame",
+		.description = "interactive flame graph (SVG), as drawn by 'rbpf flame'",
+		.suffix = ".svg",
+		.stack = STACK_MIXED,
+		.run = export_flame,
+	},
 };
 
 const size_t n_exporters = ARRAY_SIZE(exporters);

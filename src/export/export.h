@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "profile/reader.h"
 #include "view/stack_mode.h"
 
 struct buf;
@@ -24,10 +25,11 @@ struct export_options {
 
 /* run() appends to @out and returns 0, -ENOMEM, or what the format says; @err has the words. */
 struct exporter {
-	const char *name;	 /* as given to -f */
-	const char *description; /* one line, for help */
-	const char *suffix;	 /* usual file suffix, ".folded" */
-	enum stack_mode stack;	 /* which frames are exported if nothing else is asked for */
+	const char *name;	   /* as given to -f */
+	const char *description;   /* one line, for help */
+	const char *suffix;	   /* usual file suffix, ".folded" */
+	enum stack_mode stack;	   /* which frames are exported if nothing else is asked for */
+	struct read_options needs; /* how the recording is to be read */
 	int (*run)(const struct profile *p, const struct export_options *opts, struct buf *out,
 		   struct err *err);
 };

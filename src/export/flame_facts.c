@@ -72,34 +72,37 @@ static uint64_t shown_duration(const struct profile *p, const struct view_filter
 	return to - from;
 }
 
+static void add_defects(struct flame_facts *facts, const struct profile_aggregate *a)
+{
+	facts->truncated += a->flags & SAMPLE_TRUNCATED ? a->samples : 0;
+	facts->unresolved += a->flags & SAMPLE_UNRESOLVED ? a->samples : 0;
+	facts->failed += a->flags & SAMPLE_FAILED ? a->samples : 0;
+	facts->gaps += a->flags & SAMPLE_GAP ? a->samples : 0;
+	facts->frameless += a->stack ? 0 : a->samples;
+}
+
 int flame_facts_init(const struct profile *p, const struct view_filter *f, struct flame_facts *ret)
 {
 	_cleanup_flame_facts_ struct flame_facts facts = FLAME_FACTS_INIT;
 	_cleanup_view_selection_ struct view_selection *sel = NULL;
 	_cleanup_free_ bool *threads = calloc(p->n_threads + 1, sizeof(*threads));
 	_cleanup_free_ bool *processes = calloc(p->n_processes + 1, sizeof(*processes));
+	struct view_sum sum;
 
 	if (!threads || !processes || view_selection_new(p, f, &sel))
 		return -ENOMEM;
 	facts.all_samples = p->n_samples;
 	facts.duration_ns = shown_duration(p, f);
-	for (size_t i = 0; i < p->n_samples; i++) {
-		const struct profile_sample *s = &p->samples[i];
-
-		if (!view_selected(sel, s))
-			continue;
-		facts.samples++;
-		facts.ns += s->weight;
-		facts.truncated += !!(s->flags & SAMPLE_TRUNCATED);
-		facts.unresolved += !!(s->flags & SAMPLE_UNRESOLVED);
-		facts.failed += !!(s->flags & SAMPLE_FAILED);
-		facts.gaps += !!(s->flags & SAMPLE_GAP);
-		facts.frameless += !s->stack;
-		threads[s->thread] = true;
-		processes[p->threads[s->thread].process] = true;
-	}
-	for (size_t i = 0; i < p->n_threads; i++)
+	sum = view_selected_threads(sel, threads);
+	facts.samples = sum.samples;
+	facts.ns = sum.weight;
+	for (size_t i = 0; i < p->n_aggregates; i++)
+		if (view_selected(sel, &p->aggregates[i]))
+			add_defects(&facts, &p->aggregates[i]);
+	for (size_t i = 0; i < p->n_threads; i++) {
 		facts.n_threads += threads[i];
+		processes[p->threads[i].process] |= threads[i];
+	}
 	if (describe_processes(&facts, p, processes))
 		return -ENOMEM;
 	*ret = facts;

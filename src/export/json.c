@@ -209,10 +209,11 @@ static void add_samples(struct json *j, const struct profile *p, const struct vi
 			const uint32_t *shown)
 {
 	json_array_begin(j, "samples");
-	for (size_t i = 0; i < p->n_samples; i++) {
+	for (size_t i = 0; i < p->n_kept; i++) {
 		const struct profile_sample *s = &p->samples[i];
+		const struct profile_aggregate alike = profile_aggregate_of(s);
 
-		if (!view_selected(sel, s))
+		if (!view_selected(sel, &alike))
 			continue;
 		json_object_begin(j, NULL);
 		json_u64(j, "ts_ns", s->ts);

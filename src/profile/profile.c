@@ -50,6 +50,7 @@ void profile_deinit(struct profile *p)
 	free(p->modules);
 	free(p->frames);
 	free(p->stacks);
+	free(p->aggregates);
 	free(p->samples);
 	free(p->lost);
 	meta_deinit(&p->meta);
@@ -80,8 +81,10 @@ void profile_time_range(const struct profile *p, uint64_t *first, uint64_t *last
 
 	/* The buffers between the kernel and the recorder may hold samples of just before the
 	 * start. */
-	for (size_t i = 0; i < p->n_samples; i++)
-		range_add(&r, p->samples[i].ts);
+	if (p->n_samples) {
+		range_add(&r, p->first_ts);
+		range_add(&r, p->last_ts);
+	}
 	for (size_t i = 0; i < p->n_lost; i++)
 		range_add(&r, p->lost[i].ts);
 	if (p->meta.start_monotonic_ns)

@@ -65,6 +65,7 @@ struct profile_thread {
 	uint32_t name;	 /* string; the last name it had */
 	uint64_t cpu_ns; /* CPU time while recorded, by the kernel's account; 0 if unknown */
 	bool cpu_known;
+	uint64_t samples; /* how many of those that were wanted (reader.h) */
 };
 
 /*
@@ -125,6 +126,25 @@ struct profile_sample {
 	uint16_t cpu;
 	uint16_t flags;
 };
+
+/* All samples with one stack and the same flags; of one thread, if the profile is by_thread. */
+struct profile_aggregate {
+	uint64_t samples; /* how many */
+	uint64_t weight;  /* sum of theirs; UINT64_MAX if it does not fit */
+	uint32_t thread;  /* thread id; PROFILE_NONE if the profile is not by_thread */
+	uint32_t stack;	  /* stack id */
+	uint16_t flags;
+};
+
+/* The aggregate that @s belongs to, with nothing added up yet. */
+static inline struct profile_aggregate profile_aggregate_of(const struct profile_sample *s)
+{
+	return (struct profile_aggregate) {
+		.thread = s->thread,
+		.stack = s->stack,
+		.flags = s->flags,
+	};
+}
 
 /* Why something was lost. Stored in the file: add at the end. */
 enum lost_reason {
@@ -188,12 +208,18 @@ struct profile {
 	size_t n_frames, cap_frames;
 	struct profile_stack *stacks; /* [0] is the empty stack */
 	size_t n_stacks, cap_stacks;
-	struct profile_sample *samples; /* in the order of the file */
-	size_t n_samples, cap_samples;
+	uint64_t n_samples;	    /* in the recording */
+	uint64_t first_ts, last_ts; /* of these, ns, CLOCK_MONOTONIC; 0 if there is none */
+	struct profile_aggregate *aggregates; /* of those that were wanted (reader.h) */
+	size_t n_aggregates, cap_aggregates;
+	bool by_thread; /* aggregates tell threads apart */
+	struct profile_sample
+		*samples; /* these one by one, in the order of the file, if asked for */
+	size_t n_kept, cap_kept;
 	struct profile_lost *lost;
 	size_t n_lost, cap_lost;
 	struct profile_meta meta;
-	struct profile_totals totals; /* computed from the samples if the recording has none */
+	struct profile_totals totals; /* of all samples; computed if the recording has none */
 	uint64_t file_bytes;	      /* of the recording; 0 if it is from no file */
 	bool complete;		      /* the recording was closed properly */
 };
@@ -221,10 +247,7 @@ static inline const char *profile_str(const struct profile *p, uint32_t id)
 #define PROFILE_MAX_RATIO   1024u
 size_t profile_output_max(const struct profile *p);
 
-/*
- * First and last moment of the recording in ns, CLOCK_MONOTONIC; both 0 if nothing is known. Looks
- * at every sample.
- */
+/* First and last moment of the recording in ns, CLOCK_MONOTONIC; both 0 if nothing is known. */
 void profile_time_range(const struct profile *p, uint64_t *first, uint64_t *last);
 
 /* The number of frames of @stack, at most RBPF_FILE_MAX_DEPTH if @p was read from a file. */

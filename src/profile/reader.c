@@ -85,6 +85,7 @@ static int source_drain(struct source *src)
 struct reader {
 	struct source src;
 	const char *name; /* for messages */
+	struct read_options opts;
 	struct profile profile;
 	struct record_decoder decoder;
 	bool decoder_ready;
@@ -324,25 +325,14 @@ static void add_saturating(uint64_t *sum, uint64_t v)
 		*sum = UINT64_MAX;
 }
 
-/* What TOTALS would have said of a recording that has none. */
-static void compute_totals(struct profile *p, uint64_t last_ts)
+/* What TOTALS would have said of a recording that has none; the decoder counted the samples. */
+static void compute_totals(struct profile *p, const struct record_decoder *d)
 {
-	struct profile_totals t = { .end_monotonic_ns = last_ts, .samples = p->n_samples };
+	struct profile_totals t = d->totals;
 	bool cpu_known = p->n_threads > 0;
 
-	for (size_t i = 0; i < p->n_samples; i++) {
-		const struct profile_sample *s = &p->samples[i];
-
-		t.truncated += !!(s->flags & SAMPLE_TRUNCATED);
-		t.unresolved += !!(s->flags & SAMPLE_UNRESOLVED);
-		t.failed += !!(s->flags & SAMPLE_FAILED);
-		t.no_ruby += !!(s->flags & SAMPLE_NO_RUBY);
-		t.native_samples += !!(s->flags & SAMPLE_NATIVE);
-		t.native_gaps += !!(s->flags & SAMPLE_GAP);
-		add_saturating(&t.cpu_sampled_ns, s->weight);
-		if (s->flags & SAMPLE_GC)
-			add_saturating(&t.gc_ns, s->weight);
-	}
+	t.end_monotonic_ns = d->last_ts;
+	t.samples = p->n_samples;
 	for (size_t i = 0; i < p->n_lost; i++)
 		add_saturating(&t.lost, p->lost[i].count);
 	for (size_t i = 0; i < p->n_threads; i++) {
@@ -372,6 +362,21 @@ static int read_chunks(struct reader *rd)
 	return r == -ENODATA || r == -EBADMSG ? 0 : r;
 }
 
+/* Tell the decoder which samples are wanted. */
+static void select_samples(struct reader *rd)
+{
+	uint64_t start = rd->profile.meta.start_monotonic_ns;
+	struct record_decoder *d = &rd->decoder;
+
+	rd->profile.by_thread = rd->opts.by_thread;
+	d->keep_samples = rd->opts.keep_samples;
+	/* The buffers between the kernel and the recorder may hold samples of just before the start. */
+	if (rd->opts.from_ns && __builtin_add_overflow(start, rd->opts.from_ns, &d->from_ts))
+		d->from_ts = UINT64_MAX;
+	if (rd->opts.to_ns && __builtin_add_overflow(start, rd->opts.to_ns, &d->to_ts))
+		d->to_ts = UINT64_MAX;
+}
+
 static int read_all(struct reader *rd, struct err *err)
 {
 	int r;
@@ -384,6 +389,7 @@ static int read_all(struct reader *rd, struct err *err)
 		return r;
 	rd->decoder_ready = true;
 	r = record_decoder_init(&rd->decoder, &rd->profile);
+	select_samples(rd);
 	if (!r)
 		r = read_chunks(rd);
 	if (!r)
@@ -396,7 +402,7 @@ static int read_all(struct reader *rd, struct err *err)
 		return cannot_read(rd->name, r, err);
 	rd->profile.file_bytes = rd->src.pos;
 	if (!rd->profile.complete)
-		compute_totals(&rd->profile, rd->decoder.last_ts);
+		compute_totals(&rd->profile, &rd->decoder);
 	return 0;
 }
 
@@ -411,12 +417,14 @@ static void reader_deinit(struct reader *rd)
 	profile_deinit(&rd->profile);
 }
 
-static int read_source(const struct source *src, const char *name, struct profile *ret,
-		       struct read_report *report, struct err *err)
+static int read_source(const struct source *src, const char *name, const struct read_options *opts,
+		       struct profile *ret, struct read_report *report, struct err *err)
 {
 	struct reader rd = { .src = *src, .name = name };
 	int r;
 
+	if (opts)
+		rd.opts = *opts;
 	r = read_all(&rd, err);
 	if (!r) {
 		*report = (struct read_report) {
@@ -431,12 +439,13 @@ static int read_source(const struct source *src, const char *name, struct profil
 	return r;
 }
 
-int profile_read_mem(const void *data, size_t len, const char *name, struct profile *ret,
+int profile_read_mem(const void *data, size_t len, const char *name,
+		     const struct read_options *opts, struct profile *ret,
 		     struct read_report *report, struct err *err)
 {
 	const struct source src = { .fd = -1, .mem = data, .mem_len = len };
 
-	return read_source(&src, name, ret, report, err);
+	return read_source(&src, name, opts, ret, report, err);
 }
 
 /*
@@ -466,7 +475,8 @@ static int open_recording(const char *path, struct err *err)
 	return r < 0 ? -errno : r;
 }
 
-int profile_read(const char *path, struct profile *ret, struct read_report *report, struct err *err)
+int profile_read(const char *path, const struct read_options *opts, struct profile *ret,
+		 struct read_report *report, struct err *err)
 {
 	_cleanup_close_ int fd = -1;
 	struct source src = { .fd = STDIN_FILENO };
@@ -474,7 +484,7 @@ int profile_read(const char *path, struct profile *ret, struct read_report *repo
 	int r;
 
 	if (!strcmp(path, "-"))
-		return read_source(&src, "standard input", ret, report, err);
+		return read_source(&src, "standard input", opts, ret, report, err);
 	fd = open_recording(path, err);
 	if (fd < 0) {
 		r = fd;
@@ -491,5 +501,5 @@ int profile_read(const char *path, struct profile *ret, struct read_report *repo
 		return err_set(err, -EISDIR, ERR_PROFILE, "%s is a directory, not an rbpf profile",
 			       path);
 	src.fd = fd;
-	return read_source(&src, path, ret, report, err);
+	return read_source(&src, path, opts, ret, report, err);
 }

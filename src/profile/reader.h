@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Reading a recording into memory.
+ * Reading a recording into memory: its definitions, and its samples added up by thread and stack.
  *
  * The reader trusts nothing: each length, id and checksum is checked against the limits of
  * rbpf-file(5), and it stops at the first thing that is wrong. What came before is whole and is
@@ -21,8 +21,17 @@ struct read_report {
 	uint64_t last_ts; /* ns, CLOCK_MONOTONIC: the latest time in a usable record; 0 if none */
 };
 
+/* Which samples are wanted. */
+struct read_options {
+	uint64_t from_ns; /* since the start of the recording */
+	uint64_t to_ns;	  /* since the start, not included; 0: up to the end */
+	bool by_thread; /* add them up by thread, too: 40 bytes for each pair of a thread and a stack */
+	bool keep_samples; /* also one by one: 32 bytes each */
+};
+
 /*
- * Read @path ("-" is stdin). *@ret is then owned by the caller (profile_deinit).
+ * Read @path ("-" is stdin); @opts NULL: all samples are wanted, added up. *@ret is then owned by the
+ * caller (profile_deinit).
  *
  * A FIFO, device or link that another user may have left is refused with -EPERM (place.h). Otherwise
  * it fails with ERR_PROFILE: no such file, unreadable, empty, not a recording ("starts with '<?xml'"),
@@ -32,11 +41,12 @@ struct read_report {
  * What is returned is sound whatever the file was: every id names something that exists, ids of
  * parents are below those of their children, strings are valid UTF-8.
  */
-int profile_read(const char *path, struct profile *ret, struct read_report *report,
-		 struct err *err);
+int profile_read(const char *path, const struct read_options *opts, struct profile *ret,
+		 struct read_report *report, struct err *err);
 
 /* The same from memory, for tests and fuzzing; @name is for messages. */
-int profile_read_mem(const void *data, size_t len, const char *name, struct profile *ret,
+int profile_read_mem(const void *data, size_t len, const char *name,
+		     const struct read_options *opts, struct profile *ret,
 		     struct read_report *report, struct err *err);
 
 #endif

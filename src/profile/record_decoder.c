@@ -7,7 +7,6 @@
 
 #include "base/array.h"
 #include "base/utf8.h"
-#include "profile/profile.h"
 #include "rbpf_file.h"
 
 /*
@@ -318,50 +317,90 @@ static int decode_stack(struct record_decoder *d, struct cursor *c)
 	return use_text(d, &p->frames[stack.frame]);
 }
 
+static void add_saturating(uint64_t *sum, uint64_t v)
+{
+	if (__builtin_add_overflow(*sum, v, sum))
+		*sum = UINT64_MAX;
+}
+
+/* Count a sample, whether it is wanted or not. */
+static void count_sample(struct record_decoder *d, const struct profile_sample *s)
+{
+	struct profile_totals *t = &d->totals;
+	struct profile *p = d->profile;
+
+	if (!p->n_samples || s->ts < p->first_ts)
+		p->first_ts = s->ts;
+	if (s->ts > p->last_ts)
+		p->last_ts = s->ts;
+	p->n_samples++;
+	add_saturating(&t->cpu_sampled_ns, s->weight);
+	if (!s->flags)
+		return;
+	t->truncated += !!(s->flags & SAMPLE_TRUNCATED);
+	t->unresolved += !!(s->flags & SAMPLE_UNRESOLVED);
+	t->failed += !!(s->flags & SAMPLE_FAILED);
+	t->no_ruby += !!(s->flags & SAMPLE_NO_RUBY);
+	t->native_samples += !!(s->flags & SAMPLE_NATIVE);
+	t->native_gaps += !!(s->flags & SAMPLE_GAP);
+	if (s->flags & SAMPLE_GC)
+		add_saturating(&t->gc_ns, s->weight);
+}
+
+static int add_sample(struct record_decoder *d, const struct profile_sample *s)
+{
+	struct profile *p = d->profile;
+	int r;
+
+	count_sample(d, s);
+	if (s->ts < d->from_ts || s->ts >= d->to_ts)
+		return 0;
+	r = aggregate_add(&d->aggregates, p, s);
+	if (r || !d->keep_samples)
+		return r == -E2BIG ? -EBADMSG : r;
+	if (array_reserve(p->samples, p->cap_kept, p->n_kept + 1))
+		return -ENOMEM;
+	p->samples[p->n_kept++] = *s;
+	return 0;
+}
+
 static int decode_sample(struct record_decoder *d, struct cursor *c)
 {
-	struct profile_sample sample = { 0 };
-	struct profile *p = d->profile;
+	struct profile_sample *sample = &d->sample;
 	uint64_t base = d->base_ts;
 
-	sample.thread = get_id(c, p->n_threads);
-	sample.ts = get_time(d, c);
-	sample.stack = get_id(c, p->n_stacks);
-	sample.weight = get(c);
-	sample.cpu = (uint16_t)get_below(c, (uint64_t)UINT16_MAX + 1);
-	sample.flags = (uint16_t)get(c); /* those that we know are among the low ones */
+	sample->thread = get_id(c, d->profile->n_threads);
+	sample->ts = get_time(d, c);
+	sample->stack = get_id(c, d->profile->n_stacks);
+	sample->weight = get(c);
+	sample->cpu = (uint16_t)get_below(c, (uint64_t)UINT16_MAX + 1);
+	sample->flags = (uint16_t)get(c); /* those that we know are among the low ones */
 	if (c->bad)
 		return -EBADMSG;
-	if (array_reserve(p->samples, p->cap_samples, p->n_samples + 1))
-		return -ENOMEM;
-	p->samples[p->n_samples++] = sample;
 	d->after_sample = true;
-	d->sample_step = sample.ts - base;
-	return 0;
+	d->sample_step = sample->ts - base;
+	return add_sample(d, sample);
 }
 
 static int decode_run(struct record_decoder *d, struct cursor *c)
 {
-	struct profile *p = d->profile;
+	struct profile_sample *sample = &d->sample;
 	uint64_t n = get(c);
-	struct profile_sample sample;
+	int r = 0;
 
 	if (c->bad || !d->after_sample)
 		return -EBADMSG;
 	if (n > d->run_left)
 		return -E2BIG;
-	if (array_reserve(p->samples, p->cap_samples, p->n_samples + n))
-		return -ENOMEM;
 	d->run_left -= n;
-	sample = p->samples[p->n_samples - 1];
-	while (n--) {
-		sample.ts += d->sample_step;
-		p->samples[p->n_samples++] = sample;
+	while (n-- && !r) {
+		sample->ts += d->sample_step;
+		r = add_sample(d, sample);
 	}
-	d->base_ts = sample.ts;
-	if (sample.ts > d->last_ts)
-		d->last_ts = sample.ts;
-	return 0;
+	d->base_ts = sample->ts;
+	if (sample->ts > d->last_ts)
+		d->last_ts = sample->ts;
+	return r;
 }
 
 static int decode_lost(struct record_decoder *d, struct cursor *c)
@@ -442,6 +481,7 @@ int record_decoder_init(struct record_decoder *d, struct profile *p)
 	*d = (struct record_decoder) {
 		.profile = p,
 		.base_ts = p->meta.start_monotonic_ns,
+		.to_ts = UINT64_MAX,
 		.run_left = RBPF_FILE_MAX_RUN,
 	};
 	r = intern_add(&p->strings, "", 0, &empty, NULL);
@@ -463,6 +503,7 @@ int record_decoder_init(struct record_decoder *d, struct profile *p)
 
 void record_decoder_deinit(struct record_decoder *d)
 {
+	aggregate_index_deinit(&d->aggregates);
 	free(d->strings);
 	free(d->depths);
 	buf_deinit(&d->clean);

@@ -16,11 +16,14 @@
 #include <stdint.h>
 
 #include "base/buf.h"
-
-struct profile;
+#include "profile/aggregate.h"
+#include "profile/profile.h"
 
 struct record_decoder {
 	struct profile *profile; /* not owned */
+	struct aggregate_index aggregates;
+	uint64_t from_ts, to_ts; /* which samples are wanted; to_ts is not included; the caller's */
+	bool keep_samples;	 /* the caller's */
 	uint64_t base_ts;	 /* what the next time is relative to, see rbpf_file.h */
 	uint64_t last_ts;	 /* latest time of a record; 0 if there was none */
 
@@ -30,12 +33,16 @@ struct record_decoder {
 	size_t cap_depths;
 
 	/* For RUN. */
-	bool after_sample;    /* the record before, in this chunk, is a SAMPLE or its RUN */
-	uint64_t sample_step; /* its time minus the base it had */
-	uint64_t run_left;    /* of RBPF_FILE_MAX_RUN */
+	struct profile_sample sample; /* the last one */
+	bool after_sample;	      /* the record before, in this chunk, is a SAMPLE or its RUN */
+	uint64_t sample_step;	      /* its time minus the base it had */
+	uint64_t run_left;	      /* of RBPF_FILE_MAX_RUN */
 
 	uint64_t text;	   /* bytes of the names and files of all FRAME and STACK records */
 	uint64_t text_max; /* what they may be; the caller's */
+
+	/* Of all samples, wanted or not, what TOTALS would say. */
+	struct profile_totals totals;
 
 	struct buf clean; /* scratch: a sanitised string */
 };

@@ -3,7 +3,7 @@
  * A recording has far fewer names than stacks, and far fewer stacks than samples. Each question is
  * asked where it is cheapest: a pattern once for each name, whether a stack holds a matching frame
  * once for each node of the stack tree (a node inherits the answer of its callers), which leaves
- * three array reads for each sample.
+ * three array reads for each aggregate.
  */
 #include "view/filter.h"
 
@@ -18,7 +18,6 @@
 
 struct view_selection {
 	const struct profile *profile;
-	uint64_t from, to; /* ns, CLOCK_MONOTONIC; to is not included */
 	enum stack_mode mode;
 	uint32_t instead; /* stack; 0 if none */
 	bool no_gc, only_gc;
@@ -67,6 +66,12 @@ int view_filter_regex(regex_t *re, bool *has, const char *pattern, const char *w
 	*re = compiled;
 	*has = true;
 	return 0;
+}
+
+bool view_filter_by_thread(const struct view_filter *f)
+{
+	return f->n_pids || f->n_tids || f->has_thread || f->has_comm || f->has_container ||
+	       f->has_include || f->has_exclude || f->no_gc;
 }
 
 static bool matches(const regex_t *re, const char *s)
@@ -151,35 +156,23 @@ static int select_stacks(struct view_selection *sel, const struct view_filter *f
 	return 0;
 }
 
-static void select_time(struct view_selection *sel, const struct view_filter *f)
-{
-	uint64_t first, last;
-
-	sel->to = UINT64_MAX;
-	if (!f->from_ns && !f->to_ns)
-		return;
-	profile_time_range(sel->profile, &first, &last);
-	if (__builtin_add_overflow(first, f->from_ns, &sel->from))
-		sel->from = UINT64_MAX;
-	if (f->to_ns && __builtin_add_overflow(first, f->to_ns, &sel->to))
-		sel->to = UINT64_MAX;
-}
-
 static int selection_new(const struct profile *p, const struct view_filter *f, bool only_gc,
 			 struct view_selection **ret)
 {
 	static const struct view_filter all = VIEW_FILTER_INIT;
-	struct view_selection *sel = calloc(1, sizeof(*sel));
+	struct view_selection *sel;
 
-	if (!sel)
-		return -ENOMEM;
 	if (!f)
 		f = &all;
+	if (view_filter_by_thread(f) && !p->by_thread)
+		return -EINVAL;
+	sel = calloc(1, sizeof(*sel));
+	if (!sel)
+		return -ENOMEM;
 	sel->profile = p;
 	sel->no_gc = f->no_gc;
 	sel->only_gc = only_gc;
 	view_selection_show(sel, f->stack);
-	select_time(sel, f);
 	if (select_threads(sel, f))
 		goto nomem;
 	if ((f->has_include || f->has_exclude) && select_stacks(sel, f))
@@ -215,20 +208,40 @@ void view_selection_free(struct view_selection *sel)
 	free(sel);
 }
 
-static bool gc_wanted(const struct view_selection *sel, const struct profile_sample *s)
+static bool gc_wanted(const struct view_selection *sel, const struct profile_aggregate *a)
 {
 	bool gc;
 
 	if (!sel->gc_phases)
 		return true;
-	gc = gc_phase_of_sample(sel->gc_phases, s) != GC_NONE;
+	gc = gc_phase_of(sel->gc_phases, a) != GC_NONE;
 	return gc ? !sel->no_gc : !sel->only_gc;
 }
 
-bool view_selected(const struct view_selection *sel, const struct profile_sample *s)
+bool view_selected(const struct view_selection *sel, const struct profile_aggregate *a)
 {
-	return sel->threads[s->thread] && s->ts >= sel->from && s->ts < sel->to &&
-	       (!sel->stacks || sel->stacks[s->stack]) && gc_wanted(sel, s);
+	return (a->thread == PROFILE_NONE || sel->threads[a->thread]) &&
+	       (!sel->stacks || sel->stacks[a->stack]) && gc_wanted(sel, a);
+}
+
+struct view_sum view_selected_threads(const struct view_selection *sel, bool *threads)
+{
+	const struct profile *p = sel->profile;
+	struct view_sum sum = { 0 };
+
+	for (size_t i = 0; i < p->n_threads; i++)
+		threads[i] = !p->by_thread && p->threads[i].samples;
+	for (size_t i = 0; i < p->n_aggregates; i++) {
+		const struct profile_aggregate *a = &p->aggregates[i];
+
+		if (!view_selected(sel, a))
+			continue;
+		sum.samples += a->samples;
+		sum.weight += a->weight;
+		if (p->by_thread)
+			threads[a->thread] = true;
+	}
+	return sum;
 }
 
 void view_selection_show(struct view_selection *sel, enum stack_mode mode)

@@ -16,7 +16,7 @@
 
 struct err;
 struct profile;
-struct profile_sample;
+struct profile_aggregate;
 
 struct view_filter {
 	pid_t *pids; /* any of these; none means all; owned */
@@ -32,9 +32,9 @@ struct view_filter {
 	bool has_include;
 	regex_t include; /* keep samples with a frame whose name matches */
 	bool has_exclude;
-	regex_t exclude;       /* drop samples with a frame whose name matches */
-	uint64_t from_ns;      /* since the start of the recording */
-	uint64_t to_ns;	       /* since the start; 0 means the end */
+	regex_t exclude;  /* drop samples with a frame whose name matches */
+	uint64_t from_ns; /* since the start of the recording: applied when it is read (reader.h) */
+	uint64_t to_ns;	  /* since the start; 0 means the end */
 	enum stack_mode stack; /* which frames are shown; patterns see all */
 	bool no_gc;	       /* drop samples of garbage collection, see gc_phase.h */
 };
@@ -55,12 +55,18 @@ int view_filter_regex(regex_t *re, bool *has, const char *pattern, const char *w
 		      struct err *err);
 
 /*
+ * Whether what @f selects depends on which threads have which stacks: then the recording must be read by
+ * thread (reader.h).
+ */
+bool view_filter_by_thread(const struct view_filter *f);
+
+/*
  * A filter applied to one profile, with what was learned about each stack and thread (so that a
  * pattern is matched once a name, not once a sample). Valid while both live.
  */
 struct view_selection;
 
-/* @f NULL selects everything. Returns 0 or -ENOMEM. */
+/* @f NULL selects everything. Returns 0, -ENOMEM, or -EINVAL if @p is not by_thread as @f needs it. */
 int view_selection_new(const struct profile *p, const struct view_filter *f,
 		       struct view_selection **ret);
 void view_selection_free(struct view_selection *sel);
@@ -78,7 +84,17 @@ static inline void view_selection_freep(struct view_selection **sel)
 }
 #define _cleanup_view_selection_ _cleanup_(view_selection_freep)
 
-bool view_selected(const struct view_selection *sel, const struct profile_sample *s);
+bool view_selected(const struct view_selection *sel, const struct profile_aggregate *a);
+
+/*
+ * Which threads have selected samples, by id, and of how many samples and how much weight all selected
+ * ones are. @threads has room for all.
+ */
+struct view_sum {
+	uint64_t samples;
+	uint64_t weight;
+};
+struct view_sum view_selected_threads(const struct view_selection *sel, bool *threads);
 
 /* Show another mode's frames than the filter says: one of the two of STACK_BOTH. */
 void view_selection_show(struct view_selection *sel, enum stack_mode mode);

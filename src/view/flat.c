@@ -132,12 +132,12 @@ static void walk_prepare(struct walk *w)
 {
 	const struct profile *p = w->profile;
 
-	for (size_t i = 0; i < p->n_samples; i++) {
-		const struct profile_sample *s = &p->samples[i];
+	for (size_t i = 0; i < p->n_aggregates; i++) {
+		const struct profile_aggregate *a = &p->aggregates[i];
 
-		if (view_selected(w->selection, s))
-			weight_add(&w->self[s->stack],
-				   &(struct weight) { .ns = s->weight, .samples = 1 });
+		if (view_selected(w->selection, a))
+			weight_add(&w->self[a->stack],
+				   &(struct weight) { .ns = a->weight, .samples = a->samples });
 	}
 	for (size_t i = 1; i < p->n_stacks; i++)
 		w->innermost[i] = view_frame_shown(w->selection, p->stacks[i].frame)
@@ -304,15 +304,22 @@ static bool is_by_owner(enum flat_by by, enum owner_kind *ret)
 	}
 }
 
+bool flat_by_thread(enum flat_by by)
+{
+	enum owner_kind kind;
+
+	return is_by_owner(by, &kind);
+}
+
 static void weigh_threads(const struct profile *p, const struct view_selection *sel,
 			  struct weight *weights)
 {
-	for (size_t i = 0; i < p->n_samples; i++) {
-		const struct profile_sample *s = &p->samples[i];
+	for (size_t i = 0; i < p->n_aggregates; i++) {
+		const struct profile_aggregate *a = &p->aggregates[i];
 
-		if (view_selected(sel, s))
-			weight_add(&weights[s->thread],
-				   &(struct weight) { .ns = s->weight, .samples = 1 });
+		if (view_selected(sel, a))
+			weight_add(&weights[a->thread],
+				   &(struct weight) { .ns = a->weight, .samples = a->samples });
 	}
 }
 
@@ -380,12 +387,14 @@ int flat_build_selected(const struct profile *p, const struct view_selection *se
 	enum owner_kind kind;
 	int err;
 
-	for (size_t i = 0; i < p->n_samples; i++) {
-		if (!view_selected(sel, &p->samples[i]))
+	for (size_t i = 0; i < p->n_aggregates; i++) {
+		if (!view_selected(sel, &p->aggregates[i]))
 			continue;
-		flat.ns += p->samples[i].weight;
-		flat.samples++;
+		flat.ns += p->aggregates[i].weight;
+		flat.samples += p->aggregates[i].samples;
 	}
+	if (flat_by_thread(by) && !p->by_thread)
+		return -EINVAL;
 	if (is_by_owner(by, &kind))
 		err = build_from_owners(p, sel, kind, &order, &flat);
 	else

@@ -5,6 +5,7 @@
 #ifndef RBPF_VIEW_FLAT_H
 #define RBPF_VIEW_FLAT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,6 +26,9 @@ enum flat_by {
 	FLAT_BY_RUBY,	/* version of Ruby */
 	FLAT_BY_MODULE, /* gem or library: label_package() */
 };
+
+/* Whether rows of this kind need a profile that is by_thread. */
+bool flat_by_thread(enum flat_by by);
 
 enum flat_sort { FLAT_SORT_SELF, FLAT_SORT_TOTAL };
 
@@ -58,7 +62,8 @@ struct flat {
  * in @ret's sums but are in no row of frames. Ties are broken by name, so that output is
  * deterministic.
  *
- * Returns 0 or -ENOMEM. @ret: flat_deinit().
+ * Returns 0, -ENOMEM, or -EINVAL if rows are owners or @f needs it and @p is not by_thread. @ret:
+ * flat_deinit().
  */
 int flat_build(const struct profile *p, const struct view_filter *f, enum flat_by by,
 	       enum flat_sort sort, struct flat *ret);

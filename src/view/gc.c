@@ -7,10 +7,10 @@
 #include "profile/profile.h"
 #include "view/filter.h"
 
-static void add_sample(struct gc_time *to, const struct profile_sample *s)
+static void add_samples(struct gc_time *to, const struct profile_aggregate *a)
 {
-	to->samples++;
-	to->ns += s->weight;
+	to->samples += a->samples;
+	to->ns += a->weight;
 }
 
 static int add_times(struct gc_report *gc, const struct profile *p,
@@ -20,19 +20,19 @@ static int add_times(struct gc_report *gc, const struct profile *p,
 
 	if (gc_phases_of_stacks(p, &of_stacks))
 		return -ENOMEM;
-	for (size_t i = 0; i < p->n_samples; i++) {
-		const struct profile_sample *s = &p->samples[i];
+	for (size_t i = 0; i < p->n_aggregates; i++) {
+		const struct profile_aggregate *a = &p->aggregates[i];
 		enum gc_phase phase;
 
-		if (!view_selected(sel, s))
+		if (!view_selected(sel, a))
 			continue;
-		phase = gc_phase_of_sample(of_stacks, s);
-		add_sample(&gc->all, s);
-		add_sample(&gc->phases[phase], s);
+		phase = gc_phase_of(of_stacks, a);
+		add_samples(&gc->all, a);
+		add_samples(&gc->phases[phase], a);
 		if (phase != GC_NONE)
-			add_sample(&gc->gc, s);
-		gc->thread_ns[s->thread] += s->weight;
-		gc->process_ns[p->threads[s->thread].process] += s->weight;
+			add_samples(&gc->gc, a);
+		gc->thread_ns[a->thread] += a->weight;
+		gc->process_ns[p->threads[a->thread].process] += a->weight;
 	}
 	return 0;
 }
@@ -67,6 +67,8 @@ int gc_report_build(const struct profile *p, const struct view_filter *f, enum f
 	_cleanup_view_selection_ struct view_selection *collecting = NULL;
 	_cleanup_gc_report_ struct gc_report gc = GC_REPORT_INIT;
 
+	if (!p->by_thread)
+		return -EINVAL;
 	gc.process_ns = calloc(p->n_processes + 1, sizeof(*gc.process_ns));
 	gc.thread_ns = calloc(p->n_threads + 1, sizeof(*gc.thread_ns));
 	if (!gc.process_ns || !gc.thread_ns || view_selection_new(p, f, &all) ||

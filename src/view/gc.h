@@ -48,7 +48,7 @@ struct gc_report {
  * Of the samples that @f selects (NULL: of all). @by is FLAT_BY_FUNCTION or FLAT_BY_LINE and makes
  * the rows of .causes, @sort orders them.
  *
- * Returns 0 or -ENOMEM. @ret: gc_report_deinit().
+ * Returns 0, -ENOMEM, or -EINVAL if @p is not by_thread. @ret: gc_report_deinit().
  */
 int gc_report_build(const struct profile *p, const struct view_filter *f, enum flat_by by,
 		    enum flat_sort sort, struct gc_report *ret);

@@ -48,9 +48,9 @@ int gc_phases_of_stacks(const struct profile *p, uint8_t **ret)
 	return 0;
 }
 
-enum gc_phase gc_phase_of_sample(const uint8_t *of_stacks, const struct profile_sample *s)
+enum gc_phase gc_phase_of(const uint8_t *of_stacks, const struct profile_aggregate *a)
 {
-	if (of_stacks[s->stack] == GC_NONE && s->flags & SAMPLE_GC)
+	if (of_stacks[a->stack] == GC_NONE && a->flags & SAMPLE_GC)
 		return GC_OTHER;
-	return of_stacks[s->stack];
+	return of_stacks[a->stack];
 }

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 struct profile;
-struct profile_sample;
+struct profile_aggregate;
 
 enum gc_phase {
 	GC_NONE, /* no garbage collection */
@@ -28,7 +28,7 @@ const char *gc_phase_name(enum gc_phase phase);
  * -ENOMEM. */
 int gc_phases_of_stacks(const struct profile *p, uint8_t **ret);
 
-/* The phase of a sample, @of_stacks being what gc_phases_of_stacks() gave. */
-enum gc_phase gc_phase_of_sample(const uint8_t *of_stacks, const struct profile_sample *s);
+/* The phase of samples, @of_stacks being what gc_phases_of_stacks() gave. */
+enum gc_phase gc_phase_of(const uint8_t *of_stacks, const struct profile_aggregate *a);
 
 #endif

@@ -25,7 +25,7 @@ static int gaps_of_stacks(const struct profile *p, uint32_t **ret)
 	return 0;
 }
 
-static int add_gap(struct native_stacks *n, uint32_t name)
+static int add_gap(struct native_stacks *n, uint32_t name, uint64_t samples)
 {
 	size_t i = 0;
 
@@ -36,7 +36,7 @@ static int add_gap(struct native_stacks *n, uint32_t name)
 			return -ENOMEM;
 		n->gaps[n->n_gaps++] = (struct native_gap) { .name = name };
 	}
-	n->gaps[i].samples++;
+	n->gaps[i].samples += samples;
 	return 0;
 }
 
@@ -57,15 +57,15 @@ int native_stacks_init(const struct profile *p, struct native_stacks *ret)
 
 	if (gaps_of_stacks(p, &gaps))
 		return -ENOMEM;
-	for (size_t i = 0; i < p->n_samples; i++) {
-		const struct profile_sample *s = &p->samples[i];
+	for (size_t i = 0; i < p->n_aggregates; i++) {
+		const struct profile_aggregate *a = &p->aggregates[i];
 
-		if (!(s->flags & SAMPLE_NATIVE))
+		if (!(a->flags & SAMPLE_NATIVE))
 			continue;
-		n.samples++;
-		if (!(s->flags & SAMPLE_GAP))
-			n.complete++;
-		else if (add_gap(&n, gaps[s->stack]))
+		n.samples += a->samples;
+		if (!(a->flags & SAMPLE_GAP))
+			n.complete += a->samples;
+		else if (add_gap(&n, gaps[a->stack], a->samples))
 			return -ENOMEM;
 	}
 	if (n.n_gaps)

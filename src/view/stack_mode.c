@@ -84,8 +84,8 @@ static int finds_nothing(const struct profile *p, enum stack_mode mode, bool *re
 		shown[i] = shown[p->stacks[i].parent] ||
 			   stack_mode_shows(mode, p, p->stacks[i].frame);
 	*ret = false;
-	for (size_t i = 0; i < p->n_samples && !*ret; i++)
-		*ret = p->samples[i].stack && !shown[p->samples[i].stack];
+	for (size_t i = 0; i < p->n_aggregates && !*ret; i++)
+		*ret = p->aggregates[i].stack && !shown[p->aggregates[i].stack];
 	return 0;
 }
 

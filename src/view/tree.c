@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * From samples to a tree, in time proportional to the number of samples plus the number of distinct
- * stacks, however deep these are:
+ * From aggregates to a tree, in time proportional to their number plus the number of distinct stacks,
+ * however deep these are:
  *
- *   1. Samples are put in order by part (process, thread, …; one part if the tree is not split).
+ *   1. Aggregates are put in order by part (process, thread, …; one part if the tree is not split).
  *   2. In each part the weights of equal stacks are added up, in an array indexed by stack id.
  *   3. The recording's stacks are themselves a prefix tree. The node of a stack is a child of the
  *      node of its callers, so each stack that is reached needs one look-up, remembered for the
@@ -238,7 +238,7 @@ static void add_jit_of_part(struct builder *b)
 	}
 }
 
-/* Add the samples of one part; @order holds @n indexes of samples. */
+/* Add the samples of one part; @order holds @n indexes of aggregates. */
 static int add_part(struct builder *b, uint32_t part, const uint32_t *order, size_t n)
 {
 	uint32_t part_node = 0;
@@ -249,12 +249,13 @@ static int add_part(struct builder *b, uint32_t part, const uint32_t *order, siz
 	if (b->tree.opts.split != TREE_SPLIT_NONE && child_of(b, 0, part, &part_node))
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++) {
-		const struct profile_sample *s = &b->profile->samples[order[i]];
-		struct stack_state *state = state_of(b, s->stack);
+		const struct profile_aggregate *a = &b->profile->aggregates[order[i]];
+		struct stack_state *state = state_of(b, a->stack);
 
-		if (!state->samples++)
-			b->touched[b->n_touched++] = s->stack;
-		state->ns += s->weight;
+		if (!state->samples)
+			b->touched[b->n_touched++] = a->stack;
+		state->samples += a->samples;
+		state->ns += a->weight;
 	}
 	for (size_t i = 0; i < b->n_touched; i++) {
 		uint32_t stack = b->touched[i], node;
@@ -281,12 +282,12 @@ static enum owner_kind owners_of(enum tree_split split)
 	return kinds[split];
 }
 
-static uint32_t part_of(const struct builder *b, const struct profile_sample *s)
+static uint32_t part_of(const struct builder *b, const struct profile_aggregate *a)
 {
 	enum tree_split split = b->tree.opts.split;
 
 	return split == TREE_SPLIT_NONE ? 0
-					: owner_of_thread(b->profile, owners_of(split), s->thread);
+					: owner_of_thread(b->profile, owners_of(split), a->thread);
 }
 
 static size_t count_parts(const struct builder *b)
@@ -300,20 +301,20 @@ static int add_samples(struct builder *b)
 {
 	const struct profile *p = b->profile;
 	size_t n_parts = count_parts(b);
-	/* Samples by part. starts[part] is first a count, then where the part ends so far. */
-	_cleanup_free_ uint32_t *order = calloc(p->n_samples + 1, sizeof(*order));
+	/* Aggregates by part. starts[part] is first a count, then where the part ends so far. */
+	_cleanup_free_ uint32_t *order = calloc(p->n_aggregates + 1, sizeof(*order));
 	_cleanup_free_ size_t *starts = calloc(n_parts + 2, sizeof(*starts));
 
 	if (!order || !starts)
 		return -ENOMEM;
-	for (size_t i = 0; i < p->n_samples; i++)
-		if (view_selected(b->selection, &p->samples[i]))
-			starts[part_of(b, &p->samples[i]) + 2]++;
+	for (size_t i = 0; i < p->n_aggregates; i++)
+		if (view_selected(b->selection, &p->aggregates[i]))
+			starts[part_of(b, &p->aggregates[i]) + 2]++;
 	for (size_t i = 2; i < n_parts + 2; i++)
 		starts[i] += starts[i - 1];
-	for (size_t i = 0; i < p->n_samples; i++)
-		if (view_selected(b->selection, &p->samples[i]))
-			order[starts[part_of(b, &p->samples[i]) + 1]++] = (uint32_t)i;
+	for (size_t i = 0; i < p->n_aggregates; i++)
+		if (view_selected(b->selection, &p->aggregates[i]))
+			order[starts[part_of(b, &p->aggregates[i]) + 1]++] = (uint32_t)i;
 	for (size_t i = 0; i < n_parts; i++) {
 		size_t n = starts[i + 1] - starts[i];
 
@@ -407,6 +408,8 @@ int tree_build(const struct profile *p, const struct view_filter *f,
 	struct builder b;
 	int err;
 
+	if (opts->split != TREE_SPLIT_NONE && !p->by_thread)
+		return -EINVAL;
 	err = builder_init(&b, p, f, opts);
 	if (err)
 		goto out;

@@ -83,10 +83,11 @@ static void check(const struct buf *file)
 	_cleanup_profile_ struct profile p = PROFILE_INIT;
 	struct read_report report;
 	struct err err = { 0 };
+	const struct read_options opts = { .keep_samples = true };
 	uint64_t first, last;
 	const char *problem;
 
-	if (profile_read_mem(file->data, file->len, "fuzz", &p, &report, &err)) {
+	if (profile_read_mem(file->data, file->len, "fuzz", &opts, &p, &report, &err)) {
 		problem = err.code && err.msg[0] ? NULL : "an error without words";
 	} else {
 		problem = check_profile(&p);

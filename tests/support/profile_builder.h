@@ -20,6 +20,7 @@
 #include "base/buf.h"
 #include "base/intern.h"
 #include "base/utf8.h"
+#include "profile/aggregate.h"
 #include "profile/profile.h"
 
 #define BUILDER_PERIOD 10000000ull   /* ns */
@@ -29,7 +30,8 @@ struct profile_builder {
 	struct profile profile;
 	struct intern frames; /* struct profile_frame */
 	struct intern stacks; /* struct profile_stack; id + 1 is the stack's */
-	uint64_t now;	      /* ns, CLOCK_MONOTONIC, of the next sample */
+	struct aggregate_index aggregates;
+	uint64_t now; /* ns, CLOCK_MONOTONIC, of the next sample */
 };
 
 #define BUILDER_GROW(v, n, cap)                                                                    \
@@ -55,7 +57,7 @@ static inline void builder_init(struct profile_builder *b)
 {
 	uint32_t stack;
 
-	*b = (struct profile_builder) { .now = BUILDER_START };
+	*b = (struct profile_builder) { .now = BUILDER_START, .profile.by_thread = true };
 	builder_str(b, "");
 	stack = BUILDER_GROW(b->profile.stacks, b->profile.n_stacks, b->profile.cap_stacks);
 	b->profile.stacks[stack] = (struct profile_stack) { 0 };
@@ -69,6 +71,7 @@ static inline void builder_deinit(struct profile_builder *b)
 	profile_deinit(&b->profile);
 	intern_deinit(&b->frames);
 	intern_deinit(&b->stacks);
+	aggregate_index_deinit(&b->aggregates);
 }
 
 static inline uint32_t builder_process(struct profile_builder *b, uint32_t pid, const char *cmdline)
@@ -217,7 +220,7 @@ static inline void builder_sample(struct profile_builder *b, uint32_t thread, ui
 				  uint64_t weight, uint16_t flags)
 {
 	struct profile *p = &b->profile;
-	uint32_t id = BUILDER_GROW(p->samples, p->n_samples, p->cap_samples);
+	uint32_t id = BUILDER_GROW(p->samples, p->n_kept, p->cap_kept);
 
 	p->samples[id] = (struct profile_sample) {
 		.ts = b->now,
@@ -226,7 +229,33 @@ static inline void builder_sample(struct profile_builder *b, uint32_t thread, ui
 		.stack = stack,
 		.flags = flags,
 	};
+	if (aggregate_add(&b->aggregates, p, &p->samples[id]))
+		abort();
+	p->first_ts = p->n_samples++ ? p->first_ts : b->now;
+	p->last_ts = b->now;
 	b->now += BUILDER_PERIOD;
+}
+
+/* Add up the samples again, and drop those outside of a time, as the reader does (reader.h). */
+static inline void builder_select(struct profile_builder *b, uint64_t from_ns, uint64_t to_ns)
+{
+	struct profile *p = &b->profile;
+	size_t n = 0;
+
+	p->n_aggregates = 0;
+	for (size_t i = 0; i < p->n_threads; i++)
+		p->threads[i].samples = 0;
+	aggregate_index_deinit(&b->aggregates);
+	for (size_t i = 0; i < p->n_kept; i++) {
+		uint64_t at = p->samples[i].ts - BUILDER_START;
+
+		if (at < from_ns || (to_ns && at >= to_ns))
+			continue;
+		p->samples[n++] = p->samples[i];
+		if (aggregate_add(&b->aggregates, p, &p->samples[n - 1]))
+			abort();
+	}
+	p->n_kept = n;
 }
 
 /* @n samples of BUILDER_PERIOD each. */
@@ -289,7 +318,7 @@ static inline struct profile *builder_finish(struct profile_builder *b)
 		.samples = p->n_samples,
 		.lost = p->totals.lost,
 	};
-	for (size_t i = 0; i < p->n_samples; i++) {
+	for (size_t i = 0; i < p->n_kept; i++) {
 		p->totals.cpu_sampled_ns += p->samples[i].weight;
 		p->totals.gc_ns += p->samples[i].flags & SAMPLE_GC ? p->samples[i].weight : 0;
 		p->totals.truncated += !!(p->samples[i].flags & SAMPLE_TRUNCATED);

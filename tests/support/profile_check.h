@@ -81,7 +81,13 @@ static inline const char *check_profile(const struct profile *p)
 		problem = check_profile_definitions(p);
 	if (problem)
 		return problem;
-	for (size_t i = 0; i < p->n_samples; i++) {
+	for (size_t i = 0; i < p->n_aggregates; i++) {
+		CHECK_PROFILE(p->by_thread ? p->aggregates[i].thread < p->n_threads
+					   : p->aggregates[i].thread == PROFILE_NONE);
+		CHECK_PROFILE(p->aggregates[i].stack < p->n_stacks);
+		CHECK_PROFILE(p->aggregates[i].samples > 0);
+	}
+	for (size_t i = 0; i < p->n_kept; i++) {
 		CHECK_PROFILE(p->samples[i].thread < p->n_threads);
 		CHECK_PROFILE(p->samples[i].stack < p->n_stacks);
 	}

@@ -74,6 +74,7 @@ Test(export, json_is_the_whole_recording)
 	builder_add_random(&b, 3, 100);
 	b.profile.samples[0].flags = SAMPLE_KERNEL | SAMPLE_FAILED | SAMPLE_GC;
 	b.profile.samples[0].weight = 77;
+	builder_select(&b, 0, 0);
 	builder_approximate(&b, 0);
 	builder_contain(&b, 1, "0123456789abcdef", 17);
 	b.profile.processes[1].uid = 1000;
@@ -141,7 +142,7 @@ Test(export, json_is_the_whole_recording)
 
 Test(export, json_of_filtered_samples)
 {
-	const struct view_filter f = { .stack = STACK_RUBY, .to_ns = 2 * BUILDER_PERIOD };
+	const struct view_filter f = { .stack = STACK_RUBY };
 	struct profile_builder b;
 	uint32_t thread, a, native, inner;
 	json_t *root, *list;
@@ -153,6 +154,7 @@ Test(export, json_of_filtered_samples)
 	inner = builder_stack(&b, native, builder_frame(&b, FRAME_RUBY, "b", "", 0, 0));
 	builder_add(&b, thread, native, 1);
 	builder_add(&b, thread, inner, 3);
+	builder_select(&b, 0, 2 * BUILDER_PERIOD);
 	root = export_and_parse(&b, &f);
 	list = json_object_get(root, "samples");
 	cr_assert_eq(json_array_size(list), 2);

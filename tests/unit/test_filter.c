@@ -37,6 +37,13 @@ static void teardown(void)
 
 TestSuite(filter, .init = setup, .fini = teardown);
 
+static bool is_selected(const struct view_selection *sel, size_t i)
+{
+	const struct profile_aggregate alike = profile_aggregate_of(&b.profile.samples[i]);
+
+	return view_selected(sel, &alike);
+}
+
 /* A bit for each selected sample; the filter is consumed. */
 static unsigned int selected(struct view_filter *f)
 {
@@ -44,8 +51,8 @@ static unsigned int selected(struct view_filter *f)
 	unsigned int bits = 0;
 
 	cr_assert_eq(view_selection_new(&b.profile, f, &sel), 0);
-	for (size_t i = 0; i < b.profile.n_samples; i++)
-		if (view_selected(sel, &b.profile.samples[i]))
+	for (size_t i = 0; i < b.profile.n_kept; i++)
+		if (is_selected(sel, i))
 			bits |= 1u << i;
 	view_selection_free(sel);
 	view_filter_deinit(f);
@@ -139,20 +146,6 @@ Test(filter, bad_patterns_are_usage_errors_and_change_nothing)
 	cr_expect_eq(selected(&f), 0x67);
 }
 
-Test(filter, time)
-{
-	struct view_filter f = VIEW_FILTER_INIT;
-
-	f.from_ns = 2 * BUILDER_PERIOD;
-	cr_expect_eq(selected(&f), 0x7c, "from is included");
-	f.to_ns = 2 * BUILDER_PERIOD;
-	cr_expect_eq(selected(&f), 0x03, "to is not");
-	f.from_ns = UINT64_MAX;
-	cr_expect_eq(selected(&f), 0, "no overflow");
-	f.to_ns = UINT64_MAX;
-	cr_expect_eq(selected(&f), 0x7f, "no overflow");
-}
-
 Test(filter, stack_modes_hide_frames_and_keep_samples)
 {
 	static const bool shown[FRAME_KIND_COUNT] = {
@@ -212,13 +205,13 @@ Test(filter, gc_alone)
 	add_collections(&stack);
 	gc = p->stacks[builder_gc(&b, stack, NULL)].frame;
 	cr_assert_eq(view_selection_new_gc(p, &of_worker, &sel), 0);
-	for (size_t i = 0; i < p->n_samples; i++)
-		cr_expect_eq(view_selected(sel, &p->samples[i]), i == 7 || i == 8, "%zu", i);
+	for (size_t i = 0; i < p->n_kept; i++)
+		cr_expect_eq(is_selected(sel, i), i == 7 || i == 8, "%zu", i);
 	cr_expect(view_frame_shown(sel, p->stacks[stack].frame));
 	cr_expect_not(view_frame_shown(sel, gc), "what is innermost is the cause");
 	view_selection_free(sel);
 	cr_assert_eq(view_selection_new_gc(p, &none, &sel), 0);
-	for (size_t i = 0; i < p->n_samples; i++)
-		cr_expect_not(view_selected(sel, &p->samples[i]), "%zu", i);
+	for (size_t i = 0; i < p->n_kept; i++)
+		cr_expect_not(is_selected(sel, i), "%zu", i);
 	view_selection_free(sel);
 }

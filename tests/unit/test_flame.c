@@ -292,6 +292,21 @@ Test(flame, every_variant_of_random_profiles)
 }
 
 /* A whole machine: the title must not grow with it. */
+Test(flame, the_same_without_telling_threads_apart)
+{
+	struct buf one = BUF_INIT, other = BUF_INIT;
+	struct err err = { 0 };
+
+	builder_add_random(&b, 7, 300);
+	cr_assert_eq(flame_render(&b.profile, &plain, &one, &err), 0);
+	b.profile.by_thread = false;
+	builder_select(&b, 0, 0);
+	cr_assert_eq(flame_render(&b.profile, &plain, &other, &err), 0);
+	cr_expect_str_eq(buf_str(&one), buf_str(&other));
+	buf_deinit(&one);
+	buf_deinit(&other);
+}
+
 Test(flame, many_programs)
 {
 	uint32_t path = builder_path(&b, "a");
@@ -415,15 +430,14 @@ Test(flame, weights_of_zero_leave_the_number_of_samples)
 
 Test(flame, nothing_to_draw)
 {
-	const struct view_filter f = { .from_ns = 1000 * BUILDER_PERIOD };
-	const struct flame_options opts = { .filter = &f };
 	struct buf out = BUF_INIT;
 	struct err err = { 0 };
 
 	cr_expect_eq(flame_render(&b.profile, &plain, &out, &err), -ENODATA);
 	cr_expect_eq(err.kind, ERR_EMPTY);
 	builder_add(&b, thread, builder_path(&b, "a"), 1);
-	cr_expect_eq(flame_render(&b.profile, &opts, &out, &err), -ENODATA);
+	builder_select(&b, 1000 * BUILDER_PERIOD, 0);
+	cr_expect_eq(flame_render(&b.profile, &plain, &out, &err), -ENODATA);
 	cr_expect_eq(out.len, 0);
 	buf_deinit(&out);
 }

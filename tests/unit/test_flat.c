@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <stdlib.h>
 
 #include "base/buf.h"
@@ -211,6 +212,8 @@ Test(flat, random_profiles_agree_with_the_definition)
 		size_t n_rows = 0;
 
 		builder_add_random(&b, variant + 1, 200);
+		b.profile.by_thread = variant % 2;
+		builder_select(&b, 0, 0);
 		cr_assert_eq(groups_init(p, by, &groups), 0);
 		cr_assert_leq(groups.n, ARRAY_SIZE(rows));
 		cr_assert_eq(view_selection_new(p, &f, &sel), 0);
@@ -252,6 +255,22 @@ Test(flat, random_profiles_agree_with_the_definition)
 		groups_deinit(&groups);
 		view_selection_free(sel);
 	}
+}
+
+Test(flat, owners_need_threads)
+{
+	const struct view_filter no_gc = { .no_gc = true };
+	struct flat flat;
+
+	builder_add_random(&b, 1, 10);
+	cr_expect_eq(flat_build(&b.profile, &all, FLAT_BY_THREAD, FLAT_SORT_SELF, &flat), 0);
+	flat_deinit(&flat);
+	b.profile.by_thread = false;
+	builder_select(&b, 0, 0);
+	cr_expect_eq(flat_build(&b.profile, &all, FLAT_BY_THREAD, FLAT_SORT_SELF, &flat), -EINVAL);
+	cr_expect_eq(flat_build(&b.profile, &no_gc, FLAT_BY_KIND, FLAT_SORT_SELF, &flat), -EINVAL);
+	cr_expect_eq(flat_build(&b.profile, &all, FLAT_BY_KIND, FLAT_SORT_SELF, &flat), 0);
+	flat_deinit(&flat);
 }
 
 Test(flat, deep_stacks)

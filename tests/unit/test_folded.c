@@ -186,13 +186,14 @@ Test(folded, awkward_names_keep_the_grammar_and_the_sum)
 
 Test(folded, filter)
 {
-	const struct view_filter f = { .stack = STACK_RUBY, .to_ns = 2 * BUILDER_PERIOD };
+	const struct view_filter f = { .stack = STACK_RUBY };
 	const struct export_options opts = { .filter = &f };
 	uint32_t thread = builder_thread(&b, builder_process(&b, 1, "ruby"), 1, "x");
 	uint32_t a = builder_path(&b, "a");
 
 	builder_add(&b, thread,
 		    builder_stack(&b, a, builder_frame(&b, FRAME_KERNEL, "k", "", 0, 0)), 3);
+	builder_select(&b, 0, 2 * BUILDER_PERIOD);
 	expect_folded(&opts, "ruby;a 2\n");
 }
 

@@ -276,16 +276,16 @@ Test(place, what_another_user_left_is_not_read)
 		return;
 	cr_assert_eq(mkfifo(out, 0666), 0);
 	cr_assert_eq(chown(out, STRANGER, STRANGER), 0);
-	expect_refused(profile_read(out, &p, &report, &err), &err);
+	expect_refused(profile_read(out, NULL, &p, &report, &err), &err);
 	cr_assert_eq(unlink(out), 0);
 	cr_assert_eq(symlink("/dev/null", out), 0);
 	cr_assert_eq(lchown(out, STRANGER, STRANGER), 0);
-	expect_refused(profile_read(out, &p, &report, &err), &err);
+	expect_refused(profile_read(out, NULL, &p, &report, &err), &err);
 	cr_assert_eq(lchown(out, 0, 0), 0);
-	cr_expect_eq(profile_read(out, &p, &report, &err), -ENODATA, "empty: %s", err.msg);
+	cr_expect_eq(profile_read(out, NULL, &p, &report, &err), -ENODATA, "empty: %s", err.msg);
 	cr_assert_eq(unlink(out), 0);
 	make_file(out, "", STRANGER);
-	cr_expect_eq(profile_read(out, &p, &report, &err), -ENODATA, "a file cannot harm");
+	cr_expect_eq(profile_read(out, NULL, &p, &report, &err), -ENODATA, "a file cannot harm");
 }
 
 /*

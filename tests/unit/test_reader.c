@@ -18,10 +18,12 @@
 
 #define META_JSON "{\"rbpf_version\":\"0.1.0\",\"mode\":\"cpu\",\"frequency\":99,\"cpus\":2}"
 
+static const struct read_options keep = { .keep_samples = true };
+
 static int read_buf(const struct buf *file, struct profile *ret, struct read_report *report,
 		    struct err *err)
 {
-	int r = profile_read_mem(file->data, file->len, "x.data", ret, report, err);
+	int r = profile_read_mem(file->data, file->len, "x.data", &keep, ret, report, err);
 
 	if (!r) {
 		const char *problem = check_profile(ret);
@@ -221,7 +223,7 @@ Test(reader, truncated_at_every_byte)
 		int r;
 
 		memcpy(copy, file.data, len);
-		r = profile_read_mem(copy, len, "x.data", &p, &report, &err);
+		r = profile_read_mem(copy, len, "x.data", NULL, &p, &report, &err);
 		if (len < ends[1]) {
 			cr_assert_lt(r, 0, "%zu bytes", len);
 			cr_assert_eq(err.kind, ERR_PROFILE, "%zu bytes", len);
@@ -244,7 +246,7 @@ static bool same_profile(const struct profile *a, const struct profile *b)
 	    a->strings.count != b->strings.count ||
 	    memcmp(&a->totals, &b->totals, sizeof(a->totals)))
 		return false;
-	return !memcmp(a->samples, b->samples, a->n_samples * sizeof(*a->samples)) &&
+	return !memcmp(a->samples, b->samples, a->n_kept * sizeof(*a->samples)) &&
 	       !memcmp(a->stacks, b->stacks, a->n_stacks * sizeof(*a->stacks)) &&
 	       a->meta.start_realtime_ns == b->meta.start_realtime_ns &&
 	       a->meta.frequency == b->meta.frequency;
@@ -328,7 +330,7 @@ static void assert_refused(const struct buf *file, int code, const char *msg)
 	struct profile p = { .n_samples = 77 };
 	struct read_report report = { .lost_bytes = 77 };
 	struct err err = { 0 };
-	int r = profile_read_mem(file->data, file->len, "x.data", &p, &report, &err);
+	int r = profile_read_mem(file->data, file->len, "x.data", NULL, &p, &report, &err);
 
 	cr_assert_eq(r, code, "got %d: %s", r, err.msg);
 	cr_expect_eq(err.kind, ERR_PROFILE);
@@ -1035,6 +1037,73 @@ Test(reader, time_goes_both_ways_and_wraps)
 	cr_expect_eq(p.samples[2].ts, BUILD_START_MONOTONIC - 1);
 }
 
+/* How many samples, ten of which are 100 ns apart from the start, are read of a time. */
+static void expect_time(const struct buf *file, uint64_t from_ns, uint64_t to_ns, size_t n)
+{
+	const struct read_options opts = { .from_ns = from_ns,
+					   .to_ns = to_ns,
+					   .keep_samples = true };
+	_cleanup_profile_ struct profile p = PROFILE_INIT;
+	struct read_report report;
+	struct err err = { 0 };
+	uint64_t samples = 0;
+
+	cr_assert_eq(profile_read_mem(file->data, file->len, "x.data", &opts, &p, &report, &err), 0,
+		     "%s", err.msg);
+	for (size_t i = 0; i < p.n_aggregates; i++)
+		samples += p.aggregates[i].samples;
+	cr_expect_eq(samples, n, "%lu to %lu: %lu", from_ns, to_ns, samples);
+	cr_expect_eq(p.n_kept, n);
+	cr_expect_eq(p.n_samples, 11, "all are counted");
+	cr_expect_eq(p.totals.samples, 11);
+	cr_expect_eq(p.totals.failed, 10);
+	cr_expect_eq(p.totals.cpu_sampled_ns, 11 * 3);
+	cr_expect_eq(p.first_ts, BUILD_START_MONOTONIC - 1);
+	cr_expect_eq(p.last_ts, BUILD_START_MONOTONIC + 1000);
+}
+
+Test(reader, samples_of_a_time)
+{
+	_cleanup_buf_ struct buf file = BUF_INIT, records = BUF_INIT;
+
+	build_start(&file);
+	build_definitions(&records);
+	build_record(&records, RBPF_REC_SAMPLE, 0, 1, 0, 3, 0, 0); /* 1 ns before the start */
+	build_record(&records, RBPF_REC_SAMPLE, 0, ZZ(101), 0, 3, 0, SAMPLE_FAILED);
+	for (int i = 0; i < 9; i++)
+		build_record(&records, RBPF_REC_SAMPLE, 0, ZZ(100), 0, 3, 0, SAMPLE_FAILED);
+	build_data(&file, &records);
+	expect_time(&file, 0, 0, 11);
+	expect_time(&file, 1, 0, 10);
+	expect_time(&file, 100, 0, 10);
+	expect_time(&file, 101, 0, 9);
+	expect_time(&file, 0, 100, 1);
+	expect_time(&file, 0, 101, 2);
+	expect_time(&file, 300, 501, 3);
+	expect_time(&file, UINT64_MAX, 0, 0);
+	expect_time(&file, 0, UINT64_MAX, 11);
+}
+
+Test(reader, samples_are_added_up)
+{
+	_cleanup_buf_ struct buf file = BUF_INIT;
+	_cleanup_profile_ struct profile p = PROFILE_INIT;
+	struct read_report report;
+	struct err err = { 0 };
+	size_t ends[6];
+
+	build_golden(&file, ends);
+	cr_assert_eq(profile_read_mem(file.data, file.len, "x.data", NULL, &p, &report, &err), 0,
+		     "%s", err.msg);
+	cr_expect_eq(p.n_kept, 0, "none is kept that nobody asked for");
+	cr_expect_eq(p.n_samples, 22);
+	cr_assert_eq(p.n_aggregates, 4);
+	cr_expect_eq(p.aggregates[0].samples, 1);
+	cr_expect_eq(p.aggregates[1].samples, 10);
+	cr_expect_eq(p.aggregates[2].samples, 10);
+	cr_expect_eq(p.aggregates[3].samples, 1);
+}
+
 /* ---- files ---- */
 
 static void assert_path_refused(const char *path, int code, const char *fmt)
@@ -1045,7 +1114,7 @@ static void assert_path_refused(const char *path, int code, const char *fmt)
 	char msg[300];
 
 	snprintf(msg, sizeof(msg), fmt, path);
-	cr_expect_eq(profile_read(path, &p, &report, &err), code, "%s", path);
+	cr_expect_eq(profile_read(path, NULL, &p, &report, &err), code, "%s", path);
 	cr_expect_eq(err.kind, ERR_PROFILE);
 	cr_expect_str_eq(err.msg, msg);
 }
@@ -1085,7 +1154,7 @@ Test(reader, standard_input)
 	cr_assert_eq(io_write_full(pipe_fds[1], file.data, file.len), 0);
 	close(pipe_fds[1]);
 	cr_assert_eq(dup2(pipe_fds[0], STDIN_FILENO), STDIN_FILENO);
-	cr_assert_eq(profile_read("-", &p, &report, &err), 0, "%s", err.msg);
+	cr_assert_eq(profile_read("-", NULL, &p, &report, &err), 0, "%s", err.msg);
 	cr_expect_eq(p.n_samples, 22);
 	cr_expect_eq(report.lost_bytes, 4);
 	close(pipe_fds[0]);
@@ -1095,7 +1164,6 @@ Test(reader, standard_input)
 
 Test(profile, time_range)
 {
-	struct profile_sample samples[] = { { .ts = 50 }, { .ts = 40 }, { .ts = 60 } };
 	struct profile_lost lost[] = { { .ts = 70 } };
 	struct profile p = PROFILE_INIT;
 	uint64_t first = 1, last = 1;
@@ -1103,8 +1171,9 @@ Test(profile, time_range)
 	profile_time_range(&p, &first, &last);
 	cr_expect_eq(first, 0);
 	cr_expect_eq(last, 0);
-	p.samples = samples;
 	p.n_samples = 3;
+	p.first_ts = 40;
+	p.last_ts = 60;
 	profile_time_range(&p, &first, &last);
 	cr_expect_eq(first, 40);
 	cr_expect_eq(last, 60);

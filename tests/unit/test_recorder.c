@@ -97,12 +97,14 @@ static void define_some(struct recorder *rec)
 	cr_assert_eq(id, 1);
 }
 
+static const struct read_options keep = { .keep_samples = true };
+
 static void read_back(const char *from, struct profile *ret, struct read_report *report)
 {
 	struct err err = { 0 };
 	const char *problem;
 
-	cr_assert_eq(profile_read(from, ret, report, &err), 0, "%s", err.msg);
+	cr_assert_eq(profile_read(from, &keep, ret, report, &err), 0, "%s", err.msg);
 	problem = check_profile(ret);
 	cr_assert_null(problem, "insane profile: %s", problem);
 }
@@ -342,7 +344,8 @@ static void add_sample(struct model *m)
 	};
 
 	cr_assert_eq(recorder_sample(m->rec, &def), 0);
-	APPEND(m->want.samples, m->want.n_samples, m->want.cap_samples, def);
+	APPEND(m->want.samples, m->want.n_kept, m->want.cap_kept, def);
+	m->want.n_samples++;
 }
 
 static void add_lost(struct model *m)

@@ -246,10 +246,10 @@ Test(report, gc_of_few_samples)
 	builder_add(&f.builder, f.thread, builder_path(&f.builder, "<main>"), 200);
 	text = render(&f, report_gc);
 	cr_expect_null(strstr(text, "few samples"), "%s", text);
-	f.filter.from_ns = 110 * BUILDER_PERIOD;
+	builder_select(&f.builder, 110 * BUILDER_PERIOD, 0);
 	text = render(&f, report_gc);
 	cr_expect(strstr(text, "  few samples: 90 of garbage collection\n"), "%s", text);
-	f.filter.to_ns = 150 * BUILDER_PERIOD;
+	builder_select(&f.builder, 110 * BUILDER_PERIOD, 150 * BUILDER_PERIOD);
 	text = render(&f, report_gc);
 	cr_expect(strstr(text, "  few samples: 40 in all;"), "%s", text);
 	cr_expect_null(strstr(text, "few samples: 40 of"), "said once: %s", text);

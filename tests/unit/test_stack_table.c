@@ -121,6 +121,8 @@ static void setup(struct fixture *f)
 	make_code(f);
 }
 
+static const struct read_options keep = { .keep_samples = true };
+
 /* Close the recording and read it. */
 static void read_back(struct fixture *f)
 {
@@ -128,7 +130,7 @@ static void read_back(struct fixture *f)
 
 	cr_assert_eq(recorder_close(f->out, NULL, NULL), 0);
 	f->out = NULL;
-	cr_assert_eq(profile_read(path, &f->profile, &report, NULL), 0);
+	cr_assert_eq(profile_read(path, &keep, &f->profile, &report, NULL), 0);
 }
 
 static void teardown(struct fixture *f)

@@ -205,11 +205,10 @@ Test(tree, hidden_frames_leave_their_time_to_callers)
 
 Test(tree, filtered)
 {
-	struct view_filter f = { .to_ns = 3 * BUILDER_PERIOD };
-
 	builder_add(&b, thread, builder_path(&b, "a"), 2);
 	builder_add(&b, thread, builder_path(&b, "b"), 2);
-	expect_tree(&f, &plain, "all 3/0(a 2/2 b 1/1)");
+	builder_select(&b, 0, 3 * BUILDER_PERIOD);
+	expect_tree(NULL, &plain, "all 3/0(a 2/2 b 1/1)");
 }
 
 Test(tree, labels_are_never_empty)
@@ -262,6 +261,7 @@ Test(tree, order_of_samples_does_not_matter)
 		b.profile.samples[i] = b.profile.samples[j];
 		b.profile.samples[j] = tmp;
 	}
+	builder_select(&b, 0, 0);
 	cr_assert_eq(tree_build(&b.profile, NULL, &plain, &t), 0);
 	backward = render(&t);
 	tree_deinit(&t);

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * long_recording FILE SAMPLES STACKS THREADS: write a recording of a long time, to measure what reads it.
+ *
+ * A stack has 20 to 80 frames, the outer ones in common with others, as those of a program's requests.
+ * Some stacks are much more frequent than others.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/err.h"
+#include "profile/recorder.h"
+
+#define PERIOD	  10101010ull /* ns: 99 Hz */
+#define N_FRAMES  4000u
+#define MAX_DEPTH 80u
+
+static uint64_t random_state = 88172645463325252ull;
+
+static uint32_t random_below(uint32_t n)
+{
+	random_state ^= random_state << 13;
+	random_state ^= random_state >> 7;
+	random_state ^= random_state << 17;
+	return (uint32_t)((random_state >> 11) % n);
+}
+
+static int define_string(struct recorder *rec, const char *fmt, uint32_t n, uint32_t *ret)
+{
+	char s[80];
+
+	return recorder_string(rec, s, (size_t)snprintf(s, sizeof(s), fmt, n), ret);
+}
+
+static int define_frames(struct recorder *rec, uint32_t *frames)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; i < N_FRAMES && !r; i++) {
+		struct profile_frame f = { .kind = FRAME_RUBY, .module = PROFILE_NONE, .line = i };
+
+		r = define_string(rec, "Shop::Order%u#total", i, &f.name);
+		if (!r)
+			r = define_string(rec, "/srv/shop/app/models/order_%u.rb", i % 500,
+					  &f.file);
+		if (!r)
+			r = recorder_frame(rec, &f, &frames[i]);
+	}
+	return r;
+}
+
+/* Each stack goes on from a place in the one before. */
+static int define_stacks(struct recorder *rec, const uint32_t *frames, uint32_t *stacks, uint32_t n)
+{
+	uint32_t path[MAX_DEPTH + 1] = { 0 }, depth = 0;
+	int r = 0;
+
+	for (uint32_t i = 0; i < n && !r; i++) {
+		uint32_t end = 20 + random_below(MAX_DEPTH - 20);
+
+		depth = random_below((depth < end ? depth : end) + 1);
+		for (; depth < end && !r; depth++)
+			r = recorder_stack(rec, path[depth], frames[random_below(N_FRAMES)],
+					   &path[depth + 1]);
+		stacks[i] = path[depth];
+	}
+	return r;
+}
+
+static int define_threads(struct recorder *rec, uint32_t *threads, uint32_t n)
+{
+	struct profile_process process = { .parent = PROFILE_NONE, .exit_status = -1 };
+	uint32_t id = 0, name;
+	int r = 0;
+
+	for (uint32_t i = 0; i < n && !r; i++) {
+		process.pid = i + 1;
+		if (i % 5 == 0)
+			r = recorder_process(rec, &process, &id);
+		if (!r)
+			r = define_string(rec, "worker %u", i, &name);
+		if (!r)
+			r = recorder_thread(rec, id, i + 1, name, &threads[i]);
+	}
+	return r;
+}
+
+static int write_samples(struct recorder *rec, uint64_t n, const uint32_t *stacks,
+			 uint32_t n_stacks, const uint32_t *threads, uint32_t n_threads)
+{
+	struct profile_sample s = { .ts = 1000 };
+	int r = 0;
+
+	for (uint64_t i = 0; i < n && !r; i++) {
+		s.ts += PERIOD / 4 + random_below(1000);
+		s.thread = threads[random_below(n_threads)];
+		s.stack = stacks[random_below(random_below(n_stacks) + 1)];
+		s.weight = PERIOD + random_below(20000);
+		s.cpu = (uint16_t)random_below(8);
+		r = recorder_sample(rec, &s);
+	}
+	return r;
+}
+
+int main(int argc, char **argv)
+{
+	const struct profile_meta meta = { .frequency = 99, .start_monotonic_ns = 1000 };
+	const struct recorder_options opts = { .path = argv[1], .force = true };
+	struct profile_totals totals = { .end_monotonic_ns = 1000 };
+	uint64_t n = argc == 5 ? strtoull(argv[2], NULL, 10) : 0;
+	uint32_t n_stacks = argc == 5 ? (uint32_t)atoi(argv[3]) : 0;
+	uint32_t n_threads = argc == 5 ? (uint32_t)atoi(argv[4]) : 0;
+	uint32_t *ids = calloc(N_FRAMES + n_stacks + n_threads + 1, sizeof(*ids));
+	uint32_t *stacks = ids + N_FRAMES, *threads = stacks + n_stacks;
+	struct recorder *rec;
+	struct err err = { 0 };
+	int r;
+
+	if (!n || !n_stacks || !n_threads || !ids) {
+		fprintf(stderr, "usage: long_recording FILE SAMPLES STACKS THREADS\n");
+		return 2;
+	}
+	r = recorder_open(&opts, &meta, &rec, &err);
+	if (!r) {
+		r = define_frames(rec, ids);
+		if (!r)
+			r = define_stacks(rec, ids, stacks, n_stacks);
+		if (!r)
+			r = define_threads(rec, threads, n_threads);
+		if (!r)
+			r = write_samples(rec, n, stacks, n_stacks, threads, n_threads);
+		totals.samples = n;
+		recorder_close(rec, &totals, &err);
+	}
+	free(ids);
+	if (r)
+		fprintf(stderr, "long_recording: %s\n", err.msg[0] ? err.msg : "cannot write");
+	return r ? 1 : 0;
+}

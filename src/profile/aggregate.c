@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "profile/aggregate.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/array.h"
+#include "profile/profile.h"
+#include "rbpf_file.h"
+
+#define SLOTS_MIN 1024u
+
+static int make(struct profile *p, const struct profile_sample *s, struct profile_aggregate **ret)
+{
+	if (p->n_aggregates >= RBPF_FILE_MAX_IDS)
+		return -E2BIG;
+	if (array_reserve(p->aggregates, p->cap_aggregates, p->n_aggregates + 1))
+		return -ENOMEM;
+	*ret = &p->aggregates[p->n_aggregates++];
+	**ret = profile_aggregate_of(s);
+	if (!p->by_thread)
+		(*ret)->thread = PROFILE_NONE;
+	return 0;
+}
+
+/* ---- by stack ---- */
+
+static int add_to_list(struct aggregate_index *index, struct profile *p,
+		       const struct profile_sample *s, struct profile_aggregate **ret)
+{
+	size_t n = p->n_aggregates;
+	int r;
+
+	if (s->stack >= index->n_last) {
+		if (array_reserve(index->last, index->cap_last, (size_t)s->stack + 1))
+			return -ENOMEM;
+		memset(index->last + index->n_last, 0,
+		       (index->cap_last - index->n_last) * sizeof(*index->last));
+		index->n_last = index->cap_last;
+	}
+	if (array_reserve(index->before, index->cap_before, n + 1))
+		return -ENOMEM;
+	r = make(p, s, ret);
+	if (r)
+		return r;
+	index->before[n] = index->last[s->stack];
+	index->last[s->stack] = (uint32_t)n + 1;
+	return 0;
+}
+
+static int find_by_stack(struct aggregate_index *index, struct profile *p,
+			 const struct profile_sample *s, struct profile_aggregate **ret)
+{
+	uint32_t i = s->stack < index->n_last ? index->last[s->stack] : 0;
+
+	for (; i; i = index->before[i - 1]) {
+		*ret = &p->aggregates[i - 1];
+		if ((*ret)->flags == s->flags)
+			return 0;
+	}
+	return add_to_list(index, p, s, ret);
+}
+
+/* ---- by thread and stack ---- */
+
+/* Thread and stack are less than 2^28 (RBPF_FILE_MAX_IDS), flags less than 2^16. */
+static uint64_t hash_of(const struct aggregate_index *index, uint32_t thread, uint32_t stack,
+			uint16_t flags)
+{
+	uint64_t h = index->seed ^ ((uint64_t)thread << 32 | stack);
+
+	/* The finaliser of MurmurHash3. */
+	h = (h ^ h >> 33) * 0xff51afd7ed558ccdull;
+	h = (h ^ h >> 33 ^ flags) * 0xc4ceb9fe1a85ec53ull;
+	return h ^ h >> 33;
+}
+
+static int grow(struct aggregate_index *index, const struct profile *p)
+{
+	size_t n = index->slots ? (index->mask + 1) * 2 : SLOTS_MIN;
+	uint32_t *slots;
+
+	/* At most half full. */
+	if (index->slots && p->n_aggregates < (index->mask + 1) / 2)
+		return 0;
+	if (!index->slots && getrandom(&index->seed, sizeof(index->seed), GRND_NONBLOCK) < 0)
+		index->seed = (uintptr_t)index;
+	slots = calloc(n, sizeof(*slots));
+	if (!slots)
+		return -ENOMEM;
+	for (size_t i = 0; i < p->n_aggregates; i++) {
+		const struct profile_aggregate *a = &p->aggregates[i];
+		size_t slot = hash_of(index, a->thread, a->stack, a->flags) & (n - 1);
+
+		while (slots[slot])
+			slot = (slot + 1) & (n - 1);
+		slots[slot] = (uint32_t)i + 1;
+	}
+	free(index->slots);
+	index->slots = slots;
+	index->mask = n - 1;
+	return 0;
+}
+
+static int find_by_thread(struct aggregate_index *index, struct profile *p,
+			  const struct profile_sample *s, struct profile_aggregate **ret)
+{
+	size_t slot;
+	int r;
+
+	if (grow(index, p))
+		return -ENOMEM;
+	slot = hash_of(index, s->thread, s->stack, s->flags) & index->mask;
+	for (; index->slots[slot]; slot = (slot + 1) & index->mask) {
+		*ret = &p->aggregates[index->slots[slot] - 1];
+		if ((*ret)->thread == s->thread && (*ret)->stack == s->stack &&
+		    (*ret)->flags == s->flags)
+			return 0;
+	}
+	r = make(p, s, ret);
+	if (!r)
+		index->slots[slot] = (uint32_t)p->n_aggregates;
+	return r;
+}
+
+/* ---- both ---- */
+
+static void add_saturating(uint64_t *sum, uint64_t v)
+{
+	if (__builtin_add_overflow(*sum, v, sum))
+		*sum = UINT64_MAX;
+}
+
+int aggregate_add(struct aggregate_index *index, struct profile *p,
+		  const struct profile_sample *sample)
+{
+	struct profile_aggregate *a;
+	int r;
+
+	r = p->by_thread ? find_by_thread(index, p, sample, &a)
+			 : find_by_stack(index, p, sample, &a);
+	if (r)
+		return r;
+	a->samples++;
+	add_saturating(&a->weight, sample->weight);
+	p->threads[sample->thread].samples++;
+	return 0;
+}
+
+void aggregate_index_deinit(struct aggregate_index *index)
+{
+	free(index->last);
+	free(index->before);
+	free(index->slots);
+	*index = (struct aggregate_index)AGGREGATE_INDEX_INIT;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Samples added up as they are read: those with one stack and the same flags, and of one thread where
+ * that is asked for, are one struct profile_aggregate. Memory grows with the variety of a recording, not
+ * with its length. Not thread-safe.
+ */
+#ifndef RBPF_PROFILE_AGGREGATE_H
+#define RBPF_PROFILE_AGGREGATE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct profile;
+struct profile_sample;
+
+/* Finds the aggregate of a sample. The aggregates themselves are the profile's. */
+struct aggregate_index {
+	/*
+	 * Without threads: by stack id, the last aggregate of the stack + 1, 0 if there is none. A stack
+	 * has one for each set of flags, which are few: they are a list.
+	 */
+	uint32_t *last;
+	size_t n_last, cap_last;
+	uint32_t *before; /* by aggregate: the one before of its stack + 1; owned, as is last */
+	size_t cap_before;
+
+	/* With threads: a table with open addressing, of the aggregate + 1; 0 is free. */
+	uint32_t *slots; /* owned */
+	size_t mask;	 /* slots - 1 */
+	uint64_t seed;	 /* random: whoever wrote a recording cannot choose what collides */
+};
+
+#define AGGREGATE_INDEX_INIT                                                                       \
+	{                                                                                          \
+		0                                                                                  \
+	}
+
+/*
+ * Add @sample to the aggregates of @p, by thread if @p->by_thread, and to the sums of its thread. All
+ * aggregates of @p were made with @index. Sums stop at UINT64_MAX. Returns 0, -ENOMEM, or -E2BIG past
+ * RBPF_FILE_MAX_IDS aggregates.
+ */
+int aggregate_add(struct aggregate_index *index, struct profile *p,
+		  const struct profile_sample *sample);
+void aggregate_index_deinit(struct aggregate_index *index);
+
+#endif

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+#include "profile/aggregate.h"
+#include "support/profile_builder.h"
+
+#define N_THREADS 7u
+#define N_STACKS  900u
+#define N_FLAGS	  4u
+
+struct sum {
+	uint64_t samples, weight;
+};
+
+static struct profile p;
+static struct aggregate_index finder;
+
+static void setup(void)
+{
+	p = (struct profile)PROFILE_INIT;
+	finder = (struct aggregate_index)AGGREGATE_INDEX_INIT;
+	for (size_t i = 0; i < N_THREADS; i++)
+		BUILDER_GROW(p.threads, p.n_threads, p.cap_threads);
+	memset(p.threads, 0, N_THREADS * sizeof(*p.threads));
+}
+
+static void teardown(void)
+{
+	profile_deinit(&p);
+	aggregate_index_deinit(&finder);
+}
+
+TestSuite(aggregate, .init = setup, .fini = teardown);
+
+static struct sum sums[N_THREADS][N_STACKS][N_FLAGS];
+
+/* Add up random samples here and there; by thread or all as of thread 0. Returns of how many kinds they are. */
+static size_t add_random(bool by_thread)
+{
+	uint64_t seed = 77;
+	size_t n = 0;
+
+	p.by_thread = by_thread;
+	for (size_t i = 0; i < 100000; i++) {
+		const struct profile_sample s = {
+			.ts = i,
+			.thread = builder_random(&seed, N_THREADS),
+			.stack = builder_random(&seed, N_STACKS),
+			.flags = (uint16_t)builder_random(&seed, N_FLAGS),
+			.weight = builder_random(&seed, 1000),
+			.cpu = (uint16_t)i,
+		};
+		struct sum *sum = &sums[by_thread ? s.thread : 0][s.stack][s.flags];
+
+		n += !sum->samples;
+		sum->samples++;
+		sum->weight += s.weight;
+		cr_assert_eq(aggregate_add(&finder, &p, &s), 0);
+	}
+	return n;
+}
+
+static void expect_sums(size_t n)
+{
+	uint64_t samples = 0;
+
+	cr_assert_eq(p.n_aggregates, n, "each kind once");
+	for (size_t i = 0; i < p.n_aggregates; i++) {
+		const struct profile_aggregate *a = &p.aggregates[i];
+		const struct sum *sum = &sums[p.by_thread ? a->thread : 0][a->stack][a->flags];
+
+		cr_assert_eq(a->thread == PROFILE_NONE, !p.by_thread);
+		cr_assert_eq(a->samples, sum->samples);
+		cr_assert_eq(a->weight, sum->weight);
+	}
+	for (size_t i = 0; i < N_THREADS; i++)
+		samples += p.threads[i].samples;
+	cr_expect_eq(samples, 100000);
+	cr_expect_gt(p.threads[3].samples, 10000);
+}
+
+Test(aggregate, by_thread)
+{
+	size_t n = add_random(true);
+
+	cr_expect_gt(n, 20000, "the table grew a few times");
+	expect_sums(n);
+}
+
+Test(aggregate, by_stack)
+{
+	size_t n = add_random(false);
+
+	cr_expect_gt(n, 3000);
+	expect_sums(n);
+}
+
+static void expect_in_order(bool by_thread)
+{
+	p.by_thread = by_thread;
+	for (uint32_t i = 0; i < 5000; i++) {
+		const struct profile_sample s = { .stack = i / 2 };
+
+		cr_assert_eq(aggregate_add(&finder, &p, &s), 0);
+	}
+	cr_assert_eq(p.n_aggregates, 2500);
+	for (uint32_t i = 0; i < p.n_aggregates; i++)
+		cr_assert_eq(p.aggregates[i].stack, i);
+}
+
+Test(aggregate, by_thread_in_the_order_of_the_samples)
+{
+	expect_in_order(true);
+}
+
+Test(aggregate, by_stack_in_the_order_of_the_samples)
+{
+	expect_in_order(false);
+}
+
+Test(aggregate, sums_do_not_overflow)
+{
+	const struct profile_sample s = { .weight = UINT64_MAX - 1 };
+
+	for (int i = 0; i < 3; i++)
+		cr_assert_eq(aggregate_add(&finder, &p, &s), 0);
+	cr_expect_eq(p.aggregates[0].samples, 3);
+	cr_expect_eq(p.aggregates[0].weight, UINT64_MAX);
+}
