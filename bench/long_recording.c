@@ -96,7 +96,7 @@ static int write_samples(struct recorder *rec, uint64_t n, const uint32_t *stack
 		s.ts += PERIOD / 4 + random_below(1000);
 		s.thread = threads[random_below(n_threads)];
 		s.stack = stacks[random_below(random_below(n_stacks) + 1)];
-		s.weight = PERIOD + random_below(20000);
+		s.value = PERIOD + random_below(20000);
 		s.cpu = (uint16_t)random_below(8);
 		r = recorder_sample(rec, &s);
 	}

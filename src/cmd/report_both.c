@@ -59,8 +59,8 @@ static int compare_nodes(const void *a, const void *b, void *arg)
 	const struct tree_node *nodes = arg;
 	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
 
-	if (nodes[x].self_ns != nodes[y].self_ns)
-		return nodes[x].self_ns < nodes[y].self_ns ? 1 : -1;
+	if (nodes[x].self_value != nodes[y].self_value)
+		return nodes[x].self_value < nodes[y].self_value ? 1 : -1;
 	return (x > y) - (x < y);
 }
 
@@ -176,8 +176,8 @@ static int add_block(const struct report *r, struct stacks *s, uint32_t node, st
 	table_init(&table, columns, ARRAY_SIZE(columns));
 	if (find_rows(&r->rec->profile, s, node))
 		return -ENOMEM;
-	buf_addf(out, "\n%s  %s  %s  ", num_percent(n->self_ns, s->tree.nodes[0].total_ns).s,
-		 num_seconds(n->self_ns).s, num_of(n->self_samples, "sample", "samples").s);
+	buf_addf(out, "\n%s  %s  %s  ", num_percent(n->self_value, s->tree.nodes[0].total_value).s,
+		 num_seconds(n->self_value).s, num_of(n->self_samples, "sample", "samples").s);
 	owner_label(&r->rec->profile, OWNER_THREAD, thread_of(&s->tree, node), out);
 	buf_addch(out, '\n');
 	for (i = 0; i < s->n_rows; i++)
@@ -191,7 +191,7 @@ static int render_blocks(const struct report *r, struct stacks *s, struct buf *o
 	size_t shown = stacks_shown(r, s), i;
 	int ret = 0;
 
-	report_header(r, root->total_samples, root->total_ns, out);
+	report_header(r, root->total_samples, root->total_value, out);
 	for (i = 0; i < shown && !ret; i++)
 		ret = add_block(r, s, s->nodes[i], out);
 	buf_addch(out, '\n');
@@ -244,7 +244,7 @@ static int json_stack(const struct report *r, struct stacks *s, uint32_t node, s
 	json_u64(j, "tid", thread->tid);
 	json_str(j, "thread", profile_str(p, thread->name));
 	json_u64(j, "samples", s->tree.nodes[node].self_samples);
-	json_u64(j, "ns", s->tree.nodes[node].self_ns);
+	json_u64(j, "ns", s->tree.nodes[node].self_value);
 	json_column(r, s, COLUMN_RUBY, "ruby", j);
 	json_column(r, s, COLUMN_NATIVE, "native", j);
 	json_object_end(j);
@@ -259,7 +259,7 @@ static int render_json(const struct report *r, struct stacks *s, struct buf *out
 	int ret = 0;
 
 	json_object_begin(&j, NULL);
-	report_json_summary(r, root->total_samples, root->total_ns, &j);
+	report_json_summary(r, root->total_samples, root->total_value, &j);
 	json_array_begin(&j, "stacks");
 	for (i = 0; i < stacks_shown(r, s) && !ret; i++)
 		ret = json_stack(r, s, s->nodes[i], &j);

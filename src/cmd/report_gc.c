@@ -23,11 +23,11 @@ int report_gc_build(const struct report *r, struct gc_report *ret, struct err *e
 }
 
 /* The cells of TIME, GC% and CPU%. */
-static void add_numbers(const struct gc_report *gc, uint64_t ns, uint64_t cpu_ns, struct table *t)
+static void add_numbers(const struct gc_report *gc, uint64_t value, uint64_t of, struct table *t)
 {
-	table_cell(t, "%s", num_seconds(ns).s);
-	table_cell(t, "%s", num_percent(ns, gc->gc.ns).s);
-	table_cell(t, "%s", num_percent(ns, cpu_ns).s);
+	table_cell(t, "%s", num_seconds(value).s);
+	table_cell(t, "%s", num_percent(value, gc->gc.value).s);
+	table_cell(t, "%s", num_percent(value, of).s);
 }
 
 static int add_phases(const struct report *r, const struct gc_report *gc, struct buf *out)
@@ -45,7 +45,7 @@ static int add_phases(const struct report *r, const struct gc_report *gc, struct
 	for (phase = GC_NONE + 1; phase < GC_PHASE_COUNT; phase++) {
 		if (!gc->phases[phase].samples)
 			continue;
-		add_numbers(gc, gc->phases[phase].ns, gc->all.ns, &table);
+		add_numbers(gc, gc->phases[phase].value, gc->all.value, &table);
 		table_cell(&table, "%s", gc_phase_name(phase));
 	}
 	buf_addch(out, '\n');
@@ -59,8 +59,8 @@ static int add_causes(const struct report *r, const struct gc_report *gc, struct
 	buf_addch(out, '\n');
 	ret = report_table(r, &gc->causes, "CAUSED BY", out);
 	if (gc->uncaused.samples)
-		buf_addf(out, "  %s (%s) below no Ruby method\n", num_seconds(gc->uncaused.ns).s,
-			 num_percent(gc->uncaused.ns, gc->gc.ns).s);
+		buf_addf(out, "  %s (%s) below no Ruby method\n", num_seconds(gc->uncaused.value).s,
+			 num_percent(gc->uncaused.value, gc->gc.value).s);
 	return ret;
 }
 
@@ -85,7 +85,7 @@ static int add_collectors(const struct report *r, const struct gc_report *gc, en
 		const struct flat_row *row = &flat->rows[i];
 		_cleanup_buf_ struct buf name = BUF_INIT, place = BUF_INIT;
 
-		add_numbers(gc, row->self_ns, cpu_ns[row->id], &table);
+		add_numbers(gc, row->self_value, cpu_ns[row->id], &table);
 		report_row_name(r, by, row, &name);
 		table_cell(&table, "%s", buf_str(&name));
 		report_row_place(r, by, row, &place);
@@ -105,9 +105,10 @@ static int add_tables(const struct report *r, const struct gc_report *gc, struct
 	if (!ret)
 		ret = add_causes(r, gc, out);
 	if (!ret && gc->processes.n_rows > 1)
-		ret = add_collectors(r, gc, FLAT_BY_PROCESS, &gc->processes, gc->process_ns, out);
+		ret = add_collectors(r, gc, FLAT_BY_PROCESS, &gc->processes, gc->process_value,
+				     out);
 	if (!ret && gc->threads.n_rows > 1)
-		ret = add_collectors(r, gc, FLAT_BY_THREAD, &gc->threads, gc->thread_ns, out);
+		ret = add_collectors(r, gc, FLAT_BY_THREAD, &gc->threads, gc->thread_value, out);
 	buf_addch(out, '\n');
 	return ret;
 }
@@ -120,9 +121,9 @@ int report_gc(const struct report *r, struct buf *out, struct err *err)
 	ret = report_gc_build(r, &gc, err);
 	if (ret)
 		return ret;
-	report_header(r, gc.all.samples, gc.all.ns, out);
-	buf_addf(out, "garbage collection: %s of %s (%s)\n", num_duration(gc.gc.ns).s,
-		 num_duration(gc.all.ns).s, num_percent(gc.gc.ns, gc.all.ns).s);
+	report_header(r, gc.all.samples, gc.all.value, out);
+	buf_addf(out, "garbage collection: %s of %s (%s)\n", num_duration(gc.gc.value).s,
+		 num_duration(gc.all.value).s, num_percent(gc.gc.value, gc.all.value).s);
 	if (gc.gc.samples && add_tables(r, &gc, out))
 		return err_oom(err);
 	report_footer(r, gc.all.samples, out);

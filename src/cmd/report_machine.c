@@ -228,11 +228,11 @@ static struct value row_value(const struct report *r, const struct flat_row *row
 	case FIELD_TOTAL_SAMPLES:
 		return number(row->total_samples);
 	case FIELD_SELF_NS:
-		return number(row->self_ns);
+		return number(row->self_value);
 	case FIELD_TOTAL_NS:
-		return number(row->total_ns);
+		return number(row->total_value);
 	case FIELD_SELF_ERROR_NS:
-		return number(row->self_error_ns);
+		return number(row->self_error);
 	default:
 		return key_value(r, row, field, scratch);
 	}
@@ -355,7 +355,7 @@ int report_json(const struct report *r, struct buf *out, struct err *err)
 	if (ret)
 		return ret;
 	json_object_begin(&j, NULL);
-	report_json_summary(r, flat.samples, flat.ns, &j);
+	report_json_summary(r, flat.samples, flat.value, &j);
 	json_rows(r, &flat, &j);
 	json_object_end(&j);
 	buf_addch(out, '\n');
@@ -371,7 +371,7 @@ static void json_phases(const struct gc_report *gc, struct json *j)
 		json_object_begin(j, NULL);
 		json_str(j, "phase", gc_phase_name(phase));
 		json_u64(j, "samples", gc->phases[phase].samples);
-		json_u64(j, "ns", gc->phases[phase].ns);
+		json_u64(j, "ns", gc->phases[phase].value);
 		json_object_end(j);
 	}
 	json_array_end(j);
@@ -404,7 +404,7 @@ static void json_collectors(const struct profile *p, const struct flat *flat,
 		json_object_begin(j, NULL);
 		add(p, row->id, j);
 		json_u64(j, "samples", row->samples);
-		json_u64(j, "ns", row->self_ns);
+		json_u64(j, "ns", row->self_value);
 		json_u64(j, "cpu_ns", cpu_ns[row->id]);
 		json_object_end(j);
 	}
@@ -414,13 +414,13 @@ static void json_gc(const struct profile *p, const struct gc_report *gc, struct 
 {
 	json_object_begin(j, "gc");
 	json_u64(j, "samples", gc->gc.samples);
-	json_u64(j, "ns", gc->gc.ns);
+	json_u64(j, "ns", gc->gc.value);
 	json_phases(gc, j);
 	json_array_begin(j, "processes");
-	json_collectors(p, &gc->processes, gc->process_ns, json_process, j);
+	json_collectors(p, &gc->processes, gc->process_value, json_process, j);
 	json_array_end(j);
 	json_array_begin(j, "threads");
-	json_collectors(p, &gc->threads, gc->thread_ns, json_thread, j);
+	json_collectors(p, &gc->threads, gc->thread_value, json_thread, j);
 	json_array_end(j);
 	json_object_end(j);
 }
@@ -435,7 +435,7 @@ int report_gc_json(const struct report *r, struct buf *out, struct err *err)
 	if (ret)
 		return ret;
 	json_object_begin(&j, NULL);
-	report_json_summary(r, gc.all.samples, gc.all.ns, &j);
+	report_json_summary(r, gc.all.samples, gc.all.value, &j);
 	json_gc(&r->rec->profile, &gc, &j);
 	json_rows(r, &gc.causes, &j);
 	json_object_end(&j);

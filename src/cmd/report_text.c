@@ -229,11 +229,11 @@ static void add_row(const struct report *r, const struct flat *flat, const struc
 {
 	_cleanup_buf_ struct buf text = BUF_INIT;
 
-	table_cell(t, "%s", num_seconds(row->self_ns).s);
-	table_cell(t, "%s", num_percent(row->self_ns, flat->ns).s);
-	table_cell(t, "%s", num_percent(row->self_error_ns, flat->ns).s);
-	table_cell(t, "%s", num_seconds(row->total_ns).s);
-	table_cell(t, "%s", num_percent(row->total_ns, flat->ns).s);
+	table_cell(t, "%s", num_seconds(row->self_value).s);
+	table_cell(t, "%s", num_percent(row->self_value, flat->value).s);
+	table_cell(t, "%s", num_percent(row->self_error, flat->value).s);
+	table_cell(t, "%s", num_seconds(row->total_value).s);
+	table_cell(t, "%s", num_percent(row->total_value, flat->value).s);
 	report_row_name(r, r->by, row, &text);
 	table_cell(t, "%s", buf_str(&text));
 	if (!headings[r->by].place)
@@ -304,7 +304,7 @@ static int render_flat(const struct report *r, const struct flat *flat, struct b
 {
 	int ret;
 
-	report_header(r, flat->samples, flat->ns, out);
+	report_header(r, flat->samples, flat->value, out);
 	ret = report_table(r, flat, NULL, out);
 	if (ret)
 		return ret;

@@ -68,8 +68,8 @@ static void cut(struct buf *text, size_t len)
 
 static bool is_visible(const struct walk *w, uint32_t node)
 {
-	uint64_t all = w->tree->nodes[0].total_ns;
-	uint64_t total = w->tree->nodes[node].total_ns;
+	uint64_t all = w->tree->nodes[0].total_value;
+	uint64_t total = w->tree->nodes[node].total_value;
 
 	return total >= all / HIDE_BELOW + (all % HIDE_BELOW != 0);
 }
@@ -81,8 +81,8 @@ static int compare_children(const void *a, const void *b, void *arg)
 	const struct tree_node *nodes = arg;
 	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
 
-	if (nodes[x].total_ns != nodes[y].total_ns)
-		return nodes[x].total_ns < nodes[y].total_ns ? 1 : -1;
+	if (nodes[x].total_value != nodes[y].total_value)
+		return nodes[x].total_value < nodes[y].total_value ? 1 : -1;
 	return (x > y) - (x < y);
 }
 
@@ -111,10 +111,10 @@ static int collect_children(struct walk *w, uint32_t node, size_t *ret)
 static void add_numbers(const struct walk *w, uint32_t node, struct buf *out)
 {
 	const struct tree_node *n = &w->tree->nodes[node];
-	uint64_t all = w->tree->nodes[0].total_ns;
+	uint64_t all = w->tree->nodes[0].total_value;
 
-	buf_addf(out, "%7s  %7s  ", num_percent(n->total_ns, all).s,
-		 num_percent(n->self_ns, all).s);
+	buf_addf(out, "%7s  %7s  ", num_percent(n->total_value, all).s,
+		 num_percent(n->self_value, all).s);
 }
 
 static void make_label(struct walk *w, uint32_t node)
@@ -212,7 +212,7 @@ static int render_tree(const struct report *r, const struct tree *tree, struct b
 	struct walk w = { .r = r, .tree = tree };
 	int ret;
 
-	report_header(r, tree->nodes[0].total_samples, tree->nodes[0].total_ns, out);
+	report_header(r, tree->nodes[0].total_samples, tree->nodes[0].total_value, out);
 	buf_addf(out, "%s%7s  %7s  METHOD%s\n", r->color ? TERM_BOLD : "", "TOTAL%", "SELF%",
 		 r->color ? TERM_RESET : "");
 	ret = push(&w, (struct pending) { .node = 0 });

@@ -52,7 +52,7 @@ _Static_assert(N_HUES + 1 <= FLAME_MAX_CATEGORIES, "and one category for the oth
 
 struct package {
 	uint32_t id; /* in the intern of names */
-	uint64_t self_ns;
+	uint64_t self_value;
 	uint64_t self_samples;
 };
 
@@ -60,12 +60,12 @@ struct package {
  * The weight of node @i by the frame that is innermost: its self time, but in an inverted tree the
  * nodes below the root (or below the parts of a split tree) are the innermost frames.
  */
-static void innermost_weight(const struct tree *t, uint32_t i, uint64_t *ns, uint64_t *samples)
+static void innermost_value(const struct tree *t, uint32_t i, uint64_t *value, uint64_t *samples)
 {
 	const struct tree_node *node = &t->nodes[i];
 	bool innermost = t->nodes[node->parent].frame == PROFILE_NONE;
 
-	*ns = t->opts.inverted ? (innermost ? node->total_ns : 0) : node->self_ns;
+	*value = t->opts.inverted ? (innermost ? node->total_value : 0) : node->self_value;
 	*samples = t->opts.inverted ? (innermost ? node->total_samples : 0) : node->self_samples;
 }
 
@@ -91,8 +91,8 @@ static int compare_packages(const void *a, const void *b, void *arg)
 	const struct package *x = a, *y = b;
 	const struct intern *names = arg;
 
-	if (x->self_ns != y->self_ns)
-		return x->self_ns < y->self_ns ? 1 : -1;
+	if (x->self_value != y->self_value)
+		return x->self_value < y->self_value ? 1 : -1;
 	return strcmp(intern_get(names, x->id, NULL), intern_get(names, y->id, NULL));
 }
 
@@ -128,12 +128,12 @@ static void init_package_colors(struct flame_colors *c, size_t n)
 static void weigh_packages(const struct tree *t, const uint32_t *of_frame, struct package *packages)
 {
 	for (size_t i = 1; i < t->n_nodes; i++) {
-		uint64_t ns, samples;
+		uint64_t value, samples;
 
 		if (t->nodes[i].frame == PROFILE_NONE)
 			continue;
-		innermost_weight(t, (uint32_t)i, &ns, &samples);
-		packages[of_frame[t->nodes[i].frame]].self_ns += ns;
+		innermost_value(t, (uint32_t)i, &value, &samples);
+		packages[of_frame[t->nodes[i].frame]].self_value += value;
 		packages[of_frame[t->nodes[i].frame]].self_samples += samples;
 	}
 }
@@ -205,13 +205,13 @@ static void weigh_categories(const struct tree *t, struct flame_colors *c)
 {
 	for (size_t i = 1; i < t->n_nodes; i++) {
 		struct flame_category *category;
-		uint64_t ns, samples;
+		uint64_t value, samples;
 
 		if (t->nodes[i].frame == PROFILE_NONE)
 			continue;
 		category = &c->categories[flame_colors_category(c, &t->nodes[i])];
-		innermost_weight(t, (uint32_t)i, &ns, &samples);
-		category->self_ns += ns;
+		innermost_value(t, (uint32_t)i, &value, &samples);
+		category->self_value += value;
 		category->self_samples += samples;
 		category->used = true;
 	}

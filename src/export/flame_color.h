@@ -31,7 +31,7 @@ struct hsl {
 
 struct flame_category {
 	struct buf name;
-	uint64_t self_ns; /* of samples whose innermost frame is in the category */
+	uint64_t self_value; /* of samples whose innermost frame is in the category */
 	uint64_t self_samples;
 	bool used; /* the tree has frames of it */
 };

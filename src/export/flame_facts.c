@@ -95,7 +95,7 @@ int flame_facts_init(const struct profile *p, const struct view_filter *f, struc
 	facts.duration_ns = shown_duration(p, f);
 	sum = view_selected_threads(sel, threads);
 	facts.samples = sum.samples;
-	facts.ns = sum.weight;
+	facts.value = sum.value;
 	for (size_t i = 0; i < p->n_aggregates; i++)
 		if (view_selected(sel, &p->aggregates[i]))
 			add_defects(&facts, &p->aggregates[i]);

@@ -16,7 +16,7 @@ struct view_filter;
 
 struct flame_facts {
 	uint64_t samples;
-	uint64_t ns;
+	uint64_t value;
 	uint64_t truncated, unresolved, failed; /* samples with the flag of that name */
 	uint64_t gaps;		       /* samples of whose native stack a part is missing */
 	uint64_t frameless;	       /* samples without a stack */

@@ -99,10 +99,10 @@ static void add_tip(const struct flame *fl, const struct tree_node *node, struct
 	if (node->frame != PROFILE_NONE)
 		add_place(fl, node->frame, out);
 	add_jit(node, out);
-	flame_add_amount(fl, "total", node->total_ns, node->total_samples, out);
+	flame_add_amount(fl, "total", node->total_value, node->total_samples, out);
 	/* Where callers are above, a path's time is at its outermost frame: no self time. */
 	if (!fl->opts->inverted)
-		flame_add_amount(fl, "self", node->self_ns, node->self_samples, out);
+		flame_add_amount(fl, "self", node->self_value, node->self_samples, out);
 }
 
 static void add_frame(struct flame *fl, const struct flame_pane *pane, const struct flame_box *box,

@@ -134,8 +134,8 @@ static void add_subtitle(const struct flame *fl, struct paragraph *par)
 	if (fl->profile->meta.frequency)
 		buf_addf(&s, " at %u Hz", fl->profile->meta.frequency);
 	add_piece(par, &s);
-	if (facts->ns) {
-		human_duration(&s, facts->ns);
+	if (facts->value) {
+		human_duration(&s, facts->value);
 		buf_addf(&s, " %s", strcmp(flame_mode(fl->profile), "cpu") ? "in all" : "CPU time");
 		add_piece(par, &s);
 	}
@@ -195,7 +195,7 @@ static void add_key_tip(const struct flame *fl, size_t category, size_t n_frames
 	const struct flame_category *c = &fl->colors.categories[category];
 
 	buf_addstr(out, buf_str(&c->name));
-	flame_add_amount(fl, "self", c->self_ns, c->self_samples, out);
+	flame_add_amount(fl, "self", c->self_value, c->self_samples, out);
 	buf_addch(out, '\n');
 	human_count_of(out, n_frames, "frame", "frames");
 	buf_addstr(out, " in the picture");
@@ -212,7 +212,7 @@ static void add_key(const struct flame *fl, size_t category, size_t n_frames, un
 	unsigned int width;
 
 	buf_addf(&text, "%s ", buf_str(&c->name));
-	human_percent(&text, by_samples ? c->self_samples : c->self_ns, fl->total);
+	human_percent(&text, by_samples ? c->self_samples : c->self_value, fl->total);
 	add_key_tip(fl, category, n_frames, &tip);
 	width = SWATCH + 6 + flame_sans_width(buf_str(&text)) * FONT / 100;
 	if (*x > PAD && *x + width > fl->width - PAD) {

@@ -9,13 +9,13 @@
 
 static uint64_t width_of(const struct flame_layout *layout, const struct tree_node *node)
 {
-	return layout->by_samples ? node->total_samples : node->total_ns;
+	return layout->by_samples ? node->total_samples : node->total_value;
 }
 
 int flame_layout_build(const struct tree *t, double min_percent, struct flame_layout *ret)
 {
 	_cleanup_flame_layout_ struct flame_layout layout = {
-		.by_samples = t->nodes[0].total_ns == 0,
+		.by_samples = t->nodes[0].total_value == 0,
 	};
 	/* By node: where its next child goes. */
 	_cleanup_free_ uint64_t *next_x = calloc(t->n_nodes, sizeof(*next_x));

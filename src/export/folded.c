@@ -35,7 +35,7 @@ struct fold_node {
 	uint32_t parent; /* fold node; nodes without a line above are their own parent */
 	uint32_t name;	 /* in folder.names */
 	uint64_t samples;
-	uint64_t ns;
+	uint64_t value;
 };
 
 struct fold_key {
@@ -146,7 +146,7 @@ static int fold(struct folder *f)
 			return err;
 		folded = &f->nodes[f->of_node[i]];
 		folded->samples += node->self_samples;
-		folded->ns += node->self_ns;
+		folded->value += node->self_value;
 	}
 	return 0;
 }
@@ -223,7 +223,7 @@ static int write_lines(const struct folder *f, struct buf *out)
 		if (f->opts->weight_time) {
 			/* What rounding takes from one line it gives to the next: the sum of the
 			 * lines is the rounded sum. */
-			ns += f->nodes[i].ns;
+			ns += f->nodes[i].value;
 			count = (ns + NSEC_PER_USEC / 2) / NSEC_PER_USEC - us;
 			us += count;
 		}

@@ -217,7 +217,7 @@ static void add_samples(struct json *j, const struct profile *p, const struct vi
 			continue;
 		json_object_begin(j, NULL);
 		json_u64(j, "ts_ns", s->ts);
-		json_u64(j, "weight_ns", s->weight);
+		json_u64(j, "weight_ns", s->value);
 		json_u64(j, "thread", s->thread);
 		json_u64(j, "stack", stack_of_sample(sel, shown, s));
 		json_u64(j, "cpu", s->cpu);

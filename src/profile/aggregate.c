@@ -144,7 +144,7 @@ int aggregate_add(struct aggregate_index *index, struct profile *p,
 	if (r)
 		return r;
 	a->samples++;
-	add_saturating(&a->weight, sample->weight);
+	add_saturating(&a->value, sample->value);
 	p->threads[sample->thread].samples++;
 	return 0;
 }

@@ -120,7 +120,7 @@ struct profile_stack {
 
 struct profile_sample {
 	uint64_t ts;	 /* ns, CLOCK_MONOTONIC */
-	uint64_t weight; /* ns of CPU time this sample stands for */
+	uint64_t value;	 /* that this sample stands for, in the unit of its event */
 	uint32_t thread; /* thread id */
 	uint32_t stack;	 /* stack id */
 	uint16_t cpu;
@@ -130,7 +130,7 @@ struct profile_sample {
 /* All samples with one stack and the same flags; of one thread, if the profile is by_thread. */
 struct profile_aggregate {
 	uint64_t samples; /* how many */
-	uint64_t weight;  /* sum of theirs; UINT64_MAX if it does not fit */
+	uint64_t value;	  /* sum of theirs; UINT64_MAX if it does not fit */
 	uint32_t thread;  /* thread id; PROFILE_NONE if the profile is not by_thread */
 	uint32_t stack;	  /* stack id */
 	uint16_t flags;

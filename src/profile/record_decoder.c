@@ -334,7 +334,7 @@ static void count_sample(struct record_decoder *d, const struct profile_sample *
 	if (s->ts > p->last_ts)
 		p->last_ts = s->ts;
 	p->n_samples++;
-	add_saturating(&t->cpu_sampled_ns, s->weight);
+	add_saturating(&t->cpu_sampled_ns, s->value);
 	if (!s->flags)
 		return;
 	t->truncated += !!(s->flags & SAMPLE_TRUNCATED);
@@ -344,7 +344,7 @@ static void count_sample(struct record_decoder *d, const struct profile_sample *
 	t->native_samples += !!(s->flags & SAMPLE_NATIVE);
 	t->native_gaps += !!(s->flags & SAMPLE_GAP);
 	if (s->flags & SAMPLE_GC)
-		add_saturating(&t->gc_ns, s->weight);
+		add_saturating(&t->gc_ns, s->value);
 }
 
 static int add_sample(struct record_decoder *d, const struct profile_sample *s)
@@ -372,7 +372,7 @@ static int decode_sample(struct record_decoder *d, struct cursor *c)
 	sample->thread = get_id(c, d->profile->n_threads);
 	sample->ts = get_time(d, c);
 	sample->stack = get_id(c, d->profile->n_stacks);
-	sample->weight = get(c);
+	sample->value = get(c);
 	sample->cpu = (uint16_t)get_below(c, (uint64_t)UINT16_MAX + 1);
 	sample->flags = (uint16_t)get(c); /* those that we know are among the low ones */
 	if (c->bad)

@@ -476,7 +476,7 @@ int recorder_sample(struct recorder *rec, const struct profile_sample *sample)
 	put(&r, sample->thread);
 	put_time(rec, &r, sample->ts);
 	put(&r, sample->stack);
-	put(&r, sample->weight);
+	put(&r, sample->value);
 	put(&r, sample->cpu);
 	put(&r, sample->flags);
 	return record_end(rec, &r);

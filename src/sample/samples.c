@@ -141,7 +141,7 @@ static void count_sample(struct collector *c, const struct profile_sample *s)
 	struct profile_totals *t = &c->totals;
 
 	t->samples++;
-	t->cpu_sampled_ns += s->weight;
+	t->cpu_sampled_ns += s->value;
 	t->truncated += !!(s->flags & SAMPLE_TRUNCATED);
 	t->unresolved += !!(s->flags & SAMPLE_UNRESOLVED);
 	t->no_ruby += !!(s->flags & SAMPLE_NO_RUBY);
@@ -149,7 +149,7 @@ static void count_sample(struct collector *c, const struct profile_sample *s)
 	t->native_samples += !!(s->flags & SAMPLE_NATIVE);
 	t->native_gaps += !!(s->flags & SAMPLE_GAP);
 	if (s->flags & SAMPLE_GC)
-		t->gc_ns += s->weight;
+		t->gc_ns += s->value;
 }
 
 /* @rec, of @p, in which a Ruby was known when it came (@with_ruby). */
@@ -157,7 +157,7 @@ static int take_sample(struct collector *c, struct tracked_process *p,
 		       const struct rbpf_rec_sample *rec, bool with_ruby)
 {
 	struct profile_sample sample = { .ts = rec->h.ts,
-					 .weight = rec->weight,
+					 .value = rec->weight,
 					 .cpu = (uint16_t)rec->h.cpu };
 	struct sample_stack stack;
 	struct tracked_thread *t;

@@ -237,7 +237,7 @@ struct view_sum view_selected_threads(const struct view_selection *sel, bool *th
 		if (!view_selected(sel, a))
 			continue;
 		sum.samples += a->samples;
-		sum.weight += a->weight;
+		sum.value += a->value;
 		if (p->by_thread)
 			threads[a->thread] = true;
 	}

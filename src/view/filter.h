@@ -87,12 +87,12 @@ static inline void view_selection_freep(struct view_selection **sel)
 bool view_selected(const struct view_selection *sel, const struct profile_aggregate *a);
 
 /*
- * Which threads have selected samples, by id, and of how many samples and how much weight all selected
+ * Which threads have selected samples, by id, and of how many samples and what value all selected
  * ones are. @threads has room for all.
  */
 struct view_sum {
 	uint64_t samples;
-	uint64_t weight;
+	uint64_t value;
 };
 struct view_sum view_selected_threads(const struct view_selection *sel, bool *threads);
 

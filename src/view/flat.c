@@ -8,7 +8,7 @@
  * without another node of the same function above. One traversal finds them by counting how often
  * each function is on the current path.
  *
- * How far a row can be trusted (self_error_ns)
+ * How far a row can be trusted (self_error)
  *
  * A profile is a sample, and 3 ticks in a function do not say "30 ms". Of N samples n fell on this
  * row; with independent ticks n is binomial. The half width of the 95 % interval for n is taken as
@@ -19,7 +19,7 @@
  * which for large n is the familiar 1.96 * sqrt(n * (1 - n / N)), and unlike it stays honest at the
  * ends: with no sample at all, or with all of them, it is not 0 but about 1.9 samples (the "rule of
  * three": what was not seen in N samples can still be some 3 / N of the time), and with N = 1 it
- * covers nearly the whole range. Samples become time by the mean weight of the row's samples, or of
+ * covers nearly the whole range. Samples become time by the mean value of the row's samples, or of
  * all if it has none.
  *
  * The ticks' period is dithered, so that programs in step with the clock are no exception; what
@@ -39,15 +39,15 @@
 #include "view/group.h"
 #include "view/owner.h"
 
-struct weight {
-	uint64_t ns;
+struct sum {
+	uint64_t value;
 	uint64_t samples;
 };
 
-static void weight_add(struct weight *to, const struct weight *w)
+static void sum_add(struct sum *to, const struct sum *s)
 {
-	to->ns += w->ns;
-	to->samples += w->samples;
+	to->value += s->value;
+	to->samples += s->samples;
 }
 
 static uint64_t isqrt(uint64_t v)
@@ -60,7 +60,8 @@ static uint64_t isqrt(uint64_t v)
 	return root;
 }
 
-uint64_t flat_self_error(uint64_t self_samples, uint64_t self_ns, uint64_t samples, uint64_t ns)
+uint64_t flat_self_error(uint64_t self_samples, uint64_t self_value, uint64_t samples,
+			 uint64_t value)
 {
 	/* In thousandths of a sample, so that it is the same on every machine. */
 	unsigned __int128 variance, error;
@@ -74,8 +75,8 @@ uint64_t flat_self_error(uint64_t self_samples, uint64_t self_ns, uint64_t sampl
 	error = (unsigned __int128)isqrt((uint64_t)variance) * 196 * samples;
 	error /= samples * 100 + 384; /* thousandths of a sample */
 	if (self_samples)
-		return (uint64_t)(error * self_ns / self_samples / 1000);
-	return (uint64_t)(error * ns / samples / 1000);
+		return (uint64_t)(error * self_value / self_samples / 1000);
+	return (uint64_t)(error * value / samples / 1000);
 }
 
 /* The traversal of the recording's stacks, for rows that are groups of frames. */
@@ -83,8 +84,8 @@ struct walk {
 	const struct profile *profile;
 	const struct view_selection *selection;
 	struct groups groups;
-	struct weight *self;	/* by stack id */
-	struct weight *below;	/* by stack id: its own and of all stacks that it is a prefix of */
+	struct sum *self;	/* by stack id */
+	struct sum *below;	/* by stack id: its own and of all stacks that it is a prefix of */
 	uint32_t *first_child;	/* by stack id; 0 if none */
 	uint32_t *next_sibling; /* by stack id; 0 if none */
 	uint32_t *innermost;	/* by stack id: the stack of its innermost shown frame; 0 if none */
@@ -136,8 +137,8 @@ static void walk_prepare(struct walk *w)
 		const struct profile_aggregate *a = &p->aggregates[i];
 
 		if (view_selected(w->selection, a))
-			weight_add(&w->self[a->stack],
-				   &(struct weight) { .ns = a->weight, .samples = a->samples });
+			sum_add(&w->self[a->stack],
+				&(struct sum) { .value = a->value, .samples = a->samples });
 	}
 	for (size_t i = 1; i < p->n_stacks; i++)
 		w->innermost[i] = view_frame_shown(w->selection, p->stacks[i].frame)
@@ -146,22 +147,22 @@ static void walk_prepare(struct walk *w)
 	for (size_t i = p->n_stacks; i-- > 1;) {
 		uint32_t parent = p->stacks[i].parent;
 
-		weight_add(&w->below[i], &w->self[i]);
-		weight_add(&w->below[parent], &w->below[i]);
+		sum_add(&w->below[i], &w->self[i]);
+		sum_add(&w->below[parent], &w->below[i]);
 		w->next_sibling[i] = w->first_child[parent];
 		w->first_child[parent] = (uint32_t)i;
 	}
 }
 
 /* The time of a stack of which nothing is shown. */
-static void add_instead(struct walk *w, const struct weight *self)
+static void add_instead(struct walk *w, const struct sum *self)
 {
 	uint32_t frame = w->profile->stacks[view_stack_instead(w->selection)].frame;
 	struct flat_row *row = &w->rows[w->groups.of_frame[frame]];
 
-	row->self_ns += self->ns;
+	row->self_value += self->value;
 	row->samples += self->samples;
-	row->total_ns += self->ns;
+	row->total_value += self->value;
 	row->total_samples += self->samples;
 }
 
@@ -170,12 +171,12 @@ static void walk_enter(struct walk *w, uint32_t stack)
 	uint32_t group = w->groups.of_frame[w->profile->stacks[stack].frame];
 
 	if (w->innermost[stack] == stack && w->on_path[group]++ == 0) {
-		w->rows[group].total_ns += w->below[stack].ns;
+		w->rows[group].total_value += w->below[stack].value;
 		w->rows[group].total_samples += w->below[stack].samples;
 	}
 	if (w->innermost[stack]) {
 		group = w->groups.of_frame[w->profile->stacks[w->innermost[stack]].frame];
-		w->rows[group].self_ns += w->self[stack].ns;
+		w->rows[group].self_value += w->self[stack].value;
 		w->rows[group].samples += w->self[stack].samples;
 	} else if (view_stack_instead(w->selection)) {
 		add_instead(w, &w->self[stack]);
@@ -245,8 +246,8 @@ static int compare_rows(const void *a, const void *b, void *arg)
 {
 	const struct flat_row *x = a, *y = b;
 	const struct order *order = arg;
-	int by_self = compare_u64(y->self_ns, x->self_ns);
-	int by_total = compare_u64(y->total_ns, x->total_ns);
+	int by_self = compare_u64(y->self_value, x->self_value);
+	int by_total = compare_u64(y->total_value, x->total_value);
 	int first = order->sort == FLAT_SORT_SELF ? by_self : by_total;
 	int second = order->sort == FLAT_SORT_SELF ? by_total : by_self;
 
@@ -312,20 +313,20 @@ bool flat_by_thread(enum flat_by by)
 }
 
 static void weigh_threads(const struct profile *p, const struct view_selection *sel,
-			  struct weight *weights)
+			  struct sum *sums)
 {
 	for (size_t i = 0; i < p->n_aggregates; i++) {
 		const struct profile_aggregate *a = &p->aggregates[i];
 
 		if (view_selected(sel, a))
-			weight_add(&weights[a->thread],
-				   &(struct weight) { .ns = a->weight, .samples = a->samples });
+			sum_add(&sums[a->thread],
+				&(struct sum) { .value = a->value, .samples = a->samples });
 	}
 }
 
 /* Count the processes of each row that have samples, where a row may have several. */
-static int count_processes(const struct profile *p, enum owner_kind kind,
-			   const struct weight *threads, struct flat_row *rows)
+static int count_processes(const struct profile *p, enum owner_kind kind, const struct sum *threads,
+			   struct flat_row *rows)
 {
 	_cleanup_free_ bool *seen = calloc(p->n_processes + 1, sizeof(*seen));
 
@@ -350,7 +351,7 @@ static int build_from_owners(const struct profile *p, const struct view_selectio
 			     enum owner_kind kind, struct order *order, struct flat *flat)
 {
 	size_t n = owner_limit(p, kind);
-	_cleanup_free_ struct weight *threads = calloc(p->n_threads + 1, sizeof(*threads));
+	_cleanup_free_ struct sum *threads = calloc(p->n_threads + 1, sizeof(*threads));
 	_cleanup_free_ struct flat_row *rows = calloc(n + 1, sizeof(*rows));
 	_cleanup_free_ uint32_t *ranks = NULL;
 
@@ -363,13 +364,13 @@ static int build_from_owners(const struct profile *p, const struct view_selectio
 		struct flat_row *row = &rows[owner_of_thread(p, kind, (uint32_t)i)];
 
 		row->samples += threads[i].samples;
-		row->self_ns += threads[i].ns;
+		row->self_value += threads[i].value;
 	}
 	for (size_t i = 0; i < n; i++) {
 		rows[i].frame = PROFILE_NONE;
 		rows[i].id = (uint32_t)i;
 		rows[i].total_samples = rows[i].samples;
-		rows[i].total_ns = rows[i].self_ns;
+		rows[i].total_value = rows[i].self_value;
 		if (add_row(flat, &rows[i]))
 			return -ENOMEM;
 	}
@@ -390,7 +391,7 @@ int flat_build_selected(const struct profile *p, const struct view_selection *se
 	for (size_t i = 0; i < p->n_aggregates; i++) {
 		if (!view_selected(sel, &p->aggregates[i]))
 			continue;
-		flat.ns += p->aggregates[i].weight;
+		flat.value += p->aggregates[i].value;
 		flat.samples += p->aggregates[i].samples;
 	}
 	if (flat_by_thread(by) && !p->by_thread)
@@ -404,8 +405,8 @@ int flat_build_selected(const struct profile *p, const struct view_selection *se
 	for (size_t i = 0; i < flat.n_rows; i++) {
 		struct flat_row *row = &flat.rows[i];
 
-		row->self_error_ns = flat_self_error(row->samples, row->self_ns, flat.samples,
-						     flat.ns);
+		row->self_error = flat_self_error(row->samples, row->self_value, flat.samples,
+						  flat.value);
 	}
 	*ret = flat;
 	flat = (struct flat)FLAT_INIT; /* owned by *ret now */

@@ -40,16 +40,16 @@ struct flat_row {
 	uint32_t n_processes;	/* … and how many there are; else 0 */
 	uint64_t samples;	/* with the row innermost */
 	uint64_t total_samples; /* with the row anywhere: counted once a sample, recursion or not */
-	uint64_t self_ns;
-	uint64_t total_ns;
-	uint64_t self_error_ns; /* half width of the 95 % interval of self_ns, see flat.c */
+	uint64_t self_value;
+	uint64_t total_value;
+	uint64_t self_error; /* half width of the 95 % interval of self_value, see flat.c */
 };
 
 struct flat {
 	struct flat_row *rows; /* sorted; owned */
 	size_t n_rows, cap_rows;
 	uint64_t samples; /* selected in all */
-	uint64_t ns;
+	uint64_t value;
 };
 
 #define FLAT_INIT                                                                                  \
@@ -76,9 +76,10 @@ void flat_deinit(struct flat *flat);
 #define _cleanup_flat_ _cleanup_(flat_deinit)
 
 /*
- * Half width in ns of the 95 % interval of a row's self time: @self_samples with a sum of @self_ns,
- * out of @samples with a sum of @ns. See flat.c.
+ * Half width of the 95 % interval of a row's self value: @self_samples with a sum of @self_value,
+ * out of @samples with a sum of @value. See flat.c.
  */
-uint64_t flat_self_error(uint64_t self_samples, uint64_t self_ns, uint64_t samples, uint64_t ns);
+uint64_t flat_self_error(uint64_t self_samples, uint64_t self_value, uint64_t samples,
+			 uint64_t value);
 
 #endif

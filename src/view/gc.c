@@ -10,7 +10,7 @@
 static void add_samples(struct gc_time *to, const struct profile_aggregate *a)
 {
 	to->samples += a->samples;
-	to->ns += a->weight;
+	to->value += a->value;
 }
 
 static int add_times(struct gc_report *gc, const struct profile *p,
@@ -31,8 +31,8 @@ static int add_times(struct gc_report *gc, const struct profile *p,
 		add_samples(&gc->phases[phase], a);
 		if (phase != GC_NONE)
 			add_samples(&gc->gc, a);
-		gc->thread_ns[a->thread] += a->weight;
-		gc->process_ns[p->threads[a->thread].process] += a->weight;
+		gc->thread_value[a->thread] += a->value;
+		gc->process_value[p->threads[a->thread].process] += a->value;
 	}
 	return 0;
 }
@@ -56,7 +56,7 @@ static void add_uncaused(struct gc_report *gc)
 	gc->uncaused = gc->gc;
 	for (size_t i = 0; i < gc->causes.n_rows; i++) {
 		gc->uncaused.samples -= gc->causes.rows[i].samples;
-		gc->uncaused.ns -= gc->causes.rows[i].self_ns;
+		gc->uncaused.value -= gc->causes.rows[i].self_value;
 	}
 }
 
@@ -69,9 +69,9 @@ int gc_report_build(const struct profile *p, const struct view_filter *f, enum f
 
 	if (!p->by_thread)
 		return -EINVAL;
-	gc.process_ns = calloc(p->n_processes + 1, sizeof(*gc.process_ns));
-	gc.thread_ns = calloc(p->n_threads + 1, sizeof(*gc.thread_ns));
-	if (!gc.process_ns || !gc.thread_ns || view_selection_new(p, f, &all) ||
+	gc.process_value = calloc(p->n_processes + 1, sizeof(*gc.process_value));
+	gc.thread_value = calloc(p->n_threads + 1, sizeof(*gc.thread_value));
+	if (!gc.process_value || !gc.thread_value || view_selection_new(p, f, &all) ||
 	    view_selection_new_gc(p, f, &collecting) || add_times(&gc, p, all) ||
 	    add_rows(&gc, p, collecting, by, sort))
 		return -ENOMEM;
@@ -88,7 +88,7 @@ void gc_report_deinit(struct gc_report *gc)
 	flat_deinit(&gc->causes);
 	flat_deinit(&gc->processes);
 	flat_deinit(&gc->threads);
-	free(gc->process_ns);
-	free(gc->thread_ns);
+	free(gc->process_value);
+	free(gc->thread_value);
 	*gc = (struct gc_report)GC_REPORT_INIT;
 }

@@ -19,7 +19,7 @@ struct view_filter;
 
 struct gc_time {
 	uint64_t samples;
-	uint64_t ns;
+	uint64_t value;
 };
 
 struct gc_report {
@@ -35,8 +35,8 @@ struct gc_report {
 	struct flat causes;
 	struct gc_time uncaused;	/* the part in no row, for there was no Ruby frame below */
 	struct flat processes, threads; /* the same by who collected */
-	uint64_t *process_ns;		/* by process id: its time in .all; owned */
-	uint64_t *thread_ns;		/* by thread id; owned */
+	uint64_t *process_value;	/* by process id: its time in .all; owned */
+	uint64_t *thread_value;		/* by thread id; owned */
 };
 
 #define GC_REPORT_INIT                                                                             \

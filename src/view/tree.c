@@ -44,7 +44,7 @@
 
 /* What is known of a stack while one part is being added. */
 struct stack_state {
-	uint64_t ns;
+	uint64_t value;
 	uint64_t samples;
 	uint64_t below; /* samples of the stacks that go on from it */
 	uint32_t node;	/* NODE_NONE: not looked up yet */
@@ -255,7 +255,7 @@ static int add_part(struct builder *b, uint32_t part, const uint32_t *order, siz
 		if (!state->samples)
 			b->touched[b->n_touched++] = a->stack;
 		state->samples += a->samples;
-		state->ns += a->weight;
+		state->value += a->value;
 	}
 	for (size_t i = 0; i < b->n_touched; i++) {
 		uint32_t stack = b->touched[i], node;
@@ -263,7 +263,7 @@ static int add_part(struct builder *b, uint32_t part, const uint32_t *order, siz
 
 		if (err)
 			return err;
-		b->tree.nodes[node].self_ns += b->states[stack].ns;
+		b->tree.nodes[node].self_value += b->states[stack].value;
 		b->tree.nodes[node].self_samples += b->states[stack].samples;
 	}
 	add_jit_of_part(b);
@@ -329,10 +329,10 @@ static void add_totals(struct tree *t)
 	for (size_t i = t->n_nodes; i--;) {
 		struct tree_node *node = &t->nodes[i];
 
-		node->total_ns += node->self_ns;
+		node->total_value += node->self_value;
 		node->total_samples += node->self_samples;
 		if (i) {
-			t->nodes[node->parent].total_ns += node->total_ns;
+			t->nodes[node->parent].total_value += node->total_value;
 			t->nodes[node->parent].total_samples += node->total_samples;
 		}
 	}

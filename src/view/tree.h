@@ -40,8 +40,8 @@ struct tree_node {
 	uint32_t depth;	       /* the root is 0 */
 	uint32_t frame;	       /* a frame of this function; PROFILE_NONE for root and split nodes */
 	uint32_t label;	       /* split nodes: owner (view/owner.h); else 0 */
-	uint64_t self_ns;
-	uint64_t total_ns; /* self and all below; equal to the sum over children plus self */
+	uint64_t self_value;
+	uint64_t total_value; /* self and all below; equal to the sum over children plus self */
 	uint64_t self_samples;
 	uint64_t total_samples;
 	uint64_t jit_samples; /* of these, in which a compiler's code ran the function … */

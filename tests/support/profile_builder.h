@@ -217,14 +217,14 @@ static inline uint32_t builder_gc(struct profile_builder *b, uint32_t stack, con
 }
 
 static inline void builder_sample(struct profile_builder *b, uint32_t thread, uint32_t stack,
-				  uint64_t weight, uint16_t flags)
+				  uint64_t value, uint16_t flags)
 {
 	struct profile *p = &b->profile;
 	uint32_t id = BUILDER_GROW(p->samples, p->n_kept, p->cap_kept);
 
 	p->samples[id] = (struct profile_sample) {
 		.ts = b->now,
-		.weight = weight,
+		.value = value,
 		.thread = thread,
 		.stack = stack,
 		.flags = flags,
@@ -275,7 +275,7 @@ static inline uint32_t builder_random(uint64_t *state, uint32_t below)
 
 /*
  * @n samples of stacks with much in common and much recursion, of all kinds of frames, in three
- * threads of two processes, some with weight 0, some without frames. @seed (not 0) makes the
+ * threads of two processes, some of value 0, some without frames. @seed (not 0) makes the
  * difference.
  */
 static inline void builder_add_random(struct profile_builder *b, uint64_t seed, size_t n)
@@ -319,8 +319,8 @@ static inline struct profile *builder_finish(struct profile_builder *b)
 		.lost = p->totals.lost,
 	};
 	for (size_t i = 0; i < p->n_kept; i++) {
-		p->totals.cpu_sampled_ns += p->samples[i].weight;
-		p->totals.gc_ns += p->samples[i].flags & SAMPLE_GC ? p->samples[i].weight : 0;
+		p->totals.cpu_sampled_ns += p->samples[i].value;
+		p->totals.gc_ns += p->samples[i].flags & SAMPLE_GC ? p->samples[i].value : 0;
 		p->totals.truncated += !!(p->samples[i].flags & SAMPLE_TRUNCATED);
 		p->totals.unresolved += !!(p->samples[i].flags & SAMPLE_UNRESOLVED);
 		p->totals.failed += !!(p->samples[i].flags & SAMPLE_FAILED);

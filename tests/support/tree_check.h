@@ -28,7 +28,7 @@ static inline void check_tree_siblings(const struct tree *t, uint32_t first)
 
 static inline void assert_sane_tree(const struct tree *t)
 {
-	uint64_t *ns = calloc(t->n_nodes, sizeof(*ns)), self_ns = 0;
+	uint64_t *ns = calloc(t->n_nodes, sizeof(*ns)), self_value = 0;
 	uint64_t *samples = calloc(t->n_nodes, sizeof(*samples)), self_samples = 0;
 	size_t seen = 1;
 
@@ -41,19 +41,20 @@ static inline void assert_sane_tree(const struct tree *t)
 		cr_assert_lt(node->parent, i, "parents come first");
 		cr_assert_eq(node->depth, t->nodes[node->parent].depth + 1, "depth");
 		cr_assert_gt(node->total_samples, 0, "no node without a sample");
-		ns[node->parent] += node->total_ns;
+		ns[node->parent] += node->total_value;
 		samples[node->parent] += node->total_samples;
 	}
 	for (uint32_t i = 0; i < t->n_nodes; i++) {
 		const struct tree_node *node = &t->nodes[i];
 
-		cr_assert_eq(node->total_ns, node->self_ns + ns[i], "total is self and children");
+		cr_assert_eq(node->total_value, node->self_value + ns[i],
+			     "total is self and children");
 		cr_assert_eq(node->total_samples, node->self_samples + samples[i], "samples");
-		self_ns += node->self_ns;
+		self_value += node->self_value;
 		self_samples += node->self_samples;
 		check_tree_siblings(t, node->first_child);
 	}
-	cr_assert_eq(self_ns, t->nodes[0].total_ns, "sum over self is the total of the root");
+	cr_assert_eq(self_value, t->nodes[0].total_value, "sum over self is the total of the root");
 	cr_assert_eq(self_samples, t->nodes[0].total_samples, "the same of samples");
 	for (uint32_t i = tree_next(t, 0); i; i = tree_next(t, i))
 		seen++;

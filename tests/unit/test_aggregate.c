@@ -10,7 +10,7 @@
 #define N_FLAGS	  4u
 
 struct sum {
-	uint64_t samples, weight;
+	uint64_t samples, value;
 };
 
 static struct profile p;
@@ -48,14 +48,14 @@ static size_t add_random(bool by_thread)
 			.thread = builder_random(&seed, N_THREADS),
 			.stack = builder_random(&seed, N_STACKS),
 			.flags = (uint16_t)builder_random(&seed, N_FLAGS),
-			.weight = builder_random(&seed, 1000),
+			.value = builder_random(&seed, 1000),
 			.cpu = (uint16_t)i,
 		};
 		struct sum *sum = &sums[by_thread ? s.thread : 0][s.stack][s.flags];
 
 		n += !sum->samples;
 		sum->samples++;
-		sum->weight += s.weight;
+		sum->value += s.value;
 		cr_assert_eq(aggregate_add(&finder, &p, &s), 0);
 	}
 	return n;
@@ -72,7 +72,7 @@ static void expect_sums(size_t n)
 
 		cr_assert_eq(a->thread == PROFILE_NONE, !p.by_thread);
 		cr_assert_eq(a->samples, sum->samples);
-		cr_assert_eq(a->weight, sum->weight);
+		cr_assert_eq(a->value, sum->value);
 	}
 	for (size_t i = 0; i < N_THREADS; i++)
 		samples += p.threads[i].samples;
@@ -121,10 +121,10 @@ Test(aggregate, by_stack_in_the_order_of_the_samples)
 
 Test(aggregate, sums_do_not_overflow)
 {
-	const struct profile_sample s = { .weight = UINT64_MAX - 1 };
+	const struct profile_sample s = { .value = UINT64_MAX - 1 };
 
 	for (int i = 0; i < 3; i++)
 		cr_assert_eq(aggregate_add(&finder, &p, &s), 0);
 	cr_expect_eq(p.aggregates[0].samples, 3);
-	cr_expect_eq(p.aggregates[0].weight, UINT64_MAX);
+	cr_expect_eq(p.aggregates[0].value, UINT64_MAX);
 }

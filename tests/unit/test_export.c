@@ -73,7 +73,7 @@ Test(export, json_is_the_whole_recording)
 	awkward_build(&b);
 	builder_add_random(&b, 3, 100);
 	b.profile.samples[0].flags = SAMPLE_KERNEL | SAMPLE_FAILED | SAMPLE_GC;
-	b.profile.samples[0].weight = 77;
+	b.profile.samples[0].value = 77;
 	builder_select(&b, 0, 0);
 	builder_approximate(&b, 0);
 	builder_contain(&b, 1, "0123456789abcdef", 17);
@@ -126,7 +126,7 @@ Test(export, json_is_the_whole_recording)
 	cr_assert_eq(json_array_size(list), p->n_samples);
 	for (size_t i = 0; i < p->n_samples; i++) {
 		cr_expect_eq((uint64_t)int_of(list, i, "ts_ns"), p->samples[i].ts);
-		cr_expect_eq((uint64_t)int_of(list, i, "weight_ns"), p->samples[i].weight);
+		cr_expect_eq((uint64_t)int_of(list, i, "weight_ns"), p->samples[i].value);
 		cr_expect_eq(int_of(list, i, "thread"), p->samples[i].thread);
 		cr_expect_eq(int_of(list, i, "stack"), p->samples[i].stack);
 	}

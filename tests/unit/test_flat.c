@@ -51,8 +51,8 @@ static void expect_rows(const struct view_filter *f, enum flat_by by, enum flat_
 		if (by == FLAT_BY_LINE)
 			buf_addf(&out, ":%u", b.profile.frames[row->frame].line);
 		buf_addf(&out, " %d/%d\n", (int)row->samples, (int)row->total_samples);
-		cr_expect_eq(row->self_ns, row->samples * BUILDER_PERIOD);
-		cr_expect_eq(row->total_ns, row->total_samples * BUILDER_PERIOD);
+		cr_expect_eq(row->self_value, row->samples * BUILDER_PERIOD);
+		cr_expect_eq(row->total_value, row->total_samples * BUILDER_PERIOD);
 	}
 	cr_expect_str_eq(buf_str(&out), expected);
 	buf_deinit(&out);
@@ -148,7 +148,7 @@ Test(flat, containers_and_rubies)
 	cr_assert_eq(flat.n_rows, 2);
 	cr_expect_str_eq(profile_str(&b.profile, flat.rows[0].id), "web");
 	cr_expect_eq(flat.rows[0].samples, 4);
-	cr_expect_eq(flat.rows[0].total_ns, 4 * BUILDER_PERIOD);
+	cr_expect_eq(flat.rows[0].total_value, 4 * BUILDER_PERIOD);
 	cr_expect_eq(flat.rows[0].process, 0);
 	cr_expect_eq(flat.rows[0].n_processes, 2);
 	cr_expect_eq(flat.rows[1].id, 0);
@@ -226,11 +226,11 @@ Test(flat, random_profiles_agree_with_the_definition)
 
 				if (!view_frame_shown(sel, p->stacks[st].frame))
 					continue;
-				rows[group].self_ns += innermost ? s->weight : 0;
+				rows[group].self_value += innermost ? s->value : 0;
 				rows[group].samples += innermost;
-				rows[group].total_ns += seen[group] ? 0 : s->weight;
+				rows[group].total_value += seen[group] ? 0 : s->value;
 				rows[group].total_samples += !seen[group];
-				self += innermost ? s->weight : 0;
+				self += innermost ? s->value : 0;
 				seen[group] = true;
 				innermost = false;
 			}
@@ -243,12 +243,12 @@ Test(flat, random_profiles_agree_with_the_definition)
 			const struct flat_row *got = &flat.rows[i];
 			const struct flat_row *want = &rows[groups.of_frame[got->frame]];
 
-			cr_expect_eq(got->self_ns, want->self_ns);
+			cr_expect_eq(got->self_value, want->self_value);
 			cr_expect_eq(got->samples, want->samples);
-			cr_expect_eq(got->total_ns, want->total_ns);
+			cr_expect_eq(got->total_value, want->total_value);
 			cr_expect_eq(got->total_samples, want->total_samples);
-			self -= got->self_ns;
-			cr_expect(!i || got[-1].self_ns >= got->self_ns, "sorted");
+			self -= got->self_value;
+			cr_expect(!i || got[-1].self_value >= got->self_value, "sorted");
 		}
 		cr_expect_eq(self, 0, "self times add up");
 		flat_deinit(&flat);

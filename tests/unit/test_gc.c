@@ -37,14 +37,14 @@ static void build(const struct view_filter *f, enum flat_by by, enum flat_sort s
 	cr_assert_eq(gc_report_build(&b.profile, f, by, sort, gc), 0);
 	for (unsigned int phase = GC_NONE + 1; phase < GC_PHASE_COUNT; phase++) {
 		sum.samples += gc->phases[phase].samples;
-		sum.ns += gc->phases[phase].ns;
+		sum.value += gc->phases[phase].value;
 	}
 	cr_assert_eq(sum.samples, gc->gc.samples, "phases add up");
-	cr_assert_eq(sum.ns, gc->gc.ns, "phases add up");
-	cr_assert_eq(gc->all.ns, gc->gc.ns + gc->phases[GC_NONE].ns);
+	cr_assert_eq(sum.value, gc->gc.value, "phases add up");
+	cr_assert_eq(gc->all.value, gc->gc.value + gc->phases[GC_NONE].value);
 	cr_assert_eq(gc->causes.samples, gc->gc.samples);
-	cr_assert_eq(gc->processes.ns, gc->gc.ns);
-	cr_assert_eq(gc->threads.ns, gc->gc.ns);
+	cr_assert_eq(gc->processes.value, gc->gc.value);
+	cr_assert_eq(gc->threads.value, gc->gc.value);
 }
 
 /* "name self/total", in samples, a line each cause. */
@@ -101,8 +101,8 @@ Test(gc, phases)
 	cr_expect_eq(gc.phases[GC_COMPACTING].samples, 4);
 	cr_expect_eq(gc.phases[GC_OTHER].samples, 8 + 16 + 1);
 	cr_expect_eq(gc.phases[GC_NONE].samples, 64);
-	cr_expect_eq(gc.gc.ns, 32 * BUILDER_PERIOD);
-	cr_expect_eq(gc.all.ns, 96 * BUILDER_PERIOD);
+	cr_expect_eq(gc.gc.value, 32 * BUILDER_PERIOD);
+	cr_expect_eq(gc.all.value, 96 * BUILDER_PERIOD);
 	cr_expect_str_eq(gc_phase_name(GC_MARKING), "marking");
 	cr_expect_str_eq(gc_phase_name(GC_OTHER), "other");
 }
@@ -128,7 +128,7 @@ Test(gc, causes)
 	build(NULL, FLAT_BY_FUNCTION, FLAT_SORT_SELF, &gc);
 	expect_causes(&gc, "a 8/15\nArray#push 7/7\n<main> 0/15\n");
 	cr_expect_eq(gc.uncaused.samples, 16, "there is no frame below");
-	cr_expect_eq(gc.uncaused.ns, 16 * BUILDER_PERIOD);
+	cr_expect_eq(gc.uncaused.value, 16 * BUILDER_PERIOD);
 	build(NULL, FLAT_BY_FUNCTION, FLAT_SORT_TOTAL, &by_total);
 	expect_causes(&by_total, "a 8/15\n<main> 0/15\nArray#push 7/7\n");
 }
@@ -159,13 +159,13 @@ Test(gc, who_collected)
 	build(NULL, FLAT_BY_FUNCTION, FLAT_SORT_SELF, &gc);
 	cr_assert_eq(gc.threads.n_rows, 2, "the main thread did not");
 	cr_expect_eq(gc.threads.rows[0].id, other);
-	cr_expect_eq(gc.threads.rows[0].self_ns, 5 * BUILDER_PERIOD);
+	cr_expect_eq(gc.threads.rows[0].self_value, 5 * BUILDER_PERIOD);
 	cr_expect_eq(gc.threads.rows[1].id, worker);
-	cr_expect_eq(gc.thread_ns[worker], 5 * BUILDER_PERIOD);
-	cr_expect_eq(gc.thread_ns[main_thread], 1 * BUILDER_PERIOD);
+	cr_expect_eq(gc.thread_value[worker], 5 * BUILDER_PERIOD);
+	cr_expect_eq(gc.thread_value[main_thread], 1 * BUILDER_PERIOD);
 	cr_assert_eq(gc.processes.n_rows, 2);
-	cr_expect_eq(gc.processes.rows[1].self_ns, 3 * BUILDER_PERIOD);
-	cr_expect_eq(gc.process_ns[gc.processes.rows[1].id], 6 * BUILDER_PERIOD);
+	cr_expect_eq(gc.processes.rows[1].self_value, 3 * BUILDER_PERIOD);
+	cr_expect_eq(gc.process_value[gc.processes.rows[1].id], 6 * BUILDER_PERIOD);
 }
 
 Test(gc, filtered)
@@ -180,7 +180,7 @@ Test(gc, filtered)
 	build(&f, FLAT_BY_FUNCTION, FLAT_SORT_SELF, &gc);
 	cr_expect_eq(gc.all.samples, 6);
 	expect_causes(&gc, "a 5/5\n");
-	cr_expect_eq(gc.thread_ns[worker], 0);
+	cr_expect_eq(gc.thread_value[worker], 0);
 }
 
 Test(gc, random_profiles_add_up)

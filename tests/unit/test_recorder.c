@@ -336,7 +336,7 @@ static void add_sample(struct model *m)
 {
 	struct profile_sample def = {
 		.ts = some_time(m),
-		.weight = rng_u64(&m->rng),
+		.value = rng_u64(&m->rng),
 		.thread = rng_below(&m->rng, m->want.n_threads),
 		.stack = rng_below(&m->rng, m->want.n_stacks),
 		.cpu = (uint16_t)rng_u64(&m->rng),
@@ -441,7 +441,7 @@ static void assert_same_process(const struct profile_process *a, const struct pr
 static void assert_same_sample(const struct profile_sample *a, const struct profile_sample *b)
 {
 	cr_assert_eq(a->ts, b->ts);
-	cr_assert_eq(a->weight, b->weight);
+	cr_assert_eq(a->value, b->value);
 	cr_assert_eq(a->thread, b->thread);
 	cr_assert_eq(a->stack, b->stack);
 	cr_assert_eq(a->cpu, b->cpu);
@@ -746,7 +746,7 @@ Test(recorder, huge_meta_can_be_read_back)
 static void add_samples(struct recorder *rec, size_t n)
 {
 	/* Close together, so that no chunk ends for its age. */
-	struct profile_sample sample = { .stack = 1, .weight = 10101010, .ts = 1000000 };
+	struct profile_sample sample = { .stack = 1, .value = 10101010, .ts = 1000000 };
 
 	for (size_t i = 0; i < n; i++) {
 		sample.ts += 100;
@@ -773,7 +773,7 @@ Test(recorder, forgetting_changes_nothing)
 {
 	struct recorder *rec = must_open(path);
 	struct profile_frame frame = { .kind = FRAME_RUBY, .module = PROFILE_NONE };
-	struct profile_sample sample = { .ts = 2000000000, .weight = 1 };
+	struct profile_sample sample = { .ts = 2000000000, .value = 1 };
 	_cleanup_profile_ struct profile p = PROFILE_INIT;
 	struct read_report report;
 	uint32_t frame_id, stack = 0, outer = 0, empty, id;
@@ -960,7 +960,7 @@ static size_t add_random_samples(struct recorder *rec, size_t max)
 	size_t n = 0;
 
 	while (n < max) {
-		sample.weight = rng_next(&rng);
+		sample.value = rng_next(&rng);
 		if (recorder_sample(rec, &sample))
 			break;
 		n++;

@@ -189,7 +189,7 @@ static int define_native(struct fixture *f, uint64_t stack, const uint64_t *word
 static struct sample_stack sample(struct fixture *f, const struct rbpf_rec_sample *rec)
 {
 	struct sample_stack s = { .stack = PROFILE_NONE }, again;
-	struct profile_sample out = { .ts = f->ts, .weight = 1, .thread = f->thread };
+	struct profile_sample out = { .ts = f->ts, .value = 1, .thread = f->thread };
 
 	cr_assert_eq(stack_table_of_sample(&f->t, f->out, &f->p, rec, true, &s), 0);
 	cr_assert_eq(stack_table_of_sample(&f->t, f->out, &f->p, rec, true, &again), 0);

@@ -239,7 +239,7 @@ Test(tree, random_profiles_add_up)
 		builder_finish(&b);
 		cr_assert_eq(tree_build(&b.profile, &f, &opts, &t), 0);
 		assert_sane_tree(&t);
-		cr_expect_eq(t.nodes[0].total_ns, b.profile.totals.cpu_sampled_ns);
+		cr_expect_eq(t.nodes[0].total_value, b.profile.totals.cpu_sampled_ns);
 		cr_expect_eq(t.nodes[0].total_samples, b.profile.n_samples);
 		tree_deinit(&t);
 	}
