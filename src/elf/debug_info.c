@@ -88,8 +88,9 @@ Elf_Data *debug_info_section(const struct debug_info *info, const char *name)
 }
 
 /*
- * libdw does not look whether a name among the DIEs ends before its section does: make sure. What a
- * section ends with is else the end of children (0 already) or an attribute of a unit without any.
+ * libdw does not look whether a name among the DIEs, or one that a table of lines takes from a section of
+ * strings, ends before its section does: make sure. What .debug_info ends with is else the end of
+ * children (0 already) or an attribute of a unit without any.
  */
 static void terminate_names(const struct debug_info *info, const char *section)
 {
@@ -114,6 +115,8 @@ static int open_sections(struct debug_info *info, const char *const *needed, siz
 		return -EBADMSG;
 	terminate_names(info, ".debug_info");
 	terminate_names(info, ".debug_types");
+	terminate_names(info, ".debug_str");
+	terminate_names(info, ".debug_line_str");
 	/* libdw has all sections in memory now. */
 	elf_cntl(info->elf, ELF_C_FDDONE);
 	return 0;
