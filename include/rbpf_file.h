@@ -20,12 +20,19 @@
  * As PNG does it: a high bit against 7-bit channels and against being taken for text, CR LF and LF
  * against newline conversion, ^Z so that DOS's `type` stops.
  */
-#define RBPF_FILE_MAGIC	    "\x89RBPF\r\n\x1a"
-#define RBPF_FILE_MAGIC_LEN 8
+#define RBPF_FILE_MAGIC	       "\x89RBPF\r\n\x1a"
+#define RBPF_FILE_MAGIC_LEN    8
 
-/* A reader refuses another major, and reads every minor. */
-#define RBPF_FILE_MAJOR	    1
-#define RBPF_FILE_MINOR	    4
+/*
+ * A reader refuses a major that it does not know, and reads every minor of those that it knows.
+ *
+ * In a recording of major 1 all samples are of one event, CPU time in ns. One of other events, or of
+ * several, is of major 2: a reader that knows only CPU time would add up what is none.
+ */
+#define RBPF_FILE_MAJOR_CPU    1
+#define RBPF_FILE_MINOR_CPU    5
+#define RBPF_FILE_MAJOR_EVENTS 2
+#define RBPF_FILE_MINOR_EVENTS 0
 
 struct rbpf_file_header {
 	uint8_t magic[RBPF_FILE_MAGIC_LEN];
@@ -109,7 +116,10 @@ enum rbpf_record_kind {
 	RBPF_REC_FRAME = 5,
 	/* stack of the callers, frame */
 	RBPF_REC_STACK = 6,
-	/* thread, time, stack, weight, cpu, flags; SAMPLE_NATIVE and SAMPLE_GAP since 1.3 */
+	/*
+	 * thread, time, stack, value, cpu, flags; SAMPLE_NATIVE and SAMPLE_GAP since 1.3; in major 2
+	 * also: event, its number in META
+	 */
 	RBPF_REC_SAMPLE = 7,
 	/* n: the SAMPLE right before it in this chunk n times more, each as far from the one before
 	 */

@@ -225,6 +225,7 @@ int cmd_open_recording(const struct cmd_context *ctx, const char *input,
 	r = recording_path(input, rest, &rec.path, err);
 	if (r)
 		return r;
+	opts.event = filter->event;
 	opts.from_ns = filter->from_ns;
 	opts.to_ns = filter->to_ns;
 	opts.by_thread |= view_filter_by_thread(filter);
@@ -328,6 +329,15 @@ const struct option_spec filter_option_specs[N_FILTER_OPTIONS] = {
 		.help = "drop samples of garbage collection",
 	},
 	{
+		.name = "event",
+		.type = OPTION_STRING,
+		FILTER(event),
+		.arg = "NAME",
+		.help = "samples of this event (default: the first of the recording; 'report "
+			"--info' "
+			"names them)",
+	},
+	{
 		.name = "from",
 		.type = OPTION_DURATION,
 		FILTER(from_ns),
@@ -392,6 +402,7 @@ int cmd_filter(struct filter_options *opts, enum stack_mode usual, struct view_f
 	ret->tids = take_ptr(opts->tids.pids);
 	opts->pids.n = 0;
 	opts->tids.n = 0;
+	ret->event = opts->event;
 	ret->from_ns = opts->from_ns;
 	ret->to_ns = opts->to_ns;
 	ret->no_gc = opts->no_gc;

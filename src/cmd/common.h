@@ -74,7 +74,7 @@ struct recording {
 /*
  * Read the recording named by @input (-i), else by the argument in @rest, else by the environment
  * variable RBPF_DATA, else rbpf.data; "-" is stdin. Warns if it was not closed properly. Of its samples
- * those of the time that @filter says are read, as @needs and @filter need them; @needs may be NULL.
+ * those of the event and the time that @filter says are read, as @needs and @filter need them; @needs may be NULL.
  *
  * Fails with ERR_USAGE (named twice, or stdin is a terminal), ERR_PROFILE, or -ENODATA and
  * ERR_EMPTY. @ret is written only on success and must then be closed with recording_close().
@@ -96,6 +96,7 @@ uint64_t recording_duration(const struct recording *rec);
 struct filter_options {
 	struct pid_list pids, tids;
 	const char *thread, *comm, *container, *include, *exclude; /* regexes or NULL */
+	const char *event;					   /* or NULL */
 	unsigned int stack; /* enum stack_mode, or OPTION_UNSET */
 	bool ruby_only, no_gc;
 	uint64_t from_ns, to_ns; /* 0 if not given */
@@ -106,7 +107,7 @@ struct filter_options {
 		.stack = OPTION_UNSET                                                              \
 	}
 
-#define N_FILTER_OPTIONS 12
+#define N_FILTER_OPTIONS 13
 extern const struct option_spec filter_option_specs[N_FILTER_OPTIONS];
 
 /* The group of these options for a command whose struct @type has them as .filter. */

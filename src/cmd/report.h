@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "cmd/common.h"
+#include "ui/summary.h"
 #include "view/flat.h"
 
 struct buf;
@@ -63,7 +64,7 @@ int report_gc_build(const struct report *r, struct gc_report *ret, struct err *e
 int report_nothing(const struct report *r, struct err *err);
 
 /* The line above a report: "rbpf.data: 30.0 s, 4 processes, …". */
-void report_header(const struct report *r, uint64_t samples, uint64_t ns, struct buf *out);
+void report_header(const struct report *r, uint64_t samples, uint64_t value, struct buf *out);
 
 /* The lines below: how far to trust it. */
 void report_footer(const struct report *r, uint64_t samples, struct buf *out);
@@ -75,7 +76,10 @@ void report_native(const struct report *r, struct buf *out);
 struct json;
 
 /* Add the member "summary". */
-void report_json_summary(const struct report *r, uint64_t samples, uint64_t ns, struct json *j);
+void report_json_summary(const struct report *r, uint64_t samples, uint64_t value, struct json *j);
+
+/* "self_ns", "self_bytes": the key of a value of the event that is shown. */
+struct num_text report_value_key(const struct report *r, const char *what);
 
 /* Add the members of a frame: those of a row of functions or lines, as r->by says. */
 void report_json_frame(const struct report *r, uint32_t frame, struct json *j);

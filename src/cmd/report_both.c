@@ -177,7 +177,8 @@ static int add_block(const struct report *r, struct stacks *s, uint32_t node, st
 	if (find_rows(&r->rec->profile, s, node))
 		return -ENOMEM;
 	buf_addf(out, "\n%s  %s  %s  ", num_percent(n->self_value, s->tree.nodes[0].total_value).s,
-		 num_seconds(n->self_value).s, num_of(n->self_samples, "sample", "samples").s);
+		 num_column(profile_event(&r->rec->profile)->unit, n->self_value).s,
+		 num_of(n->self_samples, "sample", "samples").s);
 	owner_label(&r->rec->profile, OWNER_THREAD, thread_of(&s->tree, node), out);
 	buf_addch(out, '\n');
 	for (i = 0; i < s->n_rows; i++)
@@ -244,7 +245,7 @@ static int json_stack(const struct report *r, struct stacks *s, uint32_t node, s
 	json_u64(j, "tid", thread->tid);
 	json_str(j, "thread", profile_str(p, thread->name));
 	json_u64(j, "samples", s->tree.nodes[node].self_samples);
-	json_u64(j, "ns", s->tree.nodes[node].self_value);
+	json_u64(j, value_unit_name(profile_event(p)->unit), s->tree.nodes[node].self_value);
 	json_column(r, s, COLUMN_RUBY, "ruby", j);
 	json_column(r, s, COLUMN_NATIVE, "native", j);
 	json_object_end(j);

@@ -23,9 +23,10 @@ int report_gc_build(const struct report *r, struct gc_report *ret, struct err *e
 }
 
 /* The cells of TIME, GC% and CPU%. */
-static void add_numbers(const struct gc_report *gc, uint64_t value, uint64_t of, struct table *t)
+static void add_numbers(const struct gc_report *gc, enum value_unit unit, uint64_t value,
+			uint64_t of, struct table *t)
 {
-	table_cell(t, "%s", num_seconds(value).s);
+	table_cell(t, "%s", num_column(unit, value).s);
 	table_cell(t, "%s", num_percent(value, gc->gc.value).s);
 	table_cell(t, "%s", num_percent(value, of).s);
 }
@@ -38,6 +39,7 @@ static int add_phases(const struct report *r, const struct gc_report *gc, struct
 		{ "CPU%", TABLE_RIGHT, TABLE_WHOLE },
 		{ "PHASE", TABLE_LEFT, TABLE_WHOLE },
 	};
+	enum value_unit unit = profile_event(&r->rec->profile)->unit;
 	_cleanup_table_ struct table table;
 	unsigned int phase;
 
@@ -45,7 +47,7 @@ static int add_phases(const struct report *r, const struct gc_report *gc, struct
 	for (phase = GC_NONE + 1; phase < GC_PHASE_COUNT; phase++) {
 		if (!gc->phases[phase].samples)
 			continue;
-		add_numbers(gc, gc->phases[phase].value, gc->all.value, &table);
+		add_numbers(gc, unit, gc->phases[phase].value, gc->all.value, &table);
 		table_cell(&table, "%s", gc_phase_name(phase));
 	}
 	buf_addch(out, '\n');
@@ -59,7 +61,8 @@ static int add_causes(const struct report *r, const struct gc_report *gc, struct
 	buf_addch(out, '\n');
 	ret = report_table(r, &gc->causes, "CAUSED BY", out);
 	if (gc->uncaused.samples)
-		buf_addf(out, "  %s (%s) below no Ruby method\n", num_seconds(gc->uncaused.value).s,
+		buf_addf(out, "  %s (%s) below no Ruby method\n",
+			 num_column(profile_event(&r->rec->profile)->unit, gc->uncaused.value).s,
 			 num_percent(gc->uncaused.value, gc->gc.value).s);
 	return ret;
 }
@@ -76,6 +79,7 @@ static int add_collectors(const struct report *r, const struct gc_report *gc, en
 		{ by == FLAT_BY_THREAD ? "PROCESS" : "COMMAND", TABLE_LEFT, TABLE_CUT_END },
 	};
 	size_t shown = flat->n_rows < r->limit ? flat->n_rows : (size_t)r->limit;
+	enum value_unit unit = profile_event(&r->rec->profile)->unit;
 	_cleanup_table_ struct table table;
 	size_t i;
 	int ret;
@@ -85,7 +89,7 @@ static int add_collectors(const struct report *r, const struct gc_report *gc, en
 		const struct flat_row *row = &flat->rows[i];
 		_cleanup_buf_ struct buf name = BUF_INIT, place = BUF_INIT;
 
-		add_numbers(gc, row->self_value, cpu_ns[row->id], &table);
+		add_numbers(gc, unit, row->self_value, cpu_ns[row->id], &table);
 		report_row_name(r, by, row, &name);
 		table_cell(&table, "%s", buf_str(&name));
 		report_row_place(r, by, row, &place);
@@ -115,6 +119,7 @@ static int add_tables(const struct report *r, const struct gc_report *gc, struct
 
 int report_gc(const struct report *r, struct buf *out, struct err *err)
 {
+	enum value_unit unit = profile_event(&r->rec->profile)->unit;
 	_cleanup_gc_report_ struct gc_report gc = GC_REPORT_INIT;
 	int ret;
 
@@ -122,8 +127,8 @@ int report_gc(const struct report *r, struct buf *out, struct err *err)
 	if (ret)
 		return ret;
 	report_header(r, gc.all.samples, gc.all.value, out);
-	buf_addf(out, "garbage collection: %s of %s (%s)\n", num_duration(gc.gc.value).s,
-		 num_duration(gc.all.value).s, num_percent(gc.gc.value, gc.all.value).s);
+	buf_addf(out, "garbage collection: %s of %s (%s)\n", num_value(unit, gc.gc.value).s,
+		 num_value(unit, gc.all.value).s, num_percent(gc.gc.value, gc.all.value).s);
 	if (gc.gc.samples && add_tables(r, &gc, out))
 		return err_oom(err);
 	report_footer(r, gc.all.samples, out);

@@ -37,9 +37,9 @@ enum field {
 	FIELD_PROCESSES,
 	FIELD_SAMPLES,
 	FIELD_TOTAL_SAMPLES,
-	FIELD_SELF_NS,
-	FIELD_TOTAL_NS,
-	FIELD_SELF_ERROR_NS,
+	FIELD_SELF,
+	FIELD_TOTAL,
+	FIELD_SELF_ERROR,
 };
 
 static const char *const field_names[] = {
@@ -61,13 +61,31 @@ static const char *const field_names[] = {
 	[FIELD_PROCESSES] = "processes",
 	[FIELD_SAMPLES] = "samples",
 	[FIELD_TOTAL_SAMPLES] = "total_samples",
-	[FIELD_SELF_NS] = "self_ns",
-	[FIELD_TOTAL_NS] = "total_ns",
-	[FIELD_SELF_ERROR_NS] = "self_error_ns",
+	[FIELD_SELF] = "self",
+	[FIELD_TOTAL] = "total",
+	[FIELD_SELF_ERROR] = "self_error",
 };
 
-#define FIELD_NUMBERS                                                                              \
-	FIELD_SAMPLES, FIELD_TOTAL_SAMPLES, FIELD_SELF_NS, FIELD_TOTAL_NS, FIELD_SELF_ERROR_NS
+#define FIELD_NUMBERS FIELD_SAMPLES, FIELD_TOTAL_SAMPLES, FIELD_SELF, FIELD_TOTAL, FIELD_SELF_ERROR
+
+struct num_text report_value_key(const struct report *r, const char *what)
+{
+	struct num_text ret;
+
+	snprintf(ret.s, sizeof(ret.s), "%.40s_%s", what,
+		 value_unit_name(profile_event(&r->rec->profile)->unit));
+	return ret;
+}
+
+static struct num_text key_of(const struct report *r, enum field field)
+{
+	struct num_text ret;
+
+	if (field == FIELD_SELF || field == FIELD_TOTAL || field == FIELD_SELF_ERROR)
+		return report_value_key(r, field_names[field]);
+	snprintf(ret.s, sizeof(ret.s), "%s", field_names[field]);
+	return ret;
+}
 
 /* What a row has, by --by. */
 static const enum field row_fields[][16] = {
@@ -227,11 +245,11 @@ static struct value row_value(const struct report *r, const struct flat_row *row
 		return number(row->samples);
 	case FIELD_TOTAL_SAMPLES:
 		return number(row->total_samples);
-	case FIELD_SELF_NS:
+	case FIELD_SELF:
 		return number(row->self_value);
-	case FIELD_TOTAL_NS:
+	case FIELD_TOTAL:
 		return number(row->total_value);
-	case FIELD_SELF_ERROR_NS:
+	case FIELD_SELF_ERROR:
 		return number(row->self_error);
 	default:
 		return key_value(r, row, field, scratch);
@@ -269,7 +287,7 @@ static void json_native(const struct report *r, struct json *j)
 	json_object_end(j);
 }
 
-void report_json_summary(const struct report *r, uint64_t samples, uint64_t ns, struct json *j)
+void report_json_summary(const struct report *r, uint64_t samples, uint64_t value, struct json *j)
 {
 	const struct profile *p = &r->rec->profile;
 	const struct profile_totals *t = &p->totals;
@@ -290,23 +308,23 @@ void report_json_summary(const struct report *r, uint64_t samples, uint64_t ns, 
 	json_u64(j, "rbpf_cpu_ns", t->rbpf_cpu_ns);
 	json_u64(j, "kernel_ns_per_sample", t->kernel_ns_per_sample);
 	json_u64(j, "frequency", p->meta.frequency);
-	json_str(j, "mode", p->meta.mode ? p->meta.mode : "");
+	json_str(j, "event", profile_event(p)->name);
 	json_bool(j, "complete", r->rec->report.complete);
 	json_u64(j, "selected_samples", samples);
-	json_u64(j, "selected_ns", ns);
+	json_u64(j, report_value_key(r, "selected").s, value);
 	profile_counters_json(t, j);
 	json_native(r, j);
 	json_object_end(j);
 }
 
-static void json_field(struct json *j, enum field field, struct value v)
+static void json_field(const struct report *r, struct json *j, enum field field, struct value v)
 {
 	if (v.str)
-		json_str(j, field_names[field], v.str);
+		json_str(j, key_of(r, field).s, v.str);
 	else if (field != FIELD_APPROXIMATE)
-		json_u64(j, field_names[field], v.num);
+		json_u64(j, key_of(r, field).s, v.num);
 	else if (v.num) /* the exception is told, the rule is not */
-		json_bool(j, field_names[field], true);
+		json_bool(j, key_of(r, field).s, true);
 }
 
 void report_json_frame(const struct report *r, uint32_t frame, struct json *j)
@@ -318,9 +336,9 @@ void report_json_frame(const struct report *r, uint32_t frame, struct json *j)
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(fields); i++)
-		json_field(j, fields[i], frame_value(r, frame, fields[i], &scratch));
+		json_field(r, j, fields[i], frame_value(r, frame, fields[i], &scratch));
 	if (r->by == FLAT_BY_LINE)
-		json_field(j, FIELD_APPROXIMATE,
+		json_field(r, j, FIELD_APPROXIMATE,
 			   frame_value(r, frame, FIELD_APPROXIMATE, &scratch));
 }
 
@@ -331,7 +349,7 @@ static void json_row(const struct report *r, const struct flat_row *row, struct 
 
 	json_object_begin(j, NULL);
 	for (f = row_fields[r->by]; *f != FIELD_END; f++)
-		json_field(j, *f, row_value(r, row, *f, &scratch));
+		json_field(r, j, *f, row_value(r, row, *f, &scratch));
 	json_object_end(j);
 }
 
@@ -362,7 +380,13 @@ int report_json(const struct report *r, struct buf *out, struct err *err)
 	return buf_failed(out) ? err_oom(err) : 0;
 }
 
-static void json_phases(const struct gc_report *gc, struct json *j)
+/* The key of values of the event: "ns". */
+static const char *unit_of(const struct profile *p)
+{
+	return value_unit_name(profile_event(p)->unit);
+}
+
+static void json_phases(const struct profile *p, const struct gc_report *gc, struct json *j)
 {
 	unsigned int phase;
 
@@ -371,7 +395,7 @@ static void json_phases(const struct gc_report *gc, struct json *j)
 		json_object_begin(j, NULL);
 		json_str(j, "phase", gc_phase_name(phase));
 		json_u64(j, "samples", gc->phases[phase].samples);
-		json_u64(j, "ns", gc->phases[phase].value);
+		json_u64(j, unit_of(p), gc->phases[phase].value);
 		json_object_end(j);
 	}
 	json_array_end(j);
@@ -404,7 +428,7 @@ static void json_collectors(const struct profile *p, const struct flat *flat,
 		json_object_begin(j, NULL);
 		add(p, row->id, j);
 		json_u64(j, "samples", row->samples);
-		json_u64(j, "ns", row->self_value);
+		json_u64(j, unit_of(p), row->self_value);
 		json_u64(j, "cpu_ns", cpu_ns[row->id]);
 		json_object_end(j);
 	}
@@ -414,8 +438,8 @@ static void json_gc(const struct profile *p, const struct gc_report *gc, struct 
 {
 	json_object_begin(j, "gc");
 	json_u64(j, "samples", gc->gc.samples);
-	json_u64(j, "ns", gc->gc.value);
-	json_phases(gc, j);
+	json_u64(j, unit_of(p), gc->gc.value);
+	json_phases(p, gc, j);
 	json_array_begin(j, "processes");
 	json_collectors(p, &gc->processes, gc->process_value, json_process, j);
 	json_array_end(j);
@@ -483,7 +507,7 @@ static void csv_rows(const struct report *r, const struct flat *flat, struct buf
 	size_t i;
 
 	for (f = row_fields[r->by]; *f != FIELD_END; f++)
-		buf_addf(out, "%s%s", f == row_fields[r->by] ? "" : ",", field_names[*f]);
+		buf_addf(out, "%s%s", f == row_fields[r->by] ? "" : ",", key_of(r, *f).s);
 	buf_addstr(out, "\r\n");
 	for (i = 0; i < rows_shown(r, flat); i++)
 		csv_row(r, &flat->rows[i], out);

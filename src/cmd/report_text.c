@@ -84,7 +84,7 @@ static void add_versions(const struct profile *p, struct buf *out)
 	}
 }
 
-void report_header(const struct report *r, uint64_t samples, uint64_t ns, struct buf *out)
+void report_header(const struct report *r, uint64_t samples, uint64_t value, struct buf *out)
 {
 	const struct profile *p = &r->rec->profile;
 
@@ -95,12 +95,12 @@ void report_header(const struct report *r, uint64_t samples, uint64_t ns, struct
 		 num_of(p->n_samples, "sample", "samples").s);
 	if (p->meta.frequency)
 		buf_addf(out, " at %" PRIu32 " Hz", p->meta.frequency);
-	if (p->meta.mode && *p->meta.mode)
-		buf_addf(out, " (%s)", p->meta.mode);
+	buf_addf(out, " (%s)", profile_event(p)->name);
 	add_versions(p, out);
 	buf_addch(out, '\n');
 	if (samples != p->n_samples)
-		buf_addf(out, "filtered: %s of %s (%s)\n", num_duration(ns).s,
+		buf_addf(out, "filtered: %s of %s (%s)\n",
+			 num_value(profile_event(p)->unit, value).s,
 			 num_of(samples, "sample", "samples").s,
 			 num_percent(samples, p->n_samples).s);
 }
@@ -227,12 +227,13 @@ void report_row_place(const struct report *r, enum flat_by by, const struct flat
 static void add_row(const struct report *r, const struct flat *flat, const struct flat_row *row,
 		    struct table *t)
 {
+	enum value_unit unit = profile_event(&r->rec->profile)->unit;
 	_cleanup_buf_ struct buf text = BUF_INIT;
 
-	table_cell(t, "%s", num_seconds(row->self_value).s);
+	table_cell(t, "%s", num_column(unit, row->self_value).s);
 	table_cell(t, "%s", num_percent(row->self_value, flat->value).s);
 	table_cell(t, "%s", num_percent(row->self_error, flat->value).s);
-	table_cell(t, "%s", num_seconds(row->total_value).s);
+	table_cell(t, "%s", num_column(unit, row->total_value).s);
 	table_cell(t, "%s", num_percent(row->total_value, flat->value).s);
 	report_row_name(r, r->by, row, &text);
 	table_cell(t, "%s", buf_str(&text));
@@ -329,6 +330,17 @@ static const char *or_unknown(const char *s)
 	return s && *s ? s : "unknown";
 }
 
+/* "event      cpu (ns), 10 ms a sample, 99 Hz" */
+static void info_event(const struct profile_event *event, uint32_t frequency, struct buf *out)
+{
+	buf_addf(out, "event      %s (%s)", event->name, value_unit_name(event->unit));
+	if (event->period)
+		buf_addf(out, ", %s a sample", num_value(event->unit, event->period).s);
+	if (frequency && event_is_cpu(event))
+		buf_addf(out, ", %" PRIu32 " Hz", frequency);
+	buf_addch(out, '\n');
+}
+
 static void info_meta(const struct profile_meta *meta, struct buf *out)
 {
 	time_t start = (time_t)(meta->start_realtime_ns / NSEC_PER_SEC);
@@ -343,7 +355,8 @@ static void info_meta(const struct profile_meta *meta, struct buf *out)
 		 or_unknown(meta->kernel), or_unknown(meta->arch),
 		 num_of(meta->cpus, "CPU", "CPUs").s);
 	buf_addf(out, "start      %s\n", when);
-	buf_addf(out, "mode       %s, %" PRIu32 " Hz\n", or_unknown(meta->mode), meta->frequency);
+	for (uint32_t i = 0; i < meta->n_events; i++)
+		info_event(&meta->events[i], meta->frequency, out);
 }
 
 /* What of the recording passes the filters. */

@@ -124,8 +124,8 @@ static void add_desc(const struct flame *fl, struct buf *out)
 	add_optional(&j, "kernel", meta->kernel);
 	add_optional(&j, "arch", meta->arch);
 	json_str(&j, "ruby", buf_str(&fl->facts.rubies));
-	json_str(&j, "mode", flame_mode(p));
-	json_str(&j, "unit", fl->by_samples ? "samples" : "ns");
+	json_str(&j, "event", profile_event(p)->name);
+	json_str(&j, "unit", fl->by_samples ? "samples" : value_unit_name(profile_event(p)->unit));
 	json_u64(&j, "total", fl->total);
 	json_u64(&j, "frequency_hz", meta->frequency);
 	json_u64(&j, "period_ns", meta->frequency ? NSEC_PER_SEC / meta->frequency : 0);

@@ -42,17 +42,17 @@ static uint64_t pixel_of(const struct flame_pane *pane, uint64_t x)
 	       (uint64_t)pane->left * 100;
 }
 
-void flame_add_amount(const struct flame *fl, const char *what, uint64_t ns, uint64_t samples,
+void flame_add_amount(const struct flame *fl, const char *what, uint64_t value, uint64_t samples,
 		      struct buf *out)
 {
 	bool by_samples = fl->by_samples;
 
 	buf_addf(out, "\n%s ", what);
 	if (!by_samples) {
-		human_duration(out, ns);
+		human_value(out, profile_event(fl->profile)->unit, value);
 		buf_addstr(out, " (");
 	}
-	human_percent(out, by_samples ? samples : ns, fl->total);
+	human_percent(out, by_samples ? samples : value, fl->total);
 	buf_addstr(out, by_samples ? ", " : "), ");
 	human_count_of(out, samples, "sample", "samples");
 }

@@ -22,15 +22,11 @@
 
 #define LEGEND	    "Self time:"
 
-const char *flame_mode(const struct profile *p)
-{
-	return p->meta.mode && *p->meta.mode ? p->meta.mode : "cpu";
-}
-
 void flame_make_title(struct flame *fl)
 {
 	const struct flame_facts *facts = &fl->facts;
 	const struct profile *p = fl->profile;
+	const struct profile_event *event = profile_event(p);
 	struct buf *title = &fl->title;
 
 	if (fl->opts->title) {
@@ -42,7 +38,7 @@ void flame_make_title(struct flame *fl)
 	buf_addstr(title, buf_str(&facts->programs));
 	if (facts->n_processes == 1)
 		buf_addf(title, " (pid %u)", p->processes[facts->process].pid);
-	buf_addf(title, ": %s flame graph", strcmp(flame_mode(p), "cpu") ? flame_mode(p) : "CPU");
+	buf_addf(title, ": %s flame graph", event_is_cpu(event) ? "CPU" : event->name);
 	if (fl->opts->inverted)
 		buf_addstr(title, ", innermost frames first");
 }
@@ -116,6 +112,7 @@ static const char *stacks_shown(const struct flame *fl)
 static void add_subtitle(const struct flame *fl, struct paragraph *par)
 {
 	const struct flame_facts *facts = &fl->facts;
+	const struct profile_event *event = profile_event(fl->profile);
 	const char *stacks = stacks_shown(fl);
 	_cleanup_buf_ struct buf s = BUF_INIT;
 
@@ -135,8 +132,8 @@ static void add_subtitle(const struct flame *fl, struct paragraph *par)
 		buf_addf(&s, " at %u Hz", fl->profile->meta.frequency);
 	add_piece(par, &s);
 	if (facts->value) {
-		human_duration(&s, facts->value);
-		buf_addf(&s, " %s", strcmp(flame_mode(fl->profile), "cpu") ? "in all" : "CPU time");
+		human_value(&s, event->unit, facts->value);
+		buf_addf(&s, " %s", event_is_cpu(event) ? "CPU time" : "in all");
 		add_piece(par, &s);
 	}
 	if (facts->rubies.len) {

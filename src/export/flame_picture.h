@@ -74,6 +74,5 @@ void flame_add_footer(struct flame *fl, struct buf *out);
 void flame_add_hidden_note(const struct flame *fl, struct buf *out);
 
 /* "cpu" */
-const char *flame_mode(const struct profile *p);
 
 #endif

@@ -72,6 +72,31 @@ void human_duration(struct buf *out, uint64_t ns)
 	buf_addf(out, ns ? "%" PRIu64 " ns" : "%" PRIu64 " s", ns);
 }
 
+static void human_bytes(struct buf *out, uint64_t bytes)
+{
+	static const char *const names[] = { "B", "kB", "MB", "GB", "TB", "PB", "EB" };
+	uint64_t unit = 1;
+	size_t i = 0;
+
+	for (; i + 1 < ARRAY_SIZE(names) && bytes / unit >= 1000; i++)
+		unit *= 1000;
+	if (i)
+		add_fixed(out, bytes / (unit / 100), 1); /* hundredths */
+	else
+		human_count(out, bytes);
+	buf_addf(out, " %s", names[i]);
+}
+
+void human_value(struct buf *out, enum value_unit unit, uint64_t value)
+{
+	if (unit == UNIT_NS)
+		human_duration(out, value);
+	else if (unit == UNIT_BYTES)
+		human_bytes(out, value);
+	else
+		human_count(out, value);
+}
+
 void human_percent(struct buf *out, uint64_t part, uint64_t whole)
 {
 	uint64_t hundredths;

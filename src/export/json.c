@@ -49,6 +49,15 @@ static void add_meta(struct json *j, const struct profile_meta *meta)
 	json_u64(j, "cpus", meta->cpus);
 	json_u64(j, "start_realtime_ns", meta->start_realtime_ns);
 	json_u64(j, "start_ns", meta->start_monotonic_ns);
+	json_array_begin(j, "events");
+	for (uint32_t i = 0; i < meta->n_events; i++) {
+		json_object_begin(j, NULL);
+		json_str(j, "name", meta->events[i].name);
+		json_str(j, "unit", value_unit_name(meta->events[i].unit));
+		json_u64(j, "period", meta->events[i].period);
+		json_object_end(j);
+	}
+	json_array_end(j);
 	json_object_end(j);
 }
 
@@ -217,7 +226,9 @@ static void add_samples(struct json *j, const struct profile *p, const struct vi
 			continue;
 		json_object_begin(j, NULL);
 		json_u64(j, "ts_ns", s->ts);
-		json_u64(j, "weight_ns", s->value);
+		json_u64(j, "value", s->value);
+		if (p->meta.n_events > 1)
+			json_u64(j, "event", s->event);
 		json_u64(j, "thread", s->thread);
 		json_u64(j, "stack", stack_of_sample(sel, shown, s));
 		json_u64(j, "cpu", s->cpu);
@@ -255,7 +266,7 @@ int export_json(const struct profile *p, const struct export_options *opts, stru
 
 	json_object_begin(&j, NULL);
 	json_str(&j, "format", "rbpf-recording");
-	json_u64(&j, "version", 1);
+	json_u64(&j, "version", 2);
 	json_bool(&j, "complete", p->complete);
 	add_meta(&j, &p->meta);
 	add_totals(&j, &p->totals);

@@ -16,12 +16,13 @@ bool file_magic_matches(const void *data, size_t len)
 	return len >= RBPF_FILE_MAGIC_LEN && !memcmp(data, RBPF_FILE_MAGIC, RBPF_FILE_MAGIC_LEN);
 }
 
-void file_header_pack(uint64_t start_realtime_ns, uint64_t start_monotonic_ns,
+void file_header_pack(uint16_t major, uint64_t start_realtime_ns, uint64_t start_monotonic_ns,
 		      uint8_t ret[sizeof(struct rbpf_file_header)])
 {
 	struct rbpf_file_header h = {
-		.major = htole16(RBPF_FILE_MAJOR),
-		.minor = htole16(RBPF_FILE_MINOR),
+		.major = htole16(major),
+		.minor = htole16(major == RBPF_FILE_MAJOR_CPU ? RBPF_FILE_MINOR_CPU
+							      : RBPF_FILE_MINOR_EVENTS),
 		.header_len = htole32(sizeof(h)),
 		.start_realtime_ns = htole64(start_realtime_ns),
 		.start_monotonic_ns = htole64(start_monotonic_ns),
@@ -36,6 +37,7 @@ int file_header_unpack(const uint8_t data[sizeof(struct rbpf_file_header)],
 		       struct rbpf_file_header *ret)
 {
 	struct rbpf_file_header h;
+	bool known;
 
 	memcpy(&h, data, sizeof(h));
 	if (!file_magic_matches(data, sizeof(h)))
@@ -49,12 +51,12 @@ int file_header_unpack(const uint8_t data[sizeof(struct rbpf_file_header)],
 	h.start_monotonic_ns = le64toh(h.start_monotonic_ns);
 	h.flags = le32toh(h.flags);
 	h.crc = le32toh(h.crc);
-	if (h.major == RBPF_FILE_MAJOR &&
-	    (h.header_len < sizeof(h) || h.header_len > RBPF_FILE_MAX_HEADER ||
-	     h.header_len % RBPF_CHUNK_ALIGN))
+	known = h.major == RBPF_FILE_MAJOR_CPU || h.major == RBPF_FILE_MAJOR_EVENTS;
+	if (known && (h.header_len < sizeof(h) || h.header_len > RBPF_FILE_MAX_HEADER ||
+		      h.header_len % RBPF_CHUNK_ALIGN))
 		return -EBADMSG;
 	*ret = h;
-	return h.major == RBPF_FILE_MAJOR ? 0 : -EPROTONOSUPPORT;
+	return known ? 0 : -EPROTONOSUPPORT;
 }
 
 void chunk_header_pack(uint8_t type, uint8_t flags, const void *stored, uint32_t stored_len,

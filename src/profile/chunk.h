@@ -17,13 +17,13 @@
 /* True if a file that begins with these bytes is, or wants to be, a recording. */
 bool file_magic_matches(const void *data, size_t len);
 
-/* The bytes of a header of this version. */
-void file_header_pack(uint64_t start_realtime_ns, uint64_t start_monotonic_ns,
+/* The bytes of a header of this major version (rbpf_file.h), in its newest minor. */
+void file_header_pack(uint16_t major, uint64_t start_realtime_ns, uint64_t start_monotonic_ns,
 		      uint8_t ret[sizeof(struct rbpf_file_header)]);
 
 /*
  * Returns 0; -EINVAL if this is no recording, -EBADMSG if the header is damaged, -EPROTONOSUPPORT
- * if the major version is not ours (then @ret is filled all the same, for the message).
+ * if the major version is not known (then @ret is filled all the same, for the message).
  */
 int file_header_unpack(const uint8_t data[sizeof(struct rbpf_file_header)],
 		       struct rbpf_file_header *ret);

@@ -123,20 +123,20 @@ int chunk_writer_write(struct chunk_writer *w, enum rbpf_chunk_type type, const 
 	return 0;
 }
 
-static int write_header(struct chunk_writer *w, uint64_t start_realtime_ns,
+static int write_header(struct chunk_writer *w, uint16_t major, uint64_t start_realtime_ns,
 			uint64_t start_monotonic_ns)
 {
 	uint8_t header[sizeof(struct rbpf_file_header)];
 	struct iovec iov = { header, sizeof(header) };
 	int r;
 
-	file_header_pack(start_realtime_ns, start_monotonic_ns, header);
+	file_header_pack(major, start_realtime_ns, start_monotonic_ns, header);
 	r = writev_full(w->fd, &iov, 1, &w->bytes);
 	return r ? fail(w, r, "write") : 0;
 }
 
 int chunk_writer_init(struct chunk_writer *w, const char *path, bool force, bool sync,
-		      uint64_t start_realtime_ns, uint64_t start_monotonic_ns)
+		      uint16_t major, uint64_t start_realtime_ns, uint64_t start_monotonic_ns)
 {
 	int r;
 
@@ -147,7 +147,7 @@ int chunk_writer_init(struct chunk_writer *w, const char *path, bool force, bool
 		return chunk_writer_oom(w);
 	w->zlib_ready = true;
 	r = output_open(path, force, &w->fd, &w->err);
-	return r ? r : write_header(w, start_realtime_ns, start_monotonic_ns);
+	return r ? r : write_header(w, major, start_realtime_ns, start_monotonic_ns);
 }
 
 void chunk_writer_deinit(struct chunk_writer *w)

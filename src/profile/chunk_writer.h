@@ -32,12 +32,12 @@ struct chunk_writer {
 };
 
 /*
- * Open @path as output_open() does, and write the file header. With @sync each chunk is synced.
+ * Open @path as output_open() does, and write the file header of the format's version @major. With @sync each chunk is synced.
  * Whatever the result, @w must then be released with chunk_writer_deinit().
  * Returns 0 or -errno; @w->err tells.
  */
 int chunk_writer_init(struct chunk_writer *w, const char *path, bool force, bool sync,
-		      uint64_t start_realtime_ns, uint64_t start_monotonic_ns);
+		      uint16_t major, uint64_t start_realtime_ns, uint64_t start_monotonic_ns);
 
 /* Close, if chunk_writer_close() has not, and release all. */
 void chunk_writer_deinit(struct chunk_writer *w);

@@ -178,12 +178,72 @@ static int decode_counters(const json_t *root, uint64_t *ret)
 	return r;
 }
 
+static void encode_events(const struct profile_meta *meta, struct json *j)
+{
+	json_array_begin(j, "events");
+	for (uint32_t i = 0; i < meta->n_events; i++) {
+		const struct profile_event *event = &meta->events[i];
+
+		json_object_begin(j, NULL);
+		json_str(j, "name", event->name);
+		json_str(j, "unit", value_unit_name(event->unit));
+		json_u64(j, "period", json_clamp(event->period));
+		json_object_end(j);
+	}
+	json_array_end(j);
+}
+
+static enum value_unit unit_of(const char *name)
+{
+	for (unsigned int i = 0; i < VALUE_UNITS; i++)
+		if (!strcmp(value_unit_name(i), name))
+			return i;
+	return UNIT_COUNT;
+}
+
+static bool is_event_name(const char *name)
+{
+	size_t len = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-_");
+
+	return len && !name[len] && len < EVENT_MAX_NAME;
+}
+
+static int decode_event(const json_t *value, struct profile_event *ret)
+{
+	const char *name = json_string_value(json_object_get(value, "name"));
+	const char *unit = json_string_value(json_object_get(value, "unit"));
+	const json_t *period = json_object_get(value, "period");
+
+	if (!name || !unit || !is_event_name(name))
+		return -EBADMSG;
+	*ret = (struct profile_event) { .unit = unit_of(unit) };
+	memcpy(ret->name, name, strlen(name));
+	return period ? decode_u64(period, UINT64_MAX, &ret->period) : 0;
+}
+
+static int decode_events(const json_t *root, struct profile_meta *ret)
+{
+	const json_t *events = json_object_get(root, "events");
+	int r = 0;
+
+	if (!events)
+		return 0;
+	if (!json_is_array(events) || json_array_size(events) > PROFILE_MAX_EVENTS)
+		return -EBADMSG;
+	for (size_t i = 0; i < json_array_size(events) && !r; i++)
+		r = decode_event(json_array_get(events, i), &ret->events[i]);
+	ret->n_events = r ? 0 : (uint32_t)json_array_size(events);
+	return r;
+}
+
 void meta_encode(const struct profile_meta *meta, struct buf *out)
 {
 	struct json j = JSON_INIT(out);
 
 	json_object_begin(&j, NULL);
 	encode(meta_fields, ARRAY_SIZE(meta_fields), meta, &j);
+	if (meta->n_events)
+		encode_events(meta, &j);
 	json_object_end(&j);
 }
 
@@ -202,7 +262,9 @@ int meta_decode(const void *data, size_t len, struct profile_meta *ret)
 	_cleanup_(cleanup_json) json_t *root = NULL;
 	int r = load(data, len, &root);
 
-	return r ? r : decode(meta_fields, ARRAY_SIZE(meta_fields), root, ret);
+	if (!r)
+		r = decode(meta_fields, ARRAY_SIZE(meta_fields), root, ret);
+	return r ? r : decode_events(root, ret);
 }
 
 int totals_decode(const void *data, size_t len, struct profile_totals *ret)

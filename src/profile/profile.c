@@ -2,6 +2,7 @@
 #include "profile/profile.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/array.h"
 
@@ -28,6 +29,30 @@ const char *lost_reason_name(enum lost_reason reason)
 	};
 
 	return (unsigned int)reason < ARRAY_SIZE(names) ? names[reason] : "other";
+}
+
+const char *value_unit_name(enum value_unit unit)
+{
+	static const char *const names[VALUE_UNITS] = {
+		[UNIT_NS] = "ns",
+		[UNIT_BYTES] = "bytes",
+		[UNIT_OBJECTS] = "objects",
+		[UNIT_COUNT] = "count",
+	};
+
+	return (unsigned int)unit < ARRAY_SIZE(names) ? names[unit] : "count";
+}
+
+bool event_is_cpu(const struct profile_event *event)
+{
+	return !strcmp(event->name, EVENT_CPU) && event->unit == UNIT_NS;
+}
+
+const struct profile_event *profile_event(const struct profile *p)
+{
+	static const struct profile_event cpu = { .name = EVENT_CPU, .unit = UNIT_NS };
+
+	return p->meta.n_events ? &p->meta.events[p->event] : &cpu;
 }
 
 static void meta_deinit(struct profile_meta *meta)

@@ -42,6 +42,30 @@ enum frame_kind {
 /* The word used in machine output ("ruby", "cfunc", …); "unknown" for other values. */
 const char *frame_kind_name(enum frame_kind kind);
 
+/* What values are counted in. Stored in the file by name. */
+enum value_unit {
+	UNIT_NS,
+	UNIT_BYTES,
+	UNIT_OBJECTS,
+	UNIT_COUNT, /* of whatever the event is; when read from a file, also a unit that only a newer
+		     * rbpf knows */
+	VALUE_UNITS,
+};
+
+/* "ns", "bytes", "objects", "count". */
+const char *value_unit_name(enum value_unit unit);
+
+/* What samples are taken of. A recording has one event or several, and each sample is of one. */
+#define EVENT_MAX_NAME 32 /* with its NUL */
+struct profile_event {
+	char name[EVENT_MAX_NAME]; /* of a-z, 0-9, '-', '_'; "cpu": CPU time, in ns */
+	uint32_t unit;		   /* enum value_unit */
+	uint64_t period; /* mean value of a sample; 0: values are exact, each sample has its own */
+};
+
+#define EVENT_CPU "cpu"
+bool event_is_cpu(const struct profile_event *event);
+
 struct profile_process {
 	uint32_t pid;	       /* as rbpf's pid namespace sees it */
 	uint32_t parent;       /* process id (index), always below this one's own; PROFILE_NONE if
@@ -125,6 +149,7 @@ struct profile_sample {
 	uint32_t stack;	 /* stack id */
 	uint16_t cpu;
 	uint16_t flags;
+	uint16_t event; /* its number in meta.events */
 };
 
 /* All samples with one stack and the same flags; of one thread, if the profile is by_thread. */
@@ -163,6 +188,8 @@ struct profile_lost {
 	uint32_t reason; /* enum lost_reason */
 };
 
+#define PROFILE_MAX_EVENTS 16
+
 /* How the recording was made: the META chunk. Strings are malloc'ed or NULL. */
 struct profile_meta {
 	char *rbpf_version;
@@ -175,6 +202,8 @@ struct profile_meta {
 	uint32_t cpus;	    /* online */
 	uint64_t start_realtime_ns;
 	uint64_t start_monotonic_ns;
+	struct profile_event events[PROFILE_MAX_EVENTS];
+	uint32_t n_events; /* 0: CPU time alone */
 };
 
 /* What the recorder counted: the TOTALS chunk, written at the end. */
@@ -208,7 +237,8 @@ struct profile {
 	size_t n_frames, cap_frames;
 	struct profile_stack *stacks; /* [0] is the empty stack */
 	size_t n_stacks, cap_stacks;
-	uint64_t n_samples;	    /* in the recording */
+	uint32_t event;		    /* of the samples here: its number in meta.events */
+	uint64_t n_samples;	    /* of this event in the recording */
 	uint64_t first_ts, last_ts; /* of these, ns, CLOCK_MONOTONIC; 0 if there is none */
 	struct profile_aggregate *aggregates; /* of those that were wanted (reader.h) */
 	size_t n_aggregates, cap_aggregates;
@@ -233,6 +263,9 @@ struct profile {
 /* Release all and make @p (which may be NULL) PROFILE_INIT again. */
 void profile_deinit(struct profile *p);
 #define _cleanup_profile_ _cleanup_(profile_deinit)
+
+/* The event of the samples of @p. */
+const struct profile_event *profile_event(const struct profile *p);
 
 static inline const char *profile_str(const struct profile *p, uint32_t id)
 {

@@ -22,6 +22,7 @@
 #include "base/array.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/place.h"
 #include "profile/chunk.h"
@@ -86,6 +87,7 @@ struct reader {
 	struct source src;
 	const char *name; /* for messages */
 	struct read_options opts;
+	uint16_t major; /* of the format */
 	struct profile profile;
 	struct record_decoder decoder;
 	bool decoder_ready;
@@ -276,8 +278,9 @@ static int read_header(struct reader *rd, struct err *err)
 	if (r == -EINVAL)
 		return refuse_start(rd, bytes, len, err);
 	if (r == -EPROTONOSUPPORT) {
-		err_set(err, r, ERR_PROFILE, "%s has format version %u.%u, this rbpf reads %u.x",
-			rd->name, h.major, h.minor, RBPF_FILE_MAJOR);
+		err_set(err, r, ERR_PROFILE,
+			"%s has format version %u.%u, this rbpf reads 1.x and 2.x", rd->name,
+			h.major, h.minor);
 		err_hint(err, "it takes the rbpf that recorded it, or a newer one");
 		return r;
 	}
@@ -290,6 +293,7 @@ static int read_header(struct reader *rd, struct err *err)
 		return cannot_read(rd->name, r, err);
 	rd->profile.meta.start_realtime_ns = h.start_realtime_ns;
 	rd->profile.meta.start_monotonic_ns = h.start_monotonic_ns;
+	rd->major = h.major;
 	rd->usable = rd->src.pos;
 	return 0;
 }
@@ -332,7 +336,6 @@ static void compute_totals(struct profile *p, const struct record_decoder *d)
 	bool cpu_known = p->n_threads > 0;
 
 	t.end_monotonic_ns = d->last_ts;
-	t.samples = p->n_samples;
 	for (size_t i = 0; i < p->n_lost; i++)
 		add_saturating(&t.lost, p->lost[i].count);
 	for (size_t i = 0; i < p->n_threads; i++) {
@@ -362,6 +365,38 @@ static int read_chunks(struct reader *rd)
 	return r == -ENODATA || r == -EBADMSG ? 0 : r;
 }
 
+static int no_such_event(const struct reader *rd, struct err *err)
+{
+	const struct profile_meta *meta = &rd->profile.meta;
+	_cleanup_buf_ struct buf names = BUF_INIT;
+
+	for (uint32_t i = 0; i < meta->n_events; i++)
+		buf_addf(&names, "%s%s", i ? ", " : "", meta->events[i].name);
+	err_set(err, -ENOENT, ERR_USAGE, "%s has no event '%s'", rd->name, rd->opts.event);
+	err_hint(err, "its events: %s", buf_str(&names));
+	return -ENOENT;
+}
+
+/* Find the event that is wanted. A recording that names none is of CPU time. */
+static int select_event(struct reader *rd, struct err *err)
+{
+	struct profile_meta *meta = &rd->profile.meta;
+
+	if (!meta->n_events) {
+		meta->events[0] = *profile_event(&rd->profile);
+		meta->events[0].period = meta->frequency ? NSEC_PER_SEC / meta->frequency : 0;
+		meta->n_events = 1;
+	}
+	for (uint32_t i = 0; rd->opts.event; i++) {
+		if (i == meta->n_events)
+			return no_such_event(rd, err);
+		rd->profile.event = i;
+		if (!strcmp(meta->events[i].name, rd->opts.event))
+			break;
+	}
+	return 0;
+}
+
 /* Tell the decoder which samples are wanted. */
 static void select_samples(struct reader *rd)
 {
@@ -370,6 +405,11 @@ static void select_samples(struct reader *rd)
 
 	rd->profile.by_thread = rd->opts.by_thread;
 	d->keep_samples = rd->opts.keep_samples;
+	d->all_events = !rd->opts.event;
+	d->event = rd->profile.event;
+	d->n_events = rd->major == RBPF_FILE_MAJOR_CPU ? 0 : rd->profile.meta.n_events;
+	for (uint32_t i = 0; i < rd->profile.meta.n_events; i++)
+		d->is_cpu[i] = event_is_cpu(&rd->profile.meta.events[i]);
 	/* The buffers between the kernel and the recorder may hold samples of just before the start. */
 	if (rd->opts.from_ns && __builtin_add_overflow(start, rd->opts.from_ns, &d->from_ts))
 		d->from_ts = UINT64_MAX;
@@ -385,6 +425,8 @@ static int read_all(struct reader *rd, struct err *err)
 	if (r)
 		return r;
 	r = read_meta(rd, err);
+	if (!r)
+		r = select_event(rd, err);
 	if (r)
 		return r;
 	rd->decoder_ready = true;

@@ -23,8 +23,9 @@ struct read_report {
 
 /* Which samples are wanted. */
 struct read_options {
-	uint64_t from_ns; /* since the start of the recording */
-	uint64_t to_ns;	  /* since the start, not included; 0: up to the end */
+	const char *event; /* name; NULL: the first of the recording (of those kept, all) */
+	uint64_t from_ns;  /* since the start of the recording */
+	uint64_t to_ns;	   /* since the start, not included; 0: up to the end */
 	bool by_thread; /* add them up by thread, too: 40 bytes for each pair of a thread and a stack */
 	bool keep_samples; /* also one by one: 32 bytes each */
 };
@@ -35,8 +36,8 @@ struct read_options {
  *
  * A FIFO, device or link that another user may have left is refused with -EPERM (place.h). Otherwise
  * it fails with ERR_PROFILE: no such file, unreadable, empty, not a recording ("starts with '<?xml'"),
- * another major version of the format, damaged before its first records, or one that takes far more
- * memory than the file has bytes (-E2BIG). A damaged tail is no failure: @report says so. On failure *@ret and *@report are untouched.
+ * an unknown major version of the format, damaged before its first records, or one that takes far more
+ * memory than the file has bytes (-E2BIG). ERR_USAGE with -ENOENT: there is no such event. A damaged tail is no failure: @report says so. On failure *@ret and *@report are untouched.
  *
  * What is returned is sound whatever the file was: every id names something that exists, ids of
  * parents are below those of their children, strings are valid UTF-8.

@@ -323,18 +323,14 @@ static void add_saturating(uint64_t *sum, uint64_t v)
 		*sum = UINT64_MAX;
 }
 
-/* Count a sample, whether it is wanted or not. */
+/* Count a sample, of whatever event and time. */
 static void count_sample(struct record_decoder *d, const struct profile_sample *s)
 {
 	struct profile_totals *t = &d->totals;
-	struct profile *p = d->profile;
+	uint64_t cpu_ns = d->is_cpu[s->event] ? s->value : 0;
 
-	if (!p->n_samples || s->ts < p->first_ts)
-		p->first_ts = s->ts;
-	if (s->ts > p->last_ts)
-		p->last_ts = s->ts;
-	p->n_samples++;
-	add_saturating(&t->cpu_sampled_ns, s->value);
+	t->samples++;
+	add_saturating(&t->cpu_sampled_ns, cpu_ns);
 	if (!s->flags)
 		return;
 	t->truncated += !!(s->flags & SAMPLE_TRUNCATED);
@@ -344,24 +340,35 @@ static void count_sample(struct record_decoder *d, const struct profile_sample *
 	t->native_samples += !!(s->flags & SAMPLE_NATIVE);
 	t->native_gaps += !!(s->flags & SAMPLE_GAP);
 	if (s->flags & SAMPLE_GC)
-		add_saturating(&t->gc_ns, s->value);
+		add_saturating(&t->gc_ns, cpu_ns);
 }
 
-static int add_sample(struct record_decoder *d, const struct profile_sample *s)
+static int keep_sample(struct profile *p, const struct profile_sample *s)
 {
-	struct profile *p = d->profile;
-	int r;
-
-	count_sample(d, s);
-	if (s->ts < d->from_ts || s->ts >= d->to_ts)
-		return 0;
-	r = aggregate_add(&d->aggregates, p, s);
-	if (r || !d->keep_samples)
-		return r == -E2BIG ? -EBADMSG : r;
 	if (array_reserve(p->samples, p->cap_kept, p->n_kept + 1))
 		return -ENOMEM;
 	p->samples[p->n_kept++] = *s;
 	return 0;
+}
+
+static int add_sample(struct record_decoder *d, const struct profile_sample *s)
+{
+	bool in_time = s->ts >= d->from_ts && s->ts < d->to_ts;
+	struct profile *p = d->profile;
+	int r = 0;
+
+	count_sample(d, s);
+	if (s->event == d->event) {
+		if (!p->n_samples++ || s->ts < p->first_ts)
+			p->first_ts = s->ts;
+		if (s->ts > p->last_ts)
+			p->last_ts = s->ts;
+		if (in_time)
+			r = aggregate_add(&d->aggregates, p, s);
+	}
+	if (!r && in_time && d->keep_samples && (d->all_events || s->event == d->event))
+		r = keep_sample(p, s);
+	return r == -E2BIG ? -EBADMSG : r;
 }
 
 static int decode_sample(struct record_decoder *d, struct cursor *c)
@@ -375,6 +382,7 @@ static int decode_sample(struct record_decoder *d, struct cursor *c)
 	sample->value = get(c);
 	sample->cpu = (uint16_t)get_below(c, (uint64_t)UINT16_MAX + 1);
 	sample->flags = (uint16_t)get(c); /* those that we know are among the low ones */
+	sample->event = d->n_events ? (uint16_t)get_id(c, d->n_events) : 0;
 	if (c->bad)
 		return -EBADMSG;
 	d->after_sample = true;

@@ -22,6 +22,10 @@
 struct record_decoder {
 	struct profile *profile; /* not owned */
 	struct aggregate_index aggregates;
+	uint32_t n_events; /* 0: samples do not say of which event they are; the caller's */
+	uint32_t event;	   /* of which samples are wanted; the caller's */
+	bool all_events;   /* keep samples of the others, too; the caller's */
+	bool is_cpu[PROFILE_MAX_EVENTS]; /* events whose values are CPU time; the caller's */
 	uint64_t from_ts, to_ts; /* which samples are wanted; to_ts is not included; the caller's */
 	bool keep_samples;	 /* the caller's */
 	uint64_t base_ts;	 /* what the next time is relative to, see rbpf_file.h */

@@ -48,6 +48,8 @@ struct recorder {
 	uint32_t old_depth; /* … and of those forgotten, at most */
 	uint32_t n_processes;
 	uint32_t n_threads;
+	uint32_t n_events;
+	bool has_events;  /* samples say of which event they are */
 	struct buf clean; /* scratch: a sanitised string */
 };
 
@@ -458,7 +460,8 @@ int recorder_sample(struct recorder *rec, const struct profile_sample *sample)
 
 	if (rec->out.err.code)
 		return rec->out.err.code;
-	if (sample->thread >= rec->n_threads || sample->stack >= dictionary_end(&rec->stacks))
+	if (sample->thread >= rec->n_threads || sample->stack >= dictionary_end(&rec->stacks) ||
+	    sample->event >= rec->n_events)
 		return -EINVAL;
 	/* The free way to see that the chunk is a second old. */
 	if (rec->has_sample && sample->ts > rec->first_ts &&
@@ -479,6 +482,8 @@ int recorder_sample(struct recorder *rec, const struct profile_sample *sample)
 	put(&r, sample->value);
 	put(&r, sample->cpu);
 	put(&r, sample->flags);
+	if (rec->has_events)
+		put(&r, sample->event);
 	return record_end(rec, &r);
 }
 
@@ -556,7 +561,10 @@ int recorder_open(const struct recorder_options *opts, const struct profile_meta
 	rec->out.fd = -1;
 	rec->base_ts = meta->start_monotonic_ns;
 	rec->strings.first = rec->stacks.first = 1;
+	rec->n_events = meta->n_events ? meta->n_events : 1;
+	rec->has_events = rec->n_events > 1 || (meta->n_events && !event_is_cpu(&meta->events[0]));
 	r = chunk_writer_init(&rec->out, opts->path, opts->force, opts->sync,
+			      rec->has_events ? RBPF_FILE_MAJOR_EVENTS : RBPF_FILE_MAJOR_CPU,
 			      meta->start_realtime_ns, meta->start_monotonic_ns);
 	if (!r)
 		r = write_meta(rec, meta);

@@ -33,7 +33,8 @@ struct recorder_options {
 
 /*
  * Create the file, with mode 0600 and owned by the user who ran sudo, and write the header and
- * @meta, whose strings are not kept.
+ * @meta, whose strings are not kept. Samples are of the events of @meta; if those are not CPU time alone,
+ * the file is one that an rbpf which knows only CPU time refuses (rbpf_file.h).
  *
  * An older recording of that name is kept as PATH.old, an empty file is replaced, and any other
  * file is refused (-EEXIST) unless forced; so is a PATH.old that would be lost and is no recording.
@@ -75,7 +76,7 @@ int recorder_thread_name(struct recorder *rec, uint32_t thread, uint32_t name);
 int recorder_thread_cpu(struct recorder *rec, uint32_t thread, uint64_t cpu_ns);
 int recorder_process_exit(struct recorder *rec, uint32_t process, uint64_t ts, int status);
 
-/* Events. */
+/* Samples, each of an event of the recording (else -EINVAL), and losses. */
 int recorder_sample(struct recorder *rec, const struct profile_sample *sample);
 int recorder_lost(struct recorder *rec, const struct profile_lost *lost);
 

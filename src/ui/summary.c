@@ -60,6 +60,23 @@ struct num_text num_seconds(uint64_t ns)
 	return ret;
 }
 
+struct num_text num_value(enum value_unit unit, uint64_t value)
+{
+	switch (unit) {
+	case UNIT_NS:
+		return num_duration(value);
+	case UNIT_BYTES:
+		return num_bytes(value);
+	default:
+		return num_count(value);
+	}
+}
+
+struct num_text num_column(enum value_unit unit, uint64_t value)
+{
+	return unit == UNIT_NS ? num_seconds(value) : num_value(unit, value);
+}
+
 struct num_text num_percent(uint64_t part, uint64_t whole)
 {
 	struct num_text ret;

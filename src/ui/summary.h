@@ -9,8 +9,9 @@
 
 #include <stdint.h>
 
+#include "profile/profile.h"
+
 struct buf;
-struct profile_totals;
 
 /* A formatted number, by value: use as `num_count(n).s` within one expression. */
 struct num_text {
@@ -20,6 +21,9 @@ struct num_text {
 struct num_text num_count(uint64_t n);	   /* "11,876" */
 struct num_text num_duration(uint64_t ns); /* "30.0 s", "350 ms", "2.6 µs", "0 s" */
 struct num_text num_seconds(uint64_t ns);  /* "9.41s", for columns */
+struct num_text num_value(enum value_unit unit, uint64_t value); /* "30.0 s", "1.4 MB", "11,876" */
+struct num_text num_column(enum value_unit unit,
+			   uint64_t value);		    /* the same for columns: "9.41s" */
 struct num_text num_percent(uint64_t part, uint64_t whole); /* "92.4%"; of 0: "0.0%" */
 struct num_text num_bytes(uint64_t bytes);		    /* "1.4 MB" (10^6), "512 B" */
 struct num_text num_clock(uint64_t ns);			    /* "00:12", "1:02:03" */

@@ -19,7 +19,8 @@ struct profile;
 struct profile_aggregate;
 
 struct view_filter {
-	pid_t *pids; /* any of these; none means all; owned */
+	const char *event; /* NULL: the first; applied when the recording is read, not owned */
+	pid_t *pids;	   /* any of these; none means all; owned */
 	size_t n_pids;
 	pid_t *tids; /* owned */
 	size_t n_tids;

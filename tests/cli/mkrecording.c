@@ -2,7 +2,7 @@
 /*
  * Makes the recordings that the tests of the command line read, where no BPF is needed:
  *
- *	mkrecording full|few|gc|containers|woven|empty|interrupted FILE
+ *	mkrecording full|few|gc|containers|woven|events|empty|interrupted FILE
  */
 #include <stdio.h>
 #include <string.h>
@@ -115,7 +115,7 @@ static int add_woven(struct recorder *rec, const uint32_t *threads)
 	for (n = 0; n < (int)ARRAY_SIZE(stacks); n++) {
 		const struct profile_sample sample = {
 			.ts = START + (uint64_t)(n + 1) * TICK,
-			.weight = TICK,
+			.value = TICK,
 			.thread = threads[n == 3],
 			.stack = stacks[n],
 			.flags = SAMPLE_NATIVE | (n == 2 ? SAMPLE_GAP : 0),
@@ -124,6 +124,13 @@ static int add_woven(struct recorder *rec, const uint32_t *threads)
 		recorder_sample(rec, &sample);
 	}
 	return n;
+}
+
+static void add_events(struct profile_meta *meta)
+{
+	meta->events[0] = (struct profile_event) { EVENT_CPU, UNIT_NS, TICK };
+	meta->events[1] = (struct profile_event) { "alloc", UNIT_BYTES, 0 };
+	meta->n_events = 2;
 }
 
 int main(int argc, char **argv)
@@ -151,6 +158,8 @@ int main(int argc, char **argv)
 	if (argc != 3)
 		return 2;
 	kind = argv[1];
+	if (strcmp(kind, "events") == 0)
+		add_events(&meta);
 	gc = strcmp(kind, "gc") == 0;
 	opts.path = argv[2];
 	MUST(recorder_open(&opts, &meta, &rec, &err));
@@ -193,7 +202,7 @@ int main(int argc, char **argv)
 	for (i = 0; i < n; i++) {
 		struct profile_sample sample = {
 			.ts = START + (i + 1) * TICK,
-			.weight = TICK,
+			.value = TICK,
 			.thread = threads[i % 10 == 0  ? 1
 					  : i % 4 == 1 ? 2
 						       : 0],
@@ -207,12 +216,17 @@ int main(int argc, char **argv)
 		}
 		MUST(recorder_sample(rec, &sample));
 		totals.cpu_sampled_ns += TICK;
+		if (meta.n_events) {
+			sample.event = 1;
+			sample.value = 1000 * (i % 3 + 1);
+			MUST(recorder_sample(rec, &sample));
+		}
 	}
 	if (strcmp(kind, "woven") == 0) {
 		n = (uint32_t)add_woven(rec, threads);
 		totals.cpu_sampled_ns = n * TICK;
 	}
-	totals.samples = n;
+	totals.samples = meta.n_events ? 2 * n : n;
 	totals.end_monotonic_ns = START + (n + 1) * TICK;
 	MUST(recorder_close(rec, strcmp(kind, "interrupted") == 0 ? NULL : &totals, &err));
 	return 0;

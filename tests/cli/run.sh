@@ -35,7 +35,7 @@ ${CC:-cc} ${CFLAGS:--O1} -D_GNU_SOURCE -I"$root/src" -I"$root/include" -I"$root/
 	-o "$tmp/mkhostile" "$root/tests/cli/mkhostile.c" "$root"/src/base/*.c \
 	"$root"/src/profile/*.c -lz -ljansson || exit 1
 cd "$tmp" || exit 1
-for kind in full few gc containers woven empty interrupted; do
+for kind in full few gc containers woven events empty interrupted; do
 	./mkrecording $kind $kind.data || exit 1
 done
 unset RBPF_DATA NO_COLOR
@@ -310,6 +310,33 @@ if begin "filters that leave nothing"; then
 		run $args --include nothing_is_called_so full.data
 		if [ -s "$out" ]; then not_ok "writes to stdout"; fi
 		expect 6 "rbpf: error: *"
+	done
+fi
+if begin "an event of several"; then
+	run report events.data
+	expect 0 ""
+	sed -n '2,$p' "$out" > got
+	run report full.data
+	sed -n '2,$p' "$out" > want
+	if cmp -s got want; then ok; else not_ok "the first event is not as without the other"; fi
+	run report --event alloc events.data
+	expect 0 ""
+	if grep -q '300 samples at 99 Hz (alloc)' "$out" && grep -q '^ *[0-9.]* kB .* Cart#total' "$out"; then ok
+	else not_ok "no bytes"; fi
+	run report --event alloc --csv events.data
+	if head -1 "$out" | grep -q ',self_bytes,total_bytes,self_error_bytes'; then ok; else not_ok "CSV"; fi
+	run report --info --event alloc events.data
+	if grep -q '^event      alloc (bytes)$' "$out" && grep -q '^event      cpu (ns), 10 ms a sample, 99 Hz$' "$out"
+	then ok; else not_ok "--info"; fi
+	run flame --event alloc events.data
+	if grep -q 'alloc flame graph' "$out" && grep -q '600.0 kB in all' "$out"; then ok; else not_ok "flame"; fi
+	for args in "report" "flame" "export -f folded" "export -f json"; do
+		# shellcheck disable=SC2086 # words
+		run $args --event allocs events.data
+		expect 2 "rbpf: error: events.data has no event 'allocs'*"
+		# shellcheck disable=SC2086 # words
+		run $args --event alloc full.data
+		expect 2 "rbpf: error: full.data has no event 'alloc'*"
 	done
 fi
 if begin "interrupted recording"; then

@@ -343,7 +343,7 @@ class HostileTest < LiveTest
   def assert_honest(made)
     samples = made.samples.select { |sample| sample.pid == honest.pid }
     refute_empty samples, 'no sample of the honest process'
-    sampled = samples.sum(&:weight_ns)
+    sampled = samples.sum(&:value)
     used = @rbpf.used_beside(made.json['totals']['end_ns'] / 1e9) - @honest_before
     assert_operator sampled, :>=, used * 0.8, "of #{used} ns that the honest process used"
     # So busy a machine leaves rbpf no time to read names before the end, which its summary says.

@@ -81,7 +81,7 @@ class AccuracyTest < LiveTest
     assert_in_epsilon own, kernel, tolerance, "the kernel's account against the program's clock"
     assert_in_epsilon kernel, sampled, tolerance, "sampled against the kernel's account"
     assert_in_epsilon own, sampled, tolerance, "sampled against the program's clock"
-    assert_equal sampled, recording.samples.sum(&:weight_ns)
+    assert_equal sampled, recording.samples.sum(&:value)
     spent = said.map { |truth| truth['spent'] }.inject { |a, b| a.merge(b) { |_, x, y| x + y } }
     spent.each { |label, ns| assert_row(recording, label, ns, stolen) }
   end

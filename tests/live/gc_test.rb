@@ -120,7 +120,7 @@ class GcTest < LiveTest
   # n samples of w ns are right by sqrt(n) * w; five times that is practically never exceeded.
   def assert_time(said)
     all = recording.samples.select { |sample| gc?(sample) }
-    sampled = all.sum(&:weight_ns)
+    sampled = all.sum(&:value)
     assert_equal sampled, recording.totals['gc_ns']
     assert_equal sampled, recording.report('--gc')['gc']['ns']
     error = 5 * Math.sqrt(all.size) * 1e9 / HZ

@@ -115,9 +115,9 @@ end
 #    "threads":   [{"process": id, "tid": …, "name": …, …}, …],
 #    "frames":    [{"kind": …, "label": …, "path": …, "line": …, …}, …],
 #    "stacks":    [{"parent": id, "frame": id}, …],
-#    "samples":   [{"ts_ns": …, "thread": id, "stack": id, "weight_ns": …, …}, …], …}
+#    "samples":   [{"ts_ns": …, "thread": id, "stack": id, "value": …, …}, …], …}
 class Recording
-  Sample = Struct.new(:pid, :tid, :thread, :frames, :weight_ns, :ts_ns, :before_exit_ns) do
+  Sample = Struct.new(:pid, :tid, :thread, :frames, :value, :ts_ns, :before_exit_ns) do
     def unresolved?
       frames.any? { |frame| frame.kind == 'unknown' || frame.label.include?('[unknown]') }
     end
@@ -134,7 +134,7 @@ class Recording
       thread = json['threads'][s['thread']]
       process = json['processes'][thread['process']]
       before_exit = process['exit_ns'] && (process['exit_ns'] - s['ts_ns'])
-      Sample.new(process['pid'], thread['tid'], thread['name'], stack(s['stack']), s['weight_ns'],
+      Sample.new(process['pid'], thread['tid'], thread['name'], stack(s['stack']), s['value'],
                  s['ts_ns'], before_exit)
     end
   end

@@ -92,7 +92,7 @@ class SystemWideTest < LiveTest
       assert_includes row['command'], 'comings.rb', 'not what it executed'
       refute_nil row['exit_ns']
       assert_in_delta 0.2e9, recording.totals['cpu_kernel_ns'], 0.04e9, 'the shell is not counted'
-      assert_sampled(0.2e9, samples_of(row).map(&:weight_ns), 0)
+      assert_sampled(0.2e9, samples_of(row).map(&:value), 0)
     end
   end
 
@@ -373,8 +373,8 @@ class SystemWideTest < LiveTest
   # that of all their lives, also before and after they were Rubies.
   def assert_account(cpu_seconds, rows)
     samples = rows.flat_map { |row| samples_of(row) }
-    assert_sampled(cpu_seconds * 1e9, samples.map(&:weight_ns), 0.05)
-    assert_sampled(recording.totals['cpu_kernel_ns'], recording.samples.map(&:weight_ns), 0.03)
+    assert_sampled(cpu_seconds * 1e9, samples.map(&:value), 0.05)
+    assert_sampled(recording.totals['cpu_kernel_ns'], recording.samples.map(&:value), 0.03)
   end
 
   # On a busy machine a tick of a CPU meets a process by chance: 3 standard deviations of that beside

@@ -18,7 +18,7 @@ static inline void build_header(struct buf *file)
 {
 	uint8_t header[sizeof(struct rbpf_file_header)];
 
-	file_header_pack(BUILD_START_REALTIME, BUILD_START_MONOTONIC, header);
+	file_header_pack(RBPF_FILE_MAJOR_CPU, BUILD_START_REALTIME, BUILD_START_MONOTONIC, header);
 	buf_add(file, header, sizeof(header));
 }
 

@@ -126,7 +126,7 @@ Test(export, json_is_the_whole_recording)
 	cr_assert_eq(json_array_size(list), p->n_samples);
 	for (size_t i = 0; i < p->n_samples; i++) {
 		cr_expect_eq((uint64_t)int_of(list, i, "ts_ns"), p->samples[i].ts);
-		cr_expect_eq((uint64_t)int_of(list, i, "weight_ns"), p->samples[i].value);
+		cr_expect_eq((uint64_t)int_of(list, i, "value"), p->samples[i].value);
 		cr_expect_eq(int_of(list, i, "thread"), p->samples[i].thread);
 		cr_expect_eq(int_of(list, i, "stack"), p->samples[i].stack);
 	}

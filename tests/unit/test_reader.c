@@ -166,7 +166,7 @@ Test(reader, golden_file)
 Test(reader, header_bytes_are_the_format)
 {
 	static const uint8_t want[] = {
-		0x89, 'R',  'B',  'P',	'F',  0x0d, 0x0a, 0x1a, 1,    0,    4,	  0,
+		0x89, 'R',  'B',  'P',	'F',  0x0d, 0x0a, 0x1a, 1,    0,    5,	  0,
 		64,   0,    0,	  0,	0,    0,    0xc5, 0xb2, 0x9f, 0xcf, 0x97, 0x17,
 		0,    0xf2, 0x05, 0x2a, 0x01, 0,    0,	  0,	0,    0,    0,	  0,
 	};
@@ -178,7 +178,7 @@ Test(reader, header_bytes_are_the_format)
 	uint8_t header[64];
 	uint32_t crc;
 
-	file_header_pack(0x1797cf9fb2c50000, 5000000000, header);
+	file_header_pack(RBPF_FILE_MAJOR_CPU, 0x1797cf9fb2c50000, 5000000000, header);
 	cr_expect_arr_eq(header, want, sizeof(want));
 	for (size_t i = 36; i < 60; i++)
 		cr_expect_eq(header[i], 0, "byte %zu", i);
@@ -416,12 +416,12 @@ Test(reader, other_major_versions_are_refused)
 	_cleanup_buf_ struct buf file = BUF_INIT;
 
 	build_start(&file);
-	file.data[8] = 2;
+	file.data[8] = 3;
 	file.data[10] = 7;
 	assert_refused(&file, -EBADMSG, "x.data is damaged: wrong checksum of its header");
 	seal_header(&file);
 	assert_refused(&file, -EPROTONOSUPPORT,
-		       "x.data has format version 2.7, this rbpf reads 1.x");
+		       "x.data has format version 3.7, this rbpf reads 1.x and 2.x");
 }
 
 Test(reader, newer_minor_version_with_a_longer_header)

@@ -81,7 +81,7 @@ static void expect_lines(const char *text, size_t from, const char *const *want,
 Test(report, flat_table)
 {
 	static const char *const want[] = {
-		"x.data: 2.0 s, 1 process, 200 samples at 100 Hz, ruby 3.3.6",
+		"x.data: 2.0 s, 1 process, 200 samples at 100 Hz (cpu), ruby 3.3.6",
 		" SELF  SELF%   +/-  TOTAL  TOTAL%  METHOD         WHERE",
 		"1.50s  75.0%  6.0%  1.50s   75.0%  A#x            /app/x.rb:1",
 		"0.50s  25.0%  6.0%  0.50s   25.0%  Integer#+ (C)",
@@ -163,7 +163,7 @@ static void add_collections(struct fixture *f)
 Test(report, gc)
 {
 	static const char *const want[] = {
-		"x.data: 2.0 s, 1 process, 200 samples at 100 Hz, ruby 3.3.6",
+		"x.data: 2.0 s, 1 process, 200 samples at 100 Hz (cpu), ruby 3.3.6",
 		"garbage collection: 1.0 s of 2.0 s (50.0%)",
 		"",
 		" TIME    GC%   CPU%  PHASE",
