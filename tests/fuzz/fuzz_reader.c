@@ -4,7 +4,8 @@
  * profile.
  *
  * Checksums keep a fuzzer at the door, so the first byte of the input chooses how deep the rest
- * goes: as a whole file, or as a payload in a file whose framing is right.
+ * goes: as a whole file, or as a payload in a file whose framing is right. Its highest bit has samples
+ * added up by thread.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -16,7 +17,21 @@
 #include "support/file_builder.h"
 #include "support/profile_check.h"
 
-enum { INPUT_FILE, INPUT_RECORDS, INPUT_ZLIB, INPUT_META, INPUT_TOTALS, INPUT_KINDS };
+enum {
+	INPUT_FILE,
+	INPUT_RECORDS,
+	INPUT_ZLIB,
+	INPUT_META,
+	INPUT_TOTALS,
+	INPUT_EVENTS, /* records of a recording with two events */
+	INPUT_KINDS,
+};
+
+#define BY_THREAD 0x80u
+
+#define META_EVENTS                                                                                \
+	"{\"events\":[{\"name\":\"cpu\",\"unit\":\"ns\"},{\"name\":\"alloc\",\"unit\":\"bytes\"}]" \
+	"}"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -48,7 +63,6 @@ static void build_records(struct buf *file, const uint8_t *data, size_t size)
 		size--;
 		cut = cut_at_record(data, size, data[size] * size / 256);
 	}
-	build_start(file);
 	build_chunk(file, RBPF_CHUNK_DATA, 0, data, cut, cut);
 	build_chunk(file, RBPF_CHUNK_DATA, 0, data + cut, size - cut, size - cut);
 }
@@ -60,6 +74,12 @@ static void build_file(struct buf *file, unsigned int kind, const uint8_t *data,
 		buf_add(file, data, size);
 		break;
 	case INPUT_RECORDS:
+		build_start(file);
+		build_records(file, data, size);
+		break;
+	case INPUT_EVENTS:
+		build_header_of(file, RBPF_FILE_MAJOR_EVENTS);
+		build_json(file, RBPF_CHUNK_META, META_EVENTS);
 		build_records(file, data, size);
 		break;
 	case INPUT_ZLIB:
@@ -78,12 +98,12 @@ static void build_file(struct buf *file, unsigned int kind, const uint8_t *data,
 	}
 }
 
-static void check(const struct buf *file)
+static void check(const struct buf *file, bool by_thread)
 {
 	_cleanup_profile_ struct profile p = PROFILE_INIT;
 	struct read_report report;
 	struct err err = { 0 };
-	const struct read_options opts = { .keep_samples = true };
+	const struct read_options opts = { .keep_samples = true, .by_thread = by_thread };
 	uint64_t first, last;
 	const char *problem;
 
@@ -110,7 +130,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (!size)
 		return 0;
-	build_file(&file, data[0] % INPUT_KINDS, data + 1, size - 1);
-	check(&file);
+	build_file(&file, (data[0] & ~BY_THREAD) % INPUT_KINDS, data + 1, size - 1);
+	check(&file, data[0] & BY_THREAD);
 	return 0;
 }

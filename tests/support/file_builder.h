@@ -14,12 +14,17 @@
 #define BUILD_START_REALTIME  1700000000000000000ull
 #define BUILD_START_MONOTONIC 5000000000ull
 
-static inline void build_header(struct buf *file)
+static inline void build_header_of(struct buf *file, uint16_t major)
 {
 	uint8_t header[sizeof(struct rbpf_file_header)];
 
-	file_header_pack(RBPF_FILE_MAJOR_CPU, BUILD_START_REALTIME, BUILD_START_MONOTONIC, header);
+	file_header_pack(major, BUILD_START_REALTIME, BUILD_START_MONOTONIC, header);
 	buf_add(file, header, sizeof(header));
+}
+
+static inline void build_header(struct buf *file)
+{
+	build_header_of(file, RBPF_FILE_MAJOR_CPU);
 }
 
 /* A chunk with a payload as stored, and whatever raw_len. */

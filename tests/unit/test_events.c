@@ -169,13 +169,11 @@ static int read_meta(const char *meta, uint64_t event, size_t *n_samples)
 {
 	_cleanup_buf_ struct buf file = BUF_INIT, records = BUF_INIT;
 	_cleanup_profile_ struct profile p = PROFILE_INIT;
-	uint8_t header[sizeof(struct rbpf_file_header)];
 	struct read_report report;
 	struct err err = { 0 };
 	int r;
 
-	file_header_pack(RBPF_FILE_MAJOR_EVENTS, 0, 1000, header);
-	buf_add(&file, header, sizeof(header));
+	build_header_of(&file, RBPF_FILE_MAJOR_EVENTS);
 	build_json(&file, RBPF_CHUNK_META, meta);
 	build_record(&records, RBPF_REC_PROCESS, 1, 0, 0, 0, 0, 0);
 	build_record(&records, RBPF_REC_THREAD, 0, 1, 0);
