@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * long_recording FILE SAMPLES STACKS THREADS: write a recording of a long time, to measure what reads it.
+ * long_recording FILE SAMPLES STACKS THREADS: write a long recording, to measure what reads it.
  *
- * A stack has 20 to 80 frames, the outer ones in common with others, as those of a program's requests.
- * Some stacks are much more frequent than others.
+ * A stack has 20 to 80 frames; its outer ones are those of other stacks, too, as in a program that
+ * serves requests. Some stacks are much more frequent than others.
  */
 #include <errno.h>
 #include <stdio.h>

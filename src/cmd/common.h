@@ -73,8 +73,9 @@ struct recording {
 
 /*
  * Read the recording named by @input (-i), else by the argument in @rest, else by the environment
- * variable RBPF_DATA, else rbpf.data; "-" is stdin. Warns if it was not closed properly. Of its samples
- * those of the event and the time that @filter says are read, as @needs and @filter need them; @needs may be NULL.
+ * variable RBPF_DATA, else rbpf.data; "-" is stdin. Warns if it was not closed properly. Reads the
+ * samples of the event and the time that @filter names, by thread if @filter or @needs (may be NULL)
+ * needs that.
  *
  * Fails with ERR_USAGE (named twice, or stdin is a terminal), ERR_PROFILE, or -ENODATA and
  * ERR_EMPTY. @ret is written only on success and must then be closed with recording_close().

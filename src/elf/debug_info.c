@@ -88,9 +88,9 @@ Elf_Data *debug_info_section(const struct debug_info *info, const char *name)
 }
 
 /*
- * libdw does not look whether a name among the DIEs, or one that a table of lines takes from a section of
- * strings, ends before its section does: make sure. What .debug_info ends with is else the end of
- * children (0 already) or an attribute of a unit without any.
+ * libdw does not look whether a name ends before its section does, neither among the DIEs nor in the
+ * sections of strings that line tables refer to: make sure. What .debug_info ends with is otherwise
+ * the end of children (0 already) or an attribute of a unit without any.
  */
 static void terminate_names(const struct debug_info *info, const char *section)
 {

@@ -57,7 +57,7 @@ static int find_by_stack(struct aggregate_index *index, struct profile *p,
 
 	for (; i; i = index->before[i - 1]) {
 		*ret = &p->aggregates[i - 1];
-		if ((*ret)->flags == s->flags)
+		if ((*ret)->flags == (s->flags & SAMPLE_FLAGS))
 			return 0;
 	}
 	return add_to_list(index, p, s, ret);
@@ -65,7 +65,7 @@ static int find_by_stack(struct aggregate_index *index, struct profile *p,
 
 /* ---- by thread and stack ---- */
 
-/* Thread and stack are less than 2^28 (RBPF_FILE_MAX_IDS), flags less than 2^16. */
+/* Thread and stack are less than 2^28 (RBPF_FILE_MAX_IDS). */
 static uint64_t hash_of(const struct aggregate_index *index, uint32_t thread, uint32_t stack,
 			uint16_t flags)
 {
@@ -112,11 +112,11 @@ static int find_by_thread(struct aggregate_index *index, struct profile *p,
 
 	if (grow(index, p))
 		return -ENOMEM;
-	slot = hash_of(index, s->thread, s->stack, s->flags) & index->mask;
+	slot = hash_of(index, s->thread, s->stack, s->flags & SAMPLE_FLAGS) & index->mask;
 	for (; index->slots[slot]; slot = (slot + 1) & index->mask) {
 		*ret = &p->aggregates[index->slots[slot] - 1];
 		if ((*ret)->thread == s->thread && (*ret)->stack == s->stack &&
-		    (*ret)->flags == s->flags)
+		    (*ret)->flags == (s->flags & SAMPLE_FLAGS))
 			return 0;
 	}
 	r = make(p, s, ret);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Samples added up as they are read: those with one stack and the same flags, and of one thread where
- * that is asked for, are one struct profile_aggregate. Memory grows with the variety of a recording, not
- * with its length. Not thread-safe.
+ * Adds up samples as they are read: those with the same stack and flags, and of the same thread where
+ * that is asked for, become one struct profile_aggregate. Memory grows with the variety of a
+ * recording, not with its length. Not thread-safe.
  */
 #ifndef RBPF_PROFILE_AGGREGATE_H
 #define RBPF_PROFILE_AGGREGATE_H
@@ -17,7 +17,7 @@ struct profile_sample;
 struct aggregate_index {
 	/*
 	 * Without threads: by stack id, the last aggregate of the stack + 1, 0 if there is none. A stack
-	 * has one for each set of flags, which are few: they are a list.
+	 * has an aggregate for each set of SAMPLE_FLAGS that its samples have: a list of 256 at most.
 	 */
 	uint32_t *last;
 	size_t n_last, cap_last;
@@ -36,9 +36,9 @@ struct aggregate_index {
 	}
 
 /*
- * Add @sample to the aggregates of @p, by thread if @p->by_thread, and to the sums of its thread. All
- * aggregates of @p were made with @index. Sums stop at UINT64_MAX. Returns 0, -ENOMEM, or -E2BIG past
- * RBPF_FILE_MAX_IDS aggregates.
+ * Add @sample to the aggregates of @p, by thread if @p->by_thread, and count it for its thread. All
+ * aggregates of @p must have been made with @index. Sums stop at UINT64_MAX. Returns 0, -ENOMEM, or
+ * -E2BIG past RBPF_FILE_MAX_IDS aggregates.
  */
 int aggregate_add(struct aggregate_index *index, struct profile *p,
 		  const struct profile_sample *sample);

@@ -32,7 +32,8 @@ struct chunk_writer {
 };
 
 /*
- * Open @path as output_open() does, and write the file header of the format's version @major. With @sync each chunk is synced.
+ * Open @path as output_open() does, and write the header of a file of format version @major. With
+ * @sync each chunk is synced.
  * Whatever the result, @w must then be released with chunk_writer_deinit().
  * Returns 0 or -errno; @w->err tells.
  */

@@ -142,6 +142,8 @@ struct profile_stack {
 #define SAMPLE_NATIVE	  (1u << 6) /* the native stack was walked, too … */
 #define SAMPLE_GAP	  (1u << 7) /* … but holds a FRAME_GAP */
 
+#define SAMPLE_FLAGS	  0xffu /* all of these; a newer rbpf may have written others */
+
 struct profile_sample {
 	uint64_t ts;	 /* ns, CLOCK_MONOTONIC */
 	uint64_t value;	 /* that this sample stands for, in the unit of its event */
@@ -152,7 +154,7 @@ struct profile_sample {
 	uint16_t event; /* its number in meta.events */
 };
 
-/* All samples with one stack and the same flags; of one thread, if the profile is by_thread. */
+/* All samples with one stack and the same SAMPLE_FLAGS; of one thread, if the profile is by_thread. */
 struct profile_aggregate {
 	uint64_t samples; /* how many */
 	uint64_t value;	  /* sum of theirs; UINT64_MAX if it does not fit */
@@ -167,7 +169,7 @@ static inline struct profile_aggregate profile_aggregate_of(const struct profile
 	return (struct profile_aggregate) {
 		.thread = s->thread,
 		.stack = s->stack,
-		.flags = s->flags,
+		.flags = s->flags & SAMPLE_FLAGS,
 	};
 }
 

@@ -36,8 +36,9 @@ struct read_options {
  *
  * A FIFO, device or link that another user may have left is refused with -EPERM (place.h). Otherwise
  * it fails with ERR_PROFILE: no such file, unreadable, empty, not a recording ("starts with '<?xml'"),
- * an unknown major version of the format, damaged before its first records, or one that takes far more
- * memory than the file has bytes (-E2BIG). ERR_USAGE with -ENOENT: there is no such event. A damaged tail is no failure: @report says so. On failure *@ret and *@report are untouched.
+ * an unknown major version of the format, damaged before its first records, or one that takes far
+ * more memory than the file has bytes (-E2BIG); or, without @opts->event, with -ENOENT and ERR_USAGE.
+ * A damaged tail is no failure: @report says so. On failure *@ret and *@report are untouched.
  *
  * What is returned is sound whatever the file was: every id names something that exists, ids of
  * parents are below those of their children, strings are valid UTF-8.

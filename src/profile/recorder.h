@@ -33,8 +33,8 @@ struct recorder_options {
 
 /*
  * Create the file, with mode 0600 and owned by the user who ran sudo, and write the header and
- * @meta, whose strings are not kept. Samples are of the events of @meta; if those are not CPU time alone,
- * the file is one that an rbpf which knows only CPU time refuses (rbpf_file.h).
+ * @meta, whose strings are not kept. Samples are of the events of @meta. Unless that is CPU time
+ * alone, the file has a format version that an rbpf which knows only CPU time refuses (rbpf_file.h).
  *
  * An older recording of that name is kept as PATH.old, an empty file is replaced, and any other
  * file is refused (-EEXIST) unless forced; so is a PATH.old that would be lost and is no recording.

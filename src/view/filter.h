@@ -56,8 +56,8 @@ int view_filter_regex(regex_t *re, bool *has, const char *pattern, const char *w
 		      struct err *err);
 
 /*
- * Whether what @f selects depends on which threads have which stacks: then the recording must be read by
- * thread (reader.h).
+ * Whether what @f selects depends on which threads have which stacks: then the recording must be
+ * read by thread (reader.h).
  */
 bool view_filter_by_thread(const struct view_filter *f);
 

@@ -30,7 +30,10 @@ struct native_stacks {
 		0                                                                                  \
 	}
 
-/* Of all samples that were read, whatever is filtered. Returns 0 or -ENOMEM. @ret: native_stacks_deinit(). */
+/*
+ * Of all samples that were read, whatever is filtered. Returns 0 or -ENOMEM. @ret:
+ * native_stacks_deinit().
+ */
 int native_stacks_init(const struct profile *p, struct native_stacks *ret);
 void native_stacks_deinit(struct native_stacks *n);
 #define _cleanup_native_stacks_ _cleanup_(native_stacks_deinit)

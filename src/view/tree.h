@@ -62,8 +62,8 @@ struct tree {
  * Samples without a frame count as self time of the root or split node, and so do those of which
  * none is shown if no other stands for them (stack_mode_prepare()).
  *
- * Returns 0, -ENOMEM, -EINVAL (it is split, or @f needs it, and @p is not by_thread), or -E2BIG (more nodes than profile_output_max() allows), for which tree_error()
- * has the words. @ret: tree_deinit().
+ * Returns 0, -ENOMEM, -EINVAL (it is split, or @f needs it, and @p is not by_thread), or -E2BIG (more
+ * nodes than profile_output_max() allows), for which tree_error() has the words. @ret: tree_deinit().
  */
 int tree_build(const struct profile *p, const struct view_filter *f,
 	       const struct tree_options *opts, struct tree *ret);

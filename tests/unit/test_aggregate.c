@@ -35,7 +35,7 @@ TestSuite(aggregate, .init = setup, .fini = teardown);
 
 static struct sum sums[N_THREADS][N_STACKS][N_FLAGS];
 
-/* Add up random samples here and there; by thread or all as of thread 0. Returns of how many kinds they are. */
+/* Add up random samples here and in sums[]. Returns how many aggregates that must give. */
 static size_t add_random(bool by_thread)
 {
 	uint64_t seed = 77;
@@ -117,6 +117,22 @@ Test(aggregate, by_thread_in_the_order_of_the_samples)
 Test(aggregate, by_stack_in_the_order_of_the_samples)
 {
 	expect_in_order(false);
+}
+
+/* Else whoever writes a recording could make lists of 65,536. */
+Test(aggregate, unknown_flags_make_no_difference)
+{
+	for (int by_thread = 0; by_thread < 2; by_thread++) {
+		p.n_aggregates = 0;
+		p.by_thread = by_thread;
+		for (uint32_t i = 0; i < 5000; i++) {
+			const struct profile_sample s = { .flags = (uint16_t)(i << 8) };
+
+			cr_assert_eq(aggregate_add(&finder, &p, &s), 0);
+		}
+		cr_expect_eq(p.n_aggregates, 1);
+		cr_expect_eq(p.aggregates[0].flags, 0);
+	}
 }
 
 Test(aggregate, sums_do_not_overflow)

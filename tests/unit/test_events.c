@@ -33,10 +33,7 @@ TestSuite(events, .init = setup, .fini = teardown);
 static const struct profile_event cpu = { .name = EVENT_CPU, .unit = UNIT_NS, .period = 1000 };
 static const struct profile_event alloc = { .name = "alloc", .unit = UNIT_BYTES };
 
-/*
- * Of a recording of these events, with a sample of each, in turns: event i, value 10^i, i + 1 times; the
- * last has garbage collection.
- */
+/* Write a recording: of event i, i + 1 samples of value 10^i; those of the last event are in GC. */
 static void record(const struct profile_event *events, uint32_t n)
 {
 	struct profile_meta meta = { .start_monotonic_ns = 1000, .frequency = 100, .n_events = n };
