@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What crosses the boundary between the BPF side and the user side: the layout row a process is
- * walked with, and the records of the ring buffer. Compiled by both, so: fixed-width __u* types
- * only (from vmlinux.h there, <linux/types.h> here), explicit padding, no pointers.
+ * The interface of the BPF programs and user space: the layout that a process is walked with, and
+ * the records of the ring buffer. Both sides compile it, so it has only fixed-width __u* types
+ * (from vmlinux.h there, <linux/types.h> here), explicit padding and no pointers.
  */
 #ifndef RBPF_ABI_H
 #define RBPF_ABI_H

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * How native frames are left: for each address of a file the rule that gives the caller's
- * registers, as its call frame information (.eh_frame) says. src/elf/cfi.h makes the tables, the
- * walker searches them and applies the rules. Compiled by both sides, so: fixed-width __u* types
- * (from vmlinux.h there, <linux/types.h> here), explicit padding, no pointers in what is shared.
+ * How to unwind native frames: for each address of a file, the rule that restores the caller's
+ * registers, compiled from the file's call frame information (.eh_frame). src/elf/cfi.h makes the
+ * tables; the native walk searches them and applies the rules. Both sides compile this header, so
+ * it has only fixed-width __u* types (from vmlinux.h there, <linux/types.h> here), explicit
+ * padding, and no pointers in what is shared.
  *
  * A table is an array of words, position-independent and little-endian. An address is counted from
  * the lowest PT_LOAD of its file and looked for within its page of 64 KiB:

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What is counted beside the samples: the one table of it. The kernel side takes the numbers of its
- * counters from here (rbpf_abi.h), TOTALS and JSON their keys, and the summary its words
- * (profile/counters.h). A new counter is one line here; the format stays readable both ways, for a
+ * The table of counters: all that is counted besides samples. The BPF programs take the numbers of
+ * their counters from here (rbpf_abi.h), TOTALS and JSON the keys, and the summary the words
+ * (profile/counters.h). A new counter is one new line here. The format stays readable both ways: a
  * reader ignores keys that it does not know and takes 0 for those that are missing.
  *
  *	X(NAME, key, when, one, many, text)

@@ -2,8 +2,8 @@
 /*
  * Byte strings to small dense ids: equal bytes, equal id, in the order of first appearance.
  *
- * It interns names as well as fixed-size records (a zero-padded struct is a byte string), and is
- * the one hash table of the user side. Ids start at 0 and are never reused. Not thread-safe.
+ * It interns names as well as fixed-size records (a zero-padded struct is a byte string). Ids start
+ * at 0 and are never reused. Not thread-safe.
  */
 #ifndef RBPF_BASE_INTERN_H
 #define RBPF_BASE_INTERN_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The wish to stop, by a signal or because the time is up, for every loop that a target can make
- * long.
+ * The request to stop, by a signal or because the time is up. Every loop whose length a target can
+ * choose must check it.
  *
  * A signal handler gets no pointer, so this is state of the whole process, like the log level. One
  * that is asked to stop may finish what it does for STOP_GRACE_NS more; from then on stop_overdue()

@@ -129,7 +129,7 @@ void report_native(const struct report *r, struct buf *out)
 
 void report_footer(const struct report *r, uint64_t samples, struct buf *out)
 {
-	summary_honesty(&r->rec->profile.totals, out);
+	summary_defects(&r->rec->profile.totals, out);
 	report_native(r, out);
 	if (samples < REPORT_FEW_SAMPLES)
 		buf_addf(out, "  few samples: %s in all; record longer or with a higher -F\n",

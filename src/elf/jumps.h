@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Which functions a function of an ELF file may go on in, with nothing left to do in itself: a
- * compiler makes a jump of a call that is the last thing a function does, and puts what is rarely
- * executed elsewhere. The frame of such a function is then another's. It knows nothing of processes:
- * addresses are the file's own.
+ * Tail calls: which functions a function of an ELF file may jump to as the last thing it does. A
+ * compiler makes a jump of such a call, and moves code that is rarely executed out of the function.
+ * The frame on the stack is then another function's. It knows nothing of processes: addresses are
+ * the file's own.
  */
 #ifndef RBPF_ELF_JUMPS_H
 #define RBPF_ELF_JUMPS_H

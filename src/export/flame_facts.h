@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the header of a flame graph says of the samples that are drawn.
+ * The figures in the header of a flame graph, about the samples that are drawn.
  */
 #ifndef RBPF_EXPORT_FLAME_FACTS_H
 #define RBPF_EXPORT_FLAME_FACTS_H

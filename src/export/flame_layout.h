@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Where the boxes of a flame graph are, in units of what is measured; nothing of pixels or colours.
+ * The positions of the boxes of a flame graph, in units of the event's value: no pixels, no
+ * colours.
  */
 #ifndef RBPF_EXPORT_FLAME_LAYOUT_H
 #define RBPF_EXPORT_FLAME_LAYOUT_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Where a recording goes: opening the output so that nothing of value is lost and nobody else's
- * file is written.
+ * Opens the output of a recording so that nothing of value is lost and nobody else's file is
+ * written.
  *
  * It decides what may be replaced; what is written is the recorder's business.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Which mapped file of a process holds the Ruby VM, and what that file exports.
+ * Finds the mapped file of a process that holds the Ruby VM, and what that file exports.
  *
  * A Ruby is recognised by the symbols it defines, never by a file name: servers rename themselves,
  * programs embed libruby, builds are static or shared.

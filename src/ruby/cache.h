@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What was proven of each binary, so that the next process of it need not be searched again: the
- * workers of a server, the scripts of a shell loop. A file is known by device, inode, size and
- * modification time, and by its build-id if it has one.
+ * Remembers the proven layout of each binary, so that the next process of it need not be searched
+ * again: the workers of a server, the scripts of a shell loop. A file is known by device, inode,
+ * size and modification time, and by its build-id if it has one.
  *
  * What a process of one user shows is no fact for those of another, for its memory is what that user
  * makes it: each has entries of its own, and uses those of root's processes beside.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Where a thread keeps its execution context (EC).
+ * Finds where a thread keeps its execution context (EC).
  *
  * That depends on how libruby was linked and loaded, and stripped builds of 3.3 on do not name the
  * variable; so the slot is found by its contents. The thread pointer leads to the DTV, which lists

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Records of one process that are taken later, in their order: its native stacks and samples, while
- * the files that name the stacks are being read. What must not wait, its Ruby stacks first of all, is
- * taken meanwhile.
+ * Holds native stacks and samples of one process while the files that name those stacks are being
+ * read. They are processed later, in their order. What must not wait, Ruby stacks above all, is
+ * processed meanwhile.
  */
 #ifndef RBPF_SAMPLE_HELD_H
 #define RBPF_SAMPLE_HELD_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Native stacks on the user side: which code each process has, told to whoever walks them (the kernel
- * side, or native_here.h), and what their frames are in the recording. Not thread-safe.
+ * Native stacks in user space. It tells whoever walks them (the BPF programs, or native_here.h)
+ * which code each process has mapped, and turns their addresses into frames of the recording. Not
+ * thread-safe.
  */
 #ifndef RBPF_SAMPLE_NATIVE_H
 #define RBPF_SAMPLE_NATIVE_H

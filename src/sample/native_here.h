@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The native walk of the BPF side (bpf/native_walk.bpf.h), run in user space over the memory of a
- * process with a Ruby: for rbpf dump, and so for comparing what that says with what a debugger says.
+ * Runs the native walk of the BPF side (bpf/native_walk.bpf.h) in user space, over the memory of a
+ * process with a Ruby: for rbpf dump, and for comparing its result with a debugger's.
  *
  * Registers come from session_threads(). The target runs on meanwhile: what is walked is a stack only
  * if its thread has not run since they were taken. Not thread-safe.

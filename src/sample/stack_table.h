@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * From the fingerprints of the kernel side to stacks of the recording.
+ * Maps the fingerprints that the BPF programs send to stacks of the recording.
  *
- * The VM's stack and the native one have a fingerprint each, and are named when their definition
- * arrives, which is once an epoch (about a second) as long as they are seen. A sample names one of
- * each; they are woven when they are first seen together. A fingerprint belongs to its process and
- * epoch, so what was defined some epochs ago is never named again by a sample: the table has two
- * generations, and the older one is dropped every few epochs.
+ * The VM's stack and the native one have a fingerprint each. Its frames arrive in a definition,
+ * once in each epoch (about a second) in which it is sampled, and are named then. A sample refers
+ * to one fingerprint of each kind; the two stacks are joined when a sample first refers to both. A
+ * fingerprint is valid for one process and one epoch, so no sample refers to an old one again: the
+ * table has two generations, and drops the older one every few epochs.
  */
 #ifndef RBPF_SAMPLE_STACK_TABLE_H
 #define RBPF_SAMPLE_STACK_TABLE_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the kernel side leaves native frames by: the code ranges of processes, the unwind tables of
- * their files and the rules that these name, in memory that it reads while this writes.
+ * The unwind tables that the BPF programs walk native stacks with: the code ranges of each process,
+ * the tables of their files, and the rules that the tables refer to. All of it is memory that the
+ * programs read while this writes it.
  *
  * The maps of code of processes (symbol/code_map.h) are placed, each once for all the processes that
  * share it, and a file's table is loaded when the kernel side meets code of that file: from then on

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What each user's processes may take of what all share, so that no user's processes can keep those of
- * others from being recorded.
+ * Limits for each user of the machine: how much of what all share one user's processes may take, so
+ * that they cannot keep those of others from being recorded.
  *
  * Two rules. Of what there is a number of (processes that are followed, presets), a user may have one more as
  * long as it then has no more than is left for all others: one user alone can take half of all, two

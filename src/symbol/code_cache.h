@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Copies of the iseqs and method entries of one process, and the proof that a copy is of what stood
- * at its address when a stack was sampled.
+ * Copies of the iseqs and method entries of one process, and the proof that a copy is of the object
+ * that was at its address when a stack was sampled.
  *
  * An object can be freed, or moved by compaction, and another one stand in its place by the time
  * its address is looked at. What decides is the era of the heap (rbpf_gc_era()), which the kernel

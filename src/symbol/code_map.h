@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Which code stands where in a process: its executable mappings, each with the file it is of or,
- * without one, with what is known of the code that a JIT compiler puts there.
+ * The code that a process has mapped: its executable mappings, each with its file or, without one,
+ * with what is known of the code that a JIT compiler writes there.
  *
  * A map never changes: when a process has loaded more code, it is read again into another one. So
  * all processes that were forked from one, and have loaded nothing since, share one. Addresses that

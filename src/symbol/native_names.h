@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * From addresses of native code to names: which file, which function of it, and whether that is one
- * of the interpreter's. Symbols are read once a file, when they are first needed, and names are made
- * once an address of a file, whichever process it was met in. Not thread-safe.
+ * Names addresses of native code: the file, the function, and whether that is one of the
+ * interpreter's. The symbols of a file are read once, when they are first needed, and the name of
+ * an address is made once for its file, whichever process it was sampled in. Not thread-safe.
  */
 #ifndef RBPF_SYMBOL_NATIVE_NAMES_H
 #define RBPF_SYMBOL_NATIVE_NAMES_H

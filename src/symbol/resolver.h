@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * From the raw frames of one process to names.
+ * Resolves the raw frames of one process to names.
  *
- * Addresses say nothing by themselves: an iseq or method entry can be freed and another one stand
- * in its place at any time. What cannot be proven to be what stood there when the stack was sampled
- * (code_cache.h) becomes FRAME_UNKNOWN, never a wrong name.
+ * An address alone says nothing: an iseq or method entry can be freed at any time, and another
+ * object be allocated at its address. What cannot be proven to be the object that was there when
+ * the stack was sampled (code_cache.h) becomes FRAME_UNKNOWN, never a wrong name.
  *
  * Not thread-safe. Names are valid UTF-8.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Which processes of a machine are meant: by command line, cgroup, container and user. What is not
- * given matches all; what is given must all match.
+ * Selects processes of the machine by command line, cgroup, container and user. A condition that is
+ * not given matches all; those that are given must all match.
  */
 #ifndef RBPF_TARGET_SELECTION_H
 #define RBPF_TARGET_SELECTION_H

@@ -198,7 +198,7 @@ void summary_totals(const struct profile_totals *t, uint64_t duration_ns, struct
 	add_counters(t, out);
 }
 
-void summary_honesty(const struct profile_totals *t, struct buf *out)
+void summary_defects(const struct profile_totals *t, struct buf *out)
 {
 	buf_addf(out, "  lost %s, truncated %s, unresolved %s, failed %s (%s of samples)\n",
 		 num_count(t->lost).s, num_count(t->truncated).s, num_count(t->unresolved).s,

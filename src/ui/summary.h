@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Numbers for people, and the lines that say how far a recording can be trusted.
+ * Numbers for people, and the lines that say how complete and how trustworthy a recording is.
  *
  * Thousands are separated by commas whatever the locale is. Machine output must not use these.
  */
@@ -39,7 +39,7 @@ struct num_text num_of(uint64_t n, const char *singular, const char *plural);
  */
 void summary_totals(const struct profile_totals *totals, uint64_t duration_ns, struct buf *out);
 
-/* The same honesty in two lines below a report, and one for each counter that matters. */
-void summary_honesty(const struct profile_totals *totals, struct buf *out);
+/* The same in two lines for the end of a report, and one for each counter that matters. */
+void summary_defects(const struct profile_totals *totals, struct buf *out);
 
 #endif

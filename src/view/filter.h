@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Which samples a view is made from: the options that report, flame and export share.
+ * Selects the samples that a view shows: the options that report, flame and export share.
  */
 #ifndef RBPF_VIEW_FILTER_H
 #define RBPF_VIEW_FILTER_H

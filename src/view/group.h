@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Which frames a view takes for one thing: frames of a function differ by the line of execution,
- * and all are one row of a report and one box of a flame graph.
+ * Groups frames: those of one function differ by the line of execution, and are one row of a report
+ * and one box of a flame graph.
  *
  * A group is a dense id. Groups are ranked by name, so that views can order what they show by
  * comparing numbers.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What processes, threads and places in the code are called in views and exports.
+ * Labels of processes, threads, frames and their code in views and exports.
  */
 #ifndef RBPF_VIEW_LABEL_H
 #define RBPF_VIEW_LABEL_H

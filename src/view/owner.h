@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Whose a sample is: the parts of a machine that views tell apart.
+ * Owners: the process, thread, container or version of Ruby that a sample belongs to, by which
+ * views group and split.
  *
  * An owner is an id: the index of a process or thread; of a container or a version of Ruby the
  * string that names it, which is one as strings are interned. String 0, "", is the owner of what is

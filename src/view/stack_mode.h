@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Which part of a stack a view shows.
+ * Stack modes: which frames of a stack a view shows.
  *
- * A recording's stack is one row of Ruby, native and kernel frames, as they called each other. Most
- * of its native frames are the interpreter at work, which the Ruby frames next to them tell already
- * (FRAME_INTERNAL). A mode chooses frames by kind; the time of a hidden frame goes to the nearest
- * frame outside of it that is shown. In a recording without native stacks all modes but native show
- * the same.
+ * A stack of a recording is one sequence of Ruby, native and kernel frames, each called by the one
+ * outside of it. Most native frames are the interpreter at work, which the Ruby frames beside them
+ * tell already (FRAME_INTERNAL). A mode selects frames by kind; the time of a hidden frame goes to
+ * the nearest frame outside of it that is shown. In a recording without native stacks all modes but
+ * native show the same.
  *
- * A mode may leave nothing of a stack, as of a thread that runs no Ruby. Its time would be nobody's;
- * instead it is shown as one frame that says so. As views and exports know frames and stacks by
- * their ids, that one has to be in the profile: see stack_mode_prepare().
+ * A mode may hide all frames of a stack, as those of a thread that runs no Ruby. Its time is then
+ * shown in a frame that says so. Views and exports know frames and stacks by their ids, so that
+ * frame must be in the profile: see stack_mode_prepare().
  */
 #ifndef RBPF_VIEW_STACK_MODE_H
 #define RBPF_VIEW_STACK_MODE_H

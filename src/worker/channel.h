@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What rbpf and its worker say to each other: the messages of a SOCK_SEQPACKET socket, and what
- * large answers stand in.
+ * The protocol of rbpf and its worker: messages over a SOCK_SEQPACKET socket, and a memfd for large
+ * answers.
  *
  * rbpf sends a struct worker_request, with a descriptor of the file that it is about, if any, and
  * gets one WORKER_ANSWER. Before that the worker may ask for other files (WORKER_OPEN), each of

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What rbpf wants to know of the files of processes, told by a worker process that has no privileges
- * (sandbox.h): the files are hostile users', and parsers have bugs. rbpf itself opens them, never
- * reads what is in them, and checks all that the worker says.
+ * Asks a worker process without privileges (sandbox.h) about the files of processes: those may be
+ * hostile users', and parsers have bugs. rbpf itself opens a file, never reads what is in it, and
+ * checks all that the worker says.
  *
  * A file that the worker crashes on, hangs on, or needs too much time or memory for is given up: it
  * is not looked into again, and counted with its name, for the summary. Other files do not suffer,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a process gives up before it reads hostile bytes. There is no way back, so both are for
- * processes that were forked for this. Errors are fatal to the caller: it must end then.
+ * Drops all that a process must not have when it reads hostile bytes. There is no way back, so it
+ * is for processes that were forked for this. Errors are fatal to the caller: it must end then.
  */
 #ifndef RBPF_WORKER_SANDBOX_H
 #define RBPF_WORKER_SANDBOX_H

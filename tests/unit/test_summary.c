@@ -95,7 +95,7 @@ Test(summary, totals)
 		"%s", buf_str(&out));
 
 	buf_reset(&out);
-	summary_honesty(&totals, &out);
+	summary_defects(&totals, &out);
 	cr_expect_str_eq(buf_str(&out),
 			 "  lost 2, truncated 3, unresolved 41, failed 71 (0.6% of samples)\n"
 			 "  cpu sampled 119.9 s of 121.0 s by the kernel's account (99.1%)\n",
@@ -118,11 +118,11 @@ Test(summary, share_of_garbage_collection)
 					"account (90.9%)   GC 11.2%\n"),
 		  "%s", buf_str(&out));
 	buf_reset(&out);
-	summary_honesty(&totals, &out);
+	summary_defects(&totals, &out);
 	cr_expect(strstr(buf_str(&out), "of 11.0 s by the kernel's account (90.9%)   GC 11.2%\n"),
 		  "%s", buf_str(&out));
 	buf_reset(&out);
-	summary_honesty(&unknown, &out);
+	summary_defects(&unknown, &out);
 	cr_expect(strstr(buf_str(&out), "account is not in the recording   GC 50.0%\n"), "%s",
 		  buf_str(&out));
 }
@@ -152,7 +152,7 @@ Test(summary, counters_that_matter)
 
 	buf_reset(&out);
 	totals.counters[COUNTER_ENV_FAULT] = 11;
-	summary_honesty(&totals, &out);
+	summary_defects(&totals, &out);
 	cr_expect(strstr(buf_str(&out), "\n  11 environments of frames could not be read"), "%s",
 		  buf_str(&out));
 }
