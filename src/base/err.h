@@ -9,7 +9,7 @@
 #ifndef RBPF_BASE_ERR_H
 #define RBPF_BASE_ERR_H
 
-/* What went wrong, from the user's side. The values are the exit statuses of rbpf(1). */
+/* Kinds of errors, as the user sees them. The values are the exit statuses of rbpf(1). */
 enum err_kind {
 	ERR_RUNTIME = 1, /* I/O, memory, internal */
 	ERR_USAGE = 2,	 /* the command line */

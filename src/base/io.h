@@ -20,7 +20,7 @@ struct err;
  */
 int io_stat(int fd, struct statx *ret);
 
-/* What tells a file system from others, and a time in ns since 1970, as stat(2) has them. */
+/* The device of a file system, and a time in ns since 1970, as stat(2) has them. */
 dev_t io_device(const struct statx *st);
 int64_t io_time_ns(struct statx_timestamp time);
 

@@ -21,7 +21,7 @@
  */
 void stop_catch_signals(void);
 
-/* How many signals have come. */
+/* The number of signals so far. */
 unsigned int stop_signals(void);
 
 /* The last of them; 0 if none has come. *@by_process: it was sent, not typed at the terminal. */

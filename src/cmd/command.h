@@ -16,7 +16,7 @@
 
 struct err;
 
-/* What holds for one run of rbpf: on the stack of main(), handed down. */
+/* The state of one run of rbpf: on the stack of main(), handed down. */
 struct cmd_context {
 	const char *command_line; /* as typed, arguments joined by blanks; never NULL */
 	bool verbose;
@@ -27,7 +27,7 @@ struct cmd_context {
 	const char *layout_from; /* for tests: see ruby_sources_parse(); NULL: all sources */
 };
 
-/* What the arguments of a command are that are no options. */
+/* The arguments of a command that are no options. */
 enum command_args {
 	ARGS_NONE,
 	ARGS_RECORDING, /* at most one file */

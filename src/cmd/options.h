@@ -26,7 +26,7 @@
 
 struct err;
 
-/* What a value is, and the C type of the member it is stored in. */
+/* The type of a value, and the C type of the member it is stored in. */
 enum option_type {
 	OPTION_FLAG,	 /* bool: true when given; takes no value */
 	OPTION_SWITCH,	 /* bool: --x is true, --no-x is false; takes no value */
@@ -52,7 +52,7 @@ struct pid_list {
 
 void pid_list_deinit(struct pid_list *list);
 
-/* What a shell can complete a value (or an argument) with; choices complete by themselves. */
+/* How a shell completes a value (or an argument); choices complete by themselves. */
 enum option_complete {
 	COMPLETE_NOTHING,
 	COMPLETE_FILE,
@@ -90,7 +90,7 @@ struct option_target {
 	void *base;
 };
 
-/* What was no option: argv[0 .. n - 1], of which the first n_before came before "--". */
+/* The arguments that are no options: argv[0 .. n - 1], of which the first n_before came before "--". */
 struct option_rest {
 	char **argv; /* NULL-terminated; the caller's, rearranged */
 	size_t n;

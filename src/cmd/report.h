@@ -23,7 +23,7 @@ struct view_filter;
 #define REPORT_DEFAULT_STACKS 5 /* each fills a screen */
 #define REPORT_NO_LIMIT	      UINT64_MAX
 
-/* What the renderers are given. Nothing is owned. */
+/* The arguments of the renderers. Nothing is owned. */
 struct report {
 	const struct recording *rec;
 	const struct view_filter *filter;
@@ -97,7 +97,7 @@ int report_table(const struct report *r, const struct flat *flat, const char *ti
 /* "2 more lines hidden by -n", if there are more than @shown. */
 void report_hidden(size_t rows, size_t shown, struct buf *out);
 
-/* What a row that is by @by is to people: its name and, if rows of the kind have one, its place. */
+/* The name of a row that is by @by and, if rows of that kind have one, its place, for people. */
 void report_row_name(const struct report *r, enum flat_by by, const struct flat_row *row,
 		     struct buf *out);
 void report_row_place(const struct report *r, enum flat_by by, const struct flat_row *row,

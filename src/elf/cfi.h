@@ -45,7 +45,7 @@ int cfi_rules_add(struct cfi_rules *rules, const struct rbpf_cfi_rule *rule, uin
 const struct rbpf_cfi_rule *cfi_rules_get(const struct cfi_rules *rules, uint32_t i);
 uint32_t cfi_rules_count(const struct cfi_rules *rules);
 
-/* What became of the file's entries. */
+/* How many of the file's entries are in the table, and why others are not. */
 struct cfi_stats {
 	uint32_t entries;		      /* functions, or parts of some */
 	uint32_t broken;		      /* of them, left out as MALFORMED */

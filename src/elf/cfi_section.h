@@ -22,7 +22,7 @@ struct cfi_section {
 	Dwarf_CFI *cfi; /* owned; if .debug_frame, dwarf's */
 };
 
-/* What an entry (FDE) is about. */
+/* The code that an entry (FDE) is for. */
 struct cfi_extent {
 	uint64_t start, end; /* start < end */
 	bool broken;	     /* libdw does not know of it any more */

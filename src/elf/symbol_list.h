@@ -83,7 +83,7 @@ const struct symbol *symbol_list_at(const struct symbol_list *list, uint64_t sta
 /* The range of code that @addr is in, NULL if it is in none. */
 const struct symbol_range *symbol_list_code(const struct symbol_list *list, uint64_t addr);
 
-/* What is in @scn, NULL if that is nothing or too much. Sets @shdr in any case. */
+/* The contents of @scn, NULL if it is empty or too large. Sets @shdr in any case. */
 Elf_Data *symbol_section_data(Elf_Scn *scn, GElf_Shdr *shdr);
 struct symbol_strings symbol_section_strings(Elf *elf, size_t index);
 const char *symbol_string(const struct symbol_strings *strings, size_t offset);

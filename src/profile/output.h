@@ -26,7 +26,7 @@ struct err;
  */
 int output_open(const char *path, bool force, int *ret_fd, struct err *err);
 
-/* What messages call it: @path, or "standard output" for "-". */
+/* The name of the output in messages: @path, or "standard output" for "-". */
 const char *output_name(const char *path);
 
 #endif

@@ -42,7 +42,7 @@ enum frame_kind {
 /* The word used in machine output ("ruby", "cfunc", …); "unknown" for other values. */
 const char *frame_kind_name(enum frame_kind kind);
 
-/* What values are counted in. Stored in the file by name. */
+/* The unit of values. Stored in the file by name. */
 enum value_unit {
 	UNIT_NS,
 	UNIT_BYTES,
@@ -55,7 +55,7 @@ enum value_unit {
 /* "ns", "bytes", "objects", "count". */
 const char *value_unit_name(enum value_unit unit);
 
-/* What samples are taken of. A recording has one event or several, and each sample is of one. */
+/* An event: what samples are taken of. A recording has one or more; each sample is of one. */
 #define EVENT_MAX_NAME 32 /* with its NUL */
 struct profile_event {
 	char name[EVENT_MAX_NAME]; /* of a-z, 0-9, '-', '_'; "cpu": CPU time, in ns */

@@ -17,7 +17,7 @@ struct maps;
 struct memory;
 struct ruby_constants;
 
-/* What is looked up in the file by name: X(symbol). */
+/* The symbols that are looked up in the file: X(symbol). */
 #define RUBY_BINARY_SYMBOLS(X)                                                                     \
 	/* exported by every build, stripped or not */                                             \
 	X(ruby_version)                                                                            \

@@ -13,7 +13,7 @@
 
 struct ruby_vm;
 
-/* What the sources say of one binary. Addresses are of the live process, 0 if unknown. */
+/* The layouts of one binary by their sources. Addresses are of the live process, 0 if unknown. */
 struct ruby_findings {
 	struct ruby_layout layout[RUBY_SOURCES];
 	bool known[RUBY_SOURCES]; /* the source says anything at all */

@@ -30,7 +30,7 @@ struct memory;
 #define EMU_RESULTS  8	 /* results remembered of one run */
 #define EMU_LIBCS    2	 /* forms of the DTV: glibc, musl */
 
-/* What a register holds. All zero: nothing is known. */
+/* The value of a register. All zero: nothing is known. */
 struct emu_value {
 	uint64_t v;	/* the value, if known; else 0 */
 	int32_t offset; /* the value is what was loaded + offset; or, if bits, loaded >> offset */

@@ -30,10 +30,10 @@ struct ruby_files {
 
 void ruby_files_deinit(struct ruby_files *files);
 
-/* What the file open as @fd is; what cannot be read is another. */
+/* The kind of the file that is open as @fd; one that cannot be read is no Ruby. */
 enum ruby_file_kind ruby_files_kind(struct ruby_files *files, int fd);
 
-/* What process @pid executes. */
+/* The same of the file that process @pid executes. */
 enum ruby_file_kind ruby_files_of_exe(struct ruby_files *files, pid_t pid);
 
 /* Whether a Ruby VM is mapped into process @pid. */

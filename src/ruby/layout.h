@@ -41,7 +41,7 @@ enum ruby_class_form {
 	RUBY_CLASS_EXT = 3,	 /* 3.3 on: members of rb_classext_t */
 };
 
-/* What the units of ruby_global_symbols.ids are. */
+/* The units of ruby_global_symbols.ids. */
 enum ruby_symbol_form {
 	RUBY_SYMBOLS_ARRAY = 1, /* Array of str, sym alternating */
 	RUBY_SYMBOLS_DATA = 2,	/* 4.1: T_DATA, an array of struct { sym, str } */

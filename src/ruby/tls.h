@@ -19,7 +19,7 @@
 
 struct memory;
 
-/* What is known of an EC before the layout is: members may be 0 for "to be found". */
+/* The facts about an EC that are known before the layout: 0 means "to be found". */
 struct ruby_ec_shape {
 	uint16_t ec_thread_ptr;
 	uint16_t th_ec;

@@ -22,10 +22,10 @@ struct err;
 struct file_worker;
 struct ruby_cache;
 
-/* What is read of a process at most to attach to it (struct memory_budget); some MB are usual. */
+/* At most so much memory is read to attach to a process (struct memory_budget); some MB are usual. */
 #define RUBY_ATTACH_BYTES (256u << 20)
 
-/* What attaching found out, for rbpf doctor: one line a check. */
+/* The results of attaching, for rbpf doctor: one line for each check. */
 #define RUBY_VM_CHECKS	  16
 struct ruby_vm_check {
 	const char *name;

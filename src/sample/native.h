@@ -110,7 +110,7 @@ int native_poll(struct native *n, bool wait);
 int native_frames(struct native *n, struct native_process *p, bool in_haste, const uint64_t *words,
 		  size_t n_words, struct native_frames *ret);
 
-/* What @name stands for; valid until native_forget(). */
+/* The native name with id @name; valid until native_forget(). */
 const struct native_name *native_frame_name(const struct native *n, uint32_t name);
 
 /* What a Ruby frame of @kind is to weave(), as the resolver has named it. */

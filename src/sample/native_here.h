@@ -27,7 +27,7 @@ struct ruby_vm;
 int native_here_new(const struct ruby_vm *vm, struct native_here **ret);
 void native_here_free(struct native_here *h); /* accepts NULL */
 
-/* What was walked: the words of RBPF_REC_NATIVE, and why there are no more. */
+/* The result of a walk: the words of RBPF_REC_NATIVE, and why the walk ended. */
 struct native_stack {
 	uint64_t *words; /* innermost first; owned */
 	uint32_t n_words;

@@ -34,7 +34,7 @@ struct session_options {
 	void *arg;
 };
 
-/* What libbpf says, line by line, for --verbose; NULL drops it. Process-wide. */
+/* Where the messages of libbpf go, line by line, for --verbose; NULL drops them. Process-wide. */
 void session_set_log(void (*log)(const char *line));
 
 /* Load and attach. ERR_ENV with the reason if the kernel refuses. */

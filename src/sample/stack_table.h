@@ -23,7 +23,7 @@ struct recorder;
 struct ruby_frame;
 struct tracked_process;
 
-/* What a sample says of its stack. */
+/* The stack of a sample, and its flags. */
 struct sample_stack {
 	uint32_t stack; /* id in the recording */
 	uint16_t flags; /* SAMPLE_* */

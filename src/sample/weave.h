@@ -32,7 +32,7 @@ struct weave_ruby {
 	bool is_fiber;	   /* what follows is of the fiber that resumed the one before */
 };
 
-/* What a native frame is; the bits of struct weave_native.is. */
+/* Properties of a native frame: the bits of struct weave_native.is. */
 #define WEAVE_VM_EXEC (1u << 0) /* rb_vm_exec() */
 #define WEAVE_CORE    (1u << 1) /* vm_exec_core(), or compiled Ruby code */
 #define WEAVE_VM      (1u << 2) /* other code of the VM's file … */

@@ -75,7 +75,7 @@ struct cached_method {
 	bool unsure;
 };
 
-/* What the cache has for one frame. Indices are PROFILE_NONE where there is none. */
+/* The cache entries of one frame. Indices are PROFILE_NONE where there is none. */
 struct code_ref {
 	uint32_t iseq;	 /* of cached_iseq */
 	uint32_t method; /* of cached_method */

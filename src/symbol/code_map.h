@@ -27,7 +27,7 @@ struct maps;
 #define CODE_JIT_MAX	 (256ull << 20) /* bytes of a JIT's range; YJIT has 64 or 128 MiB */
 #define CODE_JIT_WRITTEN (128ull << 10) /* bytes of a piece within it that is being written to */
 
-/* What compiles code in the process, and so what executable memory of no file is. */
+/* The JIT compiler of the process, which writes the executable memory that is of no file. */
 enum code_jit {
 	CODE_JIT_NONE, /* nothing; it is anybody's */
 	CODE_JIT_YJIT, /* frames without a frame pointer on x86_64 */

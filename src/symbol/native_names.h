@@ -20,7 +20,7 @@ struct code_map;
 struct native_names;
 struct perf_map;
 
-/* What a native frame is besides its name. */
+/* Properties of a native frame. */
 #define NATIVE_IS_EXEC	   (1u << 0) /* rb_vm_exec() */
 #define NATIVE_IS_CORE	   (1u << 1) /* vm_exec_core() */
 #define NATIVE_IS_COMPILED (1u << 2) /* Ruby code that a JIT has compiled */

@@ -22,12 +22,12 @@
 
 #include "base/buf.h"
 
-/* Of a map. Bytes count each time that they are read: a file may be written anew. */
+/* Limits of one map. Bytes count each time that they are read: a file may be written anew. */
 #define PERF_MAP_MAX_BYTES   (64u << 20) /* what follows is not read */
 #define PERF_MAP_MAX_ENTRIES 500000u
 #define PERF_MAP_MAX_NAME    4096u /* bytes; longer ones are cut */
 
-/* Of all maps of a budget. */
+/* Limits of all maps that share a budget. */
 #define PERF_MAPS_MAX_MEMORY (96ull << 20) /* bytes; what does not fit in is left out */
 #define PERF_MAPS_MAX_READ   (32ull << 20) /* bytes read, from one tick to the next */
 #define PERF_MAPS_MAX_SORTED 500000ull	   /* entries sorted, from one tick to the next */

@@ -61,13 +61,13 @@ int resolver_captured(struct resolver *r, const struct code_moment *moment, cons
 int resolver_stack(struct resolver *r, const struct code_moment *moment,
 		   const struct rbpf_frame *frames, size_t n, const uint32_t **ids, size_t *n_ids);
 
-/* Of a frame, what is no part of its name. */
+/* Properties of a frame that are no part of its name. */
 struct frame_origin {
 	uint64_t function; /* of a method in C: the address of its function; else 0 */
 	uint8_t finish;	   /* so many activations of the VM's interpreter began with it */
 };
 
-/* Of each of the frames that resolver_stack() returned last. */
+/* The properties of each of the frames that resolver_stack() returned last. */
 const struct frame_origin *resolver_origins(const struct resolver *r);
 
 /*

@@ -34,7 +34,7 @@ void cgroup_path(const char *text, struct buf *out);
  */
 void cgroup_container(const char *path, struct buf *out);
 
-/* What /proc says of where a process is. */
+/* Where a process runs, as /proc tells it. */
 struct placement {
 	char *cgroup;	 /* path, "" if unknown; owned */
 	char *container; /* id or name, "" if it is in none; owned */

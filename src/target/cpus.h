@@ -18,7 +18,7 @@ struct cpus {
 		0                                                                                  \
 	}
 
-/* Those that are online now. Returns 0 or an error with @err set. */
+/* The CPUs that are online now. Returns 0 or an error with @err set. */
 int cpus_online(struct cpus *ret, struct err *err);
 
 /* Parse a list as the kernel writes it: "0-3,6". Returns 0, -EINVAL or -ENOMEM. */

@@ -43,7 +43,7 @@ const char *label_frame(const struct profile *p, uint32_t frame);
 /* Append the line of execution of a frame: "12", or "~12" if it is approximate. */
 void label_line(const struct profile_frame *frame, struct buf *out);
 
-/* What follows the last '/' of @path. */
+/* The part of @path behind its last '/'. */
 const char *label_basename(const char *path);
 
 /*

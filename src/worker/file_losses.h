@@ -30,7 +30,7 @@ struct worker_file {
 	pid_t pid;     /* … in the root of this process, and then in rbpf's own; 0: not at all */
 };
 
-/* What was not read of files. */
+/* The files that were given up. */
 struct file_losses {
 	uint64_t files; /* given up */
 	char names[FILE_LOSSES_NAMES]

@@ -45,7 +45,7 @@ struct file_worker_options {
 	uint64_t max_memory; /* bytes of a worker; 0: SANDBOX_MAX_MEMORY, which is the most */
 };
 
-/* What is read of a file in the background. */
+/* The parts of a file that are read in the background. */
 enum file_part { FILE_SYMBOLS, FILE_TABLE };
 
 struct file_reading {
@@ -92,7 +92,7 @@ ssize_t file_worker_read(struct file_worker *w, int fd, void *to, size_t size, u
 int file_worker_headers(struct file_worker *w, const struct worker_file *file,
 			struct elf_headers *ret);
 
-/* What a file exports: elf_file.h. */
+/* The symbols and segments of a file: elf_file.h. */
 struct file_exports {
 	uint64_t values[FILE_EXPORTS_NAMES]; /* of the names that were asked for; 0: not defined */
 	bool needs;			     /* it is linked with a library of that name */

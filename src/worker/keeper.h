@@ -24,7 +24,7 @@ struct keeper {
 		.pid = -1, .sock = -1                                                              \
 	}
 
-/* What a worker is: it is called in the new process, which ends when it returns. */
+/* The main function of a worker, called in the new process, which ends when it returns. */
 typedef void keeper_main_fn(int sock, int memfd, uint64_t max_memory);
 
 /*

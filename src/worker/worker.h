@@ -76,7 +76,7 @@ struct worker {
 void worker_init(struct worker *w, const struct worker_options *opts);
 void worker_deinit(struct worker *w);
 
-/* What is asked. Nothing in it is needed after worker_send(). */
+/* A request. Nothing in it is needed after worker_send(). */
 struct worker_call {
 	enum worker_op op;
 	uint64_t number, other;
