@@ -22,6 +22,7 @@ struct native_naive {
 	uint64_t registers[RBPF_REGS]; /* of the innermost one */
 	bool innermost;
 	uint64_t tag;
+	int tags_left; /* that may be passed by, in all */
 	uint64_t words[RBPF_MAX_NATIVE + 2];
 	uint32_t n_words;
 	int end; /* enum rbpf_native_end */
@@ -133,7 +134,7 @@ static inline bool native_naive_resync(struct native_naive *n)
 {
 	uint64_t sp = n->frame.sp, words[TAG_WORDS];
 
-	for (int i = 0; i < NATIVE_MAX_TAGS && n->layout->flags & RBPF_LAYOUT_TAGS && n->tag; i++) {
+	for (; n->layout->flags & RBPF_LAYOUT_TAGS && n->tag && n->tags_left; n->tags_left--) {
 		uint64_t tag = n->tag;
 
 		if (memory_read(n->mem, tag + TAG_BUF, words, sizeof(words)))
@@ -193,7 +194,10 @@ static inline void native_naive_walk(struct native_naive *n, const struct rbpf_r
 static inline const char *native_naive_compare(const struct walk *w, uint64_t tag)
 {
 	const struct walk_native *got = &w->native;
-	struct native_naive n = { .mem = native_host.mem, .layout = &w->layout, .tag = tag };
+	struct native_naive n = { .mem = native_host.mem,
+				  .layout = &w->layout,
+				  .tag = tag,
+				  .tags_left = NATIVE_MAX_TAGS };
 	uint64_t hash = got->seed;
 
 	native_naive_walk(&n, &got->regs);
