@@ -201,16 +201,19 @@ static inline const char *native_naive_compare(const struct walk *w, uint64_t ta
 	uint64_t hash = got->seed;
 
 	native_naive_walk(&n, &got->regs);
-	for (uint32_t i = 0; i < got->n_frames && i < n.n_words; i++) {
+	for (uint32_t i = 0; i < got->n_frames; i++)
+		hash = rbpf_mix(hash, got->frames[i]);
+	if (got->hash != hash)
+		return "the fingerprint is not that of the frames";
+	/* Once it may copy no more of the stack it misses what the plain walk, which may, finds. */
+	if (got->pages_left <= 0)
+		return NULL;
+	for (uint32_t i = 0; i < got->n_frames && i < n.n_words; i++)
 		if (got->frames[i] != n.words[i])
 			return "another frame";
-		hash = rbpf_mix(hash, got->frames[i]);
-	}
 	if (got->n_frames != n.n_words)
 		return "more or less frames";
-	if ((int)got->end != n.end)
-		return "it ends for another reason";
-	return got->hash == hash ? NULL : "the fingerprint is not that of the frames";
+	return (int)got->end == n.end ? NULL : "it ends for another reason";
 }
 
 #endif

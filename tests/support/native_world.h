@@ -144,7 +144,6 @@ static inline void world_tags(struct world_dice *d)
 
 static inline void world_memory(struct world_dice *d)
 {
-	world.n_words = (1 + dice(d, WORLD_PAGES)) * 512;
 	for (size_t i = 0; i < world.n_words; i++)
 		world.words[i] = world_word(d, i);
 	world.hidden = dice(d, 2) ? 0 : (uint32_t)dice_number(d, 2) & (uint32_t)dice_number(d, 2);
@@ -250,6 +249,7 @@ static inline const char *world_walk(struct walk *w, struct world_dice *d)
 
 	memset(&native_host, 0, sizeof(native_host));
 	world.calm = dice(d, 2);
+	world.n_words = (1 + dice(d, WORLD_PAGES)) * 512;
 	w->layout = (struct rbpf_layout) { .flags = dice(d, 4) ? RBPF_LAYOUT_TAGS : 0,
 					   .text_lo = WORLD_VM,
 					   .text_hi = WORLD_VM_END };
