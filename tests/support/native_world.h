@@ -169,6 +169,12 @@ static inline int32_t world_offset(struct world_dice *d)
 	}
 }
 
+/* The same downwards; the lowest number has no positive one. */
+static inline int32_t world_offset_down(struct world_dice *d)
+{
+	return (int32_t) - (uint32_t)world_offset(d);
+}
+
 static inline struct rbpf_cfi_rule world_rule(struct world_dice *d)
 {
 	struct rbpf_cfi_rule r = {
@@ -178,8 +184,8 @@ static inline struct rbpf_cfi_rule world_rule(struct world_dice *d)
 		.flags = dice(d, 8) ? 0 : RBPF_CFI_SIGNAL,
 		.cfa_off = world_offset(d),
 		.cfa_arg = world_offset(d),
-		.ra_off = -world_offset(d),
-		.fp_off = -world_offset(d),
+		.ra_off = world_offset_down(d),
+		.fp_off = world_offset_down(d),
 	};
 
 	if (world.calm && dice(d, 16))

@@ -34,7 +34,7 @@ fi
 
 if [ $# -eq 0 ]; then
 	${CC:-cc} -std=gnu11 -O1 -D_GNU_SOURCE -DRBPF_VERSION='"0.0.0"' -Isrc -Iinclude -Itests \
-		-o "$out/flame_sample" tests/validate/flame_sample.c src/profile/profile.c \
+		-o "$out/flame_sample" tests/validate/flame_sample.c src/profile/aggregate.c src/profile/profile.c \
 		src/profile/counters.c src/base/*.c src/view/*.c src/export/*.c -lm
 	# The one that takes longest first: they are looked at side by side.
 	for picture in 'rails inverted' 'rails' 'rails icicle module' 'rails thread hash' 'awkward' \
