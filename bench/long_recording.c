@@ -131,7 +131,7 @@ int main(int argc, char **argv)
 		if (!r)
 			r = write_samples(rec, n, stacks, n_stacks, threads, n_threads);
 		totals.samples = n;
-		recorder_close(rec, &totals, &err);
+		r = recorder_close(rec, r ? NULL : &totals, &err) ?: r;
 	}
 	free(ids);
 	if (r)

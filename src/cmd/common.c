@@ -218,7 +218,7 @@ int cmd_open_recording(const struct cmd_context *ctx, const char *input,
 		       const struct option_rest *rest, const struct view_filter *filter,
 		       const struct read_options *needs, struct recording *ret, struct err *err)
 {
-	struct read_options opts = needs ? *needs : (struct read_options) { 0 };
+	struct read_options opts = *needs;
 	struct recording rec = RECORDING_INIT;
 	int r;
 
@@ -333,9 +333,7 @@ const struct option_spec filter_option_specs[N_FILTER_OPTIONS] = {
 		.type = OPTION_STRING,
 		FILTER(event),
 		.arg = "NAME",
-		.help = "samples of this event (default: the first of the recording; 'report "
-			"--info' "
-			"names them)",
+		.help = "samples of this event (default: the first; 'report --info' names them)",
 	},
 	{
 		.name = "from",

@@ -74,7 +74,7 @@ struct recording {
 /*
  * Read the recording named by @input (-i), else by the argument in @rest, else by the environment
  * variable RBPF_DATA, else rbpf.data; "-" is stdin. Warns if it was not closed properly. Reads the
- * samples of the event and the time that @filter names, by thread if @filter or @needs (may be NULL)
+ * samples of the event and the time that @filter names, by thread if @filter or @needs
  * needs that.
  *
  * Fails with ERR_USAGE (named twice, or stdin is a terminal), ERR_PROFILE, or -ENODATA and

@@ -11,7 +11,6 @@
 #include <stdint.h>
 
 #include "cmd/common.h"
-#include "ui/summary.h"
 #include "view/flat.h"
 
 struct buf;
@@ -77,9 +76,6 @@ struct json;
 
 /* Add the member "summary". */
 void report_json_summary(const struct report *r, uint64_t samples, uint64_t value, struct json *j);
-
-/* "self_ns", "self_bytes": the key of a value of the event that is shown. */
-struct num_text report_value_key(const struct report *r, const char *what);
 
 /* Add the members of a frame: those of a row of functions or lines, as r->by says. */
 void report_json_frame(const struct report *r, uint32_t frame, struct json *j);

@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "base/json.h"
 #include "cmd/report.h"
+#include "ui/summary.h"
 #include "view/gc.h"
 #include "view/label.h"
 #include "view/native.h"
@@ -68,7 +69,8 @@ static const char *const field_names[] = {
 
 #define FIELD_NUMBERS FIELD_SAMPLES, FIELD_TOTAL_SAMPLES, FIELD_SELF, FIELD_TOTAL, FIELD_SELF_ERROR
 
-struct num_text report_value_key(const struct report *r, const char *what)
+/* "self_ns", "self_bytes": the key of a value of the event that is shown. */
+static struct num_text value_key(const struct report *r, const char *what)
 {
 	struct num_text ret;
 
@@ -82,7 +84,7 @@ static struct num_text key_of(const struct report *r, enum field field)
 	struct num_text ret;
 
 	if (field == FIELD_SELF || field == FIELD_TOTAL || field == FIELD_SELF_ERROR)
-		return report_value_key(r, field_names[field]);
+		return value_key(r, field_names[field]);
 	snprintf(ret.s, sizeof(ret.s), "%s", field_names[field]);
 	return ret;
 }
@@ -311,7 +313,7 @@ void report_json_summary(const struct report *r, uint64_t samples, uint64_t valu
 	json_str(j, "event", profile_event(p)->name);
 	json_bool(j, "complete", r->rec->report.complete);
 	json_u64(j, "selected_samples", samples);
-	json_u64(j, report_value_key(r, "selected").s, value);
+	json_u64(j, value_key(r, "selected").s, value);
 	profile_counters_json(t, j);
 	json_native(r, j);
 	json_object_end(j);

@@ -17,6 +17,7 @@
 #include "base/json.h"
 #include "export/export.h"
 #include "export/exporters.h"
+#include "profile/meta.h"
 #include "profile/profile.h"
 #include "view/filter.h"
 
@@ -49,15 +50,7 @@ static void add_meta(struct json *j, const struct profile_meta *meta)
 	json_u64(j, "cpus", meta->cpus);
 	json_u64(j, "start_realtime_ns", meta->start_realtime_ns);
 	json_u64(j, "start_ns", meta->start_monotonic_ns);
-	json_array_begin(j, "events");
-	for (uint32_t i = 0; i < meta->n_events; i++) {
-		json_object_begin(j, NULL);
-		json_str(j, "name", meta->events[i].name);
-		json_str(j, "unit", value_unit_name(meta->events[i].unit));
-		json_u64(j, "period", meta->events[i].period);
-		json_object_end(j);
-	}
-	json_array_end(j);
+	meta_events_json(meta, j);
 	json_object_end(j);
 }
 

@@ -127,12 +127,6 @@ static int find_by_thread(struct aggregate_index *index, struct profile *p,
 
 /* ---- both ---- */
 
-static void add_saturating(uint64_t *sum, uint64_t v)
-{
-	if (__builtin_add_overflow(*sum, v, sum))
-		*sum = UINT64_MAX;
-}
-
 int aggregate_add(struct aggregate_index *index, struct profile *p,
 		  const struct profile_sample *sample)
 {
@@ -144,7 +138,7 @@ int aggregate_add(struct aggregate_index *index, struct profile *p,
 	if (r)
 		return r;
 	a->samples++;
-	add_saturating(&a->value, sample->value);
+	profile_add(&a->value, sample->value);
 	p->threads[sample->thread].samples++;
 	return 0;
 }

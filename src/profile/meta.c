@@ -178,7 +178,7 @@ static int decode_counters(const json_t *root, uint64_t *ret)
 	return r;
 }
 
-static void encode_events(const struct profile_meta *meta, struct json *j)
+void meta_events_json(const struct profile_meta *meta, struct json *j)
 {
 	json_array_begin(j, "events");
 	for (uint32_t i = 0; i < meta->n_events; i++) {
@@ -243,7 +243,7 @@ void meta_encode(const struct profile_meta *meta, struct buf *out)
 	json_object_begin(&j, NULL);
 	encode(meta_fields, ARRAY_SIZE(meta_fields), meta, &j);
 	if (meta->n_events)
-		encode_events(meta, &j);
+		meta_events_json(meta, &j);
 	json_object_end(&j);
 }
 

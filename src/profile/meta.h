@@ -12,6 +12,7 @@
 #include <stddef.h>
 
 struct buf;
+struct json;
 struct profile_meta;
 struct profile_totals;
 
@@ -19,6 +20,9 @@ struct profile_totals;
  */
 void meta_encode(const struct profile_meta *meta, struct buf *out);
 void totals_encode(const struct profile_totals *totals, struct buf *out);
+
+/* Add the member "events", as it is in META. */
+void meta_events_json(const struct profile_meta *meta, struct json *j);
 
 /*
  * Fill the fields of @ret that the payload has. Returns 0, -EBADMSG or -ENOMEM; also on failure

@@ -55,6 +55,24 @@ const struct profile_event *profile_event(const struct profile *p)
 	return p->meta.n_events ? &p->meta.events[p->event] : &cpu;
 }
 
+void profile_count_sample(struct profile_totals *t, const struct profile_sample *s, bool is_cpu)
+{
+	uint64_t cpu_ns = is_cpu ? s->value : 0;
+
+	t->samples++;
+	profile_add(&t->cpu_sampled_ns, cpu_ns);
+	if (!s->flags)
+		return;
+	t->truncated += !!(s->flags & SAMPLE_TRUNCATED);
+	t->unresolved += !!(s->flags & SAMPLE_UNRESOLVED);
+	t->failed += !!(s->flags & SAMPLE_FAILED);
+	t->no_ruby += !!(s->flags & SAMPLE_NO_RUBY);
+	t->native_samples += !!(s->flags & SAMPLE_NATIVE);
+	t->native_gaps += !!(s->flags & SAMPLE_GAP);
+	if (s->flags & SAMPLE_GC)
+		profile_add(&t->gc_ns, cpu_ns);
+}
+
 static void meta_deinit(struct profile_meta *meta)
 {
 	free(meta->rbpf_version);

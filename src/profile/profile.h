@@ -266,6 +266,16 @@ struct profile {
 void profile_deinit(struct profile *p);
 #define _cleanup_profile_ _cleanup_(profile_deinit)
 
+/* Add, and stop at UINT64_MAX: a recording may hold any numbers. */
+static inline void profile_add(uint64_t *sum, uint64_t v)
+{
+	if (__builtin_add_overflow(*sum, v, sum))
+		*sum = UINT64_MAX;
+}
+
+/* Add @s to the counts of @t; its value only if its event is CPU time (@is_cpu). */
+void profile_count_sample(struct profile_totals *t, const struct profile_sample *s, bool is_cpu);
+
 /* The event of the samples of @p. */
 const struct profile_event *profile_event(const struct profile *p);
 

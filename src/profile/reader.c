@@ -323,12 +323,6 @@ static int read_meta(struct reader *rd, struct err *err)
 
 /* ---- the whole ---- */
 
-static void add_saturating(uint64_t *sum, uint64_t v)
-{
-	if (__builtin_add_overflow(*sum, v, sum))
-		*sum = UINT64_MAX;
-}
-
 /* What TOTALS would have said of a recording that has none; the decoder counted the samples. */
 static void compute_totals(struct profile *p, const struct record_decoder *d)
 {
@@ -337,9 +331,9 @@ static void compute_totals(struct profile *p, const struct record_decoder *d)
 
 	t.end_monotonic_ns = d->last_ts;
 	for (size_t i = 0; i < p->n_lost; i++)
-		add_saturating(&t.lost, p->lost[i].count);
+		profile_add(&t.lost, p->lost[i].count);
 	for (size_t i = 0; i < p->n_threads; i++) {
-		add_saturating(&t.cpu_kernel_ns, p->threads[i].cpu_ns);
+		profile_add(&t.cpu_kernel_ns, p->threads[i].cpu_ns);
 		cpu_known &= p->threads[i].cpu_known;
 	}
 	if (!cpu_known)

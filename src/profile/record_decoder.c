@@ -317,32 +317,6 @@ static int decode_stack(struct record_decoder *d, struct cursor *c)
 	return use_text(d, &p->frames[stack.frame]);
 }
 
-static void add_saturating(uint64_t *sum, uint64_t v)
-{
-	if (__builtin_add_overflow(*sum, v, sum))
-		*sum = UINT64_MAX;
-}
-
-/* Count a sample, of whatever event and time. */
-static void count_sample(struct record_decoder *d, const struct profile_sample *s)
-{
-	struct profile_totals *t = &d->totals;
-	uint64_t cpu_ns = d->is_cpu[s->event] ? s->value : 0;
-
-	t->samples++;
-	add_saturating(&t->cpu_sampled_ns, cpu_ns);
-	if (!s->flags)
-		return;
-	t->truncated += !!(s->flags & SAMPLE_TRUNCATED);
-	t->unresolved += !!(s->flags & SAMPLE_UNRESOLVED);
-	t->failed += !!(s->flags & SAMPLE_FAILED);
-	t->no_ruby += !!(s->flags & SAMPLE_NO_RUBY);
-	t->native_samples += !!(s->flags & SAMPLE_NATIVE);
-	t->native_gaps += !!(s->flags & SAMPLE_GAP);
-	if (s->flags & SAMPLE_GC)
-		add_saturating(&t->gc_ns, cpu_ns);
-}
-
 static int keep_sample(struct profile *p, const struct profile_sample *s)
 {
 	if (array_reserve(p->samples, p->cap_kept, p->n_kept + 1))
@@ -357,7 +331,7 @@ static int add_sample(struct record_decoder *d, const struct profile_sample *s)
 	struct profile *p = d->profile;
 	int r = 0;
 
-	count_sample(d, s);
+	profile_count_sample(&d->totals, s, d->is_cpu[s->event]); /* of whatever event and time */
 	if (s->event == d->event) {
 		if (!p->n_samples++ || s->ts < p->first_ts)
 			p->first_ts = s->ts;

@@ -136,22 +136,6 @@ static int sample_thread(struct collector *c, struct tracked_process *p,
 	return r;
 }
 
-static void count_sample(struct collector *c, const struct profile_sample *s)
-{
-	struct profile_totals *t = &c->totals;
-
-	t->samples++;
-	t->cpu_sampled_ns += s->value;
-	t->truncated += !!(s->flags & SAMPLE_TRUNCATED);
-	t->unresolved += !!(s->flags & SAMPLE_UNRESOLVED);
-	t->no_ruby += !!(s->flags & SAMPLE_NO_RUBY);
-	t->failed += !!(s->flags & SAMPLE_FAILED);
-	t->native_samples += !!(s->flags & SAMPLE_NATIVE);
-	t->native_gaps += !!(s->flags & SAMPLE_GAP);
-	if (s->flags & SAMPLE_GC)
-		t->gc_ns += s->value;
-}
-
 /* @rec, of @p, in which a Ruby was known when it came (@with_ruby). */
 static int take_sample(struct collector *c, struct tracked_process *p,
 		       const struct rbpf_rec_sample *rec, bool with_ruby)
@@ -173,7 +157,7 @@ static int take_sample(struct collector *c, struct tracked_process *p,
 	if (rec->flags & RBPF_SAMPLE_KERNEL)
 		sample.flags |= SAMPLE_KERNEL;
 	sample.thread = t->id;
-	count_sample(c, &sample);
+	profile_count_sample(&c->totals, &sample, true);
 	return recorder_sample(c->rec, &sample);
 }
 
