@@ -245,6 +245,10 @@ int export_folded(const struct profile *p, const struct export_options *opts, st
 	struct folder f = { .tree = &tree, .opts = opts };
 	int r;
 
+	if (opts->weight_time && profile_event(p)->unit != UNIT_NS)
+		return err_set(err, -EINVAL, ERR_USAGE,
+			       "--weight time does not go with event '%s', whose values are %s",
+			       profile_event(p)->name, value_unit_name(profile_event(p)->unit));
 	r = tree_build(p, opts->filter, &tree_opts, &tree);
 	if (!r)
 		r = fold(&f);

@@ -330,6 +330,8 @@ if begin "an event of several"; then
 	then ok; else not_ok "--info"; fi
 	run flame --event alloc events.data
 	if grep -q 'alloc flame graph' "$out" && grep -q '600.0 kB in all' "$out"; then ok; else not_ok "flame"; fi
+	run export -f folded --weight time --event alloc events.data
+	expect 2 "rbpf: error: --weight time does not go with event 'alloc', whose values are bytes"
 	for args in "report" "flame" "export -f folded" "export -f json"; do
 		# shellcheck disable=SC2086 # words
 		run $args --event allocs events.data
