@@ -66,6 +66,7 @@ BPFFLAGS := -g -O2 -target bpf -D__TARGET_ARCH_$(BPFARCH) -Ivmlinux -Iinclude -I
 DIRS	 := base target elf worker ruby sample symbol profile view export ui cmd
 SRCS	 := $(sort $(foreach d,$(DIRS),$(wildcard src/$(d)/*.c)))
 OBJS	 := $(SRCS:%.c=$(O)/%.o)
+LIB	 := $(O)/librbpf.a
 SKEL	 := $(O)/rbpf.skel.h
 
 .DELETE_ON_ERROR:
@@ -76,6 +77,11 @@ all: $(RBPF)
 $(RBPF): $(OBJS)
 	$(say) LD $@
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+# All but main(), for the programs of tests and benchmarks: the linker takes what each one needs.
+$(LIB): $(filter-out $(O)/src/cmd/main.o,$(OBJS))
+	$(say) AR $@
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
 $(O)/src/%.o: src/%.c
 	$(say) CC $<
@@ -146,5 +152,5 @@ clean:
 
 -include $(OBJS:.o=.d) $(O)/rbpf.bpf.d
 -include src/export/export.mk
--include tests/tests.mk
 include bench/bench.mk
+-include tests/tests.mk

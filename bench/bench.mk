@@ -4,20 +4,15 @@
 
 BENCH := $(O)/bench/idle_cost $(O)/bench/long_recording
 
-$(O)/bench/idle_cost: bench/idle_cost.c $(SKEL) $(filter $(O)/src/base/%,$(OBJS))
+$(O)/bench/%: bench/%.c $(SKEL) $(LIB)
 	$(say) CC $@
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(filter $(O)/src/base/%,$(OBJS)) $(LDLIBS)
-
-RECORDING_OBJS := $(filter $(O)/src/base/% $(O)/src/profile/%,$(OBJS))
-
-$(O)/bench/long_recording: bench/long_recording.c $(RECORDING_OBJS)
-	$(say) CC $@
-	@mkdir -p $(@D)
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(RECORDING_OBJS) $(LDLIBS)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(LIB) $(LDLIBS)
 
 bench: rbpf $(BENCH)
 	$(Q)ruby bench/bench.rb
 
 bench-scale: rbpf
 	$(Q)ruby bench/scale.rb
+
+-include $(BENCH:=.d)

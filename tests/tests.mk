@@ -31,6 +31,7 @@ TEST_CPPFLAGS = $(CPPFLAGS) -Itests -Ibpf
 TEST_CFLAGS   = $(CFLAGS) $(shell $(PKG_CONFIG) --cflags criterion)
 TEST_LIBS     = $(LDLIBS) $(shell $(PKG_CONFIG) --libs criterion)
 
+FLAME_SAMPLE := $(O)/validate/flame_sample
 UNIT	  := $(O)/tests/unit
 UNIT_OBJS := $(LINK_SRCS:src/%.c=$(O)/src/%.o)
 UNIT_OBJS := $(UNIT_OBJS:tests/unit/%.c=$(O)/tests/obj/%.o)
@@ -98,9 +99,10 @@ lint:
 		"$$script" || status=1; \
 	done; exit $$status
 
-check: check-format lint unit asan
+# With the programs that only longer runs use, so that none of them stops building unnoticed.
+check: check-format lint unit asan $(FLAME_SAMPLE) $(BENCH)
 
--include $(UNIT_OBJS:.o=.d) $(ASAN_OBJS:.o=.d)
+-include $(UNIT_OBJS:.o=.d) $(ASAN_OBJS:.o=.d) $(FLAME_SAMPLE).d
 
 # The command line as a user sees it, and the flame graph in a real browser. A tool that is missing is said and
 # skipped; CI has them all, so there it is a failure.
@@ -109,8 +111,13 @@ check: check-format lint unit asan
 check-cli: rbpf
 	$(Q)RBPF=$(abspath rbpf) tests/cli/run.sh
 
-check-validate: rbpf
-	$(Q)tests/validate/flame.sh || { status=$$?; [ $$status = 77 ] && [ "$$CI" != true ]; }
+$(FLAME_SAMPLE): tests/validate/flame_sample.c $(LIB)
+	$(say) CC $@
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) -Itests $(CFLAGS) $(LDFLAGS) -o $@ $< $(LIB) $(LDLIBS)
+
+check-validate: rbpf $(FLAME_SAMPLE)
+	$(Q)FLAME_SAMPLE=$(abspath $(FLAME_SAMPLE)) tests/validate/flame.sh || { status=$$?; [ $$status = 77 ] && [ "$$CI" != true ]; }
 
 -include tests/live/live.mk
 -include tests/hostile/hostile.mk

@@ -4,7 +4,7 @@
 # Flame graphs as XML and in a browser. Needs xmllint, Node and Chromium; fetches playwright-core from
 # the npm registry into build/validate/ the first time.
 #
-# usage: flame.sh [SVG]          without SVG: the pictures of flame_sample
+# usage: flame.sh [SVG]          without SVG: the pictures of flame_sample, which FLAME_SAMPLE names
 #        SHOTS=DIR flame.sh …    keep screenshots
 #
 # Prints "N passed, N failed" for each picture. Exit status 77: something that it needs is missing.
@@ -33,24 +33,21 @@ if [ ! -d "$out/node_modules/playwright-core" ]; then
 fi
 
 if [ $# -eq 0 ]; then
-	${CC:-cc} -std=gnu11 -O1 -D_GNU_SOURCE -DRBPF_VERSION='"0.0.0"' -Isrc -Iinclude -Itests \
-		-o "$out/flame_sample" tests/validate/flame_sample.c src/profile/aggregate.c src/profile/profile.c \
-		src/profile/counters.c src/base/*.c src/view/*.c src/export/*.c -lm
 	# The one that takes longest first: they are looked at side by side.
 	for picture in 'rails inverted' 'rails' 'rails icicle module' 'rails thread hash' 'awkward' \
 		'woven'; do
 		name=$out/$(echo "$picture" | tr ' ' '-').svg
 		# shellcheck disable=SC2086 # words
-		"$out/flame_sample" $picture > "$name"
+		"$FLAME_SAMPLE" $picture > "$name"
 		set -- "$@" "$name"
 	done
 	for picture in 'woven both' 'woven both icicle' 'rails both'; do
 		name=$out/$(echo "$picture" | tr ' ' '-').svg
 		# shellcheck disable=SC2086 # words
-		"$out/flame_sample" $picture > "$name"
+		"$FLAME_SAMPLE" $picture > "$name"
 		both="${both:-} $name"
 	done
-	"$out/flame_sample" deep > "$out/deep.svg"
+	"$FLAME_SAMPLE" deep > "$out/deep.svg"
 	xmllint --huge --noout "$out/deep.svg"
 fi
 
