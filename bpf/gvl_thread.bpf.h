@@ -31,9 +31,24 @@ static __always_inline __u64 gvl_last_holder(const struct walk *w, __u64 thread_
 }
 
 /*
- * Look through the VM's list, whose node stands first in an rb_thread_t. Returns 0 if it is not
- * there.
+ * Whether the node at @node of the VM's list is that of the thread with @thread_id; if not, the next
+ * one is put into w->gvl_next, 0 if there is none. The node stands first in an rb_thread_t.
  */
+__noinline int gvl_look(__u32 cpu, __u64 node, __u64 thread_id)
+{
+	struct walk *w = walk_state(cpu);
+
+	if (!w)
+		return 0;
+	w->gvl_next = 0;
+	if (gvl_is_thread(w, node, thread_id))
+		return 1;
+	if (bpf_probe_read_user(&w->gvl_next, sizeof(w->gvl_next), (void *)node))
+		w->gvl_next = 0;
+	return 0;
+}
+
+/* Look through the VM's list. Returns 0 if it is not there. */
 __noinline __u64 gvl_search(__u32 cpu, __u64 thread_id)
 {
 	struct walk *w = walk_state(cpu);
@@ -43,10 +58,9 @@ __noinline __u64 gvl_search(__u32 cpu, __u64 thread_id)
 	if (!w || bpf_probe_read_user(&node, sizeof(node), (void *)w->layout.threads))
 		return 0;
 	for (i = 0; i < GVL_MAX_THREADS && node && node != w->layout.threads; i++) {
-		if (gvl_is_thread(w, node, thread_id))
+		if (gvl_look(cpu, node, thread_id))
 			return node;
-		if (bpf_probe_read_user(&node, sizeof(node), (void *)node))
-			return 0;
+		node = w->gvl_next;
 	}
 	return 0;
 }

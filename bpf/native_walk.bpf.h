@@ -369,36 +369,56 @@ static __always_inline int native_leave_any(struct walk *w, __u32 cpu)
 /* ---- gaps ---- */
 
 /*
+ * The next tag of the chain. Returns 1 if the walk goes on where it tells to, 0 if its frame is not
+ * further out than what was reached, and -1 if the chain ends or cannot be read. Like all bodies of
+ * long loops a global function: the verifier looks at it once, not once for each turn.
+ */
+__noinline int native_next_tag(__u32 cpu)
+{
+	struct walk *w = walk_state(cpu);
+	__u64 words[TAG_WORDS];
+	struct walk_native *n;
+	__u64 tag;
+
+	if (!w)
+		return -1;
+	n = &w->native;
+	tag = n->tag;
+	n->tag = 0;
+	if (!tag || !n->tags_left || walk_read(words, sizeof(words), tag + TAG_BUF))
+		return -1;
+	n->tags_left--;
+	if (words[TAG_SP] > n->sp && words[TAG_SP] <= tag && in_vm(w, words[TAG_PC])) {
+		n->tag = words[TAG_PREV];
+		n->pc = words[TAG_PC];
+		n->sp = words[TAG_SP];
+		n->fp = words[TAG_FP];
+		n->fp_known = n->exact = 1;
+		n->lr_known = n->innermost = 0;
+		return 1;
+	}
+	if (words[TAG_PREV] <= tag)
+		return -1;
+	n->tag = words[TAG_PREV];
+	return 0;
+}
+
+/*
  * Go on at the next tag whose frame is further out than what was reached. Returns 0, or -1 if there
  * is none.
  */
 __noinline int native_resync(__u32 cpu)
 {
 	struct walk *w = walk_state(cpu);
-	__u64 words[TAG_WORDS];
-	struct walk_native *n;
-	int i;
+	int i, r;
 
 	if (!w || !(w->layout.flags & RBPF_LAYOUT_TAGS))
 		return -1;
-	n = &w->native;
-	for (i = 0; i < NATIVE_MAX_TAGS && n->tag && n->tags_left; i++, n->tags_left--) {
-		if (walk_read(words, sizeof(words), n->tag + TAG_BUF))
-			return -1;
-		if (words[TAG_SP] > n->sp && words[TAG_SP] <= n->tag && in_vm(w, words[TAG_PC])) {
-			n->tag = words[TAG_PREV];
-			n->pc = words[TAG_PC];
-			n->sp = words[TAG_SP];
-			n->fp = words[TAG_FP];
-			n->fp_known = n->exact = 1;
-			n->lr_known = n->innermost = 0;
-			return 0;
-		}
-		if (words[TAG_PREV] <= n->tag)
-			break;
-		n->tag = words[TAG_PREV];
+	for (i = 0; i < NATIVE_MAX_TAGS; i++) {
+		r = native_next_tag(cpu);
+		if (r)
+			return r > 0 ? 0 : -1;
 	}
-	n->tag = 0;
 	return -1;
 }
 

@@ -363,6 +363,25 @@ static __always_inline void walk_frame(struct walk *w, __u32 cpu, __u32 off, __u
 }
 
 /*
+ * The next CF_RUN control frames of cf[], of which @size bytes are filled, from byte @off on. A global
+ * function, which the verifier looks at once: all of cf[] in one loop takes it ten times as long, and
+ * a call for each frame costs the walk.
+ */
+__noinline int walk_run(__u32 cpu, __u32 off, __u32 size)
+{
+	struct walk *w = walk_state(cpu);
+	__u32 i, jit, stride;
+
+	if (!w)
+		return -1;
+	stride = w->layout.cf_size;
+	jit = w->layout.cf_jit_return;
+	for (i = 0; i < CF_RUN && off < size; i++, off += stride)
+		walk_frame(w, cpu, off, jit);
+	return 0;
+}
+
+/*
  * Read the next control frames and take them. Returns 1 if there may be more, 0 at the end, or -1
  * if they cannot be read.
  *
@@ -372,7 +391,7 @@ static __always_inline void walk_frame(struct walk *w, __u32 cpu, __u32 off, __u
 __noinline int walk_chunk(__u32 cpu)
 {
 	struct walk *w = walk_state(cpu);
-	__u32 i, off, jit, stride, room, head, tail;
+	__u32 i, off, stride, room, head, tail;
 	__u64 left, size, n;
 
 	if (!w)
@@ -402,13 +421,9 @@ __noinline int walk_chunk(__u32 cpu)
 	barrier_var(size);
 	if (size > sizeof(w->cf) || walk_read(w->cf, size, w->cfp))
 		return -1;
-	jit = w->layout.cf_jit_return;
 	walk_zjit_innermost(cpu, size);
-	for (i = 0, off = 0; i < CF_CHUNK; i++, off += stride) {
-		if (i >= n)
-			break;
-		walk_frame(w, cpu, off, jit);
-	}
+	for (i = 0, off = 0; i < CF_CHUNK / CF_RUN && off < size; i++, off += CF_RUN * stride)
+		walk_run(cpu, off, size);
 	w->cfp += size;
 	return w->cfp < w->cf_end;
 }
@@ -692,20 +707,30 @@ __noinline int walk_complete_frame(__u32 cpu, __u32 i)
 	return 0;
 }
 
-/* To be called before frames[] is sent. */
-__noinline int walk_complete(__u32 cpu)
+/* Frames from @first on, COMPLETE_RUN of them. Returns 1 if there are more. */
+__noinline int walk_complete_run(__u32 cpu, __u32 first)
 {
 	struct walk *w = walk_state(cpu);
 	__u32 i;
 
 	if (!w)
-		return -1;
-	for (i = 0; i < RBPF_MAX_FRAMES; i++) {
-		if (i >= w->n_frames)
-			break;
-		walk_complete_frame(cpu, i);
+		return 0;
+	for (i = 0; i < COMPLETE_RUN; i++) {
+		if (first + i >= w->n_frames)
+			return 0;
+		walk_complete_frame(cpu, first + i);
 	}
-	return 0;
+	return 1;
+}
+
+/* To be called before frames[] is sent. */
+static __always_inline void walk_complete(__u32 cpu)
+{
+	__u32 i;
+
+	for (i = 0; i < RBPF_MAX_FRAMES; i += COMPLETE_RUN)
+		if (walk_complete_run(cpu, i) <= 0)
+			break;
 }
 
 #endif

@@ -16,6 +16,8 @@
 #endif
 
 #define CF_CHUNK	      64   /* control frames read at a time */
+#define CF_RUN		      8	   /* … and taken by one call */
+#define COMPLETE_RUN	      64   /* frames completed by one call */
 #define CF_MAX_SIZE	      64   /* sizeof(rb_control_frame_t), at most */
 #define CF_MAX_CHUNKS	      1024 /* bounds the loop: 65,536 frames, beyond any VM stack in use */
 #define WALK_MAX_READS	      1024 /* single reads a stack, about 0.1 ms; see read_allowed() */
@@ -178,6 +180,7 @@ struct walk {
 	__u64 win_hi;
 	struct walk_env env; /* result of walk_env_read() */
 	__u64 zjit_frame[2]; /* pc, iseq: result of walk_zjit_frame() */
+	__u64 gvl_next;	     /* result of gvl_look() */
 	__u32 n_frames;	     /* in frames[] */
 	__u32 first_frame;   /* of this fiber, in frames[] */
 	__u32 n_cut;	  /* left out between the innermost frames of this fiber and its root end */
