@@ -10,7 +10,7 @@
 static __always_inline void send_life(__u32 type, struct task_struct *task, __u32 child,
 				      __u32 flags, const struct rbpf_file *exe)
 {
-	struct rbpf_rec_life *rec = bpf_ringbuf_reserve(&ring, sizeof(*rec), 0);
+	struct rbpf_ring_life *rec = bpf_ringbuf_reserve(&ring, sizeof(*rec), 0);
 
 	if (!rec) {
 		count(RBPF_CNT_LOST_LIFE);
@@ -56,7 +56,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	if (tgid == child_tgid) {
 		/* Only clocks of their own need to know of each thread. */
 		if (!system_wide)
-			send_life(RBPF_REC_THREAD, parent, child->pid, 0, NULL);
+			send_life(RBPF_RING_THREAD, parent, child->pid, 0, NULL);
 		return 0;
 	}
 	if (!follow_children)
@@ -70,7 +70,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	known_code = bpf_map_lookup_elem(&code, &tgid);
 	if (known_code)
 		bpf_map_update_elem(&code, &child_tgid, known_code, BPF_ANY);
-	send_life(RBPF_REC_FORK, parent, child_tgid, 0, NULL);
+	send_life(RBPF_RING_FORK, parent, child_tgid, 0, NULL);
 	return 0;
 }
 
@@ -105,7 +105,7 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 		count(RBPF_CNT_PROCS_FULL);
 		return 0;
 	}
-	send_life(RBPF_REC_EXEC, task, 0, flags, &exe);
+	send_life(RBPF_RING_EXEC, task, 0, flags, &exe);
 	return 0;
 }
 
@@ -115,7 +115,7 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	__u32 tgid = task->tgid;
 
 	if (bpf_map_lookup_elem(&procs, &tgid))
-		send_life(RBPF_REC_EXIT, task, 0,
+		send_life(RBPF_RING_EXIT, task, 0,
 			  task->signal->live.counter == 0 ? RBPF_LIFE_LAST : 0, NULL);
 	return 0;
 }
@@ -131,7 +131,7 @@ int BPF_PROG(on_free, struct task_struct *task)
 
 	if (!bpf_map_lookup_elem(&procs, &tgid))
 		return 0;
-	send_life(RBPF_REC_FREE, task, 0, 0, NULL);
+	send_life(RBPF_RING_FREE, task, 0, 0, NULL);
 	if ((__u32)task->pid == tgid) {
 		bpf_map_delete_elem(&procs, &tgid);
 		bpf_map_delete_elem(&code, &tgid);

@@ -7,7 +7,7 @@
  * names with it. So, while a process is young (RBPF_LAYOUT_YOUNG), what naming reads is copied when
  * the stack is sampled, and sent ahead of its definition: for each iseq and each method entry, once
  * in the life of the process, the pieces that src/ruby/{iseq,method,class,object}.c would read, as
- * blocks {address, length, bytes} (RBPF_REC_MEMORY). User space runs that same code over the blocks.
+ * blocks {address, length, bytes} (RBPF_RING_MEMORY). User space runs that same code over the blocks.
  *
  * What was sent is remembered in a table indexed by process and address (captured), which holds
  * the object's check (rbpf_check_iseq(), rbpf_check_me()): another object at the address is sent in
@@ -474,7 +474,7 @@ __noinline int capture_frames(__u32 cpu, __u32 first)
  */
 static __always_inline bool capture_stack(struct walk *w, __u32 cpu, __u64 process)
 {
-	struct rbpf_rec_memory *rec = &w->capture.record;
+	struct rbpf_ring_memory *rec = &w->capture.record;
 	__u32 i;
 
 	if (!(w->layout.flags & RBPF_LAYOUT_YOUNG))
@@ -484,7 +484,7 @@ static __always_inline bool capture_stack(struct walk *w, __u32 cpu, __u64 proce
 		return false;
 	}
 	rec->h = w->record.h;
-	rec->h.type = RBPF_REC_MEMORY;
+	rec->h.type = RBPF_RING_MEMORY;
 	rec->gc_era = w->record.gc_era;
 	rec->flags = w->record.flags;
 	w->capture.process = process;

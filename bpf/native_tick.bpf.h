@@ -29,11 +29,11 @@ static __always_inline bool is_unsent(__u64 value, __u64 **slot)
  */
 static __always_inline void native_ask(struct walk *w, __u32 cpu, __u32 end)
 {
-	const struct rbpf_rec_sample *sample = &w->sample;
+	const struct rbpf_ring_sample *sample = &w->sample;
 	__u64 page = w->native.pc >> 12, *slot;
-	struct rbpf_rec_wanted rec = {
+	struct rbpf_ring_wanted rec = {
 		.h.ts = sample->h.ts,
-		.h.type = RBPF_REC_WANTED,
+		.h.type = RBPF_RING_WANTED,
 		.h.tgid = sample->h.tgid,
 		.h.tid = sample->h.tid,
 		.h.cpu = cpu,
@@ -197,15 +197,15 @@ static __always_inline bool native_has_room(void)
 }
 
 /* Send the frames unless this fingerprint was sent; see send_stack(). */
-static __always_inline void send_native(struct walk_native *n, const struct rbpf_rec_hdr *h)
+static __always_inline void send_native(struct walk_native *n, const struct rbpf_ring_hdr *h)
 {
-	struct rbpf_rec_native *rec = &n->record;
+	struct rbpf_ring_native *rec = &n->record;
 	__u64 size, *slot;
 
 	if (!is_unsent(n->hash, &slot))
 		return;
 	rec->h = *h;
-	rec->h.type = RBPF_REC_NATIVE;
+	rec->h.type = RBPF_RING_NATIVE;
 	rec->stack = n->hash;
 	rec->n_frames = n->n_frames;
 	rec->end = n->end;

@@ -102,7 +102,7 @@ static __always_inline bool between_stacks(const struct walk *w, struct bpf_perf
 static __always_inline int send_stack(struct walk *w, __u32 cpu, __u64 now, __u64 id,
 				      const struct walk_gc *gc)
 {
-	struct rbpf_rec_stack *rec = &w->record;
+	struct rbpf_ring_stack *rec = &w->record;
 	__u64 size, *known;
 	bool wakeup;
 
@@ -110,7 +110,7 @@ static __always_inline int send_stack(struct walk *w, __u32 cpu, __u64 now, __u6
 		return 0;
 	walk_complete(cpu);
 	rec->h.ts = now;
-	rec->h.type = RBPF_REC_STACK;
+	rec->h.type = RBPF_RING_STACK;
 	rec->h.tgid = id >> 32;
 	rec->h.tid = (__u32)id;
 	rec->h.cpu = cpu;
@@ -162,7 +162,7 @@ static __always_inline int ruby_stack(struct walk *w, __u32 cpu, const struct rb
 				      __u64 epoch, struct bpf_perf_event_data *ctx)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
-	struct rbpf_rec_sample *rec = &w->sample;
+	struct rbpf_ring_sample *rec = &w->sample;
 	__u64 id = (__u64)rec->h.tgid << 32 | rec->h.tid;
 	struct walk_gc gc;
 	__u64 ec;
@@ -210,7 +210,7 @@ int tick(struct bpf_perf_event_data *ctx)
 	__u64 id = bpf_get_current_pid_tgid();
 	__u32 tgid = id >> 32;
 	struct rbpf_proc *proc = bpf_map_lookup_elem(&procs, &tgid);
-	struct rbpf_rec_sample *rec;
+	struct rbpf_ring_sample *rec;
 	struct walk *w;
 	__u64 epoch;
 	__u32 cpu;
@@ -223,7 +223,7 @@ int tick(struct bpf_perf_event_data *ctx)
 		return 0;
 	rec = &w->sample;
 	rec->h.ts = bpf_ktime_get_ns();
-	rec->h.type = RBPF_REC_SAMPLE;
+	rec->h.type = RBPF_RING_SAMPLE;
 	rec->h.tgid = tgid;
 	rec->h.tid = (__u32)id;
 	rec->h.cpu = cpu;

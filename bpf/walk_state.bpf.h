@@ -124,8 +124,8 @@ struct walk_capture {
 	__u32 pad;
 	struct walk_capture_item items[CAPTURE_ITEMS];
 	__u64 done[CAPTURE_DONE];
-	__u64 known[CAPTURE_KNOWN];    /* address ^ seed: captured at some time */
-	struct rbpf_rec_memory record; /* the blocks follow it, as in the ring */
+	__u64 known[CAPTURE_KNOWN];	/* address ^ seed: captured at some time */
+	struct rbpf_ring_memory record; /* the blocks follow it, as in the ring */
 	__u64 words[CAPTURE_WORDS];
 };
 
@@ -157,7 +157,7 @@ struct walk_native {
 	__s32 pages_left, pad;
 	__u64 rules[NATIVE_RULES]; /* of addresses: see native_table_rule() */
 	__u64 win[NATIVE_WORDS];
-	struct rbpf_rec_native record; /* the frames follow it, as in the ring */
+	struct rbpf_ring_native record; /* the frames follow it, as in the ring */
 	__u64 frames[NATIVE_FRAMES];
 };
 
@@ -197,8 +197,8 @@ struct walk {
 	__u64 text[RBPF_LABEL_WORDS]; /* of a label */
 	struct walk_capture capture;
 	struct walk_native native;
-	struct rbpf_rec_sample sample; /* here, because the BPF stack is short */
-	struct rbpf_rec_stack record;  /* the frames follow it, as in the ring */
+	struct rbpf_ring_sample sample; /* here, because the BPF stack is short */
+	struct rbpf_ring_stack record;	/* the frames follow it, as in the ring */
 	struct rbpf_frame frames[RBPF_MAX_FRAMES];
 };
 

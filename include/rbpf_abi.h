@@ -327,22 +327,22 @@ static RBPF_INLINE __u64 rbpf_check_me(__u64 h, __u64 def, __u64 called_id, __u6
 }
 
 /* Stored in a __u32. */
-enum rbpf_record_type {
-	RBPF_REC_SAMPLE = 1,
-	RBPF_REC_STACK = 2,
-	RBPF_REC_FORK = 3,
-	RBPF_REC_EXEC = 4,
-	RBPF_REC_EXIT = 5,
-	RBPF_REC_THREAD = 6,
-	RBPF_REC_FREE = 7,
-	RBPF_REC_MEMORY = 8,
-	RBPF_REC_NATIVE = 9,
-	RBPF_REC_WANTED = 10,
+enum rbpf_ring_record {
+	RBPF_RING_SAMPLE = 1,
+	RBPF_RING_STACK = 2,
+	RBPF_RING_FORK = 3,
+	RBPF_RING_EXEC = 4,
+	RBPF_RING_EXIT = 5,
+	RBPF_RING_THREAD = 6,
+	RBPF_RING_FREE = 7,
+	RBPF_RING_MEMORY = 8,
+	RBPF_RING_NATIVE = 9,
+	RBPF_RING_WANTED = 10,
 };
 
-struct rbpf_rec_hdr {
+struct rbpf_ring_hdr {
 	__u64 ts;   /* ns, CLOCK_MONOTONIC */
-	__u32 type; /* enum rbpf_record_type */
+	__u32 type; /* enum rbpf_ring_record */
 	__u32 tgid; /* in the initial pid namespace, as all ids here */
 	__u32 tid;
 	__u32 cpu;
@@ -357,8 +357,8 @@ struct rbpf_rec_hdr {
  * A tick. The stack it names was sent before it, in this epoch: the definition is sent when a stack
  * is first seen in an epoch, and counts as seen only once it is in the ring.
  */
-struct rbpf_rec_sample {
-	struct rbpf_rec_hdr h;
+struct rbpf_ring_sample {
+	struct rbpf_ring_hdr h;
 	__u64 stack;  /* fingerprint; 0 if there is no Ruby stack */
 	__u64 native; /* fingerprint of the native one; 0 if there is none */
 	__u64 weight; /* ns of CPU time */
@@ -369,8 +369,8 @@ struct rbpf_rec_sample {
 };
 
 /* A stack: n_frames frames follow, innermost first. */
-struct rbpf_rec_stack {
-	struct rbpf_rec_hdr h;
+struct rbpf_ring_stack {
+	struct rbpf_ring_hdr h;
 	__u64 stack;  /* fingerprint */
 	__u64 gc_era; /* rbpf_gc_era() then; 0 if unknown */
 	__u32 n_frames;
@@ -381,16 +381,16 @@ struct rbpf_rec_stack {
  * A native stack: n_frames words follow, innermost first, the kernel's before those of the process.
  * @end tells why it ends where it does.
  */
-struct rbpf_rec_native {
-	struct rbpf_rec_hdr h;
+struct rbpf_ring_native {
+	struct rbpf_ring_hdr h;
 	__u64 stack; /* fingerprint */
 	__u32 n_frames;
 	__u32 end; /* enum rbpf_native_end */
 };
 
 /* Code was met at @addr that nothing is known of yet. */
-struct rbpf_rec_wanted {
-	struct rbpf_rec_hdr h;
+struct rbpf_ring_wanted {
+	struct rbpf_ring_hdr h;
 	__u64 addr;
 	__u32 end; /* RBPF_NATIVE_NO_MAP, RBPF_NATIVE_NO_RANGE or RBPF_NATIVE_UNREAD */
 	__u32 pad;
@@ -406,8 +406,8 @@ struct rbpf_rec_wanted {
  * Copies of memory from which iseqs and method entries can be named, made when a stack was sampled
  * whose definition follows: n_bytes of blocks. Each record holds all that what is in it needs.
  */
-struct rbpf_rec_memory {
-	struct rbpf_rec_hdr h;
+struct rbpf_ring_memory {
+	struct rbpf_ring_hdr h;
 	__u64 gc_era; /* as in the definition */
 	__u32 n_bytes;
 	__u32 flags; /* RBPF_STACK_* */
@@ -429,11 +429,11 @@ struct rbpf_block {
 };
 
 /*
- * RBPF_REC_FORK, RBPF_REC_THREAD: h is the parent; RBPF_REC_EXEC, RBPF_REC_EXIT, RBPF_REC_FREE: the
+ * RBPF_RING_FORK, RBPF_RING_THREAD: h is the parent; RBPF_RING_EXEC, RBPF_RING_EXIT, RBPF_RING_FREE: the
  * process or thread itself. FREE comes some time after EXIT, when it has been waited for.
  */
-struct rbpf_rec_life {
-	struct rbpf_rec_hdr h;
+struct rbpf_ring_life {
+	struct rbpf_ring_hdr h;
 	__u64 runtime;	 /* ns of CPU time the thread of h had in its life, up to the last time the
 			* scheduler looked: FREE: all of it */
 	__u32 child;	 /* FORK: tgid of the new process; THREAD: tid of the new thread */
@@ -475,17 +475,17 @@ struct rbpf_thread {
 };
 
 _Static_assert(sizeof(struct rbpf_frame) == 32, "wire ABI");
-_Static_assert(sizeof(struct rbpf_rec_hdr) == 24, "wire ABI");
-_Static_assert(sizeof(struct rbpf_rec_sample) == 72, "wire ABI");
-_Static_assert(sizeof(struct rbpf_rec_stack) == 48, "wire ABI");
-_Static_assert(sizeof(struct rbpf_rec_life) == 80, "wire ABI");
+_Static_assert(sizeof(struct rbpf_ring_hdr) == 24, "wire ABI");
+_Static_assert(sizeof(struct rbpf_ring_sample) == 72, "wire ABI");
+_Static_assert(sizeof(struct rbpf_ring_stack) == 48, "wire ABI");
+_Static_assert(sizeof(struct rbpf_ring_life) == 80, "wire ABI");
 _Static_assert(sizeof(struct rbpf_proc) == 192, "map ABI");
 _Static_assert(sizeof(struct rbpf_task) == 40, "wire ABI");
 _Static_assert(sizeof(struct rbpf_thread) == 48 + 32 + 8 * RBPF_REGS, "wire ABI");
-_Static_assert(sizeof(struct rbpf_rec_memory) == 40, "wire ABI");
+_Static_assert(sizeof(struct rbpf_ring_memory) == 40, "wire ABI");
 _Static_assert(sizeof(struct rbpf_block) == 16, "wire ABI");
 _Static_assert(sizeof(struct rbpf_range) == 40, "map ABI");
-_Static_assert(sizeof(struct rbpf_rec_native) == 40, "wire ABI");
-_Static_assert(sizeof(struct rbpf_rec_wanted) == 40, "wire ABI");
+_Static_assert(sizeof(struct rbpf_ring_native) == 40, "wire ABI");
+_Static_assert(sizeof(struct rbpf_ring_wanted) == 40, "wire ABI");
 
 #endif

@@ -97,45 +97,45 @@ enum rbpf_chunk_type {
  * it, in whichever chunk, or to start_monotonic_ns. No other kind may ever move that base, so that
  * a reader that skips it stays in step.
  */
-enum rbpf_record_kind {
+enum rbpf_file_record {
 	/* bytes */
-	RBPF_REC_STRING = 1,
+	RBPF_FILE_REC_STRING = 1,
 	/*
 	 * pid, start_ticks, string exe, string cmdline, string ruby_version, opt process parent;
 	 * since 1.2: string cgroup, string container, ns_pid, opt uid
 	 */
-	RBPF_REC_PROCESS = 2,
+	RBPF_FILE_REC_PROCESS = 2,
 	/* process, tid, string name */
-	RBPF_REC_THREAD = 3,
+	RBPF_FILE_REC_THREAD = 3,
 	/* string path, string build_id, kind (0) */
-	RBPF_REC_MODULE = 4,
+	RBPF_FILE_REC_MODULE = 4,
 	/*
 	 * kind, string name, string file, line, opt module, address, func_line; since 1.1: flags.
 	 * Since 1.3 there are kind 8 (FRAME_GAP) and the flags from FRAME_INTERNAL on
 	 */
-	RBPF_REC_FRAME = 5,
+	RBPF_FILE_REC_FRAME = 5,
 	/* stack of the callers, frame */
-	RBPF_REC_STACK = 6,
+	RBPF_FILE_REC_STACK = 6,
 	/*
 	 * thread, time, stack, value, cpu, flags; SAMPLE_NATIVE and SAMPLE_GAP since 1.3; in major 2
 	 * also: event, its number in META
 	 */
-	RBPF_REC_SAMPLE = 7,
+	RBPF_FILE_REC_SAMPLE = 7,
 	/* n: the SAMPLE right before it in this chunk n times more, each as far from the one before
 	 */
-	RBPF_REC_RUN = 8,
+	RBPF_FILE_REC_RUN = 8,
 	/* time, reason, count */
-	RBPF_REC_LOST = 9,
+	RBPF_FILE_REC_LOST = 9,
 	/* thread, time, duration, string name, string json */
-	RBPF_REC_MARKER = 10,
+	RBPF_FILE_REC_MARKER = 10,
 	/* process, time, opt wait status */
-	RBPF_REC_PROCESS_EXIT = 11,
+	RBPF_FILE_REC_PROCESS_EXIT = 11,
 	/* process, then the fields of PROCESS */
-	RBPF_REC_PROCESS_UPDATE = 12,
+	RBPF_FILE_REC_PROCESS_UPDATE = 12,
 	/* thread, string name */
-	RBPF_REC_THREAD_NAME = 13,
+	RBPF_FILE_REC_THREAD_NAME = 13,
 	/* thread, ns */
-	RBPF_REC_THREAD_CPU = 14,
+	RBPF_FILE_REC_THREAD_CPU = 14,
 };
 
 /* Limits. A writer stays within them, a reader stops at what exceeds them. */

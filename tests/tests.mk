@@ -64,8 +64,8 @@ $(O)/asan/%.o: %.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(TEST_CPPFLAGS) $(TEST_CFLAGS) $(SANITIZE) -c -o $@ $<
 
-# As in the main build, only the sampler sees the skeleton.
-$(patsubst %.c,$(O)/asan/%.o,$(wildcard src/sample/*.c)): $(SKEL)
+# As in the main build, only the engine sees the skeleton.
+$(patsubst %.c,$(O)/asan/%.o,$(wildcard src/engine/*.c)): $(SKEL)
 
 unit: $(UNIT)
 	$(Q)tests/support/criterion.sh $(UNIT) $(TESTFLAGS)

@@ -17,7 +17,7 @@
 #include "base/utf8.h"
 #include "cmd/command.h"
 #include "export/export.h"
-#include "sample/session.h"
+#include "engine/bpf_engine.h"
 #include "ui/summary.h"
 #include "ui/term.h"
 #include "view/filter.h"
@@ -119,7 +119,7 @@ static void log_libbpf(const char *line)
 
 void cmd_log_libbpf(const struct cmd_context *ctx)
 {
-	session_set_log(ctx->verbose ? log_libbpf : NULL);
+	bpf_engine_set_log(ctx->verbose ? log_libbpf : NULL);
 }
 
 void cmd_lines(const struct cmd_context *ctx, const struct buf *lines)

@@ -17,8 +17,8 @@
 #include "cmd/common.h"
 #include "ruby/cache.h"
 #include "ruby/vm.h"
-#include "sample/environment.h"
-#include "sample/session.h"
+#include "engine/environment.h"
+#include "engine/bpf_engine.h"
 #include "target/process.h"
 #include "ui/term.h"
 #include "worker/file_worker.h"
@@ -65,7 +65,7 @@ static void add_trial(struct report *rep)
 		add_row(rep, "bpf", false, true, "not tried without the privilege", "");
 		return;
 	}
-	r = session_trial(&err);
+	r = bpf_engine_trial(&err);
 	add_row(rep, "bpf", !r, true,
 		r ? err.msg : "programs loaded, attached to a clock, a sample read",
 		r ? "-v shows what libbpf says" : "");
@@ -119,6 +119,7 @@ static int add_target(struct report *rep, pid_t pid, unsigned int sources,
 	_cleanup_free_ struct rbpf_task *tasks = NULL;
 	struct process process = PROCESS_INIT;
 	struct ruby_vm vm = RUBY_VM_INIT;
+	struct engine *engine = NULL;
 	uint64_t took;
 	size_t i;
 	int r;
@@ -126,7 +127,10 @@ static int add_target(struct report *rep, pid_t pid, unsigned int sources,
 	r = process_open(pid, &process, err);
 	if (r)
 		return r;
-	r = session_list_threads(pid, &tasks, &opts.n_tasks, err);
+	r = bpf_engine_open_idle(pid, &engine, err);
+	if (!r)
+		r = engine_read_threads(engine, pid, &tasks, &opts.n_tasks, err);
+	engine_close(engine);
 	if (!r) {
 		opts.tasks = tasks;
 		add_row(rep, "target", true, true, process.exe, "");

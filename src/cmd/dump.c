@@ -29,10 +29,10 @@
 #include "cmd/dump_native.h"
 #include "ruby/vm.h"
 #include "ruby/walk.h"
-#include "sample/environment.h"
-#include "sample/native_here.h"
-#include "sample/privileges.h"
-#include "sample/session.h"
+#include "engine/environment.h"
+#include "native/native_here.h"
+#include "engine/privileges.h"
+#include "engine/bpf_engine.h"
 #include "symbol/native_names.h"
 #include "symbol/resolver.h"
 #include "target/process.h"
@@ -44,7 +44,7 @@
 struct dump {
 	struct process process;
 	struct file_worker worker;
-	struct session *session;
+	struct engine *engine;
 	enum dump_stack stack;
 	struct ruby_vm vm;
 	struct resolver *resolver;
@@ -133,7 +133,7 @@ static int look_at_registers(struct dump *d, struct err *err)
 	size_t n;
 	int r;
 
-	r = session_threads(d->session, d->process.pid, &threads, &n, err);
+	r = engine_read_registers(d->engine, d->process.pid, &threads, &n, err);
 	if (r)
 		return r;
 	free(d->threads);
@@ -437,9 +437,9 @@ static int attach_vm(struct dump *d, const struct ruby_attach_options *opts, str
 	pid_t pid = d->process.pid;
 	int r;
 
-	r = session_open_idle(pid, &d->session, err);
+	r = bpf_engine_open_idle(pid, &d->engine, err);
 	if (!r)
-		r = session_tasks(d->session, pid, &d->tasks, &d->n_tasks, err);
+		r = engine_read_threads(d->engine, pid, &d->tasks, &d->n_tasks, err);
 	if (r)
 		return r;
 	privileges_reduce();
@@ -464,7 +464,7 @@ static void dump_deinit(struct dump *d)
 	ruby_vm_deinit(&d->vm);
 	free(d->tasks);
 	free(d->threads);
-	session_close(d->session);
+	engine_close(d->engine);
 	file_worker_deinit(&d->worker);
 	process_close(&d->process);
 }

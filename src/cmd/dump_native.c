@@ -6,9 +6,9 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
-#include "sample/native.h"
-#include "sample/native_here.h"
-#include "sample/weave.h"
+#include "native/native_stacks.h"
+#include "native/native_here.h"
+#include "native/weave.h"
 #include "symbol/native_names.h"
 #include "symbol/resolver.h"
 

@@ -16,7 +16,7 @@
 #include "cmd/common.h"
 #include "ruby/binary.h"
 #include "ruby/layout.h"
-#include "sample/privileges.h"
+#include "engine/privileges.h"
 #include "target/maps.h"
 #include "target/memory.h"
 #include "target/process.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Recording: find the Rubies, open the file, let the session and the collector work until something
+ * Recording: find the Rubies, open the file, let the engine and the collector work until something
  * says stop, and sum up.
  *
  * The file is created only when all targets have been found and proven, so that a wrong pid costs
@@ -30,9 +30,9 @@
 #include "profile/recorder.h"
 #include "ruby/layout.h"
 #include "sample/collector.h"
-#include "sample/environment.h"
-#include "sample/privileges.h"
-#include "sample/session.h"
+#include "engine/environment.h"
+#include "engine/privileges.h"
+#include "engine/bpf_engine.h"
 #include "target/launch.h"
 #include "target/selection.h"
 #include "ui/progress.h"
@@ -45,7 +45,7 @@
 struct run {
 	const struct record_options *opts;
 	struct cmd_context *ctx;
-	struct session *session;
+	struct engine *engine;
 	struct collector *collector;
 	struct recorder *recorder;
 	struct selection selection;
@@ -59,14 +59,6 @@ struct run {
 	struct priority priority;
 };
 
-static int on_record(void *arg, const void *data, size_t len)
-{
-	if (stop_signals() >=
-	    2) /* the first ends the recording, the second gives up what is left */
-		return -EINTR;
-	return collector_on_record(arg, data, len);
-}
-
 static void warn(void *arg, const char *message)
 {
 	cmd_warn(arg, "%s", message);
@@ -75,6 +67,7 @@ static void warn(void *arg, const char *message)
 static int new_collector(struct run *run, struct err *err)
 {
 	struct collector_options opts = {
+		.engine = run->engine,
 		.worker = &run->worker,
 		.system_wide = run->opts->all_ruby,
 		.selection = run->opts->all_ruby ? &run->selection : NULL,
@@ -95,9 +88,9 @@ static int new_collector(struct run *run, struct err *err)
 	return r;
 }
 
-static int open_session(struct run *run, struct err *err)
+static int open_engine(struct run *run, struct err *err)
 {
-	struct session_options opts = {
+	const struct engine_options opts = {
 		.frequency = (uint32_t)run->opts->frequency,
 		.max_frames = (uint32_t)run->opts->max_stack,
 		.ring_bytes = run->opts->ring_bytes,
@@ -105,18 +98,9 @@ static int open_session(struct run *run, struct err *err)
 		.system_wide = run->opts->all_ruby,
 		.native = run->opts->native,
 		.kernel = run->opts->kernel,
-		.on_record = on_record,
 	};
-	int r;
 
-	r = new_collector(run, err);
-	if (r)
-		return r;
-	opts.arg = run->collector;
-	r = session_open(&opts, &run->session, err);
-	if (!r)
-		r = collector_set_session(run->collector, run->session, err);
-	return r;
+	return bpf_engine_open(&opts, &run->engine, err);
 }
 
 static int add_targets(struct run *run, struct err *err)
@@ -248,7 +232,7 @@ static void raise_priority(struct run *run)
 
 static int loop(struct run *run, struct err *err)
 {
-	struct pollfd pfds[] = { { .fd = session_fd(run->session), .events = POLLIN },
+	struct pollfd pfds[] = { { .fd = engine_fd(run->engine), .events = POLLIN },
 				 { .events = POLLIN } };
 	struct progress progress;
 	bool by_process;
@@ -404,7 +388,9 @@ int record_run(const struct record_options *opts, struct cmd_context *ctx, struc
 	file_worker_init(&run.worker, &worker);
 	r = cmd_prepare_worker(&run.worker, err);
 	if (!r)
-		r = open_session(&run, err);
+		r = open_engine(&run, err);
+	if (!r)
+		r = new_collector(&run, err);
 	if (!r)
 		r = add_targets(&run, err);
 	if (!r)
@@ -412,8 +398,8 @@ int record_run(const struct record_options *opts, struct cmd_context *ctx, struc
 	if (!r)
 		r = record(&run, err);
 	recorder_close(run.recorder, NULL, NULL);
-	session_close(run.session);
 	collector_free(run.collector);
+	engine_close(run.engine);
 	file_worker_deinit(&run.worker);
 	selection_deinit(&run.selection);
 	if (run.child.pid > 0 && !r && opts->exit_with_child) {

@@ -407,26 +407,26 @@ typedef int decode_fn(struct record_decoder *d, struct cursor *c);
 
 /* MARKER has no place in struct profile yet and is skipped like a kind that is unknown. */
 static decode_fn *const decoders[] = {
-	[RBPF_REC_STRING] = decode_string,
-	[RBPF_REC_PROCESS] = decode_process,
-	[RBPF_REC_THREAD] = decode_thread,
-	[RBPF_REC_MODULE] = decode_module,
-	[RBPF_REC_FRAME] = decode_frame,
-	[RBPF_REC_STACK] = decode_stack,
-	[RBPF_REC_SAMPLE] = decode_sample,
-	[RBPF_REC_RUN] = decode_run,
-	[RBPF_REC_LOST] = decode_lost,
-	[RBPF_REC_PROCESS_EXIT] = decode_process_exit,
-	[RBPF_REC_PROCESS_UPDATE] = decode_process_update,
-	[RBPF_REC_THREAD_NAME] = decode_thread_name,
-	[RBPF_REC_THREAD_CPU] = decode_thread_cpu,
+	[RBPF_FILE_REC_STRING] = decode_string,
+	[RBPF_FILE_REC_PROCESS] = decode_process,
+	[RBPF_FILE_REC_THREAD] = decode_thread,
+	[RBPF_FILE_REC_MODULE] = decode_module,
+	[RBPF_FILE_REC_FRAME] = decode_frame,
+	[RBPF_FILE_REC_STACK] = decode_stack,
+	[RBPF_FILE_REC_SAMPLE] = decode_sample,
+	[RBPF_FILE_REC_RUN] = decode_run,
+	[RBPF_FILE_REC_LOST] = decode_lost,
+	[RBPF_FILE_REC_PROCESS_EXIT] = decode_process_exit,
+	[RBPF_FILE_REC_PROCESS_UPDATE] = decode_process_update,
+	[RBPF_FILE_REC_THREAD_NAME] = decode_thread_name,
+	[RBPF_FILE_REC_THREAD_CPU] = decode_thread_cpu,
 };
 
 static int decode_record(struct record_decoder *d, uint64_t kind, struct cursor *body)
 {
 	if (!kind) /* never valid, so that a stretch of zeros is no row of records */
 		return -EBADMSG;
-	if (kind != RBPF_REC_SAMPLE && kind != RBPF_REC_RUN)
+	if (kind != RBPF_FILE_REC_SAMPLE && kind != RBPF_FILE_REC_RUN)
 		d->after_sample = false;
 	if (kind >= ARRAY_SIZE(decoders) || !decoders[kind])
 		return 0;

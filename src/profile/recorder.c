@@ -115,7 +115,7 @@ static void put_opt(struct record *r, uint32_t v)
 	put(r, v == PROFILE_NONE ? 0 : (uint64_t)v + 1);
 }
 
-static struct record record_begin(enum rbpf_record_kind kind)
+static struct record record_begin(enum rbpf_file_record kind)
 {
 	return (struct record) { .bytes[0] = kind, .len = 2 };
 }
@@ -209,7 +209,7 @@ static int emit_string(struct recorder *rec, const char *s, size_t len)
 {
 	size_t old_len = rec->chunk.len;
 
-	buf_add_varint(&rec->chunk, RBPF_REC_STRING);
+	buf_add_varint(&rec->chunk, RBPF_FILE_REC_STRING);
 	buf_add_varint(&rec->chunk, len);
 	buf_add(&rec->chunk, s, len);
 	return chunk_grew(rec, old_len);
@@ -271,7 +271,7 @@ static void put_process(struct record *r, const struct profile_process *def)
 
 int recorder_process(struct recorder *rec, const struct profile_process *def, uint32_t *ret)
 {
-	struct record r = record_begin(RBPF_REC_PROCESS);
+	struct record r = record_begin(RBPF_FILE_REC_PROCESS);
 	int err;
 
 	if (rec->out.err.code)
@@ -291,7 +291,7 @@ int recorder_process(struct recorder *rec, const struct profile_process *def, ui
 int recorder_process_update(struct recorder *rec, uint32_t process,
 			    const struct profile_process *def)
 {
-	struct record r = record_begin(RBPF_REC_PROCESS_UPDATE);
+	struct record r = record_begin(RBPF_FILE_REC_PROCESS_UPDATE);
 
 	if (rec->out.err.code)
 		return rec->out.err.code;
@@ -304,7 +304,7 @@ int recorder_process_update(struct recorder *rec, uint32_t process,
 
 int recorder_process_exit(struct recorder *rec, uint32_t process, uint64_t ts, int status)
 {
-	struct record r = record_begin(RBPF_REC_PROCESS_EXIT);
+	struct record r = record_begin(RBPF_FILE_REC_PROCESS_EXIT);
 
 	if (rec->out.err.code)
 		return rec->out.err.code;
@@ -319,7 +319,7 @@ int recorder_process_exit(struct recorder *rec, uint32_t process, uint64_t ts, i
 int recorder_thread(struct recorder *rec, uint32_t process, uint32_t tid, uint32_t name,
 		    uint32_t *ret)
 {
-	struct record r = record_begin(RBPF_REC_THREAD);
+	struct record r = record_begin(RBPF_FILE_REC_THREAD);
 	int err;
 
 	if (rec->out.err.code)
@@ -340,7 +340,7 @@ int recorder_thread(struct recorder *rec, uint32_t process, uint32_t tid, uint32
 
 int recorder_thread_name(struct recorder *rec, uint32_t thread, uint32_t name)
 {
-	struct record r = record_begin(RBPF_REC_THREAD_NAME);
+	struct record r = record_begin(RBPF_FILE_REC_THREAD_NAME);
 
 	if (rec->out.err.code)
 		return rec->out.err.code;
@@ -353,7 +353,7 @@ int recorder_thread_name(struct recorder *rec, uint32_t thread, uint32_t name)
 
 int recorder_thread_cpu(struct recorder *rec, uint32_t thread, uint64_t cpu_ns)
 {
-	struct record r = record_begin(RBPF_REC_THREAD_CPU);
+	struct record r = record_begin(RBPF_FILE_REC_THREAD_CPU);
 
 	if (rec->out.err.code)
 		return rec->out.err.code;
@@ -366,7 +366,7 @@ int recorder_thread_cpu(struct recorder *rec, uint32_t thread, uint64_t cpu_ns)
 
 int recorder_module(struct recorder *rec, const struct profile_module *def, uint32_t *ret)
 {
-	struct record r = record_begin(RBPF_REC_MODULE);
+	struct record r = record_begin(RBPF_FILE_REC_MODULE);
 	uint32_t id;
 	bool is_new;
 	int err;
@@ -389,7 +389,7 @@ int recorder_module(struct recorder *rec, const struct profile_module *def, uint
 
 int recorder_frame(struct recorder *rec, const struct profile_frame *def, uint32_t *ret)
 {
-	struct record r = record_begin(RBPF_REC_FRAME);
+	struct record r = record_begin(RBPF_FILE_REC_FRAME);
 	uint32_t id;
 	bool is_new;
 	int err;
@@ -420,7 +420,7 @@ int recorder_frame(struct recorder *rec, const struct profile_frame *def, uint32
 int recorder_stack(struct recorder *rec, uint32_t parent, uint32_t frame, uint32_t *ret)
 {
 	const struct profile_stack def = { .parent = parent, .frame = frame };
-	struct record r = record_begin(RBPF_REC_STACK);
+	struct record r = record_begin(RBPF_FILE_REC_STACK);
 	uint32_t id, depth;
 	bool is_new;
 	int err;
@@ -474,7 +474,7 @@ int recorder_sample(struct recorder *rec, const struct profile_sample *sample)
 		rec->first_ts = sample->ts;
 		rec->has_sample = true;
 	}
-	r.bytes[0] = RBPF_REC_SAMPLE;
+	r.bytes[0] = RBPF_FILE_REC_SAMPLE;
 	r.len = 2;
 	put(&r, sample->thread);
 	put_time(rec, &r, sample->ts);
@@ -489,7 +489,7 @@ int recorder_sample(struct recorder *rec, const struct profile_sample *sample)
 
 int recorder_lost(struct recorder *rec, const struct profile_lost *lost)
 {
-	struct record r = record_begin(RBPF_REC_LOST);
+	struct record r = record_begin(RBPF_FILE_REC_LOST);
 
 	if (rec->out.err.code)
 		return rec->out.err.code;

@@ -11,10 +11,10 @@
 #include "profile/recorder.h"
 #include "ruby/vm.h"
 #include "sample/collector_state.h"
-#include "sample/mmap_watch.h"
-#include "sample/native.h"
-#include "sample/session.h"
-#include "sample/unwind_tables.h"
+#include "engine/mmap_watch.h"
+#include "native/native_stacks.h"
+#include "engine/engine.h"
+#include "native/unwind_tables.h"
 #include "symbol/resolver.h"
 #include "worker/file_worker.h"
 
@@ -25,6 +25,27 @@
 #define MEMORY_ROOM  4 /* one part in so many of the limit is left for what comes until then */
 #define CPUS_LOOK    (NSEC_PER_SEC / 20) /* which are online: how often it is looked */
 
+static void set_code(void *engine, pid_t pid, const struct rbpf_code *code)
+{
+	engine_set_code(engine, pid, code);
+}
+
+/* Native stacks are walked by memory that the engine has for it. */
+static int new_native(struct collector *c)
+{
+	struct unwind_memory mem;
+
+	engine_unwind_memory(c->engine, &mem);
+	if (!c->opts.native)
+		return 0;
+	if (native_new(&mem, c->opts.worker, c->opts.inlines, set_code, c->engine, &c->native))
+		return -ENOMEM;
+	if (c->opts.memory_limit)
+		native_limit_memory(c->native, c->opts.memory_limit);
+	c->stacks.native = c->native;
+	return 0;
+}
+
 int collector_new(const struct collector_options *opts, struct collector **ret)
 {
 	struct collector *c = calloc(1, sizeof(*c));
@@ -32,7 +53,12 @@ int collector_new(const struct collector_options *opts, struct collector **ret)
 	if (!c)
 		return -ENOMEM;
 	c->opts = *opts;
+	c->engine = opts->engine;
 	c->files.worker = opts->worker;
+	if (new_native(c)) {
+		collector_free(c);
+		return -ENOMEM;
+	}
 	*ret = c;
 	return 0;
 }
@@ -51,26 +77,6 @@ void collector_free(struct collector *c)
 	mmap_watch_close(c->mmaps);
 	native_free(c->native);
 	free(c);
-}
-
-static void set_code(void *session, pid_t pid, const struct rbpf_code *code)
-{
-	session_set_code(session, pid, code);
-}
-
-int collector_set_session(struct collector *c, struct session *s, struct err *err)
-{
-	struct unwind_memory mem;
-
-	c->session = s;
-	session_unwind_memory(s, &mem);
-	if (c->opts.native &&
-	    native_new(&mem, c->opts.worker, c->opts.inlines, set_code, s, &c->native))
-		return err_oom(err);
-	if (c->native && c->opts.memory_limit)
-		native_limit_memory(c->native, c->opts.memory_limit);
-	c->stacks.native = c->native;
-	return 0;
 }
 
 int collector_fail(struct collector *c, int r, struct err *err)
@@ -186,18 +192,21 @@ static void bound_memory(struct collector *c)
  */
 static bool is_too_late(struct collector *c, uint32_t type)
 {
-	if (type == RBPF_REC_SAMPLE || !stop_overdue())
+	if (type == RBPF_RING_SAMPLE || !stop_overdue())
 		return false;
 	c->totals.counters[COUNTER_TOO_LATE]++;
 	return true;
 }
 
-int collector_on_record(void *arg, const void *data, size_t len)
+static int take_record(void *arg, const void *data, size_t len)
 {
-	const struct rbpf_rec_hdr *h = data;
+	const struct rbpf_ring_hdr *h = data;
 	struct collector *c = arg;
 	int r = 0;
 
+	/* The first signal ends the recording, the second gives up what is left. */
+	if (stop_signals() >= 2)
+		return -EINTR;
 	if (len < sizeof(*h))
 		return -EPROTO;
 	if (is_too_late(c, h->type))
@@ -206,40 +215,45 @@ int collector_on_record(void *arg, const void *data, size_t len)
 	if (c->unchecked >= MEMORY_CHECK)
 		bound_memory(c);
 	switch (h->type) {
-	case RBPF_REC_SAMPLE:
+	case RBPF_RING_SAMPLE:
 		r = samples_take(c, data, len);
 		break;
-	case RBPF_REC_MEMORY:
+	case RBPF_RING_MEMORY:
 		r = samples_take_memory(c, data, len);
 		break;
-	case RBPF_REC_STACK:
+	case RBPF_RING_STACK:
 		r = samples_take_stack(c, data, len);
 		break;
-	case RBPF_REC_NATIVE:
+	case RBPF_RING_NATIVE:
 		r = samples_take_native(c, data, len);
 		break;
-	case RBPF_REC_WANTED:
+	case RBPF_RING_WANTED:
 		r = samples_take_wanted(c, data);
 		break;
-	case RBPF_REC_THREAD:
+	case RBPF_RING_THREAD:
 		r = life_take_thread(c, data);
 		break;
-	case RBPF_REC_FORK:
+	case RBPF_RING_FORK:
 		r = life_take_fork(c, data);
 		break;
-	case RBPF_REC_EXEC:
+	case RBPF_RING_EXEC:
 		r = life_take_exec(c, data);
 		break;
-	case RBPF_REC_EXIT:
+	case RBPF_RING_EXIT:
 		r = life_take_exit(c, data);
 		break;
-	case RBPF_REC_FREE:
+	case RBPF_RING_FREE:
 		r = life_take_free(c, data);
 		break;
 	}
 	if (r && !c->failed)
 		c->failed = r;
 	return r;
+}
+
+int collector_drain(struct collector *c)
+{
+	return engine_drain(c->engine, take_record, c);
 }
 
 /* ---- the loop ---- */
@@ -250,7 +264,7 @@ static int record_lost(struct collector *c)
 	uint64_t counters[RBPF_COUNTERS], lost;
 	struct profile_lost def;
 
-	session_counters(c->session, counters);
+	engine_counters(c->engine, counters);
 	memcpy(c->totals.counters, counters, sizeof(counters));
 	if (c->native)
 		native_count(c->native, c->totals.counters);
@@ -293,7 +307,7 @@ int collector_poll(struct collector *c, struct err *err)
 	int r;
 
 	c->round++;
-	r = session_drain(c->session);
+	r = collector_drain(c);
 	more = r > 0;
 	if (r >= 0)
 		r = c->failed;
@@ -337,11 +351,11 @@ int collector_finish(struct collector *c, struct profile_totals *totals, struct 
 	uint64_t runs, ns;
 	int r;
 
-	session_stop(c->session);
+	engine_stop(c->engine);
 	c->totals.end_monotonic_ns = clock_ns(CLOCK_MONOTONIC);
 	do {
 		c->round++;
-		r = session_drain(c->session);
+		r = collector_drain(c);
 	} while (r > 0);
 	if (!r)
 		r = c->failed;
@@ -351,8 +365,8 @@ int collector_finish(struct collector *c, struct profile_totals *totals, struct 
 		r = record_lost(c);
 	if (!r)
 		r = life_finish_account(c);
-	c->totals.cpu_kernel_ns = c->opts.system_wide ? c->account_ns : session_cpu_ns(c->session);
-	session_cost(c->session, &runs, &ns);
+	c->totals.cpu_kernel_ns = c->opts.system_wide ? c->account_ns : engine_cpu_ns(c->engine);
+	engine_cost(c->engine, &runs, &ns);
 	c->totals.kernel_ns_per_sample = runs ? ns / runs : 0;
 	c->totals.rbpf_cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) +
 				file_worker_cpu_ns(c->opts.worker);

@@ -17,14 +17,16 @@
 
 #include "profile/profile.h"
 
-struct err;
 struct collector;
+struct engine;
+struct err;
 struct file_worker;
 struct recorder;
 struct selection;
-struct session;
+struct engine;
 
 struct collector_options {
+	struct engine *engine;	    /* takes the samples; not owned */
 	struct file_worker *worker; /* reads the files of processes; not owned */
 	unsigned int sources; /* to learn Rubies' layouts from: see struct ruby_attach_options */
 	bool system_wide;     /* the Rubies of the whole machine, as they come and go */
@@ -41,10 +43,7 @@ struct collector_options {
 
 /* Returns 0 or -ENOMEM. */
 int collector_new(const struct collector_options *opts, struct collector **ret);
-void collector_free(struct collector *c);
-
-/* The session whose records it gets; before anything below. Not owned. */
-int collector_set_session(struct collector *c, struct session *s, struct err *err);
+void collector_free(struct collector *c); /* accepts NULL */
 
 /*
  * Follow the running process @pid. If @must_be_ruby, a process that holds no Ruby, or one that
@@ -62,7 +61,7 @@ int collector_start(struct collector *c, struct recorder *rec, struct err *err);
 int collector_on_record(void *arg, const void *data, size_t len);
 
 /*
- * Empty the ring buffer and do what is due: call it when session_fd() is readable, and about 20
+ * Empty the ring buffer and do what is due: call it when engine_fd() is readable, and about 20
  * times a second, and at once if it returns 1: more waits. Fails when the recording can no longer be
  * written.
  */

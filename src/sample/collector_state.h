@@ -13,14 +13,14 @@
 #include "ruby/file_kind.h"
 #include "sample/process_table.h"
 #include "sample/stack_table.h"
-#include "sample/users.h"
+#include "target/users.h"
 
 struct mmap_watch;
 
 struct collector {
 	struct collector_options opts;
 	struct recorder *rec;
-	struct session *session;
+	struct engine *engine;
 	struct process_table table;
 	struct stack_table stacks;
 	struct ruby_cache binaries;
@@ -52,17 +52,20 @@ struct collector {
 
 #define MAX_WARNINGS 20 /* given to opts.warn() */
 
+/* Take the records that the engine has: as engine_drain(). */
+int collector_drain(struct collector *c);
+
 /* Put @r, which ended the recording, into words. */
 int collector_fail(struct collector *c, int r, struct err *err);
 
 /* ---- samples.c ---- */
 
 /* Records of the kernel side. */
-int samples_take_memory(struct collector *c, const struct rbpf_rec_memory *rec, size_t len);
-int samples_take_stack(struct collector *c, const struct rbpf_rec_stack *rec, size_t len);
-int samples_take_native(struct collector *c, const struct rbpf_rec_native *rec, size_t len);
-int samples_take_wanted(struct collector *c, const struct rbpf_rec_wanted *rec);
-int samples_take(struct collector *c, const struct rbpf_rec_sample *rec, size_t len);
+int samples_take_memory(struct collector *c, const struct rbpf_ring_memory *rec, size_t len);
+int samples_take_stack(struct collector *c, const struct rbpf_ring_stack *rec, size_t len);
+int samples_take_native(struct collector *c, const struct rbpf_ring_native *rec, size_t len);
+int samples_take_wanted(struct collector *c, const struct rbpf_ring_wanted *rec);
+int samples_take(struct collector *c, const struct rbpf_ring_sample *rec, size_t len);
 
 /* Take what waited for names that are known by now, and at the end the rest. */
 int samples_poll(struct collector *c);
@@ -110,11 +113,11 @@ int life_begin_account(struct collector *c, pid_t pid);
 int life_cover(struct collector *c, struct err *err);
 
 /* Records of the kernel side. */
-int life_take_thread(struct collector *c, const struct rbpf_rec_life *rec);
-int life_take_fork(struct collector *c, const struct rbpf_rec_life *rec);
-int life_take_exec(struct collector *c, const struct rbpf_rec_life *rec);
-int life_take_exit(struct collector *c, const struct rbpf_rec_life *rec);
-int life_take_free(struct collector *c, const struct rbpf_rec_life *rec);
+int life_take_thread(struct collector *c, const struct rbpf_ring_life *rec);
+int life_take_fork(struct collector *c, const struct rbpf_ring_life *rec);
+int life_take_exec(struct collector *c, const struct rbpf_ring_life *rec);
+int life_take_exit(struct collector *c, const struct rbpf_ring_life *rec);
+int life_take_free(struct collector *c, const struct rbpf_ring_life *rec);
 
 /* Count the processes of each user: of those that are followed. */
 void life_count_users(struct collector *c);

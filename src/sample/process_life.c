@@ -11,8 +11,8 @@
 #include "profile/recorder.h"
 #include "ruby/vm.h"
 #include "sample/collector_state.h"
-#include "sample/native.h"
-#include "sample/session.h"
+#include "native/native_stacks.h"
+#include "engine/engine.h"
 #include "target/selection.h"
 
 #define TRY_AGAIN_MIN (5 * NSEC_PER_MSEC)
@@ -85,7 +85,7 @@ static void keep_preset(struct collector *c, const struct tracked_process *p,
 	    intern_add(&c->presets, &key, sizeof(key), &id, NULL))
 		return;
 	user->presets += is_new;
-	session_preset(c->session, &key, &vm->walk);
+	engine_keep_preset(c->engine, &key, &vm->walk);
 }
 
 static int attach_tasks(struct collector *c, struct tracked_process *p,
@@ -105,7 +105,7 @@ static int attach_tasks(struct collector *c, struct tracked_process *p,
 		return err_oom(err);
 	r = ruby_vm_attach(p->pid, &opts, vm, err);
 	if (!r)
-		r = session_follow(c->session, p->pid, &vm->walk, p->since_ns, err);
+		r = engine_follow(c->engine, p->pid, &vm->walk, p->since_ns, err);
 	if (r) {
 		ruby_vm_deinit(vm);
 		free(vm);
@@ -126,7 +126,7 @@ int life_attach(struct collector *c, struct tracked_process *p, const struct rbp
 	int r = 0;
 
 	if (!tasks)
-		r = session_tasks(c->session, p->pid, &own, &n_tasks, err);
+		r = engine_read_threads(c->engine, p->pid, &own, &n_tasks, err);
 	return r ? r : attach_tasks(c, p, tasks ? tasks : own, n_tasks, err);
 }
 
@@ -281,7 +281,7 @@ int life_add(struct collector *c, pid_t pid, uint64_t since_ns, bool preset,
 	p->info = info;
 	users_get(&c->users, info.place.uid)->processes++;
 	*ret = p;
-	r = preset ? 0 : session_follow(c->session, pid, NULL, since_ns, err);
+	r = preset ? 0 : engine_follow(c->engine, pid, NULL, since_ns, err);
 	if (!r)
 		return 0;
 	process_table_remove(&c->table, p);
@@ -346,7 +346,7 @@ static int cover_child(struct collector *c, struct tracked_process *p, bool cove
 	return r;
 }
 
-int life_take_fork(struct collector *c, const struct rbpf_rec_life *rec)
+int life_take_fork(struct collector *c, const struct rbpf_ring_life *rec)
 {
 	struct tracked_process *p, *parent = process_table_find(&c->table, (pid_t)rec->h.tgid);
 	bool covered;
@@ -357,7 +357,7 @@ int life_take_fork(struct collector *c, const struct rbpf_rec_life *rec)
 	if (!parent || (p && !p->ended_ns))
 		return 0;
 	if (!may_follow(c, parent->info.place.uid)) {
-		session_unfollow(c->session, (pid_t)rec->child);
+		engine_forget(c->engine, (pid_t)rec->child);
 		return 0;
 	}
 	covered = life_was_covered(c, parent, (pid_t)rec->h.tid, rec->h.ts);
@@ -399,7 +399,7 @@ void life_count_unseen(struct collector *c, struct tracked_process *p)
  * @pid, which the kernel side follows, has ended before it was looked at. All is recorded then, and
  * it is counted when a stack of it comes; with a selection none is looked for.
  */
-static int add_unseen(struct collector *c, const struct rbpf_rec_life *rec,
+static int add_unseen(struct collector *c, const struct rbpf_ring_life *rec,
 		      struct tracked_process **ret)
 {
 	char name[RBPF_COMM_LEN + 2];
@@ -420,7 +420,7 @@ static int add_unseen(struct collector *c, const struct rbpf_rec_life *rec,
 }
 
 /* A process that was not followed has executed a program. */
-static int take_exec_of_other(struct collector *c, const struct rbpf_rec_life *rec)
+static int take_exec_of_other(struct collector *c, const struct rbpf_ring_life *rec)
 {
 	bool preset = rec->flags & RBPF_LIFE_PRESET, is_new;
 	pid_t pid = (pid_t)rec->h.tgid;
@@ -433,7 +433,7 @@ static int take_exec_of_other(struct collector *c, const struct rbpf_rec_life *r
 	if (r == -ESRCH && preset)
 		r = add_unseen(c, rec, &p);
 	if (r && preset)
-		session_unfollow(c->session, pid);
+		engine_forget(c->engine, pid);
 	if (r)
 		return r == -ENOMEM ? r : 0;
 	p->exe = rec->exe;
@@ -453,7 +453,7 @@ static int renew_code(struct collector *c, struct tracked_process *p)
 	return c->native ? native_process_new(c->native, p->pid, &p->info.place, &p->native) : 0;
 }
 
-int life_take_exec(struct collector *c, const struct rbpf_rec_life *rec)
+int life_take_exec(struct collector *c, const struct rbpf_ring_life *rec)
 {
 	struct tracked_process *p = process_table_find(&c->table, (pid_t)rec->h.tgid);
 	struct process info = PROCESS_INIT;
@@ -475,7 +475,7 @@ int life_take_exec(struct collector *c, const struct rbpf_rec_life *rec)
 	p->exe = rec->exe;
 	if (c->opts.system_wide && !(rec->flags & RBPF_LIFE_PRESET) &&
 	    !system_wide_may_be_ruby(c, p->pid)) {
-		session_unfollow(c->session, p->pid);
+		engine_forget(c->engine, p->pid);
 		r = process_table_thread(&c->table, p, (pid_t)rec->h.tid, &t, &is_new);
 		if (!r)
 			r = life_account(c, t, rec->runtime);
@@ -488,7 +488,7 @@ int life_take_exec(struct collector *c, const struct rbpf_rec_life *rec)
 	return life_record(c, p);
 }
 
-int life_take_exit(struct collector *c, const struct rbpf_rec_life *rec)
+int life_take_exit(struct collector *c, const struct rbpf_ring_life *rec)
 {
 	struct tracked_process *p = process_table_find(&c->table, (pid_t)rec->h.tgid);
 	struct tracked_thread *t;
@@ -507,7 +507,7 @@ int life_take_exit(struct collector *c, const struct rbpf_rec_life *rec)
 	return r;
 }
 
-int life_take_free(struct collector *c, const struct rbpf_rec_life *rec)
+int life_take_free(struct collector *c, const struct rbpf_ring_life *rec)
 {
 	struct tracked_process *p = process_table_find(&c->table, (pid_t)rec->h.tgid);
 	struct tracked_thread *t;
@@ -551,7 +551,7 @@ int life_sweep(struct collector *c, uint64_t now)
 		next = LIST_NEXT(p, link);
 		sweep_threads(c, p, now);
 		if (is_missing(p)) {
-			session_unfollow(c->session, p->pid);
+			engine_forget(c->engine, p->pid);
 			r = end_process(c, p, now, -1);
 		} else if (p->ended_ns && now > p->ended_ns + ENDED_GRACE) {
 			r = forget_process(c, p);

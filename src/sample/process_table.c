@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "profile/profile.h"
-#include "sample/native.h"
+#include "native/native_stacks.h"
 #include "symbol/resolver.h"
 
 static int compare_pids(const void *a, const void *b)

@@ -5,7 +5,7 @@
 #include "profile/recorder.h"
 #include "ruby/vm.h"
 #include "sample/collector_state.h"
-#include "sample/native.h"
+#include "native/native_stacks.h"
 #include "symbol/resolver.h"
 
 /* Bytes of records that wait for names: of a process, and of all. */
@@ -51,7 +51,7 @@ static int process_names(struct collector *c, struct tracked_process *p, struct 
 	return 0;
 }
 
-int samples_take_memory(struct collector *c, const struct rbpf_rec_memory *rec, size_t len)
+int samples_take_memory(struct collector *c, const struct rbpf_ring_memory *rec, size_t len)
 {
 	struct tracked_process *p = process_table_find(&c->table, (pid_t)rec->h.tgid);
 	struct code_moment moment;
@@ -87,7 +87,7 @@ static int tell_interpreter(struct tracked_process *p, const struct resolver *na
 	return r < 0 ? r : 0;
 }
 
-int samples_take_stack(struct collector *c, const struct rbpf_rec_stack *rec, size_t len)
+int samples_take_stack(struct collector *c, const struct rbpf_ring_stack *rec, size_t len)
 {
 	struct tracked_process *p = process_table_find(&c->table, (pid_t)rec->h.tgid);
 	struct resolver *names;
@@ -105,7 +105,7 @@ int samples_take_stack(struct collector *c, const struct rbpf_rec_stack *rec, si
 	return r;
 }
 
-int samples_take_wanted(struct collector *c, const struct rbpf_rec_wanted *rec)
+int samples_take_wanted(struct collector *c, const struct rbpf_ring_wanted *rec)
 {
 	struct tracked_process *p = process_table_find(&c->table, (pid_t)rec->h.tgid);
 
@@ -114,7 +114,7 @@ int samples_take_wanted(struct collector *c, const struct rbpf_rec_wanted *rec)
 
 /* The thread of a sample, made known to the recording when it is first seen. */
 static int sample_thread(struct collector *c, struct tracked_process *p,
-			 const struct rbpf_rec_sample *rec, struct tracked_thread **ret)
+			 const struct rbpf_ring_sample *rec, struct tracked_thread **ret)
 {
 	struct tracked_thread *t;
 	uint32_t name;
@@ -138,7 +138,7 @@ static int sample_thread(struct collector *c, struct tracked_process *p,
 
 /* @rec, of @p, in which a Ruby was known when it came (@with_ruby). */
 static int take_sample(struct collector *c, struct tracked_process *p,
-		       const struct rbpf_rec_sample *rec, bool with_ruby)
+		       const struct rbpf_ring_sample *rec, bool with_ruby)
 {
 	struct profile_sample sample = { .ts = rec->h.ts,
 					 .value = rec->weight,
@@ -166,16 +166,16 @@ static int take_sample(struct collector *c, struct tracked_process *p,
 static int take_held(struct collector *c, struct tracked_process *p, const struct held_record *rec,
 		     bool in_haste)
 {
-	const struct rbpf_rec_hdr *h = (const struct rbpf_rec_hdr *)(rec + 1);
+	const struct rbpf_ring_hdr *h = (const struct rbpf_ring_hdr *)(rec + 1);
 
-	if (h->type == RBPF_REC_NATIVE)
+	if (h->type == RBPF_RING_NATIVE)
 		return stack_table_define_native(&c->stacks, p, in_haste, (const void *)h,
 						 rec->size);
 	return take_sample(c, p, (const void *)h, rec->with_ruby);
 }
 
 /* Whether the names of @rec, a native stack, are there; what is not of that form is not waited for. */
-static int is_ready(struct tracked_process *p, const struct rbpf_rec_native *rec, size_t len)
+static int is_ready(struct tracked_process *p, const struct rbpf_ring_native *rec, size_t len)
 {
 	int r, err = 0;
 
@@ -199,9 +199,9 @@ static int release(struct collector *c, struct tracked_process *p, bool wait)
 	int r = 0;
 
 	while (!r && (rec = held_first(&p->held))) {
-		const struct rbpf_rec_hdr *h = (const struct rbpf_rec_hdr *)(rec + 1);
+		const struct rbpf_ring_hdr *h = (const struct rbpf_ring_hdr *)(rec + 1);
 
-		if (wait && h->type == RBPF_REC_NATIVE) {
+		if (wait && h->type == RBPF_RING_NATIVE) {
 			r = is_ready(p, (const void *)h, rec->size);
 			if (r <= 0)
 				break;
@@ -268,7 +268,7 @@ int samples_finish(struct collector *c)
 	return r;
 }
 
-int samples_take_native(struct collector *c, const struct rbpf_rec_native *rec, size_t len)
+int samples_take_native(struct collector *c, const struct rbpf_ring_native *rec, size_t len)
 {
 	struct tracked_process *p = process_table_find(&c->table, (pid_t)rec->h.tgid);
 	int r;
@@ -282,7 +282,7 @@ int samples_take_native(struct collector *c, const struct rbpf_rec_native *rec, 
 		 : hold(c, p, rec, len, false);
 }
 
-int samples_take(struct collector *c, const struct rbpf_rec_sample *rec, size_t len)
+int samples_take(struct collector *c, const struct rbpf_ring_sample *rec, size_t len)
 {
 	struct tracked_process *p = process_table_find(&c->table, (pid_t)rec->h.tgid);
 	bool with_ruby;

@@ -7,9 +7,9 @@
 
 #include "base/array.h"
 #include "profile/recorder.h"
-#include "sample/native.h"
+#include "native/native_stacks.h"
 #include "sample/process_table.h"
-#include "sample/weave.h"
+#include "native/weave.h"
 #include "symbol/resolver.h"
 
 #define GENERATION_NS	  (8ull << RBPF_EPOCH_SHIFT)
@@ -199,7 +199,7 @@ static uint16_t flags_of_kind(enum frame_kind kind)
 }
 
 int stack_table_define(struct stack_table *t, struct recorder *out, struct tracked_process *p,
-		       const struct rbpf_rec_stack *rec, size_t len)
+		       const struct rbpf_ring_stack *rec, size_t len)
 {
 	const struct rbpf_frame *frames = (const struct rbpf_frame *)(rec + 1);
 	const struct code_moment moment = { .gc_era = rec->gc_era,
@@ -234,7 +234,7 @@ int stack_table_define(struct stack_table *t, struct recorder *out, struct track
 }
 
 int stack_table_define_native(struct stack_table *t, struct tracked_process *p, bool in_haste,
-			      const struct rbpf_rec_native *rec, size_t len)
+			      const struct rbpf_ring_native *rec, size_t len)
 {
 	const uint64_t *words = (const uint64_t *)(rec + 1);
 	const uint64_t end = rec->end < RBPF_NATIVE_END_COUNT ? rec->end : RBPF_NATIVE_OUTERMOST;
@@ -396,7 +396,7 @@ static int make_stack(struct stack_table *t, struct recorder *out, const struct 
 }
 
 /* What stands for the Ruby stack of @rec, which has none that is known. */
-static unsigned int placeholder_for(const struct rbpf_rec_sample *rec, bool ruby_found)
+static unsigned int placeholder_for(const struct rbpf_ring_sample *rec, bool ruby_found)
 {
 	unsigned int which = rec->status < RBPF_STATUS_COUNT ? rec->status : RBPF_OK;
 
@@ -406,7 +406,7 @@ static unsigned int placeholder_for(const struct rbpf_rec_sample *rec, bool ruby
 }
 
 int stack_table_of_sample(struct stack_table *t, struct recorder *out,
-			  const struct tracked_process *p, const struct rbpf_rec_sample *rec,
+			  const struct tracked_process *p, const struct rbpf_ring_sample *rec,
 			  bool ruby_found, struct sample_stack *ret)
 {
 	const uint32_t gc = RBPF_SAMPLE_GC | 3u << RBPF_SAMPLE_GC_PHASE_SHIFT;

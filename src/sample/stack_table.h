@@ -17,7 +17,7 @@
 
 #include "base/intern.h"
 #include "rbpf_abi.h"
-#include "sample/native.h"
+#include "native/native_stacks.h"
 
 struct recorder;
 struct ruby_frame;
@@ -74,11 +74,11 @@ void stack_table_forget_native(struct stack_table *t);
  * new of it to @out. Returns 0 or -errno.
  */
 int stack_table_define(struct stack_table *t, struct recorder *out, struct tracked_process *p,
-		       const struct rbpf_rec_stack *rec, size_t len);
+		       const struct rbpf_ring_stack *rec, size_t len);
 
 /* The same for a native stack. */
 int stack_table_define_native(struct stack_table *t, struct tracked_process *p, bool in_haste,
-			      const struct rbpf_rec_native *rec, size_t len);
+			      const struct rbpf_ring_native *rec, size_t len);
 
 /*
  * The stack of a sample of process @p: what it names, or a frame that says why there is none. @ruby_found
@@ -87,7 +87,7 @@ int stack_table_define_native(struct stack_table *t, struct tracked_process *p, 
  * Returns 0 or -errno.
  */
 int stack_table_of_sample(struct stack_table *t, struct recorder *out,
-			  const struct tracked_process *p, const struct rbpf_rec_sample *rec,
+			  const struct tracked_process *p, const struct rbpf_ring_sample *rec,
 			  bool ruby_found, struct sample_stack *ret);
 
 #endif

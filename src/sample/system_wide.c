@@ -13,8 +13,8 @@
 #include "base/err.h"
 #include "base/stop.h"
 #include "sample/collector_state.h"
-#include "sample/mmap_watch.h"
-#include "sample/session.h"
+#include "engine/mmap_watch.h"
+#include "engine/engine.h"
 #include "target/cpus.h"
 
 #define PID_LIMIT (4 << 20) /* linux/threads.h PID_MAX_LIMIT */
@@ -106,7 +106,7 @@ static int sample_cpus(struct collector *c, const struct cpus *cpus, struct err 
 {
 	int r = watch_cpus(c, cpus, err);
 
-	return r ? r : session_set_cpus(c->session, cpus, err);
+	return r ? r : engine_set_cpus(c->engine, cpus, err);
 }
 
 static int with_cpus(struct collector *c,
@@ -141,7 +141,7 @@ int collector_scan(struct collector *c, struct err *err)
 	if (!r)
 		r = look_through(c, err);
 	if (!r)
-		r = session_tasks(c->session, 0, &tasks, &n, err);
+		r = engine_read_threads(c->engine, 0, &tasks, &n, err);
 	if (r)
 		return r;
 	LIST_FOREACH(p, &c->table.list, link) {

@@ -10,7 +10,7 @@
 #include "base/stop.h"
 #include "profile/recorder.h"
 #include "sample/collector_state.h"
-#include "sample/session.h"
+#include "engine/engine.h"
 
 /* ---- CPU time ---- */
 
@@ -34,7 +34,7 @@ static int each_task(struct collector *c, pid_t pid,
 	bool is_new;
 	int r;
 
-	r = session_tasks(c->session, pid, &tasks, &n, NULL);
+	r = engine_read_threads(c->engine, pid, &tasks, &n, NULL);
 	for (i = 0; i < n && !r; i++) {
 		p = process_table_find(&c->table, (pid_t)tasks[i].tgid);
 		if (!p)
@@ -75,7 +75,7 @@ static int cover_thread(struct collector *c, struct tracked_process *p, struct t
 		thread_cpu_ns(t->tid, &t->cpu_base);
 		thread_name(p->pid, t->tid, t->comm);
 	}
-	r = session_add_thread(c->session, t->tid, err);
+	r = engine_add_thread(c->engine, t->tid, err);
 	t->covered_ns = clock_ns(CLOCK_MONOTONIC);
 	if (r == -ESRCH)
 		t->ended_ns = t->covered_ns;
@@ -123,7 +123,7 @@ static int drain(struct collector *c, struct err *err)
 	int r;
 
 	do {
-		r = session_drain(c->session);
+		r = collector_drain(c);
 	} while (r > 0 && !stop_overdue());
 	return r < 0 ? collector_fail(c, r, err) : 0;
 }
@@ -189,7 +189,7 @@ bool life_was_covered(struct collector *c, struct tracked_process *p, pid_t tid,
 	       t->covered_ns < ts;
 }
 
-int life_take_thread(struct collector *c, const struct rbpf_rec_life *rec)
+int life_take_thread(struct collector *c, const struct rbpf_ring_life *rec)
 {
 	struct tracked_process *p = process_table_find(&c->table, (pid_t)rec->h.tgid);
 	bool covered = life_was_covered(c, p, (pid_t)rec->h.tid, rec->h.ts);

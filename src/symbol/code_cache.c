@@ -559,7 +559,7 @@ int code_cache_look(struct code_cache *c, const struct code_moment *moment,
 
 /* ---- what the kernel side copied ---- */
 
-/* One RBPF_REC_MEMORY. */
+/* One RBPF_RING_MEMORY. */
 struct copy {
 	struct captured blocks;
 	struct ruby_vm vm; /* of the process as it was then: what can be read are the blocks */

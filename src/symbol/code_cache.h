@@ -23,7 +23,7 @@
  *     does not fit is no longer believed when the process is gone.
  *
  * Of a young process the kernel side sends, ahead of a stack, what naming its iseqs and method
- * entries reads, copied when the stack was sampled (RBPF_REC_MEMORY). An entry read from such a copy
+ * entries reads, copied when the stack was sampled (RBPF_RING_MEMORY). An entry read from such a copy
  * was read in era S itself, F = L = S, of an object that was on the stack; it needs no proof, and
  * the process need not be there any more. Each object is copied once (unless another takes its
  * place): stacks of later eras are of it by the rules above, and where the process is gone by the
@@ -117,7 +117,7 @@ void code_cache_init(struct code_cache *c, const struct ruby_vm *vm);
 void code_cache_deinit(struct code_cache *c);
 
 /*
- * Take what the kernel side copied at @moment (RBPF_REC_MEMORY): @len bytes of @blocks, which name
+ * Take what the kernel side copied at @moment (RBPF_RING_MEMORY): @len bytes of @blocks, which name
  * frames of the stack that comes next. Returns 0, -EPROTO or -ENOMEM.
  */
 int code_cache_captured(struct code_cache *c, const struct code_moment *moment, const void *blocks,

@@ -74,7 +74,7 @@ int native_names_ready(struct native_names *n, const struct code_map *map, uint6
 		       const uint64_t *words, size_t n_words);
 
 /*
- * Name @word, a frame as RBPF_REC_NATIVE has it, of a process with @code. *@id is dense, from 0, and
+ * Name @word, a frame as RBPF_RING_NATIVE has it, of a process with @code. *@id is dense, from 0, and
  * the same for the same address of the same file: that of the innermost function there. *@bias is
  * added to an address of the file to get that of the process. Returns 0 or -ENOMEM.
  */

@@ -60,7 +60,7 @@ static uint64_t string(struct buf *records, const char *name)
 	for (size_t i = 0; i < ARRAY_SIZE(refused); i++)
 		buf_addf(&text, "%s%zu", refused[i], i);
 	buf_addstr(&text, "\n");
-	build_record_raw(records, RBPF_REC_STRING, text.data, text.len);
+	build_record_raw(records, RBPF_FILE_REC_STRING, text.data, text.len);
 	return ++n_strings;
 }
 
@@ -70,22 +70,22 @@ static void add_process(struct buf *records)
 	uint64_t version = string(records, "version"), cgroup = string(records, "cgroup");
 	uint64_t container = string(records, "container"), name = string(records, "thread");
 
-	build_record(records, RBPF_REC_PROCESS, 42, 1, exe, cmdline, version, 0, cgroup, container,
-		     7, 1001);
-	build_record(records, RBPF_REC_THREAD, 0, 42, name);
+	build_record(records, RBPF_FILE_REC_PROCESS, 42, 1, exe, cmdline, version, 0, cgroup,
+		     container, 7, 1001);
+	build_record(records, RBPF_FILE_REC_THREAD, 0, 42, name);
 }
 
 static void add_frames(struct buf *records)
 {
 	uint64_t path = string(records, "module"), id = string(records, "build-id");
 
-	build_record(records, RBPF_REC_MODULE, path, id, 0);
+	build_record(records, RBPF_FILE_REC_MODULE, path, id, 0);
 	for (uint64_t kind = 0; kind < FRAME_KIND_COUNT; kind++) {
 		uint64_t name = string(records, "name"), file = string(records, "file");
 
-		build_record(records, RBPF_REC_FRAME, kind, name, file, 5,
+		build_record(records, RBPF_FILE_REC_FRAME, kind, name, file, 5,
 			     kind == FRAME_NATIVE ? 1 : 0, 16, 4, 0);
-		build_record(records, RBPF_REC_STACK, kind, kind);
+		build_record(records, RBPF_FILE_REC_STACK, kind, kind);
 	}
 }
 
@@ -101,7 +101,7 @@ static void make_text(struct buf *file)
 	add_process(&records);
 	add_frames(&records);
 	for (uint64_t stack = 1; stack <= FRAME_KIND_COUNT; stack++)
-		build_record(&records, RBPF_REC_SAMPLE, 0, 2 * TICK, stack, TICK, 0,
+		build_record(&records, RBPF_FILE_REC_SAMPLE, 0, 2 * TICK, stack, TICK, 0,
 			     stack == FRAME_GC + 1 ? SAMPLE_GC : SAMPLE_NATIVE);
 	build_data(file, &records);
 	build_json(file, RBPF_CHUNK_NOTE, "\"\x1b[31m\"");
@@ -117,15 +117,15 @@ static void make_text(struct buf *file)
 static void start_bomb(struct buf *file, struct buf *records)
 {
 	build_json(file, RBPF_CHUNK_META, "{}");
-	build_record(records, RBPF_REC_PROCESS, 42, 1, 0, 0, 0, 0);
-	build_record(records, RBPF_REC_THREAD, 0, 42, 0);
-	build_record(records, RBPF_REC_FRAME, FRAME_RUBY, 0, 0, 5, 0, 0, 4, 0);
-	build_record(records, RBPF_REC_STACK, 0, 0);
+	build_record(records, RBPF_FILE_REC_PROCESS, 42, 1, 0, 0, 0, 0);
+	build_record(records, RBPF_FILE_REC_THREAD, 0, 42, 0);
+	build_record(records, RBPF_FILE_REC_FRAME, FRAME_RUBY, 0, 0, 5, 0, 0, 4, 0);
+	build_record(records, RBPF_FILE_REC_STACK, 0, 0);
 }
 
 static void add_sample(struct buf *records, uint64_t thread, uint64_t stack)
 {
-	build_record(records, RBPF_REC_SAMPLE, thread, 2 * TICK, stack, TICK, 0, 0);
+	build_record(records, RBPF_FILE_REC_SAMPLE, thread, 2 * TICK, stack, TICK, 0, 0);
 }
 
 static void make_runs(struct buf *file)
@@ -137,7 +137,7 @@ static void make_runs(struct buf *file)
 	for (int i = 0; i < BOMB_CHUNKS; i++) {
 		buf_reset(&records);
 		add_sample(&records, 0, 1);
-		build_record(&records, RBPF_REC_RUN, RBPF_FILE_MAX_RUN);
+		build_record(&records, RBPF_FILE_REC_RUN, RBPF_FILE_MAX_RUN);
 		build_data(file, &records);
 	}
 }
@@ -162,7 +162,7 @@ static void make_inflate(struct buf *file)
 	build_data(file, &records);
 	buf_reset(&records);
 	while (records.len < RBPF_FILE_MAX_CHUNK - 64)
-		build_record(&records, RBPF_REC_SAMPLE, 0, 0, 1, 0, 0, 0);
+		build_record(&records, RBPF_FILE_REC_SAMPLE, 0, 0, 1, 0, 0, 0);
 	for (int i = 0; i < 5; i++)
 		build_zlib(file, &records);
 }
@@ -174,10 +174,10 @@ static void make_deep(struct buf *file)
 
 	start_bomb(file, &records);
 	for (uint64_t i = 1; i < DEEP; i++)
-		build_record(&records, RBPF_REC_STACK, i, 0);
+		build_record(&records, RBPF_FILE_REC_STACK, i, 0);
 	for (uint64_t i = 0; i < MANY; i++) {
-		build_record(&records, RBPF_REC_FRAME, FRAME_RUBY, 0, 0, i, 0, 0, i, 0);
-		build_record(&records, RBPF_REC_STACK, DEEP, 1 + i);
+		build_record(&records, RBPF_FILE_REC_FRAME, FRAME_RUBY, 0, 0, i, 0, 0, i, 0);
+		build_record(&records, RBPF_FILE_REC_STACK, DEEP, 1 + i);
 		add_sample(&records, 0, DEEP + 1 + i);
 	}
 	build_zlib(file, &records);
@@ -190,10 +190,10 @@ static void make_threads(struct buf *file)
 
 	start_bomb(file, &records);
 	for (uint64_t i = 1; i < DEEP; i++)
-		build_record(&records, RBPF_REC_STACK, i, 0);
+		build_record(&records, RBPF_FILE_REC_STACK, i, 0);
 	for (uint64_t i = 1; i < MANY; i++) {
-		build_record(&records, RBPF_REC_PROCESS, i, 1, 0, 0, 0, 0);
-		build_record(&records, RBPF_REC_THREAD, i, 42 + i, 0);
+		build_record(&records, RBPF_FILE_REC_PROCESS, i, 1, 0, 0, 0, 0);
+		build_record(&records, RBPF_FILE_REC_THREAD, i, 42 + i, 0);
 		add_sample(&records, i, DEEP);
 	}
 	build_zlib(file, &records);
@@ -207,10 +207,10 @@ static void make_names(struct buf *file)
 
 	start_bomb(file, &records);
 	buf_add_repeat(&name, '[', RBPF_FILE_MAX_STRING);
-	build_record_raw(&records, RBPF_REC_STRING, name.data, name.len);
+	build_record_raw(&records, RBPF_FILE_REC_STRING, name.data, name.len);
 	for (uint64_t i = 1; i < MANY; i++) {
-		build_record(&records, RBPF_REC_FRAME, FRAME_NATIVE, 1, 1, i, 0, i, i, 0);
-		build_record(&records, RBPF_REC_STACK, 0, i);
+		build_record(&records, RBPF_FILE_REC_FRAME, FRAME_NATIVE, 1, 1, i, 0, i, i, 0);
+		build_record(&records, RBPF_FILE_REC_STACK, 0, i);
 		add_sample(&records, 0, 1 + i);
 	}
 	build_zlib(file, &records);

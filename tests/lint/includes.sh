@@ -10,7 +10,7 @@ cd "${1:-$(dirname "$0")/../..}"
 # shellcheck disable=SC2016 # awk's own $0
 find src include -name '*.[ch]' 2>/dev/null | LC_ALL=C sort | xargs -r awk '
 BEGIN {
-	layers = "base target elf worker ruby symbol sample profile view export ui cmd"
+	layers = "base target elf worker ruby symbol engine native sample profile view export ui cmd"
 	n_layers = split(layers, name, " ")
 	for (i = 1; i <= n_layers; i++)
 		is_layer[name[i]] = 1
@@ -22,7 +22,9 @@ BEGIN {
 	allowed["worker"] = "base target elf"
 	allowed["ruby"] = "base target elf worker"
 	allowed["symbol"] = "base target elf worker ruby profile"
-	allowed["sample"] = "base target elf worker ruby profile symbol"
+	allowed["engine"] = "base target"
+	allowed["native"] = "base target elf worker ruby profile symbol engine"
+	allowed["sample"] = "base target elf worker ruby profile symbol engine native"
 	allowed["profile"] = "base"
 	allowed["view"] = "base profile"
 	allowed["export"] = "base profile view"
@@ -102,8 +104,8 @@ function check_include(line,    target, part, system_header, i, is_libbpf, ok, l
 	sub(/[>"].*/, "", target)
 
 	is_libbpf = (system_header && target ~ /^bpf\//) || target ~ /^bpf\/(lib)?bpf\.h$/
-	if ((is_libbpf || target ~ /\.skel\.h$/) && layer != "sample")
-		complain("only src/sample/ may include " target)
+	if ((is_libbpf || target ~ /\.skel\.h$/) && layer != "engine")
+		complain("only src/engine/ may include " target)
 	if (system_header)
 		return
 	# The walkers of bpf/ also compile on the host; they are the one thing outside of the tree.

@@ -20,9 +20,9 @@ src/cmd/common.c stat	the recording and the output that the user names
 src/elf/debug_file.c readlink	/proc/self/fd/N: the text alone is used
 src/profile/output.c openat	the output that the user names
 src/profile/reader.c open,openat	the recording that the user names
-src/sample/environment.c stat	a constant: the type information of the kernel
-src/sample/mmap_watch.c mmap	a ring of the kernel'\''s
-src/sample/session.c mmap	a BPF map
+src/engine/environment.c stat	a constant: the type information of the kernel
+src/engine/mmap_watch.c mmap	a ring of the kernel'\''s
+src/engine/bpf_engine.c mmap	a BPF map
 src/target/container.c io_read_file	/proc/PID/cgroup and status, which the kernel writes
 src/target/cpus.c io_read_file	a constant: which CPUs are online
 src/target/fuse.c open,fstat,io_read_file	/proc/PID/ns/user and mountinfo, which are the kernel'\''s

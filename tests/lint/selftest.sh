@@ -89,9 +89,16 @@ source_file src/symbol/a.c << 'END'
 #include "profile/recorder.h"
 #include "sample/sampler.h" // BAD
 END
-source_file src/sample/a.c << 'END'
+source_file src/engine/a.c << 'END'
 #include <bpf/libbpf.h>
 #include "rbpf.skel.h"
+#include "target/cpus.h"
+#include "ruby/vm.h" // BAD
+END
+source_file src/sample/a.c << 'END'
+#include <bpf/libbpf.h> // BAD
+#include "rbpf.skel.h" // BAD
+#include "engine/engine.h"
 #include "symbol/symbol.h"
 #include "profile/recorder.h"
 #include "view/tree.h" // BAD

@@ -67,14 +67,14 @@ static inline void build_record_fields(struct buf *records, uint64_t kind, const
 	build_record_raw(records, kind, body.data, body.len);
 }
 
-/* A record of these varints: build_record(&records, RBPF_REC_STACK, 0, 3). */
+/* A record of these varints: build_record(&records, RBPF_FILE_REC_STACK, 0, 3). */
 #define build_record(records, kind, ...)                                                           \
 	build_record_fields(records, kind, (const uint64_t[]) { __VA_ARGS__ },                     \
 			    sizeof((const uint64_t[]) { __VA_ARGS__ }) / sizeof(uint64_t))
 
 static inline void build_string(struct buf *records, const char *s)
 {
-	build_record_raw(records, RBPF_REC_STRING, s, strlen(s));
+	build_record_raw(records, RBPF_FILE_REC_STRING, s, strlen(s));
 }
 
 #endif

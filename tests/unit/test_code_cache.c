@@ -941,7 +941,7 @@ Test(code_cache, memory_is_gone)
 /* Let the cache take what is copied of @frame now, which was sampled at @moment. */
 static struct rbpf_frame copy(struct fixture *f, struct code_moment moment, struct rbpf_frame frame)
 {
-	const struct rbpf_rec_memory *rec = (const void *)walk_host.sent;
+	const struct rbpf_ring_memory *rec = (const void *)walk_host.sent;
 	struct walk *w = walk_host_new(&f->img->vm.walk, RBPF_MIN_FRAMES);
 
 	walk_host.mem = &f->img->vm.mem;
@@ -1505,7 +1505,7 @@ static void sim_on_read(struct ruby_image *img, uint64_t addr, size_t len)
 /* As the kernel side makes it ready to be sent, with what is copied. */
 static void sim_copy(struct sim *s, struct sim_sample *sample, const struct walk_gc *gc)
 {
-	const struct rbpf_rec_memory *rec = (const void *)walk_host.sent;
+	const struct rbpf_ring_memory *rec = (const void *)walk_host.sent;
 	struct walk *w = s->young;
 
 	walk_host.walk = w;

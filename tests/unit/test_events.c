@@ -175,9 +175,9 @@ static int read_meta(const char *meta, uint64_t event, size_t *n_samples)
 
 	build_header_of(&file, RBPF_FILE_MAJOR_EVENTS);
 	build_json(&file, RBPF_CHUNK_META, meta);
-	build_record(&records, RBPF_REC_PROCESS, 1, 0, 0, 0, 0, 0);
-	build_record(&records, RBPF_REC_THREAD, 0, 1, 0);
-	build_record(&records, RBPF_REC_SAMPLE, 0, 0, 0, 7, 0, 0, event);
+	build_record(&records, RBPF_FILE_REC_PROCESS, 1, 0, 0, 0, 0, 0);
+	build_record(&records, RBPF_FILE_REC_THREAD, 0, 1, 0);
+	build_record(&records, RBPF_FILE_REC_SAMPLE, 0, 0, 0, 7, 0, 0, event);
 	build_data(&file, &records);
 	r = profile_read_mem(file.data, file.len, "x.data", NULL, &p, &report, &err);
 	*n_samples = r ? 0 : report.lost_bytes ? SIZE_MAX : p.n_samples;

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "sample/extents.h"
+#include "native/extents.h"
 
 #define SIZE  1000u
 #define PARTS 200

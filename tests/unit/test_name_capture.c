@@ -46,13 +46,13 @@ static void tick(struct fixture *f)
 	walk_host_capture(f->w, 77, now.gc_era, 0);
 }
 
-static void assert_sane_record(const struct rbpf_rec_memory *rec, size_t left)
+static void assert_sane_record(const struct rbpf_ring_memory *rec, size_t left)
 {
 	const uint8_t *at = (const uint8_t *)(rec + 1), *end = at + rec->n_bytes;
 	size_t items = 0;
 
 	cr_assert_leq(sizeof(*rec) + rec->n_bytes, left);
-	cr_assert_eq(rec->h.type, RBPF_REC_MEMORY);
+	cr_assert_eq(rec->h.type, RBPF_RING_MEMORY);
 	cr_assert_eq(rec->gc_era, now.gc_era);
 	while (at < end) {
 		struct rbpf_block b;
@@ -74,7 +74,7 @@ static void take(struct resolver *r)
 	size_t at = 0, n = 0;
 
 	while (at < walk_host.n_sent) {
-		const struct rbpf_rec_memory *rec = (const void *)(walk_host.sent + at);
+		const struct rbpf_ring_memory *rec = (const void *)(walk_host.sent + at);
 
 		assert_sane_record(rec, walk_host.n_sent - at);
 		cr_assert_eq(resolver_captured(r, &now, rec + 1, rec->n_bytes), 0);
@@ -539,7 +539,7 @@ Test(name_capture, not_in_full)
 Test(name_capture, cut_short)
 {
 	struct fixture f = setup("3.3");
-	const struct rbpf_rec_memory *rec = (const void *)walk_host.sent;
+	const struct rbpf_ring_memory *rec = (const void *)walk_host.sent;
 	struct resolver *r;
 	int whole = 0;
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "profile/counters.h"
-#include "sample/native.h"
+#include "native/native_stacks.h"
 #include "support/test_worker.h"
 #include "symbol/native_names.h"
 #include "support/test_worker.h"

@@ -15,8 +15,8 @@
 
 #include "base/array.h"
 #include "ruby/vm.h"
-#include "sample/native.h"
-#include "sample/native_here.h"
+#include "native/native_stacks.h"
+#include "native/native_here.h"
 #include "symbol/native_names.h"
 #include "support/test_worker.h"
 

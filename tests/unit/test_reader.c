@@ -44,15 +44,16 @@ static void build_definitions(struct buf *records)
 	build_string(records, "Foo#bar");
 	build_string(records, "/app/foo.rb");
 	build_string(records, "3.1.2");
-	build_record(records, RBPF_REC_PROCESS, 42, 1234, 1, 1, 4, 0, 3, 2, 7, 1000 + 1);
-	build_record(records, RBPF_REC_THREAD, 0, 42, 1);
-	build_record(records, RBPF_REC_THREAD, 0, 43, 0);
-	build_record(records, RBPF_REC_MODULE, 1, 0, 0);
-	build_record(records, RBPF_REC_FRAME, FRAME_RUBY, 2, 3, 7, 0, 0, 5, FRAME_LINE_APPROXIMATE);
+	build_record(records, RBPF_FILE_REC_PROCESS, 42, 1234, 1, 1, 4, 0, 3, 2, 7, 1000 + 1);
+	build_record(records, RBPF_FILE_REC_THREAD, 0, 42, 1);
+	build_record(records, RBPF_FILE_REC_THREAD, 0, 43, 0);
+	build_record(records, RBPF_FILE_REC_MODULE, 1, 0, 0);
+	build_record(records, RBPF_FILE_REC_FRAME, FRAME_RUBY, 2, 3, 7, 0, 0, 5,
+		     FRAME_LINE_APPROXIMATE);
 	/* As version 1.0 has it, without flags. */
-	build_record(records, RBPF_REC_FRAME, FRAME_NATIVE, 1, 0, 0, 1, 0x1234, 0);
-	build_record(records, RBPF_REC_STACK, 0, 0);
-	build_record(records, RBPF_REC_STACK, 1, 1);
+	build_record(records, RBPF_FILE_REC_FRAME, FRAME_NATIVE, 1, 0, 0, 1, 0x1234, 0);
+	build_record(records, RBPF_FILE_REC_STACK, 0, 0);
+	build_record(records, RBPF_FILE_REC_STACK, 1, 1);
 }
 
 #define ZZ(v) ((uint64_t)(v) << 1) /* of a value that is not negative */
@@ -82,23 +83,23 @@ static void build_golden(struct buf *file, size_t ends[6])
 	build_json(file, RBPF_CHUNK_META, META_JSON);
 	ends[1] = file->len;
 	build_definitions(&records);
-	build_record(&records, RBPF_REC_SAMPLE, 0, ZZ(1000), 2, 10101010, 1, SAMPLE_KERNEL);
+	build_record(&records, RBPF_FILE_REC_SAMPLE, 0, ZZ(1000), 2, 10101010, 1, SAMPLE_KERNEL);
 	build_data(file, &records);
 	ends[2] = file->len;
 	buf_reset(&records);
 	for (int i = 0; i < 20; i++)
-		build_record(&records, RBPF_REC_SAMPLE, i % 2, ZZ(10000000), 1 + i % 2, 10101010, 0,
-			     0);
-	build_record(&records, RBPF_REC_THREAD_CPU, 0, 123456789);
-	build_record(&records, RBPF_REC_THREAD_CPU, 1, 1);
+		build_record(&records, RBPF_FILE_REC_SAMPLE, i % 2, ZZ(10000000), 1 + i % 2,
+			     10101010, 0, 0);
+	build_record(&records, RBPF_FILE_REC_THREAD_CPU, 0, 123456789);
+	build_record(&records, RBPF_FILE_REC_THREAD_CPU, 1, 1);
 	build_compressed(file, &records);
 	ends[3] = file->len;
 	buf_reset(&records);
-	build_record(&records, RBPF_REC_LOST, ZZ(5), LOST_RING_FULL, 3);
-	build_record(&records, RBPF_REC_SAMPLE, 0, ZZ(1), 0, 1, 0,
+	build_record(&records, RBPF_FILE_REC_LOST, ZZ(5), LOST_RING_FULL, 3);
+	build_record(&records, RBPF_FILE_REC_SAMPLE, 0, ZZ(1), 0, 1, 0,
 		     SAMPLE_FAILED | SAMPLE_TRUNCATED | SAMPLE_UNRESOLVED | SAMPLE_NO_RUBY |
 			     SAMPLE_GC);
-	build_record(&records, RBPF_REC_PROCESS_EXIT, 0, ZZ(9), 0x100 + 1);
+	build_record(&records, RBPF_FILE_REC_PROCESS_EXIT, 0, ZZ(9), 0x100 + 1);
 	build_data(file, &records);
 	ends[4] = file->len;
 	build_json(file, RBPF_CHUNK_TOTALS, "{\"samples\":22,\"lost\":3,\"end_monotonic_ns\":9}");
@@ -494,7 +495,7 @@ static void build_one_sample(struct buf *file)
 
 	build_start(file);
 	build_definitions(&records);
-	build_record(&records, RBPF_REC_SAMPLE, 0, ZZ(1000), 2, 10101010, 1, 0);
+	build_record(&records, RBPF_FILE_REC_SAMPLE, 0, ZZ(1000), 2, 10101010, 1, 0);
 	build_data(file, &records);
 }
 
@@ -522,7 +523,7 @@ Test(reader, chunks_expand_in_proportion_to_the_file)
 	uLongf len;
 
 	while (records.len < (4u << 20) - 64) {
-		build_record(&records, RBPF_REC_SAMPLE, 0, 0, 2, 0, 0, 0);
+		build_record(&records, RBPF_FILE_REC_SAMPLE, 0, 0, 2, 0, 0, 0);
 		samples++;
 	}
 	len = compressBound(records.len);
@@ -556,11 +557,11 @@ Test(reader, text_is_in_proportion_to_the_file)
 
 		build_one_sample(&file);
 		buf_add_repeat(&name, 'x', RBPF_FILE_MAX_STRING);
-		build_record_raw(&records, RBPF_REC_STRING, name.data, name.len);
+		build_record_raw(&records, RBPF_FILE_REC_STRING, name.data, name.len);
 		for (size_t i = 0; i < n * 3 / 4; i++) {
-			build_record(&records, RBPF_REC_FRAME, 0, 5, 0, i, 0, 0, 0, 0);
+			build_record(&records, RBPF_FILE_REC_FRAME, 0, 5, 0, i, 0, 0, 0, 0);
 			if (of_stacks)
-				build_record(&records, RBPF_REC_STACK, 0, 2);
+				build_record(&records, RBPF_FILE_REC_STACK, 0, 2);
 		}
 		build_compressed(&file, &records);
 		if (of_stacks)
@@ -616,7 +617,7 @@ Test(reader, compressed_length_must_be_exact)
 	uint8_t stored[200];
 	uLongf len = sizeof(stored) - 1;
 
-	build_record(&records, RBPF_REC_SAMPLE, 0, ZZ(1), 2, 3, 1, 0);
+	build_record(&records, RBPF_FILE_REC_SAMPLE, 0, ZZ(1), 2, 3, 1, 0);
 	cr_assert_eq(compress(stored, &len, (const Bytef *)records.data, records.len), Z_OK);
 	stored[len] = 0;
 	for (int more = -1; more <= 1; more++) {
@@ -645,7 +646,7 @@ Test(reader, unknown_chunks)
 	build_chunk(&file, 98, RBPF_CHUNK_IGNORABLE | 4, "other compression", 17, 1000);
 	build_json(&file, RBPF_CHUNK_NOTE, "no JSON, but who reads it");
 	build_chunk(&file, RBPF_CHUNK_DATA, 0, "", 0, 0);
-	build_record(&records, RBPF_REC_SAMPLE, 0, ZZ(1), 2, 3, 1, 0);
+	build_record(&records, RBPF_FILE_REC_SAMPLE, 0, ZZ(1), 2, 3, 1, 0);
 	build_data(&file, &records);
 	assert_reads(&file, 2, false);
 	build_chunk(&file, 97, 0, "must be understood", 18, 18);
@@ -723,9 +724,9 @@ static void assert_record(const void *bytes, size_t len, bool ok, const char *wh
 	struct err err = { 0 };
 
 	build_one_sample(&file);
-	build_record(&records, RBPF_REC_SAMPLE, 0, ZZ(1), 2, 3, 1, 0);
+	build_record(&records, RBPF_FILE_REC_SAMPLE, 0, ZZ(1), 2, 3, 1, 0);
 	buf_add(&records, bytes, len);
-	build_record(&records, RBPF_REC_SAMPLE, 0, ZZ(1), 2, 3, 1, 0);
+	build_record(&records, RBPF_FILE_REC_SAMPLE, 0, ZZ(1), 2, 3, 1, 0);
 	build_data(&file, &records);
 	cr_assert_eq(read_buf(&file, &p, &report, &err), 0, "%s: %s", what, err.msg);
 	cr_expect_eq(p.n_samples, ok ? 3 : 2, "%s: %zu samples", what, p.n_samples);
@@ -744,72 +745,72 @@ static void assert_record(const void *bytes, size_t len, bool ok, const char *wh
 
 Test(reader, ids_must_be_defined)
 {
-	ASSERT_RECORD(true, RBPF_REC_PROCESS, 1, HUGE, 4, 4, 4, 1);
-	ASSERT_RECORD(false, RBPF_REC_PROCESS, 1, 2, 5, 4, 4, 1);
-	ASSERT_RECORD(false, RBPF_REC_PROCESS, 1, 2, 4, 5, 4, 1);
-	ASSERT_RECORD(false, RBPF_REC_PROCESS, 1, 2, 4, 4, HUGE, 1);
-	ASSERT_RECORD(false, RBPF_REC_PROCESS, 1, 2, 4, 4, 4, 2);
-	ASSERT_RECORD(false, RBPF_REC_PROCESS, UINT32_MAX + 1ull, 2, 4, 4, 4, 0);
-	ASSERT_RECORD(true, RBPF_REC_PROCESS_UPDATE, 0, 1, 2, 4, 4, 4, 0);
-	ASSERT_RECORD(false, RBPF_REC_PROCESS_UPDATE, 1, 1, 2, 4, 4, 4, 0);
-	ASSERT_RECORD(false, RBPF_REC_PROCESS_UPDATE, 0, 1, 2, 4, 4, 4, 1);
-	ASSERT_RECORD(true, RBPF_REC_PROCESS, 1, 2, 4, 4, 4, 0, 4, 4, UINT32_MAX, UINT32_MAX);
-	ASSERT_RECORD(false, RBPF_REC_PROCESS, 1, 2, 4, 4, 4, 0, 5, 4, 0, 0);
-	ASSERT_RECORD(false, RBPF_REC_PROCESS, 1, 2, 4, 4, 4, 0, 4, 5, 0, 0);
-	ASSERT_RECORD(false, RBPF_REC_PROCESS, 1, 2, 4, 4, 4, 0, 4, 4, UINT32_MAX + 1ull, 0);
-	ASSERT_RECORD(false, RBPF_REC_PROCESS, 1, 2, 4, 4, 4, 0, 4, 4, 0, UINT32_MAX + 1ull);
-	ASSERT_RECORD(false, RBPF_REC_PROCESS_UPDATE, 0, 1, 2, 4, 4, 4, 0, 4, 5, 0, 0);
-	ASSERT_RECORD(true, RBPF_REC_PROCESS_EXIT, 0, 0, 0);
-	ASSERT_RECORD(false, RBPF_REC_PROCESS_EXIT, 1, 0, 0);
-	ASSERT_RECORD(true, RBPF_REC_PROCESS_EXIT, 0, 0, 1ull << 31);
-	ASSERT_RECORD(false, RBPF_REC_PROCESS_EXIT, 0, 0, (1ull << 31) + 1);
-	ASSERT_RECORD(true, RBPF_REC_THREAD, 0, UINT32_MAX, 4);
-	ASSERT_RECORD(false, RBPF_REC_THREAD, 1, 1, 4);
-	ASSERT_RECORD(false, RBPF_REC_THREAD, 0, UINT32_MAX + 1ull, 4);
-	ASSERT_RECORD(false, RBPF_REC_THREAD, 0, 1, 5);
-	ASSERT_RECORD(false, RBPF_REC_THREAD_NAME, 2, 0);
-	ASSERT_RECORD(false, RBPF_REC_THREAD_NAME, 1, 5);
-	ASSERT_RECORD(false, RBPF_REC_THREAD_CPU, 2, 0);
-	ASSERT_RECORD(false, RBPF_REC_MODULE, 5, 0, 0);
-	ASSERT_RECORD(false, RBPF_REC_MODULE, 0, 5, 0);
-	ASSERT_RECORD(true, RBPF_REC_FRAME, 0, 4, 4, 1, 1, HUGE, 1);
-	ASSERT_RECORD(true, RBPF_REC_FRAME, HUGE, 4, 4, 1, 1, 0, 1);
-	ASSERT_RECORD(false, RBPF_REC_FRAME, 0, 5, 4, 1, 1, 0, 1);
-	ASSERT_RECORD(false, RBPF_REC_FRAME, 0, 4, 5, 1, 1, 0, 1);
-	ASSERT_RECORD(false, RBPF_REC_FRAME, 0, 4, 4, HUGE, 1, 0, 1);
-	ASSERT_RECORD(false, RBPF_REC_FRAME, 0, 4, 4, 1, 2, 0, 1);
-	ASSERT_RECORD(false, RBPF_REC_FRAME, 0, 4, 4, 1, UINT64_MAX, 0, 1);
-	ASSERT_RECORD(false, RBPF_REC_FRAME, 0, 4, 4, 1, 1, 0, HUGE);
-	ASSERT_RECORD(true, RBPF_REC_FRAME, 0, 4, 4, 1, 1, 0, 1, HUGE);
-	ASSERT_RECORD(true, RBPF_REC_STACK, 2, 1);
-	ASSERT_RECORD(false, RBPF_REC_STACK, 3, 1);
-	ASSERT_RECORD(false, RBPF_REC_STACK, 2, 2);
-	ASSERT_RECORD(false, RBPF_REC_SAMPLE, 2, 0, 0, 0, 0, 0);
-	ASSERT_RECORD(false, RBPF_REC_SAMPLE, 0, 0, 3, 0, 0, 0);
-	ASSERT_RECORD(false, RBPF_REC_SAMPLE, 0, 0, 0, 0, 65536, 0);
-	ASSERT_RECORD(true, RBPF_REC_LOST, 0, 0, HUGE);
-	ASSERT_RECORD(true, RBPF_REC_LOST, 0, HUGE, 1);
+	ASSERT_RECORD(true, RBPF_FILE_REC_PROCESS, 1, HUGE, 4, 4, 4, 1);
+	ASSERT_RECORD(false, RBPF_FILE_REC_PROCESS, 1, 2, 5, 4, 4, 1);
+	ASSERT_RECORD(false, RBPF_FILE_REC_PROCESS, 1, 2, 4, 5, 4, 1);
+	ASSERT_RECORD(false, RBPF_FILE_REC_PROCESS, 1, 2, 4, 4, HUGE, 1);
+	ASSERT_RECORD(false, RBPF_FILE_REC_PROCESS, 1, 2, 4, 4, 4, 2);
+	ASSERT_RECORD(false, RBPF_FILE_REC_PROCESS, UINT32_MAX + 1ull, 2, 4, 4, 4, 0);
+	ASSERT_RECORD(true, RBPF_FILE_REC_PROCESS_UPDATE, 0, 1, 2, 4, 4, 4, 0);
+	ASSERT_RECORD(false, RBPF_FILE_REC_PROCESS_UPDATE, 1, 1, 2, 4, 4, 4, 0);
+	ASSERT_RECORD(false, RBPF_FILE_REC_PROCESS_UPDATE, 0, 1, 2, 4, 4, 4, 1);
+	ASSERT_RECORD(true, RBPF_FILE_REC_PROCESS, 1, 2, 4, 4, 4, 0, 4, 4, UINT32_MAX, UINT32_MAX);
+	ASSERT_RECORD(false, RBPF_FILE_REC_PROCESS, 1, 2, 4, 4, 4, 0, 5, 4, 0, 0);
+	ASSERT_RECORD(false, RBPF_FILE_REC_PROCESS, 1, 2, 4, 4, 4, 0, 4, 5, 0, 0);
+	ASSERT_RECORD(false, RBPF_FILE_REC_PROCESS, 1, 2, 4, 4, 4, 0, 4, 4, UINT32_MAX + 1ull, 0);
+	ASSERT_RECORD(false, RBPF_FILE_REC_PROCESS, 1, 2, 4, 4, 4, 0, 4, 4, 0, UINT32_MAX + 1ull);
+	ASSERT_RECORD(false, RBPF_FILE_REC_PROCESS_UPDATE, 0, 1, 2, 4, 4, 4, 0, 4, 5, 0, 0);
+	ASSERT_RECORD(true, RBPF_FILE_REC_PROCESS_EXIT, 0, 0, 0);
+	ASSERT_RECORD(false, RBPF_FILE_REC_PROCESS_EXIT, 1, 0, 0);
+	ASSERT_RECORD(true, RBPF_FILE_REC_PROCESS_EXIT, 0, 0, 1ull << 31);
+	ASSERT_RECORD(false, RBPF_FILE_REC_PROCESS_EXIT, 0, 0, (1ull << 31) + 1);
+	ASSERT_RECORD(true, RBPF_FILE_REC_THREAD, 0, UINT32_MAX, 4);
+	ASSERT_RECORD(false, RBPF_FILE_REC_THREAD, 1, 1, 4);
+	ASSERT_RECORD(false, RBPF_FILE_REC_THREAD, 0, UINT32_MAX + 1ull, 4);
+	ASSERT_RECORD(false, RBPF_FILE_REC_THREAD, 0, 1, 5);
+	ASSERT_RECORD(false, RBPF_FILE_REC_THREAD_NAME, 2, 0);
+	ASSERT_RECORD(false, RBPF_FILE_REC_THREAD_NAME, 1, 5);
+	ASSERT_RECORD(false, RBPF_FILE_REC_THREAD_CPU, 2, 0);
+	ASSERT_RECORD(false, RBPF_FILE_REC_MODULE, 5, 0, 0);
+	ASSERT_RECORD(false, RBPF_FILE_REC_MODULE, 0, 5, 0);
+	ASSERT_RECORD(true, RBPF_FILE_REC_FRAME, 0, 4, 4, 1, 1, HUGE, 1);
+	ASSERT_RECORD(true, RBPF_FILE_REC_FRAME, HUGE, 4, 4, 1, 1, 0, 1);
+	ASSERT_RECORD(false, RBPF_FILE_REC_FRAME, 0, 5, 4, 1, 1, 0, 1);
+	ASSERT_RECORD(false, RBPF_FILE_REC_FRAME, 0, 4, 5, 1, 1, 0, 1);
+	ASSERT_RECORD(false, RBPF_FILE_REC_FRAME, 0, 4, 4, HUGE, 1, 0, 1);
+	ASSERT_RECORD(false, RBPF_FILE_REC_FRAME, 0, 4, 4, 1, 2, 0, 1);
+	ASSERT_RECORD(false, RBPF_FILE_REC_FRAME, 0, 4, 4, 1, UINT64_MAX, 0, 1);
+	ASSERT_RECORD(false, RBPF_FILE_REC_FRAME, 0, 4, 4, 1, 1, 0, HUGE);
+	ASSERT_RECORD(true, RBPF_FILE_REC_FRAME, 0, 4, 4, 1, 1, 0, 1, HUGE);
+	ASSERT_RECORD(true, RBPF_FILE_REC_STACK, 2, 1);
+	ASSERT_RECORD(false, RBPF_FILE_REC_STACK, 3, 1);
+	ASSERT_RECORD(false, RBPF_FILE_REC_STACK, 2, 2);
+	ASSERT_RECORD(false, RBPF_FILE_REC_SAMPLE, 2, 0, 0, 0, 0, 0);
+	ASSERT_RECORD(false, RBPF_FILE_REC_SAMPLE, 0, 0, 3, 0, 0, 0);
+	ASSERT_RECORD(false, RBPF_FILE_REC_SAMPLE, 0, 0, 0, 0, 65536, 0);
+	ASSERT_RECORD(true, RBPF_FILE_REC_LOST, 0, 0, HUGE);
+	ASSERT_RECORD(true, RBPF_FILE_REC_LOST, 0, HUGE, 1);
 }
 
 Test(reader, fields_that_are_missing)
 {
-	ASSERT_RECORD(false, RBPF_REC_PROCESS, 1, 2, 4, 4, 4);
-	ASSERT_RECORD(false, RBPF_REC_PROCESS_UPDATE, 0);
-	ASSERT_RECORD(false, RBPF_REC_PROCESS_EXIT, 0, 0);
-	ASSERT_RECORD(false, RBPF_REC_THREAD, 0, 1);
-	ASSERT_RECORD(false, RBPF_REC_THREAD_NAME, 0);
-	ASSERT_RECORD(false, RBPF_REC_THREAD_CPU, 0);
-	ASSERT_RECORD(false, RBPF_REC_MODULE, 0, 0);
-	ASSERT_RECORD(false, RBPF_REC_FRAME, 0, 4, 4, 1, 1, 0);
-	ASSERT_RECORD(false, RBPF_REC_STACK, 0);
-	ASSERT_RECORD(false, RBPF_REC_SAMPLE, 0, 0, 0, 0, 0);
-	ASSERT_RECORD(false, RBPF_REC_LOST, 0, 0);
+	ASSERT_RECORD(false, RBPF_FILE_REC_PROCESS, 1, 2, 4, 4, 4);
+	ASSERT_RECORD(false, RBPF_FILE_REC_PROCESS_UPDATE, 0);
+	ASSERT_RECORD(false, RBPF_FILE_REC_PROCESS_EXIT, 0, 0);
+	ASSERT_RECORD(false, RBPF_FILE_REC_THREAD, 0, 1);
+	ASSERT_RECORD(false, RBPF_FILE_REC_THREAD_NAME, 0);
+	ASSERT_RECORD(false, RBPF_FILE_REC_THREAD_CPU, 0);
+	ASSERT_RECORD(false, RBPF_FILE_REC_MODULE, 0, 0);
+	ASSERT_RECORD(false, RBPF_FILE_REC_FRAME, 0, 4, 4, 1, 1, 0);
+	ASSERT_RECORD(false, RBPF_FILE_REC_STACK, 0);
+	ASSERT_RECORD(false, RBPF_FILE_REC_SAMPLE, 0, 0, 0, 0, 0);
+	ASSERT_RECORD(false, RBPF_FILE_REC_LOST, 0, 0);
 }
 
 /* Flags may be missing, for version 1.0 has none; half a number is a wrong record all the same. */
 Test(reader, flags_of_a_frame_cut_off)
 {
-	static const char record[] = { RBPF_REC_FRAME, 8, 0, 4, 4, 1, 1, 0, 1, '\x80' };
+	static const char record[] = { RBPF_FILE_REC_FRAME, 8, 0, 4, 4, 1, 1, 0, 1, '\x80' };
 
 	assert_record(record, sizeof(record), false, "flags end within a number");
 }
@@ -824,9 +825,10 @@ Test(reader, process_of_an_older_version)
 
 	build_start(&file);
 	build_definitions(&records);
-	build_record(&records, RBPF_REC_PROCESS, 43, 1, 1, 1, 4, 1);
-	build_record(&records, RBPF_REC_PROCESS, 44, 1, 1, 1, 4, 0, 3, 2); /* cut by whom ever */
-	build_record(&records, RBPF_REC_PROCESS_UPDATE, 0, 42, 1234, 1, 1, 4, 0);
+	build_record(&records, RBPF_FILE_REC_PROCESS, 43, 1, 1, 1, 4, 1);
+	build_record(&records, RBPF_FILE_REC_PROCESS, 44, 1, 1, 1, 4, 0, 3,
+		     2); /* cut by whom ever */
+	build_record(&records, RBPF_FILE_REC_PROCESS_UPDATE, 0, 42, 1234, 1, 1, 4, 0);
 	build_data(&file, &records);
 	cr_assert_eq(read_buf(&file, &p, &report, &err), 0, "%s", err.msg);
 	cr_assert_eq(p.n_processes, 3);
@@ -844,10 +846,10 @@ Test(reader, what_is_unknown_is_skipped)
 {
 	ASSERT_RECORD(true, 15, 1, 2, 3);
 	ASSERT_RECORD(true, UINT64_MAX, 1, 2, 3);
-	ASSERT_RECORD(true, RBPF_REC_MARKER, 0, 0, 1, 1, 0);
-	ASSERT_RECORD(true, RBPF_REC_THREAD, 0, 1, 4, 9, 9, 9); /* fields of a newer version */
-	ASSERT_RECORD(true, RBPF_REC_FRAME, 0, 4, 4, 1, 1, 0, 1, FRAME_LINE_APPROXIMATE, 9, 9);
-	ASSERT_RECORD(true, RBPF_REC_PROCESS, 1, 2, 4, 4, 4, 0, 4, 4, 1, 1, 9, 9);
+	ASSERT_RECORD(true, RBPF_FILE_REC_MARKER, 0, 0, 1, 1, 0);
+	ASSERT_RECORD(true, RBPF_FILE_REC_THREAD, 0, 1, 4, 9, 9, 9); /* fields of a newer version */
+	ASSERT_RECORD(true, RBPF_FILE_REC_FRAME, 0, 4, 4, 1, 1, 0, 1, FRAME_LINE_APPROXIMATE, 9, 9);
+	ASSERT_RECORD(true, RBPF_FILE_REC_PROCESS, 1, 2, 4, 4, 4, 0, 4, 4, 1, 1, 9, 9);
 	assert_record("\x0f\0", 2, true, "unknown kind without a body");
 	assert_record("\0\0", 2, false, "kind 0");
 	assert_record("", 0, true, "nothing");
@@ -877,7 +879,7 @@ Test(reader, payload_that_ends_within_a_record)
 {
 	_cleanup_buf_ struct buf records = BUF_INIT;
 
-	build_record(&records, RBPF_REC_SAMPLE, 0, ZZ(1), 2, 3, 1, 0);
+	build_record(&records, RBPF_FILE_REC_SAMPLE, 0, ZZ(1), 2, 3, 1, 0);
 	for (size_t len = 0; len < records.len; len++) {
 		_cleanup_buf_ struct buf file = BUF_INIT;
 
@@ -893,7 +895,7 @@ Test(reader, string_limit)
 		_cleanup_buf_ struct buf string = BUF_INIT, record = BUF_INIT;
 
 		buf_add_repeat(&string, 'x', RBPF_FILE_MAX_STRING + more);
-		build_record_raw(&record, RBPF_REC_STRING, string.data, string.len);
+		build_record_raw(&record, RBPF_FILE_REC_STRING, string.data, string.len);
 		assert_record(record.data, record.len, !more, "string limit");
 	}
 }
@@ -906,14 +908,14 @@ Test(reader, strings_are_sanitised_and_may_repeat)
 	struct err err = { 0 };
 
 	build_start(&file);
-	build_record_raw(&records, RBPF_REC_STRING, "a\0b", 3);
-	build_record_raw(&records, RBPF_REC_STRING, "\xff\x1b", 2);
+	build_record_raw(&records, RBPF_FILE_REC_STRING, "a\0b", 3);
+	build_record_raw(&records, RBPF_FILE_REC_STRING, "\xff\x1b", 2);
 	build_string(&records, "");
 	build_string(&records, "same");
 	build_string(&records, "same");
-	build_record(&records, RBPF_REC_MODULE, 1, 2, 0);
-	build_record(&records, RBPF_REC_MODULE, 3, 4, 0);
-	build_record(&records, RBPF_REC_MODULE, 5, 0, 0);
+	build_record(&records, RBPF_FILE_REC_MODULE, 1, 2, 0);
+	build_record(&records, RBPF_FILE_REC_MODULE, 3, 4, 0);
+	build_record(&records, RBPF_FILE_REC_MODULE, 5, 0, 0);
 	build_data(&file, &records);
 	cr_assert_eq(read_buf(&file, &p, &report, &err), 0, "%s", err.msg);
 	cr_assert_eq(p.n_modules, 3);
@@ -935,7 +937,7 @@ Test(reader, depth_limit)
 	build_start(&file);
 	build_definitions(&records);
 	for (uint64_t i = 3; i <= RBPF_FILE_MAX_DEPTH; i++)
-		build_record(&records, RBPF_REC_STACK, i - 1, 0);
+		build_record(&records, RBPF_FILE_REC_STACK, i - 1, 0);
 	build_data(&file, &records);
 	build_data(&file, &records); /* begins with definitions, all of which are new ids */
 	cr_assert_eq(read_buf(&file, &p, &report, &err), 0, "%s", err.msg);
@@ -943,7 +945,7 @@ Test(reader, depth_limit)
 	cr_expect_eq(profile_stack_depth(&p, RBPF_FILE_MAX_DEPTH), RBPF_FILE_MAX_DEPTH);
 
 	buf_reset(&records);
-	build_record(&records, RBPF_REC_STACK, RBPF_FILE_MAX_DEPTH, 0);
+	build_record(&records, RBPF_FILE_REC_STACK, RBPF_FILE_MAX_DEPTH, 0);
 	build_data(&file, &records);
 	assert_reads(&file, 0, true);
 }
@@ -956,10 +958,10 @@ Test(reader, run_repeats_the_sample_before)
 	struct err err = { 0 };
 
 	build_one_sample(&file);
-	build_record(&records, RBPF_REC_SAMPLE, 1, ZZ(100), 2, 3, 1, 0);
-	build_record(&records, RBPF_REC_RUN, 3);
-	build_record(&records, RBPF_REC_RUN, 1);
-	build_record(&records, RBPF_REC_SAMPLE, 0, ZZ(7), 2, 3, 1, 0);
+	build_record(&records, RBPF_FILE_REC_SAMPLE, 1, ZZ(100), 2, 3, 1, 0);
+	build_record(&records, RBPF_FILE_REC_RUN, 3);
+	build_record(&records, RBPF_FILE_REC_RUN, 1);
+	build_record(&records, RBPF_FILE_REC_SAMPLE, 0, ZZ(7), 2, 3, 1, 0);
 	build_data(&file, &records);
 	cr_assert_eq(read_buf(&file, &p, &report, &err), 0, "%s", err.msg);
 	cr_assert_eq(p.n_samples, 1 + 5 + 1);
@@ -975,28 +977,28 @@ Test(reader, run_limits)
 
 	/* In a chunk of its own there is no sample before it. */
 	build_one_sample(&file);
-	build_record(&records, RBPF_REC_RUN, 1);
+	build_record(&records, RBPF_FILE_REC_RUN, 1);
 	build_data(&file, &records);
 	assert_reads(&file, 1, true);
 
 	buf_reset(&file);
 	buf_reset(&records);
 	build_one_sample(&file);
-	build_record(&records, RBPF_REC_SAMPLE, 0, ZZ(1), 2, 3, 1, 0);
-	build_record(&records, RBPF_REC_LOST, 0, 0, 1);
-	build_record(&records, RBPF_REC_RUN, 1);
+	build_record(&records, RBPF_FILE_REC_SAMPLE, 0, ZZ(1), 2, 3, 1, 0);
+	build_record(&records, RBPF_FILE_REC_LOST, 0, 0, 1);
+	build_record(&records, RBPF_FILE_REC_RUN, 1);
 	build_data(&file, &records);
 	assert_reads(&file, 2, true);
 
 	buf_reset(&file);
 	buf_reset(&records);
 	build_one_sample(&file);
-	build_record(&records, RBPF_REC_SAMPLE, 0, ZZ(1), 2, 3, 1, 0);
-	build_record(&records, RBPF_REC_RUN, RBPF_FILE_MAX_RUN);
-	build_record(&records, RBPF_REC_RUN, 0);
+	build_record(&records, RBPF_FILE_REC_SAMPLE, 0, ZZ(1), 2, 3, 1, 0);
+	build_record(&records, RBPF_FILE_REC_RUN, RBPF_FILE_MAX_RUN);
+	build_record(&records, RBPF_FILE_REC_RUN, 0);
 	build_data(&file, &records);
 	assert_reads(&file, 2 + RBPF_FILE_MAX_RUN, false);
-	build_record(&records, RBPF_REC_RUN, 1);
+	build_record(&records, RBPF_FILE_REC_RUN, 1);
 	build_data(&file, &records);
 	assert_too_large(&file);
 }
@@ -1007,8 +1009,8 @@ Test(reader, run_limit_is_of_all_chunks)
 	_cleanup_buf_ struct buf file = BUF_INIT, records = BUF_INIT;
 
 	build_one_sample(&file);
-	build_record(&records, RBPF_REC_SAMPLE, 0, ZZ(1), 2, 3, 1, 0);
-	build_record(&records, RBPF_REC_RUN, RBPF_FILE_MAX_RUN / 2);
+	build_record(&records, RBPF_FILE_REC_SAMPLE, 0, ZZ(1), 2, 3, 1, 0);
+	build_record(&records, RBPF_FILE_REC_RUN, RBPF_FILE_MAX_RUN / 2);
 	build_data(&file, &records);
 	build_data(&file, &records);
 	assert_reads(&file, 3 + RBPF_FILE_MAX_RUN, false);
@@ -1027,9 +1029,9 @@ Test(reader, time_goes_both_ways_and_wraps)
 
 	build_start(&file);
 	build_definitions(&records);
-	build_record(&records, RBPF_REC_SAMPLE, 0, 1, 0, 0, 0, 0);	    /* - 1 */
-	build_record(&records, RBPF_REC_SAMPLE, 0, UINT64_MAX, 0, 0, 0, 0); /* - 2^63 */
-	build_record(&records, RBPF_REC_SAMPLE, 0, UINT64_MAX, 0, 0, 0, 0); /* and back */
+	build_record(&records, RBPF_FILE_REC_SAMPLE, 0, 1, 0, 0, 0, 0);		 /* - 1 */
+	build_record(&records, RBPF_FILE_REC_SAMPLE, 0, UINT64_MAX, 0, 0, 0, 0); /* - 2^63 */
+	build_record(&records, RBPF_FILE_REC_SAMPLE, 0, UINT64_MAX, 0, 0, 0, 0); /* and back */
 	build_data(&file, &records);
 	cr_assert_eq(read_buf(&file, &p, &report, &err), 0, "%s", err.msg);
 	cr_assert_eq(p.n_samples, 3);
@@ -1068,10 +1070,10 @@ Test(reader, samples_of_a_time)
 
 	build_start(&file);
 	build_definitions(&records);
-	build_record(&records, RBPF_REC_SAMPLE, 0, 1, 0, 3, 0, 0); /* 1 ns before the start */
-	build_record(&records, RBPF_REC_SAMPLE, 0, ZZ(101), 0, 3, 0, SAMPLE_FAILED);
+	build_record(&records, RBPF_FILE_REC_SAMPLE, 0, 1, 0, 3, 0, 0); /* 1 ns before the start */
+	build_record(&records, RBPF_FILE_REC_SAMPLE, 0, ZZ(101), 0, 3, 0, SAMPLE_FAILED);
 	for (int i = 0; i < 9; i++)
-		build_record(&records, RBPF_REC_SAMPLE, 0, ZZ(100), 0, 3, 0, SAMPLE_FAILED);
+		build_record(&records, RBPF_FILE_REC_SAMPLE, 0, ZZ(100), 0, 3, 0, SAMPLE_FAILED);
 	build_data(&file, &records);
 	expect_time(&file, 0, 0, 11);
 	expect_time(&file, 1, 0, 10);

@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "profile/reader.h"
 #include "profile/recorder.h"
-#include "sample/native.h"
+#include "native/native_stacks.h"
 #include "sample/process_table.h"
 #include "sample/stack_table.h"
 #include "support/ruby_image.h"
@@ -149,8 +149,8 @@ static void teardown(struct fixture *f)
 
 static int define_ruby(struct fixture *f, uint64_t stack, const struct rbpf_frame *frames, size_t n)
 {
-	size_t len = sizeof(struct rbpf_rec_stack) + n * sizeof(*frames);
-	struct rbpf_rec_stack *rec = calloc(1, len);
+	size_t len = sizeof(struct rbpf_ring_stack) + n * sizeof(*frames);
+	struct rbpf_ring_stack *rec = calloc(1, len);
 	int r;
 
 	cr_assert_not_null(rec);
@@ -168,8 +168,8 @@ static int define_ruby(struct fixture *f, uint64_t stack, const struct rbpf_fram
 static int define_native(struct fixture *f, uint64_t stack, const uint64_t *words, size_t n,
 			 uint32_t end)
 {
-	size_t len = sizeof(struct rbpf_rec_native) + n * sizeof(*words);
-	struct rbpf_rec_native *rec = calloc(1, len);
+	size_t len = sizeof(struct rbpf_ring_native) + n * sizeof(*words);
+	struct rbpf_ring_native *rec = calloc(1, len);
 	int r;
 
 	cr_assert_not_null(rec);
@@ -186,7 +186,7 @@ static int define_native(struct fixture *f, uint64_t stack, const uint64_t *word
 }
 
 /* Write a sample; it is the next one of the recording. */
-static struct sample_stack sample(struct fixture *f, const struct rbpf_rec_sample *rec)
+static struct sample_stack sample(struct fixture *f, const struct rbpf_ring_sample *rec)
 {
 	struct sample_stack s = { .stack = PROFILE_NONE }, again;
 	struct profile_sample out = { .ts = f->ts, .value = 1, .thread = f->thread };
@@ -202,7 +202,7 @@ static struct sample_stack sample(struct fixture *f, const struct rbpf_rec_sampl
 
 static struct sample_stack sample_of(struct fixture *f, uint64_t ruby, uint64_t native)
 {
-	return sample(f, &(struct rbpf_rec_sample) { .stack = ruby, .native = native });
+	return sample(f, &(struct rbpf_ring_sample) { .stack = ruby, .native = native });
 }
 
 static void print_stack(const struct profile *p, uint32_t stack, struct buf *out)
@@ -339,14 +339,14 @@ Test(stack_table, collections)
 	cr_assert_eq(define_native(&f, 3, words, 4, RBPF_NATIVE_OUTERMOST), 0);
 	for (uint64_t native = 0; native < 4; native++)
 		if (native != 1)
-			sample(&f, &(struct rbpf_rec_sample) { .stack = 1,
-							       .native = native,
-							       .flags = (uint16_t)marking });
-	sample(&f, &(struct rbpf_rec_sample) { .stack = 1, .flags = RBPF_SAMPLE_GC });
+			sample(&f, &(struct rbpf_ring_sample) { .stack = 1,
+								.native = native,
+								.flags = (uint16_t)marking });
+	sample(&f, &(struct rbpf_ring_sample) { .stack = 1, .flags = RBPF_SAMPLE_GC });
 	sample_of(&f, 1, 3);
 	/* The phase alone says nothing. */
-	sample(&f, &(struct rbpf_rec_sample) { .stack = 1,
-					       .flags = (uint16_t)(marking & ~RBPF_SAMPLE_GC) });
+	sample(&f, &(struct rbpf_ring_sample) { .stack = 1,
+						.flags = (uint16_t)(marking & ~RBPF_SAMPLE_GC) });
 	read_back(&f);
 	expect_sample(&f, 0, "foo Object#each (garbage collection) (marking)", SAMPLE_GC);
 	expect_sample(
@@ -384,13 +384,13 @@ Test(stack_table, placeholders)
 		{ 0xffff, "[no Ruby frame]", SAMPLE_NO_RUBY },
 	};
 	const size_t n = sizeof(cases) / sizeof(cases[0]);
-	struct rbpf_rec_sample rec = { .status = RBPF_FAULT_EC };
+	struct rbpf_ring_sample rec = { .status = RBPF_FAULT_EC };
 	struct sample_stack s, exiting;
 	struct fixture f;
 
 	setup(&f);
 	for (size_t i = 0; i < n; i++)
-		sample(&f, &(struct rbpf_rec_sample) { .status = cases[i].status });
+		sample(&f, &(struct rbpf_ring_sample) { .status = cases[i].status });
 	/* A layout that is not proven: that a walk failed says no more than that. */
 	cr_assert_eq(stack_table_of_sample(&f.t, f.out, &f.p, &rec, false, &s), 0);
 	cr_expect_eq(s.flags, SAMPLE_NO_RUBY);

@@ -16,9 +16,9 @@
 
 #include "base/array.h"
 #include "base/clock.h"
-#include "sample/extents.h"
+#include "native/extents.h"
 #include "rbpf_cfi_find.h"
-#include "sample/unwind_tables.h"
+#include "native/unwind_tables.h"
 #include "support/cfi_check.h"
 #include "support/code_image.h"
 #include "support/test_worker.h"

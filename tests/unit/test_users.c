@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 
 #include "base/clock.h"
-#include "sample/users.h"
+#include "target/users.h"
 
 static void assert_sane_users(const struct users *users)
 {

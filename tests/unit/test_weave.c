@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "sample/weave.h"
+#include "native/weave.h"
 
 #define MAX_FRAMES 512
 #define MAX_NAME   32

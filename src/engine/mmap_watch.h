@@ -4,8 +4,8 @@
  * program that was started as something else. By perf's mmap records, which the kernel writes into
  * a buffer for each CPU. Not thread-safe.
  */
-#ifndef RBPF_SAMPLE_MMAP_WATCH_H
-#define RBPF_SAMPLE_MMAP_WATCH_H
+#ifndef RBPF_ENGINE_MMAP_WATCH_H
+#define RBPF_ENGINE_MMAP_WATCH_H
 
 #include <stdbool.h>
 #include <sys/types.h>

@@ -9,8 +9,8 @@
  * make as long as they like, a user may have USERS_LOOK_SHARE of the time that passes, after a first
  * USERS_LOOK_BURST_NS. Not thread-safe.
  */
-#ifndef RBPF_SAMPLE_USERS_H
-#define RBPF_SAMPLE_USERS_H
+#ifndef RBPF_TARGET_USERS_H
+#define RBPF_TARGET_USERS_H
 
 #include <stdbool.h>
 #include <stddef.h>

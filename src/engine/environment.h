@@ -2,10 +2,10 @@
 /*
  * What recording needs of the machine, looked at before libbpf is touched, so that the user reads
  * what is missing and not what libbpf says about it. For BPF itself nothing beats trying: see
- * session_trial().
+ * bpf_engine_trial().
  */
-#ifndef RBPF_SAMPLE_ENVIRONMENT_H
-#define RBPF_SAMPLE_ENVIRONMENT_H
+#ifndef RBPF_ENGINE_ENVIRONMENT_H
+#define RBPF_ENGINE_ENVIRONMENT_H
 
 #include <stdbool.h>
 #include <stddef.h>

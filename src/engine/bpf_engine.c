@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "sample/session.h"
+#include "engine/bpf_engine.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -15,8 +15,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "rbpf.skel.h"
-#include "sample/clock_events.h"
-#include "sample/unwind_tables.h"
+#include "engine/clock_events.h"
 
 /*
  * Room for native stacks: 8 MiB for the tables of what is executed, which a process of 110,000 rows
@@ -27,16 +26,30 @@
 
 #define TASKS_MAX_BYTES (16u << 20) /* of one list: some 400,000 threads, 50,000 with registers */
 
-struct session {
-	struct session_options opts;
+struct bpf_engine {
+	struct engine engine;
+	struct engine_options opts;
 	struct rbpf_bpf *skel;
 	struct ring_buffer *ring;
 	int stats_fd; /* keeps the kernel's BPF statistics on */
 	struct unwind_memory unwind;
 	struct clock_events clocks;
-	uint64_t drain_until; /* CLOCK_MONOTONIC: session_drain() goes on so long */
+	/* While engine_drain() runs: */
+	engine_record_fn *take;
+	void *take_arg;
+	uint64_t drain_until; /* CLOCK_MONOTONIC: it goes on so long … */
 	bool more;	      /* … and has left records */
 };
+
+static struct bpf_engine *of(struct engine *e)
+{
+	return (struct bpf_engine *)e;
+}
+
+static const struct bpf_engine *const_of(const struct engine *e)
+{
+	return (const struct bpf_engine *)e;
+}
 
 static void (*log_line)(const char *line);
 
@@ -53,7 +66,7 @@ static int print_libbpf(enum libbpf_print_level level, const char *fmt, va_list 
 	return 0;
 }
 
-void session_set_log(void (*log)(const char *line))
+void bpf_engine_set_log(void (*log)(const char *line))
 {
 	log_line = log;
 }
@@ -64,7 +77,7 @@ static int refused(int r, const char *what, struct err *err)
 	return err_hint(err, "'rbpf doctor' shows what is missing; -v shows what libbpf says");
 }
 
-static int size_maps(struct session *s)
+static int size_maps(struct bpf_engine *s)
 {
 	int cpus = libbpf_num_possible_cpus(), r;
 
@@ -104,7 +117,7 @@ static void unmap_memory(const struct bpf_map *map, void *at)
 		munmap(at, map_bytes(map));
 }
 
-static int map_unwind_memory(struct session *s)
+static int map_unwind_memory(struct bpf_engine *s)
 {
 	struct unwind_memory *m = &s->unwind;
 
@@ -119,7 +132,18 @@ static int map_unwind_memory(struct session *s)
 	return m->words && m->rules && m->ranges ? 0 : -ENOMEM;
 }
 
-static int load(struct session *s, struct err *err)
+/* Of an engine that samples nothing only the iterators are needed: checking tick takes the kernel longest. */
+static void leave_out_sampling(struct rbpf_bpf *skel)
+{
+	bpf_program__set_autoload(skel->progs.tick, false);
+	bpf_program__set_autoload(skel->progs.empty, false);
+	bpf_program__set_autoload(skel->progs.on_fork, false);
+	bpf_program__set_autoload(skel->progs.on_exec, false);
+	bpf_program__set_autoload(skel->progs.on_exit, false);
+	bpf_program__set_autoload(skel->progs.on_free, false);
+}
+
+static int load(struct bpf_engine *s, struct err *err)
 {
 	int r;
 
@@ -132,22 +156,19 @@ static int load(struct session *s, struct err *err)
 	s->skel->rodata->system_wide = s->opts.system_wide;
 	s->skel->rodata->native_stacks = s->opts.native;
 	s->skel->rodata->kernel_stacks = s->opts.kernel;
+	if (!s->opts.frequency)
+		leave_out_sampling(s->skel);
 	r = size_maps(s);
 	if (!r)
 		r = rbpf_bpf__load(s->skel);
 	if (r)
 		return refused(r, "load the BPF programs", err);
 	r = map_unwind_memory(s);
-	if (r)
-		return refused(r, "map the tables of native stacks", err);
-	s->clocks.program = s->skel->progs.tick;
-	s->skel->links.on_fork = bpf_program__attach(s->skel->progs.on_fork);
-	s->skel->links.on_exec = bpf_program__attach(s->skel->progs.on_exec);
-	s->skel->links.on_exit = bpf_program__attach(s->skel->progs.on_exit);
-	s->skel->links.on_free = bpf_program__attach(s->skel->progs.on_free);
-	if (!s->skel->links.on_fork || !s->skel->links.on_exec || !s->skel->links.on_exit ||
-	    !s->skel->links.on_free)
-		return refused(-errno, "attach to process events", err);
+	return r ? refused(r, "map the tables of native stacks", err) : 0;
+}
+
+static int attach_iterators(struct bpf_engine *s, struct err *err)
+{
 	s->skel->links.tasks = bpf_program__attach(s->skel->progs.tasks);
 	s->skel->links.registers = bpf_program__attach(s->skel->progs.registers);
 	if (!s->skel->links.tasks || !s->skel->links.registers)
@@ -155,10 +176,22 @@ static int load(struct session *s, struct err *err)
 	return 0;
 }
 
+static int attach_life(struct bpf_engine *s, struct err *err)
+{
+	s->skel->links.on_fork = bpf_program__attach(s->skel->progs.on_fork);
+	s->skel->links.on_exec = bpf_program__attach(s->skel->progs.on_exec);
+	s->skel->links.on_exit = bpf_program__attach(s->skel->progs.on_exit);
+	s->skel->links.on_free = bpf_program__attach(s->skel->progs.on_free);
+	if (!s->skel->links.on_fork || !s->skel->links.on_exec || !s->skel->links.on_exit ||
+	    !s->skel->links.on_free)
+		return refused(-errno, "attach to process events", err);
+	return 0;
+}
+
 static int take_record(void *arg, void *data, size_t len)
 {
-	struct session *s = arg;
-	int r = s->opts.on_record(s->opts.arg, data, len);
+	struct bpf_engine *s = arg;
+	int r = s->take(s->take_arg, data, len);
 
 	if (r)
 		return r;
@@ -166,35 +199,22 @@ static int take_record(void *arg, void *data, size_t len)
 	return s->more ? -EAGAIN : 0;
 }
 
-int session_open(const struct session_options *opts, struct session **ret, struct err *err)
+/* Begin to sample: programs and the buffer of their records. */
+static int begin_sampling(struct bpf_engine *s, struct err *err)
 {
-	struct session *s = calloc(1, sizeof(*s));
-	int r;
+	int r = attach_life(s, err);
 
-	if (!s)
-		return err_oom(err);
-	s->opts = *opts;
-	s->clocks.frequency = opts->frequency;
-	s->clocks.inherit_children = opts->follow;
-	s->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
-	r = load(s, err);
-	if (!r) {
-		s->ring = ring_buffer__new(bpf_map__fd(s->skel->maps.ring), take_record, s, NULL);
-		if (!s->ring)
-			r = refused(-errno, "map the ring buffer", err);
-	}
-	if (r) {
-		session_close(s);
+	if (r)
 		return r;
-	}
-	*ret = s;
-	return 0;
+	s->clocks.program = s->skel->progs.tick;
+	s->ring = ring_buffer__new(bpf_map__fd(s->skel->maps.ring), take_record, s, NULL);
+	return s->ring ? 0 : refused(-errno, "map the ring buffer", err);
 }
 
-void session_close(struct session *s)
+static void close_engine(struct engine *e)
 {
-	if (!s)
-		return;
+	struct bpf_engine *s = of(e);
+
 	clock_events_deinit(&s->clocks);
 	ring_buffer__free(s->ring);
 	if (s->skel) {
@@ -208,9 +228,10 @@ void session_close(struct session *s)
 	free(s);
 }
 
-int session_follow(struct session *s, pid_t tgid, const struct rbpf_layout *layout,
-		   uint64_t since_ns, struct err *err)
+static int follow(struct engine *e, pid_t tgid, const struct rbpf_layout *layout, uint64_t since_ns,
+		  struct err *err)
 {
+	struct bpf_engine *s = of(e);
 	struct rbpf_proc proc = { .layout.tls_model = RBPF_TLS_NONE, .since = since_ns };
 	uint32_t key = (uint32_t)tgid;
 
@@ -227,8 +248,9 @@ int session_follow(struct session *s, pid_t tgid, const struct rbpf_layout *layo
 		       strerror(errno));
 }
 
-void session_unfollow(struct session *s, pid_t tgid)
+static void forget(struct engine *e, pid_t tgid)
 {
+	struct bpf_engine *s = of(e);
 	uint32_t key = (uint32_t)tgid;
 
 	bpf_map__delete_elem(s->skel->maps.procs, &key, sizeof(key), 0);
@@ -248,9 +270,10 @@ static bool without_addresses(const struct rbpf_layout *layout, struct rbpf_layo
 	return true;
 }
 
-void session_preset(struct session *s, const struct rbpf_preset_key *key,
-		    const struct rbpf_layout *layout)
+static void keep_preset(struct engine *e, const struct rbpf_preset_key *key,
+			const struct rbpf_layout *layout)
 {
+	struct bpf_engine *s = of(e);
 	struct rbpf_layout preset;
 
 	/* A full map costs the next process of that file its first ticks, no more. */
@@ -259,13 +282,14 @@ void session_preset(struct session *s, const struct rbpf_preset_key *key,
 				     sizeof(preset), BPF_ANY);
 }
 
-void session_unwind_memory(const struct session *s, struct unwind_memory *ret)
+static void unwind_memory(const struct engine *e, struct unwind_memory *ret)
 {
-	*ret = s->unwind;
+	*ret = const_of(e)->unwind;
 }
 
-void session_set_code(struct session *s, pid_t tgid, const struct rbpf_code *code)
+static void set_code(struct engine *e, pid_t tgid, const struct rbpf_code *code)
 {
+	struct bpf_engine *s = of(e);
 	uint32_t key = (uint32_t)tgid;
 
 	/* A full map costs the process its native stacks, and that is counted. */
@@ -276,14 +300,14 @@ void session_set_code(struct session *s, pid_t tgid, const struct rbpf_code *cod
 		bpf_map__delete_elem(s->skel->maps.code, &key, sizeof(key), 0);
 }
 
-int session_add_thread(struct session *s, pid_t tid, struct err *err)
+static int add_thread(struct engine *e, pid_t tid, struct err *err)
 {
-	return clock_events_add_thread(&s->clocks, tid, err);
+	return clock_events_add_thread(&of(e)->clocks, tid, err);
 }
 
-int session_set_cpus(struct session *s, const struct cpus *cpus, struct err *err)
+static int set_cpus(struct engine *e, const struct cpus *cpus, struct err *err)
 {
-	return clock_events_set_cpus(&s->clocks, cpus, err);
+	return clock_events_set_cpus(&of(e)->clocks, cpus, err);
 }
 
 /* Append what can be read of @fd to @out, at most about @max bytes. Returns 0 or -errno. */
@@ -308,7 +332,7 @@ static int read_some(int fd, size_t max, struct buf *out)
 }
 
 /* What the iterator @link says of process @tgid, appended to @out: TASKS_MAX_BYTES of it. */
-static int iterate(struct session *s, const struct bpf_link *link, pid_t tgid, struct buf *out,
+static int iterate(struct bpf_engine *s, const struct bpf_link *link, pid_t tgid, struct buf *out,
 		   struct err *err)
 {
 	_cleanup_close_ int fd = bpf_iter_create(bpf_link__fd(link));
@@ -323,8 +347,10 @@ static int iterate(struct session *s, const struct bpf_link *link, pid_t tgid, s
 	return 0;
 }
 
-int session_tasks(struct session *s, pid_t tgid, struct rbpf_task **ret, size_t *n, struct err *err)
+static int read_threads(struct engine *e, pid_t tgid, struct rbpf_task **ret, size_t *n,
+			struct err *err)
 {
+	struct bpf_engine *s = of(e);
 	struct buf out _cleanup_buf_ = BUF_INIT;
 	int r;
 
@@ -336,9 +362,10 @@ int session_tasks(struct session *s, pid_t tgid, struct rbpf_task **ret, size_t 
 	return 0;
 }
 
-int session_threads(struct session *s, pid_t tgid, struct rbpf_thread **ret, size_t *n,
-		    struct err *err)
+static int read_registers(struct engine *e, pid_t tgid, struct rbpf_thread **ret, size_t *n,
+			  struct err *err)
 {
+	struct bpf_engine *s = of(e);
 	struct buf out _cleanup_buf_ = BUF_INIT;
 	int r;
 
@@ -350,38 +377,41 @@ int session_threads(struct session *s, pid_t tgid, struct rbpf_thread **ret, siz
 	return 0;
 }
 
-int session_fd(const struct session *s)
+static int fd(const struct engine *e)
 {
-	return ring_buffer__epoll_fd(s->ring);
+	return const_of(e)->ring ? ring_buffer__epoll_fd(const_of(e)->ring) : -1;
 }
 
-int session_drain(struct session *s)
+static int drain(struct engine *e, engine_record_fn *take, void *arg)
 {
+	struct bpf_engine *s = of(e);
 	int n;
 
+	s->take = take;
+	s->take_arg = arg;
 	s->more = false;
-	s->drain_until = clock_ns(CLOCK_MONOTONIC) + SESSION_DRAIN_NS;
-	n = ring_buffer__consume(s->ring);
+	s->drain_until = clock_ns(CLOCK_MONOTONIC) + ENGINE_DRAIN_NS;
+	n = s->ring ? ring_buffer__consume(s->ring) : 0;
 	return s->more ? 1 : n < 0 ? n : 0;
 }
 
-void session_stop(struct session *s)
+static void stop(struct engine *e)
 {
-	clock_events_stop(&s->clocks);
+	clock_events_stop(&of(e)->clocks);
 }
 
-uint64_t session_cpu_ns(const struct session *s)
+static uint64_t cpu_ns(const struct engine *e)
 {
-	return clock_events_cpu_ns(&s->clocks);
+	return clock_events_cpu_ns(&const_of(e)->clocks);
 }
 
-void session_counters(const struct session *s, uint64_t *ret)
+static void read_counters(const struct engine *e, uint64_t *ret)
 {
+	const struct bpf_engine *s = const_of(e);
 	int cpus = libbpf_num_possible_cpus(), cpu;
 	_cleanup_free_ uint64_t *values = NULL;
 	uint32_t key;
 
-	memset(ret, 0, RBPF_COUNTERS * sizeof(*ret));
 	values = cpus > 0 ? calloc((size_t)cpus, sizeof(*values)) : NULL;
 	for (key = 0; values && key < RBPF_COUNTERS; key++) {
 		if (bpf_map__lookup_elem(s->skel->maps.counters, &key, sizeof(key), values,
@@ -392,97 +422,117 @@ void session_counters(const struct session *s, uint64_t *ret)
 	}
 }
 
-void session_cost(const struct session *s, uint64_t *runs, uint64_t *ns)
+static void cost(const struct engine *e, uint64_t *runs, uint64_t *ns)
 {
+	const struct bpf_engine *s = const_of(e);
 	struct bpf_prog_info info = { 0 };
 	uint32_t len = sizeof(info);
 
-	*runs = *ns = 0;
 	if (bpf_obj_get_info_by_fd(bpf_program__fd(s->skel->progs.tick), &info, &len))
 		return;
 	*runs = info.run_cnt;
 	*ns = info.run_time_ns;
 }
 
-static int trial_record(void *arg, const void *data, size_t len)
-{
-	const struct rbpf_rec_hdr *h = data;
+static const struct engine_ops bpf_ops = {
+	.name = "BPF",
+	.close = close_engine,
+	.follow = follow,
+	.forget = forget,
+	.add_thread = add_thread,
+	.set_cpus = set_cpus,
+	.read_threads = read_threads,
+	.drain = drain,
+	.stop = stop,
+	.fd = fd,
+	.read_registers = read_registers,
+	.keep_preset = keep_preset,
+	.set_code = set_code,
+	.unwind_memory = unwind_memory,
+	.cpu_ns = cpu_ns,
+	.counters = read_counters,
+	.cost = cost,
+};
 
-	if (len >= sizeof(*h) && h->type == RBPF_REC_SAMPLE)
+int bpf_engine_open(const struct engine_options *opts, struct engine **ret, struct err *err)
+{
+	struct bpf_engine *s = calloc(1, sizeof(*s));
+	int r;
+
+	if (!s)
+		return err_oom(err);
+	s->engine.ops = &bpf_ops;
+	s->opts = *opts;
+	s->clocks.frequency = opts->frequency;
+	s->clocks.inherit_children = opts->follow;
+	s->stats_fd = opts->frequency ? bpf_enable_stats(BPF_STATS_RUN_TIME) : -1;
+	r = load(s, err);
+	if (!r)
+		r = attach_iterators(s, err);
+	if (!r && opts->frequency)
+		r = begin_sampling(s, err);
+	if (r)
+		engine_close(&s->engine);
+	else
+		*ret = &s->engine;
+	return r;
+}
+
+int bpf_engine_open_idle(pid_t pid, struct engine **ret, struct err *err)
+{
+	const struct engine_options opts = { .max_frames = RBPF_MIN_FRAMES,
+					     .ring_bytes = 64 << 10 };
+	struct engine *e;
+	int r;
+
+	r = bpf_engine_open(&opts, &e, err);
+	if (r)
+		return r;
+	r = engine_follow(e, pid, NULL, 0, err);
+	if (r)
+		engine_close(e);
+	else
+		*ret = e;
+	return r;
+}
+
+/* ---- a trial ---- */
+
+static int count_sample(void *arg, const void *data, size_t len)
+{
+	const struct rbpf_ring_hdr *h = data;
+
+	if (len >= sizeof(*h) && h->type == RBPF_RING_SAMPLE)
 		(*(unsigned int *)arg)++;
 	return 0;
 }
 
-static int ignore_record(void *arg, const void *data, size_t len)
+int bpf_engine_trial(struct err *err)
 {
-	(void)arg;
-	(void)data;
-	(void)len;
-	return 0;
-}
-
-int session_open_idle(pid_t pid, struct session **ret, struct err *err)
-{
-	struct session_options opts = { .frequency = 1,
-					.max_frames = RBPF_MIN_FRAMES,
-					.ring_bytes = 64 << 10,
-					.follow = true,
-					.on_record = ignore_record };
-	struct session *s;
-	int r;
-
-	r = session_open(&opts, &s, err);
-	if (r)
-		return r;
-	r = session_follow(s, pid, NULL, 0, err);
-	if (r)
-		session_close(s);
-	else
-		*ret = s;
-	return r;
-}
-
-int session_list_threads(pid_t pid, struct rbpf_task **ret, size_t *n, struct err *err)
-{
-	struct session *s;
-	int r;
-
-	r = session_open_idle(pid, &s, err);
-	if (r)
-		return r;
-	r = session_tasks(s, pid, ret, n, err);
-	session_close(s);
-	return r;
-}
-
-int session_trial(struct err *err)
-{
-	unsigned int samples = 0;
-	struct session_options opts = {
+	const struct engine_options opts = {
 		.frequency = 1000,
 		.max_frames = RBPF_MIN_FRAMES,
 		.ring_bytes = 64 << 10,
 		.follow = true,
-		.on_record = trial_record,
-		.arg = &samples,
 	};
-	struct session *s;
+	unsigned int samples = 0;
+	struct engine *e;
 	uint64_t until;
 	int r;
 
-	r = session_open(&opts, &s, err);
+	r = bpf_engine_open(&opts, &e, err);
 	if (r)
 		return r;
-	r = session_follow(s, getpid(), NULL, 0, err);
+	r = engine_follow(e, getpid(), NULL, 0, err);
 	if (!r)
-		r = session_add_thread(s, getpid(), err);
+		r = engine_add_thread(e, getpid(), err);
 	until = clock_ns(CLOCK_PROCESS_CPUTIME_ID) + 50 * NSEC_PER_MSEC;
 	while (!r && clock_ns(CLOCK_PROCESS_CPUTIME_ID) < until)
 		;
-	while (!r && (r = session_drain(s)) > 0)
+	while (!r && (r = engine_drain(e, count_sample, &samples)) > 0)
 		r = 0;
 	if (!r && !samples)
 		r = err_set(err, -EIO, ERR_ENV, "no sample came of 50 ms of CPU time");
-	session_close(s);
+	engine_close(e);
 	return r;
 }

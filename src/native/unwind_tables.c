@@ -15,7 +15,7 @@
  * when words have become free, and otherwise every UNWIND_STAY_NS. Its size is remembered, so that
  * most of the refusals to come cost no reading.
  */
-#include "sample/unwind_tables.h"
+#include "native/unwind_tables.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -24,7 +24,7 @@
 
 #include "base/array.h"
 #include "elf/cfi.h"
-#include "sample/extents.h"
+#include "native/extents.h"
 #include "symbol/code_ahead.h"
 #include "symbol/code_files.h"
 #include "symbol/code_map.h"

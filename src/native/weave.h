@@ -17,8 +17,8 @@
  * come its methods in C, each where the native frame of its function is. Pure: it knows neither
  * processes nor names.
  */
-#ifndef RBPF_SAMPLE_WEAVE_H
-#define RBPF_SAMPLE_WEAVE_H
+#ifndef RBPF_NATIVE_WEAVE_H
+#define RBPF_NATIVE_WEAVE_H
 
 #include <stdbool.h>
 #include <stddef.h>

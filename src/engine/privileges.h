@@ -3,8 +3,8 @@
  * The capabilities of rbpf itself, once it is set up: loading BPF programs and entering the machine's
  * accounting take more than recording does.
  */
-#ifndef RBPF_SAMPLE_PRIVILEGES_H
-#define RBPF_SAMPLE_PRIVILEGES_H
+#ifndef RBPF_ENGINE_PRIVILEGES_H
+#define RBPF_ENGINE_PRIVILEGES_H
 
 /*
  * Give up the capabilities that are not needed any more, for good, but for those of programs that are

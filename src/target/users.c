@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "sample/users.h"
+#include "target/users.h"
 
 #include <stdlib.h>
 #include <string.h>

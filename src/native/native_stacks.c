@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "sample/native.h"
+#include "native/native_stacks.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -14,8 +14,8 @@
 #include "profile/counters.h"
 #include "profile/recorder.h"
 #include "ruby/vm.h"
-#include "sample/unwind_tables.h"
-#include "sample/users.h"
+#include "native/unwind_tables.h"
+#include "target/users.h"
 #include "symbol/code_ahead.h"
 #include "symbol/code_files.h"
 #include "symbol/code_map.h"

@@ -3,7 +3,7 @@
  * Giving back must not fail, so extents_take() makes the room for it: with N parts taken there are
  * at most N + 1 free ones between them, and at most N retired.
  */
-#include "sample/extents.h"
+#include "native/extents.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -16,15 +16,15 @@
  *
  * Times are ns of CLOCK_MONOTONIC and never less than those given before. Not thread-safe.
  */
-#ifndef RBPF_SAMPLE_UNWIND_TABLES_H
-#define RBPF_SAMPLE_UNWIND_TABLES_H
+#ifndef RBPF_NATIVE_UNWIND_TABLES_H
+#define RBPF_NATIVE_UNWIND_TABLES_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "rbpf_abi.h"
+#include "engine/engine.h"
 #include "rbpf_cfi.h"
 
 struct code_files;
@@ -32,16 +32,6 @@ struct code_map;
 struct unwind_tables;
 
 #define UNWIND_STAY_NS 10000000000ull
-
-/* Memory of the caller's, zeroed, of which the kernel side reads all and writes only `asked`. */
-struct unwind_memory {
-	uint32_t *words; /* of the tables */
-	size_t n_words;
-	struct rbpf_cfi_rule *rules;
-	size_t n_rules; /* rows with a rule beyond them say nothing; at least 1 */
-	struct rbpf_range *ranges;
-	size_t n_ranges;
-};
 
 struct unwind_tables_stats {
 	uint32_t tables;  /* loaded now */

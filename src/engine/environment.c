@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "sample/environment.h"
+#include "engine/environment.h"
 
 #include <errno.h>
 #include <fcntl.h>

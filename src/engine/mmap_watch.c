@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "sample/mmap_watch.h"
+#include "engine/mmap_watch.h"
 
 #include <errno.h>
 #include <linux/perf_event.h>

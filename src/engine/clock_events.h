@@ -3,8 +3,8 @@
  * The perf events that make a BPF program run every so many ns of CPU time: one for each thread,
  * which what it creates inherits, or one for each CPU. Not thread-safe.
  */
-#ifndef RBPF_SAMPLE_CLOCK_EVENTS_H
-#define RBPF_SAMPLE_CLOCK_EVENTS_H
+#ifndef RBPF_ENGINE_CLOCK_EVENTS_H
+#define RBPF_ENGINE_CLOCK_EVENTS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,11 +3,11 @@
  * Runs the native walk of the BPF side (bpf/native_walk.bpf.h) in user space, over the memory of a
  * process with a Ruby: for rbpf dump, and for comparing its result with a debugger's.
  *
- * Registers come from session_threads(). The target runs on meanwhile: what is walked is a stack only
+ * Registers come from engine_read_registers(). The target runs on meanwhile: what is walked is a stack only
  * if its thread has not run since they were taken. Not thread-safe.
  */
-#ifndef RBPF_SAMPLE_NATIVE_HERE_H
-#define RBPF_SAMPLE_NATIVE_HERE_H
+#ifndef RBPF_NATIVE_NATIVE_HERE_H
+#define RBPF_NATIVE_NATIVE_HERE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,7 +27,7 @@ struct ruby_vm;
 int native_here_new(const struct ruby_vm *vm, struct native_here **ret);
 void native_here_free(struct native_here *h); /* accepts NULL */
 
-/* The result of a walk: the words of RBPF_REC_NATIVE, and why the walk ended. */
+/* The result of a walk: the words of RBPF_RING_NATIVE, and why the walk ended. */
 struct native_stack {
 	uint64_t *words; /* innermost first; owned */
 	uint32_t n_words;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "sample/privileges.h"
+#include "engine/privileges.h"
 
 #include <linux/capability.h>
 #include <linux/perf_event.h>

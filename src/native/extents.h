@@ -7,8 +7,8 @@
  * It knows where the parts are, not what they hold. All units are elements of the array. A part is
  * the lowest that is large enough. Not thread-safe.
  */
-#ifndef RBPF_SAMPLE_EXTENTS_H
-#define RBPF_SAMPLE_EXTENTS_H
+#ifndef RBPF_NATIVE_EXTENTS_H
+#define RBPF_NATIVE_EXTENTS_H
 
 #include <stdbool.h>
 #include <stddef.h>

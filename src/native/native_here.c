@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "sample/native_here.h"
+#include "native/native_here.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -8,8 +8,8 @@
 
 #include "rbpf_cfi.h"
 #include "ruby/vm.h"
-#include "sample/native.h"
-#include "sample/unwind_tables.h"
+#include "native/native_stacks.h"
+#include "native/unwind_tables.h"
 #include "target/container.h"
 #include "target/memory.h"
 

@@ -4,8 +4,8 @@
  * which code each process has mapped, and turns their addresses into frames of the recording. Not
  * thread-safe.
  */
-#ifndef RBPF_SAMPLE_NATIVE_H
-#define RBPF_SAMPLE_NATIVE_H
+#ifndef RBPF_NATIVE_NATIVE_STACKS_H
+#define RBPF_NATIVE_NATIVE_STACKS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 
 #include "profile/profile.h"
 #include "rbpf_abi.h"
-#include "sample/weave.h"
+#include "native/weave.h"
 
 struct file_worker;
 struct frame_origin;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "sample/clock_events.h"
+#include "engine/clock_events.h"
 
 #include <errno.h>
 #include <linux/perf_event.h>

@@ -5,7 +5,7 @@
  * for a moment one of the stacks has one more. Where frames are missing, from there on in they are
  * paired in the other order (align()).
  */
-#include "sample/weave.h"
+#include "native/weave.h"
 
 /* Frames that are looked at for a function that another one may have gone on in. */
 #define MAX_TRIES 64

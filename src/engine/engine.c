@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "engine/engine.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/err.h"
+
+void engine_close(struct engine *e)
+{
+	if (e)
+		e->ops->close(e);
+}
+
+int engine_follow(struct engine *e, pid_t tgid, const struct rbpf_layout *layout, uint64_t since_ns,
+		  struct err *err)
+{
+	return e->ops->follow(e, tgid, layout, since_ns, err);
+}
+
+void engine_forget(struct engine *e, pid_t tgid)
+{
+	e->ops->forget(e, tgid);
+}
+
+void engine_keep_preset(struct engine *e, const struct rbpf_preset_key *key,
+			const struct rbpf_layout *layout)
+{
+	if (e->ops->keep_preset)
+		e->ops->keep_preset(e, key, layout);
+}
+
+void engine_unwind_memory(const struct engine *e, struct unwind_memory *ret)
+{
+	*ret = (struct unwind_memory) { 0 };
+	if (e->ops->unwind_memory)
+		e->ops->unwind_memory(e, ret);
+}
+
+void engine_set_code(struct engine *e, pid_t tgid, const struct rbpf_code *code)
+{
+	if (e->ops->set_code)
+		e->ops->set_code(e, tgid, code);
+}
+
+int engine_add_thread(struct engine *e, pid_t tid, struct err *err)
+{
+	return e->ops->add_thread(e, tid, err);
+}
+
+int engine_set_cpus(struct engine *e, const struct cpus *cpus, struct err *err)
+{
+	return e->ops->set_cpus(e, cpus, err);
+}
+
+int engine_read_threads(struct engine *e, pid_t tgid, struct rbpf_task **ret, size_t *n,
+			struct err *err)
+{
+	return e->ops->read_threads(e, tgid, ret, n, err);
+}
+
+int engine_read_registers(struct engine *e, pid_t tgid, struct rbpf_thread **ret, size_t *n,
+			  struct err *err)
+{
+	if (!e->ops->read_registers)
+		return err_set(err, -ENOTSUP, ERR_ENV,
+			       "the engine '%s' does not read registers of threads", e->ops->name);
+	return e->ops->read_registers(e, tgid, ret, n, err);
+}
+
+int engine_fd(const struct engine *e)
+{
+	return e->ops->fd ? e->ops->fd(e) : -1;
+}
+
+int engine_drain(struct engine *e, engine_record_fn *take, void *arg)
+{
+	return e->ops->drain(e, take, arg);
+}
+
+void engine_stop(struct engine *e)
+{
+	e->ops->stop(e);
+}
+
+uint64_t engine_cpu_ns(const struct engine *e)
+{
+	return e->ops->cpu_ns ? e->ops->cpu_ns(e) : 0;
+}
+
+void engine_counters(const struct engine *e, uint64_t *ret)
+{
+	memset(ret, 0, RBPF_COUNTERS * sizeof(*ret));
+	if (e->ops->counters)
+		e->ops->counters(e, ret);
+}
+
+void engine_cost(const struct engine *e, uint64_t *runs, uint64_t *ns)
+{
+	*runs = *ns = 0;
+	if (e->ops->cost)
+		e->ops->cost(e, runs, ns);
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What takes samples, as its clients see it: which processes and threads it is to sample, the records
+ * that it makes (include/rbpf_abi.h), and what it counts. An engine moves records and does not know
+ * what they mean.
+ *
+ * bpf_engine.h is the one that rbpf has. An implementation puts struct engine first in its own struct,
+ * fills in the operations that it has, and hands out a pointer to it; tests/support/scripted_engine.h
+ * is one that plays records of a test. Not thread-safe.
+ */
+#ifndef RBPF_ENGINE_ENGINE_H
+#define RBPF_ENGINE_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "rbpf_abi.h"
+#include "rbpf_cfi.h"
+
+struct cpus;
+struct engine;
+struct err;
+
+struct engine_options {
+	uint32_t frequency;  /* Hz of the CPU time of each thread or CPU; 0: nothing is sampled */
+	uint32_t max_frames; /* RBPF_MIN_FRAMES to RBPF_MAX_FRAMES */
+	uint64_t ring_bytes; /* a power of two, at least a page */
+	bool follow;	     /* also the children of the targets */
+	bool system_wide;    /* clocks of CPUs, not of threads; and each exec is reported */
+	bool native;	     /* walk native stacks, too */
+	bool kernel;	     /* and the kernel's part of them */
+};
+
+/* Takes a record of @len bytes. Negative stops the drain and is returned by it. */
+typedef int engine_record_fn(void *arg, const void *data, size_t len);
+
+/*
+ * The memory that native stacks are walked by, zeroed at first: unwind_tables.h writes it, and the
+ * engine reads it meanwhile. All 0: it walks none.
+ */
+struct unwind_memory {
+	uint32_t *words; /* of the tables */
+	size_t n_words;
+	struct rbpf_cfi_rule *rules;
+	size_t n_rules; /* rows with a rule beyond them say nothing; at least 1 */
+	struct rbpf_range *ranges;
+	size_t n_ranges;
+};
+
+/*
+ * Operations of an engine; each is described at the function that calls it. Those that may be NULL
+ * are of what an engine need not have: then the function does nothing, and its results are 0.
+ */
+struct engine_ops {
+	const char *name;
+	void (*close)(struct engine *e);
+	int (*follow)(struct engine *e, pid_t tgid, const struct rbpf_layout *layout,
+		      uint64_t since_ns, struct err *err);
+	void (*forget)(struct engine *e, pid_t tgid);
+	int (*add_thread)(struct engine *e, pid_t tid, struct err *err);
+	int (*set_cpus)(struct engine *e, const struct cpus *cpus, struct err *err);
+	int (*read_threads)(struct engine *e, pid_t tgid, struct rbpf_task **ret, size_t *n,
+			    struct err *err);
+	int (*drain)(struct engine *e, engine_record_fn *take, void *arg);
+	void (*stop)(struct engine *e);
+	/* may be NULL */
+	int (*fd)(const struct engine *e);
+	int (*read_registers)(struct engine *e, pid_t tgid, struct rbpf_thread **ret, size_t *n,
+			      struct err *err);
+	void (*keep_preset)(struct engine *e, const struct rbpf_preset_key *key,
+			    const struct rbpf_layout *layout);
+	void (*set_code)(struct engine *e, pid_t tgid, const struct rbpf_code *code);
+	void (*unwind_memory)(const struct engine *e, struct unwind_memory *ret);
+	uint64_t (*cpu_ns)(const struct engine *e);
+	void (*counters)(const struct engine *e, uint64_t *ret);
+	void (*cost)(const struct engine *e, uint64_t *runs, uint64_t *ns);
+};
+
+struct engine {
+	const struct engine_ops *ops;
+};
+
+/* Stop all it does, and free it; accepts NULL. */
+void engine_close(struct engine *e);
+
+/*
+ * Follow process @tgid; @layout NULL if no Ruby is known in it (yet). Also to change the layout.
+ * @since_ns: when it was forked or executed, CLOCK_MONOTONIC; 0: before it was met. Returns 0, -E2BIG
+ * if RBPF_MAX_PROCS are followed, or another error; @err is set.
+ */
+int engine_follow(struct engine *e, pid_t tgid, const struct rbpf_layout *layout, uint64_t since_ns,
+		  struct err *err);
+/* Follow it no more. */
+void engine_forget(struct engine *e, pid_t tgid);
+
+/*
+ * Keep the @layout of a process for the next that the same user executes the same file by (see struct
+ * rbpf_preset_key): that one is walked from its first tick. A layout that cannot be used without its
+ * addresses is not kept.
+ */
+void engine_keep_preset(struct engine *e, const struct rbpf_preset_key *key,
+			const struct rbpf_layout *layout);
+
+/* The memory that native stacks are walked by, valid as long as the engine. */
+void engine_unwind_memory(const struct engine *e, struct unwind_memory *ret);
+
+/* Where in it the code of process @tgid is; NULL: not known any more. */
+void engine_set_code(struct engine *e, pid_t tgid, const struct rbpf_code *code);
+
+/*
+ * Sample thread @tid, and all threads and (with follow) children that it will create.
+ * Returns 0, -ESRCH if the thread is gone, -EMFILE if too many files are open, or another error with
+ * @err set.
+ */
+int engine_add_thread(struct engine *e, pid_t tid, struct err *err);
+
+/* Sample these CPUs and no others (system_wide): to be called again when some came or went. */
+int engine_set_cpus(struct engine *e, const struct cpus *cpus, struct err *err);
+
+/*
+ * The threads of process @tgid, or if 0 of all that are followed, with their thread pointers: of
+ * very many those that come first. *@ret is malloc'ed.
+ */
+int engine_read_threads(struct engine *e, pid_t tgid, struct rbpf_task **ret, size_t *n,
+			struct err *err);
+
+/*
+ * The same with the registers of each thread, as they were at one moment of its own. Those of one
+ * that has not run since, as its runtime tells, are those it still has.
+ */
+int engine_read_registers(struct engine *e, pid_t tgid, struct rbpf_thread **ret, size_t *n,
+			  struct err *err);
+
+/* A descriptor to poll: readable when engine_drain() should be called soon. -1: there is none. */
+int engine_fd(const struct engine *e);
+
+/*
+ * Hand the records there are to @take, for ENGINE_DRAIN_NS at most: targets can make new ones
+ * faster than they are taken. Returns 0 when there are no more, 1 if there may be, or what @take
+ * returned if that was negative.
+ */
+#define ENGINE_DRAIN_NS 100000000ull
+int engine_drain(struct engine *e, engine_record_fn *take, void *arg);
+
+/* Stop sampling; the records that were made can still be drained. */
+void engine_stop(struct engine *e);
+
+/*
+ * CPU time in ns of all threads sampled by clocks of their own, from the beginning of each to now:
+ * the kernel's own count, including threads that were inherited and have ended.
+ */
+uint64_t engine_cpu_ns(const struct engine *e);
+
+/* What was counted where samples are taken; @ret has RBPF_COUNTERS. */
+void engine_counters(const struct engine *e, uint64_t *ret);
+
+/* How often it looked at a thread, and the time in ns that it took in all; 0 if unknown. */
+void engine_cost(const struct engine *e, uint64_t *runs, uint64_t *ns);
+
+#endif
