@@ -471,20 +471,23 @@ static __always_inline int thread_read(struct walk *w)
 
 /*
  * RBPF_LAYOUT_CFP_FIRST: whether the innermost frame has been written. If not, what stands there is
- * of an earlier one in that slot, whose environment does not fit above its caller's values.
+ * of an earlier one in that slot, whose environment does not fit above its caller's values. A
+ * function of its own, for two frames would stand on the BPF stack below the whole walk.
  */
-static __always_inline bool frame_begun(const struct walk *w)
+__noinline int walk_frame_begun(__u32 cpu)
 {
+	struct walk *w = walk_state(cpu);
 	struct walk_cf own, caller;
 	__u64 flags;
 
-	if (walk_read(&own, sizeof(own), w->cfp) || walk_read(&flags, sizeof(flags), own.ep) ||
+	if (!w || walk_read(&own, sizeof(own), w->cfp) ||
+	    walk_read(&flags, sizeof(flags), own.ep) ||
 	    walk_read(&caller, sizeof(caller), w->cfp + w->layout.cf_size))
-		return false;
+		return 0;
 	if ((flags & 0x80000001ul) != 1 || !(flags & VM_FRAME_MAGIC_MASK & ~1ul))
-		return false;
+		return 0;
 	if (own.ep < w->stack_lo || own.ep >= w->stack_hi)
-		return flags & VM_ENV_FLAG_ESCAPED;
+		return !!(flags & VM_ENV_FLAG_ESCAPED);
 	return own.ep >= caller.sp + 16 && own.ep < w->cfp;
 }
 
@@ -498,7 +501,7 @@ __noinline int walk_frames(__u32 cpu)
 		return RBPF_FAULT_STACK;
 	w->first_frame = w->n_frames;
 	w->n_cut = 0;
-	if (w->layout.flags & RBPF_LAYOUT_CFP_FIRST && w->cfp < w->cf_end && !frame_begun(w))
+	if (w->layout.flags & RBPF_LAYOUT_CFP_FIRST && w->cfp < w->cf_end && !walk_frame_begun(cpu))
 		w->cfp += w->layout.cf_size;
 	w->cf_top = w->cfp;
 	for (i = 0; i < CF_MAX_CHUNKS; i++) {

@@ -93,8 +93,9 @@ check-format:
 	$(Q)find src include bpf tests -name '*.[ch]' ! -path '*/generated/*' ! -path '*/vmlinux/*' \
 		2>/dev/null | sort | xargs -r $(CLANG_FORMAT) --dry-run -Werror
 
-lint:
-	$(Q)status=0; for script in tests/lint/*.sh; do \
+lint: $(O)/rbpf.bpf.o
+	$(Q)status=0; export BPF_OBJECT=$(O)/rbpf.bpf.o CLANG='$(CLANG)'; \
+	for script in tests/lint/*.sh; do \
 		[ -x "$$script" ] || continue; \
 		"$$script" || status=1; \
 	done; exit $$status

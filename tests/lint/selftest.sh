@@ -190,4 +190,25 @@ if "$lint/counters.sh" "$tree" > /dev/null; then
 	failed=1
 fi
 
+# 3 functions of 192 bytes, and 9 of less.
+source_file deep.c << 'END'
+#define SEC(name) __attribute__((section(name), used))
+#define NOINLINE  __attribute__((noinline))
+NOINLINE int third(int *p) { volatile int v[48] = { *p }; return v[*p & 31]; }
+NOINLINE int second(int *p) { int v[46] = { *p }; __asm__ volatile("" ::"r"(v) : "memory"); return third(v) + v[1]; }
+SEC("perf_event") int wide(int *p) { int v[46] = { 1 }; __asm__ volatile("" ::"r"(v) : "memory"); return second(v) + v[2]; }
+#define CALLS(f, g) NOINLINE int f(int i) { __asm__ volatile("" : "+r"(i)); return g(i) + 1; }
+NOINLINE int f9(int i) { __asm__ volatile("" : "+r"(i)); return i; }
+CALLS(f8, f9) CALLS(f7, f8) CALLS(f6, f7) CALLS(f5, f6) CALLS(f4, f5) CALLS(f3, f4) CALLS(f2, f3)
+SEC("perf_event") int deep(int *p) { return f2(*p) + 1; }
+END
+${CLANG:-clang} --target=bpf -O1 -c "$tree/deep.c" -o "$tree/deep.o"
+"$lint/bpf-stack.sh" "$tree/deep.o" | sed 's/^[^:]*: \([a-z]*: [0-9]* [a-z]*\).*/\1/' | sort > "$tree/deep"
+if [ "$(cat "$tree/deep")" != "deep: 9 functions
+wide: 576 bytes" ]; then
+	echo "tests/lint/selftest.sh: bpf-stack.sh does not find the two chains that are too deep, or more:" >&2
+	cat "$tree/deep" >&2
+	failed=1
+fi
+
 exit $failed
