@@ -68,8 +68,7 @@ int main(int argc, char **argv)
 		return 3;
 	}
 	sleep((unsigned int)seconds);
-	if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &len) ||
-	    !info.run_cnt) {
+	if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &len) || !info.run_cnt) {
 		fprintf(stderr, "idle_cost: it did not run\n");
 		return 1;
 	}

@@ -30,7 +30,7 @@ static int define_string(struct recorder *rec, const char *fmt, uint32_t n, uint
 {
 	char s[80];
 
-	return recorder_string(rec, s, (size_t)snprintf(s, sizeof(s), fmt, n), ret);
+	return sink_string(recorder_sink(rec), s, (size_t)snprintf(s, sizeof(s), fmt, n), ret);
 }
 
 static int define_frames(struct recorder *rec, uint32_t *frames)
@@ -45,7 +45,7 @@ static int define_frames(struct recorder *rec, uint32_t *frames)
 			r = define_string(rec, "/srv/shop/app/models/order_%u.rb", i % 500,
 					  &f.file);
 		if (!r)
-			r = recorder_frame(rec, &f, &frames[i]);
+			r = sink_frame(recorder_sink(rec), &f, &frames[i]);
 	}
 	return r;
 }
@@ -61,8 +61,8 @@ static int define_stacks(struct recorder *rec, const uint32_t *frames, uint32_t 
 
 		depth = random_below((depth < end ? depth : end) + 1);
 		for (; depth < end && !r; depth++)
-			r = recorder_stack(rec, path[depth], frames[random_below(N_FRAMES)],
-					   &path[depth + 1]);
+			r = sink_stack(recorder_sink(rec), path[depth],
+				       frames[random_below(N_FRAMES)], &path[depth + 1]);
 		stacks[i] = path[depth];
 	}
 	return r;
@@ -77,11 +77,11 @@ static int define_threads(struct recorder *rec, uint32_t *threads, uint32_t n)
 	for (uint32_t i = 0; i < n && !r; i++) {
 		process.pid = i + 1;
 		if (i % 5 == 0)
-			r = recorder_process(rec, &process, &id);
+			r = sink_process(recorder_sink(rec), &process, &id);
 		if (!r)
 			r = define_string(rec, "worker %u", i, &name);
 		if (!r)
-			r = recorder_thread(rec, id, i + 1, name, &threads[i]);
+			r = sink_thread(recorder_sink(rec), id, i + 1, name, &threads[i]);
 	}
 	return r;
 }
@@ -98,7 +98,7 @@ static int write_samples(struct recorder *rec, uint64_t n, const uint32_t *stack
 		s.stack = stacks[random_below(random_below(n_stacks) + 1)];
 		s.value = PERIOD + random_below(20000);
 		s.cpu = (uint16_t)random_below(8);
-		r = recorder_sample(rec, &s);
+		r = sink_sample(recorder_sink(rec), &s);
 	}
 	return r;
 }

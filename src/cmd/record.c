@@ -338,7 +338,7 @@ static int record(struct run *run, struct err *err)
 
 	r = open_recorder(run, err);
 	if (!r)
-		r = collector_start(run->collector, run->recorder, err);
+		r = collector_start(run->collector, recorder_sink(run->recorder), err);
 	if (!r && run->child.pid > 0)
 		r = launch_go(&run->child, run->opts->command[0], err);
 	if (r)

@@ -12,7 +12,7 @@
 #include "base/io.h"
 #include "base/stop.h"
 #include "profile/counters.h"
-#include "profile/recorder.h"
+#include "profile/sink.h"
 #include "ruby/vm.h"
 #include "native/unwind_tables.h"
 #include "target/users.h"
@@ -581,7 +581,7 @@ struct weave_ruby native_weave_ruby(enum frame_kind kind, const struct frame_ori
 				     .is_fiber = kind == FRAME_FIBER };
 }
 
-static int record_frame(struct recorder *out, const struct native_name *name, bool internal,
+static int record_frame(struct sink *out, const struct native_name *name, bool internal,
 			uint32_t *ret)
 {
 	struct profile_frame def = { .kind = name->kind,
@@ -593,22 +593,21 @@ static int record_frame(struct recorder *out, const struct native_name *name, bo
 	struct profile_module module;
 	int r;
 
-	r = recorder_string(out, name->name, strlen(name->name), &def.name);
+	r = sink_string(out, name->name, strlen(name->name), &def.name);
 	if (!r)
-		r = recorder_string(out, name->source, strlen(name->source), &def.file);
+		r = sink_string(out, name->source, strlen(name->source), &def.file);
 	if (!r && name->module[0]) {
-		r = recorder_string(out, name->module, strlen(name->module), &module.path);
+		r = sink_string(out, name->module, strlen(name->module), &module.path);
 		if (!r)
-			r = recorder_string(out, name->build_id, strlen(name->build_id),
-					    &module.build_id);
+			r = sink_string(out, name->build_id, strlen(name->build_id),
+					&module.build_id);
 		if (!r)
-			r = recorder_module(out, &module, &def.module);
+			r = sink_module(out, &module, &def.module);
 	}
-	return r ? r : recorder_frame(out, &def, ret);
+	return r ? r : sink_frame(out, &def, ret);
 }
 
-int native_frame_id(struct native *n, struct recorder *out, uint32_t name, bool internal,
-		    uint32_t *ret)
+int native_frame_id(struct native *n, struct sink *out, uint32_t name, bool internal, uint32_t *ret)
 {
 	uint32_t *id;
 	int r;

@@ -22,7 +22,7 @@ struct native;
 struct native_name;
 struct native_process;
 struct placement;
-struct recorder;
+struct sink;
 struct resolver;
 struct ruby_vm;
 struct unwind_memory;
@@ -120,7 +120,7 @@ struct weave_ruby native_weave_ruby(enum frame_kind kind, const struct frame_ori
 bool native_goes_on(void *arg, uint64_t function, uint64_t other);
 
 /* The recording's frame for @name, FRAME_INTERNAL or not. Returns 0 or -errno. */
-int native_frame_id(struct native *n, struct recorder *out, uint32_t name, bool internal,
+int native_frame_id(struct native *n, struct sink *out, uint32_t name, bool internal,
 		    uint32_t *ret);
 
 /* Set what was left out of processes' code and its names, by enum profile_counter. */

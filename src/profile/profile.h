@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The data model of a recording: the waist of rbpf. What stands before it (samplers, symbols)
- * ends in a struct recorder (recorder.h), what stands after it (views, exports) starts from a
- * struct profile (reader.h). It needs no root, no libbpf and no libelf.
+ * The data model of a recording: the waist of rbpf. What stands before it (engines, symbols)
+ * ends in a struct sink (sink.h), what stands after it (views, exports) starts from a struct
+ * profile (of reader.h or profile_sink.h). It needs no root, no libbpf and no libelf.
  *
  * Everything is an array indexed by a dense id. Stacks are a prefix tree: a stack is its
  * innermost frame and the stack of its callers; id 0 is the empty stack. Strings are interned,

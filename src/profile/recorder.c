@@ -24,13 +24,14 @@
 #include "profile/chunk_writer.h"
 #include "profile/meta.h"
 
-/* What was defined since recorder_forget(); ids go on from those before. */
+/* What was defined since sink_forget(); ids go on from those before. */
 struct dictionary {
 	struct intern known;
 	uint32_t first; /* id of the first in it */
 };
 
 struct recorder {
+	struct sink sink;
 	struct chunk_writer out;
 	struct buf chunk;   /* records of the open chunk */
 	uint64_t opened_ns; /* CLOCK_MONOTONIC when the chunk got its first record */
@@ -59,6 +60,11 @@ _Static_assert(sizeof(struct profile_module) == 2 * sizeof(uint32_t), "no paddin
 _Static_assert(sizeof(struct profile_frame) == 8 * sizeof(uint32_t) + sizeof(uint64_t),
 	       "no padding");
 _Static_assert(sizeof(struct profile_stack) == 2 * sizeof(uint32_t), "no padding");
+
+static struct recorder *of(struct sink *sink)
+{
+	return (struct recorder *)sink;
+}
 
 /* ---- chunks ---- */
 
@@ -185,18 +191,6 @@ static void dictionary_forget(struct dictionary *d)
 	intern_deinit(&d->known);
 }
 
-void recorder_forget(struct recorder *rec)
-{
-	dictionary_forget(&rec->strings);
-	dictionary_forget(&rec->modules);
-	dictionary_forget(&rec->frames);
-	dictionary_forget(&rec->stacks);
-	free(rec->depths);
-	rec->depths = NULL;
-	rec->cap_depths = 0;
-	rec->old_depth = rec->max_depth;
-}
-
 /* The depth of @stack, or of one that was forgotten the most it can have. */
 static uint32_t stack_depth(const struct recorder *rec, uint32_t stack)
 {
@@ -215,8 +209,9 @@ static int emit_string(struct recorder *rec, const char *s, size_t len)
 	return chunk_grew(rec, old_len);
 }
 
-int recorder_string(struct recorder *rec, const char *s, size_t len, uint32_t *ret)
+static int add_string(struct sink *sink, const char *s, size_t len, uint32_t *ret)
 {
+	struct recorder *rec = of(sink);
 	uint32_t id;
 	bool is_new;
 	int r;
@@ -269,8 +264,9 @@ static void put_process(struct record *r, const struct profile_process *def)
 	put_opt(r, def->uid);
 }
 
-int recorder_process(struct recorder *rec, const struct profile_process *def, uint32_t *ret)
+static int add_process(struct sink *sink, const struct profile_process *def, uint32_t *ret)
 {
+	struct recorder *rec = of(sink);
 	struct record r = record_begin(RBPF_FILE_REC_PROCESS);
 	int err;
 
@@ -288,9 +284,9 @@ int recorder_process(struct recorder *rec, const struct profile_process *def, ui
 	return 0;
 }
 
-int recorder_process_update(struct recorder *rec, uint32_t process,
-			    const struct profile_process *def)
+static int update_process(struct sink *sink, uint32_t process, const struct profile_process *def)
 {
+	struct recorder *rec = of(sink);
 	struct record r = record_begin(RBPF_FILE_REC_PROCESS_UPDATE);
 
 	if (rec->out.err.code)
@@ -302,8 +298,9 @@ int recorder_process_update(struct recorder *rec, uint32_t process,
 	return record_end(rec, &r);
 }
 
-int recorder_process_exit(struct recorder *rec, uint32_t process, uint64_t ts, int status)
+static int end_process(struct sink *sink, uint32_t process, uint64_t ts, int status)
 {
+	struct recorder *rec = of(sink);
 	struct record r = record_begin(RBPF_FILE_REC_PROCESS_EXIT);
 
 	if (rec->out.err.code)
@@ -316,9 +313,10 @@ int recorder_process_exit(struct recorder *rec, uint32_t process, uint64_t ts, i
 	return record_end(rec, &r);
 }
 
-int recorder_thread(struct recorder *rec, uint32_t process, uint32_t tid, uint32_t name,
-		    uint32_t *ret)
+static int add_thread(struct sink *sink, uint32_t process, uint32_t tid, uint32_t name,
+		      uint32_t *ret)
 {
+	struct recorder *rec = of(sink);
 	struct record r = record_begin(RBPF_FILE_REC_THREAD);
 	int err;
 
@@ -338,8 +336,9 @@ int recorder_thread(struct recorder *rec, uint32_t process, uint32_t tid, uint32
 	return 0;
 }
 
-int recorder_thread_name(struct recorder *rec, uint32_t thread, uint32_t name)
+static int name_thread(struct sink *sink, uint32_t thread, uint32_t name)
 {
+	struct recorder *rec = of(sink);
 	struct record r = record_begin(RBPF_FILE_REC_THREAD_NAME);
 
 	if (rec->out.err.code)
@@ -351,8 +350,9 @@ int recorder_thread_name(struct recorder *rec, uint32_t thread, uint32_t name)
 	return record_end(rec, &r);
 }
 
-int recorder_thread_cpu(struct recorder *rec, uint32_t thread, uint64_t cpu_ns)
+static int set_thread_cpu(struct sink *sink, uint32_t thread, uint64_t cpu_ns)
 {
+	struct recorder *rec = of(sink);
 	struct record r = record_begin(RBPF_FILE_REC_THREAD_CPU);
 
 	if (rec->out.err.code)
@@ -364,8 +364,9 @@ int recorder_thread_cpu(struct recorder *rec, uint32_t thread, uint64_t cpu_ns)
 	return record_end(rec, &r);
 }
 
-int recorder_module(struct recorder *rec, const struct profile_module *def, uint32_t *ret)
+static int add_module(struct sink *sink, const struct profile_module *def, uint32_t *ret)
 {
+	struct recorder *rec = of(sink);
 	struct record r = record_begin(RBPF_FILE_REC_MODULE);
 	uint32_t id;
 	bool is_new;
@@ -387,8 +388,9 @@ int recorder_module(struct recorder *rec, const struct profile_module *def, uint
 	return err;
 }
 
-int recorder_frame(struct recorder *rec, const struct profile_frame *def, uint32_t *ret)
+static int add_frame(struct sink *sink, const struct profile_frame *def, uint32_t *ret)
 {
+	struct recorder *rec = of(sink);
 	struct record r = record_begin(RBPF_FILE_REC_FRAME);
 	uint32_t id;
 	bool is_new;
@@ -417,8 +419,9 @@ int recorder_frame(struct recorder *rec, const struct profile_frame *def, uint32
 	return err;
 }
 
-int recorder_stack(struct recorder *rec, uint32_t parent, uint32_t frame, uint32_t *ret)
+static int add_stack(struct sink *sink, uint32_t parent, uint32_t frame, uint32_t *ret)
 {
+	struct recorder *rec = of(sink);
 	const struct profile_stack def = { .parent = parent, .frame = frame };
 	struct record r = record_begin(RBPF_FILE_REC_STACK);
 	uint32_t id, depth;
@@ -453,8 +456,9 @@ int recorder_stack(struct recorder *rec, uint32_t parent, uint32_t frame, uint32
 
 /* ---- events ---- */
 
-int recorder_sample(struct recorder *rec, const struct profile_sample *sample)
+static int add_sample(struct sink *sink, const struct profile_sample *sample)
 {
+	struct recorder *rec = of(sink);
 	struct record r;
 	int err;
 
@@ -487,8 +491,9 @@ int recorder_sample(struct recorder *rec, const struct profile_sample *sample)
 	return record_end(rec, &r);
 }
 
-int recorder_lost(struct recorder *rec, const struct profile_lost *lost)
+static int add_lost(struct sink *sink, const struct profile_lost *lost)
 {
+	struct recorder *rec = of(sink);
 	struct record r = record_begin(RBPF_FILE_REC_LOST);
 
 	if (rec->out.err.code)
@@ -511,6 +516,55 @@ int recorder_error(const struct recorder *rec, struct err *err)
 uint64_t recorder_bytes(const struct recorder *rec)
 {
 	return rec->out.bytes;
+}
+
+/* ---- the sink ---- */
+
+static int flush(struct sink *sink)
+{
+	return recorder_flush(of(sink), false);
+}
+
+static void forget(struct sink *sink)
+{
+	struct recorder *rec = of(sink);
+
+	dictionary_forget(&rec->strings);
+	dictionary_forget(&rec->modules);
+	dictionary_forget(&rec->frames);
+	dictionary_forget(&rec->stacks);
+	free(rec->depths);
+	rec->depths = NULL;
+	rec->cap_depths = 0;
+	rec->old_depth = rec->max_depth;
+}
+
+static int sticky_error(const struct sink *sink, struct err *err)
+{
+	return recorder_error((const struct recorder *)sink, err);
+}
+
+static const struct sink_ops recorder_ops = {
+	.string = add_string,
+	.process = add_process,
+	.thread = add_thread,
+	.module = add_module,
+	.frame = add_frame,
+	.stack = add_stack,
+	.process_update = update_process,
+	.process_exit = end_process,
+	.thread_name = name_thread,
+	.thread_cpu = set_thread_cpu,
+	.sample = add_sample,
+	.lost = add_lost,
+	.flush = flush,
+	.forget = forget,
+	.error = sticky_error,
+};
+
+struct sink *recorder_sink(struct recorder *rec)
+{
+	return &rec->sink;
 }
 
 /* ---- life ---- */
@@ -558,6 +612,7 @@ int recorder_open(const struct recorder_options *opts, const struct profile_meta
 
 	if (!rec)
 		return err_oom(err);
+	rec->sink.ops = &recorder_ops;
 	rec->out.fd = -1;
 	rec->base_ts = meta->start_monotonic_ns;
 	rec->strings.first = rec->stacks.first = 1;

@@ -8,7 +8,7 @@
  * Nothing is ever written behind the end, so the output may be a pipe.
  *
  * The recorder remembers definitions (strings, frames, stacks, …) so that each is written once, and
- * no samples: memory grows with the variety of a program, not with time, and recorder_forget() gives
+ * no samples: memory grows with the variety of a program, not with time, and sink_forget() gives
  * it back. Not thread-safe.
  *
  * Failures to write are sticky: the first is kept, later calls return it at once. The process must
@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 #include "profile/profile.h"
+#include "profile/sink.h"
 
 struct err;
 struct recorder;
@@ -50,47 +51,16 @@ int recorder_open(const struct recorder_options *opts, const struct profile_meta
 int recorder_close(struct recorder *rec, const struct profile_totals *totals, struct err *err);
 
 /*
- * Definitions. The returned ids are those of profile.h. All return 0, -ENOMEM, -E2BIG (there are
- * RBPF_FILE_MAX_IDS already, or the stack is deeper than RBPF_FILE_MAX_DEPTH), -EINVAL (an id in
- * @def was not returned by this recorder), or the sticky failure; *@ret is written only on success.
- *
- * recorder_string() sanitises, and cuts what is longer than RBPF_FILE_MAX_STRING.
+ * What takes the definitions and samples of the recording, valid until it is closed. A process and a
+ * thread can be amended by it; all other definitions are written once.
  */
-int recorder_string(struct recorder *rec, const char *s, size_t len, uint32_t *ret);
-int recorder_process(struct recorder *rec, const struct profile_process *def, uint32_t *ret);
-int recorder_thread(struct recorder *rec, uint32_t process, uint32_t tid, uint32_t name,
-		    uint32_t *ret);
-int recorder_module(struct recorder *rec, const struct profile_module *def, uint32_t *ret);
-int recorder_frame(struct recorder *rec, const struct profile_frame *def, uint32_t *ret);
-int recorder_stack(struct recorder *rec, uint32_t parent, uint32_t frame, uint32_t *ret);
-
-/*
- * Changes to what was defined. Processes and threads are not interned (each call of
- * recorder_process and recorder_thread makes a new id); these amend an existing one, for all of the
- * recording. The exit of a process is taken from recorder_process_exit() alone; @status is what
- * wait(2) gives, -1 if unknown.
- */
-int recorder_process_update(struct recorder *rec, uint32_t process,
-			    const struct profile_process *def); /* after exec, or Ruby found */
-int recorder_thread_name(struct recorder *rec, uint32_t thread, uint32_t name);
-int recorder_thread_cpu(struct recorder *rec, uint32_t thread, uint64_t cpu_ns);
-int recorder_process_exit(struct recorder *rec, uint32_t process, uint64_t ts, int status);
-
-/* Samples, each of an event of the recording (else -EINVAL), and losses. */
-int recorder_sample(struct recorder *rec, const struct profile_sample *sample);
-int recorder_lost(struct recorder *rec, const struct profile_lost *lost);
+struct sink *recorder_sink(struct recorder *rec);
 
 /*
  * Close the open chunk if it is older than 1 s (or always, with @force). To be called a few times a
  * second, also when nothing happens: how often decides what a kill can cost beyond that second.
  */
 int recorder_flush(struct recorder *rec, bool force);
-
-/*
- * Forget what was defined, to give its memory back: what is defined again gets new ids. Those from
- * before stay valid.
- */
-void recorder_forget(struct recorder *rec);
 
 /* The sticky failure, whose message is for people, or 0. */
 int recorder_error(const struct recorder *rec, struct err *err);

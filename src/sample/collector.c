@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/stop.h"
-#include "profile/recorder.h"
+#include "profile/sink.h"
 #include "ruby/vm.h"
 #include "sample/collector_state.h"
 #include "engine/mmap_watch.h"
@@ -81,7 +81,7 @@ void collector_free(struct collector *c)
 
 int collector_fail(struct collector *c, int r, struct err *err)
 {
-	if (c->rec && recorder_error(c->rec, err))
+	if (c->sink && sink_error(c->sink, err))
 		return err ? err->code : r;
 	if (r == -ENOMEM)
 		return err_oom(err);
@@ -102,12 +102,12 @@ int collector_add(struct collector *c, pid_t pid, bool must_be_ruby, struct err 
 	return (must_be_ruby || r == -ENOMEM) && r != -EAGAIN ? r : 0;
 }
 
-int collector_start(struct collector *c, struct recorder *rec, struct err *err)
+int collector_start(struct collector *c, struct sink *sink, struct err *err)
 {
 	struct tracked_process *p;
 	int r = 0;
 
-	c->rec = rec;
+	c->sink = sink;
 	LIST_FOREACH(p, &c->table.list, link) {
 		r = life_record(c, p);
 		if (r)
@@ -157,7 +157,7 @@ static bool forget_largest_user(struct collector *c)
 }
 
 /*
- * Near the limit what can be learnt again is forgotten: what the recorder has written once, which
+ * Near the limit what can be learnt again is forgotten: what the sink has taken once, which
  * costs only its writing it again, names of the users that take most, those of native frames, and
  * stacks. If all that does not help, it is the processes themselves, and no more are followed.
  */
@@ -173,7 +173,7 @@ static void bound_memory(struct collector *c)
 	if (!limit || used < goal || (used < limit && now - c->forgot_ns < FORGET_PAUSE))
 		return;
 	c->forgot_ns = now;
-	recorder_forget(c->rec);
+	sink_forget(c->sink);
 	while ((used = memory_used()) >= goal && forget_largest_user(c))
 		;
 	if (used >= goal && c->native && !native_forget(c->native))
@@ -276,7 +276,7 @@ static int record_lost(struct collector *c)
 				      .reason = LOST_RING_FULL };
 	c->reported_lost = lost;
 	c->totals.lost = lost;
-	return recorder_lost(c->rec, &def);
+	return sink_lost(c->sink, &def);
 }
 
 static int keep_house(struct collector *c, uint64_t now, struct err *err)
@@ -296,7 +296,7 @@ static int keep_house(struct collector *c, uint64_t now, struct err *err)
 	if (!r && c->opts.system_wide)
 		r = system_wide_retry(c);
 	if (!r)
-		r = recorder_flush(c->rec, false);
+		r = sink_flush(c->sink);
 	return r ? collector_fail(c, r, err) : 0;
 }
 

@@ -21,9 +21,8 @@ struct collector;
 struct engine;
 struct err;
 struct file_worker;
-struct recorder;
+struct sink;
 struct selection;
-struct engine;
 
 struct collector_options {
 	struct engine *engine;	    /* takes the samples; not owned */
@@ -54,8 +53,8 @@ int collector_add(struct collector *c, pid_t pid, bool must_be_ruby, struct err 
 /* Follow all Rubies that run now (system_wide). */
 int collector_scan(struct collector *c, struct err *err);
 
-/* Begin to sample what was added, into @rec (not owned). */
-int collector_start(struct collector *c, struct recorder *rec, struct err *err);
+/* Begin to sample what was added, into @sink (not owned). */
+int collector_start(struct collector *c, struct sink *sink, struct err *err);
 
 /* session_options.on_record; @arg is the collector. */
 int collector_on_record(void *arg, const void *data, size_t len);

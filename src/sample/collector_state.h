@@ -19,7 +19,7 @@ struct mmap_watch;
 
 struct collector {
 	struct collector_options opts;
-	struct recorder *rec;
+	struct sink *sink;
 	struct engine *engine;
 	struct process_table table;
 	struct stack_table stacks;

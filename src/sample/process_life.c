@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/stop.h"
-#include "profile/recorder.h"
+#include "profile/sink.h"
 #include "ruby/vm.h"
 #include "sample/collector_state.h"
 #include "native/native_stacks.h"
@@ -44,18 +44,18 @@ int life_record(struct collector *c, struct tracked_process *p)
 	const char *version = p->vm ? p->vm->binary.version : "";
 	int r;
 
-	r = recorder_string(c->rec, exe, strlen(exe), &def.exe);
+	r = sink_string(c->sink, exe, strlen(exe), &def.exe);
 	if (!r)
-		r = recorder_string(c->rec, cmdline, strlen(cmdline), &def.cmdline);
+		r = sink_string(c->sink, cmdline, strlen(cmdline), &def.cmdline);
 	if (!r)
-		r = recorder_string(c->rec, version, strlen(version), &def.ruby_version);
+		r = sink_string(c->sink, version, strlen(version), &def.ruby_version);
 	if (!r)
-		r = recorder_string(c->rec, cgroup, strlen(cgroup), &def.cgroup);
+		r = sink_string(c->sink, cgroup, strlen(cgroup), &def.cgroup);
 	if (!r)
-		r = recorder_string(c->rec, container, strlen(container), &def.container);
+		r = sink_string(c->sink, container, strlen(container), &def.container);
 	if (!r)
-		r = p->id == PROFILE_NONE ? recorder_process(c->rec, &def, &p->id)
-					  : recorder_process_update(c->rec, p->id, &def);
+		r = p->id == PROFILE_NONE ? sink_process(c->sink, &def, &p->id)
+					  : sink_process_update(c->sink, p->id, &def);
 	return r;
 }
 
@@ -176,7 +176,7 @@ int life_try(struct collector *c, struct tracked_process *p, const struct rbpf_t
 		return 0;
 	r = attach_on_account(c, p, tasks, n_tasks, &err);
 	if (!r)
-		return c->rec ? life_record(c, p) : 0;
+		return c->sink ? life_record(c, p) : 0;
 	if (r == -ENOMEM)
 		return r;
 	if (r != -EAGAIN && r != -ESRCH && r != -ENOENT && r != -EINTR)
@@ -384,7 +384,7 @@ static int end_process(struct collector *c, struct tracked_process *p, uint64_t 
 		return 0;
 	p->ended_ns = ts;
 	c->live--;
-	return recorder_process_exit(c->rec, p->id, ts, status);
+	return sink_process_exit(c->sink, p->id, ts, status);
 }
 
 void life_count_unseen(struct collector *c, struct tracked_process *p)

@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "profile/recorder.h"
+#include "profile/sink.h"
 #include "ruby/vm.h"
 #include "sample/collector_state.h"
 #include "native/native_stacks.h"
@@ -98,7 +98,7 @@ int samples_take_stack(struct collector *c, const struct rbpf_ring_stack *rec, s
 	r = process_names(c, p, &names);
 	/* None of a program that was replaced by exec meanwhile: its samples are [stack lost]. */
 	if (!r && names)
-		r = stack_table_define(&c->stacks, c->rec, p, rec, len);
+		r = stack_table_define(&c->stacks, c->sink, p, rec, len);
 	if (!r && names)
 		r = tell_interpreter(p, names);
 	bound_names(c, p);
@@ -126,11 +126,11 @@ static int sample_thread(struct collector *c, struct tracked_process *p,
 		return r;
 	if (t->id == PROFILE_NONE || strncmp(t->comm, rec->comm, sizeof(t->comm))) {
 		memcpy(t->comm, rec->comm, sizeof(t->comm));
-		r = recorder_string(c->rec, t->comm, strnlen(t->comm, sizeof(t->comm)), &name);
+		r = sink_string(c->sink, t->comm, strnlen(t->comm, sizeof(t->comm)), &name);
 		if (!r && t->id == PROFILE_NONE)
-			r = recorder_thread(c->rec, p->id, (uint32_t)t->tid, name, &t->id);
+			r = sink_thread(c->sink, p->id, (uint32_t)t->tid, name, &t->id);
 		else if (!r)
-			r = recorder_thread_name(c->rec, t->id, name);
+			r = sink_thread_name(c->sink, t->id, name);
 	}
 	*ret = t;
 	return r;
@@ -149,7 +149,7 @@ static int take_sample(struct collector *c, struct tracked_process *p,
 
 	r = sample_thread(c, p, rec, &t);
 	if (!r)
-		r = stack_table_of_sample(&c->stacks, c->rec, p, rec, with_ruby, &stack);
+		r = stack_table_of_sample(&c->stacks, c->sink, p, rec, with_ruby, &stack);
 	if (r)
 		return r;
 	sample.stack = stack.stack;
@@ -158,7 +158,7 @@ static int take_sample(struct collector *c, struct tracked_process *p,
 		sample.flags |= SAMPLE_KERNEL;
 	sample.thread = t->id;
 	profile_count_sample(&c->totals, &sample, true);
-	return recorder_sample(c->rec, &sample);
+	return sink_sample(c->sink, &sample);
 }
 
 /* ---- what waits for names of native code ---- */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "profile/recorder.h"
+#include "profile/sink.h"
 #include "native/native_stacks.h"
 #include "sample/process_table.h"
 #include "native/weave.h"
@@ -154,8 +154,7 @@ static const struct stack_frames *find(const struct stack_definitions *d, uint64
 										     : &d->v[id];
 }
 
-static int record_frame(struct recorder *out, struct tracked_process *p, uint32_t symbol,
-			uint32_t *ret)
+static int record_frame(struct sink *out, struct tracked_process *p, uint32_t symbol, uint32_t *ret)
 {
 	const struct symbol *s = resolver_symbol(p->resolver, symbol);
 	struct profile_frame def = {
@@ -172,11 +171,11 @@ static int record_frame(struct recorder *out, struct tracked_process *p, uint32_
 	if (r)
 		return r;
 	if (!p->frame_ids[symbol]) {
-		r = recorder_string(out, s->name, strlen(s->name), &def.name);
+		r = sink_string(out, s->name, strlen(s->name), &def.name);
 		if (!r)
-			r = recorder_string(out, s->file, strlen(s->file), &def.file);
+			r = sink_string(out, s->file, strlen(s->file), &def.file);
 		if (!r)
-			r = recorder_frame(out, &def, &id);
+			r = sink_frame(out, &def, &id);
 		if (r)
 			return r;
 		p->frame_ids[symbol] = id + 1;
@@ -198,7 +197,7 @@ static uint16_t flags_of_kind(enum frame_kind kind)
 	}
 }
 
-int stack_table_define(struct stack_table *t, struct recorder *out, struct tracked_process *p,
+int stack_table_define(struct stack_table *t, struct sink *out, struct tracked_process *p,
 		       const struct rbpf_ring_stack *rec, size_t len)
 {
 	const struct rbpf_frame *frames = (const struct rbpf_frame *)(rec + 1);
@@ -261,28 +260,28 @@ int stack_table_define_native(struct stack_table *t, struct tracked_process *p, 
 }
 
 /* A frame that stands for no code; of a kind and a name. */
-static int plain_frame(struct recorder *out, enum frame_kind kind, const char *name, uint32_t *ret)
+static int plain_frame(struct sink *out, enum frame_kind kind, const char *name, uint32_t *ret)
 {
 	struct profile_frame frame = { .kind = kind, .module = PROFILE_NONE };
 	int r;
 
-	r = recorder_string(out, name, strlen(name), &frame.name);
-	return r ? r : recorder_frame(out, &frame, ret);
+	r = sink_string(out, name, strlen(name), &frame.name);
+	return r ? r : sink_frame(out, &frame, ret);
 }
 
 /* ---- stacks ---- */
 
-static int push_plain(struct recorder *out, enum frame_kind kind, const char *name, uint32_t *stack)
+static int push_plain(struct sink *out, enum frame_kind kind, const char *name, uint32_t *stack)
 {
 	uint32_t frame;
 	int r;
 
 	r = plain_frame(out, kind, name, &frame);
-	return r ? r : recorder_stack(out, *stack, frame, stack);
+	return r ? r : sink_stack(out, *stack, frame, stack);
 }
 
 /* What the collector is doing, on top of the stack that called for it. */
-static int push_collection(struct recorder *out, uint32_t flags, uint32_t *stack)
+static int push_collection(struct sink *out, uint32_t flags, uint32_t *stack)
 {
 	static const char *const phases[] = {
 		[RBPF_GC_MARKING] = "(marking)",
@@ -315,7 +314,7 @@ static int reserve_buffers(struct stack_table *t, size_t n_ruby, size_t n_native
 }
 
 /* The frames of both stacks, of which either may be NULL, as one, on top of *@stack. */
-static int push_woven(struct stack_table *t, struct recorder *out, const struct ruby_frame *ruby,
+static int push_woven(struct stack_table *t, struct sink *out, const struct ruby_frame *ruby,
 		      const struct native_frame *native, const struct weave *w, uint32_t gc_flags,
 		      uint32_t *stack)
 {
@@ -333,7 +332,7 @@ static int push_woven(struct stack_table *t, struct recorder *out, const struct 
 		else
 			frame = ruby[woven[i].index].frame;
 		if (!r)
-			r = recorder_stack(out, *stack, frame, stack);
+			r = sink_stack(out, *stack, frame, stack);
 	}
 	return !r && gc >= n ? push_collection(out, gc_flags, stack) : r;
 }
@@ -353,7 +352,7 @@ static const struct stack_frames *look_up(struct stack_table *t, bool native, ui
 }
 
 /* Weave what @pair names. */
-static int make_stack(struct stack_table *t, struct recorder *out, const struct tracked_process *p,
+static int make_stack(struct stack_table *t, struct sink *out, const struct tracked_process *p,
 		      const struct stack_pair *pair, struct sample_stack *ret)
 {
 	const struct stack_generation *of_ruby, *of_native;
@@ -405,9 +404,9 @@ static unsigned int placeholder_for(const struct rbpf_ring_sample *rec, bool rub
 	return rec->stack ? STACK_LOST : which;
 }
 
-int stack_table_of_sample(struct stack_table *t, struct recorder *out,
-			  const struct tracked_process *p, const struct rbpf_ring_sample *rec,
-			  bool ruby_found, struct sample_stack *ret)
+int stack_table_of_sample(struct stack_table *t, struct sink *out, const struct tracked_process *p,
+			  const struct rbpf_ring_sample *rec, bool ruby_found,
+			  struct sample_stack *ret)
 {
 	const uint32_t gc = RBPF_SAMPLE_GC | 3u << RBPF_SAMPLE_GC_PHASE_SHIFT;
 	struct stack_generation *g = &t->generations[0];

@@ -19,7 +19,7 @@
 #include "rbpf_abi.h"
 #include "native/native_stacks.h"
 
-struct recorder;
+struct sink;
 struct ruby_frame;
 struct tracked_process;
 
@@ -73,7 +73,7 @@ void stack_table_forget_native(struct stack_table *t);
  * Name the stack that @rec (of @len bytes) defines, with the resolver of its process @p, and write what is
  * new of it to @out. Returns 0 or -errno.
  */
-int stack_table_define(struct stack_table *t, struct recorder *out, struct tracked_process *p,
+int stack_table_define(struct stack_table *t, struct sink *out, struct tracked_process *p,
 		       const struct rbpf_ring_stack *rec, size_t len);
 
 /* The same for a native stack. */
@@ -86,8 +86,8 @@ int stack_table_define_native(struct stack_table *t, struct tracked_process *p, 
  * executable had before: if not, a walk that failed says no more than that it has not started yet.
  * Returns 0 or -errno.
  */
-int stack_table_of_sample(struct stack_table *t, struct recorder *out,
-			  const struct tracked_process *p, const struct rbpf_ring_sample *rec,
-			  bool ruby_found, struct sample_stack *ret);
+int stack_table_of_sample(struct stack_table *t, struct sink *out, const struct tracked_process *p,
+			  const struct rbpf_ring_sample *rec, bool ruby_found,
+			  struct sample_stack *ret);
 
 #endif

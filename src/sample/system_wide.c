@@ -77,7 +77,7 @@ static int consider(struct collector *c, pid_t pid, uint64_t usual, struct err *
 	if (!has_vm(c, pid, uid, usual))
 		return 0;
 	r = life_add(c, pid, 0, false, &p, err);
-	if (!r && c->rec) {
+	if (!r && c->sink) {
 		r = life_record(c, p);
 		if (!r)
 			r = life_begin_account(c, pid);

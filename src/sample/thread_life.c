@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/stop.h"
-#include "profile/recorder.h"
+#include "profile/sink.h"
 #include "sample/collector_state.h"
 #include "engine/engine.h"
 
@@ -20,7 +20,7 @@ int life_account(struct collector *c, struct tracked_thread *t, uint64_t runtime
 		return 0;
 	c->account_ns += runtime - t->cpu_base - t->cpu_ns;
 	t->cpu_ns = runtime - t->cpu_base;
-	return t->id == PROFILE_NONE ? 0 : recorder_thread_cpu(c->rec, t->id, t->cpu_ns);
+	return t->id == PROFILE_NONE ? 0 : sink_thread_cpu(c->sink, t->id, t->cpu_ns);
 }
 
 /* Call @take for each thread that now lives of what is followed, or of @pid alone if it is not 0. */

@@ -30,7 +30,7 @@ static uint32_t str(struct recorder *rec, const char *s)
 {
 	uint32_t id = 0;
 
-	recorder_string(rec, s, strlen(s), &id);
+	sink_string(recorder_sink(rec), s, strlen(s), &id);
 	return id;
 }
 
@@ -47,7 +47,7 @@ static uint32_t frame(struct recorder *rec, enum frame_kind kind, const char *na
 	};
 	uint32_t id = 0;
 
-	recorder_frame(rec, &def, &id);
+	sink_frame(recorder_sink(rec), &def, &id);
 	return id;
 }
 
@@ -69,8 +69,8 @@ static uint32_t add_sidekiq(struct recorder *rec, uint32_t parent)
 	};
 	uint32_t process = 0, thread = 0;
 
-	recorder_process(rec, &def, &process);
-	recorder_thread(rec, process, 4300, str(rec, "sidekiq"), &thread);
+	sink_process(recorder_sink(rec), &def, &process);
+	sink_thread(recorder_sink(rec), process, 4300, str(rec, "sidekiq"), &thread);
 	return thread;
 }
 
@@ -80,8 +80,8 @@ static uint32_t native(struct recorder *rec, const char *name, const char *path,
 	struct profile_frame def = { .kind = FRAME_NATIVE, .name = str(rec, name), .flags = flags };
 	uint32_t id = 0;
 
-	recorder_module(rec, &module, &def.module);
-	recorder_frame(rec, &def, &id);
+	sink_module(recorder_sink(rec), &module, &def.module);
+	sink_frame(recorder_sink(rec), &def, &id);
 	return id;
 }
 
@@ -107,11 +107,12 @@ static int add_woven(struct recorder *rec, const uint32_t *threads)
 	int n;
 
 	for (size_t i = 0; i < ARRAY_SIZE(frames); i++)
-		recorder_stack(rec, stacks[0], frames[i], &stacks[0]);
+		sink_stack(recorder_sink(rec), stacks[0], frames[i], &stacks[0]);
 	stacks[1] = stacks[0];
-	recorder_stack(rec, 0, cart, &stacks[2]);
-	recorder_stack(rec, stacks[2], gap, &stacks[2]);
-	recorder_stack(rec, 0, native(rec, "timer_thread", libruby, FRAME_INTERNAL), &stacks[3]);
+	sink_stack(recorder_sink(rec), 0, cart, &stacks[2]);
+	sink_stack(recorder_sink(rec), stacks[2], gap, &stacks[2]);
+	sink_stack(recorder_sink(rec), 0, native(rec, "timer_thread", libruby, FRAME_INTERNAL),
+		   &stacks[3]);
 	for (n = 0; n < (int)ARRAY_SIZE(stacks); n++) {
 		const struct profile_sample sample = {
 			.ts = START + (uint64_t)(n + 1) * TICK,
@@ -121,7 +122,7 @@ static int add_woven(struct recorder *rec, const uint32_t *threads)
 			.flags = SAMPLE_NATIVE | (n == 2 ? SAMPLE_GAP : 0),
 		};
 
-		recorder_sample(rec, &sample);
+		sink_sample(recorder_sink(rec), &sample);
 	}
 	return n;
 }
@@ -164,37 +165,37 @@ int main(int argc, char **argv)
 	opts.path = argv[2];
 	MUST(recorder_open(&opts, &meta, &rec, &err));
 
-	MUST(recorder_process(rec,
-			      &(struct profile_process) {
-				      .pid = 4242,
-				      .parent = PROFILE_NONE,
-				      .start_ticks = 1,
-				      .exe = str(rec, "/usr/bin/ruby"),
-				      .cmdline = str(rec, "ruby shop.rb"),
-				      .ruby_version = str(rec, "3.1.2"),
-				      .uid = PROFILE_NONE,
-				      .exit_status = -1,
-			      },
-			      &process));
-	MUST(recorder_thread(rec, process, 4242, str(rec, "ruby"), &threads[0]));
-	MUST(recorder_thread(rec, process, 4243, str(rec, "worker, 1"), &threads[1]));
+	MUST(sink_process(recorder_sink(rec),
+			  &(struct profile_process) {
+				  .pid = 4242,
+				  .parent = PROFILE_NONE,
+				  .start_ticks = 1,
+				  .exe = str(rec, "/usr/bin/ruby"),
+				  .cmdline = str(rec, "ruby shop.rb"),
+				  .ruby_version = str(rec, "3.1.2"),
+				  .uid = PROFILE_NONE,
+				  .exit_status = -1,
+			  },
+			  &process));
+	MUST(sink_thread(recorder_sink(rec), process, 4242, str(rec, "ruby"), &threads[0]));
+	MUST(sink_thread(recorder_sink(rec), process, 4243, str(rec, "worker, 1"), &threads[1]));
 	containers = strcmp(kind, "containers") == 0;
 	threads[2] = containers ? add_sidekiq(rec, process) : threads[0];
 
 	id = frame(rec, FRAME_RUBY, "<main>", "/app/shop.rb", 90, 1);
-	MUST(recorder_stack(rec, 0, id, &main_stack));
+	MUST(sink_stack(recorder_sink(rec), 0, id, &main_stack));
 	id = frame(rec, FRAME_RUBY, "Cart#total", "/app/models/cart.rb", 58, 57);
-	MUST(recorder_stack(rec, main_stack, id, &stacks[0]));
+	MUST(sink_stack(recorder_sink(rec), main_stack, id, &stacks[0]));
 	id = frame(rec, FRAME_CFUNC, "Integer#times", "/app/models/cart.rb", 58, 0);
-	MUST(recorder_stack(rec, stacks[0], id, &stacks[1]));
+	MUST(sink_stack(recorder_sink(rec), stacks[0], id, &stacks[1]));
 	id = frame(rec, FRAME_RUBY, "block in Cart#total", "/app/models/cart.rb", 59, 58);
-	MUST(recorder_stack(rec, stacks[1], id, &stacks[2]));
+	MUST(sink_stack(recorder_sink(rec), stacks[1], id, &stacks[2]));
 	id = frame(rec, FRAME_RUBY, "Café#\"menü\"", "/app/models/café, \"new\".rb", 7, 5);
-	MUST(recorder_stack(rec, main_stack, id, &stacks[3]));
+	MUST(sink_stack(recorder_sink(rec), main_stack, id, &stacks[3]));
 	id = frame(rec, FRAME_GC, "(garbage collection)", "", 0, 0);
-	MUST(recorder_stack(rec, stacks[1], id, &gc_stack));
+	MUST(sink_stack(recorder_sink(rec), stacks[1], id, &gc_stack));
 	id = frame(rec, FRAME_GC, "(marking)", "", 0, 0);
-	MUST(recorder_stack(rec, gc_stack, id, &gc_stack));
+	MUST(sink_stack(recorder_sink(rec), gc_stack, id, &gc_stack));
 
 	n = strcmp(kind, "empty") == 0 || strcmp(kind, "woven") == 0 ? 0
 	    : strcmp(kind, "few") == 0				     ? 10
@@ -214,12 +215,12 @@ int main(int argc, char **argv)
 			sample.flags = SAMPLE_GC;
 			totals.gc_ns += TICK;
 		}
-		MUST(recorder_sample(rec, &sample));
+		MUST(sink_sample(recorder_sink(rec), &sample));
 		totals.cpu_sampled_ns += TICK;
 		if (meta.n_events) {
 			sample.event = 1;
 			sample.value = 1000 * (i % 3 + 1);
-			MUST(recorder_sample(rec, &sample));
+			MUST(sink_sample(recorder_sink(rec), &sample));
 		}
 	}
 	if (strcmp(kind, "woven") == 0) {

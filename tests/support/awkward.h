@@ -43,7 +43,7 @@ static inline void awkward_build(struct profile_builder *b)
 	uint32_t walk = builder_frame(b, FRAME_RUBY, "Tree#walk", "(eval at /app/a b.rb:3)", 5, 4);
 	char *huge = malloc(AWKWARD_HUGE + 1);
 
-	b->profile.processes[process].exe = builder_str(b, "/opt/my app/bin/puma:");
+	b->out.profile.processes[process].exe = builder_str(b, "/opt/my app/bin/puma:");
 	for (size_t i = 0; i < ARRAY_SIZE(awkward_paths); i++)
 		builder_add(b, thread, builder_path(b, awkward_paths[i]), i + 1);
 	for (size_t i = 0; i < AWKWARD_DEPTH; i++)

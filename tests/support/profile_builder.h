@@ -18,68 +18,49 @@
 
 #include "base/array.h"
 #include "base/buf.h"
-#include "base/intern.h"
-#include "base/utf8.h"
-#include "profile/aggregate.h"
-#include "profile/profile.h"
+#include "profile/profile_sink.h"
 
 #define BUILDER_PERIOD 10000000ull   /* ns */
 #define BUILDER_START  5000000000ull /* ns, CLOCK_MONOTONIC */
 
 struct profile_builder {
-	struct profile profile;
-	struct intern frames; /* struct profile_frame */
-	struct intern stacks; /* struct profile_stack; id + 1 is the stack's */
-	struct aggregate_index aggregates;
+	struct profile_sink out;
 	uint64_t now; /* ns, CLOCK_MONOTONIC, of the next sample */
 };
 
-#define BUILDER_GROW(v, n, cap)                                                                    \
-	({                                                                                         \
-		if (array_reserve(v, cap, (n) + 1))                                                \
-			abort();                                                                   \
-		(uint32_t)(n)++;                                                                   \
-	})
+static inline void builder_must(int r)
+{
+	if (r)
+		abort();
+}
 
 static inline uint32_t builder_str(struct profile_builder *b, const char *s)
 {
-	struct buf clean = BUF_INIT;
-	uint32_t id;
+	uint32_t id = 0;
 
-	utf8_sanitise(&clean, s, strlen(s));
-	if (buf_failed(&clean) || intern_str(&b->profile.strings, buf_str(&clean), &id))
-		abort();
-	buf_deinit(&clean);
+	builder_must(sink_string(&b->out.sink, s, strlen(s), &id));
 	return id;
 }
 
 static inline void builder_init(struct profile_builder *b)
 {
-	uint32_t stack;
+	static const struct profile_sink_options opts = { .by_thread = true, .keep_samples = true };
 
-	*b = (struct profile_builder) { .now = BUILDER_START, .profile.by_thread = true };
-	builder_str(b, "");
-	stack = BUILDER_GROW(b->profile.stacks, b->profile.n_stacks, b->profile.cap_stacks);
-	b->profile.stacks[stack] = (struct profile_stack) { 0 };
-	b->profile.meta.frequency = 100;
-	b->profile.meta.start_monotonic_ns = BUILDER_START;
-	b->profile.complete = true;
+	b->now = BUILDER_START;
+	builder_must(profile_sink_init(&b->out, &opts));
+	b->out.profile.meta.frequency = 100;
+	b->out.profile.meta.start_monotonic_ns = BUILDER_START;
+	b->out.profile.complete = true;
 }
 
 static inline void builder_deinit(struct profile_builder *b)
 {
-	profile_deinit(&b->profile);
-	intern_deinit(&b->frames);
-	intern_deinit(&b->stacks);
-	aggregate_index_deinit(&b->aggregates);
+	profile_sink_deinit(&b->out);
 }
 
 static inline uint32_t builder_process(struct profile_builder *b, uint32_t pid, const char *cmdline)
 {
-	struct profile *p = &b->profile;
-	uint32_t id = BUILDER_GROW(p->processes, p->n_processes, p->cap_processes);
-
-	p->processes[id] = (struct profile_process) {
+	const struct profile_process def = {
 		.pid = pid,
 		.parent = PROFILE_NONE,
 		.cmdline = builder_str(b, cmdline),
@@ -87,6 +68,9 @@ static inline uint32_t builder_process(struct profile_builder *b, uint32_t pid, 
 		.uid = PROFILE_NONE,
 		.exit_status = -1,
 	};
+	uint32_t id = 0;
+
+	builder_must(sink_process(&b->out.sink, &def, &id));
 	return id;
 }
 
@@ -94,7 +78,7 @@ static inline uint32_t builder_process(struct profile_builder *b, uint32_t pid, 
 static inline void builder_contain(struct profile_builder *b, uint32_t process,
 				   const char *container, uint32_t ns_pid)
 {
-	struct profile_process *p = &b->profile.processes[process];
+	struct profile_process *p = &b->out.profile.processes[process];
 	struct buf cgroup = BUF_INIT;
 
 	buf_addf(&cgroup, *container ? "/docker/%s" : "/init.scope", container);
@@ -107,42 +91,26 @@ static inline void builder_contain(struct profile_builder *b, uint32_t process,
 static inline uint32_t builder_thread(struct profile_builder *b, uint32_t process, uint32_t tid,
 				      const char *name)
 {
-	struct profile *p = &b->profile;
-	uint32_t id = BUILDER_GROW(p->threads, p->n_threads, p->cap_threads);
+	uint32_t id = 0;
 
-	p->threads[id] = (struct profile_thread) {
-		.process = process,
-		.tid = tid,
-		.name = builder_str(b, name),
-	};
+	builder_must(sink_thread(&b->out.sink, process, tid, builder_str(b, name), &id));
 	return id;
 }
 
 static inline uint32_t builder_module(struct profile_builder *b, const char *path)
 {
-	struct profile *p = &b->profile;
-	uint32_t string = builder_str(b, path), id;
+	const struct profile_module def = { .path = builder_str(b, path) };
+	uint32_t id = 0;
 
-	for (size_t i = 0; i < p->n_modules; i++)
-		if (p->modules[i].path == string)
-			return (uint32_t)i;
-	id = BUILDER_GROW(p->modules, p->n_modules, p->cap_modules);
-	p->modules[id] = (struct profile_module) { .path = string };
+	builder_must(sink_module(&b->out.sink, &def, &id));
 	return id;
 }
 
 static inline uint32_t builder_add_frame(struct profile_builder *b, const struct profile_frame *f)
 {
-	struct profile *p = &b->profile;
-	uint32_t id;
-	bool is_new;
+	uint32_t id = 0;
 
-	if (intern_add(&b->frames, f, sizeof(*f), &id, &is_new))
-		abort();
-	if (!is_new)
-		return id;
-	BUILDER_GROW(p->frames, p->n_frames, p->cap_frames);
-	p->frames[id] = *f;
+	builder_must(sink_frame(&b->out.sink, f, &id));
 	return id;
 }
 
@@ -169,7 +137,7 @@ static inline uint32_t builder_frame(struct profile_builder *b, enum frame_kind 
 /* The same frame as @frame, but that its line is approximate. */
 static inline uint32_t builder_approximate(struct profile_builder *b, uint32_t frame)
 {
-	struct profile_frame copy = b->profile.frames[frame];
+	struct profile_frame copy = b->out.profile.frames[frame];
 
 	copy.flags |= FRAME_LINE_APPROXIMATE;
 	return builder_add_frame(b, &copy);
@@ -177,18 +145,10 @@ static inline uint32_t builder_approximate(struct profile_builder *b, uint32_t f
 
 static inline uint32_t builder_stack(struct profile_builder *b, uint32_t parent, uint32_t frame)
 {
-	struct profile *p = &b->profile;
-	struct profile_stack stack = { .parent = parent, .frame = frame };
-	uint32_t id;
-	bool is_new;
+	uint32_t id = 0;
 
-	if (intern_add(&b->stacks, &stack, sizeof(stack), &id, &is_new))
-		abort();
-	if (!is_new)
-		return id + 1;
-	BUILDER_GROW(p->stacks, p->n_stacks, p->cap_stacks);
-	p->stacks[id + 1] = stack;
-	return id + 1;
+	builder_must(sink_stack(&b->out.sink, parent, frame, &id));
+	return id;
 }
 
 /* A stack of Ruby frames of /app/x.rb from their names, root first, separated by '|'. */
@@ -219,40 +179,37 @@ static inline uint32_t builder_gc(struct profile_builder *b, uint32_t stack, con
 static inline void builder_sample(struct profile_builder *b, uint32_t thread, uint32_t stack,
 				  uint64_t value, uint16_t flags)
 {
-	struct profile *p = &b->profile;
-	uint32_t id = BUILDER_GROW(p->samples, p->n_kept, p->cap_kept);
-
-	p->samples[id] = (struct profile_sample) {
+	const struct profile_sample sample = {
 		.ts = b->now,
 		.value = value,
 		.thread = thread,
 		.stack = stack,
 		.flags = flags,
 	};
-	if (aggregate_add(&b->aggregates, p, &p->samples[id]))
-		abort();
-	p->first_ts = p->n_samples++ ? p->first_ts : b->now;
-	p->last_ts = b->now;
+
+	builder_must(sink_sample(&b->out.sink, &sample));
 	b->now += BUILDER_PERIOD;
 }
 
 /* Add up the samples again, and drop those outside of a time, as the reader does (reader.h). */
 static inline void builder_select(struct profile_builder *b, uint64_t from_ns, uint64_t to_ns)
 {
-	struct profile *p = &b->profile;
+	struct profile *p = &b->out.profile;
 	size_t n = 0;
 
 	p->n_aggregates = 0;
+	p->totals = (struct profile_totals) { .lost = p->totals.lost };
 	for (size_t i = 0; i < p->n_threads; i++)
 		p->threads[i].samples = 0;
-	aggregate_index_deinit(&b->aggregates);
+	aggregate_index_deinit(&b->out.aggregates);
 	for (size_t i = 0; i < p->n_kept; i++) {
 		uint64_t at = p->samples[i].ts - BUILDER_START;
 
+		profile_count_sample(&p->totals, &p->samples[i], true);
 		if (at < from_ns || (to_ns && at >= to_ns))
 			continue;
 		p->samples[n++] = p->samples[i];
-		if (aggregate_add(&b->aggregates, p, &p->samples[n - 1]))
+		if (aggregate_add(&b->out.aggregates, p, &p->samples[n - 1]))
 			abort();
 	}
 	p->n_kept = n;
@@ -308,25 +265,11 @@ static inline void builder_add_random(struct profile_builder *b, uint64_t seed, 
 	}
 }
 
-/* Fill in the totals. The profile belongs to the builder. */
+/* The profile, which belongs to the builder; its end is where the next sample would be. */
 static inline struct profile *builder_finish(struct profile_builder *b)
 {
-	struct profile *p = &b->profile;
-
-	p->totals = (struct profile_totals) {
-		.end_monotonic_ns = b->now,
-		.samples = p->n_samples,
-		.lost = p->totals.lost,
-	};
-	for (size_t i = 0; i < p->n_kept; i++) {
-		p->totals.cpu_sampled_ns += p->samples[i].value;
-		p->totals.gc_ns += p->samples[i].flags & SAMPLE_GC ? p->samples[i].value : 0;
-		p->totals.truncated += !!(p->samples[i].flags & SAMPLE_TRUNCATED);
-		p->totals.unresolved += !!(p->samples[i].flags & SAMPLE_UNRESOLVED);
-		p->totals.failed += !!(p->samples[i].flags & SAMPLE_FAILED);
-		p->totals.no_ruby += !!(p->samples[i].flags & SAMPLE_NO_RUBY);
-	}
-	return p;
+	b->out.profile.totals.end_monotonic_ns = b->now;
+	return &b->out.profile;
 }
 
 #endif

@@ -117,7 +117,7 @@ static inline void woven_build(struct profile_builder *b)
 	woven_add(b, ruby, woven_other(b, foo, FRAME_GAP, WOVEN_NO_TABLE), 2, SAMPLE_GAP);
 	woven_add(b, ruby, woven_other(b, foo, FRAME_GAP, WOVEN_UNMAPPED), 1, SAMPLE_GAP);
 	stack = woven_other(b, woven_foo(b, 3, FRAME_ZJIT), FRAME_NATIVE, "[compiled Ruby code]");
-	b->profile.frames[b->profile.stacks[stack].frame].flags = FRAME_INTERNAL;
+	b->out.profile.frames[b->out.profile.stacks[stack].frame].flags = FRAME_INTERNAL;
 	woven_add(b, ruby, stack, 1, 0);
 	stack = woven_native(b, 0, "start_thread", "/lib/libc.so.6", 0x50, 0);
 	woven_add(b, helper, woven_native(b, stack, "spin", "/usr/lib/libfoo.so", 0x60, 0), 2,

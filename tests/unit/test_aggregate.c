@@ -20,9 +20,9 @@ static void setup(void)
 {
 	p = (struct profile)PROFILE_INIT;
 	finder = (struct aggregate_index)AGGREGATE_INDEX_INIT;
-	for (size_t i = 0; i < N_THREADS; i++)
-		BUILDER_GROW(p.threads, p.n_threads, p.cap_threads);
-	memset(p.threads, 0, N_THREADS * sizeof(*p.threads));
+	p.threads = calloc(N_THREADS, sizeof(*p.threads));
+	cr_assert_not_null(p.threads);
+	p.n_threads = p.cap_threads = N_THREADS;
 }
 
 static void teardown(void)

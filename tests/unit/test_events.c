@@ -47,17 +47,17 @@ static void record(const struct profile_event *events, uint32_t n)
 	for (uint32_t i = 0; i < n; i++)
 		meta.events[i] = events[i];
 	cr_assert_eq(recorder_open(&opts, &meta, &rec, &err), 0, "%s", err.msg);
-	cr_assert_eq(recorder_process(rec, &process, &id), 0);
-	cr_assert_eq(recorder_thread(rec, id, 1, 0, &id), 0);
+	cr_assert_eq(sink_process(recorder_sink(rec), &process, &id), 0);
+	cr_assert_eq(sink_thread(recorder_sink(rec), id, 1, 0, &id), 0);
 	for (uint32_t i = 0; i < (n ? n : 1); i++, sample.value *= 10)
 		for (uint32_t k = 0; k <= i; k++) {
 			sample.ts++;
 			sample.event = (uint16_t)i;
 			sample.flags = i + 1 == n ? SAMPLE_GC : 0;
-			cr_assert_eq(recorder_sample(rec, &sample), 0);
+			cr_assert_eq(sink_sample(recorder_sink(rec), &sample), 0);
 		}
 	sample.event = (uint16_t)(n ? n : 1);
-	cr_expect_eq(recorder_sample(rec, &sample), -EINVAL, "there is no such event");
+	cr_expect_eq(sink_sample(recorder_sink(rec), &sample), -EINVAL, "there is no such event");
 	/* Without totals, so that the reader makes them. */
 	cr_assert_eq(recorder_close(rec, NULL, &err), 0, "%s", err.msg);
 }

@@ -39,7 +39,8 @@ static json_t *export_and_parse(struct profile_builder *b, const struct view_fil
 	json_t *root;
 
 	builder_finish(b);
-	cr_assert_eq(exporter_find("json")->run(&b->profile, &opts, &out, &err), 0, "%s", err.msg);
+	cr_assert_eq(exporter_find("json")->run(&b->out.profile, &opts, &out, &err), 0, "%s",
+		     err.msg);
 	cr_expect_eq(out.data[out.len - 1], '\n');
 	root = json_loadb(out.data, out.len, JSON_REJECT_DUPLICATES, &why);
 	cr_assert_not_null(root, "%s", why.text);
@@ -66,18 +67,18 @@ static const char *str_of(const json_t *array, size_t i, const char *key)
 Test(export, json_is_the_whole_recording)
 {
 	struct profile_builder b;
-	const struct profile *p = &b.profile;
+	const struct profile *p = &b.out.profile;
 	json_t *root, *list, *approximate;
 
 	builder_init(&b);
 	awkward_build(&b);
 	builder_add_random(&b, 3, 100);
-	b.profile.samples[0].flags = SAMPLE_KERNEL | SAMPLE_FAILED | SAMPLE_GC;
-	b.profile.samples[0].value = 77;
+	b.out.profile.samples[0].flags = SAMPLE_KERNEL | SAMPLE_FAILED | SAMPLE_GC;
+	b.out.profile.samples[0].value = 77;
 	builder_select(&b, 0, 0);
 	builder_approximate(&b, 0);
 	builder_contain(&b, 1, "0123456789abcdef", 17);
-	b.profile.processes[1].uid = 1000;
+	b.out.profile.processes[1].uid = 1000;
 	root = export_and_parse(&b, NULL);
 	cr_expect_str_eq(json_string_value(json_object_get(root, "format")), "rbpf-recording");
 	cr_expect(json_is_true(json_object_get(root, "complete")));
@@ -169,7 +170,7 @@ Test(export, json_of_native_stacks)
 {
 	const struct view_filter f = { .stack = STACK_RUBY };
 	struct profile_builder b;
-	const struct profile *p = &b.profile;
+	const struct profile *p = &b.out.profile;
 	json_t *root, *list, *frame;
 	uint32_t thread, inlined;
 
@@ -204,7 +205,7 @@ Test(export, json_of_native_stacks)
 	cr_expect_str_eq(json_string_value(json_array_get(list, 1)), "gap");
 	json_decref(root);
 
-	cr_assert_eq(stack_mode_prepare(&b.profile, STACK_RUBY), 0);
+	cr_assert_eq(stack_mode_prepare(&b.out.profile, STACK_RUBY), 0);
 	root = export_and_parse(&b, &f);
 	list = json_object_get(root, "samples");
 	cr_expect_eq(int_of(list, 0, "stack"), p->n_stacks - 1, "what stands for it");

@@ -39,7 +39,7 @@ TestSuite(filter, .init = setup, .fini = teardown);
 
 static bool is_selected(const struct view_selection *sel, size_t i)
 {
-	const struct profile_aggregate alike = profile_aggregate_of(&b.profile.samples[i]);
+	const struct profile_aggregate alike = profile_aggregate_of(&b.out.profile.samples[i]);
 
 	return view_selected(sel, &alike);
 }
@@ -50,8 +50,8 @@ static unsigned int selected(struct view_filter *f)
 	struct view_selection *sel = NULL;
 	unsigned int bits = 0;
 
-	cr_assert_eq(view_selection_new(&b.profile, f, &sel), 0);
-	for (size_t i = 0; i < b.profile.n_kept; i++)
+	cr_assert_eq(view_selection_new(&b.out.profile, f, &sel), 0);
+	for (size_t i = 0; i < b.out.profile.n_kept; i++)
 		if (is_selected(sel, i))
 			bits |= 1u << i;
 	view_selection_free(sel);
@@ -158,7 +158,7 @@ Test(filter, stack_modes_hide_frames_and_keep_samples)
 
 	for (unsigned int kind = 0; kind < FRAME_KIND_COUNT; kind++)
 		frames[kind] = builder_frame(&b, kind, "x", "", 0, 0);
-	cr_assert_eq(view_selection_new(&b.profile, &f, &sel), 0);
+	cr_assert_eq(view_selection_new(&b.out.profile, &f, &sel), 0);
 	for (unsigned int kind = 0; kind < FRAME_KIND_COUNT; kind++)
 		cr_expect_eq(view_frame_shown(sel, frames[kind]), shown[kind], "%s",
 			     frame_kind_name(kind));
@@ -198,7 +198,7 @@ Test(filter, gc_alone)
 {
 	const struct view_filter of_worker = { .tids = (pid_t[]) { 43 }, .n_tids = 1 };
 	static const struct view_filter none = { .no_gc = true };
-	const struct profile *p = &b.profile;
+	const struct profile *p = &b.out.profile;
 	struct view_selection *sel = NULL;
 	uint32_t stack, gc;
 

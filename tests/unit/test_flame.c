@@ -42,7 +42,7 @@ static char *render(const struct flame_options *opts)
 	struct err err = { 0 };
 
 	builder_finish(&b);
-	cr_assert_eq(flame_render(&b.profile, opts, &out, &err), 0, "%s", err.msg);
+	cr_assert_eq(flame_render(&b.out.profile, opts, &out, &err), 0, "%s", err.msg);
 	cr_assert_eq(strlen(out.data), out.len, "no NUL inside");
 	return out.data;
 }
@@ -286,7 +286,7 @@ Test(flame, every_variant_of_random_profiles)
 
 		builder_add_random(&b, variant + 1, 100);
 		draw(&opts, &pic);
-		cr_expect_eq(pic.total, b.profile.totals.cpu_sampled_ns);
+		cr_expect_eq(pic.total, b.out.profile.totals.cpu_sampled_ns);
 		picture_deinit(&pic);
 	}
 }
@@ -298,10 +298,10 @@ Test(flame, the_same_without_telling_threads_apart)
 	struct err err = { 0 };
 
 	builder_add_random(&b, 7, 300);
-	cr_assert_eq(flame_render(&b.profile, &plain, &one, &err), 0);
-	b.profile.by_thread = false;
+	cr_assert_eq(flame_render(&b.out.profile, &plain, &one, &err), 0);
+	b.out.profile.by_thread = false;
 	builder_select(&b, 0, 0);
-	cr_assert_eq(flame_render(&b.profile, &plain, &other, &err), 0);
+	cr_assert_eq(flame_render(&b.out.profile, &plain, &other, &err), 0);
 	cr_expect_str_eq(buf_str(&one), buf_str(&other));
 	buf_deinit(&one);
 	buf_deinit(&other);
@@ -433,11 +433,11 @@ Test(flame, nothing_to_draw)
 	struct buf out = BUF_INIT;
 	struct err err = { 0 };
 
-	cr_expect_eq(flame_render(&b.profile, &plain, &out, &err), -ENODATA);
+	cr_expect_eq(flame_render(&b.out.profile, &plain, &out, &err), -ENODATA);
 	cr_expect_eq(err.kind, ERR_EMPTY);
 	builder_add(&b, thread, builder_path(&b, "a"), 1);
 	builder_select(&b, 1000 * BUILDER_PERIOD, 0);
-	cr_expect_eq(flame_render(&b.profile, &plain, &out, &err), -ENODATA);
+	cr_expect_eq(flame_render(&b.out.profile, &plain, &out, &err), -ENODATA);
 	cr_expect_eq(out.len, 0);
 	buf_deinit(&out);
 }
@@ -467,9 +467,9 @@ Test(flame, description_says_where_it_comes_from)
 
 	builder_add(&b, thread, builder_path(&b, "a"), 3);
 	builder_sample(&b, thread, builder_path(&b, "a"), 7, SAMPLE_TRUNCATED | SAMPLE_FAILED);
-	b.profile.totals.lost = 9;
-	b.profile.complete = false;
-	b.profile.meta.command = strdup("rbpf record -p 42");
+	b.out.profile.totals.lost = 9;
+	b.out.profile.complete = false;
+	b.out.profile.meta.command = strdup("rbpf record -p 42");
 	svg = render(&opts);
 	at = strstr(svg, "<desc>") + strlen("<desc>");
 	text = text_until(&at, "</desc>");
@@ -593,7 +593,7 @@ Test(flame, ruby_and_native_side_by_side)
 
 	woven_build(&b);
 	builder_finish(&b);
-	cr_assert_eq(stack_mode_prepare(&b.profile, STACK_BOTH), 0);
+	cr_assert_eq(stack_mode_prepare(&b.out.profile, STACK_BOTH), 0);
 	svg = render(&opts);
 	left = strstr(svg, "<title>Ruby stacks\ntotal ");
 	right = strstr(svg, "<title>native stacks\ntotal ");
@@ -603,7 +603,7 @@ Test(flame, ruby_and_native_side_by_side)
 	cr_expect_not_null(strstr(left, "<rect x=\"12\""));
 	cr_expect_not_null(strstr(right, "<rect x=\"512\""));
 	cr_expect_eq(strtoull(strstr(right - 50, "data-w=\"") + strlen("data-w=\""), NULL, 10),
-		     b.profile.n_samples * BUILDER_PERIOD, "the same scale");
+		     b.out.profile.n_samples * BUILDER_PERIOD, "the same scale");
 	cr_expect_not_null(strstr(right, "<title>deflate\n"));
 	cr_expect_null(strstr(right, "<title>Foo#bar\n"));
 	*right = '\0';

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/buf.h"
+#include "rbpf_file.h"
 #include "support/profile_builder.h"
 #include "view/filter.h"
 #include "view/flat.h"
@@ -35,21 +36,23 @@ static void expect_rows(const struct view_filter *f, enum flat_by by, enum flat_
 	struct buf out = BUF_INIT;
 	struct flat flat;
 
-	cr_assert_eq(flat_build(&b.profile, f, by, sort, &flat), 0);
+	cr_assert_eq(flat_build(&b.out.profile, f, by, sort, &flat), 0);
 	for (size_t i = 0; i < flat.n_rows; i++) {
 		const struct flat_row *row = &flat.rows[i];
 
 		if (row->frame == PROFILE_NONE)
 			buf_addf(&out, "%u", row->id);
 		else if (by == FLAT_BY_FILE)
-			buf_addf(&out, "%s",
-				 profile_str(&b.profile, b.profile.frames[row->frame].file));
+			buf_addf(
+				&out, "%s",
+				profile_str(&b.out.profile, b.out.profile.frames[row->frame].file));
 		else if (by == FLAT_BY_KIND)
-			buf_addf(&out, "%s", frame_kind_name(b.profile.frames[row->frame].kind));
+			buf_addf(&out, "%s",
+				 frame_kind_name(b.out.profile.frames[row->frame].kind));
 		else
-			buf_addf(&out, "%s", label_frame(&b.profile, row->frame));
+			buf_addf(&out, "%s", label_frame(&b.out.profile, row->frame));
 		if (by == FLAT_BY_LINE)
-			buf_addf(&out, ":%u", b.profile.frames[row->frame].line);
+			buf_addf(&out, ":%u", b.out.profile.frames[row->frame].line);
 		buf_addf(&out, " %d/%d\n", (int)row->samples, (int)row->total_samples);
 		cr_expect_eq(row->self_value, row->samples * BUILDER_PERIOD);
 		cr_expect_eq(row->total_value, row->total_samples * BUILDER_PERIOD);
@@ -111,7 +114,7 @@ Test(flat, an_approximate_line_is_another_line_of_the_same_function)
 	builder_add(&b, thread, builder_stack(&b, 0, exact), 2);
 	expect_rows(&all, FLAT_BY_FUNCTION, FLAT_SORT_SELF, "Foo#bar 4/4\n");
 	expect_rows(&all, FLAT_BY_LINE, FLAT_SORT_SELF, "Foo#bar:12 2/2\nFoo#bar:12 2/2\n");
-	cr_assert_eq(flat_build(&b.profile, &all, FLAT_BY_LINE, FLAT_SORT_SELF, &flat), 0);
+	cr_assert_eq(flat_build(&b.out.profile, &all, FLAT_BY_LINE, FLAT_SORT_SELF, &flat), 0);
 	cr_expect_eq(flat.rows[0].frame, exact, "the exact one is first");
 	flat_deinit(&flat);
 }
@@ -138,15 +141,15 @@ Test(flat, containers_and_rubies)
 	builder_contain(&b, 0, "web", 1);
 	builder_contain(&b, second, "web", 2);
 	builder_contain(&b, builder_process(&b, 8, "no samples"), "empty", 3);
-	b.profile.processes[third].ruby_version = 0;
+	b.out.profile.processes[third].ruby_version = 0;
 	builder_add(&b, thread, builder_path(&b, "a"), 2);
 	builder_add(&b, builder_thread(&b, third, 9, "bash"), 0, 3);
 	builder_add(&b, builder_thread(&b, second, 7, "x"), builder_path(&b, "a"), 1);
 	builder_add(&b, builder_thread(&b, second, 8, "y"), builder_path(&b, "b"), 1);
 
-	cr_assert_eq(flat_build(&b.profile, &all, FLAT_BY_CONTAINER, FLAT_SORT_SELF, &flat), 0);
+	cr_assert_eq(flat_build(&b.out.profile, &all, FLAT_BY_CONTAINER, FLAT_SORT_SELF, &flat), 0);
 	cr_assert_eq(flat.n_rows, 2);
-	cr_expect_str_eq(profile_str(&b.profile, flat.rows[0].id), "web");
+	cr_expect_str_eq(profile_str(&b.out.profile, flat.rows[0].id), "web");
 	cr_expect_eq(flat.rows[0].samples, 4);
 	cr_expect_eq(flat.rows[0].total_value, 4 * BUILDER_PERIOD);
 	cr_expect_eq(flat.rows[0].process, 0);
@@ -156,9 +159,9 @@ Test(flat, containers_and_rubies)
 	cr_expect_eq(flat.rows[1].n_processes, 1);
 	flat_deinit(&flat);
 
-	cr_assert_eq(flat_build(&b.profile, &all, FLAT_BY_RUBY, FLAT_SORT_TOTAL, &flat), 0);
+	cr_assert_eq(flat_build(&b.out.profile, &all, FLAT_BY_RUBY, FLAT_SORT_TOTAL, &flat), 0);
 	cr_assert_eq(flat.n_rows, 2);
-	cr_expect_str_eq(profile_str(&b.profile, flat.rows[0].id), "3.3.6");
+	cr_expect_str_eq(profile_str(&b.out.profile, flat.rows[0].id), "3.3.6");
 	cr_expect_eq(flat.rows[0].samples, 4);
 	cr_expect_eq(flat.rows[0].n_processes, 2);
 	cr_expect_eq(flat.rows[1].id, 0);
@@ -185,7 +188,7 @@ Test(flat, hidden_frames_leave_their_time_to_callers)
 	const struct view_filter ruby_only = { .stack = STACK_RUBY };
 	uint32_t native = builder_frame(&b, FRAME_NATIVE, "vm_exec", "", 0, 0);
 	uint32_t a = builder_path(&b, "a"), vm = builder_stack(&b, a, native);
-	uint32_t inner = builder_stack(&b, vm, b.profile.stacks[a].frame);
+	uint32_t inner = builder_stack(&b, vm, b.out.profile.stacks[a].frame);
 
 	builder_add(&b, thread, vm, 1);
 	builder_add(&b, thread, inner, 2);
@@ -197,7 +200,7 @@ Test(flat, hidden_frames_leave_their_time_to_callers)
 /* Against the definition, sample by sample. */
 Test(flat, random_profiles_agree_with_the_definition)
 {
-	const struct profile *p = &b.profile;
+	const struct profile *p = &b.out.profile;
 
 	for (unsigned int variant = 0; variant < 8; variant++) {
 		const struct view_filter f = { .stack = variant >= 4 ? STACK_RUBY : STACK_ALL };
@@ -212,7 +215,7 @@ Test(flat, random_profiles_agree_with_the_definition)
 		size_t n_rows = 0;
 
 		builder_add_random(&b, variant + 1, 200);
-		b.profile.by_thread = variant % 2;
+		b.out.profile.by_thread = variant % 2;
 		builder_select(&b, 0, 0);
 		cr_assert_eq(groups_init(p, by, &groups), 0);
 		cr_assert_leq(groups.n, ARRAY_SIZE(rows));
@@ -263,13 +266,15 @@ Test(flat, owners_need_threads)
 	struct flat flat;
 
 	builder_add_random(&b, 1, 10);
-	cr_expect_eq(flat_build(&b.profile, &all, FLAT_BY_THREAD, FLAT_SORT_SELF, &flat), 0);
+	cr_expect_eq(flat_build(&b.out.profile, &all, FLAT_BY_THREAD, FLAT_SORT_SELF, &flat), 0);
 	flat_deinit(&flat);
-	b.profile.by_thread = false;
+	b.out.profile.by_thread = false;
 	builder_select(&b, 0, 0);
-	cr_expect_eq(flat_build(&b.profile, &all, FLAT_BY_THREAD, FLAT_SORT_SELF, &flat), -EINVAL);
-	cr_expect_eq(flat_build(&b.profile, &no_gc, FLAT_BY_KIND, FLAT_SORT_SELF, &flat), -EINVAL);
-	cr_expect_eq(flat_build(&b.profile, &all, FLAT_BY_KIND, FLAT_SORT_SELF, &flat), 0);
+	cr_expect_eq(flat_build(&b.out.profile, &all, FLAT_BY_THREAD, FLAT_SORT_SELF, &flat),
+		     -EINVAL);
+	cr_expect_eq(flat_build(&b.out.profile, &no_gc, FLAT_BY_KIND, FLAT_SORT_SELF, &flat),
+		     -EINVAL);
+	cr_expect_eq(flat_build(&b.out.profile, &all, FLAT_BY_KIND, FLAT_SORT_SELF, &flat), 0);
 	flat_deinit(&flat);
 }
 
@@ -277,7 +282,7 @@ Test(flat, deep_stacks)
 {
 	uint32_t frame = builder_frame(&b, FRAME_RUBY, "deep", "/app/x.rb", 1, 1), stack = 0;
 
-	for (size_t i = 0; i < 100000; i++)
+	for (size_t i = 0; i < RBPF_FILE_MAX_DEPTH; i++)
 		stack = builder_stack(&b, stack, frame);
 	builder_add(&b, thread, stack, 2);
 	expect_rows(&all, FLAT_BY_FUNCTION, FLAT_SORT_SELF, "deep 2/2\n");

@@ -30,7 +30,8 @@ static char *fold(const struct export_options *opts)
 	struct err err = { 0 };
 
 	builder_finish(&b);
-	cr_assert_eq(exporter_find("folded")->run(&b.profile, opts, &out, &err), 0, "%s", err.msg);
+	cr_assert_eq(exporter_find("folded")->run(&b.out.profile, opts, &out, &err), 0, "%s",
+		     err.msg);
 	buf_addstr(&out, "");
 	if (!out.data)
 		buf_addch(&out, '\0');
@@ -164,7 +165,8 @@ Test(folded, weights_in_microseconds_keep_their_sum)
 	for (uint64_t seed = 1; seed < 20; seed++)
 		builder_add_random(&b, seed, 300);
 	text = fold(&time);
-	cr_expect_eq((uint64_t)check_lines(text), (b.profile.totals.cpu_sampled_ns + 500) / 1000);
+	cr_expect_eq((uint64_t)check_lines(text),
+		     (b.out.profile.totals.cpu_sampled_ns + 500) / 1000);
 	free(text);
 }
 
@@ -179,7 +181,7 @@ Test(folded, awkward_names_keep_the_grammar_and_the_sum)
 						  : "puma;<main>;Foo#a:b "));
 		cr_expect_not_null(strstr(text, "[unnamed];below the unnamed "));
 		cr_expect_not_null(strstr(text, "Größe#straße;日本語#メソッド;💎#🔥 "));
-		cr_expect_eq((size_t)check_lines(text), b.profile.n_samples);
+		cr_expect_eq((size_t)check_lines(text), b.out.profile.n_samples);
 		free(text);
 	}
 }

@@ -34,7 +34,7 @@ static void build(const struct view_filter *f, enum flat_by by, enum flat_sort s
 {
 	struct gc_time sum = { 0 };
 
-	cr_assert_eq(gc_report_build(&b.profile, f, by, sort, gc), 0);
+	cr_assert_eq(gc_report_build(&b.out.profile, f, by, sort, gc), 0);
 	for (unsigned int phase = GC_NONE + 1; phase < GC_PHASE_COUNT; phase++) {
 		sum.samples += gc->phases[phase].samples;
 		sum.value += gc->phases[phase].value;
@@ -55,8 +55,8 @@ static void expect_causes(const struct gc_report *gc, const char *expected)
 	for (size_t i = 0; i < gc->causes.n_rows; i++) {
 		const struct flat_row *row = &gc->causes.rows[i];
 
-		buf_addf(&out, "%s %d/%d\n", label_frame(&b.profile, row->frame), (int)row->samples,
-			 (int)row->total_samples);
+		buf_addf(&out, "%s %d/%d\n", label_frame(&b.out.profile, row->frame),
+			 (int)row->samples, (int)row->total_samples);
 	}
 	cr_expect_str_eq(buf_str(&out), expected);
 	buf_deinit(&out);
@@ -143,7 +143,7 @@ Test(gc, by_line)
 	builder_add(&b, worker, builder_gc(&b, builder_stack(&b, 0, two), NULL), 2);
 	build(NULL, FLAT_BY_LINE, FLAT_SORT_SELF, &gc);
 	cr_assert_eq(gc.causes.n_rows, 2);
-	cr_expect_eq(b.profile.frames[gc.causes.rows[0].frame].line, 4);
+	cr_expect_eq(b.out.profile.frames[gc.causes.rows[0].frame].line, 4);
 }
 
 Test(gc, who_collected)

@@ -89,11 +89,11 @@ static void define_some(struct recorder *rec)
 	struct profile_frame frame = { .module = PROFILE_NONE };
 	uint32_t id;
 
-	cr_assert_eq(recorder_string(rec, "x", 1, &frame.name), 0);
-	cr_assert_eq(recorder_process(rec, &process, &id), 0);
-	cr_assert_eq(recorder_thread(rec, id, 1, 0, &id), 0);
-	cr_assert_eq(recorder_frame(rec, &frame, &id), 0);
-	cr_assert_eq(recorder_stack(rec, 0, id, &id), 0);
+	cr_assert_eq(sink_string(recorder_sink(rec), "x", 1, &frame.name), 0);
+	cr_assert_eq(sink_process(recorder_sink(rec), &process, &id), 0);
+	cr_assert_eq(sink_thread(recorder_sink(rec), id, 1, 0, &id), 0);
+	cr_assert_eq(sink_frame(recorder_sink(rec), &frame, &id), 0);
+	cr_assert_eq(sink_stack(recorder_sink(rec), 0, id, &id), 0);
 	cr_assert_eq(id, 1);
 }
 
@@ -189,7 +189,7 @@ static void random_string(struct model *m)
 		buf_addch(&raw, '\0');
 	utf8_sanitise(&clean, buf_str(&raw), raw.len);
 	cr_assert_eq(intern_add(&m->want.strings, clean.data, clean.len, &want, NULL), 0);
-	cr_assert_eq(recorder_string(m->rec, buf_str(&raw), raw.len, &id), 0);
+	cr_assert_eq(sink_string(recorder_sink(m->rec), buf_str(&raw), raw.len, &id), 0);
 	cr_assert_eq(id, want);
 }
 
@@ -229,7 +229,7 @@ static void add_process(struct model *m)
 	struct profile_process def = random_process(m, m->want.n_processes);
 	uint32_t id;
 
-	cr_assert_eq(recorder_process(m->rec, &def, &id), 0);
+	cr_assert_eq(sink_process(recorder_sink(m->rec), &def, &id), 0);
 	cr_assert_eq(id, m->want.n_processes);
 	APPEND(m->want.processes, m->want.n_processes, m->want.cap_processes, def);
 }
@@ -243,14 +243,16 @@ static void change_process(struct model *m)
 		p->exited = true;
 		p->exit_ts = some_time(m);
 		p->exit_status = (int)rng_below(&m->rng, 65537) - 1;
-		cr_assert_eq(recorder_process_exit(m->rec, id, p->exit_ts, p->exit_status), 0);
+		cr_assert_eq(
+			sink_process_exit(recorder_sink(m->rec), id, p->exit_ts, p->exit_status),
+			0);
 		return;
 	}
 	def.exited = p->exited;
 	def.exit_ts = p->exit_ts;
 	def.exit_status = p->exit_status;
 	*p = def;
-	cr_assert_eq(recorder_process_update(m->rec, id, &def), 0);
+	cr_assert_eq(sink_process_update(recorder_sink(m->rec), id, &def), 0);
 }
 
 static void add_thread(struct model *m)
@@ -260,7 +262,7 @@ static void add_thread(struct model *m)
 				      .name = some_string(m) };
 	uint32_t id;
 
-	cr_assert_eq(recorder_thread(m->rec, def.process, def.tid, def.name, &id), 0);
+	cr_assert_eq(sink_thread(recorder_sink(m->rec), def.process, def.tid, def.name, &id), 0);
 	cr_assert_eq(id, m->want.n_threads);
 	APPEND(m->want.threads, m->want.n_threads, m->want.cap_threads, def);
 }
@@ -272,11 +274,11 @@ static void change_thread(struct model *m)
 
 	if (rng_below(&m->rng, 2)) {
 		t->name = some_string(m);
-		cr_assert_eq(recorder_thread_name(m->rec, id, t->name), 0);
+		cr_assert_eq(sink_thread_name(recorder_sink(m->rec), id, t->name), 0);
 	} else {
 		t->cpu_ns = rng_u64(&m->rng);
 		t->cpu_known = true;
-		cr_assert_eq(recorder_thread_cpu(m->rec, id, t->cpu_ns), 0);
+		cr_assert_eq(sink_thread_cpu(recorder_sink(m->rec), id, t->cpu_ns), 0);
 	}
 }
 
@@ -285,7 +287,7 @@ static void add_module(struct model *m)
 	struct profile_module def = { some_string(m), some_string(m) };
 	uint32_t id;
 
-	cr_assert_eq(recorder_module(m->rec, &def, &id), 0);
+	cr_assert_eq(sink_module(recorder_sink(m->rec), &def, &id), 0);
 	if (id == m->want.n_modules)
 		APPEND(m->want.modules, m->want.n_modules, m->want.cap_modules, def);
 	cr_assert_lt(id, m->want.n_modules);
@@ -308,7 +310,7 @@ static void add_frame(struct model *m)
 	};
 	uint32_t id;
 
-	cr_assert_eq(recorder_frame(m->rec, &def, &id), 0);
+	cr_assert_eq(sink_frame(recorder_sink(m->rec), &def, &id), 0);
 	if (id == m->want.n_frames)
 		APPEND(m->want.frames, m->want.n_frames, m->want.cap_frames, def);
 	cr_assert_lt(id, m->want.n_frames);
@@ -325,7 +327,7 @@ static void add_stack(struct model *m)
 	};
 	uint32_t id;
 
-	cr_assert_eq(recorder_stack(m->rec, def.parent, def.frame, &id), 0);
+	cr_assert_eq(sink_stack(recorder_sink(m->rec), def.parent, def.frame, &id), 0);
 	if (id == m->want.n_stacks)
 		APPEND(m->want.stacks, m->want.n_stacks, m->want.cap_stacks, def);
 	cr_assert_lt(id, m->want.n_stacks);
@@ -343,7 +345,7 @@ static void add_sample(struct model *m)
 		.flags = (uint16_t)rng_u64(&m->rng),
 	};
 
-	cr_assert_eq(recorder_sample(m->rec, &def), 0);
+	cr_assert_eq(sink_sample(recorder_sink(m->rec), &def), 0);
 	APPEND(m->want.samples, m->want.n_kept, m->want.cap_kept, def);
 	m->want.n_samples++;
 }
@@ -354,7 +356,7 @@ static void add_lost(struct model *m)
 				    .count = rng_u64(&m->rng),
 				    .reason = rng_below(&m->rng, LOST_REASON_COUNT) };
 
-	cr_assert_eq(recorder_lost(m->rec, &def), 0);
+	cr_assert_eq(sink_lost(recorder_sink(m->rec), &def), 0);
 	APPEND(m->want.lost, m->want.n_lost, m->want.cap_lost, def);
 }
 
@@ -541,10 +543,10 @@ Test(recorder, frames_that_differ_by_flags_are_two)
 	struct read_report report;
 	uint32_t exact, approximate, again;
 
-	cr_assert_eq(recorder_frame(rec, &frame, &exact), 0);
+	cr_assert_eq(sink_frame(recorder_sink(rec), &frame, &exact), 0);
 	frame.flags = FRAME_LINE_APPROXIMATE;
-	cr_assert_eq(recorder_frame(rec, &frame, &approximate), 0);
-	cr_assert_eq(recorder_frame(rec, &frame, &again), 0);
+	cr_assert_eq(sink_frame(recorder_sink(rec), &frame, &approximate), 0);
+	cr_assert_eq(sink_frame(recorder_sink(rec), &frame, &again), 0);
 	cr_expect_neq(exact, approximate);
 	cr_expect_eq(approximate, again);
 	must_close(rec);
@@ -566,44 +568,45 @@ Test(recorder, undefined_ids_are_refused_and_do_no_harm)
 	struct profile_lost lost = { .reason = LOST_REASON_COUNT };
 	uint32_t id = 77;
 
-	cr_expect_eq(recorder_sample(rec, &sample), -EINVAL, "no thread");
+	cr_expect_eq(sink_sample(recorder_sink(rec), &sample), -EINVAL, "no thread");
 	define_some(rec);
 	process.exe = 2;
-	cr_expect_eq(recorder_process(rec, &process, &id), -EINVAL);
+	cr_expect_eq(sink_process(recorder_sink(rec), &process, &id), -EINVAL);
 	process = (struct profile_process) { .parent = PROFILE_NONE, .cgroup = 2 };
-	cr_expect_eq(recorder_process(rec, &process, &id), -EINVAL);
+	cr_expect_eq(sink_process(recorder_sink(rec), &process, &id), -EINVAL);
 	process = (struct profile_process) { .parent = PROFILE_NONE, .container = 2 };
-	cr_expect_eq(recorder_process(rec, &process, &id), -EINVAL);
+	cr_expect_eq(sink_process(recorder_sink(rec), &process, &id), -EINVAL);
 	process = (struct profile_process) { .parent = 1 };
-	cr_expect_eq(recorder_process(rec, &process, &id), -EINVAL);
+	cr_expect_eq(sink_process(recorder_sink(rec), &process, &id), -EINVAL);
 	process.parent = 0;
-	cr_expect_eq(recorder_process_update(rec, 0, &process), -EINVAL, "its own parent");
+	cr_expect_eq(sink_process_update(recorder_sink(rec), 0, &process), -EINVAL,
+		     "its own parent");
 	process.parent = PROFILE_NONE;
-	cr_expect_eq(recorder_process_update(rec, 1, &process), -EINVAL);
-	cr_expect_eq(recorder_process_exit(rec, 1, 0, 0), -EINVAL);
-	cr_expect_eq(recorder_process_exit(rec, 0, 0, -2), -EINVAL);
-	cr_expect_eq(recorder_thread(rec, 1, 1, 0, &id), -EINVAL);
-	cr_expect_eq(recorder_thread(rec, 0, 1, 2, &id), -EINVAL);
-	cr_expect_eq(recorder_thread_name(rec, 1, 0), -EINVAL);
-	cr_expect_eq(recorder_thread_name(rec, 0, 2), -EINVAL);
-	cr_expect_eq(recorder_thread_cpu(rec, 1, 0), -EINVAL);
+	cr_expect_eq(sink_process_update(recorder_sink(rec), 1, &process), -EINVAL);
+	cr_expect_eq(sink_process_exit(recorder_sink(rec), 1, 0, 0), -EINVAL);
+	cr_expect_eq(sink_process_exit(recorder_sink(rec), 0, 0, -2), -EINVAL);
+	cr_expect_eq(sink_thread(recorder_sink(rec), 1, 1, 0, &id), -EINVAL);
+	cr_expect_eq(sink_thread(recorder_sink(rec), 0, 1, 2, &id), -EINVAL);
+	cr_expect_eq(sink_thread_name(recorder_sink(rec), 1, 0), -EINVAL);
+	cr_expect_eq(sink_thread_name(recorder_sink(rec), 0, 2), -EINVAL);
+	cr_expect_eq(sink_thread_cpu(recorder_sink(rec), 1, 0), -EINVAL);
 	module.build_id = 2;
-	cr_expect_eq(recorder_module(rec, &module, &id), -EINVAL);
+	cr_expect_eq(sink_module(recorder_sink(rec), &module, &id), -EINVAL);
 	frame.file = 2;
-	cr_expect_eq(recorder_frame(rec, &frame, &id), -EINVAL);
+	cr_expect_eq(sink_frame(recorder_sink(rec), &frame, &id), -EINVAL);
 	frame = (struct profile_frame) { .module = 0 };
-	cr_expect_eq(recorder_frame(rec, &frame, &id), -EINVAL);
+	cr_expect_eq(sink_frame(recorder_sink(rec), &frame, &id), -EINVAL);
 	frame = (struct profile_frame) { .kind = FRAME_KIND_COUNT, .module = PROFILE_NONE };
-	cr_expect_eq(recorder_frame(rec, &frame, &id), -EINVAL);
-	cr_expect_eq(recorder_stack(rec, 2, 0, &id), -EINVAL);
-	cr_expect_eq(recorder_stack(rec, PROFILE_NONE, 0, &id), -EINVAL);
-	cr_expect_eq(recorder_stack(rec, 0, 1, &id), -EINVAL);
+	cr_expect_eq(sink_frame(recorder_sink(rec), &frame, &id), -EINVAL);
+	cr_expect_eq(sink_stack(recorder_sink(rec), 2, 0, &id), -EINVAL);
+	cr_expect_eq(sink_stack(recorder_sink(rec), PROFILE_NONE, 0, &id), -EINVAL);
+	cr_expect_eq(sink_stack(recorder_sink(rec), 0, 1, &id), -EINVAL);
 	sample.stack = 2;
-	cr_expect_eq(recorder_sample(rec, &sample), -EINVAL);
-	cr_expect_eq(recorder_lost(rec, &lost), -EINVAL);
+	cr_expect_eq(sink_sample(recorder_sink(rec), &sample), -EINVAL);
+	cr_expect_eq(sink_lost(recorder_sink(rec), &lost), -EINVAL);
 	cr_expect_eq(id, 77, "untouched on failure");
 	sample.stack = 1;
-	cr_expect_eq(recorder_sample(rec, &sample), 0, "no failure of these is sticky");
+	cr_expect_eq(sink_sample(recorder_sink(rec), &sample), 0, "no failure of these is sticky");
 	must_close(rec);
 	cr_expect_eq(count_samples(path), 1);
 }
@@ -623,8 +626,8 @@ Test(recorder, largest_process)
 	struct read_report report;
 	uint32_t id;
 
-	cr_assert_eq(recorder_process(rec, &process, &id), 0);
-	cr_assert_eq(recorder_process_update(rec, id, &process), 0);
+	cr_assert_eq(sink_process(recorder_sink(rec), &process, &id), 0);
+	cr_assert_eq(sink_process_update(recorder_sink(rec), id, &process), 0);
 	must_close(rec);
 	read_back(path, &p, &report);
 	cr_assert_eq(p.n_processes, 1);
@@ -642,13 +645,13 @@ Test(recorder, a_container_is_one_also_when_it_was_forgotten)
 	struct read_report report;
 	uint32_t id, before;
 
-	cr_assert_eq(recorder_string(rec, "web", 3, &process.container), 0);
-	cr_assert_eq(recorder_process(rec, &process, &id), 0);
+	cr_assert_eq(sink_string(recorder_sink(rec), "web", 3, &process.container), 0);
+	cr_assert_eq(sink_process(recorder_sink(rec), &process, &id), 0);
 	before = process.container;
-	recorder_forget(rec);
-	cr_assert_eq(recorder_string(rec, "web", 3, &process.container), 0);
+	sink_forget(recorder_sink(rec));
+	cr_assert_eq(sink_string(recorder_sink(rec), "web", 3, &process.container), 0);
 	cr_assert_neq(process.container, before);
-	cr_assert_eq(recorder_process(rec, &process, &id), 0);
+	cr_assert_eq(sink_process(recorder_sink(rec), &process, &id), 0);
 	must_close(rec);
 	read_back(path, &p, &report);
 	cr_assert_eq(p.n_processes, 2);
@@ -664,14 +667,15 @@ Test(recorder, a_thread_that_ended_keeps_its_name)
 	uint32_t name, id;
 
 	define_some(rec);
-	cr_assert_eq(recorder_string(rec, "worker 1", 8, &name), 0);
-	cr_assert_eq(recorder_thread_name(rec, 0, name), 0);
+	cr_assert_eq(sink_string(recorder_sink(rec), "worker 1", 8, &name), 0);
+	cr_assert_eq(sink_thread_name(recorder_sink(rec), 0, name), 0);
 	cr_assert_eq(recorder_flush(rec, true), 0);
-	cr_assert_eq(recorder_thread_cpu(rec, 0, 5), 0);
-	cr_assert_eq(recorder_process_exit(rec, 0, 1000000000, 0), 0);
+	cr_assert_eq(sink_thread_cpu(recorder_sink(rec), 0, 5), 0);
+	cr_assert_eq(sink_process_exit(recorder_sink(rec), 0, 1000000000, 0), 0);
 	/* its tid, used again by another process */
-	cr_assert_eq(recorder_process(rec, &(struct profile_process) { .pid = 1 }, &id), 0);
-	cr_assert_eq(recorder_thread(rec, id, 1, 0, &id), 0);
+	cr_assert_eq(sink_process(recorder_sink(rec), &(struct profile_process) { .pid = 1 }, &id),
+		     0);
+	cr_assert_eq(sink_thread(recorder_sink(rec), id, 1, 0, &id), 0);
 	must_close(rec);
 	read_back(path, &p, &report);
 	cr_assert_eq(p.n_threads, 2);
@@ -688,8 +692,8 @@ Test(recorder, stacks_have_a_depth_limit)
 
 	define_some(rec);
 	for (uint32_t depth = 1; depth < RBPF_FILE_MAX_DEPTH; depth++)
-		cr_assert_eq(recorder_stack(rec, stack, 0, &stack), 0);
-	cr_expect_eq(recorder_stack(rec, stack, 0, &stack), -E2BIG);
+		cr_assert_eq(sink_stack(recorder_sink(rec), stack, 0, &stack), 0);
+	cr_expect_eq(sink_stack(recorder_sink(rec), stack, 0, &stack), -E2BIG);
 	must_close(rec);
 	read_back(path, &p, &report);
 	cr_expect_eq(profile_stack_depth(&p, stack), RBPF_FILE_MAX_DEPTH);
@@ -707,10 +711,10 @@ Test(recorder, long_strings_are_cut_at_a_character)
 
 	for (size_t i = 0; i < RBPF_FILE_MAX_STRING; i++)
 		buf_addstr(&s, "\xe2\x82\xac");
-	cr_assert_eq(recorder_string(rec, s.data, s.len, &id), 0);
+	cr_assert_eq(sink_string(recorder_sink(rec), s.data, s.len, &id), 0);
 	buf_reset(&s);
 	buf_add_repeat(&s, '\xff', RBPF_FILE_MAX_STRING * 2);
-	cr_assert_eq(recorder_string(rec, s.data, s.len, &id), 0);
+	cr_assert_eq(sink_string(recorder_sink(rec), s.data, s.len, &id), 0);
 	must_close(rec);
 	read_back(path, &p, &report);
 	cr_expect_eq(report.lost_bytes, 0);
@@ -750,7 +754,7 @@ static void add_samples(struct recorder *rec, size_t n)
 
 	for (size_t i = 0; i < n; i++) {
 		sample.ts += 100;
-		cr_assert_eq(recorder_sample(rec, &sample), 0);
+		cr_assert_eq(sink_sample(recorder_sink(rec), &sample), 0);
 	}
 }
 
@@ -780,20 +784,20 @@ Test(recorder, forgetting_changes_nothing)
 
 	define_some(rec);
 	for (uint32_t i = 0; i < 5; i++) {
-		cr_assert_eq(recorder_string(rec, "", 0, &empty), 0);
+		cr_assert_eq(sink_string(recorder_sink(rec), "", 0, &empty), 0);
 		cr_expect_eq(empty, 0);
-		cr_assert_eq(recorder_string(rec, "foo", 3, &frame.name), 0);
-		cr_assert_eq(recorder_frame(rec, &frame, &frame_id), 0);
-		cr_assert_eq(recorder_stack(rec, 0, frame_id, &stack), 0);
+		cr_assert_eq(sink_string(recorder_sink(rec), "foo", 3, &frame.name), 0);
+		cr_assert_eq(sink_frame(recorder_sink(rec), &frame, &frame_id), 0);
+		cr_assert_eq(sink_stack(recorder_sink(rec), 0, frame_id, &stack), 0);
 		cr_expect_gt(stack, outer, "a new id");
 		/* A stack from before can be used on, also as a parent. */
 		if (outer)
-			cr_assert_eq(recorder_stack(rec, outer, frame_id, &stack), 0);
+			cr_assert_eq(sink_stack(recorder_sink(rec), outer, frame_id, &stack), 0);
 		sample.stack = outer = stack;
-		cr_assert_eq(recorder_sample(rec, &sample), 0);
-		recorder_forget(rec);
-		cr_assert_eq(recorder_sample(rec, &sample), 0);
-		cr_expect_eq(recorder_stack(rec, outer, frame_id + 1000, &id), -EINVAL);
+		cr_assert_eq(sink_sample(recorder_sink(rec), &sample), 0);
+		sink_forget(recorder_sink(rec));
+		cr_assert_eq(sink_sample(recorder_sink(rec), &sample), 0);
+		cr_expect_eq(sink_stack(recorder_sink(rec), outer, frame_id + 1000, &id), -EINVAL);
 	}
 	must_close(rec);
 	read_back(path, &p, &report);
@@ -818,15 +822,15 @@ Test(recorder, chunk_closes_by_age)
 	cr_assert_eq(recorder_flush(rec, false), 0);
 	cr_expect_eq(recorder_bytes(rec), start, "too young");
 	sample.ts = clock_ns(CLOCK_MONOTONIC);
-	cr_assert_eq(recorder_sample(rec, &sample), 0);
+	cr_assert_eq(sink_sample(recorder_sink(rec), &sample), 0);
 	cr_expect_eq(recorder_bytes(rec), start, "too young");
 	sample.ts += NSEC_PER_SEC;
-	cr_assert_eq(recorder_sample(rec, &sample), 0);
+	cr_assert_eq(sink_sample(recorder_sink(rec), &sample), 0);
 	cr_expect_gt(recorder_bytes(rec), start, "its time shows that the chunk is a second old");
 
 	start = recorder_bytes(rec);
 	sample.ts += NSEC_PER_MSEC;
-	cr_assert_eq(recorder_sample(rec, &sample), 0);
+	cr_assert_eq(sink_sample(recorder_sink(rec), &sample), 0);
 	cr_expect_eq(recorder_bytes(rec), start, "the next chunk is young again");
 	usleep(1010000);
 	cr_assert_eq(recorder_flush(rec, false), 0);
@@ -961,7 +965,7 @@ static size_t add_random_samples(struct recorder *rec, size_t max)
 
 	while (n < max) {
 		sample.value = rng_next(&rng);
-		if (recorder_sample(rec, &sample))
+		if (sink_sample(recorder_sink(rec), &sample))
 			break;
 		n++;
 	}
@@ -983,8 +987,8 @@ static void assert_failed_recorder(struct recorder *rec, int code, const char *m
 
 	assert_full(recorder_error(rec, &err), &err, code, msg);
 	cr_expect_eq(recorder_error(rec, NULL), code);
-	cr_expect_eq(recorder_sample(rec, &sample), code, "sticky");
-	cr_expect_eq(recorder_string(rec, "new", 3, &id), code, "sticky");
+	cr_expect_eq(sink_sample(recorder_sink(rec), &sample), code, "sticky");
+	cr_expect_eq(sink_string(recorder_sink(rec), "new", 3, &id), code, "sticky");
 	cr_expect_eq(recorder_flush(rec, false), code, "sticky");
 	cr_expect_eq(recorder_flush(rec, true), code, "sticky");
 	cr_expect_eq(recorder_bytes(rec), bytes);

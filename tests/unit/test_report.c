@@ -306,7 +306,7 @@ static void add_containers(struct fixture *f)
 
 	builder_contain(&f->builder, 0, LONG_ID, 1);
 	builder_contain(&f->builder, job, LONG_ID, 50);
-	f->builder.profile.processes[bash].ruby_version = 0;
+	f->builder.out.profile.processes[bash].ruby_version = 0;
 	builder_add(&f->builder, f->thread, stack, 100);
 	builder_add(&f->builder, builder_thread(&f->builder, job, 50, "ruby"), stack, 60);
 	builder_add(&f->builder, builder_thread(&f->builder, bash, 51, "bash"), stack, 40);

@@ -40,8 +40,8 @@ static const char *render(renderer fn)
 	struct err err = { 0 };
 
 	builder_finish(&b);
-	cr_assert_eq(stack_mode_prepare(&b.profile, filter.stack), 0);
-	rec.profile = b.profile;
+	cr_assert_eq(stack_mode_prepare(&b.out.profile, filter.stack), 0);
+	rec.profile = b.out.profile;
 	buf_reset(&out);
 	cr_assert_eq(fn(&report, &out, &err), 0, "%s", err.msg);
 	return buf_str(&out);

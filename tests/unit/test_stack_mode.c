@@ -37,10 +37,11 @@ static char *fold(enum stack_mode mode)
 	const char *problem;
 
 	builder_finish(&b);
-	cr_assert_eq(stack_mode_prepare(&b.profile, mode), 0);
-	problem = check_profile(&b.profile);
+	cr_assert_eq(stack_mode_prepare(&b.out.profile, mode), 0);
+	problem = check_profile(&b.out.profile);
 	cr_assert_null(problem, "%s", problem);
-	cr_assert_eq(exporter_find("folded")->run(&b.profile, &opts, &out, &err), 0, "%s", err.msg);
+	cr_assert_eq(exporter_find("folded")->run(&b.out.profile, &opts, &out, &err), 0, "%s",
+		     err.msg);
 	buf_addstr(&out, "");
 	return out.data;
 }
@@ -152,7 +153,7 @@ Test(stack_mode, native)
 
 Test(stack_mode, what_stands_for_a_stack_is_added_once_and_behind_all_others)
 {
-	const struct profile *p = &b.profile;
+	const struct profile *p = &b.out.profile;
 	size_t n_frames, n_stacks;
 
 	woven_build(&b);
@@ -160,8 +161,8 @@ Test(stack_mode, what_stands_for_a_stack_is_added_once_and_behind_all_others)
 	n_frames = p->n_frames;
 	n_stacks = p->n_stacks;
 	cr_expect_eq(stack_mode_instead(STACK_RUBY, p), 0);
-	cr_assert_eq(stack_mode_prepare(&b.profile, STACK_BOTH), 0);
-	cr_assert_eq(stack_mode_prepare(&b.profile, STACK_BOTH), 0);
+	cr_assert_eq(stack_mode_prepare(&b.out.profile, STACK_BOTH), 0);
+	cr_assert_eq(stack_mode_prepare(&b.out.profile, STACK_BOTH), 0);
 	cr_expect_eq(p->n_frames, n_frames + 1, "all have native frames");
 	cr_expect_eq(p->n_stacks, n_stacks + 1);
 	cr_expect_eq(stack_mode_instead(STACK_RUBY, p), n_stacks);
@@ -182,17 +183,17 @@ Test(stack_mode, flat_rows_and_trees_add_up)
 		uint64_t samples = 0;
 		struct tree t;
 
-		cr_assert_eq(stack_mode_prepare(&b.profile, mode), 0);
-		cr_assert_eq(flat_build(&b.profile, &f, FLAT_BY_FUNCTION, FLAT_SORT_SELF, &flat),
-			     0);
+		cr_assert_eq(stack_mode_prepare(&b.out.profile, mode), 0);
+		cr_assert_eq(
+			flat_build(&b.out.profile, &f, FLAT_BY_FUNCTION, FLAT_SORT_SELF, &flat), 0);
 		for (size_t i = 0; i < flat.n_rows; i++) {
 			samples += flat.rows[i].samples;
 			cr_expect_leq(flat.rows[i].samples, flat.rows[i].total_samples);
 		}
-		cr_expect_eq(flat.samples, b.profile.n_samples);
-		cr_expect_eq(samples, b.profile.n_samples - 1, "%s", stack_mode_name(mode));
+		cr_expect_eq(flat.samples, b.out.profile.n_samples);
+		cr_expect_eq(samples, b.out.profile.n_samples - 1, "%s", stack_mode_name(mode));
 		flat_deinit(&flat);
-		cr_assert_eq(tree_build(&b.profile, &f, &opts, &t), 0);
+		cr_assert_eq(tree_build(&b.out.profile, &f, &opts, &t), 0);
 		cr_expect_eq(t.nodes[0].self_samples, 1, "%s", stack_mode_name(mode));
 		tree_deinit(&t);
 	}
@@ -215,10 +216,10 @@ Test(stack_mode, recordings_without_native_stacks_look_the_same_in_all_modes)
 	builder_add(&b, thread, woven_other(&b, 0, FRAME_UNKNOWN, "[unknown]"), 1);
 	builder_add(&b, thread, woven_other(&b, 0, FRAME_FIBER, "[fiber]"), 1);
 	builder_add(&b, thread, 0, 1);
-	n_frames = b.profile.n_frames;
+	n_frames = b.out.profile.n_frames;
 	want = fold(STACK_ALL);
 	for (size_t i = 0; i < ARRAY_SIZE(modes); i++)
 		expect_folded(modes[i], want);
-	cr_expect_eq(b.profile.n_frames, n_frames, "nothing was added");
+	cr_expect_eq(b.out.profile.n_frames, n_frames, "nothing was added");
 	free(want);
 }

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include <criterion/criterion.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "profile/reader.h"
-#include "profile/recorder.h"
 #include "native/native_stacks.h"
+#include "profile/profile_sink.h"
 #include "sample/process_table.h"
 #include "sample/stack_table.h"
 #include "support/ruby_image.h"
@@ -52,33 +50,15 @@ static __attribute__((noinline)) int gc_start(int n)
 
 #define AT(function) ((uint64_t)(function) | RBPF_NATIVE_EXACT)
 
-/* ---- a recording that is made, and read ---- */
-
-static char dir[] = "/tmp/rbpf-stacks-XXXXXX";
-static char path[64];
-
-static void make_dir(void)
-{
-	cr_assert_not_null(mkdtemp(dir));
-	snprintf(path, sizeof(path), "%s/rbpf.data", dir);
-}
-
-static void remove_dir(void)
-{
-	unlink(path);
-	rmdir(dir);
-}
-
-TestSuite(stack_table, .init = make_dir, .fini = remove_dir);
+/* ---- what the stacks are written to ---- */
 
 struct fixture {
 	struct ruby_image *img;
 	struct tracked_process p;
 	struct stack_table t;
-	struct recorder *out;
+	struct profile_sink out;
 	uint64_t ts;
 	uint32_t thread; /* in the recording */
-	struct profile profile;
 
 	/* a method in Ruby, and one in C */
 	struct rbpf_frame foo, each;
@@ -99,10 +79,7 @@ static void make_code(struct fixture *f)
 
 static void setup(struct fixture *f)
 {
-	const struct profile_meta meta = { .mode = (char *)"cpu",
-					   .frequency = 99,
-					   .start_monotonic_ns = SECOND };
-	const struct recorder_options opts = { .path = path };
+	const struct profile_sink_options opts = { .keep_samples = true };
 	const struct profile_process process = { .parent = PROFILE_NONE, .exit_status = -1 };
 	uint32_t id;
 
@@ -115,28 +92,15 @@ static void setup(struct fixture *f)
 	cr_assert_eq(native_new(NULL, test_worker(), false, NULL, NULL, &f->t.native), 0);
 	cr_assert_eq(native_process_new(f->t.native, getpid(), &f->p.info.place, &f->p.native), 0);
 	cr_assert_eq(native_process_look(f->p.native, f->p.vm), 0);
-	cr_assert_eq(recorder_open(&opts, &meta, &f->out, NULL), 0);
-	cr_assert_eq(recorder_process(f->out, &process, &id), 0);
-	cr_assert_eq(recorder_thread(f->out, id, 1, 0, &f->thread), 0);
+	cr_assert_eq(profile_sink_init(&f->out, &opts), 0);
+	cr_assert_eq(sink_process(&f->out.sink, &process, &id), 0);
+	cr_assert_eq(sink_thread(&f->out.sink, id, 1, 0, &f->thread), 0);
 	make_code(f);
-}
-
-static const struct read_options keep = { .keep_samples = true };
-
-/* Close the recording and read it. */
-static void read_back(struct fixture *f)
-{
-	struct read_report report;
-
-	cr_assert_eq(recorder_close(f->out, NULL, NULL), 0);
-	f->out = NULL;
-	cr_assert_eq(profile_read(path, &keep, &f->profile, &report, NULL), 0);
 }
 
 static void teardown(struct fixture *f)
 {
-	recorder_close(f->out, NULL, NULL);
-	profile_deinit(&f->profile);
+	profile_sink_deinit(&f->out);
 	stack_table_deinit(&f->t);
 	native_process_free(f->p.native);
 	native_free(f->t.native);
@@ -158,9 +122,9 @@ static int define_ruby(struct fixture *f, uint64_t stack, const struct rbpf_fram
 	rec->stack = stack;
 	rec->n_frames = (uint32_t)n;
 	memcpy(rec + 1, frames, n * sizeof(*frames));
-	r = stack_table_define(&f->t, f->out, &f->p, rec, len);
+	r = stack_table_define(&f->t, &f->out.sink, &f->p, rec, len);
 	if (n)
-		cr_expect_eq(stack_table_define(&f->t, f->out, &f->p, rec, len - 1), -EPROTO);
+		cr_expect_eq(stack_table_define(&f->t, &f->out.sink, &f->p, rec, len - 1), -EPROTO);
 	free(rec);
 	return r;
 }
@@ -191,12 +155,12 @@ static struct sample_stack sample(struct fixture *f, const struct rbpf_ring_samp
 	struct sample_stack s = { .stack = PROFILE_NONE }, again;
 	struct profile_sample out = { .ts = f->ts, .value = 1, .thread = f->thread };
 
-	cr_assert_eq(stack_table_of_sample(&f->t, f->out, &f->p, rec, true, &s), 0);
-	cr_assert_eq(stack_table_of_sample(&f->t, f->out, &f->p, rec, true, &again), 0);
+	cr_assert_eq(stack_table_of_sample(&f->t, &f->out.sink, &f->p, rec, true, &s), 0);
+	cr_assert_eq(stack_table_of_sample(&f->t, &f->out.sink, &f->p, rec, true, &again), 0);
 	cr_expect(again.stack == s.stack && again.flags == s.flags, "twice the same");
 	out.stack = s.stack;
 	out.flags = s.flags;
-	cr_assert_eq(recorder_sample(f->out, &out), 0);
+	cr_assert_eq(sink_sample(&f->out.sink, &out), 0);
 	return s;
 }
 
@@ -222,12 +186,12 @@ static void expect_sample(const struct fixture *f, size_t i, const char *want, u
 {
 	struct buf got _cleanup_buf_ = BUF_INIT;
 
-	cr_assert_lt(i, f->profile.n_samples, "there is no sample %zu", i);
-	print_stack(&f->profile, f->profile.samples[i].stack, &got);
+	cr_assert_lt(i, f->out.profile.n_samples, "there is no sample %zu", i);
+	print_stack(&f->out.profile, f->out.profile.samples[i].stack, &got);
 	cr_expect_str_eq(buf_str(&got), want, "sample %zu is of\n%s\n  not\n%s", i, buf_str(&got),
 			 want);
-	cr_expect_eq(f->profile.samples[i].flags, flags, "sample %zu has the flags %x, not %x", i,
-		     f->profile.samples[i].flags, flags);
+	cr_expect_eq(f->out.profile.samples[i].flags, flags, "sample %zu has the flags %x, not %x",
+		     i, f->out.profile.samples[i].flags, flags);
 }
 
 /* foo, which calls each, and the native frames of that. */
@@ -259,7 +223,6 @@ Test(stack_table, ruby_and_native)
 	sample_of(&f, 0, 2);
 	sample_of(&f, 0, 0);
 	cr_expect_eq(sample_of(&f, 1, 2).stack, woven.stack);
-	read_back(&f);
 	expect_sample(&f, 0, EACH, SAMPLE_NATIVE);
 	expect_sample(&f, 1, "foo Object#each", 0);
 	expect_sample(&f, 2, "[no Ruby frame] (rb_vm_exec) (vm_exec_core) (vm_call_it) rb_ary_each",
@@ -283,7 +246,6 @@ Test(stack_table, gaps)
 	cr_assert_eq(define_native(&f, 7, words, 1, 1000), 0);
 	for (uint64_t native = 3; native <= 7; native++)
 		sample_of(&f, 1, native);
-	read_back(&f);
 	expect_sample(&f, 0,
 		      "(rb_vm_exec) (vm_exec_core) foo [native frames missing: the stack cannot be "
 		      "read] Object#each (rb_ary_each)",
@@ -314,7 +276,6 @@ Test(stack_table, lost_definitions)
 	define_each(&f, 10, 20);
 	cr_expect_neq(sample_of(&f, 1, 20).stack, lost.stack);
 	sample_of(&f, 10, 20);
-	read_back(&f);
 	expect_sample(&f, 0, "foo Object#each [native frames missing: lost]",
 		      SAMPLE_NATIVE | SAMPLE_GAP);
 	expect_sample(&f, 1, "[stack lost] (rb_vm_exec) (vm_exec_core) (vm_call_it) rb_ary_each",
@@ -347,7 +308,6 @@ Test(stack_table, collections)
 	/* The phase alone says nothing. */
 	sample(&f, &(struct rbpf_ring_sample) { .stack = 1,
 						.flags = (uint16_t)(marking & ~RBPF_SAMPLE_GC) });
-	read_back(&f);
 	expect_sample(&f, 0, "foo Object#each (garbage collection) (marking)", SAMPLE_GC);
 	expect_sample(
 		&f, 1,
@@ -392,16 +352,15 @@ Test(stack_table, placeholders)
 	for (size_t i = 0; i < n; i++)
 		sample(&f, &(struct rbpf_ring_sample) { .status = cases[i].status });
 	/* A layout that is not proven: that a walk failed says no more than that. */
-	cr_assert_eq(stack_table_of_sample(&f.t, f.out, &f.p, &rec, false, &s), 0);
+	cr_assert_eq(stack_table_of_sample(&f.t, &f.out.sink, &f.p, &rec, false, &s), 0);
 	cr_expect_eq(s.flags, SAMPLE_NO_RUBY);
 	rec.status = RBPF_EXITING;
-	cr_assert_eq(stack_table_of_sample(&f.t, f.out, &f.p, &rec, false, &exiting), 0);
+	cr_assert_eq(stack_table_of_sample(&f.t, &f.out.sink, &f.p, &rec, false, &exiting), 0);
 	cr_expect_neq(s.stack, exiting.stack);
-	read_back(&f);
 	for (size_t i = 0; i < n; i++)
 		expect_sample(&f, i, cases[i].name, cases[i].flags);
-	cr_expect_eq(s.stack, f.profile.samples[1].stack);
-	cr_expect_eq(exiting.stack, f.profile.samples[6].stack);
+	cr_expect_eq(s.stack, f.out.profile.samples[1].stack);
+	cr_expect_eq(exiting.stack, f.out.profile.samples[6].stack);
 	teardown(&f);
 }
 
@@ -415,7 +374,6 @@ Test(stack_table, cut_and_unknown_frames)
 
 	cr_assert_eq(define_ruby(&f, 1, frames, 4), 0);
 	sample_of(&f, 1, 0);
-	read_back(&f);
 	expect_sample(&f, 0, "foo [unknown] [truncated 77 frames] foo",
 		      SAMPLE_TRUNCATED | SAMPLE_UNRESOLVED);
 	teardown(&f);
@@ -441,7 +399,6 @@ Test(stack_table, generations)
 	define_each(&f, 7, 8);
 	sample_of(&f, 1, 2);
 	sample_of(&f, 3, 8);
-	read_back(&f);
 	for (size_t i = 0; i < 5; i++)
 		expect_sample(&f, i, EACH, SAMPLE_NATIVE);
 	expect_sample(&f, 5, "[stack lost] [native frames missing: lost]",
@@ -467,7 +424,6 @@ Test(stack_table, forgetting_native_frames)
 	define_each(&f, 5, 6);
 	sample_of(&f, 5, 6);
 	sample_of(&f, 3, 6);
-	read_back(&f);
 	expect_sample(&f, 0, EACH, SAMPLE_NATIVE);
 	expect_sample(&f, 1, "foo Object#each [native frames missing: lost]",
 		      SAMPLE_NATIVE | SAMPLE_GAP);

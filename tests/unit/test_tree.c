@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/buf.h"
+#include "rbpf_file.h"
 #include "support/profile_builder.h"
 #include "support/tree_check.h"
 #include "view/filter.h"
@@ -52,7 +53,7 @@ static void expect_tree(const struct view_filter *f, const struct tree_options *
 	struct tree t;
 	char *got;
 
-	cr_assert_eq(tree_build(&b.profile, f, opts, &t), 0);
+	cr_assert_eq(tree_build(&b.out.profile, f, opts, &t), 0);
 	assert_sane_tree(&t);
 	got = render(&t);
 	cr_expect_str_eq(got, expected);
@@ -140,7 +141,7 @@ Test(tree, split)
 	static const struct tree_options by_process = { .split = TREE_SPLIT_PROCESS };
 	static const struct tree_options by_thread = { .split = TREE_SPLIT_THREAD };
 	static const struct tree_options both = { .split = TREE_SPLIT_THREAD, .inverted = true };
-	uint32_t worker = builder_thread(&b, b.profile.threads[thread].process, 100, "");
+	uint32_t worker = builder_thread(&b, b.out.profile.threads[thread].process, 100, "");
 	uint32_t second = builder_thread(&b, builder_process(&b, 7, "ruby job.rb"), 7, "main");
 	uint32_t path = builder_path(&b, "a|b");
 
@@ -166,7 +167,7 @@ Test(tree, split_by_container_and_ruby)
 	static const struct tree_options by_process = { .split = TREE_SPLIT_PROCESS };
 	static const struct tree_options by_container = { .split = TREE_SPLIT_CONTAINER };
 	static const struct tree_options by_ruby = { .split = TREE_SPLIT_RUBY };
-	uint32_t first = b.profile.threads[thread].process;
+	uint32_t first = b.out.profile.threads[thread].process;
 	uint32_t web = builder_process(&b, 7, "ruby web.rb");
 	uint32_t bash = builder_process(&b, 8, "bash");
 	uint32_t path = builder_path(&b, "a");
@@ -174,7 +175,7 @@ Test(tree, split_by_container_and_ruby)
 	builder_contain(&b, first, LONG_ID, 1);
 	builder_contain(&b, web, LONG_ID, 7);
 	builder_contain(&b, bash, "", 3);
-	b.profile.processes[bash].ruby_version = 0;
+	b.out.profile.processes[bash].ruby_version = 0;
 	builder_add(&b, thread, path, 1);
 	builder_add(&b, builder_thread(&b, web, 7, "x"), path, 2);
 	builder_add(&b, builder_thread(&b, bash, 8, "bash"), 0, 4);
@@ -218,8 +219,8 @@ Test(tree, labels_are_never_empty)
 
 	builder_add(&b, builder_thread(&b, process, 9, ""), builder_path(&b, ""), 1);
 	builder_add(&b, thread, builder_path(&b, "a"), 1);
-	b.profile.processes[0].cmdline = builder_str(&b, "/opt/my app/bin/puma: worker 1");
-	b.profile.processes[0].exe = builder_str(&b, "/opt/my app/bin/puma:");
+	b.out.profile.processes[0].cmdline = builder_str(&b, "/opt/my app/bin/puma: worker 1");
+	b.out.profile.processes[0].exe = builder_str(&b, "/opt/my app/bin/puma:");
 	expect_tree(NULL, &by_process,
 		    "all 2/0([unknown] (pid 9) 1/0([unnamed] 1/1) puma (pid 42) 1/0(a 1/1))");
 }
@@ -237,10 +238,10 @@ Test(tree, random_profiles_add_up)
 
 		builder_add_random(&b, variant + 1, 500);
 		builder_finish(&b);
-		cr_assert_eq(tree_build(&b.profile, &f, &opts, &t), 0);
+		cr_assert_eq(tree_build(&b.out.profile, &f, &opts, &t), 0);
 		assert_sane_tree(&t);
-		cr_expect_eq(t.nodes[0].total_value, b.profile.totals.cpu_sampled_ns);
-		cr_expect_eq(t.nodes[0].total_samples, b.profile.n_samples);
+		cr_expect_eq(t.nodes[0].total_value, b.out.profile.totals.cpu_sampled_ns);
+		cr_expect_eq(t.nodes[0].total_samples, b.out.profile.n_samples);
 		tree_deinit(&t);
 	}
 }
@@ -252,17 +253,17 @@ Test(tree, order_of_samples_does_not_matter)
 	char *forward, *backward;
 
 	builder_add_random(&b, 5, 300);
-	cr_assert_eq(tree_build(&b.profile, NULL, &plain, &t), 0);
+	cr_assert_eq(tree_build(&b.out.profile, NULL, &plain, &t), 0);
 	forward = render(&t);
 	tree_deinit(&t);
-	for (size_t i = 0, j = b.profile.n_samples - 1; i < j; i++, j--) {
-		struct profile_sample tmp = b.profile.samples[i];
+	for (size_t i = 0, j = b.out.profile.n_samples - 1; i < j; i++, j--) {
+		struct profile_sample tmp = b.out.profile.samples[i];
 
-		b.profile.samples[i] = b.profile.samples[j];
-		b.profile.samples[j] = tmp;
+		b.out.profile.samples[i] = b.out.profile.samples[j];
+		b.out.profile.samples[j] = tmp;
 	}
 	builder_select(&b, 0, 0);
-	cr_assert_eq(tree_build(&b.profile, NULL, &plain, &t), 0);
+	cr_assert_eq(tree_build(&b.out.profile, NULL, &plain, &t), 0);
 	backward = render(&t);
 	tree_deinit(&t);
 	cr_expect_str_eq(forward, backward);
@@ -274,17 +275,17 @@ Test(tree, deep_stacks)
 {
 	uint32_t frame = builder_frame(&b, FRAME_RUBY, "deep", "/app/x.rb", 1, 1), stack = 0;
 
-	for (size_t i = 0; i < 100000; i++)
+	for (size_t i = 0; i < RBPF_FILE_MAX_DEPTH; i++)
 		stack = builder_stack(&b, stack, frame);
 	builder_add(&b, thread, stack, 2);
 	for (unsigned int inverted = 0; inverted < 2; inverted++) {
 		const struct tree_options opts = { .inverted = inverted };
 		struct tree t;
 
-		cr_assert_eq(tree_build(&b.profile, NULL, &opts, &t), 0);
+		cr_assert_eq(tree_build(&b.out.profile, NULL, &opts, &t), 0);
 		assert_sane_tree(&t);
-		cr_expect_eq(t.n_nodes, 100001);
-		cr_expect_eq(t.nodes[100000].self_samples, 2);
+		cr_expect_eq(t.n_nodes, RBPF_FILE_MAX_DEPTH + 1);
+		cr_expect_eq(t.nodes[RBPF_FILE_MAX_DEPTH].self_samples, 2);
 		tree_deinit(&t);
 	}
 }

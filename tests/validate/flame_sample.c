@@ -140,7 +140,7 @@ static int build_rails(struct profile_builder *b)
 	for (size_t i = 0; i < 11876; i++) {
 		uint32_t thread = threads[builder_random(&prog.random, ARRAY_SIZE(threads))];
 		uint32_t stack = random_stack(b, &prog);
-		bool unnamed = b->profile.frames[b->profile.stacks[stack].frame].kind ==
+		bool unnamed = b->out.profile.frames[b->out.profile.stacks[stack].frame].kind ==
 			       FRAME_UNKNOWN;
 
 		builder_sample(b, thread, stack, 9500000 + builder_random(&prog.random, 1000000),
@@ -179,8 +179,8 @@ static int build(struct profile_builder *b, const char *what)
 		return 0;
 	}
 	awkward_build(b);
-	b->profile.totals.lost = 3;
-	b->profile.complete = false;
+	b->out.profile.totals.lost = 3;
+	b->out.profile.complete = false;
 	return 0;
 }
 
@@ -210,9 +210,9 @@ int main(int argc, char **argv)
 	if (build(&b, argc > 1 ? argv[1] : "rails"))
 		return 1;
 	builder_finish(&b);
-	if (stack_mode_prepare(&b.profile, filter.stack))
+	if (stack_mode_prepare(&b.out.profile, filter.stack))
 		return 1;
-	if (flame_render(&b.profile, &opts, &out, &err)) {
+	if (flame_render(&b.out.profile, &opts, &out, &err)) {
 		fprintf(stderr, "flame_sample: %s\n", err.msg);
 		return 1;
 	}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Where samples go: definitions of what they refer to, and the samples themselves. Whoever takes
+ * samples (sample/, native/) knows no more of it. recorder.h writes a recording, profile_sink.h makes
+ * a profile in memory.
+ *
+ * An implementation puts struct sink first in its own struct, fills in the operations, and hands out a
+ * pointer to it. The ids that it returns are those of profile.h. Not thread-safe.
+ */
+#ifndef RBPF_PROFILE_SINK_H
+#define RBPF_PROFILE_SINK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "profile/profile.h"
+
+struct err;
+struct sink;
+
+/* Each is described at the function that calls it. The last three may be NULL. */
+struct sink_ops {
+	int (*string)(struct sink *s, const char *text, size_t len, uint32_t *ret);
+	int (*process)(struct sink *s, const struct profile_process *def, uint32_t *ret);
+	int (*thread)(struct sink *s, uint32_t process, uint32_t tid, uint32_t name, uint32_t *ret);
+	int (*module)(struct sink *s, const struct profile_module *def, uint32_t *ret);
+	int (*frame)(struct sink *s, const struct profile_frame *def, uint32_t *ret);
+	int (*stack)(struct sink *s, uint32_t parent, uint32_t frame, uint32_t *ret);
+	int (*process_update)(struct sink *s, uint32_t process, const struct profile_process *def);
+	int (*process_exit)(struct sink *s, uint32_t process, uint64_t ts, int status);
+	int (*thread_name)(struct sink *s, uint32_t thread, uint32_t name);
+	int (*thread_cpu)(struct sink *s, uint32_t thread, uint64_t cpu_ns);
+	int (*sample)(struct sink *s, const struct profile_sample *sample);
+	int (*lost)(struct sink *s, const struct profile_lost *lost);
+	int (*flush)(struct sink *s);
+	void (*forget)(struct sink *s);
+	int (*error)(const struct sink *s, struct err *err);
+};
+
+struct sink {
+	const struct sink_ops *ops;
+};
+
+/*
+ * Definitions. All return 0, -ENOMEM, -E2BIG (there are RBPF_FILE_MAX_IDS already, or the stack is
+ * deeper than RBPF_FILE_MAX_DEPTH), -EINVAL (an id in @def was not returned by this sink), or the
+ * failure that sink_error() tells; *@ret is written only on success. But for processes and threads,
+ * of which each call makes a new one, equal definitions have equal ids.
+ *
+ * sink_string() sanitises, and cuts what is longer than RBPF_FILE_MAX_STRING.
+ */
+int sink_string(struct sink *s, const char *text, size_t len, uint32_t *ret);
+int sink_process(struct sink *s, const struct profile_process *def, uint32_t *ret);
+int sink_thread(struct sink *s, uint32_t process, uint32_t tid, uint32_t name, uint32_t *ret);
+int sink_module(struct sink *s, const struct profile_module *def, uint32_t *ret);
+int sink_frame(struct sink *s, const struct profile_frame *def, uint32_t *ret);
+int sink_stack(struct sink *s, uint32_t parent, uint32_t frame, uint32_t *ret);
+
+/*
+ * Changes to what was defined, for all of the profile. The exit of a process is taken from
+ * sink_process_exit() alone; @status is what wait(2) gives, -1 if unknown.
+ */
+int sink_process_update(struct sink *s, uint32_t process, const struct profile_process *def);
+int sink_process_exit(struct sink *s, uint32_t process, uint64_t ts, int status);
+int sink_thread_name(struct sink *s, uint32_t thread, uint32_t name);
+int sink_thread_cpu(struct sink *s, uint32_t thread, uint64_t cpu_ns);
+
+/* Samples, each of an event that the sink was made for (else -EINVAL), and losses. */
+int sink_sample(struct sink *s, const struct profile_sample *sample);
+int sink_lost(struct sink *s, const struct profile_lost *lost);
+
+/* Write what has waited for a second; to be called a few times a second, also when nothing happens. */
+int sink_flush(struct sink *s);
+
+/*
+ * Forget what was defined, if that gives memory back: what is defined again may get new ids. Those
+ * from before stay valid.
+ */
+void sink_forget(struct sink *s);
+
+/* The first failure that made the sink useless, whose message is for people, or 0. */
+int sink_error(const struct sink *s, struct err *err);
+
+#endif
