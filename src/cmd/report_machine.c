@@ -266,11 +266,10 @@ static size_t rows_shown(const struct report *r, const struct flat *flat)
 static void json_native(const struct report *r, struct json *j)
 {
 	const struct profile *p = &r->rec->profile;
-	_cleanup_native_stacks_ struct native_stacks native = NATIVE_STACKS_INIT;
-	_cleanup_buf_ struct buf reason = BUF_INIT;
+	struct native_stacks native;
 	size_t i;
 
-	if (native_stacks_init(p, &native)) {
+	if (native_stacks_count(p, &native)) {
 		j->out->failed = true;
 		return;
 	}
@@ -280,11 +279,8 @@ static void json_native(const struct report *r, struct json *j)
 	json_u64(j, "samples", native.samples);
 	json_u64(j, "complete", native.complete);
 	json_object_begin(j, "gaps");
-	for (i = 0; i < native.n_gaps; i++) {
-		buf_reset(&reason);
-		native_gap_reason(p, &native.gaps[i], &reason);
-		json_u64(j, buf_str(&reason), native.gaps[i].samples);
-	}
+	for (i = 0; i < native.n_gaps; i++)
+		json_u64(j, frame_reason_why(native.gaps[i].reason), native.gaps[i].samples);
 	json_object_end(j);
 	json_object_end(j);
 }

@@ -108,10 +108,10 @@ void report_header(const struct report *r, uint64_t samples, uint64_t value, str
 void report_native(const struct report *r, struct buf *out)
 {
 	const struct profile *p = &r->rec->profile;
-	_cleanup_native_stacks_ struct native_stacks native = NATIVE_STACKS_INIT;
+	struct native_stacks native;
 	size_t i;
 
-	if (native_stacks_init(p, &native)) {
+	if (native_stacks_count(p, &native)) {
 		out->failed = true;
 		return;
 	}
@@ -120,9 +120,9 @@ void report_native(const struct report *r, struct buf *out)
 	buf_addf(out, "  native stacks: %s of %s complete (%s)", num_count(native.complete).s,
 		 num_count(native.samples).s, num_percent(native.complete, native.samples).s);
 	for (i = 0; i < native.n_gaps; i++) {
-		buf_addstr(out, i ? ", " : "; gaps: ");
-		native_gap_reason(p, &native.gaps[i], out);
-		buf_addf(out, " %s", num_count(native.gaps[i].samples).s);
+		buf_addf(out, "%s%s %s",
+			 i ? ", " : "; gaps: ", frame_reason_why(native.gaps[i].reason),
+			 num_count(native.gaps[i].samples).s);
 	}
 	buf_addch(out, '\n');
 }

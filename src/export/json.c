@@ -19,6 +19,7 @@
 #include "export/exporters.h"
 #include "profile/meta.h"
 #include "profile/profile.h"
+#include "profile/reason.h"
 #include "view/filter.h"
 
 static void add_optional_str(struct json *j, const char *key, const char *s)
@@ -154,6 +155,8 @@ static void add_frames(struct json *j, const struct profile *p)
 
 		json_object_begin(j, NULL);
 		json_str(j, "kind", frame_kind_name(frame->kind));
+		if (frame->reason)
+			json_str(j, "reason", frame_reason_word(frame->reason));
 		json_str(j, "label", profile_str(p, frame->name));
 		json_str(j, "path", profile_str(p, frame->file));
 		json_u64(j, "line", frame->line);

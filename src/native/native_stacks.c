@@ -588,6 +588,7 @@ static int record_frame(struct sink *out, const struct native_name *name, bool i
 				     .module = PROFILE_NONE,
 				     .address = name->address,
 				     .line = name->line,
+				     .reason = name->reason,
 				     .flags = (internal ? FRAME_INTERNAL : 0) |
 					      (name->outer != NATIVE_NONE ? FRAME_INLINED : 0) };
 	struct profile_module module;

@@ -22,8 +22,8 @@
 /*
  * Stored in the file: add at the end, never renumber.
  *
- * Upon the stack that caused a garbage collection stands a FRAME_GC "(garbage collection)", and
- * upon that, if it is known, another: "(marking)", "(sweeping)" or "(compacting)".
+ * Upon the stack that caused a garbage collection stands a FRAME_GC for REASON_GC, and upon that, if
+ * it is known, another for what the collector did (reason.h).
  */
 enum frame_kind {
 	FRAME_RUBY = 0,	     /* a method, block, class body … written in Ruby */
@@ -35,7 +35,7 @@ enum frame_kind {
 	FRAME_UNKNOWN = 6,   /* a Ruby frame that could not be named; when read from a file, also a
 			      * frame of a kind that only a newer rbpf knows */
 	FRAME_FIBER = 7,     /* "[fiber]": stands between a fiber and the one that resumed it */
-	FRAME_GAP = 8,	     /* native frames are missing here; its name says why */
+	FRAME_GAP = 8,	     /* native frames are missing here; its reason says why */
 	FRAME_KIND_COUNT,
 };
 
@@ -119,7 +119,7 @@ struct profile_frame {
 	uint32_t module;    /* module id, PROFILE_NONE if none */
 	uint64_t address;   /* relative to the module; 0 for Ruby frames */
 	uint32_t flags;	    /* FRAME_LINE_APPROXIMATE … FRAME_INLINED */
-	uint32_t zero;	    /* in place of padding, for frames are interned as bytes */
+	uint32_t reason;    /* enum frame_reason (reason.h): why it is no function */
 };
 
 struct profile_module {

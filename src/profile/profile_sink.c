@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "profile/profile_sink.h"
+#include "profile/reason.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -150,7 +151,8 @@ static int add_frame(struct sink *sink, const struct profile_frame *def, uint32_
 	int r;
 
 	if (def->kind >= FRAME_KIND_COUNT || !string_ok(p, def->name) || !string_ok(p, def->file) ||
-	    (def->module != PROFILE_NONE && def->module >= p->n_modules))
+	    (def->module != PROFILE_NONE && def->module >= p->n_modules) ||
+	    !frame_reason_fits(def->reason, def->kind))
 		return -EINVAL;
 	r = RESERVE_ONE(p->frames, p->n_frames, p->cap_frames);
 	if (!r)

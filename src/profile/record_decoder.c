@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "profile/record_decoder.h"
+#include "profile/reason.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -269,6 +270,22 @@ static int use_text(struct record_decoder *d, const struct profile_frame *frame)
 	return d->text > d->text_max ? -E2BIG : 0;
 }
 
+/* Since 1.5 the record tells it; before, the name alone did. */
+static uint32_t get_reason(const struct profile *p, struct cursor *c,
+			   const struct profile_frame *frame)
+{
+	uint64_t reason;
+
+	if (at_end(c))
+		return frame->module == PROFILE_NONE
+			       ? frame_reason_of_label(frame->kind, profile_str(p, frame->name))
+			       : REASON_NONE;
+	reason = get(c);
+	if (reason >= FRAME_REASON_COUNT || !frame_reason_fits((uint32_t)reason, frame->kind))
+		return REASON_NONE; /* one that a newer rbpf knows */
+	return (uint32_t)reason;
+}
+
 static int decode_frame(struct record_decoder *d, struct cursor *c)
 {
 	struct profile_frame frame = { 0 };
@@ -285,6 +302,9 @@ static int decode_frame(struct record_decoder *d, struct cursor *c)
 	frame.func_line = get_u32(c);
 	/* Since 1.1; those that we know are among the low ones. */
 	frame.flags = at_end(c) ? 0 : (uint32_t)get(c);
+	if (c->bad)
+		return -EBADMSG;
+	frame.reason = get_reason(p, c, &frame);
 	if (c->bad)
 		return -EBADMSG;
 	r = RESERVE_ONE(p->frames, p->n_frames, p->cap_frames);

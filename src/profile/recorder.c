@@ -23,6 +23,7 @@
 #include "base/utf8.h"
 #include "profile/chunk_writer.h"
 #include "profile/meta.h"
+#include "profile/reason.h"
 
 /* What was defined since sink_forget(); ids go on from those before. */
 struct dictionary {
@@ -400,7 +401,8 @@ static int add_frame(struct sink *sink, const struct profile_frame *def, uint32_
 		return rec->out.err.code;
 	if (def->kind >= FRAME_KIND_COUNT || !string_ok(rec, def->name) ||
 	    !string_ok(rec, def->file) ||
-	    (def->module != PROFILE_NONE && def->module >= dictionary_end(&rec->modules)))
+	    (def->module != PROFILE_NONE && def->module >= dictionary_end(&rec->modules)) ||
+	    !frame_reason_fits(def->reason, def->kind))
 		return -EINVAL;
 	err = dictionary_add(&rec->frames, def, sizeof(*def), &id, &is_new);
 	if (!err && is_new) {
@@ -412,6 +414,7 @@ static int add_frame(struct sink *sink, const struct profile_frame *def, uint32_
 		put(&r, def->address);
 		put(&r, def->func_line);
 		put(&r, def->flags);
+		put(&r, def->reason);
 		err = record_end(rec, &r);
 	}
 	if (!err)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "profile/reason.h"
 #include "profile/sink.h"
 #include "native/native_stacks.h"
 #include "sample/process_table.h"
@@ -25,20 +26,20 @@ enum { STACK_LOST = RBPF_STATUS_COUNT };
 
 /* What stands in the place of a Ruby stack, where there is none. */
 static const struct {
-	const char *name;
+	enum frame_reason reason;
 	uint16_t flags;
 } placeholders[] = {
-	[RBPF_OK] = { "[no Ruby frame]", SAMPLE_NO_RUBY },
-	[RBPF_NO_RUBY] = { "[no Ruby in process]", SAMPLE_NO_RUBY },
-	[RBPF_NO_EC] = { "[native thread]", SAMPLE_NO_RUBY },
-	[RBPF_EC_STALE] = { "[thread start or end]", SAMPLE_NO_RUBY },
-	[RBPF_EC_RANGE] = { "[stack inconsistent]", SAMPLE_FAILED },
-	[RBPF_FAULT_TLS] = { "[stack unreadable]", SAMPLE_FAILED },
-	[RBPF_FAULT_EC] = { "[stack unreadable]", SAMPLE_FAILED },
-	[RBPF_FAULT_STACK] = { "[stack unreadable]", SAMPLE_FAILED },
-	[RBPF_EXITING] = { "[thread start or end]", SAMPLE_NO_RUBY },
-	[RBPF_SWITCHING] = { "[switching fibers]", SAMPLE_NO_RUBY },
-	[STACK_LOST] = { "[stack lost]", SAMPLE_FAILED },
+	[RBPF_OK] = { REASON_NO_RUBY_FRAME, SAMPLE_NO_RUBY },
+	[RBPF_NO_RUBY] = { REASON_NO_RUBY, SAMPLE_NO_RUBY },
+	[RBPF_NO_EC] = { REASON_NATIVE_THREAD, SAMPLE_NO_RUBY },
+	[RBPF_EC_STALE] = { REASON_THREAD_ENDS, SAMPLE_NO_RUBY },
+	[RBPF_EC_RANGE] = { REASON_INCONSISTENT, SAMPLE_FAILED },
+	[RBPF_FAULT_TLS] = { REASON_UNREADABLE, SAMPLE_FAILED },
+	[RBPF_FAULT_EC] = { REASON_UNREADABLE, SAMPLE_FAILED },
+	[RBPF_FAULT_STACK] = { REASON_UNREADABLE, SAMPLE_FAILED },
+	[RBPF_EXITING] = { REASON_THREAD_ENDS, SAMPLE_NO_RUBY },
+	[RBPF_SWITCHING] = { REASON_SWITCHING, SAMPLE_NO_RUBY },
+	[STACK_LOST] = { REASON_STACK_LOST, SAMPLE_FAILED },
 };
 
 /* A frame of the VM's stack. */
@@ -259,42 +260,39 @@ int stack_table_define_native(struct stack_table *t, struct tracked_process *p, 
 	return r ? r : define(&g->native, rec->stack, &def);
 }
 
-/* A frame that stands for no code; of a kind and a name. */
-static int plain_frame(struct sink *out, enum frame_kind kind, const char *name, uint32_t *ret)
-{
-	struct profile_frame frame = { .kind = kind, .module = PROFILE_NONE };
-	int r;
-
-	r = sink_string(out, name, strlen(name), &frame.name);
-	return r ? r : sink_frame(out, &frame, ret);
-}
-
 /* ---- stacks ---- */
 
-static int push_plain(struct sink *out, enum frame_kind kind, const char *name, uint32_t *stack)
+/* A frame that is no function, upon *@stack. */
+static int push_reason(struct sink *out, enum frame_reason reason, uint32_t *stack)
 {
+	struct profile_frame def = { .kind = frame_reason_kind(reason),
+				     .module = PROFILE_NONE,
+				     .reason = reason };
+	const char *label = frame_reason_label(reason);
 	uint32_t frame;
 	int r;
 
-	r = plain_frame(out, kind, name, &frame);
+	r = sink_string(out, label, strlen(label), &def.name);
+	if (!r)
+		r = sink_frame(out, &def, &frame);
 	return r ? r : sink_stack(out, *stack, frame, stack);
 }
 
 /* What the collector is doing, on top of the stack that called for it. */
 static int push_collection(struct sink *out, uint32_t flags, uint32_t *stack)
 {
-	static const char *const phases[] = {
-		[RBPF_GC_MARKING] = "(marking)",
-		[RBPF_GC_SWEEPING] = "(sweeping)",
-		[RBPF_GC_COMPACTING] = "(compacting)",
+	static const enum frame_reason phases[] = {
+		[RBPF_GC_MARKING] = REASON_GC_MARKING,
+		[RBPF_GC_SWEEPING] = REASON_GC_SWEEPING,
+		[RBPF_GC_COMPACTING] = REASON_GC_COMPACTING,
 	};
 	enum rbpf_gc_phase phase = RBPF_SAMPLE_GC_PHASE(flags);
 	int r;
 
 	if (!(flags & RBPF_SAMPLE_GC))
 		return 0;
-	r = push_plain(out, FRAME_GC, "(garbage collection)", stack);
-	return r || phase == RBPF_GC_NONE ? r : push_plain(out, FRAME_GC, phases[phase], stack);
+	r = push_reason(out, REASON_GC, stack);
+	return r || phase == RBPF_GC_NONE ? r : push_reason(out, phases[phase], stack);
 }
 
 static int reserve_buffers(struct stack_table *t, size_t n_ruby, size_t n_native)
@@ -372,8 +370,7 @@ static int make_stack(struct stack_table *t, struct sink *out, const struct trac
 	err = reserve_buffers(t, w.n_ruby, w.n_native);
 	if (!err && pair->placeholder) {
 		ret->flags |= placeholders[pair->placeholder - 1].flags;
-		err = push_plain(out, FRAME_NATIVE, placeholders[pair->placeholder - 1].name,
-				 &ret->stack);
+		err = push_reason(out, placeholders[pair->placeholder - 1].reason, &ret->stack);
 	}
 	if (err)
 		return err;
@@ -389,7 +386,7 @@ static int make_stack(struct stack_table *t, struct sink *out, const struct trac
 	err = push_woven(t, out, r, n, &w, pair->flags, &ret->stack);
 	if (!err && pair->flags & NATIVE_LOST) {
 		ret->flags |= SAMPLE_NATIVE | SAMPLE_GAP;
-		err = push_plain(out, FRAME_GAP, "[native frames missing: lost]", &ret->stack);
+		err = push_reason(out, REASON_GAP_LOST, &ret->stack);
 	}
 	return err;
 }

@@ -63,19 +63,19 @@ struct native_names {
 	size_t cap_jumps;
 };
 
-static const char *const gap_names[RBPF_NATIVE_END_COUNT] = {
-	[RBPF_NATIVE_OUTERMOST] = "[native frames missing]",
-	[RBPF_NATIVE_NO_MAP] = "[native frames missing: the process was not looked at yet]",
-	[RBPF_NATIVE_NO_RANGE] = "[native frames missing: unknown code]",
-	[RBPF_NATIVE_UNREAD] = "[native frames missing: the unwind table was not read yet]",
-	[RBPF_NATIVE_NO_TABLE] = "[native frames missing: the file has no unwind table]",
-	[RBPF_NATIVE_NO_ROOM] = "[native frames missing: no room for the unwind table]",
-	[RBPF_NATIVE_NO_RULE] = "[native frames missing: the unwind table has no entry]",
-	[RBPF_NATIVE_REGISTER] = "[native frames missing: a register is not known]",
-	[RBPF_NATIVE_FAULT] = "[native frames missing: the stack cannot be read]",
-	[RBPF_NATIVE_STUCK] = "[native frames missing: the stack makes no sense]",
-	[RBPF_NATIVE_JIT] = "[native frames missing: compiled code]",
-	[RBPF_NATIVE_LIMIT] = "[native frames missing: the stack is too deep]",
+static const enum frame_reason gaps[RBPF_NATIVE_END_COUNT] = {
+	[RBPF_NATIVE_OUTERMOST] = REASON_GAP,
+	[RBPF_NATIVE_NO_MAP] = REASON_GAP_NO_MAP,
+	[RBPF_NATIVE_NO_RANGE] = REASON_GAP_UNKNOWN_CODE,
+	[RBPF_NATIVE_UNREAD] = REASON_GAP_UNREAD,
+	[RBPF_NATIVE_NO_TABLE] = REASON_GAP_NO_TABLE,
+	[RBPF_NATIVE_NO_ROOM] = REASON_GAP_NO_ROOM,
+	[RBPF_NATIVE_NO_RULE] = REASON_GAP_NO_RULE,
+	[RBPF_NATIVE_REGISTER] = REASON_GAP_REGISTER,
+	[RBPF_NATIVE_FAULT] = REASON_GAP_FAULT,
+	[RBPF_NATIVE_STUCK] = REASON_GAP_STUCK,
+	[RBPF_NATIVE_JIT] = REASON_GAP_COMPILED,
+	[RBPF_NATIVE_LIMIT] = REASON_GAP_LIMIT,
 };
 
 int native_names_new(struct code_files *files, bool inlines, struct native_names **ret)
@@ -342,12 +342,19 @@ static int name_in_kernel(struct native_names *n, uint64_t address, struct nativ
 	return r ? r : set_string(n, s.module[0] ? s.module : KERNEL_MODULE, &ret->module);
 }
 
-static int name_of_no_file(struct native_names *n, uint32_t code, struct native_name *ret)
+/* No function, and so no name of its own. */
+static void set_reason(enum frame_reason reason, struct native_name *ret)
+{
+	ret->reason = reason;
+	ret->name = frame_reason_label(reason);
+}
+
+static void name_of_no_file(uint32_t code, struct native_name *ret)
 {
 	const bool compiled = code == RBPF_CODE_YJIT || code == RBPF_CODE_RECORD;
 
 	ret->is = compiled ? NATIVE_IS_COMPILED : NATIVE_IS_NAMELESS;
-	return set_string(n, compiled ? "[compiled Ruby code]" : "[anonymous code]", &ret->name);
+	set_reason(compiled ? REASON_COMPILED_CODE : REASON_ANONYMOUS_CODE, ret);
 }
 
 static int make_name(struct native_names *n, const struct name_key *key, struct code_file *file,
@@ -363,10 +370,14 @@ static int make_name(struct native_names *n, const struct name_key *key, struct 
 		return name_in_file(n, key, file, ret);
 	if (key->kind == FRAME_KERNEL)
 		return name_in_kernel(n, key->address, ret);
-	if (key->kind == FRAME_GAP)
-		return set_string(n, gap_names[key->address], &ret->name);
-	if (key->code != OF_PERF_MAP)
-		return name_of_no_file(n, key->code, ret);
+	if (key->kind == FRAME_GAP) {
+		set_reason(gaps[key->address], ret);
+		return 0;
+	}
+	if (key->code != OF_PERF_MAP) {
+		name_of_no_file(key->code, ret);
+		return 0;
+	}
 	ret->name = intern_get(&n->strings, (uint32_t)key->address, NULL);
 	ret->is = NATIVE_IS_COMPILED;
 	return 0;

@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "profile/profile.h"
+#include "profile/reason.h"
 
 struct code_file;
 struct code_files;
@@ -36,9 +36,10 @@ struct native_name {
 	uint64_t address;     /* in the file, of the instruction that is looked up */
 	uint64_t function;    /* where its function begins in the file; 0 if unknown, or inlined */
 	uint32_t is;	      /* NATIVE_IS_* */
-	const char *source;   /* the file it was compiled from; "" if unknown */
-	uint32_t line;	      /* in it; 0 if unknown */
-	uint32_t outer;	      /* the function that it was inlined into; NATIVE_NONE: it was not */
+	enum frame_reason reason; /* why it is no function */
+	const char *source;	  /* the file it was compiled from; "" if unknown */
+	uint32_t line;		  /* in it; 0 if unknown */
+	uint32_t outer; /* the function that it was inlined into; NATIVE_NONE: it was not */
 };
 
 #define NATIVE_NONE UINT32_MAX

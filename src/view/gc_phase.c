@@ -3,32 +3,33 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "profile/profile.h"
+#include "profile/reason.h"
 
-static const struct {
-	const char *name;
-	const char *frame; /* name of the frame that says so; NULL: there is none */
-} phases[GC_PHASE_COUNT] = {
-	[GC_NONE] = { "none", NULL },
-	[GC_MARKING] = { "marking", "(marking)" },
-	[GC_SWEEPING] = { "sweeping", "(sweeping)" },
-	[GC_COMPACTING] = { "compacting", "(compacting)" },
-	[GC_OTHER] = { "other", NULL },
+static const char *const names[GC_PHASE_COUNT] = {
+	[GC_NONE] = "none",	    [GC_MARKING] = "marking",
+	[GC_SWEEPING] = "sweeping", [GC_COMPACTING] = "compacting",
+	[GC_OTHER] = "other",
 };
 
 const char *gc_phase_name(enum gc_phase phase)
 {
-	return phases[phase].name;
+	return names[phase];
 }
 
-static enum gc_phase phase_of_frame(const char *name)
+static enum gc_phase phase_of_frame(const struct profile_frame *frame)
 {
-	for (unsigned int i = 0; i < GC_PHASE_COUNT; i++)
-		if (phases[i].frame && !strcmp(phases[i].frame, name))
-			return i;
-	return GC_OTHER;
+	switch (frame->reason) {
+	case REASON_GC_MARKING:
+		return GC_MARKING;
+	case REASON_GC_SWEEPING:
+		return GC_SWEEPING;
+	case REASON_GC_COMPACTING:
+		return GC_COMPACTING;
+	default:
+		return GC_OTHER;
+	}
 }
 
 int gc_phases_of_stacks(const struct profile *p, uint8_t **ret)
@@ -40,9 +41,8 @@ int gc_phases_of_stacks(const struct profile *p, uint8_t **ret)
 	for (size_t i = 1; i < p->n_stacks; i++) {
 		const struct profile_frame *frame = &p->frames[p->stacks[i].frame];
 
-		of_stacks[i] = frame->kind == FRAME_GC
-				       ? (uint8_t)phase_of_frame(profile_str(p, frame->name))
-				       : of_stacks[p->stacks[i].parent];
+		of_stacks[i] = frame->kind == FRAME_GC ? (uint8_t)phase_of_frame(frame)
+						       : of_stacks[p->stacks[i].parent];
 	}
 	*ret = of_stacks;
 	return 0;

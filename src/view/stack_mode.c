@@ -3,26 +3,25 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "profile/profile.h"
+#include "profile/reason.h"
 
 static const struct {
 	const char *name;
 	const char *help;
-	enum frame_kind instead_kind; /* of the frame that is shown where nothing else is … */
-	const char *instead;	      /* … and its name; NULL: there is none */
+	enum frame_reason
+		instead; /* of the frame that is shown where nothing else is; or none is */
 } modes[STACK_MODE_COUNT] = {
-	[STACK_ALL] = { "all", "all frames, also those of the interpreter itself", FRAME_NATIVE,
-			NULL },
+	[STACK_ALL] = { "all", "all frames, also those of the interpreter itself", REASON_NONE },
 	[STACK_MIXED] = { "mixed", "Ruby, native and kernel frames without the interpreter's own",
-			  FRAME_NATIVE, "[native thread]" },
+			  REASON_NATIVE_THREAD },
 	[STACK_RUBY] = { "ruby", "Ruby methods (in Ruby and in C) and garbage collection",
-			 FRAME_NATIVE, "[native thread]" },
-	[STACK_NATIVE] = { "native", "native and kernel frames", FRAME_GAP, "[no native stack]" },
-	[STACK_BOTH] = { "both", "ruby and native side by side", FRAME_NATIVE, NULL },
+			 REASON_NATIVE_THREAD },
+	[STACK_NATIVE] = { "native", "native and kernel frames", REASON_NO_NATIVE_STACK },
+	[STACK_BOTH] = { "both", "ruby and native side by side", REASON_NONE },
 };
 
 const char *stack_mode_name(size_t mode)
@@ -35,25 +34,11 @@ const char *stack_mode_help(size_t mode)
 	return mode < STACK_MODE_COUNT ? modes[mode].help : NULL;
 }
 
-/*
- * "[native thread]", "[no Ruby in process]": what samplers put in place of a Ruby stack that is not
- * there. Such a frame is nowhere in memory, and so in no module; it is no code of the interpreter,
- * as "[compiled Ruby code]" is.
- */
-static bool is_instead_of_ruby(const struct profile *p, const struct profile_frame *f)
-{
-	size_t len;
-	const char *name = intern_get(&p->strings, f->name, &len);
-
-	return f->kind == FRAME_NATIVE && f->module == PROFILE_NONE &&
-	       !(f->flags & FRAME_INTERNAL) && len && name[0] == '[' && name[len - 1] == ']';
-}
-
-/* What belongs to the native stack; all else belongs to the Ruby stack. */
-static bool is_native(const struct profile *p, const struct profile_frame *f)
+/* What belongs to the native stack; all else, also what stands for no Ruby stack, to the Ruby stack. */
+static bool is_native(const struct profile_frame *f)
 {
 	if (f->kind == FRAME_NATIVE)
-		return !is_instead_of_ruby(p, f);
+		return !frame_reason_of_no_ruby_stack(f->reason);
 	return f->kind == FRAME_KERNEL || f->kind == FRAME_GAP;
 }
 
@@ -65,9 +50,9 @@ bool stack_mode_shows(enum stack_mode mode, const struct profile *p, uint32_t fr
 	case STACK_MIXED:
 		return !(f->flags & FRAME_INTERNAL);
 	case STACK_RUBY:
-		return !is_native(p, f);
+		return !is_native(f);
 	case STACK_NATIVE:
-		return is_native(p, f);
+		return is_native(f);
 	default:
 		return true;
 	}
@@ -91,9 +76,12 @@ static int finds_nothing(const struct profile *p, enum stack_mode mode, bool *re
 
 static int add_instead(struct profile *p, enum stack_mode mode)
 {
-	struct profile_frame frame = { .kind = modes[mode].instead_kind, .module = PROFILE_NONE };
+	const enum frame_reason reason = modes[mode].instead;
+	struct profile_frame frame = { .kind = frame_reason_kind(reason),
+				       .module = PROFILE_NONE,
+				       .reason = reason };
 
-	if (intern_str(&p->strings, modes[mode].instead, &frame.name) ||
+	if (intern_str(&p->strings, frame_reason_label(reason), &frame.name) ||
 	    array_reserve(p->frames, p->cap_frames, p->n_frames + 1) ||
 	    array_reserve(p->stacks, p->cap_stacks, p->n_stacks + 1))
 		return -ENOMEM;
@@ -119,16 +107,12 @@ int stack_mode_prepare(struct profile *p, enum stack_mode mode)
 
 uint32_t stack_mode_instead(enum stack_mode mode, const struct profile *p)
 {
-	const char *name = modes[mode].instead;
+	const enum frame_reason reason = modes[mode].instead;
 
-	if (!name)
+	if (reason == REASON_NONE)
 		return 0;
-	for (size_t i = p->n_stacks; i-- > 1;) {
-		const struct profile_frame *f = &p->frames[p->stacks[i].frame];
-
-		if (!p->stacks[i].parent && f->kind == modes[mode].instead_kind &&
-		    f->module == PROFILE_NONE && !strcmp(profile_str(p, f->name), name))
+	for (size_t i = p->n_stacks; i-- > 1;)
+		if (!p->stacks[i].parent && p->frames[p->stacks[i].frame].reason == reason)
 			return (uint32_t)i;
-	}
 	return 0;
 }

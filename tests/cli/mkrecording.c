@@ -10,6 +10,7 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "profile/reason.h"
 #include "profile/recorder.h"
 
 #define START	  (1000 * NSEC_PER_SEC)
@@ -44,6 +45,7 @@ static uint32_t frame(struct recorder *rec, enum frame_kind kind, const char *na
 		.line = line,
 		.func_line = func_line,
 		.module = PROFILE_NONE,
+		.reason = frame_reason_of_label(kind, name),
 	};
 	uint32_t id = 0;
 

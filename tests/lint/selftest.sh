@@ -190,6 +190,21 @@ if "$lint/counters.sh" "$tree" > /dev/null; then
 	failed=1
 fi
 
+source_file src/profile/reason.h << 'END'
+	X(NO_RUBY, 1, NATIVE, "no-ruby", "[no Ruby in process]", "")
+	FRAME_REASON_GAP(X, LOST, 2, "lost", "lost")
+END
+source_file man/rbpf-file.5 << 'END'
+.Ss Reasons
+.It 1 no-ruby Ta \(lBno Ruby in process\(rB
+.It 3 lost Ta \(lBnative frames missing: lost\(rB
+.El
+END
+if "$lint/reasons.sh" "$tree" > /dev/null; then
+	echo "tests/lint/selftest.sh: reasons.sh does not find a number that is not that of the table" >&2
+	failed=1
+fi
+
 # 3 functions of 192 bytes, and 9 of less.
 source_file deep.c << 'END'
 #define SEC(name) __attribute__((section(name), used))

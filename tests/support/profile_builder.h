@@ -19,6 +19,7 @@
 #include "base/array.h"
 #include "base/buf.h"
 #include "profile/profile_sink.h"
+#include "profile/reason.h"
 
 #define BUILDER_PERIOD 10000000ull   /* ns */
 #define BUILDER_START  5000000000ull /* ns, CLOCK_MONOTONIC */
@@ -114,7 +115,10 @@ static inline uint32_t builder_add_frame(struct profile_builder *b, const struct
 	return id;
 }
 
-/* @file is the source file, or the path of the module for native frames. */
+/*
+ * @file is the source file, or the path of the module for native frames. A frame in no file whose name
+ * is that of a reason has the reason.
+ */
 static inline uint32_t builder_frame(struct profile_builder *b, enum frame_kind kind,
 				     const char *name, const char *file, uint32_t line,
 				     uint32_t func_line)
@@ -127,6 +131,8 @@ static inline uint32_t builder_frame(struct profile_builder *b, enum frame_kind 
 	frame.line = line;
 	frame.func_line = func_line;
 	frame.module = PROFILE_NONE;
+	if (!*file)
+		frame.reason = frame_reason_of_label(kind, name);
 	if (kind == FRAME_NATIVE && *file)
 		frame.module = builder_module(b, file);
 	else

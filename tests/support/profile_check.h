@@ -9,6 +9,7 @@
 
 #include "base/utf8.h"
 #include "profile/profile.h"
+#include "profile/reason.h"
 
 #define CHECK_PROFILE(cond)                                                                        \
 	do {                                                                                       \
@@ -63,6 +64,7 @@ static inline const char *check_profile_definitions(const struct profile *p)
 		CHECK_PROFILE(f->kind < FRAME_KIND_COUNT);
 		CHECK_PROFILE(f->name < n_strings && f->file < n_strings);
 		CHECK_PROFILE(f->module == PROFILE_NONE || f->module < p->n_modules);
+		CHECK_PROFILE(frame_reason_fits(f->reason, f->kind));
 	}
 	CHECK_PROFILE(p->n_stacks >= 1);
 	for (size_t i = 1; i < p->n_stacks; i++) {

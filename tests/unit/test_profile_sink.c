@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "profile/profile_sink.h"
 #include "profile/reader.h"
+#include "profile/reason.h"
 #include "profile/recorder.h"
 #include "rbpf_file.h"
 #include "support/profile_check.h"
@@ -263,6 +264,9 @@ static void expect_refusals(struct sink *s)
 	memset(&frame, 0, sizeof(frame));
 	frame.kind = FRAME_RUBY;
 	frame.module = 0;
+	cr_expect_eq(sink_frame(s, &frame, &id), -EINVAL);
+	frame.module = PROFILE_NONE;
+	frame.reason = REASON_NATIVE_THREAD; /* of a native frame */
 	cr_expect_eq(sink_frame(s, &frame, &id), -EINVAL);
 	cr_expect_eq(sink_stack(s, 0, 0, &id), -EINVAL);
 	cr_expect_eq(sink_process_update(s, 0, &process), -EINVAL);

@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "profile/reader.h"
+#include "profile/reason.h"
 #include "support/file_builder.h"
 #include "support/profile_check.h"
 
@@ -813,6 +814,59 @@ Test(reader, flags_of_a_frame_cut_off)
 	static const char record[] = { RBPF_FILE_REC_FRAME, 8, 0, 4, 4, 1, 1, 0, 1, '\x80' };
 
 	assert_record(record, sizeof(record), false, "flags end within a number");
+}
+
+/*
+ * Since 1.5 a frame tells why it is no function; before, its name did. A reason that does not fit the
+ * kind of the frame is one that only a newer rbpf knows.
+ */
+Test(reader, reasons_of_frames)
+{
+	static const struct {
+		const char *name;
+		uint32_t kind;
+		uint64_t module, told; /* 0: none; NOT_TOLD: the record ends before it */
+		enum frame_reason want;
+	} frames[] = {
+#define NOT_TOLD UINT64_MAX
+		{ "[native thread]", FRAME_NATIVE, 0, NOT_TOLD, REASON_NATIVE_THREAD },
+		{ "[anonymous code]", FRAME_NATIVE, 0, NOT_TOLD, REASON_ANONYMOUS_CODE },
+		{ "[native thread]", FRAME_NATIVE, 1, NOT_TOLD, REASON_NONE },
+		{ "[native thread]", FRAME_RUBY, 0, NOT_TOLD, REASON_NONE },
+		{ "[native frames missing: unknown code]", FRAME_GAP, 0, NOT_TOLD,
+		  REASON_GAP_UNKNOWN_CODE },
+		{ "[native frames missing: because]", FRAME_GAP, 0, NOT_TOLD, REASON_NONE },
+		{ "(marking)", FRAME_GC, 0, NOT_TOLD, REASON_GC_MARKING },
+		{ "(marking)", FRAME_GC, 0, REASON_NONE, REASON_NONE },
+		{ "in other words", FRAME_GC, 0, REASON_GC_SWEEPING, REASON_GC_SWEEPING },
+		{ "[native thread]", FRAME_NATIVE, 0, REASON_STACK_LOST, REASON_STACK_LOST },
+		{ "[native thread]", FRAME_NATIVE, 0, REASON_GC, REASON_NONE },
+		{ "[native thread]", FRAME_NATIVE, 0, FRAME_REASON_COUNT, REASON_NONE },
+		{ "[native thread]", FRAME_NATIVE, 0, REASON_NATIVE_THREAD + (1ull << 32),
+		  REASON_NONE },
+	};
+	_cleanup_buf_ struct buf file = BUF_INIT, records = BUF_INIT;
+	_cleanup_profile_ struct profile p = PROFILE_INIT;
+	struct read_report report;
+	struct err err = { 0 };
+
+	build_start(&file);
+	build_string(&records, "/usr/bin/ruby");
+	build_record(&records, RBPF_FILE_REC_MODULE, 1, 0, 0);
+	for (size_t i = 0; i < ARRAY_SIZE(frames); i++) {
+		build_string(&records, frames[i].name);
+		if (frames[i].told == NOT_TOLD)
+			build_record(&records, RBPF_FILE_REC_FRAME, frames[i].kind, 2 + i, 0, 0,
+				     frames[i].module, 0, 0, 0);
+		else
+			build_record(&records, RBPF_FILE_REC_FRAME, frames[i].kind, 2 + i, 0, 0,
+				     frames[i].module, 0, 0, 0, frames[i].told);
+	}
+	build_data(&file, &records);
+	cr_assert_eq(read_buf(&file, &p, &report, &err), 0, "%s", err.msg);
+	cr_assert_eq(p.n_frames, ARRAY_SIZE(frames));
+	for (size_t i = 0; i < ARRAY_SIZE(frames); i++)
+		cr_expect_eq(p.frames[i].reason, frames[i].want, "%zu: %u", i, p.frames[i].reason);
 }
 
 /* Version 1.1 ends a process with its parent; what came later is then unknown. */

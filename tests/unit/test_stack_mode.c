@@ -199,6 +199,18 @@ Test(stack_mode, flat_rows_and_trees_add_up)
 	}
 }
 
+/* Code without a name is native code; what stands for no Ruby stack belongs to that. */
+Test(stack_mode, frames_that_are_no_function)
+{
+	const uint32_t thread = builder_thread(&b, builder_process(&b, 7, "ruby jit.rb"), 7,
+					       "ruby");
+
+	builder_add(&b, thread, woven_other(&b, 0, FRAME_NATIVE, "[anonymous code]"), 3);
+	builder_add(&b, thread, woven_other(&b, 0, FRAME_NATIVE, "[no Ruby frame]"), 2);
+	expect_folded(STACK_RUBY, "ruby;[native thread] 3\nruby;[no Ruby frame] 2\n");
+	expect_folded(STACK_NATIVE, "ruby;[anonymous code] 3\nruby;[no native stack] 2\n");
+}
+
 /* Those of samplers that do not walk native stacks. */
 Test(stack_mode, recordings_without_native_stacks_look_the_same_in_all_modes)
 {

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "profile/reason.h"
+
+#include <string.h>
+
+static const struct {
+	const char *word, *label, *why;
+	enum frame_kind kind;
+} reasons[FRAME_REASON_COUNT] = { [REASON_NONE] = { "", "", "not recorded", FRAME_KIND_COUNT },
+#define REASON_ROW(name, number, kind, word, label, why)                                           \
+	[number] = { word, label, why, FRAME_##kind },
+				  FRAME_REASONS(REASON_ROW)
+#undef REASON_ROW
+};
+
+bool frame_reason_fits(uint32_t reason, enum frame_kind kind)
+{
+	return reason == REASON_NONE ||
+	       (reason < FRAME_REASON_COUNT && reasons[reason].kind == kind);
+}
+
+bool frame_reason_of_no_ruby_stack(uint32_t reason)
+{
+	return reason >= REASON_NO_RUBY_FRAME && reason <= REASON_STACK_LOST;
+}
+
+enum frame_kind frame_reason_kind(enum frame_reason reason)
+{
+	return reasons[reason].kind;
+}
+
+const char *frame_reason_word(enum frame_reason reason)
+{
+	return reasons[reason].word;
+}
+
+const char *frame_reason_label(enum frame_reason reason)
+{
+	return reasons[reason].label;
+}
+
+const char *frame_reason_why(enum frame_reason reason)
+{
+	return reasons[reason].why;
+}
+
+enum frame_reason frame_reason_of_label(enum frame_kind kind, const char *label)
+{
+	for (unsigned int i = REASON_NONE + 1; i < FRAME_REASON_COUNT; i++)
+		if (reasons[i].kind == kind && !strcmp(reasons[i].label, label))
+			return i;
+	return REASON_NONE;
+}
