@@ -9,6 +9,8 @@ const volatile bool system_wide = false; /* each exec of the machine is reported
 const volatile bool native_stacks = true;
 const volatile bool kernel_stacks = false;
 
+const volatile __u32 n_cpus = 1;
+
 __u32 wanted_tgid = 0; /* iterators: of this process only; 0: of all that are followed */
 
 /* Of the iterator registers, which user space reads one at a time: the BPF stack is too short. */
@@ -34,7 +36,10 @@ struct {
 	__type(value, struct rbpf_layout);
 } presets SEC(".maps");
 
-/* One struct walk a CPU, indexed by CPU: per-CPU values are limited to 32 KiB. Sized at load. */
+/*
+ * One struct walk for each context and CPU, by context * n_cpus + CPU: per-CPU values are limited to
+ * 32 KiB. Sized at load.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);

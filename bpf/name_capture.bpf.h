@@ -288,7 +288,7 @@ static __always_inline int capture_attached(struct walk *w, __u32 cpu)
 }
 
 /* The class or module that owns a method, and its name, or the name of what it is the singleton of. */
-__noinline int capture_owner(__u32 cpu, __u64 owner)
+static __always_inline int capture_owner(__u32 cpu, __u64 owner)
 {
 	struct walk *w = walk_state(cpu);
 	__u64 flags;

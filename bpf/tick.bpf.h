@@ -1,246 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A clock tick: find the thread's EC, walk its Ruby stack, send what is new, send the sample. */
+/* A tick of a clock of CPU time. */
 #ifndef RBPF_TICK_BPF_H
 #define RBPF_TICK_BPF_H
 
-/* The scratch of this CPU and the reads of the walker. */
-#define walk_state(cpu)		   ((struct walk *)bpf_map_lookup_elem(&scratch, &(cpu)))
-#define walk_read(dst, size, addr) bpf_probe_read_user((dst), (size), (const void *)(addr))
-#define walk_count(counter)	   count(counter)
-
-#include "ruby_walk.bpf.h"
-
-/* So long after fork or exec a process may end before user space has looked at it. */
-#define YOUNG_NS		10000000000ull
-
-#define capture_slot(slot)	((__u64 *)bpf_map_lookup_elem(&captured, &(slot)))
-#define capture_send(rec, size) bpf_ringbuf_output(&ring, (rec), (size), BPF_RB_NO_WAKEUP)
-#define capture_has_room()                                                                         \
-	(bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) <                                             \
-	 bpf_ringbuf_query(&ring, BPF_RB_RING_SIZE) / 2)
-
-#include "name_capture.bpf.h"
-#include "native_tick.bpf.h"
-
-/* A pid may be another's later, and a program another after exec, whose Ruby may be the same. */
-static __always_inline __u64 process_key(__u64 tgid)
-{
-	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
-
-	return rbpf_mix(rbpf_mix(rbpf_mix(0, tgid), BPF_CORE_READ(task, group_leader, start_time)),
-			(__u64)BPF_CORE_READ(task, mm));
-}
-
-static __always_inline __u64 task_thread_pointer(struct task_struct *task)
-{
-#if defined(__TARGET_ARCH_x86)
-	return BPF_CORE_READ(task, thread.fsbase);
-#else
-	return BPF_CORE_READ(task, thread.uw.tp_value);
-#endif
-}
-
-/* The running thread's EC through its TLS. Returns enum rbpf_status. */
-static __always_inline int tls_ec(const struct rbpf_layout *layout, __u64 tp, __u64 *ec)
-{
-	__u64 base = tp;
-
-	if (layout->tls_model == RBPF_TLS_DTV) {
-		if (bpf_probe_read_user(&base, sizeof(base), (void *)(tp + layout->dtv_offset)))
-			return RBPF_FAULT_TLS;
-		base += (__u64)layout->tls_module * layout->dtv_entry;
-		if (bpf_probe_read_user(&base, sizeof(base), (void *)base))
-			return RBPF_FAULT_TLS;
-		/* Not allocated until the thread first touches it: such a thread runs no Ruby. */
-		if (base == ~0ull || !base)
-			return RBPF_NO_EC;
-	}
-	if (bpf_probe_read_user(ec, sizeof(*ec), (void *)(base + layout->tls_offset)))
-		return RBPF_FAULT_TLS;
-	return *ec ? RBPF_OK : RBPF_NO_EC;
-}
-
-#include "gvl_thread.bpf.h"
-
-/* Returns enum rbpf_status. */
-static __always_inline int find_ec(struct walk *w, __u32 cpu, __u64 tp, __u64 id, __u64 epoch,
-				   __u64 *ec)
-{
-	if (w->layout.tls_model != RBPF_TLS_GLOBAL)
-		return tls_ec(&w->layout, tp, ec);
-	*ec = gvl_thread_ec(cpu, tp + w->layout.thread_id_bias, id, epoch);
-	return *ec ? RBPF_OK : RBPF_NO_EC;
-}
-
-static __always_inline bool in_vm_text(const struct walk *w, struct bpf_perf_event_data *ctx)
-{
-	__u64 ip = regs_ip(&ctx->regs);
-
-	return ip >= w->layout.text_lo && ip < w->layout.text_hi;
-}
-
-/*
- * A switch between fibers, or between Ruby threads on one native thread, sets the EC some
- * instructions before the native stack: then the VM's own code runs on a stack that is not the
- * EC's. (Other code may: an extension can have coroutines of its own.) The w->ec was read.
- */
-static __always_inline bool between_stacks(const struct walk *w, struct bpf_perf_event_data *ctx)
-{
-	__u64 sp = regs_sp(&ctx->regs);
-	__u64 start = ec_word(w, w->layout.ec_stack_start);
-	__u64 size = ec_word(w, w->layout.ec_stack_start + 16);
-
-	if (!regs_user_mode(&ctx->regs) || !in_vm_text(w, ctx))
-		return false;
-	return w->layout.ec_stack_start && start && size && (sp > start || start - sp > size);
-}
-
-/*
- * Send w->frames unless this fingerprint was sent. It counts as sent only when it is in the ring,
- * so a lost definition is sent again with the next sample of that stack.
- */
-static __always_inline int send_stack(struct walk *w, __u32 cpu, __u64 now, __u64 id,
-				      const struct walk_gc *gc)
-{
-	struct rbpf_ring_stack *rec = &w->record;
-	__u64 size, *known;
-	bool wakeup;
-
-	if (!is_unsent(w->hash, &known))
-		return 0;
-	walk_complete(cpu);
-	rec->h.ts = now;
-	rec->h.type = RBPF_RING_STACK;
-	rec->h.tgid = id >> 32;
-	rec->h.tid = (__u32)id;
-	rec->h.cpu = cpu;
-	rec->stack = w->hash;
-	rec->gc_era = gc->era;
-	rec->n_frames = w->n_frames;
-	rec->flags = rbpf_gc_unsettled(gc->flags) ? RBPF_STACK_UNSETTLED : 0;
-	size = sizeof(*rec) + (__u64)w->n_frames * sizeof(struct rbpf_frame);
-	if (size > sizeof(*rec) + sizeof(w->frames))
-		return -1;
-	/*
-	 * It must be named at once, while what it points to still lives, unless all that takes was
-	 * copied. Waking rbpf costs the target time that follows the tick, and so is never sampled
-	 * as rbpf's. (Without the symbol table nothing is proven yet: user space has to attach.)
-	 */
-	wakeup = !capture_stack(w, cpu, process_key(id >> 32)) || !w->layout.naming.symbols;
-	if (bpf_ringbuf_output(&ring, rec, size, wakeup ? BPF_RB_FORCE_WAKEUP : wakeup_flags())) {
-		count(RBPF_CNT_LOST_STACK);
-		return -1;
-	}
-	*known = w->hash;
-	count(RBPF_CNT_STACKS);
-	return 0;
-}
-
-/*
- * The fingerprint's seed. Within an epoch and a collection count no object that was on a stack is
- * freed, so an address means one object; except that what runs before and after a collection under
- * the same count may have objects moved in between. Processes enter an epoch at different moments,
- * so that they do not all resend at once.
- */
-static __always_inline __u64 stack_seed(__u64 tgid, __u64 epoch, const struct walk_gc *gc)
-{
-	/* From 0: a pid and an epoch are small numbers, which together mean little. */
-	return rbpf_mix(rbpf_mix(rbpf_mix(0, tgid), epoch),
-			gc->era << 1 | !!(gc->flags & RBPF_GC_DURING_GC));
-}
-
-static __always_inline __u64 epoch_of(__u64 now, __u64 tgid)
-{
-	return (now + tgid * 0x9e3779b9ull) >> RBPF_EPOCH_SHIFT;
-}
-
-/*
- * The Ruby stack of the running thread; the fingerprint is stored in w->sample if there is one, and
- * what the collector does in its flags. Returns enum rbpf_status.
- */
-static __always_inline int ruby_stack(struct walk *w, __u32 cpu, const struct rbpf_proc *proc,
-				      __u64 epoch, struct bpf_perf_event_data *ctx)
-{
-	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
-	struct rbpf_ring_sample *rec = &w->sample;
-	__u64 id = (__u64)rec->h.tgid << 32 | rec->h.tid;
-	struct walk_gc gc;
-	__u64 ec;
-	int r;
-
-	if (proc->layout.tls_model == RBPF_TLS_NONE)
-		return RBPF_NO_RUBY;
-	if (BPF_CORE_READ(task, flags) & PF_EXITING)
-		return RBPF_EXITING;
-	w->layout = proc->layout;
-	if (proc->since && rec->h.ts - proc->since < YOUNG_NS)
-		w->layout.flags |= RBPF_LAYOUT_YOUNG;
-	w->max_frames = max_frames;
-	w->sp = regs_user_mode(&ctx->regs) && !in_vm_text(w, ctx) ? regs_sp(&ctx->regs) : 0;
-	r = find_ec(w, cpu, task_thread_pointer(task), id, epoch, &ec);
-	if (!r)
-		r = ec_read(w, ec);
-	if (!r)
-		r = thread_read(w);
-	if (!r && between_stacks(w, ctx))
-		r = RBPF_SWITCHING;
-	if (r)
-		return r;
-	native_note_ec(w);
-	gc = gc_read(&w->layout);
-	w->seed = stack_seed(rec->h.tgid, epoch, &gc);
-	if (gc.flags & RBPF_GC_DURING_GC && gc_is_mine(w))
-		rec->flags |= RBPF_SAMPLE_GC | (gc.flags & RBPF_GC_MODE_MASK)
-						       << RBPF_SAMPLE_GC_PHASE_SHIFT;
-	r = walk_stack(w, cpu);
-	if (r)
-		return r;
-	if (!w->n_frames)
-		return RBPF_OK;
-	w->hash |= !w->hash; /* 0 means none */
-	rec->stack = w->hash;
-	send_stack(w, cpu, rec->h.ts, id, &gc);
-	return RBPF_OK;
-}
+#include "sample.bpf.h"
 
 /* On a clock of a thread, or of a CPU: then most ticks are of processes that are not followed. */
 SEC("perf_event")
 int tick(struct bpf_perf_event_data *ctx)
 {
-	__u64 id = bpf_get_current_pid_tgid();
-	__u32 tgid = id >> 32;
-	struct rbpf_proc *proc = bpf_map_lookup_elem(&procs, &tgid);
-	struct rbpf_ring_sample *rec;
 	struct walk *w;
-	__u64 epoch;
-	__u32 cpu;
+	__u32 slot;
 
-	if (!proc)
-		return 0;
-	cpu = bpf_get_smp_processor_id();
-	w = walk_state(cpu);
+	w = sample_begin(RBPF_IN_INTERRUPT, &slot);
 	if (!w)
 		return 0;
-	rec = &w->sample;
-	rec->h.ts = bpf_ktime_get_ns();
-	rec->h.type = RBPF_RING_SAMPLE;
-	rec->h.tgid = tgid;
-	rec->h.tid = (__u32)id;
-	rec->h.cpu = cpu;
-	rec->stack = rec->native = 0;
-	rec->weight = ctx->sample_period;
-	rec->pad = 0;
-	rec->flags = regs_user_mode(&ctx->regs) ? 0 : RBPF_SAMPLE_KERNEL;
 	count(RBPF_CNT_TICKS);
-	native_init(w);
-	epoch = epoch_of(rec->h.ts, tgid);
-	rec->status = ruby_stack(w, cpu, proc, epoch, ctx);
-	native_stack(w, cpu, epoch, ctx);
-	bpf_get_current_comm(rec->comm, sizeof(rec->comm));
-	/* After the definition of its stack, which must be in the ring before it. */
-	if (bpf_ringbuf_output(&ring, rec, sizeof(*rec), wakeup_flags()))
-		count(RBPF_CNT_LOST_SAMPLE);
-	return 0;
+	if (regs_user_mode(&ctx->regs))
+		sample_registers(w, &ctx->regs);
+	else
+		sample_kernel_stack(w, ctx);
+	return sample_thread(slot, 0, ctx->sample_period);
 }
 
 /* What a program costs that does nothing: the yardstick of make bench and of doctor's trial load.

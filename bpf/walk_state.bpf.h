@@ -93,6 +93,12 @@ struct walk_env {
 	__u64 flags;
 };
 
+/* Where a program runs. Only those up to the last one in use have a scratch. */
+enum rbpf_context {
+	RBPF_IN_INTERRUPT = 0, /* of a clock: may interrupt programs in a task's context */
+	RBPF_IN_TASK = 1,
+};
+
 enum { ZJIT_UNKNOWN = 0, ZJIT_OFF = 1, ZJIT_ON = 2 };
 
 #define CAPTURE_WORDS	  8192 /* blocks of one record; a power of two */
@@ -161,7 +167,7 @@ struct walk_native {
 	__u64 frames[NATIVE_FRAMES];
 };
 
-/* The scratch of one CPU. */
+/* The scratch of a CPU, of programs that run in one context. */
 struct walk {
 	struct rbpf_layout layout;
 	__u64 seed;	 /* of the fingerprint: differs by process, epoch and state of the GC */

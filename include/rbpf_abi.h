@@ -354,15 +354,15 @@ struct rbpf_ring_hdr {
 #define RBPF_SAMPLE_GC_PHASE_SHIFT  2
 
 /*
- * A tick. The stack it names was sent before it, in this epoch: the definition is sent when a stack
+ * A sample. The stack it names was sent before it, in this epoch: the definition is sent when a stack
  * is first seen in an epoch, and counts as seen only once it is in the ring.
  */
 struct rbpf_ring_sample {
 	struct rbpf_ring_hdr h;
 	__u64 stack;  /* fingerprint; 0 if there is no Ruby stack */
 	__u64 native; /* fingerprint of the native one; 0 if there is none */
-	__u64 weight; /* ns of CPU time */
-	__u32 pad;
+	__u64 value;  /* in the unit of its event */
+	__u32 event;  /* its number; 0 is CPU time */
 	__u16 status; /* enum rbpf_status */
 	__u16 flags;  /* RBPF_SAMPLE_* */
 	char comm[RBPF_COMM_LEN];

@@ -79,9 +79,12 @@ static int refused(int r, const char *what, struct err *err)
 
 static int size_maps(struct bpf_engine *s)
 {
+	/* The last context that has programs is the interrupt of a clock, which is the first. */
+	const uint32_t contexts = 1;
 	int cpus = libbpf_num_possible_cpus(), r;
 
-	r = bpf_map__set_max_entries(s->skel->maps.scratch, cpus > 0 ? (uint32_t)cpus : 1);
+	s->skel->rodata->n_cpus = cpus > 0 ? (uint32_t)cpus : 1;
+	r = bpf_map__set_max_entries(s->skel->maps.scratch, contexts * s->skel->rodata->n_cpus);
 	if (!r)
 		r = bpf_map__set_max_entries(s->skel->maps.ring, (uint32_t)s->opts.ring_bytes);
 	if (r || !s->opts.native)

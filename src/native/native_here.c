@@ -44,7 +44,7 @@ static int walk_read_here(void *dst, size_t size, uint64_t addr);
 #define walk_state(cpu)		   ((void)(cpu), walk_here())
 #define walk_read(dst, size, addr) walk_read_here((dst), (size), (addr))
 #define walk_count(counter)	   ((void)(counter))
-#define native_ask(w, cpu, end)	   native_ask_here((w)->native.pc, (end))
+#define native_ask(cpu, end)	   native_ask_here(walk_state(cpu)->native.pc, (end))
 #if defined(__aarch64__)
 #define __TARGET_ARCH_arm64
 #endif

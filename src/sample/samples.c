@@ -141,7 +141,8 @@ static int take_sample(struct collector *c, struct tracked_process *p,
 		       const struct rbpf_ring_sample *rec, bool with_ruby)
 {
 	struct profile_sample sample = { .ts = rec->h.ts,
-					 .value = rec->weight,
+					 .value = rec->value,
+					 .event = (uint16_t)rec->event,
 					 .cpu = (uint16_t)rec->h.cpu };
 	struct sample_stack stack;
 	struct tracked_thread *t;
@@ -157,7 +158,7 @@ static int take_sample(struct collector *c, struct tracked_process *p,
 	if (rec->flags & RBPF_SAMPLE_KERNEL)
 		sample.flags |= SAMPLE_KERNEL;
 	sample.thread = t->id;
-	profile_count_sample(&c->totals, &sample, true);
+	profile_count_sample(&c->totals, &sample, rec->event == 0);
 	return sink_sample(c->sink, &sample);
 }
 

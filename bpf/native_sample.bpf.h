@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The native stack of a sample: the kernel's part, the thread's own, and what is sent of it. */
+#ifndef RBPF_NATIVE_SAMPLE_BPF_H
+#define RBPF_NATIVE_SAMPLE_BPF_H
+
+#define native_range(i) ((const struct rbpf_range *)native_lookup(&ranges, i))
+#define native_rule(i)	((const struct rbpf_cfi_rule *)native_lookup(&rules, i))
+#define native_chunk(i) ((const __u32 *)native_lookup(&pool, i))
+
+/* Map @map at @i; a macro because a function would not be told which map it is. */
+#define native_lookup(map, i)                                                                      \
+	({                                                                                         \
+		__u32 _i = (i);                                                                    \
+		bpf_map_lookup_elem((map), &_i);                                                   \
+	})
+
+/* Whether @value was not sent yet, by the low bits of itself; then *@slot is where to note it. */
+static __always_inline bool is_unsent(__u64 value, __u64 **slot)
+{
+	__u32 i = value & (RBPF_SEEN_SLOTS - 1);
+
+	*slot = bpf_map_lookup_elem(&seen, &i);
+	return *slot && **slot != value;
+}
+
+/*
+ * Tell user space of code that it does not know, or of which it has not read the table yet: once an
+ * epoch for each page, and at once, since until it has answered stacks have gaps.
+ */
+__noinline int native_ask(__u32 cpu, __u32 end)
+{
+	const struct walk *w = walk_state(cpu);
+	struct rbpf_ring_wanted rec = { .end = end };
+	__u64 page, *slot;
+
+	if (!w)
+		return 0;
+	rec.h = w->sample.h;
+	rec.h.type = RBPF_RING_WANTED;
+	rec.addr = w->native.pc;
+	page = rbpf_mix(rbpf_mix(w->native.seed, rec.addr >> 12), end);
+	if (is_unsent(page, &slot) &&
+	    !bpf_ringbuf_output(&ring, &rec, sizeof(rec), BPF_RB_FORCE_WAKEUP))
+		*slot = page;
+	return 0;
+}
+
+#include "native_walk.bpf.h"
+
+/* Whether the sample was taken in user mode: then w->native.regs are what the thread had. */
+static __always_inline bool in_user_mode(const struct walk *w)
+{
+	return !(w->sample.flags & RBPF_SAMPLE_KERNEL);
+}
+
+/*
+ * The registers that the running thread had when it entered the kernel. A function of its own, as
+ * entry_registers() is large.
+ */
+__noinline int native_entry_registers(__u32 cpu)
+{
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+	struct walk *w = walk_state(cpu);
+	bpf_user_pt_regs_t *room;
+
+	if (!w)
+		return -1;
+	room = (bpf_user_pt_regs_t *)w->native.win; /* nothing is in it yet */
+	if (has_task_pt_regs())
+		return entry_registers(&w->native.regs,
+				       (const void *)bpf_task_pt_regs(bpf_get_current_task_btf()),
+				       room);
+	return entry_registers(&w->native.regs, end_of_stack(task), room);
+}
+
+/* The kernel's frames are part of the fingerprint, too. */
+static __always_inline void hash_kernel_frames(struct walk_native *n)
+{
+	__u32 i;
+
+	for (i = 0; i < RBPF_MAX_KERNEL && i < n->n_kernel; i++) {
+		n->frames[i] -= i > 0; /* a call may be a function's last instruction */
+		n->hash = rbpf_mix(n->hash, n->frames[i]);
+	}
+}
+
+static __always_inline void user_frames(struct walk *w, __u32 cpu)
+{
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+	struct walk_native *n = &w->native;
+	struct rbpf_code *known;
+	__u32 tgid = w->sample.h.tgid;
+
+	if (BPF_CORE_READ(task, flags) & (PF_EXITING | PF_KTHREAD))
+		return;
+	if (!in_user_mode(w) && native_entry_registers(cpu))
+		return;
+	known = bpf_map_lookup_elem(&code, &tgid);
+	if (!known) {
+		n->end = RBPF_NATIVE_NO_MAP;
+		walk_count(RBPF_CNT_NATIVE_CUT + RBPF_NATIVE_NO_MAP);
+		native_push(n, n->regs.pc | RBPF_NATIVE_EXACT);
+		native_ask(cpu, RBPF_NATIVE_NO_MAP);
+		return;
+	}
+	n->code = *known;
+	walk_native(w, cpu);
+}
+
+/* What is sent of native stacks leaves room for names, which can be had at that moment only. */
+static __always_inline bool native_has_room(void)
+{
+	return bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) <
+	       bpf_ringbuf_query(&ring, BPF_RB_RING_SIZE) / 8;
+}
+
+/* Send the frames unless this fingerprint was sent; see send_stack(). */
+static __always_inline void send_native(struct walk_native *n, const struct rbpf_ring_hdr *h)
+{
+	struct rbpf_ring_native *rec = &n->record;
+	__u64 size, *slot;
+
+	if (!is_unsent(n->hash, &slot))
+		return;
+	rec->h = *h;
+	rec->h.type = RBPF_RING_NATIVE;
+	rec->stack = n->hash;
+	rec->n_frames = n->n_frames;
+	rec->end = n->end;
+	size = sizeof(*rec) + (__u64)n->n_frames * sizeof(n->frames[0]);
+	barrier_var(size);
+	if (size > sizeof(*rec) + sizeof(n->frames))
+		return;
+	if (!native_has_room() || bpf_ringbuf_output(&ring, rec, size, wakeup_flags()))
+		count(RBPF_CNT_LOST_NATIVE);
+	else
+		*slot = n->hash;
+}
+
+/* The native stack of the running thread; its fingerprint is stored in w->sample. */
+static __always_inline void native_stack(struct walk *w, __u32 cpu, __u64 epoch)
+{
+	struct walk_native *n = &w->native;
+
+	n->hash = n->seed = rbpf_mix(rbpf_mix(rbpf_mix(1, w->sample.h.tgid), epoch), 0);
+	hash_kernel_frames(n);
+	if (native_stacks)
+		user_frames(w, cpu);
+	if (!n->n_frames)
+		return;
+	count(RBPF_CNT_NATIVE);
+	n->hash = rbpf_mix(n->hash, n->end);
+	n->hash |= !n->hash; /* 0 means none */
+	w->sample.native = n->hash;
+	send_native(n, &w->sample.h);
+}
+
+#endif
