@@ -12,7 +12,7 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "base/parse.h"
-#include "cmd/common.h"
+#include "cmd/messages.h"
 #include "cmd/help.h"
 #include "ui/term.h"
 

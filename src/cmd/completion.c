@@ -13,7 +13,7 @@
 #include "base/err.h"
 #include "base/parse.h"
 #include "cmd/command.h"
-#include "cmd/common.h"
+#include "cmd/output.h"
 
 typedef void (*option_visitor)(struct buf *out, const struct command *cmd,
 			       const struct option_spec *spec);

@@ -9,7 +9,9 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "cmd/command.h"
-#include "cmd/common.h"
+#include "cmd/filter_options.h"
+#include "cmd/output.h"
+#include "cmd/open_recording.h"
 #include "view/filter.h"
 
 enum weight { WEIGHT_SAMPLES, WEIGHT_TIME };
@@ -148,7 +150,7 @@ static int export_recording(const struct cmd_context *ctx, struct export_line *l
 	if (r)
 		return r;
 	cmd_limit_output(&rec, &out);
-	r = recording_prepare(&rec, filter, err);
+	r = cmd_prepare_recording(&rec, filter, err);
 	if (!r)
 		r = exporter->run(&rec.profile, &opts, &out, err);
 	r = cmd_rendered(r, &rec, &out, err);

@@ -6,7 +6,9 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "cmd/command.h"
-#include "cmd/common.h"
+#include "cmd/filter_options.h"
+#include "cmd/output.h"
+#include "cmd/open_recording.h"
 #include "export/flame.h"
 #include "view/filter.h"
 
@@ -164,7 +166,7 @@ static int flame_graph(const struct cmd_context *ctx, struct flame_line *line,
 	if (r)
 		return r;
 	cmd_limit_output(&rec, &svg);
-	r = recording_prepare(&rec, filter, err);
+	r = cmd_prepare_recording(&rec, filter, err);
 	if (!r)
 		r = flame_render(&rec.profile, &opts, &svg, err);
 	r = cmd_rendered(r, &rec, &svg, err);

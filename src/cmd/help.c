@@ -9,7 +9,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "cmd/command.h"
-#include "cmd/common.h"
+#include "cmd/output.h"
 #include "cmd/options.h"
 
 #define HELP_WIDTH    80

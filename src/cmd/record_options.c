@@ -9,7 +9,8 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "cmd/command.h"
-#include "cmd/common.h"
+#include "cmd/output.h"
+#include "cmd/open_recording.h"
 #include "export/export.h"
 
 /* What is parsed; the format then becomes an exporter. */

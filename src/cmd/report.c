@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "cmd/report.h"
+#include "report/report.h"
 
 #include <errno.h>
 #include <unistd.h>
@@ -8,8 +8,15 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "cmd/command.h"
+#include "cmd/filter_options.h"
+#include "cmd/messages.h"
+#include "cmd/open_recording.h"
+#include "cmd/output.h"
 #include "ui/term.h"
 #include "view/filter.h"
+
+#define DEFAULT_LIMIT  30
+#define DEFAULT_STACKS 5 /* each fills a screen */
 
 struct report_line {
 	const char *input;
@@ -210,9 +217,9 @@ static uint64_t rows_wanted(const struct report_line *line, renderer render)
 	if (line->limit != REPORT_NO_LIMIT)
 		return line->limit;
 	if (render == report_text || render == report_gc)
-		return REPORT_DEFAULT_LIMIT;
+		return DEFAULT_LIMIT;
 	if (render == report_both)
-		return REPORT_DEFAULT_STACKS;
+		return DEFAULT_STACKS;
 	return line->limit;
 }
 
@@ -249,7 +256,7 @@ static int report_recording(const struct cmd_context *ctx, struct report_line *l
 		return r;
 	cmd_limit_output(&rec, &out);
 	if (render != report_info)
-		r = recording_prepare(&rec, filter, err);
+		r = cmd_prepare_recording(&rec, filter, err);
 	if (!r)
 		r = render(&report, &out, err);
 	r = cmd_rendered(r, &rec, &out, err);

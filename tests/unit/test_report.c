@@ -11,7 +11,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/utf8.h"
-#include "cmd/report.h"
+#include "report/report.h"
 #include "support/profile_builder.h"
 #include "view/filter.h"
 

@@ -7,7 +7,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "cmd/report.h"
+#include "report/report.h"
 #include "support/woven.h"
 #include "view/filter.h"
 

@@ -24,7 +24,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/json.h"
-#include "cmd/report.h"
+#include "report/report.h"
 #include "ui/summary.h"
 #include "ui/table.h"
 #include "view/label.h"

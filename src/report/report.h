@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The command report, in parts: report.c has the options, each of the others renders the recording
- * one way into a buffer. Nothing here prints.
+ * The reports of a recording, each rendered into a buffer: as text (text.c, tree.c, both.c, gc.c), JSON
+ * and CSV. Nothing here prints.
  */
-#ifndef RBPF_CMD_REPORT_H
-#define RBPF_CMD_REPORT_H
+#ifndef RBPF_REPORT_REPORT_H
+#define RBPF_REPORT_REPORT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "cmd/common.h"
+#include "profile/recording.h"
 #include "view/flat.h"
 
 struct buf;
@@ -18,9 +18,7 @@ struct err;
 struct gc_report;
 struct view_filter;
 
-#define REPORT_DEFAULT_LIMIT  30
-#define REPORT_DEFAULT_STACKS 5 /* each fills a screen */
-#define REPORT_NO_LIMIT	      UINT64_MAX
+#define REPORT_NO_LIMIT UINT64_MAX
 
 /* The arguments of the renderers. Nothing is owned. */
 struct report {

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/utf8.h"
-#include "cmd/report.h"
+#include "report/report.h"
 #include "ui/summary.h"
 #include "ui/table.h"
 #include "view/filter.h"

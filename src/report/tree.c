@@ -23,7 +23,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/utf8.h"
-#include "cmd/report.h"
+#include "report/report.h"
 #include "ui/summary.h"
 #include "ui/table.h"
 #include "ui/term.h"

@@ -10,7 +10,7 @@
 #include "base/array.h"
 #include "base/buf.h"
 #include "base/err.h"
-#include "cmd/report.h"
+#include "report/report.h"
 #include "ui/summary.h"
 #include "ui/table.h"
 #include "view/gc.h"

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "cmd/filter_options.h"
+
+#include <errno.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "view/filter.h"
+
+#define FILTER(member) .offset = offsetof(struct filter_options, member)
+
+const struct option_spec filter_option_specs[N_FILTER_OPTIONS] = {
+	{
+		.letter = 'p',
+		.name = "pid",
+		.type = OPTION_PIDS,
+		FILTER(pids),
+		.arg = "LIST",
+		.help = "keep samples of these processes",
+	},
+	{
+		.name = "tid",
+		.type = OPTION_PIDS,
+		FILTER(tids),
+		.arg = "LIST",
+		.help = "keep samples of these threads, by kernel thread id",
+	},
+	{
+		.name = "thread",
+		.type = OPTION_STRING,
+		FILTER(thread),
+		.arg = "REGEX",
+		.help = "keep samples of threads whose name matches",
+	},
+	{
+		.name = "comm",
+		.type = OPTION_STRING,
+		FILTER(comm),
+		.arg = "REGEX",
+		.help = "keep samples of processes whose command line matches",
+	},
+	{
+		.name = "container",
+		.type = OPTION_STRING,
+		FILTER(container),
+		.arg = "REGEX",
+		.help = "keep samples of processes whose container or control group matches",
+	},
+	{
+		.name = "include",
+		.type = OPTION_STRING,
+		FILTER(include),
+		.arg = "REGEX",
+		.help = "keep samples with a frame whose name matches",
+	},
+	{
+		.name = "exclude",
+		.type = OPTION_STRING,
+		FILTER(exclude),
+		.arg = "REGEX",
+		.help = "drop samples with a frame whose name matches",
+	},
+	{
+		.name = "stack",
+		.type = OPTION_CHOICE,
+		FILTER(stack),
+		.arg = "MODE",
+		.help = "which frames to show:",
+		.choice = stack_mode_name,
+		.choice_help = stack_mode_help,
+	},
+	{
+		.name = "ruby-only",
+		.type = OPTION_FLAG,
+		FILTER(ruby_only),
+		.help = "the same as --stack ruby",
+	},
+	{
+		.name = "no-gc",
+		.type = OPTION_FLAG,
+		FILTER(no_gc),
+		.help = "drop samples of garbage collection",
+	},
+	{
+		.name = "event",
+		.type = OPTION_STRING,
+		FILTER(event),
+		.arg = "NAME",
+		.help = "samples of this event (default: the first; 'report --info' names them)",
+	},
+	{
+		.name = "from",
+		.type = OPTION_DURATION,
+		FILTER(from_ns),
+		.arg = "TIME",
+		.help = "leave out what came before, counted from the start of the recording",
+	},
+	{
+		.name = "to",
+		.type = OPTION_DURATION,
+		FILTER(to_ns),
+		.arg = "TIME",
+		.help = "leave out what came after, counted from the start of the recording",
+	},
+};
+
+/* The stacks that are asked for, or @usual if none are. */
+static int choose_stacks(const struct filter_options *opts, enum stack_mode usual,
+			 enum stack_mode *ret, struct err *err)
+{
+	if (opts->ruby_only && opts->stack != OPTION_UNSET && opts->stack != STACK_RUBY)
+		return err_set(err, -EINVAL, ERR_USAGE,
+			       "--ruby-only is --stack ruby and excludes --stack %s",
+			       stack_mode_name(opts->stack));
+	*ret = opts->ruby_only ? STACK_RUBY : opts->stack == OPTION_UNSET ? usual : opts->stack;
+	return 0;
+}
+
+int cmd_filter(struct filter_options *opts, enum stack_mode usual, struct view_filter *ret,
+	       struct err *err)
+{
+	const struct {
+		const char *pattern;
+		const char *what;
+		regex_t *re;
+		bool *has;
+	} patterns[] = {
+		{ opts->thread, "--thread", &ret->thread, &ret->has_thread },
+		{ opts->comm, "--comm", &ret->comm, &ret->has_comm },
+		{ opts->container, "--container", &ret->container, &ret->has_container },
+		{ opts->include, "--include", &ret->include, &ret->has_include },
+		{ opts->exclude, "--exclude", &ret->exclude, &ret->has_exclude },
+	};
+	size_t i;
+	int r;
+
+	r = choose_stacks(opts, usual, &ret->stack, err);
+	if (r)
+		return r;
+	if (opts->to_ns && opts->from_ns >= opts->to_ns)
+		return err_set(err, -EINVAL, ERR_USAGE, "--from must be before --to");
+	for (i = 0; i < ARRAY_SIZE(patterns); i++) {
+		if (!patterns[i].pattern)
+			continue;
+		r = view_filter_regex(patterns[i].re, patterns[i].has, patterns[i].pattern,
+				      patterns[i].what, err);
+		if (r)
+			return r;
+	}
+	ret->n_pids = opts->pids.n;
+	ret->pids = take_ptr(opts->pids.pids);
+	ret->n_tids = opts->tids.n;
+	ret->tids = take_ptr(opts->tids.pids);
+	opts->pids.n = 0;
+	opts->tids.n = 0;
+	ret->event = opts->event;
+	ret->from_ns = opts->from_ns;
+	ret->to_ns = opts->to_ns;
+	ret->no_gc = opts->no_gc;
+	return 0;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The options of filters that report, flame and export share.
+ */
+#ifndef RBPF_CMD_FILTER_OPTIONS_H
+#define RBPF_CMD_FILTER_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cmd/options.h"
+#include "view/stack_mode.h"
+
+struct err;
+struct view_filter;
+
+struct filter_options {
+	struct pid_list pids, tids;
+	const char *thread, *comm, *container, *include, *exclude; /* regexes or NULL */
+	const char *event;					   /* or NULL */
+	unsigned int stack; /* enum stack_mode, or OPTION_UNSET */
+	bool ruby_only, no_gc;
+	uint64_t from_ns, to_ns; /* 0 if not given */
+};
+
+#define FILTER_OPTIONS_INIT                                                                        \
+	{                                                                                          \
+		.stack = OPTION_UNSET                                                              \
+	}
+
+#define N_FILTER_OPTIONS 13
+extern const struct option_spec filter_option_specs[N_FILTER_OPTIONS];
+
+/* The group of these options for a command whose struct @type has them as .filter. */
+#define FILTER_OPTION_GROUP(type)                                                                  \
+	{                                                                                          \
+		.title = "Filters", .options = filter_option_specs, .n = N_FILTER_OPTIONS,         \
+		.offset = offsetof(type, filter),                                                  \
+	}
+
+/*
+ * Make a view_filter of the options; it takes over their pid lists. @usual is the mode where none
+ * is asked for. ERR_USAGE for a bad pattern, an empty range of time, or two modes. @ret is
+ * VIEW_FILTER_INIT before (a regex_t cannot be moved, so it is filled in place); the caller releases
+ * it with view_filter_deinit(), also after a failure.
+ */
+int cmd_filter(struct filter_options *opts, enum stack_mode usual, struct view_filter *ret,
+	       struct err *err);
+
+#endif

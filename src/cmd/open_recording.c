@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "cmd/open_recording.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "cmd/command.h"
+#include "cmd/messages.h"
+#include "cmd/options.h"
+#include "ui/summary.h"
+#include "view/filter.h"
+#include "view/stack_mode.h"
+
+static int recording_path(const char *input, const struct option_rest *rest, const char **ret,
+			  struct err *err)
+{
+	const char *env = getenv("RBPF_DATA");
+
+	if (input && rest->n)
+		return err_set(err, -EINVAL, ERR_USAGE,
+			       "the recording is named twice: --input=%s and '%s'", input,
+			       rest->argv[0]);
+	if (input)
+		*ret = input;
+	else if (rest->n)
+		*ret = rest->argv[0];
+	else if (env && *env)
+		*ret = env;
+	else
+		*ret = CMD_DEFAULT_RECORDING;
+	if (!**ret)
+		return err_set(err, -EINVAL, ERR_USAGE, "the name of the recording is empty");
+	if (strcmp(*ret, "-") == 0 && isatty(STDIN_FILENO))
+		return err_set(err, -EINVAL, ERR_USAGE,
+			       "refusing to read a recording from a terminal");
+	return 0;
+}
+
+/* profile_read() knows the file, not what the user could do about it. */
+static int read_failed(const char *path, int r, struct err *err)
+{
+	if (r == -ENOENT)
+		err_hint(err, "'rbpf record' makes a recording; -i FILE names one");
+	else if (r == -EACCES && strcmp(path, "-") != 0)
+		err_hint(err, "a recording belongs to the user who made it");
+	return r;
+}
+
+static void warn_interrupted(const struct cmd_context *ctx, const struct recording *rec)
+{
+	if (rec->report.complete)
+		return;
+	cmd_warn(ctx, "%s was not closed properly; using the first %s (%s)", rec->path,
+		 num_duration(recording_duration(rec)).s,
+		 num_of(rec->profile.n_samples, "sample", "samples").s);
+}
+
+int cmd_open_recording(const struct cmd_context *ctx, const char *input,
+		       const struct option_rest *rest, const struct view_filter *filter,
+		       const struct read_options *needs, struct recording *ret, struct err *err)
+{
+	struct read_options opts = *needs;
+	struct recording rec = RECORDING_INIT;
+	int r;
+
+	r = recording_path(input, rest, &rec.path, err);
+	if (r)
+		return r;
+	opts.event = filter->event;
+	opts.from_ns = filter->from_ns;
+	opts.to_ns = filter->to_ns;
+	opts.by_thread |= view_filter_by_thread(filter);
+	r = profile_read(rec.path, &opts, &rec.profile, &rec.report, err);
+	if (r)
+		return read_failed(rec.path, r, err);
+	if (!rec.profile.n_samples) {
+		err_set(err, -ENODATA, ERR_EMPTY, "%s holds no samples%s", rec.path,
+			rec.report.complete ? "" : " and was not closed properly");
+		recording_close(&rec);
+		return -ENODATA;
+	}
+	warn_interrupted(ctx, &rec);
+	*ret = rec;
+	return 0;
+}
+
+int cmd_prepare_recording(struct recording *rec, const struct view_filter *filter, struct err *err)
+{
+	return stack_mode_prepare(&rec->profile, filter->stack) ? err_oom(err) : 0;
+}

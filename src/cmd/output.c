@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "cmd/output.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/io.h"
+#include "cmd/command.h"
+#include "cmd/options.h"
+#include "cmd/open_recording.h"
+#include "export/export.h"
+#include "view/filter.h"
+
+static bool is_stdout(const char *output)
+{
+	return !output || strcmp(output, "-") == 0;
+}
+
+bool cmd_to_terminal(const char *output)
+{
+	return is_stdout(output) && isatty(STDOUT_FILENO);
+}
+
+int cmd_refuse_terminal(const char *what, const char *hint, struct err *err)
+{
+	err_set(err, -EINVAL, ERR_USAGE, "refusing to write %s to a terminal", what);
+	err_hint(err, "%s", hint);
+	return -EINVAL;
+}
+
+int cmd_check_output(const char *output, const char *input, struct err *err)
+{
+	struct stat in, out;
+
+	if (is_stdout(output) || strcmp(input, "-") == 0)
+		return 0;
+	if (stat(input, &in) || stat(output, &out) || !S_ISREG(in.st_mode))
+		return 0;
+	if (in.st_dev == out.st_dev && in.st_ino == out.st_ino)
+		return err_set(err, -EINVAL, ERR_USAGE,
+			       "refusing to overwrite the recording %s with what is made from it",
+			       input);
+	return 0;
+}
+
+int cmd_write(const char *output, const struct buf *result, struct err *err)
+{
+	if (buf_failed(result))
+		return err_oom(err);
+	return io_write_output(output, buf_str(result), result->len, err);
+}
+
+void cmd_limit_output(const struct recording *rec, struct buf *out)
+{
+	out->max = profile_output_max(&rec->profile);
+}
+
+int cmd_rendered(int r, const struct recording *rec, const struct buf *out, struct err *err)
+{
+	if (!out->exceeded)
+		return r;
+	return err_set(err, -E2BIG, ERR_PROFILE, "%s expands to far more than its size", rec->path);
+}
+
+const char *cmd_format_choice(size_t i)
+{
+	if (i < n_exporters)
+		return exporters[i].name;
+	return i == n_exporters ? "svg" : NULL;
+}
+
+const struct exporter *cmd_format_exporter(unsigned int format)
+{
+	return format < n_exporters ? &exporters[format] : exporter_find("flame");
+}
+
+int cmd_export_file(const struct cmd_context *ctx, const char *recording,
+		    const struct exporter *exporter, const char *output, struct err *err)
+{
+	_cleanup_recording_ struct recording rec = RECORDING_INIT;
+	const struct option_rest none = { 0 };
+	const struct view_filter filter = { .stack = exporter->stack };
+	const struct export_options options = { .filter = &filter };
+	_cleanup_buf_ struct buf out = BUF_INIT;
+	int r;
+
+	r = cmd_open_recording(ctx, recording, &none, &filter, &exporter->needs, &rec, err);
+	if (r)
+		return r;
+	cmd_limit_output(&rec, &out);
+	r = cmd_prepare_recording(&rec, &filter, err);
+	if (!r)
+		r = exporter->run(&rec.profile, &options, &out, err);
+	r = cmd_rendered(r, &rec, &out, err);
+	if (r)
+		return r;
+	return cmd_write(output, &out, err);
+}

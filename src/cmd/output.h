@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Where the result of a command goes.
+ */
+#ifndef RBPF_CMD_OUTPUT_H
+#define RBPF_CMD_OUTPUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct buf;
+struct cmd_context;
+struct err;
+struct exporter;
+struct recording;
+
+/* Whether @output (NULL or "-": stdout) is a terminal. */
+bool cmd_to_terminal(const char *output);
+
+/* "refusing to write WHAT to a terminal", with @hint. Returns -EINVAL. */
+int cmd_refuse_terminal(const char *what, const char *hint, struct err *err);
+
+/*
+ * Refuse an @output that is the file @input, which would replace the recording. Returns 0, or
+ * -EINVAL and ERR_USAGE.
+ */
+int cmd_check_output(const char *output, const char *input, struct err *err);
+
+/*
+ * Let @out take no more than profile_output_max() of @rec; then, after rendering into it gave @r,
+ * the error if it did not suffice, else @r.
+ */
+void cmd_limit_output(const struct recording *rec, struct buf *out);
+int cmd_rendered(int r, const struct recording *rec, const struct buf *out, struct err *err);
+
+/* Write a finished @result (io_write_output), or fail if it ran out of memory. */
+int cmd_write(const char *output, const struct buf *result, struct err *err);
+
+/*
+ * The words of -f where any exporter will do: the names of the exporters, then "svg" as another
+ * name of the flame graph.
+ */
+const char *cmd_format_choice(size_t i);
+
+/* The exporter of an index of cmd_format_choice(). */
+const struct exporter *cmd_format_exporter(unsigned int format);
+
+/*
+ * Render the finished @recording (a path) with @exporter into the file @output: the -f of record.
+ * ERR_EMPTY if it holds no samples.
+ */
+int cmd_export_file(const struct cmd_context *ctx, const char *recording,
+		    const struct exporter *exporter, const char *output, struct err *err);
+
+#endif

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "report/fields.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "report/report.h"
+#include "view/label.h"
+
+static const char *const field_names[] = {
+	[FIELD_KIND] = "kind",
+	[FIELD_LABEL] = "label",
+	[FIELD_PATH] = "path",
+	[FIELD_LINE] = "line",
+	[FIELD_APPROXIMATE] = "approximate",
+	[FIELD_MODULE] = "module",
+	[FIELD_FILE] = "file",
+	[FIELD_PID] = "pid",
+	[FIELD_TID] = "tid",
+	[FIELD_THREAD] = "thread",
+	[FIELD_PROCESS] = "process",
+	[FIELD_NS_PID] = "ns_pid",
+	[FIELD_CONTAINER] = "container",
+	[FIELD_CGROUP] = "cgroup",
+	[FIELD_RUBY] = "ruby",
+	[FIELD_PROCESSES] = "processes",
+	[FIELD_SAMPLES] = "samples",
+	[FIELD_TOTAL_SAMPLES] = "total_samples",
+	[FIELD_SELF] = "self",
+	[FIELD_TOTAL] = "total",
+	[FIELD_SELF_ERROR] = "self_error",
+};
+
+#define FIELD_NUMBERS FIELD_SAMPLES, FIELD_TOTAL_SAMPLES, FIELD_SELF, FIELD_TOTAL, FIELD_SELF_ERROR
+
+struct num_text field_value_key(const struct report *r, const char *what)
+{
+	struct num_text ret;
+
+	snprintf(ret.s, sizeof(ret.s), "%.40s_%s", what,
+		 value_unit_name(profile_event(&r->rec->profile)->unit));
+	return ret;
+}
+
+struct num_text field_key(const struct report *r, enum field field)
+{
+	struct num_text ret;
+
+	if (field == FIELD_SELF || field == FIELD_TOTAL || field == FIELD_SELF_ERROR)
+		return field_value_key(r, field_names[field]);
+	snprintf(ret.s, sizeof(ret.s), "%s", field_names[field]);
+	return ret;
+}
+
+const enum field *fields_of_rows(const struct report *r)
+{
+	static const enum field fields[][16] = {
+		[FLAT_BY_FUNCTION] = { FIELD_KIND, FIELD_LABEL, FIELD_PATH, FIELD_LINE,
+				       FIELD_MODULE, FIELD_NUMBERS },
+		[FLAT_BY_LINE] = { FIELD_KIND, FIELD_LABEL, FIELD_PATH, FIELD_LINE, FIELD_MODULE,
+				   FIELD_NUMBERS, FIELD_APPROXIMATE },
+		[FLAT_BY_FILE] = { FIELD_FILE, FIELD_NUMBERS },
+		[FLAT_BY_THREAD] = { FIELD_PID, FIELD_TID, FIELD_THREAD, FIELD_NUMBERS },
+		[FLAT_BY_PROCESS] = { FIELD_PID, FIELD_PROCESS, FIELD_NUMBERS, FIELD_NS_PID,
+				      FIELD_CONTAINER, FIELD_CGROUP, FIELD_RUBY },
+		[FLAT_BY_KIND] = { FIELD_KIND, FIELD_NUMBERS },
+		[FLAT_BY_CONTAINER] = { FIELD_CONTAINER, FIELD_PROCESSES, FIELD_NUMBERS },
+		[FLAT_BY_RUBY] = { FIELD_RUBY, FIELD_PROCESSES, FIELD_NUMBERS },
+		[FLAT_BY_MODULE] = { FIELD_MODULE, FIELD_NUMBERS },
+	};
+
+	return fields[r->by];
+}
+
+static struct field_value text(const char *s)
+{
+	return (struct field_value) { .str = s };
+}
+
+static struct field_value number(uint64_t n)
+{
+	return (struct field_value) { .num = n };
+}
+
+static const char *module_path(const struct profile *p, const struct profile_frame *f)
+{
+	return f->module == PROFILE_NONE ? "" : profile_str(p, p->modules[f->module].path);
+}
+
+/* A row of a file stands for the path of a module, or for a kind, where the frames have no file. */
+static const char *file_name(const struct profile *p, const struct profile_frame *f)
+{
+	static const char *const kinds[FRAME_KIND_COUNT] = {
+		[FRAME_RUBY] = "[ruby]",       [FRAME_CFUNC] = "[cfunc]",
+		[FRAME_NATIVE] = "[native]",   [FRAME_KERNEL] = "[kernel]",
+		[FRAME_GC] = "[gc]",	       [FRAME_TRUNCATED] = "[truncated]",
+		[FRAME_UNKNOWN] = "[unknown]", [FRAME_FIBER] = "[fiber]",
+		[FRAME_GAP] = "[gap]",
+	};
+
+	if (f->file)
+		return profile_str(p, f->file);
+	if (f->module != PROFILE_NONE)
+		return module_path(p, f);
+	return kinds[f->kind < FRAME_KIND_COUNT ? f->kind : FRAME_UNKNOWN];
+}
+
+/* File and line of a C function are those of its callers, of which a row of functions has many. */
+static bool has_place(const struct report *r, const struct profile_frame *f)
+{
+	return f->kind != FRAME_CFUNC || r->by == FLAT_BY_LINE;
+}
+
+struct field_value field_of_frame(const struct report *r, uint32_t frame, enum field field,
+				  struct buf *scratch)
+{
+	const struct profile *p = &r->rec->profile;
+	const struct profile_frame *f = &p->frames[frame];
+
+	switch (field) {
+	case FIELD_KIND:
+		return text(frame_kind_name(f->kind));
+	case FIELD_LABEL:
+		return text(profile_str(p, f->name));
+	case FIELD_PATH:
+		return text(has_place(r, f) ? profile_str(p, f->file) : "");
+	case FIELD_LINE:
+		if (!has_place(r, f))
+			return number(0);
+		return number(r->by == FLAT_BY_LINE ? f->line : f->func_line);
+	case FIELD_APPROXIMATE:
+		return number(f->flags & FRAME_LINE_APPROXIMATE ? 1 : 0);
+	case FIELD_MODULE:
+		if (r->by != FLAT_BY_MODULE)
+			return text(label_basename(module_path(p, f)));
+		buf_reset(scratch);
+		label_package(p, frame, scratch);
+		return text(buf_str(scratch));
+	case FIELD_FILE:
+		return text(file_name(p, f));
+	default:
+		return number(0);
+	}
+}
+
+static struct field_value process_value(const struct profile *p, uint32_t id, enum field field)
+{
+	const struct profile_process *process = &p->processes[id];
+
+	switch (field) {
+	case FIELD_PID:
+		return number(process->pid);
+	case FIELD_PROCESS:
+		return text(profile_str(p, process->cmdline));
+	case FIELD_NS_PID:
+		return number(process->ns_pid);
+	case FIELD_CONTAINER:
+		return text(profile_str(p, process->container));
+	case FIELD_CGROUP:
+		return text(profile_str(p, process->cgroup));
+	case FIELD_RUBY:
+		return text(profile_str(p, process->ruby_version));
+	default:
+		return number(0);
+	}
+}
+
+static struct field_value thread_value(const struct profile *p, uint32_t id, enum field field)
+{
+	const struct profile_thread *thread = &p->threads[id];
+
+	switch (field) {
+	case FIELD_TID:
+		return number(thread->tid);
+	case FIELD_THREAD:
+		return text(profile_str(p, thread->name));
+	default:
+		return process_value(p, thread->process, field);
+	}
+}
+
+/* The fields that make a row the one that it is. */
+static struct field_value key_value(const struct report *r, const struct flat_row *row,
+				    enum field field, struct buf *scratch)
+{
+	const struct profile *p = &r->rec->profile;
+
+	switch (r->by) {
+	case FLAT_BY_THREAD:
+		return thread_value(p, row->id, field);
+	case FLAT_BY_PROCESS:
+		return process_value(p, row->id, field);
+	case FLAT_BY_CONTAINER:
+	case FLAT_BY_RUBY:
+		return field == FIELD_PROCESSES ? number(row->n_processes)
+						: text(profile_str(p, row->id));
+	default:
+		return field_of_frame(r, row->frame, field, scratch);
+	}
+}
+
+struct field_value field_of_row(const struct report *r, const struct flat_row *row,
+				enum field field, struct buf *scratch)
+{
+	switch (field) {
+	case FIELD_SAMPLES:
+		return number(row->samples);
+	case FIELD_TOTAL_SAMPLES:
+		return number(row->total_samples);
+	case FIELD_SELF:
+		return number(row->self_value);
+	case FIELD_TOTAL:
+		return number(row->total_value);
+	case FIELD_SELF_ERROR:
+		return number(row->self_error);
+	default:
+		return key_value(r, row, field, scratch);
+	}
+}
+
+size_t report_rows_shown(const struct report *r, const struct flat *flat)
+{
+	return flat->n_rows < r->limit ? flat->n_rows : (size_t)r->limit;
+}

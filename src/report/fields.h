@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The fields of a report for programs, which JSON and CSV have in common.
+ *
+ * They are stable (rbpf-report(1)): fields may be added, none renamed or given another meaning. Names are
+ * exact, times are in ns, and line is 0 where there is none.
+ */
+#ifndef RBPF_REPORT_FIELDS_H
+#define RBPF_REPORT_FIELDS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ui/summary.h"
+
+struct buf;
+struct flat;
+struct flat_row;
+struct report;
+
+enum field {
+	FIELD_END,
+	FIELD_KIND,
+	FIELD_LABEL,
+	FIELD_PATH,
+	FIELD_LINE,
+	FIELD_APPROXIMATE,
+	FIELD_MODULE,
+	FIELD_FILE,
+	FIELD_PID,
+	FIELD_TID,
+	FIELD_THREAD,
+	FIELD_PROCESS,
+	FIELD_NS_PID,
+	FIELD_CONTAINER,
+	FIELD_CGROUP,
+	FIELD_RUBY,
+	FIELD_PROCESSES,
+	FIELD_SAMPLES,
+	FIELD_TOTAL_SAMPLES,
+	FIELD_SELF,
+	FIELD_TOTAL,
+	FIELD_SELF_ERROR,
+};
+
+/* A number if str is NULL. */
+struct field_value {
+	const char *str;
+	uint64_t num;
+};
+
+/* The key of a field; of those that are values of the event, with its unit: "self_ns". */
+struct num_text field_key(const struct report *r, enum field field);
+
+/* The key of a value of the event that is shown: "self_ns", "self_bytes" of @what "self". */
+struct num_text field_value_key(const struct report *r, const char *what);
+
+/* What a row has, as r->by says; ends with FIELD_END. */
+const enum field *fields_of_rows(const struct report *r);
+
+/* A field of a row, or of a frame. A text that is no string of the recording is put into @scratch. */
+struct field_value field_of_row(const struct report *r, const struct flat_row *row,
+				enum field field, struct buf *scratch);
+struct field_value field_of_frame(const struct report *r, uint32_t frame, enum field field,
+				  struct buf *scratch);
+
+/* How many rows -n leaves. */
+size_t report_rows_shown(const struct report *r, const struct flat *flat);
+
+#endif
