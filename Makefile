@@ -63,7 +63,7 @@ BPFARCH	 := $(patsubst aarch64,arm64,$(patsubst x86_64,x86,$(ARCH)))
 BPFFLAGS := -g -O2 -target bpf -D__TARGET_ARCH_$(BPFARCH) -Ivmlinux -Iinclude -Ibpf \
 	    -Wall -Wextra -Wno-unused-parameter -Werror -MMD -MP
 
-DIRS	 := base target elf worker ruby symbol engine native sample profile view export ui report cmd
+DIRS	 := base target elf worker ruby symbol engine native sample profile view export ui report dump cmd
 SRCS	 := $(sort $(foreach d,$(DIRS),$(wildcard src/$(d)/*.c)))
 OBJS	 := $(SRCS:%.c=$(O)/%.o)
 LIB	 := $(O)/librbpf.a

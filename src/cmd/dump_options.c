@@ -11,17 +11,23 @@
 #define OPT(member) .offset = offsetof(struct dump_options, member)
 
 static const struct {
-	const char *word, *help;
+	enum stack_mode mode;
+	const char *help;
 } stacks[] = {
-	[DUMP_RUBY] = { "ruby", "Ruby frames" },
-	[DUMP_NATIVE] = { "native", "native frames" },
-	[DUMP_MIXED] = { "mixed", "both, without what the interpreter does to run Ruby" },
-	[DUMP_ALL] = { "all", "both" },
+	{ STACK_RUBY, "Ruby frames" },
+	{ STACK_NATIVE, "native frames" },
+	{ STACK_MIXED, "both, without what the interpreter does to run Ruby" },
+	{ STACK_ALL, "both" },
 };
+
+enum stack_mode dump_stack_mode(unsigned int choice)
+{
+	return stacks[choice].mode;
+}
 
 static const char *stack_choice(size_t i)
 {
-	return i < ARRAY_SIZE(stacks) ? stacks[i].word : NULL;
+	return i < ARRAY_SIZE(stacks) ? stack_mode_name(stacks[i].mode) : NULL;
 }
 
 static const char *stack_choice_help(size_t i)

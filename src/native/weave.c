@@ -7,6 +7,10 @@
  */
 #include "native/weave.h"
 
+#include <stdlib.h>
+
+#include "base/array.h"
+
 /* Frames that are looked at for a function that another one may have gone on in. */
 #define MAX_TRIES 64
 
@@ -335,4 +339,24 @@ size_t weave(const struct weave *w, struct woven *out, size_t *gc)
 		put_ruby(&l);
 	*gc = collection_begin(&l);
 	return l.n;
+}
+
+/* ---- room ---- */
+
+int weave_buffers_reserve(struct weave_buffers *b, size_t n_ruby, size_t n_native)
+{
+	int r;
+
+	r = array_reserve(b->ruby, b->cap_ruby, n_ruby + 1);
+	if (!r)
+		r = array_reserve(b->native, b->cap_native, n_native + 1);
+	return r ? r : array_reserve(b->woven, b->cap_woven, n_ruby + n_native + 1);
+}
+
+void weave_buffers_deinit(struct weave_buffers *b)
+{
+	free(b->ruby);
+	free(b->native);
+	free(b->woven);
+	*b = (struct weave_buffers) { 0 };
 }

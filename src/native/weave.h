@@ -67,6 +67,20 @@ struct weave {
 	void *arg;
 };
 
+/* Room for weave(): for what it takes and what it gives. Owned; all 0 is empty. */
+struct weave_buffers {
+	struct weave_ruby *ruby;
+	size_t cap_ruby;
+	struct weave_native *native;
+	size_t cap_native;
+	struct woven *woven;
+	size_t cap_woven;
+};
+
+/* Returns 0 or -ENOMEM. */
+int weave_buffers_reserve(struct weave_buffers *b, size_t n_ruby, size_t n_native);
+void weave_buffers_deinit(struct weave_buffers *b);
+
 /*
  * Weave into @out, which has room for all frames of both, outermost first; returns how many there
  * are. *@gc is where a garbage collection that is going on begins: behind so many of them.

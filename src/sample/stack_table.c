@@ -57,16 +57,6 @@ struct stack_pair {
 
 #define NATIVE_LOST (1u << 31) /* there was a native stack, whose definition was lost */
 
-/* Room for what is being woven. */
-struct weave_buffers {
-	struct weave_ruby *ruby;
-	size_t cap_ruby;
-	struct weave_native *native;
-	size_t cap_native;
-	struct woven *woven;
-	size_t cap_woven;
-};
-
 static void definitions_deinit(struct stack_definitions *d)
 {
 	intern_deinit(&d->fingerprints);
@@ -88,12 +78,7 @@ void stack_table_deinit(struct stack_table *t)
 {
 	generation_deinit(&t->generations[0]);
 	generation_deinit(&t->generations[1]);
-	if (t->buffers) {
-		free(t->buffers->ruby);
-		free(t->buffers->native);
-		free(t->buffers->woven);
-	}
-	free(t->buffers);
+	weave_buffers_deinit(&t->buffers);
 }
 
 void stack_table_forget(struct stack_table *t)
@@ -295,28 +280,12 @@ static int push_collection(struct sink *out, uint32_t flags, uint32_t *stack)
 	return r || phase == RBPF_GC_NONE ? r : push_reason(out, phases[phase], stack);
 }
 
-static int reserve_buffers(struct stack_table *t, size_t n_ruby, size_t n_native)
-{
-	struct weave_buffers *b;
-	int r;
-
-	if (!t->buffers)
-		t->buffers = calloc(1, sizeof(*t->buffers));
-	b = t->buffers;
-	if (!b)
-		return -ENOMEM;
-	r = array_reserve(b->ruby, b->cap_ruby, n_ruby + 1);
-	if (!r)
-		r = array_reserve(b->native, b->cap_native, n_native + 1);
-	return r ? r : array_reserve(b->woven, b->cap_woven, n_ruby + n_native + 1);
-}
-
 /* The frames of both stacks, of which either may be NULL, as one, on top of *@stack. */
 static int push_woven(struct stack_table *t, struct sink *out, const struct ruby_frame *ruby,
 		      const struct native_frame *native, const struct weave *w, uint32_t gc_flags,
 		      uint32_t *stack)
 {
-	struct woven *woven = t->buffers->woven;
+	struct woven *woven = t->buffers.woven;
 	size_t i, gc, n = weave(w, woven, &gc);
 	uint32_t frame;
 	int r = 0;
@@ -367,7 +336,7 @@ static int make_stack(struct stack_table *t, struct sink *out, const struct trac
 	int err;
 
 	*ret = (struct sample_stack) { .flags = ruby ? ruby->flags : 0 };
-	err = reserve_buffers(t, w.n_ruby, w.n_native);
+	err = weave_buffers_reserve(&t->buffers, w.n_ruby, w.n_native);
 	if (!err && pair->placeholder) {
 		ret->flags |= placeholders[pair->placeholder - 1].flags;
 		err = push_reason(out, placeholders[pair->placeholder - 1].reason, &ret->stack);
@@ -375,11 +344,11 @@ static int make_stack(struct stack_table *t, struct sink *out, const struct trac
 	if (err)
 		return err;
 	for (i = 0; i < w.n_ruby; i++)
-		t->buffers->ruby[i] = r[i].weave;
+		t->buffers.ruby[i] = r[i].weave;
 	for (i = 0; i < w.n_native; i++)
-		t->buffers->native[i] = n[i].what;
-	w.ruby = t->buffers->ruby;
-	w.native = t->buffers->native;
+		t->buffers.native[i] = n[i].what;
+	w.ruby = t->buffers.ruby;
+	w.native = t->buffers.native;
 	ret->flags |= native ? native->flags & ~NATIVE_CUT : 0;
 	if (pair->flags & RBPF_SAMPLE_GC)
 		ret->flags |= SAMPLE_GC;

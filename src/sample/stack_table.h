@@ -57,7 +57,7 @@ struct stack_table {
 	struct stack_generation generations[2]; /* current, previous */
 	uint64_t since_ns;			/* CLOCK_MONOTONIC: when the current one began */
 	struct native *native;			/* NULL: native stacks are not walked; not owned */
-	struct weave_buffers *buffers;		/* owned */
+	struct weave_buffers buffers;		/* owned */
 };
 
 void stack_table_deinit(struct stack_table *t);

@@ -42,10 +42,8 @@ static bool is_native(const struct profile_frame *f)
 	return f->kind == FRAME_KERNEL || f->kind == FRAME_GAP;
 }
 
-bool stack_mode_shows(enum stack_mode mode, const struct profile *p, uint32_t frame)
+bool stack_mode_shows_frame(enum stack_mode mode, const struct profile_frame *f)
 {
-	const struct profile_frame *f = &p->frames[frame];
-
 	switch (mode) {
 	case STACK_MIXED:
 		return !(f->flags & FRAME_INTERNAL);
@@ -56,6 +54,11 @@ bool stack_mode_shows(enum stack_mode mode, const struct profile *p, uint32_t fr
 	default:
 		return true;
 	}
+}
+
+bool stack_mode_shows(enum stack_mode mode, const struct profile *p, uint32_t frame)
+{
+	return stack_mode_shows_frame(mode, &p->frames[frame]);
 }
 
 /* Whether a sample has a stack of which @mode leaves nothing. */

@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 struct profile;
+struct profile_frame;
 
 enum stack_mode {
 	STACK_ALL,   /* all frames */
@@ -39,6 +40,8 @@ const char *stack_mode_help(size_t mode);
 
 /* Whether @mode shows frame @frame of @p. STACK_BOTH shows what either of its two shows: all. */
 bool stack_mode_shows(enum stack_mode mode, const struct profile *p, uint32_t frame);
+/* The same of a frame that is in no profile; its kind, flags and reason count. */
+bool stack_mode_shows_frame(enum stack_mode mode, const struct profile_frame *f);
 
 /*
  * If @mode leaves nothing of a sample's stack, add to @p the frame and the stack that are shown in

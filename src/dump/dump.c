@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "dump/dump.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/utf8.h"
+#include "dump/frames.h"
+#include "engine/bpf_engine.h"
+#include "engine/privileges.h"
+#include "native/native_here.h"
+#include "ruby/vm.h"
+#include "ruby/walk.h"
+#include "symbol/resolver.h"
+#include "target/process.h"
+
+#define READ_ATTEMPTS	50
+#define NATIVE_ATTEMPTS 10 /* of all of these */
+
+struct dump {
+	const struct process *process; /* not owned */
+	struct engine *engine;
+	struct ruby_vm vm;
+	struct resolver *resolver;
+	struct native_here *here; /* NULL: native stacks are not wanted */
+	struct rbpf_task *tasks;
+	size_t n_tasks;
+	struct rbpf_thread *threads; /* at the last look at registers */
+	size_t n_threads;
+};
+
+/* Read the stack until it holds still. *@changing tells that it did not. */
+static int read_stack(const struct dump *d, uint64_t ec, struct ruby_stack *ret, bool *changing)
+{
+	struct ruby_stack before, now;
+	int attempt, r;
+
+	r = ruby_walk(&d->vm.mem, &d->vm.walk, ec, RBPF_MAX_FRAMES, &before);
+	for (attempt = 0; !r && attempt < READ_ATTEMPTS; attempt++) {
+		r = ruby_walk(&d->vm.mem, &d->vm.walk, ec, RBPF_MAX_FRAMES, &now);
+		if (r)
+			break;
+		*changing = now.hash != before.hash || now.status != before.status;
+		ruby_stack_deinit(&before);
+		if (!*changing || attempt == READ_ATTEMPTS - 1) {
+			*ret = now;
+			return 0;
+		}
+		before = now;
+	}
+	return r;
+}
+
+/* What was read of a thread, not named yet. */
+struct readings {
+	struct ruby_stack ruby;
+	struct native_stack native;
+	bool has_ec, has_native, changing;
+};
+
+static void readings_deinit(struct readings *r)
+{
+	ruby_stack_deinit(&r->ruby);
+	native_stack_deinit(&r->native);
+	*r = (struct readings) { 0 };
+}
+
+/* ---- reading ---- */
+
+/* Look at the registers of all threads. */
+static int look_at_registers(struct dump *d, struct err *err)
+{
+	struct rbpf_thread *threads;
+	size_t n;
+	int r;
+
+	r = engine_read_registers(d->engine, d->process->pid, &threads, &n, err);
+	if (r)
+		return r;
+	free(d->threads);
+	d->threads = threads;
+	d->n_threads = n;
+	return 0;
+}
+
+/* Thread @tid as it was at the last look; false: it had ended. */
+static bool find_thread(const struct dump *d, uint32_t tid, struct rbpf_thread *ret)
+{
+	size_t i;
+
+	for (i = 0; i < d->n_threads; i++) {
+		if (d->threads[i].task.tid != tid)
+			continue;
+		*ret = d->threads[i];
+		return true;
+	}
+	return false;
+}
+
+/* Whether the thread has not run between the two looks. */
+static bool stood_still(const struct rbpf_thread *before, const struct rbpf_thread *after)
+{
+	return !before->on_cpu && !after->on_cpu && before->has_regs == after->has_regs &&
+	       before->task.runtime == after->task.runtime &&
+	       (!after->has_regs || !memcmp(&before->regs, &after->regs, sizeof(before->regs)));
+}
+
+static int read_once(const struct dump *d, uint64_t tp, const struct rbpf_thread *thread,
+		     struct readings *ret)
+{
+	uint64_t ec = 0;
+	int r = 0;
+
+	ret->has_ec = !ruby_vm_thread_ec(&d->vm, tp, &ec);
+	if (ret->has_ec)
+		r = read_stack(d, ec, &ret->ruby, &ret->changing);
+	if (r || !thread || !thread->has_regs)
+		return r;
+	ret->has_native = true;
+	return native_here_walk(d->here, ret->has_ec ? ec : 0, &thread->regs, &ret->native);
+}
+
+/* Read both stacks until the thread has not run meanwhile. Returns 0 or -ENOMEM. */
+static int read_both(struct dump *d, const struct rbpf_task *task, struct readings *ret)
+{
+	struct rbpf_thread before, after;
+	bool alive = find_thread(d, task->tid, &before);
+	bool still = false;
+	int attempt, r = 0;
+
+	for (attempt = 0; attempt < NATIVE_ATTEMPTS && alive && !still && !r; attempt++) {
+		readings_deinit(ret);
+		r = read_once(d, task->thread_pointer, &before, ret);
+		alive = !look_at_registers(d, NULL) && find_thread(d, task->tid, &after);
+		if (!alive)
+			break;
+		still = stood_still(&before, &after);
+		before = after;
+	}
+	ret->changing = ret->changing || !still;
+	return r;
+}
+
+/* The names of what was read at @moment. Returns 0 or -ENOMEM. */
+static int name_frames(const struct dump *d, const struct code_moment *moment,
+		       const struct readings *readings, struct dump_thread *t)
+{
+	struct dump_ruby ruby = { .resolver = d->resolver };
+	int r;
+
+	resolver_round(d->resolver);
+	r = resolver_stack(d->resolver, moment, readings->ruby.frames, readings->ruby.n_frames,
+			   &ruby.symbols, &ruby.n);
+	return r ? r : dump_frames(d->here, &ruby, &readings->native, &t->frames, &t->n_frames);
+}
+
+static void describe_thread(const struct dump *d, struct dump_thread *t)
+{
+	struct buf clean _cleanup_(buf_deinit) = BUF_INIT;
+	char comm[16] = "";
+
+	t->state = thread_state(d->process->pid, t->tid);
+	thread_name(d->process->pid, t->tid, comm);
+	utf8_sanitise(&clean, comm, strlen(comm));
+	snprintf(t->name, sizeof(t->name), "%s", buf_str(&clean));
+}
+
+int dump_look(struct dump *d, size_t index, struct dump_thread *ret)
+{
+	const struct rbpf_task *task = &d->tasks[index];
+	struct readings readings _cleanup_(readings_deinit) = { .has_ec = false };
+	struct dump_thread t = { .tid = (pid_t)task->tid };
+	struct code_moment moment = { .gc_era = 0 };
+	uint32_t i;
+	int r;
+
+	/* No collection since before the stack was read: what it leads to is what was there. */
+	ruby_vm_gc_era(&d->vm, &moment.gc_era);
+	describe_thread(d, &t);
+	if (d->here)
+		r = read_both(d, task, &readings);
+	else
+		r = read_once(d, task->thread_pointer, NULL, &readings);
+	if (!r)
+		r = name_frames(d, &moment, &readings, &t);
+	if (r)
+		return r;
+	t.has_ruby = readings.has_ec && readings.ruby.status == RBPF_OK;
+	t.has_native = readings.has_native;
+	t.changing = readings.changing;
+	t.end = readings.native.end;
+	for (i = 0; i < readings.native.n_words; i++)
+		t.n_gaps += readings.native.words[i] < RBPF_NATIVE_END_COUNT;
+	*ret = t;
+	return 0;
+}
+
+void dump_thread_deinit(struct dump_thread *t)
+{
+	free(t->frames);
+	*t = (struct dump_thread) { 0 };
+}
+
+size_t dump_n_threads(const struct dump *d)
+{
+	return d->n_tasks;
+}
+
+const char *dump_ruby_version(const struct dump *d)
+{
+	return d->vm.binary.version;
+}
+
+bool dump_has_native(const struct dump *d)
+{
+	return d->here;
+}
+
+/* ---- attaching ---- */
+
+static int attach(struct dump *d, const struct ruby_attach_options *opts, bool native,
+		  struct err *err)
+{
+	struct ruby_attach_options with_tasks = *opts;
+	pid_t pid = d->process->pid;
+	int r;
+
+	r = bpf_engine_open_idle(pid, &d->engine, err);
+	if (!r)
+		r = engine_read_threads(d->engine, pid, &d->tasks, &d->n_tasks, err);
+	if (r)
+		return r;
+	privileges_reduce();
+	with_tasks.tasks = d->tasks;
+	with_tasks.n_tasks = d->n_tasks;
+	r = ruby_vm_attach(pid, &with_tasks, &d->vm, err);
+	if (r == -ENOENT)
+		process_not_ruby(d->process, err);
+	if (!r && resolver_new(&d->vm, &d->resolver))
+		r = err_oom(err);
+	if (!r && native && native_here_new(&d->vm, &d->here))
+		r = err_oom(err);
+	if (!r && native)
+		r = look_at_registers(d, err);
+	return r;
+}
+
+int dump_open(const struct process *process, const struct ruby_attach_options *opts, bool native,
+	      struct dump **ret, struct err *err)
+{
+	struct dump *d = calloc(1, sizeof(*d));
+	int r;
+
+	if (!d)
+		return err_oom(err);
+	d->process = process;
+	r = attach(d, opts, native, err);
+	if (r)
+		dump_close(d);
+	else
+		*ret = d;
+	return r;
+}
+
+void dump_close(struct dump *d)
+{
+	if (!d)
+		return;
+	native_here_free(d->here);
+	resolver_free(d->resolver);
+	ruby_vm_deinit(&d->vm);
+	free(d->tasks);
+	free(d->threads);
+	engine_close(d->engine);
+	free(d);
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The present stack of every thread of a process, read from outside while the threads run on.
+ *
+ * A thread that sleeps keeps its stack, so what is read is what is there. One that runs changes it
+ * while it is read: its stack is taken when two readings in a row agree, and marked as changing if
+ * none do.
+ *
+ * A native stack is walked from the registers that the thread had when it entered the kernel last. It
+ * has them still if it does not run, and has not run since: so its CPU time tells, looked at before
+ * and after. For one that runs they are those of some moment before. Not thread-safe.
+ */
+#ifndef RBPF_DUMP_DUMP_H
+#define RBPF_DUMP_DUMP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "profile/reason.h"
+#include "rbpf_abi.h"
+
+struct dump;
+struct err;
+struct process;
+struct ruby_attach_options;
+
+/* The strings live as long as the dump. */
+struct dump_frame {
+	enum frame_kind kind;
+	enum frame_reason reason;
+	uint32_t flags; /* FRAME_LINE_APPROXIMATE … */
+	const char *label;
+	const char *file;   /* of a Ruby frame; "" if none */
+	uint32_t line;	    /* of execution; 0 if none */
+	const char *module; /* of a native frame; "" if none */
+	uint64_t address;   /* in the module */
+	uint64_t pc;	    /* native: in the process, where it goes on or is; 0: a gap's */
+};
+
+struct dump_thread {
+	pid_t tid;
+	char name[64]; /* valid UTF-8 */
+	char state;    /* as /proc/PID/stat has it; 0: it ended */
+	bool has_ruby;
+	bool has_native;	   /* its registers are known */
+	bool changing;		   /* while it was read */
+	struct dump_frame *frames; /* innermost first; owned */
+	size_t n_frames;
+	enum rbpf_native_end end; /* why the native stack ends */
+	uint32_t n_gaps;	  /* in it */
+};
+
+/*
+ * Attach to @process, which must outlive what is made; with @native, to its native stacks too.
+ * Privileges are given up on the way (privileges.h). Returns 0 or a negative errno with @err set.
+ */
+int dump_open(const struct process *process, const struct ruby_attach_options *attach, bool native,
+	      struct dump **ret, struct err *err);
+void dump_close(struct dump *d); /* accepts NULL */
+
+/* "3.3.6" */
+const char *dump_ruby_version(const struct dump *d);
+bool dump_has_native(const struct dump *d);
+
+/* How many threads the process had when it was attached to. */
+size_t dump_n_threads(const struct dump *d);
+
+/* Look at thread @i of these. Returns 0 or -ENOMEM; @ret: dump_thread_deinit(). */
+int dump_look(struct dump *d, size_t i, struct dump_thread *ret);
+void dump_thread_deinit(struct dump_thread *t);
+
+#endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The frames of a thread: its Ruby frames alone, or both stacks merged. */
+#ifndef RBPF_DUMP_FRAMES_H
+#define RBPF_DUMP_FRAMES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct dump_frame;
+struct native_here;
+struct native_stack;
+struct resolver;
+
+/* A thread's Ruby frames as resolver_stack() has named them last, innermost first. */
+struct dump_ruby {
+	struct resolver *resolver;
+	const uint32_t *symbols;
+	size_t n;
+};
+
+/*
+ * As the interface's frames, innermost first. With @native also those of the native stack, whose
+ * missing outer end is a frame, too; @here NULL: without. *@ret is the caller's to free; what its
+ * frames point to lives as long as @here and the resolver. Returns 0 or -ENOMEM.
+ */
+int dump_frames(struct native_here *here, const struct dump_ruby *ruby,
+		const struct native_stack *native, struct dump_frame **ret, size_t *n);
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The threads of a dump as text and as JSON. */
+#ifndef RBPF_DUMP_RENDER_H
+#define RBPF_DUMP_RENDER_H
+
+#include "view/stack_mode.h"
+
+struct buf;
+struct dump;
+struct process;
+
+/*
+ * Look at each thread of @d, which is of @process, and append what was seen to @out. @stack: which
+ * frames are shown; JSON has the interpreter's own also with STACK_MIXED, and tells them. Returns 0
+ * or -ENOMEM.
+ */
+int dump_text(struct dump *d, const struct process *process, enum stack_mode stack,
+	      struct buf *out);
+int dump_json(struct dump *d, const struct process *process, enum stack_mode stack,
+	      struct buf *out);
+
+#endif
