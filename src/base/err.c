@@ -80,7 +80,43 @@ int err_hint(struct err *err, const char *fmt, ...)
 	return err->code;
 }
 
+static void set_line(char *out, size_t size, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static void set_line(char *out, size_t size, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	format_line(out, size, fmt, ap);
+	va_end(ap);
+}
+
+int err_context(struct err *err, const char *fmt, ...)
+{
+	char what[sizeof(err->msg)], msg[sizeof(err->msg)];
+	va_list ap;
+
+	if (!err)
+		return 0;
+	va_start(ap, fmt);
+	format_line(what, sizeof(what), fmt, ap);
+	va_end(ap);
+	memcpy(msg, err->msg, sizeof(msg));
+	set_line(err->msg, sizeof(err->msg), "%s: %s", what, msg);
+	return err->code;
+}
+
 int err_oom(struct err *err)
 {
 	return err_set(err, -ENOMEM, ERR_RUNTIME, "out of memory");
+}
+
+int err_code(struct err *err, int code)
+{
+	if (!code)
+		return 0;
+	if (code == -ENOMEM)
+		return err_oom(err);
+	return err_set(err, code, ERR_RUNTIME, "internal error: %s", strerror(-code));
 }

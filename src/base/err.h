@@ -36,7 +36,16 @@ int err_set(struct err *err, int code, enum err_kind kind, const char *fmt, ...)
 /* Add a hint to an error that was set; returns err->code (or @err NULL: 0). */
 int err_hint(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/*
+ * On the way up: put what was being done before the message of an error that was set, "while …: MSG".
+ * Code, kind and hint stay. Returns err->code (or @err NULL: 0).
+ */
+int err_context(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
 /* -ENOMEM as ERR_RUNTIME. */
 int err_oom(struct err *err);
+
+/* A code that came without words: -ENOMEM as err_oom(), another as an internal error; 0 is none. */
+int err_code(struct err *err, int code);
 
 #endif

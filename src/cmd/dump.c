@@ -29,7 +29,7 @@ static int look(const struct process *process, const struct ruby_attach_options 
 	r = json ? dump_json(d, process, stack, out) : dump_text(d, process, stack, out);
 	dump_close(d);
 	if (r)
-		return err_oom(err);
+		return err_code(err, r);
 	if (!process_alive(process))
 		return err_set(err, -ESRCH, ERR_TARGET, "pid %d exited while it was looked at",
 			       (int)process->pid);

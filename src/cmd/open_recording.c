@@ -89,5 +89,5 @@ int cmd_open_recording(const struct cmd_context *ctx, const char *input,
 
 int cmd_prepare_recording(struct recording *rec, const struct view_filter *filter, struct err *err)
 {
-	return stack_mode_prepare(&rec->profile, filter->stack) ? err_oom(err) : 0;
+	return err_code(err, stack_mode_prepare(&rec->profile, filter->stack));
 }

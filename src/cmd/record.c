@@ -85,8 +85,8 @@ static int new_collector(struct run *run, struct err *err)
 	if (!r)
 		r = selection_init(&run->selection, run->opts->comm, run->opts->cgroup,
 				   run->opts->container, run->opts->user, err);
-	if (!r && collector_new(&opts, &run->collector))
-		r = err_oom(err);
+	if (!r)
+		r = err_code(err, collector_new(&opts, &run->collector));
 	return r;
 }
 

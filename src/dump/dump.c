@@ -243,8 +243,8 @@ static int attach(struct dump *d, const struct ruby_attach_options *opts, bool n
 		process_not_ruby(d->process, err);
 	if (!r && resolver_new(&d->vm, &d->resolver))
 		r = err_oom(err);
-	if (!r && native && native_here_new(&d->vm, &d->here))
-		r = err_oom(err);
+	if (!r && native)
+		r = err_code(err, native_here_new(&d->vm, &d->here));
 	if (!r && native)
 		r = look_at_registers(d, err);
 	return r;

@@ -253,9 +253,10 @@ int export_json(const struct profile *p, const struct export_options *opts, stru
 	_cleanup_view_selection_ struct view_selection *sel = NULL;
 	_cleanup_free_ uint32_t *shown = calloc(p->n_stacks + 1, sizeof(*shown));
 	struct json j = JSON_INIT(out);
+	int r = shown ? view_selection_new(p, opts->filter, &sel) : -ENOMEM;
 
-	if (!shown || view_selection_new(p, opts->filter, &sel))
-		return err_oom(err);
+	if (r)
+		return err_code(err, r);
 	for (size_t i = 1; i < p->n_stacks; i++)
 		shown[i] = view_frame_shown(sel, p->stacks[i].frame) ? (uint32_t)i
 								     : shown[p->stacks[i].parent];

@@ -17,8 +17,10 @@
 
 int report_gc_build(const struct report *r, struct gc_report *ret, struct err *err)
 {
-	if (gc_report_build(&r->rec->profile, r->filter, r->by, r->sort, ret))
-		return err_oom(err);
+	int failed = gc_report_build(&r->rec->profile, r->filter, r->by, r->sort, ret);
+
+	if (failed)
+		return err_code(err, failed);
 	return ret->all.samples ? 0 : report_nothing(r, err);
 }
 

@@ -27,8 +27,10 @@ int report_nothing(const struct report *r, struct err *err)
 
 int report_flat(const struct report *r, struct flat *ret, struct err *err)
 {
-	if (flat_build(&r->rec->profile, r->filter, r->by, r->sort, ret))
-		return err_oom(err);
+	int failed = flat_build(&r->rec->profile, r->filter, r->by, r->sort, ret);
+
+	if (failed)
+		return err_code(err, failed);
 	return ret->samples ? 0 : report_nothing(r, err);
 }
 
@@ -376,11 +378,15 @@ static int selected_init(const struct report *r, struct selected *ret)
 	const struct profile *p = &r->rec->profile;
 	_cleanup_view_selection_ struct view_selection *sel = NULL;
 	size_t i;
+	int failed;
 
 	ret->processes = calloc(p->n_processes + 1, sizeof(*ret->processes));
 	ret->threads = calloc(p->n_threads + 1, sizeof(*ret->threads));
-	if (!ret->processes || !ret->threads || view_selection_new(p, r->filter, &sel))
+	if (!ret->processes || !ret->threads)
 		return -ENOMEM;
+	failed = view_selection_new(p, r->filter, &sel);
+	if (failed)
+		return failed;
 	ret->samples = view_selected_threads(sel, ret->threads).samples;
 	for (i = 0; i < p->n_threads; i++)
 		ret->processes[p->threads[i].process] |= ret->threads[i];
@@ -463,10 +469,10 @@ static void render_info(const struct report *r, const struct selected *selected,
 int report_info(const struct report *r, struct buf *out, struct err *err)
 {
 	struct selected selected = { 0 };
-	int ret;
+	int ret = selected_init(r, &selected);
 
-	if (selected_init(r, &selected)) {
-		ret = err_oom(err);
+	if (ret) {
+		err_code(err, ret);
 	} else if (!selected.samples) {
 		ret = report_nothing(r, err);
 	} else {

@@ -508,6 +508,9 @@ int ruby_vm_attach(pid_t pid, const struct ruby_attach_options *opts, struct rub
 	ret->worker = opts->worker;
 	r = attach_within_budget(ret, opts, err);
 	ret->mem.budget = NULL;
+	/* Those of other kinds are about the process, and name it. */
+	if (r && err && err->code && err->kind == ERR_RUNTIME)
+		err_context(err, "while attaching to pid %d", (int)pid);
 	if (r && stop_overdue())
 		return err_set(err, -EINTR, ERR_RUNTIME, "interrupted");
 	if (r && reads.used_up)

@@ -432,7 +432,7 @@ out:
 int tree_error(int r, struct err *err)
 {
 	if (r != -E2BIG)
-		return err_oom(err);
+		return err_code(err, r);
 	err_set(err, r, ERR_PROFILE,
 		"the stacks of the recording expand to far more than its size");
 	err_hint(err, "--split and --inverted repeat stacks; a filter like --pid takes a part");

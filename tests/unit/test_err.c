@@ -163,3 +163,49 @@ Test(err, cut_never_splits_a_character)
 		}
 	}
 }
+
+Test(err, context_stands_before_the_message)
+{
+	struct err err = { 0 };
+
+	err_set(&err, -EIO, ERR_ENV, "cannot read %s", "x");
+	err_hint(&err, "hint");
+	cr_expect_eq(err_context(&err, "while attaching to pid %d", 42), -EIO);
+	cr_expect_str_eq(err.msg, "while attaching to pid 42: cannot read x");
+	cr_expect_str_eq(err.hint, "hint");
+	cr_expect_eq(err.kind, ERR_ENV);
+	cr_expect_eq(err_context(&err, "%s", err.msg), -EIO);
+	cr_expect_str_eq(err.msg, "while attaching to pid 42: cannot read x: "
+				  "while attaching to pid 42: cannot read x");
+	cr_expect_eq(err_context(NULL, "unseen"), 0);
+}
+
+Test(err, context_that_does_not_fit_is_cut)
+{
+	char what[sizeof(((struct err *)NULL)->msg)];
+	struct err err = { 0 };
+
+	memset(what, 'x', sizeof(what));
+	what[sizeof(what) - 1] = '\0';
+	err_set(&err, -EIO, ERR_RUNTIME, "y");
+	err_context(&err, "%s", what);
+	cr_expect_str_eq(err.msg, what);
+	err_set(&err, -EIO, ERR_RUNTIME, "%s", what);
+	err_context(&err, "z");
+	cr_expect_eq(strlen(err.msg), sizeof(err.msg) - 1);
+	cr_expect_eq(strncmp(err.msg, "z: xxx", 6), 0);
+}
+
+Test(err, codes_without_words)
+{
+	struct err err = { 0 };
+
+	cr_expect_eq(err_code(&err, 0), 0);
+	cr_expect_eq(err.code, 0, "0 is no error");
+	cr_expect_eq(err_code(&err, -ENOMEM), -ENOMEM);
+	cr_expect_str_eq(err.msg, "out of memory");
+	cr_expect_eq(err_code(&err, -EINVAL), -EINVAL);
+	cr_expect_str_eq(err.msg, "internal error: Invalid argument");
+	cr_expect_eq(err.kind, ERR_RUNTIME);
+	cr_expect_eq(err_code(NULL, -EINVAL), -EINVAL);
+}
