@@ -9,28 +9,12 @@
 #include "walk_state.bpf.h"
 
 #define CAPTURE_ROOM	 (CAPTURE_WORDS - 3 - CAPTURE_BLOCK_MAX / 8)
+/* Longer texts are left to user space, which cuts names, but checks labels by their end. */
 #define CAPTURE_TEXT_MAX 4096
-
-#define OBJECT_WORDS	 5 /* of any object that can be read */
-#define T_CLASS		 0x02ul
-#define T_MODULE	 0x03ul
-#define T_STRING	 0x05ul
-#define T_ARRAY		 0x07ul
-#define ARRAY_EMBEDDED	 (1ul << 13)
-#define ARRAY_LEN_SHIFT	 15
-#define ARRAY_LEN_MASK	 0x7ful
-#define ID_LAST_OPERATOR 1000
-#define ID_SERIAL_SHIFT	 4
-#define ID_UNIT		 512
 
 /* For capture_once(): what a class is attached to, and what the record is of. */
 #define AS_ATTACHED	 1
 #define AS_ITEM		 2
-
-static __always_inline bool is_object(__u64 value)
-{
-	return value > 0x1000 && !(value & 7);
-}
 
 /* Word @i of the bytes at @at. */
 static __always_inline __u64 captured_at(const struct walk *w, __u32 at, __u32 i)
@@ -96,12 +80,12 @@ static __always_inline bool capture_once(struct walk *w, __u64 addr)
 /* The text of the String at @value, whose first words were appended last. */
 static __always_inline int capture_text(struct walk *w, __u32 cpu, __u64 value)
 {
-	__u64 flags = captured_word(w, 0), len = captured_word(w, 2), at;
+	__u64 flags = captured_word(w, 0), len = captured_word(w, RSTRING_LEN_WORD), at;
 
-	if (flags & STRING_NOEMBED)
-		at = captured_word(w, 3);
+	if (flags & RSTRING_NOEMBED)
+		at = captured_word(w, RSTRING_PTR_WORD);
 	else if (w->layout.flags & RBPF_LAYOUT_LONG_EMBED && len > 16)
-		at = value + STRING_LONG_EMBED;
+		at = value + RSTRING_EMBED_LONG;
 	else
 		return 0;
 	if (!len)
@@ -113,12 +97,12 @@ __noinline int capture_string(__u32 cpu, __u64 value)
 {
 	struct walk *w = walk_state(cpu);
 
-	if (!w || !is_object(value))
+	if (!w || !ruby_is_object(value))
 		return -1;
 	if (!capture_once(w, value))
 		return 0;
-	if (capture_block(cpu, value, OBJECT_WORDS * 8) ||
-	    (captured_word(w, 0) & T_MASK) != T_STRING)
+	if (capture_block(cpu, value, RUBY_OBJECT_WORDS * 8) ||
+	    (captured_word(w, 0) & RUBY_T_MASK) != RUBY_T_STRING)
 		return -1;
 	return capture_text(w, cpu, value);
 }
@@ -126,13 +110,14 @@ __noinline int capture_string(__u32 cpu, __u64 value)
 /* Element @i of the Array at @array, whose first words were appended last; 0 if there is none. */
 static __always_inline __u64 capture_at(struct walk *w, __u32 cpu, __u64 array, __u64 i)
 {
-	__u64 flags = captured_word(w, 0), len = captured_word(w, 2), at = captured_word(w, 4);
+	__u64 flags = captured_word(w, 0), len = captured_word(w, RARRAY_LEN_WORD);
+	__u64 at = captured_word(w, RARRAY_PTR_WORD);
 
-	if ((flags & T_MASK) != T_ARRAY)
+	if ((flags & RUBY_T_MASK) != RUBY_T_ARRAY)
 		return 0;
-	if (flags & ARRAY_EMBEDDED) {
-		len = flags >> ARRAY_LEN_SHIFT & ARRAY_LEN_MASK;
-		at = array + 16;
+	if (flags & RARRAY_EMBED_FLAG) {
+		len = RARRAY_EMBED_LEN(flags);
+		at = array + RARRAY_EMBED;
 	}
 	if (i >= len || capture_block(cpu, at + i * 8, 8))
 		return 0;
@@ -143,7 +128,7 @@ __noinline __u64 capture_element(__u32 cpu, __u64 array, __u64 i)
 {
 	struct walk *w = walk_state(cpu);
 
-	if (!w || !is_object(array) || capture_block(cpu, array, OBJECT_WORDS * 8))
+	if (!w || !ruby_is_object(array) || capture_block(cpu, array, RUBY_OBJECT_WORDS * 8))
 		return 0;
 	return capture_at(w, cpu, array, i);
 }
@@ -153,13 +138,13 @@ __noinline int capture_path(__u32 cpu, __u64 pathobj)
 {
 	struct walk *w = walk_state(cpu);
 
-	if (!w || !is_object(pathobj))
+	if (!w || !ruby_is_object(pathobj))
 		return -1;
 	if (!capture_once(w, pathobj))
 		return 0;
-	if (capture_block(cpu, pathobj, OBJECT_WORDS * 8))
+	if (capture_block(cpu, pathobj, RUBY_OBJECT_WORDS * 8))
 		return -1;
-	if ((captured_word(w, 0) & T_MASK) == T_STRING)
+	if ((captured_word(w, 0) & RUBY_T_MASK) == RUBY_T_STRING)
 		return capture_text(w, cpu, pathobj);
 	return capture_string(cpu, capture_at(w, cpu, pathobj, 0));
 }
@@ -167,19 +152,22 @@ __noinline int capture_path(__u32 cpu, __u64 pathobj)
 /* The name of an ID. */
 __noinline int capture_id(__u32 cpu, __u64 id)
 {
-	__u64 serial = id > ID_LAST_OPERATOR ? id >> ID_SERIAL_SHIFT : id, i = serial % ID_UNIT;
+	__u64 serial = ruby_id_serial(id), i = serial % RUBY_ID_ENTRY_UNIT;
 	struct walk *w = walk_state(cpu);
 	__u64 unit, data;
 
-	if (!w || capture_block(cpu, w->layout.naming.symbols + 16, 8))
+	if (!w || capture_block(cpu, w->layout.naming.symbols + RUBY_SYMBOLS_IDS, 8))
 		return -1;
-	unit = capture_element(cpu, captured_word(w, 0), serial / ID_UNIT);
-	if (w->layout.naming.symbol_form == RBPF_SYMBOLS_ARRAY)
-		return capture_string(cpu, capture_element(cpu, unit, i * 2));
-	if (!is_object(unit) || capture_block(cpu, unit, OBJECT_WORDS * 8))
+	unit = capture_element(cpu, captured_word(w, 0), serial / RUBY_ID_ENTRY_UNIT);
+	if (w->layout.naming.symbol_form == RUBY_SYMBOLS_ARRAY)
+		return capture_string(cpu, capture_element(cpu, unit, i * RUBY_ID_ENTRY_SIZE));
+	if (!ruby_is_object(unit) || capture_block(cpu, unit, RUBY_OBJECT_WORDS * 8))
 		return -1;
-	data = captured_word(w, 4);
-	if (capture_block(cpu, data, 8) || capture_block(cpu, data + 16 + i * 16 + 8, 8))
+	data = captured_word(w, RTYPEDDATA_DATA_WORD);
+	if (capture_block(cpu, data, 8) ||
+	    capture_block(cpu,
+			  data + RUBY_DARRAY_HEADER + i * RUBY_SYM_ENTRY_BYTES + RUBY_SYM_ENTRY_STR,
+			  8))
 		return -1;
 	return capture_string(cpu, captured_word(w, 0));
 }

@@ -8,7 +8,8 @@
 #ifndef RBPF_GVL_THREAD_BPF_H
 #define RBPF_GVL_THREAD_BPF_H
 
-#define GVL_MAX_THREADS 256 /* of the VM's list that are looked at */
+/* Threads of the VM's list that are looked at in a tick, at two reads each. */
+#define GVL_TICK_THREADS 256
 
 /* Whether the rb_thread_t at @th is that of the thread with @thread_id. */
 static __always_inline bool gvl_is_thread(const struct walk *w, __u64 th, __u64 thread_id)
@@ -57,7 +58,7 @@ __noinline __u64 gvl_search(__u32 cpu, __u64 thread_id)
 
 	if (!w || bpf_probe_read_user(&node, sizeof(node), (void *)w->layout.threads))
 		return 0;
-	for (i = 0; i < GVL_MAX_THREADS && node && node != w->layout.threads; i++) {
+	for (i = 0; i < GVL_TICK_THREADS && node && node != w->layout.threads; i++) {
 		if (gvl_look(cpu, node, thread_id))
 			return node;
 		node = w->gvl_next;

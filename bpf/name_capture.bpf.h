@@ -39,26 +39,6 @@
 #define CAPTURE_SLOTS	   65536
 #define CAPTURE_PAGE	   4096
 
-/* As in src/ruby/iseq.c and class.c */
-#define IMEMO_MASK	   0xf01ful
-#define IMEMO_IS_ISEQ	   0x701aul
-#define IMEMO_IS_MENT	   0x601aul
-#define BODY_BYTES	   320
-#define ISEQ_IS_TOP	   0
-#define ISEQ_IS_METHOD	   1
-#define ISEQ_IS_CLASS	   3
-#define ISEQ_IS_MAIN	   7
-#define LINES_IMM	   54
-#define LINES_IMM_PACK	   9
-#define LINES_IMM_WORDS	   6
-#define LINES_BLOCK	   512
-#define LINES_BLOCK_WORDS  10
-#define SHAPE_BYTES	   32
-#define SHAPE_IS_IVAR	   1
-
-/* Words of the body, the same in all versions. */
-enum { BODY_PATH_WORD = 8, BODY_BASE_WORD = 9, BODY_LABEL_WORD = 10 };
-
 /* ---- iseqs ---- */
 
 /* The word at byte @off of the last body. */
@@ -73,7 +53,7 @@ static __always_inline __u32 captured_body32(const struct walk *w, __u32 off)
 }
 
 /*
- * The iseq at @iseq and its body, which may end before BODY_BYTES, and the mapping with it. The
+ * The iseq at @iseq and its body, which may end before RUBY_BODY_BYTES, and the mapping with it. The
  * first block is of @kind.
  */
 __noinline int capture_body(__u32 cpu, __u64 iseq, __u32 kind)
@@ -81,14 +61,14 @@ __noinline int capture_body(__u32 cpu, __u64 iseq, __u32 kind)
 	struct walk *w = walk_state(cpu);
 	__u64 body, rest;
 
-	if (!w || !is_object(iseq) || capture_block(cpu, iseq, 24) ||
-	    (captured_word(w, 0) & IMEMO_MASK) != IMEMO_IS_ISEQ)
+	if (!w || !ruby_is_object(iseq) || capture_block(cpu, iseq, RUBY_ISEQ_WORDS * 8) ||
+	    (captured_word(w, 0) & RUBY_IMEMO_MASK) != RUBY_IMEMO_ISEQ)
 		return -1;
 	capture_kind(w, kind);
-	body = captured_word(w, 2);
+	body = captured_word(w, RUBY_ISEQ_BODY);
 	rest = CAPTURE_PAGE - body % CAPTURE_PAGE;
-	if (capture_block(cpu, body, BODY_BYTES) &&
-	    (rest >= BODY_BYTES || capture_block(cpu, body, rest)))
+	if (capture_block(cpu, body, RUBY_BODY_BYTES) &&
+	    (rest >= RUBY_BODY_BYTES || capture_block(cpu, body, rest)))
 		return -1;
 	w->capture.body = w->capture.at;
 	return 0;
@@ -98,7 +78,7 @@ __noinline int capture_body(__u32 cpu, __u64 iseq, __u32 kind)
 static __always_inline int capture_lines(struct walk *w, __u32 cpu)
 {
 	const struct rbpf_naming *l = &w->layout.naming;
-	__u64 n = captured_body32(w, l->insns_size), size = captured_body32(w, 4), words;
+	__u64 n = captured_body32(w, l->insns_size), size = captured_body32(w, 4);
 
 	if (!n)
 		return 0;
@@ -106,10 +86,7 @@ static __always_inline int capture_lines(struct walk *w, __u32 cpu)
 		return -1;
 	if (n == 1)
 		return 0;
-	words = size < LINES_IMM ? (size + LINES_IMM_PACK - 1) / LINES_IMM_PACK
-				 : LINES_IMM_WORDS + (size - LINES_IMM + LINES_BLOCK - 1) /
-							     LINES_BLOCK * LINES_BLOCK_WORDS;
-	return capture_block(cpu, captured_body(w, l->insns_index), words * 8);
+	return capture_block(cpu, captured_body(w, l->insns_index), ruby_index_words(size) * 8);
 }
 
 /*
@@ -127,12 +104,12 @@ __noinline int capture_parent(__u32 cpu)
 		return -1;
 	type = (__u32)captured_body(w, 0);
 	parent = captured_body(w, w->layout.naming.parent_iseq);
-	if (!parent || type == ISEQ_IS_TOP || type == ISEQ_IS_METHOD || type == ISEQ_IS_CLASS ||
-	    type == ISEQ_IS_MAIN || !capture_once(w, parent))
+	if (!parent || type == RUBY_ISEQ_TOP || type == RUBY_ISEQ_METHOD ||
+	    type == RUBY_ISEQ_CLASS || type == RUBY_ISEQ_MAIN || !capture_once(w, parent))
 		return 0;
 	if (capture_body(cpu, parent, RBPF_BLOCK_PART))
 		return -1;
-	capture_string(cpu, captured_body(w, BODY_LABEL_WORD * 8));
+	capture_string(cpu, captured_body(w, RUBY_BODY_LABEL * 8));
 	return 1;
 }
 
@@ -146,8 +123,8 @@ static __always_inline int capture_around(struct walk *w, __u32 cpu)
 	int i, r = 1;
 
 	if (!w->layout.naming.labels_from_parents) {
-		r = capture_string(cpu, captured_body(w, BODY_BASE_WORD * 8));
-		if ((__u32)captured_body(w, 0) == ISEQ_IS_METHOD || !capture_once(w, local))
+		r = capture_string(cpu, captured_body(w, RUBY_BODY_BASE_LABEL * 8));
+		if ((__u32)captured_body(w, 0) == RUBY_ISEQ_METHOD || !capture_once(w, local))
 			return r;
 		return r | capture_body(cpu, local, RBPF_BLOCK_PART);
 	}
@@ -166,8 +143,8 @@ __noinline int capture_iseq(__u32 cpu, __u64 iseq)
 	capture_once(w, iseq);
 	if (capture_body(cpu, iseq, RBPF_BLOCK_ISEQ))
 		return -1;
-	r = capture_string(cpu, captured_body(w, BODY_LABEL_WORD * 8)) |
-	    capture_path(cpu, captured_body(w, BODY_PATH_WORD * 8)) | capture_lines(w, cpu);
+	r = capture_string(cpu, captured_body(w, RUBY_BODY_LABEL * 8)) |
+	    capture_path(cpu, captured_body(w, RUBY_BODY_PATHOBJ * 8)) | capture_lines(w, cpu);
 	/* The last one: it goes on to other bodies. */
 	return r | capture_around(w, cpu);
 }
@@ -181,18 +158,19 @@ __noinline __u64 capture_iv_tbl(__u32 cpu, __u64 ext, __u64 key)
 	__u64 table, n;
 	__u32 i;
 
-	if (!w || capture_block(cpu, ext + 8, 8))
+	if (!w || capture_block(cpu, ext + RCLASSEXT_IV_TBL, 8))
 		return 0;
 	table = captured_word(w, 0);
-	if (!table || capture_block(cpu, table + 40, 16)) /* entries_bound, entries */
+	if (!table || capture_block(cpu, table + RUBY_ST_BOUND, 16)) /* entries_bound, entries */
 		return 0;
 	n = captured_word(w, 0);
 	if (n > CAPTURE_IV_ENTRIES)
 		n = CAPTURE_IV_ENTRIES;
-	if (capture_block(cpu, captured_word(w, 1), n * 24)) /* hash, key, record */
+	if (capture_block(cpu, captured_word(w, 1), n * sizeof(struct ruby_st_entry)))
 		return 0;
 	for (i = 0; i < CAPTURE_IV_ENTRIES && i < n; i++)
-		if (captured_word(w, i * 3) != ~0ull && captured_word(w, i * 3 + 1) == key)
+		if (captured_word(w, i * 3) != RUBY_ST_DELETED &&
+		    captured_word(w, i * 3 + 1) == key)
 			return captured_word(w, i * 3 + 2);
 	return 0;
 }
@@ -209,12 +187,13 @@ __noinline int capture_shape(__u32 cpu, __u64 slots, __u64 key)
 	if (!w)
 		return 0;
 	id = w->capture.shape;
-	if (!id || capture_block(cpu, w->layout.naming.shapes + id * SHAPE_BYTES, SHAPE_BYTES))
+	if (!id || capture_block(cpu, w->layout.naming.shapes + id * sizeof(struct ruby_shape),
+				 sizeof(struct ruby_shape)))
 		return 0;
 	name = captured_word(w, 1);
 	next_index = (__u32)captured_word(w, 2);
 	w->capture.shape = captured_word(w, 3) >> 32;
-	if ((__u8)captured_word(w, 3) != SHAPE_IS_IVAR || !next_index)
+	if ((__u8)captured_word(w, 3) != RUBY_SHAPE_IVAR || !next_index)
 		return 1;
 	if (capture_block(cpu, slots + (next_index - 1) * 8, 8))
 		return 0;
@@ -243,14 +222,15 @@ __noinline __u64 capture_iv_slots(__u32 cpu, __u64 shape, __u64 slots, __u64 key
 /* The variable @key of the class that was appended last. */
 static __always_inline __u64 capture_ivar(struct walk *w, __u32 cpu, __u64 key)
 {
-	if (w->layout.naming.class_form == RBPF_CLASS_IV_TBL)
-		return capture_iv_tbl(cpu, captured_word(w, 3), key);
-	return capture_iv_slots(cpu, captured_word(w, 0) >> 32, captured_word(w, 4), key);
+	if (w->layout.naming.class_form == RUBY_CLASS_IV_TBL)
+		return capture_iv_tbl(cpu, captured_word(w, RCLASS_PTR_WORD), key);
+	return capture_iv_slots(cpu, captured_word(w, 0) >> RUBY_SHAPE_ID_SHIFT,
+				captured_word(w, RCLASS_IV_PTR_WORD), key);
 }
 
 static __always_inline bool is_class(__u64 flags)
 {
-	return (flags & T_MASK) == T_CLASS || (flags & T_MASK) == T_MODULE;
+	return (flags & RUBY_T_MASK) == RUBY_T_CLASS || (flags & RUBY_T_MASK) == RUBY_T_MODULE;
 }
 
 /* The name of the class that was appended last. That it has none is no failure. */
@@ -258,11 +238,11 @@ static __always_inline int capture_class_name(struct walk *w, __u32 cpu)
 {
 	__u64 name;
 
-	if (w->layout.naming.class_form == RBPF_CLASS_EXT)
+	if (w->layout.naming.class_form == RUBY_CLASS_EXT)
 		name = captured_word(w, w->layout.naming.class_path / 8);
 	else
 		name = capture_ivar(w, cpu, w->layout.naming.key_classpath);
-	return is_object(name) ? capture_string(cpu, name) : 0;
+	return ruby_is_object(name) ? capture_string(cpu, name) : 0;
 }
 
 /*
@@ -273,12 +253,12 @@ static __always_inline int capture_attached(struct walk *w, __u32 cpu)
 {
 	__u64 attached;
 
-	if (w->layout.naming.class_form == RBPF_CLASS_EXT)
+	if (w->layout.naming.class_form == RUBY_CLASS_EXT)
 		attached = captured_word(w, w->layout.naming.class_attached / 8);
 	else
 		attached = capture_ivar(w, cpu, w->layout.naming.key_attached);
 	/* It may be an owner, too, and then what it is attached to is needed. */
-	if (!is_object(attached) || !capture_once(w, attached | AS_ATTACHED))
+	if (!ruby_is_object(attached) || !capture_once(w, attached | AS_ATTACHED))
 		return 0;
 	if (capture_block(cpu, attached, 8))
 		return -1;
@@ -294,7 +274,7 @@ static __always_inline int capture_owner(__u32 cpu, __u64 owner)
 	__u64 flags;
 	int r;
 
-	if (!w || !is_object(owner))
+	if (!w || !ruby_is_object(owner))
 		return -1;
 	if (!capture_once(w, owner))
 		return 0;
@@ -303,7 +283,8 @@ static __always_inline int capture_owner(__u32 cpu, __u64 owner)
 	flags = captured_word(w, 0);
 	if (!is_class(flags))
 		return -1;
-	if ((flags & T_MASK) == T_CLASS && flags >> (w->layout.naming.singleton_bit & 63) & 1) {
+	if ((flags & RUBY_T_MASK) == RUBY_T_CLASS &&
+	    flags >> (w->layout.naming.singleton_bit & 63) & 1) {
 		r = capture_attached(w, cpu);
 		if (r <= 0)
 			return r;
@@ -320,12 +301,12 @@ __noinline int capture_method(__u32 cpu, __u32 named)
 
 	if (!w)
 		return -1;
-	def = captured_word(w, 2);
-	owner = captured_word(w, 4);
-	if (capture_block(cpu, def, 40))
+	def = captured_word(w, RUBY_ME_DEF);
+	owner = captured_word(w, RUBY_ME_OWNER);
+	if (capture_block(cpu, def, RUBY_DEF_WORDS * 8))
 		return -1;
 	if (named)
-		r = capture_id(cpu, captured_word(w, 4)); /* original_id */
+		r = capture_id(cpu, captured_word(w, RUBY_DEF_ORIGINAL_ID));
 	return r | capture_owner(cpu, owner);
 }
 
@@ -384,11 +365,12 @@ static __always_inline __u64 capture_check(struct walk *w, __u32 cpu, __u64 addr
 	if (kind == RBPF_BLOCK_ISEQ)
 		return capture_iseq_check(w, cpu, addr) | 1;
 	/* It is needed for its check: if that is known, it is taken back. */
-	if (capture_block(cpu, addr, OBJECT_WORDS * 8) ||
-	    (captured_word(w, 0) & IMEMO_MASK) != IMEMO_IS_MENT)
+	if (capture_block(cpu, addr, RUBY_ME_WORDS * 8) ||
+	    (captured_word(w, 0) & RUBY_IMEMO_MASK) != RUBY_IMEMO_MENT)
 		return 0;
 	capture_kind(w, kind);
-	return rbpf_check_me(0, captured_word(w, 2), captured_word(w, 3), captured_word(w, 4));
+	return rbpf_check_me(0, captured_word(w, RUBY_ME_DEF), captured_word(w, RUBY_ME_CALLED_ID),
+			     captured_word(w, RUBY_ME_OWNER));
 }
 
 /* Copy what the iseq or method entry at @addr needs, unless that was done before. */

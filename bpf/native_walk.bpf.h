@@ -376,7 +376,7 @@ static __always_inline int native_leave_any(struct walk *w, __u32 cpu)
 __noinline int native_next_tag(__u32 cpu)
 {
 	struct walk *w = walk_state(cpu);
-	__u64 words[TAG_WORDS];
+	__u64 words[RUBY_TAG_WORDS];
 	struct walk_native *n;
 	__u64 tag;
 
@@ -385,21 +385,22 @@ __noinline int native_next_tag(__u32 cpu)
 	n = &w->native;
 	tag = n->tag;
 	n->tag = 0;
-	if (!tag || !n->tags_left || walk_read(words, sizeof(words), tag + TAG_BUF))
+	if (!tag || !n->tags_left || walk_read(words, sizeof(words), tag + RUBY_TAG_BUF))
 		return -1;
 	n->tags_left--;
-	if (words[TAG_SP] > n->sp && words[TAG_SP] <= tag && in_vm(w, words[TAG_PC])) {
-		n->tag = words[TAG_PREV];
-		n->pc = words[TAG_PC];
-		n->sp = words[TAG_SP];
-		n->fp = words[TAG_FP];
+	if (words[RUBY_TAG_SP] > n->sp && words[RUBY_TAG_SP] <= tag &&
+	    in_vm(w, words[RUBY_TAG_PC])) {
+		n->tag = words[RUBY_TAG_PREV];
+		n->pc = words[RUBY_TAG_PC];
+		n->sp = words[RUBY_TAG_SP];
+		n->fp = words[RUBY_TAG_FP];
 		n->fp_known = n->exact = 1;
 		n->lr_known = n->innermost = 0;
 		return 1;
 	}
-	if (words[TAG_PREV] <= tag)
+	if (words[RUBY_TAG_PREV] <= tag)
 		return -1;
-	n->tag = words[TAG_PREV];
+	n->tag = words[RUBY_TAG_PREV];
 	return 0;
 }
 
@@ -471,7 +472,7 @@ static __always_inline void native_note_ec(struct walk *w)
 {
 	__u64 start = ec_word(w, w->layout.ec_stack_start);
 
-	w->native.tag = w->ec_words[EC_TAG];
+	w->native.tag = w->ec_words[RUBY_EC_TAG];
 	if (w->layout.ec_stack_start && start)
 		w->native.top = (start + NATIVE_PAGE - 1) & ~(NATIVE_PAGE - 1ull);
 }

@@ -28,7 +28,7 @@
  *
  * Versions: what differs is in struct rbpf_layout. The first words of the EC (vm_stack,
  * vm_stack_size, cfp), of a control frame (pc, sp, iseq, self, ep), the frame flags and the imemo
- * types have been the same from 2.7 to 4.1-dev (vm_core.h of each).
+ * types have been the same from 2.7 to 4.1-dev (ruby_abi.h).
  *
  * Fibers. Each has an EC, a VM stack and a native stack of its own. The walk begins with the one
  * that runs and goes on with the fiber that resumed it, and so on, with a mark between them.
@@ -142,14 +142,12 @@ __noinline __u64 walk_me_read(__u32 cpu, __u64 x)
 		return 0;
 	if (walk_read(imemo, sizeof(imemo), x))
 		return 0;
-	if ((imemo[0] & T_MASK) != T_IMEMO)
-		return 0;
-	type = imemo[0] >> IMEMO_TYPE_SHIFT & IMEMO_TYPE_MASK;
-	if (type == IMEMO_MENT) {
+	type = imemo[0] & RUBY_IMEMO_MASK;
+	if (type == RUBY_IMEMO_MENT) {
 		*me_slot(w, x) = x ^ w->seed;
 		return x;
 	}
-	if (type != IMEMO_SVAR)
+	if (type != RUBY_IMEMO_SVAR)
 		return 0;
 	/* A cref in there is told apart by the user side, which reads what it names anyway. */
 	return imemo[1] & ~ME_TAG_MASK;
@@ -185,7 +183,7 @@ __noinline __u64 walk_me_lookup(__u32 cpu, __u64 ep)
 		}
 		if (flags & VM_FRAME_FLAG_BMETHOD)
 			return w->env.me_cref & ~ME_TAG_MASK;
-		ep = w->env.specval & ~3ull;
+		ep = w->env.specval & ~GC_GUARDED_PTR_BITS;
 	}
 	walk_count(RBPF_CNT_ENV_DEPTH);
 	return 0;
@@ -249,7 +247,7 @@ __noinline int walk_zjit_innermost(__u32 cpu, __u64 size)
 {
 	struct walk *w = walk_state(cpu);
 	__u64 *own, caller, flags;
-	struct walk_cf *cf;
+	struct ruby_control_frame *cf;
 	__u32 jit;
 
 	if (!w || !w->layout.zjit_entry || w->cfp != w->cf_top)
@@ -257,7 +255,7 @@ __noinline int walk_zjit_innermost(__u32 cpu, __u64 size)
 	jit = w->layout.cf_jit_return;
 	if (!jit)
 		return 0;
-	cf = (struct walk_cf *)w->cf;
+	cf = (struct ruby_control_frame *)w->cf;
 	own = (__u64 *)&w->cf[jit & (sizeof(w->cf) - 8)];
 	if (w->layout.flags & RBPF_LAYOUT_ZJIT_BARE) {
 		if (cf->iseq && zjit_on(w))
@@ -297,11 +295,11 @@ static __always_inline void frame_skip(struct walk *w, __u64 flags)
 static __always_inline void walk_frame(struct walk *w, __u32 cpu, __u32 off, __u32 jit)
 {
 	__u64 me, flags, me_cref, parent, pc, iseq, jit_return = 0;
-	const struct walk_cf *cf;
+	const struct ruby_control_frame *cf;
 
-	if (off > sizeof(w->cf) - CF_MAX_SIZE)
+	if (off > sizeof(w->cf) - RUBY_CF_SIZE_MAX)
 		return;
-	cf = (const struct walk_cf *)&w->cf[off];
+	cf = (const struct ruby_control_frame *)&w->cf[off];
 	if (window_has(w, cf->ep)) {
 		flags = window_word(w, cf->ep, 0);
 		me_cref = window_word(w, cf->ep, 2);
@@ -397,7 +395,7 @@ __noinline int walk_chunk(__u32 cpu)
 	if (!w)
 		return -1;
 	stride = w->layout.cf_size;
-	if (w->cfp >= w->cf_end || !stride || stride > CF_MAX_SIZE)
+	if (w->cfp >= w->cf_end || !stride || stride > RUBY_CF_SIZE_MAX)
 		return 0;
 	left = (w->cf_end - w->cfp) / stride;
 	room = w->max_frames - w->first_frame;
@@ -436,15 +434,15 @@ static __always_inline int ec_read(struct walk *w, __u64 ec)
 	w->ec = ec;
 	if (walk_read(w->ec_words, sizeof(w->ec_words), ec))
 		return RBPF_FAULT_EC;
-	w->stack_lo = w->ec_words[EC_VM_STACK];
-	bytes = w->ec_words[EC_VM_STACK_SIZE] * 8;
+	w->stack_lo = w->ec_words[RUBY_EC_VM_STACK];
+	bytes = w->ec_words[RUBY_EC_VM_STACK_SIZE] * 8;
 	w->stack_hi = w->stack_lo + bytes;
-	w->cfp = w->ec_words[EC_CFP];
+	w->cfp = w->ec_words[RUBY_EC_CFP];
 	w->win_hi = 0;
 	/* A thread that ended leaves its EC behind with these cleared (rb_ec_clear_vm_stack). */
 	if (!w->stack_lo || !w->cfp)
 		return RBPF_EC_STALE;
-	if (w->ec_words[EC_VM_STACK_SIZE] > (1ull << 32) || w->stack_hi < w->stack_lo)
+	if (w->ec_words[RUBY_EC_VM_STACK_SIZE] > RUBY_STACK_WORDS_MAX || w->stack_hi < w->stack_lo)
 		return RBPF_EC_RANGE;
 	if (!w->layout.cf_size || bytes < w->layout.cf_size)
 		return RBPF_EC_RANGE;
@@ -459,12 +457,12 @@ static __always_inline int ec_read(struct walk *w, __u64 ec)
 /* The thread of the EC that was read, whose current EC it must be. Returns enum rbpf_status. */
 static __always_inline int thread_read(struct walk *w)
 {
-	__u64 words[TH_WORDS];
+	__u64 words[RUBY_TH_WORDS];
 
 	w->th = ec_word(w, w->layout.ec_thread_ptr);
-	if (walk_read(words, sizeof(words), w->th + TH_FIRST))
+	if (walk_read(words, sizeof(words), w->th + RUBY_TH_FIRST))
 		return RBPF_FAULT_EC;
-	w->th_ec = words[((__u32)w->layout.th_ec - TH_FIRST) / 8 & (TH_WORDS - 1)];
+	w->th_ec = words[((__u32)w->layout.th_ec - RUBY_TH_FIRST) / 8 & (RUBY_TH_WORDS - 1)];
 	w->th_ractor = w->layout.th_ractor ? words[0] : 0;
 	return w->th_ec == w->ec ? RBPF_OK : RBPF_EC_STALE;
 }
@@ -477,14 +475,15 @@ static __always_inline int thread_read(struct walk *w)
 __noinline int walk_frame_begun(__u32 cpu)
 {
 	struct walk *w = walk_state(cpu);
-	struct walk_cf own, caller;
+	struct ruby_control_frame own, caller;
 	__u64 flags;
 
 	if (!w || walk_read(&own, sizeof(own), w->cfp) ||
 	    walk_read(&flags, sizeof(flags), own.ep) ||
 	    walk_read(&caller, sizeof(caller), w->cfp + w->layout.cf_size))
 		return 0;
-	if ((flags & 0x80000001ul) != 1 || !(flags & VM_FRAME_MAGIC_MASK & ~1ul))
+	if ((flags & (VM_FRAME_MAGIC_UNUSED | RUBY_FIXNUM_FLAG)) != RUBY_FIXNUM_FLAG ||
+	    !(flags & VM_FRAME_MAGIC_MASK & ~RUBY_FIXNUM_FLAG))
 		return 0;
 	if (own.ep < w->stack_lo || own.ep >= w->stack_hi)
 		return !!(flags & VM_ENV_FLAG_ESCAPED);
@@ -640,15 +639,16 @@ static __always_inline bool iseq_is_new(struct walk *w, __u64 iseq)
 }
 
 /* The end of the text of the label at @value, whose first words are @label, into w->text. */
-static __always_inline int label_text(struct walk *w, __u64 value, const __u64 label[5])
+static __always_inline int label_text(struct walk *w, __u64 value,
+				      const __u64 label[RUBY_OBJECT_WORDS])
 {
-	__u64 len = label[2], at;
+	__u64 len = label[RSTRING_LEN_WORD], at;
 
 	__builtin_memset(w->text, 0, sizeof(w->text));
-	if (label[0] & STRING_NOEMBED)
-		at = label[3];
+	if (label[0] & RSTRING_NOEMBED)
+		at = label[RSTRING_PTR_WORD];
 	else if (w->layout.flags & RBPF_LAYOUT_LONG_EMBED)
-		at = value + STRING_LONG_EMBED;
+		at = value + RSTRING_EMBED_LONG;
 	else
 		return 0;
 	if (len > sizeof(w->text)) {
@@ -663,20 +663,22 @@ static __always_inline int label_text(struct walk *w, __u64 value, const __u64 l
 __noinline __u64 walk_check_iseq(__u32 cpu, __u64 iseq, __u32 always)
 {
 	struct walk *w = walk_state(cpu);
-	__u64 head[3];	   /* flags, wrapper, body */
-	__u64 location[4]; /* pathobj, base_label, label, first_lineno */
-	__u64 label[5];	   /* flags, klass, length and text, or pointer to it */
+	__u64 head[RUBY_ISEQ_WORDS];
+	__u64 location[4];		/* pathobj, base_label, label, first_lineno */
+	__u64 label[RUBY_OBJECT_WORDS]; /* flags, klass, length and text, or pointer to it */
 
 	if (!w)
 		return 0;
 	if (walk_read(head, sizeof(head), iseq))
 		return 0;
-	if (head[0] & FL_PROMOTED && !always && !(w->layout.flags & RBPF_LAYOUT_NO_AGE))
+	if (head[RUBY_ISEQ_FLAGS] & RUBY_FL_PROMOTED && !always &&
+	    !(w->layout.flags & RBPF_LAYOUT_NO_AGE))
 		return 0;
-	if (walk_read(location, sizeof(location), head[2] + BODY_LOCATION) ||
+	if (walk_read(location, sizeof(location), head[RUBY_ISEQ_BODY] + RUBY_BODY_PATHOBJ * 8) ||
 	    walk_read(label, sizeof(label), location[2]) || label_text(w, location[2], label))
 		return 0;
-	return rbpf_check_iseq(0, head[2], location[0], location[3], label + 2, w->text);
+	return rbpf_check_iseq(0, head[RUBY_ISEQ_BODY], location[0], location[3],
+			       label + RSTRING_LEN_WORD, w->text);
 }
 
 /* Look up what was put off of frame @i, and take its check. */
@@ -684,7 +686,7 @@ __noinline int walk_complete_frame(__u32 cpu, __u32 i)
 {
 	struct walk *w = walk_state(cpu);
 	struct rbpf_frame *f;
-	struct walk_me me;
+	__u64 me[RUBY_ME_WORDS];
 	bool always;
 
 	if (!w)
@@ -704,9 +706,10 @@ __noinline int walk_complete_frame(__u32 cpu, __u32 i)
 			return 0;
 	}
 	if (f->me)
-		f->check = walk_read(&me, sizeof(me), f->me)
+		f->check = walk_read(me, sizeof(me), f->me)
 				   ? 0
-				   : rbpf_check_me(f->check, me.def, me.called_id, me.owner);
+				   : rbpf_check_me(f->check, me[RUBY_ME_DEF], me[RUBY_ME_CALLED_ID],
+						   me[RUBY_ME_OWNER]);
 	return 0;
 }
 

@@ -150,7 +150,7 @@ static __always_inline __u64 stack_seed(__u64 tgid, __u64 epoch, const struct wa
 {
 	/* From 0: a pid and an epoch are small numbers, which together mean little. */
 	return rbpf_mix(rbpf_mix(rbpf_mix(0, tgid), epoch),
-			gc->era << 1 | !!(gc->flags & RBPF_GC_DURING_GC));
+			gc->era << 1 | !!(gc->flags & RUBY_GC_DURING_GC));
 }
 
 static __always_inline __u64 epoch_of(__u64 now, __u64 tgid)
@@ -189,8 +189,8 @@ static __always_inline int ruby_stack(struct walk *w, __u32 cpu, __u64 epoch)
 	native_note_ec(w);
 	gc = gc_read(&w->layout);
 	w->seed = stack_seed(rec->h.tgid, epoch, &gc);
-	if (gc.flags & RBPF_GC_DURING_GC && gc_is_mine(w))
-		rec->flags |= RBPF_SAMPLE_GC | (gc.flags & RBPF_GC_MODE_MASK)
+	if (gc.flags & RUBY_GC_DURING_GC && gc_is_mine(w))
+		rec->flags |= RBPF_SAMPLE_GC | (gc.flags & RUBY_GC_MODE_MASK)
 						       << RBPF_SAMPLE_GC_PHASE_SHIFT;
 	r = walk_stack(w, cpu);
 	if (r)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the walks (ruby_walk.bpf.h, native_walk.bpf.h) work on, and the facts of the VM they rely on.
+ * What the walks (ruby_walk.bpf.h, native_walk.bpf.h) work on, and what only they know of CRuby.
  */
 #ifndef RBPF_WALK_STATE_BPF_H
 #define RBPF_WALK_STATE_BPF_H
@@ -18,7 +18,6 @@
 #define CF_CHUNK	      64   /* control frames read at a time */
 #define CF_RUN		      8	   /* … and taken by one call */
 #define COMPLETE_RUN	      64   /* frames completed by one call */
-#define CF_MAX_SIZE	      64   /* sizeof(rb_control_frame_t), at most */
 #define CF_MAX_CHUNKS	      1024 /* bounds the loop: 65,536 frames, beyond any VM stack in use */
 #define WALK_MAX_READS	      1024 /* single reads a stack, about 0.1 ms; see read_allowed() */
 #define WINDOW_WORDS	      4096 /* values copied at a time; a power of two */
@@ -26,65 +25,19 @@
 #define ISEQ_SLOTS	      1024 /* remembered iseqs; a power of two */
 #define ENV_MAX_DEPTH	      16   /* nested blocks followed to their method */
 #define FIBER_MAX_DEPTH	      16   /* fibers followed to the one that resumed them */
-#define EC_BYTES	      256 /* read of an EC; what is used of it lies below in all versions */
-#define TH_FIRST	      24  /* read of a thread: ractor, vm, nt, ec, in this order … */
-#define TH_WORDS	      4	  /* … with or without the ractor and the nt */
 
-/* ep[0], vm_core.h VM_FRAME_MAGIC_* and VM_FRAME_FLAG_*; 2.7 to 4.1-dev */
-#define VM_FRAME_MAGIC_MASK   0x7fff0001ul
-#define VM_FRAME_MAGIC_METHOD 0x11110001ul
-#define VM_FRAME_MAGIC_BLOCK  0x22220001ul
-#define VM_FRAME_MAGIC_CFUNC  0x55550001ul
-#define VM_FRAME_MAGIC_DUMMY  0x79990001ul
+/* ep[0], vm_core.h; the same from 2.7 to 4.1-dev. See VM_FRAME_MAGIC_MASK in ruby_abi.h. */
+#define VM_FRAME_MAGIC_UNUSED 0x80000000ul /* the bit of the magic that none has */
 #define VM_ENV_FLAG_LOCAL     0x0002ul
 #define VM_ENV_FLAG_ESCAPED   0x0004ul
 #define VM_FRAME_FLAG_FINISH  0x0020ul
 #define VM_FRAME_FLAG_BMETHOD 0x0040ul
 #define VM_FRAME_FLAG_CFRAME  0x0080ul
 
+/* What ep[-1] carries in its low bits where it is the enclosing ep; vm_core.h, GC_GUARDED_PTR_REF() */
+#define GC_GUARDED_PTR_BITS   3ull
+
 #define ZJIT_RETURN_C_FRAME   1ul /* cfp->jit_return of a C frame; zjit.h, 4.1 */
-
-/* RBasic.flags of an imemo: internal/imemo.h; 2.7 to 4.1-dev */
-#define T_MASK		      0x1ful
-#define T_IMEMO		      0x1aul
-#define IMEMO_TYPE_SHIFT      12
-#define IMEMO_TYPE_MASK	      0xful
-#define IMEMO_SVAR	      2ul
-#define IMEMO_MENT	      6ul
-
-/* The first words of rb_execution_context_t; vm_core.h, all versions. */
-enum { EC_VM_STACK = 0, EC_VM_STACK_SIZE = 1, EC_CFP = 2, EC_TAG = 3 };
-
-/*
- * struct rb_vm_tag, vm_core.h, all versions, from its buf on, where __builtin_setjmp() fills that: the
- * function's frame pointer, where it goes on, its stack pointer.
- */
-enum { TAG_FP = 0, TAG_PC = 1, TAG_SP = 2, TAG_PREV = 5, TAG_WORDS = 6 };
-#define TAG_BUF 16
-
-/* The parts of rb_control_frame_t that are read; vm_core.h, same offsets in all versions. */
-struct walk_cf {
-	__u64 pc;
-	__u64 sp;
-	__u64 iseq;
-	__u64 self;
-	__u64 ep;
-};
-
-/* RBasic.flags (3.3 on), rb_iseq_constant_body.location, RString: iseq.h, rstring.h, all versions */
-#define FL_PROMOTED	  (1ul << 5)
-#define BODY_LOCATION	  64
-#define STRING_NOEMBED	  (1ul << 13)
-#define STRING_LONG_EMBED 24
-
-/* rb_callable_method_entry_t; method.h, all versions */
-struct walk_me {
-	__u64 flags;
-	__u64 defined_class;
-	__u64 def;
-	__u64 called_id;
-	__u64 owner;
-};
 
 /* ep[-2], ep[-1], ep[0] */
 struct walk_env {
@@ -194,8 +147,8 @@ struct walk {
 	__u32 reads_left;
 	__u8 zjit_on; /* ZJIT_UNKNOWN until it matters */
 	__u8 pad[3];
-	__u64 ec_words[EC_BYTES / 8];
-	__u8 cf[CF_CHUNK * CF_MAX_SIZE];
+	__u64 ec_words[RUBY_EC_BYTES / 8];
+	__u8 cf[CF_CHUNK * RUBY_CF_SIZE_MAX];
 	__u64 win[WINDOW_WORDS];
 	__u64 me_seen[ME_SLOTS];      /* method entry ^ seed */
 	__u64 iseq_seen[ISEQ_SLOTS];  /* iseq ^ seed: its check was taken … */
@@ -211,7 +164,7 @@ struct walk {
 /* The word at @off of the EC that was read. */
 static __always_inline __u64 ec_word(const struct walk *w, __u32 off)
 {
-	return w->ec_words[off / 8 & (EC_BYTES / 8 - 1)];
+	return w->ec_words[off / 8 & (RUBY_EC_BYTES / 8 - 1)];
 }
 
 #endif

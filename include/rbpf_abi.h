@@ -7,15 +7,8 @@
 #ifndef RBPF_ABI_H
 #define RBPF_ABI_H
 
-#ifdef __bpf__
-/* A call takes five arguments, and what it was before it was optimised is what kernels look at. */
-#define RBPF_INLINE inline __attribute__((always_inline))
-#else
-#include <linux/types.h>
-#define RBPF_INLINE inline
-#endif
-
 #include "rbpf_counters.h"
+#include "ruby_abi.h"
 
 /*
  * Limits of a walk. A stack of more than max_frames frames keeps its innermost frames and, so that
@@ -40,28 +33,21 @@ enum rbpf_tls_model {
 	RBPF_TLS_GLOBAL = 3,
 };
 
-/* Where a class keeps its name, as enum ruby_class_form, and symbols theirs, as ruby_symbol_form. */
-#define RBPF_CLASS_IV_TBL   1
-#define RBPF_CLASS_IV_SLOTS 2
-#define RBPF_CLASS_EXT	    3
-#define RBPF_SYMBOLS_ARRAY  1
-#define RBPF_SYMBOLS_DATA   2
-
 /*
  * What copying the memory that names are read from needs (bpf/name_capture.bpf.h): members of the
  * same names in struct ruby_layout (src/ruby/layout.h), but for addresses and IDs.
  */
 struct rbpf_naming {
 	__u64 symbols;			   /* ruby_global_symbols */
-	__u64 shapes;			   /* RBPF_CLASS_IV_SLOTS: the first shape */
-	__u64 key_classpath, key_attached; /* IDs; not RBPF_CLASS_EXT */
+	__u64 shapes;			   /* RUBY_CLASS_IV_SLOTS: the first shape */
+	__u64 key_classpath, key_attached; /* IDs; not RUBY_CLASS_EXT */
 	__u16 parent_iseq, local_iseq;	   /* in rb_iseq_constant_body … */
 	__u16 insns_body, insns_size, insns_index;
 	__u16 insn_entry;
-	__u16 class_path, class_attached; /* RBPF_CLASS_EXT */
+	__u16 class_path, class_attached; /* RUBY_CLASS_EXT */
 	__u16 class_size;		  /* of a class, from its start, what is read of it */
-	__u8 class_form;		  /* RBPF_CLASS_* */
-	__u8 symbol_form;		  /* RBPF_SYMBOLS_* */
+	__u8 class_form;		  /* enum ruby_class_form */
+	__u8 symbol_form;		  /* enum ruby_symbol_form */
 	__u8 singleton_bit;
 	__u8 labels_from_parents;
 	__u16 pad;
@@ -88,7 +74,7 @@ struct rbpf_layout {
 	__u32 tls_module;    /* index of the module in the DTV */
 	__u16 dtv_entry;     /* size of a DTV entry: 16 glibc, 8 musl */
 	__u16 flags;	     /* RBPF_LAYOUT_* */
-	__u16 ec_thread_ptr; /* rb_execution_context_t, first 256 bytes: thread_ptr … */
+	__u16 ec_thread_ptr; /* rb_execution_context_t, below RUBY_EC_BYTES: thread_ptr … */
 	__u16 ec_fiber_ptr;
 	__u16 ec_stack_start; /* machine.stack_start; stack_maxsize is two words on */
 	__u16 th_ec;	      /* rb_thread_t, first 128 bytes: ec … */
@@ -235,19 +221,6 @@ enum rbpf_counter {
 _Static_assert(RBPF_CNT_NATIVE_NO_MAP == RBPF_CNT_NATIVE_CUT + RBPF_NATIVE_NO_MAP, "by reason");
 _Static_assert(RBPF_COUNTERS == RBPF_CNT_NATIVE_CUT + RBPF_NATIVE_END_COUNT, "a counter a reason");
 
-/* rb_objspace_t.flags.mode; the same in all versions */
-enum rbpf_gc_phase {
-	RBPF_GC_NONE = 0,
-	RBPF_GC_MARKING = 1,
-	RBPF_GC_SWEEPING = 2,
-	RBPF_GC_COMPACTING = 3,
-};
-
-/* rb_objspace_t.flags; the same bits in all versions. The mode is enum rbpf_gc_phase. */
-#define RBPF_GC_MODE_MASK	  0x03u
-#define RBPF_GC_DURING_GC	  0x20u
-#define RBPF_GC_DURING_COMPACTING 0x40u
-
 /*
  * The era of the heap, from the flags and the count of collections (rb_objspace_t.profile.count): it ends
  * when a collection has marked and begins to free. So an object that was on a stack in one era is there
@@ -256,14 +229,14 @@ enum rbpf_gc_phase {
  */
 static RBPF_INLINE __u64 rbpf_gc_era(__u64 count, __u32 flags)
 {
-	return (flags & RBPF_GC_MODE_MASK) == RBPF_GC_MARKING && count ? count : count + 1;
+	return (flags & RUBY_GC_MODE_MASK) == RUBY_GC_MARKING && count ? count : count + 1;
 }
 
 /* Whether @flags do not tell which: in the midst of a collection that neither marks nor frees. */
 static RBPF_INLINE int rbpf_gc_unsettled(__u32 flags)
 {
-	return flags & RBPF_GC_DURING_COMPACTING ||
-	       (flags & RBPF_GC_DURING_GC && (flags & RBPF_GC_MODE_MASK) == RBPF_GC_NONE);
+	return flags & RUBY_GC_DURING_COMPACTING ||
+	       (flags & RUBY_GC_DURING_GC && (flags & RUBY_GC_MODE_MASK) == RUBY_GC_NONE);
 }
 
 /*
@@ -350,7 +323,7 @@ struct rbpf_ring_hdr {
 
 #define RBPF_SAMPLE_KERNEL	    (1u << 0) /* the tick hit kernel mode */
 #define RBPF_SAMPLE_GC		    (1u << 1) /* the thread was collecting garbage, in phase … */
-#define RBPF_SAMPLE_GC_PHASE(flags) ((flags) >> 2 & 3)
+#define RBPF_SAMPLE_GC_PHASE(flags) ((flags) >> 2 & 3) /* enum ruby_gc_mode */
 #define RBPF_SAMPLE_GC_PHASE_SHIFT  2
 
 /*

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Sources: internal/class.h, variable.c, st.h and, for 3.2, shape.h of Ruby. */
 #include "ruby/class.h"
 
 #include <errno.h>
@@ -9,58 +8,28 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "ruby/object.h"
+#include "ruby/structs.h"
 #include "ruby/vm.h"
 
-#define RBASIC_KLASS	 8
-
-/* RUBY_CLASS_IV_TBL */
-#define CLASS_EXT_PTR	 24
-#define EXT_IV_TBL	 8
-#define ST_ENTRIES_BOUND 40
-#define ST_ENTRIES	 48
-#define ST_MAX_ENTRIES	 65536u /* instance variables of one class: far beyond any program */
-#define ST_DELETED	 (~0ull)
-
-/* RUBY_CLASS_IV_SLOTS: RClass.ext.iv_ptr; RBasic.flags >> 32 is the shape, whose chain of parents
- * names the variables. */
-#define CLASS_IV_PTR	 32
-#define SHAPE_ID_SHIFT	 32
-#define SHAPE_IVAR	 1
-#define SHAPE_MAX_DEPTH	 4096
-#define VM_BYTES	 9600 /* sizeof(rb_vm_t), and a little more: what is searched for the shapes */
-
-struct st_entry {
-	uint64_t hash, key, record;
-};
-
-struct shape { /* rb_shape_t of 3.2 */
-	uint64_t edges;
-	uint64_t edge_name;
-	uint32_t next_iv_index;
-	uint32_t capacity;
-	uint8_t type;
-	uint8_t size_pool_index;
-	uint16_t pad;
-	uint32_t parent;
-};
-
-_Static_assert(sizeof(struct shape) == 32, "as in shape.h");
+#define ST_MAX_ENTRIES	65536u /* instance variables of one class: far beyond any program */
+#define SHAPE_MAX_DEPTH 4096
+#define VM_BYTES	9600 /* sizeof(rb_vm_t), and a little more: what is searched for the shapes */
 
 /* Called for each instance variable of a class, until it returns true. */
 typedef bool (*ivar_match)(const struct ruby_vm *vm, uint64_t key, uint64_t value, void *arg);
 
 static int each_in_iv_tbl(const struct ruby_vm *vm, uint64_t klass, ivar_match match, void *arg)
 {
-	struct st_entry entries[32];
+	struct ruby_st_entry entries[32];
 	uint64_t ext, tbl, st[2]; /* entries_bound, entries */
 	uint64_t i, k, n;
 
-	if (memory_read_u64(&vm->mem, klass + CLASS_EXT_PTR, &ext) ||
-	    memory_read_u64(&vm->mem, ext + EXT_IV_TBL, &tbl))
+	if (memory_read_u64(&vm->mem, klass + RCLASS_PTR_WORD * 8, &ext) ||
+	    memory_read_u64(&vm->mem, ext + RCLASSEXT_IV_TBL, &tbl))
 		return -EFAULT;
 	if (!tbl)
 		return -ENOENT;
-	if (memory_read(&vm->mem, tbl + ST_ENTRIES_BOUND, st, sizeof(st)))
+	if (memory_read(&vm->mem, tbl + RUBY_ST_BOUND, st, sizeof(st)))
 		return -EFAULT;
 	for (i = 0; i < st[0] && i < ST_MAX_ENTRIES; i += n) {
 		n = st[0] - i < ARRAY_SIZE(entries) ? st[0] - i : ARRAY_SIZE(entries);
@@ -68,7 +37,7 @@ static int each_in_iv_tbl(const struct ruby_vm *vm, uint64_t klass, ivar_match m
 				n * sizeof(*entries)))
 			return -EFAULT;
 		for (k = 0; k < n; k++)
-			if (entries[k].hash != ST_DELETED &&
+			if (entries[k].hash != RUBY_ST_DELETED &&
 			    match(vm, entries[k].key, entries[k].record, arg))
 				return 0;
 	}
@@ -78,19 +47,19 @@ static int each_in_iv_tbl(const struct ruby_vm *vm, uint64_t klass, ivar_match m
 static int each_in_slots(const struct ruby_vm *vm, uint64_t klass, ivar_match match, void *arg)
 {
 	uint64_t flags, slots, value;
-	struct shape shape;
+	struct ruby_shape shape;
 	unsigned int depth;
 	uint32_t id;
 
 	if (memory_read_u64(&vm->mem, klass, &flags) ||
-	    memory_read_u64(&vm->mem, klass + CLASS_IV_PTR, &slots))
+	    memory_read_u64(&vm->mem, klass + RCLASS_IV_PTR_WORD * 8, &slots))
 		return -EFAULT;
-	id = (uint32_t)(flags >> SHAPE_ID_SHIFT);
+	id = (uint32_t)(flags >> RUBY_SHAPE_ID_SHIFT);
 	for (depth = 0; id && depth < SHAPE_MAX_DEPTH; depth++, id = shape.parent) {
 		if (memory_read(&vm->mem, vm->class_keys.shapes + id * sizeof(shape), &shape,
 				sizeof(shape)))
 			return -EFAULT;
-		if (shape.type != SHAPE_IVAR || !shape.next_iv_index)
+		if (shape.type != RUBY_SHAPE_IVAR || !shape.next_iv_index)
 			continue;
 		if (memory_read_u64(&vm->mem, slots + (shape.next_iv_index - 1) * 8ull, &value))
 			return -EFAULT;
@@ -161,7 +130,7 @@ static int learn_keys(struct ruby_vm *vm, uint64_t object)
 
 	r = each_ivar(vm, object, match_name_object, &name);
 	if (!r)
-		r = memory_read_u64(&vm->mem, object + RBASIC_KLASS, &singleton);
+		r = memory_read_u64(&vm->mem, object + RBASIC_KLASS_WORD * 8, &singleton);
 	if (!r)
 		r = each_ivar(vm, singleton, match_value, &self);
 	if (r)
@@ -194,9 +163,9 @@ size_t ruby_class_size(const struct ruby_layout *l)
 	size_t last;
 
 	if (l->class_form == RUBY_CLASS_IV_TBL)
-		return CLASS_EXT_PTR + 8;
+		return (RCLASS_PTR_WORD + 1) * 8;
 	if (l->class_form == RUBY_CLASS_IV_SLOTS)
-		return CLASS_IV_PTR + 8;
+		return (RCLASS_IV_PTR_WORD + 1) * 8;
 	last = l->class_path > l->class_attached ? l->class_path : l->class_attached;
 	return (last > l->class_permanent ? last : l->class_permanent) / 8u * 8u + 8u;
 }

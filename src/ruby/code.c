@@ -20,11 +20,9 @@
 #include "ruby/binary.h"
 #include "ruby/emulate.h"
 #include "ruby/object.h"
+#include "ruby/structs.h"
 #include "target/memory.h"
 
-#define SELF		16   /* rb_thread_t.self; rb_fiber_t.cont.self */
-#define DURING_GC_BIT	5    /* in the flags of an objspace */
-#define SYMBOLS_IDS	16   /* rb_symbols_t.ids; at 0 is last_id (4.1: next_id), an unsigned int */
 #define RUNNING_EC_BACK 8    /* rb_ractor_t.threads.running_ec is the word before .main */
 #define FIBER_SIZE	8192 /* more than any has */
 
@@ -97,7 +95,7 @@ static bool is_ec(const struct reading *rd, uint64_t ec)
 	uint64_t th;
 
 	return known(thread_ptr) && !memory_read_u64(rd->emu.mem, ec + thread_ptr->value, &th) &&
-	       !memory_read_u64(rd->emu.mem, th + SELF, &self.v) &&
+	       !memory_read_u64(rd->emu.mem, th + RUBY_SELF, &self.v) &&
 	       is_object(rd, self, RUBY_T_DATA);
 }
 
@@ -134,7 +132,7 @@ static bool self_chain(const struct reading *rd, const struct emu_value *result,
 	for (i = 1; i < n; i++)
 		ret[i] = base_of(rd, ret[i - 1]);
 	return ret[n - 1] && !result->bits && !result->offset && ret[0]->width == 8 &&
-	       ret[0]->addr.offset == SELF;
+	       ret[0]->addr.offset == RUBY_SELF;
 }
 
 static bool loads_ec(const struct reading *rd, const struct emu_access *a)
@@ -227,7 +225,7 @@ static void read_fiber_current(struct reading *rd)
 
 static bool is_of_fiber(const struct reading *rd, const struct emu_access *a)
 {
-	return a->width == 8 && a->addr.offset != SELF &&
+	return a->width == 8 && a->addr.offset != RUBY_SELF &&
 	       loads_from_ec(rd, base_of(rd, a), RUBY_FIELD_ec_fiber_ptr);
 }
 
@@ -274,7 +272,7 @@ static void read_during_gc(struct reading *rd)
 	for (i = 0; i < rd->emu.n_results; i++) {
 		const struct emu_access *flags = emu_origin(&rd->emu, &r[i]);
 
-		if (!flags || !r[i].bits || r[i].offset % 8 != DURING_GC_BIT ||
+		if (!flags || !r[i].bits || r[i].offset % 8 != RUBY_GC_DURING_GC_BIT ||
 		    !read_objspace(rd, flags))
 			continue;
 		say_offset(rd, RUBY_FIELD_objspace_flags,
@@ -338,7 +336,7 @@ static void read_thread_main(struct reading *rd)
 
 /* ---- rb_id2str ---- */
 
-/* It reads last_id and ids of ruby_global_symbols. */
+/* It reads last_id (4.1: next_id), an unsigned int that comes first, and ids of ruby_global_symbols. */
 static void read_symbols(struct reading *rd)
 {
 	const struct emu_access *a = rd->emu.access;
@@ -351,7 +349,7 @@ static void read_symbols(struct reading *rd)
 			continue;
 		for (k = 0; k < rd->emu.n_accesses; k++)
 			if (!a[k].store && a[k].width == 8 && a[k].addr.known &&
-			    a[k].addr.v == a[i].addr.v + SYMBOLS_IDS &&
+			    a[k].addr.v == a[i].addr.v + RUBY_SYMBOLS_IDS &&
 			    (is_object(rd, a[k].value, RUBY_T_ARRAY) ||
 			     is_object(rd, a[k].value, RUBY_T_DATA)))
 				say(&rd->symbols, a[i].addr.v);

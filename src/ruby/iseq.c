@@ -15,36 +15,19 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "ruby/object.h"
+#include "ruby/structs.h"
 #include "ruby/vm.h"
 #include "target/memory.h"
 
-#define ISEQ_BODY	     16
-#define BODY_PATHOBJ	     64
-#define BODY_BASE_LABEL	     72
-#define BODY_LABEL	     80
-#define BODY_LINENO	     88
 #define LABEL_MAX_DEPTH	     64 /* nested iseqs */
-#define BODY_MAX	     320 /* bytes of it that are read in one piece; covers all members used */
-#define ISEQ_MAX_SIZE	     (8u << 20) /* words; a generated method of this size would not compile */
 
 #define BUILTIN_ATTR_C_TRACE 0x08 /* vm_core.h, 3.4 */
-/* RBasic.flags: a String with its text elsewhere, an Array without; the length of a short String */
-#define FL_EMBED	     (1ul << 13)
-#define EMBED_LEN_MASK	     (0x1ful << 14)
 /* Up to 3.2 jit_func may hold a state instead of an address: mjit.h enum rb_mjit_iseq_func. */
 #define JIT_LAST_STATE	     16
 #define INTERNAL_PATH	     "<internal:"
 
-/* succ_index_table, iseq.c: positions below IMM are packed 9 to a word, the rest in blocks. */
-#define INDEX_IMM	     54
-#define INDEX_IMM_PACK	     9
-#define INDEX_IMM_BITS	     7
-#define INDEX_IMM_WORDS	     6
-#define INDEX_BLOCK	     512
-#define INDEX_BLOCK_WORDS    10 /* rank (u32 and padding), small ranks, 8 words of bits */
-
 struct body {
-	uint8_t bytes[BODY_MAX];
+	uint8_t bytes[RUBY_BODY_BYTES];
 };
 
 static uint64_t body_u64(const struct body *b, size_t off)
@@ -61,6 +44,17 @@ static uint32_t body_u32(const struct body *b, size_t off)
 
 	memcpy(&v, b->bytes + off, sizeof(v));
 	return v;
+}
+
+/* Member @word of those that stand in the same place in all versions. */
+static uint64_t body_word(const struct body *b, size_t word)
+{
+	return body_u64(b, word * 8);
+}
+
+static uint32_t body_type(const struct body *b)
+{
+	return body_u32(b, RUBY_BODY_TYPE * 8);
 }
 
 /* Whether the layout has this member, and it was found. */
@@ -98,14 +92,14 @@ static int read_path(const struct ruby_vm *vm, uint64_t pathobj, char **ret)
 /* The body of the iseq at @addr. */
 static int read_body(const struct ruby_vm *vm, uint64_t addr, struct body *ret)
 {
-	uint64_t head[3];
+	uint64_t head[RUBY_ISEQ_WORDS];
 
 	if (!ruby_is_object(addr) || memory_read(&vm->mem, addr, head, sizeof(head)))
 		return -EFAULT;
-	if (!is_iseq(head[0]))
+	if (!is_iseq(head[RUBY_ISEQ_FLAGS]))
 		return -EINVAL;
 	memset(ret, 0, sizeof(*ret));
-	if (memory_read_some(&vm->mem, head[2], ret->bytes, sizeof(ret->bytes)) <
+	if (memory_read_some(&vm->mem, head[RUBY_ISEQ_BODY], ret->bytes, sizeof(ret->bytes)) <
 	    vm->layout.local_iseq + 8u)
 		return -EFAULT;
 	return 0;
@@ -124,14 +118,14 @@ static int stored_label(const struct ruby_vm *vm, const struct body *b, struct r
 	size_t len, base_len;
 	int r;
 
-	r = read_name(vm, body_u64(b, BODY_LABEL), &label);
+	r = read_name(vm, body_word(b, RUBY_BODY_LABEL), &label);
 	if (!r)
-		r = read_name(vm, body_u64(b, BODY_BASE_LABEL), &base);
+		r = read_name(vm, body_word(b, RUBY_BODY_BASE_LABEL), &base);
 	if (!r && iseq->type != RUBY_ISEQ_METHOD)
 		r = read_body(vm, body_u64(b, vm->layout.local_iseq), &local);
 	if (r)
 		return r;
-	iseq->in_method = body_u32(&local, 0) == RUBY_ISEQ_METHOD;
+	iseq->in_method = body_type(&local) == RUBY_ISEQ_METHOD;
 	len = strlen(label);
 	base_len = strlen(base);
 	if (base_len > len || strcmp(label + len - base_len, base)) {
@@ -158,7 +152,7 @@ static int count_blocks(const struct ruby_vm *vm, uint64_t addr, struct body *b,
 	for (depth = 0; depth < LABEL_MAX_DEPTH; depth++) {
 		if (addr == local)
 			return 0;
-		*ret += body_u32(b, 0) == RUBY_ISEQ_BLOCK;
+		*ret += body_type(b) == RUBY_ISEQ_BLOCK;
 		addr = body_u64(b, vm->layout.parent_iseq);
 		r = read_body(vm, addr, b);
 		if (r)
@@ -180,7 +174,7 @@ static int parents_label(const struct ruby_vm *vm, const struct body *own, struc
 	int r = 0;
 
 	for (depth = 0; depth < LABEL_MAX_DEPTH && !r; depth++) {
-		uint32_t type = body_u32(&b, 0);
+		uint32_t type = body_type(&b);
 		uint64_t parent = body_u64(&b, vm->layout.parent_iseq);
 
 		if (!parent || type == RUBY_ISEQ_TOP || type == RUBY_ISEQ_CLASS ||
@@ -196,7 +190,7 @@ static int parents_label(const struct ruby_vm *vm, const struct body *own, struc
 			else if (!r)
 				buf_addf(&decoration, "block (%u levels) in ", blocks);
 			/* A toplevel eval is its own local iseq: its parent is what it is in. */
-			if (!r && body_u32(&b, 0) != RUBY_ISEQ_EVAL)
+			if (!r && body_type(&b) != RUBY_ISEQ_EVAL)
 				break;
 		} else {
 			addr = parent;
@@ -205,11 +199,11 @@ static int parents_label(const struct ruby_vm *vm, const struct body *own, struc
 	}
 	if (r)
 		return r;
-	iseq->in_method = body_u32(&b, 0) == RUBY_ISEQ_METHOD;
+	iseq->in_method = body_type(&b) == RUBY_ISEQ_METHOD;
 	iseq->decoration = strdup(buf_str(&decoration));
 	if (!iseq->decoration)
 		return -ENOMEM;
-	return read_name(vm, body_u64(&b, BODY_LABEL), &iseq->name);
+	return read_name(vm, body_word(&b, RUBY_BODY_LABEL), &iseq->name);
 }
 
 static int read_labels(const struct ruby_vm *vm, const struct body *b, struct ruby_iseq *iseq)
@@ -217,7 +211,7 @@ static int read_labels(const struct ruby_vm *vm, const struct body *b, struct ru
 	const struct ruby_layout *l = &vm->layout;
 	int r;
 
-	r = read_path(vm, body_u64(b, BODY_PATHOBJ), &iseq->path);
+	r = read_path(vm, body_word(b, RUBY_BODY_PATHOBJ), &iseq->path);
 	if (!r)
 		r = vm->rules.labels_from_parents ? parents_label(vm, b, iseq)
 						  : stored_label(vm, b, iseq);
@@ -234,14 +228,6 @@ static int read_labels(const struct ruby_vm *vm, const struct body *b, struct ru
 	return 0;
 }
 
-static size_t index_words(uint32_t size)
-{
-	if (size < INDEX_IMM) /* allocated short: never read past it */
-		return (size + INDEX_IMM_PACK - 1) / INDEX_IMM_PACK;
-	return INDEX_IMM_WORDS +
-	       (size - INDEX_IMM + INDEX_BLOCK - 1) / INDEX_BLOCK * INDEX_BLOCK_WORDS;
-}
-
 static int read_lines(const struct ruby_vm *vm, const struct body *b, struct ruby_iseq *iseq)
 {
 	const struct ruby_layout *l = &vm->layout;
@@ -254,7 +240,7 @@ static int read_lines(const struct ruby_vm *vm, const struct body *b, struct rub
 	iseq->lines_left_out = n > RUBY_ISEQ_MAX_LINES || iseq->size > RUBY_ISEQ_MAX_WORDS;
 	if (!n || iseq->lines_left_out)
 		return 0;
-	iseq->index_words = n > 1 ? index_words(iseq->size) : 0;
+	iseq->index_words = n > 1 ? ruby_index_words(iseq->size) : 0;
 	entries = malloc((size_t)n * l->insn_entry);
 	iseq->lines = malloc(n * sizeof(*iseq->lines));
 	iseq->index = malloc(iseq->index_words * 8 + 8);
@@ -279,12 +265,12 @@ static int read_lines(const struct ruby_vm *vm, const struct body *b, struct rub
 static void find_text(const struct ruby_vm *vm, struct ruby_iseq *iseq)
 {
 	const uint64_t *label = iseq->id.label;
-	uint64_t len = label[2];
+	uint64_t len = label[RSTRING_LEN_WORD];
 
-	if (label[0] & FL_EMBED)
-		iseq->text_addr = label[3];
-	else if (vm->layout.string_embed == 24)
-		iseq->text_addr = iseq->id.body[BODY_LABEL / 8] + 24;
+	if (label[0] & RSTRING_NOEMBED)
+		iseq->text_addr = label[RSTRING_PTR_WORD];
+	else if (vm->layout.string_embed == RSTRING_EMBED_LONG)
+		iseq->text_addr = iseq->id.body[RUBY_BODY_LABEL] + RSTRING_EMBED_LONG;
 	else
 		len = 0;
 	if (len > sizeof(iseq->id.text)) {
@@ -306,31 +292,32 @@ int ruby_iseq_read(const struct ruby_vm *vm, uint64_t addr, struct ruby_iseq *re
 	if (!ruby_is_object(addr) ||
 	    memory_read(&vm->mem, addr, iseq.id.head, sizeof(iseq.id.head)))
 		return -EFAULT;
-	if (!is_iseq(iseq.id.head[0]))
+	if (!is_iseq(iseq.id.head[RUBY_ISEQ_FLAGS]))
 		return -EINVAL;
 	memset(&body, 0, sizeof(body));
-	got = memory_read_some(&vm->mem, iseq.id.head[2], body.bytes, sizeof(body.bytes));
+	got = memory_read_some(&vm->mem, iseq.id.head[RUBY_ISEQ_BODY], body.bytes,
+			       sizeof(body.bytes));
 	if (got < vm->layout.local_iseq + 8u)
 		return -EFAULT;
 	memcpy(iseq.id.body, body.bytes, sizeof(iseq.id.body));
-	if (memory_read(&vm->mem, body_u64(&body, BODY_LABEL), iseq.id.label,
+	if (memory_read(&vm->mem, body_word(&body, RUBY_BODY_LABEL), iseq.id.label,
 			sizeof(iseq.id.label)) ||
-	    memory_read(&vm->mem, body_u64(&body, BODY_PATHOBJ), iseq.id.path,
+	    memory_read(&vm->mem, body_word(&body, RUBY_BODY_PATHOBJ), iseq.id.path,
 			sizeof(iseq.id.path)))
 		return -EFAULT;
 	find_text(vm, &iseq);
 	if (memory_read(&vm->mem, iseq.text_addr, iseq.id.text, iseq.text_len))
 		return -EFAULT;
 	iseq.local = body_u64(&body, vm->layout.local_iseq);
-	iseq.type = body_u32(&body, 0);
+	iseq.type = body_type(&body);
 	iseq.size = body_u32(&body, 4);
-	iseq.encoded = body_u64(&body, 8);
-	if (iseq.type > RUBY_ISEQ_PLAIN || !iseq.size || iseq.size > ISEQ_MAX_SIZE ||
+	iseq.encoded = body_word(&body, RUBY_BODY_ENCODED);
+	if (iseq.type > RUBY_ISEQ_PLAIN || !iseq.size || iseq.size > RUBY_ISEQ_SIZE_MAX ||
 	    !ruby_is_object(iseq.encoded))
 		return -EINVAL;
 	iseq.first_lineno = vm->layout.lineno_size == 8
-				    ? (uint32_t)(body_u64(&body, BODY_LINENO) >> 1)
-				    : body_u32(&body, BODY_LINENO);
+				    ? (uint32_t)(body_word(&body, RUBY_BODY_LINENO) >> 1)
+				    : (uint32_t)body_word(&body, RUBY_BODY_LINENO);
 	r = read_labels(vm, &body, &iseq);
 	if (!r)
 		r = read_lines(vm, &body, &iseq);
@@ -375,13 +362,13 @@ void ruby_iseq_check_spans(const struct ruby_iseq *iseq, struct ruby_iseq_id *fr
 	spans[0] = (struct memory_span) { .addr = iseq->addr,
 					  .dst = fresh->head,
 					  .len = sizeof(fresh->head) };
-	spans[1] = (struct memory_span) { .addr = iseq->id.head[2],
+	spans[1] = (struct memory_span) { .addr = iseq->id.head[RUBY_ISEQ_BODY],
 					  .dst = fresh->body,
 					  .len = sizeof(fresh->body) };
-	spans[2] = (struct memory_span) { .addr = iseq->id.body[BODY_LABEL / 8],
+	spans[2] = (struct memory_span) { .addr = iseq->id.body[RUBY_BODY_LABEL],
 					  .dst = fresh->label,
 					  .len = sizeof(fresh->label) };
-	spans[3] = (struct memory_span) { .addr = iseq->id.body[BODY_PATHOBJ / 8],
+	spans[3] = (struct memory_span) { .addr = iseq->id.body[RUBY_BODY_PATHOBJ],
 					  .dst = fresh->path,
 					  .len = sizeof(fresh->path) };
 	memset(fresh->text, 0, sizeof(fresh->text));
@@ -396,11 +383,12 @@ void ruby_iseq_check_spans(const struct ruby_iseq *iseq, struct ruby_iseq_id *fr
  */
 static bool same_text(const struct ruby_vm *vm, const uint64_t *a, const uint64_t *b)
 {
-	uint64_t mask = RUBY_T_MASK | FL_EMBED;
+	uint64_t mask = RUBY_T_MASK | RUBY_FL_USER(1); /* RSTRING_NOEMBED, RARRAY_EMBED_FLAG */
 
-	if (vm->layout.string_embed == 16)
-		mask |= EMBED_LEN_MASK;
-	return (a[0] & mask) == (b[0] & mask) && !memcmp(a + 2, b + 2, 3 * sizeof(*a));
+	if (vm->layout.string_embed == RSTRING_EMBED_SHORT)
+		mask |= RSTRING_EMBED_LEN_MASK;
+	return (a[0] & mask) == (b[0] & mask) && !memcmp(a + RBASIC_BYTES / 8, b + RBASIC_BYTES / 8,
+							 RUBY_OBJECT_WORDS * 8 - RBASIC_BYTES);
 }
 
 bool ruby_iseq_check(const struct ruby_vm *vm, const struct ruby_iseq *iseq,
@@ -408,10 +396,11 @@ bool ruby_iseq_check(const struct ruby_vm *vm, const struct ruby_iseq *iseq,
 {
 	const struct ruby_iseq_id *id = &iseq->id;
 
-	return is_iseq(fresh->head[0]) && fresh->head[2] == id->head[2] &&
+	return is_iseq(fresh->head[RUBY_ISEQ_FLAGS]) &&
+	       fresh->head[RUBY_ISEQ_BODY] == id->head[RUBY_ISEQ_BODY] &&
 	       fresh->body[0] == id->body[0] && fresh->body[1] == id->body[1] &&
-	       !memcmp(&fresh->body[BODY_PATHOBJ / 8], &id->body[BODY_PATHOBJ / 8],
-		       sizeof(id->body) - BODY_PATHOBJ) &&
+	       !memcmp(&fresh->body[RUBY_BODY_PATHOBJ], &id->body[RUBY_BODY_PATHOBJ],
+		       sizeof(id->body) - RUBY_BODY_PATHOBJ * 8) &&
 	       same_text(vm, id->label, fresh->label) && same_text(vm, id->path, fresh->path) &&
 	       !memcmp(id->text, fresh->text, sizeof(id->text));
 }
@@ -421,10 +410,10 @@ uint64_t ruby_iseq_words_check(const struct ruby_iseq *iseq)
 	const struct ruby_iseq_id *id = &iseq->id;
 	__u64 label[3], text[RBPF_LABEL_WORDS];
 
-	memcpy(label, id->label + 2, sizeof(label));
+	memcpy(label, id->label + RSTRING_LEN_WORD, sizeof(label));
 	memcpy(text, id->text, sizeof(text));
-	return rbpf_check_iseq(0, id->head[2], id->body[BODY_PATHOBJ / 8],
-			       id->body[BODY_LINENO / 8], label, text);
+	return rbpf_check_iseq(0, id->head[RUBY_ISEQ_BODY], id->body[RUBY_BODY_PATHOBJ],
+			       id->body[RUBY_BODY_LINENO], label, text);
 }
 
 bool ruby_iseq_is_compiled(const struct ruby_vm *vm, const struct ruby_iseq *iseq)
@@ -432,7 +421,8 @@ bool ruby_iseq_is_compiled(const struct ruby_vm *vm, const struct ruby_iseq *ise
 	uint64_t entry;
 
 	return known(vm->layout.jit_entry) &&
-	       !memory_read_u64(&vm->mem, iseq->id.head[2] + vm->layout.jit_entry, &entry) &&
+	       !memory_read_u64(&vm->mem, iseq->id.head[RUBY_ISEQ_BODY] + vm->layout.jit_entry,
+				&entry) &&
 	       entry > JIT_LAST_STATE;
 }
 
@@ -447,11 +437,11 @@ static uint32_t index_lookup(const struct ruby_iseq *iseq, uint32_t x)
 	const uint64_t *block;
 	uint32_t o, s, rank;
 
-	if (x < INDEX_IMM)
-		return iseq->index[x / INDEX_IMM_PACK] >> (x % INDEX_IMM_PACK * INDEX_IMM_BITS) &
-		       0x7f;
-	o = (x - INDEX_IMM) % INDEX_BLOCK;
-	block = iseq->index + INDEX_IMM_WORDS + (x - INDEX_IMM) / INDEX_BLOCK * INDEX_BLOCK_WORDS;
+	if (x < RUBY_INDEX_IMM)
+		return RUBY_INDEX_IMM_RANK(iseq->index[x / RUBY_INDEX_IMM_PACK], x);
+	o = (x - RUBY_INDEX_IMM) % RUBY_INDEX_BLOCK;
+	block = iseq->index + RUBY_INDEX_IMM_WORDS +
+		(x - RUBY_INDEX_IMM) / RUBY_INDEX_BLOCK * RUBY_INDEX_BLOCK_WORDS;
 	s = o / 64;
 	rank = (uint32_t)block[0];
 	if (s)

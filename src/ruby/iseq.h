@@ -18,25 +18,15 @@
 struct memory_span;
 struct ruby_vm;
 
-enum ruby_iseq_type { /* rb_iseq_constant_body.type; the same in all versions */
-		      RUBY_ISEQ_TOP = 0,
-		      RUBY_ISEQ_METHOD = 1,
-		      RUBY_ISEQ_BLOCK = 2,
-		      RUBY_ISEQ_CLASS = 3,
-		      RUBY_ISEQ_RESCUE = 4,
-		      RUBY_ISEQ_ENSURE = 5,
-		      RUBY_ISEQ_EVAL = 6,
-		      RUBY_ISEQ_MAIN = 7,
-		      RUBY_ISEQ_PLAIN = 8,
-};
-
 /* The words that identify an iseq, as they stand in memory. */
 struct ruby_iseq_id {
-	uint64_t head[3]; /* rb_iseq_t: flags, wrapper, body */
-	uint64_t body[12]; /* the first 96 bytes of the body: type and size, encoded, …, location */
-	uint64_t label[5]; /* the String of the label: with the text itself if it is short */
+	uint64_t head[RUBY_ISEQ_WORDS];	     /* rb_iseq_t */
+	uint64_t body[RUBY_BODY_LINENO + 1]; /* the body as far as the end of location */
+	/* the String of the label: with the text itself if it is short */
+	uint64_t label[RUBY_OBJECT_WORDS];
 	uint64_t text[RBPF_LABEL_WORDS]; /* the end of that text, if these words do not have it */
-	uint64_t path[5]; /* the String of the path, or the Array of path and real path */
+	/* the String of the path, or the Array of path and real path */
+	uint64_t path[RUBY_OBJECT_WORDS];
 };
 
 struct ruby_iseq {

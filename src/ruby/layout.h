@@ -14,6 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ruby_abi.h"
+
 struct err;
 
 /* In order of trust. */
@@ -34,27 +36,13 @@ const char *ruby_source_name(enum ruby_source source);
  */
 int ruby_sources_parse(const char *words, unsigned int *ret, struct err *err);
 
-/* Where a class keeps its name and a singleton class its object. */
-enum ruby_class_form {
-	RUBY_CLASS_IV_TBL = 1,	 /* up to 3.1: st_table of instance variables behind RClass.ptr */
-	RUBY_CLASS_IV_SLOTS = 2, /* 3.2: instance variables by shape, at RClass + 32 */
-	RUBY_CLASS_EXT = 3,	 /* 3.3 on: members of rb_classext_t */
-};
-
-/* The units of ruby_global_symbols.ids. */
-enum ruby_symbol_form {
-	RUBY_SYMBOLS_ARRAY = 1, /* Array of str, sym alternating */
-	RUBY_SYMBOLS_DATA = 2,	/* 4.1: T_DATA, an array of struct { sym, str } */
-};
-
 /*
  * The facts: X(member, name for people, struct, member of it as debug information has it).
  * "*" for a struct: it is no member's offset; debug information may tell it in another way
  * (layout_dwarf.c). A member NULL means the size of the struct. Offsets and sizes are in bytes.
  *
  * What stands nowhere here has not moved since 2.7: the first words of the EC, of a control frame,
- * of an iseq and its body, of a method entry and its definition; see walk_state.bpf.h,
- * iseq.c, method.c and object.c.
+ * of an iseq and its body, of a method entry and its definition; see ruby_abi.h.
  */
 #define RUBY_LAYOUT_FIELDS(X)                                                                      \
 	X(ec_fiber_ptr, "ec.fiber_ptr", "rb_execution_context_struct", "fiber_ptr")                \
@@ -110,7 +98,9 @@ enum ruby_field {
 /*
  * lineno_size      8: first_lineno is a Fixnum VALUE (up to 3.1); 4: an int
  * cf_jit_return    ABSENT up to 3.0
- * string_embed     16: length in the flags (up to 3.1); 24: length at 16
+ * class_form       enum ruby_class_form
+ * symbol_form      enum ruby_symbol_form
+ * string_embed     RSTRING_EMBED_SHORT: length in the flags; RSTRING_EMBED_LONG: length at 16
  * class_path       RUBY_CLASS_EXT, from the class: the name's String
  * class_permanent  RUBY_CLASS_EXT, from the class: the byte whose bit 0 says that the name is
  *                  permanent

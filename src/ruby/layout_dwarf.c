@@ -16,11 +16,6 @@
 #include "ruby/binary.h"
 #include "worker/file_worker.h"
 
-#define PLAIN_CLASS_PTR	 24 /* what class.c relies on in the forms without class_path */
-#define PLAIN_IV_TBL	 8
-#define PLAIN_IV_SLOTS	 32
-#define SYMBOL_ENTRY_STR 8 /* object.c, RUBY_SYMBOLS_DATA */
-
 /* What is asked for besides the members in layout.h's list: X(name, type, member). */
 #define CLUES(X)                                                                                   \
 	X(first_lineno, "rb_iseq_constant_body", "location.first_lineno")                          \
@@ -114,19 +109,19 @@ static uint16_t class_form(const struct dwarf_fact *facts)
 		return RUBY_CLASS_EXT;
 	if (facts[CLUE_ext_classpath].answer != DWARF_NO_MEMBER)
 		return RUBY_UNKNOWN;
-	if (has_at(&facts[CLUE_class_ptr], PLAIN_CLASS_PTR) &&
-	    has_at(&facts[CLUE_ext_iv_tbl], PLAIN_IV_TBL))
+	if (has_at(&facts[CLUE_class_ptr], RCLASS_PTR_WORD * 8) &&
+	    has_at(&facts[CLUE_ext_iv_tbl], RCLASSEXT_IV_TBL))
 		return RUBY_CLASS_IV_TBL;
 	/* The rb_classext_struct stands behind the RClass. */
 	if (facts[CLUE_class_ptr].answer == DWARF_NO_MEMBER && has(size) && has(iv) &&
-	    size->value + iv->value == PLAIN_IV_SLOTS)
+	    size->value + iv->value == RCLASS_IV_PTR_WORD * 8)
 		return RUBY_CLASS_IV_SLOTS;
 	return RUBY_UNKNOWN;
 }
 
 static uint16_t symbol_form(const struct dwarf_fact *facts)
 {
-	if (has_at(&facts[CLUE_sym_id_entry_str], SYMBOL_ENTRY_STR))
+	if (has_at(&facts[CLUE_sym_id_entry_str], RUBY_SYM_ENTRY_STR))
 		return RUBY_SYMBOLS_DATA;
 	return has_at(&facts[CLUE_id_entry_sym], 1) ? RUBY_SYMBOLS_ARRAY : RUBY_UNKNOWN;
 }

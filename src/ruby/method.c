@@ -12,12 +12,10 @@
 #include "ruby/vm.h"
 #include "target/memory.h"
 
-/* Indices into struct ruby_method_id (method.h of all versions). */
-enum { ME_FLAGS = 0, ME_DEF = 2, ME_CALLED_ID = 3, ME_OWNER = 4 };
-enum { DEF_FLAGS = 0, DEF_ISEQ = 1, DEF_FUNCTION = 1, DEF_ORIGINAL_ID = 4 };
-#define DEF_TYPE_MASK  0xful
-#define DEF_TYPE_ISEQ  0ul /* VM_METHOD_TYPE_ISEQ … */
-#define DEF_TYPE_CFUNC 1ul
+/* rb_method_definition_t.type, the low bits of its flags, and what its body begins with; method.h */
+#define DEF_TYPE_MASK	     0xful
+#define VM_METHOD_TYPE_ISEQ  0ul /* the iseq */
+#define VM_METHOD_TYPE_CFUNC 1ul /* the address of the function */
 
 static bool is_ment(uint64_t flags)
 {
@@ -27,7 +25,7 @@ static bool is_ment(uint64_t flags)
 /* Up to and with RClass.ptr (up to 3.1) or iv_ptr (3.2), through which a class has its name. */
 static size_t owner_words_old(const struct ruby_layout *l)
 {
-	return l->class_form == RUBY_CLASS_IV_TBL ? 4 : 5;
+	return (l->class_form == RUBY_CLASS_IV_TBL ? RCLASS_PTR_WORD : RCLASS_IV_PTR_WORD) + 1;
 }
 
 /* As much of a class as tells it from another one that later stands at its address. */
@@ -51,14 +49,14 @@ int ruby_method_read(const struct ruby_vm *vm, uint64_t addr, bool with_name,
 
 	if (!ruby_is_object(addr) || memory_read(&vm->mem, addr, m.id.me, sizeof(m.id.me)))
 		return -EFAULT;
-	if (!is_ment(m.id.me[ME_FLAGS]))
+	if (!is_ment(m.id.me[RUBY_ME_FLAGS]))
 		return -EINVAL;
-	if (memory_read(&vm->mem, m.id.me[ME_DEF], m.id.def, sizeof(m.id.def)) ||
-	    memory_read(&vm->mem, m.id.me[ME_OWNER], m.id.owner, owner_size(vm)))
+	if (memory_read(&vm->mem, m.id.me[RUBY_ME_DEF], m.id.def, sizeof(m.id.def)) ||
+	    memory_read(&vm->mem, m.id.me[RUBY_ME_OWNER], m.id.owner, owner_size(vm)))
 		return -EFAULT;
-	r = ruby_owner_prefix(vm, m.id.me[ME_OWNER], &prefix);
+	r = ruby_owner_prefix(vm, m.id.me[RUBY_ME_OWNER], &prefix);
 	if (!r && with_name)
-		r = ruby_id_name(vm, m.id.def[DEF_ORIGINAL_ID], &name);
+		r = ruby_id_name(vm, m.id.def[RUBY_DEF_ORIGINAL_ID], &name);
 	if (r)
 		return r;
 	ruby_method_check_spans(vm, &m, &again, spans);
@@ -85,23 +83,25 @@ void ruby_method_deinit(struct ruby_method *m)
 
 uint64_t ruby_method_words_check(const struct ruby_method *m, uint64_t check)
 {
-	return rbpf_check_me(check, m->id.me[ME_DEF], m->id.me[ME_CALLED_ID], m->id.me[ME_OWNER]);
+	return rbpf_check_me(check, m->id.me[RUBY_ME_DEF], m->id.me[RUBY_ME_CALLED_ID],
+			     m->id.me[RUBY_ME_OWNER]);
 }
 
 bool ruby_method_has_iseq(const struct ruby_method *m)
 {
-	return (m->id.def[DEF_FLAGS] & DEF_TYPE_MASK) == DEF_TYPE_ISEQ;
+	return (m->id.def[RUBY_DEF_FLAGS] & DEF_TYPE_MASK) == VM_METHOD_TYPE_ISEQ;
 }
 
 bool ruby_method_is_of(const struct ruby_method *m, uint64_t iseq)
 {
-	return ruby_method_has_iseq(m) && m->id.def[DEF_ISEQ] == iseq;
+	return ruby_method_has_iseq(m) && m->id.def[RUBY_DEF_BODY] == iseq;
 }
 
 uint64_t ruby_method_function(const struct ruby_method *m)
 {
-	return (m->id.def[DEF_FLAGS] & DEF_TYPE_MASK) == DEF_TYPE_CFUNC ? m->id.def[DEF_FUNCTION]
-									: 0;
+	return (m->id.def[RUBY_DEF_FLAGS] & DEF_TYPE_MASK) == VM_METHOD_TYPE_CFUNC
+		       ? m->id.def[RUBY_DEF_BODY]
+		       : 0;
 }
 
 void ruby_method_check_spans(const struct ruby_vm *vm, const struct ruby_method *m,
@@ -110,10 +110,10 @@ void ruby_method_check_spans(const struct ruby_vm *vm, const struct ruby_method 
 	spans[0] = (struct memory_span) { .addr = m->addr,
 					  .dst = fresh->me,
 					  .len = sizeof(fresh->me) };
-	spans[1] = (struct memory_span) { .addr = m->id.me[ME_DEF],
+	spans[1] = (struct memory_span) { .addr = m->id.me[RUBY_ME_DEF],
 					  .dst = fresh->def,
 					  .len = sizeof(fresh->def) };
-	spans[2] = (struct memory_span) { .addr = m->id.me[ME_OWNER],
+	spans[2] = (struct memory_span) { .addr = m->id.me[RUBY_ME_OWNER],
 					  .dst = fresh->owner,
 					  .len = owner_size(vm) };
 }
@@ -127,10 +127,11 @@ bool ruby_method_check(const struct ruby_vm *vm, const struct ruby_method *m,
 	size_t path = ext ? l->class_path / 8u : owner_words_old(l) - 1;
 	size_t attached = ext ? l->class_attached / 8u : path;
 
-	return is_ment(fresh->me[ME_FLAGS]) && fresh->me[ME_DEF] == m->id.me[ME_DEF] &&
-	       fresh->me[ME_CALLED_ID] == m->id.me[ME_CALLED_ID] &&
-	       fresh->me[ME_OWNER] == m->id.me[ME_OWNER] &&
-	       fresh->def[DEF_ORIGINAL_ID] == m->id.def[DEF_ORIGINAL_ID] &&
+	return is_ment(fresh->me[RUBY_ME_FLAGS]) &&
+	       fresh->me[RUBY_ME_DEF] == m->id.me[RUBY_ME_DEF] &&
+	       fresh->me[RUBY_ME_CALLED_ID] == m->id.me[RUBY_ME_CALLED_ID] &&
+	       fresh->me[RUBY_ME_OWNER] == m->id.me[RUBY_ME_OWNER] &&
+	       fresh->def[RUBY_DEF_ORIGINAL_ID] == m->id.def[RUBY_DEF_ORIGINAL_ID] &&
 	       ruby_flags_type(fresh->owner[0]) == ruby_flags_type(m->id.owner[0]) &&
 	       fresh->owner[path] == m->id.owner[path] &&
 	       fresh->owner[attached] == m->id.owner[attached];

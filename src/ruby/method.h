@@ -9,14 +9,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "ruby_abi.h"
+
 struct memory_span;
 struct ruby_vm;
 
+#define RUBY_OWNER_WORDS 20
+
 struct ruby_method_id {
-	uint64_t me[5];	    /* flags, defined_class, def, called_id, owner */
-	uint64_t def[5];    /* flags, body …, original_id */
-	uint64_t owner[20]; /* the class: RBasic, and as far as its name's String
-			       (ruby_layout.class_path) */
+	uint64_t me[RUBY_ME_WORDS];
+	uint64_t def[RUBY_DEF_WORDS];
+	/* The class: RBasic, and as far as its name's String (ruby_layout.class_path). */
+	uint64_t owner[RUBY_OWNER_WORDS];
 };
 
 struct ruby_method {

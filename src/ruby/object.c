@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Offsets that are the same in all versions stand here as constants; those that differ are in the
- * layout row. Sources: include/ruby/internal/core/rstring.h, rarray.h, internal/class.h, st.h,
- * symbol.c.
+ * What is the same in all versions is in ruby_abi.h and structs.h; what differs, in the layout.
  */
 #include "ruby/object.h"
 
@@ -13,26 +11,8 @@
 #include "base/array.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "ruby/structs.h"
 #include "ruby/vm.h"
-
-#define FL_USER1	  (1ul << 13) /* String: NOEMBED; Array: embedded */
-#define STR_EMBED_SHIFT	  14
-#define STR_EMBED_MASK	  0x1ful
-#define ARRAY_HEAP_PTR	  32
-#define ARRAY_EMBED	  16
-#define ARRAY_EMBED_SHIFT 15
-#define ARRAY_EMBED_MASK  0x7ful
-#define ID_SCOPE_SHIFT	  4
-/*
- * IDs of operators are their own serial, the others carry a scope in their low bits. tLAST_OP_ID is
- * 168 to 171, and so the first of the others is beyond 171 << 4: anything between them tells the
- * two apart.
- */
-#define ID_LAST_OP	  1000
-#define ID_ENTRY_UNIT	  512 /* symbol.c */
-#define SYMBOLS_IDS	  16  /* rb_symbols_t.ids */
-#define DATA_PTR	  32  /* RTypedData.data; RUBY_SYMBOLS_DATA */
-#define DATA_UNIT_HEADER  16  /* rb_darray_meta_t */
 
 static int read_string_bytes(const struct ruby_vm *vm, uint64_t addr, uint64_t len, struct buf *out)
 {
@@ -53,7 +33,7 @@ static int read_string_bytes(const struct ruby_vm *vm, uint64_t addr, uint64_t l
 
 int ruby_string_read(const struct ruby_vm *vm, uint64_t value, struct buf *out)
 {
-	uint64_t w[4]; /* flags, klass, +16, +24 */
+	uint64_t w[RSTRING_PTR_WORD + 1];
 
 	if (!ruby_is_object(value))
 		return -EINVAL;
@@ -61,17 +41,18 @@ int ruby_string_read(const struct ruby_vm *vm, uint64_t value, struct buf *out)
 		return -EFAULT;
 	if (ruby_flags_type(w[0]) != RUBY_T_STRING)
 		return -EINVAL;
-	if (w[0] & FL_USER1)
-		return read_string_bytes(vm, w[3], w[2], out);
-	if (vm->layout.string_embed == 16)
-		return read_string_bytes(vm, value + 16, w[0] >> STR_EMBED_SHIFT & STR_EMBED_MASK,
+	if (w[0] & RSTRING_NOEMBED)
+		return read_string_bytes(vm, w[RSTRING_PTR_WORD], w[RSTRING_LEN_WORD], out);
+	if (vm->layout.string_embed == RSTRING_EMBED_SHORT)
+		return read_string_bytes(vm, value + RSTRING_EMBED_SHORT, RSTRING_EMBED_LEN(w[0]),
 					 out);
-	return read_string_bytes(vm, value + vm->layout.string_embed, w[2], out);
+	return read_string_bytes(vm, value + vm->layout.string_embed, w[RSTRING_LEN_WORD], out);
 }
 
 int ruby_array_get(const struct ruby_vm *vm, uint64_t value, uint64_t i, uint64_t *ret)
 {
-	uint64_t w[5]; /* flags, klass, +16 len, +24 capa, +32 ptr */
+	uint64_t w[RARRAY_PTR_WORD + 1];
+	bool embedded;
 
 	if (!ruby_is_object(value))
 		return -EINVAL;
@@ -79,11 +60,11 @@ int ruby_array_get(const struct ruby_vm *vm, uint64_t value, uint64_t i, uint64_
 		return -EFAULT;
 	if (ruby_flags_type(w[0]) != RUBY_T_ARRAY)
 		return -EINVAL;
-	if (i >= (w[0] & FL_USER1 ? w[0] >> ARRAY_EMBED_SHIFT & ARRAY_EMBED_MASK : w[2]))
+	embedded = w[0] & RARRAY_EMBED_FLAG;
+	if (i >= (embedded ? RARRAY_EMBED_LEN(w[0]) : w[RARRAY_LEN_WORD]))
 		return -ENOENT;
-	if (w[0] & FL_USER1)
-		return memory_read_u64(&vm->mem, value + ARRAY_EMBED + i * 8, ret);
-	return memory_read_u64(&vm->mem, w[4] + i * 8, ret);
+	return memory_read_u64(&vm->mem,
+			       (embedded ? value + RARRAY_EMBED : w[RARRAY_PTR_WORD]) + i * 8, ret);
 }
 
 /* The String of a symbol, in a unit of the symbol table; symbol.c get_id_serial_entry(). */
@@ -92,16 +73,18 @@ static int unit_string(const struct ruby_vm *vm, uint64_t unit, uint64_t i, uint
 	uint64_t flags, data, count;
 
 	if (vm->layout.symbol_form == RUBY_SYMBOLS_ARRAY)
-		return ruby_array_get(vm, unit, i * 2, ret);
+		return ruby_array_get(vm, unit, i * RUBY_ID_ENTRY_SIZE, ret);
 	if (!ruby_is_object(unit) || memory_read_u64(&vm->mem, unit, &flags) ||
 	    ruby_flags_type(flags) != RUBY_T_DATA)
 		return -EINVAL;
-	if (memory_read_u64(&vm->mem, unit + DATA_PTR, &data) ||
+	if (memory_read_u64(&vm->mem, unit + RTYPEDDATA_DATA_WORD * 8, &data) ||
 	    memory_read_u64(&vm->mem, data, &count))
 		return -EFAULT;
 	if (i >= count)
 		return -ENOENT;
-	return memory_read_u64(&vm->mem, data + DATA_UNIT_HEADER + i * 16 + 8, ret);
+	return memory_read_u64(
+		&vm->mem, data + RUBY_DARRAY_HEADER + i * RUBY_SYM_ENTRY_BYTES + RUBY_SYM_ENTRY_STR,
+		ret);
 }
 
 static int serial_string(const struct ruby_vm *vm, uint64_t ids, uint64_t serial, struct buf *out)
@@ -109,22 +92,21 @@ static int serial_string(const struct ruby_vm *vm, uint64_t ids, uint64_t serial
 	uint64_t unit, str;
 	int r;
 
-	r = ruby_array_get(vm, ids, serial / ID_ENTRY_UNIT, &unit);
+	r = ruby_array_get(vm, ids, serial / RUBY_ID_ENTRY_UNIT, &unit);
 	if (!r)
-		r = unit_string(vm, unit, serial % ID_ENTRY_UNIT, &str);
+		r = unit_string(vm, unit, serial % RUBY_ID_ENTRY_UNIT, &str);
 	return r ? r : ruby_string_read(vm, str, out);
 }
 
 int ruby_id_name(const struct ruby_vm *vm, uint64_t id, struct buf *out)
 {
-	uint64_t serial = id > ID_LAST_OP ? id >> ID_SCOPE_SHIFT : id;
 	uint64_t ids;
 
 	if (!vm->symbols)
 		return -ENOENT;
-	if (memory_read_u64(&vm->mem, vm->symbols + SYMBOLS_IDS, &ids))
+	if (memory_read_u64(&vm->mem, vm->symbols + RUBY_SYMBOLS_IDS, &ids))
 		return -EFAULT;
-	return serial_string(vm, ids, serial, out);
+	return serial_string(vm, ids, ruby_id_serial(id), out);
 }
 
 bool ruby_symbols_check(const struct ruby_vm *vm, uint64_t symbols)
@@ -132,6 +114,6 @@ bool ruby_symbols_check(const struct ruby_vm *vm, uint64_t symbols)
 	struct buf name _cleanup_buf_ = BUF_INIT;
 	uint64_t ids;
 
-	return symbols && !memory_read_u64(&vm->mem, symbols + SYMBOLS_IDS, &ids) &&
+	return symbols && !memory_read_u64(&vm->mem, symbols + RUBY_SYMBOLS_IDS, &ids) &&
 	       !serial_string(vm, ids, '!', &name) && !strcmp(buf_str(&name), "!");
 }

@@ -12,36 +12,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "ruby_abi.h"
+
 struct buf;
 struct ruby_vm;
 
-/* RBasic.flags & RUBY_T_MASK (include/ruby/internal/value_type.h, all versions) */
-enum ruby_type {
-	RUBY_T_CLASS = 0x02,
-	RUBY_T_MODULE = 0x03,
-	RUBY_T_STRING = 0x05,
-	RUBY_T_ARRAY = 0x07,
-	RUBY_T_DATA = 0x0c,
-	RUBY_T_IMEMO = 0x1a,
-};
-
-#define RUBY_T_MASK	0x1ful
 #define RUBY_STRING_MAX 4096 /* bytes of a name; longer ones are cut */
 
+/* enum ruby_value_type */
 static inline unsigned int ruby_flags_type(uint64_t flags)
 {
 	return flags & RUBY_T_MASK;
-}
-
-/* (flags & mask) of an imemo, and its values: internal/imemo.h */
-#define RUBY_IMEMO_MASK 0xf01ful
-#define RUBY_IMEMO_MENT 0x601aul
-#define RUBY_IMEMO_ISEQ 0x701aul
-
-/* True for what can be a pointer to a heap object: no special constant, aligned. */
-static inline bool ruby_is_object(uint64_t value)
-{
-	return value > 0x1000 && !(value & 7);
 }
 
 /* Append the bytes of String @value. -EINVAL if it is none, -EFAULT if unreadable. */

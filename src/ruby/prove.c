@@ -10,18 +10,15 @@
 #include "ruby/iseq.h"
 #include "ruby/method.h"
 #include "ruby/object.h"
+#include "ruby/structs.h"
 #include "ruby/vm.h"
 #include "ruby/walk.h"
 
 /* What an offset may be at most: beyond it, it would lead out of what is read in one piece. For the
- * EC and the thread see bpf/walk_state.bpf.h. */
-#define EC_BYTES	 256
-#define TH_FIRST	 24
-#define TH_WORDS	 4
-#define BODY_OFFSET_MAX	 304
-#define CLASS_OFFSET_MAX 152
+ * EC and the thread see ruby_abi.h. */
+#define BODY_OFFSET_MAX	 (RUBY_BODY_BYTES - 8)
+#define CLASS_OFFSET_MAX (RUBY_OWNER_WORDS * 8 - 8)
 
-#define GC_MODE_MASK	 3u
 #define GC_FLAGS_MAX	 (1u << 24)
 #define GC_COUNT_MAX	 (1ull << 40)
 
@@ -49,17 +46,17 @@ static enum ruby_field out_of_range(const struct ruby_layout *l)
 		if (i != RUBY_FIELD_insn_entry && has(ruby_layout_get(l, i)) &&
 		    ruby_layout_get(l, i) > BODY_OFFSET_MAX)
 			return i;
-	if (l->ec_thread_ptr > EC_BYTES - 8)
+	if (l->ec_thread_ptr > RUBY_EC_BYTES - 8)
 		return RUBY_FIELD_ec_thread_ptr;
-	if (l->th_ec < TH_FIRST || l->th_ec >= TH_FIRST + TH_WORDS * 8)
+	if (l->th_ec < RUBY_TH_FIRST || l->th_ec >= RUBY_TH_FIRST + RUBY_TH_WORDS * 8)
 		return RUBY_FIELD_th_ec;
-	if (l->cf_size != 56 && l->cf_size != 64)
+	if (l->cf_size != RUBY_CF_SIZE_MIN && l->cf_size != RUBY_CF_SIZE_MAX)
 		return RUBY_FIELD_cf_size;
 	if (has(l->cf_jit_return) && l->cf_jit_return + 8 > l->cf_size)
 		return RUBY_FIELD_cf_jit_return;
 	if (l->insn_entry != 8 && l->insn_entry != 12)
 		return RUBY_FIELD_insn_entry;
-	if (l->string_embed != 16 && l->string_embed != 24)
+	if (l->string_embed != RSTRING_EMBED_SHORT && l->string_embed != RSTRING_EMBED_LONG)
 		return RUBY_FIELD_string_embed;
 	if (l->singleton_bit > 31)
 		return RUBY_FIELD_singleton_bit;
@@ -98,7 +95,7 @@ static int prove_classes(struct ruby_vm *vm, struct err *err)
 	if (!r)
 		r = ruby_owner_prefix(vm, object, &name);
 	if (!r)
-		r = memory_read_u64(&vm->mem, object + 8, &meta);
+		r = memory_read_u64(&vm->mem, object + RBASIC_KLASS_WORD * 8, &meta);
 	if (!r)
 		r = ruby_owner_prefix(vm, meta, &singleton);
 	r = r || strcmp(buf_str(&name), "Object#") || strcmp(buf_str(&singleton), "Object.");
@@ -286,7 +283,7 @@ static void prove_native_stack(struct ruby_vm *vm, uint64_t ec)
 {
 	uint64_t words[3] = { 0 }; /* machine.stack_start, stack_end, stack_maxsize */
 	uint16_t off = vm->layout.ec_stack_start;
-	bool ok = has(off) && off + sizeof(words) <= EC_BYTES &&
+	bool ok = has(off) && off + sizeof(words) <= RUBY_EC_BYTES &&
 		  !memory_read(&vm->mem, ec + off, words, sizeof(words)) &&
 		  ruby_is_object(words[0]) && words[2] && words[2] < words[0];
 
@@ -297,28 +294,25 @@ static void prove_native_stack(struct ruby_vm *vm, uint64_t ec)
 		vm->walk.ec_stack_start = 0;
 }
 
-/* As in bpf/walk_state.bpf.h: rb_execution_context_t.tag, and struct rb_vm_tag from its buf on. */
-#define EC_TAG	     24
-#define TAG_BUF	     16
 #define TAG_DISTANCE (64u << 10) /* of a tag from the end of the native frame that it is in */
 #define MAX_TAGS     64
-enum { TAG_PC = 1, TAG_SP = 2, TAG_PREV = 5, TAG_WORDS = 6 };
 
 /* The tags of @ec that are what the compiler's setjmp makes of them; 0 if any is not. */
 static unsigned int count_tags(const struct ruby_vm *vm, uint64_t ec)
 {
-	uint64_t tag, words[TAG_WORDS];
+	uint64_t tag, words[RUBY_TAG_WORDS];
 	unsigned int n;
 
-	if (memory_read_u64(&vm->mem, ec + EC_TAG, &tag))
+	if (memory_read_u64(&vm->mem, ec + RUBY_EC_TAG * 8, &tag))
 		return 0;
 	for (n = 0; n < MAX_TAGS && tag; n++) {
-		if (memory_read(&vm->mem, tag + TAG_BUF, words, sizeof(words)) ||
-		    words[TAG_PC] < vm->walk.text_lo || words[TAG_PC] >= vm->walk.text_hi ||
-		    words[TAG_SP] > tag || tag - words[TAG_SP] > TAG_DISTANCE ||
-		    (words[TAG_PREV] && words[TAG_PREV] <= tag))
+		if (memory_read(&vm->mem, tag + RUBY_TAG_BUF, words, sizeof(words)) ||
+		    words[RUBY_TAG_PC] < vm->walk.text_lo ||
+		    words[RUBY_TAG_PC] >= vm->walk.text_hi || words[RUBY_TAG_SP] > tag ||
+		    tag - words[RUBY_TAG_SP] > TAG_DISTANCE ||
+		    (words[RUBY_TAG_PREV] && words[RUBY_TAG_PREV] <= tag))
 			return 0;
-		tag = words[TAG_PREV];
+		tag = words[RUBY_TAG_PREV];
 	}
 	return n;
 }

@@ -19,17 +19,14 @@
 #include "base/array.h"
 #include "ruby/binary.h"
 #include "ruby/search_parts.h"
+#include "ruby/structs.h"
 #include "ruby/tls.h"
 #include "target/memory.h"
 
 #define MAX_PASSES   3	 /* over a process that does not hold still */
 #define MAX_FRAMES   256 /* of a stack */
-#define CF_MAX_WORDS 8
-#define CF_ISEQ	     2
-#define EC_TAG	     24
 #define FIBER_EC_MAX 200 /* the context that a fiber begins with is no bigger */
-#define CONT_SELF    16
-#define QNIL	     8 /* up to 3.1 */
+#define QNIL	     8	 /* up to 3.1 */
 #define STACK_MAX    (1ull << 40)
 
 static uint64_t word_at(const struct search_object *o, uint16_t off)
@@ -111,7 +108,7 @@ static enum search_says fits_fiber_prev(const struct search *s, const struct sea
 	    search_word(s, prev + thread_ptr) != word_at(fiber, thread_ptr))
 		return SEARCH_NO;
 	back = search_word(s, prev + off + 8);
-	return back && (back == fiber->addr || back == word_at(fiber, CONT_SELF)) ? SEARCH_YES
+	return back && (back == fiber->addr || back == word_at(fiber, RUBY_SELF)) ? SEARCH_YES
 										  : SEARCH_NO;
 }
 
@@ -154,7 +151,7 @@ static enum search_says fits_stack_start(const struct search *s, const struct se
 					 uint16_t off)
 {
 	uint64_t start = word_at(ec, off), end = word_at(ec, off + 8);
-	uint64_t size = word_at(ec, off + 16), tag = word_at(ec, EC_TAG);
+	uint64_t size = word_at(ec, off + 16), tag = ec->words[RUBY_EC_TAG];
 
 	(void)s;
 	if (!tag)
@@ -332,13 +329,14 @@ struct frames {
 /* The newest frames of a stack. The last slot is no frame. */
 static void read_frames(const struct search *s, const struct search_object *ec, struct frames *f)
 {
-	uint64_t words[MAX_FRAMES * CF_MAX_WORDS], lo = ec->words[0], hi = lo + ec->words[1] * 8;
-	uint64_t bytes = hi - ec->words[2], step = s->l->cf_size / 8, i, n;
+	uint64_t words[MAX_FRAMES * RUBY_CF_SIZE_MAX / 8], cfp = ec->words[RUBY_EC_CFP];
+	uint64_t lo = ec->words[RUBY_EC_VM_STACK], hi = lo + ec->words[RUBY_EC_VM_STACK_SIZE] * 8;
+	uint64_t bytes = hi - cfp, step = s->l->cf_size / 8, i, n;
 
 	if (bytes > sizeof(words))
 		bytes = sizeof(words);
-	n = memory_read_some(s->mem, ec->words[2], words, bytes) / 8;
-	for (i = 0; i + step <= n && ec->words[2] + (i + step) * 8 < hi; i += step) {
+	n = memory_read_some(s->mem, cfp, words, bytes) / 8;
+	for (i = 0; i + step <= n && cfp + (i + step) * 8 < hi; i += step) {
 		uint64_t bp = words[i + step - 1];
 
 		if (bp >= lo && bp <= hi)
@@ -346,7 +344,8 @@ static void read_frames(const struct search *s, const struct search_object *ec, 
 		else
 			f->bp_out++;
 		if (f->n_iseqs < ARRAY_SIZE(f->iseqs))
-			f->iseqs[f->n_iseqs++] = words[i + CF_ISEQ];
+			f->iseqs[f->n_iseqs++] =
+				words[i + offsetof(struct ruby_control_frame, iseq) / 8];
 	}
 }
 
@@ -358,7 +357,7 @@ static void find_jit_return(struct search *s, const struct frames *f)
 {
 	if (f->bp_out >= 2 && !f->bp_in)
 		s->l->cf_jit_return = s->l->cf_size - 8;
-	else if (f->bp_in >= 2 && !f->bp_out && s->l->cf_size == 56)
+	else if (f->bp_in >= 2 && !f->bp_out && s->l->cf_size == RUBY_CF_SIZE_MIN)
 		s->l->cf_jit_return = RUBY_ABSENT;
 }
 

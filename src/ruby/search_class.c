@@ -12,38 +12,19 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "ruby/binary.h"
+#include "ruby/structs.h"
 #include "target/memory.h"
 
-#define RBASIC_KLASS	 8
-#define RBASIC_BYTES	 16
-#define FL_USHIFT	 12 /* flags that mean something else for each type */
 #define FL_BITS		 32
 #define STRING_MAX_EMBED 600
 #define MIN_STRINGS	 4
-#define BODY_BASE_LABEL	 9 /* words of an iseq's body */
-#define BODY_LABEL	 10
 #define CLASS_BYTES	 256 /* of a class that are searched */
 #define CLASS_NAME_MAX	 128
 #define MIN_CLASSES	 8
-#define RCLASS_PTR	 24 /* RUBY_CLASS_IV_TBL: RClass.ptr … */
-#define EXT_IV_TBL	 8  /* … leads to iv_tbl, an st_table */
-#define ST_ENTRIES_BOUND 40
-#define ST_ENTRIES	 48
 #define ST_MAX_ENTRIES	 256
-#define RCLASS_IV_PTR	 32 /* RUBY_CLASS_IV_SLOTS */
-#define ARRAY_EMBEDDED	 (1ul << 13)
-#define ARRAY_EMBED	 16
-#define ARRAY_HEAP_PTR	 32
-#define DATA_UNIT_HEADER 16 /* RUBY_SYMBOLS_DATA: size and capacity … */
-#define DATA_UNIT_ENTRY	 16 /* … then the Symbol and the String of each ID */
-#define DATA_UNIT_STR	 8
 #define SYMBOLS_MIN_ID	 200
 #define SYMBOLS_MAX_ID	 (1u << 28)
 #define SYMBOLS_MAX_DATA (16u << 20)
-
-struct st_entry {
-	uint64_t hash, key, record;
-};
 
 /* ---- strings ---- */
 
@@ -52,14 +33,13 @@ static enum search_says fits_embed(const struct search *s, const struct search_o
 				   uint16_t off)
 {
 	const unsigned char *bytes = (const unsigned char *)str->words + off;
-	uint64_t i, len = str->words[2];
+	uint64_t i, len = str->words[RSTRING_LEN_WORD];
 
 	(void)s;
-	if ((str->words[0] & SEARCH_T_MASK) != SEARCH_T_STRING ||
-	    str->words[0] & SEARCH_STRING_NOEMBED)
+	if ((str->words[0] & RUBY_T_MASK) != RUBY_T_STRING || str->words[0] & RSTRING_NOEMBED)
 		return SEARCH_NOTHING;
-	if (off == 16)
-		len = SEARCH_STRING_EMBED_LEN(str->words[0]);
+	if (off == RSTRING_EMBED_SHORT)
+		len = RSTRING_EMBED_LEN(str->words[0]);
 	if (!len)
 		return SEARCH_NOTHING;
 	if (len > STRING_MAX_EMBED)
@@ -76,10 +56,11 @@ void search_strings(struct search *s)
 	size_t i;
 
 	for (i = 0; i < s->iseqs.n; i++) {
-		search_add(s, &strings, s->iseqs.v[i].words[BODY_LABEL]);
-		search_add(s, &strings, s->iseqs.v[i].words[BODY_BASE_LABEL]);
+		search_add(s, &strings, s->iseqs.v[i].words[RUBY_BODY_LABEL]);
+		search_add(s, &strings, s->iseqs.v[i].words[RUBY_BODY_BASE_LABEL]);
 	}
-	s->l->string_embed = search_offset(s, &strings, 16, 32, 8, MIN_STRINGS, fits_embed);
+	s->l->string_embed = search_offset(s, &strings, RSTRING_EMBED_SHORT, RSTRING_EMBED_LONG + 8,
+					   8, MIN_STRINGS, fits_embed);
 	free(strings.v);
 }
 
@@ -104,7 +85,7 @@ static bool string_is(const struct search *s, uint64_t value, const char *text)
 
 static uint64_t class_of(const struct search *s, uint64_t value)
 {
-	return search_is_pointer(value) ? search_word(s, value + RBASIC_KLASS) : 0;
+	return search_is_pointer(value) ? search_word(s, value + RBASIC_KLASS_WORD * 8) : 0;
 }
 
 /* RUBY_CLASS_EXT: the String that names a class is in a member of it. */
@@ -120,29 +101,30 @@ static enum search_says fits_class_path(const struct search *s, const struct sea
  */
 static uint64_t first_iv(const struct search *s, const struct search_object *klass)
 {
-	uint64_t iv_ptr = klass->words[RCLASS_IV_PTR / 8];
+	uint64_t iv_ptr = klass->words[RCLASS_IV_PTR_WORD];
 
 	return search_is_pointer(iv_ptr) ? search_word(s, iv_ptr) : 0;
 }
 
 /* RUBY_CLASS_IV_TBL: a class has a table of them. Returns their number, up to ST_MAX_ENTRIES. */
 static size_t read_iv_tbl(const struct search *s, const struct search_object *klass,
-			  struct st_entry *ivs)
+			  struct ruby_st_entry *ivs)
 {
-	uint64_t ext = klass->words[RCLASS_PTR / 8], tbl, n;
+	uint64_t ext = klass->words[RCLASS_PTR_WORD], tbl, n;
 
-	tbl = search_is_pointer(ext) ? search_word(s, ext + EXT_IV_TBL) : 0;
-	n = search_is_pointer(tbl) ? search_word(s, tbl + ST_ENTRIES_BOUND) : 0;
+	tbl = search_is_pointer(ext) ? search_word(s, ext + RCLASSEXT_IV_TBL) : 0;
+	n = search_is_pointer(tbl) ? search_word(s, tbl + RUBY_ST_BOUND) : 0;
 	if (n > ST_MAX_ENTRIES)
 		n = ST_MAX_ENTRIES;
-	if (memory_read(s->mem, n ? search_word(s, tbl + ST_ENTRIES) : 0, ivs, n * sizeof(*ivs)))
+	if (memory_read(s->mem, n ? search_word(s, tbl + RUBY_ST_BOUND + 8) : 0, ivs,
+			n * sizeof(*ivs)))
 		return 0;
 	return n;
 }
 
 static bool has_name_in_iv_tbl(const struct search *s, const struct search_object *klass)
 {
-	struct st_entry ivs[ST_MAX_ENTRIES];
+	struct ruby_st_entry ivs[ST_MAX_ENTRIES];
 	size_t i, n = read_iv_tbl(s, klass, ivs);
 
 	for (i = 0; i < n; i++)
@@ -187,7 +169,7 @@ static enum search_says fits_attached(const struct search *s, const struct searc
 /* The key under which the singleton class @klass has @object in its table, 0 if it has not. */
 static uint64_t key_of(const struct search *s, const struct search_object *klass, uint64_t object)
 {
-	struct st_entry ivs[ST_MAX_ENTRIES];
+	struct ruby_st_entry ivs[ST_MAX_ENTRIES];
 	size_t i, n = read_iv_tbl(s, klass, ivs);
 
 	for (i = 0; i < n; i++)
@@ -202,7 +184,7 @@ static void find_class_attached(struct search *s, const struct search_objects *c
 	size_t i;
 
 	for (i = 0; i < classes->n; i++) {
-		uint64_t klass = classes->v[i].words[RBASIC_KLASS / 8];
+		uint64_t klass = classes->v[i].words[RBASIC_KLASS_WORD];
 		struct search_object *o = search_add(s, &singletons, klass);
 
 		if (o)
@@ -219,7 +201,7 @@ static void find_class_attached(struct search *s, const struct search_objects *c
 /* What @klass has under @key. */
 static uint64_t record_of(const struct search *s, const struct search_object *klass, uint64_t key)
 {
-	struct st_entry ivs[ST_MAX_ENTRIES];
+	struct ruby_st_entry ivs[ST_MAX_ENTRIES];
 	size_t i, n = read_iv_tbl(s, klass, ivs);
 
 	for (i = 0; i < n; i++)
@@ -240,7 +222,7 @@ static uint64_t attached_to(const struct search *s, const struct search_object *
 	} else {
 		object = first_iv(s, klass);
 		/* Class String has a String there, too: its name. */
-		if (search_type(s, object) == SEARCH_T_STRING)
+		if (search_type(s, object) == RUBY_T_STRING)
 			return 0;
 	}
 	return class_of(s, object) == klass->addr ? object : 0;
@@ -262,8 +244,8 @@ static void add_classes(struct search *s, uint64_t addr, uint64_t *words)
 	size_t i;
 
 	for (i = 0; i + 1 < SEARCH_WINDOW / 8; i++) {
-		if ((words[i] & SEARCH_T_MASK) != SEARCH_T_CLASS ||
-		    search_type(s, words[i + 1]) != SEARCH_T_CLASS)
+		if ((words[i] & RUBY_T_MASK) != RUBY_T_CLASS ||
+		    search_type(s, words[i + 1]) != RUBY_T_CLASS)
 			continue;
 		singleton = words[i + 1];
 		klass = (struct search_object) { .addr = singleton };
@@ -322,7 +304,7 @@ static void find_class_facts(struct search *s, const struct search_objects *clas
 
 	for (i = 0; words && i < classes->n; i++)
 		add_classes(s, classes->v[i].addr, words);
-	s->l->singleton_bit = search_offset(s, &s->classes, FL_USHIFT, FL_BITS, 1, MIN_CLASSES,
+	s->l->singleton_bit = search_offset(s, &s->classes, RUBY_FL_USHIFT, FL_BITS, 1, MIN_CLASSES,
 					    fits_singleton_bit);
 	if (s->l->class_form == RUBY_CLASS_EXT)
 		s->l->class_permanent = search_offset(s, &s->classes, RBASIC_BYTES, CLASS_BYTES, 1,
@@ -356,11 +338,11 @@ static uint64_t array_get(const struct search *s, uint64_t value, uint64_t i)
 {
 	uint64_t flags = search_is_pointer(value) ? search_word(s, value) : 0;
 
-	if ((flags & SEARCH_T_MASK) != SEARCH_T_ARRAY)
+	if ((flags & RUBY_T_MASK) != RUBY_T_ARRAY)
 		return 0;
-	if (flags & ARRAY_EMBEDDED)
-		return search_word(s, value + ARRAY_EMBED + i * 8);
-	return search_word(s, search_word(s, value + ARRAY_HEAP_PTR) + i * 8);
+	if (flags & RARRAY_EMBED_FLAG)
+		return search_word(s, value + RARRAY_EMBED + i * 8);
+	return search_word(s, search_word(s, value + RARRAY_PTR_WORD * 8) + i * 8);
 }
 
 /* What the first unit of @ids is, if it names the operator "!"; RUBY_UNKNOWN if it does not. */
@@ -368,12 +350,13 @@ static uint16_t form_of_ids(const struct search *s, uint64_t ids)
 {
 	uint64_t unit = array_get(s, ids, 0);
 
-	if (string_is(s, array_get(s, unit, '!' * 2), "!"))
+	if (string_is(s, array_get(s, unit, '!' * RUBY_ID_ENTRY_SIZE), "!"))
 		return RUBY_SYMBOLS_ARRAY;
-	if (search_type(s, unit) == SEARCH_T_DATA &&
+	if (search_type(s, unit) == RUBY_T_DATA &&
 	    string_is(s,
-		      search_word(s, search_word(s, unit + SEARCH_DATA_PTR) + DATA_UNIT_HEADER +
-					     '!' * DATA_UNIT_ENTRY + DATA_UNIT_STR),
+		      search_word(s, search_word(s, unit + RTYPEDDATA_DATA_WORD * 8) +
+					     RUBY_DARRAY_HEADER + '!' * RUBY_SYM_ENTRY_BYTES +
+					     RUBY_SYM_ENTRY_STR),
 		      "!"))
 		return RUBY_SYMBOLS_DATA;
 	return RUBY_UNKNOWN;
@@ -394,11 +377,12 @@ uint64_t search_symbols(struct search *s)
 		return 0;
 	words = malloc(hi - lo);
 	n = words ? memory_read_some(s->mem, lo, words, hi - lo) / 8 : 0;
-	for (i = 0; i + 3 <= n; i++) {
+	for (i = 0; i + RUBY_SYMBOLS_IDS / 8 < n; i++) {
 		if (words[i] < SYMBOLS_MIN_ID || words[i] > SYMBOLS_MAX_ID ||
-		    !search_is_pointer(words[i + 1]) || !search_is_pointer(words[i + 2]))
+		    !search_is_pointer(words[i + 1]) ||
+		    !search_is_pointer(words[i + RUBY_SYMBOLS_IDS / 8]))
 			continue;
-		form = form_of_ids(s, words[i + 2]);
+		form = form_of_ids(s, words[i + RUBY_SYMBOLS_IDS / 8]);
 		if (form == RUBY_UNKNOWN)
 			continue;
 		if (found) {

@@ -14,61 +14,42 @@
 
 #include "base/cleanup.h"
 #include "ruby/binary.h"
+#include "ruby/structs.h"
 #include "target/memory.h"
 
-#define ISEQ_BODY	 16
-#define BODY_SIZE	 0 /* words of the body: type, iseq_size */
-#define BODY_ENCODED	 1
-#define BODY_PATHOBJ	 8
-#define BODY_LABEL	 10
-#define BODY_LINENO	 11
-#define ISEQ_MAX_SIZE	 (8u << 20)
-#define ISEQ_TYPE_TOP	 0
-#define ISEQ_TYPE_METHOD 1
-#define ISEQ_TYPE_BLOCK	 2
-#define ISEQ_TYPE_CLASS	 3
-#define ISEQ_TYPE_RESCUE 4
-#define ISEQ_TYPE_ENSURE 5
-#define ISEQ_TYPE_PLAIN	 8 /* the last one */
-#define MIN_ISEQS	 8
-#define MAX_WINDOWS	 64
-#define MAX_TRIES	 4096 /* what has an iseq's flags */
-#define MAX_DISTANCE	 (8 * SEARCH_WINDOW)
-#define MAX_LINE	 (1 << 24)
-#define MAX_ENTRIES	 64 /* of insns_info that are looked at */
-#define MAX_ENTRY	 12 /* bytes */
-
-/* succ_index_table, iseq.c: the ranks of the first positions, 9 to a word, 7 bits each. */
-#define INDEX_IMM	 54
-#define INDEX_IMM_PACK	 9
-#define INDEX_IMM_BITS	 7
-#define INDEX_IMM_MASK	 0x7f
+#define MIN_ISEQS    8
+#define MAX_WINDOWS  64
+#define MAX_TRIES    4096 /* what has an iseq's flags */
+#define MAX_DISTANCE (8 * SEARCH_WINDOW)
+#define MAX_LINE     (1 << 24)
+#define MAX_ENTRIES  64 /* of insns_info that are looked at */
+#define MAX_ENTRY    12 /* bytes */
 
 static uint32_t iseq_type(const struct search_object *body)
 {
-	return (uint32_t)body->words[BODY_SIZE];
+	return (uint32_t)body->words[RUBY_BODY_TYPE];
 }
 
 static uint32_t iseq_size(const struct search_object *body)
 {
-	return (uint32_t)(body->words[BODY_SIZE] >> 32);
+	return (uint32_t)(body->words[RUBY_BODY_TYPE] >> 32);
 }
 
 static bool is_iseq(const struct search *s, uint64_t value)
 {
 	return search_is_pointer(value) &&
-	       (search_word(s, value) & SEARCH_ISEQ_MASK) == SEARCH_ISEQ_FLAGS;
+	       (search_word(s, value) & RUBY_IMEMO_MASK) == RUBY_IMEMO_ISEQ;
 }
 
 static bool is_body(const struct search *s, const struct search_object *body)
 {
-	uint64_t insn = search_word(s, body->words[BODY_ENCODED]);
-	unsigned int path = search_type(s, body->words[BODY_PATHOBJ]);
+	uint64_t insn = search_word(s, body->words[RUBY_BODY_ENCODED]);
+	unsigned int path = search_type(s, body->words[RUBY_BODY_PATHOBJ]);
 
-	return iseq_type(body) <= ISEQ_TYPE_PLAIN && iseq_size(body) &&
-	       iseq_size(body) <= ISEQ_MAX_SIZE && insn >= s->bin->text_lo &&
-	       insn < s->bin->text_hi && (path == SEARCH_T_STRING || path == SEARCH_T_ARRAY) &&
-	       search_type(s, body->words[BODY_LABEL]) == SEARCH_T_STRING;
+	return iseq_type(body) <= RUBY_ISEQ_PLAIN && iseq_size(body) &&
+	       iseq_size(body) <= RUBY_ISEQ_SIZE_MAX && insn >= s->bin->text_lo &&
+	       insn < s->bin->text_hi && (path == RUBY_T_STRING || path == RUBY_T_ARRAY) &&
+	       search_type(s, body->words[RUBY_BODY_LABEL]) == RUBY_T_STRING;
 }
 
 /* ---- collecting iseqs ---- */
@@ -79,7 +60,7 @@ static void add_iseq(struct search *s, uint64_t iseq)
 
 	if (!is_iseq(s, iseq))
 		return;
-	body = search_add(s, &s->iseqs, search_word(s, iseq + ISEQ_BODY));
+	body = search_add(s, &s->iseqs, search_word(s, iseq + RUBY_ISEQ_BODY * 8));
 	if (!body)
 		return;
 	if (is_body(s, body))
@@ -107,9 +88,9 @@ static void add_window(struct search *s, struct windows *w, uint64_t addr)
 	if (w->n == MAX_WINDOWS)
 		return;
 	w->lo[w->n++] = search_window(s, addr, w->words);
-	for (i = 0; i + ISEQ_BODY / 8 < SEARCH_WINDOW / 8; i++)
-		if ((w->words[i] & SEARCH_ISEQ_MASK) == SEARCH_ISEQ_FLAGS &&
-		    search_is_pointer(w->words[i + ISEQ_BODY / 8]) && w->tries++ < MAX_TRIES)
+	for (i = 0; i + RUBY_ISEQ_BODY < SEARCH_WINDOW / 8; i++)
+		if ((w->words[i] & RUBY_IMEMO_MASK) == RUBY_IMEMO_ISEQ &&
+		    search_is_pointer(w->words[i + RUBY_ISEQ_BODY]) && w->tries++ < MAX_TRIES)
 			add_iseq(s, lo + i * 8);
 }
 
@@ -150,11 +131,11 @@ static enum search_says fits_insns(const struct search *s, const struct search_o
 	if (!search_is_pointer(info[0]) || !search_is_pointer(info[3]) || !n || n > last + 1 ||
 	    (info[1] && !search_is_pointer(info[1])))
 		return SEARCH_NO;
-	if (last >= INDEX_IMM)
+	if (last >= RUBY_INDEX_IMM)
 		return SEARCH_NOTHING;
-	ranks = search_word(s, info[3] + last / INDEX_IMM_PACK * 8);
-	ranks >>= last % INDEX_IMM_PACK * INDEX_IMM_BITS;
-	return (search_word(s, info[3]) & INDEX_IMM_MASK) == 1 && (ranks & INDEX_IMM_MASK) == n
+	ranks = search_word(s, info[3] + last / RUBY_INDEX_IMM_PACK * 8);
+	return RUBY_INDEX_IMM_RANK(search_word(s, info[3]), 0) == 1 &&
+			       RUBY_INDEX_IMM_RANK(ranks, last) == n
 		       ? SEARCH_YES
 		       : SEARCH_NO;
 }
@@ -162,10 +143,10 @@ static enum search_says fits_insns(const struct search *s, const struct search_o
 /* first_lineno if it has @size bytes: a Fixnum, or an int. -1 if it is none. 0 is one. */
 static int64_t first_line(const struct search_object *body, uint16_t size)
 {
-	uint64_t word = body->words[BODY_LINENO];
+	uint64_t word = body->words[RUBY_BODY_LINENO];
 	int64_t line = size == 8 ? (int64_t)word >> 1 : (int32_t)word;
 
-	return (size == 8 && !(word & 1)) || line > MAX_LINE ? -1 : line;
+	return (size == 8 && !(word & RUBY_FIXNUM_FLAG)) || line > MAX_LINE ? -1 : line;
 }
 
 /* The lines of insns_info, up to MAX_ENTRIES, if an entry has @size bytes. Returns their number. */
@@ -187,7 +168,7 @@ static size_t read_lines(const struct search *s, const struct search_object *bod
 /* A script, method, block or class has no line before its first. An ensure clause may. */
 static bool has_lines_in_order(const struct search_object *body)
 {
-	return iseq_type(body) <= ISEQ_TYPE_CLASS;
+	return iseq_type(body) <= RUBY_ISEQ_CLASS;
 }
 
 /*
@@ -226,7 +207,7 @@ static void find_lines(struct search *s)
 {
 	struct ruby_layout *l = s->l;
 
-	l->insns_body = search_offset(s, &s->iseqs, BODY_LINENO * 8 + 8, 192, 8, MIN_ISEQS,
+	l->insns_body = search_offset(s, &s->iseqs, RUBY_BODY_LINENO * 8 + 8, 192, 8, MIN_ISEQS,
 				      fits_insns);
 	if (l->insns_body == RUBY_UNKNOWN)
 		return;
@@ -243,7 +224,7 @@ static void find_lines(struct search *s)
 /* The body of the iseq @iseq, 0 if it is none. */
 static uint64_t body_of(const struct search *s, uint64_t iseq)
 {
-	return is_iseq(s, iseq) ? search_word(s, iseq + ISEQ_BODY) : 0;
+	return is_iseq(s, iseq) ? search_word(s, iseq + RUBY_ISEQ_BODY * 8) : 0;
 }
 
 /* What is no block within something else is its own local iseq; that of a block is no block. */
@@ -253,13 +234,13 @@ static enum search_says fits_local(const struct search *s, const struct search_o
 	uint64_t local = body->words[off / 8], other;
 
 	switch (iseq_type(body)) {
-	case ISEQ_TYPE_TOP:
-	case ISEQ_TYPE_METHOD:
-	case ISEQ_TYPE_CLASS:
+	case RUBY_ISEQ_TOP:
+	case RUBY_ISEQ_METHOD:
+	case RUBY_ISEQ_CLASS:
 		return local == body->of ? SEARCH_YES : SEARCH_NO;
-	case ISEQ_TYPE_BLOCK:
+	case RUBY_ISEQ_BLOCK:
 		other = body_of(s, local);
-		return other && (uint32_t)search_word(s, other) != ISEQ_TYPE_BLOCK ? SEARCH_YES
+		return other && (uint32_t)search_word(s, other) != RUBY_ISEQ_BLOCK ? SEARCH_YES
 										   : SEARCH_NO;
 	default:
 		return SEARCH_NOTHING;
@@ -273,9 +254,9 @@ static enum search_says fits_parent(const struct search *s, const struct search_
 	uint64_t local = body->words[s->l->local_iseq / 8], other;
 
 	switch (iseq_type(body)) {
-	case ISEQ_TYPE_BLOCK:
-	case ISEQ_TYPE_RESCUE:
-	case ISEQ_TYPE_ENSURE:
+	case RUBY_ISEQ_BLOCK:
+	case RUBY_ISEQ_RESCUE:
+	case RUBY_ISEQ_ENSURE:
 		other = body_of(s, body->words[off / 8]);
 		return other && other != body->addr && off != s->l->local_iseq &&
 				       search_word(s, other + s->l->local_iseq) == local
@@ -292,9 +273,9 @@ void search_iseqs(struct search *s, const uint64_t *iseqs, size_t n)
 
 	collect(s, iseqs, n);
 	find_lines(s);
-	l->local_iseq = search_offset(s, &s->iseqs, BODY_LINENO * 8 + 8, 256, 8, MIN_ISEQS,
+	l->local_iseq = search_offset(s, &s->iseqs, RUBY_BODY_LINENO * 8 + 8, 256, 8, MIN_ISEQS,
 				      fits_local);
 	if (l->local_iseq != RUBY_UNKNOWN)
-		l->parent_iseq = search_offset(s, &s->iseqs, BODY_LINENO * 8 + 8, 256, 8, 1,
+		l->parent_iseq = search_offset(s, &s->iseqs, RUBY_BODY_LINENO * 8 + 8, 256, 8, 1,
 					       fits_parent);
 }

@@ -4,13 +4,14 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "ruby/structs.h"
 #include "target/memory.h"
 
 #define PAGE 4096u
 
 bool search_is_pointer(uint64_t word)
 {
-	return word > 0x1000 && word < 1ull << 56 && !(word & 7);
+	return ruby_is_object(word) && word < 1ull << 56;
 }
 
 uint64_t search_word(const struct search *s, uint64_t addr)
@@ -22,13 +23,13 @@ uint64_t search_word(const struct search *s, uint64_t addr)
 
 unsigned int search_type(const struct search *s, uint64_t value)
 {
-	return search_is_pointer(value) ? search_word(s, value) & SEARCH_T_MASK : 0;
+	return search_is_pointer(value) ? search_word(s, value) & RUBY_T_MASK : 0;
 }
 
 bool search_wraps(const struct search *s, uint64_t value, uint64_t data)
 {
-	return search_type(s, value) == SEARCH_T_DATA &&
-	       search_word(s, value + SEARCH_DATA_PTR) == data;
+	return search_type(s, value) == RUBY_T_DATA &&
+	       search_word(s, value + RTYPEDDATA_DATA_WORD * 8) == data;
 }
 
 uint64_t search_window(const struct search *s, uint64_t addr, uint64_t *words)
@@ -50,16 +51,16 @@ uint64_t search_window(const struct search *s, uint64_t addr, uint64_t *words)
 
 bool search_string(const struct search *s, uint64_t value, char *buf, size_t size)
 {
-	uint64_t w[4], bytes = value + s->l->string_embed, len;
+	uint64_t w[RSTRING_PTR_WORD + 1], bytes = value + s->l->string_embed, len;
 
 	if (s->l->string_embed == RUBY_UNKNOWN || !search_is_pointer(value) ||
-	    memory_read(s->mem, value, w, sizeof(w)) || (w[0] & SEARCH_T_MASK) != SEARCH_T_STRING)
+	    memory_read(s->mem, value, w, sizeof(w)) || (w[0] & RUBY_T_MASK) != RUBY_T_STRING)
 		return false;
-	len = w[2];
-	if (w[0] & SEARCH_STRING_NOEMBED)
-		bytes = w[3];
-	else if (s->l->string_embed == 16)
-		len = SEARCH_STRING_EMBED_LEN(w[0]);
+	len = w[RSTRING_LEN_WORD];
+	if (w[0] & RSTRING_NOEMBED)
+		bytes = w[RSTRING_PTR_WORD];
+	else if (s->l->string_embed == RSTRING_EMBED_SHORT)
+		len = RSTRING_EMBED_LEN(w[0]);
 	if (len >= size || memory_read(s->mem, bytes, buf, len))
 		return false;
 	buf[len] = '\0';

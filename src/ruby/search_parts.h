@@ -64,30 +64,13 @@ uint16_t search_offset(const struct search *s, const struct search_objects *obje
 struct search_object *search_add(const struct search *s, struct search_objects *objects,
 				 uint64_t addr);
 
+/* As ruby_is_object(), and an address that a process can have: this is asked of any memory. */
 bool search_is_pointer(uint64_t word);
 
 /* The word at @addr, or 0. */
 uint64_t search_word(const struct search *s, uint64_t addr);
 
-/* RBasic.flags & SEARCH_T_MASK, and those of an iseq: value_type.h, internal/imemo.h; 2.7 on. */
-enum search_type {
-	SEARCH_T_CLASS = 0x02,
-	SEARCH_T_STRING = 0x05,
-	SEARCH_T_ARRAY = 0x07,
-	SEARCH_T_DATA = 0x0c,
-};
-
-#define SEARCH_T_MASK		       0x1ful
-#define SEARCH_ISEQ_MASK	       0xf01ful
-#define SEARCH_ISEQ_FLAGS	       0x701aul
-
-/* rstring.h: not in the object itself; with string_embed 16, the length is in the flags. */
-#define SEARCH_STRING_NOEMBED	       (1ul << 13)
-#define SEARCH_STRING_EMBED_LEN(flags) ((flags) >> 14 & 0x1f)
-
-#define SEARCH_DATA_PTR		       32 /* RTypedData.data */
-
-/* The type of the object that is @value, 0 if it is none. */
+/* The type (enum ruby_value_type) of the object that is @value, 0 if it is none. */
 unsigned int search_type(const struct search *s, uint64_t value);
 
 /* Whether @value is a T_DATA object that wraps the struct at @data. */

@@ -6,7 +6,7 @@
  *   - the frame pointer lies in the stack, at a whole number of frames from its end;
  *   - the last slot there has the flags of the dummy frame that each stack starts with;
  *   - some word leads to a thread that points back at it. If it is not known which words these are,
- *     the thread must also be known to an object of class Thread: a T_DATA that holds its address.
+ *     the thread must also be known to an object of class Thread: a RUBY_T_DATA that holds its address.
  *
  * The DTV is read to its end where that is known. The size of a TLS block is known only if it is
  * a chunk of glibc's heap; else it is read up to the next block, or somewhat beyond its end, and
@@ -21,29 +21,16 @@
 #include "base/array.h"
 #include "target/memory.h"
 
-#define SHAPE_BYTES	  128 /* of an EC and of a thread that are searched */
-#define EC_THREAD_PTR_MIN 24  /* behind vm_stack, vm_stack_size and cfp */
-#define TH_EC_MIN	  16  /* behind the list node */
-#define STACK_MAX_WORDS	  (1ull << 32)
-#define CF_EP		  32
-#define FRAME_MAGIC_MASK  0x7fff0001ul
-#define FRAME_MAGIC_DUMMY 0x79990001ul
-#define T_MASK		  0x1ful
-#define T_DATA		  0x0cul
-#define DATA_PTR	  32 /* RTypedData.data */
+#define SHAPE_BYTES	  128		    /* of an EC and of a thread that are searched */
+#define EC_THREAD_PTR_MIN (RUBY_EC_TAG * 8) /* behind vm_stack, vm_stack_size and cfp */
+#define TH_EC_MIN	  16		    /* behind the list node */
 #define TLS_BLOCK_BYTES	  512
-#define CHUNK_MAX	  4096	/* bytes of a heap chunk for a TLS block */
-#define STATIC_TLS_MAX	  65536 /* a block of static TLS is nearer to the thread pointer */
+#define CHUNK_MAX	  4096 /* bytes of a heap chunk for a TLS block */
 #define DTV_MAX_MODULES	  256
 #define DTV_ENTRY_GLIBC	  16
 #define DTV_ENTRY_MUSL	  8
 
-static const uint16_t cf_sizes[] = { 56, 64 };
-
-static bool is_pointer(uint64_t word)
-{
-	return word > 0x1000 && !(word & 7);
-}
+static const uint16_t cf_sizes[] = { RUBY_CF_SIZE_MIN, RUBY_CF_SIZE_MAX };
 
 /* ---- what is an EC ---- */
 
@@ -53,18 +40,20 @@ static bool frames_fit(const struct memory *mem, uint64_t cfp, uint64_t end, uin
 	uint64_t ep, flags;
 
 	return end - cfp >= size && (end - cfp) % size == 0 &&
-	       !memory_read_u64(mem, end - size + CF_EP, &ep) && is_pointer(ep) &&
-	       !memory_read_u64(mem, ep, &flags) && (flags & FRAME_MAGIC_MASK) == FRAME_MAGIC_DUMMY;
+	       !memory_read_u64(mem, end - size + offsetof(struct ruby_control_frame, ep), &ep) &&
+	       ruby_is_object(ep) && !memory_read_u64(mem, ep, &flags) &&
+	       (flags & VM_FRAME_MAGIC_MASK) == VM_FRAME_MAGIC_DUMMY;
 }
 
 static bool find_cf_size(const struct memory *mem, const uint64_t *ec, uint16_t *size)
 {
-	uint64_t stack = ec[0], words = ec[1], cfp = ec[2], end = stack + words * 8;
+	uint64_t stack = ec[RUBY_EC_VM_STACK], words = ec[RUBY_EC_VM_STACK_SIZE];
+	uint64_t cfp = ec[RUBY_EC_CFP], end = stack + words * 8;
 	uint16_t found = 0;
 	size_t i;
 
-	if (!is_pointer(stack) || !words || words > STACK_MAX_WORDS || !is_pointer(cfp) ||
-	    cfp <= stack || cfp >= end)
+	if (!ruby_is_object(stack) || !words || words > RUBY_STACK_WORDS_MAX ||
+	    !ruby_is_object(cfp) || cfp <= stack || cfp >= end)
 		return false;
 	if (*size)
 		return frames_fit(mem, cfp, end, *size);
@@ -79,15 +68,16 @@ static bool find_cf_size(const struct memory *mem, const uint64_t *ec, uint16_t 
 	return found;
 }
 
-/* Whether one of the first words of the thread @th is a T_DATA object that wraps it. */
+/* Whether one of the first words of the thread @th is a RUBY_T_DATA object that wraps it. */
 static bool is_wrapped(const struct memory *mem, uint64_t th, const uint64_t *words)
 {
-	uint64_t object[DATA_PTR / 8 + 1];
+	uint64_t object[RTYPEDDATA_DATA_WORD + 1];
 	size_t i;
 
 	for (i = 0; i < 8; i++)
-		if (is_pointer(words[i]) && !memory_read(mem, words[i], object, sizeof(object)) &&
-		    (object[0] & T_MASK) == T_DATA && object[DATA_PTR / 8] == th)
+		if (ruby_is_object(words[i]) &&
+		    !memory_read(mem, words[i], object, sizeof(object)) &&
+		    (object[0] & RUBY_T_MASK) == RUBY_T_DATA && object[RTYPEDDATA_DATA_WORD] == th)
 			return true;
 	return false;
 }
@@ -98,7 +88,7 @@ static uint16_t find_th_ec(const struct memory *mem, uint64_t th, uint64_t ec)
 	uint64_t words[SHAPE_BYTES / 8];
 	uint16_t off, found = 0;
 
-	if (!is_pointer(th) || memory_read(mem, th, words, sizeof(words)))
+	if (!ruby_is_object(th) || memory_read(mem, th, words, sizeof(words)))
 		return 0;
 	for (off = TH_EC_MIN; off < SHAPE_BYTES; off += 8) {
 		if (words[off / 8] != ec)
@@ -138,7 +128,7 @@ bool ruby_is_ec(const struct memory *mem, uint64_t ec, struct ruby_ec_shape *sha
 	struct ruby_ec_shape found = *shape;
 	uint64_t words[SHAPE_BYTES / 8], back;
 
-	if (!is_pointer(ec) || found.ec_thread_ptr > SHAPE_BYTES - 8 ||
+	if (!ruby_is_object(ec) || found.ec_thread_ptr > SHAPE_BYTES - 8 ||
 	    memory_read(mem, ec, words, sizeof(words)) || !find_cf_size(mem, words, &found.cf_size))
 		return false;
 	if (found.ec_thread_ptr && found.th_ec) {
@@ -201,7 +191,8 @@ static void read_dtv(const struct memory *mem, uint64_t tp, const struct dtv_pla
 
 	dtv->entry = place->entry / 8;
 	dtv->n = 0;
-	if (memory_read_u64(mem, tp + (uint64_t)(int64_t)place->offset, &addr) || !is_pointer(addr))
+	if (memory_read_u64(mem, tp + (uint64_t)(int64_t)place->offset, &addr) ||
+	    !ruby_is_object(addr))
 		return;
 	dtv->n = memory_read_some(mem, addr, dtv->words, (size_t)DTV_MAX_MODULES * place->entry) /
 		 place->entry;
@@ -221,9 +212,9 @@ static bool is_static(const struct dtv *dtv, size_t m, uint64_t tp)
 	if (dtv->entry > 1 && dtv->words[m * dtv->entry + 1])
 		return false;
 #if defined(__x86_64__)
-	return tp - block <= STATIC_TLS_MAX;
+	return tp - block <= RUBY_STATIC_TLS_MAX;
 #else
-	return block - tp <= STATIC_TLS_MAX;
+	return block - tp <= RUBY_STATIC_TLS_MAX;
 #endif
 }
 
@@ -235,7 +226,7 @@ static uint64_t chunk_end(const struct memory *mem, const struct dtv *dtv, size_
 {
 	uint64_t chunk = dtv->entry > 1 ? dtv->words[m * dtv->entry + 1] : 0, size;
 
-	if (!is_pointer(chunk) || memory_read_u64(mem, chunk - 8, &size))
+	if (!ruby_is_object(chunk) || memory_read_u64(mem, chunk - 8, &size))
 		return ~0ull;
 	size &= ~7ull;
 	return size % 16 || size < 32 || size > CHUNK_MAX ? ~0ull : chunk - 8 + size;
@@ -293,7 +284,7 @@ bool ruby_tls_find(const struct memory *mem, uint64_t tp, struct ruby_ec_shape *
 
 		read_dtv(mem, tp, place, &dtv);
 		for (m = 1; m < dtv.n; m++)
-			if (is_pointer(dtv.words[m * dtv.entry]))
+			if (ruby_is_object(dtv.words[m * dtv.entry]))
 				search_block(mem, &dtv, m, shape,
 					     is_static(&dtv, m, tp) ? &in_static : &in_dynamic);
 		if (in_static.addr && !in_static.ambiguous) {
@@ -346,7 +337,7 @@ int ruby_tls_read(const struct memory *mem, const struct rbpf_layout *l, uint64_
 		if (memory_read_u64(mem, tp + (uint64_t)(int64_t)l->dtv_offset, &base) ||
 		    memory_read_u64(mem, base + (uint64_t)l->tls_module * l->dtv_entry, &base))
 			return -EFAULT;
-		if (!is_pointer(base))
+		if (!ruby_is_object(base))
 			return -ENOENT;
 	}
 	if (memory_read_u64(mem, base + (uint64_t)l->tls_offset, &ec))

@@ -26,16 +26,16 @@
 #include "ruby/tls.h"
 #include "target/maps.h"
 
-#define PROOF_ATTEMPTS	4
-#define PROOF_PAUSE_US	1000
-#define ALL_SOURCES	((1u << RUBY_SOURCES) - 1)
-#define GVL_MAX_THREADS 65536 /* threads of a 2.7 */
-#if defined(__x86_64__)	      /* glibc and musl */
+#define PROOF_ATTEMPTS 4
+#define PROOF_PAUSE_US 1000
+#define ALL_SOURCES    ((1u << RUBY_SOURCES) - 1)
+#define GVL_LIST_MAX                                                                               \
+	65536 /* threads of a 2.7; it is looked through seldom, and no tick waits for it */
+#if defined(__x86_64__) /* glibc and musl */
 #define THREAD_ID_IS_POINTER 1
 #else
 #define THREAD_ID_IS_POINTER 0
 #endif
-#define STATIC_TLS_MAX 65536 /* a slot nearer to the thread pointer than this is in static TLS */
 
 /* What is found on the way. */
 struct attach {
@@ -112,7 +112,7 @@ static bool find_slot_by_code(const struct attach *a, uint64_t tp, struct ruby_e
 	uint64_t ec;
 
 	ruby_code_read(&a->vm->mem, &a->vm->binary, tp, &code);
-	if (!code.ec_slot || code.ec_slot - (tp - STATIC_TLS_MAX) >= 2 * STATIC_TLS_MAX ||
+	if (!code.ec_slot || code.ec_slot - (tp - RUBY_STATIC_TLS_MAX) >= 2 * RUBY_STATIC_TLS_MAX ||
 	    memory_read_u64(&a->vm->mem, code.ec_slot, &ec) || !ruby_is_ec(&a->vm->mem, ec, shape))
 		return false;
 	l->tls_model = RBPF_TLS_STATIC;
@@ -182,7 +182,7 @@ static void fill_walk(struct ruby_vm *vm)
 	w->text_hi = vm->binary.text_hi;
 	w->zjit_entry = vm->binary.symbol[RUBY_SYM_rb_zjit_entry];
 	w->flags = vm->rules.cfp_before_frame ? RBPF_LAYOUT_CFP_FIRST : 0;
-	w->flags |= l->string_embed == 24 ? RBPF_LAYOUT_LONG_EMBED : 0;
+	w->flags |= l->string_embed == RSTRING_EMBED_LONG ? RBPF_LAYOUT_LONG_EMBED : 0;
 	w->flags |= vm->rules.old_by_age ? 0 : RBPF_LAYOUT_NO_AGE;
 	w->flags |= vm->rules.zjit_bare ? RBPF_LAYOUT_ZJIT_BARE : 0;
 	w->ec_thread_ptr = l->ec_thread_ptr;
@@ -198,13 +198,6 @@ static void fill_walk(struct ruby_vm *vm)
 	w->cf_jit_return = or_none(l->cf_jit_return);
 	w->gc_flags = w->gc_count = w->gc_owner = 0;
 }
-
-_Static_assert(RBPF_CLASS_IV_TBL == RUBY_CLASS_IV_TBL &&
-		       RBPF_CLASS_IV_SLOTS == RUBY_CLASS_IV_SLOTS &&
-		       RBPF_CLASS_EXT == RUBY_CLASS_EXT,
-	       "the same numbers");
-_Static_assert(RBPF_SYMBOLS_ARRAY == RUBY_SYMBOLS_ARRAY && RBPF_SYMBOLS_DATA == RUBY_SYMBOLS_DATA,
-	       "the same numbers");
 
 /* What the kernel side needs to copy what names are read from; all of it is proven. */
 static void fill_naming(struct ruby_vm *vm)
@@ -244,7 +237,7 @@ static uint64_t gvl_each_thread(const struct ruby_vm *vm,
 
 	if (memory_read_u64(&vm->mem, vm->walk.threads, &node))
 		return 0;
-	for (i = 0; i < GVL_MAX_THREADS && node != vm->walk.threads; i++) {
+	for (i = 0; i < GVL_LIST_MAX && node != vm->walk.threads; i++) {
 		if (memory_read_u64(&vm->mem, node + vm->walk.th_thread_id, &id))
 			return 0;
 		if (match(id, arg))

@@ -267,17 +267,17 @@ static int push_reason(struct sink *out, enum frame_reason reason, uint32_t *sta
 static int push_collection(struct sink *out, uint32_t flags, uint32_t *stack)
 {
 	static const enum frame_reason phases[] = {
-		[RBPF_GC_MARKING] = REASON_GC_MARKING,
-		[RBPF_GC_SWEEPING] = REASON_GC_SWEEPING,
-		[RBPF_GC_COMPACTING] = REASON_GC_COMPACTING,
+		[RUBY_GC_MARKING] = REASON_GC_MARKING,
+		[RUBY_GC_SWEEPING] = REASON_GC_SWEEPING,
+		[RUBY_GC_COMPACTING] = REASON_GC_COMPACTING,
 	};
-	enum rbpf_gc_phase phase = RBPF_SAMPLE_GC_PHASE(flags);
+	enum ruby_gc_mode phase = RBPF_SAMPLE_GC_PHASE(flags);
 	int r;
 
 	if (!(flags & RBPF_SAMPLE_GC))
 		return 0;
 	r = push_reason(out, REASON_GC, stack);
-	return r || phase == RBPF_GC_NONE ? r : push_reason(out, phases[phase], stack);
+	return r || phase == RUBY_GC_NONE ? r : push_reason(out, phases[phase], stack);
 }
 
 /* The frames of both stacks, of which either may be NULL, as one, on top of *@stack. */

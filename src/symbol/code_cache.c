@@ -147,7 +147,7 @@ static bool iseq_proven(const struct code_cache *c, const struct rbpf_frame *f,
 			const struct cached_iseq *e, const struct code_moment *m)
 {
 	bool pc_inside = ruby_iseq_has_pc(&e->iseq, rbpf_frame_pc(f));
-	uint64_t flags = e->iseq.id.head[0];
+	uint64_t flags = e->iseq.id.head[RUBY_ISEQ_FLAGS];
 
 	if (!e->generation || (!pc_inside && !(f->pc & RBPF_PC_STALE)))
 		return false;
@@ -182,9 +182,9 @@ static bool method_proven(const struct code_cache *c, const struct rbpf_frame *f
 	if (e->unsure)
 		return false;
 	if (m->gc_era > e->last)
-		return is_old(c, e->method.id.me[0]);
+		return is_old(c, e->method.id.me[RUBY_ME_FLAGS]);
 	return !m->unsettled && !c->compacts && m->gc_era < e->first &&
-	       old_enough(c, e->method.id.me[0], e->last, m);
+	       old_enough(c, e->method.id.me[RUBY_ME_FLAGS], e->last, m);
 }
 
 /* Whether the check of @f, if it has one, can be compared with what is known. */
@@ -335,7 +335,8 @@ static void set_method(struct code_cache *c, struct cached_method *e,
 	if (!same_name)
 		e->generation = fresh ? ++c->generation : 0;
 	if (same_words) {
-		still_the_same(c, fresh->id.me[0], &e->first, &e->last, &e->unsure, look);
+		still_the_same(c, fresh->id.me[RUBY_ME_FLAGS], &e->first, &e->last, &e->unsure,
+			       look);
 	} else {
 		e->first = e->last = look->era;
 		e->checked = 0;
@@ -439,8 +440,10 @@ static int settle_iseq(struct code_cache *c, struct pending *p, const struct loo
 	e->round = c->round;
 	if (read && ruby_iseq_check(c->vm, &e->iseq, &p->fresh.iseq)) {
 		p->seen = true;
-		still_the_same(c, p->fresh.iseq.head[0], &e->first, &e->last, &e->unsure, look);
-		e->iseq.id.head[0] = p->fresh.iseq.head[0]; /* it may have become old */
+		still_the_same(c, p->fresh.iseq.head[RUBY_ISEQ_FLAGS], &e->first, &e->last,
+			       &e->unsure, look);
+		e->iseq.id.head[RUBY_ISEQ_FLAGS] =
+			p->fresh.iseq.head[RUBY_ISEQ_FLAGS]; /* it may have become old */
 		return 0;
 	}
 	/* If nothing can be read any more, what is known is used. */
@@ -456,8 +459,9 @@ static int settle_method(struct code_cache *c, struct pending *p, const struct l
 	e->round = c->round;
 	if (read && ruby_method_check(c->vm, &e->method, &p->fresh.method) && !may_get_name(e)) {
 		p->seen = true;
-		still_the_same(c, p->fresh.method.me[0], &e->first, &e->last, &e->unsure, look);
-		e->method.id.me[0] = p->fresh.method.me[0];
+		still_the_same(c, p->fresh.method.me[RUBY_ME_FLAGS], &e->first, &e->last,
+			       &e->unsure, look);
+		e->method.id.me[RUBY_ME_FLAGS] = p->fresh.method.me[RUBY_ME_FLAGS];
 		return 0;
 	}
 	p->seen = read || !process_gone(c);
@@ -601,8 +605,8 @@ static int take_iseq(struct code_cache *c, const struct copy *copy, uint64_t add
 		e->unsure = unsettled;
 	} else {
 		if (!unsettled)
-			still_the_same(c, fresh.id.head[0], &e->first, &e->last, &e->unsure,
-				       &copy->look);
+			still_the_same(c, fresh.id.head[RUBY_ISEQ_FLAGS], &e->first, &e->last,
+				       &e->unsure, &copy->look);
 		ruby_iseq_deinit(&fresh);
 	}
 	settle_copy(c, copy, &e->checked, &e->round);

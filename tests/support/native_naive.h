@@ -132,19 +132,19 @@ static inline int native_naive_leave(struct native_naive *n)
 /* Whether the walk can go on at a tag. */
 static inline bool native_naive_resync(struct native_naive *n)
 {
-	uint64_t sp = n->frame.sp, words[TAG_WORDS];
+	uint64_t sp = n->frame.sp, words[RUBY_TAG_WORDS];
 
 	for (; n->layout->flags & RBPF_LAYOUT_TAGS && n->tag && n->tags_left; n->tags_left--) {
 		uint64_t tag = n->tag;
 
-		if (memory_read(n->mem, tag + TAG_BUF, words, sizeof(words)))
+		if (memory_read(n->mem, tag + RUBY_TAG_BUF, words, sizeof(words)))
 			return false;
-		n->tag = words[TAG_PREV];
-		if (words[TAG_SP] > sp && words[TAG_SP] <= tag &&
-		    native_naive_in_vm(n, words[TAG_PC])) {
-			n->frame = (struct cfi_frame) { .pc = words[TAG_PC],
-							.sp = words[TAG_SP],
-							.fp = words[TAG_FP],
+		n->tag = words[RUBY_TAG_PREV];
+		if (words[RUBY_TAG_SP] > sp && words[RUBY_TAG_SP] <= tag &&
+		    native_naive_in_vm(n, words[RUBY_TAG_PC])) {
+			n->frame = (struct cfi_frame) { .pc = words[RUBY_TAG_PC],
+							.sp = words[RUBY_TAG_SP],
+							.fp = words[RUBY_TAG_FP],
 							.fp_known = true };
 			return true;
 		}

@@ -129,14 +129,14 @@ static inline void world_tags(struct world_dice *d)
 		uint64_t addr = WORLD_STACK + at * 8;
 
 		if (last)
-			world.words[last + 2 + TAG_PREV] = addr;
+			world.words[last + 2 + RUBY_TAG_PREV] = addr;
 		else
 			world.tag = addr;
-		world.words[at + 2 + TAG_FP] = world_stack_address(d, at);
-		world.words[at + 2 + TAG_PC] = world_code_address(d);
-		world.words[at + 2 + TAG_SP] = dice(d, 8) ? addr - dice(d, 32) * 8
-							  : world_stack_address(d, at);
-		world.words[at + 2 + TAG_PREV] = dice(d, 4) ? 0 : world_stack_address(d, 0);
+		world.words[at + 2 + RUBY_TAG_FP] = world_stack_address(d, at);
+		world.words[at + 2 + RUBY_TAG_PC] = world_code_address(d);
+		world.words[at + 2 + RUBY_TAG_SP] = dice(d, 8) ? addr - dice(d, 32) * 8
+							       : world_stack_address(d, at);
+		world.words[at + 2 + RUBY_TAG_PREV] = dice(d, 4) ? 0 : world_stack_address(d, 0);
 		last = at;
 		at += 8 + dice(d, 300);
 	}

@@ -1115,7 +1115,7 @@ static inline void image_naming(struct ruby_image *img)
 		.class_attached = f->class_attached,
 		.class_size = size,
 		.class_form = (uint8_t)f->class_form,
-		.symbol_form = f->symbols_in_data ? RBPF_SYMBOLS_DATA : RBPF_SYMBOLS_ARRAY,
+		.symbol_form = f->symbols_in_data ? RUBY_SYMBOLS_DATA : RUBY_SYMBOLS_ARRAY,
 		.singleton_bit = (uint8_t)f->singleton_bit,
 		.labels_from_parents = img->vm.rules.labels_from_parents,
 	};

@@ -181,9 +181,9 @@ static inline void naive_frame(struct naive *n, bool innermost)
 static inline bool naive_ec(struct naive *n, uint64_t ec)
 {
 	uint64_t words, size = n->layout->cf_size;
-	uint8_t bytes[EC_BYTES];
+	uint8_t bytes[RUBY_EC_BYTES];
 
-	if (memory_read(n->mem, ec, bytes, EC_BYTES) || !naive_word(n, ec, &n->lo) ||
+	if (memory_read(n->mem, ec, bytes, RUBY_EC_BYTES) || !naive_word(n, ec, &n->lo) ||
 	    !naive_word(n, ec + 8, &words) || !naive_word(n, ec + 16, &n->cfp))
 		return false;
 	n->hi = n->lo + words * 8;

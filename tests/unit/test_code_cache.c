@@ -1510,7 +1510,7 @@ static void sim_copy(struct sim *s, struct sim_sample *sample, const struct walk
 
 	walk_host.walk = w;
 	walk_host.ring_full = sim_random(s, 100) < s->full;
-	walk_host_seed(w, gc->era << 1 | !!(gc->flags & RBPF_GC_DURING_GC));
+	walk_host_seed(w, gc->era << 1 | !!(gc->flags & RUBY_GC_DURING_GC));
 	w->reads_left = WALK_MAX_READS;
 	w->frames[0] = sample->frame;
 	w->n_frames = 1;

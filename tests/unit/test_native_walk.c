@@ -191,10 +191,10 @@ static struct walk *with_tags(void)
 		uint64_t *buf = &world.words[256 + i * 512 + 2];
 		uint64_t addr = WORLD_STACK + 2048 + i * 4096;
 
-		buf[TAG_FP] = addr;
-		buf[TAG_PC] = WORLD_VM + 16 * i;
-		buf[TAG_SP] = addr - 64;
-		buf[TAG_PREV] = i < 9 ? addr + 4096 : 0;
+		buf[RUBY_TAG_FP] = addr;
+		buf[RUBY_TAG_PC] = WORLD_VM + 16 * i;
+		buf[RUBY_TAG_SP] = addr - 64;
+		buf[RUBY_TAG_PREV] = i < 9 ? addr + 4096 : 0;
 	}
 	return w;
 }
@@ -228,11 +228,11 @@ Test(native_walk, passes_tags_by_that_do_not_fit)
 	struct walk *w = with_tags();
 	uint64_t *first = &world.words[258], *second = &world.words[258 + 512];
 
-	first[TAG_SP] = WORLD_STACK; /* further in than what was reached */
+	first[RUBY_TAG_SP] = WORLD_STACK; /* further in than what was reached */
 	run(w);
 	cr_expect_eq(behind_gap(w), (WORLD_VM + 16) | RBPF_NATIVE_EXACT);
-	first[TAG_SP] = world.tag + 8; /* further out than the tag itself */
-	second[TAG_PC] = WORLD_VM_END; /* not in the VM */
+	first[RUBY_TAG_SP] = world.tag + 8; /* further out than the tag itself */
+	second[RUBY_TAG_PC] = WORLD_VM_END; /* not in the VM */
 	run(w);
 	cr_expect_eq(behind_gap(w), (WORLD_VM + 32) | RBPF_NATIVE_EXACT);
 	free(w);
@@ -245,9 +245,9 @@ Test(native_walk, chains_of_tags_that_are_broken)
 	};
 	struct walk *w = with_tags();
 
-	world.words[258 + TAG_SP] = 0;
+	world.words[258 + RUBY_TAG_SP] = 0;
 	for (size_t i = 0; i < sizeof(prevs) / sizeof(prevs[0]); i++) {
-		world.words[258 + TAG_PREV] = prevs[i];
+		world.words[258 + RUBY_TAG_PREV] = prevs[i];
 		run(w);
 		cr_expect_eq(w->native.n_frames, 4, "previous tag %zu", i);
 		cr_expect_eq(w->native.end, RBPF_NATIVE_NO_RANGE);
@@ -264,11 +264,11 @@ Test(native_walk, chain_of_tags_that_turns_back)
 	struct walk *w = with_tags();
 	uint64_t *lower = &world.words[130];
 
-	memcpy(lower, &world.words[258], TAG_WORDS * 8);
-	lower[TAG_SP] = WORLD_STACK + 1024;
-	lower[TAG_PREV] = 0;
-	world.words[258 + TAG_SP] = 0;
-	world.words[258 + TAG_PREV] = WORLD_STACK + 1024;
+	memcpy(lower, &world.words[258], RUBY_TAG_WORDS * 8);
+	lower[RUBY_TAG_SP] = WORLD_STACK + 1024;
+	lower[RUBY_TAG_PREV] = 0;
+	world.words[258 + RUBY_TAG_SP] = 0;
+	world.words[258 + RUBY_TAG_PREV] = WORLD_STACK + 1024;
 	run(w);
 	cr_expect_eq(w->native.n_frames, 4);
 	world.tag = WORLD_STACK + 1024;
@@ -299,9 +299,9 @@ Test(native_walk, too_many_tags)
 	for (size_t i = 0; i < NATIVE_MAX_TAGS + 1; i++) {
 		uint64_t *buf = &world.words[258 + i * 8];
 
-		buf[TAG_SP] = i < NATIVE_MAX_TAGS ? 0 : WORLD_STACK + 2048;
-		buf[TAG_PC] = WORLD_VM;
-		buf[TAG_PREV] = WORLD_STACK + 2048 + (i + 1) * 64;
+		buf[RUBY_TAG_SP] = i < NATIVE_MAX_TAGS ? 0 : WORLD_STACK + 2048;
+		buf[RUBY_TAG_PC] = WORLD_VM;
+		buf[RUBY_TAG_PREV] = WORLD_STACK + 2048 + (i + 1) * 64;
 	}
 	run(w);
 	cr_expect_eq(w->native.n_frames, 4);

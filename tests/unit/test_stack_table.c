@@ -290,7 +290,7 @@ Test(stack_table, lost_definitions)
 /* With the call that needed memory, or else on top of the Ruby code. */
 Test(stack_table, collections)
 {
-	const uint32_t marking = RBPF_SAMPLE_GC | RBPF_GC_MARKING << RBPF_SAMPLE_GC_PHASE_SHIFT;
+	const uint32_t marking = RBPF_SAMPLE_GC | RUBY_GC_MARKING << RBPF_SAMPLE_GC_PHASE_SHIFT;
 	const uint64_t words[] = { AT(gc_start), AT(rb_ary_each), AT(vm_exec_core),
 				   AT(rb_vm_exec) };
 	struct fixture f;
