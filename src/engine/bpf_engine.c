@@ -259,30 +259,15 @@ static void forget(struct engine *e, pid_t tgid)
 	bpf_map__delete_elem(s->skel->maps.procs, &key, sizeof(key), 0);
 }
 
-/* What is left of a layout if nothing of it is an address. Returns whether that will do. */
-static bool without_addresses(const struct rbpf_layout *layout, struct rbpf_layout *ret)
-{
-	/* ZJIT's frames cannot be told from others without an address. */
-	if (layout->tls_model == RBPF_TLS_NONE || layout->tls_model == RBPF_TLS_GLOBAL ||
-	    layout->zjit_entry)
-		return false;
-	*ret = *layout;
-	ret->text_lo = ret->text_hi = 0;
-	ret->gc_flags = ret->gc_count = ret->gc_owner = 0;
-	ret->naming.symbols = ret->naming.shapes = 0;
-	return true;
-}
-
 static void keep_preset(struct engine *e, const struct rbpf_preset_key *key,
 			const struct rbpf_layout *layout)
 {
 	struct bpf_engine *s = of(e);
-	struct rbpf_layout preset;
 
 	/* A full map costs the next process of that file its first ticks, no more. */
-	if (key->exe.inode && without_addresses(layout, &preset))
-		bpf_map__update_elem(s->skel->maps.presets, key, sizeof(*key), &preset,
-				     sizeof(preset), BPF_ANY);
+	if (key->exe.inode)
+		bpf_map__update_elem(s->skel->maps.presets, key, sizeof(*key), layout,
+				     sizeof(*layout), BPF_ANY);
 }
 
 static void unwind_memory(const struct engine *e, struct unwind_memory *ret)

@@ -96,9 +96,8 @@ int engine_follow(struct engine *e, pid_t tgid, const struct rbpf_layout *layout
 void engine_forget(struct engine *e, pid_t tgid);
 
 /*
- * Keep the @layout of a process for the next that the same user executes the same file by (see struct
- * rbpf_preset_key): that one is walked from its first tick. A layout that cannot be used without its
- * addresses is not kept.
+ * Keep the @layout of a process, without what is an address of that process, for the next that the same
+ * user executes the same file by (see struct rbpf_preset_key): that one is walked from its first tick.
  */
 void engine_keep_preset(struct engine *e, const struct rbpf_preset_key *key,
 			const struct rbpf_layout *layout);

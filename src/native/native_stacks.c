@@ -10,9 +10,11 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/io.h"
+#include "base/prefix.h"
 #include "base/stop.h"
 #include "profile/counters.h"
 #include "profile/sink.h"
+#include "ruby/functions.h"
 #include "ruby/vm.h"
 #include "native/unwind_tables.h"
 #include "target/users.h"
@@ -362,81 +364,11 @@ int native_process_wanted(struct native_process *p, uint64_t addr, enum rbpf_nat
 
 /* ---- frames ---- */
 
-static bool begins_with_any(const char *name, const char *const *prefixes, size_t n)
-{
-	size_t i;
-
-	for (i = 0; i < n; i++)
-		if (!strncmp(name, prefixes[i], strlen(prefixes[i])))
-			return true;
-	return false;
-}
-
-/* Functions of the VM that are there to call methods and blocks: vm*.c, eval.c, cont.c, thread.c. */
-static bool is_glue(const char *name)
-{
-	static const char *const prefixes[] = {
-		"vm_",
-		"rb_vm_",
-		"rb_yield",
-		"rb_funcall",
-		"rb_call",
-		"rb_check_funcall",
-		"rb_block_call",
-		"rb_iterate",
-		"rb_ensure",
-		"rb_protect",
-		"rb_rescue",
-		"rb_ec_",
-		"invoke_",
-		"rb_method_",
-		"rb_proc_call",
-		"rb_lambda_call",
-		"rb_obj_call_init",
-		"rb_class_new_instance",
-		"rb_catch",
-		"rb_eval",
-		"eval_",
-		"yield_",
-		"rb_jump_",
-		"ruby_exec_",
-		"ruby_run_node",
-		"thread_start_",
-		"thread_do_start",
-		"rb_fiber_start",
-		"fiber_entry",
-		"rb_mod_module_eval",
-		"rb_obj_instance_eval",
-		"rb_obj_instance_exec",
-		"send_internal",
-		"rb_f_send",
-		"rb_yjit_",
-		"rb_zjit_",
-		"rb_rjit_",
-		"jit_exec",
-		"proc_call",
-		"catch_i",
-	};
-
-	return begins_with_any(name, prefixes, ARRAY_SIZE(prefixes));
-}
-
 /* Where programs and threads begin, before Ruby does: libc's part of a stack, and ruby's main(). */
 static bool is_start(const char *name)
 {
 	static const char *const prefixes[] = { "_start",	"__libc_start", "main",
 						"start_thread", "clone",	"__clone" };
-
-	return begins_with_any(name, prefixes, ARRAY_SIZE(prefixes));
-}
-
-/* gc.c, gc/default/default.c */
-static bool is_collection(const char *name)
-{
-	static const char *const prefixes[] = {
-		"garbage_collect", "gc_start",	  "gc_enter",	      "gc_marks",    "gc_sweep",
-		"gc_rest",	   "gc_continue", "rb_gc_impl_start", "heap_prepare"
-	};
 
 	return begins_with_any(name, prefixes, ARRAY_SIZE(prefixes));
 }
@@ -461,8 +393,10 @@ static uint32_t what_is(const struct native_name *name)
 		return WEAVE_VM | WEAVE_GLUE | WEAVE_CORE;
 	if (name->is & NATIVE_IS_VM)
 		return WEAVE_VM |
-		       (name->is & NATIVE_IS_NAMELESS || is_glue(name->name) ? WEAVE_GLUE : 0) |
-		       (is_collection(name->name) ? WEAVE_GC : 0);
+		       (name->is & NATIVE_IS_NAMELESS || ruby_function_is_glue(name->name)
+				? WEAVE_GLUE
+				: 0) |
+		       (ruby_function_is_collection(name->name) ? WEAVE_GC : 0);
 	return is_libc(name->module) || is_start(name->name) ? WEAVE_START : 0;
 }
 

@@ -54,9 +54,9 @@ static void find_by_name(const struct elf_symbols *symbols, struct interpreter *
 	for (i = 0; i < symbols->n; i++) {
 		const struct elf_function *f = &symbols->functions[i];
 
-		if (is_named(f->name, "vm_exec_core"))
+		if (is_named(f->name, INTERPRETER_CORE))
 			add(&ret->core, f->start);
-		else if (is_named(f->name, "rb_vm_exec"))
+		else if (is_named(f->name, INTERPRETER_EXEC))
 			add(&ret->exec, f->start);
 	}
 }

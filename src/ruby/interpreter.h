@@ -19,6 +19,10 @@ struct elf_headers;
 struct file_worker;
 struct elf_symbols;
 
+/* Their names, where a file has them, and where it has not. */
+#define INTERPRETER_CORE  "vm_exec_core"
+#define INTERPRETER_EXEC  "rb_vm_exec"
+
 #define INTERPRETER_PARTS 4 /* of a function, which compilers may put in several places */
 
 /* Where functions begin. */

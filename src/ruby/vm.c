@@ -309,6 +309,22 @@ int ruby_vm_thread_ec(const struct ruby_vm *vm, uint64_t tp, uint64_t *ret)
 	return memory_read_u64(&vm->mem, th + vm->walk.th_ec, ret);
 }
 
+bool ruby_vm_preset(const struct ruby_vm *vm, struct rbpf_layout *ret)
+{
+	struct rbpf_layout preset = vm->walk;
+
+	/* ZJIT's frames cannot be told from others without an address. */
+	if (preset.tls_model == RBPF_TLS_NONE || preset.tls_model == RBPF_TLS_GLOBAL ||
+	    preset.zjit_entry)
+		return false;
+	preset.ec_global = preset.threads = 0;
+	preset.text_lo = preset.text_hi = 0;
+	preset.gc_flags = preset.gc_count = preset.gc_owner = 0;
+	preset.naming.symbols = preset.naming.shapes = 0;
+	*ret = preset;
+	return true;
+}
+
 bool ruby_vm_zjit_on(const struct ruby_vm *vm)
 {
 	uint64_t entry = 0;

@@ -86,6 +86,12 @@ void ruby_vm_deinit(struct ruby_vm *vm);
  */
 int ruby_vm_fork(const struct ruby_vm *parent, pid_t pid, struct ruby_vm *ret);
 
+/*
+ * What the walker needs of another process that executes the same file: @vm->walk without what is an
+ * address of this one. False if that is not enough to walk its threads.
+ */
+bool ruby_vm_preset(const struct ruby_vm *vm, struct rbpf_layout *ret);
+
 /* The EC of the thread whose thread pointer is @tp. Returns 0, -ENOENT (it has none) or -EFAULT. */
 int ruby_vm_thread_ec(const struct ruby_vm *vm, uint64_t tp, uint64_t *ret);
 

@@ -78,14 +78,15 @@ static void keep_preset(struct collector *c, const struct tracked_process *p,
 	const struct rbpf_preset_key key = { .exe = p->exe, .uid = p->info.place.uid };
 	struct user *user = users_get(&c->users, p->info.place.uid);
 	bool is_new = intern_find(&c->presets, &key, sizeof(key), &(uint32_t) { 0 }) != 0;
+	struct rbpf_layout preset;
 	uint32_t id;
 
-	if (p->info.place.uid == (uid_t)-1 ||
+	if (p->info.place.uid == (uid_t)-1 || !ruby_vm_preset(vm, &preset) ||
 	    (is_new && !user_may_add(user->presets, RBPF_MAX_PRESETS - c->presets.count)) ||
 	    intern_add(&c->presets, &key, sizeof(key), &id, NULL))
 		return;
 	user->presets += is_new;
-	engine_keep_preset(c->engine, &key, &vm->walk);
+	engine_keep_preset(c->engine, &key, &preset);
 }
 
 static int attach_tasks(struct collector *c, struct tracked_process *p,

@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/prefix.h"
 #include "base/stop.h"
 #include "symbol/code_files.h"
 #include "target/maps.h"
@@ -48,14 +49,8 @@ static uint32_t jit_kind(enum code_jit jit)
 static bool is_anonymous(const struct map *m)
 {
 	static const char *const prefixes[] = { "[anon:", "//anon", "/memfd:", "/dev/zero" };
-	size_t i;
 
-	if (!m->path[0])
-		return !m->inode;
-	for (i = 0; i < ARRAY_SIZE(prefixes); i++)
-		if (!strncmp(m->path, prefixes[i], strlen(prefixes[i])))
-			return true;
-	return false;
+	return m->path[0] ? begins_with_any(m->path, prefixes, ARRAY_SIZE(prefixes)) : !m->inode;
 }
 
 static bool is_reserved(const struct map *m)

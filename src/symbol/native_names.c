@@ -249,7 +249,7 @@ static int name_function(struct native_names *n, const struct code_file *file,
 	if (f && f->name[0])
 		return set_demangled(n, s, f->name, &ret->name);
 	if (ret->is & (NATIVE_IS_EXEC | NATIVE_IS_CORE))
-		return set_string(n, ret->is & NATIVE_IS_EXEC ? "rb_vm_exec" : "vm_exec_core",
+		return set_string(n, ret->is & NATIVE_IS_EXEC ? INTERPRETER_EXEC : INTERPRETER_CORE,
 				  &ret->name);
 	return name_place(n, file, f ? f->start : address, ret);
 }

@@ -19,6 +19,7 @@
 #include "base/buf.h"
 #include "base/intern.h"
 #include "base/utf8.h"
+#include "ruby/backtrace.h"
 #include "ruby/vm.h"
 #include "target/memory.h"
 
@@ -303,44 +304,15 @@ static bool frame_proven(const struct resolver *r, const struct rbpf_frame *f,
 	return iseq && (!iseq->in_method || !f->me || ref->method_ok);
 }
 
-/* A rescue or ensure frame, which stands for the frame below it, too. */
-static bool hides_caller(const struct resolver *r, const struct code_ref *ref)
-{
-	const struct ruby_iseq *iseq = code_iseq(&r->code, ref);
-
-	return iseq && iseq->hides_method;
-}
-
-/*
- * 4.0 on: what a method in "<internal:" calls in turn, in C or internal itself, is not shown:
- * @inside tells that such a method is the innermost frame so far.
- */
-static bool hidden_inside(const struct resolver *r, const struct rbpf_frame *f,
-			  const struct code_ref *ref, bool inside)
-{
-	const struct ruby_iseq *iseq = code_iseq(&r->code, ref);
-
-	return inside && (f->iseq ? iseq && iseq->internal : f->me != 0);
-}
-
-/*
- * 2.7: whether the innermost frame was only being written when it was sampled: pc, iseq and method
- * entry do not belong together. The call has not begun, and the time is its caller's.
- */
+/* Whether the innermost frame is left out because its call has not begun. */
 static bool half_written(const struct resolver *r, const struct rbpf_frame *f,
 			 const struct code_ref *ref)
 {
-	const struct ruby_method *method = code_method(&r->code, ref);
-	const struct cached_iseq *e;
+	const struct cached_iseq *e = f->iseq ? &r->code.iseqs[ref->iseq] : NULL;
 
-	if (!r->code.vm->rules.cfp_before_frame || !f->iseq)
-		return false;
-	e = &r->code.iseqs[ref->iseq];
-	if (!e->generation)
-		return false;
-	return (!(f->pc & RBPF_PC_STALE) && !ruby_iseq_has_pc(&e->iseq, rbpf_frame_pc(f))) ||
-	       (method && ruby_method_has_iseq(method) &&
-		!ruby_method_is_of(method, e->iseq.local));
+	/* What was read of the iseq will do, proven or not: it is not shown. */
+	return ruby_frame_half_written(&r->code.vm->rules, f, e && e->generation ? &e->iseq : NULL,
+				       code_method(&r->code, ref));
 }
 
 static int name_frame(struct resolver *r, const struct rbpf_frame *f, const struct code_ref *ref,
@@ -365,8 +337,7 @@ static bool pc_unsaved(struct resolver *r, const struct rbpf_frame *frames, size
 	const struct code_ref *ref = &r->refs[i];
 	struct cached_iseq *e;
 
-	if (!ref->iseq_ok || (i != 0 && (i != 1 || !(frames[0].pc & RBPF_PC_STALE) ||
-					 !r->code.vm->rules.caller_pc_late)))
+	if (!ref->iseq_ok || !ruby_frame_pc_may_be_unsaved(&r->code.vm->rules, frames, i))
 		return false;
 	e = &r->code.iseqs[ref->iseq];
 	if (!e->iseq.compiled && e->compiled_round != r->code.round) {
@@ -403,8 +374,10 @@ static int name_frames(struct resolver *r, const struct rbpf_frame *frames, size
 		const struct ruby_iseq *iseq = code_iseq(&r->code, ref);
 		uint32_t id;
 
-		if ((f->iseq && i > 0 && hides_caller(r, ref - 1)) ||
-		    hidden_inside(r, f, ref, inside) || (i == 0 && half_written(r, f, ref))) {
+		if ((f->iseq && i > 0 &&
+		     ruby_backtrace_hides_caller(code_iseq(&r->code, ref - 1))) ||
+		    ruby_backtrace_hides_inside(f, iseq, inside) ||
+		    (i == 0 && half_written(r, f, ref))) {
 			unshown += !!(f->pc & RBPF_PC_FINISH);
 			continue;
 		}

@@ -322,6 +322,20 @@ Test(prove, facts_that_cannot_be)
 	}
 }
 
+/* The last member that is read of an iseq's body in one piece, and the next word, which is not. */
+Test(prove, end_of_a_body)
+{
+	for (size_t v = 0; v < IMAGE_VERSIONS; v++) {
+		struct fixture f = setup(image_versions[v].minor);
+
+		f.vm.layout.jit_entry = 320 - 8;
+		cr_expect_eq(prove(&f), 0, "%s: %s", f.img->version, f.err.msg);
+		teardown(&f);
+		expect_refused_with(v, RUBY_FIELD_jit_entry, 320,
+				    ruby_field_info[RUBY_FIELD_jit_entry].name);
+	}
+}
+
 /* Not wrong, but too early. */
 Test(prove, not_started_yet)
 {

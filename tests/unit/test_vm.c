@@ -131,6 +131,47 @@ Test(vm, a_child_is_the_same_at_another_pid)
 	image_free(img);
 }
 
+/* ---- presets ---- */
+
+Test(vm, a_preset_has_no_address_of_its_process)
+{
+	FOR_EACH_IMAGE(img)
+	{
+		struct rbpf_layout preset = { .flags = 77 };
+		uint64_t words[sizeof(preset) / 8];
+
+		img->vm.walk.tls_model = RBPF_TLS_STATIC;
+		img->vm.walk.naming.symbols = img->vm.symbols;
+		img->vm.walk.naming.shapes = img->vm.symbols + 8;
+		img->vm.walk.text_lo = img->vm.symbols + 16;
+		img->vm.walk.text_hi = img->vm.symbols + 24;
+		img->vm.walk.gc_owner = img->vm.symbols + 32;
+		img->vm.walk.zjit_entry = 0;
+		cr_assert(ruby_vm_preset(&img->vm, &preset), "%s", img->version);
+		memcpy(words, &preset, sizeof(preset));
+		for (size_t i = 0; i < sizeof(words) / 8; i++)
+			cr_expect_neq(words[i] >> 40, IMAGE_FIRST >> 40, "%s: byte %zu",
+				      img->version, i * 8);
+		cr_expect_eq(preset.ec_thread_ptr, img->facts.ec_thread_ptr, "%s", img->version);
+		cr_expect_eq(preset.cf_size, img->facts.cf_size, "%s", img->version);
+	}
+}
+
+Test(vm, no_preset_without_addresses)
+{
+	static const uint32_t models[] = { RBPF_TLS_NONE, RBPF_TLS_GLOBAL, RBPF_TLS_DTV };
+	struct ruby_image *img = image_new("4.1");
+	struct rbpf_layout preset = { .flags = 77 };
+
+	for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++) {
+		img->vm.walk.tls_model = models[i];
+		img->vm.walk.zjit_entry = i < 2 ? 0 : img->vm.symbols;
+		cr_expect_not(ruby_vm_preset(&img->vm, &preset), "%u", models[i]);
+	}
+	cr_expect_eq(preset.flags, 77, "it is left alone");
+	image_free(img);
+}
+
 /* ---- checks ---- */
 
 /* There is always room for one more: the last one is written over, and none behind it. */

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Names of functions in the file of the VM that tell what a native frame is for. (For the two that
+ * interpret Ruby code see interpreter.h: they are found where they have no name, too.)
+ */
+#ifndef RBPF_RUBY_FUNCTIONS_H
+#define RBPF_RUBY_FUNCTIONS_H
+
+#include <stdbool.h>
+
+/* Whether the function is there to call methods and blocks. */
+bool ruby_function_is_glue(const char *name);
+
+/* Whether it is a part of the garbage collector that others call. */
+bool ruby_function_is_collection(const char *name);
+
+#endif
