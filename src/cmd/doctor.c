@@ -24,7 +24,7 @@
 #include "ui/term.h"
 #include "worker/file_worker.h"
 
-struct report {
+struct doctor_report {
 	struct buf out;
 	struct json json;
 	bool as_json;
@@ -32,8 +32,8 @@ struct report {
 	bool failed; /* something that recording needs */
 };
 
-static void add_row(struct report *rep, const char *name, bool ok, bool needed, const char *detail,
-		    const char *hint)
+static void add_row(struct doctor_report *rep, const char *name, bool ok, bool needed,
+		    const char *detail, const char *hint)
 {
 	struct buf clean _cleanup_(buf_deinit) = BUF_INIT;
 	const char *verdict = ok ? "ok" : needed ? "FAIL" : "no";
@@ -57,7 +57,7 @@ static void add_row(struct report *rep, const char *name, bool ok, bool needed, 
 		buf_addf(&rep->out, "  hint: %s\n", hint);
 }
 
-static void add_trial(struct report *rep)
+static void add_trial(struct doctor_report *rep)
 {
 	struct err err = { 0 };
 	int r;
@@ -73,7 +73,7 @@ static void add_trial(struct report *rep)
 }
 
 /* Each fact of the layout, and who said so. */
-static void add_layout(struct report *rep, const struct ruby_vm *vm)
+static void add_layout(struct doctor_report *rep, const struct ruby_vm *vm)
 {
 	char name[64], detail[64];
 	size_t i;
@@ -95,8 +95,8 @@ static void add_layout(struct report *rep, const struct ruby_vm *vm)
 }
 
 /* How long attaching takes, to a binary never seen before and to one that was. */
-static void add_attach_time(struct report *rep, pid_t pid, const struct ruby_attach_options *opts,
-			    uint64_t first_ns)
+static void add_attach_time(struct doctor_report *rep, pid_t pid,
+			    const struct ruby_attach_options *opts, uint64_t first_ns)
 {
 	uint64_t start = clock_ns(CLOCK_MONOTONIC), again_ns;
 	struct ruby_vm vm = RUBY_VM_INIT;
@@ -112,7 +112,7 @@ static void add_attach_time(struct report *rep, pid_t pid, const struct ruby_att
 }
 
 /* Attach to the process as record would, and show each step. */
-static int add_target(struct report *rep, pid_t pid, unsigned int sources,
+static int add_target(struct doctor_report *rep, pid_t pid, unsigned int sources,
 		      struct file_worker *worker, struct err *err)
 {
 	struct ruby_cache cache = RUBY_CACHE_INIT;
@@ -160,8 +160,8 @@ static int add_target(struct report *rep, pid_t pid, unsigned int sources,
 int doctor_run(const struct doctor_options *opts, struct cmd_context *ctx, struct err *err)
 {
 	struct environment_row rows[ENVIRONMENT_ROWS];
-	struct report rep = { .as_json = opts->json,
-			      .color = term_color(STDOUT_FILENO, ctx->color) };
+	struct doctor_report rep = { .as_json = opts->json,
+				     .color = term_color(STDOUT_FILENO, ctx->color) };
 	struct file_worker worker _cleanup_(file_worker_deinit);
 	unsigned int sources;
 	size_t i, n;

@@ -226,7 +226,7 @@ struct parser {
 	struct err *err;
 };
 
-struct found {
+struct found_option {
 	const struct option_spec *spec;
 	void *base; /* of the group's struct */
 	bool no;    /* --no-x */
@@ -255,7 +255,7 @@ static bool each_option(const struct option_target *targets, size_t n, option_fn
 struct by_name {
 	const char *name;
 	size_t len;
-	struct found found;
+	struct found_option found;
 };
 
 static bool match_name(const struct option_spec *spec, void *base, void *arg)
@@ -272,13 +272,13 @@ static bool match_name(const struct option_spec *spec, void *base, void *arg)
 	}
 	if (strlen(spec->name) != len || memcmp(spec->name, name, len) != 0)
 		return false;
-	want->found = (struct found) { .spec = spec, .base = base, .no = no };
+	want->found = (struct found_option) { .spec = spec, .base = base, .no = no };
 	return true;
 }
 
 struct by_letter {
 	char letter;
-	struct found found;
+	struct found_option found;
 };
 
 static bool match_letter(const struct option_spec *spec, void *base, void *arg)
@@ -287,7 +287,7 @@ static bool match_letter(const struct option_spec *spec, void *base, void *arg)
 
 	if (!spec->letter || spec->letter != want->letter)
 		return false;
-	want->found = (struct found) { .spec = spec, .base = base };
+	want->found = (struct found_option) { .spec = spec, .base = base };
 	return true;
 }
 

@@ -46,7 +46,7 @@ static int native_words_take(struct native_words *w, struct native_here *here,
 
 static struct dump_frame frame_of_ruby(const struct dump_ruby *ruby, size_t i)
 {
-	const struct symbol *s = resolver_symbol(ruby->resolver, ruby->symbols[i]);
+	const struct named_frame *s = resolver_symbol(ruby->resolver, ruby->symbols[i]);
 
 	return (struct dump_frame) {
 		.kind = s->kind,

@@ -138,7 +138,7 @@ static enum rbpf_cfi_why set_cfa(struct rbpf_cfi_rule *rule, Dwarf_Frame *frame,
 
 /* ---- the registers ---- */
 
-enum place {
+enum register_place {
 	PLACE_SAME,  /* where it was */
 	PLACE_NONE,  /* nowhere */
 	PLACE_CFA,   /* in memory, at CFA + off */
@@ -149,10 +149,11 @@ enum place {
 };
 
 /* Where the caller's register @reg is. */
-static enum place find_register(Dwarf_Frame *frame, struct numbers n, int reg, int64_t *off)
+static enum register_place find_register(Dwarf_Frame *frame, struct numbers n, int reg,
+					 int64_t *off)
 {
 	Dwarf_Op room[3], *ops;
-	enum place place;
+	enum register_place place;
 	size_t n_ops, i = 1;
 	int base;
 

@@ -304,14 +304,14 @@ static void disable(const struct cfi_section *s, uint64_t offset)
 	memset(at, s->is_eh ? 0 : 0xff, size);
 }
 
-struct cursor {
+struct entry_cursor {
 	uint64_t offset; /* of entry */
 	uint64_t next;
 	Dwarf_CFI_Entry entry;
 };
 
 /* The next entry that can be read at all; what libdw skips is skipped. */
-static bool next_entry(const struct cfi_section *s, struct cursor *c)
+static bool next_entry(const struct cfi_section *s, struct entry_cursor *c)
 {
 	Dwarf_Off next;
 	int r;
@@ -328,7 +328,7 @@ static bool next_entry(const struct cfi_section *s, struct cursor *c)
 
 static int read_headers(const struct cfi_section *s, struct headers *headers)
 {
-	struct cursor c = { 0 };
+	struct entry_cursor c = { 0 };
 	int r = 0;
 
 	while (!r && next_entry(s, &c))
@@ -341,7 +341,7 @@ static int read_entries(const struct cfi_section *s, const struct headers *heade
 			struct cfi_extent **ret, size_t *n)
 {
 	_cleanup_free_ struct cfi_extent *v = NULL;
-	struct cursor c = { 0 };
+	struct entry_cursor c = { 0 };
 	size_t cap = 0, used = 0;
 
 	while (next_entry(s, &c)) {

@@ -12,7 +12,7 @@
 
 #include "base/buf.h"
 
-struct output {
+struct demangle_output {
 	struct buf *buf;
 	size_t start; /* length of buf before */
 	jmp_buf too_long;
@@ -22,14 +22,14 @@ typedef int demangler(const char *, int, demangle_callbackref, void *);
 
 static void collect(const char *piece, size_t len, void *ctx)
 {
-	struct output *output = ctx;
+	struct demangle_output *output = ctx;
 
 	if (len > DEMANGLE_MAX_OUTPUT - (output->buf->len - output->start))
 		longjmp(output->too_long, 1);
 	buf_add(output->buf, piece, len);
 }
 
-static bool run(demangler *run_demangler, const char *name, struct output *output)
+static bool run(demangler *run_demangler, const char *name, struct demangle_output *output)
 {
 	if (!setjmp(output->too_long) && run_demangler(name, DMGL_NO_OPTS, collect, output) &&
 	    !buf_failed(output->buf) && output->buf->len > output->start)
@@ -42,7 +42,7 @@ static bool run(demangler *run_demangler, const char *name, struct output *outpu
 
 bool demangle(const char *name, struct buf *out)
 {
-	struct output output = { .buf = out, .start = out->len };
+	struct demangle_output output = { .buf = out, .start = out->len };
 
 	if (name[0] != '_' || strnlen(name, DEMANGLE_MAX_NAME + 1) > DEMANGLE_MAX_NAME)
 		return false;

@@ -27,7 +27,7 @@
 #define MAX_CHAIN 32 /* typedefs and qualifiers of one type */
 #define MAX_DEPTH 16 /* structs within structs, named or not */
 
-struct search {
+struct dwarf_search {
 	struct dwarf_fact *facts;
 	size_t n;
 	size_t left; /* questions without an answer */
@@ -35,12 +35,12 @@ struct search {
 };
 
 /* A member, relative to a struct around it. */
-struct place {
+struct member_place {
 	uint64_t bit_offset;
 	uint64_t size; /* bytes */
 };
 
-static bool too_late(const struct search *s)
+static bool too_late(const struct dwarf_search *s)
 {
 	return clock_ns(CLOCK_MONOTONIC) > s->deadline;
 }
@@ -117,7 +117,7 @@ static bool member_location(Dwarf_Die *die, uint64_t *ret)
 	return true;
 }
 
-static bool member_place(Dwarf_Die *die, Dwarf_Die *type, struct place *ret)
+static bool member_place(Dwarf_Die *die, Dwarf_Die *type, struct member_place *ret)
 {
 	uint64_t from_top, width, unit;
 
@@ -141,18 +141,18 @@ static bool member_place(Dwarf_Die *die, Dwarf_Die *type, struct place *ret)
 
 /* ---- members ---- */
 
-static int find_member(struct search *s, Dwarf_Die *type, const char *path, size_t len,
-		       unsigned int depth, struct place *ret);
+static int find_member(struct dwarf_search *s, Dwarf_Die *type, const char *path, size_t len,
+		       unsigned int depth, struct member_place *ret);
 
 /*
  * Is @path (of @len) in this member, by its name or, if it has none, within it? As find_member().
  */
-static int match_member(struct search *s, Dwarf_Die *die, const char *path, size_t len,
-			unsigned int depth, struct place *ret)
+static int match_member(struct dwarf_search *s, Dwarf_Die *die, const char *path, size_t len,
+			unsigned int depth, struct member_place *ret)
 {
 	const char *name = die_name(die), *dot = memchr(path, '.', len);
 	size_t first = dot ? (size_t)(dot - path) : len;
-	struct place within = { 0 };
+	struct member_place within = { 0 };
 	Dwarf_Die type;
 	int r;
 
@@ -177,8 +177,8 @@ static int match_member(struct search *s, Dwarf_Die *die, const char *path, size
 }
 
 /* Returns 0, -ENOENT if there is no such member, -EBADMSG or -ETIME. */
-static int find_member(struct search *s, Dwarf_Die *type, const char *path, size_t len,
-		       unsigned int depth, struct place *ret)
+static int find_member(struct dwarf_search *s, Dwarf_Die *type, const char *path, size_t len,
+		       unsigned int depth, struct member_place *ret)
 {
 	Dwarf_Die die;
 	int r, next;
@@ -197,7 +197,7 @@ static int find_member(struct search *s, Dwarf_Die *type, const char *path, size
 	return next < 0 ? -EBADMSG : -ENOENT;
 }
 
-static int find_enumerator(struct search *s, Dwarf_Die *type, const char *wanted, size_t len,
+static int find_enumerator(struct dwarf_search *s, Dwarf_Die *type, const char *wanted, size_t len,
 			   uint64_t *ret)
 {
 	const char *name;
@@ -217,10 +217,10 @@ static int find_enumerator(struct search *s, Dwarf_Die *type, const char *wanted
 /* ---- questions ---- */
 
 /* One of the alternatives of a fact. */
-static int answer_one(struct search *s, Dwarf_Die *type, const char *path, size_t len,
+static int answer_one(struct dwarf_search *s, Dwarf_Die *type, const char *path, size_t len,
 		      struct dwarf_fact *fact)
 {
-	struct place place = { 0 };
+	struct member_place place = { 0 };
 	uint64_t value;
 	int r;
 
@@ -238,7 +238,7 @@ static int answer_one(struct search *s, Dwarf_Die *type, const char *path, size_
 	return 0;
 }
 
-static int answer_alternatives(struct search *s, Dwarf_Die *type, struct dwarf_fact *fact)
+static int answer_alternatives(struct dwarf_search *s, Dwarf_Die *type, struct dwarf_fact *fact)
 {
 	const char *path = fact->member;
 	size_t len;
@@ -253,7 +253,7 @@ static int answer_alternatives(struct search *s, Dwarf_Die *type, struct dwarf_f
 }
 
 /* @type is complete and has the name that @fact asks for. */
-static int answer(struct search *s, Dwarf_Die *type, struct dwarf_fact *fact)
+static int answer(struct dwarf_search *s, Dwarf_Die *type, struct dwarf_fact *fact)
 {
 	int r = 0;
 
@@ -283,7 +283,7 @@ static bool complete_type(Dwarf_Die *die, Dwarf_Die *ret)
 }
 
 /* Returns 0, also if the type is broken, or -ETIME. */
-static int scan_die(struct search *s, Dwarf_Die *die)
+static int scan_die(struct dwarf_search *s, Dwarf_Die *die)
 {
 	const char *name;
 	Dwarf_Die type;
@@ -331,7 +331,7 @@ static bool may_be_c(Dwarf_Die *unit)
 }
 
 /* Returns 0, also if the unit is broken, for it hides no others; or -ETIME. */
-static int scan_unit(struct search *s, Dwarf_Die *unit)
+static int scan_unit(struct dwarf_search *s, Dwarf_Die *unit)
 {
 	Dwarf_Die die;
 	int next;
@@ -342,7 +342,7 @@ static int scan_unit(struct search *s, Dwarf_Die *unit)
 	return 0;
 }
 
-static int scan(struct search *s, Dwarf *dwarf)
+static int scan(struct dwarf_search *s, Dwarf *dwarf)
 {
 	Dwarf_CU *cu = NULL;
 	Dwarf_Die unit;
@@ -373,7 +373,7 @@ static size_t reset(struct dwarf_fact *facts, size_t n)
 
 int dwarf_facts_read(int fd, int alt_fd, struct dwarf_fact *facts, size_t n)
 {
-	struct search s = { .facts = facts, .n = n, .left = reset(facts, n) };
+	struct dwarf_search s = { .facts = facts, .n = n, .left = reset(facts, n) };
 	struct debug_info own = DEBUG_INFO_INIT, alt = DEBUG_INFO_INIT;
 	int r;
 

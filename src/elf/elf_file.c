@@ -132,15 +132,15 @@ void elf_file_close(struct elf_file *elf)
 
 /* ---- symbols ---- */
 
-struct search {
+struct symbol_search {
 	const char *const *names;
 	uint64_t *values;
 	size_t n, hits;
 	bool found[32];
 };
 
-static void find_symbols(struct search *s, const Elf64_Sym *syms, uint64_t n, const char *strings,
-			 uint64_t size)
+static void find_symbols(struct symbol_search *s, const Elf64_Sym *syms, uint64_t n,
+			 const char *strings, uint64_t size)
 {
 	uint64_t i;
 	size_t k;
@@ -158,7 +158,7 @@ static void find_symbols(struct search *s, const Elf64_Sym *syms, uint64_t n, co
 	}
 }
 
-static void search_tables(struct elf_file *f, uint32_t type, struct search *s)
+static void search_tables(struct elf_file *f, uint32_t type, struct symbol_search *s)
 {
 	size_t i;
 
@@ -177,9 +177,9 @@ static void search_tables(struct elf_file *f, uint32_t type, struct search *s)
 	}
 }
 
-static struct search search_for(const char *const *names, uint64_t *values, size_t n)
+static struct symbol_search search_for(const char *const *names, uint64_t *values, size_t n)
 {
-	struct search s = { .names = names, .values = values };
+	struct symbol_search s = { .names = names, .values = values };
 
 	s.n = n < ARRAY_SIZE(s.found) ? n : ARRAY_SIZE(s.found);
 	return s;
@@ -187,7 +187,7 @@ static struct search search_for(const char *const *names, uint64_t *values, size
 
 size_t elf_file_symbols(struct elf_file *elf, const char *const *names, uint64_t *values, size_t n)
 {
-	struct search s = search_for(names, values, n);
+	struct symbol_search s = search_for(names, values, n);
 
 	search_tables(elf, SHT_DYNSYM, &s);
 	search_tables(elf, SHT_SYMTAB, &s);
@@ -197,7 +197,7 @@ size_t elf_file_symbols(struct elf_file *elf, const char *const *names, uint64_t
 size_t elf_file_dynamic_symbols(struct elf_file *elf, const char *const *names, uint64_t *values,
 				size_t n)
 {
-	struct search s = search_for(names, values, n);
+	struct symbol_search s = search_for(names, values, n);
 
 	search_tables(elf, SHT_DYNSYM, &s);
 	return s.hits;

@@ -32,17 +32,17 @@
 #define FIRST_ADDRESS 1	 /* linkers put what they drop to address 0 */
 
 /* A part of a unit or of a function. */
-struct range {
+struct line_range {
 	uint64_t start, end;
 	uint32_t index; /* of the unit or function */
 };
 
 struct ranges {
-	struct range *v;
+	struct line_range *v;
 	size_t n, cap;
 };
 
-struct unit {
+struct line_unit {
 	Dwarf_Die die;
 	bool indexed;	      /* its functions are known */
 	bool measured;	      /* has_lines is */
@@ -55,7 +55,7 @@ struct unit {
 struct elf_lines {
 	struct debug_info info, shared;
 	Elf_Data *tables; /* .debug_line; libelf's, NULL if none */
-	struct unit *units;
+	struct line_unit *units;
 	size_t n_units, cap_units;
 	struct ranges ranges; /* of units */
 	size_t n_ranges;      /* of units and functions */
@@ -106,7 +106,7 @@ static int add_ranges(struct elf_lines *lines, struct ranges *ranges, Dwarf_Die 
 			return -E2BIG;
 		if (array_reserve(ranges->v, ranges->cap, ranges->n + 1))
 			return -ENOMEM;
-		ranges->v[ranges->n++] = (struct range) { start, end, index };
+		ranges->v[ranges->n++] = (struct line_range) { start, end, index };
 		lines->n_ranges++;
 	}
 	return 0;
@@ -115,7 +115,7 @@ static int add_ranges(struct elf_lines *lines, struct ranges *ranges, Dwarf_Die 
 /* find_range() takes the last one: the shortest, and of equal ones what the file has first. */
 static int compare_ranges(const void *va, const void *vb)
 {
-	const struct range *a = va, *b = vb;
+	const struct line_range *a = va, *b = vb;
 
 	if (a->start != b->start)
 		return a->start < b->start ? -1 : 1;
@@ -130,7 +130,7 @@ static void sort_ranges(struct ranges *ranges)
 		qsort(ranges->v, ranges->n, sizeof(*ranges->v), compare_ranges);
 }
 
-static const struct range *find_range(const struct ranges *ranges, uint64_t addr)
+static const struct line_range *find_range(const struct ranges *ranges, uint64_t addr)
 {
 	size_t low = 0, high = ranges->n, middle, i;
 
@@ -149,7 +149,7 @@ static const struct range *find_range(const struct ranges *ranges, uint64_t addr
 
 /* ---- functions of a unit ---- */
 
-static int add_function(struct elf_lines *lines, struct unit *unit, Dwarf_Die *die)
+static int add_function(struct elf_lines *lines, struct line_unit *unit, Dwarf_Die *die)
 {
 	size_t before = unit->ranges.n;
 	int r;
@@ -181,7 +181,7 @@ static bool may_have_functions(Dwarf_Die *die)
 }
 
 /* Those that are children of @scope, or of namespaces and types in it. */
-static int add_functions(struct elf_lines *lines, struct unit *unit, Dwarf_Die *scope,
+static int add_functions(struct elf_lines *lines, struct line_unit *unit, Dwarf_Die *scope,
 			 unsigned int depth)
 {
 	Dwarf_Die die;
@@ -199,7 +199,7 @@ static int add_functions(struct elf_lines *lines, struct unit *unit, Dwarf_Die *
 }
 
 /* What was found before an error stands, and is all there will be. */
-static void index_functions(struct elf_lines *lines, struct unit *unit)
+static void index_functions(struct elf_lines *lines, struct line_unit *unit)
 {
 	if (unit->indexed)
 		return;
@@ -211,7 +211,7 @@ static void index_functions(struct elf_lines *lines, struct unit *unit)
 /* ---- tables of lines ---- */
 
 /* Bytes of the table that @unit has, UINT64_MAX if it has none. */
-static uint64_t table_size(const struct elf_lines *lines, struct unit *unit)
+static uint64_t table_size(const struct elf_lines *lines, struct line_unit *unit)
 {
 	Dwarf_Attribute attr;
 	Dwarf_Word offset;
@@ -227,7 +227,7 @@ static uint64_t table_size(const struct elf_lines *lines, struct unit *unit)
 	return size == UINT32_MAX ? long_size : size;
 }
 
-static bool has_lines(struct elf_lines *lines, struct unit *unit)
+static bool has_lines(struct elf_lines *lines, struct line_unit *unit)
 {
 	uint64_t size;
 
@@ -242,7 +242,7 @@ static bool has_lines(struct elf_lines *lines, struct unit *unit)
 	return unit->has_lines;
 }
 
-static void set_line(struct elf_lines *lines, struct unit *unit, uint64_t addr,
+static void set_line(struct elf_lines *lines, struct line_unit *unit, uint64_t addr,
 		     struct elf_line *out)
 {
 	Dwarf_Line *line;
@@ -267,7 +267,7 @@ static bool number_of(Dwarf_Die *die, unsigned int name, Dwarf_Word *ret)
 }
 
 /* Where @inlined, an inlined function, was called. */
-static void set_call(struct elf_lines *lines, struct unit *unit, Dwarf_Die *inlined,
+static void set_call(struct elf_lines *lines, struct line_unit *unit, Dwarf_Die *inlined,
 		     struct elf_line *out)
 {
 	Dwarf_Files *files;
@@ -327,10 +327,10 @@ static bool step_into(struct elf_lines *lines, uint64_t addr, Dwarf_Die *die)
 }
 
 /* The function that has @addr and, each within the one before, those inlined into it. */
-static size_t find_functions(struct elf_lines *lines, struct unit *unit, uint64_t addr,
+static size_t find_functions(struct elf_lines *lines, struct line_unit *unit, uint64_t addr,
 			     Dwarf_Die *chain)
 {
-	const struct range *range = find_range(&unit->ranges, addr);
+	const struct line_range *range = find_range(&unit->ranges, addr);
 	size_t n = 1, steps;
 	Dwarf_Die die;
 
@@ -343,7 +343,7 @@ static size_t find_functions(struct elf_lines *lines, struct unit *unit, uint64_
 	return n;
 }
 
-static size_t find_in_unit(struct elf_lines *lines, struct unit *unit, uint64_t addr,
+static size_t find_in_unit(struct elf_lines *lines, struct line_unit *unit, uint64_t addr,
 			   struct elf_line *out, size_t max)
 {
 	Dwarf_Die chain[ELF_LINES_MAX_DEPTH];
@@ -368,7 +368,7 @@ static size_t find_in_unit(struct elf_lines *lines, struct unit *unit, uint64_t 
 
 size_t elf_lines_find(struct elf_lines *lines, uint64_t addr, struct elf_line *out, size_t max)
 {
-	const struct range *range = find_range(&lines->ranges, addr);
+	const struct line_range *range = find_range(&lines->ranges, addr);
 	size_t n;
 
 	if (!range || !max || lines->spent > ELF_LINES_MAX_TOTAL_NS)

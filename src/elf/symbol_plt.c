@@ -21,14 +21,14 @@
 #define ARM64_BR_X17	0xd61f0220u
 
 /* A slot of the global offset table, and the name of the function whose address it is to hold. */
-struct slot {
+struct got_slot {
 	uint64_t addr;
 	const char *name;
 	uint32_t len;
 };
 
 struct slots {
-	struct slot *v;
+	struct got_slot *v;
 	size_t n, cap;
 };
 
@@ -40,7 +40,7 @@ static int add_slot(struct slots *slots, uint64_t addr, const char *name, uint32
 		return 0;
 	if (array_reserve(slots->v, slots->cap, slots->n + 1))
 		return -ENOMEM;
-	slots->v[slots->n++] = (struct slot) { addr, name, len };
+	slots->v[slots->n++] = (struct got_slot) { addr, name, len };
 	return 0;
 }
 
@@ -88,7 +88,7 @@ static int add_slots(struct symbol_list *list, Elf *elf, Elf_Data *relocations, 
 
 static int compare_slots(const void *va, const void *vb)
 {
-	const struct slot *a = va, *b = vb;
+	const struct got_slot *a = va, *b = vb;
 
 	return a->addr < b->addr ? -1 : a->addr > b->addr;
 }
@@ -174,7 +174,7 @@ static int add_stubs(struct symbol_list *list, const Elf_Data *data, const GElf_
 		size_t left = data->d_size - at;
 		uint64_t addr = shdr->sh_addr + at;
 		struct stub stub = { .size = left < step ? left : step };
-		struct slot *slot, key;
+		struct got_slot *slot, key;
 
 		if (!(arm ? read_stub_arm64 : read_stub_x86_64)(bytes + at, left, addr, &stub))
 			continue;

@@ -10,7 +10,7 @@
  * - Ranges are written before anybody is told where they are, and not written after they were
  *   removed until the grace is over.
  *
- * A file is known here, as a struct table, while its table is in the pool; and as long as a range
+ * A file is known here, as a struct unwind_table, while its table is in the pool; and as long as a range
  * of it is placed, if its table was refused for want of room. Such a file may be asked for again
  * when words have become free, and otherwise every UNWIND_STAY_NS. Its size is remembered, so that
  * most of the refusals to come cost no reading.
@@ -36,7 +36,7 @@ enum table_state {
 	TABLE_LOADED,
 };
 
-struct table {
+struct unwind_table {
 	struct code_file *file; /* referred to */
 	enum table_state state;
 	uint64_t since;	      /* ns: loaded, or refused, then */
@@ -64,7 +64,7 @@ struct unwind_tables {
 	uint64_t freed_at;  /* ns: chunks last became free; 0: never */
 	struct area *areas; /* by the address of the map; owned */
 	size_t n_areas, cap_areas;
-	struct table *tables; /* by the id of the file; owned */
+	struct unwind_table *tables; /* by the id of the file; owned */
 	size_t n_tables, cap_tables;
 	uint64_t dropped, refused;
 };
@@ -127,7 +127,7 @@ static bool find_table(const struct unwind_tables *t, const struct code_file *fi
 	return low < t->n_tables && t->tables[low].file == file;
 }
 
-static struct table *table_of(const struct unwind_tables *t, const struct code_file *file)
+static struct unwind_table *table_of(const struct unwind_tables *t, const struct code_file *file)
 {
 	size_t i;
 
@@ -135,7 +135,7 @@ static struct table *table_of(const struct unwind_tables *t, const struct code_f
 }
 
 /* What is known of @file; if nothing was, it is TABLE_AGAIN now. Returns 0 or -ENOMEM. */
-static int add_table(struct unwind_tables *t, struct code_file *file, struct table **ret)
+static int add_table(struct unwind_tables *t, struct code_file *file, struct unwind_table **ret)
 {
 	size_t i;
 
@@ -143,14 +143,14 @@ static int add_table(struct unwind_tables *t, struct code_file *file, struct tab
 		if (array_reserve(t->tables, t->cap_tables, t->n_tables + 1))
 			return -ENOMEM;
 		memmove(&t->tables[i + 1], &t->tables[i], (t->n_tables++ - i) * sizeof(*t->tables));
-		t->tables[i] = (struct table) { .file = code_file_ref(t->files, file),
-						.state = TABLE_AGAIN };
+		t->tables[i] = (struct unwind_table) { .file = code_file_ref(t->files, file),
+						       .state = TABLE_AGAIN };
 	}
 	*ret = &t->tables[i];
 	return 0;
 }
 
-static void forget_table(struct unwind_tables *t, struct table *table)
+static void forget_table(struct unwind_tables *t, struct unwind_table *table)
 {
 	size_t i = (size_t)(table - t->tables);
 
@@ -167,7 +167,7 @@ static void set_kind(struct rbpf_range *range, uint32_t kind)
 	__atomic_store_n(&range->kind, kind, __ATOMIC_RELEASE);
 }
 
-static void set_table(struct rbpf_range *range, const struct table *table)
+static void set_table(struct rbpf_range *range, const struct unwind_table *table)
 {
 	__atomic_store_n(&range->table, table->first_chunk * RBPF_POOL_CHUNK, __ATOMIC_RELAXED);
 	__atomic_store_n(&range->pages, table->pages, __ATOMIC_RELAXED);
@@ -175,14 +175,14 @@ static void set_table(struct rbpf_range *range, const struct table *table)
 }
 
 /* What a range of @file is that comes now; @table is what is known of that, or NULL. */
-static uint32_t kind_of(const struct code_file *file, const struct table *table)
+static uint32_t kind_of(const struct code_file *file, const struct unwind_table *table)
 {
 	if (file->table_state == CODE_TABLE_NONE)
 		return RBPF_CODE_NO_TABLE;
 	return table && table->state == TABLE_REFUSED ? RBPF_CODE_NO_ROOM : RBPF_CODE_UNREAD;
 }
 
-static void write_range(const struct code_range *from, const struct table *table,
+static void write_range(const struct code_range *from, const struct unwind_table *table,
 			struct rbpf_range *to)
 {
 	*to = (struct rbpf_range) { .start = from->start, .end = from->end, .kind = from->kind };
@@ -200,7 +200,7 @@ static void write_range(const struct code_range *from, const struct table *table
  * many there are.
  */
 static size_t update_ranges(struct unwind_tables *t, const struct code_file *file, uint32_t kind,
-			    const struct table *table)
+			    const struct unwind_table *table)
 {
 	size_t found = 0, i, k;
 
@@ -242,7 +242,7 @@ static bool find_area(const struct unwind_tables *t, const struct code_map *map,
 
 static void write_ranges(struct unwind_tables *t, const struct area *area)
 {
-	struct table *table;
+	struct unwind_table *table;
 	size_t i;
 
 	for (i = 0; i < area->map->n; i++) {
@@ -292,7 +292,7 @@ int unwind_tables_place(struct unwind_tables *t, struct code_map *map, uint64_t 
 /* One range of @file is no longer placed. */
 static void unuse_table(struct unwind_tables *t, const struct code_file *file)
 {
-	struct table *table = file ? table_of(t, file) : NULL;
+	struct unwind_table *table = file ? table_of(t, file) : NULL;
 
 	if (!table)
 		return;
@@ -321,22 +321,22 @@ void unwind_tables_remove(struct unwind_tables *t, struct code_map *map, uint64_
 /* ---- room in the pool ---- */
 
 /* Whether its place may be given to another one at @now. */
-static bool may_drop(const struct table *table, uint64_t now)
+static bool may_drop(const struct unwind_table *table, uint64_t now)
 {
 	return table->state == TABLE_LOADED &&
 	       (!table->uses || now - table->since >= UNWIND_STAY_NS);
 }
 
-static bool goes_before(const struct table *a, const struct table *b)
+static bool goes_before(const struct unwind_table *a, const struct unwind_table *b)
 {
 	if (!a->uses != !b->uses)
 		return !a->uses;
 	return a->since < b->since;
 }
 
-static struct table *next_to_drop(struct unwind_tables *t, uint64_t now)
+static struct unwind_table *next_to_drop(struct unwind_tables *t, uint64_t now)
 {
-	struct table *next = NULL;
+	struct unwind_table *next = NULL;
 	size_t i;
 
 	for (i = 0; i < t->n_tables; i++)
@@ -345,14 +345,14 @@ static struct table *next_to_drop(struct unwind_tables *t, uint64_t now)
 	return next;
 }
 
-static void refuse(struct unwind_tables *t, struct table *table, uint64_t now)
+static void refuse(struct unwind_tables *t, struct unwind_table *table, uint64_t now)
 {
 	table->state = TABLE_REFUSED;
 	table->since = now;
 	table->uses = update_ranges(t, table->file, RBPF_CODE_NO_ROOM, NULL);
 }
 
-static void drop_table(struct unwind_tables *t, struct table *table, uint64_t now)
+static void drop_table(struct unwind_tables *t, struct unwind_table *table, uint64_t now)
 {
 	t->dropped++;
 	extents_retire(&t->chunks, table->first_chunk, table->chunks, now);
@@ -369,7 +369,7 @@ static void drop_table(struct unwind_tables *t, struct table *table, uint64_t no
 static void make_room(struct unwind_tables *t, uint32_t chunks, uint64_t now)
 {
 	uint64_t possible = t->chunks.retired_size;
-	struct table *next;
+	struct unwind_table *next;
 	size_t i;
 
 	for (i = 0; i < t->n_tables; i++)
@@ -389,7 +389,7 @@ void unwind_tables_tick(struct unwind_tables *t, uint64_t now)
 	if (extents_settle(&t->chunks, now))
 		t->freed_at = now;
 	for (i = 0; i < t->n_tables; i++) {
-		struct table *table = &t->tables[i];
+		struct unwind_table *table = &t->tables[i];
 		uint64_t age = now - table->since;
 
 		if (table->state != TABLE_REFUSED || age < EXTENTS_GRACE_NS ||
@@ -428,7 +428,7 @@ static void write_words(struct unwind_tables *t, const struct cfi_table *from, u
 static void find_no_room(struct unwind_tables *t, struct code_file *file, uint32_t chunks,
 			 uint64_t now)
 {
-	struct table *table;
+	struct unwind_table *table;
 
 	t->refused++;
 	make_room(t, chunks, now);
@@ -449,7 +449,7 @@ static int store(struct unwind_tables *t, struct code_file *file, const struct c
 		 uint64_t now)
 {
 	uint32_t chunks = (from->n_words + RBPF_POOL_CHUNK - 1) / RBPF_POOL_CHUNK;
-	struct table *table = table_of(t, file);
+	struct unwind_table *table = table_of(t, file);
 	uint32_t first;
 	int r;
 
@@ -513,7 +513,7 @@ int unwind_tables_load(struct unwind_tables *t, struct code_map *map, pid_t pid,
 		       uint64_t now, bool ahead)
 {
 	const struct code_range *range = code_map_find(map, addr);
-	struct table *table;
+	struct unwind_table *table;
 	size_t i;
 	int r;
 
@@ -556,7 +556,7 @@ struct unwind_tables_stats unwind_tables_stats(const struct unwind_tables *t)
 	size_t i;
 
 	for (i = 0; i < t->n_tables; i++) {
-		const struct table *table = &t->tables[i];
+		const struct unwind_table *table = &t->tables[i];
 
 		if (table->state != TABLE_LOADED)
 			continue;

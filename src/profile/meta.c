@@ -16,7 +16,7 @@
 
 enum field_type { FIELD_STR, FIELD_U32, FIELD_U64 };
 
-struct field {
+struct meta_field {
 	enum field_type type;
 	const char *key;
 	size_t offset;
@@ -26,14 +26,14 @@ struct field {
 #define TOTALS(name) #name, offsetof(struct profile_totals, name)
 
 /* The two start times are in the file header. */
-static const struct field meta_fields[] = {
+static const struct meta_field meta_fields[] = {
 	{ FIELD_STR, META(rbpf_version) }, { FIELD_STR, META(command) },
 	{ FIELD_STR, META(hostname) },	   { FIELD_STR, META(kernel) },
 	{ FIELD_STR, META(arch) },	   { FIELD_STR, META(mode) },
 	{ FIELD_U32, META(frequency) },	   { FIELD_U32, META(cpus) },
 };
 
-static const struct field totals_fields[] = {
+static const struct meta_field totals_fields[] = {
 	{ FIELD_U64, TOTALS(end_monotonic_ns) },
 	{ FIELD_U64, TOTALS(samples) },
 	{ FIELD_U64, TOTALS(lost) },
@@ -65,7 +65,7 @@ static void encode_str(struct json *j, const char *key, const char *value)
 	json_str(j, key, buf_str(&clean));
 }
 
-static void encode(const struct field *fields, size_t n, const void *base, struct json *j)
+static void encode(const struct meta_field *fields, size_t n, const void *base, struct json *j)
 {
 	for (size_t i = 0; i < n; i++) {
 		const char *value = (const char *)base + fields[i].offset;
@@ -113,7 +113,7 @@ static int decode_u64(const json_t *value, uint64_t max, uint64_t *ret)
 	return 0;
 }
 
-static int decode_field(const struct field *field, const json_t *value, void *base)
+static int decode_field(const struct meta_field *field, const json_t *value, void *base)
 {
 	char *to = (char *)base + field->offset;
 	uint64_t v;
@@ -151,7 +151,7 @@ static int load(const void *data, size_t len, json_t **ret)
 	return 0;
 }
 
-static int decode(const struct field *fields, size_t n, const json_t *root, void *base)
+static int decode(const struct meta_field *fields, size_t n, const json_t *root, void *base)
 {
 	for (size_t i = 0; i < n; i++) {
 		const json_t *value = json_object_get(root, fields[i].key);

@@ -29,7 +29,7 @@ static void csv_text(struct buf *out, const char *s)
 static void csv_row(const struct report *r, const struct flat_row *row, struct buf *out)
 {
 	_cleanup_buf_ struct buf scratch = BUF_INIT;
-	const enum field *fields = fields_of_rows(r);
+	const enum report_field *fields = fields_of_rows(r);
 	size_t i;
 
 	for (i = 0; fields[i] != FIELD_END; i++) {
@@ -47,7 +47,7 @@ static void csv_row(const struct report *r, const struct flat_row *row, struct b
 
 static void csv_rows(const struct report *r, const struct flat *flat, struct buf *out)
 {
-	const enum field *fields = fields_of_rows(r);
+	const enum report_field *fields = fields_of_rows(r);
 	size_t i;
 
 	for (i = 0; fields[i] != FIELD_END; i++)

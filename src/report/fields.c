@@ -43,7 +43,7 @@ struct num_text field_value_key(const struct report *r, const char *what)
 	return ret;
 }
 
-struct num_text field_key(const struct report *r, enum field field)
+struct num_text field_key(const struct report *r, enum report_field field)
 {
 	struct num_text ret;
 
@@ -53,9 +53,9 @@ struct num_text field_key(const struct report *r, enum field field)
 	return ret;
 }
 
-const enum field *fields_of_rows(const struct report *r)
+const enum report_field *fields_of_rows(const struct report *r)
 {
-	static const enum field fields[][16] = {
+	static const enum report_field fields[][16] = {
 		[FLAT_BY_FUNCTION] = { FIELD_KIND, FIELD_LABEL, FIELD_PATH, FIELD_LINE,
 				       FIELD_MODULE, FIELD_NUMBERS },
 		[FLAT_BY_LINE] = { FIELD_KIND, FIELD_LABEL, FIELD_PATH, FIELD_LINE, FIELD_MODULE,
@@ -112,7 +112,7 @@ static bool has_place(const struct report *r, const struct profile_frame *f)
 	return f->kind != FRAME_CFUNC || r->by == FLAT_BY_LINE;
 }
 
-struct field_value field_of_frame(const struct report *r, uint32_t frame, enum field field,
+struct field_value field_of_frame(const struct report *r, uint32_t frame, enum report_field field,
 				  struct buf *scratch)
 {
 	const struct profile *p = &r->rec->profile;
@@ -144,7 +144,8 @@ struct field_value field_of_frame(const struct report *r, uint32_t frame, enum f
 	}
 }
 
-static struct field_value process_value(const struct profile *p, uint32_t id, enum field field)
+static struct field_value process_value(const struct profile *p, uint32_t id,
+					enum report_field field)
 {
 	const struct profile_process *process = &p->processes[id];
 
@@ -166,7 +167,8 @@ static struct field_value process_value(const struct profile *p, uint32_t id, en
 	}
 }
 
-static struct field_value thread_value(const struct profile *p, uint32_t id, enum field field)
+static struct field_value thread_value(const struct profile *p, uint32_t id,
+				       enum report_field field)
 {
 	const struct profile_thread *thread = &p->threads[id];
 
@@ -182,7 +184,7 @@ static struct field_value thread_value(const struct profile *p, uint32_t id, enu
 
 /* The fields that make a row the one that it is. */
 static struct field_value key_value(const struct report *r, const struct flat_row *row,
-				    enum field field, struct buf *scratch)
+				    enum report_field field, struct buf *scratch)
 {
 	const struct profile *p = &r->rec->profile;
 
@@ -201,7 +203,7 @@ static struct field_value key_value(const struct report *r, const struct flat_ro
 }
 
 struct field_value field_of_row(const struct report *r, const struct flat_row *row,
-				enum field field, struct buf *scratch)
+				enum report_field field, struct buf *scratch)
 {
 	switch (field) {
 	case FIELD_SAMPLES:

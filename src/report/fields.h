@@ -18,7 +18,7 @@ struct flat;
 struct flat_row;
 struct report;
 
-enum field {
+enum report_field {
 	FIELD_END,
 	FIELD_KIND,
 	FIELD_LABEL,
@@ -50,18 +50,18 @@ struct field_value {
 };
 
 /* The key of a field; of those that are values of the event, with its unit: "self_ns". */
-struct num_text field_key(const struct report *r, enum field field);
+struct num_text field_key(const struct report *r, enum report_field field);
 
 /* The key of a value of the event that is shown: "self_ns", "self_bytes" of @what "self". */
 struct num_text field_value_key(const struct report *r, const char *what);
 
 /* What a row has, as r->by says; ends with FIELD_END. */
-const enum field *fields_of_rows(const struct report *r);
+const enum report_field *fields_of_rows(const struct report *r);
 
 /* A field of a row, or of a frame. A text that is no string of the recording is put into @scratch. */
 struct field_value field_of_row(const struct report *r, const struct flat_row *row,
-				enum field field, struct buf *scratch);
-struct field_value field_of_frame(const struct report *r, uint32_t frame, enum field field,
+				enum report_field field, struct buf *scratch);
+struct field_value field_of_frame(const struct report *r, uint32_t frame, enum report_field field,
 				  struct buf *scratch);
 
 /* How many rows -n leaves. */

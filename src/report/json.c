@@ -65,7 +65,7 @@ void report_json_summary(const struct report *r, uint64_t samples, uint64_t valu
 	json_object_end(j);
 }
 
-static void json_field(const struct report *r, struct json *j, enum field field,
+static void json_field(const struct report *r, struct json *j, enum report_field field,
 		       struct field_value v)
 {
 	if (v.str)
@@ -78,7 +78,7 @@ static void json_field(const struct report *r, struct json *j, enum field field,
 
 void report_json_frame(const struct report *r, uint32_t frame, struct json *j)
 {
-	static const enum field fields[] = {
+	static const enum report_field fields[] = {
 		FIELD_KIND, FIELD_LABEL, FIELD_PATH, FIELD_LINE, FIELD_MODULE,
 	};
 	_cleanup_buf_ struct buf scratch = BUF_INIT;
@@ -94,7 +94,7 @@ void report_json_frame(const struct report *r, uint32_t frame, struct json *j)
 static void json_row(const struct report *r, const struct flat_row *row, struct json *j)
 {
 	_cleanup_buf_ struct buf scratch = BUF_INIT;
-	const enum field *f;
+	const enum report_field *f;
 
 	json_object_begin(j, NULL);
 	for (f = fields_of_rows(r); *f != FIELD_END; f++)

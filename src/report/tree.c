@@ -39,16 +39,16 @@
 
 enum joint { JOINT_NONE, JOINT_BRANCH, JOINT_LAST };
 
-struct pending {
+struct tree_pending {
 	uint32_t node;
 	size_t prefix; /* bytes of the walk's prefix that are this node's */
 	enum joint joint;
 };
 
-struct walk {
+struct tree_walk {
 	const struct report *r;
 	const struct tree *tree;
-	struct pending *stack; /* owned */
+	struct tree_pending *stack; /* owned */
 	size_t n, cap;
 	uint32_t *children; /* scratch; owned */
 	size_t children_cap;
@@ -66,7 +66,7 @@ static void cut(struct buf *text, size_t len)
 	text->data[len] = '\0';
 }
 
-static bool is_visible(const struct walk *w, uint32_t node)
+static bool is_visible(const struct tree_walk *w, uint32_t node)
 {
 	uint64_t all = w->tree->nodes[0].total_value;
 	uint64_t total = w->tree->nodes[node].total_value;
@@ -87,7 +87,7 @@ static int compare_children(const void *a, const void *b, void *arg)
 }
 
 /* Fill w->children with the visible children of @node in the order they are printed. */
-static int collect_children(struct walk *w, uint32_t node, size_t *ret)
+static int collect_children(struct tree_walk *w, uint32_t node, size_t *ret)
 {
 	uint32_t child;
 	size_t n = 0;
@@ -108,7 +108,7 @@ static int collect_children(struct walk *w, uint32_t node, size_t *ret)
 	return 0;
 }
 
-static void add_numbers(const struct walk *w, uint32_t node, struct buf *out)
+static void add_numbers(const struct tree_walk *w, uint32_t node, struct buf *out)
 {
 	const struct tree_node *n = &w->tree->nodes[node];
 	uint64_t all = w->tree->nodes[0].total_value;
@@ -117,7 +117,7 @@ static void add_numbers(const struct walk *w, uint32_t node, struct buf *out)
 		 num_percent(n->self_value, all).s);
 }
 
-static void make_label(struct walk *w, uint32_t node)
+static void make_label(struct tree_walk *w, uint32_t node)
 {
 	uint32_t frame = w->tree->nodes[node].frame;
 	size_t name_end;
@@ -135,7 +135,7 @@ static void make_label(struct walk *w, uint32_t node)
 		cut(&w->label, name_end); /* it has no place */
 }
 
-static void print_node(struct walk *w, const struct pending *item, struct buf *out)
+static void print_node(struct tree_walk *w, const struct tree_pending *item, struct buf *out)
 {
 	static const char *const joints[] = {
 		[JOINT_NONE] = "",
@@ -161,7 +161,7 @@ static void print_node(struct walk *w, const struct pending *item, struct buf *o
 	buf_addch(out, '\n');
 }
 
-static int push(struct walk *w, struct pending item)
+static int push(struct tree_walk *w, struct tree_pending item)
 {
 	if (array_reserve(w->stack, w->cap, w->n + 1))
 		return -ENOMEM;
@@ -170,7 +170,7 @@ static int push(struct walk *w, struct pending item)
 }
 
 /* The prefix of a node's children: the node's own, and its rail if siblings follow. */
-static void extend_prefix(struct walk *w, enum joint joint)
+static void extend_prefix(struct tree_walk *w, enum joint joint)
 {
 	if (joint == JOINT_BRANCH)
 		buf_addstr(&w->prefix, "│  ");
@@ -178,9 +178,9 @@ static void extend_prefix(struct walk *w, enum joint joint)
 		buf_addstr(&w->prefix, "   ");
 }
 
-static int visit(struct walk *w, struct buf *out)
+static int visit(struct tree_walk *w, struct buf *out)
 {
-	struct pending item = w->stack[--w->n];
+	struct tree_pending item = w->stack[--w->n];
 	size_t n, i;
 
 	cut(&w->prefix, item.prefix);
@@ -195,7 +195,7 @@ static int visit(struct walk *w, struct buf *out)
 		return -ENOMEM;
 	/* Last in, first out. */
 	for (i = n; i-- > 0;) {
-		struct pending child = { .node = w->children[i], .prefix = w->prefix.len };
+		struct tree_pending child = { .node = w->children[i], .prefix = w->prefix.len };
 
 		if (n > 1)
 			child.joint = i + 1 == n ? JOINT_LAST : JOINT_BRANCH;
@@ -209,13 +209,13 @@ static int visit(struct walk *w, struct buf *out)
 
 static int render_tree(const struct report *r, const struct tree *tree, struct buf *out)
 {
-	struct walk w = { .r = r, .tree = tree };
+	struct tree_walk w = { .r = r, .tree = tree };
 	int ret;
 
 	report_header(r, tree->nodes[0].total_samples, tree->nodes[0].total_value, out);
 	buf_addf(out, "%s%7s  %7s  METHOD%s\n", r->color ? TERM_BOLD : "", "TOTAL%", "SELF%",
 		 r->color ? TERM_RESET : "");
-	ret = push(&w, (struct pending) { .node = 0 });
+	ret = push(&w, (struct tree_pending) { .node = 0 });
 	while (!ret && w.n)
 		ret = visit(&w, out);
 	if (w.cut_lines)

@@ -18,7 +18,7 @@
 
 #define FILES_MAX 65536
 
-struct file_key {
+struct ruby_file_key {
 	uint64_t device, inode, size;
 	int64_t mtime_ns, ctime_ns;
 };
@@ -46,14 +46,14 @@ static enum ruby_file_kind look_into(struct file_worker *worker, int fd)
 enum ruby_file_kind ruby_files_kind(struct ruby_files *files, int fd)
 {
 	enum ruby_file_kind kind;
-	struct file_key key;
+	struct ruby_file_key key;
 	struct statx st;
 	bool is_new;
 	uint32_t id;
 
 	if (io_stat(fd, &st) || !S_ISREG(st.stx_mode))
 		return RUBY_FILE_OTHER;
-	key = (struct file_key) {
+	key = (struct ruby_file_key) {
 		.device = io_device(&st),
 		.inode = st.stx_ino,
 		.size = st.stx_size,

@@ -142,7 +142,7 @@ static const struct stack_frames *find(const struct stack_definitions *d, uint64
 
 static int record_frame(struct sink *out, struct tracked_process *p, uint32_t symbol, uint32_t *ret)
 {
-	const struct symbol *s = resolver_symbol(p->resolver, symbol);
+	const struct named_frame *s = resolver_symbol(p->resolver, symbol);
 	struct profile_frame def = {
 		.kind = s->kind,
 		.line = s->line,

@@ -31,7 +31,7 @@ struct frame_key {
 	uint64_t unsaved;		    /* compiled code may not have saved its pc */
 };
 
-struct symbol_key { /* struct symbol, its strings as ids */
+struct symbol_key { /* struct named_frame, its strings as ids */
 	uint32_t kind, name, file, line, func_line, flags;
 };
 
@@ -41,8 +41,8 @@ struct resolver {
 	uint32_t *frame_symbols; /* by id of frames */
 	size_t cap_frame_symbols;
 	struct intern strings;
-	struct intern symbols; /* struct symbol_key */
-	struct symbol *symbol; /* by id */
+	struct intern symbols;	    /* struct symbol_key */
+	struct named_frame *symbol; /* by id */
 	size_t cap_symbols;
 	uint32_t unknown; /* symbol */
 	uint32_t fiber;	  /* symbol */
@@ -58,7 +58,7 @@ struct resolver {
 };
 
 /* Where a Ruby frame executes: what C functions called from it are shown at. */
-struct place {
+struct ruby_place {
 	uint32_t file; /* string; 0 is "": there is no such frame */
 	uint32_t line;
 };
@@ -82,7 +82,7 @@ static int symbol_id(struct resolver *r, const struct symbol_key *key, uint32_t 
 	if (!err && is_new) {
 		err = array_reserve(r->symbol, r->cap_symbols, id + 1);
 		if (!err)
-			r->symbol[id] = (struct symbol) {
+			r->symbol[id] = (struct named_frame) {
 				.kind = key->kind,
 				.name = intern_get(&r->strings, key->name, NULL),
 				.file = intern_get(&r->strings, key->file, NULL),
@@ -160,7 +160,7 @@ void resolver_round(struct resolver *r)
 	r->code.round++;
 }
 
-const struct symbol *resolver_symbol(const struct resolver *r, uint32_t id)
+const struct named_frame *resolver_symbol(const struct resolver *r, uint32_t id)
 {
 	return &r->symbol[id];
 }
@@ -204,7 +204,7 @@ static uint32_t jit_flag(const struct resolver *r, const struct rbpf_frame *f)
 
 static int ruby_symbol(struct resolver *r, const struct ruby_iseq *iseq,
 		       const struct ruby_method *method, const struct rbpf_frame *f, bool unsaved,
-		       const struct place *caller, uint32_t *ret)
+		       const struct ruby_place *caller, uint32_t *ret)
 {
 	struct buf label _cleanup_buf_ = BUF_INIT;
 	struct symbol_key key;
@@ -235,7 +235,7 @@ static int ruby_symbol(struct resolver *r, const struct ruby_iseq *iseq,
 }
 
 static int cfunc_symbol(struct resolver *r, const struct ruby_method *method,
-			const struct place *caller, uint32_t *ret)
+			const struct ruby_place *caller, uint32_t *ret)
 {
 	struct symbol_key key = { .kind = FRAME_CFUNC, .file = caller->file, .line = caller->line };
 	struct buf label _cleanup_buf_ = BUF_INIT;
@@ -249,7 +249,7 @@ static int cfunc_symbol(struct resolver *r, const struct ruby_method *method,
 
 /* The symbol of a frame whose iseq or method is proven. */
 static int frame_symbol(struct resolver *r, const struct rbpf_frame *f, const struct code_ref *ref,
-			bool unsaved, const struct place *caller, uint32_t *ret)
+			bool unsaved, const struct ruby_place *caller, uint32_t *ret)
 {
 	const struct ruby_iseq *iseq = code_iseq(&r->code, ref);
 	const struct ruby_method *method = code_method(&r->code, ref);
@@ -316,7 +316,7 @@ static bool half_written(const struct resolver *r, const struct rbpf_frame *f,
 }
 
 static int name_frame(struct resolver *r, const struct rbpf_frame *f, const struct code_ref *ref,
-		      bool unsaved, const struct place *caller, uint32_t *ret)
+		      bool unsaved, const struct ruby_place *caller, uint32_t *ret)
 {
 	*ret = r->unknown;
 	if (!f->iseq && !f->me) {
@@ -362,7 +362,7 @@ static struct frame_origin frame_origin(const struct resolver *r, const struct r
 /* From the root, because a C function is shown where its caller is. */
 static int name_frames(struct resolver *r, const struct rbpf_frame *frames, size_t n)
 {
-	struct place caller = { 0 };
+	struct ruby_place caller = { 0 };
 	uint8_t unshown = 0;
 	bool inside = false;
 	size_t i, out = n;
@@ -388,7 +388,7 @@ static int name_frames(struct resolver *r, const struct rbpf_frame *frames, size
 			err = string_id(r, r->symbol[id].file, &caller.file);
 			caller.line = r->symbol[id].line;
 		} else if (r->symbol[id].kind != FRAME_CFUNC) {
-			caller = (struct place) { 0 };
+			caller = (struct ruby_place) { 0 };
 		}
 		inside = iseq && iseq->internal;
 		r->ids[--out] = id;

@@ -23,7 +23,7 @@ struct ruby_vm;
 struct resolver;
 
 /* A named frame; see struct profile_frame for the members. Strings live as long as the resolver. */
-struct symbol {
+struct named_frame {
 	enum frame_kind kind;
 	const char *name;
 	const char *file;
@@ -77,6 +77,6 @@ const struct frame_origin *resolver_origins(const struct resolver *r);
 size_t resolver_instructions(const struct resolver *r, uint64_t *ret, size_t max);
 
 /* Symbol @id, as returned by resolver_stack(). Ids are dense, from 0. */
-const struct symbol *resolver_symbol(const struct resolver *r, uint32_t id);
+const struct named_frame *resolver_symbol(const struct resolver *r, uint32_t id);
 
 #endif

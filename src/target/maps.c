@@ -136,14 +136,14 @@ static int add_line(struct maps *maps, const char *line, const char *end)
 /* ---- text ---- */
 
 /* Text that comes in pieces, of which the last line is not complete. */
-struct reader {
+struct maps_reader {
 	struct maps maps;
 	char piece[PIECE];
 	size_t len;
 	bool skip; /* the rest of a line that was too long */
 };
 
-static int add_lines(struct reader *reader)
+static int add_lines(struct maps_reader *reader)
 {
 	const char *line = reader->piece, *end = reader->piece + reader->len, *newline;
 	int r = 0;
@@ -165,7 +165,7 @@ static int add_lines(struct reader *reader)
 	return r;
 }
 
-static int read_all(struct reader *reader, int fd)
+static int read_all(struct maps_reader *reader, int fd)
 {
 	uint64_t total = 0;
 	ssize_t n;
@@ -190,7 +190,7 @@ static int read_all(struct reader *reader, int fd)
 }
 
 /* A line that has no end is one, too. */
-static int finish(struct reader *reader, struct maps *ret)
+static int finish(struct maps_reader *reader, struct maps *ret)
 {
 	const char *line = reader->piece;
 	int r = 0;
@@ -204,7 +204,7 @@ static int finish(struct reader *reader, struct maps *ret)
 
 int maps_read_fd(int fd, struct maps *ret)
 {
-	struct reader *reader = calloc(1, sizeof(*reader));
+	struct maps_reader *reader = calloc(1, sizeof(*reader));
 	int r;
 
 	if (!reader)

@@ -80,7 +80,7 @@ uint64_t flat_self_error(uint64_t self_samples, uint64_t self_value, uint64_t sa
 }
 
 /* The traversal of the recording's stacks, for rows that are groups of frames. */
-struct walk {
+struct flat_walk {
 	const struct profile *profile;
 	const struct view_selection *selection;
 	struct groups groups;
@@ -93,7 +93,7 @@ struct walk {
 	struct flat_row *rows;	/* by group */
 };
 
-static void walk_deinit(struct walk *w)
+static void walk_deinit(struct flat_walk *w)
 {
 	groups_deinit(&w->groups);
 	free(w->self);
@@ -105,12 +105,12 @@ static void walk_deinit(struct walk *w)
 	free(w->rows);
 }
 
-static int walk_init(struct walk *w, const struct profile *p, const struct view_selection *sel,
+static int walk_init(struct flat_walk *w, const struct profile *p, const struct view_selection *sel,
 		     enum group_by by)
 {
 	size_t n = p->n_stacks + 1;
 
-	*w = (struct walk) { .profile = p, .selection = sel };
+	*w = (struct flat_walk) { .profile = p, .selection = sel };
 	if (groups_init(p, by, &w->groups))
 		return -ENOMEM;
 	w->self = calloc(n, sizeof(*w->self));
@@ -129,7 +129,7 @@ static int walk_init(struct walk *w, const struct profile *p, const struct view_
 }
 
 /* Fill in what is known of each stack from its callers' and its callees' stacks. */
-static void walk_prepare(struct walk *w)
+static void walk_prepare(struct flat_walk *w)
 {
 	const struct profile *p = w->profile;
 
@@ -155,7 +155,7 @@ static void walk_prepare(struct walk *w)
 }
 
 /* The time of a stack of which nothing is shown. */
-static void add_instead(struct walk *w, const struct sum *self)
+static void add_instead(struct flat_walk *w, const struct sum *self)
 {
 	uint32_t frame = w->profile->stacks[view_stack_instead(w->selection)].frame;
 	struct flat_row *row = &w->rows[w->groups.of_frame[frame]];
@@ -166,7 +166,7 @@ static void add_instead(struct walk *w, const struct sum *self)
 	row->total_samples += self->samples;
 }
 
-static void walk_enter(struct walk *w, uint32_t stack)
+static void walk_enter(struct flat_walk *w, uint32_t stack)
 {
 	uint32_t group = w->groups.of_frame[w->profile->stacks[stack].frame];
 
@@ -183,13 +183,13 @@ static void walk_enter(struct walk *w, uint32_t stack)
 	}
 }
 
-static void walk_leave(struct walk *w, uint32_t stack)
+static void walk_leave(struct flat_walk *w, uint32_t stack)
 {
 	if (w->innermost[stack] == stack)
 		w->on_path[w->groups.of_frame[w->profile->stacks[stack].frame]]--;
 }
 
-static void walk_run(struct walk *w)
+static void walk_run(struct flat_walk *w)
 {
 	uint32_t stack = w->profile->n_stacks ? w->first_child[0] : 0;
 
@@ -220,7 +220,7 @@ static int add_row(struct flat *flat, const struct flat_row *row)
 }
 
 /* What the order of rows needs besides the rows. */
-struct order {
+struct flat_order {
 	const struct groups *groups; /* rows of frames */
 	const uint32_t *ranks;	     /* else: by owner */
 	enum flat_by by;
@@ -232,7 +232,7 @@ static int compare_u64(uint64_t a, uint64_t b)
 	return (a > b) - (a < b);
 }
 
-static int compare_names(const struct order *order, const struct flat_row *a,
+static int compare_names(const struct flat_order *order, const struct flat_row *a,
 			 const struct flat_row *b)
 {
 	const struct groups *g = order->groups;
@@ -245,7 +245,7 @@ static int compare_names(const struct order *order, const struct flat_row *a,
 static int compare_rows(const void *a, const void *b, void *arg)
 {
 	const struct flat_row *x = a, *y = b;
-	const struct order *order = arg;
+	const struct flat_order *order = arg;
 	int by_self = compare_u64(y->self_value, x->self_value);
 	int by_total = compare_u64(y->total_value, x->total_value);
 	int first = order->sort == FLAT_SORT_SELF ? by_self : by_total;
@@ -257,14 +257,14 @@ static int compare_rows(const void *a, const void *b, void *arg)
 }
 
 static int build_from_frames(const struct profile *p, const struct view_selection *sel,
-			     struct order *order, struct flat *flat)
+			     struct flat_order *order, struct flat *flat)
 {
 	static const enum group_by group_by[] = {
 		[FLAT_BY_FUNCTION] = GROUP_BY_FUNCTION, [FLAT_BY_LINE] = GROUP_BY_LINE,
 		[FLAT_BY_FILE] = GROUP_BY_FILE,		[FLAT_BY_KIND] = GROUP_BY_KIND,
 		[FLAT_BY_MODULE] = GROUP_BY_PACKAGE,
 	};
-	struct walk w;
+	struct flat_walk w;
 	int err;
 
 	err = walk_init(&w, p, sel, group_by[order->by]);
@@ -348,7 +348,7 @@ static int count_processes(const struct profile *p, enum owner_kind kind, const 
 }
 
 static int build_from_owners(const struct profile *p, const struct view_selection *sel,
-			     enum owner_kind kind, struct order *order, struct flat *flat)
+			     enum owner_kind kind, struct flat_order *order, struct flat *flat)
 {
 	size_t n = owner_limit(p, kind);
 	_cleanup_free_ struct sum *threads = calloc(p->n_threads + 1, sizeof(*threads));
@@ -384,7 +384,7 @@ int flat_build_selected(const struct profile *p, const struct view_selection *se
 			enum flat_sort sort, struct flat *ret)
 {
 	_cleanup_flat_ struct flat flat = FLAT_INIT;
-	struct order order = { .by = by, .sort = sort };
+	struct flat_order order = { .by = by, .sort = sort };
 	enum owner_kind kind;
 	int err;
 

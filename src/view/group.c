@@ -83,7 +83,7 @@ static struct key key_of(const struct profile *p, const struct profile_frame *fr
 	return key;
 }
 
-struct order {
+struct group_order {
 	const struct profile *profile;
 	const struct intern *keys;
 	const struct intern *names; /* what struct key's name is in */
@@ -96,7 +96,7 @@ static int compare_u32(uint32_t a, uint32_t b)
 
 static int compare_groups(const void *a, const void *b, void *arg)
 {
-	const struct order *order = arg;
+	const struct group_order *order = arg;
 	const struct profile *p = order->profile;
 	const struct key *x = intern_get(order->keys, *(const uint32_t *)a, NULL);
 	const struct key *y = intern_get(order->keys, *(const uint32_t *)b, NULL);
@@ -118,7 +118,7 @@ static int compare_groups(const void *a, const void *b, void *arg)
 	return diff;
 }
 
-static int rank_groups(struct groups *g, struct order *order)
+static int rank_groups(struct groups *g, struct group_order *order)
 {
 	_cleanup_free_ uint32_t *sorted = calloc(g->n + 1, sizeof(*sorted));
 
@@ -135,7 +135,7 @@ static int rank_groups(struct groups *g, struct order *order)
 int groups_init(const struct profile *p, enum group_by by, struct groups *ret)
 {
 	_cleanup_intern_ struct intern keys = INTERN_INIT, packages = INTERN_INIT;
-	struct order order = { .profile = p, .keys = &keys, .names = &p->strings };
+	struct group_order order = { .profile = p, .keys = &keys, .names = &p->strings };
 	_cleanup_groups_ struct groups g = GROUPS_INIT;
 
 	g.of_frame = calloc(p->n_frames + 1, sizeof(*g.of_frame));

@@ -126,14 +126,14 @@ static bool in_stdlib(const char *path)
 	       strstr(path, "/rubygems/") || strstr(path, "/rubygems-integration/");
 }
 
-static enum frame_origin ruby_origin(const char *path)
+static enum code_origin ruby_origin(const char *path)
 {
 	if (starts_with(path, "<internal:"))
 		return ORIGIN_CORE;
 	return gem_dir(path) || in_stdlib(path) ? ORIGIN_LIBRARY : ORIGIN_APP;
 }
 
-enum frame_origin label_origin(const struct profile *p, uint32_t frame)
+enum code_origin label_origin(const struct profile *p, uint32_t frame)
 {
 	const struct profile_frame *f = &p->frames[frame];
 

@@ -50,7 +50,7 @@ const char *label_basename(const char *path);
  * Where a frame's code comes from: what a reader wants to tell apart at first sight. Ruby code is
  * told apart by its path alone.
  */
-enum frame_origin {
+enum code_origin {
 	ORIGIN_APP,	/* Ruby code of the program itself */
 	ORIGIN_LIBRARY, /* … of gems and of Ruby's standard library */
 	ORIGIN_CORE,	/* … that is part of the interpreter: <internal:…> */
@@ -64,7 +64,7 @@ enum frame_origin {
 	ORIGIN_COUNT,
 };
 
-enum frame_origin label_origin(const struct profile *p, uint32_t frame);
+enum code_origin label_origin(const struct profile *p, uint32_t frame);
 
 /*
  * Append what the frame's code is packaged in: "activerecord-7.1.3" for a gem, "ruby stdlib",

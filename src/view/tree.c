@@ -56,7 +56,7 @@ struct child_key {
 	uint32_t what;	 /* group; below the root of a split tree: part */
 };
 
-struct builder {
+struct tree_builder {
 	const struct profile *profile;
 	struct tree tree;
 	struct view_selection *selection;
@@ -76,7 +76,7 @@ struct builder {
 	size_t cap_path;
 };
 
-static void builder_deinit(struct builder *b)
+static void builder_deinit(struct tree_builder *b)
 {
 	tree_deinit(&b->tree);
 	view_selection_free(b->selection);
@@ -88,10 +88,10 @@ static void builder_deinit(struct builder *b)
 	free(b->path);
 }
 
-static int builder_init(struct builder *b, const struct profile *p, const struct view_filter *f,
-			const struct tree_options *opts)
+static int builder_init(struct tree_builder *b, const struct profile *p,
+			const struct view_filter *f, const struct tree_options *opts)
 {
-	*b = (struct builder) { .profile = p };
+	*b = (struct tree_builder) { .profile = p };
 	b->max_nodes = profile_output_max(p) / TREE_NODE_COST;
 	b->tree.opts = *opts;
 	b->tree.profile = p;
@@ -112,7 +112,7 @@ static int builder_init(struct builder *b, const struct profile *p, const struct
 }
 
 /* The child of @parent that stands for @what, made if there is none yet. */
-static int child_of(struct builder *b, uint32_t parent, uint32_t what, uint32_t *ret)
+static int child_of(struct tree_builder *b, uint32_t parent, uint32_t what, uint32_t *ret)
 {
 	struct child_key key = { .parent = parent, .what = what };
 	struct tree *t = &b->tree;
@@ -141,7 +141,7 @@ static int child_of(struct builder *b, uint32_t parent, uint32_t what, uint32_t 
 	return 0;
 }
 
-static struct stack_state *state_of(struct builder *b, uint32_t stack)
+static struct stack_state *state_of(struct tree_builder *b, uint32_t stack)
 {
 	struct stack_state *state = &b->states[stack];
 
@@ -151,14 +151,14 @@ static struct stack_state *state_of(struct builder *b, uint32_t stack)
 }
 
 /* *@node becomes its child for @frame, or stays if the frame is hidden. */
-static int descend(struct builder *b, uint32_t frame, uint32_t *node)
+static int descend(struct tree_builder *b, uint32_t frame, uint32_t *node)
 {
 	if (!view_frame_shown(b->selection, frame))
 		return 0;
 	return child_of(b, *node, b->groups.of_frame[frame], node);
 }
 
-static int node_of_stack(struct builder *b, uint32_t part, uint32_t stack, uint32_t *ret)
+static int node_of_stack(struct tree_builder *b, uint32_t part, uint32_t stack, uint32_t *ret)
 {
 	const struct profile_stack *stacks = b->profile->stacks;
 	uint32_t node = part;
@@ -186,7 +186,7 @@ static int node_of_stack(struct builder *b, uint32_t part, uint32_t stack, uint3
 }
 
 /* Of @samples, compiled code ran @node's function if @frame says so. */
-static void add_jit(struct builder *b, uint32_t node, uint32_t frame, uint64_t samples)
+static void add_jit(struct tree_builder *b, uint32_t node, uint32_t frame, uint64_t samples)
 {
 	uint32_t jit = b->profile->frames[frame].flags & FRAME_JIT;
 
@@ -196,7 +196,8 @@ static void add_jit(struct builder *b, uint32_t node, uint32_t frame, uint64_t s
 	b->tree.nodes[node].jit_samples += samples;
 }
 
-static int inverted_node_of_stack(struct builder *b, uint32_t part, uint32_t stack, uint32_t *ret)
+static int inverted_node_of_stack(struct tree_builder *b, uint32_t part, uint32_t stack,
+				  uint32_t *ret)
 {
 	const struct profile_stack *stacks = b->profile->stacks;
 	uint64_t samples = b->states[stack].samples;
@@ -212,7 +213,7 @@ static int inverted_node_of_stack(struct builder *b, uint32_t part, uint32_t sta
 }
 
 /* The node whose self time @stack's is. */
-static int leaf_of_stack(struct builder *b, uint32_t part, uint32_t stack, uint32_t *ret)
+static int leaf_of_stack(struct tree_builder *b, uint32_t part, uint32_t stack, uint32_t *ret)
 {
 	uint32_t instead = view_stack_instead(b->selection);
 	int err;
@@ -224,7 +225,7 @@ static int leaf_of_stack(struct builder *b, uint32_t part, uint32_t stack, uint3
 	return err;
 }
 
-static void add_jit_of_part(struct builder *b)
+static void add_jit_of_part(struct tree_builder *b)
 {
 	const struct profile_stack *stacks = b->profile->stacks;
 
@@ -239,7 +240,7 @@ static void add_jit_of_part(struct builder *b)
 }
 
 /* Add the samples of one part; @order holds @n indexes of aggregates. */
-static int add_part(struct builder *b, uint32_t part, const uint32_t *order, size_t n)
+static int add_part(struct tree_builder *b, uint32_t part, const uint32_t *order, size_t n)
 {
 	uint32_t part_node = 0;
 
@@ -282,7 +283,7 @@ static enum owner_kind owners_of(enum tree_split split)
 	return kinds[split];
 }
 
-static uint32_t part_of(const struct builder *b, const struct profile_aggregate *a)
+static uint32_t part_of(const struct tree_builder *b, const struct profile_aggregate *a)
 {
 	enum tree_split split = b->tree.opts.split;
 
@@ -290,14 +291,14 @@ static uint32_t part_of(const struct builder *b, const struct profile_aggregate 
 					: owner_of_thread(b->profile, owners_of(split), a->thread);
 }
 
-static size_t count_parts(const struct builder *b)
+static size_t count_parts(const struct tree_builder *b)
 {
 	enum tree_split split = b->tree.opts.split;
 
 	return split == TREE_SPLIT_NONE ? 1 : owner_limit(b->profile, owners_of(split));
 }
 
-static int add_samples(struct builder *b)
+static int add_samples(struct tree_builder *b)
 {
 	const struct profile *p = b->profile;
 	size_t n_parts = count_parts(b);
@@ -379,7 +380,7 @@ static int link_parts(struct tree *t)
 	return 0;
 }
 
-static int link_children(struct builder *b)
+static int link_children(struct tree_builder *b)
 {
 	struct tree *t = &b->tree;
 	const struct groups *g = &b->groups;
@@ -405,7 +406,7 @@ static int link_children(struct builder *b)
 int tree_build(const struct profile *p, const struct view_filter *f,
 	       const struct tree_options *opts, struct tree *ret)
 {
-	struct builder b;
+	struct tree_builder b;
 	int err;
 
 	if (opts->split != TREE_SPLIT_NONE && !p->by_thread)

@@ -12,13 +12,13 @@
 #include "worker/wire.h"
 
 /* What is left of an answer. */
-struct reading {
+struct answer_rest {
 	const char *at;
 	size_t left;
 };
 
 /* The next @n elements of @size bytes; NULL if there are not that many. */
-static const void *next_bytes(struct reading *r, uint64_t n, size_t size)
+static const void *next_bytes(struct answer_rest *r, uint64_t n, size_t size)
 {
 	const char *at = r->at;
 
@@ -62,7 +62,7 @@ static uint64_t lowest(const struct elf_segment *v, size_t n)
 
 int answer_headers(const void *data, size_t size, struct elf_headers *ret)
 {
-	struct reading r = { data, size };
+	struct answer_rest r = { data, size };
 	const struct wire_headers *from = next_bytes(&r, 1, sizeof(*from));
 	_cleanup_free_ struct elf_segment *v = NULL;
 	const struct wire_segment *segments;
@@ -165,7 +165,7 @@ static bool take_rows(uint32_t *words, const struct wire_table *t, const uint16_
 
 int answer_table(const void *data, size_t size, struct cfi_rules *rules, struct cfi_table *ret)
 {
-	struct reading r = { data, size };
+	struct answer_rest r = { data, size };
 	const struct wire_table *t = next_bytes(&r, 1, sizeof(*t));
 	_cleanup_free_ uint32_t *words = NULL;
 	const struct rbpf_cfi_rule *from;
@@ -230,7 +230,7 @@ static int take_rests(const struct wire_rest *from, const struct wire_symbols *s
 
 int answer_symbols(const void *data, size_t size, struct elf_symbols *ret)
 {
-	struct reading r = { data, size };
+	struct answer_rest r = { data, size };
 	const struct wire_symbols *s = next_bytes(&r, 1, sizeof(*s));
 	struct elf_symbols e = ELF_SYMBOLS_INIT;
 	const struct wire_function *functions;
@@ -264,7 +264,7 @@ int answer_symbols(const void *data, size_t size, struct elf_symbols *ret)
 
 int answer_facts(const void *data, size_t size, struct dwarf_fact *facts, size_t n, char *where)
 {
-	struct reading r = { data, size };
+	struct answer_rest r = { data, size };
 	const struct wire_facts *answer = next_bytes(&r, 1, sizeof(*answer));
 	const struct wire_fact *from = answer ? next_bytes(&r, n, sizeof(*from)) : NULL;
 	size_t i;
@@ -286,7 +286,7 @@ int answer_facts(const void *data, size_t size, struct dwarf_fact *facts, size_t
 
 int answer_lines(void *data, size_t size, struct file_lines *ret)
 {
-	struct reading r = { data, size };
+	struct answer_rest r = { data, size };
 	const struct wire_lines *from = next_bytes(&r, 1, sizeof(*from));
 	struct file_lines lines = { .n = 0 };
 	uint32_t i;

@@ -7,12 +7,12 @@
 #include <unistd.h>
 
 /* Room for the descriptors of a message, aligned as CMSG_FIRSTHDR() wants it. */
-union control {
+union channel_control {
 	struct cmsghdr align;
 	char bytes[CMSG_SPACE(CHANNEL_MAX_FDS * sizeof(int))];
 };
 
-static void put_fds(struct msghdr *msg, union control *control, const int *fds, size_t n)
+static void put_fds(struct msghdr *msg, union channel_control *control, const int *fds, size_t n)
 {
 	struct cmsghdr *cmsg;
 
@@ -30,7 +30,7 @@ int channel_send(int sock, const struct channel_part *parts, size_t n, const int
 {
 	struct iovec iov[CHANNEL_MAX_PARTS];
 	struct msghdr msg = { .msg_iov = iov };
-	union control control;
+	union channel_control control;
 	ssize_t sent;
 
 	for (; msg.msg_iovlen < n; msg.msg_iovlen++)
@@ -62,7 +62,7 @@ int channel_receive(int sock, void *data, size_t size, size_t *len, int *fds, si
 {
 	struct iovec iov = { data, size };
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
-	union control control;
+	union channel_control control;
 	ssize_t n;
 
 	if (fds) {

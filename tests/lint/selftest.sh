@@ -177,6 +177,71 @@ source_file src/symbol/a.c << 'END'
 END
 expect opens.sh
 
+source_file bpf/a.bpf.h << 'END'
+/* struct in_comment { enum { IN_COMMENT }; }; */
+struct declared;
+struct cursor {
+	__u64 at;
+	struct inner { int x; } inner;
+	enum { PLAIN, WITH_VALUE = sizeof(struct cursor), WITH_CALL = F(1, 2), LAST } kind;
+};
+union word { __u64 u; };
+END
+source_file include/a.h << 'END'
+#define MAKES(X) enum made { \
+	MADE }
+enum listed {
+#define X(name) LISTED_##name,
+	ALL_OF_THEM(X)
+#undef X
+	LISTED_COUNT,
+	OTHER(X) LISTED_LAST /* LAST */
+};
+enum twice;
+END
+source_file src/base/a.c << 'END'
+struct declared; struct declared *use(struct cursor c);
+static struct cursor cursors[] = { { 1 } };
+struct cursor *next(struct cursor *c) { return (struct cursor *){ c }; }
+enum listed first(enum listed x) { return x; }
+static const char text[] = "struct word { }";
+struct declared { int PLAIN; };
+enum made { MADE };
+END
+source_file src/base/b.c << 'END'
+struct inner { // BAD
+	int LAST;
+};
+enum word { // BAD
+	LISTED_COUNT, // BAD
+	NEW = LISTED_LAST,
+	PLAIN, // BAD
+	WITH_VALUE = 3, // BAD
+	LAST // BAD
+};
+enum { LISTED_LAST }; // BAD
+union
+cursor // BAD
+{
+	int x;
+};
+struct once { enum { ALL_OF_THEM } x; };
+enum once_more { IN_COMMENT, WITH_CALL }; // BAD
+END
+source_file tests/support/a.h << 'END'
+struct cursor { int of_the_tests; };
+enum { PLAIN };
+END
+source_file tests/support/b.h << 'END'
+struct cursor { // BAD
+	int x;
+};
+END
+source_file tests/unit/test_a.c << 'END'
+struct cursor { int x; };
+END
+expect duplicate-tags.sh
+
 source_file include/rbpf_counters.h << 'END'
 	X(TICKS, "ticks", NEVER, "tick", "ticks", "fired")
 END

@@ -113,8 +113,8 @@ static void expect_same(struct fixture *f)
 	image_hide_all(f->img, false);
 	cr_assert_eq(n_want, n_got);
 	for (size_t i = 0; i < n_want; i++) {
-		const struct symbol *a = resolver_symbol(live, want[i]);
-		const struct symbol *b = resolver_symbol(dead, got[i]);
+		const struct named_frame *a = resolver_symbol(live, want[i]);
+		const struct named_frame *b = resolver_symbol(dead, got[i]);
 
 		cr_expect(a->kind == b->kind && !strcmp(a->name, b->name) &&
 				  !strcmp(a->file, b->file) && a->line == b->line &&

@@ -34,7 +34,7 @@ static void teardown(struct fixture *f)
 	image_free(f->img);
 }
 
-static void assert_sane_symbol(const struct symbol *s)
+static void assert_sane_symbol(const struct named_frame *s)
 {
 	cr_assert_lt(s->kind, FRAME_KIND_COUNT);
 	for (const char *p = s->name; *p;) {
@@ -61,7 +61,7 @@ static void resolve(struct fixture *f, const struct rbpf_frame *frames, size_t n
 static void expect_symbol(struct fixture *f, size_t i, enum frame_kind kind, const char *name,
 			  const char *file, uint32_t line)
 {
-	const struct symbol *s;
+	const struct named_frame *s;
 
 	cr_assert_lt(i, f->n, "there are only %zu frames", f->n);
 	s = resolver_symbol(f->r, f->ids[i]);
@@ -643,7 +643,7 @@ Test(resolver, a_method_being_written)
 		image_push_method(&t, main_iseq, image_pc(f.img, main_iseq, 1), 0);
 		before = t;
 		for (unsigned int stage = 0; more; stage++) {
-			const struct symbol *top;
+			const struct named_frame *top;
 
 			image_push(&t, &old.frame);
 			image_return(&t, &before);
