@@ -47,7 +47,7 @@ Q = @
 say = @printf '  %-8s %s\n'
 endif
 
-LIBS	 := libbpf libdw libelf liblzma zlib jansson
+LIBS	 := libbpf libdw libelf liblzma zlib libdeflate jansson
 CPPFLAGS += -D_GNU_SOURCE -DRBPF_VERSION='"$(VERSION)"' -Isrc -Iinclude -I$(O)
 WARN	 := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
 	    -Wundef -Wvla -Wformat=2 -Wno-format-nonliteral
@@ -56,7 +56,7 @@ WARN	 += -Werror
 endif
 CFLAGS	 ?= -O2 -g
 CFLAGS	 += -std=gnu11 $(WARN) -MMD -MP $(shell $(PKG_CONFIG) --cflags $(LIBS) 2>/dev/null)
-LDLIBS	 += $(shell $(PKG_CONFIG) --libs $(LIBS) 2>/dev/null || echo -lbpf -ldw -lelf -llzma -lz -ljansson)
+LDLIBS	 += $(shell $(PKG_CONFIG) --libs $(LIBS) 2>/dev/null || echo -lbpf -ldw -lelf -llzma -lz -ldeflate -ljansson)
 LDLIBS	 += -liberty # has no .pc file
 
 BPFARCH	 := $(patsubst aarch64,arm64,$(patsubst x86_64,x86,$(ARCH)))

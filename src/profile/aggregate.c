@@ -143,6 +143,36 @@ int aggregate_add(struct aggregate_index *index, struct profile *p,
 	return 0;
 }
 
+/* Where the search for the aggregate of @s will begin in the index; NULL if it is not there yet. */
+static const uint32_t *first_place(const struct aggregate_index *index, const struct profile *p,
+				   const struct profile_sample *s)
+{
+	if (!p->by_thread)
+		return s->stack < index->n_last ? &index->last[s->stack] : NULL;
+	if (!index->slots)
+		return NULL;
+	return &index->slots[hash_of(index, s->thread, s->stack, s->flags & SAMPLE_FLAGS) &
+			     index->mask];
+}
+
+int aggregate_add_batch(struct aggregate_index *index, struct profile *p,
+			const struct profile_sample *samples, size_t n)
+{
+	const uint32_t *places[AGGREGATE_BATCH];
+	int r = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		places[i] = first_place(index, p, &samples[i]);
+		__builtin_prefetch(places[i]);
+	}
+	for (size_t i = 0; i < n; i++)
+		if (places[i] && *places[i])
+			__builtin_prefetch(&p->aggregates[*places[i] - 1], 1);
+	for (size_t i = 0; i < n && !r; i++)
+		r = aggregate_add(index, p, &samples[i]);
+	return r;
+}
+
 void aggregate_index_deinit(struct aggregate_index *index)
 {
 	free(index->last);

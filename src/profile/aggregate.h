@@ -42,6 +42,16 @@ struct aggregate_index {
  */
 int aggregate_add(struct aggregate_index *index, struct profile *p,
 		  const struct profile_sample *sample);
+
+/*
+ * Add @n samples, at most AGGREGATE_BATCH, in their order. The stacks of samples are scattered over
+ * more memory than a processor's cache holds, and it waits for that memory once for a batch, not
+ * once for each sample. Returns what aggregate_add() does of the first sample that it failed for.
+ */
+#define AGGREGATE_BATCH 64u
+int aggregate_add_batch(struct aggregate_index *index, struct profile *p,
+			const struct profile_sample *samples, size_t n);
+
 void aggregate_index_deinit(struct aggregate_index *index);
 
 #endif

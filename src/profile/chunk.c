@@ -3,12 +3,12 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <libdeflate.h>
 #include <string.h>
-#include <zlib.h>
 
 uint32_t chunk_crc(const void *data, size_t len)
 {
-	return (uint32_t)crc32_z(0, data, len);
+	return libdeflate_crc32(0, data, len);
 }
 
 bool file_magic_matches(const void *data, size_t len)

@@ -14,10 +14,10 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <libdeflate.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include "base/array.h"
 #include "base/buf.h"
@@ -91,10 +91,9 @@ struct reader {
 	struct profile profile;
 	struct record_decoder decoder;
 	bool decoder_ready;
-	uint64_t usable; /* bytes up to the end of the last good chunk */
-	z_stream zlib;
-	bool zlib_ready;
-	uint8_t *stored; /* a payload as stored; owned */
+	uint64_t usable;			  /* bytes up to the end of the last good chunk */
+	struct libdeflate_decompressor *inflater; /* owned; NULL until it is needed */
+	uint8_t *stored;			  /* a payload as stored; owned */
 	size_t cap_stored;
 	uint8_t *raw; /* a payload decompressed; owned */
 	size_t cap_raw;
@@ -137,25 +136,25 @@ static int read_chunk(struct reader *rd, struct chunk *ret)
 	return 0;
 }
 
-/* The output is bounded by raw_len, which the header's limits bound: a zip bomb just fails. */
+/*
+ * The output is bounded by raw_len, which the header's limits bound: a zip bomb just fails. So does
+ * a stream that is shorter or longer than the header says, at either end.
+ */
 static int inflate_chunk(struct reader *rd, const struct chunk *chunk)
 {
-	z_stream *z = &rd->zlib;
+	const struct rbpf_chunk_header *h = &chunk->header;
+	size_t used;
 
-	if (array_reserve(rd->raw, rd->cap_raw, chunk->header.raw_len + 1))
+	if (array_reserve(rd->raw, rd->cap_raw, h->raw_len + 1))
 		return -ENOMEM;
-	if (!rd->zlib_ready && inflateInit(z) != Z_OK)
+	if (!rd->inflater)
+		rd->inflater = libdeflate_alloc_decompressor();
+	if (!rd->inflater)
 		return -ENOMEM;
-	rd->zlib_ready = true;
-	if (inflateReset(z) != Z_OK)
+	if (libdeflate_zlib_decompress_ex(rd->inflater, chunk->stored, h->stored_len, rd->raw,
+					  h->raw_len, &used, NULL) != LIBDEFLATE_SUCCESS)
 		return -EBADMSG;
-	z->next_in = (Bytef *)chunk->stored;
-	z->avail_in = chunk->header.stored_len;
-	z->next_out = rd->raw;
-	z->avail_out = chunk->header.raw_len;
-	if (inflate(z, Z_FINISH) != Z_STREAM_END || z->avail_out || z->avail_in)
-		return -EBADMSG;
-	return 0;
+	return used == h->stored_len ? 0 : -EBADMSG;
 }
 
 /* The payload of a chunk, valid until the next one is read. */
@@ -446,8 +445,7 @@ static void reader_deinit(struct reader *rd)
 {
 	if (rd->decoder_ready)
 		record_decoder_deinit(&rd->decoder);
-	if (rd->zlib_ready)
-		inflateEnd(&rd->zlib);
+	libdeflate_free_decompressor(rd->inflater);
 	free(rd->stored);
 	free(rd->raw);
 	profile_deinit(&rd->profile);

@@ -345,6 +345,14 @@ static int keep_sample(struct profile *p, const struct profile_sample *s)
 	return 0;
 }
 
+static int add_batch(struct record_decoder *d)
+{
+	int r = aggregate_add_batch(&d->aggregates, d->profile, d->batch, d->n_batch);
+
+	d->n_batch = 0;
+	return r == -E2BIG ? -EBADMSG : r;
+}
+
 static int add_sample(struct record_decoder *d, const struct profile_sample *s)
 {
 	bool in_time = s->ts >= d->from_ts && s->ts < d->to_ts;
@@ -358,11 +366,13 @@ static int add_sample(struct record_decoder *d, const struct profile_sample *s)
 		if (s->ts > p->last_ts)
 			p->last_ts = s->ts;
 		if (in_time)
-			r = aggregate_add(&d->aggregates, p, s);
+			d->batch[d->n_batch++] = *s;
+		if (d->n_batch == AGGREGATE_BATCH)
+			r = add_batch(d);
 	}
 	if (!r && in_time && d->keep_samples && (d->all_events || s->event == d->event))
 		r = keep_sample(p, s);
-	return r == -E2BIG ? -EBADMSG : r;
+	return r;
 }
 
 static int decode_sample(struct record_decoder *d, struct cursor *c)
@@ -453,11 +463,10 @@ static int decode_record(struct record_decoder *d, uint64_t kind, struct cursor 
 	return decoders[kind](d, body);
 }
 
-int record_decoder_chunk(struct record_decoder *d, const void *data, size_t len)
+static int decode_records(struct record_decoder *d, const void *data, size_t len)
 {
 	struct cursor c = { .p = data, .end = (const uint8_t *)data + len };
 
-	d->after_sample = false;
 	while (c.p < c.end) {
 		uint64_t kind = get(&c);
 		uint64_t body_len = get(&c);
@@ -473,6 +482,16 @@ int record_decoder_chunk(struct record_decoder *d, const void *data, size_t len)
 			return r;
 	}
 	return 0;
+}
+
+int record_decoder_chunk(struct record_decoder *d, const void *data, size_t len)
+{
+	int decoded, r;
+
+	d->after_sample = false;
+	decoded = decode_records(d, data, len);
+	r = add_batch(d); /* those before a record that is wrong, too */
+	return r ? r : decoded;
 }
 
 int record_decoder_init(struct record_decoder *d, struct profile *p)

@@ -45,6 +45,9 @@ struct record_decoder {
 	uint64_t text;	   /* bytes of the names and files of all FRAME and STACK records */
 	uint64_t text_max; /* what they may be; the caller's */
 
+	struct profile_sample batch[AGGREGATE_BATCH]; /* wanted, but not in an aggregate yet */
+	size_t n_batch;
+
 	/* Of all samples, wanted or not, what TOTALS would say. */
 	struct profile_totals totals;
 

@@ -29,11 +29,11 @@ esac
 # shellcheck disable=SC2086 # CFLAGS are words
 ${CC:-cc} ${CFLAGS:--O1} -D_GNU_SOURCE -I"$root/src" -I"$root/include" -o "$tmp/mkrecording" \
 	"$root/tests/cli/mkrecording.c" "$root"/src/base/*.c "$root"/src/profile/*.c \
-	-lz -ljansson || exit 1
+	-lz -ldeflate -ljansson || exit 1
 # shellcheck disable=SC2086
 ${CC:-cc} ${CFLAGS:--O1} -D_GNU_SOURCE -I"$root/src" -I"$root/include" -I"$root/tests" \
 	-o "$tmp/mkhostile" "$root/tests/cli/mkhostile.c" "$root"/src/base/*.c \
-	"$root"/src/profile/*.c -lz -ljansson || exit 1
+	"$root"/src/profile/*.c -lz -ldeflate -ljansson || exit 1
 cd "$tmp" || exit 1
 for kind in full few gc containers woven events empty interrupted; do
 	./mkrecording $kind $kind.data || exit 1

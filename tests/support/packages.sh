@@ -5,7 +5,7 @@
 # missing. Without root it only says which are missing.
 set -eu
 
-build="gcc libc6-dev clang llvm bpftool libbpf-dev libelf-dev libdw-dev liblzma-dev libiberty-dev zlib1g-dev libjansson-dev
+build="gcc libc6-dev clang llvm bpftool libbpf-dev libelf-dev libdw-dev liblzma-dev libiberty-dev zlib1g-dev libdeflate-dev libjansson-dev
 	pkg-config"
 demo="$build ruby"
 test="$demo clang-format libclang-rt-14-dev libcriterion-dev mandoc ruby-minitest libc6-dbg locales puma ruby-rack

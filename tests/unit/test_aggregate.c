@@ -35,8 +35,20 @@ TestSuite(aggregate, .init = setup, .fini = teardown);
 
 static struct sum sums[N_THREADS][N_STACKS][N_FLAGS];
 
-/* Add up random samples here and in sums[]. Returns how many aggregates that must give. */
-static size_t add_random(bool by_thread)
+static struct profile_sample batch[AGGREGATE_BATCH];
+static size_t n_batch;
+
+static void add_batch(void)
+{
+	cr_assert_eq(aggregate_add_batch(&finder, &p, batch, n_batch), 0);
+	n_batch = 0;
+}
+
+/*
+ * Add up random samples here, in batches of up to @batch_size, and in sums[]. Returns how many
+ * aggregates that must give.
+ */
+static size_t add_random(bool by_thread, size_t batch_size)
 {
 	uint64_t seed = 77;
 	size_t n = 0;
@@ -56,8 +68,11 @@ static size_t add_random(bool by_thread)
 		n += !sum->samples;
 		sum->samples++;
 		sum->value += s.value;
-		cr_assert_eq(aggregate_add(&finder, &p, &s), 0);
+		batch[n_batch++] = s;
+		if (n_batch == batch_size)
+			add_batch();
 	}
+	add_batch();
 	return n;
 }
 
@@ -82,7 +97,7 @@ static void expect_sums(size_t n)
 
 Test(aggregate, by_thread)
 {
-	size_t n = add_random(true);
+	size_t n = add_random(true, 1);
 
 	cr_expect_gt(n, 20000, "the table grew a few times");
 	expect_sums(n);
@@ -90,10 +105,20 @@ Test(aggregate, by_thread)
 
 Test(aggregate, by_stack)
 {
-	size_t n = add_random(false);
+	size_t n = add_random(false, 1);
 
 	cr_expect_gt(n, 3000);
 	expect_sums(n);
+}
+
+Test(aggregate, by_thread_in_batches)
+{
+	expect_sums(add_random(true, AGGREGATE_BATCH));
+}
+
+Test(aggregate, by_stack_in_batches)
+{
+	expect_sums(add_random(false, AGGREGATE_BATCH - 1));
 }
 
 static void expect_in_order(bool by_thread)

@@ -480,12 +480,17 @@ Test(reader, meta_strings_are_sanitised)
 /* Read what was built; the caller says how many samples and whether a tail was lost. */
 static void assert_reads(const struct buf *file, size_t n_samples, bool lost)
 {
+	size_t added_up = 0;
 	_cleanup_profile_ struct profile p = PROFILE_INIT;
 	struct read_report report;
 	struct err err = { 0 };
 
 	cr_assert_eq(read_buf(file, &p, &report, &err), 0, "%s", err.msg);
 	cr_assert_eq(p.n_samples, n_samples, "%zu samples instead of %zu", p.n_samples, n_samples);
+	for (size_t i = 0; i < p.n_aggregates; i++)
+		added_up += p.aggregates[i].samples;
+	cr_assert_eq(added_up, n_samples, "%zu samples in aggregates instead of %zu", added_up,
+		     n_samples);
 	cr_assert_eq(report.lost_bytes > 0, lost, "%llu bytes lost",
 		     (unsigned long long)report.lost_bytes);
 }
@@ -632,10 +637,42 @@ Test(reader, compressed_length_must_be_exact)
 	build_one_sample(&file);
 	build_chunk(&file, RBPF_CHUNK_DATA, RBPF_CHUNK_ZLIB, stored, len + 1, records.len);
 	assert_reads(&file, 1, true);
+	for (size_t cut = 1; cut <= len; cut++) {
+		buf_reset(&file);
+		build_one_sample(&file);
+		build_chunk(&file, RBPF_CHUNK_DATA, RBPF_CHUNK_ZLIB, stored, len - cut,
+			    records.len);
+		assert_reads(&file, 1, true);
+	}
 	buf_reset(&file);
 	build_one_sample(&file);
 	build_chunk(&file, RBPF_CHUNK_DATA, 0, records.data, records.len, records.len + 1);
 	assert_reads(&file, 1, true);
+}
+
+/* The checksum of the chunk is right: only the stream itself is wrong. */
+Test(reader, compressed_bits_must_be_right)
+{
+	_cleanup_buf_ struct buf file = BUF_INIT, records = BUF_INIT;
+	uint8_t stored[200];
+	uLongf len = sizeof(stored);
+
+	build_record(&records, RBPF_FILE_REC_SAMPLE, 0, ZZ(1), 2, 3, 1, 0);
+	cr_assert_eq(compress(stored, &len, (const Bytef *)records.data, records.len), Z_OK);
+	for (size_t i = 0; i < 8 * len; i++) {
+		Bytef raw[200];
+		uLongf raw_len = records.len, used = len;
+		bool good;
+
+		stored[i / 8] ^= (uint8_t)(1u << i % 8);
+		good = uncompress2(raw, &raw_len, stored, &used) == Z_OK && used == len &&
+		       raw_len == records.len;
+		buf_reset(&file);
+		build_one_sample(&file);
+		build_chunk(&file, RBPF_CHUNK_DATA, RBPF_CHUNK_ZLIB, stored, len, records.len);
+		assert_reads(&file, good ? 2 : 1, !good);
+		stored[i / 8] ^= (uint8_t)(1u << i % 8);
+	}
 }
 
 Test(reader, unknown_chunks)
