@@ -130,26 +130,26 @@ static int drain(struct collector *c, struct err *err)
 
 /*
  * Those that a sampled thread creates inherit its clock, so each thread must be given one exactly
- * if its creator had none: births are reported from the moment a process is followed
- * (life_take_thread()), and the list is read again until it holds nothing new.
+ * if its creator had none. Births are reported from the moment a process is followed
+ * (life_take_thread()): after a list was read, the reports of all that are in it are taken first. The
+ * list is read again until it holds nothing new.
  */
 static int add_threads(struct collector *c, pid_t pid, struct err *err)
 {
-	size_t n = 0, added, refused = 0;
+	size_t n = 0, added = 0, refused = 0;
 	struct tracked_process *p;
 	pid_t *tids;
-	int r;
+	int r = 0;
 
 	do {
+		if (stop_overdue() || process_threads(pid, &tids, &n))
+			break; /* rbpf is to end, or the process has */
 		r = drain(c, err);
-		if (r)
-			return r;
 		p = process_table_find(&c->table, pid);
-		if (!p || stop_overdue() || process_threads(pid, &tids, &n))
-			break; /* it has ended meanwhile, or rbpf is to */
-		r = cover_threads(c, p, tids, n, &added, &refused, err);
+		if (!r && p)
+			r = cover_threads(c, p, tids, n, &added, &refused, err);
 		free(tids);
-	} while (!r && added);
+	} while (!r && p && added);
 	warn_of_threads(c, pid, refused, n);
 	return r == -ENOMEM ? err_oom(err) : r;
 }

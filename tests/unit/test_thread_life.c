@@ -115,6 +115,11 @@ Test(thread_life, born_before_the_first_list, .init = setup, .fini = teardown)
 	birth_after_drain(1);
 }
 
+Test(thread_life, born_before_the_second_list, .init = setup, .fini = teardown)
+{
+	birth_after_drain(2);
+}
+
 Test(thread_life, born_after_all_lists, .init = setup, .fini = teardown)
 {
 	birth_after_drain(3);
