@@ -76,14 +76,17 @@ static int cover_thread(struct collector *c, struct tracked_process *p, struct t
 		thread_name(p->pid, t->tid, t->comm);
 	}
 	r = engine_add_thread(c->engine, t->tid, err);
+	t->refused = r == -EMFILE;
+	*refused += t->refused;
+	if (t->refused)
+		return 0;
 	t->covered_ns = clock_ns(CLOCK_MONOTONIC);
 	if (r == -ESRCH)
 		t->ended_ns = t->covered_ns;
-	*refused += r == -EMFILE;
-	return r == -ESRCH || r == -EMFILE ? 0 : r;
+	return r == -ESRCH ? 0 : r;
 }
 
-/* Clocks for those of the @n threads @tids of @p that have none; *@added counts them. */
+/* Clocks for those of the @n threads @tids of @p that were not asked for yet; *@added counts them. */
 static int cover_threads(struct collector *c, struct tracked_process *p, const pid_t *tids,
 			 size_t n, size_t *added, size_t *refused, struct err *err)
 {
@@ -95,7 +98,7 @@ static int cover_threads(struct collector *c, struct tracked_process *p, const p
 	*added = 0;
 	for (i = 0; i < n && !r && !stop_overdue(); i++) {
 		r = process_table_thread(&c->table, p, tids[i], &t, &is_new);
-		if (r || t->covered_ns || t->ended_ns)
+		if (r || t->covered_ns || t->refused || t->ended_ns)
 			continue;
 		r = cover_thread(c, p, t, is_new, refused, err);
 		++*added;
@@ -189,6 +192,15 @@ bool life_was_covered(struct collector *c, struct tracked_process *p, pid_t tid,
 	       t->covered_ns < ts;
 }
 
+/* Whether there was no clock for thread @tid of @p, so that what it creates inherits none. */
+static bool was_refused(struct collector *c, struct tracked_process *p, pid_t tid)
+{
+	struct tracked_thread *t;
+	bool is_new;
+
+	return !process_table_thread(&c->table, p, tid, &t, &is_new) && t->refused;
+}
+
 int life_take_thread(struct collector *c, const struct rbpf_ring_life *rec)
 {
 	struct tracked_process *p = process_table_find(&c->table, (pid_t)rec->h.tgid);
@@ -206,5 +218,7 @@ int life_take_thread(struct collector *c, const struct rbpf_ring_life *rec)
 	}
 	if (!r && covered)
 		t->covered_ns = rec->h.ts;
+	else if (!r && was_refused(c, p, (pid_t)rec->h.tid))
+		p->uncovered = c->any_uncovered = true;
 	return r;
 }

@@ -184,6 +184,28 @@ Test(thread_life, too_many_open_files, .init = setup, .fini = teardown)
 	cr_expect_eq(f.totals.counters[COUNTER_THREADS_LEFT_OUT], 1);
 }
 
+/* What a thread without a clock makes has none to inherit, so it must be asked for, or be counted. */
+Test(thread_life, children_of_one_left_out, .init = setup, .fini = teardown)
+{
+	pid_t tid, child;
+
+	scripted_engine_fail(&f.engine, SCRIPTED_ADD_THREAD, 1, -EMFILE);
+	collecting_start(&f, &target);
+	cr_expect_eq(f.engine.clocks.n, 0);
+	tid = born(target.pid);
+	child = target_fork(&target);
+	collecting_birth(&f, RBPF_RING_FORK, target.pid, target.pid, child);
+	scripted_engine_fail(&f.engine, SCRIPTED_ADD_THREAD, 2, -EMFILE);
+	collecting_poll(&f);
+	cr_expect_eq(scripted_count(&f.engine, SCRIPTED_ADD_THREAD, tid), 1, "the thread");
+	cr_expect_eq(scripted_count(&f.engine, SCRIPTED_ADD_THREAD, child), 1, "the child");
+	cr_expect_eq(f.engine.clocks.n, 1, "there is room for one");
+	cr_expect_eq(scripted_count(&f.engine, SCRIPTED_ADD_THREAD, target.pid), 1,
+		     "what was counted is not tried again");
+	collecting_finish(&f);
+	cr_expect_eq(f.totals.counters[COUNTER_THREADS_LEFT_OUT], 2);
+}
+
 /* ---- CPU time ---- */
 
 /* Of a thread of the target, as soon as it waits. */
