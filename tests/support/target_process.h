@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,6 +25,7 @@
 struct target {
 	pid_t pid;
 	int fd;
+	bool reaped;
 };
 
 enum target_order {
@@ -75,25 +77,34 @@ static inline void target_end_of_thread(struct target_thread *t)
 	pthread_join(t->id, NULL);
 }
 
+/* End when @parent does, also if it just has. */
+static inline void target_end_with(pid_t parent)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(1);
+}
+
 static inline pid_t target_make_child(int fd)
 {
+	const pid_t parent = getpid();
 	pid_t pid = fork();
 
 	if (pid)
 		return pid;
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	target_end_with(parent);
 	close(fd);
 	for (;;)
 		pause();
 }
 
-static inline void target_main(int fd)
+static inline void target_main(pid_t parent, int fd)
 {
 	static struct target_thread threads[TARGET_MAX_THREADS];
 	struct target_message m;
 	size_t n = 0;
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	target_end_with(parent);
 	while (read(fd, &m, sizeof(m)) == (ssize_t)sizeof(m)) {
 		if (m.order == TARGET_THREAD)
 			m.value = n < TARGET_MAX_THREADS ? target_make_thread(&threads[n++]) : -1;
@@ -115,6 +126,7 @@ static inline void target_main(int fd)
 
 static inline struct target target_start(void)
 {
+	const pid_t parent = getpid();
 	struct target t;
 	int fds[2];
 
@@ -123,7 +135,7 @@ static inline struct target target_start(void)
 	cr_assert_geq(t.pid, 0);
 	if (!t.pid) {
 		close(fds[0]);
-		target_main(fds[1]);
+		target_main(parent, fds[1]);
 	}
 	close(fds[1]);
 	return t;
@@ -186,19 +198,23 @@ static inline void target_exec(const struct target *t)
 }
 
 /* It exits; returns what wait(2) gives. */
-static inline int target_exit(const struct target *t, int value)
+static inline int target_exit(struct target *t, int value)
 {
 	int status = -1;
 
 	target_ask(t, TARGET_EXIT, value);
 	cr_assert_eq(waitpid(t->pid, &status, 0), t->pid);
+	t->reaped = true;
 	return status;
 }
 
 static inline void target_end(struct target *t)
 {
-	kill(t->pid, SIGKILL);
-	waitpid(t->pid, NULL, 0);
+	if (!t->reaped) {
+		kill(t->pid, SIGKILL);
+		waitpid(t->pid, NULL, 0);
+	}
+	t->reaped = true;
 	close(t->fd);
 }
 

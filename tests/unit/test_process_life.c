@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* How processes begin, change and end in a profile, and which of them the engine follows meanwhile. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <string.h>
+
+#include "sample/collector_state.h"
+#include "support/collecting.h"
+#include "target/process.h"
+
+static struct collecting f;
+static struct target target;
+
+static void setup(void)
+{
+	collecting_init(&f, NULL);
+	target = target_start();
+}
+
+static void teardown(void)
+{
+	target_end(&target);
+	collecting_deinit(&f);
+}
+
+/* The engine follows these @n processes and no others. */
+static void expect_followed(const pid_t *pids, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		cr_expect(scripted_has(&f.engine.followed, pids[i]), "process %zu", i);
+	cr_expect_eq(f.engine.followed.n, n, "%zu are followed", f.engine.followed.n);
+}
+
+#define EXPECT_FOLLOWED(...)                                                                       \
+	expect_followed((const pid_t[]) { __VA_ARGS__ },                                           \
+			sizeof((const pid_t[]) { __VA_ARGS__ }) / sizeof(pid_t))
+
+static void expect_live(size_t n)
+{
+	struct collector_status st;
+
+	collector_status(f.c, &st);
+	cr_expect_eq(st.live, n, "%zu live", st.live);
+}
+
+static pid_t fork_by(pid_t tid)
+{
+	pid_t child = target_fork(&target);
+
+	collecting_birth(&f, RBPF_RING_FORK, target.pid, tid, child);
+	return child;
+}
+
+/* FREE of the first thread of @tgid. */
+static void freed(pid_t tgid)
+{
+	scripted_life(
+		&f.engine, RBPF_RING_FREE,
+		&(struct rbpf_ring_life) { .h.tgid = (uint32_t)tgid, .h.tid = (uint32_t)tgid });
+}
+
+static void executed(pid_t tgid)
+{
+	scripted_life(&f.engine, RBPF_RING_EXEC,
+		      &(struct rbpf_ring_life) {
+			      .h.tgid = (uint32_t)tgid, .h.tid = (uint32_t)tgid, .exe.inode = 7 });
+}
+
+static uint64_t start_ticks_of(pid_t pid)
+{
+	struct process info;
+	uint64_t ticks;
+
+	cr_assert_eq(process_open(pid, &info, NULL), 0);
+	ticks = info.start_ticks;
+	process_close(&info);
+	return ticks;
+}
+
+/* ---- begin ---- */
+
+Test(process_life, what_is_told_of_a_target, .init = setup, .fini = teardown)
+{
+	const struct profile_process *p;
+	char exe[4096];
+	ssize_t len = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+
+	cr_assert_gt(len, 0);
+	exe[len] = '\0';
+	collecting_start(&f, &target);
+	EXPECT_FOLLOWED(target.pid);
+	cr_expect_eq(f.engine.calls[0].op, SCRIPTED_FOLLOW, "before its threads are looked at");
+	cr_expect_eq(f.engine.calls[0].since_ns, 0, "it began before it was met");
+	cr_expect_not(f.engine.calls[0].with_layout);
+	p = collecting_process(&f, target.pid);
+	cr_expect_str_eq(collecting_str(&f, p->exe), exe);
+	cr_expect_str_not_empty(collecting_str(&f, p->cmdline));
+	cr_expect_str_empty(collecting_str(&f, p->ruby_version));
+	cr_expect_eq(p->start_ticks, start_ticks_of(target.pid));
+	cr_expect_eq(p->uid, getuid());
+	cr_expect_eq(p->parent, PROFILE_NONE, "its parent is this test");
+	cr_expect(!p->exited && p->exit_status == -1);
+	collecting_finish(&f);
+	expect_live(1);
+}
+
+Test(process_life, targets_that_are_refused, .init = setup, .fini = teardown)
+{
+	struct collector_status st;
+
+	cr_expect_eq(collector_add(f.c, target.pid, true, &f.err), -ENOENT);
+	cr_expect_eq(f.err.kind, ERR_TARGET);
+	cr_expect_not_null(strstr(f.err.msg, "is not a Ruby process"), "%s", f.err.msg);
+	cr_expect_eq(collector_add(f.c, target.pid + 0x10000000, false, &f.err), -ESRCH);
+	cr_expect_eq(f.err.kind, ERR_TARGET);
+	collector_status(f.c, &st);
+	cr_expect_eq(st.processes, 1, "the other was never there");
+	EXPECT_FOLLOWED(target.pid);
+}
+
+Test(process_life, no_room_for_a_target, .init = setup, .fini = teardown)
+{
+	struct collector_status st;
+
+	scripted_engine_fail(&f.engine, SCRIPTED_FOLLOW, 1, -E2BIG);
+	cr_expect_eq(collector_add(f.c, target.pid, false, &f.err), -E2BIG);
+	cr_expect_not_null(strstr(f.err.msg, "scripted: follow"), "%s", f.err.msg);
+	collector_status(f.c, &st);
+	cr_expect(!st.processes && !st.live && !st.threads);
+	/* There is some by now. */
+	collecting_start(&f, &target);
+	collecting_finish(&f);
+	cr_expect_eq(f.totals.counters[COUNTER_NOT_FOLLOWED], 1);
+	cr_expect_eq(collecting_profile(&f)->n_processes, 1);
+}
+
+/* ---- fork ---- */
+
+Test(process_life, children, .init = setup, .fini = teardown)
+{
+	pid_t child, grandchild;
+	uint32_t id;
+
+	collecting_start(&f, &target);
+	child = fork_by(target.pid);
+	grandchild = target_fork(&target); /* of whomever: the record tells */
+	collecting_birth(&f, RBPF_RING_FORK, child, child, grandchild);
+	collecting_tick(&f, grandchild, grandchild);
+	collecting_poll(&f);
+	id = collecting_find(&f, target.pid);
+	cr_expect_eq(collecting_process(&f, child)->parent, id);
+	cr_expect_eq(collecting_process(&f, grandchild)->parent, collecting_find(&f, child));
+	cr_expect_eq(collecting_process(&f, child)->start_ticks, start_ticks_of(child));
+	cr_expect_eq(collecting_profile(&f)->n_processes, 3);
+	EXPECT_FOLLOWED(target.pid, child, grandchild);
+	cr_expect_eq(f.engine.ops[SCRIPTED_ADD_THREAD].asked, 1, "they have inherited clocks");
+	cr_expect(scripted_has(&f.engine.clocks, grandchild));
+	expect_live(3);
+	collecting_finish(&f);
+	cr_expect_eq(collecting_profile(&f)->n_samples, 1);
+	cr_expect_eq(collecting_thread(&f, grandchild)->process, collecting_find(&f, grandchild));
+}
+
+/* A child that is made before its maker has a clock. */
+static pid_t early;
+
+static void fork_early(struct scripted_engine *e, const struct scripted_call *call)
+{
+	if (call->op != SCRIPTED_ADD_THREAD || early)
+		return;
+	scripted_drop(&e->clocks, target.pid);
+	early = fork_by(target.pid);
+	scripted_put(&e->clocks, target.pid);
+}
+
+Test(process_life, child_of_a_thread_without_a_clock, .init = setup, .fini = teardown)
+{
+	early = 0;
+	f.engine.after = fork_early;
+	collecting_start(&f, &target);
+	cr_expect_eq(scripted_count(&f.engine, SCRIPTED_ADD_THREAD, early), 1);
+	cr_expect(scripted_has(&f.engine.clocks, early));
+	EXPECT_FOLLOWED(target.pid, early);
+	collecting_finish(&f);
+}
+
+/* It is recorded as what its parent is, which it was. */
+Test(process_life, child_that_is_gone, .init = setup, .fini = teardown)
+{
+	const struct profile_process *p, *parent;
+	uint64_t ts;
+	pid_t child;
+
+	collecting_start(&f, &target);
+	child = fork_by(target.pid);
+	kill(child, SIGKILL);
+	while (thread_state(child, child) != 'Z')
+		usleep(100);
+	collecting_tick(&f, child, child);
+	ts = collecting_exit(&f, child, SIGKILL);
+	collecting_poll(&f);
+	p = collecting_process(&f, child);
+	parent = collecting_process(&f, target.pid);
+	cr_expect(p->exe == parent->exe && p->cmdline == parent->cmdline);
+	cr_expect(p->uid == parent->uid && p->cgroup == parent->cgroup);
+	cr_expect_eq(p->parent, collecting_find(&f, target.pid));
+	cr_expect(p->exited && p->exit_ts == ts);
+	cr_expect_eq(p->exit_status, SIGKILL);
+	collecting_finish(&f);
+	cr_expect_eq(collecting_profile(&f)->n_samples, 1, "its sample counts");
+}
+
+/* Of so many that its user may have no more of them. */
+static void fill_table(size_t left)
+{
+	f.c->live = RBPF_MAX_PROCS - left;
+}
+
+Test(process_life, children_beyond_the_limit, .init = setup, .fini = teardown)
+{
+	pid_t child;
+
+	collecting_start(&f, &target);
+	fill_table(1);
+	child = fork_by(target.pid);
+	collecting_poll(&f);
+	cr_expect_eq(collecting_find(&f, child), PROFILE_NONE);
+	EXPECT_FOLLOWED(target.pid);
+	fill_table(2);
+	child = fork_by(target.pid);
+	collecting_poll(&f);
+	cr_expect_neq(collecting_find(&f, child), PROFILE_NONE, "there is room again");
+	EXPECT_FOLLOWED(target.pid, child);
+	collecting_finish(&f);
+	cr_expect_eq(f.totals.counters[COUNTER_NOT_FOLLOWED], 1);
+}
+
+/* ---- exec ---- */
+
+Test(process_life, exec, .init = setup, .fini = teardown)
+{
+	const struct profile_process *p;
+	uint64_t ticks;
+	pid_t child;
+	uint32_t id;
+
+	collecting_start(&f, &target);
+	child = fork_by(target.pid);
+	collecting_poll(&f);
+	id = collecting_find(&f, target.pid);
+	ticks = collecting_process(&f, target.pid)->start_ticks;
+	target_exec(&target);
+	executed(target.pid);
+	collecting_tick(&f, target.pid, target.pid);
+	collecting_poll(&f);
+	cr_expect_eq(collecting_find(&f, target.pid), id, "it is still that process");
+	p = collecting_process(&f, target.pid);
+	cr_expect_str_eq(collecting_str(&f, p->cmdline), "sleep 1000");
+	cr_expect_not_null(strstr(collecting_str(&f, p->exe), "/"));
+	cr_expect_neq(p->exe, collecting_process(&f, child)->exe);
+	cr_expect_eq(p->start_ticks, ticks);
+	cr_expect(!p->exited);
+	cr_expect_eq(collecting_process(&f, child)->parent, id);
+	EXPECT_FOLLOWED(target.pid, child);
+	cr_expect_eq(scripted_count(&f.engine, SCRIPTED_FORGET, target.pid), 0);
+	collecting_finish(&f);
+	cr_expect_eq(collecting_profile(&f)->n_processes, 2);
+	cr_expect_eq(collecting_profile(&f)->n_samples, 1);
+}
+
+/* ---- exit ---- */
+
+Test(process_life, exit_status_and_time, .init = setup, .fini = teardown)
+{
+	const struct profile_process *p;
+	uint64_t ts;
+	int status;
+
+	collecting_start(&f, &target);
+	collecting_tick(&f, target.pid, target.pid);
+	status = target_exit(&target, 3);
+	cr_assert_eq(status, 3 << 8);
+	ts = collecting_exit(&f, target.pid, status);
+	collecting_exit(&f, target.pid, 0); /* it ends once */
+	collecting_tick(&f, target.pid, target.pid);
+	freed(target.pid);
+	collecting_poll(&f);
+	p = collecting_process(&f, target.pid);
+	cr_expect(p->exited);
+	cr_expect_eq(p->exit_status, status);
+	cr_expect_eq(p->exit_ts, ts);
+	expect_live(0);
+	cr_expect_eq(f.engine.followed.n, 0);
+	cr_expect_eq(f.engine.ops[SCRIPTED_FORGET].asked, 0, "the kernel side knows");
+	collecting_finish(&f);
+	cr_expect_eq(collecting_profile(&f)->n_samples, 2, "the one of its end, too");
+}
+
+Test(process_life, threads_that_exit, .init = setup, .fini = teardown)
+{
+	pid_t tid = target_thread(&target);
+
+	collecting_start(&f, &target);
+	scripted_life(&f.engine, RBPF_RING_EXIT,
+		      &(struct rbpf_ring_life) { .h.tgid = (uint32_t)target.pid,
+						 .h.tid = (uint32_t)tid,
+						 .exit_code = 5 });
+	collecting_poll(&f);
+	cr_expect_not(collecting_process(&f, target.pid)->exited, "others go on");
+	expect_live(1);
+	collecting_finish(&f);
+}
+
+/* What is kept of a process and its threads goes a while after its end, not at once. */
+Test(process_life, what_ended_is_let_go, .init = setup, .fini = teardown)
+{
+	struct collector_status st;
+	pid_t child;
+
+	collecting_start(&f, &target);
+	child = fork_by(target.pid);
+	collecting_tick(&f, child, child);
+	collecting_exit(&f, child, 0);
+	collecting_keep_house(&f);
+	collector_status(f.c, &st);
+	cr_expect(st.processes == 2 && st.live == 1 && st.threads == 2);
+	collecting_tick(&f, child, child);
+	collecting_poll(&f);
+	cr_expect_eq(collecting_profile(&f)->n_samples, 2, "samples that come late");
+
+	child = fork_by(target.pid);
+	collecting_tick(&f, child, child);
+	scripted_life(
+		&f.engine, RBPF_RING_EXIT,
+		&(struct rbpf_ring_life) { .h.ts = clock_ns(CLOCK_MONOTONIC) - 3 * NSEC_PER_SEC,
+					   .h.tgid = (uint32_t)child,
+					   .h.tid = (uint32_t)child,
+					   .flags = RBPF_LIFE_LAST });
+	collecting_poll(&f);
+	collector_status(f.c, &st);
+	cr_expect_eq(st.threads, 3);
+	collecting_keep_house(&f);
+	collector_status(f.c, &st);
+	cr_expect(st.processes == 3 && st.live == 1 && st.threads == 2, "%zu threads", st.threads);
+	collecting_finish(&f);
+	cr_expect_eq(collecting_profile(&f)->n_processes, 3);
+	cr_expect_eq(collecting_profile(&f)->n_samples, 3);
+}
+
+/* Its exit was not told: the record of it was lost. */
+Test(process_life, gone_without_a_word, .init = setup, .fini = teardown)
+{
+	const struct profile_process *p;
+	uint64_t before;
+
+	collecting_start(&f, &target);
+	collecting_poll(&f);
+	target_exit(&target, 0);
+	collecting_keep_house(&f);
+	cr_expect_not(collecting_process(&f, target.pid)->exited, "its exit may be on its way");
+	expect_live(1);
+	before = clock_ns(CLOCK_MONOTONIC);
+	collecting_keep_house(&f);
+	p = collecting_process(&f, target.pid);
+	cr_expect(p->exited && p->exit_status == -1 && p->exit_ts > before);
+	expect_live(0);
+	cr_expect_eq(f.engine.followed.n, 0, "and nobody follows it");
+	collecting_finish(&f);
+}
+
+Test(process_life, pid_that_is_used_again, .init = setup, .fini = teardown)
+{
+	pid_t child;
+	uint32_t id;
+
+	collecting_start(&f, &target);
+	child = fork_by(target.pid);
+	collecting_tick(&f, child, child);
+	collecting_exit(&f, child, 1 << 8);
+	freed(child);
+	collecting_birth(&f, RBPF_RING_FORK, target.pid, target.pid, child);
+	collecting_tick(&f, child, child);
+	collecting_poll(&f);
+	id = collecting_find(&f, child);
+	cr_expect_eq(id, 2, "a process of its own");
+	cr_expect_eq(collecting_thread(&f, child)->process, id);
+	cr_expect_not(collecting_process(&f, child)->exited);
+	cr_expect(collecting_profile(&f)->processes[1].exited);
+	EXPECT_FOLLOWED(target.pid, child);
+	expect_live(2);
+	collecting_finish(&f);
+	cr_expect_eq(collecting_profile(&f)->n_threads, 2);
+}
+
+/* A child that is known already is not made anew by a record that comes late. */
+Test(process_life, child_that_is_known, .init = setup, .fini = teardown)
+{
+	pid_t child = target_fork(&target);
+
+	cr_assert_eq(collector_add(f.c, child, false, &f.err), 0);
+	collecting_start(&f, &target);
+	collecting_birth(&f, RBPF_RING_FORK, target.pid, target.pid, child);
+	collecting_poll(&f);
+	cr_expect_eq(collecting_profile(&f)->n_processes, 2);
+	EXPECT_FOLLOWED(target.pid, child);
+	expect_live(2);
+	collecting_finish(&f);
+}
