@@ -355,9 +355,10 @@ int life_take_fork(struct collector *c, const struct rbpf_ring_life *rec)
 
 	/* It may be known already, if it was forked while its parent was being attached to. */
 	p = process_table_find(&c->table, (pid_t)rec->child);
-	if (!parent || (p && !p->ended_ns))
+	if (p && !p->ended_ns)
 		return 0;
-	if (!may_follow(c, parent->info.place.uid)) {
+	/* The kernel side follows it, also if the parent was not to be followed. */
+	if (!parent || !may_follow(c, parent->info.place.uid)) {
 		engine_forget(c->engine, (pid_t)rec->child);
 		return 0;
 	}

@@ -218,11 +218,13 @@ static void fill_table(size_t left)
 
 Test(process_life, children_beyond_the_limit, .init = setup, .fini = teardown)
 {
-	pid_t child;
+	pid_t child, grandchild;
 
 	collecting_start(&f, &target);
 	fill_table(1);
 	child = fork_by(target.pid);
+	grandchild = target_fork(&target);
+	collecting_birth(&f, RBPF_RING_FORK, child, child, grandchild);
 	collecting_poll(&f);
 	cr_expect_eq(collecting_find(&f, child), PROFILE_NONE);
 	EXPECT_FOLLOWED(target.pid);
