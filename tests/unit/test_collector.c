@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* From records of an engine to a profile: samples, what is lost, and what goes wrong. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <string.h>
+
+#include "base/stop.h"
+#include "sample/collector_state.h"
+#include "support/collecting.h"
+
+static struct collecting f;
+static struct target target;
+
+static void setup(void)
+{
+	collecting_init(&f, NULL);
+	target = target_start();
+}
+
+static void setup_native(void)
+{
+	collecting_init(&f, &(struct collector_options) { .native = true });
+	target = target_start();
+}
+
+static void teardown(void)
+{
+	target_end(&target);
+	collecting_deinit(&f);
+}
+
+/* The name of the innermost frame of kept sample @i. */
+static const char *innermost(size_t i)
+{
+	const struct profile *p = collecting_profile(&f);
+
+	cr_assert_lt(i, p->n_kept);
+	cr_assert_gt(p->samples[i].stack, 0);
+	return profile_str(p, p->frames[p->stacks[p->samples[i].stack].frame].name);
+}
+
+/* ---- samples ---- */
+
+Test(collector, samples, .init = setup, .fini = teardown)
+{
+	const struct profile *p = collecting_profile(&f);
+	pid_t tid = target_thread(&target);
+	struct rbpf_ring_sample rec = { .h.tgid = (uint32_t)target.pid,
+					.h.tid = (uint32_t)tid,
+					.h.cpu = 3,
+					.h.ts = 5000,
+					.weight = 777,
+					.status = RBPF_NO_RUBY,
+					.flags = RBPF_SAMPLE_KERNEL,
+					.comm = "worker" };
+
+	collecting_start(&f, &target);
+	cr_expect_eq(p->n_threads, 0, "before their first sample");
+	scripted_sample(&f.engine, &rec);
+	rec.h.ts = 6000;
+	rec.weight = 23;
+	rec.flags = 0;
+	scripted_sample(&f.engine, &rec);
+	collecting_tick(&f, target.pid, target.pid);
+	collecting_poll(&f);
+	collecting_finish(&f);
+	cr_assert_eq(p->n_kept, 3);
+	cr_expect(p->samples[0].ts == 5000 && p->samples[1].ts == 6000);
+	cr_expect(p->samples[0].value == 777 && p->samples[1].value == 23);
+	cr_expect_eq(p->samples[0].cpu, 3);
+	cr_expect_eq(p->samples[0].flags, SAMPLE_KERNEL | SAMPLE_NO_RUBY);
+	cr_expect_eq(p->samples[1].flags, SAMPLE_NO_RUBY);
+	cr_expect_eq(p->samples[0].thread, p->samples[1].thread);
+	cr_expect_eq(p->samples[0].stack, p->samples[1].stack);
+	cr_expect_str_eq(innermost(0), "[no Ruby in process]");
+	cr_expect_eq(p->n_threads, 2);
+	cr_expect_eq(collecting_thread(&f, tid)->process, collecting_find(&f, target.pid));
+	cr_expect_str_eq(collecting_str(&f, collecting_thread(&f, tid)->name), "worker");
+	cr_expect_eq(f.totals.samples, 3);
+	cr_expect_eq(f.totals.no_ruby, 3);
+	cr_expect_eq(f.totals.cpu_sampled_ns, 777 + 23 + 10 * NSEC_PER_MSEC);
+	cr_expect_eq(f.totals.lost, 0);
+}
+
+/* No Ruby is known there: whatever the walk says, it says nothing of one. */
+Test(collector, why_there_is_no_ruby_stack, .init = setup, .fini = teardown)
+{
+	struct rbpf_ring_sample rec = { .h.tgid = (uint32_t)target.pid,
+					.h.tid = (uint32_t)target.pid,
+					.status = RBPF_FAULT_STACK };
+
+	collecting_start(&f, &target);
+	scripted_sample(&f.engine, &rec);
+	rec.status = RBPF_EXITING;
+	scripted_sample(&f.engine, &rec);
+	collecting_finish(&f);
+	cr_expect_str_eq(innermost(0), "[no Ruby in process]");
+	cr_expect_str_eq(innermost(1), "[thread start or end]");
+	cr_expect(f.totals.no_ruby == 2 && !f.totals.failed);
+}
+
+Test(collector, threads_that_are_renamed, .init = setup, .fini = teardown)
+{
+	struct rbpf_ring_sample rec = { .h.tgid = (uint32_t)target.pid,
+					.h.tid = (uint32_t)target.pid,
+					.comm = "before" };
+
+	collecting_start(&f, &target);
+	scripted_sample(&f.engine, &rec);
+	collecting_poll(&f);
+	cr_expect_str_eq(collecting_str(&f, collecting_thread(&f, target.pid)->name), "before");
+	/* All 16 bytes: there is no NUL then. */
+	memcpy(rec.comm, "exactly 16 bytes", sizeof(rec.comm));
+	scripted_sample(&f.engine, &rec);
+	collecting_poll(&f);
+	collecting_finish(&f);
+	cr_expect_str_eq(collecting_str(&f, collecting_thread(&f, target.pid)->name),
+			 "exactly 16 bytes");
+	cr_expect_eq(collecting_profile(&f)->n_threads, 1, "it is the same thread");
+}
+
+Test(collector, status, .init = setup, .fini = teardown)
+{
+	struct collector_status st;
+
+	collecting_start(&f, &target);
+	collecting_tick(&f, target.pid, target.pid);
+	collecting_tick(&f, target.pid, target.pid + 1);
+	f.engine.counters[RBPF_CNT_LOST_SAMPLE] = 4;
+	collecting_poll(&f);
+	collector_status(f.c, &st);
+	cr_expect(st.processes == 1 && st.live == 1 && !st.rubies);
+	cr_expect_eq(st.samples, 2);
+	cr_expect_eq(st.threads, 2);
+	cr_expect_eq(st.lost, 4);
+	cr_expect_str_empty(collector_ruby_version(f.c));
+	collecting_finish(&f);
+}
+
+/* An engine hands over so much at a time: it is asked again at once, and at the end for all. */
+Test(collector, drains_in_parts, .init = setup, .fini = teardown)
+{
+	const struct profile *p = collecting_profile(&f);
+
+	collecting_start(&f, &target);
+	f.engine.batch = 2;
+	for (int i = 0; i < 9; i++)
+		collecting_tick(&f, target.pid, target.pid);
+	cr_expect_eq(collector_poll(f.c, &f.err), 1);
+	cr_expect_eq(p->n_samples, 2);
+	cr_expect_eq(collector_poll(f.c, &f.err), 1);
+	cr_expect_eq(p->n_samples, 4);
+	collecting_finish(&f);
+	cr_expect_eq(p->n_samples, 9);
+}
+
+/* The engine makes no more from then on, but what it has made counts. */
+static void one_more(struct scripted_engine *e, const struct scripted_call *call)
+{
+	(void)e;
+	if (call->op == SCRIPTED_STOP)
+		collecting_tick(&f, target.pid, target.pid);
+}
+
+Test(collector, finish, .init = setup, .fini = teardown)
+{
+	uint64_t before;
+
+	collecting_start(&f, &target);
+	f.engine.after = one_more;
+	f.engine.cpu_ns = 1234;
+	f.engine.runs = 10;
+	f.engine.run_ns = 12345;
+	before = clock_ns(CLOCK_MONOTONIC);
+	collecting_finish(&f);
+	cr_expect_eq(f.totals.samples, 1);
+	cr_expect_geq(f.totals.end_monotonic_ns, before);
+	cr_expect_eq(f.totals.cpu_kernel_ns, 1234);
+	cr_expect_eq(f.totals.kernel_ns_per_sample, 1234);
+	cr_expect_gt(f.totals.rbpf_cpu_ns, 0);
+}
+
+/* ---- what is lost ---- */
+
+Test(collector, counters, .init = setup, .fini = teardown)
+{
+	const struct profile *p = collecting_profile(&f);
+
+	collecting_start(&f, &target);
+	for (size_t i = 0; i < RBPF_COUNTERS; i++)
+		f.engine.counters[i] = 100 + i;
+	f.engine.counters[RBPF_CNT_LOST_SAMPLE] = 5;
+	collecting_poll(&f);
+	cr_assert_eq(p->n_lost, 1);
+	cr_expect_eq(p->lost[0].count, 5);
+	cr_expect_eq(p->lost[0].reason, LOST_RING_FULL);
+	collecting_keep_house(&f);
+	cr_expect_eq(p->n_lost, 1, "there were no more");
+	f.engine.counters[RBPF_CNT_LOST_SAMPLE] = 9;
+	f.engine.counters[RBPF_CNT_LOST_LIFE] = 7777;
+	collecting_finish(&f);
+	cr_assert_eq(p->n_lost, 2);
+	cr_expect_eq(p->lost[1].count, 4, "those since");
+	cr_expect_geq(p->lost[1].ts, p->lost[0].ts);
+	cr_expect_eq(f.totals.lost, 9);
+	for (size_t i = 0; i < RBPF_COUNTERS; i++)
+		cr_expect_eq(f.totals.counters[i], f.engine.counters[i], "counter %zu", i);
+}
+
+/* Records of unknown processes that are no samples. */
+Test(collector, records_of_unknown_processes, .init = setup, .fini = teardown)
+{
+	struct rbpf_ring_hdr h = { .tgid = (uint32_t)getpid(), .tid = (uint32_t)getpid() };
+	struct rbpf_ring_stack stack = { .h = h, .stack = 1 };
+	struct rbpf_ring_native native = { .h = h, .stack = 1 };
+	struct rbpf_ring_wanted wanted = { .h = h, .addr = 1 };
+	struct rbpf_ring_memory memory = { .h = h };
+	struct rbpf_ring_life life = { .h = h, .child = 1, .flags = RBPF_LIFE_LAST };
+
+	collecting_start(&f, &target);
+	stack.h.type = RBPF_RING_STACK;
+	scripted_record(&f.engine, &stack, sizeof(stack));
+	native.h.type = RBPF_RING_NATIVE;
+	scripted_record(&f.engine, &native, sizeof(native));
+	wanted.h.type = RBPF_RING_WANTED;
+	scripted_record(&f.engine, &wanted, sizeof(wanted));
+	memory.h.type = RBPF_RING_MEMORY;
+	scripted_record(&f.engine, &memory, sizeof(memory));
+	for (life.h.type = RBPF_RING_FORK; life.h.type <= RBPF_RING_FREE; life.h.type++)
+		scripted_record(&f.engine, &life, sizeof(life));
+	life.h.type = 99; /* what only a newer kernel side sends */
+	scripted_record(&f.engine, &life, sizeof(life));
+	collecting_poll(&f);
+	collecting_finish(&f);
+	cr_expect_eq(collecting_profile(&f)->n_processes, 1);
+	cr_expect_eq(collecting_profile(&f)->n_threads, 0);
+	cr_expect_eq(f.totals.lost, 0);
+}
+
+/* From a while after the end on only samples are taken, and what is not looked at is counted. */
+Test(collector, too_late, .init = setup, .fini = teardown)
+{
+	pid_t child;
+
+	collecting_start(&f, &target);
+	stop_at(1);
+	child = target_fork(&target);
+	collecting_birth(&f, RBPF_RING_FORK, target.pid, target.pid, child);
+	collecting_tick(&f, target.pid, target.pid);
+	collecting_exit(&f, target.pid, 0);
+	collecting_finish(&f);
+	stop_at(0);
+	cr_expect_eq(f.totals.counters[COUNTER_TOO_LATE], 2);
+	cr_expect_eq(f.totals.samples, 1);
+	cr_expect_eq(collecting_profile(&f)->n_processes, 1);
+	cr_expect_not(collecting_process(&f, target.pid)->exited);
+}
+
+/* ---- what waits for names ---- */
+
+/* Of this program, which the target is a copy of. */
+static __attribute__((noinline)) void function_of_the_target(void)
+{
+	cr_expect_eq(target.fd, -1);
+}
+
+/* A stack of that function alone. The process is looked at first, as the kernel side asks for. */
+static void take_native(uint64_t fingerprint)
+{
+	const uint64_t addr = (uint64_t)function_of_the_target;
+	struct rbpf_ring_wanted wanted = { .h.type = RBPF_RING_WANTED,
+					   .h.tgid = (uint32_t)target.pid,
+					   .addr = addr,
+					   .end = RBPF_NATIVE_NO_MAP };
+	struct {
+		struct rbpf_ring_native head;
+		uint64_t frames[1];
+	} rec = { .head = { .h.type = RBPF_RING_NATIVE,
+			    .h.ts = clock_ns(CLOCK_MONOTONIC),
+			    .h.tgid = (uint32_t)target.pid,
+			    .h.tid = (uint32_t)target.pid,
+			    .stack = fingerprint,
+			    .n_frames = 1 },
+		  .frames = { addr | RBPF_NATIVE_EXACT } };
+
+	scripted_record(&f.engine, &wanted, sizeof(wanted));
+	scripted_record(&f.engine, &rec, sizeof(rec));
+}
+
+static void tick_native(uint64_t fingerprint)
+{
+	scripted_sample(&f.engine, &(struct rbpf_ring_sample) { .h.tgid = (uint32_t)target.pid,
+								.h.tid = (uint32_t)target.pid,
+								.native = fingerprint,
+								.status = RBPF_NO_RUBY });
+}
+
+/* A sample is held while its file is being read, and those behind it with it, in their order. */
+Test(collector, samples_wait_for_names, .init = setup_native, .fini = teardown)
+{
+	const struct profile *p = collecting_profile(&f);
+
+	collecting_start(&f, &target);
+	collecting_poll(&f);
+	take_native(1);
+	tick_native(1);
+	tick_native(0);
+	tick_native(2);
+	cr_assert_eq(collector_drain(f.c), 0);
+	cr_expect_eq(p->n_samples, 0, "nothing is named before its file is read");
+	cr_expect_gt(f.c->held, 0);
+	collecting_finish(&f);
+	cr_expect_eq(f.c->held, 0);
+	cr_assert_eq(p->n_kept, 3);
+	cr_expect_str_eq(innermost(0), "function_of_the_target");
+	cr_expect_eq(p->samples[0].flags & (SAMPLE_NATIVE | SAMPLE_GAP), SAMPLE_NATIVE);
+	cr_expect_str_eq(innermost(1), "[no Ruby in process]");
+	cr_expect_str_eq(innermost(2), "[native frames missing: lost]");
+	cr_expect(p->samples[0].ts <= p->samples[1].ts && p->samples[1].ts <= p->samples[2].ts);
+	cr_expect_eq(f.totals.native_samples, 2);
+	cr_expect_eq(f.totals.native_gaps, 1);
+}
+
+/* What is held is of the program that the process ran then. */
+Test(collector, exec_does_not_wait, .init = setup_native, .fini = teardown)
+{
+	const struct profile *p = collecting_profile(&f);
+
+	collecting_start(&f, &target);
+	collecting_poll(&f);
+	take_native(1);
+	tick_native(1);
+	target_exec(&target);
+	scripted_life(&f.engine, RBPF_RING_EXEC,
+		      &(struct rbpf_ring_life) { .h.tgid = (uint32_t)target.pid,
+						 .h.tid = (uint32_t)target.pid });
+	cr_assert_eq(collector_drain(f.c), 0);
+	cr_expect_eq(p->n_samples, 1);
+	cr_expect_eq(f.c->held, 0);
+	tick_native(0);
+	collecting_finish(&f);
+	cr_expect_eq(p->n_samples, 2);
+}
+
+/* It does not wait for more than it may hold. */
+Test(collector, holds_so_much, .init = setup_native, .fini = teardown)
+{
+	const struct profile *p = collecting_profile(&f);
+	const size_t n = (8u << 20) / sizeof(struct rbpf_ring_sample) + 1;
+
+	collecting_start(&f, &target);
+	collecting_poll(&f);
+	take_native(1);
+	for (size_t i = 0; i < n; i++)
+		tick_native(1);
+	cr_assert_eq(collector_drain(f.c), 0);
+	cr_expect_gt(p->n_samples, 0);
+	cr_expect_leq(f.c->held, 8u << 20);
+	collecting_finish(&f);
+	cr_expect_eq(p->n_samples, n, "none is lost");
+}
+
+/* ---- what goes wrong ---- */
+
+/* One of each record, and what else the sink is told, up to the first failure, which it returns. */
+static int play(bool *started)
+{
+	const struct rbpf_file exe = { .inode = 3 };
+	pid_t child = target_fork(&target), tid = target_thread(&target);
+	int r;
+
+	r = collector_add(f.c, target.pid, false, &f.err);
+	if (!r)
+		r = collector_start(f.c, &f.sink.sink, &f.err);
+	*started = !r;
+	if (r)
+		return r;
+	collecting_tick(&f, target.pid, target.pid);
+	collecting_birth(&f, RBPF_RING_FORK, target.pid, target.pid, child);
+	scripted_life(&f.engine, RBPF_RING_EXEC,
+		      &(struct rbpf_ring_life) {
+			      .h.tgid = (uint32_t)child, .h.tid = (uint32_t)child, .exe = exe });
+	collecting_tick(&f, child, child);
+	take_native(1);
+	tick_native(1);
+	collecting_exit(&f, child, 0);
+	f.engine.counters[RBPF_CNT_LOST_SAMPLE] = 3;
+	r = collector_poll(f.c, &f.err);
+	if (r)
+		return r;
+	scripted_sample(&f.engine, &(struct rbpf_ring_sample) { .h.tgid = (uint32_t)target.pid,
+								.h.tid = (uint32_t)target.pid,
+								.comm = "renamed" });
+	collecting_tick(&f, target.pid, tid);
+	f.engine.tasks = &(struct rbpf_task) { .tgid = (uint32_t)target.pid,
+					       .tid = (uint32_t)target.pid,
+					       .runtime = NSEC_PER_SEC };
+	f.engine.n_tasks = 1;
+	return collector_finish(f.c, &f.totals, &f.err);
+}
+
+/* Whatever the sink refuses first ends the recording with the sink's own words. */
+Test(collector, sink_that_fails, .timeout = 120)
+{
+	bool started;
+	size_t n = 0;
+	int r;
+
+	do {
+		setup_native();
+		f.sink.fail_at = ++n;
+		r = play(&started);
+		if (r) {
+			cr_assert_eq(r, -ENOSPC, "call %zu: %d", n, r);
+			cr_assert_eq(f.err.code, -ENOSPC);
+			cr_assert_str_eq(f.err.msg, "scripted: the sink takes no more");
+			cr_assert_null(check_profile(collecting_profile(&f)));
+		}
+		teardown();
+	} while (r);
+	cr_expect_gt(n, 40, "it is told so much");
+}
+
+Test(collector, drain_that_fails, .timeout = 120)
+{
+	bool started, once = false;
+	size_t n = 0;
+	int r;
+
+	do {
+		setup_native();
+		scripted_engine_fail(&f.engine, SCRIPTED_DRAIN, ++n, -EIO);
+		r = play(&started);
+		once |= started && r;
+		if (r) {
+			cr_assert_eq(r, -EIO, "drain %zu: %d", n, r);
+			cr_assert(f.err.code == -EIO && f.err.kind == ERR_RUNTIME);
+			cr_assert_not_null(strstr(f.err.msg, "cannot record: "), "%s", f.err.msg);
+		}
+		teardown();
+	} while (r);
+	cr_expect(once, "also while it runs");
+	cr_expect_geq(n, 4, "two to start, one to poll, one at the end");
+}
+
+Test(collector, list_of_threads_that_fails, .timeout = 60)
+{
+	bool started;
+
+	for (size_t n = 1; n <= 2; n++) {
+		setup();
+		if (n == 1) {
+			scripted_engine_fail(&f.engine, SCRIPTED_READ_THREADS, 1, -ENOMEM);
+			cr_expect_eq(play(&started), -ENOMEM);
+			cr_expect_not(started);
+		} else {
+			collecting_start(&f, &target);
+			scripted_engine_fail(&f.engine, SCRIPTED_READ_THREADS, 1, -EIO);
+			cr_expect_eq(collector_finish(f.c, &f.totals, &f.err), -EIO);
+		}
+		teardown();
+	}
+}
+
+static void bad_record(const void *data, size_t len)
+{
+	collecting_start(&f, &target);
+	scripted_record(&f.engine, data, len);
+	collecting_tick(&f, target.pid, target.pid);
+	cr_expect_eq(collector_poll(f.c, &f.err), -EPROTO);
+	cr_expect_eq(f.err.code, -EPROTO);
+	cr_expect_eq(collecting_profile(&f)->n_samples, 0, "it ends there");
+}
+
+Test(collector, record_that_is_none, .init = setup, .fini = teardown)
+{
+	const struct rbpf_ring_hdr h = { .type = RBPF_RING_SAMPLE };
+
+	bad_record(&h, sizeof(h) - 1);
+}
+
+Test(collector, record_of_more_than_there_is, .init = setup, .fini = teardown)
+{
+	const struct rbpf_ring_memory rec = { .h.type = RBPF_RING_MEMORY,
+					      .h.tgid = (uint32_t)target.pid,
+					      .n_bytes = 1 };
+
+	bad_record(&rec, sizeof(rec));
+}
