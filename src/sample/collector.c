@@ -258,25 +258,32 @@ int collector_drain(struct collector *c)
 
 /* ---- the loop ---- */
 
-/* What the kernel side counted, and the samples that it could not send since the last look. */
+/* Samples were lost, @count of them in all; *@told is how many of them the sink knows of. */
+static int tell_lost(struct collector *c, enum lost_reason reason, uint64_t count, uint64_t *told)
+{
+	const struct profile_lost def = { .ts = clock_ns(CLOCK_MONOTONIC),
+					  .count = count - *told,
+					  .reason = reason };
+
+	if (!def.count)
+		return 0;
+	*told = count;
+	c->totals.lost += def.count;
+	return sink_lost(c->sink, &def);
+}
+
+/* What the kernel side counted, and the samples that were lost since the last look. */
 static int record_lost(struct collector *c)
 {
-	uint64_t counters[RBPF_COUNTERS], lost;
-	struct profile_lost def;
+	uint64_t counters[RBPF_COUNTERS];
+	int r;
 
 	engine_counters(c->engine, counters);
 	memcpy(c->totals.counters, counters, sizeof(counters));
 	if (c->native)
 		native_count(c->native, c->totals.counters);
-	lost = counters[RBPF_CNT_LOST_SAMPLE];
-	if (lost == c->reported_lost)
-		return 0;
-	def = (struct profile_lost) { .ts = clock_ns(CLOCK_MONOTONIC),
-				      .count = lost - c->reported_lost,
-				      .reason = LOST_RING_FULL };
-	c->reported_lost = lost;
-	c->totals.lost = lost;
-	return sink_lost(c->sink, &def);
+	r = tell_lost(c, LOST_RING_FULL, counters[RBPF_CNT_LOST_SAMPLE], &c->reported_lost);
+	return r ? r : tell_lost(c, LOST_OTHER, c->unknown, &c->reported_unknown);
 }
 
 static int keep_house(struct collector *c, uint64_t now, struct err *err)

@@ -31,6 +31,8 @@ struct collector {
 	struct native *native;	  /* NULL: native stacks are not walked; owned */
 	struct profile_totals totals;
 	uint64_t reported_lost;
+	uint64_t unknown; /* samples of processes that it was not told of */
+	uint64_t reported_unknown;
 	uint64_t housekeeping_ns;
 	uint64_t cpus_ns; /* when was looked which CPUs are online */
 	uint64_t round;
@@ -132,6 +134,9 @@ int life_finish_account(struct collector *c);
 
 /* Sample the CPUs that are online now: called again now and then, for that may change. */
 int system_wide_sample(struct collector *c, struct err *err);
+
+/* Whether all Rubies are wanted, and not only those selected. */
+bool system_wide_is_all(const struct collector *c);
 
 /* Whether process @pid, which has just executed a program, may come to hold a Ruby VM. */
 bool system_wide_may_be_ruby(struct collector *c, pid_t pid);

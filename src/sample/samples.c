@@ -289,9 +289,14 @@ int samples_take(struct collector *c, const struct rbpf_ring_sample *rec, size_t
 	bool with_ruby;
 	int r;
 
-	/* Not selected: the kernel side walks what executes a Ruby before that was looked at. */
-	if (!p)
+	/*
+	 * Not selected: the kernel side walks what executes a Ruby before that was looked at. Otherwise
+	 * the record that tells of it was lost, or it is one too many.
+	 */
+	if (!p) {
+		c->unknown += system_wide_is_all(c);
 		return 0;
+	}
 	with_ruby = p->vm != NULL; /* before this sample */
 	r = life_try_again(c, p);
 	if (r)

@@ -16,6 +16,7 @@
 #include "engine/mmap_watch.h"
 #include "engine/engine.h"
 #include "target/cpus.h"
+#include "target/selection.h"
 
 #define PID_LIMIT (4 << 20) /* linux/threads.h PID_MAX_LIMIT */
 #define LOOK_USUAL                                                                                 \
@@ -152,6 +153,11 @@ int collector_scan(struct collector *c, struct err *err)
 			return err_oom(err);
 	}
 	return 0;
+}
+
+bool system_wide_is_all(const struct collector *c)
+{
+	return !c->opts.selection || selection_is_all(c->opts.selection);
 }
 
 bool system_wide_may_be_ruby(struct collector *c, pid_t pid)

@@ -207,6 +207,26 @@ Test(collector, counters, .init = setup, .fini = teardown)
 		cr_expect_eq(f.totals.counters[i], f.engine.counters[i], "counter %zu", i);
 }
 
+/* The record that would have told of their process was lost. */
+Test(collector, samples_of_unknown_processes, .init = setup, .fini = teardown)
+{
+	const struct profile *p = collecting_profile(&f);
+
+	collecting_start(&f, &target);
+	collecting_tick(&f, target.pid, target.pid);
+	for (int i = 0; i < 3; i++)
+		collecting_tick(&f, getpid(), getpid());
+	collecting_poll(&f);
+	cr_assert_eq(p->n_lost, 1);
+	cr_expect(p->lost[0].count == 3 && p->lost[0].reason == LOST_OTHER);
+	f.engine.counters[RBPF_CNT_LOST_SAMPLE] = 2;
+	collecting_tick(&f, getpid(), getpid());
+	collecting_finish(&f);
+	cr_expect_eq(f.totals.samples, 1);
+	cr_expect_eq(f.totals.lost, 6);
+	cr_expect_eq(p->n_processes, 1);
+}
+
 /* Records of unknown processes that are no samples. */
 Test(collector, records_of_unknown_processes, .init = setup, .fini = teardown)
 {
