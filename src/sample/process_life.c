@@ -407,7 +407,7 @@ static int add_unseen(struct collector *c, const struct rbpf_ring_life *rec,
 	char name[RBPF_COMM_LEN + 2];
 	int r;
 
-	if (!selection_is_all(c->opts.selection)) {
+	if (!system_wide_is_all(c)) {
 		c->totals.counters[COUNTER_ENDED_UNSEEN]++;
 		return -ENOENT;
 	}

@@ -217,13 +217,38 @@ Test(system_wide, full_table, .init = start, .fini = teardown)
 
 	f.c->live = RBPF_MAX_PROCS;
 	cr_expect_eq(not_followed_after(target.pid), 1);
+	cr_expect_eq(not_followed_after(gone()), 2);
 	f.c->live = live;
 	executed(target.pid, RBPF_LIFE_PRESET, 0);
 	collecting_tick(&f, target.pid, target.pid);
 	collecting_finish(&f);
 	cr_expect(followed(target.pid), "there is room again");
 	cr_expect_eq(f.totals.samples, 1);
-	cr_expect_eq(f.totals.lost, 1);
+	cr_expect_eq(f.totals.lost, 2);
+}
+
+/* ---- what lives for a moment ---- */
+
+Test(system_wide, ended_before_it_was_looked_at, .init = start, .fini = teardown)
+{
+	const struct profile_process *p;
+	struct rbpf_ring_stack stack = { .h.type = RBPF_RING_STACK, .stack = 5 };
+	pid_t pid = gone();
+
+	executed(pid, RBPF_LIFE_PRESET, 0);
+	stack.h.tgid = stack.h.tid = (uint32_t)pid;
+	scripted_record(&f.engine, &stack, sizeof(stack));
+	scripted_record(&f.engine, &stack, sizeof(stack));
+	collecting_tick(&f, pid, pid);
+	collecting_exit(&f, pid, 1 << 8);
+	collecting_poll(&f);
+	collecting_finish(&f);
+	p = collecting_process(&f, pid);
+	cr_expect_str_eq(collecting_str(&f, p->cmdline), "[script]", "what the kernel side knows");
+	cr_expect_eq(p->uid, PROFILE_NONE);
+	cr_expect(p->exited && p->exit_status == 1 << 8);
+	cr_expect_eq(f.totals.samples, 1);
+	cr_expect_eq(f.totals.counters[COUNTER_ENDED_UNSEEN], 1, "once");
 }
 
 /* ---- what maps a VM ---- */
