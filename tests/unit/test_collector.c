@@ -350,6 +350,8 @@ Test(collector, exec_does_not_wait, .init = setup_native, .fini = teardown)
 	collecting_poll(&f);
 	take_native(1);
 	tick_native(1);
+	cr_assert_eq(collector_drain(f.c), 0);
+	cr_expect_eq(p->n_samples, 0);
 	target_exec(&target);
 	scripted_life(&f.engine, RBPF_RING_EXEC,
 		      &(struct rbpf_ring_life) { .h.tgid = (uint32_t)target.pid,
@@ -506,4 +508,6 @@ Test(collector, record_of_more_than_there_is, .init = setup, .fini = teardown)
 					      .n_bytes = 1 };
 
 	bad_record(&rec, sizeof(rec));
+	cr_expect_eq(collector_poll(f.c, &f.err), -EPROTO, "it stays so");
+	cr_expect_eq(collector_finish(f.c, &f.totals, &f.err), -EPROTO);
 }

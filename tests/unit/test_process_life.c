@@ -326,6 +326,7 @@ Test(process_life, what_ended_is_let_go, .init = setup, .fini = teardown)
 	collecting_keep_house(&f);
 	collector_status(f.c, &st);
 	cr_expect(st.processes == 2 && st.live == 1 && st.threads == 2);
+	cr_expect_eq(f.c->table.n_processes, 2);
 	collecting_tick(&f, child, child);
 	collecting_poll(&f);
 	cr_expect_eq(collecting_profile(&f)->n_samples, 2, "samples that come late");
@@ -344,6 +345,7 @@ Test(process_life, what_ended_is_let_go, .init = setup, .fini = teardown)
 	collecting_keep_house(&f);
 	collector_status(f.c, &st);
 	cr_expect(st.processes == 3 && st.live == 1 && st.threads == 2, "%zu threads", st.threads);
+	cr_expect_eq(f.c->table.n_processes, 2);
 	collecting_finish(&f);
 	cr_expect_eq(collecting_profile(&f)->n_processes, 3);
 	cr_expect_eq(collecting_profile(&f)->n_samples, 3);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "sample/collector_state.h"
 #include "support/collecting.h"
 #include "target/process.h"
 
@@ -59,14 +60,18 @@ Test(thread_life, each_gets_a_clock, .init = setup, .fini = teardown)
 
 Test(thread_life, sampled_threads_pass_theirs_on, .init = setup, .fini = teardown)
 {
-	pid_t tid;
+	pid_t tid, child;
 
 	collecting_start(&f, &target);
 	tid = born(target.pid);
 	collecting_poll(&f);
 	tid = born(tid);
 	collecting_poll(&f);
+	child = target_fork(&target);
+	collecting_birth(&f, RBPF_RING_FORK, target.pid, tid, child);
+	collecting_poll(&f);
 	expect_covered(target.pid);
+	expect_covered(child);
 	cr_expect_eq(f.engine.ops[SCRIPTED_ADD_THREAD].asked, 1, "no more are asked for");
 	cr_expect_eq(scripted_count(&f.engine, SCRIPTED_ADD_THREAD, tid), 0);
 	collecting_finish(&f);
@@ -128,12 +133,18 @@ Test(thread_life, born_after_all_lists, .init = setup, .fini = teardown)
 Test(thread_life, gone_before_it_gets_one, .init = setup, .fini = teardown)
 {
 	pid_t tid = target_thread(&target);
+	struct tracked_thread *t;
+	bool is_new;
 
 	scripted_engine_fail(&f.engine, SCRIPTED_ADD_THREAD, 2, -ESRCH);
 	collecting_start(&f, &target);
 	cr_expect(scripted_has(&f.engine.clocks, target.pid));
 	cr_expect_eq(scripted_count(&f.engine, SCRIPTED_ADD_THREAD, tid), 1,
 		     "it is not tried again");
+	cr_assert_eq(process_table_thread(&f.c->table, process_table_find(&f.c->table, target.pid),
+					  tid, &t, &is_new),
+		     0);
+	cr_expect(!is_new && t->ended_ns, "it is let go like one whose exit was told");
 	cr_expect_eq(f.warnings, 0, "%s", f.warning);
 	collecting_finish(&f);
 	cr_expect_eq(f.totals.counters[COUNTER_THREADS_LEFT_OUT], 0, "nothing of it is missing");
@@ -155,6 +166,27 @@ Test(thread_life, id_that_is_used_again, .init = setup, .fini = teardown)
 	collecting_finish(&f);
 	cr_expect_eq(collecting_profile(&f)->n_threads, 2, "another thread");
 	cr_expect_eq(f.engine.ops[SCRIPTED_ADD_THREAD].asked, 2);
+}
+
+Test(thread_life, what_exited_is_let_go, .init = setup, .fini = teardown)
+{
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	struct collector_status st;
+
+	for (uint64_t ago = 3; ago > 0; ago--) {
+		pid_t tid = target_thread(&target);
+
+		if (ago == 3)
+			collecting_start(&f, &target);
+		scripted_life(&f.engine, RBPF_RING_EXIT,
+			      &(struct rbpf_ring_life) { .h.ts = now - ago * NSEC_PER_SEC,
+							 .h.tgid = (uint32_t)target.pid,
+							 .h.tid = (uint32_t)tid });
+	}
+	collecting_poll(&f);
+	collector_status(f.c, &st);
+	cr_expect_eq(st.threads, 2, "those of 2 s ago and more: %zu are left", st.threads);
+	collecting_finish(&f);
 }
 
 Test(thread_life, other_failures_end_it, .init = setup, .fini = teardown)
@@ -192,13 +224,14 @@ Test(thread_life, children_of_one_left_out, .init = setup, .fini = teardown)
 	scripted_engine_fail(&f.engine, SCRIPTED_ADD_THREAD, 1, -EMFILE);
 	collecting_start(&f, &target);
 	cr_expect_eq(f.engine.clocks.n, 0);
-	tid = born(target.pid);
 	child = target_fork(&target);
 	collecting_birth(&f, RBPF_RING_FORK, target.pid, target.pid, child);
-	scripted_engine_fail(&f.engine, SCRIPTED_ADD_THREAD, 2, -EMFILE);
+	collecting_poll(&f);
+	cr_expect_eq(scripted_count(&f.engine, SCRIPTED_ADD_THREAD, child), 1, "the child");
+	tid = born(target.pid);
+	scripted_engine_fail(&f.engine, SCRIPTED_ADD_THREAD, 1, -EMFILE);
 	collecting_poll(&f);
 	cr_expect_eq(scripted_count(&f.engine, SCRIPTED_ADD_THREAD, tid), 1, "the thread");
-	cr_expect_eq(scripted_count(&f.engine, SCRIPTED_ADD_THREAD, child), 1, "the child");
 	cr_expect_eq(f.engine.clocks.n, 1, "there is room for one");
 	cr_expect_eq(scripted_count(&f.engine, SCRIPTED_ADD_THREAD, target.pid), 1,
 		     "what was counted is not tried again");
