@@ -15,7 +15,10 @@ class DoctorTest < LiveTest
   def test_ps_lists_the_target
     row = Rbpf.json('ps', '--json').find { |r| r['pid'] == @target.pid }
     assert row, 'the target is listed'
-    assert_equal ruby.version, row['ruby'] || row['version']
+    assert_equal ruby.version, row['ruby']
+    assert_equal ruby.version[/\A\d+\.\d+/], row['layout'].to_s[/\A\d+\.\d+/]
+    assert_includes row['command'], 'heartbeat.rb'
+    assert_includes File.read("/proc/#{@target.pid}/maps"), row['path']
     assert_match(/^\s*#{@target.pid}\s.*#{Regexp.escape(ruby.version)}/, Rbpf.read('ps'))
   end
 
@@ -25,7 +28,19 @@ class DoctorTest < LiveTest
     assert_match(/#{Regexp.escape(ruby.version)}/, result.out)
     refute_match(/FAIL/, result.out)
     rows = Rbpf.json('doctor', '-p', @target.pid, '--json')
-    refute_empty rows
+    assert_empty(rows.select { |row| row['needed'] && !row['ok'] })
+    details = rows.to_h { |row| [row['name'].strip, row['detail']] }
+    assert_match(/a sample read/, details['bpf'])
+    assert(details.values.any? { |detail| detail.include?(ruby.version) }, details.inspect)
+    assert_match(/\A\d+, by /, details['ec.thread_ptr'])
+    assert_match(/ms once the binary is known\z/, details['attach'])
+  end
+
+  def test_doctor_says_that_a_process_is_no_ruby
+    sleeper = start_command(%w[sleep 60])
+    result = Rbpf.run('doctor', '-p', sleeper.pid)
+    assert_equal 4, result.code, result.out + result.err
+    assert_match(/not a Ruby process.*FAIL/, result.out)
   end
 
   def test_dump_for_people

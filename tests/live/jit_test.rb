@@ -44,7 +44,10 @@ class JitTest < LiveTest
     target = start('jit.rb', 'run', SECONDS, options: ['--disable-gems', *options])
     recording = record(target, '-F', HZ)
     said = target.wait_for('ready')
-    assert_operator said['compiled']['compiled_iseq_count'], :>, 5 if said['compiled']&.any?
+    compiled = said['compiled']&.fetch('compiled_iseq_count', nil)
+    # Before 3.3 a YJIT says nothing without --yjit-stats, nor does a ZJIT of every build.
+    refute_nil compiled, 'what was compiled' if options.grep(/yjit/).any? && ruby.at_least?('3.3')
+    assert_operator compiled, :>, 5 if compiled
     assert_only_innermost_approximate(recording.samples, options)
     assert_stacks(recording, truth)
     assert_lines(recording, said['spans'], options)
