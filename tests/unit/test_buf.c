@@ -263,3 +263,20 @@ Test(buf, little_endian)
 	buf_add_le64(&buf, 0xf708090a0b0c0d0e);
 	assert_bytes(&buf, "\x02\x01\x06\x05\x04\x03\x0e\x0d\x0c\x0b\x0a\x09\x08\xf7", 14, "le");
 }
+
+Test(buf, limit)
+{
+	_cleanup_buf_ struct buf buf = { .max = 10 };
+
+	buf_addstr(&buf, "12345");
+	buf_addf(&buf, "%d", 67890);
+	assert_bytes(&buf, "1234567890", 10, "as much as it may hold");
+	cr_expect(!buf_failed(&buf) && !buf.exceeded);
+	buf_addch(&buf, '1');
+	cr_expect(buf_failed(&buf) && buf.exceeded, "a byte more");
+	assert_bytes(&buf, "1234567890", 10, "what there was");
+	buf_deinit(&buf);
+	buf.max = 10;
+	buf_add_repeat(&buf, 'x', 11);
+	cr_expect(buf_failed(&buf) && buf.exceeded, "at one stroke");
+}

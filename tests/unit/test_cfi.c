@@ -14,6 +14,7 @@
 
 #include "base/array.h"
 #include "elf/cfi.h"
+#include "elf/cfi_step.h"
 #include "rbpf_cfi_find.h"
 #include "support/cfi_builder.h"
 #include "support/cfi_check.h"
@@ -453,7 +454,7 @@ Test(cfi, rules_full, .init = begin_x86, .fini = end)
  * The section at the end of readable memory: libdw, which no sanitizer looks into, would fault if
  * it read on.
  */
-static void read_guarded(const struct buf *image)
+static bool read_guarded(const struct buf *image)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	size_t size = (image->len + page - 1) / page * page;
@@ -461,14 +462,18 @@ static void read_guarded(const struct buf *image)
 			  -1, 0);
 	char *at = room + size - image->len;
 	struct cfi_table t = CFI_TABLE_INIT;
+	bool has_rows = false;
 
 	cr_assert_neq(room, MAP_FAILED);
 	cr_assert_eq(mprotect(room + size, page, PROT_NONE), 0);
 	memcpy(at, image->data, image->len);
-	if (!cfi_table_read_image(at, image->len, &rules, &t))
+	if (!cfi_table_read_image(at, image->len, &rules, &t)) {
 		assert_sane_cfi_table(&t, &rules);
+		has_rows = t.rows > t.pages;
+	}
 	cfi_table_deinit(&t);
 	munmap(room, size + page);
+	return has_rows;
 }
 
 /* Some of everything. */
@@ -493,6 +498,7 @@ static void build_mixture(void)
 Test(cfi, truncated, .init = begin_x86, .fini = end)
 {
 	struct cfi_builder whole;
+	size_t read = 0;
 
 	build_mixture();
 	whole = builder;
@@ -501,15 +507,17 @@ Test(cfi, truncated, .init = begin_x86, .fini = end)
 
 		builder.frame.len = cut;
 		cfi_builder_finish(&builder, &image);
-		read_guarded(&image);
+		read += read_guarded(&image);
 		buf_deinit(&image);
 	}
+	cr_expect_gt(read, whole.frame.len / 2, "what is before the cut is read");
 	builder = whole;
 }
 
 Test(cfi, damaged, .init = begin_x86, .fini = end)
 {
 	uint64_t random = 88172645463325252ull;
+	size_t read = 0;
 	struct buf image;
 
 	build_mixture();
@@ -524,7 +532,105 @@ Test(cfi, damaged, .init = begin_x86, .fini = end)
 			image.data[from + (random >> 16) % (image.len - from)] = (char)random;
 		}
 		((Elf64_Ehdr *)image.data)->e_machine = round & 1 ? EM_X86_64 : EM_AARCH64;
-		read_guarded(&image);
+		read += read_guarded(&image);
 		buf_deinit(&image);
 	}
+	cr_expect_gt(read, 2000);
+}
+
+/* ---- steps ---- */
+
+static uint64_t stack[8]; /* at address 0x7000 */
+
+static int read_stack(void *ctx, uint64_t addr, uint64_t *ret)
+{
+	(void)ctx;
+	if (addr % 8 || addr < 0x7000 || addr >= 0x7000 + sizeof(stack))
+		return -EFAULT;
+	*ret = stack[(addr - 0x7000) / 8];
+	return 0;
+}
+
+static struct cfi_frame frame_at(uint64_t sp)
+{
+	return (struct cfi_frame) { .pc = 0x400010,
+				    .sp = sp,
+				    .fp = 0x7020,
+				    .lr = 0x400777,
+				    .fp_known = true,
+				    .lr_known = true };
+}
+
+static enum cfi_step_result step(struct rbpf_cfi_rule rule, uint64_t mask, struct cfi_frame *f)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(stack); i++)
+		stack[i] = 0x1000 * (i + 1);
+	return cfi_step(&rule, mask, read_stack, NULL, f);
+}
+
+/* A caller's frame is further out than its callee's: else one would go round and round. */
+Test(cfi, step_goes_outwards)
+{
+	struct rbpf_cfi_rule rule = { .cfa = RBPF_CFI_CFA_FP, .cfa_off = 16, .ra_off = -8 };
+	struct cfi_frame f = frame_at(0x7010);
+
+	cr_expect_eq(step(rule, ~0ull, &f), CFI_STEP_CALLER);
+	cr_expect(f.sp == 0x7030 && f.pc == 0x6000 && f.is_return);
+	f = frame_at(0x7030);
+	cr_expect_eq(step(rule, ~0ull, &f), CFI_STEP_STUCK, "no further out");
+	cr_expect(f.sp == 0x7030 && f.pc == 0x400010, "untouched");
+	f = frame_at(0x7038);
+	cr_expect_eq(step(rule, ~0ull, &f), CFI_STEP_STUCK, "further in");
+	/* arm64: a function that has not pushed anything. */
+	rule.ra = RBPF_CFI_RA_LR;
+	f = frame_at(0x7030);
+	cr_expect_eq(step(rule, ~0ull, &f), CFI_STEP_CALLER);
+	cr_expect(f.sp == 0x7030 && f.pc == 0x400777);
+	f = frame_at(0x7038);
+	cr_expect_eq(step(rule, ~0ull, &f), CFI_STEP_STUCK, "further in all the same");
+	f = frame_at(0x7030);
+	f.lr_known = false;
+	cr_expect_eq(step(rule, ~0ull, &f), CFI_STEP_NO_REGISTER);
+}
+
+/* A handler may run on another stack; all registers of what it interrupted are saved. */
+Test(cfi, step_from_a_signal)
+{
+	const struct rbpf_cfi_rule rule = { .cfa = RBPF_CFI_CFA_SP_DEREF,
+					    .ra = RBPF_CFI_RA_SP,
+					    .fp = RBPF_CFI_FP_SP,
+					    .flags = RBPF_CFI_SIGNAL,
+					    .cfa_off = 8,
+					    .ra_off = 16,
+					    .fp_off = 24 };
+	struct cfi_frame f = frame_at(0x7000);
+
+	cr_expect_eq(step(rule, CFI_PC_MASK_AARCH64, &f), CFI_STEP_CALLER);
+	cr_expect(f.sp == 0x2000 && f.pc == 0x3000 && f.fp == 0x4000 && f.fp_known);
+	cr_expect(f.lr_known && f.lr == 0x5000, "x30 is next to x29");
+	cr_expect_not(f.is_return);
+	f = frame_at(0x7000);
+	cr_expect_eq(step(rule, ~0ull, &f), CFI_STEP_CALLER);
+	cr_expect_not(f.lr_known, "x86_64 has none");
+}
+
+/* What cannot be read is missed only if it is needed. */
+Test(cfi, step_with_memory_that_cannot_be_read)
+{
+	struct rbpf_cfi_rule rule = { .cfa = RBPF_CFI_CFA_SP,
+				      .cfa_off = 16,
+				      .ra_off = -8,
+				      .fp = RBPF_CFI_FP_CFA,
+				      .fp_off = 0x1000 };
+	struct cfi_frame f = frame_at(0x7000);
+
+	cr_expect_eq(step(rule, ~0ull, &f), CFI_STEP_CALLER);
+	cr_expect_not(f.fp_known);
+	rule.cfa = RBPF_CFI_CFA_FP;
+	cr_expect_eq(step(rule, ~0ull, &f), CFI_STEP_NO_REGISTER);
+	rule.cfa = RBPF_CFI_CFA_SP;
+	rule.ra_off = 0x1000;
+	f = frame_at(0x7000);
+	cr_expect_eq(step(rule, ~0ull, &f), CFI_STEP_FAULT);
+	cr_expect_eq(f.pc, 0x400010, "untouched");
 }

@@ -69,12 +69,18 @@ Test(file_kind, ruby)
 {
 	static const char *const executables[] = { "/usr/bin/ruby", "/usr/local/bin/ruby" };
 	struct ruby_files files = { .worker = test_worker() };
+	size_t found = 0;
 
-	for (size_t i = 0; i < sizeof(executables) / sizeof(executables[0]); i++)
-		if (!access(executables[i], R_OK))
-			cr_expect_neq(kind_of(&files, executables[i]), RUBY_FILE_OTHER, "%s",
-				      executables[i]);
+	for (size_t i = 0; i < sizeof(executables) / sizeof(executables[0]); i++) {
+		if (access(executables[i], R_OK))
+			continue;
+		found++;
+		cr_expect_neq(kind_of(&files, executables[i]), RUBY_FILE_OTHER, "%s",
+			      executables[i]);
+	}
 	ruby_files_deinit(&files);
+	if (!found)
+		cr_skip_test("there is no Ruby in /usr/bin or /usr/local/bin");
 }
 
 Test(file_kind, a_process_that_is_gone)

@@ -125,6 +125,24 @@ Test(symbols, one_name_of_many)
 	elf_symbols_deinit(&s);
 }
 
+/* Whatever size it claims to have. */
+Test(symbols, a_function_ends_with_its_section)
+{
+	static const struct sym syms[] = {
+		{ "last", CODE + CODE_SIZE - 16, 0x1000, STB_GLOBAL, STT_FUNC, TEXT },
+		{ "wraps", CODE, UINT64_MAX, STB_GLOBAL, STT_FUNC, TEXT },
+		{ "exact", CODE + 32, 16, STB_GLOBAL, STT_FUNC, TEXT },
+	};
+	struct elf_symbols s;
+
+	read_table(syms, ARRAY_SIZE(syms), &s);
+	cr_assert_eq(s.n, 3);
+	cr_expect_eq(s.functions[0].end, CODE + CODE_SIZE);
+	cr_expect_eq(s.functions[1].end, CODE + 48);
+	cr_expect_eq(s.functions[2].end, CODE + CODE_SIZE);
+	elf_symbols_deinit(&s);
+}
+
 Test(symbols, what_is_no_function)
 {
 	static const struct sym syms[] = {

@@ -723,6 +723,8 @@ static bool can_cut(const struct truth *t, const struct cut *c)
 
 Test(weave, cut_ruby_stacks_at_random)
 {
+	size_t cuts = 0;
+
 	for (uint64_t seed = 1; seed <= ROUNDS; seed++) {
 		struct truth *t = happen(seed * 0x9e3779b97f4a7c15ull);
 		size_t n = running(t);
@@ -731,15 +733,20 @@ Test(weave, cut_ruby_stacks_at_random)
 
 		c.ruby_to = c.ruby_from + any(t, n + 1);
 		ignore_gone(t, &damage);
-		if (can_cut(t, &c))
+		if (can_cut(t, &c)) {
 			weave_cut(t, &c, &damage, seed);
+			cuts++;
+		}
 		free(t);
 	}
+	cr_expect_gt(cuts, ROUNDS / 10);
 }
 
 /* Then at least the inner part, which both stacks tell of, is as it was. */
 Test(weave, both_damaged_at_random)
 {
+	size_t cuts = 0;
+
 	for (uint64_t seed = 1; seed <= ROUNDS; seed++) {
 		struct truth *t = happen(seed * 0x9e3779b97f4a7c15ull);
 		size_t n = running(t), ends = t->d.w.n_native;
@@ -752,8 +759,11 @@ Test(weave, both_damaged_at_random)
 		for (size_t i = c.ruby_from; i < t->d.w.n_ruby; i++)
 			damage.ruby[t->d.w.n_ruby - 1 - i] = true;
 		ignore_gone(t, &damage);
-		if (can_cut(t, &c))
+		if (can_cut(t, &c)) {
 			weave_cut(t, &c, &damage, seed);
+			cuts++;
+		}
 		free(t);
 	}
+	cr_expect_gt(cuts, ROUNDS / 10);
 }

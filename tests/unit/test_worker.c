@@ -452,6 +452,8 @@ Test(worker, lies)
 	expect_given_up(&fake, "makes no sense");
 	says.m.shared_size = UINT64_MAX;
 	expect_given_up(&fake, "too much memory");
+	says.m.shared_size = SANDBOX_MAX_MEMORY;
+	expect_given_up(&fake, "too much memory"); /* which there is, but not for that */
 	says.m = (struct worker_message) { .says = 7 };
 	expect_given_up(&fake, "makes no sense");
 	/* Nobody said that other files are to be had. */
@@ -459,6 +461,54 @@ Test(worker, lies)
 	memcpy(says.bytes, "/etc/shadow", 12);
 	fake.size = sizeof(says);
 	expect_given_up(&fake, "makes no sense");
+}
+
+/* Of files that belong to the one it reads it may ask for some, not for ever. */
+Test(worker, asks_for_other_files_again_and_again)
+{
+	struct {
+		struct worker_message m;
+		char bytes[64];
+	} says = { .m = { .says = WORKER_OPEN, .inline_size = 64 }, .bytes = "/no/such/file/" };
+	struct fake fake = { .answer = &says, .size = sizeof(says) };
+	const struct file_worker_options opts = { .spawn = fake_spawn, .spawn_arg = &fake };
+	struct worker_file exe = own_exe();
+	struct elf_symbols symbols;
+	struct file_worker w;
+
+	memset(says.bytes + 14, 'x', 49);
+	exe.pid = getpid();
+	file_worker_init(&w, &opts);
+	cr_expect_eq(file_worker_symbols(&w, &exe, &symbols), -EIO);
+	cr_assert_eq(w.losses.files, 1);
+	cr_expect_not_null(strstr(w.losses.names[0], "makes no sense"), "%s", w.losses.names[0]);
+	file_worker_deinit(&w);
+	close(exe.fd);
+}
+
+/* All are counted, some are named. */
+Test(worker, many_files_are_given_up)
+{
+	struct file_losses l = { 0 };
+	int fds[FILE_LOSSES_NAMES + 2];
+
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
+		char path[16];
+		struct worker_file file = { .path = path };
+
+		snprintf(path, sizeof(path), "/file%zu", i);
+		file.fd = fds[i] = elf_builder_memfd("text", 4);
+		cr_expect(!file_losses_has(&l, &file));
+		file_losses_add(&l, &file, WORKER_CRASHED);
+		file_losses_add(&l, &file, WORKER_CRASHED);
+		cr_expect(file_losses_has(&l, &file));
+		cr_expect_eq(l.files, i + 1, "each once");
+	}
+	cr_expect_eq(l.n_names, FILE_LOSSES_NAMES);
+	cr_expect_str_eq(l.names[FILE_LOSSES_NAMES - 1], "/file3 (its parser crashed)");
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+		close(fds[i]);
+	file_losses_deinit(&l);
 }
 
 Test(worker, uses_no_time_and_says_nothing)
