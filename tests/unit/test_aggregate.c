@@ -169,3 +169,25 @@ Test(aggregate, sums_do_not_overflow)
 	cr_expect_eq(p.aggregates[0].samples, 3);
 	cr_expect_eq(p.aggregates[0].value, UINT64_MAX);
 }
+
+/*
+ * Samples that differ in one thing alone are two aggregates, also where their hashes meet in the table. The seed
+ * of the hashes is another each time: in so many tables they meet some dozens of times.
+ */
+Test(aggregate, kinds_whose_hashes_meet)
+{
+	for (int round = 0; round < 200; round++) {
+		p.by_thread = true;
+		for (uint32_t i = 0; i < 4 * 300; i++) {
+			const struct profile_sample s = { .thread = i / 2 % 2,
+							  .stack = i / 4,
+							  .flags = (uint16_t)(i % 2),
+							  .value = 1 };
+
+			cr_assert_eq(aggregate_add(&finder, &p, &s), 0);
+		}
+		cr_assert_eq(p.n_aggregates, 4 * 300);
+		teardown();
+		setup();
+	}
+}

@@ -238,6 +238,55 @@ Test(export, json_of_nothing)
 		buf_deinit(&out);                                                                  \
 	} while (0)
 
+/* Exited with 0, with 7, by SIGKILL, by nobody knows what; and one that goes on. */
+Test(export, json_tells_how_processes_ended)
+{
+	static const int statuses[] = { 0, 7 << 8, 9, -1 };
+	struct profile_builder b;
+	json_t *root, *list;
+
+	builder_init(&b);
+	for (uint32_t i = 0; i < 5; i++)
+		builder_process(&b, 42 + i, "ruby");
+	for (uint32_t i = 0; i < 4; i++)
+		builder_must(sink_process_exit(&b.out.sink, i, 1000 + i, statuses[i]));
+	root = export_and_parse(&b, NULL);
+	list = json_object_get(root, "processes");
+	for (size_t i = 0; i < 3; i++) {
+		cr_expect_eq(int_of(list, i, "exit_ns"), 1000 + (json_int_t)i);
+		cr_expect_eq(int_of(list, i, "exit_status"), statuses[i]);
+	}
+	cr_expect_eq(int_of(list, 3, "exit_ns"), 1003);
+	cr_expect(json_is_null(json_object_get(json_array_get(list, 3), "exit_status")));
+	cr_expect_null(json_object_get(json_array_get(list, 4), "exit_ns"));
+	cr_expect_null(json_object_get(json_array_get(list, 4), "exit_status"));
+	json_decref(root);
+	builder_deinit(&b);
+}
+
+Test(export, json_has_the_samples_that_pass_the_filter)
+{
+	struct view_filter f = VIEW_FILTER_INIT;
+	struct profile_builder b;
+	uint32_t thread, kept;
+	json_t *root, *list;
+
+	builder_init(&b);
+	thread = builder_thread(&b, builder_process(&b, 42, "ruby"), 42, "ruby");
+	kept = builder_path(&b, "<main>|Foo#bar");
+	builder_add(&b, thread, kept, 3);
+	builder_add(&b, thread, builder_path(&b, "<main>|Foo#bar|Baz#qux"), 2);
+	cr_assert_eq(view_filter_regex(&f.exclude, &f.has_exclude, "qux", "x", NULL), 0);
+	root = export_and_parse(&b, &f);
+	list = json_object_get(root, "samples");
+	cr_expect_eq(json_array_size(list), 3);
+	for (size_t i = 0; i < json_array_size(list); i++)
+		cr_expect_eq(int_of(list, i, "stack"), kept);
+	json_decref(root);
+	view_filter_deinit(&f);
+	builder_deinit(&b);
+}
+
 Test(export, human_numbers)
 {
 	EXPECT_HUMAN(human_count(&out, 0), "0");
@@ -249,6 +298,10 @@ Test(export, human_numbers)
 	EXPECT_HUMAN(human_duration(&out, 0), "0 s");
 	EXPECT_HUMAN(human_duration(&out, 999), "999 ns");
 	EXPECT_HUMAN(human_duration(&out, 2600), "2.60 µs");
+	EXPECT_HUMAN(human_duration(&out, 9994000), "9.99 ms");
+	EXPECT_HUMAN(human_duration(&out, 9995000), "10.0 ms");
+	EXPECT_HUMAN(human_duration(&out, 99940000), "99.9 ms");
+	EXPECT_HUMAN(human_duration(&out, 100000000), "100 ms");
 	EXPECT_HUMAN(human_duration(&out, 340000000), "340 ms");
 	EXPECT_HUMAN(human_duration(&out, 29600000), "29.6 ms");
 	EXPECT_HUMAN(human_duration(&out, 1204000000), "1.20 s");

@@ -311,6 +311,69 @@ Test(native_walk, too_many_tags)
 	free(w);
 }
 
+/* The limit is of a walk, not of a gap. */
+Test(native_walk, too_many_tags_in_several_gaps)
+{
+	const size_t unfit = NATIVE_MAX_TAGS / 2 + 10;
+	struct walk *w = with_tags();
+
+	native_host.rules[2].cfa = RBPF_CFI_CFA_NONE;
+	memset(&world.words[258], 0, sizeof(world.words) - 258 * 8);
+	for (size_t i = 0; i < 2 * (unfit + 1); i++) {
+		uint64_t *buf = &world.words[258 + i * 8];
+		uint64_t tag = WORLD_STACK + 2048 + i * 64;
+
+		cr_assert_lt(258 + (i + 1) * 8, WORLD_PAGES * 512);
+		buf[TAG_SP] = i % (unfit + 1) == unfit ? tag : 0;
+		buf[TAG_PC] = WORLD_VM;
+		buf[TAG_PREV] = tag + 64;
+	}
+	run(w);
+	cr_expect_eq(w->native.n_frames, 1 + 2, "one gap, not %u frames", w->native.n_frames);
+	free(w);
+}
+
+/* What is copied of the stack has a limit, also where the frame pointer leads far away from each frame. */
+Test(native_walk, too_many_pages)
+{
+	struct walk *w = one_function(64);
+
+	fill_stack(w, 16, 64);
+	world.top = WORLD_STACK + 16 * 4096;
+	native_host.rules[2].fp = RBPF_CFI_FP_FP;
+	w->native.regs.fp = WORLD_STACK + 9 * 4096;
+	world.words[9 * 512] = WORLD_STACK + 9 * 4096;
+	run(w);
+	cr_expect_eq(w->native.end, RBPF_NATIVE_FAULT);
+	cr_expect_lt(w->native.n_frames, 100, "%u frames", w->native.n_frames);
+	cr_expect_leq(native_host.reads, 2 * (NATIVE_MAX_PAGES / 8), "%zu reads",
+		      native_host.reads);
+	free(w);
+}
+
+/* What was found for an address of one process says nothing of another's. */
+Test(native_walk, rules_are_remembered_by_process)
+{
+	struct walk *w = one_function(64);
+	uint32_t n = fill_stack(w, 1, 64);
+
+	run(w);
+	expect_frames(w, n, RBPF_NATIVE_OUTERMOST);
+	/* The second process has another file at the same addresses: with frames of twice the size. */
+	native_host.ranges[1] = native_host.ranges[0];
+	native_host.ranges[1].table = 8;
+	memcpy(&native_host.words[8], native_host.words, 3 * sizeof(native_host.words[0]));
+	native_host.words[8 + 3] = native_host.words[8 + 4] = 3u << 16;
+	native_host.rules[3] = native_host.rules[2];
+	native_host.rules[3].cfa_off = 128;
+	native_init(w);
+	w->native.hash = w->native.seed;
+	w->native.code = (struct rbpf_code) { .first = 1, .n = 1 };
+	walk_native(w, 0);
+	cr_expect_eq(w->native.frames[1], WORLD_CODE + 64 + 1, "the second word of the stack");
+	free(w);
+}
+
 /* ---- code of JITs ---- */
 
 static struct walk *with_yjit(void)

@@ -701,6 +701,28 @@ Test(reader, second_meta_ends_it)
 	assert_reads(&file, 1, true);
 }
 
+/* A sum without one of the threads would be less than what was sampled. */
+Test(reader, kernel_account_of_an_interrupted_recording_is_all_or_nothing)
+{
+	for (int known = 0; known <= 2; known++) {
+		_cleanup_buf_ struct buf file = BUF_INIT, records = BUF_INIT;
+		_cleanup_profile_ struct profile p = PROFILE_INIT;
+		struct read_report report;
+
+		build_start(&file);
+		build_definitions(&records);
+		build_record(&records, RBPF_FILE_REC_SAMPLE, 0, ZZ(1000), 2, 5, 1, 0);
+		for (int i = 0; i < known; i++)
+			build_record(&records, RBPF_FILE_REC_THREAD_CPU, 1 - i, 100);
+		build_data(&file, &records);
+		cr_assert_eq(read_buf(&file, &p, &report, NULL), 0);
+		cr_assert_eq(p.n_threads, 2);
+		cr_expect(!report.complete);
+		cr_expect_eq(p.totals.cpu_kernel_ns, known == 2 ? 200 : 0, "%d of 2 are known",
+			     known);
+	}
+}
+
 Test(reader, wrong_totals_mean_incomplete)
 {
 	_cleanup_buf_ struct buf file = BUF_INIT;

@@ -157,6 +157,20 @@ Test(summary, counters_that_matter)
 		  buf_str(&out));
 }
 
+/* Above 5 %, not at it. */
+Test(summary, says_nothing_when_few_failed)
+{
+	struct profile_totals totals = { .samples = 100, .failed = 5, .cpu_sampled_ns = 1 };
+	_cleanup_buf_ struct buf out = BUF_INIT;
+
+	summary_totals(&totals, 1, &out);
+	cr_expect_null(strstr(buf_str(&out), "because the walk failed"));
+	buf_reset(&out);
+	totals.failed = 6;
+	summary_totals(&totals, 1, &out);
+	cr_expect_not_null(strstr(buf_str(&out), "6.0% of the samples have no Ruby stack"));
+}
+
 Test(summary, says_when_many_failed_and_what_is_unknown)
 {
 	const struct profile_totals totals = { .samples = 100, .failed = 6, .no_ruby = 200 };
