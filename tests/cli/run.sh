@@ -237,8 +237,9 @@ fi
 if begin "a recording is named by -i, argument, RBPF_DATA, default, stdin"; then
 	run report full.data
 	cp "$out" want
-	for how in -i arg env default stdin; do
+	for how in -i arg env default stdin before-env; do
 		case $how in
+		before-env) RBPF_DATA=few.data run report full.data ;;
 		-i) run report -i full.data ;;
 		arg) run report full.data -n 30 ;;
 		env) RBPF_DATA=full.data run report ;;
@@ -351,18 +352,30 @@ if begin "a recording cut anywhere is used or refused, never worse"; then
 	size=$(wc -c < full.data)
 	at=0
 	good=1
+	used=0
+	refused=0
 	while [ $at -lt "$size" ]; do
 		head -c $at full.data > cut.data
 		run report cut.data
 		case $status in
-		0) head -1 "$err" | grep -q '^rbpf: warning: cut.data was not closed properly' || good=0 ;;
-		5 | 6) head -1 "$err" | grep -q '^rbpf: error: ' || good=0 ;;
+		0)
+			used=$((used + 1))
+			head -1 "$err" | grep -q '^rbpf: warning: cut.data was not closed properly' || good=0 ;;
+		5 | 6)
+			refused=$((refused + 1))
+			head -1 "$err" | grep -q '^rbpf: error: ' || good=0 ;;
 		*) good=0 ;;
 		esac
 		[ $good = 1 ] || break
 		at=$((at + 37))
 	done
-	if [ $good = 1 ]; then ok; else not_ok "cut at $at of $size bytes"; fi
+	if [ $good != 1 ]; then
+		not_ok "cut at $at of $size bytes"
+	elif [ $used = 0 ] || [ $refused = 0 ]; then
+		not_ok "$used were used, $refused refused"
+	else
+		ok
+	fi
 fi
 
 # --- Results
@@ -418,6 +431,63 @@ if begin "report"; then
 	if grep -q '├─ Cart#total' "$out"; then expect 0 ""; else not_ok "no tree"; fi
 	run report --info full.data
 	if grep -q 'rbpf record -p 4242' "$out"; then expect 0 ""; else not_ok "no command"; fi
+fi
+# prints TEXT COMMAND...: the command prints a line that is TEXT, a pattern of grep.
+prints() {
+	text=$1
+	shift
+	begin "$* prints $text" || return 0
+	run "$@"
+	if grep -qx -- "$text" "$out"; then expect 0 ""; else not_ok "has no line '$text'"; fi
+}
+# first_row TEXT COMMAND...: the first row of the table that the command prints has TEXT.
+first_row() {
+	want=$1
+	shift
+	begin "$* begins with $want" || return 0
+	run "$@"
+	sed -n '/ SELF% /{n;p;q;}' "$out" > got
+	if grep -q -- "$want" got; then expect 0 ""; else not_ok "begins with '$(cat got)'"; fi
+}
+first_row "block in Cart#total" report full.data
+first_row "<main>" report --sort total full.data
+first_row "worker, 1 (tid 4243)" report --by thread --tid 4243 containers.data
+prints ".* 0.0%  .*  <main> .*" report -n 0 full.data
+prints "ruby;<main>;Cart#total 30" export -f folded full.data
+prints "ruby;worker, 1;<main>;Cart#total;Integer#times;block in Cart#total 30" export -f folded --threads full.data
+prints "ruby;<main>;Cart#total;Integer#times;block in Cart#total 2121212" export -f folded --weight time full.data
+if begin "rows of several processes say of how many"; then
+	for view in "report --by container" "report --by ruby"; do
+		# shellcheck disable=SC2086 # words
+		run $view few.data
+		if grep -q ' and [0-9]* more' "$out"; then not_ok "$view: of one"; else expect 0 ""; fi
+	done
+fi
+if begin "options of flame change the picture"; then
+	run flame full.data
+	cp "$out" usual.svg
+	titles() { grep -c '<title>' "$1"; }
+	for args in "--inverted" "--icicle" "--title Elsewhere" "--color hash" "--width 2000" "--min-width 40" \
+		"--split thread"; do
+		# shellcheck disable=SC2086 # words
+		run flame $args full.data
+		sed 's/drawn_by[^,]*,//' "$out" > other.svg
+		if sed 's/drawn_by[^,]*,//' usual.svg | cmp -s - other.svg; then
+			not_ok "$args: the same"
+		else
+			expect 0 ""
+		fi
+	done
+	run flame --title Elsewhere full.data
+	if grep -q Elsewhere "$out"; then expect 0 ""; else not_ok "no title"; fi
+	run flame --min-width 40 full.data
+	if [ "$(titles "$out")" -lt "$(titles usual.svg)" ]; then expect 0 ""; else not_ok "as many frames"; fi
+	run flame --inverted full.data
+	if [ "$(titles "$out")" -gt "$(titles usual.svg)" ]; then expect 0 ""; else not_ok "no more frames"; fi
+fi
+if begin "export -f json has what passes the filter"; then
+	run export -f json --tid 4243 containers.data
+	if [ "$(grep -o '"ts_ns":' "$out" | wc -l)" = 30 ]; then expect 0 ""; else not_ok "all samples"; fi
 fi
 if begin "report --by container and ruby"; then
 	run report --by container containers.data
@@ -556,6 +626,7 @@ if begin "stacks: without native ones all modes are the same"; then
 	for view in "report" "report --tree" "report --by kind" "flame" "export -f folded" "export -f json"; do
 		# shellcheck disable=SC2086 # words
 		run $view gc.data
+		[ "$status" = 0 ] || not_ok "$view"
 		sed 's/drawn_by[^,]*,//' "$out" > "$out.usual"
 		for mode in all mixed; do
 			# shellcheck disable=SC2086
@@ -760,7 +831,11 @@ int main(void)
 }
 EOF
 	for version in 3.1.2 '\033[31m3.1.2' '3.1.2\302\233\063\061m' '3.1.2\342\200\256'; do
-		"${CC:-cc}" -rdynamic -Wno-unused-result "-DVERSION=\"$version\"" -o fake fake.c || break
+		# shellcheck disable=SC2086 # CC may be words
+		if ! ${CC:-cc} -rdynamic -Wno-unused-result "-DVERSION=\"$version\"" -o fake fake.c; then
+			not_ok "no program that says $version"
+			break
+		fi
 		mkfifo ready
 		./fake > ready &
 		fake=$!
@@ -862,7 +937,13 @@ else
 			on_terminal "'$rbpf' --color never report -q $args gc.data"
 			wide=$(tr -d '\r' < "$out" | grep -v 'samples at\|lost\|cpu sampled' |
 				grep -E '.{61}' | head -1)
-			if [ -z "$wide" ]; then expect 0 ""; else not_ok "$args: $wide"; fi
+			if [ -n "$wide" ]; then
+				not_ok "$args: $wide"
+			elif [ "$(wc -l < "$out")" -lt 4 ]; then
+				not_ok "$args: no report"
+			else
+				expect 0 ""
+			fi
 		done
 	fi
 	if begin "terminal: colours"; then
@@ -1012,6 +1093,10 @@ if begin "a target that is none: status 3"; then
 	fi
 fi
 
+if [ $((passed + failed + skipped)) = 0 ]; then
+	echo "tests/cli: no test has '$pattern' in its name" >&2
+	exit 1
+fi
 echo "tests/cli: $passed passed, $failed failed, $skipped skipped"
 if [ "${CI-}" = true ] && [ $skipped != 0 ]; then
 	echo "tests/cli: CI needs all tests" >&2
