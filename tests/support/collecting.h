@@ -148,12 +148,11 @@ static inline const char *collecting_str(const struct collecting *f, uint32_t id
 /* A tick of 10 ms in @tid of @tgid. */
 static inline uint64_t collecting_tick(struct collecting *f, pid_t tgid, pid_t tid)
 {
-	return scripted_sample(&f->engine,
-			       &(struct rbpf_ring_sample) { .h.tgid = (uint32_t)tgid,
-							    .h.tid = (uint32_t)tid,
-							    .weight = 10 * NSEC_PER_MSEC,
-							    .status = RBPF_NO_RUBY,
-							    .comm = "target" });
+	return scripted_sample(&f->engine, &(struct rbpf_ring_sample) { .h.tgid = (uint32_t)tgid,
+									.h.tid = (uint32_t)tid,
+									.value = 10 * NSEC_PER_MSEC,
+									.status = RBPF_NO_RUBY,
+									.comm = "target" });
 }
 
 /* FORK or THREAD: @tid of @tgid makes @child. */

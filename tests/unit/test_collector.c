@@ -49,7 +49,7 @@ Test(collector, samples, .init = setup, .fini = teardown)
 					.h.tid = (uint32_t)tid,
 					.h.cpu = 3,
 					.h.ts = 5000,
-					.weight = 777,
+					.value = 777,
 					.status = RBPF_NO_RUBY,
 					.flags = RBPF_SAMPLE_KERNEL,
 					.comm = "worker" };
@@ -58,7 +58,7 @@ Test(collector, samples, .init = setup, .fini = teardown)
 	cr_expect_eq(p->n_threads, 0, "before their first sample");
 	scripted_sample(&f.engine, &rec);
 	rec.h.ts = 6000;
-	rec.weight = 23;
+	rec.value = 23;
 	rec.flags = 0;
 	scripted_sample(&f.engine, &rec);
 	collecting_tick(&f, target.pid, target.pid);

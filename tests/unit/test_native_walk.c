@@ -324,9 +324,9 @@ Test(native_walk, too_many_tags_in_several_gaps)
 		uint64_t tag = WORLD_STACK + 2048 + i * 64;
 
 		cr_assert_lt(258 + (i + 1) * 8, WORLD_PAGES * 512);
-		buf[TAG_SP] = i % (unfit + 1) == unfit ? tag : 0;
-		buf[TAG_PC] = WORLD_VM;
-		buf[TAG_PREV] = tag + 64;
+		buf[RUBY_TAG_SP] = i % (unfit + 1) == unfit ? tag : 0;
+		buf[RUBY_TAG_PC] = WORLD_VM;
+		buf[RUBY_TAG_PREV] = tag + 64;
 	}
 	run(w);
 	cr_expect_eq(w->native.n_frames, 1 + 2, "one gap, not %u frames", w->native.n_frames);
