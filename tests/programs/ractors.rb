@@ -5,7 +5,7 @@
 #
 #   ruby ractors.rb ractors SECONDS    3 Ractors, each with threads of its own
 #   ruby ractors.rb threads SECONDS    24 threads that run for all that time
-#   ruby ractors.rb short SECONDS      threads that end after some milliseconds, by the hundreds
+#   ruby ractors.rb short SECONDS      100 threads or more that end after some milliseconds
 #
 # Begins when a line comes on standard input, prints {"ready": true, "threads": N}, and ends when
 # another line comes.
@@ -14,6 +14,7 @@ require_relative 'oracle/checkpoint'
 
 module Numbered
   COUNT = 24
+  SHORT = 100 # threads at least
 
   def self.define(number)
     class_eval(<<~RUBY, "numbered_#{number}.rb", 1)
@@ -92,7 +93,7 @@ module Numbered
     stop = clock + seconds
     running = []
     number = 0
-    while clock < stop
+    while clock < stop || number < SHORT # however busy the machine is
       define(number) if number >= COUNT
       running << __send__("short_#{number}")
       number += 1
