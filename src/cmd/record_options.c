@@ -77,7 +77,7 @@ static const struct option_spec what_specs[] = {
 		.name = "native",
 		.type = OPTION_SWITCH,
 		OPT(native),
-		.help = "walk native stacks too, and weave both",
+		.help = "walk native stacks too, and merge both",
 		.initial = "yes",
 	},
 	{

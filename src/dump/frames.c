@@ -8,23 +8,23 @@
 #include "dump/dump.h"
 #include "native/native_here.h"
 #include "native/native_stacks.h"
-#include "native/weave.h"
+#include "native/merge.h"
 #include "symbol/native_names.h"
 #include "symbol/resolver.h"
 
-/* The words of a native stack and their names; weaving takes buffers of its own. */
+/* The words of a native stack and their names; merging takes buffers of its own. */
 struct native_words {
 	uint64_t *words;
 	size_t n;
 	struct native_frames names;
-	struct weave_buffers buffers;
+	struct merge_buffers buffers;
 };
 
 static void native_words_deinit(struct native_words *w)
 {
 	free(w->words);
 	free(w->names.v);
-	weave_buffers_deinit(&w->buffers);
+	merge_buffers_deinit(&w->buffers);
 }
 
 /* Those of @native, and one for what is missing at its end. Returns 0 or -ENOMEM. */
@@ -59,7 +59,8 @@ static struct dump_frame frame_of_ruby(const struct dump_ruby *ruby, size_t i)
 }
 
 static struct dump_frame frame_of_native(const struct native_here *here,
-					 const struct native_words *words, const struct woven *w)
+					 const struct native_words *words,
+					 const struct merged_frame *w)
 {
 	const struct native_name *name = native_here_name(here, words->names.v[w->index].name);
 	uint64_t word = words->words[w->index];
@@ -76,29 +77,29 @@ static struct dump_frame frame_of_native(const struct native_here *here,
 	};
 }
 
-/* Weave into @words->buffers. Returns 0 or -ENOMEM. */
-static int weave_both(struct native_here *here, const struct dump_ruby *ruby,
+/* Merge into @words->buffers. Returns 0 or -ENOMEM. */
+static int merge_both(struct native_here *here, const struct dump_ruby *ruby,
 		      struct native_words *words, bool complete, size_t *n)
 {
 	const struct frame_origin *origins = resolver_origins(ruby->resolver);
-	struct weave_buffers *b = &words->buffers;
-	struct weave w = { .n_ruby = ruby->n,
+	struct merge_buffers *b = &words->buffers;
+	struct merge w = { .n_ruby = ruby->n,
 			   .n_native = words->n,
 			   .complete = complete,
 			   .goes_on = native_here_goes_on,
 			   .arg = here };
 	size_t i, gc;
 
-	if (weave_buffers_reserve(b, w.n_ruby, w.n_native))
+	if (merge_buffers_reserve(b, w.n_ruby, w.n_native))
 		return -ENOMEM;
 	for (i = 0; i < w.n_native; i++)
 		b->native[i] = words->names.v[i].what;
 	for (i = 0; i < w.n_ruby; i++)
-		b->ruby[i] = native_weave_ruby(
+		b->ruby[i] = native_merge_ruby(
 			resolver_symbol(ruby->resolver, ruby->symbols[i])->kind, &origins[i]);
 	w.ruby = b->ruby;
 	w.native = b->native;
-	*n = weave(&w, b->woven, &gc);
+	*n = merge_stacks(&w, b->merged, &gc);
 	return 0;
 }
 
@@ -107,28 +108,28 @@ static int both_frames(struct native_here *here, const struct dump_ruby *ruby,
 {
 	struct native_words words _cleanup_(native_words_deinit) = { .n = 0 };
 	struct dump_frame *frames;
-	size_t i, n_woven = 0;
+	size_t i, n_merged = 0;
 	int r;
 
 	r = native_here_interpreter(here, ruby->resolver);
 	if (!r)
 		r = native_words_take(&words, here, native);
 	if (!r)
-		r = weave_both(here, ruby, &words, native->end == RBPF_NATIVE_OUTERMOST, &n_woven);
+		r = merge_both(here, ruby, &words, native->end == RBPF_NATIVE_OUTERMOST, &n_merged);
 	if (r)
 		return r;
-	frames = calloc(n_woven + 1, sizeof(*frames));
+	frames = calloc(n_merged + 1, sizeof(*frames));
 	if (!frames)
 		return -ENOMEM;
-	for (i = 0; i < n_woven; i++) {
+	for (i = 0; i < n_merged; i++) {
 		/* The outermost comes first. */
-		const struct woven *w = &words.buffers.woven[n_woven - 1 - i];
+		const struct merged_frame *w = &words.buffers.merged[n_merged - 1 - i];
 
 		frames[i] = w->native ? frame_of_native(here, &words, w)
 				      : frame_of_ruby(ruby, w->index);
 	}
 	*ret = frames;
-	*n = n_woven;
+	*n = n_merged;
 	return 0;
 }
 

@@ -51,7 +51,7 @@ int native_here_interpreter(struct native_here *h, const struct resolver *names)
 /* As native_frames() (without inlined functions: one a word) and native_frame_name(), of native.h. */
 int native_here_frames(struct native_here *h, const uint64_t *words, size_t n_words,
 		       struct native_frames *ret);
-/* As struct weave.goes_on; @arg is @h. */
+/* As struct merge.goes_on; @arg is @h. */
 bool native_here_goes_on(void *arg, uint64_t function, uint64_t other);
 const struct native_name *native_here_name(const struct native_here *h, uint32_t name);
 

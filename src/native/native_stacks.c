@@ -386,18 +386,18 @@ static bool is_libc(const char *path)
 static uint32_t what_is(const struct native_name *name)
 {
 	if (name->kind != FRAME_NATIVE)
-		return WEAVE_OTHER;
+		return MERGE_OTHER;
 	if (name->is & NATIVE_IS_EXEC)
-		return WEAVE_VM | WEAVE_GLUE | WEAVE_VM_EXEC;
+		return MERGE_VM | MERGE_GLUE | MERGE_VM_EXEC;
 	if (name->is & (NATIVE_IS_CORE | NATIVE_IS_COMPILED))
-		return WEAVE_VM | WEAVE_GLUE | WEAVE_CORE;
+		return MERGE_VM | MERGE_GLUE | MERGE_CORE;
 	if (name->is & NATIVE_IS_VM)
-		return WEAVE_VM |
+		return MERGE_VM |
 		       (name->is & NATIVE_IS_NAMELESS || ruby_function_is_glue(name->name)
-				? WEAVE_GLUE
+				? MERGE_GLUE
 				: 0) |
-		       (ruby_function_is_collection(name->name) ? WEAVE_GC : 0);
-	return is_libc(name->module) || is_start(name->name) ? WEAVE_START : 0;
+		       (ruby_function_is_collection(name->name) ? MERGE_GC : 0);
+	return is_libc(name->module) || is_start(name->name) ? MERGE_START : 0;
 }
 
 struct perf_map_file {
@@ -507,9 +507,9 @@ const struct native_name *native_frame_name(const struct native *n, uint32_t nam
 	return native_names_get(n->names, name);
 }
 
-struct weave_ruby native_weave_ruby(enum frame_kind kind, const struct frame_origin *origin)
+struct merge_ruby native_merge_ruby(enum frame_kind kind, const struct frame_origin *origin)
 {
-	return (struct weave_ruby) { .function = origin->function,
+	return (struct merge_ruby) { .function = origin->function,
 				     .finish = origin->finish,
 				     .is_cut = kind == FRAME_TRUNCATED,
 				     .is_fiber = kind == FRAME_FIBER };

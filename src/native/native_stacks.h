@@ -14,7 +14,7 @@
 
 #include "profile/profile.h"
 #include "rbpf_abi.h"
-#include "native/weave.h"
+#include "native/merge.h"
 
 struct file_worker;
 struct frame_origin;
@@ -84,7 +84,7 @@ uint64_t native_looks_put_off(struct native *n);
 
 /* A frame of a native stack. */
 struct native_frame {
-	struct weave_native what;
+	struct merge_native what;
 	uint32_t name; /* for native_frame_id() and native_frame_name() */
 };
 
@@ -113,10 +113,10 @@ int native_frames(struct native *n, struct native_process *p, bool in_haste, con
 /* The native name with id @name; valid until native_forget(). */
 const struct native_name *native_frame_name(const struct native *n, uint32_t name);
 
-/* What a Ruby frame of @kind is to weave(), as the resolver has named it. */
-struct weave_ruby native_weave_ruby(enum frame_kind kind, const struct frame_origin *origin);
+/* What a Ruby frame of @kind is to merge_stacks(), as the resolver has named it. */
+struct merge_ruby native_merge_ruby(enum frame_kind kind, const struct frame_origin *origin);
 
-/* As struct weave.goes_on, for a process; @arg is its struct native_process, NULL if unknown. */
+/* As struct merge.goes_on, for a process; @arg is its struct native_process, NULL if unknown. */
 bool native_goes_on(void *arg, uint64_t function, uint64_t other);
 
 /* The recording's frame for @name, FRAME_INTERNAL or not. Returns 0 or -errno. */

@@ -2,7 +2,7 @@
 /*
  * The heaviest stacks with their Ruby and their native frames in two columns.
  *
- * A stack is woven of both. Each frame has a row of its own, in the order of calls, innermost on
+ * A stack is merged of both. Each frame has a row of its own, in the order of calls, innermost on
  * top, so that what stands below a frame in either column has called it:
  *
  *	75.0%  1.50s  150 samples  ruby (tid 42)

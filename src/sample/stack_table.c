@@ -10,7 +10,7 @@
 #include "profile/sink.h"
 #include "native/native_stacks.h"
 #include "sample/process_table.h"
-#include "native/weave.h"
+#include "native/merge.h"
 #include "symbol/resolver.h"
 
 #define GENERATION_NS	  (8ull << RBPF_EPOCH_SHIFT)
@@ -45,7 +45,7 @@ static const struct {
 /* A frame of the VM's stack. */
 struct ruby_frame {
 	uint32_t frame; /* id in the recording */
-	struct weave_ruby weave;
+	struct merge_ruby merge;
 };
 
 /* The stacks that were seen together, and what else makes them the one of a sample. */
@@ -70,7 +70,7 @@ static void generation_deinit(struct stack_generation *g)
 	free(g->ruby_frames);
 	free(g->native_frames.v);
 	intern_deinit(&g->pairs);
-	free(g->woven);
+	free(g->merged);
 	*g = (struct stack_generation) { 0 };
 }
 
@@ -78,7 +78,7 @@ void stack_table_deinit(struct stack_table *t)
 {
 	generation_deinit(&t->generations[0]);
 	generation_deinit(&t->generations[1]);
-	weave_buffers_deinit(&t->buffers);
+	merge_buffers_deinit(&t->buffers);
 }
 
 void stack_table_forget(struct stack_table *t)
@@ -210,7 +210,7 @@ int stack_table_define(struct stack_table *t, struct sink *out, struct tracked_p
 		enum frame_kind kind = resolver_symbol(p->resolver, ids[i])->kind;
 		struct ruby_frame *f = &g->ruby_frames[g->n_ruby + i];
 
-		f->weave = native_weave_ruby(kind, &origins[i]);
+		f->merge = native_merge_ruby(kind, &origins[i]);
 		def.flags |= flags_of_kind(kind);
 		r = record_frame(out, p, ids[i], &f->frame);
 	}
@@ -281,23 +281,23 @@ static int push_collection(struct sink *out, uint32_t flags, uint32_t *stack)
 }
 
 /* The frames of both stacks, of which either may be NULL, as one, on top of *@stack. */
-static int push_woven(struct stack_table *t, struct sink *out, const struct ruby_frame *ruby,
-		      const struct native_frame *native, const struct weave *w, uint32_t gc_flags,
-		      uint32_t *stack)
+static int push_merged(struct stack_table *t, struct sink *out, const struct ruby_frame *ruby,
+		       const struct native_frame *native, const struct merge *w, uint32_t gc_flags,
+		       uint32_t *stack)
 {
-	struct woven *woven = t->buffers.woven;
-	size_t i, gc, n = weave(w, woven, &gc);
+	struct merged_frame *merged = t->buffers.merged;
+	size_t i, gc, n = merge_stacks(w, merged, &gc);
 	uint32_t frame;
 	int r = 0;
 
 	for (i = 0; i < n && !r; i++) {
 		if (i == gc)
 			r = push_collection(out, gc_flags, stack);
-		if (!r && woven[i].native)
-			r = native_frame_id(t->native, out, native[woven[i].index].name,
-					    woven[i].internal, &frame);
+		if (!r && merged[i].native)
+			r = native_frame_id(t->native, out, native[merged[i].index].name,
+					    merged[i].internal, &frame);
 		else
-			frame = ruby[woven[i].index].frame;
+			frame = ruby[merged[i].index].frame;
 		if (!r)
 			r = sink_stack(out, *stack, frame, stack);
 	}
@@ -318,7 +318,7 @@ static const struct stack_frames *look_up(struct stack_table *t, bool native, ui
 	return def;
 }
 
-/* Weave what @pair names. */
+/* Merge what @pair names. */
 static int make_stack(struct stack_table *t, struct sink *out, const struct tracked_process *p,
 		      const struct stack_pair *pair, struct sample_stack *ret)
 {
@@ -327,7 +327,7 @@ static int make_stack(struct stack_table *t, struct sink *out, const struct trac
 	const struct stack_frames *native = look_up(t, true, pair->native, &of_native);
 	const struct ruby_frame *r = ruby ? &of_ruby->ruby_frames[ruby->first] : NULL;
 	const struct native_frame *n = native ? &of_native->native_frames.v[native->first] : NULL;
-	struct weave w = { .n_ruby = ruby ? ruby->n : 0,
+	struct merge w = { .n_ruby = ruby ? ruby->n : 0,
 			   .n_native = native ? native->n : 0,
 			   .complete = native && !(native->flags & NATIVE_CUT),
 			   .goes_on = native_goes_on,
@@ -336,7 +336,7 @@ static int make_stack(struct stack_table *t, struct sink *out, const struct trac
 	int err;
 
 	*ret = (struct sample_stack) { .flags = ruby ? ruby->flags : 0 };
-	err = weave_buffers_reserve(&t->buffers, w.n_ruby, w.n_native);
+	err = merge_buffers_reserve(&t->buffers, w.n_ruby, w.n_native);
 	if (!err && pair->placeholder) {
 		ret->flags |= placeholders[pair->placeholder - 1].flags;
 		err = push_reason(out, placeholders[pair->placeholder - 1].reason, &ret->stack);
@@ -344,7 +344,7 @@ static int make_stack(struct stack_table *t, struct sink *out, const struct trac
 	if (err)
 		return err;
 	for (i = 0; i < w.n_ruby; i++)
-		t->buffers.ruby[i] = r[i].weave;
+		t->buffers.ruby[i] = r[i].merge;
 	for (i = 0; i < w.n_native; i++)
 		t->buffers.native[i] = n[i].what;
 	w.ruby = t->buffers.ruby;
@@ -352,7 +352,7 @@ static int make_stack(struct stack_table *t, struct sink *out, const struct trac
 	ret->flags |= native ? native->flags & ~NATIVE_CUT : 0;
 	if (pair->flags & RBPF_SAMPLE_GC)
 		ret->flags |= SAMPLE_GC;
-	err = push_woven(t, out, r, n, &w, pair->flags, &ret->stack);
+	err = push_merged(t, out, r, n, &w, pair->flags, &ret->stack);
 	if (!err && pair->flags & NATIVE_LOST) {
 		ret->flags |= SAMPLE_NATIVE | SAMPLE_GAP;
 		err = push_reason(out, REASON_GAP_LOST, &ret->stack);
@@ -394,10 +394,10 @@ int stack_table_of_sample(struct stack_table *t, struct sink *out, const struct 
 	}
 	r = intern_add(&g->pairs, &pair, sizeof(pair), &id, &is_new);
 	if (!r)
-		r = array_reserve(g->woven, g->cap_woven, id + 1);
+		r = array_reserve(g->merged, g->cap_merged, id + 1);
 	if (!r && is_new)
-		r = make_stack(t, out, p, &pair, &g->woven[id]);
+		r = make_stack(t, out, p, &pair, &g->merged[id]);
 	if (!r)
-		*ret = g->woven[id];
+		*ret = g->merged[id];
 	return r;
 }

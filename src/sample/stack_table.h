@@ -49,15 +49,15 @@ struct stack_generation {
 	size_t n_ruby, cap_ruby;
 	struct native_frames native_frames; /* the same; owned */
 	struct intern pairs;		    /* struct stack_pair */
-	struct sample_stack *woven;	    /* by id of its pair; owned */
-	size_t cap_woven;
+	struct sample_stack *merged;	    /* by id of its pair; owned */
+	size_t cap_merged;
 };
 
 struct stack_table {
 	struct stack_generation generations[2]; /* current, previous */
 	uint64_t since_ns;			/* CLOCK_MONOTONIC: when the current one began */
 	struct native *native;			/* NULL: native stacks are not walked; not owned */
-	struct weave_buffers buffers;		/* owned */
+	struct merge_buffers buffers;		/* owned */
 };
 
 void stack_table_deinit(struct stack_table *t);

@@ -2,7 +2,7 @@
 /*
  * Makes the recordings that the tests of the command line read, where no BPF is needed:
  *
- *	mkrecording full|few|gc|containers|woven|events|empty|interrupted FILE
+ *	mkrecording full|few|gc|containers|merged|events|empty|interrupted FILE
  */
 #include <stdio.h>
 #include <string.h>
@@ -91,7 +91,7 @@ static uint32_t native(struct recorder *rec, const char *name, const char *path,
  * Native stacks: 2 samples of a method that calls into a library, with the interpreter's functions
  * between, 1 of one below which unwinding failed, 1 of a thread without Ruby. Returns their number.
  */
-static int add_woven(struct recorder *rec, const uint32_t *threads)
+static int add_merged(struct recorder *rec, const uint32_t *threads)
 {
 	static const char libruby[] = "/usr/lib/libruby-3.1.so.3.1";
 	uint32_t cart = frame(rec, FRAME_RUBY, "Cart#total", "/app/models/cart.rb", 58, 57);
@@ -199,9 +199,9 @@ int main(int argc, char **argv)
 	id = frame(rec, FRAME_GC, "(marking)", "", 0, 0);
 	MUST(sink_stack(recorder_sink(rec), gc_stack, id, &gc_stack));
 
-	n = strcmp(kind, "empty") == 0 || strcmp(kind, "woven") == 0 ? 0
-	    : strcmp(kind, "few") == 0				     ? 10
-								     : 300;
+	n = strcmp(kind, "empty") == 0 || strcmp(kind, "merged") == 0 ? 0
+	    : strcmp(kind, "few") == 0				      ? 10
+								      : 300;
 	for (i = 0; i < n; i++) {
 		struct profile_sample sample = {
 			.ts = START + (i + 1) * TICK,
@@ -225,8 +225,8 @@ int main(int argc, char **argv)
 			MUST(sink_sample(recorder_sink(rec), &sample));
 		}
 	}
-	if (strcmp(kind, "woven") == 0) {
-		n = (uint32_t)add_woven(rec, threads);
+	if (strcmp(kind, "merged") == 0) {
+		n = (uint32_t)add_merged(rec, threads);
 		totals.cpu_sampled_ns = n * TICK;
 	}
 	totals.samples = meta.n_events ? 2 * n : n;

@@ -35,7 +35,7 @@ ${CC:-cc} ${CFLAGS:--O1} -D_GNU_SOURCE -I"$root/src" -I"$root/include" -I"$root/
 	-o "$tmp/mkhostile" "$root/tests/cli/mkhostile.c" "$root"/src/base/*.c \
 	"$root"/src/profile/*.c -lz -ldeflate -ljansson || exit 1
 cd "$tmp" || exit 1
-for kind in full few gc containers woven events empty interrupted; do
+for kind in full few gc containers merged events empty interrupted; do
 	./mkrecording $kind $kind.data || exit 1
 done
 unset RBPF_DATA NO_COLOR
@@ -576,7 +576,7 @@ fi
 
 refuse "--ruby-only is --stack ruby and excludes --stack native" report --ruby-only --stack native
 refuse "unknown value 'rubby' for --stack (did you mean ruby?)" flame --stack rubby
-refuse "--stack both goes with -f flame, not -f folded" export -f folded --stack both woven.data
+refuse "--stack both goes with -f flame, not -f folded" export -f folded --stack both merged.data
 refuse "--tree and --stack both exclude each other" report --tree --stack both
 refuse "--csv and --stack both exclude each other" report --csv --stack both
 refuse "--gc and --stack both exclude each other" report --gc --stack both
@@ -587,9 +587,9 @@ shows() {
 	text=$2
 	shift 2
 	begin "stacks: $* shows $mode" || return 0
-	run "$@" woven.data
+	run "$@" merged.data
 	cp "$out" "$out.usual"
-	run "$@" --stack "$mode" woven.data
+	run "$@" --stack "$mode" merged.data
 	if ! cmp -s "$out" "$out.usual"; then
 		not_ok "differs from --stack $mode"
 	elif ! grep -q -- "$text" "$out"; then
@@ -606,16 +606,16 @@ shows mixed "native$" report --by kind
 shows mixed "^ruby;main;Cart#total;Zlib.crc32;crc32_z 2$" export -f folded
 shows all '"label":"rb_vm_exec",.*"internal":true' export -f json
 if begin "stacks: --stack both"; then
-	run report --stack both woven.data
+	run report --stack both merged.data
 	if ! grep -q "^Zlib.crc32 (C)$" "$out" ||
 		! grep -q "native stacks: 3 of 4 complete (75.0%); gaps: the file has no unwind table 1$" "$out"; then
 		not_ok "wrong columns"
 	else
 		expect 0 ""
 	fi
-	run flame --stack both woven.data
+	run flame --stack both merged.data
 	cp "$out" "$out.svg"
-	run export -f flame --stack both woven.data
+	run export -f flame --stack both merged.data
 	if ! grep -q "<title>native stacks" "$out" || ! grep -q "<title>native stacks" "$out.svg"; then
 		not_ok "no second graph"
 	else

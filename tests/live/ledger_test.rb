@@ -6,11 +6,11 @@
 require_relative '../programs/puma_app/load'
 require_relative 'puma'
 require_relative 'support'
-require_relative 'woven'
+require_relative 'merged'
 
 # Puma and sqlite3 are gems with C extensions, installed for the Ruby in PATH.
 if RubyInstall.under_test.default?
-  class LedgerTest < WovenTest
+  class LedgerTest < MergedTest
     include Puma
 
     APP = File.join(Live::PROGRAMS, 'ledger/config.ru')

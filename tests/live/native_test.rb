@@ -4,9 +4,9 @@
 # Native stacks are whole, down to where the thread or the fiber began, and have what is known to
 # have been done, on the Ruby method that did it. The work is tests/programs/native.rb.
 
-require_relative 'woven'
+require_relative 'merged'
 
-class NativeTest < WovenTest
+class NativeTest < MergedTest
   SECONDS = 0.8
   HZ = 999
 

@@ -9,7 +9,7 @@
 #include "export/xml.h"
 #include "support/awkward.h"
 #include "support/profile_builder.h"
-#include "support/woven.h"
+#include "support/merged.h"
 #include "view/filter.h"
 
 Test(export, table)
@@ -176,12 +176,12 @@ Test(export, json_of_native_stacks)
 
 	builder_init(&b);
 	thread = builder_thread(&b, builder_process(&b, 1, "ruby"), 1, "x");
-	inlined = woven_native(&b, 0, "f", "/lib/f.so", 0x1234, FRAME_INLINED);
-	woven_add(&b, thread, inlined, 1, SAMPLE_GAP);
-	woven_add(&b, thread, woven_vm(&b, inlined, "rb_vm_exec"), 1, 0);
-	woven_add(&b, thread, woven_ruby(&b, 0, "a", 3, FRAME_YJIT), 1, 0);
-	woven_add(&b, thread, woven_ruby(&b, 0, "a", 3, FRAME_ZJIT), 1, 0);
-	woven_add(&b, thread, woven_other(&b, 0, FRAME_GAP, WOVEN_UNMAPPED), 1, SAMPLE_GAP);
+	inlined = merged_native(&b, 0, "f", "/lib/f.so", 0x1234, FRAME_INLINED);
+	merged_add(&b, thread, inlined, 1, SAMPLE_GAP);
+	merged_add(&b, thread, merged_vm(&b, inlined, "rb_vm_exec"), 1, 0);
+	merged_add(&b, thread, merged_ruby(&b, 0, "a", 3, FRAME_YJIT), 1, 0);
+	merged_add(&b, thread, merged_ruby(&b, 0, "a", 3, FRAME_ZJIT), 1, 0);
+	merged_add(&b, thread, merged_other(&b, 0, FRAME_GAP, MERGED_UNMAPPED), 1, SAMPLE_GAP);
 	p->modules[0].build_id = builder_str(&b, "c0ffee");
 	root = export_and_parse(&b, NULL);
 	list = json_object_get(root, "frames");

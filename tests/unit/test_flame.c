@@ -17,7 +17,7 @@
 #include "export/flame_text.h"
 #include "support/awkward.h"
 #include "support/profile_builder.h"
-#include "support/woven.h"
+#include "support/merged.h"
 #include "view/filter.h"
 
 static struct profile_builder b;
@@ -544,11 +544,11 @@ Test(flame, compiled_code_is_told_apart)
 	struct picture pic;
 	char *svg;
 
-	woven_add(in, thread, woven_ruby(in, 0, "hot", 3, FRAME_YJIT), 2, 0);
-	woven_add(in, thread, woven_ruby(in, 0, "hot", 4, 0), 1, 0);
-	woven_add(in, thread, woven_ruby(in, 0, "cold", 3, FRAME_ZJIT), 1, 0);
-	woven_add(in, thread, woven_ruby(in, 0, "cold", 4, 0), 1, 0);
-	woven_add(in, thread, woven_other(in, 0, FRAME_GAP, WOVEN_NO_TABLE), 1, SAMPLE_GAP);
+	merged_add(in, thread, merged_ruby(in, 0, "hot", 3, FRAME_YJIT), 2, 0);
+	merged_add(in, thread, merged_ruby(in, 0, "hot", 4, 0), 1, 0);
+	merged_add(in, thread, merged_ruby(in, 0, "cold", 3, FRAME_ZJIT), 1, 0);
+	merged_add(in, thread, merged_ruby(in, 0, "cold", 4, 0), 1, 0);
+	merged_add(in, thread, merged_other(in, 0, FRAME_GAP, MERGED_NO_TABLE), 1, SAMPLE_GAP);
 	draw(&plain, &pic);
 	cr_expect_eq(pic.n, 4, "one box a method");
 	cr_expect_not_null(strstr(find(&pic, "hot")->title,
@@ -577,7 +577,7 @@ Test(flame, native_frames_are_of_a_module)
 {
 	struct picture pic;
 
-	woven_build(&b);
+	merged_build(&b);
 	draw(&plain, &pic);
 	cr_expect_not_null(
 		strstr(find(&pic, "deflate")->title, "deflate\nnative · /lib/libz.so.1\ntotal "));
@@ -591,7 +591,7 @@ Test(flame, ruby_and_native_side_by_side)
 	const struct flame_options opts = { .filter = &f, .width = 1000 };
 	char *svg, *left, *right;
 
-	woven_build(&b);
+	merged_build(&b);
 	builder_finish(&b);
 	cr_assert_eq(stack_mode_prepare(&b.out.profile, STACK_BOTH), 0);
 	svg = render(&opts);

@@ -8,7 +8,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "report/report.h"
-#include "support/woven.h"
+#include "support/merged.h"
 #include "view/filter.h"
 
 static struct profile_builder b;
@@ -54,7 +54,7 @@ static void expect_part(const char *text, const char *want)
 
 Test(report_both, at_160_columns)
 {
-	woven_build(&b);
+	merged_build(&b);
 	report.width = 160;
 	report.limit = 2;
 	expect_part(render(report_both),
@@ -94,11 +94,11 @@ Test(report_both, at_80_columns)
 
 	thread = builder_thread(&b, builder_process(&b, 42, "ruby"), 42, "ruby");
 	stack = builder_path(&b, "ActiveRecord::ConnectionAdapters::PostgreSQLAdapter#exec_query");
-	stack = woven_native(&b, stack, "a_function_with_a_name_that_is_rather_long_for_c",
-			     "/lib/libpq.so.5", 1, 0);
-	stack = woven_native(&b, stack, "libpq.so.5+0x1234", "/lib/libpq.so.5", 1, 0);
-	stack = woven_other(&b, stack, FRAME_KERNEL, "do_syscall_64");
-	woven_add(&b, thread, stack, 1, 0);
+	stack = merged_native(&b, stack, "a_function_with_a_name_that_is_rather_long_for_c",
+			      "/lib/libpq.so.5", 1, 0);
+	stack = merged_native(&b, stack, "libpq.so.5+0x1234", "/lib/libpq.so.5", 1, 0);
+	stack = merged_other(&b, stack, FRAME_KERNEL, "do_syscall_64");
+	merged_add(&b, thread, stack, 1, 0);
 	report.width = 80;
 	expect_part(
 		render(report_both),
@@ -111,7 +111,7 @@ Test(report_both, at_80_columns)
 
 Test(report_both, by_line)
 {
-	woven_build(&b);
+	merged_build(&b);
 	report.by = FLAT_BY_LINE;
 	report.limit = 2;
 	expect_part(render(report_both), "\nFoo#bar  x.rb:3\n");
@@ -131,7 +131,7 @@ Test(report_both, json)
 {
 	json_t *root, *stacks, *ruby, *native;
 
-	woven_build(&b);
+	merged_build(&b);
 	root = json_loads(render(report_both_json), JSON_REJECT_DUPLICATES, NULL);
 	cr_assert_not_null(root);
 	stacks = json_object_get(root, "stacks");
@@ -159,7 +159,7 @@ Test(report_both, summary_tells_how_many_native_stacks_are_complete)
 {
 	json_t *root, *native, *gaps;
 
-	woven_build(&b);
+	merged_build(&b);
 	builder_add(&b, 0, builder_path(&b, "<main>"), 4);
 	filter.stack = STACK_RUBY;
 	expect_part(render(report_text), "  native stacks: 19 of 22 complete (86.4%); gaps: "
@@ -190,7 +190,7 @@ Test(report_both, by_module)
 {
 	const char *text;
 
-	woven_build(&b);
+	merged_build(&b);
 	report.by = FLAT_BY_MODULE;
 	filter.stack = STACK_NATIVE;
 	text = render(report_csv);

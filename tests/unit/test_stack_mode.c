@@ -8,7 +8,7 @@
 #include "export/export.h"
 #include "support/awkward.h"
 #include "support/profile_check.h"
-#include "support/woven.h"
+#include "support/merged.h"
 #include "view/filter.h"
 #include "view/flat.h"
 #include "view/tree.h"
@@ -86,8 +86,8 @@ Test(stack_mode, all)
 	static const char *const lines[] = {
 		"+Array#each;rb_ary_each;rb_yield;block in Foo#bar;vm_exec_core 4",
 		"+[compiled Ruby code] 1",
-		"+" WOVEN_NO_TABLE " 2",
-		"+" WOVEN_UNMAPPED " 1",
+		"+" MERGED_NO_TABLE " 2",
+		"+" MERGED_UNMAPPED " 1",
 		"+rb_str_new;garbage_collect;(garbage collection);(marking);gc_mark_children 2",
 		"+vm_call_cfunc;Zlib::Deflate#deflate;rb_deflate_deflate;zstream_run;deflate 6",
 		"+vm_call_cfunc;Zlib::Deflate#deflate;rb_deflate_deflate;zstream_run;deflate;"
@@ -96,7 +96,7 @@ Test(stack_mode, all)
 		"ruby;timer_thread_func 1",
 	};
 
-	woven_build(&b);
+	merged_build(&b);
 	expect_lines(STACK_ALL, "ruby;main;ruby_run_node;rb_vm_exec;<main>;Foo#bar;", lines,
 		     ARRAY_SIZE(lines));
 }
@@ -110,12 +110,12 @@ Test(stack_mode, mixed)
 		"+Array#each;block in Foo#bar 4",
 		"+Zlib::Deflate#deflate;zstream_run;deflate 6",
 		"+Zlib::Deflate#deflate;zstream_run;deflate;asm_exc_page_fault 3",
-		"+" WOVEN_NO_TABLE " 2",
-		"+" WOVEN_UNMAPPED " 1",
+		"+" MERGED_NO_TABLE " 2",
+		"+" MERGED_UNMAPPED " 1",
 		"ruby;start_thread;spin 2",
 	};
 
-	woven_build(&b);
+	merged_build(&b);
 	expect_lines(STACK_MIXED, "ruby;main;<main>;Foo#bar;", lines, ARRAY_SIZE(lines));
 }
 
@@ -127,7 +127,7 @@ Test(stack_mode, ruby)
 		"ruby;[native thread] 3",
 	};
 
-	woven_build(&b);
+	merged_build(&b);
 	expect_lines(STACK_RUBY, "ruby;<main>;Foo#bar;", lines, ARRAY_SIZE(lines));
 }
 
@@ -136,8 +136,8 @@ Test(stack_mode, native)
 	static const char *const lines[] = {
 		"ruby;[no native stack] 5",
 		"+[compiled Ruby code] 1",
-		"+" WOVEN_NO_TABLE " 2",
-		"+" WOVEN_UNMAPPED " 1",
+		"+" MERGED_NO_TABLE " 2",
+		"+" MERGED_UNMAPPED " 1",
 		"+rb_ary_each;rb_yield;vm_exec_core 4",
 		"+rb_str_new;garbage_collect;gc_mark_children 2",
 		"+vm_call_cfunc;rb_deflate_deflate;zstream_run;deflate 6",
@@ -146,8 +146,8 @@ Test(stack_mode, native)
 		"ruby;timer_thread_func 1",
 	};
 
-	woven_build(&b);
-	woven_add(&b, 0, builder_path(&b, "<main>"), 5, 0);
+	merged_build(&b);
+	merged_add(&b, 0, builder_path(&b, "<main>"), 5, 0);
 	expect_lines(STACK_NATIVE, "ruby;main;ruby_run_node;rb_vm_exec;", lines, ARRAY_SIZE(lines));
 }
 
@@ -156,7 +156,7 @@ Test(stack_mode, what_stands_for_a_stack_is_added_once_and_behind_all_others)
 	const struct profile *p = &b.out.profile;
 	size_t n_frames, n_stacks;
 
-	woven_build(&b);
+	merged_build(&b);
 	builder_finish(&b);
 	n_frames = p->n_frames;
 	n_stacks = p->n_stacks;
@@ -174,7 +174,7 @@ Test(stack_mode, what_stands_for_a_stack_is_added_once_and_behind_all_others)
 /* Whatever a mode hides, no time is lost, and each sample with a stack is somewhere. */
 Test(stack_mode, flat_rows_and_trees_add_up)
 {
-	woven_build(&b);
+	merged_build(&b);
 	builder_sample(&b, 0, 0, BUILDER_PERIOD, 0); /* nobody's, in all modes */
 	for (unsigned int mode = 0; mode < STACK_BOTH; mode++) {
 		const struct view_filter f = { .stack = mode };
@@ -205,8 +205,8 @@ Test(stack_mode, frames_that_are_no_function)
 	const uint32_t thread = builder_thread(&b, builder_process(&b, 7, "ruby jit.rb"), 7,
 					       "ruby");
 
-	builder_add(&b, thread, woven_other(&b, 0, FRAME_NATIVE, "[anonymous code]"), 3);
-	builder_add(&b, thread, woven_other(&b, 0, FRAME_NATIVE, "[no Ruby frame]"), 2);
+	builder_add(&b, thread, merged_other(&b, 0, FRAME_NATIVE, "[anonymous code]"), 3);
+	builder_add(&b, thread, merged_other(&b, 0, FRAME_NATIVE, "[no Ruby frame]"), 2);
 	expect_folded(STACK_RUBY, "ruby;[native thread] 3\nruby;[no Ruby frame] 2\n");
 	expect_folded(STACK_NATIVE, "ruby;[anonymous code] 3\nruby;[no native stack] 2\n");
 }
@@ -222,11 +222,11 @@ Test(stack_mode, recordings_without_native_stacks_look_the_same_in_all_modes)
 	awkward_build(&b);
 	thread = builder_thread(&b, builder_process(&b, 7, "ruby old.rb"), 7, "ruby");
 	builder_add(&b, thread, builder_gc(&b, builder_path(&b, "<main>|a"), "(sweeping)"), 3);
-	builder_add(&b, thread, woven_other(&b, 0, FRAME_NATIVE, "[native thread]"), 2);
-	builder_add(&b, thread, woven_other(&b, 0, FRAME_NATIVE, "[no Ruby in process]"), 1);
-	builder_add(&b, thread, woven_other(&b, 0, FRAME_TRUNCATED, "[3 frames cut]"), 1);
-	builder_add(&b, thread, woven_other(&b, 0, FRAME_UNKNOWN, "[unknown]"), 1);
-	builder_add(&b, thread, woven_other(&b, 0, FRAME_FIBER, "[fiber]"), 1);
+	builder_add(&b, thread, merged_other(&b, 0, FRAME_NATIVE, "[native thread]"), 2);
+	builder_add(&b, thread, merged_other(&b, 0, FRAME_NATIVE, "[no Ruby in process]"), 1);
+	builder_add(&b, thread, merged_other(&b, 0, FRAME_TRUNCATED, "[3 frames cut]"), 1);
+	builder_add(&b, thread, merged_other(&b, 0, FRAME_UNKNOWN, "[unknown]"), 1);
+	builder_add(&b, thread, merged_other(&b, 0, FRAME_FIBER, "[fiber]"), 1);
 	builder_add(&b, thread, 0, 1);
 	n_frames = b.out.profile.n_frames;
 	want = fold(STACK_ALL);

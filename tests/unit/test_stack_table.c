@@ -212,17 +212,17 @@ static void define_each(struct fixture *f, uint64_t ruby, uint64_t native)
 
 Test(stack_table, ruby_and_native)
 {
-	struct sample_stack woven, ruby;
+	struct sample_stack merged, ruby;
 	struct fixture f;
 
 	setup(&f);
 	define_each(&f, 1, 2);
-	woven = sample_of(&f, 1, 2);
+	merged = sample_of(&f, 1, 2);
 	ruby = sample_of(&f, 1, 0);
-	cr_expect_neq(woven.stack, ruby.stack);
+	cr_expect_neq(merged.stack, ruby.stack);
 	sample_of(&f, 0, 2);
 	sample_of(&f, 0, 0);
-	cr_expect_eq(sample_of(&f, 1, 2).stack, woven.stack);
+	cr_expect_eq(sample_of(&f, 1, 2).stack, merged.stack);
 	expect_sample(&f, 0, EACH, SAMPLE_NATIVE);
 	expect_sample(&f, 1, "foo Object#each", 0);
 	expect_sample(&f, 2, "[no Ruby frame] (rb_vm_exec) (vm_exec_core) (vm_call_it) rb_ary_each",

@@ -35,13 +35,13 @@ fi
 if [ $# -eq 0 ]; then
 	# The one that takes longest first: they are looked at side by side.
 	for picture in 'rails inverted' 'rails' 'rails icicle module' 'rails thread hash' 'awkward' \
-		'woven'; do
+		'merged'; do
 		name=$out/$(echo "$picture" | tr ' ' '-').svg
 		# shellcheck disable=SC2086 # words
 		"$FLAME_SAMPLE" $picture > "$name"
 		set -- "$@" "$name"
 	done
-	for picture in 'woven both' 'woven both icicle' 'rails both'; do
+	for picture in 'merged both' 'merged both icicle' 'rails both'; do
 		name=$out/$(echo "$picture" | tr ' ' '-').svg
 		# shellcheck disable=SC2086 # words
 		"$FLAME_SAMPLE" $picture > "$name"

@@ -3,7 +3,7 @@
 // Two flame graphs side by side in Chromium: the same samples in the same scale, each with a zoom of
 // its own. What a single one does is tested by flame.mjs.
 //
-// usage: node flame_both.mjs SVG [SCREENSHOT-DIR]     SVG: that of `flame_sample woven both` or the like
+// usage: node flame_both.mjs SVG [SCREENSHOT-DIR]     SVG: that of `flame_sample merged both` or the like
 //
 // Prints a line for each failure and "N passed, N failed"; fails if anything did.
 import { createRequire } from 'node:module';

@@ -4,7 +4,7 @@
  * (rails.txt, in the folder of this file), names that break pictures, very deep stacks, or native ones.
  *
  * usage, from the root of the repository:
- *	flame_sample rails|awkward|deep|woven [icicle|inverted|module|hash|thread|process|both]… > out.svg
+ *	flame_sample rails|awkward|deep|merged [icicle|inverted|module|hash|thread|process|both]… > out.svg
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 #include "export/flame.h"
 #include "support/awkward.h"
 #include "support/profile_builder.h"
-#include "support/woven.h"
+#include "support/merged.h"
 #include "view/filter.h"
 
 #define RAILS	      "tests/validate/rails.txt"
@@ -174,8 +174,8 @@ static int build(struct profile_builder *b, const char *what)
 		build_deep(b);
 		return 0;
 	}
-	if (!strcmp(what, "woven")) {
-		woven_build(b);
+	if (!strcmp(what, "merged")) {
+		merged_build(b);
 		return 0;
 	}
 	awkward_build(b);

@@ -2,16 +2,16 @@
 # frozen_string_literal: true
 
 # Ruby's frames and those of C have to stand in the order in which they called each other. The
-# programs of tests/programs/weave keep account of that themselves.
+# programs of tests/programs/mixed keep account of that themselves.
 #
-#   WEAVE_SEED=N     the ways that are taken; another each time if not set
-#   WEAVE_LEAVES=N   how many stacks; 300 if not set, 150 with other Rubies than the one in PATH
+#   MIXED_SEED=N     the ways that are taken; another each time if not set
+#   MIXED_LEAVES=N   how many stacks; 300 if not set, 150 with other Rubies than the one in PATH
 
-require_relative 'woven'
+require_relative 'merged'
 
-class WeaveTest < WovenTest
-  SEED = Integer(ENV.fetch('WEAVE_SEED') { rand(1 << 30) })
-  LEAVES = Integer(ENV.fetch('WEAVE_LEAVES') { RubyInstall.under_test.default? ? 300 : 150 })
+class MergeTest < MergedTest
+  SEED = Integer(ENV.fetch('MIXED_SEED') { rand(1 << 30) })
+  LEAVES = Integer(ENV.fetch('MIXED_LEAVES') { RubyInstall.under_test.default? ? 300 : 150 })
   LEAF = 5_000_000 # ns
   HZ = 1_999
 
@@ -32,25 +32,25 @@ class WeaveTest < WovenTest
   end
 
   def test_each_way
-    assert_woven('enumerate')
+    assert_merged('enumerate')
   end
 
   def test_main_thread
-    assert_woven('main')
+    assert_merged('main')
   end
 
   def test_thread
-    assert_woven('thread')
+    assert_merged('thread')
   end
 
   RubyInstall.under_test.jits.each do |name, options|
     define_method("test_each_way_with_#{name}") do
-      assert_woven('enumerate', options)
+      assert_merged('enumerate', options)
       assert_compiled
     end
 
     define_method("test_main_thread_with_#{name}") do
-      assert_woven('main', options)
+      assert_merged('main', options)
       assert_compiled
     end
   end
@@ -59,13 +59,13 @@ class WeaveTest < WovenTest
 
   def library
     missing 'the extension needs gcc' unless system('gcc', '--version', out: File::NULL)
-    source = File.join(Live::PROGRAMS, 'weave/weave.c')
-    assert system('gcc', *CFLAGS, '-o', path('weave.so'), source), 'weave.so is not built'
-    ruby.install(path('weave.so'))
+    source = File.join(Live::PROGRAMS, 'mixed/mixed.c')
+    assert system('gcc', *CFLAGS, '-o', path('mixed.so'), source), 'mixed.so is not built'
+    ruby.install(path('mixed.so'))
   end
 
-  def assert_woven(kind, options = [])
-    target = start('weave/weave.rb', kind, library, LEAVES, LEAF, SEED,
+  def assert_merged(kind, options = [])
+    target = start('mixed/mixed.rb', kind, library, LEAVES, LEAF, SEED,
                    options: options, env: { 'RUBY_ABI_CHECK' => '0' })
     record(target, '-F', HZ)
     truths = truths(target)
@@ -168,11 +168,11 @@ class WeaveTest < WovenTest
     list = frames.filter_map do |frame|
       if frame.ruby?
         ['ruby', frame.label] unless Labels.clause?(frame.label)
-      elsif frame.of?('weave.so') && !by_the_linker?(frame)
+      elsif frame.of?('mixed.so') && !by_the_linker?(frame)
         ['c', frame.label]
       end
     end
-    start = list.index(['ruby', 'Weaver#start'])
+    start = list.index(['ruby', 'Mixer#start'])
     start ? list.drop(start) : list
   end
 
@@ -185,17 +185,17 @@ class WeaveTest < WovenTest
   def aside?(expected, more)
     return more.empty? unless expected.last.last.include?('leaf_of_ruby')
 
-    more == [['ruby', 'Weave.cpu_ns'], ['c', 'weave_cpu_ns']].first(more.size)
+    more == [['ruby', 'Mixed.cpu_ns'], ['c', 'mixed_cpu_ns']].first(more.size)
   end
 
   # The C function of a method stands right on the method's frame, and says that it is the same.
   def odd_function(frames)
     frames.each_cons(2) do |method, function|
-      next unless method.kind == 'cfunc' && method.label.start_with?('Weave.')
+      next unless method.kind == 'cfunc' && method.label.start_with?('Mixed.')
       # While it is only being called, or has returned.
-      next if method.label == 'Weave.cpu_ns'
+      next if method.label == 'Mixed.cpu_ns'
 
-      fits = function.label == method.label.sub('Weave.', 'weave_') && function.internal
+      fits = function.label == method.label.sub('Mixed.', 'mixed_') && function.internal
       return "#{method} is followed by #{function}" unless fits
     end
     nil

@@ -17,46 +17,46 @@
  * come its methods in C, each where the native frame of its function is. Pure: it knows neither
  * processes nor names.
  */
-#ifndef RBPF_NATIVE_WEAVE_H
-#define RBPF_NATIVE_WEAVE_H
+#ifndef RBPF_NATIVE_MERGE_H
+#define RBPF_NATIVE_MERGE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 /* A frame of the VM's stack. */
-struct weave_ruby {
+struct merge_ruby {
 	uint64_t function; /* of a method in C: the address of what it is written in; else 0 */
 	uint8_t finish;	   /* so many activations of rb_vm_exec() begin with it */
 	bool is_cut;	   /* it stands for frames that were cut */
 	bool is_fiber;	   /* what follows is of the fiber that resumed the one before */
 };
 
-/* Properties of a native frame: the bits of struct weave_native.is. */
-#define WEAVE_VM_EXEC (1u << 0) /* rb_vm_exec() */
-#define WEAVE_CORE    (1u << 1) /* vm_exec_core(), or compiled Ruby code */
-#define WEAVE_VM      (1u << 2) /* other code of the VM's file … */
-#define WEAVE_GLUE    (1u << 3) /* … that calls methods, or may well do so, having no name */
-#define WEAVE_START   (1u << 4) /* of what programs and threads are started with */
-#define WEAVE_GC      (1u << 5) /* begins a garbage collection */
-#define WEAVE_OTHER   (1u << 6) /* a gap, or of the kernel */
+/* Properties of a native frame: the bits of struct merge_native.is. */
+#define MERGE_VM_EXEC (1u << 0) /* rb_vm_exec() */
+#define MERGE_CORE    (1u << 1) /* vm_exec_core(), or compiled Ruby code */
+#define MERGE_VM      (1u << 2) /* other code of the VM's file … */
+#define MERGE_GLUE    (1u << 3) /* … that calls methods, or may well do so, having no name */
+#define MERGE_START   (1u << 4) /* of what programs and threads are started with */
+#define MERGE_GC      (1u << 5) /* begins a garbage collection */
+#define MERGE_OTHER   (1u << 6) /* a gap, or of the kernel */
 
-struct weave_native {
+struct merge_native {
 	uint64_t function; /* where it begins; 0 if unknown */
-	uint32_t is;	   /* WEAVE_* */
+	uint32_t is;	   /* MERGE_* */
 };
 
-/* A frame of the woven stack. */
-struct woven {
+/* A frame of the merged stack. */
+struct merged_frame {
 	uint32_t index; /* in the stack that it is of */
 	bool native;
 	bool internal; /* the frames next to it tell what it is there for */
 };
 
-struct weave {
-	const struct weave_ruby *ruby; /* innermost first, as native is */
+struct merge {
+	const struct merge_ruby *ruby; /* innermost first, as native is */
 	size_t n_ruby;
-	const struct weave_native *native;
+	const struct merge_native *native;
 	size_t n_native;
 	bool complete; /* the native stack reaches the thread's outermost frame */
 	/*
@@ -67,24 +67,24 @@ struct weave {
 	void *arg;
 };
 
-/* Room for weave(): for what it takes and what it gives. Owned; all 0 is empty. */
-struct weave_buffers {
-	struct weave_ruby *ruby;
+/* Room for merge_stacks(): for what it takes and what it gives. Owned; all 0 is empty. */
+struct merge_buffers {
+	struct merge_ruby *ruby;
 	size_t cap_ruby;
-	struct weave_native *native;
+	struct merge_native *native;
 	size_t cap_native;
-	struct woven *woven;
-	size_t cap_woven;
+	struct merged_frame *merged;
+	size_t cap_merged;
 };
 
 /* Returns 0 or -ENOMEM. */
-int weave_buffers_reserve(struct weave_buffers *b, size_t n_ruby, size_t n_native);
-void weave_buffers_deinit(struct weave_buffers *b);
+int merge_buffers_reserve(struct merge_buffers *b, size_t n_ruby, size_t n_native);
+void merge_buffers_deinit(struct merge_buffers *b);
 
 /*
- * Weave into @out, which has room for all frames of both, outermost first; returns how many there
+ * Merge into @out, which has room for all frames of both, outermost first; returns how many there
  * are. *@gc is where a garbage collection that is going on begins: behind so many of them.
  */
-size_t weave(const struct weave *w, struct woven *out, size_t *gc);
+size_t merge_stacks(const struct merge *w, struct merged_frame *out, size_t *gc);
 
 #endif

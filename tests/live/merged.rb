@@ -5,7 +5,7 @@
 
 require_relative 'support'
 
-WovenFrame = Struct.new(:kind, :label, :path, :line, :module, :address, :internal, :jit) do
+MergedFrame = Struct.new(:kind, :label, :path, :line, :module, :address, :internal, :jit) do
   def ruby?
     %w[ruby cfunc unknown truncated].include?(kind)
   end
@@ -36,10 +36,10 @@ WovenFrame = Struct.new(:kind, :label, :path, :line, :module, :address, :interna
   end
 end
 
-class WovenRecording < Recording
+class MergedRecording < Recording
   def frames
     @frames ||= json['frames'].map do |f|
-      WovenFrame.new(f['kind'], f['label'] || f['name'], f['path'].to_s, f['line'].to_i,
+      MergedFrame.new(f['kind'], f['label'] || f['name'], f['path'].to_s, f['line'].to_i,
                      path_of(f['module']), f['address'], f['internal'] || false, f['jit'])
     end
   end
@@ -55,9 +55,9 @@ class WovenRecording < Recording
   end
 end
 
-class WovenTest < LiveTest
+class MergedTest < LiveTest
   def recording
-    @recording ||= WovenRecording.new(path('rbpf.data'))
+    @recording ||= MergedRecording.new(path('rbpf.data'))
   end
 
   private

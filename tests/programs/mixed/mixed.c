@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * An extension of Ruby whose C functions call Ruby, each other and the C library in every way that
- * the C API has, and that keeps account of it: a shadow stack of what is active, to which weave.rb
- * adds its Ruby methods. It is the truth that a woven stack is compared with.
+ * the C API has, and that keeps account of it: a shadow stack of what is active, to which mixed.rb
+ * adds its Ruby methods. It is the truth that a merged stack is compared with.
  *
  * It needs no headers of Ruby: what it uses is exported by every Ruby from 2.7 on, and a VALUE is a
  * machine word in all of them. It is linked with nothing, so that one file fits all, whatever their
  * C library:
  *
  *   gcc -O2 -fPIC -shared -nostdlib -fno-optimize-sibling-calls -fno-stack-protector \
- *       -o weave.so weave.c
+ *       -o mixed.so mixed.c
  *
  * Versions in development load it with RUBY_ABI_CHECK=0 in their environment.
  *
  * An entry of the shadow stack is one of
  *
- *   {"ruby", label}                     a Ruby method or block of weave.rb
+ *   {"ruby", label}                     a Ruby method or block of mixed.rb
  *   {"core", label}                     a method of Ruby itself, in C or in Ruby
  *   {"cfunc", label, C function}        a method of this extension, and the function that it is
  *   {"c", C function}                   any other function of this extension
@@ -97,9 +97,9 @@ struct shadow {
 	struct shadow *resumer;
 };
 
-/* One thread weaves. */
+/* One thread runs. */
 static struct shadow root_shadow, *shadow = &root_shadow;
-static struct shadow *shadows[256]; /* of weave.rb's fibers, by number */
+static struct shadow *shadows[256]; /* of mixed.rb's fibers, by number */
 static int n_shadows;
 static uint64_t leaf_from;
 static int leaf_ns = 5000000;
@@ -122,7 +122,7 @@ static void cut(int depth)
 
 /* The first thing in a function of this file, and what stands for its end. */
 #define ENTER()	       int own_depth = push("c", __func__, NULL)
-#define ENTER_AS(name) int own_depth = push("cfunc", "Weave." name, __func__)
+#define ENTER_AS(name) int own_depth = push("cfunc", "Mixed." name, __func__)
 #define LEAVE()	       cut(own_depth)
 /* After something that may have been left by an exception. */
 #define CAUGHT()       cut(own_depth + 1)
@@ -205,7 +205,7 @@ static __attribute__((always_inline)) inline void burn(void)
 	leaf_ends(clock_ns(CLOCK_MONOTONIC));
 }
 
-FRAME VALUE weave_burn(VALUE self)
+FRAME VALUE mixed_burn(VALUE self)
 {
 	ENTER_AS("burn");
 	burn();
@@ -223,7 +223,7 @@ HIDDEN void burn_at_last(int deeper)
 	LEAVE();
 }
 
-FRAME VALUE weave_burn_deep(VALUE self, VALUE left)
+FRAME VALUE mixed_burn_deep(VALUE self, VALUE left)
 {
 	ENTER_AS("burn_deep");
 	burn_at_last((int)(rb_num2long(left) % 7));
@@ -239,7 +239,7 @@ HIDDEN void *burn_unlocked(void *unused)
 	return unused;
 }
 
-FRAME VALUE weave_burn_unlocked(VALUE self)
+FRAME VALUE mixed_burn_unlocked(VALUE self)
 {
 	ENTER_AS("burn_unlocked");
 	rb_thread_call_without_gvl(burn_unlocked, NULL, NULL, NULL);
@@ -248,7 +248,7 @@ FRAME VALUE weave_burn_unlocked(VALUE self)
 }
 
 /* A method of C that is called by one. */
-FRAME VALUE weave_burn_nested(VALUE self)
+FRAME VALUE mixed_burn_nested(VALUE self)
 {
 	ENTER_AS("burn_nested");
 	rb_funcallv(self, rb_intern("burn"), 0, NULL);
@@ -267,7 +267,7 @@ HIDDEN VALUE fiber_of_c(VALUE value, VALUE self)
 }
 
 /* In a fiber that has no frame of Ruby. */
-FRAME VALUE weave_burn_in_fiber(VALUE self)
+FRAME VALUE mixed_burn_in_fiber(VALUE self)
 {
 	VALUE fiber = rb_fiber_new(fiber_of_c, self);
 
@@ -279,45 +279,45 @@ FRAME VALUE weave_burn_in_fiber(VALUE self)
 	return self;
 }
 
-/* ---- what weave.rb tells and asks ---- */
+/* ---- what mixed.rb tells and asks ---- */
 
-static VALUE weave_enter(VALUE self, VALUE kind, VALUE label)
+static VALUE mixed_enter(VALUE self, VALUE kind, VALUE label)
 {
 	(void)self;
 	return FIXNUM(push(rb_id2name(rb_sym2id(kind)), rb_id2name(rb_sym2id(label)), NULL));
 }
 
-static VALUE weave_cut(VALUE self, VALUE depth)
+static VALUE mixed_cut(VALUE self, VALUE depth)
 {
 	cut((int)rb_num2long(depth));
 	return self;
 }
 
-static VALUE weave_leaf_begins(VALUE self)
+static VALUE mixed_leaf_begins(VALUE self)
 {
 	leaf_from = clock_ns(CLOCK_MONOTONIC);
 	return self;
 }
 
-static VALUE weave_leaf_ends(VALUE self)
+static VALUE mixed_leaf_ends(VALUE self)
 {
 	leaf_ends(clock_ns(CLOCK_MONOTONIC));
 	return self;
 }
 
-static VALUE weave_leaf_ns(VALUE self, VALUE ns)
+static VALUE mixed_leaf_ns(VALUE self, VALUE ns)
 {
 	leaf_ns = (int)rb_num2long(ns);
 	return self;
 }
 
-static VALUE weave_cpu_ns(VALUE self)
+static VALUE mixed_cpu_ns(VALUE self)
 {
 	(void)self;
 	return FIXNUM(clock_ns(CLOCK_THREAD_CPUTIME_ID));
 }
 
-static VALUE weave_fiber_new(VALUE self)
+static VALUE mixed_fiber_new(VALUE self)
 {
 	(void)self;
 	shadow_new();
@@ -325,20 +325,20 @@ static VALUE weave_fiber_new(VALUE self)
 }
 
 /* Right before it is resumed. */
-static VALUE weave_fiber_begins(VALUE self, VALUE number)
+static VALUE mixed_fiber_begins(VALUE self, VALUE number)
 {
 	fiber_begins(shadows[rb_num2long(number)]);
 	return self;
 }
 
 /* Right before it yields or ends. */
-static VALUE weave_fiber_pauses(VALUE self)
+static VALUE mixed_fiber_pauses(VALUE self)
 {
 	fiber_pauses();
 	return self;
 }
 
-static VALUE weave_forget(VALUE self)
+static VALUE mixed_forget(VALUE self)
 {
 	while (n_shadows)
 		free(shadows[--n_shadows]);
@@ -350,24 +350,24 @@ static VALUE weave_forget(VALUE self)
 /* ---- C functions that call Ruby ---- */
 
 struct step {
-	VALUE weaver, left;
+	VALUE mixer, left;
 	ID method;
 };
 
-#define STEP(weaver, left)                                                                         \
+#define STEP(mixer, left)                                                                          \
 	(struct step)                                                                              \
 	{                                                                                          \
-		weaver, left, rb_intern("go")                                                      \
+		mixer, left, rb_intern("go")                                                       \
 	}
 
 static __attribute__((always_inline)) inline void go(struct step *step)
 {
-	rb_funcallv(step->weaver, step->method, 1, &step->left);
+	rb_funcallv(step->mixer, step->method, 1, &step->left);
 }
 
-FRAME VALUE weave_call(VALUE self, VALUE weaver, VALUE left)
+FRAME VALUE mixed_call(VALUE self, VALUE mixer, VALUE left)
 {
-	struct step step = STEP(weaver, left);
+	struct step step = STEP(mixer, left);
 
 	ENTER_AS("call");
 	go(&step);
@@ -376,9 +376,9 @@ FRAME VALUE weave_call(VALUE self, VALUE weaver, VALUE left)
 }
 
 /* By another method of C. */
-FRAME VALUE weave_nested(VALUE self, VALUE weaver, VALUE left)
+FRAME VALUE mixed_nested(VALUE self, VALUE mixer, VALUE left)
 {
-	VALUE arguments[] = { weaver, left };
+	VALUE arguments[] = { mixer, left };
 
 	ENTER_AS("nested");
 	rb_funcallv(self, rb_intern(rb_num2long(left) % 2 ? "call" : "deep"), 2, arguments);
@@ -386,10 +386,10 @@ FRAME VALUE weave_nested(VALUE self, VALUE weaver, VALUE left)
 	return self;
 }
 
-FRAME VALUE weave_call_public(VALUE self, VALUE weaver, VALUE left)
+FRAME VALUE mixed_call_public(VALUE self, VALUE mixer, VALUE left)
 {
 	ENTER_AS("call_public");
-	rb_funcallv_public(weaver, rb_intern("go"), 1, &left);
+	rb_funcallv_public(mixer, rb_intern("go"), 1, &left);
 	LEAVE();
 	return self;
 }
@@ -421,9 +421,9 @@ HIDDEN VALUE deep_1(struct step *step)
 	return nil;
 }
 
-FRAME VALUE weave_deep(VALUE self, VALUE weaver, VALUE left)
+FRAME VALUE mixed_deep(VALUE self, VALUE mixer, VALUE left)
 {
-	struct step step = STEP(weaver, left);
+	struct step step = STEP(mixer, left);
 
 	ENTER_AS("deep");
 	deep_1(&step);
@@ -481,9 +481,9 @@ HIDDEN void large(struct step *step)
 	LEAVE();
 }
 
-FRAME VALUE weave_shapes(VALUE self, VALUE weaver, VALUE left)
+FRAME VALUE mixed_shapes(VALUE self, VALUE mixer, VALUE left)
 {
-	struct step step = STEP(weaver, left);
+	struct step step = STEP(mixer, left);
 
 	ENTER_AS("shapes");
 	large(&step);
@@ -501,9 +501,9 @@ HIDDEN long many(long a, long b, long c, long d, long e, long f, struct step *st
 	return a + b + c + d + e + f + g + h;
 }
 
-FRAME VALUE weave_arguments(VALUE self, VALUE weaver, VALUE left)
+FRAME VALUE mixed_arguments(VALUE self, VALUE mixer, VALUE left)
 {
-	struct step step = STEP(weaver, left);
+	struct step step = STEP(mixer, left);
 	long sum;
 
 	ENTER_AS("arguments");
@@ -513,7 +513,7 @@ FRAME VALUE weave_arguments(VALUE self, VALUE weaver, VALUE left)
 	return self;
 }
 
-FRAME VALUE weave_yield(VALUE self, VALUE left)
+FRAME VALUE mixed_yield(VALUE self, VALUE left)
 {
 	ENTER_AS("yield");
 	rb_yield(left);
@@ -531,7 +531,7 @@ HIDDEN void yield_deeper(VALUE left, int deeper)
 	LEAVE();
 }
 
-FRAME VALUE weave_yield_deep(VALUE self, VALUE left)
+FRAME VALUE mixed_yield_deep(VALUE self, VALUE left)
 {
 	ENTER_AS("yield_deep");
 	yield_deeper(left, (int)rb_num2long(left) % 4);
@@ -549,9 +549,9 @@ HIDDEN VALUE protected_body(VALUE data)
 	return nil;
 }
 
-FRAME VALUE weave_protect(VALUE self, VALUE weaver, VALUE left)
+FRAME VALUE mixed_protect(VALUE self, VALUE mixer, VALUE left)
 {
-	struct step step = STEP(weaver, left);
+	struct step step = STEP(mixer, left);
 	int state = 0;
 
 	ENTER_AS("protect");
@@ -567,7 +567,7 @@ HIDDEN VALUE raises_by_ruby(VALUE data)
 	struct step *step = (struct step *)data;
 
 	ENTER();
-	rb_funcallv(step->weaver, rb_intern("raises"), 1, &step->left);
+	rb_funcallv(step->mixer, rb_intern("raises"), 1, &step->left);
 	LEAVE();
 	return nil;
 }
@@ -581,9 +581,9 @@ HIDDEN VALUE raises_in_c(VALUE data)
 }
 
 /* Goes on after an exception came through C and Ruby. */
-FRAME VALUE weave_after_protect(VALUE self, VALUE weaver, VALUE left)
+FRAME VALUE mixed_after_protect(VALUE self, VALUE mixer, VALUE left)
 {
-	struct step step = STEP(weaver, left);
+	struct step step = STEP(mixer, left);
 	int state = 0;
 
 	ENTER_AS("after_protect");
@@ -602,9 +602,9 @@ HIDDEN VALUE nothing_to_ensure(VALUE data)
 	return data;
 }
 
-FRAME VALUE weave_ensure(VALUE self, VALUE weaver, VALUE left)
+FRAME VALUE mixed_ensure(VALUE self, VALUE mixer, VALUE left)
 {
-	struct step step = STEP(weaver, left);
+	struct step step = STEP(mixer, left);
 
 	ENTER_AS("ensure");
 	rb_ensure(protected_body, (VALUE)&step, nothing_to_ensure, nil);
@@ -633,9 +633,9 @@ HIDDEN VALUE ensures(VALUE data)
 }
 
 /* What has to be done while an exception is on its way. */
-FRAME VALUE weave_while_raised(VALUE self, VALUE weaver, VALUE left)
+FRAME VALUE mixed_while_raised(VALUE self, VALUE mixer, VALUE left)
 {
-	struct step step = STEP(weaver, left);
+	struct step step = STEP(mixer, left);
 	int state = 0;
 
 	ENTER_AS("while_raised");
@@ -658,9 +658,9 @@ HIDDEN VALUE rescued(VALUE data)
 	return nil;
 }
 
-FRAME VALUE weave_rescue(VALUE self, VALUE weaver, VALUE left)
+FRAME VALUE mixed_rescue(VALUE self, VALUE mixer, VALUE left)
 {
-	struct step step = STEP(weaver, left);
+	struct step step = STEP(mixer, left);
 	bool by_ruby = rb_num2long(left) % 2;
 
 	ENTER_AS("rescue");
@@ -690,9 +690,9 @@ HIDDEN VALUE calls_at_its_end(VALUE data)
 	never_returns((struct step *)data);
 }
 
-FRAME VALUE weave_never_returns(VALUE self, VALUE weaver, VALUE left)
+FRAME VALUE mixed_never_returns(VALUE self, VALUE mixer, VALUE left)
 {
-	struct step step = STEP(weaver, left);
+	struct step step = STEP(mixer, left);
 	int state = 0;
 
 	ENTER_AS("never_returns");
@@ -713,12 +713,12 @@ HIDDEN VALUE caught(VALUE tag, VALUE data)
 	return nil;
 }
 
-FRAME VALUE weave_catch(VALUE self, VALUE weaver, VALUE left)
+FRAME VALUE mixed_catch(VALUE self, VALUE mixer, VALUE left)
 {
-	struct step step = STEP(weaver, left);
+	struct step step = STEP(mixer, left);
 
 	ENTER_AS("catch");
-	rb_catch("weave", caught, (VALUE)&step);
+	rb_catch("mixed", caught, (VALUE)&step);
 	LEAVE();
 	return self;
 }
@@ -739,9 +739,9 @@ HIDDEN VALUE array_of_one(void)
 	return rb_ary_push(rb_ary_new_capa(1), FIXNUM(1));
 }
 
-FRAME VALUE weave_block_call(VALUE self, VALUE weaver, VALUE left)
+FRAME VALUE mixed_block_call(VALUE self, VALUE mixer, VALUE left)
 {
-	struct step step = STEP(weaver, left);
+	struct step step = STEP(mixer, left);
 	VALUE array = array_of_one();
 	int core;
 
@@ -754,9 +754,9 @@ FRAME VALUE weave_block_call(VALUE self, VALUE weaver, VALUE left)
 	return self;
 }
 
-FRAME VALUE weave_proc(VALUE self, VALUE weaver, VALUE left)
+FRAME VALUE mixed_proc(VALUE self, VALUE mixer, VALUE left)
 {
-	struct step step = STEP(weaver, left);
+	struct step step = STEP(mixer, left);
 	VALUE proc = rb_proc_new(block, (VALUE)&step);
 
 	ENTER_AS("proc");
@@ -766,9 +766,9 @@ FRAME VALUE weave_proc(VALUE self, VALUE weaver, VALUE left)
 	return self;
 }
 
-FRAME VALUE weave_mutex(VALUE self, VALUE weaver, VALUE left)
+FRAME VALUE mixed_mutex(VALUE self, VALUE mixer, VALUE left)
 {
-	struct step step = STEP(weaver, left);
+	struct step step = STEP(mixer, left);
 	VALUE mutex = rb_mutex_new();
 
 	ENTER_AS("mutex");
@@ -795,9 +795,9 @@ HIDDEN int compare(const void *a, const void *b)
 	return *(const int *)a - *(const int *)b;
 }
 
-FRAME VALUE weave_qsort(VALUE self, VALUE weaver, VALUE left)
+FRAME VALUE mixed_qsort(VALUE self, VALUE mixer, VALUE left)
 {
-	struct step step = STEP(weaver, left);
+	struct step step = STEP(mixer, left);
 	int numbers[] = { 3, 1, 4, 1, 5, 9, 2, 6 };
 
 	ENTER_AS("qsort");
@@ -807,12 +807,12 @@ FRAME VALUE weave_qsort(VALUE self, VALUE weaver, VALUE left)
 	return self;
 }
 
-FRAME VALUE weave_bsearch(VALUE self, VALUE weaver, VALUE left)
+FRAME VALUE mixed_bsearch(VALUE self, VALUE mixer, VALUE left)
 {
 	/* A call, although headers have an inline one. */
 	void *(*volatile search)(const void *, const void *, size_t, size_t,
 				 int (*)(const void *, const void *)) = bsearch;
-	struct step step = STEP(weaver, left);
+	struct step step = STEP(mixer, left);
 	int numbers[] = { 1, 2, 3, 4 }, key = 2;
 
 	ENTER_AS("bsearch");
@@ -840,9 +840,9 @@ HIDDEN void signals_itself(void)
 	LEAVE();
 }
 
-FRAME VALUE weave_signal(VALUE self, VALUE weaver, VALUE left)
+FRAME VALUE mixed_signal(VALUE self, VALUE mixer, VALUE left)
 {
-	struct step step = STEP(weaver, left);
+	struct step step = STEP(mixer, left);
 	struct sigaction action = { .sa_handler = handler, .sa_flags = SA_NODEFER };
 
 	ENTER_AS("signal");
@@ -871,9 +871,9 @@ HIDDEN void *unlocked(void *data)
 	return NULL;
 }
 
-FRAME VALUE weave_without_lock(VALUE self, VALUE weaver, VALUE left)
+FRAME VALUE mixed_without_lock(VALUE self, VALUE mixer, VALUE left)
 {
-	struct step step = STEP(weaver, left);
+	struct step step = STEP(mixer, left);
 
 	ENTER_AS("without_lock");
 	rb_thread_call_without_gvl(unlocked, &step, NULL, NULL);
@@ -893,9 +893,9 @@ HIDDEN VALUE fiber_body(VALUE value, VALUE data)
 	return nil;
 }
 
-FRAME VALUE weave_fiber(VALUE self, VALUE weaver, VALUE left)
+FRAME VALUE mixed_fiber(VALUE self, VALUE mixer, VALUE left)
 {
-	struct step step = STEP(weaver, left);
+	struct step step = STEP(mixer, left);
 	VALUE fiber = rb_fiber_new(fiber_body, (VALUE)&step);
 
 	ENTER_AS("fiber");
@@ -906,7 +906,7 @@ FRAME VALUE weave_fiber(VALUE self, VALUE weaver, VALUE left)
 	return self;
 }
 
-void Init_weave(void);
+void Init_mixed(void);
 unsigned long long ruby_abi_version(void);
 
 /* Of any version: see above. */
@@ -915,58 +915,58 @@ unsigned long long ruby_abi_version(void)
 	return 0;
 }
 
-void Init_weave(void)
+void Init_mixed(void)
 {
 	static const struct {
 		const char *name;
 		VALUE (*func)();
 		int argc;
 	} methods[] = {
-		{ "enter", weave_enter, 2 },
-		{ "cut", weave_cut, 1 },
-		{ "leaf_begins", weave_leaf_begins, 0 },
-		{ "leaf_ends", weave_leaf_ends, 0 },
-		{ "leaf_ns=", weave_leaf_ns, 1 },
-		{ "cpu_ns", weave_cpu_ns, 0 },
-		{ "fiber_new", weave_fiber_new, 0 },
-		{ "fiber_begins", weave_fiber_begins, 1 },
-		{ "fiber_pauses", weave_fiber_pauses, 0 },
-		{ "forget", weave_forget, 0 },
+		{ "enter", mixed_enter, 2 },
+		{ "cut", mixed_cut, 1 },
+		{ "leaf_begins", mixed_leaf_begins, 0 },
+		{ "leaf_ends", mixed_leaf_ends, 0 },
+		{ "leaf_ns=", mixed_leaf_ns, 1 },
+		{ "cpu_ns", mixed_cpu_ns, 0 },
+		{ "fiber_new", mixed_fiber_new, 0 },
+		{ "fiber_begins", mixed_fiber_begins, 1 },
+		{ "fiber_pauses", mixed_fiber_pauses, 0 },
+		{ "forget", mixed_forget, 0 },
 		/* leaves */
-		{ "burn", weave_burn, 0 },
-		{ "burn_deep", weave_burn_deep, 1 },
-		{ "burn_unlocked", weave_burn_unlocked, 0 },
-		{ "burn_nested", weave_burn_nested, 0 },
-		{ "burn_in_fiber", weave_burn_in_fiber, 0 },
+		{ "burn", mixed_burn, 0 },
+		{ "burn_deep", mixed_burn_deep, 1 },
+		{ "burn_unlocked", mixed_burn_unlocked, 0 },
+		{ "burn_nested", mixed_burn_nested, 0 },
+		{ "burn_in_fiber", mixed_burn_in_fiber, 0 },
 		/* call what the block does */
-		{ "yield", weave_yield, 1 },
-		{ "yield_deep", weave_yield_deep, 1 },
-		/* call weaver.go(left) */
-		{ "call", weave_call, 2 },
-		{ "call_public", weave_call_public, 2 },
-		{ "nested", weave_nested, 2 },
-		{ "deep", weave_deep, 2 },
-		{ "shapes", weave_shapes, 2 },
-		{ "arguments", weave_arguments, 2 },
-		{ "protect", weave_protect, 2 },
-		{ "after_protect", weave_after_protect, 2 },
-		{ "ensure", weave_ensure, 2 },
-		{ "while_raised", weave_while_raised, 2 },
-		{ "rescue", weave_rescue, 2 },
-		{ "never_returns", weave_never_returns, 2 },
-		{ "catch", weave_catch, 2 },
-		{ "block_call", weave_block_call, 2 },
-		{ "proc", weave_proc, 2 },
-		{ "mutex", weave_mutex, 2 },
-		{ "qsort", weave_qsort, 2 },
-		{ "bsearch", weave_bsearch, 2 },
-		{ "signal", weave_signal, 2 },
-		{ "without_lock", weave_without_lock, 2 },
-		{ "fiber", weave_fiber, 2 },
+		{ "yield", mixed_yield, 1 },
+		{ "yield_deep", mixed_yield_deep, 1 },
+		/* call mixer.go(left) */
+		{ "call", mixed_call, 2 },
+		{ "call_public", mixed_call_public, 2 },
+		{ "nested", mixed_nested, 2 },
+		{ "deep", mixed_deep, 2 },
+		{ "shapes", mixed_shapes, 2 },
+		{ "arguments", mixed_arguments, 2 },
+		{ "protect", mixed_protect, 2 },
+		{ "after_protect", mixed_after_protect, 2 },
+		{ "ensure", mixed_ensure, 2 },
+		{ "while_raised", mixed_while_raised, 2 },
+		{ "rescue", mixed_rescue, 2 },
+		{ "never_returns", mixed_never_returns, 2 },
+		{ "catch", mixed_catch, 2 },
+		{ "block_call", mixed_block_call, 2 },
+		{ "proc", mixed_proc, 2 },
+		{ "mutex", mixed_mutex, 2 },
+		{ "qsort", mixed_qsort, 2 },
+		{ "bsearch", mixed_bsearch, 2 },
+		{ "signal", mixed_signal, 2 },
+		{ "without_lock", mixed_without_lock, 2 },
+		{ "fiber", mixed_fiber, 2 },
 	};
-	VALUE weave = rb_define_module("Weave");
+	VALUE mixed = rb_define_module("Mixed");
 
 	nil = rb_ary_pop(rb_ary_new_capa(0));
 	for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++)
-		rb_define_module_function(weave, methods[i].name, methods[i].func, methods[i].argc);
+		rb_define_module_function(mixed, methods[i].name, methods[i].func, methods[i].argc);
 }

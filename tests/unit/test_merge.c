@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "native/weave.h"
+#include "native/merge.h"
 
 #define MAX_FRAMES 512
 #define MAX_NAME   32
@@ -20,10 +20,10 @@
  */
 struct drawn {
 	char ruby_name[MAX_FRAMES][MAX_NAME], native_name[MAX_FRAMES][MAX_NAME];
-	struct weave_ruby ruby[MAX_FRAMES];
-	struct weave_native native[MAX_FRAMES];
-	struct weave w;
-	struct woven out[2 * MAX_FRAMES];
+	struct merge_ruby ruby[MAX_FRAMES];
+	struct merge_native native[MAX_FRAMES];
+	struct merge w;
+	struct merged_frame out[2 * MAX_FRAMES];
 	size_t n, gc;
 };
 
@@ -47,23 +47,23 @@ static uint32_t kind_of(const char *name)
 		const char *prefix;
 		uint32_t is;
 	} kinds[] = {
-		{ "rb_vm_exec", WEAVE_VM | WEAVE_GLUE | WEAVE_VM_EXEC },
-		{ "core", WEAVE_VM | WEAVE_GLUE | WEAVE_CORE },
-		{ "jit", WEAVE_VM | WEAVE_GLUE | WEAVE_CORE },
-		{ "vm_", WEAVE_VM | WEAVE_GLUE },
-		{ "rb_yield", WEAVE_VM | WEAVE_GLUE },
-		{ "rb_funcall", WEAVE_VM | WEAVE_GLUE },
-		{ "ruby_run_node", WEAVE_VM | WEAVE_GLUE },
-		{ "thread_start", WEAVE_VM | WEAVE_GLUE },
-		{ "libruby+", WEAVE_VM | WEAVE_GLUE }, /* has no name */
-		{ "gc_", WEAVE_VM | WEAVE_GC },
-		{ "rb_", WEAVE_VM },
-		{ "_start", WEAVE_START },
-		{ "main", WEAVE_START },
-		{ "qsort_r", WEAVE_START }, /* libc's */
-		{ "clone", WEAVE_START },
-		{ "[", WEAVE_OTHER },
-		{ "k:", WEAVE_OTHER },
+		{ "rb_vm_exec", MERGE_VM | MERGE_GLUE | MERGE_VM_EXEC },
+		{ "core", MERGE_VM | MERGE_GLUE | MERGE_CORE },
+		{ "jit", MERGE_VM | MERGE_GLUE | MERGE_CORE },
+		{ "vm_", MERGE_VM | MERGE_GLUE },
+		{ "rb_yield", MERGE_VM | MERGE_GLUE },
+		{ "rb_funcall", MERGE_VM | MERGE_GLUE },
+		{ "ruby_run_node", MERGE_VM | MERGE_GLUE },
+		{ "thread_start", MERGE_VM | MERGE_GLUE },
+		{ "libruby+", MERGE_VM | MERGE_GLUE }, /* has no name */
+		{ "gc_", MERGE_VM | MERGE_GC },
+		{ "rb_", MERGE_VM },
+		{ "_start", MERGE_START },
+		{ "main", MERGE_START },
+		{ "qsort_r", MERGE_START }, /* libc's */
+		{ "clone", MERGE_START },
+		{ "[", MERGE_OTHER },
+		{ "k:", MERGE_OTHER },
 	};
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
@@ -85,9 +85,9 @@ static size_t split(const char *text, char names[][MAX_NAME])
 	return n;
 }
 
-static struct weave_ruby ruby_of(char *name)
+static struct merge_ruby ruby_of(char *name)
 {
-	struct weave_ruby r = { .is_cut = name[0] == '|', .is_fiber = name[0] == '>' };
+	struct merge_ruby r = { .is_cut = name[0] == '|', .is_fiber = name[0] == '>' };
 	char *at = strchr(name, '@'), *end = strchr(name, '!');
 
 	for (const char *p = end; p && *p; p++)
@@ -106,7 +106,7 @@ static struct drawn *draw(const char *ruby, const char *native)
 	struct drawn *d = calloc(1, sizeof(*d));
 
 	cr_assert_not_null(d);
-	d->w = (struct weave) { .ruby = d->ruby,
+	d->w = (struct merge) { .ruby = d->ruby,
 				.n_ruby = split(ruby, d->ruby_name),
 				.native = d->native,
 				.n_native = split(native, d->native_name),
@@ -114,13 +114,13 @@ static struct drawn *draw(const char *ruby, const char *native)
 	for (size_t i = 0; i < d->w.n_ruby; i++)
 		d->ruby[d->w.n_ruby - 1 - i] = ruby_of(d->ruby_name[i]);
 	for (size_t i = 0; i < d->w.n_native; i++)
-		d->native[d->w.n_native - 1 - i] = (struct weave_native) {
+		d->native[d->w.n_native - 1 - i] = (struct merge_native) {
 			.function = function_of(d->native_name[i]), .is = kind_of(d->native_name[i])
 		};
 	return d;
 }
 
-static void assert_sane_woven(const struct drawn *d)
+static void assert_sane_merged(const struct drawn *d)
 {
 	size_t ruby = d->w.n_ruby, native = d->w.n_native;
 
@@ -137,15 +137,15 @@ static void assert_sane_woven(const struct drawn *d)
 
 static void run(struct drawn *d)
 {
-	d->n = weave(&d->w, d->out, &d->gc);
-	assert_sane_woven(d);
+	d->n = merge_stacks(&d->w, d->out, &d->gc);
+	assert_sane_merged(d);
 }
 
 /* Internal frames in parentheses, and where a collection would be. */
 static void print(const struct drawn *d, bool gc, struct buf *ret)
 {
 	for (size_t i = 0; i <= d->n; i++) {
-		const struct woven *f = &d->out[i];
+		const struct merged_frame *f = &d->out[i];
 
 		if (gc && i == d->gc)
 			buf_addf(ret, "%s<GC>", ret->len ? " " : "");
@@ -158,14 +158,14 @@ static void print(const struct drawn *d, bool gc, struct buf *ret)
 	}
 }
 
-static void expect_woven(const char *ruby, const char *native, bool gc, const char *want)
+static void expect_merged(const char *ruby, const char *native, bool gc, const char *want)
 {
 	struct drawn *d = draw(ruby, native);
 	struct buf got _cleanup_buf_ = BUF_INIT;
 
 	run(d);
 	print(d, gc, &got);
-	cr_expect_str_eq(buf_str(&got), want, "\n%s\n%s\n  is woven into\n%s\n  not\n%s\n", ruby,
+	cr_expect_str_eq(buf_str(&got), want, "\n%s\n%s\n  is merged into\n%s\n  not\n%s\n", ruby,
 			 native, buf_str(&got), want);
 	free(d);
 }
@@ -176,237 +176,240 @@ static void expect_woven(const char *ruby, const char *native, bool gc, const ch
 #define EXEC	 "rb_vm_exec core "
 #define EXECUTED "(rb_vm_exec) (core) "
 
-Test(weave, plain)
+Test(merge, plain)
 {
-	expect_woven("<main>! foo bar", START EXEC, false, STARTED EXECUTED "<main> foo bar");
-	expect_woven("<main>! foo", START EXEC "vm_sendish", false,
-		     STARTED EXECUTED "<main> foo (vm_sendish)");
-	expect_woven("<main>! foo", START EXEC "rb_obj_dup memcpy", false,
-		     STARTED EXECUTED "<main> foo rb_obj_dup memcpy");
-	expect_woven("", START, false, "_start main ruby_run_node");
-	expect_woven("", "", false, "");
-	expect_woven("", "clone worker", false, "clone worker");
+	expect_merged("<main>! foo bar", START EXEC, false, STARTED EXECUTED "<main> foo bar");
+	expect_merged("<main>! foo", START EXEC "vm_sendish", false,
+		      STARTED EXECUTED "<main> foo (vm_sendish)");
+	expect_merged("<main>! foo", START EXEC "rb_obj_dup memcpy", false,
+		      STARTED EXECUTED "<main> foo rb_obj_dup memcpy");
+	expect_merged("", START, false, "_start main ruby_run_node");
+	expect_merged("", "", false, "");
+	expect_merged("", "clone worker", false, "clone worker");
 }
 
-Test(weave, methods_in_c)
+Test(merge, methods_in_c)
 {
-	expect_woven("<main>! foo deflate@z_deflate",
-		     START EXEC "vm_sendish vm_call_cfunc z_deflate deflate memcpy", false,
-		     STARTED EXECUTED
-		     "<main> foo (vm_sendish) (vm_call_cfunc) deflate (z_deflate) deflate memcpy");
-	expect_woven("<main>! each@rb_ary_each block! x@z_x",
-		     START EXEC "vm_call_cfunc rb_ary_each rb_yield vm_yield " EXEC
-				"vm_call_cfunc z_x memcpy",
-		     false,
-		     STARTED EXECUTED
-		     "<main> (vm_call_cfunc) each (rb_ary_each) (rb_yield) (vm_yield) " EXECUTED
-		     "block (vm_call_cfunc) x (z_x) memcpy");
+	expect_merged("<main>! foo deflate@z_deflate",
+		      START EXEC "vm_sendish vm_call_cfunc z_deflate deflate memcpy", false,
+		      STARTED EXECUTED
+		      "<main> foo (vm_sendish) (vm_call_cfunc) deflate (z_deflate) deflate memcpy");
+	expect_merged("<main>! each@rb_ary_each block! x@z_x",
+		      START EXEC "vm_call_cfunc rb_ary_each rb_yield vm_yield " EXEC
+				 "vm_call_cfunc z_x memcpy",
+		      false,
+		      STARTED EXECUTED
+		      "<main> (vm_call_cfunc) each (rb_ary_each) (rb_yield) (vm_yield) " EXECUTED
+		      "block (vm_call_cfunc) x (z_x) memcpy");
 	/* What a method in C does before it calls Ruby is its own. */
-	expect_woven("<main>! sort@rb_ary_sort block!",
-		     START EXEC "rb_ary_sort rb_sort qsort_r rb_sort_1 rb_yield " EXEC, false,
-		     STARTED EXECUTED
-		     "<main> sort (rb_ary_sort) rb_sort qsort_r rb_sort_1 (rb_yield) " EXECUTED
-		     "block");
+	expect_merged("<main>! sort@rb_ary_sort block!",
+		      START EXEC "rb_ary_sort rb_sort qsort_r rb_sort_1 rb_yield " EXEC, false,
+		      STARTED EXECUTED
+		      "<main> sort (rb_ary_sort) rb_sort qsort_r rb_sort_1 (rb_yield) " EXECUTED
+		      "block");
 	/* No name tells which functions only call. */
-	expect_woven("<main>! each@libruby+1 block!",
-		     START EXEC "libruby+7 libruby+1 libruby+2 " EXEC "libruby+3", false,
-		     STARTED EXECUTED "<main> (libruby+7) each (libruby+1) (libruby+2) " EXECUTED
-				      "block (libruby+3)");
+	expect_merged("<main>! each@libruby+1 block!",
+		      START EXEC "libruby+7 libruby+1 libruby+2 " EXEC "libruby+3", false,
+		      STARTED EXECUTED "<main> (libruby+7) each (libruby+1) (libruby+2) " EXECUTED
+				       "block (libruby+3)");
 }
 
-Test(weave, methods_in_c_that_call_one_another)
+Test(merge, methods_in_c_that_call_one_another)
 {
-	expect_woven("<main>! sort_by@rb_enum_sort_by each@rb_ary_each block!",
-		     START EXEC "vm_call_cfunc rb_enum_sort_by rb_block rb_funcall vm_call0 "
-				"rb_ary_each rb_yield " EXEC,
-		     false,
-		     STARTED EXECUTED
-		     "<main> (vm_call_cfunc) sort_by (rb_enum_sort_by) rb_block "
-		     "(rb_funcall) (vm_call0) each (rb_ary_each) (rb_yield) " EXECUTED "block");
+	expect_merged("<main>! sort_by@rb_enum_sort_by each@rb_ary_each block!",
+		      START EXEC "vm_call_cfunc rb_enum_sort_by rb_block rb_funcall vm_call0 "
+				 "rb_ary_each rb_yield " EXEC,
+		      false,
+		      STARTED EXECUTED
+		      "<main> (vm_call_cfunc) sort_by (rb_enum_sort_by) rb_block "
+		      "(rb_funcall) (vm_call0) each (rb_ary_each) (rb_yield) " EXECUTED "block");
 	/* The same one again and again. */
-	expect_woven("<main>! inspect@rb_insp inspect@rb_insp inspect@rb_insp",
-		     START EXEC "rb_insp rb_join rb_funcall rb_insp rb_funcall rb_insp rb_str",
-		     false,
-		     STARTED EXECUTED "<main> inspect (rb_insp) rb_join (rb_funcall) inspect "
-				      "(rb_insp) (rb_funcall) inspect (rb_insp) rb_str");
+	expect_merged("<main>! inspect@rb_insp inspect@rb_insp inspect@rb_insp",
+		      START EXEC "rb_insp rb_join rb_funcall rb_insp rb_funcall rb_insp rb_str",
+		      false,
+		      STARTED EXECUTED "<main> inspect (rb_insp) rb_join (rb_funcall) inspect "
+				       "(rb_insp) (rb_funcall) inspect (rb_insp) rb_str");
 	/* One in the next activation is not taken for this one's. */
-	expect_woven("<main>! each@rb_ary_each block! each@rb_ary_each",
-		     START EXEC "vm_yield " EXEC "rb_ary_each", false,
-		     STARTED EXECUTED "<main> each (vm_yield) " EXECUTED
-				      "block each (rb_ary_each)");
+	expect_merged("<main>! each@rb_ary_each block! each@rb_ary_each",
+		      START EXEC "vm_yield " EXEC "rb_ary_each", false,
+		      STARTED EXECUTED "<main> each (vm_yield) " EXECUTED
+				       "block each (rb_ary_each)");
 }
 
 /* A function that went on to another for good has no frame. */
-Test(weave, methods_in_c_without_function)
+Test(merge, methods_in_c_without_function)
 {
-	expect_woven("<main>! foo tail@z_gone", START EXEC "vm_call_cfunc z_other memcpy", false,
-		     STARTED EXECUTED "<main> foo tail (vm_call_cfunc) z_other memcpy");
-	expect_woven("<main>! tail@z_gone each@rb_ary_each block!",
-		     START EXEC "vm_call_cfunc rb_ary_each rb_yield " EXEC, false,
-		     STARTED EXECUTED
-		     "<main> tail (vm_call_cfunc) each (rb_ary_each) (rb_yield) " EXECUTED "block");
-	expect_woven("<main>! a@rb_a tail@z_gone", START EXEC "rb_a rb_funcall z_other", false,
-		     STARTED EXECUTED "<main> a (rb_a) tail rb_funcall z_other");
+	expect_merged("<main>! foo tail@z_gone", START EXEC "vm_call_cfunc z_other memcpy", false,
+		      STARTED EXECUTED "<main> foo tail (vm_call_cfunc) z_other memcpy");
+	expect_merged("<main>! tail@z_gone each@rb_ary_each block!",
+		      START EXEC "vm_call_cfunc rb_ary_each rb_yield " EXEC, false,
+		      STARTED EXECUTED
+		      "<main> tail (vm_call_cfunc) each (rb_ary_each) (rb_yield) " EXECUTED
+		      "block");
+	expect_merged("<main>! a@rb_a tail@z_gone", START EXEC "rb_a rb_funcall z_other", false,
+		      STARTED EXECUTED "<main> a (rb_a) tail rb_funcall z_other");
 }
 
 /* Threads and fibers may begin with a method in C: Enumerator#next, &:method. */
-Test(weave, a_method_in_c_first)
+Test(merge, a_method_in_c_first)
 {
-	expect_woven("each@rb_enum_each foo! bar",
-		     "clone thread_start vm_call0 rb_enum_each rb_block rb_funcall " EXEC, false,
-		     "(clone) (thread_start) (vm_call0) each (rb_enum_each) rb_block "
-		     "(rb_funcall) " EXECUTED "foo bar");
-	expect_woven("each@rb_enum_each", "clone thread_start rb_enum_each memcpy", false,
-		     "(clone) (thread_start) each (rb_enum_each) memcpy");
-	expect_woven("tail@z_gone foo!", "clone thread_start vm_call0 " EXEC, false,
-		     "tail (clone) (thread_start) (vm_call0) " EXECUTED "foo");
+	expect_merged("each@rb_enum_each foo! bar",
+		      "clone thread_start vm_call0 rb_enum_each rb_block rb_funcall " EXEC, false,
+		      "(clone) (thread_start) (vm_call0) each (rb_enum_each) rb_block "
+		      "(rb_funcall) " EXECUTED "foo bar");
+	expect_merged("each@rb_enum_each", "clone thread_start rb_enum_each memcpy", false,
+		      "(clone) (thread_start) each (rb_enum_each) memcpy");
+	expect_merged("tail@z_gone foo!", "clone thread_start vm_call0 " EXEC, false,
+		      "tail (clone) (thread_start) (vm_call0) " EXECUTED "foo");
 }
 
 /* What embeds Ruby is not there for it. */
-Test(weave, programs_that_embed_ruby)
+Test(merge, programs_that_embed_ruby)
 {
-	expect_woven("foo!", "_start main serve ruby_run_node " EXEC, false,
-		     "(_start) (main) serve (ruby_run_node) " EXECUTED "foo");
+	expect_merged("foo!", "_start main serve ruby_run_node " EXEC, false,
+		      "(_start) (main) serve (ruby_run_node) " EXECUTED "foo");
 }
 
-Test(weave, frames_that_are_not_shown_begin_activations)
+Test(merge, frames_that_are_not_shown_begin_activations)
 {
-	expect_woven("<main>! foo!!", START EXEC "vm_a " EXEC "vm_b rb_b vm_c " EXEC "rb_x", false,
-		     STARTED EXECUTED "<main> (vm_a) " EXECUTED "(vm_b) rb_b (vm_c) " EXECUTED
-				      "foo rb_x");
+	expect_merged("<main>! foo!!", START EXEC "vm_a " EXEC "vm_b rb_b vm_c " EXEC "rb_x", false,
+		      STARTED EXECUTED "<main> (vm_a) " EXECUTED "(vm_b) rb_b (vm_c) " EXECUTED
+				       "foo rb_x");
 	/* That of a method in C: the walk gave it what a frame left out had. */
-	expect_woven("<main>! each@rb_ary_each! block!",
-		     START EXEC "rb_funcall " EXEC "vm_call rb_ary_each rb_yield " EXEC, false,
-		     STARTED EXECUTED "<main> (rb_funcall) " EXECUTED
-				      "(vm_call) each (rb_ary_each) (rb_yield) " EXECUTED "block");
+	expect_merged("<main>! each@rb_ary_each! block!",
+		      START EXEC "rb_funcall " EXEC "vm_call rb_ary_each rb_yield " EXEC, false,
+		      STARTED EXECUTED "<main> (rb_funcall) " EXECUTED
+				       "(vm_call) each (rb_ary_each) (rb_yield) " EXECUTED "block");
 }
 
 /* The one that is just beginning or ending is the innermost. */
-Test(weave, one_more_of_either)
+Test(merge, one_more_of_either)
 {
-	expect_woven("<main>! each@rb_ary_each block!", START EXEC "rb_ary_each rb_yield vm_push",
-		     false, STARTED EXECUTED "<main> each (rb_ary_each) rb_yield vm_push block");
-	expect_woven("<main>! each@rb_ary_each", START EXEC "rb_ary_each rb_yield " EXEC, false,
-		     STARTED EXECUTED "<main> each (rb_ary_each) (rb_yield) (rb_vm_exec) (core)");
-	expect_woven("block!", "clone thread_start vm_push", false,
-		     "block clone thread_start vm_push");
+	expect_merged("<main>! each@rb_ary_each block!", START EXEC "rb_ary_each rb_yield vm_push",
+		      false, STARTED EXECUTED "<main> each (rb_ary_each) rb_yield vm_push block");
+	expect_merged("<main>! each@rb_ary_each", START EXEC "rb_ary_each rb_yield " EXEC, false,
+		      STARTED EXECUTED "<main> each (rb_ary_each) (rb_yield) (rb_vm_exec) (core)");
+	expect_merged("block!", "clone thread_start vm_push", false,
+		      "block clone thread_start vm_push");
 }
 
-Test(weave, one_of_them_is_missing)
+Test(merge, one_of_them_is_missing)
 {
-	expect_woven("<main>! each@rb_ary_each block!", "", false, "<main> each block");
-	expect_woven("<main>! foo", "[gap]", false, "<main> foo [gap]");
-	expect_woven("", START EXEC "vm_call z_x", false, STARTED EXECUTED "(vm_call) z_x");
+	expect_merged("<main>! each@rb_ary_each block!", "", false, "<main> each block");
+	expect_merged("<main>! foo", "[gap]", false, "<main> foo [gap]");
+	expect_merged("", START EXEC "vm_call z_x", false, STARTED EXECUTED "(vm_call) z_x");
 	/* The interpreter's functions are not known: what there is was called by Ruby code. */
-	expect_woven("<main>! foo x@z_x", "_start main f g z_x memcpy", false,
-		     "<main> foo (_start) (main) f g x (z_x) memcpy");
+	expect_merged("<main>! foo x@z_x", "_start main f g z_x memcpy", false,
+		      "<main> foo (_start) (main) f g x (z_x) memcpy");
 }
 
 /* The innermost ones are those that belong together. */
-Test(weave, outer_end_missing)
+Test(merge, outer_end_missing)
 {
-	expect_woven("<main>! a@rb_a b! c@rb_c d!", "[gap] rb_c rb_yield " EXEC "memcpy", false,
-		     "<main> a b [gap] c (rb_c) (rb_yield) " EXECUTED "d memcpy");
-	expect_woven("<main>! a@rb_a b! c@rb_c d!", "[gap] rb_yield " EXEC "rb_c " EXEC "memcpy",
-		     false,
-		     "<main> a [gap] (rb_yield) " EXECUTED "b c (rb_c) " EXECUTED "d memcpy");
-	expect_woven("<main>! a@rb_a b! c@rb_c", "[gap] core vm_call rb_c memcpy", false,
-		     "<main> a b [gap] (core) (vm_call) c (rb_c) memcpy");
-	expect_woven("<main>! foo", "[gap] core rb_obj_dup", false,
-		     "<main> foo [gap] (core) rb_obj_dup");
-	expect_woven("<main>! foo", "[gap] memcpy", false, "<main> foo [gap] memcpy");
+	expect_merged("<main>! a@rb_a b! c@rb_c d!", "[gap] rb_c rb_yield " EXEC "memcpy", false,
+		      "<main> a b [gap] c (rb_c) (rb_yield) " EXECUTED "d memcpy");
+	expect_merged("<main>! a@rb_a b! c@rb_c d!", "[gap] rb_yield " EXEC "rb_c " EXEC "memcpy",
+		      false,
+		      "<main> a [gap] (rb_yield) " EXECUTED "b c (rb_c) " EXECUTED "d memcpy");
+	expect_merged("<main>! a@rb_a b! c@rb_c", "[gap] core vm_call rb_c memcpy", false,
+		      "<main> a b [gap] (core) (vm_call) c (rb_c) memcpy");
+	expect_merged("<main>! foo", "[gap] core rb_obj_dup", false,
+		      "<main> foo [gap] (core) rb_obj_dup");
+	expect_merged("<main>! foo", "[gap] memcpy", false, "<main> foo [gap] memcpy");
 	/* Of two activations that begin with it, one is known. */
-	expect_woven("<main>! b!! c@rb_c d!", "[gap] vm_b " EXEC "rb_c " EXEC, false,
-		     "<main> [gap] (vm_b) " EXECUTED "b c (rb_c) " EXECUTED "d");
+	expect_merged("<main>! b!! c@rb_c d!", "[gap] vm_b " EXEC "rb_c " EXEC, false,
+		      "<main> [gap] (vm_b) " EXECUTED "b c (rb_c) " EXECUTED "d");
 	/* More activations than there are Ruby frames to begin with them. */
-	expect_woven("foo!", "[gap] " EXEC "vm_a " EXEC "rb_x", false,
-		     "[gap] " EXECUTED "(vm_a) " EXECUTED "foo rb_x");
+	expect_merged("foo!", "[gap] " EXEC "vm_a " EXEC "rb_x", false,
+		      "[gap] " EXECUTED "(vm_a) " EXECUTED "foo rb_x");
 }
 
-Test(weave, gap_in_the_middle)
+Test(merge, gap_in_the_middle)
 {
-	expect_woven("<main>! a@rb_a b! x@z_x", START EXEC "rb_a [gap] " EXEC "z_x", false,
-		     STARTED EXECUTED "<main> a (rb_a) [gap] " EXECUTED "b x (z_x)");
+	expect_merged("<main>! a@rb_a b! x@z_x", START EXEC "rb_a [gap] " EXEC "z_x", false,
+		      STARTED EXECUTED "<main> a (rb_a) [gap] " EXECUTED "b x (z_x)");
 	/* The function is in it. */
-	expect_woven("<main>! a@rb_a b! x@z_x", START EXEC "[gap] " EXEC "vm_call [gap] memcpy",
-		     false,
-		     STARTED EXECUTED "<main> a [gap] " EXECUTED "b x (vm_call) [gap] memcpy");
+	expect_merged("<main>! a@rb_a b! x@z_x", START EXEC "[gap] " EXEC "vm_call [gap] memcpy",
+		      false,
+		      STARTED EXECUTED "<main> a [gap] " EXECUTED "b x (vm_call) [gap] memcpy");
 }
 
-Test(weave, cut_ruby_stack)
+Test(merge, cut_ruby_stack)
 {
 	/* Recursion in Ruby: one activation runs it all. */
-	expect_woven("<main>! f | f f x@z_x", START EXEC "vm_call z_x memcpy", false,
-		     STARTED EXECUTED "<main> f | f f (vm_call) x (z_x) memcpy");
+	expect_merged("<main>! f | f f x@z_x", START EXEC "vm_call z_x memcpy", false,
+		      STARTED EXECUTED "<main> f | f f (vm_call) x (z_x) memcpy");
 	/* Some of what was cut began activations. */
-	expect_woven("<main>! a@rb_a b! | f x@z_x",
-		     START EXEC "rb_a " EXEC "rb_b " EXEC "rb_c " EXEC "z_x memcpy", false,
-		     STARTED EXECUTED "<main> a (rb_a) " EXECUTED "b | rb_b " EXECUTED
-				      "rb_c " EXECUTED "f x (z_x) memcpy");
-	expect_woven("<main>! a@rb_a | f! x@z_x", START EXEC "rb_a " EXEC "rb_b " EXEC "z_x memcpy",
-		     false,
-		     STARTED EXECUTED "<main> a (rb_a) | " EXECUTED "rb_b " EXECUTED
-				      "f x (z_x) memcpy");
+	expect_merged("<main>! a@rb_a b! | f x@z_x",
+		      START EXEC "rb_a " EXEC "rb_b " EXEC "rb_c " EXEC "z_x memcpy", false,
+		      STARTED EXECUTED "<main> a (rb_a) " EXECUTED "b | rb_b " EXECUTED
+				       "rb_c " EXECUTED "f x (z_x) memcpy");
+	expect_merged("<main>! a@rb_a | f! x@z_x",
+		      START EXEC "rb_a " EXEC "rb_b " EXEC "z_x memcpy", false,
+		      STARTED EXECUTED "<main> a (rb_a) | " EXECUTED "rb_b " EXECUTED
+				       "f x (z_x) memcpy");
 	/* It begins with the second of two methods in C. */
-	expect_woven("<main>! | y@rb_y f!", START EXEC "rb_a " EXEC "rb_x rb_i rb_y " EXEC, false,
-		     STARTED EXECUTED "<main> | rb_a " EXECUTED "(rb_x) (rb_i) y (rb_y) " EXECUTED
-				      "f");
+	expect_merged("<main>! | y@rb_y f!", START EXEC "rb_a " EXEC "rb_x rb_i rb_y " EXEC, false,
+		      STARTED EXECUTED "<main> | rb_a " EXECUTED "(rb_x) (rb_i) y (rb_y) " EXECUTED
+				       "f");
 	/* With an outer end missing, too. */
-	expect_woven("<main>! a@rb_a b! | f! x@z_x", "[gap] " EXEC "rb_b " EXEC "z_x", false,
-		     "<main> a b | [gap] " EXECUTED "rb_b " EXECUTED "f x (z_x)");
-	expect_woven("<main>! a@rb_a b! | g f! x@z_x", "[gap] rb_b " EXEC "z_x", false,
-		     "<main> a b | g [gap] rb_b " EXECUTED "f x (z_x)");
+	expect_merged("<main>! a@rb_a b! | f! x@z_x", "[gap] " EXEC "rb_b " EXEC "z_x", false,
+		      "<main> a b | [gap] " EXECUTED "rb_b " EXECUTED "f x (z_x)");
+	expect_merged("<main>! a@rb_a b! | g f! x@z_x", "[gap] rb_b " EXEC "z_x", false,
+		      "<main> a b | g [gap] rb_b " EXECUTED "f x (z_x)");
 }
 
 /* The native stack is that of the one that runs. */
-Test(weave, fibers)
+Test(merge, fibers)
 {
-	expect_woven("<main>! resume@rb_fiber_resume > block! foo x@z_x",
-		     "rb_fiber_start rb_yield " EXEC "z_x", false,
-		     "<main> resume > (rb_fiber_start) (rb_yield) " EXECUTED "block foo x (z_x)");
-	expect_woven("<main>! resume@rb_fiber_resume > block! foo x@z_x", "[gap] " EXEC "z_x",
-		     false, "<main> resume > [gap] " EXECUTED "block foo x (z_x)");
-	expect_woven("<main>! | foo resume@r > a! resume@r > b! f | g x@z_x",
-		     "rb_fiber_start " EXEC "z_x", false,
-		     "<main> | foo resume > a resume > (rb_fiber_start) " EXECUTED
-		     "b f | g x (z_x)");
+	expect_merged("<main>! resume@rb_fiber_resume > block! foo x@z_x",
+		      "rb_fiber_start rb_yield " EXEC "z_x", false,
+		      "<main> resume > (rb_fiber_start) (rb_yield) " EXECUTED "block foo x (z_x)");
+	expect_merged("<main>! resume@rb_fiber_resume > block! foo x@z_x", "[gap] " EXEC "z_x",
+		      false, "<main> resume > [gap] " EXECUTED "block foo x (z_x)");
+	expect_merged("<main>! | foo resume@r > a! resume@r > b! f | g x@z_x",
+		      "rb_fiber_start " EXEC "z_x", false,
+		      "<main> | foo resume > a resume > (rb_fiber_start) " EXECUTED
+		      "b f | g x (z_x)");
 	/* It has not begun, or ended. */
-	expect_woven("<main>! resume@r >", "rb_fiber_start rb_x", false,
-		     "<main> resume > rb_fiber_start rb_x");
+	expect_merged("<main>! resume@r >", "rb_fiber_start rb_x", false,
+		      "<main> resume > rb_fiber_start rb_x");
 }
 
-Test(weave, kernel)
+Test(merge, kernel)
 {
-	expect_woven("<main>! read@rb_io_read", START EXEC "rb_io_read read k:sys_read k:vfs_read",
-		     false, STARTED EXECUTED "<main> read (rb_io_read) read k:sys_read k:vfs_read");
-	expect_woven("<main>! foo", START EXEC "k:irq", false, STARTED EXECUTED "<main> foo k:irq");
+	expect_merged("<main>! read@rb_io_read", START EXEC "rb_io_read read k:sys_read k:vfs_read",
+		      false,
+		      STARTED EXECUTED "<main> read (rb_io_read) read k:sys_read k:vfs_read");
+	expect_merged("<main>! foo", START EXEC "k:irq", false,
+		      STARTED EXECUTED "<main> foo k:irq");
 }
 
-Test(weave, compiled_code)
+Test(merge, compiled_code)
 {
-	expect_woven("<main>! a b x@z_x block! c",
-		     START EXEC "jit jit vm_call z_x rb_yield "
-				"rb_vm_exec jit memcpy",
-		     false,
-		     STARTED EXECUTED "(jit) (jit) <main> a b (vm_call) x (z_x) (rb_yield) "
-				      "(rb_vm_exec) (jit) block c memcpy");
-	expect_woven("<main>! a x@z_x", START "rb_vm_exec vm_jit_exec jit z_x", false,
-		     STARTED "(rb_vm_exec) <main> a (vm_jit_exec) (jit) x (z_x)");
+	expect_merged("<main>! a b x@z_x block! c",
+		      START EXEC "jit jit vm_call z_x rb_yield "
+				 "rb_vm_exec jit memcpy",
+		      false,
+		      STARTED EXECUTED "(jit) (jit) <main> a b (vm_call) x (z_x) (rb_yield) "
+				       "(rb_vm_exec) (jit) block c memcpy");
+	expect_merged("<main>! a x@z_x", START "rb_vm_exec vm_jit_exec jit z_x", false,
+		      STARTED "(rb_vm_exec) <main> a (vm_jit_exec) (jit) x (z_x)");
 }
 
 /* With the call that needed memory, or else on top of the Ruby code. */
-Test(weave, collection)
+Test(merge, collection)
 {
-	expect_woven("<main>! new@rb_new", START EXEC "rb_new rb_alloc gc_start gc_marks", true,
-		     STARTED EXECUTED "<main> new (rb_new) rb_alloc <GC> gc_start gc_marks");
-	expect_woven("<main>! foo", START EXEC "vm_x libruby+5 k:irq", true,
-		     STARTED EXECUTED "<main> foo <GC> (vm_x) (libruby+5) k:irq");
-	expect_woven("<main>! foo", "", true, "<main> foo <GC>");
+	expect_merged("<main>! new@rb_new", START EXEC "rb_new rb_alloc gc_start gc_marks", true,
+		      STARTED EXECUTED "<main> new (rb_new) rb_alloc <GC> gc_start gc_marks");
+	expect_merged("<main>! foo", START EXEC "vm_x libruby+5 k:irq", true,
+		      STARTED EXECUTED "<main> foo <GC> (vm_x) (libruby+5) k:irq");
+	expect_merged("<main>! foo", "", true, "<main> foo <GC>");
 	/* One that called Ruby code is over. */
-	expect_woven("<main>! gc@gc_run final!", START EXEC "gc_run gc_start rb_yield " EXEC "rb_x",
-		     true,
-		     STARTED EXECUTED "<main> gc (gc_run) gc_start (rb_yield) " EXECUTED
-				      "final <GC> rb_x");
+	expect_merged("<main>! gc@gc_run final!",
+		      START EXEC "gc_run gc_start rb_yield " EXEC "rb_x", true,
+		      STARTED EXECUTED "<main> gc (gc_run) gc_start (rb_yield) " EXECUTED
+				       "final <GC> rb_x");
 }
 
 /* ---- programs at random ---- */
@@ -449,22 +452,22 @@ static void native(struct truth *t, uint32_t is, uint64_t function)
 {
 	cr_assert_lt(t->d.w.n_native, MAX_FRAMES);
 	did(t, NATIVE, t->d.w.n_native);
-	t->d.native[t->d.w.n_native++] = (struct weave_native) { .is = is, .function = function };
+	t->d.native[t->d.w.n_native++] = (struct merge_native) { .is = is, .function = function };
 }
 
 static void ruby(struct truth *t, uint8_t finish, uint64_t function)
 {
 	cr_assert_lt(t->d.w.n_ruby, MAX_FRAMES);
 	did(t, RUBY, t->d.w.n_ruby);
-	t->d.ruby[t->d.w.n_ruby++] = (struct weave_ruby) { .finish = finish, .function = function };
+	t->d.ruby[t->d.w.n_ruby++] = (struct merge_ruby) { .finish = finish, .function = function };
 }
 
-#define GLUE (WEAVE_VM | WEAVE_GLUE)
+#define GLUE (MERGE_VM | MERGE_GLUE)
 
 /* Functions of anything but what runs Ruby code. */
 static void natives(struct truth *t, size_t max, bool glue_only)
 {
-	static const uint32_t kinds[] = { GLUE, WEAVE_VM, 0, WEAVE_START, WEAVE_OTHER };
+	static const uint32_t kinds[] = { GLUE, MERGE_VM, 0, MERGE_START, MERGE_OTHER };
 
 	for (size_t n = any(t, max + 1); n; n--)
 		native(t, glue_only ? GLUE : kinds[any(t, 5)], any(t, 3));
@@ -486,7 +489,7 @@ static void method_in_c(struct truth *t, bool may_have_none)
 	natives(t, 2, true);
 	ruby(t, 0, function);
 	if (!none)
-		native(t, WEAVE_VM | (any(t, 4) ? 0 : WEAVE_GLUE), function);
+		native(t, MERGE_VM | (any(t, 4) ? 0 : MERGE_GLUE), function);
 }
 
 static void methods_in_c(struct truth *t)
@@ -498,7 +501,7 @@ static void methods_in_c(struct truth *t)
 		method_in_c(t, n == 1 && !own);
 		own = n > 1 && any(t, 2);
 		if (own) {
-			native(t, WEAVE_VM, 1);
+			native(t, MERGE_VM, 1);
 			natives(t, 2, false);
 		}
 	}
@@ -508,13 +511,13 @@ static void activation(struct truth *t)
 {
 	uint8_t finish = 1;
 
-	native(t, GLUE | WEAVE_VM_EXEC, 5);
+	native(t, GLUE | MERGE_VM_EXEC, 5);
 	for (size_t n = any(t, 3); n; n--)
-		native(t, GLUE | WEAVE_CORE, 6);
+		native(t, GLUE | MERGE_CORE, 6);
 	if (!any(t, 8)) { /* what it begins with is not shown */
 		natives(t, 3, false);
-		native(t, GLUE | WEAVE_VM_EXEC, 5);
-		native(t, GLUE | WEAVE_CORE, 6);
+		native(t, GLUE | MERGE_VM_EXEC, 5);
+		native(t, GLUE | MERGE_CORE, 6);
 		finish++;
 	}
 	ruby(t, finish, 0);
@@ -527,13 +530,13 @@ static void activation(struct truth *t)
 static void turn_around(struct truth *t)
 {
 	for (size_t i = 0; i < t->d.w.n_ruby / 2; i++) {
-		struct weave_ruby swap = t->d.ruby[i];
+		struct merge_ruby swap = t->d.ruby[i];
 
 		t->d.ruby[i] = t->d.ruby[t->d.w.n_ruby - 1 - i];
 		t->d.ruby[t->d.w.n_ruby - 1 - i] = swap;
 	}
 	for (size_t i = 0; i < t->d.w.n_native / 2; i++) {
-		struct weave_native swap = t->d.native[i];
+		struct merge_native swap = t->d.native[i];
 
 		t->d.native[i] = t->d.native[t->d.w.n_native - 1 - i];
 		t->d.native[t->d.w.n_native - 1 - i] = swap;
@@ -552,7 +555,7 @@ static struct truth *happen(uint64_t seed)
 		t->d.ruby[t->d.w.n_ruby].is_fiber = true;
 		did(t, RUBY, t->d.w.n_ruby++);
 	}
-	native(t, WEAVE_START, 7);
+	native(t, MERGE_START, 7);
 	natives(t, 3, true);
 	if (!any(t, 4))
 		method_in_c(t, false);
@@ -578,7 +581,7 @@ static void ignore_glue(const struct truth *t, struct damage *damage)
 }
 
 /*
- * Weave @d, and compare the order of what is not ignored with that of @t. *_was tell which frame of
+ * Merge @d, and compare the order of what is not ignored with that of @t. *_was tell which frame of
  * that each is, outermost first; UINT32_MAX: a mark or gap in the place of what was taken out.
  */
 static void expect_truth(const struct truth *t, struct drawn *d, const uint32_t *ruby_was,
@@ -613,7 +616,7 @@ struct cut {
 	size_t ruby_from, ruby_to, native_from, native_to; /* innermost first */
 };
 
-static void weave_cut(const struct truth *t, const struct cut *c, struct damage *damage,
+static void merge_cut(const struct truth *t, const struct cut *c, struct damage *damage,
 		      uint64_t seed)
 {
 	uint32_t ruby_was[MAX_FRAMES], native_was[MAX_FRAMES];
@@ -621,7 +624,7 @@ static void weave_cut(const struct truth *t, const struct cut *c, struct damage 
 	size_t i;
 
 	cr_assert_not_null(d);
-	d->w = (struct weave) { .ruby = d->ruby, .native = d->native };
+	d->w = (struct merge) { .ruby = d->ruby, .native = d->native };
 	d->w.complete = c->native_to < t->d.w.n_native || c->native_from == c->native_to;
 	for (i = 0; i < t->d.w.n_ruby; i++) {
 		bool out = i >= c->ruby_from && i < c->ruby_to;
@@ -630,7 +633,7 @@ static void weave_cut(const struct truth *t, const struct cut *c, struct damage 
 		if (out && i > c->ruby_from)
 			continue;
 		ruby_was[d->w.n_ruby] = out ? UINT32_MAX : (uint32_t)(t->d.w.n_ruby - 1 - i);
-		d->ruby[d->w.n_ruby++] = out ? (struct weave_ruby) { .is_cut = true }
+		d->ruby[d->w.n_ruby++] = out ? (struct merge_ruby) { .is_cut = true }
 					     : t->d.ruby[i];
 	}
 	for (i = 0; i < t->d.w.n_native; i++) {
@@ -640,7 +643,7 @@ static void weave_cut(const struct truth *t, const struct cut *c, struct damage 
 		if (out && i > c->native_from)
 			continue;
 		native_was[d->w.n_native] = out ? UINT32_MAX : (uint32_t)(t->d.w.n_native - 1 - i);
-		d->native[d->w.n_native++] = out ? (struct weave_native) { .is = WEAVE_OTHER }
+		d->native[d->w.n_native++] = out ? (struct merge_native) { .is = MERGE_OTHER }
 						 : t->d.native[i];
 	}
 	ignore_glue(t, damage);
@@ -648,26 +651,26 @@ static void weave_cut(const struct truth *t, const struct cut *c, struct damage 
 	free(d);
 }
 
-Test(weave, at_random)
+Test(merge, at_random)
 {
 	for (uint64_t seed = 1; seed <= ROUNDS; seed++) {
 		struct truth *t = happen(seed * 0x9e3779b97f4a7c15ull);
 		struct damage damage = { 0 };
 
-		weave_cut(t, &(struct cut) { 0 }, &damage, seed);
+		merge_cut(t, &(struct cut) { 0 }, &damage, seed);
 		free(t);
 	}
 }
 
 /* What is left of the native stack is where it belongs. */
-Test(weave, outer_end_missing_at_random)
+Test(merge, outer_end_missing_at_random)
 {
 	for (uint64_t seed = 1; seed <= ROUNDS; seed++) {
 		struct truth *t = happen(seed * 0x9e3779b97f4a7c15ull);
 		size_t n = t->d.w.n_native;
 		struct damage damage = { 0 };
 
-		weave_cut(t, &(struct cut) { .native_from = any(t, n), .native_to = n }, &damage,
+		merge_cut(t, &(struct cut) { .native_from = any(t, n), .native_to = n }, &damage,
 			  seed);
 		free(t);
 	}
@@ -680,7 +683,7 @@ static void ignore_gone(const struct truth *t, struct damage *damage)
 		damage->ruby[i] |= t->d.ruby[t->d.w.n_ruby - 1 - i].function >= GONE;
 }
 
-Test(weave, gaps_at_random)
+Test(merge, gaps_at_random)
 {
 	for (uint64_t seed = 1; seed <= ROUNDS; seed++) {
 		struct truth *t = happen(seed * 0x9e3779b97f4a7c15ull);
@@ -689,7 +692,7 @@ Test(weave, gaps_at_random)
 
 		c.native_to = c.native_from;
 		while (c.native_to < t->d.w.n_native - 1 && any(t, 6) &&
-		       !(t->d.native[c.native_to].is & WEAVE_VM_EXEC))
+		       !(t->d.native[c.native_to].is & MERGE_VM_EXEC))
 			c.native_to++;
 		for (size_t i = c.native_from; i < c.native_to; i++)
 			for (size_t k = 0; k < t->d.w.n_ruby; k++)
@@ -697,7 +700,7 @@ Test(weave, gaps_at_random)
 					t->d.native[i].function >= FIRST_FUNCTION &&
 					t->d.ruby[k].function == t->d.native[i].function;
 		ignore_gone(t, &damage);
-		weave_cut(t, &c, &damage, seed);
+		merge_cut(t, &c, &damage, seed);
 		free(t);
 	}
 }
@@ -721,7 +724,7 @@ static bool can_cut(const struct truth *t, const struct cut *c)
 	       (!function || function != t->d.ruby[c->ruby_from].function);
 }
 
-Test(weave, cut_ruby_stacks_at_random)
+Test(merge, cut_ruby_stacks_at_random)
 {
 	size_t cuts = 0;
 
@@ -734,7 +737,7 @@ Test(weave, cut_ruby_stacks_at_random)
 		c.ruby_to = c.ruby_from + any(t, n + 1);
 		ignore_gone(t, &damage);
 		if (can_cut(t, &c)) {
-			weave_cut(t, &c, &damage, seed);
+			merge_cut(t, &c, &damage, seed);
 			cuts++;
 		}
 		free(t);
@@ -743,7 +746,7 @@ Test(weave, cut_ruby_stacks_at_random)
 }
 
 /* Then at least the inner part, which both stacks tell of, is as it was. */
-Test(weave, both_damaged_at_random)
+Test(merge, both_damaged_at_random)
 {
 	size_t cuts = 0;
 
@@ -760,7 +763,7 @@ Test(weave, both_damaged_at_random)
 			damage.ruby[t->d.w.n_ruby - 1 - i] = true;
 		ignore_gone(t, &damage);
 		if (can_cut(t, &c)) {
-			weave_cut(t, &c, &damage, seed);
+			merge_cut(t, &c, &damage, seed);
 			cuts++;
 		}
 		free(t);
