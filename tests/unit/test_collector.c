@@ -8,6 +8,9 @@
 #include "sample/collector_state.h"
 #include "support/collecting.h"
 
+/* A process that is waited for may never come. */
+TestSuite(collector, .timeout = 60);
+
 static struct collecting f;
 static struct target target;
 
@@ -422,7 +425,7 @@ static int play(bool *started)
 }
 
 /* Whatever the sink refuses first ends the recording with the sink's own words. */
-Test(collector, sink_that_fails, .timeout = 120)
+Test(collector, sink_that_fails)
 {
 	bool started;
 	size_t n = 0;
@@ -443,7 +446,7 @@ Test(collector, sink_that_fails, .timeout = 120)
 	cr_expect_gt(n, 40, "it is told so much");
 }
 
-Test(collector, drain_that_fails, .timeout = 120)
+Test(collector, drain_that_fails)
 {
 	bool started, once = false;
 	size_t n = 0;
@@ -465,7 +468,7 @@ Test(collector, drain_that_fails, .timeout = 120)
 	cr_expect_geq(n, 4, "two to start, one to poll, one at the end");
 }
 
-Test(collector, list_of_threads_that_fails, .timeout = 60)
+Test(collector, list_of_threads_that_fails)
 {
 	bool started;
 

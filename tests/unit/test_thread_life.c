@@ -8,6 +8,9 @@
 #include "support/collecting.h"
 #include "target/process.h"
 
+/* A process that is waited for may never come. */
+TestSuite(thread_life, .timeout = 60);
+
 static struct collecting f;
 static struct target target;
 
@@ -148,6 +151,21 @@ Test(thread_life, gone_before_it_gets_one, .init = setup, .fini = teardown)
 	cr_expect_eq(f.warnings, 0, "%s", f.warning);
 	collecting_finish(&f);
 	cr_expect_eq(f.totals.counters[COUNTER_THREADS_LEFT_OUT], 0, "nothing of it is missing");
+}
+
+/* It is in the list still, but its exit was told. */
+Test(thread_life, exited_before_it_gets_one, .init = setup, .fini = teardown)
+{
+	pid_t tid = target_thread(&target);
+
+	cr_assert_eq(collector_add(f.c, target.pid, false, &f.err), 0);
+	scripted_life(&f.engine, RBPF_RING_EXIT,
+		      &(struct rbpf_ring_life) { .h.tgid = (uint32_t)target.pid,
+						 .h.tid = (uint32_t)tid });
+	cr_assert_eq(collector_start(f.c, &f.sink.sink, &f.err), 0);
+	cr_expect_eq(scripted_count(&f.engine, SCRIPTED_ADD_THREAD, tid), 0);
+	cr_expect_eq(scripted_count(&f.engine, SCRIPTED_ADD_THREAD, target.pid), 1);
+	collecting_finish(&f);
 }
 
 Test(thread_life, id_that_is_used_again, .init = setup, .fini = teardown)
