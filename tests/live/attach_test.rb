@@ -89,6 +89,7 @@ class AttachTest < LiveTest
     took = Live.now - before
     assert_equal 0, result.code, result.err
     assert_includes 0.69e9..(took * 1e9), recording.summary['duration_ns']
+    assert_operator recording.summary['duration_ns'], :<, 1.3e9, 'no longer than was asked for'
     assert_operator took, :>=, 0.7
     refute target.ended?, 'the target goes on'
   end
@@ -132,12 +133,64 @@ class AttachTest < LiveTest
   def test_exit_with_child
     assert_equal 0, record_command(['short.rb', 0.05, 7]).code
     assert_equal 7, record_command(['short.rb', 0.05, 7], '--exit-with-child', '--force').code
+    killed = Rbpf.run('record', '-o', path('rbpf.data'), '--as-root', '--exit-with-child', '--',
+                      *ruby.command('-e', 'Process.kill(:KILL, Process.pid)'))
+    assert_equal 128 + Signal.list['KILL'], killed.code, killed.err
+  end
+
+  # As wait(2) has it.
+  def test_how_a_process_ended
+    { 'exit!(7)' => 7 << 8, 'exit!(0)' => 0, 'Process.kill(:KILL, Process.pid)' => Signal.list['KILL'] }.each do |code, status|
+      @recording = nil
+      result = Rbpf.run('record', '-F', 999, '-o', path('rbpf.data'), '--as-root', '--',
+                        *ruby.command('-e', "#{SPIN}; #{code}"))
+      assert_equal 0, result.code, result.err
+      process = recording.json['processes'].fetch(0)
+      assert_equal status, process['exit_status'], code
+      assert_operator process['exit_ns'], :>=, recording.samples.map(&:ts_ns).max, code
+    end
+  end
+
+  SPIN = 'now = -> { Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID) }; nil while now.call < 0.2'
+
+  # What is asked of root is given back once the targets are found.
+  def test_privileges_are_given_up
+    target = start('heartbeat.rb')
+    rbpf = attach([target], '-F', 999)
+    effective, permitted = %w[CapEff CapPrm].map { |key| status_of(rbpf.pid, key).hex }
+    assert_equal effective, permitted, 'nothing can be had back'
+    { CAP_SYS_ADMIN: 21, CAP_SYS_MODULE: 16, CAP_NET_ADMIN: 12, CAP_SETUID: 7, CAP_SYS_RAWIO: 17 }.each do |name, bit|
+      assert_equal 0, effective[bit], name
+    end
+    assert_equal 1, effective[19], 'CAP_SYS_PTRACE is needed'
+    assert_equal 0, rbpf.stop.code
+  end
+
+  # The buffer is full while rbpf stands still: what did not fit is counted, and what comes later is named.
+  def test_samples_that_are_lost
+    target = start('burn.rb', 3, 2)
+    rbpf = attach([target], '-F', 4_999, '--ring', '64K')
+    rbpf.signal(:STOP)
+    target.go
+    sleep 1
+    rbpf.signal(:CONT)
+    target.wait_for('ready')
+    result = rbpf.stop
+    assert_equal 0, result.code, result.err
+    assert_losses(recording, result.err)
   end
 
   def test_a_command_that_cannot_be_run
     result = Rbpf.run('record', '-o', path('rbpf.data'), '--', './no-such-command')
     refute_equal 0, result.code
     assert_match(/no-such-command/, result.err)
+  end
+
+  def test_a_command_that_is_no_ruby
+    result = Rbpf.run('record', '-F', 999, '-o', path('rbpf.data'), '--as-root', '--', 'sh', '-c',
+                      'i=0; while [ $i -lt 200000 ]; do i=$((i + 1)); done')
+    assert_equal 3, result.code, result.err
+    assert_match(/^rbpf: error: .*not a Ruby process/, result.err)
   end
 
   # The child ends with the recording that it was started for.
@@ -158,6 +211,26 @@ class AttachTest < LiveTest
   end
 
   private
+
+  def status_of(pid, key)
+    File.read("/proc/#{pid}/status")[/^#{key}:\s*(\S+)/, 1]
+  end
+
+  def assert_losses(recording, said)
+    totals = recording.totals
+    assert_operator totals['lost'], :>, 100
+    assert_equal totals['lost'], recording.json['lost'].sum { |lost| lost['count'] }
+    assert_equal ['ring-full'], recording.json['lost'].map { |lost| lost['reason'] }.uniq
+    assert_equal totals['counters']['ticks'], totals['samples'] + totals['lost'], 'each tick is the one or the other'
+    assert_equal totals['samples'], recording.samples.size
+    assert_match(/lost +[1-9]/, said)
+    # Definitions were lost, too, and are sent again with the next sample of such a stack.
+    last = recording.samples.max_by(&:ts_ns).ts_ns
+    late = recording.samples.select { |sample| sample.ts_ns > last - 500_000_000 }
+    nameless = late.count { |sample| sample.frames.any? { |frame| frame.label == '[stack lost]' } }
+    assert_operator late.size, :>, 50
+    assert_operator nameless, :<=, late.size * 0.02
+  end
 
   def record_command(program, *options, env: {}, as_root: true)
     options += ['--as-root'] if as_root

@@ -25,6 +25,21 @@ class EmbedTest < LiveTest
     end
   end
 
+  # Nobody executes a Ruby: that the library is mapped tells.
+  if RubyInstall.under_test.library
+    def test_record_of_all_rubies_while_a_program_loads_one
+      rbpf = Rbpf::Running.new('record', '--comm', 'embed', '-F', 499, '-o', path('rbpf.data')).wait_attached
+      target = start_embedded('first', 'heartbeat.rb')
+      target.wait_for('waiting')
+      sleep 1
+      result = rbpf.stop
+      assert_equal 0, result.code, result.err
+      assert_includes recording.json['processes'].map { |p| p.values_at('pid', 'ruby') }, [target.pid, ruby.version]
+      seen = recording.samples.count { |sample| sample.frames.any? { |frame| frame.label == 'Heartbeat#beat' } }
+      assert_operator seen, :>, 10
+    end
+  end
+
   def setup
     super
     compile

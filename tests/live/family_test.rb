@@ -51,6 +51,20 @@ class FamilyTest < LiveTest
     assert_equal processes.sum { |row| row['self_ns'] }, @recording.summary['cpu_sampled_ns']
   end
 
+  # Its threads are, also those that begin later.
+  def test_no_follow
+    @recording = nil
+    FileUtils.rm_f(path('rbpf.data'))
+    target = start('family.rb', 0.15)
+    recording = record(target, '-F', 999, '--no-follow')
+    seen = recording.samples.flat_map { |sample| sample.frames.map(&:label) }.uniq
+    assert_equal %w[in_thread in_renamed_thread in_thread_of_thread].map { |name| "Family##{name}" }.sort,
+                 seen.grep(/\AFamily#in_/).sort
+    assert_equal [target.pid], recording.samples.map(&:pid).uniq
+    assert_equal 1, recording.summary['processes']
+    assert_in_epsilon recording.totals['cpu_kernel_ns'], recording.totals['cpu_sampled_ns'], 0.1
+  end
+
   private
 
   def samples_of(label)

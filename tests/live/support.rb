@@ -281,10 +281,13 @@ class LiveTest < Minitest::Test
     rbpf = attach(targets, *options)
     targets.each(&:go)
     targets.each { |target| target.wait_for('ready') }
+    assert targets.all?(&:ended?), "rbpf ended before them: #{rbpf.err}" if rbpf.ended?
+    living = targets.reject(&:ended?).map(&:pid)
     @recorded = rbpf.stop
     assert_equal 0, @recorded.code, @recorded.err
     recording.tap do |made|
       short_lived_code ? assert_nothing_lost(made) : assert_sane_recording(made)
+      assert_empty made.json['processes'].select { |p| living.include?(p['pid']) && p['exit_ns'] }
     end
   end
 

@@ -55,6 +55,25 @@ class SystemWideTest < LiveTest
     assert_named(target.wait_for('ready')['pids'])
   end
 
+  # What it used before it was a Ruby is another program's.
+  def test_a_program_that_has_used_the_cpu_executes_a_ruby
+    code = 'class Comings; end; now = -> { Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID) }; ' \
+           'begin_at = now.call; nil while now.call < begin_at + 0.3'
+    busy = 'read x; i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done; exec "$@"'
+    used = nil
+    record_while('class Comings', '-F', 499) do
+      before = Process.times.then { |t| t.cutime + t.cstime }
+      target = start_command(['sh', '-c', busy, 'sh', *ruby.command('--disable-gems', '-e', code)])
+      target.go
+      target.finish
+      used = (Process.times.then { |t| t.cutime + t.cstime } - before) * 1e9
+    end
+    kernel = recording.totals['cpu_kernel_ns']
+    assert_operator used - kernel, :>, 0.1e9, 'the shell is not counted'
+    assert_operator kernel, :>, 0.25e9
+    assert_sampled(kernel, recording.samples.map(&:value), 0.05)
+  end
+
   # Before 3.0 a Ruby is walked by addresses, which the kernel side cannot know of a program that was
   # only just executed: it does not follow it, and so cannot count it.
   if RubyInstall.under_test.at_least?('3.0')
@@ -99,9 +118,11 @@ class SystemWideTest < LiveTest
   def test_what_runs_already
     targets = [start('heartbeat.rb'), start('heartbeat.rb')]
     targets.each { |target| target.wait_for('waiting') }
+    sleep 1 # which is not of the recording
     record_while('heartbeat.rb', '-F', 499) { sleep 1 }
     targets.each { |target| refute_empty samples_of(process(target.pid)) }
     assert_sane_recording(recording)
+    assert_sampled(recording.totals['cpu_kernel_ns'], recording.samples.map(&:value), 0.05)
   end
 
   def test_a_stopped_process

@@ -14,6 +14,11 @@ class Family
     burn
   end
 
+  # It is sampled under another name first.
+  def before_renaming
+    burn
+  end
+
   def in_renamed_thread
     Thread.current.name = 'renamed'
     burn
@@ -53,7 +58,7 @@ def run_family
   family = Family.new
   threads = [
     named_thread('plain worker') { family.in_thread },
-    named_thread('before') { family.in_renamed_thread },
+    named_thread('before') { family.before_renaming || family.in_renamed_thread },
     named_thread('a name of more than fifteen bytes') { family.in_thread },
     named_thread('outer') { named_thread('inner') { family.in_thread_of_thread }.join }
   ]
