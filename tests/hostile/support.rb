@@ -241,10 +241,8 @@ class HostileTest < LiveTest
     rbpf.instance_variable_set(:@attached_at, Live.now)
     rbpf.ended?
     rbpf.instance_variable_set(:@waited_attached, rbpf.waited)
-    before = cpu_of(honest.pid)
     rbpf.signal(:INT)
     finish_siege(rbpf, 0, limit: limit, asan: asan, statuses: [0])
-    assert_operator cpu_of(honest.pid), :>=, before
   end
 
   # An rbpf that has begun to record.
@@ -346,11 +344,14 @@ class HostileTest < LiveTest
     sampled = samples.sum(&:value)
     used = @rbpf.used_beside(made.json['totals']['end_ns'] / 1e9) - @honest_before
     assert_operator sampled, :>=, used * 0.8, "of #{used} ns that the honest process used"
-    # So busy a machine leaves rbpf no time to read names before the end, which its summary says.
-    return if busy(@rbpf) > BUSY
-
     named = samples.count { |sample| sample.frames.any? { |frame| frame.label == 'Honest.known' } }
-    assert_operator named, :>=, samples.size * 0.95, 'samples of the honest process with its method'
+    if busy(@rbpf) > BUSY
+      # So busy a machine leaves rbpf no time to read names before the end, which its summary says.
+      told = made.totals.values_at('unresolved', 'failed', 'no_ruby').sum
+      assert_operator samples.size - named, :<=, (samples.size * 0.05) + told, 'samples without a name that are told'
+    else
+      assert_operator named, :>=, samples.size * 0.95, 'samples of the honest process with its method'
+    end
   end
 
   # CPU time of a process, ns.

@@ -6,6 +6,7 @@
 #include "rbpf_file.h"
 #include "support/profile_builder.h"
 #include "support/tree_check.h"
+#include "support/woven.h"
 #include "view/filter.h"
 #include "view/tree.h"
 
@@ -286,6 +287,31 @@ Test(tree, deep_stacks)
 		assert_sane_tree(&t);
 		cr_expect_eq(t.n_nodes, RBPF_FILE_MAX_DEPTH + 1);
 		cr_expect_eq(t.nodes[RBPF_FILE_MAX_DEPTH].self_samples, 2);
+		tree_deinit(&t);
+	}
+}
+
+/* Compiled code ran a method that is not shown: of the functions that are, none is compiled. */
+Test(tree, compiled_code_of_frames_that_are_hidden)
+{
+	const struct view_filter native = { .stack = STACK_NATIVE }, ruby = { .stack = STACK_RUBY };
+
+	woven_add(&b, thread, woven_zlib(&b, woven_foo(&b, 4, FRAME_YJIT)), 3, 0);
+	builder_finish(&b);
+	for (int inverted = 0; inverted < 2; inverted++) {
+		const struct tree_options opts = { .inverted = inverted };
+		uint64_t compiled = 0;
+		struct tree t;
+
+		cr_assert_eq(tree_build(&b.out.profile, &native, &opts, &t), 0);
+		cr_expect_gt(t.n_nodes, 3);
+		for (uint32_t i = 0; i < t.n_nodes; i++)
+			cr_expect(!t.nodes[i].jit && !t.nodes[i].jit_samples, "node %u", i);
+		tree_deinit(&t);
+		cr_assert_eq(tree_build(&b.out.profile, &ruby, &opts, &t), 0);
+		for (uint32_t i = 0; i < t.n_nodes; i++)
+			compiled += t.nodes[i].jit_samples;
+		cr_expect_eq(compiled, 3, "of the method itself it is told");
 		tree_deinit(&t);
 	}
 }
