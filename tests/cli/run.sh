@@ -136,6 +136,10 @@ refuse "--pid needs a value (LIST), got the option '-F'" record -p -F 9
 refuse "nothing to record: give -p PID, --all-ruby or -- CMD" record
 refuse "nothing to record: give -p PID, --all-ruby or -- CMD" record --
 refuse "-p PID and -- CMD exclude each other" record -p 1 -- true
+for selection in --all-ruby --user=root --comm=x --cgroup=/x --container=x; do
+	refuse "-p PID and --all-ruby exclude each other" record -p 1 $selection
+	refuse "--all-ruby and -- CMD exclude each other" record $selection -- true
+done
 refuse "unexpected argument 'ruby' for 'record'" record ruby x.rb
 refuse "--freq must be between 1 and 10000, got 50000" record -p 1 --freq 50000
 refuse "--freq must be between 1 and 10000, got 0" record -p 1 -F0
