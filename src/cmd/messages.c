@@ -10,10 +10,10 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/io.h"
+#include "base/number.h"
 #include "base/utf8.h"
 #include "cmd/command.h"
 #include "engine/bpf_engine.h"
-#include "ui/summary.h"
 #include "ui/term.h"
 #include "worker/file_worker.h"
 

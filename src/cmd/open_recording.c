@@ -7,10 +7,10 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/number.h"
 #include "cmd/command.h"
 #include "cmd/messages.h"
 #include "cmd/options.h"
-#include "ui/summary.h"
 #include "view/filter.h"
 #include "view/stack_mode.h"
 

@@ -4,9 +4,9 @@
 
 #include <inttypes.h>
 
+#include "base/number.h"
 #include "base/utf8.h"
 #include "export/flame_text.h"
-#include "export/human.h"
 #include "profile/profile.h"
 
 /* Pixels. */
@@ -42,6 +42,14 @@ static uint64_t pixel_of(const struct flame_pane *pane, uint64_t x)
 	       (uint64_t)pane->left * 100;
 }
 
+void flame_add_value(struct buf *out, enum value_unit unit, uint64_t value)
+{
+	if (unit == UNIT_NS)
+		buf_addstr(out, num_duration_fine(value).s);
+	else
+		buf_addstr(out, (unit == UNIT_BYTES ? num_bytes(value) : num_count(value)).s);
+}
+
 void flame_add_amount(const struct flame *fl, const char *what, uint64_t value, uint64_t samples,
 		      struct buf *out)
 {
@@ -49,12 +57,12 @@ void flame_add_amount(const struct flame *fl, const char *what, uint64_t value, 
 
 	buf_addf(out, "\n%s ", what);
 	if (!by_samples) {
-		human_value(out, profile_event(fl->profile)->unit, value);
+		flame_add_value(out, profile_event(fl->profile)->unit, value);
 		buf_addstr(out, " (");
 	}
-	human_percent(out, by_samples ? samples : value, fl->total);
+	buf_addstr(out, num_percent_fine(by_samples ? samples : value, fl->total).s);
 	buf_addstr(out, by_samples ? ", " : "), ");
-	human_count_of(out, samples, "sample", "samples");
+	buf_addstr(out, num_of(samples, "sample", "samples").s);
 }
 
 /* "Ruby app · /app/cart.rb:57", below the name. */
@@ -83,7 +91,7 @@ static void add_jit(const struct tree_node *node, struct buf *out)
 		 node->jit == FRAME_JIT ? ", " : "", node->jit & FRAME_ZJIT ? "zjit" : "");
 	if (node->jit_samples < node->total_samples) {
 		buf_addstr(out, " in ");
-		human_percent(out, node->jit_samples, node->total_samples);
+		buf_addstr(out, num_percent_fine(node->jit_samples, node->total_samples).s);
 	}
 }
 

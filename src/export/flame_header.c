@@ -6,9 +6,9 @@
 
 #include "base/cleanup.h"
 #include "base/json.h"
+#include "base/number.h"
 #include "base/utf8.h"
 #include "export/flame_text.h"
-#include "export/human.h"
 #include "profile/profile.h"
 #include "view/filter.h"
 
@@ -49,7 +49,7 @@ void flame_add_hidden_note(const struct flame *fl, struct buf *out)
 	struct json j = JSON_INIT(&number);
 
 	json_double(&j, NULL, fl->min_percent);
-	human_count_of(out, fl->n_hidden, "frame", "frames");
+	buf_addstr(out, num_of(fl->n_hidden, "frame", "frames").s);
 	buf_addf(out, " below %s%% hidden", buf_str(&number));
 }
 
@@ -116,23 +116,23 @@ static void add_subtitle(const struct flame *fl, struct paragraph *par)
 	const char *stacks = stacks_shown(fl);
 	_cleanup_buf_ struct buf s = BUF_INIT;
 
-	human_duration(&s, facts->duration_ns);
+	buf_addstr(&s, num_duration_fine(facts->duration_ns).s);
 	add_piece(par, &s);
-	human_count_of(&s, facts->n_processes, "process", "processes");
+	buf_addstr(&s, num_of(facts->n_processes, "process", "processes").s);
 	add_piece(par, &s);
-	human_count_of(&s, facts->n_threads, "thread", "threads");
+	buf_addstr(&s, num_of(facts->n_threads, "thread", "threads").s);
 	add_piece(par, &s);
-	human_count(&s, facts->samples);
+	buf_addstr(&s, num_count(facts->samples).s);
 	if (facts->samples != facts->all_samples) {
 		buf_addstr(&s, " of ");
-		human_count(&s, facts->all_samples);
+		buf_addstr(&s, num_count(facts->all_samples).s);
 	}
 	buf_addstr(&s, facts->all_samples == 1 ? " sample" : " samples");
 	if (fl->profile->meta.frequency)
 		buf_addf(&s, " at %u Hz", fl->profile->meta.frequency);
 	add_piece(par, &s);
 	if (facts->value) {
-		human_value(&s, event->unit, facts->value);
+		flame_add_value(&s, event->unit, facts->value);
 		buf_addf(&s, " %s", event_is_cpu(event) ? "CPU time" : "in all");
 		add_piece(par, &s);
 	}
@@ -158,9 +158,9 @@ static void add_defect(const struct flame *fl, struct paragraph *par, uint64_t n
 
 	if (!n)
 		return;
-	human_count_of(&s, n, "sample", "samples");
+	buf_addstr(&s, num_of(n, "sample", "samples").s);
 	buf_addf(&s, " %s (", what);
-	human_percent(&s, n, fl->facts.samples);
+	buf_addstr(&s, num_percent_fine(n, fl->facts.samples).s);
 	buf_addch(&s, ')');
 	add_piece(par, &s);
 }
@@ -175,7 +175,7 @@ static void add_defects(const struct flame *fl, struct paragraph *par)
 		add_piece(par, &s);
 	}
 	if (fl->profile->totals.lost) {
-		human_count_of(&s, fl->profile->totals.lost, "sample lost", "samples lost");
+		buf_addstr(&s, num_of(fl->profile->totals.lost, "sample lost", "samples lost").s);
 		add_piece(par, &s);
 	}
 	add_defect(fl, par, fl->facts.truncated, "cut at the depth limit");
@@ -194,7 +194,7 @@ static void add_key_tip(const struct flame *fl, size_t category, size_t n_frames
 	buf_addstr(out, buf_str(&c->name));
 	flame_add_amount(fl, "self", c->self_value, c->self_samples, out);
 	buf_addch(out, '\n');
-	human_count_of(out, n_frames, "frame", "frames");
+	buf_addstr(out, num_of(n_frames, "frame", "frames").s);
 	buf_addstr(out, " in the picture");
 }
 
@@ -209,7 +209,8 @@ static void add_key(const struct flame *fl, size_t category, size_t n_frames, un
 	unsigned int width;
 
 	buf_addf(&text, "%s ", buf_str(&c->name));
-	human_percent(&text, by_samples ? c->self_samples : c->self_value, fl->total);
+	buf_addstr(&text,
+		   num_percent_fine(by_samples ? c->self_samples : c->self_value, fl->total).s);
 	add_key_tip(fl, category, n_frames, &tip);
 	width = SWATCH + 6 + flame_sans_width(buf_str(&text)) * FONT / 100;
 	if (*x > PAD && *x + width > fl->width - PAD) {

@@ -14,9 +14,8 @@
 #include "export/flame_color.h"
 #include "export/flame_facts.h"
 #include "export/flame_layout.h"
+#include "profile/profile.h"
 #include "view/tree.h"
-
-struct profile;
 
 /* Pixels. The script reads ROW, PAD and GUTTER from the file; its texts have the same fonts. */
 #define PAD	  12 /* left and right of everything */
@@ -56,6 +55,9 @@ struct flame {
 /* All that is not markup comes into the picture through here, so that it is escaped, and once. */
 void flame_add_text(struct buf *out, const struct buf *text);
 
+/* "30.0 s", "1.4 MB", "11,876" */
+void flame_add_value(struct buf *out, enum value_unit unit, uint64_t value);
+
 /* "\ntotal 1.20 s (12.3%), 120 samples" */
 void flame_add_amount(const struct flame *fl, const char *what, uint64_t ns, uint64_t samples,
 		      struct buf *out);
@@ -72,7 +74,5 @@ void flame_add_footer(struct flame *fl, struct buf *out);
 
 /* "37 frames below 0.01% hidden" */
 void flame_add_hidden_note(const struct flame *fl, struct buf *out);
-
-/* "cpu" */
 
 #endif

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "ui/summary.h"
+#include "base/number.h"
 
 struct buf;
 struct flat;

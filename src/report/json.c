@@ -9,7 +9,6 @@
 #include "base/json.h"
 #include "report/fields.h"
 #include "report/report.h"
-#include "ui/summary.h"
 #include "view/gc.h"
 #include "view/native.h"
 

@@ -1,64 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "ui/summary.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
-
-#include "base/array.h"
 #include "base/buf.h"
-#include "base/clock.h"
 #include "profile/profile.h"
 
 /* Above this share of failed samples the summary says so in a line of its own. */
 #define FAILED_PERCENT_TOLD 5
-
-struct num_text num_count(uint64_t n)
-{
-	struct num_text ret;
-	char digits[24];
-	size_t len, i, o = 0;
-
-	len = (size_t)snprintf(digits, sizeof(digits), "%" PRIu64, n);
-	for (i = 0; i < len; i++) {
-		if (i && (len - i) % 3 == 0)
-			ret.s[o++] = ',';
-		ret.s[o++] = digits[i];
-	}
-	ret.s[o] = '\0';
-	return ret;
-}
-
-struct num_text num_duration(uint64_t ns)
-{
-	struct num_text ret;
-	uint64_t tenths;
-
-	if (ns == 0) {
-		snprintf(ret.s, sizeof(ret.s), "0 s");
-	} else if (ns < 100 * NSEC_PER_USEC) {
-		snprintf(ret.s, sizeof(ret.s), "%.1f µs", (double)ns / (double)NSEC_PER_USEC);
-	} else if (ns < NSEC_PER_MSEC) {
-		snprintf(ret.s, sizeof(ret.s), "%" PRIu64 " µs", (uint64_t)(ns / NSEC_PER_USEC));
-	} else if (ns < NSEC_PER_SEC) {
-		snprintf(ret.s, sizeof(ret.s), "%" PRIu64 " ms", (uint64_t)(ns / NSEC_PER_MSEC));
-	} else {
-		tenths = ns / (NSEC_PER_SEC / 10);
-		if (ns % (NSEC_PER_SEC / 10) >= NSEC_PER_SEC / 20)
-			tenths++;
-		snprintf(ret.s, sizeof(ret.s), "%.32s.%u s", num_count(tenths / 10).s,
-			 (unsigned int)(tenths % 10));
-	}
-	return ret;
-}
-
-struct num_text num_seconds(uint64_t ns)
-{
-	struct num_text ret;
-
-	snprintf(ret.s, sizeof(ret.s), "%.2fs", (double)ns / (double)NSEC_PER_SEC);
-	return ret;
-}
 
 struct num_text num_value(enum value_unit unit, uint64_t value)
 {
@@ -75,55 +22,6 @@ struct num_text num_value(enum value_unit unit, uint64_t value)
 struct num_text num_column(enum value_unit unit, uint64_t value)
 {
 	return unit == UNIT_NS ? num_seconds(value) : num_value(unit, value);
-}
-
-struct num_text num_percent(uint64_t part, uint64_t whole)
-{
-	struct num_text ret;
-
-	snprintf(ret.s, sizeof(ret.s), "%.1f%%",
-		 whole ? 100.0 * (double)part / (double)whole : 0.0);
-	return ret;
-}
-
-struct num_text num_bytes(uint64_t bytes)
-{
-	static const char *const units[] = { "kB", "MB", "GB", "TB", "PB", "EB" };
-	double value = (double)bytes;
-	struct num_text ret;
-	size_t u;
-
-	if (bytes < 1000) {
-		snprintf(ret.s, sizeof(ret.s), "%u B", (unsigned int)bytes);
-		return ret;
-	}
-	/* 999.95 would be printed as 1000.0. */
-	for (u = 0, value /= 1000; value >= 999.95 && u + 1 < ARRAY_SIZE(units); u++)
-		value /= 1000;
-	snprintf(ret.s, sizeof(ret.s), "%.1f %s", value, units[u]);
-	return ret;
-}
-
-struct num_text num_clock(uint64_t ns)
-{
-	uint64_t s = ns / NSEC_PER_SEC;
-	struct num_text ret;
-
-	if (s < 3600)
-		snprintf(ret.s, sizeof(ret.s), "%02u:%02u", (unsigned int)(s / 60),
-			 (unsigned int)(s % 60));
-	else
-		snprintf(ret.s, sizeof(ret.s), "%" PRIu64 ":%02u:%02u", s / 3600,
-			 (unsigned int)(s / 60 % 60), (unsigned int)(s % 60));
-	return ret;
-}
-
-struct num_text num_of(uint64_t n, const char *singular, const char *plural)
-{
-	struct num_text ret;
-
-	snprintf(ret.s, sizeof(ret.s), "%.32s %.28s", num_count(n).s, n == 1 ? singular : plural);
-	return ret;
 }
 
 /*

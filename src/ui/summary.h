@@ -1,35 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Numbers for people, and the lines that say how complete and how trustworthy a recording is.
- *
- * Thousands are separated by commas whatever the locale is. Machine output must not use these.
+ * Values of events for people (see base/number.h for other numbers), and the lines that say how complete
+ * and how trustworthy a recording is.
  */
 #ifndef RBPF_UI_SUMMARY_H
 #define RBPF_UI_SUMMARY_H
 
 #include <stdint.h>
 
+#include "base/number.h"
 #include "profile/profile.h"
 
 struct buf;
 
-/* A formatted number, by value: use as `num_count(n).s` within one expression. */
-struct num_text {
-	char s[64];
-};
-
-struct num_text num_count(uint64_t n);	   /* "11,876" */
-struct num_text num_duration(uint64_t ns); /* "30.0 s", "350 ms", "2.6 µs", "0 s" */
-struct num_text num_seconds(uint64_t ns);  /* "9.41s", for columns */
 struct num_text num_value(enum value_unit unit, uint64_t value); /* "30.0 s", "1.4 MB", "11,876" */
 struct num_text num_column(enum value_unit unit,
-			   uint64_t value);		    /* the same for columns: "9.41s" */
-struct num_text num_percent(uint64_t part, uint64_t whole); /* "92.4%"; of 0: "0.0%" */
-struct num_text num_bytes(uint64_t bytes);		    /* "1.4 MB" (10^6), "512 B" */
-struct num_text num_clock(uint64_t ns);			    /* "00:12", "1:02:03" */
-
-/* "1 process", "4 processes": @plural is the whole word, of at most 28 bytes. */
-struct num_text num_of(uint64_t n, const char *singular, const char *plural);
+			   uint64_t value); /* the same for columns: "9.41s" */
 
 /*
  * The summary at the end of a recording of @duration_ns: samples, losses, CPU time against

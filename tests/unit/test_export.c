@@ -5,7 +5,6 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "export/export.h"
-#include "export/human.h"
 #include "export/xml.h"
 #include "support/awkward.h"
 #include "support/profile_builder.h"
@@ -227,9 +226,9 @@ Test(export, json_of_nothing)
 	builder_deinit(&b);
 }
 
-/* ---- numbers and escapes ---- */
+/* ---- escapes ---- */
 
-#define EXPECT_HUMAN(call, expected)                                                               \
+#define EXPECT_TEXT(call, expected)                                                                \
 	do {                                                                                       \
 		struct buf out = BUF_INIT;                                                         \
                                                                                                    \
@@ -287,42 +286,12 @@ Test(export, json_has_the_samples_that_pass_the_filter)
 	builder_deinit(&b);
 }
 
-Test(export, human_numbers)
-{
-	EXPECT_HUMAN(human_count(&out, 0), "0");
-	EXPECT_HUMAN(human_count(&out, 999), "999");
-	EXPECT_HUMAN(human_count(&out, 11876), "11,876");
-	EXPECT_HUMAN(human_count(&out, 1234567), "1,234,567");
-	EXPECT_HUMAN(human_count_of(&out, 1, "frame", "frames"), "1 frame");
-	EXPECT_HUMAN(human_count_of(&out, 0, "frame", "frames"), "0 frames");
-	EXPECT_HUMAN(human_duration(&out, 0), "0 s");
-	EXPECT_HUMAN(human_duration(&out, 999), "999 ns");
-	EXPECT_HUMAN(human_duration(&out, 2600), "2.60 µs");
-	EXPECT_HUMAN(human_duration(&out, 9994000), "9.99 ms");
-	EXPECT_HUMAN(human_duration(&out, 9995000), "10.0 ms");
-	EXPECT_HUMAN(human_duration(&out, 99940000), "99.9 ms");
-	EXPECT_HUMAN(human_duration(&out, 100000000), "100 ms");
-	EXPECT_HUMAN(human_duration(&out, 340000000), "340 ms");
-	EXPECT_HUMAN(human_duration(&out, 29600000), "29.6 ms");
-	EXPECT_HUMAN(human_duration(&out, 1204000000), "1.20 s");
-	EXPECT_HUMAN(human_duration(&out, 9949000000), "9.95 s");
-	EXPECT_HUMAN(human_duration(&out, 30000000000), "30.0 s");
-	EXPECT_HUMAN(human_duration(&out, 4000200000000), "4,000.2 s");
-	EXPECT_HUMAN(human_percent(&out, 0, 10), "0%");
-	EXPECT_HUMAN(human_percent(&out, 1, 0), "0%");
-	EXPECT_HUMAN(human_percent(&out, 1, 1000000), "<0.01%");
-	EXPECT_HUMAN(human_percent(&out, 4, 10000), "0.04%");
-	EXPECT_HUMAN(human_percent(&out, 123, 1000), "12.3%");
-	EXPECT_HUMAN(human_percent(&out, UINT64_MAX, UINT64_MAX), "100%");
-}
-
 Test(export, xml_escapes)
 {
-	EXPECT_HUMAN(xml_escape(&out, "a<b>&\"c\"'"), "a&lt;b&gt;&amp;&quot;c&quot;'");
-	EXPECT_HUMAN(xml_escape(&out, "\x01\t\n\x7f"), "\ufffd\t\n\ufffd");
-	EXPECT_HUMAN(xml_escape(&out, "\xef\xbf\xbe\xef\xbf\xbf\xef\xbf\xbd"),
-		     "\ufffd\ufffd\ufffd");
-	EXPECT_HUMAN(xml_escape(&out, "日本 💎"), "日本 💎");
-	EXPECT_HUMAN(xml_escape_n(&out, "a<b", 2), "a&lt;");
-	EXPECT_HUMAN(xml_escape(&out, ""), "");
+	EXPECT_TEXT(xml_escape(&out, "a<b>&\"c\"'"), "a&lt;b&gt;&amp;&quot;c&quot;'");
+	EXPECT_TEXT(xml_escape(&out, "\x01\t\n\x7f"), "\ufffd\t\n\ufffd");
+	EXPECT_TEXT(xml_escape(&out, "\xef\xbf\xbe\xef\xbf\xbf\xef\xbf\xbd"), "\ufffd\ufffd\ufffd");
+	EXPECT_TEXT(xml_escape(&out, "日本 💎"), "日本 💎");
+	EXPECT_TEXT(xml_escape_n(&out, "a<b", 2), "a&lt;");
+	EXPECT_TEXT(xml_escape(&out, ""), "");
 }

@@ -9,63 +9,6 @@
 #include "profile/profile.h"
 #include "ui/summary.h"
 
-Test(summary, count)
-{
-	cr_expect_str_eq(num_count(0).s, "0");
-	cr_expect_str_eq(num_count(999).s, "999");
-	cr_expect_str_eq(num_count(1000).s, "1,000");
-	cr_expect_str_eq(num_count(11876).s, "11,876");
-	cr_expect_str_eq(num_count(1000000).s, "1,000,000");
-	cr_expect_str_eq(num_count(UINT64_MAX).s, "18,446,744,073,709,551,615");
-}
-
-Test(summary, duration)
-{
-	static const struct {
-		uint64_t ns;
-		const char *want;
-	} cases[] = {
-		{ 0, "0 s" },
-		{ 1, "0.0 µs" },
-		{ 2600, "2.6 µs" },
-		{ 250 * NSEC_PER_USEC, "250 µs" },
-		{ NSEC_PER_SEC - 1, "999 ms" },
-		{ NSEC_PER_SEC, "1.0 s" },
-		{ 29949999999, "29.9 s" },
-		{ 29950000000, "30.0 s" },
-		{ 1999999999, "2.0 s" },
-		{ 12345 * NSEC_PER_SEC, "12,345.0 s" },
-		{ UINT64_MAX, "18,446,744,073.7 s" },
-	};
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(cases); i++)
-		cr_expect_str_eq(num_duration(cases[i].ns).s, cases[i].want, "%zu: %s", i,
-				 num_duration(cases[i].ns).s);
-}
-
-Test(summary, other_numbers)
-{
-	cr_expect_str_eq(num_seconds(9411000000).s, "9.41s");
-	cr_expect_str_eq(num_seconds(0).s, "0.00s");
-	cr_expect_str_eq(num_percent(1, 3).s, "33.3%");
-	cr_expect_str_eq(num_percent(3, 3).s, "100.0%");
-	cr_expect_str_eq(num_percent(5, 4).s, "125.0%");
-	cr_expect_str_eq(num_percent(0, 0).s, "0.0%");
-	cr_expect_str_eq(num_bytes(999).s, "999 B");
-	cr_expect_str_eq(num_bytes(1000).s, "1.0 kB");
-	cr_expect_str_eq(num_bytes(999999).s, "1.0 MB");
-	cr_expect_str_eq(num_bytes(1400000).s, "1.4 MB");
-	cr_expect_str_eq(num_bytes(UINT64_MAX).s, "18.4 EB");
-	cr_expect_str_eq(num_clock(0).s, "00:00");
-	cr_expect_str_eq(num_clock(12 * NSEC_PER_SEC).s, "00:12");
-	cr_expect_str_eq(num_clock(3599 * NSEC_PER_SEC).s, "59:59");
-	cr_expect_str_eq(num_clock(3723 * NSEC_PER_SEC).s, "1:02:03");
-	cr_expect_str_eq(num_of(1, "process", "processes").s, "1 process");
-	cr_expect_str_eq(num_of(1200, "process", "processes").s, "1,200 processes");
-	cr_expect_str_eq(num_of(0, "sample", "samples").s, "0 samples");
-}
-
 Test(summary, totals)
 {
 	const struct profile_totals totals = {
