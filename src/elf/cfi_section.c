@@ -22,6 +22,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "elf/cfi.h"
+#include "elf/elf_common.h"
 
 #define MAX_REGISTER   256 /* x86_64 has 130 numbers, arm64 128 */
 #define MAX_REMEMBERED 16  /* compilers need 2 */
@@ -368,15 +369,6 @@ static int read_entries(const struct cfi_section *s, const struct headers *heade
 
 /* ---- the section ---- */
 
-static const char *section_name(Elf *elf, Elf_Scn *scn, GElf_Shdr *shdr)
-{
-	size_t names;
-
-	if (elf_getshdrstrndx(elf, &names) || !gelf_getshdr(scn, shdr))
-		return NULL;
-	return elf_strptr(elf, names, shdr->sh_name);
-}
-
 /* What libdw could take for, or would uncompress besides, the section of the kind @is_eh. */
 static bool is_rival(const char *name, bool is_eh)
 {
@@ -395,7 +387,7 @@ static int select_section(Elf *elf, bool is_eh, Elf_Scn **ret, GElf_Shdr *ret_sh
 	GElf_Shdr shdr;
 
 	while ((scn = elf_nextscn(elf, scn))) {
-		name = section_name(elf, scn, &shdr);
+		name = elf_section_name(elf, scn, &shdr);
 		if (!name || shdr.sh_type == SHT_NOBITS)
 			continue;
 		if (!found && !strcmp(name, wanted)) {

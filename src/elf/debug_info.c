@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "elf/dwarf.h"
+#include "elf/elf_common.h"
 
 /*
  * Whether the section @name is one of @needed that was not seen before, by the bits of @seen: of two
@@ -35,15 +36,6 @@ static bool is_debug(const char *name)
 	       !strcmp(name, ".gnu_debugaltlink");
 }
 
-static const char *section_name(Elf *elf, Elf_Scn *scn, GElf_Shdr *shdr)
-{
-	size_t names;
-
-	if (elf_getshdrstrndx(elf, &names) || !gelf_getshdr(scn, shdr))
-		return NULL;
-	return elf_strptr(elf, names, shdr->sh_name);
-}
-
 /* Hide the debug sections that are not needed, and add up the others. */
 static int prepare_sections(Elf *elf, const char *const *needed, size_t n, bool *has_info)
 {
@@ -54,7 +46,7 @@ static int prepare_sections(Elf *elf, const char *const *needed, size_t n, bool 
 	GElf_Chdr chdr;
 
 	while ((scn = elf_nextscn(elf, scn))) {
-		name = section_name(elf, scn, &shdr);
+		name = elf_section_name(elf, scn, &shdr);
 		if (!name || !is_debug(name) || shdr.sh_type == SHT_NOBITS)
 			continue;
 		if (!is_needed(name, needed, n, &seen)) {
@@ -78,7 +70,7 @@ Elf_Data *debug_info_section(const struct debug_info *info, const char *name)
 	GElf_Shdr shdr;
 
 	while ((scn = elf_nextscn(info->elf, scn))) {
-		this_name = section_name(info->elf, scn, &shdr);
+		this_name = elf_section_name(info->elf, scn, &shdr);
 		if (!this_name || strcmp(this_name, name) || shdr.sh_type == SHT_NOBITS)
 			continue;
 		data = elf_rawdata(scn, NULL);

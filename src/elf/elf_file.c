@@ -16,14 +16,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/err.h"
-
-#if defined(__x86_64__)
-#define HOST_MACHINE EM_X86_64
-#elif defined(__aarch64__)
-#define HOST_MACHINE EM_AARCH64
-#else
-#error "unsupported architecture"
-#endif
+#include "elf/elf_common.h"
 
 struct elf_file {
 	int fd;
@@ -84,12 +77,6 @@ static char *read_strings(struct elf_file *f, const Elf64_Shdr *shdr, uint64_t *
 	return strings->sh_type == SHT_STRTAB ? read_section(f, strings) : NULL;
 }
 
-static bool is_of_this_machine(const Elf64_Ehdr *ehdr)
-{
-	return !memcmp(ehdr->e_ident, ELFMAG, SELFMAG) && ehdr->e_ident[EI_CLASS] == ELFCLASS64 &&
-	       ehdr->e_ident[EI_DATA] == ELFDATA2LSB && ehdr->e_machine == HOST_MACHINE;
-}
-
 /* Without a table that can be read it has no segments, or no sections. */
 static void read_tables(struct elf_file *f, const Elf64_Ehdr *ehdr)
 {
@@ -111,7 +98,7 @@ int elf_file_open(int fd, const char *name, struct elf_file **ret, struct err *e
 		return err_oom(err);
 	f->fd = fd;
 	f->left = ELF_FILE_MAX_READ;
-	if (!read_at(f, 0, &ehdr, sizeof(ehdr)) || !is_of_this_machine(&ehdr)) {
+	if (!read_at(f, 0, &ehdr, sizeof(ehdr)) || !elf_is_of_this_machine(&ehdr)) {
 		elf_file_close(f);
 		return err_set(err, -ENOEXEC, ERR_TARGET,
 			       "%s is not a 64-bit ELF file of this machine", name);

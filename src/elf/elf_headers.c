@@ -9,24 +9,16 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "elf/elf_common.h"
 
 #define MAX_NOTES 65536 /* bytes of a PT_NOTE */
-
-#if defined(__x86_64__)
-#define HOST_MACHINE EM_X86_64
-#elif defined(__aarch64__)
-#define HOST_MACHINE EM_AARCH64
-#else
-#error "unsupported architecture"
-#endif
 
 static bool is_of_this_machine(Elf *elf)
 {
 	GElf_Ehdr ehdr;
 
 	return elf && elf_kind(elf) == ELF_K_ELF && gelf_getehdr(elf, &ehdr) &&
-	       ehdr.e_ident[EI_CLASS] == ELFCLASS64 && ehdr.e_ident[EI_DATA] == ELFDATA2LSB &&
-	       ehdr.e_machine == HOST_MACHINE;
+	       elf_is_of_this_machine(&ehdr);
 }
 
 static int add_segment(struct elf_headers *h, size_t *cap, const GElf_Phdr *ph)

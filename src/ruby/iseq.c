@@ -57,12 +57,6 @@ static uint32_t body_type(const struct body *b)
 	return body_u32(b, RUBY_BODY_TYPE * 8);
 }
 
-/* Whether the layout has this member, and it was found. */
-static bool known(uint16_t offset)
-{
-	return offset != RUBY_ABSENT && offset != RUBY_UNKNOWN;
-}
-
 static bool is_iseq(uint64_t flags)
 {
 	return (flags & RUBY_IMEMO_MASK) == RUBY_IMEMO_ISEQ;
@@ -222,9 +216,10 @@ static int read_labels(const struct ruby_vm *vm, const struct body *b, struct ru
 	iseq->internal = vm->rules.internal_is_cfunc &&
 			 !strncmp(iseq->path, INTERNAL_PATH, strlen(INTERNAL_PATH));
 	iseq->like_cfunc = iseq->internal ||
-			   (vm->rules.c_trace_is_cfunc && known(l->builtin_attrs) &&
+			   (vm->rules.c_trace_is_cfunc && ruby_layout_has(l->builtin_attrs) &&
 			    (body_u32(b, l->builtin_attrs) & BUILTIN_ATTR_C_TRACE));
-	iseq->compiled = known(l->jit_entry) && body_u64(b, l->jit_entry) > JIT_LAST_STATE;
+	iseq->compiled = ruby_layout_has(l->jit_entry) &&
+			 body_u64(b, l->jit_entry) > JIT_LAST_STATE;
 	return 0;
 }
 
@@ -420,7 +415,7 @@ bool ruby_iseq_is_compiled(const struct ruby_vm *vm, const struct ruby_iseq *ise
 {
 	uint64_t entry;
 
-	return known(vm->layout.jit_entry) &&
+	return ruby_layout_has(vm->layout.jit_entry) &&
 	       !memory_read_u64(&vm->mem, iseq->id.head[RUBY_ISEQ_BODY] + vm->layout.jit_entry,
 				&entry) &&
 	       entry > JIT_LAST_STATE;

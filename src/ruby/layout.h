@@ -137,6 +137,12 @@ static inline uint16_t ruby_layout_get(const struct ruby_layout *l, enum ruby_fi
 	return ((const uint16_t *)l)[field];
 }
 
+/* Whether the member with this @offset is there, and was found. */
+static inline bool ruby_layout_has(uint16_t offset)
+{
+	return offset != RUBY_ABSENT && offset != RUBY_UNKNOWN;
+}
+
 /* Make every fact RUBY_UNKNOWN. */
 void ruby_layout_init(struct ruby_layout *l);
 

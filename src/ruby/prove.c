@@ -32,18 +32,13 @@ static int refuse(const struct ruby_vm *vm, const char *field, struct err *err)
 		       row ? row : "newest", vm->binary.version, field);
 }
 
-static bool has(uint16_t offset)
-{
-	return offset != RUBY_ABSENT && offset != RUBY_UNKNOWN;
-}
-
 /* The first fact that cannot be, or RUBY_FIELDS. */
 static enum ruby_field out_of_range(const struct ruby_layout *l)
 {
 	size_t i;
 
 	for (i = RUBY_FIELD_insns_body; i <= RUBY_FIELD_jit_entry; i++)
-		if (i != RUBY_FIELD_insn_entry && has(ruby_layout_get(l, i)) &&
+		if (i != RUBY_FIELD_insn_entry && ruby_layout_has(ruby_layout_get(l, i)) &&
 		    ruby_layout_get(l, i) > BODY_OFFSET_MAX)
 			return i;
 	if (l->ec_thread_ptr > RUBY_EC_BYTES - 8)
@@ -52,7 +47,7 @@ static enum ruby_field out_of_range(const struct ruby_layout *l)
 		return RUBY_FIELD_th_ec;
 	if (l->cf_size != RUBY_CF_SIZE_MIN && l->cf_size != RUBY_CF_SIZE_MAX)
 		return RUBY_FIELD_cf_size;
-	if (has(l->cf_jit_return) && l->cf_jit_return + 8 > l->cf_size)
+	if (ruby_layout_has(l->cf_jit_return) && l->cf_jit_return + 8 > l->cf_size)
 		return RUBY_FIELD_cf_jit_return;
 	if (l->insn_entry != 8 && l->insn_entry != 12)
 		return RUBY_FIELD_insn_entry;
@@ -211,7 +206,7 @@ static int find_vm(struct ruby_vm *vm, uint64_t ec, uint64_t current_vm, uint64_
 		return -EFAULT;
 	if (current_vm && memory_read_u64(&vm->mem, current_vm, &var))
 		var = 0;
-	if (!has(l->th_vm) || memory_read_u64(&vm->mem, *th + l->th_vm, &vm->vm))
+	if (!ruby_layout_has(l->th_vm) || memory_read_u64(&vm->mem, *th + l->th_vm, &vm->vm))
 		vm->vm = var;
 	ok = ruby_is_object(vm->vm) && (!var || var == vm->vm);
 	ruby_vm_check_add(vm, "virtual machine", ok, false, "at 0x%llx%s",
@@ -230,7 +225,8 @@ static void prove_gc(struct ruby_vm *vm, uint64_t th)
 	uint32_t flags = 0;
 	bool ok;
 
-	ok = vm->vm && has(l->vm_objspace) && has(l->objspace_flags) && has(l->objspace_count) &&
+	ok = vm->vm && ruby_layout_has(l->vm_objspace) && ruby_layout_has(l->objspace_flags) &&
+	     ruby_layout_has(l->objspace_count) &&
 	     !memory_read_u64(&vm->mem, vm->vm + l->vm_objspace, &objspace) &&
 	     ruby_is_object(objspace) &&
 	     !memory_read(&vm->mem, objspace + l->objspace_flags, &flags, sizeof(flags)) &&
@@ -243,11 +239,12 @@ static void prove_gc(struct ruby_vm *vm, uint64_t th)
 		return;
 	vm->walk.gc_flags = objspace + l->objspace_flags;
 	vm->walk.gc_count = objspace + l->objspace_count;
-	if (has(l->vm_gvl_owner)) {
+	if (ruby_layout_has(l->vm_gvl_owner)) {
 		vm->walk.gc_owner = vm->vm + l->vm_gvl_owner;
 		return;
 	}
-	ok = has(l->vm_lock_owner) && has(l->th_ractor) && has(l->ractor_running_ec) &&
+	ok = ruby_layout_has(l->vm_lock_owner) && ruby_layout_has(l->th_ractor) &&
+	     ruby_layout_has(l->ractor_running_ec) &&
 	     !memory_read_u64(&vm->mem, th + l->th_ractor, &ractor) && ruby_is_object(ractor) &&
 	     !memory_read_u64(&vm->mem, ractor + l->ractor_running_ec, &ec) &&
 	     (!ec || is_current_ec(vm, ec));
@@ -265,7 +262,8 @@ static void prove_fibers(struct ruby_vm *vm, uint64_t ec, uint64_t th)
 	uint64_t fiber = 0, prev = 0, other = 0;
 	bool ok;
 
-	ok = has(l->ec_fiber_ptr) && has(l->fiber_ec) && has(l->fiber_prev) &&
+	ok = ruby_layout_has(l->ec_fiber_ptr) && ruby_layout_has(l->fiber_ec) &&
+	     ruby_layout_has(l->fiber_prev) &&
 	     !memory_read_u64(&vm->mem, ec + l->ec_fiber_ptr, &fiber) &&
 	     fiber + l->fiber_ec == ec &&
 	     !memory_read_u64(&vm->mem, fiber + l->fiber_prev, &prev) &&
@@ -283,7 +281,7 @@ static void prove_native_stack(struct ruby_vm *vm, uint64_t ec)
 {
 	uint64_t words[3] = { 0 }; /* machine.stack_start, stack_end, stack_maxsize */
 	uint16_t off = vm->layout.ec_stack_start;
-	bool ok = has(off) && off + sizeof(words) <= RUBY_EC_BYTES &&
+	bool ok = ruby_layout_has(off) && off + sizeof(words) <= RUBY_EC_BYTES &&
 		  !memory_read(&vm->mem, ec + off, words, sizeof(words)) &&
 		  ruby_is_object(words[0]) && words[2] && words[2] < words[0];
 
