@@ -55,7 +55,7 @@ ifeq ($(CI),true)
 WARN	 += -Werror
 endif
 CFLAGS	 ?= -O2 -g
-CFLAGS	 += -std=gnu11 $(WARN) -MMD -MP $(shell $(PKG_CONFIG) --cflags $(LIBS) 2>/dev/null)
+CFLAGS	 += -std=gnu11 -pthread $(WARN) -MMD -MP $(shell $(PKG_CONFIG) --cflags $(LIBS) 2>/dev/null)
 LDLIBS	 += $(shell $(PKG_CONFIG) --libs $(LIBS) 2>/dev/null || echo -lbpf -ldw -lelf -llzma -lz -ldeflate -ljansson)
 LDLIBS	 += -liberty # has no .pc file
 

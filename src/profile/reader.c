@@ -14,199 +14,58 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <libdeflate.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/array.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/place.h"
 #include "profile/chunk.h"
+#include "profile/chunk_reader.h"
 #include "profile/meta.h"
 #include "profile/record_decoder.h"
-
-/* ---- where the bytes come from ---- */
-
-struct source {
-	int fd;		    /* -1: memory; not owned */
-	const uint8_t *mem; /* not owned */
-	size_t mem_len;
-	uint64_t pos; /* bytes read */
-};
-
-/*
- * Read @want bytes into @to, fewer only at the end. Returns 0 or -errno.
- */
-static int source_read(struct source *src, void *to, size_t want, size_t *ret_len)
-{
-	size_t got = 0;
-
-	if (src->fd < 0) {
-		got = src->mem_len - (size_t)src->pos;
-		if (got > want)
-			got = want;
-		if (got)
-			memcpy(to, src->mem + src->pos, got);
-	}
-	while (src->fd >= 0 && got < want) {
-		ssize_t n = read(src->fd, (char *)to + got, want - got);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (n == 0)
-			break;
-		got += (size_t)n;
-	}
-	src->pos += got;
-	*ret_len = got;
-	return 0;
-}
-
-/* Go to the end; src->pos is then the length of it all. */
-static int source_drain(struct source *src)
-{
-	char skipped[16384];
-	size_t len;
-	int r;
-
-	do
-		r = source_read(src, skipped, sizeof(skipped), &len);
-	while (!r && len);
-	return r;
-}
 
 /* ---- chunks ---- */
 
 struct reader {
-	struct source src;
+	struct chunk_reader chunks;
 	const char *name; /* for messages */
 	struct read_options opts;
 	uint16_t major; /* of the format */
 	struct profile profile;
 	struct record_decoder decoder;
 	bool decoder_ready;
-	uint64_t usable;			  /* bytes up to the end of the last good chunk */
-	struct libdeflate_decompressor *inflater; /* owned; NULL until it is needed */
-	uint8_t *stored;			  /* a payload as stored; owned */
-	size_t cap_stored;
-	uint8_t *raw; /* a payload decompressed; owned */
-	size_t cap_raw;
+	uint64_t usable;    /* bytes up to the end of the last good chunk */
 	uint64_t raw_bytes; /* sum of the raw lengths of DATA chunks */
 };
 
-struct chunk {
-	struct rbpf_chunk_header header;
-	const uint8_t *stored; /* valid until the next chunk is read */
-};
-
-/*
- * Read the next chunk. Returns 0; -ENODATA at the end of the file, -EBADMSG if what comes is no
- * whole chunk, and other errors of reading.
- */
-static int read_chunk(struct reader *rd, struct chunk *ret)
+/* Whether the DATA chunks so far, with this one, expand in proportion to the file. */
+static bool in_proportion(struct reader *rd, const struct chunk *chunk)
 {
-	uint8_t bytes[sizeof(struct rbpf_chunk_header)];
-	struct rbpf_chunk_header h;
-	size_t padded, len;
-	int r;
-
-	r = source_read(&rd->src, bytes, sizeof(bytes), &len);
-	if (r)
-		return r;
-	if (len < sizeof(bytes))
-		return len ? -EBADMSG : -ENODATA;
-	r = chunk_header_unpack(bytes, &h);
-	if (r)
-		return r;
-	padded = h.stored_len + chunk_padding(h.stored_len);
-	if (array_reserve(rd->stored, rd->cap_stored, padded))
-		return -ENOMEM;
-	r = source_read(&rd->src, rd->stored, padded, &len);
-	if (r)
-		return r;
-	if (len < padded || chunk_crc(rd->stored, h.stored_len) != h.payload_crc)
-		return -EBADMSG;
-	*ret = (struct chunk) { .header = h, .stored = rd->stored };
-	return 0;
-}
-
-/*
- * The output is bounded by raw_len, which the header's limits bound: a zip bomb just fails. So does
- * a stream that is shorter or longer than the header says, at either end.
- */
-static int inflate_chunk(struct reader *rd, const struct chunk *chunk)
-{
-	const struct rbpf_chunk_header *h = &chunk->header;
-	size_t used;
-
-	if (array_reserve(rd->raw, rd->cap_raw, h->raw_len + 1))
-		return -ENOMEM;
-	if (!rd->inflater)
-		rd->inflater = libdeflate_alloc_decompressor();
-	if (!rd->inflater)
-		return -ENOMEM;
-	if (libdeflate_zlib_decompress_ex(rd->inflater, chunk->stored, h->stored_len, rd->raw,
-					  h->raw_len, &used, NULL) != LIBDEFLATE_SUCCESS)
-		return -EBADMSG;
-	return used == h->stored_len ? 0 : -EBADMSG;
-}
-
-/* The payload of a chunk, valid until the next one is read. */
-static int chunk_payload(struct reader *rd, const struct chunk *chunk, const uint8_t **ret)
-{
-	int r;
-
-	if (!(chunk->header.flags & RBPF_CHUNK_ZLIB)) {
-		if (chunk->header.stored_len != chunk->header.raw_len)
-			return -EBADMSG;
-		*ret = chunk->stored;
-		return 0;
-	}
-	r = inflate_chunk(rd, chunk);
-	if (!r)
-		*ret = rd->raw;
-	return r;
-}
-
-static bool chunk_is_known(const struct rbpf_chunk_header *h)
-{
-	return h->type >= RBPF_CHUNK_META && h->type <= RBPF_CHUNK_NOTE &&
-	       !(h->flags & ~(RBPF_CHUNK_ZLIB | RBPF_CHUNK_IGNORABLE));
-}
-
-/* Whether the DATA chunks so far, with one of @raw_len, expand in proportion to the file. */
-static bool in_proportion(struct reader *rd, uint32_t raw_len)
-{
-	rd->raw_bytes += raw_len;
-	return rd->raw_bytes <= RBPF_FILE_FREE_RAW + RBPF_FILE_MAX_RATIO * rd->src.pos;
+	rd->raw_bytes += chunk->header.raw_len;
+	return rd->raw_bytes <= RBPF_FILE_FREE_RAW + RBPF_FILE_MAX_RATIO * chunk->end;
 }
 
 static int use_data(struct reader *rd, const struct chunk *chunk)
 {
-	const uint8_t *payload;
-	int r;
-
-	if (!in_proportion(rd, chunk->header.raw_len))
+	if (!in_proportion(rd, chunk))
 		return -E2BIG;
-	rd->decoder.text_max = RBPF_FILE_FREE_TEXT + RBPF_FILE_TEXT_RATIO * rd->src.pos;
-	r = chunk_payload(rd, chunk, &payload);
-	return r ? r : record_decoder_chunk(&rd->decoder, payload, chunk->header.raw_len);
+	if (chunk->payload_code)
+		return chunk->payload_code;
+	rd->decoder.text_max = RBPF_FILE_FREE_TEXT + RBPF_FILE_TEXT_RATIO * chunk->end;
+	return record_decoder_chunk(&rd->decoder, chunk->payload, chunk->header.raw_len);
 }
 
 /* Use a chunk after META. *@last is set by TOTALS. */
 static int use_chunk(struct reader *rd, const struct chunk *chunk, bool *last)
 {
 	const struct rbpf_chunk_header *h = &chunk->header;
-	const uint8_t *payload;
 	int r;
 
-	if (!chunk_is_known(h))
+	if (!chunk->known)
 		return h->flags & RBPF_CHUNK_IGNORABLE ? 0 : -EBADMSG;
 	if (h->type == RBPF_CHUNK_META)
 		return -EBADMSG;
@@ -214,9 +73,9 @@ static int use_chunk(struct reader *rd, const struct chunk *chunk, bool *last)
 		return 0;
 	if (h->type == RBPF_CHUNK_DATA)
 		return use_data(rd, chunk);
-	r = chunk_payload(rd, chunk, &payload);
+	r = chunk->payload_code;
 	if (!r)
-		r = totals_decode(payload, h->raw_len, &rd->profile.totals);
+		r = totals_decode(chunk->payload, h->raw_len, &rd->profile.totals);
 	if (!r)
 		*last = true;
 	return r;
@@ -268,7 +127,7 @@ static int read_header(struct reader *rd, struct err *err)
 	size_t len;
 	int r;
 
-	r = source_read(&rd->src, bytes, sizeof(h), &len);
+	r = chunk_reader_bytes(&rd->chunks, bytes, sizeof(h), &len);
 	if (r)
 		return cannot_read(rd->name, r, err);
 	if (len < sizeof(h))
@@ -287,36 +146,34 @@ static int read_header(struct reader *rd, struct err *err)
 		return err_set(err, r, ERR_PROFILE, "%s is damaged: wrong checksum of its header",
 			       rd->name);
 	/* What a newer minor version appended to the header. */
-	r = source_read(&rd->src, bytes, h.header_len - sizeof(h), &len);
+	r = chunk_reader_bytes(&rd->chunks, bytes, h.header_len - sizeof(h), &len);
 	if (r)
 		return cannot_read(rd->name, r, err);
 	rd->profile.meta.start_realtime_ns = h.start_realtime_ns;
 	rd->profile.meta.start_monotonic_ns = h.start_monotonic_ns;
 	rd->major = h.major;
-	rd->usable = rd->src.pos;
 	return 0;
 }
 
 static int read_meta(struct reader *rd, struct err *err)
 {
-	const uint8_t *payload;
-	struct chunk chunk;
+	const struct chunk *chunk;
 	int r;
 
-	r = read_chunk(rd, &chunk);
-	if (!r && (!chunk_is_known(&chunk.header) || chunk.header.type != RBPF_CHUNK_META))
+	r = chunk_reader_next(&rd->chunks, &chunk);
+	if (!r && (!chunk->known || chunk->header.type != RBPF_CHUNK_META))
 		r = -EBADMSG;
 	if (!r)
-		r = chunk_payload(rd, &chunk, &payload);
+		r = chunk->payload_code;
 	if (!r)
-		r = meta_decode(payload, chunk.header.raw_len, &rd->profile.meta);
+		r = meta_decode(chunk->payload, chunk->header.raw_len, &rd->profile.meta);
 	if (r == -EBADMSG || r == -ENODATA)
 		return err_set(err, -EBADMSG, ERR_PROFILE,
 			       "%s is damaged or cut off at its start: nothing is usable",
 			       rd->name);
 	if (r)
 		return cannot_read(rd->name, r, err);
-	rd->usable = rd->src.pos;
+	rd->usable = chunk->end;
 	return 0;
 }
 
@@ -343,16 +200,17 @@ static void compute_totals(struct profile *p, const struct record_decoder *d)
 /* All chunks after META, as far as they are good. Returns 0, or an error of reading. */
 static int read_chunks(struct reader *rd)
 {
-	struct chunk chunk;
+	const struct chunk *chunk;
 	bool last = false;
 	int r = 0;
 
+	chunk_reader_start(&rd->chunks);
 	while (!r && !last) {
-		r = read_chunk(rd, &chunk);
+		r = chunk_reader_next(&rd->chunks, &chunk);
 		if (!r)
-			r = use_chunk(rd, &chunk, &last);
+			r = use_chunk(rd, chunk, &last);
 		if (!r)
-			rd->usable = rd->src.pos;
+			rd->usable = chunk->end;
 	}
 	rd->profile.complete = last;
 	return r == -ENODATA || r == -EBADMSG ? 0 : r;
@@ -428,14 +286,13 @@ static int read_all(struct reader *rd, struct err *err)
 	if (!r)
 		r = read_chunks(rd);
 	if (!r)
-		r = source_drain(&rd->src);
+		r = chunk_reader_drain(&rd->chunks, &rd->profile.file_bytes);
 	if (r == -E2BIG)
 		return err_set(err, r, ERR_PROFILE,
 			       "%s is not a valid recording: it expands to far more than its size",
 			       rd->name);
 	if (r)
 		return cannot_read(rd->name, r, err);
-	rd->profile.file_bytes = rd->src.pos;
 	if (!rd->profile.complete)
 		compute_totals(&rd->profile, &rd->decoder);
 	return 0;
@@ -445,25 +302,24 @@ static void reader_deinit(struct reader *rd)
 {
 	if (rd->decoder_ready)
 		record_decoder_deinit(&rd->decoder);
-	libdeflate_free_decompressor(rd->inflater);
-	free(rd->stored);
-	free(rd->raw);
+	chunk_reader_deinit(&rd->chunks);
 	profile_deinit(&rd->profile);
 }
 
 static int read_source(const struct source *src, const char *name, const struct read_options *opts,
 		       struct profile *ret, struct read_report *report, struct err *err)
 {
-	struct reader rd = { .src = *src, .name = name };
+	struct reader rd = { .name = name };
 	int r;
 
 	if (opts)
 		rd.opts = *opts;
+	chunk_reader_init(&rd.chunks, src);
 	r = read_all(&rd, err);
 	if (!r) {
 		*report = (struct read_report) {
 			.complete = rd.profile.complete,
-			.lost_bytes = rd.src.pos - rd.usable,
+			.lost_bytes = rd.profile.file_bytes - rd.usable,
 			.last_ts = rd.decoder.last_ts,
 		};
 		*ret = rd.profile;
