@@ -50,8 +50,9 @@ struct folder {
 	struct intern keys;	 /* struct fold_key -> fold node - 1 */
 	struct fold_node *nodes; /* [0] is above all lines */
 	size_t n_nodes, cap_nodes;
-	uint32_t *of_node; /* fold node by tree node */
-	bool *is_leaf;	   /* by name */
+	uint32_t *of_node;  /* fold node by tree node */
+	uint32_t *of_frame; /* name + 1 by frame; 0: not looked up yet */
+	bool *is_leaf;	    /* by name */
 	struct buf scratch;
 };
 
@@ -61,6 +62,7 @@ static void folder_deinit(struct folder *f)
 	intern_deinit(&f->keys);
 	free(f->nodes);
 	free(f->of_node);
+	free(f->of_frame);
 	free(f->is_leaf);
 	buf_deinit(&f->scratch);
 }
@@ -78,16 +80,13 @@ static int add_name(struct folder *f, const char *name, uint32_t *ret)
 	return intern_add(&f->names, buf_str(&f->scratch), f->scratch.len, ret, NULL);
 }
 
-static int child_of(struct folder *f, uint32_t parent, const char *name, uint32_t *ret)
+static int child_of(struct folder *f, uint32_t parent, uint32_t name, uint32_t *ret)
 {
-	struct fold_key key = { .parent = parent };
+	const struct fold_key key = { .parent = parent, .name = name };
 	bool is_new;
 	uint32_t id;
 	int err;
 
-	err = add_name(f, name, &key.name);
-	if (err)
-		return err;
 	err = intern_add(&f->keys, &key, sizeof(key), &id, &is_new);
 	if (err)
 		return err;
@@ -97,8 +96,32 @@ static int child_of(struct folder *f, uint32_t parent, const char *name, uint32_
 	err = array_reserve(f->nodes, f->cap_nodes, f->n_nodes + 1);
 	if (err)
 		return err;
-	f->nodes[f->n_nodes++] = (struct fold_node) { .parent = parent, .name = key.name };
+	f->nodes[f->n_nodes++] = (struct fold_node) { .parent = parent, .name = name };
 	return 0;
+}
+
+static int child_of_name(struct folder *f, uint32_t parent, const char *name, uint32_t *ret)
+{
+	uint32_t id;
+	int err;
+
+	err = add_name(f, name, &id);
+	return err ? err : child_of(f, parent, id, ret);
+}
+
+/* A tree has far more nodes than there are frames. */
+static int child_of_frame(struct folder *f, uint32_t parent, uint32_t frame, uint32_t *ret)
+{
+	uint32_t *name = &f->of_frame[frame];
+	int err;
+
+	if (!*name) {
+		err = add_name(f, label_frame(f->tree->profile, frame), name);
+		if (err)
+			return err;
+		++*name;
+	}
+	return child_of(f, parent, *name - 1, ret);
 }
 
 /* The fold nodes of a process or thread, which is a node below the root of the call tree. */
@@ -112,14 +135,14 @@ static int add_owner(struct folder *f, uint32_t id, uint32_t *ret)
 	label_process(p, process, &name);
 	if (buf_failed(&name))
 		return -ENOMEM;
-	err = child_of(f, 0, buf_str(&name), ret);
+	err = child_of_name(f, 0, buf_str(&name), ret);
 	if (err || !f->opts->threads)
 		return err;
 	buf_reset(&name);
 	label_thread(p, id, &name);
 	if (buf_failed(&name))
 		return -ENOMEM;
-	return child_of(f, *ret, buf_str(&name), ret);
+	return child_of_name(f, *ret, buf_str(&name), ret);
 }
 
 static int fold(struct folder *f)
@@ -127,7 +150,8 @@ static int fold(struct folder *f)
 	const struct tree *t = f->tree;
 
 	f->of_node = calloc(t->n_nodes, sizeof(*f->of_node));
-	if (!f->of_node || array_reserve(f->nodes, f->cap_nodes, 1))
+	f->of_frame = calloc(t->profile->n_frames + 1, sizeof(*f->of_frame));
+	if (!f->of_node || !f->of_frame || array_reserve(f->nodes, f->cap_nodes, 1))
 		return -ENOMEM;
 	f->nodes[0] = (struct fold_node) { 0 };
 	f->n_nodes = 1;
@@ -140,8 +164,7 @@ static int fold(struct folder *f)
 		if (node->frame == PROFILE_NONE)
 			err = add_owner(f, node->label, &f->of_node[i]);
 		else
-			err = child_of(f, parent, label_frame(t->profile, node->frame),
-				       &f->of_node[i]);
+			err = child_of_frame(f, parent, node->frame, &f->of_node[i]);
 		if (err)
 			return err;
 		folded = &f->nodes[f->of_node[i]];
