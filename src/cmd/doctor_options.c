@@ -15,7 +15,7 @@ static const struct option_spec specs[] = {
 		.type = OPTION_PID,
 		OPT(pid),
 		.arg = "PID",
-		.help = "check this process too",
+		.help = "check this process, too",
 		.complete = COMPLETE_RUBY_PID,
 	},
 	{
@@ -49,8 +49,9 @@ static const char *const usages[] = { "[-p PID] [--json]", NULL };
 static const struct option_group *const groups[] = { &group };
 
 static const struct command_example examples[] = {
-	{ "sudo rbpf doctor", "is this machine fit for rbpf?" },
-	{ "sudo rbpf doctor -p 4242 --json", "what to attach to a bug report" },
+	{ "sudo rbpf doctor", "will recording work on this machine?" },
+	{ "sudo rbpf doctor -p 4242 --json",
+	  "check a process, and print what to attach to a bug report" },
 	{ NULL, NULL },
 };
 
@@ -58,9 +59,9 @@ const struct command command_doctor = {
 	.name = "doctor",
 	.summary = "check whether recording will work here",
 	.usage = usages,
-	.about = "Tries what recording needs of the kernel, and of a process if one is given, and "
-		 "says what is missing and how to get it. Exits with 0 if recording will work, "
-		 "with 4 if not.",
+	.about = "Tries everything that recording needs from the kernel, and from a process if one "
+		 "is given, and says what is missing and how to get it. Exits with 0 if recording "
+		 "will work, with 4 if not.",
 	.groups = groups,
 	.n_groups = ARRAY_SIZE(groups),
 	.args = ARGS_NONE,

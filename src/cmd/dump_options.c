@@ -16,8 +16,8 @@ static const struct {
 } stacks[] = {
 	{ STACK_RUBY, "Ruby frames" },
 	{ STACK_NATIVE, "native frames" },
-	{ STACK_MIXED, "both, without what the interpreter does to run Ruby" },
-	{ STACK_ALL, "both" },
+	{ STACK_MIXED, "both, without the interpreter's own native frames" },
+	{ STACK_ALL, "all Ruby and native frames" },
 };
 
 enum stack_mode dump_stack_mode(unsigned int choice)
@@ -42,14 +42,14 @@ static const struct option_spec specs[] = {
 		.type = OPTION_PID,
 		OPT(pid),
 		.arg = "PID",
-		.help = "the process to look at",
+		.help = "print the stacks of this process",
 		.complete = COMPLETE_RUBY_PID,
 	},
 	{
 		.name = "native",
 		.type = OPTION_FLAG,
 		OPT(native),
-		.help = "print native frames, too: as --stack mixed",
+		.help = "print native frames, too: the same as --stack mixed",
 	},
 	{
 		.name = "stack",
@@ -98,7 +98,7 @@ static const struct option_group *const groups[] = { &group };
 static const struct command_example examples[] = {
 	{ "sudo rbpf dump -p 4242", "where is it stuck?" },
 	{ "sudo rbpf dump -p 4242 --native", "in which function of which library?" },
-	{ "sudo rbpf dump -p 4242 --json", "the same for a script" },
+	{ "sudo rbpf dump -p 4242 --json", "the same as JSON, for a script" },
 	{ NULL, NULL },
 };
 
@@ -106,9 +106,9 @@ const struct command command_dump = {
 	.name = "dump",
 	.summary = "print the current stack of every thread of a process",
 	.usage = usages,
-	.about = "Looks once at a running Ruby process and prints what each of its threads is "
-		 "doing, "
-		 "innermost frame first. The process is not stopped. Needs root.",
+	.about = "Reads the stack of each thread of a running Ruby process once and prints it, "
+		 "innermost frame first, with what the thread is doing. The process is not "
+		 "stopped. Needs root.",
 	.groups = groups,
 	.n_groups = ARRAY_SIZE(groups),
 	.args = ARGS_NONE,

@@ -80,28 +80,29 @@ const struct option_spec filter_option_specs[N_FILTER_OPTIONS] = {
 		.name = "no-gc",
 		.type = OPTION_FLAG,
 		FILTER(no_gc),
-		.help = "drop samples of garbage collection",
+		.help = "drop samples that were taken during garbage collection",
 	},
 	{
 		.name = "event",
 		.type = OPTION_STRING,
 		FILTER(event),
 		.arg = "NAME",
-		.help = "samples of this event (default: the first; 'report --info' names them)",
+		.help = "show samples of this event (default: the first; 'report --info' lists "
+			"the events)",
 	},
 	{
 		.name = "from",
 		.type = OPTION_DURATION,
 		FILTER(from_ns),
 		.arg = "TIME",
-		.help = "leave out what came before, counted from the start of the recording",
+		.help = "drop samples before this time, counted from the start of the recording",
 	},
 	{
 		.name = "to",
 		.type = OPTION_DURATION,
 		FILTER(to_ns),
 		.arg = "TIME",
-		.help = "leave out what came after, counted from the start of the recording",
+		.help = "drop samples after this time, counted from the start of the recording",
 	},
 };
 

@@ -50,9 +50,9 @@ static const char *const usages[] = { "[--json | --pids]", NULL };
 static const struct option_group *const groups[] = { &group };
 
 static const struct command_example examples[] = {
-	{ "sudo rbpf ps", "which pid has the web server?" },
+	{ "sudo rbpf ps", "which pid is the web server?" },
 	{ "sudo rbpf record -d 30s -p $(sudo rbpf ps --pids | paste -sd,)",
-	  "record all that run now" },
+	  "record every Ruby that runs now" },
 	{ NULL, NULL },
 };
 
@@ -60,8 +60,8 @@ const struct command command_ps = {
 	.name = "ps",
 	.summary = "list the Ruby processes that rbpf can see",
 	.usage = usages,
-	.about = "Lists the running Ruby processes with their version and command. Without root it "
-		 "sees only your own.",
+	.about = "Lists the running Ruby processes with their pid, version and command. Without "
+		 "root it can look only into your own.",
 	.groups = groups,
 	.n_groups = ARRAY_SIZE(groups),
 	.args = ARGS_NONE,

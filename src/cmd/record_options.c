@@ -35,21 +35,21 @@ static const struct option_spec what_specs[] = {
 		.name = "all-ruby",
 		.type = OPTION_FLAG,
 		OPT(all_ruby),
-		.help = "record all Rubies of the machine, also those that are started meanwhile",
+		.help = "record every Ruby on the machine, also those that start later",
 	},
 	{
 		.name = "comm",
 		.type = OPTION_STRING,
 		OPT(comm),
 		.arg = "RE",
-		.help = "of all Rubies, those whose command line or name matches",
+		.help = "record every Ruby whose command line or name matches",
 	},
 	{
 		.name = "cgroup",
 		.type = OPTION_STRING,
 		OPT(cgroup),
 		.arg = "PATH",
-		.help = "of all Rubies, those in this cgroup or below",
+		.help = "record every Ruby in this cgroup or below it",
 		.complete = COMPLETE_FILE,
 	},
 	{
@@ -57,40 +57,41 @@ static const struct option_spec what_specs[] = {
 		.type = OPTION_STRING,
 		OPT(container),
 		.arg = "ID",
-		.help = "of all Rubies, those in the container whose id begins so",
+		.help = "record every Ruby in the container whose id begins with ID",
 	},
 	{
 		.name = "user",
 		.type = OPTION_STRING,
 		OPT(user),
 		.arg = "USER",
-		.help = "of all Rubies, those of this user (name or uid)",
+		.help = "record every Ruby of this user (name or uid)",
 	},
 	{
 		.name = "follow",
 		.type = OPTION_SWITCH,
 		OPT(follow),
-		.help = "record the children of the processes too",
+		.help = "record the children of these processes, too",
 		.initial = "yes",
 	},
 	{
 		.name = "native",
 		.type = OPTION_SWITCH,
 		OPT(native),
-		.help = "walk native stacks too, and merge both",
+		.help = "unwind native stacks, too, and merge them with the Ruby stacks",
 		.initial = "yes",
 	},
 	{
 		.name = "kernel",
 		.type = OPTION_SWITCH,
 		OPT(kernel),
-		.help = "and the kernel's part of native stacks",
+		.help = "include kernel frames in native stacks",
 	},
 	{
 		.name = "inlines",
 		.type = OPTION_SWITCH,
 		OPT(inlines),
-		.help = "and inlined functions and lines, where there is debug information",
+		.help = "show inlined functions and source lines of native code, where there is "
+			"debug information",
 	},
 	{
 		.letter = 'd',
@@ -98,8 +99,8 @@ static const struct option_spec what_specs[] = {
 		.type = OPTION_DURATION,
 		OPT(duration_ns),
 		.arg = "TIME",
-		.help = "stop after this time (30, 500ms, 5m); without it, at the end of the "
-			"processes or at Ctrl-C",
+		.help = "stop after this time (30, 500ms, 5m); without it, when the processes have "
+			"ended or at Ctrl-C",
 	},
 	{
 		.letter = 'F',
@@ -107,7 +108,7 @@ static const struct option_spec what_specs[] = {
 		.type = OPTION_U64,
 		OPT(frequency),
 		.arg = "HZ",
-		.help = "samples for each second of CPU time of a thread, 1 to 10000",
+		.help = "samples per second of CPU time of a thread, 1 to 10000",
 		.initial = "99",
 		.min = 1,
 		.max = 10000,
@@ -117,7 +118,7 @@ static const struct option_spec what_specs[] = {
 		.type = OPTION_U64,
 		OPT(max_stack),
 		.arg = "N",
-		.help = "frames kept of a stack, 16 to 4096",
+		.help = "keep the innermost N frames of a stack, 16 to 4096",
 		.initial = "4096",
 		.min = 16,
 		.max = 4096,
@@ -127,7 +128,7 @@ static const struct option_spec what_specs[] = {
 		.type = OPTION_SIZE,
 		OPT(ring_bytes),
 		.arg = "SIZE",
-		.help = "buffer between kernel and rbpf, a power of two from 64K to 1G",
+		.help = "size of the buffer between kernel and rbpf, a power of two from 64K to 1G",
 		.initial = "8M",
 		.min = 64 << 10,
 		.max = 1 << 30,
@@ -137,7 +138,8 @@ static const struct option_spec what_specs[] = {
 		.type = OPTION_SIZE,
 		OPT(memory_limit),
 		.arg = "SIZE",
-		.help = "memory of rbpf beyond which it forgets names and learns them anew",
+		.help = "memory that rbpf may take before it forgets names, which it then reads "
+			"again",
 		.initial = "512M",
 		.min = 32 << 20,
 		.max = 1ull << 40,
@@ -146,7 +148,7 @@ static const struct option_spec what_specs[] = {
 		.name = "priority",
 		.type = OPTION_SWITCH,
 		OPT(priority),
-		.help = "run ahead of other processes, for at most 20 % of one CPU",
+		.help = "run before all ordinary processes, for at most 20 % of one CPU",
 		.initial = "yes",
 	},
 };
@@ -168,20 +170,20 @@ static const struct option_spec output_specs[] = {
 		.type = OPTION_CHOICE,
 		.offset = offsetof(struct record_line, format),
 		.arg = "FORMAT",
-		.help = "at the end also export to FILE.SUFFIX",
+		.help = "also export to FILE.SUFFIX at the end",
 		.choice = cmd_format_choice,
 	},
 	{
 		.name = "force",
 		.type = OPTION_FLAG,
 		OPT(force),
-		.help = "overwrite an output file that is no recording",
+		.help = "replace an output file that is not a recording, or is another user's",
 	},
 	{
 		.name = "sync",
 		.type = OPTION_FLAG,
 		OPT(sync),
-		.help = "bring the recording to the disk about once a second, against power loss",
+		.help = "write the recording to disk about once a second, in case of a power loss",
 	},
 };
 
@@ -338,11 +340,11 @@ static const struct command_example examples[] = {
 	{ "sudo rbpf record -p 4242 -d 30s",
 	  "record process 4242 and its children for 30 seconds" },
 	{ "sudo rbpf record --all-ruby -d 1m",
-	  "record every Ruby of the machine for a minute, also those that come and go" },
+	  "record every Ruby on the machine for a minute, also short-lived ones" },
 	{ "sudo rbpf record -F 999 -o boot.data -- bin/rails runner 1",
-	  "run a program, as yourself, and record it from start to end" },
+	  "run a program as yourself, and record it from start to end" },
 	{ "sudo rbpf record -p 4242 -d 30s -f flame -o out.svg",
-	  "record and draw the flame graph at once" },
+	  "record, and draw the flame graph at the end" },
 	{ NULL, NULL },
 };
 
@@ -350,11 +352,11 @@ const struct command command_record = {
 	.name = "record",
 	.summary = "record what Ruby processes spend CPU time on",
 	.usage = usages,
-	.about = "Samples the Ruby stacks of running processes, or of a program that it runs, and "
-		 "writes them to a recording, from which report, flame and export make their "
-		 "views. Nothing is loaded into the processes and they are not stopped.\n\n"
-		 "Ctrl-C ends the recording and keeps it; a second one gives up naming what is "
-		 "left. Needs root.",
+	.about = "Samples the Ruby and native stacks of running processes, or of a program that it "
+		 "runs, and writes them to a recording, which report, flame and export read. "
+		 "Nothing is loaded into the processes, and they are not stopped.\n\n"
+		 "Ctrl-C ends the recording and keeps it; a second Ctrl-C also stops naming the "
+		 "frames that have no name yet. Needs root.",
 	.groups = groups,
 	.n_groups = ARRAY_SIZE(groups),
 	.args = ARGS_PROGRAM,
