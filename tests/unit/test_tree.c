@@ -6,7 +6,7 @@
 #include "rbpf_file.h"
 #include "support/profile_builder.h"
 #include "support/tree_check.h"
-#include "support/woven.h"
+#include "support/merged.h"
 #include "view/filter.h"
 #include "view/tree.h"
 
@@ -296,7 +296,7 @@ Test(tree, compiled_code_of_frames_that_are_hidden)
 {
 	const struct view_filter native = { .stack = STACK_NATIVE }, ruby = { .stack = STACK_RUBY };
 
-	woven_add(&b, thread, woven_zlib(&b, woven_foo(&b, 4, FRAME_YJIT)), 3, 0);
+	merged_add(&b, thread, merged_zlib(&b, merged_foo(&b, 4, FRAME_YJIT)), 3, 0);
 	builder_finish(&b);
 	for (int inverted = 0; inverted < 2; inverted++) {
 		const struct tree_options opts = { .inverted = inverted };
