@@ -82,6 +82,10 @@ class AccuracyTest < LiveTest
     assert_in_epsilon kernel, sampled, tolerance, "sampled against the kernel's account"
     assert_in_epsilon own, sampled, tolerance, "sampled against the program's clock"
     assert_equal sampled, recording.samples.sum(&:value)
+    # Each clock's period is up to a tenth longer or shorter than was asked for.
+    assert_in_epsilon own * frequency / 1e9, summary['samples'], 0.13 + tolerance, 'samples at that frequency'
+    in_kernel = recording.json['samples'].count { |sample| sample['flags'].include?('kernel') }
+    assert_operator in_kernel, :<, summary['samples'] * 0.2, 'it burns CPU in user mode'
     spent = said.map { |truth| truth['spent'] }.inject { |a, b| a.merge(b) { |_, x, y| x + y } }
     spent.each { |label, ns| assert_row(recording, label, ns, stolen) }
   end
