@@ -29,9 +29,9 @@ static __always_inline __u64 captured_word(const struct walk *w, __u32 i)
 }
 
 /* Append the @len bytes at @addr. Returns 0, or -1 if they cannot be read or there is no room. */
-__noinline int capture_block(__u32 cpu, __u64 addr, __u64 len)
+__noinline int capture_block(__u32 walk_id, __u64 addr, __u64 len)
 {
-	struct walk *w = walk_state(cpu);
+	struct walk *w = walk_state(walk_id);
 	__u64 at;
 
 	if (!w)
@@ -78,7 +78,7 @@ static __always_inline bool capture_once(struct walk *w, __u64 addr)
 /* ---- strings, arrays, symbols ---- */
 
 /* The text of the String at @value, whose first words were appended last. */
-static __always_inline int capture_text(struct walk *w, __u32 cpu, __u64 value)
+static __always_inline int capture_text(struct walk *w, __u32 walk_id, __u64 value)
 {
 	__u64 flags = captured_word(w, 0), len = captured_word(w, RSTRING_LEN_WORD), at;
 
@@ -90,25 +90,25 @@ static __always_inline int capture_text(struct walk *w, __u32 cpu, __u64 value)
 		return 0;
 	if (!len)
 		return 0;
-	return len > CAPTURE_TEXT_MAX ? -1 : capture_block(cpu, at, len);
+	return len > CAPTURE_TEXT_MAX ? -1 : capture_block(walk_id, at, len);
 }
 
-__noinline int capture_string(__u32 cpu, __u64 value)
+__noinline int capture_string(__u32 walk_id, __u64 value)
 {
-	struct walk *w = walk_state(cpu);
+	struct walk *w = walk_state(walk_id);
 
 	if (!w || !ruby_is_object(value))
 		return -1;
 	if (!capture_once(w, value))
 		return 0;
-	if (capture_block(cpu, value, RUBY_OBJECT_WORDS * 8) ||
+	if (capture_block(walk_id, value, RUBY_OBJECT_WORDS * 8) ||
 	    (captured_word(w, 0) & RUBY_T_MASK) != RUBY_T_STRING)
 		return -1;
-	return capture_text(w, cpu, value);
+	return capture_text(w, walk_id, value);
 }
 
 /* Element @i of the Array at @array, whose first words were appended last; 0 if there is none. */
-static __always_inline __u64 capture_at(struct walk *w, __u32 cpu, __u64 array, __u64 i)
+static __always_inline __u64 capture_at(struct walk *w, __u32 walk_id, __u64 array, __u64 i)
 {
 	__u64 flags = captured_word(w, 0), len = captured_word(w, RARRAY_LEN_WORD);
 	__u64 at = captured_word(w, RARRAY_PTR_WORD);
@@ -119,57 +119,58 @@ static __always_inline __u64 capture_at(struct walk *w, __u32 cpu, __u64 array, 
 		len = RARRAY_EMBED_LEN(flags);
 		at = array + RARRAY_EMBED;
 	}
-	if (i >= len || capture_block(cpu, at + i * 8, 8))
+	if (i >= len || capture_block(walk_id, at + i * 8, 8))
 		return 0;
 	return captured_word(w, 0);
 }
 
-__noinline __u64 capture_element(__u32 cpu, __u64 array, __u64 i)
+__noinline __u64 capture_element(__u32 walk_id, __u64 array, __u64 i)
 {
-	struct walk *w = walk_state(cpu);
+	struct walk *w = walk_state(walk_id);
 
-	if (!w || !ruby_is_object(array) || capture_block(cpu, array, RUBY_OBJECT_WORDS * 8))
+	if (!w || !ruby_is_object(array) || capture_block(walk_id, array, RUBY_OBJECT_WORDS * 8))
 		return 0;
-	return capture_at(w, cpu, array, i);
+	return capture_at(w, walk_id, array, i);
 }
 
 /* The path, or [path, realpath]. */
-__noinline int capture_path(__u32 cpu, __u64 pathobj)
+__noinline int capture_path(__u32 walk_id, __u64 pathobj)
 {
-	struct walk *w = walk_state(cpu);
+	struct walk *w = walk_state(walk_id);
 
 	if (!w || !ruby_is_object(pathobj))
 		return -1;
 	if (!capture_once(w, pathobj))
 		return 0;
-	if (capture_block(cpu, pathobj, RUBY_OBJECT_WORDS * 8))
+	if (capture_block(walk_id, pathobj, RUBY_OBJECT_WORDS * 8))
 		return -1;
 	if ((captured_word(w, 0) & RUBY_T_MASK) == RUBY_T_STRING)
-		return capture_text(w, cpu, pathobj);
-	return capture_string(cpu, capture_at(w, cpu, pathobj, 0));
+		return capture_text(w, walk_id, pathobj);
+	return capture_string(walk_id, capture_at(w, walk_id, pathobj, 0));
 }
 
 /* The name of an ID. */
-__noinline int capture_id(__u32 cpu, __u64 id)
+__noinline int capture_id(__u32 walk_id, __u64 id)
 {
 	__u64 serial = ruby_id_serial(id), i = serial % RUBY_ID_ENTRY_UNIT;
-	struct walk *w = walk_state(cpu);
+	struct walk *w = walk_state(walk_id);
 	__u64 unit, data;
 
-	if (!w || capture_block(cpu, w->layout.naming.symbols + RUBY_SYMBOLS_IDS, 8))
+	if (!w || capture_block(walk_id, w->layout.naming.symbols + RUBY_SYMBOLS_IDS, 8))
 		return -1;
-	unit = capture_element(cpu, captured_word(w, 0), serial / RUBY_ID_ENTRY_UNIT);
+	unit = capture_element(walk_id, captured_word(w, 0), serial / RUBY_ID_ENTRY_UNIT);
 	if (w->layout.naming.symbol_form == RUBY_SYMBOLS_ARRAY)
-		return capture_string(cpu, capture_element(cpu, unit, i * RUBY_ID_ENTRY_SIZE));
-	if (!ruby_is_object(unit) || capture_block(cpu, unit, RUBY_OBJECT_WORDS * 8))
+		return capture_string(walk_id,
+				      capture_element(walk_id, unit, i * RUBY_ID_ENTRY_SIZE));
+	if (!ruby_is_object(unit) || capture_block(walk_id, unit, RUBY_OBJECT_WORDS * 8))
 		return -1;
 	data = captured_word(w, RTYPEDDATA_DATA_WORD);
-	if (capture_block(cpu, data, 8) ||
-	    capture_block(cpu,
+	if (capture_block(walk_id, data, 8) ||
+	    capture_block(walk_id,
 			  data + RUBY_DARRAY_HEADER + i * RUBY_SYM_ENTRY_BYTES + RUBY_SYM_ENTRY_STR,
 			  8))
 		return -1;
-	return capture_string(cpu, captured_word(w, 0));
+	return capture_string(walk_id, captured_word(w, 0));
 }
 
 #endif

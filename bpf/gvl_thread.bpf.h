@@ -35,9 +35,9 @@ static __always_inline __u64 gvl_last_holder(const struct walk *w, __u64 thread_
  * Whether the node at @node of the VM's list is that of the thread with @thread_id; if not, the next
  * one is put into w->gvl_next, 0 if there is none. The node stands first in an rb_thread_t.
  */
-__noinline int gvl_look(__u32 cpu, __u64 node, __u64 thread_id)
+__noinline int gvl_look(__u32 walk_id, __u64 node, __u64 thread_id)
 {
-	struct walk *w = walk_state(cpu);
+	struct walk *w = walk_state(walk_id);
 
 	if (!w)
 		return 0;
@@ -50,16 +50,16 @@ __noinline int gvl_look(__u32 cpu, __u64 node, __u64 thread_id)
 }
 
 /* Look through the VM's list. Returns 0 if it is not there. */
-__noinline __u64 gvl_search(__u32 cpu, __u64 thread_id)
+__noinline __u64 gvl_search(__u32 walk_id, __u64 thread_id)
 {
-	struct walk *w = walk_state(cpu);
+	struct walk *w = walk_state(walk_id);
 	__u64 node;
 	int i;
 
 	if (!w || bpf_probe_read_user(&node, sizeof(node), (void *)w->layout.threads))
 		return 0;
 	for (i = 0; i < GVL_TICK_THREADS && node && node != w->layout.threads; i++) {
-		if (gvl_look(cpu, node, thread_id))
+		if (gvl_look(walk_id, node, thread_id))
 			return node;
 		node = w->gvl_next;
 	}
@@ -67,9 +67,9 @@ __noinline __u64 gvl_search(__u32 cpu, __u64 thread_id)
 }
 
 /* The EC of the thread @id (tgid, tid), 0 if it has none. */
-static __always_inline __u64 gvl_thread_ec(__u32 cpu, __u64 thread_id, __u64 id, __u64 epoch)
+static __always_inline __u64 gvl_thread_ec(__u32 walk_id, __u64 thread_id, __u64 id, __u64 epoch)
 {
-	struct walk *w = walk_state(cpu);
+	struct walk *w = walk_state(walk_id);
 	__u64 *known, th, ec = 0;
 
 	if (!w)
@@ -81,7 +81,7 @@ static __always_inline __u64 gvl_thread_ec(__u32 cpu, __u64 thread_id, __u64 id,
 			return 0;
 		th = known && !(*known & 1) && gvl_is_thread(w, *known, thread_id)
 			     ? *known
-			     : gvl_search(cpu, thread_id);
+			     : gvl_search(walk_id, thread_id);
 	}
 	if (!known || *known != th) {
 		__u64 value = th ? th : epoch << 1 | 1;

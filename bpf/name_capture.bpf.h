@@ -56,37 +56,37 @@ static __always_inline __u32 captured_body32(const struct walk *w, __u32 off)
  * The iseq at @iseq and its body, which may end before RUBY_BODY_BYTES, and the mapping with it. The
  * first block is of @kind.
  */
-__noinline int capture_body(__u32 cpu, __u64 iseq, __u32 kind)
+__noinline int capture_body(__u32 walk_id, __u64 iseq, __u32 kind)
 {
-	struct walk *w = walk_state(cpu);
+	struct walk *w = walk_state(walk_id);
 	__u64 body, rest;
 
-	if (!w || !ruby_is_object(iseq) || capture_block(cpu, iseq, RUBY_ISEQ_WORDS * 8) ||
+	if (!w || !ruby_is_object(iseq) || capture_block(walk_id, iseq, RUBY_ISEQ_WORDS * 8) ||
 	    (captured_word(w, 0) & RUBY_IMEMO_MASK) != RUBY_IMEMO_ISEQ)
 		return -1;
 	capture_kind(w, kind);
 	body = captured_word(w, RUBY_ISEQ_BODY);
 	rest = CAPTURE_PAGE - body % CAPTURE_PAGE;
-	if (capture_block(cpu, body, RUBY_BODY_BYTES) &&
-	    (rest >= RUBY_BODY_BYTES || capture_block(cpu, body, rest)))
+	if (capture_block(walk_id, body, RUBY_BODY_BYTES) &&
+	    (rest >= RUBY_BODY_BYTES || capture_block(walk_id, body, rest)))
 		return -1;
 	w->capture.body = w->capture.at;
 	return 0;
 }
 
 /* The line table of the iseq whose body was appended last, and its index. */
-static __always_inline int capture_lines(struct walk *w, __u32 cpu)
+static __always_inline int capture_lines(struct walk *w, __u32 walk_id)
 {
 	const struct rbpf_naming *l = &w->layout.naming;
 	__u64 n = captured_body32(w, l->insns_size), size = captured_body32(w, 4);
 
 	if (!n)
 		return 0;
-	if (capture_block(cpu, captured_body(w, l->insns_body), n * l->insn_entry))
+	if (capture_block(walk_id, captured_body(w, l->insns_body), n * l->insn_entry))
 		return -1;
 	if (n == 1)
 		return 0;
-	return capture_block(cpu, captured_body(w, l->insns_index), ruby_index_words(size) * 8);
+	return capture_block(walk_id, captured_body(w, l->insns_index), ruby_index_words(size) * 8);
 }
 
 /*
@@ -94,9 +94,9 @@ static __always_inline int capture_lines(struct walk *w, __u32 cpu)
  * Returns 1 if there may be another around it, 0 if not, or if they are in the record, and -1 if it
  * cannot be read.
  */
-__noinline int capture_parent(__u32 cpu)
+__noinline int capture_parent(__u32 walk_id)
 {
-	struct walk *w = walk_state(cpu);
+	struct walk *w = walk_state(walk_id);
 	__u32 type;
 	__u64 parent;
 
@@ -107,9 +107,9 @@ __noinline int capture_parent(__u32 cpu)
 	if (!parent || type == RUBY_ISEQ_TOP || type == RUBY_ISEQ_METHOD ||
 	    type == RUBY_ISEQ_CLASS || type == RUBY_ISEQ_MAIN || !capture_once(w, parent))
 		return 0;
-	if (capture_body(cpu, parent, RBPF_BLOCK_PART))
+	if (capture_body(walk_id, parent, RBPF_BLOCK_PART))
 		return -1;
-	capture_string(cpu, captured_body(w, RUBY_BODY_LABEL * 8));
+	capture_string(walk_id, captured_body(w, RUBY_BODY_LABEL * 8));
 	return 1;
 }
 
@@ -117,56 +117,58 @@ __noinline int capture_parent(__u32 cpu)
  * What else its label is made of. From 3.4 on: all that are around it. Before, whether the one it
  * belongs to is a method.
  */
-static __always_inline int capture_around(struct walk *w, __u32 cpu)
+static __always_inline int capture_around(struct walk *w, __u32 walk_id)
 {
 	__u64 local = captured_body(w, w->layout.naming.local_iseq);
 	int i, r = 1;
 
 	if (!w->layout.naming.labels_from_parents) {
-		r = capture_string(cpu, captured_body(w, RUBY_BODY_BASE_LABEL * 8));
+		r = capture_string(walk_id, captured_body(w, RUBY_BODY_BASE_LABEL * 8));
 		if ((__u32)captured_body(w, 0) == RUBY_ISEQ_METHOD || !capture_once(w, local))
 			return r;
-		return r | capture_body(cpu, local, RBPF_BLOCK_PART);
+		return r | capture_body(walk_id, local, RBPF_BLOCK_PART);
 	}
 	for (i = 0; i < CAPTURE_PARENTS && r > 0; i++)
-		r = capture_parent(cpu);
+		r = capture_parent(walk_id);
 	return r ? -1 : 0;
 }
 
-__noinline int capture_iseq(__u32 cpu, __u64 iseq)
+__noinline int capture_iseq(__u32 walk_id, __u64 iseq)
 {
-	struct walk *w = walk_state(cpu);
+	struct walk *w = walk_state(walk_id);
 	int r;
 
 	if (!w)
 		return -1;
 	capture_once(w, iseq);
-	if (capture_body(cpu, iseq, RBPF_BLOCK_ISEQ))
+	if (capture_body(walk_id, iseq, RBPF_BLOCK_ISEQ))
 		return -1;
-	r = capture_string(cpu, captured_body(w, RUBY_BODY_LABEL * 8)) |
-	    capture_path(cpu, captured_body(w, RUBY_BODY_PATHOBJ * 8)) | capture_lines(w, cpu);
+	r = capture_string(walk_id, captured_body(w, RUBY_BODY_LABEL * 8)) |
+	    capture_path(walk_id, captured_body(w, RUBY_BODY_PATHOBJ * 8)) |
+	    capture_lines(w, walk_id);
 	/* The last one: it goes on to other bodies. */
-	return r | capture_around(w, cpu);
+	return r | capture_around(w, walk_id);
 }
 
 /* ---- classes and method entries ---- */
 
 /* Up to 3.1: the variable @key in the st_table of the class with rb_classext_t @ext; 0: none. */
-__noinline __u64 capture_iv_tbl(__u32 cpu, __u64 ext, __u64 key)
+__noinline __u64 capture_iv_tbl(__u32 walk_id, __u64 ext, __u64 key)
 {
-	struct walk *w = walk_state(cpu);
+	struct walk *w = walk_state(walk_id);
 	__u64 table, n;
 	__u32 i;
 
-	if (!w || capture_block(cpu, ext + RCLASSEXT_IV_TBL, 8))
+	if (!w || capture_block(walk_id, ext + RCLASSEXT_IV_TBL, 8))
 		return 0;
 	table = captured_word(w, 0);
-	if (!table || capture_block(cpu, table + RUBY_ST_BOUND, 16)) /* entries_bound, entries */
+	if (!table ||
+	    capture_block(walk_id, table + RUBY_ST_BOUND, 16)) /* entries_bound, entries */
 		return 0;
 	n = captured_word(w, 0);
 	if (n > CAPTURE_IV_ENTRIES)
 		n = CAPTURE_IV_ENTRIES;
-	if (capture_block(cpu, captured_word(w, 1), n * sizeof(struct ruby_st_entry)))
+	if (capture_block(walk_id, captured_word(w, 1), n * sizeof(struct ruby_st_entry)))
 		return 0;
 	for (i = 0; i < CAPTURE_IV_ENTRIES && i < n; i++)
 		if (captured_word(w, i * 3) != RUBY_ST_DELETED &&
@@ -179,15 +181,15 @@ __noinline __u64 capture_iv_tbl(__u32 cpu, __u64 ext, __u64 key)
  * 3.2: the next shape of a chain, and the variable it stands for. Returns 1 if there is another
  * one.
  */
-__noinline int capture_shape(__u32 cpu, __u64 slots, __u64 key)
+__noinline int capture_shape(__u32 walk_id, __u64 slots, __u64 key)
 {
-	struct walk *w = walk_state(cpu);
+	struct walk *w = walk_state(walk_id);
 	__u64 name, next_index, id;
 
 	if (!w)
 		return 0;
 	id = w->capture.shape;
-	if (!id || capture_block(cpu, w->layout.naming.shapes + id * sizeof(struct ruby_shape),
+	if (!id || capture_block(walk_id, w->layout.naming.shapes + id * sizeof(struct ruby_shape),
 				 sizeof(struct ruby_shape)))
 		return 0;
 	name = captured_word(w, 1);
@@ -195,7 +197,7 @@ __noinline int capture_shape(__u32 cpu, __u64 slots, __u64 key)
 	w->capture.shape = captured_word(w, 3) >> 32;
 	if ((__u8)captured_word(w, 3) != RUBY_SHAPE_IVAR || !next_index)
 		return 1;
-	if (capture_block(cpu, slots + (next_index - 1) * 8, 8))
+	if (capture_block(walk_id, slots + (next_index - 1) * 8, 8))
 		return 0;
 	if (name != key)
 		return 1;
@@ -204,9 +206,9 @@ __noinline int capture_shape(__u32 cpu, __u64 slots, __u64 key)
 }
 
 /* 3.2: the variable @key of the class with @shape and values @slots; 0: none. */
-__noinline __u64 capture_iv_slots(__u32 cpu, __u64 shape, __u64 slots, __u64 key)
+__noinline __u64 capture_iv_slots(__u32 walk_id, __u64 shape, __u64 slots, __u64 key)
 {
-	struct walk *w = walk_state(cpu);
+	struct walk *w = walk_state(walk_id);
 	int i;
 
 	if (!w)
@@ -214,17 +216,17 @@ __noinline __u64 capture_iv_slots(__u32 cpu, __u64 shape, __u64 slots, __u64 key
 	w->capture.shape = shape;
 	w->capture.value = 0;
 	for (i = 0; i < CAPTURE_SHAPES; i++)
-		if (!capture_shape(cpu, slots, key))
+		if (!capture_shape(walk_id, slots, key))
 			break;
 	return w->capture.value;
 }
 
 /* The variable @key of the class that was appended last. */
-static __always_inline __u64 capture_ivar(struct walk *w, __u32 cpu, __u64 key)
+static __always_inline __u64 capture_ivar(struct walk *w, __u32 walk_id, __u64 key)
 {
 	if (w->layout.naming.class_form == RUBY_CLASS_IV_TBL)
-		return capture_iv_tbl(cpu, captured_word(w, RCLASS_PTR_WORD), key);
-	return capture_iv_slots(cpu, captured_word(w, 0) >> RUBY_SHAPE_ID_SHIFT,
+		return capture_iv_tbl(walk_id, captured_word(w, RCLASS_PTR_WORD), key);
+	return capture_iv_slots(walk_id, captured_word(w, 0) >> RUBY_SHAPE_ID_SHIFT,
 				captured_word(w, RCLASS_IV_PTR_WORD), key);
 }
 
@@ -234,43 +236,43 @@ static __always_inline bool is_class(__u64 flags)
 }
 
 /* The name of the class that was appended last. That it has none is no failure. */
-static __always_inline int capture_class_name(struct walk *w, __u32 cpu)
+static __always_inline int capture_class_name(struct walk *w, __u32 walk_id)
 {
 	__u64 name;
 
 	if (w->layout.naming.class_form == RUBY_CLASS_EXT)
 		name = captured_word(w, w->layout.naming.class_path / 8);
 	else
-		name = capture_ivar(w, cpu, w->layout.naming.key_classpath);
-	return ruby_is_object(name) ? capture_string(cpu, name) : 0;
+		name = capture_ivar(w, walk_id, w->layout.naming.key_classpath);
+	return ruby_is_object(name) ? capture_string(walk_id, name) : 0;
 }
 
 /*
  * The object of the singleton class that was appended last. Returns 1 if it is a class that was
  * appended now, 0 if it needs no name, and -1 if it cannot be read.
  */
-static __always_inline int capture_attached(struct walk *w, __u32 cpu)
+static __always_inline int capture_attached(struct walk *w, __u32 walk_id)
 {
 	__u64 attached;
 
 	if (w->layout.naming.class_form == RUBY_CLASS_EXT)
 		attached = captured_word(w, w->layout.naming.class_attached / 8);
 	else
-		attached = capture_ivar(w, cpu, w->layout.naming.key_attached);
+		attached = capture_ivar(w, walk_id, w->layout.naming.key_attached);
 	/* It may be an owner, too, and then what it is attached to is needed. */
 	if (!ruby_is_object(attached) || !capture_once(w, attached | AS_ATTACHED))
 		return 0;
-	if (capture_block(cpu, attached, 8))
+	if (capture_block(walk_id, attached, 8))
 		return -1;
 	if (!is_class(captured_word(w, 0)))
 		return 0;
-	return capture_block(cpu, attached, w->layout.naming.class_size) ? -1 : 1;
+	return capture_block(walk_id, attached, w->layout.naming.class_size) ? -1 : 1;
 }
 
 /* The class or module that owns a method, and its name, or the name of what it is the singleton of. */
-static __always_inline int capture_owner(__u32 cpu, __u64 owner)
+static __always_inline int capture_owner(__u32 walk_id, __u64 owner)
 {
-	struct walk *w = walk_state(cpu);
+	struct walk *w = walk_state(walk_id);
 	__u64 flags;
 	int r;
 
@@ -278,24 +280,24 @@ static __always_inline int capture_owner(__u32 cpu, __u64 owner)
 		return -1;
 	if (!capture_once(w, owner))
 		return 0;
-	if (capture_block(cpu, owner, w->layout.naming.class_size))
+	if (capture_block(walk_id, owner, w->layout.naming.class_size))
 		return -1;
 	flags = captured_word(w, 0);
 	if (!is_class(flags))
 		return -1;
 	if ((flags & RUBY_T_MASK) == RUBY_T_CLASS &&
 	    flags >> (w->layout.naming.singleton_bit & 63) & 1) {
-		r = capture_attached(w, cpu);
+		r = capture_attached(w, walk_id);
 		if (r <= 0)
 			return r;
 	}
-	return capture_class_name(w, cpu);
+	return capture_class_name(w, walk_id);
 }
 
 /* The rest of the method entry that was appended last, with its @named method's name. */
-__noinline int capture_method(__u32 cpu, __u32 named)
+__noinline int capture_method(__u32 walk_id, __u32 named)
 {
-	struct walk *w = walk_state(cpu);
+	struct walk *w = walk_state(walk_id);
 	__u64 def, owner;
 	int r = 0;
 
@@ -303,19 +305,19 @@ __noinline int capture_method(__u32 cpu, __u32 named)
 		return -1;
 	def = captured_word(w, RUBY_ME_DEF);
 	owner = captured_word(w, RUBY_ME_OWNER);
-	if (capture_block(cpu, def, RUBY_DEF_WORDS * 8))
+	if (capture_block(walk_id, def, RUBY_DEF_WORDS * 8))
 		return -1;
 	if (named)
-		r = capture_id(cpu, captured_word(w, RUBY_DEF_ORIGINAL_ID));
-	return r | capture_owner(cpu, owner);
+		r = capture_id(walk_id, captured_word(w, RUBY_DEF_ORIGINAL_ID));
+	return r | capture_owner(walk_id, owner);
 }
 
 /* ---- a stack ---- */
 
 /* Send what was copied; what is in the ring is remembered. */
-__noinline int capture_flush(__u32 cpu)
+__noinline int capture_flush(__u32 walk_id)
 {
-	struct walk *w = walk_state(cpu);
+	struct walk *w = walk_state(walk_id);
 	struct walk_capture *c;
 	__u32 i, n, bytes;
 	__u64 *slot;
@@ -348,24 +350,24 @@ __noinline int capture_flush(__u32 cpu)
 }
 
 /* rbpf_check_iseq() of @iseq; walk_complete_frame() has just taken it, but for a collision. */
-static __always_inline __u64 capture_iseq_check(struct walk *w, __u32 cpu, __u64 iseq)
+static __always_inline __u64 capture_iseq_check(struct walk *w, __u32 walk_id, __u64 iseq)
 {
 	__u32 slot = iseq_slot(iseq);
 
 	return w->iseq_seen[slot] == (iseq ^ w->seed) ? w->iseq_check[slot]
-						      : walk_check_iseq(cpu, iseq, 1);
+						      : walk_check_iseq(walk_id, iseq, 1);
 }
 
 /*
  * What the object at @addr holds, in a number; 0 if it is not one of @kind. The check of an iseq
  * may be impossible to take, because a C literal is not in memory (src/ruby/constants.h).
  */
-static __always_inline __u64 capture_check(struct walk *w, __u32 cpu, __u64 addr, __u32 kind)
+static __always_inline __u64 capture_check(struct walk *w, __u32 walk_id, __u64 addr, __u32 kind)
 {
 	if (kind == RBPF_BLOCK_ISEQ)
-		return capture_iseq_check(w, cpu, addr) | 1;
+		return capture_iseq_check(w, walk_id, addr) | 1;
 	/* It is needed for its check: if that is known, it is taken back. */
-	if (capture_block(cpu, addr, RUBY_ME_WORDS * 8) ||
+	if (capture_block(walk_id, addr, RUBY_ME_WORDS * 8) ||
 	    (captured_word(w, 0) & RUBY_IMEMO_MASK) != RUBY_IMEMO_MENT)
 		return 0;
 	capture_kind(w, kind);
@@ -374,21 +376,21 @@ static __always_inline __u64 capture_check(struct walk *w, __u32 cpu, __u64 addr
 }
 
 /* Copy what the iseq or method entry at @addr needs, unless that was done before. */
-__noinline int capture_item(__u32 cpu, __u64 addr, __u32 kind)
+__noinline int capture_item(__u32 walk_id, __u64 addr, __u32 kind)
 {
-	struct walk *w = walk_state(cpu);
+	struct walk *w = walk_state(walk_id);
 	struct walk_capture_item *item;
 	__u64 *known, check, value;
 	__u32 start, slot;
 
 	if (!w)
 		return -1;
-	if (w->capture.used > CAPTURE_FULL && capture_flush(cpu))
+	if (w->capture.used > CAPTURE_FULL && capture_flush(walk_id))
 		return -1;
 	if (!capture_once(w, addr | AS_ITEM))
 		return 0;
 	start = w->capture.used;
-	check = capture_check(w, cpu, addr, kind);
+	check = capture_check(w, walk_id, addr, kind);
 	value = rbpf_mix(w->capture.process, addr);
 	slot = (value >> 32) & (CAPTURE_SLOTS - 1);
 	value = rbpf_mix(value, check);
@@ -413,8 +415,8 @@ __noinline int capture_item(__u32 cpu, __u64 addr, __u32 kind)
 	item->value = value;
 	item->slot = slot;
 	walk_count(RBPF_CNT_COPIED);
-	if (kind == RBPF_BLOCK_ISEQ ? capture_iseq(cpu, addr)
-				    : capture_method(cpu, kind == RBPF_BLOCK_CFUNC)) {
+	if (kind == RBPF_BLOCK_ISEQ ? capture_iseq(walk_id, addr)
+				    : capture_method(walk_id, kind == RBPF_BLOCK_CFUNC)) {
 		w->capture.incomplete = 1;
 		walk_count(RBPF_CNT_COPY_FAULT);
 	}
@@ -429,9 +431,9 @@ static __always_inline bool capture_is_known(const struct walk *w, __u64 addr)
 /* Frames from @first on, as many as are looked at in one go. */
 #define CAPTURE_FRAMES 64
 
-__noinline int capture_frames(__u32 cpu, __u32 first)
+__noinline int capture_frames(__u32 walk_id, __u32 first)
 {
-	struct walk *w = walk_state(cpu);
+	struct walk *w = walk_state(walk_id);
 	__u32 i;
 
 	if (!w)
@@ -442,9 +444,10 @@ __noinline int capture_frames(__u32 cpu, __u32 first)
 		if (first + i >= w->n_frames)
 			return 0;
 		if (f->iseq && !capture_is_known(w, f->iseq))
-			capture_item(cpu, f->iseq, RBPF_BLOCK_ISEQ);
+			capture_item(walk_id, f->iseq, RBPF_BLOCK_ISEQ);
 		if (f->me && !capture_is_known(w, f->me))
-			capture_item(cpu, f->me, f->iseq ? RBPF_BLOCK_METHOD : RBPF_BLOCK_CFUNC);
+			capture_item(walk_id, f->me,
+				     f->iseq ? RBPF_BLOCK_METHOD : RBPF_BLOCK_CFUNC);
 	}
 	return w->n_frames > first + i;
 }
@@ -454,7 +457,7 @@ __noinline int capture_frames(__u32 cpu, __u32 first)
  * the process, and its program, from all others. walk_complete() has been called. Returns whether
  * user space has all of it then.
  */
-static __always_inline bool capture_stack(struct walk *w, __u32 cpu, __u64 process)
+static __always_inline bool capture_stack(struct walk *w, __u32 walk_id, __u64 process)
 {
 	struct rbpf_ring_memory *rec = &w->capture.record;
 	__u32 i;
@@ -474,9 +477,9 @@ static __always_inline bool capture_stack(struct walk *w, __u32 cpu, __u64 proce
 	w->capture.used = w->capture.n_items = w->capture.incomplete = 0;
 	w->capture.nonce = rbpf_mix(w->capture.nonce, 1);
 	for (i = 0; i < RBPF_MAX_FRAMES; i += CAPTURE_FRAMES)
-		if (capture_frames(cpu, i) <= 0)
+		if (capture_frames(walk_id, i) <= 0)
 			break;
-	capture_flush(cpu);
+	capture_flush(walk_id);
 	return !w->capture.incomplete;
 }
 

@@ -27,9 +27,9 @@ static __always_inline bool is_unsent(__u64 value, __u64 **slot)
  * Tell user space of code that it does not know, or of which it has not read the table yet: once an
  * epoch for each page, and at once, since until it has answered stacks have gaps.
  */
-__noinline int native_ask(__u32 cpu, __u32 end)
+__noinline int native_ask(__u32 walk_id, __u32 end)
 {
-	const struct walk *w = walk_state(cpu);
+	const struct walk *w = walk_state(walk_id);
 	struct rbpf_ring_wanted rec = { .end = end };
 	__u64 page, *slot;
 
@@ -57,10 +57,10 @@ static __always_inline bool in_user_mode(const struct walk *w)
  * The registers that the running thread had when it entered the kernel. A function of its own, as
  * entry_registers() is large.
  */
-__noinline int native_entry_registers(__u32 cpu)
+__noinline int native_entry_registers(__u32 walk_id)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
-	struct walk *w = walk_state(cpu);
+	struct walk *w = walk_state(walk_id);
 	bpf_user_pt_regs_t *room;
 
 	if (!w)
@@ -84,7 +84,7 @@ static __always_inline void hash_kernel_frames(struct walk_native *n)
 	}
 }
 
-static __always_inline void user_frames(struct walk *w, __u32 cpu)
+static __always_inline void user_frames(struct walk *w, __u32 walk_id)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
 	struct walk_native *n = &w->native;
@@ -93,18 +93,18 @@ static __always_inline void user_frames(struct walk *w, __u32 cpu)
 
 	if (BPF_CORE_READ(task, flags) & (PF_EXITING | PF_KTHREAD))
 		return;
-	if (!in_user_mode(w) && native_entry_registers(cpu))
+	if (!in_user_mode(w) && native_entry_registers(walk_id))
 		return;
 	known = bpf_map_lookup_elem(&code, &tgid);
 	if (!known) {
 		n->end = RBPF_NATIVE_NO_MAP;
 		walk_count(RBPF_CNT_NATIVE_CUT + RBPF_NATIVE_NO_MAP);
 		native_push(n, n->regs.pc | RBPF_NATIVE_EXACT);
-		native_ask(cpu, RBPF_NATIVE_NO_MAP);
+		native_ask(walk_id, RBPF_NATIVE_NO_MAP);
 		return;
 	}
 	n->code = *known;
-	walk_native(w, cpu);
+	walk_native(w, walk_id);
 }
 
 /* What is sent of native stacks leaves room for names, which can be had at that moment only. */
@@ -138,14 +138,14 @@ static __always_inline void send_native(struct walk_native *n, const struct rbpf
 }
 
 /* The native stack of the running thread; its fingerprint is stored in w->sample. */
-static __always_inline void native_stack(struct walk *w, __u32 cpu, __u64 epoch)
+static __always_inline void native_stack(struct walk *w, __u32 walk_id, __u64 epoch)
 {
 	struct walk_native *n = &w->native;
 
 	n->hash = n->seed = rbpf_mix(rbpf_mix(rbpf_mix(1, w->sample.h.tgid), epoch), 0);
 	hash_kernel_frames(n);
 	if (native_stacks)
-		user_frames(w, cpu);
+		user_frames(w, walk_id);
 	if (!n->n_frames)
 		return;
 	count(RBPF_CNT_NATIVE);

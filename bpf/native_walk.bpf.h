@@ -18,7 +18,7 @@
  *   native_range(i)	pointer to range @i of the map of ranges, or NULL
  *   native_rule(i)	pointer to rule @i, or NULL
  *   native_chunk(i)	pointer to chunk @i of the pool of tables' words, or NULL
- *   native_ask(cpu, end)	tell user space of the code at w->native.pc
+ *   native_ask(walk_id, end)	tell user space of the code at w->native.pc
  */
 #ifndef RBPF_NATIVE_WALK_BPF_H
 #define RBPF_NATIVE_WALK_BPF_H
@@ -72,9 +72,9 @@ static __always_inline void native_push(struct walk_native *n, __u64 word)
  * Copy the stack from @addr on: up to where that of a Ruby thread is known to end, else as far as
  * its page reaches. So often and no more, that no target, however hostile, holds up a CPU for long.
  */
-__noinline int native_window(__u32 cpu, __u64 addr)
+__noinline int native_window(__u32 walk_id, __u64 addr)
 {
-	struct walk *w = walk_state(cpu);
+	struct walk *w = walk_state(walk_id);
 	struct walk_native *n;
 	__u64 size;
 
@@ -101,11 +101,11 @@ __noinline int native_window(__u32 cpu, __u64 addr)
 }
 
 /* The word at @addr of the stack into n->word. Returns 0, or -1 if it cannot be read. */
-static __always_inline int native_read(struct walk_native *n, __u32 cpu, __u64 addr)
+static __always_inline int native_read(struct walk_native *n, __u32 walk_id, __u64 addr)
 {
 	if (addr & 7)
 		return -1;
-	if ((addr < n->win_lo || addr >= n->win_hi) && native_window(cpu, addr))
+	if ((addr < n->win_lo || addr >= n->win_hi) && native_window(walk_id, addr))
 		return -1;
 	n->word = n->win[(addr - n->win_lo) / 8 & (NATIVE_WORDS - 1)];
 	return 0;
@@ -119,9 +119,9 @@ static __always_inline bool range_has(const struct rbpf_range *r, __u64 addr)
 }
 
 /* Let n->range be the range of code that @addr is in. Returns 0, or -1 if it is in none. */
-__noinline int native_find_range(__u32 cpu, __u64 addr)
+__noinline int native_find_range(__u32 walk_id, __u64 addr)
 {
-	struct walk *w = walk_state(cpu);
+	struct walk *w = walk_state(walk_id);
 	const struct rbpf_range *r;
 	__u32 low, high, middle;
 	int i;
@@ -161,7 +161,7 @@ static __always_inline bool in_vm(const struct walk *w, __u64 addr)
 /* ---- from a frame to its caller ---- */
 
 /* The CFA by @rule into n->cfa. Returns enum rbpf_native_end, 0 if that went well. */
-static __always_inline int native_cfa(struct walk_native *n, __u32 cpu,
+static __always_inline int native_cfa(struct walk_native *n, __u32 walk_id,
 				      const struct rbpf_cfi_rule *rule)
 {
 	__u64 off = (__u64)(__s64)rule->cfa_off;
@@ -191,14 +191,14 @@ static __always_inline int native_cfa(struct walk_native *n, __u32 cpu,
 	n->cfa = base + off;
 	if (rule->cfa != RBPF_CFI_CFA_SP_DEREF && rule->cfa != RBPF_CFI_CFA_FP_DEREF)
 		return 0;
-	if (native_read(n, cpu, n->cfa))
+	if (native_read(n, walk_id, n->cfa))
 		return RBPF_NATIVE_FAULT;
 	n->cfa = n->word + (__u64)(__s64)rule->cfa_arg;
 	return 0;
 }
 
 /* The return address by @rule into n->word, as native_cfa(). */
-static __always_inline int native_ra(struct walk_native *n, __u32 cpu,
+static __always_inline int native_ra(struct walk_native *n, __u32 walk_id,
 				     const struct rbpf_cfi_rule *rule)
 {
 	__u64 base = rule->ra == RBPF_CFI_RA_SP ? n->sp : n->cfa;
@@ -207,11 +207,11 @@ static __always_inline int native_ra(struct walk_native *n, __u32 cpu,
 		n->word = n->lr;
 		return n->lr_known ? 0 : RBPF_NATIVE_REGISTER;
 	}
-	return native_read(n, cpu, base + (__u64)(__s64)rule->ra_off) ? RBPF_NATIVE_FAULT : 0;
+	return native_read(n, walk_id, base + (__u64)(__s64)rule->ra_off) ? RBPF_NATIVE_FAULT : 0;
 }
 
 /* The caller's frame pointer. One that cannot be read is not missed until it is needed. */
-static __always_inline void native_fp(struct walk_native *n, __u32 cpu,
+static __always_inline void native_fp(struct walk_native *n, __u32 walk_id,
 				      const struct rbpf_cfi_rule *rule)
 {
 	__u64 base = n->cfa;
@@ -223,7 +223,7 @@ static __always_inline void native_fp(struct walk_native *n, __u32 cpu,
 	else if (rule->fp == RBPF_CFI_FP_FP)
 		base = n->fp;
 	if (rule->fp == RBPF_CFI_FP_LOST || (rule->fp == RBPF_CFI_FP_FP && !n->fp_known) ||
-	    native_read(n, cpu, base + (__u64)(__s64)rule->fp_off)) {
+	    native_read(n, walk_id, base + (__u64)(__s64)rule->fp_off)) {
 		n->fp_known = 0;
 		return;
 	}
@@ -245,7 +245,7 @@ static __always_inline void native_caller(struct walk_native *n, __u64 pc, __u64
  * Leave the frame by @rule: what src/elf/cfi_step.c does. Returns enum rbpf_native_end, 0 if the
  * registers are the caller's now, or -1 if there is no caller.
  */
-static __always_inline int native_leave(struct walk_native *n, __u32 cpu,
+static __always_inline int native_leave(struct walk_native *n, __u32 walk_id,
 					const struct rbpf_cfi_rule *rule)
 {
 	bool is_signal = rule->flags & RBPF_CFI_SIGNAL;
@@ -254,12 +254,12 @@ static __always_inline int native_leave(struct walk_native *n, __u32 cpu,
 
 	if (rule->ra == RBPF_CFI_RA_END)
 		return -1;
-	r = native_cfa(n, cpu, rule);
+	r = native_cfa(n, walk_id, rule);
 	if (r)
 		return r;
 	if (!is_signal && (n->cfa < n->sp || (n->cfa == n->sp && rule->ra != RBPF_CFI_RA_LR)))
 		return RBPF_NATIVE_STUCK;
-	r = native_ra(n, cpu, rule);
+	r = native_ra(n, walk_id, rule);
 	if (r)
 		return r;
 	pc = n->word & NATIVE_PC_MASK;
@@ -269,12 +269,12 @@ static __always_inline int native_leave(struct walk_native *n, __u32 cpu,
 		return RBPF_NATIVE_STUCK;
 	n->lr_known = 0;
 #if defined(__TARGET_ARCH_arm64)
-	if (is_signal && !native_read(n, cpu, n->sp + (__u64)(__s64)rule->fp_off + 8)) {
+	if (is_signal && !native_read(n, walk_id, n->sp + (__u64)(__s64)rule->fp_off + 8)) {
 		n->lr = n->word;
 		n->lr_known = 1;
 	}
 #endif
-	native_fp(n, cpu, rule);
+	native_fp(n, walk_id, rule);
 	native_caller(n, pc, is_signal ? RBPF_NATIVE_EXACT : 0);
 	return 0;
 }
@@ -283,14 +283,14 @@ static __always_inline int native_leave(struct walk_native *n, __u32 cpu,
  * YJIT's code on x86_64: it is entered from the interpreter only, and pushes three registers. In the
  * innermost frame there may be more above these. Only with --yjit-perf it keeps a frame record.
  */
-static __always_inline int native_leave_yjit(struct walk *w, __u32 cpu)
+static __always_inline int native_leave_yjit(struct walk *w, __u32 walk_id)
 {
 	struct walk_native *n = &w->native;
 	__u64 at = n->sp + YJIT_FRAME_WORDS * 8;
 	int i;
 
 	for (i = 0; i <= YJIT_PUSHED_MAX; i++, at += 8) {
-		if (native_read(n, cpu, at))
+		if (native_read(n, walk_id, at))
 			return RBPF_NATIVE_FAULT;
 		if (in_vm(w, n->word)) {
 			n->cfa = at + 8;
@@ -303,10 +303,10 @@ static __always_inline int native_leave_yjit(struct walk *w, __u32 cpu)
 	if (!n->fp_known || n->fp < n->sp || n->fp - n->sp > YJIT_PUSHED_MAX * 8)
 		return RBPF_NATIVE_JIT;
 	n->cfa = n->fp + 16;
-	if (native_read(n, cpu, n->fp + 8) || !in_vm(w, n->word))
+	if (native_read(n, walk_id, n->fp + 8) || !in_vm(w, n->word))
 		return RBPF_NATIVE_JIT;
 	at = n->word;
-	n->fp_known = !native_read(n, cpu, n->fp);
+	n->fp_known = !native_read(n, walk_id, n->fp);
 	n->fp = n->word;
 	native_caller(n, at, 0);
 	return 0;
@@ -331,7 +331,7 @@ static __always_inline __u32 native_table_rule(struct walk_native *n,
 }
 
 /* Leave the frame that n->pc is in. As native_leave(). */
-static __always_inline int native_leave_any(struct walk *w, __u32 cpu)
+static __always_inline int native_leave_any(struct walk *w, __u32 walk_id)
 {
 	struct walk_native *n = &w->native;
 	const struct rbpf_cfi_rule *rule;
@@ -341,7 +341,7 @@ static __always_inline int native_leave_any(struct walk *w, __u32 cpu)
 
 	range = native_range(n->range);
 	if (!range_has(range, addr) || n->range - n->code.first >= n->code.n) {
-		if (native_find_range(cpu, addr))
+		if (native_find_range(walk_id, addr))
 			return RBPF_NATIVE_NO_RANGE;
 		range = native_range(n->range);
 	}
@@ -354,7 +354,7 @@ static __always_inline int native_leave_any(struct walk *w, __u32 cpu)
 	case RBPF_CODE_RECORD:
 		break;
 	case RBPF_CODE_YJIT:
-		return native_leave_yjit(w, cpu);
+		return native_leave_yjit(w, walk_id);
 	case RBPF_CODE_UNREAD:
 		return RBPF_NATIVE_UNREAD;
 	case RBPF_CODE_NO_ROOM:
@@ -363,7 +363,7 @@ static __always_inline int native_leave_any(struct walk *w, __u32 cpu)
 		return RBPF_NATIVE_NO_TABLE;
 	}
 	rule = native_rule(i);
-	return rule ? native_leave(n, cpu, rule) : RBPF_NATIVE_NO_RULE;
+	return rule ? native_leave(n, walk_id, rule) : RBPF_NATIVE_NO_RULE;
 }
 
 /* ---- gaps ---- */
@@ -373,9 +373,9 @@ static __always_inline int native_leave_any(struct walk *w, __u32 cpu)
  * further out than what was reached, and -1 if the chain ends or cannot be read. Like all bodies of
  * long loops a global function: the verifier looks at it once, not once for each turn.
  */
-__noinline int native_next_tag(__u32 cpu)
+__noinline int native_next_tag(__u32 walk_id)
 {
-	struct walk *w = walk_state(cpu);
+	struct walk *w = walk_state(walk_id);
 	__u64 words[RUBY_TAG_WORDS];
 	struct walk_native *n;
 	__u64 tag;
@@ -408,15 +408,15 @@ __noinline int native_next_tag(__u32 cpu)
  * Go on at the next tag whose frame is further out than what was reached. Returns 0, or -1 if there
  * is none.
  */
-__noinline int native_resync(__u32 cpu)
+__noinline int native_resync(__u32 walk_id)
 {
-	struct walk *w = walk_state(cpu);
+	struct walk *w = walk_state(walk_id);
 	int i, r;
 
 	if (!w || !(w->layout.flags & RBPF_LAYOUT_TAGS))
 		return -1;
 	for (i = 0; i < NATIVE_MAX_TAGS; i++) {
-		r = native_next_tag(cpu);
+		r = native_next_tag(walk_id);
 		if (r)
 			return r > 0 ? 0 : -1;
 	}
@@ -424,9 +424,9 @@ __noinline int native_resync(__u32 cpu)
 }
 
 /* One frame further out. Returns 1 if there may be more. */
-__noinline int native_step(__u32 cpu)
+__noinline int native_step(__u32 walk_id)
 {
-	struct walk *w = walk_state(cpu);
+	struct walk *w = walk_state(walk_id);
 	struct walk_native *n;
 	int end;
 
@@ -437,7 +437,7 @@ __noinline int native_step(__u32 cpu)
 		n->end = RBPF_NATIVE_LIMIT;
 		return 0;
 	}
-	end = native_leave_any(w, cpu);
+	end = native_leave_any(w, walk_id);
 	if (!end)
 		return 1;
 	if (end < 0) {
@@ -445,9 +445,9 @@ __noinline int native_step(__u32 cpu)
 		return 0;
 	}
 	if (end == RBPF_NATIVE_NO_RANGE || end == RBPF_NATIVE_UNREAD)
-		native_ask(cpu, end);
+		native_ask(walk_id, end);
 	walk_count(RBPF_CNT_NATIVE_CUT + end);
-	if (native_resync(cpu)) {
+	if (native_resync(walk_id)) {
 		n->end = end;
 		return 0;
 	}
@@ -482,7 +482,7 @@ static __always_inline void native_note_ec(struct walk *w)
  * has also set w->layout and w->native.code and hash, and called native_init() and, for a thread
  * with an EC, native_note_ec().
  */
-static __always_inline void walk_native(struct walk *w, __u32 cpu)
+static __always_inline void walk_native(struct walk *w, __u32 walk_id)
 {
 	struct walk_native *n = &w->native;
 	int i;
@@ -504,7 +504,7 @@ static __always_inline void walk_native(struct walk *w, __u32 cpu)
 		n->top = 0;
 	native_push(n, n->pc | RBPF_NATIVE_EXACT);
 	for (i = 0; i < RBPF_MAX_NATIVE; i++)
-		if (native_step(cpu) <= 0)
+		if (native_step(walk_id) <= 0)
 			break;
 }
 

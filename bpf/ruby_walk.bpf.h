@@ -104,9 +104,9 @@ static __always_inline bool read_allowed(struct walk *w)
  * Fetch the environment at @ep into w->env: from the window, which is moved there if ep lies in the
  * VM stack, or by a read of its own if it is in the heap. Returns 0, or -1 if it cannot be read.
  */
-__noinline int walk_env_read(__u32 cpu, __u64 ep)
+__noinline int walk_env_read(__u32 walk_id, __u64 ep)
 {
-	struct walk *w = walk_state(cpu);
+	struct walk *w = walk_state(walk_id);
 
 	if (!w)
 		return -1;
@@ -132,9 +132,9 @@ static __always_inline __u64 *me_slot(struct walk *w, __u64 me)
 
 /* The method entry in @x, which is one that was not seen before, or an svar around one; 0 if none.
  */
-__noinline __u64 walk_me_read(__u32 cpu, __u64 x)
+__noinline __u64 walk_me_read(__u32 walk_id, __u64 x)
 {
-	struct walk *w = walk_state(cpu);
+	struct walk *w = walk_state(walk_id);
 	__u64 imemo[2] = { 0, 0 }; /* flags, first member (an svar's cref_or_me) */
 	__u64 type;
 
@@ -154,9 +154,9 @@ __noinline __u64 walk_me_read(__u32 cpu, __u64 x)
 }
 
 /* The method entry behind a method frame's ep[-2]. */
-static __always_inline __u64 me_unwrap(struct walk *w, __u32 cpu, __u64 x)
+static __always_inline __u64 me_unwrap(struct walk *w, __u32 walk_id, __u64 x)
 {
-	return *me_slot(w, x) == (x ^ w->seed) ? x : walk_me_read(cpu, x);
+	return *me_slot(w, x) == (x ^ w->seed) ? x : walk_me_read(walk_id, x);
 }
 
 /*
@@ -164,22 +164,22 @@ static __always_inline __u64 me_unwrap(struct walk *w, __u32 cpu, __u64 x)
  * (vm_insnhelper.c rb_vm_frame_method_entry, all versions): the innermost define_method block or
  * method on the way out.
  */
-__noinline __u64 walk_me_lookup(__u32 cpu, __u64 ep)
+__noinline __u64 walk_me_lookup(__u32 walk_id, __u64 ep)
 {
-	struct walk *w = walk_state(cpu);
+	struct walk *w = walk_state(walk_id);
 	__u64 flags;
 	int i;
 
 	if (!w)
 		return 0;
 	for (i = 0; i < ENV_MAX_DEPTH; i++) {
-		if (walk_env_read(cpu, ep))
+		if (walk_env_read(walk_id, ep))
 			return 0;
 		flags = w->env.flags;
 		if (flags & VM_ENV_FLAG_LOCAL) {
 			if ((flags & VM_FRAME_MAGIC_MASK) != VM_FRAME_MAGIC_METHOD)
 				return 0;
-			return me_unwrap(w, cpu, w->env.me_cref);
+			return me_unwrap(w, walk_id, w->env.me_cref);
 		}
 		if (flags & VM_FRAME_FLAG_BMETHOD)
 			return w->env.me_cref & ~ME_TAG_MASK;
@@ -217,9 +217,9 @@ static __always_inline bool zjit_on(struct walk *w)
  * Put pc and iseq of a frame of 4.1's ZJIT into w->zjit_frame: a word below where jit_return points
  * stands the address of a JITFrame, whose first words they are (zjit.h). Returns whether it is one.
  */
-__noinline int walk_zjit_frame(__u32 cpu, __u64 jit_return)
+__noinline int walk_zjit_frame(__u32 walk_id, __u64 jit_return)
 {
-	struct walk *w = walk_state(cpu);
+	struct walk *w = walk_state(walk_id);
 	__u64 frame;
 
 	if (!w || w->layout.flags & RBPF_LAYOUT_ZJIT_BARE || jit_return == ZJIT_RETURN_C_FRAME ||
@@ -243,9 +243,9 @@ __noinline int walk_zjit_frame(__u32 cpu, __u64 jit_return)
  * there leads to the callee's part of the native stack: below its caller's, and within the stack.
  * (A block that the VM calls for compiled code is begun, and has none of its own.)
  */
-__noinline int walk_zjit_innermost(__u32 cpu, __u64 size)
+__noinline int walk_zjit_innermost(__u32 walk_id, __u64 size)
 {
-	struct walk *w = walk_state(cpu);
+	struct walk *w = walk_state(walk_id);
 	__u64 *own, caller, flags;
 	struct ruby_control_frame *cf;
 	__u32 jit;
@@ -292,7 +292,7 @@ static __always_inline void frame_skip(struct walk *w, __u64 flags)
 }
 
 /* One control frame, @off bytes into cf[]; @jit is the offset of jit_return in it, 0 if none. */
-static __always_inline void walk_frame(struct walk *w, __u32 cpu, __u32 off, __u32 jit)
+static __always_inline void walk_frame(struct walk *w, __u32 walk_id, __u32 off, __u32 jit)
 {
 	__u64 me, flags, me_cref, parent, pc, iseq, jit_return = 0;
 	const struct ruby_control_frame *cf;
@@ -304,7 +304,7 @@ static __always_inline void walk_frame(struct walk *w, __u32 cpu, __u32 off, __u
 		flags = window_word(w, cf->ep, 0);
 		me_cref = window_word(w, cf->ep, 2);
 	} else {
-		walk_env_read(cpu, cf->ep);
+		walk_env_read(walk_id, cf->ep);
 		flags = w->env.flags;
 		me_cref = w->env.me_cref;
 	}
@@ -323,7 +323,7 @@ static __always_inline void walk_frame(struct walk *w, __u32 cpu, __u32 off, __u
 	iseq = cf->iseq;
 	if (jit)
 		jit_return = *(const __u64 *)&w->cf[(off + jit) & (sizeof(w->cf) - 8)];
-	if (jit_return && w->layout.zjit_entry && walk_zjit_frame(cpu, jit_return)) {
+	if (jit_return && w->layout.zjit_entry && walk_zjit_frame(walk_id, jit_return)) {
 		pc = w->zjit_frame[0];
 		iseq = w->zjit_frame[1];
 	}
@@ -343,7 +343,7 @@ static __always_inline void walk_frame(struct walk *w, __u32 cpu, __u32 off, __u
 	me = 0;
 	if (flags & VM_ENV_FLAG_LOCAL) {
 		if ((flags & VM_FRAME_MAGIC_MASK) == VM_FRAME_MAGIC_METHOD)
-			me = me_unwrap(w, cpu, me_cref);
+			me = me_unwrap(w, walk_id, me_cref);
 	} else if (flags & VM_FRAME_FLAG_BMETHOD) {
 		me = me_cref & ~ME_TAG_MASK;
 	} else {
@@ -354,7 +354,7 @@ static __always_inline void walk_frame(struct walk *w, __u32 cpu, __u32 off, __u
 			frame_push(w, iseq, pc, parent | ME_PENDING);
 			return;
 		}
-		me = parent ? walk_me_lookup(cpu, parent) : 0;
+		me = parent ? walk_me_lookup(walk_id, parent) : 0;
 	}
 	w->hash = rbpf_mix(rbpf_mix(w->hash, iseq ^ me << 1), pc);
 	frame_push(w, iseq, pc, me);
@@ -365,9 +365,9 @@ static __always_inline void walk_frame(struct walk *w, __u32 cpu, __u32 off, __u
  * function, which the verifier looks at once: all of cf[] in one loop takes it ten times as long, and
  * a call for each frame costs the walk.
  */
-__noinline int walk_run(__u32 cpu, __u32 off, __u32 size)
+__noinline int walk_run(__u32 walk_id, __u32 off, __u32 size)
 {
-	struct walk *w = walk_state(cpu);
+	struct walk *w = walk_state(walk_id);
 	__u32 i, jit, stride;
 
 	if (!w)
@@ -375,7 +375,7 @@ __noinline int walk_run(__u32 cpu, __u32 off, __u32 size)
 	stride = w->layout.cf_size;
 	jit = w->layout.cf_jit_return;
 	for (i = 0; i < CF_RUN && off < size; i++, off += stride)
-		walk_frame(w, cpu, off, jit);
+		walk_frame(w, walk_id, off, jit);
 	return 0;
 }
 
@@ -386,9 +386,9 @@ __noinline int walk_run(__u32 cpu, __u32 off, __u32 size)
  * When the innermost part of what frames[] has room for is full, the middle of the stack is left
  * out: its frames are counted from the distance alone, unread, and one marker stands for them.
  */
-__noinline int walk_chunk(__u32 cpu)
+__noinline int walk_chunk(__u32 walk_id)
 {
-	struct walk *w = walk_state(cpu);
+	struct walk *w = walk_state(walk_id);
 	__u32 i, off, stride, room, head, tail;
 	__u64 left, size, n;
 
@@ -419,9 +419,9 @@ __noinline int walk_chunk(__u32 cpu)
 	barrier_var(size);
 	if (size > sizeof(w->cf) || walk_read(w->cf, size, w->cfp))
 		return -1;
-	walk_zjit_innermost(cpu, size);
+	walk_zjit_innermost(walk_id, size);
 	for (i = 0, off = 0; i < CF_CHUNK / CF_RUN && off < size; i++, off += CF_RUN * stride)
-		walk_run(cpu, off, size);
+		walk_run(walk_id, off, size);
 	w->cfp += size;
 	return w->cfp < w->cf_end;
 }
@@ -472,9 +472,9 @@ static __always_inline int thread_read(struct walk *w)
  * of an earlier one in that slot, whose environment does not fit above its caller's values. A
  * function of its own, for two frames would stand on the BPF stack below the whole walk.
  */
-__noinline int walk_frame_begun(__u32 cpu)
+__noinline int walk_frame_begun(__u32 walk_id)
 {
-	struct walk *w = walk_state(cpu);
+	struct walk *w = walk_state(walk_id);
 	struct ruby_control_frame own, caller;
 	__u64 flags;
 
@@ -491,20 +491,21 @@ __noinline int walk_frame_begun(__u32 cpu)
 }
 
 /* Walk the control frames of the EC that was read. Returns enum rbpf_status. */
-__noinline int walk_frames(__u32 cpu)
+__noinline int walk_frames(__u32 walk_id)
 {
-	struct walk *w = walk_state(cpu);
+	struct walk *w = walk_state(walk_id);
 	int i, r;
 
 	if (!w)
 		return RBPF_FAULT_STACK;
 	w->first_frame = w->n_frames;
 	w->n_cut = 0;
-	if (w->layout.flags & RBPF_LAYOUT_CFP_FIRST && w->cfp < w->cf_end && !walk_frame_begun(cpu))
+	if (w->layout.flags & RBPF_LAYOUT_CFP_FIRST && w->cfp < w->cf_end &&
+	    !walk_frame_begun(walk_id))
 		w->cfp += w->layout.cf_size;
 	w->cf_top = w->cfp;
 	for (i = 0; i < CF_MAX_CHUNKS; i++) {
-		r = walk_chunk(cpu);
+		r = walk_chunk(walk_id);
 		if (r < 0)
 			return RBPF_FAULT_STACK;
 		if (!r)
@@ -518,9 +519,9 @@ __noinline int walk_frames(__u32 cpu)
  * the outermost one, or if it is left out because this is the @last or there is no room: then a
  * marker stands for its frames.
  */
-__noinline int walk_resumer(__u32 cpu, __u32 last)
+__noinline int walk_resumer(__u32 walk_id, __u32 last)
 {
-	struct walk *w = walk_state(cpu);
+	struct walk *w = walk_state(walk_id);
 	__u64 fiber, prev = 0;
 
 	if (!w || !w->layout.fiber_prev || !w->layout.fiber_ec)
@@ -542,7 +543,7 @@ __noinline int walk_resumer(__u32 cpu, __u32 last)
 		return 0;
 	}
 	w->sp = 0;
-	walk_frames(cpu);
+	walk_frames(walk_id);
 	return 1;
 }
 
@@ -551,7 +552,7 @@ __noinline int walk_resumer(__u32 cpu, __u32 last)
  * set w->layout, seed, max_frames and sp, and called ec_read() and thread_read(). Returns enum
  * rbpf_status.
  */
-static __always_inline int walk_stack(struct walk *w, __u32 cpu)
+static __always_inline int walk_stack(struct walk *w, __u32 walk_id)
 {
 	int i, r;
 
@@ -559,17 +560,17 @@ static __always_inline int walk_stack(struct walk *w, __u32 cpu)
 	w->reads_left = WALK_MAX_READS;
 	w->zjit_on = ZJIT_UNKNOWN;
 	w->hash = w->seed;
-	r = walk_frames(cpu);
+	r = walk_frames(walk_id);
 	if (r)
 		return r;
 	for (i = 0; i <= FIBER_MAX_DEPTH; i++)
-		if (walk_resumer(cpu, i == FIBER_MAX_DEPTH) <= 0)
+		if (walk_resumer(walk_id, i == FIBER_MAX_DEPTH) <= 0)
 			break;
 	return RBPF_OK;
 }
 
 /* Read the EC at @ec and walk its stack. */
-static __always_inline int walk_ec(struct walk *w, __u32 cpu, __u64 ec)
+static __always_inline int walk_ec(struct walk *w, __u32 walk_id, __u64 ec)
 {
 	int r;
 
@@ -577,7 +578,7 @@ static __always_inline int walk_ec(struct walk *w, __u32 cpu, __u64 ec)
 	r = ec_read(w, ec);
 	if (!r)
 		r = thread_read(w);
-	return r ? r : walk_stack(w, cpu);
+	return r ? r : walk_stack(w, walk_id);
 }
 
 /* ---- garbage collection ---- */
@@ -660,9 +661,9 @@ static __always_inline int label_text(struct walk *w, __u64 value,
 
 /* rbpf_check_iseq() of @iseq; 0 if it cannot be read, or is old, which proves as much unless it is
  * asked for @always. */
-__noinline __u64 walk_check_iseq(__u32 cpu, __u64 iseq, __u32 always)
+__noinline __u64 walk_check_iseq(__u32 walk_id, __u64 iseq, __u32 always)
 {
-	struct walk *w = walk_state(cpu);
+	struct walk *w = walk_state(walk_id);
 	__u64 head[RUBY_ISEQ_WORDS];
 	__u64 location[4];		/* pathobj, base_label, label, first_lineno */
 	__u64 label[RUBY_OBJECT_WORDS]; /* flags, klass, length and text, or pointer to it */
@@ -682,9 +683,9 @@ __noinline __u64 walk_check_iseq(__u32 cpu, __u64 iseq, __u32 always)
 }
 
 /* Look up what was put off of frame @i, and take its check. */
-__noinline int walk_complete_frame(__u32 cpu, __u32 i)
+__noinline int walk_complete_frame(__u32 walk_id, __u32 i)
 {
-	struct walk *w = walk_state(cpu);
+	struct walk *w = walk_state(walk_id);
 	struct rbpf_frame *f;
 	__u64 me[RUBY_ME_WORDS];
 	bool always;
@@ -693,14 +694,14 @@ __noinline int walk_complete_frame(__u32 cpu, __u32 i)
 		return -1;
 	f = &w->frames[i & (RBPF_MAX_FRAMES - 1)];
 	if (f->iseq && f->me & ME_PENDING)
-		f->me = walk_me_lookup(cpu, f->me & ~ME_PENDING);
+		f->me = walk_me_lookup(walk_id, f->me & ~ME_PENDING);
 	f->check = 0;
 	if (f->iseq) {
 		/* Of a stale pc there is no other proof, nor once the process is gone. */
 		always = f->pc & RBPF_PC_STALE || w->layout.flags & RBPF_LAYOUT_YOUNG;
 		if (!iseq_is_new(w, f->iseq) && !(f->pc & RBPF_PC_STALE))
 			return 0;
-		f->check = walk_check_iseq(cpu, f->iseq, always);
+		f->check = walk_check_iseq(walk_id, f->iseq, always);
 		w->iseq_check[iseq_slot(f->iseq)] = f->check;
 		if (!f->check)
 			return 0;
@@ -714,9 +715,9 @@ __noinline int walk_complete_frame(__u32 cpu, __u32 i)
 }
 
 /* Frames from @first on, COMPLETE_RUN of them. Returns 1 if there are more. */
-__noinline int walk_complete_run(__u32 cpu, __u32 first)
+__noinline int walk_complete_run(__u32 walk_id, __u32 first)
 {
-	struct walk *w = walk_state(cpu);
+	struct walk *w = walk_state(walk_id);
 	__u32 i;
 
 	if (!w)
@@ -724,18 +725,18 @@ __noinline int walk_complete_run(__u32 cpu, __u32 first)
 	for (i = 0; i < COMPLETE_RUN; i++) {
 		if (first + i >= w->n_frames)
 			return 0;
-		walk_complete_frame(cpu, first + i);
+		walk_complete_frame(walk_id, first + i);
 	}
 	return 1;
 }
 
 /* To be called before frames[] is sent. */
-static __always_inline void walk_complete(__u32 cpu)
+static __always_inline void walk_complete(__u32 walk_id)
 {
 	__u32 i;
 
 	for (i = 0; i < RBPF_MAX_FRAMES; i += COMPLETE_RUN)
-		if (walk_complete_run(cpu, i) <= 0)
+		if (walk_complete_run(walk_id, i) <= 0)
 			break;
 }
 

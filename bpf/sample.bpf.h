@@ -11,7 +11,7 @@
  * The scratch and the reads of the walker. A program that runs in a task's context may be interrupted
  * by one of another context, which walks, too: so each has a scratch of its own.
  */
-#define walk_state(cpu)		   ((struct walk *)bpf_map_lookup_elem(&scratch, &(cpu)))
+#define walk_state(walk_id)	   ((struct walk *)bpf_map_lookup_elem(&scratch, &(walk_id)))
 #define walk_read(dst, size, addr) bpf_probe_read_user((dst), (size), (const void *)(addr))
 #define walk_count(counter)	   count(counter)
 
@@ -71,12 +71,12 @@ static __always_inline int tls_ec(const struct rbpf_layout *layout, __u64 tp, __
 #include "gvl_thread.bpf.h"
 
 /* Returns enum rbpf_status. */
-static __always_inline int find_ec(struct walk *w, __u32 cpu, __u64 tp, __u64 id, __u64 epoch,
+static __always_inline int find_ec(struct walk *w, __u32 walk_id, __u64 tp, __u64 id, __u64 epoch,
 				   __u64 *ec)
 {
 	if (w->layout.tls_model != RBPF_TLS_GLOBAL)
 		return tls_ec(&w->layout, tp, ec);
-	*ec = gvl_thread_ec(cpu, tp + w->layout.thread_id_bias, id, epoch);
+	*ec = gvl_thread_ec(walk_id, tp + w->layout.thread_id_bias, id, epoch);
 	return *ec ? RBPF_OK : RBPF_NO_EC;
 }
 
@@ -107,7 +107,7 @@ static __always_inline bool between_stacks(const struct walk *w)
  * Send w->frames unless this fingerprint was sent. It counts as sent only when it is in the ring,
  * so a lost definition is sent again with the next sample of that stack.
  */
-static __always_inline int send_stack(struct walk *w, __u32 cpu, const struct walk_gc *gc)
+static __always_inline int send_stack(struct walk *w, __u32 walk_id, const struct walk_gc *gc)
 {
 	struct rbpf_ring_stack *rec = &w->record;
 	__u64 size, *known;
@@ -115,7 +115,7 @@ static __always_inline int send_stack(struct walk *w, __u32 cpu, const struct wa
 
 	if (!is_unsent(w->hash, &known))
 		return 0;
-	walk_complete(cpu);
+	walk_complete(walk_id);
 	rec->h = w->sample.h;
 	rec->h.type = RBPF_RING_STACK;
 	rec->stack = w->hash;
@@ -130,7 +130,7 @@ static __always_inline int send_stack(struct walk *w, __u32 cpu, const struct wa
 	 * copied. Waking rbpf costs the target time that follows the tick, and so is never sampled
 	 * as rbpf's. (Without the symbol table nothing is proven yet: user space has to attach.)
 	 */
-	wakeup = !capture_stack(w, cpu, process_key(rec->h.tgid)) || !w->layout.naming.symbols;
+	wakeup = !capture_stack(w, walk_id, process_key(rec->h.tgid)) || !w->layout.naming.symbols;
 	if (bpf_ringbuf_output(&ring, rec, size, wakeup ? BPF_RB_FORCE_WAKEUP : wakeup_flags())) {
 		count(RBPF_CNT_LOST_STACK);
 		return -1;
@@ -162,7 +162,7 @@ static __always_inline __u64 epoch_of(__u64 now, __u64 tgid)
  * The Ruby stack of the running thread; the fingerprint is stored in w->sample if there is one, and
  * what the collector does in its flags. Returns enum rbpf_status.
  */
-static __always_inline int ruby_stack(struct walk *w, __u32 cpu, __u64 epoch)
+static __always_inline int ruby_stack(struct walk *w, __u32 walk_id, __u64 epoch)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
 	struct rbpf_ring_sample *rec = &w->sample;
@@ -177,7 +177,7 @@ static __always_inline int ruby_stack(struct walk *w, __u32 cpu, __u64 epoch)
 		return RBPF_EXITING;
 	w->max_frames = max_frames;
 	w->sp = in_user_mode(w) && !in_vm_text(w) ? w->native.regs.sp : 0;
-	r = find_ec(w, cpu, task_thread_pointer(task), id, epoch, &ec);
+	r = find_ec(w, walk_id, task_thread_pointer(task), id, epoch, &ec);
 	if (!r)
 		r = ec_read(w, ec);
 	if (!r)
@@ -192,25 +192,25 @@ static __always_inline int ruby_stack(struct walk *w, __u32 cpu, __u64 epoch)
 	if (gc.flags & RUBY_GC_DURING_GC && gc_is_mine(w))
 		rec->flags |= RBPF_SAMPLE_GC | (gc.flags & RUBY_GC_MODE_MASK)
 						       << RBPF_SAMPLE_GC_PHASE_SHIFT;
-	r = walk_stack(w, cpu);
+	r = walk_stack(w, walk_id);
 	if (r)
 		return r;
 	if (!w->n_frames)
 		return RBPF_OK;
 	w->hash |= !w->hash; /* 0 means none */
 	rec->stack = w->hash;
-	send_stack(w, cpu, &gc);
+	send_stack(w, walk_id, &gc);
 	return RBPF_OK;
 }
 
 /* ---- what triggers call ---- */
 
 /*
- * Begin a sample of the running thread, whose program runs in @context; *@slot is then the number of
+ * Begin a sample of the running thread, whose program runs in @context; *@walk_id is then the number of
  * the scratch. NULL if its process is not followed. Until sample_registers() was called the thread is
  * taken to be in the kernel.
  */
-static __always_inline struct walk *sample_begin(enum rbpf_context context, __u32 *slot)
+static __always_inline struct walk *sample_begin(enum rbpf_context context, __u32 *walk_id)
 {
 	__u64 id = bpf_get_current_pid_tgid();
 	__u32 tgid = id >> 32, cpu;
@@ -221,8 +221,8 @@ static __always_inline struct walk *sample_begin(enum rbpf_context context, __u3
 	if (!proc)
 		return NULL;
 	cpu = bpf_get_smp_processor_id();
-	*slot = context * n_cpus + cpu;
-	w = walk_state(*slot);
+	*walk_id = context * n_cpus + cpu;
+	w = walk_state(*walk_id);
 	if (!w)
 		return NULL;
 	rec = &w->sample;
@@ -264,12 +264,12 @@ static __always_inline void sample_kernel_stack(struct walk *w, void *ctx)
 }
 
 /*
- * Send the sample that was begun in the scratch @slot: of @event (its number), standing for @value in
+ * Send the sample that was begun in the scratch @walk_id: of @event (its number), standing for @value in
  * the event's unit.
  */
-__noinline int sample_thread(__u32 slot, __u32 event, __u64 value)
+__noinline int sample_thread(__u32 walk_id, __u32 event, __u64 value)
 {
-	struct walk *w = walk_state(slot);
+	struct walk *w = walk_state(walk_id);
 	struct rbpf_ring_sample *rec;
 	__u64 epoch;
 
@@ -279,8 +279,8 @@ __noinline int sample_thread(__u32 slot, __u32 event, __u64 value)
 	rec->event = event;
 	rec->value = value;
 	epoch = epoch_of(rec->h.ts, rec->h.tgid);
-	rec->status = ruby_stack(w, slot, epoch);
-	native_stack(w, slot, epoch);
+	rec->status = ruby_stack(w, walk_id, epoch);
+	native_stack(w, walk_id, epoch);
 	bpf_get_current_comm(rec->comm, sizeof(rec->comm));
 	/* After the definition of its stack, which must be in the ring before it. */
 	if (bpf_ringbuf_output(&ring, rec, sizeof(*rec), wakeup_flags()))

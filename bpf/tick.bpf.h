@@ -10,9 +10,9 @@ SEC("perf_event")
 int tick(struct bpf_perf_event_data *ctx)
 {
 	struct walk *w;
-	__u32 slot;
+	__u32 walk_id;
 
-	w = sample_begin(RBPF_IN_INTERRUPT, &slot);
+	w = sample_begin(RBPF_IN_INTERRUPT, &walk_id);
 	if (!w)
 		return 0;
 	count(RBPF_CNT_TICKS);
@@ -20,7 +20,7 @@ int tick(struct bpf_perf_event_data *ctx)
 		sample_registers(w, &ctx->regs);
 	else
 		sample_kernel_stack(w, ctx);
-	return sample_thread(slot, 0, ctx->sample_period);
+	return sample_thread(walk_id, 0, ctx->sample_period);
 }
 
 /* What a program costs that does nothing: the yardstick of make bench and of doctor's trial load.

@@ -41,10 +41,10 @@ static int walk_read_here(void *dst, size_t size, uint64_t addr);
 #define __always_inline inline __attribute__((always_inline))
 #endif
 #define __noinline		   static __attribute__((noinline))
-#define walk_state(cpu)		   ((void)(cpu), walk_here())
+#define walk_state(walk_id)	   ((void)(walk_id), walk_here())
 #define walk_read(dst, size, addr) walk_read_here((dst), (size), (addr))
 #define walk_count(counter)	   ((void)(counter))
-#define native_ask(cpu, end)	   native_ask_here(walk_state(cpu)->native.pc, (end))
+#define native_ask(walk_id, end)   native_ask_here(walk_state(walk_id)->native.pc, (end))
 #if defined(__aarch64__)
 #define __TARGET_ARCH_arm64
 #endif

@@ -24,7 +24,7 @@ static _Thread_local struct walk_host host;
 #define __always_inline inline __attribute__((always_inline))
 #endif
 #define __noinline		   static __attribute__((noinline))
-#define walk_state(cpu)		   ((void)(cpu), host.walk)
+#define walk_state(walk_id)	   ((void)(walk_id), host.walk)
 #define walk_read(dst, size, addr) memory_read(host.mem, (addr), (dst), (size))
 #define walk_count(counter)	   ((void)(counter))
 

@@ -40,14 +40,14 @@ static inline int native_host_read(void *dst, size_t size, uint64_t addr);
 #define __always_inline inline __attribute__((always_inline))
 #endif
 #define __noinline		   static __attribute__((noinline))
-#define walk_state(cpu)		   ((void)(cpu), native_host.walk)
+#define walk_state(walk_id)	   ((void)(walk_id), native_host.walk)
 #define walk_read(dst, size, addr) native_host_read((dst), (size), (addr))
 #define walk_count(counter)	   (native_host.counters[(counter)]++)
 #define native_range(i)		   ((i) < NATIVE_HOST_RANGES ? &native_host.ranges[(i)] : NULL)
 #define native_rule(i)		   ((i) < NATIVE_HOST_RULES ? &native_host.rules[(i)] : NULL)
 #define native_chunk(i)                                                                            \
 	((i) < NATIVE_HOST_WORDS / RBPF_POOL_CHUNK ? &native_host.words[(i)*RBPF_POOL_CHUNK] : NULL)
-#define native_ask(cpu, end) (native_host.asked[(end)]++)
+#define native_ask(walk_id, end) (native_host.asked[(end)]++)
 
 #include "native_walk.bpf.h"
 

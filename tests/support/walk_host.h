@@ -39,7 +39,7 @@ static inline int walk_host_send(const void *rec, size_t size);
 #define __always_inline inline __attribute__((always_inline))
 #endif
 #define __noinline		   static __attribute__((noinline))
-#define walk_state(cpu)		   ((void)(cpu), walk_host.walk)
+#define walk_state(walk_id)	   ((void)(walk_id), walk_host.walk)
 #define walk_read(dst, size, addr) walk_host_read((dst), (size), (addr))
 #define walk_count(counter)	   (walk_host.counters[(counter)]++)
 
