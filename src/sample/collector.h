@@ -56,9 +56,6 @@ int collector_scan(struct collector *c, struct err *err);
 /* Begin to sample what was added, into @sink (not owned). */
 int collector_start(struct collector *c, struct sink *sink, struct err *err);
 
-/* session_options.on_record; @arg is the collector. */
-int collector_on_record(void *arg, const void *data, size_t len);
-
 /*
  * Empty the ring buffer and do what is due: call it when engine_fd() is readable, and about 20
  * times a second, and at once if it returns 1: more waits. Fails when the recording can no longer be
