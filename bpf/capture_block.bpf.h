@@ -9,10 +9,10 @@
 #include "walk_state.bpf.h"
 
 #define CAPTURE_ROOM	 (CAPTURE_WORDS - 3 - CAPTURE_BLOCK_MAX / 8)
-/* Longer texts are left to user space, which cuts names, but checks labels by their end. */
+/* Longer texts are not copied: 4096 bytes are enough for a name, but a check needs the end of the label. */
 #define CAPTURE_TEXT_MAX 4096
 
-/* For capture_once(): what a class is attached to, and what the record is of. */
+/* For capture_once(), in the low bits of an address: copied as an attached object, or as an item. */
 #define AS_ATTACHED	 1
 #define AS_ITEM		 2
 
@@ -61,8 +61,8 @@ static __always_inline void capture_kind(struct walk *w, __u32 kind)
 }
 
 /*
- * Whether what begins at @addr is not in the record yet; then it is remembered. The low bits tell
- * the ways apart in which an object can be in it.
+ * Returns true if what begins at @addr is not in the record yet, and remembers it. The low bits of @addr
+ * say as what it is copied (AS_*).
  */
 static __always_inline bool capture_once(struct walk *w, __u64 addr)
 {

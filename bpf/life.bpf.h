@@ -54,7 +54,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	if (!known)
 		return 0;
 	if (tgid == child_tgid) {
-		/* Only clocks of their own need to know of each thread. */
+		/* User space needs each new thread only if threads have clocks of their own. */
 		if (!system_wide)
 			send_life(RBPF_RING_THREAD, parent, child->pid, 0, NULL);
 		return 0;
@@ -75,8 +75,8 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 }
 
 /*
- * A process that is followed stays so; one that is not is reported if all are, and followed already
- * if what it executes is known to be a Ruby.
+ * A process that is followed stays so. With system_wide each exec is reported, and a process that
+ * executes what is known to be a Ruby (a preset) is followed from here on.
  */
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm *bprm)
@@ -121,8 +121,7 @@ int BPF_PROG(on_exit, struct task_struct *task)
 }
 
 /*
- * What takes down its memory is CPU time of the process, too: it is followed until nothing is left
- * of it.
+ * Freeing its memory is CPU time of the process, too: it is followed until its last task is freed.
  */
 SEC("tp_btf/sched_process_free")
 int BPF_PROG(on_free, struct task_struct *task)
@@ -186,7 +185,7 @@ int registers(struct bpf_iter__task *ctx)
 	if (!task || !is_wanted(task))
 		return 0;
 	rec->task = task_of(task);
-	/* 7.2 has it no more: one that could run may be running. */
+	/* Linux 7.2 has no on_cpu: there a task that could run counts as running. */
 	if (bpf_core_field_exists(task->on_cpu))
 		rec->on_cpu = BPF_CORE_READ(task, on_cpu);
 	else

@@ -13,7 +13,7 @@ const volatile __u32 n_cpus = 1;
 
 __u32 wanted_tgid = 0; /* iterators: of this process only; 0: of all that are followed */
 
-/* Of the iterator registers, which user space reads one at a time: the BPF stack is too short. */
+/* The record that the iterator program registers() fills in: the BPF stack is too small for it. */
 struct rbpf_thread thread = {};
 
 /* Processes that are followed. tls_model RBPF_TLS_NONE: no Ruby is known in them (yet). */
@@ -25,9 +25,9 @@ struct {
 } procs SEC(".maps");
 
 /*
- * By executable and user: the layout that such processes turned out to have, without the addresses, which
- * differ. A process that executes it is walked with that from its first tick; the walk's own checks
- * tell if it does not fit.
+ * By executable and user: the layout that was found in an earlier such process, without its addresses. The
+ * next process with that executable is walked with it from its first tick; the walk's own checks tell
+ * if it does not fit.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -48,8 +48,8 @@ struct {
 } scratch SEC(".maps");
 
 /*
- * RBPF_TLS_GLOBAL: the rb_thread_t of each thread that was asked for; odd: the epoch in which
- * there was none.
+ * RBPF_TLS_GLOBAL: the rb_thread_t of each thread that was sampled, or epoch << 1 | 1 of a search that
+ * found none.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -59,8 +59,8 @@ struct {
 } gvl_threads SEC(".maps");
 
 /*
- * Fingerprints that were sent, by their low bits. A collision only costs sending a stack
- * again, so there is nothing to evict, to age or to fail.
+ * Fingerprints that were sent, and hashes of the pages that were asked about (native_ask()), by their low
+ * bits. A collision only costs sending again, so no entry is removed, and storing never fails.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

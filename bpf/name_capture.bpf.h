@@ -90,8 +90,8 @@ static __always_inline int capture_lines(struct walk *w, __u32 walk_id)
 }
 
 /*
- * The iseq around the one whose body was appended last, with its label; its body is then the last.
- * Returns 1 if there may be another around it, 0 if not, or if they are in the record, and -1 if it
+ * Append the parent of the iseq whose body was appended last, with its label; its body is then the last.
+ * Returns 1 if the parent may have a parent, 0 if there is none or it is in the record, and -1 if it
  * cannot be read.
  */
 __noinline int capture_parent(__u32 walk_id)
@@ -114,8 +114,8 @@ __noinline int capture_parent(__u32 walk_id)
 }
 
 /*
- * What else its label is made of. From 3.4 on: all that are around it. Before, whether the one it
- * belongs to is a method.
+ * What else the label is made of. From 3.4 on: all its parents. Before: its base label, and the local iseq,
+ * whose type says whether it is a method.
  */
 static __always_inline int capture_around(struct walk *w, __u32 walk_id)
 {
@@ -146,7 +146,7 @@ __noinline int capture_iseq(__u32 walk_id, __u64 iseq)
 	r = capture_string(walk_id, captured_body(w, RUBY_BODY_LABEL * 8)) |
 	    capture_path(walk_id, captured_body(w, RUBY_BODY_PATHOBJ * 8)) |
 	    capture_lines(w, walk_id);
-	/* The last one: it goes on to other bodies. */
+	/* Must come last: it changes capture.body. */
 	return r | capture_around(w, walk_id);
 }
 
@@ -359,14 +359,15 @@ static __always_inline __u64 capture_iseq_check(struct walk *w, __u32 walk_id, _
 }
 
 /*
- * What the object at @addr holds, in a number; 0 if it is not one of @kind. The check of an iseq
- * may be impossible to take, because a C literal is not in memory (src/ruby/constants.h).
+ * What the object at @addr holds, in a number. Of a method entry it is 0 if none is there. Of an iseq it is
+ * never 0, because its check cannot be taken if the label is a C literal in a page that was not touched
+ * (src/ruby/constants.h); it is copied then, too.
  */
 static __always_inline __u64 capture_check(struct walk *w, __u32 walk_id, __u64 addr, __u32 kind)
 {
 	if (kind == RBPF_BLOCK_ISEQ)
 		return capture_iseq_check(w, walk_id, addr) | 1;
-	/* It is needed for its check: if that is known, it is taken back. */
+	/* Its check is made of its words; capture_item() takes the block back if user space has it. */
 	if (capture_block(walk_id, addr, RUBY_ME_WORDS * 8) ||
 	    (captured_word(w, 0) & RUBY_IMEMO_MASK) != RUBY_IMEMO_MENT)
 		return 0;

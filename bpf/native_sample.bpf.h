@@ -14,7 +14,7 @@
 		bpf_map_lookup_elem((map), &_i);                                                   \
 	})
 
-/* Whether @value was not sent yet, by the low bits of itself; then *@slot is where to note it. */
+/* Whether @value is not in seen[], at the place that its low bits give; *@slot is that place. */
 static __always_inline bool is_unsent(__u64 value, __u64 **slot)
 {
 	__u32 i = value & (RBPF_SEEN_SLOTS - 1);
@@ -107,7 +107,7 @@ static __always_inline void user_frames(struct walk *w, __u32 walk_id)
 	walk_native(w, walk_id);
 }
 
-/* What is sent of native stacks leaves room for names, which can be had at that moment only. */
+/* A native stack is sent only while an eighth of the ring is used: copies for names cannot be made later. */
 static __always_inline bool native_has_room(void)
 {
 	return bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) <

@@ -55,7 +55,7 @@ static __always_inline __u32 rbpf_cfi_word(__u32 table, __u32 i)
 #define NATIVE_HAS_LR  0
 #endif
 
-/* Whether @pc may be code of a process: a word that is not would mean something else. */
+/* Whether @pc may be code of a process: smaller words are reasons of gaps, larger ones have flags. */
 static __always_inline bool native_is_address(__u64 pc)
 {
 	return pc >= NATIVE_PAGE && pc < RBPF_NATIVE_EXACT;
@@ -69,8 +69,9 @@ static __always_inline void native_push(struct walk_native *n, __u64 word)
 }
 
 /*
- * Copy the stack from @addr on: up to where that of a Ruby thread is known to end, else as far as
- * its page reaches. So often and no more, that no target, however hostile, holds up a CPU for long.
+ * Copy the stack from @addr on: up to n->top, where that of a Ruby thread ends; if that is not known or
+ * cannot be read, to the end of the page. NATIVE_MAX_PAGES limits what one walk copies, so that no target
+ * can hold up a CPU for long.
  */
 __noinline int native_window(__u32 walk_id, __u64 addr)
 {
@@ -281,7 +282,7 @@ static __always_inline int native_leave(struct walk_native *n, __u32 walk_id,
 
 /*
  * YJIT's code on x86_64: it is entered from the interpreter only, and pushes three registers. In the
- * innermost frame there may be more above these. Only with --yjit-perf it keeps a frame record.
+ * innermost frame more may have been pushed after these. Only with --yjit-perf it keeps a frame record.
  */
 static __always_inline int native_leave_yjit(struct walk *w, __u32 walk_id)
 {
@@ -314,8 +315,8 @@ static __always_inline int native_leave_yjit(struct walk *w, __u32 walk_id)
 
 /*
  * The rule for @addr, in code of a table: RBPF_CFI_MAX_RULES of them fit into 16 bits. Stacks have
- * much in common, so the ones found last are remembered, by address and place of the process' ranges,
- * for an epoch: a rule of a number never changes.
+ * much in common, so the ones found last are remembered for an epoch, by address and by the process'
+ * first range: the rule that has a number never changes.
  */
 static __always_inline __u32 native_table_rule(struct walk_native *n,
 					       const struct rbpf_range *range, __u64 addr)
@@ -369,7 +370,7 @@ static __always_inline int native_leave_any(struct walk *w, __u32 walk_id)
 /* ---- gaps ---- */
 
 /*
- * The next tag of the chain. Returns 1 if the walk goes on where it tells to, 0 if its frame is not
+ * The next tag of the chain. Returns 1 if the walk goes on with its registers, 0 if its frame is not
  * further out than what was reached, and -1 if the chain ends or cannot be read. Like all bodies of
  * long loops a global function: the verifier looks at it once, not once for each turn.
  */
@@ -499,7 +500,7 @@ static __always_inline void walk_native(struct walk *w, __u32 walk_id)
 	n->range = n->code.first;
 	n->end = RBPF_NATIVE_LIMIT;
 	n->exact = n->innermost = 1;
-	/* Above its stack pointer a thread that switches has another's stack. */
+	/* While fibers are switched, top may be that of another stack: one below sp cannot be right. */
 	if (n->top < n->sp)
 		n->top = 0;
 	native_push(n, n->pc | RBPF_NATIVE_EXACT);

@@ -232,16 +232,16 @@ __noinline int walk_zjit_frame(__u32 walk_id, __u64 jit_return)
 }
 
 /*
- * What is not in the innermost frame, as cf[] holds it in front of its caller's, if it is ZJIT's.
+ * Correct cf[0], the innermost frame, if ZJIT has pushed it but not filled it in.
  *
- * 4.0's pushes a frame without pc, and nothing in it tells that it has: so mark any as one of
- * compiled code.
+ * ZJIT of 4.0 pushes frames without pc, and nothing marks them: so the pc of every innermost frame counts
+ * as that of compiled code.
  *
- * 4.1's makes the frame of a block that it calls the innermost one some instructions before it
- * writes jit_return (gen_invoke_block_iseq_direct(); with methods it waits). Till then that, pc and
- * iseq are of an earlier frame in that slot: take it out, the time is the caller's. What is written
- * there leads to the callee's part of the native stack: below its caller's, and within the stack.
- * (A block that the VM calls for compiled code is begun, and has none of its own.)
+ * ZJIT of 4.1 makes the frame of a block that it calls the innermost one some instructions before it
+ * writes jit_return (gen_invoke_block_iseq_direct(); for methods it waits). Until then jit_return, pc and
+ * iseq are those of an earlier frame in that slot. A valid jit_return points to the callee's part of the
+ * native stack: below its caller's, and within the stack. If it does not, the frame is removed, and the
+ * time is the caller's. (A block that the VM calls for compiled code has jit_return 0 and is complete.)
  */
 __noinline int walk_zjit_innermost(__u32 walk_id, __u64 size)
 {
@@ -277,8 +277,8 @@ __noinline int walk_zjit_innermost(__u32 walk_id, __u64 size)
 }
 
 /*
- * The frame is none that is shown, but may be the outermost one that a native frame of rb_vm_exec()
- * runs: then the one that was taken last is that now.
+ * The frame is not shown. If it is the outermost one that an activation of rb_vm_exec() runs (FINISH),
+ * the frame that was taken last now is.
  */
 static __always_inline void frame_skip(struct walk *w, __u64 flags)
 {
@@ -384,7 +384,8 @@ __noinline int walk_run(__u32 walk_id, __u32 off, __u32 size)
  * if they cannot be read.
  *
  * When the innermost part of what frames[] has room for is full, the middle of the stack is left
- * out: its frames are counted from the distance alone, unread, and one marker stands for them.
+ * out: the number of its frames follows from their size in memory, they are not read, and one marker stands
+ * for them.
  */
 __noinline int walk_chunk(__u32 walk_id)
 {
@@ -602,9 +603,9 @@ static __always_inline struct walk_gc gc_read(const struct rbpf_layout *l)
 }
 
 /*
- * Whether it is this thread that collects: the flag is the process', the work is done by the thread
- * that holds the lock of its VM (2.7), or of its ractor and, with several of them, of the VM.
- * thread_read() has been called.
+ * Whether it is this thread that collects. The flag is of the process; the collecting thread holds the
+ * VM's lock (2.7), or later is the running thread of its ractor, which is the only one or holds the VM's
+ * lock. To be called after thread_read().
  */
 static __always_inline bool gc_is_mine(struct walk *w)
 {
@@ -659,8 +660,8 @@ static __always_inline int label_text(struct walk *w, __u64 value,
 	return len ? walk_read(w->text, len, at) : 0;
 }
 
-/* rbpf_check_iseq() of @iseq; 0 if it cannot be read, or is old, which proves as much unless it is
- * asked for @always. */
+/* rbpf_check_iseq() of @iseq. 0 if it cannot be read; and without @always if it is old, for that proves
+ * as much. */
 __noinline __u64 walk_check_iseq(__u32 walk_id, __u64 iseq, __u32 always)
 {
 	struct walk *w = walk_state(walk_id);

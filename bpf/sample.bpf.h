@@ -30,7 +30,7 @@
 #include "registers.bpf.h"
 #include "native_sample.bpf.h"
 
-/* A pid may be another's later, and a program another after exec, whose Ruby may be the same. */
+/* From tgid, start time and mm: another one when the pid is used again, and after exec. */
 static __always_inline __u64 process_key(__u64 tgid)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
@@ -90,7 +90,7 @@ static __always_inline bool in_vm_text(const struct walk *w)
 /*
  * A switch between fibers, or between Ruby threads on one native thread, sets the EC some
  * instructions before the native stack: then the VM's own code runs on a stack that is not the
- * EC's. (Other code may: an extension can have coroutines of its own.) The w->ec was read.
+ * EC's. (Other code may: an extension can have coroutines of its own.) To be called after ec_read().
  */
 static __always_inline bool between_stacks(const struct walk *w)
 {
@@ -126,9 +126,10 @@ static __always_inline int send_stack(struct walk *w, __u32 walk_id, const struc
 	if (size > sizeof(*rec) + sizeof(w->frames))
 		return -1;
 	/*
-	 * It must be named at once, while what it points to still lives, unless all that takes was
-	 * copied. Waking rbpf costs the target time that follows the tick, and so is never sampled
-	 * as rbpf's. (Without the symbol table nothing is proven yet: user space has to attach.)
+	 * Wake rbpf, so that it reads the names while the objects exist; not needed if
+	 * capture_stack() copied all that naming reads. (If naming.symbols is 0 the layout is only a
+	 * preset, and user space must attach first.) The wakeup runs right after a tick, so the next
+	 * tick does not see what it costs.
 	 */
 	wakeup = !capture_stack(w, walk_id, process_key(rec->h.tgid)) || !w->layout.naming.symbols;
 	if (bpf_ringbuf_output(&ring, rec, size, wakeup ? BPF_RB_FORCE_WAKEUP : wakeup_flags())) {
@@ -141,14 +142,14 @@ static __always_inline int send_stack(struct walk *w, __u32 walk_id, const struc
 }
 
 /*
- * The fingerprint's seed. Within an epoch and a collection count no object that was on a stack is
- * freed, so an address means one object; except that what runs before and after a collection under
- * the same count may have objects moved in between. Processes enter an epoch at different moments,
+ * The fingerprint's seed. Within an epoch and an era no object that was on a stack is freed, so
+ * an address means one object; except that what runs before and after a collection in the same era may
+ * have objects moved in between. Processes enter an epoch at different moments,
  * so that they do not all resend at once.
  */
 static __always_inline __u64 stack_seed(__u64 tgid, __u64 epoch, const struct walk_gc *gc)
 {
-	/* From 0: a pid and an epoch are small numbers, which together mean little. */
+	/* Mixed one after the other: tgid ^ epoch would be the same for many processes. */
 	return rbpf_mix(rbpf_mix(rbpf_mix(0, tgid), epoch),
 			gc->era << 1 | !!(gc->flags & RUBY_GC_DURING_GC));
 }
@@ -203,7 +204,7 @@ static __always_inline int ruby_stack(struct walk *w, __u32 walk_id, __u64 epoch
 	return RBPF_OK;
 }
 
-/* ---- what triggers call ---- */
+/* ---- for programs that take samples ---- */
 
 /*
  * Begin a sample of the running thread, whose program runs in @context; *@walk_id is then the number of

@@ -23,8 +23,7 @@ int tick(struct bpf_perf_event_data *ctx)
 	return sample_thread(walk_id, 0, ctx->sample_period);
 }
 
-/* What a program costs that does nothing: the yardstick of make bench and of doctor's trial load.
- */
+/* What a program costs that does nothing: the yardstick of make bench. */
 SEC("perf_event")
 int empty(struct bpf_perf_event_data *ctx)
 {

@@ -130,7 +130,7 @@ struct walk {
 	__u64 th_ractor; /* … and its ractor, 0 if there are none in this Ruby */
 	__u64 stack_lo;	 /* the VM stack, addresses [lo, hi) */
 	__u64 stack_hi;
-	__u64 sp;     /* of the native stack, if other code runs than the VM's own; else 0 */
+	__u64 sp;     /* of the native stack, if in user mode and outside the VM's code; else 0 */
 	__u64 cfp;    /* next frame to read */
 	__u64 cf_top; /* the innermost frame of this fiber */
 	__u64 cf_end; /* address of the last slot, which is no frame */
@@ -152,7 +152,7 @@ struct walk {
 	__u64 win[WINDOW_WORDS];
 	__u64 me_seen[ME_SLOTS];      /* method entry ^ seed */
 	__u64 iseq_seen[ISEQ_SLOTS];  /* iseq ^ seed: its check was taken … */
-	__u64 iseq_check[ISEQ_SLOTS]; /* … and is this; 0 if it was not needed after all */
+	__u64 iseq_check[ISEQ_SLOTS]; /* … and is this; 0: it is old, or cannot be read */
 	__u64 text[RBPF_LABEL_WORDS]; /* of a label */
 	struct walk_capture capture;
 	struct walk_native native;

@@ -15,7 +15,8 @@
 #define RBPF_RUBY_ABI_H
 
 #ifdef __bpf__
-/* A call takes five arguments, and what it was before it was optimised is what kernels look at. */
+/* A BPF function has at most five arguments, and the verifier takes its prototype from BTF, which is from
+ * before optimisation: so it is always inlined. */
 #define RBPF_INLINE inline __attribute__((always_inline))
 #else
 #include <linux/types.h>

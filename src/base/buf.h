@@ -4,7 +4,8 @@
  *
  * Out of memory is sticky: after a failed append the buffer ignores further ones and
  * buf_failed() says so, so that a writer checks once at its end instead of at each call.
- * The bytes are always followed by a NUL that is not counted in len (data is NULL while empty).
+ * The bytes are always followed by a NUL that is not counted in len (data is NULL until something is
+ * added).
  * Not thread-safe.
  */
 #ifndef RBPF_BASE_BUF_H
@@ -35,7 +36,7 @@ struct buf {
 void buf_deinit(struct buf *buf);
 #define _cleanup_buf_ _cleanup_(buf_deinit)
 
-/* Forget the contents (and a failure), keep the memory. */
+/* Forget the contents and a failure, but not that max was exceeded; keep the memory. */
 void buf_reset(struct buf *buf);
 
 void buf_add(struct buf *buf, const void *data, size_t len);
@@ -57,7 +58,7 @@ void buf_add_le64(struct buf *buf, uint64_t v);
 /* The contents as a C string; "" while nothing was added. Valid until the next change. */
 const char *buf_str(const struct buf *buf);
 
-/* True when an append ran out of memory: the contents are then incomplete. */
+/* Whether an append failed, for lack of memory or beyond max: the contents are then incomplete. */
 bool buf_failed(const struct buf *buf);
 
 #endif

@@ -15,8 +15,8 @@ struct buf;
 struct err;
 
 /*
- * The attributes of @fd as far as they are known here: the server of a file system, which may not answer, is
- * not asked. Returns 0 or -errno.
+ * statx() of @fd that does not ask the server of a file system, which may never answer: the attributes
+ * as far as the kernel knows them. Returns 0 or -errno.
  */
 int io_stat(int fd, struct statx *ret);
 
@@ -24,7 +24,7 @@ int io_stat(int fd, struct statx *ret);
 dev_t io_device(const struct statx *st);
 int64_t io_time_ns(struct statx_timestamp time);
 
-/* Whether that is a file on a block device, which answers: of any other file system a user may be the server. */
+/* Whether @st is of a file on a block device. A user may serve any other file system, and never answer. */
 bool io_is_on_device(const struct statx *st);
 
 /* write() all of it, going on after EINTR, EAGAIN and short writes. Returns 0 or -errno. */
@@ -32,7 +32,7 @@ int io_write_full(int fd, const void *data, size_t len);
 
 /*
  * Append all of @fd (or of the file @path, relative to @dirfd) to @buf, at most @max bytes
- * (-EFBIG). Returns 0 or -errno; the contents of @buf are then what they were.
+ * (-EFBIG). Returns 0 or -errno; after a failure @buf is as it was before.
  */
 int io_read_fd(int fd, size_t max, struct buf *buf);
 int io_read_file(int dirfd, const char *path, size_t max, struct buf *buf);

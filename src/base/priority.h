@@ -15,7 +15,7 @@
  *				beyond it the process runs as it was started
  *
  * Children do not inherit it (SCHED_RESET_ON_FORK). For one thread, the main one. CAP_SYS_NICE is
- * needed at each turn that raises it again; without it, it stays as it was before.
+ * needed each time that the priority is raised again; without it, it is not raised again.
  */
 #ifndef RBPF_BASE_PRIORITY_H
 #define RBPF_BASE_PRIORITY_H

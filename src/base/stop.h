@@ -3,7 +3,7 @@
  * The request to stop, by a signal or because the time is up. Every loop whose length a target can
  * choose must check it.
  *
- * A signal handler gets no pointer, so this is state of the whole process, like the log level. One
+ * A signal handler gets no pointer, so this is state of the whole process. One
  * that is asked to stop may finish what it does for STOP_GRACE_NS more; from then on stop_overdue()
  * is true, and what is not known yet remains unknown: nothing is looked up, read or named any more.
  */
@@ -27,7 +27,7 @@ unsigned int stop_signals(void);
 /* The last of them; 0 if none has come. *@by_process: it was sent, not typed at the terminal. */
 int stop_signal(bool *by_process);
 
-/* Be asked at @ns, CLOCK_MONOTONIC, without a signal. 0: not any more. */
+/* Act at @ns, CLOCK_MONOTONIC, as if a signal had come then. 0: cancel that. */
 void stop_at(uint64_t ns);
 
 /* Whether the process was asked to stop STOP_GRACE_NS ago, or twice by signals. */

@@ -4,7 +4,7 @@
  *
  * A command is a row: how it is called, what it takes, and the function that runs it. Help, shell
  * completion and the lint of the man pages are made from the rows. Each command's row stands at the
- * end of its own file; command.c only lists them.
+ * end of its own file, or of NAME_options.c; command.c only lists them.
  */
 #ifndef RBPF_CMD_COMMAND_H
 #define RBPF_CMD_COMMAND_H

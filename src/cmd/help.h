@@ -21,7 +21,7 @@ int help_print(const struct command *cmd, struct err *err);
  *	COMMAND <TAB> --name <TAB> -x <TAB> ARG <TAB> INITIAL
  *
  * with "-" where there is nothing; COMMAND is "rbpf" for rbpf's own options, and those that every
- *command takes stand only there. A switch has a line for each of its two names.
+ * command takes stand only there. A switch has a line for each of its two names.
  */
 int help_print_options(struct err *err);
 

@@ -19,8 +19,8 @@ struct dump_ruby {
 };
 
 /*
- * As the interface's frames, innermost first. With @native also those of the native stack, whose
- * missing outer end is a frame, too; @here NULL: without. *@ret is the caller's to free; what its
+ * Make a struct dump_frame of each frame, innermost first: of the Ruby frames, and of those of @native,
+ * whose missing outer end is a frame, too. @here NULL: Ruby frames only. *@ret is the caller's to free; what its
  * frames point to lives as long as @here and the resolver. Returns 0 or -ENOMEM.
  */
 int dump_frames(struct native_here *here, const struct dump_ruby *ruby,

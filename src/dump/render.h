@@ -11,7 +11,7 @@ struct process;
 
 /*
  * Look at each thread of @d, which is of @process, and append what was seen to @out. @stack: which
- * frames are shown; JSON has the interpreter's own also with STACK_MIXED, and tells them. Returns 0
+ * frames are shown; JSON has the interpreter's own also with STACK_MIXED, marked as internal. Returns 0
  * or -ENOMEM.
  */
 int dump_text(struct dump *d, const struct process *process, enum stack_mode stack,

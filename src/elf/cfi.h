@@ -5,7 +5,7 @@
  * instructions. It knows nothing of processes: addresses are the file's own.
  *
  * The file may belong to a hostile target: what is read and what is made of it is limited in size
- * and in time, and a table is never more than wrong. Thread-safe for different lists of rules.
+ * and in time, and a table may be wrong, but cannot harm its reader. Thread-safe for different lists of rules.
  */
 #ifndef RBPF_ELF_CFI_H
 #define RBPF_ELF_CFI_H
@@ -31,13 +31,13 @@ struct cfi_rules {
 		.in = INTERN_INIT                                                                  \
 	}
 
-/* Make @rules, CFI_RULES_INIT before, those that are always there. Returns 0 or -ENOMEM. */
+/* Add to @rules, which are empty (CFI_RULES_INIT), those that all tables need. Returns 0 or -ENOMEM. */
 int cfi_rules_init(struct cfi_rules *rules);
 void cfi_rules_deinit(struct cfi_rules *rules);
 
 /*
  * The number of @rule, whose padding is zero, added if it is new. Past RBPF_CFI_MAX_RULES it is
- * that of a rule that says so. Returns 0 or -ENOMEM.
+ * the number of a rule that says that there was no room. Returns 0 or -ENOMEM.
  */
 int cfi_rules_add(struct cfi_rules *rules, const struct rbpf_cfi_rule *rule, uint16_t *ret);
 

@@ -5,7 +5,7 @@
  * (debug_file.h). It knows nothing of processes: addresses are the file's own.
  *
  * The file may belong to a hostile target: what is read is limited in size and in time, and an
- * answer is never more than wrong. Not thread-safe.
+ * answer may be wrong, but cannot harm its reader. Not thread-safe.
  */
 #ifndef RBPF_ELF_LINES_H
 #define RBPF_ELF_LINES_H

@@ -33,7 +33,7 @@ struct elf_function {
 	const char *name;    /* "" if nameless */
 };
 
-/* Where a function goes on after one that lies within it. */
+/* The part of a function that lies behind another one nested in it. */
 struct elf_function_rest {
 	uint64_t start, end;
 	size_t function; /* index */

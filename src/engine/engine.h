@@ -44,14 +44,15 @@ struct unwind_memory {
 	uint32_t *words; /* of the tables */
 	size_t n_words;
 	struct rbpf_cfi_rule *rules;
-	size_t n_rules; /* rows with a rule beyond them say nothing; at least 1 */
+	size_t n_rules; /* a row whose rule has a higher number counts as having none; at least 1 */
 	struct rbpf_range *ranges;
 	size_t n_ranges;
 };
 
 /*
- * Operations of an engine; each is described at the function that calls it. Those that may be NULL
- * are of what an engine need not have: then the function does nothing, and its results are 0.
+ * Operations of an engine; each is described at the function that calls it. An engine leaves NULL what it
+ * cannot do, of those that may be: then the function does nothing and its results are 0, but
+ * engine_fd() is -1 and engine_read_registers() fails with -ENOTSUP.
  */
 struct engine_ops {
 	const char *name;
@@ -96,8 +97,8 @@ int engine_follow(struct engine *e, pid_t tgid, const struct rbpf_layout *layout
 void engine_forget(struct engine *e, pid_t tgid);
 
 /*
- * Keep the @layout of a process, without what is an address of that process, for the next that the same
- * user executes the same file by (see struct rbpf_preset_key): that one is walked from its first tick.
+ * Keep @layout, without addresses of the process that it is of, for the next process with the same
+ * executable and user (see struct rbpf_preset_key): that one is walked from its first tick.
  */
 void engine_keep_preset(struct engine *e, const struct rbpf_preset_key *key,
 			const struct rbpf_layout *layout);
@@ -126,8 +127,8 @@ int engine_read_threads(struct engine *e, pid_t tgid, struct rbpf_task **ret, si
 			struct err *err);
 
 /*
- * The same with the registers of each thread, as they were at one moment of its own. Those of one
- * that has not run since, as its runtime tells, are those it still has.
+ * The same with the registers of each thread. Each thread is read at another time; if its runtime is
+ * unchanged later, its registers are still those.
  */
 int engine_read_registers(struct engine *e, pid_t tgid, struct rbpf_thread **ret, size_t *n,
 			  struct err *err);

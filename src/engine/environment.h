@@ -22,8 +22,8 @@ struct environment_row {
 
 #define ENVIRONMENT_ROWS 5
 
-/* Fill @rows (of ENVIRONMENT_ROWS) and return how many there are: kernel, BTF, privilege, lockdown,
- * perf. */
+/* Fill @rows (of ENVIRONMENT_ROWS) and return how many there are: kernel, privilege, BTF, lockdown,
+ * pid namespace. */
 size_t environment_look(struct environment_row *rows);
 
 /*

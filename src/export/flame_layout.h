@@ -26,7 +26,7 @@ struct flame_layout {
 	uint64_t total;	    /* width of the root */
 	uint32_t max_depth; /* of a box */
 	uint64_t n_hidden;  /* nodes that are too narrow */
-	bool by_samples;    /* the unit is a sample, because all weights are 0; else ns */
+	bool by_samples; /* the unit is a sample, because all weights are 0; else that of the event */
 };
 
 #define FLAME_LAYOUT_INIT                                                                          \

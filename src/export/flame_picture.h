@@ -59,7 +59,7 @@ void flame_add_text(struct buf *out, const struct buf *text);
 void flame_add_value(struct buf *out, enum value_unit unit, uint64_t value);
 
 /* "\ntotal 1.20 s (12.3%), 120 samples" */
-void flame_add_amount(const struct flame *fl, const char *what, uint64_t ns, uint64_t samples,
+void flame_add_amount(const struct flame *fl, const char *what, uint64_t value, uint64_t samples,
 		      struct buf *out);
 
 /* All boxes. */

@@ -4,8 +4,8 @@
  * are taken, and which are no longer wanted but may be in use by a program that has begun before
  * that was so. Those become free after EXTENTS_GRACE_NS: a program runs for microseconds.
  *
- * It knows where the parts are, not what they hold. All units are elements of the array. A part is
- * the lowest that is large enough. Not thread-safe.
+ * It knows where the parts are, not what they hold. All units are elements of the array. The
+ * first free part that is large enough is taken (first fit). Not thread-safe.
  */
 #ifndef RBPF_NATIVE_EXTENTS_H
 #define RBPF_NATIVE_EXTENTS_H

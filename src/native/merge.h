@@ -35,7 +35,7 @@ struct merge_ruby {
 /* Properties of a native frame: the bits of struct merge_native.is. */
 #define MERGE_VM_EXEC (1u << 0) /* rb_vm_exec() */
 #define MERGE_CORE    (1u << 1) /* vm_exec_core(), or compiled Ruby code */
-#define MERGE_VM      (1u << 2) /* other code of the VM's file … */
+#define MERGE_VM      (1u << 2) /* code of the VM: the two above, and what else is in its file … */
 #define MERGE_GLUE    (1u << 3) /* … that calls methods, or may well do so, having no name */
 #define MERGE_START   (1u << 4) /* of what programs and threads are started with */
 #define MERGE_GC      (1u << 5) /* begins a garbage collection */
@@ -83,7 +83,8 @@ void merge_buffers_deinit(struct merge_buffers *b);
 
 /*
  * Merge into @out, which has room for all frames of both, outermost first; returns how many there
- * are. *@gc is where a garbage collection that is going on begins: behind so many of them.
+ * are. *@gc is the index in @out before which the frames of a garbage collection that is going on
+ * belong; if it is not less than the returned number, they belong to the end.
  */
 size_t merge_stacks(const struct merge *w, struct merged_frame *out, size_t *gc);
 

@@ -48,7 +48,7 @@ void native_stack_deinit(struct native_stack *stack);
  */
 int native_here_interpreter(struct native_here *h, const struct resolver *names);
 
-/* As native_frames() (without inlined functions: one a word) and native_frame_name(), of native.h. */
+/* As native_frames() (without inlined functions: one a word) and native_frame_name(), of native_stacks.h. */
 int native_here_frames(struct native_here *h, const uint64_t *words, size_t n_words,
 		       struct native_frames *ret);
 /* As struct merge.goes_on; @arg is @h. */

@@ -31,15 +31,15 @@ struct unwind_memory;
 typedef void native_set_code_fn(void *arg, pid_t pid, const struct rbpf_code *code);
 
 /*
- * What processes are walked by is written to @mem, which must outlive what is made, and @set_code is
- * called with @arg to tell where in it. Both NULL: stacks are only named. @worker, which must outlive
+ * Unwind tables are written to @mem, which must outlive what is made, and @set_code is called with @arg to
+ * say where in it those of a process are. Both NULL: stacks are only named. @worker, which must outlive
  * it too, reads files; @inlines as in native_names_new(). Returns 0 or -errno.
  */
 int native_new(const struct unwind_memory *mem, struct file_worker *worker, bool inlines,
 	       native_set_code_fn *set_code, void *arg, struct native **ret);
 void native_free(struct native *n); /* accepts NULL */
 
-/* Perf maps may take a quarter of @bytes, if that is less than PERF_MAPS_MAX_MEMORY. At first. */
+/* Perf maps may take a quarter of @bytes or PERF_MAPS_MAX_MEMORY, whichever is less. To be called before a process is added. */
 void native_limit_memory(struct native *n, uint64_t bytes);
 
 /* Give memory back: frames from native_frames() mean nothing any more. Returns 0 or -ENOMEM. */
@@ -103,9 +103,9 @@ int native_ready(struct native_process *p, const uint64_t *words, size_t n_words
 int native_poll(struct native *n, bool wait);
 
 /*
- * Append the frames that @n_words words of @p are, NULL if the process is not known any more: one of
- * each and those it was inlined into. What is being read is waited for or, @in_haste, done without:
- * a function has no name then but its address. Returns 0 or -ENOMEM.
+ * Append the frames that @n_words words of @p are: one for each word, and one more for each function that
+ * it was inlined into. @p NULL: the process is gone. @in_haste: symbols that are being read are not waited
+ * for; a function has no name then but its address. Returns 0 or -ENOMEM.
  */
 int native_frames(struct native *n, struct native_process *p, bool in_haste, const uint64_t *words,
 		  size_t n_words, struct native_frames *ret);
@@ -126,7 +126,7 @@ int native_frame_id(struct native *n, struct sink *out, uint32_t name, bool inte
 /* Set what was left out of processes' code and its names, by enum profile_counter. */
 void native_count(const struct native *n, uint64_t *counters);
 
-/* Give memory back and let be asked again, about once a second. */
+/* Give memory back and refill the budgets: to be called once or twice a second. */
 void native_tick(struct native *n);
 
 #endif

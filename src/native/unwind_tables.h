@@ -9,10 +9,9 @@
  * every range of the file names it. What became of a request stands in the ranges, as their kind
  * (enum rbpf_code_kind).
  *
- * The pool of tables is full at some point. Then those make room that were loaded longest ago, which
- * nothing placed needs before those that something does; and of these only what was there for
- * UNWIND_STAY_NS, so that code that does not fit in all at once is walked in part, and not loaded
- * over and over. What found no room (RBPF_CODE_NO_ROOM) may be asked for again when there is some.
+ * When the pool is full, tables are dropped: first those that no range names, then those that were loaded
+ * more than UNWIND_STAY_NS ago, the oldest first. So code that does not fit in all at once is
+ * walked in part, and not loaded over and over. What found no room (RBPF_CODE_NO_ROOM) may be asked for again when there is some.
  *
  * Times are ns of CLOCK_MONOTONIC and never less than those given before. Not thread-safe.
  */

@@ -28,7 +28,7 @@
 enum frame_kind {
 	FRAME_RUBY = 0,	     /* a method, block, class body … written in Ruby */
 	FRAME_CFUNC = 1,     /* a method written in C; file and line are its Ruby caller's */
-	FRAME_NATIVE = 2,    /* machine code outside Ruby's knowledge */
+	FRAME_NATIVE = 2,    /* a native function; or in place of a Ruby stack (reason.h) */
 	FRAME_KERNEL = 3,    /* kernel code */
 	FRAME_GC = 4,	     /* garbage collection */
 	FRAME_TRUNCATED = 5, /* stands for frames that were cut; its name says how many */

@@ -9,7 +9,7 @@
 #include "profile/reader.h"
 
 struct recording {
-	const char *path; /* as named by the user or the rules; not owned */
+	const char *path; /* as the user named it, or the default; not owned */
 	struct profile profile;
 	struct read_report report;
 };

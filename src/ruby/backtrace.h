@@ -16,7 +16,7 @@ struct ruby_iseq;
 struct ruby_method;
 struct ruby_rules;
 
-/* Whether a frame of @iseq, for a rescue or ensure clause, stands for the Ruby frame that it is in, too. */
+/* Whether a frame of @iseq (of a rescue or ensure clause) stands for its caller's frame, too, which is hidden. */
 bool ruby_backtrace_hides_caller(const struct ruby_iseq *iseq);
 
 /*
@@ -33,7 +33,7 @@ bool ruby_backtrace_hides_inside(const struct rbpf_frame *f, const struct ruby_i
 bool ruby_frame_half_written(const struct ruby_rules *rules, const struct rbpf_frame *f,
 			     const struct ruby_iseq *iseq, const struct ruby_method *method);
 
-/* Whether frame @i of @frames, innermost first, may not have its pc if it runs compiled code. */
+/* Whether frame @i of @frames, innermost first, may have a saved pc that is out of date, if it runs compiled code. */
 bool ruby_frame_pc_may_be_unsaved(const struct ruby_rules *rules, const struct rbpf_frame *frames,
 				  size_t i);
 

@@ -24,7 +24,7 @@ struct ruby_findings {
 
 /*
  * Ask the @sources (1 << enum ruby_source) about the Ruby of @vm, of which pid, mem and binary are
- * set. @tp is the thread pointer of a thread with EC @ec; @ecs are those of all @n threads.
+ * set. @tp is the thread pointer of the thread that has ecs[0]; @ecs are the ECs of all @n threads.
  */
 void ruby_discover(const struct ruby_vm *vm, unsigned int sources, uint64_t tp, const uint64_t *ecs,
 		   size_t n, struct ruby_findings *ret);

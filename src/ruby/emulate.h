@@ -91,7 +91,8 @@ struct emulator {
 	/* What the last run did. */
 	struct emu_access access[EMU_ACCESSES]; /* load number n is access[n - 1] */
 	unsigned int n_accesses;
-	struct emu_value result[EMU_RESULTS]; /* one a path; only those computed from a load */
+	struct emu_value result
+		[EMU_RESULTS]; /* one for each path; those that are unknown or 0 are left out */
 	unsigned int n_results;
 
 	/* Private. */

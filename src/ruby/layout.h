@@ -5,7 +5,8 @@
  *
  * Each fact can come from several sources (enum ruby_source): each fills in a struct ruby_layout
  * with what it knows, and ruby_vm_attach() takes for each fact the most trusted source that knows
- * it and proves the whole on the live process before it is used.
+ * it and proves the whole on the live process before it is used. If that fails it tries again with
+ * fewer sources (attempts[] in vm.c).
  */
 #ifndef RBPF_RUBY_LAYOUT_H
 #define RBPF_RUBY_LAYOUT_H
@@ -18,7 +19,7 @@
 
 struct err;
 
-/* In order of trust. */
+/* Most trusted first. */
 enum ruby_source {
 	RUBY_FROM_CODE,	  /* the machine code of small exported functions (code.h) */
 	RUBY_FROM_DWARF,  /* debug information of the file or its debug file (layout_dwarf.c) */
@@ -177,7 +178,7 @@ struct ruby_rules ruby_rules_for(const char *version);
 /* RUBY_FROM_TABLE: fill in @ret for a version like "3.1.2". -ENOENT if it is not in the table. */
 int ruby_layout_table(const char *version, struct ruby_layout *ret);
 
-/* The row of the table for a version like "3.1.2": "3.1"; NULL if it has none. */
+/* The minor that the table has for a version like "3.1.2": "3.1"; NULL if it has none. */
 const char *ruby_layout_row(const char *version);
 
 /*
@@ -187,7 +188,7 @@ const char *ruby_layout_row(const char *version);
 #define RUBY_VERSION_SUFFIX 16
 bool ruby_version_valid(const char *version);
 
-/* Whether this is a Ruby whose ways are known: 2.7 or newer, in the table or not. */
+/* Whether this Ruby is supported: 2.7 or newer, in the table or not. */
 bool ruby_version_supported(const char *version);
 #define RUBY_OLDEST "2.7"
 

@@ -19,7 +19,7 @@ struct ruby_vm;
 struct ruby_method_id {
 	uint64_t me[RUBY_ME_WORDS];
 	uint64_t def[RUBY_DEF_WORDS];
-	/* The class: RBasic, and as far as its name's String (ruby_layout.class_path). */
+	/* The class: RBasic, and as far as its name's String and its attached object (owner_size()). */
 	uint64_t owner[RUBY_OWNER_WORDS];
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The self-check: a layout is used only after it has led, on the live process, to what only the
- * right one leads to. What rbpf cannot do without refuses a Ruby that fails; the rest is switched
- * off.
+ * right one leads to. If a check fails that rbpf needs, the Ruby is refused. If another fails, rbpf works
+ * without that feature.
  */
 #ifndef RBPF_RUBY_PROVE_H
 #define RBPF_RUBY_PROVE_H

@@ -4,8 +4,9 @@
  * to others.
  *
  * A member is found by asking of each offset it could have, on each object at hand, whether it fits
- * there. The member looked for fits on all of them, so the true offset is never refused; what fits
- * by chance is refused by some other object. One offset left is the answer, more than one is none.
+ * there. The member looked for fits on all of them, so the true offset is not refused, unless an
+ * object changes while it is read, which can only cost the answer; what fits by chance is refused by
+ * some other object. One offset left is the answer, more than one is none.
  */
 #ifndef RBPF_RUBY_SEARCH_PARTS_H
 #define RBPF_RUBY_SEARCH_PARTS_H

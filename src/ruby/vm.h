@@ -65,7 +65,7 @@ struct ruby_attach_options {
 	size_t n_tasks;
 	unsigned int sources;	  /* 1 << enum ruby_source of those to use; 0: all */
 	struct ruby_cache *cache; /* what is known of binaries seen before; may be NULL */
-	uid_t uid;		  /* whose process it is: what is known of others' is not used */
+	uid_t uid; /* whose process it is: only what is known of this user's processes and root's is used */
 };
 
 /*
@@ -73,7 +73,7 @@ struct ruby_attach_options {
  *
  * Returns 0, or with ERR_TARGET: -ENOENT (no Ruby VM in it), -EAGAIN (a VM that has not started
  * yet), -ESRCH (it has ended meanwhile), -EPROTO (the self-check failed; the message names the field),
- * -E2BIG (it has more to read than RUBY_ATTACH_BYTES); or -EINTR when stop_overdue(). @ret->checks is
+ * -ENOTSUP (a Ruby before 2.7), -E2BIG (it has more to read than RUBY_ATTACH_BYTES); -ENOMEM; or -EINTR when stop_overdue(). @ret->checks is
  * filled as far as it went in every case; release with ruby_vm_deinit() in every case.
  */
 int ruby_vm_attach(pid_t pid, const struct ruby_attach_options *opts, struct ruby_vm *ret,

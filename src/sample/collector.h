@@ -35,7 +35,7 @@ struct collector_options {
 				* 0: none */
 	bool native;	      /* native stacks are walked, too … */
 	bool inlines;	      /* … and what was inlined in their functions is looked for */
-	/* Called for what is missing of a process: its Ruby cannot be walked (system_wide), threads. */
+	/* Called when part of a process is not recorded: its Ruby cannot be walked (system_wide), or threads. */
 	void (*warn)(void *arg, const char *message);
 	void *warn_arg;
 };

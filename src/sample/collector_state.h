@@ -73,19 +73,20 @@ int samples_take(struct collector *c, const struct rbpf_ring_sample *rec, size_t
 int samples_poll(struct collector *c);
 int samples_finish(struct collector *c);
 
-/* @p will not be any more, or what its code is: take what waits without waiting for names. */
+/* Take all samples of @p that wait for names, without names if need be: @p ends, or executes another program. */
 int samples_release(struct collector *c, struct tracked_process *p);
 
 /* ---- process_life.c and thread_life.c ---- */
 
 /*
  * Follow process @pid, unless it is gone (-ESRCH), system-wide not one of those selected (-ENOENT),
- * or there are RBPF_MAX_PROCS already (-E2BIG). @since_ns as in struct tracked_process; @preset: the kernel side follows it already.
+ * or there are too many already, in all or of its user, or too little memory (-E2BIG, may_follow()).
+ * @since_ns as in struct tracked_process; @preset: the kernel side follows it already.
  */
 int life_add(struct collector *c, pid_t pid, uint64_t since_ns, bool preset,
 	     struct tracked_process **ret, struct err *err);
 
-/* Look for a Ruby in @p, among @tasks if they are given. Returns 0 or why none was found. */
+/* Look for a Ruby in @p, by the thread pointers in @tasks; NULL: read them. Returns 0 or why none was found. */
 int life_attach(struct collector *c, struct tracked_process *p, const struct rbpf_task *tasks,
 		size_t n_tasks, struct err *err);
 
@@ -93,7 +94,7 @@ int life_attach(struct collector *c, struct tracked_process *p, const struct rbp
 int life_try(struct collector *c, struct tracked_process *p, const struct rbpf_task *tasks,
 	     size_t n_tasks);
 
-/* The same for a process that is seen using CPU: seldomer each time. */
+/* The same for a process that is seen using CPU: with longer and longer pauses. */
 int life_try_again(struct collector *c, struct tracked_process *p);
 
 /* Count @p, once, if it has ended before a Ruby was found in it. */
@@ -102,13 +103,13 @@ void life_count_unseen(struct collector *c, struct tracked_process *p);
 /* Write what is known of @p to the recording. */
 int life_record(struct collector *c, struct tracked_process *p);
 
-/* Thread @t has had @runtime ns of CPU time in its life so far. */
+/* Note that thread @t has had @runtime ns of CPU time in its life so far. */
 int life_account(struct collector *c, struct tracked_thread *t, uint64_t runtime);
 
-/* Whether thread @tid of @p had a clock at @ts, for what it created then to inherit. */
+/* Whether thread @tid of @p had a clock at @ts, which a thread that it created then inherited. */
 bool life_was_covered(struct collector *c, struct tracked_process *p, pid_t tid, uint64_t ts);
 
-/* Read from where on the CPU time of process @pid counts; 0: of all. */
+/* Note the CPU time that each thread of process @pid (0: of all) has used: only what comes later counts. */
 int life_begin_account(struct collector *c, pid_t pid);
 
 /* Give clocks to the threads of processes that are uncovered. Not while the ring is read. */
@@ -144,7 +145,7 @@ bool system_wide_may_be_ruby(struct collector *c, pid_t pid);
 /* Look for Rubies that were mapped since the last look. */
 int system_wide_poll(struct collector *c);
 
-/* Look into processes again that it would have taken too much of their user's time to. */
+/* Look into the processes again that were put off, because looking had used up their user's share of time. */
 int system_wide_retry(struct collector *c);
 
 #endif

@@ -81,9 +81,9 @@ int stack_table_define_native(struct stack_table *t, struct tracked_process *p, 
 			      const struct rbpf_ring_native *rec, size_t len);
 
 /*
- * The stack of a sample of process @p: what it names, or a frame that says why there is none. @ruby_found
- * tells whether the layout that the process was walked with is proven, and not only what its
- * executable had before: if not, a walk that failed says no more than that it has not started yet.
+ * The stack of a sample of process @p: what it names, or a frame that says why there is none. @ruby_found:
+ * the Ruby had been attached to when the sample came. If not, a sample without a known stack counts as
+ * one without Ruby, whatever its status says, but for threads that exit.
  * Returns 0 or -errno.
  */
 int stack_table_of_sample(struct stack_table *t, struct sink *out, const struct tracked_process *p,

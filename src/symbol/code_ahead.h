@@ -23,8 +23,8 @@ int code_ahead_want(struct code_files *files, struct code_file *file, enum code_
 int code_ahead_poll(struct code_files *files, bool wait);
 
 /*
- * @part of @file is needed at once. If it is being read, that is waited for; otherwise it is not
- * wanted any more. Returns 1 if it has been read, 0 if not: who needs it reads it, or -ENOMEM.
+ * @part of @file is needed at once: wait if it is being read, else take it off the queue. Returns 1 if
+ * it has been read or cannot be, 0 if the caller has to read it, or -ENOMEM.
  */
 int code_ahead_hurry(struct code_files *files, struct code_file *file, enum code_part part);
 

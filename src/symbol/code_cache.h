@@ -7,17 +7,18 @@
  * its address is looked at. What decides is the era of the heap (rbpf_gc_era()), which the kernel
  * side reads along with the stack: an object that is on a stack is freed at the earliest when the
  * next era begins. Hence, for a stack sampled in era S and a copy that was read or compared, and
- * found to be the same, in eras from F to L:
+ * found to be the same, in eras from F to L, the question is whether the copy is of the object that was on
+ * the stack. It is:
  *
- *   - F <= S <= L: it is the copy's. (Nothing need be read.)
- *   - S > L: it is if the object, compared now, is still the same.
- *   - S < F: it is if the object, now in era N, is an old one and N - S <= 1, for it takes three
- *     collections to become old (RVALUE_OLD_AGE), the last of which may have begun; and if it
+ *   - F <= S <= L: always. (Nothing need be read.)
+ *   - S > L: if the object, compared now, is still the same.
+ *   - S < F: if the object, now in era N, is an old one and N - S <= 1, for it takes three
+ *     collections to become old (RVALUE_OLD_AGE; from 3.3 on, before that an old object proves
+ *     nothing here), the last of which may have begun; and if it
  *     cannot have been moved there: the pc of the frame lies in the code of that iseq, or the method
  *     entry is of that iseq.
- *   - If the process is gone, and nothing can be compared any more: it is taken to be if it was an
- *     old one.
- *   - In any case it is if it holds what it held then, by the check of its words and label that
+ *   - If the process is gone, and nothing can be compared any more: if it was an old one.
+ *   - In any case if it holds what it held then, by the check of its words and label that
  *     the kernel side sends along when it sends an iseq that is not old for the first time in an
  *     era. That holds for all of era S. A copy it fits is therefore not compared any more; one it
  *     does not fit is no longer believed when the process is gone.
@@ -59,7 +60,7 @@ struct cached_iseq {
 	uint64_t first, last;	 /* eras between which it is known to be the same */
 	uint64_t checked;	 /* an era of which a check has shown the same; 0: none */
 	uint64_t round;		 /* last looked at in; 0: never */
-	uint64_t stamp;		 /* of the look in which it was last on the list */
+	uint64_t stamp;		 /* number of the comparison (look_once()) that queued it last */
 	uint32_t generation;	 /* changes when something else is found there; 0: nothing usable */
 	bool unsure; /* an era ended while it was read: it is of last or earlier, and first means
 			       * nothing */
@@ -104,8 +105,8 @@ struct code_cache {
 };
 
 /*
- * Bytes of copies of one process. Who has reached them is to begin anew with another cache: until
- * then nothing is read that is not known, and its frames have no names.
+ * Bytes of copies of one process. At this limit no new copies are made, and what is not known has no name,
+ * until the caller replaces the cache.
  */
 #define CODE_CACHE_BYTES (16u << 20)
 

@@ -128,7 +128,7 @@ int code_files_of_vdso(struct code_files *files, pid_t pid, const struct map *ma
 struct code_file *code_file_ref(struct code_files *files, struct code_file *file);
 void code_file_unref(struct code_files *files, struct code_file *file);
 
-/* @pid maps @file, from @start to @end: it can be opened there. */
+/* Note that @pid maps @file from @start to @end, by which it can be opened. */
 void code_file_seen(struct code_file *file, pid_t pid, uint64_t start, uint64_t end);
 
 /*
@@ -158,7 +158,7 @@ void code_file_done(struct code_files *files, struct code_file *file, enum code_
  */
 int code_file_table(struct code_files *files, struct code_file *file, const struct cfi_table **ret);
 
-/* The table of @file was read into file->table or, with @r, was not: as file_worker_table(). */
+/* Note that the table of @file was read into file->table, or why it was not: @r as of file_worker_table(). */
 void code_file_set_table(struct code_files *files, struct code_file *file, int r);
 
 /* Free a table that was copied elsewhere. It is made again if it is asked for again. */

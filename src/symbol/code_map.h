@@ -29,9 +29,9 @@ struct maps;
 
 /* The JIT compiler of the process, which writes the executable memory that is of no file. */
 enum code_jit {
-	CODE_JIT_NONE, /* nothing; it is anybody's */
-	CODE_JIT_YJIT, /* frames without a frame pointer on x86_64 */
-	CODE_JIT_ZJIT, /* ZJIT, or YJIT with --yjit-perf: frame pointers */
+	CODE_JIT_NONE, /* none is possible, so code without a file may be anybody's */
+	CODE_JIT_YJIT, /* YJIT, or not known which: no frame records on x86_64 */
+	CODE_JIT_ZJIT, /* each frame has a frame record */
 };
 
 struct code_range {

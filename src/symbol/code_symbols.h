@@ -38,7 +38,7 @@ int code_symbols_want(struct code_files *files, struct code_file *file, bool inl
 /* Whether they are being read, or will be. */
 bool code_symbols_wanted(const struct code_file *file);
 
-/* The symbols of @file have been read into file->symbols, or cannot be read: then it has no names. */
+/* Note that the symbols of @file were read into file->symbols, or cannot be read: then it has no names. */
 void code_symbols_set(struct code_files *files, struct code_file *file);
 
 void code_symbols_free(struct code_symbols *symbols); /* accepts NULL */

@@ -52,9 +52,9 @@ int native_names_new(struct code_files *files, bool inlines, struct native_names
 void native_names_free(struct native_names *n);
 
 /*
- * The file that @addr of a process with @map is in is its VM's, and @label, 0 if unknown, is where one
- * of the interpreter's instructions is implemented. It is looked for as long as it is not known, but
- * for no more than NATIVE_MAX_LABELS of them. Returns 1 if it is known, 0 if not, or -ENOMEM.
+ * Look for the interpreter in the file that @addr of a process with @map is in, which is that of its VM.
+ * @label, 0 if unknown, is the address at which one of the interpreter's instructions is implemented;
+ * NATIVE_MAX_LABELS of them are tried for a file. Returns 1 if the interpreter is known, 0 if not, or -ENOMEM.
  */
 #define NATIVE_MAX_LABELS 16
 int native_names_vm(struct native_names *n, const struct code_map *map, uint64_t addr,

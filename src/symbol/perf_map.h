@@ -45,7 +45,7 @@ struct perf_map_budget {
 		.sorted = PERF_MAPS_MAX_SORTED                                                     \
 	}
 
-/* To be called about once a second. */
+/* Refill the budget: to be called once or twice a second. */
 void perf_map_budget_tick(struct perf_map_budget *budget);
 
 struct perf_map_entry {
@@ -87,8 +87,8 @@ void perf_map_deinit(struct perf_map *map);
 typedef ssize_t perf_map_read_fn(void *arg, void *to, size_t size, uint64_t offset);
 
 /*
- * Read what the file, which has @size bytes and is the same each time, has more than last time, by
- * @read, called with @arg; a line that has no end yet is left for the next time. A file that became
+ * Read what was appended to the file since the last call, by @read, called with @arg. It has @size bytes
+ * now, and must be the same file each time. A line that has no end yet is left for the next time. A file that became
  * shorter is read anew. Returns 0, what @read fails with or -ENOMEM; what was read before stands.
  */
 int perf_map_read(struct perf_map *map, uint64_t size, perf_map_read_fn *read, void *arg);

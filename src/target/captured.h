@@ -42,8 +42,8 @@ int captured_set(struct captured *c, const void *data, size_t len);
 void captured_deinit(struct captured *c);
 
 /*
- * The memory that consists of these blocks, with what is below; @c must outlive it. A span is read
- * from one of them.
+ * The memory that consists of these blocks, with what is below; @c must outlive it. A span that is
+ * read must lie within one block.
  */
 struct memory captured_memory(const struct captured *c);
 

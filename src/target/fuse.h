@@ -10,9 +10,9 @@
 #include <sys/types.h>
 
 /*
- * The user who serves the FUSE file system with the device @major:@minor that process @pid sees: the one
- * that the kernel has noted, or, in another user namespace than ours, whose root may note any, the owner
- * of that. Returns 0 or -errno; -ENOENT if @pid sees no such one.
+ * The user who serves the FUSE file system with the device @major:@minor that process @pid sees: user_id= of
+ * the mount. If @pid is in another user namespace than rbpf, it is the owner of that namespace, because
+ * its root can set any user_id. Returns 0 or -errno; -ENOENT if @pid sees no such one.
  */
 int fuse_server(pid_t pid, uint32_t major, uint32_t minor, uid_t *ret);
 

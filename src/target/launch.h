@@ -13,7 +13,7 @@ struct err;
 
 struct launch {
 	pid_t pid;
-	int go_fd;     /* closed or written: the child goes on; owned */
+	int go_fd; /* a byte written lets the child execute its program; closed, it ends; owned */
 	int result_fd; /* the errno of a failed exec comes from it; owned */
 };
 

@@ -2,9 +2,9 @@
 /*
  * Opening files that may be on a file system whose server does not answer, as FUSE and NFS have one:
  * any look at such a file may wait for ever, in the kernel, where not even SIGKILL ends it. So another
- * process does it, a copy of this one without its files, and who wants the file waits only as long as
- * that process does not sleep: one that sleeps too long is killed and not waited for, and nothing is
- * opened for that root for a while, and while it is still there.
+ * process does it, a copy of this one without its files, and who wants the file waits while
+ * that process works. One that sleeps for PATIENT_SLICES in a row is killed and not waited for; then
+ * nothing of that root is opened for PATIENT_HUNG_NS, nor while that process is still there.
  *
  * Not thread-safe.
  */
@@ -17,11 +17,11 @@
 
 struct target_file_request;
 
-#define PATIENT_SLICE_MS    50 /* so often it is looked at what the process does */
-#define PATIENT_SLICES	    16u /* in which it sleeps, one after the other, until it is left behind */
+#define PATIENT_SLICE_MS    50		   /* between two looks at what the process does */
+#define PATIENT_SLICES	    16u		   /* asleep in a row until it is given up */
 #define PATIENT_SLICES_HUNG 2u		   /* the same while there are roots that hang */
 #define PATIENT_MAX_HUNG    32u		   /* roots that hang, and processes that are left behind */
-#define PATIENT_HUNG_NS	    60000000000ull /* for so long a root hangs at least */
+#define PATIENT_HUNG_NS	    60000000000ull /* for so long nothing is opened in a root that hangs */
 #define PATIENT_MAX_ROOT    256u	   /* bytes of a root and of a path, with their NULs */
 #define PATIENT_MAX_PATH    4096u
 

@@ -43,7 +43,7 @@ struct process {
 int process_open(pid_t pid, struct process *ret, struct err *err);
 void process_close(struct process *p);
 
-/* The user that @pid runs as; -1 if that cannot be read. */
+/* The real user id of @pid; -1 if that cannot be read. */
 uid_t process_uid(pid_t pid);
 
 /* Whether it is still the same process, and not a zombie. */

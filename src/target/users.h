@@ -4,8 +4,7 @@
  * that they cannot keep those of others from being recorded.
  *
  * Two rules. Of what there is a number of (processes that are followed, presets), a user may have one more as
- * long as it then has no more than is left for all others: one user alone can take half of all, two
- * a third each. And of rbpf's CPU time, what it takes to look at memory maps, which processes can
+ * long as it has fewer than are still free: one user alone can take half of all, two a third each. And of rbpf's CPU time, what it takes to look at memory maps, which processes can
  * make as long as they like, a user may have USERS_LOOK_SHARE of the time that passes, after a first
  * USERS_LOOK_BURST_NS. Not thread-safe.
  */
@@ -27,7 +26,7 @@ struct user {
 	size_t presets;	  /* layouts that are kept for the next process */
 	uint64_t
 		looks_ns; /* CLOCK_MONOTONIC: when the looks so far are paid for; 0: none was taken */
-	size_t names;	  /* bytes: for who adds up */
+	size_t names;	  /* bytes; scratch of who adds them up by user */
 };
 
 struct users {
@@ -41,10 +40,10 @@ void users_deinit(struct users *users);
 /* User @uid, -1 if unknown; valid until the next call. */
 struct user *users_get(struct users *users, uid_t uid);
 
-/* Whether @user may have one more of something, of which it has @has and @left are free. */
+/* Whether a user who has @has of something may have one more, while @left are free. */
 bool user_may_add(size_t has, size_t left);
 
-/* Whether there may be a look for @user at @now; and it took @cpu_ns. */
+/* Whether memory maps of @user may be looked at now; and note that doing so took @cpu_ns. */
 bool user_may_look(const struct user *user, uint64_t now);
 void user_looked(struct user *user, uint64_t now, uint64_t cpu_ns);
 

@@ -20,12 +20,12 @@ struct num_text num_column(enum value_unit unit,
 /*
  * The summary at the end of a recording of @duration_ns: samples, losses, CPU time against
  * the kernel's account with the share of garbage collection if there was any, and what rbpf itself
- * cost. Four indented lines, a fifth if more than 5 % of the samples failed, and one for each counter
- * that matters (profile/counters.h).
+ * cost. Four indented lines; one more if native stacks were walked, one more if more than 5 % of the
+ * samples failed, and one for each counter that matters (profile/counters.h).
  */
 void summary_totals(const struct profile_totals *totals, uint64_t duration_ns, struct buf *out);
 
-/* The same in two lines for the end of a report, and one for each counter that matters. */
+/* What was lost or is not known, for the end of a report: two lines, and one for each counter that matters. */
 void summary_defects(const struct profile_totals *totals, struct buf *out);
 
 #endif

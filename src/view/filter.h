@@ -97,7 +97,7 @@ struct view_sum {
 };
 struct view_sum view_selected_threads(const struct view_selection *sel, bool *threads);
 
-/* Show another mode's frames than the filter says: one of the two of STACK_BOTH. */
+/* Show the frames of @mode instead of the filter's: for STACK_BOTH, one of its two. */
 void view_selection_show(struct view_selection *sel, enum stack_mode mode);
 
 /* Whether frame @frame is shown. A hidden frame's time goes to its caller. */

@@ -5,7 +5,7 @@
  *
  * rbpf sends a struct worker_request, with a descriptor of the file that it is about, if any, and
  * gets one WORKER_ANSWER. Before that the worker may ask for other files (WORKER_OPEN), each of
- * which rbpf answers with a struct worker_opened. Nothing else is said, and nothing twice.
+ * which rbpf answers with a struct worker_opened. There are no other messages, and one answer to a request.
  *
  * Both ends are of one build and one machine, so numbers are as they are in memory. But a worker may
  * have been taken over by what it has read: rbpf checks all it says (answers.h).

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The files that were given up: those that the worker crashed on, hung on, or needed too much time or
- * memory for. They are not looked into again. Not thread-safe.
+ * memory for. Up to FILE_LOSSES_MAX_BAD of them are not looked into again. Not thread-safe.
  */
 #ifndef RBPF_WORKER_FILE_LOSSES_H
 #define RBPF_WORKER_FILE_LOSSES_H
@@ -17,7 +17,7 @@
 #define FILE_LOSSES_NAMES     4 /* of files that were given up, that are kept */
 #define FILE_LOSSES_NAME_SIZE 256
 #define FILE_LOSSES_MAX_BAD   16384 /* files that are known to be given up */
-/* Files of a file system without a device that may hang, until none of it is read any more. */
+/* After so many files of one file system without a device hung, no file of it is read any more. */
 #define FILE_LOSSES_HANGS     2
 
 /* A file: open, or in memory, as a process has a vDSO. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Asks a worker process without privileges (sandbox.h) about the files of processes: those may be
- * hostile users', and parsers have bugs. rbpf itself opens a file, never reads what is in it, and
- * checks all that the worker says.
+ * hostile users', and parsers have bugs. rbpf itself opens a file, never parses it, and checks all that
+ * the worker says. It reads plain bytes itself only of files on block devices (file_worker_read()).
  *
  * A file that the worker crashes on, hangs on, or needs too much time or memory for is given up: it
  * is not looked into again, and counted with its name, for the summary. Other files do not suffer,
@@ -82,8 +82,8 @@ uint64_t file_worker_cpu_ns(const struct file_worker *w);
  */
 
 /*
- * pread() of @fd, which stays the caller's: by the worker, unless it is on a block device, which answers. Of
- * other file systems any user can be the server. Returns how many bytes, 0 at the end of the file, or
+ * pread() of @fd, which stays the caller's. The worker does it, unless the file is on a block device: any
+ * other file system may be served by a user's program, which need not answer. Returns how many bytes, 0 at the end of the file, or
  * -errno, -EIO as above. @w may be NULL: then it is read here.
  */
 ssize_t file_worker_read(struct file_worker *w, int fd, void *to, size_t size, uint64_t offset);

@@ -99,14 +99,14 @@ struct worker_answer {
 int worker_prepare(struct worker *w);
 
 /*
- * Ask. The worker must not be busy. Returns WORKER_OK, and it is busy; WORKER_UNAVAILABLE or
- * WORKER_CRASHED.
+ * Ask. The worker must not be busy. Returns WORKER_OK, and it is busy; WORKER_UNAVAILABLE,
+ * WORKER_CRASHED or WORKER_TOO_MUCH.
  */
 enum worker_failure worker_send(struct worker *w, const struct worker_call *call);
 
 /*
  * See whether there is an answer, and wait for at most @timeout ms for one. Returns 0, -EAGAIN if
- * there is none yet, -ENOMEM, or -EIO with the reason in *@why. But for -EAGAIN it is not busy then.
+ * there is none yet, or -EIO with the reason in *@why. But for -EAGAIN it is not busy then.
  */
 int worker_receive(struct worker *w, int timeout, struct worker_answer *ret,
 		   enum worker_failure *why);
