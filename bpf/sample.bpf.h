@@ -187,7 +187,8 @@ static __always_inline int ruby_stack(struct walk *w, __u32 walk_id, __u64 epoch
 		r = RBPF_SWITCHING;
 	if (r)
 		return r;
-	native_note_ec(w);
+	if (native_stacks)
+		native_note_ec(w);
 	gc = gc_read(&w->layout);
 	w->seed = stack_seed(rec->h.tgid, epoch, &gc);
 	if (gc.flags & RUBY_GC_DURING_GC && gc_is_mine(w))
@@ -234,7 +235,8 @@ static __always_inline struct walk *sample_begin(enum rbpf_context context, __u3
 	rec->h.cpu = cpu;
 	rec->stack = rec->native = 0;
 	rec->flags = RBPF_SAMPLE_KERNEL;
-	native_init(w);
+	if (native_stacks || kernel_stacks)
+		native_init(w);
 	w->layout.tls_model = RBPF_TLS_NONE;
 	if (proc->layout.tls_model != RBPF_TLS_NONE) {
 		w->layout = proc->layout;
@@ -244,10 +246,15 @@ static __always_inline struct walk *sample_begin(enum rbpf_context context, __u3
 	return w;
 }
 
-/* The thread is in user mode, with these registers. */
+/* The thread is in user mode, with these registers. Without native stacks two of them will do. */
 static __always_inline void sample_registers(struct walk *w, const bpf_user_pt_regs_t *regs)
 {
-	take_registers(&w->native.regs, regs);
+	if (native_stacks) {
+		take_registers(&w->native.regs, regs);
+	} else {
+		w->native.regs.pc = regs_ip(regs);
+		w->native.regs.sp = regs_sp(regs);
+	}
 	w->sample.flags = 0;
 }
 
@@ -281,7 +288,8 @@ __noinline int sample_thread(__u32 walk_id, __u32 event, __u64 value)
 	rec->value = value;
 	epoch = epoch_of(rec->h.ts, rec->h.tgid);
 	rec->status = ruby_stack(w, walk_id, epoch);
-	native_stack(w, walk_id, epoch);
+	if (native_stacks || kernel_stacks)
+		native_stack(w, walk_id, epoch);
 	bpf_get_current_comm(rec->comm, sizeof(rec->comm));
 	/* After the definition of its stack, which must be in the ring before it. */
 	if (bpf_ringbuf_output(&ring, rec, sizeof(*rec), wakeup_flags()))
