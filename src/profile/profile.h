@@ -276,6 +276,15 @@ static inline void profile_add(uint64_t *sum, uint64_t v)
 /* Add @s to the counts of @t; its value only if its event is CPU time (@is_cpu). */
 void profile_count_sample(struct profile_totals *t, const struct profile_sample *s, bool is_cpu);
 
+/* Count @s, which is of the event of @p, among its samples and in the time that they span. */
+static inline void profile_note_sample(struct profile *p, const struct profile_sample *s)
+{
+	if (!p->n_samples++ || s->ts < p->first_ts)
+		p->first_ts = s->ts;
+	if (s->ts > p->last_ts)
+		p->last_ts = s->ts;
+}
+
 /* The event of the samples of @p. */
 const struct profile_event *profile_event(const struct profile *p);
 

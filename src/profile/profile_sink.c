@@ -216,10 +216,7 @@ static int add_sample(struct sink *sink, const struct profile_sample *sample)
 			     !p->meta.n_events || event_is_cpu(&p->meta.events[sample->event]));
 	if (sample->event != p->event)
 		return 0;
-	if (!p->n_samples++ || sample->ts < p->first_ts)
-		p->first_ts = sample->ts;
-	if (sample->ts > p->last_ts)
-		p->last_ts = sample->ts;
+	profile_note_sample(p, sample);
 	if (out->keep_samples)
 		r = keep_sample(p, sample);
 	return r ? r : aggregate_add(&out->aggregates, p, sample);

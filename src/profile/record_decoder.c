@@ -361,10 +361,7 @@ static int add_sample(struct record_decoder *d, const struct profile_sample *s)
 
 	profile_count_sample(&d->totals, s, d->is_cpu[s->event]); /* of whatever event and time */
 	if (s->event == d->event) {
-		if (!p->n_samples++ || s->ts < p->first_ts)
-			p->first_ts = s->ts;
-		if (s->ts > p->last_ts)
-			p->last_ts = s->ts;
+		profile_note_sample(p, s);
 		if (in_time)
 			d->batch[d->n_batch++] = *s;
 		if (d->n_batch == AGGREGATE_BATCH)
