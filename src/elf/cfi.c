@@ -17,6 +17,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "elf/cfi_clone.h"
 #include "elf/cfi_rule.h"
 #include "rbpf_cfi_find.h"
 #include "elf/cfi_section.h"
@@ -147,6 +148,18 @@ static int put_row(struct builder *b, uint64_t addr, uint16_t rule)
 	return push_row(b, at, rule);
 }
 
+/* No entry is for the code from b->end up to @end; @after is what comes then. */
+static int put_gap(struct builder *b, uint64_t end, const struct rbpf_cfi_rule *after)
+{
+	const struct rbpf_cfi_rule *before = cfi_rules_get(b->rules, b->rule);
+
+	if (!cfi_clone_continues(b->section.elf, b->section.machine, b->end, end, before, after))
+		return put_row(b, b->end, RBPF_CFI_RULE_NONE);
+	b->table->stats.covered += end - b->end;
+	b->known += end - b->end;
+	return 0;
+}
+
 /* [@start, @end), with nothing before it but what was put, has @rule. */
 static int put_range(struct builder *b, uint64_t start, uint64_t end,
 		     const struct rbpf_cfi_rule *rule)
@@ -157,7 +170,7 @@ static int put_range(struct builder *b, uint64_t start, uint64_t end,
 
 	r = cfi_rules_add(b->rules, rule, &id);
 	if (!r && start > b->end)
-		r = put_row(b, b->end, RBPF_CFI_RULE_NONE);
+		r = put_gap(b, start, rule);
 	if (!r)
 		r = put_row(b, start, id);
 	if (r)

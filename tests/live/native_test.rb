@@ -15,10 +15,8 @@ class NativeTest < MergedTest
   CUT = 0.01
 
   # More of them may be where a library has functions written in assembler that say nothing about
-  # how they are left, as GMP does; switching fibers is one such function of Ruby, and glibc's
-  # clone3() says it up to its system call only.
-  CUT_MORE = { 'bignum' => 0.7, 'fibers' => 0.03, 'enumerators' => 0.03,
-               'threads' => 0.05 }.freeze
+  # how they are left, as GMP does; switching fibers is one such function of Ruby.
+  CUT_MORE = { 'bignum' => 0.7, 'fibers' => 0.03, 'enumerators' => 0.03 }.freeze
 
   # What has to stand right on some method, in which share of all samples at least: the method, the
   # file, the function as far as it has a name.

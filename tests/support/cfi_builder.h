@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * ELF files with call frame information, in memory, for any machine: one segment of data that the
- * section is in, one of code, of which there is only the size.
+ * section is in, one of code, of which there is only the size, or the first bytes.
  */
 #ifndef RBPF_TESTS_CFI_BUILDER_H
 #define RBPF_TESTS_CFI_BUILDER_H
@@ -27,6 +27,7 @@ struct cfi_builder {
 	uint16_t machine;
 	bool is_debug; /* .debug_frame, with absolute addresses */
 	struct buf frame;
+	struct buf code; /* the first of it */
 };
 
 static inline void cfi_builder_entry(struct cfi_builder *b, const struct buf *body)
@@ -95,7 +96,7 @@ static inline void cfi_builder_fde(struct cfi_builder *b, uint32_t cie, uint32_t
 	buf_deinit(&body);
 }
 
-/* The file, in @image, which is the caller's. The section is the last thing in it. */
+/* The file, in @image, which is the caller's. The section is the last thing in it but the code. */
 static inline void cfi_builder_finish(const struct cfi_builder *b, struct buf *image)
 {
 	struct {
@@ -121,6 +122,8 @@ static inline void cfi_builder_finish(const struct cfi_builder *b, struct buf *i
 			      { .p_type = PT_LOAD,
 				.p_flags = PF_R | PF_X,
 				.p_vaddr = CFI_BUILDER_CODE,
+				.p_offset = sizeof(f) + b->frame.len,
+				.p_filesz = b->code.len,
 				.p_memsz = CFI_BUILDER_SIZE } },
 		.names = "\0.shstrtab\0.eh_frame\0.debug_frame" };
 
@@ -141,11 +144,13 @@ static inline void cfi_builder_finish(const struct cfi_builder *b, struct buf *i
 	*image = (struct buf)BUF_INIT;
 	buf_add(image, &f, sizeof(f));
 	buf_add(image, b->frame.data, b->frame.len);
+	buf_add(image, b->code.data, b->code.len);
 }
 
 static inline void cfi_builder_deinit(struct cfi_builder *b)
 {
 	buf_deinit(&b->frame);
+	buf_deinit(&b->code);
 }
 
 #endif

@@ -216,6 +216,51 @@ Test(cfi, outermost, .init = begin_x86, .fini = end)
 	expect_rule(0x10, .cfa = RBPF_CFI_CFA_SP, .ra = RBPF_CFI_RA_END);
 }
 
+/* glibc's clone(): an entry, the system call that no entry is for, where the new thread begins. */
+static int compile_clone(const uint8_t *gap, uint32_t size, const uint8_t *caller, size_t n)
+{
+	uint32_t cie;
+
+	builder.frame.len = 0;
+	builder.code.len = 0;
+	cie = cfi_builder_usual_cie(&builder, "");
+	buf_add_repeat(&builder.code, '\x90', 0x20);
+	buf_add(&builder.code, gap, size);
+	cfi_builder_fde(&builder, cie, 0, 0x20, caller, n);
+	cfi_builder_fde(&builder, cie, 0x20 + size, 0x10, CFI_BYTES(0x07, 16));
+	return compile();
+}
+
+#define CLONE	   0x0f, CLONE_TAIL
+#define CLONE_TAIL 0x05, 0x48, 0x85, 0xc0, 0x7c, 0x13, 0x74, 0x01, 0xc3
+#define CLONE_NR   0xb8, 0xb3, 0x01, 0x00, 0x00
+
+Test(cfi, clone, .init = begin_x86, .fini = end)
+{
+	cr_assert_eq(compile_clone(CFI_BYTES(CLONE), CFI_NO_BYTES), 0);
+	expect_sp(0x1f, 8);
+	expect_sp(0x20, 8);
+	expect_sp(0x29, 8);
+	expect_rule(0x2a, .cfa = RBPF_CFI_CFA_SP, .ra = RBPF_CFI_RA_END);
+	cr_expect_eq(table.stats.uncovered[NONE], CFI_BUILDER_SIZE - 0x3a);
+
+	cr_assert_eq(compile_clone(CFI_BYTES(CLONE_NR, CLONE), CFI_NO_BYTES), 0);
+	expect_sp(0x20, 8);
+	expect_sp(0x2e, 8);
+
+	/* other code, a byte too few, something pushed, another machine */
+	cr_assert_eq(compile_clone(CFI_BYTES(CLONE_TAIL, 0x90), CFI_NO_BYTES), 0);
+	expect_why(0x20, NONE);
+	cr_assert_eq(compile_clone(CFI_BYTES(CLONE_TAIL), CFI_NO_BYTES), 0);
+	expect_why(0x20, NONE);
+	cr_assert_eq(compile_clone(CFI_BYTES(CLONE), CFI_BYTES(0x41, 0x0e, 16)), 0);
+	expect_sp(0x1f, 16);
+	expect_why(0x20, NONE);
+	builder.machine = EM_AARCH64;
+	cr_assert_eq(compile_clone(CFI_BYTES(CLONE), CFI_NO_BYTES), 0);
+	expect_why(0x20, NONE);
+}
+
 /* What cannot be expressed says so, and hides nothing else. */
 Test(cfi, unknown, .init = begin_x86, .fini = end)
 {
