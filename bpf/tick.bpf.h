@@ -20,7 +20,7 @@ int tick(struct bpf_perf_event_data *ctx)
 		sample_registers(w, &ctx->regs);
 	else
 		sample_kernel_stack(w, ctx);
-	return sample_thread(walk_id, 0, ctx->sample_period);
+	return sample_thread(walk_id, RBPF_EVENT_CPU, ctx->sample_period);
 }
 
 /* What a program costs that does nothing: the yardstick of make bench. */

@@ -326,6 +326,12 @@ struct rbpf_ring_hdr {
 #define RBPF_SAMPLE_GC_PHASE(flags) ((flags) >> 2 & 3) /* enum ruby_gc_mode */
 #define RBPF_SAMPLE_GC_PHASE_SHIFT  2
 
+/* What a sample is of. engine_events() gives the name, the unit and the period of each. */
+enum rbpf_event {
+	RBPF_EVENT_CPU = 0, /* CPU time, in ns */
+	RBPF_EVENTS,
+};
+
 /*
  * A sample. The stack it names was sent before it, in this epoch: the definition is sent when a stack
  * is first seen in an epoch, and counts as seen only once it is in the ring.
@@ -335,7 +341,7 @@ struct rbpf_ring_sample {
 	__u64 stack;  /* fingerprint; 0 if there is no Ruby stack */
 	__u64 native; /* fingerprint of the native one; 0 if there is none */
 	__u64 value;  /* in the unit of its event */
-	__u32 event;  /* its number; 0 is CPU time */
+	__u32 event;  /* enum rbpf_event */
 	__u16 status; /* enum rbpf_status */
 	__u16 flags;  /* RBPF_SAMPLE_* */
 	char comm[RBPF_COMM_LEN];

@@ -139,16 +139,13 @@ static int open_recorder(struct run *run, struct err *err)
 		.cpus = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN),
 		.start_realtime_ns = clock_ns(CLOCK_REALTIME),
 		.start_monotonic_ns = clock_ns(CLOCK_MONOTONIC),
-		.events[0] = { .name = EVENT_CPU,
-			       .unit = UNIT_NS,
-			       .period = NSEC_PER_SEC / run->opts->frequency },
-		.n_events = 1,
 	};
 
 	uname(&u);
 	meta.hostname = u.nodename;
 	meta.kernel = u.release;
 	meta.arch = u.machine;
+	meta.n_events = engine_events(run->engine, meta.events);
 	return recorder_open(&opts, &meta, &run->recorder, err);
 }
 

@@ -16,6 +16,7 @@
 #include "base/err.h"
 #include "rbpf.skel.h"
 #include "engine/clock_events.h"
+#include "profile/profile.h"
 
 /*
  * Room for native stacks: 8 MiB for the tables of what is executed, which a process of 110,000 rows
@@ -259,6 +260,18 @@ static void forget(struct engine *e, pid_t tgid)
 	bpf_map__delete_elem(s->skel->maps.procs, &key, sizeof(key), 0);
 }
 
+static uint32_t events(const struct engine *e, struct profile_event *ret)
+{
+	const uint32_t frequency = const_of(e)->opts.frequency;
+
+	if (!frequency)
+		return 0;
+	ret[RBPF_EVENT_CPU] = (struct profile_event) { .name = EVENT_CPU,
+						       .unit = UNIT_NS,
+						       .period = NSEC_PER_SEC / frequency };
+	return RBPF_EVENTS;
+}
+
 static void keep_preset(struct engine *e, const struct rbpf_preset_key *key,
 			const struct rbpf_layout *layout)
 {
@@ -427,6 +440,7 @@ static const struct engine_ops bpf_ops = {
 	.close = close_engine,
 	.follow = follow,
 	.forget = forget,
+	.events = events,
 	.add_thread = add_thread,
 	.set_cpus = set_cpus,
 	.read_threads = read_threads,

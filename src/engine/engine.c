@@ -23,6 +23,11 @@ void engine_forget(struct engine *e, pid_t tgid)
 	e->ops->forget(e, tgid);
 }
 
+uint32_t engine_events(const struct engine *e, struct profile_event *ret)
+{
+	return e->ops->events(e, ret);
+}
+
 void engine_keep_preset(struct engine *e, const struct rbpf_preset_key *key,
 			const struct rbpf_layout *layout)
 {
@@ -45,18 +50,20 @@ void engine_set_code(struct engine *e, pid_t tgid, const struct rbpf_code *code)
 
 int engine_add_thread(struct engine *e, pid_t tid, struct err *err)
 {
-	return e->ops->add_thread(e, tid, err);
+	return e->ops->add_thread ? e->ops->add_thread(e, tid, err) : 0;
 }
 
 int engine_set_cpus(struct engine *e, const struct cpus *cpus, struct err *err)
 {
-	return e->ops->set_cpus(e, cpus, err);
+	return e->ops->set_cpus ? e->ops->set_cpus(e, cpus, err) : 0;
 }
 
 int engine_read_threads(struct engine *e, pid_t tgid, struct rbpf_task **ret, size_t *n,
 			struct err *err)
 {
-	return e->ops->read_threads(e, tgid, ret, n, err);
+	*ret = NULL;
+	*n = 0;
+	return e->ops->read_threads ? e->ops->read_threads(e, tgid, ret, n, err) : 0;
 }
 
 int engine_read_registers(struct engine *e, pid_t tgid, struct rbpf_thread **ret, size_t *n,
@@ -80,7 +87,8 @@ int engine_drain(struct engine *e, engine_record_fn *take, void *arg)
 
 void engine_stop(struct engine *e)
 {
-	e->ops->stop(e);
+	if (e->ops->stop)
+		e->ops->stop(e);
 }
 
 uint64_t engine_cpu_ns(const struct engine *e)

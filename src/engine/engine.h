@@ -22,6 +22,7 @@
 struct cpus;
 struct engine;
 struct err;
+struct profile_event;
 
 struct engine_options {
 	uint32_t frequency;  /* Hz of the CPU time of each thread or CPU; 0: nothing is sampled */
@@ -50,9 +51,9 @@ struct unwind_memory {
 };
 
 /*
- * Operations of an engine; each is described at the function that calls it. An engine leaves NULL what it
- * cannot do, of those that may be: then the function does nothing and its results are 0, but
- * engine_fd() is -1 and engine_read_registers() fails with -ENOTSUP.
+ * Operations of an engine; each is described at the function that calls it. Those after "may be NULL" are
+ * left NULL by an engine that does not need them: then the function does nothing and its results are
+ * 0, but engine_fd() is -1 and engine_read_registers() fails with -ENOTSUP.
  */
 struct engine_ops {
 	const char *name;
@@ -60,13 +61,14 @@ struct engine_ops {
 	int (*follow)(struct engine *e, pid_t tgid, const struct rbpf_layout *layout,
 		      uint64_t since_ns, struct err *err);
 	void (*forget)(struct engine *e, pid_t tgid);
+	uint32_t (*events)(const struct engine *e, struct profile_event *ret);
+	int (*drain)(struct engine *e, engine_record_fn *take, void *arg);
+	/* may be NULL */
 	int (*add_thread)(struct engine *e, pid_t tid, struct err *err);
 	int (*set_cpus)(struct engine *e, const struct cpus *cpus, struct err *err);
 	int (*read_threads)(struct engine *e, pid_t tgid, struct rbpf_task **ret, size_t *n,
 			    struct err *err);
-	int (*drain)(struct engine *e, engine_record_fn *take, void *arg);
 	void (*stop)(struct engine *e);
-	/* may be NULL */
 	int (*fd)(const struct engine *e);
 	int (*read_registers)(struct engine *e, pid_t tgid, struct rbpf_thread **ret, size_t *n,
 			      struct err *err);
@@ -97,6 +99,12 @@ int engine_follow(struct engine *e, pid_t tgid, const struct rbpf_layout *layout
 void engine_forget(struct engine *e, pid_t tgid);
 
 /*
+ * What it takes samples of: @ret, which has room for PROFILE_MAX_EVENTS, by the number that its
+ * records give. Returns how many, 0 if it takes no samples.
+ */
+uint32_t engine_events(const struct engine *e, struct profile_event *ret);
+
+/*
  * Keep @layout, without addresses of the process that it is of, for the next process with the same
  * executable and user (see struct rbpf_preset_key): that one is walked from its first tick.
  */
@@ -110,7 +118,9 @@ void engine_unwind_memory(const struct engine *e, struct unwind_memory *ret);
 void engine_set_code(struct engine *e, pid_t tgid, const struct rbpf_code *code);
 
 /*
- * Sample thread @tid, and all threads and (with follow) children that it will create.
+ * Sample thread @tid, and all threads and (with follow) children that it will create. An engine that
+ * samples all threads of the processes that it follows has nothing to do here.
+ *
  * Returns 0, -ESRCH if the thread is gone, -EMFILE if too many files are open, or another error with
  * @err set.
  */
@@ -121,7 +131,8 @@ int engine_set_cpus(struct engine *e, const struct cpus *cpus, struct err *err);
 
 /*
  * The threads of process @tgid, or if 0 of all that are followed, with their thread pointers: of
- * very many those that come first. *@ret is malloc'ed.
+ * very many those that come first. *@ret is malloc'ed, or NULL if there are none. Without their thread
+ * pointers no Ruby can be found in a process.
  */
 int engine_read_threads(struct engine *e, pid_t tgid, struct rbpf_task **ret, size_t *n,
 			struct err *err);

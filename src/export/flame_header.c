@@ -128,7 +128,7 @@ static void add_subtitle(const struct flame *fl, struct paragraph *par)
 		buf_addstr(&s, num_count(facts->all_samples).s);
 	}
 	buf_addstr(&s, facts->all_samples == 1 ? " sample" : " samples");
-	if (fl->profile->meta.frequency)
+	if (fl->profile->meta.frequency && event_is_cpu(event))
 		buf_addf(&s, " at %u Hz", fl->profile->meta.frequency);
 	add_piece(par, &s);
 	if (facts->value) {

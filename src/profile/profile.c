@@ -48,6 +48,12 @@ bool event_is_cpu(const struct profile_event *event)
 	return !strcmp(event->name, EVENT_CPU) && event->unit == UNIT_NS;
 }
 
+/* Recordings of CPU time may come without a period. */
+bool event_is_exact(const struct profile_event *event)
+{
+	return !event->period && !event_is_cpu(event);
+}
+
 const struct profile_event *profile_event(const struct profile *p)
 {
 	static const struct profile_event cpu = { .name = EVENT_CPU, .unit = UNIT_NS };

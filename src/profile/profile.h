@@ -65,6 +65,8 @@ struct profile_event {
 
 #define EVENT_CPU "cpu"
 bool event_is_cpu(const struct profile_event *event);
+/* Whether there is a sample of all that happened, so that sums of values are no estimates. */
+bool event_is_exact(const struct profile_event *event);
 
 struct profile_process {
 	uint32_t pid;	       /* as rbpf's pid namespace sees it */

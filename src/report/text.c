@@ -95,7 +95,7 @@ void report_header(const struct report *r, uint64_t samples, uint64_t value, str
 	buf_addf(out, ": %s, %s, %s", num_duration(recording_duration(r->rec)).s,
 		 num_of(p->n_processes, "process", "processes").s,
 		 num_of(p->n_samples, "sample", "samples").s);
-	if (p->meta.frequency)
+	if (p->meta.frequency && event_is_cpu(profile_event(p)))
 		buf_addf(out, " at %" PRIu32 " Hz", p->meta.frequency);
 	buf_addf(out, " (%s)", profile_event(p)->name);
 	add_versions(p, out);
@@ -133,7 +133,7 @@ void report_footer(const struct report *r, uint64_t samples, struct buf *out)
 {
 	summary_defects(&r->rec->profile.totals, out);
 	report_native(r, out);
-	if (samples < REPORT_FEW_SAMPLES)
+	if (samples < REPORT_FEW_SAMPLES && !event_is_exact(profile_event(&r->rec->profile)))
 		buf_addf(out, "  few samples: %s in all; record longer or with a higher -F\n",
 			 num_count(samples).s);
 }
@@ -252,7 +252,8 @@ static void warn_few_samples(const struct report *r, const struct flat *flat, st
 	const struct flat_row *top = flat->rows;
 	uint64_t n;
 
-	if (flat->samples < REPORT_FEW_SAMPLES || !flat->n_rows)
+	if (flat->samples < REPORT_FEW_SAMPLES || !flat->n_rows ||
+	    event_is_exact(profile_event(&r->rec->profile)))
 		return;
 	n = r->sort == FLAT_SORT_SELF ? top->samples : top->total_samples;
 	if (n < REPORT_FEW_SAMPLES)

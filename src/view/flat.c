@@ -380,6 +380,16 @@ static int build_from_owners(const struct profile *p, const struct view_selectio
 	return 0;
 }
 
+static void add_errors(struct flat *flat)
+{
+	for (size_t i = 0; i < flat->n_rows; i++) {
+		struct flat_row *row = &flat->rows[i];
+
+		row->self_error = flat_self_error(row->samples, row->self_value, flat->samples,
+						  flat->value);
+	}
+}
+
 int flat_build_selected(const struct profile *p, const struct view_selection *sel, enum flat_by by,
 			enum flat_sort sort, struct flat *ret)
 {
@@ -402,12 +412,8 @@ int flat_build_selected(const struct profile *p, const struct view_selection *se
 		err = build_from_frames(p, sel, &order, &flat);
 	if (err)
 		return err;
-	for (size_t i = 0; i < flat.n_rows; i++) {
-		struct flat_row *row = &flat.rows[i];
-
-		row->self_error = flat_self_error(row->samples, row->self_value, flat.samples,
-						  flat.value);
-	}
+	if (!event_is_exact(profile_event(p)))
+		add_errors(&flat);
 	*ret = flat;
 	flat = (struct flat)FLAT_INIT; /* owned by *ret now */
 	return 0;

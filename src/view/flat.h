@@ -42,7 +42,8 @@ struct flat_row {
 	uint64_t total_samples; /* with the row anywhere: counted once a sample, recursion or not */
 	uint64_t self_value;
 	uint64_t total_value;
-	uint64_t self_error; /* half width of the 95 % interval of self_value, see flat.c */
+	/* Half width of the 95 % interval of self_value (flat.c); 0 if values are exact. */
+	uint64_t self_error;
 };
 
 struct flat {

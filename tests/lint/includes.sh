@@ -22,7 +22,7 @@ BEGIN {
 	allowed["worker"] = "base target elf"
 	allowed["ruby"] = "base target elf worker"
 	allowed["symbol"] = "base target elf worker ruby profile"
-	allowed["engine"] = "base target"
+	allowed["engine"] = "base target profile"
 	allowed["native"] = "base target elf worker ruby profile symbol engine"
 	allowed["sample"] = "base target elf worker ruby profile symbol engine native"
 	allowed["profile"] = "base"

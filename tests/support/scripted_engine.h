@@ -29,6 +29,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "engine/engine.h"
+#include "profile/profile.h"
 #include "target/cpus.h"
 
 enum scripted_op {
@@ -211,6 +212,14 @@ static inline int scripted_read_threads(struct engine *engine, pid_t tgid, struc
 	return scripted_end(e, &call);
 }
 
+static inline uint32_t scripted_events(const struct engine *engine, struct profile_event *ret)
+{
+	(void)engine;
+	ret[RBPF_EVENT_CPU] =
+		(struct profile_event) { .name = EVENT_CPU, .unit = UNIT_NS, .period = 10000000 };
+	return RBPF_EVENTS;
+}
+
 static inline void scripted_keep_preset(struct engine *engine, const struct rbpf_preset_key *key,
 					const struct rbpf_layout *layout)
 {
@@ -292,6 +301,7 @@ static inline void scripted_engine_init(struct scripted_engine *e)
 		.close = scripted_close,
 		.follow = scripted_follow,
 		.forget = scripted_forget,
+		.events = scripted_events,
 		.add_thread = scripted_add_thread,
 		.set_cpus = scripted_set_cpus,
 		.read_threads = scripted_read_threads,
