@@ -11,7 +11,7 @@
  *   - "--opt=value", "--opt value", "-o value", "-ovalue"; short flags may be bundled ("-vn5");
  *   - a value given as a word of its own may not look like an option ("-o -v" is an error; "-o=-v"
  *     is not needed: "--output=-v" says it);
- *   - a switch takes no value: "--follow" or "--no-follow";
+ *   - a switch takes no value: "--children" or "--no-children";
  *   - options and other arguments may be mixed; "--" ends the options;
  *   - the last of several wins, except that lists of pids add up.
  */

@@ -96,7 +96,7 @@ static int open_engine(struct run *run, struct err *err)
 		.frequency = (uint32_t)run->opts->frequency,
 		.max_frames = (uint32_t)run->opts->max_stack,
 		.ring_bytes = run->opts->ring_bytes,
-		.follow = run->opts->follow,
+		.follow = run->opts->children,
 		.system_wide = run->opts->all_ruby,
 		.native = run->opts->native,
 		.kernel = run->opts->kernel,
@@ -121,7 +121,9 @@ static int add_targets(struct run *run, struct err *err)
 	if (run->opts->all_ruby)
 		return collector_scan(run->collector, err);
 	for (i = 0; i < run->opts->pids.n && !r; i++)
-		r = collector_add(run->collector, run->opts->pids.pids[i], true, err);
+		r = run->opts->children
+			    ? collector_add_family(run->collector, run->opts->pids.pids[i], err)
+			    : collector_add(run->collector, run->opts->pids.pids[i], true, err);
 	return r;
 }
 
@@ -153,8 +155,10 @@ static void say_attached(const struct run *run)
 {
 	struct collector_status st;
 	const char *version = collector_ruby_version(run->collector);
+	size_t children;
 
 	collector_status(run->collector, &st);
+	children = st.processes - run->opts->pids.n;
 	if (run->opts->command)
 		cmd_info(run->ctx, "recording %s (pid %d)", run->opts->command[0],
 			 (int)run->child.pid);
@@ -162,8 +166,10 @@ static void say_attached(const struct run *run)
 		cmd_info(run->ctx, "recording all Rubies: %s now (%s)",
 			 num_of(st.live, "process", "processes").s,
 			 num_of(st.threads, "thread", "threads").s);
-	else if (st.processes == 1)
-		cmd_info(run->ctx, "attached to pid %d (ruby %s, %s)", (int)run->opts->pids.pids[0],
+	else if (run->opts->pids.n == 1)
+		cmd_info(run->ctx, "attached to pid %d%s%s (ruby %s, %s)",
+			 (int)run->opts->pids.pids[0], children ? " and " : "",
+			 children ? num_of(children, "child process", "child processes").s : "",
 			 version[0] ? version : "not started yet",
 			 num_of(st.threads, "thread", "threads").s);
 	else

@@ -27,7 +27,7 @@ struct record_options {
 	uint64_t memory_limit; /* bytes */
 	bool sync;
 	bool force;
-	bool follow;
+	bool children;
 	bool native;
 	bool kernel;
 	bool inlines;

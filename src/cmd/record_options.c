@@ -67,10 +67,10 @@ static const struct option_spec what_specs[] = {
 		.help = "record every Ruby of this user (name or uid)",
 	},
 	{
-		.name = "follow",
+		.name = "children",
 		.type = OPTION_SWITCH,
-		OPT(follow),
-		.help = "record the children of these processes, too",
+		OPT(children),
+		.help = "record the child processes, too: those that run, and new ones",
 		.initial = "yes",
 	},
 	{
@@ -251,8 +251,8 @@ static int take_targets(struct record_options *opts, const struct option_rest *r
 	if (!opts->pids.n && !opts->command && !opts->all_ruby)
 		return usage(err, "nothing to record: give -p PID, --all-ruby or -- CMD",
 			     "'rbpf ps' lists Ruby processes");
-	if (opts->all_ruby && !opts->follow)
-		return usage(err, "--all-ruby and --no-follow exclude each other", NULL);
+	if (opts->all_ruby && !opts->children)
+		return usage(err, "--all-ruby and --no-children exclude each other", NULL);
 	if (!opts->command && opts->as_root)
 		return usage(err, "--as-root needs a program to run (-- CMD)", NULL);
 	if (!opts->command && opts->exit_with_child)

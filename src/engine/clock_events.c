@@ -111,7 +111,7 @@ int clock_events_add_thread(struct clock_events *ce, pid_t tid, struct err *err)
 	if (r == -EINVAL && !ce->inherit_children)
 		return err_set(err, r, ERR_ENV,
 			       "this kernel cannot tell threads from children: "
-			       "--no-follow needs 5.13");
+			       "--no-children needs 5.13");
 	return err_set(err, r, ERR_ENV, "cannot sample thread %d: %s", (int)tid, strerror(-r));
 }
 

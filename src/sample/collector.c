@@ -11,6 +11,7 @@
 #include "profile/sink.h"
 #include "ruby/vm.h"
 #include "sample/collector_state.h"
+#include "sample/descendants.h"
 #include "engine/mmap_watch.h"
 #include "native/native_stacks.h"
 #include "engine/engine.h"
@@ -90,16 +91,34 @@ int collector_fail(struct collector *c, int r, struct err *err)
 
 int collector_add(struct collector *c, pid_t pid, bool must_be_ruby, struct err *err)
 {
-	struct tracked_process *p;
+	struct tracked_process *p = process_table_find(&c->table, pid);
 	int r;
 
-	r = life_add(c, pid, 0, false, &p, err);
+	if (p && !p->ended_ns) /* a descendant of another one */
+		r = 0;
+	else
+		r = life_add(c, pid, 0, false, &p, err);
 	if (r)
 		return r;
-	r = life_attach(c, p, NULL, 0, err);
+	r = p->vm ? 0 : life_attach(c, p, NULL, 0, err);
 	if (r == -ENOENT)
 		process_not_ruby(&p->info, err);
 	return (must_be_ruby || r == -ENOMEM) && r != -EAGAIN ? r : 0;
+}
+
+int collector_add_family(struct collector *c, pid_t pid, struct err *err)
+{
+	struct err of_descendants = { 0 };
+	int r = collector_add(c, pid, true, err), descendants;
+
+	if (r && r != -ENOENT)
+		return r;
+	descendants = descendants_add(c, &of_descendants);
+	if (descendants) {
+		*err = of_descendants;
+		return descendants;
+	}
+	return r && descendants_have_ruby(c, pid) ? 0 : r;
 }
 
 int collector_start(struct collector *c, struct sink *sink, struct err *err)
@@ -109,7 +128,7 @@ int collector_start(struct collector *c, struct sink *sink, struct err *err)
 
 	c->sink = sink;
 	LIST_FOREACH(p, &c->table.list, link) {
-		r = life_record(c, p);
+		r = descendants_record(c, p);
 		if (r)
 			return collector_fail(c, r, err);
 		p->uncovered = c->any_uncovered = !c->opts.system_wide;

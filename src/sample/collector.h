@@ -50,6 +50,12 @@ void collector_free(struct collector *c); /* accepts NULL */
  */
 int collector_add(struct collector *c, pid_t pid, bool must_be_ruby, struct err *err);
 
+/*
+ * Follow the running process @pid and all its descendants that run now. Refused as by collector_add()
+ * with @must_be_ruby, but a process without a Ruby may have a descendant with one.
+ */
+int collector_add_family(struct collector *c, pid_t pid, struct err *err);
+
 /* Follow all Rubies that run now (system_wide). */
 int collector_scan(struct collector *c, struct err *err);
 

@@ -100,7 +100,7 @@ int life_try_again(struct collector *c, struct tracked_process *p);
 /* Count @p, once, if it has ended before a Ruby was found in it. */
 void life_count_unseen(struct collector *c, struct tracked_process *p);
 
-/* Write what is known of @p to the recording. */
+/* Write what is known of @p to the recording; the first time with its parent, if that is in it. */
 int life_record(struct collector *c, struct tracked_process *p);
 
 /* Note that thread @t has had @runtime ns of CPU time in its life so far. */

@@ -31,7 +31,6 @@ int life_record(struct collector *c, struct tracked_process *p)
 {
 	struct profile_process def = {
 		.pid = (uint32_t)p->pid,
-		.parent = p->parent,
 		.start_ticks = p->info.start_ticks,
 		.ns_pid = (uint32_t)p->info.place.ns_pid,
 		.uid = p->info.place.uid,
@@ -42,8 +41,12 @@ int life_record(struct collector *c, struct tracked_process *p)
 	const char *exe = p->info.exe ? p->info.exe : "";
 	const char *cmdline = p->info.cmdline ? p->info.cmdline : "";
 	const char *version = p->vm ? p->vm->binary.version : "";
+	const struct tracked_process *parent = process_table_find(&c->table, p->info.ppid);
 	int r;
 
+	if (p->id == PROFILE_NONE && p->parent == PROFILE_NONE && parent)
+		p->parent = parent->id;
+	def.parent = p->parent;
 	r = sink_string(c->sink, exe, strlen(exe), &def.exe);
 	if (!r)
 		r = sink_string(c->sink, cmdline, strlen(cmdline), &def.cmdline);

@@ -115,6 +115,16 @@ uid_t process_uid(pid_t pid)
 	return place.uid;
 }
 
+int process_parent(pid_t pid, pid_t *ret)
+{
+	struct stat_line stat;
+
+	if (read_stat(pid, 0, &stat) || stat.state == 'Z' || stat.state == 'X')
+		return -ESRCH;
+	*ret = stat.ppid;
+	return 0;
+}
+
 int process_open(pid_t pid, struct process *ret, struct err *err)
 {
 	struct process p = PROCESS_INIT;

@@ -43,6 +43,9 @@ struct process {
 int process_open(pid_t pid, struct process *ret, struct err *err);
 void process_close(struct process *p);
 
+/* The parent of @pid, as it is now, in *@ret. Returns 0 or -ESRCH: it is gone, or a zombie. */
+int process_parent(pid_t pid, pid_t *ret);
+
 /* The real user id of @pid; -1 if that cannot be read. */
 uid_t process_uid(pid_t pid);
 

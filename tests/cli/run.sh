@@ -1017,8 +1017,8 @@ if command -v bash > /dev/null; then
 	completes "record report" re
 	completes "record" -v rec
 	completes "--version" --vers
-	completes "--follow" record --fol
-	completes "--no-follow --no-native --no-kernel --no-inlines --no-priority" record --no
+	completes "--children" record --ch
+	completes "--no-children --no-native --no-kernel --no-inlines --no-priority" record --no
 	completes "4242 4711" record -p 4
 	completes "4711" record -p 1,2 --pid = 47
 	completes "auto always" --color a

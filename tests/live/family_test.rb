@@ -52,20 +52,6 @@ class FamilyTest < LiveTest
     assert_equal processes.sum { |row| row['self_ns'] }, @recording.summary['cpu_sampled_ns']
   end
 
-  # Its threads are, also those that begin later.
-  def test_no_follow
-    @recording = nil
-    FileUtils.rm_f(path('rbpf.data'))
-    target = start('family.rb', 0.15)
-    recording = record(target, '-F', 999, '--no-follow')
-    seen = recording.samples.flat_map { |sample| sample.frames.map(&:label) }.uniq
-    assert_equal %w[in_thread in_renamed_thread in_thread_of_thread].map { |name| "Family##{name}" }.sort,
-                 seen.grep(/\AFamily#in_/).sort
-    assert_equal [target.pid], recording.samples.map(&:pid).uniq
-    assert_equal 1, recording.summary['processes']
-    assert_in_epsilon recording.totals['cpu_kernel_ns'], recording.totals['cpu_sampled_ns'], 0.1
-  end
-
   private
 
   def samples_of(label)
@@ -78,5 +64,90 @@ class FamilyTest < LiveTest
 
   def pids_of(label)
     samples_of(label).map(&:pid).uniq
+  end
+end
+
+# Processes that ran before they are recorded.
+class PreforkTest < LiveTest
+  def test_running_descendants
+    target = start('prefork.rb', 0.15)
+    said = target.wait_for('waiting')
+    record(target, '-F', 999)
+    assert_family(target.pid, said)
+    assert_match(/attached to pid #{target.pid} and 4 child processes \(ruby #{ruby.version[/\d+\.\d+/]}/, @recorded.err)
+  end
+
+  # Listed twice, once as itself.
+  def test_a_child_and_its_parent
+    target = start('prefork.rb', 0.15)
+    said = target.wait_for('waiting')
+    record(target, '-F', 999, '-p', said['helpers'].first)
+    assert_family(target.pid, said)
+  end
+
+  def test_shell_that_waits_for_a_ruby
+    shell = start_command(['sh', '-c', '"$@"; true', 'sh', *prefork])
+    said = shell.wait_for('waiting')
+    record(shell, '-F', 999)
+    assert_family(said['pid'], said)
+    assert_equal id_of(shell.pid), parent_of(said['pid'])
+  end
+
+  def test_shell_without_a_ruby
+    shell = start_command(['sh', '-c', 'echo \'{"waiting": true}\'; read line; true'])
+    shell.wait_for('waiting')
+    rbpf = Rbpf.run('record', '-p', shell.pid.to_s, '-d', '1', '-o', path('rbpf.data'))
+    assert_equal 3, rbpf.code, rbpf.err
+    assert_match(/not a Ruby process/, rbpf.err)
+  end
+
+  # Its threads are, also those that begin later.
+  def test_no_children
+    target = start('family.rb', 0.15)
+    recording = record(target, '-F', 999, '--no-children')
+    seen = recording.samples.flat_map { |sample| sample.frames.map(&:label) }.uniq
+    assert_equal %w[in_thread in_renamed_thread in_thread_of_thread].map { |name| "Family##{name}" }.sort,
+                 seen.grep(/\AFamily#in_/).sort
+    assert_equal [target.pid], recording.samples.map(&:pid).uniq
+    assert_equal 1, recording.summary['processes']
+    assert_in_epsilon recording.totals['cpu_kernel_ns'], recording.totals['cpu_sampled_ns'], 0.1
+  end
+
+  def test_no_running_children
+    target = start('prefork.rb', 0.15)
+    target.wait_for('waiting')
+    record(target, '-F', 999, '--no-children')
+    assert_equal [target.pid], recording.samples.map(&:pid).uniq
+    assert_equal 1, recording.summary['processes']
+  end
+
+  private
+
+  def prefork
+    ruby.command(ruby.program('prefork.rb'), '0.15')
+  end
+
+  def id_of(pid)
+    recording.json['processes'].index { |process| process['pid'] == pid }
+  end
+
+  def parent_of(pid)
+    recording.json['processes'][id_of(pid)]['parent']
+  end
+
+  def assert_family(master, said)
+    assert_equal [master], pids_in('Prefork#in_master')
+    assert_equal said['workers'].sort, pids_in('Prefork#in_worker')
+    assert_equal said['helpers'].sort, pids_in('Prefork#in_helper')
+    assert_in_epsilon 0.30e9, recording.row('Prefork#in_worker')['total_ns'], 0.1
+    assert_in_epsilon 0.30e9, recording.row('Prefork#in_helper')['total_ns'], 0.1
+    assert_equal [id_of(master)] * 2, said['workers'].map { |pid| parent_of(pid) }
+    assert_equal said['workers'].map { |pid| id_of(pid) }.sort,
+                 said['helpers'].map { |pid| parent_of(pid) }.sort
+    assert_in_epsilon recording.totals['cpu_kernel_ns'], recording.totals['cpu_sampled_ns'], 0.1
+  end
+
+  def pids_in(label)
+    recording.samples.select { |sample| sample.frames.any? { |f| f.label == label } }.map(&:pid).uniq.sort
   end
 end
