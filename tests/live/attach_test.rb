@@ -174,7 +174,7 @@ class AttachTest < LiveTest
     rbpf = attach([target], '-F', 4_999, '--ring', '64K')
     rbpf.signal(:STOP)
     target.go
-    sleep 1
+    Live.wait_until('samples enough to lose some') { Live.cpu_time(target.pid) > 0.8 }
     goes_on = Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond)
     rbpf.signal(:CONT)
     target.wait_for('ready')
