@@ -29,7 +29,8 @@
 	  "found the ring buffer full: samples of these processes may be missing or nameless; "    \
 	  "--ring makes it larger")                                                                \
 	X(PROCS_FULL, "children_not_followed", ALWAYS, "child process", "child processes",         \
-	  "not followed, for 16,384 are at a time: what they did is missing; "                     \
+	  "not followed, for rbpf already follows 16,384, the most that it can: what they did "    \
+	  "is missing; "                                                                           \
 	  "--comm, --user, --cgroup or -p follow fewer")                                           \
 	X(ENV_FAULT, "env_faults", MANY, "environment", "environments",                            \
 	  "of frames could not be read: such frames are named without their class")                \
@@ -80,8 +81,9 @@
 /* Of user space: src/sample/ adds to collector.totals.counters[], from what the layers below count. */
 #define RBPF_USER_COUNTERS(X)                                                                      \
 	X(NOT_FOLLOWED, "not_followed", ALWAYS, "process", "processes",                            \
-	  "not followed, for too many are at a time, in all or of their user: what they did is "   \
-	  "missing; --comm, --user, --cgroup or -p follow fewer")                                  \
+	  "not followed, for rbpf already follows too many, in all or of their user, or its "      \
+	  "memory is at --memlimit: what they did is missing; --comm, --user, --cgroup or -p "     \
+	  "follow fewer")                                                                          \
 	X(ENDED_UNSEEN, "ended_unseen", ALWAYS, "Ruby process", "Ruby processes",                  \
 	  "ended before rbpf looked: what was done there has no names or is missing; "               \
 	  "rbpf keeps up where it may use SCHED_RR (CAP_SYS_NICE, no --no-priority)")              \

@@ -63,12 +63,13 @@ static void add_trial(struct doctor_report *rep)
 	int r;
 
 	if (!environment_privileged()) {
-		add_row(rep, "bpf", false, true, "not tried without the privilege", "");
+		add_row(rep, "bpf", false, true, "not tried: needs the privilege that is missing",
+			"");
 		return;
 	}
 	r = bpf_engine_trial(&err);
 	add_row(rep, "bpf", !r, true,
-		r ? err.msg : "programs loaded, attached to a clock, a sample read",
+		r ? err.msg : "loaded the programs, attached to a clock, read a sample",
 		r ? "-v shows what libbpf says" : "");
 }
 

@@ -31,7 +31,7 @@ static int look(const struct process *process, const struct ruby_attach_options 
 	if (r)
 		return err_code(err, r);
 	if (!process_alive(process))
-		return err_set(err, -ESRCH, ERR_TARGET, "pid %d exited while it was looked at",
+		return err_set(err, -ESRCH, ERR_TARGET, "pid %d exited while rbpf read its stacks",
 			       (int)process->pid);
 	return 0;
 }

@@ -142,7 +142,8 @@ static int export_recording(const struct cmd_context *ctx, struct export_line *l
 		return r;
 	if (filter->stack == STACK_BOTH && exporter != exporter_find("flame"))
 		return err_set(err, -EINVAL, ERR_USAGE,
-			       "--stack both goes with -f flame, not -f %s", exporter->name);
+			       "--stack both works with -f flame only, not with -f %s",
+			       exporter->name);
 	r = cmd_open_recording(ctx, line->input, rest, filter, &exporter->needs, &rec, err);
 	if (r)
 		return r;

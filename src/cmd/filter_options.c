@@ -112,7 +112,7 @@ static int choose_stacks(const struct filter_options *opts, enum stack_mode usua
 {
 	if (opts->ruby_only && opts->stack != OPTION_UNSET && opts->stack != STACK_RUBY)
 		return err_set(err, -EINVAL, ERR_USAGE,
-			       "--ruby-only is --stack ruby and excludes --stack %s",
+			       "--ruby-only means --stack ruby: it cannot be given with --stack %s",
 			       stack_mode_name(opts->stack));
 	*ret = opts->ruby_only ? STACK_RUBY : opts->stack == OPTION_UNSET ? usual : opts->stack;
 	return 0;

@@ -137,8 +137,8 @@ int cmd_prepare_worker(struct file_worker *worker, struct err *err)
 {
 	int r = file_worker_prepare(worker);
 
-	return r ? err_set(err, r, ERR_RUNTIME, "cannot make a process that reads files: %s",
-			   strerror(-r))
+	return r ? err_set(err, r, ERR_RUNTIME,
+			   "cannot start the worker process that reads files: %s", strerror(-r))
 		 : 0;
 }
 

@@ -43,8 +43,7 @@ int cmd_check_output(const char *output, const char *input, struct err *err)
 		return 0;
 	if (in.st_dev == out.st_dev && in.st_ino == out.st_ino)
 		return err_set(err, -EINVAL, ERR_USAGE,
-			       "refusing to overwrite the recording %s with what is made from it",
-			       input);
+			       "cannot write to %s: it is the recording that is read", output);
 	return 0;
 }
 
@@ -64,7 +63,10 @@ int cmd_rendered(int r, const struct recording *rec, const struct buf *out, stru
 {
 	if (!out->exceeded)
 		return r;
-	return err_set(err, -E2BIG, ERR_PROFILE, "%s expands to far more than its size", rec->path);
+	return err_set(err, -E2BIG, ERR_PROFILE,
+		       "the output would be far larger than the recording %s, "
+		       "which is probably damaged",
+		       rec->path);
 }
 
 const char *cmd_format_choice(size_t i)

@@ -150,9 +150,9 @@ int ps_run(const struct ps_options *opts, struct cmd_context *ctx, struct err *e
 	}
 	cmd_warn_of_files(ctx, &worker);
 	if (hidden && !opts->pids)
-		cmd_warn(ctx, "%s could not be looked at%s",
+		cmd_warn(ctx, "no permission to look at %s%s",
 			 num_of(hidden, "process", "processes").s,
-			 geteuid() ? ": they are of other users; run it with sudo" : "");
+			 geteuid() ? "; 'sudo rbpf ps' looks at all" : "");
 	if (!found && !opts->json && !opts->pids)
 		cmd_info(ctx, "no Ruby process found");
 	return cmd_write(NULL, &out, err);

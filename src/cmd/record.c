@@ -231,8 +231,11 @@ static void raise_priority(struct run *run)
 		cmd_verbose(run->ctx, "priority: nice %d, for SCHED_RR was refused: %s",
 			    PRIORITY_NICE, strerror(-run->priority.refused));
 	else
-		cmd_verbose(run->ctx, "priority: as rbpf was started: what lives for a moment on a "
-				      "busy machine may be missed");
+		cmd_verbose(
+			run->ctx,
+			"priority: unchanged, for it could not be raised: %s; on a busy machine "
+			"rbpf may miss processes that live for some ms only",
+			strerror(-run->priority.refused));
 }
 
 static int loop(struct run *run, struct err *err)
@@ -297,12 +300,13 @@ static int check_outcome(const struct run *run, struct err *err)
 		r = nothing_recorded(run, &st, err);
 	if (!r && !st.rubies && !st.live && !run->opts->all_ruby)
 		r = err_set(err, -ENOENT, ERR_TARGET, "%s",
-			    st.refused[0] ? st.refused : "no Ruby was found in what was recorded");
+			    st.refused[0] ? st.refused
+					  : "none of the recorded processes runs Ruby");
 	if (r)
 		return r;
 	cmd_warn_of_files(run->ctx, &run->worker);
 	if (stop_signals() >= 2)
-		cmd_warn(run->ctx, "interrupted twice: what was not written yet is lost");
+		cmd_warn(run->ctx, "interrupted twice: samples that were not written yet are lost");
 	else if (!run->totals.samples)
 		cmd_warn(run->ctx, "no samples: the processes used no CPU time in %s",
 			 num_duration(took).s);

@@ -244,10 +244,10 @@ static int take_targets(struct record_options *opts, const struct option_rest *r
 		return usage(err, "-p PID and -- CMD exclude each other", NULL);
 	if (opts->all_ruby && opts->pids.n)
 		return usage(err, "-p PID and --all-ruby exclude each other",
-			     "--comm, --cgroup, --container and --user are of --all-ruby");
+			     "--comm, --cgroup, --container and --user imply --all-ruby");
 	if (opts->all_ruby && opts->command)
 		return usage(err, "--all-ruby and -- CMD exclude each other",
-			     "--comm, --cgroup, --container and --user are of --all-ruby");
+			     "--comm, --cgroup, --container and --user imply --all-ruby");
 	if (!opts->pids.n && !opts->command && !opts->all_ruby)
 		return usage(err, "nothing to record: give -p PID, --all-ruby or -- CMD",
 			     "'rbpf ps' lists Ruby processes");

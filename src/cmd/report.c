@@ -189,7 +189,7 @@ static int check_line(const struct report_line *line, struct err *err)
 		return exclude_each_other("--gc", "--no-gc", err);
 	if (narrow && line->by != FLAT_BY_FUNCTION && line->by != FLAT_BY_LINE)
 		return err_set(err, -EINVAL, ERR_USAGE,
-			       "%s goes with --by function or line, not --by %s", narrow,
+			       "%s needs --by function or line, not --by %s", narrow,
 			       by_choice(line->by));
 	return 0;
 }

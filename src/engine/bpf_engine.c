@@ -74,7 +74,7 @@ void bpf_engine_set_log(void (*log)(const char *line))
 
 static int refused(int r, const char *what, struct err *err)
 {
-	err_set(err, r, ERR_ENV, "the kernel refused to %s: %s", what, strerror(-r));
+	err_set(err, r, ERR_ENV, "cannot %s: %s", what, strerror(-r));
 	return err_hint(err, "'rbpf doctor' shows what is missing; -v shows what libbpf says");
 }
 
@@ -168,7 +168,7 @@ static int load(struct bpf_engine *s, struct err *err)
 	if (r)
 		return refused(r, "load the BPF programs", err);
 	r = map_unwind_memory(s);
-	return r ? refused(r, "map the tables of native stacks", err) : 0;
+	return r ? refused(r, "map the unwind tables", err) : 0;
 }
 
 static int attach_iterators(struct bpf_engine *s, struct err *err)
@@ -176,7 +176,7 @@ static int attach_iterators(struct bpf_engine *s, struct err *err)
 	s->skel->links.tasks = bpf_program__attach(s->skel->progs.tasks);
 	s->skel->links.registers = bpf_program__attach(s->skel->progs.registers);
 	if (!s->skel->links.tasks || !s->skel->links.registers)
-		return refused(-errno, "iterate over tasks", err);
+		return refused(-errno, "attach the iterators over tasks", err);
 	return 0;
 }
 
@@ -188,7 +188,7 @@ static int attach_life(struct bpf_engine *s, struct err *err)
 	s->skel->links.on_free = bpf_program__attach(s->skel->progs.on_free);
 	if (!s->skel->links.on_fork || !s->skel->links.on_exec || !s->skel->links.on_exit ||
 	    !s->skel->links.on_free)
-		return refused(-errno, "attach to process events", err);
+		return refused(-errno, "attach to forks, execs and exits", err);
 	return 0;
 }
 
@@ -246,8 +246,9 @@ static int follow(struct engine *e, pid_t tgid, const struct rbpf_layout *layout
 		return 0;
 	if (errno == E2BIG)
 		return err_set(err, -errno, ERR_RUNTIME,
-			       "cannot follow pid %d: %d processes are followed already", (int)tgid,
-			       RBPF_MAX_PROCS);
+			       "cannot follow pid %d: rbpf already follows %d processes, "
+			       "the most that it can",
+			       (int)tgid, RBPF_MAX_PROCS);
 	return err_set(err, -errno, ERR_RUNTIME, "cannot follow pid %d: %s", (int)tgid,
 		       strerror(errno));
 }
@@ -534,7 +535,9 @@ int bpf_engine_trial(struct err *err)
 	while (!r && (r = engine_drain(e, count_sample, &samples)) > 0)
 		r = 0;
 	if (!r && !samples)
-		r = err_set(err, -EIO, ERR_ENV, "no sample came of 50 ms of CPU time");
+		r = err_set(err, -EIO, ERR_ENV,
+			    "the BPF programs were loaded and attached, but took "
+			    "no sample in 50 ms of CPU time");
 	engine_close(e);
 	return r;
 }

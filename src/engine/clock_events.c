@@ -110,8 +110,8 @@ int clock_events_add_thread(struct clock_events *ce, pid_t tid, struct err *err)
 		return r;
 	if (r == -EINVAL && !ce->inherit_children)
 		return err_set(err, r, ERR_ENV,
-			       "this kernel cannot tell threads from children: "
-			       "--no-children needs 5.13");
+			       "--no-children needs Linux 5.13 or newer: this kernel cannot sample "
+			       "new threads without also sampling child processes");
 	return err_set(err, r, ERR_ENV, "cannot sample thread %d: %s", (int)tid, strerror(-r));
 }
 

@@ -104,10 +104,11 @@ static void look_lockdown(struct environment_row *row)
 			 "reading "
 			 "memory");
 		snprintf(row->hint, sizeof(row->hint),
-			 "cat /sys/kernel/security/lockdown; lockdown can only be relaxed at boot");
+			 "lockdown can only be relaxed at boot: lockdown=integrity on the kernel's "
+			 "command line lets rbpf work");
 		return;
 	}
-	snprintf(row->detail, sizeof(row->detail), "does not hinder");
+	snprintf(row->detail, sizeof(row->detail), "off, or in a mode that does not block rbpf");
 }
 
 static void look_pid_namespace(struct environment_row *row)
@@ -125,7 +126,8 @@ static void look_pid_namespace(struct environment_row *row)
 		return;
 	}
 	snprintf(row->detail, sizeof(row->detail),
-		 "rbpf runs in a pid namespace of its own, where pids are not the kernel's");
+		 "rbpf runs in the pid namespace of a container, where processes have other pids "
+		 "than those that BPF programs see");
 	snprintf(row->hint, sizeof(row->hint),
 		 "run it on the host, or start the container with --pid=host");
 }

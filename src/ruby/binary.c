@@ -111,7 +111,10 @@ static int examine(struct file_worker *worker, pid_t pid, const struct map *map,
 			       &bin.constants);
 	if (r) {
 		free(bin.path);
-		return err_set(err, r, ERR_RUNTIME, "cannot keep %s open: %s", map->path,
+		if (r == -ENOMEM)
+			return err_oom(err);
+		return err_set(err, r, ERR_RUNTIME,
+			       "cannot duplicate the file descriptor of %s: %s", map->path,
 			       strerror(-r));
 	}
 	*ret = bin;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "ruby/discover.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/err.h"
 #include "ruby/code.h"
 #include "ruby/layout_dwarf.h"
 #include "ruby/search.h"
@@ -101,8 +103,8 @@ static enum ruby_field first_unknown(const struct ruby_layout *l, const enum rub
 	return RUBY_FIELDS;
 }
 
-enum ruby_field ruby_layout_merge(struct ruby_vm *vm, const struct ruby_findings *found,
-				  unsigned int sources)
+int ruby_layout_merge(struct ruby_vm *vm, const struct ruby_findings *found, unsigned int sources,
+		      struct err *err)
 {
 	struct ruby_layout *l = &vm->layout;
 	enum ruby_field missing;
@@ -124,5 +126,9 @@ enum ruby_field ruby_layout_merge(struct ruby_vm *vm, const struct ruby_findings
 	missing = first_unknown(l, needed, ARRAY_SIZE(needed));
 	if (missing == RUBY_FIELDS && l->class_form == RUBY_CLASS_EXT)
 		missing = first_unknown(l, needed_ext, ARRAY_SIZE(needed_ext));
-	return missing;
+	if (missing == RUBY_FIELDS)
+		return 0;
+	return err_set(err, -EPROTO, ERR_TARGET,
+		       "cannot find out the memory layout of Ruby %s: '%s' is unknown",
+		       vm->binary.version, ruby_field_info[missing].name);
 }

@@ -39,8 +39,10 @@ int ruby_sources_parse(const char *words, unsigned int *ret, struct err *err)
 			    !strncmp(word, ruby_source_name(source), len))
 				break;
 		if (source == RUBY_SOURCES)
-			return err_set(err, -EINVAL, ERR_USAGE, "unknown source '%.*s'", (int)len,
-				       word);
+			return err_set(err, -EINVAL, ERR_USAGE,
+				       "unknown source '%.*s' for --layout-from: there are code, "
+				       "dwarf, table and search",
+				       (int)len, word);
 		set |= 1u << source;
 		word = word[len] ? word + len + 1 : NULL;
 	}

@@ -24,12 +24,9 @@
 
 static int refuse(const struct ruby_vm *vm, const char *field, struct err *err)
 {
-	const char *row = ruby_layout_row(vm->binary.version);
-
 	return err_set(err, -EPROTO, ERR_TARGET,
-		       "the %s layout does not match this build of Ruby %s (self-check failed at "
-		       "'%s')",
-		       row ? row : "newest", vm->binary.version, field);
+		       "the memory layout found for Ruby %s is wrong: self-check failed at '%s'",
+		       vm->binary.version, field);
 }
 
 /* The first fact that cannot be, or RUBY_FIELDS. */
@@ -69,7 +66,7 @@ static int prove_symbols(struct ruby_vm *vm, uint64_t symbols, struct err *err)
 	bool ok = ruby_symbols_check(vm, symbols);
 
 	vm->symbols = ok ? symbols : 0;
-	ruby_vm_check_add(vm, "symbol table", ok, true, ok ? "at 0x%llx, 33 is \"!\"" : "not found",
+	ruby_vm_check_add(vm, "symbol table", ok, true, ok ? "found at 0x%llx" : "not found",
 			  (unsigned long long)symbols);
 	return ok ? 0 : refuse(vm, "symbol table", err);
 }
@@ -209,9 +206,12 @@ static int find_vm(struct ruby_vm *vm, uint64_t ec, uint64_t current_vm, uint64_
 	if (!ruby_layout_has(l->th_vm) || memory_read_u64(&vm->mem, *th + l->th_vm, &vm->vm))
 		vm->vm = var;
 	ok = ruby_is_object(vm->vm) && (!var || var == vm->vm);
-	ruby_vm_check_add(vm, "virtual machine", ok, false, "at 0x%llx%s",
-			  (unsigned long long)vm->vm,
-			  ok && var ? ", as the code and the thread say" : "");
+	ruby_vm_check_add(vm, "virtual machine", ok, false,
+			  !ruby_is_object(vm->vm) ? "not found"
+			  : !ok ? "at 0x%llx by a thread, but ruby_current_vm_ptr is 0x%llx"
+			  : var ? "found at 0x%llx, by ruby_current_vm_ptr"
+				: "found at 0x%llx, by a thread",
+			  (unsigned long long)vm->vm, (unsigned long long)var);
 	if (!ok)
 		vm->vm = 0;
 	return 0;
@@ -249,8 +249,8 @@ static void prove_gc(struct ruby_vm *vm, uint64_t th)
 	     !memory_read_u64(&vm->mem, ractor + l->ractor_running_ec, &ec) &&
 	     (!ec || is_current_ec(vm, ec));
 	ruby_vm_check_add(vm, "collecting thread", ok, false,
-			  ok ? "ractor.threads.running_ec is an EC or none"
-			     : "cannot be told from the others");
+			  ok ? "found, as the running one of its ractor"
+			     : "not found: collections are shown for no thread");
 	if (ok)
 		vm->walk.gc_owner = vm->vm + l->vm_lock_owner;
 }
@@ -271,7 +271,7 @@ static void prove_fibers(struct ruby_vm *vm, uint64_t ec, uint64_t th)
 			!memory_read_u64(&vm->mem, prev + l->fiber_ec + l->ec_thread_ptr, &other) &&
 			other == th));
 	ruby_vm_check_add(vm, "fibers", ok, false,
-			  ok ? "the EC is its fiber's" : "what resumed one is not shown");
+			  ok ? "found" : "not found: the frames that resumed a fiber are missing");
 	if (!ok)
 		vm->walk.fiber_prev = vm->walk.fiber_ec = 0;
 }
@@ -326,8 +326,8 @@ static void prove_tags(struct ruby_vm *vm, const uint64_t *ecs, size_t n)
 		for (i = 0; i < n && !found; i++)
 			found = count_tags(vm, current_ec(vm, ecs[i]));
 	ruby_vm_check_add(vm, "exception tags", found, false,
-			  found ? "%u of a thread hold its registers"
-				: "native stacks cannot go on behind a gap",
+			  found ? "%u of a thread have usable registers"
+				: "not usable: a native stack ends at its first gap",
 			  found);
 	if (found)
 		vm->walk.flags |= RBPF_LAYOUT_TAGS;

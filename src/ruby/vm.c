@@ -275,8 +275,9 @@ static int learn_thread_ids(struct attach *a, struct err *err)
 	vm->walk.threads = vm->vm ? vm->vm + vm->layout.vm_living_threads : 0;
 	if (memory_read_u64(&vm->mem, a->ecs[0] + vm->walk.ec_thread_ptr, &th) ||
 	    memory_read_u64(&vm->mem, th + vm->walk.th_thread_id, &id))
-		return err_set(err, -EPROTO, ERR_TARGET, "cannot read the threads of Ruby %s",
-			       vm->binary.version);
+		return err_set(err, -EPROTO, ERR_TARGET,
+			       "cannot read the threads of Ruby %s in pid %d", vm->binary.version,
+			       (int)vm->pid);
 	for (i = 0; i < a->n_tps; i++) {
 		vm->walk.thread_id_bias = (int64_t)(id - a->tps[i]);
 		/* Threads' stacks lie at equal distances: another's pointer may fit, too. */
@@ -291,8 +292,8 @@ static int learn_thread_ids(struct attach *a, struct err *err)
 	if (i == a->n_tps)
 		return err_set(
 			err, -EPROTO, ERR_TARGET,
-			"the threads of Ruby %s are not those of pid %d (self-check failed at "
-			"'thread.thread_id')",
+			"cannot match the threads of Ruby %s with those of pid %d: self-check "
+			"failed at 'thread.thread_id'",
 			vm->binary.version, (int)vm->pid);
 	return 0;
 }
@@ -408,13 +409,9 @@ static const unsigned int attempts[] = {
 
 static int try_sources(struct attach *a, unsigned int sources, struct err *err)
 {
-	enum ruby_field missing = ruby_layout_merge(a->vm, &a->found, sources);
+	int r = ruby_layout_merge(a->vm, &a->found, sources, err);
 
-	if (missing == RUBY_FIELDS)
-		return prove(a, a->found.current_vm, a->found.symbols, err);
-	return err_set(err, -EPROTO, ERR_TARGET,
-		       "no source tells the memory layout of Ruby %s (self-check failed at '%s')",
-		       a->vm->binary.version, ruby_field_info[missing].name);
+	return r ? r : prove(a, a->found.current_vm, a->found.symbols, err);
 }
 
 static int discover(struct attach *a, const struct ruby_attach_options *opts, struct err *err)
@@ -496,8 +493,10 @@ static int attach_within_budget(struct ruby_vm *vm, const struct ruby_attach_opt
 	attach_deinit(&a);
 	if (r == -EPROTO &&
 	    memory_read_u64(&vm->mem, vm->binary.symbol[RUBY_SYM_rb_cObject], &object))
-		return err_set(err, -ESRCH, ERR_TARGET, "pid %d ended while it was looked at",
-			       (int)vm->pid);
+		return err_set(
+			err, -ESRCH, ERR_TARGET,
+			"pid %d exited or executed another program while rbpf was attaching to it",
+			(int)vm->pid);
 	if (r == -EPROTO)
 		err_hint(err, "attach the output of 'rbpf doctor -p %d' to a bug report",
 			 (int)vm->pid);
@@ -525,8 +524,8 @@ int ruby_vm_attach(pid_t pid, const struct ruby_attach_options *opts, struct rub
 	if (r && reads.used_up)
 		return err_set(
 			err, -E2BIG, ERR_TARGET,
-			"pid %d has more to read than rbpf reads to find out how its Ruby is "
-			"laid out (%u MiB)",
+			"cannot attach to pid %d: more than %u MiB of its memory would have to be "
+			"read",
 			(int)pid, RUBY_ATTACH_BYTES >> 20);
 	return r;
 }

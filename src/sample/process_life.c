@@ -216,19 +216,32 @@ void life_count_users(struct collector *c)
 			users_get(&c->users, p->info.place.uid)->processes++;
 }
 
-/*
- * Whether one more process of @uid may be followed. What is kept of those that ended a moment ago is
- * bounded, too.
- */
-static bool may_follow(struct collector *c, uid_t uid)
+/* Why no more processes of @uid can be followed now; NULL if one more can. */
+static const char *no_room_for(struct collector *c, uid_t uid)
 {
 	size_t left = c->live < RBPF_MAX_PROCS ? RBPF_MAX_PROCS - c->live : 0;
 
-	if (user_may_add(users_get(&c->users, uid)->processes, left) && !c->memory_full &&
-	    c->table.n_processes < 2 * RBPF_MAX_PROCS)
-		return true;
+	if (c->memory_full)
+		return "rbpf has used the memory that --memlimit allows";
+	if (!left)
+		return "rbpf already follows as many processes as it can";
+	/* Those that ended stay until their last samples have come: they take memory, too. */
+	if (c->table.n_processes >= 2 * RBPF_MAX_PROCS)
+		return "rbpf still keeps too many processes that have ended";
+	if (!user_may_add(users_get(&c->users, uid)->processes, left))
+		return "rbpf already follows too many processes of the same user";
+	return NULL;
+}
+
+/* Returns 0 if process @pid of @uid may be followed; if not it is counted, and -E2BIG. */
+static int check_room(struct collector *c, pid_t pid, uid_t uid, struct err *err)
+{
+	const char *why = no_room_for(c, uid);
+
+	if (!why)
+		return 0;
 	c->totals.counters[COUNTER_NOT_FOLLOWED]++;
-	return false;
+	return err_set(err, -E2BIG, ERR_RUNTIME, "cannot follow pid %d: %s", (int)pid, why);
 }
 
 static int forget_process(struct collector *c, struct tracked_process *p)
@@ -271,10 +284,8 @@ int life_add(struct collector *c, pid_t pid, uint64_t since_ns, bool preset,
 		process_close(&info);
 		return -ENOENT;
 	}
-	if (!may_follow(c, info.place.uid)) {
-		r = err_set(err, -E2BIG, ERR_RUNTIME,
-			    "cannot follow pid %d: too many processes of its user are followed",
-			    (int)pid);
+	r = check_room(c, pid, info.place.uid, err);
+	if (r) {
 		process_close(&info);
 		return r;
 	}
@@ -361,7 +372,7 @@ int life_take_fork(struct collector *c, const struct rbpf_ring_life *rec)
 	if (p && !p->ended_ns)
 		return 0;
 	/* The kernel side follows it, also if the parent was not to be followed. */
-	if (!parent || !may_follow(c, parent->info.place.uid)) {
+	if (!parent || check_room(c, (pid_t)rec->child, parent->info.place.uid, NULL)) {
 		engine_forget(c->engine, (pid_t)rec->child);
 		return 0;
 	}
@@ -414,7 +425,7 @@ static int add_unseen(struct collector *c, const struct rbpf_ring_life *rec,
 		c->totals.counters[COUNTER_ENDED_UNSEEN]++;
 		return -ENOENT;
 	}
-	if (!may_follow(c, (uid_t)-1))
+	if (check_room(c, (pid_t)rec->h.tgid, (uid_t)-1, NULL))
 		return -ENOENT;
 	r = new_process(c, (pid_t)rec->h.tgid, rec->h.ts, ret);
 	if (r)

@@ -172,11 +172,11 @@ refuse "unknown command 'recrod' (did you mean record?)" help recrod
 refuse "unknown value 'lin' for --by (did you mean line?)" report --by lin full.data
 refuse "--limit*" report -n -1 full.data
 refuse "--tree and --json exclude each other" report --tree --json full.data
-refuse "--tree goes with --by function or line, not --by file" report --tree --by file full.data
-refuse "--gc goes with --by function or line, not --by thread" report --gc --by thread full.data
+refuse "--tree needs --by function or line, not --by file" report --tree --by file full.data
+refuse "--gc needs --by function or line, not --by thread" report --gc --by thread full.data
 for by in container ruby; do
-	refuse "--tree goes with --by function or line, not --by $by" report --tree --by $by full.data
-	refuse "--gc goes with --by function or line, not --by $by" report --gc --by $by full.data
+	refuse "--tree needs --by function or line, not --by $by" report --tree --by $by full.data
+	refuse "--gc needs --by function or line, not --by $by" report --gc --by $by full.data
 done
 refuse "--tree and --gc exclude each other" report --gc --tree full.data
 refuse "--info and --gc exclude each other" report --gc --info full.data
@@ -580,13 +580,13 @@ fi
 
 # --- Native stacks
 
-refuse "--ruby-only is --stack ruby and excludes --stack native" report --ruby-only --stack native
+refuse "--ruby-only means --stack ruby: it cannot be given with --stack native" report --ruby-only --stack native
 refuse "unknown value 'rubby' for --stack (did you mean ruby?)" flame --stack rubby
-refuse "--stack both goes with -f flame, not -f folded" export -f folded --stack both merged.data
+refuse "--stack both works with -f flame only, not with -f folded" export -f folded --stack both merged.data
 refuse "--tree and --stack both exclude each other" report --tree --stack both
 refuse "--csv and --stack both exclude each other" report --csv --stack both
 refuse "--gc and --stack both exclude each other" report --gc --stack both
-refuse "--stack both goes with --by function or line, not --by file" report --stack both --by file
+refuse "--stack both needs --by function or line, not --by file" report --stack both --by file
 # shows MODE TEXT COMMAND...: MODE is what COMMAND does by itself, and then its output has TEXT.
 shows() {
 	mode=$1
@@ -754,9 +754,9 @@ if begin "never overwrites the recording it reads"; then
 	cp full.data keep.data
 	ln -s keep.data link.data
 	run flame -o keep.data keep.data
-	expect 2 "rbpf: error: refusing to overwrite the recording keep.data*"
+	expect 2 "rbpf: error: cannot write to keep.data: it is the recording that is read"
 	run export -f folded -o ./keep.data -i link.data
-	expect 2 "rbpf: error: refusing to overwrite the recording link.data*"
+	expect 2 "rbpf: error: cannot write to ./keep.data: it is the recording that is read"
 	if cmp -s full.data keep.data; then ok; else not_ok "it has changed"; fi
 fi
 

@@ -30,7 +30,7 @@ class DoctorTest < LiveTest
     rows = Rbpf.json('doctor', '-p', @target.pid, '--json')
     assert_empty(rows.select { |row| row['needed'] && !row['ok'] })
     details = rows.to_h { |row| [row['name'].strip, row['detail']] }
-    assert_match(/a sample read/, details['bpf'])
+    assert_match(/read a sample/, details['bpf'])
     assert(details.values.any? { |detail| detail.include?(ruby.version) }, details.inspect)
     assert_match(/\A\d+, by /, details['ec.thread_ptr'])
     assert_match(/ms once the binary is known\z/, details['attach'])

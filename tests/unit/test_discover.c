@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "base/err.h"
 #include "ruby/discover.h"
 #include "ruby/vm.h"
 
@@ -37,7 +40,7 @@ Test(discover, the_most_trusted_source_wins)
 		unsigned int first = (unsigned int)__builtin_ctz(set);
 
 		memset(&vm, 0x55, sizeof(vm));
-		cr_expect_eq(ruby_layout_merge(&vm, &found, set), RUBY_FIELDS);
+		cr_expect_eq(ruby_layout_merge(&vm, &found, set, NULL), 0);
 		for (size_t i = 0; i < RUBY_FIELDS; i++) {
 			cr_expect_eq(ruby_layout_get(&vm.layout, i), 1000 * first + i + 1,
 				     "sources %x, %s", set, ruby_field_info[i].name);
@@ -57,7 +60,7 @@ Test(discover, sources_complete_each_other)
 		for (unsigned int source = 0; source < i % RUBY_SOURCES; source++)
 			*ruby_layout_at(&found.layout[source], i) = RUBY_UNKNOWN;
 	found.layout[RUBY_FROM_CODE].ec_fiber_ptr = RUBY_ABSENT;
-	cr_expect_eq(ruby_layout_merge(&vm, &found, ALL), RUBY_FIELDS);
+	cr_expect_eq(ruby_layout_merge(&vm, &found, ALL, NULL), 0);
 	cr_expect_eq(vm.layout.ec_fiber_ptr, RUBY_ABSENT, "that is knowledge, too");
 	for (size_t i = 1; i < RUBY_FIELDS; i++)
 		cr_expect_eq(vm.source[i], i % RUBY_SOURCES, "%s", ruby_field_info[i].name);
@@ -102,13 +105,20 @@ Test(discover, what_is_needed)
 			struct ruby_vm vm = RUBY_VM_INIT;
 			bool needed = !is_one_of(i, not_needed, 17) &&
 				      (form == RUBY_CLASS_EXT || !is_one_of(i, ext, 3));
-			enum ruby_field missing;
+			struct err err = { 0 };
+			char message[256];
+			int r;
 
 			found.layout[RUBY_FROM_TABLE].class_form = (uint16_t)form;
 			*ruby_layout_at(&found.layout[RUBY_FROM_TABLE], i) = RUBY_UNKNOWN;
-			missing = ruby_layout_merge(&vm, &found, 1u << RUBY_FROM_TABLE);
-			cr_expect_eq(missing, needed ? i : RUBY_FIELDS, "%s in form %u",
+			snprintf(vm.binary.version, sizeof(vm.binary.version), "3.9.1");
+			snprintf(message, sizeof(message),
+				 "cannot find out the memory layout of Ruby 3.9.1: '%s' is unknown",
+				 ruby_field_info[i].name);
+			r = ruby_layout_merge(&vm, &found, 1u << RUBY_FROM_TABLE, &err);
+			cr_expect_eq(r, needed ? -EPROTO : 0, "%s in form %u",
 				     ruby_field_info[i].name, form);
+			cr_expect_str_eq(err.msg, needed ? message : "");
 		}
 	}
 }
@@ -118,9 +128,9 @@ Test(discover, nothing_is_known)
 	struct ruby_findings found = none_says();
 	struct ruby_vm vm = RUBY_VM_INIT;
 
-	cr_expect_neq(ruby_layout_merge(&vm, &found, ALL), RUBY_FIELDS);
+	cr_expect_eq(ruby_layout_merge(&vm, &found, ALL, NULL), -EPROTO);
 	found = all_say();
-	cr_expect_neq(ruby_layout_merge(&vm, &found, 0), RUBY_FIELDS, "nobody is asked");
+	cr_expect_eq(ruby_layout_merge(&vm, &found, 0, NULL), -EPROTO, "nobody is asked");
 	for (size_t i = 0; i < RUBY_FIELDS; i++)
 		cr_expect_eq(ruby_layout_get(&vm.layout, i), RUBY_UNKNOWN);
 }

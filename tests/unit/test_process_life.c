@@ -2,6 +2,7 @@
 /* How processes begin, change and end in a profile, and which of them the engine follows meanwhile. */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "sample/collector_state.h"
@@ -238,6 +239,37 @@ Test(process_life, children_beyond_the_limit, .init = setup, .fini = teardown)
 	EXPECT_FOLLOWED(target.pid, child);
 	collecting_finish(&f);
 	cr_expect_eq(f.totals.counters[COUNTER_NOT_FOLLOWED], 1);
+}
+
+/* What collector_add() says when there is no room for @target. */
+static void expect_no_room(const char *why)
+{
+	char message[256];
+
+	snprintf(message, sizeof(message), "cannot follow pid %d: %s", (int)target.pid, why);
+	cr_expect_eq(collector_add(f.c, target.pid, false, &f.err), -E2BIG);
+	cr_expect_str_eq(f.err.msg, message);
+	cr_expect_eq(f.engine.followed.n, 0);
+}
+
+Test(process_life, why_there_is_no_room, .init = setup, .fini = teardown)
+{
+	struct user *user = users_get(&f.c->users, getuid());
+
+	fill_table(0);
+	expect_no_room("rbpf already follows as many processes as it can");
+	fill_table(10);
+	user->processes = 10;
+	expect_no_room("rbpf already follows too many processes of the same user");
+	user->processes = 9;
+	f.c->memory_full = true;
+	expect_no_room("rbpf has used the memory that --memlimit allows");
+	f.c->memory_full = false;
+	f.c->table.n_processes = 2 * RBPF_MAX_PROCS;
+	expect_no_room("rbpf still keeps too many processes that have ended");
+	f.c->table.n_processes = 0;
+	cr_expect_eq(f.c->totals.counters[COUNTER_NOT_FOLLOWED], 4);
+	cr_expect_eq(collector_add(f.c, target.pid, false, &f.err), 0, "%s", f.err.msg);
 }
 
 /* ---- exec ---- */
