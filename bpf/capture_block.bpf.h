@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What name_capture.bpf.h is made of: blocks of copied memory, and the objects that names are found
- * through, as src/ruby/object.c reads them: Strings, Arrays, the symbol table.
+ * The lower half of name_capture.bpf.h: appending blocks of copied memory to a record, and copying
+ * the objects that lead to names (Strings, Arrays, the symbol table), as src/ruby/object.c reads
+ * them.
  */
 #ifndef RBPF_CAPTURE_BLOCK_BPF_H
 #define RBPF_CAPTURE_BLOCK_BPF_H
@@ -42,7 +43,8 @@ __noinline int capture_block(__u32 walk_id, __u64 addr, __u64 len)
 	barrier_var(len);
 	if (len > CAPTURE_BLOCK_MAX)
 		return -1;
-	w->capture.words[at + 1 + (len + 7) / 8] = 0; /* the last word, which they may not fill */
+	/* The last word: the bytes may end within it. */
+	w->capture.words[at + 1 + (len + 7) / 8] = 0;
 	if (walk_read(&w->capture.words[at + 2], len, addr))
 		return -1;
 	w->capture.words[at] = addr;

@@ -2,8 +2,9 @@
 /*
  * RBPF_TLS_GLOBAL (Ruby 2.7): one variable holds the EC of the thread that held the VM's lock last,
  * and is never cleared. A sampled thread that runs without the lock, or that is not one of Ruby's,
- * must not be given that stack: a thread is known by its rb_thread_t.thread_id, which is its thread
- * pointer (plus layout.thread_id_bias). Threads are looked for where the VM lists them, once.
+ * must not be given that stack: a thread is recognised by its rb_thread_t.thread_id, which is its
+ * thread pointer plus layout.thread_id_bias. A thread is searched in the VM's list when it is first
+ * sampled, and kept in gvl_threads; one that is not found is searched again in another epoch.
  */
 #ifndef RBPF_GVL_THREAD_BPF_H
 #define RBPF_GVL_THREAD_BPF_H

@@ -25,9 +25,9 @@ struct {
 } procs SEC(".maps");
 
 /*
- * By executable and user: the layout that was found in an earlier such process, without its addresses. The
- * next process with that executable is walked with it from its first tick; the walk's own checks tell
- * if it does not fit.
+ * Presets: the layout that was found in an earlier process of this executable and user, without the
+ * addresses, which differ between processes. The next such process is walked with it from its first
+ * tick; if it does not fit, the checks of the walk fail.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -48,8 +48,8 @@ struct {
 } scratch SEC(".maps");
 
 /*
- * RBPF_TLS_GLOBAL: the rb_thread_t of each thread that was sampled, or epoch << 1 | 1 of a search that
- * found none.
+ * RBPF_TLS_GLOBAL: for each sampled thread its rb_thread_t; or, if none was found, epoch << 1 | 1
+ * of the search, which is repeated in another epoch only.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);

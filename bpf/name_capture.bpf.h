@@ -31,7 +31,7 @@
 
 #include "capture_block.bpf.h"
 
-/* Words of a record beyond which no other iseq is begun in it. */
+/* A record with more words than this is sent before the next iseq or method entry is copied. */
 #define CAPTURE_FULL	   (CAPTURE_WORDS / 4)
 #define CAPTURE_IV_ENTRIES 32 /* of a class' st_table */
 #define CAPTURE_SHAPES	   64
@@ -235,7 +235,7 @@ static __always_inline bool is_class(__u64 flags)
 	return (flags & RUBY_T_MASK) == RUBY_T_CLASS || (flags & RUBY_T_MASK) == RUBY_T_MODULE;
 }
 
-/* The name of the class that was appended last. That it has none is no failure. */
+/* Append the name of the class that was appended last. Returns 0 also if it has none. */
 static __always_inline int capture_class_name(struct walk *w, __u32 walk_id)
 {
 	__u64 name;
@@ -248,8 +248,9 @@ static __always_inline int capture_class_name(struct walk *w, __u32 walk_id)
 }
 
 /*
- * The object of the singleton class that was appended last. Returns 1 if it is a class that was
- * appended now, 0 if it needs no name, and -1 if it cannot be read.
+ * Append the object of the singleton class that was appended last, if it is a class. Returns 1 if
+ * it was appended now, 0 if it needs no name or is in the record already, and -1 if it cannot be
+ * read.
  */
 static __always_inline int capture_attached(struct walk *w, __u32 walk_id)
 {
@@ -259,7 +260,9 @@ static __always_inline int capture_attached(struct walk *w, __u32 walk_id)
 		attached = captured_word(w, w->layout.naming.class_attached / 8);
 	else
 		attached = capture_ivar(w, walk_id, w->layout.naming.key_attached);
-	/* It may be an owner, too, and then what it is attached to is needed. */
+	/*
+	 * Noted under another key than as an owner: as an owner its own attached object is needed.
+	 */
 	if (!ruby_is_object(attached) || !capture_once(w, attached | AS_ATTACHED))
 		return 0;
 	if (capture_block(walk_id, attached, 8))
@@ -359,9 +362,9 @@ static __always_inline __u64 capture_iseq_check(struct walk *w, __u32 walk_id, _
 }
 
 /*
- * What the object at @addr holds, in a number. Of a method entry it is 0 if none is there. Of an iseq it is
- * never 0, because its check cannot be taken if the label is a C literal in a page that was not touched
- * (src/ruby/constants.h); it is copied then, too.
+ * A hash of what identifies the object at @addr. Of a method entry it is 0 if none is there. Of an
+ * iseq it is never 0: its check cannot be taken if the label is a C literal in a page that the
+ * process has not touched (src/ruby/constants.h), and it is to be copied then, too.
  */
 static __always_inline __u64 capture_check(struct walk *w, __u32 walk_id, __u64 addr, __u32 kind)
 {

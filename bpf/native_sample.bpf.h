@@ -7,7 +7,7 @@
 #define native_rule(i)	((const struct rbpf_cfi_rule *)native_lookup(&rules, i))
 #define native_chunk(i) ((const __u32 *)native_lookup(&pool, i))
 
-/* Map @map at @i; a macro because a function would not be told which map it is. */
+/* Look up element @i of @map. A macro, because the verifier must see which map it is. */
 #define native_lookup(map, i)                                                                      \
 	({                                                                                         \
 		__u32 _i = (i);                                                                    \

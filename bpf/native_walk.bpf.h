@@ -41,7 +41,7 @@ static __always_inline __u32 rbpf_cfi_word(__u32 table, __u32 i)
 #include "rbpf_cfi_find.h"
 
 #define NATIVE_RANGE_STEPS 13	/* halvings of at most 4096 ranges, and one */
-#define NATIVE_MAX_TAGS	   512	/* of the chain that are passed by, in one walk */
+#define NATIVE_MAX_TAGS	   512	/* tags of the chain that one walk looks at */
 #define NATIVE_MAX_PAGES   1024 /* of the stack copied in one walk, 4 MiB: see native_window() */
 #define NATIVE_PAGE	   4096
 #define YJIT_FRAME_WORDS   3  /* pushed on entry, below the return address */
@@ -69,9 +69,10 @@ static __always_inline void native_push(struct walk_native *n, __u64 word)
 }
 
 /*
- * Copy the stack from @addr on: up to n->top, where that of a Ruby thread ends; if that is not known or
- * cannot be read, to the end of the page. NATIVE_MAX_PAGES limits what one walk copies, so that no target
- * can hold up a CPU for long.
+ * Copy the stack from @addr: up to n->top, where the stack of a Ruby thread ends, but no more than
+ * win[] holds; if the end is not known or the stack cannot be read that far, to the end of the
+ * page. NATIVE_MAX_PAGES limits what one walk copies, so that no target can keep a CPU busy for
+ * long.
  */
 __noinline int native_window(__u32 walk_id, __u64 addr)
 {
@@ -211,7 +212,10 @@ static __always_inline int native_ra(struct walk_native *n, __u32 walk_id,
 	return native_read(n, walk_id, base + (__u64)(__s64)rule->ra_off) ? RBPF_NATIVE_FAULT : 0;
 }
 
-/* The caller's frame pointer. One that cannot be read is not missed until it is needed. */
+/*
+ * Restore the caller's frame pointer. If it cannot be read, the walk fails only when a rule needs
+ * it.
+ */
 static __always_inline void native_fp(struct walk_native *n, __u32 walk_id,
 				      const struct rbpf_cfi_rule *rule)
 {
@@ -281,8 +285,9 @@ static __always_inline int native_leave(struct walk_native *n, __u32 walk_id,
 }
 
 /*
- * YJIT's code on x86_64: it is entered from the interpreter only, and pushes three registers. In the
- * innermost frame more may have been pushed after these. Only with --yjit-perf it keeps a frame record.
+ * Leave a frame of YJIT on x86_64. Only the interpreter enters YJIT's code, which pushes three
+ * registers first; in the innermost frame it may have pushed more after them. With --yjit-perf it
+ * also keeps a frame record.
  */
 static __always_inline int native_leave_yjit(struct walk *w, __u32 walk_id)
 {
@@ -314,9 +319,10 @@ static __always_inline int native_leave_yjit(struct walk *w, __u32 walk_id)
 }
 
 /*
- * The rule for @addr, in code of a table: RBPF_CFI_MAX_RULES of them fit into 16 bits. Stacks have
- * much in common, so the ones found last are remembered for an epoch, by address and by the process'
- * first range: the rule that has a number never changes.
+ * The number of the rule for @addr, in code that has a table. Stacks have much in common, so the
+ * numbers found last are kept in n->rules: the key is made of process and epoch (n->seed), the
+ * process' first range and the address. Numbers fit into 16 bits (RBPF_CFI_MAX_RULES), and what
+ * rule has a number never changes.
  */
 static __always_inline __u32 native_table_rule(struct walk_native *n,
 					       const struct rbpf_range *range, __u64 addr)
@@ -370,9 +376,10 @@ static __always_inline int native_leave_any(struct walk *w, __u32 walk_id)
 /* ---- gaps ---- */
 
 /*
- * The next tag of the chain. Returns 1 if the walk goes on with its registers, 0 if its frame is not
- * further out than what was reached, and -1 if the chain ends or cannot be read. Like all bodies of
- * long loops a global function: the verifier looks at it once, not once for each turn.
+ * Look at the next tag of the chain. Returns 1 if the walk can go on there (its registers were
+ * taken over), 0 if the tag is not further out than the frame that was reached, and -1 if the chain
+ * ends or cannot be read. Global, like the body of every long loop: the verifier checks it once,
+ * not in each iteration.
  */
 __noinline int native_next_tag(__u32 walk_id)
 {
@@ -466,8 +473,8 @@ static __always_inline void native_init(struct walk *w)
 }
 
 /*
- * Remember what the walk takes from the EC that was read: it is read anew for each fiber. Called
- * before the Ruby stack is walked.
+ * Save the chain of tags and the end of the stack from w->ec_words. To be called before
+ * walk_stack(), which reads the EC of each fiber into ec_words.
  */
 static __always_inline void native_note_ec(struct walk *w)
 {

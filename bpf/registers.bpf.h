@@ -35,7 +35,7 @@ static __always_inline void take_registers(struct rbpf_regs *ret, const struct u
 	ret->sp = regs->sp;
 	ret->fp = regs->regs[29];
 	ret->lr = regs->regs[30];
-	/* Of a context kernels allow no address that is not constant. */
+	/* Unrolled, because the verifier allows only constant offsets into a context. */
 #pragma unroll
 	for (i = 0; i < 31; i++)
 		ret->by_dwarf[i] = regs->regs[i];
@@ -57,9 +57,9 @@ static __always_inline const void *end_of_stack(const struct task_struct *task)
 #define has_task_pt_regs() bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs)
 
 /*
- * The registers at @at, where the kernel keeps those that a thread had when it entered the kernel, by
- * way of @room, for they take up half of a program's stack. Returns 0, or -1 if that was not from
- * user mode.
+ * Read the registers that the kernel saved at @at when a thread entered it. @room is a buffer for
+ * them: they would take up half of the BPF stack. Returns 0, or -1 if the thread did not come from
+ * user mode or they cannot be read.
  */
 static __always_inline int entry_registers(struct rbpf_regs *ret, const void *at,
 					   bpf_user_pt_regs_t *room)

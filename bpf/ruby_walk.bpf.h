@@ -86,9 +86,9 @@ static __always_inline __u64 window_word(const struct walk *w, __u64 ep, __u32 i
 }
 
 /*
- * Single reads are what a stack can be made expensive with: they are limited, so that no target,
- * however deep or hostile, holds up a CPU for long. Frames beyond the limit have no class in their
- * name.
+ * A target could make a walk expensive with many single reads. So their number is limited, and no
+ * stack, however deep or hostile, keeps a CPU busy for long. Frames beyond the limit have no class
+ * in their name.
  */
 static __always_inline bool read_allowed(struct walk *w)
 {
@@ -130,7 +130,9 @@ static __always_inline __u64 *me_slot(struct walk *w, __u64 me)
 	return &w->me_seen[(me >> 3 ^ me >> 13) & (ME_SLOTS - 1)];
 }
 
-/* The method entry in @x, which is one that was not seen before, or an svar around one; 0 if none.
+/*
+ * @x is the ep[-2] of a method's frame: a method entry that is not in me_seen[], or an svar that
+ * points to one. Returns the method entry, or 0 if there is none.
  */
 __noinline __u64 walk_me_read(__u32 walk_id, __u64 x)
 {
@@ -149,7 +151,10 @@ __noinline __u64 walk_me_read(__u32 walk_id, __u64 x)
 	}
 	if (type != RUBY_IMEMO_SVAR)
 		return 0;
-	/* A cref in there is told apart by the user side, which reads what it names anyway. */
+	/*
+	 * It may be a cref instead. User space finds out, for it reads each method entry that it
+	 * names.
+	 */
 	return imemo[1] & ~ME_TAG_MASK;
 }
 
@@ -235,7 +240,7 @@ __noinline int walk_zjit_frame(__u32 walk_id, __u64 jit_return)
  * Correct cf[0], the innermost frame, if ZJIT has pushed it but not filled it in.
  *
  * ZJIT of 4.0 pushes frames without pc, and nothing marks them: so the pc of every innermost frame counts
- * as that of compiled code.
+ * as one of compiled code, which may be stale.
  *
  * ZJIT of 4.1 makes the frame of a block that it calls the innermost one some instructions before it
  * writes jit_return (gen_invoke_block_iseq_direct(); for methods it waits). Until then jit_return, pc and
@@ -383,9 +388,9 @@ __noinline int walk_run(__u32 walk_id, __u32 off, __u32 size)
  * Read the next control frames and take them. Returns 1 if there may be more, 0 at the end, or -1
  * if they cannot be read.
  *
- * When the innermost part of what frames[] has room for is full, the middle of the stack is left
- * out: the number of its frames follows from their size in memory, they are not read, and one marker stands
- * for them.
+ * When the part of frames[] for the innermost frames is full, the walk skips the middle of the
+ * stack. It does not read the skipped frames: their number follows from their size in memory, and
+ * one marker stands for them.
  */
 __noinline int walk_chunk(__u32 walk_id)
 {
@@ -469,9 +474,9 @@ static __always_inline int thread_read(struct walk *w)
 }
 
 /*
- * RBPF_LAYOUT_CFP_FIRST: whether the innermost frame has been written. If not, what stands there is
- * of an earlier one in that slot, whose environment does not fit above its caller's values. A
- * function of its own, for two frames would stand on the BPF stack below the whole walk.
+ * RBPF_LAYOUT_CFP_FIRST: whether the innermost frame has been written. If not, its slot still holds
+ * an earlier frame, whose ep does not lie above the values of the caller. A function of its own, so
+ * that these two frames are not on the BPF stack during the whole walk.
  */
 __noinline int walk_frame_begun(__u32 walk_id)
 {
@@ -516,9 +521,9 @@ __noinline int walk_frames(__u32 walk_id)
 }
 
 /*
- * Go on with the fiber that resumed the one just walked, if any. Returns 1 if it was walked, 0 at
- * the outermost one, or if it is left out because this is the @last or there is no room: then a
- * marker stands for its frames.
+ * Walk the fiber that resumed the one just walked. Returns 1 if it was walked, and 0 if there is
+ * none or if it is left out: because it is the @last that is looked at, or because frames[] is
+ * full. If there is room for it, a marker then stands for its frames.
  */
 __noinline int walk_resumer(__u32 walk_id, __u32 last)
 {
@@ -603,9 +608,9 @@ static __always_inline struct walk_gc gc_read(const struct rbpf_layout *l)
 }
 
 /*
- * Whether it is this thread that collects. The flag is of the process; the collecting thread holds the
- * VM's lock (2.7), or later is the running thread of its ractor, which is the only one or holds the VM's
- * lock. To be called after thread_read().
+ * Whether this thread runs the collection; the flags only say that its process does. In 2.7 it is
+ * the owner of the GVL. Later it is the running thread of its ractor, which owns the VM's lock,
+ * unless nobody does. To be called after thread_read().
  */
 static __always_inline bool gc_is_mine(struct walk *w)
 {
@@ -629,7 +634,7 @@ static __always_inline __u32 iseq_slot(__u64 iseq)
 	return (iseq >> 3 ^ iseq >> 13) & (ISEQ_SLOTS - 1);
 }
 
-/* Whether no check of @iseq was taken yet under this seed; if so it is remembered. */
+/* Returns true, and notes it, if no check of @iseq was taken under this seed. */
 static __always_inline bool iseq_is_new(struct walk *w, __u64 iseq)
 {
 	__u64 *slot = &w->iseq_seen[iseq_slot(iseq)];
@@ -660,8 +665,10 @@ static __always_inline int label_text(struct walk *w, __u64 value,
 	return len ? walk_read(w->text, len, at) : 0;
 }
 
-/* rbpf_check_iseq() of @iseq. 0 if it cannot be read; and without @always if it is old, for that proves
- * as much. */
+/*
+ * rbpf_check_iseq() of @iseq; 0 if it cannot be read. Without @always it is 0 for an old iseq, too:
+ * its age proves already that it is the sampled one, but for Rubies with RBPF_LAYOUT_NO_AGE.
+ */
 __noinline __u64 walk_check_iseq(__u32 walk_id, __u64 iseq, __u32 always)
 {
 	struct walk *w = walk_state(walk_id);
@@ -683,7 +690,9 @@ __noinline __u64 walk_check_iseq(__u32 walk_id, __u64 iseq, __u32 always)
 			       label + RSTRING_LEN_WORD, w->text);
 }
 
-/* Look up what was put off of frame @i, and take its check. */
+/*
+ * Finish frame @i: look up its method entry if that was put off (ME_PENDING), and take its check.
+ */
 __noinline int walk_complete_frame(__u32 walk_id, __u32 i)
 {
 	struct walk *w = walk_state(walk_id);
@@ -698,7 +707,10 @@ __noinline int walk_complete_frame(__u32 walk_id, __u32 i)
 		f->me = walk_me_lookup(walk_id, f->me & ~ME_PENDING);
 	f->check = 0;
 	if (f->iseq) {
-		/* Of a stale pc there is no other proof, nor once the process is gone. */
+		/*
+		 * Only a check proves the iseq of a stale pc, or of a process that has ended: so it
+		 * is taken of an old iseq, too.
+		 */
 		always = f->pc & RBPF_PC_STALE || w->layout.flags & RBPF_LAYOUT_YOUNG;
 		if (!iseq_is_new(w, f->iseq) && !(f->pc & RBPF_PC_STALE))
 			return 0;

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Sampling the running thread: find its EC, walk its stacks, send what is new of them, send the sample.
- * What triggers it, as a clock's tick (tick.bpf.h), is a program that calls sample_begin(), notes the
- * registers if it has them, and calls sample_thread().
+ * A BPF program starts it, as that of the clock does (tick.bpf.h): it calls sample_begin(), then
+ * sample_registers() or sample_kernel_stack() if it can, and then sample_thread().
  */
 #ifndef RBPF_SAMPLE_BPF_H
 #define RBPF_SAMPLE_BPF_H
 
 /*
- * The scratch and the reads of the walker. A program that runs in a task's context may be interrupted
- * by one of another context, which walks, too: so each has a scratch of its own.
+ * How the walkers find their state and read memory. A BPF program in a task's context can be
+ * interrupted by a clock tick, which walks, too: so each context has a scratch of its own on each
+ * CPU.
  */
 #define walk_state(walk_id)	   ((struct walk *)bpf_map_lookup_elem(&scratch, &(walk_id)))
 #define walk_read(dst, size, addr) bpf_probe_read_user((dst), (size), (const void *)(addr))
@@ -17,7 +18,10 @@
 
 #include "ruby_walk.bpf.h"
 
-/* So long after fork or exec a process may end before user space has looked at it. */
+/*
+ * A process is young for so long after fork or exec, in ns: names are copied, because it may end
+ * before user space has read them.
+ */
 #define YOUNG_NS		10000000000ull
 
 #define capture_slot(slot)	((__u64 *)bpf_map_lookup_elem(&captured, &(slot)))
@@ -88,9 +92,11 @@ static __always_inline bool in_vm_text(const struct walk *w)
 }
 
 /*
- * A switch between fibers, or between Ruby threads on one native thread, sets the EC some
- * instructions before the native stack: then the VM's own code runs on a stack that is not the
- * EC's. (Other code may: an extension can have coroutines of its own.) To be called after ec_read().
+ * Whether the thread is in the middle of a switch between fibers, or between Ruby threads that
+ * share a native thread. The VM sets the EC some instructions before it switches the native stack:
+ * in between, its own code runs with a stack pointer outside the native stack of the EC. (Code
+ * outside the VM does not count: an extension may run coroutines of its own.) To be called after
+ * ec_read().
  */
 static __always_inline bool between_stacks(const struct walk *w)
 {
@@ -208,9 +214,9 @@ static __always_inline int ruby_stack(struct walk *w, __u32 walk_id, __u64 epoch
 /* ---- for programs that take samples ---- */
 
 /*
- * Begin a sample of the running thread, whose program runs in @context; *@walk_id is then the number of
- * the scratch. NULL if its process is not followed. Until sample_registers() was called the thread is
- * taken to be in the kernel.
+ * Begin a sample of the running thread. @context: where the calling BPF program runs; *@walk_id:
+ * the number of its scratch. Returns NULL if the process is not followed. Until sample_registers()
+ * is called, the thread counts as being in the kernel.
  */
 static __always_inline struct walk *sample_begin(enum rbpf_context context, __u32 *walk_id)
 {
@@ -258,7 +264,7 @@ static __always_inline void sample_registers(struct walk *w, const bpf_user_pt_r
 	w->sample.flags = 0;
 }
 
-/* The frames of the kernel that the thread is in, @ctx being the program's; if they are wanted. */
+/* With --kernel, take the kernel frames of the thread; @ctx is the context of the BPF program. */
 static __always_inline void sample_kernel_stack(struct walk *w, void *ctx)
 {
 	struct walk_native *n = &w->native;
@@ -272,8 +278,8 @@ static __always_inline void sample_kernel_stack(struct walk *w, void *ctx)
 }
 
 /*
- * Send the sample that was begun in the scratch @walk_id: of @event (its number), standing for @value in
- * the event's unit.
+ * Send the sample that was begun in scratch @walk_id. @event is the number of its event, and @value
+ * what it stands for, in the unit of the event.
  */
 __noinline int sample_thread(__u32 walk_id, __u32 event, __u64 value)
 {

@@ -5,7 +5,10 @@
 
 #include "sample.bpf.h"
 
-/* On a clock of a thread, or of a CPU: then most ticks are of processes that are not followed. */
+/*
+ * Runs at each tick of the clock of a thread or, with --all-ruby, of a CPU. Most ticks of a CPU
+ * find processes that are not followed.
+ */
 SEC("perf_event")
 int tick(struct bpf_perf_event_data *ctx)
 {
@@ -23,7 +26,7 @@ int tick(struct bpf_perf_event_data *ctx)
 	return sample_thread(walk_id, RBPF_EVENT_CPU, ctx->sample_period);
 }
 
-/* What a program costs that does nothing: the yardstick of make bench. */
+/* Does nothing: make bench attaches it, to measure what any BPF program costs at a tick. */
 SEC("perf_event")
 int empty(struct bpf_perf_event_data *ctx)
 {

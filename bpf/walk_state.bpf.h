@@ -8,8 +8,8 @@
 #include "rbpf_abi.h"
 
 /*
- * Keeps the compiler from leaving out a check of @v that follows: what it can tell from the
- * arithmetic before, older kernels' verifiers cannot.
+ * Keeps the compiler from removing the bounds check of @v that follows: the compiler knows the
+ * bounds from the arithmetic before it, the verifiers of older kernels do not.
  */
 #ifndef barrier_var
 #define barrier_var(v) __asm__ volatile("" : "+r"(v))
@@ -46,7 +46,7 @@ struct walk_env {
 	__u64 flags;
 };
 
-/* Where a program runs. Only those up to the last one in use have a scratch. */
+/* Where a BPF program runs. The first `contexts` of size_maps() (bpf_engine.c) have a scratch. */
 enum rbpf_context {
 	RBPF_IN_INTERRUPT = 0, /* of a clock: may interrupt programs in a task's context */
 	RBPF_IN_TASK = 1,
@@ -100,7 +100,7 @@ struct walk_native {
 	__u64 cfa;
 	__u64 word;	       /* result of native_read() */
 	__u64 tag;	       /* the next one of the thread, 0 if none */
-	__u64 top;	       /* so far the stack can be read; 0 if unknown */
+	__u64 top;	       /* the stack can be read up to this address; 0 if unknown */
 	__u64 seed;	       /* of the fingerprint: differs by process and epoch */
 	__u64 hash;	       /* of frames[] */
 	__u64 win_lo, win_hi;  /* what win[] holds, addresses [lo, hi); hi 0 is nothing */
@@ -142,8 +142,8 @@ struct walk {
 	__u64 gvl_next;	     /* result of gvl_look() */
 	__u32 n_frames;	     /* in frames[] */
 	__u32 first_frame;   /* of this fiber, in frames[] */
-	__u32 n_cut;	  /* left out between the innermost frames of this fiber and its root end */
-	__u32 max_frames; /* RBPF_MIN_FRAMES to RBPF_MAX_FRAMES */
+	__u32 n_cut;	     /* frames left out in the middle of this fiber's stack */
+	__u32 max_frames;    /* RBPF_MIN_FRAMES to RBPF_MAX_FRAMES */
 	__u32 reads_left;
 	__u8 zjit_on; /* ZJIT_UNKNOWN until it matters */
 	__u8 pad[3];
