@@ -20,8 +20,9 @@ struct ruby_rules;
 bool ruby_backtrace_hides_caller(const struct ruby_iseq *iseq);
 
 /*
- * 4.0 on: what a method in "<internal:" calls in turn, in C or internal itself, is not shown.
- * @inside: such a method is the last frame, coming from the root, that is shown.
+ * Whether frame @f is hidden because an internal method calls it, from 4.0 on: it is if it is in C
+ * or internal itself (its file is "<internal:…"). @inside: the last frame that is shown outside of
+ * it is internal.
  */
 bool ruby_backtrace_hides_inside(const struct rbpf_frame *f, const struct ruby_iseq *iseq,
 				 bool inside);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Remembers the proven layout of each binary, so that the next process of it need not be searched
- * again: the workers of a server, the scripts of a shell loop. A file is known by device, inode,
- * size and modification time, and by its build-id if it has one.
+ * Remembers the proven layout of each binary, so that it need not be found again for the next
+ * process of that binary: the workers of a server, the scripts of a shell loop. A file is known by
+ * device, inode, size and modification time, and by its build-id if it has one.
  *
- * What a process of one user shows is no fact for those of another, for its memory is what that user
- * makes it: each has entries of its own, and uses those of root's processes beside.
+ * The memory of a process is under the control of its user, so a layout that was found in it is
+ * used only for processes of the same user. Those that were found in root's processes are used for
+ * all.
  */
 #ifndef RBPF_RUBY_CACHE_H
 #define RBPF_RUBY_CACHE_H
@@ -35,8 +36,9 @@ struct ruby_cache {
 	}
 
 /*
- * Take the layout of a binary seen before in a process of @uid or of root: sets @vm->layout and source, and the addresses of two
- * variables in this process. Returns 0 or -ENOENT.
+ * Take the layout of a binary that was seen before in a process of @uid or of root: sets
+ * @vm->layout and @vm->source, and *@current_vm and *@symbols, the addresses of ruby_current_vm_ptr
+ * and ruby_global_symbols in this process (0: not known). Returns 0 or -ENOENT.
  */
 int ruby_cache_get(const struct ruby_cache *cache, uid_t uid, struct ruby_vm *vm,
 		   uint64_t *current_vm, uint64_t *symbols);

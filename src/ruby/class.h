@@ -14,7 +14,10 @@ struct buf;
 struct ruby_layout;
 struct ruby_vm;
 
-/* Bytes of a class, from its start, that are looked at: what it has its name through is there. */
+/*
+ * Bytes of a class, from its start, that must be read to find its name and the object of a
+ * singleton.
+ */
 size_t ruby_class_size(const struct ruby_layout *l);
 
 /*

@@ -8,7 +8,7 @@
  * with each register remembering which load its value came from (see emulate.h). So a register
  * spilled to the stack, another compiler or a call that was not inlined make no difference.
  *
- * What is told is what all paths through a function agree on. Not thread-safe.
+ * A fact counts only if all paths through a function give the same value. Not thread-safe.
  */
 #ifndef RBPF_RUBY_CODE_H
 #define RBPF_RUBY_CODE_H

@@ -19,9 +19,9 @@ struct memory;
 struct ruby_constants;
 
 /*
- * Those of the file open as @fd, which is duplicated, with these @n segments, loaded at @base. @worker,
- * which must outlive them, reads it as file_worker_read() does.
- * Returns 0 or -errno. @ret: ruby_constants_unref().
+ * Make the constants of the file @fd (the descriptor is duplicated), which has these @n segments
+ * and is loaded at @base. @worker, which must outlive them, reads the file as file_worker_read()
+ * does. Returns 0 or -errno. @ret: ruby_constants_unref().
  */
 int ruby_constants_new(struct file_worker *worker, int fd, const struct elf_segment *segs, size_t n,
 		       uint64_t base, struct ruby_constants **ret);

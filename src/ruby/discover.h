@@ -30,8 +30,8 @@ void ruby_discover(const struct ruby_vm *vm, unsigned int sources, uint64_t tp, 
 		   size_t n, struct ruby_findings *ret);
 
 /*
- * Set @vm->layout and source: each fact from the most trusted of @sources that knows it. Returns 0, or
- * -EPROTO if a fact that rbpf needs is known to none of them; @err names the first such fact.
+ * Set @vm->layout and source: each fact from the most trusted of @sources that knows it. Returns 0,
+ * or -EPROTO if a fact that rbpf needs is known to none of them; @err names the first such fact.
  */
 int ruby_layout_merge(struct ruby_vm *vm, const struct ruby_findings *found, unsigned int sources,
 		      struct err *err);

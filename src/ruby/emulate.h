@@ -9,9 +9,10 @@
  *
  * It knows no flags: at a conditional branch both ways are taken, so what is seen does not depend
  * on the state the process happens to be in. Each instruction of a function is executed at most
- * once, so there are no loops. Calls within the text are followed; one that leaves it is to the TLS
- * resolver if its argument is what that takes, else it returns something unknown. Instructions that
- * are not modelled make unknown what they may write; those that cannot be decoded end the path.
+ * once, so there are no loops. Calls within the text are followed. A call out of it is taken to be
+ * one of __tls_get_addr() if its argument points to { module, offset }; else its result is unknown.
+ * After an instruction that is not modelled, whatever it may have written is unknown; one that
+ * cannot be decoded ends the path.
  *
  * It trusts nothing that it reads: code and data may be any bytes.
  */

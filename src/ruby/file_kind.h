@@ -20,7 +20,10 @@ enum ruby_file_kind {
 	RUBY_FILE_NEEDS, /* it is linked with a libruby */
 };
 
-/* By device, inode and times. It is emptied when it knows very many. */
+/*
+ * The kinds of the files that were looked into, by device, inode, size and times. Emptied when
+ * full.
+ */
 struct ruby_files {
 	struct file_worker *worker; /* not owned; set before use */
 	struct intern keys;

@@ -8,10 +8,10 @@
 
 #include <stdbool.h>
 
-/* Whether the function is there to call methods and blocks. */
+/* Whether a function of this name only calls methods and blocks (glue). */
 bool ruby_function_is_glue(const char *name);
 
-/* Whether it is a part of the garbage collector that others call. */
+/* Whether a function of this name is an entry point of the garbage collector. */
 bool ruby_function_is_collection(const char *name);
 
 #endif

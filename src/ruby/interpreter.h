@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The two functions that interpret Ruby code, in the file of the VM: vm_exec_core(), which executes
- * instructions, and rb_vm_exec(), which calls it and catches exceptions. Native frames of the one
- * are where Ruby frames run, those of the other are where a run of them begins (vm.c, all versions).
+ * instructions, and rb_vm_exec(), which calls it and catches exceptions. A native frame of
+ * vm_exec_core() runs Ruby frames; one of rb_vm_exec() begins an activation (vm.c, all versions).
  *
  * Most files do not name them. But the first word of an iseq's code is the address of an instruction's
  * implementation, which is in vm_exec_core(); and only rb_vm_exec() calls that. It knows nothing of
@@ -19,7 +19,7 @@ struct elf_headers;
 struct file_worker;
 struct elf_symbols;
 
-/* Their names, where a file has them, and where it has not. */
+/* Their names in symbol tables; their frames get the same names if the file has none. */
 #define INTERPRETER_CORE  "vm_exec_core"
 #define INTERPRETER_EXEC  "rb_vm_exec"
 

@@ -41,15 +41,19 @@ struct ruby_iseq {
 	uint32_t first_lineno;
 	char *decoration; /* "block in ", "rescue in ", …; "" if none; owned */
 	char *name; /* what the decoration applies to: a method's name, "<class:Foo>", …; owned */
-	bool in_method; /* name is a method's, so that its owner belongs before it */
-	bool hides_method; /* a rescue or ensure frame that stands for its caller's, too, which is hidden */
-	bool like_cfunc; /* written in Ruby, but shown like a C function */
-	bool internal; /* … because its file is "<internal:…"; what it calls, in C or internal, is hidden */
+	bool in_method;	   /* name is a method's, so that its owner belongs before it */
+	bool hides_method; /* 3.4 on, rescue and ensure: backtraces hide the frame that called it */
+	bool like_cfunc;   /* written in Ruby, but shown like a C function */
+	/*
+	 * … from 4.0 on because its file is "<internal:…": what it calls, in C or internal, is
+	 * hidden.
+	 */
+	bool internal;
 	bool compiled;	 /* there was machine code for it when it was read */
 	char *path;	 /* as backtraces show it; raw bytes; owned */
 	uint32_t *lines; /* line of each entry of the table; owned */
 	uint32_t n_lines;
-	bool lines_left_out; /* its table is larger than RUBY_ISEQ_MAX_LINES, …: no line is known */
+	bool lines_left_out; /* larger than RUBY_ISEQ_MAX_LINES or _WORDS: no line is known */
 	uint64_t *index;     /* the succinct index over it, see ruby_iseq_line(); owned */
 	size_t index_words;
 };

@@ -42,8 +42,9 @@ int ruby_sources_parse(const char *words, unsigned int *ret, struct err *err);
  * "*" for a struct: it is no member's offset; debug information may tell it in another way
  * (layout_dwarf.c). A member NULL means the size of the struct. Offsets and sizes are in bytes.
  *
- * What stands nowhere here has not moved since 2.7: the first words of the EC, of a control frame,
- * of an iseq and its body, of a method entry and its definition; see ruby_abi.h.
+ * Members that are not in this list are at the same offset in all versions since 2.7: the first
+ * words of the EC, of a control frame, of an iseq and its body, of a method entry and its
+ * definition; see ruby_abi.h.
  */
 #define RUBY_LAYOUT_FIELDS(X)                                                                      \
 	X(ec_fiber_ptr, "ec.fiber_ptr", "rb_execution_context_struct", "fiber_ptr")                \
@@ -148,12 +149,12 @@ static inline bool ruby_layout_has(uint16_t offset)
 void ruby_layout_init(struct ruby_layout *l);
 
 /*
- * How a Ruby of some version behaves, as far as its memory does not tell. Unknown and future
- * versions behave like the newest known one.
+ * How a version of Ruby behaves, where its memory does not show it. Unknown and future versions are
+ * taken to behave like the newest known one.
  */
 struct ruby_rules {
-	/* 3.4 on: labels are made from the parents of an iseq, and a rescue or ensure frame stands
-	 * for the method's own frame below it. */
+	/* 3.4 on: labels are made from the parents of an iseq, and backtraces show a
+	 * rescue or ensure frame instead of the frame that called it. */
 	bool labels_from_parents;
 	/* 3.4: methods written in Ruby with Primitive.attr! :c_trace are shown as C functions … */
 	bool c_trace_is_cfunc;

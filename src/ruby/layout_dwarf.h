@@ -13,7 +13,8 @@ struct ruby_binary;
 
 /*
  * Fill in @ret from the debug information of @fd, the file that is mapped as @bin in process @pid,
- * or of its separate debug file (debug_file.h), both read by @worker, under the target's root or rbpf's own.
+ * or of its separate debug file (debug_file.h), which is looked for in the root of the target and
+ * in rbpf's own. @worker reads both.
  *
  * What it does not tell is RUBY_UNKNOWN; RUBY_ABSENT is a member that this Ruby's struct does not
  * have. @where, of @size bytes, is set to the path that it came from, cut if too long. Returns 0,

@@ -10,9 +10,9 @@ struct maps;
 #define MAPPED_FILES_MAX 1024 /* of one process that are looked into; Rails has some 150 */
 
 /*
- * The first executable mapping of each file in @maps, as indices into it: first those whose path has
- * "ruby" in it, for names decide nothing, but tell where to look first. *@ret is malloc'ed.
- * Returns 0 or -ENOMEM.
+ * The first executable mapping of each file in @maps, as indices into it. Files with "ruby" in
+ * their path come first, because they are likely to be a Ruby; the path decides nothing else. *@ret
+ * is malloc'ed. Returns 0 or -ENOMEM.
  */
 int mapped_files_list(const struct maps *maps, size_t **ret, size_t *n);
 

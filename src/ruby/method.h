@@ -19,7 +19,10 @@ struct ruby_vm;
 struct ruby_method_id {
 	uint64_t me[RUBY_ME_WORDS];
 	uint64_t def[RUBY_DEF_WORDS];
-	/* The class: RBasic, and as far as its name's String and its attached object (owner_size()). */
+	/*
+	 * The first words of its class, as far as they lead to the name or to the object of a
+	 * singleton.
+	 */
 	uint64_t owner[RUBY_OWNER_WORDS];
 };
 
@@ -48,7 +51,10 @@ bool ruby_method_is_of(const struct ruby_method *m, uint64_t iseq);
 /* The address of the function of a method that is written in C, else 0. */
 uint64_t ruby_method_function(const struct ruby_method *m);
 
-/* As with iseqs. */
+/*
+ * The spans to read for a check of @m, and whether it is still the same method entry: like
+ * ruby_iseq_check_spans() and ruby_iseq_check().
+ */
 #define RUBY_METHOD_SPANS 3
 void ruby_method_check_spans(const struct ruby_vm *vm, const struct ruby_method *m,
 			     struct ruby_method_id *fresh, struct memory_span *spans);

@@ -24,10 +24,10 @@ struct ruby_search {
 };
 
 /*
- * @ecs: the ECs of @n threads (see ruby/tls.h); those that are none, or not their thread's current
- * one, are ignored. At least one thread has to run Ruby code, and the more do, the more is found.
- * Nothing fails: what has not exactly one answer is left unknown. The process runs on meanwhile; a
- * fact counts only if all objects that could be read agree.
+ * @ecs: the ECs of @n threads (see ruby/tls.h). Addresses that are no EC, or not the current one of
+ * a thread, are ignored. At least one thread must run Ruby code; with more, more is found. Nothing
+ * fails: what has not exactly one answer is left unknown. The process runs on meanwhile; a fact
+ * counts only if all objects that could be read agree.
  *
  * Never found are vm_lock_owner, vm_objspace, objspace_*, builtin_attrs and jit_entry, and only
  * while a fiber that another one resumed is running, fiber_prev.

@@ -4,9 +4,9 @@
  * to others.
  *
  * A member is found by asking of each offset it could have, on each object at hand, whether it fits
- * there. The member looked for fits on all of them, so the true offset is not refused, unless an
- * object changes while it is read, which can only cost the answer; what fits by chance is refused by
- * some other object. One offset left is the answer, more than one is none.
+ * there. The true offset fits on every object that does not change while it is read; a wrong one
+ * that fits on one object by chance is refused by another. If exactly one offset is left, it is the
+ * answer. So a change during the search can only cost the answer.
  */
 #ifndef RBPF_RUBY_SEARCH_PARTS_H
 #define RBPF_RUBY_SEARCH_PARTS_H

@@ -65,16 +65,18 @@ struct ruby_attach_options {
 	size_t n_tasks;
 	unsigned int sources;	  /* 1 << enum ruby_source of those to use; 0: all */
 	struct ruby_cache *cache; /* what is known of binaries seen before; may be NULL */
-	uid_t uid; /* whose process it is: only what is known of this user's processes and root's is used */
+	uid_t uid; /* of the process: only its layouts and root's of @cache are used */
 };
 
 /*
  * Find the Ruby of process @pid and prove its layout.
  *
  * Returns 0, or with ERR_TARGET: -ENOENT (no Ruby VM in it), -EAGAIN (a VM that has not started
- * yet), -ESRCH (it has ended meanwhile), -EPROTO (the self-check failed; the message names the field),
- * -ENOTSUP (a Ruby before 2.7), -E2BIG (it has more to read than RUBY_ATTACH_BYTES); -ENOMEM; or -EINTR when stop_overdue(). @ret->checks is
- * filled as far as it went in every case; release with ruby_vm_deinit() in every case.
+ * yet), -ESRCH (it has ended or executed another program), -EPROTO (a member of the layout is
+ * unknown, or the self-check failed; the message names it), -ENOTSUP (a Ruby before 2.7), -E2BIG
+ * (more than RUBY_ATTACH_BYTES would have to be read); -ENOMEM; or -EINTR when stop_overdue(). In
+ * every case, @ret->checks is filled as far as it went, and @ret is to be released with
+ * ruby_vm_deinit().
  */
 int ruby_vm_attach(pid_t pid, const struct ruby_attach_options *opts, struct ruby_vm *ret,
 		   struct err *err);
@@ -104,8 +106,8 @@ __attribute__((format(printf, 5, 6))) void ruby_vm_check_add(struct ruby_vm *vm,
 bool ruby_vm_zjit_on(const struct ruby_vm *vm);
 
 /*
- * The era of the heap, now: see rbpf_gc_era(). Returns 0, -EAGAIN (just between two: it is *@ret or
- * the one before), -ENOENT (not known in this Ruby) or -EFAULT.
+ * The era of the heap, now: see rbpf_gc_era(). Returns 0, -EAGAIN (an era is just ending: it is
+ * *@ret or the one before), -ENOENT (not known in this Ruby) or -EFAULT.
  */
 int ruby_vm_gc_era(const struct ruby_vm *vm, uint64_t *ret);
 

@@ -19,7 +19,7 @@ struct ruby_stack {
 	struct rbpf_frame *frames; /* innermost first; owned */
 	uint32_t n_frames;
 	uint32_t n_cut; /* frames that the marker among them stands for; 0 if whole */
-	uint64_t hash;	/* equal for equal stacks, within one call of rbpf */
+	uint64_t hash;	/* equal for stacks of the same frames, of one process */
 	enum rbpf_status status;
 };
 

@@ -80,8 +80,9 @@ int samples_release(struct collector *c, struct tracked_process *p);
 
 /*
  * Follow process @pid, unless it is gone (-ESRCH), system-wide not one of those selected (-ENOENT),
- * or there are too many already, in all or of its user, or too little memory (-E2BIG, check_room()).
- * @since_ns as in struct tracked_process; @preset: the kernel side follows it already.
+ * or there are too many already, in all or of its user, or too little memory (-E2BIG,
+ * check_room()). @since_ns as in struct tracked_process; @preset: the kernel side follows it
+ * already.
  */
 int life_add(struct collector *c, pid_t pid, uint64_t since_ns, bool preset,
 	     struct tracked_process **ret, struct err *err);
