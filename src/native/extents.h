@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Parts of an array that programs of the kernel side read while it changes: which are free, which
+ * Parts of an array that the BPF programs read while it changes: which are free, which
  * are taken, and which are no longer wanted but may be in use by a program that has begun before
  * that was so. Those become free after EXTENTS_GRACE_NS: a program runs for microseconds.
  *
@@ -26,7 +26,7 @@ struct retired_extent {
 };
 
 struct extents {
-	struct extent *v; /* free, ascending, none next to another; owned */
+	struct extent *v; /* free parts, ascending; neighbours are merged; owned */
 	size_t n, cap;
 	struct retired_extent *retired; /* in that order; owned */
 	size_t n_retired, cap_retired;

@@ -26,10 +26,10 @@
 
 /* A frame of the VM's stack. */
 struct merge_ruby {
-	uint64_t function; /* of a method in C: the address of what it is written in; else 0 */
+	uint64_t function; /* of a method in C: the address of its C function; else 0 */
 	uint8_t finish;	   /* so many activations of rb_vm_exec() begin with it */
 	bool is_cut;	   /* it stands for frames that were cut */
-	bool is_fiber;	   /* what follows is of the fiber that resumed the one before */
+	bool is_fiber; /* a mark: what follows, further out, is of the fiber that resumed this */
 };
 
 /* Properties of a native frame: the bits of struct merge_native.is. */
@@ -50,7 +50,7 @@ struct merge_native {
 struct merged_frame {
 	uint32_t index; /* in the stack that it is of */
 	bool native;
-	bool internal; /* the frames next to it tell what it is there for */
+	bool internal; /* of the interpreter: it does the work of the Ruby frames next to it */
 };
 
 struct merge {
@@ -60,8 +60,8 @@ struct merge {
 	size_t n_native;
 	bool complete; /* the native stack reaches the thread's outermost frame */
 	/*
-	 * Whether a function may have ended by going on in @other, whose frame is then in its place;
-	 * NULL: none does.
+	 * Whether @function may end in a tail call of @other, whose frame then replaces its own.
+	 * NULL: tail calls are not considered.
 	 */
 	bool (*goes_on)(void *arg, uint64_t function, uint64_t other);
 	void *arg;

@@ -35,9 +35,9 @@ struct native_stack {
 };
 
 /*
- * Walk the stack of the thread that has @regs; its EC is at @ec, 0 if it has none. The unwind tables
- * that it takes are read, and what is not known yet of the process' code is looked at. Returns 0 or
- * -ENOMEM. @ret: native_stack_deinit().
+ * Walk the stack of the thread that has @regs; its EC is at @ec, 0 if it has none. Mappings and
+ * unwind tables that the walk needs and that were not read yet are read. Returns 0 or -ENOMEM.
+ * @ret: native_stack_deinit().
  */
 int native_here_walk(struct native_here *h, uint64_t ec, const struct rbpf_regs *regs,
 		     struct native_stack *ret);

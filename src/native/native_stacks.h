@@ -27,27 +27,33 @@ struct resolver;
 struct ruby_vm;
 struct unwind_memory;
 
-/* Where the code of process @pid is in the memory that it is walked by; NULL: not known any more. */
+/*
+ * Where the ranges of process @pid are in the unwind memory; NULL: its code is not known any more.
+ */
 typedef void native_set_code_fn(void *arg, pid_t pid, const struct rbpf_code *code);
 
 /*
- * Unwind tables are written to @mem, which must outlive what is made, and @set_code is called with @arg to
- * say where in it those of a process are. Both NULL: stacks are only named. @worker, which must outlive
- * it too, reads files; @inlines as in native_names_new(). Returns 0 or -errno.
+ * Make a struct native. It writes the unwind tables of processes to @mem, and calls @set_code with
+ * @arg to say where in it those of a process are. If both are NULL, stacks are only named. @worker
+ * reads files; it and @mem must outlive *@ret. @inlines as in native_names_new(). Returns 0 or
+ * -errno.
  */
 int native_new(const struct unwind_memory *mem, struct file_worker *worker, bool inlines,
 	       native_set_code_fn *set_code, void *arg, struct native **ret);
 void native_free(struct native *n); /* accepts NULL */
 
-/* Perf maps may take a quarter of @bytes or PERF_MAPS_MAX_MEMORY, whichever is less. To be called before a process is added. */
+/*
+ * Limit the memory of perf maps to a quarter of @bytes, or to PERF_MAPS_MAX_MEMORY if that is less.
+ * To be called before a process is added.
+ */
 void native_limit_memory(struct native *n, uint64_t bytes);
 
 /* Give memory back: frames from native_frames() mean nothing any more. Returns 0 or -ENOMEM. */
 int native_forget(struct native *n);
 
 /*
- * The process @pid begins to be followed, or as a fork of that of @parent; nothing is looked at yet.
- * @place (not owned) must outlive it, and may be filled in later. Returns 0 or -ENOMEM.
+ * Begin to follow process @pid: a new one, or a fork of @parent, whose code map it shares. Nothing
+ * is read. @place (not owned) must outlive it, and may be filled in later. Returns 0 or -ENOMEM.
  */
 int native_process_new(struct native *n, pid_t pid, const struct placement *place,
 		       struct native_process **ret);
@@ -56,22 +62,23 @@ int native_process_fork(const struct native_process *parent, pid_t pid,
 void native_process_free(struct native_process *p); /* accepts NULL */
 
 /*
- * Look (again) what code the process has; @vm is its Ruby, NULL if none is known. A process that is
- * gone keeps what was known. Returns 0 or -ENOMEM.
+ * Read (again) which code the process has mapped; @vm is its Ruby, NULL if none is known. If the
+ * process has ended, what was known stays. Returns 0 or -ENOMEM.
  */
 int native_process_look(struct native_process *p, const struct ruby_vm *vm);
 
 /*
- * @names has named iseqs of @vm, whose code tells where the interpreter is: from then on its frames are
- * told from others. Returns 1 if it is known, 0 if not, -EAGAIN (the symbols of its file are being
- * read: native_poll()) or -ENOMEM.
+ * Find the interpreter (vm_exec_core(), rb_vm_exec()) by the code of the iseqs of @vm that @names
+ * has read. Once it is known, its native frames are told from others. Returns 1 if it is known, 0
+ * if not, -EAGAIN (the symbols of its file are being read: native_poll()) or -ENOMEM.
  */
 int native_process_interpreter(struct native_process *p, const struct ruby_vm *vm,
 			       const struct resolver *names);
 
 /*
- * The walk met code at @addr that it knows nothing of, or has no table of yet: @end is
- * RBPF_NATIVE_NO_MAP, RBPF_NATIVE_NO_RANGE or RBPF_NATIVE_UNREAD. As native_process_look().
+ * A walk ended at @addr, for want of a map of the code (@end RBPF_NATIVE_NO_MAP), of a range there
+ * (RBPF_NATIVE_NO_RANGE), or of the table of its file (RBPF_NATIVE_UNREAD): read what is missing.
+ * @vm and the result as of native_process_look().
  */
 int native_process_wanted(struct native_process *p, uint64_t addr, enum rbpf_native_end end,
 			  const struct ruby_vm *vm);
@@ -89,23 +96,23 @@ struct native_frame {
 };
 
 struct native_frames {
-	struct native_frame *v; /* owned by who has it */
+	struct native_frame *v; /* owned */
 	size_t n, cap;
 };
 
 /*
- * Whether all that is needed to name @words of @p has been read from its files: what was not will be,
- * by a worker, meanwhile. Returns 1, 0 (not yet) or -ENOMEM.
+ * Whether the symbols of all files that @words of @p lie in have been read. Those that have not are
+ * queued for the worker. Returns 1, 0 (not yet) or -ENOMEM.
  */
 int native_ready(struct native_process *p, const uint64_t *words, size_t n_words);
 
-/* Take what was read meanwhile; if @wait, until nothing is left to read. Returns 0 or -ENOMEM. */
+/* Take what the worker has read; if @wait, wait until it has read all. Returns 0 or -ENOMEM. */
 int native_poll(struct native *n, bool wait);
 
 /*
- * Append the frames that @n_words words of @p are: one for each word, and one more for each function that
- * it was inlined into. @p NULL: the process is gone. @in_haste: symbols that are being read are not waited
- * for; a function has no name then but its address. Returns 0 or -ENOMEM.
+ * Append the frames of the native stack @words of process @p (NULL: it is gone): one for each word,
+ * and one more for each function that it was inlined into. If symbols are still being read, this
+ * waits for them; @in_haste it does not, and names by address. Returns 0 or -ENOMEM.
  */
 int native_frames(struct native *n, struct native_process *p, bool in_haste, const uint64_t *words,
 		  size_t n_words, struct native_frames *ret);
@@ -113,7 +120,7 @@ int native_frames(struct native *n, struct native_process *p, bool in_haste, con
 /* The native name with id @name; valid until native_forget(). */
 const struct native_name *native_frame_name(const struct native *n, uint32_t name);
 
-/* What a Ruby frame of @kind is to merge_stacks(), as the resolver has named it. */
+/* Convert a Ruby frame, as the resolver has named it, into what merge_stacks() takes. */
 struct merge_ruby native_merge_ruby(enum frame_kind kind, const struct frame_origin *origin);
 
 /* As struct merge.goes_on, for a process; @arg is its struct native_process, NULL if unknown. */

@@ -4,14 +4,15 @@
  * the tables of their files, and the rules that the tables refer to. All of it is memory that the
  * programs read while this writes it.
  *
- * The maps of code of processes (symbol/code_map.h) are placed, each once for all the processes that
- * share it, and a file's table is loaded when the kernel side meets code of that file: from then on
- * every range of the file names it. What became of a request stands in the ranges, as their kind
- * (enum rbpf_code_kind).
+ * The ranges of a code map (symbol/code_map.h) are written once for all the processes that share
+ * it. The table of a file is loaded when the BPF programs meet code of that file: from then on
+ * every range of the file names the table. The kind of a range (enum rbpf_code_kind) is the result
+ * of the request.
  *
- * When the pool is full, tables are dropped: first those that no range names, then those that were loaded
- * more than UNWIND_STAY_NS ago, the oldest first. So code that does not fit in all at once is
- * walked in part, and not loaded over and over. What found no room (RBPF_CODE_NO_ROOM) may be asked for again when there is some.
+ * When the pool is full, tables are dropped: first those that no range names, then the others, the
+ * oldest first. A table that a range names is dropped only when it was loaded more than
+ * UNWIND_STAY_NS ago: else code that does not fit in all at once would be loaded over and over.
+ * What found no room (RBPF_CODE_NO_ROOM) may be asked for again when there is some.
  *
  * Times are ns of CLOCK_MONOTONIC and never less than those given before. Not thread-safe.
  */
@@ -49,15 +50,16 @@ int unwind_tables_new(const struct unwind_memory *mem, struct code_files *files,
 void unwind_tables_free(struct unwind_tables *t); /* accepts NULL */
 
 /*
- * Place the ranges of @map, or one more process that has it. *@ret is for the kernel side, for as
- * long as that process is not removed. Returns 0, -ENOSPC (no room for ranges) or -ENOMEM.
+ * Write the ranges of @map, or, if they are there, count one more process that uses them. *@ret
+ * tells the BPF programs where they are, until unwind_tables_remove() for that process. Returns 0,
+ * -ENOSPC (no room for ranges) or -ENOMEM.
  */
 int unwind_tables_place(struct unwind_tables *t, struct code_map *map, uint64_t now,
 			struct rbpf_code *ret);
 
 /*
- * A process that has @map, which was placed, has gone or has another one: the kernel side must not
- * be given the struct rbpf_code of it any more.
+ * One process less uses @map: it has ended, or has another map. The BPF programs must not have its
+ * struct rbpf_code any more.
  */
 void unwind_tables_remove(struct unwind_tables *t, struct code_map *map, uint64_t now);
 
@@ -67,7 +69,8 @@ void unwind_tables_remove(struct unwind_tables *t, struct code_map *map, uint64_
  * file that a hostile target made for that (CFI_MAX_NS). If the file cannot be opened through @pid,
  * its ranges are RBPF_CODE_NO_TABLE, but not those of maps that are placed later.
  *
- * With @ahead the file is read by code_ahead.h, and the table loaded by unwind_tables_poll() when it was.
+ * With @ahead the worker reads the file meanwhile (code_ahead.h), and unwind_tables_poll() loads
+ * the table when that is done.
  *
  * Returns 0, -ENOENT (@map is not placed, or @addr is in no range of it, or in one that no file is
  * behind) or -ENOMEM, after which it may be asked for again.
@@ -79,8 +82,8 @@ int unwind_tables_load(struct unwind_tables *t, struct code_map *map, pid_t pid,
 int unwind_tables_poll(struct unwind_tables *t, uint64_t now);
 
 /*
- * Free what has become free by @now, and let what found no room be asked for again. All calls with
- * a time do that, too; with none for long, this must be called about every second.
+ * Free what has become free by @now, and let what found no room be asked for again. Every function
+ * that takes @now does this, too. If none of them is called, call this about once a second.
  */
 void unwind_tables_tick(struct unwind_tables *t, uint64_t now);
 
