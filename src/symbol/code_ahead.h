@@ -14,8 +14,9 @@
 #include "symbol/code_files.h"
 
 /*
- * @part of @file, which is not read yet, is to be read: tables before symbols. For symbols,
- * file->symbols must be there. Returns 0 or -ENOMEM; file->wanted has the part until it has been read.
+ * Queue @part of @file, which was not read yet, to be read ahead; tables go before symbols. For
+ * symbols, file->symbols must be there. file->wanted has the part until it has been read. Returns 0
+ * or -ENOMEM.
  */
 int code_ahead_want(struct code_files *files, struct code_file *file, enum code_part part);
 

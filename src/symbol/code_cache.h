@@ -4,31 +4,32 @@
  * that was at its address when a stack was sampled.
  *
  * An object can be freed, or moved by compaction, and another one stand in its place by the time
- * its address is looked at. What decides is the era of the heap (rbpf_gc_era()), which the kernel
- * side reads along with the stack: an object that is on a stack is freed at the earliest when the
- * next era begins. Hence, for a stack sampled in era S and a copy that was read or compared, and
- * found to be the same, in eras from F to L, the question is whether the copy is of the object that was on
- * the stack. It is:
+ * its address is looked at. What decides is the era of the heap (rbpf_gc_era()), which the BPF
+ * programs read along with the stack: an object that is on a stack is freed at the earliest when
+ * the next era begins. Hence, for a stack sampled in era S and a copy that was read or compared,
+ * and found to be the same, in eras from F to L, the question is whether the copy is of the object
+ * that was on the stack. It is:
  *
- *   - F <= S <= L: always. (Nothing need be read.)
- *   - S > L: if the object, compared now, is still the same.
- *   - S < F: if the object, now in era N, is an old one and N - S <= 1, for it takes three
- *     collections to become old (RVALUE_OLD_AGE; from 3.3 on, before that an old object proves
- *     nothing here), the last of which may have begun; and if it
- *     cannot have been moved there: the pc of the frame lies in the code of that iseq, or the method
+ *   - if F <= S <= L. (Nothing is read.)
+ *   - if S > L, and the object is still the same when it is read again now.
+ *   - if S < F, and the object was there in S and was not moved there since. It was there if it is
+ *     old now, in era N, and N - S <= 1: it takes three collections to become old (RVALUE_OLD_AGE),
+ *     the last of which may have begun. (From 3.3 on; before that an old object proves nothing
+ *     here.) It was not moved if the pc of the frame lies in the code of that iseq, or the method
  *     entry is of that iseq.
- *   - If the process is gone, and nothing can be compared any more: if it was an old one.
- *   - In any case if it holds what it held then, by the check of its words and label that
- *     the kernel side sends along when it sends an iseq that is not old for the first time in an
- *     era. That holds for all of era S. A copy it fits is therefore not compared any more; one it
- *     does not fit is no longer believed when the process is gone.
+ *   - if the process is gone, so that nothing can be compared any more, and it was an old object.
+ *   - in any case, if the check of its words and label is the one that the BPF programs sent. They
+ *     send it the first time that they send an iseq in an epoch and era, but not of old iseqs,
+ *     unless the process is young or the pc stale. A check holds for all of era S. A copy that it
+ *     fits is therefore not compared any more; one that it does not fit is no longer believed when
+ *     the process is gone.
  *
- * Of a young process the kernel side sends, ahead of a stack, what naming its iseqs and method
- * entries reads, copied when the stack was sampled (RBPF_RING_MEMORY). An entry read from such a copy
- * was read in era S itself, F = L = S, of an object that was on the stack; it needs no proof, and
- * the process need not be there any more. Each object is copied once (unless another takes its
- * place): stacks of later eras are of it by the rules above, and where the process is gone by the
- * check, which is taken of old iseqs, too, in a young process.
+ * Of a young process the BPF programs send, ahead of a stack, a copy of the memory that naming its
+ * iseqs and method entries reads, taken when the stack was sampled (RBPF_RING_MEMORY). An entry
+ * that was read from such a copy was read in era S itself (F = L = S), of an object that was on the
+ * stack. So it needs no proof, and the process need not be there any more. Each object is copied
+ * once, unless another takes its place. Stacks of later eras are proven by the rules above; if the
+ * process is gone, by the check, which in a young process is taken of old iseqs, too.
  *
  * While objects are being moved an address may be an old or a new one, and equal eras prove
  * nothing, nor do copies made then: only pc and check decide. A Ruby whose collector was not found
@@ -62,8 +63,7 @@ struct cached_iseq {
 	uint64_t round;		 /* last looked at in; 0: never */
 	uint64_t stamp;		 /* number of the comparison (look_once()) that queued it last */
 	uint32_t generation;	 /* changes when something else is found there; 0: nothing usable */
-	bool unsure; /* an era ended while it was read: it is of last or earlier, and first means
-			       * nothing */
+	bool unsure; /* an era ended while it was read: of last or earlier; first is not valid */
 };
 
 struct cached_method {
@@ -118,8 +118,8 @@ void code_cache_init(struct code_cache *c, const struct ruby_vm *vm);
 void code_cache_deinit(struct code_cache *c);
 
 /*
- * Take what the kernel side copied at @moment (RBPF_RING_MEMORY): @len bytes of @blocks, which name
- * frames of the stack that comes next. Returns 0, -EPROTO or -ENOMEM.
+ * Take what the BPF programs copied at @moment (RBPF_RING_MEMORY): @len bytes of @blocks, which
+ * name frames of the stack that comes next. Returns 0, -EPROTO or -ENOMEM.
  */
 int code_cache_captured(struct code_cache *c, const struct code_moment *moment, const void *blocks,
 			size_t len);

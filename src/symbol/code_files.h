@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The files that processes have mapped as code, each once however many processes map it: what
- * names it, where in it the code is, and its unwind table when that is asked for. Which process has
- * it where is code_map.h's.
+ * names it, where in it the code is, and its unwind table when that is asked for. Which process
+ * has mapped a file, and where, is in code_map.h.
  *
  * A file is the same as long as device, inode, size and time of change of its contents are. So a
  * library that was replaced on disk is another file than the one that processes still map, and a
@@ -44,7 +44,7 @@ struct code_key {
 enum code_table_state {
 	CODE_TABLE_NOT_TRIED,
 	CODE_TABLE_READY,
-	CODE_TABLE_NONE, /* why not, table_error tells */
+	CODE_TABLE_NONE, /* there is none; table_error says why */
 };
 
 /* Parts of a file that are read on demand. */
@@ -61,7 +61,7 @@ struct code_sighting {
 };
 
 struct code_file {
-	uint64_t id; /* never that of another one */
+	uint64_t id; /* unique; never used again */
 	struct code_key key;
 	char *path; /* as the first process that was seen to map it sees it; owned */
 	struct elf_headers headers;
@@ -70,7 +70,7 @@ struct code_file {
 	enum code_table_state table_state;
 	int table_error;	      /* CODE_TABLE_NONE: as cfi_table_read() has it */
 	struct cfi_table table;	      /* CODE_TABLE_READY */
-	struct code_symbols *symbols; /* left to who names addresses; code_files frees it */
+	struct code_symbols *symbols; /* made and used by code_symbols.h; freed with the file */
 
 	/* For code_files.c alone. */
 	struct code_sighting seen;
@@ -88,9 +88,9 @@ struct code_job {
 
 struct code_files {
 	struct file_worker *worker; /* reads them; not owned */
-	struct code_job *jobs; /* of code_ahead.h, in this order; the first is being read if … */
+	struct code_job *jobs;	    /* parts to be read ahead, in this order (code_ahead.h) */
 	size_t n_jobs, cap_jobs;
-	bool job_begun;
+	bool job_begun;	      /* the worker is reading the first one */
 	struct code_file **v; /* by key; owned */
 	size_t n, cap;
 	struct cfi_rules rules; /* of all tables */
@@ -102,8 +102,8 @@ struct code_files {
 };
 
 /*
- * Make @files an empty one; @worker, which must outlive it, reads the files. @free_symbols, which may be NULL, is called with the symbols that a file
- * has when it is dropped. Returns 0 or -ENOMEM.
+ * Make @files an empty one; @worker, which must outlive it, reads the files. @free_symbols, which
+ * may be NULL, is called with the symbols that a file has when it is dropped. Returns 0 or -ENOMEM.
  */
 int code_files_init(struct code_files *files, struct file_worker *worker,
 		    void (*free_symbols)(struct code_symbols *symbols));
@@ -115,7 +115,8 @@ void code_files_deinit(struct code_files *files);
  * The file that process @pid has mapped at @map, which has an inode, or of its vDSO at @map; it is
  * referred to once more and stays where it is until code_file_unref().
  *
- * Returns 0, -ENOEXEC (no ELF file of this machine), -EIO (it was given up), -ENOSPC (CODE_FILES_MAX of them are in use),
+ * Returns 0, -ENOEXEC (no ELF file of this machine), -EIO (the worker gave it up, or cannot read it
+ * now), -ENOSPC (CODE_FILES_MAX of them are in use),
  * -ENOMEM, -EFAULT (the vDSO cannot be read), -EEXIST (another vDSO has the same hash), or what
  * maps_open_file() returns.
  */
@@ -146,12 +147,13 @@ int code_file_open(struct code_files *files, struct code_file *file);
  */
 int code_file_for_worker(struct code_files *files, struct code_file *file, struct worker_file *ret);
 
-/* @part was read, or will not be: with no part left, the descriptor is closed. */
+/* @part of @file is done, read or given up. When no part is left, the descriptor is closed. */
 void code_file_done(struct code_files *files, struct code_file *file, enum code_part part);
 
 /*
- * The unwind table of @file, which is not being read ahead, made when it is first asked for, from the
- * file or from its debug file (debug_file.h), which is looked for in the root of the process last seen to map it, too.
+ * The unwind table of @file. It is read when it is first asked for, from the file or from its debug
+ * file (debug_file.h), which is also looked for in the root of the process that was last seen to
+ * map @file. The table must not be being read ahead.
  *
  * *@ret is valid until the table is forgotten, or the file dropped. Returns 0, -ENOENT (there is
  * none, and will be none: file->table_error), -ESTALE (the file cannot be opened now) or -ENOMEM.

@@ -19,19 +19,19 @@ struct code_symbols {
 	bool no_demangle;  /* the worker failed at a name of it */
 	struct interpreter interpreter;
 	bool is_vm;
-	unsigned int labels; /* by which the interpreter was looked for */
+	unsigned int labels; /* how many were tried, to find the interpreter */
 };
 
 /*
- * Those of @file, read now if they are not yet; with @inlines, lines are to be had, too, where there
- * are some. NULL: no memory.
+ * The symbols of @file; if they were not read yet, they are read now. With @inlines, source lines
+ * can be asked for, too, if the file has some. NULL: no memory.
  */
 struct code_symbols *code_symbols_get(struct code_files *files, struct code_file *file,
 				      bool inlines);
 
 /*
- * Whether those of @file have been read: if not, they will be (code_ahead.h). Returns 1, 0 (not yet)
- * or -ENOMEM.
+ * Whether the symbols of @file have been read; if not, they are queued (code_ahead.h). Returns 1, 0
+ * (not yet) or -ENOMEM.
  */
 int code_symbols_want(struct code_files *files, struct code_file *file, bool inlines);
 

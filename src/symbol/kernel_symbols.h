@@ -41,11 +41,11 @@ struct kernel_symbol {
 };
 
 /*
- * The function that @addr is in; /proc/kallsyms is read if it was not yet. Functions are taken to go
- * on to the next one. @symbols was KERNEL_SYMBOLS_INIT before.
+ * The function that @addr is in; /proc/kallsyms is read if it was not yet. A function is taken to
+ * end where the next one begins. @symbols was KERNEL_SYMBOLS_INIT before.
  *
  * Returns 0, -ENOENT (in none), -EPERM (the kernel does not tell addresses: kernel.kptr_restrict, or
- * the capability is missing) or another error of reading, each time.
+ * the capability is missing) or another error of reading, which each later call returns, too.
  */
 int kernel_symbols_find(struct kernel_symbols *symbols, uint64_t addr, struct kernel_symbol *ret);
 

@@ -25,7 +25,7 @@ struct perf_map;
 #define NATIVE_IS_CORE	   (1u << 1) /* vm_exec_core() */
 #define NATIVE_IS_COMPILED (1u << 2) /* Ruby code that a JIT has compiled */
 #define NATIVE_IS_VM	   (1u << 3) /* in the file of the VM */
-#define NATIVE_IS_NAMELESS (1u << 4) /* its function has no name, but that of its address */
+#define NATIVE_IS_NAMELESS (1u << 4) /* its function has no symbol: named by file and address */
 
 struct native_name {
 	enum frame_kind kind; /* FRAME_NATIVE, FRAME_KERNEL or FRAME_GAP */
@@ -52,9 +52,10 @@ int native_names_new(struct code_files *files, bool inlines, struct native_names
 void native_names_free(struct native_names *n);
 
 /*
- * Look for the interpreter in the file that @addr of a process with @map is in, which is that of its VM.
- * @label, 0 if unknown, is the address at which one of the interpreter's instructions is implemented;
- * NATIVE_MAX_LABELS of them are tried for a file. Returns 1 if the interpreter is known, 0 if not, or -ENOMEM.
+ * Look for the interpreter in the file that @addr of a process with @map is in, which is that of
+ * its VM. @label, 0 if unknown, is the address at which one of the interpreter's instructions is
+ * implemented; NATIVE_MAX_LABELS of them are tried for a file. Returns 1 if the interpreter is
+ * known, 0 if not, or -ENOMEM.
  */
 #define NATIVE_MAX_LABELS 16
 int native_names_vm(struct native_names *n, const struct code_map *map, uint64_t addr,
@@ -64,27 +65,29 @@ int native_names_vm(struct native_names *n, const struct code_map *map, uint64_t
 struct native_code {
 	const struct code_map *map; /* NULL if it is not known */
 	struct perf_map *perf_map;  /* what its JIT compilers say; NULL: nothing */
-	bool in_haste;		    /* files whose symbols are being read ahead have none */
+	bool in_haste; /* symbols that are being read are not waited for: name by address */
 };
 
 /*
- * Whether all that names @words of a process with @map, and the file that @vm is in (0: none), has
- * been read: what was not will be. Returns 1, 0 (not yet) or -ENOMEM.
+ * Whether the symbols of all files that @words of a process with @map lie in, and of the file that
+ * @vm is in (0: none), have been read. Those that have not are queued. Returns 1, 0 (not yet) or
+ * -ENOMEM.
  */
 int native_names_ready(struct native_names *n, const struct code_map *map, uint64_t vm,
 		       const uint64_t *words, size_t n_words);
 
 /*
- * Name @word, a frame as RBPF_RING_NATIVE has it, of a process with @code. *@id is dense, from 0, and
- * the same for the same address of the same file: that of the innermost function there. *@bias is
- * added to an address of the file to get that of the process. Returns 0 or -ENOMEM.
+ * Name @word, a frame as RBPF_RING_NATIVE has it, of a process with @code. *@id is the id of the
+ * innermost function at that address, the same for each process that maps the file; ids are dense,
+ * from 0. *@bias is added to an address of the file to get that of the process. Returns 0 or
+ * -ENOMEM.
  */
 int native_names_find(struct native_names *n, const struct native_code *code, uint64_t word,
 		      uint32_t *id, uint64_t *bias);
 
 /*
- * Whether the function that begins at @function of a process with @map may end by going on in that
- * at @other: by a jump, whose frame is then in its place (elf/jumps.h), or by several.
+ * Whether the function that begins at @function of a process with @map may end in a tail call of
+ * the one at @other, directly or through others (elf/jumps.h).
  */
 bool native_names_go_on(struct native_names *n, const struct code_map *map, uint64_t function,
 			uint64_t other);

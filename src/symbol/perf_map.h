@@ -2,7 +2,7 @@
 /*
  * The functions that a JIT compiler made, from the file that it writes for profilers, for each a line
  * "START SIZE name" in hexadecimal: /tmp/perf-PID.map with the pid that the process itself sees, in
- * its own root. Where the file is is the caller's business.
+ * its own root. The caller finds and opens it.
  *
  * The file belongs to the target, grows while it runs and has what is not there any more: of entries
  * that overlap the later one holds. A line in another form is passed over, and names may have any
@@ -33,10 +33,11 @@
 #define PERF_MAPS_MAX_SORTED 500000ull	   /* entries sorted, from one tick to the next */
 
 struct perf_map_budget {
-	uint64_t memory; /* that is left, and so are these */
-	uint64_t read;
-	uint64_t sorted;
-	uint64_t n_cut; /* maps of which something was left out, for good */
+	/* What is left of the limits above. */
+	uint64_t memory; /* bytes */
+	uint64_t read;	 /* bytes, until the next tick */
+	uint64_t sorted; /* entries, until the next tick */
+	uint64_t n_cut;	 /* maps of which something was left out, for good */
 };
 
 #define PERF_MAP_BUDGET_INIT                                                                       \
@@ -53,7 +54,7 @@ struct perf_map_entry {
 	uint32_t name;	     /* offset in names */
 };
 
-/* From start on, up to the next one, holds entry; PERF_MAP_NONE: none. */
+/* Addresses from start up to the next span's start belong to entry; PERF_MAP_NONE: to none. */
 struct perf_map_span {
 	uint64_t start;
 	uint32_t entry;

@@ -43,12 +43,16 @@ void resolver_free(struct resolver *r);
 size_t resolver_bytes(const struct resolver *r);
 uint64_t resolver_refused(struct resolver *r);
 
-/* From here on what may have changed without a collection must be looked at again. */
+/*
+ * Begin a new round; the collector does at each poll that has stacks to name. Once in a round these
+ * are read again: all entries if the era is not known, addresses where nothing usable was found,
+ * owners that had no name, and whether iseqs are compiled.
+ */
 void resolver_round(struct resolver *r);
 
 /*
- * Take what the kernel side copied at @moment, @len bytes of blocks, so that the stack that follows
- * can be named without the process. Returns 0, -EPROTO or -ENOMEM.
+ * Take what the BPF programs copied at @moment, @len bytes of blocks, so that the stack that
+ * follows can be named without the process. Returns 0, -EPROTO or -ENOMEM.
  */
 int resolver_captured(struct resolver *r, const struct code_moment *moment, const void *blocks,
 		      size_t len);
@@ -64,7 +68,7 @@ int resolver_stack(struct resolver *r, const struct code_moment *moment,
 /* Properties of a frame that are no part of its name. */
 struct frame_origin {
 	uint64_t function; /* of a method in C: the address of its function; else 0 */
-	uint8_t finish;	   /* so many activations of the VM's interpreter began with it */
+	uint8_t finish; /* activations that begin with it, or with hidden frames directly outside */
 };
 
 /* The properties of each of the frames that resolver_stack() returned last. */
