@@ -30,12 +30,14 @@ struct collector_options {
 	unsigned int sources; /* to learn Rubies' layouts from: see struct ruby_attach_options */
 	bool system_wide;     /* the Rubies of the whole machine, as they come and go */
 	const struct selection *selection; /* … that are of these; NULL: all; not owned */
-	uint64_t
-		memory_limit; /* bytes of memory beyond which what can be learnt again is forgotten;
-				* 0: none */
-	bool native;	      /* native stacks are walked, too … */
-	bool inlines;	      /* … and what was inlined in their functions is looked for */
-	/* Called when part of a process is not recorded: its Ruby cannot be walked (system_wide), or threads. */
+	/* Above so many bytes of memory rbpf forgets what it can read again; 0: no limit. */
+	uint64_t memory_limit;
+	bool native;  /* native stacks are walked, too … */
+	bool inlines; /* … and what was inlined in their functions is looked for */
+	/*
+	 * Called when part of a process will be missing: its Ruby cannot be walked (system_wide),
+	 * or some threads cannot be sampled.
+	 */
 	void (*warn)(void *arg, const char *message);
 	void *warn_arg;
 };
@@ -46,7 +48,8 @@ void collector_free(struct collector *c); /* accepts NULL */
 
 /*
  * Follow the running process @pid. If @must_be_ruby, a process that holds no Ruby, or one that
- * cannot be walked, is refused (ERR_TARGET); one whose Ruby has only not started yet never is.
+ * cannot be walked, is refused (ERR_TARGET). A process whose Ruby has not started yet is never
+ * refused.
  */
 int collector_add(struct collector *c, pid_t pid, bool must_be_ruby, struct err *err);
 
@@ -76,9 +79,12 @@ struct collector_status {
 	size_t rubies;	  /* in which a Ruby was found */
 	uint64_t samples;
 	uint64_t lost;
-	size_t threads;	   /* sampled so far */
-	char refused[512]; /* why the last process was not a Ruby that can be walked; empty if all
-			      were */
+	size_t threads; /* sampled so far */
+	/*
+	 * Why a process (the latest one) holds no Ruby, or one that cannot be walked; empty: all
+	 * do.
+	 */
+	char refused[512];
 };
 void collector_status(const struct collector *c, struct collector_status *ret);
 

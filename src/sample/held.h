@@ -17,7 +17,7 @@ struct held_record {
 	uint32_t with_ruby; /* of a sample: whether a Ruby was known in its process when it came */
 };
 
-/* All zero: none. */
+/* All zero: nothing is held. */
 struct held {
 	uint64_t *words; /* owned */
 	size_t first, n; /* words: where the first one is, and where the last one ends */
@@ -27,10 +27,12 @@ struct held {
 /* Hold a copy of the @size bytes of @rec. Returns 0 or -ENOMEM. */
 int held_add(struct held *h, const void *rec, size_t size, bool with_ruby);
 
-/* The first one, which is followed by its record; NULL: there is none. Valid until held_add(). */
+/*
+ * The head of the oldest record, which follows it; NULL: nothing is held. Valid until held_add().
+ */
 const struct held_record *held_first(const struct held *h);
 
-/* Forget the first one; with the last of them the memory is given back. */
+/* Forget the oldest record; with the last one the memory is given back. */
 void held_pop(struct held *h);
 
 size_t held_bytes(const struct held *h);

@@ -41,16 +41,16 @@ struct tracked_thread {
 struct tracked_process {
 	LIST_ENTRY(tracked_process) link;
 	pid_t pid;
-	struct process info;  /* as it was when it was met */
+	struct process info;  /* as it was when rbpf began to follow it */
 	uint32_t id;	      /* in the recording; PROFILE_NONE before it is in it */
 	uint32_t parent;      /* the parent's, PROFILE_NONE if it is not in it */
-	uint64_t since_ns;    /* CLOCK_MONOTONIC: forked or executed then; 0: before it was met */
-	struct rbpf_file exe; /* of what it executed; inode 0: before it was met */
+	uint64_t since_ns;    /* fork or exec, CLOCK_MONOTONIC; 0: before rbpf followed it */
+	struct rbpf_file exe; /* of what it executed; inode 0: before rbpf followed it */
 	uint64_t ended_ns;    /* CLOCK_MONOTONIC; 0: it lives */
 	bool missing;	      /* was gone from /proc at the last look */
 	bool unseen;	      /* it ended before its Ruby was found, and was counted */
 	bool uncovered;	    /* its threads need clocks: those that made them had none to inherit */
-	struct ruby_vm *vm; /* owned; its address is the resolver's */
+	struct ruby_vm *vm; /* owned; the resolver points to it, so it must not move */
 	struct resolver *resolver;     /* owned; made when it is needed */
 	struct native_process *native; /* owned; NULL: native stacks are not walked */
 	struct held held;	       /* native stacks and samples that wait for names */
@@ -85,11 +85,11 @@ void process_table_remove(struct process_table *t, struct tracked_process *p);
 /* Forget the Ruby of @p: after exec. */
 void tracked_process_drop_vm(struct tracked_process *p);
 
-/* The names of what @p runs; NULL if there is no Ruby in it, or no memory. */
+/* The resolver of @p, made when first asked for; NULL: no Ruby is known in it, or no memory. */
 struct resolver *tracked_process_names(struct tracked_process *p);
 void tracked_process_forget_names(struct tracked_process *p);
 
-/* Thread @tid of @p; *@is_new tells whether it was met only now. Returns 0 or -ENOMEM. */
+/* Thread @tid of @p; it is added if it is new, and *@is_new says so. Returns 0 or -ENOMEM. */
 int process_table_thread(struct process_table *t, struct tracked_process *p, pid_t tid,
 			 struct tracked_thread **ret, bool *is_new);
 void process_table_remove_thread(struct process_table *t, struct tracked_process *p,

@@ -2,11 +2,11 @@
 /*
  * Maps the fingerprints that the BPF programs send to stacks of the recording.
  *
- * The VM's stack and the native one have a fingerprint each. Its frames arrive in a definition,
- * once in each epoch (about a second) in which it is sampled, and are named then. A sample refers
- * to one fingerprint of each kind; the two stacks are joined when a sample first refers to both. A
- * fingerprint is valid for one process and one epoch, so no sample refers to an old one again: the
- * table has two generations, and drops the older one every few epochs.
+ * A Ruby stack and a native stack have a fingerprint each. The frames come in a definition, once in
+ * each epoch (about a second) in which the stack is sampled, and are named when it is processed. A
+ * sample refers to one fingerprint of each kind; the two stacks are merged when a sample first
+ * refers to both. A fingerprint is valid for one process and one epoch, so no sample refers to an
+ * old one again: the table has two generations, and drops the older one every few epochs.
  */
 #ifndef RBPF_SAMPLE_STACK_TABLE_H
 #define RBPF_SAMPLE_STACK_TABLE_H
