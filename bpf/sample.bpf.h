@@ -148,10 +148,10 @@ static __always_inline int send_stack(struct walk *w, __u32 walk_id, const struc
 }
 
 /*
- * The fingerprint's seed. Within an epoch and an era no object that was on a stack is freed, so
- * an address means one object; except that what runs before and after a collection in the same era may
- * have objects moved in between. Processes enter an epoch at different moments,
- * so that they do not all resend at once.
+ * The seed of the fingerprint. While an era lasts no object that was on a stack is freed, so within
+ * one epoch and era an address means one object. Whether a collection is running is in the seed,
+ * too, because compaction moves objects within an era. Each process enters an epoch at a time of
+ * its own, so that they do not all send their stacks again at once.
  */
 static __always_inline __u64 stack_seed(__u64 tgid, __u64 epoch, const struct walk_gc *gc)
 {
