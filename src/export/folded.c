@@ -3,9 +3,13 @@
  * Folded (collapsed) stacks: `frame;frame;… count`, root first, one line a stack.
  *
  * The format keeps names only, so what differs in the call tree but not by name (a method of the
- * same name in another file, two processes of the same program) is one stack here. A second prefix
- * tree, of names, merges them; its nodes are made in the order of the sorted call tree, which makes
- * the order of lines a property of the recording.
+ * same name in another file, two processes of the same program) is one stack here. One prefix tree, of
+ * names, holds the stacks of all processes; the call tree is made for one process or thread at a time.
+ * So memory grows with the number of distinct stacks and that of lines, not with their product with
+ * the depth of stacks.
+ *
+ * Lines are in the order in which their stacks are met in the sorted call trees, also where they are a
+ * part of another stack: a property of the recording.
  *
  * Names have no quoting in this format:
  *   - ';' becomes ':', which separates as well for a reader.
@@ -25,32 +29,53 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/intern.h"
+#include "base/prefix_tree.h"
 #include "export/export.h"
 #include "export/exporters.h"
 #include "profile/profile.h"
 #include "view/label.h"
 #include "view/tree.h"
 
-struct fold_node {
-	uint32_t parent; /* fold node; nodes without a line above are their own parent */
-	uint32_t name;	 /* in folder.names */
+/* What stands before the frames of a line: names of process and thread. */
+struct fold_owner {
+	uint32_t process; /* in folder.names */
+	uint32_t thread;  /* … or NO_NAME */
+};
+
+struct fold_line {
+	uint64_t order; /* among lines: where its stack was met first */
 	uint64_t samples;
 	uint64_t value;
+	uint32_t owner; /* in folder.owners */
+	uint32_t stack; /* in folder.stacks */
 };
 
-struct fold_key {
-	uint32_t parent;
-	uint32_t name;
+/* Where a stack was met first with the samples of one owner. */
+struct fold_place {
+	uint64_t order;
+	uint32_t owner; /* + 1: the place is of this owner; else it is stale */
+	uint32_t line;	/* + 1; 0: no sample ends here yet */
 };
+
+/* The owner of one part of the call tree. */
+struct fold_part {
+	uint32_t owner;
+	uint32_t part;
+};
+
+#define NO_NAME UINT32_MAX
 
 struct folder {
-	const struct tree *tree;
+	const struct profile *profile;
 	const struct export_options *opts;
-	struct intern names;	 /* as they are written, but for the end of leaves */
-	struct intern keys;	 /* struct fold_key -> fold node - 1 */
-	struct fold_node *nodes; /* [0] is above all lines */
-	size_t n_nodes, cap_nodes;
-	uint32_t *of_node;  /* fold node by tree node */
+	struct intern names;	   /* as they are written, but for the end of leaves */
+	struct intern owners;	   /* struct fold_owner */
+	struct prefix_tree stacks; /* of names */
+	struct fold_place *places; /* by stack */
+	size_t cap_places;
+	struct fold_line *lines;
+	size_t n_lines, cap_lines;
+	uint64_t order;	    /* of the stack that is met next in this part */
 	uint32_t *of_frame; /* name + 1 by frame; 0: not looked up yet */
 	bool *is_leaf;	    /* by name */
 	struct buf scratch;
@@ -59,9 +84,10 @@ struct folder {
 static void folder_deinit(struct folder *f)
 {
 	intern_deinit(&f->names);
-	intern_deinit(&f->keys);
-	free(f->nodes);
-	free(f->of_node);
+	intern_deinit(&f->owners);
+	prefix_tree_deinit(&f->stacks);
+	free(f->places);
+	free(f->lines);
 	free(f->of_frame);
 	free(f->is_leaf);
 	buf_deinit(&f->scratch);
@@ -80,98 +106,184 @@ static int add_name(struct folder *f, const char *name, uint32_t *ret)
 	return intern_add(&f->names, buf_str(&f->scratch), f->scratch.len, ret, NULL);
 }
 
-static int child_of(struct folder *f, uint32_t parent, uint32_t name, uint32_t *ret)
-{
-	const struct fold_key key = { .parent = parent, .name = name };
-	bool is_new;
-	uint32_t id;
-	int err;
-
-	err = intern_add(&f->keys, &key, sizeof(key), &id, &is_new);
-	if (err)
-		return err;
-	*ret = id + 1;
-	if (!is_new)
-		return 0;
-	err = array_reserve(f->nodes, f->cap_nodes, f->n_nodes + 1);
-	if (err)
-		return err;
-	f->nodes[f->n_nodes++] = (struct fold_node) { .parent = parent, .name = name };
-	return 0;
-}
-
-static int child_of_name(struct folder *f, uint32_t parent, const char *name, uint32_t *ret)
-{
-	uint32_t id;
-	int err;
-
-	err = add_name(f, name, &id);
-	return err ? err : child_of(f, parent, id, ret);
-}
-
 /* A tree has far more nodes than there are frames. */
-static int child_of_frame(struct folder *f, uint32_t parent, uint32_t frame, uint32_t *ret)
+static int name_of_frame(struct folder *f, uint32_t frame, uint32_t *ret)
 {
 	uint32_t *name = &f->of_frame[frame];
 	int err;
 
 	if (!*name) {
-		err = add_name(f, label_frame(f->tree->profile, frame), name);
+		err = add_name(f, label_frame(f->profile, frame), name);
 		if (err)
 			return err;
 		++*name;
 	}
-	return child_of(f, parent, *name - 1, ret);
+	*ret = *name - 1;
+	return 0;
 }
 
-/* The fold nodes of a process or thread, which is a node below the root of the call tree. */
+/* The owner of a process or thread. */
 static int add_owner(struct folder *f, uint32_t id, uint32_t *ret)
 {
-	const struct profile *p = f->tree->profile;
+	const struct profile *p = f->profile;
 	uint32_t process = f->opts->threads ? p->threads[id].process : id;
+	struct fold_owner owner = { .thread = NO_NAME };
 	_cleanup_buf_ struct buf name = BUF_INIT;
 	int err;
 
 	label_process(p, process, &name);
 	if (buf_failed(&name))
 		return -ENOMEM;
-	err = child_of_name(f, 0, buf_str(&name), ret);
-	if (err || !f->opts->threads)
-		return err;
-	buf_reset(&name);
-	label_thread(p, id, &name);
-	if (buf_failed(&name))
+	err = add_name(f, buf_str(&name), &owner.process);
+	if (!err && f->opts->threads) {
+		buf_reset(&name);
+		label_thread(p, id, &name);
+		err = buf_failed(&name) ? -ENOMEM : add_name(f, buf_str(&name), &owner.thread);
+	}
+	return err ? err : intern_add(&f->owners, &owner, sizeof(owner), ret, NULL);
+}
+
+/* @owner's place of @stack, which may be met for the first time. */
+static int place_of(struct folder *f, uint32_t owner, uint32_t stack, struct fold_place **ret)
+{
+	struct fold_place *place;
+
+	if (array_reserve(f->places, f->cap_places, f->stacks.n_nodes))
 		return -ENOMEM;
-	return child_of_name(f, *ret, buf_str(&name), ret);
+	place = &f->places[stack];
+	if (place->owner != owner + 1)
+		*place = (struct fold_place) { .owner = owner + 1, .order = f->order++ };
+	*ret = place;
+	return 0;
+}
+
+static int add_to_line(struct folder *f, struct fold_place *place, uint32_t stack,
+		       const struct tree_node *node)
+{
+	struct fold_line *line;
+
+	if (!place->line) {
+		if (array_reserve(f->lines, f->cap_lines, f->n_lines + 1))
+			return -ENOMEM;
+		f->lines[f->n_lines++] = (struct fold_line) {
+			.order = place->order,
+			.owner = place->owner - 1,
+			.stack = stack,
+		};
+		place->line = (uint32_t)f->n_lines;
+	}
+	line = &f->lines[place->line - 1];
+	line->samples += node->self_samples;
+	line->value += node->self_value;
+	return 0;
+}
+
+/* Fold the tree of one part. */
+static int fold_tree(struct folder *f, const struct tree *t, uint32_t owner)
+{
+	/* Stack by node of the tree. */
+	_cleanup_free_ uint32_t *stacks = calloc(t->n_nodes, sizeof(*stacks));
+
+	if (!stacks)
+		return -ENOMEM;
+	for (uint32_t i = tree_next(t, 0); i; i = tree_next(t, i)) {
+		const struct tree_node *node = &t->nodes[i];
+		struct fold_place *place;
+		uint32_t name;
+		int err = 0;
+
+		if (node->frame != PROFILE_NONE) {
+			err = name_of_frame(f, node->frame, &name);
+			if (!err)
+				err = prefix_tree_child(&f->stacks, stacks[node->parent], name,
+							&stacks[i]);
+		}
+		if (!err)
+			err = place_of(f, owner, stacks[i], &place);
+		if (!err && node->self_samples)
+			err = add_to_line(f, place, stacks[i], node);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static int compare_parts(const void *a, const void *b)
+{
+	const struct fold_part *x = a, *y = b;
+
+	if (x->owner != y->owner)
+		return x->owner < y->owner ? -1 : 1;
+	return (x->part > y->part) - (x->part < y->part);
+}
+
+/* The parts of the call tree, those with the same names one after another. *@ret: free(). */
+static int order_parts(struct folder *f, const struct tree_parts *parts, struct fold_part **ret)
+{
+	size_t n = tree_parts_count(parts);
+	_cleanup_free_ struct fold_part *order = calloc(n + 1, sizeof(*order));
+
+	if (!order)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		int err = add_owner(f, tree_parts_owner(parts, i), &order[i].owner);
+
+		if (err)
+			return err;
+		order[i].part = (uint32_t)i;
+	}
+	qsort(order, n, sizeof(*order), compare_parts);
+	*ret = take_ptr(order);
+	return 0;
 }
 
 static int fold(struct folder *f)
 {
-	const struct tree *t = f->tree;
+	const struct tree_options opts = {
+		.split = f->opts->threads ? TREE_SPLIT_THREAD : TREE_SPLIT_PROCESS,
+	};
+	_cleanup_tree_parts_ struct tree_parts *parts = NULL;
+	_cleanup_free_ struct fold_part *order = NULL;
+	int err;
 
-	f->of_node = calloc(t->n_nodes, sizeof(*f->of_node));
-	f->of_frame = calloc(t->profile->n_frames + 1, sizeof(*f->of_frame));
-	if (!f->of_node || !f->of_frame || array_reserve(f->nodes, f->cap_nodes, 1))
+	f->of_frame = calloc(f->profile->n_frames + 1, sizeof(*f->of_frame));
+	if (!f->of_frame || prefix_tree_init(&f->stacks))
 		return -ENOMEM;
-	f->nodes[0] = (struct fold_node) { 0 };
-	f->n_nodes = 1;
-	for (uint32_t i = tree_next(t, 0); i; i = tree_next(t, i)) {
-		const struct tree_node *node = &t->nodes[i];
-		uint32_t parent = f->of_node[node->parent];
-		struct fold_node *folded;
-		int err;
+	err = tree_parts_new(f->profile, f->opts->filter, &opts, &parts);
+	if (!err)
+		err = order_parts(f, parts, &order);
+	for (size_t i = 0; !err && i < tree_parts_count(parts); i++) {
+		const struct tree *tree;
 
-		if (node->frame == PROFILE_NONE)
-			err = add_owner(f, node->label, &f->of_node[i]);
-		else
-			err = child_of_frame(f, parent, node->frame, &f->of_node[i]);
-		if (err)
-			return err;
-		folded = &f->nodes[f->of_node[i]];
-		folded->samples += node->self_samples;
-		folded->value += node->self_value;
+		f->order = (uint64_t)order[i].part << 32;
+		err = tree_parts_build(parts, order[i].part, &tree);
+		if (!err)
+			err = fold_tree(f, tree, order[i].owner);
 	}
-	return 0;
+	return err;
+}
+
+static int compare_lines(const void *a, const void *b)
+{
+	const struct fold_line *x = a, *y = b;
+
+	return (x->order > y->order) - (x->order < y->order);
+}
+
+static void sort_lines(struct folder *f)
+{
+	if (f->n_lines)
+		qsort(f->lines, f->n_lines, sizeof(*f->lines), compare_lines);
+}
+
+/* The last name of a line. */
+static uint32_t leaf_of(const struct folder *f, const struct fold_line *line)
+{
+	const struct fold_owner *owner = intern_get(&f->owners, line->owner, NULL);
+
+	if (line->stack)
+		return f->stacks.nodes[line->stack].what;
+	return owner->thread == NO_NAME ? owner->process : owner->thread;
 }
 
 static int mark_leaves(struct folder *f)
@@ -179,9 +291,8 @@ static int mark_leaves(struct folder *f)
 	f->is_leaf = calloc(f->names.count + 1, sizeof(*f->is_leaf));
 	if (!f->is_leaf)
 		return -ENOMEM;
-	for (size_t i = 1; i < f->n_nodes; i++)
-		if (f->nodes[i].samples)
-			f->is_leaf[f->nodes[i].name] = true;
+	for (size_t i = 0; i < f->n_lines; i++)
+		f->is_leaf[leaf_of(f, &f->lines[i])] = true;
 	return 0;
 }
 
@@ -216,16 +327,34 @@ static void write_name(const struct folder *f, uint32_t name, struct buf *out)
 	}
 }
 
-static int write_line(const struct folder *f, uint32_t node, uint64_t count, uint32_t **path,
-		      size_t *cap_path, struct buf *out)
+/* The names of a line in *@path, the last one first. */
+static int names_of_line(const struct folder *f, const struct fold_line *line, uint32_t **path,
+			 size_t *cap, size_t *ret)
 {
+	const struct fold_owner *owner = intern_get(&f->owners, line->owner, NULL);
 	size_t n = 0;
 
-	for (; node; node = f->nodes[node].parent) {
-		if (array_reserve(*path, *cap_path, n + 1))
+	for (uint32_t stack = line->stack; stack; stack = f->stacks.nodes[stack].parent) {
+		if (array_reserve(*path, *cap, n + 1))
 			return -ENOMEM;
-		(*path)[n++] = f->nodes[node].name;
+		(*path)[n++] = f->stacks.nodes[stack].what;
 	}
+	if (array_reserve(*path, *cap, n + 2))
+		return -ENOMEM;
+	if (owner->thread != NO_NAME)
+		(*path)[n++] = owner->thread;
+	(*path)[n++] = owner->process;
+	*ret = n;
+	return 0;
+}
+
+static int write_line(const struct folder *f, const struct fold_line *line, uint64_t count,
+		      uint32_t **path, size_t *cap_path, struct buf *out)
+{
+	size_t n;
+
+	if (names_of_line(f, line, path, cap_path, &n))
+		return -ENOMEM;
 	while (n--) {
 		write_name(f, (*path)[n], out);
 		buf_addch(out, n ? ';' : ' ');
@@ -240,19 +369,19 @@ static int write_lines(const struct folder *f, struct buf *out)
 	size_t cap_path = 0;
 	uint64_t ns = 0, us = 0; /* of the lines so far */
 
-	for (size_t i = 1; i < f->n_nodes; i++) {
-		uint64_t count = f->nodes[i].samples;
+	for (size_t i = 0; i < f->n_lines; i++) {
+		uint64_t count = f->lines[i].samples;
 
 		if (f->opts->weight_time) {
 			/* What rounding takes from one line it gives to the next: the sum of the
 			 * lines is the rounded sum. */
-			ns += f->nodes[i].value;
+			ns += f->lines[i].value;
 			count = (ns + NSEC_PER_USEC / 2) / NSEC_PER_USEC - us;
 			us += count;
 		}
 		if (buf_failed(out))
 			return -ENOMEM;
-		if (count && write_line(f, (uint32_t)i, count, &path, &cap_path, out))
+		if (count && write_line(f, &f->lines[i], count, &path, &cap_path, out))
 			return -ENOMEM;
 	}
 	return buf_failed(out) ? -ENOMEM : 0;
@@ -261,22 +390,18 @@ static int write_lines(const struct folder *f, struct buf *out)
 int export_folded(const struct profile *p, const struct export_options *opts, struct buf *out,
 		  struct err *err)
 {
-	const struct tree_options tree_opts = {
-		.split = opts->threads ? TREE_SPLIT_THREAD : TREE_SPLIT_PROCESS,
-	};
-	_cleanup_tree_ struct tree tree = { 0 };
-	struct folder f = { .tree = &tree, .opts = opts };
+	struct folder f = { .profile = p, .opts = opts };
 	int r;
 
 	if (opts->weight_time && profile_event(p)->unit != UNIT_NS)
 		return err_set(err, -EINVAL, ERR_USAGE,
 			       "--weight time does not go with event '%s', whose values are %s",
 			       profile_event(p)->name, value_unit_name(profile_event(p)->unit));
-	r = tree_build(p, opts->filter, &tree_opts, &tree);
-	if (!r)
-		r = fold(&f);
+	r = fold(&f);
 	if (!r)
 		r = mark_leaves(&f);
+	if (!r)
+		sort_lines(&f);
 	if (!r)
 		r = write_lines(&f, out);
 	folder_deinit(&f);

@@ -13,8 +13,11 @@
  *   5. How much of a node compiled code ran is known by stack, not by node: a function has frames
  *      with and without FRAME_YJIT. The weights are added up along the stacks that were reached, from
  *      callees to callers, and each compiled frame gives its stack's sum to its node.
- *   6. Groups are ranked by name. Going through all nodes from the highest rank to the lowest and
- *      putting each before its siblings leaves every list of children sorted.
+ *   6. Children are put in order (tree_order.h).
+ *
+ * A node is found by its parent and its group in a prefix tree of the part that is being added: nodes of
+ * different parts have nothing in common. So parts can also be built one after another, each in the
+ * place of the one before (tree_parts_build()).
  *
  * Nothing recurses: depth is the target's choice.
  */
@@ -29,11 +32,13 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/intern.h"
+#include "base/prefix_tree.h"
 #include "profile/profile.h"
 #include "view/filter.h"
 #include "view/group.h"
 #include "view/label.h"
 #include "view/owner.h"
+#include "view/tree_order.h"
 
 #define NODE_NONE      UINT32_MAX
 
@@ -51,22 +56,25 @@ struct stack_state {
 	uint32_t epoch; /* the state is of this part; else it is stale */
 };
 
-struct child_key {
-	uint32_t parent; /* node */
-	uint32_t what;	 /* group; below the root of a split tree: part */
-};
-
 struct tree_builder {
 	const struct profile *profile;
 	struct tree tree;
 	struct view_selection *selection;
 	struct groups groups;
-	struct intern children;	    /* struct child_key -> index of the node - 1 */
+	/*
+	 * The nodes of the part that is being added, by group: node 0 is that of the part, and the tree
+	 * has node n at the index part_node + n.
+	 */
+	struct prefix_tree prefixes;
+	uint32_t part_node;
 	struct stack_state *states; /* by stack id */
 	uint32_t epoch;		    /* of the part that is being added, from 1 */
 	uint32_t *touched;	    /* stacks with samples in this part */
 	size_t n_touched;
-	size_t max_nodes;
+	uint32_t *order; /* aggregates by part: those of part i are at starts[i] … */
+	size_t *starts;	 /* … up to starts[i + 1] */
+	size_t n_parts;
+	size_t max_nodes, max_steps;
 	size_t steps;	/* nodes looked up, new ones and old ones */
 	bool too_large; /* more nodes or steps than may be */
 	bool has_jit;
@@ -81,11 +89,63 @@ static void builder_deinit(struct tree_builder *b)
 	tree_deinit(&b->tree);
 	view_selection_free(b->selection);
 	groups_deinit(&b->groups);
-	intern_deinit(&b->children);
+	prefix_tree_deinit(&b->prefixes);
 	free(b->states);
 	free(b->touched);
 	free(b->reached);
 	free(b->path);
+	free(b->order);
+	free(b->starts);
+}
+
+static enum owner_kind owners_of(enum tree_split split)
+{
+	static const enum owner_kind kinds[] = {
+		[TREE_SPLIT_PROCESS] = OWNER_PROCESS,
+		[TREE_SPLIT_THREAD] = OWNER_THREAD,
+		[TREE_SPLIT_CONTAINER] = OWNER_CONTAINER,
+		[TREE_SPLIT_RUBY] = OWNER_RUBY,
+	};
+
+	return kinds[split];
+}
+
+static uint32_t part_of(const struct tree_builder *b, const struct profile_aggregate *a)
+{
+	enum tree_split split = b->tree.opts.split;
+
+	return split == TREE_SPLIT_NONE ? 0
+					: owner_of_thread(b->profile, owners_of(split), a->thread);
+}
+
+static size_t count_parts(const struct tree_builder *b)
+{
+	enum tree_split split = b->tree.opts.split;
+
+	return split == TREE_SPLIT_NONE ? 1 : owner_limit(b->profile, owners_of(split));
+}
+
+/* Put the selected aggregates in order by part. */
+static int sort_by_part(struct tree_builder *b)
+{
+	const struct profile *p = b->profile;
+	size_t *starts;
+
+	b->n_parts = count_parts(b);
+	b->order = calloc(p->n_aggregates + 1, sizeof(*b->order));
+	/* starts[part + 1] is first a count, then where the part ends so far. */
+	b->starts = starts = calloc(b->n_parts + 2, sizeof(*starts));
+	if (!b->order || !starts)
+		return -ENOMEM;
+	for (size_t i = 0; i < p->n_aggregates; i++)
+		if (view_selected(b->selection, &p->aggregates[i]))
+			starts[part_of(b, &p->aggregates[i]) + 2]++;
+	for (size_t i = 2; i < b->n_parts + 2; i++)
+		starts[i] += starts[i - 1];
+	for (size_t i = 0; i < p->n_aggregates; i++)
+		if (view_selected(b->selection, &p->aggregates[i]))
+			b->order[starts[part_of(b, &p->aggregates[i]) + 1]++] = (uint32_t)i;
+	return 0;
 }
 
 static int builder_init(struct tree_builder *b, const struct profile *p,
@@ -93,6 +153,9 @@ static int builder_init(struct tree_builder *b, const struct profile *p,
 {
 	*b = (struct tree_builder) { .profile = p };
 	b->max_nodes = profile_output_max(p) / TREE_NODE_COST;
+	b->max_steps = b->max_nodes * STEPS_PER_NODE;
+	if (b->max_nodes > INTERN_MAX)
+		b->max_nodes = INTERN_MAX;
 	b->tree.opts = *opts;
 	b->tree.profile = p;
 	b->states = calloc(p->n_stacks + 1, sizeof(*b->states));
@@ -102,7 +165,8 @@ static int builder_init(struct tree_builder *b, const struct profile *p,
 		b->has_jit = p->frames[i].flags & FRAME_JIT;
 	if (!b->states || !b->touched || !b->reached || view_selection_new(p, f, &b->selection) ||
 	    groups_init(p, opts->by_line ? GROUP_BY_LINE : GROUP_BY_FUNCTION, &b->groups) ||
-	    array_reserve(b->tree.nodes, b->tree.cap_nodes, 1))
+	    prefix_tree_init(&b->prefixes) || array_reserve(b->tree.nodes, b->tree.cap_nodes, 1) ||
+	    sort_by_part(b))
 		return -ENOMEM;
 	if (f && f->stack == STACK_BOTH)
 		view_selection_show(b->selection, opts->stack);
@@ -111,34 +175,51 @@ static int builder_init(struct tree_builder *b, const struct profile *p,
 	return 0;
 }
 
-/* The child of @parent that stands for @what, made if there is none yet. */
-static int child_of(struct tree_builder *b, uint32_t parent, uint32_t what, uint32_t *ret)
+static int add_node(struct tree_builder *b, const struct tree_node *node)
 {
-	struct child_key key = { .parent = parent, .what = what };
 	struct tree *t = &b->tree;
-	struct tree_node *node;
-	bool is_part = b->tree.opts.split != TREE_SPLIT_NONE && !parent;
-	bool is_new;
+
+	if (array_reserve(t->nodes, t->cap_nodes, t->n_nodes + 1))
+		return -ENOMEM;
+	t->nodes[t->n_nodes++] = *node;
+	return 0;
+}
+
+/* Whether one node more may be looked up. */
+static bool may_step(struct tree_builder *b)
+{
+	b->too_large = b->tree.n_nodes >= b->max_nodes || b->steps++ >= b->max_steps;
+	return !b->too_large;
+}
+
+/* The child of @parent, in the part that is being added, for @group; made if there is none yet. */
+static int child_of(struct tree_builder *b, uint32_t parent, uint32_t group, uint32_t *ret)
+{
+	struct tree_node node = { .parent = parent, .frame = b->groups.frame[group] };
 	uint32_t id;
 
-	b->too_large = t->n_nodes >= b->max_nodes || b->steps++ >= b->max_nodes * STEPS_PER_NODE;
-	if (b->too_large)
+	if (!may_step(b) || prefix_tree_child(&b->prefixes, parent - b->part_node, group, &id))
 		return -ENOMEM;
-	if (intern_add(&b->children, &key, sizeof(key), &id, &is_new))
-		return -ENOMEM;
-	if (is_new) {
-		if (array_reserve(t->nodes, t->cap_nodes, t->n_nodes + 1))
-			return -ENOMEM;
-		node = &t->nodes[t->n_nodes++];
-		*node = (struct tree_node) {
-			.parent = parent,
-			.depth = t->nodes[parent].depth + 1,
-			.frame = is_part ? PROFILE_NONE : b->groups.frame[what],
-			.label = is_part ? what : 0,
-		};
-	}
-	*ret = id + 1;
-	return 0;
+	*ret = b->part_node + id;
+	if (*ret < b->tree.n_nodes)
+		return 0;
+	node.depth = b->tree.nodes[parent].depth + 1;
+	return add_node(b, &node);
+}
+
+/* Begin a part: its node, below the root; the root itself if the tree is not split. */
+static int begin_part(struct tree_builder *b, uint32_t part)
+{
+	const struct tree_node node = { .depth = 1, .frame = PROFILE_NONE, .label = part };
+
+	b->epoch++;
+	b->n_touched = 0;
+	b->n_reached = 0;
+	prefix_tree_clear(&b->prefixes);
+	if (b->tree.opts.split == TREE_SPLIT_NONE)
+		return 0;
+	b->part_node = (uint32_t)b->tree.n_nodes;
+	return may_step(b) ? add_node(b, &node) : -ENOMEM;
 }
 
 static struct stack_state *state_of(struct tree_builder *b, uint32_t stack)
@@ -239,18 +320,15 @@ static void add_jit_of_part(struct tree_builder *b)
 	}
 }
 
-/* Add the samples of one part; @order holds @n indexes of aggregates. */
-static int add_part(struct tree_builder *b, uint32_t part, const uint32_t *order, size_t n)
+/* Add the samples of one part, if there are any. */
+static int add_part(struct tree_builder *b, uint32_t part)
 {
-	uint32_t part_node = 0;
-
-	b->epoch++;
-	b->n_touched = 0;
-	b->n_reached = 0;
-	if (b->tree.opts.split != TREE_SPLIT_NONE && child_of(b, 0, part, &part_node))
+	if (b->starts[part] == b->starts[part + 1])
+		return 0;
+	if (begin_part(b, part))
 		return -ENOMEM;
-	for (size_t i = 0; i < n; i++) {
-		const struct profile_aggregate *a = &b->profile->aggregates[order[i]];
+	for (size_t i = b->starts[part]; i < b->starts[part + 1]; i++) {
+		const struct profile_aggregate *a = &b->profile->aggregates[b->order[i]];
 		struct stack_state *state = state_of(b, a->stack);
 
 		if (!state->samples)
@@ -260,7 +338,7 @@ static int add_part(struct tree_builder *b, uint32_t part, const uint32_t *order
 	}
 	for (size_t i = 0; i < b->n_touched; i++) {
 		uint32_t stack = b->touched[i], node;
-		int err = leaf_of_stack(b, part_node, stack, &node);
+		int err = leaf_of_stack(b, b->part_node, stack, &node);
 
 		if (err)
 			return err;
@@ -268,60 +346,6 @@ static int add_part(struct tree_builder *b, uint32_t part, const uint32_t *order
 		b->tree.nodes[node].self_samples += b->states[stack].samples;
 	}
 	add_jit_of_part(b);
-	return 0;
-}
-
-static enum owner_kind owners_of(enum tree_split split)
-{
-	static const enum owner_kind kinds[] = {
-		[TREE_SPLIT_PROCESS] = OWNER_PROCESS,
-		[TREE_SPLIT_THREAD] = OWNER_THREAD,
-		[TREE_SPLIT_CONTAINER] = OWNER_CONTAINER,
-		[TREE_SPLIT_RUBY] = OWNER_RUBY,
-	};
-
-	return kinds[split];
-}
-
-static uint32_t part_of(const struct tree_builder *b, const struct profile_aggregate *a)
-{
-	enum tree_split split = b->tree.opts.split;
-
-	return split == TREE_SPLIT_NONE ? 0
-					: owner_of_thread(b->profile, owners_of(split), a->thread);
-}
-
-static size_t count_parts(const struct tree_builder *b)
-{
-	enum tree_split split = b->tree.opts.split;
-
-	return split == TREE_SPLIT_NONE ? 1 : owner_limit(b->profile, owners_of(split));
-}
-
-static int add_samples(struct tree_builder *b)
-{
-	const struct profile *p = b->profile;
-	size_t n_parts = count_parts(b);
-	/* Aggregates by part. starts[part] is first a count, then where the part ends so far. */
-	_cleanup_free_ uint32_t *order = calloc(p->n_aggregates + 1, sizeof(*order));
-	_cleanup_free_ size_t *starts = calloc(n_parts + 2, sizeof(*starts));
-
-	if (!order || !starts)
-		return -ENOMEM;
-	for (size_t i = 0; i < p->n_aggregates; i++)
-		if (view_selected(b->selection, &p->aggregates[i]))
-			starts[part_of(b, &p->aggregates[i]) + 2]++;
-	for (size_t i = 2; i < n_parts + 2; i++)
-		starts[i] += starts[i - 1];
-	for (size_t i = 0; i < p->n_aggregates; i++)
-		if (view_selected(b->selection, &p->aggregates[i]))
-			order[starts[part_of(b, &p->aggregates[i]) + 1]++] = (uint32_t)i;
-	for (size_t i = 0; i < n_parts; i++) {
-		size_t n = starts[i + 1] - starts[i];
-
-		if (n && add_part(b, (uint32_t)i, order + starts[i], n))
-			return -ENOMEM;
-	}
 	return 0;
 }
 
@@ -339,68 +363,48 @@ static void add_totals(struct tree *t)
 	}
 }
 
-static void push_child(struct tree *t, uint32_t node)
-{
-	struct tree_node *parent = &t->nodes[t->nodes[node].parent];
-
-	t->nodes[node].next_sibling = parent->first_child;
-	parent->first_child = node;
-}
-
-struct part_order {
-	const struct tree *tree;
-	const uint32_t *ranks; /* by owner */
-};
-
 static int compare_parts(const void *a, const void *b, void *arg)
 {
-	const struct part_order *order = arg;
-	uint32_t x = order->ranks[order->tree->nodes[*(const uint32_t *)a].label];
-	uint32_t y = order->ranks[order->tree->nodes[*(const uint32_t *)b].label];
+	const uint32_t *ranks = arg; /* by owner */
+	uint32_t x = ranks[*(const uint32_t *)a], y = ranks[*(const uint32_t *)b];
 
 	return (x > y) - (x < y);
 }
 
-static int link_parts(struct tree *t)
+/* The parts with samples, in the order of owner_ranks(). *@ret: free(). */
+static int rank_parts(const struct tree_builder *b, uint32_t **ret, size_t *ret_n)
 {
-	_cleanup_free_ uint32_t *parts = calloc(t->n_nodes, sizeof(*parts));
+	_cleanup_free_ uint32_t *parts = calloc(b->n_parts + 1, sizeof(*parts));
 	_cleanup_free_ uint32_t *ranks = NULL;
-	struct part_order order = { .tree = t };
 	size_t n = 0;
 
-	if (!parts || owner_ranks(t->profile, owners_of(t->opts.split), &ranks))
+	if (!parts || owner_ranks(b->profile, owners_of(b->tree.opts.split), &ranks))
 		return -ENOMEM;
-	order.ranks = ranks;
-	for (size_t i = 1; i < t->n_nodes; i++)
-		if (!t->nodes[i].parent)
+	for (size_t i = 0; i < b->n_parts; i++)
+		if (b->starts[i] != b->starts[i + 1])
 			parts[n++] = (uint32_t)i;
-	qsort_r(parts, n, sizeof(*parts), compare_parts, &order);
-	while (n--)
-		push_child(t, parts[n]);
+	qsort_r(parts, n, sizeof(*parts), compare_parts, ranks);
+	*ret = take_ptr(parts);
+	*ret_n = n;
 	return 0;
 }
 
-static int link_children(struct tree_builder *b)
+/* The root's list of a split tree. */
+static int link_parts(struct tree_builder *b)
 {
 	struct tree *t = &b->tree;
-	const struct groups *g = &b->groups;
-	/* Nodes by rank; ends[rank] is first a count, then where the rank's nodes end so far. */
-	_cleanup_free_ uint32_t *sorted = calloc(t->n_nodes, sizeof(*sorted));
-	_cleanup_free_ size_t *ends = calloc(g->n + 1, sizeof(*ends));
+	_cleanup_free_ uint32_t *node_of = calloc(b->n_parts + 1, sizeof(*node_of));
+	_cleanup_free_ uint32_t *parts = NULL;
+	size_t n;
 
-	if (!sorted || !ends)
+	if (!node_of || rank_parts(b, &parts, &n))
 		return -ENOMEM;
 	for (size_t i = 1; i < t->n_nodes; i++)
-		if (t->nodes[i].frame != PROFILE_NONE)
-			ends[g->rank[g->of_frame[t->nodes[i].frame]] + 1]++;
-	for (size_t i = 1; i <= g->n; i++)
-		ends[i] += ends[i - 1];
-	for (size_t i = 1; i < t->n_nodes; i++)
-		if (t->nodes[i].frame != PROFILE_NONE)
-			sorted[ends[g->rank[g->of_frame[t->nodes[i].frame]]]++] = (uint32_t)i;
-	for (size_t i = g->n ? ends[g->n - 1] : 0; i--;)
-		push_child(t, sorted[i]);
-	return t->opts.split == TREE_SPLIT_NONE ? 0 : link_parts(t);
+		if (t->nodes[i].frame == PROFILE_NONE)
+			node_of[t->nodes[i].label] = (uint32_t)i;
+	while (n--)
+		tree_push_child(t, node_of[parts[n]]);
+	return 0;
 }
 
 int tree_build(const struct profile *p, const struct view_filter *f,
@@ -412,15 +416,16 @@ int tree_build(const struct profile *p, const struct view_filter *f,
 	if (opts->split != TREE_SPLIT_NONE && !p->by_thread)
 		return -EINVAL;
 	err = builder_init(&b, p, f, opts);
-	if (err)
-		goto out;
-	err = add_samples(&b);
+	for (size_t i = 0; i < b.n_parts && !err; i++)
+		err = add_part(&b, (uint32_t)i);
 	if (err) {
 		err = b.too_large ? -E2BIG : err;
 		goto out;
 	}
 	add_totals(&b.tree);
-	err = link_children(&b);
+	err = tree_order_frames(&b.tree, &b.groups);
+	if (!err && opts->split != TREE_SPLIT_NONE)
+		err = link_parts(&b);
 	if (err)
 		goto out;
 	*ret = b.tree;
@@ -428,6 +433,64 @@ int tree_build(const struct profile *p, const struct view_filter *f,
 out:
 	builder_deinit(&b);
 	return err;
+}
+
+/* ---- part by part ---- */
+
+struct tree_parts {
+	struct tree_builder builder;
+	uint32_t *parts; /* owned */
+	size_t n;
+};
+
+int tree_parts_new(const struct profile *p, const struct view_filter *f,
+		   const struct tree_options *opts, struct tree_parts **ret)
+{
+	_cleanup_tree_parts_ struct tree_parts *parts = NULL;
+
+	if (opts->split == TREE_SPLIT_NONE || !p->by_thread)
+		return -EINVAL;
+	parts = calloc(1, sizeof(*parts));
+	if (!parts || builder_init(&parts->builder, p, f, opts) ||
+	    rank_parts(&parts->builder, &parts->parts, &parts->n))
+		return -ENOMEM;
+	*ret = take_ptr(parts);
+	return 0;
+}
+
+void tree_parts_free(struct tree_parts *parts)
+{
+	if (!parts)
+		return;
+	builder_deinit(&parts->builder);
+	free(parts->parts);
+	free(parts);
+}
+
+size_t tree_parts_count(const struct tree_parts *parts)
+{
+	return parts->n;
+}
+
+uint32_t tree_parts_owner(const struct tree_parts *parts, size_t i)
+{
+	return parts->parts[i];
+}
+
+int tree_parts_build(struct tree_parts *parts, size_t i, const struct tree **ret)
+{
+	struct tree_builder *b = &parts->builder;
+
+	b->tree.nodes[0] = (struct tree_node) { .frame = PROFILE_NONE };
+	b->tree.n_nodes = 1;
+	if (add_part(b, parts->parts[i]))
+		return b->too_large ? -E2BIG : -ENOMEM;
+	add_totals(&b->tree);
+	if (tree_order_frames(&b->tree, &b->groups))
+		return -ENOMEM;
+	tree_push_child(&b->tree, b->part_node);
+	*ret = &b->tree;
+	return 0;
 }
 
 int tree_error(int r, struct err *err)

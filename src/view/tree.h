@@ -72,6 +72,34 @@ void tree_deinit(struct tree *t);
 #define _cleanup_tree_ _cleanup_(tree_deinit)
 
 /*
+ * A split tree part by part, which needs memory for one part at a time: the samples of a process,
+ * thread, … each make a tree of their own, with one node below the root.
+ *
+ * Returns 0, -ENOMEM, or -EINVAL (as tree_build(), or it is not split). *@ret: tree_parts_free(), while
+ * @p and @f live.
+ */
+struct tree_parts;
+int tree_parts_new(const struct profile *p, const struct view_filter *f,
+		   const struct tree_options *opts, struct tree_parts **ret);
+void tree_parts_free(struct tree_parts *parts); /* accepts NULL */
+
+static inline void tree_parts_freep(struct tree_parts **parts)
+{
+	tree_parts_free(*parts);
+}
+#define _cleanup_tree_parts_ _cleanup_(tree_parts_freep)
+
+/* The number of parts with samples, and the owner of one: in the order of the whole tree. */
+size_t tree_parts_count(const struct tree_parts *parts);
+uint32_t tree_parts_owner(const struct tree_parts *parts, size_t i);
+
+/*
+ * The tree of part @i. *@ret is @parts', until the next call. Returns 0, -ENOMEM, or -E2BIG as
+ * tree_build(), here for all parts together.
+ */
+int tree_parts_build(struct tree_parts *parts, size_t i, const struct tree **ret);
+
+/*
  * The node after @node in preorder: a parent, then its children from left to right, each with all
  * that is below it. 0 after the last. Needs no stack, however deep the tree is.
  */

@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 #include <ctype.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -9,6 +10,8 @@
 #include "support/awkward.h"
 #include "support/profile_builder.h"
 #include "view/filter.h"
+#include "view/label.h"
+#include "view/tree.h"
 
 static struct profile_builder b;
 
@@ -197,6 +200,134 @@ Test(folded, filter)
 		    builder_stack(&b, a, builder_frame(&b, FRAME_KERNEL, "k", "", 0, 0)), 3);
 	builder_select(&b, 0, 2 * BUILDER_PERIOD);
 	expect_folded(&opts, "ruby;a 2\n");
+}
+
+/* ---- against a simple way to fold ---- */
+
+struct naive_line {
+	char *path; /* names, each with a '\n' before it */
+	uint64_t samples;
+};
+
+/* The line of @path, the last one if it is new. */
+static struct naive_line *naive_line(struct naive_line *lines, size_t *n, const char *path)
+{
+	for (size_t i = 0; i < *n; i++)
+		if (!strcmp(lines[i].path, path))
+			return &lines[i];
+	lines[*n] = (struct naive_line) { .path = strdup(path) };
+	return &lines[(*n)++];
+}
+
+static void naive_owner(const struct profile *p, uint32_t id, bool by_thread, struct buf *out)
+{
+	buf_addch(out, '\n');
+	label_process(p, by_thread ? p->threads[id].process : id, out);
+	if (by_thread) {
+		buf_addch(out, '\n');
+		label_thread(p, id, out);
+	}
+}
+
+static bool is_leaf(const struct naive_line *lines, size_t n, const char *name)
+{
+	for (size_t i = 0; i < n; i++)
+		if (lines[i].samples && !strcmp(strrchr(lines[i].path, '\n') + 1, name))
+			return true;
+	return false;
+}
+
+static void naive_print(const struct naive_line *lines, size_t n, size_t i, struct buf *out)
+{
+	char *path = strdup(lines[i].path + 1), *rest = path, *name;
+	const char *separator = "";
+
+	while ((name = strsep(&rest, "\n"))) {
+		if (ends_in_number(name) && is_leaf(lines, n, name))
+			*strrchr(name, ' ') = '_';
+		buf_addf(out, "%s%s", separator, name);
+		separator = ";";
+	}
+	buf_addf(out, " %d\n", (int)lines[i].samples);
+	free(path);
+}
+
+/* All paths of the whole split tree as text, those of the same text being one; few samples only. */
+static char *naive_fold(const struct profile *p, bool by_thread)
+{
+	const struct tree_options opts = {
+		.split = by_thread ? TREE_SPLIT_THREAD : TREE_SPLIT_PROCESS,
+	};
+	struct buf out = BUF_INIT;
+	struct naive_line *lines;
+	struct buf *paths;
+	struct tree t;
+	size_t n = 0;
+
+	cr_assert_eq(tree_build(p, NULL, &opts, &t), 0);
+	lines = calloc(t.n_nodes, sizeof(*lines));
+	paths = calloc(t.n_nodes, sizeof(*paths));
+	for (uint32_t i = tree_next(&t, 0); i; i = tree_next(&t, i)) {
+		const struct tree_node *node = &t.nodes[i];
+
+		buf_addstr(&paths[i], buf_str(&paths[node->parent]));
+		if (node->frame == PROFILE_NONE)
+			naive_owner(p, node->label, by_thread, &paths[i]);
+		else
+			buf_addf(&paths[i], "\n%s", label_frame(p, node->frame));
+		naive_line(lines, &n, buf_str(&paths[i]))->samples += node->self_samples;
+	}
+	for (size_t i = 0; i < n; i++)
+		if (lines[i].samples)
+			naive_print(lines, n, i, &out);
+	for (size_t i = 0; i < n; i++)
+		free(lines[i].path);
+	for (size_t i = 0; i < t.n_nodes; i++)
+		buf_deinit(&paths[i]);
+	free(lines);
+	free(paths);
+	tree_deinit(&t);
+	return out.data;
+}
+
+/* Threads of one name: of one process name and of another between them. */
+static void add_threads_of_one_name(void)
+{
+	static const char *const names[] = { "a", "b", "c" };
+	uint32_t puma = builder_process(&b, 50, "puma");
+	uint32_t ruby = builder_process(&b, 60, "ruby");
+
+	for (uint32_t tid = 1; tid < 7; tid++) {
+		uint32_t t = builder_thread(&b, tid % 2 ? puma : ruby, 100 + tid, "main");
+
+		for (uint32_t i = 0; i < 20; i++) {
+			uint32_t stack = 0;
+
+			for (uint32_t depth = (tid * 7 + i) % 5; depth; depth--)
+				stack = builder_stack(
+					&b, stack,
+					builder_frame(&b, FRAME_RUBY, names[(i * tid + depth) % 3],
+						      i % 2 ? "/x.rb" : "/y.rb", 1, 1));
+			builder_add(&b, t, stack, 1);
+		}
+	}
+}
+
+Test(folded, as_the_simple_way)
+{
+	for (uint64_t seed = 1; seed < 8; seed++) {
+		if (seed == 4)
+			add_threads_of_one_name();
+		builder_add_random(&b, seed, 60);
+		for (unsigned int i = 0; i < 2; i++) {
+			char *got = fold(i ? &threads : &samples);
+			char *expected = naive_fold(&b.out.profile, i);
+
+			cr_expect_str_eq(got, expected);
+			free(expected);
+			free(got);
+		}
+	}
 }
 
 Test(folded, the_same_bytes_again)

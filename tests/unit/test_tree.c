@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <stdlib.h>
 
 #include "base/buf.h"
@@ -245,6 +246,68 @@ Test(tree, random_profiles_add_up)
 		cr_expect_eq(t.nodes[0].total_samples, b.out.profile.n_samples);
 		tree_deinit(&t);
 	}
+}
+
+/* Part by part, these are the trees that tree_build() has below its root, in its order. */
+Test(tree, parts_are_those_of_the_whole_tree)
+{
+	/* Few nodes of many groups, which are sorted in another way. */
+	uint32_t small = builder_thread(&b, builder_process(&b, 77, "small"), 77, "small");
+
+	builder_add(&b, small, builder_path(&b, "b"), 1);
+	builder_add(&b, small, builder_path(&b, "a|c"), 2);
+	builder_add(&b, small, builder_path(&b, "a|b"), 3);
+	for (unsigned int variant = 0; variant < 16; variant++) {
+		const struct tree_options opts = {
+			.by_line = variant & 1,
+			.inverted = variant & 2,
+			.split = TREE_SPLIT_PROCESS + variant / 4 % 4,
+		};
+		struct tree_parts *parts;
+		struct buf joined = BUF_INIT;
+		struct tree whole;
+		char *expected;
+
+		builder_add_random(&b, variant + 1, 200);
+		builder_finish(&b);
+		cr_assert_eq(tree_build(&b.out.profile, NULL, &opts, &whole), 0);
+		expected = render(&whole);
+		cr_assert_eq(tree_parts_new(&b.out.profile, NULL, &opts, &parts), 0);
+		for (size_t i = 0; i < tree_parts_count(parts); i++) {
+			const struct tree *part;
+			char *text;
+
+			cr_assert_eq(tree_parts_build(parts, i, &part), 0);
+			assert_sane_tree(part);
+			cr_expect_eq(part->nodes[part->nodes[0].first_child].label,
+				     tree_parts_owner(parts, i));
+			text = render(part);
+			text[strlen(text) - 1] = '\0';
+			buf_addf(&joined, "%s%s", i ? " " : "", strchr(text, '(') + 1);
+			free(text);
+		}
+		buf_addch(&joined, ')');
+		cr_expect_str_eq(buf_str(&joined), strchr(expected, '(') + 1);
+		free(expected);
+		buf_deinit(&joined);
+		tree_parts_free(parts);
+		tree_deinit(&whole);
+	}
+}
+
+Test(tree, parts_need_a_split_and_threads)
+{
+	static const struct tree_options by_process = { .split = TREE_SPLIT_PROCESS };
+	struct tree_parts *parts = NULL;
+
+	builder_add(&b, thread, builder_path(&b, "a"), 1);
+	builder_finish(&b);
+	cr_expect_eq(tree_parts_new(&b.out.profile, NULL, &plain, &parts), -EINVAL);
+	b.out.profile.by_thread = false;
+	cr_expect_eq(tree_parts_new(&b.out.profile, NULL, &by_process, &parts), -EINVAL);
+	cr_expect_null(parts);
+	b.out.profile.by_thread = true;
+	tree_parts_free(NULL);
 }
 
 /* The order of samples in the file is chance; the picture must not depend on it. */

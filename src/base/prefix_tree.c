@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "base/prefix_tree.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+#include "base/array.h"
+#include "base/intern.h"
+
+#define SLOTS_MIN 64u
+
+int prefix_tree_init(struct prefix_tree *ret)
+{
+	struct prefix_tree t = { 0 };
+
+	if (array_reserve(t.nodes, t.cap_nodes, 1))
+		return -ENOMEM;
+	t.nodes[0] = (struct prefix_node) { 0 };
+	t.n_nodes = 1;
+	if (getrandom(&t.seed, sizeof(t.seed), GRND_NONBLOCK) < 0)
+		t.seed = (uintptr_t)t.nodes;
+	*ret = t;
+	return 0;
+}
+
+void prefix_tree_deinit(struct prefix_tree *t)
+{
+	free(t->nodes);
+	free(t->slots);
+	*t = (struct prefix_tree) { 0 };
+}
+
+void prefix_tree_clear(struct prefix_tree *t)
+{
+	/* A table for the next nodes grows with them: to clear a large one for few takes longer. */
+	free(t->slots);
+	t->slots = NULL;
+	t->mask = 0;
+	t->n_nodes = 1;
+}
+
+static size_t slot_of(const struct prefix_tree *t, uint32_t parent, uint32_t what)
+{
+	uint64_t h = t->seed ^ ((uint64_t)parent << 32 | what);
+
+	/* The finaliser of MurmurHash3. */
+	h = (h ^ h >> 33) * 0xff51afd7ed558ccdull;
+	h = (h ^ h >> 33) * 0xc4ceb9fe1a85ec53ull;
+	return (h ^ h >> 33) & t->mask;
+}
+
+/* The slot of this child, or the free one where it belongs. */
+static size_t find_slot(const struct prefix_tree *t, uint32_t parent, uint32_t what)
+{
+	size_t slot = slot_of(t, parent, what);
+
+	for (; t->slots[slot]; slot = (slot + 1) & t->mask) {
+		const struct prefix_node *node = &t->nodes[t->slots[slot]];
+
+		if (node->parent == parent && node->what == what)
+			break;
+	}
+	return slot;
+}
+
+/* Make room in the slots, which are at most 3/4 full, for one node more. */
+static int grow_slots(struct prefix_tree *t)
+{
+	size_t n = t->slots ? t->mask + 1 : 0;
+	uint32_t *slots;
+
+	if (t->n_nodes < n / 4 * 3)
+		return 0;
+	n = n ? n * 2 : SLOTS_MIN;
+	slots = calloc(n, sizeof(*slots));
+	if (!slots)
+		return -ENOMEM;
+	free(t->slots);
+	t->slots = slots;
+	t->mask = n - 1;
+	for (uint32_t i = 1; i < t->n_nodes; i++)
+		slots[find_slot(t, t->nodes[i].parent, t->nodes[i].what)] = i;
+	return 0;
+}
+
+int prefix_tree_child(struct prefix_tree *t, uint32_t parent, uint32_t what, uint32_t *ret)
+{
+	size_t slot;
+
+	if (grow_slots(t))
+		return -ENOMEM;
+	slot = find_slot(t, parent, what);
+	if (!t->slots[slot]) {
+		if (t->n_nodes >= INTERN_MAX)
+			return -E2BIG;
+		if (array_reserve(t->nodes, t->cap_nodes, t->n_nodes + 1))
+			return -ENOMEM;
+		t->nodes[t->n_nodes] = (struct prefix_node) { parent, what };
+		t->slots[slot] = (uint32_t)t->n_nodes++;
+	}
+	*ret = t->slots[slot];
+	return 0;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "base/intern.h"
+#include "base/prefix_tree.h"
+
+static void assert_sane_prefix_tree(const struct prefix_tree *t)
+{
+	cr_assert_gt(t->n_nodes, 0);
+	cr_assert_eq(t->nodes[0].parent, 0, "the root is its own parent");
+	for (size_t i = 1; i < t->n_nodes; i++)
+		cr_assert_lt(t->nodes[i].parent, i, "parents come first");
+}
+
+Test(prefix_tree, one_node_for_each_path)
+{
+	struct prefix_tree t;
+	uint32_t a, b, again;
+
+	cr_assert_eq(prefix_tree_init(&t), 0);
+	cr_assert_eq(prefix_tree_child(&t, 0, 7, &a), 0);
+	cr_expect_eq(a, 1);
+	cr_assert_eq(prefix_tree_child(&t, a, 7, &b), 0);
+	cr_expect_eq(b, 2, "the same below another parent");
+	cr_assert_eq(prefix_tree_child(&t, 0, 7, &again), 0);
+	cr_expect_eq(again, a);
+	cr_expect_eq(t.n_nodes, 3);
+	assert_sane_prefix_tree(&t);
+	prefix_tree_deinit(&t);
+	prefix_tree_deinit(&t); /* twice is allowed */
+}
+
+/* The ids of an intern of the same pairs, in which node 0 is missing. */
+Test(prefix_tree, as_an_intern_of_pairs)
+{
+	struct intern pairs = INTERN_INIT;
+	struct prefix_tree t;
+	uint64_t random = 88172645463325252ull;
+
+	cr_assert_eq(prefix_tree_init(&t), 0);
+	for (unsigned int round = 0; round < 3; round++) {
+		for (unsigned int i = 0; i < 20000; i++) {
+			uint32_t pair[2], node, id;
+
+			random ^= random << 13;
+			random ^= random >> 7;
+			random ^= random << 17;
+			pair[0] = (uint32_t)((random >> 40) % t.n_nodes);
+			pair[1] = random % 4;
+			cr_assert_eq(intern_add(&pairs, pair, sizeof(pair), &id, NULL), 0);
+			cr_assert_eq(prefix_tree_child(&t, pair[0], pair[1], &node), 0);
+			cr_assert_eq(node, id + 1);
+			cr_assert_eq(memcmp(&t.nodes[node], pair, sizeof(pair)), 0);
+		}
+		cr_expect_eq(t.n_nodes, pairs.count + 1);
+		assert_sane_prefix_tree(&t);
+		prefix_tree_clear(&t);
+		intern_deinit(&pairs);
+		cr_expect_eq(t.n_nodes, 1, "the root stays");
+	}
+	prefix_tree_deinit(&t);
+}
