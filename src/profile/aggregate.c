@@ -8,16 +8,16 @@
 
 #include "base/array.h"
 #include "profile/profile.h"
-#include "rbpf_file.h"
+#include "profile/reserve.h"
 
 #define SLOTS_MIN 1024u
 
 static int make(struct profile *p, const struct profile_sample *s, struct profile_aggregate **ret)
 {
-	if (p->n_aggregates >= RBPF_FILE_MAX_IDS)
-		return -E2BIG;
-	if (array_reserve(p->aggregates, p->cap_aggregates, p->n_aggregates + 1))
-		return -ENOMEM;
+	int r = RESERVE_ONE(p->aggregates, p->n_aggregates, p->cap_aggregates);
+
+	if (r)
+		return r;
 	*ret = &p->aggregates[p->n_aggregates++];
 	**ret = profile_aggregate_of(s);
 	if (!p->by_thread)

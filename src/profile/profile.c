@@ -79,6 +79,15 @@ void profile_count_sample(struct profile_totals *t, const struct profile_sample 
 		profile_add(&t->gc_ns, cpu_ns);
 }
 
+int profile_keep_sample(struct profile *p, const struct profile_sample *s)
+{
+	int r = array_reserve(p->samples, p->cap_kept, p->n_kept + 1);
+
+	if (!r)
+		p->samples[p->n_kept++] = *s;
+	return r;
+}
+
 static void meta_deinit(struct profile_meta *meta)
 {
 	free(meta->rbpf_version);

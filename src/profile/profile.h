@@ -287,6 +287,9 @@ static inline void profile_note_sample(struct profile *p, const struct profile_s
 		p->last_ts = s->ts;
 }
 
+/* Add @s to the samples that are kept one by one. Returns 0 or -ENOMEM. */
+int profile_keep_sample(struct profile *p, const struct profile_sample *s);
+
 /* The event of the samples of @p. */
 const struct profile_event *profile_event(const struct profile *p);
 

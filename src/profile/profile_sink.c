@@ -7,16 +7,13 @@
 
 #include "base/array.h"
 #include "base/utf8.h"
+#include "profile/reserve.h"
 #include "rbpf_file.h"
 
 static struct profile_sink *of(struct sink *sink)
 {
 	return (struct profile_sink *)sink;
 }
-
-/* Room for one more of @n things in an array of the profile. */
-#define RESERVE_ONE(v, n, cap)                                                                     \
-	((n) >= RBPF_FILE_MAX_IDS ? -E2BIG : array_reserve((v), (cap), (n) + 1))
 
 /* ---- definitions ---- */
 
@@ -193,15 +190,6 @@ static int add_stack(struct sink *sink, uint32_t parent, uint32_t frame, uint32_
 
 /* ---- samples ---- */
 
-static int keep_sample(struct profile *p, const struct profile_sample *sample)
-{
-	int r = RESERVE_ONE(p->samples, p->n_kept, p->cap_kept);
-
-	if (!r)
-		p->samples[p->n_kept++] = *sample;
-	return r;
-}
-
 static int add_sample(struct sink *sink, const struct profile_sample *sample)
 {
 	struct profile_sink *out = of(sink);
@@ -218,7 +206,7 @@ static int add_sample(struct sink *sink, const struct profile_sample *sample)
 		return 0;
 	profile_note_sample(p, sample);
 	if (out->keep_samples)
-		r = keep_sample(p, sample);
+		r = profile_keep_sample(p, sample);
 	return r ? r : aggregate_add(&out->aggregates, p, sample);
 }
 

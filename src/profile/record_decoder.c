@@ -8,6 +8,7 @@
 
 #include "base/array.h"
 #include "base/utf8.h"
+#include "profile/reserve.h"
 #include "rbpf_file.h"
 
 /*
@@ -110,9 +111,11 @@ static uint64_t get_time(struct record_decoder *d, struct cursor *c)
 	return ts;
 }
 
-/* Room for one more of @n things in an array of the profile. */
-#define RESERVE_ONE(v, n, cap)                                                                     \
-	((n) >= RBPF_FILE_MAX_IDS ? -EBADMSG : array_reserve((v), (cap), (n) + 1))
+/* A file with more of something than it may have is damaged, as one with a wrong id is. */
+static int too_many(int r)
+{
+	return r == -E2BIG ? -EBADMSG : r;
+}
 
 static int decode_string(struct record_decoder *d, struct cursor *c)
 {
@@ -126,12 +129,12 @@ static int decode_string(struct record_decoder *d, struct cursor *c)
 	utf8_sanitise(&d->clean, (const char *)c->p, len);
 	if (buf_failed(&d->clean))
 		return -ENOMEM;
-	r = RESERVE_ONE(d->strings, d->n_strings, d->cap_strings);
+	r = too_many(RESERVE_ONE(d->strings, d->n_strings, d->cap_strings));
 	if (r)
 		return r;
-	r = intern_add(&d->profile->strings, buf_str(&d->clean), d->clean.len, &id, NULL);
+	r = too_many(intern_add(&d->profile->strings, buf_str(&d->clean), d->clean.len, &id, NULL));
 	if (r)
-		return r == -E2BIG ? -EBADMSG : r;
+		return r;
 	d->strings[d->n_strings++] = id;
 	return 0;
 }
@@ -162,7 +165,7 @@ static int decode_process(struct record_decoder *d, struct cursor *c)
 	get_process(d, c, (uint32_t)p->n_processes, &process);
 	if (c->bad)
 		return -EBADMSG;
-	r = RESERVE_ONE(p->processes, p->n_processes, p->cap_processes);
+	r = too_many(RESERVE_ONE(p->processes, p->n_processes, p->cap_processes));
 	if (!r)
 		p->processes[p->n_processes++] = process;
 	return r;
@@ -210,7 +213,7 @@ static int decode_thread(struct record_decoder *d, struct cursor *c)
 	thread.name = get_str(d, c);
 	if (c->bad)
 		return -EBADMSG;
-	r = RESERVE_ONE(p->threads, p->n_threads, p->cap_threads);
+	r = too_many(RESERVE_ONE(p->threads, p->n_threads, p->cap_threads));
 	if (!r)
 		p->threads[p->n_threads++] = thread;
 	return r;
@@ -250,7 +253,7 @@ static int decode_module(struct record_decoder *d, struct cursor *c)
 	(void)get(c); /* kind: none is defined yet */
 	if (c->bad)
 		return -EBADMSG;
-	r = RESERVE_ONE(p->modules, p->n_modules, p->cap_modules);
+	r = too_many(RESERVE_ONE(p->modules, p->n_modules, p->cap_modules));
 	if (!r)
 		p->modules[p->n_modules++] = module;
 	return r;
@@ -307,7 +310,7 @@ static int decode_frame(struct record_decoder *d, struct cursor *c)
 	frame.reason = get_reason(p, c, &frame);
 	if (c->bad)
 		return -EBADMSG;
-	r = RESERVE_ONE(p->frames, p->n_frames, p->cap_frames);
+	r = too_many(RESERVE_ONE(p->frames, p->n_frames, p->cap_frames));
 	if (!r)
 		p->frames[p->n_frames++] = frame;
 	return r ? r : use_text(d, &frame);
@@ -327,7 +330,7 @@ static int decode_stack(struct record_decoder *d, struct cursor *c)
 	depth = d->depths[stack.parent] + 1;
 	if (depth > RBPF_FILE_MAX_DEPTH)
 		return -EBADMSG;
-	r = RESERVE_ONE(p->stacks, p->n_stacks, p->cap_stacks);
+	r = too_many(RESERVE_ONE(p->stacks, p->n_stacks, p->cap_stacks));
 	if (!r)
 		r = array_reserve(d->depths, d->cap_depths, p->n_stacks + 1);
 	if (r)
@@ -337,20 +340,12 @@ static int decode_stack(struct record_decoder *d, struct cursor *c)
 	return use_text(d, &p->frames[stack.frame]);
 }
 
-static int keep_sample(struct profile *p, const struct profile_sample *s)
-{
-	if (array_reserve(p->samples, p->cap_kept, p->n_kept + 1))
-		return -ENOMEM;
-	p->samples[p->n_kept++] = *s;
-	return 0;
-}
-
 static int add_batch(struct record_decoder *d)
 {
 	int r = aggregate_add_batch(&d->aggregates, d->profile, d->batch, d->n_batch);
 
 	d->n_batch = 0;
-	return r == -E2BIG ? -EBADMSG : r;
+	return too_many(r);
 }
 
 static int add_sample(struct record_decoder *d, const struct profile_sample *s)
@@ -368,7 +363,7 @@ static int add_sample(struct record_decoder *d, const struct profile_sample *s)
 			r = add_batch(d);
 	}
 	if (!r && in_time && d->keep_samples && (d->all_events || s->event == d->event))
-		r = keep_sample(p, s);
+		r = profile_keep_sample(p, s);
 	return r;
 }
 
