@@ -52,7 +52,6 @@ int ruby_walk(const struct memory *mem, const struct rbpf_layout *layout, uint64
 		return -ENOMEM;
 	}
 	stack.n_frames = w->n_frames;
-	stack.n_cut = w->n_cut;
 	stack.hash = w->hash;
 	memcpy(stack.frames, w->frames, w->n_frames * sizeof(*stack.frames));
 	free(w);

@@ -16,10 +16,9 @@
 struct memory;
 
 struct ruby_stack {
-	struct rbpf_frame *frames; /* innermost first; owned */
+	struct rbpf_frame *frames; /* innermost first, with the mark of those left out; owned */
 	uint32_t n_frames;
-	uint32_t n_cut; /* frames that the marker among them stands for; 0 if whole */
-	uint64_t hash;	/* equal for stacks of the same frames, of one process */
+	uint64_t hash; /* equal for stacks of the same frames, of one process */
 	enum rbpf_status status;
 };
 

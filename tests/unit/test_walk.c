@@ -2013,7 +2013,8 @@ Test(walk, in_user_space)
 	cr_assert_eq(ruby_walk(&f.img->vm.mem, &f.img->vm.walk, f.t.ec, 100, &stack), 0);
 	cr_expect_eq(stack.status, RBPF_OK);
 	cr_expect_eq(stack.n_frames, 100);
-	cr_expect_eq(stack.n_cut, 300 - 99);
+	cr_expect(!stack.frames[75].iseq && !stack.frames[75].me && stack.frames[75].pc == 300 - 99,
+		  "the mark says how many are left out");
 	cr_assert_eq(ruby_walk(&f.img->vm.mem, &f.img->vm.walk, f.t.ec, 100, &again), 0);
 	cr_expect_eq(stack.hash, again.hash);
 	cr_expect_arr_eq(stack.frames, again.frames, 100 * sizeof(*stack.frames));
