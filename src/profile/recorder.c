@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Records are appended to one buffer, in the order in which they were made. Since a caller can only
+ * Records are written in the order in which they were made (record_writer.h). Since a caller can only
  * name an id that an earlier call returned, definitions precede their uses by construction; ids
  * are checked all the same, for one wrong id would make a reader stop there.
- *
- * The buffer becomes a chunk when it is large or old. The age is looked at where it is free: when a
- * sample's own time says so, and in recorder_flush(), which covers the quiet programs.
  *
  * If memory runs out between interning a definition and writing its record, the two disagree: that
  * failure is kept like a failed write, while other shortages of memory are the caller's to survive.
@@ -21,9 +18,9 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/utf8.h"
-#include "profile/chunk_writer.h"
 #include "profile/meta.h"
 #include "profile/reason.h"
+#include "profile/record_writer.h"
 
 /* What was defined since sink_forget(); ids go on from those before. */
 struct dictionary {
@@ -33,12 +30,7 @@ struct dictionary {
 
 struct recorder {
 	struct sink sink;
-	struct chunk_writer out;
-	struct buf chunk;   /* records of the open chunk */
-	uint64_t opened_ns; /* CLOCK_MONOTONIC when the chunk got its first record */
-	uint64_t first_ts;  /* time of its first sample; valid if has_sample */
-	bool has_sample;
-	uint64_t base_ts; /* what the next time is relative to, see rbpf_file.h */
+	struct record_writer out;
 
 	struct dictionary strings; /* from 1: 0 is "" */
 	struct dictionary modules;
@@ -67,91 +59,15 @@ static struct recorder *of(struct sink *sink)
 	return (struct recorder *)sink;
 }
 
-/* ---- chunks ---- */
-
-static int close_chunk(struct recorder *rec)
+/* The sticky failure, or 0. */
+static int failed(const struct recorder *rec)
 {
-	int r;
-
-	if (rec->out.err.code)
-		return rec->out.err.code;
-	if (!rec->chunk.len)
-		return 0;
-	r = chunk_writer_write(&rec->out, RBPF_CHUNK_DATA, &rec->chunk);
-	buf_reset(&rec->chunk);
-	rec->has_sample = false;
-	return r;
+	return rec->out.chunks.err.code;
 }
 
 int recorder_flush(struct recorder *rec, bool force)
 {
-	if (rec->out.err.code)
-		return rec->out.err.code;
-	if (!rec->chunk.len)
-		return 0;
-	if (!force && clock_ns(CLOCK_MONOTONIC) - rec->opened_ns < RBPF_FILE_CHUNK_AGE_NS)
-		return 0;
-	return close_chunk(rec);
-}
-
-/* ---- records ---- */
-
-#define MAX_FIELDS 11
-#define MAX_VARINT 10
-
-/* A record of numbers, built on the stack: its kind, its length in one byte, its fields. */
-struct record {
-	uint8_t bytes[2 + MAX_FIELDS * MAX_VARINT];
-	size_t len;
-};
-
-_Static_assert(MAX_FIELDS *MAX_VARINT < 0x80, "the length of a record takes one byte");
-
-static void put(struct record *r, uint64_t v)
-{
-	while (v >= 0x80) {
-		r->bytes[r->len++] = (uint8_t)v | 0x80;
-		v >>= 7;
-	}
-	r->bytes[r->len++] = (uint8_t)v;
-}
-
-/* "opt": 0 is none. */
-static void put_opt(struct record *r, uint32_t v)
-{
-	put(r, v == PROFILE_NONE ? 0 : (uint64_t)v + 1);
-}
-
-static struct record record_begin(enum rbpf_file_record kind)
-{
-	return (struct record) { .bytes[0] = kind, .len = 2 };
-}
-
-static void put_time(struct recorder *rec, struct record *r, uint64_t ts)
-{
-	int64_t delta = (int64_t)(ts - rec->base_ts);
-
-	put(r, ((uint64_t)delta << 1) ^ (delta < 0 ? UINT64_MAX : 0));
-	rec->base_ts = ts;
-}
-
-/* After bytes were added to the chunk, which had @old_len bytes before. */
-static int chunk_grew(struct recorder *rec, size_t old_len)
-{
-	if (buf_failed(&rec->chunk))
-		return chunk_writer_oom(&rec->out);
-	if (!old_len)
-		rec->opened_ns = clock_ns(CLOCK_MONOTONIC);
-	return rec->chunk.len >= RBPF_FILE_CHUNK_BYTES ? close_chunk(rec) : 0;
-}
-
-static int record_end(struct recorder *rec, struct record *r)
-{
-	size_t old_len = rec->chunk.len;
-
-	r->bytes[1] = (uint8_t)(r->len - 2);
-	buf_add(&rec->chunk, r->bytes, r->len);
-	return chunk_grew(rec, old_len);
+	return record_writer_flush(&rec->out, force);
 }
 
 /* ---- definitions ---- */
@@ -200,16 +116,6 @@ static uint32_t stack_depth(const struct recorder *rec, uint32_t stack)
 	return stack < rec->stacks.first ? rec->old_depth : rec->depths[stack - rec->stacks.first];
 }
 
-static int emit_string(struct recorder *rec, const char *s, size_t len)
-{
-	size_t old_len = rec->chunk.len;
-
-	buf_add_varint(&rec->chunk, RBPF_FILE_REC_STRING);
-	buf_add_varint(&rec->chunk, len);
-	buf_add(&rec->chunk, s, len);
-	return chunk_grew(rec, old_len);
-}
-
 static int add_string(struct sink *sink, const char *s, size_t len, uint32_t *ret)
 {
 	struct recorder *rec = of(sink);
@@ -217,8 +123,8 @@ static int add_string(struct sink *sink, const char *s, size_t len, uint32_t *re
 	bool is_new;
 	int r;
 
-	if (rec->out.err.code)
-		return rec->out.err.code;
+	if (failed(rec))
+		return failed(rec);
 	buf_reset(&rec->clean);
 	utf8_sanitise(&rec->clean, s, len < RBPF_FILE_MAX_STRING ? len : RBPF_FILE_MAX_STRING);
 	if (buf_failed(&rec->clean))
@@ -230,7 +136,7 @@ static int add_string(struct sink *sink, const char *s, size_t len, uint32_t *re
 	}
 	r = dictionary_add(&rec->strings, buf_str(&rec->clean), len, &id, &is_new);
 	if (!r && is_new)
-		r = emit_string(rec, buf_str(&rec->clean), len);
+		r = record_write_string(&rec->out, buf_str(&rec->clean), len);
 	if (!r)
 		*ret = id;
 	return r;
@@ -253,16 +159,16 @@ static bool process_def_ok(const struct recorder *rec, uint32_t self,
 
 static void put_process(struct record *r, const struct profile_process *def)
 {
-	put(r, def->pid);
-	put(r, def->start_ticks);
-	put(r, def->exe);
-	put(r, def->cmdline);
-	put(r, def->ruby_version);
-	put_opt(r, def->parent);
-	put(r, def->cgroup);
-	put(r, def->container);
-	put(r, def->ns_pid);
-	put_opt(r, def->uid);
+	record_put(r, def->pid);
+	record_put(r, def->start_ticks);
+	record_put(r, def->exe);
+	record_put(r, def->cmdline);
+	record_put(r, def->ruby_version);
+	record_put_opt(r, def->parent);
+	record_put(r, def->cgroup);
+	record_put(r, def->container);
+	record_put(r, def->ns_pid);
+	record_put_opt(r, def->uid);
 }
 
 static int add_process(struct sink *sink, const struct profile_process *def, uint32_t *ret)
@@ -271,14 +177,14 @@ static int add_process(struct sink *sink, const struct profile_process *def, uin
 	struct record r = record_begin(RBPF_FILE_REC_PROCESS);
 	int err;
 
-	if (rec->out.err.code)
-		return rec->out.err.code;
+	if (failed(rec))
+		return failed(rec);
 	if (!process_def_ok(rec, rec->n_processes, def))
 		return -EINVAL;
 	if (rec->n_processes >= RBPF_FILE_MAX_IDS)
 		return -E2BIG;
 	put_process(&r, def);
-	err = record_end(rec, &r);
+	err = record_end(&rec->out, &r);
 	if (err)
 		return err;
 	*ret = rec->n_processes++;
@@ -290,13 +196,13 @@ static int update_process(struct sink *sink, uint32_t process, const struct prof
 	struct recorder *rec = of(sink);
 	struct record r = record_begin(RBPF_FILE_REC_PROCESS_UPDATE);
 
-	if (rec->out.err.code)
-		return rec->out.err.code;
+	if (failed(rec))
+		return failed(rec);
 	if (process >= rec->n_processes || !process_def_ok(rec, process, def))
 		return -EINVAL;
-	put(&r, process);
+	record_put(&r, process);
 	put_process(&r, def);
-	return record_end(rec, &r);
+	return record_end(&rec->out, &r);
 }
 
 static int end_process(struct sink *sink, uint32_t process, uint64_t ts, int status)
@@ -304,14 +210,14 @@ static int end_process(struct sink *sink, uint32_t process, uint64_t ts, int sta
 	struct recorder *rec = of(sink);
 	struct record r = record_begin(RBPF_FILE_REC_PROCESS_EXIT);
 
-	if (rec->out.err.code)
-		return rec->out.err.code;
+	if (failed(rec))
+		return failed(rec);
 	if (process >= rec->n_processes || status < -1)
 		return -EINVAL;
-	put(&r, process);
-	put_time(rec, &r, ts);
-	put_opt(&r, status < 0 ? PROFILE_NONE : (uint32_t)status);
-	return record_end(rec, &r);
+	record_put(&r, process);
+	record_put_time(&rec->out, &r, ts);
+	record_put_opt(&r, status < 0 ? PROFILE_NONE : (uint32_t)status);
+	return record_end(&rec->out, &r);
 }
 
 static int add_thread(struct sink *sink, uint32_t process, uint32_t tid, uint32_t name,
@@ -321,16 +227,16 @@ static int add_thread(struct sink *sink, uint32_t process, uint32_t tid, uint32_
 	struct record r = record_begin(RBPF_FILE_REC_THREAD);
 	int err;
 
-	if (rec->out.err.code)
-		return rec->out.err.code;
+	if (failed(rec))
+		return failed(rec);
 	if (process >= rec->n_processes || !string_ok(rec, name))
 		return -EINVAL;
 	if (rec->n_threads >= RBPF_FILE_MAX_IDS)
 		return -E2BIG;
-	put(&r, process);
-	put(&r, tid);
-	put(&r, name);
-	err = record_end(rec, &r);
+	record_put(&r, process);
+	record_put(&r, tid);
+	record_put(&r, name);
+	err = record_end(&rec->out, &r);
 	if (err)
 		return err;
 	*ret = rec->n_threads++;
@@ -342,13 +248,13 @@ static int name_thread(struct sink *sink, uint32_t thread, uint32_t name)
 	struct recorder *rec = of(sink);
 	struct record r = record_begin(RBPF_FILE_REC_THREAD_NAME);
 
-	if (rec->out.err.code)
-		return rec->out.err.code;
+	if (failed(rec))
+		return failed(rec);
 	if (thread >= rec->n_threads || !string_ok(rec, name))
 		return -EINVAL;
-	put(&r, thread);
-	put(&r, name);
-	return record_end(rec, &r);
+	record_put(&r, thread);
+	record_put(&r, name);
+	return record_end(&rec->out, &r);
 }
 
 static int set_thread_cpu(struct sink *sink, uint32_t thread, uint64_t cpu_ns)
@@ -356,13 +262,13 @@ static int set_thread_cpu(struct sink *sink, uint32_t thread, uint64_t cpu_ns)
 	struct recorder *rec = of(sink);
 	struct record r = record_begin(RBPF_FILE_REC_THREAD_CPU);
 
-	if (rec->out.err.code)
-		return rec->out.err.code;
+	if (failed(rec))
+		return failed(rec);
 	if (thread >= rec->n_threads)
 		return -EINVAL;
-	put(&r, thread);
-	put(&r, cpu_ns);
-	return record_end(rec, &r);
+	record_put(&r, thread);
+	record_put(&r, cpu_ns);
+	return record_end(&rec->out, &r);
 }
 
 static int add_module(struct sink *sink, const struct profile_module *def, uint32_t *ret)
@@ -373,16 +279,16 @@ static int add_module(struct sink *sink, const struct profile_module *def, uint3
 	bool is_new;
 	int err;
 
-	if (rec->out.err.code)
-		return rec->out.err.code;
+	if (failed(rec))
+		return failed(rec);
 	if (!string_ok(rec, def->path) || !string_ok(rec, def->build_id))
 		return -EINVAL;
 	err = dictionary_add(&rec->modules, def, sizeof(*def), &id, &is_new);
 	if (!err && is_new) {
-		put(&r, def->path);
-		put(&r, def->build_id);
-		put(&r, 0); /* kind: none is defined yet */
-		err = record_end(rec, &r);
+		record_put(&r, def->path);
+		record_put(&r, def->build_id);
+		record_put(&r, 0); /* kind: none is defined yet */
+		err = record_end(&rec->out, &r);
 	}
 	if (!err)
 		*ret = id;
@@ -397,8 +303,8 @@ static int add_frame(struct sink *sink, const struct profile_frame *def, uint32_
 	bool is_new;
 	int err;
 
-	if (rec->out.err.code)
-		return rec->out.err.code;
+	if (failed(rec))
+		return failed(rec);
 	if (def->kind >= FRAME_KIND_COUNT || !string_ok(rec, def->name) ||
 	    !string_ok(rec, def->file) ||
 	    (def->module != PROFILE_NONE && def->module >= dictionary_end(&rec->modules)) ||
@@ -406,16 +312,16 @@ static int add_frame(struct sink *sink, const struct profile_frame *def, uint32_
 		return -EINVAL;
 	err = dictionary_add(&rec->frames, def, sizeof(*def), &id, &is_new);
 	if (!err && is_new) {
-		put(&r, def->kind);
-		put(&r, def->name);
-		put(&r, def->file);
-		put(&r, def->line);
-		put_opt(&r, def->module);
-		put(&r, def->address);
-		put(&r, def->func_line);
-		put(&r, def->flags);
-		put(&r, def->reason);
-		err = record_end(rec, &r);
+		record_put(&r, def->kind);
+		record_put(&r, def->name);
+		record_put(&r, def->file);
+		record_put(&r, def->line);
+		record_put_opt(&r, def->module);
+		record_put(&r, def->address);
+		record_put(&r, def->func_line);
+		record_put(&r, def->flags);
+		record_put(&r, def->reason);
+		err = record_end(&rec->out, &r);
 	}
 	if (!err)
 		*ret = id;
@@ -431,8 +337,8 @@ static int add_stack(struct sink *sink, uint32_t parent, uint32_t frame, uint32_
 	bool is_new;
 	int err;
 
-	if (rec->out.err.code)
-		return rec->out.err.code;
+	if (failed(rec))
+		return failed(rec);
 	if (parent >= dictionary_end(&rec->stacks) || frame >= dictionary_end(&rec->frames))
 		return -EINVAL;
 	depth = stack_depth(rec, parent);
@@ -448,9 +354,9 @@ static int add_stack(struct sink *sink, uint32_t parent, uint32_t frame, uint32_
 		rec->depths[id - rec->stacks.first] = depth + 1;
 		if (depth >= rec->max_depth)
 			rec->max_depth = depth + 1;
-		put(&r, parent);
-		put(&r, frame);
-		err = record_end(rec, &r);
+		record_put(&r, parent);
+		record_put(&r, frame);
+		err = record_end(&rec->out, &r);
 	}
 	if (!err)
 		*ret = id;
@@ -465,33 +371,25 @@ static int add_sample(struct sink *sink, const struct profile_sample *sample)
 	struct record r;
 	int err;
 
-	if (rec->out.err.code)
-		return rec->out.err.code;
+	if (failed(rec))
+		return failed(rec);
 	if (sample->thread >= rec->n_threads || sample->stack >= dictionary_end(&rec->stacks) ||
 	    sample->event >= rec->n_events)
 		return -EINVAL;
-	/* The free way to see that the chunk is a second old. */
-	if (rec->has_sample && sample->ts > rec->first_ts &&
-	    sample->ts - rec->first_ts >= RBPF_FILE_CHUNK_AGE_NS) {
-		err = close_chunk(rec);
-		if (err)
-			return err;
-	}
-	if (!rec->has_sample) {
-		rec->first_ts = sample->ts;
-		rec->has_sample = true;
-	}
+	err = record_writer_sample(&rec->out, sample->ts);
+	if (err)
+		return err;
 	r.bytes[0] = RBPF_FILE_REC_SAMPLE;
 	r.len = 2;
-	put(&r, sample->thread);
-	put_time(rec, &r, sample->ts);
-	put(&r, sample->stack);
-	put(&r, sample->value);
-	put(&r, sample->cpu);
-	put(&r, sample->flags);
+	record_put(&r, sample->thread);
+	record_put_time(&rec->out, &r, sample->ts);
+	record_put(&r, sample->stack);
+	record_put(&r, sample->value);
+	record_put(&r, sample->cpu);
+	record_put(&r, sample->flags);
 	if (rec->has_events)
-		put(&r, sample->event);
-	return record_end(rec, &r);
+		record_put(&r, sample->event);
+	return record_end(&rec->out, &r);
 }
 
 static int add_lost(struct sink *sink, const struct profile_lost *lost)
@@ -499,26 +397,26 @@ static int add_lost(struct sink *sink, const struct profile_lost *lost)
 	struct recorder *rec = of(sink);
 	struct record r = record_begin(RBPF_FILE_REC_LOST);
 
-	if (rec->out.err.code)
-		return rec->out.err.code;
+	if (failed(rec))
+		return failed(rec);
 	if (lost->reason >= LOST_REASON_COUNT)
 		return -EINVAL;
-	put_time(rec, &r, lost->ts);
-	put(&r, lost->reason);
-	put(&r, lost->count);
-	return record_end(rec, &r);
+	record_put_time(&rec->out, &r, lost->ts);
+	record_put(&r, lost->reason);
+	record_put(&r, lost->count);
+	return record_end(&rec->out, &r);
 }
 
 int recorder_error(const struct recorder *rec, struct err *err)
 {
-	if (rec->out.err.code && err)
-		*err = rec->out.err;
-	return rec->out.err.code;
+	if (failed(rec) && err)
+		*err = rec->out.chunks.err;
+	return failed(rec);
 }
 
 uint64_t recorder_bytes(const struct recorder *rec)
 {
-	return rec->out.bytes;
+	return rec->out.chunks.bytes;
 }
 
 /* ---- the sink ---- */
@@ -576,9 +474,8 @@ static void recorder_free(struct recorder *rec)
 {
 	if (!rec)
 		return;
-	chunk_writer_deinit(&rec->out);
+	record_writer_deinit(&rec->out);
 	free(rec->depths);
-	buf_deinit(&rec->chunk);
 	buf_deinit(&rec->clean);
 	intern_deinit(&rec->strings.known);
 	intern_deinit(&rec->modules.known);
@@ -593,8 +490,8 @@ static int write_meta(struct recorder *rec, const struct profile_meta *meta)
 
 	meta_encode(meta, &json);
 	if (buf_failed(&json))
-		return chunk_writer_oom(&rec->out);
-	return chunk_writer_write(&rec->out, RBPF_CHUNK_META, &json);
+		return chunk_writer_oom(&rec->out.chunks);
+	return chunk_writer_write(&rec->out.chunks, RBPF_CHUNK_META, &json);
 }
 
 static int write_totals(struct recorder *rec, const struct profile_totals *totals)
@@ -603,8 +500,8 @@ static int write_totals(struct recorder *rec, const struct profile_totals *total
 
 	totals_encode(totals, &json);
 	if (buf_failed(&json))
-		return chunk_writer_oom(&rec->out);
-	return chunk_writer_write(&rec->out, RBPF_CHUNK_TOTALS, &json);
+		return chunk_writer_oom(&rec->out.chunks);
+	return chunk_writer_write(&rec->out.chunks, RBPF_CHUNK_TOTALS, &json);
 }
 
 int recorder_open(const struct recorder_options *opts, const struct profile_meta *meta,
@@ -616,12 +513,11 @@ int recorder_open(const struct recorder_options *opts, const struct profile_meta
 	if (!rec)
 		return err_oom(err);
 	rec->sink.ops = &recorder_ops;
-	rec->out.fd = -1;
-	rec->base_ts = meta->start_monotonic_ns;
+	record_writer_init(&rec->out, meta->start_monotonic_ns);
 	rec->strings.first = rec->stacks.first = 1;
 	rec->n_events = meta->n_events ? meta->n_events : 1;
 	rec->has_events = rec->n_events > 1 || (meta->n_events && !event_is_cpu(&meta->events[0]));
-	r = chunk_writer_init(&rec->out, opts->path, opts->force, opts->sync,
+	r = chunk_writer_init(&rec->out.chunks, opts->path, opts->force, opts->sync,
 			      rec->has_events ? RBPF_FILE_MAJOR_EVENTS : RBPF_FILE_MAJOR_CPU,
 			      meta->start_realtime_ns, meta->start_monotonic_ns);
 	if (!r)
@@ -642,10 +538,10 @@ int recorder_close(struct recorder *rec, const struct profile_totals *totals, st
 
 	if (!rec)
 		return 0;
-	r = close_chunk(rec);
+	r = record_writer_flush(&rec->out, true);
 	if (!r && totals)
 		write_totals(rec, totals);
-	r = chunk_writer_close(&rec->out);
+	r = chunk_writer_close(&rec->out.chunks);
 	recorder_error(rec, err);
 	recorder_free(rec);
 	return r;
