@@ -9,10 +9,10 @@
 #include "profile/profile.h"
 #include "ruby/constants.h"
 #include "ruby/vm.h"
+#include "symbol/code_proof.h"
 #include "target/captured.h"
 #include "target/memory.h"
 
-#define OLD_AGE	      3 /* collections that an object survives to be old; gc.c RVALUE_OLD_AGE */
 #define LOOK_ATTEMPTS 3 /* looks at a stack's objects until no collection comes in between */
 
 struct method_key {
@@ -118,157 +118,6 @@ static bool process_gone(const struct code_cache *c)
 	return memory_read_u64(&c->vm->mem, c->vm->binary.symbol[RUBY_SYM_rb_cObject], &word);
 }
 
-/* ---- proof ---- */
-
-static bool known_at(uint64_t first, uint64_t last, const struct code_moment *m)
-{
-	return first <= m->gc_era && m->gc_era <= last && !m->unsettled;
-}
-
-static bool is_old(const struct code_cache *c, uint64_t flags)
-{
-	uint64_t old = c->vm->rules.old_flags;
-
-	return (flags & old) == old;
-}
-
-/*
- * Whether an object with @flags, read in @era, was there at @m: see OLD_AGE. An unsettled moment is
- * of its era or the one before.
- */
-static bool old_enough(const struct code_cache *c, uint64_t flags, uint64_t era,
-		       const struct code_moment *m)
-{
-	return c->vm->rules.old_by_age && is_old(c, flags) && era >= m->gc_era &&
-	       era - m->gc_era + m->unsettled < OLD_AGE - 1;
-}
-
-static bool iseq_proven(const struct code_cache *c, const struct rbpf_frame *f,
-			const struct cached_iseq *e, const struct code_moment *m)
-{
-	bool pc_inside = ruby_iseq_has_pc(&e->iseq, rbpf_frame_pc(f));
-	uint64_t flags = e->iseq.id.head[RUBY_ISEQ_FLAGS];
-
-	if (!e->generation || (!pc_inside && !(f->pc & RBPF_PC_STALE)))
-		return false;
-	if (m->gc_era && m->gc_era == e->checked && !m->unsettled)
-		return true;
-	if (!e->unsure) {
-		if (!m->gc_era || known_at(e->first, e->last, m))
-			return true;
-		if (m->gc_era > e->last) /* the process is gone: nothing can be compared */
-			return pc_inside && is_old(c, flags);
-		/* Unsettled: it is of this era or the one before. */
-		if (m->gc_era > e->first)
-			return pc_inside;
-	}
-	return m->gc_era && pc_inside && old_enough(c, flags, e->last, m);
-}
-
-static bool method_proven(const struct code_cache *c, const struct rbpf_frame *f,
-			  const struct ruby_iseq *iseq, const struct cached_method *e,
-			  const struct code_moment *m)
-{
-	if (!e->generation)
-		return false;
-	if (m->gc_era && m->gc_era == e->checked && !m->unsettled)
-		return true;
-	if (!f->iseq && f->check)
-		return ruby_method_words_check(&e->method, 0) == f->check;
-	if (!m->gc_era || known_at(e->first, e->last, m))
-		return !e->unsure;
-	if (iseq && ruby_method_is_of(&e->method, iseq->local))
-		return true;
-	if (e->unsure)
-		return false;
-	if (m->gc_era > e->last)
-		return is_old(c, e->method.id.me[RUBY_ME_FLAGS]);
-	return !m->unsettled && !c->compacts && m->gc_era < e->first &&
-	       old_enough(c, e->method.id.me[RUBY_ME_FLAGS], e->last, m);
-}
-
-/* Whether the check of @f, if it has one, can be compared with what is known. */
-static bool has_check(const struct rbpf_frame *f, const struct cached_iseq *iseq,
-		      const struct cached_method *method)
-{
-	return f->check && (!f->iseq || iseq->generation) && (!f->me || method->generation);
-}
-
-/* Whether iseq and method entry of @f hold what they held when the kernel side took its check. */
-static bool check_fits(const struct rbpf_frame *f, const struct cached_iseq *iseq,
-		       const struct cached_method *method)
-{
-	uint64_t check = 0;
-
-	if (!has_check(f, iseq, method))
-		return false;
-	if (f->iseq)
-		check = ruby_iseq_words_check(&iseq->iseq);
-	if (f->me)
-		check = ruby_method_words_check(&method->method, check);
-	return check == f->check;
-}
-
-/*
- * Another object had taken the place of what is known, and with the process gone nobody can say
- * what: no later sample is of what is known.
- */
-static void forget_what_was_replaced(const struct code_moment *m, const struct rbpf_frame *f,
-				     struct cached_iseq *iseq, struct cached_method *method)
-{
-	if (m->unsettled || !has_check(f, iseq, method) || check_fits(f, iseq, method))
-		return;
-	if (iseq && m->gc_era > iseq->last && m->gc_era > iseq->checked)
-		iseq->generation = 0;
-	if (method && m->gc_era > method->last && m->gc_era > method->checked)
-		method->generation = 0;
-}
-
-static void prove(struct code_cache *c, const struct code_moment *m, const struct rbpf_frame *f,
-		  struct code_ref *ref)
-{
-	struct cached_iseq *iseq = ref->iseq != PROFILE_NONE ? &c->iseqs[ref->iseq] : NULL;
-	struct cached_method *method = ref->method != PROFILE_NONE ? &c->methods[ref->method]
-								   : NULL;
-
-	forget_what_was_replaced(m, f, iseq, method);
-	ref->iseq_ok = iseq && iseq_proven(c, f, iseq, m);
-	ref->method_ok = method && method_proven(c, f, code_iseq(c, ref), method, m);
-	if ((!iseq || ref->iseq_ok) && (!method || ref->method_ok))
-		return;
-	/* It says what was there, not that it is the same still: it may be the same anew. */
-	if (!check_fits(f, iseq, method))
-		return;
-	ref->iseq_ok = iseq &&
-		       (f->pc & RBPF_PC_STALE || ruby_iseq_has_pc(&iseq->iseq, rbpf_frame_pc(f)));
-	ref->method_ok = method != NULL;
-	if (m->unsettled)
-		return;
-	if (iseq)
-		iseq->checked = m->gc_era;
-	if (method)
-		method->checked = m->gc_era;
-}
-
-/*
- * A check that fits what is known proves it without a look; and after one it might be too late,
- * for another object may stand there now.
- */
-static void prove_by_check(struct code_cache *c, const struct code_moment *m,
-			   const struct rbpf_frame *f, const struct code_ref *ref)
-{
-	struct cached_iseq *iseq = ref->iseq != PROFILE_NONE ? &c->iseqs[ref->iseq] : NULL;
-	struct cached_method *method = ref->method != PROFILE_NONE ? &c->methods[ref->method]
-								   : NULL;
-
-	if (!m->gc_era || m->unsettled || !check_fits(f, iseq, method))
-		return;
-	if (iseq)
-		iseq->checked = m->gc_era;
-	if (method)
-		method->checked = m->gc_era;
-}
-
 /* ---- reading ---- */
 
 /*
@@ -282,7 +131,7 @@ static void still_the_same(const struct code_cache *c, uint64_t flags, uint64_t 
 
 	if (look->era < *last && !*unsure)
 		return;
-	if (*unsure || c->compacts || !old_enough(c, flags, look->era, &then))
+	if (*unsure || c->compacts || !code_old_enough(c, flags, look->era, &then))
 		*first = look->era;
 	*last = look->era;
 	*unsure = false;
@@ -371,7 +220,7 @@ static bool may_get_name(const struct cached_method *e)
 static bool is_settled(const struct code_cache *c, uint32_t generation, uint64_t first,
 		       uint64_t last, uint64_t round, const struct code_moment *m)
 {
-	if (m->gc_era && !known_at(first, last, m))
+	if (m->gc_era && !code_known_at(first, last, m))
 		return false;
 	return (m->gc_era && generation) || round == c->round;
 }
@@ -545,7 +394,7 @@ int code_cache_look(struct code_cache *c, const struct code_moment *moment,
 	for (i = 0; i < n && !err; i++)
 		err = ref_init(c, &frames[i], &refs[i]);
 	for (i = 0; i < n && !err; i++)
-		prove_by_check(c, moment, &frames[i], &refs[i]);
+		code_prove_by_check(c, moment, &frames[i], &refs[i]);
 	for (attempt = 0; attempt < LOOK_ATTEMPTS && !err; attempt++) {
 		settled = read_era(c, moment, &look.era);
 		err = look_once(c, &look, refs, n);
@@ -557,7 +406,7 @@ int code_cache_look(struct code_cache *c, const struct code_moment *moment,
 		unsettle(c, &look, latest);
 	}
 	for (i = 0; i < n && !err; i++)
-		prove(c, moment, &frames[i], &refs[i]);
+		code_prove(c, moment, &frames[i], &refs[i]);
 	return err;
 }
 

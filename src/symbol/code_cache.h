@@ -3,37 +3,8 @@
  * Copies of the iseqs and method entries of one process, and the proof that a copy is of the object
  * that was at its address when a stack was sampled.
  *
- * An object can be freed, or moved by compaction, and another one stand in its place by the time
- * its address is looked at. What decides is the era of the heap (rbpf_gc_era()), which the BPF
- * programs read along with the stack: an object that is on a stack is freed at the earliest when
- * the next era begins. Hence, for a stack sampled in era S and a copy that was read or compared,
- * and found to be the same, in eras from F to L, the question is whether the copy is of the object
- * that was on the stack. It is:
- *
- *   - if F <= S <= L. (Nothing is read.)
- *   - if S > L, and the object is still the same when it is read again now.
- *   - if S < F, and the object was there in S and was not moved there since. It was there if it is
- *     old now, in era N, and N - S <= 1: it takes three collections to become old (RVALUE_OLD_AGE),
- *     the last of which may have begun. (From 3.3 on; before that an old object proves nothing
- *     here.) It was not moved if the pc of the frame lies in the code of that iseq, or the method
- *     entry is of that iseq.
- *   - if the process is gone, so that nothing can be compared any more, and it was an old object.
- *   - in any case, if the check of its words and label is the one that the BPF programs sent. They
- *     send it the first time that they send an iseq in an epoch and era, but not of old iseqs,
- *     unless the process is young or the pc stale. A check holds for all of era S. A copy that it
- *     fits is therefore not compared any more; one that it does not fit is no longer believed when
- *     the process is gone.
- *
- * Of a young process the BPF programs send, ahead of a stack, a copy of the memory that naming its
- * iseqs and method entries reads, taken when the stack was sampled (RBPF_RING_MEMORY). An entry
- * that was read from such a copy was read in era S itself (F = L = S), of an object that was on the
- * stack. So it needs no proof, and the process need not be there any more. Each object is copied
- * once, unless another takes its place. Stacks of later eras are proven by the rules above; if the
- * process is gone, by the check, which in a young process is taken of old iseqs, too.
- *
- * While objects are being moved an address may be an old or a new one, and equal eras prove
- * nothing, nor do copies made then: only pc and check decide. A Ruby whose collector was not found
- * is compared once a round, and believed.
+ * code_proof.h has the rules of the proof. What cannot be proven by what is known is read or compared
+ * here, and once more if an era ended meanwhile.
  */
 #ifndef RBPF_SYMBOL_CODE_CACHE_H
 #define RBPF_SYMBOL_CODE_CACHE_H

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The proof that the copy of an iseq or a method entry (code_cache.h) is of the object that was at its
+ * address when a stack was sampled. Nothing is read here.
+ *
+ * An object can be freed, or moved by compaction, and another one stand in its place by the time
+ * its address is looked at. What decides is the era of the heap (rbpf_gc_era()), which the BPF
+ * programs read along with the stack: an object that is on a stack is freed at the earliest when
+ * the next era begins. Hence, for a stack sampled in era S and a copy that was read or compared,
+ * and found to be the same, in eras from F to L, the question is whether the copy is of the object
+ * that was on the stack. It is:
+ *
+ *   - if F <= S <= L. (Nothing is read.)
+ *   - if S > L, and the object is still the same when it is read again now.
+ *   - if S < F, and the object was there in S and was not moved there since. It was there if it is
+ *     old now, in era N, and N - S <= 1: it takes three collections to become old (RVALUE_OLD_AGE),
+ *     the last of which may have begun. (From 3.3 on; before that an old object proves nothing
+ *     here.) It was not moved if the pc of the frame lies in the code of that iseq, or the method
+ *     entry is of that iseq.
+ *   - if the process is gone, so that nothing can be compared any more, and it was an old object.
+ *   - in any case, if the check of its words and label is the one that the BPF programs sent. They
+ *     send it the first time that they send an iseq in an epoch and era, but not of old iseqs,
+ *     unless the process is young or the pc stale. A check holds for all of era S. A copy that it
+ *     fits is therefore not compared any more; one that it does not fit is no longer believed when
+ *     the process is gone.
+ *
+ * Of a young process the BPF programs send, ahead of a stack, a copy of the memory that naming its
+ * iseqs and method entries reads, taken when the stack was sampled (RBPF_RING_MEMORY). An entry
+ * that was read from such a copy was read in era S itself (F = L = S), of an object that was on the
+ * stack. So it needs no proof, and the process need not be there any more. Each object is copied
+ * once, unless another takes its place. Stacks of later eras are proven by the rules above; if the
+ * process is gone, by the check, which in a young process is taken of old iseqs, too.
+ *
+ * While objects are being moved an address may be an old or a new one, and equal eras prove
+ * nothing, nor do copies made then: only pc and check decide. A Ruby whose collector was not found
+ * is compared once a round, and believed.
+ */
+#ifndef RBPF_SYMBOL_CODE_PROOF_H
+#define RBPF_SYMBOL_CODE_PROOF_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct code_cache;
+struct code_moment;
+struct code_ref;
+struct rbpf_frame;
+
+/* Whether what is known to be the same from era @first to @last was so at @m, by the eras alone. */
+bool code_known_at(uint64_t first, uint64_t last, const struct code_moment *m);
+
+/*
+ * Whether an object with @flags, read in @era, was there at @m: see OLD_AGE. An unsettled moment is
+ * of its era or the one before.
+ */
+bool code_old_enough(const struct code_cache *c, uint64_t flags, uint64_t era,
+		     const struct code_moment *m);
+
+/* Set iseq_ok and method_ok of @ref, whose entries are those of frame @f of a stack sampled at @m. */
+void code_prove(struct code_cache *c, const struct code_moment *m, const struct rbpf_frame *f,
+		struct code_ref *ref);
+
+/*
+ * A check that fits what is known proves it without a look; and after one it might be too late,
+ * for another object may stand there now.
+ */
+void code_prove_by_check(struct code_cache *c, const struct code_moment *m,
+			 const struct rbpf_frame *f, const struct code_ref *ref);
+
+#endif
