@@ -217,6 +217,7 @@ static int build_pane(struct flame *fl, enum stack_mode stack, const char *root)
 		.inverted = fl->opts->inverted,
 		.split = fl->opts->split,
 		.stack = stack,
+		.min_percent = fl->min_percent,
 	};
 	struct flame_pane *pane = &fl->panes[fl->n_panes++];
 	int r;

@@ -56,19 +56,6 @@ struct package {
 	uint64_t self_samples;
 };
 
-/*
- * The weight of node @i by the frame that is innermost: its self time, but in an inverted tree the
- * nodes below the root (or below the parts of a split tree) are the innermost frames.
- */
-static void innermost_value(const struct tree *t, uint32_t i, uint64_t *value, uint64_t *samples)
-{
-	const struct tree_node *node = &t->nodes[i];
-	bool innermost = t->nodes[node->parent].frame == PROFILE_NONE;
-
-	*value = t->opts.inverted ? (innermost ? node->total_value : 0) : node->self_value;
-	*samples = t->opts.inverted ? (innermost ? node->total_samples : 0) : node->self_samples;
-}
-
 static void init_origins(const struct profile *p, struct flame_colors *c)
 {
 	for (size_t i = 0; i < ORIGIN_COUNT; i++) {
@@ -127,14 +114,18 @@ static void init_package_colors(struct flame_colors *c, size_t n)
 /* Add the innermost weights of @t to those of @packages; @of_frame are indexes into these. */
 static void weigh_packages(const struct tree *t, const uint32_t *of_frame, struct package *packages)
 {
-	for (size_t i = 1; i < t->n_nodes; i++) {
+	for (uint32_t i = 1; i < t->n_nodes; i++) {
 		uint64_t value, samples;
 
 		if (t->nodes[i].frame == PROFILE_NONE)
 			continue;
-		innermost_value(t, (uint32_t)i, &value, &samples);
+		tree_innermost(t, i, &value, &samples);
 		packages[of_frame[t->nodes[i].frame]].self_value += value;
 		packages[of_frame[t->nodes[i].frame]].self_samples += samples;
+	}
+	for (size_t i = 0; t->rest && i < 2 * t->profile->n_frames; i++) {
+		packages[of_frame[i / 2]].self_value += t->rest[i].value;
+		packages[of_frame[i / 2]].self_samples += t->rest[i].samples;
 	}
 }
 
@@ -191,30 +182,41 @@ static void init_hashes(const struct profile *p, struct flame_colors *c)
 	}
 }
 
-size_t flame_colors_category(const struct flame_colors *colors, const struct tree_node *node)
+static size_t category_of(const struct flame_colors *colors, uint32_t frame, bool is_jit)
 {
-	size_t category = colors->of_frame[node->frame];
-	bool mostly_jit = node->jit_samples > node->total_samples - node->jit_samples;
+	size_t category = colors->of_frame[frame];
 
-	if (colors->mode == FLAME_COLOR_KIND && mostly_jit && category < N_RUBY_ORIGINS)
+	if (colors->mode == FLAME_COLOR_KIND && is_jit && category < N_RUBY_ORIGINS)
 		category += FIRST_JIT;
 	return category;
 }
 
+size_t flame_colors_category(const struct flame_colors *colors, const struct tree_node *node)
+{
+	return category_of(colors, node->frame, tree_node_is_jit(node));
+}
+
+static void weigh(struct flame_category *category, uint64_t value, uint64_t samples)
+{
+	category->self_value += value;
+	category->self_samples += samples;
+	category->used = true;
+}
+
 static void weigh_categories(const struct tree *t, struct flame_colors *c)
 {
-	for (size_t i = 1; i < t->n_nodes; i++) {
-		struct flame_category *category;
+	for (uint32_t i = 1; i < t->n_nodes; i++) {
 		uint64_t value, samples;
 
 		if (t->nodes[i].frame == PROFILE_NONE)
 			continue;
-		category = &c->categories[flame_colors_category(c, &t->nodes[i])];
-		innermost_value(t, (uint32_t)i, &value, &samples);
-		category->self_value += value;
-		category->self_samples += samples;
-		category->used = true;
+		tree_innermost(t, i, &value, &samples);
+		weigh(&c->categories[flame_colors_category(c, &t->nodes[i])], value, samples);
 	}
+	for (uint32_t i = 0; t->rest && i < 2 * t->profile->n_frames; i++)
+		if (t->rest[i].n)
+			weigh(&c->categories[category_of(c, i / 2, i % 2)], t->rest[i].value,
+			      t->rest[i].samples);
 }
 
 int flame_colors_init(const struct tree *const *trees, size_t n_trees, enum flame_color mode,

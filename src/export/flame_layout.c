@@ -16,6 +16,7 @@ int flame_layout_build(const struct tree *t, double min_percent, struct flame_la
 {
 	_cleanup_flame_layout_ struct flame_layout layout = {
 		.by_samples = t->nodes[0].total_value == 0,
+		.n_hidden = t->n_left_out,
 	};
 	/* By node: where its next child goes. */
 	_cleanup_free_ uint64_t *next_x = calloc(t->n_nodes, sizeof(*next_x));

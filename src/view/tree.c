@@ -39,6 +39,7 @@
 #include "view/label.h"
 #include "view/owner.h"
 #include "view/tree_order.h"
+#include "view/tree_prune.h"
 
 #define NODE_NONE      UINT32_MAX
 
@@ -74,6 +75,7 @@ struct tree_builder {
 	uint32_t *order; /* aggregates by part: those of part i are at starts[i] … */
 	size_t *starts;	 /* … up to starts[i + 1] */
 	size_t n_parts;
+	uint64_t value, samples; /* of all that are selected */
 	size_t max_nodes, max_steps;
 	size_t steps;	/* nodes looked up, new ones and old ones */
 	bool too_large; /* more nodes or steps than may be */
@@ -137,9 +139,13 @@ static int sort_by_part(struct tree_builder *b)
 	b->starts = starts = calloc(b->n_parts + 2, sizeof(*starts));
 	if (!b->order || !starts)
 		return -ENOMEM;
-	for (size_t i = 0; i < p->n_aggregates; i++)
-		if (view_selected(b->selection, &p->aggregates[i]))
-			starts[part_of(b, &p->aggregates[i]) + 2]++;
+	for (size_t i = 0; i < p->n_aggregates; i++) {
+		if (!view_selected(b->selection, &p->aggregates[i]))
+			continue;
+		starts[part_of(b, &p->aggregates[i]) + 2]++;
+		b->value += p->aggregates[i].value;
+		b->samples += p->aggregates[i].samples;
+	}
 	for (size_t i = 2; i < b->n_parts + 2; i++)
 		starts[i] += starts[i - 1];
 	for (size_t i = 0; i < p->n_aggregates; i++)
@@ -349,18 +355,43 @@ static int add_part(struct tree_builder *b, uint32_t part)
 	return 0;
 }
 
-static void add_totals(struct tree *t)
+/* The totals of the nodes of a part, from @first on, and what the root has of them. */
+static void add_totals(struct tree *t, size_t first)
 {
-	for (size_t i = t->n_nodes; i--;) {
+	for (size_t i = t->n_nodes; i-- > first;) {
 		struct tree_node *node = &t->nodes[i];
 
 		node->total_value += node->self_value;
 		node->total_samples += node->self_samples;
-		if (i) {
-			t->nodes[node->parent].total_value += node->total_value;
-			t->nodes[node->parent].total_samples += node->total_samples;
-		}
+		t->nodes[node->parent].total_value += node->total_value;
+		t->nodes[node->parent].total_samples += node->total_samples;
 	}
+}
+
+static void end_totals(struct tree *t)
+{
+	t->nodes[0].total_value += t->nodes[0].self_value;
+	t->nodes[0].total_samples += t->nodes[0].self_samples;
+}
+
+static int add_parts(struct tree_builder *b)
+{
+	struct tree *t = &b->tree;
+	const double min = (double)(b->value ? b->value : b->samples) * t->opts.min_percent / 100;
+	int err = 0;
+
+	for (size_t i = 0; i < b->n_parts && !err; i++) {
+		size_t first = t->n_nodes;
+
+		err = add_part(b, (uint32_t)i);
+		if (err)
+			break;
+		add_totals(t, first);
+		if (t->opts.min_percent > 0)
+			err = tree_prune(t, first, min, !b->value);
+	}
+	end_totals(t);
+	return err;
 }
 
 static int compare_parts(const void *a, const void *b, void *arg)
@@ -403,7 +434,8 @@ static int link_parts(struct tree_builder *b)
 		if (t->nodes[i].frame == PROFILE_NONE)
 			node_of[t->nodes[i].label] = (uint32_t)i;
 	while (n--)
-		tree_push_child(t, node_of[parts[n]]);
+		if (node_of[parts[n]]) /* not left out */
+			tree_push_child(t, node_of[parts[n]]);
 	return 0;
 }
 
@@ -416,13 +448,12 @@ int tree_build(const struct profile *p, const struct view_filter *f,
 	if (opts->split != TREE_SPLIT_NONE && !p->by_thread)
 		return -EINVAL;
 	err = builder_init(&b, p, f, opts);
-	for (size_t i = 0; i < b.n_parts && !err; i++)
-		err = add_part(&b, (uint32_t)i);
+	if (!err)
+		err = add_parts(&b);
 	if (err) {
 		err = b.too_large ? -E2BIG : err;
 		goto out;
 	}
-	add_totals(&b.tree);
 	err = tree_order_frames(&b.tree, &b.groups);
 	if (!err && opts->split != TREE_SPLIT_NONE)
 		err = link_parts(&b);
@@ -485,7 +516,8 @@ int tree_parts_build(struct tree_parts *parts, size_t i, const struct tree **ret
 	b->tree.n_nodes = 1;
 	if (add_part(b, parts->parts[i]))
 		return b->too_large ? -E2BIG : -ENOMEM;
-	add_totals(&b->tree);
+	add_totals(&b->tree, 1);
+	end_totals(&b->tree);
 	if (tree_order_frames(&b->tree, &b->groups))
 		return -ENOMEM;
 	tree_push_child(&b->tree, b->part_node);
@@ -508,6 +540,7 @@ void tree_deinit(struct tree *t)
 	if (!t)
 		return;
 	free(t->nodes);
+	free(t->rest);
 	*t = (struct tree) { 0 };
 }
 
@@ -521,6 +554,15 @@ uint32_t tree_skip(const struct tree *t, uint32_t node)
 uint32_t tree_next(const struct tree *t, uint32_t node)
 {
 	return t->nodes[node].first_child ? t->nodes[node].first_child : tree_skip(t, node);
+}
+
+void tree_innermost(const struct tree *t, uint32_t i, uint64_t *value, uint64_t *samples)
+{
+	const struct tree_node *node = &t->nodes[i];
+	bool innermost = t->nodes[node->parent].frame == PROFILE_NONE;
+
+	*value = t->opts.inverted ? (innermost ? node->total_value : 0) : node->self_value;
+	*samples = t->opts.inverted ? (innermost ? node->total_samples : 0) : node->self_samples;
 }
 
 void tree_node_label(const struct tree *t, uint32_t node, struct buf *out)

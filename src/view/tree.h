@@ -31,6 +31,7 @@ struct tree_options {
 	bool inverted; /* callers above: the root's children are the innermost frames */
 	enum tree_split split;
 	enum stack_mode stack; /* of this tree, if the filter says STACK_BOTH */
+	double min_percent;    /* leave out nodes narrower than this share of the root; 0: none */
 };
 
 struct tree_node {
@@ -48,9 +49,19 @@ struct tree_node {
 	uint32_t jit;	      /* … and which: FRAME_YJIT, FRAME_ZJIT, both */
 };
 
+/* What the nodes of a function that were left out weigh, by the innermost frame (tree_innermost()). */
+struct tree_rest {
+	uint64_t n; /* nodes */
+	uint64_t value, samples;
+};
+
 struct tree {
 	struct tree_node *nodes; /* [0] is the root, "all"; owned */
 	size_t n_nodes, cap_nodes;
+	uint64_t n_left_out;	/* nodes, for opts.min_percent */
+	struct tree_rest *rest; /* of these, by frame: [2 * frame] those that tree_node_is_jit() is
+				 * false for, [2 * frame + 1] the others; NULL if there are none;
+				 * owned */
 	struct tree_options opts;
 	const struct profile *profile; /* not owned */
 };
@@ -61,6 +72,10 @@ struct tree {
  * its children's. In an inverted tree self times are at the outermost frames, where paths end.
  * Samples without a frame count as self time of the root or split node, and so do those of which
  * none is shown if no other stands for them (stack_mode_prepare()).
+ *
+ * With min_percent, what is narrower has no node, nor has what is below it; the totals of others contain
+ * it. A split tree then takes the memory of one whole part and of the nodes that stay. The width is
+ * the total value, or the number of samples if all values are 0.
  *
  * Returns 0, -ENOMEM, -EINVAL (it is split, or @f needs it, and @p is not by_thread), or -E2BIG (more
  * nodes than profile_output_max() allows), for which tree_error() has the words. @ret: tree_deinit().
@@ -94,7 +109,7 @@ size_t tree_parts_count(const struct tree_parts *parts);
 uint32_t tree_parts_owner(const struct tree_parts *parts, size_t i);
 
 /*
- * The tree of part @i. *@ret is @parts', until the next call. Returns 0, -ENOMEM, or -E2BIG as
+ * The tree of part @i, without regard to min_percent. *@ret is @parts', until the next call. Returns 0, -ENOMEM, or -E2BIG as
  * tree_build(), here for all parts together.
  */
 int tree_parts_build(struct tree_parts *parts, size_t i, const struct tree **ret);
@@ -107,6 +122,18 @@ uint32_t tree_next(const struct tree *t, uint32_t node);
 
 /* The same without what is below @node. */
 uint32_t tree_skip(const struct tree *t, uint32_t node);
+
+/*
+ * The weight of node @i by the frame that is innermost: its self time, but in an inverted tree the
+ * nodes below the root (or below the parts of a split tree) are the innermost frames.
+ */
+void tree_innermost(const struct tree *t, uint32_t i, uint64_t *value, uint64_t *samples);
+
+/* Whether compiled code ran the function in most samples of @node. */
+static inline bool tree_node_is_jit(const struct tree_node *node)
+{
+	return node->jit_samples > node->total_samples - node->jit_samples;
+}
 
 /*
  * Append the text of a node, e.g. "Foo#bar", "all", "ruby (pid 42)" (owner_label()); with

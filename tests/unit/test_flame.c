@@ -573,6 +573,56 @@ Test(flame, compiled_code_is_told_apart)
 	free(svg);
 }
 
+/* Of the legend, what @svg says about @name, up to the end of its line; to be freed. */
+static char *legend_title(const char *svg, const char *name)
+{
+	struct buf key = BUF_INIT;
+	const char *at;
+	char *title;
+
+	buf_addf(&key, "<title>%s\nself", name);
+	at = strstr(svg, buf_str(&key));
+	cr_assert_not_null(at, "no %s in the legend", name);
+	title = strndup(at, key.len + strcspn(at + key.len, "\n<"));
+	buf_deinit(&key);
+	return title;
+}
+
+Test(flame, legend_counts_what_is_hidden)
+{
+	static const struct {
+		enum flame_color color;
+		const char *name;
+	} cases[] = {
+		{ FLAME_COLOR_KIND, "Ruby app, JIT" }, { FLAME_COLOR_KIND, "Ruby app" },
+		{ FLAME_COLOR_KIND, "kernel" },	       { FLAME_COLOR_MODULE, "app" },
+		{ FLAME_COLOR_MODULE, "kernel" },
+	};
+
+	merged_add(&b, thread, merged_ruby(&b, 0, "hot", 3, FRAME_YJIT), 2, 0);
+	merged_add(&b, thread, merged_ruby(&b, 0, "cold", 3, 0), 1, 0);
+	merged_add(&b, thread, merged_other(&b, 0, FRAME_KERNEL, "k"), 5, SAMPLE_KERNEL);
+	for (size_t i = 0; i < 2 * ARRAY_SIZE(cases); i++) {
+		bool inverted = i % 2;
+		char *all = render(&(struct flame_options) {
+			.color = cases[i / 2].color, .inverted = inverted, .min_width = -1 });
+		char *few = render(&(struct flame_options) {
+			.color = cases[i / 2].color, .inverted = inverted, .min_width = 90 });
+		char *expected = legend_title(all, cases[i / 2].name);
+		char *got = legend_title(few, cases[i / 2].name);
+
+		cr_expect_not_null(strstr(few, "3 frames below 90% hidden"));
+		cr_expect_str_eq(got, expected);
+		if (cases[i / 2].color == FLAME_COLOR_MODULE)
+			cr_expect_lt(strstr(few, "<title>kernel\nself"),
+				     strstr(few, "<title>app\nself"), "the heavier one first");
+		free(all);
+		free(few);
+		free(expected);
+		free(got);
+	}
+}
+
 Test(flame, native_frames_are_of_a_module)
 {
 	struct picture pic;

@@ -295,6 +295,113 @@ Test(tree, parts_are_those_of_the_whole_tree)
 	}
 }
 
+static void expect_same_node(const struct tree_node *got, const struct tree_node *expected)
+{
+	cr_assert(got->frame == expected->frame && got->label == expected->label);
+	cr_expect_eq(got->depth, expected->depth);
+	cr_expect_eq(got->self_value, expected->self_value);
+	cr_expect_eq(got->total_value, expected->total_value);
+	cr_expect_eq(got->self_samples, expected->self_samples);
+	cr_expect_eq(got->total_samples, expected->total_samples);
+	cr_expect(got->jit_samples == expected->jit_samples && got->jit == expected->jit);
+}
+
+/* @whole without what is narrower than @min, and what that weighs. */
+static void expect_pruned(const struct tree *whole, const struct tree *got, double min,
+			  bool by_samples)
+{
+	size_t n = 2 * b.out.profile.n_frames;
+	struct tree_rest *rest = calloc(n, sizeof(*rest));
+	uint32_t i = 0, at = 0, skipped_to = 0;
+	uint64_t left_out = 0, value, samples;
+
+	do {
+		const struct tree_node *node = &whole->nodes[i];
+		bool narrow = (double)(by_samples ? node->total_samples : node->total_value) < min;
+
+		if (i == skipped_to)
+			skipped_to = 0;
+		if (i && narrow && !skipped_to) {
+			skipped_to = tree_skip(whole, i);
+			if (!skipped_to)
+				skipped_to = UINT32_MAX; /* up to the end */
+		}
+		if (!skipped_to) {
+			expect_same_node(&got->nodes[at], node);
+			at = tree_next(got, at);
+		} else {
+			left_out++;
+		}
+		if (skipped_to && node->frame != PROFILE_NONE) {
+			struct tree_rest *r = &rest[2 * node->frame + tree_node_is_jit(node)];
+
+			tree_innermost(whole, i, &value, &samples);
+			r->n++;
+			r->value += value;
+			r->samples += samples;
+		}
+		i = tree_next(whole, i);
+	} while (i);
+	cr_expect_eq(at, 0, "no further nodes");
+	cr_expect_eq(got->n_left_out, left_out);
+	cr_expect_eq(got->n_nodes + left_out, whole->n_nodes);
+	cr_expect_arr_eq(got->rest, rest, n * sizeof(*rest));
+	free(rest);
+}
+
+Test(tree, narrow_nodes_are_left_out)
+{
+	for (unsigned int variant = 0; variant < 60; variant++) {
+		bool by_samples = variant >= 40;
+		struct tree_options opts = {
+			.inverted = variant & 1,
+			.split = variant / 2 % 5,
+		};
+		struct tree whole, got;
+		uint64_t total;
+
+		if (variant == 40) { /* all values are 0 */
+			teardown();
+			setup();
+		}
+		if (by_samples) {
+			builder_sample(&b, thread, builder_path(&b, variant & 4 ? "a|b" : "a|c|d"),
+				       0, 0);
+		} else {
+			builder_add_random(&b, variant + 1, 100);
+			merged_add(&b, thread, merged_foo(&b, 4, variant % 2 ? FRAME_YJIT : 0), 1,
+				   0);
+		}
+		builder_finish(&b);
+		cr_assert_eq(tree_build(&b.out.profile, NULL, &opts, &whole), 0);
+		opts.min_percent = variant % 7 * 5 + 0.5;
+		cr_assert_eq(tree_build(&b.out.profile, NULL, &opts, &got), 0);
+		total = by_samples ? whole.nodes[0].total_samples : whole.nodes[0].total_value;
+		cr_assert_eq(whole.nodes[0].total_value == 0, by_samples);
+		expect_pruned(&whole, &got, (double)total * opts.min_percent / 100, by_samples);
+		tree_deinit(&whole);
+		tree_deinit(&got);
+	}
+}
+
+/* Sums wrap: what is below a narrow node may be wide. */
+Test(tree, what_is_below_a_narrow_node_is_left_out)
+{
+	static const struct tree_options narrow = { .min_percent = 1 };
+	struct tree whole, got;
+
+	builder_sample(&b, thread, builder_path(&b, "a|b"), 1ull << 63, 0);
+	builder_sample(&b, thread, builder_path(&b, "a|c"), (1ull << 63) + 1, 0);
+	builder_sample(&b, thread, builder_path(&b, "d"), 999, 0);
+	builder_finish(&b);
+	cr_assert_eq(tree_build(&b.out.profile, NULL, &plain, &whole), 0);
+	cr_assert_eq(tree_build(&b.out.profile, NULL, &narrow, &got), 0);
+	expect_pruned(&whole, &got, 10, false);
+	cr_expect_eq(got.n_nodes, 2);
+	tree_deinit(&whole);
+	tree_deinit(&got);
+}
+
 Test(tree, parts_need_a_split_and_threads)
 {
 	static const struct tree_options by_process = { .split = TREE_SPLIT_PROCESS };
