@@ -3,13 +3,13 @@
  * Folded (collapsed) stacks: `frame;frame;… count`, root first, one line a stack.
  *
  * The format keeps names only, so what differs in the call tree but not by name (a method of the
- * same name in another file, two processes of the same program) is one stack here. One prefix tree, of
- * names, holds the stacks of all processes; the call tree is made for one process or thread at a time.
- * So memory grows with the number of distinct stacks and that of lines, not with their product with
- * the depth of stacks.
+ * same name in another file, two processes of the same program) is one stack here. One prefix tree,
+ * of names, holds the stacks of all processes; the call tree is made for one process or thread at a
+ * time. So memory grows with the number of distinct stacks and that of lines, not with their
+ * product with the depth of stacks.
  *
- * Lines are in the order in which their stacks are met in the sorted call trees, also where they are a
- * part of another stack: a property of the recording.
+ * Lines are in the order in which their stacks are met in the sorted call trees, also where they
+ * are a part of another stack: a property of the recording.
  *
  * Names have no quoting in this format:
  *   - ';' becomes ':', which separates as well for a reader.

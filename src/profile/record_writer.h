@@ -2,12 +2,12 @@
 /*
  * The records of DATA chunks, encoded and put into chunks: what record_decoder.h reads.
  *
- * Records are appended to one buffer, the open chunk, which is written when it is large or old. Its age
- * is looked at where that costs nothing: when the time of a sample says so, and in
+ * Records are appended to one buffer, the open chunk, which is written when it is large or old. Its
+ * age is looked at where that costs nothing: when the time of a sample says so, and in
  * record_writer_flush(), which covers the quiet programs.
  *
- * It knows how fields are encoded, not which a record has. The first failure is kept in chunks.err, and
- * nothing is written after it. Not thread-safe.
+ * It knows how fields are encoded, not which a record has. The first failure is kept in chunks.err,
+ * and nothing is written after it. Not thread-safe.
  */
 #ifndef RBPF_PROFILE_RECORD_WRITER_H
 #define RBPF_PROFILE_RECORD_WRITER_H
@@ -40,7 +40,10 @@ void record_writer_deinit(struct record_writer *w);
  */
 int record_writer_flush(struct record_writer *w, bool force);
 
-/* A sample of time @ts comes next: write the chunk if its first sample is a second older. Returns same. */
+/*
+ * A sample of time @ts comes next: write the chunk if its first sample is a second older. Returns as
+ * record_writer_flush().
+ */
 int record_writer_sample(struct record_writer *w, uint64_t ts);
 
 /* Append a STRING. Returns 0 or the failure that is kept. */

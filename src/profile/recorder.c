@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Records are written in the order in which they were made (record_writer.h). Since a caller can only
- * name an id that an earlier call returned, definitions precede their uses by construction; ids
- * are checked all the same, for one wrong id would make a reader stop there.
+ * Records are written in the order in which they were made (record_writer.h). Since a caller can
+ * only name an id that an earlier call returned, definitions precede their uses by construction;
+ * ids are checked all the same, for one wrong id would make a reader stop there.
  *
  * If memory runs out between interning a definition and writing its record, the two disagree: that
  * failure is kept like a failed write, while other shortages of memory are the caller's to survive.

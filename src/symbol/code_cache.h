@@ -3,8 +3,8 @@
  * Copies of the iseqs and method entries of one process, and the proof that a copy is of the object
  * that was at its address when a stack was sampled.
  *
- * code_proof.h has the rules of the proof. What cannot be proven by what is known is read or compared
- * here, and once more if an era ended meanwhile.
+ * code_proof.h has the rules of the proof. What cannot be proven by what is known is read or
+ * compared here, and once more if an era ended meanwhile.
  */
 #ifndef RBPF_SYMBOL_CODE_CACHE_H
 #define RBPF_SYMBOL_CODE_CACHE_H

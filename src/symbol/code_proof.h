@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The proof that the copy of an iseq or a method entry (code_cache.h) is of the object that was at its
- * address when a stack was sampled. Nothing is read here.
+ * The proof that the copy of an iseq or a method entry (code_cache.h) is of the object that was at
+ * its address when a stack was sampled. Nothing is read here.
  *
  * An object can be freed, or moved by compaction, and another one stand in its place by the time
  * its address is looked at. What decides is the era of the heap (rbpf_gc_era()), which the BPF
@@ -56,7 +56,9 @@ bool code_known_at(uint64_t first, uint64_t last, const struct code_moment *m);
 bool code_old_enough(const struct code_cache *c, uint64_t flags, uint64_t era,
 		     const struct code_moment *m);
 
-/* Set iseq_ok and method_ok of @ref, whose entries are those of frame @f of a stack sampled at @m. */
+/*
+ * Set iseq_ok and method_ok of @ref, whose entries are those of frame @f of a stack sampled at @m.
+ */
 void code_prove(struct code_cache *c, const struct code_moment *m, const struct rbpf_frame *f,
 		struct code_ref *ref);
 

@@ -15,9 +15,9 @@
  *      callees to callers, and each compiled frame gives its stack's sum to its node.
  *   6. Children are put in order (tree_order.h).
  *
- * A node is found by its parent and its group in a prefix tree of the part that is being added: nodes of
- * different parts have nothing in common. So parts can also be built one after another, each in the
- * place of the one before (tree_parts_build()).
+ * A node is found by its parent and its group in a prefix tree of the part that is being added:
+ * nodes of different parts have nothing in common. So parts can also be built one after another,
+ * each in the place of the one before (tree_parts_build()).
  *
  * Nothing recurses: depth is the target's choice.
  */
@@ -63,8 +63,8 @@ struct tree_builder {
 	struct view_selection *selection;
 	struct groups groups;
 	/*
-	 * The nodes of the part that is being added, by group: node 0 is that of the part, and the tree
-	 * has node n at the index part_node + n.
+	 * The nodes of the part that is being added, by group: node 0 is that of the part, and the
+	 * tree has node n at the index part_node + n.
 	 */
 	struct prefix_tree prefixes;
 	uint32_t part_node;

@@ -49,7 +49,9 @@ struct tree_node {
 	uint32_t jit;	      /* … and which: FRAME_YJIT, FRAME_ZJIT, both */
 };
 
-/* What the nodes of a function that were left out weigh, by the innermost frame (tree_innermost()). */
+/*
+ * What the nodes of a function that were left out weigh, by the innermost frame (tree_innermost()).
+ */
 struct tree_rest {
 	uint64_t n; /* nodes */
 	uint64_t value, samples;
@@ -73,9 +75,9 @@ struct tree {
  * Samples without a frame count as self time of the root or split node, and so do those of which
  * none is shown if no other stands for them (stack_mode_prepare()).
  *
- * With min_percent, what is narrower has no node, nor has what is below it; the totals of others contain
- * it. A split tree then takes the memory of one whole part and of the nodes that stay. The width is
- * the total value, or the number of samples if all values are 0.
+ * With min_percent, what is narrower has no node, nor has what is below it; the totals of others
+ * contain it. A split tree then takes the memory of one whole part and of the nodes that stay. The
+ * width is the total value, or the number of samples if all values are 0.
  *
  * Returns 0, -ENOMEM, -EINVAL (it is split, or @f needs it, and @p is not by_thread), or -E2BIG (more
  * nodes than profile_output_max() allows), for which tree_error() has the words. @ret: tree_deinit().
@@ -90,8 +92,8 @@ void tree_deinit(struct tree *t);
  * A split tree part by part, which needs memory for one part at a time: the samples of a process,
  * thread, … each make a tree of their own, with one node below the root.
  *
- * Returns 0, -ENOMEM, or -EINVAL (as tree_build(), or it is not split). *@ret: tree_parts_free(), while
- * @p and @f live.
+ * Returns 0, -ENOMEM, or -EINVAL (as tree_build(), or it is not split). *@ret: tree_parts_free(),
+ * while @p and @f live.
  */
 struct tree_parts;
 int tree_parts_new(const struct profile *p, const struct view_filter *f,
@@ -109,8 +111,8 @@ size_t tree_parts_count(const struct tree_parts *parts);
 uint32_t tree_parts_owner(const struct tree_parts *parts, size_t i);
 
 /*
- * The tree of part @i, without regard to min_percent. *@ret is @parts', until the next call. Returns 0, -ENOMEM, or -E2BIG as
- * tree_build(), here for all parts together.
+ * The tree of part @i, without regard to min_percent. *@ret is @parts', until the next call.
+ * Returns 0, -ENOMEM, or -E2BIG as tree_build(), here for all parts together.
  */
 int tree_parts_build(struct tree_parts *parts, size_t i, const struct tree **ret);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Groups are ranked by name. Going through all nodes from the highest rank to the lowest and putting
- * each before its siblings leaves every list of children sorted.
+ * Groups are ranked by name. Going through all nodes from the highest rank to the lowest and
+ * putting each before its siblings leaves every list of children sorted.
  */
 #include "view/tree_order.h"
 
@@ -13,7 +13,10 @@
 #include "view/group.h"
 #include "view/tree.h"
 
-/* With so many groups for each node, it takes longer to count the nodes of each than to compare nodes. */
+/*
+ * With so many groups for each node, it takes longer to count the nodes of each than to compare
+ * nodes.
+ */
 #define MANY_GROUPS 16
 
 void tree_push_child(struct tree *t, uint32_t node)

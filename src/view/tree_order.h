@@ -14,9 +14,9 @@ struct tree;
 void tree_push_child(struct tree *t, uint32_t node);
 
 /*
- * Make the lists of children by the rank of their groups in @g; nodes without a frame get into none.
- * Takes time that grows with the number of nodes, and that of groups or a logarithm. Returns 0 or
- * -ENOMEM.
+ * Make the lists of children by the rank of their groups in @g; nodes without a frame get into
+ * none. Takes time that grows with the number of nodes, and that of groups or a logarithm. Returns
+ * 0 or -ENOMEM.
  */
 int tree_order_frames(struct tree *t, const struct groups *g);
 

@@ -2,7 +2,8 @@
 /*
  * Leaving narrow nodes out of a call tree: a step of tree_build().
  *
- * A picture shows a few thousands of the millions of nodes that a long recording of many threads has.
+ * A picture shows a few thousands of the millions of nodes that a long recording of many threads
+ * has.
  */
 #ifndef RBPF_VIEW_TREE_PRUNE_H
 #define RBPF_VIEW_TREE_PRUNE_H
@@ -13,9 +14,9 @@
 struct tree;
 
 /*
- * Leave out the nodes from @first on, a whole part whose totals are known, that are narrower than @min,
- * and all below them. Their weight goes to @t->rest. The lists of children must not have been made yet.
- * Returns 0 or -ENOMEM.
+ * Leave out the nodes from @first on, a whole part whose totals are known, that are narrower than
+ * @min, and all below them. Their weight goes to @t->rest. The lists of children must not have been
+ * made yet. Returns 0 or -ENOMEM.
  */
 int tree_prune(struct tree *t, size_t first, double min, bool by_samples);
 
