@@ -21,7 +21,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/parse.h"
-#include "base/place.h"
+#include "base/dir_entry.h"
 
 #define READ_CHUNK    16384
 #define TEMP_ATTEMPTS 100
@@ -161,7 +161,7 @@ static int write_stream(int fd, const void *data, size_t len)
 /* For what is no regular file: @fd is O_PATH. */
 static int write_in_place(int fd, const void *data, size_t len)
 {
-	_cleanup_close_ int out = place_reopen(fd, O_WRONLY);
+	_cleanup_close_ int out = fd_reopen(fd, O_WRONLY);
 	int r;
 
 	if (out < 0)
@@ -226,7 +226,7 @@ static int fill_temp(int fd, const void *data, size_t len, const struct stat *ol
 }
 
 /* @old is the file that is there, NULL if there is none. */
-static int replace_file(const struct place *at, const struct stat *old, const void *data,
+static int replace_file(const struct dir_entry *at, const struct stat *old, const void *data,
 			size_t len)
 {
 	char temp[64];
@@ -248,14 +248,14 @@ static int replace_file(const struct place *at, const struct stat *old, const vo
 
 /* What is written to, at the end of all links. */
 struct output {
-	struct place at;
+	struct dir_entry at;
 	int fd; /* what is there, O_PATH; -1 if nothing is */
 	struct stat st;
 };
 
 static void output_deinit(struct output *out)
 {
-	place_deinit(&out->at);
+	dir_entry_deinit(&out->at);
 	if (out->fd >= 0)
 		close(out->fd);
 }
@@ -266,7 +266,7 @@ static void output_deinit(struct output *out)
  */
 static int follow_link(struct output *out, bool *end)
 {
-	struct place next = PLACE_INIT;
+	struct dir_entry next = DIR_ENTRY_INIT;
 	char link[PATH_MAX];
 	struct statfs fs;
 	struct stat st;
@@ -289,13 +289,13 @@ static int follow_link(struct output *out, bool *end)
 	if (n < 0)
 		return -errno;
 	link[n] = '\0';
-	r = place_init(out->at.dir, link, &next);
+	r = dir_entry_init(out->at.dir, link, &next);
 	if (r)
 		return r;
-	place_deinit(&out->at);
+	dir_entry_deinit(&out->at);
 	close(take_fd(&out->fd));
 	out->at = next;
-	out->fd = place_look(&out->at, &out->st);
+	out->fd = dir_entry_open(&out->at, &out->st);
 	return out->fd < 0 ? out->fd : 0;
 }
 
@@ -309,19 +309,19 @@ static int find_output(const char *path, struct output *ret, struct err *err)
 	bool end = false;
 	int r;
 
-	r = place_init(AT_FDCWD, path, &ret->at);
+	r = dir_entry_init(AT_FDCWD, path, &ret->at);
 	if (r)
 		return r;
-	ret->fd = place_look(&ret->at, &ret->st);
+	ret->fd = dir_entry_open(&ret->at, &ret->st);
 	for (int i = 0; ret->fd >= 0 && S_ISLNK(ret->st.st_mode) && !end; i++) {
 		if (i == LINKS_MAX)
 			return -ELOOP;
-		if (place_planted(&ret->at, &ret->st))
-			return place_refuse("write", path, &ret->st, err);
+		if (dir_entry_may_be_planted(&ret->at, &ret->st))
+			return dir_entry_refuse("write", path, &ret->st, err);
 		r = follow_link(ret, &end);
 		if (r == -ENOENT && ret->fd < 0) { /* dangling */
-			place_deinit(&ret->at);
-			return place_init(AT_FDCWD, path, &ret->at);
+			dir_entry_deinit(&ret->at);
+			return dir_entry_init(AT_FDCWD, path, &ret->at);
 		}
 		if (r)
 			return r;
@@ -332,15 +332,15 @@ static int find_output(const char *path, struct output *ret, struct err *err)
 		return ret->fd;
 	if (S_ISDIR(ret->st.st_mode))
 		return -EISDIR;
-	if (S_ISREG(ret->st.st_mode) ? !place_trusts(ret->st.st_uid)
-				     : place_planted(&ret->at, &ret->st))
-		return place_refuse("write", path, &ret->st, err);
+	if (S_ISREG(ret->st.st_mode) ? !uid_is_trusted(ret->st.st_uid)
+				     : dir_entry_may_be_planted(&ret->at, &ret->st))
+		return dir_entry_refuse("write", path, &ret->st, err);
 	return 0;
 }
 
 static int write_path(const char *path, const void *data, size_t len, struct err *err)
 {
-	struct output out _cleanup_(output_deinit) = { .at = PLACE_INIT, .fd = -1 };
+	struct output out _cleanup_(output_deinit) = { .at = DIR_ENTRY_INIT, .fd = -1 };
 	int r;
 
 	r = find_output(path, &out, err);

@@ -47,8 +47,8 @@ int io_read_file(int dirfd, const char *path, size_t max, struct buf *buf);
  * (0600) if root writes it; one that is replaced keeps its owner and mode, and is refused with
  * -EACCES if it is not writable.
  *
- * Refused with -EPERM: a regular file of a user that is not trusted (place_trusts()), and a link,
- * FIFO or device of such a user where others can put one (place_planted()).
+ * Refused with -EPERM: a regular file of a user that is not trusted (uid_is_trusted()), and a link,
+ * FIFO or device of such a user where others can put one (dir_entry_may_be_planted()).
  *
  * Returns 0 or -errno with "cannot write PATH: why" as ERR_RUNTIME.
  */

@@ -20,7 +20,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/io.h"
-#include "base/place.h"
+#include "base/dir_entry.h"
 #include "profile/chunk.h"
 
 const char *output_name(const char *path)
@@ -44,7 +44,7 @@ enum found {
 /* @fd is O_PATH and a regular file. */
 static enum found classify_content(int fd)
 {
-	_cleanup_close_ int in = place_reopen(fd, O_RDONLY | O_NONBLOCK);
+	_cleanup_close_ int in = fd_reopen(fd, O_RDONLY | O_NONBLOCK);
 	char magic[RBPF_FILE_MAGIC_LEN];
 	ssize_t n;
 
@@ -57,9 +57,9 @@ static enum found classify_content(int fd)
 }
 
 /* *@fd is what was found, O_PATH, or -1. */
-static int classify(const struct place *at, enum found *ret, int *fd, struct stat *st)
+static int classify(const struct dir_entry *at, enum found *ret, int *fd, struct stat *st)
 {
-	*fd = place_look(at, st);
+	*fd = dir_entry_open(at, st);
 	if (*fd < 0 && *fd != -ENOENT)
 		return *fd;
 	if (*fd < 0)
@@ -69,8 +69,8 @@ static int classify(const struct place *at, enum found *ret, int *fd, struct sta
 	else if (S_ISLNK(st->st_mode))
 		*ret = FOUND_LINK;
 	else if (!S_ISREG(st->st_mode))
-		*ret = place_planted(at, st) ? FOUND_PLANTED : FOUND_SPECIAL;
-	else if (!place_trusts(st->st_uid))
+		*ret = dir_entry_may_be_planted(at, st) ? FOUND_PLANTED : FOUND_SPECIAL;
+	else if (!uid_is_trusted(st->st_uid))
 		*ret = FOUND_FOREIGN;
 	else
 		*ret = st->st_size ? classify_content(*fd) : FOUND_EMPTY;
@@ -92,17 +92,17 @@ static int cannot_write(const char *path, int code, struct err *err)
 
 static int refuse_foreign(const char *path, const struct stat *st, struct err *err)
 {
-	place_refuse("write", path, st, err);
+	dir_entry_refuse("write", path, st, err);
 	err_hint(err, "--force replaces it");
 	return -EPERM;
 }
 
 /* Keep the recording at @at as PATH.old, whose own predecessor goes. */
-static int keep_old(const char *path, const struct place *at, bool force, struct err *err)
+static int keep_old(const char *path, const struct dir_entry *at, bool force, struct err *err)
 {
 	_cleanup_buf_ struct buf old_path = BUF_INIT;
 	_cleanup_close_ int fd = -1;
-	struct place old = *at; /* its directory is not owned */
+	struct dir_entry old = *at; /* its directory is not owned */
 	enum found found;
 	struct stat st;
 	int r;
@@ -126,7 +126,7 @@ static int keep_old(const char *path, const struct place *at, bool force, struct
 	return 0;
 }
 
-static int replace(const char *path, const struct place *at, struct err *err)
+static int replace(const char *path, const struct dir_entry *at, struct err *err)
 {
 	int r;
 
@@ -136,7 +136,7 @@ static int replace(const char *path, const struct place *at, struct err *err)
 	return err_set(err, r, ERR_RUNTIME, "cannot replace %s: %s", path, strerror(-r));
 }
 
-static int make_way(const char *path, const struct place *at, enum found found,
+static int make_way(const char *path, const struct dir_entry *at, enum found found,
 		    const struct stat *st, bool force, struct err *err)
 {
 	switch (found) {
@@ -166,13 +166,13 @@ static int make_way(const char *path, const struct place *at, enum found found,
 /* Open what @path names as output_open() says. Returns the descriptor, or -errno as @err tells. */
 static int open_path(const char *path, bool force, struct err *err)
 {
-	struct place at _cleanup_place_ = PLACE_INIT;
+	struct dir_entry at _cleanup_dir_entry_ = DIR_ENTRY_INIT;
 	_cleanup_close_ int found_fd = -1;
 	enum found found;
 	struct stat st;
 	int fd, r;
 
-	r = place_init(AT_FDCWD, path, &at);
+	r = dir_entry_init(AT_FDCWD, path, &at);
 	if (!r)
 		r = classify(&at, &found, &found_fd, &st);
 	if (r)
@@ -181,7 +181,7 @@ static int open_path(const char *path, bool force, struct err *err)
 	if (r)
 		return r;
 	if (found == FOUND_SPECIAL) {
-		fd = place_reopen(found_fd, O_WRONLY);
+		fd = fd_reopen(found_fd, O_WRONLY);
 		return fd < 0 ? cannot_write(path, fd, err) : fd;
 	}
 	fd = openat(at.dir, at.name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);

@@ -19,7 +19,7 @@ struct err;
  * A regular file is always a new one: an old recording of the name is renamed to PATH.old, an empty
  * file is replaced, and another file is refused unless @force, which replaces it. A fifo or device
  * is written in place. A symbolic link as the last component is refused. What belongs to a user who
- * is not trusted (place.h) is refused unless @force, which replaces it, and never written to.
+ * is not trusted (dir_entry.h) is refused unless @force, which replaces it, and never written to.
  *
  * Returns 0, or -errno as ERR_RUNTIME: -EEXIST (there is a file that is no recording), -EPERM (it is
  * another user's), -ELOOP (a symbolic link), -EISDIR, and what the system says.

@@ -22,7 +22,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/place.h"
+#include "base/dir_entry.h"
 #include "profile/chunk.h"
 #include "profile/chunk_reader.h"
 #include "profile/meta.h"
@@ -344,24 +344,24 @@ int profile_read_mem(const void *data, size_t len, const char *name,
  */
 static int open_recording(const char *path, struct err *err)
 {
-	struct place at _cleanup_place_ = PLACE_INIT;
+	struct dir_entry at _cleanup_dir_entry_ = DIR_ENTRY_INIT;
 	_cleanup_close_ int found = -1;
 	struct stat st;
 	int r;
 
-	r = place_init(AT_FDCWD, path, &at);
+	r = dir_entry_init(AT_FDCWD, path, &at);
 	if (!r)
-		found = place_look(&at, &st);
+		found = dir_entry_open(&at, &st);
 	if (found == -ENOENT)
 		return found;
 	if (r || found < 0) /* a directory; what is wrong with the path */
 		r = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	else if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode) && place_planted(&at, &st))
-		return place_refuse("read", path, &st, err);
+	else if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode) && dir_entry_may_be_planted(&at, &st))
+		return dir_entry_refuse("read", path, &st, err);
 	else if (S_ISLNK(st.st_mode))
 		r = openat(at.dir, at.name, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	else
-		return place_reopen(found, O_RDONLY);
+		return fd_reopen(found, O_RDONLY);
 	return r < 0 ? -errno : r;
 }
 

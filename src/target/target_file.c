@@ -19,7 +19,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "base/place.h"
+#include "base/dir_entry.h"
 #include "target/fuse.h"
 #include "target/patient.h"
 
@@ -179,7 +179,7 @@ static int check_file_system(const struct target_file_request *req, int fd, cons
 	if ((uint32_t)fs.f_type != FUSE_SUPER_MAGIC)
 		return 0;
 	return !fuse_server(process_of(req), st->stx_dev_major, st->stx_dev_minor, &server) &&
-			       place_trusts(server)
+			       uid_is_trusted(server)
 		       ? 0
 		       : -EPERM;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "base/place.h"
+#include "base/dir_entry.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "base/io.h"
 
-int place_init(int from, const char *path, struct place *ret)
+int dir_entry_init(int from, const char *path, struct dir_entry *ret)
 {
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
 	char dir[PATH_MAX];
@@ -28,19 +28,19 @@ int place_init(int from, const char *path, struct place *ret)
 	fd = openat(from, dir[0] ? dir : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	*ret = (struct place) { .dir = fd };
+	*ret = (struct dir_entry) { .dir = fd };
 	memcpy(ret->name, name, strlen(name) + 1);
 	return 0;
 }
 
-void place_deinit(struct place *p)
+void dir_entry_deinit(struct dir_entry *p)
 {
 	if (p->dir >= 0)
 		close(p->dir);
 	p->dir = -1;
 }
 
-int place_look(const struct place *p, struct stat *ret)
+int dir_entry_open(const struct dir_entry *p, struct stat *ret)
 {
 	_cleanup_close_ int fd = openat(p->dir, p->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 
@@ -49,7 +49,7 @@ int place_look(const struct place *p, struct stat *ret)
 	return take_fd(&fd);
 }
 
-int place_reopen(int fd, int flags)
+int fd_reopen(int fd, int flags)
 {
 	char path[sizeof("/proc/self/fd/") + 3 * sizeof(fd)];
 	int ret;
@@ -59,7 +59,7 @@ int place_reopen(int fd, int flags)
 	return ret < 0 ? -errno : ret;
 }
 
-bool place_trusts(uid_t uid)
+bool uid_is_trusted(uid_t uid)
 {
 	uid_t invoker;
 	gid_t gid;
@@ -68,17 +68,17 @@ bool place_trusts(uid_t uid)
 	       (geteuid() == 0 && !io_invoker(&invoker, &gid) && uid == invoker);
 }
 
-bool place_planted(const struct place *p, const struct stat *st)
+bool dir_entry_may_be_planted(const struct dir_entry *p, const struct stat *st)
 {
 	struct stat dir;
 
-	if (place_trusts(st->st_uid))
+	if (uid_is_trusted(st->st_uid))
 		return false;
-	return fstat(p->dir, &dir) || !place_trusts(dir.st_uid) ||
+	return fstat(p->dir, &dir) || !uid_is_trusted(dir.st_uid) ||
 	       dir.st_mode & (S_IWGRP | S_IWOTH);
 }
 
-int place_refuse(const char *verb, const char *path, const struct stat *st, struct err *err)
+int dir_entry_refuse(const char *verb, const char *path, const struct stat *st, struct err *err)
 {
 	err_set(err, -EPERM, ERR_RUNTIME, "cannot %s %s: it belongs to another user (uid %u)", verb,
 		path, (unsigned int)st->st_uid);

@@ -19,7 +19,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/io.h"
-#include "base/place.h"
+#include "base/dir_entry.h"
 #include "profile/output.h"
 #include "profile/reader.h"
 
@@ -57,7 +57,7 @@ static void remove_dir(void)
 	cr_expect_eq(rmdir(dir), 0, "no temporary file is left");
 }
 
-TestSuite(place, .init = make_dir, .fini = remove_dir);
+TestSuite(dir_entry, .init = make_dir, .fini = remove_dir);
 
 static bool is_root(void)
 {
@@ -116,7 +116,7 @@ static void expect_both_refused(void)
 	expect_refused(write_recording(false, &err), &err);
 }
 
-Test(place, file_of_another_user_is_refused)
+Test(dir_entry, file_of_another_user_is_refused)
 {
 	struct err err = { 0 };
 	struct stat st;
@@ -137,7 +137,7 @@ Test(place, file_of_another_user_is_refused)
 	cr_expect_eq(st.st_mode & 07777, 0600);
 }
 
-Test(place, predecessor_of_another_user_is_refused)
+Test(dir_entry, predecessor_of_another_user_is_refused)
 {
 	char old[140];
 	struct err err = { 0 };
@@ -153,7 +153,7 @@ Test(place, predecessor_of_another_user_is_refused)
 	assert_file(out, SECRET);
 }
 
-Test(place, link_of_another_user_is_refused)
+Test(dir_entry, link_of_another_user_is_refused)
 {
 	struct err err = { 0 };
 
@@ -179,7 +179,7 @@ Test(place, link_of_another_user_is_refused)
 	assert_file(victim, SECRET);
 }
 
-Test(place, link_to_the_link_of_another_user_is_refused)
+Test(dir_entry, link_to_the_link_of_another_user_is_refused)
 {
 	char sub[140], link[160];
 	struct err err = { 0 };
@@ -198,7 +198,7 @@ Test(place, link_to_the_link_of_another_user_is_refused)
 	assert_file(victim, "precious");
 }
 
-Test(place, fifo_of_another_user_is_refused)
+Test(dir_entry, fifo_of_another_user_is_refused)
 {
 	struct err err = { 0 };
 	_cleanup_close_ int reader = -1;
@@ -219,7 +219,7 @@ Test(place, fifo_of_another_user_is_refused)
 	cr_expect_eq(read(reader, got, sizeof(got)), 2 * strlen(SECRET));
 }
 
-Test(place, what_the_invoker_of_sudo_has_is_fine)
+Test(dir_entry, what_the_invoker_of_sudo_has_is_fine)
 {
 	struct err err = { 0 };
 	struct stat st;
@@ -250,7 +250,7 @@ static int write_as_other(void)
 	return write_recording(false, &err) == -EPERM ? 0 : 3;
 }
 
-Test(place, without_privileges_the_same_holds)
+Test(dir_entry, without_privileges_the_same_holds)
 {
 	int status;
 	pid_t pid;
@@ -267,7 +267,7 @@ Test(place, without_privileges_the_same_holds)
 	assert_file(out, "old");
 }
 
-Test(place, what_another_user_left_is_not_read)
+Test(dir_entry, what_another_user_left_is_not_read)
 {
 	struct profile p = PROFILE_INIT;
 	struct read_report report;
@@ -316,7 +316,7 @@ static void swap_for_ever(void)
 	}
 }
 
-Test(place, swaps_while_it_is_written)
+Test(dir_entry, swaps_while_it_is_written)
 {
 	char fifo[140];
 	int status, done = 0;
