@@ -55,11 +55,11 @@ struct native_here {
 	const struct ruby_vm *vm;
 	struct native *native;
 	struct native_process *process;
-	struct placement place;	  /* unknown: its pid is as rbpf sees it */
-	struct unwind_memory mem; /* owned */
-	struct rbpf_code code;	  /* where the ranges are in it; n is 0: not known */
-	uint64_t asked;		  /* address that the walk knows too little of, because of … */
-	int asked_end;		  /* … this; 0: there was none */
+	struct process_context context; /* unknown: its pid is as rbpf sees it */
+	struct unwind_memory mem;	/* owned */
+	struct rbpf_code code;		/* where the ranges are in it; n is 0: not known */
+	uint64_t asked; /* address that the walk knows too little of, because of … */
+	int asked_end;	/* … this; 0: there was none */
 	struct walk walk;
 };
 
@@ -132,7 +132,7 @@ int native_here_new(const struct ruby_vm *vm, struct native_here **ret)
 	if (!r)
 		r = native_new(&h->mem, vm->worker, false, set_code, h, &h->native);
 	if (!r)
-		r = native_process_new(h->native, vm->pid, &h->place, &h->process);
+		r = native_process_new(h->native, vm->pid, &h->context, &h->process);
 	if (!r)
 		r = native_process_look(h->process, vm);
 	if (r)

@@ -68,8 +68,8 @@ struct native {
 struct native_process {
 	struct native *native;
 	pid_t pid;
-	const struct placement *place; /* not owned */
-	struct code_map *map;	       /* NULL: not read yet */
+	const struct process_context *context; /* not owned */
+	struct code_map *map;		       /* NULL: not read yet */
 	struct perf_map perf_map;
 	uint64_t perf_map_ns;  /* CLOCK_MONOTONIC: when it was read */
 	bool perf_map_hangs;   /* its file system does not answer */
@@ -158,7 +158,7 @@ void native_count(const struct native *n, uint64_t *counters)
 
 /* ---- processes ---- */
 
-int native_process_new(struct native *n, pid_t pid, const struct placement *place,
+int native_process_new(struct native *n, pid_t pid, const struct process_context *context,
 		       struct native_process **ret)
 {
 	struct native_process *p = calloc(1, sizeof(*p));
@@ -167,7 +167,7 @@ int native_process_new(struct native *n, pid_t pid, const struct placement *plac
 		return -ENOMEM;
 	p->native = n;
 	p->pid = pid;
-	p->place = place;
+	p->context = context;
 	p->perf_map = (struct perf_map)PERF_MAP_INIT(&n->perf_maps);
 	*ret = p;
 	return 0;
@@ -203,11 +203,11 @@ static int replace(struct native_process *p, struct code_map *map)
 }
 
 int native_process_fork(const struct native_process *parent, pid_t pid,
-			const struct placement *place, struct native_process **ret)
+			const struct process_context *context, struct native_process **ret)
 {
 	int r;
 
-	r = native_process_new(parent->native, pid, place, ret);
+	r = native_process_new(parent->native, pid, context, ret);
 	if (r || !parent->map)
 		return r;
 	(*ret)->look_ns = parent->look_ns;
@@ -276,7 +276,7 @@ static int read_map(struct native_process *p, const struct ruby_vm *vm, struct c
 	took = clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
 	pause = took * LOOK_PAUSE;
 	p->look_ns = now + (pause > LOOK_AGAIN ? pause : LOOK_AGAIN);
-	user_looked(users_get(&p->native->users, p->place->uid), now, took);
+	user_looked(users_get(&p->native->users, p->context->uid), now, took);
 	return r;
 }
 
@@ -338,7 +338,7 @@ int native_process_interpreter(struct native_process *p, const struct ruby_vm *v
 static bool may_look(struct native_process *p, uint64_t now)
 {
 	bool may = now >= p->look_ns &&
-		   user_may_look(users_get(&p->native->users, p->place->uid), now);
+		   user_may_look(users_get(&p->native->users, p->context->uid), now);
 
 	p->native->put_off += !may && p->look_ns > now + LOOK_AGAIN;
 	return may;
@@ -428,7 +428,7 @@ static void read_perf_map(struct native_process *p)
 		return;
 	p->perf_map_ns = now;
 	snprintf(path, sizeof(path), "/tmp/perf-%d.map",
-		 (int)(p->place->ns_pid ? p->place->ns_pid : p->pid));
+		 (int)(p->context->ns_pid ? p->context->ns_pid : p->pid));
 	fd = p->perf_map_hangs ? -EIO : target_file_open(&req);
 	if (fd == -EPERM) {
 		p->native->perf_maps_refused += !p->perf_map_refused;

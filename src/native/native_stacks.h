@@ -21,7 +21,7 @@ struct frame_origin;
 struct native;
 struct native_name;
 struct native_process;
-struct placement;
+struct process_context;
 struct sink;
 struct resolver;
 struct ruby_vm;
@@ -55,10 +55,10 @@ int native_forget(struct native *n);
  * Begin to follow process @pid: a new one, or a fork of @parent, whose code map it shares. Nothing
  * is read. @place (not owned) must outlive it, and may be filled in later. Returns 0 or -ENOMEM.
  */
-int native_process_new(struct native *n, pid_t pid, const struct placement *place,
+int native_process_new(struct native *n, pid_t pid, const struct process_context *context,
 		       struct native_process **ret);
 int native_process_fork(const struct native_process *parent, pid_t pid,
-			const struct placement *place, struct native_process **ret);
+			const struct process_context *context, struct native_process **ret);
 void native_process_free(struct native_process *p); /* accepts NULL */
 
 /*

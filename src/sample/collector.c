@@ -159,7 +159,7 @@ static bool forget_largest_user(struct collector *c)
 	for (i = 0; i < c->users.n; i++)
 		c->users.v[i].names = 0;
 	LIST_FOREACH(p, &c->table.list, link) {
-		u = users_get(&c->users, p->info.place.uid);
+		u = users_get(&c->users, p->info.context.uid);
 		u->names += p->resolver ? resolver_bytes(p->resolver) : 0;
 	}
 	for (i = 0; i < c->users.n; i++)
@@ -170,7 +170,7 @@ static bool forget_largest_user(struct collector *c)
 	if (!largest->names)
 		return false;
 	LIST_FOREACH(p, &c->table.list, link)
-		if (users_get(&c->users, p->info.place.uid) == largest)
+		if (users_get(&c->users, p->info.context.uid) == largest)
 			tracked_process_forget_names(p);
 	return true;
 }

@@ -32,12 +32,12 @@ int life_record(struct collector *c, struct tracked_process *p)
 	struct profile_process def = {
 		.pid = (uint32_t)p->pid,
 		.start_ticks = p->info.start_ticks,
-		.ns_pid = (uint32_t)p->info.place.ns_pid,
-		.uid = p->info.place.uid,
+		.ns_pid = (uint32_t)p->info.context.ns_pid,
+		.uid = p->info.context.uid,
 		.exit_status = -1,
 	};
-	const char *cgroup = p->info.place.cgroup ? p->info.place.cgroup : "";
-	const char *container = p->info.place.container ? p->info.place.container : "";
+	const char *cgroup = p->info.context.cgroup ? p->info.context.cgroup : "";
+	const char *container = p->info.context.container ? p->info.context.container : "";
 	const char *exe = p->info.exe ? p->info.exe : "";
 	const char *cmdline = p->info.cmdline ? p->info.cmdline : "";
 	const char *version = p->vm ? p->vm->binary.version : "";
@@ -78,13 +78,13 @@ static void set_vm(struct collector *c, struct tracked_process *p, struct ruby_v
 static void keep_preset(struct collector *c, const struct tracked_process *p,
 			const struct ruby_vm *vm)
 {
-	const struct rbpf_preset_key key = { .exe = p->exe, .uid = p->info.place.uid };
-	struct user *user = users_get(&c->users, p->info.place.uid);
+	const struct rbpf_preset_key key = { .exe = p->exe, .uid = p->info.context.uid };
+	struct user *user = users_get(&c->users, p->info.context.uid);
 	bool is_new = intern_find(&c->presets, &key, sizeof(key), &(uint32_t) { 0 }) != 0;
 	struct rbpf_layout preset;
 	uint32_t id;
 
-	if (p->info.place.uid == (uid_t)-1 || !ruby_vm_preset(vm, &preset) ||
+	if (p->info.context.uid == (uid_t)-1 || !ruby_vm_preset(vm, &preset) ||
 	    (is_new && !user_may_add(user->presets, RBPF_MAX_PRESETS - c->presets.count)) ||
 	    intern_add(&c->presets, &key, sizeof(key), &id, NULL))
 		return;
@@ -98,7 +98,7 @@ static int attach_tasks(struct collector *c, struct tracked_process *p,
 	struct ruby_attach_options opts = { .worker = c->opts.worker,
 					    .sources = c->opts.sources,
 					    .cache = &c->binaries,
-					    .uid = p->info.place.uid,
+					    .uid = p->info.context.uid,
 					    .tasks = tasks,
 					    .n_tasks = n_tasks };
 	struct ruby_vm *vm = calloc(1, sizeof(*vm));
@@ -164,7 +164,7 @@ static int attach_on_account(struct collector *c, struct tracked_process *p,
 	if (took <= ATTACH_USUAL)
 		return r;
 	now = clock_ns(CLOCK_MONOTONIC);
-	user_looked(users_get(&c->users, p->info.place.uid), now, took - ATTACH_USUAL);
+	user_looked(users_get(&c->users, p->info.context.uid), now, took - ATTACH_USUAL);
 	p->next_try = now + took * ATTACH_PAUSE;
 	return r;
 }
@@ -176,7 +176,7 @@ int life_try(struct collector *c, struct tracked_process *p, const struct rbpf_t
 	int r;
 
 	if (p->vm || p->next_try == NEVER ||
-	    !user_may_look(users_get(&c->users, p->info.place.uid), clock_ns(CLOCK_MONOTONIC)))
+	    !user_may_look(users_get(&c->users, p->info.context.uid), clock_ns(CLOCK_MONOTONIC)))
 		return 0;
 	r = attach_on_account(c, p, tasks, n_tasks, &err);
 	if (!r)
@@ -213,7 +213,7 @@ void life_count_users(struct collector *c)
 		c->users.v[i].processes = 0;
 	LIST_FOREACH(p, &c->table.list, link)
 		if (!p->ended_ns)
-			users_get(&c->users, p->info.place.uid)->processes++;
+			users_get(&c->users, p->info.context.uid)->processes++;
 }
 
 /* Why no more processes of @uid can be followed now; NULL if one more can. */
@@ -266,8 +266,9 @@ static int new_process(struct collector *c, pid_t pid, uint64_t since_ns,
 	(*ret)->since_ns = since_ns;
 	c->seen++;
 	c->live++;
-	return c->native ? native_process_new(c->native, pid, &(*ret)->info.place, &(*ret)->native)
-			 : 0;
+	return c->native
+		       ? native_process_new(c->native, pid, &(*ret)->info.context, &(*ret)->native)
+		       : 0;
 }
 
 int life_add(struct collector *c, pid_t pid, uint64_t since_ns, bool preset,
@@ -284,7 +285,7 @@ int life_add(struct collector *c, pid_t pid, uint64_t since_ns, bool preset,
 		process_close(&info);
 		return -ENOENT;
 	}
-	r = check_room(c, pid, info.place.uid, err);
+	r = check_room(c, pid, info.context.uid, err);
 	if (r) {
 		process_close(&info);
 		return r;
@@ -294,7 +295,7 @@ int life_add(struct collector *c, pid_t pid, uint64_t since_ns, bool preset,
 		return err_oom(err);
 	}
 	p->info = info;
-	users_get(&c->users, info.place.uid)->processes++;
+	users_get(&c->users, info.context.uid)->processes++;
 	*ret = p;
 	r = preset ? 0 : engine_follow(c->engine, pid, NULL, since_ns, err);
 	if (!r)
@@ -313,9 +314,10 @@ static void info_of_parent(struct process *info, const struct process *parent)
 {
 	info->exe = strdup(parent->exe ? parent->exe : "");
 	info->cmdline = strdup(parent->cmdline ? parent->cmdline : "");
-	info->place.cgroup = strdup(parent->place.cgroup ? parent->place.cgroup : "");
-	info->place.container = strdup(parent->place.container ? parent->place.container : "");
-	info->place.uid = parent->place.uid;
+	info->context.cgroup = strdup(parent->context.cgroup ? parent->context.cgroup : "");
+	info->context.container = strdup(parent->context.container ? parent->context.container
+								   : "");
+	info->context.uid = parent->context.uid;
 }
 
 static int inherit_code(struct tracked_process *p, const struct tracked_process *parent)
@@ -324,7 +326,7 @@ static int inherit_code(struct tracked_process *p, const struct tracked_process 
 		return 0;
 	native_process_free(p->native);
 	p->native = NULL;
-	return native_process_fork(parent->native, p->pid, &p->info.place, &p->native);
+	return native_process_fork(parent->native, p->pid, &p->info.context, &p->native);
 }
 
 static int inherit_vm(struct collector *c, struct tracked_process *p,
@@ -372,7 +374,7 @@ int life_take_fork(struct collector *c, const struct rbpf_ring_life *rec)
 	if (p && !p->ended_ns)
 		return 0;
 	/* The kernel side follows it, also if the parent was not to be followed. */
-	if (!parent || check_room(c, (pid_t)rec->child, parent->info.place.uid, NULL)) {
+	if (!parent || check_room(c, (pid_t)rec->child, parent->info.context.uid, NULL)) {
 		engine_forget(c->engine, (pid_t)rec->child);
 		return 0;
 	}
@@ -384,7 +386,7 @@ int life_take_fork(struct collector *c, const struct rbpf_ring_life *rec)
 	p->parent = parent->id;
 	if (process_open(p->pid, &p->info, NULL))
 		info_of_parent(&p->info, &parent->info);
-	users_get(&c->users, p->info.place.uid)->processes++;
+	users_get(&c->users, p->info.context.uid)->processes++;
 	r = inherit_vm(c, p, parent);
 	if (!r)
 		r = inherit_code(p, parent);
@@ -466,7 +468,7 @@ static int renew_code(struct collector *c, struct tracked_process *p)
 {
 	native_process_free(p->native);
 	p->native = NULL;
-	return c->native ? native_process_new(c->native, p->pid, &p->info.place, &p->native) : 0;
+	return c->native ? native_process_new(c->native, p->pid, &p->info.context, &p->native) : 0;
 }
 
 int life_take_exec(struct collector *c, const struct rbpf_ring_life *rec)

@@ -269,7 +269,7 @@ static bool status_number(const char *text, const char *key, bool last, uint64_t
 	return found;
 }
 
-void placement_of_status(const char *text, struct placement *ret)
+void process_context_of_status(const char *text, struct process_context *ret)
 {
 	uint64_t v;
 
@@ -292,11 +292,11 @@ static int read_file(pid_t pid, const char *name, struct buf *text)
 	return r == -ENOMEM ? r : 0;
 }
 
-int placement_read(pid_t pid, struct placement *ret)
+int process_context_read(pid_t pid, struct process_context *ret)
 {
 	_cleanup_buf_ struct buf cgroup = BUF_INIT, status = BUF_INIT;
 	_cleanup_buf_ struct buf path = BUF_INIT, container = BUF_INIT;
-	struct placement p = PLACEMENT_INIT;
+	struct process_context p = PROCESS_CONTEXT_INIT;
 
 	if (read_file(pid, "cgroup", &cgroup) || read_file(pid, "status", &status))
 		return -ENOMEM;
@@ -304,20 +304,20 @@ int placement_read(pid_t pid, struct placement *ret)
 	cgroup_container(buf_str(&path), &container);
 	if (buf_failed(&path) || buf_failed(&container))
 		return -ENOMEM;
-	placement_of_status(buf_str(&status), &p);
+	process_context_of_status(buf_str(&status), &p);
 	p.cgroup = strdup(buf_str(&path));
 	p.container = strdup(buf_str(&container));
 	if (!p.cgroup || !p.container) {
-		placement_deinit(&p);
+		process_context_deinit(&p);
 		return -ENOMEM;
 	}
 	*ret = p;
 	return 0;
 }
 
-void placement_deinit(struct placement *p)
+void process_context_deinit(struct process_context *p)
 {
 	free(p->cgroup);
 	free(p->container);
-	*p = (struct placement)PLACEMENT_INIT;
+	*p = (struct process_context)PROCESS_CONTEXT_INIT;
 }

@@ -34,27 +34,27 @@ void cgroup_path(const char *text, struct buf *out);
  */
 void cgroup_container(const char *path, struct buf *out);
 
-/* Where a process runs, as /proc tells it. */
-struct placement {
+/* The user, control group, container and pid namespace of a process, as /proc tells them. */
+struct process_context {
 	char *cgroup;	 /* path, "" if unknown; owned */
 	char *container; /* id or name, "" if it is in none; owned */
 	pid_t ns_pid;	 /* its pid in its own (the innermost) pid namespace; 0 if unknown */
 	uid_t uid;	 /* real; -1 if unknown */
 };
 
-#define PLACEMENT_INIT                                                                             \
+#define PROCESS_CONTEXT_INIT                                                                       \
 	{                                                                                          \
 		.uid = (uid_t)-1                                                                   \
 	}
 
 /*
  * Read it. What cannot be read (@pid has ended, /proc is mounted with hidepid) is left unknown.
- * Returns 0 or -ENOMEM; @ret: placement_deinit().
+ * Returns 0 or -ENOMEM; @ret: process_context_deinit().
  */
-int placement_read(pid_t pid, struct placement *ret);
-void placement_deinit(struct placement *p);
+int process_context_read(pid_t pid, struct process_context *ret);
+void process_context_deinit(struct process_context *p);
 
 /* The ns_pid and uid of @text, what /proc/PID/status holds; what it lacks is left alone. */
-void placement_of_status(const char *text, struct placement *ret);
+void process_context_of_status(const char *text, struct process_context *ret);
 
 #endif

@@ -105,14 +105,14 @@ static char *read_cmdline(pid_t pid)
 
 uid_t process_uid(pid_t pid)
 {
-	struct placement place = PLACEMENT_INIT;
+	struct process_context context = PROCESS_CONTEXT_INIT;
 	struct buf text _cleanup_buf_ = BUF_INIT;
 	char path[32];
 
 	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
 	if (!io_read_file(AT_FDCWD, path, STATUS_MAX, &text))
-		placement_of_status(buf_str(&text), &place);
-	return place.uid;
+		process_context_of_status(buf_str(&text), &context);
+	return context.uid;
 }
 
 int process_parent(pid_t pid, pid_t *ret)
@@ -154,7 +154,7 @@ int process_open(pid_t pid, struct process *ret, struct err *err)
 	p.start_ticks = stat.start_ticks;
 	p.exe = read_exe(pid);
 	p.cmdline = read_cmdline(pid);
-	if (!p.exe || !p.cmdline || placement_read(pid, &p.place)) {
+	if (!p.exe || !p.cmdline || process_context_read(pid, &p.context)) {
 		process_close(&p);
 		return err_oom(err);
 	}
@@ -168,7 +168,7 @@ void process_close(struct process *p)
 		close(p->pidfd);
 	free(p->exe);
 	free(p->cmdline);
-	placement_deinit(&p->place);
+	process_context_deinit(&p->context);
 	*p = (struct process)PROCESS_INIT;
 }
 

@@ -23,17 +23,17 @@ struct err;
 struct process {
 	pid_t pid;
 	pid_t ppid;
-	uint64_t start_ticks;	/* /proc/PID/stat field 22 */
-	int pidfd;		/* -1 where there are too many open files (fds.h); owned */
-	char *exe;		/* as the target sees it, "" if unreadable; owned */
-	char *cmdline;		/* arguments joined by spaces, or [comm]; raw bytes, the first
+	uint64_t start_ticks; /* /proc/PID/stat field 22 */
+	int pidfd;	      /* -1 where there are too many open files (fds.h); owned */
+	char *exe;	      /* as the target sees it, "" if unreadable; owned */
+	char *cmdline;	      /* arguments joined by spaces, or [comm]; raw bytes, the first
 				 * PROCESS_CMDLINE_MAX; owned */
-	struct placement place; /* control group, container, …, as far as readable; owned */
+	struct process_context context; /* control group, container, …, as far as readable; owned */
 };
 
 #define PROCESS_INIT                                                                               \
 	{                                                                                          \
-		.pidfd = -1, .place = PLACEMENT_INIT                                               \
+		.pidfd = -1, .context = PROCESS_CONTEXT_INIT                                       \
 	}
 
 /*

@@ -87,13 +87,13 @@ bool selection_has(const struct selection *sel, const struct process *process)
 {
 	char comm[16];
 
-	if (sel->has_user && process->place.uid != sel->user)
+	if (sel->has_user && process->context.uid != sel->user)
 		return false;
-	if (sel->cgroup && !below(process->place.cgroup, sel->cgroup))
+	if (sel->cgroup && !below(process->context.cgroup, sel->cgroup))
 		return false;
 	if (sel->container &&
-	    (!process->place.container[0] ||
-	     strncmp(process->place.container, sel->container, strlen(sel->container))))
+	    (!process->context.container[0] ||
+	     strncmp(process->context.container, sel->container, strlen(sel->container))))
 		return false;
 	if (!sel->has_command || !regexec(&sel->command, process->cmdline, 0, NULL, 0))
 		return true;

@@ -30,10 +30,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	_cleanup_free_ char *text = strndup((const char *)data, size);
-	struct placement p = PLACEMENT_INIT;
+	struct process_context p = PROCESS_CONTEXT_INIT;
 
 	check_cgroup(text);
-	placement_of_status(text, &p);
+	process_context_of_status(text, &p);
 	if (p.cgroup || p.container || p.ns_pid < 0)
 		abort();
 	return 0;

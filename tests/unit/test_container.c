@@ -261,9 +261,9 @@ Test(container, status)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(samples); i++) {
-		struct placement p = PLACEMENT_INIT;
+		struct process_context p = PROCESS_CONTEXT_INIT;
 
-		placement_of_status(samples[i].text, &p);
+		process_context_of_status(samples[i].text, &p);
 		cr_expect_eq(p.ns_pid, samples[i].ns_pid, "%s", samples[i].text);
 		cr_expect_eq(p.uid, samples[i].uid, "%s", samples[i].text);
 	}
@@ -271,26 +271,26 @@ Test(container, status)
 
 Test(container, own)
 {
-	struct placement p = PLACEMENT_INIT;
+	struct process_context p = PROCESS_CONTEXT_INIT;
 
-	cr_assert_eq(placement_read(getpid(), &p), 0);
+	cr_assert_eq(process_context_read(getpid(), &p), 0);
 	cr_expect(!*p.cgroup || *p.cgroup == '/', "%s", p.cgroup);
 	cr_expect_eq(p.ns_pid, getpid());
 	cr_expect_eq(p.uid, getuid());
-	placement_deinit(&p);
+	process_context_deinit(&p);
 	cr_expect(!p.cgroup && !p.container && !p.ns_pid && p.uid == (uid_t)-1);
-	placement_deinit(&p);
+	process_context_deinit(&p);
 }
 
 Test(container, of_nobody)
 {
-	struct placement p = PLACEMENT_INIT;
+	struct process_context p = PROCESS_CONTEXT_INIT;
 
-	cr_assert_eq(placement_read(0x3fffffff, &p), 0, "what is unknown is no error");
+	cr_assert_eq(process_context_read(0x3fffffff, &p), 0, "what is unknown is no error");
 	cr_expect_str_eq(p.cgroup, "");
 	cr_expect_str_eq(p.container, "");
 	cr_expect(!p.ns_pid && p.uid == (uid_t)-1);
-	placement_deinit(&p);
+	process_context_deinit(&p);
 }
 
 /*
@@ -327,14 +327,14 @@ static pid_t start_in_namespace(void)
 
 Test(container, pid_in_a_namespace)
 {
-	struct placement p = PLACEMENT_INIT;
+	struct process_context p = PROCESS_CONTEXT_INIT;
 	pid_t pid = start_in_namespace();
 
 	if (pid < 0) {
 		cr_skip_test("no pid namespace can be made here");
 	}
-	cr_expect_eq(placement_read(pid, &p), 0);
+	cr_expect_eq(process_context_read(pid, &p), 0);
 	cr_expect_eq(p.ns_pid, 1);
-	placement_deinit(&p);
+	process_context_deinit(&p);
 	kill(pid, SIGKILL);
 }

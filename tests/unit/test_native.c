@@ -20,20 +20,20 @@
 struct fixture {
 	struct native *native;
 	struct native_process *process;
-	struct placement place;
+	struct process_context context;
 	char *code;
 	char path[64];
 };
 
 static void setup(struct fixture *f)
 {
-	*f = (struct fixture) { .place = { .ns_pid = getpid() } };
+	*f = (struct fixture) { .context = { .ns_pid = getpid() } };
 	f->code = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	cr_assert_neq(f->code, MAP_FAILED);
 	snprintf(f->path, sizeof(f->path), "/tmp/perf-%d.map", (int)getpid());
 	unlink(f->path); /* of another process that had this pid */
 	cr_assert_eq(native_new(NULL, test_worker(), false, NULL, NULL, &f->native), 0);
-	cr_assert_eq(native_process_new(f->native, getpid(), &f->place, &f->process), 0);
+	cr_assert_eq(native_process_new(f->native, getpid(), &f->context, &f->process), 0);
 	cr_assert_eq(native_process_look(f->process, NULL), 0);
 }
 

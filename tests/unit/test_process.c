@@ -21,7 +21,7 @@
 static void assert_sane_process(const struct process *p, pid_t pid)
 {
 	cr_assert_eq(p->pid, pid);
-	cr_assert(p->exe && p->cmdline && p->place.cgroup && p->place.container);
+	cr_assert(p->exe && p->cmdline && p->context.cgroup && p->context.container);
 	cr_assert_gt(p->start_ticks, 0);
 	cr_assert(p->pidfd < 0 || fcntl(p->pidfd, F_GETFD) & FD_CLOEXEC);
 }
@@ -79,11 +79,11 @@ Test(process, own)
 	exe[n > 0 ? n : 0] = '\0';
 	cr_expect_str_eq(p.exe, exe);
 	cr_expect_str_not_empty(p.cmdline);
-	cr_expect_eq(p.place.ns_pid, getpid());
-	cr_expect_eq(p.place.uid, getuid());
+	cr_expect_eq(p.context.ns_pid, getpid());
+	cr_expect_eq(p.context.uid, getuid());
 	cr_expect(process_alive(&p));
 	process_close(&p);
-	cr_expect(p.pidfd == -1 && !p.exe && !p.cmdline && !p.place.cgroup);
+	cr_expect(p.pidfd == -1 && !p.exe && !p.cmdline && !p.context.cgroup);
 	process_close(&p);
 }
 

@@ -16,7 +16,7 @@ static bool matches(const char *command, const char *group, const char *id, cons
 {
 	const struct process p = { .pid = getpid(),
 				   .cmdline = cmdline,
-				   .place = {
+				   .context = {
 					   .cgroup = cgroup, .container = container, .uid = 0 } };
 	struct err err = { 0 };
 	struct selection sel;

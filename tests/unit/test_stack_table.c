@@ -90,7 +90,8 @@ static void setup(struct fixture *f)
 	f->img->vm.walk.text_lo = (uint64_t)rb_vm_exec;
 	cr_assert_eq(resolver_new(f->p.vm, &f->p.resolver), 0);
 	cr_assert_eq(native_new(NULL, test_worker(), false, NULL, NULL, &f->t.native), 0);
-	cr_assert_eq(native_process_new(f->t.native, getpid(), &f->p.info.place, &f->p.native), 0);
+	cr_assert_eq(native_process_new(f->t.native, getpid(), &f->p.info.context, &f->p.native),
+		     0);
 	cr_assert_eq(native_process_look(f->p.native, f->p.vm), 0);
 	cr_assert_eq(profile_sink_init(&f->out, &opts), 0);
 	cr_assert_eq(sink_process(&f->out.sink, &process, &id), 0);
