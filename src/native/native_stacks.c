@@ -75,7 +75,7 @@ struct native_process {
 	bool perf_map_hangs;   /* its file system does not answer */
 	bool perf_map_refused; /* it was counted as such, and so is this */
 	bool map_cut;
-	bool placed;	  /* set_code() was called with it */
+	bool code_set;	  /* set_code() was called with it */
 	uint64_t text;	  /* an address of its VM's code; 0: none is known, or … */
 	bool text_looked; /* … native_names_vm() was told of it */
 	uint64_t look_ns; /* CLOCK_MONOTONIC: not before is it looked again */
@@ -175,11 +175,11 @@ int native_process_new(struct native *n, pid_t pid, const struct process_context
 
 static void displace(struct native_process *p)
 {
-	if (p->placed)
+	if (p->code_set)
 		unwind_tables_remove(p->native->tables, p->map, clock_ns(CLOCK_MONOTONIC));
 	code_map_unref(p->map);
 	p->map = NULL;
-	p->placed = false;
+	p->code_set = false;
 }
 
 /* Stacks are to be walked by @map, which becomes this process' own reference, in place of its own. */
@@ -187,16 +187,16 @@ static int replace(struct native_process *p, struct code_map *map)
 {
 	struct native *n = p->native;
 	struct rbpf_code code;
-	bool placed;
+	bool added;
 	int r;
 
-	r = unwind_tables_place(n->tables, map, clock_ns(CLOCK_MONOTONIC), &code);
-	placed = !r;
+	r = unwind_tables_add(n->tables, map, clock_ns(CLOCK_MONOTONIC), &code);
+	added = !r;
 	if (n->set_code)
-		n->set_code(n->arg, p->pid, placed ? &code : NULL);
+		n->set_code(n->arg, p->pid, added ? &code : NULL);
 	displace(p);
 	p->map = map;
-	p->placed = placed;
+	p->code_set = added;
 	n->maps_cut += map->is_cut && !p->map_cut;
 	p->map_cut |= map->is_cut;
 	return r == -ENOMEM ? r : 0;
@@ -284,13 +284,13 @@ int native_process_look(struct native_process *p, const struct ruby_vm *vm)
 {
 	struct native *n = p->native;
 	struct code_map *map;
-	bool first = !p->placed;
+	bool first = !p->code_set;
 	int r;
 
 	r = read_map(p, vm, &map);
 	if (r == -ENOMEM)
 		return r;
-	if (!r && map == p->map && p->placed)
+	if (!r && map == p->map && p->code_set)
 		code_map_unref(map);
 	else if (!r)
 		r = replace(p, map);
@@ -298,7 +298,7 @@ int native_process_look(struct native_process *p, const struct ruby_vm *vm)
 		r = 0;
 	p->text = vm ? vm->walk.text_lo : 0;
 	p->text_looked = false;
-	if (!r && vm && p->placed && first)
+	if (!r && vm && p->code_set && first)
 		r = load_first(p, vm);
 	/* They will be needed: the sooner it is begun to read them, the better. */
 	if (!r && vm && p->map)
@@ -359,7 +359,7 @@ int native_process_wanted(struct native_process *p, uint64_t addr, enum rbpf_nat
 
 	if (end != RBPF_NATIVE_UNREAD)
 		return may_look(p, now) ? native_process_look(p, vm) : 0;
-	return p->placed ? load_table(p, addr, now) : 0;
+	return p->code_set ? load_table(p, addr, now) : 0;
 }
 
 /* ---- frames ---- */

@@ -11,7 +11,7 @@
  *   removed until the grace is over.
  *
  * A file is known here, as a struct unwind_table, while its table is in the pool; and as long as a range
- * of it is placed, if its table was refused for want of room. Such a file may be asked for again
+ * of it is added, if its table was refused for want of room. Such a file may be asked for again
  * when words have become free, and otherwise every UNWIND_STAY_NS. Its size is remembered, so that
  * most of the refusals to come cost no reading.
  */
@@ -40,7 +40,7 @@ struct unwind_table {
 	struct code_file *file; /* referred to */
 	enum table_state state;
 	uint64_t since;	      /* ns: loaded, or refused, then */
-	size_t uses;	      /* placed ranges of the file */
+	size_t uses;	      /* added ranges of the file */
 	uint32_t chunks;      /* of RBPF_POOL_CHUNK words, that it takes; 0: not known yet */
 	uint32_t first_chunk; /* TABLE_LOADED, as what follows */
 	uint32_t pages;
@@ -196,7 +196,7 @@ static void write_range(const struct code_range *from, const struct unwind_table
 }
 
 /*
- * Give all placed ranges of @file the kind @kind or, if @table is not NULL, that table. Returns how
+ * Give all added ranges of @file the kind @kind or, if @table is not NULL, that table. Returns how
  * many there are.
  */
 static size_t update_ranges(struct unwind_tables *t, const struct code_file *file, uint32_t kind,
@@ -223,7 +223,7 @@ static size_t update_ranges(struct unwind_tables *t, const struct code_file *fil
 
 /* ---- areas ---- */
 
-/* Where @map is or, if it is not placed (false), would be. */
+/* Where @map is or, if it was not added (false), would be. */
 static bool find_area(const struct unwind_tables *t, const struct code_map *map, size_t *ret)
 {
 	size_t low = 0, high = t->n_areas;
@@ -272,8 +272,8 @@ static int add_area(struct unwind_tables *t, struct code_map *map, size_t i)
 	return 0;
 }
 
-int unwind_tables_place(struct unwind_tables *t, struct code_map *map, uint64_t now,
-			struct rbpf_code *ret)
+int unwind_tables_add(struct unwind_tables *t, struct code_map *map, uint64_t now,
+		      struct rbpf_code *ret)
 {
 	size_t i;
 	int r;
@@ -289,7 +289,7 @@ int unwind_tables_place(struct unwind_tables *t, struct code_map *map, uint64_t 
 	return 0;
 }
 
-/* One range of @file is no longer placed. */
+/* One range of @file was removed. */
 static void unuse_table(struct unwind_tables *t, const struct code_file *file)
 {
 	struct unwind_table *table = file ? table_of(t, file) : NULL;
@@ -320,7 +320,7 @@ void unwind_tables_remove(struct unwind_tables *t, struct code_map *map, uint64_
 
 /* ---- room in the pool ---- */
 
-/* Whether its place may be given to another one at @now. */
+/* Whether its chunks may be given to another table at @now. */
 static bool may_drop(const struct unwind_table *table, uint64_t now)
 {
 	return table->state == TABLE_LOADED &&

@@ -54,8 +54,8 @@ void unwind_tables_free(struct unwind_tables *t); /* accepts NULL */
  * tells the BPF programs where they are, until unwind_tables_remove() for that process. Returns 0,
  * -ENOSPC (no room for ranges) or -ENOMEM.
  */
-int unwind_tables_place(struct unwind_tables *t, struct code_map *map, uint64_t now,
-			struct rbpf_code *ret);
+int unwind_tables_add(struct unwind_tables *t, struct code_map *map, uint64_t now,
+		      struct rbpf_code *ret);
 
 /*
  * One process less uses @map: it has ended, or has another map. The BPF programs must not have its
@@ -67,12 +67,12 @@ void unwind_tables_remove(struct unwind_tables *t, struct code_map *map, uint64_
  * Process @pid, which has @map, runs code at @addr that is RBPF_CODE_UNREAD: load its table, of which
  * no other copy is kept (code_file_forget_table()). It takes 15 ms for libruby, and some 2 s for a
  * file that a hostile target made for that (CFI_MAX_NS). If the file cannot be opened through @pid,
- * its ranges are RBPF_CODE_NO_TABLE, but not those of maps that are placed later.
+ * its ranges are RBPF_CODE_NO_TABLE, but not those of maps that are added later.
  *
  * With @ahead the worker reads the file meanwhile (code_ahead.h), and unwind_tables_poll() loads
  * the table when that is done.
  *
- * Returns 0, -ENOENT (@map is not placed, or @addr is in no range of it, or in one that no file is
+ * Returns 0, -ENOENT (@map was not added, or @addr is in no range of it, or in one that no file is
  * behind) or -ENOMEM, after which it may be asked for again.
  */
 int unwind_tables_load(struct unwind_tables *t, struct code_map *map, pid_t pid, uint64_t addr,

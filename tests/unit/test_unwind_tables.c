@@ -138,11 +138,11 @@ static struct code_map *read_own(struct code_map *old)
 	return map;
 }
 
-static struct rbpf_code place(struct code_map *map, uint64_t now)
+static struct rbpf_code add_map(struct code_map *map, uint64_t now)
 {
 	struct rbpf_code code;
 
-	cr_assert_eq(unwind_tables_place(tables, map, now, &code), 0);
+	cr_assert_eq(unwind_tables_add(tables, map, now, &code), 0);
 	cr_assert_eq(code.n, map->n);
 	assert_sane_area(code);
 	return code;
@@ -158,7 +158,7 @@ static uint64_t code_of(const struct code_image *image)
 	return (uint64_t)(uintptr_t)image->code;
 }
 
-/* A map of images alone, so that they can be placed one without another. */
+/* A map of images alone, so that they can be added one without another. */
 static struct code_map *map_of(const struct code_image *images, size_t n)
 {
 	struct maps all = MAPS_INIT, some = MAPS_INIT;
@@ -180,7 +180,7 @@ static struct code_map *map_of(const struct code_image *images, size_t n)
 }
 
 /* Each rule of [@start, @end) that the pool gives, against a table of its own. */
-static size_t compare_range(const struct code_range *range, const struct rbpf_range *placed)
+static size_t compare_range(const struct code_range *range, const struct rbpf_range *added)
 {
 	const uint64_t step = (range->end - range->start) / 5000 | 1;
 	struct cfi_rules rules = CFI_RULES_INIT;
@@ -197,9 +197,9 @@ static size_t compare_range(const struct code_range *range, const struct rbpf_ra
 		cr_assert_eq(cfi_table_read(fd, &rules, &table), 0, "%s", file->path);
 		close(fd);
 	}
-	cr_expect_eq(placed->pages, table.pages);
+	cr_expect_eq(added->pages, table.pages);
 	for (uint64_t addr = range->start; addr < range->end; addr += step, compared++)
-		wrong += memcmp(rule_in(placed, addr),
+		wrong += memcmp(rule_in(added, addr),
 				cfi_table_rule(&table, &rules, addr - range->bias),
 				sizeof(struct rbpf_cfi_rule)) != 0;
 	cr_expect_eq(wrong, 0, "%s: %zu of %zu places", file->path, wrong, compared);
@@ -213,7 +213,7 @@ static size_t compare_range(const struct code_range *range, const struct rbpf_ra
 Test(unwind_tables, own, .init = set_up, .fini = tear_down)
 {
 	struct code_map *map = read_own(NULL);
-	struct rbpf_code code = place(map, NOW);
+	struct rbpf_code code = add_map(map, NOW);
 	struct unwind_tables_stats stats;
 	size_t compared = 0, loaded = 0;
 
@@ -221,15 +221,15 @@ Test(unwind_tables, own, .init = set_up, .fini = tear_down)
 		cr_expect_eq(mem.ranges[code.first + i].kind, map->v[i].kind);
 	cr_expect_eq(unwind_tables_load(tables, map, getpid(), 1, NOW, false), -ENOENT);
 	for (size_t i = 0; i < map->n; i++) {
-		struct rbpf_range *placed = &mem.ranges[code.first + i];
+		struct rbpf_range *added = &mem.ranges[code.first + i];
 
 		if (!map->v[i].file)
 			continue;
-		placed->asked = 1;
+		added->asked = 1;
 		load(map, map->v[i].start, NOW);
 		cr_assert_eq(map->v[i].file->table_state, CODE_TABLE_NOT_TRIED,
 			     "%s: no second copy is kept", map->v[i].file->path);
-		compared += compare_range(&map->v[i], placed);
+		compared += compare_range(&map->v[i], added);
 		loaded++;
 	}
 	cr_expect_gt(loaded, 3);
@@ -251,7 +251,7 @@ Test(unwind_tables, own, .init = set_up, .fini = tear_down)
 Test(unwind_tables, read_ahead, .init = set_up, .fini = tear_down)
 {
 	struct code_map *map = read_own(NULL);
-	struct rbpf_code code = place(map, NOW);
+	struct rbpf_code code = add_map(map, NOW);
 	size_t compared = 0;
 
 	for (size_t i = 0; i < map->n; i++) {
@@ -293,7 +293,7 @@ static void measure(const char *path)
 	close(fd);
 	map = map_of(&image, 1);
 	cr_assert_not_null(map->v[0].file, "%s", path);
-	code = place(map, NOW);
+	code = add_map(map, NOW);
 	ns = clock_ns(CLOCK_MONOTONIC);
 	cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	load(map, code_of(&image), NOW);
@@ -332,9 +332,9 @@ Test(unwind_tables, maps_that_are_shared, .init = set_up, .fini = tear_down)
 	code_image_map(&image);
 	map = map_of(&image, 1);
 	map2 = map_of(&image, 1);
-	first = place(map, NOW);
-	second = place(map, NOW);
-	other = place(map2, NOW);
+	first = add_map(map, NOW);
+	second = add_map(map, NOW);
+	other = add_map(map2, NOW);
 	cr_expect_eq(first.first, second.first, "one area for both");
 	cr_expect_neq(first.first, other.first);
 	load(map, code_of(&image), NOW);
@@ -342,16 +342,16 @@ Test(unwind_tables, maps_that_are_shared, .init = set_up, .fini = tear_down)
 	cr_expect_eq(mem.ranges[other.first].kind, RBPF_CODE_TABLE, "of each with that file");
 	cr_expect_eq(mem.ranges[first.first].table, mem.ranges[other.first].table);
 	unwind_tables_remove(tables, map, NOW);
-	cr_expect_eq(place(map, NOW).first, first.first, "still there");
+	cr_expect_eq(add_map(map, NOW).first, first.first, "still there");
 	unwind_tables_remove(tables, map, NOW);
 	unwind_tables_remove(tables, map, NOW);
-	cr_expect_neq(place(map, NOW).first, first.first, "another may still read there");
+	cr_expect_neq(add_map(map, NOW).first, first.first, "another may still read there");
 	unwind_tables_remove(tables, map, NOW);
-	other = place(map, NOW + GRACE);
+	other = add_map(map, NOW + GRACE);
 	cr_expect_eq(other.first, first.first);
 	cr_expect_eq(mem.ranges[other.first].kind, RBPF_CODE_TABLE, "its table has stayed");
 	unwind_tables_remove(tables, map, NOW + GRACE);
-	unwind_tables_remove(tables, map, NOW + GRACE); /* no longer placed: nothing */
+	unwind_tables_remove(tables, map, NOW + GRACE); /* removed already: nothing */
 	unwind_tables_remove(tables, map2, NOW + GRACE);
 	code_map_unref(map);
 	code_map_unref(map2);
@@ -366,12 +366,12 @@ Test(unwind_tables, library_that_is_loaded_later, .init = set_up, .fini = tear_d
 	uint64_t libc = (uint64_t)(uintptr_t)gnu_get_libc_version;
 
 	old = read_own(NULL);
-	before = place(old, NOW);
+	before = add_map(old, NOW);
 	load(old, libc, NOW);
 	code_image_make(&image, 10, 16);
 	code_image_map(&image);
 	new = read_own(old);
-	after = place(new, NOW);
+	after = add_map(new, NOW);
 	unwind_tables_remove(tables, old, NOW);
 	cr_expect_eq(after.n, before.n + 1);
 	cr_expect_eq(range_at(after, libc)->kind, RBPF_CODE_TABLE, "at once");
@@ -397,12 +397,12 @@ Test(unwind_tables, no_table, .init = set_up, .fini = tear_down)
 	code_image_map(&images[0]);
 	code_image_map(&images[1]);
 	map = map_of(images, 2);
-	code = place(map, NOW);
+	code = add_map(map, NOW);
 	load(map, code_of(&images[0]), NOW);
 	cr_expect_eq(range_at(code, code_of(&images[0]))->kind, RBPF_CODE_NO_TABLE);
 	cr_expect_eq(range_at(code, code_of(&images[1]))->kind, RBPF_CODE_UNREAD);
 	unwind_tables_remove(tables, map, NOW);
-	code = place(map, NOW + GRACE);
+	code = add_map(map, NOW + GRACE);
 	cr_expect_eq(range_at(code, code_of(&images[0]))->kind, RBPF_CODE_NO_TABLE, "known by now");
 	cr_expect_eq(unwind_tables_load(tables, map, getpid(), 1, NOW + GRACE, false), -ENOENT);
 	unwind_tables_remove(tables, map, NOW + GRACE);
@@ -423,7 +423,7 @@ struct crowd {
 	uint64_t addr[CROWD];
 };
 
-/* Tables for so many blocks; each has a map of its own, and all are placed. */
+/* Tables for so many blocks; each has a map of its own, and all are added. */
 static void crowd_init_with(struct crowd *c, int n, const unsigned int *blocks)
 {
 	set_up_with(27 * RBPF_POOL_CHUNK, RBPF_CFI_MAX_RULES, RANGES);
@@ -433,7 +433,7 @@ static void crowd_init_with(struct crowd *c, int n, const unsigned int *blocks)
 		code_image_map(&c->images[i]);
 		c->addr[i] = code_of(&c->images[i]);
 		c->maps[i] = map_of(&c->images[i], 1);
-		c->code[i] = place(c->maps[i], NOW);
+		c->code[i] = add_map(c->maps[i], NOW);
 	}
 }
 
@@ -529,7 +529,7 @@ Test(unwind_tables, oldest_makes_room)
 	crowd_deinit(&c);
 }
 
-/* A table that nothing placed needs goes first, however new it is. */
+/* A table that no added map needs goes first, however new it is. */
 Test(unwind_tables, unused_makes_room)
 {
 	struct crowd c;
@@ -545,12 +545,12 @@ Test(unwind_tables, unused_makes_room)
 	load(c.maps[2], c.addr[2], NOW + 3 + GRACE);
 	cr_expect_eq(kind_of(&c, 0), RBPF_CODE_TABLE);
 	cr_expect_eq(kind_of(&c, 2), RBPF_CODE_TABLE);
-	/* Of the one that was refused and is placed no more, nothing is known: it is like new. */
-	c.code[1] = place(c.maps[1], NOW + 3 + GRACE);
+	/* Of the one that was refused and was removed, nothing is known: it is like new. */
+	c.code[1] = add_map(c.maps[1], NOW + 3 + GRACE);
 	load(c.maps[1], c.addr[1], NOW + 3 + GRACE);
 	cr_expect_eq(kind_of(&c, 1), RBPF_CODE_NO_ROOM);
 	unwind_tables_remove(tables, c.maps[1], NOW + 3 + GRACE);
-	c.code[1] = place(c.maps[1], NOW + 3 + GRACE);
+	c.code[1] = add_map(c.maps[1], NOW + 3 + GRACE);
 	cr_expect_eq(kind_of(&c, 1), RBPF_CODE_UNREAD);
 	crowd_deinit(&c);
 }
@@ -563,7 +563,7 @@ Test(unwind_tables, used_by_who_came_later)
 
 	crowd_init(&c);
 	late = map_of(&c.images[0], 1);
-	c.code[0] = place(late, NOW + 2);
+	c.code[0] = add_map(late, NOW + 2);
 	cr_expect_eq(kind_of(&c, 0), RBPF_CODE_TABLE, "at once");
 	unwind_tables_remove(tables, c.maps[0], NOW + 2);
 	load(c.maps[2], c.addr[2], NOW + 3);
@@ -610,7 +610,7 @@ Test(unwind_tables, too_large)
 	code_image_map(&images[0]);
 	code_image_map(&images[1]);
 	map = map_of(images, 2);
-	code = place(map, NOW);
+	code = add_map(map, NOW);
 	load(map, code_of(&images[0]), NOW);
 	load(map, code_of(&images[1]), NOW + 2 * UNWIND_STAY_NS);
 	unwind_tables_tick(tables, NOW + 5 * UNWIND_STAY_NS);
@@ -635,15 +635,15 @@ Test(unwind_tables, no_room_for_ranges)
 	code_image_map(&image);
 	map = map_of(&image, 1);
 	map2 = map_of(&image, 1);
-	place(map, NOW);
-	cr_expect_eq(unwind_tables_place(tables, map2, NOW, &code), -ENOSPC);
+	add_map(map, NOW);
+	cr_expect_eq(unwind_tables_add(tables, map2, NOW, &code), -ENOSPC);
 	cr_expect_eq(code.n, 7, "untouched");
 	cr_expect_eq(unwind_tables_load(tables, map2, getpid(), code_of(&image), NOW, false),
 		     -ENOENT);
-	unwind_tables_remove(tables, map2, NOW); /* not placed: nothing */
+	unwind_tables_remove(tables, map2, NOW); /* not added: nothing */
 	unwind_tables_remove(tables, map, NOW);
-	cr_expect_eq(unwind_tables_place(tables, map2, NOW, &code), -ENOSPC, "grace");
-	place(map2, NOW + GRACE);
+	cr_expect_eq(unwind_tables_add(tables, map2, NOW, &code), -ENOSPC, "grace");
+	add_map(map2, NOW + GRACE);
 	code_map_unref(map);
 	code_map_unref(map2);
 	code_image_remove(&image);
@@ -664,7 +664,7 @@ Test(unwind_tables, few_rules)
 	code_image_map(&images[0]);
 	code_image_map(&images[1]);
 	map = map_of(images, 2);
-	code = place(map, NOW);
+	code = add_map(map, NOW);
 	load(map, code_of(&images[0]), NOW);
 	load(map, code_of(&images[1]), NOW);
 	cr_assert_gt(cfi_rules_count(&files.rules), 6);
@@ -691,13 +691,13 @@ Test(unwind_tables, file_that_cannot_be_opened, .init = set_up, .fini = tear_dow
 	code_image_make(&image, 10, 16);
 	code_image_map(&image);
 	map = map_of(&image, 1);
-	code = place(map, NOW);
+	code = add_map(map, NOW);
 	code_file_done(&files, map->v[0].file, CODE_PART_ALL); /* as if many others were open */
 	code_image_remove(&image);
 	cr_expect_eq(unwind_tables_load(tables, map, 0x3fffffff, code_of(&image), NOW, false), 0);
 	cr_expect_eq(mem.ranges[code.first].kind, RBPF_CODE_NO_TABLE);
 	unwind_tables_remove(tables, map, NOW);
-	code = place(map, NOW + GRACE);
+	code = add_map(map, NOW + GRACE);
 	cr_expect_eq(mem.ranges[code.first].kind, RBPF_CODE_UNREAD, "another may map it still");
 	unwind_tables_remove(tables, map, NOW + GRACE);
 	code_map_unref(map);
