@@ -138,44 +138,43 @@ static enum rbpf_cfi_why set_cfa(struct rbpf_cfi_rule *rule, Dwarf_Frame *frame,
 
 /* ---- the registers ---- */
 
-enum register_place {
-	PLACE_SAME,  /* where it was */
-	PLACE_NONE,  /* nowhere */
-	PLACE_CFA,   /* in memory, at CFA + off */
-	PLACE_SP,    /* … sp + off */
-	PLACE_FP,    /* … fp + off */
-	PLACE_VALUE, /* it is CFA + off */
-	PLACE_OTHER,
+enum register_rule {
+	REGISTER_SAME_VALUE, /* as in this frame */
+	REGISTER_UNDEFINED,  /* not recoverable */
+	REGISTER_AT_CFA,     /* in memory, at CFA + off */
+	REGISTER_AT_SP,	     /* … sp + off */
+	REGISTER_AT_FP,	     /* … fp + off */
+	REGISTER_VAL_OFFSET, /* it is CFA + off */
+	REGISTER_OTHER,
 };
 
-/* Where the caller's register @reg is. */
-static enum register_place find_register(Dwarf_Frame *frame, struct numbers n, int reg,
-					 int64_t *off)
+/* The DWARF rule of register @reg of the caller. */
+static enum register_rule find_register(Dwarf_Frame *frame, struct numbers n, int reg, int64_t *off)
 {
 	Dwarf_Op room[3], *ops;
-	enum register_place place;
+	enum register_rule found;
 	size_t n_ops, i = 1;
 	int base;
 
 	*off = 0;
 	if (dwarf_frame_register(frame, reg, room, &ops, &n_ops))
-		return PLACE_OTHER;
+		return REGISTER_OTHER;
 	if (!n_ops)
-		return ops ? PLACE_NONE : PLACE_SAME;
+		return ops ? REGISTER_UNDEFINED : REGISTER_SAME_VALUE;
 	if (ops[0].atom != DW_OP_call_frame_cfa)
-		return PLACE_OTHER;
-	place = PLACE_CFA;
+		return REGISTER_OTHER;
+	found = REGISTER_AT_CFA;
 	if (i < n_ops && ops[i].atom == DW_OP_plus_uconst) {
 		*off = (int64_t)ops[i++].number;
 	} else if (i < n_ops && is_register_plus(&ops[i], &base, off)) {
 		if (base != n.sp && base != n.fp)
-			return PLACE_OTHER;
-		place = base == n.sp ? PLACE_SP : PLACE_FP;
+			return REGISTER_OTHER;
+		found = base == n.sp ? REGISTER_AT_SP : REGISTER_AT_FP;
 		i++;
 	}
-	if (place == PLACE_CFA && i + 1 == n_ops && ops[i].atom == DW_OP_stack_value)
-		return PLACE_VALUE;
-	return i == n_ops ? place : PLACE_OTHER;
+	if (found == REGISTER_AT_CFA && i + 1 == n_ops && ops[i].atom == DW_OP_stack_value)
+		return REGISTER_VAL_OFFSET;
+	return i == n_ops ? found : REGISTER_OTHER;
 }
 
 static enum rbpf_cfi_why set_ra(struct rbpf_cfi_rule *rule, Dwarf_Frame *frame, uint16_t machine)
@@ -184,18 +183,18 @@ static enum rbpf_cfi_why set_ra(struct rbpf_cfi_rule *rule, Dwarf_Frame *frame, 
 	int64_t off;
 
 	switch (find_register(frame, numbers_of(machine), reg, &off)) {
-	case PLACE_NONE:
+	case REGISTER_UNDEFINED:
 		rule->ra = RBPF_CFI_RA_END;
 		return RBPF_CFI_WHY_NONE;
-	case PLACE_SAME:
+	case REGISTER_SAME_VALUE:
 		if (machine != EM_AARCH64 || reg != 30)
 			return RBPF_CFI_WHY_RA;
 		rule->ra = RBPF_CFI_RA_LR;
 		return RBPF_CFI_WHY_NONE;
-	case PLACE_CFA:
+	case REGISTER_AT_CFA:
 		rule->ra = RBPF_CFI_RA_CFA;
 		break;
-	case PLACE_SP:
+	case REGISTER_AT_SP:
 		rule->ra = RBPF_CFI_RA_SP;
 		break;
 	default:
@@ -211,16 +210,16 @@ static void set_fp(struct rbpf_cfi_rule *rule, Dwarf_Frame *frame, uint16_t mach
 	int64_t off;
 
 	switch (find_register(frame, n, n.fp, &off)) {
-	case PLACE_SAME:
+	case REGISTER_SAME_VALUE:
 		rule->fp = RBPF_CFI_FP_SAME;
 		break;
-	case PLACE_CFA:
+	case REGISTER_AT_CFA:
 		rule->fp = RBPF_CFI_FP_CFA;
 		break;
-	case PLACE_SP:
+	case REGISTER_AT_SP:
 		rule->fp = RBPF_CFI_FP_SP;
 		break;
-	case PLACE_FP:
+	case REGISTER_AT_FP:
 		rule->fp = RBPF_CFI_FP_FP;
 		break;
 	default:
@@ -237,10 +236,10 @@ static enum rbpf_cfi_why check_sp(Dwarf_Frame *frame, uint16_t machine, bool is_
 	int64_t off;
 
 	switch (find_register(frame, n, n.sp, &off)) {
-	case PLACE_VALUE:
+	case REGISTER_VAL_OFFSET:
 		return off ? RBPF_CFI_WHY_SP : RBPF_CFI_WHY_NONE;
-	case PLACE_SP:
-	case PLACE_CFA:
+	case REGISTER_AT_SP:
+	case REGISTER_AT_CFA:
 		return is_signal ? RBPF_CFI_WHY_NONE : RBPF_CFI_WHY_SP;
 	default:
 		return RBPF_CFI_WHY_SP;
