@@ -35,7 +35,7 @@ struct dwarf_search {
 };
 
 /* A member, relative to a struct around it. */
-struct member_place {
+struct member_location {
 	uint64_t bit_offset;
 	uint64_t size; /* bytes */
 };
@@ -117,7 +117,7 @@ static bool member_location(Dwarf_Die *die, uint64_t *ret)
 	return true;
 }
 
-static bool member_place(Dwarf_Die *die, Dwarf_Die *type, struct member_place *ret)
+static bool locate_member(Dwarf_Die *die, Dwarf_Die *type, struct member_location *ret)
 {
 	uint64_t from_top, width, unit;
 
@@ -142,23 +142,23 @@ static bool member_place(Dwarf_Die *die, Dwarf_Die *type, struct member_place *r
 /* ---- members ---- */
 
 static int find_member(struct dwarf_search *s, Dwarf_Die *type, const char *path, size_t len,
-		       unsigned int depth, struct member_place *ret);
+		       unsigned int depth, struct member_location *ret);
 
 /*
  * Is @path (of @len) in this member, by its name or, if it has none, within it? As find_member().
  */
 static int match_member(struct dwarf_search *s, Dwarf_Die *die, const char *path, size_t len,
-			unsigned int depth, struct member_place *ret)
+			unsigned int depth, struct member_location *ret)
 {
 	const char *name = die_name(die), *dot = memchr(path, '.', len);
 	size_t first = dot ? (size_t)(dot - path) : len;
-	struct member_place within = { 0 };
+	struct member_location within = { 0 };
 	Dwarf_Die type;
 	int r;
 
 	if (name && (strlen(name) != first || memcmp(name, path, first)))
 		return -ENOENT;
-	if (!die_type(die, &type) || !member_place(die, &type, ret))
+	if (!die_type(die, &type) || !locate_member(die, &type, ret))
 		return -EBADMSG;
 	if (name && !dot)
 		return 0;
@@ -178,7 +178,7 @@ static int match_member(struct dwarf_search *s, Dwarf_Die *die, const char *path
 
 /* Returns 0, -ENOENT if there is no such member, -EBADMSG or -ETIME. */
 static int find_member(struct dwarf_search *s, Dwarf_Die *type, const char *path, size_t len,
-		       unsigned int depth, struct member_place *ret)
+		       unsigned int depth, struct member_location *ret)
 {
 	Dwarf_Die die;
 	int r, next;
@@ -220,21 +220,21 @@ static int find_enumerator(struct dwarf_search *s, Dwarf_Die *type, const char *
 static int answer_one(struct dwarf_search *s, Dwarf_Die *type, const char *path, size_t len,
 		      struct dwarf_fact *fact)
 {
-	struct member_place place = { 0 };
+	struct member_location location = { 0 };
 	uint64_t value;
 	int r;
 
 	if (dwarf_tag(type) == DW_TAG_enumeration_type) {
 		r = find_enumerator(s, type, path, len, &value);
 	} else {
-		r = find_member(s, type, path, len, 0, &place);
-		value = place.bit_offset / 8;
+		r = find_member(s, type, path, len, 0, &location);
+		value = location.bit_offset / 8;
 	}
 	if (r)
 		return r;
 	fact->value = value;
-	fact->bit = place.bit_offset % 8;
-	fact->size = place.size;
+	fact->bit = location.bit_offset % 8;
+	fact->size = location.size;
 	return 0;
 }
 

@@ -153,12 +153,12 @@ bool ruby_is_ec(const struct memory *mem, uint64_t ec, struct ruby_ec_shape *sha
  * sysdeps/x86_64/nptl/tls.h, sysdeps/aarch64/nptl/tls.h, elf/dl-tls.c (allocate_dtv_entry,
  * allocate_dtv); musl src/internal/pthread_impl.h, src/env/__init_tls.c (__copy_tls).
  */
-struct dtv_place {
+struct dtv_layout {
 	int32_t offset; /* of the DTV's address, from the thread pointer */
 	uint16_t entry; /* bytes */
 };
 
-static const struct dtv_place dtv_places[] = {
+static const struct dtv_layout dtv_layouts[] = {
 #if defined(__x86_64__)
 	{ 8, DTV_ENTRY_GLIBC },
 	{ 8, DTV_ENTRY_MUSL },
@@ -184,21 +184,21 @@ struct slot {
 	struct ruby_ec_shape shape;
 };
 
-static void read_dtv(const struct memory *mem, uint64_t tp, const struct dtv_place *place,
+static void read_dtv(const struct memory *mem, uint64_t tp, const struct dtv_layout *layout,
 		     struct dtv *dtv)
 {
 	uint64_t addr, count = 0;
 
-	dtv->entry = place->entry / 8;
+	dtv->entry = layout->entry / 8;
 	dtv->n = 0;
-	if (memory_read_u64(mem, tp + (uint64_t)(int64_t)place->offset, &addr) ||
+	if (memory_read_u64(mem, tp + (uint64_t)(int64_t)layout->offset, &addr) ||
 	    !ruby_is_object(addr))
 		return;
-	dtv->n = memory_read_some(mem, addr, dtv->words, (size_t)DTV_MAX_MODULES * place->entry) /
-		 place->entry;
-	if (dtv->n < 2 || (dtv->words[1] != 0) != (place->entry == DTV_ENTRY_MUSL))
+	dtv->n = memory_read_some(mem, addr, dtv->words, (size_t)DTV_MAX_MODULES * layout->entry) /
+		 layout->entry;
+	if (dtv->n < 2 || (dtv->words[1] != 0) != (layout->entry == DTV_ENTRY_MUSL))
 		dtv->n = 0;
-	else if (place->entry == DTV_ENTRY_MUSL)
+	else if (layout->entry == DTV_ENTRY_MUSL)
 		dtv->n = dtv->words[0] < dtv->n ? dtv->words[0] + 1 : 0;
 	else if (!memory_read_u64(mem, addr - DTV_ENTRY_GLIBC, &count) && count && count < dtv->n)
 		dtv->n = count + 1;
@@ -275,14 +275,14 @@ static void search_block(const struct memory *mem, const struct dtv *dtv, size_t
 bool ruby_tls_find(const struct memory *mem, uint64_t tp, struct ruby_ec_shape *shape,
 		   struct rbpf_layout *l)
 {
-	const struct dtv_place *place;
+	const struct dtv_layout *layout;
 
-	for (place = dtv_places; place < dtv_places + ARRAY_SIZE(dtv_places); place++) {
+	for (layout = dtv_layouts; layout < dtv_layouts + ARRAY_SIZE(dtv_layouts); layout++) {
 		struct slot in_static = { 0 }, in_dynamic = { 0 };
 		struct dtv dtv;
 		size_t m;
 
-		read_dtv(mem, tp, place, &dtv);
+		read_dtv(mem, tp, layout, &dtv);
 		for (m = 1; m < dtv.n; m++)
 			if (ruby_is_object(dtv.words[m * dtv.entry]))
 				search_block(mem, &dtv, m, shape,
@@ -295,8 +295,8 @@ bool ruby_tls_find(const struct memory *mem, uint64_t tp, struct ruby_ec_shape *
 		}
 		if (in_dynamic.addr && !in_dynamic.ambiguous && !in_static.addr) {
 			l->tls_model = RBPF_TLS_DTV;
-			l->dtv_offset = place->offset;
-			l->dtv_entry = place->entry;
+			l->dtv_offset = layout->offset;
+			l->dtv_entry = layout->entry;
 			l->tls_module = in_dynamic.module;
 			l->tls_offset = (int64_t)(in_dynamic.addr - in_dynamic.block);
 			*shape = in_dynamic.shape;

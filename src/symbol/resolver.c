@@ -3,7 +3,7 @@
  * What is known of iseqs and methods is in the code cache; here are made of it strings, symbols,
  * and a table
  *
- *   frames           by (iseq and its generation, pc, method and its generation, caller's place):
+ *   frames           by (iseq and its generation, pc, method and its generation, caller's source location):
  *                    the symbol
  *
  * so that naming a frame that was seen before is a lookup, and a stale copy can never be reached.
@@ -58,7 +58,7 @@ struct resolver {
 };
 
 /* Where a Ruby frame executes: what C functions called from it are shown at. */
-struct ruby_place {
+struct source_location {
 	uint32_t file; /* string; 0 is "": there is no such frame */
 	uint32_t line;
 };
@@ -204,7 +204,7 @@ static uint32_t jit_flag(const struct resolver *r, const struct rbpf_frame *f)
 
 static int ruby_symbol(struct resolver *r, const struct ruby_iseq *iseq,
 		       const struct ruby_method *method, const struct rbpf_frame *f, bool unsaved,
-		       const struct ruby_place *caller, uint32_t *ret)
+		       const struct source_location *caller, uint32_t *ret)
 {
 	struct buf label _cleanup_buf_ = BUF_INIT;
 	struct symbol_key key;
@@ -235,7 +235,7 @@ static int ruby_symbol(struct resolver *r, const struct ruby_iseq *iseq,
 }
 
 static int cfunc_symbol(struct resolver *r, const struct ruby_method *method,
-			const struct ruby_place *caller, uint32_t *ret)
+			const struct source_location *caller, uint32_t *ret)
 {
 	struct symbol_key key = { .kind = FRAME_CFUNC, .file = caller->file, .line = caller->line };
 	struct buf label _cleanup_buf_ = BUF_INIT;
@@ -249,7 +249,7 @@ static int cfunc_symbol(struct resolver *r, const struct ruby_method *method,
 
 /* The symbol of a frame whose iseq or method is proven. */
 static int frame_symbol(struct resolver *r, const struct rbpf_frame *f, const struct code_ref *ref,
-			bool unsaved, const struct ruby_place *caller, uint32_t *ret)
+			bool unsaved, const struct source_location *caller, uint32_t *ret)
 {
 	const struct ruby_iseq *iseq = code_iseq(&r->code, ref);
 	const struct ruby_method *method = code_method(&r->code, ref);
@@ -316,7 +316,7 @@ static bool half_written(const struct resolver *r, const struct rbpf_frame *f,
 }
 
 static int name_frame(struct resolver *r, const struct rbpf_frame *f, const struct code_ref *ref,
-		      bool unsaved, const struct ruby_place *caller, uint32_t *ret)
+		      bool unsaved, const struct source_location *caller, uint32_t *ret)
 {
 	*ret = r->unknown;
 	if (!f->iseq && !f->me) {
@@ -362,7 +362,7 @@ static struct frame_origin frame_origin(const struct resolver *r, const struct r
 /* From the root, because a C function is shown where its caller is. */
 static int name_frames(struct resolver *r, const struct rbpf_frame *frames, size_t n)
 {
-	struct ruby_place caller = { 0 };
+	struct source_location caller = { 0 };
 	uint8_t unshown = 0;
 	bool inside = false;
 	size_t i, out = n;
@@ -388,7 +388,7 @@ static int name_frames(struct resolver *r, const struct rbpf_frame *frames, size
 			err = string_id(r, r->symbol[id].file, &caller.file);
 			caller.line = r->symbol[id].line;
 		} else if (r->symbol[id].kind != FRAME_CFUNC) {
-			caller = (struct ruby_place) { 0 };
+			caller = (struct source_location) { 0 };
 		}
 		inside = iseq && iseq->internal;
 		r->ids[--out] = id;

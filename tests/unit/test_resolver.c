@@ -165,7 +165,7 @@ Test(resolver, names_become_utf8)
 }
 
 /* A C function is shown where its nearest Ruby caller executes, as in Ruby's backtraces. */
-Test(resolver, place_of_c_functions)
+Test(resolver, source_location_of_c_functions)
 {
 	struct fixture f = setup("3.3");
 	uint64_t array = image_class(f.img, "Array"), integer = image_class(f.img, "Integer");
@@ -179,7 +179,7 @@ Test(resolver, place_of_c_functions)
 	};
 
 	resolve(&f, frames, 6);
-	cr_expect_neq(f.ids[0], f.ids[3], "one function, two places");
+	cr_expect_neq(f.ids[0], f.ids[3], "one function, two source locations");
 	expect_symbol(&f, 0, FRAME_CFUNC, "Array#each", "/two.rb", 22);
 	expect_symbol(&f, 1, FRAME_CFUNC, "Integer#times", "/two.rb", 22);
 	expect_symbol(&f, 2, FRAME_RUBY, "two", "/two.rb", 22);
@@ -213,7 +213,7 @@ Test(resolver, c_function_called_from_two_lines)
 	teardown(&f);
 }
 
-/* It must not be given the place of a frame further out, which does not call it. */
+/* It must not be given the source location of a frame further out, which does not call it. */
 Test(resolver, c_function_called_by_an_unknown_frame)
 {
 	struct fixture f = setup("3.3");
@@ -298,27 +298,27 @@ static struct rbpf_frame letter_frame(struct fixture *f, char letter, uint32_t k
 struct shown {
 	uint32_t n;
 	uint32_t frame[LETTERS_MAX];
-	int place[LETTERS_MAX]; /* the frame whose file and line it is shown at; -1: none */
+	int location[LETTERS_MAX]; /* the frame whose file and line it is shown at; -1: none */
 };
 
 /* vm_backtrace.c rb_ec_partial_backtrace_object(), 4.0 */
 static struct shown backtrace_4_0(const char *letters)
 {
 	struct shown s = { 0 };
-	uint32_t pending = 0; /* the last so many have no place yet, or only their own */
+	uint32_t pending = 0; /* the last so many have no source location yet, or only their own */
 
 	for (uint32_t k = 0; letters[k]; k++) {
 		if (letters[k] == 'i') {
 			s.n -= pending;
 			pending = 0;
 		}
-		s.place[s.n] = letters[k] == 'c' ? -1 : (int)k;
+		s.location[s.n] = letters[k] == 'c' ? -1 : (int)k;
 		s.frame[s.n++] = k;
 		pending++;
 		if (letters[k] != 'r')
 			continue;
 		for (; pending; pending--)
-			s.place[s.n - pending] = (int)k;
+			s.location[s.n - pending] = (int)k;
 	}
 	return s;
 }
@@ -330,13 +330,13 @@ static struct shown backtrace_3_4(const char *letters)
 	uint32_t pending = 0;
 
 	for (uint32_t k = 0; letters[k]; k++) {
-		s.place[s.n] = letters[k] == 'c' ? -1 : (int)k;
+		s.location[s.n] = letters[k] == 'c' ? -1 : (int)k;
 		s.frame[s.n++] = k;
 		pending++;
 		if (letters[k] == 'c' || letters[k] == 't')
 			continue;
 		for (; pending; pending--)
-			s.place[s.n - pending] = (int)k;
+			s.location[s.n - pending] = (int)k;
 	}
 	return s;
 }
@@ -353,7 +353,7 @@ static void expect_shown(struct fixture *f, const char *letters, const struct sh
 		     f->n, want->n);
 	for (uint32_t i = 0; i < want->n; i++) {
 		uint32_t k = want->frame[i];
-		int at = want->place[i];
+		int at = want->location[i];
 		bool own = at == (int)k;
 		char name[8];
 
