@@ -146,15 +146,15 @@ static int read_both(struct dump *d, const struct rbpf_task *task, struct readin
 	return r;
 }
 
-/* The names of what was read at @moment. Returns 0 or -ENOMEM. */
-static int name_frames(const struct dump *d, const struct code_moment *moment,
+/* The names of what was read in era @sampled. Returns 0 or -ENOMEM. */
+static int name_frames(const struct dump *d, const struct stack_era *sampled,
 		       const struct readings *readings, struct dump_thread *t)
 {
 	struct dump_ruby ruby = { .resolver = d->resolver };
 	int r;
 
 	resolver_round(d->resolver);
-	r = resolver_stack(d->resolver, moment, readings->ruby.frames, readings->ruby.n_frames,
+	r = resolver_stack(d->resolver, sampled, readings->ruby.frames, readings->ruby.n_frames,
 			   &ruby.symbols, &ruby.n);
 	return r ? r : dump_frames(d->here, &ruby, &readings->native, &t->frames, &t->n_frames);
 }
@@ -175,19 +175,19 @@ int dump_look(struct dump *d, size_t index, struct dump_thread *ret)
 	const struct rbpf_task *task = &d->tasks[index];
 	struct readings readings _cleanup_(readings_deinit) = { .has_ec = false };
 	struct dump_thread t = { .tid = (pid_t)task->tid };
-	struct code_moment moment = { .gc_era = 0 };
+	struct stack_era sampled = { .gc_era = 0 };
 	uint32_t i;
 	int r;
 
 	/* No collection since before the stack was read: what it leads to is what was there. */
-	ruby_vm_gc_era(&d->vm, &moment.gc_era);
+	ruby_vm_gc_era(&d->vm, &sampled.gc_era);
 	describe_thread(d, &t);
 	if (d->here)
 		r = read_both(d, task, &readings);
 	else
 		r = read_once(d, task->thread_pointer, NULL, &readings);
 	if (!r)
-		r = name_frames(d, &moment, &readings, &t);
+		r = name_frames(d, &sampled, &readings, &t);
 	if (r)
 		return r;
 	t.has_ruby = readings.has_ec && readings.ruby.status == RBPF_OK;

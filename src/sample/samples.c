@@ -54,7 +54,7 @@ static int process_names(struct collector *c, struct tracked_process *p, struct 
 int samples_take_memory(struct collector *c, const struct rbpf_ring_memory *rec, size_t len)
 {
 	struct tracked_process *p = process_table_find(&c->table, (pid_t)rec->h.tgid);
-	struct code_moment moment;
+	struct stack_era sampled;
 	struct resolver *names;
 	int r;
 
@@ -65,9 +65,9 @@ int samples_take_memory(struct collector *c, const struct rbpf_ring_memory *rec,
 	r = process_names(c, p, &names);
 	if (r || !names)
 		return r;
-	moment = (struct code_moment) { .gc_era = rec->gc_era,
-					.unsettled = rec->flags & RBPF_STACK_UNSETTLED };
-	r = resolver_captured(names, &moment, rec + 1, rec->n_bytes);
+	sampled = (struct stack_era) { .gc_era = rec->gc_era,
+				       .unsettled = rec->flags & RBPF_STACK_UNSETTLED };
+	r = resolver_captured(names, &sampled, rec + 1, rec->n_bytes);
 	bound_names(c, p);
 	return r;
 }

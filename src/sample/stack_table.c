@@ -187,8 +187,8 @@ int stack_table_define(struct stack_table *t, struct sink *out, struct tracked_p
 		       const struct rbpf_ring_stack *rec, size_t len)
 {
 	const struct rbpf_frame *frames = (const struct rbpf_frame *)(rec + 1);
-	const struct code_moment moment = { .gc_era = rec->gc_era,
-					    .unsettled = rec->flags & RBPF_STACK_UNSETTLED };
+	const struct stack_era sampled = { .gc_era = rec->gc_era,
+					   .unsettled = rec->flags & RBPF_STACK_UNSETTLED };
 	struct stack_generation *g = &t->generations[0];
 	const struct frame_origin *origins;
 	struct stack_frames def;
@@ -199,7 +199,7 @@ int stack_table_define(struct stack_table *t, struct sink *out, struct tracked_p
 	if (len < sizeof(*rec) + (size_t)rec->n_frames * sizeof(*frames))
 		return -EPROTO;
 	next_generation(t, rec->h.ts);
-	r = resolver_stack(p->resolver, &moment, frames, rec->n_frames, &ids, &n);
+	r = resolver_stack(p->resolver, &sampled, frames, rec->n_frames, &ids, &n);
 	if (!r)
 		r = array_reserve(g->ruby_frames, g->cap_ruby, g->n_ruby + n);
 	if (r)

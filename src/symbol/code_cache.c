@@ -34,7 +34,7 @@ struct pending {
 
 /* One look: what is read between two readings of the era. */
 struct look {
-	const struct code_moment *moment;
+	const struct stack_era *sampled;
 	uint64_t era; /* now; 0: unknown */
 	size_t n_pending, n_spans;
 };
@@ -127,7 +127,7 @@ static bool process_gone(const struct code_cache *c)
 static void still_the_same(const struct code_cache *c, uint64_t flags, uint64_t *first,
 			   uint64_t *last, bool *unsure, const struct look *look)
 {
-	const struct code_moment then = { .gc_era = *last };
+	const struct stack_era then = { .gc_era = *last };
 
 	if (look->era < *last && !*unsure)
 		return;
@@ -218,16 +218,16 @@ static bool may_get_name(const struct cached_method *e)
 
 /* Where there was nothing, something may be allocated at any time. */
 static bool is_settled(const struct code_cache *c, uint32_t generation, uint64_t first,
-		       uint64_t last, uint64_t round, const struct code_moment *m)
+		       uint64_t last, uint64_t round, const struct stack_era *sampled)
 {
-	if (m->gc_era && !code_known_at(first, last, m))
+	if (sampled->gc_era && !code_known_at(first, last, sampled))
 		return false;
-	return (m->gc_era && generation) || round == c->round;
+	return (sampled->gc_era && generation) || round == c->round;
 }
 
-static bool is_checked(uint64_t checked, const struct code_moment *m)
+static bool is_checked(uint64_t checked, const struct stack_era *sampled)
 {
-	return checked && checked == m->gc_era && !m->unsettled;
+	return checked && checked == sampled->gc_era && !sampled->unsettled;
 }
 
 /*
@@ -239,8 +239,9 @@ static void enlist_iseq(struct code_cache *c, uint32_t i, struct look *look)
 	struct cached_iseq *e = &c->iseqs[i];
 	struct pending *p;
 
-	if (e->stamp == c->stamp || is_checked(e->checked, look->moment) ||
-	    (!e->unsure && is_settled(c, e->generation, e->first, e->last, e->round, look->moment)))
+	if (e->stamp == c->stamp || is_checked(e->checked, look->sampled) ||
+	    (!e->unsure &&
+	     is_settled(c, e->generation, e->first, e->last, e->round, look->sampled)))
 		return;
 	e->stamp = c->stamp;
 	p = &c->pending[look->n_pending++];
@@ -256,9 +257,9 @@ static void enlist_method(struct code_cache *c, uint32_t i, struct look *look)
 	struct cached_method *e = &c->methods[i];
 	struct pending *p;
 
-	if (e->stamp == c->stamp || ((is_checked(e->checked, look->moment) ||
+	if (e->stamp == c->stamp || ((is_checked(e->checked, look->sampled) ||
 				      (!e->unsure && is_settled(c, e->generation, e->first, e->last,
-								e->round, look->moment))) &&
+								e->round, look->sampled))) &&
 				     (e->round == c->round || !may_get_name(e))))
 		return;
 	e->stamp = c->stamp;
@@ -368,45 +369,45 @@ static void unsettle(struct code_cache *c, const struct look *look, uint64_t lat
 }
 
 /*
- * The era now, or that of @moment if it cannot be read (any more). False if it is just between two,
+ * The era now, or that of @sampled if it cannot be read (any more). False if it is just between two,
  * the latter of which it is then.
  */
-static bool read_era(const struct code_cache *c, const struct code_moment *moment, uint64_t *ret)
+static bool read_era(const struct code_cache *c, const struct stack_era *sampled, uint64_t *ret)
 {
-	int r = moment->gc_era ? ruby_vm_gc_era(c->vm, ret) : -ENOENT;
+	int r = sampled->gc_era ? ruby_vm_gc_era(c->vm, ret) : -ENOENT;
 
 	if (r && r != -EAGAIN)
-		*ret = moment->gc_era;
+		*ret = sampled->gc_era;
 	return r != -EAGAIN;
 }
 
-int code_cache_look(struct code_cache *c, const struct code_moment *moment,
+int code_cache_look(struct code_cache *c, const struct stack_era *sampled,
 		    const struct rbpf_frame *frames, size_t n, struct code_ref *refs)
 {
-	struct look look = { .moment = moment };
+	struct look look = { .sampled = sampled };
 	unsigned int attempt;
 	uint64_t latest;
 	bool settled;
 	size_t i;
 	int err = 0;
 
-	c->compacts |= moment->unsettled;
+	c->compacts |= sampled->unsettled;
 	for (i = 0; i < n && !err; i++)
 		err = ref_init(c, &frames[i], &refs[i]);
 	for (i = 0; i < n && !err; i++)
-		code_prove_by_check(c, moment, &frames[i], &refs[i]);
+		code_prove_by_check(c, sampled, &frames[i], &refs[i]);
 	for (attempt = 0; attempt < LOOK_ATTEMPTS && !err; attempt++) {
-		settled = read_era(c, moment, &look.era);
+		settled = read_era(c, sampled, &look.era);
 		err = look_once(c, &look, refs, n);
 		if (!look.n_pending)
 			break;
-		settled &= read_era(c, moment, &latest);
+		settled &= read_era(c, sampled, &latest);
 		if (settled && latest == look.era)
 			break;
 		unsettle(c, &look, latest);
 	}
 	for (i = 0; i < n && !err; i++)
-		code_prove(c, moment, &frames[i], &refs[i]);
+		code_prove(c, sampled, &frames[i], &refs[i]);
 	return err;
 }
 
@@ -427,14 +428,14 @@ static void settle_copy(const struct code_cache *c, const struct copy *copy, uin
 			uint64_t *round)
 {
 	*round = c->round;
-	if (copy->look.era && !copy->look.moment->unsettled)
+	if (copy->look.era && !copy->look.sampled->unsettled)
 		*checked = copy->look.era;
 }
 
 /* What was not copied in full is left to code_cache_look(), like what was not copied at all. */
 static int take_iseq(struct code_cache *c, const struct copy *copy, uint64_t addr)
 {
-	bool unsettled = copy->look.moment->unsettled;
+	bool unsettled = copy->look.sampled->unsettled;
 	struct cached_iseq *e;
 	struct ruby_iseq fresh;
 	uint32_t i;
@@ -464,7 +465,7 @@ static int take_iseq(struct code_cache *c, const struct copy *copy, uint64_t add
 
 static int take_method(struct code_cache *c, const struct copy *copy, uint64_t addr, bool with_name)
 {
-	bool unsettled = copy->look.moment->unsettled;
+	bool unsettled = copy->look.sampled->unsettled;
 	struct cached_method *e;
 	struct ruby_method fresh;
 	uint32_t i;
@@ -489,19 +490,19 @@ static int take_method(struct code_cache *c, const struct copy *copy, uint64_t a
 	return 0;
 }
 
-int code_cache_captured(struct code_cache *c, const struct code_moment *moment, const void *blocks,
+int code_cache_captured(struct code_cache *c, const struct stack_era *sampled, const void *blocks,
 			size_t len)
 {
 	struct copy copy = { .blocks = CAPTURED_INIT,
 			     .vm = *c->vm,
-			     .look = { .moment = moment, .era = moment->gc_era } };
+			     .look = { .sampled = sampled, .era = sampled->gc_era } };
 	struct memory constants = ruby_constants_memory(c->vm->binary.constants);
 	size_t i;
 	int err;
 
 	copy.blocks.below = &constants;
 	copy.vm.mem = captured_memory(&copy.blocks);
-	c->compacts |= moment->unsettled;
+	c->compacts |= sampled->unsettled;
 	err = captured_set(&copy.blocks, blocks, len);
 	for (i = 0; i < copy.blocks.n && !err; i++) {
 		const struct captured_block *b = &copy.blocks.blocks[i];

@@ -20,8 +20,8 @@
 
 struct ruby_vm;
 
-/* When the addresses of a stack were read. */
-struct code_moment {
+/* The era of the heap that a stack was sampled in (rbpf_gc_era()). */
+struct stack_era {
 	uint64_t gc_era; /* 0: unknown */
 	bool unsettled;	 /* RBPF_STACK_UNSETTLED */
 };
@@ -89,17 +89,17 @@ void code_cache_init(struct code_cache *c, const struct ruby_vm *vm);
 void code_cache_deinit(struct code_cache *c);
 
 /*
- * Take what the BPF programs copied at @moment (RBPF_RING_MEMORY): @len bytes of @blocks, which
+ * Take what the BPF programs copied in era @sampled (RBPF_RING_MEMORY): @len bytes of @blocks, which
  * name frames of the stack that comes next. Returns 0, -EPROTO or -ENOMEM.
  */
-int code_cache_captured(struct code_cache *c, const struct code_moment *moment, const void *blocks,
+int code_cache_captured(struct code_cache *c, const struct stack_era *sampled, const void *blocks,
 			size_t len);
 
 /*
- * Fill in @refs for the @n @frames of a stack that was sampled at @moment: what is known and can be
+ * Fill in @refs for the @n @frames of a stack that was sampled in era @sampled: what is known and can be
  * proven is used, the rest is read, all together in as few calls as possible. Returns 0 or -ENOMEM.
  */
-int code_cache_look(struct code_cache *c, const struct code_moment *moment,
+int code_cache_look(struct code_cache *c, const struct stack_era *sampled,
 		    const struct rbpf_frame *frames, size_t n, struct code_ref *refs);
 
 static inline const struct ruby_iseq *code_iseq(const struct code_cache *c,

@@ -7,9 +7,9 @@
 
 #define OLD_AGE 3 /* collections that an object survives to be old; gc.c RVALUE_OLD_AGE */
 
-bool code_known_at(uint64_t first, uint64_t last, const struct code_moment *m)
+bool code_known_at(uint64_t first, uint64_t last, const struct stack_era *sampled)
 {
-	return first <= m->gc_era && m->gc_era <= last && !m->unsettled;
+	return first <= sampled->gc_era && sampled->gc_era <= last && !sampled->unsettled;
 }
 
 static bool is_old(const struct code_cache *c, uint64_t flags)
@@ -20,54 +20,54 @@ static bool is_old(const struct code_cache *c, uint64_t flags)
 }
 
 bool code_old_enough(const struct code_cache *c, uint64_t flags, uint64_t era,
-		     const struct code_moment *m)
+		     const struct stack_era *sampled)
 {
-	return c->vm->rules.old_by_age && is_old(c, flags) && era >= m->gc_era &&
-	       era - m->gc_era + m->unsettled < OLD_AGE - 1;
+	return c->vm->rules.old_by_age && is_old(c, flags) && era >= sampled->gc_era &&
+	       era - sampled->gc_era + sampled->unsettled < OLD_AGE - 1;
 }
 
 static bool iseq_proven(const struct code_cache *c, const struct rbpf_frame *f,
-			const struct cached_iseq *e, const struct code_moment *m)
+			const struct cached_iseq *e, const struct stack_era *sampled)
 {
 	bool pc_inside = ruby_iseq_has_pc(&e->iseq, rbpf_frame_pc(f));
 	uint64_t flags = e->iseq.id.head[RUBY_ISEQ_FLAGS];
 
 	if (!e->generation || (!pc_inside && !(f->pc & RBPF_PC_STALE)))
 		return false;
-	if (m->gc_era && m->gc_era == e->checked && !m->unsettled)
+	if (sampled->gc_era && sampled->gc_era == e->checked && !sampled->unsettled)
 		return true;
 	if (!e->unsure) {
-		if (!m->gc_era || code_known_at(e->first, e->last, m))
+		if (!sampled->gc_era || code_known_at(e->first, e->last, sampled))
 			return true;
-		if (m->gc_era > e->last) /* the process is gone: nothing can be compared */
+		if (sampled->gc_era > e->last) /* the process is gone: nothing can be compared */
 			return pc_inside && is_old(c, flags);
 		/* Unsettled: it is of this era or the one before. */
-		if (m->gc_era > e->first)
+		if (sampled->gc_era > e->first)
 			return pc_inside;
 	}
-	return m->gc_era && pc_inside && code_old_enough(c, flags, e->last, m);
+	return sampled->gc_era && pc_inside && code_old_enough(c, flags, e->last, sampled);
 }
 
 static bool method_proven(const struct code_cache *c, const struct rbpf_frame *f,
 			  const struct ruby_iseq *iseq, const struct cached_method *e,
-			  const struct code_moment *m)
+			  const struct stack_era *sampled)
 {
 	if (!e->generation)
 		return false;
-	if (m->gc_era && m->gc_era == e->checked && !m->unsettled)
+	if (sampled->gc_era && sampled->gc_era == e->checked && !sampled->unsettled)
 		return true;
 	if (!f->iseq && f->check)
 		return ruby_method_words_check(&e->method, 0) == f->check;
-	if (!m->gc_era || code_known_at(e->first, e->last, m))
+	if (!sampled->gc_era || code_known_at(e->first, e->last, sampled))
 		return !e->unsure;
 	if (iseq && ruby_method_is_of(&e->method, iseq->local))
 		return true;
 	if (e->unsure)
 		return false;
-	if (m->gc_era > e->last)
+	if (sampled->gc_era > e->last)
 		return is_old(c, e->method.id.me[RUBY_ME_FLAGS]);
-	return !m->unsettled && !c->compacts && m->gc_era < e->first &&
-	       code_old_enough(c, e->method.id.me[RUBY_ME_FLAGS], e->last, m);
+	return !sampled->unsettled && !c->compacts && sampled->gc_era < e->first &&
+	       code_old_enough(c, e->method.id.me[RUBY_ME_FLAGS], e->last, sampled);
 }
 
 /* Whether the check of @f, if it has one, can be compared with what is known. */
@@ -96,27 +96,27 @@ static bool check_fits(const struct rbpf_frame *f, const struct cached_iseq *ise
  * Another object had taken the place of what is known, and with the process gone nobody can say
  * what: no later sample is of what is known.
  */
-static void forget_what_was_replaced(const struct code_moment *m, const struct rbpf_frame *f,
+static void forget_what_was_replaced(const struct stack_era *sampled, const struct rbpf_frame *f,
 				     struct cached_iseq *iseq, struct cached_method *method)
 {
-	if (m->unsettled || !has_check(f, iseq, method) || check_fits(f, iseq, method))
+	if (sampled->unsettled || !has_check(f, iseq, method) || check_fits(f, iseq, method))
 		return;
-	if (iseq && m->gc_era > iseq->last && m->gc_era > iseq->checked)
+	if (iseq && sampled->gc_era > iseq->last && sampled->gc_era > iseq->checked)
 		iseq->generation = 0;
-	if (method && m->gc_era > method->last && m->gc_era > method->checked)
+	if (method && sampled->gc_era > method->last && sampled->gc_era > method->checked)
 		method->generation = 0;
 }
 
-void code_prove(struct code_cache *c, const struct code_moment *m, const struct rbpf_frame *f,
+void code_prove(struct code_cache *c, const struct stack_era *sampled, const struct rbpf_frame *f,
 		struct code_ref *ref)
 {
 	struct cached_iseq *iseq = ref->iseq != PROFILE_NONE ? &c->iseqs[ref->iseq] : NULL;
 	struct cached_method *method = ref->method != PROFILE_NONE ? &c->methods[ref->method]
 								   : NULL;
 
-	forget_what_was_replaced(m, f, iseq, method);
-	ref->iseq_ok = iseq && iseq_proven(c, f, iseq, m);
-	ref->method_ok = method && method_proven(c, f, code_iseq(c, ref), method, m);
+	forget_what_was_replaced(sampled, f, iseq, method);
+	ref->iseq_ok = iseq && iseq_proven(c, f, iseq, sampled);
+	ref->method_ok = method && method_proven(c, f, code_iseq(c, ref), method, sampled);
 	if ((!iseq || ref->iseq_ok) && (!method || ref->method_ok))
 		return;
 	/* It says what was there, not that it is the same still: it may be the same anew. */
@@ -125,25 +125,25 @@ void code_prove(struct code_cache *c, const struct code_moment *m, const struct 
 	ref->iseq_ok = iseq &&
 		       (f->pc & RBPF_PC_STALE || ruby_iseq_has_pc(&iseq->iseq, rbpf_frame_pc(f)));
 	ref->method_ok = method != NULL;
-	if (m->unsettled)
+	if (sampled->unsettled)
 		return;
 	if (iseq)
-		iseq->checked = m->gc_era;
+		iseq->checked = sampled->gc_era;
 	if (method)
-		method->checked = m->gc_era;
+		method->checked = sampled->gc_era;
 }
 
-void code_prove_by_check(struct code_cache *c, const struct code_moment *m,
+void code_prove_by_check(struct code_cache *c, const struct stack_era *sampled,
 			 const struct rbpf_frame *f, const struct code_ref *ref)
 {
 	struct cached_iseq *iseq = ref->iseq != PROFILE_NONE ? &c->iseqs[ref->iseq] : NULL;
 	struct cached_method *method = ref->method != PROFILE_NONE ? &c->methods[ref->method]
 								   : NULL;
 
-	if (!m->gc_era || m->unsettled || !check_fits(f, iseq, method))
+	if (!sampled->gc_era || sampled->unsettled || !check_fits(f, iseq, method))
 		return;
 	if (iseq)
-		iseq->checked = m->gc_era;
+		iseq->checked = sampled->gc_era;
 	if (method)
-		method->checked = m->gc_era;
+		method->checked = sampled->gc_era;
 }

@@ -42,31 +42,31 @@
 #include <stdint.h>
 
 struct code_cache;
-struct code_moment;
+struct stack_era;
 struct code_ref;
 struct rbpf_frame;
 
 /* Whether what is known to be the same from era @first to @last was so at @m, by the eras alone. */
-bool code_known_at(uint64_t first, uint64_t last, const struct code_moment *m);
+bool code_known_at(uint64_t first, uint64_t last, const struct stack_era *sampled);
 
 /*
- * Whether an object with @flags, read in @era, was there at @m: see OLD_AGE. An unsettled moment is
+ * Whether an object with @flags, read in @era, was there in era @sampled: see OLD_AGE. An unsettled moment is
  * of its era or the one before.
  */
 bool code_old_enough(const struct code_cache *c, uint64_t flags, uint64_t era,
-		     const struct code_moment *m);
+		     const struct stack_era *sampled);
 
 /*
  * Set iseq_ok and method_ok of @ref, whose entries are those of frame @f of a stack sampled at @m.
  */
-void code_prove(struct code_cache *c, const struct code_moment *m, const struct rbpf_frame *f,
+void code_prove(struct code_cache *c, const struct stack_era *sampled, const struct rbpf_frame *f,
 		struct code_ref *ref);
 
 /*
  * A check that fits what is known proves it without a look; and after one it might be too late,
  * for another object may stand there now.
  */
-void code_prove_by_check(struct code_cache *c, const struct code_moment *m,
+void code_prove_by_check(struct code_cache *c, const struct stack_era *sampled,
 			 const struct rbpf_frame *f, const struct code_ref *ref);
 
 #endif

@@ -399,13 +399,13 @@ static int name_frames(struct resolver *r, const struct rbpf_frame *frames, size
 	return err;
 }
 
-int resolver_captured(struct resolver *r, const struct code_moment *moment, const void *blocks,
+int resolver_captured(struct resolver *r, const struct stack_era *sampled, const void *blocks,
 		      size_t len)
 {
-	return code_cache_captured(&r->code, moment, blocks, len);
+	return code_cache_captured(&r->code, sampled, blocks, len);
 }
 
-int resolver_stack(struct resolver *r, const struct code_moment *moment,
+int resolver_stack(struct resolver *r, const struct stack_era *sampled,
 		   const struct rbpf_frame *frames, size_t n, const uint32_t **ids, size_t *n_ids)
 {
 	int err;
@@ -416,7 +416,7 @@ int resolver_stack(struct resolver *r, const struct code_moment *moment,
 	if (!err)
 		err = array_reserve(r->origins, r->cap_origins, n + 1);
 	if (!err)
-		err = code_cache_look(&r->code, moment, frames, n, r->refs);
+		err = code_cache_look(&r->code, sampled, frames, n, r->refs);
 	if (!err)
 		err = name_frames(r, frames, n);
 	if (err)

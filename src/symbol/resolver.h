@@ -51,18 +51,18 @@ uint64_t resolver_refused(struct resolver *r);
 void resolver_round(struct resolver *r);
 
 /*
- * Take what the BPF programs copied at @moment, @len bytes of blocks, so that the stack that
+ * Take what the BPF programs copied in era @sampled, @len bytes of blocks, so that the stack that
  * follows can be named without the process. Returns 0, -EPROTO or -ENOMEM.
  */
-int resolver_captured(struct resolver *r, const struct code_moment *moment, const void *blocks,
+int resolver_captured(struct resolver *r, const struct stack_era *sampled, const void *blocks,
 		      size_t len);
 
 /*
- * Name @n raw frames (innermost first) that were read at @moment. *@ids are the symbols of the
+ * Name @n raw frames (innermost first) that were read in era @sampled. *@ids are the symbols of the
  * frames that Ruby itself would show, innermost first (there may be fewer than @n), and *@n_ids
  * their number; valid until the next call. Returns 0 or -ENOMEM.
  */
-int resolver_stack(struct resolver *r, const struct code_moment *moment,
+int resolver_stack(struct resolver *r, const struct stack_era *sampled,
 		   const struct rbpf_frame *frames, size_t n, const uint32_t **ids, size_t *n_ids);
 
 /* Properties of a frame that are no part of its name. */

@@ -36,14 +36,14 @@ static void set_era(struct fixture *f, uint64_t era)
 	image_gc_flags(f->img, 0);
 }
 
-static struct code_moment at(uint64_t era)
+static struct stack_era at(uint64_t era)
 {
-	return (struct code_moment) { .gc_era = era };
+	return (struct stack_era) { .gc_era = era };
 }
 
-static struct code_moment moving_at(uint64_t era)
+static struct stack_era moving_at(uint64_t era)
 {
-	return (struct code_moment) { .gc_era = era, .unsettled = true };
+	return (struct stack_era) { .gc_era = era, .unsettled = true };
 }
 
 static void assert_sane_ref(const struct fixture *f, const struct rbpf_frame *frame,
@@ -57,23 +57,23 @@ static void assert_sane_ref(const struct fixture *f, const struct rbpf_frame *fr
 	cr_assert(!ref->method_ok || code_method(&f->c, ref)->addr == frame->me);
 }
 
-static void look(struct fixture *f, struct code_moment moment, struct rbpf_frame frame)
+static void look(struct fixture *f, struct stack_era sampled, struct rbpf_frame frame)
 {
-	cr_assert_eq(code_cache_look(&f->c, &moment, &frame, 1, &f->ref), 0);
+	cr_assert_eq(code_cache_look(&f->c, &sampled, &frame, 1, &f->ref), 0);
 	assert_sane_ref(f, &frame, &f->ref);
 }
 
-/* What @frame, sampled at @moment, is now found to be; "" if nothing is proven. */
-static const char *name_of(struct fixture *f, struct code_moment moment, struct rbpf_frame frame)
+/* What @frame, sampled in era @sampled, is now found to be; "" if nothing is proven. */
+static const char *name_of(struct fixture *f, struct stack_era sampled, struct rbpf_frame frame)
 {
-	look(f, moment, frame);
+	look(f, sampled, frame);
 	return f->ref.iseq_ok ? code_iseq(&f->c, &f->ref)->name : "";
 }
 
 /* The same of a C function. */
-static const char *c_name_of(struct fixture *f, struct code_moment moment, struct rbpf_frame frame)
+static const char *c_name_of(struct fixture *f, struct stack_era sampled, struct rbpf_frame frame)
 {
-	look(f, moment, frame);
+	look(f, sampled, frame);
 	return f->ref.method_ok ? code_method(&f->c, &f->ref)->name : "";
 }
 
@@ -235,7 +235,7 @@ Test(code_cache, compared_with_what_is_there_now)
 Test(code_cache, a_comparison_takes_one_batch)
 {
 	struct fixture f = setup("3.3");
-	struct code_moment moment = at(5);
+	struct stack_era sampled = at(5);
 	struct rbpf_frame frames[40];
 	struct code_ref refs[40];
 	size_t reads, spans;
@@ -243,12 +243,12 @@ Test(code_cache, a_comparison_takes_one_batch)
 	for (size_t i = 0; i < 40; i++)
 		frames[i] = i < 10 ? frame_of(&f, new_iseq(&f, "foo")) : frames[i % 10];
 	set_era(&f, 5);
-	cr_assert_eq(code_cache_look(&f.c, &moment, frames, 40, refs), 0);
+	cr_assert_eq(code_cache_look(&f.c, &sampled, frames, 40, refs), 0);
 	set_era(&f, 6);
-	moment = at(6);
+	sampled = at(6);
 	reads = f.img->n_reads;
 	spans = f.img->n_spans;
-	cr_assert_eq(code_cache_look(&f.c, &moment, frames, 40, refs), 0);
+	cr_assert_eq(code_cache_look(&f.c, &sampled, frames, 40, refs), 0);
 	cr_expect_eq(f.img->n_reads - reads, 3, "%zu reads: the era, all, the era",
 		     f.img->n_reads - reads);
 	cr_expect_leq(f.img->n_spans - spans, 2 * 3 + 10 * RUBY_ISEQ_SPANS, "each iseq once");
@@ -742,7 +742,7 @@ Test(code_cache, method_entry_of_the_iseq)
  * When it cannot be told which era it is, a sample is of one or the one after: its age proves
  * nothing.
  */
-Test(code_cache, age_at_an_unsettled_moment)
+Test(code_cache, age_at_an_unsettled_era)
 {
 	FOR_EACH_AGING(v)
 	{
@@ -938,8 +938,8 @@ Test(code_cache, memory_is_gone)
 
 /* ---- what was copied when it was sampled ---- */
 
-/* Let the cache take what is copied of @frame now, which was sampled at @moment. */
-static struct rbpf_frame copy(struct fixture *f, struct code_moment moment, struct rbpf_frame frame)
+/* Let the cache take what is copied of @frame now, which was sampled in era @sampled. */
+static struct rbpf_frame copy(struct fixture *f, struct stack_era sampled, struct rbpf_frame frame)
 {
 	const struct rbpf_ring_memory *rec = (const void *)walk_host.sent;
 	struct walk *w = walk_host_new(&f->img->vm.walk, RBPF_MIN_FRAMES);
@@ -952,9 +952,9 @@ static struct rbpf_frame copy(struct fixture *f, struct code_moment moment, stru
 	w->frames[0] = frame;
 	w->n_frames = 1;
 	walk_complete(0);
-	walk_host_capture(w, 1, moment.gc_era, 0);
+	walk_host_capture(w, 1, sampled.gc_era, 0);
 	cr_assert_eq(walk_host.n_records, 1);
-	cr_assert_eq(code_cache_captured(&f->c, &moment, rec + 1, rec->n_bytes), 0);
+	cr_assert_eq(code_cache_captured(&f->c, &sampled, rec + 1, rec->n_bytes), 0);
 	frame = w->frames[0];
 	free(w);
 	return frame;
@@ -1313,7 +1313,7 @@ Test(code_cache, no_era)
  * The kernel side could not read it for once (a page that was swapped out). What is learnt then is
  * of no time.
  */
-Test(code_cache, a_moment_without_an_era)
+Test(code_cache, a_stack_without_an_era)
 {
 	FOR_EACH_IMAGE(unused)
 	{
@@ -1334,7 +1334,7 @@ Test(code_cache, a_moment_without_an_era)
 }
 
 /* What was known before is not lost by it. */
-Test(code_cache, a_moment_without_an_era_between_others)
+Test(code_cache, a_stack_without_an_era_between_others)
 {
 	struct fixture f = setup("3.3");
 	uint64_t iseq = new_iseq(&f, "foo");
@@ -1368,7 +1368,7 @@ struct sim_object {
 
 struct sim_sample {
 	struct rbpf_frame frame;
-	struct code_moment moment;
+	struct stack_era sampled;
 	uint32_t name; /* what it was */
 	void *copy;    /* what was copied then: NULL if nothing; owned */
 	size_t copied; /* bytes */
@@ -1547,10 +1547,10 @@ static void sim_sample(struct sim *s)
 		sim_copy(s, sample, &gc);
 	else if (sim_random(s, 2))
 		sample->frame = with_check(&s->f, sample->frame);
-	sample->moment = (struct code_moment) { .gc_era = gc.era,
-						.unsettled = rbpf_gc_unsettled(gc.flags) };
+	sample->sampled = (struct stack_era) { .gc_era = gc.era,
+					       .unsettled = rbpf_gc_unsettled(gc.flags) };
 	if (s->no_eras && !sim_random(s, 20))
-		sample->moment.gc_era = 0;
+		sample->sampled.gc_era = 0;
 	s->f.img->on_read = sim_on_read;
 	sample->name = o->name;
 	s->n_queue++;
@@ -1561,7 +1561,7 @@ static void sim_take(struct sim *s, struct sim_sample *sample)
 {
 	if (!sample->copy)
 		return;
-	cr_assert_eq(code_cache_captured(&s->f.c, &sample->moment, sample->copy, sample->copied),
+	cr_assert_eq(code_cache_captured(&s->f.c, &sample->sampled, sample->copy, sample->copied),
 		     0);
 	free(sample->copy);
 	sample->copy = NULL;
@@ -1585,14 +1585,14 @@ static void sim_look(struct sim *s, uint64_t n)
 		sim_take(s, &s->queue[k]);
 	sample = s->queue[i];
 	memmove(&s->queue[i], &s->queue[i + 1], (--s->n_queue - i) * sizeof(sample));
-	name = sample.frame.iseq ? name_of(&s->f, sample.moment, sample.frame)
-				 : c_name_of(&s->f, sample.moment, sample.frame);
+	name = sample.frame.iseq ? name_of(&s->f, sample.sampled, sample.frame)
+				 : c_name_of(&s->f, sample.sampled, sample.frame);
 	sim_name(sample.name, want);
 	/* Without an era what is found there is believed. */
-	if (*name && sample.moment.gc_era)
+	if (*name && sample.sampled.gc_era)
 		cr_assert_str_eq(
 			name, want, "%s: \"%s\", not \"%s\": sampled in era %llu, %llu collections",
-			s->f.img->version, name, want, (unsigned long long)sample.moment.gc_era,
+			s->f.img->version, name, want, (unsigned long long)sample.sampled.gc_era,
 			(unsigned long long)s->count);
 	*(*name ? &s->named : &s->unnamed) += 1;
 }

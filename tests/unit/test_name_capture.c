@@ -37,7 +37,7 @@ static void teardown(struct fixture *f)
 	image_free(f->img);
 }
 
-static const struct code_moment now = { .gc_era = 5 };
+static const struct stack_era now = { .gc_era = 5 };
 
 /* Walk, complete and copy, as at a tick. */
 static void tick(struct fixture *f)

@@ -15,7 +15,7 @@
 struct fixture {
 	struct ruby_image *img;
 	struct resolver *r;
-	struct code_moment moment; /* at first: a Ruby whose collector was not found */
+	struct stack_era sampled; /* at first: a Ruby whose collector was not found */
 	const uint32_t *ids;
 	size_t n;
 };
@@ -52,7 +52,7 @@ static void assert_sane_symbol(const struct named_frame *s)
 
 static void resolve(struct fixture *f, const struct rbpf_frame *frames, size_t n)
 {
-	cr_assert_eq(resolver_stack(f->r, &f->moment, frames, n, &f->ids, &f->n), 0);
+	cr_assert_eq(resolver_stack(f->r, &f->sampled, frames, n, &f->ids, &f->n), 0);
 	cr_assert_leq(f->n, n, "%zu symbols of %zu frames", f->n, n);
 	for (size_t i = 0; i < f->n; i++)
 		assert_sane_symbol(resolver_symbol(f->r, f->ids[i]));
@@ -704,7 +704,7 @@ Test(resolver, an_unproven_frame_is_not_left_out)
 		};
 
 		image_gc_count(f.img, 7);
-		f.moment.gc_era = 5;
+		f.sampled.gc_era = 5;
 		resolve(&f, frames, 2);
 		cr_assert_eq(f.n, 2, "%s: %zu frames", f.img->version, f.n);
 		expect_symbol(&f, 0, FRAME_UNKNOWN, "[unknown]", "", 0);
