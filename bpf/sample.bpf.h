@@ -127,7 +127,7 @@ static __always_inline int send_stack(struct walk *w, __u32 walk_id, const struc
 	rec->stack = w->hash;
 	rec->gc_era = gc->era;
 	rec->n_frames = w->n_frames;
-	rec->flags = rbpf_gc_unsettled(gc->flags) ? RBPF_STACK_UNSETTLED : 0;
+	rec->flags = rbpf_gc_in_transition(gc->flags) ? RBPF_STACK_GC_TRANSITION : 0;
 	size = sizeof(*rec) + (__u64)w->n_frames * sizeof(struct rbpf_frame);
 	if (size > sizeof(*rec) + sizeof(w->frames))
 		return -1;

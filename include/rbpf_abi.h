@@ -233,7 +233,7 @@ static RBPF_INLINE __u64 rbpf_gc_era(__u64 count, __u32 flags)
 }
 
 /* Whether @flags do not tell which: in the midst of a collection that neither marks nor frees. */
-static RBPF_INLINE int rbpf_gc_unsettled(__u32 flags)
+static RBPF_INLINE int rbpf_gc_in_transition(__u32 flags)
 {
 	return flags & RUBY_GC_DURING_COMPACTING ||
 	       (flags & RUBY_GC_DURING_GC && (flags & RUBY_GC_MODE_MASK) == RUBY_GC_NONE);
@@ -376,10 +376,10 @@ struct rbpf_ring_wanted {
 };
 
 /* Objects were being moved, or a collection was just beginning or ending: the era proves nothing. */
-#define RBPF_STACK_UNSETTLED (1u << 0)
+#define RBPF_STACK_GC_TRANSITION (1u << 0)
 
-#define RBPF_LIFE_LAST	     (1u << 0) /* EXIT: it was the last thread of the process */
-#define RBPF_LIFE_PRESET     (1u << 1) /* EXEC: the layout kept for that file was given to it */
+#define RBPF_LIFE_LAST		 (1u << 0) /* EXIT: it was the last thread of the process */
+#define RBPF_LIFE_PRESET	 (1u << 1) /* EXEC: the layout kept for that file was given to it */
 
 /*
  * Copies of memory from which iseqs and method entries can be named, made when a stack was sampled

@@ -350,7 +350,7 @@ int ruby_vm_gc_era(const struct ruby_vm *vm, uint64_t *ret)
 	if (!spans[0].ok || !spans[1].ok || !spans[2].ok)
 		return -EFAULT;
 	*ret = rbpf_gc_era(after, flags);
-	if (before == after && !rbpf_gc_unsettled(flags))
+	if (before == after && !rbpf_gc_in_transition(flags))
 		return 0;
 	*ret = rbpf_gc_era(after, 0);
 	return -EAGAIN;

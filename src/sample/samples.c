@@ -66,7 +66,7 @@ int samples_take_memory(struct collector *c, const struct rbpf_ring_memory *rec,
 	if (r || !names)
 		return r;
 	sampled = (struct stack_era) { .gc_era = rec->gc_era,
-				       .unsettled = rec->flags & RBPF_STACK_UNSETTLED };
+				       .gc_transition = rec->flags & RBPF_STACK_GC_TRANSITION };
 	r = resolver_captured(names, &sampled, rec + 1, rec->n_bytes);
 	bound_names(c, p);
 	return r;

@@ -227,7 +227,7 @@ static bool is_settled(const struct code_cache *c, uint32_t generation, uint64_t
 
 static bool is_checked(uint64_t checked, const struct stack_era *sampled)
 {
-	return checked && checked == sampled->gc_era && !sampled->unsettled;
+	return checked && checked == sampled->gc_era && !sampled->gc_transition;
 }
 
 /*
@@ -391,7 +391,7 @@ int code_cache_look(struct code_cache *c, const struct stack_era *sampled,
 	size_t i;
 	int err = 0;
 
-	c->compacts |= sampled->unsettled;
+	c->compacts |= sampled->gc_transition;
 	for (i = 0; i < n && !err; i++)
 		err = ref_init(c, &frames[i], &refs[i]);
 	for (i = 0; i < n && !err; i++)
@@ -428,14 +428,14 @@ static void settle_copy(const struct code_cache *c, const struct copy *copy, uin
 			uint64_t *round)
 {
 	*round = c->round;
-	if (copy->look.era && !copy->look.sampled->unsettled)
+	if (copy->look.era && !copy->look.sampled->gc_transition)
 		*checked = copy->look.era;
 }
 
 /* What was not copied in full is left to code_cache_look(), like what was not copied at all. */
 static int take_iseq(struct code_cache *c, const struct copy *copy, uint64_t addr)
 {
-	bool unsettled = copy->look.sampled->unsettled;
+	bool gc_transition = copy->look.sampled->gc_transition;
 	struct cached_iseq *e;
 	struct ruby_iseq fresh;
 	uint32_t i;
@@ -452,9 +452,9 @@ static int take_iseq(struct code_cache *c, const struct copy *copy, uint64_t add
 	e = &c->iseqs[i];
 	if (!e->generation || !ruby_iseq_check(c->vm, &e->iseq, &fresh.id)) {
 		set_iseq(c, e, &fresh, copy->look.era);
-		e->unsure = unsettled;
+		e->unsure = gc_transition;
 	} else {
-		if (!unsettled)
+		if (!gc_transition)
 			still_the_same(c, fresh.id.head[RUBY_ISEQ_FLAGS], &e->first, &e->last,
 				       &e->unsure, &copy->look);
 		ruby_iseq_deinit(&fresh);
@@ -465,7 +465,7 @@ static int take_iseq(struct code_cache *c, const struct copy *copy, uint64_t add
 
 static int take_method(struct code_cache *c, const struct copy *copy, uint64_t addr, bool with_name)
 {
-	bool unsettled = copy->look.sampled->unsettled;
+	bool gc_transition = copy->look.sampled->gc_transition;
 	struct cached_method *e;
 	struct ruby_method fresh;
 	uint32_t i;
@@ -480,11 +480,11 @@ static int take_method(struct code_cache *c, const struct copy *copy, uint64_t a
 		return err;
 	}
 	e = &c->methods[i];
-	if (unsettled && e->generation && ruby_method_check(c->vm, &e->method, &fresh.id)) {
+	if (gc_transition && e->generation && ruby_method_check(c->vm, &e->method, &fresh.id)) {
 		ruby_method_deinit(&fresh);
 	} else {
 		set_method(c, e, &fresh, &copy->look);
-		e->unsure |= unsettled;
+		e->unsure |= gc_transition;
 	}
 	settle_copy(c, copy, &e->checked, &e->round);
 	return 0;
@@ -502,7 +502,7 @@ int code_cache_captured(struct code_cache *c, const struct stack_era *sampled, c
 
 	copy.blocks.below = &constants;
 	copy.vm.mem = captured_memory(&copy.blocks);
-	c->compacts |= sampled->unsettled;
+	c->compacts |= sampled->gc_transition;
 	err = captured_set(&copy.blocks, blocks, len);
 	for (i = 0; i < copy.blocks.n && !err; i++) {
 		const struct captured_block *b = &copy.blocks.blocks[i];

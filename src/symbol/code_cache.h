@@ -22,8 +22,8 @@ struct ruby_vm;
 
 /* The era of the heap that a stack was sampled in (rbpf_gc_era()). */
 struct stack_era {
-	uint64_t gc_era; /* 0: unknown */
-	bool unsettled;	 /* RBPF_STACK_UNSETTLED */
+	uint64_t gc_era;    /* 0: unknown */
+	bool gc_transition; /* RBPF_STACK_GC_TRANSITION */
 };
 
 struct cached_iseq {

@@ -9,7 +9,7 @@
 
 bool code_known_at(uint64_t first, uint64_t last, const struct stack_era *sampled)
 {
-	return first <= sampled->gc_era && sampled->gc_era <= last && !sampled->unsettled;
+	return first <= sampled->gc_era && sampled->gc_era <= last && !sampled->gc_transition;
 }
 
 static bool is_old(const struct code_cache *c, uint64_t flags)
@@ -23,7 +23,7 @@ bool code_old_enough(const struct code_cache *c, uint64_t flags, uint64_t era,
 		     const struct stack_era *sampled)
 {
 	return c->vm->rules.old_by_age && is_old(c, flags) && era >= sampled->gc_era &&
-	       era - sampled->gc_era + sampled->unsettled < OLD_AGE - 1;
+	       era - sampled->gc_era + sampled->gc_transition < OLD_AGE - 1;
 }
 
 static bool iseq_proven(const struct code_cache *c, const struct rbpf_frame *f,
@@ -34,14 +34,14 @@ static bool iseq_proven(const struct code_cache *c, const struct rbpf_frame *f,
 
 	if (!e->generation || (!pc_inside && !(f->pc & RBPF_PC_STALE)))
 		return false;
-	if (sampled->gc_era && sampled->gc_era == e->checked && !sampled->unsettled)
+	if (sampled->gc_era && sampled->gc_era == e->checked && !sampled->gc_transition)
 		return true;
 	if (!e->unsure) {
 		if (!sampled->gc_era || code_known_at(e->first, e->last, sampled))
 			return true;
 		if (sampled->gc_era > e->last) /* the process is gone: nothing can be compared */
 			return pc_inside && is_old(c, flags);
-		/* Unsettled: it is of this era or the one before. */
+		/* In a transition it is of this era or the one before. */
 		if (sampled->gc_era > e->first)
 			return pc_inside;
 	}
@@ -54,7 +54,7 @@ static bool method_proven(const struct code_cache *c, const struct rbpf_frame *f
 {
 	if (!e->generation)
 		return false;
-	if (sampled->gc_era && sampled->gc_era == e->checked && !sampled->unsettled)
+	if (sampled->gc_era && sampled->gc_era == e->checked && !sampled->gc_transition)
 		return true;
 	if (!f->iseq && f->check)
 		return ruby_method_words_check(&e->method, 0) == f->check;
@@ -66,7 +66,7 @@ static bool method_proven(const struct code_cache *c, const struct rbpf_frame *f
 		return false;
 	if (sampled->gc_era > e->last)
 		return is_old(c, e->method.id.me[RUBY_ME_FLAGS]);
-	return !sampled->unsettled && !c->compacts && sampled->gc_era < e->first &&
+	return !sampled->gc_transition && !c->compacts && sampled->gc_era < e->first &&
 	       code_old_enough(c, e->method.id.me[RUBY_ME_FLAGS], e->last, sampled);
 }
 
@@ -99,7 +99,7 @@ static bool check_fits(const struct rbpf_frame *f, const struct cached_iseq *ise
 static void forget_what_was_replaced(const struct stack_era *sampled, const struct rbpf_frame *f,
 				     struct cached_iseq *iseq, struct cached_method *method)
 {
-	if (sampled->unsettled || !has_check(f, iseq, method) || check_fits(f, iseq, method))
+	if (sampled->gc_transition || !has_check(f, iseq, method) || check_fits(f, iseq, method))
 		return;
 	if (iseq && sampled->gc_era > iseq->last && sampled->gc_era > iseq->checked)
 		iseq->generation = 0;
@@ -125,7 +125,7 @@ void code_prove(struct code_cache *c, const struct stack_era *sampled, const str
 	ref->iseq_ok = iseq &&
 		       (f->pc & RBPF_PC_STALE || ruby_iseq_has_pc(&iseq->iseq, rbpf_frame_pc(f)));
 	ref->method_ok = method != NULL;
-	if (sampled->unsettled)
+	if (sampled->gc_transition)
 		return;
 	if (iseq)
 		iseq->checked = sampled->gc_era;
@@ -140,7 +140,7 @@ void code_prove_by_check(struct code_cache *c, const struct stack_era *sampled,
 	struct cached_method *method = ref->method != PROFILE_NONE ? &c->methods[ref->method]
 								   : NULL;
 
-	if (!sampled->gc_era || sampled->unsettled || !check_fits(f, iseq, method))
+	if (!sampled->gc_era || sampled->gc_transition || !check_fits(f, iseq, method))
 		return;
 	if (iseq)
 		iseq->checked = sampled->gc_era;

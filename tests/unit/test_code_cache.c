@@ -43,7 +43,7 @@ static struct stack_era at(uint64_t era)
 
 static struct stack_era moving_at(uint64_t era)
 {
-	return (struct stack_era) { .gc_era = era, .unsettled = true };
+	return (struct stack_era) { .gc_era = era, .gc_transition = true };
 }
 
 static void assert_sane_ref(const struct fixture *f, const struct rbpf_frame *frame,
@@ -742,7 +742,7 @@ Test(code_cache, method_entry_of_the_iseq)
  * When it cannot be told which era it is, a sample is of one or the one after: its age proves
  * nothing.
  */
-Test(code_cache, age_at_an_unsettled_era)
+Test(code_cache, age_in_a_gc_transition)
 {
 	FOR_EACH_AGING(v)
 	{
@@ -1515,7 +1515,8 @@ static void sim_copy(struct sim *s, struct sim_sample *sample, const struct walk
 	w->frames[0] = sample->frame;
 	w->n_frames = 1;
 	walk_complete(0);
-	walk_host_capture(w, 1, gc->era, rbpf_gc_unsettled(gc->flags) ? RBPF_STACK_UNSETTLED : 0);
+	walk_host_capture(w, 1, gc->era,
+			  rbpf_gc_in_transition(gc->flags) ? RBPF_STACK_GC_TRANSITION : 0);
 	sample->frame = w->frames[0];
 	if (!walk_host.n_sent)
 		return;
@@ -1548,7 +1549,7 @@ static void sim_sample(struct sim *s)
 	else if (sim_random(s, 2))
 		sample->frame = with_check(&s->f, sample->frame);
 	sample->sampled = (struct stack_era) { .gc_era = gc.era,
-					       .unsettled = rbpf_gc_unsettled(gc.flags) };
+					       .gc_transition = rbpf_gc_in_transition(gc.flags) };
 	if (s->no_eras && !sim_random(s, 20))
 		sample->sampled.gc_era = 0;
 	s->f.img->on_read = sim_on_read;

@@ -41,18 +41,18 @@ static void collect_on_second_read(struct ruby_image *img, uint64_t addr, size_t
 
 Test(vm, eras_that_are_not_known)
 {
-	static const uint32_t unsettled[] = { IMAGE_GC_DURING, IMAGE_GC_COMPACTING,
-					      IMAGE_GC_DURING | IMAGE_GC_COMPACTING | 3,
-					      IMAGE_GC_COMPACTING | IMAGE_GC_SWEEPING };
+	static const uint32_t transitions[] = { IMAGE_GC_DURING, IMAGE_GC_COMPACTING,
+						IMAGE_GC_DURING | IMAGE_GC_COMPACTING | 3,
+						IMAGE_GC_COMPACTING | IMAGE_GC_SWEEPING };
 
 	FOR_EACH_IMAGE(img)
 	{
 		uint64_t era = 77, flags_at = img->vm.walk.gc_flags;
 
-		for (size_t i = 0; i < sizeof(unsettled) / sizeof(unsettled[0]); i++) {
-			image_gc_flags(img, unsettled[i]);
+		for (size_t i = 0; i < sizeof(transitions) / sizeof(transitions[0]); i++) {
+			image_gc_flags(img, transitions[i]);
 			cr_expect_eq(ruby_vm_gc_era(&img->vm, &era), -EAGAIN, "%s: flags %x",
-				     img->version, unsettled[i]);
+				     img->version, transitions[i]);
 		}
 		image_gc_flags(img, 0);
 		img->on_read = collect_on_second_read;
