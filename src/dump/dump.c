@@ -153,7 +153,7 @@ static int name_frames(const struct dump *d, const struct stack_era *sampled,
 	struct dump_ruby ruby = { .resolver = d->resolver };
 	int r;
 
-	resolver_round(d->resolver);
+	resolver_revalidate(d->resolver);
 	r = resolver_stack(d->resolver, sampled, readings->ruby.frames, readings->ruby.n_frames,
 			   &ruby.symbols, &ruby.n);
 	return r ? r : dump_frames(d->here, &ruby, &readings->native, &t->frames, &t->n_frames);

@@ -332,7 +332,7 @@ int collector_poll(struct collector *c, struct err *err)
 	bool more;
 	int r;
 
-	c->round++;
+	c->drains++;
 	r = collector_drain(c);
 	more = r > 0;
 	if (r >= 0)
@@ -380,7 +380,7 @@ int collector_finish(struct collector *c, struct profile_totals *totals, struct 
 	engine_stop(c->engine);
 	c->totals.end_monotonic_ns = clock_ns(CLOCK_MONOTONIC);
 	do {
-		c->round++;
+		c->drains++;
 		r = collector_drain(c);
 	} while (r > 0);
 	if (!r)

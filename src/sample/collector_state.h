@@ -34,8 +34,8 @@ struct collector {
 	uint64_t unknown; /* samples of processes not in the table: their EXEC or FORK was lost */
 	uint64_t reported_unknown;
 	uint64_t housekeeping_ns;
-	uint64_t cpus_ns; /* when the list of online CPUs was read last; CLOCK_MONOTONIC */
-	uint64_t round;
+	uint64_t cpus_ns;    /* when the list of online CPUs was read last; CLOCK_MONOTONIC */
+	uint64_t drains;     /* how often the engine was drained */
 	uint64_t account_ns; /* ns: sum of the CPU times reported for followed threads */
 	size_t held;	     /* bytes of records that wait for names: samples.c */
 	uint64_t unchecked;  /* bytes of records since memory was looked at */

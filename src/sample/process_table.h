@@ -57,7 +57,7 @@ struct tracked_process {
 	unsigned int
 		interpreter_tries; /* to find the interpreter of its VM; INTERPRETER_TRIES: no more */
 	bool interpreter_waits;	   /* until the symbols of its file are read */
-	uint64_t round;		   /* of the collector, that the resolver was told of last */
+	uint64_t resolver_drain;   /* collector.drains at its last resolver_revalidate() */
 	uint32_t *frame_ids;	   /* by symbol of the resolver: id in the recording + 1; owned */
 	size_t cap_frame_ids;
 	uint64_t next_try;     /* ns, CLOCK_MONOTONIC: when to look for a Ruby again; 0: now */

@@ -44,9 +44,9 @@ static int process_names(struct collector *c, struct tracked_process *p, struct 
 	*ret = tracked_process_names(p);
 	if (!*ret)
 		return -ENOMEM;
-	if (p->round != c->round) {
-		resolver_round(*ret);
-		p->round = c->round;
+	if (p->resolver_drain != c->drains) {
+		resolver_revalidate(*ret);
+		p->resolver_drain = c->drains;
 	}
 	return 0;
 }

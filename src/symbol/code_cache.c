@@ -41,7 +41,7 @@ struct look {
 
 void code_cache_init(struct code_cache *c, const struct ruby_vm *vm)
 {
-	*c = (struct code_cache) { .vm = vm, .round = 1 };
+	*c = (struct code_cache) { .vm = vm, .revalidation = 1 };
 }
 
 void code_cache_deinit(struct code_cache *c)
@@ -218,11 +218,11 @@ static bool may_get_name(const struct cached_method *e)
 
 /* Where there was nothing, something may be allocated at any time. */
 static bool is_settled(const struct code_cache *c, uint32_t generation, uint64_t first,
-		       uint64_t last, uint64_t round, const struct stack_era *sampled)
+		       uint64_t last, uint64_t revalidated, const struct stack_era *sampled)
 {
 	if (sampled->gc_era && !code_known_at(first, last, sampled))
 		return false;
-	return (sampled->gc_era && generation) || round == c->round;
+	return (sampled->gc_era && generation) || revalidated == c->revalidation;
 }
 
 static bool is_checked(uint64_t checked, const struct stack_era *sampled)
@@ -241,7 +241,7 @@ static void enlist_iseq(struct code_cache *c, uint32_t i, struct look *look)
 
 	if (e->stamp == c->stamp || is_checked(e->checked, look->sampled) ||
 	    (!e->unsure &&
-	     is_settled(c, e->generation, e->first, e->last, e->round, look->sampled)))
+	     is_settled(c, e->generation, e->first, e->last, e->revalidated, look->sampled)))
 		return;
 	e->stamp = c->stamp;
 	p = &c->pending[look->n_pending++];
@@ -259,8 +259,8 @@ static void enlist_method(struct code_cache *c, uint32_t i, struct look *look)
 
 	if (e->stamp == c->stamp || ((is_checked(e->checked, look->sampled) ||
 				      (!e->unsure && is_settled(c, e->generation, e->first, e->last,
-								e->round, look->sampled))) &&
-				     (e->round == c->round || !may_get_name(e))))
+								e->revalidated, look->sampled))) &&
+				     (e->revalidated == c->revalidation || !may_get_name(e))))
 		return;
 	e->stamp = c->stamp;
 	p = &c->pending[look->n_pending++];
@@ -287,7 +287,7 @@ static int settle_iseq(struct code_cache *c, struct pending *p, const struct loo
 	struct cached_iseq *e = &c->iseqs[p->index];
 	bool read = e->generation && all_read(&c->spans[p->span], RUBY_ISEQ_SPANS);
 
-	e->round = c->round;
+	e->revalidated = c->revalidation;
 	if (read && ruby_iseq_check(c->vm, &e->iseq, &p->fresh.iseq)) {
 		p->seen = true;
 		still_the_same(c, p->fresh.iseq.head[RUBY_ISEQ_FLAGS], &e->first, &e->last,
@@ -306,7 +306,7 @@ static int settle_method(struct code_cache *c, struct pending *p, const struct l
 	struct cached_method *e = &c->methods[p->index];
 	bool read = e->generation && all_read(&c->spans[p->span], RUBY_METHOD_SPANS);
 
-	e->round = c->round;
+	e->revalidated = c->revalidation;
 	if (read && ruby_method_check(c->vm, &e->method, &p->fresh.method) && !may_get_name(e)) {
 		p->seen = true;
 		still_the_same(c, p->fresh.method.me[RUBY_ME_FLAGS], &e->first, &e->last,
@@ -425,9 +425,9 @@ struct copy {
  * being moved an address may be that of another one still, and only a check tells.
  */
 static void settle_copy(const struct code_cache *c, const struct copy *copy, uint64_t *checked,
-			uint64_t *round)
+			uint64_t *revalidated)
 {
-	*round = c->round;
+	*revalidated = c->revalidation;
 	if (copy->look.era && !copy->look.sampled->gc_transition)
 		*checked = copy->look.era;
 }
@@ -459,7 +459,7 @@ static int take_iseq(struct code_cache *c, const struct copy *copy, uint64_t add
 				       &e->unsure, &copy->look);
 		ruby_iseq_deinit(&fresh);
 	}
-	settle_copy(c, copy, &e->checked, &e->round);
+	settle_copy(c, copy, &e->checked, &e->revalidated);
 	return 0;
 }
 
@@ -486,7 +486,7 @@ static int take_method(struct code_cache *c, const struct copy *copy, uint64_t a
 		set_method(c, e, &fresh, &copy->look);
 		e->unsure |= gc_transition;
 	}
-	settle_copy(c, copy, &e->checked, &e->round);
+	settle_copy(c, copy, &e->checked, &e->revalidated);
 	return 0;
 }
 

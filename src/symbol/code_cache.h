@@ -28,12 +28,12 @@ struct stack_era {
 
 struct cached_iseq {
 	struct ruby_iseq iseq;
-	uint64_t compiled_round; /* in which was looked whether it is compiled by now */
-	uint64_t first, last;	 /* eras between which it is known to be the same */
-	uint64_t checked;	 /* an era of which a check has shown the same; 0: none */
-	uint64_t round;		 /* last looked at in; 0: never */
-	uint64_t stamp;		 /* number of the comparison (look_once()) that queued it last */
-	uint32_t generation;	 /* changes when something else is found there; 0: nothing usable */
+	uint64_t compiled_revalidation; /* in which it was last checked whether it is compiled */
+	uint64_t first, last;		/* eras between which it is known to be the same */
+	uint64_t checked;		/* an era of which a check has shown the same; 0: none */
+	uint64_t revalidated;		/* the revalidation it was last compared in; 0: never */
+	uint64_t stamp;	     /* number of the comparison (look_once()) that queued it last */
+	uint32_t generation; /* changes when something else is found there; 0: nothing usable */
 	bool unsure; /* an era ended while it was read: of last or earlier; first is not valid */
 };
 
@@ -41,7 +41,7 @@ struct cached_method {
 	struct ruby_method method;
 	uint64_t first, last;
 	uint64_t checked;
-	uint64_t round;
+	uint64_t revalidated;
 	uint64_t stamp;
 	uint32_t generation;
 	bool unsure;
@@ -57,7 +57,7 @@ struct code_ref {
 
 struct code_cache {
 	const struct ruby_vm *vm;
-	uint64_t round;
+	uint64_t revalidation; /* counts resolver_revalidate() */
 	uint64_t stamp;
 	uint32_t generation; /* last one given */
 	bool compacts;	     /* objects of this process have been seen moving */

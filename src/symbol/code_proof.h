@@ -33,7 +33,7 @@
  *
  * While objects are being moved an address may be an old or a new one, and equal eras prove
  * nothing, nor do copies made then: only pc and check decide. A Ruby whose collector was not found
- * is compared once a round, and believed.
+ * is compared once per resolver_revalidate(), and believed.
  */
 #ifndef RBPF_SYMBOL_CODE_PROOF_H
 #define RBPF_SYMBOL_CODE_PROOF_H

@@ -155,9 +155,9 @@ uint64_t resolver_refused(struct resolver *r)
 	return n;
 }
 
-void resolver_round(struct resolver *r)
+void resolver_revalidate(struct resolver *r)
 {
-	r->code.round++;
+	r->code.revalidation++;
 }
 
 const struct named_frame *resolver_symbol(const struct resolver *r, uint32_t id)
@@ -340,9 +340,9 @@ static bool pc_unsaved(struct resolver *r, const struct rbpf_frame *frames, size
 	if (!ref->iseq_ok || !ruby_frame_pc_may_be_unsaved(&r->code.vm->rules, frames, i))
 		return false;
 	e = &r->code.iseqs[ref->iseq];
-	if (!e->iseq.compiled && e->compiled_round != r->code.round) {
+	if (!e->iseq.compiled && e->compiled_revalidation != r->code.revalidation) {
 		e->iseq.compiled = ruby_iseq_is_compiled(r->code.vm, &e->iseq);
-		e->compiled_round = r->code.round;
+		e->compiled_revalidation = r->code.revalidation;
 	}
 	return e->iseq.compiled;
 }

@@ -48,7 +48,7 @@ uint64_t resolver_refused(struct resolver *r);
  * are read again: all entries if the era is not known, addresses where nothing usable was found,
  * owners that had no name, and whether iseqs are compiled.
  */
-void resolver_round(struct resolver *r);
+void resolver_revalidate(struct resolver *r);
 
 /*
  * Take what the BPF programs copied in era @sampled, @len bytes of blocks, so that the stack that

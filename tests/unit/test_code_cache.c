@@ -427,7 +427,7 @@ Test(code_cache, allocated_where_nothing_was)
 		cr_expect_str_eq(c_name_of(&f, at(5), puts), "");
 		image_put64(f.img, iseq, flags);
 		image_put64(f.img, puts.me, me_flags);
-		f.c.round++;
+		f.c.revalidation++;
 		cr_expect_str_eq(name_of(&f, at(6), frame), "foo", "%s", f.img->version);
 		cr_expect_str_eq(c_name_of(&f, at(6), puts), "puts", "%s", f.img->version);
 		teardown(&f);
@@ -773,14 +773,15 @@ Test(code_cache, names_that_come_later)
 		look(&f, at(5), frame);
 		cr_expect_str_eq(code_method(&f.c, &f.ref)->prefix, "");
 		generation = f.c.methods[f.ref.method].generation;
-		f.c.round++;
+		f.c.revalidation++;
 		look(&f, at(5), frame);
 		cr_expect_eq(f.c.methods[f.ref.method].generation, generation, "the same name");
 
 		image_class_name(f.img, klass, "Late");
 		look(&f, at(5), frame);
-		cr_expect_str_eq(code_method(&f.c, &f.ref)->prefix, "", "not in this round");
-		f.c.round++;
+		cr_expect_str_eq(code_method(&f.c, &f.ref)->prefix, "",
+				 "not before the next revalidation");
+		f.c.revalidation++;
 		look(&f, at(5), frame);
 		cr_assert(f.ref.method_ok, "%s", f.img->version);
 		cr_expect_str_eq(code_method(&f.c, &f.ref)->prefix, "Late#", "%s", f.img->version);
@@ -1286,7 +1287,7 @@ Test(code_cache, known_and_reused_in_a_look)
 
 /* ---- collectors that are not known ---- */
 
-/* Compared once a round, and believed. */
+/* Compared once per revalidation, and believed. */
 Test(code_cache, no_era)
 {
 	FOR_EACH_IMAGE(unused)
@@ -1303,7 +1304,7 @@ Test(code_cache, no_era)
 		reads = f.img->n_reads;
 		cr_expect_str_eq(name_of(&f, at(0), frame), "foo");
 		cr_expect_eq(f.img->n_reads, reads);
-		f.c.round++;
+		f.c.revalidation++;
 		cr_expect_str_eq(name_of(&f, at(0), frame), "bar", "%s", f.img->version);
 		teardown(&f);
 	}
@@ -1342,7 +1343,7 @@ Test(code_cache, a_stack_without_an_era_between_others)
 
 	set_era(&f, 10);
 	cr_expect_str_eq(name_of(&f, at(10), frame), "foo");
-	f.c.round++;
+	f.c.revalidation++;
 	cr_expect_str_eq(name_of(&f, at(0), frame), "foo");
 	cr_expect_str_eq(name_of(&f, at(10), frame), "foo");
 	cr_expect_str_eq(name_of(&f, at(9), frame), "");
@@ -1626,7 +1627,7 @@ static void simulate(const char *version, uint64_t lag, unsigned int storms, boo
 	sim_init(&s, version, 88172645463325252ull + lag);
 	for (int step = 0; step < 60000; step++) {
 		if (!sim_random(&s, 50))
-			s.f.c.round++;
+			s.f.c.revalidation++;
 		switch (sim_random(&s, 4)) {
 		case 0:
 			sim_run(&s);
@@ -1679,7 +1680,7 @@ static void brief_life(struct sim *s, const char *version, uint64_t seed, uint64
 	walk_host_forget();
 	for (int step = 0; step < steps; step++) {
 		if (!sim_random(s, 50))
-			s->f.c.round++;
+			s->f.c.revalidation++;
 		if (!sim_random(s, 3))
 			sim_run(s);
 		else if (s->n_queue > lag)

@@ -648,7 +648,7 @@ Test(resolver, a_method_being_written)
 			image_push(&t, &old.frame);
 			image_return(&t, &before);
 			more = image_push_until(&t, &new.frame, stage);
-			resolver_round(f.r);
+			resolver_revalidate(f.r);
 			resolve_thread(&f, &t);
 			image_return(&t, &before);
 			cr_assert(f.n == 1 || f.n == 2);
@@ -956,7 +956,7 @@ Test(resolver, whose_code_runs_a_frame)
 
 /* ---- what is known, and for how long ---- */
 
-Test(resolver, names_are_kept_within_a_round)
+Test(resolver, names_are_kept_until_revalidation)
 {
 	struct fixture f = setup("3.3");
 	uint64_t iseq = method_iseq(&f, "one", "/one.rb", 11);
@@ -975,7 +975,7 @@ Test(resolver, names_are_kept_within_a_round)
 }
 
 /* One for all that is known, and one for whether the innermost has been compiled meanwhile. */
-Test(resolver, a_new_round_takes_two_reads)
+Test(resolver, a_revalidation_takes_two_reads)
 {
 	struct fixture f = setup("3.3");
 	uint64_t me = image_ment(f.img, image_class(f.img, "Foo"), "one", IMAGE_ISEQ);
@@ -988,7 +988,7 @@ Test(resolver, a_new_round_takes_two_reads)
 		frames[i] = frames[i % 40];
 	resolve(&f, frames, 200);
 	reads = f.img->n_reads;
-	resolver_round(f.r);
+	resolver_revalidate(f.r);
 	resolve(&f, frames, 200);
 	cr_expect_eq(f.img->n_reads - reads, 2, "%zu reads", f.img->n_reads - reads);
 	expect_symbol(&f, 199, FRAME_RUBY, "Foo#one", "/one.rb", 1);
@@ -1007,7 +1007,7 @@ Test(resolver, compiled_after_it_was_read)
 	resolve(&f, &frame, 1);
 	cr_expect_not(resolver_symbol(f.r, f.ids[0])->flags & FRAME_LINE_APPROXIMATE);
 	image_put64(f.img, body + f.img->facts.jit_entry, 0x7e0000000000);
-	resolver_round(f.r);
+	resolver_revalidate(f.r);
 	resolve(&f, &frame, 1);
 	cr_expect(resolver_symbol(f.r, f.ids[0])->flags & FRAME_LINE_APPROXIMATE);
 	teardown(&f);
@@ -1023,20 +1023,20 @@ Test(resolver, another_iseq_at_the_address)
 	resolve(&f, &before, 1);
 	replace_iseq(&f, iseq, two);
 	after = ruby_frame(&f, iseq, 0);
-	resolver_round(f.r);
+	resolver_revalidate(f.r);
 	resolve(&f, &after, 1);
 	expect_symbol(&f, 0, FRAME_RUBY, "two", "/two.rb", 22);
 	resolve(&f, &before, 1);
 	expect_symbol(&f, 0, FRAME_UNKNOWN, "[unknown]", "", 0); /* its code is no longer there */
 
 	image_put64(f.img, iseq, 0); /* freed */
-	resolver_round(f.r);
+	resolver_revalidate(f.r);
 	resolve(&f, &after, 1);
 	expect_symbol(&f, 0, FRAME_UNKNOWN, "[unknown]", "", 0);
 	image_put64(f.img, iseq, IMAGE_IMEMO(IMAGE_ISEQ_IMEMO));
 	resolve(&f, &after, 1);
-	expect_symbol(&f, 0, FRAME_UNKNOWN, "[unknown]", "", 0); /* not tried twice in a round */
-	resolver_round(f.r);
+	expect_symbol(&f, 0, FRAME_UNKNOWN, "[unknown]", "", 0); /* not tried twice */
+	resolver_revalidate(f.r);
 	resolve(&f, &after, 1);
 	expect_symbol(&f, 0, FRAME_RUBY, "two", "/two.rb", 22);
 	teardown(&f);
@@ -1052,7 +1052,7 @@ Test(resolver, another_label_on_the_same_code)
 	resolve(&f, &frame, 1);
 	image_put64(f.img, image_body(f.img, iseq) + 80, image_string(f.img, "two"));
 	image_put64(f.img, image_body(f.img, iseq) + 72, image_string(f.img, "two"));
-	resolver_round(f.r);
+	resolver_revalidate(f.r);
 	resolve(&f, &frame, 1);
 	expect_symbol(&f, 0, FRAME_RUBY, "two", "/one.rb", 11);
 	teardown(&f);
@@ -1072,12 +1072,12 @@ Test(resolver, another_method_at_the_address)
 	expect_symbol(&f, 1, FRAME_RUBY, "Foo#one", "/one.rb", 1);
 	for (int i = 0; i < 40; i += 8)
 		image_put64(f.img, me + i, image_get64(f.img, other + i));
-	resolver_round(f.r);
+	resolver_revalidate(f.r);
 	resolve(&f, frames, 2);
 	expect_symbol(&f, 0, FRAME_CFUNC, "Bar#scan", "/one.rb", 1);
 	expect_symbol(&f, 1, FRAME_RUBY, "Bar#one", "/one.rb", 1);
 	image_put64(f.img, me, IMAGE_IMEMO(IMAGE_CREF));
-	resolver_round(f.r);
+	resolver_revalidate(f.r);
 	resolve(&f, frames, 2);
 	expect_symbol(&f, 0, FRAME_UNKNOWN, "[unknown]", "", 0);
 	expect_symbol(&f, 1, FRAME_UNKNOWN, "[unknown]", "", 0); /* which class it is of */
@@ -1098,13 +1098,13 @@ Test(resolver, anonymous_class_that_gets_a_name)
 		};
 
 		for (int i = 0; i < 3; i++) {
-			resolver_round(f.r);
+			resolver_revalidate(f.r);
 			resolve(&f, frames, 2);
 			expect_symbol(&f, 0, FRAME_CFUNC, "call", "/a.rb", 3);
 			expect_symbol(&f, 1, FRAME_RUBY, "build", "/a.rb", 3);
 		}
 		image_class_name(f.img, klass, "Named");
-		resolver_round(f.r);
+		resolver_revalidate(f.r);
 		resolve(&f, frames, 2);
 		expect_symbol(&f, 0, FRAME_CFUNC, "Named#call", "/a.rb", 3);
 		expect_symbol(&f, 1, FRAME_RUBY, "Named.build", "/a.rb", 3);
@@ -1119,8 +1119,8 @@ static size_t allocated(void)
 	return info.uordblks + info.hblkhd;
 }
 
-/* An anonymous owner is read again each round, and is no new one for that. */
-Test(resolver, memory_does_not_grow_with_rounds)
+/* An anonymous owner is read again at each revalidation, and is no new one for that. */
+Test(resolver, memory_does_not_grow_with_revalidations)
 {
 	struct fixture f = setup("3.3");
 	uint64_t me = image_ment(f.img, image_class(f.img, NULL), "call", IMAGE_ISEQ);
@@ -1130,7 +1130,7 @@ Test(resolver, memory_does_not_grow_with_rounds)
 	for (int i = 0; i < 200000; i++) {
 		if (i == 1000)
 			before = allocated();
-		resolver_round(f.r);
+		resolver_revalidate(f.r);
 		resolve(&f, &frame, 1);
 	}
 	cr_expect_leq(allocated(), before + (1 << 20), "%zu bytes more", allocated() - before);
@@ -1174,7 +1174,7 @@ Test(resolver, process_is_gone)
 
 	resolve(&f, frames, 2);
 	image_hide_all(f.img, true);
-	resolver_round(f.r);
+	resolver_revalidate(f.r);
 	resolve(&f, frames, 3);
 	expect_symbol(&f, 1, FRAME_RUBY, "one", "/one.rb", 11);
 	expect_symbol(&f, 2, FRAME_UNKNOWN, "[unknown]", "", 0);
@@ -1193,11 +1193,11 @@ Test(resolver, memory_is_gone)
 
 	resolve(&f, &frame, 1);
 	image_hide(f.img, iseq, 1, true);
-	resolver_round(f.r);
+	resolver_revalidate(f.r);
 	resolve(&f, &frame, 1);
 	expect_symbol(&f, 0, FRAME_UNKNOWN, "[unknown]", "", 0);
 	image_hide(f.img, iseq, 1, false);
-	resolver_round(f.r);
+	resolver_revalidate(f.r);
 	resolve(&f, &frame, 1);
 	expect_symbol(&f, 0, FRAME_RUBY, "one", "/one.rb", 11);
 	teardown(&f);
@@ -1224,7 +1224,7 @@ Test(resolver, changed_and_then_gone)
 	reads = f.img->n_reads;
 	f.img->arg = &reads;
 	f.img->on_read = hide_after_one_batch;
-	resolver_round(f.r);
+	resolver_revalidate(f.r);
 	resolve(&f, &frame, 1);
 	expect_symbol(&f, 0, FRAME_UNKNOWN, "[unknown]", "", 0);
 	teardown(&f);
