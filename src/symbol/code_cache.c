@@ -13,14 +13,14 @@
 #include "target/captured.h"
 #include "target/memory.h"
 
-#define LOOK_ATTEMPTS 3 /* looks at a stack's objects until no collection comes in between */
+#define READ_ATTEMPTS 3 /* to read a batch without a collection in between */
 
 struct method_key {
 	uint64_t addr;
 	uint64_t with_name;
 };
 
-/* A cache entry that must be looked at. */
+/* A cache entry that must be compared or read. */
 struct pending {
 	uint32_t index; /* of iseqs or methods */
 	bool is_method;
@@ -32,8 +32,8 @@ struct pending {
 	} fresh;
 };
 
-/* One look: what is read between two readings of the era. */
-struct look {
+/* What is read together, between two readings of the era. */
+struct batch {
 	const struct stack_era *sampled;
 	uint64_t era; /* now; 0: unknown */
 	size_t n_pending, n_spans;
@@ -125,15 +125,15 @@ static bool process_gone(const struct code_cache *c)
  * one, made of the same source when the first was freed.
  */
 static void still_the_same(const struct code_cache *c, uint64_t flags, uint64_t *first,
-			   uint64_t *last, bool *unsure, const struct look *look)
+			   uint64_t *last, bool *unsure, const struct batch *batch)
 {
 	const struct stack_era then = { .gc_era = *last };
 
-	if (look->era < *last && !*unsure)
+	if (batch->era < *last && !*unsure)
 		return;
-	if (*unsure || c->compacts || !code_old_enough(c, flags, look->era, &then))
-		*first = look->era;
-	*last = look->era;
+	if (*unsure || c->compacts || !code_old_enough(c, flags, batch->era, &then))
+		*first = batch->era;
+	*last = batch->era;
 	*unsure = false;
 }
 
@@ -166,9 +166,9 @@ static int load_iseq(struct code_cache *c, uint32_t i, uint64_t era)
 	return 0;
 }
 
-/* The entry is of @fresh, which was read at @look; NULL: of nothing usable. */
+/* The entry is of @fresh, which was read in @batch; NULL: of nothing usable. */
 static void set_method(struct code_cache *c, struct cached_method *e,
-		       const struct ruby_method *fresh, const struct look *look)
+		       const struct ruby_method *fresh, const struct batch *batch)
 {
 	bool known = fresh && e->generation;
 	bool same_words = known && ruby_method_check(c->vm, &e->method, &fresh->id);
@@ -185,15 +185,15 @@ static void set_method(struct code_cache *c, struct cached_method *e,
 		e->generation = fresh ? ++c->generation : 0;
 	if (same_words) {
 		still_the_same(c, fresh->id.me[RUBY_ME_FLAGS], &e->first, &e->last, &e->unsure,
-			       look);
+			       batch);
 	} else {
-		e->first = e->last = look->era;
+		e->first = e->last = batch->era;
 		e->checked = 0;
 		e->unsure = false;
 	}
 }
 
-static int load_method(struct code_cache *c, uint32_t i, const struct look *look)
+static int load_method(struct code_cache *c, uint32_t i, const struct batch *batch)
 {
 	struct ruby_method fresh;
 	struct method_key key;
@@ -203,7 +203,7 @@ static int load_method(struct code_cache *c, uint32_t i, const struct look *look
 	err = is_full(c) ? -E2BIG : ruby_method_read(c->vm, key.addr, key.with_name, &fresh);
 	if (err == -ENOMEM)
 		return err;
-	set_method(c, &c->methods[i], err ? NULL : &fresh, look);
+	set_method(c, &c->methods[i], err ? NULL : &fresh, batch);
 	return 0;
 }
 
@@ -217,7 +217,7 @@ static bool may_get_name(const struct cached_method *e)
 }
 
 /* Where there was nothing, something may be allocated at any time. */
-static bool is_settled(const struct code_cache *c, uint32_t generation, uint64_t first,
+static bool is_current(const struct code_cache *c, uint32_t generation, uint64_t first,
 		       uint64_t last, uint64_t revalidated, const struct stack_era *sampled)
 {
 	if (sampled->gc_era && !code_known_at(first, last, sampled))
@@ -231,44 +231,45 @@ static bool is_checked(uint64_t checked, const struct stack_era *sampled)
 }
 
 /*
- * Put the entry of iseq @i on the list of what must be looked at, unless it is known or there
+ * Put the entry of iseq @i on the list of what must be compared or read, unless it is known or there
  * already.
  */
-static void enlist_iseq(struct code_cache *c, uint32_t i, struct look *look)
+static void enlist_iseq(struct code_cache *c, uint32_t i, struct batch *batch)
 {
 	struct cached_iseq *e = &c->iseqs[i];
 	struct pending *p;
 
-	if (e->stamp == c->stamp || is_checked(e->checked, look->sampled) ||
+	if (e->batch == c->batches || is_checked(e->checked, batch->sampled) ||
 	    (!e->unsure &&
-	     is_settled(c, e->generation, e->first, e->last, e->revalidated, look->sampled)))
+	     is_current(c, e->generation, e->first, e->last, e->revalidated, batch->sampled)))
 		return;
-	e->stamp = c->stamp;
-	p = &c->pending[look->n_pending++];
-	*p = (struct pending) { .index = i, .span = look->n_spans };
+	e->batch = c->batches;
+	p = &c->pending[batch->n_pending++];
+	*p = (struct pending) { .index = i, .span = batch->n_spans };
 	if (e->generation) {
-		ruby_iseq_check_spans(&e->iseq, &p->fresh.iseq, &c->spans[look->n_spans]);
-		look->n_spans += RUBY_ISEQ_SPANS;
+		ruby_iseq_check_spans(&e->iseq, &p->fresh.iseq, &c->spans[batch->n_spans]);
+		batch->n_spans += RUBY_ISEQ_SPANS;
 	}
 }
 
-static void enlist_method(struct code_cache *c, uint32_t i, struct look *look)
+static void enlist_method(struct code_cache *c, uint32_t i, struct batch *batch)
 {
 	struct cached_method *e = &c->methods[i];
 	struct pending *p;
 
-	if (e->stamp == c->stamp || ((is_checked(e->checked, look->sampled) ||
-				      (!e->unsure && is_settled(c, e->generation, e->first, e->last,
-								e->revalidated, look->sampled))) &&
-				     (e->revalidated == c->revalidation || !may_get_name(e))))
+	if (e->batch == c->batches ||
+	    ((is_checked(e->checked, batch->sampled) ||
+	      (!e->unsure &&
+	       is_current(c, e->generation, e->first, e->last, e->revalidated, batch->sampled))) &&
+	     (e->revalidated == c->revalidation || !may_get_name(e))))
 		return;
-	e->stamp = c->stamp;
-	p = &c->pending[look->n_pending++];
-	*p = (struct pending) { .index = i, .is_method = true, .span = look->n_spans };
+	e->batch = c->batches;
+	p = &c->pending[batch->n_pending++];
+	*p = (struct pending) { .index = i, .is_method = true, .span = batch->n_spans };
 	if (e->generation) {
 		ruby_method_check_spans(c->vm, &e->method, &p->fresh.method,
-					&c->spans[look->n_spans]);
-		look->n_spans += RUBY_METHOD_SPANS;
+					&c->spans[batch->n_spans]);
+		batch->n_spans += RUBY_METHOD_SPANS;
 	}
 }
 
@@ -282,7 +283,7 @@ static bool all_read(const struct memory_span *spans, size_t n)
 	return true;
 }
 
-static int settle_iseq(struct code_cache *c, struct pending *p, const struct look *look)
+static int update_iseq(struct code_cache *c, struct pending *p, const struct batch *batch)
 {
 	struct cached_iseq *e = &c->iseqs[p->index];
 	bool read = e->generation && all_read(&c->spans[p->span], RUBY_ISEQ_SPANS);
@@ -291,17 +292,17 @@ static int settle_iseq(struct code_cache *c, struct pending *p, const struct loo
 	if (read && ruby_iseq_check(c->vm, &e->iseq, &p->fresh.iseq)) {
 		p->seen = true;
 		still_the_same(c, p->fresh.iseq.head[RUBY_ISEQ_FLAGS], &e->first, &e->last,
-			       &e->unsure, look);
+			       &e->unsure, batch);
 		e->iseq.id.head[RUBY_ISEQ_FLAGS] =
 			p->fresh.iseq.head[RUBY_ISEQ_FLAGS]; /* it may have become old */
 		return 0;
 	}
 	/* If nothing can be read any more, what is known is used. */
 	p->seen = read || !process_gone(c);
-	return p->seen ? load_iseq(c, p->index, look->era) : 0;
+	return p->seen ? load_iseq(c, p->index, batch->era) : 0;
 }
 
-static int settle_method(struct code_cache *c, struct pending *p, const struct look *look)
+static int update_method(struct code_cache *c, struct pending *p, const struct batch *batch)
 {
 	struct cached_method *e = &c->methods[p->index];
 	bool read = e->generation && all_read(&c->spans[p->span], RUBY_METHOD_SPANS);
@@ -310,38 +311,39 @@ static int settle_method(struct code_cache *c, struct pending *p, const struct l
 	if (read && ruby_method_check(c->vm, &e->method, &p->fresh.method) && !may_get_name(e)) {
 		p->seen = true;
 		still_the_same(c, p->fresh.method.me[RUBY_ME_FLAGS], &e->first, &e->last,
-			       &e->unsure, look);
+			       &e->unsure, batch);
 		e->method.id.me[RUBY_ME_FLAGS] = p->fresh.method.me[RUBY_ME_FLAGS];
 		return 0;
 	}
 	p->seen = read || !process_gone(c);
-	return p->seen ? load_method(c, p->index, look) : 0;
+	return p->seen ? load_method(c, p->index, batch) : 0;
 }
 
 /* Compare what is not known of these frames in one batch of reads; read anew what has changed. */
-static int look_once(struct code_cache *c, struct look *look, const struct code_ref *refs, size_t n)
+static int read_batch(struct code_cache *c, struct batch *batch, const struct code_ref *refs,
+		      size_t n)
 {
 	size_t i;
 	int err;
 
-	look->n_pending = look->n_spans = 0;
-	c->stamp++;
+	batch->n_pending = batch->n_spans = 0;
+	c->batches++;
 	err = array_reserve(c->pending, c->cap_pending, 2 * n + 1);
 	if (!err)
 		err = array_reserve(c->spans, c->cap_spans,
 				    n * (RUBY_ISEQ_SPANS + RUBY_METHOD_SPANS) + 1);
 	for (i = 0; i < n && !err; i++) {
 		if (refs[i].iseq != PROFILE_NONE)
-			enlist_iseq(c, refs[i].iseq, look);
+			enlist_iseq(c, refs[i].iseq, batch);
 		if (refs[i].method != PROFILE_NONE)
-			enlist_method(c, refs[i].method, look);
+			enlist_method(c, refs[i].method, batch);
 	}
-	if (err || !look->n_pending)
+	if (err || !batch->n_pending)
 		return err;
-	memory_read_spans(&c->vm->mem, c->spans, look->n_spans);
-	for (i = 0; i < look->n_pending && !err; i++)
-		err = c->pending[i].is_method ? settle_method(c, &c->pending[i], look)
-					      : settle_iseq(c, &c->pending[i], look);
+	memory_read_spans(&c->vm->mem, c->spans, batch->n_spans);
+	for (i = 0; i < batch->n_pending && !err; i++)
+		err = c->pending[i].is_method ? update_method(c, &c->pending[i], batch)
+					      : update_iseq(c, &c->pending[i], batch);
 	return err;
 }
 
@@ -349,11 +351,11 @@ static int look_once(struct code_cache *c, struct look *look, const struct code_
  * An era ended in between, or it could not be told which it was: what was read or compared is of
  * none for certain, @latest at most, until it is found to be the same once more.
  */
-static void unsettle(struct code_cache *c, const struct look *look, uint64_t latest)
+static void set_unsure(struct code_cache *c, const struct batch *batch, uint64_t latest)
 {
 	size_t i;
 
-	for (i = 0; i < look->n_pending; i++) {
+	for (i = 0; i < batch->n_pending; i++) {
 		const struct pending *p = &c->pending[i];
 
 		if (!p->seen)
@@ -381,13 +383,13 @@ static bool read_era(const struct code_cache *c, const struct stack_era *sampled
 	return r != -EAGAIN;
 }
 
-int code_cache_look(struct code_cache *c, const struct stack_era *sampled,
-		    const struct rbpf_frame *frames, size_t n, struct code_ref *refs)
+int code_cache_lookup(struct code_cache *c, const struct stack_era *sampled,
+		      const struct rbpf_frame *frames, size_t n, struct code_ref *refs)
 {
-	struct look look = { .sampled = sampled };
+	struct batch batch = { .sampled = sampled };
 	unsigned int attempt;
 	uint64_t latest;
-	bool settled;
+	bool era_known;
 	size_t i;
 	int err = 0;
 
@@ -396,15 +398,15 @@ int code_cache_look(struct code_cache *c, const struct stack_era *sampled,
 		err = ref_init(c, &frames[i], &refs[i]);
 	for (i = 0; i < n && !err; i++)
 		code_prove_by_check(c, sampled, &frames[i], &refs[i]);
-	for (attempt = 0; attempt < LOOK_ATTEMPTS && !err; attempt++) {
-		settled = read_era(c, sampled, &look.era);
-		err = look_once(c, &look, refs, n);
-		if (!look.n_pending)
+	for (attempt = 0; attempt < READ_ATTEMPTS && !err; attempt++) {
+		era_known = read_era(c, sampled, &batch.era);
+		err = read_batch(c, &batch, refs, n);
+		if (!batch.n_pending)
 			break;
-		settled &= read_era(c, sampled, &latest);
-		if (settled && latest == look.era)
+		era_known &= read_era(c, sampled, &latest);
+		if (era_known && latest == batch.era)
 			break;
-		unsettle(c, &look, latest);
+		set_unsure(c, &batch, latest);
 	}
 	for (i = 0; i < n && !err; i++)
 		code_prove(c, sampled, &frames[i], &refs[i]);
@@ -417,25 +419,25 @@ int code_cache_look(struct code_cache *c, const struct stack_era *sampled,
 struct copy {
 	struct captured blocks;
 	struct ruby_vm vm; /* of the process as it was then: what can be read are the blocks */
-	struct look look;
+	struct batch batch;
 };
 
 /*
  * An entry that holds what was copied: nothing else stood there in that era. But while objects are
  * being moved an address may be that of another one still, and only a check tells.
  */
-static void settle_copy(const struct code_cache *c, const struct copy *copy, uint64_t *checked,
+static void set_checked(const struct code_cache *c, const struct copy *copy, uint64_t *checked,
 			uint64_t *revalidated)
 {
 	*revalidated = c->revalidation;
-	if (copy->look.era && !copy->look.sampled->gc_transition)
-		*checked = copy->look.era;
+	if (copy->batch.era && !copy->batch.sampled->gc_transition)
+		*checked = copy->batch.era;
 }
 
-/* What was not copied in full is left to code_cache_look(), like what was not copied at all. */
+/* What was not copied in full is left to code_cache_lookup(), like what was not copied at all. */
 static int take_iseq(struct code_cache *c, const struct copy *copy, uint64_t addr)
 {
-	bool gc_transition = copy->look.sampled->gc_transition;
+	bool gc_transition = copy->batch.sampled->gc_transition;
 	struct cached_iseq *e;
 	struct ruby_iseq fresh;
 	uint32_t i;
@@ -451,21 +453,21 @@ static int take_iseq(struct code_cache *c, const struct copy *copy, uint64_t add
 	}
 	e = &c->iseqs[i];
 	if (!e->generation || !ruby_iseq_check(c->vm, &e->iseq, &fresh.id)) {
-		set_iseq(c, e, &fresh, copy->look.era);
+		set_iseq(c, e, &fresh, copy->batch.era);
 		e->unsure = gc_transition;
 	} else {
 		if (!gc_transition)
 			still_the_same(c, fresh.id.head[RUBY_ISEQ_FLAGS], &e->first, &e->last,
-				       &e->unsure, &copy->look);
+				       &e->unsure, &copy->batch);
 		ruby_iseq_deinit(&fresh);
 	}
-	settle_copy(c, copy, &e->checked, &e->revalidated);
+	set_checked(c, copy, &e->checked, &e->revalidated);
 	return 0;
 }
 
 static int take_method(struct code_cache *c, const struct copy *copy, uint64_t addr, bool with_name)
 {
-	bool gc_transition = copy->look.sampled->gc_transition;
+	bool gc_transition = copy->batch.sampled->gc_transition;
 	struct cached_method *e;
 	struct ruby_method fresh;
 	uint32_t i;
@@ -483,10 +485,10 @@ static int take_method(struct code_cache *c, const struct copy *copy, uint64_t a
 	if (gc_transition && e->generation && ruby_method_check(c->vm, &e->method, &fresh.id)) {
 		ruby_method_deinit(&fresh);
 	} else {
-		set_method(c, e, &fresh, &copy->look);
+		set_method(c, e, &fresh, &copy->batch);
 		e->unsure |= gc_transition;
 	}
-	settle_copy(c, copy, &e->checked, &e->revalidated);
+	set_checked(c, copy, &e->checked, &e->revalidated);
 	return 0;
 }
 
@@ -495,7 +497,7 @@ int code_cache_captured(struct code_cache *c, const struct stack_era *sampled, c
 {
 	struct copy copy = { .blocks = CAPTURED_INIT,
 			     .vm = *c->vm,
-			     .look = { .sampled = sampled, .era = sampled->gc_era } };
+			     .batch = { .sampled = sampled, .era = sampled->gc_era } };
 	struct memory constants = ruby_constants_memory(c->vm->binary.constants);
 	size_t i;
 	int err;

@@ -32,7 +32,7 @@ struct cached_iseq {
 	uint64_t first, last;		/* eras between which it is known to be the same */
 	uint64_t checked;		/* an era of which a check has shown the same; 0: none */
 	uint64_t revalidated;		/* the revalidation it was last compared in; 0: never */
-	uint64_t stamp;	     /* number of the comparison (look_once()) that queued it last */
+	uint64_t batch;			/* number of the batch that it was last in */
 	uint32_t generation; /* changes when something else is found there; 0: nothing usable */
 	bool unsure; /* an era ended while it was read: of last or earlier; first is not valid */
 };
@@ -42,7 +42,7 @@ struct cached_method {
 	uint64_t first, last;
 	uint64_t checked;
 	uint64_t revalidated;
-	uint64_t stamp;
+	uint64_t batch;
 	uint32_t generation;
 	bool unsure;
 };
@@ -58,18 +58,18 @@ struct code_ref {
 struct code_cache {
 	const struct ruby_vm *vm;
 	uint64_t revalidation; /* counts resolver_revalidate() */
-	uint64_t stamp;
-	uint32_t generation; /* last one given */
-	bool compacts;	     /* objects of this process have been seen moving */
-	size_t bytes;	     /* of memory that the copies own */
-	uint64_t refused;    /* copies not made, for there were CODE_CACHE_BYTES already */
+	uint64_t batches;      /* read so far */
+	uint32_t generation;   /* last one given */
+	bool compacts;	       /* objects of this process have been seen moving */
+	size_t bytes;	       /* of memory that the copies own */
+	uint64_t refused;      /* copies not made, for there were CODE_CACHE_BYTES already */
 	struct intern iseq_addrs;
 	struct cached_iseq *iseqs;
 	size_t cap_iseqs;
 	struct intern method_addrs;
 	struct cached_method *methods;
 	size_t cap_methods;
-	struct memory_span *spans; /* of one code_cache_look() */
+	struct memory_span *spans; /* of one code_cache_lookup() */
 	size_t cap_spans;
 	struct pending *pending;
 	size_t cap_pending;
@@ -99,8 +99,8 @@ int code_cache_captured(struct code_cache *c, const struct stack_era *sampled, c
  * Fill in @refs for the @n @frames of a stack that was sampled in era @sampled: what is known and can be
  * proven is used, the rest is read, all together in as few calls as possible. Returns 0 or -ENOMEM.
  */
-int code_cache_look(struct code_cache *c, const struct stack_era *sampled,
-		    const struct rbpf_frame *frames, size_t n, struct code_ref *refs);
+int code_cache_lookup(struct code_cache *c, const struct stack_era *sampled,
+		      const struct rbpf_frame *frames, size_t n, struct code_ref *refs);
 
 static inline const struct ruby_iseq *code_iseq(const struct code_cache *c,
 						const struct code_ref *ref)

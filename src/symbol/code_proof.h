@@ -63,7 +63,7 @@ void code_prove(struct code_cache *c, const struct stack_era *sampled, const str
 		struct code_ref *ref);
 
 /*
- * A check that fits what is known proves it without a look; and after one it might be too late,
+ * A check that fits what is known proves it without a read; and after one it might be too late,
  * for another object may stand there now.
  */
 void code_prove_by_check(struct code_cache *c, const struct stack_era *sampled,

@@ -416,7 +416,7 @@ int resolver_stack(struct resolver *r, const struct stack_era *sampled,
 	if (!err)
 		err = array_reserve(r->origins, r->cap_origins, n + 1);
 	if (!err)
-		err = code_cache_look(&r->code, sampled, frames, n, r->refs);
+		err = code_cache_lookup(&r->code, sampled, frames, n, r->refs);
 	if (!err)
 		err = name_frames(r, frames, n);
 	if (err)

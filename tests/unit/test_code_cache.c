@@ -57,23 +57,23 @@ static void assert_sane_ref(const struct fixture *f, const struct rbpf_frame *fr
 	cr_assert(!ref->method_ok || code_method(&f->c, ref)->addr == frame->me);
 }
 
-static void look(struct fixture *f, struct stack_era sampled, struct rbpf_frame frame)
+static void lookup(struct fixture *f, struct stack_era sampled, struct rbpf_frame frame)
 {
-	cr_assert_eq(code_cache_look(&f->c, &sampled, &frame, 1, &f->ref), 0);
+	cr_assert_eq(code_cache_lookup(&f->c, &sampled, &frame, 1, &f->ref), 0);
 	assert_sane_ref(f, &frame, &f->ref);
 }
 
 /* What @frame, sampled in era @sampled, is now found to be; "" if nothing is proven. */
 static const char *name_of(struct fixture *f, struct stack_era sampled, struct rbpf_frame frame)
 {
-	look(f, sampled, frame);
+	lookup(f, sampled, frame);
 	return f->ref.iseq_ok ? code_iseq(&f->c, &f->ref)->name : "";
 }
 
 /* The same of a C function. */
 static const char *c_name_of(struct fixture *f, struct stack_era sampled, struct rbpf_frame frame)
 {
-	look(f, sampled, frame);
+	lookup(f, sampled, frame);
 	return f->ref.method_ok ? code_method(&f->c, &f->ref)->name : "";
 }
 
@@ -243,12 +243,12 @@ Test(code_cache, a_comparison_takes_one_batch)
 	for (size_t i = 0; i < 40; i++)
 		frames[i] = i < 10 ? frame_of(&f, new_iseq(&f, "foo")) : frames[i % 10];
 	set_era(&f, 5);
-	cr_assert_eq(code_cache_look(&f.c, &sampled, frames, 40, refs), 0);
+	cr_assert_eq(code_cache_lookup(&f.c, &sampled, frames, 40, refs), 0);
 	set_era(&f, 6);
 	sampled = at(6);
 	reads = f.img->n_reads;
 	spans = f.img->n_spans;
-	cr_assert_eq(code_cache_look(&f.c, &sampled, frames, 40, refs), 0);
+	cr_assert_eq(code_cache_lookup(&f.c, &sampled, frames, 40, refs), 0);
 	cr_expect_eq(f.img->n_reads - reads, 3, "%zu reads: the era, all, the era",
 		     f.img->n_reads - reads);
 	cr_expect_leq(f.img->n_spans - spans, 2 * 3 + 10 * RUBY_ISEQ_SPANS, "each iseq once");
@@ -480,7 +480,7 @@ Test(code_cache, check_of_an_iseq_and_its_method)
 		frame.me = me;
 		checked = with_check(&f, frame);
 		set_era(&f, 7);
-		look(&f, at(5), checked);
+		lookup(&f, at(5), checked);
 		cr_expect(f.ref.iseq_ok && f.ref.method_ok, "%s", f.img->version);
 		teardown(&f);
 
@@ -492,7 +492,7 @@ Test(code_cache, check_of_an_iseq_and_its_method)
 		checked = with_check(&f, frame);
 		image_put64(f.img, me + 32, image_class(f.img, "Other"));
 		set_era(&f, 7);
-		look(&f, at(5), checked);
+		lookup(&f, at(5), checked);
 		cr_expect(!f.ref.iseq_ok && !f.ref.method_ok, "%s: of another owner",
 			  f.img->version);
 		(void)other;
@@ -680,7 +680,7 @@ Test(code_cache, age_of_a_method_entry)
 		cr_expect_str_eq(c_name_of(&f, at(5), puts), moved <= 1 ? "puts" : "", "%s: %llu",
 				 aging[v], (unsigned long long)moved);
 		/* Where objects move, nothing tells what has moved there. */
-		look(&f, moving_at(5), puts);
+		lookup(&f, moving_at(5), puts);
 		cr_expect_str_eq(c_name_of(&f, at(5), puts), "", "%s: %llu", aging[v],
 				 (unsigned long long)moved);
 		teardown(&f);
@@ -722,17 +722,17 @@ Test(code_cache, method_entry_of_the_iseq)
 		other = image_method(f.img, f.img->object, "bar", new_iseq(&f, "bar"));
 		image_age(f.img, frame.iseq, true);
 		set_era(&f, 6);
-		look(&f, at(5), frame);
+		lookup(&f, at(5), frame);
 		cr_expect(f.ref.iseq_ok && f.ref.method_ok, "%s: of that method", aging[v]);
 		frame.me = other;
-		look(&f, at(5), frame);
+		lookup(&f, at(5), frame);
 		cr_expect(f.ref.iseq_ok && !f.ref.method_ok, "%s: of another", aging[v]);
 
 		/* An iseq that is not proven proves nothing. */
 		image_age(f.img, frame.iseq, false);
 		set_era(&f, 8);
 		frame.me = image_method(f.img, f.img->object, "foo", iseq);
-		look(&f, at(7), frame);
+		lookup(&f, at(7), frame);
 		cr_expect(!f.ref.iseq_ok && !f.ref.method_ok, "%s", aging[v]);
 		teardown(&f);
 	}
@@ -770,19 +770,19 @@ Test(code_cache, names_that_come_later)
 
 		frame.me = image_method(f.img, klass, "foo", iseq);
 		set_era(&f, 5);
-		look(&f, at(5), frame);
+		lookup(&f, at(5), frame);
 		cr_expect_str_eq(code_method(&f.c, &f.ref)->prefix, "");
 		generation = f.c.methods[f.ref.method].generation;
 		f.c.revalidation++;
-		look(&f, at(5), frame);
+		lookup(&f, at(5), frame);
 		cr_expect_eq(f.c.methods[f.ref.method].generation, generation, "the same name");
 
 		image_class_name(f.img, klass, "Late");
-		look(&f, at(5), frame);
+		lookup(&f, at(5), frame);
 		cr_expect_str_eq(code_method(&f.c, &f.ref)->prefix, "",
 				 "not before the next revalidation");
 		f.c.revalidation++;
-		look(&f, at(5), frame);
+		lookup(&f, at(5), frame);
 		cr_assert(f.ref.method_ok, "%s", f.img->version);
 		cr_expect_str_eq(code_method(&f.c, &f.ref)->prefix, "Late#", "%s", f.img->version);
 		cr_expect_neq(f.c.methods[f.ref.method].generation, generation, "another name");
@@ -1060,7 +1060,7 @@ Test(code_cache, copied_while_objects_are_moved)
 	}
 }
 
-/* ---- an era that ends in the middle of a look ---- */
+/* ---- an era that ends in the middle of a lookup ---- */
 
 struct storm {
 	uint64_t left; /* collections to come, one each time that … */
@@ -1106,7 +1106,7 @@ static void set_storm(struct fixture *f, struct storm *s, uint64_t addr, uint64_
 }
 
 /* Read once more, and found to be the same: of the new era for certain, of the old one not. */
-Test(code_cache, an_era_ends_in_a_look)
+Test(code_cache, an_era_ends_in_a_lookup)
 {
 	FOR_EACH_AGING(v)
 	for (int old = 0; old < 2; old++) {
@@ -1125,8 +1125,8 @@ Test(code_cache, an_era_ends_in_a_look)
 	}
 }
 
-/* With each look: nothing but what its check says. */
-Test(code_cache, an_era_ends_in_each_look)
+/* With each lookup: nothing but what its check says. */
+Test(code_cache, an_era_ends_in_each_lookup)
 {
 	FOR_EACH_IMAGE(unused)
 	for (int part = 0; part < 2; part++) {
@@ -1145,8 +1145,8 @@ Test(code_cache, an_era_ends_in_each_look)
 	}
 }
 
-/* … but another one at each look is none that is known. */
-Test(code_cache, another_one_in_each_look)
+/* … but another one at each lookup is none that is known. */
+Test(code_cache, another_one_in_each_lookup)
 {
 	FOR_EACH_IMAGE(unused)
 	{
@@ -1167,7 +1167,7 @@ Test(code_cache, another_one_in_each_look)
  * While it cannot be told which era it is (a collection is beginning, objects are being moved),
  * what is read is of none.
  */
-Test(code_cache, looked_at_between_eras)
+Test(code_cache, looked_up_between_eras)
 {
 	static const uint32_t flags[] = { IMAGE_GC_DURING, IMAGE_GC_DURING | IMAGE_GC_COMPACTING,
 					  IMAGE_GC_DURING | IMAGE_GC_COMPACTING |
@@ -1231,7 +1231,7 @@ Test(code_cache, eras)
 }
 
 /* It is freed and another one read in its place, whichever part of it is read first. */
-Test(code_cache, reused_in_a_look)
+Test(code_cache, reused_in_a_lookup)
 {
 	FOR_EACH_LABEL(unused, l)
 	{
@@ -1264,8 +1264,8 @@ Test(code_cache, reused_in_a_look)
 	}
 }
 
-/* What was known is compared, and changes, in the same look. */
-Test(code_cache, known_and_reused_in_a_look)
+/* What was known is compared, and changes, in the same lookup. */
+Test(code_cache, known_and_reused_in_a_lookup)
 {
 	FOR_EACH_LABEL(unused, l)
 	{
@@ -1573,7 +1573,7 @@ static void sim_take(struct sim *s, struct sim_sample *sample)
  * Look at one of the @n oldest samples, of which some may be out of order: what it is named must be
  * what it was.
  */
-static void sim_look(struct sim *s, uint64_t n)
+static void sim_lookup(struct sim *s, uint64_t n)
 {
 	size_t i = sim_random(s, n);
 	struct sim_sample sample;
@@ -1634,7 +1634,7 @@ static void simulate(const char *version, uint64_t lag, unsigned int storms, boo
 			break;
 		case 1:
 			if (s.n_queue > lag)
-				sim_look(&s, 3);
+				sim_lookup(&s, 3);
 			break;
 		default:
 			sim_sample(&s);
@@ -1684,14 +1684,14 @@ static void brief_life(struct sim *s, const char *version, uint64_t seed, uint64
 		if (!sim_random(s, 3))
 			sim_run(s);
 		else if (s->n_queue > lag)
-			sim_look(s, order);
+			sim_lookup(s, order);
 		else
 			sim_sample(s);
 	}
 	s->f.img->on_read = NULL;
 	image_hide_all(s->f.img, true);
 	for (int tries = 0; s->n_queue && tries < 10000; tries++)
-		sim_look(s, order);
+		sim_lookup(s, order);
 	free(s->young);
 	teardown(&s->f);
 }
