@@ -146,7 +146,7 @@ static void set_iseq(struct code_cache *c, struct cached_iseq *e, const struct r
 	if (fresh)
 		e->iseq = *fresh;
 	c->bytes += ruby_iseq_bytes(&e->iseq);
-	e->generation = fresh ? ++c->generation : 0;
+	e->version = fresh ? ++c->version : 0;
 	e->first = e->last = era;
 	e->checked = 0;
 	e->unsure = false;
@@ -170,7 +170,7 @@ static int load_iseq(struct code_cache *c, uint32_t i, uint64_t era)
 static void set_method(struct code_cache *c, struct cached_method *e,
 		       const struct ruby_method *fresh, const struct batch *batch)
 {
-	bool known = fresh && e->generation;
+	bool known = fresh && e->version;
 	bool same_words = known && ruby_method_check(c->vm, &e->method, &fresh->id);
 	/* Symbols made of the same name stay right. */
 	bool same_name = known && !strcmp(e->method.prefix, fresh->prefix) &&
@@ -182,7 +182,7 @@ static void set_method(struct code_cache *c, struct cached_method *e,
 		e->method = *fresh;
 	c->bytes += method_bytes(&e->method);
 	if (!same_name)
-		e->generation = fresh ? ++c->generation : 0;
+		e->version = fresh ? ++c->version : 0;
 	if (same_words) {
 		still_the_same(c, fresh->id.me[RUBY_ME_FLAGS], &e->first, &e->last, &e->unsure,
 			       batch);
@@ -213,16 +213,16 @@ static int load_method(struct code_cache *c, uint32_t i, const struct batch *bat
  */
 static bool may_get_name(const struct cached_method *e)
 {
-	return e->generation && !e->method.prefix[0];
+	return e->version && !e->method.prefix[0];
 }
 
 /* Where there was nothing, something may be allocated at any time. */
-static bool is_current(const struct code_cache *c, uint32_t generation, uint64_t first,
-		       uint64_t last, uint64_t revalidated, const struct stack_era *sampled)
+static bool is_current(const struct code_cache *c, uint32_t version, uint64_t first, uint64_t last,
+		       uint64_t revalidated, const struct stack_era *sampled)
 {
 	if (sampled->gc_era && !code_known_at(first, last, sampled))
 		return false;
-	return (sampled->gc_era && generation) || revalidated == c->revalidation;
+	return (sampled->gc_era && version) || revalidated == c->revalidation;
 }
 
 static bool is_checked(uint64_t checked, const struct stack_era *sampled)
@@ -241,12 +241,12 @@ static void enlist_iseq(struct code_cache *c, uint32_t i, struct batch *batch)
 
 	if (e->batch == c->batches || is_checked(e->checked, batch->sampled) ||
 	    (!e->unsure &&
-	     is_current(c, e->generation, e->first, e->last, e->revalidated, batch->sampled)))
+	     is_current(c, e->version, e->first, e->last, e->revalidated, batch->sampled)))
 		return;
 	e->batch = c->batches;
 	p = &c->pending[batch->n_pending++];
 	*p = (struct pending) { .index = i, .span = batch->n_spans };
-	if (e->generation) {
+	if (e->version) {
 		ruby_iseq_check_spans(&e->iseq, &p->fresh.iseq, &c->spans[batch->n_spans]);
 		batch->n_spans += RUBY_ISEQ_SPANS;
 	}
@@ -260,13 +260,13 @@ static void enlist_method(struct code_cache *c, uint32_t i, struct batch *batch)
 	if (e->batch == c->batches ||
 	    ((is_checked(e->checked, batch->sampled) ||
 	      (!e->unsure &&
-	       is_current(c, e->generation, e->first, e->last, e->revalidated, batch->sampled))) &&
+	       is_current(c, e->version, e->first, e->last, e->revalidated, batch->sampled))) &&
 	     (e->revalidated == c->revalidation || !may_get_name(e))))
 		return;
 	e->batch = c->batches;
 	p = &c->pending[batch->n_pending++];
 	*p = (struct pending) { .index = i, .is_method = true, .span = batch->n_spans };
-	if (e->generation) {
+	if (e->version) {
 		ruby_method_check_spans(c->vm, &e->method, &p->fresh.method,
 					&c->spans[batch->n_spans]);
 		batch->n_spans += RUBY_METHOD_SPANS;
@@ -286,7 +286,7 @@ static bool all_read(const struct memory_span *spans, size_t n)
 static int update_iseq(struct code_cache *c, struct pending *p, const struct batch *batch)
 {
 	struct cached_iseq *e = &c->iseqs[p->index];
-	bool read = e->generation && all_read(&c->spans[p->span], RUBY_ISEQ_SPANS);
+	bool read = e->version && all_read(&c->spans[p->span], RUBY_ISEQ_SPANS);
 
 	e->revalidated = c->revalidation;
 	if (read && ruby_iseq_check(c->vm, &e->iseq, &p->fresh.iseq)) {
@@ -305,7 +305,7 @@ static int update_iseq(struct code_cache *c, struct pending *p, const struct bat
 static int update_method(struct code_cache *c, struct pending *p, const struct batch *batch)
 {
 	struct cached_method *e = &c->methods[p->index];
-	bool read = e->generation && all_read(&c->spans[p->span], RUBY_METHOD_SPANS);
+	bool read = e->version && all_read(&c->spans[p->span], RUBY_METHOD_SPANS);
 
 	e->revalidated = c->revalidation;
 	if (read && ruby_method_check(c->vm, &e->method, &p->fresh.method) && !may_get_name(e)) {
@@ -452,7 +452,7 @@ static int take_iseq(struct code_cache *c, const struct copy *copy, uint64_t add
 		return err;
 	}
 	e = &c->iseqs[i];
-	if (!e->generation || !ruby_iseq_check(c->vm, &e->iseq, &fresh.id)) {
+	if (!e->version || !ruby_iseq_check(c->vm, &e->iseq, &fresh.id)) {
 		set_iseq(c, e, &fresh, copy->batch.era);
 		e->unsure = gc_transition;
 	} else {
@@ -482,7 +482,7 @@ static int take_method(struct code_cache *c, const struct copy *copy, uint64_t a
 		return err;
 	}
 	e = &c->methods[i];
-	if (gc_transition && e->generation && ruby_method_check(c->vm, &e->method, &fresh.id)) {
+	if (gc_transition && e->version && ruby_method_check(c->vm, &e->method, &fresh.id)) {
 		ruby_method_deinit(&fresh);
 	} else {
 		set_method(c, e, &fresh, &copy->batch);

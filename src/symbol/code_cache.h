@@ -33,7 +33,7 @@ struct cached_iseq {
 	uint64_t checked;		/* an era of which a check has shown the same; 0: none */
 	uint64_t revalidated;		/* the revalidation it was last compared in; 0: never */
 	uint64_t batch;			/* number of the batch that it was last in */
-	uint32_t generation; /* changes when something else is found there; 0: nothing usable */
+	uint32_t version; /* changes when something else is found there; 0: nothing usable */
 	bool unsure; /* an era ended while it was read: of last or earlier; first is not valid */
 };
 
@@ -43,7 +43,7 @@ struct cached_method {
 	uint64_t checked;
 	uint64_t revalidated;
 	uint64_t batch;
-	uint32_t generation;
+	uint32_t version;
 	bool unsure;
 };
 
@@ -59,7 +59,7 @@ struct code_cache {
 	const struct ruby_vm *vm;
 	uint64_t revalidation; /* counts resolver_revalidate() */
 	uint64_t batches;      /* read so far */
-	uint32_t generation;   /* last one given */
+	uint32_t version;      /* last one given */
 	bool compacts;	       /* objects of this process have been seen moving */
 	size_t bytes;	       /* of memory that the copies own */
 	uint64_t refused;      /* copies not made, for there were CODE_CACHE_BYTES already */

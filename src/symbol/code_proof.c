@@ -32,7 +32,7 @@ static bool iseq_proven(const struct code_cache *c, const struct rbpf_frame *f,
 	bool pc_inside = ruby_iseq_has_pc(&e->iseq, rbpf_frame_pc(f));
 	uint64_t flags = e->iseq.id.head[RUBY_ISEQ_FLAGS];
 
-	if (!e->generation || (!pc_inside && !(f->pc & RBPF_PC_STALE)))
+	if (!e->version || (!pc_inside && !(f->pc & RBPF_PC_STALE)))
 		return false;
 	if (sampled->gc_era && sampled->gc_era == e->checked && !sampled->gc_transition)
 		return true;
@@ -52,7 +52,7 @@ static bool method_proven(const struct code_cache *c, const struct rbpf_frame *f
 			  const struct ruby_iseq *iseq, const struct cached_method *e,
 			  const struct stack_era *sampled)
 {
-	if (!e->generation)
+	if (!e->version)
 		return false;
 	if (sampled->gc_era && sampled->gc_era == e->checked && !sampled->gc_transition)
 		return true;
@@ -74,7 +74,7 @@ static bool method_proven(const struct code_cache *c, const struct rbpf_frame *f
 static bool has_check(const struct rbpf_frame *f, const struct cached_iseq *iseq,
 		      const struct cached_method *method)
 {
-	return f->check && (!f->iseq || iseq->generation) && (!f->me || method->generation);
+	return f->check && (!f->iseq || iseq->version) && (!f->me || method->version);
 }
 
 /* Whether iseq and method entry of @f hold what they held when the kernel side took its check. */
@@ -102,9 +102,9 @@ static void forget_what_was_replaced(const struct stack_era *sampled, const stru
 	if (sampled->gc_transition || !has_check(f, iseq, method) || check_fits(f, iseq, method))
 		return;
 	if (iseq && sampled->gc_era > iseq->last && sampled->gc_era > iseq->checked)
-		iseq->generation = 0;
+		iseq->version = 0;
 	if (method && sampled->gc_era > method->last && sampled->gc_era > method->checked)
-		method->generation = 0;
+		method->version = 0;
 }
 
 void code_prove(struct code_cache *c, const struct stack_era *sampled, const struct rbpf_frame *f,

@@ -3,7 +3,7 @@
  * What is known of iseqs and methods is in the code cache; here are made of it strings, symbols,
  * and a table
  *
- *   frames           by (iseq and its generation, pc, method and its generation, caller's source location):
+ *   frames           by (iseq and its version, pc, method and its version, caller's source location):
  *                    the symbol
  *
  * so that naming a frame that was seen before is a lookup, and a stale copy can never be reached.
@@ -25,10 +25,10 @@
 
 struct frame_key {
 	uint64_t pc;
-	uint32_t iseq, iseq_generation;	    /* index into iseqs */
-	uint32_t method, method_generation; /* index into methods */
-	uint32_t file, line;		    /* C functions: their caller's */
-	uint64_t unsaved;		    /* compiled code may not have saved its pc */
+	uint32_t iseq, iseq_version;	 /* index into iseqs */
+	uint32_t method, method_version; /* index into methods */
+	uint32_t file, line;		 /* C functions: their caller's */
+	uint64_t unsaved;		 /* compiled code may not have saved its pc */
 };
 
 struct symbol_key { /* struct named_frame, its strings as ids */
@@ -262,8 +262,8 @@ static int frame_symbol(struct resolver *r, const struct rbpf_frame *f, const st
 	key.pc = f->pc & ~RBPF_PC_FINISH;
 	key.iseq = ref->iseq;
 	key.method = ref->method;
-	key.iseq_generation = iseq ? r->code.iseqs[ref->iseq].generation : 0;
-	key.method_generation = method ? r->code.methods[ref->method].generation : 0;
+	key.iseq_version = iseq ? r->code.iseqs[ref->iseq].version : 0;
+	key.method_version = method ? r->code.methods[ref->method].version : 0;
 	key.unsaved = unsaved;
 	if (!iseq || iseq->like_cfunc) {
 		key.file = caller->file;
@@ -311,7 +311,7 @@ static bool half_written(const struct resolver *r, const struct rbpf_frame *f,
 	const struct cached_iseq *e = f->iseq ? &r->code.iseqs[ref->iseq] : NULL;
 
 	/* What was read of the iseq will do, proven or not: it is not shown. */
-	return ruby_frame_half_written(&r->code.vm->rules, f, e && e->generation ? &e->iseq : NULL,
+	return ruby_frame_half_written(&r->code.vm->rules, f, e && e->version ? &e->iseq : NULL,
 				       code_method(&r->code, ref));
 }
 
@@ -436,7 +436,7 @@ size_t resolver_instructions(const struct resolver *r, uint64_t *ret, size_t max
 	size_t i, n = 0;
 
 	for (i = 0; i < r->code.iseq_addrs.count && n < max; i++)
-		if (r->code.iseqs[i].generation &&
+		if (r->code.iseqs[i].version &&
 		    !memory_read_u64(&r->code.vm->mem, r->code.iseqs[i].iseq.encoded, &ret[n]))
 			n++;
 	return n;

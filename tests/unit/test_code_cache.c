@@ -51,8 +51,8 @@ static void assert_sane_ref(const struct fixture *f, const struct rbpf_frame *fr
 {
 	cr_assert_eq(ref->iseq == PROFILE_NONE, !frame->iseq);
 	cr_assert_eq(ref->method == PROFILE_NONE, !frame->me);
-	cr_assert(!ref->iseq_ok || f->c.iseqs[ref->iseq].generation, "proven, but not known");
-	cr_assert(!ref->method_ok || f->c.methods[ref->method].generation);
+	cr_assert(!ref->iseq_ok || f->c.iseqs[ref->iseq].version, "proven, but not known");
+	cr_assert(!ref->method_ok || f->c.methods[ref->method].version);
 	cr_assert(!ref->iseq_ok || code_iseq(&f->c, ref)->addr == frame->iseq);
 	cr_assert(!ref->method_ok || code_method(&f->c, ref)->addr == frame->me);
 }
@@ -766,16 +766,16 @@ Test(code_cache, names_that_come_later)
 		struct fixture f = setup(unused->version);
 		uint64_t klass = image_class(f.img, NULL), iseq = new_iseq(&f, "foo");
 		struct rbpf_frame frame = frame_of(&f, iseq);
-		uint32_t generation;
+		uint32_t version;
 
 		frame.me = image_method(f.img, klass, "foo", iseq);
 		set_era(&f, 5);
 		lookup(&f, at(5), frame);
 		cr_expect_str_eq(code_method(&f.c, &f.ref)->prefix, "");
-		generation = f.c.methods[f.ref.method].generation;
+		version = f.c.methods[f.ref.method].version;
 		f.c.revalidation++;
 		lookup(&f, at(5), frame);
-		cr_expect_eq(f.c.methods[f.ref.method].generation, generation, "the same name");
+		cr_expect_eq(f.c.methods[f.ref.method].version, version, "the same name");
 
 		image_class_name(f.img, klass, "Late");
 		lookup(&f, at(5), frame);
@@ -785,7 +785,7 @@ Test(code_cache, names_that_come_later)
 		lookup(&f, at(5), frame);
 		cr_assert(f.ref.method_ok, "%s", f.img->version);
 		cr_expect_str_eq(code_method(&f.c, &f.ref)->prefix, "Late#", "%s", f.img->version);
-		cr_expect_neq(f.c.methods[f.ref.method].generation, generation, "another name");
+		cr_expect_neq(f.c.methods[f.ref.method].version, version, "another name");
 		teardown(&f);
 	}
 }
@@ -1019,15 +1019,15 @@ Test(code_cache, copied_of_what_is_known)
 		struct fixture f = setup(unused->version);
 		uint64_t iseq = new_iseq(&f, "foo");
 		struct rbpf_frame frame = frame_of(&f, iseq);
-		uint32_t generation;
+		uint32_t version;
 
 		set_era(&f, 7);
 		cr_expect_str_eq(name_of(&f, at(7), frame), "foo");
-		generation = f.c.iseqs[f.ref.iseq].generation;
+		version = f.c.iseqs[f.ref.iseq].version;
 		copy(&f, at(5), frame);
 		cr_expect_str_eq(name_of(&f, at(5), frame), "foo", "%s", f.img->version);
 		cr_expect_str_eq(name_of(&f, at(7), frame), "foo", "%s", f.img->version);
-		cr_expect_eq(f.c.iseqs[f.ref.iseq].generation, generation, "it is the same");
+		cr_expect_eq(f.c.iseqs[f.ref.iseq].version, version, "it is the same");
 		cr_expect_str_eq(name_of(&f, at(6), frame), "", "%s", f.img->version);
 		copy(&f, at(0), frame);
 		cr_expect_str_eq(name_of(&f, at(7), frame), "foo", "%s", f.img->version);
