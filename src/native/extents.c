@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Giving back must not fail, so extents_take() makes the room for it: with N parts taken there are
+ * Giving back must not fail, so extents_alloc() makes the room for it: with N parts allocated there are
  * at most N + 1 free ones between them, and at most N retired.
  */
 #include "native/extents.h"
@@ -43,16 +43,16 @@ bool extents_fit(const struct extents *e, uint32_t n)
 	return first_fit(e, n) < e->n || !n;
 }
 
-int extents_take(struct extents *e, uint32_t n, uint32_t *ret)
+int extents_alloc(struct extents *e, uint32_t n, uint32_t *ret)
 {
 	size_t i = first_fit(e, n);
 
 	if (i == e->n)
 		return -ENOSPC;
-	if (array_reserve(e->v, e->cap, e->taken + 2) ||
-	    array_reserve(e->retired, e->cap_retired, e->taken + 1))
+	if (array_reserve(e->v, e->cap, e->allocated + 2) ||
+	    array_reserve(e->retired, e->cap_retired, e->allocated + 1))
 		return -ENOMEM;
-	e->taken++;
+	e->allocated++;
 	*ret = e->v[i].first;
 	e->v[i].first += n;
 	e->v[i].n -= n;
@@ -91,10 +91,10 @@ static void set_free(struct extents *e, struct extent freed)
 		e->v[i - 1].n += e->v[i].n;
 		memmove(&e->v[i], &e->v[i + 1], (--e->n - i) * sizeof(*e->v));
 	}
-	e->taken--;
+	e->allocated--;
 }
 
-bool extents_settle(struct extents *e, uint64_t now)
+bool extents_reclaim(struct extents *e, uint64_t now)
 {
 	size_t i = 0;
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Parts of an array that the BPF programs read while it changes: which are free, which
- * are taken, and which are no longer wanted but may be in use by a program that has begun before
+ * are allocated, and which are retired but may be in use by a program that has begun before
  * that was so. Those become free after EXTENTS_GRACE_NS: a program runs for microseconds.
  *
  * It knows where the parts are, not what they hold. All units are elements of the array. The
- * first free part that is large enough is taken (first fit). Not thread-safe.
+ * first free part that is large enough is allocated (first fit). Not thread-safe.
  */
 #ifndef RBPF_NATIVE_EXTENTS_H
 #define RBPF_NATIVE_EXTENTS_H
@@ -30,7 +30,7 @@ struct extents {
 	size_t n, cap;
 	struct retired_extent *retired; /* in that order; owned */
 	size_t n_retired, cap_retired;
-	size_t taken;	       /* parts that are not free */
+	size_t allocated;      /* parts that are not free */
 	uint32_t retired_size; /* of all that are retired */
 };
 
@@ -38,16 +38,16 @@ struct extents {
 int extents_init(struct extents *e, uint32_t size);
 void extents_deinit(struct extents *e);
 
-/* Take @n elements, at least one; they begin at *@ret. Returns 0, -ENOSPC or -ENOMEM. */
-int extents_take(struct extents *e, uint32_t n, uint32_t *ret);
+/* Allocate @n elements, at least one; they begin at *@ret. Returns 0, -ENOSPC or -ENOMEM. */
+int extents_alloc(struct extents *e, uint32_t n, uint32_t *ret);
 
-/* Whether @n elements could be taken. */
+/* Whether @n elements could be allocated. */
 bool extents_fit(const struct extents *e, uint32_t n);
 
-/* A part that was taken, all of it, is not wanted from @now on (ns, CLOCK_MONOTONIC). */
+/* Retire all of a part that was allocated, at @now (ns, CLOCK_MONOTONIC). */
 void extents_retire(struct extents *e, uint32_t first, uint32_t n, uint64_t now);
 
 /* Free what was retired long enough before @now. Returns whether there was any. */
-bool extents_settle(struct extents *e, uint64_t now);
+bool extents_reclaim(struct extents *e, uint64_t now);
 
 #endif

@@ -263,7 +263,7 @@ static int add_area(struct unwind_tables *t, struct code_map *map, size_t i)
 
 	if (array_reserve(t->areas, t->cap_areas, t->n_areas + 1))
 		return -ENOMEM;
-	r = map->n ? extents_take(&t->ranges, (uint32_t)map->n, &first) : 0;
+	r = map->n ? extents_alloc(&t->ranges, (uint32_t)map->n, &first) : 0;
 	if (r)
 		return r;
 	memmove(&t->areas[i + 1], &t->areas[i], (t->n_areas++ - i) * sizeof(*t->areas));
@@ -385,8 +385,8 @@ void unwind_tables_tick(struct unwind_tables *t, uint64_t now)
 {
 	size_t i;
 
-	extents_settle(&t->ranges, now);
-	if (extents_settle(&t->chunks, now))
+	extents_reclaim(&t->ranges, now);
+	if (extents_reclaim(&t->chunks, now))
 		t->freed_at = now;
 	for (i = 0; i < t->n_tables; i++) {
 		struct unwind_table *table = &t->tables[i];
@@ -453,7 +453,7 @@ static int store(struct unwind_tables *t, struct code_file *file, const struct c
 	uint32_t first;
 	int r;
 
-	r = extents_take(&t->chunks, chunks, &first);
+	r = extents_alloc(&t->chunks, chunks, &first);
 	if (r == -ENOSPC) {
 		find_no_room(t, file, chunks, now);
 		return 0;

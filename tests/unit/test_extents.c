@@ -22,7 +22,7 @@ static void assert_sane_extents(const struct extents *e)
 		retired += e->retired[i].extent.n;
 	}
 	cr_assert_eq(e->retired_size, retired);
-	cr_assert_leq(e->n_retired, e->taken);
+	cr_assert_leq(e->n_retired, e->allocated);
 }
 
 Test(extents, grace)
@@ -31,23 +31,23 @@ Test(extents, grace)
 	uint32_t a, b, c = 77;
 
 	cr_assert_eq(extents_init(&e, 10), 0);
-	cr_assert_eq(extents_take(&e, 6, &a), 0);
-	cr_assert_eq(extents_take(&e, 4, &b), 0);
-	cr_expect_eq(extents_take(&e, 1, &c), -ENOSPC);
+	cr_assert_eq(extents_alloc(&e, 6, &a), 0);
+	cr_assert_eq(extents_alloc(&e, 4, &b), 0);
+	cr_expect_eq(extents_alloc(&e, 1, &c), -ENOSPC);
 	cr_expect_eq(c, 77, "untouched");
 	extents_retire(&e, a, 6, 5);
 	extents_retire(&e, b, 4, 7);
 	assert_sane_extents(&e);
-	cr_expect(!extents_settle(&e, EXTENTS_GRACE_NS + 4));
-	cr_expect_eq(extents_take(&e, 1, &c), -ENOSPC, "it may be read still");
-	cr_expect(extents_settle(&e, EXTENTS_GRACE_NS + 6));
+	cr_expect(!extents_reclaim(&e, EXTENTS_GRACE_NS + 4));
+	cr_expect_eq(extents_alloc(&e, 1, &c), -ENOSPC, "it may be read still");
+	cr_expect(extents_reclaim(&e, EXTENTS_GRACE_NS + 6));
 	cr_expect(extents_fit(&e, 6) && !extents_fit(&e, 7));
-	cr_expect(extents_settle(&e, EXTENTS_GRACE_NS + 7));
+	cr_expect(extents_reclaim(&e, EXTENTS_GRACE_NS + 7));
 	cr_expect(extents_fit(&e, 10), "it is one part again");
 	assert_sane_extents(&e);
 	extents_deinit(&e);
 	cr_assert_eq(extents_init(&e, 0), 0);
-	cr_expect_eq(extents_take(&e, 1, &c), -ENOSPC);
+	cr_expect_eq(extents_alloc(&e, 1, &c), -ENOSPC);
 	extents_deinit(&e);
 	extents_deinit(&e);
 }
@@ -67,12 +67,12 @@ Test(extents, at_random)
 		uint32_t n = 1 + (uint32_t)rand() % 20;
 
 		now += EXTENTS_GRACE_NS / 16;
-		extents_settle(&e, now);
+		extents_reclaim(&e, now);
 		if (p->n) {
 			extents_retire(&e, p->first, p->n, now);
 			memset(owned + p->first, 0, p->n);
 			p->n = 0;
-		} else if (!extents_take(&e, n, &p->first)) {
+		} else if (!extents_alloc(&e, n, &p->first)) {
 			p->n = n;
 			cr_assert_leq(p->first + n, SIZE);
 			for (uint32_t k = p->first; k < p->first + n; k++)
@@ -83,9 +83,9 @@ Test(extents, at_random)
 	for (int i = 0; i < PARTS; i++)
 		if (parts[i].n)
 			extents_retire(&e, parts[i].first, parts[i].n, now);
-	extents_settle(&e, now + EXTENTS_GRACE_NS);
+	extents_reclaim(&e, now + EXTENTS_GRACE_NS);
 	cr_expect_eq(e.n, 1, "nothing is lost");
 	cr_expect_eq(e.v[0].n, SIZE);
-	cr_expect_eq(e.taken, 0);
+	cr_expect_eq(e.allocated, 0);
 	extents_deinit(&e);
 }
