@@ -131,10 +131,10 @@ int collector_start(struct collector *c, struct sink *sink, struct err *err)
 		r = descendants_record(c, p);
 		if (r)
 			return collector_fail(c, r, err);
-		p->uncovered = c->any_uncovered = !c->opts.system_wide;
+		p->needs_events = c->any_needs_events = !c->opts.system_wide;
 	}
 	if (!c->opts.system_wide)
-		return life_cover(c, err);
+		return life_add_events(c, err);
 	r = life_begin_account(c, 0);
 	return r ? collector_fail(c, r, err) : system_wide_sample(c, err);
 }
@@ -348,7 +348,7 @@ int collector_poll(struct collector *c, struct err *err)
 		r = system_wide_sample(c, err);
 	}
 	if (!r)
-		r = life_cover(c, err);
+		r = life_add_events(c, err);
 	if (!r && now - c->housekeeping_ns >= HOUSEKEEPING)
 		r = keep_house(c, now, err);
 	return r ? r : more;

@@ -2,7 +2,7 @@
 /*
  * What the parts of the collector share: collector.c keeps the loop, samples.c takes stacks and
  * samples, process_life.c knows how processes begin, change and end, thread_life.c which of their threads have
- * clocks, and system_wide.c which of the machine's are to be followed.
+ * perf events, and system_wide.c which of the machine's are to be followed.
  */
 #ifndef RBPF_SAMPLE_COLLECTOR_STATE_H
 #define RBPF_SAMPLE_COLLECTOR_STATE_H
@@ -46,7 +46,7 @@ struct collector {
 	size_t live;		 /* of them */
 	size_t rubies;
 	unsigned int warnings;
-	bool any_uncovered; /* of the processes */
+	bool any_needs_events; /* of the processes */
 	char ruby_version[64];
 	char refused[512];
 	int failed; /* sticky: an error that ends the recording */
@@ -121,15 +121,15 @@ int life_account(struct collector *c, struct tracked_thread *t, uint64_t runtime
  * Whether thread @tid of @p had a clock at @ts, so that what it created at that time has inherited
  * it.
  */
-bool life_was_covered(struct collector *c, struct tracked_process *p, pid_t tid, uint64_t ts);
+bool life_had_event(struct collector *c, struct tracked_process *p, pid_t tid, uint64_t ts);
 
 /*
  * Note the CPU time that each thread of process @pid (0: of all) has used: only later time counts.
  */
 int life_begin_account(struct collector *c, pid_t pid);
 
-/* Give clocks to the threads of processes that are uncovered. Not while the ring is read. */
-int life_cover(struct collector *c, struct err *err);
+/* Open perf events for the threads that need them. Not while the ring is read. */
+int life_add_events(struct collector *c, struct err *err);
 
 /* Records of the BPF programs. */
 int life_take_thread(struct collector *c, const struct rbpf_ring_life *rec);

@@ -346,8 +346,9 @@ static int inherit_vm(struct collector *c, struct tracked_process *p,
 	return r;
 }
 
-/* A child of a thread without a clock needs one; else it has inherited one. */
-static int cover_child(struct collector *c, struct tracked_process *p, bool covered, uint64_t ts)
+/* A child of a thread without a perf event needs one; else it has inherited one. */
+static int add_child_event(struct collector *c, struct tracked_process *p, bool has_event,
+			   uint64_t ts)
 {
 	struct tracked_thread *t;
 	bool is_new;
@@ -356,17 +357,17 @@ static int cover_child(struct collector *c, struct tracked_process *p, bool cove
 	if (c->opts.system_wide)
 		return 0;
 	r = process_table_thread(&c->table, p, p->pid, &t, &is_new);
-	if (!r && covered)
-		t->covered_ns = ts;
+	if (!r && has_event)
+		t->event_ns = ts;
 	else if (!r)
-		p->uncovered = c->any_uncovered = true;
+		p->needs_events = c->any_needs_events = true;
 	return r;
 }
 
 int life_take_fork(struct collector *c, const struct rbpf_ring_life *rec)
 {
 	struct tracked_process *p, *parent = process_table_find(&c->table, (pid_t)rec->h.tgid);
-	bool covered;
+	bool has_event;
 	int r;
 
 	/* It may be known already, if it was forked while its parent was being attached to. */
@@ -378,7 +379,7 @@ int life_take_fork(struct collector *c, const struct rbpf_ring_life *rec)
 		engine_forget(c->engine, (pid_t)rec->child);
 		return 0;
 	}
-	covered = life_was_covered(c, parent, (pid_t)rec->h.tid, rec->h.ts);
+	has_event = life_had_event(c, parent, (pid_t)rec->h.tid, rec->h.ts);
 	r = new_process(c, (pid_t)rec->child, rec->h.ts, &p);
 	if (r)
 		return r;
@@ -392,7 +393,7 @@ int life_take_fork(struct collector *c, const struct rbpf_ring_life *rec)
 		r = inherit_code(p, parent);
 	if (!r)
 		r = life_record(c, p);
-	return r ? r : cover_child(c, p, covered, rec->h.ts);
+	return r ? r : add_child_event(c, p, has_event, rec->h.ts);
 }
 
 /* It has ended, or is none of ours any more. What is left in the ring of it may follow. */

@@ -29,7 +29,7 @@ struct tracked_thread {
 	uint32_t id;	   /* in the recording; PROFILE_NONE before its first sample */
 	uint64_t cpu_base; /* ns of CPU time it had when sampling began */
 	uint64_t
-		covered_ns; /* since when a clock counts it, its own or an inherited one; CLOCK_MONOTONIC; 0: none does */
+		event_ns; /* since when it has a perf event, its own or an inherited one; CLOCK_MONOTONIC; 0: it has none */
 	bool refused;	   /* it has none, for too many files were open */
 	uint64_t ended_ns; /* CLOCK_MONOTONIC; 0: it lives */
 	uint64_t cpu_ns;   /* CPU time since cpu_base that was accounted for */
@@ -49,8 +49,8 @@ struct tracked_process {
 	uint64_t ended_ns;    /* CLOCK_MONOTONIC; 0: it lives */
 	bool missing;	      /* was gone from /proc at the last look */
 	bool unseen;	      /* it ended before its Ruby was found, and was counted */
-	bool uncovered;	    /* its threads need clocks: those that made them had none to inherit */
-	struct ruby_vm *vm; /* owned; the resolver points to it, so it must not move */
+	bool needs_events; /* its threads need perf events: those that created them had none to inherit */
+	struct ruby_vm *vm;	       /* owned; the resolver points to it, so it must not move */
 	struct resolver *resolver;     /* owned; made when it is needed */
 	struct native_process *native; /* owned; NULL: native stacks are not walked */
 	struct held held;	       /* native stacks and samples that wait for names */

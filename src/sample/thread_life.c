@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The threads of what is followed: which of them have clocks, and what CPU time they have had. */
+/* The threads of what is followed: which of them have perf events, and what CPU time they have had. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,11 +63,11 @@ int life_finish_account(struct collector *c)
 	return each_task(c, 0, life_account);
 }
 
-/* ---- clocks ---- */
+/* ---- perf events ---- */
 
-/* Give thread @t of @p a clock. *@refused counts those that there were no descriptors left for. */
-static int cover_thread(struct collector *c, struct tracked_process *p, struct tracked_thread *t,
-			bool is_new, size_t *refused, struct err *err)
+/* Open a perf event for thread @t of @p. *@refused counts those that there were no descriptors left for. */
+static int add_thread_event(struct collector *c, struct tracked_process *p,
+			    struct tracked_thread *t, bool is_new, size_t *refused, struct err *err)
 {
 	int r;
 
@@ -80,15 +80,15 @@ static int cover_thread(struct collector *c, struct tracked_process *p, struct t
 	*refused += t->refused;
 	if (t->refused)
 		return 0;
-	t->covered_ns = clock_ns(CLOCK_MONOTONIC);
+	t->event_ns = clock_ns(CLOCK_MONOTONIC);
 	if (r == -ESRCH)
-		t->ended_ns = t->covered_ns;
+		t->ended_ns = t->event_ns;
 	return r == -ESRCH ? 0 : r;
 }
 
-/* Clocks for those of the @n threads @tids of @p that were not asked for yet; *@added counts them. */
-static int cover_threads(struct collector *c, struct tracked_process *p, const pid_t *tids,
-			 size_t n, size_t *added, size_t *refused, struct err *err)
+/* Perf events for those of the @n threads @tids of @p that were not asked for yet; *@added counts them. */
+static int add_thread_events(struct collector *c, struct tracked_process *p, const pid_t *tids,
+			     size_t n, size_t *added, size_t *refused, struct err *err)
 {
 	struct tracked_thread *t;
 	bool is_new;
@@ -98,9 +98,9 @@ static int cover_threads(struct collector *c, struct tracked_process *p, const p
 	*added = 0;
 	for (i = 0; i < n && !r && !stop_overdue(); i++) {
 		r = process_table_thread(&c->table, p, tids[i], &t, &is_new);
-		if (r || t->covered_ns || t->refused || t->ended_ns)
+		if (r || t->event_ns || t->refused || t->ended_ns)
 			continue;
-		r = cover_thread(c, p, t, is_new, refused, err);
+		r = add_thread_event(c, p, t, is_new, refused, err);
 		++*added;
 	}
 	return r;
@@ -132,8 +132,8 @@ static int drain(struct collector *c, struct err *err)
 }
 
 /*
- * Those that a sampled thread creates inherit its clock, so each thread must be given one exactly
- * if its creator had none. Births are reported from the moment a process is followed
+ * Threads created by a sampled thread inherit its perf event, so each thread must be given one exactly
+ * if its creator had none. New threads are reported as soon as a process is followed
  * (life_take_thread()): after a list was read, the reports of all that are in it are taken first. The
  * list is read again until it holds nothing new.
  */
@@ -150,49 +150,49 @@ static int add_threads(struct collector *c, pid_t pid, struct err *err)
 		r = drain(c, err);
 		p = process_table_find(&c->table, pid);
 		if (!r && p)
-			r = cover_threads(c, p, tids, n, &added, &refused, err);
+			r = add_thread_events(c, p, tids, n, &added, &refused, err);
 		free(tids);
 	} while (!r && p && added);
 	warn_of_threads(c, pid, refused, n);
 	return r == -ENOMEM ? err_oom(err) : r;
 }
 
-static struct tracked_process *find_uncovered(const struct collector *c)
+static struct tracked_process *find_without_events(const struct collector *c)
 {
 	struct tracked_process *p;
 
 	LIST_FOREACH(p, &c->table.list, link)
-		if (p->uncovered)
+		if (p->needs_events)
 			return p;
 	return NULL;
 }
 
-int life_cover(struct collector *c, struct err *err)
+int life_add_events(struct collector *c, struct err *err)
 {
 	struct tracked_process *p;
 	int r = 0;
 
-	if (!c->any_uncovered)
+	if (!c->any_needs_events)
 		return 0;
-	c->any_uncovered = false;
+	c->any_needs_events = false;
 	/* Processes come and go meanwhile: it is looked for from the start each time. */
-	while (!r && (p = find_uncovered(c))) {
-		p->uncovered = false;
+	while (!r && (p = find_without_events(c))) {
+		p->needs_events = false;
 		r = add_threads(c, p->pid, err);
 	}
 	return r;
 }
 
-bool life_was_covered(struct collector *c, struct tracked_process *p, pid_t tid, uint64_t ts)
+bool life_had_event(struct collector *c, struct tracked_process *p, pid_t tid, uint64_t ts)
 {
 	struct tracked_thread *t;
 	bool is_new;
 
-	return p && !process_table_thread(&c->table, p, tid, &t, &is_new) && t->covered_ns &&
-	       t->covered_ns < ts;
+	return p && !process_table_thread(&c->table, p, tid, &t, &is_new) && t->event_ns &&
+	       t->event_ns < ts;
 }
 
-/* Whether there was no clock for thread @tid of @p, so that what it creates inherits none. */
+/* Whether no perf event could be opened for thread @tid of @p, so that threads it creates inherit none. */
 static bool was_refused(struct collector *c, struct tracked_process *p, pid_t tid)
 {
 	struct tracked_thread *t;
@@ -204,7 +204,7 @@ static bool was_refused(struct collector *c, struct tracked_process *p, pid_t ti
 int life_take_thread(struct collector *c, const struct rbpf_ring_life *rec)
 {
 	struct tracked_process *p = process_table_find(&c->table, (pid_t)rec->h.tgid);
-	bool covered = life_was_covered(c, p, (pid_t)rec->h.tid, rec->h.ts);
+	bool has_event = life_had_event(c, p, (pid_t)rec->h.tid, rec->h.ts);
 	struct tracked_thread *t;
 	bool is_new;
 	int r;
@@ -216,9 +216,9 @@ int life_take_thread(struct collector *c, const struct rbpf_ring_life *rec)
 		process_table_remove_thread(&c->table, p, t);
 		r = process_table_thread(&c->table, p, (pid_t)rec->child, &t, &is_new);
 	}
-	if (!r && covered)
-		t->covered_ns = rec->h.ts;
+	if (!r && has_event)
+		t->event_ns = rec->h.ts;
 	else if (!r && was_refused(c, p, (pid_t)rec->h.tid))
-		p->uncovered = c->any_uncovered = true;
+		p->needs_events = c->any_needs_events = true;
 	return r;
 }

@@ -26,15 +26,16 @@ static void teardown(void)
 	collecting_deinit(&f);
 }
 
-/* Each thread that the target has now has one clock: its own or one that it inherited. */
-static void expect_covered(pid_t pid)
+/* Each thread that the target has now has one perf event: its own or an inherited one. */
+static void expect_events(pid_t pid)
 {
 	pid_t *tids;
 	size_t n;
 
 	cr_assert_eq(process_threads(pid, &tids, &n), 0);
 	for (size_t i = 0; i < n; i++)
-		cr_expect(scripted_has(&f.engine.clocks, tids[i]), "thread %zu has no clock", i);
+		cr_expect(scripted_has(&f.engine.clocks, tids[i]), "thread %zu has no perf event",
+			  i);
 	cr_expect_eq(f.engine.doubled, 0, "%zu threads have two", f.engine.doubled);
 	free(tids);
 }
@@ -48,12 +49,12 @@ static pid_t born(pid_t by)
 	return tid;
 }
 
-Test(thread_life, each_gets_a_clock, .init = setup, .fini = teardown)
+Test(thread_life, each_gets_a_perf_event, .init = setup, .fini = teardown)
 {
 	for (int i = 0; i < 5; i++)
 		target_thread(&target);
 	collecting_start(&f, &target);
-	expect_covered(target.pid);
+	expect_events(target.pid);
 	cr_expect_eq(f.engine.ops[SCRIPTED_ADD_THREAD].asked, 6);
 	collecting_poll(&f);
 	collecting_poll(&f);
@@ -73,14 +74,14 @@ Test(thread_life, sampled_threads_pass_theirs_on, .init = setup, .fini = teardow
 	child = target_fork(&target);
 	collecting_birth(&f, RBPF_RING_FORK, target.pid, tid, child);
 	collecting_poll(&f);
-	expect_covered(target.pid);
-	expect_covered(child);
+	expect_events(target.pid);
+	expect_events(child);
 	cr_expect_eq(f.engine.ops[SCRIPTED_ADD_THREAD].asked, 1, "no more are asked for");
 	cr_expect_eq(scripted_count(&f.engine, SCRIPTED_ADD_THREAD, tid), 0);
 	collecting_finish(&f);
 }
 
-/* The main thread makes another one before it has its clock, and one after that. */
+/* The main thread makes another one before it has its perf event, and one after that. */
 static void make_threads(struct scripted_engine *e, const struct scripted_call *call)
 {
 	if (call->op != SCRIPTED_ADD_THREAD || e->ops[SCRIPTED_ADD_THREAD].asked != 1)
@@ -90,11 +91,11 @@ static void make_threads(struct scripted_engine *e, const struct scripted_call *
 	scripted_put(&e->clocks, target.pid);
 }
 
-Test(thread_life, born_before_its_maker_has_a_clock, .init = setup, .fini = teardown)
+Test(thread_life, born_before_its_maker_has_a_perf_event, .init = setup, .fini = teardown)
 {
 	f.engine.after = make_threads;
 	collecting_start(&f, &target);
-	expect_covered(target.pid);
+	expect_events(target.pid);
 	cr_expect_eq(f.engine.ops[SCRIPTED_ADD_THREAD].asked, 2, "it is found at the second look");
 	collecting_finish(&f);
 }
@@ -114,7 +115,7 @@ static void birth_after_drain(size_t nth)
 	f.engine.after = make_after_drain;
 	collecting_start(&f, &target);
 	collecting_poll(&f);
-	expect_covered(target.pid);
+	expect_events(target.pid);
 	collecting_finish(&f);
 }
 
@@ -234,7 +235,7 @@ Test(thread_life, too_many_open_files, .init = setup, .fini = teardown)
 	cr_expect_eq(f.totals.counters[COUNTER_THREADS_LEFT_OUT], 1);
 }
 
-/* What a thread without a clock makes has none to inherit, so it must be asked for, or be counted. */
+/* What a thread without a perf event makes has none to inherit, so it must be asked for, or be counted. */
 Test(thread_life, children_of_one_left_out, .init = setup, .fini = teardown)
 {
 	pid_t tid, child;
