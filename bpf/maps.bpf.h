@@ -59,7 +59,7 @@ struct {
 } gvl_threads SEC(".maps");
 
 /*
- * Fingerprints that were sent, and hashes of the pages that were asked about (native_ask()), by their low
+ * Fingerprints that were sent, and hashes of the pages that were asked about (native_report_miss()), by their low
  * bits. A collision only costs sending again, so no entry is removed, and storing never fails.
  */
 struct {

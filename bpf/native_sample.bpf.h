@@ -27,16 +27,16 @@ static __always_inline bool is_unsent(__u64 value, __u64 **slot)
  * Tell user space of code that it does not know, or of which it has not read the table yet: once an
  * epoch for each page, and at once, since until it has answered stacks have gaps.
  */
-__noinline int native_ask(__u32 walk_id, __u32 end)
+__noinline int native_report_miss(__u32 walk_id, __u32 end)
 {
 	const struct walk *w = walk_state(walk_id);
-	struct rbpf_ring_wanted rec = { .end = end };
+	struct rbpf_ring_code_miss rec = { .end = end };
 	__u64 page, *slot;
 
 	if (!w)
 		return 0;
 	rec.h = w->sample.h;
-	rec.h.type = RBPF_RING_WANTED;
+	rec.h.type = RBPF_RING_CODE_MISS;
 	rec.addr = w->native.pc;
 	page = rbpf_mix(rbpf_mix(w->native.seed, rec.addr >> 12), end);
 	if (is_unsent(page, &slot) &&
@@ -100,7 +100,7 @@ static __always_inline void user_frames(struct walk *w, __u32 walk_id)
 		n->end = RBPF_NATIVE_NO_MAP;
 		walk_count(RBPF_CNT_NATIVE_CUT + RBPF_NATIVE_NO_MAP);
 		native_push(n, n->regs.pc | RBPF_NATIVE_EXACT);
-		native_ask(walk_id, RBPF_NATIVE_NO_MAP);
+		native_report_miss(walk_id, RBPF_NATIVE_NO_MAP);
 		return;
 	}
 	n->code = *known;

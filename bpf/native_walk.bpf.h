@@ -18,7 +18,7 @@
  *   native_range(i)	pointer to range @i of the map of ranges, or NULL
  *   native_rule(i)	pointer to rule @i, or NULL
  *   native_chunk(i)	pointer to chunk @i of the pool of tables' words, or NULL
- *   native_ask(walk_id, end)	tell user space of the code at w->native.pc
+ *   native_report_miss(walk_id, end)	tell user space of the code at w->native.pc
  */
 #ifndef RBPF_NATIVE_WALK_BPF_H
 #define RBPF_NATIVE_WALK_BPF_H
@@ -453,7 +453,7 @@ __noinline int native_step(__u32 walk_id)
 		return 0;
 	}
 	if (end == RBPF_NATIVE_NO_RANGE || end == RBPF_NATIVE_UNREAD)
-		native_ask(walk_id, end);
+		native_report_miss(walk_id, end);
 	walk_count(RBPF_CNT_NATIVE_CUT + end);
 	if (native_resync(walk_id)) {
 		n->end = end;

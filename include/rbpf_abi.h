@@ -310,7 +310,7 @@ enum rbpf_ring_record {
 	RBPF_RING_FREE = 7,
 	RBPF_RING_MEMORY = 8,
 	RBPF_RING_NATIVE = 9,
-	RBPF_RING_WANTED = 10,
+	RBPF_RING_CODE_MISS = 10,
 };
 
 struct rbpf_ring_hdr {
@@ -367,8 +367,8 @@ struct rbpf_ring_native {
 	__u32 end; /* enum rbpf_native_end */
 };
 
-/* Code was met at @addr that nothing is known of yet. */
-struct rbpf_ring_wanted {
+/* A code miss: the walk met code at @addr of which it has no map or no table yet. */
+struct rbpf_ring_code_miss {
 	struct rbpf_ring_hdr h;
 	__u64 addr;
 	__u32 end; /* RBPF_NATIVE_NO_MAP, RBPF_NATIVE_NO_RANGE or RBPF_NATIVE_UNREAD */
@@ -465,6 +465,6 @@ _Static_assert(sizeof(struct rbpf_ring_memory) == 40, "wire ABI");
 _Static_assert(sizeof(struct rbpf_block) == 16, "wire ABI");
 _Static_assert(sizeof(struct rbpf_range) == 40, "map ABI");
 _Static_assert(sizeof(struct rbpf_ring_native) == 40, "wire ABI");
-_Static_assert(sizeof(struct rbpf_ring_wanted) == 40, "wire ABI");
+_Static_assert(sizeof(struct rbpf_ring_code_miss) == 40, "wire ABI");
 
 #endif

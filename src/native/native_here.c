@@ -30,7 +30,7 @@ struct walk;
 
 static _Thread_local struct native_here *host;
 
-static void native_ask_here(uint64_t addr, int end);
+static void native_report_miss_here(uint64_t addr, int end);
 static const struct rbpf_range *native_range(uint32_t i);
 static const struct rbpf_cfi_rule *native_rule(uint32_t i);
 static const uint32_t *native_chunk(uint32_t i);
@@ -44,7 +44,8 @@ static int walk_read_here(void *dst, size_t size, uint64_t addr);
 #define walk_state(walk_id)	   ((void)(walk_id), walk_here())
 #define walk_read(dst, size, addr) walk_read_here((dst), (size), (addr))
 #define walk_count(counter)	   ((void)(counter))
-#define native_ask(walk_id, end)   native_ask_here(walk_state(walk_id)->native.pc, (end))
+#define native_report_miss(walk_id, end)                                                           \
+	native_report_miss_here(walk_state(walk_id)->native.pc, (end))
 #if defined(__aarch64__)
 #define __TARGET_ARCH_arm64
 #endif
@@ -91,7 +92,7 @@ static const uint32_t *native_chunk(uint32_t i)
 }
 
 /* A table that is missing can be read; code in no range may stay so. */
-static void native_ask_here(uint64_t addr, int end)
+static void native_report_miss_here(uint64_t addr, int end)
 {
 	if (host->asked_end == RBPF_NATIVE_UNREAD)
 		return;
@@ -199,8 +200,8 @@ int native_here_walk(struct native_here *h, uint64_t ec, const struct rbpf_regs 
 		if (!h->asked_end)
 			break;
 		go_on = !i || h->asked_end == RBPF_NATIVE_UNREAD;
-		r = native_process_wanted(h->process, h->asked, (enum rbpf_native_end)h->asked_end,
-					  h->vm);
+		r = native_process_miss(h->process, h->asked, (enum rbpf_native_end)h->asked_end,
+					h->vm);
 		if (r)
 			return r;
 	}

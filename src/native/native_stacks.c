@@ -352,8 +352,8 @@ uint64_t native_looks_put_off(struct native *n)
 	return count;
 }
 
-int native_process_wanted(struct native_process *p, uint64_t addr, enum rbpf_native_end end,
-			  const struct ruby_vm *vm)
+int native_process_miss(struct native_process *p, uint64_t addr, enum rbpf_native_end end,
+			const struct ruby_vm *vm)
 {
 	uint64_t now = clock_ns(CLOCK_MONOTONIC);
 

@@ -80,8 +80,8 @@ int native_process_interpreter(struct native_process *p, const struct ruby_vm *v
  * (RBPF_NATIVE_NO_RANGE), or of the table of its file (RBPF_NATIVE_UNREAD): read what is missing.
  * @vm and the result as of native_process_look().
  */
-int native_process_wanted(struct native_process *p, uint64_t addr, enum rbpf_native_end end,
-			  const struct ruby_vm *vm);
+int native_process_miss(struct native_process *p, uint64_t addr, enum rbpf_native_end end,
+			const struct ruby_vm *vm);
 
 /*
  * How many looks at memory maps were put off since the last call, because those before took too much

@@ -246,8 +246,8 @@ static int take_record(void *arg, const void *data, size_t len)
 	case RBPF_RING_NATIVE:
 		r = samples_take_native(c, data, len);
 		break;
-	case RBPF_RING_WANTED:
-		r = samples_take_wanted(c, data);
+	case RBPF_RING_CODE_MISS:
+		r = samples_take_code_miss(c, data);
 		break;
 	case RBPF_RING_THREAD:
 		r = life_take_thread(c, data);

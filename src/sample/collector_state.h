@@ -66,7 +66,7 @@ int collector_fail(struct collector *c, int r, struct err *err);
 int samples_take_memory(struct collector *c, const struct rbpf_ring_memory *rec, size_t len);
 int samples_take_stack(struct collector *c, const struct rbpf_ring_stack *rec, size_t len);
 int samples_take_native(struct collector *c, const struct rbpf_ring_native *rec, size_t len);
-int samples_take_wanted(struct collector *c, const struct rbpf_ring_wanted *rec);
+int samples_take_code_miss(struct collector *c, const struct rbpf_ring_code_miss *rec);
 int samples_take(struct collector *c, const struct rbpf_ring_sample *rec, size_t len);
 
 /*

@@ -105,11 +105,11 @@ int samples_take_stack(struct collector *c, const struct rbpf_ring_stack *rec, s
 	return r;
 }
 
-int samples_take_wanted(struct collector *c, const struct rbpf_ring_wanted *rec)
+int samples_take_code_miss(struct collector *c, const struct rbpf_ring_code_miss *rec)
 {
 	struct tracked_process *p = process_table_find(&c->table, (pid_t)rec->h.tgid);
 
-	return p && p->native ? native_process_wanted(p->native, rec->addr, rec->end, p->vm) : 0;
+	return p && p->native ? native_process_miss(p->native, rec->addr, rec->end, p->vm) : 0;
 }
 
 /* The thread of a sample, made known to the recording when it is first seen. */

@@ -47,7 +47,7 @@ static inline int native_host_read(void *dst, size_t size, uint64_t addr);
 #define native_rule(i)		   ((i) < NATIVE_HOST_RULES ? &native_host.rules[(i)] : NULL)
 #define native_chunk(i)                                                                            \
 	((i) < NATIVE_HOST_WORDS / RBPF_POOL_CHUNK ? &native_host.words[(i)*RBPF_POOL_CHUNK] : NULL)
-#define native_ask(walk_id, end) (native_host.asked[(end)]++)
+#define native_report_miss(walk_id, end) (native_host.asked[(end)]++)
 
 #include "native_walk.bpf.h"
 

@@ -236,7 +236,7 @@ Test(collector, records_of_unknown_processes, .init = setup, .fini = teardown)
 	struct rbpf_ring_hdr h = { .tgid = (uint32_t)getpid(), .tid = (uint32_t)getpid() };
 	struct rbpf_ring_stack stack = { .h = h, .stack = 1 };
 	struct rbpf_ring_native native = { .h = h, .stack = 1 };
-	struct rbpf_ring_wanted wanted = { .h = h, .addr = 1 };
+	struct rbpf_ring_code_miss miss = { .h = h, .addr = 1 };
 	struct rbpf_ring_memory memory = { .h = h };
 	struct rbpf_ring_life life = { .h = h, .child = 1, .flags = RBPF_LIFE_LAST };
 
@@ -245,8 +245,8 @@ Test(collector, records_of_unknown_processes, .init = setup, .fini = teardown)
 	scripted_record(&f.engine, &stack, sizeof(stack));
 	native.h.type = RBPF_RING_NATIVE;
 	scripted_record(&f.engine, &native, sizeof(native));
-	wanted.h.type = RBPF_RING_WANTED;
-	scripted_record(&f.engine, &wanted, sizeof(wanted));
+	miss.h.type = RBPF_RING_CODE_MISS;
+	scripted_record(&f.engine, &miss, sizeof(miss));
 	memory.h.type = RBPF_RING_MEMORY;
 	scripted_record(&f.engine, &memory, sizeof(memory));
 	for (life.h.type = RBPF_RING_FORK; life.h.type <= RBPF_RING_FREE; life.h.type++)
@@ -291,10 +291,10 @@ static __attribute__((noinline)) void function_of_the_target(void)
 static void take_native(uint64_t fingerprint)
 {
 	const uint64_t addr = (uint64_t)function_of_the_target;
-	struct rbpf_ring_wanted wanted = { .h.type = RBPF_RING_WANTED,
-					   .h.tgid = (uint32_t)target.pid,
-					   .addr = addr,
-					   .end = RBPF_NATIVE_NO_MAP };
+	struct rbpf_ring_code_miss miss = { .h.type = RBPF_RING_CODE_MISS,
+					    .h.tgid = (uint32_t)target.pid,
+					    .addr = addr,
+					    .end = RBPF_NATIVE_NO_MAP };
 	struct {
 		struct rbpf_ring_native head;
 		uint64_t frames[1];
@@ -306,7 +306,7 @@ static void take_native(uint64_t fingerprint)
 			    .n_frames = 1 },
 		  .frames = { addr | RBPF_NATIVE_EXACT } };
 
-	scripted_record(&f.engine, &wanted, sizeof(wanted));
+	scripted_record(&f.engine, &miss, sizeof(miss));
 	scripted_record(&f.engine, &rec, sizeof(rec));
 }
 
