@@ -138,11 +138,11 @@ int BPF_PROG(on_free, struct task_struct *task)
 	return 0;
 }
 
-static __always_inline bool is_wanted(const struct task_struct *task)
+static __always_inline bool iter_includes(const struct task_struct *task)
 {
 	__u32 tgid = task->tgid;
 
-	return (!wanted_tgid || wanted_tgid == tgid) && bpf_map_lookup_elem(&procs, &tgid);
+	return (!iter_tgid || iter_tgid == tgid) && bpf_map_lookup_elem(&procs, &tgid);
 }
 
 static __always_inline struct rbpf_task task_of(struct task_struct *task)
@@ -166,7 +166,7 @@ int tasks(struct bpf_iter__task *ctx)
 	struct task_struct *task = ctx->task;
 	struct rbpf_task rec;
 
-	if (!task || !is_wanted(task))
+	if (!task || !iter_includes(task))
 		return 0;
 	rec = task_of(task);
 	bpf_seq_write(ctx->meta->seq, &rec, sizeof(rec));
@@ -182,7 +182,7 @@ int registers(struct bpf_iter__task *ctx)
 	bpf_user_pt_regs_t room;
 	int r;
 
-	if (!task || !is_wanted(task))
+	if (!task || !iter_includes(task))
 		return 0;
 	rec->task = task_of(task);
 	/* Linux 7.2 has no on_cpu: there a task that could run counts as running. */

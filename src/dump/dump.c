@@ -27,7 +27,7 @@ struct dump {
 	struct engine *engine;
 	struct ruby_vm vm;
 	struct resolver *resolver;
-	struct native_here *here; /* NULL: native stacks are not wanted */
+	struct native_here *here; /* NULL: native stacks are not read */
 	struct rbpf_task *tasks;
 	size_t n_tasks;
 	struct rbpf_thread *threads; /* at the last look at registers */

@@ -381,7 +381,7 @@ static bool is_rival(const char *name, bool is_eh)
 /* Find the section and hide the others from libdw, in memory only. */
 static int select_section(Elf *elf, bool is_eh, Elf_Scn **ret, GElf_Shdr *ret_shdr)
 {
-	const char *wanted = is_eh ? ".eh_frame" : ".debug_frame";
+	const char *section = is_eh ? ".eh_frame" : ".debug_frame";
 	Elf_Scn *scn = NULL, *found = NULL;
 	const char *name;
 	GElf_Shdr shdr;
@@ -390,7 +390,7 @@ static int select_section(Elf *elf, bool is_eh, Elf_Scn **ret, GElf_Shdr *ret_sh
 		name = elf_section_name(elf, scn, &shdr);
 		if (!name || shdr.sh_type == SHT_NOBITS)
 			continue;
-		if (!found && !strcmp(name, wanted)) {
+		if (!found && !strcmp(name, section)) {
 			found = scn;
 			*ret_shdr = shdr;
 		} else if (is_rival(name, is_eh)) {

@@ -22,7 +22,7 @@
 #define MAX_BYTES (1ull << 30) /* of a file; dwarf.h reads no larger ones either */
 
 /* What names a file and what proves that it is the one. */
-struct wanted {
+struct debug_id {
 	unsigned char id[MAX_ID];
 	size_t id_len;	     /* 0: none */
 	char link[NAME_MAX]; /* "": none */
@@ -30,11 +30,11 @@ struct wanted {
 };
 
 struct lookup {
-	const struct wanted *wanted;
+	const struct debug_id *id;
 	const struct debug_roots *roots;
 	const char *root;
 	uid_t owner;	    /* of the file that the debug file is looked for */
-	char *where, *real; /* of size bytes; NULL: not wanted */
+	char *where, *real; /* of size bytes; NULL: not asked for */
 	size_t size;
 };
 
@@ -55,7 +55,7 @@ static Elf *elf_open(int fd)
 	return elf_begin(fd, ELF_C_READ, NULL);
 }
 
-static Elf_Scn *find_section(Elf *elf, const char *wanted, GElf_Shdr *shdr)
+static Elf_Scn *find_section(Elf *elf, const char *section, GElf_Shdr *shdr)
 {
 	Elf_Scn *scn = NULL;
 	const char *name;
@@ -65,13 +65,13 @@ static Elf_Scn *find_section(Elf *elf, const char *wanted, GElf_Shdr *shdr)
 		return NULL;
 	while ((scn = elf_nextscn(elf, scn))) {
 		name = gelf_getshdr(scn, shdr) ? elf_strptr(elf, names, shdr->sh_name) : NULL;
-		if (name && !strcmp(name, wanted))
+		if (name && !strcmp(name, section))
 			return scn;
 	}
 	return NULL;
 }
 
-static void set_id(struct wanted *w, const void *id, ssize_t len)
+static void set_id(struct debug_id *w, const void *id, ssize_t len)
 {
 	if (len < 2 || len > MAX_ID)
 		return;
@@ -103,7 +103,7 @@ static bool crc_of(int fd, uint32_t *ret)
  * file leave it alone. But the stripped file itself has it too, so there must also be something to
  * read.
  */
-static bool is_wanted(const struct wanted *w, int fd)
+static bool matches_id(const struct debug_id *w, int fd)
 {
 	_cleanup_elf_ Elf *elf = elf_open(fd);
 	GElf_Shdr shdr;
@@ -167,7 +167,7 @@ __attribute__((format(printf, 2, 3))) static int try_path(const struct lookup *l
 	if (n < 0 || (size_t)n >= sizeof(path))
 		return -ENOENT;
 	fd = l->roots->open(l->roots->arg, l->owner, l->root, path, real, sizeof(real));
-	if (fd < 0 || !is_wanted(l->wanted, fd))
+	if (fd < 0 || !matches_id(l->id, fd))
 		return -ENOENT;
 	if (l->where)
 		snprintf(l->where, l->size, "%s%s", l->root, path);
@@ -178,7 +178,7 @@ __attribute__((format(printf, 2, 3))) static int try_path(const struct lookup *l
 
 static int try_build_id(const struct lookup *l)
 {
-	const struct wanted *w = l->wanted;
+	const struct debug_id *w = l->id;
 	char hex[2 * MAX_ID + 1];
 	size_t i;
 
@@ -191,7 +191,7 @@ static int try_build_id(const struct lookup *l)
 
 /* ---- an ELF file's debug file ---- */
 
-static void read_wanted(int fd, struct wanted *w)
+static void read_debug_id(int fd, struct debug_id *w)
 {
 	_cleanup_elf_ Elf *elf = elf_open(fd);
 	const char *link;
@@ -212,7 +212,7 @@ static void read_wanted(int fd, struct wanted *w)
 
 static int try_link(const struct lookup *l, const char *path)
 {
-	const char *slash = strrchr(path, '/'), *link = l->wanted->link;
+	const char *slash = strrchr(path, '/'), *link = l->id->link;
 	int dir = slash ? (int)(slash - path) : 0;
 	int fd;
 
@@ -229,8 +229,8 @@ static int try_link(const struct lookup *l, const char *path)
 int debug_file_open(int fd, const char *path, const struct debug_roots *roots, char *where,
 		    char *real, size_t size)
 {
-	struct wanted w = { 0 };
-	struct lookup l = { .wanted = &w,
+	struct debug_id w = { 0 };
+	struct lookup l = { .id = &w,
 			    .roots = roots,
 			    .owner = owner_of(fd),
 			    .where = where,
@@ -239,7 +239,7 @@ int debug_file_open(int fd, const char *path, const struct debug_roots *roots, c
 	int found = -ENOENT;
 	size_t i;
 
-	read_wanted(fd, &w);
+	read_debug_id(fd, &w);
 	for (i = 0; i < roots->n && found < 0; i++) {
 		l.root = roots->v[i];
 		found = try_build_id(&l);
@@ -252,7 +252,7 @@ int debug_file_open(int fd, const char *path, const struct debug_roots *roots, c
 /* ---- a file that debug files share ---- */
 
 /* .gnu_debugaltlink: the name, a NUL and the build-id. */
-static void read_shared(int fd, struct wanted *w, char *name, size_t size)
+static void read_shared(int fd, struct debug_id *w, char *name, size_t size)
 {
 	_cleanup_elf_ Elf *elf = elf_open(fd);
 	Elf_Data *data;
@@ -273,8 +273,8 @@ static void read_shared(int fd, struct wanted *w, char *name, size_t size)
 
 int debug_file_open_shared(int fd, const char *real, const struct debug_roots *roots)
 {
-	struct wanted w = { 0 };
-	struct lookup l = { .wanted = &w, .roots = roots, .owner = owner_of(fd) };
+	struct debug_id w = { 0 };
+	struct lookup l = { .id = &w, .roots = roots, .owner = owner_of(fd) };
 	const char *slash = strrchr(real, '/');
 	int dir = slash ? (int)(slash - real) : 0;
 	char name[PATH_MAX] = "";

@@ -197,8 +197,8 @@ static int find_member(struct dwarf_search *s, Dwarf_Die *type, const char *path
 	return next < 0 ? -EBADMSG : -ENOENT;
 }
 
-static int find_enumerator(struct dwarf_search *s, Dwarf_Die *type, const char *wanted, size_t len,
-			   uint64_t *ret)
+static int find_enumerator(struct dwarf_search *s, Dwarf_Die *type, const char *enumerator,
+			   size_t len, uint64_t *ret)
 {
 	const char *name;
 	Dwarf_Die die;
@@ -208,7 +208,7 @@ static int find_enumerator(struct dwarf_search *s, Dwarf_Die *type, const char *
 		if (too_late(s))
 			return -ETIME;
 		name = die_name(&die);
-		if (name && strlen(name) == len && !memcmp(name, wanted, len))
+		if (name && strlen(name) == len && !memcmp(name, enumerator, len))
 			return die_number(&die, DW_AT_const_value, ret) ? 0 : -EBADMSG;
 	}
 	return next < 0 ? -EBADMSG : -ENOENT;

@@ -340,7 +340,7 @@ static int iterate(struct bpf_engine *s, const struct bpf_link *link, pid_t tgid
 	_cleanup_close_ int fd = bpf_iter_create(bpf_link__fd(link));
 	int r;
 
-	s->skel->bss->wanted_tgid = (uint32_t)tgid;
+	s->skel->bss->iter_tgid = (uint32_t)tgid;
 	if (fd < 0)
 		return refused(-errno, "iterate over tasks", err);
 	r = read_some(fd, TASKS_MAX_BYTES, out);

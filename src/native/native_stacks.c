@@ -39,7 +39,7 @@
 /* CPU time of a recording that is waited for tables that nothing has asked for yet. */
 #define LOAD_FIRST   (NSEC_PER_SEC / 2)
 /* Tables that are read ahead, and nothing has asked for yet. */
-#define WANT_FIRST   256
+#define PREFETCH_MAX 256
 
 /* A name in the recording: ids + 1, 0 if it is not in it yet. */
 struct recorded {
@@ -58,7 +58,7 @@ struct native {
 	uint64_t maps_cut;
 	bool is_running;	   /* native_poll() is called: tables are read ahead */
 	uint64_t load_first_ns;	   /* of LOAD_FIRST, used up, and … */
-	size_t wanted_first;	   /* … of WANT_FIRST */
+	size_t prefetched;	   /* … of PREFETCH_MAX */
 	struct users users;	   /* whose maps took how long */
 	uint64_t put_off;	   /* looks that were due, and not taken yet */
 	struct recorded *recorded; /* by name */
@@ -254,9 +254,9 @@ static int load_first(struct native_process *p, const struct ruby_vm *vm)
 
 	r = load_table(p, vm->walk.text_lo, clock_ns(CLOCK_MONOTONIC));
 	for (i = 0; i < p->map->n && !r && *spent < LOAD_FIRST && !stop_overdue(); i++) {
-		if (!p->map->v[i].file || p->native->wanted_first == WANT_FIRST)
+		if (!p->map->v[i].file || p->native->prefetched == PREFETCH_MAX)
 			continue;
-		p->native->wanted_first += p->native->is_running;
+		p->native->prefetched += p->native->is_running;
 		r = load_table(p, p->map->v[i].start, clock_ns(CLOCK_MONOTONIC));
 		*spent = before + clock_ns(CLOCK_THREAD_CPUTIME_ID) + file_worker_cpu_ns(worker) -
 			 begin;

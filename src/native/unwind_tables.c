@@ -503,7 +503,7 @@ static int load_ahead(struct unwind_tables *t, struct code_file *file)
 
 	/* It may be there from when there was no room for it. */
 	if (file->table_state == CODE_TABLE_NOT_TRIED)
-		r = code_ahead_want(t->files, file, CODE_PART_TABLE);
+		r = code_ahead_queue(t->files, file, CODE_PART_TABLE);
 	if (!r)
 		table_of(t, file)->state = TABLE_READING;
 	return r;
@@ -535,7 +535,7 @@ static struct code_file *next_that_was_read(const struct unwind_tables *t)
 
 	for (i = 0; i < t->n_tables; i++)
 		if (t->tables[i].state == TABLE_READING &&
-		    !(t->tables[i].file->wanted & CODE_PART_TABLE))
+		    !(t->tables[i].file->queued & CODE_PART_TABLE))
 			return t->tables[i].file;
 	return NULL;
 }

@@ -91,7 +91,7 @@ struct profile_thread {
 	uint32_t name;	 /* string; the last name it had */
 	uint64_t cpu_ns; /* CPU time while recorded, by the kernel's account; 0 if unknown */
 	bool cpu_known;
-	uint64_t samples; /* how many of those that were wanted (reader.h) */
+	uint64_t samples; /* how many of those that were selected (reader.h) */
 };
 
 /*
@@ -244,7 +244,7 @@ struct profile {
 	uint32_t event;		    /* of the samples here: its number in meta.events */
 	uint64_t n_samples;	    /* of this event in the recording */
 	uint64_t first_ts, last_ts; /* of these, ns, CLOCK_MONOTONIC; 0 if there is none */
-	struct profile_aggregate *aggregates; /* of those that were wanted (reader.h) */
+	struct profile_aggregate *aggregates; /* of those that were selected (reader.h) */
 	size_t n_aggregates, cap_aggregates;
 	bool by_thread; /* aggregates tell threads apart */
 	struct profile_sample

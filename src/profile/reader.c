@@ -228,7 +228,7 @@ static int no_such_event(const struct reader *rd, struct err *err)
 	return -ENOENT;
 }
 
-/* Find the event that is wanted. A recording that names none is of CPU time. */
+/* Find the event that is selected. A recording that names none is of CPU time. */
 static int select_event(struct reader *rd, struct err *err)
 {
 	struct profile_meta *meta = &rd->profile.meta;
@@ -248,7 +248,7 @@ static int select_event(struct reader *rd, struct err *err)
 	return 0;
 }
 
-/* Tell the decoder which samples are wanted. */
+/* Tell the decoder which samples are selected. */
 static void select_samples(struct reader *rd)
 {
 	uint64_t start = rd->profile.meta.start_monotonic_ns;

@@ -21,7 +21,7 @@ struct read_report {
 	uint64_t last_ts; /* ns, CLOCK_MONOTONIC: the latest time in a usable record; 0 if none */
 };
 
-/* Which samples are wanted. */
+/* Which samples are selected. */
 struct read_options {
 	const char *event; /* name; NULL: the first of the recording (of those kept, all) */
 	uint64_t from_ns;  /* since the start of the recording */
@@ -31,7 +31,7 @@ struct read_options {
 };
 
 /*
- * Read @path ("-" is stdin); @opts NULL: all samples are wanted, added up. *@ret is then owned by the
+ * Read @path ("-" is stdin); @opts NULL: all samples are selected, added up. *@ret is then owned by the
  * caller (profile_deinit).
  *
  * A FIFO, device or link that another user may have left is refused with -EPERM (dir_entry.h). Otherwise

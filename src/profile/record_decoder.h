@@ -23,13 +23,13 @@ struct record_decoder {
 	struct profile *profile; /* not owned */
 	struct aggregate_index aggregates;
 	uint32_t n_events; /* 0: samples do not say of which event they are; the caller's */
-	uint32_t event;	   /* of which samples are wanted; the caller's */
+	uint32_t event;	   /* of which samples are selected; the caller's */
 	bool all_events;   /* keep samples of the others, too; the caller's */
 	bool is_cpu[PROFILE_MAX_EVENTS]; /* events whose values are CPU time; the caller's */
-	uint64_t from_ts, to_ts; /* which samples are wanted; to_ts is not included; the caller's */
-	bool keep_samples;	 /* the caller's */
-	uint64_t base_ts;	 /* what the next time is relative to, see rbpf_file.h */
-	uint64_t last_ts;	 /* latest time of a record; 0 if there was none */
+	uint64_t from_ts, to_ts;	 /* selected times, without to_ts; the caller's */
+	bool keep_samples;		 /* the caller's */
+	uint64_t base_ts;		 /* what the next time is relative to, see rbpf_file.h */
+	uint64_t last_ts;		 /* latest time of a record; 0 if there was none */
 
 	uint32_t *strings; /* profile string of each string of the file; owned */
 	size_t n_strings, cap_strings;
@@ -45,10 +45,10 @@ struct record_decoder {
 	uint64_t text;	   /* bytes of the names and files of all FRAME and STACK records */
 	uint64_t text_max; /* what they may be; the caller's */
 
-	struct profile_sample batch[AGGREGATE_BATCH]; /* wanted, but not in an aggregate yet */
+	struct profile_sample batch[AGGREGATE_BATCH]; /* selected, but not in an aggregate yet */
 	size_t n_batch;
 
-	/* Of all samples, wanted or not, what TOTALS would say. */
+	/* Of all samples, selected or not, what TOTALS would say. */
 	struct profile_totals totals;
 
 	struct buf clean; /* scratch: a sanitised string */

@@ -152,7 +152,7 @@ int life_finish_account(struct collector *c);
 /* Sample the CPUs that are online now: called again now and then, for that may change. */
 int system_wide_sample(struct collector *c, struct err *err);
 
-/* Whether all Rubies are wanted, and not only those selected. */
+/* Whether all Rubies are followed, and not only those selected. */
 bool system_wide_is_all(const struct collector *c);
 
 /* Whether process @pid, which has just executed a program, may come to hold a Ruby VM. */

@@ -14,7 +14,7 @@ static void drop(struct code_files *files, size_t i)
 	const struct code_job job = files->jobs[i];
 
 	memmove(&files->jobs[i], &files->jobs[i + 1], (--files->n_jobs - i) * sizeof(job));
-	job.file->wanted &= ~(unsigned int)job.part;
+	job.file->queued &= ~(unsigned int)job.part;
 	code_file_unref(files, job.file);
 }
 
@@ -91,17 +91,17 @@ static size_t place_for(const struct code_files *files, enum code_part part)
 	return i;
 }
 
-int code_ahead_want(struct code_files *files, struct code_file *file, enum code_part part)
+int code_ahead_queue(struct code_files *files, struct code_file *file, enum code_part part)
 {
 	size_t i = place_for(files, part);
 
-	if (file->wanted & part)
+	if (file->queued & part)
 		return 0;
 	if (array_reserve(files->jobs, files->cap_jobs, files->n_jobs + 1))
 		return -ENOMEM;
 	memmove(&files->jobs[i + 1], &files->jobs[i], (files->n_jobs++ - i) * sizeof(*files->jobs));
 	files->jobs[i] = (struct code_job) { .file = code_file_ref(files, file), .part = part };
-	file->wanted |= part;
+	file->queued |= part;
 	return code_ahead_poll(files, false);
 }
 
@@ -110,7 +110,7 @@ int code_ahead_hurry(struct code_files *files, struct code_file *file, enum code
 	size_t i = 0;
 	int r;
 
-	if (!(file->wanted & part))
+	if (!(file->queued & part))
 		return 0;
 	while (files->jobs[i].file != file || files->jobs[i].part != part)
 		i++;

@@ -15,10 +15,10 @@
 
 /*
  * Queue @part of @file, which was not read yet, to be read ahead; tables go before symbols. For
- * symbols, file->symbols must be there. file->wanted has the part until it has been read. Returns 0
+ * symbols, file->symbols must be there. file->queued has the part until it has been read. Returns 0
  * or -ENOMEM.
  */
-int code_ahead_want(struct code_files *files, struct code_file *file, enum code_part part);
+int code_ahead_queue(struct code_files *files, struct code_file *file, enum code_part part);
 
 /* Take what was read since, and go on; if @wait, until all is read. Returns 0 or -ENOMEM. */
 int code_ahead_poll(struct code_files *files, bool wait);

@@ -35,13 +35,13 @@ static void use(struct code_files *files, struct code_file *file)
 }
 
 static struct code_file *least_used(const struct code_files *files,
-				    bool (*wanted)(const struct code_file *))
+				    bool (*matches)(const struct code_file *))
 {
 	struct code_file *least = NULL;
 	size_t i;
 
 	for (i = 0; i < files->n; i++)
-		if (wanted(files->v[i]) && (!least || files->v[i]->used < least->used))
+		if (matches(files->v[i]) && (!least || files->v[i]->used < least->used))
 			least = files->v[i];
 	return least;
 }

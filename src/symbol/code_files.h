@@ -76,7 +76,7 @@ struct code_file {
 	struct code_sighting seen;
 	int fd;		     /* -1: not open; owned */
 	unsigned int unread; /* parts: enum code_part */
-	unsigned int wanted; /* of them, those that code_ahead.h is to read */
+	unsigned int queued; /* of them, those that code_ahead.h is to read */
 	uint64_t used;	     /* higher than that of files used before */
 };
 

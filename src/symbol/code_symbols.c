@@ -16,9 +16,9 @@ void code_symbols_free(struct code_symbols *symbols)
 	free(symbols);
 }
 
-bool code_symbols_wanted(const struct code_file *file)
+bool code_symbols_queued(const struct code_file *file)
 {
-	return file->wanted & CODE_PART_SYMBOLS;
+	return file->queued & CODE_PART_SYMBOLS;
 }
 
 /* Symbols of @file that are not read yet. Returns 0 or -ENOMEM. */
@@ -60,7 +60,7 @@ struct code_symbols *code_symbols_get(struct code_files *files, struct code_file
 {
 	int r;
 
-	if (file->symbols && !code_symbols_wanted(file))
+	if (file->symbols && !code_symbols_queued(file))
 		return file->symbols;
 	r = file->symbols ? code_ahead_hurry(files, file, CODE_PART_SYMBOLS) : add(file, inlines);
 	if (!r)
@@ -68,14 +68,14 @@ struct code_symbols *code_symbols_get(struct code_files *files, struct code_file
 	return r < 0 ? NULL : file->symbols;
 }
 
-int code_symbols_want(struct code_files *files, struct code_file *file, bool inlines)
+int code_symbols_queue(struct code_files *files, struct code_file *file, bool inlines)
 {
 	int r = 0;
 
 	if (!file->symbols) {
 		r = add(file, inlines);
 		if (!r)
-			r = code_ahead_want(files, file, CODE_PART_SYMBOLS);
+			r = code_ahead_queue(files, file, CODE_PART_SYMBOLS);
 	}
-	return r ? r : !code_symbols_wanted(file);
+	return r ? r : !code_symbols_queued(file);
 }

@@ -15,7 +15,7 @@ struct code_files;
 struct code_symbols {
 	struct elf_symbols elf;
 	uint64_t lines_id; /* for file_worker_lines() */
-	bool no_lines;	   /* there are none, or they are not wanted */
+	bool no_lines;	   /* there are none, or they were not asked for */
 	bool no_demangle;  /* the worker failed at a name of it */
 	struct interpreter interpreter;
 	bool is_vm;
@@ -33,10 +33,10 @@ struct code_symbols *code_symbols_get(struct code_files *files, struct code_file
  * Whether the symbols of @file have been read; if not, they are queued (code_ahead.h). Returns 1, 0
  * (not yet) or -ENOMEM.
  */
-int code_symbols_want(struct code_files *files, struct code_file *file, bool inlines);
+int code_symbols_queue(struct code_files *files, struct code_file *file, bool inlines);
 
 /* Whether they are being read, or will be. */
-bool code_symbols_wanted(const struct code_file *file);
+bool code_symbols_queued(const struct code_file *file);
 
 /* Note that the symbols of @file were read into file->symbols, or cannot be read: then it has no names. */
 void code_symbols_set(struct code_files *files, struct code_file *file);

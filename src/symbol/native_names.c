@@ -161,7 +161,7 @@ int native_names_ready(struct native_names *n, const struct code_map *map, uint6
 			range = range_of(map, words[i - 1]);
 		if (!range || !range->file)
 			continue;
-		r = code_symbols_want(n->files, range->file, n->inlines);
+		r = code_symbols_queue(n->files, range->file, n->inlines);
 		if (r < 0)
 			return r;
 		ready &= r;
@@ -436,7 +436,7 @@ static struct name_key key_of(const struct native_code *code, uint64_t word,
 		key.file = range->file->id + 1;
 		key.address = word - range->bias;
 		key.is_vm = known_of_vm(range->file->symbols);
-		key.code = code->in_haste && code_symbols_wanted(range->file) ? OF_UNREAD : 0;
+		key.code = code->in_haste && code_symbols_queued(range->file) ? OF_UNREAD : 0;
 	}
 	return key;
 }

@@ -23,9 +23,9 @@ static bool can_erase(void)
 	return term && *term && strcmp(term, "dumb") != 0;
 }
 
-void progress_init(struct progress *p, int fd, bool wanted)
+void progress_init(struct progress *p, int fd, bool enable)
 {
-	*p = (struct progress) { .fd = fd, .enabled = wanted && isatty(fd) && can_erase() };
+	*p = (struct progress) { .fd = fd, .enabled = enable && isatty(fd) && can_erase() };
 }
 
 bool progress_due(const struct progress *p, uint64_t now_ns)

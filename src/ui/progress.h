@@ -19,8 +19,8 @@ struct progress {
 	uint64_t drawn_ns; /* when it was last drawn, CLOCK_MONOTONIC; 0 if never */
 };
 
-/* Draw on @fd, if it is a terminal and @wanted (not --quiet). */
-void progress_init(struct progress *p, int fd, bool wanted);
+/* Draw on @fd, if it is a terminal and @enable (not --quiet). */
+void progress_init(struct progress *p, int fd, bool enable);
 
 /* Whether a line drawn at @now_ns (CLOCK_MONOTONIC) would show: asked before one is composed. */
 bool progress_due(const struct progress *p, uint64_t now_ns);

@@ -22,7 +22,7 @@ struct view_selection {
 	uint32_t instead; /* stack; 0 if none */
 	bool no_gc, only_gc;
 	uint8_t *gc_phases; /* by stack id; NULL unless no_gc or only_gc; owned */
-	bool *threads;	    /* by thread id: whether its samples are wanted; owned */
+	bool *threads;	    /* by thread id: whether its samples are selected; owned */
 	bool *stacks;	    /* the same by stack id; NULL when all are; owned */
 };
 
@@ -79,7 +79,7 @@ static bool matches(const regex_t *re, const char *s)
 	return regexec(re, s, 0, NULL, 0) == 0;
 }
 
-static bool id_wanted(const pid_t *ids, size_t n, uint32_t id)
+static bool id_selected(const pid_t *ids, size_t n, uint32_t id)
 {
 	for (size_t i = 0; i < n; i++)
 		if (ids[i] >= 0 && (uint32_t)ids[i] == id)
@@ -87,19 +87,19 @@ static bool id_wanted(const pid_t *ids, size_t n, uint32_t id)
 	return n == 0;
 }
 
-static bool process_wanted(const struct profile *p, const struct view_filter *f,
-			   const struct profile_process *process)
+static bool process_selected(const struct profile *p, const struct view_filter *f,
+			     const struct profile_process *process)
 {
-	return id_wanted(f->pids, f->n_pids, process->pid) &&
+	return id_selected(f->pids, f->n_pids, process->pid) &&
 	       (!f->has_comm || matches(&f->comm, profile_str(p, process->cmdline))) &&
 	       (!f->has_container || matches(&f->container, profile_str(p, process->container)) ||
 		matches(&f->container, profile_str(p, process->cgroup)));
 }
 
-static bool thread_wanted(const struct profile *p, const struct view_filter *f,
-			  const struct profile_thread *thread)
+static bool thread_selected(const struct profile *p, const struct view_filter *f,
+			    const struct profile_thread *thread)
 {
-	return id_wanted(f->tids, f->n_tids, thread->tid) &&
+	return id_selected(f->tids, f->n_tids, thread->tid) &&
 	       (!f->has_thread || matches(&f->thread, profile_str(p, thread->name)));
 }
 
@@ -112,10 +112,10 @@ static int select_threads(struct view_selection *sel, const struct view_filter *
 	if (!processes || !sel->threads)
 		return -ENOMEM;
 	for (size_t i = 0; i < p->n_processes; i++)
-		processes[i] = process_wanted(p, f, &p->processes[i]);
+		processes[i] = process_selected(p, f, &p->processes[i]);
 	for (size_t i = 0; i < p->n_threads; i++)
 		sel->threads[i] = processes[p->threads[i].process] &&
-				  thread_wanted(p, f, &p->threads[i]);
+				  thread_selected(p, f, &p->threads[i]);
 	return 0;
 }
 
@@ -208,7 +208,7 @@ void view_selection_free(struct view_selection *sel)
 	free(sel);
 }
 
-static bool gc_wanted(const struct view_selection *sel, const struct profile_aggregate *a)
+static bool gc_selected(const struct view_selection *sel, const struct profile_aggregate *a)
 {
 	bool gc;
 
@@ -221,7 +221,7 @@ static bool gc_wanted(const struct view_selection *sel, const struct profile_agg
 bool view_selected(const struct view_selection *sel, const struct profile_aggregate *a)
 {
 	return (a->thread == PROFILE_NONE || sel->threads[a->thread]) &&
-	       (!sel->stacks || sel->stacks[a->stack]) && gc_wanted(sel, a);
+	       (!sel->stacks || sel->stacks[a->stack]) && gc_selected(sel, a);
 }
 
 struct view_sum view_selected_threads(const struct view_selection *sel, bool *threads)

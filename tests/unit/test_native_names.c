@@ -530,14 +530,14 @@ Test(native_names, in_haste)
 	cr_assert_eq(native_names_ready(f.names, f.map, 0, words, 3), 1);
 	/* As if it went on. */
 	file = code_map_find(f.map, (uint64_t)rb_vm_exec)->file;
-	file->wanted |= CODE_PART_SYMBOLS;
+	file->queued |= CODE_PART_SYMBOLS;
 	cr_assert_eq(native_names_ready(f.names, f.map, 0, words, 3), 0);
 	cr_assert_eq(native_names_find(f.names, &code, words[0], &id, &bias), 0);
 	n = native_names_get(f.names, id);
 	cr_expect_not_null(strstr(n->name, "+0x"), "%s", n->name);
 	cr_expect_eq(n->is, NATIVE_IS_NAMELESS);
 	cr_expect_eq(n->address + bias, (uint64_t)rb_vm_exec);
-	file->wanted = 0;
+	file->queued = 0;
 	cr_assert_eq(native_names_find(f.names, &code, words[0], &id, &bias), 0);
 	cr_expect_str_eq(native_names_get(f.names, id)->name, "rb_vm_exec");
 	teardown(&f);
