@@ -36,7 +36,7 @@ static __always_inline __u64 gvl_last_holder(const struct walk *w, __u64 thread_
  * Whether the node at @node of the VM's list is that of the thread with @thread_id; if not, the next
  * one is put into w->gvl_next, 0 if there is none. The node stands first in an rb_thread_t.
  */
-__noinline int gvl_look(__u32 walk_id, __u64 node, __u64 thread_id)
+__noinline int gvl_check_node(__u32 walk_id, __u64 node, __u64 thread_id)
 {
 	struct walk *w = walk_state(walk_id);
 
@@ -60,7 +60,7 @@ __noinline __u64 gvl_search(__u32 walk_id, __u64 thread_id)
 	if (!w || bpf_probe_read_user(&node, sizeof(node), (void *)w->layout.threads))
 		return 0;
 	for (i = 0; i < GVL_TICK_THREADS && node && node != w->layout.threads; i++) {
-		if (gvl_look(walk_id, node, thread_id))
+		if (gvl_check_node(walk_id, node, thread_id))
 			return node;
 		node = w->gvl_next;
 	}

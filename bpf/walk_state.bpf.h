@@ -139,7 +139,7 @@ struct walk {
 	__u64 win_hi;
 	struct walk_env env; /* result of walk_env_read() */
 	__u64 zjit_frame[2]; /* pc, iseq: result of walk_zjit_frame() */
-	__u64 gvl_next;	     /* result of gvl_look() */
+	__u64 gvl_next;	     /* result of gvl_check_node() */
 	__u32 n_frames;	     /* in frames[] */
 	__u32 first_frame;   /* of this fiber, in frames[] */
 	__u32 n_cut;	     /* frames left out in the middle of this fiber's stack */

@@ -178,7 +178,7 @@ int doctor_run(const struct doctor_options *opts, struct cmd_context *ctx, struc
 	rep.json.out = &rep.out;
 	if (rep.as_json)
 		json_array_begin(&rep.json, NULL);
-	n = environment_look(rows);
+	n = environment_probe(rows);
 	for (i = 0; i < n; i++)
 		add_row(&rep, rows[i].name, rows[i].ok, rows[i].needed, rows[i].detail,
 			rows[i].hint);

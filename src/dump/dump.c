@@ -30,7 +30,7 @@ struct dump {
 	struct native_here *here; /* NULL: native stacks are not read */
 	struct rbpf_task *tasks;
 	size_t n_tasks;
-	struct rbpf_thread *threads; /* at the last look at registers */
+	struct rbpf_thread *threads; /* when registers were last read */
 	size_t n_threads;
 };
 
@@ -72,8 +72,8 @@ static void readings_deinit(struct readings *r)
 
 /* ---- reading ---- */
 
-/* Look at the registers of all threads. */
-static int look_at_registers(struct dump *d, struct err *err)
+/* Read the registers of all threads. */
+static int read_registers(struct dump *d, struct err *err)
 {
 	struct rbpf_thread *threads;
 	size_t n;
@@ -88,7 +88,7 @@ static int look_at_registers(struct dump *d, struct err *err)
 	return 0;
 }
 
-/* Thread @tid as it was at the last look; false: it had ended. */
+/* Thread @tid as registers were last read; false: it had ended. */
 static bool find_thread(const struct dump *d, uint32_t tid, struct rbpf_thread *ret)
 {
 	size_t i;
@@ -102,7 +102,7 @@ static bool find_thread(const struct dump *d, uint32_t tid, struct rbpf_thread *
 	return false;
 }
 
-/* Whether the thread has not run between the two looks. */
+/* Whether the thread has not run between the two readings. */
 static bool stood_still(const struct rbpf_thread *before, const struct rbpf_thread *after)
 {
 	return !before->on_cpu && !after->on_cpu && before->has_regs == after->has_regs &&
@@ -136,7 +136,7 @@ static int read_both(struct dump *d, const struct rbpf_task *task, struct readin
 	for (attempt = 0; attempt < NATIVE_ATTEMPTS && alive && !still && !r; attempt++) {
 		readings_deinit(ret);
 		r = read_once(d, task->thread_pointer, &before, ret);
-		alive = !look_at_registers(d, NULL) && find_thread(d, task->tid, &after);
+		alive = !read_registers(d, NULL) && find_thread(d, task->tid, &after);
 		if (!alive)
 			break;
 		still = stood_still(&before, &after);
@@ -170,7 +170,7 @@ static void describe_thread(const struct dump *d, struct dump_thread *t)
 	snprintf(t->name, sizeof(t->name), "%s", buf_str(&clean));
 }
 
-int dump_look(struct dump *d, size_t index, struct dump_thread *ret)
+int dump_read_thread(struct dump *d, size_t index, struct dump_thread *ret)
 {
 	const struct rbpf_task *task = &d->tasks[index];
 	struct readings readings _cleanup_(readings_deinit) = { .has_ec = false };
@@ -246,7 +246,7 @@ static int attach(struct dump *d, const struct ruby_attach_options *opts, bool n
 	if (!r && native)
 		r = err_code(err, native_here_new(&d->vm, &d->here));
 	if (!r && native)
-		r = look_at_registers(d, err);
+		r = read_registers(d, err);
 	return r;
 }
 

@@ -67,8 +67,8 @@ bool dump_has_native(const struct dump *d);
 /* How many threads the process had when it was attached to. */
 size_t dump_n_threads(const struct dump *d);
 
-/* Look at thread @i of these. Returns 0 or -ENOMEM; @ret: dump_thread_deinit(). */
-int dump_look(struct dump *d, size_t i, struct dump_thread *ret);
+/* Read thread @i of these. Returns 0 or -ENOMEM; @ret: dump_thread_deinit(). */
+int dump_read_thread(struct dump *d, size_t i, struct dump_thread *ret);
 void dump_thread_deinit(struct dump_thread *t);
 
 #endif

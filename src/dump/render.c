@@ -127,7 +127,7 @@ int dump_json(struct dump *d, const struct process *process, enum stack_mode sta
 	json_str(&j, "ruby", dump_ruby_version(d));
 	json_array_begin(&j, "threads");
 	for (i = 0; i < dump_n_threads(d); i++) {
-		r = dump_look(d, i, &t);
+		r = dump_read_thread(d, i, &t);
 		if (r)
 			return r;
 		json_thread(&j, d, stack, &t);
@@ -212,7 +212,7 @@ int dump_text(struct dump *d, const struct process *process, enum stack_mode sta
 	buf_addf(out, "pid %d  %s   ruby %s\n", (int)process->pid, buf_str(&clean),
 		 dump_ruby_version(d));
 	for (i = 0; i < dump_n_threads(d); i++) {
-		r = dump_look(d, i, &t);
+		r = dump_read_thread(d, i, &t);
 		if (r)
 			return r;
 		text_thread(out, stack, &t);

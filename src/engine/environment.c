@@ -41,7 +41,7 @@ bool environment_privileged(void)
 	return true;
 }
 
-static void look_kernel(struct environment_row *row)
+static void probe_kernel(struct environment_row *row)
 {
 	struct utsname u;
 
@@ -52,7 +52,7 @@ static void look_kernel(struct environment_row *row)
 		snprintf(row->detail, sizeof(row->detail), "%.64s %.32s", u.release, u.machine);
 }
 
-static void look_btf(struct environment_row *row)
+static void probe_btf(struct environment_row *row)
 {
 	struct stat st;
 
@@ -71,7 +71,7 @@ static void look_btf(struct environment_row *row)
 		 "'rbpf doctor' for the full list");
 }
 
-static void look_privilege(struct environment_row *row)
+static void probe_privilege(struct environment_row *row)
 {
 	row->name = "privilege";
 	row->needed = true;
@@ -86,7 +86,7 @@ static void look_privilege(struct environment_row *row)
 	snprintf(row->hint, sizeof(row->hint), "run it with sudo");
 }
 
-static void look_lockdown(struct environment_row *row)
+static void probe_lockdown(struct environment_row *row)
 {
 	struct buf text _cleanup_buf_ = BUF_INIT;
 
@@ -111,7 +111,7 @@ static void look_lockdown(struct environment_row *row)
 	snprintf(row->detail, sizeof(row->detail), "off, or in a mode that does not block rbpf");
 }
 
-static void look_pid_namespace(struct environment_row *row)
+static void probe_pid_namespace(struct environment_row *row)
 {
 	char link[64];
 	ssize_t n = readlink("/proc/self/ns/pid", link, sizeof(link) - 1);
@@ -132,21 +132,21 @@ static void look_pid_namespace(struct environment_row *row)
 		 "run it on the host, or start the container with --pid=host");
 }
 
-size_t environment_look(struct environment_row *rows)
+size_t environment_probe(struct environment_row *rows)
 {
 	memset(rows, 0, ENVIRONMENT_ROWS * sizeof(*rows));
-	look_kernel(&rows[ROW_KERNEL]);
-	look_privilege(&rows[ROW_PRIVILEGE]);
-	look_btf(&rows[ROW_BTF]);
-	look_lockdown(&rows[ROW_LOCKDOWN]);
-	look_pid_namespace(&rows[ROW_PID_NAMESPACE]);
+	probe_kernel(&rows[ROW_KERNEL]);
+	probe_privilege(&rows[ROW_PRIVILEGE]);
+	probe_btf(&rows[ROW_BTF]);
+	probe_lockdown(&rows[ROW_LOCKDOWN]);
+	probe_pid_namespace(&rows[ROW_PID_NAMESPACE]);
 	return ENVIRONMENT_ROWS;
 }
 
 int environment_check(const char *command, struct err *err)
 {
 	struct environment_row rows[ENVIRONMENT_ROWS];
-	size_t i, n = environment_look(rows);
+	size_t i, n = environment_probe(rows);
 
 	for (i = 0; i < n; i++) {
 		if (rows[i].ok || !rows[i].needed)

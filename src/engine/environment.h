@@ -24,7 +24,7 @@ struct environment_row {
 
 /* Fill @rows (of ENVIRONMENT_ROWS) and return how many there are: kernel, privilege, BTF, lockdown,
  * pid namespace. */
-size_t environment_look(struct environment_row *rows);
+size_t environment_probe(struct environment_row *rows);
 
 /*
  * Fail with ERR_ENV and the words of the first row that is needed and not there; else 0. @command is

@@ -135,7 +135,7 @@ int native_here_new(const struct ruby_vm *vm, struct native_here **ret)
 	if (!r)
 		r = native_process_new(h->native, vm->pid, &h->context, &h->process);
 	if (!r)
-		r = native_process_look(h->process, vm);
+		r = native_process_read_map(h->process, vm);
 	if (r)
 		native_here_free(h);
 	else

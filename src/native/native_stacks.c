@@ -33,13 +33,13 @@
  * Not more often is a map read because of addresses that no code is known at; and not before so many
  * times what it took, for a process can have very many mappings and ask again and again.
  */
-#define LOOK_AGAIN   (NSEC_PER_SEC / 10)
-#define LOOK_PAUSE   50
-#define PERF_MAP_AGE NSEC_PER_SEC
+#define MAP_PAUSE_MIN	 (NSEC_PER_SEC / 10)
+#define MAP_PAUSE_FACTOR 50
+#define PERF_MAP_AGE	 NSEC_PER_SEC
 /* CPU time of a recording that is waited for tables that nothing has asked for yet. */
-#define LOAD_FIRST   (NSEC_PER_SEC / 2)
+#define LOAD_FIRST	 (NSEC_PER_SEC / 2)
 /* Tables that are read ahead, and nothing has asked for yet. */
-#define PREFETCH_MAX 256
+#define PREFETCH_MAX	 256
 
 /* A name in the recording: ids + 1, 0 if it is not in it yet. */
 struct recorded {
@@ -56,12 +56,12 @@ struct native {
 	struct perf_map_budget perf_maps;
 	uint64_t perf_maps_refused;
 	uint64_t maps_cut;
-	bool is_running;	   /* native_poll() is called: tables are read ahead */
-	uint64_t load_first_ns;	   /* of LOAD_FIRST, used up, and … */
-	size_t prefetched;	   /* … of PREFETCH_MAX */
-	struct users users;	   /* whose maps took how long */
-	uint64_t put_off;	   /* looks that were due, and not taken yet */
-	struct recorded *recorded; /* by name */
+	bool is_running;	     /* native_poll() is called: tables are read ahead */
+	uint64_t load_first_ns;	     /* of LOAD_FIRST, used up, and … */
+	size_t prefetched;	     /* … of PREFETCH_MAX */
+	struct users users;	     /* whose maps took how long */
+	uint64_t map_reads_deferred; /* that were due */
+	struct recorded *recorded;   /* by name */
 	size_t cap_recorded;
 };
 
@@ -75,10 +75,10 @@ struct native_process {
 	bool perf_map_hangs;   /* its file system does not answer */
 	bool perf_map_refused; /* it was counted as such, and so is this */
 	bool map_cut;
-	bool code_set;	  /* set_code() was called with it */
-	uint64_t text;	  /* an address of its VM's code; 0: none is known, or … */
-	bool text_looked; /* … native_names_vm() was told of it */
-	uint64_t look_ns; /* CLOCK_MONOTONIC: not before is it looked again */
+	bool code_set;	      /* set_code() was called with it */
+	uint64_t text;	      /* an address of its VM's code; 0: none is known, or … */
+	bool text_checked;    /* … native_names_vm() was told of it */
+	uint64_t next_map_ns; /* CLOCK_MONOTONIC: when it may be read again */
 };
 
 int native_new(const struct unwind_memory *mem, struct file_worker *worker, bool inlines,
@@ -210,7 +210,7 @@ int native_process_fork(const struct native_process *parent, pid_t pid,
 	r = native_process_new(parent->native, pid, context, ret);
 	if (r || !parent->map)
 		return r;
-	(*ret)->look_ns = parent->look_ns;
+	(*ret)->next_map_ns = parent->next_map_ns;
 	(*ret)->text = parent->text;
 	return replace(*ret, code_map_ref(parent->map));
 }
@@ -274,13 +274,13 @@ static int read_map(struct native_process *p, const struct ruby_vm *vm, struct c
 	r = code_map_read(&p->native->files, p->pid, jit_of(vm), p->map, ret, NULL);
 	now = clock_ns(CLOCK_MONOTONIC);
 	took = clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
-	pause = took * LOOK_PAUSE;
-	p->look_ns = now + (pause > LOOK_AGAIN ? pause : LOOK_AGAIN);
-	user_looked(users_get(&p->native->users, p->context->uid), now, took);
+	pause = took * MAP_PAUSE_FACTOR;
+	p->next_map_ns = now + (pause > MAP_PAUSE_MIN ? pause : MAP_PAUSE_MIN);
+	user_spent(users_get(&p->native->users, p->context->uid), now, took);
 	return r;
 }
 
-int native_process_look(struct native_process *p, const struct ruby_vm *vm)
+int native_process_read_map(struct native_process *p, const struct ruby_vm *vm)
 {
 	struct native *n = p->native;
 	struct code_map *map;
@@ -297,7 +297,7 @@ int native_process_look(struct native_process *p, const struct ruby_vm *vm)
 	else
 		r = 0;
 	p->text = vm ? vm->walk.text_lo : 0;
-	p->text_looked = false;
+	p->text_checked = false;
 	if (!r && vm && p->code_set && first)
 		r = load_first(p, vm);
 	/* They will be needed: the sooner it is begun to read them, the better. */
@@ -311,9 +311,9 @@ static int look_for_interpreter(struct native_process *p)
 {
 	int r = 0;
 
-	if (p->map && p->text && !p->text_looked)
+	if (p->map && p->text && !p->text_checked)
 		r = native_names_vm(p->native->names, p->map, p->text, 0);
-	p->text_looked = true;
+	p->text_checked = true;
 	return r < 0 ? r : 0;
 }
 
@@ -335,20 +335,20 @@ int native_process_interpreter(struct native_process *p, const struct ruby_vm *v
 }
 
 /* Whether its map may be read (again): a process' own pause, and what its user's processes took. */
-static bool may_look(struct native_process *p, uint64_t now)
+static bool may_read_map(struct native_process *p, uint64_t now)
 {
-	bool may = now >= p->look_ns &&
-		   user_may_look(users_get(&p->native->users, p->context->uid), now);
+	bool may = now >= p->next_map_ns &&
+		   user_may_spend(users_get(&p->native->users, p->context->uid), now);
 
-	p->native->put_off += !may && p->look_ns > now + LOOK_AGAIN;
+	p->native->map_reads_deferred += !may && p->next_map_ns > now + MAP_PAUSE_MIN;
 	return may;
 }
 
-uint64_t native_looks_put_off(struct native *n)
+uint64_t native_map_reads_deferred(struct native *n)
 {
-	uint64_t count = n->put_off;
+	uint64_t count = n->map_reads_deferred;
 
-	n->put_off = 0;
+	n->map_reads_deferred = 0;
 	return count;
 }
 
@@ -358,7 +358,7 @@ int native_process_miss(struct native_process *p, uint64_t addr, enum rbpf_nativ
 	uint64_t now = clock_ns(CLOCK_MONOTONIC);
 
 	if (end != RBPF_NATIVE_UNREAD)
-		return may_look(p, now) ? native_process_look(p, vm) : 0;
+		return may_read_map(p, now) ? native_process_read_map(p, vm) : 0;
 	return p->code_set ? load_table(p, addr, now) : 0;
 }
 

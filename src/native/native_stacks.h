@@ -65,7 +65,7 @@ void native_process_free(struct native_process *p); /* accepts NULL */
  * Read (again) which code the process has mapped; @vm is its Ruby, NULL if none is known. If the
  * process has ended, what was known stays. Returns 0 or -ENOMEM.
  */
-int native_process_look(struct native_process *p, const struct ruby_vm *vm);
+int native_process_read_map(struct native_process *p, const struct ruby_vm *vm);
 
 /*
  * Find the interpreter (vm_exec_core(), rb_vm_exec()) by the code of the iseqs of @vm that @names
@@ -78,16 +78,16 @@ int native_process_interpreter(struct native_process *p, const struct ruby_vm *v
 /*
  * A walk ended at @addr, for want of a map of the code (@end RBPF_NATIVE_NO_MAP), of a range there
  * (RBPF_NATIVE_NO_RANGE), or of the table of its file (RBPF_NATIVE_UNREAD): read what is missing.
- * @vm and the result as of native_process_look().
+ * @vm and the result as of native_process_read_map().
  */
 int native_process_miss(struct native_process *p, uint64_t addr, enum rbpf_native_end end,
 			const struct ruby_vm *vm);
 
 /*
- * How many looks at memory maps were put off since the last call, because those before took too much
+ * How many reads of memory maps were deferred since the last call, because those before took too much
  * CPU time: until they are made, native stacks of these processes may have gaps.
  */
-uint64_t native_looks_put_off(struct native *n);
+uint64_t native_map_reads_deferred(struct native *n);
 
 /* A frame of a native stack. */
 struct native_frame {

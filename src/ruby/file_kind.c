@@ -30,7 +30,7 @@ void ruby_files_deinit(struct ruby_files *files)
 	*files = (struct ruby_files) { .worker = files->worker };
 }
 
-static enum ruby_file_kind look_into(struct file_worker *worker, int fd)
+static enum ruby_file_kind read_kind(struct file_worker *worker, int fd)
 {
 	static const char *const names[] = { "ruby_version", "rb_during_gc", "rb_cObject" };
 	const struct worker_file from = { .fd = fd };
@@ -64,7 +64,7 @@ enum ruby_file_kind ruby_files_kind(struct ruby_files *files, int fd)
 		return files->kinds[id];
 	if (files->keys.count >= FILES_MAX)
 		ruby_files_deinit(files);
-	kind = look_into(files->worker, fd);
+	kind = read_kind(files->worker, fd);
 	if (!array_reserve(files->kinds, files->cap, files->keys.count + 1) &&
 	    !intern_add(&files->keys, &key, sizeof(key), &id, &is_new))
 		files->kinds[id] = (uint8_t)kind;

@@ -19,12 +19,12 @@
 #include "symbol/resolver.h"
 #include "worker/file_worker.h"
 
-#define HOUSEKEEPING (NSEC_PER_SEC / 2)
-#define MEMORY_CHECK (1u << 20) /* bytes of records, each with … */
-#define RECORD_BYTES 256	/* … what a short one makes beside */
-#define FORGET_PAUSE (NSEC_PER_SEC / 4)
-#define MEMORY_ROOM  4 /* one part in so many of the limit is left for what comes until then */
-#define CPUS_LOOK    (NSEC_PER_SEC / 20) /* which are online: how often it is looked */
+#define HOUSEKEEPING  (NSEC_PER_SEC / 2)
+#define MEMORY_CHECK  (1u << 20) /* bytes of records, each with … */
+#define RECORD_BYTES  256	 /* … what a short one makes beside */
+#define FORGET_PAUSE  (NSEC_PER_SEC / 4)
+#define MEMORY_ROOM   4 /* one part in so many of the limit is left for what comes until then */
+#define CPUS_INTERVAL (NSEC_PER_SEC / 20) /* which are online: how often it is looked */
 
 static void set_code(void *engine, pid_t pid, const struct rbpf_code *code)
 {
@@ -74,7 +74,7 @@ void collector_free(struct collector *c)
 	ruby_files_deinit(&c->files);
 	users_deinit(&c->users);
 	intern_deinit(&c->presets);
-	free(c->put_off);
+	free(c->deferred);
 	mmap_watch_close(c->mmaps);
 	native_free(c->native);
 	free(c);
@@ -291,7 +291,7 @@ static int tell_lost(struct collector *c, enum lost_reason reason, uint64_t coun
 	return sink_lost(c->sink, &def);
 }
 
-/* What the kernel side counted, and the samples that were lost since the last look. */
+/* What the kernel side counted, and the samples that were lost since the last call. */
 static int record_lost(struct collector *c)
 {
 	uint64_t counters[RBPF_COUNTERS];
@@ -317,7 +317,7 @@ static int keep_house(struct collector *c, uint64_t now, struct err *err)
 	bound_memory(c);
 	if (c->native) {
 		native_tick(c->native);
-		c->totals.counters[COUNTER_LOOKS_PUT_OFF] += native_looks_put_off(c->native);
+		c->totals.counters[COUNTER_LOOKS_PUT_OFF] += native_map_reads_deferred(c->native);
 	}
 	if (!r && c->opts.system_wide)
 		r = system_wide_retry(c);
@@ -343,7 +343,7 @@ int collector_poll(struct collector *c, struct err *err)
 		r = system_wide_poll(c);
 	if (r)
 		return collector_fail(c, r, err);
-	if (c->opts.system_wide && now - c->cpus_ns >= CPUS_LOOK) {
+	if (c->opts.system_wide && now - c->cpus_ns >= CPUS_INTERVAL) {
 		c->cpus_ns = now;
 		r = system_wide_sample(c, err);
 	}

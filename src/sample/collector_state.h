@@ -41,9 +41,9 @@ struct collector {
 	uint64_t unchecked;  /* bytes of records since memory was looked at */
 	uint64_t forgot_ns; /* CLOCK_MONOTONIC: when names and stacks were dropped to free memory */
 	bool memory_full;   /* beyond memory_limit, though all that can be read again was dropped */
-	struct put_off *put_off; /* looks for Rubies; NULL: none; owned */
-	size_t seen;		 /* processes, ever */
-	size_t live;		 /* of them */
+	struct deferred *deferred; /* processes to look for a Ruby in; NULL: none; owned */
+	size_t seen;		   /* processes, ever */
+	size_t live;		   /* of them */
 	size_t rubies;
 	unsigned int warnings;
 	bool any_needs_events; /* of the processes */
@@ -158,7 +158,7 @@ bool system_wide_is_all(const struct collector *c);
 /* Whether process @pid, which has just executed a program, may come to hold a Ruby VM. */
 bool system_wide_may_be_ruby(struct collector *c, pid_t pid);
 
-/* Look for Rubies that were mapped since the last look. */
+/* Look for Rubies that were mapped since the last call. */
 int system_wide_poll(struct collector *c);
 
 /* Look into the processes again that were put off, because looking had used up their user's share of time. */

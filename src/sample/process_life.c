@@ -120,7 +120,7 @@ static int attach_tasks(struct collector *c, struct tracked_process *p,
 			p->exe = tasks[i].exe;
 	keep_preset(c, p, vm);
 	set_vm(c, p, vm);
-	return p->native ? native_process_look(p->native, vm) : 0;
+	return p->native ? native_process_read_map(p->native, vm) : 0;
 }
 
 int life_attach(struct collector *c, struct tracked_process *p, const struct rbpf_task *tasks,
@@ -164,7 +164,7 @@ static int attach_on_account(struct collector *c, struct tracked_process *p,
 	if (took <= ATTACH_USUAL)
 		return r;
 	now = clock_ns(CLOCK_MONOTONIC);
-	user_looked(users_get(&c->users, p->info.context.uid), now, took - ATTACH_USUAL);
+	user_spent(users_get(&c->users, p->info.context.uid), now, took - ATTACH_USUAL);
 	p->next_try = now + took * ATTACH_PAUSE;
 	return r;
 }
@@ -176,7 +176,7 @@ int life_try(struct collector *c, struct tracked_process *p, const struct rbpf_t
 	int r;
 
 	if (p->vm || p->next_try == NEVER ||
-	    !user_may_look(users_get(&c->users, p->info.context.uid), clock_ns(CLOCK_MONOTONIC)))
+	    !user_may_spend(users_get(&c->users, p->info.context.uid), clock_ns(CLOCK_MONOTONIC)))
 		return 0;
 	r = attach_on_account(c, p, tasks, n_tasks, &err);
 	if (!r)

@@ -19,29 +19,29 @@
 #include "target/selection.h"
 
 #define PID_LIMIT (4 << 20) /* linux/threads.h PID_MAX_LIMIT */
-#define LOOK_USUAL                                                                                 \
+#define SCAN_USUAL                                                                                 \
 	(2 * NSEC_PER_MSEC)	      /* CPU time to look into a process; most take a tenth of it */
 #define RETRY_NS (20 * NSEC_PER_MSEC) /* CPU time of one system_wide_retry() */
 
 /* Processes that are to be looked into later: a bit for each pid. */
-struct put_off {
+struct deferred {
 	uint64_t bits[PID_LIMIT / 64];
 	size_t n;
 	pid_t next; /* where to go on */
 };
 
-static int put_off(struct collector *c, pid_t pid)
+static int defer(struct collector *c, pid_t pid)
 {
 	uint64_t bit = 1ull << pid % 64, *word;
 
-	if (!c->put_off)
-		c->put_off = calloc(1, sizeof(*c->put_off));
-	if (!c->put_off)
+	if (!c->deferred)
+		c->deferred = calloc(1, sizeof(*c->deferred));
+	if (!c->deferred)
 		return -ENOMEM;
 	if (pid < 0 || pid >= PID_LIMIT)
 		return 0;
-	word = &c->put_off->bits[pid / 64];
-	c->put_off->n += !(*word & bit);
+	word = &c->deferred->bits[pid / 64];
+	c->deferred->n += !(*word & bit);
 	*word |= bit;
 	c->totals.counters[COUNTER_LOOKS_PUT_OFF]++;
 	return 0;
@@ -55,7 +55,7 @@ static bool has_vm(struct collector *c, pid_t pid, uid_t uid, uint64_t usual)
 	uint64_t took = clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
 
 	if (took > usual)
-		user_looked(users_get(&c->users, uid), clock_ns(CLOCK_MONOTONIC), took - usual);
+		user_spent(users_get(&c->users, uid), clock_ns(CLOCK_MONOTONIC), took - usual);
 	return has;
 }
 
@@ -73,8 +73,8 @@ static int consider(struct collector *c, pid_t pid, uint64_t usual, struct err *
 	if (pid == getpid() || (p && !p->ended_ns))
 		return 0;
 	uid = process_uid(pid);
-	if (!user_may_look(users_get(&c->users, uid), clock_ns(CLOCK_MONOTONIC)))
-		return put_off(c, pid);
+	if (!user_may_spend(users_get(&c->users, uid), clock_ns(CLOCK_MONOTONIC)))
+		return defer(c, pid);
 	if (!has_vm(c, pid, uid, usual))
 		return 0;
 	r = life_add(c, pid, 0, false, &p, err);
@@ -86,7 +86,7 @@ static int consider(struct collector *c, pid_t pid, uint64_t usual, struct err *
 	return r == -ESRCH || r == -ENOENT || r == -E2BIG ? 0 : r;
 }
 
-static int look_through(struct collector *c, struct err *err)
+static int scan_processes(struct collector *c, struct err *err)
 {
 	_cleanup_free_ pid_t *pids = NULL;
 	size_t i, n;
@@ -94,7 +94,7 @@ static int look_through(struct collector *c, struct err *err)
 
 	r = process_list(&pids, &n, err);
 	for (i = 0; i < n && !r && !stop_overdue(); i++)
-		r = consider(c, pids[i], LOOK_USUAL, err);
+		r = consider(c, pids[i], SCAN_USUAL, err);
 	return r;
 }
 
@@ -140,7 +140,7 @@ int collector_scan(struct collector *c, struct err *err)
 		return err_oom(err);
 	r = with_cpus(c, watch_cpus, err);
 	if (!r)
-		r = look_through(c, err);
+		r = scan_processes(c, err);
 	if (!r)
 		r = engine_read_threads(c->engine, 0, &tasks, &n, err);
 	if (r)
@@ -188,13 +188,13 @@ int system_wide_poll(struct collector *c)
 	int r;
 
 	r = mmap_watch_read(c->mmaps, on_mmap, &batch, &lost);
-	return !r && lost ? look_through(c, NULL) : r;
+	return !r && lost ? scan_processes(c, NULL) : r;
 }
 
 int system_wide_retry(struct collector *c)
 {
 	const uint64_t until = clock_ns(CLOCK_THREAD_CPUTIME_ID) + RETRY_NS;
-	struct put_off *p = c->put_off;
+	struct deferred *p = c->deferred;
 	pid_t pid, i;
 	int r = 0;
 

@@ -38,12 +38,13 @@ bool user_may_add(size_t has, size_t left)
 	return has < left;
 }
 
-bool user_may_look(const struct user *user, uint64_t now)
+bool user_may_spend(const struct user *user, uint64_t now)
 {
-	return user->looks_ns <= now + USERS_LOOK_BURST_NS * USERS_LOOK_SHARE;
+	return user->spent_until_ns <= now + USERS_CPU_BURST_NS * USERS_CPU_SHARE;
 }
 
-void user_looked(struct user *user, uint64_t now, uint64_t cpu_ns)
+void user_spent(struct user *user, uint64_t now, uint64_t cpu_ns)
 {
-	user->looks_ns = (user->looks_ns > now ? user->looks_ns : now) + cpu_ns * USERS_LOOK_SHARE;
+	user->spent_until_ns = (user->spent_until_ns > now ? user->spent_until_ns : now) +
+			       cpu_ns * USERS_CPU_SHARE;
 }

@@ -5,8 +5,8 @@
  *
  * Two rules. Of what there is a number of (processes that are followed, presets), a user may have one more as
  * long as it has fewer than are still free: one user alone can take half of all, two a third each. And of rbpf's CPU time, what it takes to look at memory maps, which processes can
- * make as long as they like, a user may have USERS_LOOK_SHARE of the time that passes, after a first
- * USERS_LOOK_BURST_NS. Not thread-safe.
+ * make as long as they like, a user may have USERS_CPU_SHARE of the time that passes, after a first
+ * USERS_CPU_BURST_NS. Not thread-safe.
  */
 #ifndef RBPF_TARGET_USERS_H
 #define RBPF_TARGET_USERS_H
@@ -16,17 +16,17 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define USERS_MAX	    4096 /* that are told apart; all others are taken for one */
-#define USERS_LOOK_SHARE    5	 /* one part in so many */
-#define USERS_LOOK_BURST_NS 500000000ull
+#define USERS_MAX	   4096 /* that are told apart; all others are taken for one */
+#define USERS_CPU_SHARE	   5	/* one part in so many */
+#define USERS_CPU_BURST_NS 500000000ull
 
 struct user {
 	uid_t uid;
 	size_t processes; /* that are followed */
 	size_t presets;	  /* layouts that are kept for the next process */
 	uint64_t
-		looks_ns; /* CLOCK_MONOTONIC: when the looks so far are paid for; 0: none was taken */
-	size_t names;	  /* bytes; scratch of who adds them up by user */
+		spent_until_ns; /* CLOCK_MONOTONIC: until when its share is used up; 0: nothing was spent */
+	size_t names;		/* bytes; scratch of who adds them up by user */
 };
 
 struct users {
@@ -43,8 +43,8 @@ struct user *users_get(struct users *users, uid_t uid);
 /* Whether a user who has @has of something may have one more, while @left are free. */
 bool user_may_add(size_t has, size_t left);
 
-/* Whether memory maps of @user may be looked at now; and note that doing so took @cpu_ns. */
-bool user_may_look(const struct user *user, uint64_t now);
-void user_looked(struct user *user, uint64_t now, uint64_t cpu_ns);
+/* Whether CPU time may be spent on processes of @user now; and note that @cpu_ns was spent. */
+bool user_may_spend(const struct user *user, uint64_t now);
+void user_spent(struct user *user, uint64_t now, uint64_t cpu_ns);
 
 #endif

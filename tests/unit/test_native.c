@@ -34,7 +34,7 @@ static void setup(struct fixture *f)
 	unlink(f->path); /* of another process that had this pid */
 	cr_assert_eq(native_new(NULL, test_worker(), false, NULL, NULL, &f->native), 0);
 	cr_assert_eq(native_process_new(f->native, getpid(), &f->context, &f->process), 0);
-	cr_assert_eq(native_process_look(f->process, NULL), 0);
+	cr_assert_eq(native_process_read_map(f->process, NULL), 0);
 }
 
 static void teardown(struct fixture *f)
@@ -119,7 +119,7 @@ Test(native, perf_map_that_is_a_link)
 }
 
 /* Each counted once, however often it is looked at. */
-Test(native, more_code_than_is_looked_at)
+Test(native, more_code_than_is_read)
 {
 	const size_t size = 4096, n = 10000;
 	struct fixture f;
@@ -130,8 +130,8 @@ Test(native, more_code_than_is_looked_at)
 	cr_assert_neq(code, MAP_FAILED);
 	for (size_t i = 0; i < n; i += 2)
 		cr_assert_eq(mprotect(code + i * size, size, PROT_READ | PROT_EXEC), 0);
-	cr_assert_eq(native_process_look(f.process, NULL), 0);
-	cr_assert_eq(native_process_look(f.process, NULL), 0);
+	cr_assert_eq(native_process_read_map(f.process, NULL), 0);
+	cr_assert_eq(native_process_read_map(f.process, NULL), 0);
 	cr_expect_eq(count(&f, COUNTER_CODE_LEFT_OUT), 1);
 	munmap(code, n * size);
 	teardown(&f);

@@ -92,7 +92,7 @@ static void setup(struct fixture *f)
 	cr_assert_eq(native_new(NULL, test_worker(), false, NULL, NULL, &f->t.native), 0);
 	cr_assert_eq(native_process_new(f->t.native, getpid(), &f->p.info.context, &f->p.native),
 		     0);
-	cr_assert_eq(native_process_look(f->p.native, f->p.vm), 0);
+	cr_assert_eq(native_process_read_map(f->p.native, f->p.vm), 0);
 	cr_assert_eq(profile_sink_init(&f->out, &opts), 0);
 	cr_assert_eq(sink_process(&f->out.sink, &process, &id), 0);
 	cr_assert_eq(sink_thread(&f->out.sink, id, 1, 0, &f->thread), 0);

@@ -238,7 +238,7 @@ Test(system_wide, full_table, .init = start, .fini = teardown)
 
 /* ---- what lives for a moment ---- */
 
-Test(system_wide, ended_before_it_was_looked_at, .init = start, .fini = teardown)
+Test(system_wide, ended_before_it_was_examined, .init = start, .fini = teardown)
 {
 	const struct profile_process *p;
 	struct rbpf_ring_stack stack = { .h.type = RBPF_RING_STACK, .stack = 5 };

@@ -70,13 +70,13 @@ Test(users, looks_take_a_share_of_the_time)
 	uint64_t now, took = 0;
 
 	for (now = begin; now < begin + 100 * NSEC_PER_SEC; now += NSEC_PER_MSEC) {
-		if (!user_may_look(&user, now))
+		if (!user_may_spend(&user, now))
 			continue;
-		user_looked(&user, now, look);
+		user_spent(&user, now, look);
 		took += look;
 	}
-	cr_expect_leq(took, 100 * NSEC_PER_SEC / USERS_LOOK_SHARE + USERS_LOOK_BURST_NS + look);
-	cr_expect_geq(took, 100 * NSEC_PER_SEC / USERS_LOOK_SHARE);
-	cr_expect(user_may_look(&other, now), "another is not held up");
-	cr_expect(user_may_look(&user, now + 10 * NSEC_PER_SEC), "nor is the same for ever");
+	cr_expect_leq(took, 100 * NSEC_PER_SEC / USERS_CPU_SHARE + USERS_CPU_BURST_NS + look);
+	cr_expect_geq(took, 100 * NSEC_PER_SEC / USERS_CPU_SHARE);
+	cr_expect(user_may_spend(&other, now), "another is not held up");
+	cr_expect(user_may_spend(&user, now + 10 * NSEC_PER_SEC), "nor is the same for ever");
 }
