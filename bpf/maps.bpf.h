@@ -64,10 +64,10 @@ struct {
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, RBPF_SEEN_SLOTS);
+	__uint(max_entries, RBPF_SENT_SLOTS);
 	__type(key, __u32);
 	__type(value, __u64);
-} seen SEC(".maps");
+} sent SEC(".maps");
 
 /*
  * Iseqs and method entries whose names were copied and sent (name_capture.bpf.h). A collision costs

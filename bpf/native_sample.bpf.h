@@ -14,12 +14,12 @@
 		bpf_map_lookup_elem((map), &_i);                                                   \
 	})
 
-/* Whether @value is not in seen[], at the place that its low bits give; *@slot is that place. */
+/* Whether @value is not in sent[], in the slot that its low bits give; *@slot is that slot. */
 static __always_inline bool is_unsent(__u64 value, __u64 **slot)
 {
-	__u32 i = value & (RBPF_SEEN_SLOTS - 1);
+	__u32 i = value & (RBPF_SENT_SLOTS - 1);
 
-	*slot = bpf_map_lookup_elem(&seen, &i);
+	*slot = bpf_map_lookup_elem(&sent, &i);
 	return *slot && **slot != value;
 }
 

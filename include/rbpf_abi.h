@@ -19,7 +19,7 @@
 #define RBPF_MAX_PROCS	 16384 /* processes followed at once */
 #define RBPF_MAX_PRESETS 1024  /* executables whose layout is kept for the next that runs them */
 #define RBPF_COMM_LEN	 16    /* TASK_COMM_LEN */
-#define RBPF_SEEN_SLOTS	 65536 /* remembered stacks; a power of two */
+#define RBPF_SENT_SLOTS	 65536 /* remembered stacks; a power of two */
 #define RBPF_EPOCH_SHIFT 30    /* an epoch is 2^30 ns, about 1.07 s */
 #define RBPF_MAX_NATIVE	 1024  /* frames of a native stack; what is further out is left out */
 #define RBPF_MAX_KERNEL	 127   /* of the kernel's part of it; PERF_MAX_STACK_DEPTH */

@@ -63,7 +63,7 @@ size_t utf8_sequence(const char *s, size_t len)
  */
 static const struct {
 	uint32_t first, last;
-} unseen[] = {
+} invisible[] = {
 	{ 0x80, 0x9f },	    { 0xad, 0xad },	  { 0x61c, 0x61c },	{ 0x115f, 0x1160 },
 	{ 0x180e, 0x180e }, { 0x200b, 0x200b },	  { 0x200e, 0x200f },	{ 0x2028, 0x202e },
 	{ 0x2060, 0x206f }, { 0x3164, 0x3164 },	  { 0xfeff, 0xfeff },	{ 0xffa0, 0xffa0 },
@@ -88,8 +88,8 @@ bool utf8_presentable(const char *s, size_t n)
 	if (n == 1)
 		return ((unsigned char)*s >= 0x20 && *s != 0x7f) || *s == '\t';
 	cp = code_point(s, n);
-	for (size_t i = 0; i < ARRAY_SIZE(unseen) && cp >= unseen[i].first; i++) {
-		if (cp <= unseen[i].last)
+	for (size_t i = 0; i < ARRAY_SIZE(invisible) && cp >= invisible[i].first; i++) {
+		if (cp <= invisible[i].last)
 			return false;
 	}
 	return true;

@@ -525,7 +525,7 @@ int unwind_tables_load(struct unwind_tables *t, struct code_map *map, pid_t pid,
 		return r;
 	if (table->state != TABLE_AGAIN)
 		return 0;
-	code_file_seen(range->file, pid, range->start, range->end);
+	code_file_set_mapping(range->file, pid, range->start, range->end);
 	return ahead ? load_ahead(t, range->file) : load(t, range->file, now);
 }
 

@@ -23,8 +23,8 @@
 struct emu_paths {
 	struct emu_state pending[PENDING];
 	unsigned int head, n;
-	uint64_t seen[STEPS]; /* addresses of instructions executed */
-	unsigned int n_seen, max_seen;
+	uint64_t visited[STEPS]; /* addresses of instructions executed */
+	unsigned int n_visited, max_visited;
 };
 
 /* ---- values ---- */
@@ -316,12 +316,12 @@ static bool first_time(struct emu_paths *p, uint64_t pc)
 {
 	unsigned int i;
 
-	for (i = 0; i < p->n_seen; i++)
-		if (p->seen[i] == pc)
+	for (i = 0; i < p->n_visited; i++)
+		if (p->visited[i] == pc)
 			return false;
-	if (p->n_seen == p->max_seen)
+	if (p->n_visited == p->max_visited)
 		return false;
-	p->seen[p->n_seen++] = pc;
+	p->visited[p->n_visited++] = pc;
 	return true;
 }
 
@@ -349,8 +349,8 @@ static unsigned int explore(struct emulator *e, struct emu_state *s, unsigned in
 	struct emu_paths paths, *outer = e->paths;
 	unsigned int n = 0;
 
-	paths.head = paths.n = paths.n_seen = 0;
-	paths.max_seen = steps;
+	paths.head = paths.n = paths.n_visited = 0;
+	paths.max_visited = steps;
 	e->paths = &paths;
 	for (;;) {
 		struct emu_value *result = &s->reg[e->machine->result];

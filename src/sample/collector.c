@@ -357,7 +357,7 @@ int collector_poll(struct collector *c, struct err *err)
 void collector_status(const struct collector *c, struct collector_status *ret)
 {
 	*ret = (struct collector_status) {
-		.processes = c->seen,
+		.processes = c->n_followed,
 		.live = c->live,
 		.rubies = c->rubies,
 		.samples = c->totals.samples,

@@ -42,7 +42,7 @@ struct collector {
 	uint64_t forgot_ns; /* CLOCK_MONOTONIC: when names and stacks were dropped to free memory */
 	bool memory_full;   /* beyond memory_limit, though all that can be read again was dropped */
 	struct deferred *deferred; /* processes to look for a Ruby in; NULL: none; owned */
-	size_t seen;		   /* processes, ever */
+	size_t n_followed;	   /* processes, ever */
 	size_t live;		   /* of them */
 	size_t rubies;
 	unsigned int warnings;
@@ -109,7 +109,7 @@ int life_try(struct collector *c, struct tracked_process *p, const struct rbpf_t
 int life_try_again(struct collector *c, struct tracked_process *p);
 
 /* Count @p, once, if it has ended before a Ruby was found in it. */
-void life_count_unseen(struct collector *c, struct tracked_process *p);
+void life_count_ended_unseen(struct collector *c, struct tracked_process *p);
 
 /* Write what is known of @p to the recording; the first time with its parent, if that is in it. */
 int life_record(struct collector *c, struct tracked_process *p);

@@ -264,7 +264,7 @@ static int new_process(struct collector *c, pid_t pid, uint64_t since_ns,
 	if (r)
 		return r;
 	(*ret)->since_ns = since_ns;
-	c->seen++;
+	c->n_followed++;
 	c->live++;
 	return c->native
 		       ? native_process_new(c->native, pid, &(*ret)->info.context, &(*ret)->native)
@@ -301,7 +301,7 @@ int life_add(struct collector *c, pid_t pid, uint64_t since_ns, bool preset,
 	if (!r)
 		return 0;
 	process_table_remove(&c->table, p);
-	c->seen--;
+	c->n_followed--;
 	c->live--;
 	c->totals.counters[COUNTER_NOT_FOLLOWED] += r == -E2BIG;
 	return r;
@@ -406,11 +406,11 @@ static int end_process(struct collector *c, struct tracked_process *p, uint64_t 
 	return sink_process_exit(c->sink, p->id, ts, status);
 }
 
-void life_count_unseen(struct collector *c, struct tracked_process *p)
+void life_count_ended_unseen(struct collector *c, struct tracked_process *p)
 {
-	if (p->unseen || p->vm || !process_ended(&p->info))
+	if (p->ended_unseen || p->vm || !process_ended(&p->info))
 		return;
-	p->unseen = true;
+	p->ended_unseen = true;
 	c->totals.counters[COUNTER_ENDED_UNSEEN]++;
 }
 
@@ -418,8 +418,8 @@ void life_count_unseen(struct collector *c, struct tracked_process *p)
  * @pid, which the kernel side follows, has ended before it was looked at. All is recorded then, and
  * it is counted when a stack of it comes; with a selection none is looked for.
  */
-static int add_unseen(struct collector *c, const struct rbpf_ring_life *rec,
-		      struct tracked_process **ret)
+static int add_ended(struct collector *c, const struct rbpf_ring_life *rec,
+		     struct tracked_process **ret)
 {
 	char name[RBPF_COMM_LEN + 2];
 	int r;
@@ -450,7 +450,7 @@ static int take_exec_of_other(struct collector *c, const struct rbpf_ring_life *
 	if (preset || system_wide_may_be_ruby(c, pid))
 		r = life_add(c, pid, rec->h.ts, preset, &p, NULL);
 	if (r == -ESRCH && preset)
-		r = add_unseen(c, rec, &p);
+		r = add_ended(c, rec, &p);
 	if (r && preset)
 		engine_forget(c->engine, pid);
 	if (r)

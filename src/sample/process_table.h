@@ -48,7 +48,7 @@ struct tracked_process {
 	struct rbpf_file exe; /* of what it executed; inode 0: before rbpf followed it */
 	uint64_t ended_ns;    /* CLOCK_MONOTONIC; 0: it lives */
 	bool missing;	      /* was gone from /proc at the last sweep */
-	bool unseen;	      /* it ended before its Ruby was found, and was counted */
+	bool ended_unseen;    /* it ended before its Ruby was found, and was counted */
 	bool needs_events; /* its threads need perf events: those that created them had none to inherit */
 	struct ruby_vm *vm;	       /* owned; the resolver points to it, so it must not move */
 	struct resolver *resolver;     /* owned; made when it is needed */

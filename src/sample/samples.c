@@ -38,7 +38,7 @@ static int process_names(struct collector *c, struct tracked_process *p, struct 
 	*ret = NULL;
 	r = life_try(c, p, NULL, 0);
 	if (!r && !p->vm)
-		life_count_unseen(c, p);
+		life_count_ended_unseen(c, p);
 	if (r || !p->vm)
 		return r;
 	*ret = tracked_process_names(p);

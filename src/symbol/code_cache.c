@@ -24,7 +24,7 @@ struct method_key {
 struct pending {
 	uint32_t index; /* of iseqs or methods */
 	bool is_method;
-	bool seen;   /* it was compared or read */
+	bool done;   /* it was compared or read */
 	size_t span; /* the first of its spans, if there is a copy to compare */
 	union {
 		struct ruby_iseq_id iseq;
@@ -290,7 +290,7 @@ static int update_iseq(struct code_cache *c, struct pending *p, const struct bat
 
 	e->revalidated = c->revalidation;
 	if (read && ruby_iseq_check(c->vm, &e->iseq, &p->fresh.iseq)) {
-		p->seen = true;
+		p->done = true;
 		still_the_same(c, p->fresh.iseq.head[RUBY_ISEQ_FLAGS], &e->first, &e->last,
 			       &e->unsure, batch);
 		e->iseq.id.head[RUBY_ISEQ_FLAGS] =
@@ -298,8 +298,8 @@ static int update_iseq(struct code_cache *c, struct pending *p, const struct bat
 		return 0;
 	}
 	/* If nothing can be read any more, what is known is used. */
-	p->seen = read || !process_gone(c);
-	return p->seen ? load_iseq(c, p->index, batch->era) : 0;
+	p->done = read || !process_gone(c);
+	return p->done ? load_iseq(c, p->index, batch->era) : 0;
 }
 
 static int update_method(struct code_cache *c, struct pending *p, const struct batch *batch)
@@ -309,14 +309,14 @@ static int update_method(struct code_cache *c, struct pending *p, const struct b
 
 	e->revalidated = c->revalidation;
 	if (read && ruby_method_check(c->vm, &e->method, &p->fresh.method) && !may_get_name(e)) {
-		p->seen = true;
+		p->done = true;
 		still_the_same(c, p->fresh.method.me[RUBY_ME_FLAGS], &e->first, &e->last,
 			       &e->unsure, batch);
 		e->method.id.me[RUBY_ME_FLAGS] = p->fresh.method.me[RUBY_ME_FLAGS];
 		return 0;
 	}
-	p->seen = read || !process_gone(c);
-	return p->seen ? load_method(c, p->index, batch) : 0;
+	p->done = read || !process_gone(c);
+	return p->done ? load_method(c, p->index, batch) : 0;
 }
 
 /* Compare what is not known of these frames in one batch of reads; read anew what has changed. */
@@ -358,7 +358,7 @@ static void set_unsure(struct code_cache *c, const struct batch *batch, uint64_t
 	for (i = 0; i < batch->n_pending; i++) {
 		const struct pending *p = &c->pending[i];
 
-		if (!p->seen)
+		if (!p->done)
 			continue;
 		if (p->is_method) {
 			c->methods[p->index].unsure = true;

@@ -78,15 +78,15 @@ static int read_key(int fd, struct code_key *ret)
 	return 0;
 }
 
-void code_file_seen(struct code_file *file, pid_t pid, uint64_t start, uint64_t end)
+void code_file_set_mapping(struct code_file *file, pid_t pid, uint64_t start, uint64_t end)
 {
-	file->seen = (struct code_sighting) { .pid = pid, .start = start, .end = end };
+	file->mapping = (struct code_mapping) { .pid = pid, .start = start, .end = end };
 }
 
 int code_file_open(struct code_files *files, struct code_file *file)
 {
-	const struct map map = { .start = file->seen.start,
-				 .end = file->seen.end,
+	const struct map map = { .start = file->mapping.start,
+				 .end = file->mapping.end,
 				 .inode = file->key.inode,
 				 .path = file->path };
 	_cleanup_close_ int fd = -1;
@@ -97,7 +97,7 @@ int code_file_open(struct code_files *files, struct code_file *file)
 		return -ENOENT;
 	if (file->fd >= 0)
 		return file->fd;
-	fd = maps_open_file(file->seen.pid, &map);
+	fd = maps_open_file(file->mapping.pid, &map);
 	if (fd < 0 || read_key(fd, &key) || memcmp(&key, &file->key, sizeof(key)))
 		return -ESTALE;
 	keep_open(files, file, take_fd(&fd));
@@ -114,7 +114,7 @@ int code_file_for_worker(struct code_files *files, struct code_file *file, struc
 				      .image = file->image,
 				      .size = file->key.size,
 				      .path = file->path,
-				      .pid = file->seen.pid };
+				      .pid = file->mapping.pid };
 	return 0;
 }
 
@@ -277,7 +277,7 @@ int code_files_of_map(struct code_files *files, pid_t pid, const struct map *map
 		}
 		keep_open(files, file, take_fd(&fd));
 	}
-	code_file_seen(file, pid, map->start, map->end);
+	code_file_set_mapping(file, pid, map->start, map->end);
 	*ret = code_file_ref(files, file);
 	return 0;
 }

@@ -54,8 +54,8 @@ enum code_part {
 	CODE_PART_ALL = CODE_PART_TABLE | CODE_PART_SYMBOLS,
 };
 
-/* Where the file was last seen: a process, and the mapping it had of it. */
-struct code_sighting {
+/* A process that maps a file, and where. The file is opened through it. */
+struct code_mapping {
 	pid_t pid;
 	uint64_t start, end;
 };
@@ -73,7 +73,7 @@ struct code_file {
 	struct code_symbols *symbols; /* made and used by code_symbols.h; freed with the file */
 
 	/* For code_files.c alone. */
-	struct code_sighting seen;
+	struct code_mapping mapping;
 	int fd;		     /* -1: not open; owned */
 	unsigned int unread; /* parts: enum code_part */
 	unsigned int queued; /* of them, those that code_ahead.h is to read */
@@ -130,7 +130,7 @@ struct code_file *code_file_ref(struct code_files *files, struct code_file *file
 void code_file_unref(struct code_files *files, struct code_file *file);
 
 /* Note that @pid maps @file from @start to @end, by which it can be opened. */
-void code_file_seen(struct code_file *file, pid_t pid, uint64_t start, uint64_t end);
+void code_file_set_mapping(struct code_file *file, pid_t pid, uint64_t start, uint64_t end);
 
 /*
  * A descriptor of @file for reading a part of it, opened anew if need be; it stays the file's, and

@@ -149,7 +149,7 @@ static int file_of(struct map_reader *reader, const struct map *m, struct code_f
 	int r = -ENOENT;
 
 	if (file) {
-		code_file_seen(file, reader->pid, m->start, m->end);
+		code_file_set_mapping(file, reader->pid, m->start, m->end);
 		*ret = code_file_ref(reader->files, file);
 		return 0;
 	}
