@@ -36,8 +36,8 @@ struct bpf_engine {
 	struct unwind_memory unwind;
 	struct clock_events clocks;
 	/* While engine_drain() runs: */
-	engine_record_fn *take;
-	void *take_arg;
+	engine_record_fn *handle;
+	void *handle_arg;
 	uint64_t drain_until; /* CLOCK_MONOTONIC: it goes on so long … */
 	bool more;	      /* … and has left records */
 };
@@ -192,10 +192,10 @@ static int attach_life(struct bpf_engine *s, struct err *err)
 	return 0;
 }
 
-static int take_record(void *arg, void *data, size_t len)
+static int handle_record(void *arg, void *data, size_t len)
 {
 	struct bpf_engine *s = arg;
-	int r = s->take(s->take_arg, data, len);
+	int r = s->handle(s->handle_arg, data, len);
 
 	if (r)
 		return r;
@@ -211,7 +211,7 @@ static int begin_sampling(struct bpf_engine *s, struct err *err)
 	if (r)
 		return r;
 	s->clocks.program = s->skel->progs.tick;
-	s->ring = ring_buffer__new(bpf_map__fd(s->skel->maps.ring), take_record, s, NULL);
+	s->ring = ring_buffer__new(bpf_map__fd(s->skel->maps.ring), handle_record, s, NULL);
 	return s->ring ? 0 : refused(-errno, "map the ring buffer", err);
 }
 
@@ -384,13 +384,13 @@ static int fd(const struct engine *e)
 	return const_of(e)->ring ? ring_buffer__epoll_fd(const_of(e)->ring) : -1;
 }
 
-static int drain(struct engine *e, engine_record_fn *take, void *arg)
+static int drain(struct engine *e, engine_record_fn *handle, void *arg)
 {
 	struct bpf_engine *s = of(e);
 	int n;
 
-	s->take = take;
-	s->take_arg = arg;
+	s->handle = handle;
+	s->handle_arg = arg;
 	s->more = false;
 	s->drain_until = clock_ns(CLOCK_MONOTONIC) + ENGINE_DRAIN_NS;
 	n = s->ring ? ring_buffer__consume(s->ring) : 0;

@@ -80,9 +80,9 @@ int engine_fd(const struct engine *e)
 	return e->ops->fd ? e->ops->fd(e) : -1;
 }
 
-int engine_drain(struct engine *e, engine_record_fn *take, void *arg)
+int engine_drain(struct engine *e, engine_record_fn *handle, void *arg)
 {
-	return e->ops->drain(e, take, arg);
+	return e->ops->drain(e, handle, arg);
 }
 
 void engine_stop(struct engine *e)

@@ -62,7 +62,7 @@ struct engine_ops {
 		      uint64_t since_ns, struct err *err);
 	void (*forget)(struct engine *e, pid_t tgid);
 	uint32_t (*events)(const struct engine *e, struct profile_event *ret);
-	int (*drain)(struct engine *e, engine_record_fn *take, void *arg);
+	int (*drain)(struct engine *e, engine_record_fn *handle, void *arg);
 	/* may be NULL */
 	int (*add_thread)(struct engine *e, pid_t tid, struct err *err);
 	int (*set_cpus)(struct engine *e, const struct cpus *cpus, struct err *err);
@@ -148,12 +148,12 @@ int engine_read_registers(struct engine *e, pid_t tgid, struct rbpf_thread **ret
 int engine_fd(const struct engine *e);
 
 /*
- * Hand the records there are to @take, for ENGINE_DRAIN_NS at most: targets can make new ones
- * faster than they are taken. Returns 0 when there are no more, 1 if there may be, or what @take
+ * Pass the records there are to @handle, for ENGINE_DRAIN_NS at most: targets can make new ones
+ * faster than they are handled. Returns 0 when there are no more, 1 if there may be, or what @handle
  * returned if that was negative.
  */
 #define ENGINE_DRAIN_NS 100000000ull
-int engine_drain(struct engine *e, engine_record_fn *take, void *arg);
+int engine_drain(struct engine *e, engine_record_fn *handle, void *arg);
 
 /* Stop sampling; the records that were made can still be drained. */
 void engine_stop(struct engine *e);

@@ -217,7 +217,7 @@ static bool is_too_late(struct collector *c, uint32_t type)
 	return true;
 }
 
-static int take_record(void *arg, const void *data, size_t len)
+static int handle_record(void *arg, const void *data, size_t len)
 {
 	const struct rbpf_ring_hdr *h = data;
 	struct collector *c = arg;
@@ -235,34 +235,34 @@ static int take_record(void *arg, const void *data, size_t len)
 		bound_memory(c);
 	switch (h->type) {
 	case RBPF_RING_SAMPLE:
-		r = samples_take(c, data, len);
+		r = samples_handle_sample(c, data, len);
 		break;
 	case RBPF_RING_MEMORY:
-		r = samples_take_memory(c, data, len);
+		r = samples_handle_memory(c, data, len);
 		break;
 	case RBPF_RING_STACK:
-		r = samples_take_stack(c, data, len);
+		r = samples_handle_stack(c, data, len);
 		break;
 	case RBPF_RING_NATIVE:
-		r = samples_take_native(c, data, len);
+		r = samples_handle_native(c, data, len);
 		break;
 	case RBPF_RING_CODE_MISS:
-		r = samples_take_code_miss(c, data);
+		r = samples_handle_code_miss(c, data);
 		break;
 	case RBPF_RING_THREAD:
-		r = life_take_thread(c, data);
+		r = life_handle_thread(c, data);
 		break;
 	case RBPF_RING_FORK:
-		r = life_take_fork(c, data);
+		r = life_handle_fork(c, data);
 		break;
 	case RBPF_RING_EXEC:
-		r = life_take_exec(c, data);
+		r = life_handle_exec(c, data);
 		break;
 	case RBPF_RING_EXIT:
-		r = life_take_exit(c, data);
+		r = life_handle_exit(c, data);
 		break;
 	case RBPF_RING_FREE:
-		r = life_take_free(c, data);
+		r = life_handle_free(c, data);
 		break;
 	}
 	if (r && !c->failed)
@@ -272,7 +272,7 @@ static int take_record(void *arg, const void *data, size_t len)
 
 int collector_drain(struct collector *c)
 {
-	return engine_drain(c->engine, take_record, c);
+	return engine_drain(c->engine, handle_record, c);
 }
 
 /* ---- the loop ---- */

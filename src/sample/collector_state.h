@@ -63,11 +63,11 @@ int collector_fail(struct collector *c, int r, struct err *err);
 /* ---- samples.c ---- */
 
 /* Records of the BPF programs. */
-int samples_take_memory(struct collector *c, const struct rbpf_ring_memory *rec, size_t len);
-int samples_take_stack(struct collector *c, const struct rbpf_ring_stack *rec, size_t len);
-int samples_take_native(struct collector *c, const struct rbpf_ring_native *rec, size_t len);
-int samples_take_code_miss(struct collector *c, const struct rbpf_ring_code_miss *rec);
-int samples_take(struct collector *c, const struct rbpf_ring_sample *rec, size_t len);
+int samples_handle_memory(struct collector *c, const struct rbpf_ring_memory *rec, size_t len);
+int samples_handle_stack(struct collector *c, const struct rbpf_ring_stack *rec, size_t len);
+int samples_handle_native(struct collector *c, const struct rbpf_ring_native *rec, size_t len);
+int samples_handle_code_miss(struct collector *c, const struct rbpf_ring_code_miss *rec);
+int samples_handle_sample(struct collector *c, const struct rbpf_ring_sample *rec, size_t len);
 
 /*
  * Process the held records whose symbols have been read; and at the end, wait and process the
@@ -132,11 +132,11 @@ int life_begin_account(struct collector *c, pid_t pid);
 int life_add_events(struct collector *c, struct err *err);
 
 /* Records of the BPF programs. */
-int life_take_thread(struct collector *c, const struct rbpf_ring_life *rec);
-int life_take_fork(struct collector *c, const struct rbpf_ring_life *rec);
-int life_take_exec(struct collector *c, const struct rbpf_ring_life *rec);
-int life_take_exit(struct collector *c, const struct rbpf_ring_life *rec);
-int life_take_free(struct collector *c, const struct rbpf_ring_life *rec);
+int life_handle_thread(struct collector *c, const struct rbpf_ring_life *rec);
+int life_handle_fork(struct collector *c, const struct rbpf_ring_life *rec);
+int life_handle_exec(struct collector *c, const struct rbpf_ring_life *rec);
+int life_handle_exit(struct collector *c, const struct rbpf_ring_life *rec);
+int life_handle_free(struct collector *c, const struct rbpf_ring_life *rec);
 
 /* Count the followed processes of each user. */
 void life_count_users(struct collector *c);

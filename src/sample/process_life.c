@@ -364,7 +364,7 @@ static int add_child_event(struct collector *c, struct tracked_process *p, bool 
 	return r;
 }
 
-int life_take_fork(struct collector *c, const struct rbpf_ring_life *rec)
+int life_handle_fork(struct collector *c, const struct rbpf_ring_life *rec)
 {
 	struct tracked_process *p, *parent = process_table_find(&c->table, (pid_t)rec->h.tgid);
 	bool has_event;
@@ -439,7 +439,7 @@ static int add_ended(struct collector *c, const struct rbpf_ring_life *rec,
 }
 
 /* A process that was not followed has executed a program. */
-static int take_exec_of_other(struct collector *c, const struct rbpf_ring_life *rec)
+static int handle_exec_of_other(struct collector *c, const struct rbpf_ring_life *rec)
 {
 	bool preset = rec->flags & RBPF_LIFE_PRESET, is_new;
 	pid_t pid = (pid_t)rec->h.tgid;
@@ -472,7 +472,7 @@ static int renew_code(struct collector *c, struct tracked_process *p)
 	return c->native ? native_process_new(c->native, p->pid, &p->info.context, &p->native) : 0;
 }
 
-int life_take_exec(struct collector *c, const struct rbpf_ring_life *rec)
+int life_handle_exec(struct collector *c, const struct rbpf_ring_life *rec)
 {
 	struct tracked_process *p = process_table_find(&c->table, (pid_t)rec->h.tgid);
 	struct process info = PROCESS_INIT;
@@ -481,7 +481,7 @@ int life_take_exec(struct collector *c, const struct rbpf_ring_life *rec)
 	int r;
 
 	if (!p || p->ended_ns)
-		return c->opts.system_wide ? take_exec_of_other(c, rec) : 0;
+		return c->opts.system_wide ? handle_exec_of_other(c, rec) : 0;
 	r = samples_release(c, p);
 	tracked_process_drop_vm(p);
 	if (!r)
@@ -507,7 +507,7 @@ int life_take_exec(struct collector *c, const struct rbpf_ring_life *rec)
 	return life_record(c, p);
 }
 
-int life_take_exit(struct collector *c, const struct rbpf_ring_life *rec)
+int life_handle_exit(struct collector *c, const struct rbpf_ring_life *rec)
 {
 	struct tracked_process *p = process_table_find(&c->table, (pid_t)rec->h.tgid);
 	struct tracked_thread *t;
@@ -526,7 +526,7 @@ int life_take_exit(struct collector *c, const struct rbpf_ring_life *rec)
 	return r;
 }
 
-int life_take_free(struct collector *c, const struct rbpf_ring_life *rec)
+int life_handle_free(struct collector *c, const struct rbpf_ring_life *rec)
 {
 	struct tracked_process *p = process_table_find(&c->table, (pid_t)rec->h.tgid);
 	struct tracked_thread *t;

@@ -51,7 +51,7 @@ static int process_names(struct collector *c, struct tracked_process *p, struct 
 	return 0;
 }
 
-int samples_take_memory(struct collector *c, const struct rbpf_ring_memory *rec, size_t len)
+int samples_handle_memory(struct collector *c, const struct rbpf_ring_memory *rec, size_t len)
 {
 	struct tracked_process *p = process_table_find(&c->table, (pid_t)rec->h.tgid);
 	struct stack_era sampled;
@@ -87,7 +87,7 @@ static int tell_interpreter(struct tracked_process *p, const struct resolver *na
 	return r < 0 ? r : 0;
 }
 
-int samples_take_stack(struct collector *c, const struct rbpf_ring_stack *rec, size_t len)
+int samples_handle_stack(struct collector *c, const struct rbpf_ring_stack *rec, size_t len)
 {
 	struct tracked_process *p = process_table_find(&c->table, (pid_t)rec->h.tgid);
 	struct resolver *names;
@@ -105,7 +105,7 @@ int samples_take_stack(struct collector *c, const struct rbpf_ring_stack *rec, s
 	return r;
 }
 
-int samples_take_code_miss(struct collector *c, const struct rbpf_ring_code_miss *rec)
+int samples_handle_code_miss(struct collector *c, const struct rbpf_ring_code_miss *rec)
 {
 	struct tracked_process *p = process_table_find(&c->table, (pid_t)rec->h.tgid);
 
@@ -137,8 +137,8 @@ static int sample_thread(struct collector *c, struct tracked_process *p,
 }
 
 /* @rec, of @p, in which a Ruby was known when it came (@with_ruby). */
-static int take_sample(struct collector *c, struct tracked_process *p,
-		       const struct rbpf_ring_sample *rec, bool with_ruby)
+static int handle_sample(struct collector *c, struct tracked_process *p,
+			 const struct rbpf_ring_sample *rec, bool with_ruby)
 {
 	struct profile_sample sample = { .ts = rec->h.ts,
 					 .value = rec->value,
@@ -164,15 +164,15 @@ static int take_sample(struct collector *c, struct tracked_process *p,
 
 /* ---- what waits for names of native code ---- */
 
-static int take_held(struct collector *c, struct tracked_process *p, const struct held_record *rec,
-		     bool in_haste)
+static int handle_held(struct collector *c, struct tracked_process *p,
+		       const struct held_record *rec, bool in_haste)
 {
 	const struct rbpf_ring_hdr *h = (const struct rbpf_ring_hdr *)(rec + 1);
 
 	if (h->type == RBPF_RING_NATIVE)
 		return stack_table_define_native(&c->stacks, p, in_haste, (const void *)h,
 						 rec->size);
-	return take_sample(c, p, (const void *)h, rec->with_ruby);
+	return handle_sample(c, p, (const void *)h, rec->with_ruby);
 }
 
 /* Whether the names of @rec, a native stack, are there; what is not of that form is not waited for. */
@@ -207,7 +207,7 @@ static int release(struct collector *c, struct tracked_process *p, bool wait)
 			if (r <= 0)
 				break;
 		}
-		r = take_held(c, p, rec, !wait);
+		r = handle_held(c, p, rec, !wait);
 		held_pop(&p->held);
 	}
 	c->held -= before - held_bytes(&p->held);
@@ -269,7 +269,7 @@ int samples_finish(struct collector *c)
 	return r;
 }
 
-int samples_take_native(struct collector *c, const struct rbpf_ring_native *rec, size_t len)
+int samples_handle_native(struct collector *c, const struct rbpf_ring_native *rec, size_t len)
 {
 	struct tracked_process *p = process_table_find(&c->table, (pid_t)rec->h.tgid);
 	int r;
@@ -283,7 +283,7 @@ int samples_take_native(struct collector *c, const struct rbpf_ring_native *rec,
 		 : hold(c, p, rec, len, false);
 }
 
-int samples_take(struct collector *c, const struct rbpf_ring_sample *rec, size_t len)
+int samples_handle_sample(struct collector *c, const struct rbpf_ring_sample *rec, size_t len)
 {
 	struct tracked_process *p = process_table_find(&c->table, (pid_t)rec->h.tgid);
 	bool with_ruby;
@@ -302,5 +302,5 @@ int samples_take(struct collector *c, const struct rbpf_ring_sample *rec, size_t
 	if (r)
 		return r;
 	return held_first(&p->held) ? hold(c, p, rec, len, with_ruby)
-				    : take_sample(c, p, rec, with_ruby);
+				    : handle_sample(c, p, rec, with_ruby);
 }

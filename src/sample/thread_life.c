@@ -134,7 +134,7 @@ static int drain(struct collector *c, struct err *err)
 /*
  * Threads created by a sampled thread inherit its perf event, so each thread must be given one exactly
  * if its creator had none. New threads are reported as soon as a process is followed
- * (life_take_thread()): after a list was read, the reports of all that are in it are taken first. The
+ * (life_handle_thread()): after a list was read, the reports of all that are in it are taken first. The
  * list is read again until it holds nothing new.
  */
 static int add_threads(struct collector *c, pid_t pid, struct err *err)
@@ -201,7 +201,7 @@ static bool was_refused(struct collector *c, struct tracked_process *p, pid_t ti
 	return !process_table_thread(&c->table, p, tid, &t, &is_new) && t->refused;
 }
 
-int life_take_thread(struct collector *c, const struct rbpf_ring_life *rec)
+int life_handle_thread(struct collector *c, const struct rbpf_ring_life *rec)
 {
 	struct tracked_process *p = process_table_find(&c->table, (pid_t)rec->h.tgid);
 	bool has_event = life_had_event(c, p, (pid_t)rec->h.tid, rec->h.ts);

@@ -231,7 +231,7 @@ static inline void scripted_keep_preset(struct engine *engine, const struct rbpf
 	scripted_end(e, &(struct scripted_call) { .op = SCRIPTED_PRESET });
 }
 
-static inline int scripted_hand_over(struct scripted_engine *e, engine_record_fn *take, void *arg)
+static inline int scripted_hand_over(struct scripted_engine *e, engine_record_fn *handle, void *arg)
 {
 	size_t n = 0;
 	uint64_t len;
@@ -242,19 +242,19 @@ static inline int scripted_hand_over(struct scripted_engine *e, engine_record_fn
 			return 1;
 		memcpy(&len, e->records.data + e->taken, sizeof(len));
 		e->taken += sizeof(len) + len;
-		r = take(arg, e->records.data + e->taken - len, len);
+		r = handle(arg, e->records.data + e->taken - len, len);
 	}
 	return r;
 }
 
-static inline int scripted_drain(struct engine *engine, engine_record_fn *take, void *arg)
+static inline int scripted_drain(struct engine *engine, engine_record_fn *handle, void *arg)
 {
 	struct scripted_engine *e = scripted_of(engine);
 	struct scripted_call call = { .op = SCRIPTED_DRAIN,
 				      .ret = scripted_begin(e, SCRIPTED_DRAIN) };
 
 	if (!call.ret)
-		call.ret = scripted_hand_over(e, take, arg);
+		call.ret = scripted_hand_over(e, handle, arg);
 	return scripted_end(e, &call);
 }
 
