@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The kernel side of rbpf: one object from small units. It walks, counts and sends; it knows no
+ * The BPF programs of rbpf: one object from small units. They walk, count and send; they know no
  * names, no files and no policy.
  */
 #include "vmlinux.h"

@@ -155,7 +155,7 @@ struct rbpf_range {
 	__u32 table; /* RBPF_CODE_TABLE: its first word in the pool of words … */
 	__u32 pages; /* … and its pages */
 	__u32 kind;  /* enum rbpf_code_kind */
-	__u32 asked; /* RBPF_CODE_UNREAD: the kernel side has asked for it */
+	__u32 asked; /* RBPF_CODE_UNREAD: the BPF programs have asked for it */
 };
 
 /* The pool of words of all tables is a map with values of so many. */
@@ -209,7 +209,7 @@ enum rbpf_status {
 	RBPF_STATUS_COUNT,
 };
 
-/* What the kernel side counts, per CPU; summed and shown by the user side: see rbpf_counters.h. */
+/* What the BPF programs count, per CPU; summed and shown by user space: see rbpf_counters.h. */
 enum rbpf_counter {
 #define RBPF_COUNTER_NUMBER(name, key, when, one, many, text) RBPF_CNT_##name,
 	RBPF_KERNEL_COUNTERS(RBPF_COUNTER_NUMBER)
@@ -240,7 +240,7 @@ static RBPF_INLINE int rbpf_gc_in_transition(__u32 flags)
 }
 
 /*
- * One frame as the kernel side sees it; the user side names it.
+ * One frame as the BPF programs see it; user space names it.
  *
  *   Ruby frame       iseq != 0: pc as in the control frame, with RBPF_PC_*; me the method entry or 0
  *   C function       iseq == 0, me != 0: pc only RBPF_PC_*

@@ -7,7 +7,7 @@
  *
  *	X(NAME, key, when, one, many, text)
  *
- * NAME: RBPF_CNT_NAME on the kernel side, COUNTER_NAME in profile_totals.counters[].
+ * NAME: RBPF_CNT_NAME in the BPF programs, COUNTER_NAME in profile_totals.counters[].
  * key: in JSON. Never renamed.
  * when: enum counter_when: whether the summary tells a count that is not 0.
  * one, many, text: the line that it tells: "1 <one> <text>" or "1,234 <many> <text>": what was
@@ -16,7 +16,7 @@
 #ifndef RBPF_COUNTERS_H
 #define RBPF_COUNTERS_H
 
-/* Of the kernel side, in the order of its map. RBPF_CNT_NATIVE_CUT + enum rbpf_native_end must hold. */
+/* Of the BPF programs, in the order of their map. RBPF_CNT_NATIVE_CUT + enum rbpf_native_end must hold. */
 /* clang-format off */
 #define RBPF_KERNEL_COUNTERS(X)                                                                    \
 	X(TICKS, "ticks", NEVER, "tick", "ticks", "fired in processes that were followed")         \

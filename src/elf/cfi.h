@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The call frame information of an ELF file, read through libdw and compiled into a table that the
- * kernel side can search (include/rbpf_cfi.h): where a function's caller goes on, for each of its
+ * BPF programs can search (include/rbpf_cfi.h): where a function's caller goes on, for each of its
  * instructions. It knows nothing of processes: addresses are the file's own.
  *
  * The file may belong to a hostile target: what is read and what is made of it is limited in size

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * From a native frame to its caller, by a rule of include/rbpf_cfi.h: what the rules mean. The
- * kernel side's walk does the same and is tested against this.
+ * BPF programs' walk does the same and is tested against this.
  */
 #ifndef RBPF_ELF_CFI_STEP_H
 #define RBPF_ELF_CFI_STEP_H

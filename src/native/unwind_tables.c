@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The kernel side looks at the kind of a range first, then at what the kind says to look at. So
- * that it never sees half of something:
+ * The BPF programs look at the kind of a range first, then at what the kind says to look at. So
+ * that they never see half of something:
  *
  * - A table's rules are written first, then its words, then where it is, to each range of its file,
  *   and last, as a release, their kind.
@@ -158,7 +158,7 @@ static void forget_table(struct unwind_tables *t, struct unwind_table *table)
 	memmove(table, table + 1, (--t->n_tables - i) * sizeof(*table));
 }
 
-/* ---- ranges, as the kernel side sees them ---- */
+/* ---- ranges, as the BPF programs see them ---- */
 
 static void set_kind(struct rbpf_range *range, uint32_t kind)
 {

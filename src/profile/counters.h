@@ -13,7 +13,7 @@
 
 #include "rbpf_counters.h"
 
-/* The kernel side's are the first, by their numbers there. */
+/* The BPF programs' are the first, by their numbers there. */
 enum profile_counter {
 #define COUNTER_NUMBER(name, key, when, one, many, text) COUNTER_##name,
 	RBPF_KERNEL_COUNTERS(COUNTER_NUMBER) RBPF_USER_COUNTERS(COUNTER_NUMBER)

@@ -177,7 +177,7 @@ static inline struct profile_aggregate profile_aggregate_of(const struct profile
 
 /* Why something was lost. Stored in the file: add at the end. */
 enum lost_reason {
-	LOST_RING_FULL = 0, /* the kernel side found no room in the ring buffer */
+	LOST_RING_FULL = 0, /* the BPF programs found no room in the ring buffer */
 	LOST_UNDEFINED = 1, /* a sample named a stack whose definition was lost */
 	LOST_MEMORY = 2,    /* rbpf ran out of memory */
 	LOST_OTHER = 3, /* any other; also what a reason that only a newer rbpf knows is read as */

@@ -256,7 +256,7 @@ static int read_lines(const struct ruby_vm *vm, const struct body *b, struct rub
 	return 0;
 }
 
-/* Where the text of the label is, and how much of its end is kept, as the kernel side does. */
+/* Where the text of the label is, and how much of its end is kept, as the BPF programs do. */
 static void find_text(const struct ruby_vm *vm, struct ruby_iseq *iseq)
 {
 	const uint64_t *label = iseq->id.label;

@@ -199,7 +199,7 @@ static void fill_walk(struct ruby_vm *vm)
 	w->gc_flags = w->gc_count = w->gc_owner = 0;
 }
 
-/* What the kernel side needs to copy what names are read from; all of it is proven. */
+/* What the BPF programs need to copy what names are read from; all of it is proven. */
 static void fill_naming(struct ruby_vm *vm)
 {
 	const struct ruby_layout *l = &vm->layout;

@@ -291,7 +291,7 @@ static int tell_lost(struct collector *c, enum lost_reason reason, uint64_t coun
 	return sink_lost(c->sink, &def);
 }
 
-/* What the kernel side counted, and the samples that were lost since the last call. */
+/* What the BPF programs counted, and the samples that were lost since the last call. */
 static int record_lost(struct collector *c)
 {
 	uint64_t counters[RBPF_COUNTERS];

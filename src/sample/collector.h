@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * From the kernel side's records to a recording: which process and thread a sample is of, which
+ * From the BPF programs' records to a recording: which process and thread a sample is of, which
  * Ruby that process runs, what its frames are called.
  *
  * It follows the processes' lives: a forked child is named like its parent, after exec the process

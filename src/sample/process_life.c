@@ -374,7 +374,7 @@ int life_handle_fork(struct collector *c, const struct rbpf_ring_life *rec)
 	p = process_table_find(&c->table, (pid_t)rec->child);
 	if (p && !p->ended_ns)
 		return 0;
-	/* The kernel side follows it, also if the parent was not to be followed. */
+	/* The BPF programs follow it, also if the parent was not to be followed. */
 	if (!parent || check_room(c, (pid_t)rec->child, parent->info.context.uid, NULL)) {
 		engine_forget(c->engine, (pid_t)rec->child);
 		return 0;
@@ -415,7 +415,7 @@ void life_count_ended_unseen(struct collector *c, struct tracked_process *p)
 }
 
 /*
- * @pid, which the kernel side follows, has ended before it was looked at. All is recorded then, and
+ * @pid, which the BPF programs follow, has ended before it was looked at. All is recorded then, and
  * it is counted when a stack of it comes; with a selection none is looked for.
  */
 static int add_ended(struct collector *c, const struct rbpf_ring_life *rec,

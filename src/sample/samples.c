@@ -290,7 +290,7 @@ int samples_handle_sample(struct collector *c, const struct rbpf_ring_sample *re
 	int r;
 
 	/*
-	 * Not selected: the kernel side walks what executes a Ruby before that was looked at. Otherwise
+	 * Not selected: the BPF programs walk what executes a Ruby before that was looked at. Otherwise
 	 * the record that tells of it was lost, or it is one too many.
 	 */
 	if (!p) {

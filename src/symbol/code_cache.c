@@ -413,7 +413,7 @@ int code_cache_lookup(struct code_cache *c, const struct stack_era *sampled,
 	return err;
 }
 
-/* ---- what the kernel side copied ---- */
+/* ---- what the BPF programs copied ---- */
 
 /* One RBPF_RING_MEMORY. */
 struct copy {

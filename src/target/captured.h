@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Memory of another process as the kernel side copied it at a sample (RBPF_RING_MEMORY): blocks,
+ * Memory of another process as the BPF programs copied it at a sample (RBPF_RING_MEMORY): blocks,
  * from which it can be read like the live one, though only what the blocks hold.
  *
  * Nothing is copied again: the record must outlive the struct. Not thread-safe.

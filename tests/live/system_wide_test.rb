@@ -74,7 +74,7 @@ class SystemWideTest < LiveTest
     assert_sampled(kernel, recording.samples.map(&:value), 0.05)
   end
 
-  # Before 3.0 a Ruby is walked by addresses, which the kernel side cannot know of a program that was
+  # Before 3.0 a Ruby is walked by addresses, which the BPF programs cannot know of a program that was
   # only just executed: it does not follow it, and so cannot count it.
   if RubyInstall.under_test.at_least?('3.0')
     # Scripts that rbpf comes too late for are counted: it stands still while they live. What they execute

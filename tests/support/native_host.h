@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The kernel side's native walk (bpf/native_walk.bpf.h) in a test's hands: its maps are arrays that the
+ * The native walk of the BPF programs (bpf/native_walk.bpf.h) in a test's hands: its maps are arrays that the
  * test fills, and each read is checked to go to a buffer that has room for it. With
  * __TARGET_ARCH_arm64 defined before, it is that of arm64, on any machine.
  */
@@ -67,7 +67,7 @@ static inline int native_host_read(void *dst, size_t size, uint64_t addr)
 	return memory_read(native_host.mem, addr, dst, size);
 }
 
-/* A scratch as the kernel side has it: zeroed once, then used by walk after walk. */
+/* A scratch as the BPF programs have it: zeroed once, then used by walk after walk. */
 static inline struct walk *native_host_new(void)
 {
 	struct walk *w = calloc(1, sizeof(*w));

@@ -1092,7 +1092,7 @@ static inline void image_walk_row(struct ruby_image *img)
 	};
 }
 
-/* What the kernel side needs to copy names. */
+/* What the BPF programs need to copy names. */
 static inline void image_naming(struct ruby_image *img)
 {
 	const struct image_facts *f = &img->facts;

@@ -346,7 +346,7 @@ static inline void scripted_record(struct scripted_engine *e, const void *data, 
 	cr_assert(!buf_failed(&e->records));
 }
 
-/* What the kernel side does where it makes @rec. Returns whether it sends it. */
+/* What the BPF programs do where they make @rec. Returns whether they send it. */
 static inline bool scripted_kernel(struct scripted_engine *e, const struct rbpf_ring_life *rec)
 {
 	const pid_t tgid = (pid_t)rec->h.tgid, tid = (pid_t)rec->h.tid, child = (pid_t)rec->child;
@@ -376,7 +376,7 @@ static inline bool scripted_kernel(struct scripted_engine *e, const struct rbpf_
 
 /*
  * Something of @type happens to a process now, or at @life->h.ts if that is not 0: a record of it is
- * sent if the kernel side would send one. Returns when it happened.
+ * sent if the BPF programs would send one. Returns when it happened.
  */
 static inline uint64_t scripted_life(struct scripted_engine *e, enum rbpf_ring_record type,
 				     const struct rbpf_ring_life *life)

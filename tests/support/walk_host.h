@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The kernel side's stack walk (bpf/ruby_walk.bpf.h) in a test's hands: what src/ruby/walk.c hides
+ * The stack walk of the BPF programs (bpf/ruby_walk.bpf.h) in a test's hands: what src/ruby/walk.c hides
  * (counters, the caches that outlive a walk, the epoch) is open here, and each read is checked to
  * go to a buffer that has room for it.
  */
@@ -86,7 +86,7 @@ static inline void walk_host_seed(struct walk *w, uint64_t n)
 	w->seed = rbpf_mix(0x1234567890abcdefull, n);
 }
 
-/* A scratch as the kernel side has it: zeroed once, then used by walk after walk. */
+/* A scratch as the BPF programs have it: zeroed once, then used by walk after walk. */
 static inline struct walk *walk_host_new(const struct rbpf_layout *layout, uint32_t max_frames)
 {
 	struct walk *w = calloc(1, sizeof(*w));

@@ -99,7 +99,7 @@ static struct rbpf_frame stale_frame(uint64_t iseq)
 	return (struct rbpf_frame) { .iseq = iseq, .pc = 0x5000 | RBPF_PC_STALE };
 }
 
-/* @frame with the check that the kernel side takes of it now; it takes none of an old iseq. */
+/* @frame with the check that the BPF programs take of it now; they take none of an old iseq. */
 static struct rbpf_frame with_check(struct fixture *f, struct rbpf_frame frame)
 {
 	struct walk *w = walk_host_new(&f->img->vm.walk, RBPF_MIN_FRAMES);
@@ -1311,7 +1311,7 @@ Test(code_cache, no_era)
 }
 
 /*
- * The kernel side could not read it for once (a page that was swapped out). What is learnt then is
+ * The BPF programs could not read it for once (a page that was swapped out). What is learnt then is
  * of no time.
  */
 Test(code_cache, a_stack_without_an_era)
@@ -1388,7 +1388,7 @@ struct sim {
 	uint64_t ids[SIM_NAMES];
 	unsigned int storms; /* of 1000 reads, before how many the program runs on */
 	bool no_eras;	     /* some samples come without one */
-	struct walk *young;  /* the kernel side's scratch; NULL: it copies nothing */
+	struct walk *young;  /* the BPF programs' scratch; NULL: they copy nothing */
 	unsigned int full;   /* of 100 copies, how many find no room in the ring */
 	size_t named, unnamed;
 };
@@ -1503,7 +1503,7 @@ static void sim_on_read(struct ruby_image *img, uint64_t addr, size_t len)
 		sim_run(s);
 }
 
-/* As the kernel side makes it ready to be sent, with what is copied. */
+/* As the BPF programs make it ready to be sent, with what is copied. */
 static void sim_copy(struct sim *s, struct sim_sample *sample, const struct walk_gc *gc)
 {
 	const struct rbpf_ring_memory *rec = (const void *)walk_host.sent;
@@ -1528,7 +1528,7 @@ static void sim_copy(struct sim *s, struct sim_sample *sample, const struct walk
 }
 
 /*
- * What the kernel side reads it reads at one stroke; but not just when a collection begins, which
+ * What the BPF programs read they read at one stroke; but not just when a collection begins, which
  * is when a sample may be of either of two eras.
  */
 static void sim_sample(struct sim *s)
@@ -1667,7 +1667,7 @@ Test(code_cache, never_a_wrong_name_with_samples_of_no_era)
 }
 
 /*
- * A process of which the kernel side copies what names need, and which ends after @steps: what was
+ * A process of which the BPF programs copy what names need, and which ends after @steps: what was
  * sampled of it last is looked at when nothing can be read any more. @order: of how many samples
  * the next one is taken.
  */

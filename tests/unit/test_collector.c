@@ -251,7 +251,7 @@ Test(collector, records_of_unknown_processes, .init = setup, .fini = teardown)
 	scripted_record(&f.engine, &memory, sizeof(memory));
 	for (life.h.type = RBPF_RING_FORK; life.h.type <= RBPF_RING_FREE; life.h.type++)
 		scripted_record(&f.engine, &life, sizeof(life));
-	life.h.type = 99; /* what only a newer kernel side sends */
+	life.h.type = 99; /* what only newer BPF programs send */
 	scripted_record(&f.engine, &life, sizeof(life));
 	collecting_poll(&f);
 	collecting_finish(&f);
@@ -287,7 +287,7 @@ static __attribute__((noinline)) void function_of_the_target(void)
 	cr_expect_eq(target.fd, -1);
 }
 
-/* A stack of that function alone. The process is looked at first, as the kernel side asks for. */
+/* A stack of that function alone. The process is looked at first, as the BPF programs ask for. */
 static void take_native(uint64_t fingerprint)
 {
 	const uint64_t addr = (uint64_t)function_of_the_target;

@@ -29,7 +29,7 @@ Test(counters, table)
 		assert_sane_counter(i);
 }
 
-/* session_counters() fills the first of them by the kernel side's numbers. */
+/* session_counters() fills the first of them by the BPF programs' numbers. */
 Test(counters, the_kernel_sides_come_first)
 {
 	cr_expect_eq((int)COUNTER_TICKS, (int)RBPF_CNT_TICKS);

@@ -704,7 +704,7 @@ static uint64_t text_iseq(struct ruby_image *img, const struct text *text, const
 	return iseq;
 }
 
-/* The check that the kernel side takes. */
+/* The check that the BPF programs take. */
 static uint64_t check_of(struct ruby_image *img, uint64_t iseq)
 {
 	struct walk *w = walk_host_new(&img->vm.walk, RBPF_MIN_FRAMES);
@@ -725,7 +725,7 @@ static bool change_is_noticed(struct ruby_image *img, const struct text *text)
 	bool noticed;
 
 	cr_expect_eq(ruby_iseq_words_check(&before), check_of(img, iseq),
-		     "%s: \"%s\": the kernel side takes another check", img->version, text->before);
+		     "%s: \"%s\": the BPF programs take another check", img->version, text->before);
 	cr_assert(still_there(img, &before));
 	image_label_text(img, iseq, text->after);
 	after = read_iseq(img, iseq);

@@ -247,7 +247,7 @@ Test(method, changed_while_it_is_read)
 	}
 }
 
-/* ---- against the kernel side ---- */
+/* ---- against the BPF programs ---- */
 
 /* The same words, in the same order, as walk_complete() takes them. */
 Test(method, check)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the kernel side copies to name a stack (bpf/name_capture.bpf.h) is all that naming it reads:
+ * What the BPF programs copy to name a stack (bpf/name_capture.bpf.h) is all that naming it reads:
  * each stack is named twice, from the whole memory, and from the copies alone.
  */
 #include <criterion/criterion.h>

@@ -328,7 +328,7 @@ Test(process_life, exit_status_and_time, .init = setup, .fini = teardown)
 	cr_expect_eq(p->exit_ts, ts);
 	expect_live(0);
 	cr_expect_eq(f.engine.followed.n, 0);
-	cr_expect_eq(f.engine.ops[SCRIPTED_FORGET].asked, 0, "the kernel side knows");
+	cr_expect_eq(f.engine.ops[SCRIPTED_FORGET].asked, 0, "the BPF programs know");
 	collecting_finish(&f);
 	cr_expect_eq(collecting_profile(&f)->n_samples, 2, "the one of its end, too");
 }

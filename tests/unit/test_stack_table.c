@@ -110,7 +110,7 @@ static void teardown(struct fixture *f)
 	image_free(f->img);
 }
 
-/* ---- what the kernel side sends ---- */
+/* ---- what the BPF programs send ---- */
 
 static int define_ruby(struct fixture *f, uint64_t stack, const struct rbpf_frame *frames, size_t n)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Which processes of the machine are followed, and what becomes of those that are not. As the kernel
- * side tells of a process that executes what a layout is kept for (RBPF_LIFE_PRESET), any child of the
+ * Which processes of the machine are followed, and what becomes of those that are not. As the BPF
+ * programs tell of a process that executes what a layout is kept for (RBPF_LIFE_PRESET), any child of the
  * test is a Ruby here. Other processes of the machine may be Rubies, too: nothing is said of those.
  */
 #include <criterion/criterion.h>
@@ -119,7 +119,7 @@ Test(system_wide, life_of_a_ruby, .init = start, .fini = teardown)
 	drain();
 	cr_expect(followed(target.pid) && followed(child));
 	cr_expect_eq(scripted_count(&f.engine, SCRIPTED_FOLLOW, target.pid), 0,
-		     "the kernel side has begun to by itself");
+		     "the BPF programs have begun to by themselves");
 	cr_expect_eq(collecting_process(&f, child)->parent, collecting_find(&f, target.pid));
 	ts = scripted_life(&f.engine, RBPF_RING_EXIT,
 			   &(struct rbpf_ring_life) { .h.tgid = (uint32_t)target.pid,
@@ -253,7 +253,7 @@ Test(system_wide, ended_before_it_was_examined, .init = start, .fini = teardown)
 	drain();
 	collecting_finish(&f);
 	p = collecting_process(&f, pid);
-	cr_expect_str_eq(collecting_str(&f, p->cmdline), "[script]", "what the kernel side knows");
+	cr_expect_str_eq(collecting_str(&f, p->cmdline), "[script]", "what the BPF programs know");
 	cr_expect_eq(p->uid, PROFILE_NONE);
 	cr_expect(p->exited && p->exit_status == 1 << 8);
 	cr_expect_eq(f.totals.samples, 1);

@@ -40,7 +40,7 @@ static void expect_events(pid_t pid)
 	free(tids);
 }
 
-/* A thread of the target made by thread @by, as the kernel side tells it. */
+/* A thread of the target made by thread @by, as the BPF programs tell it. */
 static pid_t born(pid_t by)
 {
 	pid_t tid = target_thread(&target);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Tables in plain memory, looked at as the kernel side does: from a struct rbpf_code to the range,
+ * Tables in plain memory, looked at as the BPF programs do: from a struct rbpf_code to the range,
  * from that to the words, and to the rule.
  */
 #include <criterion/criterion.h>
@@ -39,7 +39,7 @@
 #define SLOWDOWN 1
 #endif
 
-/* ---- the kernel side ---- */
+/* ---- the BPF programs ---- */
 
 static struct unwind_memory mem;
 static struct code_files files;
@@ -259,7 +259,7 @@ Test(unwind_tables, read_ahead, .init = set_up, .fini = tear_down)
 			continue;
 		cr_assert_eq(unwind_tables_load(tables, map, getpid(), map->v[i].start, NOW, true),
 			     0);
-		/* As the kernel side asks, again and again. */
+		/* As the BPF programs ask, again and again. */
 		cr_assert_eq(unwind_tables_load(tables, map, getpid(), map->v[i].start, NOW, true),
 			     0);
 	}
@@ -703,7 +703,7 @@ Test(unwind_tables, file_that_cannot_be_opened, .init = set_up, .fini = tear_dow
 	code_map_unref(map);
 }
 
-/* ---- while the kernel side reads ---- */
+/* ---- while the BPF programs read ---- */
 
 struct reader {
 	const struct rbpf_range *range;

@@ -1593,7 +1593,7 @@ static bool push_after(struct fixture *f, const struct image_frame *old, uint32_
 /*
  * A caller calls @new, and has called @old before, with so many more @values on its stack, which
  * then stand where @new is written. A sample in between shows the caller alone, or what was called
- * before, or what is called now; at most a pc that is not of its iseq, which the user side notices.
+ * before, or what is called now; at most a pc that is not of its iseq, which user space notices.
  */
 static void check_push(struct fixture *f, const struct image_frame *old, uint32_t values,
 		       const struct image_frame *new)
