@@ -86,7 +86,7 @@ static int merge_both(struct native_here *here, const struct dump_ruby *ruby,
 	struct merge w = { .n_ruby = ruby->n,
 			   .n_native = words->n,
 			   .complete = complete,
-			   .goes_on = native_here_goes_on,
+			   .makes_tail_call = native_here_makes_tail_call,
 			   .arg = here };
 	size_t i, gc;
 

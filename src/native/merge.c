@@ -152,9 +152,9 @@ static size_t find_next_function(const struct merger *m, uint64_t function, size
 {
 	size_t i, tries = 0;
 
-	for (i = m->native; m->w->goes_on && i > end && tries < MAX_TRIES; i--, tries++)
+	for (i = m->native; m->w->makes_tail_call && i > end && tries < MAX_TRIES; i--, tries++)
 		if (m->w->native[i - 1].function &&
-		    m->w->goes_on(m->w->arg, function, m->w->native[i - 1].function))
+		    m->w->makes_tail_call(m->w->arg, function, m->w->native[i - 1].function))
 			return i;
 	return end;
 }

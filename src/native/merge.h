@@ -63,7 +63,7 @@ struct merge {
 	 * Whether @function may end in a tail call of @other, whose frame then replaces its own.
 	 * NULL: tail calls are not considered.
 	 */
-	bool (*goes_on)(void *arg, uint64_t function, uint64_t other);
+	bool (*makes_tail_call)(void *arg, uint64_t function, uint64_t other);
 	void *arg;
 };
 

@@ -229,11 +229,11 @@ int native_here_frames(struct native_here *h, const uint64_t *words, size_t n_wo
 	return native_frames(h->native, h->process, false, words, n_words, ret);
 }
 
-bool native_here_goes_on(void *arg, uint64_t function, uint64_t other)
+bool native_here_makes_tail_call(void *arg, uint64_t function, uint64_t other)
 {
 	const struct native_here *h = arg;
 
-	return native_goes_on(h->process, function, other);
+	return native_makes_tail_call(h->process, function, other);
 }
 
 const struct native_name *native_here_name(const struct native_here *h, uint32_t name)

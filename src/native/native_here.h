@@ -51,8 +51,8 @@ int native_here_interpreter(struct native_here *h, const struct resolver *names)
 /* As native_frames() (without inlined functions: one a word) and native_frame_name(), of native_stacks.h. */
 int native_here_frames(struct native_here *h, const uint64_t *words, size_t n_words,
 		       struct native_frames *ret);
-/* As struct merge.goes_on; @arg is @h. */
-bool native_here_goes_on(void *arg, uint64_t function, uint64_t other);
+/* As struct merge.makes_tail_call; @arg is @h. */
+bool native_here_makes_tail_call(void *arg, uint64_t function, uint64_t other);
 const struct native_name *native_here_name(const struct native_here *h, uint32_t name);
 
 #endif

@@ -495,11 +495,12 @@ int native_frames(struct native *n, struct native_process *p, bool in_haste, con
 	return r;
 }
 
-bool native_goes_on(void *arg, uint64_t function, uint64_t other)
+bool native_makes_tail_call(void *arg, uint64_t function, uint64_t other)
 {
 	const struct native_process *p = arg;
 
-	return p && p->map && native_names_go_on(p->native->names, p->map, function, other);
+	return p && p->map &&
+	       native_names_makes_tail_call(p->native->names, p->map, function, other);
 }
 
 const struct native_name *native_frame_name(const struct native *n, uint32_t name)

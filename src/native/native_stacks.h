@@ -123,8 +123,8 @@ const struct native_name *native_frame_name(const struct native *n, uint32_t nam
 /* Convert a Ruby frame, as the resolver has named it, into what merge_stacks() takes. */
 struct merge_ruby native_merge_ruby(enum frame_kind kind, const struct frame_origin *origin);
 
-/* As struct merge.goes_on, for a process; @arg is its struct native_process, NULL if unknown. */
-bool native_goes_on(void *arg, uint64_t function, uint64_t other);
+/* As struct merge.makes_tail_call, for a process; @arg is its struct native_process, NULL if unknown. */
+bool native_makes_tail_call(void *arg, uint64_t function, uint64_t other);
 
 /* The recording's frame for @name, FRAME_INTERNAL or not. Returns 0 or -errno. */
 int native_frame_id(struct native *n, struct sink *out, uint32_t name, bool internal,

@@ -330,7 +330,7 @@ static int make_stack(struct stack_table *t, struct sink *out, const struct trac
 	struct merge w = { .n_ruby = ruby ? ruby->n : 0,
 			   .n_native = native ? native->n : 0,
 			   .complete = native && !(native->flags & NATIVE_CUT),
-			   .goes_on = native_goes_on,
+			   .makes_tail_call = native_makes_tail_call,
 			   .arg = p->native };
 	size_t i;
 	int err;

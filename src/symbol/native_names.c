@@ -481,7 +481,7 @@ int native_names_find(struct native_names *n, const struct native_code *code, ui
 #define MAX_CODE   (1u << 20) /* bytes of a function that are looked at */
 #define MAX_JUMPED 32	      /* functions that one may go on in, in the end */
 
-/* What is at @f of the file into @ret; what cannot be read goes on nowhere. */
+/* What is at @f of the file into @ret; what cannot be read makes no tail calls. */
 static int read_jumps(struct native_names *n, struct code_file *file, const struct code_symbols *s,
 		      const struct elf_function *f, struct jumps *ret)
 {
@@ -527,8 +527,8 @@ static const struct jumps *jumps_of(struct native_names *n, struct code_file *fi
 	return &n->jumps[id];
 }
 
-bool native_names_go_on(struct native_names *n, const struct code_map *map, uint64_t function,
-			uint64_t other)
+bool native_names_makes_tail_call(struct native_names *n, const struct code_map *map,
+				  uint64_t function, uint64_t other)
 {
 	const struct code_range *range = code_map_find(map, function);
 	uint64_t reached[MAX_JUMPED];

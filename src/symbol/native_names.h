@@ -89,8 +89,8 @@ int native_names_find(struct native_names *n, const struct native_code *code, ui
  * Whether the function that begins at @function of a process with @map may end in a tail call of
  * the one at @other, directly or through others (elf/jumps.h).
  */
-bool native_names_go_on(struct native_names *n, const struct code_map *map, uint64_t function,
-			uint64_t other);
+bool native_names_makes_tail_call(struct native_names *n, const struct code_map *map,
+				  uint64_t function, uint64_t other);
 
 /* Name @id: valid until native_names_free(). */
 const struct native_name *native_names_get(const struct native_names *n, uint32_t id);
