@@ -18,7 +18,7 @@
 #include "ruby/vm.h"
 #include "native/unwind_tables.h"
 #include "target/users.h"
-#include "symbol/code_ahead.h"
+#include "symbol/code_readahead.h"
 #include "symbol/code_files.h"
 #include "symbol/code_map.h"
 #include "symbol/code_symbols.h"
@@ -459,13 +459,13 @@ int native_ready(struct native_process *p, const uint64_t *words, size_t n_words
 
 int native_poll(struct native *n, bool wait)
 {
-	int r = code_ahead_poll(&n->files, wait);
+	int r = code_readahead_poll(&n->files, wait);
 
 	n->is_running = true;
 	return r ? r : unwind_tables_poll(n->tables, clock_ns(CLOCK_MONOTONIC));
 }
 
-int native_frames(struct native *n, struct native_process *p, bool in_haste, const uint64_t *words,
+int native_frames(struct native *n, struct native_process *p, bool no_wait, const uint64_t *words,
 		  size_t n_words, struct native_frames *ret)
 {
 	struct native_code code = code_of(p);
@@ -475,8 +475,8 @@ int native_frames(struct native *n, struct native_process *p, bool in_haste, con
 	size_t i;
 	int r = 0;
 
-	code.in_haste = in_haste;
-	if (p && !in_haste)
+	code.no_wait = no_wait;
+	if (p && !no_wait)
 		r = look_for_interpreter(p);
 
 	for (i = 0; i < n_words && !r; i++) {

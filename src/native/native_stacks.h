@@ -112,9 +112,9 @@ int native_poll(struct native *n, bool wait);
 /*
  * Append the frames of the native stack @words of process @p (NULL: it is gone): one for each word,
  * and one more for each function that it was inlined into. If symbols are still being read, this
- * waits for them; @in_haste it does not, and names by address. Returns 0 or -ENOMEM.
+ * waits for them; @no_wait it does not, and names by address. Returns 0 or -ENOMEM.
  */
-int native_frames(struct native *n, struct native_process *p, bool in_haste, const uint64_t *words,
+int native_frames(struct native *n, struct native_process *p, bool no_wait, const uint64_t *words,
 		  size_t n_words, struct native_frames *ret);
 
 /* The native name with id @name; valid until native_forget(). */

@@ -25,7 +25,7 @@
 #include "base/array.h"
 #include "elf/cfi.h"
 #include "native/extents.h"
-#include "symbol/code_ahead.h"
+#include "symbol/code_readahead.h"
 #include "symbol/code_files.h"
 #include "symbol/code_map.h"
 
@@ -503,7 +503,7 @@ static int load_ahead(struct unwind_tables *t, struct code_file *file)
 
 	/* It may be there from when there was no room for it. */
 	if (file->table_state == CODE_TABLE_NOT_TRIED)
-		r = code_ahead_queue(t->files, file, CODE_PART_TABLE);
+		r = code_readahead_queue(t->files, file, CODE_PART_TABLE);
 	if (!r)
 		table_of(t, file)->state = TABLE_READING;
 	return r;

@@ -69,7 +69,7 @@ void unwind_tables_remove(struct unwind_tables *t, struct code_map *map, uint64_
  * file that a hostile target made for that (CFI_MAX_NS). If the file cannot be opened through @pid,
  * its ranges are RBPF_CODE_NO_TABLE, but not those of maps that are added later.
  *
- * With @ahead the worker reads the file meanwhile (code_ahead.h), and unwind_tables_poll() loads
+ * With @ahead the worker reads the file meanwhile (code_readahead.h), and unwind_tables_poll() loads
  * the table when that is done.
  *
  * Returns 0, -ENOENT (@map was not added, or @addr is in no range of it, or in one that no file is

@@ -165,12 +165,12 @@ static int handle_sample(struct collector *c, struct tracked_process *p,
 /* ---- what waits for names of native code ---- */
 
 static int handle_held(struct collector *c, struct tracked_process *p,
-		       const struct held_record *rec, bool in_haste)
+		       const struct held_record *rec, bool no_wait)
 {
 	const struct rbpf_ring_hdr *h = (const struct rbpf_ring_hdr *)(rec + 1);
 
 	if (h->type == RBPF_RING_NATIVE)
-		return stack_table_define_native(&c->stacks, p, in_haste, (const void *)h,
+		return stack_table_define_native(&c->stacks, p, no_wait, (const void *)h,
 						 rec->size);
 	return handle_sample(c, p, (const void *)h, rec->with_ruby);
 }

@@ -218,7 +218,7 @@ int stack_table_define(struct stack_table *t, struct sink *out, struct tracked_p
 	return r ? r : define(&g->ruby, rec->stack, &def);
 }
 
-int stack_table_define_native(struct stack_table *t, struct tracked_process *p, bool in_haste,
+int stack_table_define_native(struct stack_table *t, struct tracked_process *p, bool no_wait,
 			      const struct rbpf_ring_native *rec, size_t len)
 {
 	const uint64_t *words = (const uint64_t *)(rec + 1);
@@ -232,10 +232,10 @@ int stack_table_define_native(struct stack_table *t, struct tracked_process *p, 
 		return -EPROTO;
 	next_generation(t, rec->h.ts);
 	def.first = g->native_frames.n;
-	r = native_frames(t->native, p->native, in_haste, words, rec->n_frames, &g->native_frames);
+	r = native_frames(t->native, p->native, no_wait, words, rec->n_frames, &g->native_frames);
 	/* What is missing at its outer end is a frame, too. */
 	if (!r && end != RBPF_NATIVE_OUTERMOST)
-		r = native_frames(t->native, p->native, in_haste, &end, 1, &g->native_frames);
+		r = native_frames(t->native, p->native, no_wait, &end, 1, &g->native_frames);
 	def.n = (uint32_t)(g->native_frames.n - def.first);
 	for (i = 0; i < rec->n_frames; i++)
 		if (words[i] < RBPF_NATIVE_END_COUNT)

@@ -77,7 +77,7 @@ int stack_table_define(struct stack_table *t, struct sink *out, struct tracked_p
 		       const struct rbpf_ring_stack *rec, size_t len);
 
 /* The same for a native stack. */
-int stack_table_define_native(struct stack_table *t, struct tracked_process *p, bool in_haste,
+int stack_table_define_native(struct stack_table *t, struct tracked_process *p, bool no_wait,
 			      const struct rbpf_ring_native *rec, size_t len);
 
 /*

@@ -76,7 +76,7 @@ struct code_file {
 	struct code_mapping mapping;
 	int fd;		     /* -1: not open; owned */
 	unsigned int unread; /* parts: enum code_part */
-	unsigned int queued; /* of them, those that code_ahead.h is to read */
+	unsigned int queued; /* of them, those that code_readahead.h is to read */
 	uint64_t used;	     /* higher than that of files used before */
 };
 
@@ -88,7 +88,7 @@ struct code_job {
 
 struct code_files {
 	struct file_worker *worker; /* reads them; not owned */
-	struct code_job *jobs;	    /* parts to be read ahead, in this order (code_ahead.h) */
+	struct code_job *jobs;	    /* parts to be read ahead, in this order (code_readahead.h) */
 	size_t n_jobs, cap_jobs;
 	bool job_begun;	      /* the worker is reading the first one */
 	struct code_file **v; /* by key; owned */

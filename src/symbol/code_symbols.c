@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "symbol/code_ahead.h"
+#include "symbol/code_readahead.h"
 #include "symbol/code_files.h"
 #include "worker/file_worker.h"
 
@@ -62,7 +62,8 @@ struct code_symbols *code_symbols_get(struct code_files *files, struct code_file
 
 	if (file->symbols && !code_symbols_queued(file))
 		return file->symbols;
-	r = file->symbols ? code_ahead_hurry(files, file, CODE_PART_SYMBOLS) : add(file, inlines);
+	r = file->symbols ? code_readahead_wait(files, file, CODE_PART_SYMBOLS)
+			  : add(file, inlines);
 	if (!r)
 		r = read_now(files, file);
 	return r < 0 ? NULL : file->symbols;
@@ -75,7 +76,7 @@ int code_symbols_queue(struct code_files *files, struct code_file *file, bool in
 	if (!file->symbols) {
 		r = add(file, inlines);
 		if (!r)
-			r = code_ahead_queue(files, file, CODE_PART_SYMBOLS);
+			r = code_readahead_queue(files, file, CODE_PART_SYMBOLS);
 	}
 	return r ? r : !code_symbols_queued(file);
 }

@@ -30,7 +30,7 @@ struct code_symbols *code_symbols_get(struct code_files *files, struct code_file
 				      bool inlines);
 
 /*
- * Whether the symbols of @file have been read; if not, they are queued (code_ahead.h). Returns 1, 0
+ * Whether the symbols of @file have been read; if not, they are queued (code_readahead.h). Returns 1, 0
  * (not yet) or -ENOMEM.
  */
 int code_symbols_queue(struct code_files *files, struct code_file *file, bool inlines);

@@ -436,7 +436,7 @@ static struct name_key key_of(const struct native_code *code, uint64_t word,
 		key.file = range->file->id + 1;
 		key.address = word - range->bias;
 		key.is_vm = known_of_vm(range->file->symbols);
-		key.code = code->in_haste && code_symbols_queued(range->file) ? OF_UNREAD : 0;
+		key.code = code->no_wait && code_symbols_queued(range->file) ? OF_UNREAD : 0;
 	}
 	return key;
 }

@@ -65,7 +65,7 @@ int native_names_vm(struct native_names *n, const struct code_map *map, uint64_t
 struct native_code {
 	const struct code_map *map; /* NULL if it is not known */
 	struct perf_map *perf_map;  /* what its JIT compilers say; NULL: nothing */
-	bool in_haste; /* symbols that are being read are not waited for: name by address */
+	bool no_wait; /* symbols that are being read are not waited for: name by address */
 };
 
 /*

@@ -10,7 +10,7 @@
 
 #include "base/array.h"
 #include "support/test_worker.h"
-#include "symbol/code_ahead.h"
+#include "symbol/code_readahead.h"
 #include "symbol/code_files.h"
 #include "symbol/code_map.h"
 #include "symbol/code_symbols.h"
@@ -73,7 +73,7 @@ Test(code_symbols, read_ahead)
 	cr_assert_geq(code_symbols_queue(&f.files, f.libc, false), 0);
 	cr_assert_leq(f.files.n_jobs, 1, "asked for twice");
 	cr_assert_geq(code_symbols_queue(&f.files, f.own, false), 0);
-	cr_assert_eq(code_ahead_poll(&f.files, true), 0);
+	cr_assert_eq(code_readahead_poll(&f.files, true), 0);
 	cr_expect_eq(file_worker_fd(f.files.worker), -1);
 	ready = code_symbols_queue(&f.files, f.own, false) +
 		code_symbols_queue(&f.files, f.libc, false);
@@ -98,7 +98,7 @@ Test(code_symbols, needed_before_it_was_its_turn)
 		cr_assert_eq(code_symbols_get(&f.files, files[i], false), files[i]->symbols);
 		cr_expect(!code_symbols_queued(files[i]));
 		cr_expect_gt(files[i]->symbols->elf.n, 100);
-		cr_assert_eq(code_ahead_poll(&f.files, true), 0);
+		cr_assert_eq(code_readahead_poll(&f.files, true), 0);
 		for (k = 0; k < 3; k++)
 			cr_expect_eq(code_symbols_queue(&f.files, files[k], false), 1);
 		expect_function(f.own, address_of(&f, (const void *)function), "function");
@@ -112,12 +112,12 @@ Test(code_symbols, table_and_symbols)
 	struct fixture f;
 
 	setup(&f);
-	cr_assert_eq(code_ahead_queue(&f.files, f.libc, CODE_PART_TABLE), 0);
-	cr_assert_eq(code_ahead_queue(&f.files, f.own, CODE_PART_TABLE), 0);
-	cr_assert_eq(code_ahead_queue(&f.files, f.own, CODE_PART_TABLE), 0, "asked for twice");
+	cr_assert_eq(code_readahead_queue(&f.files, f.libc, CODE_PART_TABLE), 0);
+	cr_assert_eq(code_readahead_queue(&f.files, f.own, CODE_PART_TABLE), 0);
+	cr_assert_eq(code_readahead_queue(&f.files, f.own, CODE_PART_TABLE), 0, "asked for twice");
 	cr_assert_geq(code_symbols_queue(&f.files, f.own, false), 0);
 	cr_expect_leq(f.files.n_jobs, 3);
-	cr_assert_eq(code_ahead_poll(&f.files, true), 0);
+	cr_assert_eq(code_readahead_poll(&f.files, true), 0);
 	cr_expect_eq(f.own->queued | f.libc->queued, 0);
 	cr_expect_eq(f.own->table_state, CODE_TABLE_READY);
 	cr_assert_eq(code_file_table(&f.files, f.libc, &table), 0);
@@ -135,11 +135,11 @@ Test(code_symbols, tables_go_first)
 	cr_assert_geq(code_symbols_queue(&f.files, f.own, false), 0);
 	cr_assert_geq(code_symbols_queue(&f.files, f.libc, false), 0);
 	cr_assert_geq(code_symbols_queue(&f.files, f.criterion, false), 0);
-	cr_assert_eq(code_ahead_queue(&f.files, f.own, CODE_PART_TABLE), 0);
+	cr_assert_eq(code_readahead_queue(&f.files, f.own, CODE_PART_TABLE), 0);
 	/* Unless all but one have been read by now. */
 	if (f.files.n_jobs > 2)
 		cr_expect_eq(f.files.jobs[f.files.n_jobs - 1].part, CODE_PART_SYMBOLS);
-	cr_assert_eq(code_ahead_poll(&f.files, true), 0);
+	cr_assert_eq(code_readahead_poll(&f.files, true), 0);
 	cr_expect_eq(f.own->table_state, CODE_TABLE_READY);
 	cr_expect_eq(code_symbols_queue(&f.files, f.criterion, false), 1);
 	teardown(&f);
@@ -157,7 +157,7 @@ Test(code_symbols, nobody_waits_for_them_any_more)
 	cr_expect_eq(file_worker_fd(test_worker()), -1);
 	setup(&f);
 	cr_assert_geq(code_symbols_queue(&f.files, f.own, false), 0);
-	cr_assert_eq(code_ahead_poll(&f.files, true), 0);
+	cr_assert_eq(code_readahead_poll(&f.files, true), 0);
 	expect_function(f.own, address_of(&f, (const void *)function), "function");
 	teardown(&f);
 }

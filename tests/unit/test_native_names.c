@@ -15,7 +15,7 @@
 #include "elf/debug_file.h"
 #include "elf/symbols.h"
 #include "rbpf_abi.h"
-#include "symbol/code_ahead.h"
+#include "symbol/code_readahead.h"
 #include "symbol/code_files.h"
 #include "symbol/code_map.h"
 #include "symbol/code_symbols.h"
@@ -513,10 +513,10 @@ Test(native_names, interpreter_that_is_not_found)
 }
 
 /* Who cannot wait gets the place, and who comes later the name. */
-Test(native_names, in_haste)
+Test(native_names, no_wait)
 {
 	const uint64_t words[] = { exact(rb_vm_exec), RBPF_NATIVE_NO_MAP, RBPF_NATIVE_KERNEL | 1 };
-	struct native_code code = { .in_haste = true };
+	struct native_code code = { .no_wait = true };
 	const struct native_name *n;
 	struct code_file *file;
 	struct fixture f;
@@ -526,7 +526,7 @@ Test(native_names, in_haste)
 	setup(&f);
 	code.map = f.map;
 	cr_assert_geq(native_names_ready(f.names, f.map, 0, words, 3), 0);
-	cr_assert_eq(code_ahead_poll(&f.files, true), 0);
+	cr_assert_eq(code_readahead_poll(&f.files, true), 0);
 	cr_assert_eq(native_names_ready(f.names, f.map, 0, words, 3), 1);
 	/* As if it went on. */
 	file = code_map_find(f.map, (uint64_t)rb_vm_exec)->file;

@@ -22,7 +22,7 @@
 #include "support/cfi_check.h"
 #include "support/code_image.h"
 #include "support/test_worker.h"
-#include "symbol/code_ahead.h"
+#include "symbol/code_readahead.h"
 #include "symbol/code_files.h"
 #include "symbol/code_map.h"
 #include "target/maps.h"
@@ -264,7 +264,7 @@ Test(unwind_tables, read_ahead, .init = set_up, .fini = tear_down)
 			     0);
 	}
 	cr_assert_eq(unwind_tables_poll(tables, NOW), 0);
-	cr_assert_eq(code_ahead_poll(&files, true), 0);
+	cr_assert_eq(code_readahead_poll(&files, true), 0);
 	cr_assert_eq(unwind_tables_poll(tables, NOW), 0);
 	for (size_t i = 0; i < map->n; i++) {
 		if (!map->v[i].file)

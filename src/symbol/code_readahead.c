@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "symbol/code_ahead.h"
+#include "symbol/code_readahead.h"
 
 #include <errno.h>
 #include <string.h>
@@ -71,7 +71,7 @@ static int go_on(struct code_files *files, bool wait)
 	return 0;
 }
 
-int code_ahead_poll(struct code_files *files, bool wait)
+int code_readahead_poll(struct code_files *files, bool wait)
 {
 	int r = 0;
 
@@ -91,7 +91,7 @@ static size_t place_for(const struct code_files *files, enum code_part part)
 	return i;
 }
 
-int code_ahead_queue(struct code_files *files, struct code_file *file, enum code_part part)
+int code_readahead_queue(struct code_files *files, struct code_file *file, enum code_part part)
 {
 	size_t i = place_for(files, part);
 
@@ -102,10 +102,10 @@ int code_ahead_queue(struct code_files *files, struct code_file *file, enum code
 	memmove(&files->jobs[i + 1], &files->jobs[i], (files->n_jobs++ - i) * sizeof(*files->jobs));
 	files->jobs[i] = (struct code_job) { .file = code_file_ref(files, file), .part = part };
 	file->queued |= part;
-	return code_ahead_poll(files, false);
+	return code_readahead_poll(files, false);
 }
 
-int code_ahead_hurry(struct code_files *files, struct code_file *file, enum code_part part)
+int code_readahead_wait(struct code_files *files, struct code_file *file, enum code_part part)
 {
 	size_t i = 0;
 	int r;

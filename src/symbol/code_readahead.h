@@ -6,8 +6,8 @@
  *
  * Not thread-safe.
  */
-#ifndef RBPF_SYMBOL_CODE_AHEAD_H
-#define RBPF_SYMBOL_CODE_AHEAD_H
+#ifndef RBPF_SYMBOL_CODE_READAHEAD_H
+#define RBPF_SYMBOL_CODE_READAHEAD_H
 
 #include <stdbool.h>
 
@@ -18,15 +18,15 @@
  * symbols, file->symbols must be there. file->queued has the part until it has been read. Returns 0
  * or -ENOMEM.
  */
-int code_ahead_queue(struct code_files *files, struct code_file *file, enum code_part part);
+int code_readahead_queue(struct code_files *files, struct code_file *file, enum code_part part);
 
 /* Take what was read since, and go on; if @wait, until all is read. Returns 0 or -ENOMEM. */
-int code_ahead_poll(struct code_files *files, bool wait);
+int code_readahead_poll(struct code_files *files, bool wait);
 
 /*
  * @part of @file is needed at once: wait if it is being read, else take it off the queue. Returns 1 if
  * it has been read or cannot be, 0 if the caller has to read it, or -ENOMEM.
  */
-int code_ahead_hurry(struct code_files *files, struct code_file *file, enum code_part part);
+int code_readahead_wait(struct code_files *files, struct code_file *file, enum code_part part);
 
 #endif
