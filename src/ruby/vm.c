@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Attaching: find the ECs of the threads, find the layout (discover.h, or the cache if the binary
- * is known), prove it (prove.h).
+ * is known), validate it (validate.h).
  */
 #include "ruby/vm.h"
 
@@ -22,7 +22,7 @@
 #include "ruby/constants.h"
 #include "ruby/discover.h"
 #include "ruby/object.h"
-#include "ruby/prove.h"
+#include "ruby/validate.h"
 #include "ruby/tls.h"
 #include "target/maps.h"
 
@@ -387,7 +387,7 @@ static int prove(struct attach *a, uint64_t current_vm, uint64_t symbols, struct
 
 	fill_walk(a->vm);
 	refresh_ecs(a);
-	r = ruby_prove(a->vm, a->ecs, a->n_ecs, current_vm, symbols, err);
+	r = ruby_validate(a->vm, a->ecs, a->n_ecs, current_vm, symbols, err);
 	if (!r)
 		r = learn_thread_ids(a, err);
 	if (!r)

@@ -1062,7 +1062,7 @@ static inline struct image_thread image_thread(struct ruby_image *img, size_t wo
 
 /* ---- all of it ---- */
 
-/* What ruby_prove() completes is complete. */
+/* What ruby_validate() completes is complete. */
 static inline void image_walk_row(struct ruby_image *img)
 {
 	const struct image_facts *f = &img->facts;

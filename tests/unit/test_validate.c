@@ -6,7 +6,7 @@
 
 #include "base/err.h"
 #include "ruby/iseq.h"
-#include "ruby/prove.h"
+#include "ruby/validate.h"
 #include "support/ruby_image.h"
 
 /* A Ruby in which one thread runs a method that calls a C function, and what is known of it. */
@@ -78,7 +78,7 @@ static int prove(struct fixture *f)
 {
 	f->vm.n_checks = 0;
 	f->err = (struct err) { 0 };
-	return ruby_prove(&f->vm, &f->t.ec, 1, f->img->current_vm, f->symbols, &f->err);
+	return ruby_validate(&f->vm, &f->t.ec, 1, f->img->current_vm, f->symbols, &f->err);
 }
 
 static const struct ruby_vm_check *find_check(const struct ruby_vm *vm, const char *name)
@@ -117,7 +117,7 @@ static void expect_refused(struct fixture *f, const char *field)
 
 /* ---- as it is ---- */
 
-Test(prove, all_versions)
+Test(validate, all_versions)
 {
 	for (size_t v = 0; v < IMAGE_VERSIONS; v++) {
 		struct fixture f = setup(image_versions[v].minor);
@@ -137,7 +137,7 @@ Test(prove, all_versions)
 }
 
 /* If they are not what is expected of all of them, native stacks do without. */
-Test(prove, exception_tags)
+Test(validate, exception_tags)
 {
 	for (size_t v = 0; v < IMAGE_VERSIONS; v++) {
 		struct fixture f = setup(image_versions[v].minor);
@@ -175,7 +175,7 @@ Test(prove, exception_tags)
 }
 
 /* Whichever way leads to the VM. */
-Test(prove, ways_to_the_vm)
+Test(validate, ways_to_the_vm)
 {
 	for (size_t v = 0; v < IMAGE_VERSIONS; v++) {
 		struct fixture f = setup(image_versions[v].minor);
@@ -195,7 +195,7 @@ Test(prove, ways_to_the_vm)
 }
 
 /* In a fiber that another one has resumed. */
-Test(prove, in_a_fiber)
+Test(validate, in_a_fiber)
 {
 	for (size_t v = 0; v < IMAGE_VERSIONS; v++) {
 		struct fixture f = setup(image_versions[v].minor);
@@ -212,7 +212,7 @@ Test(prove, in_a_fiber)
 }
 
 /* Threads run on while they are looked at: one whose stack is good is enough. */
-Test(prove, one_good_stack_of_many)
+Test(validate, one_good_stack_of_many)
 {
 	for (size_t v = 0; v < IMAGE_VERSIONS; v++) {
 		struct fixture f = setup(image_versions[v].minor);
@@ -220,9 +220,9 @@ Test(prove, one_good_stack_of_many)
 		uint64_t ecs[3] = { bad.ec, idle.ec, f.t.ec };
 
 		image_push_method(&bad, 0x5000, 0x5000, 0);
-		cr_assert_eq(ruby_prove(&f.vm, ecs, 3, f.img->current_vm, f.symbols, &f.err), 0,
+		cr_assert_eq(ruby_validate(&f.vm, ecs, 3, f.img->current_vm, f.symbols, &f.err), 0,
 			     "%s: %s", f.img->version, f.err.msg);
-		cr_expect_eq(ruby_prove(&f.vm, ecs, 2, f.img->current_vm, f.symbols, &f.err),
+		cr_expect_eq(ruby_validate(&f.vm, ecs, 2, f.img->current_vm, f.symbols, &f.err),
 			     -EPROTO, "%s", f.img->version);
 		teardown(&f);
 	}
@@ -230,7 +230,7 @@ Test(prove, one_good_stack_of_many)
 
 /* ---- what rbpf cannot do without ---- */
 
-Test(prove, symbol_tables_that_are_none)
+Test(validate, symbol_tables_that_are_none)
 {
 	for (size_t v = 0; v < IMAGE_VERSIONS; v++) {
 		struct fixture f = setup(image_versions[v].minor);
@@ -255,7 +255,7 @@ static void expect_refused_with(size_t version, enum ruby_field field, uint16_t 
 }
 
 /* Offsets that are wrong, but lead to something. */
-Test(prove, wrong_names_of_classes)
+Test(validate, wrong_names_of_classes)
 {
 	for (size_t v = 0; v < IMAGE_VERSIONS; v++) {
 		struct image_facts facts = image_facts_of(v);
@@ -279,7 +279,7 @@ Test(prove, wrong_names_of_classes)
 }
 
 /* Offsets in the body of an iseq, where another member stands. */
-Test(prove, wrong_line_tables)
+Test(validate, wrong_line_tables)
 {
 	for (size_t v = 0; v < IMAGE_VERSIONS; v++) {
 		struct image_facts facts = image_facts_of(v);
@@ -292,7 +292,7 @@ Test(prove, wrong_line_tables)
 }
 
 /* A table of no lines is one, but not for all frames. */
-Test(prove, no_line_tables)
+Test(validate, no_line_tables)
 {
 	for (size_t v = 0; v < IMAGE_VERSIONS; v++)
 		expect_refused_with(v, RUBY_FIELD_insns_size, image_facts_of(v).insns_size - 8,
@@ -300,7 +300,7 @@ Test(prove, no_line_tables)
 }
 
 /* Beyond what is read in one piece: caught before it is used. */
-Test(prove, facts_that_cannot_be)
+Test(validate, facts_that_cannot_be)
 {
 	static const struct {
 		enum ruby_field field;
@@ -330,7 +330,7 @@ Test(prove, facts_that_cannot_be)
 }
 
 /* The last member that is read of an iseq's body in one piece, and the next word, which is not. */
-Test(prove, end_of_a_body)
+Test(validate, end_of_a_body)
 {
 	for (size_t v = 0; v < IMAGE_VERSIONS; v++) {
 		struct fixture f = setup(image_versions[v].minor);
@@ -344,7 +344,7 @@ Test(prove, end_of_a_body)
 }
 
 /* Not wrong, but too early. */
-Test(prove, not_started_yet)
+Test(validate, not_started_yet)
 {
 	for (size_t v = 0; v < IMAGE_VERSIONS; v++) {
 		struct fixture f = setup(image_versions[v].minor);
@@ -359,7 +359,7 @@ Test(prove, not_started_yet)
 	}
 }
 
-Test(prove, process_is_gone)
+Test(validate, process_is_gone)
 {
 	for (size_t v = 0; v < IMAGE_VERSIONS; v++) {
 		struct fixture f = setup(image_versions[v].minor);
@@ -372,7 +372,7 @@ Test(prove, process_is_gone)
 
 /* ---- what rbpf can do without ---- */
 
-Test(prove, no_vm)
+Test(validate, no_vm)
 {
 	for (size_t v = 0; v < IMAGE_VERSIONS; v++) {
 		struct fixture f = setup(image_versions[v].minor);
@@ -392,7 +392,7 @@ Test(prove, no_vm)
 	}
 }
 
-Test(prove, no_collector)
+Test(validate, no_collector)
 {
 	static const enum ruby_field fields[] = { RUBY_FIELD_vm_objspace, RUBY_FIELD_objspace_flags,
 						  RUBY_FIELD_objspace_count };
@@ -411,7 +411,7 @@ Test(prove, no_collector)
 }
 
 /* Words where the collector's should be, that cannot be its: pointers, text. */
-Test(prove, another_collector)
+Test(validate, another_collector)
 {
 	for (size_t v = 0; v < IMAGE_VERSIONS; v++) {
 		struct fixture f = setup(image_versions[v].minor);
@@ -429,7 +429,7 @@ Test(prove, another_collector)
 	}
 }
 
-Test(prove, no_collecting_thread)
+Test(validate, no_collecting_thread)
 {
 	for (size_t v = 0; v < IMAGE_VERSIONS; v++) {
 		struct fixture f = setup(image_versions[v].minor);
@@ -448,7 +448,7 @@ Test(prove, no_collecting_thread)
 	}
 }
 
-Test(prove, no_fibers)
+Test(validate, no_fibers)
 {
 	for (size_t v = 0; v < IMAGE_VERSIONS; v++) {
 		struct fixture f = setup(image_versions[v].minor);
@@ -467,7 +467,7 @@ Test(prove, no_fibers)
 	}
 }
 
-Test(prove, no_native_stack)
+Test(validate, no_native_stack)
 {
 	for (size_t v = 0; v < IMAGE_VERSIONS; v++) {
 		struct fixture f = setup(image_versions[v].minor);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The self-check: a layout is used only after it has led, on the live process, to what only the
+ * Validation of a layout: it is used only after it has led, on the live process, to what only the
  * right one leads to. If a check fails that rbpf needs, the Ruby is refused. If another fails, rbpf works
  * without that feature.
  */
-#ifndef RBPF_RUBY_PROVE_H
-#define RBPF_RUBY_PROVE_H
+#ifndef RBPF_RUBY_VALIDATE_H
+#define RBPF_RUBY_VALIDATE_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -15,14 +15,14 @@ struct rbpf_task;
 struct ruby_vm;
 
 /*
- * Prove @vm->layout on the stacks and objects of the process, with @ecs the ECs of @n threads; add
+ * Validate @vm->layout on the stacks and objects of the process, with @ecs the ECs of @n threads; add
  * to @vm->checks, and complete @vm->walk, symbols and class_keys. @current_vm is the address of
  * ruby_current_vm_ptr and @symbols that of ruby_global_symbols, or 0.
  *
  * Returns 0, -EAGAIN (no thread runs Ruby code yet), -EPROTO (refused; the message names the
  * field) or -ENOMEM.
  */
-int ruby_prove(struct ruby_vm *vm, const uint64_t *ecs, size_t n, uint64_t current_vm,
-	       uint64_t symbols, struct err *err);
+int ruby_validate(struct ruby_vm *vm, const uint64_t *ecs, size_t n, uint64_t current_vm,
+		  uint64_t symbols, struct err *err);
 
 #endif

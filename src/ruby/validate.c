@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "ruby/prove.h"
+#include "ruby/validate.h"
 
 #include <errno.h>
 #include <string.h>
@@ -333,8 +333,8 @@ static void prove_tags(struct ruby_vm *vm, const uint64_t *ecs, size_t n)
 		vm->walk.flags |= RBPF_LAYOUT_TAGS;
 }
 
-int ruby_prove(struct ruby_vm *vm, const uint64_t *ecs, size_t n, uint64_t current_vm,
-	       uint64_t symbols, struct err *err)
+int ruby_validate(struct ruby_vm *vm, const uint64_t *ecs, size_t n, uint64_t current_vm,
+		  uint64_t symbols, struct err *err)
 {
 	enum ruby_field bad = out_of_range(&vm->layout);
 	uint64_t th;
