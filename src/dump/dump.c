@@ -13,7 +13,7 @@
 #include "dump/frames.h"
 #include "engine/bpf_engine.h"
 #include "engine/privileges.h"
-#include "native/native_here.h"
+#include "native/native_user_walk.h"
 #include "ruby/vm.h"
 #include "ruby/walk.h"
 #include "symbol/resolver.h"
@@ -27,7 +27,7 @@ struct dump {
 	struct engine *engine;
 	struct ruby_vm vm;
 	struct resolver *resolver;
-	struct native_here *here; /* NULL: native stacks are not read */
+	struct native_user_walk *here; /* NULL: native stacks are not read */
 	struct rbpf_task *tasks;
 	size_t n_tasks;
 	struct rbpf_thread *threads; /* when registers were last read */
@@ -122,7 +122,7 @@ static int read_once(const struct dump *d, uint64_t tp, const struct rbpf_thread
 	if (r || !thread || !thread->has_regs)
 		return r;
 	ret->has_native = true;
-	return native_here_walk(d->here, ret->has_ec ? ec : 0, &thread->regs, &ret->native);
+	return native_user_walk_run(d->here, ret->has_ec ? ec : 0, &thread->regs, &ret->native);
 }
 
 /* Read both stacks until the thread has not run meanwhile. Returns 0 or -ENOMEM. */
@@ -244,7 +244,7 @@ static int attach(struct dump *d, const struct ruby_attach_options *opts, bool n
 	if (!r && resolver_new(&d->vm, &d->resolver))
 		r = err_oom(err);
 	if (!r && native)
-		r = err_code(err, native_here_new(&d->vm, &d->here));
+		r = err_code(err, native_user_walk_new(&d->vm, &d->here));
 	if (!r && native)
 		r = read_registers(d, err);
 	return r;
@@ -271,7 +271,7 @@ void dump_close(struct dump *d)
 {
 	if (!d)
 		return;
-	native_here_free(d->here);
+	native_user_walk_free(d->here);
 	resolver_free(d->resolver);
 	ruby_vm_deinit(&d->vm);
 	free(d->tasks);

@@ -6,7 +6,7 @@
 
 #include "base/cleanup.h"
 #include "dump/dump.h"
-#include "native/native_here.h"
+#include "native/native_user_walk.h"
 #include "native/native_stacks.h"
 #include "native/merge.h"
 #include "symbol/native_names.h"
@@ -28,7 +28,7 @@ static void native_words_deinit(struct native_words *w)
 }
 
 /* Those of @native, and one for what is missing at its end. Returns 0 or -ENOMEM. */
-static int native_words_take(struct native_words *w, struct native_here *here,
+static int native_words_take(struct native_words *w, struct native_user_walk *here,
 			     const struct native_stack *native)
 {
 	size_t i;
@@ -41,7 +41,7 @@ static int native_words_take(struct native_words *w, struct native_here *here,
 	if (native->end != RBPF_NATIVE_OUTERMOST)
 		w->words[i++] = native->end;
 	w->n = i;
-	return native_here_frames(here, w->words, w->n, &w->names);
+	return native_user_walk_frames(here, w->words, w->n, &w->names);
 }
 
 static struct dump_frame frame_of_ruby(const struct dump_ruby *ruby, size_t i)
@@ -58,11 +58,11 @@ static struct dump_frame frame_of_ruby(const struct dump_ruby *ruby, size_t i)
 	};
 }
 
-static struct dump_frame frame_of_native(const struct native_here *here,
+static struct dump_frame frame_of_native(const struct native_user_walk *here,
 					 const struct native_words *words,
 					 const struct merged_frame *w)
 {
-	const struct native_name *name = native_here_name(here, words->names.v[w->index].name);
+	const struct native_name *name = native_user_walk_name(here, words->names.v[w->index].name);
 	uint64_t word = words->words[w->index];
 
 	return (struct dump_frame) {
@@ -78,7 +78,7 @@ static struct dump_frame frame_of_native(const struct native_here *here,
 }
 
 /* Merge into @words->buffers. Returns 0 or -ENOMEM. */
-static int merge_both(struct native_here *here, const struct dump_ruby *ruby,
+static int merge_both(struct native_user_walk *here, const struct dump_ruby *ruby,
 		      struct native_words *words, bool complete, size_t *n)
 {
 	const struct frame_origin *origins = resolver_origins(ruby->resolver);
@@ -86,7 +86,7 @@ static int merge_both(struct native_here *here, const struct dump_ruby *ruby,
 	struct merge w = { .n_ruby = ruby->n,
 			   .n_native = words->n,
 			   .complete = complete,
-			   .makes_tail_call = native_here_makes_tail_call,
+			   .makes_tail_call = native_user_walk_makes_tail_call,
 			   .arg = here };
 	size_t i, gc;
 
@@ -103,7 +103,7 @@ static int merge_both(struct native_here *here, const struct dump_ruby *ruby,
 	return 0;
 }
 
-static int both_frames(struct native_here *here, const struct dump_ruby *ruby,
+static int both_frames(struct native_user_walk *here, const struct dump_ruby *ruby,
 		       const struct native_stack *native, struct dump_frame **ret, size_t *n)
 {
 	struct native_words words _cleanup_(native_words_deinit) = { .n = 0 };
@@ -111,7 +111,7 @@ static int both_frames(struct native_here *here, const struct dump_ruby *ruby,
 	size_t i, n_merged = 0;
 	int r;
 
-	r = native_here_interpreter(here, ruby->resolver);
+	r = native_user_walk_interpreter(here, ruby->resolver);
 	if (!r)
 		r = native_words_take(&words, here, native);
 	if (!r)
@@ -133,7 +133,7 @@ static int both_frames(struct native_here *here, const struct dump_ruby *ruby,
 	return 0;
 }
 
-int dump_frames(struct native_here *here, const struct dump_ruby *ruby,
+int dump_frames(struct native_user_walk *here, const struct dump_ruby *ruby,
 		const struct native_stack *native, struct dump_frame **ret, size_t *n)
 {
 	struct dump_frame *frames;

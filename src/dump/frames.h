@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 struct dump_frame;
-struct native_here;
+struct native_user_walk;
 struct native_stack;
 struct resolver;
 
@@ -23,7 +23,7 @@ struct dump_ruby {
  * whose missing outer end is a frame, too. @here NULL: Ruby frames only. *@ret is the caller's to free; what its
  * frames point to lives as long as @here and the resolver. Returns 0 or -ENOMEM.
  */
-int dump_frames(struct native_here *here, const struct dump_ruby *ruby,
+int dump_frames(struct native_user_walk *here, const struct dump_ruby *ruby,
 		const struct native_stack *native, struct dump_frame **ret, size_t *n);
 
 #endif

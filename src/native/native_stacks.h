@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Native stacks in user space. It tells whoever walks them (the BPF programs, or native_here.h)
+ * Native stacks in user space. It tells whoever walks them (the BPF programs, or native_user_walk.h)
  * which code each process has mapped, and turns their addresses into frames of the recording. Not
  * thread-safe.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "native/native_here.h"
+#include "native/native_user_walk.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -28,9 +28,9 @@
  */
 struct walk;
 
-static _Thread_local struct native_here *host;
+static _Thread_local struct native_user_walk *host;
 
-static void native_report_miss_here(uint64_t addr, int end);
+static void note_miss(uint64_t addr, int end);
 static const struct rbpf_range *native_range(uint32_t i);
 static const struct rbpf_cfi_rule *native_rule(uint32_t i);
 static const uint32_t *native_chunk(uint32_t i);
@@ -40,19 +40,18 @@ static int walk_read_here(void *dst, size_t size, uint64_t addr);
 #ifndef __always_inline
 #define __always_inline inline __attribute__((always_inline))
 #endif
-#define __noinline		   static __attribute__((noinline))
-#define walk_state(walk_id)	   ((void)(walk_id), walk_here())
-#define walk_read(dst, size, addr) walk_read_here((dst), (size), (addr))
-#define walk_count(counter)	   ((void)(counter))
-#define native_report_miss(walk_id, end)                                                           \
-	native_report_miss_here(walk_state(walk_id)->native.pc, (end))
+#define __noinline			 static __attribute__((noinline))
+#define walk_state(walk_id)		 ((void)(walk_id), walk_here())
+#define walk_read(dst, size, addr)	 walk_read_here((dst), (size), (addr))
+#define walk_count(counter)		 ((void)(counter))
+#define native_report_miss(walk_id, end) note_miss(walk_state(walk_id)->native.pc, (end))
 #if defined(__aarch64__)
 #define __TARGET_ARCH_arm64
 #endif
 
 #include "../../bpf/native_walk.bpf.h"
 
-struct native_here {
+struct native_user_walk {
 	const struct ruby_vm *vm;
 	struct native *native;
 	struct native_process *process;
@@ -92,7 +91,7 @@ static const uint32_t *native_chunk(uint32_t i)
 }
 
 /* A table that is missing can be read; code in no range may stay so. */
-static void native_report_miss_here(uint64_t addr, int end)
+static void note_miss(uint64_t addr, int end)
 {
 	if (host->asked_end == RBPF_NATIVE_UNREAD)
 		return;
@@ -102,7 +101,7 @@ static void native_report_miss_here(uint64_t addr, int end)
 
 static void set_code(void *arg, pid_t pid, const struct rbpf_code *code)
 {
-	struct native_here *h = arg;
+	struct native_user_walk *h = arg;
 
 	(void)pid;
 	h->code = code ? *code : (struct rbpf_code) { 0 };
@@ -121,9 +120,9 @@ static int make_memory(struct unwind_memory *ret)
 	return ret->words && ret->rules && ret->ranges ? 0 : -ENOMEM;
 }
 
-int native_here_new(const struct ruby_vm *vm, struct native_here **ret)
+int native_user_walk_new(const struct ruby_vm *vm, struct native_user_walk **ret)
 {
-	struct native_here *h = calloc(1, sizeof(*h));
+	struct native_user_walk *h = calloc(1, sizeof(*h));
 	int r;
 
 	if (!h)
@@ -137,13 +136,13 @@ int native_here_new(const struct ruby_vm *vm, struct native_here **ret)
 	if (!r)
 		r = native_process_read_map(h->process, vm);
 	if (r)
-		native_here_free(h);
+		native_user_walk_free(h);
 	else
 		*ret = h;
 	return r;
 }
 
-void native_here_free(struct native_here *h)
+void native_user_walk_free(struct native_user_walk *h)
 {
 	if (!h)
 		return;
@@ -155,7 +154,7 @@ void native_here_free(struct native_here *h)
 	free(h);
 }
 
-int native_here_interpreter(struct native_here *h, const struct resolver *names)
+int native_user_walk_interpreter(struct native_user_walk *h, const struct resolver *names)
 {
 	int r = native_process_interpreter(h->process, h->vm, names);
 
@@ -169,7 +168,7 @@ int native_here_interpreter(struct native_here *h, const struct resolver *names)
 
 /* ---- walking ---- */
 
-static void walk_once(struct native_here *h, uint64_t ec, const struct rbpf_regs *regs)
+static void walk_once(struct native_user_walk *h, uint64_t ec, const struct rbpf_regs *regs)
 {
 	struct walk *w = &h->walk;
 
@@ -187,8 +186,8 @@ static void walk_once(struct native_here *h, uint64_t ec, const struct rbpf_regs
 	host = NULL;
 }
 
-int native_here_walk(struct native_here *h, uint64_t ec, const struct rbpf_regs *regs,
-		     struct native_stack *ret)
+int native_user_walk_run(struct native_user_walk *h, uint64_t ec, const struct rbpf_regs *regs,
+			 struct native_stack *ret)
 {
 	const struct walk_native *n = &h->walk.native;
 	struct native_stack stack = { 0 };
@@ -223,20 +222,20 @@ void native_stack_deinit(struct native_stack *stack)
 
 /* ---- names ---- */
 
-int native_here_frames(struct native_here *h, const uint64_t *words, size_t n_words,
-		       struct native_frames *ret)
+int native_user_walk_frames(struct native_user_walk *h, const uint64_t *words, size_t n_words,
+			    struct native_frames *ret)
 {
 	return native_frames(h->native, h->process, false, words, n_words, ret);
 }
 
-bool native_here_makes_tail_call(void *arg, uint64_t function, uint64_t other)
+bool native_user_walk_makes_tail_call(void *arg, uint64_t function, uint64_t other)
 {
-	const struct native_here *h = arg;
+	const struct native_user_walk *h = arg;
 
 	return native_makes_tail_call(h->process, function, other);
 }
 
-const struct native_name *native_here_name(const struct native_here *h, uint32_t name)
+const struct native_name *native_user_walk_name(const struct native_user_walk *h, uint32_t name)
 {
 	return native_frame_name(h->native, name);
 }

@@ -16,7 +16,7 @@
 #include "base/array.h"
 #include "ruby/vm.h"
 #include "native/native_stacks.h"
-#include "native/native_here.h"
+#include "native/native_user_walk.h"
 #include "symbol/native_names.h"
 #include "support/test_worker.h"
 
@@ -24,19 +24,19 @@
 
 /* A Ruby of which nothing is known: there are no tags, and no JIT. */
 static struct ruby_vm vm;
-static struct native_here *here;
+static struct native_user_walk *here;
 
 static void begin(void)
 {
 	vm = (struct ruby_vm) { .pid = getpid(),
 				.mem = memory_process(getpid()),
 				.worker = test_worker() };
-	cr_assert_eq(native_here_new(&vm, &here), 0);
+	cr_assert_eq(native_user_walk_new(&vm, &here), 0);
 }
 
 static void end(void)
 {
-	native_here_free(here);
+	native_user_walk_free(here);
 }
 
 struct stack {
@@ -88,7 +88,7 @@ __attribute__((noinline)) static void compare_here(void)
 	bool same;
 
 	TAKE_REGISTERS(&regs);
-	cr_assert_eq(native_here_walk(here, 0, &regs, &ours), 0);
+	cr_assert_eq(native_user_walk_run(here, 0, &regs, &ours), 0);
 	theirs.n = 0;
 	_Unwind_Backtrace(take_frame, &theirs);
 	same = ours.n_words == theirs.n && ours.end == RBPF_NATIVE_OUTERMOST &&
@@ -123,7 +123,7 @@ __attribute__((noinline)) static void descend(size_t depth)
 	room[1] = room[0];
 }
 
-Test(native_here, own_stack, .init = begin, .fini = end)
+Test(native_user_walk, own_stack, .init = begin, .fini = end)
 {
 	int v[] = { 3, 1, 2 };
 
@@ -149,7 +149,7 @@ static void on_signal(int sig)
 	compare_here();
 }
 
-Test(native_here, threads_and_signals, .init = begin, .fini = end)
+Test(native_user_walk, threads_and_signals, .init = begin, .fini = end)
 {
 	struct sigaction action = { .sa_handler = on_signal };
 	pthread_t thread;
@@ -167,7 +167,7 @@ __attribute__((noinline)) static void walk_from_here(struct native_stack *ret)
 	struct rbpf_regs regs = { 0 };
 
 	TAKE_REGISTERS(&regs);
-	cr_assert_eq(native_here_walk(here, 0, &regs, ret), 0);
+	cr_assert_eq(native_user_walk_run(here, 0, &regs, ret), 0);
 }
 
 /* The call must not become a jump. */
@@ -177,18 +177,18 @@ __attribute__((noinline)) static void walk_from_caller(struct native_stack *ret)
 	__asm__ volatile("");
 }
 
-static const char *name_of(struct native_here *h, uint64_t word)
+static const char *name_of(struct native_user_walk *h, uint64_t word)
 {
 	struct native_frames frames = { 0 };
 	uint32_t name;
 
-	cr_assert_eq(native_here_frames(h, &word, 1, &frames), 0);
+	cr_assert_eq(native_user_walk_frames(h, &word, 1, &frames), 0);
 	name = frames.v[0].name;
 	free(frames.v);
-	return native_here_name(h, name)->name;
+	return native_user_walk_name(h, name)->name;
 }
 
-Test(native_here, names, .init = begin, .fini = end)
+Test(native_user_walk, names, .init = begin, .fini = end)
 {
 	struct native_stack stack;
 
@@ -203,19 +203,19 @@ Test(native_here, names, .init = begin, .fini = end)
 }
 
 /* What leads nowhere has one frame, and says why there are no more. */
-Test(native_here, nonsense, .init = begin, .fini = end)
+Test(native_user_walk, nonsense, .init = begin, .fini = end)
 {
 	void *code = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct rbpf_regs regs = { .pc = 0x1000, .sp = 0x2000 };
 	struct native_stack stack;
 
-	cr_assert_eq(native_here_walk(here, 0x3000, &regs, &stack), 0);
+	cr_assert_eq(native_user_walk_run(here, 0x3000, &regs, &stack), 0);
 	cr_expect_eq(stack.n_words, 1);
 	cr_expect_eq(stack.end, RBPF_NATIVE_NO_RANGE);
 	native_stack_deinit(&stack);
 
 	regs.pc = (uint64_t)(uintptr_t)qsort;
-	cr_assert_eq(native_here_walk(here, 0, &regs, &stack), 0);
+	cr_assert_eq(native_user_walk_run(here, 0, &regs, &stack), 0);
 	cr_expect_eq(stack.n_words, 1);
 	cr_expect_eq(stack.end, RBPF_NATIVE_FAULT);
 	native_stack_deinit(&stack);
@@ -223,7 +223,7 @@ Test(native_here, nonsense, .init = begin, .fini = end)
 	/* It came after the process was looked at: it is looked at again, once. */
 	usleep(150000);
 	regs.pc = (uint64_t)(uintptr_t)code;
-	cr_assert_eq(native_here_walk(here, 0, &regs, &stack), 0);
+	cr_assert_eq(native_user_walk_run(here, 0, &regs, &stack), 0);
 	cr_expect_eq(stack.n_words, 1);
 	cr_expect_eq(stack.end, RBPF_NATIVE_NO_TABLE);
 	native_stack_deinit(&stack);
