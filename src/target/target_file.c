@@ -21,7 +21,7 @@
 #include "base/io.h"
 #include "base/dir_entry.h"
 #include "target/fuse.h"
-#include "target/patient.h"
+#include "target/open_helper.h"
 
 #ifndef FUSE_SUPER_MAGIC /* linux/magic.h since 5.16 */
 #define FUSE_SUPER_MAGIC 0x65735546
@@ -277,8 +277,8 @@ static int open_and_wait(const struct target_file_request *req)
 int target_file_open(const struct target_file_request *req)
 {
 	/* The one process for all that may have to wait: what hangs is a fact of the machine. */
-	static struct patient patient = PATIENT_INIT(open_and_wait);
+	static struct open_helper open_helper = OPEN_HELPER_INIT(open_and_wait);
 	int r = open_if(req, false);
 
-	return r == MAY_WAIT ? patient_open(&patient, req) : r;
+	return r == MAY_WAIT ? open_helper_run(&open_helper, req) : r;
 }

@@ -8,7 +8,7 @@
  * regular file that its kind allows is opened for reading, by its descriptor and not by its name.
  * Opening never waits for a writer or for a lease, and never makes a terminal the controlling one.
  * Where it may have to wait for the server of a file system, it does so for a limited time
- * (patient.h).
+ * (open_helper.h).
  *
  * What a descriptor leads to is checked once. Its contents may change at any time: they are to be
  * read, never mapped, since a page of a file that became shorter raises SIGBUS.

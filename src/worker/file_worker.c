@@ -41,12 +41,14 @@ _Static_assert(FILE_MAX_LINES == WIRE_MAX_LINES, "one limit");
 
 /* ---- processes ---- */
 
-static int spawn_by_keeper(void *arg, int sock, int memfd, pid_t *ret)
+static int spawn_by_fork_server(void *arg, int sock, int memfd, pid_t *ret)
 {
 	struct file_worker *w = arg;
-	int r = w->keeper.pid < 0 ? keeper_start(&w->keeper, serve, w->opts.max_memory) : 0;
+	int r = w->fork_server.pid < 0
+			? fork_server_start(&w->fork_server, serve, w->opts.max_memory)
+			: 0;
 
-	return r ? r : keeper_spawn(&w->keeper, sock, memfd, ret);
+	return r ? r : fork_server_spawn(&w->fork_server, sock, memfd, ret);
 }
 
 void file_worker_init(struct file_worker *w, const struct file_worker_options *opts)
@@ -54,7 +56,7 @@ void file_worker_init(struct file_worker *w, const struct file_worker_options *o
 	const struct file_worker_options none = { 0 };
 	struct worker_options worker;
 
-	*w = (struct file_worker) { .opts = opts ? *opts : none, .keeper = KEEPER_INIT };
+	*w = (struct file_worker) { .opts = opts ? *opts : none, .fork_server = FORK_SERVER_INIT };
 	if (!w->opts.max_memory || w->opts.max_memory > SANDBOX_MAX_MEMORY)
 		w->opts.max_memory = SANDBOX_MAX_MEMORY;
 	if (w->opts.max_memory < SANDBOX_MIN_MEMORY)
@@ -65,7 +67,7 @@ void file_worker_init(struct file_worker *w, const struct file_worker_options *o
 					   .max_cpu_ns = w->opts.max_cpu_ns,
 					   .stall_ns = w->opts.stall_ns };
 	if (!worker.spawn) {
-		worker.spawn = spawn_by_keeper;
+		worker.spawn = spawn_by_fork_server;
 		worker.spawn_arg = w;
 	}
 	worker_init(&w->worker, &worker);
@@ -85,7 +87,7 @@ void file_worker_deinit(struct file_worker *w)
 	worker_deinit(&w->worker);
 	worker_deinit(&w->background);
 	end_reading(&w->reading);
-	keeper_stop(&w->keeper);
+	fork_server_stop(&w->fork_server);
 	file_losses_deinit(&w->losses);
 }
 

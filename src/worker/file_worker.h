@@ -23,7 +23,7 @@
 #include "elf/elf_headers.h"
 #include "elf/lines.h"
 #include "worker/file_losses.h"
-#include "worker/keeper.h"
+#include "worker/fork_server.h"
 #include "worker/worker.h"
 
 struct buf;
@@ -57,7 +57,7 @@ struct file_reading {
 
 struct file_worker {
 	struct file_worker_options opts;
-	struct keeper keeper;
+	struct fork_server fork_server;
 	struct worker worker;
 	struct worker background; /* for file_worker_begin(), and nothing else */
 	struct file_reading reading;

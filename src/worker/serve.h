@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-/* Serve requests from @sock until the other end is closed. A keeper_main_fn. */
+/* Serve requests from @sock until the other end is closed. A fork_server_main_fn. */
 void serve(int sock, int memfd, uint64_t max_memory);
 
 #endif

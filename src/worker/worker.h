@@ -41,7 +41,7 @@ enum worker_failure {
 	WORKER_UNAVAILABLE, /* no process could be made */
 };
 
-/* A new process with @sock and @memfd; as keeper_spawn(). */
+/* A new process with @sock and @memfd; as fork_server_spawn(). */
 typedef int worker_spawn_fn(void *arg, int sock, int memfd, pid_t *ret);
 
 struct worker_options {

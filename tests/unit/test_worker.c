@@ -30,7 +30,7 @@
 #include "elf/symbols.h"
 #include "support/elf_builder.h"
 #include "worker/channel.h"
-#include "worker/keeper.h"
+#include "worker/fork_server.h"
 #include "worker/sandbox.h"
 
 static struct worker_file own_exe(void)
@@ -83,7 +83,7 @@ Test(worker, has_no_privileges)
 	file_worker_init(&w, NULL);
 	cr_assert_eq(file_worker_prepare(&w), 0);
 	for (i = 0; i < 2; i++) {
-		pid_t pid = i ? w.worker.pid : w.keeper.pid;
+		pid_t pid = i ? w.worker.pid : w.fork_server.pid;
 
 		/* What it does first is over once it has answered. */
 		if (i) {
@@ -151,14 +151,14 @@ static void try_forbidden(int sock, int memfd, uint64_t max_memory)
 	_exit(3);
 }
 
-static int status_after(struct keeper *k, char what)
+static int status_after(struct fork_server *k, char what)
 {
 	const struct channel_part part = { &what, 1 };
 	int memfd = memfd_create("test", MFD_CLOEXEC), socks[2], status = 0;
 	pid_t pid;
 
 	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, socks), 0);
-	cr_assert_eq(keeper_spawn(k, socks[1], memfd, &pid), 0);
+	cr_assert_eq(fork_server_spawn(k, socks[1], memfd, &pid), 0);
 	cr_assert_eq(channel_send(socks[0], &part, 1, NULL, 0), 0);
 	cr_assert_eq(waitpid(pid, &status, 0), pid, "a child of this process");
 	close(memfd);
@@ -170,10 +170,10 @@ static int status_after(struct keeper *k, char what)
 Test(worker, system_calls_that_end_it)
 {
 	static const char forbidden[] = "sfekxmt";
-	struct keeper k = KEEPER_INIT;
+	struct fork_server k = FORK_SERVER_INIT;
 	size_t i, fds = count_fds();
 
-	cr_assert_eq(keeper_start(&k, try_forbidden, SANDBOX_MAX_MEMORY), 0);
+	cr_assert_eq(fork_server_start(&k, try_forbidden, SANDBOX_MAX_MEMORY), 0);
 	for (i = 0; i < sizeof(forbidden) - 1; i++) {
 		int status = status_after(&k, forbidden[i]);
 
@@ -181,7 +181,7 @@ Test(worker, system_calls_that_end_it)
 			  (unsigned int)status);
 	}
 	cr_expect_eq(status_after(&k, 'o'), 42 << 8);
-	keeper_stop(&k);
+	fork_server_stop(&k);
 	cr_expect_eq(count_fds(), fds);
 }
 #endif
@@ -284,7 +284,7 @@ Test(worker, reads_in_the_background)
 	cr_expect_eq(count_fds(), fds);
 }
 
-Test(worker, the_keeper_is_gone)
+Test(worker, the_fork_server_is_gone)
 {
 	struct worker_file exe = own_exe();
 	struct elf_headers headers;
@@ -292,7 +292,7 @@ Test(worker, the_keeper_is_gone)
 
 	file_worker_init(&w, NULL);
 	expect_answers(&w);
-	kill(w.keeper.pid, SIGKILL);
+	kill(w.fork_server.pid, SIGKILL);
 	kill(w.worker.pid, SIGKILL);
 	cr_expect_eq(file_worker_headers(&w, &exe, &headers), -EIO);
 	file_worker_deinit(&w);

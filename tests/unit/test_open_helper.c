@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "target/patient.h"
+#include "target/open_helper.h"
 #include "target/target_file.h"
 
 /* What the path asks for. In the process, so that what it counts is told by its result. */
@@ -28,7 +28,7 @@ static int open_it(const struct target_file_request *req)
 		raise(SIGKILL);
 	while (!strcmp(req->path, "/computes") &&
 	       clock_ns(CLOCK_PROCESS_CPUTIME_ID) - begin <
-		       3 * PATIENT_SLICES * PATIENT_SLICE_MS / 2 * NSEC_PER_MSEC)
+		       3 * OPEN_HELPER_SLICES * OPEN_HELPER_SLICE_MS / 2 * NSEC_PER_MSEC)
 		;
 	if (!strcmp(req->path, "/calls"))
 		return -calls;
@@ -37,7 +37,7 @@ static int open_it(const struct target_file_request *req)
 	return strcmp(req->path, "/null") ? -EXDEV : open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
-static struct patient patient = PATIENT_INIT(open_it);
+static struct open_helper open_helper = OPEN_HELPER_INIT(open_it);
 
 static int open_of(const char *root, const char *path)
 {
@@ -45,19 +45,19 @@ static int open_of(const char *root, const char *path)
 						 .root = root,
 						 .path = path };
 
-	return patient_open(&patient, &req);
+	return open_helper_run(&open_helper, &req);
 }
 
 static void end(void)
 {
-	patient_deinit(&patient);
+	open_helper_deinit(&open_helper);
 }
 
-TestSuite(patient, .fini = end);
+TestSuite(open_helper, .fini = end);
 
-Test(patient, results)
+Test(open_helper, results)
 {
-	char longest[PATIENT_MAX_PATH + 1];
+	char longest[OPEN_HELPER_MAX_PATH + 1];
 	int fd = open_of("/root", "/null");
 
 	cr_assert_geq(fd, 0, "%s", strerror(-fd));
@@ -71,66 +71,66 @@ Test(patient, results)
 	cr_expect_eq(open_of(longest, "/null"), -ENAMETOOLONG);
 }
 
-Test(patient, busy_is_not_hanging)
+Test(open_helper, busy_is_not_hanging)
 {
 	cr_expect_eq(open_of("/root", "/computes"), -EXDEV);
 	cr_expect_eq(open_of("/root", "/calls"), -2);
 }
 
 /* It has no file but its socket, which is not 0, so that the next one is. */
-Test(patient, has_no_files_of_others)
+Test(open_helper, has_no_files_of_others)
 {
 	cr_expect_eq(open_of("/root", "/files"), -1000);
 }
 
-Test(patient, a_root_that_hangs)
+Test(open_helper, a_root_that_hangs)
 {
 	uint64_t begin;
 	pid_t pid;
 
 	cr_expect_eq(open_of("/root", "/other"), -EXDEV);
-	pid = patient.pid;
+	pid = open_helper.pid;
 	cr_expect_eq(open_of("/root", "/hangs"), -ETIMEDOUT);
-	cr_expect_eq(waitpid(pid, NULL, 0) < 0 ? errno : pid, patient.hung[0].pid ? pid : ECHILD,
-		     "it was killed");
+	cr_expect_eq(waitpid(pid, NULL, 0) < 0 ? errno : pid,
+		     open_helper.hung[0].pid ? pid : ECHILD, "it was killed");
 	begin = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	for (int i = 0; i < 1000; i++)
 		cr_assert_eq(open_of("/root", "/null"), -ETIMEDOUT, "not tried again");
 	cr_expect_lt(clock_ns(CLOCK_PROCESS_CPUTIME_ID) - begin, NSEC_PER_SEC);
-	cr_expect_eq(patient.pid, 0);
+	cr_expect_eq(open_helper.pid, 0);
 	cr_expect_eq(open_of("/other", "/calls"), -1, "another root, another process");
-	patient.hung[0].until_ns = 0;
+	open_helper.hung[0].until_ns = 0;
 	cr_expect_eq(open_of("/root", "/calls"), -2, "a while later");
-	cr_expect_eq(patient.n_hung, 0);
+	cr_expect_eq(open_helper.n_hung, 0);
 }
 
-Test(patient, many_roots_that_hang)
+Test(open_helper, many_roots_that_hang)
 {
 	char root[32];
 
-	for (unsigned int i = 0; i < PATIENT_MAX_HUNG; i++) {
+	for (unsigned int i = 0; i < OPEN_HELPER_MAX_HUNG; i++) {
 		snprintf(root, sizeof(root), "/%u", i);
 		cr_expect_eq(open_of(root, "/hangs"), -ETIMEDOUT);
-		cr_expect_eq(patient.n_hung, i + 1);
+		cr_expect_eq(open_helper.n_hung, i + 1);
 	}
 	cr_expect_eq(open_of("/other", "/null"), -ETIMEDOUT);
-	cr_expect_eq(patient.n_hung, PATIENT_MAX_HUNG, "no more processes");
-	patient.hung[7].until_ns = 0;
+	cr_expect_eq(open_helper.n_hung, OPEN_HELPER_MAX_HUNG, "no more processes");
+	open_helper.hung[7].until_ns = 0;
 	do
 		errno = 0;
 	while (waitpid(-1, NULL, 0) > 0);
 	cr_expect_eq(open_of("/other", "/calls"), -1);
 }
 
-Test(patient, somebody_kills_it)
+Test(open_helper, somebody_kills_it)
 {
 	cr_expect_eq(open_of("/root", "/dies"), -EPIPE);
 	cr_expect_eq(open_of("/root", "/calls"), -1, "another one");
-	cr_expect_eq(patient.n_hung, 0);
+	cr_expect_eq(open_helper.n_hung, 0);
 }
 
 /* A process that was forked since has one of its own. */
-Test(patient, forked)
+Test(open_helper, forked)
 {
 	int status;
 	pid_t pid;
@@ -144,7 +144,7 @@ Test(patient, forked)
 	cr_expect_eq(open_of("/root", "/calls"), -2);
 }
 
-Test(patient, no_room_for_a_file)
+Test(open_helper, no_room_for_a_file)
 {
 	struct rlimit limit = { .rlim_cur = 64, .rlim_max = 64 };
 	int fds[64], n = 0, fd;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "target/patient.h"
+#include "target/open_helper.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -20,8 +20,8 @@
 /* A request as it is sent: the strings behind it. */
 struct wire {
 	struct target_file_request req; /* the pointers in it mean nothing */
-	char root[PATIENT_MAX_ROOT];
-	char path[PATIENT_MAX_PATH];
+	char root[OPEN_HELPER_MAX_ROOT];
+	char path[OPEN_HELPER_MAX_PATH];
 };
 
 /* ---- descriptors in messages ---- */
@@ -81,7 +81,7 @@ static int receive_result(int sock)
  * It keeps no file of rbpf's open, so that nothing goes on because of it when rbpf has ended, and
  * gets no signal but SIGKILL.
  */
-_Noreturn static void serve(int sock, patient_open_fn *open_it)
+_Noreturn static void serve(int sock, open_helper_fn *open_it)
 {
 	struct wire wire;
 	sigset_t all;
@@ -105,7 +105,7 @@ _Noreturn static void serve(int sock, patient_open_fn *open_it)
 	_exit(0);
 }
 
-static int start(struct patient *p)
+static int start(struct open_helper *p)
 {
 	int socks[2];
 	pid_t pid;
@@ -127,7 +127,7 @@ static int start(struct patient *p)
 }
 
 /* Let go of the process; if it hangs it stays. Returns whether it does. */
-static bool stop(struct patient *p)
+static bool stop(struct open_helper *p)
 {
 	bool stays;
 
@@ -138,22 +138,22 @@ static bool stop(struct patient *p)
 	return stays;
 }
 
-void patient_deinit(struct patient *p)
+void open_helper_deinit(struct open_helper *p)
 {
 	if (p->pid && p->owner == getpid())
 		stop(p);
-	*p = (struct patient)PATIENT_INIT(p->open);
+	*p = (struct open_helper)OPEN_HELPER_INIT(p->open);
 }
 
 /* ---- roots that hang ---- */
 
-static void forget_hung(struct patient *p)
+static void forget_hung(struct open_helper *p)
 {
 	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	size_t i = 0;
 
 	while (i < p->n_hung) {
-		struct patient_hung *h = &p->hung[i];
+		struct open_helper_hung *h = &p->hung[i];
 
 		if (h->pid && waitpid(h->pid, NULL, WNOHANG))
 			h->pid = 0;
@@ -164,22 +164,22 @@ static void forget_hung(struct patient *p)
 	}
 }
 
-static bool hangs(const struct patient *p, const char *root)
+static bool hangs(const struct open_helper *p, const char *root)
 {
 	size_t i;
 
 	for (i = 0; i < p->n_hung; i++)
 		if (!strcmp(p->hung[i].root, root))
 			return true;
-	return p->n_hung == PATIENT_MAX_HUNG;
+	return p->n_hung == OPEN_HELPER_MAX_HUNG;
 }
 
-static int leave_behind(struct patient *p, const char *root)
+static int leave_behind(struct open_helper *p, const char *root)
 {
-	struct patient_hung *h = &p->hung[p->n_hung++];
+	struct open_helper_hung *h = &p->hung[p->n_hung++];
 
 	snprintf(h->root, sizeof(h->root), "%s", root);
-	h->until_ns = clock_ns(CLOCK_MONOTONIC) + PATIENT_HUNG_NS;
+	h->until_ns = clock_ns(CLOCK_MONOTONIC) + OPEN_HELPER_HUNG_NS;
 	h->pid = p->pid;
 	if (!stop(p))
 		h->pid = 0;
@@ -189,21 +189,21 @@ static int leave_behind(struct patient *p, const char *root)
 /* ---- opening ---- */
 
 /* A process that waits for a CPU does not hang: the machine is busy. */
-static int wait_for(struct patient *p, const char *root)
+static int wait_for(struct open_helper *p, const char *root)
 {
-	const unsigned int limit = p->n_hung ? PATIENT_SLICES_HUNG : PATIENT_SLICES;
+	const unsigned int limit = p->n_hung ? OPEN_HELPER_SLICES_HUNG : OPEN_HELPER_SLICES;
 	struct pollfd poll_fd = { .fd = p->sock, .events = POLLIN };
 	unsigned int slices = 0;
 
 	while (slices < limit) {
-		if (poll(&poll_fd, 1, PATIENT_SLICE_MS) > 0)
+		if (poll(&poll_fd, 1, OPEN_HELPER_SLICE_MS) > 0)
 			return receive_result(p->sock);
 		slices = thread_state(p->pid, p->pid) == 'R' ? 0 : slices + 1;
 	}
 	return leave_behind(p, root);
 }
 
-static int ask(struct patient *p, const struct wire *wire, const char *root)
+static int ask(struct open_helper *p, const struct wire *wire, const char *root)
 {
 	int r;
 
@@ -220,11 +220,11 @@ static int ask(struct patient *p, const struct wire *wire, const char *root)
 	return r;
 }
 
-int patient_open(struct patient *p, const struct target_file_request *req)
+int open_helper_run(struct open_helper *p, const struct target_file_request *req)
 {
 	const char *own_root = req->root ? req->root : "", *path = req->path ? req->path : "";
 	struct wire wire = { .req = *req };
-	char root[PATIENT_MAX_ROOT];
+	char root[OPEN_HELPER_MAX_ROOT];
 
 	if (strlen(own_root) >= sizeof(wire.root) || strlen(path) >= sizeof(wire.path))
 		return -ENAMETOOLONG;

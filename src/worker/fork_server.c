@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "worker/keeper.h"
+#include "worker/fork_server.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -19,13 +19,13 @@
 
 #define WORKER_NICE -20
 
-/* What the keeper says to a request. */
+/* What the fork server says to a request. */
 struct spawned {
 	int32_t result; /* 0 or -errno */
 	int32_t pid;
 };
 
-/* ---- the keeper's side ---- */
+/* ---- the fork server's side ---- */
 
 /* fork(), but as a child of this process's parent. */
 static pid_t fork_sibling(void)
@@ -33,10 +33,11 @@ static pid_t fork_sibling(void)
 	return (pid_t)syscall(SYS_clone, CLONE_PARENT | SIGCHLD, NULL, NULL, NULL, NULL);
 }
 
-__attribute__((noreturn)) static void run_worker(int keeper_sock, const int *fds, pid_t parent,
-						 keeper_main_fn *worker_main, uint64_t max_memory)
+__attribute__((noreturn)) static void run_worker(int fork_server_sock, const int *fds, pid_t parent,
+						 fork_server_main_fn *worker_main,
+						 uint64_t max_memory)
 {
-	close(keeper_sock);
+	close(fork_server_sock);
 	/* A fork does not inherit it; and the parent may be gone before it is set. */
 	if (!prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) && getppid() == parent) {
 		prctl(PR_SET_NAME, "rbpf-worker", 0, 0, 0);
@@ -46,7 +47,7 @@ __attribute__((noreturn)) static void run_worker(int keeper_sock, const int *fds
 	_exit(1);
 }
 
-__attribute__((noreturn)) static void keep(int sock, keeper_main_fn *worker_main,
+__attribute__((noreturn)) static void keep(int sock, fork_server_main_fn *worker_main,
 					   uint64_t max_memory)
 {
 	const pid_t parent = getppid();
@@ -79,7 +80,7 @@ __attribute__((noreturn)) static void keep(int sock, keeper_main_fn *worker_main
 
 /* ---- rbpf's side ---- */
 
-int keeper_start(struct keeper *k, keeper_main_fn *worker_main, uint64_t max_memory)
+int fork_server_start(struct fork_server *k, fork_server_main_fn *worker_main, uint64_t max_memory)
 {
 	int socks[2];
 	pid_t pid;
@@ -97,11 +98,11 @@ int keeper_start(struct keeper *k, keeper_main_fn *worker_main, uint64_t max_mem
 	if (!pid)
 		keep(socks[1], worker_main, max_memory);
 	close(socks[1]);
-	*k = (struct keeper) { .pid = pid, .sock = socks[0] };
+	*k = (struct fork_server) { .pid = pid, .sock = socks[0] };
 	return 0;
 }
 
-void keeper_stop(struct keeper *k)
+void fork_server_stop(struct fork_server *k)
 {
 	if (k->sock >= 0)
 		close(k->sock);
@@ -110,10 +111,10 @@ void keeper_stop(struct keeper *k)
 		while (waitpid(k->pid, NULL, 0) < 0 && errno == EINTR)
 			;
 	}
-	*k = (struct keeper)KEEPER_INIT;
+	*k = (struct fork_server)FORK_SERVER_INIT;
 }
 
-int keeper_spawn(struct keeper *k, int sock, int memfd, pid_t *ret)
+int fork_server_spawn(struct fork_server *k, int sock, int memfd, pid_t *ret)
 {
 	const struct channel_part part = { "", 1 };
 	const int fds[] = { sock, memfd };
