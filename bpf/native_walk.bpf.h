@@ -8,7 +8,7 @@
  * that file, by halving.
  *
  * Where that fails, whatever the reason, no caller is made up. The VM keeps, for raising exceptions,
- * a chain of places to go on at (ec->tag, vm_core.h struct rb_vm_tag, all versions): each stands in
+ * a chain of jump buffers (ec->tag, vm_core.h struct rb_vm_tag, all versions): each stands in
  * the native frame of a function, such as rb_vm_exec(), and holds that frame's registers. If the
  * compiler's own setjmp filled it (RBPF_LAYOUT_TAGS), the walk goes on at the next such frame, and
  * a gap is left in the stack, which tells the reason.

@@ -95,7 +95,7 @@ struct rbpf_layout {
 #define RBPF_LAYOUT_LONG_EMBED (1u << 1)
 /* Up to 3.2: that an object is old proves nothing of its age. */
 #define RBPF_LAYOUT_NO_AGE     (1u << 2)
-/* The process may end before user space has looked at it: what names need is copied at once. */
+/* The process may end before user space has examined it: what names need is copied at once. */
 #define RBPF_LAYOUT_YOUNG      (1u << 3)
 /* 4.0: nothing in a frame tells that it is ZJIT's, which writes no pc when it pushes one. */
 #define RBPF_LAYOUT_ZJIT_BARE  (1u << 4)
@@ -189,7 +189,7 @@ enum rbpf_native_end {
 /*
  * One frame of a native stack, a word: an address of the kernel has its top bit set; one of the
  * process is a return address unless RBPF_NATIVE_EXACT is set; enum rbpf_native_end stands for a
- * gap, after which it goes on at a place that the VM keeps for exceptions.
+ * gap, after which it goes on at the jump buffer that the VM keeps for exceptions.
  */
 #define RBPF_NATIVE_EXACT  (1ull << 62) /* that instruction was next: look it up as it is */
 #define RBPF_NATIVE_KERNEL (1ull << 63)

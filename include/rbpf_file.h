@@ -40,7 +40,7 @@ struct rbpf_file_header {
 	uint16_t minor;
 	uint32_t header_len;	     /* where the first chunk starts; 64 in all versions so far */
 	uint64_t start_realtime_ns;  /* CLOCK_REALTIME at the start, ns since 1970 */
-	uint64_t start_monotonic_ns; /* CLOCK_MONOTONIC at the same moment: the base of all times */
+	uint64_t start_monotonic_ns; /* CLOCK_MONOTONIC at the same time: the base of all times */
 	uint32_t flags;		     /* zero; a reader ignores them */
 	uint8_t zero[24];
 	uint32_t crc; /* CRC-32 (as in zlib) of the 60 bytes before */

@@ -3,8 +3,8 @@
  * A directory entry: an open directory and a name in it, where a file is to be read or written.
  *
  * Root writes into directories where other users may plant links, FIFOs and files under names that
- * are easy to guess. So the directory is opened once, what is under the name is looked at by its own
- * descriptor, and what is used is what was looked at.
+ * are easy to guess. So the directory is opened once, what is under the name is opened
+ * with O_PATH and examined by that descriptor, through which it is then used.
  */
 #ifndef RBPF_BASE_DIR_ENTRY_H
 #define RBPF_BASE_DIR_ENTRY_H

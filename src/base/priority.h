@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The priority at which this process runs: while it does a bounded amount of work it is scheduled
- * ahead of all ordinary processes, so that on a busy machine it looks at a process that lives for
+ * ahead of all ordinary processes, so that on a busy machine it examines a process that lives for
  * some milliseconds before that has ended.
  *
  * The policy is SCHED_RR with its lowest priority, beside nice -20. Where SCHED_RR is refused (no

@@ -7,8 +7,8 @@
  * none do.
  *
  * A native stack is walked from the registers that the thread had when it entered the kernel last. It
- * has them still if it does not run, and has not run since: so its CPU time tells, looked at before
- * and after. For one that runs they are those of some moment before. Not thread-safe.
+ * has them still if it does not run, and has not run since: so its CPU time tells, read before
+ * and after. For one that runs they are those of some time before. Not thread-safe.
  */
 #ifndef RBPF_DUMP_DUMP_H
 #define RBPF_DUMP_DUMP_H

@@ -10,7 +10,7 @@ struct dump;
 struct process;
 
 /*
- * Look at each thread of @d, which is of @process, and append what was seen to @out. @stack: which
+ * Read each thread of @d, which is of @process, and append its stacks to @out. @stack: which
  * frames are shown; JSON has the interpreter's own also with STACK_MIXED, marked as internal. Returns 0
  * or -ENOMEM.
  */

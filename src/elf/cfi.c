@@ -103,7 +103,7 @@ struct builder {
 	uint64_t end;	   /* of what was put so far, an address of the file */
 	uint64_t known;	   /* bytes that rows were put for */
 	uint64_t deadline; /* ns of this thread's CPU time: a busy machine loses no table */
-	uint32_t look;	   /* rows until the clock is looked at */
+	uint32_t look;	   /* rows until the clock is read */
 };
 
 static int push_row(struct builder *b, uint64_t addr, uint16_t rule)

@@ -62,7 +62,7 @@ struct elf_lines {
 	uint64_t table_bytes; /* of tables of lines that may be read so far */
 	uint64_t spent;	      /* ns of CPU time */
 	uint64_t deadline;    /* ns of this thread's CPU time, for what goes on */
-	uint32_t look;	      /* steps until the clock is looked at */
+	uint32_t look;	      /* steps until the clock is read */
 };
 
 /* ---- time ---- */

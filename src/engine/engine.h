@@ -167,7 +167,7 @@ uint64_t engine_cpu_ns(const struct engine *e);
 /* What was counted where samples are taken; @ret has RBPF_COUNTERS. */
 void engine_counters(const struct engine *e, uint64_t *ret);
 
-/* How often it looked at a thread, and the time in ns that it took in all; 0 if unknown. */
+/* How often it sampled a thread, and the time in ns that it took in all; 0 if unknown. */
 void engine_cost(const struct engine *e, uint64_t *runs, uint64_t *ns);
 
 #endif

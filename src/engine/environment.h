@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What recording needs of the machine, looked at before libbpf is touched, so that the user reads
+ * What recording needs of the machine, probed before libbpf is touched, so that the user reads
  * what is missing and not what libbpf says about it. For BPF itself nothing beats trying: see
  * bpf_engine_trial().
  */

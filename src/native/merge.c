@@ -11,7 +11,7 @@
 
 #include "base/array.h"
 
-/* Frames that are looked at for a function that another one may have gone on in. */
+/* Frames that are searched for a function that may have made a tail call. */
 #define MAX_TRIES 64
 
 /* What is left are the first frames of each. */

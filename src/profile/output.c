@@ -5,7 +5,7 @@
  * before: the name is freed by rename() or unlink(), which change a directory only, and taken with
  * O_EXCL. A symbolic or hard link that somebody left for us then costs nothing but itself, and
  * fchown() and the mode 0600 apply to a file that is ours alone. All of it is done in one directory,
- * which is opened once, and a FIFO or device is opened by the descriptor that was looked at.
+ * which is opened once, and a FIFO or device is opened by the descriptor that was examined.
  */
 #include "profile/output.h"
 

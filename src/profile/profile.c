@@ -115,12 +115,12 @@ void profile_deinit(struct profile *p)
 	*p = (struct profile)PROFILE_INIT;
 }
 
-/* A range of moments; empty while first > last. */
-struct moment_range {
+/* A range of times; empty while first > last. */
+struct time_range {
 	uint64_t first, last;
 };
 
-static void range_add(struct moment_range *r, uint64_t ts)
+static void range_add(struct time_range *r, uint64_t ts)
 {
 	if (ts < r->first)
 		r->first = ts;
@@ -135,7 +135,7 @@ size_t profile_output_max(const struct profile *p)
 
 void profile_time_range(const struct profile *p, uint64_t *first, uint64_t *last)
 {
-	struct moment_range r = { .first = UINT64_MAX, .last = 0 };
+	struct time_range r = { .first = UINT64_MAX, .last = 0 };
 
 	/* The buffers between the kernel and the recorder may hold samples of just before the
 	 * start. */
@@ -150,7 +150,7 @@ void profile_time_range(const struct profile *p, uint64_t *first, uint64_t *last
 	if (p->totals.end_monotonic_ns)
 		range_add(&r, p->totals.end_monotonic_ns);
 	if (r.first > r.last)
-		r = (struct moment_range) { 0 };
+		r = (struct time_range) { 0 };
 	*first = r.first;
 	*last = r.last;
 }

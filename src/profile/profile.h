@@ -306,7 +306,7 @@ static inline const char *profile_str(const struct profile *p, uint32_t id)
 #define PROFILE_MAX_RATIO   1024u
 size_t profile_output_max(const struct profile *p);
 
-/* First and last moment of the recording in ns, CLOCK_MONOTONIC; both 0 if nothing is known. */
+/* First and last time of the recording in ns, CLOCK_MONOTONIC; both 0 if nothing is known. */
 void profile_time_range(const struct profile *p, uint64_t *first, uint64_t *last);
 
 /* The number of frames of @stack, at most RBPF_FILE_MAX_DEPTH if @p was read from a file. */

@@ -154,7 +154,7 @@ static uint64_t current_ec(const struct ruby_vm *vm, uint64_t ec)
 }
 
 /*
- * Threads run on while they are looked at, so one bad stack proves nothing: it takes several looks
+ * Threads run on while they are looked at, so one bad stack proves nothing: it takes several attempts
  * at all threads without a single good stack to refuse a Ruby.
  */
 #define PROVE_ATTEMPTS 5

@@ -24,7 +24,7 @@
 #define RECORD_BYTES  256	 /* … what a short one makes beside */
 #define FORGET_PAUSE  (NSEC_PER_SEC / 4)
 #define MEMORY_ROOM   4 /* one part in so many of the limit is left for what comes until then */
-#define CPUS_INTERVAL (NSEC_PER_SEC / 20) /* which are online: how often it is looked */
+#define CPUS_INTERVAL (NSEC_PER_SEC / 20) /* how often the CPUs online are read */
 
 static void set_code(void *engine, pid_t pid, const struct rbpf_code *code)
 {

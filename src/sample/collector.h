@@ -4,7 +4,7 @@
  * Ruby that process runs, what its frames are called.
  *
  * It follows the processes' lives: a forked child is named like its parent, after exec the process
- * is looked at anew, and a process that holds no Ruby yet is tried again when it uses CPU. What it
+ * is examined anew, and a process that holds no Ruby yet is tried again when it uses CPU. What it
  * holds is bounded by what lives at once, and by memory_limit. Not thread-safe.
  */
 #ifndef RBPF_SAMPLE_COLLECTOR_H

@@ -38,7 +38,7 @@ struct collector {
 	uint64_t drains;     /* how often the engine was drained */
 	uint64_t account_ns; /* ns: sum of the CPU times reported for followed threads */
 	size_t held;	     /* bytes of records that wait for names: samples.c */
-	uint64_t unchecked;  /* bytes of records since memory was looked at */
+	uint64_t unchecked;  /* bytes of records since memory was last checked */
 	uint64_t forgot_ns; /* CLOCK_MONOTONIC: when names and stacks were dropped to free memory */
 	bool memory_full;   /* beyond memory_limit, though all that can be read again was dropped */
 	struct deferred *deferred; /* processes to look for a Ruby in; NULL: none; owned */
@@ -161,7 +161,7 @@ bool system_wide_may_be_ruby(struct collector *c, pid_t pid);
 /* Look for Rubies that were mapped since the last call. */
 int system_wide_poll(struct collector *c);
 
-/* Look into the processes again that were put off, because looking had used up their user's share of time. */
+/* Examine the deferred processes: examining others had used up their user's share of CPU time. */
 int system_wide_retry(struct collector *c);
 
 #endif

@@ -415,7 +415,7 @@ void life_count_ended_unseen(struct collector *c, struct tracked_process *p)
 }
 
 /*
- * @pid, which the BPF programs follow, has ended before it was looked at. All is recorded then, and
+ * @pid, which the BPF programs follow, has ended before it was examined. All is recorded then, and
  * it is counted when a stack of it comes; with a selection none is looked for.
  */
 static int add_ended(struct collector *c, const struct rbpf_ring_life *rec,

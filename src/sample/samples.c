@@ -28,8 +28,8 @@ static void bound_names(struct collector *c, struct tracked_process *p)
 }
 
 /*
- * The names of process @p, which is of this moment the first time that they are needed: what it was
- * walked with may have been the layout of its executable. NULL in *@ret: there is no Ruby to be found.
+ * The resolver of process @p, in *@ret; NULL: no Ruby is found in it. The first use looks for a Ruby, as the BPF
+ * programs may have walked the process with the layout kept for its executable.
  */
 static int process_names(struct collector *c, struct tracked_process *p, struct resolver **ret)
 {
@@ -162,7 +162,7 @@ static int handle_sample(struct collector *c, struct tracked_process *p,
 	return sink_sample(c->sink, &sample);
 }
 
-/* ---- what waits for names of native code ---- */
+/* ---- records that are held until symbols are read ---- */
 
 static int handle_held(struct collector *c, struct tracked_process *p,
 		       const struct held_record *rec, bool no_wait)
@@ -290,7 +290,7 @@ int samples_handle_sample(struct collector *c, const struct rbpf_ring_sample *re
 	int r;
 
 	/*
-	 * Not selected: the BPF programs walk what executes a Ruby before that was looked at. Otherwise
+	 * Not selected: the BPF programs walk what executes a Ruby before it was examined. Otherwise
 	 * the record that tells of it was lost, or it is one too many.
 	 */
 	if (!p) {

@@ -60,9 +60,9 @@ static bool has_vm(struct collector *c, pid_t pid, uid_t uid, uint64_t usual)
 }
 
 /*
- * Follow @pid if a VM is mapped into it; @usual is the CPU time that a look at it may take on nobody's
+ * Follow @pid if a VM is mapped into it; @usual is the CPU time that examining it may take on nobody's
  * account. Returns 0 also if it is none, not selected, or one too many, which is counted, or if its
- * user's processes have had all the time there is for them: it is looked at later then.
+ * user's processes have had all the time there is for them: it is examined later then.
  */
 static int consider(struct collector *c, pid_t pid, uint64_t usual, struct err *err)
 {
@@ -165,7 +165,7 @@ bool system_wide_may_be_ruby(struct collector *c, pid_t pid)
 	return ruby_files_of_exe(&c->files, pid) != RUBY_FILE_OTHER;
 }
 
-/* What is being read: all of it had happened when the first of it is looked at. */
+/* What is being read: all of it had happened when the first of it is handled. */
 struct mmap_batch {
 	struct collector *c;
 	pid_t last; /* that was looked into */

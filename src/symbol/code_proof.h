@@ -4,7 +4,7 @@
  * its address when a stack was sampled. Nothing is read here.
  *
  * An object can be freed, or moved by compaction, and another one stand in its place by the time
- * its address is looked at. What decides is the era of the heap (rbpf_gc_era()), which the BPF
+ * its address is read. What decides is the era of the heap (rbpf_gc_era()), which the BPF
  * programs read along with the stack: an object that is on a stack is freed at the earliest when
  * the next era begins. Hence, for a stack sampled in era S and a copy that was read or compared,
  * and found to be the same, in eras from F to L, the question is whether the copy is of the object

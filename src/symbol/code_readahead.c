@@ -80,7 +80,7 @@ int code_readahead_poll(struct code_files *files, bool wait)
 	return r == -EAGAIN ? 0 : r;
 }
 
-/* Where a job for @part belongs: what is walked without a table is lost, what has no name yet waits. */
+/* Where a job for @part belongs: stacks that are walked without a table are lost, stacks without names are held. */
 static size_t place_for(const struct code_files *files, enum code_part part)
 {
 	size_t i = files->job_begun;

@@ -2,7 +2,7 @@
 /*
  * Reading parts of code files, symbols and unwind tables, while rbpf does other things: by a worker of
  * its own, one after the other. A file of a hostile process may take seconds to read, and so may a
- * large one: what waits for it is what needs that part, not the loop that drains the ring.
+ * large one. Records that need that part are held (sample/held.h); the loop that drains the ring goes on.
  *
  * Not thread-safe.
  */

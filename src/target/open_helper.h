@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Opening files that may be on a file system whose server does not answer, as FUSE and NFS have one:
- * any look at such a file may wait for ever, in the kernel, where not even SIGKILL ends it. So another
+ * any system call on such a file may block for ever, in the kernel, where not even SIGKILL ends it. So another
  * process does it, a copy of this one without its files, and who wants the file waits while
  * that process works. One that sleeps for OPEN_HELPER_SLICES in a row is killed and not waited for; then
  * nothing of that root is opened for OPEN_HELPER_HUNG_NS, nor while that process is still there.
@@ -17,7 +17,7 @@
 
 struct target_file_request;
 
-#define OPEN_HELPER_SLICE_MS	50  /* between two looks at what the process does */
+#define OPEN_HELPER_SLICE_MS	50  /* between two checks of what the process does */
 #define OPEN_HELPER_SLICES	16u /* asleep in a row until it is given up */
 #define OPEN_HELPER_SLICES_HUNG 2u  /* the same while there are roots that hang */
 #define OPEN_HELPER_MAX_HUNG	32u /* roots that hang, and processes that are left behind */

@@ -37,7 +37,7 @@ struct process {
 	}
 
 /*
- * Look at @pid. A zombie or a kernel thread is no process here (-ESRCH).
+ * Open process @pid. A zombie or a kernel thread is no process here (-ESRCH).
  * Returns 0, -ESRCH or -ENOMEM.
  */
 int process_open(pid_t pid, struct process *ret, struct err *err);
@@ -52,7 +52,7 @@ uid_t process_uid(pid_t pid);
 /* Whether it is still the same process, and not a zombie. */
 bool process_alive(const struct process *p);
 
-/* Whether it has ended, as its pidfd tells without a look at /proc: a zombie has. */
+/* Whether it has ended, as its pidfd tells without reading /proc: a zombie has. */
 bool process_ended(const struct process *p);
 
 /* The tids of @pid, ascending. *@ret is malloc'ed, owned by the caller. -ESRCH if it is gone. */

@@ -16,7 +16,7 @@
  *
  *	z * sqrt(n * (N - n) / N + z^2 / 4) / (1 + z^2 / N),   z = 1.96
  *
- * which for large n is the familiar 1.96 * sqrt(n * (1 - n / N)), and unlike it stays honest at the
+ * which for large n is the familiar 1.96 * sqrt(n * (1 - n / N)), and unlike it holds at the
  * ends: with no sample at all, or with all of them, it is not 0 but about 1.9 samples (the "rule of
  * three": what was not seen in N samples can still be some 3 / N of the time), and with N = 1 it
  * covers nearly the whole range. Samples become time by the mean value of the row's samples, or of

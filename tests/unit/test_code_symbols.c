@@ -126,7 +126,7 @@ Test(code_symbols, table_and_symbols)
 	teardown(&f);
 }
 
-/* A stack that is walked without a table is lost, one without names waits. */
+/* A stack that is walked without a table is lost, one without names is held. */
 Test(code_symbols, tables_go_first)
 {
 	struct fixture f;

@@ -279,7 +279,7 @@ Test(collector, too_late, .init = setup, .fini = teardown)
 	cr_expect_not(collecting_process(&f, target.pid)->exited);
 }
 
-/* ---- what waits for names ---- */
+/* ---- records that are held until symbols are read ---- */
 
 /* Of this program, which the target is a copy of. */
 static __attribute__((noinline)) void function_of_the_target(void)
