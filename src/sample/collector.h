@@ -67,7 +67,7 @@ int collector_start(struct collector *c, struct sink *sink, struct err *err);
 
 /*
  * Empty the ring buffer and do what is due: call it when engine_fd() is readable, and about 20
- * times a second, and at once if it returns 1: more waits. Fails when the recording can no longer be
+ * times a second, and at once if it returns 1: there are more. Fails when the recording can no longer be
  * written.
  */
 int collector_poll(struct collector *c, struct err *err);

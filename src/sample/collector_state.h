@@ -37,7 +37,7 @@ struct collector {
 	uint64_t cpus_ns;    /* when the list of online CPUs was read last; CLOCK_MONOTONIC */
 	uint64_t drains;     /* how often the engine was drained */
 	uint64_t account_ns; /* ns: sum of the CPU times reported for followed threads */
-	size_t held;	     /* bytes of records that wait for names: samples.c */
+	size_t held;	     /* bytes of held records: samples.c */
 	uint64_t unchecked;  /* bytes of records since memory was last checked */
 	uint64_t forgot_ns; /* CLOCK_MONOTONIC: when names and stacks were dropped to free memory */
 	bool memory_full;   /* beyond memory_limit, though all that can be read again was dropped */

@@ -76,7 +76,7 @@ void tracked_process_drop_vm(struct tracked_process *p)
 	}
 	p->vm = NULL;
 	p->interpreter_tries = 0;
-	p->interpreter_waits = false;
+	p->interpreter_pending = false;
 }
 
 struct resolver *tracked_process_names(struct tracked_process *p)

@@ -53,12 +53,12 @@ struct tracked_process {
 	struct ruby_vm *vm;	       /* owned; the resolver points to it, so it must not move */
 	struct resolver *resolver;     /* owned; made when it is needed */
 	struct native_process *native; /* owned; NULL: native stacks are not walked */
-	struct held held;	       /* native stacks and samples that wait for names */
+	struct held held;	       /* native stacks and samples, until symbols are read */
 	unsigned int
 		interpreter_tries; /* to find the interpreter of its VM; INTERPRETER_TRIES: no more */
-	bool interpreter_waits;	   /* until the symbols of its file are read */
-	uint64_t resolver_drain;   /* collector.drains at its last resolver_revalidate() */
-	uint32_t *frame_ids;	   /* by symbol of the resolver: id in the recording + 1; owned */
+	bool interpreter_pending; /* until the symbols of its file are read */
+	uint64_t resolver_drain;  /* collector.drains at its last resolver_revalidate() */
+	uint32_t *frame_ids;	  /* by symbol of the resolver: id in the recording + 1; owned */
 	size_t cap_frame_ids;
 	uint64_t next_try;     /* ns, CLOCK_MONOTONIC: when to look for a Ruby again; 0: now */
 	uint64_t backoff;      /* ns */

@@ -80,8 +80,8 @@ static int tell_interpreter(struct tracked_process *p, const struct resolver *na
 	if (!p->native || p->interpreter_tries == INTERPRETER_TRIES)
 		return 0;
 	r = native_process_interpreter(p->native, p->vm, names);
-	p->interpreter_waits = r == -EAGAIN;
-	if (p->interpreter_waits)
+	p->interpreter_pending = r == -EAGAIN;
+	if (p->interpreter_pending)
 		return 0;
 	p->interpreter_tries = r > 0 ? INTERPRETER_TRIES : p->interpreter_tries + 1;
 	return r < 0 ? r : 0;
@@ -184,7 +184,7 @@ static int is_ready(struct tracked_process *p, const struct rbpf_ring_native *re
 		return 1;
 	r = native_ready(p->native, (const uint64_t *)(rec + 1), rec->n_frames);
 	/* The Ruby stack that told where the interpreter is may be the last new one for long. */
-	if (r > 0 && p->interpreter_waits && p->resolver)
+	if (r > 0 && p->interpreter_pending && p->resolver)
 		err = tell_interpreter(p, p->resolver);
 	return err ? err : r;
 }
