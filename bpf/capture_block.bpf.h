@@ -10,10 +10,15 @@
 #include "walk_state.bpf.h"
 
 #define CAPTURE_ROOM	 (CAPTURE_WORDS - 3 - CAPTURE_BLOCK_MAX / 8)
-/* Longer texts are not copied: 4096 bytes are enough for a name, but a check needs the end of the label. */
+/*
+ * Longer texts are not copied: 4096 bytes are enough for a name, but a check needs the end of the
+ * label.
+ */
 #define CAPTURE_TEXT_MAX 4096
 
-/* For capture_once(), in the low bits of an address: copied as an attached object, or as an item. */
+/*
+ * For capture_once(), in the low bits of an address: copied as an attached object, or as an item.
+ */
 #define AS_ATTACHED	 1
 #define AS_ITEM		 2
 
@@ -63,8 +68,8 @@ static __always_inline void capture_kind(struct walk *w, __u32 kind)
 }
 
 /*
- * Returns true if what begins at @addr is not in the record yet, and remembers it. The low bits of @addr
- * say as what it is copied (AS_*).
+ * Returns true if what begins at @addr is not in the record yet, and remembers it. The low bits of
+ * @addr say as what it is copied (AS_*).
  */
 static __always_inline bool capture_once(struct walk *w, __u64 addr)
 {

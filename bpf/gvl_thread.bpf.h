@@ -33,8 +33,8 @@ static __always_inline __u64 gvl_last_holder(const struct walk *w, __u64 thread_
 }
 
 /*
- * Whether the node at @node of the VM's list is that of the thread with @thread_id; if not, the next
- * one is put into w->gvl_next, 0 if there is none. The node stands first in an rb_thread_t.
+ * Whether the node at @node of the VM's list is that of the thread with @thread_id; if not, the
+ * next one is put into w->gvl_next, 0 if there is none. The node stands first in an rb_thread_t.
  */
 __noinline int gvl_check_node(__u32 walk_id, __u64 node, __u64 thread_id)
 {

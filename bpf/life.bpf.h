@@ -6,7 +6,9 @@
 #ifndef RBPF_LIFE_BPF_H
 #define RBPF_LIFE_BPF_H
 
-/* User space acts on these at once (it must examine the process while it lives), so they wake it. */
+/*
+ * User space acts on these at once (it must examine the process while it lives), so they wake it.
+ */
 static __always_inline void send_life(__u32 type, struct task_struct *task, __u32 child,
 				      __u32 flags, const struct rbpf_file *exe)
 {

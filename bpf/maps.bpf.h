@@ -37,8 +37,8 @@ struct {
 } presets SEC(".maps");
 
 /*
- * One struct walk for each context and CPU, by context * n_cpus + CPU: per-CPU values are limited to
- * 32 KiB. Sized at load.
+ * One struct walk for each context and CPU, by context * n_cpus + CPU: per-CPU values are limited
+ * to 32 KiB. Sized at load.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -59,8 +59,9 @@ struct {
 } gvl_threads SEC(".maps");
 
 /*
- * Fingerprints that were sent, and hashes of the pages that were asked about (native_report_miss()), by their low
- * bits. A collision only costs sending again, so no entry is removed, and storing never fails.
+ * Fingerprints that were sent, and hashes of the pages that were asked about
+ * (native_report_miss()), by their low bits. A collision only costs sending again, so no entry is
+ * removed, and storing never fails.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

@@ -7,7 +7,8 @@
  * names with it. So, while a process is young (RBPF_LAYOUT_YOUNG), what naming reads is copied when
  * the stack is sampled, and sent ahead of its definition: for each iseq and each method entry, once
  * in the life of the process, the pieces that src/ruby/{iseq,method,class,object}.c would read, as
- * blocks {address, length, bytes} (RBPF_RING_MEMORY). User space runs that same code over the blocks.
+ * blocks {address, length, bytes} (RBPF_RING_MEMORY). User space runs that same code over the
+ * blocks.
  *
  * What was sent is remembered in a table indexed by process and address (captured), which holds
  * the object's check (rbpf_check_iseq(), rbpf_check_me()): another object at the address is sent in
@@ -53,8 +54,8 @@ static __always_inline __u32 captured_body32(const struct walk *w, __u32 off)
 }
 
 /*
- * The iseq at @iseq and its body, which may end before RUBY_BODY_BYTES, and the mapping with it. The
- * first block is of @kind.
+ * The iseq at @iseq and its body, which may end before RUBY_BODY_BYTES, and the mapping with it.
+ * The first block is of @kind.
  */
 __noinline int capture_body(__u32 walk_id, __u64 iseq, __u32 kind)
 {
@@ -90,9 +91,9 @@ static __always_inline int capture_lines(struct walk *w, __u32 walk_id)
 }
 
 /*
- * Append the parent of the iseq whose body was appended last, with its label; its body is then the last.
- * Returns 1 if the parent may have a parent, 0 if there is none or it is in the record, and -1 if it
- * cannot be read.
+ * Append the parent of the iseq whose body was appended last, with its label; its body is then the
+ * last. Returns 1 if the parent may have a parent, 0 if there is none or it is in the record, and
+ * -1 if it cannot be read.
  */
 __noinline int capture_parent(__u32 walk_id)
 {
@@ -114,8 +115,8 @@ __noinline int capture_parent(__u32 walk_id)
 }
 
 /*
- * What else the label is made of. From 3.4 on: all its parents. Before: its base label, and the local iseq,
- * whose type says whether it is a method.
+ * What else the label is made of. From 3.4 on: all its parents. Before: its base label, and the
+ * local iseq, whose type says whether it is a method.
  */
 static __always_inline int capture_around(struct walk *w, __u32 walk_id)
 {
@@ -272,7 +273,9 @@ static __always_inline int capture_attached(struct walk *w, __u32 walk_id)
 	return capture_block(walk_id, attached, w->layout.naming.class_size) ? -1 : 1;
 }
 
-/* The class or module that owns a method, and its name, or the name of what it is the singleton of. */
+/*
+ * The class or module that owns a method, and its name, or the name of what it is the singleton of.
+ */
 static __always_inline int capture_owner(__u32 walk_id, __u64 owner)
 {
 	struct walk *w = walk_state(walk_id);
@@ -370,7 +373,9 @@ static __always_inline __u64 capture_check(struct walk *w, __u32 walk_id, __u64 
 {
 	if (kind == RBPF_BLOCK_ISEQ)
 		return capture_iseq_check(w, walk_id, addr) | 1;
-	/* Its check is made of its words; capture_item() takes the block back if user space has it. */
+	/*
+	 * Its check is made of its words; capture_item() takes the block back if user space has it.
+	 */
 	if (capture_block(walk_id, addr, RUBY_ME_WORDS * 8) ||
 	    (captured_word(w, 0) & RUBY_IMEMO_MASK) != RUBY_IMEMO_MENT)
 		return 0;

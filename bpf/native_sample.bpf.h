@@ -107,7 +107,10 @@ static __always_inline void user_frames(struct walk *w, __u32 walk_id)
 	walk_native(w, walk_id);
 }
 
-/* A native stack is sent only while an eighth of the ring is used: copies for names cannot be made later. */
+/*
+ * A native stack is sent only while an eighth of the ring is used: copies for names cannot be made
+ * later.
+ */
 static __always_inline bool native_has_room(void)
 {
 	return bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) <

@@ -7,11 +7,11 @@
  * two reads. For each frame the range of code it is in is searched, then its row in the table of
  * that file, by halving.
  *
- * Where that fails, whatever the reason, no caller is made up. The VM keeps, for raising exceptions,
- * a chain of jump buffers (ec->tag, vm_core.h struct rb_vm_tag, all versions): each stands in
- * the native frame of a function, such as rb_vm_exec(), and holds that frame's registers. If the
- * compiler's own setjmp filled it (RBPF_LAYOUT_TAGS), the walk goes on at the next such frame, and
- * a gap is left in the stack, which tells the reason.
+ * Where that fails, whatever the reason, no caller is made up. The VM keeps, for raising
+ * exceptions, a chain of jump buffers (ec->tag, vm_core.h struct rb_vm_tag, all versions): each
+ * stands in the native frame of a function, such as rb_vm_exec(), and holds that frame's registers.
+ * If the compiler's own setjmp filled it (RBPF_LAYOUT_TAGS), the walk goes on at the next such
+ * frame, and a gap is left in the stack, which tells the reason.
  *
  * Compiled and called like ruby_walk.bpf.h. The shim also defines
  *
@@ -55,7 +55,9 @@ static __always_inline __u32 rbpf_cfi_word(__u32 table, __u32 i)
 #define NATIVE_HAS_LR  0
 #endif
 
-/* Whether @pc may be code of a process: smaller words are reasons of gaps, larger ones have flags. */
+/*
+ * Whether @pc may be code of a process: smaller words are reasons of gaps, larger ones have flags.
+ */
 static __always_inline bool native_is_address(__u64 pc)
 {
 	return pc >= NATIVE_PAGE && pc < RBPF_NATIVE_EXACT;
@@ -507,7 +509,10 @@ static __always_inline void walk_native(struct walk *w, __u32 walk_id)
 	n->range = n->code.first;
 	n->end = RBPF_NATIVE_LIMIT;
 	n->exact = n->innermost = 1;
-	/* While fibers are switched, top may be that of another stack: one below sp cannot be right. */
+	/*
+	 * While fibers are switched, top may be that of another stack: one below sp cannot be
+	 * right.
+	 */
 	if (n->top < n->sp)
 		n->top = 0;
 	native_push(n, n->pc | RBPF_NATIVE_EXACT);

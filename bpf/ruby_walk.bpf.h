@@ -239,14 +239,15 @@ __noinline int walk_zjit_frame(__u32 walk_id, __u64 jit_return)
 /*
  * Correct cf[0], the innermost frame, if ZJIT has pushed it but not filled it in.
  *
- * ZJIT of 4.0 pushes frames without pc, and nothing marks them: so the pc of every innermost frame counts
- * as one of compiled code, which may be stale.
+ * ZJIT of 4.0 pushes frames without pc, and nothing marks them: so the pc of every innermost frame
+ * counts as one of compiled code, which may be stale.
  *
- * ZJIT of 4.1 makes the frame of a block that it calls the innermost one some instructions before it
- * writes jit_return (gen_invoke_block_iseq_direct(); for methods it waits). Until then jit_return, pc and
- * iseq are those of an earlier frame in that slot. A valid jit_return points to the callee's part of the
- * native stack: below its caller's, and within the stack. If it does not, the frame is removed, and the
- * time is the caller's. (A block that the VM calls for compiled code has jit_return 0 and is complete.)
+ * ZJIT of 4.1 makes the frame of a block that it calls the innermost one some instructions before
+ * it writes jit_return (gen_invoke_block_iseq_direct(); for methods it waits). Until then
+ * jit_return, pc and iseq are those of an earlier frame in that slot. A valid jit_return points to
+ * the callee's part of the native stack: below its caller's, and within the stack. If it does not,
+ * the frame is removed, and the time is the caller's. (A block that the VM calls for compiled code
+ * has jit_return 0 and is complete.)
  */
 __noinline int walk_zjit_innermost(__u32 walk_id, __u64 size)
 {
@@ -282,8 +283,8 @@ __noinline int walk_zjit_innermost(__u32 walk_id, __u64 size)
 }
 
 /*
- * The frame is not shown. If it is the outermost one that an activation of rb_vm_exec() runs (FINISH),
- * the frame that was taken last now is.
+ * The frame is not shown. If it is the outermost one that an activation of rb_vm_exec() runs
+ * (FINISH), the frame that was taken last now is.
  */
 static __always_inline void frame_skip(struct walk *w, __u64 flags)
 {
@@ -366,9 +367,9 @@ static __always_inline void walk_frame(struct walk *w, __u32 walk_id, __u32 off,
 }
 
 /*
- * The next CF_RUN control frames of cf[], of which @size bytes are filled, from byte @off on. A global
- * function, which the verifier looks at once: all of cf[] in one loop takes it ten times as long, and
- * a call for each frame costs the walk.
+ * The next CF_RUN control frames of cf[], of which @size bytes are filled, from byte @off on. A
+ * global function, which the verifier looks at once: all of cf[] in one loop takes it ten times as
+ * long, and a call for each frame costs the walk.
  */
 __noinline int walk_run(__u32 walk_id, __u32 off, __u32 size)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Sampling the running thread: find its EC, walk its stacks, send what is new of them, send the sample.
- * A BPF program starts it, as that of the clock does (tick.bpf.h): it calls sample_begin(), then
- * sample_registers() or sample_kernel_stack() if it can, and then sample_thread().
+ * Sampling the running thread: find its EC, walk its stacks, send what is new of them, send the
+ * sample. A BPF program starts it, as that of the clock does (tick.bpf.h): it calls sample_begin(),
+ * then sample_registers() or sample_kernel_stack() if it can, and then sample_thread().
  */
 #ifndef RBPF_SAMPLE_BPF_H
 #define RBPF_SAMPLE_BPF_H
@@ -133,9 +133,9 @@ static __always_inline int send_stack(struct walk *w, __u32 walk_id, const struc
 		return -1;
 	/*
 	 * Wake rbpf, so that it reads the names while the objects exist; not needed if
-	 * capture_stack() copied all that naming reads. (If naming.symbols is 0 the layout is only a
-	 * preset, and user space must attach first.) The wakeup runs right after a tick, so the next
-	 * tick does not see what it costs.
+	 * capture_stack() copied all that naming reads. (If naming.symbols is 0 the layout is only
+	 * a preset, and user space must attach first.) The wakeup runs right after a tick, so the
+	 * next tick does not see what it costs.
 	 */
 	wakeup = !capture_stack(w, walk_id, process_key(rec->h.tgid)) || !w->layout.naming.symbols;
 	if (bpf_ringbuf_output(&ring, rec, size, wakeup ? BPF_RB_FORCE_WAKEUP : wakeup_flags())) {

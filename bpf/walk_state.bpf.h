@@ -34,7 +34,9 @@
 #define VM_FRAME_FLAG_BMETHOD 0x0040ul
 #define VM_FRAME_FLAG_CFRAME  0x0080ul
 
-/* What ep[-1] carries in its low bits where it is the enclosing ep; vm_core.h, GC_GUARDED_PTR_REF() */
+/*
+ * What ep[-1] carries in its low bits where it is the enclosing ep; vm_core.h, GC_GUARDED_PTR_REF()
+ */
 #define GC_GUARDED_PTR_BITS   3ull
 
 #define ZJIT_RETURN_C_FRAME   1ul /* cfp->jit_return of a C frame; zjit.h, 4.1 */

@@ -113,9 +113,9 @@ struct rbpf_file {
 };
 
 /*
- * What a layout is kept by for the next process: what that executes, and the user who does. A process
- * can change its own memory such that another layout is found in it, and that must be its own user's
- * affair. Layouts of root's processes (uid 0) are for all.
+ * What a layout is kept by for the next process: what that executes, and the user who does. A
+ * process can change its own memory such that another layout is found in it, and that must be its
+ * own user's affair. Layouts of root's processes (uid 0) are for all.
  */
 struct rbpf_preset_key {
 	struct rbpf_file exe;
@@ -222,10 +222,10 @@ _Static_assert(RBPF_CNT_NATIVE_NO_MAP == RBPF_CNT_NATIVE_CUT + RBPF_NATIVE_NO_MA
 _Static_assert(RBPF_COUNTERS == RBPF_CNT_NATIVE_CUT + RBPF_NATIVE_END_COUNT, "a counter a reason");
 
 /*
- * The era of the heap, from the flags and the count of collections (rb_objspace_t.profile.count): it ends
- * when a collection has marked and begins to free. So an object that was on a stack in one era is there
- * to its end. (The count alone moves when marking begins, and what is on a stack in the midst of
- * that may still be freed by the same collection.) Never 0.
+ * The era of the heap, from the flags and the count of collections (rb_objspace_t.profile.count):
+ * it ends when a collection has marked and begins to free. So an object that was on a stack in one
+ * era is there to its end. (The count alone moves when marking begins, and what is on a stack in
+ * the midst of that may still be freed by the same collection.) Never 0.
  */
 static RBPF_INLINE __u64 rbpf_gc_era(__u64 count, __u32 flags)
 {
@@ -333,8 +333,8 @@ enum rbpf_event {
 };
 
 /*
- * A sample. The stack it names was sent before it, in this epoch: the definition is sent when a stack
- * is first seen in an epoch, and counts as seen only once it is in the ring.
+ * A sample. The stack it names was sent before it, in this epoch: the definition is sent when a
+ * stack is first seen in an epoch, and counts as seen only once it is in the ring.
  */
 struct rbpf_ring_sample {
 	struct rbpf_ring_hdr h;
@@ -375,7 +375,9 @@ struct rbpf_ring_code_miss {
 	__u32 pad;
 };
 
-/* Objects were being moved, or a collection was just beginning or ending: the era proves nothing. */
+/*
+ * Objects were being moved, or a collection was just beginning or ending: the era proves nothing.
+ */
 #define RBPF_STACK_GC_TRANSITION (1u << 0)
 
 #define RBPF_LIFE_LAST		 (1u << 0) /* EXIT: it was the last thread of the process */
@@ -408,8 +410,9 @@ struct rbpf_block {
 };
 
 /*
- * RBPF_RING_FORK, RBPF_RING_THREAD: h is the parent; RBPF_RING_EXEC, RBPF_RING_EXIT, RBPF_RING_FREE: the
- * process or thread itself. FREE comes some time after EXIT, when it has been waited for.
+ * RBPF_RING_FORK, RBPF_RING_THREAD: h is the parent; RBPF_RING_EXEC, RBPF_RING_EXIT,
+ * RBPF_RING_FREE: the process or thread itself. FREE comes some time after EXIT, when it has been
+ * waited for.
  */
 struct rbpf_ring_life {
 	struct rbpf_ring_hdr h;

@@ -32,8 +32,8 @@
 #define RBPF_CFI_RULE_NONE   0 /* nothing is said of this address */
 /*
  * What code with a frame pointer does: the frame record {caller's fp, return address} is at fp.
- * Rows that say just this have it too; it is here for code that no table covers but that is known to
- * keep one, as JITs' on arm64.
+ * Rows that say just this have it too; it is here for code that no table covers but that is known
+ * to keep one, as JITs' on arm64.
  */
 #define RBPF_CFI_RULE_RECORD 1
 

@@ -6,8 +6,8 @@
 #include "rbpf_cfi.h"
 
 /*
- * Where a table is and how a word of it is got. A walker in BPF, whose tables are in the values of a
- * map, defines both before it includes this.
+ * Where a table is and how a word of it is got. A walker in BPF, whose tables are in the values of
+ * a map, defines both before it includes this.
  */
 #ifndef RBPF_CFI_TABLE
 #define RBPF_CFI_TABLE const __u32 *

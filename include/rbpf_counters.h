@@ -16,7 +16,10 @@
 #ifndef RBPF_COUNTERS_H
 #define RBPF_COUNTERS_H
 
-/* Of the BPF programs, in the order of their map. RBPF_CNT_NATIVE_CUT + enum rbpf_native_end must hold. */
+/*
+ * Of the BPF programs, in the order of their map. RBPF_CNT_NATIVE_CUT + enum rbpf_native_end must
+ * hold.
+ */
 /* clang-format off */
 #define RBPF_KERNEL_COUNTERS(X)                                                                    \
 	X(TICKS, "ticks", NEVER, "tick", "ticks", "fired in processes that were followed")         \
@@ -78,7 +81,9 @@
 	X(NATIVE_LIMIT, "native_cut_limit", MANY, "native stack", "native stacks",                 \
 	  "of more than 1,024 frames cut: their outermost frames are missing")
 
-/* Of user space: src/sample/ adds to collector.totals.counters[], from what the layers below count. */
+/*
+ * Of user space: src/sample/ adds to collector.totals.counters[], from what the layers below count.
+ */
 #define RBPF_USER_COUNTERS(X)                                                                      \
 	X(NOT_FOLLOWED, "not_followed", ALWAYS, "process", "processes",                            \
 	  "not followed, for rbpf already follows too many, in all or of their user, or its "      \

@@ -26,8 +26,8 @@
 /*
  * A reader refuses a major that it does not know, and reads every minor of those that it knows.
  *
- * In a recording of major 1 all samples are of one event, CPU time in ns. One of other events, or of
- * several, is of major 2: a reader that knows only CPU time would add up what is none.
+ * In a recording of major 1 all samples are of one event, CPU time in ns. One of other events, or
+ * of several, is of major 2: a reader that knows only CPU time would add up what is none.
  */
 #define RBPF_FILE_MAJOR_CPU    1
 #define RBPF_FILE_MINOR_CPU    5
@@ -117,8 +117,8 @@ enum rbpf_file_record {
 	/* stack of the callers, frame */
 	RBPF_FILE_REC_STACK = 6,
 	/*
-	 * thread, time, stack, value, cpu, flags; SAMPLE_NATIVE and SAMPLE_GAP since 1.3; in major 2
-	 * also: event, its number in META
+	 * thread, time, stack, value, cpu, flags; SAMPLE_NATIVE and SAMPLE_GAP since 1.3; in major
+	 * 2 also: event, its number in META
 	 */
 	RBPF_FILE_REC_SAMPLE = 7,
 	/* n: the SAMPLE right before it in this chunk n times more, each as far from the one before

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * CRuby's structs and flags, as far as both the BPF programs and user space read them in the memory of
- * a process. Each fact has the file of CRuby that it comes from, and is the same from 2.7 to 4.1-dev
- * unless a version stands with it. Names are CRuby's own where it has one.
+ * CRuby's structs and flags, as far as both the BPF programs and user space read them in the memory
+ * of a process. Each fact has the file of CRuby that it comes from, and is the same from 2.7 to
+ * 4.1-dev unless a version stands with it. Names are CRuby's own where it has one.
  *
- * Not here: members that moved between versions (struct rbpf_layout in rbpf_abi.h has their offsets),
- * what only the BPF programs read (bpf/walk_state.bpf.h), and what only user space reads
+ * Not here: members that moved between versions (struct rbpf_layout in rbpf_abi.h has their
+ * offsets), what only the BPF programs read (bpf/walk_state.bpf.h), and what only user space reads
  * (src/ruby/structs.h and the files beside it).
  *
- * Offsets and sizes are in bytes; a name with _WORD, and each enum of the members of a struct, is in
- * words of 8 bytes from its start.
+ * Offsets and sizes are in bytes; a name with _WORD, and each enum of the members of a struct, is
+ * in words of 8 bytes from its start.
  */
 #ifndef RBPF_RUBY_ABI_H
 #define RBPF_RUBY_ABI_H
@@ -49,12 +49,16 @@ enum ruby_value_type {
 
 #define RUBY_T_MASK		0x1ful
 
-/* RBasic.flags: include/ruby/internal/fl_type.h. The meaning of RUBY_FL_USER() is each type's own. */
+/*
+ * RBasic.flags: include/ruby/internal/fl_type.h. The meaning of RUBY_FL_USER() is each type's own.
+ */
 #define RUBY_FL_PROMOTED	(1ul << 5) /* 3.3 on: it is old. Before, FL_PROMOTED0 */
 #define RUBY_FL_USHIFT		12
 #define RUBY_FL_USER(n)		(1ul << (RUBY_FL_USHIFT + (n)))
 
-/* Words of the smallest slot of the heap (sizeof(RVALUE), gc.c): of any object so many can be read. */
+/*
+ * Words of the smallest slot of the heap (sizeof(RVALUE), gc.c): of any object so many can be read.
+ */
 #define RUBY_OBJECT_WORDS	5
 
 /* RBasic.flags of an imemo, and the kinds: internal/imemo.h */
@@ -182,8 +186,8 @@ enum ruby_iseq_type {
 };
 
 /*
- * struct succ_index_table, iseq.c: the ranks of the first IMM positions stand PACK to a word, the others
- * in blocks of a rank (a u32 and padding), small ranks, and 8 words of bits.
+ * struct succ_index_table, iseq.c: the ranks of the first IMM positions stand PACK to a word, the
+ * others in blocks of a rank (a u32 and padding), small ranks, and 8 words of bits.
  */
 #define RUBY_INDEX_IMM	       54 /* IMMEDIATE_TABLE_SIZE */
 #define RUBY_INDEX_IMM_PACK    9
@@ -228,8 +232,8 @@ enum { RUBY_EC_VM_STACK = 0, RUBY_EC_VM_STACK_SIZE = 1, RUBY_EC_CFP = 2, RUBY_EC
 #define RUBY_TH_WORDS	     4
 
 /*
- * struct rb_vm_tag from its buf on, where __builtin_setjmp() fills that: the function's frame pointer,
- * where it goes on, its stack pointer.
+ * struct rb_vm_tag from its buf on, where __builtin_setjmp() fills that: the function's frame
+ * pointer, where it goes on, its stack pointer.
  */
 #define RUBY_TAG_BUF	     16
 enum { RUBY_TAG_FP = 0, RUBY_TAG_PC = 1, RUBY_TAG_SP = 2, RUBY_TAG_PREV = 5, RUBY_TAG_WORDS = 6 };

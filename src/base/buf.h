@@ -4,9 +4,8 @@
  *
  * Out of memory is sticky: after a failed append the buffer ignores further ones and
  * buf_failed() says so, so that a writer checks once at its end instead of at each call.
- * The bytes are always followed by a NUL that is not counted in len (data is NULL until something is
- * added).
- * Not thread-safe.
+ * The bytes are always followed by a NUL that is not counted in len (data is NULL until something
+ * is added). Not thread-safe.
  */
 #ifndef RBPF_BASE_BUF_H
 #define RBPF_BASE_BUF_H

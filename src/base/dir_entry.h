@@ -47,8 +47,8 @@ int fd_reopen(int fd, int flags);
 bool uid_is_trusted(uid_t uid);
 
 /*
- * Whether what dir_entry_open() found may have been planted: it belongs to a user that is not trusted,
- * and so does the directory, or others may write to it.
+ * Whether what dir_entry_open() found may have been planted: it belongs to a user that is not
+ * trusted, and so does the directory, or others may write to it.
  */
 bool dir_entry_may_be_planted(const struct dir_entry *p, const struct stat *st);
 

@@ -37,8 +37,8 @@ int err_set(struct err *err, int code, enum err_kind kind, const char *fmt, ...)
 int err_hint(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /*
- * On the way up: put what was being done before the message of an error that was set, "while …: MSG".
- * Code, kind and hint stay. Returns err->code (or @err NULL: 0).
+ * On the way up: put what was being done before the message of an error that was set, "while …:
+ * MSG". Code, kind and hint stay. Returns err->code (or @err NULL: 0).
  */
 int err_context(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

@@ -22,7 +22,10 @@ void fds_raise_limit(void);
 /* Whether @fd is below the reserve, so that it may stay open for long. */
 bool fds_may_keep(int fd);
 
-/* @want, or, if that is less, one part in 16 of the limit: how many may be kept to save opening them anew. */
+/*
+ * @want, or, if that is less, one part in 16 of the limit: how many may be kept to save opening
+ * them anew.
+ */
 size_t fds_share(size_t want);
 
 #endif

@@ -174,8 +174,8 @@ static int write_in_place(int fd, const void *data, size_t len)
 
 /*
  * Create a file in @dir that no other process uses. open() and not mkstemp(), because it obeys the
- * umask. What root makes of a profile is private, as the recording is. Returns the fd or -errno, and
- * the name in @temp.
+ * umask. What root makes of a profile is private, as the recording is. Returns the fd or -errno,
+ * and the name in @temp.
  */
 static int create_temp(int dir, char *temp, size_t temp_size)
 {

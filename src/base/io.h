@@ -15,8 +15,8 @@ struct buf;
 struct err;
 
 /*
- * statx() of @fd that does not ask the server of a file system, which may never answer: the attributes
- * as far as the kernel knows them. Returns 0 or -errno.
+ * statx() of @fd that does not ask the server of a file system, which may never answer: the
+ * attributes as far as the kernel knows them. Returns 0 or -errno.
  */
 int io_stat(int fd, struct statx *ret);
 
@@ -24,7 +24,10 @@ int io_stat(int fd, struct statx *ret);
 dev_t io_device(const struct statx *st);
 int64_t io_time_ns(struct statx_timestamp time);
 
-/* Whether @st is of a file on a block device. A user may serve any other file system, and never answer. */
+/*
+ * Whether @st is of a file on a block device. A user may serve any other file system, and never
+ * answer.
+ */
 bool io_is_on_device(const struct statx *st);
 
 /* write() all of it, going on after EINTR, EAGAIN and short writes. Returns 0 or -errno. */

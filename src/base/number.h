@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Numbers for people: the same text in every locale, thousands separated by commas. Machine output must
- * not use these.
+ * Numbers for people: the same text in every locale, thousands separated by commas. Machine output
+ * must not use these.
  */
 #ifndef RBPF_BASE_NUMBER_H
 #define RBPF_BASE_NUMBER_H

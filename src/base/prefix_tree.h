@@ -3,8 +3,8 @@
  * A prefix tree: a node is what its parent is followed by, and there is one node for each pair of a
  * parent and what follows. Both are numbers; what they stand for is the caller's.
  *
- * A node takes about 20 bytes, half of what a pair takes in an intern (intern.h). Single nodes cannot
- * be removed. Not thread-safe.
+ * A node takes about 20 bytes, half of what a pair takes in an intern (intern.h). Single nodes
+ * cannot be removed. Not thread-safe.
  */
 #ifndef RBPF_BASE_PREFIX_TREE_H
 #define RBPF_BASE_PREFIX_TREE_H

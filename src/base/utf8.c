@@ -59,7 +59,8 @@ size_t utf8_sequence(const char *s, size_t len)
  * Characters above ASCII that are not seen but change what is: C1 controls, which terminals obey
  * like escape sequences; separators of lines; marks, embeddings, overrides and isolates of the
  * writing direction; blanks without a width, fillers and tags, which make two names look the same.
- * Joiners (U+200C, U+200D) and variation selectors stay: several scripts and emoji need them. Sorted.
+ * Joiners (U+200C, U+200D) and variation selectors stay: several scripts and emoji need them.
+ * Sorted.
  */
 static const struct {
 	uint32_t first, last;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a command says besides its result: lines on stderr, in the form "rbpf: error: WHAT: WHY" with a
- * hint on a line of its own.
+ * What a command says besides its result: lines on stderr, in the form "rbpf: error: WHAT: WHY"
+ * with a hint on a line of its own.
  */
 #ifndef RBPF_CMD_MESSAGES_H
 #define RBPF_CMD_MESSAGES_H
@@ -33,8 +33,8 @@ void cmd_log_libbpf(const struct cmd_context *ctx);
 void cmd_lines(const struct cmd_context *ctx, const struct buf *lines);
 
 /*
- * Fork the processes of @worker before rbpf opens anything that they could inherit. Returns 0, or fails
- * with ERR_RUNTIME.
+ * Fork the processes of @worker before rbpf opens anything that they could inherit. Returns 0, or
+ * fails with ERR_RUNTIME.
  */
 int cmd_prepare_worker(struct file_worker *worker, struct err *err);
 

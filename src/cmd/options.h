@@ -90,7 +90,10 @@ struct option_target {
 	void *base;
 };
 
-/* The arguments that are no options: argv[0 .. n - 1], of which the first n_before came before "--". */
+/*
+ * The arguments that are no options: argv[0 .. n - 1], of which the first n_before came before
+ * "--".
+ */
 struct option_rest {
 	char **argv; /* NULL-terminated; the caller's, rearranged */
 	size_t n;

@@ -6,8 +6,8 @@
  * while it is read: its stack is taken when two readings in a row agree, and marked as changing if
  * none do.
  *
- * A native stack is walked from the registers that the thread had when it entered the kernel last. It
- * has them still if it does not run, and has not run since: so its CPU time tells, read before
+ * A native stack is walked from the registers that the thread had when it entered the kernel last.
+ * It has them still if it does not run, and has not run since: so its CPU time tells, read before
  * and after. For one that runs they are those of some time before. Not thread-safe.
  */
 #ifndef RBPF_DUMP_DUMP_H

@@ -19,9 +19,10 @@ struct dump_ruby {
 };
 
 /*
- * Make a struct dump_frame of each frame, innermost first: of the Ruby frames, and of those of @native,
- * whose missing outer end is a frame, too. @here NULL: Ruby frames only. *@ret is the caller's to free; what its
- * frames point to lives as long as @here and the resolver. Returns 0 or -ENOMEM.
+ * Make a struct dump_frame of each frame, innermost first: of the Ruby frames, and of those of
+ * @native, whose missing outer end is a frame, too. @here NULL: Ruby frames only. *@ret is the
+ * caller's to free; what its frames point to lives as long as @here and the resolver. Returns 0 or
+ * -ENOMEM.
  */
 int dump_frames(struct native_user_walk *here, const struct dump_ruby *ruby,
 		const struct native_stack *native, struct dump_frame **ret, size_t *n);

@@ -11,8 +11,8 @@ struct process;
 
 /*
  * Read each thread of @d, which is of @process, and append its stacks to @out. @stack: which
- * frames are shown; JSON has the interpreter's own also with STACK_MIXED, marked as internal. Returns 0
- * or -ENOMEM.
+ * frames are shown; JSON has the interpreter's own also with STACK_MIXED, marked as internal.
+ * Returns 0 or -ENOMEM.
  */
 int dump_text(struct dump *d, const struct process *process, enum stack_mode stack,
 	      struct buf *out);

@@ -5,7 +5,8 @@
  * instructions. It knows nothing of processes: addresses are the file's own.
  *
  * The file may belong to a hostile target: what is read and what is made of it is limited in size
- * and in time, and a table may be wrong, but cannot harm its reader. Thread-safe for different lists of rules.
+ * and in time, and a table may be wrong, but cannot harm its reader. Thread-safe for different
+ * lists of rules.
  */
 #ifndef RBPF_ELF_CFI_H
 #define RBPF_ELF_CFI_H
@@ -31,7 +32,10 @@ struct cfi_rules {
 		.in = INTERN_INIT                                                                  \
 	}
 
-/* Add to @rules, which are empty (CFI_RULES_INIT), those that all tables need. Returns 0 or -ENOMEM. */
+/*
+ * Add to @rules, which are empty (CFI_RULES_INIT), those that all tables need. Returns 0 or
+ * -ENOMEM.
+ */
 int cfi_rules_init(struct cfi_rules *rules);
 void cfi_rules_deinit(struct cfi_rules *rules);
 

@@ -45,8 +45,8 @@ enum cfi_step_result {
 typedef int cfi_read_fn(void *ctx, uint64_t addr, uint64_t *ret);
 
 /*
- * Make @frame its caller's, by @rule, which is the one for its pc. @pc_mask is one of CFI_PC_MASK_*.
- * On any other result than CFI_STEP_CALLER, @frame is left as it was.
+ * Make @frame its caller's, by @rule, which is the one for its pc. @pc_mask is one of
+ * CFI_PC_MASK_*. On any other result than CFI_STEP_CALLER, @frame is left as it was.
  */
 enum cfi_step_result cfi_step(const struct rbpf_cfi_rule *rule, uint64_t pc_mask, cfi_read_fn *read,
 			      void *ctx, struct cfi_frame *frame);

@@ -46,8 +46,8 @@ int debug_file_open(int fd, const char *path, const struct debug_roots *roots, c
 
 /*
  * Open the file that @fd, the file with debug information at @real, links resolved, shares some of
- * it with (dwz's "multifile", .gnu_debugaltlink): by its build-id, or by its name, which is relative
- * to @real. Returns as debug_file_open().
+ * it with (dwz's "multifile", .gnu_debugaltlink): by its build-id, or by its name, which is
+ * relative to @real. Returns as debug_file_open().
  */
 int debug_file_open_shared(int fd, const char *real, const struct debug_roots *roots);
 

@@ -12,8 +12,8 @@
 #include "elf/elf_common.h"
 
 /*
- * Whether the section @name is one of @needed that was not seen before, by the bits of @seen: of two
- * with one name, what is checked could be another one than libdw takes.
+ * Whether the section @name is one of @needed that was not seen before, by the bits of @seen: of
+ * two with one name, what is checked could be another one than libdw takes.
  */
 static bool is_needed(const char *name, const char *const *needed, size_t n, uint64_t *seen)
 {
@@ -80,9 +80,9 @@ Elf_Data *debug_info_section(const struct debug_info *info, const char *name)
 }
 
 /*
- * libdw does not look whether a name ends before its section does, neither among the DIEs nor in the
- * sections of strings that line tables refer to: make sure. What .debug_info ends with is otherwise
- * the end of children (0 already) or an attribute of a unit without any.
+ * libdw does not look whether a name ends before its section does, neither among the DIEs nor in
+ * the sections of strings that line tables refer to: make sure. What .debug_info ends with is
+ * otherwise the end of children (0 already) or an attribute of a unit without any.
  */
 static void terminate_names(const struct debug_info *info, const char *section)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * libiberty tells what it has so far, piece by piece, and knows no limit: a name of 200 bytes that
- * says "a pair of what was before" often enough stands for gigabytes. The only way to stop it is not
- * to return. What it has then is on its stack, but for the characters of one identifier of Rust.
+ * says "a pair of what was before" often enough stands for gigabytes. The only way to stop it is
+ * not to return. What it has then is on its stack, but for the characters of one identifier of
+ * Rust.
  */
 #include "elf/demangle.h"
 

@@ -2,9 +2,9 @@
 /*
  * Names of C++ (Itanium ABI) and Rust (legacy and v0) as people write them. Thread-safe.
  *
- * There is no limit of time: libiberty counts the lifetimes of a Rust name up to the number of 64 bits that
- * the name gives, and tells nothing meanwhile where it prints nothing. Who demangles what strangers wrote
- * does it in a worker, which has a limit.
+ * There is no limit of time: libiberty counts the lifetimes of a Rust name up to the number of 64
+ * bits that the name gives, and tells nothing meanwhile where it prints nothing. Who demangles what
+ * strangers wrote does it in a worker, which has a limit.
  */
 #ifndef RBPF_ELF_DEMANGLE_H
 #define RBPF_ELF_DEMANGLE_H

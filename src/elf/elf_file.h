@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * An ELF file: its symbols and segments. It knows nothing of processes: all addresses are the file's
- * own (st_value, p_vaddr); the caller adds the load bias.
+ * An ELF file: its symbols and segments. It knows nothing of processes: all addresses are the
+ * file's own (st_value, p_vaddr); the caller adds the load bias.
  *
  * The file may be a hostile target's. It is read, never mapped, since it may become shorter
  * meanwhile, and no more of it than the limits below: what lies beyond is as if it were not there.

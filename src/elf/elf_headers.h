@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * What the program headers of an ELF file say: which part of it goes where, and its build-id. That
- * is enough to translate a process' address into the file's; sections, which a file may do without, are
- * not looked at.
+ * is enough to translate a process' address into the file's; sections, which a file may do without,
+ * are not looked at.
  *
  * The file may belong to a hostile target, so it is read, not mapped: it may shrink meanwhile.
  * Thread-safe for different files.

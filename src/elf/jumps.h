@@ -16,10 +16,10 @@ struct elf_symbols;
 #define ELF_JUMPS_MAX 16 /* of a function, that are told */
 
 /*
- * The functions that begin where one of the @size bytes of code at @addr jumps to, the code being of
- * this machine's kind; what is jumped to through a stub of the procedure linkage table counts as the
- * function of that name. Any byte may be the first of a jump, so one that is none may be taken for
- * one, but only if it leads to where a function begins. Returns how many are in @ret.
+ * The functions that begin where one of the @size bytes of code at @addr jumps to, the code being
+ * of this machine's kind; what is jumped to through a stub of the procedure linkage table counts as
+ * the function of that name. Any byte may be the first of a jump, so one that is none may be taken
+ * for one, but only if it leads to where a function begins. Returns how many are in @ret.
  */
 size_t elf_jumps(const struct elf_symbols *symbols, const uint8_t *code, size_t size, uint64_t addr,
 		 uint64_t ret[ELF_JUMPS_MAX]);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Which unit has an address is found in a table of the units' ranges, made from the units
- * themselves: .debug_aranges is not there always (clang) or not complete. A unit's functions are put
- * into such a table, too, when the unit is first looked into; from the function on, the DIEs that
- * have the address are followed downwards. libdw reads a unit's table of lines once, when first
- * asked, and keeps it.
+ * themselves: .debug_aranges is not there always (clang) or not complete. A unit's functions are
+ * put into such a table, too, when the unit is first looked into; from the function on, the DIEs
+ * that have the address are followed downwards. libdw reads a unit's table of lines once, when
+ * first asked, and keeps it.
  *
  * One byte of such a table may stand for a line, which takes libdw 50 bytes of memory: tables are
- * limited in size. What libdw does else for one step is linear, so that looking at the clock between
- * steps limits the time.
+ * limited in size. What libdw does else for one step is linear, so that looking at the clock
+ * between steps limits the time.
  */
 #include "elf/lines.h"
 

@@ -42,8 +42,8 @@ int elf_lines_open(int fd, const char *path, const struct debug_roots *roots,
 void elf_lines_close(struct elf_lines *lines);
 
 /*
- * What @addr belongs to, the innermost function first, then those it was inlined into, each with the
- * line at which it is. Fills at most @max of @out; returns how many, 0 if nothing is known.
+ * What @addr belongs to, the innermost function first, then those it was inlined into, each with
+ * the line at which it is. Fills at most @max of @out; returns how many, 0 if nothing is known.
  */
 size_t elf_lines_find(struct elf_lines *lines, uint64_t addr, struct elf_line *out, size_t max);
 

@@ -320,7 +320,9 @@ struct fde_entry {
 	int32_t start, fde; /* relative to the header */
 };
 
-/* @data is the section, which stands at @addr. All linkers write it in the one form there is here. */
+/*
+ * @data is the section, which stands at @addr. All linkers write it in the one form there is here.
+ */
 static int add_fde_table(struct symbol_list *list, const Elf_Data *data, uint64_t addr)
 {
 	const char *bytes = data->d_buf;

@@ -89,8 +89,8 @@ struct symbol_strings symbol_section_strings(Elf *elf, size_t index);
 const char *symbol_string(const struct symbol_strings *strings, size_t offset);
 
 /*
- * How many bytes of @name, a symbol's, are its name; 0 once all names that were asked about are past
- * the limit.
+ * How many bytes of @name, a symbol's, are its name; 0 once all names that were asked about are
+ * past the limit.
  */
 uint32_t symbol_name_len(struct symbol_list *list, const char *name);
 

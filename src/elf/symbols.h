@@ -69,8 +69,8 @@ int elf_symbols_read_image(const void *image, size_t size, struct elf_symbols *r
 void elf_symbols_deinit(struct elf_symbols *symbols);
 
 /*
- * The function that @addr lies in, NULL if in none; of several the one that starts last. Valid until
- * elf_symbols_deinit().
+ * The function that @addr lies in, NULL if in none; of several the one that starts last. Valid
+ * until elf_symbols_deinit().
  */
 const struct elf_function *elf_symbols_find(const struct elf_symbols *symbols, uint64_t addr);
 

@@ -20,7 +20,8 @@
 
 /*
  * Room for native stacks: 8 MiB for the tables of what is executed, which a process of 110,000 rows
- * takes 0.44 MB of, and ranges of code for some hundred processes with as many libraries as Rails has.
+ * takes 0.44 MB of, and ranges of code for some hundred processes with as many libraries as Rails
+ * has.
  */
 #define POOL_CHUNKS	((8u << 20) / (RBPF_POOL_CHUNK * sizeof(uint32_t)))
 #define MAX_RANGES	32768u
@@ -136,7 +137,10 @@ static int map_unwind_memory(struct bpf_engine *s)
 	return m->words && m->rules && m->ranges ? 0 : -ENOMEM;
 }
 
-/* Of an engine that samples nothing only the iterators are needed: checking tick takes the kernel longest. */
+/*
+ * Of an engine that samples nothing only the iterators are needed: checking tick takes the kernel
+ * longest.
+ */
 static void leave_out_sampling(struct rbpf_bpf *skel)
 {
 	bpf_program__set_autoload(skel->progs.tick, false);

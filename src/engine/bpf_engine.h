@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The engine that samples with BPF programs (bpf/): it loads and attaches them, opens the perf events
- * of threads or CPUs, and reads the ring buffer. Its folder alone includes libbpf.
+ * The engine that samples with BPF programs (bpf/): it loads and attaches them, opens the perf
+ * events of threads or CPUs, and reads the ring buffer. Its folder alone includes libbpf.
  *
  * Everything it holds in the kernel is held by file descriptors: when rbpf dies, in whatever way,
  * the kernel takes it all down. Not thread-safe.

@@ -28,8 +28,8 @@ void clock_events_deinit(struct clock_events *ce);
 
 /*
  * Sample thread @tid, and all threads (and children, if asked for) that it will create.
- * Returns 0; -ESRCH if the thread is gone and -EMFILE if too many files are open, without @err; or another
- * error with @err set.
+ * Returns 0; -ESRCH if the thread is gone and -EMFILE if too many files are open, without @err; or
+ * another error with @err set.
  */
 int clock_events_add_thread(struct clock_events *ce, pid_t tid, struct err *err);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What takes samples, as its clients see it: which processes and threads it is to sample, the records
- * that it makes (include/rbpf_abi.h), and what it counts. An engine moves records and does not know
- * what they mean.
+ * What takes samples, as its clients see it: which processes and threads it is to sample, the
+ * records that it makes (include/rbpf_abi.h), and what it counts. An engine moves records and does
+ * not know what they mean.
  *
- * bpf_engine.h is the one that rbpf has. An implementation puts struct engine first in its own struct,
- * fills in the operations that it has, and hands out a pointer to it; tests/support/scripted_engine.h
- * is one that plays records of a test. Not thread-safe.
+ * bpf_engine.h is the one that rbpf has. An implementation puts struct engine first in its own
+ * struct, fills in the operations that it has, and hands out a pointer to it;
+ * tests/support/scripted_engine.h is one that plays records of a test. Not thread-safe.
  */
 #ifndef RBPF_ENGINE_ENGINE_H
 #define RBPF_ENGINE_ENGINE_H
@@ -51,9 +51,9 @@ struct unwind_memory {
 };
 
 /*
- * Operations of an engine; each is described at the function that calls it. Those after "may be NULL" are
- * left NULL by an engine that does not need them: then the function does nothing and its results are
- * 0, but engine_fd() is -1 and engine_read_registers() fails with -ENOTSUP.
+ * Operations of an engine; each is described at the function that calls it. Those after "may be
+ * NULL" are left NULL by an engine that does not need them: then the function does nothing and its
+ * results are 0, but engine_fd() is -1 and engine_read_registers() fails with -ENOTSUP.
  */
 struct engine_ops {
 	const char *name;
@@ -90,8 +90,8 @@ void engine_close(struct engine *e);
 
 /*
  * Follow process @tgid; @layout NULL if no Ruby is known in it (yet). Also to change the layout.
- * @since_ns: when it was forked or executed, CLOCK_MONOTONIC; 0: before it was met. Returns 0, -E2BIG
- * if RBPF_MAX_PROCS are followed, or another error; @err is set.
+ * @since_ns: when it was forked or executed, CLOCK_MONOTONIC; 0: before it was met. Returns 0,
+ * -E2BIG if RBPF_MAX_PROCS are followed, or another error; @err is set.
  */
 int engine_follow(struct engine *e, pid_t tgid, const struct rbpf_layout *layout, uint64_t since_ns,
 		  struct err *err);
@@ -118,11 +118,11 @@ void engine_unwind_memory(const struct engine *e, struct unwind_memory *ret);
 void engine_set_code(struct engine *e, pid_t tgid, const struct rbpf_code *code);
 
 /*
- * Sample thread @tid, and all threads and (with follow) children that it will create. An engine that
- * samples all threads of the processes that it follows has nothing to do here.
+ * Sample thread @tid, and all threads and (with follow) children that it will create. An engine
+ * that samples all threads of the processes that it follows has nothing to do here.
  *
- * Returns 0, -ESRCH if the thread is gone, -EMFILE if too many files are open, or another error with
- * @err set.
+ * Returns 0, -ESRCH if the thread is gone, -EMFILE if too many files are open, or another error
+ * with @err set.
  */
 int engine_add_thread(struct engine *e, pid_t tid, struct err *err);
 
@@ -131,15 +131,15 @@ int engine_set_cpus(struct engine *e, const struct cpus *cpus, struct err *err);
 
 /*
  * The threads of process @tgid, or if 0 of all that are followed, with their thread pointers: of
- * very many those that come first. *@ret is malloc'ed, or NULL if there are none. Without their thread
- * pointers no Ruby can be found in a process.
+ * very many those that come first. *@ret is malloc'ed, or NULL if there are none. Without their
+ * thread pointers no Ruby can be found in a process.
  */
 int engine_read_threads(struct engine *e, pid_t tgid, struct rbpf_task **ret, size_t *n,
 			struct err *err);
 
 /*
- * The same with the registers of each thread. Each thread is read at another time; if its runtime is
- * unchanged later, its registers are still those.
+ * The same with the registers of each thread. Each thread is read at another time; if its runtime
+ * is unchanged later, its registers are still those.
  */
 int engine_read_registers(struct engine *e, pid_t tgid, struct rbpf_thread **ret, size_t *n,
 			  struct err *err);
@@ -149,8 +149,8 @@ int engine_fd(const struct engine *e);
 
 /*
  * Pass the records there are to @handle, for ENGINE_DRAIN_NS at most: targets can make new ones
- * faster than they are handled. Returns 0 when there are no more, 1 if there may be, or what @handle
- * returned if that was negative.
+ * faster than they are handled. Returns 0 when there are no more, 1 if there may be, or what
+ * @handle returned if that was negative.
  */
 #define ENGINE_DRAIN_NS 100000000ull
 int engine_drain(struct engine *e, engine_record_fn *handle, void *arg);

@@ -27,8 +27,8 @@ struct environment_row {
 size_t environment_probe(struct environment_row *rows);
 
 /*
- * Fail with ERR_ENV and the words of the first row that is needed and not there; else 0. @command is
- * the command line that needs it, for the hint.
+ * Fail with ERR_ENV and the words of the first row that is needed and not there; else 0. @command
+ * is the command line that needs it, for the hint.
  */
 int environment_check(const char *command, struct err *err);
 

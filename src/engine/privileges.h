@@ -7,8 +7,9 @@
 #define RBPF_ENGINE_PRIVILEGES_H
 
 /*
- * Drop for good the capabilities that recording does not need. Programs that rbpf executes later are not
- * affected: execve() by root gives a full set. If the kernel refuses, rbpf keeps what it has.
+ * Drop for good the capabilities that recording does not need. Programs that rbpf executes later
+ * are not affected: execve() by root gives a full set. If the kernel refuses, rbpf keeps what it
+ * has.
  */
 void privileges_reduce(void);
 

@@ -56,8 +56,8 @@ void flame_colors_deinit(struct flame_colors *colors);
 #define _cleanup_flame_colors_ _cleanup_(flame_colors_deinit)
 
 /*
- * The category of a node that is a frame: that of its frame, but with FLAME_COLOR_KIND a Ruby method
- * that mostly ran as compiled code is in one of its own.
+ * The category of a node that is a frame: that of its frame, but with FLAME_COLOR_KIND a Ruby
+ * method that mostly ran as compiled code is in one of its own.
  */
 size_t flame_colors_category(const struct flame_colors *colors, const struct tree_node *node);
 

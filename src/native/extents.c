@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Giving back must not fail, so extents_alloc() makes the room for it: with N parts allocated there are
- * at most N + 1 free ones between them, and at most N retired.
+ * Giving back must not fail, so extents_alloc() makes the room for it: with N parts allocated there
+ * are at most N + 1 free ones between them, and at most N retired.
  */
 #include "native/extents.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Both stacks are consumed from their outermost ends. If all of them is there, their activations
- * of rb_vm_exec() are paired in this order, because activations begin and end at the inner end, where
- * for a moment one of the stacks has one more. Where frames are missing, from there on in they are
- * paired in the other order (align()).
+ * of rb_vm_exec() are paired in this order, because activations begin and end at the inner end,
+ * where for a moment one of the stacks has one more. Where frames are missing, from there on in
+ * they are paired in the other order (align()).
  */
 #include "native/merge.h"
 
@@ -79,8 +79,8 @@ static size_t count_activations(const struct merger *m)
 }
 
 /*
- * Pair the activations that are left with the Ruby frames that are, from the innermost ones on. What
- * there is more of on one side is, on the other, among what is missing.
+ * Pair the activations that are left with the Ruby frames that are, from the innermost ones on.
+ * What there is more of on one side is, on the other, among what is missing.
  */
 static void align(struct merger *m)
 {
@@ -272,8 +272,8 @@ static void put_segment(struct merger *m)
 }
 
 /*
- * Before the first rb_vm_exec(): how the program or thread came to run Ruby; it may have begun with a
- * method in C. Or what is left of a segment whose outer end is missing.
+ * Before the first rb_vm_exec(): how the program or thread came to run Ruby; it may have begun with
+ * a method in C. Or what is left of a segment whose outer end is missing.
  */
 static void put_start(struct merger *m)
 {
@@ -324,7 +324,9 @@ size_t merge_stacks(const struct merge *w, struct merged_frame *out, size_t *gc)
 {
 	struct merger m = { .w = w, .ruby = w->n_ruby, .native = w->n_native, .out = out };
 	const size_t running = count_running(w), uncut = count_uncut(w, running);
-	/* With no activation that is known as one, the native stack is all called by the Ruby one. */
+	/*
+	 * With no activation that is known as one, the native stack is all called by the Ruby one.
+	 */
 	const bool from_start = w->complete && count_activations(&m);
 
 	if (!from_start || uncut < running)

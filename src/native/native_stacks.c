@@ -30,8 +30,8 @@
 #include "target/target_file.h"
 
 /*
- * Not more often is a map read because of addresses that no code is known at; and not before so many
- * times what it took, for a process can have very many mappings and ask again and again.
+ * Not more often is a map read because of addresses that no code is known at; and not before so
+ * many times what it took, for a process can have very many mappings and ask again and again.
  */
 #define MAP_PAUSE_MIN	 (NSEC_PER_SEC / 10)
 #define MAP_PAUSE_FACTOR 50
@@ -182,7 +182,9 @@ static void displace(struct native_process *p)
 	p->code_set = false;
 }
 
-/* Stacks are to be walked by @map, which becomes this process' own reference, in place of its own. */
+/*
+ * Stacks are to be walked by @map, which becomes this process' own reference, in place of its own.
+ */
 static int replace(struct native_process *p, struct code_map *map)
 {
 	struct native *n = p->native;

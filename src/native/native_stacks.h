@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Native stacks in user space. It tells whoever walks them (the BPF programs, or native_user_walk.h)
- * which code each process has mapped, and turns their addresses into frames of the recording. Not
- * thread-safe.
+ * Native stacks in user space. It tells whoever walks them (the BPF programs, or
+ * native_user_walk.h) which code each process has mapped, and turns their addresses into frames of
+ * the recording. Not thread-safe.
  */
 #ifndef RBPF_NATIVE_NATIVE_STACKS_H
 #define RBPF_NATIVE_NATIVE_STACKS_H
@@ -84,8 +84,8 @@ int native_process_miss(struct native_process *p, uint64_t addr, enum rbpf_nativ
 			const struct ruby_vm *vm);
 
 /*
- * How many reads of memory maps were deferred since the last call, because those before took too much
- * CPU time: until they are made, native stacks of these processes may have gaps.
+ * How many reads of memory maps were deferred since the last call, because those before took too
+ * much CPU time: until they are made, native stacks of these processes may have gaps.
  */
 uint64_t native_map_reads_deferred(struct native *n);
 
@@ -123,7 +123,10 @@ const struct native_name *native_frame_name(const struct native *n, uint32_t nam
 /* Convert a Ruby frame, as the resolver has named it, into what merge_stacks() takes. */
 struct merge_ruby native_merge_ruby(enum frame_kind kind, const struct frame_origin *origin);
 
-/* As struct merge.makes_tail_call, for a process; @arg is its struct native_process, NULL if unknown. */
+/*
+ * As struct merge.makes_tail_call, for a process; @arg is its struct native_process, NULL if
+ * unknown.
+ */
 bool native_makes_tail_call(void *arg, uint64_t function, uint64_t other);
 
 /* The recording's frame for @name, FRAME_INTERNAL or not. Returns 0 or -errno. */

@@ -23,8 +23,8 @@
 #define MAX_WALKS  128
 
 /*
- * The shim under which the BPF walker compiles as host C; as in ruby/walk.c, its state is found by a
- * CPU number that says nothing here.
+ * The shim under which the BPF walker compiles as host C; as in ruby/walk.c, its state is found by
+ * a CPU number that says nothing here.
  */
 struct walk;
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Runs the native walk of the BPF programs (bpf/native_walk.bpf.h) in user space, over the memory of a
- * process with a Ruby: for rbpf dump, and for comparing its result with a debugger's.
+ * Runs the native walk of the BPF programs (bpf/native_walk.bpf.h) in user space, over the memory
+ * of a process with a Ruby: for rbpf dump, and for comparing its result with a debugger's.
  *
- * Registers come from engine_read_registers(). The target runs on meanwhile: what is walked is a stack only
- * if its thread has not run since they were taken. Not thread-safe.
+ * Registers come from engine_read_registers(). The target runs on meanwhile: what is walked is a
+ * stack only if its thread has not run since they were taken. Not thread-safe.
  */
 #ifndef RBPF_NATIVE_NATIVE_USER_WALK_H
 #define RBPF_NATIVE_NATIVE_USER_WALK_H
@@ -48,7 +48,10 @@ void native_stack_deinit(struct native_stack *stack);
  */
 int native_user_walk_interpreter(struct native_user_walk *h, const struct resolver *names);
 
-/* As native_frames() (without inlined functions: one a word) and native_frame_name(), of native_stacks.h. */
+/*
+ * As native_frames() (without inlined functions: one a word) and native_frame_name(), of
+ * native_stacks.h.
+ */
 int native_user_walk_frames(struct native_user_walk *h, const uint64_t *words, size_t n_words,
 			    struct native_frames *ret);
 /* As struct merge.makes_tail_call; @arg is @h. */

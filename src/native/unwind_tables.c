@@ -10,10 +10,10 @@
  * - Ranges are written before anybody is told where they are, and not written after they were
  *   removed until the grace is over.
  *
- * A file is known here, as a struct unwind_table, while its table is in the pool; and as long as a range
- * of it is added, if its table was refused for want of room. Such a file may be asked for again
- * when words have become free, and otherwise every UNWIND_STAY_NS. Its size is remembered, so that
- * most of the refusals to come cost no reading.
+ * A file is known here, as a struct unwind_table, while its table is in the pool; and as long as a
+ * range of it is added, if its table was refused for want of room. Such a file may be asked for
+ * again when words have become free, and otherwise every UNWIND_STAY_NS. Its size is remembered, so
+ * that most of the refusals to come cost no reading.
  */
 #include "native/unwind_tables.h"
 

@@ -64,13 +64,13 @@ int unwind_tables_add(struct unwind_tables *t, struct code_map *map, uint64_t no
 void unwind_tables_remove(struct unwind_tables *t, struct code_map *map, uint64_t now);
 
 /*
- * Process @pid, which has @map, runs code at @addr that is RBPF_CODE_UNREAD: load its table, of which
- * no other copy is kept (code_file_forget_table()). It takes 15 ms for libruby, and some 2 s for a
- * file that a hostile target made for that (CFI_MAX_NS). If the file cannot be opened through @pid,
- * its ranges are RBPF_CODE_NO_TABLE, but not those of maps that are added later.
+ * Process @pid, which has @map, runs code at @addr that is RBPF_CODE_UNREAD: load its table, of
+ * which no other copy is kept (code_file_forget_table()). It takes 15 ms for libruby, and some 2 s
+ * for a file that a hostile target made for that (CFI_MAX_NS). If the file cannot be opened through
+ * @pid, its ranges are RBPF_CODE_NO_TABLE, but not those of maps that are added later.
  *
- * With @ahead the worker reads the file meanwhile (code_readahead.h), and unwind_tables_poll() loads
- * the table when that is done.
+ * With @ahead the worker reads the file meanwhile (code_readahead.h), and unwind_tables_poll()
+ * loads the table when that is done.
  *
  * Returns 0, -ENOENT (@map was not added, or @addr is in no range of it, or in one that no file is
  * behind) or -ENOMEM, after which it may be asked for again.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Adds up samples as they are read: those with the same stack and flags, and of the same thread where
- * that is asked for, become one struct profile_aggregate. Memory grows with the variety of a
+ * Adds up samples as they are read: those with the same stack and flags, and of the same thread
+ * where that is asked for, become one struct profile_aggregate. Memory grows with the variety of a
  * recording, not with its length. Not thread-safe.
  */
 #ifndef RBPF_PROFILE_AGGREGATE_H
@@ -16,8 +16,9 @@ struct profile_sample;
 /* Finds the aggregate of a sample. The aggregates themselves are the profile's. */
 struct aggregate_index {
 	/*
-	 * Without threads: by stack id, the last aggregate of the stack + 1, 0 if there is none. A stack
-	 * has an aggregate for each set of SAMPLE_FLAGS that its samples have: a list of 256 at most.
+	 * Without threads: by stack id, the last aggregate of the stack + 1, 0 if there is none. A
+	 * stack has an aggregate for each set of SAMPLE_FLAGS that its samples have: a list of 256
+	 * at most.
 	 */
 	uint32_t *last;
 	size_t n_last, cap_last;

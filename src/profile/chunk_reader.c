@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The stretches are a ring. The thread fills one when the caller is done with the chunks that were in
- * it before. Each waits for the other only if the ring is full or empty, so one condition is enough.
+ * The stretches are a ring. The thread fills one when the caller is done with the chunks that were
+ * in it before. Each waits for the other only if the ring is full or empty, so one condition is
+ * enough.
  *
- * The thread ends at the first chunk that is the last whatever the caller makes of it, or when it is
- * told to. A read() from a slow pipe is waited for then: the caller would read on to the end itself.
+ * The thread ends at the first chunk that is the last whatever the caller makes of it, or when it
+ * is told to. A read() from a slow pipe is waited for then: the caller would read on to the end
+ * itself.
  */
 #include "profile/chunk_reader.h"
 
@@ -163,7 +165,10 @@ static struct stretch *stretch_of(struct chunk_reader *cr, uint64_t i)
 	return &cr->stretches[i % CHUNK_READER_STRETCHES];
 }
 
-/* The stretch to fill next, once the caller is done with what is in it; NULL if the thread is to end. */
+/*
+ * The stretch to fill next, once the caller is done with what is in it; NULL if the thread is to
+ * end.
+ */
 static struct stretch *wait_for_room(struct chunk_reader *cr)
 {
 	struct stretch *st;

@@ -2,8 +2,8 @@
 /*
  * Reads the chunks of a recording, one after the other: checks and uncompresses them.
  *
- * To uncompress chunks takes about as long as to decode what is in them, so a thread can do it ahead
- * of the caller. What the caller gets, in which order, does not depend on that.
+ * To uncompress chunks takes about as long as to decode what is in them, so a thread can do it
+ * ahead of the caller. What the caller gets, in which order, does not depend on that.
  *
  * It knows nothing of records and JSON. A chunk_reader is for one thread; its own thread touches
  * nothing but the chunk_reader and what is read.
@@ -79,7 +79,9 @@ struct chunk_reader {
 void chunk_reader_init(struct chunk_reader *cr, const struct source *src);
 void chunk_reader_deinit(struct chunk_reader *cr);
 
-/* Read up to @want bytes of what comes next, fewer only at the end. Not after chunk_reader_start(). */
+/*
+ * Read up to @want bytes of what comes next, fewer only at the end. Not after chunk_reader_start().
+ */
 int chunk_reader_bytes(struct chunk_reader *cr, void *to, size_t want, size_t *ret_len);
 
 /*
@@ -89,13 +91,16 @@ int chunk_reader_bytes(struct chunk_reader *cr, void *to, size_t want, size_t *r
 void chunk_reader_start(struct chunk_reader *cr);
 
 /*
- * The next chunk, valid until the next call. Returns 0; -ENODATA at the end of the file, -EBADMSG if
- * what comes is no whole chunk, -ENOMEM, and other errors of reading. After a failure or TOTALS there
- * must be no further call.
+ * The next chunk, valid until the next call. Returns 0; -ENODATA at the end of the file, -EBADMSG
+ * if what comes is no whole chunk, -ENOMEM, and other errors of reading. After a failure or TOTALS
+ * there must be no further call.
  */
 int chunk_reader_next(struct chunk_reader *cr, const struct chunk **ret);
 
-/* Read no chunk any more, but go to the end; *@ret is then the length of it all. Returns 0 or -errno. */
+/*
+ * Read no chunk any more, but go to the end; *@ret is then the length of it all. Returns 0 or
+ * -errno.
+ */
 int chunk_reader_drain(struct chunk_reader *cr, uint64_t *ret);
 
 #endif

@@ -4,8 +4,9 @@
  * easy to guess. So a regular file is never opened for writing through a name that was there
  * before: the name is freed by rename() or unlink(), which change a directory only, and taken with
  * O_EXCL. A symbolic or hard link that somebody left for us then costs nothing but itself, and
- * fchown() and the mode 0600 apply to a file that is ours alone. All of it is done in one directory,
- * which is opened once, and a FIFO or device is opened by the descriptor that was examined.
+ * fchown() and the mode 0600 apply to a file that is ours alone. All of it is done in one
+ * directory, which is opened once, and a FIFO or device is opened by the descriptor that was
+ * examined.
  */
 #include "profile/output.h"
 

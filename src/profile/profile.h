@@ -22,8 +22,8 @@
 /*
  * Stored in the file: add at the end, never renumber.
  *
- * Upon the stack that caused a garbage collection stands a FRAME_GC for REASON_GC, and upon that, if
- * it is known, another for what the collector did (reason.h).
+ * Upon the stack that caused a garbage collection stands a FRAME_GC for REASON_GC, and upon that,
+ * if it is known, another for what the collector did (reason.h).
  */
 enum frame_kind {
 	FRAME_RUBY = 0,	     /* a method, block, class body … written in Ruby */
@@ -156,7 +156,9 @@ struct profile_sample {
 	uint16_t event; /* its number in meta.events */
 };
 
-/* All samples with one stack and the same SAMPLE_FLAGS; of one thread, if the profile is by_thread. */
+/*
+ * All samples with one stack and the same SAMPLE_FLAGS; of one thread, if the profile is by_thread.
+ */
 struct profile_aggregate {
 	uint64_t samples; /* how many */
 	uint64_t value;	  /* sum of theirs; UINT64_MAX if it does not fit */
@@ -299,8 +301,8 @@ static inline const char *profile_str(const struct profile *p, uint32_t id)
 }
 
 /*
- * What a picture or an export of a recording may take, in bytes: in proportion to the recording, for
- * a small one can be made to expand without end (one long stack in each of many threads).
+ * What a picture or an export of a recording may take, in bytes: in proportion to the recording,
+ * for a small one can be made to expand without end (one long stack in each of many threads).
  */
 #define PROFILE_FREE_OUTPUT (1ull << 30)
 #define PROFILE_MAX_RATIO   1024u

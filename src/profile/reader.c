@@ -261,7 +261,10 @@ static void select_samples(struct reader *rd)
 	d->n_events = rd->major == RBPF_FILE_MAJOR_CPU ? 0 : rd->profile.meta.n_events;
 	for (uint32_t i = 0; i < rd->profile.meta.n_events; i++)
 		d->is_cpu[i] = event_is_cpu(&rd->profile.meta.events[i]);
-	/* The buffers between the kernel and the recorder may hold samples of just before the start. */
+	/*
+	 * The buffers between the kernel and the recorder may hold samples of just before the
+	 * start.
+	 */
 	if (rd->opts.from_ns && __builtin_add_overflow(start, rd->opts.from_ns, &d->from_ts))
 		d->from_ts = UINT64_MAX;
 	if (rd->opts.to_ns && __builtin_add_overflow(start, rd->opts.to_ns, &d->to_ts))

@@ -31,14 +31,15 @@ struct read_options {
 };
 
 /*
- * Read @path ("-" is stdin); @opts NULL: all samples are selected, added up. *@ret is then owned by the
- * caller (profile_deinit).
+ * Read @path ("-" is stdin); @opts NULL: all samples are selected, added up. *@ret is then owned by
+ * the caller (profile_deinit).
  *
- * A FIFO, device or link that another user may have left is refused with -EPERM (dir_entry.h). Otherwise
- * it fails with ERR_PROFILE: no such file, unreadable, empty, not a recording ("starts with '<?xml'"),
- * an unknown major version of the format, damaged before its first records, or one that takes far
- * more memory than the file has bytes (-E2BIG); or, without @opts->event, with -ENOENT and ERR_USAGE.
- * A damaged tail is no failure: @report says so. On failure *@ret and *@report are untouched.
+ * A FIFO, device or link that another user may have left is refused with -EPERM (dir_entry.h).
+ * Otherwise it fails with ERR_PROFILE: no such file, unreadable, empty, not a recording ("starts
+ * with '<?xml'"), an unknown major version of the format, damaged before its first records, or one
+ * that takes far more memory than the file has bytes (-E2BIG); or, without @opts->event, with
+ * -ENOENT and ERR_USAGE. A damaged tail is no failure: @report says so. On failure *@ret and
+ * *@report are untouched.
  *
  * What is returned is sound whatever the file was: every id names something that exists, ids of
  * parents are below those of their children, strings are valid UTF-8.

@@ -13,8 +13,8 @@
 #include "profile/profile.h"
 
 /*
- * Name, number in the file (never renumber), kind of the frame, word in machine output, the frame's name,
- * and for people why.
+ * Name, number in the file (never renumber), kind of the frame, word in machine output, the frame's
+ * name, and for people why.
  */
 #define FRAME_REASONS(X)                                                                           \
 	/* In place of a Ruby stack. */                                                            \
@@ -80,8 +80,8 @@ const char *frame_reason_label(enum frame_reason reason);
 const char *frame_reason_why(enum frame_reason reason);
 
 /*
- * What a frame of @kind in no module with this name was, in a recording from before reasons were told
- * (rbpf-file(5), 1.5).
+ * What a frame of @kind in no module with this name was, in a recording from before reasons were
+ * told (rbpf-file(5), 1.5).
  */
 enum frame_reason frame_reason_of_label(enum frame_kind kind, const char *label);
 

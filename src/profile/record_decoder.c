@@ -260,8 +260,8 @@ static int decode_module(struct record_decoder *d, struct cursor *c)
 }
 
 /*
- * Views and exports spell out @frame at least once for each record that uses it, and one name may be
- * long and used often.
+ * Views and exports spell out @frame at least once for each record that uses it, and one name may
+ * be long and used often.
  */
 static int use_text(struct record_decoder *d, const struct profile_frame *frame)
 {

@@ -63,9 +63,8 @@ void record_decoder_deinit(struct record_decoder *d);
 
 /*
  * Decode one payload. Returns 0, -ENOMEM, -EBADMSG at the first thing that is wrong, or -E2BIG if
- * RUN records repeat more samples than RBPF_FILE_MAX_RUN or more than @d->text_max bytes of text are
- * used. The records before it then are in the
- * profile, and no further payload must be decoded.
+ * RUN records repeat more samples than RBPF_FILE_MAX_RUN or more than @d->text_max bytes of text
+ * are used. The records before it then are in the profile, and no further payload must be decoded.
  */
 int record_decoder_chunk(struct record_decoder *d, const void *data, size_t len);
 

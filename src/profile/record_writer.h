@@ -41,8 +41,8 @@ void record_writer_deinit(struct record_writer *w);
 int record_writer_flush(struct record_writer *w, bool force);
 
 /*
- * A sample of time @ts comes next: write the chunk if its first sample is a second older. Returns as
- * record_writer_flush().
+ * A sample of time @ts comes next: write the chunk if its first sample is a second older. Returns
+ * as record_writer_flush().
  */
 int record_writer_sample(struct record_writer *w, uint64_t ts);
 

@@ -35,7 +35,8 @@ struct recorder_options {
 /*
  * Create the file, with mode 0600 and owned by the user who ran sudo, and write the header and
  * @meta, whose strings are not kept. Samples are of the events of @meta. Unless that is CPU time
- * alone, the file has a format version that an rbpf which knows only CPU time refuses (rbpf_file.h).
+ * alone, the file has a format version that an rbpf which knows only CPU time refuses
+ * (rbpf_file.h).
  *
  * An older recording of that name is kept as PATH.old, an empty file is replaced, and any other
  * file is refused (-EEXIST) unless forced; so is a PATH.old that would be lost and is no recording.
@@ -51,8 +52,8 @@ int recorder_open(const struct recorder_options *opts, const struct profile_meta
 int recorder_close(struct recorder *rec, const struct profile_totals *totals, struct err *err);
 
 /*
- * What takes the definitions and samples of the recording, valid until it is closed. A process and a
- * thread can be amended by it; all other definitions are written once.
+ * What takes the definitions and samples of the recording, valid until it is closed. A process and
+ * a thread can be amended by it; all other definitions are written once.
  */
 struct sink *recorder_sink(struct recorder *rec);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Where samples go: definitions of what they refer to, and the samples themselves. Whoever takes
- * samples (sample/, native/) knows no more of it. recorder.h writes a recording, profile_sink.h makes
- * a profile in memory.
+ * samples (sample/, native/) knows no more of it. recorder.h writes a recording, profile_sink.h
+ * makes a profile in memory.
  *
- * An implementation puts struct sink first in its own struct, fills in the operations, and hands out a
- * pointer to it. The ids that it returns are those of profile.h. Not thread-safe.
+ * An implementation puts struct sink first in its own struct, fills in the operations, and hands
+ * out a pointer to it. The ids that it returns are those of profile.h. Not thread-safe.
  */
 #ifndef RBPF_PROFILE_SINK_H
 #define RBPF_PROFILE_SINK_H
@@ -70,7 +70,9 @@ int sink_thread_cpu(struct sink *s, uint32_t thread, uint64_t cpu_ns);
 int sink_sample(struct sink *s, const struct profile_sample *sample);
 int sink_lost(struct sink *s, const struct profile_lost *lost);
 
-/* Write what has waited for a second; to be called a few times a second, also when nothing happens. */
+/*
+ * Write what has waited for a second; to be called a few times a second, also when nothing happens.
+ */
 int sink_flush(struct sink *s);
 
 /*

@@ -2,8 +2,8 @@
 /*
  * The fields of a report for programs, which JSON and CSV have in common.
  *
- * They are stable (rbpf-report(1)): fields may be added, none renamed or given another meaning. Names are
- * exact, times are in ns, and line is 0 where there is none.
+ * They are stable (rbpf-report(1)): fields may be added, none renamed or given another meaning.
+ * Names are exact, times are in ns, and line is 0 where there is none.
  */
 #ifndef RBPF_REPORT_FIELDS_H
 #define RBPF_REPORT_FIELDS_H
@@ -58,7 +58,9 @@ struct num_text field_value_key(const struct report *r, const char *what);
 /* What a row has, as r->by says; ends with FIELD_END. */
 const enum report_field *fields_of_rows(const struct report *r);
 
-/* A field of a row, or of a frame. A text that is no string of the recording is put into @scratch. */
+/*
+ * A field of a row, or of a frame. A text that is no string of the recording is put into @scratch.
+ */
 struct field_value field_of_row(const struct report *r, const struct flat_row *row,
 				enum report_field field, struct buf *scratch);
 struct field_value field_of_frame(const struct report *r, uint32_t frame, enum report_field field,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The reports of a recording, each rendered into a buffer: as text (text.c, tree.c, both.c, gc.c), JSON
- * and CSV. Nothing here prints.
+ * The reports of a recording, each rendered into a buffer: as text (text.c, tree.c, both.c, gc.c),
+ * JSON and CSV. Nothing here prints.
  */
 #ifndef RBPF_REPORT_REPORT_H
 #define RBPF_REPORT_REPORT_H
@@ -78,7 +78,9 @@ void report_json_summary(const struct report *r, uint64_t samples, uint64_t valu
 /* Add the members of a frame: those of a row of functions or lines, as r->by says. */
 void report_json_frame(const struct report *r, uint32_t frame, struct json *j);
 
-/* Below so many samples a number says little: half of its 95 % interval is more than a fifth of it. */
+/*
+ * Below so many samples a number says little: half of its 95 % interval is more than a fifth of it.
+ */
 #define REPORT_FEW_SAMPLES 100
 
 /*

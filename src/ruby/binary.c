@@ -97,7 +97,9 @@ static int examine(struct file_worker *worker, pid_t pid, const struct map *map,
 	n = memory_read_some(mem, bin.symbol[RUBY_SYM_ruby_version], bin.version,
 			     sizeof(bin.version) - 1);
 	bin.version[n] = '\0';
-	/* Empty: not permitted to read it. It is printed, so no other text than a version may pass. */
+	/*
+	 * Empty: not permitted to read it. It is printed, so no other text than a version may pass.
+	 */
 	if (n && !ruby_version_valid(bin.version))
 		return -ENOENT;
 	bin.device = io_device(&st);

@@ -64,8 +64,8 @@ struct ruby_binary {
 };
 
 /*
- * Find it among @maps, whose files @worker reads. Returns 0, -ENOENT if no mapped file is a Ruby VM (@err is then not set: the
- * caller knows the words), or another error.
+ * Find it among @maps, whose files @worker reads. Returns 0, -ENOENT if no mapped file is a Ruby VM
+ * (@err is then not set: the caller knows the words), or another error.
  */
 int ruby_binary_find(struct file_worker *worker, pid_t pid, const struct maps *maps,
 		     const struct memory *mem, struct ruby_binary *ret, struct err *err);

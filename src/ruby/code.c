@@ -336,7 +336,10 @@ static void read_thread_main(struct reading *rd)
 
 /* ---- rb_id2str ---- */
 
-/* It reads last_id (4.1: next_id), an unsigned int that comes first, and ids of ruby_global_symbols. */
+/*
+ * It reads last_id (4.1: next_id), an unsigned int that comes first, and ids of
+ * ruby_global_symbols.
+ */
 static void read_symbols(struct reading *rd)
 {
 	const struct emu_access *a = rd->emu.access;

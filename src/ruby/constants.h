@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The constant part of a Ruby's memory (no Ruby constants): the read-only segments of the file that holds the VM, read
- * from that file. The texts of Strings that are C literals ("<main>") are there. A forked child has
- * such a page only once it has touched it, so the BPF programs may be unable to read what the
- * process itself could; and when the process has ended the file is still the same.
+ * The constant part of a Ruby's memory (no Ruby constants): the read-only segments of the file that
+ * holds the VM, read from that file. The texts of Strings that are C literals ("<main>") are there.
+ * A forked child has such a page only once it has touched it, so the BPF programs may be unable to
+ * read what the process itself could; and when the process has ended the file is still the same.
  *
  * Shared by the VMs of a process and its forks: counted. Not thread-safe.
  */

@@ -4,7 +4,10 @@
 #include "base/array.h"
 #include "base/prefix.h"
 
-/* vm*.c, eval.c, cont.c, thread.c, proc.c, 2.7 to 4.1; the rb_*jit_ are those of yjit.c, zjit.c, rjit.c */
+/*
+ * vm*.c, eval.c, cont.c, thread.c, proc.c, 2.7 to 4.1; the rb_*jit_ are those of yjit.c, zjit.c,
+ * rjit.c
+ */
 bool ruby_function_is_glue(const char *name)
 {
 	static const char *const prefixes[] = {

@@ -96,7 +96,9 @@ static size_t next_call_aarch64(const struct text *text, size_t from, uint64_t t
 	return text->size;
 }
 
-/* The first call of the function at @target at or behind byte @from; @text's size if there is none. */
+/*
+ * The first call of the function at @target at or behind byte @from; @text's size if there is none.
+ */
 static size_t next_call(const struct text *text, size_t from, uint64_t target)
 {
 	switch (text->machine) {

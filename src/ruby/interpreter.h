@@ -4,9 +4,9 @@
  * instructions, and rb_vm_exec(), which calls it and catches exceptions. A native frame of
  * vm_exec_core() runs Ruby frames; one of rb_vm_exec() begins an activation (vm.c, all versions).
  *
- * Most files do not name them. But the first word of an iseq's code is the address of an instruction's
- * implementation, which is in vm_exec_core(); and only rb_vm_exec() calls that. It knows nothing of
- * processes: addresses are the file's own.
+ * Most files do not name them. But the first word of an iseq's code is the address of an
+ * instruction's implementation, which is in vm_exec_core(); and only rb_vm_exec() calls that. It
+ * knows nothing of processes: addresses are the file's own.
  */
 #ifndef RBPF_RUBY_INTERPRETER_H
 #define RBPF_RUBY_INTERPRETER_H
@@ -37,8 +37,9 @@ struct interpreter {
 };
 
 /*
- * Find them in the ELF file @fd, which @worker reads as file_worker_read() does, with these headers and
- * symbols. @label is the address of an instruction's implementation; 0 if none is known. Returns 0, -ENOENT, -EIO or -ENOMEM.
+ * Find them in the ELF file @fd, which @worker reads as file_worker_read() does, with these headers
+ * and symbols. @label is the address of an instruction's implementation; 0 if none is known.
+ * Returns 0, -ENOENT, -EIO or -ENOMEM.
  */
 int interpreter_find(struct file_worker *worker, int fd, const struct elf_headers *headers,
 		     const struct elf_symbols *symbols, uint64_t label, struct interpreter *ret);

@@ -188,7 +188,9 @@ const char *ruby_layout_row(const char *version)
 	return minor == MINORS ? NULL : minors[minor].name;
 }
 
-/* The length of the digits and dots of "3.1.2" at the start of @s; 0 if there are no three numbers. */
+/*
+ * The length of the digits and dots of "3.1.2" at the start of @s; 0 if there are no three numbers.
+ */
 static size_t three_numbers(const char *s)
 {
 	size_t len = 0, digits;

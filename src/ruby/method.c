@@ -12,7 +12,9 @@
 #include "ruby/vm.h"
 #include "target/memory.h"
 
-/* rb_method_definition_t.type, the low bits of its flags, and what its body begins with; method.h */
+/*
+ * rb_method_definition_t.type, the low bits of its flags, and what its body begins with; method.h
+ */
 #define DEF_TYPE_MASK	     0xful
 #define VM_METHOD_TYPE_ISEQ  0ul /* the iseq */
 #define VM_METHOD_TYPE_CFUNC 1ul /* the address of the function */

@@ -16,7 +16,9 @@
 #define RSTRING_EMBED_LEN_MASK	 (0x1ful << (RUBY_FL_USHIFT + 2))
 #define RSTRING_EMBED_LEN(flags) (((flags)&RSTRING_EMBED_LEN_MASK) >> (RUBY_FL_USHIFT + 2))
 
-/* rb_thread_t.self (vm_core.h) and rb_fiber_t.cont.self (cont.c): the T_DATA that wraps the struct */
+/*
+ * rb_thread_t.self (vm_core.h) and rb_fiber_t.cont.self (cont.c): the T_DATA that wraps the struct
+ */
 #define RUBY_SELF		 16
 
 /* The largest iseq_size, in words, that is believed: no method is as long as this. */

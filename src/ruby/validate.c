@@ -142,7 +142,9 @@ static bool is_current_ec(const struct ruby_vm *vm, uint64_t ec)
 	       !memory_read_u64(&vm->mem, th + vm->layout.th_ec, &back) && back == ec;
 }
 
-/* The EC that the thread of @ec has now: it may have switched to another fiber. @ec if not known. */
+/*
+ * The EC that the thread of @ec has now: it may have switched to another fiber. @ec if not known.
+ */
 static uint64_t current_ec(const struct ruby_vm *vm, uint64_t ec)
 {
 	uint64_t th, now;
@@ -154,8 +156,8 @@ static uint64_t current_ec(const struct ruby_vm *vm, uint64_t ec)
 }
 
 /*
- * Threads run on while they are looked at, so one bad stack proves nothing: it takes several attempts
- * at all threads without a single good stack to refuse a Ruby.
+ * Threads run on while they are looked at, so one bad stack proves nothing: it takes several
+ * attempts at all threads without a single good stack to refuse a Ruby.
  */
 #define PROVE_ATTEMPTS 5
 #define PROVE_FRAMES   512 /* of a stack: the innermost, and some at its root */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Validation of a layout: it is used only after it has led, on the live process, to what only the
- * right one leads to. If a check fails that rbpf needs, the Ruby is refused. If another fails, rbpf works
- * without that feature.
+ * right one leads to. If a check fails that rbpf needs, the Ruby is refused. If another fails, rbpf
+ * works without that feature.
  */
 #ifndef RBPF_RUBY_VALIDATE_H
 #define RBPF_RUBY_VALIDATE_H
@@ -15,8 +15,8 @@ struct rbpf_task;
 struct ruby_vm;
 
 /*
- * Validate @vm->layout on the stacks and objects of the process, with @ecs the ECs of @n threads; add
- * to @vm->checks, and complete @vm->walk, symbols and class_keys. @current_vm is the address of
+ * Validate @vm->layout on the stacks and objects of the process, with @ecs the ECs of @n threads;
+ * add to @vm->checks, and complete @vm->walk, symbols and class_keys. @current_vm is the address of
  * ruby_current_vm_ptr and @symbols that of ruby_global_symbols, or 0.
  *
  * Returns 0, -EAGAIN (no thread runs Ruby code yet), -EPROTO (refused; the message names the

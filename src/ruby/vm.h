@@ -22,7 +22,9 @@ struct err;
 struct file_worker;
 struct ruby_cache;
 
-/* At most so much memory is read to attach to a process (struct memory_budget); some MB are usual. */
+/*
+ * At most so much memory is read to attach to a process (struct memory_budget); some MB are usual.
+ */
 #define RUBY_ATTACH_BYTES (256u << 20)
 
 /* The results of attaching, for rbpf doctor: one line for each check. */
@@ -89,8 +91,8 @@ void ruby_vm_deinit(struct ruby_vm *vm);
 int ruby_vm_fork(const struct ruby_vm *parent, pid_t pid, struct ruby_vm *ret);
 
 /*
- * What the walker needs of another process that executes the same file: @vm->walk without what is an
- * address of this one. False if that is not enough to walk its threads.
+ * What the walker needs of another process that executes the same file: @vm->walk without what is
+ * an address of this one. False if that is not enough to walk its threads.
  */
 bool ruby_vm_preset(const struct ruby_vm *vm, struct rbpf_layout *ret);
 

@@ -206,8 +206,8 @@ static void bound_memory(struct collector *c)
 /* ---- records ---- */
 
 /*
- * Whether nothing but samples is taken any more: to look at processes takes as long as they make it.
- * What is left undone is counted, and samples of stacks that were to be named say [stack lost].
+ * Whether nothing but samples is taken any more: to look at processes takes as long as they make
+ * it. What is left undone is counted, and samples of stacks that were to be named say [stack lost].
  */
 static bool is_too_late(struct collector *c, uint32_t type)
 {

@@ -54,8 +54,8 @@ void collector_free(struct collector *c); /* accepts NULL */
 int collector_add(struct collector *c, pid_t pid, bool must_be_ruby, struct err *err);
 
 /*
- * Follow the running process @pid and all its descendants that run now. Refused as by collector_add()
- * with @must_be_ruby, but a process without a Ruby may have a descendant with one.
+ * Follow the running process @pid and all its descendants that run now. Refused as by
+ * collector_add() with @must_be_ruby, but a process without a Ruby may have a descendant with one.
  */
 int collector_add_family(struct collector *c, pid_t pid, struct err *err);
 
@@ -67,8 +67,8 @@ int collector_start(struct collector *c, struct sink *sink, struct err *err);
 
 /*
  * Empty the ring buffer and do what is due: call it when engine_fd() is readable, and about 20
- * times a second, and at once if it returns 1: there are more. Fails when the recording can no longer be
- * written.
+ * times a second, and at once if it returns 1: there are more. Fails when the recording can no
+ * longer be written.
  */
 int collector_poll(struct collector *c, struct err *err);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * /proc is listed again and again until nothing new is in it: a process that is not yet followed may
- * fork after the list was made, and its child is in the next one. What is followed is reported
+ * /proc is listed again and again until nothing new is in it: a process that is not yet followed
+ * may fork after the list was made, and its child is in the next one. What is followed is reported
  * when it forks, so the lists end: a target that forks without end makes no new strangers.
  */
 #include "sample/descendants.h"

@@ -12,8 +12,8 @@ struct tracked_process;
 
 /*
  * Follow all living descendants of the processes that are followed. One that ends meanwhile, that
- * cannot be followed (which is counted), or that is no Ruby is no failure. Later ones are reported by
- * the engine. Returns 0 or -ENOMEM, or why /proc cannot be listed.
+ * cannot be followed (which is counted), or that is no Ruby is no failure. Later ones are reported
+ * by the engine. Returns 0 or -ENOMEM, or why /proc cannot be listed.
  */
 int descendants_add(struct collector *c, struct err *err);
 
@@ -21,8 +21,8 @@ int descendants_add(struct collector *c, struct err *err);
 bool descendants_have_ruby(const struct collector *c, pid_t pid);
 
 /*
- * Write @p to the recording, if it is not in it yet, and before it its ancestors: a process can only
- * refer to a parent that was written before it. Returns as life_record().
+ * Write @p to the recording, if it is not in it yet, and before it its ancestors: a process can
+ * only refer to a parent that was written before it. Returns as life_record().
  */
 int descendants_record(struct collector *c, struct tracked_process *p);
 

@@ -149,8 +149,8 @@ static void refuse(struct collector *c, struct tracked_process *p, const struct 
 }
 
 /*
- * As life_attach(). What it takes more than is usual counts as its user's, and it is not tried again
- * before so many times as long.
+ * As life_attach(). What it takes more than is usual counts as its user's, and it is not tried
+ * again before so many times as long.
  */
 static int attach_on_account(struct collector *c, struct tracked_process *p,
 			     const struct rbpf_task *tasks, size_t n_tasks, struct err *err)
@@ -552,7 +552,9 @@ static void sweep_threads(struct collector *c, struct tracked_process *p, uint64
 	}
 }
 
-/* Whether it has ended, though that was not told: seen twice, for what is told may be on its way. */
+/*
+ * Whether it has ended, though that was not told: seen twice, for what is told may be on its way.
+ */
 static bool is_missing(struct tracked_process *p)
 {
 	bool again = p->missing;

@@ -28,8 +28,8 @@ static void bound_names(struct collector *c, struct tracked_process *p)
 }
 
 /*
- * The resolver of process @p, in *@ret; NULL: no Ruby is found in it. The first use looks for a Ruby, as the BPF
- * programs may have walked the process with the layout kept for its executable.
+ * The resolver of process @p, in *@ret; NULL: no Ruby is found in it. The first use looks for a
+ * Ruby, as the BPF programs may have walked the process with the layout kept for its executable.
  */
 static int process_names(struct collector *c, struct tracked_process *p, struct resolver **ret)
 {
@@ -175,7 +175,9 @@ static int handle_held(struct collector *c, struct tracked_process *p,
 	return handle_sample(c, p, (const void *)h, rec->with_ruby);
 }
 
-/* Whether the names of @rec, a native stack, are there; what is not of that form is not waited for. */
+/*
+ * Whether the names of @rec, a native stack, are there; what is not of that form is not waited for.
+ */
 static int is_ready(struct tracked_process *p, const struct rbpf_ring_native *rec, size_t len)
 {
 	int r, err = 0;
@@ -290,8 +292,8 @@ int samples_handle_sample(struct collector *c, const struct rbpf_ring_sample *re
 	int r;
 
 	/*
-	 * Not selected: the BPF programs walk what executes a Ruby before it was examined. Otherwise
-	 * the record that tells of it was lost, or it is one too many.
+	 * Not selected: the BPF programs walk what executes a Ruby before it was examined.
+	 * Otherwise the record that tells of it was lost, or it is one too many.
 	 */
 	if (!p) {
 		c->unknown += system_wide_is_all(c);

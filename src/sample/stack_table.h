@@ -70,8 +70,8 @@ void stack_table_forget(struct stack_table *t);
 void stack_table_forget_native(struct stack_table *t);
 
 /*
- * Name the stack that @rec (of @len bytes) defines, with the resolver of its process @p, and write what is
- * new of it to @out. Returns 0 or -errno.
+ * Name the stack that @rec (of @len bytes) defines, with the resolver of its process @p, and write
+ * what is new of it to @out. Returns 0 or -errno.
  */
 int stack_table_define(struct stack_table *t, struct sink *out, struct tracked_process *p,
 		       const struct rbpf_ring_stack *rec, size_t len);
@@ -81,10 +81,10 @@ int stack_table_define_native(struct stack_table *t, struct tracked_process *p, 
 			      const struct rbpf_ring_native *rec, size_t len);
 
 /*
- * The stack of a sample of process @p: what it names, or a frame that says why there is none. @ruby_found:
- * the Ruby had been attached to when the sample came. If not, a sample without a known stack counts as
- * one without Ruby, whatever its status says, but for threads that exit.
- * Returns 0 or -errno.
+ * The stack of a sample of process @p: what it names, or a frame that says why there is none.
+ * @ruby_found: the Ruby had been attached to when the sample came. If not, a sample without a known
+ * stack counts as one without Ruby, whatever its status says, but for threads that exit. Returns 0
+ * or -errno.
  */
 int stack_table_of_sample(struct stack_table *t, struct sink *out, const struct tracked_process *p,
 			  const struct rbpf_ring_sample *rec, bool ruby_found,

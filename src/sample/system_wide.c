@@ -60,9 +60,9 @@ static bool has_vm(struct collector *c, pid_t pid, uid_t uid, uint64_t usual)
 }
 
 /*
- * Follow @pid if a VM is mapped into it; @usual is the CPU time that examining it may take on nobody's
- * account. Returns 0 also if it is none, not selected, or one too many, which is counted, or if its
- * user's processes have had all the time there is for them: it is examined later then.
+ * Follow @pid if a VM is mapped into it; @usual is the CPU time that examining it may take on
+ * nobody's account. Returns 0 also if it is none, not selected, or one too many, which is counted,
+ * or if its user's processes have had all the time there is for them: it is examined later then.
  */
 static int consider(struct collector *c, pid_t pid, uint64_t usual, struct err *err)
 {

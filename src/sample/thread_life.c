@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The threads of what is followed: which of them have perf events, and what CPU time they have had. */
+/*
+ * The threads of what is followed: which of them have perf events, and what CPU time they have had.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +25,9 @@ int life_account(struct collector *c, struct tracked_thread *t, uint64_t runtime
 	return t->id == PROFILE_NONE ? 0 : sink_thread_cpu(c->sink, t->id, t->cpu_ns);
 }
 
-/* Call @take for each thread that now lives of what is followed, or of @pid alone if it is not 0. */
+/*
+ * Call @take for each thread that now lives of what is followed, or of @pid alone if it is not 0.
+ */
 static int each_task(struct collector *c, pid_t pid,
 		     int (*take)(struct collector *c, struct tracked_thread *t, uint64_t runtime))
 {
@@ -65,7 +69,10 @@ int life_finish_account(struct collector *c)
 
 /* ---- perf events ---- */
 
-/* Open a perf event for thread @t of @p. *@refused counts those that there were no descriptors left for. */
+/*
+ * Open a perf event for thread @t of @p. *@refused counts those that there were no descriptors left
+ * for.
+ */
 static int add_thread_event(struct collector *c, struct tracked_process *p,
 			    struct tracked_thread *t, bool is_new, size_t *refused, struct err *err)
 {
@@ -86,7 +93,10 @@ static int add_thread_event(struct collector *c, struct tracked_process *p,
 	return r == -ESRCH ? 0 : r;
 }
 
-/* Perf events for those of the @n threads @tids of @p that were not asked for yet; *@added counts them. */
+/*
+ * Perf events for those of the @n threads @tids of @p that were not asked for yet; *@added counts
+ * them.
+ */
 static int add_thread_events(struct collector *c, struct tracked_process *p, const pid_t *tids,
 			     size_t n, size_t *added, size_t *refused, struct err *err)
 {
@@ -132,10 +142,10 @@ static int drain(struct collector *c, struct err *err)
 }
 
 /*
- * Threads created by a sampled thread inherit its perf event, so each thread must be given one exactly
- * if its creator had none. New threads are reported as soon as a process is followed
- * (life_handle_thread()): after a list was read, the reports of all that are in it are taken first. The
- * list is read again until it holds nothing new.
+ * Threads created by a sampled thread inherit its perf event, so each thread must be given one
+ * exactly if its creator had none. New threads are reported as soon as a process is followed
+ * (life_handle_thread()): after a list was read, the reports of all that are in it are taken first.
+ * The list is read again until it holds nothing new.
  */
 static int add_threads(struct collector *c, pid_t pid, struct err *err)
 {
@@ -192,7 +202,10 @@ bool life_had_event(struct collector *c, struct tracked_process *p, pid_t tid, u
 	       t->event_ns < ts;
 }
 
-/* Whether no perf event could be opened for thread @tid of @p, so that threads it creates inherit none. */
+/*
+ * Whether no perf event could be opened for thread @tid of @p, so that threads it creates inherit
+ * none.
+ */
 static bool was_refused(struct collector *c, struct tracked_process *p, pid_t tid)
 {
 	struct tracked_thread *t;

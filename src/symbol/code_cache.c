@@ -231,8 +231,8 @@ static bool is_checked(uint64_t checked, const struct stack_era *sampled)
 }
 
 /*
- * Put the entry of iseq @i on the list of what must be compared or read, unless it is known or there
- * already.
+ * Put the entry of iseq @i on the list of what must be compared or read, unless it is known or
+ * there already.
  */
 static void enlist_iseq(struct code_cache *c, uint32_t i, struct batch *batch)
 {
@@ -371,8 +371,8 @@ static void set_unsure(struct code_cache *c, const struct batch *batch, uint64_t
 }
 
 /*
- * The era now, or that of @sampled if it cannot be read (any more). False if it is just between two,
- * the latter of which it is then.
+ * The era now, or that of @sampled if it cannot be read (any more). False if it is just between
+ * two, the latter of which it is then.
  */
 static bool read_era(const struct code_cache *c, const struct stack_era *sampled, uint64_t *ret)
 {

@@ -76,8 +76,8 @@ struct code_cache {
 };
 
 /*
- * Bytes of copies of one process. At this limit no new copies are made, and what is not known has no name,
- * until the caller replaces the cache.
+ * Bytes of copies of one process. At this limit no new copies are made, and what is not known has
+ * no name, until the caller replaces the cache.
  */
 #define CODE_CACHE_BYTES (16u << 20)
 
@@ -89,15 +89,16 @@ void code_cache_init(struct code_cache *c, const struct ruby_vm *vm);
 void code_cache_deinit(struct code_cache *c);
 
 /*
- * Take what the BPF programs copied in era @sampled (RBPF_RING_MEMORY): @len bytes of @blocks, which
- * name frames of the stack that comes next. Returns 0, -EPROTO or -ENOMEM.
+ * Take what the BPF programs copied in era @sampled (RBPF_RING_MEMORY): @len bytes of @blocks,
+ * which name frames of the stack that comes next. Returns 0, -EPROTO or -ENOMEM.
  */
 int code_cache_captured(struct code_cache *c, const struct stack_era *sampled, const void *blocks,
 			size_t len);
 
 /*
- * Fill in @refs for the @n @frames of a stack that was sampled in era @sampled: what is known and can be
- * proven is used, the rest is read, all together in as few calls as possible. Returns 0 or -ENOMEM.
+ * Fill in @refs for the @n @frames of a stack that was sampled in era @sampled: what is known and
+ * can be proven is used, the rest is read, all together in as few calls as possible. Returns 0 or
+ * -ENOMEM.
  */
 int code_cache_lookup(struct code_cache *c, const struct stack_era *sampled,
 		      const struct rbpf_frame *frames, size_t n, struct code_ref *refs);

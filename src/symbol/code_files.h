@@ -9,8 +9,8 @@
  * link with another name is not. A vDSO, which is no file, is one here, known by its contents.
  *
  * A file may be gone by the time it is read: deleted, with the last process that maps it ended. So
- * a descriptor of it is kept until all of its parts have been read, at most CODE_FILES_OPEN of them;
- * what was closed before is opened anew through the process that was last seen to map it.
+ * a descriptor of it is kept until all of its parts have been read, at most CODE_FILES_OPEN of
+ * them; what was closed before is opened anew through the process that was last seen to map it.
  *
  * Files are hostile targets'; all that is kept of one is bounded. Not thread-safe.
  */
@@ -160,7 +160,10 @@ void code_file_done(struct code_files *files, struct code_file *file, enum code_
  */
 int code_file_table(struct code_files *files, struct code_file *file, const struct cfi_table **ret);
 
-/* Note that the table of @file was read into file->table, or why it was not: @r as of file_worker_table(). */
+/*
+ * Note that the table of @file was read into file->table, or why it was not: @r as of
+ * file_worker_table().
+ */
 void code_file_set_table(struct code_files *files, struct code_file *file, int r);
 
 /* Free a table that was copied elsewhere. It is made again if it is asked for again. */

@@ -77,7 +77,10 @@ static bool has_check(const struct rbpf_frame *f, const struct cached_iseq *iseq
 	return f->check && (!f->iseq || iseq->version) && (!f->me || method->version);
 }
 
-/* Whether iseq and method entry of @f hold what they held when the BPF programs took the check of @f. */
+/*
+ * Whether iseq and method entry of @f hold what they held when the BPF programs took the check of
+ * @f.
+ */
 static bool check_fits(const struct rbpf_frame *f, const struct cached_iseq *iseq,
 		       const struct cached_method *method)
 {

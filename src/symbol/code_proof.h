@@ -50,8 +50,8 @@ struct rbpf_frame;
 bool code_known_at(uint64_t first, uint64_t last, const struct stack_era *sampled);
 
 /*
- * Whether an object with @flags, read in @era, was there in era @sampled: see OLD_AGE. In a transition it is
- * of its era or the one before.
+ * Whether an object with @flags, read in @era, was there in era @sampled: see OLD_AGE. In a
+ * transition it is of its era or the one before.
  */
 bool code_old_enough(const struct code_cache *c, uint64_t flags, uint64_t era,
 		     const struct stack_era *sampled);

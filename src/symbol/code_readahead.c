@@ -80,7 +80,10 @@ int code_readahead_poll(struct code_files *files, bool wait)
 	return r == -EAGAIN ? 0 : r;
 }
 
-/* Where a job for @part belongs: stacks that are walked without a table are lost, stacks without names are held. */
+/*
+ * Where a job for @part belongs: stacks that are walked without a table are lost, stacks without
+ * names are held.
+ */
 static size_t place_for(const struct code_files *files, enum code_part part)
 {
 	size_t i = files->job_begun;

@@ -30,15 +30,18 @@ struct code_symbols *code_symbols_get(struct code_files *files, struct code_file
 				      bool inlines);
 
 /*
- * Whether the symbols of @file have been read; if not, they are queued (code_readahead.h). Returns 1, 0
- * (not yet) or -ENOMEM.
+ * Whether the symbols of @file have been read; if not, they are queued (code_readahead.h). Returns
+ * 1, 0 (not yet) or -ENOMEM.
  */
 int code_symbols_queue(struct code_files *files, struct code_file *file, bool inlines);
 
 /* Whether they are being read, or will be. */
 bool code_symbols_queued(const struct code_file *file);
 
-/* Note that the symbols of @file were read into file->symbols, or cannot be read: then it has no names. */
+/*
+ * Note that the symbols of @file were read into file->symbols, or cannot be read: then it has no
+ * names.
+ */
 void code_symbols_set(struct code_files *files, struct code_file *file);
 
 void code_symbols_free(struct code_symbols *symbols); /* accepts NULL */

@@ -8,8 +8,8 @@
 #include <stdint.h>
 
 /*
- * Read the 1 to 16 digits at *@p, which ends at @end, and move *@p past them. Returns false if there
- * are none or more.
+ * Read the 1 to 16 digits at *@p, which ends at @end, and move *@p past them. Returns false if
+ * there are none or more.
  */
 static inline bool hex_read(const char **p, const char *end, uint64_t *ret)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The functions of the kernel, of its modules and of BPF programs, from /proc/kallsyms, as they were
- * when first asked for. Not thread-safe.
+ * The functions of the kernel, of its modules and of BPF programs, from /proc/kallsyms, as they
+ * were when first asked for. Not thread-safe.
  */
 #ifndef RBPF_SYMBOL_KERNEL_SYMBOLS_H
 #define RBPF_SYMBOL_KERNEL_SYMBOLS_H
@@ -44,8 +44,8 @@ struct kernel_symbol {
  * The function that @addr is in; /proc/kallsyms is read if it was not yet. A function is taken to
  * end where the next one begins. @symbols was KERNEL_SYMBOLS_INIT before.
  *
- * Returns 0, -ENOENT (in none), -EPERM (the kernel does not tell addresses: kernel.kptr_restrict, or
- * the capability is missing) or another error of reading, which each later call returns, too.
+ * Returns 0, -ENOENT (in none), -EPERM (the kernel does not tell addresses: kernel.kptr_restrict,
+ * or the capability is missing) or another error of reading, which each later call returns, too.
  */
 int kernel_symbols_find(struct kernel_symbols *symbols, uint64_t addr, struct kernel_symbol *ret);
 

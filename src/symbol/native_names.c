@@ -272,7 +272,9 @@ static int name_inlined(struct native_names *n, struct code_symbols *s, uint64_t
 	return r ? r : set_line(n, line, ret);
 }
 
-/* What debug information says about @address of @file: kept, for all the functions inlined there. */
+/*
+ * What debug information says about @address of @file: kept, for all the functions inlined there.
+ */
 static int find_lines(struct native_names *n, struct code_file *file, struct code_symbols *s,
 		      uint64_t address, const struct file_lines **ret)
 {
@@ -299,7 +301,9 @@ static int find_lines(struct native_names *n, struct code_file *file, struct cod
 static int find_or_make(struct native_names *n, const struct name_key *key, struct code_file *file,
 			uint32_t *id);
 
-/* Name the function at @key of @file, and those it was inlined into: they get names of their own. */
+/*
+ * Name the function at @key of @file, and those it was inlined into: they get names of their own.
+ */
 static int name_in_file(struct native_names *n, const struct name_key *key, struct code_file *file,
 			struct native_name *ret)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Code is compiled to where other code was, so entries overlap in any way. To find the latest one of
- * an address, all are walked through by start, with those that have started and not ended in a heap,
- * the latest at its top; whenever the top changes, a span begins. That takes n log n, and a lookup
- * is then a binary search.
+ * Code is compiled to where other code was, so entries overlap in any way. To find the latest one
+ * of an address, all are walked through by start, with those that have started and not ended in a
+ * heap, the latest at its top; whenever the top changes, a span begins. That takes n log n, and a
+ * lookup is then a binary search.
  */
 #include "symbol/perf_map.h"
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The functions that a JIT compiler made, from the file that it writes for profilers, for each a line
- * "START SIZE name" in hexadecimal: /tmp/perf-PID.map with the pid that the process itself sees, in
- * its own root. The caller finds and opens it.
+ * The functions that a JIT compiler made, from the file that it writes for profilers, for each a
+ * line "START SIZE name" in hexadecimal: /tmp/perf-PID.map with the pid that the process itself
+ * sees, in its own root. The caller finds and opens it.
  *
- * The file belongs to the target, grows while it runs and has what is not there any more: of entries
- * that overlap the later one holds. A line in another form is passed over, and names may have any
- * bytes but NUL and newline (base/utf8.h).
+ * The file belongs to the target, grows while it runs and has what is not there any more: of
+ * entries that overlap the later one holds. A line in another form is passed over, and names may
+ * have any bytes but NUL and newline (base/utf8.h).
  *
- * What is read is limited, for each map and for all maps that share a budget: memory as long as they
- * hold it, and work by the second. Work beyond that is left for later: until then what was known
- * before holds. Not thread-safe.
+ * What is read is limited, for each map and for all maps that share a budget: memory as long as
+ * they hold it, and work by the second. Work beyond that is left for later: until then what was
+ * known before holds. Not thread-safe.
  */
 #ifndef RBPF_SYMBOL_PERF_MAP_H
 #define RBPF_SYMBOL_PERF_MAP_H
@@ -81,23 +81,27 @@ struct perf_map {
 		.budget = (of_all)                                                                 \
 	}
 
-/* Give back what @map has of its budget, and make it PERF_MAP_INIT again; it may be that already. */
+/*
+ * Give back what @map has of its budget, and make it PERF_MAP_INIT again; it may be that already.
+ */
 void perf_map_deinit(struct perf_map *map);
 
 /* Read up to @size bytes of the file at @offset. Returns how many, 0 at its end, or -errno. */
 typedef ssize_t perf_map_read_fn(void *arg, void *to, size_t size, uint64_t offset);
 
 /*
- * Read what was appended to the file since the last call, by @read, called with @arg. It has @size bytes
- * now, and must be the same file each time. A line that has no end yet is left for the next time. A file that became
- * shorter is read anew. Returns 0, what @read fails with or -ENOMEM; what was read before stands.
+ * Read what was appended to the file since the last call, by @read, called with @arg. It has @size
+ * bytes now, and must be the same file each time. A line that has no end yet is left for the next
+ * time. A file that became shorter is read anew. Returns 0, what @read fails with or -ENOMEM; what
+ * was read before stands.
  */
 int perf_map_read(struct perf_map *map, uint64_t size, perf_map_read_fn *read, void *arg);
 
 /*
  * The name of the function that @addr is in, NULL if in none, and its start in @start (which may be
  * NULL). Valid until the next call of perf_map_read() or perf_map_deinit(). The first call after
- * entries were added sorts all of them, if the budget allows it; else those added are not found yet.
+ * entries were added sorts all of them, if the budget allows it; else those added are not found
+ * yet.
  */
 const char *perf_map_find(struct perf_map *map, uint64_t addr, uint64_t *start);
 

@@ -37,8 +37,8 @@ int resolver_new(const struct ruby_vm *vm, struct resolver **ret);
 void resolver_free(struct resolver *r);
 
 /*
- * Bytes of memory that it takes; and how many objects it could not take a copy of since the last call,
- * because the process had used up CODE_CACHE_BYTES.
+ * Bytes of memory that it takes; and how many objects it could not take a copy of since the last
+ * call, because the process had used up CODE_CACHE_BYTES.
  */
 size_t resolver_bytes(const struct resolver *r);
 uint64_t resolver_refused(struct resolver *r);
@@ -75,8 +75,8 @@ struct frame_origin {
 const struct frame_origin *resolver_origins(const struct resolver *r);
 
 /*
- * Where instructions of the interpreter are implemented, by the first words of iseqs that were named.
- * Returns how many of @max are in @ret.
+ * Where instructions of the interpreter are implemented, by the first words of iseqs that were
+ * named. Returns how many of @max are in @ret.
  */
 size_t resolver_instructions(const struct resolver *r, uint64_t *ret, size_t max);
 

@@ -34,8 +34,8 @@ static int namespace_owner(pid_t pid, uid_t *ret)
 }
 
 /*
- * "36 35 0:41 / /mnt rw,nosuid shared:1 - fuse.sshfs host: rw,user_id=1000,group_id=1000"; what is written
- * by others, as the name of the source, has its blanks escaped.
+ * "36 35 0:41 / /mnt rw,nosuid shared:1 - fuse.sshfs host: rw,user_id=1000,group_id=1000"; what is
+ * written by others, as the name of the source, has its blanks escaped.
  */
 static int server_of_line(const char *line, uint32_t major, uint32_t minor, uid_t *ret)
 {

@@ -57,7 +57,10 @@ int maps_read_fd(int fd, struct maps *ret);
 int maps_parse(const char *text, struct maps *ret);
 void maps_deinit(struct maps *maps);
 
-/* Open the file behind @map, as TARGET_FILE_MAPPED of target_file.h. Returns a descriptor or -errno. */
+/*
+ * Open the file behind @map, as TARGET_FILE_MAPPED of target_file.h. Returns a descriptor or
+ * -errno.
+ */
 int maps_open_file(pid_t pid, const struct map *map);
 
 #endif

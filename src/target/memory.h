@@ -14,9 +14,10 @@
 #include <sys/types.h>
 
 /*
- * How much may still be read of a process that can make what is read as large as it likes. Each piece
- * takes MEMORY_SPAN_COST beside its bytes, and each call MEMORY_CALL_COST, which is about the CPU time
- * that they take at the speed of memory. What exceeds it cannot be read, as if it were not mapped.
+ * How much may still be read of a process that can make what is read as large as it likes. Each
+ * piece takes MEMORY_SPAN_COST beside its bytes, and each call MEMORY_CALL_COST, which is about the
+ * CPU time that they take at the speed of memory. What exceeds it cannot be read, as if it were not
+ * mapped.
  */
 struct memory_budget {
 	uint64_t left; /* bytes */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Opening files that may be on a file system whose server does not answer, as FUSE and NFS have one:
- * any system call on such a file may block for ever, in the kernel, where not even SIGKILL ends it. So another
- * process does it, a copy of this one without its files, and who wants the file waits while
- * that process works. One that sleeps for OPEN_HELPER_SLICES in a row is killed and not waited for; then
- * nothing of that root is opened for OPEN_HELPER_HUNG_NS, nor while that process is still there.
+ * Opening files that may be on a file system whose server does not answer, as FUSE and NFS have
+ * one: any system call on such a file may block for ever, in the kernel, where not even SIGKILL
+ * ends it. So another process does it, a copy of this one without its files, and who wants the file
+ * waits while that process works. One that sleeps for OPEN_HELPER_SLICES in a row is killed and not
+ * waited for; then nothing of that root is opened for OPEN_HELPER_HUNG_NS, nor while that process
+ * is still there.
  *
  * Not thread-safe.
  */

@@ -69,7 +69,9 @@ static char *read_exe(pid_t pid)
 	return strdup(path);
 }
 
-/* The first PROCESS_CMDLINE_MAX bytes of /proc/PID/cmdline; what can be read is up to the process. */
+/*
+ * The first PROCESS_CMDLINE_MAX bytes of /proc/PID/cmdline; what can be read is up to the process.
+ */
 static size_t read_arguments(pid_t pid, char *text)
 {
 	_cleanup_close_ int fd = -1;

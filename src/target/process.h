@@ -62,8 +62,8 @@ int process_threads(pid_t pid, pid_t **ret, size_t *n);
 int process_list(pid_t **ret, size_t *n, struct err *err);
 
 /*
- * CPU time of one thread so far in ns, by the scheduler's account, which for a running thread may be
- * some ms old. -ESRCH if it is gone, or if the kernel has no such account.
+ * CPU time of one thread so far in ns, by the scheduler's account, which for a running thread may
+ * be some ms old. -ESRCH if it is gone, or if the kernel has no such account.
  */
 int thread_cpu_ns(pid_t tid, uint64_t *ret);
 

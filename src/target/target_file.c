@@ -136,8 +136,8 @@ static int read_user(pid_t pid, uid_t *ret)
 }
 
 /*
- * Files of these are regular by their type only: reading one may wait, or do something. None of them can
- * be mapped.
+ * Files of these are regular by their type only: reading one may wait, or do something. None of
+ * them can be mapped.
  */
 static bool is_of_kernel(const struct statfs *fs)
 {
@@ -166,8 +166,8 @@ static pid_t process_of(const struct target_file_request *req)
 }
 
 /*
- * Of a FUSE only if its server is a user who may do to us what he likes: one that does not answer would
- * stop rbpf for ever.
+ * Of a FUSE only if its server is a user who may do to us what he likes: one that does not answer
+ * would stop rbpf for ever.
  */
 static int check_file_system(const struct target_file_request *req, int fd, const struct statx *st)
 {

@@ -32,8 +32,8 @@ enum target_file_kind {
 	TARGET_FILE_EXE,
 	/*
 	 * @path in the root of @pid, the last component no link. It must belong to the effective
-	 * user of @pid, and not be writable by everybody. root's will not do: in a mount namespace of
-	 * its own, a process can put a file there that it may not read.
+	 * user of @pid, and not be writable by everybody. root's will not do: in a mount namespace
+	 * of its own, a process can put a file there that it may not read.
 	 */
 	TARGET_FILE_PERF_MAP,
 	/*

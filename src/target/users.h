@@ -3,9 +3,10 @@
  * Limits for each user of the machine: how much of what all share one user's processes may take, so
  * that they cannot keep those of others from being recorded.
  *
- * Two rules. Of what there is a number of (processes that are followed, presets), a user may have one more as
- * long as it has fewer than are still free: one user alone can take half of all, two a third each. And of rbpf's CPU time, what it takes to read memory maps, which processes can
- * make as long as they like, a user may have USERS_CPU_SHARE of the time that passes, after a first
+ * Two rules. Of what there is a number of (processes that are followed, presets), a user may have
+ * one more as long as it has fewer than are still free: one user alone can take half of all, two a
+ * third each. And of rbpf's CPU time, what it takes to read memory maps, which processes can make
+ * as long as they like, a user may have USERS_CPU_SHARE of the time that passes, after a first
  * USERS_CPU_BURST_NS. Not thread-safe.
  */
 #ifndef RBPF_TARGET_USERS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Values of events for people (see base/number.h for other numbers), and the lines that say how complete
- * and how trustworthy a recording is.
+ * Values of events for people (see base/number.h for other numbers), and the lines that say how
+ * complete and how trustworthy a recording is.
  */
 #ifndef RBPF_UI_SUMMARY_H
 #define RBPF_UI_SUMMARY_H
@@ -20,12 +20,15 @@ struct num_text num_column(enum value_unit unit,
 /*
  * The summary at the end of a recording of @duration_ns: samples, losses, CPU time against
  * the kernel's account with the share of garbage collection if there was any, and what rbpf itself
- * cost. Four indented lines; one more if native stacks were walked, one more if more than 5 % of the
- * samples failed, and one for each counter that matters (profile/counters.h).
+ * cost. Four indented lines; one more if native stacks were walked, one more if more than 5 % of
+ * the samples failed, and one for each counter that matters (profile/counters.h).
  */
 void summary_totals(const struct profile_totals *totals, uint64_t duration_ns, struct buf *out);
 
-/* What was lost or is not known, for the end of a report: two lines, and one for each counter that matters. */
+/*
+ * What was lost or is not known, for the end of a report: two lines, and one for each counter that
+ * matters.
+ */
 void summary_defects(const struct profile_totals *totals, struct buf *out);
 
 #endif

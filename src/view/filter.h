@@ -67,7 +67,9 @@ bool view_filter_by_thread(const struct view_filter *f);
  */
 struct view_selection;
 
-/* @f NULL selects everything. Returns 0, -ENOMEM, or -EINVAL if @p is not by_thread as @f needs it. */
+/*
+ * @f NULL selects everything. Returns 0, -ENOMEM, or -EINVAL if @p is not by_thread as @f needs it.
+ */
 int view_selection_new(const struct profile *p, const struct view_filter *f,
 		       struct view_selection **ret);
 void view_selection_free(struct view_selection *sel);

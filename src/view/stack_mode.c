@@ -34,7 +34,10 @@ const char *stack_mode_help(size_t mode)
 	return mode < STACK_MODE_COUNT ? modes[mode].help : NULL;
 }
 
-/* What belongs to the native stack; all else, also what stands for no Ruby stack, to the Ruby stack. */
+/*
+ * What belongs to the native stack; all else, also what stands for no Ruby stack, to the Ruby
+ * stack.
+ */
 static bool is_native(const struct profile_frame *f)
 {
 	if (f->kind == FRAME_NATIVE)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * From aggregates to a tree, in time proportional to their number plus the number of distinct stacks,
- * however deep these are:
+ * From aggregates to a tree, in time proportional to their number plus the number of distinct
+ * stacks, however deep these are:
  *
  *   1. Aggregates are put in order by part (process, thread, …; one part if the tree is not split).
  *   2. In each part the weights of equal stacks are added up, in an array indexed by stack id.

@@ -79,8 +79,9 @@ struct tree {
  * contain it. A split tree then takes the memory of one whole part and of the nodes that stay. The
  * width is the total value, or the number of samples if all values are 0.
  *
- * Returns 0, -ENOMEM, -EINVAL (it is split, or @f needs it, and @p is not by_thread), or -E2BIG (more
- * nodes than profile_output_max() allows), for which tree_error() has the words. @ret: tree_deinit().
+ * Returns 0, -ENOMEM, -EINVAL (it is split, or @f needs it, and @p is not by_thread), or -E2BIG
+ * (more nodes than profile_output_max() allows), for which tree_error() has the words. @ret:
+ * tree_deinit().
  */
 int tree_build(const struct profile *p, const struct view_filter *f,
 	       const struct tree_options *opts, struct tree *ret);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * A worker's answers, checked and made what the rest of rbpf works with. Whoever wrote the file may
- * have taken over the worker, so an answer may be any bytes: what comes out of here is in order, its
- * strings end, and its numbers are within their ranges, or it is -EPROTO. It may still be wrong, as
- * the file itself may be.
+ * have taken over the worker, so an answer may be any bytes: what comes out of here is in order,
+ * its strings end, and its numbers are within their ranges, or it is -EPROTO. It may still be
+ * wrong, as the file itself may be.
  *
  * All return 0, -EPROTO or -ENOMEM, and leave @ret alone on failure.
  */

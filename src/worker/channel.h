@@ -5,10 +5,11 @@
  *
  * rbpf sends a struct worker_request, with a descriptor of the file that it is about, if any, and
  * gets one WORKER_ANSWER. Before that the worker may ask for other files (WORKER_OPEN), each of
- * which rbpf answers with a struct worker_opened. There are no other messages, and one answer to a request.
+ * which rbpf answers with a struct worker_opened. There are no other messages, and one answer to a
+ * request.
  *
- * Both ends are of one build and one machine, so numbers are as they are in memory. But a worker may
- * have been taken over by what it has read: rbpf checks all it says (answers.h).
+ * Both ends are of one build and one machine, so numbers are as they are in memory. But a worker
+ * may have been taken over by what it has read: rbpf checks all it says (answers.h).
  */
 #ifndef RBPF_WORKER_CHANNEL_H
 #define RBPF_WORKER_CHANNEL_H
@@ -70,8 +71,8 @@ struct channel_part {
 };
 
 /*
- * Send @n parts as one message, with the @n_fds descriptors in @fds, which stay the caller's. A peer
- * that does not read is not waited for. Returns 0 or -errno: -EPIPE if there is no peer.
+ * Send @n parts as one message, with the @n_fds descriptors in @fds, which stay the caller's. A
+ * peer that does not read is not waited for. Returns 0 or -errno: -EPIPE if there is no peer.
  */
 #define CHANNEL_MAX_PARTS 8
 #define CHANNEL_MAX_FDS	  2
@@ -79,10 +80,10 @@ int channel_send(int sock, const struct channel_part *parts, size_t n, const int
 		 size_t n_fds);
 
 /*
- * Receive one message of at most @size bytes to @data, its length in *@len, and *@n_fds descriptors,
- * which are the caller's; @fds has room for CHANNEL_MAX_FDS. With @fds NULL descriptors are not
- * accepted. Waits only if @wait. Returns 0, -EAGAIN, -EPIPE (the peer is gone), -EPROTO (a message
- * that is longer) or -errno.
+ * Receive one message of at most @size bytes to @data, its length in *@len, and *@n_fds
+ * descriptors, which are the caller's; @fds has room for CHANNEL_MAX_FDS. With @fds NULL
+ * descriptors are not accepted. Waits only if @wait. Returns 0, -EAGAIN, -EPIPE (the peer is gone),
+ * -EPROTO (a message that is longer) or -errno.
  */
 int channel_receive(int sock, void *data, size_t size, size_t *len, int *fds, size_t *n_fds,
 		    int wait);

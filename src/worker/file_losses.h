@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The files that were given up: those that the worker crashed on, hung on, or needed too much time or
- * memory for. Up to FILE_LOSSES_MAX_BAD of them are not looked into again. Not thread-safe.
+ * The files that were given up: those that the worker crashed on, hung on, or needed too much time
+ * or memory for. Up to FILE_LOSSES_MAX_BAD of them are not looked into again. Not thread-safe.
  */
 #ifndef RBPF_WORKER_FILE_LOSSES_H
 #define RBPF_WORKER_FILE_LOSSES_H

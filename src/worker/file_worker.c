@@ -30,7 +30,9 @@
 #define SLICE_MS                                                                                   \
 	20 /* how often it is looked whether rbpf is to end, and what the worker has used */
 
-/* An answer is read into rbpf's own memory: it may take one part in so many of what a worker may. */
+/*
+ * An answer is read into rbpf's own memory: it may take one part in so many of what a worker may.
+ */
 #define ANSWER_PART 4
 
 #define READ_CHUNK  (4u << 20) /* bytes, of a file that the worker reads */
@@ -157,8 +159,8 @@ static int judge(struct file_worker *w, const struct worker_file *file, enum wor
 }
 
 /*
- * Ask @call about @file. Returns what the worker says, with what it says then in @ret (whose data is
- * to be freed), or -EIO.
+ * Ask @call about @file. Returns what the worker says, with what it says then in @ret (whose data
+ * is to be freed), or -EIO.
  */
 static int ask(struct file_worker *w, const struct worker_file *file, struct worker_call *call,
 	       struct worker_answer *ret)

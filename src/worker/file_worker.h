@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Asks a worker process without privileges (sandbox.h) about the files of processes: those may be
- * hostile users', and parsers have bugs. rbpf itself opens a file, never parses it, and checks all that
- * the worker says. It reads plain bytes itself only of files on block devices (file_worker_read()).
+ * hostile users', and parsers have bugs. rbpf itself opens a file, never parses it, and checks all
+ * that the worker says. It reads plain bytes itself only of files on block devices
+ * (file_worker_read()).
  *
  * A file that the worker crashes on, hangs on, or needs too much time or memory for is given up: it
  * is not looked into again, and counted with its name, for the summary. Other files do not suffer,
@@ -70,20 +71,24 @@ struct file_worker {
 void file_worker_init(struct file_worker *w, const struct file_worker_options *opts);
 void file_worker_deinit(struct file_worker *w);
 
-/* Make the processes now. To be called before rbpf has what they are not to have. Returns 0 or -errno. */
+/*
+ * Make the processes now. To be called before rbpf has what they are not to have. Returns 0 or
+ * -errno.
+ */
 int file_worker_prepare(struct file_worker *w);
 
 /* CPU time in ns that workers have used so far. */
 uint64_t file_worker_cpu_ns(const struct file_worker *w);
 
 /*
- * All of these return 0, -EIO (the file was given up, or cannot be read now) or -ENOMEM, and what is
- * said of the functions of src/elf/ that the worker calls.
+ * All of these return 0, -EIO (the file was given up, or cannot be read now) or -ENOMEM, and what
+ * is said of the functions of src/elf/ that the worker calls.
  */
 
 /*
- * pread() of @fd, which stays the caller's. The worker does it, unless the file is on a block device: any
- * other file system may be served by a user's program, which need not answer. Returns how many bytes, 0 at the end of the file, or
+ * pread() of @fd, which stays the caller's. The worker does it, unless the file is on a block
+ * device: any other file system may be served by a user's program, which need not answer. Returns
+ * how many bytes, 0 at the end of the file, or
  * -errno, -EIO as above. @w may be NULL: then it is read here.
  */
 ssize_t file_worker_read(struct file_worker *w, int fd, void *to, size_t size, uint64_t offset);
@@ -118,16 +123,16 @@ int file_worker_symbols(struct file_worker *w, const struct worker_file *file,
 			struct elf_symbols *ret);
 
 /*
- * The symbols or the table of @file, while rbpf does other things: by a worker of its own, one file at
- * a time. @base is for the table; an image must stay valid until the end. Returns 0, -EBUSY if it reads
- * another file, -EIO or -ENOMEM.
+ * The symbols or the table of @file, while rbpf does other things: by a worker of its own, one file
+ * at a time. @base is for the table; an image must stay valid until the end. Returns 0, -EBUSY if
+ * it reads another file, -EIO or -ENOMEM.
  */
 int file_worker_begin(struct file_worker *w, enum file_part part, const struct worker_file *file,
 		      uint64_t base);
 
 /*
- * What became of it, waited for if @wait. As file_worker_symbols() and file_worker_table(), or -EAGAIN:
- * it is not read yet.
+ * What became of it, waited for if @wait. As file_worker_symbols() and file_worker_table(), or
+ * -EAGAIN: it is not read yet.
  */
 int file_worker_symbols_end(struct file_worker *w, bool wait, struct elf_symbols *ret);
 int file_worker_table_end(struct file_worker *w, bool wait, struct cfi_rules *rules,
@@ -136,12 +141,14 @@ int file_worker_table_end(struct file_worker *w, bool wait, struct cfi_rules *ru
 /* It is not to be read any more. */
 void file_worker_abandon(struct file_worker *w);
 
-/* The descriptor by which one knows that there may be more to see of it; -1: nothing is being read. */
+/*
+ * The descriptor by which one knows that there may be more to see of it; -1: nothing is being read.
+ */
 int file_worker_fd(const struct file_worker *w);
 
 /*
- * dwarf_facts_read(), of the file or, if it answers none of the first @n_clear questions, of its debug
- * file, the path of which is written to @where, of PATH_MAX bytes: "" for the file itself.
+ * dwarf_facts_read(), of the file or, if it answers none of the first @n_clear questions, of its
+ * debug file, the path of which is written to @where, of PATH_MAX bytes: "" for the file itself.
  * -ENOENT if none of them was answered.
  */
 int file_worker_facts(struct file_worker *w, const struct worker_file *file,
@@ -154,17 +161,18 @@ struct file_lines {
 };
 
 /*
- * elf_lines_find() for @addr. *@id tells the file from others: it is 0 at first, and set by this. The
- * file is read only if the worker has not kept its debug information; with @file->fd -1 it cannot be
- * (-ENOKEY). @ret is to be freed with file_lines_deinit().
+ * elf_lines_find() for @addr. *@id tells the file from others: it is 0 at first, and set by this.
+ * The file is read only if the worker has not kept its debug information; with @file->fd -1 it
+ * cannot be (-ENOKEY). @ret is to be freed with file_lines_deinit().
  */
 int file_worker_lines(struct file_worker *w, const struct worker_file *file, uint64_t *id,
 		      uint64_t addr, struct file_lines *ret);
 void file_lines_deinit(struct file_lines *lines);
 
 /*
- * demangle(): -ENOENT if @name is not mangled. A name that takes too long costs what it may take, and
- * whoever writes a file can write many: after FILE_WORKER_MAX_BAD_NAMES of them it is always -EIO.
+ * demangle(): -ENOENT if @name is not mangled. A name that takes too long costs what it may take,
+ * and whoever writes a file can write many: after FILE_WORKER_MAX_BAD_NAMES of them it is always
+ * -EIO.
  */
 int file_worker_demangle(struct file_worker *w, const char *name, struct buf *out);
 

@@ -2,8 +2,8 @@
 /*
  * Makes worker processes. It is a process that is forked before rbpf has anything that a worker is
  * not to have: BPF maps in shared memory, descriptors, the names of other users' programs. It has
- * dropped all privileges (sandbox.h) and reads nothing but rbpf's requests. A worker is a fork of it,
- * but rbpf's child (CLONE_PARENT), so that rbpf can wait for it, and knows that its pid is not
+ * dropped all privileges (sandbox.h) and reads nothing but rbpf's requests. A worker is a fork of
+ * it, but rbpf's child (CLONE_PARENT), so that rbpf can wait for it, and knows that its pid is not
  * another process's.
  *
  * Not thread-safe.
@@ -28,8 +28,8 @@ struct fork_server {
 typedef void fork_server_main_fn(int sock, int memfd, uint64_t max_memory);
 
 /*
- * Make @k, FORK_SERVER_INIT before, one whose workers are @worker_main, which may take @max_memory bytes each.
- * Returns 0 or -errno.
+ * Make @k, FORK_SERVER_INIT before, one whose workers are @worker_main, which may take @max_memory
+ * bytes each. Returns 0 or -errno.
  */
 int fork_server_start(struct fork_server *k, fork_server_main_fn *worker_main, uint64_t max_memory);
 
@@ -37,8 +37,8 @@ int fork_server_start(struct fork_server *k, fork_server_main_fn *worker_main, u
 void fork_server_stop(struct fork_server *k);
 
 /*
- * Make a worker that has @sock and @memfd, which stay the caller's. *@ret is a child of this process.
- * Returns 0 or -errno.
+ * Make a worker that has @sock and @memfd, which stay the caller's. *@ret is a child of this
+ * process. Returns 0 or -errno.
  */
 int fork_server_spawn(struct fork_server *k, int sock, int memfd, pid_t *ret);
 

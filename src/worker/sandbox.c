@@ -4,8 +4,8 @@
  * an open file: they allocate (anonymous memory, never executable), pread() the file, and ask for
  * its size and the time. Nothing in it names a file, makes a socket, or touches another process.
  * libdw tries to open other files besides: these calls fail. All other calls end the process.
- * Since glibc 2.33, fstat() is newfstatat(); it is allowed with AT_EMPTY_PATH only, which is as much
- * as a filter can see of it being used on a descriptor.
+ * Since glibc 2.33, fstat() is newfstatat(); it is allowed with AT_EMPTY_PATH only, which is as
+ * much as a filter can see of it being used on a descriptor.
  */
 #include "worker/sandbox.h"
 

@@ -26,9 +26,10 @@ int sandbox_drop_privileges(const int *keep, size_t n);
 
 /*
  * Limit memory (to @max_memory bytes beyond what there is), files and CPU time, and then allow only
- * the system calls that reading open files, answering and allocating memory take. Opening a file and
- * readlink() fail with EACCES, for libdw tries them; any other call ends the process by SIGSYS. A build
- * with Address Sanitizer, which needs more memory and more calls, limits neither. Returns 0 or -errno.
+ * the system calls that reading open files, answering and allocating memory take. Opening a file
+ * and readlink() fail with EACCES, for libdw tries them; any other call ends the process by SIGSYS.
+ * A build with Address Sanitizer, which needs more memory and more calls, limits neither. Returns 0
+ * or -errno.
  */
 int sandbox_confine(uint64_t max_memory);
 

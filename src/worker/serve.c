@@ -309,7 +309,9 @@ static struct dwarf_fact *questions_of(const struct server *s, size_t n)
 	return facts;
 }
 
-/* Its number is how many questions there are, the other how many of them must not all be unknown. */
+/*
+ * Its number is how many questions there are, the other how many of them must not all be unknown.
+ */
 static int serve_facts(struct server *s)
 {
 	const size_t n = s->request->number;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The arguments and answers of requests as bytes: serve.c writes answers, answers.c checks them and
- * makes of them what the rest of rbpf knows. Offsets and counts are of what follows in the same answer.
+ * makes of them what the rest of rbpf knows. Offsets and counts are of what follows in the same
+ * answer.
  */
 #ifndef RBPF_WORKER_WIRE_H
 #define RBPF_WORKER_WIRE_H

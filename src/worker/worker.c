@@ -189,7 +189,9 @@ struct incoming {
 	char bytes[CHANNEL_MAX_INLINE];
 };
 
-/* Take a large answer. The worker may write to it meanwhile: what is copied here is checked later. */
+/*
+ * Take a large answer. The worker may write to it meanwhile: what is copied here is checked later.
+ */
 static enum worker_failure copy_shared(struct worker *w, uint64_t size, void **ret)
 {
 	_cleanup_free_ char *data = malloc(size);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Call frame information as nobody wrote it: a byte that says of which kind, then the section, which
- * is .eh_frame or .debug_frame, for x86_64 or arm64. Whatever is in it, the table is in order and its
- * rules can be applied.
+ * Call frame information as nobody wrote it: a byte that says of which kind, then the section,
+ * which is .eh_frame or .debug_frame, for x86_64 or arm64. Whatever is in it, the table is in order
+ * and its rules can be applied.
  */
 #include <elf.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The headers of an ELF file of any kind, and which debug file it asks for: the paths that are tried
- * are within the root, and are cut where the caller's room ends.
+ * The headers of an ELF file of any kind, and which debug file it asks for: the paths that are
+ * tried are within the root, and are cut where the caller's room ends.
  */
 #include <errno.h>
 #include <stdlib.h>

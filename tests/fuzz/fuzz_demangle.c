@@ -3,9 +3,10 @@
  * Names of symbols, as a file may hold them: what is demangled is appended, within its limit, and
  * what is not leaves the output as it was.
  *
- * libiberty may take for ever (demangle.h), for which rbpf kills the worker that demangles. Here a timer of
- * CPU time is the limit. It jumps out of libiberty: only a name that is malloc()ing at that moment, after
- * this much time, could be left in a bad state, and none takes that long to do so.
+ * libiberty may take for ever (demangle.h), for which rbpf kills the worker that demangles. Here a
+ * timer of CPU time is the limit. It jumps out of libiberty: only a name that is malloc()ing at
+ * that moment, after this much time, could be left in a bad state, and none takes that long to do
+ * so.
  */
 #include <setjmp.h>
 #include <signal.h>

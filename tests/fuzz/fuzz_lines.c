@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Files with debug information of any kind: all that is said about an address can be read, and there
- * is no more of it than was asked for.
+ * Files with debug information of any kind: all that is said about an address can be read, and
+ * there is no more of it than was asked for.
  */
 #include <stdlib.h>
 #include <string.h>

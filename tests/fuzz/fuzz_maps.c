@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The text of /proc/PID/maps as no kernel writes it: what is kept is in order and within the limits,
- * and the same whether the text is at hand or read piece by piece.
+ * The text of /proc/PID/maps as no kernel writes it: what is kept is in order and within the
+ * limits, and the same whether the text is at hand or read piece by piece.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * libFuzzer target: whatever memory, code and rules the native walk finds, it ends, stays within its
- * arrays (native_host.h checks each read, ASan the rest) and its limits, and says what the plain walk of
- * native_naive.h says. The input is the throws of the dice of native_world.h.
+ * libFuzzer target: whatever memory, code and rules the native walk finds, it ends, stays within
+ * its arrays (native_host.h checks each read, ASan the rest) and its limits, and says what the
+ * plain walk of native_naive.h says. The input is the throws of the dice of native_world.h.
  */
 #include <stdint.h>
 #include <stdio.h>

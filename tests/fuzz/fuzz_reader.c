@@ -4,8 +4,8 @@
  * profile.
  *
  * Checksums keep a fuzzer at the door, so the first byte of the input chooses how deep the rest
- * goes: as a whole file, or as a payload in a file whose framing is right. Its highest bit has samples
- * added up by thread.
+ * goes: as a whole file, or as a payload in a file whose framing is right. Its highest bit has
+ * samples added up by thread.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -52,8 +52,8 @@ static size_t cut_at_record(const uint8_t *data, size_t size, size_t wanted)
 }
 
 /*
- * The records cut in two chunks, so that what a chunk keeps of the one before is tried too. The last
- * byte says where.
+ * The records cut in two chunks, so that what a chunk keeps of the one before is tried too. The
+ * last byte says where.
  */
 static void build_records(struct buf *file, const uint8_t *data, size_t size)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A library that a Ruby 3.1 loads to change its own memory under who reads it. Whoever calls corrupt() does
- * not get back into Ruby, so nothing but rbpf looks at what is changed.
+ * A library that a Ruby 3.1 loads to change its own memory under who reads it. Whoever calls
+ * corrupt() does not get back into Ruby, so nothing but rbpf looks at what is changed.
  *
- * What the offsets are of: rb_execution_context_t (vm_stack, vm_stack_size, cfp), rb_control_frame_t (64 bytes),
- * rb_iseq_t (flags, wrapper, body) and its body.
+ * What the offsets are of: rb_execution_context_t (vm_stack, vm_stack_size, cfp),
+ * rb_control_frame_t (64 bytes), rb_iseq_t (flags, wrapper, body) and its body.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -4,7 +4,8 @@
  *
  *	fuse PROGRAM FILE HOW	as root, which it stops being; users may do so in a user namespace
  *
- * HOW is what is not answered: "lookup", "getattr" or "read". Until then there is a perf map of any name.
+ * HOW is what is not answered: "lookup", "getattr" or "read". Until then there is a perf map of any
+ * name.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

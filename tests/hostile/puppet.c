@@ -286,7 +286,10 @@ int main(int argc, char **argv)
 	if (!strcmp(what, "long")) {
 		if (longest(n, argv[3], argv[4]))
 			return 1;
-		/* And then a Ruby, which has none of them: that is done in the Ruby, by this as a library. */
+		/*
+		 * And then a Ruby, which has none of them: that is done in the Ruby, by this as a
+		 * library.
+		 */
 		ready();
 		spin();
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Makes NAME a symbolic link to SECRET, a FIFO, a file of its own, a directory and nothing, in turns, as fast
- * as it can, with OTHER as a name that it may use meanwhile.
+ * Makes NAME a symbolic link to SECRET, a FIFO, a file of its own, a directory and nothing, in
+ * turns, as fast as it can, with OTHER as a name that it may use meanwhile.
  *
  *	race NAME SECRET OTHER
  */

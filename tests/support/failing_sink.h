@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A sink that makes a profile, as profile_sink.h, up to the n-th call, as a recording on a disk that gets full
- * then: that call and all later ones fail.
+ * A sink that makes a profile, as profile_sink.h, up to the n-th call, as a recording on a disk
+ * that gets full then: that call and all later ones fail.
  */
 #ifndef RBPF_TESTS_FAILING_SINK_H
 #define RBPF_TESTS_FAILING_SINK_H

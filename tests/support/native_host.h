@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The native walk of the BPF programs (bpf/native_walk.bpf.h) in a test's hands: its maps are arrays that the
- * test fills, and each read is checked to go to a buffer that has room for it. With
+ * The native walk of the BPF programs (bpf/native_walk.bpf.h) in a test's hands: its maps are
+ * arrays that the test fills, and each read is checked to go to a buffer that has room for it. With
  * __TARGET_ARCH_arm64 defined before, it is that of arm64, on any machine.
  */
 #ifndef RBPF_TESTS_NATIVE_HOST_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The native walk in the plainest way: one word at a time, frames left by cfi_step(), tables searched
- * row by row. What bpf/native_walk.bpf.h says of any memory must agree with it. Include native_host.h
- * before.
+ * The native walk in the plainest way: one word at a time, frames left by cfi_step(), tables
+ * searched row by row. What bpf/native_walk.bpf.h says of any memory must agree with it. Include
+ * native_host.h before.
  */
 #ifndef RBPF_TESTS_NATIVE_NAIVE_H
 #define RBPF_TESTS_NATIVE_NAIVE_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Processes of nonsense for the native walk: rules, tables, code of each kind, a stack with words that
- * look like what a walk looks for, and a chain of tags, all as dice have it. Include native_host.h and
- * native_naive.h before.
+ * Processes of nonsense for the native walk: rules, tables, code of each kind, a stack with words
+ * that look like what a walk looks for, and a chain of tags, all as dice have it. Include
+ * native_host.h and native_naive.h before.
  */
 #ifndef RBPF_TESTS_NATIVE_WORLD_H
 #define RBPF_TESTS_NATIVE_WORLD_H

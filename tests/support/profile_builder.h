@@ -116,8 +116,8 @@ static inline uint32_t builder_add_frame(struct profile_builder *b, const struct
 }
 
 /*
- * @file is the source file, or the path of the module for native frames. A frame in no file whose name
- * is that of a reason has the reason.
+ * @file is the source file, or the path of the module for native frames. A frame in no file whose
+ * name is that of a reason has the reason.
  */
 static inline uint32_t builder_frame(struct profile_builder *b, enum frame_kind kind,
 				     const char *name, const char *file, uint32_t line,

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * An engine that plays the records of a test, remembers what it was asked, and fails where it is told to.
+ * An engine that plays the records of a test, remembers what it was asked, and fails where it is
+ * told to.
  *
  * It does to its two sets, the processes that are followed and the threads that have a clock, what
- * the BPF programs and the kernel do (bpf/life.bpf.h, perf's inherit), at the moment that a record is
- * scripted: a child is followed if its parent is, and has a clock if the thread that made it has one.
- * So a test can compare them with the processes and threads that there are.
+ * the BPF programs and the kernel do (bpf/life.bpf.h, perf's inherit), at the moment that a record
+ * is scripted: a child is followed if its parent is, and has a clock if the thread that made it has
+ * one. So a test can compare them with the processes and threads that there are.
  *
  *	struct scripted_engine e;
  *
@@ -65,7 +66,9 @@ struct scripted_engine {
 	size_t n_tasks;
 	uint64_t counters[RBPF_COUNTERS];
 	uint64_t cpu_ns, runs, run_ns;
-	/* Called after each call, before it returns: may script records, and let processes change. */
+	/*
+	 * Called after each call, before it returns: may script records, and let processes change.
+	 */
 	void (*after)(struct scripted_engine *e, const struct scripted_call *call);
 	void *arg;
 
@@ -375,8 +378,8 @@ static inline bool scripted_kernel(struct scripted_engine *e, const struct rbpf_
 }
 
 /*
- * Something of @type happens to a process now, or at @life->h.ts if that is not 0: a record of it is
- * sent if the BPF programs would send one. Returns when it happened.
+ * Something of @type happens to a process now, or at @life->h.ts if that is not 0: a record of it
+ * is sent if the BPF programs would send one. Returns when it happened.
  */
 static inline uint64_t scripted_life(struct scripted_engine *e, enum rbpf_ring_record type,
 				     const struct rbpf_ring_life *life)

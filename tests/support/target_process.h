@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A child process that does what a test tells it: makes and ends threads, forks, executes, exits. It uses
- * no CPU time meanwhile, and ends with the test.
+ * A child process that does what a test tells it: makes and ends threads, forks, executes, exits.
+ * It uses no CPU time meanwhile, and ends with the test.
  */
 #ifndef RBPF_TESTS_TARGET_PROCESS_H
 #define RBPF_TESTS_TARGET_PROCESS_H

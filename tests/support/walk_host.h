@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The stack walk of the BPF programs (bpf/ruby_walk.bpf.h) in a test's hands: what src/ruby/walk.c hides
- * (counters, the caches that outlive a walk, the epoch) is open here, and each read is checked to
- * go to a buffer that has room for it.
+ * The stack walk of the BPF programs (bpf/ruby_walk.bpf.h) in a test's hands: what src/ruby/walk.c
+ * hides (counters, the caches that outlive a walk, the epoch) is open here, and each read is
+ * checked to go to a buffer that has room for it.
  */
 #ifndef RBPF_TESTS_WALK_HOST_H
 #define RBPF_TESTS_WALK_HOST_H

@@ -171,8 +171,9 @@ Test(aggregate, sums_do_not_overflow)
 }
 
 /*
- * Samples that differ in one thing alone are two aggregates, also where their hashes meet in the table. The seed
- * of the hashes is another each time: in so many tables they meet some dozens of times.
+ * Samples that differ in one thing alone are two aggregates, also where their hashes meet in the
+ * table. The seed of the hashes is another each time: in so many tables they meet some dozens of
+ * times.
  */
 Test(aggregate, kinds_whose_hashes_meet)
 {

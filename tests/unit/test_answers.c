@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a worker says, which may be any bytes: each answer as it should be, then with one thing of it that
- * cannot be. What is refused leaves the result alone.
+ * What a worker says, which may be any bytes: each answer as it should be, then with one thing of
+ * it that cannot be. What is refused leaves the result alone.
  */
 #include "worker/answers.h"
 

@@ -189,7 +189,9 @@ Test(cfi, plt, .init = begin_x86, .fini = end)
 	expect_rule(255, .cfa = RBPF_CFI_CFA_PLT, .cfa_off = 8, .cfa_arg = 11, .ra_off = -8);
 }
 
-/* glibc's __restore_rt: all in the ucontext. Its entry begins before the code, for callers' sake. */
+/*
+ * glibc's __restore_rt: all in the ucontext. Its entry begins before the code, for callers' sake.
+ */
 Test(cfi, signal_frame, .init = begin_x86, .fini = end)
 {
 	uint32_t cie = cfi_builder_cie(&builder, "S", CFI_NO_BYTES);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Symbols that are read while the test does other things: those of the files that it is made of. Any of them
- * may have been read by the time that the test looks.
+ * Symbols that are read while the test does other things: those of the files that it is made of.
+ * Any of them may have been read by the time that the test looks.
  */
 #include <criterion/criterion.h>
 #include <dlfcn.h>

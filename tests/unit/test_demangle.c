@@ -76,7 +76,9 @@ static void add_substitution(struct buf *name, unsigned int n)
 	buf_addch(name, '_');
 }
 
-/* A pointer to a function of what came before and the same again: each doubles what it stands for. */
+/*
+ * A pointer to a function of what came before and the same again: each doubles what it stands for.
+ */
 Test(demangle, too_long)
 {
 	struct buf name = BUF_INIT, out = BUF_INIT;

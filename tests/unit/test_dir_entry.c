@@ -290,8 +290,9 @@ Test(dir_entry, what_another_user_left_is_not_read)
 }
 
 /*
- * Another user who swaps, as fast as can be, what is under the name: a file that everybody can read,
- * a link to a file of root, a FIFO that is being read. Exit status 1: the FIFO brought the secret.
+ * Another user who swaps, as fast as can be, what is under the name: a file that everybody can
+ * read, a link to a file of root, a FIFO that is being read. Exit status 1: the FIFO brought the
+ * secret.
  */
 static void swap_for_ever(void)
 {
@@ -329,7 +330,9 @@ Test(dir_entry, swaps_while_it_is_written)
 	pid = fork();
 	if (!pid)
 		swap_for_ever();
-	/* On a busy machine the other process may stand still for long, and the file be its FIFO. */
+	/*
+	 * On a busy machine the other process may stand still for long, and the file be its FIFO.
+	 */
 	for (int i = 0; i < SWAPS || (!done && i < SWAPS_MAX); i++) {
 		int r = i % 2 ? write_output(NULL) : write_recording(true, NULL);
 

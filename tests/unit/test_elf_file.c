@@ -165,8 +165,8 @@ Test(elf_file, not_elf)
 }
 
 /*
- * Whatever is asked of a damaged file, it is answered without reading past its end. Returns whether it could be
- * asked at all.
+ * Whatever is asked of a damaged file, it is answered without reading past its end. Returns whether
+ * it could be asked at all.
  */
 static bool ask_everything(int fd)
 {

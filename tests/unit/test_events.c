@@ -162,8 +162,8 @@ Test(events, one_that_is_not_there)
 }
 
 /*
- * Read a recording of major 2 with this META and a sample of event @event. *@n_samples: SIZE_MAX if the
- * sample is not usable.
+ * Read a recording of major 2 with this META and a sample of event @event. *@n_samples: SIZE_MAX if
+ * the sample is not usable.
  */
 static int read_meta(const char *meta, uint64_t event, size_t *n_samples)
 {

@@ -76,8 +76,8 @@ Test(fuse, what_is_none)
 }
 
 /*
- * Who is root in a user namespace may note any user: it is the namespace's owner. Where there can be none,
- * as in a chroot, there is nothing to be fooled by.
+ * Who is root in a user namespace may note any user: it is the namespace's owner. Where there can
+ * be none, as in a chroot, there is nothing to be fooled by.
  */
 Test(fuse, server_in_another_user_namespace)
 {

@@ -378,7 +378,10 @@ Test(interpreter, vm_with_symbols, .timeout = 300)
 		cr_skip_test("there is no build/ruby-vm/vm.so (tests/support/fixtures.sh)");
 }
 
-/* Rubies that somebody has built, in $RBPF_TEST_RUBIES/NAME and, stripped, $RBPF_TEST_RUBIES/NAME-stripped. */
+/*
+ * Rubies that somebody has built, in $RBPF_TEST_RUBIES/NAME and, stripped,
+ * $RBPF_TEST_RUBIES/NAME-stripped.
+ */
 Test(interpreter, rubies, .timeout = 300)
 {
 	static const char *const patterns[] = { "lib/libruby.so.*.*.*", "bin/ruby" };
@@ -407,8 +410,8 @@ Test(interpreter, rubies, .timeout = 300)
 }
 
 /*
- * Debian's, where no name but that of rb_vm_exec() is left. Which function holds the instructions is not
- * told, but it is large, and no other large one is called there.
+ * Debian's, where no name but that of rb_vm_exec() is left. Which function holds the instructions
+ * is not told, but it is large, and no other large one is called there.
  */
 static void check_debian(const char *path)
 {

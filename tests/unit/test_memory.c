@@ -219,7 +219,9 @@ Test(memory, as_much_as_there_is)
 	teardown(&f);
 }
 
-/* What a process makes as large as it likes is read up to a limit, and then it is as if not there. */
+/*
+ * What a process makes as large as it likes is read up to a limit, and then it is as if not there.
+ */
 Test(memory, budget)
 {
 	struct memory_budget budget = { .left = 3 * MEMORY_CALL_COST + 4 * MEMORY_SPAN_COST +

@@ -497,7 +497,9 @@ static void methods_in_c(struct truth *t)
 	bool own = false; /* the one before called functions that say something */
 
 	for (size_t n = any(t, 4); n; n--) {
-		/* One without function can stand anywhere between what calls it and what it calls. */
+		/*
+		 * One without function can stand anywhere between what calls it and what it calls.
+		 */
 		method_in_c(t, n == 1 && !own);
 		own = n > 1 && any(t, 2);
 		if (own) {
@@ -715,7 +717,10 @@ static size_t running(const struct truth *t)
 	return n;
 }
 
-/* The outermost frame is never cut. Of several calls of a method in C none can be told from another. */
+/*
+ * The outermost frame is never cut. Of several calls of a method in C none can be told from
+ * another.
+ */
 static bool can_cut(const struct truth *t, const struct cut *c)
 {
 	uint64_t function = t->d.ruby[c->ruby_from - 1].function;

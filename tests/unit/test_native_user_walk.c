@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The test's own stack, walked as that of a process with a Ruby would be, with what /proc and its files
- * say of its code, and by libgcc from the same place.
+ * The test's own stack, walked as that of a process with a Ruby would be, with what /proc and its
+ * files say of its code, and by libgcc from the same place.
  */
 #include <criterion/criterion.h>
 #include <pthread.h>

@@ -6,8 +6,8 @@
 #include "support/native_world.h"
 
 /*
- * One function with a frame of so many bytes and its return address at the top, at WORLD_CODE; behind it
- * the same as part of the VM.
+ * One function with a frame of so many bytes and its return address at the top, at WORLD_CODE;
+ * behind it the same as part of the VM.
  */
 static struct walk *one_function(int32_t size)
 {
@@ -174,8 +174,8 @@ Test(native_walk, return_addresses_that_are_none)
 /* ---- tags ---- */
 
 /*
- * Frames of 64 bytes, the third of which returns to where there is no code; 10 tags above, each for the
- * frame right below it.
+ * Frames of 64 bytes, the third of which returns to where there is no code; 10 tags above, each for
+ * the frame right below it.
  */
 static struct walk *with_tags(void)
 {
@@ -333,7 +333,10 @@ Test(native_walk, too_many_tags_in_several_gaps)
 	free(w);
 }
 
-/* What is copied of the stack has a limit, also where the frame pointer leads far away from each frame. */
+/*
+ * What is copied of the stack has a limit, also where the frame pointer leads far away from each
+ * frame.
+ */
 Test(native_walk, too_many_pages)
 {
 	struct walk *w = one_function(64);
@@ -359,7 +362,9 @@ Test(native_walk, rules_are_remembered_by_process)
 
 	run(w);
 	expect_frames(w, n, RBPF_NATIVE_OUTERMOST);
-	/* The second process has another file at the same addresses: with frames of twice the size. */
+	/*
+	 * The second process has another file at the same addresses: with frames of twice the size.
+	 */
 	native_host.ranges[1] = native_host.ranges[0];
 	native_host.ranges[1].table = 8;
 	memcpy(&native_host.words[8], native_host.words, 3 * sizeof(native_host.words[0]));

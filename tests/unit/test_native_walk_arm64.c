@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The native walk as it is on arm64: return addresses in x30, which may be signed, and in frames. */
+/*
+ * The native walk as it is on arm64: return addresses in x30, which may be signed, and in frames.
+ */
 #define __TARGET_ARCH_arm64
 
 #include <criterion/criterion.h>
@@ -21,7 +23,9 @@ Test(native_walk_arm64, agrees_with_cfi_step)
 	free(w);
 }
 
-/* A leaf that has saved nothing, called by a function that has: the signature is no part of a pc. */
+/*
+ * A leaf that has saved nothing, called by a function that has: the signature is no part of a pc.
+ */
 Test(native_walk_arm64, leaf_and_signed_return_address)
 {
 	struct memory mem = { .read_spans = world_read };

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* How processes begin, change and end in a profile, and which of them the engine follows meanwhile. */
+/*
+ * How processes begin, change and end in a profile, and which of them the engine follows meanwhile.
+ */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdio.h>

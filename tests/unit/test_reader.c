@@ -876,8 +876,8 @@ Test(reader, flags_of_a_frame_cut_off)
 }
 
 /*
- * Since 1.5 a frame tells why it is no function; before, its name did. A reason that does not fit the
- * kind of the frame is one that only a newer rbpf knows.
+ * Since 1.5 a frame tells why it is no function; before, its name did. A reason that does not fit
+ * the kind of the frame is one that only a newer rbpf knows.
  */
 Test(reader, reasons_of_frames)
 {

@@ -787,7 +787,8 @@ Test(resolver, rescue_does_not_hide_the_cut)
 /* ---- where rb_vm_exec() begins, and functions ---- */
 
 /*
- * A stack by letters, as above, with R for the frame that a rescue stands for, s for a rescue of it,
+ * A stack by letters, as above, with R for the frame that a rescue stands for, s for a rescue of
+ * it,
  * | for cut frames and > for a mark of a fiber; one behind ! begins an activation.
  */
 static size_t origin_frames(struct fixture *f, const char *text, struct rbpf_frame *frames)

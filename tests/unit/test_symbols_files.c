@@ -59,7 +59,9 @@ static void open_dwfl(struct comparison *c)
 	cr_assert_not_null(dwfl_module_getelf(c->module, &c->bias));
 }
 
-/* libdwfl knows neither stubs nor what has no name, and takes labels in code as functions or not. */
+/*
+ * libdwfl knows neither stubs nor what has no name, and takes labels in code as functions or not.
+ */
 static bool is_ours_alone(const struct elf_function *f)
 {
 	size_t len = strlen(f->name);

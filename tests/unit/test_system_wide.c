@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Which processes of the machine are followed, and what becomes of those that are not. As the BPF
- * programs tell of a process that executes what a layout is kept for (RBPF_LIFE_PRESET), any child of the
- * test is a Ruby here. Other processes of the machine may be Rubies, too: nothing is said of those.
+ * programs tell of a process that executes what a layout is kept for (RBPF_LIFE_PRESET), any child
+ * of the test is a Ruby here. Other processes of the machine may be Rubies, too: nothing is said of
+ * those.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -70,7 +71,10 @@ static uint64_t executed(pid_t tgid, uint32_t flags, uint64_t runtime)
 							.comm = "script" });
 }
 
-/* Take the records alone: collector_poll() would also look at what others on the machine have mapped. */
+/*
+ * Take the records alone: collector_poll() would also look at what others on the machine have
+ * mapped.
+ */
 static void drain(void)
 {
 	cr_assert_eq(collector_drain(f.c), 0);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Which threads of a target get clocks of their own, and the CPU time that they are said to have had. */
+/*
+ * Which threads of a target get clocks of their own, and the CPU time that they are said to have
+ * had.
+ */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <string.h>
@@ -235,7 +238,10 @@ Test(thread_life, too_many_open_files, .init = setup, .fini = teardown)
 	cr_expect_eq(f.totals.counters[COUNTER_THREADS_LEFT_OUT], 1);
 }
 
-/* What a thread without a perf event makes has none to inherit, so it must be asked for, or be counted. */
+/*
+ * What a thread without a perf event makes has none to inherit, so it must be asked for, or be
+ * counted.
+ */
 Test(thread_life, children_of_one_left_out, .init = setup, .fini = teardown)
 {
 	pid_t tid, child;

@@ -411,7 +411,9 @@ Test(tls, musl)
 	cr_expect_not(find(&l), "beyond its modules");
 }
 
-/* As musl lays it out on x86_64, where glibc's DTV is at the same place: DTV, TLS, struct pthread. */
+/*
+ * As musl lays it out on x86_64, where glibc's DTV is at the same place: DTV, TLS, struct pthread.
+ */
 Test(tls, musl_is_not_glibc)
 {
 	const uint64_t dtv = TP - 0x38, block = TP - 0x18, native_thread = CHUNK;

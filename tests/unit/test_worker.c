@@ -321,7 +321,10 @@ Test(worker, what_elf_functions_say_is_passed_on)
 
 Test(worker, names_that_take_for_ever)
 {
-	/* Rust: within what is not printed, a function with a number of lifetimes that takes years to count to. */
+	/*
+	 * Rust: within what is not printed, a function with a number of lifetimes that takes years
+	 * to count to.
+	 */
 	static const char name[] = "_RXIC0FGZZZZZZZZZZ_";
 	struct buf out = BUF_INIT;
 	struct file_worker w;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * A flame graph to look at, and to test, without a recording: a Rails application as it might be
- * (rails.txt, in the folder of this file), names that break pictures, very deep stacks, or native ones.
+ * (rails.txt, in the folder of this file), names that break pictures, very deep stacks, or native
+ * ones.
  *
  * usage, from the root of the repository:
  *	flame_sample rails|awkward|deep|merged [icicle|inverted|module|hash|thread|process|both]… > out.svg

@@ -20,8 +20,8 @@
  *   {"cfunc", label, C function}        a method of this extension, and the function that it is
  *   {"c", C function}                   any other function of this extension
  *
- * Who catches an exception or a throw cuts the stack back to where it was (depth); functions that are
- * left by one do nothing.
+ * Who catches an exception or a throw cuts the stack back to where it was (depth); functions that
+ * are left by one do nothing.
  */
 #define _GNU_SOURCE
 #include <alloca.h>
