@@ -22,7 +22,7 @@ struct native_naive {
 	uint64_t registers[RBPF_REGS]; /* of the innermost one */
 	bool innermost;
 	uint64_t tag;
-	int tags_left; /* that may be passed by, in all */
+	int tags_left; /* that may be looked at, in all */
 	uint64_t words[RBPF_MAX_NATIVE + 2];
 	uint32_t n_words;
 	int end; /* enum rbpf_native_end */
@@ -134,11 +134,12 @@ static inline bool native_naive_resync(struct native_naive *n)
 {
 	uint64_t sp = n->frame.sp, words[RUBY_TAG_WORDS];
 
-	for (; n->layout->flags & RBPF_LAYOUT_TAGS && n->tag && n->tags_left; n->tags_left--) {
+	while (n->layout->flags & RBPF_LAYOUT_TAGS && n->tag && n->tags_left) {
 		uint64_t tag = n->tag;
 
 		if (memory_read(n->mem, tag + RUBY_TAG_BUF, words, sizeof(words)))
 			return false;
+		n->tags_left--;
 		n->tag = words[RUBY_TAG_PREV];
 		if (words[RUBY_TAG_SP] > sp && words[RUBY_TAG_SP] <= tag &&
 		    native_naive_in_vm(n, words[RUBY_TAG_PC])) {
