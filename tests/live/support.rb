@@ -205,7 +205,7 @@ class LiveTest < Minitest::Test
 
     LiveTest.second_tries += 1
     said = result.failures.map(&:message).join("\n")
-    puts "\n#{self.class}##{name} failed, and is tried once more: #{said[0, 2_000]}"
+    puts "\n#{self.class}##{name} failed, and is tried once more: #{said[0, 4_000]}"
     Minitest::Test.instance_method(:run).bind(self.class.new(name)).call
   end
 
