@@ -55,7 +55,7 @@ __attribute__((noreturn)) static void keep(int sock, fork_server_main_fn *worker
 	size_t len, n;
 	char request;
 
-	prctl(PR_SET_NAME, "rbpf-keeper", 0, 0, 0);
+	prctl(PR_SET_NAME, "rbpf-forkserver", 0, 0, 0);
 	/* Its workers are waited for by one who goes before the targets: base/priority.h. */
 	setpriority(PRIO_PROCESS, 0, WORKER_NICE);
 	if (sandbox_drop_privileges(&sock, 1))
