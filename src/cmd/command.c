@@ -127,30 +127,43 @@ int command_lookup(const char *name, const struct command **ret, struct err *err
 	return -ENOENT;
 }
 
+static bool is_number(const char *text)
+{
+	return *text && !text[strspn(text, "0123456789")];
+}
+
+static bool takes_pid(const struct command *cmd)
+{
+	for (size_t g = 0; g < cmd->n_groups; g++)
+		for (size_t i = 0; i < cmd->groups[g]->n; i++)
+			if (cmd->groups[g]->options[i].letter == 'p')
+				return true;
+	return false;
+}
+
+static int unexpected(const struct command *cmd, const char *argument, struct err *err)
+{
+	err_set(err, -EINVAL, ERR_USAGE, "unexpected argument '%s' for '%s'", argument, cmd->name);
+	/* Other profilers take a pid so. */
+	if (is_number(argument) && takes_pid(cmd))
+		err_hint(err, "rbpf %s -p %s", cmd->name, argument);
+	else if (cmd->args == ARGS_PROGRAM)
+		err_hint(err, "rbpf %s -- %s ... runs a program", cmd->name, argument);
+	return -EINVAL;
+}
+
 static int refuse_arguments(const struct command *cmd, const struct option_rest *rest,
 			    struct err *err)
 {
 	switch (cmd->args) {
 	case ARGS_NONE:
-		if (rest->n)
-			return err_set(err, -EINVAL, ERR_USAGE, "unexpected argument '%s' for '%s'",
-				       rest->argv[0], cmd->name);
-		return 0;
+		return rest->n ? unexpected(cmd, rest->argv[0], err) : 0;
 	case ARGS_RECORDING:
 	case ARGS_COMMAND:
 	case ARGS_SHELL:
-		if (rest->n > 1)
-			return err_set(err, -EINVAL, ERR_USAGE, "unexpected argument '%s' for '%s'",
-				       rest->argv[1], cmd->name);
-		return 0;
+		return rest->n > 1 ? unexpected(cmd, rest->argv[1], err) : 0;
 	case ARGS_PROGRAM:
-		if (rest->n_before) {
-			err_set(err, -EINVAL, ERR_USAGE, "unexpected argument '%s' for '%s'",
-				rest->argv[0], cmd->name);
-			err_hint(err, "rbpf %s -- %s ... runs a program", cmd->name, rest->argv[0]);
-			return -EINVAL;
-		}
-		return 0;
+		return rest->n_before ? unexpected(cmd, rest->argv[0], err) : 0;
 	}
 	return 0;
 }

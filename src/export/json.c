@@ -71,6 +71,7 @@ static void add_totals(struct json *j, const struct profile_totals *totals)
 	json_u64(j, "gc_ns", totals->gc_ns);
 	json_u64(j, "cpu_kernel_ns", totals->cpu_kernel_ns);
 	json_u64(j, "rbpf_cpu_ns", totals->rbpf_cpu_ns);
+	json_u64(j, "rbpf_start_cpu_ns", totals->rbpf_start_cpu_ns);
 	json_u64(j, "kernel_ns_per_sample", totals->kernel_ns_per_sample);
 	profile_counters_json(totals, j);
 	json_object_end(j);

@@ -47,6 +47,7 @@ static const struct meta_field totals_fields[] = {
 	{ FIELD_U64, TOTALS(gc_ns) },
 	{ FIELD_U64, TOTALS(cpu_kernel_ns) },
 	{ FIELD_U64, TOTALS(rbpf_cpu_ns) },
+	{ FIELD_U64, TOTALS(rbpf_start_cpu_ns) },
 	{ FIELD_U64, TOTALS(kernel_ns_per_sample) },
 };
 

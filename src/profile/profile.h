@@ -226,7 +226,8 @@ struct profile_totals {
 	uint64_t cpu_sampled_ns;
 	uint64_t gc_ns;		       /* the part of it in samples with SAMPLE_GC */
 	uint64_t cpu_kernel_ns;	       /* the same threads by the kernel's account; 0 if unknown */
-	uint64_t rbpf_cpu_ns;	       /* CPU time of rbpf's own process */
+	uint64_t rbpf_cpu_ns;	       /* CPU time of rbpf's own processes … */
+	uint64_t rbpf_start_cpu_ns;    /* … of it, before it began to sample; 0 if unknown */
 	uint64_t kernel_ns_per_sample; /* BPF run time by the kernel's statistics; 0 if off */
 	uint64_t counters[COUNTER_COUNT]; /* by enum profile_counter; 0 also if not recorded */
 };

@@ -53,6 +53,7 @@ void report_json_summary(const struct report *r, uint64_t samples, uint64_t valu
 	json_u64(j, "gc_ns", t->gc_ns);
 	json_u64(j, "cpu_kernel_ns", t->cpu_kernel_ns);
 	json_u64(j, "rbpf_cpu_ns", t->rbpf_cpu_ns);
+	json_u64(j, "rbpf_start_cpu_ns", t->rbpf_start_cpu_ns);
 	json_u64(j, "kernel_ns_per_sample", t->kernel_ns_per_sample);
 	json_u64(j, "frequency", p->meta.frequency);
 	json_str(j, "event", profile_event(p)->name);

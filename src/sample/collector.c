@@ -121,12 +121,19 @@ int collector_add_family(struct collector *c, pid_t pid, struct err *err)
 	return r && descendants_have_ruby(c, pid) ? 0 : r;
 }
 
+/* CPU time of rbpf so far, with its workers. */
+static uint64_t own_cpu_ns(const struct collector *c)
+{
+	return clock_ns(CLOCK_PROCESS_CPUTIME_ID) + file_worker_cpu_ns(c->opts.worker);
+}
+
 int collector_start(struct collector *c, struct sink *sink, struct err *err)
 {
 	struct tracked_process *p;
 	int r = 0;
 
 	c->sink = sink;
+	c->totals.rbpf_start_cpu_ns = own_cpu_ns(c);
 	LIST_FOREACH(p, &c->table.list, link) {
 		r = descendants_record(c, p);
 		if (r)
@@ -394,8 +401,7 @@ int collector_finish(struct collector *c, struct profile_totals *totals, struct 
 	c->totals.cpu_kernel_ns = c->opts.system_wide ? c->account_ns : engine_cpu_ns(c->engine);
 	engine_cost(c->engine, &runs, &ns);
 	c->totals.kernel_ns_per_sample = runs ? ns / runs : 0;
-	c->totals.rbpf_cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) +
-				file_worker_cpu_ns(c->opts.worker);
+	c->totals.rbpf_cpu_ns = own_cpu_ns(c);
 	c->totals.counters[COUNTER_FILES_GIVEN_UP] = c->opts.worker->losses.files;
 	*totals = c->totals;
 	return r ? collector_fail(c, r, err) : 0;

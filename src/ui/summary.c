@@ -43,9 +43,14 @@ static void add_cpu(const struct profile_totals *t, const char *between, struct 
 
 static void add_cost(const struct profile_totals *t, uint64_t duration_ns, struct buf *out)
 {
-	buf_addf(out, "  overhead  rbpf %s", num_duration(t->rbpf_cpu_ns).s);
+	uint64_t start_ns = t->rbpf_start_cpu_ns, sampling_ns;
+
+	sampling_ns = t->rbpf_cpu_ns > start_ns ? t->rbpf_cpu_ns - start_ns : 0;
+	buf_addf(out, "  overhead  rbpf %s", num_duration(sampling_ns).s);
 	if (duration_ns)
-		buf_addf(out, " (%s of one core)", num_percent(t->rbpf_cpu_ns, duration_ns).s);
+		buf_addf(out, " (%s of one core)", num_percent(sampling_ns, duration_ns).s);
+	if (start_ns)
+		buf_addf(out, "   %s to start", num_duration(start_ns).s);
 	if (t->kernel_ns_per_sample)
 		buf_addf(out, "   in the kernel %s a sample",
 			 num_duration(t->kernel_ns_per_sample).s);

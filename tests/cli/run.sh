@@ -141,6 +141,17 @@ for selection in --all-ruby --user=root --comm=x --cgroup=/x --container=x; do
 	refuse "--all-ruby and -- CMD exclude each other" record $selection -- true
 done
 refuse "unexpected argument 'ruby' for 'record'" record ruby x.rb
+# hint HINT ARG...: what is said besides the error
+hint() {
+	local hint=$1
+	shift
+	begin "$* has a hint" || return 0
+	run "$@"
+	if grep -Fqx "  hint: $hint" "$err"; then ok; else not_ok "no hint"; fi
+}
+hint "rbpf record -- ruby ... runs a program" record ruby x.rb
+hint "rbpf record -p 18301" record -d 1 18301
+hint "rbpf dump -p 18301" dump 18301
 refuse "--freq must be between 1 and 10000, got 50000" record -p 1 --freq 50000
 refuse "--freq must be between 1 and 10000, got 0" record -p 1 -F0
 for number in -5 +5 5x 0x5 1e3 "" " 5" 99999999999999999999999; do

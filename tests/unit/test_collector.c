@@ -180,7 +180,8 @@ Test(collector, finish, .init = setup, .fini = teardown)
 	cr_expect_geq(f.totals.end_monotonic_ns, before);
 	cr_expect_eq(f.totals.cpu_kernel_ns, 1234);
 	cr_expect_eq(f.totals.kernel_ns_per_sample, 1234);
-	cr_expect_gt(f.totals.rbpf_cpu_ns, 0);
+	cr_expect_gt(f.totals.rbpf_start_cpu_ns, 0);
+	cr_expect_gt(f.totals.rbpf_cpu_ns, f.totals.rbpf_start_cpu_ns);
 }
 
 /* ---- what is lost ---- */

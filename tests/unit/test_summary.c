@@ -22,7 +22,8 @@ Test(summary, totals)
 		.native_gaps = 12,
 		.cpu_sampled_ns = 119900 * NSEC_PER_MSEC,
 		.cpu_kernel_ns = 121000 * NSEC_PER_MSEC,
-		.rbpf_cpu_ns = 210 * NSEC_PER_MSEC,
+		.rbpf_cpu_ns = 340 * NSEC_PER_MSEC,
+		.rbpf_start_cpu_ns = 130 * NSEC_PER_MSEC,
 		.kernel_ns_per_sample = 2600,
 	};
 	_cleanup_buf_ struct buf out = BUF_INIT;
@@ -34,7 +35,8 @@ Test(summary, totals)
 		"  native    11,870    complete 99.9%\n"
 		"  lost      2         truncated stacks 3   unresolved 41\n"
 		"  cpu       119.9 s sampled of 121.0 s by the kernel's account (99.1%)\n"
-		"  overhead  rbpf 210 ms (0.7% of one core)   in the kernel 2.6 µs a sample\n",
+		"  overhead  rbpf 210 ms (0.7% of one core)   130 ms to start   in the kernel "
+		"2.6 µs a sample\n",
 		"%s", buf_str(&out));
 
 	buf_reset(&out);
