@@ -18,7 +18,7 @@ struct flame_line {
 	const char *title;
 	bool icicle;
 	bool inverted;
-	double min_width;
+	double min_width; /* below 0: not given */
 	uint64_t width;
 	unsigned int color; /* enum flame_color */
 	unsigned int split; /* enum tree_split */
@@ -112,8 +112,8 @@ static const struct option_spec specs[] = {
 		.type = OPTION_PERCENT,
 		OPT(min_width),
 		.arg = "PERCENT",
-		.help = "leave out frames narrower than this share of the whole",
-		.initial = "0.01",
+		.help = "leave out frames narrower than this share of the whole (0.01, or more "
+			"if the picture would be too large to open)",
 	},
 	{
 		.name = "width",
@@ -144,7 +144,9 @@ static int flame_graph(const struct cmd_context *ctx, struct flame_line *line,
 		.title = line->title,
 		.icicle = line->icicle,
 		.inverted = line->inverted,
-		.min_width = line->min_width > 0 ? line->min_width : -1, /* 0 is its default */
+		.min_width = line->min_width == 0  ? -1
+			     : line->min_width < 0 ? 0 /* not given: its default */
+						   : line->min_width,
 		.width = (unsigned int)line->width,
 		.color = line->color,
 		.split = line->split,
@@ -178,7 +180,7 @@ static int flame_graph(const struct cmd_context *ctx, struct flame_line *line,
 static int flame_main(struct cmd_context *ctx, int argc, char **argv, struct err *err)
 {
 	struct view_filter filter = VIEW_FILTER_INIT;
-	struct flame_line line = { .filter = FILTER_OPTIONS_INIT };
+	struct flame_line line = { .min_width = -1, .filter = FILTER_OPTIONS_INIT };
 	struct option_rest rest;
 	int r;
 

@@ -37,6 +37,9 @@
 #define MAX_WIDTH	  20000
 #define DEFAULT_MIN_WIDTH 0.01 /* percent */
 
+/* Of boxes, if nobody said how narrow they may be: a browser takes a second for three times that. */
+#define MAX_BYTES	  (3u << 20)
+
 #define FOOT		  26 /* pixels below the frames */
 
 static void flame_deinit(struct flame *fl)
@@ -56,6 +59,25 @@ void flame_add_text(struct buf *out, const struct buf *text)
 {
 	xml_escape(out, buf_str(text));
 	out->failed |= text->failed;
+}
+
+static size_t count_boxes(const struct flame *fl)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < fl->n_panes; i++)
+		n += fl->panes[i].layout.n_boxes;
+	return n;
+}
+
+static size_t count_nodes(const struct flame *fl)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < fl->n_panes; i++)
+		for (size_t k = 0; k < fl->panes[i].layout.n_boxes; k++)
+			n += !fl->panes[i].layout.boxes[k].is_rest;
+	return n;
 }
 
 /* <desc> */
@@ -110,10 +132,7 @@ static void add_desc(const struct flame *fl, struct buf *out)
 	_cleanup_buf_ struct buf text = BUF_INIT;
 	_cleanup_buf_ struct buf note = BUF_INIT;
 	struct json j = JSON_INIT(&text);
-	size_t n_boxes = 0;
 
-	for (size_t i = 0; i < fl->n_panes; i++)
-		n_boxes += fl->panes[i].layout.n_boxes;
 	flame_add_hidden_note(fl, &note);
 	json_object_begin(&j, NULL);
 	json_str(&j, "generator", "rbpf " RBPF_VERSION);
@@ -142,7 +161,7 @@ static void add_desc(const struct flame *fl, struct buf *out)
 	json_bool(&j, "complete", p->complete);
 	add_filters(&j, fl->opts->filter);
 	json_bool(&j, "inverted", fl->opts->inverted);
-	json_u64(&j, "frames", n_boxes);
+	json_u64(&j, "frames", count_boxes(fl));
 	json_u64(&j, "hidden_frames", fl->n_hidden);
 	json_str(&j, "note", buf_str(&note));
 	json_object_end(&j);
@@ -152,15 +171,65 @@ static void add_desc(const struct flame *fl, struct buf *out)
 	out->failed |= note.failed;
 }
 
-static void add_svg(struct flame *fl, struct buf *out)
+/* The boxes of all panes, of fl->max_nodes. Returns 0 or -ENOMEM. */
+static int lay_out(struct flame *fl)
+{
+	fl->n_hidden = 0;
+	fl->max_depth = 0;
+	fl->min_box = 0;
+	for (size_t i = 0; i < fl->n_panes; i++) {
+		struct flame_pane *pane = &fl->panes[i];
+		int r;
+
+		flame_layout_deinit(&pane->layout);
+		r = flame_layout_build(&pane->tree, fl->min_percent, fl->max_nodes / fl->n_panes,
+				       &pane->layout);
+		if (r)
+			return r;
+		fl->total = pane->layout.total;
+		fl->by_samples = pane->layout.by_samples;
+		fl->n_hidden += pane->layout.n_hidden;
+		if (pane->layout.max_depth > fl->max_depth)
+			fl->max_depth = pane->layout.max_depth;
+		if (pane->layout.is_limited && (uint64_t)pane->layout.min_width > fl->min_box)
+			fl->min_box = (uint64_t)pane->layout.min_width;
+	}
+	return 0;
+}
+
+/*
+ * The boxes; the header is painted last, but its height is where they begin. If nobody said how
+ * narrow boxes may be, so few of them that a browser opens the picture at once.
+ */
+static int add_frames(struct flame *fl, struct buf *out)
+{
+	int r = 0;
+
+	for (;;) {
+		buf_reset(out);
+		fl->height = fl->top + (fl->max_depth + 1) * ROW + FOOT;
+		flame_add_frames(fl, out);
+		if (fl->opts->min_width || out->len <= MAX_BYTES || fl->max_nodes < 2)
+			return 0;
+		/* Rests take room, too, but fewer nodes have fewer of them. */
+		fl->max_nodes =
+			(size_t)((double)count_nodes(fl) * MAX_BYTES / (double)out->len * 0.9);
+		r = lay_out(fl);
+		if (r)
+			return r;
+	}
+}
+
+static int add_svg(struct flame *fl, struct buf *out)
 {
 	_cleanup_buf_ struct buf header = BUF_INIT;
 	_cleanup_buf_ struct buf frames = BUF_INIT;
+	int r;
 
-	/* Painted last, but its height is where the frames begin. */
 	flame_add_header(fl, &header);
-	fl->height = fl->top + (fl->max_depth + 1) * ROW + FOOT;
-	flame_add_frames(fl, &frames);
+	r = add_frames(fl, &frames);
+	if (r)
+		return r;
 
 	buf_addf(out,
 		 "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
@@ -190,6 +259,7 @@ static void add_svg(struct flame *fl, struct buf *out)
 	buf_addstr(out, flame_js);
 	buf_addstr(out, "]]></script>\n</svg>\n");
 	out->failed |= header.failed || frames.failed;
+	return 0;
 }
 
 static unsigned int clamp_width(unsigned int width)
@@ -217,23 +287,13 @@ static int build_pane(struct flame *fl, enum stack_mode stack, const char *root)
 		.inverted = fl->opts->inverted,
 		.split = fl->opts->split,
 		.stack = stack,
-		.min_percent = fl->min_percent,
+		/* In a tree of one part it saves no memory. */
+		.min_percent = fl->opts->split == TREE_SPLIT_NONE ? 0 : fl->min_percent,
 	};
 	struct flame_pane *pane = &fl->panes[fl->n_panes++];
-	int r;
 
 	pane->root = root;
-	r = tree_build(fl->profile, fl->opts->filter, &opts, &pane->tree);
-	if (!r)
-		r = flame_layout_build(&pane->tree, fl->min_percent, &pane->layout);
-	if (r)
-		return r;
-	fl->total = pane->layout.total;
-	fl->by_samples = pane->layout.by_samples;
-	fl->n_hidden += pane->layout.n_hidden;
-	if (pane->layout.max_depth > fl->max_depth)
-		fl->max_depth = pane->layout.max_depth;
-	return 0;
+	return tree_build(fl->profile, fl->opts->filter, &opts, &pane->tree);
 }
 
 static int build(struct flame *fl)
@@ -248,6 +308,8 @@ static int build(struct flame *fl)
 	} else {
 		r = build_pane(fl, STACK_ALL, NULL);
 	}
+	if (!r)
+		r = lay_out(fl);
 	if (r)
 		return r;
 	place_panes(fl);
@@ -264,6 +326,7 @@ int flame_render(const struct profile *p, const struct flame_options *opts, stru
 		.opts = opts,
 		.width = clamp_width(opts->width),
 		.min_percent = opts->min_width == 0 ? DEFAULT_MIN_WIDTH : opts->min_width,
+		.max_nodes = SIZE_MAX,
 	};
 	int r;
 
@@ -280,8 +343,10 @@ int flame_render(const struct profile *p, const struct flame_options *opts, stru
 		r = build(&fl);
 	if (!r) {
 		flame_make_title(&fl);
-		add_svg(&fl, out);
-		r = buf_failed(out) ? -ENOMEM : 0;
+		r = add_svg(&fl, out);
+	}
+	if (!r && buf_failed(out)) {
+		r = -ENOMEM;
 	}
 	if (r)
 		r = tree_error(r, err);

@@ -21,8 +21,8 @@ struct flame_options {
 	const char *title;  /* any bytes; NULL: made from the profile */
 	bool icicle;	    /* root on top */
 	bool inverted;	    /* callers above the innermost frames */
-	double min_width;   /* percent of the whole below which a frame is left out; 0: default
-			     * 0.01; negative: none is */
+	double min_width;   /* percent of the whole below which a frame is left out; negative: none
+			     * is; 0: 0.01, or so much that the boxes take 3 MiB at most */
 	unsigned int width; /* pixels of the static picture; 0: default 1200 */
 	enum flame_color color;
 	enum tree_split split;

@@ -113,10 +113,34 @@ static void add_tip(const struct flame *fl, const struct tree_node *node, struct
 		flame_add_amount(fl, "self", node->self_value, node->self_samples, out);
 }
 
+/* The text and the title of what stands for frames that are too narrow. */
+static void name_rest(struct flame *fl, const struct flame_box *box)
+{
+	if (box->n_rest)
+		buf_addf(&fl->name, "%s", num_of(box->n_rest, "smaller frame", "smaller frames").s);
+	else
+		buf_addstr(&fl->name, "smaller frames");
+	buf_add(&fl->text, fl->name.data, fl->name.len);
+	buf_addstr(&fl->text, "\neach narrower than ");
+	flame_add_min_width(fl, &fl->text);
+	buf_addstr(&fl->text, " of the whole");
+	flame_add_amount(fl, "total", box->rest_value, box->rest_samples, &fl->text);
+}
+
+static void name_node(struct flame *fl, const struct flame_pane *pane, const struct flame_box *box)
+{
+	if (!box->node && pane->root)
+		buf_addstr(&fl->name, pane->root);
+	else
+		tree_node_label(&pane->tree, box->node, &fl->name);
+	add_tip(fl, &pane->tree.nodes[box->node], &fl->text);
+}
+
 static void add_frame(struct flame *fl, const struct flame_pane *pane, const struct flame_box *box,
 		      struct buf *out)
 {
 	const struct tree_node *node = &pane->tree.nodes[box->node];
+	bool is_function = node->frame != PROFILE_NONE && !box->is_rest;
 	uint64_t left = pixel_of(pane, box->x);
 	uint64_t width = pixel_of(pane, box->x + box->w) - left;
 	uint64_t gap = width >= 5 * GAP ? GAP : width / 5;
@@ -124,24 +148,23 @@ static void add_frame(struct flame *fl, const struct flame_pane *pane, const str
 	unsigned int y = fl->top + row * ROW;
 
 	buf_reset(&fl->name);
-	if (!box->node && pane->root)
-		buf_addstr(&fl->name, pane->root);
+	buf_reset(&fl->text);
+	if (box->is_rest)
+		name_rest(fl, box);
 	else
-		tree_node_label(&pane->tree, box->node, &fl->name);
+		name_node(fl, pane, box);
 	buf_addstr(out, "<g class=\"");
-	if (node->frame == PROFILE_NONE)
-		buf_addch(out, 'z');
-	else
+	if (is_function)
 		flame_colors_class(&fl->colors, fl->profile, node, out);
+	else
+		buf_addch(out, 'z');
 	buf_addf(out, "\" data-x=\"%" PRIu64 "\" data-w=\"%" PRIu64 "\" data-d=\"%u\"", box->x,
 		 box->w, box->depth);
-	if (node->frame != PROFILE_NONE)
+	if (is_function)
 		buf_addf(out, " data-k=\"%zu\"", flame_colors_category(&fl->colors, node));
 	if (pane != fl->panes)
 		buf_addf(out, " data-p=\"%td\"", pane - fl->panes);
 	buf_addstr(out, "><title>");
-	buf_reset(&fl->text);
-	add_tip(fl, node, &fl->text);
 	flame_add_text(out, &fl->text);
 	buf_addstr(out, "</title><rect x=\"");
 	add_hundredths(out, left);

@@ -43,14 +43,24 @@ void flame_make_title(struct flame *fl)
 		buf_addstr(title, ", innermost frames first");
 }
 
-void flame_add_hidden_note(const struct flame *fl, struct buf *out)
+void flame_add_min_width(const struct flame *fl, struct buf *out)
 {
 	_cleanup_buf_ struct buf number = BUF_INIT;
 	struct json j = JSON_INIT(&number);
 
+	if (fl->min_box) {
+		buf_addstr(out, num_percent_fine(fl->min_box, fl->total).s);
+		return;
+	}
 	json_double(&j, NULL, fl->min_percent);
-	buf_addstr(out, num_of(fl->n_hidden, "frame", "frames").s);
-	buf_addf(out, " below %s%% hidden", buf_str(&number));
+	buf_addf(out, "%s%%", buf_str(&number));
+}
+
+void flame_add_hidden_note(const struct flame *fl, struct buf *out)
+{
+	buf_addf(out, "%s below ", num_of(fl->n_hidden, "frame", "frames").s);
+	flame_add_min_width(fl, out);
+	buf_addstr(out, " hidden");
 }
 
 /*

@@ -15,9 +15,12 @@
 struct tree;
 
 struct flame_box {
-	uint64_t x, w;	/* in units of the layout */
-	uint32_t depth; /* the root is 0 */
-	uint32_t node;	/* in the tree */
+	uint64_t x, w;	 /* in units of the layout */
+	uint32_t depth;	 /* the root is 0 */
+	uint32_t node;	 /* in the tree; of a rest: the parent of what is left out */
+	bool is_rest;	 /* it stands for all children of @node that have no box */
+	uint64_t n_rest; /* nodes that it stands for, as far as the tree has them; 0: unknown */
+	uint64_t rest_value, rest_samples;
 };
 
 struct flame_layout {
@@ -26,6 +29,8 @@ struct flame_layout {
 	uint64_t total;	    /* width of the root */
 	uint32_t max_depth; /* of a box */
 	uint64_t n_hidden;  /* nodes that are too narrow */
+	double min_width;   /* of a box but the root's, in units of the layout */
+	bool is_limited;    /* it is that of @max_nodes */
 	bool by_samples; /* the unit is a sample, because all weights are 0; else that of the event */
 };
 
@@ -37,9 +42,12 @@ struct flame_layout {
 /*
  * Children are within their parent from its left end on, in the order of the tree; what they leave
  * free at the right is the parent's self time. Nodes narrower than @min_percent of the root are
- * left out with all below them. Returns 0 or -ENOMEM. @ret: flame_layout_deinit().
+ * left out with all below them, and so many of the narrowest that @max_nodes are left: one box, the
+ * rest, stands for all children of a node that are left out, if it is not too narrow itself.
+ * Returns 0 or -ENOMEM. @ret: flame_layout_deinit().
  */
-int flame_layout_build(const struct tree *t, double min_percent, struct flame_layout *ret);
+int flame_layout_build(const struct tree *t, double min_percent, size_t max_nodes,
+		       struct flame_layout *ret);
 void flame_layout_deinit(struct flame_layout *layout);
 #define _cleanup_flame_layout_ _cleanup_(flame_layout_deinit)
 

@@ -48,6 +48,9 @@ struct flame {
 	struct buf text;    /* scratch */
 	unsigned int width;
 	double min_percent;
+	size_t max_nodes; /* that have a box, in all panes … */
+	uint64_t
+		min_box; /* … so that none is narrower, in the unit of the layouts; 0: min_percent */
 	unsigned int top; /* height of the header */
 	unsigned int height;
 };
@@ -71,6 +74,9 @@ void flame_make_title(struct flame *fl);
 /* Sets fl->top. */
 void flame_add_header(struct flame *fl, struct buf *out);
 void flame_add_footer(struct flame *fl, struct buf *out);
+
+/* "0.01%": what is narrower has no box. */
+void flame_add_min_width(const struct flame *fl, struct buf *out);
 
 /* "37 frames below 0.01% hidden" */
 void flame_add_hidden_note(const struct flame *fl, struct buf *out);

@@ -398,6 +398,72 @@ Test(flame, narrow_frames_are_hidden_and_counted)
 	picture_deinit(&pic);
 }
 
+/* Wide enough together, they have one box, beside those that are shown. */
+Test(flame, narrow_frames_have_a_box_together)
+{
+	const struct flame_options opts = { .min_width = 10 };
+	const struct box *rest;
+	struct picture pic;
+
+	builder_add(&b, thread, builder_path(&b, "a"), 10);
+	builder_add(&b, thread, builder_path(&b, "a|b"), 20);
+	builder_add(&b, thread, builder_path(&b, "a|c|x"), 5);
+	builder_add(&b, thread, builder_path(&b, "a|d"), 5);
+	builder_add(&b, thread, builder_path(&b, "a|e"), 60);
+	draw(&opts, &pic);
+	cr_assert_eq(pic.n, 5, "%zu", pic.n);
+	rest = &pic.boxes[4];
+	cr_expect_eq(rest->w * 10, pic.total);
+	cr_expect_eq(rest->x * 10, pic.total * 8, "right of b and e, left of a's own time");
+	cr_expect_eq(rest->d, 2);
+	cr_expect_str_eq(rest->title, "3 smaller frames\neach narrower than 10% of the whole\n"
+				      "total 100 ms (10.0%), 10 samples");
+	picture_deinit(&pic);
+}
+
+/* What the boxes in @pic leave of each box is its self time, which is known of the leaves alone. */
+static void assert_no_blanks(const struct picture *pic)
+{
+	for (size_t i = 0; i < pic->n; i++) {
+		unsigned long long children = 0;
+
+		for (size_t k = i + 1; k < pic->n && pic->boxes[k].d > pic->boxes[i].d; k++)
+			children += pic->boxes[k].d == pic->boxes[i].d + 1 ? pic->boxes[k].w : 0;
+		cr_expect(!children || pic->boxes[i].w - children < pic->total / 1000, "%s: %llu",
+			  pic->boxes[i].title, pic->boxes[i].w - children);
+	}
+}
+
+/* 4,000 stacks of 20 frames, of different sizes: 12 MB if all had boxes. */
+Test(flame, a_large_picture_can_be_opened, .timeout = 120)
+{
+	const struct flame_options all = { .min_width = 0.001 }, usual = { 0 };
+	struct picture pic;
+	char path[512], *svg;
+
+	for (unsigned int i = 0; i < 4000; i++) {
+		size_t len = 0;
+
+		for (unsigned int d = 0; d < 20; d++)
+			len += (size_t)snprintf(path + len, sizeof(path) - len, "%sf%u_%u",
+						d ? "|" : "", d,
+						d < 3	 ? i % 3
+						: d < 10 ? i % 300
+							 : i);
+		builder_add(&b, thread, builder_path(&b, path), 1 + i % 300);
+	}
+	svg = render(&all);
+	cr_expect_gt(strlen(svg), 10u << 20, "%zu", strlen(svg));
+	free(svg);
+	svg = render(&usual);
+	cr_expect_lt(strlen(svg), (3u << 20) + 100000);
+	cr_expect_gt(strlen(svg), 2u << 20, "as much as there is room for: %zu", strlen(svg));
+	free(svg);
+	draw(&usual, &pic);
+	assert_no_blanks(&pic);
+	picture_deinit(&pic);
+}
+
 /* "<0.01%" must be escaped as well as names are. */
 Test(flame, frames_of_next_to_nothing)
 {
