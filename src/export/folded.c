@@ -18,7 +18,7 @@
  *     wherever the name appears in the file, so that a function has one name in it.
  *   - flamegraph.pl and inferno sort whole lines, in which ' ' and '#' come before ';', and so
  *     draw `Foo` twice when there is a `Foo#bar` besides. Nothing in a line can prevent that;
- * rbpf's own flame graph is drawn from the tree.
+ *     rbpf's own flame graph is drawn from the tree.
  */
 #include <errno.h>
 #include <stdlib.h>
