@@ -82,6 +82,7 @@ Test(priority, a_long_bout_ends)
 
 Test(priority, the_share_of_a_cpu)
 {
+	const int before = getpriority(PRIO_PROCESS, 0);
 	struct priority p = PRIORITY_INIT;
 
 	if (!raise_or_skip(&p))
@@ -89,7 +90,7 @@ Test(priority, the_share_of_a_cpu)
 	p.credit_ns = -(int64_t)PRIORITY_BURST_NS;
 	priority_turn(&p);
 	cr_expect_eq(policy(), SCHED_OTHER, "it has had its share");
-	cr_expect_eq(getpriority(PRIO_PROCESS, 0), 0);
+	cr_expect_eq(getpriority(PRIO_PROCESS, 0), before);
 	cr_expect_not(p.raised);
 	priority_turn(&p);
 	cr_expect_eq(policy(), SCHED_OTHER);
@@ -105,6 +106,7 @@ Test(priority, the_share_of_a_cpu)
 /* Without the privilege for SCHED_RR and for nice it stays as it was, and nothing fails. */
 Test(priority, refused)
 {
+	const int before = getpriority(PRIO_PROCESS, 0);
 	const struct rlimit none = { 0, 0 };
 	struct priority p = PRIORITY_INIT;
 
@@ -119,13 +121,14 @@ Test(priority, refused)
 	cr_expect_eq(policy(), SCHED_OTHER);
 	priority_turn(&p);
 	priority_drop(&p);
-	cr_expect_eq(getpriority(PRIO_PROCESS, 0), 0);
+	cr_expect_eq(getpriority(PRIO_PROCESS, 0), before);
 }
 
 /* Where there is no room for SCHED_RR, it is nice, which children do not inherit either. */
 Test(priority, nice_instead)
 {
 	const struct rlimit killed = { 1000000, 1000000 };
+	const int before = getpriority(PRIO_PROCESS, 0);
 	struct priority p = PRIORITY_INIT;
 
 	if (setrlimit(RLIMIT_RTTIME, &killed)) {
@@ -142,9 +145,9 @@ Test(priority, nice_instead)
 	assert_child_is_plain();
 	p.credit_ns = -(int64_t)PRIORITY_BURST_NS;
 	priority_turn(&p);
-	cr_expect_eq(getpriority(PRIO_PROCESS, 0), 0, "it has had its share");
+	cr_expect_eq(getpriority(PRIO_PROCESS, 0), before, "it has had its share");
 	priority_drop(&p);
-	cr_expect_eq(getpriority(PRIO_PROCESS, 0), 0);
+	cr_expect_eq(getpriority(PRIO_PROCESS, 0), before);
 }
 
 /* RLIMIT_CPU ends a process with the same signal. */
