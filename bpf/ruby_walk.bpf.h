@@ -125,9 +125,26 @@ __noinline int walk_env_read(__u32 walk_id, __u64 ep)
 	return 0;
 }
 
-static __always_inline __u64 *me_slot(struct walk *w, __u64 me)
+/*
+ * Whether an object with these flags is old, and so not freed until the next major collection: what
+ * is remembered of it holds until then.
+ */
+static __always_inline bool is_old(const struct walk *w, __u64 flags)
 {
-	return &w->me_seen[(me >> 3 ^ me >> 13) & (ME_SLOTS - 1)];
+	__u64 old = w->layout.flags & RBPF_LAYOUT_NO_AGE ? RUBY_FL_PROMOTED_BOTH : RUBY_FL_PROMOTED;
+
+	return w->old_seed && (flags & old) == old;
+}
+
+/* Whether @seen, of a table of what is remembered, is of @addr, and that is old. */
+static __always_inline bool was_old(const struct walk *w, __u64 seen, __u64 addr)
+{
+	return w->old_seed && seen == (addr ^ w->old_seed);
+}
+
+static __always_inline __u32 me_slot(__u64 me)
+{
+	return (me >> 3 ^ me >> 13) & (ME_SLOTS - 1);
 }
 
 /*
@@ -146,7 +163,7 @@ __noinline __u64 walk_me_read(__u32 walk_id, __u64 x)
 		return 0;
 	type = imemo[0] & RUBY_IMEMO_MASK;
 	if (type == RUBY_IMEMO_MENT) {
-		*me_slot(w, x) = x ^ w->seed;
+		w->me_seen[me_slot(x)] = x ^ (is_old(w, imemo[0]) ? w->old_seed : w->seed);
 		return x;
 	}
 	if (type != RUBY_IMEMO_SVAR)
@@ -161,7 +178,9 @@ __noinline __u64 walk_me_read(__u32 walk_id, __u64 x)
 /* The method entry behind a method frame's ep[-2]. */
 static __always_inline __u64 me_unwrap(struct walk *w, __u32 walk_id, __u64 x)
 {
-	return *me_slot(w, x) == (x ^ w->seed) ? x : walk_me_read(walk_id, x);
+	__u64 seen = w->me_seen[me_slot(x)];
+
+	return seen == (x ^ w->seed) || was_old(w, seen, x) ? x : walk_me_read(walk_id, x);
 }
 
 /*
@@ -556,7 +575,7 @@ __noinline int walk_resumer(__u32 walk_id, __u32 last)
 
 /*
  * Walk the stack of the EC that was read into w->frames, from the innermost frame. The caller has
- * set w->layout, seed, max_frames and sp, and called ec_read() and thread_read(). Returns enum
+ * set w->layout, seed, old_seed, max_frames and sp, and called ec_read() and thread_read(). Returns enum
  * rbpf_status.
  */
 static __always_inline int walk_stack(struct walk *w, __u32 walk_id)
@@ -593,18 +612,22 @@ static __always_inline int walk_ec(struct walk *w, __u32 walk_id, __u64 ec)
 /* What the collector was doing when the stack was sampled. */
 struct walk_gc {
 	__u64 era;   /* 0 if unknown */
+	__u64 major; /* rbpf_gc_major() */
 	__u32 flags; /* rb_objspace_t.flags; 0 if unknown */
 };
 
-static __always_inline struct walk_gc gc_read(const struct rbpf_layout *l)
+/* @words: room for what is read. */
+static __always_inline struct walk_gc gc_read(const struct rbpf_layout *l,
+					      __u64 words[RBPF_GC_WORDS])
 {
-	struct walk_gc gc = { 0, 0 };
-	__u64 count = 0;
+	struct walk_gc gc = { 0, 0, 0 };
 
 	if (!l->gc_count || !l->gc_flags || walk_read(&gc.flags, sizeof(gc.flags), l->gc_flags) ||
-	    walk_read(&count, sizeof(count), l->gc_count))
-		return (struct walk_gc) { 0, 0 };
-	gc.era = rbpf_gc_era(count, gc.flags);
+	    walk_read(words, RBPF_GC_WORDS * sizeof(__u64), rbpf_gc_words(l->gc_count)))
+		return (struct walk_gc) { 0, 0, 0 };
+	gc.era = rbpf_gc_era(words[RBPF_GC_WORDS - 1], gc.flags);
+	if (!rbpf_gc_in_transition(gc.flags))
+		gc.major = rbpf_gc_major(words, l->gc_major_word, gc.flags);
 	return gc;
 }
 
@@ -640,7 +663,7 @@ static __always_inline bool iseq_is_new(struct walk *w, __u64 iseq)
 {
 	__u64 *slot = &w->iseq_seen[iseq_slot(iseq)];
 
-	if (*slot == (iseq ^ w->seed))
+	if (*slot == (iseq ^ w->seed) || was_old(w, *slot, iseq))
 		return false;
 	*slot = iseq ^ w->seed;
 	return true;
@@ -681,6 +704,8 @@ __noinline __u64 walk_check_iseq(__u32 walk_id, __u64 iseq, __u32 always)
 		return 0;
 	if (walk_read(head, sizeof(head), iseq))
 		return 0;
+	if (is_old(w, head[RUBY_ISEQ_FLAGS]))
+		w->iseq_seen[iseq_slot(iseq)] = iseq ^ w->old_seed;
 	if (head[RUBY_ISEQ_FLAGS] & RUBY_FL_PROMOTED && !always &&
 	    !(w->layout.flags & RBPF_LAYOUT_NO_AGE))
 		return 0;
@@ -697,8 +722,8 @@ __noinline __u64 walk_check_iseq(__u32 walk_id, __u64 iseq, __u32 always)
 __noinline int walk_complete_frame(__u32 walk_id, __u32 i)
 {
 	struct walk *w = walk_state(walk_id);
+	__u64 me[RUBY_ME_WORDS], *slot;
 	struct rbpf_frame *f;
-	__u64 me[RUBY_ME_WORDS];
 	bool always;
 
 	if (!w)
@@ -720,11 +745,17 @@ __noinline int walk_complete_frame(__u32 walk_id, __u32 i)
 		if (!f->check)
 			return 0;
 	}
-	if (f->me)
-		f->check = walk_read(me, sizeof(me), f->me)
-				   ? 0
-				   : rbpf_check_me(f->check, me[RUBY_ME_DEF], me[RUBY_ME_CALLED_ID],
-						   me[RUBY_ME_OWNER]);
+	slot = &w->me_checked[me_slot(f->me)];
+	if (!f->me || (!f->iseq && was_old(w, *slot, f->me)))
+		return 0;
+	if (walk_read(me, sizeof(me), f->me)) {
+		f->check = 0;
+		return 0;
+	}
+	if (is_old(w, me[RUBY_ME_FLAGS]))
+		*slot = f->me ^ w->old_seed;
+	f->check = rbpf_check_me(f->check, me[RUBY_ME_DEF], me[RUBY_ME_CALLED_ID],
+				 me[RUBY_ME_OWNER]);
 	return 0;
 }
 

@@ -110,6 +110,17 @@ static __always_inline bool between_stacks(const struct walk *w)
 }
 
 /*
+ * The seed of what is remembered of old objects. Of a young process, which may end before user space
+ * has read anything, nothing is: checks are all that proves its names then.
+ */
+static __always_inline __u64 old_seed(const struct walk *w, const struct walk_gc *gc)
+{
+	if (!gc->major || w->layout.flags & RBPF_LAYOUT_YOUNG)
+		return 0;
+	return rbpf_mix(process_key(w->sample.h.tgid), gc->major) | 1;
+}
+
+/*
  * Send w->frames unless this fingerprint was sent. It counts as sent only when it is in the ring,
  * so a lost definition is sent again with the next sample of that stack.
  */
@@ -126,6 +137,7 @@ static __always_inline int send_stack(struct walk *w, __u32 walk_id, const struc
 	rec->h.type = RBPF_RING_STACK;
 	rec->stack = w->hash;
 	rec->gc_era = gc->era;
+	rec->gc_major = gc->major;
 	rec->n_frames = w->n_frames;
 	rec->flags = rbpf_gc_in_transition(gc->flags) ? RBPF_STACK_GC_TRANSITION : 0;
 	size = sizeof(*rec) + (__u64)w->n_frames * sizeof(struct rbpf_frame);
@@ -195,8 +207,9 @@ static __always_inline int ruby_stack(struct walk *w, __u32 walk_id, __u64 epoch
 		return r;
 	if (native_stacks)
 		native_note_ec(w);
-	gc = gc_read(&w->layout);
+	gc = gc_read(&w->layout, w->gc_words);
 	w->seed = stack_seed(rec->h.tgid, epoch, &gc);
+	w->old_seed = old_seed(w, &gc);
 	if (gc.flags & RUBY_GC_DURING_GC && gc_is_mine(w))
 		rec->flags |= RBPF_SAMPLE_GC | (gc.flags & RUBY_GC_MODE_MASK)
 						       << RBPF_SAMPLE_GC_PHASE_SHIFT;

@@ -21,8 +21,8 @@
 #define CF_MAX_CHUNKS	      1024 /* bounds the loop: 65,536 frames, beyond any VM stack in use */
 #define WALK_MAX_READS	      1024 /* single reads a stack, about 0.1 ms; see read_allowed() */
 #define WINDOW_WORDS	      4096 /* values copied at a time; a power of two */
-#define ME_SLOTS	      1024 /* remembered method entries; a power of two */
-#define ISEQ_SLOTS	      1024 /* remembered iseqs; a power of two */
+#define ME_SLOTS	      4096 /* remembered method entries; a power of two */
+#define ISEQ_SLOTS	      4096 /* remembered iseqs; a power of two */
 #define ENV_MAX_DEPTH	      16   /* nested blocks followed to their method */
 #define FIBER_MAX_DEPTH	      16   /* fibers followed to the one that resumed them */
 
@@ -126,6 +126,7 @@ struct walk_native {
 struct walk {
 	struct rbpf_layout layout;
 	__u64 seed;	 /* of the fingerprint: differs by process, epoch and state of the GC */
+	__u64 old_seed;	 /* differs by process and major collection; 0 if that is not known */
 	__u64 ec;	 /* of the fiber that is walked */
 	__u64 th;	 /* rb_thread_t; set with … */
 	__u64 th_ec;	 /* … its current EC … */
@@ -149,11 +150,15 @@ struct walk {
 	__u32 reads_left;
 	__u8 zjit_on; /* ZJIT_UNKNOWN until it matters */
 	__u8 pad[3];
+	__u64 gc_words[RBPF_GC_WORDS]; /* room for gc_read() */
 	__u64 ec_words[RUBY_EC_BYTES / 8];
 	__u8 cf[CF_CHUNK * RUBY_CF_SIZE_MAX];
 	__u64 win[WINDOW_WORDS];
-	__u64 me_seen[ME_SLOTS];      /* method entry ^ seed */
-	__u64 iseq_seen[ISEQ_SLOTS];  /* iseq ^ seed: its check was taken … */
+	__u64 me_seen[ME_SLOTS]; /* method entry ^ seed, or ^ old_seed if it is old */
+	__u64 me_checked
+		[ME_SLOTS]; /* method entry ^ old_seed: its check was taken, and it is old */
+	__u64 iseq_seen
+		[ISEQ_SLOTS]; /* iseq ^ seed, or ^ old_seed if it is old: its check was taken … */
 	__u64 iseq_check[ISEQ_SLOTS]; /* … and is this; 0: it is old, or cannot be read */
 	__u64 text[RBPF_LABEL_WORDS]; /* of a label */
 	struct walk_capture capture;

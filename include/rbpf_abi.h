@@ -85,7 +85,8 @@ struct rbpf_layout {
 	__u16 fiber_prev;
 	__u16 cf_size; /* sizeof(rb_control_frame_t): 56 or 64 */
 	__u16 cf_jit_return;
-	__u16 pad[3];
+	__u16 gc_major_word; /* see rbpf_gc_major() */
+	__u16 pad[2];
 	struct rbpf_naming naming;
 };
 
@@ -232,6 +233,33 @@ static RBPF_INLINE __u64 rbpf_gc_era(__u64 count, __u32 flags)
 	return (flags & RUBY_GC_MODE_MASK) == RUBY_GC_MARKING && count ? count : count + 1;
 }
 
+/* The words of rb_objspace_t.profile up to its count. */
+#define RBPF_GC_WORDS 8
+
+static RBPF_INLINE __u64 rbpf_gc_words(__u64 gc_count)
+{
+	return gc_count - (RBPF_GC_WORDS - 1) * sizeof(__u64);
+}
+
+/*
+ * The count of major collections: while it lasts, no old object is freed or moved. (A minor
+ * collection frees young objects only.) 0 where that cannot be said: while one marks, since what it
+ * does not find it will free; if @major_word is 0, as that member is not known; or if @words are not
+ * what they should be. They are the RBPF_GC_WORDS that end with the count of all collections,
+ * which are minor and major ones, counted in @major_word - 1 and @major_word.
+ */
+static RBPF_INLINE __u64 rbpf_gc_major(const __u64 words[RBPF_GC_WORDS], __u32 major_word,
+				       __u32 flags)
+{
+	__u64 major = words[major_word & (RBPF_GC_WORDS - 1)];
+	__u64 minor = words[(major_word - 1) & (RBPF_GC_WORDS - 1)];
+
+	if (!major_word || (flags & RUBY_GC_MODE_MASK) == RUBY_GC_MARKING ||
+	    minor + major != words[RBPF_GC_WORDS - 1])
+		return 0;
+	return major;
+}
+
 /* Whether @flags do not tell which: in the midst of a collection that neither marks nor frees. */
 static RBPF_INLINE int rbpf_gc_in_transition(__u32 flags)
 {
@@ -259,7 +287,8 @@ struct rbpf_frame {
 	__u64 me; /* rb_callable_method_entry_t * */
 	/* Of what iseq and me held then, for telling later whether others have taken their place:
 	 * rbpf_check_iseq() and rbpf_check_me() one after the other from 0. 0: it was not taken,
-	 * because the iseq was sent with one in this era, is old, or could not be read. */
+	 * because the iseq was sent with one in this era, is old, or could not be read; or because
+	 * iseq or method entry was sent with one since the last major collection, and was old. */
 	__u64 check;
 };
 
@@ -350,8 +379,9 @@ struct rbpf_ring_sample {
 /* A stack: n_frames frames follow, innermost first. */
 struct rbpf_ring_stack {
 	struct rbpf_ring_hdr h;
-	__u64 stack;  /* fingerprint */
-	__u64 gc_era; /* rbpf_gc_era() then; 0 if unknown */
+	__u64 stack;	/* fingerprint */
+	__u64 gc_era;	/* rbpf_gc_era() then; 0 if unknown */
+	__u64 gc_major; /* rbpf_gc_major() then */
 	__u32 n_frames;
 	__u32 flags; /* RBPF_STACK_* */
 };
@@ -459,7 +489,7 @@ struct rbpf_thread {
 _Static_assert(sizeof(struct rbpf_frame) == 32, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_hdr) == 24, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_sample) == 72, "wire ABI");
-_Static_assert(sizeof(struct rbpf_ring_stack) == 48, "wire ABI");
+_Static_assert(sizeof(struct rbpf_ring_stack) == 56, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_life) == 80, "wire ABI");
 _Static_assert(sizeof(struct rbpf_proc) == 192, "map ABI");
 _Static_assert(sizeof(struct rbpf_task) == 40, "wire ABI");

@@ -53,6 +53,8 @@ enum ruby_value_type {
  * RBasic.flags: include/ruby/internal/fl_type.h. The meaning of RUBY_FL_USER() is each type's own.
  */
 #define RUBY_FL_PROMOTED	(1ul << 5) /* 3.3 on: it is old. Before, FL_PROMOTED0 */
+/* Up to 3.2: FL_PROMOTED0 and FL_PROMOTED1 count the collections that an object has survived. */
+#define RUBY_FL_PROMOTED_BOTH	(RUBY_FL_PROMOTED | RUBY_FL_PROMOTED << 1)
 #define RUBY_FL_USHIFT		12
 #define RUBY_FL_USER(n)		(1ul << (RUBY_FL_USHIFT + (n)))
 

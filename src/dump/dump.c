@@ -180,7 +180,7 @@ int dump_read_thread(struct dump *d, size_t index, struct dump_thread *ret)
 	int r;
 
 	/* No collection since before the stack was read: what it leads to is what was there. */
-	ruby_vm_gc_era(&d->vm, &sampled.gc_era);
+	ruby_vm_gc_era(&d->vm, &sampled.gc_era, &sampled.gc_major);
 	describe_thread(d, &t);
 	if (d->here)
 		r = read_both(d, task, &readings);

@@ -221,9 +221,6 @@ bool ruby_version_supported(const char *version)
 
 /* ---- behaviour ---- */
 
-/* Up to 3.2: FL_PROMOTED0 and FL_PROMOTED1 count the collections that an object has survived. */
-#define FL_PROMOTED_BOTH (RUBY_FL_PROMOTED | RUBY_FL_PROMOTED << 1)
-
 struct ruby_rules ruby_rules_for(const char *version)
 {
 	uint32_t v = version_number(version);
@@ -235,7 +232,10 @@ struct ruby_rules ruby_rules_for(const char *version)
 		.cfp_before_frame = !(v >= 0x030000),
 		.caller_pc_late = (v >> 8) == 0x0301,
 		.zjit_bare = (v >> 8) == 0x0400,
-		.old_flags = v >= 0x030300 ? RUBY_FL_PROMOTED : FL_PROMOTED_BOTH,
+		.old_flags = v >= 0x030300 ? RUBY_FL_PROMOTED : RUBY_FL_PROMOTED_BOTH,
 		.old_by_age = v >= 0x030300,
+		.gc_major_word = v >= 0x040100	 ? 0
+				 : v >= 0x030000 ? 1
+						 : 2,
 	};
 }

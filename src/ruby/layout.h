@@ -171,6 +171,8 @@ struct ruby_rules {
 	/* 3.3 on: an old object has survived three collections. Before, one that an old one refers
 	 * to is made old by the first (gc.c rgengc_check_relation()). */
 	bool old_by_age;
+	/* Where the count of major collections is; see rbpf_gc_major(). 4.1: not known. */
+	uint8_t gc_major_word;
 };
 
 /* The rules for a version like "3.1.2". */

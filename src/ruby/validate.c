@@ -219,11 +219,21 @@ static int find_vm(struct ruby_vm *vm, uint64_t ec, uint64_t current_vm, uint64_
 	return 0;
 }
 
+/* How many of the collections were major ones, as text, "" if that is not known. */
+static void say_major(const struct ruby_vm *vm, char *text, size_t size)
+{
+	uint64_t era, major = 0;
+
+	if (!ruby_vm_gc_era(vm, &era, &major) && major)
+		snprintf(text, size, ", %llu of them major", (unsigned long long)major);
+}
+
 /* Where the collector says what it does, and for whom. */
 static void prove_gc(struct ruby_vm *vm, uint64_t th)
 {
 	const struct ruby_layout *l = &vm->layout;
 	uint64_t objspace = 0, count = 0, ractor = 0, ec = 0;
+	char major[48] = "";
 	uint32_t flags = 0;
 	bool ok;
 
@@ -234,13 +244,16 @@ static void prove_gc(struct ruby_vm *vm, uint64_t th)
 	     !memory_read(&vm->mem, objspace + l->objspace_flags, &flags, sizeof(flags)) &&
 	     !memory_read_u64(&vm->mem, objspace + l->objspace_count, &count) &&
 	     flags < GC_FLAGS_MAX && count < GC_COUNT_MAX;
-	ruby_vm_check_add(vm, "garbage collector", ok, false,
-			  ok ? "%llu collections so far" : "its state was not found",
-			  (unsigned long long)count);
-	if (!ok)
+	if (!ok) {
+		ruby_vm_check_add(vm, "garbage collector", false, false, "its state was not found");
 		return;
+	}
 	vm->walk.gc_flags = objspace + l->objspace_flags;
 	vm->walk.gc_count = objspace + l->objspace_count;
+	vm->walk.gc_major_word = vm->rules.gc_major_word;
+	say_major(vm, major, sizeof(major));
+	ruby_vm_check_add(vm, "garbage collector", true, false, "%llu collections so far%s",
+			  (unsigned long long)count, major);
 	if (ruby_layout_has(l->vm_gvl_owner)) {
 		vm->walk.gc_owner = vm->vm + l->vm_gvl_owner;
 		return;

@@ -334,26 +334,31 @@ bool ruby_vm_zjit_on(const struct ruby_vm *vm)
 	       entry;
 }
 
-int ruby_vm_gc_era(const struct ruby_vm *vm, uint64_t *ret)
+int ruby_vm_gc_era(const struct ruby_vm *vm, uint64_t *ret, uint64_t *major)
 {
-	uint64_t before = 0, after = 0;
+	__u64 words[RBPF_GC_WORDS] = { 0 };
+	uint64_t before = 0, after;
 	uint32_t flags = 0;
 	struct memory_span spans[] = {
 		{ .addr = vm->walk.gc_count, .dst = &before, .len = sizeof(before) },
 		{ .addr = vm->walk.gc_flags, .dst = &flags, .len = sizeof(flags) },
-		{ .addr = vm->walk.gc_count, .dst = &after, .len = sizeof(after) },
+		{ .addr = rbpf_gc_words(vm->walk.gc_count), .dst = words, .len = sizeof(words) },
 	};
 
+	*major = 0;
 	if (!vm->walk.gc_count || !vm->walk.gc_flags)
 		return -ENOENT;
 	memory_read_spans(&vm->mem, spans, ARRAY_SIZE(spans));
 	if (!spans[0].ok || !spans[1].ok || !spans[2].ok)
 		return -EFAULT;
+	after = words[RBPF_GC_WORDS - 1];
 	*ret = rbpf_gc_era(after, flags);
-	if (before == after && !rbpf_gc_in_transition(flags))
-		return 0;
-	*ret = rbpf_gc_era(after, 0);
-	return -EAGAIN;
+	if (before != after || rbpf_gc_in_transition(flags)) {
+		*ret = rbpf_gc_era(after, 0);
+		return -EAGAIN;
+	}
+	*major = rbpf_gc_major(words, vm->walk.gc_major_word, flags);
+	return 0;
 }
 
 /*

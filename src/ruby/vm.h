@@ -109,8 +109,9 @@ bool ruby_vm_zjit_on(const struct ruby_vm *vm);
 
 /*
  * The era of the heap, now: see rbpf_gc_era(). Returns 0, -EAGAIN (an era is just ending: it is
- * *@ret or the one before), -ENOENT (not known in this Ruby) or -EFAULT.
+ * *@ret or the one before), -ENOENT (not known in this Ruby) or -EFAULT. *@major is rbpf_gc_major()
+ * now, and 0 unless 0 is returned.
  */
-int ruby_vm_gc_era(const struct ruby_vm *vm, uint64_t *ret);
+int ruby_vm_gc_era(const struct ruby_vm *vm, uint64_t *ret, uint64_t *major);
 
 #endif

@@ -188,6 +188,7 @@ int stack_table_define(struct stack_table *t, struct sink *out, struct tracked_p
 {
 	const struct rbpf_frame *frames = (const struct rbpf_frame *)(rec + 1);
 	const struct stack_era sampled = { .gc_era = rec->gc_era,
+					   .gc_major = rec->gc_major,
 					   .gc_transition = rec->flags & RBPF_STACK_GC_TRANSITION };
 	struct stack_generation *g = &t->generations[0];
 	const struct frame_origin *origins;

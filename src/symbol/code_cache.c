@@ -35,7 +35,8 @@ struct pending {
 /* What is read together, between two readings of the era. */
 struct batch {
 	const struct stack_era *sampled;
-	uint64_t era; /* now; 0: unknown */
+	uint64_t era;	/* now; 0: unknown */
+	uint64_t major; /* rbpf_gc_major() now */
 	size_t n_pending, n_spans;
 };
 
@@ -149,6 +150,7 @@ static void set_iseq(struct code_cache *c, struct cached_iseq *e, const struct r
 	e->version = fresh ? ++c->version : 0;
 	e->first = e->last = era;
 	e->checked = 0;
+	e->old = (struct old_since) { 0 };
 	e->unsure = false;
 }
 
@@ -183,6 +185,7 @@ static void set_method(struct code_cache *c, struct cached_method *e,
 	c->bytes += method_bytes(&e->method);
 	if (!same_name)
 		e->version = fresh ? ++c->version : 0;
+	e->old = (struct old_since) { 0 };
 	if (same_words) {
 		still_the_same(c, fresh->id.me[RUBY_ME_FLAGS], &e->first, &e->last, &e->unsure,
 			       batch);
@@ -240,6 +243,7 @@ static void enlist_iseq(struct code_cache *c, uint32_t i, struct batch *batch)
 	struct pending *p;
 
 	if (e->batch == c->batches || is_checked(e->checked, batch->sampled) ||
+	    (e->version && code_not_freed(&e->old, batch->sampled)) ||
 	    (!e->unsure &&
 	     is_current(c, e->version, e->first, e->last, e->revalidated, batch->sampled)))
 		return;
@@ -259,6 +263,7 @@ static void enlist_method(struct code_cache *c, uint32_t i, struct batch *batch)
 
 	if (e->batch == c->batches ||
 	    ((is_checked(e->checked, batch->sampled) ||
+	      (e->version && code_not_freed(&e->old, batch->sampled)) ||
 	      (!e->unsure &&
 	       is_current(c, e->version, e->first, e->last, e->revalidated, batch->sampled))) &&
 	     (e->revalidated == c->revalidation || !may_get_name(e))))
@@ -370,13 +375,37 @@ static void set_unsure(struct code_cache *c, const struct batch *batch, uint64_t
 	}
 }
 
+/* What was compared or read was the same objects all the time; some of them are old. */
+static void note_old(struct code_cache *c, const struct batch *batch)
+{
+	const struct stack_era now = { .gc_era = batch->era, .gc_major = batch->major };
+	size_t i;
+
+	for (i = 0; i < batch->n_pending; i++) {
+		const struct pending *p = &c->pending[i];
+
+		if (!p->done)
+			continue;
+		if (p->is_method) {
+			struct cached_method *m = &c->methods[p->index];
+
+			code_note_old(c, m->method.id.me[RUBY_ME_FLAGS], &now, &m->old);
+		} else {
+			struct cached_iseq *e = &c->iseqs[p->index];
+
+			code_note_old(c, e->iseq.id.head[RUBY_ISEQ_FLAGS], &now, &e->old);
+		}
+	}
+}
+
 /*
  * The era now, or that of @sampled if it cannot be read (any more). False if it is just between
  * two, the latter of which it is then.
  */
-static bool read_era(const struct code_cache *c, const struct stack_era *sampled, uint64_t *ret)
+static bool read_era(const struct code_cache *c, const struct stack_era *sampled, uint64_t *ret,
+		     uint64_t *major)
 {
-	int r = sampled->gc_era ? ruby_vm_gc_era(c->vm, ret) : -ENOENT;
+	int r = sampled->gc_era ? ruby_vm_gc_era(c->vm, ret, major) : -ENOENT;
 
 	if (r && r != -EAGAIN)
 		*ret = sampled->gc_era;
@@ -387,8 +416,8 @@ int code_cache_lookup(struct code_cache *c, const struct stack_era *sampled,
 		      const struct rbpf_frame *frames, size_t n, struct code_ref *refs)
 {
 	struct batch batch = { .sampled = sampled };
+	uint64_t latest, major;
 	unsigned int attempt;
-	uint64_t latest;
 	bool era_known;
 	size_t i;
 	int err = 0;
@@ -399,13 +428,16 @@ int code_cache_lookup(struct code_cache *c, const struct stack_era *sampled,
 	for (i = 0; i < n && !err; i++)
 		code_prove_by_check(c, sampled, &frames[i], &refs[i]);
 	for (attempt = 0; attempt < READ_ATTEMPTS && !err; attempt++) {
-		era_known = read_era(c, sampled, &batch.era);
+		era_known = read_era(c, sampled, &batch.era, &batch.major);
 		err = read_batch(c, &batch, refs, n);
 		if (!batch.n_pending)
 			break;
-		era_known &= read_era(c, sampled, &latest);
-		if (era_known && latest == batch.era)
+		era_known &= read_era(c, sampled, &latest, &major);
+		if (era_known && latest == batch.era) {
+			if (major == batch.major)
+				note_old(c, &batch);
 			break;
+		}
 		set_unsure(c, &batch, latest);
 	}
 	for (i = 0; i < n && !err; i++)

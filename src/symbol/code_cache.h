@@ -23,7 +23,13 @@ struct ruby_vm;
 /* The era of the heap that a stack was sampled in (rbpf_gc_era()). */
 struct stack_era {
 	uint64_t gc_era;    /* 0: unknown */
+	uint64_t gc_major;  /* rbpf_gc_major(); 0: unknown */
 	bool gc_transition; /* RBPF_STACK_GC_TRANSITION */
+};
+
+/* That an object was old in an era, after so many major collections; major 0: that is not known. */
+struct old_since {
+	uint64_t era, major;
 };
 
 struct cached_iseq {
@@ -31,9 +37,10 @@ struct cached_iseq {
 	uint64_t compiled_revalidation; /* in which it was last checked whether it is compiled */
 	uint64_t first, last;		/* eras between which it is known to be the same */
 	uint64_t checked;		/* an era of which a check has shown the same; 0: none */
-	uint64_t revalidated;		/* the revalidation it was last compared in; 0: never */
-	uint64_t batch;			/* number of the batch that it was last in */
-	uint32_t version; /* changes when something else is found there; 0: nothing usable */
+	struct old_since old;
+	uint64_t revalidated; /* the revalidation it was last compared in; 0: never */
+	uint64_t batch;	      /* number of the batch that it was last in */
+	uint32_t version;     /* changes when something else is found there; 0: nothing usable */
 	bool unsure; /* an era ended while it was read: of last or earlier; first is not valid */
 };
 
@@ -41,6 +48,7 @@ struct cached_method {
 	struct ruby_method method;
 	uint64_t first, last;
 	uint64_t checked;
+	struct old_since old;
 	uint64_t revalidated;
 	uint64_t batch;
 	uint32_t version;

@@ -26,6 +26,20 @@ bool code_old_enough(const struct code_cache *c, uint64_t flags, uint64_t era,
 	       era - sampled->gc_era + sampled->gc_transition < OLD_AGE - 1;
 }
 
+void code_note_old(const struct code_cache *c, uint64_t flags, const struct stack_era *now,
+		   struct old_since *old)
+{
+	if (!is_old(c, flags))
+		*old = (struct old_since) { 0 };
+	else if (now->gc_major && old->major != now->gc_major)
+		*old = (struct old_since) { .era = now->gc_era, .major = now->gc_major };
+}
+
+bool code_not_freed(const struct old_since *old, const struct stack_era *sampled)
+{
+	return sampled->gc_major && sampled->gc_major == old->major && sampled->gc_era >= old->era;
+}
+
 static bool iseq_proven(const struct code_cache *c, const struct rbpf_frame *f,
 			const struct cached_iseq *e, const struct stack_era *sampled)
 {
@@ -35,6 +49,8 @@ static bool iseq_proven(const struct code_cache *c, const struct rbpf_frame *f,
 	if (!e->version || (!pc_inside && !(f->pc & RBPF_PC_STALE)))
 		return false;
 	if (sampled->gc_era && sampled->gc_era == e->checked && !sampled->gc_transition)
+		return true;
+	if (code_not_freed(&e->old, sampled))
 		return true;
 	if (!e->unsure) {
 		if (!sampled->gc_era || code_known_at(e->first, e->last, sampled))
@@ -58,6 +74,8 @@ static bool method_proven(const struct code_cache *c, const struct rbpf_frame *f
 		return true;
 	if (!f->iseq && f->check)
 		return ruby_method_words_check(&e->method, 0) == f->check;
+	if (code_not_freed(&e->old, sampled))
+		return true;
 	if (!sampled->gc_era || code_known_at(e->first, e->last, sampled))
 		return !e->unsure;
 	if (iseq && ruby_method_is_of(&e->method, iseq->local))
@@ -102,7 +120,13 @@ static bool check_fits(const struct rbpf_frame *f, const struct cached_iseq *ise
 static void forget_what_was_replaced(const struct stack_era *sampled, const struct rbpf_frame *f,
 				     struct cached_iseq *iseq, struct cached_method *method)
 {
-	if (sampled->gc_transition || !has_check(f, iseq, method) || check_fits(f, iseq, method))
+	if (!has_check(f, iseq, method) || check_fits(f, iseq, method))
+		return;
+	if (iseq)
+		iseq->old = (struct old_since) { 0 };
+	if (method)
+		method->old = (struct old_since) { 0 };
+	if (sampled->gc_transition)
 		return;
 	if (iseq && sampled->gc_era > iseq->last && sampled->gc_era > iseq->checked)
 		iseq->version = 0;

@@ -17,6 +17,9 @@
  *     the last of which may have begun. (From 3.3 on; before that an old object proves nothing
  *     here.) It was not moved if the pc of the frame lies in the code of that iseq, or the method
  *     entry is of that iseq.
+ *   - if it was old when the copy was read or compared, in era O <= S, and there was no major
+ *     collection from then to S (rbpf_gc_major()): no other collection frees or moves an old object.
+ *     (Nothing is read.)
  *   - if the process is gone, so that nothing can be compared any more, and it was an old object.
  *   - in any case, if the check of its words and label is the one that the BPF programs sent. They
  *     send it the first time that they send an iseq in an epoch and era, but not of old iseqs,
@@ -42,6 +45,7 @@
 #include <stdint.h>
 
 struct code_cache;
+struct old_since;
 struct stack_era;
 struct code_ref;
 struct rbpf_frame;
@@ -55,6 +59,13 @@ bool code_known_at(uint64_t first, uint64_t last, const struct stack_era *sample
  */
 bool code_old_enough(const struct code_cache *c, uint64_t flags, uint64_t era,
 		     const struct stack_era *sampled);
+
+/* Note in @old that an object was read or compared @now, and had @flags. */
+void code_note_old(const struct code_cache *c, uint64_t flags, const struct stack_era *now,
+		   struct old_since *old);
+
+/* Whether an object cannot have been freed or moved from @old to @sampled. */
+bool code_not_freed(const struct old_since *old, const struct stack_era *sampled);
 
 /*
  * Set iseq_ok and method_ok of @ref, whose entries are those of frame @f of a stack sampled at @m.

@@ -36,6 +36,21 @@ class DoctorTest < LiveTest
     assert_match(/ms once the binary is known\z/, details['attach'])
   end
 
+  def test_doctor_counts_collections
+    target = start_command(ruby.command('-e', <<~RUBY))
+      5.times { GC.start }
+      3.times { GC.start(full_mark: false) }
+      count, major = GC.stat.values_at(:count, :major_gc_count)
+      puts %({"count": \#{count}, "major": \#{major}})
+      $stdout.flush
+      sleep
+    RUBY
+    said = target.wait_for('count')
+    rows = Rbpf.json('doctor', '-p', target.pid, '--json')
+    assert_equal "#{said['count']} collections so far, #{said['major']} of them major",
+                 rows.find { |row| row['name'].strip == 'garbage collector' }['detail']
+  end
+
   def test_doctor_says_that_a_process_is_no_ruby
     sleeper = start_command(%w[sleep 60])
     result = Rbpf.run('doctor', '-p', sleeper.pid)

@@ -125,6 +125,7 @@ enum {			       /* class_form */
 			     A(312, 328), A(376, 392))                                             \
 	X(objspace_flags,    16,   16,   16,   16,   16,   20,   28,   76)                         \
 	X(objspace_count,    424,  424,  440,  1280, 1392, 1008, 1048, 2168)                       \
+	X(objspace_major,    384,  376,  392,  1232, 1344, 960,  1000, 0)                          \
 	X(fiber_size,        704,  712,  712,  720,  720,  976,  1008, 1016)                       \
 	X(fiber_ec,          80,   80,   80,   80,   80,   80,   80,   88)                         \
 	X(fiber_prev,        A(520, 632), A(520, 632), A(512, 624), A(520, 632), A(520, 632),      \
@@ -836,6 +837,18 @@ static inline void image_gc_count(struct ruby_image *img, uint64_t count)
 	image_put64(img, img->objspace + img->facts.objspace_count, count);
 }
 
+/* … as minor and major collections, which are counted right before one another. */
+static inline void image_gc_counts(struct ruby_image *img, uint64_t minor, uint64_t major)
+{
+	uint64_t at = img->objspace + img->facts.objspace_major;
+
+	image_gc_count(img, minor + major);
+	if (!img->facts.objspace_major)
+		return;
+	image_put64(img, at - 8, minor);
+	image_put64(img, at, major);
+}
+
 /* rb_objspace_t.flags */
 static inline void image_gc_flags(struct ruby_image *img, uint32_t flags)
 {
@@ -1089,6 +1102,8 @@ static inline void image_walk_row(struct ruby_image *img)
 		.fiber_prev = f->fiber_prev,
 		.cf_size = f->cf_size,
 		.cf_jit_return = f->cf_jit_return,
+		.gc_major_word = f->objspace_major ? 7 - (f->objspace_count - f->objspace_major) / 8
+						   : 0,
 	};
 }
 

@@ -293,37 +293,42 @@ Test(layout, rules)
 		const char *version;
 		struct ruby_rules rules;
 	} cases[] = {
-		{ "2.7.8", { .cfp_before_frame = true, .old_flags = 0x60 } },
-		{ "3.0.0", { .old_flags = 0x60 } },
-		{ "3.1.2", { .old_flags = 0x60, .caller_pc_late = true } },
-		{ "3.2.11", { .old_flags = 0x60 } },
-		{ "3.3.0", { .old_flags = 0x20, .old_by_age = true } },
-		{ "3.3.11", { .old_flags = 0x20, .old_by_age = true } },
+		{ "2.7.8", { .cfp_before_frame = true, .old_flags = 0x60, .gc_major_word = 2 } },
+		{ "3.0.0", { .old_flags = 0x60, .gc_major_word = 1 } },
+		{ "3.1.2", { .old_flags = 0x60, .gc_major_word = 1, .caller_pc_late = true } },
+		{ "3.2.11", { .old_flags = 0x60, .gc_major_word = 1 } },
+		{ "3.3.0", { .old_flags = 0x20, .gc_major_word = 1, .old_by_age = true } },
+		{ "3.3.11", { .old_flags = 0x20, .gc_major_word = 1, .old_by_age = true } },
 		{ "3.4.0",
 		  { .labels_from_parents = true,
 		    .c_trace_is_cfunc = true,
 		    .old_flags = 0x20,
+		    .gc_major_word = 1,
 		    .old_by_age = true } },
 		{ "3.4.9",
 		  { .labels_from_parents = true,
 		    .c_trace_is_cfunc = true,
 		    .old_flags = 0x20,
+		    .gc_major_word = 1,
 		    .old_by_age = true } },
 		{ "4.0.0",
 		  { .labels_from_parents = true,
 		    .internal_is_cfunc = true,
 		    .zjit_bare = true,
 		    .old_flags = 0x20,
+		    .gc_major_word = 1,
 		    .old_by_age = true } },
 		{ "4.1.0",
 		  { .labels_from_parents = true,
 		    .internal_is_cfunc = true,
 		    .old_flags = 0x20,
+		    .gc_major_word = 0,
 		    .old_by_age = true } },
 		{ "10.0.1",
 		  { .labels_from_parents = true,
 		    .internal_is_cfunc = true,
 		    .old_flags = 0x20,
+		    .gc_major_word = 0,
 		    .old_by_age = true } },
 	};
 
@@ -341,6 +346,7 @@ Test(layout, rules)
 		cr_expect_eq(got.zjit_bare, want->zjit_bare, "%s", cases[i].version);
 		cr_expect_eq(got.old_flags, want->old_flags, "%s", cases[i].version);
 		cr_expect_eq(got.old_by_age, want->old_by_age, "%s", cases[i].version);
+		cr_expect_eq(got.gc_major_word, want->gc_major_word, "%s", cases[i].version);
 	}
 }
 

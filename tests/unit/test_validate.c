@@ -64,6 +64,7 @@ static struct fixture setup(const char *version)
 	/* All but what proving is to find. */
 	f.vm = f.img->vm;
 	f.vm.walk.gc_flags = f.vm.walk.gc_count = f.vm.walk.gc_owner = 0;
+	f.vm.walk.gc_major_word = 0;
 	f.vm.vm = f.vm.symbols = 0;
 	memset(&f.vm.class_keys, 0, sizeof(f.vm.class_keys));
 	return f;
@@ -129,6 +130,7 @@ Test(validate, all_versions)
 		cr_expect_eq(f.vm.symbols, f.symbols);
 		cr_expect_eq(f.vm.walk.gc_flags, f.walk.gc_flags, "%s", f.img->version);
 		cr_expect_eq(f.vm.walk.gc_count, f.walk.gc_count, "%s", f.img->version);
+		cr_expect_eq(f.vm.walk.gc_major_word, f.walk.gc_major_word, "%s", f.img->version);
 		cr_expect_eq(f.vm.walk.gc_owner, f.walk.gc_owner, "%s", f.img->version);
 		cr_expect_eq(f.vm.walk.fiber_prev, f.walk.fiber_prev, "%s", f.img->version);
 		cr_expect_eq(f.vm.walk.ec_stack_start, f.walk.ec_stack_start, "%s", f.img->version);

@@ -14,20 +14,20 @@ Test(vm, eras)
 {
 	FOR_EACH_IMAGE(img)
 	{
-		uint64_t era = 77;
+		uint64_t era = 77, major;
 
 		image_gc_count(img, 41);
-		cr_assert_eq(ruby_vm_gc_era(&img->vm, &era), 0, "%s", img->version);
+		cr_assert_eq(ruby_vm_gc_era(&img->vm, &era, &major), 0, "%s", img->version);
 		cr_expect_eq(era, 42, "%s: never 0", img->version);
 		image_gc_flags(img, IMAGE_GC_DURING | IMAGE_GC_SWEEPING);
-		cr_assert_eq(ruby_vm_gc_era(&img->vm, &era), 0);
+		cr_assert_eq(ruby_vm_gc_era(&img->vm, &era, &major), 0);
 		cr_expect_eq(era, 42, "%s: it is freeing", img->version);
 		image_gc_count(img, 42);
 		image_gc_flags(img, IMAGE_GC_MARKING);
-		cr_assert_eq(ruby_vm_gc_era(&img->vm, &era), 0);
+		cr_assert_eq(ruby_vm_gc_era(&img->vm, &era, &major), 0);
 		cr_expect_eq(era, 42, "%s: it marks", img->version);
 		image_gc_flags(img, 0);
-		cr_assert_eq(ruby_vm_gc_era(&img->vm, &era), 0);
+		cr_assert_eq(ruby_vm_gc_era(&img->vm, &era, &major), 0);
 		cr_expect_eq(era, 43, "%s", img->version);
 	}
 }
@@ -47,26 +47,54 @@ Test(vm, eras_that_are_not_known)
 
 	FOR_EACH_IMAGE(img)
 	{
-		uint64_t era = 77, flags_at = img->vm.walk.gc_flags;
+		uint64_t era = 77, major, flags_at = img->vm.walk.gc_flags;
 
 		for (size_t i = 0; i < sizeof(transitions) / sizeof(transitions[0]); i++) {
 			image_gc_flags(img, transitions[i]);
-			cr_expect_eq(ruby_vm_gc_era(&img->vm, &era), -EAGAIN, "%s: flags %x",
-				     img->version, transitions[i]);
+			cr_expect_eq(ruby_vm_gc_era(&img->vm, &era, &major), -EAGAIN,
+				     "%s: flags %x", img->version, transitions[i]);
 		}
 		image_gc_flags(img, 0);
 		img->on_read = collect_on_second_read;
-		cr_expect_eq(ruby_vm_gc_era(&img->vm, &era), -EAGAIN, "%s: it has just changed",
-			     img->version);
+		cr_expect_eq(ruby_vm_gc_era(&img->vm, &era, &major), -EAGAIN,
+			     "%s: it has just changed", img->version);
 		img->on_read = NULL;
 		image_hide(img, img->objspace, 4096, true);
-		cr_expect_eq(ruby_vm_gc_era(&img->vm, &era), -EFAULT, "%s", img->version);
+		cr_expect_eq(ruby_vm_gc_era(&img->vm, &era, &major), -EFAULT, "%s", img->version);
 		image_hide(img, img->objspace, 4096, false);
 		img->vm.walk.gc_flags = 0;
-		cr_expect_eq(ruby_vm_gc_era(&img->vm, &era), -ENOENT, "%s", img->version);
+		cr_expect_eq(ruby_vm_gc_era(&img->vm, &era, &major), -ENOENT, "%s", img->version);
 		img->vm.walk.gc_flags = flags_at;
 		img->vm.walk.gc_count = 0;
-		cr_expect_eq(ruby_vm_gc_era(&img->vm, &era), -ENOENT, "%s", img->version);
+		cr_expect_eq(ruby_vm_gc_era(&img->vm, &era, &major), -ENOENT, "%s", img->version);
+	}
+}
+
+Test(vm, major_collections)
+{
+	FOR_EACH_IMAGE(img)
+	{
+		bool known = img->facts.objspace_major;
+		uint64_t era, major = 77;
+
+		image_gc_counts(img, 37, 4);
+		cr_assert_eq(ruby_vm_gc_era(&img->vm, &era, &major), 0);
+		cr_expect_eq(era, 42, "%s", img->version);
+		cr_expect_eq(major, known ? 4 : 0, "%s", img->version);
+		image_gc_flags(img, IMAGE_GC_DURING | IMAGE_GC_SWEEPING);
+		cr_assert_eq(ruby_vm_gc_era(&img->vm, &era, &major), 0);
+		cr_expect_eq(major, known ? 4 : 0, "%s: what it frees it did not find",
+			     img->version);
+		image_gc_flags(img, IMAGE_GC_MARKING);
+		cr_assert_eq(ruby_vm_gc_era(&img->vm, &era, &major), 0);
+		cr_expect_eq(major, 0, "%s: what it does not find it will free", img->version);
+		image_gc_flags(img, IMAGE_GC_DURING);
+		cr_assert_eq(ruby_vm_gc_era(&img->vm, &era, &major), -EAGAIN);
+		cr_expect_eq(major, 0, "%s: it begins or ends", img->version);
+		image_gc_flags(img, 0);
+		image_gc_count(img, 42);
+		cr_assert_eq(ruby_vm_gc_era(&img->vm, &era, &major), 0);
+		cr_expect_eq(major, 0, "%s: the counts do not fit together", img->version);
 	}
 }
 

@@ -1753,24 +1753,25 @@ Test(walk, eras)
 	{
 		struct fixture f = setup(image_versions[v].minor, 4096, RBPF_MAX_FRAMES);
 		struct rbpf_layout l = f.img->vm.walk;
+		__u64 words[RBPF_GC_WORDS];
 		struct walk_gc gc;
 
 		walk_host.mem = &f.img->vm.mem;
 		for (size_t i = 0; i < sizeof(eras) / sizeof(eras[0]); i++) {
 			image_gc_count(f.img, eras[i].count);
 			image_gc_flags(f.img, eras[i].flags);
-			gc = gc_read(&l);
+			gc = gc_read(&l, words);
 			cr_expect_eq(gc.era, eras[i].era, "%s: %llu collections, flags %x",
 				     f.img->version, (unsigned long long)eras[i].count,
 				     eras[i].flags);
 			cr_expect_eq(gc.flags, eras[i].flags, "%s", f.img->version);
 		}
 		image_hide(f.img, f.img->objspace, 4096, true);
-		gc = gc_read(&l);
+		gc = gc_read(&l, words);
 		cr_expect(!gc.era && !gc.flags, "%s: unreadable", f.img->version);
 		image_hide(f.img, f.img->objspace, 4096, false);
 		l.gc_count = l.gc_flags = 0;
-		gc = gc_read(&l);
+		gc = gc_read(&l, words);
 		cr_expect(!gc.era && !gc.flags, "%s: not found", f.img->version);
 		teardown(&f);
 	}
@@ -1899,7 +1900,7 @@ static void expect_checks(struct fixture *f, const uint64_t *want, uint32_t n, c
 			     why, i);
 }
 
-/* Taken of each iseq once an era, and of each C function. */
+/* Taken of each iseq once an era, and of each C function: nothing says that they are old. */
 Test(walk, checks)
 {
 	FOR_EACH_VERSION(v)
@@ -1946,6 +1947,39 @@ Test(walk, checks_of_old_iseqs)
 									  : 0 };
 
 		expect_checks(&f, want, 1, "old");
+		teardown(&f);
+	}
+}
+
+/* Of what is old it is taken once between two major collections, for nothing else frees it. */
+Test(walk, checks_between_major_collections)
+{
+	FOR_EACH_VERSION(v)
+	for (int old = 0; old < 2; old++) {
+		struct fixture f = setup(image_versions[v].minor, 4096, RBPF_MAX_FRAMES);
+		uint64_t me, foo = image_method_iseq(&f, "foo", &me);
+		uint64_t puts = image_ment(f.img, f.img->object, "puts", IMAGE_CFUNC);
+
+		image_push_method(&f.t, foo, image_pc(f.img, foo, 1), me);
+		image_push_cfunc(&f.t, puts);
+		image_age(f.img, foo, old);
+		image_age(f.img, puts, old);
+
+		const bool no_age = f.img->facts.old_flags == 0x60;
+		const uint64_t all[2] = { user_check(&f, 0, puts),
+					  old && !no_age ? 0 : user_check(&f, foo, me) };
+		const uint64_t none[2] = { 0, 0 };
+
+		f.w->old_seed = 77;
+		expect_checks(&f, all, 2, "the first time");
+		walk_host_seed(f.w, 8);
+		expect_checks(&f, old ? none : all, 2, "after a minor collection");
+		walk_host_seed(f.w, 9);
+		f.w->old_seed = 78;
+		expect_checks(&f, all, 2, "after a major collection");
+		walk_host_seed(f.w, 10);
+		f.w->old_seed = 0;
+		expect_checks(&f, all, 2, "it is not known of which");
 		teardown(&f);
 	}
 }
