@@ -40,6 +40,18 @@ void prefix_tree_clear(struct prefix_tree *t)
 	t->n_nodes = 1;
 }
 
+void prefix_tree_shrink(struct prefix_tree *t)
+{
+	struct prefix_node *nodes;
+
+	prefix_tree_clear(t);
+	nodes = realloc(t->nodes, sizeof(*nodes));
+	if (nodes) {
+		t->nodes = nodes;
+		t->cap_nodes = 1;
+	}
+}
+
 static size_t slot_of(const struct prefix_tree *t, uint32_t parent, uint32_t what)
 {
 	uint64_t h = t->seed ^ ((uint64_t)parent << 32 | what);

@@ -35,9 +35,13 @@ void prefix_tree_deinit(struct prefix_tree *t); /* accepts one that is all zero 
 /* Remove all nodes but the root; keeps the memory of the nodes. */
 void prefix_tree_clear(struct prefix_tree *t);
 
+/* The same, but give that memory back. */
+void prefix_tree_shrink(struct prefix_tree *t);
+
 /*
  * The child of @parent for @what, made if there is none yet: then its number is the number of nodes
- * before. Returns 0, -ENOMEM, or -E2BIG past INTERN_MAX nodes; on failure nothing changed.
+ * before. @parent may be another number than that of a node, if it means something to the caller.
+ * Returns 0, -ENOMEM, or -E2BIG past INTERN_MAX nodes; on failure nothing changed.
  */
 int prefix_tree_child(struct prefix_tree *t, uint32_t parent, uint32_t what, uint32_t *ret);
 

@@ -17,6 +17,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/prefix_tree.h"
 #include "base/utf8.h"
 #include "profile/meta.h"
 #include "profile/reason.h"
@@ -35,8 +36,9 @@ struct recorder {
 	struct dictionary strings; /* from 1: 0 is "" */
 	struct dictionary modules;
 	struct dictionary frames;
-	struct dictionary stacks; /* struct profile_stack; from 1: 0 is the empty stack */
-	uint32_t *depths;	  /* by stack id - stacks.first; owned */
+	struct prefix_tree stacks; /* node n, from 1 on, is stack first_stack + n - 1 … */
+	uint32_t first_stack;	   /* … for 0 is the empty stack */
+	uint32_t *depths;	   /* by node; owned */
 	size_t cap_depths;
 	uint32_t max_depth; /* of all stacks */
 	uint32_t old_depth; /* … and of those forgotten, at most */
@@ -52,7 +54,6 @@ _Static_assert(INTERN_MAX == RBPF_FILE_MAX_IDS, "interned ids are the ids of the
 _Static_assert(sizeof(struct profile_module) == 2 * sizeof(uint32_t), "no padding");
 _Static_assert(sizeof(struct profile_frame) == 8 * sizeof(uint32_t) + sizeof(uint64_t),
 	       "no padding");
-_Static_assert(sizeof(struct profile_stack) == 2 * sizeof(uint32_t), "no padding");
 
 static struct recorder *of(struct sink *sink)
 {
@@ -108,12 +109,19 @@ static void dictionary_forget(struct dictionary *d)
 	intern_deinit(&d->known);
 }
 
+/* Of stacks: the id that the next one gets. */
+static uint32_t stacks_end(const struct recorder *rec)
+{
+	return rec->first_stack + (uint32_t)rec->stacks.n_nodes - 1;
+}
+
 /* The depth of @stack, or of one that was forgotten the most it can have. */
 static uint32_t stack_depth(const struct recorder *rec, uint32_t stack)
 {
 	if (!stack)
 		return 0;
-	return stack < rec->stacks.first ? rec->old_depth : rec->depths[stack - rec->stacks.first];
+	return stack < rec->first_stack ? rec->old_depth
+					: rec->depths[stack - rec->first_stack + 1];
 }
 
 static int add_string(struct sink *sink, const char *s, size_t len, uint32_t *ret)
@@ -331,27 +339,25 @@ static int add_frame(struct sink *sink, const struct profile_frame *def, uint32_
 static int add_stack(struct sink *sink, uint32_t parent, uint32_t frame, uint32_t *ret)
 {
 	struct recorder *rec = of(sink);
-	const struct profile_stack def = { .parent = parent, .frame = frame };
 	struct record r = record_begin(RBPF_FILE_REC_STACK);
-	uint32_t id, depth;
-	bool is_new;
+	uint32_t id = stacks_end(rec), depth, node;
 	int err;
 
 	if (failed(rec))
 		return failed(rec);
-	if (parent >= dictionary_end(&rec->stacks) || frame >= dictionary_end(&rec->frames))
+	if (parent >= id || frame >= dictionary_end(&rec->frames))
 		return -EINVAL;
 	depth = stack_depth(rec, parent);
-	if (depth >= RBPF_FILE_MAX_DEPTH)
+	if (depth >= RBPF_FILE_MAX_DEPTH || id >= RBPF_FILE_MAX_IDS)
 		return -E2BIG;
 	/* First, for it must not fail once the stack is known. */
-	if (array_reserve(rec->depths, rec->cap_depths, rec->stacks.known.count + 1))
+	if (array_reserve(rec->depths, rec->cap_depths, rec->stacks.n_nodes + 1))
 		return -ENOMEM;
-	err = dictionary_add(&rec->stacks, &def, sizeof(def), &id, &is_new);
+	err = prefix_tree_child(&rec->stacks, parent, frame, &node);
 	if (err)
 		return err;
-	if (is_new) {
-		rec->depths[id - rec->stacks.first] = depth + 1;
+	if (rec->first_stack + node - 1 == id) {
+		rec->depths[node] = depth + 1;
 		if (depth >= rec->max_depth)
 			rec->max_depth = depth + 1;
 		record_put(&r, parent);
@@ -359,7 +365,7 @@ static int add_stack(struct sink *sink, uint32_t parent, uint32_t frame, uint32_
 		err = record_end(&rec->out, &r);
 	}
 	if (!err)
-		*ret = id;
+		*ret = rec->first_stack + node - 1;
 	return err;
 }
 
@@ -373,7 +379,7 @@ static int add_sample(struct sink *sink, const struct profile_sample *sample)
 
 	if (failed(rec))
 		return failed(rec);
-	if (sample->thread >= rec->n_threads || sample->stack >= dictionary_end(&rec->stacks) ||
+	if (sample->thread >= rec->n_threads || sample->stack >= stacks_end(rec) ||
 	    sample->event >= rec->n_events)
 		return -EINVAL;
 	err = record_writer_sample(&rec->out, sample->ts);
@@ -433,7 +439,8 @@ static void forget(struct sink *sink)
 	dictionary_forget(&rec->strings);
 	dictionary_forget(&rec->modules);
 	dictionary_forget(&rec->frames);
-	dictionary_forget(&rec->stacks);
+	rec->first_stack = stacks_end(rec);
+	prefix_tree_shrink(&rec->stacks);
 	free(rec->depths);
 	rec->depths = NULL;
 	rec->cap_depths = 0;
@@ -480,7 +487,7 @@ static void recorder_free(struct recorder *rec)
 	intern_deinit(&rec->strings.known);
 	intern_deinit(&rec->modules.known);
 	intern_deinit(&rec->frames.known);
-	intern_deinit(&rec->stacks.known);
+	prefix_tree_deinit(&rec->stacks);
 	free(rec);
 }
 
@@ -510,11 +517,13 @@ int recorder_open(const struct recorder_options *opts, const struct profile_meta
 	struct recorder *rec = calloc(1, sizeof(*rec));
 	int r;
 
-	if (!rec)
+	if (!rec || prefix_tree_init(&rec->stacks)) {
+		free(rec);
 		return err_oom(err);
+	}
 	rec->sink.ops = &recorder_ops;
 	record_writer_init(&rec->out, meta->start_monotonic_ns);
-	rec->strings.first = rec->stacks.first = 1;
+	rec->strings.first = rec->first_stack = 1;
 	rec->n_events = meta->n_events ? meta->n_events : 1;
 	rec->has_events = rec->n_events > 1 || (meta->n_events && !event_is_cpu(&meta->events[0]));
 	r = chunk_writer_init(&rec->out.chunks, opts->path, opts->force, opts->sync,
