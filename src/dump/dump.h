@@ -32,11 +32,12 @@ struct dump_frame {
 	enum frame_reason reason;
 	uint32_t flags; /* FRAME_LINE_APPROXIMATE … */
 	const char *label;
-	const char *file;   /* of a Ruby frame; "" if none */
-	uint32_t line;	    /* of execution; 0 if none */
-	const char *module; /* of a native frame; "" if none */
-	uint64_t address;   /* in the module */
-	uint64_t pc;	    /* native: in the process, where it goes on or is; 0: a gap's */
+	const char *raw_label; /* as Ruby has it; label itself if that is not made from it */
+	const char *file;      /* of a Ruby frame; "" if none */
+	uint32_t line;	       /* of execution; 0 if none */
+	const char *module;    /* of a native frame; "" if none */
+	uint64_t address;      /* in the module */
+	uint64_t pc;	       /* native: in the process, where it goes on or is; 0: a gap's */
 };
 
 struct dump_thread {

@@ -76,6 +76,8 @@ static void json_frame(struct json *j, const struct dump_frame *f)
 	json_object_begin(j, NULL);
 	json_str(j, "kind", frame_kind_name(f->kind));
 	json_str(j, "label", f->label);
+	if (strcmp(f->label, f->raw_label))
+		json_str(j, "raw_label", f->raw_label);
 	json_str(j, "path", f->file);
 	json_u64(j, "line", f->line);
 	if (f->flags & FRAME_LINE_APPROXIMATE)

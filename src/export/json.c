@@ -159,6 +159,8 @@ static void add_frames(struct json *j, const struct profile *p)
 		if (frame->reason)
 			json_str(j, "reason", frame_reason_word(frame->reason));
 		json_str(j, "label", profile_str(p, frame->name));
+		if (frame->raw_name)
+			json_str(j, "raw_label", profile_str(p, frame->raw_name));
 		json_str(j, "path", profile_str(p, frame->file));
 		json_u64(j, "line", frame->line);
 		if (frame->flags & FRAME_LINE_APPROXIMATE)

@@ -113,7 +113,7 @@ struct profile_thread {
 
 struct profile_frame {
 	uint32_t kind;	    /* enum frame_kind */
-	uint32_t name;	    /* string: the label, as Ruby 3.4 prints it */
+	uint32_t name;	    /* string: the label, as Ruby 3.4 prints it, but see raw_name */
 	uint32_t file;	    /* string: path as Ruby shows it; "" if none */
 	uint32_t line;	    /* line of execution; 0 if there is none */
 	uint32_t func_line; /* line of the definition; 0 if unknown. (kind, name, file, func_line)
@@ -122,6 +122,9 @@ struct profile_frame {
 	uint64_t address;   /* relative to the module; 0 for Ruby frames */
 	uint32_t flags;	    /* FRAME_LINE_APPROXIMATE … FRAME_INLINED */
 	uint32_t reason;    /* enum frame_reason (reason.h): why it is no function */
+	uint32_t raw_name;  /* string: what is recorded, if name is made from it to be the same in
+			     * all processes (frame_label.h); else 0. To a sink always 0 */
+	uint32_t unused;    /* 0: frames are compared as bytes */
 };
 
 struct profile_module {

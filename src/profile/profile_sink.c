@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "profile/profile_sink.h"
+#include "profile/frame_label.h"
 #include "profile/reason.h"
 
 #include <errno.h>
@@ -144,18 +145,22 @@ static int add_frame(struct sink *sink, const struct profile_frame *def, uint32_
 {
 	struct profile_sink *out = of(sink);
 	struct profile *p = &out->profile;
+	struct profile_frame frame = *def;
 	bool is_new;
 	int r;
 
 	if (def->kind >= FRAME_KIND_COUNT || !string_ok(p, def->name) || !string_ok(p, def->file) ||
 	    (def->module != PROFILE_NONE && def->module >= p->n_modules) ||
-	    !frame_reason_fits(def->reason, def->kind))
+	    !frame_reason_fits(def->reason, def->kind) || def->raw_name)
 		return -EINVAL;
+	/* First, for it must not fail once the frame is known. */
 	r = RESERVE_ONE(p->frames, p->n_frames, p->cap_frames);
+	if (!r)
+		r = profile_frame_set_label(p, &frame, &out->clean);
 	if (!r)
 		r = intern_add(&out->frames, def, sizeof(*def), ret, &is_new);
 	if (!r && is_new)
-		p->frames[p->n_frames++] = *def;
+		p->frames[p->n_frames++] = frame;
 	return r;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "profile/record_decoder.h"
+#include "profile/frame_label.h"
 #include "profile/reason.h"
 
 #include <errno.h>
@@ -311,6 +312,8 @@ static int decode_frame(struct record_decoder *d, struct cursor *c)
 	if (c->bad)
 		return -EBADMSG;
 	r = too_many(RESERVE_ONE(p->frames, p->n_frames, p->cap_frames));
+	if (!r)
+		r = too_many(profile_frame_set_label(p, &frame, &d->clean));
 	if (!r)
 		p->frames[p->n_frames++] = frame;
 	return r ? r : use_text(d, &frame);

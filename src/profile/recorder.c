@@ -52,7 +52,7 @@ struct recorder {
 _Static_assert(INTERN_MAX == RBPF_FILE_MAX_IDS, "interned ids are the ids of the file");
 /* They are interned as bytes, so they must have no padding. */
 _Static_assert(sizeof(struct profile_module) == 2 * sizeof(uint32_t), "no padding");
-_Static_assert(sizeof(struct profile_frame) == 8 * sizeof(uint32_t) + sizeof(uint64_t),
+_Static_assert(sizeof(struct profile_frame) == 10 * sizeof(uint32_t) + sizeof(uint64_t),
 	       "no padding");
 
 static struct recorder *of(struct sink *sink)
@@ -316,7 +316,7 @@ static int add_frame(struct sink *sink, const struct profile_frame *def, uint32_
 	if (def->kind >= FRAME_KIND_COUNT || !string_ok(rec, def->name) ||
 	    !string_ok(rec, def->file) ||
 	    (def->module != PROFILE_NONE && def->module >= dictionary_end(&rec->modules)) ||
-	    !frame_reason_fits(def->reason, def->kind))
+	    !frame_reason_fits(def->reason, def->kind) || def->raw_name)
 		return -EINVAL;
 	err = dictionary_add(&rec->frames, def, sizeof(*def), &id, &is_new);
 	if (!err && is_new) {

@@ -223,6 +223,15 @@ static int read_labels(const struct ruby_vm *vm, const struct body *b, struct ru
 	return 0;
 }
 
+/*
+ * Template engines have the code that they put before a template evaluated with lines below 1, so
+ * that those of the template are right. They are in no file.
+ */
+static uint32_t shown_line(uint32_t line)
+{
+	return line > INT32_MAX ? 0 : line;
+}
+
 static int read_lines(const struct ruby_vm *vm, const struct body *b, struct ruby_iseq *iseq)
 {
 	const struct ruby_layout *l = &vm->layout;
@@ -250,8 +259,10 @@ static int read_lines(const struct ruby_vm *vm, const struct body *b, struct rub
 	memory_read_spans(&vm->mem, spans, n > 1 ? 2 : 1);
 	if (!spans[0].ok || (n > 1 && !spans[1].ok))
 		return -EFAULT;
-	for (i = 0; i < n; i++)
+	for (i = 0; i < n; i++) {
 		memcpy(&iseq->lines[i], entries + (size_t)i * l->insn_entry, 4);
+		iseq->lines[i] = shown_line(iseq->lines[i]);
+	}
 	iseq->n_lines = n;
 	return 0;
 }
@@ -310,9 +321,9 @@ int ruby_iseq_read(const struct ruby_vm *vm, uint64_t addr, struct ruby_iseq *re
 	if (iseq.type > RUBY_ISEQ_PLAIN || !iseq.size || iseq.size > RUBY_ISEQ_SIZE_MAX ||
 	    !ruby_is_object(iseq.encoded))
 		return -EINVAL;
-	iseq.first_lineno = vm->layout.lineno_size == 8
-				    ? (uint32_t)(body_word(&body, RUBY_BODY_LINENO) >> 1)
-				    : (uint32_t)body_word(&body, RUBY_BODY_LINENO);
+	iseq.first_lineno = shown_line(vm->layout.lineno_size == 8
+					       ? (uint32_t)(body_word(&body, RUBY_BODY_LINENO) >> 1)
+					       : (uint32_t)body_word(&body, RUBY_BODY_LINENO));
 	r = read_labels(vm, &body, &iseq);
 	if (!r)
 		r = read_lines(vm, &body, &iseq);

@@ -19,6 +19,7 @@
 #include "base/buf.h"
 #include "base/intern.h"
 #include "base/utf8.h"
+#include "profile/frame_label.h"
 #include "ruby/backtrace.h"
 #include "ruby/vm.h"
 #include "target/memory.h"
@@ -72,19 +73,34 @@ static int string_id(struct resolver *r, const char *s, uint32_t *ret)
 	return intern_add(&r->strings, buf_str(&r->text), r->text.len, ret, NULL);
 }
 
+/* The label that a symbol with this key is shown with: a string, its name in most cases. */
+static int label_id(struct resolver *r, const struct symbol_key *key, uint32_t *ret)
+{
+	struct buf label _cleanup_buf_ = BUF_INIT;
+
+	*ret = key->name;
+	if (!frame_label(key->kind, intern_get(&r->strings, key->name, NULL),
+			 intern_get(&r->strings, key->file, NULL), &label))
+		return 0;
+	return buf_failed(&label) ? -ENOMEM : string_id(r, buf_str(&label), ret);
+}
+
 static int symbol_id(struct resolver *r, const struct symbol_key *key, uint32_t *ret)
 {
-	uint32_t id;
+	uint32_t id, label;
 	bool is_new;
 	int err;
 
-	err = intern_add(&r->symbols, key, sizeof(*key), &id, &is_new);
+	err = label_id(r, key, &label);
+	if (!err)
+		err = intern_add(&r->symbols, key, sizeof(*key), &id, &is_new);
 	if (!err && is_new) {
 		err = array_reserve(r->symbol, r->cap_symbols, id + 1);
 		if (!err)
 			r->symbol[id] = (struct named_frame) {
 				.kind = key->kind,
 				.name = intern_get(&r->strings, key->name, NULL),
+				.label = intern_get(&r->strings, label, NULL),
 				.file = intern_get(&r->strings, key->file, NULL),
 				.line = key->line,
 				.func_line = key->func_line,

@@ -25,7 +25,8 @@ struct resolver;
 /* A named frame; see struct profile_frame for the members. Strings live as long as the resolver. */
 struct named_frame {
 	enum frame_kind kind;
-	const char *name;
+	const char *name;  /* what is recorded */
+	const char *label; /* what is shown (frame_label.h) */
 	const char *file;
 	uint32_t line;
 	uint32_t func_line;

@@ -2,12 +2,13 @@
 /*
  * Makes the recordings that the tests of the command line read, where no BPF is needed:
  *
- *	mkrecording full|few|gc|containers|merged|events|empty|interrupted FILE
+ *	mkrecording full|few|gc|containers|merged|templates|events|empty|interrupted FILE
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/array.h"
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "profile/reason.h"
@@ -129,6 +130,58 @@ static int add_merged(struct recorder *rec, const uint32_t *threads)
 	return n;
 }
 
+/* A worker that renders a template of Action View and two of Tilt, one sample in each. */
+static void add_worker(struct recorder *rec, uint32_t number, const char *partial, const char *tilt)
+{
+	const struct profile_process def = {
+		.pid = 4300 + number,
+		.parent = PROFILE_NONE,
+		.start_ticks = 2,
+		.cmdline = str(rec, "puma: cluster worker"),
+		.ruby_version = str(rec, "3.1.2"),
+		.uid = PROFILE_NONE,
+		.exit_status = -1,
+	};
+	const struct {
+		const char *name, *file;
+	} frames[] = {
+		{ partial, "/srv/shop/app/views/orders/_order.html.erb" },
+		{ tilt, "/srv/shop/views/index.erb" },
+		{ tilt, "/srv/shop/views/layout.erb" },
+	};
+	_cleanup_buf_ struct buf block = BUF_INIT;
+	uint32_t process = 0, thread = 0, main_stack = 0, stack = 0;
+
+	sink_process(recorder_sink(rec), &def, &process);
+	sink_thread(recorder_sink(rec), process, 4300 + number, str(rec, "puma"), &thread);
+	sink_stack(recorder_sink(rec), 0, frame(rec, FRAME_RUBY, "<main>", "/bin/puma", 1, 1),
+		   &main_stack);
+	buf_addf(&block, "block in %s", partial);
+	for (size_t i = 0; i < ARRAY_SIZE(frames); i++) {
+		const char *file = frames[i].file;
+		struct profile_sample sample = { .value = TICK, .thread = thread };
+
+		sink_stack(recorder_sink(rec), main_stack,
+			   frame(rec, FRAME_RUBY, frames[i].name, file, 3, 0), &stack);
+		if (!i)
+			sink_stack(recorder_sink(rec), stack,
+				   frame(rec, FRAME_RUBY, buf_str(&block), file, 4, 3), &stack);
+		sample.ts = START + (number * ARRAY_SIZE(frames) + i + 1) * TICK;
+		sample.stack = stack;
+		sink_sample(recorder_sink(rec), &sample);
+	}
+}
+
+/* The same templates in two workers, where the methods have other names. Returns the samples. */
+static int add_templates(struct recorder *rec)
+{
+	add_worker(rec, 0, "_app_views_orders__order_html_erb__3472281419498755117_9700",
+		   "Tilt::CompiledTemplates#__tilt_60");
+	add_worker(rec, 1, "_app_views_orders__order_html_erb___882280991498755110_10040",
+		   "Tilt::CompiledTemplates#__tilt_80");
+	return 6;
+}
+
 static void add_events(struct profile_meta *meta)
 {
 	meta->events[0] = (struct profile_event) { EVENT_CPU, UNIT_NS, TICK };
@@ -156,7 +209,7 @@ int main(int argc, char **argv)
 	struct recorder *rec;
 	uint32_t process, threads[3], main_stack, gc_stack, stacks[4], i, n, id;
 	const char *kind;
-	bool gc, containers;
+	bool gc, containers, templates;
 
 	if (argc != 3)
 		return 2;
@@ -199,9 +252,10 @@ int main(int argc, char **argv)
 	id = frame(rec, FRAME_GC, "(marking)", "", 0, 0);
 	MUST(sink_stack(recorder_sink(rec), gc_stack, id, &gc_stack));
 
-	n = strcmp(kind, "empty") == 0 || strcmp(kind, "merged") == 0 ? 0
-	    : strcmp(kind, "few") == 0				      ? 10
-								      : 300;
+	templates = strcmp(kind, "templates") == 0;
+	n = strcmp(kind, "empty") == 0 || strcmp(kind, "merged") == 0 || templates ? 0
+	    : strcmp(kind, "few") == 0						   ? 10
+										   : 300;
 	for (i = 0; i < n; i++) {
 		struct profile_sample sample = {
 			.ts = START + (i + 1) * TICK,
@@ -227,6 +281,10 @@ int main(int argc, char **argv)
 	}
 	if (strcmp(kind, "merged") == 0) {
 		n = (uint32_t)add_merged(rec, threads);
+		totals.cpu_sampled_ns = n * TICK;
+	}
+	if (templates) {
+		n = (uint32_t)add_templates(rec);
 		totals.cpu_sampled_ns = n * TICK;
 	}
 	totals.samples = meta.n_events ? 2 * n : n;

@@ -35,7 +35,7 @@ ${CC:-cc} ${CFLAGS:--O1} -D_GNU_SOURCE -I"$root/src" -I"$root/include" -I"$root/
 	-o "$tmp/mkhostile" "$root/tests/cli/mkhostile.c" "$root"/src/base/*.c \
 	"$root"/src/profile/*.c -lz -ldeflate -ljansson || exit 1
 cd "$tmp" || exit 1
-for kind in full few gc containers merged events empty interrupted; do
+for kind in full few gc containers merged templates events empty interrupted; do
 	./mkrecording $kind $kind.data || exit 1
 done
 unset RBPF_DATA NO_COLOR
@@ -473,6 +473,36 @@ prints ".* 0.0%  .*  <main> .*" report -n 0 full.data
 prints "ruby;<main>;Cart#total 30" export -f folded full.data
 prints "ruby;worker, 1;<main>;Cart#total;Integer#times;block in Cart#total 30" export -f folded --threads full.data
 prints "ruby;<main>;Cart#total;Integer#times;block in Cart#total 2121212" export -f folded --weight time full.data
+prints "puma;<main>;app/views/orders/_order.html.erb;block in app/views/orders/_order.html.erb 2" export -f folded \
+	templates.data
+prints "puma;<main>;views/index.erb 2" export -f folded templates.data
+prints "puma;<main>;views/layout.erb 2" export -f folded templates.data
+if begin "templates of two workers are the same"; then
+	for view in "report --csv" "report --json" "report --tree" "report --by line --csv" flame "flame --inverted" \
+		"export -f folded"; do
+		# shellcheck disable=SC2086 # words
+		run $view templates.data
+		if grep -q '_9700\|_10040\|__tilt' "$out"; then
+			not_ok "$view: shows a method's name"
+		elif ! grep -q 'app/views/orders/_order.html.erb' "$out"; then
+			not_ok "$view: shows no label"
+		else
+			expect 0 ""
+		fi
+	done
+	run report --csv templates.data
+	if [ "$(grep -c 'views/' "$out")" = 4 ]; then expect 0 ""; else not_ok "not one row each"; fi
+	run report --include '^app/views/orders/_order.html.erb$' templates.data
+	if grep -q 'of 2 samples (33.3%)' "$out"; then expect 0 ""; else not_ok "not found by its label"; fi
+	run export -f json templates.data
+	for raw in '"raw_label":"_app_views_orders__order_html_erb__3472281419498755117_9700"' \
+		'"raw_label":"block in _app_views_orders__order_html_erb___882280991498755110_10040"' \
+		'"raw_label":"Tilt::CompiledTemplates#__tilt_60"'; do
+		if grep -qF "$raw" "$out"; then expect 0 ""; else not_ok "no $raw"; fi
+	done
+	run export -f json full.data
+	if grep -q 'raw_label' "$out"; then not_ok "a label that is its name"; else expect 0 ""; fi
+fi
 if begin "rows of several processes say of how many"; then
 	for view in "report --by container" "report --by ruby"; do
 		# shellcheck disable=SC2086 # words
