@@ -63,6 +63,7 @@ static inline const char *check_profile_definitions(const struct profile *p)
 
 		CHECK_PROFILE(f->kind < FRAME_KIND_COUNT);
 		CHECK_PROFILE(f->name < n_strings && f->file < n_strings);
+		CHECK_PROFILE(f->raw_name < n_strings && (!f->raw_name || f->raw_name != f->name));
 		CHECK_PROFILE(f->module == PROFILE_NONE || f->module < p->n_modules);
 		CHECK_PROFILE(frame_reason_fits(f->reason, f->kind));
 	}

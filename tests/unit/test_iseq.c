@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "ruby/iseq.h"
 #include "support/ruby_image.h"
 #include "support/walk_host.h"
@@ -520,6 +521,28 @@ Test(iseq, first_line)
 		struct ruby_iseq q = read_iseq(img, image_iseq(img, &def));
 
 		cr_expect_eq(q.first_lineno, 123456);
+		ruby_iseq_deinit(&q);
+	}
+}
+
+/* What an engine puts before a template that begins at line 1. */
+Test(iseq, lines_below_1)
+{
+	static const struct image_line lines[] = { { 0, (uint32_t)-5 }, { 4, 0 }, { 6, 1 } };
+
+	FOR_EACH_IMAGE(img)
+	{
+		struct image_iseq def = { .type = RUBY_ISEQ_METHOD,
+					  .label = "__tilt_60",
+					  .first_line = (uint32_t)-6,
+					  .lines = lines,
+					  .n_lines = ARRAY_SIZE(lines) };
+		struct ruby_iseq q = read_iseq(img, image_iseq(img, &def));
+
+		cr_expect_eq(q.first_lineno, 0);
+		cr_expect_eq(ruby_iseq_line(&q, image_pc(img, q.addr, 2)), 0);
+		cr_expect_eq(ruby_iseq_line(&q, image_pc(img, q.addr, 4)), 0);
+		cr_expect_eq(ruby_iseq_line(&q, image_pc(img, q.addr, 8)), 1);
 		ruby_iseq_deinit(&q);
 	}
 }

@@ -57,13 +57,14 @@ static struct profile_process process_of(struct sink *s, uint32_t pid)
 
 static uint32_t frame_of(struct sink *s, uint32_t i)
 {
+	static const char *const names[] = { "Foo#bar", "Foo#baz", "_app_foo_rb__1_2" };
 	struct profile_frame frame;
 	uint32_t id = 0;
 
 	memset(&frame, 0, sizeof(frame));
 	frame.kind = FRAME_RUBY;
-	frame.name = str(s, i % 2 ? "Foo#odd" : "Foo#even");
-	frame.file = str(s, "/app/foo.rb");
+	frame.name = str(s, names[i % 3]);
+	frame.file = str(s, "/srv/app/foo.rb");
 	frame.line = i;
 	frame.func_line = 1;
 	frame.module = PROFILE_NONE;
@@ -186,6 +187,8 @@ static void expect_same_definitions(const struct profile *a, const struct profil
 	cr_assert_eq(a->n_frames, b->n_frames);
 	for (size_t i = 0; i < a->n_frames; i++) {
 		cr_expect_str_eq(text(a, a->frames[i].name), text(b, b->frames[i].name));
+		cr_expect_str_eq(text(a, a->frames[i].raw_name), text(b, b->frames[i].raw_name));
+		cr_expect_eq(a->frames[i].raw_name != 0, a->frames[i].line % 3 == 2);
 		cr_expect_eq(a->frames[i].line, b->frames[i].line);
 	}
 	cr_assert_eq(a->n_stacks, b->n_stacks);

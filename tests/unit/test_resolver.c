@@ -146,6 +146,20 @@ Test(resolver, labels)
 	teardown(&f);
 }
 
+Test(resolver, templates_are_labelled_by_their_file)
+{
+	struct fixture f = setup("3.3");
+	uint64_t iseq = method_iseq(&f, "_app_views_a_erb__1_2", "/srv/shop/app/views/a.erb", 1);
+	uint64_t plain = method_iseq(&f, "bar", "/srv/shop/app/views/a.erb", 1);
+	const struct rbpf_frame frames[] = { ruby_frame(&f, iseq, 0), ruby_frame(&f, plain, 0) };
+
+	resolve(&f, frames, 2);
+	expect_symbol(&f, 0, FRAME_RUBY, "_app_views_a_erb__1_2", "/srv/shop/app/views/a.erb", 1);
+	cr_expect_str_eq(resolver_symbol(f.r, f.ids[0])->label, "app/views/a.erb");
+	cr_expect_str_eq(resolver_symbol(f.r, f.ids[1])->label, "bar");
+	teardown(&f);
+}
+
 Test(resolver, names_become_utf8)
 {
 	struct fixture f = setup("3.3");
