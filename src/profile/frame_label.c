@@ -69,7 +69,7 @@ static bool split_name(const char *name, struct name_parts *ret)
 				     .len = (size_t)(end - method) };
 	if (owner > name && (owner - name < 4 || memcmp(owner - 4, " in ", 4)))
 		return false;
-	return ret->len && (method == owner || method[-1] == '#' || method[-1] == '.');
+	return method == owner || method[-1] == '#' || method[-1] == '.';
 }
 
 /* @len less the digits at the end of these bytes of @s; *@ok becomes false if there are none. */
@@ -119,7 +119,7 @@ static const char *action_view_path(const struct name_parts *n, const char *file
 
 	len = without_digits(n->method, n->len, &ok);
 	len = without_underscore(n->method, len, &ok);
-	len = without_digits(n->method, ok ? len : 0, &ok);
+	len = without_digits(n->method, len, &ok);
 	len = without_underscore(n->method, len, &ok);
 	len = without_underscore(n->method, len, &ok);
 	if (!ok || len < 2)
@@ -179,13 +179,13 @@ static bool is_tilt(const struct name_parts *n)
 	return ok && without_digits(n->method, n->len, &ok) == strlen("__tilt_");
 }
 
-/* Whether @file is a template, and not a program with templates in it, or "(__TEMPLATE__)". */
+/* Whether @file is a template, and not a program with templates in it, "(__TEMPLATE__)" or "(eval". */
 static bool is_template_file(const char *file)
 {
 	const char *slash = strrchr(file, '/'), *base = slash ? slash + 1 : file;
 	const char *dot = strrchr(base, '.');
 
-	return *base != '(' && dot && dot > base && dot[1] && strcmp(dot, ".rb") &&
+	return *file != '(' && dot && dot > base && dot[1] && strcmp(dot, ".rb") &&
 	       strcmp(dot, ".ru");
 }
 
