@@ -315,7 +315,8 @@ static int build(struct flame *fl)
 	place_panes(fl);
 	for (size_t i = 0; i < fl->n_panes; i++)
 		trees[i] = &fl->panes[i].tree;
-	return flame_colors_init(trees, fl->n_panes, fl->opts->color, &fl->colors);
+	return flame_colors_init(trees, fl->n_panes, fl->opts->filter, fl->opts->color,
+				 &fl->colors);
 }
 
 int flame_render(const struct profile *p, const struct flame_options *opts, struct buf *out,

@@ -14,7 +14,11 @@
 #include "base/cleanup.h"
 #include "base/intern.h"
 #include "profile/profile.h"
+#include "view/filter.h"
+#include "view/flat.h"
 #include "view/label.h"
+#include "view/sample_kind.h"
+#include "view/tree.h"
 
 static const struct {
 	const char *name;
@@ -45,6 +49,13 @@ static const struct {
 	[ORIGIN_CORE] = { "Ruby core, JIT", { 46, 90, 50 }, { 43, 70, 22 } },
 };
 _Static_assert(FIRST_JIT + N_RUBY_ORIGINS <= FLAME_MAX_CATEGORIES, "all kinds have a category");
+
+static void weigh(struct flame_category *category, uint64_t value, uint64_t samples)
+{
+	category->self_value += value;
+	category->self_samples += samples;
+	category->used |= samples > 0;
+}
 
 /* Packages have a colour of their own only as long as colours can be told apart. */
 #define N_HUES 12
@@ -111,27 +122,34 @@ static void init_package_colors(struct flame_colors *c, size_t n)
 	c->dark[n] = origins[ORIGIN_UNKNOWN].dark;
 }
 
-/* Add the innermost weights of @t to those of @packages; @of_frame are indexes into these. */
-static void weigh_packages(const struct tree *t, const uint32_t *of_frame, struct package *packages)
+/*
+ * Add the self times of modules to @packages; @of_frame are indexes into these. Two panes show the
+ * same samples, so what runs in them is told once, by all frames but the interpreter's own.
+ */
+static int weigh_packages(const struct profile *p, const struct view_filter *f,
+			  const uint32_t *of_frame, struct package *packages)
 {
-	for (uint32_t i = 1; i < t->n_nodes; i++) {
-		uint64_t value, samples;
+	_cleanup_view_selection_ struct view_selection *sel = NULL;
+	_cleanup_flat_ struct flat flat = FLAT_INIT;
 
-		if (t->nodes[i].frame == PROFILE_NONE)
-			continue;
-		tree_innermost(t, i, &value, &samples);
-		packages[of_frame[t->nodes[i].frame]].self_value += value;
-		packages[of_frame[t->nodes[i].frame]].self_samples += samples;
+	if (view_selection_new(p, f, &sel))
+		return -ENOMEM;
+	if (f && f->stack == STACK_BOTH)
+		view_selection_show(sel, STACK_MIXED);
+	if (flat_build_selected(p, sel, FLAT_BY_MODULE, FLAT_SORT_SELF, &flat))
+		return -ENOMEM;
+	for (size_t i = 0; i < flat.n_rows; i++) {
+		struct package *package = &packages[of_frame[flat.rows[i].frame]];
+
+		package->self_value += flat.rows[i].self_value;
+		package->self_samples += flat.rows[i].samples;
 	}
-	for (size_t i = 0; t->rest && i < 2 * t->profile->n_frames; i++) {
-		packages[of_frame[i / 2]].self_value += t->rest[i].value;
-		packages[of_frame[i / 2]].self_samples += t->rest[i].samples;
-	}
+	return 0;
 }
 
-static int init_packages(const struct tree *const *trees, size_t n_trees, struct flame_colors *c)
+static int init_packages(const struct profile *p, const struct view_filter *f,
+			 struct flame_colors *c)
 {
-	const struct profile *p = trees[0]->profile;
 	_cleanup_intern_ struct intern names = INTERN_INIT;
 	_cleanup_buf_ struct buf name = BUF_INIT;
 	_cleanup_free_ uint32_t *of_frame = calloc(p->n_frames + 1, sizeof(*of_frame));
@@ -154,12 +172,16 @@ static int init_packages(const struct tree *const *trees, size_t n_trees, struct
 		return -ENOMEM;
 	for (size_t i = 0; i < names.count; i++)
 		packages[i].id = (uint32_t)i;
-	for (size_t i = 0; i < n_trees; i++)
-		weigh_packages(trees[i], of_frame, packages);
+	if (weigh_packages(p, f, of_frame, packages))
+		return -ENOMEM;
 	qsort_r(packages, names.count, sizeof(*packages), compare_packages, &names);
 	n = names.count < N_HUES - 1 ? names.count : N_HUES - 1; /* one hue is reserved */
-	for (size_t i = 0; i < names.count; i++)
-		category[packages[i].id] = (uint8_t)(i < n ? i : n);
+	for (size_t i = 0; i < names.count; i++) {
+		size_t k = i < n ? i : n;
+
+		category[packages[i].id] = (uint8_t)k;
+		weigh(&c->categories[k], packages[i].self_value, packages[i].self_samples);
+	}
 	for (size_t i = 0; i < n; i++)
 		buf_addstr(&c->categories[i].name, intern_get(&names, packages[i].id, NULL));
 	buf_addstr(&c->categories[n].name, "other");
@@ -182,45 +204,47 @@ static void init_hashes(const struct profile *p, struct flame_colors *c)
 	}
 }
 
-static size_t category_of(const struct flame_colors *colors, uint32_t frame, bool is_jit)
+size_t flame_colors_category(const struct flame_colors *colors, const struct tree_node *node)
 {
-	size_t category = colors->of_frame[frame];
+	size_t category = colors->of_frame[node->frame];
 
-	if (colors->mode == FLAME_COLOR_KIND && is_jit && category < N_RUBY_ORIGINS)
+	if (colors->mode == FLAME_COLOR_KIND && tree_node_is_jit(node) && category < N_RUBY_ORIGINS)
 		category += FIRST_JIT;
 	return category;
 }
 
-size_t flame_colors_category(const struct flame_colors *colors, const struct tree_node *node)
+/* The self times of kinds of code, of all samples whatever is shown of their stacks. */
+static int weigh_origins(const struct profile *p, const struct view_filter *f,
+			 struct flame_colors *c)
 {
-	return category_of(colors, node->frame, tree_node_is_jit(node));
-}
+	_cleanup_view_selection_ struct view_selection *sel = NULL;
+	_cleanup_free_ uint32_t *frames = NULL;
 
-static void weigh(struct flame_category *category, uint64_t value, uint64_t samples)
-{
-	category->self_value += value;
-	category->self_samples += samples;
-	category->used = true;
-}
+	if (view_selection_new(p, f, &sel) || sample_frames(p, &frames))
+		return -ENOMEM;
+	for (size_t i = 0; i < p->n_aggregates; i++) {
+		const struct profile_aggregate *a = &p->aggregates[i];
+		size_t category = sample_origin(p, frames, a);
 
-static void weigh_categories(const struct tree *t, struct flame_colors *c)
-{
-	for (uint32_t i = 1; i < t->n_nodes; i++) {
-		uint64_t value, samples;
-
-		if (t->nodes[i].frame == PROFILE_NONE)
+		if (!view_selected(sel, a))
 			continue;
-		tree_innermost(t, i, &value, &samples);
-		weigh(&c->categories[flame_colors_category(c, &t->nodes[i])], value, samples);
+		if (c->mode == FLAME_COLOR_KIND && category < N_RUBY_ORIGINS &&
+		    p->frames[frames[a->stack]].flags & FRAME_JIT)
+			category += FIRST_JIT;
+		weigh(&c->categories[category], a->value, a->samples);
 	}
-	for (uint32_t i = 0; t->rest && i < 2 * t->profile->n_frames; i++)
-		if (t->rest[i].n)
-			weigh(&c->categories[category_of(c, i / 2, i % 2)], t->rest[i].value,
-			      t->rest[i].samples);
+	return 0;
 }
 
-int flame_colors_init(const struct tree *const *trees, size_t n_trees, enum flame_color mode,
-		      struct flame_colors *ret)
+static void mark_used(const struct tree *t, struct flame_colors *c)
+{
+	for (uint32_t i = 1; i < t->n_nodes; i++)
+		if (t->nodes[i].frame != PROFILE_NONE)
+			c->categories[flame_colors_category(c, &t->nodes[i])].used = true;
+}
+
+int flame_colors_init(const struct tree *const *trees, size_t n_trees, const struct view_filter *f,
+		      enum flame_color mode, struct flame_colors *ret)
 {
 	const struct profile *p = trees[0]->profile;
 	_cleanup_flame_colors_ struct flame_colors c = { .mode = mode };
@@ -228,14 +252,16 @@ int flame_colors_init(const struct tree *const *trees, size_t n_trees, enum flam
 	c.of_frame = calloc(p->n_frames + 1, sizeof(*c.of_frame));
 	if (!c.of_frame)
 		return -ENOMEM;
-	if (mode == FLAME_COLOR_MODULE && init_packages(trees, n_trees, &c))
+	if (mode == FLAME_COLOR_MODULE && init_packages(p, f, &c))
 		return -ENOMEM;
 	if (mode == FLAME_COLOR_HASH)
 		init_hashes(p, &c);
 	else if (mode == FLAME_COLOR_KIND)
 		init_origins(p, &c);
+	if (mode != FLAME_COLOR_MODULE && weigh_origins(p, f, &c))
+		return -ENOMEM;
 	for (size_t i = 0; i < n_trees; i++)
-		weigh_categories(trees[i], &c);
+		mark_used(trees[i], &c);
 	for (size_t i = 0; i < c.n_categories; i++)
 		if (buf_failed(&c.categories[i].name))
 			return -ENOMEM;

@@ -18,6 +18,7 @@
 
 struct profile;
 struct tree_node;
+struct view_filter;
 
 #define FLAME_MAX_CATEGORIES 16
 #define FLAME_SHADES	     8	/* of each colour */
@@ -31,9 +32,9 @@ struct hsl {
 
 struct flame_category {
 	struct buf name;
-	uint64_t self_value; /* of samples whose innermost frame is in the category */
+	uint64_t self_value; /* of samples that were taken in it; each is in one category */
 	uint64_t self_samples;
-	bool used; /* the tree has frames of it */
+	bool used; /* it has samples, or the trees have frames of it */
 };
 
 struct flame_colors {
@@ -47,11 +48,12 @@ struct flame_colors {
 };
 
 /*
- * The categories of the frames of these trees, at least one, which are of one profile. Returns 0 or
- * -ENOMEM. @ret: flame_colors_deinit().
+ * The categories of the frames of these trees, at least one, which are of the samples of one profile
+ * that @f selects (NULL: all). Their self times are those of 'rbpf report --by kind' or, with
+ * FLAME_COLOR_MODULE, '--by module'. Returns 0 or -ENOMEM. @ret: flame_colors_deinit().
  */
-int flame_colors_init(const struct tree *const *trees, size_t n_trees, enum flame_color mode,
-		      struct flame_colors *ret);
+int flame_colors_init(const struct tree *const *trees, size_t n_trees, const struct view_filter *f,
+		      enum flame_color mode, struct flame_colors *ret);
 void flame_colors_deinit(struct flame_colors *colors);
 #define _cleanup_flame_colors_ _cleanup_(flame_colors_deinit)
 

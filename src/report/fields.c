@@ -193,6 +193,8 @@ static struct field_value key_value(const struct report *r, const struct flat_ro
 		return thread_value(p, row->id, field);
 	case FLAT_BY_PROCESS:
 		return process_value(p, row->id, field);
+	case FLAT_BY_KIND:
+		return text(frame_kind_name(row->id));
 	case FLAT_BY_CONTAINER:
 	case FLAT_BY_RUBY:
 		return field == FIELD_PROCESSES ? number(row->n_processes)

@@ -188,7 +188,7 @@ void report_row_name(const struct report *r, enum flat_by by, const struct flat_
 		label_ruby(p, row->id, out);
 		return;
 	case FLAT_BY_KIND:
-		buf_addstr(out, frame_kind_name(p->frames[row->frame].kind));
+		buf_addstr(out, frame_kind_name(row->id));
 		return;
 	case FLAT_BY_MODULE:
 		label_package(p, row->frame, out);

@@ -38,6 +38,8 @@
 #include "view/filter.h"
 #include "view/group.h"
 #include "view/owner.h"
+#include "view/sample_kind.h"
+#include "view/stack_mode.h"
 
 struct sum {
 	uint64_t value;
@@ -83,12 +85,14 @@ uint64_t flat_self_error(uint64_t self_samples, uint64_t self_value, uint64_t sa
 struct flat_walk {
 	const struct profile *profile;
 	const struct view_selection *selection;
+	enum group_by by;
 	struct groups groups;
 	struct sum *self;	/* by stack id */
 	struct sum *below;	/* by stack id: its own and of all stacks that it is a prefix of */
 	uint32_t *first_child;	/* by stack id; 0 if none */
 	uint32_t *next_sibling; /* by stack id; 0 if none */
 	uint32_t *innermost;	/* by stack id: the stack of its innermost shown frame; 0 if none */
+	uint32_t *charged;	/* by stack id: that whose frame has its self time; 0 if none */
 	uint32_t *on_path;	/* by group: its frames on the current path */
 	struct flat_row *rows;	/* by group */
 };
@@ -101,6 +105,7 @@ static void walk_deinit(struct flat_walk *w)
 	free(w->first_child);
 	free(w->next_sibling);
 	free(w->innermost);
+	free(w->charged);
 	free(w->on_path);
 	free(w->rows);
 }
@@ -110,7 +115,7 @@ static int walk_init(struct flat_walk *w, const struct profile *p, const struct 
 {
 	size_t n = p->n_stacks + 1;
 
-	*w = (struct flat_walk) { .profile = p, .selection = sel };
+	*w = (struct flat_walk) { .profile = p, .selection = sel, .by = by };
 	if (groups_init(p, by, &w->groups))
 		return -ENOMEM;
 	w->self = calloc(n, sizeof(*w->self));
@@ -118,14 +123,25 @@ static int walk_init(struct flat_walk *w, const struct profile *p, const struct 
 	w->first_child = calloc(n, sizeof(*w->first_child));
 	w->next_sibling = calloc(n, sizeof(*w->next_sibling));
 	w->innermost = calloc(n, sizeof(*w->innermost));
+	w->charged = calloc(n, sizeof(*w->charged));
 	w->on_path = calloc(w->groups.n + 1, sizeof(*w->on_path));
 	w->rows = calloc(w->groups.n + 1, sizeof(*w->rows));
 	if (!w->self || !w->below || !w->first_child || !w->next_sibling || !w->innermost ||
-	    !w->on_path || !w->rows)
+	    !w->charged || !w->on_path || !w->rows)
 		return -ENOMEM;
 	for (size_t i = 0; i < w->groups.n; i++)
 		w->rows[i].frame = w->groups.frame[i];
 	return 0;
+}
+
+/* Whether what @stack calls is the collector at work, whose time rows of modules give to it. */
+static bool is_collected(const struct flat_walk *w, uint32_t stack)
+{
+	const struct profile *p = w->profile;
+	uint32_t charged = w->charged[stack];
+
+	return w->by == GROUP_BY_PACKAGE && charged &&
+	       p->frames[p->stacks[charged].frame].kind == FRAME_GC;
 }
 
 /* Fill in what is known of each stack from its callers' and its callees' stacks. */
@@ -140,10 +156,14 @@ static void walk_prepare(struct flat_walk *w)
 			sum_add(&w->self[a->stack],
 				&(struct sum) { .value = a->value, .samples = a->samples });
 	}
-	for (size_t i = 1; i < p->n_stacks; i++)
-		w->innermost[i] = view_frame_shown(w->selection, p->stacks[i].frame)
-					  ? (uint32_t)i
-					  : w->innermost[p->stacks[i].parent];
+	for (size_t i = 1; i < p->n_stacks; i++) {
+		uint32_t parent = p->stacks[i].parent;
+		bool shown = view_frame_shown(w->selection, p->stacks[i].frame);
+
+		w->innermost[i] = shown ? (uint32_t)i : w->innermost[parent];
+		w->charged[i] = shown && !is_collected(w, parent) ? (uint32_t)i
+								  : w->charged[parent];
+	}
 	for (size_t i = p->n_stacks; i-- > 1;) {
 		uint32_t parent = p->stacks[i].parent;
 
@@ -174,8 +194,8 @@ static void walk_enter(struct flat_walk *w, uint32_t stack)
 		w->rows[group].total_value += w->below[stack].value;
 		w->rows[group].total_samples += w->below[stack].samples;
 	}
-	if (w->innermost[stack]) {
-		group = w->groups.of_frame[w->profile->stacks[w->innermost[stack]].frame];
+	if (w->charged[stack]) {
+		group = w->groups.of_frame[w->profile->stacks[w->charged[stack]].frame];
 		w->rows[group].self_value += w->self[stack].value;
 		w->rows[group].samples += w->self[stack].samples;
 	} else if (view_stack_instead(w->selection)) {
@@ -222,7 +242,7 @@ static int add_row(struct flat *flat, const struct flat_row *row)
 /* What the order of rows needs besides the rows. */
 struct flat_order {
 	const struct groups *groups; /* rows of frames */
-	const uint32_t *ranks;	     /* else: by owner */
+	const uint32_t *ranks;	     /* of owners */
 	enum flat_by by;
 	enum flat_sort sort;
 };
@@ -239,7 +259,9 @@ static int compare_names(const struct flat_order *order, const struct flat_row *
 
 	if (g)
 		return compare_u64(g->rank[g->of_frame[a->frame]], g->rank[g->of_frame[b->frame]]);
-	return compare_u64(order->ranks[a->id], order->ranks[b->id]);
+	if (order->ranks)
+		return compare_u64(order->ranks[a->id], order->ranks[b->id]);
+	return compare_u64(a->id, b->id);
 }
 
 static int compare_rows(const void *a, const void *b, void *arg)
@@ -260,8 +282,9 @@ static int build_from_frames(const struct profile *p, const struct view_selectio
 			     struct flat_order *order, struct flat *flat)
 {
 	static const enum group_by group_by[] = {
-		[FLAT_BY_FUNCTION] = GROUP_BY_FUNCTION, [FLAT_BY_LINE] = GROUP_BY_LINE,
-		[FLAT_BY_FILE] = GROUP_BY_FILE,		[FLAT_BY_KIND] = GROUP_BY_KIND,
+		[FLAT_BY_FUNCTION] = GROUP_BY_FUNCTION,
+		[FLAT_BY_LINE] = GROUP_BY_LINE,
+		[FLAT_BY_FILE] = GROUP_BY_FILE,
 		[FLAT_BY_MODULE] = GROUP_BY_PACKAGE,
 	};
 	struct flat_walk w;
@@ -283,6 +306,66 @@ out:
 	walk_deinit(&w);
 	return err;
 }
+
+/* ---- rows of kinds ---- */
+
+/* By stack id: a bit for each kind of frame in it, without the interpreter's own. @ret: free(). */
+static int find_kinds(const struct profile *p, uint32_t **ret)
+{
+	uint32_t *kinds = calloc(p->n_stacks + 1, sizeof(*kinds));
+
+	if (!kinds)
+		return -ENOMEM;
+	for (size_t i = 1; i < p->n_stacks; i++) {
+		uint32_t frame = p->stacks[i].frame;
+
+		kinds[i] = kinds[p->stacks[i].parent];
+		if (stack_mode_shows(STACK_MIXED, p, frame))
+			kinds[i] |= 1u << p->frames[frame].kind;
+	}
+	*ret = kinds;
+	return 0;
+}
+
+static void add_kinds(const struct profile_aggregate *a, enum frame_kind self, uint32_t kinds,
+		      struct flat_row *rows)
+{
+	rows[self].self_value += a->value;
+	rows[self].samples += a->samples;
+	for (size_t i = 0; i < FRAME_KIND_COUNT; i++) {
+		if (!((kinds | 1u << self) & 1u << i))
+			continue;
+		rows[i].total_value += a->value;
+		rows[i].total_samples += a->samples;
+	}
+}
+
+static int build_from_kinds(const struct profile *p, const struct view_selection *sel,
+			    struct flat_order *order, struct flat *flat)
+{
+	_cleanup_free_ uint32_t *frames = NULL, *kinds = NULL;
+	struct flat_row rows[FRAME_KIND_COUNT] = { 0 };
+
+	if (sample_frames(p, &frames) || find_kinds(p, &kinds))
+		return -ENOMEM;
+	for (size_t i = 0; i < p->n_aggregates; i++) {
+		const struct profile_aggregate *a = &p->aggregates[i];
+
+		if (view_selected(sel, a))
+			add_kinds(a, sample_kind(p, frames, a), kinds[a->stack], rows);
+	}
+	for (size_t i = 0; i < FRAME_KIND_COUNT; i++) {
+		rows[i].frame = PROFILE_NONE;
+		rows[i].id = (uint32_t)i;
+		if (add_row(flat, &rows[i]))
+			return -ENOMEM;
+	}
+	if (flat->n_rows)
+		qsort_r(flat->rows, flat->n_rows, sizeof(*flat->rows), compare_rows, order);
+	return 0;
+}
+
+/* ---- rows of owners ---- */
 
 /* Whether rows are owners, and of which kind. */
 static bool is_by_owner(enum flat_by by, enum owner_kind *ret)
@@ -408,6 +491,8 @@ int flat_build_selected(const struct profile *p, const struct view_selection *se
 		return -EINVAL;
 	if (is_by_owner(by, &kind))
 		err = build_from_owners(p, sel, kind, &order, &flat);
+	else if (by == FLAT_BY_KIND)
+		err = build_from_kinds(p, sel, &order, &flat);
 	else
 		err = build_from_frames(p, sel, &order, &flat);
 	if (err)

@@ -21,10 +21,14 @@ enum flat_by {
 	FLAT_BY_FILE,	  /* source file, else module, else kind */
 	FLAT_BY_THREAD,
 	FLAT_BY_PROCESS,
-	FLAT_BY_KIND,
+	FLAT_BY_KIND, /* of code, see sample_kind.h: the same whatever frames are shown */
 	FLAT_BY_CONTAINER,
-	FLAT_BY_RUBY,	/* version of Ruby */
-	FLAT_BY_MODULE, /* gem or library: label_package() */
+	FLAT_BY_RUBY, /* version of Ruby */
+	/*
+	 * Gem or library: label_package(). Where garbage collection is shown, it has the time of
+	 * the collector's functions, too.
+	 */
+	FLAT_BY_MODULE,
 };
 
 /* Whether rows of this kind need a profile that is by_thread. */
@@ -33,9 +37,8 @@ bool flat_by_thread(enum flat_by by);
 enum flat_sort { FLAT_SORT_SELF, FLAT_SORT_TOTAL };
 
 struct flat_row {
-	uint32_t frame;	  /* a frame of the row (function, line, file, kind, module); else
-			   * PROFILE_NONE */
-	uint32_t id;	  /* owner (view/owner.h) for rows of those; else 0 */
+	uint32_t frame;	  /* a frame of the row (function, line, file, module); else PROFILE_NONE */
+	uint32_t id;	  /* owner (view/owner.h) or enum frame_kind for rows of those; else 0 */
 	uint32_t process; /* rows of containers and Rubies: the first process with samples … */
 	uint32_t n_processes;	/* … and how many there are; else 0 */
 	uint64_t samples;	/* with the row innermost */

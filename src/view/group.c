@@ -74,9 +74,6 @@ static struct key key_of(const struct profile *p, const struct profile_frame *fr
 		if (!key.file)
 			key.kind = frame->kind;
 		return key;
-	case GROUP_BY_KIND:
-		key.kind = frame->kind;
-		return key;
 	case GROUP_BY_PACKAGE:
 		return key;
 	}

@@ -27,8 +27,7 @@ enum group_by {
 	 * another than the exact one; C functions: with their caller's.
 	 */
 	GROUP_BY_LINE,
-	GROUP_BY_FILE, /* source file, else the path of the module, else the kind */
-	GROUP_BY_KIND,
+	GROUP_BY_FILE,	  /* source file, else the path of the module, else the kind */
 	GROUP_BY_PACKAGE, /* label_package() */
 };
 

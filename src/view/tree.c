@@ -540,7 +540,6 @@ void tree_deinit(struct tree *t)
 	if (!t)
 		return;
 	free(t->nodes);
-	free(t->rest);
 	*t = (struct tree) { 0 };
 }
 
@@ -554,15 +553,6 @@ uint32_t tree_skip(const struct tree *t, uint32_t node)
 uint32_t tree_next(const struct tree *t, uint32_t node)
 {
 	return t->nodes[node].first_child ? t->nodes[node].first_child : tree_skip(t, node);
-}
-
-void tree_innermost(const struct tree *t, uint32_t i, uint64_t *value, uint64_t *samples)
-{
-	const struct tree_node *node = &t->nodes[i];
-	bool innermost = t->nodes[node->parent].frame == PROFILE_NONE;
-
-	*value = t->opts.inverted ? (innermost ? node->total_value : 0) : node->self_value;
-	*samples = t->opts.inverted ? (innermost ? node->total_samples : 0) : node->self_samples;
 }
 
 void tree_node_label(const struct tree *t, uint32_t node, struct buf *out)

@@ -49,21 +49,10 @@ struct tree_node {
 	uint32_t jit;	      /* … and which: FRAME_YJIT, FRAME_ZJIT, both */
 };
 
-/*
- * What the nodes of a function that were left out weigh, by the innermost frame (tree_innermost()).
- */
-struct tree_rest {
-	uint64_t n; /* nodes */
-	uint64_t value, samples;
-};
-
 struct tree {
 	struct tree_node *nodes; /* [0] is the root, "all"; owned */
 	size_t n_nodes, cap_nodes;
-	uint64_t n_left_out;	/* nodes, for opts.min_percent */
-	struct tree_rest *rest; /* of these, by frame: [2 * frame] those that tree_node_is_jit() is
-				 * false for, [2 * frame + 1] the others; NULL if there are none;
-				 * owned */
+	uint64_t n_left_out; /* nodes, for opts.min_percent */
 	struct tree_options opts;
 	const struct profile *profile; /* not owned */
 };
@@ -125,12 +114,6 @@ uint32_t tree_next(const struct tree *t, uint32_t node);
 
 /* The same without what is below @node. */
 uint32_t tree_skip(const struct tree *t, uint32_t node);
-
-/*
- * The weight of node @i by the frame that is innermost: its self time, but in an inverted tree the
- * nodes below the root (or below the parts of a split tree) are the innermost frames.
- */
-void tree_innermost(const struct tree *t, uint32_t i, uint64_t *value, uint64_t *samples);
 
 /* Whether compiled code ran the function in most samples of @node. */
 static inline bool tree_node_is_jit(const struct tree_node *node)

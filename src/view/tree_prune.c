@@ -6,27 +6,9 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "profile/profile.h"
 #include "view/tree.h"
 
 #define LEFT_OUT UINT32_MAX
-
-/* Add the weight of node @i, which is left out, to the rest. */
-static void add_to_rest(struct tree *t, uint32_t i)
-{
-	const struct tree_node *node = &t->nodes[i];
-	struct tree_rest *rest;
-	uint64_t value, samples;
-
-	t->n_left_out++;
-	if (node->frame == PROFILE_NONE)
-		return;
-	rest = &t->rest[2 * (size_t)node->frame + tree_node_is_jit(node)];
-	tree_innermost(t, i, &value, &samples);
-	rest->n++;
-	rest->value += value;
-	rest->samples += samples;
-}
 
 int tree_prune(struct tree *t, size_t first, double min, bool by_samples)
 {
@@ -34,9 +16,7 @@ int tree_prune(struct tree *t, size_t first, double min, bool by_samples)
 	_cleanup_free_ uint32_t *moved = calloc(t->n_nodes - first + 1, sizeof(*moved));
 	size_t n = first;
 
-	if (!t->rest)
-		t->rest = calloc(2 * t->profile->n_frames + 1, sizeof(*t->rest));
-	if (!moved || !t->rest)
+	if (!moved)
 		return -ENOMEM;
 	for (size_t i = first; i < t->n_nodes; i++) {
 		const struct tree_node *node = &t->nodes[i];
@@ -44,8 +24,7 @@ int tree_prune(struct tree *t, size_t first, double min, bool by_samples)
 		bool below = node->parent >= first && moved[node->parent - first] == LEFT_OUT;
 
 		moved[i - first] = below || (double)width < min ? LEFT_OUT : (uint32_t)n++;
-		if (moved[i - first] == LEFT_OUT)
-			add_to_rest(t, (uint32_t)i);
+		t->n_left_out += moved[i - first] == LEFT_OUT;
 	}
 	for (size_t i = first; i < t->n_nodes; i++) {
 		struct tree_node node = t->nodes[i];

@@ -15,8 +15,8 @@ struct tree;
 
 /*
  * Leave out the nodes from @first on, a whole part whose totals are known, that are narrower than
- * @min, and all below them. Their weight goes to @t->rest. The lists of children must not have been
- * made yet. Returns 0 or -ENOMEM.
+ * @min, and all below them. The lists of children must not have been made yet. Returns 0 or
+ * -ENOMEM.
  */
 int tree_prune(struct tree *t, size_t first, double min, bool by_samples);
 

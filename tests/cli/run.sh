@@ -652,6 +652,16 @@ shows mixed "libz.so.1$" report --by module
 shows mixed "native$" report --by kind
 shows mixed "^ruby;main;Cart#total;Zlib.crc32;crc32_z 2$" export -f folded
 shows all '"label":"rb_vm_exec",.*"internal":true' export -f json
+if begin "stacks: shares by kind are the same whatever is shown"; then
+	run report --by kind merged.data
+	cp "$out" "$out.usual"
+	grep -q '75.0%.* native$' "$out" || not_ok "native"
+	for mode in all mixed ruby native; do
+		run report --by kind --stack $mode merged.data
+		cmp -s "$out" "$out.usual" || not_ok "--stack $mode"
+	done
+	expect 0 ""
+fi
 if begin "stacks: --stack both"; then
 	run report --stack both merged.data
 	if ! grep -q "^Zlib.crc32 (C)$" "$out" ||

@@ -306,14 +306,12 @@ static void expect_same_node(const struct tree_node *got, const struct tree_node
 	cr_expect(got->jit_samples == expected->jit_samples && got->jit == expected->jit);
 }
 
-/* @whole without what is narrower than @min, and what that weighs. */
+/* @whole without what is narrower than @min. */
 static void expect_pruned(const struct tree *whole, const struct tree *got, double min,
 			  bool by_samples)
 {
-	size_t n = 2 * b.out.profile.n_frames;
-	struct tree_rest *rest = calloc(n, sizeof(*rest));
 	uint32_t i = 0, at = 0, skipped_to = 0;
-	uint64_t left_out = 0, value, samples;
+	uint64_t left_out = 0;
 
 	do {
 		const struct tree_node *node = &whole->nodes[i];
@@ -332,21 +330,11 @@ static void expect_pruned(const struct tree *whole, const struct tree *got, doub
 		} else {
 			left_out++;
 		}
-		if (skipped_to && node->frame != PROFILE_NONE) {
-			struct tree_rest *r = &rest[2 * node->frame + tree_node_is_jit(node)];
-
-			tree_innermost(whole, i, &value, &samples);
-			r->n++;
-			r->value += value;
-			r->samples += samples;
-		}
 		i = tree_next(whole, i);
 	} while (i);
 	cr_expect_eq(at, 0, "no further nodes");
 	cr_expect_eq(got->n_left_out, left_out);
 	cr_expect_eq(got->n_nodes + left_out, whole->n_nodes);
-	cr_expect_arr_eq(got->rest, rest, n * sizeof(*rest));
-	free(rest);
 }
 
 Test(tree, narrow_nodes_are_left_out)
