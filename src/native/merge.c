@@ -289,15 +289,45 @@ static void put_start(struct merger *m)
 	}
 }
 
-/* Where a collection that is going on begins. */
+/* Behind the innermost Ruby frame and, if that is a method in C, the function that it is. */
+static size_t innermost_end(const struct merger *m)
+{
+	const struct merged_frame *last = m->ruby_end ? &m->out[m->ruby_end - 1] : NULL;
+	const struct merge_native *next = m->ruby_end < m->n
+						  ? &m->w->native[m->out[m->ruby_end].index]
+						  : NULL;
+
+	if (last && !last->native && next && next->function && !(next->is & MERGE_GC) &&
+	    next->function == m->w->ruby[last->index].function)
+		return m->ruby_end + 1;
+	return m->ruby_end;
+}
+
+/*
+ * Where a collection that is going on begins: with the first of its functions that is known, or
+ * else behind the last function that is known to be none of them.
+ */
 static size_t collection_begin(const struct merger *m)
 {
-	size_t i;
+	size_t begin = innermost_end(m), i;
+	bool told = true; /* nothing from there on may be the collection */
 
-	for (i = m->ruby_end; i < m->n; i++)
-		if (m->w->native[m->out[i].index].is & MERGE_GC)
+	for (i = begin; i < m->n; i++) {
+		uint32_t is = m->w->native[m->out[i].index].is;
+
+		if (is & MERGE_GC)
 			return i;
-	return m->ruby_end;
+		/* A library is called by either. */
+		if (!(is & MERGE_VM)) {
+			told &= !(is & MERGE_OTHER);
+			continue;
+		}
+		told |= !!(is & MERGE_ALLOC);
+		if (told)
+			begin = is & MERGE_NAMELESS ? i : i + 1;
+		told &= !(is & MERGE_NAMELESS);
+	}
+	return begin;
 }
 
 /* The native stack is that of the fiber that runs, whose frames are the innermost ones. */

@@ -33,13 +33,16 @@ struct merge_ruby {
 };
 
 /* Properties of a native frame: the bits of struct merge_native.is. */
-#define MERGE_VM_EXEC (1u << 0) /* rb_vm_exec() */
-#define MERGE_CORE    (1u << 1) /* vm_exec_core(), or compiled Ruby code */
-#define MERGE_VM      (1u << 2) /* code of the VM: the two above, and what else is in its file … */
-#define MERGE_GLUE    (1u << 3) /* … that calls methods, or may well do so, having no name */
-#define MERGE_START   (1u << 4) /* of what programs and threads are started with */
-#define MERGE_GC      (1u << 5) /* begins a garbage collection */
-#define MERGE_OTHER   (1u << 6) /* a gap, or of the kernel */
+#define MERGE_VM_EXEC  (1u << 0) /* rb_vm_exec() */
+#define MERGE_CORE     (1u << 1) /* vm_exec_core(), or compiled Ruby code */
+#define MERGE_VM       (1u << 2) /* code of the VM: the two above, and what else is in its file … */
+#define MERGE_GLUE     (1u << 3) /* … that calls methods, or may well do so, having no name */
+#define MERGE_START    (1u << 4) /* of what programs and threads are started with */
+#define MERGE_GC       (1u << 5) /* begins a garbage collection */
+#define MERGE_OTHER    (1u << 6) /* a gap, or of the kernel */
+#define MERGE_NAMELESS (1u << 7) /* of the VM, without a name that tells what it is */
+#define MERGE_ALLOC                                                                                \
+	(1u << 8) /* of the VM, allocates: a collection may be below it, none calls it */
 
 struct merge_native {
 	uint64_t function; /* where it begins; 0 if unknown */
@@ -84,7 +87,10 @@ void merge_buffers_deinit(struct merge_buffers *b);
 /*
  * Merge into @out, which has room for all frames of both, outermost first; returns how many there
  * are. *@gc is the index in @out before which the frames of a garbage collection that is going on
- * belong; if it is not less than the returned number, they belong to the end.
+ * belong; if it is not less than the returned number, they belong to the end. What called the
+ * collection is outside of them, its own functions are inside. Of functions without a name that may
+ * be either it is taken that they are its own: of those between what allocates and the collection
+ * most are.
  */
 size_t merge_stacks(const struct merge *w, struct merged_frame *out, size_t *gc);
 

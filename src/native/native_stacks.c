@@ -393,12 +393,12 @@ static uint32_t what_is(const struct native_name *name)
 		return MERGE_VM | MERGE_GLUE | MERGE_VM_EXEC;
 	if (name->is & (NATIVE_IS_CORE | NATIVE_IS_COMPILED))
 		return MERGE_VM | MERGE_GLUE | MERGE_CORE;
+	if (name->is & NATIVE_IS_VM && name->is & NATIVE_IS_NAMELESS)
+		return MERGE_VM | MERGE_GLUE | MERGE_NAMELESS;
 	if (name->is & NATIVE_IS_VM)
-		return MERGE_VM |
-		       (name->is & NATIVE_IS_NAMELESS || ruby_function_is_glue(name->name)
-				? MERGE_GLUE
-				: 0) |
-		       (ruby_function_is_collection(name->name) ? MERGE_GC : 0);
+		return MERGE_VM | (ruby_function_is_glue(name->name) ? MERGE_GLUE : 0) |
+		       (ruby_function_is_collection(name->name) ? MERGE_GC : 0) |
+		       (ruby_function_allocates(name->name) ? MERGE_ALLOC : 0);
 	return is_libc(name->module) || is_start(name->name) ? MERGE_START : 0;
 }
 

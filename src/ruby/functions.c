@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "ruby/functions.h"
 
+#include <string.h>
+
 #include "base/array.h"
 #include "base/prefix.h"
 
@@ -65,4 +67,10 @@ bool ruby_function_is_collection(const char *name)
 	};
 
 	return begins_with_any(name, prefixes, ARRAY_SIZE(prefixes));
+}
+
+/* "rb_wb_protected_newobj_of", "rb_str_new", "ruby_xmalloc", "rb_obj_alloc" */
+bool ruby_function_allocates(const char *name)
+{
+	return strstr(name, "newobj") || strstr(name, "_new") || strstr(name, "alloc");
 }

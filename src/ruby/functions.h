@@ -14,4 +14,10 @@ bool ruby_function_is_glue(const char *name);
 /* Whether a function of this name is an entry point of the garbage collector. */
 bool ruby_function_is_collection(const char *name);
 
+/*
+ * Whether the name tells that a function allocates: it may begin a collection, but none calls it.
+ * These are the ones that a stripped build has names of, too.
+ */
+bool ruby_function_allocates(const char *name);
+
 #endif

@@ -21,6 +21,8 @@ class MergeTest < MergedTest
   # A tick now and then comes while a page of the stack is only being brought in.
   SELDOM = 0.01
 
+  ALLOCATES = /newobj_of|ary_new|str_new/
+
   CFLAGS = %w[-O2 -fPIC -shared -nostdlib -fno-optimize-sibling-calls -fno-stack-protector
               -Wno-dangling-pointer].freeze
 
@@ -43,6 +45,21 @@ class MergeTest < MergedTest
     assert_merged('thread')
   end
 
+  # A collection stands between what allocates and the collector's functions, of which a stripped build
+  # has no names.
+  def test_collection
+    target = start('gc.rb', 'allocate', 2)
+    record(target, '-F', HZ)
+    collections = recording.samples.filter_map { |sample| around_collection(sample.frames.reverse) }
+    assert_operator collections.size, :>, 100
+    caused = collections.count { |outside, _| outside.last(3).any? { |f| f.label.match?(ALLOCATES) } }
+    # No function between a new Array and the collector has a name in a stripped 2.7.
+    most = ruby.at_least?('3.0') ? 0.9 : 0.3
+    assert_operator caused, :>, collections.size * most, shown(collections.first.first.last(5))
+    odd = collections.find { |_, inside| inside.any? { |f| f.label.match?(ALLOCATES) } }
+    assert_nil odd, odd && shown(odd.flatten)
+  end
+
   RubyInstall.under_test.jits.each do |name, options|
     define_method("test_each_way_with_#{name}") do
       assert_merged('enumerate', options)
@@ -56,6 +73,14 @@ class MergeTest < MergedTest
   end
 
   private
+
+  # The frames outside of a collection, and those inside of it, of a stack that has all.
+  def around_collection(frames)
+    return if frames.any?(&:missing?)
+
+    before, inside = frames.partition.with_index { |_, i| frames[0..i].none? { |f| f.kind == 'gc' } }
+    [before, inside] unless inside.empty?
+  end
 
   def library
     missing 'the extension needs gcc' unless system('gcc', '--version', out: File::NULL)

@@ -55,7 +55,8 @@ static uint32_t kind_of(const char *name)
 		{ "rb_funcall", MERGE_VM | MERGE_GLUE },
 		{ "ruby_run_node", MERGE_VM | MERGE_GLUE },
 		{ "thread_start", MERGE_VM | MERGE_GLUE },
-		{ "libruby+", MERGE_VM | MERGE_GLUE }, /* has no name */
+		{ "libruby+", MERGE_VM | MERGE_GLUE | MERGE_NAMELESS },
+		{ "rb_newobj", MERGE_VM | MERGE_ALLOC },
 		{ "gc_", MERGE_VM | MERGE_GC },
 		{ "rb_", MERGE_VM },
 		{ "_start", MERGE_START },
@@ -403,13 +404,42 @@ Test(merge, collection)
 	expect_merged("<main>! new@rb_new", START EXEC "rb_new rb_alloc gc_start gc_marks", true,
 		      STARTED EXECUTED "<main> new (rb_new) rb_alloc <GC> gc_start gc_marks");
 	expect_merged("<main>! foo", START EXEC "vm_x libruby+5 k:irq", true,
-		      STARTED EXECUTED "<main> foo <GC> (vm_x) (libruby+5) k:irq");
+		      STARTED EXECUTED "<main> foo (vm_x) <GC> (libruby+5) k:irq");
 	expect_merged("<main>! foo", "", true, "<main> foo <GC>");
+	expect_merged("<main>! foo", START EXEC "[lost]", true,
+		      STARTED EXECUTED "<main> foo <GC> [lost]");
 	/* One that called Ruby code is over. */
 	expect_merged("<main>! gc@gc_run final!",
 		      START EXEC "gc_run gc_start rb_yield " EXEC "rb_x", true,
 		      STARTED EXECUTED "<main> gc (gc_run) gc_start (rb_yield) " EXECUTED
-				       "final <GC> rb_x");
+				       "final rb_x <GC>");
+}
+
+/* Where functions have no names, what allocates does, and what it calls is the collection. */
+Test(merge, collection_in_a_stripped_build)
+{
+	expect_merged("<main>! to_s@libruby+1",
+		      START EXEC "libruby+1 rb_str_x libruby+2 rb_newobj libruby+3 libruby+4 "
+				 "rb_st_lookup memset",
+		      true,
+		      STARTED EXECUTED "<main> to_s (libruby+1) rb_str_x libruby+2 rb_newobj <GC> "
+				       "libruby+3 libruby+4 rb_st_lookup memset");
+	/* Behind a function without a name anything may be the collection. */
+	expect_merged("<main>! to_s@libruby+1",
+		      START EXEC "libruby+1 rb_str_x libruby+2 rb_mark_x libruby+3", true,
+		      STARTED EXECUTED
+		      "<main> to_s (libruby+1) rb_str_x <GC> libruby+2 rb_mark_x libruby+3");
+	expect_merged("<main>! to_s@libruby+1", START EXEC "libruby+1 [lost] rb_x", true,
+		      STARTED EXECUTED "<main> to_s (libruby+1) <GC> [lost] rb_x");
+	/* What an extension calls. */
+	expect_merged("<main>! parse@z_parse", START EXEC "z_parse z_string libruby+1 memset", true,
+		      STARTED EXECUTED "<main> parse (z_parse) z_string <GC> libruby+1 memset");
+	expect_merged("<main>! parse@z_parse",
+		      START EXEC "z_parse libruby+1 z_string rb_newobj libruby+2 z_mark", true,
+		      STARTED EXECUTED "<main> parse (z_parse) libruby+1 z_string rb_newobj <GC> "
+				       "libruby+2 z_mark");
+	expect_merged("<main>! start@gc_start", START EXEC "gc_start libruby+1", true,
+		      STARTED EXECUTED "<main> start <GC> (gc_start) libruby+1");
 }
 
 /* ---- programs at random ---- */

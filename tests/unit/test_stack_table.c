@@ -312,8 +312,8 @@ Test(stack_table, collections)
 	expect_sample(&f, 0, "foo Object#each (garbage collection) (marking)", SAMPLE_GC);
 	expect_sample(
 		&f, 1,
-		"(rb_vm_exec) (vm_exec_core) foo (vm_call_it) Object#each (garbage collection) "
-		"(marking) (rb_ary_each)",
+		"(rb_vm_exec) (vm_exec_core) foo (vm_call_it) Object#each (rb_ary_each) (garbage "
+		"collection) (marking)",
 		SAMPLE_GC | SAMPLE_NATIVE);
 	expect_sample(
 		&f, 2,
