@@ -36,7 +36,7 @@ static const char *by_choice(size_t i)
 		[FLAT_BY_FILE] = "file",	   [FLAT_BY_THREAD] = "thread",
 		[FLAT_BY_PROCESS] = "process",	   [FLAT_BY_KIND] = "kind",
 		[FLAT_BY_CONTAINER] = "container", [FLAT_BY_RUBY] = "ruby",
-		[FLAT_BY_MODULE] = "module",
+		[FLAT_BY_MODULE] = "module",	   [FLAT_BY_GEM] = "gem",
 	};
 
 	return i < ARRAY_SIZE(words) ? words[i] : NULL;
@@ -292,6 +292,7 @@ static const struct command_example examples[] = {
 	{ "rbpf report --by container", "which container uses the CPU" },
 	{ "rbpf report --tree --include 'Cart#total'", "the call tree around a method" },
 	{ "rbpf report --by module --stack native", "which libraries use the CPU" },
+	{ "rbpf report --by gem", "which gems use the CPU, with the C code that they call" },
 	{ "rbpf report --stack both -n 3", "the three heaviest stacks, Ruby next to native" },
 	{ "rbpf report --gc --by line", "the lines that cause garbage collection" },
 	{ NULL, NULL },

@@ -25,7 +25,8 @@ static const struct {
 	struct hsl light, dark;
 } origins[ORIGIN_COUNT] = {
 	[ORIGIN_APP] = { "Ruby app", { 5, 84, 70 }, { 4, 55, 44 } },
-	[ORIGIN_LIBRARY] = { "Ruby gem/stdlib", { 30, 90, 67 }, { 27, 64, 35 } },
+	[ORIGIN_GEM] = { "Ruby gem", { 27, 90, 67 }, { 25, 64, 36 } },
+	[ORIGIN_STDLIB] = { "Ruby stdlib", { 39, 90, 64 }, { 36, 66, 31 } },
 	[ORIGIN_CORE] = { "Ruby core", { 50, 85, 63 }, { 46, 64, 28 } },
 	[ORIGIN_CFUNC] = { "C method", { 92, 48, 64 }, { 104, 32, 33 } },
 	[ORIGIN_NATIVE] = { "native", { 210, 70, 75 }, { 213, 46, 42 } },
@@ -45,7 +46,8 @@ static const struct {
 	struct hsl light, dark;
 } jit_origins[N_RUBY_ORIGINS] = {
 	[ORIGIN_APP] = { "Ruby app, JIT", { 358, 84, 61 }, { 358, 60, 33 } },
-	[ORIGIN_LIBRARY] = { "Ruby gem/stdlib, JIT", { 26, 92, 55 }, { 24, 70, 27 } },
+	[ORIGIN_GEM] = { "Ruby gem, JIT", { 23, 92, 55 }, { 22, 70, 28 } },
+	[ORIGIN_STDLIB] = { "Ruby stdlib, JIT", { 36, 92, 51 }, { 33, 70, 24 } },
 	[ORIGIN_CORE] = { "Ruby core, JIT", { 46, 90, 50 }, { 43, 70, 22 } },
 };
 _Static_assert(FIRST_JIT + N_RUBY_ORIGINS <= FLAME_MAX_CATEGORIES, "all kinds have a category");

@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "report/report.h"
+#include "view/gem.h"
 #include "view/label.h"
 
 static const char *const field_names[] = {
@@ -24,6 +25,9 @@ static const char *const field_names[] = {
 	[FIELD_CONTAINER] = "container",
 	[FIELD_CGROUP] = "cgroup",
 	[FIELD_RUBY] = "ruby",
+	[FIELD_GEM] = "gem",
+	[FIELD_VERSION] = "version",
+	[FIELD_ORIGIN] = "origin",
 	[FIELD_PROCESSES] = "processes",
 	[FIELD_SAMPLES] = "samples",
 	[FIELD_TOTAL_SAMPLES] = "total_samples",
@@ -68,6 +72,7 @@ const enum report_field *fields_of_rows(const struct report *r)
 		[FLAT_BY_CONTAINER] = { FIELD_CONTAINER, FIELD_PROCESSES, FIELD_NUMBERS },
 		[FLAT_BY_RUBY] = { FIELD_RUBY, FIELD_PROCESSES, FIELD_NUMBERS },
 		[FLAT_BY_MODULE] = { FIELD_MODULE, FIELD_NUMBERS },
+		[FLAT_BY_GEM] = { FIELD_GEM, FIELD_VERSION, FIELD_ORIGIN, FIELD_NUMBERS },
 	};
 
 	return fields[r->by];
@@ -144,6 +149,22 @@ struct field_value field_of_frame(const struct report *r, uint32_t frame, enum r
 	}
 }
 
+static struct field_value gem_value(const struct profile *p, uint32_t frame,
+				    enum report_field field, struct buf *scratch)
+{
+	struct gem gem;
+
+	gem_of_frame(p, frame, &gem);
+	if (field == FIELD_ORIGIN)
+		return text(gem_origin_word(gem.origin));
+	buf_reset(scratch);
+	if (field == FIELD_GEM)
+		gem_name(&gem, scratch);
+	else
+		buf_add(scratch, gem.version.s, gem.version.len);
+	return text(buf_str(scratch));
+}
+
 static struct field_value process_value(const struct profile *p, uint32_t id,
 					enum report_field field)
 {
@@ -193,6 +214,8 @@ static struct field_value key_value(const struct report *r, const struct flat_ro
 		return thread_value(p, row->id, field);
 	case FLAT_BY_PROCESS:
 		return process_value(p, row->id, field);
+	case FLAT_BY_GEM:
+		return gem_value(p, row->frame, field, scratch);
 	case FLAT_BY_KIND:
 		return text(frame_kind_name(row->id));
 	case FLAT_BY_CONTAINER:

@@ -15,6 +15,7 @@
 #include "ui/summary.h"
 #include "ui/table.h"
 #include "view/filter.h"
+#include "view/gem.h"
 #include "view/label.h"
 #include "view/native.h"
 #include "view/owner.h"
@@ -153,6 +154,7 @@ static const struct headings headings[] = {
 	[FLAT_BY_CONTAINER] = { "CONTAINER", "PROCESSES" },
 	[FLAT_BY_RUBY] = { "RUBY", "PROCESSES" },
 	[FLAT_BY_MODULE] = { "MODULE", NULL },
+	[FLAT_BY_GEM] = { "GEM", "ORIGIN" },
 };
 
 void report_row_name(const struct report *r, enum flat_by by, const struct flat_row *row,
@@ -160,6 +162,7 @@ void report_row_name(const struct report *r, enum flat_by by, const struct flat_
 {
 	const struct profile *p = &r->rec->profile;
 	const struct profile_frame *f;
+	struct gem gem;
 
 	switch (by) {
 	case FLAT_BY_FUNCTION:
@@ -193,6 +196,10 @@ void report_row_name(const struct report *r, enum flat_by by, const struct flat_
 	case FLAT_BY_MODULE:
 		label_package(p, row->frame, out);
 		return;
+	case FLAT_BY_GEM:
+		gem_of_frame(p, row->frame, &gem);
+		gem_label(&gem, out);
+		return;
 	}
 }
 
@@ -200,6 +207,7 @@ void report_row_place(const struct report *r, enum flat_by by, const struct flat
 		      struct buf *out)
 {
 	const struct profile *p = &r->rec->profile;
+	struct gem gem;
 
 	switch (by) {
 	case FLAT_BY_FUNCTION:
@@ -218,6 +226,10 @@ void report_row_place(const struct report *r, enum flat_by by, const struct flat
 		return;
 	case FLAT_BY_PROCESS:
 		buf_addstr(out, profile_str(p, p->processes[row->id].cmdline));
+		return;
+	case FLAT_BY_GEM:
+		gem_of_frame(p, row->frame, &gem);
+		buf_addstr(out, gem_origin_word(gem.origin));
 		return;
 	case FLAT_BY_FILE:
 	case FLAT_BY_KIND:

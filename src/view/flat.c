@@ -36,6 +36,7 @@
 #include "base/cleanup.h"
 #include "profile/profile.h"
 #include "view/filter.h"
+#include "view/gem.h"
 #include "view/group.h"
 #include "view/owner.h"
 #include "view/sample_kind.h"
@@ -91,10 +92,11 @@ struct flat_walk {
 	struct sum *below;	/* by stack id: its own and of all stacks that it is a prefix of */
 	uint32_t *first_child;	/* by stack id; 0 if none */
 	uint32_t *next_sibling; /* by stack id; 0 if none */
-	uint32_t *innermost;	/* by stack id: the stack of its innermost shown frame; 0 if none */
-	uint32_t *charged;	/* by stack id: that whose frame has its self time; 0 if none */
-	uint32_t *on_path;	/* by group: its frames on the current path */
-	struct flat_row *rows;	/* by group */
+	uint32_t *innermost; /* by stack id: the stack of its innermost frame in a row; 0 if none */
+	uint32_t *charged;   /* by stack id: that whose frame has its self time; 0 if none */
+	uint8_t *claims;     /* by group, see claim_of() */
+	uint32_t *on_path;   /* by group: its frames on the current path */
+	struct flat_row *rows; /* by group */
 };
 
 static void walk_deinit(struct flat_walk *w)
@@ -106,6 +108,7 @@ static void walk_deinit(struct flat_walk *w)
 	free(w->next_sibling);
 	free(w->innermost);
 	free(w->charged);
+	free(w->claims);
 	free(w->on_path);
 	free(w->rows);
 }
@@ -124,24 +127,56 @@ static int walk_init(struct flat_walk *w, const struct profile *p, const struct 
 	w->next_sibling = calloc(n, sizeof(*w->next_sibling));
 	w->innermost = calloc(n, sizeof(*w->innermost));
 	w->charged = calloc(n, sizeof(*w->charged));
+	w->claims = calloc(w->groups.n + 1, sizeof(*w->claims));
 	w->on_path = calloc(w->groups.n + 1, sizeof(*w->on_path));
 	w->rows = calloc(w->groups.n + 1, sizeof(*w->rows));
 	if (!w->self || !w->below || !w->first_child || !w->next_sibling || !w->innermost ||
-	    !w->charged || !w->on_path || !w->rows)
+	    !w->charged || !w->claims || !w->on_path || !w->rows)
 		return -ENOMEM;
 	for (size_t i = 0; i < w->groups.n; i++)
 		w->rows[i].frame = w->groups.frame[i];
 	return 0;
 }
 
-/* Whether what @stack calls is the collector at work, whose time rows of modules give to it. */
-static bool is_collected(const struct flat_walk *w, uint32_t stack)
+/* Rows of gems: the time of a stack is that of its innermost frame among those with the most. */
+static unsigned int claim_of(const struct flat_walk *w, uint32_t stack)
+{
+	return w->claims[w->groups.of_frame[w->profile->stacks[stack].frame]];
+}
+
+static void find_claims(struct flat_walk *w)
+{
+	static const uint8_t claims[GEM_ORIGINS + 1] = {
+		[GEM_APP] = 2, [GEM_GEM] = 2, [GEM_STDLIB] = 2, [GEM_CORE] = 1, [GEM_NONE] = 0,
+	};
+	struct gem gem;
+
+	for (size_t i = 0; w->by == GROUP_BY_GEM && i < w->groups.n; i++) {
+		gem_of_frame(w->profile, w->groups.frame[i], &gem);
+		w->claims[i] = claims[gem.origin];
+	}
+}
+
+/* Whether the row of the innermost frame of @stack has total time of it. */
+static bool counts(const struct flat_walk *w, uint32_t stack)
+{
+	if (w->by == GROUP_BY_GEM)
+		return claim_of(w, stack) > 0;
+	return view_frame_shown(w->selection, w->profile->stacks[stack].frame);
+}
+
+/* Whether the time of @stack is its innermost frame's, where that of its callers' is @charged's. */
+static bool takes_over(const struct flat_walk *w, uint32_t charged, uint32_t stack)
 {
 	const struct profile *p = w->profile;
-	uint32_t charged = w->charged[stack];
 
-	return w->by == GROUP_BY_PACKAGE && charged &&
-	       p->frames[p->stacks[charged].frame].kind == FRAME_GC;
+	if (w->by == GROUP_BY_GEM)
+		return !charged || claim_of(w, stack) >= claim_of(w, charged);
+	if (!view_frame_shown(w->selection, p->stacks[stack].frame))
+		return false;
+	/* Of what the collector does, the time is the module's that stands for it. */
+	return w->by != GROUP_BY_PACKAGE || !charged ||
+	       p->frames[p->stacks[charged].frame].kind != FRAME_GC;
 }
 
 /* Fill in what is known of each stack from its callers' and its callees' stacks. */
@@ -157,12 +192,11 @@ static void walk_prepare(struct flat_walk *w)
 				&(struct sum) { .value = a->value, .samples = a->samples });
 	}
 	for (size_t i = 1; i < p->n_stacks; i++) {
-		uint32_t parent = p->stacks[i].parent;
-		bool shown = view_frame_shown(w->selection, p->stacks[i].frame);
+		uint32_t stack = (uint32_t)i, parent = p->stacks[i].parent;
 
-		w->innermost[i] = shown ? (uint32_t)i : w->innermost[parent];
-		w->charged[i] = shown && !is_collected(w, parent) ? (uint32_t)i
-								  : w->charged[parent];
+		w->innermost[i] = counts(w, stack) ? stack : w->innermost[parent];
+		w->charged[i] = takes_over(w, w->charged[parent], stack) ? stack
+									 : w->charged[parent];
 	}
 	for (size_t i = p->n_stacks; i-- > 1;) {
 		uint32_t parent = p->stacks[i].parent;
@@ -174,33 +208,36 @@ static void walk_prepare(struct flat_walk *w)
 	}
 }
 
-/* The time of a stack of which nothing is shown. */
-static void add_instead(struct flat_walk *w, const struct sum *self)
+static void add_self(struct flat_row *row, const struct sum *self)
 {
-	uint32_t frame = w->profile->stacks[view_stack_instead(w->selection)].frame;
-	struct flat_row *row = &w->rows[w->groups.of_frame[frame]];
-
 	row->self_value += self->value;
 	row->samples += self->samples;
-	row->total_value += self->value;
-	row->total_samples += self->samples;
+}
+
+static void add_total(struct flat_row *row, const struct sum *total)
+{
+	row->total_value += total->value;
+	row->total_samples += total->samples;
+}
+
+static struct flat_row *row_of(struct flat_walk *w, uint32_t stack)
+{
+	return &w->rows[w->groups.of_frame[w->profile->stacks[stack].frame]];
 }
 
 static void walk_enter(struct flat_walk *w, uint32_t stack)
 {
 	uint32_t group = w->groups.of_frame[w->profile->stacks[stack].frame];
+	/* Of a stack of which nothing is shown there may be one to show instead. */
+	uint32_t charged = w->charged[stack] ? w->charged[stack] : view_stack_instead(w->selection);
 
-	if (w->innermost[stack] == stack && w->on_path[group]++ == 0) {
-		w->rows[group].total_value += w->below[stack].value;
-		w->rows[group].total_samples += w->below[stack].samples;
-	}
-	if (w->charged[stack]) {
-		group = w->groups.of_frame[w->profile->stacks[w->charged[stack]].frame];
-		w->rows[group].self_value += w->self[stack].value;
-		w->rows[group].samples += w->self[stack].samples;
-	} else if (view_stack_instead(w->selection)) {
-		add_instead(w, &w->self[stack]);
-	}
+	if (w->innermost[stack] == stack && w->on_path[group]++ == 0)
+		add_total(&w->rows[group], &w->below[stack]);
+	if (!charged)
+		return;
+	add_self(row_of(w, charged), &w->self[stack]);
+	if (!w->innermost[stack])
+		add_total(row_of(w, charged), &w->self[stack]);
 }
 
 static void walk_leave(struct flat_walk *w, uint32_t stack)
@@ -282,10 +319,9 @@ static int build_from_frames(const struct profile *p, const struct view_selectio
 			     struct flat_order *order, struct flat *flat)
 {
 	static const enum group_by group_by[] = {
-		[FLAT_BY_FUNCTION] = GROUP_BY_FUNCTION,
-		[FLAT_BY_LINE] = GROUP_BY_LINE,
-		[FLAT_BY_FILE] = GROUP_BY_FILE,
-		[FLAT_BY_MODULE] = GROUP_BY_PACKAGE,
+		[FLAT_BY_FUNCTION] = GROUP_BY_FUNCTION, [FLAT_BY_LINE] = GROUP_BY_LINE,
+		[FLAT_BY_FILE] = GROUP_BY_FILE,		[FLAT_BY_MODULE] = GROUP_BY_PACKAGE,
+		[FLAT_BY_GEM] = GROUP_BY_GEM,
 	};
 	struct flat_walk w;
 	int err;
@@ -293,6 +329,7 @@ static int build_from_frames(const struct profile *p, const struct view_selectio
 	err = walk_init(&w, p, sel, group_by[order->by]);
 	if (err)
 		goto out;
+	find_claims(&w);
 	walk_prepare(&w);
 	walk_run(&w);
 	for (size_t i = 0; i < w.groups.n && !err; i++)

@@ -29,6 +29,12 @@ enum flat_by {
 	 * the collector's functions, too.
 	 */
 	FLAT_BY_MODULE,
+	/*
+	 * Gem (gem.h) of the innermost Ruby frame, whatever frames are shown: C functions, native
+	 * code and garbage collection are the time of the gem that called them, and so are the
+	 * interpreter's own methods, be they written in C or in Ruby.
+	 */
+	FLAT_BY_GEM,
 };
 
 /* Whether rows of this kind need a profile that is by_thread. */

@@ -8,12 +8,13 @@
 #include "base/buf.h"
 #include "base/intern.h"
 #include "profile/profile.h"
+#include "view/gem.h"
 #include "view/label.h"
 
 /* What makes two frames the same: all members. Those that do not matter are 0. */
 struct key {
 	uint32_t kind;
-	uint32_t name; /* string; of packages: in an intern of their own */
+	uint32_t name; /* string; of packages and gems: in an intern of their own */
 	uint32_t file; /* string: source file or module */
 	uint32_t func_line;
 	uint32_t line;
@@ -43,15 +44,22 @@ static struct key function_key(const struct profile *p, const struct profile_fra
 	return key;
 }
 
-/* @packages is added to. Returns 0 or -ENOMEM. */
-static int package_key(const struct profile *p, uint32_t frame, struct intern *packages,
-		       struct key *ret)
+/* @names is added to. Returns 0 or -ENOMEM. */
+static int named_key(const struct profile *p, uint32_t frame, enum group_by by,
+		     struct intern *names, struct key *ret)
 {
 	_cleanup_buf_ struct buf name = BUF_INIT;
+	struct gem gem;
 
 	*ret = (struct key) { 0 };
-	label_package(p, frame, &name);
-	return buf_failed(&name) || intern_str(packages, buf_str(&name), &ret->name) ? -ENOMEM : 0;
+	if (by == GROUP_BY_GEM) {
+		gem_of_frame(p, frame, &gem);
+		gem_label(&gem, &name);
+		ret->kind = gem.origin;
+	} else {
+		label_package(p, frame, &name);
+	}
+	return buf_failed(&name) || intern_str(names, buf_str(&name), &ret->name) ? -ENOMEM : 0;
 }
 
 static struct key key_of(const struct profile *p, const struct profile_frame *frame,
@@ -75,6 +83,7 @@ static struct key key_of(const struct profile *p, const struct profile_frame *fr
 			key.kind = frame->kind;
 		return key;
 	case GROUP_BY_PACKAGE:
+	case GROUP_BY_GEM:
 		return key;
 	}
 	return key;
@@ -131,7 +140,8 @@ static int rank_groups(struct groups *g, struct group_order *order)
 
 int groups_init(const struct profile *p, enum group_by by, struct groups *ret)
 {
-	_cleanup_intern_ struct intern keys = INTERN_INIT, packages = INTERN_INIT;
+	_cleanup_intern_ struct intern keys = INTERN_INIT, names = INTERN_INIT;
+	const bool by_name = by == GROUP_BY_PACKAGE || by == GROUP_BY_GEM;
 	struct group_order order = { .profile = p, .keys = &keys, .names = &p->strings };
 	_cleanup_groups_ struct groups g = GROUPS_INIT;
 
@@ -144,7 +154,7 @@ int groups_init(const struct profile *p, enum group_by by, struct groups *ret)
 		struct key key = key_of(p, &p->frames[i], by);
 		bool is_new;
 
-		if (by == GROUP_BY_PACKAGE && package_key(p, (uint32_t)i, &packages, &key))
+		if (by_name && named_key(p, (uint32_t)i, by, &names, &key))
 			return -ENOMEM;
 		if (intern_add(&keys, &key, sizeof(key), &g.of_frame[i], &is_new))
 			return -ENOMEM;
@@ -152,8 +162,8 @@ int groups_init(const struct profile *p, enum group_by by, struct groups *ret)
 			g.frame[g.of_frame[i]] = (uint32_t)i;
 	}
 	g.n = keys.count;
-	if (by == GROUP_BY_PACKAGE)
-		order.names = &packages;
+	if (by_name)
+		order.names = &names;
 	if (rank_groups(&g, &order))
 		return -ENOMEM;
 	*ret = g;

@@ -29,6 +29,7 @@ enum group_by {
 	GROUP_BY_LINE,
 	GROUP_BY_FILE,	  /* source file, else the path of the module, else the kind */
 	GROUP_BY_PACKAGE, /* label_package() */
+	GROUP_BY_GEM,	  /* gem.h */
 };
 
 struct groups {

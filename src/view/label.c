@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "profile/profile.h"
+#include "view/gem.h"
 
 const char *label_basename(const char *path)
 {
@@ -101,45 +102,19 @@ void label_line(const struct profile_frame *frame, struct buf *out)
 	buf_addf(out, "%s%" PRIu32, frame->flags & FRAME_LINE_APPROXIMATE ? "~" : "", frame->line);
 }
 
-static bool starts_with(const char *s, const char *prefix)
-{
-	return !strncmp(s, prefix, strlen(prefix));
-}
-
-/* The directory below the last "/gems/" (gems may vendor gems), or NULL. Also of bundler/gems. */
-static const char *gem_dir(const char *path)
-{
-	const char *found = NULL;
-
-	for (const char *s = path; (s = strstr(s, "/gems/")); s += strlen("/gems"))
-		found = s + strlen("/gems/");
-	return found;
-}
-
-/*
- * Wherever Ruby is installed, its library is below lib/ruby (…/lib/ruby/3.3.0/set.rb), except that
- * Fedora has /usr/share/ruby and Debian has parts in /usr/share/rubygems-integration.
- */
-static bool in_stdlib(const char *path)
-{
-	return strstr(path, "/lib/ruby/") || strstr(path, "/share/ruby/") ||
-	       strstr(path, "/rubygems/") || strstr(path, "/rubygems-integration/");
-}
-
-static enum code_origin ruby_origin(const char *path)
-{
-	if (starts_with(path, "<internal:"))
-		return ORIGIN_CORE;
-	return gem_dir(path) || in_stdlib(path) ? ORIGIN_LIBRARY : ORIGIN_APP;
-}
+_Static_assert((int)ORIGIN_APP == GEM_APP && (int)ORIGIN_GEM == GEM_GEM &&
+		       (int)ORIGIN_STDLIB == GEM_STDLIB && (int)ORIGIN_CORE == GEM_CORE,
+	       "code in Ruby has the same origins");
 
 enum code_origin label_origin(const struct profile *p, uint32_t frame)
 {
 	const struct profile_frame *f = &p->frames[frame];
+	struct gem gem;
 
 	switch (f->kind) {
 	case FRAME_RUBY:
-		return ruby_origin(profile_str(p, f->file));
+		gem_of_path(profile_str(p, f->file), &gem);
+		return (enum code_origin)gem.origin;
 	case FRAME_CFUNC:
 		return ORIGIN_CFUNC;
 	case FRAME_NATIVE:
@@ -157,28 +132,35 @@ enum code_origin label_origin(const struct profile *p, uint32_t frame)
 	}
 }
 
-static void add_ruby_package(const char *path, struct buf *out)
+static void add_ruby_package(const struct gem *gem, struct buf *out)
 {
-	const char *gem = gem_dir(path);
+	static const char *const others[GEM_ORIGINS] = {
+		[GEM_APP] = "app",
+		[GEM_GEM] = "",
+		[GEM_STDLIB] = "ruby stdlib",
+		[GEM_CORE] = "ruby core",
+	};
 
-	if (starts_with(path, "<internal:"))
-		buf_addstr(out, "ruby core");
-	else if (gem && strcspn(gem, "/"))
-		buf_add(out, gem, strcspn(gem, "/"));
+	if (gem->dir.len)
+		buf_add(out, gem->dir.s, gem->dir.len);
+	else if (gem->origin == GEM_GEM)
+		gem_name(gem, out);
 	else
-		buf_addstr(out, gem || in_stdlib(path) ? "ruby stdlib" : "app");
+		buf_addstr(out, others[gem->origin]);
 }
 
 void label_package(const struct profile *p, uint32_t frame, struct buf *out)
 {
 	const struct profile_frame *f = &p->frames[frame];
 	const char *module = "";
+	struct gem gem;
 
 	if (f->module != PROFILE_NONE)
 		module = label_basename(profile_str(p, p->modules[f->module].path));
 	switch (f->kind) {
 	case FRAME_RUBY:
-		add_ruby_package(profile_str(p, f->file), out);
+		gem_of_path(profile_str(p, f->file), &gem);
+		add_ruby_package(&gem, out);
 		break;
 	case FRAME_CFUNC:
 		buf_addstr(out, *module ? module : "ruby core");

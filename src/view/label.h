@@ -51,10 +51,11 @@ const char *label_basename(const char *path);
  * told apart by its path alone.
  */
 enum code_origin {
-	ORIGIN_APP,	/* Ruby code of the program itself */
-	ORIGIN_LIBRARY, /* … of gems and of Ruby's standard library */
-	ORIGIN_CORE,	/* … that is part of the interpreter: <internal:…> */
-	ORIGIN_CFUNC,	/* methods written in C */
+	ORIGIN_APP,    /* Ruby code of the program itself */
+	ORIGIN_GEM,    /* … of gems (gem.h) */
+	ORIGIN_STDLIB, /* … of Ruby's standard library */
+	ORIGIN_CORE,   /* … that is part of the interpreter: <internal:…> */
+	ORIGIN_CFUNC,  /* methods written in C */
 	ORIGIN_NATIVE,
 	ORIGIN_GC,
 	ORIGIN_KERNEL,

@@ -2,7 +2,7 @@
 /*
  * Makes the recordings that the tests of the command line read, where no BPF is needed:
  *
- *	mkrecording full|few|gc|containers|merged|templates|events|empty|interrupted FILE
+ *	mkrecording full|few|gc|containers|merged|gems|templates|events|empty|interrupted FILE
  */
 #include <stdio.h>
 #include <string.h>
@@ -182,6 +182,45 @@ static int add_templates(struct recorder *rec)
 	return 6;
 }
 
+/*
+ * The application calls a gem, which calls a C function (5 of 10 samples) and a default gem (2); 1
+ * sample is of the application itself, and 2 are of native code. Returns their number.
+ */
+static int add_gems(struct recorder *rec, uint32_t thread)
+{
+	const uint32_t frames[] = {
+		frame(rec, FRAME_RUBY, "Cart#total", "/app/models/cart.rb", 58, 57),
+		frame(rec, FRAME_RUBY, "Rack::Builder#call",
+		      "/usr/lib/ruby/gems/3.1.0/gems/rack-2.2.4/lib/rack/builder.rb", 9, 7),
+		frame(rec, FRAME_CFUNC, "Array#each", "/usr/lib/x.rb", 9, 0),
+		frame(rec, FRAME_RUBY, "JSON.generate", "/usr/lib/ruby/3.1.0/json/common.rb", 5, 4),
+		native(rec, "deflate", "/lib/libz.so.1", 0),
+	};
+	uint32_t app = 0, rack = 0, stacks[5] = { 0 };
+	static const uint32_t n_of[] = { 1, 0, 5, 2, 2 };
+	int n = 0;
+
+	sink_stack(recorder_sink(rec), 0, frames[0], &app);
+	sink_stack(recorder_sink(rec), app, frames[1], &rack);
+	for (size_t i = 0; i < ARRAY_SIZE(frames); i++) {
+		if (i < 2)
+			stacks[i] = i ? rack : app;
+		else
+			sink_stack(recorder_sink(rec), i < 4 ? rack : 0, frames[i], &stacks[i]);
+		for (uint32_t k = 0; k < n_of[i]; k++) {
+			const struct profile_sample sample = {
+				.ts = START + (uint64_t)(++n) * TICK,
+				.value = TICK,
+				.thread = thread,
+				.stack = stacks[i],
+			};
+
+			sink_sample(recorder_sink(rec), &sample);
+		}
+	}
+	return n;
+}
+
 static void add_events(struct profile_meta *meta)
 {
 	meta->events[0] = (struct profile_event) { EVENT_CPU, UNIT_NS, TICK };
@@ -209,7 +248,7 @@ int main(int argc, char **argv)
 	struct recorder *rec;
 	uint32_t process, threads[3], main_stack, gc_stack, stacks[4], i, n, id;
 	const char *kind;
-	bool gc, containers, templates;
+	bool gc, containers, gems, templates;
 
 	if (argc != 3)
 		return 2;
@@ -252,10 +291,11 @@ int main(int argc, char **argv)
 	id = frame(rec, FRAME_GC, "(marking)", "", 0, 0);
 	MUST(sink_stack(recorder_sink(rec), gc_stack, id, &gc_stack));
 
+	gems = strcmp(kind, "gems") == 0;
 	templates = strcmp(kind, "templates") == 0;
-	n = strcmp(kind, "empty") == 0 || strcmp(kind, "merged") == 0 || templates ? 0
-	    : strcmp(kind, "few") == 0						   ? 10
-										   : 300;
+	n = strcmp(kind, "empty") == 0 || strcmp(kind, "merged") == 0 || gems || templates ? 0
+	    : strcmp(kind, "few") == 0							   ? 10
+											   : 300;
 	for (i = 0; i < n; i++) {
 		struct profile_sample sample = {
 			.ts = START + (i + 1) * TICK,
@@ -283,12 +323,12 @@ int main(int argc, char **argv)
 		n = (uint32_t)add_merged(rec, threads);
 		totals.cpu_sampled_ns = n * TICK;
 	}
-	if (templates) {
-		n = (uint32_t)add_templates(rec);
+	if (templates || gems) {
+		n = (uint32_t)(gems ? add_gems(rec, threads[0]) : add_templates(rec));
 		totals.cpu_sampled_ns = n * TICK;
 	}
-	totals.samples = meta.n_events ? 2 * n : n;
-	totals.end_monotonic_ns = START + (n + 1) * TICK;
-	MUST(recorder_close(rec, strcmp(kind, "interrupted") == 0 ? NULL : &totals, &err));
-	return 0;
-}
+		totals.samples = meta.n_events ? 2 * n : n;
+		totals.end_monotonic_ns = START + (n + 1) * TICK;
+		MUST(recorder_close(rec, strcmp(kind, "interrupted") == 0 ? NULL : &totals, &err));
+		return 0;
+	}

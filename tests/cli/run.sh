@@ -35,7 +35,7 @@ ${CC:-cc} ${CFLAGS:--O1} -D_GNU_SOURCE -I"$root/src" -I"$root/include" -I"$root/
 	-o "$tmp/mkhostile" "$root/tests/cli/mkhostile.c" "$root"/src/base/*.c \
 	"$root"/src/profile/*.c -lz -ldeflate -ljansson || exit 1
 cd "$tmp" || exit 1
-for kind in full few gc containers merged templates events empty interrupted; do
+for kind in full few gc gems containers merged templates events empty interrupted; do
 	./mkrecording $kind $kind.data || exit 1
 done
 unset RBPF_DATA NO_COLOR
@@ -185,7 +185,7 @@ refuse "--limit*" report -n -1 full.data
 refuse "--tree and --json exclude each other" report --tree --json full.data
 refuse "--tree needs --by function or line, not --by file" report --tree --by file full.data
 refuse "--gc needs --by function or line, not --by thread" report --gc --by thread full.data
-for by in container ruby; do
+for by in container ruby gem; do
 	refuse "--tree needs --by function or line, not --by $by" report --tree --by $by full.data
 	refuse "--gc needs --by function or line, not --by $by" report --gc --by $by full.data
 done
@@ -399,7 +399,7 @@ fi
 
 if begin "report --json is JSON and adds up"; then
 	if command -v ruby > /dev/null; then
-		for by in function line file thread process kind container ruby; do
+		for by in function line file thread process kind container ruby module gem; do
 			run report --json --by $by containers.data
 			if ruby -rjson -e '
 				r = JSON.parse(File.read(ARGV[0])); s = r["summary"]
@@ -571,6 +571,23 @@ if begin "report --by container and ruby"; then
 	else
 		not_ok "--info"
 	fi
+fi
+if begin "report --by gem"; then
+	run report --by gem gems.data
+	for row in "50.0% .* 70.0%  rack 2.2.4 * gem" "20.0% .* 20.0%  json * stdlib" \
+		"10.0% .* 80.0%  \[application\] * app" "20.0% .* 20.0%  \[no Ruby code\]  none"; do
+		grep -q "  $row$" "$out" || not_ok "no '$row'"
+	done
+	cp "$out" "$out.usual"
+	run report --by gem --stack native gems.data
+	cmp -s "$out" "$out.usual" || not_ok "--stack native"
+	run report --by gem --csv gems.data
+	grep -q '^rack,2.2.4,gem,5,7,' "$out" || not_ok "CSV"
+	run flame gems.data
+	for kind in "Ruby app 10.0%" "Ruby gem 0%" "Ruby stdlib 20.0%" "C method 50.0%" "native 20.0%"; do
+		grep -q "$kind</text>" "$out" || not_ok "no '$kind' in the legend"
+	done
+	expect 0 ""
 fi
 if begin "flame --split container and ruby"; then
 	run flame --split container containers.data
@@ -826,7 +843,8 @@ if begin "text of a recording: no command passes on what a terminal obeys"; then
 	./mkhostile text hostile.data
 	for args in "report" "report --tree" "report --gc" "report --json" "report --csv" \
 		"report --by line" "report --by file" "report --by process" "report --by thread" \
-		"report --by container" "report --by ruby" "report --by module" "report --stack both" \
+		"report --by container" "report --by ruby" "report --by module" "report --by gem" \
+		"report --stack both" \
 		"report --stack native --by line" "report --gc --json" \
 		"flame" "flame --split process" "flame --split container" "flame --split ruby" \
 		"flame --split thread" "export -f folded" "export -f json" "export -f flame"; do
