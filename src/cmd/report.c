@@ -21,7 +21,7 @@
 struct report_line {
 	const char *input;
 	unsigned int by;   /* enum flat_by */
-	unsigned int sort; /* enum flat_sort */
+	unsigned int sort; /* enum flat_sort, or OPTION_UNSET */
 	uint64_t limit;	   /* REPORT_NO_LIMIT if not given; 0: all */
 	bool tree, gc, json, csv, info;
 	struct filter_options filter;
@@ -37,6 +37,7 @@ static const char *by_choice(size_t i)
 		[FLAT_BY_PROCESS] = "process",	   [FLAT_BY_KIND] = "kind",
 		[FLAT_BY_CONTAINER] = "container", [FLAT_BY_RUBY] = "ruby",
 		[FLAT_BY_MODULE] = "module",	   [FLAT_BY_GEM] = "gem",
+		[FLAT_BY_TIME] = "time",
 	};
 
 	return i < ARRAY_SIZE(words) ? words[i] : NULL;
@@ -77,8 +78,7 @@ static const struct option_spec specs[] = {
 		.type = OPTION_CHOICE,
 		OPT(sort),
 		.arg = "TIME",
-		.help = "order of the rows",
-		.initial = "self",
+		.help = "order of the rows (default self; with --by time, that of time)",
 		.choice = sort_choice,
 	},
 	{
@@ -88,7 +88,7 @@ static const struct option_spec specs[] = {
 		OPT(limit),
 		.arg = "N",
 		.help = "rows to show, 0 for all (default 30; 5 stacks with --stack both; all with "
-			"--tree, --json and --csv)",
+			"--tree, --json, --csv and seconds in their order)",
 		.min = 0,
 		.max = 1000000000,
 	},
@@ -210,12 +210,21 @@ static enum stack_mode usual_mode(const struct report_line *line)
 	}
 }
 
+static enum flat_sort usual_sort(const struct report_line *line)
+{
+	if (line->sort != OPTION_UNSET)
+		return line->sort;
+	return line->by == FLAT_BY_TIME ? FLAT_SORT_TIME : FLAT_SORT_SELF;
+}
+
 static uint64_t rows_wanted(const struct report_line *line, renderer render)
 {
 	if (line->limit == 0)
 		return REPORT_NO_LIMIT;
 	if (line->limit != REPORT_NO_LIMIT)
 		return line->limit;
+	if (usual_sort(line) == FLAT_SORT_TIME)
+		return REPORT_NO_LIMIT;
 	if (render == report_text || render == report_gc)
 		return DEFAULT_LIMIT;
 	if (render == report_both)
@@ -232,11 +241,12 @@ static int report_recording(const struct cmd_context *ctx, struct report_line *l
 		.rec = &rec,
 		.filter = filter,
 		.by = line->by,
-		.sort = line->sort,
+		.sort = usual_sort(line),
 		.width = term_width(STDOUT_FILENO),
 		.color = term_color(STDOUT_FILENO, ctx->color),
 	};
-	struct read_options needs = { .by_thread = line->gc || flat_by_thread(line->by) };
+	struct read_options needs = { .by_thread = line->gc || flat_by_thread(line->by),
+				      .keep_samples = line->by == FLAT_BY_TIME };
 	_cleanup_buf_ struct buf out = BUF_INIT;
 	renderer render = report_text;
 	int r;
@@ -267,7 +277,9 @@ static int report_recording(const struct cmd_context *ctx, struct report_line *l
 
 static int report_main(struct cmd_context *ctx, int argc, char **argv, struct err *err)
 {
-	struct report_line line = { .limit = REPORT_NO_LIMIT, .filter = FILTER_OPTIONS_INIT };
+	struct report_line line = { .sort = OPTION_UNSET,
+				    .limit = REPORT_NO_LIMIT,
+				    .filter = FILTER_OPTIONS_INIT };
 	struct view_filter filter = VIEW_FILTER_INIT;
 	struct option_rest rest;
 	int r;
@@ -292,6 +304,7 @@ static const struct command_example examples[] = {
 	{ "rbpf report --by container", "which container uses the CPU" },
 	{ "rbpf report --tree --include 'Cart#total'", "the call tree around a method" },
 	{ "rbpf report --by module --stack native", "which libraries use the CPU" },
+	{ "rbpf report --by time --sort self -n 5", "the five seconds with the most CPU time" },
 	{ "rbpf report --by gem", "which gems use the CPU, with the C code that they call" },
 	{ "rbpf report --stack both -n 3", "the three heaviest stacks, Ruby next to native" },
 	{ "rbpf report --gc --by line", "the lines that cause garbage collection" },

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "report/report.h"
 #include "view/gem.h"
 #include "view/label.h"
@@ -28,6 +29,8 @@ static const char *const field_names[] = {
 	[FIELD_GEM] = "gem",
 	[FIELD_VERSION] = "version",
 	[FIELD_ORIGIN] = "origin",
+	[FIELD_FROM] = "from_ns",
+	[FIELD_CLOCK] = "clock_ns",
 	[FIELD_PROCESSES] = "processes",
 	[FIELD_SAMPLES] = "samples",
 	[FIELD_TOTAL_SAMPLES] = "total_samples",
@@ -72,6 +75,7 @@ const enum report_field *fields_of_rows(const struct report *r)
 		[FLAT_BY_CONTAINER] = { FIELD_CONTAINER, FIELD_PROCESSES, FIELD_NUMBERS },
 		[FLAT_BY_RUBY] = { FIELD_RUBY, FIELD_PROCESSES, FIELD_NUMBERS },
 		[FLAT_BY_MODULE] = { FIELD_MODULE, FIELD_NUMBERS },
+		[FLAT_BY_TIME] = { FIELD_FROM, FIELD_CLOCK, FIELD_NUMBERS },
 		[FLAT_BY_GEM] = { FIELD_GEM, FIELD_VERSION, FIELD_ORIGIN, FIELD_NUMBERS },
 	};
 
@@ -165,6 +169,16 @@ static struct field_value gem_value(const struct profile *p, uint32_t frame,
 	return text(buf_str(scratch));
 }
 
+static struct field_value time_value(const struct profile *p, uint32_t second,
+				     enum report_field field)
+{
+	const uint64_t from_ns = second * NSEC_PER_SEC, start = p->meta.start_realtime_ns;
+
+	if (field == FIELD_CLOCK)
+		return number(start ? start + from_ns : 0);
+	return number(from_ns);
+}
+
 static struct field_value process_value(const struct profile *p, uint32_t id,
 					enum report_field field)
 {
@@ -216,6 +230,8 @@ static struct field_value key_value(const struct report *r, const struct flat_ro
 		return process_value(p, row->id, field);
 	case FLAT_BY_GEM:
 		return gem_value(p, row->frame, field, scratch);
+	case FLAT_BY_TIME:
+		return time_value(p, row->id, field);
 	case FLAT_BY_KIND:
 		return text(frame_kind_name(row->id));
 	case FLAT_BY_CONTAINER:

@@ -155,6 +155,7 @@ static const struct headings headings[] = {
 	[FLAT_BY_RUBY] = { "RUBY", "PROCESSES" },
 	[FLAT_BY_MODULE] = { "MODULE", NULL },
 	[FLAT_BY_GEM] = { "GEM", "ORIGIN" },
+	[FLAT_BY_TIME] = { "FROM", "CLOCK" },
 };
 
 void report_row_name(const struct report *r, enum flat_by by, const struct flat_row *row,
@@ -200,7 +201,22 @@ void report_row_name(const struct report *r, enum flat_by by, const struct flat_
 		gem_of_frame(p, row->frame, &gem);
 		gem_label(&gem, out);
 		return;
+	case FLAT_BY_TIME:
+		buf_addf(out, "%" PRIu32 "s", row->id);
+		return;
 	}
+}
+
+/* What a clock on the wall showed in this second of the recording; nothing if that is unknown. */
+static void add_clock(const struct profile *p, uint32_t second, struct buf *out)
+{
+	time_t at = (time_t)(p->meta.start_realtime_ns / NSEC_PER_SEC + second);
+	char text[40];
+	struct tm tm;
+
+	if (p->meta.start_realtime_ns && localtime_r(&at, &tm) &&
+	    strftime(text, sizeof(text), "%H:%M:%S", &tm))
+		buf_addstr(out, text);
 }
 
 void report_row_place(const struct report *r, enum flat_by by, const struct flat_row *row,
@@ -230,6 +246,9 @@ void report_row_place(const struct report *r, enum flat_by by, const struct flat
 	case FLAT_BY_GEM:
 		gem_of_frame(p, row->frame, &gem);
 		buf_addstr(out, gem_origin_word(gem.origin));
+		return;
+	case FLAT_BY_TIME:
+		add_clock(p, row->id, out);
 		return;
 	case FLAT_BY_FILE:
 	case FLAT_BY_KIND:

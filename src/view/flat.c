@@ -40,6 +40,7 @@
 #include "view/group.h"
 #include "view/owner.h"
 #include "view/sample_kind.h"
+#include "view/seconds.h"
 #include "view/stack_mode.h"
 
 struct sum {
@@ -310,6 +311,8 @@ static int compare_rows(const void *a, const void *b, void *arg)
 	int first = order->sort == FLAT_SORT_SELF ? by_self : by_total;
 	int second = order->sort == FLAT_SORT_SELF ? by_total : by_self;
 
+	if (order->sort == FLAT_SORT_TIME)
+		return compare_u64(x->id, y->id);
 	if (first)
 		return first;
 	return second ? second : compare_names(order, x, y);
@@ -400,6 +403,16 @@ static int build_from_kinds(const struct profile *p, const struct view_selection
 	if (flat->n_rows)
 		qsort_r(flat->rows, flat->n_rows, sizeof(*flat->rows), compare_rows, order);
 	return 0;
+}
+
+static int build_from_time(const struct profile *p, const struct view_selection *sel,
+			   struct flat_order *order, struct flat *flat)
+{
+	int r = p->n_kept || !p->n_aggregates ? seconds_rows(p, sel, flat) : -EINVAL;
+
+	if (!r && flat->n_rows)
+		qsort_r(flat->rows, flat->n_rows, sizeof(*flat->rows), compare_rows, order);
+	return r;
 }
 
 /* ---- rows of owners ---- */
@@ -530,6 +543,8 @@ int flat_build_selected(const struct profile *p, const struct view_selection *se
 		err = build_from_owners(p, sel, kind, &order, &flat);
 	else if (by == FLAT_BY_KIND)
 		err = build_from_kinds(p, sel, &order, &flat);
+	else if (by == FLAT_BY_TIME)
+		err = build_from_time(p, sel, &order, &flat);
 	else
 		err = build_from_frames(p, sel, &order, &flat);
 	if (err)

@@ -185,7 +185,7 @@ refuse "--limit*" report -n -1 full.data
 refuse "--tree and --json exclude each other" report --tree --json full.data
 refuse "--tree needs --by function or line, not --by file" report --tree --by file full.data
 refuse "--gc needs --by function or line, not --by thread" report --gc --by thread full.data
-for by in container ruby gem; do
+for by in container ruby gem time; do
 	refuse "--tree needs --by function or line, not --by $by" report --tree --by $by full.data
 	refuse "--gc needs --by function or line, not --by $by" report --gc --by $by full.data
 done
@@ -399,7 +399,7 @@ fi
 
 if begin "report --json is JSON and adds up"; then
 	if command -v ruby > /dev/null; then
-		for by in function line file thread process kind container ruby module gem; do
+		for by in function line file thread process kind container ruby module gem time; do
 			run report --json --by $by containers.data
 			if ruby -rjson -e '
 				r = JSON.parse(File.read(ARGV[0])); s = r["summary"]
@@ -571,6 +571,17 @@ if begin "report --by container and ruby"; then
 	else
 		not_ok "--info"
 	fi
+fi
+if begin "report --by time"; then
+	TZ=Asia/Kolkata run report --by time full.data
+	[ "$(grep -o '[0-9]s  *03:43:2[0-9]$' "$out" | tr -s ' \n' ' ')" = \
+		"0s 03:43:20 1s 03:43:21 2s 03:43:22 3s 03:43:23 " ] || not_ok "not four seconds"
+	run report --by time --csv -n 1 --sort self full.data
+	grep -q '^0,1700000000000000000,99,99,' "$out" || not_ok "CSV"
+	run report --by time --csv --from 1s --to 2s full.data
+	[ "$(grep -c '' "$out")" = 2 ] && grep -q '^1000000000,1700000001000000000,99,99,' "$out" ||
+		not_ok "--from and --to"
+	expect 0 ""
 fi
 if begin "report --by gem"; then
 	run report --by gem gems.data

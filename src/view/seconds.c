@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "view/seconds.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "base/clock.h"
+#include "view/filter.h"
+#include "view/flat.h"
+
+uint32_t second_of(const struct profile *p, const struct profile_sample *sample)
+{
+	uint64_t start = p->meta.start_monotonic_ns;
+	/* The buffers of the kernel may hold samples of just before the start. */
+	uint64_t second = sample->ts > start ? (sample->ts - start) / NSEC_PER_SEC : 0;
+
+	return second < UINT32_MAX ? (uint32_t)second : UINT32_MAX;
+}
+
+static int compare_seconds(const void *a, const void *b)
+{
+	const struct flat_row *x = a, *y = b;
+
+	return (x->id > y->id) - (x->id < y->id);
+}
+
+/* Rows of the same second become one. */
+static void unite(struct flat *flat)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < flat->n_rows; i++) {
+		struct flat_row *row = &flat->rows[i], *last = n ? &flat->rows[n - 1] : NULL;
+
+		if (!last || last->id != row->id) {
+			flat->rows[n++] = *row;
+			continue;
+		}
+		last->samples += row->samples;
+		last->self_value += row->self_value;
+	}
+	flat->n_rows = n;
+	for (size_t i = 0; i < n; i++) {
+		flat->rows[i].total_samples = flat->rows[i].samples;
+		flat->rows[i].total_value = flat->rows[i].self_value;
+	}
+}
+
+int seconds_rows(const struct profile *p, const struct view_selection *sel, struct flat *flat)
+{
+	for (size_t i = 0; i < p->n_kept; i++) {
+		const struct profile_sample *s = &p->samples[i];
+		const struct profile_aggregate alike = profile_aggregate_of(s);
+		struct flat_row row = { .frame = PROFILE_NONE, .id = second_of(p, s) };
+		struct flat_row *last = flat->n_rows ? &flat->rows[flat->n_rows - 1] : NULL;
+
+		if (s->event != p->event || !view_selected(sel, &alike))
+			continue;
+		/* Samples are nearly in the order of time: few rows are made twice. */
+		if (!last || last->id != row.id) {
+			if (array_reserve(flat->rows, flat->cap_rows, flat->n_rows + 1))
+				return -ENOMEM;
+			last = &flat->rows[flat->n_rows++];
+			*last = row;
+		}
+		last->samples++;
+		last->self_value += s->value;
+	}
+	if (flat->n_rows)
+		qsort(flat->rows, flat->n_rows, sizeof(*flat->rows), compare_seconds);
+	unite(flat);
+	return 0;
+}

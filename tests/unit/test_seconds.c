@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Rows that are seconds of a recording. */
+#include <criterion/criterion.h>
+#include <errno.h>
+
+#include "base/clock.h"
+#include "support/profile_builder.h"
+#include "view/filter.h"
+#include "view/flat.h"
+#include "view/seconds.h"
+
+static struct profile_builder b;
+static uint32_t thread;
+
+static void setup(void)
+{
+	builder_init(&b);
+	thread = builder_thread(&b, builder_process(&b, 42, "ruby app.rb"), 42, "main");
+}
+
+static void teardown(void)
+{
+	builder_deinit(&b);
+}
+
+TestSuite(seconds, .init = setup, .fini = teardown);
+
+static void add_at(uint64_t ms, uint64_t value)
+{
+	b.now = BUILDER_START + ms * NSEC_PER_MSEC;
+	builder_sample(&b, thread, builder_path(&b, "<main>"), value, 0);
+}
+
+/* "second samples value", a line each row. */
+static void expect_rows(const struct view_filter *f, enum flat_sort sort, const char *expected)
+{
+	struct buf out = BUF_INIT;
+	struct flat flat;
+
+	cr_assert_eq(flat_build(&b.out.profile, f, FLAT_BY_TIME, sort, &flat), 0);
+	for (size_t i = 0; i < flat.n_rows; i++) {
+		buf_addf(&out, "%u %d %d\n", flat.rows[i].id, (int)flat.rows[i].samples,
+			 (int)flat.rows[i].self_value);
+		cr_expect_eq(flat.rows[i].total_samples, flat.rows[i].samples);
+		cr_expect_eq(flat.rows[i].total_value, flat.rows[i].self_value);
+	}
+	cr_expect_str_eq(buf_str(&out), expected, "%s", buf_str(&out));
+	buf_deinit(&out);
+	flat_deinit(&flat);
+}
+
+Test(seconds, in_the_order_of_time)
+{
+	const struct view_filter other = { .no_gc = true };
+
+	add_at(0, 1);
+	add_at(999, 2);
+	add_at(2000, 4);
+	add_at(3999, 8); /* records of different CPUs may be out of order */
+	add_at(1999, 16);
+	add_at(3000, 32);
+	b.now = BUILDER_START - 1; /* of just before the start */
+	builder_sample(&b, thread, 0, 64, 0);
+	b.now = BUILDER_START + NSEC_PER_SEC;
+	builder_sample(&b, thread, builder_path(&b, "<main>"), 128, SAMPLE_GC);
+	expect_rows(NULL, FLAT_SORT_TIME, "0 3 67\n1 2 144\n2 1 4\n3 2 40\n");
+	expect_rows(NULL, FLAT_SORT_SELF, "1 2 144\n0 3 67\n3 2 40\n2 1 4\n");
+	expect_rows(&other, FLAT_SORT_TIME, "0 3 67\n1 1 16\n2 1 4\n3 2 40\n");
+}
+
+/* Against the filter that names a second. */
+Test(seconds, random_profiles_agree_with_from_and_to)
+{
+	struct flat flat;
+
+	builder_add_random(&b, 7, 900);
+	cr_assert_eq(flat_build(&b.out.profile, NULL, FLAT_BY_TIME, FLAT_SORT_TIME, &flat), 0);
+	cr_expect_eq(flat.n_rows, 9);
+	for (size_t i = flat.n_rows; i--;) {
+		uint64_t from = flat.rows[i].id * NSEC_PER_SEC, value = 0;
+		struct profile *p = &b.out.profile;
+
+		for (size_t k = 0; k < p->n_kept; k++)
+			if (p->samples[k].ts - BUILDER_START >= from &&
+			    p->samples[k].ts - BUILDER_START < from + NSEC_PER_SEC)
+				value += p->samples[k].value;
+		cr_expect_eq(flat.rows[i].self_value, value);
+		cr_expect_eq(flat.rows[i].samples, 100);
+	}
+	flat_deinit(&flat);
+}
+
+Test(seconds, samples_of_another_event_are_not_counted)
+{
+	add_at(0, 1);
+	b.out.profile.samples[0].event = 1;
+	add_at(1000, 2);
+	expect_rows(NULL, FLAT_SORT_TIME, "1 1 2\n");
+}
+
+Test(seconds, samples_must_have_been_kept)
+{
+	struct flat flat;
+
+	add_at(0, 1);
+	b.out.profile.n_kept = 0;
+	cr_expect_eq(flat_build(&b.out.profile, NULL, FLAT_BY_TIME, FLAT_SORT_TIME, &flat),
+		     -EINVAL);
+	b.out.profile.n_kept = 1;
+}
