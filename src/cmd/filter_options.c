@@ -6,6 +6,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/parse.h"
 #include "view/filter.h"
 
 #define FILTER(member) .offset = offsetof(struct filter_options, member)
@@ -92,17 +93,21 @@ const struct option_spec filter_option_specs[N_FILTER_OPTIONS] = {
 	},
 	{
 		.name = "from",
-		.type = OPTION_DURATION,
-		FILTER(from_ns),
+		.type = OPTION_STRING,
+		FILTER(from),
 		.arg = "TIME",
-		.help = "drop samples before this time, counted from the start of the recording",
+		.help = "drop samples before this time: 12s, 5m since the start of the recording, "
+			"or "
+			"12:00:05 by the clock",
 	},
 	{
 		.name = "to",
-		.type = OPTION_DURATION,
-		FILTER(to_ns),
+		.type = OPTION_STRING,
+		FILTER(to),
 		.arg = "TIME",
-		.help = "drop samples after this time, counted from the start of the recording",
+		.help = "drop samples after this time: 12s, 5m since the start of the recording, "
+			"or "
+			"12:00:05 by the clock",
 	},
 };
 
@@ -115,6 +120,23 @@ static int choose_stacks(const struct filter_options *opts, enum stack_mode usua
 			       "--ruby-only means --stack ruby: it cannot be given with --stack %s",
 			       stack_mode_name(opts->stack));
 	*ret = opts->ruby_only ? STACK_RUBY : opts->stack == OPTION_UNSET ? usual : opts->stack;
+	return 0;
+}
+
+static int parse_time(const char *s, const char *what, uint64_t *since_start,
+		      struct wall_time *by_clock, struct err *err)
+{
+	if (!s)
+		return 0;
+	if (wall_time_is_meant(s))
+		return wall_time_parse(s, what, by_clock, err);
+	return parse_duration(s, what, since_start, err);
+}
+
+int cmd_check_times(const struct view_filter *f, struct err *err)
+{
+	if (f->to_ns && f->from_ns >= f->to_ns)
+		return err_set(err, -EINVAL, ERR_USAGE, "--from must be before --to");
 	return 0;
 }
 
@@ -139,8 +161,13 @@ int cmd_filter(struct filter_options *opts, enum stack_mode usual, struct view_f
 	r = choose_stacks(opts, usual, &ret->stack, err);
 	if (r)
 		return r;
-	if (opts->to_ns && opts->from_ns >= opts->to_ns)
-		return err_set(err, -EINVAL, ERR_USAGE, "--from must be before --to");
+	r = parse_time(opts->from, "--from", &ret->from_ns, &ret->from, err);
+	if (!r)
+		r = parse_time(opts->to, "--to", &ret->to_ns, &ret->to, err);
+	if (!r && !ret->from.given && !ret->to.given)
+		r = cmd_check_times(ret, err);
+	if (r)
+		return r;
 	for (i = 0; i < ARRAY_SIZE(patterns); i++) {
 		if (!patterns[i].pattern)
 			continue;
@@ -156,8 +183,6 @@ int cmd_filter(struct filter_options *opts, enum stack_mode usual, struct view_f
 	opts->pids.n = 0;
 	opts->tids.n = 0;
 	ret->event = opts->event;
-	ret->from_ns = opts->from_ns;
-	ret->to_ns = opts->to_ns;
 	ret->no_gc = opts->no_gc;
 	return 0;
 }

@@ -21,7 +21,7 @@ struct filter_options {
 	const char *event;					   /* or NULL */
 	unsigned int stack; /* enum stack_mode, or OPTION_UNSET */
 	bool ruby_only, no_gc;
-	uint64_t from_ns, to_ns; /* 0 if not given */
+	const char *from, *to; /* or NULL */
 };
 
 #define FILTER_OPTIONS_INIT                                                                        \
@@ -47,5 +47,8 @@ extern const struct option_spec filter_option_specs[N_FILTER_OPTIONS];
  */
 int cmd_filter(struct filter_options *opts, enum stack_mode usual, struct view_filter *ret,
 	       struct err *err);
+
+/* ERR_USAGE if @f selects an empty range of time. */
+int cmd_check_times(const struct view_filter *f, struct err *err);
 
 #endif

@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/number.h"
 #include "cmd/command.h"
+#include "cmd/filter_options.h"
 #include "cmd/messages.h"
 #include "cmd/options.h"
 #include "view/filter.h"
@@ -59,7 +60,7 @@ static void warn_interrupted(const struct cmd_context *ctx, const struct recordi
 }
 
 int cmd_open_recording(const struct cmd_context *ctx, const char *input,
-		       const struct option_rest *rest, const struct view_filter *filter,
+		       const struct option_rest *rest, struct view_filter *filter,
 		       const struct read_options *needs, struct recording *ret, struct err *err)
 {
 	struct read_options opts = *needs;
@@ -72,6 +73,8 @@ int cmd_open_recording(const struct cmd_context *ctx, const char *input,
 	opts.event = filter->event;
 	opts.from_ns = filter->from_ns;
 	opts.to_ns = filter->to_ns;
+	opts.from = filter->from;
+	opts.to = filter->to;
 	opts.by_thread |= view_filter_by_thread(filter);
 	r = profile_read(rec.path, &opts, &rec.profile, &rec.report, err);
 	if (r)
@@ -81,6 +84,14 @@ int cmd_open_recording(const struct cmd_context *ctx, const char *input,
 			rec.report.complete ? "" : " and was not closed properly");
 		recording_close(&rec);
 		return -ENODATA;
+	}
+	read_options_find_times(&opts, rec.profile.meta.start_realtime_ns);
+	filter->from_ns = opts.from_ns;
+	filter->to_ns = opts.to_ns;
+	r = cmd_check_times(filter, err);
+	if (r) {
+		recording_close(&rec);
+		return r;
 	}
 	warn_interrupted(ctx, &rec);
 	*ret = rec;

@@ -16,13 +16,13 @@ struct view_filter;
  * Read the recording named by @input (-i), else by the argument in @rest, else by the environment
  * variable RBPF_DATA, else rbpf.data; "-" is stdin. Warns if it was not closed properly. Reads the
  * samples of the event and the time that @filter names, by thread if @filter or @needs
- * needs that.
+ * needs that; sets the times of @filter that a clock tells.
  *
  * Fails with ERR_USAGE (named twice, or stdin is a terminal), ERR_PROFILE, or -ENODATA and
  * ERR_EMPTY. @ret is written only on success and must then be closed with recording_close().
  */
 int cmd_open_recording(const struct cmd_context *ctx, const char *input,
-		       const struct option_rest *rest, const struct view_filter *filter,
+		       const struct option_rest *rest, struct view_filter *filter,
 		       const struct read_options *needs, struct recording *ret, struct err *err);
 
 /* Make it ready to be shown as @filter says: stack_mode_prepare(). Returns 0 or -ENOMEM. */

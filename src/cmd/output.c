@@ -86,7 +86,7 @@ int cmd_export_file(const struct cmd_context *ctx, const char *recording,
 {
 	_cleanup_recording_ struct recording rec = RECORDING_INIT;
 	const struct option_rest none = { 0 };
-	const struct view_filter filter = { .stack = exporter->stack };
+	struct view_filter filter = { .stack = exporter->stack };
 	const struct export_options options = { .filter = &filter };
 	_cleanup_buf_ struct buf out = BUF_INIT;
 	int r;

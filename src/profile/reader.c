@@ -177,6 +177,17 @@ static int read_meta(struct reader *rd, struct err *err)
 	return 0;
 }
 
+void read_options_find_times(struct read_options *opts, uint64_t start_realtime_ns)
+{
+	if (opts->from.given)
+		opts->from_ns = wall_time_since(&opts->from, start_realtime_ns);
+	if (opts->to.given)
+		opts->to_ns = wall_time_since(&opts->to, start_realtime_ns);
+	/* Up to before the start is nothing, and not all. */
+	if (opts->to.given && !opts->to_ns)
+		opts->to_ns = 1;
+}
+
 /* ---- the whole ---- */
 
 /* What TOTALS would have said of a recording that has none; the decoder counted the samples. */
@@ -248,6 +259,20 @@ static int select_event(struct reader *rd, struct err *err)
 	return 0;
 }
 
+/* When in the recording @opts' times are. */
+static int find_times(struct reader *rd, struct err *err)
+{
+	uint64_t start = rd->profile.meta.start_realtime_ns;
+
+	if ((rd->opts.from.given || rd->opts.to.given) && !start)
+		return err_set(err, -EINVAL, ERR_USAGE,
+			       "%s does not say at what time it was made: --from and --to need "
+			       "times since its start, such as 12s",
+			       rd->name);
+	read_options_find_times(&rd->opts, start);
+	return 0;
+}
+
 /* Tell the decoder which samples are selected. */
 static void select_samples(struct reader *rd)
 {
@@ -281,6 +306,8 @@ static int read_all(struct reader *rd, struct err *err)
 	r = read_meta(rd, err);
 	if (!r)
 		r = select_event(rd, err);
+	if (!r)
+		r = find_times(rd, err);
 	if (r)
 		return r;
 	rd->decoder_ready = true;

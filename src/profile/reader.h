@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "profile/profile.h"
+#include "profile/wall_time.h"
 
 struct err;
 
@@ -23,9 +24,10 @@ struct read_report {
 
 /* Which samples are selected. */
 struct read_options {
-	const char *event; /* name; NULL: the first of the recording (of those kept, all) */
-	uint64_t from_ns;  /* since the start of the recording */
-	uint64_t to_ns;	   /* since the start, not included; 0: up to the end */
+	const char *event;	   /* name; NULL: the first of the recording (of those kept, all) */
+	uint64_t from_ns;	   /* since the start of the recording */
+	uint64_t to_ns;		   /* since the start, not included; 0: up to the end */
+	struct wall_time from, to; /* in place of these, if given */
 	bool by_thread; /* add them up by thread, too: 40 bytes for each pair of a thread and a stack */
 	bool keep_samples; /* also one by one: 32 bytes each */
 };
@@ -37,8 +39,8 @@ struct read_options {
  * A FIFO, device or link that another user may have left is refused with -EPERM (dir_entry.h).
  * Otherwise it fails with ERR_PROFILE: no such file, unreadable, empty, not a recording ("starts
  * with '<?xml'"), an unknown major version of the format, damaged before its first records, or one
- * that takes far more memory than the file has bytes (-E2BIG); or, without @opts->event, with
- * -ENOENT and ERR_USAGE. A damaged tail is no failure: @report says so. On failure *@ret and
+ * that takes far more memory than the file has bytes (-E2BIG); or with ERR_USAGE: without
+ * @opts->event (-ENOENT), or if it does not say when @opts->from or to is (-EINVAL). A damaged tail is no failure: @report says so. On failure *@ret and
  * *@report are untouched.
  *
  * What is returned is sound whatever the file was: every id names something that exists, ids of
@@ -51,5 +53,8 @@ int profile_read(const char *path, const struct read_options *opts, struct profi
 int profile_read_mem(const void *data, size_t len, const char *name,
 		     const struct read_options *opts, struct profile *ret,
 		     struct read_report *report, struct err *err);
+
+/* Set from_ns and to_ns of @opts, as profile_read() does, if its times are given. */
+void read_options_find_times(struct read_options *opts, uint64_t start_realtime_ns);
 
 #endif

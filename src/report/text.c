@@ -381,8 +381,8 @@ static void info_meta(const struct profile_meta *meta, struct buf *out)
 	char when[40] = "unknown";
 	struct tm tm;
 
-	if (meta->start_realtime_ns && gmtime_r(&start, &tm))
-		strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S UTC", &tm);
+	if (meta->start_realtime_ns && localtime_r(&start, &tm))
+		strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S %Z", &tm);
 	buf_addf(out, "made by    rbpf %s\n", or_unknown(meta->rbpf_version));
 	buf_addf(out, "command    %s\n", or_unknown(meta->command));
 	buf_addf(out, "host       %s (%s %s, %s)\n", or_unknown(meta->hostname),

@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include "base/cleanup.h"
+#include "profile/wall_time.h"
 #include "view/stack_mode.h"
 
 struct err;
@@ -36,8 +37,9 @@ struct view_filter {
 	regex_t exclude;  /* drop samples with a frame whose name matches */
 	uint64_t from_ns; /* since the start of the recording: applied when it is read (reader.h) */
 	uint64_t to_ns;	  /* since the start; 0 means the end */
-	enum stack_mode stack; /* which frames are shown; patterns see all */
-	bool no_gc;	       /* drop samples of garbage collection, see gc_phase.h */
+	struct wall_time from, to; /* in place of these, if given, which are set when it is read */
+	enum stack_mode stack;	   /* which frames are shown; patterns see all */
+	bool no_gc;		   /* drop samples of garbage collection, see gc_phase.h */
 };
 
 #define VIEW_FILTER_INIT                                                                           \

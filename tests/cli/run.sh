@@ -583,6 +583,26 @@ if begin "report --by time"; then
 		not_ok "--from and --to"
 	expect 0 ""
 fi
+if begin "--from and --to by the clock"; then
+	run report --csv --from 1s --to 2s full.data
+	cp "$out" "$out.usual"
+	for range in "22:13:21Z 22:13:22Z" "2023-11-14T22:13:21Z 2s" "1s 2023-11-14T22:13:22.0Z"; do
+		run report --csv --from "${range% *}" --to "${range#* }" full.data
+		cmp -s "$out" "$out.usual" || not_ok "$range"
+	done
+	TZ=IST-5:30 run report --csv --from 03:43:21 --to 03:43:22 full.data
+	cmp -s "$out" "$out.usual" || not_ok "in another time zone"
+	TZ=IST-5:30 run report --info full.data
+	grep -q '^start  *2023-11-15 03:43:20 IST$' "$out" || not_ok "--info"
+	run flame --from 22:13:21Z full.data
+	grep -q 'from_ns&quot;:1000000000[,}]' "$out" || not_ok "flame"
+	run report --to 22:00Z full.data
+	expect 6 "rbpf: error: no sample of full.data passes the filters"
+fi
+refuse "--from must be before --to" report --from 22:13:22Z --to 22:13:21Z full.data
+refuse "--from must be before --to" report --from 22:13:22Z --to 1s full.data
+refuse "--from: '12:0' is no time" report --from 12:0 full.data
+refuse "--to: *" report --to soon full.data
 if begin "report --by gem"; then
 	run report --by gem gems.data
 	for row in "50.0% .* 70.0%  rack 2.2.4 * gem" "20.0% .* 20.0%  json * stdlib" \
