@@ -2,12 +2,14 @@
 #include "cmd/filter_options.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/parse.h"
 #include "view/filter.h"
+#include "view/label.h"
 
 #define FILTER(member) .offset = offsetof(struct filter_options, member)
 
@@ -78,6 +80,20 @@ const struct option_spec filter_option_specs[N_FILTER_OPTIONS] = {
 		.help = "the same as --stack ruby",
 	},
 	{
+		.name = "app",
+		.type = OPTION_FLAG,
+		FILTER(app),
+		.help = "show the program's own Ruby code only, with the time of all that it calls",
+	},
+	{
+		.name = "hide",
+		.type = OPTION_STRING,
+		FILTER(hide),
+		.arg = "LIST",
+		.help = "do not show frames of these, but add their time to their callers: app, "
+			"gems, stdlib, core, cfunc, native, gc, kernel, fiber, unknown, gap",
+	},
+	{
 		.name = "no-gc",
 		.type = OPTION_FLAG,
 		FILTER(no_gc),
@@ -133,6 +149,43 @@ static int parse_time(const char *s, const char *what, uint64_t *since_start,
 	return parse_duration(s, what, since_start, err);
 }
 
+/* The bit of the word of @len at @word. */
+static int parse_origin(const char *word, size_t len, uint32_t *ret, struct err *err)
+{
+	const char *words[ORIGIN_COUNT];
+	_cleanup_free_ char *copy = strndup(word, len);
+	const char *nearest;
+
+	if (!copy)
+		return err_oom(err);
+	for (size_t i = 0; i < ORIGIN_COUNT; i++) {
+		words[i] = label_origin_word(i);
+		if (!strcmp(copy, words[i])) {
+			*ret |= 1u << i;
+			return 0;
+		}
+	}
+	nearest = parse_nearest(copy, words, ORIGIN_COUNT);
+	err_set(err, -EINVAL, ERR_USAGE, "--hide: unknown kind of code '%.100s'%s%s%s", copy,
+		nearest ? " (did you mean " : "", nearest ? nearest : "", nearest ? "?)" : "");
+	err_hint(err, "--hide takes some of app,gems,stdlib,core,cfunc,native,gc,kernel,fiber,"
+		      "unknown,gap");
+	return -EINVAL;
+}
+
+static int parse_origins(const char *list, uint32_t *ret, struct err *err)
+{
+	int r = 0;
+
+	while (list && !r) {
+		size_t len = strcspn(list, ",");
+
+		r = parse_origin(list, len, ret, err);
+		list = list[len] ? list + len + 1 : NULL;
+	}
+	return r;
+}
+
 int cmd_check_times(const struct view_filter *f, struct err *err)
 {
 	if (f->to_ns && f->from_ns >= f->to_ns)
@@ -159,6 +212,11 @@ int cmd_filter(struct filter_options *opts, enum stack_mode usual, struct view_f
 	int r;
 
 	r = choose_stacks(opts, usual, &ret->stack, err);
+	if (r)
+		return r;
+	if (opts->app)
+		ret->hide = ((1u << ORIGIN_COUNT) - 1) & ~(1u << ORIGIN_APP);
+	r = parse_origins(opts->hide, &ret->hide, err);
 	if (r)
 		return r;
 	r = parse_time(opts->from, "--from", &ret->from_ns, &ret->from, err);

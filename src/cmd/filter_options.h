@@ -20,7 +20,8 @@ struct filter_options {
 	const char *thread, *comm, *container, *include, *exclude; /* regexes or NULL */
 	const char *event;					   /* or NULL */
 	unsigned int stack; /* enum stack_mode, or OPTION_UNSET */
-	bool ruby_only, no_gc;
+	bool ruby_only, no_gc, app;
+	const char *hide;      /* or NULL */
 	const char *from, *to; /* or NULL */
 };
 
@@ -29,7 +30,7 @@ struct filter_options {
 		.stack = OPTION_UNSET                                                              \
 	}
 
-#define N_FILTER_OPTIONS 13
+#define N_FILTER_OPTIONS 15
 extern const struct option_spec filter_option_specs[N_FILTER_OPTIONS];
 
 /* The group of these options for a command whose struct @type has them as .filter. */

@@ -31,6 +31,7 @@
 #include "export/xml.h"
 #include "profile/profile.h"
 #include "view/filter.h"
+#include "view/label.h"
 
 #define DEFAULT_WIDTH	  1200
 #define MIN_WIDTH	  200
@@ -98,6 +99,15 @@ static void add_pids(struct json *j, const char *key, const pid_t *pids, size_t 
 	json_array_end(j);
 }
 
+static void add_hidden(struct json *j, uint32_t origins)
+{
+	json_array_begin(j, "hide");
+	for (size_t i = 0; i < ORIGIN_COUNT; i++)
+		if (origins & 1u << i)
+			json_str(j, NULL, label_origin_word(i));
+	json_array_end(j);
+}
+
 /* The patterns themselves are in "drawn_by": compiled ones cannot be read. */
 static void add_filters(struct json *j, const struct view_filter *f)
 {
@@ -121,6 +131,8 @@ static void add_filters(struct json *j, const struct view_filter *f)
 			json_str(j, "stack", stack_mode_name(f->stack));
 		if (f->no_gc)
 			json_bool(j, "no_gc", true);
+		if (f->hide)
+			add_hidden(j, f->hide);
 	}
 	json_object_end(j);
 }

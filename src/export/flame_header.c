@@ -11,6 +11,7 @@
 #include "export/flame_text.h"
 #include "profile/profile.h"
 #include "view/filter.h"
+#include "view/label.h"
 
 /* Pixels. */
 #define TITLE_Y	    29
@@ -119,6 +120,24 @@ static const char *stacks_shown(const struct flame *fl)
 	}
 }
 
+/* "application code only", "gems, stdlib hidden" */
+static void add_hidden(uint32_t origins, struct buf *out)
+{
+	const char *comma = "";
+
+	if ((origins | 1u << ORIGIN_APP) == (1u << ORIGIN_COUNT) - 1) {
+		buf_addstr(out, "application code only");
+		return;
+	}
+	for (size_t i = 0; i < ORIGIN_COUNT; i++) {
+		if (!(origins & 1u << i))
+			continue;
+		buf_addf(out, "%s%s", comma, label_origin_word(i));
+		comma = ", ";
+	}
+	buf_addstr(out, " hidden");
+}
+
 static void add_subtitle(const struct flame *fl, struct paragraph *par)
 {
 	const struct flame_facts *facts = &fl->facts;
@@ -156,6 +175,10 @@ static void add_subtitle(const struct flame *fl, struct paragraph *par)
 	}
 	if (fl->opts->filter && fl->opts->filter->no_gc) {
 		buf_addstr(&s, "without GC");
+		add_piece(par, &s);
+	}
+	if (fl->opts->filter && fl->opts->filter->hide) {
+		add_hidden(fl->opts->filter->hide, &s);
 		add_piece(par, &s);
 	}
 	end_paragraph(par);

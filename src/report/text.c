@@ -335,6 +335,19 @@ int report_table(const struct report *r, const struct flat *flat, const char *ti
 	return ret;
 }
 
+/* The time that no row has, where --hide leaves stacks without any frame. */
+static void add_unshown(const struct report *r, const struct flat *flat, struct buf *out)
+{
+	uint64_t shown = 0;
+
+	for (size_t i = 0; i < flat->n_rows; i++)
+		shown += flat->rows[i].self_value;
+	if (r->filter && r->filter->hide && shown < flat->value)
+		buf_addf(out, "  %s (%s) in stacks of which all frames are hidden\n",
+			 num_value(profile_event(&r->rec->profile)->unit, flat->value - shown).s,
+			 num_percent(flat->value - shown, flat->value).s);
+}
+
 static int render_flat(const struct report *r, const struct flat *flat, struct buf *out)
 {
 	int ret;
@@ -343,6 +356,7 @@ static int render_flat(const struct report *r, const struct flat *flat, struct b
 	ret = report_table(r, flat, NULL, out);
 	if (ret)
 		return ret;
+	add_unshown(r, flat, out);
 	report_footer(r, flat->samples, out);
 	warn_few_samples(r, flat, out);
 	return buf_failed(out) ? -ENOMEM : 0;

@@ -15,12 +15,14 @@
 #include "base/err.h"
 #include "profile/profile.h"
 #include "view/gc_phase.h"
+#include "view/label.h"
 
 struct view_selection {
 	const struct profile *profile;
 	enum stack_mode mode;
 	uint32_t instead; /* stack; 0 if none */
 	bool no_gc, only_gc;
+	bool *hidden;	    /* by frame id; NULL if the filter hides none; owned */
 	uint8_t *gc_phases; /* by stack id; NULL unless no_gc or only_gc; owned */
 	bool *threads;	    /* by thread id: whether its samples are selected; owned */
 	bool *stacks;	    /* the same by stack id; NULL when all are; owned */
@@ -156,6 +158,20 @@ static int select_stacks(struct view_selection *sel, const struct view_filter *f
 	return 0;
 }
 
+static int hide_frames(struct view_selection *sel, uint32_t origins)
+{
+	const struct profile *p = sel->profile;
+
+	if (!origins)
+		return 0;
+	sel->hidden = calloc(p->n_frames + 1, sizeof(*sel->hidden));
+	if (!sel->hidden)
+		return -ENOMEM;
+	for (size_t i = 0; i < p->n_frames; i++)
+		sel->hidden[i] = origins & 1u << label_origin(p, (uint32_t)i);
+	return 0;
+}
+
 static int selection_new(const struct profile *p, const struct view_filter *f, bool only_gc,
 			 struct view_selection **ret)
 {
@@ -172,6 +188,8 @@ static int selection_new(const struct profile *p, const struct view_filter *f, b
 	sel->profile = p;
 	sel->no_gc = f->no_gc;
 	sel->only_gc = only_gc;
+	if (hide_frames(sel, f->hide))
+		goto nomem;
 	view_selection_show(sel, f->stack);
 	if (select_threads(sel, f))
 		goto nomem;
@@ -202,6 +220,7 @@ void view_selection_free(struct view_selection *sel)
 {
 	if (!sel)
 		return;
+	free(sel->hidden);
 	free(sel->gc_phases);
 	free(sel->threads);
 	free(sel->stacks);
@@ -247,7 +266,7 @@ struct view_sum view_selected_threads(const struct view_selection *sel, bool *th
 void view_selection_show(struct view_selection *sel, enum stack_mode mode)
 {
 	sel->mode = mode;
-	sel->instead = sel->only_gc ? 0 : stack_mode_instead(mode, sel->profile);
+	sel->instead = sel->only_gc || sel->hidden ? 0 : stack_mode_instead(mode, sel->profile);
 }
 
 /* Methods, and what stands for them. */
@@ -267,6 +286,8 @@ static bool may_cause_gc(enum frame_kind kind)
 
 bool view_frame_shown(const struct view_selection *sel, uint32_t frame)
 {
+	if (sel->hidden && sel->hidden[frame])
+		return false;
 	if (sel->only_gc)
 		return may_cause_gc(sel->profile->frames[frame].kind);
 	return stack_mode_shows(sel->mode, sel->profile, frame);

@@ -38,8 +38,9 @@ struct view_filter {
 	uint64_t from_ns; /* since the start of the recording: applied when it is read (reader.h) */
 	uint64_t to_ns;	  /* since the start; 0 means the end */
 	struct wall_time from, to; /* in place of these, if given, which are set when it is read */
-	enum stack_mode stack;	   /* which frames are shown; patterns see all */
-	bool no_gc;		   /* drop samples of garbage collection, see gc_phase.h */
+	enum stack_mode stack;	   /* which frames are shown; patterns see all … */
+	uint32_t hide; /* … without those of these origins: bits 1 << enum code_origin */
+	bool no_gc;    /* drop samples of garbage collection, see gc_phase.h */
 };
 
 #define VIEW_FILTER_INIT                                                                           \
@@ -107,7 +108,10 @@ void view_selection_show(struct view_selection *sel, enum stack_mode mode);
 /* Whether frame @frame is shown. A hidden frame's time goes to its caller. */
 bool view_frame_shown(const struct view_selection *sel, uint32_t frame);
 
-/* The stack that is shown instead of one of which no frame is: stack_mode_prepare(). 0 if none. */
+/*
+ * The stack that is shown instead of one of which no frame is: stack_mode_prepare(). 0 if there is
+ * none, and where the filter hides frames, since what it says is then not why.
+ */
 uint32_t view_stack_instead(const struct view_selection *sel);
 
 #endif

@@ -106,6 +106,20 @@ _Static_assert((int)ORIGIN_APP == GEM_APP && (int)ORIGIN_GEM == GEM_GEM &&
 		       (int)ORIGIN_STDLIB == GEM_STDLIB && (int)ORIGIN_CORE == GEM_CORE,
 	       "code in Ruby has the same origins");
 
+const char *label_origin_word(size_t origin)
+{
+	static const char *const words[ORIGIN_COUNT] = {
+		[ORIGIN_APP] = "app",	    [ORIGIN_GEM] = "gems",
+		[ORIGIN_STDLIB] = "stdlib", [ORIGIN_CORE] = "core",
+		[ORIGIN_CFUNC] = "cfunc",   [ORIGIN_NATIVE] = "native",
+		[ORIGIN_GC] = "gc",	    [ORIGIN_KERNEL] = "kernel",
+		[ORIGIN_FIBER] = "fiber",   [ORIGIN_UNKNOWN] = "unknown",
+		[ORIGIN_GAP] = "gap",
+	};
+
+	return origin < ORIGIN_COUNT ? words[origin] : NULL;
+}
+
 enum code_origin label_origin(const struct profile *p, uint32_t frame)
 {
 	const struct profile_frame *f = &p->frames[frame];

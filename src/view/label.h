@@ -5,6 +5,7 @@
 #ifndef RBPF_VIEW_LABEL_H
 #define RBPF_VIEW_LABEL_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 struct buf;
@@ -64,6 +65,9 @@ enum code_origin {
 	ORIGIN_GAP,	/* what stands for native frames that are missing */
 	ORIGIN_COUNT,
 };
+
+/* The word of the command line, "gems"; NULL past the last. */
+const char *label_origin_word(size_t origin);
 
 enum code_origin label_origin(const struct profile *p, uint32_t frame);
 

@@ -327,8 +327,8 @@ int main(int argc, char **argv)
 		n = (uint32_t)(gems ? add_gems(rec, threads[0]) : add_templates(rec));
 		totals.cpu_sampled_ns = n * TICK;
 	}
-		totals.samples = meta.n_events ? 2 * n : n;
-		totals.end_monotonic_ns = START + (n + 1) * TICK;
-		MUST(recorder_close(rec, strcmp(kind, "interrupted") == 0 ? NULL : &totals, &err));
-		return 0;
-	}
+	totals.samples = meta.n_events ? 2 * n : n;
+	totals.end_monotonic_ns = START + (n + 1) * TICK;
+	MUST(recorder_close(rec, strcmp(kind, "interrupted") == 0 ? NULL : &totals, &err));
+	return 0;
+}

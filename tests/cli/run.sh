@@ -603,6 +603,31 @@ refuse "--from must be before --to" report --from 22:13:22Z --to 22:13:21Z full.
 refuse "--from must be before --to" report --from 22:13:22Z --to 1s full.data
 refuse "--from: '12:0' is no time" report --from 12:0 full.data
 refuse "--to: *" report --to soon full.data
+if begin "--app and --hide"; then
+	run report --app gems.data
+	grep -q ' 80.0%  .*  Cart#total ' "$out" || not_ok "the application has what it calls"
+	grep -q '(20.0%) in stacks of which all frames are hidden$' "$out" || not_ok "the rest"
+	run report --app --csv gems.data
+	[ "$(grep -c '' "$out")" = 2 ] || not_ok "--app: other rows"
+	run report --tree --hide gems,cfunc gems.data
+	grep -q ' 80.0%  *60.0%  .*Cart#total' "$out" && grep -q ' 20.0%  *20.0%  .*JSON.generate' "$out" ||
+		not_ok "--tree"
+	! grep -q 'Rack\|Array' "$out" || not_ok "--tree shows what is hidden"
+	run flame --hide stdlib,native gems.data
+	grep -q '<title>Rack::Builder#call' "$out" && ! grep -q '<title>JSON\|<title>deflate' "$out" ||
+		not_ok "flame"
+	grep -q 'stdlib, native hidden' "$out" && grep -q 'hide&quot;:\[&quot;stdlib' "$out" ||
+		not_ok "flame does not say so"
+	grep -q 'Ruby stdlib 20.0%</text>' "$out" || not_ok "the legend is of all time"
+	run flame --app gems.data
+	grep -q 'application code only' "$out" || not_ok "flame --app does not say so"
+	run export -f folded --app gems.data
+	grep -qx 'ruby;Cart#total 8' "$out" || not_ok "folded"
+	expect 0 ""
+fi
+refuse "--hide: unknown kind of code 'gem' (did you mean gems?)" report --hide gem full.data
+refuse "--hide: unknown kind of code ''" flame --hide gems, full.data
+refuse "--hide must not be empty" flame --hide= full.data
 if begin "report --by gem"; then
 	run report --by gem gems.data
 	for row in "50.0% .* 70.0%  rack 2.2.4 * gem" "20.0% .* 20.0%  json * stdlib" \

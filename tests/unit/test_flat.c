@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/buf.h"
 #include "rbpf_file.h"
@@ -194,6 +195,47 @@ Test(flat, hidden_frames_leave_their_time_to_callers)
 	builder_add(&b, thread, builder_stack(&b, 0, native), 4);
 	expect_rows(&ruby_only, FLAT_BY_FUNCTION, FLAT_SORT_SELF, "a 3/3\n");
 	expect_rows(&all, FLAT_BY_FUNCTION, FLAT_SORT_SELF, "vm_exec 5/7\na 2/3\n");
+}
+
+/* A frame of each origin, and what is left of their rows without one of them. */
+Test(flat, hidden_origins_leave_their_time_to_callers)
+{
+	static const struct {
+		enum frame_kind kind;
+		const char *file;
+		enum code_origin hide;
+		const char *rows;
+	} frames[] = {
+		{ FRAME_RUBY, "/gems/z-1/b.rb", ORIGIN_GEM, "app 3/3\n" },
+		{ FRAME_RUBY, "/usr/lib/ruby/3.1.0/set.rb", ORIGIN_STDLIB, "app 3/3\n" },
+		{ FRAME_RUBY, "<internal:kernel>", ORIGIN_CORE, "app 3/3\n" },
+		{ FRAME_CFUNC, "", ORIGIN_CFUNC, "app 3/3\n" },
+		{ FRAME_NATIVE, "/lib/libz.so.1", ORIGIN_NATIVE, "app 3/3\n" },
+		{ FRAME_KERNEL, "", ORIGIN_KERNEL, "app 3/3\n" },
+		{ FRAME_GC, "", ORIGIN_GC, "app 3/3\n" },
+		{ FRAME_FIBER, "", ORIGIN_FIBER, "app 3/3\n" },
+		{ FRAME_UNKNOWN, "", ORIGIN_UNKNOWN, "app 3/3\n" },
+		{ FRAME_GAP, "", ORIGIN_GAP, "app 3/3\n" },
+		{ FRAME_RUBY, "/gems/z-1/b.rb", ORIGIN_APP, "x 6/6\n" },
+		{ FRAME_RUBY, "/gems/z-1/b.rb", ORIGIN_KERNEL, "x 6/6\napp 1/3\n" },
+	};
+	uint32_t app = builder_stack(&b, 0,
+				     builder_frame(&b, FRAME_RUBY, "app", "/app/x.rb", 1, 1));
+
+	for (size_t i = 0; i < ARRAY_SIZE(frames); i++) {
+		const struct view_filter f = { .hide = 1u << frames[i].hide };
+		uint32_t frame = builder_frame(&b, frames[i].kind, "x", frames[i].file, 1, 1);
+		size_t n = b.out.profile.n_kept;
+
+		builder_add(&b, thread, app, 1);
+		builder_add(&b, thread, builder_stack(&b, app, frame), 2);
+		builder_add(&b, thread, builder_stack(&b, 0, frame), 4);
+		memmove(b.out.profile.samples, b.out.profile.samples + n,
+			7 * sizeof(*b.out.profile.samples));
+		b.out.profile.n_kept = 7;
+		builder_select(&b, 0, 0);
+		expect_rows(&f, FLAT_BY_FUNCTION, FLAT_SORT_SELF, frames[i].rows);
+	}
 }
 
 /* Against the definition, sample by sample. */
