@@ -129,7 +129,9 @@ static int add_target(struct doctor_report *rep, pid_t pid, unsigned int sources
 	r = process_open(pid, &process, err);
 	if (r)
 		return r;
-	r = bpf_engine_open_idle(pid, &engine, err);
+	r = bpf_engine_open_idle(&engine, err);
+	if (!r)
+		r = engine_follow(engine, pid, NULL, 0, err);
 	if (!r)
 		r = engine_read_threads(engine, pid, &tasks, &opts.n_tasks, err);
 	engine_close(engine);

@@ -4,15 +4,16 @@
 #define RBPF_CMD_DUMP_H
 
 #include <stdbool.h>
-#include <sys/types.h>
 
+#include "cmd/options.h"
 #include "view/stack_mode.h"
 
 struct cmd_context;
 struct err;
 
 struct dump_options {
-	pid_t pid; /* always given */
+	struct pid_list pids; /* at least one */
+	bool children;	      /* and their living descendants */
 	bool json;
 	bool native;	    /* STACK_MIXED, if stack says nothing */
 	unsigned int stack; /* the choice, see dump_stack_mode(); or OPTION_UNSET */
@@ -21,7 +22,7 @@ struct dump_options {
 /* The mode of a choice of --stack, by its index. */
 enum stack_mode dump_stack_mode(unsigned int choice);
 
-/* Print the stack of every thread. Returns 0, or a negative errno with @err set. */
+/* Print the stack of every thread of every process. Returns 0, or a negative errno with @err set. */
 int dump_run(const struct dump_options *opts, struct cmd_context *ctx, struct err *err);
 
 #endif

@@ -39,11 +39,18 @@ static const struct option_spec specs[] = {
 	{
 		.letter = 'p',
 		.name = "pid",
-		.type = OPTION_PID,
-		OPT(pid),
-		.arg = "PID",
-		.help = "print the stacks of this process",
+		.type = OPTION_PIDS,
+		OPT(pids),
+		.arg = "LIST",
+		.help = "print the stacks of these processes (pids separated by commas)",
 		.complete = COMPLETE_RUBY_PID,
+	},
+	{
+		.name = "children",
+		.type = OPTION_SWITCH,
+		OPT(children),
+		.help = "print those of their child processes, and of these', too",
+		.initial = "yes",
 	},
 	{
 		.name = "native",
@@ -76,38 +83,40 @@ static const struct option_group group = {
 
 static int dump_main(struct cmd_context *ctx, int argc, char **argv, struct err *err)
 {
-	struct dump_options opts = { .pid = 0, .stack = OPTION_UNSET };
+	struct dump_options opts = { .stack = OPTION_UNSET };
 	struct option_rest rest;
 	int r;
 
 	r = command_parse(&command_dump, ctx, &opts, argc, argv, &rest, err);
-	if (r)
-		return r == COMMAND_DONE ? 0 : r;
-	if (!opts.pid) {
-		err_set(err, -EINVAL, ERR_USAGE, "which process? give -p PID");
+	if (!r && !opts.pids.n) {
+		r = err_set(err, -EINVAL, ERR_USAGE, "which process? give -p PID");
 		err_hint(err, "'rbpf ps' lists Ruby processes");
-		return -EINVAL;
 	}
-	return dump_run(&opts, ctx, err);
+	if (!r)
+		r = dump_run(&opts, ctx, err);
+	else if (r == COMMAND_DONE)
+		r = 0;
+	command_release(&command_dump, &opts);
+	return r;
 }
 
-static const char *const usages[] = { "-p PID [--native] [--json]", NULL };
+static const char *const usages[] = { "-p PID[,PID...] [OPTION...]", NULL };
 
 static const struct option_group *const groups[] = { &group };
 
 static const struct command_example examples[] = {
-	{ "sudo rbpf dump -p 4242", "where is it stuck?" },
+	{ "sudo rbpf dump -p 4242", "where are it and its child processes stuck?" },
 	{ "sudo rbpf dump -p 4242 --native", "in which function of which library?" },
-	{ "sudo rbpf dump -p 4242 --json", "the same as JSON, for a script" },
+	{ "sudo rbpf dump -p 4242 --json", "as JSON, for a script: a line for each process" },
 	{ NULL, NULL },
 };
 
 const struct command command_dump = {
 	.name = "dump",
-	.summary = "print the current stack of every thread of a process",
+	.summary = "print the current stack of every thread of Ruby processes",
 	.usage = usages,
-	.about = "Reads the stack of each thread of a running Ruby process once and prints it, "
-		 "innermost frame first, with what the thread is doing. The process is not "
+	.about = "Reads the stack of each thread of running Ruby processes once and prints it, "
+		 "innermost frame first, with what the thread is doing. The processes are not "
 		 "stopped. Needs root.",
 	.groups = groups,
 	.n_groups = ARRAY_SIZE(groups),

@@ -11,8 +11,7 @@
 #include "base/err.h"
 #include "base/utf8.h"
 #include "dump/frames.h"
-#include "engine/bpf_engine.h"
-#include "engine/privileges.h"
+#include "engine/engine.h"
 #include "native/native_user_walk.h"
 #include "ruby/vm.h"
 #include "ruby/walk.h"
@@ -24,7 +23,7 @@
 
 struct dump {
 	const struct process *process; /* not owned */
-	struct engine *engine;
+	struct engine *engine;	       /* not owned */
 	struct ruby_vm vm;
 	struct resolver *resolver;
 	struct native_user_walk *here; /* NULL: native stacks are not read */
@@ -230,12 +229,9 @@ static int attach(struct dump *d, const struct ruby_attach_options *opts, bool n
 	pid_t pid = d->process->pid;
 	int r;
 
-	r = bpf_engine_open_idle(pid, &d->engine, err);
-	if (!r)
-		r = engine_read_threads(d->engine, pid, &d->tasks, &d->n_tasks, err);
+	r = engine_read_threads(d->engine, pid, &d->tasks, &d->n_tasks, err);
 	if (r)
 		return r;
-	privileges_reduce();
 	with_tasks.tasks = d->tasks;
 	with_tasks.n_tasks = d->n_tasks;
 	r = ruby_vm_attach(pid, &with_tasks, &d->vm, err);
@@ -250,14 +246,16 @@ static int attach(struct dump *d, const struct ruby_attach_options *opts, bool n
 	return r;
 }
 
-int dump_open(const struct process *process, const struct ruby_attach_options *opts, bool native,
-	      struct dump **ret, struct err *err)
+int dump_open(struct engine *engine, const struct process *process,
+	      const struct ruby_attach_options *opts, bool native, struct dump **ret,
+	      struct err *err)
 {
 	struct dump *d = calloc(1, sizeof(*d));
 	int r;
 
 	if (!d)
 		return err_oom(err);
+	d->engine = engine;
 	d->process = process;
 	r = attach(d, opts, native, err);
 	if (r)
@@ -276,6 +274,5 @@ void dump_close(struct dump *d)
 	ruby_vm_deinit(&d->vm);
 	free(d->tasks);
 	free(d->threads);
-	engine_close(d->engine);
 	free(d);
 }

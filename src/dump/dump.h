@@ -22,6 +22,7 @@
 #include "rbpf_abi.h"
 
 struct dump;
+struct engine;
 struct err;
 struct process;
 struct ruby_attach_options;
@@ -54,11 +55,13 @@ struct dump_thread {
 };
 
 /*
- * Attach to @process, which must outlive what is made; with @native, to its native stacks too.
- * Privileges are given up on the way (privileges.h). Returns 0 or a negative errno with @err set.
+ * Attach to @process, which @engine follows; both must outlive what is made. With @native, to its
+ * native stacks too. @attach without tasks. Returns 0 or a negative errno with @err set: of
+ * ruby_vm_attach(), or of the engine.
  */
-int dump_open(const struct process *process, const struct ruby_attach_options *attach, bool native,
-	      struct dump **ret, struct err *err);
+int dump_open(struct engine *engine, const struct process *process,
+	      const struct ruby_attach_options *attach, bool native, struct dump **ret,
+	      struct err *err);
 void dump_close(struct dump *d); /* accepts NULL */
 
 /* "3.3.6" */

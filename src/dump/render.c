@@ -119,13 +119,17 @@ static void json_thread(struct json *j, const struct dump *d, enum stack_mode st
 
 int dump_json(struct dump *d, const struct process *process, enum stack_mode stack, struct buf *out)
 {
+	_cleanup_buf_ struct buf clean = BUF_INIT;
 	struct json j = JSON_INIT(out);
 	struct dump_thread t;
 	size_t i;
 	int r;
 
+	utf8_sanitise(&clean, process->cmdline, strlen(process->cmdline));
 	json_object_begin(&j, NULL);
 	json_u64(&j, "pid", (uint64_t)process->pid);
+	json_u64(&j, "ppid", (uint64_t)process->ppid);
+	json_str(&j, "command", buf_str(&clean));
 	json_str(&j, "ruby", dump_ruby_version(d));
 	json_array_begin(&j, "threads");
 	for (i = 0; i < dump_n_threads(d); i++) {

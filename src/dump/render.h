@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The threads of a dump as text and as JSON. */
+/* The threads of a process as text and as JSON, which is one line. */
 #ifndef RBPF_DUMP_RENDER_H
 #define RBPF_DUMP_RENDER_H
 

@@ -485,22 +485,12 @@ int bpf_engine_open(const struct engine_options *opts, struct engine **ret, stru
 	return r;
 }
 
-int bpf_engine_open_idle(pid_t pid, struct engine **ret, struct err *err)
+int bpf_engine_open_idle(struct engine **ret, struct err *err)
 {
 	const struct engine_options opts = { .max_frames = RBPF_MIN_FRAMES,
 					     .ring_bytes = 64 << 10 };
-	struct engine *e;
-	int r;
 
-	r = bpf_engine_open(&opts, &e, err);
-	if (r)
-		return r;
-	r = engine_follow(e, pid, NULL, 0, err);
-	if (r)
-		engine_close(e);
-	else
-		*ret = e;
-	return r;
+	return bpf_engine_open(&opts, ret, err);
 }
 
 /* ---- a trial ---- */

@@ -17,8 +17,8 @@ void bpf_engine_set_log(void (*log)(const char *line));
 /* Load and attach. ERR_ENV with the reason if the kernel refuses. */
 int bpf_engine_open(const struct engine_options *opts, struct engine **ret, struct err *err);
 
-/* An engine that samples nothing, to read the threads of process @pid with. */
-int bpf_engine_open_idle(pid_t pid, struct engine **ret, struct err *err);
+/* An engine that samples nothing, to read the threads of processes that it is told to follow. */
+int bpf_engine_open_idle(struct engine **ret, struct err *err);
 
 /*
  * Try what recording does: load, attach to this process itself, take a sample. For rbpf doctor.

@@ -170,7 +170,8 @@ refuse "--format needs a recording in a file, not on stdout" record -p 1 -f svg 
 refuse "--output must not be empty" record -p 1 -o ""
 
 refuse "which process? give -p PID" dump
-refuse "--pid takes one pid, got '1,2'" dump -p 1,2
+refuse "invalid pid list '1,x': 'x' is not a number" dump -p 1,x
+refuse "unknown option '--childern' for 'dump' (did you mean --children?)" dump -p 1 --childern
 refuse "--pid takes one pid, got '1,2'" doctor -p 1,2
 refuse "--json and --pids exclude each other" ps --json --pids
 refuse "unexpected argument '1' for 'ps'" ps 1
