@@ -13,13 +13,14 @@
 #include "dump/frames.h"
 #include "engine/engine.h"
 #include "native/native_user_walk.h"
+#include "ruby/gvl.h"
 #include "ruby/vm.h"
 #include "ruby/walk.h"
 #include "symbol/resolver.h"
 #include "target/process.h"
 
-#define READ_ATTEMPTS	50
-#define NATIVE_ATTEMPTS 10 /* of all of these */
+#define STACK_ATTEMPTS	50
+#define THREAD_ATTEMPTS 10 /* of all of these */
 
 struct dump {
 	const struct process *process; /* not owned */
@@ -40,13 +41,13 @@ static int read_stack(const struct dump *d, uint64_t ec, struct ruby_stack *ret,
 	int attempt, r;
 
 	r = ruby_walk(&d->vm.mem, &d->vm.walk, ec, RBPF_MAX_FRAMES, &before);
-	for (attempt = 0; !r && attempt < READ_ATTEMPTS; attempt++) {
+	for (attempt = 0; !r && attempt < STACK_ATTEMPTS; attempt++) {
 		r = ruby_walk(&d->vm.mem, &d->vm.walk, ec, RBPF_MAX_FRAMES, &now);
 		if (r)
 			break;
 		*changing = now.hash != before.hash || now.status != before.status;
 		ruby_stack_deinit(&before);
-		if (!*changing || attempt == READ_ATTEMPTS - 1) {
+		if (!*changing || attempt == STACK_ATTEMPTS - 1) {
 			*ret = now;
 			return 0;
 		}
@@ -59,7 +60,9 @@ static int read_stack(const struct dump *d, uint64_t ec, struct ruby_stack *ret,
 struct readings {
 	struct ruby_stack ruby;
 	struct native_stack native;
+	struct dump_doing doing;
 	bool has_ec, has_native, changing;
+	bool waits_for_gvl;
 };
 
 static void readings_deinit(struct readings *r)
@@ -101,8 +104,8 @@ static bool find_thread(const struct dump *d, uint32_t tid, struct rbpf_thread *
 	return false;
 }
 
-/* Whether the thread has not run between the two readings. */
-static bool stood_still(const struct rbpf_thread *before, const struct rbpf_thread *after)
+/* Whether the thread has not run between the two readings of its registers. */
+static bool has_not_run(const struct rbpf_thread *before, const struct rbpf_thread *after)
 {
 	return !before->on_cpu && !after->on_cpu && before->has_regs == after->has_regs &&
 	       before->task.runtime == after->task.runtime &&
@@ -116,32 +119,85 @@ static int read_once(const struct dump *d, uint64_t tp, const struct rbpf_thread
 	int r = 0;
 
 	ret->has_ec = !ruby_vm_thread_ec(&d->vm, tp, &ec);
-	if (ret->has_ec)
+	if (ret->has_ec) {
+		ret->waits_for_gvl = ruby_gvl_waits(&d->vm, ec) == 1;
 		r = read_stack(d, ec, &ret->ruby, &ret->changing);
+	}
 	if (r || !thread || !thread->has_regs)
 		return r;
 	ret->has_native = true;
 	return native_user_walk_run(d->here, ret->has_ec ? ec : 0, &thread->regs, &ret->native);
 }
 
-/* Read both stacks until the thread has not run meanwhile. Returns 0 or -ENOMEM. */
-static int read_both(struct dump *d, const struct rbpf_task *task, struct readings *ret)
+/* A thread before or after its stack is read. */
+struct sighting {
+	bool alive;
+	struct thread_moment moment;
+	struct rbpf_thread thread; /* with native stacks, and if it runs or waits for a CPU */
+};
+
+static void look_at_thread(struct dump *d, pid_t tid, struct sighting *ret)
 {
-	struct rbpf_thread before, after;
-	bool alive = find_thread(d, task->tid, &before);
-	bool still = false;
+	*ret = (struct sighting) { .alive = false };
+	if (thread_look(d->process->pid, tid, &ret->moment))
+		return;
+	ret->alive = true;
+	if (d->here || ret->moment.state == 'R')
+		ret->alive = !read_registers(d, NULL) &&
+			     find_thread(d, (uint32_t)tid, &ret->thread);
+}
+
+/* Whether it has not run between the two; with native stacks nobody has changed its registers. */
+static bool stood_still(const struct dump *d, const struct sighting *before,
+			const struct sighting *after)
+{
+	if (before->moment.state != after->moment.state ||
+	    before->moment.switches != after->moment.switches)
+		return false;
+	if (d->here || after->moment.state == 'R')
+		return has_not_run(&before->thread, &after->thread);
+	return true;
+}
+
+/* What the kernel says of a thread that was seen before its stack was read and after it. */
+static struct dump_doing doing_of(const struct dump *d, pid_t tid, const struct sighting *before,
+				  const struct sighting *after)
+{
+	struct dump_doing doing = { .state = after->alive ? after->moment.state : 0,
+				    .still = after->alive && stood_still(d, before, after) };
+
+	if (doing.state == 'R') {
+		doing.on_cpu = before->thread.on_cpu || after->thread.on_cpu;
+		doing.queued = doing.still;
+	} else if (doing.still) {
+		doing.syscall = thread_syscall(d->process->pid, tid);
+	}
+	return doing;
+}
+
+/*
+ * Read the stacks of a thread, again if it has run meanwhile. One that runs all the time has a
+ * Ruby stack nevertheless, if that holds still. Returns 0 or -ENOMEM.
+ */
+static int read_thread(struct dump *d, const struct rbpf_task *task, struct readings *ret)
+{
+	const pid_t tid = (pid_t)task->tid;
+	struct sighting before, after;
+	bool done = false;
 	int attempt, r = 0;
 
-	for (attempt = 0; attempt < NATIVE_ATTEMPTS && alive && !still && !r; attempt++) {
+	look_at_thread(d, tid, &before);
+	for (attempt = 0; attempt < THREAD_ATTEMPTS && before.alive && !done && !r; attempt++) {
 		readings_deinit(ret);
-		r = read_once(d, task->thread_pointer, &before, ret);
-		alive = !read_registers(d, NULL) && find_thread(d, task->tid, &after);
-		if (!alive)
-			break;
-		still = stood_still(&before, &after);
+		r = read_once(d, task->thread_pointer, d->here ? &before.thread : NULL, ret);
+		look_at_thread(d, tid, &after);
+		ret->doing = doing_of(d, tid, &before, &after);
+		ret->doing.waits_for_gvl = ret->doing.still && ret->waits_for_gvl;
+		done = ret->doing.still ||
+		       (!d->here && before.moment.state == 'R' && after.moment.state == 'R');
 		before = after;
 	}
-	ret->changing = ret->changing || !still;
+	ret->changing = ret->changing || !done;
 	return r;
 }
 
@@ -163,7 +219,6 @@ static void describe_thread(const struct dump *d, struct dump_thread *t)
 	struct buf clean _cleanup_(buf_deinit) = BUF_INIT;
 	char comm[16] = "";
 
-	t->state = thread_state(d->process->pid, t->tid);
 	thread_name(d->process->pid, t->tid, comm);
 	utf8_sanitise(&clean, comm, strlen(comm));
 	snprintf(t->name, sizeof(t->name), "%s", buf_str(&clean));
@@ -181,10 +236,7 @@ int dump_read_thread(struct dump *d, size_t index, struct dump_thread *ret)
 	/* No collection since before the stack was read: what it leads to is what was there. */
 	ruby_vm_gc_era(&d->vm, &sampled.gc_era, &sampled.gc_major);
 	describe_thread(d, &t);
-	if (d->here)
-		r = read_both(d, task, &readings);
-	else
-		r = read_once(d, task->thread_pointer, NULL, &readings);
+	r = read_thread(d, task, &readings);
 	if (!r)
 		r = name_frames(d, &sampled, &readings, &t);
 	if (r)
@@ -192,6 +244,8 @@ int dump_read_thread(struct dump *d, size_t index, struct dump_thread *ret)
 	t.has_ruby = readings.has_ec && readings.ruby.status == RBPF_OK;
 	t.has_native = readings.has_native;
 	t.changing = readings.changing;
+	t.doing = readings.doing;
+	dump_doing_conclude(&t.doing, t.frames, t.n_frames);
 	t.end = readings.native.end;
 	for (i = 0; i < readings.native.n_words; i++)
 		t.n_gaps += readings.native.words[i] < RBPF_NATIVE_END_COUNT;

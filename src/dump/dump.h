@@ -6,6 +6,10 @@
  * while it is read: its stack is taken when two readings in a row agree, and marked as changing if
  * none do.
  *
+ * What a thread waits in is said only if it has not run from before its stack was read until after
+ * it: so its state and the number of times that it has left a CPU tell. A state that is read at
+ * another time than the stack can be that of another moment.
+ *
  * A native stack is walked from the registers that the thread had when it entered the kernel last.
  * It has them still if it does not run, and has not run since: so its CPU time tells, read before
  * and after. For one that runs they are those of some time before. Not thread-safe.
@@ -18,6 +22,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "dump/doing.h"
 #include "profile/reason.h"
 #include "rbpf_abi.h"
 
@@ -43,8 +48,8 @@ struct dump_frame {
 
 struct dump_thread {
 	pid_t tid;
-	char name[64]; /* valid UTF-8 */
-	char state;    /* as /proc/PID/stat has it; 0: it ended */
+	char name[64];		 /* valid UTF-8 */
+	struct dump_doing doing; /* while its stack was read */
 	bool has_ruby;
 	bool has_native;	   /* its registers are known */
 	bool changing;		   /* while it was read */

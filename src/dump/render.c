@@ -13,25 +13,6 @@
 #include "profile/profile.h"
 #include "target/process.h"
 
-static const char *state_name(char state)
-{
-	switch (state) {
-	case 'R':
-		return "running";
-	case 'S':
-		return "sleeping";
-	case 'D':
-		return "disk";
-	case 'T':
-	case 't':
-		return "stopped";
-	case 'I':
-		return "idle";
-	default:
-		return "ended";
-	}
-}
-
 static bool is_ruby(const struct dump_frame *f)
 {
 	return f->kind != FRAME_NATIVE && f->kind != FRAME_KERNEL && f->kind != FRAME_GAP;
@@ -93,6 +74,19 @@ static void json_frame(struct json *j, const struct dump_frame *f)
 	json_object_end(j);
 }
 
+static void json_doing(struct json *j, const struct dump_thread *t)
+{
+	_cleanup_buf_ struct buf words = BUF_INIT;
+
+	dump_doing_add(&words, &t->doing);
+	json_str(j, "doing", buf_str(&words));
+	if (t->doing.method)
+		json_str(j, "waits_in", t->doing.method);
+	if (t->doing.syscall)
+		json_str(j, "syscall", t->doing.syscall);
+	json_bool(j, "idle", t->doing.idle);
+}
+
 static void json_thread(struct json *j, const struct dump *d, enum stack_mode stack,
 			const struct dump_thread *t)
 {
@@ -101,7 +95,8 @@ static void json_thread(struct json *j, const struct dump *d, enum stack_mode st
 	json_object_begin(j, NULL);
 	json_u64(j, "tid", (uint64_t)t->tid);
 	json_str(j, "name", t->name);
-	json_str(j, "state", state_name(t->state));
+	json_str(j, "state", dump_doing_state(&t->doing));
+	json_doing(j, t);
 	json_bool(j, "changing", t->changing);
 	if (dump_has_native(d)) {
 		json_object_begin(j, "native");
@@ -190,8 +185,9 @@ static void text_thread(struct buf *out, enum stack_mode stack, const struct dum
 {
 	size_t i, width = label_column(t), printed = 0;
 
-	buf_addf(out, "thread %d \"%s\"  (%s%s)\n", (int)t->tid, t->name, state_name(t->state),
-		 t->changing ? ", changing while it is read" : "");
+	buf_addf(out, "thread %d \"%s\"  (", (int)t->tid, t->name);
+	dump_doing_add(out, &t->doing);
+	buf_addf(out, "%s)\n", t->changing ? ", changing while it is read" : "");
 	for (i = 0; i < t->n_frames; i++) {
 		const struct dump_frame *f = &t->frames[i];
 

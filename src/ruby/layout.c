@@ -104,7 +104,9 @@ static const uint16_t table[RUBY_FIELDS][MINORS] = {
 	[F(th_vm)]              = { 24,  32,  32,  32,  32,  32,  32,  32 },
 	[F(th_ec)]              = { 32,  40,  40,  48,  48,  48,  48,  48 },
 	[F(th_thread_id)]       = { 72,  0,   0,   0,   0,   0,   0,   0 },
+	[F(th_ready)]           = { 88,  96,  104, 56,  72,  72,  72,  72 },
 	[F(vm_gvl_owner)]       = { 8,   0,   0,   0,   0,   0,   0,   0 },
+	[F(vm_gvl_queue)]       = { ARCH(56, 64), 0, 0, 0, 0, 0, 0, 0 },
 	[F(vm_living_threads)]  = { ARCH(312, 328), 0, 0, 0, 0, 0, 0, 0 },
 	[F(vm_lock_owner)]      = { 0, ARCH(88, 96), ARCH(88, 96), ARCH(88, 96), ARCH(88, 96),
 				    ARCH(88, 96), ARCH(88, 96), ARCH(88, 96) },
@@ -113,6 +115,8 @@ static const uint16_t table[RUBY_FIELDS][MINORS] = {
 				    ARCH(1248, 1272), ARCH(1368, 1400) },
 	[F(ractor_running_ec)]  = { 0, ARCH(520, 536), ARCH(520, 536), ARCH(520, 536),
 				    ARCH(384, 400), ARCH(384, 400), ARCH(312, 328), ARCH(376, 392) },
+	[F(ractor_gvl_queue)]   = { 0, ARCH(384, 400), ARCH(384, 400), ARCH(384, 400),
+				    ARCH(344, 360), ARCH(344, 360), ARCH(272, 288), ARCH(336, 352) },
 	[F(objspace_flags)]     = { 16,  16,  16,  16,  16,  20,  28,  76 },
 	[F(objspace_count)]     = { 424, 424, 440, 1280, 1392, 1008, 1048, 2168 },
 	[F(fiber_ec)]           = { 80,  80,  80,  80,  80,  80,  80,  88 },
@@ -153,6 +157,7 @@ static const struct {
 	{ 0x030204, F(vm_objspace), ARCH(1144, 1168) },
 	{ 0x040006, F(vm_objspace), ARCH(1256, 1280) },
 	{ 0x040006, F(ractor_running_ec), ARCH(320, 336) },
+	{ 0x040006, F(ractor_gvl_queue), ARCH(280, 296) },
 };
 
 /* The column of @version, or MINORS. */

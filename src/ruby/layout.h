@@ -57,12 +57,17 @@ int ruby_sources_parse(const char *words, unsigned int *ret, struct err *err);
 	X(th_vm, "thread.vm", "rb_thread_struct", "vm")                                            \
 	X(th_ec, "thread.ec", "rb_thread_struct", "ec")                                            \
 	X(th_thread_id, "thread.thread_id", "rb_thread_struct", "thread_id")                       \
+	X(th_ready, "thread.sched.node.readyq", "rb_thread_struct",                                \
+	  "sched.node.readyq|native_thread_data")                                                  \
 	X(vm_gvl_owner, "vm.gvl.owner", "rb_vm_struct", "gvl.owner")                               \
+	X(vm_gvl_queue, "vm.gvl.waitq", "rb_vm_struct", "gvl.waitq")                               \
 	X(vm_living_threads, "vm.living_threads", "rb_vm_struct", "living_threads")                \
 	X(vm_lock_owner, "vm.ractor.sync.lock_owner", "rb_vm_struct", "ractor.sync.lock_owner")    \
 	X(vm_objspace, "vm.objspace", "rb_vm_struct", "objspace|gc.objspace")                      \
 	X(ractor_running_ec, "ractor.threads.running_ec", "rb_ractor_struct",                      \
 	  "threads.running_ec")                                                                    \
+	X(ractor_gvl_queue, "ractor.threads.sched.readyq", "rb_ractor_struct",                     \
+	  "threads.sched.readyq|threads.gvl.waitq")                                                \
 	X(objspace_flags, "objspace.flags", "rb_objspace", "flags")                                \
 	X(objspace_count, "objspace.profile.count", "rb_objspace", "profile.count")                \
 	X(fiber_ec, "fiber.cont.saved_ec", "rb_fiber_struct", "cont.saved_ec")                     \
@@ -109,9 +114,12 @@ enum ruby_field {
  * class_attached   RUBY_CLASS_EXT, from the class: a singleton class' object
  * singleton_bit    number of the bit in RBasic.flags of a T_CLASS
  * builtin_attrs    3.3 on
- * th_thread_id, vm_gvl_owner, vm_living_threads: of Rubies with one EC pointer for all threads
- *                  (2.7), ABSENT in others; th_ractor, vm_lock_owner, ractor_running_ec ABSENT
- *                  there
+ * th_ready         the list node by which a thread is in the queue of those that wait for the GVL,
+ *                  whose head is vm_gvl_queue or ractor_gvl_queue. Up to 3.1 other lists use it,
+ *                  too: it is the first member of native_thread_data
+ * th_thread_id, vm_gvl_owner, vm_gvl_queue, vm_living_threads: of Rubies with one EC pointer for
+ *                  all threads (2.7), ABSENT in others; th_ractor, vm_lock_owner,
+ *                  ractor_running_ec, ractor_gvl_queue ABSENT there
  */
 struct ruby_layout {
 #define X(member, name, type, path) uint16_t member;

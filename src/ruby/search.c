@@ -307,11 +307,12 @@ static void find_vm(struct search *s)
 
 	l->th_vm = search_offset(s, &s->threads, 16, 64, 8, 1, fits_vm);
 	if (s->one_ec) {
-		l->th_ractor = l->ractor_running_ec = l->vm_lock_owner = RUBY_ABSENT;
+		l->th_ractor = l->ractor_running_ec = l->ractor_gvl_queue = l->vm_lock_owner =
+			RUBY_ABSENT;
 		find_one_ec_facts(s);
 		return;
 	}
-	l->th_thread_id = l->vm_gvl_owner = l->vm_living_threads = RUBY_ABSENT;
+	l->th_thread_id = l->vm_gvl_owner = l->vm_gvl_queue = l->vm_living_threads = RUBY_ABSENT;
 	if (l->th_vm != RUBY_UNKNOWN)
 		l->th_ractor = search_offset(s, &s->threads, 16, 64, 8, 1, fits_ractor);
 	if (l->th_ractor != RUBY_UNKNOWN)

@@ -17,6 +17,7 @@
 #include "base/fds.h"
 #include "base/io.h"
 #include "base/parse.h"
+#include "target/syscalls.h"
 
 #define STATUS_MAX 65536
 
@@ -270,6 +271,50 @@ char thread_state(pid_t pid, pid_t tid)
 	struct stat_line stat;
 
 	return read_stat(pid, tid, &stat) ? 0 : stat.state;
+}
+
+/* The number behind @key of /proc/PID/status; 0 if it is not there. */
+static uint64_t status_number(const char *status, const char *key)
+{
+	const char *line = strstr(status, key);
+	uint64_t n;
+
+	return line && sscanf(line + strlen(key), "%" SCNu64, &n) == 1 ? n : 0;
+}
+
+int thread_look(pid_t pid, pid_t tid, struct thread_moment *ret)
+{
+	struct buf text _cleanup_buf_ = BUF_INIT;
+	const char *state;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)pid, (int)tid);
+	if (io_read_file(AT_FDCWD, path, STATUS_MAX, &text))
+		return -ESRCH;
+	/* The name of the thread comes first; it has no newline that is not escaped. */
+	state = strstr(buf_str(&text), "\nState:\t");
+	if (!state)
+		return -ESRCH;
+	*ret = (struct thread_moment) {
+		.state = state[strlen("\nState:\t")],
+		.switches = status_number(buf_str(&text), "\nvoluntary_ctxt_switches:") +
+			    status_number(buf_str(&text), "\nnonvoluntary_ctxt_switches:"),
+	};
+	return 0;
+}
+
+const char *thread_syscall(pid_t pid, pid_t tid)
+{
+	struct buf text _cleanup_buf_ = BUF_INIT;
+	char path[64];
+	int64_t number;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/syscall", (int)pid, (int)tid);
+	/* "running", or the number and its arguments; -1: it waits, but in no system call. */
+	if (io_read_file(AT_FDCWD, path, 512, &text) ||
+	    sscanf(buf_str(&text), "%" SCNd64, &number) != 1)
+		return NULL;
+	return syscall_name(number);
 }
 
 int process_not_ruby(const struct process *p, struct err *err)

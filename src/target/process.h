@@ -74,6 +74,24 @@ int thread_name(pid_t pid, pid_t tid, char out[16]);
 char thread_state(pid_t pid, pid_t tid);
 
 /*
+ * A thread at one moment. Between two of them that are equal and say that it does not run, it has
+ * not run.
+ */
+struct thread_moment {
+	char state;	   /* as thread_state() */
+	uint64_t switches; /* how often it has left a CPU */
+};
+
+/* Returns 0 or -ESRCH: it is gone. */
+int thread_look(pid_t pid, pid_t tid, struct thread_moment *ret);
+
+/*
+ * The name of the system call that the thread is in, "futex"; NULL if it is in none or runs, if its
+ * name is not known here, or if the kernel does not tell.
+ */
+const char *thread_syscall(pid_t pid, pid_t tid);
+
+/*
  * The error for a process in which no Ruby VM was found (-ENOENT, ERR_TARGET): says what it is
  * instead, and JRuby by its name.
  */

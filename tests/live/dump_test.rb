@@ -5,8 +5,19 @@
 
 require_relative 'support'
 
+# What the tests of dump share.
+module Dumps
+  private
+
+  def dump(*arguments)
+    Rbpf.read('dump', '--json', *arguments).lines.map { |line| JSON.parse(line) }
+  end
+end
+
 # A server that forked two workers, each with a helper of its own.
 class DumpFamilyTest < LiveTest
+  include Dumps
+
   def setup
     super
     @target = start('prefork.rb', 0.01)
@@ -77,11 +88,79 @@ class DumpFamilyTest < LiveTest
     start_command(['sh', '-c', '"$@"; true', 'sh', *command])
   end
 
-  def dump(*arguments)
-    Rbpf.read('dump', '--json', *arguments).lines.map { |line| JSON.parse(line) }
-  end
-
   def pids(processes)
     processes.map { |process| process['pid'] }
+  end
+end
+
+# What threads wait in, and for whom.
+class DumpWaitsTest < LiveTest
+  include Dumps
+
+  WAITS = {
+    'mutex holder' => 'sleeps in Kernel#sleep',
+    'lock' => 'waits in Thread::Mutex#lock',
+    'synchronize' => 'waits in Thread::Mutex#synchronize',
+    'monitor' => 'waits in Monitor#synchronize',
+    'condition' => 'waits in Thread::ConditionVariable#wait',
+    'sleep' => 'sleeps in Kernel#sleep',
+    'join' => 'waits in Thread#join',
+    'read' => 'waits in IO#read',
+    'select' => 'waits in IO.select',
+    'accept' => 'waits in TCPServer#accept',
+    'pool 001' => 'waits in Thread::Queue#pop'
+  }.freeze
+  NOT_IDLE = %w[lock synchronize monitor read].freeze
+
+  def test_what_each_thread_waits_in
+    start_waits
+    [[], %w[--native]].each do |options|
+      found = threads(*options)
+      WAITS.each do |name, doing|
+        thread = found.fetch(@tids.fetch(name)[0])
+        assert_equal doing, thread['doing'], "#{name} #{options}"
+        assert_equal doing.split[-1], thread['waits_in']
+        assert_equal ['sleeping', false], thread.values_at('state', 'changing'), name
+        assert_equal !NOT_IDLE.include?(name), thread['idle'], name
+      end
+    end
+  end
+
+  def test_what_the_kernel_says
+    start_waits
+    found = threads
+    assert_equal 'futex', found.fetch(@tids['lock'][0])['syscall']
+    assert_match(/\Ap?(poll|select)/, found.fetch(@tids['select'][0])['syscall'])
+  end
+
+  # One of two that never sleep has the GVL. It may go over between the one and the other being read.
+  def test_who_waits_for_the_gvl
+    start_waits(2)
+    waits = Array.new(20) do
+      found = threads
+      doing = @tids.fetch('spinning').map { |tid| found.fetch(tid)['doing'] }
+      assert_empty doing - ['running', 'runnable, waits for a CPU', 'waits for the GVL', 'sleeping']
+      doing.count('waits for the GVL')
+    end
+    assert_operator waits.count(1), :>=, 10, waits.inspect
+    assert_equal 'sleeps in Kernel#sleep', threads.fetch(@tids['sleep'][0])['doing']
+  end
+
+  def test_a_stopped_process
+    start_waits(1)
+    Process.kill(:STOP, @target.pid)
+    Live.wait_until('it to stop') { File.read("/proc/#{@target.pid}/stat").include?(') T ') }
+    assert_equal [%w[stopped stopped]], threads.values.map { |t| t.values_at('state', 'doing') }.uniq
+  end
+
+  private
+
+  def start_waits(spinning = 0)
+    @target = start('waits.rb', spinning)
+    @tids = @target.wait_for('waiting')['tids']
+  end
+
+  def threads(*options)
+    dump('-p', @target.pid, *options)[0]['threads'].to_h { |thread| [thread['tid'], thread] }
   end
 end

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/err.h"
 #include "ruby/discover.h"
 #include "ruby/vm.h"
@@ -84,11 +85,14 @@ Test(discover, what_is_needed)
 		RUBY_FIELD_th_ractor,
 		RUBY_FIELD_th_vm,
 		RUBY_FIELD_th_thread_id,
+		RUBY_FIELD_th_ready,
 		RUBY_FIELD_vm_gvl_owner,
+		RUBY_FIELD_vm_gvl_queue,
 		RUBY_FIELD_vm_living_threads,
 		RUBY_FIELD_vm_lock_owner,
 		RUBY_FIELD_vm_objspace,
 		RUBY_FIELD_ractor_running_ec,
+		RUBY_FIELD_ractor_gvl_queue,
 		RUBY_FIELD_objspace_flags,
 		RUBY_FIELD_objspace_count,
 		RUBY_FIELD_fiber_ec,
@@ -103,7 +107,7 @@ Test(discover, what_is_needed)
 		for (size_t i = 0; i < RUBY_FIELDS; i++) {
 			struct ruby_findings found = all_say();
 			struct ruby_vm vm = RUBY_VM_INIT;
-			bool needed = !is_one_of(i, not_needed, 17) &&
+			bool needed = !is_one_of(i, not_needed, ARRAY_SIZE(not_needed)) &&
 				      (form == RUBY_CLASS_EXT || !is_one_of(i, ext, 3));
 			struct err err = { 0 };
 			char message[256];

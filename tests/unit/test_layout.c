@@ -43,7 +43,9 @@ static const struct {
 	ROW(th_ec,              32,  40,  40,  48,  48,  48,  48,  48),
 	/* 3.0 and 3.1 have it, too, but no thread is found by it. */
 	ROW(th_thread_id,       72,  0,   0,   0,   0,   0,   0,   0),
+	ROW(th_ready,           88,  96,  104, 56,  72,  72,  72,  72),
 	ROW(vm_gvl_owner,       8,   0,   0,   0,   0,   0,   0,   0),
+	ROW(vm_gvl_queue,       A(56, 64), 0, 0, 0, 0, 0, 0, 0),
 	ROW(vm_living_threads,  A(312, 328), 0, 0, 0, 0, 0, 0, 0),
 	ROW(vm_lock_owner,      0, A(88, 96), A(88, 96), A(88, 96), A(88, 96), A(88, 96), A(88, 96),
 	                        A(88, 96)),
@@ -51,6 +53,8 @@ static const struct {
 	                        A(1304, 1328), A(1296, 1320), A(1248, 1272), A(1368, 1400)),
 	ROW(ractor_running_ec,  0, A(520, 536), A(520, 536), A(520, 536), A(384, 400), A(384, 400),
 	                        A(312, 328), A(376, 392)),
+	ROW(ractor_gvl_queue,   0, A(384, 400), A(384, 400), A(384, 400), A(344, 360), A(344, 360),
+	                        A(272, 288), A(336, 352)),
 	ROW(objspace_flags,     16,  16,  16,  16,  16,  20,  28,  76),
 	ROW(objspace_count,     424, 424, 440, 1280, 1392, 1008, 1048, 2168),
 	ROW(fiber_ec,           80,  80,  80,  80,  80,  80,  80,  88),
@@ -96,6 +100,8 @@ static const struct {
 	{ "4.0.5", RUBY_FIELD_ractor_running_ec, A(312, 328) },
 	{ "4.0.6", RUBY_FIELD_ractor_running_ec, A(320, 336) },
 	{ "4.0.12", RUBY_FIELD_ractor_running_ec, A(320, 336) },
+	{ "4.0.5", RUBY_FIELD_ractor_gvl_queue, A(272, 288) },
+	{ "4.0.6", RUBY_FIELD_ractor_gvl_queue, A(280, 296) },
 };
 
 static struct ruby_layout must_find(const char *version)

@@ -263,6 +263,40 @@ Test(process, threads)
 	cr_expect_eq(thread_state(getpid(), 0x3fffffff), 0);
 }
 
+/* A child whose name looks like lines of /proc/PID/status. */
+Test(process, a_thread_at_a_moment)
+{
+	pid_t pid = child("x\nState:\tD");
+	struct thread_moment moment = { 0 }, again = { 0 };
+	const char *call = NULL;
+
+	for (int k = 0; k < 2000 && moment.state != 'S'; k++, usleep(1000))
+		cr_assert_eq(thread_look(pid, pid, &moment), 0);
+	cr_expect_eq(moment.state, 'S');
+	cr_expect_gt(moment.switches, 0);
+	cr_assert_eq(thread_look(pid, pid, &again), 0);
+	cr_expect_eq(again.switches, moment.switches, "it has slept");
+	for (int k = 0; k < 10; k++) {
+		kill(pid, SIGSTOP);
+		while (thread_state(pid, pid) != 'T')
+			usleep(100);
+		kill(pid, SIGCONT);
+		while (thread_state(pid, pid) != 'S')
+			usleep(100);
+	}
+	cr_assert_eq(thread_look(pid, pid, &again), 0);
+	cr_expect_geq(again.switches, moment.switches + 10, "it has run in between");
+	call = thread_syscall(pid, pid);
+#ifdef SYS_pause
+	cr_expect(call && !strcmp(call, "pause"), "%s", call ? call : "none");
+#else
+	cr_expect(call && !strcmp(call, "ppoll"), "%s", call ? call : "none");
+#endif
+	end(pid);
+	cr_expect_eq(thread_look(pid, pid, &again), -ESRCH);
+	cr_expect_null(thread_syscall(pid, pid));
+}
+
 Test(process, list)
 {
 	bool self = false;

@@ -427,8 +427,12 @@ static bool is_never_found(const struct ruby *r, enum ruby_field field)
 {
 	switch (field) {
 	case RUBY_FIELD_vm_lock_owner:
+	case RUBY_FIELD_ractor_gvl_queue:
+		return !r->one_ec;
 	case RUBY_FIELD_fiber_prev:
-		return r->one_ec == (field == RUBY_FIELD_fiber_prev);
+	case RUBY_FIELD_vm_gvl_queue:
+		return r->one_ec;
+	case RUBY_FIELD_th_ready:
 	case RUBY_FIELD_vm_objspace:
 	case RUBY_FIELD_objspace_flags:
 	case RUBY_FIELD_objspace_count:

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "ruby/gvl.h"
+
+#include <errno.h>
+#include <stdbool.h>
+
+#include "ruby/vm.h"
+
+/* A queue of more threads is not walked to its head. */
+#define MAX_QUEUE 4096
+
+/* struct list_node, ccan/list/list.h; the head of a list is one, too */
+struct list_node {
+	uint64_t next, prev;
+};
+
+static int find_queue(const struct ruby_vm *vm, uint64_t th, uint64_t *ret)
+{
+	const struct ruby_layout *l = &vm->layout;
+	uint64_t ractor;
+
+	if (ruby_layout_has(l->vm_gvl_queue)) {
+		*ret = vm->vm + l->vm_gvl_queue;
+		return vm->vm ? 0 : -ENOENT;
+	}
+	if (!ruby_layout_has(l->ractor_gvl_queue) || !ruby_layout_has(l->th_ractor))
+		return -ENOENT;
+	if (memory_read_u64(&vm->mem, th + l->th_ractor, &ractor) || !ruby_is_object(ractor))
+		return -EFAULT;
+	*ret = ractor + l->ractor_gvl_queue;
+	return 0;
+}
+
+/*
+ * Whether @node is in the list with this @head. A node that was removed keeps its pointers, but its
+ * neighbours do not point to it; one of another list leads back to itself.
+ */
+static int is_listed(const struct ruby_vm *vm, uint64_t node, uint64_t head)
+{
+	struct list_node at = { 0 }, next;
+	uint64_t addr = node;
+	int i;
+
+	if (memory_read(&vm->mem, node, &at, sizeof(at)))
+		return -EFAULT;
+	for (i = 0; i < MAX_QUEUE; i++) {
+		if (at.next == node || !ruby_is_object(at.next))
+			return 0;
+		if (memory_read(&vm->mem, at.next, &next, sizeof(next)))
+			return 0;
+		if (next.prev != addr)
+			return 0;
+		if (at.next == head)
+			return 1;
+		addr = at.next;
+		at = next;
+	}
+	return -ENOENT;
+}
+
+int ruby_gvl_waits(const struct ruby_vm *vm, uint64_t ec)
+{
+	const struct ruby_layout *l = &vm->layout;
+	uint64_t th, head = 0;
+	int r;
+
+	if (!ruby_layout_has(l->th_ready))
+		return -ENOENT;
+	if (memory_read_u64(&vm->mem, ec + l->ec_thread_ptr, &th) || !ruby_is_object(th))
+		return -EFAULT;
+	r = find_queue(vm, th, &head);
+	return r ? r : is_listed(vm, th + l->th_ready, head);
+}

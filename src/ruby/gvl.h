@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The GVL: the lock without which no thread of a ractor runs Ruby. */
+#ifndef RBPF_RUBY_GVL_H
+#define RBPF_RUBY_GVL_H
+
+#include <stdint.h>
+
+struct ruby_vm;
+
+/*
+ * Whether the thread that runs EC @ec is in the queue of those that wait for the GVL of its ractor
+ * (of its process, up to 2.7). The process runs on meanwhile, so the answer counts only if the
+ * thread has not run. Returns 1, 0, -ENOENT (not known in this Ruby) or -EFAULT.
+ */
+int ruby_gvl_waits(const struct ruby_vm *vm, uint64_t ec);
+
+#endif

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Who is in the queue of the GVL, in the images of each version. */
+#include <criterion/criterion.h>
+#include <errno.h>
+
+#include "ruby/gvl.h"
+#include "support/ruby_image.h"
+
+#define THREADS 3
+
+static uint64_t queue_of(struct ruby_image *img)
+{
+	return img->facts.vm_gvl_queue ? img->vm.vm + img->facts.vm_gvl_queue
+				       : img->ractor + img->facts.gvl_queue;
+}
+
+/* Make a list of these nodes, the first of which is its head. */
+static void link(struct ruby_image *img, const uint64_t *nodes, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		image_put64(img, nodes[i], nodes[(i + 1) % n]);
+		image_put64(img, nodes[i] + 8, nodes[(i + n - 1) % n]);
+	}
+}
+
+Test(gvl, those_in_the_queue_wait)
+{
+	FOR_EACH_IMAGE(img)
+	{
+		struct image_thread t[THREADS];
+		uint64_t nodes[1 + THREADS] = { queue_of(img) }, other;
+
+		for (size_t i = 0; i < THREADS; i++) {
+			t[i] = image_thread(img, 64);
+			nodes[1 + i] = t[i].th + img->facts.th_ready;
+			link(img, &nodes[1 + i], 1);
+		}
+		link(img, nodes, 1);
+		for (size_t i = 0; i < THREADS; i++)
+			cr_expect_eq(ruby_gvl_waits(&img->vm, t[i].ec), 0, "%s", img->version);
+		link(img, nodes, THREADS); /* all but the last */
+		for (size_t i = 0; i < THREADS; i++)
+			cr_expect_eq(ruby_gvl_waits(&img->vm, t[i].ec), i + 1 < THREADS, "%s: %zu",
+				     img->version, i);
+
+		/* Removed from it, with the pointers that it had. */
+		other = nodes[2];
+		nodes[2] = nodes[3];
+		link(img, nodes, THREADS);
+		cr_expect_eq(ruby_gvl_waits(&img->vm, t[1].ec), 0, "%s", img->version);
+		cr_expect_eq(ruby_gvl_waits(&img->vm, t[2].ec), 1, "%s", img->version);
+
+		/* In another list: up to 3.1 of those that are interrupted in a system call. */
+		link(img, (uint64_t[]) { other, t[0].th + img->facts.th_ready }, 2);
+		cr_expect_eq(ruby_gvl_waits(&img->vm, t[1].ec), 0, "%s", img->version);
+	}
+}
+
+Test(gvl, of_two_ractors)
+{
+	FOR_EACH_IMAGE(img)
+	{
+		struct image_thread t = image_thread(img, 64);
+		uint64_t nodes[] = { queue_of(img), t.th + img->facts.th_ready };
+
+		link(img, nodes, 2);
+		cr_expect_eq(ruby_gvl_waits(&img->vm, t.ec), 1, "%s", img->version);
+		if (!img->facts.th_ractor)
+			continue;
+		image_put64(img, t.th + img->facts.th_ractor, image_alloc(img, 1024));
+		cr_expect_eq(ruby_gvl_waits(&img->vm, t.ec), 0, "%s", img->version);
+		image_put64(img, t.th + img->facts.th_ractor, 0);
+		cr_expect_eq(ruby_gvl_waits(&img->vm, t.ec), -EFAULT, "%s", img->version);
+	}
+}
+
+Test(gvl, what_is_not_known)
+{
+	FOR_EACH_IMAGE(img)
+	{
+		struct image_thread t = image_thread(img, 64);
+		struct ruby_layout saved = img->vm.layout;
+		uint64_t nodes[] = { queue_of(img), t.th + img->facts.th_ready };
+
+		link(img, nodes, 2);
+		img->vm.layout.th_ready = RUBY_UNKNOWN;
+		cr_expect_eq(ruby_gvl_waits(&img->vm, t.ec), -ENOENT, "%s", img->version);
+		img->vm.layout = saved;
+		img->vm.layout.vm_gvl_queue = img->vm.layout.ractor_gvl_queue = RUBY_UNKNOWN;
+		cr_expect_eq(ruby_gvl_waits(&img->vm, t.ec), -ENOENT, "%s", img->version);
+		img->vm.layout = saved;
+		image_put64(img, t.ec + img->facts.ec_thread_ptr, 0);
+		cr_expect_eq(ruby_gvl_waits(&img->vm, t.ec), -EFAULT, "%s", img->version);
+	}
+}
