@@ -29,7 +29,7 @@ struct dumping {
 	struct engine *engine;
 	struct ruby_cache cache;
 	struct ruby_attach_options attach;
-	enum stack_mode stack;
+	struct dump_view view;
 	struct family family;
 	bool *dumped; /* of each of the family; owned */
 	struct buf out;
@@ -43,11 +43,11 @@ static int dump_process(struct dumping *run, const struct process *process, stru
 	int r;
 
 	run->attach.uid = process->context.uid;
-	r = dump_open(run->engine, process, &run->attach, run->stack != STACK_RUBY, &d, err);
+	r = dump_open(run->engine, process, &run->attach, run->view.stack != STACK_RUBY, &d, err);
 	if (r)
 		return r;
-	r = run->opts->json ? dump_json(d, process, run->stack, &text)
-			    : dump_text(d, process, run->stack, &text);
+	r = run->opts->json ? dump_json(d, process, &run->view, &text)
+			    : dump_text(d, process, &run->view, &text);
 	dump_close(d);
 	if (r || buf_failed(&text))
 		return err_oom(err);
@@ -145,14 +145,15 @@ int dump_run(const struct dump_options *opts, struct cmd_context *ctx, struct er
 	struct dumping run = { .opts = opts,
 			       .ctx = ctx,
 			       .cache = RUBY_CACHE_INIT,
-			       .stack = opts->native ? STACK_MIXED : STACK_RUBY,
+			       .view = { .stack = opts->native ? STACK_MIXED : STACK_RUBY,
+					 .fold = opts->fold },
 			       .out = BUF_INIT };
 	int r;
 
 	file_worker_init(&worker, NULL);
 	run.attach = (struct ruby_attach_options) { .worker = &worker, .cache = &run.cache };
 	if (opts->stack != OPTION_UNSET)
-		run.stack = dump_stack_mode(opts->stack);
+		run.view.stack = dump_stack_mode(opts->stack);
 	r = environment_check(ctx->command_line, err);
 	if (!r)
 		r = ruby_sources_parse(ctx->layout_from, &run.attach.sources, err);

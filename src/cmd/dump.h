@@ -15,6 +15,7 @@ struct dump_options {
 	struct pid_list pids; /* at least one */
 	bool children;	      /* and their living descendants */
 	bool json;
+	bool fold;	    /* threads with the same stack, in text */
 	bool native;	    /* STACK_MIXED, if stack says nothing */
 	unsigned int stack; /* the choice, see dump_stack_mode(); or OPTION_UNSET */
 };

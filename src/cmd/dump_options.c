@@ -68,6 +68,13 @@ static const struct option_spec specs[] = {
 		.choice_help = stack_choice_help,
 	},
 	{
+		.name = "fold",
+		.type = OPTION_SWITCH,
+		OPT(fold),
+		.help = "print threads with the same stack as one (not with --json)",
+		.initial = "yes",
+	},
+	{
 		.name = "json",
 		.type = OPTION_FLAG,
 		OPT(json),

@@ -224,9 +224,8 @@ static void describe_thread(const struct dump *d, struct dump_thread *t)
 	snprintf(t->name, sizeof(t->name), "%s", buf_str(&clean));
 }
 
-int dump_read_thread(struct dump *d, size_t index, struct dump_thread *ret)
+static int read_and_name(struct dump *d, const struct rbpf_task *task, struct dump_thread *ret)
 {
-	const struct rbpf_task *task = &d->tasks[index];
 	struct readings readings _cleanup_(readings_deinit) = { .has_ec = false };
 	struct dump_thread t = { .tid = (pid_t)task->tid };
 	struct stack_era sampled = { .gc_era = 0 };
@@ -253,15 +252,28 @@ int dump_read_thread(struct dump *d, size_t index, struct dump_thread *ret)
 	return 0;
 }
 
-void dump_thread_deinit(struct dump_thread *t)
+int dump_read_threads(struct dump *d, struct dump_threads *ret)
 {
-	free(t->frames);
-	*t = (struct dump_thread) { 0 };
+	struct dump_threads threads = { .v = calloc(d->n_tasks + 1, sizeof(*threads.v)) };
+	int r = threads.v ? 0 : -ENOMEM;
+
+	while (!r && threads.n < d->n_tasks) {
+		r = read_and_name(d, &d->tasks[threads.n], &threads.v[threads.n]);
+		threads.n += !r;
+	}
+	if (r)
+		dump_threads_deinit(&threads);
+	else
+		*ret = threads;
+	return r;
 }
 
-size_t dump_n_threads(const struct dump *d)
+void dump_threads_deinit(struct dump_threads *t)
 {
-	return d->n_tasks;
+	for (size_t i = 0; i < t->n; i++)
+		free(t->v[i].frames);
+	free(t->v);
+	*t = (struct dump_threads) { .n = 0 };
 }
 
 const char *dump_ruby_version(const struct dump *d)

@@ -73,11 +73,16 @@ void dump_close(struct dump *d); /* accepts NULL */
 const char *dump_ruby_version(const struct dump *d);
 bool dump_has_native(const struct dump *d);
 
-/* How many threads the process had when it was attached to. */
-size_t dump_n_threads(const struct dump *d);
+struct dump_threads {
+	struct dump_thread *v; /* by tid; owned */
+	size_t n;
+};
 
-/* Read thread @i of these. Returns 0 or -ENOMEM; @ret: dump_thread_deinit(). */
-int dump_read_thread(struct dump *d, size_t i, struct dump_thread *ret);
-void dump_thread_deinit(struct dump_thread *t);
+/*
+ * Read the threads that the process had when it was attached to, one after the other. Returns 0 or
+ * -ENOMEM; @ret: dump_threads_deinit(), before the dump is closed.
+ */
+int dump_read_threads(struct dump *d, struct dump_threads *ret);
+void dump_threads_deinit(struct dump_threads *t);
 
 #endif

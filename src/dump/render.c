@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "dump/render.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -10,6 +12,7 @@
 #include "base/json.h"
 #include "base/utf8.h"
 #include "dump/dump.h"
+#include "dump/fold.h"
 #include "profile/profile.h"
 #include "target/process.h"
 
@@ -112,14 +115,18 @@ static void json_thread(struct json *j, const struct dump *d, enum stack_mode st
 	json_object_end(j);
 }
 
-int dump_json(struct dump *d, const struct process *process, enum stack_mode stack, struct buf *out)
+int dump_json(struct dump *d, const struct process *process, const struct dump_view *view,
+	      struct buf *out)
 {
+	struct dump_threads threads _cleanup_(dump_threads_deinit) = { .n = 0 };
 	_cleanup_buf_ struct buf clean = BUF_INIT;
 	struct json j = JSON_INIT(out);
-	struct dump_thread t;
 	size_t i;
 	int r;
 
+	r = dump_read_threads(d, &threads);
+	if (r)
+		return r;
 	utf8_sanitise(&clean, process->cmdline, strlen(process->cmdline));
 	json_object_begin(&j, NULL);
 	json_u64(&j, "pid", (uint64_t)process->pid);
@@ -127,13 +134,8 @@ int dump_json(struct dump *d, const struct process *process, enum stack_mode sta
 	json_str(&j, "command", buf_str(&clean));
 	json_str(&j, "ruby", dump_ruby_version(d));
 	json_array_begin(&j, "threads");
-	for (i = 0; i < dump_n_threads(d); i++) {
-		r = dump_read_thread(d, i, &t);
-		if (r)
-			return r;
-		json_thread(&j, d, stack, &t);
-		dump_thread_deinit(&t);
-	}
+	for (i = 0; i < threads.n; i++)
+		json_thread(&j, d, view->stack, &threads.v[i]);
 	json_array_end(&j);
 	json_object_end(&j);
 	buf_addch(out, '\n');
@@ -181,13 +183,11 @@ static void text_native(struct buf *out, const struct dump_frame *f)
 	buf_addch(out, '\n');
 }
 
-static void text_thread(struct buf *out, enum stack_mode stack, const struct dump_thread *t)
+/* What is shown of a thread below its head. */
+static void text_frames(struct buf *out, enum stack_mode stack, const struct dump_thread *t)
 {
 	size_t i, width = label_column(t), printed = 0;
 
-	buf_addf(out, "thread %d \"%s\"  (", (int)t->tid, t->name);
-	dump_doing_add(out, &t->doing);
-	buf_addf(out, "%s)\n", t->changing ? ", changing while it is read" : "");
 	for (i = 0; i < t->n_frames; i++) {
 		const struct dump_frame *f = &t->frames[i];
 
@@ -203,22 +203,105 @@ static void text_thread(struct buf *out, enum stack_mode stack, const struct dum
 		buf_addf(out, "    %s\n", t->has_ruby ? "no Ruby frame" : "not a Ruby thread");
 }
 
-int dump_text(struct dump *d, const struct process *process, enum stack_mode stack, struct buf *out)
+/* All that is shown of a thread but who it is: threads with the same text can be shown as one. */
+static void text_thread(struct buf *out, enum stack_mode stack, const struct dump_thread *t)
 {
-	_cleanup_buf_ struct buf clean = BUF_INIT;
-	struct dump_thread t;
+	buf_addstr(out, "  (");
+	dump_doing_add(out, &t->doing);
+	buf_addf(out, "%s)\n", t->changing ? ", changing while it is read" : "");
+	text_frames(out, stack, t);
+}
+
+/* Who they are: the beginning of their head. */
+static int text_who(struct buf *out, const struct dump_threads *threads, const size_t *which,
+		    size_t n)
+{
+	_cleanup_free_ const char **names = calloc(n, sizeof(*names));
+	_cleanup_free_ pid_t *tids = calloc(n, sizeof(*tids));
+	size_t i;
+
+	if (!names || !tids)
+		return -ENOMEM;
+	for (i = 0; i < n; i++) {
+		names[i] = threads->v[which[i]].name;
+		tids[i] = threads->v[which[i]].tid;
+	}
+	if (n > 1)
+		buf_addf(out, "%zu threads ", n);
+	else
+		buf_addstr(out, "thread ");
+	fold_add_ids(out, tids, n);
+	buf_addch(out, ' ');
+	fold_add_names(out, names, n);
+	return 0;
+}
+
+/* The threads of a process as text, before they are folded. */
+struct texts {
+	struct buf *bufs;
+	struct fold_thread *threads;
+	size_t n;
+};
+
+static void texts_deinit(struct texts *t)
+{
+	for (size_t i = 0; t->bufs && i < t->n; i++)
+		buf_deinit(&t->bufs[i]);
+	free(t->bufs);
+	free(t->threads);
+}
+
+static int texts_make(const struct dump_threads *threads, enum stack_mode stack, struct texts *t)
+{
+	size_t i;
+
+	t->n = threads->n;
+	t->bufs = calloc(t->n + 1, sizeof(*t->bufs));
+	t->threads = calloc(t->n + 1, sizeof(*t->threads));
+	if (!t->bufs || !t->threads)
+		return -ENOMEM;
+	for (i = 0; i < t->n; i++) {
+		text_thread(&t->bufs[i], stack, &threads->v[i]);
+		if (buf_failed(&t->bufs[i]))
+			return -ENOMEM;
+		t->threads[i].text = buf_str(&t->bufs[i]);
+		t->threads[i].idle = threads->v[i].doing.idle;
+	}
+	return 0;
+}
+
+static int text_threads(struct buf *out, const struct dump_threads *threads,
+			const struct dump_view *view)
+{
+	struct texts texts _cleanup_(texts_deinit) = { .n = 0 };
+	struct fold fold _cleanup_(fold_deinit) = { .n_groups = 0 };
 	size_t i;
 	int r;
 
+	r = texts_make(threads, view->stack, &texts);
+	if (!r)
+		r = fold_threads(texts.threads, texts.n, !view->fold, &fold);
+	for (i = 0; i < fold.n_groups && !r; i++) {
+		const struct fold_group *g = &fold.groups[i];
+
+		r = text_who(out, threads, &fold.threads[g->first], g->n);
+		buf_addstr(out, texts.threads[fold.threads[g->first]].text);
+	}
+	return r;
+}
+
+int dump_text(struct dump *d, const struct process *process, const struct dump_view *view,
+	      struct buf *out)
+{
+	struct dump_threads threads _cleanup_(dump_threads_deinit) = { .n = 0 };
+	_cleanup_buf_ struct buf clean = BUF_INIT;
+	int r;
+
+	r = dump_read_threads(d, &threads);
+	if (r)
+		return r;
 	utf8_sanitise(&clean, process->cmdline, strlen(process->cmdline));
 	buf_addf(out, "pid %d  %s   ruby %s\n", (int)process->pid, buf_str(&clean),
 		 dump_ruby_version(d));
-	for (i = 0; i < dump_n_threads(d); i++) {
-		r = dump_read_thread(d, i, &t);
-		if (r)
-			return r;
-		text_thread(out, stack, &t);
-		dump_thread_deinit(&t);
-	}
-	return 0;
+	return text_threads(out, &threads, view);
 }

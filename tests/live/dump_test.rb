@@ -153,7 +153,36 @@ class DumpWaitsTest < LiveTest
     assert_equal [%w[stopped stopped]], threads.values.map { |t| t.values_at('state', 'doing') }.uniq
   end
 
+  def test_threads_with_the_same_stack_are_one
+    start_waits
+    pool = (1..5).map { |i| @tids.fetch(format('pool %03d', i))[0] }
+    heads = Rbpf.read('dump', '-p', @target.pid).scan(/^(?:thread|\d+ threads) .*$/)
+    folded = heads.grep(/Queue#pop/)
+    assert_equal 1, folded.size, heads.inspect
+    assert_match(/\A5 threads [-, \d]+ "pool 001 … 005"  \(waits in Thread::Queue#pop\)\z/, folded[0])
+    assert_equal pool.sort, ids(folded[0])
+    alone = Rbpf.read('dump', '-p', @target.pid, '--no-fold').scan(/^(?:thread|\d+ threads) .*$/)
+    assert_equal threads.keys.sort, alone.flat_map { |head| ids(head) }.sort
+    assert_equal threads.size, alone.size
+    assert_equal threads.keys.sort, heads.flat_map { |head| ids(head) }.sort
+    [heads, alone].each { |list| assert_idle_last(list) }
+  end
+
   private
+
+  # The tids of the head of one or several threads.
+  def ids(head)
+    head[/threads? ([-, \d]+) "/, 1].split(', ').flat_map do |range|
+      first, last = range.split('-').map { |id| Integer(id) }
+      (first..(last || first)).to_a
+    end
+  end
+
+  def assert_idle_last(heads)
+    idle = heads.map { |head| threads.fetch(ids(head)[0])['idle'] }
+    assert_equal idle.sort_by { |is| is ? 1 : 0 }, idle
+    assert_equal [false, true], idle.uniq
+  end
 
   def start_waits(spinning = 0)
     @target = start('waits.rb', spinning)
