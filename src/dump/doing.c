@@ -52,8 +52,7 @@ static bool is_method(const struct dump_frame *f)
 	return f->kind == FRAME_RUBY || f->kind == FRAME_CFUNC;
 }
 
-/* Methods that come with Ruby and are written in Ruby, around a function in C that has no frame. */
-static bool is_internal(const struct dump_frame *f)
+bool dump_frame_is_internal(const struct dump_frame *f)
 {
 	return f->kind == FRAME_RUBY && !strncmp(f->file, "<internal:", strlen("<internal:"));
 }
@@ -71,7 +70,7 @@ static const struct dump_frame *blocking_method(const struct dump_frame *frames,
 {
 	const struct dump_frame *end = frames + n, *f = next_method(frames, end), *caller;
 
-	if (!f || (f->kind != FRAME_CFUNC && !is_internal(f)))
+	if (!f || (f->kind != FRAME_CFUNC && !dump_frame_is_internal(f)))
 		return NULL;
 	/* A condition variable waits by letting its mutex sleep. */
 	caller = !strcmp(f->label, "Thread::Mutex#sleep") ? next_method(f + 1, end) : NULL;

@@ -8,12 +8,14 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct buf;
 struct dump_frame;
 
 struct dump_doing {
 	char state;	     /* as /proc/PID/stat has it; 0: it ended */
+	uint64_t switches;   /* how often it had left a CPU */
 	bool on_cpu;	     /* 'R': it was seen on a CPU */
 	bool queued;	     /* 'R': it was on none, all the time */
 	bool waits_for_gvl;  /* only if that is known */
@@ -23,6 +25,12 @@ struct dump_doing {
 	bool sleeps;	     /* the method is one that only sleeps */
 	bool idle;	     /* it waits for something to do, so far as the method tells */
 };
+
+/*
+ * Whether the frame is of a method that comes with Ruby and is written in Ruby, around a function in
+ * C that has no frame.
+ */
+bool dump_frame_is_internal(const struct dump_frame *f);
 
 /*
  * Fill in what follows from the frames, innermost first, if @d->still; @d has the rest. What it

@@ -11,9 +11,11 @@
 #include "base/err.h"
 #include "base/utf8.h"
 #include "dump/frames.h"
+#include "dump/locks.h"
 #include "engine/engine.h"
 #include "native/native_user_walk.h"
 #include "ruby/gvl.h"
+#include "ruby/mutex.h"
 #include "ruby/vm.h"
 #include "ruby/walk.h"
 #include "symbol/resolver.h"
@@ -63,6 +65,7 @@ struct readings {
 	struct dump_doing doing;
 	bool has_ec, has_native, changing;
 	bool waits_for_gvl;
+	uint64_t thread, self; /* the rb_thread_t; self of the innermost frame; or 0 */
 };
 
 static void readings_deinit(struct readings *r)
@@ -121,6 +124,8 @@ static int read_once(const struct dump *d, uint64_t tp, const struct rbpf_thread
 	ret->has_ec = !ruby_vm_thread_ec(&d->vm, tp, &ec);
 	if (ret->has_ec) {
 		ret->waits_for_gvl = ruby_gvl_waits(&d->vm, ec) == 1;
+		memory_read_u64(&d->vm.mem, ec + d->vm.layout.ec_thread_ptr, &ret->thread);
+		ruby_innermost_self(&d->vm, ec, &ret->self);
 		r = read_stack(d, ec, &ret->ruby, &ret->changing);
 	}
 	if (r || !thread || !thread->has_regs)
@@ -164,6 +169,7 @@ static struct dump_doing doing_of(const struct dump *d, pid_t tid, const struct 
 				  const struct sighting *after)
 {
 	struct dump_doing doing = { .state = after->alive ? after->moment.state : 0,
+				    .switches = after->moment.switches,
 				    .still = after->alive && stood_still(d, before, after) };
 
 	if (doing.state == 'R') {
@@ -245,6 +251,8 @@ static int read_and_name(struct dump *d, const struct rbpf_task *task, struct du
 	t.changing = readings.changing;
 	t.doing = readings.doing;
 	dump_doing_conclude(&t.doing, t.frames, t.n_frames);
+	t.thread = readings.thread;
+	t.mutex = locks_waited_for(&d->vm, &t.doing, readings.self);
 	t.end = readings.native.end;
 	for (i = 0; i < readings.native.n_words; i++)
 		t.n_gaps += readings.native.words[i] < RBPF_NATIVE_END_COUNT;
@@ -261,11 +269,13 @@ int dump_read_threads(struct dump *d, struct dump_threads *ret)
 		r = read_and_name(d, &d->tasks[threads.n], &threads.v[threads.n]);
 		threads.n += !r;
 	}
-	if (r)
+	if (r) {
 		dump_threads_deinit(&threads);
-	else
-		*ret = threads;
-	return r;
+		return r;
+	}
+	locks_find_owners(&d->vm, &threads);
+	*ret = threads;
+	return 0;
 }
 
 void dump_threads_deinit(struct dump_threads *t)

@@ -88,10 +88,23 @@ static void json_doing(struct json *j, const struct dump_thread *t)
 	if (t->doing.syscall)
 		json_str(j, "syscall", t->doing.syscall);
 	json_bool(j, "idle", t->doing.idle);
+	if (t->owner)
+		json_u64(j, "held_by", (uint64_t)t->owner->tid);
+}
+
+/* The threads that wait for what @t holds. */
+static void json_waiters(struct json *j, const struct dump_threads *threads,
+			 const struct dump_thread *t)
+{
+	json_array_begin(j, "waiters");
+	for (size_t i = 0; i < threads->n; i++)
+		if (threads->v[i].owner == t)
+			json_u64(j, NULL, (uint64_t)threads->v[i].tid);
+	json_array_end(j);
 }
 
 static void json_thread(struct json *j, const struct dump *d, enum stack_mode stack,
-			const struct dump_thread *t)
+			const struct dump_threads *threads, const struct dump_thread *t)
 {
 	size_t i;
 
@@ -100,6 +113,8 @@ static void json_thread(struct json *j, const struct dump *d, enum stack_mode st
 	json_str(j, "name", t->name);
 	json_str(j, "state", dump_doing_state(&t->doing));
 	json_doing(j, t);
+	if (t->n_waiters)
+		json_waiters(j, threads, t);
 	json_bool(j, "changing", t->changing);
 	if (dump_has_native(d)) {
 		json_object_begin(j, "native");
@@ -135,7 +150,7 @@ int dump_json(struct dump *d, const struct process *process, const struct dump_v
 	json_str(&j, "ruby", dump_ruby_version(d));
 	json_array_begin(&j, "threads");
 	for (i = 0; i < threads.n; i++)
-		json_thread(&j, d, view->stack, &threads.v[i]);
+		json_thread(&j, d, view->stack, &threads, &threads.v[i]);
 	json_array_end(&j);
 	json_object_end(&j);
 	buf_addch(out, '\n');
@@ -203,12 +218,40 @@ static void text_frames(struct buf *out, enum stack_mode stack, const struct dum
 		buf_addf(out, "    %s\n", t->has_ruby ? "no Ruby frame" : "not a Ruby thread");
 }
 
+/* Where Ruby code is in the stack of a thread; NULL if nowhere. */
+static const struct dump_frame *ruby_frame(const struct dump_thread *t)
+{
+	for (size_t i = 0; i < t->n_frames; i++) {
+		const struct dump_frame *f = &t->frames[i];
+
+		if (f->kind == FRAME_RUBY && !dump_frame_is_internal(f))
+			return f;
+	}
+	return NULL;
+}
+
+/* Who holds what the thread waits for, and where that one is. */
+static void text_owner(struct buf *out, const struct dump_thread *owner)
+{
+	const struct dump_frame *f = ruby_frame(owner);
+
+	buf_addf(out, "    held by thread %d \"%s\"", (int)owner->tid, owner->name);
+	if (f)
+		buf_addf(out, " in %s  %s:%u", f->label, f->file, f->line);
+	buf_addch(out, '\n');
+}
+
 /* All that is shown of a thread but who it is: threads with the same text can be shown as one. */
 static void text_thread(struct buf *out, enum stack_mode stack, const struct dump_thread *t)
 {
 	buf_addstr(out, "  (");
 	dump_doing_add(out, &t->doing);
+	if (t->n_waiters)
+		buf_addf(out, "; holds what %zu thread%s for", t->n_waiters,
+			 t->n_waiters == 1 ? " waits" : "s wait");
 	buf_addf(out, "%s)\n", t->changing ? ", changing while it is read" : "");
+	if (t->owner)
+		text_owner(out, t->owner);
 	text_frames(out, stack, t);
 }
 

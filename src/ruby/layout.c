@@ -242,5 +242,8 @@ struct ruby_rules ruby_rules_for(const char *version)
 		.gc_major_word = v >= 0x040100	 ? 0
 				 : v >= 0x030000 ? 1
 						 : 2,
+		.mutex_form = v >= 0x040000   ? RUBY_MUTEX_SERIAL
+			      : v >= 0x030000 ? RUBY_MUTEX_FIBER
+					      : RUBY_MUTEX_THREAD,
 	};
 }

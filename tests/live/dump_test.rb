@@ -110,7 +110,7 @@ class DumpWaitsTest < LiveTest
     'accept' => 'waits in TCPServer#accept',
     'pool 001' => 'waits in Thread::Queue#pop'
   }.freeze
-  NOT_IDLE = %w[lock synchronize monitor read].freeze
+  NOT_IDLE = ['lock', 'synchronize', 'monitor', 'read', 'mutex holder'].freeze
 
   def test_what_each_thread_waits_in
     start_waits
@@ -151,6 +151,30 @@ class DumpWaitsTest < LiveTest
     Process.kill(:STOP, @target.pid)
     Live.wait_until('it to stop') { File.read("/proc/#{@target.pid}/stat").include?(') T ') }
     assert_equal [%w[stopped stopped]], threads.values.map { |t| t.values_at('state', 'doing') }.uniq
+  end
+
+  def test_who_holds_what_others_wait_for
+    start_waits
+    found = threads
+    waiters = { 'mutex holder' => %w[lock synchronize], 'monitor holder' => %w[monitor] }
+    waiters.each do |holder, names|
+      holding = found.fetch(@tids[holder][0])
+      names.each { |name| assert_equal holding['tid'], found.fetch(@tids[name][0])['held_by'], name }
+      assert_equal names.flat_map { |name| @tids[name] }.sort, holding['waiters']
+      refute holding['idle']
+    end
+    assert_equal 3, found.values.count { |thread| thread.key?('held_by') }
+    assert_equal 2, found.values.count { |thread| thread.key?('waiters') }
+  end
+
+  def test_who_holds_it_in_words
+    start_waits
+    tid = @tids['mutex holder'][0]
+    text = Rbpf.read('dump', '-p', @target.pid)
+    assert_match(/^thread #{tid} "mutex holder"  \(sleeps in Kernel#sleep; holds what 2 threads wait for\)$/, text)
+    line = /held by thread #{tid} "mutex holder" in block in Held#hold_mutex  \S*waits\.rb:\d+$/
+    assert_match(/\(waits in Thread::Mutex#lock\)\n    #{line}/, text)
+    assert_match(/"monitor holder"  \(sleeps in Kernel#sleep; holds what 1 thread waits for\)$/, text)
   end
 
   def test_threads_with_the_same_stack_are_one

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Which threads wait for a Mutex or a Monitor, and which hold them. A lock that no thread is seen to
+ * wait for is not looked for.
+ */
+#ifndef RBPF_DUMP_LOCKS_H
+#define RBPF_DUMP_LOCKS_H
+
+#include <stdint.h>
+
+struct dump_doing;
+struct dump_threads;
+struct ruby_vm;
+
+/*
+ * The Mutex that a thread waits for, if what it does says so and @self is that of its innermost
+ * frame; else 0.
+ */
+uint64_t locks_waited_for(const struct ruby_vm *vm, const struct dump_doing *doing, uint64_t self);
+
+/*
+ * Find who holds what the threads of process vm->pid wait for: fill in their owner and n_waiters,
+ * of those that wait for it still. One for whom others wait is not idle.
+ */
+void locks_find_owners(const struct ruby_vm *vm, struct dump_threads *threads);
+
+#endif

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "ruby/mutex.h"
+
+#include <errno.h>
+
+#include "ruby/object.h"
+#include "ruby/vm.h"
+
+#define CF_SELF_WORD	 3 /* rb_control_frame_t.self; vm_core.h */
+
+/* struct rb_monitor, ext/monitor/monitor.c: count, owner, mutex */
+#define MONITOR_MUTEX	 16
+
+/* struct RTypedData: the word that says whether the data stands in the object itself … */
+#define TYPEDDATA_WORD	 3
+/* … up to 3.4 typed_flag, which is 1 without it, and from 4.0 on the address of the type */
+#define EMBEDDED_BY_FLAG 2u
+#define EMBEDDED_BY_TYPE 1u
+
+int ruby_innermost_self(const struct ruby_vm *vm, uint64_t ec, uint64_t *ret)
+{
+	uint64_t cfp;
+
+	if (memory_read_u64(&vm->mem, ec + RUBY_EC_CFP * 8, &cfp) || !ruby_is_object(cfp))
+		return -EFAULT;
+	return memory_read_u64(&vm->mem, cfp + CF_SELF_WORD * 8, ret);
+}
+
+/* The address of the struct that a T_DATA wraps. */
+static int data_of(const struct ruby_vm *vm, uint64_t object, uint64_t *ret)
+{
+	const uint64_t embedded = vm->rules.mutex_form == RUBY_MUTEX_SERIAL ? EMBEDDED_BY_TYPE
+									    : EMBEDDED_BY_FLAG;
+	uint64_t words[RTYPEDDATA_DATA_WORD + 1];
+
+	if (!ruby_is_object(object))
+		return -EINVAL;
+	if (memory_read(&vm->mem, object, words, sizeof(words)))
+		return -EFAULT;
+	if (ruby_flags_type(words[0]) != RUBY_T_DATA)
+		return -EINVAL;
+	*ret = words[TYPEDDATA_WORD] & embedded ? object + RTYPEDDATA_DATA_WORD * 8
+						: words[RTYPEDDATA_DATA_WORD];
+	return ruby_is_object(*ret) ? 0 : -EINVAL;
+}
+
+int ruby_monitor_mutex(const struct ruby_vm *vm, uint64_t monitor, uint64_t *ret)
+{
+	uint64_t data = 0, mutex, unused;
+	int r;
+
+	r = data_of(vm, monitor, &data);
+	if (!r)
+		r = memory_read_u64(&vm->mem, data + MONITOR_MUTEX, &mutex);
+	if (!r)
+		r = data_of(vm, mutex, &unused);
+	if (!r)
+		*ret = mutex;
+	return r;
+}
+
+/* The thread of fiber @fiber. */
+static int thread_of_fiber(const struct ruby_vm *vm, uint64_t fiber, uint64_t *ret)
+{
+	const struct ruby_layout *l = &vm->layout;
+
+	if (!ruby_layout_has(l->fiber_ec))
+		return -EINVAL;
+	return memory_read_u64(&vm->mem, fiber + l->fiber_ec + l->ec_thread_ptr, ret);
+}
+
+/* rb_mutex_t, thread_sync.c: its first words, see enum ruby_mutex_form. */
+int ruby_mutex_owner(const struct ruby_vm *vm, uint64_t mutex, uint64_t *ret)
+{
+	uint64_t data = 0, words[2], owner;
+	int r;
+
+	r = data_of(vm, mutex, &data);
+	if (!r)
+		r = memory_read(&vm->mem, data, words, sizeof(words));
+	if (r)
+		return r;
+	if (!words[0])
+		return -ENOENT;
+	owner = words[vm->rules.mutex_form == RUBY_MUTEX_SERIAL];
+	if (!ruby_is_object(owner))
+		return -EINVAL;
+	if (vm->rules.mutex_form != RUBY_MUTEX_FIBER) {
+		*ret = owner;
+		return 0;
+	}
+	return thread_of_fiber(vm, owner, ret);
+}
