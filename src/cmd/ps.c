@@ -2,6 +2,7 @@
 #include "cmd/ps.h"
 
 #include <errno.h>
+#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include "base/array.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/json.h"
 #include "base/number.h"
@@ -28,6 +30,7 @@
 
 struct ruby_process {
 	struct process process;
+	struct process_times times;
 	struct ruby_binary binary;
 };
 
@@ -47,11 +50,12 @@ static int look_at(struct file_worker *worker, pid_t pid, struct ruby_process *r
 		r = ruby_binary_find(worker, pid, &maps, &mem, &rp.binary, NULL);
 	maps_deinit(&maps);
 	/* Without the privilege /proc still tells the file, but not what is in the memory. */
-	if (!r && !rp.binary.version[0]) {
-		ruby_binary_deinit(&rp.binary);
+	if (!r && !rp.binary.version[0])
 		r = -EACCES;
-	}
+	if (!r && process_times(pid, &rp.times))
+		r = -ENOENT;
 	if (r) {
+		ruby_binary_deinit(&rp.binary);
 		process_close(&rp.process);
 		return r == -EACCES || r == -EPERM ? -EACCES : -ENOENT;
 	}
@@ -65,6 +69,20 @@ static void add_clean(struct buf *out, const char *s)
 	utf8_sanitise(out, s, strlen(s));
 }
 
+/* The name of the user @uid on this machine, or the number. */
+static void add_user(struct buf *out, uid_t uid)
+{
+	const struct passwd *pw = uid == (uid_t)-1 ? NULL : getpwuid(uid);
+
+	buf_reset(out);
+	if (pw)
+		utf8_sanitise(out, pw->pw_name, strlen(pw->pw_name));
+	else if (uid != (uid_t)-1)
+		buf_addf(out, "%u", uid);
+	else
+		buf_addch(out, '?');
+}
+
 static void add_json(struct json *j, const struct ruby_process *rp)
 {
 	struct buf clean _cleanup_(buf_deinit) = BUF_INIT;
@@ -72,6 +90,11 @@ static void add_json(struct json *j, const struct ruby_process *rp)
 
 	json_object_begin(j, NULL);
 	json_u64(j, "pid", (uint64_t)rp->process.pid);
+	json_u64(j, "ppid", (uint64_t)rp->process.ppid);
+	add_user(&clean, rp->process.context.uid);
+	json_str(j, "user", buf_str(&clean));
+	json_u64(j, "cpu_ns", rp->times.cpu_ns);
+	json_u64(j, "age_ns", rp->times.age_ns);
 	json_str(j, "ruby", rp->binary.version);
 	json_str(j, "build_id", rp->binary.build_id);
 	add_clean(&clean, rp->binary.path);
@@ -85,23 +108,44 @@ static void add_json(struct json *j, const struct ruby_process *rp)
 	json_object_end(j);
 }
 
+/* In a column: "42s", "12m", "3h", "17d". */
+static void age_cell(struct table *t, uint64_t ns)
+{
+	static const struct {
+		unsigned int seconds;
+		char unit;
+	} units[] = { { 86400, 'd' }, { 3600, 'h' }, { 60, 'm' }, { 1, 's' } };
+	uint64_t seconds = ns / NSEC_PER_SEC;
+	size_t i = 0;
+
+	/* Of two units of the larger one on, that is precise enough. */
+	while (units[i].seconds > 1 && seconds < 2 * units[i].seconds)
+		i++;
+	table_cell(t, "%llu%c", (unsigned long long)(seconds / units[i].seconds), units[i].unit);
+}
+
 static void add_row(struct table *t, const struct ruby_process *rp)
 {
 	struct buf clean _cleanup_(buf_deinit) = BUF_INIT;
+	const struct process_times *times = &rp->times;
 
 	table_cell(t, "%d", (int)rp->process.pid);
-	table_cell(t, "%s", rp->binary.version);
-	table_cell(t, "%s", ruby_version_supported(rp->binary.version) ? "yes" : "no");
-	add_clean(&clean, rp->binary.path);
+	add_user(&clean, rp->process.context.uid);
 	table_cell(t, "%s", buf_str(&clean));
+	table_cell(t, "%.1f",
+		   times->age_ns ? 100.0 * (double)times->cpu_ns / (double)times->age_ns : 0.0);
+	age_cell(t, times->age_ns);
+	table_cell(t, "%s%s", rp->binary.version,
+		   ruby_version_supported(rp->binary.version) ? "" : " (unsupported)");
 	add_clean(&clean, rp->process.cmdline);
 	table_cell(t, "%s", buf_str(&clean));
 }
 
+/* Of a command line both ends tell something: what is run, and on what. */
 static const struct table_column columns[] = {
-	{ "PID", TABLE_RIGHT, TABLE_WHOLE },	  { "RUBY", TABLE_LEFT, TABLE_WHOLE },
-	{ "SUPPORTED", TABLE_LEFT, TABLE_WHOLE }, { "VM", TABLE_LEFT, TABLE_CUT_START },
-	{ "COMMAND", TABLE_LEFT, TABLE_CUT_END },
+	{ "PID", TABLE_RIGHT, TABLE_WHOLE },  { "USER", TABLE_LEFT, TABLE_WHOLE },
+	{ "%CPU", TABLE_RIGHT, TABLE_WHOLE }, { "AGE", TABLE_RIGHT, TABLE_WHOLE },
+	{ "RUBY", TABLE_LEFT, TABLE_WHOLE },  { "COMMAND", TABLE_LEFT, TABLE_CUT_MIDDLE },
 };
 
 int ps_run(const struct ps_options *opts, struct cmd_context *ctx, struct err *err)

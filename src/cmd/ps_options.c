@@ -60,8 +60,8 @@ const struct command command_ps = {
 	.name = "ps",
 	.summary = "list the Ruby processes that rbpf can see",
 	.usage = usages,
-	.about = "Lists the running Ruby processes with their pid, version and command. Without "
-		 "root it can look only into your own.",
+	.about = "Lists the running Ruby processes with their pid, user, share of a CPU, age, "
+		 "version and command. Without root it can look only into your own.",
 	.groups = groups,
 	.n_groups = ARRAY_SIZE(groups),
 	.args = ARGS_NONE,

@@ -25,6 +25,7 @@ struct stat_line {
 	char state;
 	pid_t ppid;
 	unsigned int flags;
+	uint64_t user_ticks, system_ticks;
 	uint64_t start_ticks;
 };
 
@@ -47,11 +48,11 @@ static int read_stat(pid_t pid, pid_t tid, struct stat_line *ret)
 	if (r)
 		return r == -ENOENT ? -ESRCH : r;
 	p = strrchr(buf_str(&text), ')');
-	if (!p ||
-	    sscanf(p,
-		   ") %c %d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d "
-		   "%" SCNu64,
-		   &s.state, &s.ppid, &s.flags, &s.start_ticks) != 4)
+	if (!p || sscanf(p,
+			 ") %c %d %*d %*d %*d %*d %u %*u %*u %*u %*u %" SCNu64 " %" SCNu64
+			 " %*d %*d %*d %*d %*d %*d %" SCNu64,
+			 &s.state, &s.ppid, &s.flags, &s.user_ticks, &s.system_ticks,
+			 &s.start_ticks) != 6)
 		return -ESRCH;
 	*ret = s;
 	return 0;
@@ -125,6 +126,20 @@ int process_parent(pid_t pid, pid_t *ret)
 	if (read_stat(pid, 0, &stat) || stat.state == 'Z' || stat.state == 'X')
 		return -ESRCH;
 	*ret = stat.ppid;
+	return 0;
+}
+
+int process_times(pid_t pid, struct process_times *ret)
+{
+	const uint64_t now = clock_ns(CLOCK_BOOTTIME);
+	uint64_t tick = NSEC_PER_SEC / (uint64_t)sysconf(_SC_CLK_TCK), started;
+	struct stat_line stat;
+
+	if (read_stat(pid, 0, &stat))
+		return -ESRCH;
+	started = stat.start_ticks * tick;
+	ret->age_ns = now > started ? now - started : 0;
+	ret->cpu_ns = (stat.user_ticks + stat.system_ticks) * tick;
 	return 0;
 }
 

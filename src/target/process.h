@@ -49,6 +49,14 @@ int process_parent(pid_t pid, pid_t *ret);
 /* The real user id of @pid; -1 if that cannot be read. */
 uid_t process_uid(pid_t pid);
 
+struct process_times {
+	uint64_t age_ns; /* since it was started */
+	uint64_t cpu_ns; /* of all its threads, also those that have ended */
+};
+
+/* Returns 0 or -ESRCH. */
+int process_times(pid_t pid, struct process_times *ret);
+
 /* Whether it is still the same process, and not a zombie. */
 bool process_alive(const struct process *p);
 

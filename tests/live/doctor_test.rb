@@ -19,7 +19,23 @@ class DoctorTest < LiveTest
     assert_equal ruby.version[/\A\d+\.\d+/], row['layout'].to_s[/\A\d+\.\d+/]
     assert_includes row['command'], 'heartbeat.rb'
     assert_includes File.read("/proc/#{@target.pid}/maps"), row['path']
-    assert_match(/^\s*#{@target.pid}\s.*#{Regexp.escape(ruby.version)}/, Rbpf.read('ps'))
+    assert_equal [Process.pid, Etc.getpwuid.name], row.values_at('ppid', 'user') unless ruby.chroot?
+    own = Live.cpu_time(@target.pid) * 1e9
+    assert_includes 0..own, row['cpu_ns']
+    line = /^\s*#{@target.pid}  root +[\d.]+ +\d+s  #{Regexp.escape(ruby.version)} .*heartbeat\.rb$/
+    assert_match(line, Rbpf.read('ps'))
+  end
+
+  # As that of a Puma's worker, which changes it after the fork.
+  def test_ps_shows_the_title_of_a_process
+    title = 'puma: cluster worker 0: 123 [shop]'
+    code = 'Process.setproctitle(ARGV[0]); puts %({"waiting":1}); $stdout.flush; sleep 60'
+    titled = start_command(ruby.command('-e', code, title))
+    titled.wait_for('waiting')
+    row = Rbpf.json('ps', '--json').find { |r| r['pid'] == titled.pid }
+    assert_equal title, row['command']
+    assert_match(/^\s*#{titled.pid}  .* #{Regexp.escape(title)}$/, Rbpf.read('ps'))
+    assert_match(/^pid #{titled.pid}  #{Regexp.escape(title)}   ruby /, Rbpf.read('dump', '-p', titled.pid))
   end
 
   def test_doctor_says_that_recording_will_work

@@ -263,6 +263,30 @@ Test(process, threads)
 	cr_expect_eq(thread_state(getpid(), 0x3fffffff), 0);
 }
 
+Test(process, times)
+{
+	struct process_times before, after;
+	pid_t pid = child(NULL);
+	uint64_t own, until;
+
+	cr_assert_eq(process_times(pid, &before), 0);
+	cr_expect_lt(before.age_ns, 30 * NSEC_PER_SEC, "it has just begun");
+	cr_expect_lt(before.cpu_ns, NSEC_PER_SEC, "and waits");
+	usleep(200000);
+	cr_assert_eq(process_times(pid, &after), 0);
+	cr_expect_geq(after.age_ns - before.age_ns, 190 * NSEC_PER_MSEC);
+	end(pid);
+	cr_expect_eq(process_times(pid, &after), -ESRCH);
+
+	until = clock_ns(CLOCK_PROCESS_CPUTIME_ID) + 300 * NSEC_PER_MSEC;
+	while (clock_ns(CLOCK_PROCESS_CPUTIME_ID) < until)
+		;
+	own = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	cr_assert_eq(process_times(getpid(), &after), 0);
+	cr_expect_geq(after.cpu_ns + 50 * NSEC_PER_MSEC, own, "counted in ticks");
+	cr_expect_leq(after.cpu_ns, own + 50 * NSEC_PER_MSEC);
+}
+
 /* A child whose name looks like lines of /proc/PID/status. */
 Test(process, a_thread_at_a_moment)
 {
