@@ -141,15 +141,22 @@ struct sighting {
 	struct rbpf_thread thread; /* with native stacks, and if it runs or waits for a CPU */
 };
 
-static void look_at_thread(struct dump *d, pid_t tid, struct sighting *ret)
+/*
+ * Look at a thread; @first: before its stack is read for the first time. Then registers that were
+ * read for the thread before it are good enough: if it has run since, that shows afterwards. To
+ * read them takes as long as the process has threads.
+ */
+static void look_at_thread(struct dump *d, pid_t tid, bool first, struct sighting *ret)
 {
 	*ret = (struct sighting) { .alive = false };
 	if (thread_look(d->process->pid, tid, &ret->moment))
 		return;
 	ret->alive = true;
-	if (d->here || ret->moment.state == 'R')
-		ret->alive = !read_registers(d, NULL) &&
-			     find_thread(d, (uint32_t)tid, &ret->thread);
+	if (!d->here && ret->moment.state != 'R')
+		return;
+	if (!d->here || !first)
+		ret->alive = !read_registers(d, NULL);
+	ret->alive = ret->alive && find_thread(d, (uint32_t)tid, &ret->thread);
 }
 
 /* Whether it has not run between the two; with native stacks nobody has changed its registers. */
@@ -192,11 +199,11 @@ static int read_thread(struct dump *d, const struct rbpf_task *task, struct read
 	bool done = false;
 	int attempt, r = 0;
 
-	look_at_thread(d, tid, &before);
+	look_at_thread(d, tid, true, &before);
 	for (attempt = 0; attempt < THREAD_ATTEMPTS && before.alive && !done && !r; attempt++) {
 		readings_deinit(ret);
 		r = read_once(d, task->thread_pointer, d->here ? &before.thread : NULL, ret);
-		look_at_thread(d, tid, &after);
+		look_at_thread(d, tid, false, &after);
 		ret->doing = doing_of(d, tid, &before, &after);
 		ret->doing.waits_for_gvl = ret->doing.still && ret->waits_for_gvl;
 		done = ret->doing.still ||
