@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# frozen_string_literal: true
+
+# A real application, Rails on Puma with Sidekiq: the CPU time of its actions and jobs is what they measure themselves.
+
+require_relative '../programs/rails/shop'
+require_relative 'support'
+
+class RailsTest < LiveTest
+  HERTZ = 999
+  TOLERANCE = 0.02
+  ENOUGH = 1e9 # ns: what is compared took more than this
+  REQUESTS = 50 # of one run of the load
+  RATE = 60 # a second
+  JOBS = 100
+  # Standard deviations, and the period of a clock, which is up to a tenth longer than was asked for.
+  DEVIATIONS = 4
+  LONGEST_PERIOD = 1.1e9 / HERTZ # ns
+  # Numbers in the first line of /proc/stat: user, nice and system; what a hypervisor gave to others.
+  BUSY = 0..2
+  STOLEN = 7
+
+  def setup
+    super
+    missing Shop.missing if Shop.missing
+    @shop = Shop::Processes.new(@dir)
+    @shop.start_web
+    @shop.start_jobs
+  end
+
+  def teardown
+    @shop&.stop
+    super
+  end
+
+  def test_cpu_time_of_actions_and_jobs
+    before = cpu_ticks
+    record_shop
+    stolen = stolen_share(before)
+    assert_sane_recording(recording)
+    assert_empty [*@load.pids, @shop.jobs] - recording.json['processes'].map { |process| process['pid'] }
+    enough = @load.spent.select { |_, spent| spent.cpu_ns > ENOUGH }
+    enough.each { |action, spent| assert_cpu_time(action, spent, stolen) }
+    assert_cpu_time('InvoiceJob#perform', @jobs, stolen)
+  end
+
+  private
+
+  # Until two actions and the job took enough.
+  def record_shop
+    rbpf = Rbpf::Running.new('record', '-p', "#{@shop.web},#{@shop.jobs}", '-F', HERTZ, '-o', path('rbpf.data'))
+    rbpf.wait_attached
+    assert_match(/attached to 4 processes/, rbpf.err, 'the two workers are children that run already')
+    @load = Shop::Load.new(@shop.port, REQUESTS, RATE)
+    @load.run until @load.spent.values.count { |spent| spent.cpu_ns > ENOUGH } >= 2
+    @jobs = @shop.run_jobs(JOBS) until @jobs && @jobs.cpu_ns > ENOUGH
+    result = rbpf.stop
+    assert_equal 0, result.code, result.err
+  end
+
+  def cpu_ticks
+    File.read('/proc/stat').lines.first.split.drop(1).map(&:to_i)
+  end
+
+  # The clock that is sampled by goes on while a hypervisor has given the CPU to others, that of the application
+  # does not. This happens to who runs, so that each has about the same share of it.
+  def stolen_share(before)
+    ticks = cpu_ticks.zip(before).map { |after, earlier| after - earlier }
+    ticks[STOLEN].to_f / ticks[BUSY].sum
+  end
+
+  # A clock ticks by the CPU time of its thread, so that each run of an action, whatever it is interrupted by, has
+  # the ticks of its CPU time but for one at most: the number is wrong by half a tick a run (standard deviation).
+  def assert_cpu_time(label, spent, stolen)
+    @rows ||= recording.rows.to_h { |row| [row['label'], row['total_ns']] }
+    error = DEVIATIONS * Math.sqrt(spent.runs) / 2 * LONGEST_PERIOD
+    allowed = (spent.cpu_ns * (TOLERANCE + (3 * stolen))) + error
+    said = "#{label}: #{spent.runs} runs, #{(stolen * 100).round(1)} % stolen"
+    assert_in_delta spent.cpu_ns, @rows.fetch(label), allowed, said
+  end
+end

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# frozen_string_literal: true
+
+# Asks the shop for pages: so many, at a steady rate or, if the shop is slower than that, as fast as it answers.
+#
+#   ruby load.rb PORT REQUESTS RATE
+
+require 'json'
+require 'net/http'
+
+module Shop
+  # What an action or a job took: how often it ran, and its CPU time as it measured it, in ns.
+  Spent = Struct.new(:runs, :cpu_ns)
+
+  # A bounded load on a shop of this machine.
+  class Load
+    HOST = '127.0.0.1'
+    CONNECTIONS = 4
+    PATHS = %w[/orders /report /customers /orders /report /api/orders /orders /report /customers /orders/ID].freeze
+
+    # What actions took, by their name, and the processes that they ran in: of all runs of the load.
+    attr_reader :spent, :pids
+
+    def initialize(port, requests, rate)
+      @port = port
+      @requests = requests
+      @rate = rate.to_f
+      @spent = Hash.new { |hash, action| hash[action] = Spent.new(0, 0) }
+      @pids = []
+      @lock = Mutex.new
+    end
+
+    def run
+      @begin = now
+      Array.new(CONNECTIONS) { |first| Thread.new { client(first) } }.each(&:join)
+      self
+    end
+
+    private
+
+    def client(first)
+      Thread.current.report_on_exception = false # run raises it
+      Net::HTTP.start(HOST, @port, read_timeout: 60) do |http|
+        first.step(@requests - 1, CONNECTIONS) do |i|
+          wait = @begin + (i / @rate) - now
+          sleep wait if wait.positive?
+          count(http.get(PATHS[i % PATHS.size].sub('ID', (i + 1).to_s)))
+        end
+      end
+    end
+
+    def count(answer)
+      raise "#{answer.code}: #{answer.body}" unless answer.is_a?(Net::HTTPOK)
+
+      pid, action, ns = answer['X-CPU'].split
+      @lock.synchronize do
+        @spent[action].runs += 1
+        @spent[action].cpu_ns += ns.to_i
+        @pids |= [pid.to_i]
+      end
+    end
+
+    def now
+      Process.clock_gettime(Process::CLOCK_MONOTONIC)
+    end
+  end
+end
+
+if $PROGRAM_NAME == __FILE__
+  load = Shop::Load.new(Integer(ARGV.fetch(0)), Integer(ARGV.fetch(1)), Float(ARGV.fetch(2))).run
+  puts JSON.generate(spent: load.spent.transform_values(&:to_h), pids: load.pids)
+end
