@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# make bench: what rbpf costs; make bench-scale: on a full machine. Need root. Included by the
-# Makefile.
+# make bench: what rbpf costs; make bench-builds BUILDS=FILE:FILE: what several builds cost, real and
+# synthetic stacks; make bench-scale: on a full machine. Need root. Included by the Makefile.
 
 BENCH := $(O)/bench/idle_cost $(O)/bench/long_recording
 
@@ -11,6 +11,9 @@ $(O)/bench/%: bench/%.c $(SKEL) $(LIB)
 
 bench: rbpf $(BENCH)
 	$(Q)ruby bench/bench.rb
+
+bench-builds: rbpf $(BENCH)
+	$(Q)ruby bench/builds.rb
 
 bench-scale: rbpf
 	$(Q)ruby bench/scale.rb

@@ -8,6 +8,9 @@ require 'fileutils'
 require 'json'
 require 'tmpdir'
 
+require_relative 'real_program'
+require_relative 'synthetic'
+
 RBPF = File.expand_path('../rbpf', __dir__)
 IDLE = File.expand_path('../build/bench/idle_cost', __dir__)
 LONG = File.expand_path('../build/bench/long_recording', __dir__)
@@ -208,10 +211,13 @@ def time_to_attach
   end
 end
 
+turns = Integer(ENV.fetch('TURNS', '12'))
 cost_in_kernel
 cost_of_native_stacks
+Synthetic.new([RBPF], IDLE, DIR).run([turns / 4, 1].max)
+RealProgram.new([RBPF], IDLE, DIR).run([turns / 4, 1].max)
 cost_for_others
 time_to_attach
-cost_for_target(Integer(ENV.fetch('TURNS', '12')))
+cost_for_target(turns)
 cost_in_user_space
 cost_of_reading

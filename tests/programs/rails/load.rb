@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # frozen_string_literal: true
 
-# Asks the shop for pages: so many, at a steady rate or, if the shop is slower than that, as fast as it answers.
+# Asks the shop for pages: so many, at a steady rate or, if the shop is slower than that, as fast as it answers; for so
+# long at most.
 #
-#   ruby load.rb PORT REQUESTS RATE
+#   ruby load.rb PORT REQUESTS RATE [SECONDS]
 
 require 'json'
 require 'net/http'
@@ -21,10 +22,11 @@ module Shop
     # What actions took, by their name, and the processes that they ran in: of all runs of the load.
     attr_reader :spent, :pids
 
-    def initialize(port, requests, rate)
+    def initialize(port, requests, rate, seconds = Float::INFINITY)
       @port = port
       @requests = requests
       @rate = rate.to_f
+      @seconds = seconds
       @spent = Hash.new { |hash, action| hash[action] = Spent.new(0, 0) }
       @pids = []
       @lock = Mutex.new
@@ -42,6 +44,8 @@ module Shop
       Thread.current.report_on_exception = false # run raises it
       Net::HTTP.start(HOST, @port, read_timeout: 60) do |http|
         first.step(@requests - 1, CONNECTIONS) do |i|
+          break if now - @begin > @seconds
+
           wait = @begin + (i / @rate) - now
           sleep wait if wait.positive?
           count(http.get(PATHS[i % PATHS.size].sub('ID', (i + 1).to_s)))
@@ -67,6 +71,6 @@ module Shop
 end
 
 if $PROGRAM_NAME == __FILE__
-  load = Shop::Load.new(Integer(ARGV.fetch(0)), Integer(ARGV.fetch(1)), Float(ARGV.fetch(2))).run
+  load = Shop::Load.new(Integer(ARGV.fetch(0)), Integer(ARGV.fetch(1)), *ARGV.drop(2).map { |s| Float(s) }).run
   puts JSON.generate(spent: load.spent.transform_values(&:to_h), pids: load.pids)
 end
