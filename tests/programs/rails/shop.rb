@@ -28,9 +28,9 @@ module Shop
     "#{missing.join(', ')} (Debian packages #{PACKAGES})" unless missing.empty?
   end
 
-  # What runs.
+  # The processes of one shop.
   class Processes
-    # pid of Puma's master; pid of Sidekiq, nil without.
+    # The pids of Puma's master and of Sidekiq.
     attr_reader :port, :web, :jobs
 
     def initialize(dir)
@@ -39,14 +39,14 @@ module Shop
       @port = TCPServer.open('127.0.0.1', 0) { |server| server.addr[1] }
     end
 
-    # Until it has answered in each worker; the templates are compiled then.
+    # Starts Puma, and waits until each worker has answered: templates are compiled when they are first needed.
     def start_web
       @web = spawn('puma', RbConfig.ruby, program('puma'), '-C', File.join(APP, 'config/puma.rb'))
       wait_until('puma to listen') { connects? { TCPSocket.new('127.0.0.1', @port) } }
       wait_until('all workers to answer') { Load.new(@port, 40, 100).run.pids.size == 2 }
     end
 
-    # Until a job has ended. After start_web, which makes the database.
+    # Starts Redis and Sidekiq, and waits until a job has ended. After start_web, which makes the database.
     def start_jobs
       spawn('redis', REDIS, *%w[--port 0 --save] << '', '--unixsocket', socket)
       wait_until('redis to listen') { connects? { UNIXSocket.new(socket) } }
@@ -66,8 +66,8 @@ module Shop
 
     def stop
       @pids.each { |pid| Process.kill(:TERM, pid) }
-      wait_until('the shop to end') { ended && @pids.empty? }
-    rescue RuntimeError
+      deadline = now + PATIENCE
+      sleep 0.02 until (reap && @pids.empty?) || now > deadline
       @pids.each { |pid| Process.kill(:KILL, pid) && Process.wait(pid) }
     end
 
@@ -106,17 +106,18 @@ module Shop
       yield.close
       true
     rescue Errno::ECONNREFUSED, Errno::ENOENT
-      raise "the shop ended: #{logs}" unless ended.empty?
+      false
     end
 
     # Those that have ended since.
-    def ended
+    def reap
       @pids.select { |pid| Process.wait(pid, Process::WNOHANG) }.tap { |pids| @pids -= pids }
     end
 
     def wait_until(what)
       deadline = now + PATIENCE
       until yield
+        raise "waited for #{what}, but something ended: #{logs}" unless reap.empty?
         raise "gave up waiting for #{what}: #{logs}" if now > deadline
 
         sleep 0.02
@@ -124,7 +125,7 @@ module Shop
     end
 
     def logs
-      Dir[File.join(@dir, '*.log')].map { |file| File.read(file)[-2000..] || File.read(file) }.join("\n")
+      Dir[File.join(@dir, '*.log')].map { |file| File.read(file)[/.{0,2000}\z/m] }.join("\n")
     end
 
     def now
