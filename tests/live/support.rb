@@ -6,6 +6,9 @@
 #   RBPF       the binary under test; ./rbpf of this repository if not set
 #   CI=true    what a test needs and does not find is a failure, not a skip
 
+# Gems that are installed, like Rails', have plugins for minitest, which print results in another form.
+ENV['MT_NO_PLUGINS'] = 'true'
+
 require 'etc'
 require 'minitest/autorun'
 require 'tmpdir'
