@@ -11,10 +11,6 @@ class AccuracyTest < LiveTest
   # The perf event's clock counts a part of each context switch and of interrupts that the program's own
   # does not: 2.5 % for a process that has a tenth of a CPU and is switched every few milliseconds.
   SHARED_TOLERANCE = 0.05
-  # And it counts what a hypervisor gives to others ("steal"), which the program's own does not: /proc/stat
-  # has it, of all CPUs.
-  STOLEN = 8 # which word of its first line
-  TICK = 0.01e9 # ns
   # A process that ran for less of the time had to share its CPU.
   ALONE = 0.9
   # self_error_ns bounds 95 % of the cases; twice that practically all of them, so that a failure
@@ -43,7 +39,7 @@ class AccuracyTest < LiveTest
     target.wait_for('spent')['spent'].each do |label, ns|
       row = recording.row(label)
       sampled = row ? row['total_ns'] : 0
-      assert_in_delta ns, sampled, 0.3 * ns, label # 150 samples: five standard deviations
+      assert_cpu_ns ns, sampled, 0.3, label # 150 samples: five standard deviations
     end
   end
 
@@ -63,14 +59,9 @@ class AccuracyTest < LiveTest
     start('burn.rb', seconds, threads)
   end
 
-  def stolen_ns
-    File.read('/proc/stat').split[STOLEN].to_i * TICK
-  end
-
   def assert_accurate(targets, frequency)
-    stolen = stolen_ns
     recording = record(targets, '-F', frequency)
-    stolen = stolen_ns - stolen
+    stolen = stolen_ns
     said = targets.map { |target| target.wait_for('spent') }
     summary = recording.summary
     assert_operator summary['samples'], :>=, 2_000

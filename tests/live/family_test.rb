@@ -38,9 +38,9 @@ class FamilyTest < LiveTest
 
   def test_each_gets_the_cpu_time_it_used
     (METHODS - %w[in_thread]).each do |name|
-      assert_in_epsilon 0.15e9, @recording.row("Family##{name}")['total_ns'], 0.15, name
+      assert_cpu_ns 0.15e9, @recording.row("Family##{name}")['total_ns'], 0.15, name
     end
-    assert_in_epsilon 0.30e9, @recording.row('Family#in_thread')['total_ns'], 0.1
+    assert_cpu_ns 0.30e9, @recording.row('Family#in_thread')['total_ns'], 0.1
   end
 
   def test_rows_by_thread_and_process
@@ -110,7 +110,7 @@ class PreforkTest < LiveTest
                  seen.grep(/\AFamily#in_/).sort
     assert_equal [target.pid], recording.samples.map(&:pid).uniq
     assert_equal 1, recording.summary['processes']
-    assert_in_epsilon recording.totals['cpu_kernel_ns'], recording.totals['cpu_sampled_ns'], 0.1
+    assert_cpu_ns recording.totals['cpu_kernel_ns'], recording.totals['cpu_sampled_ns'], 0.1
   end
 
   def test_no_running_children
@@ -139,12 +139,12 @@ class PreforkTest < LiveTest
     assert_equal [master], pids_in('Prefork#in_master')
     assert_equal said['workers'].sort, pids_in('Prefork#in_worker')
     assert_equal said['helpers'].sort, pids_in('Prefork#in_helper')
-    assert_in_epsilon 0.30e9, recording.row('Prefork#in_worker')['total_ns'], 0.1
-    assert_in_epsilon 0.30e9, recording.row('Prefork#in_helper')['total_ns'], 0.1
+    assert_cpu_ns 0.30e9, recording.row('Prefork#in_worker')['total_ns'], 0.1
+    assert_cpu_ns 0.30e9, recording.row('Prefork#in_helper')['total_ns'], 0.1
     assert_equal [id_of(master)] * 2, said['workers'].map { |pid| parent_of(pid) }
     assert_equal said['workers'].map { |pid| id_of(pid) }.sort,
                  said['helpers'].map { |pid| parent_of(pid) }.sort
-    assert_in_epsilon recording.totals['cpu_kernel_ns'], recording.totals['cpu_sampled_ns'], 0.1
+    assert_cpu_ns recording.totals['cpu_kernel_ns'], recording.totals['cpu_sampled_ns'], 0.1
   end
 
   def pids_in(label)

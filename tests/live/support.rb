@@ -214,6 +214,7 @@ class LiveTest < Minitest::Test
 
   def setup
     @targets = []
+    @stolen_before = Live.stolen_ns
     @dir = Dir.mktmpdir('rbpf-live')
     return if File.executable?(Live::RBPF)
 
@@ -223,6 +224,17 @@ class LiveTest < Minitest::Test
   def teardown
     @targets.each(&:dispose)
     FileUtils.rm_rf(@dir)
+  end
+
+  # CPU time, of all CPUs and since the test began, that a hypervisor gave to others. The clock of a perf event
+  # counts it and does not tick in it, a program's own clock does not count it.
+  def stolen_ns
+    Live.stolen_ns - @stolen_before
+  end
+
+  # That @sampled is @expected, of which @part may be missing, and what was stolen.
+  def assert_cpu_ns(expected, sampled, part, message = nil)
+    assert_in_delta expected, sampled, (expected * part) + stolen_ns, message
   end
 
   def ruby

@@ -57,7 +57,7 @@ class TemplatesTest < LiveTest
   def assert_row(label, seconds)
     rows = @recording.rows.select { |row| row['label'] == label }
     assert_equal 1, rows.size, label
-    assert_in_epsilon seconds * 1e9, rows[0]['total_ns'], 0.15, label
+    assert_cpu_ns seconds * 1e9, rows[0]['total_ns'], 0.15, label
   end
 
   def pids_of(label)
