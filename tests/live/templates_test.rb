@@ -19,11 +19,12 @@ class TemplatesTest < LiveTest
     @recording = record(@target, '-F', 999)
   end
 
+  # The program itself is in the first template at its end, and may be sampled there.
   def test_a_template_is_one_row
     (VIEWS + TILT_VIEWS).each do |label|
       assert_row label, 4 * SECONDS
       assert_row "block in #{label}", 2 * SECONDS
-      assert_equal 2, pids_of(label).size
+      assert_equal 2, (pids_of(label) - [@target.pid]).size, label
     end
     ANONYMOUS.each { |label| assert_row label, 2 * SECONDS }
   end
