@@ -375,7 +375,12 @@ static void set_unsure(struct code_cache *c, const struct batch *batch, uint64_t
 	}
 }
 
-/* What was compared or read was the same objects all the time; some of them are old. */
+/*
+ * What was compared or read was the same objects all the time; some of them are old. They are not
+ * freed before the next major collection, if they are in use. What is read may also be waiting to
+ * be freed, as the last one did not find it: but not what was on a stack after that one had marked,
+ * nor what has taken its place since.
+ */
 static void note_old(struct code_cache *c, const struct batch *batch)
 {
 	const struct stack_era now = { .gc_era = batch->era, .gc_major = batch->major };
@@ -434,7 +439,7 @@ int code_cache_lookup(struct code_cache *c, const struct stack_era *sampled,
 			break;
 		era_known &= read_era(c, sampled, &latest, &major);
 		if (era_known && latest == batch.era) {
-			if (major == batch.major)
+			if (major == batch.major && major == sampled->gc_major)
 				note_old(c, &batch);
 			break;
 		}

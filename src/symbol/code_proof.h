@@ -17,9 +17,9 @@
  *     the last of which may have begun. (From 3.3 on; before that an old object proves nothing
  *     here.) It was not moved if the pc of the frame lies in the code of that iseq, or the method
  *     entry is of that iseq.
- *   - if it was old when the copy was read or compared, in era O <= S, and there was no major
- *     collection from then to S (rbpf_gc_major()): no other collection frees or moves an old object.
- *     (Nothing is read.)
+ *   - if it was old when the copy was read or compared, in era O <= S, for a stack that was sampled
+ *     since the last major collection had marked, and there was none from then to S either
+ *     (rbpf_gc_major()): no other collection frees or moves an old object. (Nothing is read.)
  *   - if the process is gone, so that nothing can be compared any more, and it was an old object.
  *   - in any case, if the check of its words and label is the one that the BPF programs sent. They
  *     send it the first time that they send an iseq in an epoch and era, but not of old iseqs,

@@ -1734,6 +1734,31 @@ Test(code_cache, old_between_major_collections)
 	}
 }
 
+/* A major collection did not find it, and will free it: what is read of it says nothing of later. */
+Test(code_cache, old_but_waiting_to_be_freed)
+{
+	FOR_EACH_IMAGE(img)
+	{
+		struct fixture f = setup(img->version);
+		uint64_t iseq = new_iseq(&f, "foo");
+		struct stack_era before = at(10), later = at(13);
+
+		if (img->facts.objspace_major) {
+			before.gc_major = 3;
+			later.gc_major = 4;
+		}
+		image_age(f.img, iseq, true);
+		image_gc_counts(f.img, 7, 4);
+		image_gc_flags(f.img, IMAGE_GC_SWEEPING);
+		lookup(&f, before, frame_of(&f, iseq));
+		image_label_text(f.img, iseq, "bar");
+		image_gc_counts(f.img, 8, 4);
+		image_gc_flags(f.img, 0);
+		cr_expect_str_eq(name_of(&f, later, frame_of(&f, iseq)), "bar", "%s", img->version);
+		teardown(&f);
+	}
+}
+
 /*
  * A process of which the BPF programs copy what names need, and which ends after @steps: what was
  * sampled of it last is looked at when nothing can be read any more. @order: of how many samples
