@@ -11,6 +11,7 @@ const volatile bool kernel_stacks = false;
 
 const volatile __u32 n_cpus = 1;
 
+__u64 forgotten = 0; /* how often user space has forgotten what stacks were sent */
 __u32 iter_tgid = 0; /* iterators: of this process only; 0: of all that are followed */
 
 /* The record that the iterator program registers() fills in: the BPF stack is too small for it. */

@@ -358,7 +358,7 @@ __noinline int capture_flush(__u32 walk_id)
 /* rbpf_check_iseq() of @iseq; walk_complete_frame() has just taken it, but for a collision. */
 static __always_inline __u64 capture_iseq_check(struct walk *w, __u32 walk_id, __u64 iseq)
 {
-	__u32 slot = iseq_slot(iseq);
+	__u32 slot = iseq_slot(w, iseq);
 
 	return w->iseq_seen[slot] == (iseq ^ w->seed) ? w->iseq_check[slot]
 						      : walk_check_iseq(walk_id, iseq, 1);

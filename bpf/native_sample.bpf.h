@@ -145,7 +145,7 @@ static __always_inline void native_stack(struct walk *w, __u32 walk_id, __u64 ep
 {
 	struct walk_native *n = &w->native;
 
-	n->hash = n->seed = rbpf_mix(rbpf_mix(rbpf_mix(1, w->sample.h.tgid), epoch), 0);
+	n->hash = n->seed = rbpf_mix(rbpf_mix(rbpf_mix(1, w->sample.h.tgid), epoch), forgotten);
 	hash_kernel_frames(n);
 	if (native_stacks)
 		user_frames(w, walk_id);

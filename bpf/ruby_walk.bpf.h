@@ -18,7 +18,7 @@
  *
  *   - For a block whose enclosing environment lies on this same VM stack, the method's own frame is
  *     further down the stack and already part of the fingerprint; the lookup is put off until the
- *     stack must be sent in full (walk_complete).
+ *     stack must be sent (walk_complete()).
  *   - If it lies in the heap (a captured block, a thread's block), its method may not be on the
  *     stack, so it is looked up at once.
  *
@@ -142,9 +142,9 @@ static __always_inline bool was_old(const struct walk *w, __u64 seen, __u64 addr
 	return w->old_seed && seen == (addr ^ w->old_seed);
 }
 
-static __always_inline __u32 me_slot(__u64 me)
+static __always_inline __u32 me_slot(const struct walk *w, __u64 me)
 {
-	return (me >> 3 ^ me >> 13) & (ME_SLOTS - 1);
+	return (me >> 3 ^ me >> 13 ^ w->spread) & (ME_SLOTS - 1);
 }
 
 /*
@@ -163,7 +163,7 @@ __noinline __u64 walk_me_read(__u32 walk_id, __u64 x)
 		return 0;
 	type = imemo[0] & RUBY_IMEMO_MASK;
 	if (type == RUBY_IMEMO_MENT) {
-		w->me_seen[me_slot(x)] = x ^ (is_old(w, imemo[0]) ? w->old_seed : w->seed);
+		w->me_seen[me_slot(w, x)] = x ^ (is_old(w, imemo[0]) ? w->old_seed : w->seed);
 		return x;
 	}
 	if (type != RUBY_IMEMO_SVAR)
@@ -178,7 +178,7 @@ __noinline __u64 walk_me_read(__u32 walk_id, __u64 x)
 /* The method entry behind a method frame's ep[-2]. */
 static __always_inline __u64 me_unwrap(struct walk *w, __u32 walk_id, __u64 x)
 {
-	__u64 seen = w->me_seen[me_slot(x)];
+	__u64 seen = w->me_seen[me_slot(w, x)];
 
 	return seen == (x ^ w->seed) || was_old(w, seen, x) ? x : walk_me_read(walk_id, x);
 }
@@ -582,7 +582,7 @@ static __always_inline int walk_stack(struct walk *w, __u32 walk_id)
 {
 	int i, r;
 
-	w->n_frames = 0;
+	w->n_frames = w->n_outer = 0;
 	w->reads_left = WALK_MAX_READS;
 	w->zjit_on = ZJIT_UNKNOWN;
 	w->hash = w->seed;
@@ -651,138 +651,6 @@ static __always_inline bool gc_is_mine(struct walk *w)
 	    walk_read(&running, sizeof(running), w->th_ractor + l->ractor_running_ec))
 		return false;
 	return running == w->th_ec;
-}
-
-static __always_inline __u32 iseq_slot(__u64 iseq)
-{
-	return (iseq >> 3 ^ iseq >> 13) & (ISEQ_SLOTS - 1);
-}
-
-/* Returns true, and notes it, if no check of @iseq was taken under this seed. */
-static __always_inline bool iseq_is_new(struct walk *w, __u64 iseq)
-{
-	__u64 *slot = &w->iseq_seen[iseq_slot(iseq)];
-
-	if (*slot == (iseq ^ w->seed) || was_old(w, *slot, iseq))
-		return false;
-	*slot = iseq ^ w->seed;
-	return true;
-}
-
-/* The end of the text of the label at @value, whose first words are @label, into w->text. */
-static __always_inline int label_text(struct walk *w, __u64 value,
-				      const __u64 label[RUBY_OBJECT_WORDS])
-{
-	__u64 len = label[RSTRING_LEN_WORD], at;
-
-	__builtin_memset(w->text, 0, sizeof(w->text));
-	if (label[0] & RSTRING_NOEMBED)
-		at = label[RSTRING_PTR_WORD];
-	else if (w->layout.flags & RBPF_LAYOUT_LONG_EMBED)
-		at = value + RSTRING_EMBED_LONG;
-	else
-		return 0;
-	if (len > sizeof(w->text)) {
-		at += len - sizeof(w->text);
-		len = sizeof(w->text);
-	}
-	return len ? walk_read(w->text, len, at) : 0;
-}
-
-/*
- * rbpf_check_iseq() of @iseq; 0 if it cannot be read. Without @always it is 0 for an old iseq, too:
- * its age proves already that it is the sampled one, but for Rubies with RBPF_LAYOUT_NO_AGE.
- */
-__noinline __u64 walk_check_iseq(__u32 walk_id, __u64 iseq, __u32 always)
-{
-	struct walk *w = walk_state(walk_id);
-	__u64 head[RUBY_ISEQ_WORDS];
-	__u64 location[4];		/* pathobj, base_label, label, first_lineno */
-	__u64 label[RUBY_OBJECT_WORDS]; /* flags, klass, length and text, or pointer to it */
-
-	if (!w)
-		return 0;
-	if (walk_read(head, sizeof(head), iseq))
-		return 0;
-	if (is_old(w, head[RUBY_ISEQ_FLAGS]))
-		w->iseq_seen[iseq_slot(iseq)] = iseq ^ w->old_seed;
-	if (head[RUBY_ISEQ_FLAGS] & RUBY_FL_PROMOTED && !always &&
-	    !(w->layout.flags & RBPF_LAYOUT_NO_AGE))
-		return 0;
-	if (walk_read(location, sizeof(location), head[RUBY_ISEQ_BODY] + RUBY_BODY_PATHOBJ * 8) ||
-	    walk_read(label, sizeof(label), location[2]) || label_text(w, location[2], label))
-		return 0;
-	return rbpf_check_iseq(0, head[RUBY_ISEQ_BODY], location[0], location[3],
-			       label + RSTRING_LEN_WORD, w->text);
-}
-
-/*
- * Finish frame @i: look up its method entry if that was put off (ME_PENDING), and take its check.
- */
-__noinline int walk_complete_frame(__u32 walk_id, __u32 i)
-{
-	struct walk *w = walk_state(walk_id);
-	__u64 me[RUBY_ME_WORDS], *slot;
-	struct rbpf_frame *f;
-	bool always;
-
-	if (!w)
-		return -1;
-	f = &w->frames[i & (RBPF_MAX_FRAMES - 1)];
-	if (f->iseq && f->me & ME_PENDING)
-		f->me = walk_me_lookup(walk_id, f->me & ~ME_PENDING);
-	f->check = 0;
-	if (f->iseq) {
-		/*
-		 * Only a check proves the iseq of a stale pc, or of a process that has ended: so it
-		 * is taken of an old iseq, too.
-		 */
-		always = f->pc & RBPF_PC_STALE || w->layout.flags & RBPF_LAYOUT_YOUNG;
-		if (!iseq_is_new(w, f->iseq) && !(f->pc & RBPF_PC_STALE))
-			return 0;
-		f->check = walk_check_iseq(walk_id, f->iseq, always);
-		w->iseq_check[iseq_slot(f->iseq)] = f->check;
-		if (!f->check)
-			return 0;
-	}
-	slot = &w->me_checked[me_slot(f->me)];
-	if (!f->me || (!f->iseq && was_old(w, *slot, f->me)))
-		return 0;
-	if (walk_read(me, sizeof(me), f->me)) {
-		f->check = 0;
-		return 0;
-	}
-	if (is_old(w, me[RUBY_ME_FLAGS]))
-		*slot = f->me ^ w->old_seed;
-	f->check = rbpf_check_me(f->check, me[RUBY_ME_DEF], me[RUBY_ME_CALLED_ID],
-				 me[RUBY_ME_OWNER]);
-	return 0;
-}
-
-/* Frames from @first on, COMPLETE_RUN of them. Returns 1 if there are more. */
-__noinline int walk_complete_run(__u32 walk_id, __u32 first)
-{
-	struct walk *w = walk_state(walk_id);
-	__u32 i;
-
-	if (!w)
-		return 0;
-	for (i = 0; i < COMPLETE_RUN; i++) {
-		if (first + i >= w->n_frames)
-			return 0;
-		walk_complete_frame(walk_id, first + i);
-	}
-	return 1;
-}
-
-/* To be called before frames[] is sent. */
-static __always_inline void walk_complete(__u32 walk_id)
-{
-	__u32 i;
-
-	for (i = 0; i < RBPF_MAX_FRAMES; i += COMPLETE_RUN)
-		if (walk_complete_run(walk_id, i) <= 0)
-			break;
 }
 
 #endif

@@ -16,7 +16,14 @@
 #define walk_read(dst, size, addr) bpf_probe_read_user((dst), (size), (const void *)(addr))
 #define walk_count(counter)	   count(counter)
 
-#include "ruby_walk.bpf.h"
+/* In the slot that its low bits give. */
+#define checkpoint_slot(value)                                                                     \
+	({                                                                                         \
+		__u32 _slot = (value) & (RBPF_SENT_SLOTS - 1);                                     \
+		(__u64 *)bpf_map_lookup_elem(&sent, &_slot);                                       \
+	})
+
+#include "checkpoints.bpf.h"
 
 /*
  * A process is young for so long after fork or exec, in ns: names are copied, because it may end
@@ -109,6 +116,12 @@ static __always_inline bool between_stacks(const struct walk *w)
 	return w->layout.ec_stack_start && start && size && (sp > start || start - sp > size);
 }
 
+/* The time, moved by process: not all are to begin something at once. */
+static __always_inline __u64 staggered(__u64 now, __u64 tgid)
+{
+	return now + tgid * 0x9e3779b9ull;
+}
+
 /*
  * The seed of what is remembered of old objects. Of a young process, which may end before user space
  * has read anything, nothing is: checks are all that proves its names then.
@@ -117,7 +130,34 @@ static __always_inline __u64 old_seed(const struct walk *w, const struct walk_gc
 {
 	if (!gc->major || w->layout.flags & RBPF_LAYOUT_YOUNG)
 		return 0;
-	return rbpf_mix(process_key(w->sample.h.tgid), gc->major) | 1;
+	return rbpf_mix(rbpf_mix(process_key(w->sample.h.tgid), gc->major), forgotten) | 1;
+}
+
+/* How long checkpoints hold: see checkpoints.bpf.h. */
+static __always_inline __u64 checkpoint_seed(const struct walk *w, const struct walk_gc *gc)
+{
+	if (w->layout.flags & RBPF_LAYOUT_YOUNG || rbpf_gc_in_transition(gc->flags))
+		return 0;
+	if (!w->old_seed)
+		return rbpf_mix(w->seed, process_key(w->sample.h.tgid));
+	return rbpf_mix(w->old_seed,
+			staggered(w->sample.h.ts, w->sample.h.tgid) >> RBPF_CHECKPOINT_SHIFT) |
+	       1;
+}
+
+/*
+ * Whether rbpf is to be woken, so that it reads the names of w->record while the objects exist. Not
+ * if all of them are old, for those stay, nor if capture_stack() copied all that naming reads. (If
+ * naming.symbols is 0 the layout is only a preset, and user space must attach first.) What is woken
+ * runs right after a tick, so the next tick does not see what it costs.
+ */
+static __always_inline bool is_urgent(struct walk *w, __u32 walk_id)
+{
+	if (!w->layout.naming.symbols)
+		return true;
+	if (w->old_seed && w->n_durable == w->n_frames)
+		return false;
+	return !capture_stack(w, walk_id, process_key(w->record.h.tgid));
 }
 
 /*
@@ -128,33 +168,34 @@ static __always_inline int send_stack(struct walk *w, __u32 walk_id, const struc
 {
 	struct rbpf_ring_stack *rec = &w->record;
 	__u64 size, *known;
-	bool wakeup;
 
 	if (!is_unsent(w->hash, &known))
 		return 0;
+	checkpoint_begin(w, walk_id, checkpoint_seed(w, gc));
 	walk_complete(walk_id);
 	rec->h = w->sample.h;
 	rec->h.type = RBPF_RING_STACK;
 	rec->stack = w->hash;
+	rec->outer = w->outer;
 	rec->gc_era = gc->era;
 	rec->gc_major = gc->major;
-	rec->n_frames = w->n_frames;
+	rec->n_frames = w->n_frames - w->n_outer;
+	rec->n_outer = w->n_outer;
+	rec->n_checkpoints = w->outer_hash ? checkpoint_append(walk_id) : 0;
 	rec->flags = rbpf_gc_in_transition(gc->flags) ? RBPF_STACK_GC_TRANSITION : 0;
-	size = sizeof(*rec) + (__u64)w->n_frames * sizeof(struct rbpf_frame);
+	size = sizeof(*rec) + (__u64)rec->n_frames * sizeof(struct rbpf_frame) +
+	       (__u64)rec->n_checkpoints * sizeof(__u64);
+	barrier_var(size);
 	if (size > sizeof(*rec) + sizeof(w->frames))
 		return -1;
-	/*
-	 * Wake rbpf, so that it reads the names while the objects exist; not needed if
-	 * capture_stack() copied all that naming reads. (If naming.symbols is 0 the layout is only
-	 * a preset, and user space must attach first.) The wakeup runs right after a tick, so the
-	 * next tick does not see what it costs.
-	 */
-	wakeup = !capture_stack(w, walk_id, process_key(rec->h.tgid)) || !w->layout.naming.symbols;
-	if (bpf_ringbuf_output(&ring, rec, size, wakeup ? BPF_RB_FORCE_WAKEUP : wakeup_flags())) {
+	if (bpf_ringbuf_output(&ring, rec, size,
+			       is_urgent(w, walk_id) ? BPF_RB_FORCE_WAKEUP : wakeup_flags())) {
 		count(RBPF_CNT_LOST_STACK);
 		return -1;
 	}
 	*known = w->hash;
+	if (rec->n_checkpoints)
+		checkpoint_note(walk_id);
 	count(RBPF_CNT_STACKS);
 	return 0;
 }
@@ -168,13 +209,8 @@ static __always_inline int send_stack(struct walk *w, __u32 walk_id, const struc
 static __always_inline __u64 stack_seed(__u64 tgid, __u64 epoch, const struct walk_gc *gc)
 {
 	/* Mixed one after the other: tgid ^ epoch would be the same for many processes. */
-	return rbpf_mix(rbpf_mix(rbpf_mix(0, tgid), epoch),
+	return rbpf_mix(rbpf_mix(rbpf_mix(forgotten, tgid), epoch),
 			gc->era << 1 | !!(gc->flags & RUBY_GC_DURING_GC));
-}
-
-static __always_inline __u64 epoch_of(__u64 now, __u64 tgid)
-{
-	return (now + tgid * 0x9e3779b9ull) >> RBPF_EPOCH_SHIFT;
 }
 
 /*
@@ -210,6 +246,7 @@ static __always_inline int ruby_stack(struct walk *w, __u32 walk_id, __u64 epoch
 	gc = gc_read(&w->layout, w->gc_words);
 	w->seed = stack_seed(rec->h.tgid, epoch, &gc);
 	w->old_seed = old_seed(w, &gc);
+	w->spread = rbpf_mix(0, rec->h.tgid) >> 32;
 	if (gc.flags & RUBY_GC_DURING_GC && gc_is_mine(w))
 		rec->flags |= RBPF_SAMPLE_GC | (gc.flags & RUBY_GC_MODE_MASK)
 						       << RBPF_SAMPLE_GC_PHASE_SHIFT;
@@ -305,7 +342,7 @@ __noinline int sample_thread(__u32 walk_id, __u32 event, __u64 value)
 	rec = &w->sample;
 	rec->event = event;
 	rec->value = value;
-	epoch = epoch_of(rec->h.ts, rec->h.tgid);
+	epoch = staggered(rec->h.ts, rec->h.tgid) >> RBPF_EPOCH_SHIFT;
 	rec->status = ruby_stack(w, walk_id, epoch);
 	if (native_stacks || kernel_stacks)
 		native_stack(w, walk_id, epoch);

@@ -126,6 +126,7 @@ struct walk_native {
 struct walk {
 	struct rbpf_layout layout;
 	__u64 seed;	 /* of the fingerprint: differs by process, epoch and state of the GC */
+	__u32 spread;	 /* differs by process: of forked ones, objects have the same addresses */
 	__u64 old_seed;	 /* differs by process and major collection; 0 if that is not known */
 	__u64 ec;	 /* of the fiber that is walked */
 	__u64 th;	 /* rb_thread_t; set with … */
@@ -148,7 +149,10 @@ struct walk {
 	__u32 n_cut;	     /* frames left out in the middle of this fiber's stack */
 	__u32 max_frames;    /* RBPF_MIN_FRAMES to RBPF_MAX_FRAMES */
 	__u32 reads_left;
-	__u8 zjit_on; /* ZJIT_UNKNOWN until it matters */
+	__u32 n_outer;	 /* outermost frames that were sent before … */
+	__u64 outer;	 /* … with this checkpoint */
+	__u32 n_durable; /* outermost frames that stay what they are: frame_is_durable() */
+	__u8 zjit_on;	 /* ZJIT_UNKNOWN until it matters */
 	__u8 pad[3];
 	__u64 gc_words[RBPF_GC_WORDS]; /* room for gc_read() */
 	__u64 ec_words[RUBY_EC_BYTES / 8];
@@ -164,8 +168,11 @@ struct walk {
 	struct walk_capture capture;
 	struct walk_native native;
 	struct rbpf_ring_sample sample; /* here, because the BPF stack is short */
-	struct rbpf_ring_stack record;	/* the frames follow it, as in the ring */
-	struct rbpf_frame frames[RBPF_MAX_FRAMES];
+	__u64 outer_hash;		/* of the outermost frames, as far as they were taken */
+	__u64 checkpoints[RBPF_MAX_CHECKPOINTS];
+	struct rbpf_ring_stack record; /* the frames follow it, as in the ring */
+	struct rbpf_frame frames[RBPF_MAX_FRAMES +
+				 RBPF_MAX_CHECKPOINTS * sizeof(__u64) / sizeof(struct rbpf_frame)];
 };
 
 /* The word at @off of the EC that was read. */

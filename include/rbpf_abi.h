@@ -14,15 +14,18 @@
  * Limits of a walk. A stack of more than max_frames frames keeps its innermost frames and, so that
  * it still merges with others at its root, a quarter of max_frames at the root end.
  */
-#define RBPF_MAX_FRAMES	 4096 /* frames kept of one stack, at most; a power of two */
-#define RBPF_MIN_FRAMES	 16
-#define RBPF_MAX_PROCS	 16384 /* processes followed at once */
-#define RBPF_MAX_PRESETS 1024  /* executables whose layout is kept for the next that runs them */
-#define RBPF_COMM_LEN	 16    /* TASK_COMM_LEN */
-#define RBPF_SENT_SLOTS	 65536 /* remembered stacks; a power of two */
-#define RBPF_EPOCH_SHIFT 30    /* an epoch is 2^30 ns, about 1.07 s */
-#define RBPF_MAX_NATIVE	 1024  /* frames of a native stack; what is further out is left out */
-#define RBPF_MAX_KERNEL	 127   /* of the kernel's part of it; PERF_MAX_STACK_DEPTH */
+#define RBPF_MAX_FRAMES	      4096 /* frames kept of one stack, at most; a power of two */
+#define RBPF_MIN_FRAMES	      16
+#define RBPF_MAX_PROCS	      16384 /* processes followed at once */
+#define RBPF_MAX_PRESETS      1024 /* executables whose layout is kept for the next that runs them */
+#define RBPF_COMM_LEN	      16   /* TASK_COMM_LEN */
+#define RBPF_SENT_SLOTS	      65536 /* remembered stacks; a power of two */
+#define RBPF_EPOCH_SHIFT      30    /* an epoch is 2^30 ns, about 1.07 s */
+#define RBPF_CHECKPOINT	      16    /* outer frames are sent once, in multiples of so many */
+#define RBPF_MAX_CHECKPOINTS  (RBPF_MAX_FRAMES / RBPF_CHECKPOINT)
+#define RBPF_CHECKPOINT_SHIFT 35   /* and again after 2^35 ns, about 34 s, at the latest */
+#define RBPF_MAX_NATIVE	      1024 /* frames of a native stack; what is further out is left out */
+#define RBPF_MAX_KERNEL	      127  /* of the kernel's part of it; PERF_MAX_STACK_DEPTH */
 
 /* How a thread finds its execution context (EC). */
 enum rbpf_tls_model {
@@ -376,13 +379,21 @@ struct rbpf_ring_sample {
 	char comm[RBPF_COMM_LEN];
 };
 
-/* A stack: n_frames frames follow, innermost first. */
+/*
+ * A stack: n_frames frames follow, innermost first; then n_checkpoints words. The stack goes on, further
+ * out, with the n_outer frames of the checkpoint @outer, which was sent before. The words are its
+ * checkpoints that were not: of its n_outer + RBPF_CHECKPOINT outermost frames, of RBPF_CHECKPOINT more,
+ * and so on.
+ */
 struct rbpf_ring_stack {
 	struct rbpf_ring_hdr h;
 	__u64 stack;	/* fingerprint */
+	__u64 outer;	/* 0: none, the frames are all there are */
 	__u64 gc_era;	/* rbpf_gc_era() then; 0 if unknown */
 	__u64 gc_major; /* rbpf_gc_major() then */
 	__u32 n_frames;
+	__u32 n_outer; /* a multiple of RBPF_CHECKPOINT */
+	__u32 n_checkpoints;
 	__u32 flags; /* RBPF_STACK_* */
 };
 
@@ -489,7 +500,7 @@ struct rbpf_thread {
 _Static_assert(sizeof(struct rbpf_frame) == 32, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_hdr) == 24, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_sample) == 72, "wire ABI");
-_Static_assert(sizeof(struct rbpf_ring_stack) == 56, "wire ABI");
+_Static_assert(sizeof(struct rbpf_ring_stack) == 72, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_life) == 80, "wire ABI");
 _Static_assert(sizeof(struct rbpf_proc) == 192, "map ABI");
 _Static_assert(sizeof(struct rbpf_task) == 40, "wire ABI");

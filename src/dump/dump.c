@@ -223,7 +223,7 @@ static int name_frames(const struct dump *d, const struct stack_era *sampled,
 
 	resolver_revalidate(d->resolver);
 	r = resolver_stack(d->resolver, sampled, readings->ruby.frames, readings->ruby.n_frames,
-			   &ruby.symbols, &ruby.n);
+			   NULL, &ruby.symbols, &ruby.n);
 	return r ? r : dump_frames(d->here, &ruby, &readings->native, &t->frames, &t->n_frames);
 }
 

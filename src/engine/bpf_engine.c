@@ -288,6 +288,12 @@ static void keep_preset(struct engine *e, const struct rbpf_preset_key *key,
 				     sizeof(*layout), BPF_ANY);
 }
 
+/* What the BPF programs remember of stacks is kept by fingerprints, of which this is a part. */
+static void forget_stacks(struct engine *e)
+{
+	of(e)->skel->bss->forgotten++;
+}
+
 static void unwind_memory(const struct engine *e, struct unwind_memory *ret)
 {
 	*ret = const_of(e)->unwind;
@@ -454,6 +460,7 @@ static const struct engine_ops bpf_ops = {
 	.fd = fd,
 	.read_registers = read_registers,
 	.keep_preset = keep_preset,
+	.forget_stacks = forget_stacks,
 	.set_code = set_code,
 	.unwind_memory = unwind_memory,
 	.cpu_ns = cpu_ns,

@@ -35,6 +35,12 @@ void engine_keep_preset(struct engine *e, const struct rbpf_preset_key *key,
 		e->ops->keep_preset(e, key, layout);
 }
 
+void engine_forget_stacks(struct engine *e)
+{
+	if (e->ops->forget_stacks)
+		e->ops->forget_stacks(e);
+}
+
 void engine_unwind_memory(const struct engine *e, struct unwind_memory *ret)
 {
 	*ret = (struct unwind_memory) { 0 };

@@ -74,6 +74,7 @@ struct engine_ops {
 			      struct err *err);
 	void (*keep_preset)(struct engine *e, const struct rbpf_preset_key *key,
 			    const struct rbpf_layout *layout);
+	void (*forget_stacks)(struct engine *e);
 	void (*set_code)(struct engine *e, pid_t tgid, const struct rbpf_code *code);
 	void (*unwind_memory)(const struct engine *e, struct unwind_memory *ret);
 	uint64_t (*cpu_ns)(const struct engine *e);
@@ -110,6 +111,12 @@ uint32_t engine_events(const struct engine *e, struct profile_event *ret);
  */
 void engine_keep_preset(struct engine *e, const struct rbpf_preset_key *key,
 			const struct rbpf_layout *layout);
+
+/*
+ * The stacks that were defined are not known any more: let each be defined in full when it is next
+ * sampled.
+ */
+void engine_forget_stacks(struct engine *e);
 
 /* The memory that native stacks are walked by, valid as long as the engine. */
 void engine_unwind_memory(const struct engine *e, struct unwind_memory *ret);

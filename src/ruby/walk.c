@@ -28,7 +28,7 @@ static _Thread_local struct walk_host host;
 #define walk_read(dst, size, addr) memory_read(host.mem, (addr), (dst), (size))
 #define walk_count(counter)	   ((void)(counter))
 
-#include "../../bpf/ruby_walk.bpf.h"
+#include "../../bpf/ruby_complete.bpf.h"
 
 int ruby_walk(const struct memory *mem, const struct rbpf_layout *layout, uint64_t ec,
 	      uint32_t max_frames, struct ruby_stack *ret)

@@ -206,6 +206,8 @@ static void bound_memory(struct collector *c)
 		stack_table_forget_native(&c->stacks);
 	if (used >= goal && memory_used() >= goal)
 		stack_table_forget(&c->stacks);
+	if (used >= goal)
+		engine_forget_stacks(c->engine);
 	malloc_trim(0);
 	c->memory_full = memory_used() >= limit;
 }

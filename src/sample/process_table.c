@@ -65,6 +65,7 @@ void tracked_process_forget_names(struct tracked_process *p)
 	p->resolver = NULL;
 	p->frame_ids = NULL;
 	p->cap_frame_ids = 0;
+	p->names_made++;
 }
 
 void tracked_process_drop_vm(struct tracked_process *p)
@@ -94,6 +95,7 @@ void process_table_remove(struct process_table *t, struct tracked_process *p)
 	native_process_free(p->native);
 	held_deinit(&p->held);
 	process_close(&p->info);
+	free(p->pushed);
 	tdelete(p, &t->by_pid, compare_pids);
 	LIST_REMOVE(p, link);
 	t->n_processes--;

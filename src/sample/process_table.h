@@ -36,6 +36,12 @@ struct tracked_thread {
 	char comm[RBPF_COMM_LEN];
 };
 
+/* A frame of a stack of the recording. */
+struct pushed_frame {
+	uint32_t parent, frame;
+	uint32_t stack; /* 0: none */
+};
+
 #define INTERPRETER_TRIES 8
 
 struct tracked_process {
@@ -60,6 +66,9 @@ struct tracked_process {
 	uint64_t resolver_drain;  /* collector.drains at its last resolver_revalidate() */
 	uint32_t *frame_ids;	  /* by symbol of the resolver: id in the recording + 1; owned */
 	size_t cap_frame_ids;
+	uint32_t names_made;	     /* how often the resolver was made anew */
+	struct pushed_frame *pushed; /* by depth: the last one there of a stack; owned */
+	size_t cap_pushed;
 	uint64_t next_try;     /* ns, CLOCK_MONOTONIC: when to look for a Ruby again; 0: now */
 	uint64_t backoff;      /* ns */
 	unsigned int refusals; /* how often its Ruby could not be walked */

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "engine/engine.h"
 #include "profile/sink.h"
 #include "ruby/vm.h"
 #include "sample/collector_state.h"
@@ -99,6 +100,8 @@ int samples_handle_stack(struct collector *c, const struct rbpf_ring_stack *rec,
 	/* None of a program that was replaced by exec meanwhile: its samples are [stack lost]. */
 	if (!r && names)
 		r = stack_table_define(&c->stacks, c->sink, p, rec, len);
+	if (!stack_table_keeps_all(&c->stacks))
+		engine_forget_stacks(c->engine);
 	if (!r && names)
 		r = tell_interpreter(p, names);
 	bound_names(c, p);

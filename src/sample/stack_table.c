@@ -11,15 +11,15 @@
 #include "native/native_stacks.h"
 #include "sample/process_table.h"
 #include "native/merge.h"
-#include "symbol/resolver.h"
 
-#define GENERATION_NS	  (8ull << RBPF_EPOCH_SHIFT)
-/* One that has become this large ends earlier: each stack is defined again once an epoch. */
-#define GENERATION_BYTES  (64u << 20)
+#define GENERATION_NS	  (40ull << RBPF_EPOCH_SHIFT)
+/* One that has become this large ends earlier. */
+#define GENERATION_BYTES  (8u << 20)
 #define GENERATION_MIN_NS (2ull << RBPF_EPOCH_SHIFT)
+_Static_assert(GENERATION_NS > 1ull << RBPF_CHECKPOINT_SHIFT, "checkpoints are remembered");
 
 /* Beyond SAMPLE_*: the outer end of a native stack is missing. */
-#define NATIVE_CUT	  (1u << 15)
+#define NATIVE_CUT (1u << 15)
 
 /* Beyond enum rbpf_status: a sample names a stack whose definition was lost. */
 enum { STACK_LOST = RBPF_STATUS_COUNT };
@@ -42,12 +42,6 @@ static const struct {
 	[STACK_LOST] = { REASON_STACK_LOST, SAMPLE_FAILED },
 };
 
-/* A frame of the VM's stack. */
-struct ruby_frame {
-	uint32_t frame; /* id in the recording */
-	struct merge_ruby merge;
-};
-
 /* The stacks that were seen together, and what else makes them the one of a sample. */
 struct stack_pair {
 	uint64_t ruby, native; /* fingerprints; 0: none */
@@ -57,7 +51,7 @@ struct stack_pair {
 
 #define NATIVE_LOST (1u << 31) /* there was a native stack, whose definition was lost */
 
-static void definitions_deinit(struct stack_definitions *d)
+static void definitions_deinit(struct native_definitions *d)
 {
 	intern_deinit(&d->fingerprints);
 	free(d->v);
@@ -65,9 +59,8 @@ static void definitions_deinit(struct stack_definitions *d)
 
 static void generation_deinit(struct stack_generation *g)
 {
-	definitions_deinit(&g->ruby);
+	ruby_generation_deinit(&g->ruby);
 	definitions_deinit(&g->native);
-	free(g->ruby_frames);
 	free(g->native_frames.v);
 	intern_deinit(&g->pairs);
 	free(g->merged);
@@ -79,6 +72,8 @@ void stack_table_deinit(struct stack_table *t)
 	generation_deinit(&t->generations[0]);
 	generation_deinit(&t->generations[1]);
 	merge_buffers_deinit(&t->buffers);
+	ruby_stacks_buffers_deinit(&t->naming);
+	free(t->frames);
 }
 
 void stack_table_forget(struct stack_table *t)
@@ -93,15 +88,22 @@ void stack_table_forget_native(struct stack_table *t)
 
 	for (i = 0; i < 2; i++) {
 		definitions_deinit(&t->generations[i].native);
-		t->generations[i].native = (struct stack_definitions) { 0 };
+		t->generations[i].native = (struct native_definitions) { 0 };
 		t->generations[i].native_frames.n = 0;
 	}
 }
 
+bool stack_table_keeps_all(struct stack_table *t)
+{
+	bool early = t->ended_early;
+
+	t->ended_early = false;
+	return !early;
+}
+
 static size_t generation_bytes(const struct stack_generation *g)
 {
-	return g->n_ruby * sizeof(*g->ruby_frames) +
-	       g->native_frames.n * sizeof(*g->native_frames.v);
+	return ruby_generation_bytes(&g->ruby) + g->native_frames.n * sizeof(*g->native_frames.v);
 }
 
 /* Records of different CPUs may be slightly out of order. */
@@ -111,6 +113,7 @@ static void next_generation(struct stack_table *t, uint64_t now)
 				   (now - t->since_ns <= GENERATION_MIN_NS ||
 				    generation_bytes(&t->generations[0]) <= GENERATION_BYTES)))
 		return;
+	t->ended_early |= t->since_ns && now - t->since_ns <= GENERATION_NS;
 	generation_deinit(&t->generations[1]);
 	t->generations[1] = t->generations[0];
 	t->generations[0] = (struct stack_generation) { 0 };
@@ -119,7 +122,8 @@ static void next_generation(struct stack_table *t, uint64_t now)
 
 /* ---- definitions ---- */
 
-static int define(struct stack_definitions *d, uint64_t fingerprint, const struct stack_frames *def)
+static int define(struct native_definitions *d, uint64_t fingerprint,
+		  const struct native_definition *def)
 {
 	uint32_t id;
 	int r;
@@ -132,7 +136,8 @@ static int define(struct stack_definitions *d, uint64_t fingerprint, const struc
 	return r;
 }
 
-static const struct stack_frames *find(const struct stack_definitions *d, uint64_t fingerprint)
+static const struct native_definition *find(const struct native_definitions *d,
+					    uint64_t fingerprint)
 {
 	uint32_t id;
 
@@ -140,83 +145,12 @@ static const struct stack_frames *find(const struct stack_definitions *d, uint64
 										     : &d->v[id];
 }
 
-static int record_frame(struct sink *out, struct tracked_process *p, uint32_t symbol, uint32_t *ret)
-{
-	const struct named_frame *s = resolver_symbol(p->resolver, symbol);
-	struct profile_frame def = {
-		.kind = s->kind,
-		.line = s->line,
-		.func_line = s->func_line,
-		.module = PROFILE_NONE,
-		.flags = s->flags,
-	};
-	uint32_t id;
-	int r;
-
-	r = array_reserve(p->frame_ids, p->cap_frame_ids, symbol + 1);
-	if (r)
-		return r;
-	if (!p->frame_ids[symbol]) {
-		r = sink_string(out, s->name, strlen(s->name), &def.name);
-		if (!r)
-			r = sink_string(out, s->file, strlen(s->file), &def.file);
-		if (!r)
-			r = sink_frame(out, &def, &id);
-		if (r)
-			return r;
-		p->frame_ids[symbol] = id + 1;
-	}
-	*ret = p->frame_ids[symbol] - 1;
-	return 0;
-}
-
-/* What a frame of this kind says of the samples that it is in. */
-static uint16_t flags_of_kind(enum frame_kind kind)
-{
-	switch (kind) {
-	case FRAME_TRUNCATED:
-		return SAMPLE_TRUNCATED;
-	case FRAME_UNKNOWN:
-		return SAMPLE_UNRESOLVED;
-	default:
-		return 0;
-	}
-}
-
 int stack_table_define(struct stack_table *t, struct sink *out, struct tracked_process *p,
 		       const struct rbpf_ring_stack *rec, size_t len)
 {
-	const struct rbpf_frame *frames = (const struct rbpf_frame *)(rec + 1);
-	const struct stack_era sampled = { .gc_era = rec->gc_era,
-					   .gc_major = rec->gc_major,
-					   .gc_transition = rec->flags & RBPF_STACK_GC_TRANSITION };
-	struct stack_generation *g = &t->generations[0];
-	const struct frame_origin *origins;
-	struct stack_frames def;
-	const uint32_t *ids;
-	size_t i, n;
-	int r;
-
-	if (len < sizeof(*rec) + (size_t)rec->n_frames * sizeof(*frames))
-		return -EPROTO;
 	next_generation(t, rec->h.ts);
-	r = resolver_stack(p->resolver, &sampled, frames, rec->n_frames, &ids, &n);
-	if (!r)
-		r = array_reserve(g->ruby_frames, g->cap_ruby, g->n_ruby + n);
-	if (r)
-		return r;
-	origins = resolver_origins(p->resolver);
-	def = (struct stack_frames) { .first = g->n_ruby, .n = (uint32_t)n };
-	for (i = 0; i < n && !r; i++) {
-		enum frame_kind kind = resolver_symbol(p->resolver, ids[i])->kind;
-		struct ruby_frame *f = &g->ruby_frames[g->n_ruby + i];
-
-		f->merge = native_merge_ruby(kind, &origins[i]);
-		def.flags |= flags_of_kind(kind);
-		r = record_frame(out, p, ids[i], &f->frame);
-	}
-	g->n_ruby += n;
-	return r ? r : define(&g->ruby, rec->stack, &def);
+	return ruby_stacks_define(&t->generations[0].ruby, &t->generations[1].ruby, &t->naming, out,
+				  p, rec, len);
 }
 
 int stack_table_define_native(struct stack_table *t, struct tracked_process *p, bool no_wait,
@@ -225,7 +159,7 @@ int stack_table_define_native(struct stack_table *t, struct tracked_process *p, 
 	const uint64_t *words = (const uint64_t *)(rec + 1);
 	const uint64_t end = rec->end < RBPF_NATIVE_END_COUNT ? rec->end : RBPF_NATIVE_OUTERMOST;
 	struct stack_generation *g = &t->generations[0];
-	struct stack_frames def = { .flags = SAMPLE_NATIVE };
+	struct native_definition def = { .flags = SAMPLE_NATIVE };
 	size_t i;
 	int r;
 
@@ -281,8 +215,35 @@ static int push_collection(struct sink *out, uint32_t flags, uint32_t *stack)
 	return r || phase == RUBY_GC_NONE ? r : push_reason(out, phases[phase], stack);
 }
 
-/* The frames of both stacks, of which either may be NULL, as one, on top of *@stack. */
-static int push_merged(struct stack_table *t, struct sink *out, const struct ruby_frame *ruby,
+/*
+ * @frame upon *@stack, frame @depth of its stack. The next stack of a process mostly has the same
+ * outer frames: so what was pushed last at each depth is kept in the order in which it is needed.
+ */
+static int push_frame(struct sink *out, struct tracked_process *p, size_t depth, uint32_t frame,
+		      uint32_t *stack)
+{
+	struct pushed_frame *last;
+	int r;
+
+	r = array_reserve(p->pushed, p->cap_pushed, depth + 1);
+	if (r)
+		return r;
+	last = &p->pushed[depth];
+	if (last->stack && last->parent == *stack && last->frame == frame) {
+		*stack = last->stack;
+		return 0;
+	}
+	last->parent = *stack;
+	last->frame = frame;
+	last->stack = 0;
+	r = sink_stack(out, *stack, frame, stack);
+	if (!r)
+		last->stack = *stack;
+	return r;
+}
+
+/* The frames of both stacks, of which either may be none, as one, on top of *@stack. */
+static int push_merged(struct stack_table *t, struct sink *out, struct tracked_process *p,
 		       const struct native_frame *native, const struct merge *w, uint32_t gc_flags,
 		       uint32_t *stack)
 {
@@ -298,62 +259,95 @@ static int push_merged(struct stack_table *t, struct sink *out, const struct rub
 			r = native_frame_id(t->native, out, native[merged[i].index].name,
 					    merged[i].internal, &frame);
 		else
-			frame = ruby[merged[i].index].frame;
+			frame = t->frames[merged[i].index].frame;
 		if (!r)
-			r = sink_stack(out, *stack, frame, stack);
+			r = push_frame(out, p, i, frame, stack);
 	}
 	return !r && gc >= n ? push_collection(out, gc_flags, stack) : r;
 }
 
-/* A definition, and the generation it is in; NULL if it is in none. */
-static const struct stack_frames *look_up(struct stack_table *t, bool native, uint64_t fingerprint,
-					  const struct stack_generation **ret)
+/* The generation that the Ruby stack @fingerprint is defined in, and *@def; NULL: none. */
+static const struct ruby_generation *find_ruby(const struct stack_table *t, uint64_t fingerprint,
+					       const struct ruby_definition **def)
 {
-	const struct stack_frames *def = NULL;
 	int i;
 
-	for (i = 0; i < 2 && !def && fingerprint; i++) {
-		*ret = &t->generations[i];
-		def = find(native ? &(*ret)->native : &(*ret)->ruby, fingerprint);
+	*def = NULL;
+	for (i = 0; i < 2 && fingerprint; i++) {
+		*def = ruby_stacks_find(&t->generations[i].ruby, fingerprint);
+		if (*def)
+			return &t->generations[i].ruby;
 	}
-	return def;
+	return NULL;
+}
+
+/* The same for a native stack, and its frames. */
+static const struct native_frame *find_native(const struct stack_table *t, uint64_t fingerprint,
+					      const struct native_definition **def)
+{
+	int i;
+
+	*def = NULL;
+	for (i = 0; i < 2 && fingerprint; i++) {
+		*def = find(&t->generations[i].native, fingerprint);
+		if (*def)
+			return &t->generations[i].native_frames.v[(*def)->first];
+	}
+	return NULL;
+}
+
+/* The frames of both stacks to where they are merged from. */
+static int take_frames(struct stack_table *t, const struct ruby_generation *g,
+		       const struct ruby_definition *ruby, const struct native_frame *native,
+		       size_t n_native)
+{
+	const size_t n_ruby = ruby ? ruby->n : 0;
+	size_t i;
+	int r;
+
+	r = merge_buffers_reserve(&t->buffers, n_ruby, n_native);
+	if (!r)
+		r = array_reserve(t->frames, t->cap_frames, n_ruby + 1);
+	if (r)
+		return r;
+	if (ruby)
+		ruby_stacks_frames(g, ruby, t->frames);
+	for (i = 0; i < n_ruby; i++)
+		t->buffers.ruby[i] = t->frames[i].merge;
+	for (i = 0; i < n_native; i++)
+		t->buffers.native[i] = native[i].what;
+	return 0;
 }
 
 /* Merge what @pair names. */
-static int make_stack(struct stack_table *t, struct sink *out, const struct tracked_process *p,
+static int make_stack(struct stack_table *t, struct sink *out, struct tracked_process *p,
 		      const struct stack_pair *pair, struct sample_stack *ret)
 {
-	const struct stack_generation *of_ruby, *of_native;
-	const struct stack_frames *ruby = look_up(t, false, pair->ruby, &of_ruby);
-	const struct stack_frames *native = look_up(t, true, pair->native, &of_native);
-	const struct ruby_frame *r = ruby ? &of_ruby->ruby_frames[ruby->first] : NULL;
-	const struct native_frame *n = native ? &of_native->native_frames.v[native->first] : NULL;
+	const struct native_definition *native;
+	const struct ruby_definition *ruby;
+	const struct ruby_generation *g = find_ruby(t, pair->ruby, &ruby);
+	const struct native_frame *n = find_native(t, pair->native, &native);
 	struct merge w = { .n_ruby = ruby ? ruby->n : 0,
 			   .n_native = native ? native->n : 0,
 			   .complete = native && !(native->flags & NATIVE_CUT),
 			   .makes_tail_call = native_makes_tail_call,
 			   .arg = p->native };
-	size_t i;
 	int err;
 
 	*ret = (struct sample_stack) { .flags = ruby ? ruby->flags : 0 };
-	err = merge_buffers_reserve(&t->buffers, w.n_ruby, w.n_native);
+	err = take_frames(t, g, ruby, n, w.n_native);
 	if (!err && pair->placeholder) {
 		ret->flags |= placeholders[pair->placeholder - 1].flags;
 		err = push_reason(out, placeholders[pair->placeholder - 1].reason, &ret->stack);
 	}
 	if (err)
 		return err;
-	for (i = 0; i < w.n_ruby; i++)
-		t->buffers.ruby[i] = r[i].merge;
-	for (i = 0; i < w.n_native; i++)
-		t->buffers.native[i] = n[i].what;
 	w.ruby = t->buffers.ruby;
 	w.native = t->buffers.native;
 	ret->flags |= native ? native->flags & ~NATIVE_CUT : 0;
 	if (pair->flags & RBPF_SAMPLE_GC)
 		ret->flags |= SAMPLE_GC;
-	err = push_merged(t, out, r, n, &w, pair->flags, &ret->stack);
+	err = push_merged(t, out, p, n, &w, pair->flags, &ret->stack);
 	if (!err && pair->flags & NATIVE_LOST) {
 		ret->flags |= SAMPLE_NATIVE | SAMPLE_GAP;
 		err = push_reason(out, REASON_GAP_LOST, &ret->stack);
@@ -371,13 +365,14 @@ static unsigned int placeholder_for(const struct rbpf_ring_sample *rec, bool rub
 	return rec->stack ? STACK_LOST : which;
 }
 
-int stack_table_of_sample(struct stack_table *t, struct sink *out, const struct tracked_process *p,
+int stack_table_of_sample(struct stack_table *t, struct sink *out, struct tracked_process *p,
 			  const struct rbpf_ring_sample *rec, bool ruby_found,
 			  struct sample_stack *ret)
 {
 	const uint32_t gc = RBPF_SAMPLE_GC | 3u << RBPF_SAMPLE_GC_PHASE_SHIFT;
 	struct stack_generation *g = &t->generations[0];
-	const struct stack_generation *of;
+	const struct native_definition *native;
+	const struct ruby_definition *ruby;
 	struct stack_pair pair = { .ruby = rec->stack, .native = rec->native };
 	uint32_t id;
 	bool is_new;
@@ -385,11 +380,11 @@ int stack_table_of_sample(struct stack_table *t, struct sink *out, const struct 
 
 	if (rec->flags & RBPF_SAMPLE_GC)
 		pair.flags = rec->flags & gc;
-	if (rec->native && !look_up(t, true, rec->native, &of)) {
+	if (rec->native && !find_native(t, rec->native, &native)) {
 		pair.native = 0;
 		pair.flags |= NATIVE_LOST;
 	}
-	if (!look_up(t, false, rec->stack, &of)) {
+	if (!find_ruby(t, rec->stack, &ruby)) {
 		pair.ruby = 0;
 		pair.placeholder = placeholder_for(rec, ruby_found) + 1;
 	}

@@ -5,8 +5,9 @@
  * A Ruby stack and a native stack have a fingerprint each. The frames come in a definition, once in
  * each epoch (about a second) in which the stack is sampled, and are named when it is processed. A
  * sample refers to one fingerprint of each kind; the two stacks are merged when a sample first
- * refers to both. A fingerprint is valid for one process and one epoch, so no sample refers to an
- * old one again: the table has two generations, and drops the older one every few epochs.
+ * refers to both. A fingerprint is valid for one process and one epoch, and what a definition leaves
+ * out (ruby_stacks.h) was sent at most 2^RBPF_CHECKPOINT_SHIFT ns before: so nothing refers to what is
+ * older, the table has two generations, and it drops the older one every few epochs.
  */
 #ifndef RBPF_SAMPLE_STACK_TABLE_H
 #define RBPF_SAMPLE_STACK_TABLE_H
@@ -18,9 +19,9 @@
 #include "base/intern.h"
 #include "rbpf_abi.h"
 #include "native/native_stacks.h"
+#include "sample/ruby_stacks.h"
 
 struct sink;
-struct ruby_frame;
 struct tracked_process;
 
 /* The stack of a sample, and its flags. */
@@ -29,25 +30,24 @@ struct sample_stack {
 	uint16_t flags; /* SAMPLE_* */
 };
 
-/* Frames of a definition, innermost first. */
-struct stack_frames {
+/* Frames of a definition of a native stack, innermost first. */
+struct native_definition {
 	size_t first;
 	uint32_t n;
 	uint16_t flags; /* SAMPLE_* */
 };
 
-/* Definitions of one kind, by id of their fingerprint. */
-struct stack_definitions {
+/* Definitions by id of their fingerprint. */
+struct native_definitions {
 	struct intern fingerprints;
-	struct stack_frames *v; /* owned */
+	struct native_definition *v; /* owned */
 	size_t cap;
 };
 
 struct stack_generation {
-	struct stack_definitions ruby, native;
-	struct ruby_frame *ruby_frames; /* of all definitions; owned */
-	size_t n_ruby, cap_ruby;
-	struct native_frames native_frames; /* the same; owned */
+	struct ruby_generation ruby;
+	struct native_definitions native;
+	struct native_frames native_frames; /* of all definitions; owned */
 	struct intern pairs;		    /* struct stack_pair */
 	struct sample_stack *merged;	    /* by id of its pair; owned */
 	size_t cap_merged;
@@ -56,18 +56,28 @@ struct stack_generation {
 struct stack_table {
 	struct stack_generation generations[2]; /* current, previous */
 	uint64_t since_ns;			/* CLOCK_MONOTONIC: when the current one began */
-	struct native *native;			/* NULL: native stacks are not walked; not owned */
-	struct merge_buffers buffers;		/* owned */
+	bool ended_early;      /* the one before, for it was large: see stack_table_keeps_all() */
+	struct native *native; /* NULL: native stacks are not walked; not owned */
+	struct merge_buffers buffers;	   /* owned */
+	struct ruby_stacks_buffers naming; /* owned */
+	struct ruby_frame *frames;	   /* of the Ruby stack that is merged; owned */
+	size_t cap_frames;
 };
 
 void stack_table_deinit(struct stack_table *t);
 
-/* Forget all stacks: until they are defined again, in the next epoch, samples of them have none. */
+/*
+ * Forget all stacks, or the native ones, whose frames have lost their names. Until they are defined
+ * again, samples of them have none: engine_forget_stacks() must be called.
+ */
 void stack_table_forget(struct stack_table *t);
-
-/* The native frames that were defined have lost their names: until they are defined again, in the
- * next epoch, samples have none. */
 void stack_table_forget_native(struct stack_table *t);
+
+/*
+ * Whether all that the engine may refer to will stay known. If not, as a generation had to end before
+ * its time, engine_forget_stacks() must be called; that is said once.
+ */
+bool stack_table_keeps_all(struct stack_table *t);
 
 /*
  * Name the stack that @rec (of @len bytes) defines, with the resolver of its process @p, and write
@@ -86,7 +96,7 @@ int stack_table_define_native(struct stack_table *t, struct tracked_process *p, 
  * stack counts as one without Ruby, whatever its status says, but for threads that exit. Returns 0
  * or -errno.
  */
-int stack_table_of_sample(struct stack_table *t, struct sink *out, const struct tracked_process *p,
+int stack_table_of_sample(struct stack_table *t, struct sink *out, struct tracked_process *p,
 			  const struct rbpf_ring_sample *rec, bool ruby_found,
 			  struct sample_stack *ret);
 

@@ -134,6 +134,30 @@ static void forget_what_was_replaced(const struct stack_era *sampled, const stru
 		method->version = 0;
 }
 
+/* The object that was old when it was read was there in era @sampled. */
+static void note_old_then(const struct code_cache *c, uint64_t flags,
+			  const struct stack_era *sampled, struct old_since *old)
+{
+	if (is_old(c, flags) && sampled->gc_major > old->major)
+		*old = (struct old_since) { .era = sampled->gc_era, .major = sampled->gc_major };
+}
+
+/* A check has shown that both, of which either may be NULL, are what was there in era @sampled. */
+static void note_checked(const struct code_cache *c, const struct stack_era *sampled,
+			 struct cached_iseq *iseq, struct cached_method *method)
+{
+	if (sampled->gc_transition)
+		return;
+	if (iseq) {
+		iseq->checked = sampled->gc_era;
+		note_old_then(c, iseq->iseq.id.head[RUBY_ISEQ_FLAGS], sampled, &iseq->old);
+	}
+	if (method) {
+		method->checked = sampled->gc_era;
+		note_old_then(c, method->method.id.me[RUBY_ME_FLAGS], sampled, &method->old);
+	}
+}
+
 void code_prove(struct code_cache *c, const struct stack_era *sampled, const struct rbpf_frame *f,
 		struct code_ref *ref)
 {
@@ -152,12 +176,7 @@ void code_prove(struct code_cache *c, const struct stack_era *sampled, const str
 	ref->iseq_ok = iseq &&
 		       (f->pc & RBPF_PC_STALE || ruby_iseq_has_pc(&iseq->iseq, rbpf_frame_pc(f)));
 	ref->method_ok = method != NULL;
-	if (sampled->gc_transition)
-		return;
-	if (iseq)
-		iseq->checked = sampled->gc_era;
-	if (method)
-		method->checked = sampled->gc_era;
+	note_checked(c, sampled, iseq, method);
 }
 
 void code_prove_by_check(struct code_cache *c, const struct stack_era *sampled,
@@ -167,10 +186,6 @@ void code_prove_by_check(struct code_cache *c, const struct stack_era *sampled,
 	struct cached_method *method = ref->method != PROFILE_NONE ? &c->methods[ref->method]
 								   : NULL;
 
-	if (!sampled->gc_era || sampled->gc_transition || !check_fits(f, iseq, method))
-		return;
-	if (iseq)
-		iseq->checked = sampled->gc_era;
-	if (method)
-		method->checked = sampled->gc_era;
+	if (sampled->gc_era && check_fits(f, iseq, method))
+		note_checked(c, sampled, iseq, method);
 }

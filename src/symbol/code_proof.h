@@ -22,10 +22,11 @@
  *     (rbpf_gc_major()): no other collection frees or moves an old object. (Nothing is read.)
  *   - if the process is gone, so that nothing can be compared any more, and it was an old object.
  *   - in any case, if the check of its words and label is the one that the BPF programs sent. They
- *     send it the first time that they send an iseq in an epoch and era, but not of old iseqs,
- *     unless the process is young or the pc stale. A check holds for all of era S. A copy that it
- *     fits is therefore not compared any more; one that it does not fit is no longer believed when
- *     the process is gone.
+ *     send it the first time that they send an iseq in an epoch and era; of an old one, only the
+ *     first time since the last major collection, and where that is not known not at all, unless
+ *     the process is young or the pc stale. A check holds for all of era S. A copy that it fits is
+ *     therefore not compared any more, and is the one of an old object until the next major
+ *     collection; one that it does not fit is no longer believed when the process is gone.
  *
  * Of a young process the BPF programs send, ahead of a stack, a copy of the memory that naming its
  * iseqs and method entries reads, taken when the stack was sampled (RBPF_RING_MEMORY). An entry

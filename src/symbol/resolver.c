@@ -58,12 +58,6 @@ struct resolver {
 	struct buf text;
 };
 
-/* Where a Ruby frame executes: what C functions called from it are shown at. */
-struct source_location {
-	uint32_t file; /* string; 0 is "": there is no such frame */
-	uint32_t line;
-};
-
 static int string_id(struct resolver *r, const char *s, uint32_t *ret)
 {
 	buf_reset(&r->text);
@@ -220,7 +214,7 @@ static uint32_t jit_flag(const struct resolver *r, const struct rbpf_frame *f)
 
 static int ruby_symbol(struct resolver *r, const struct ruby_iseq *iseq,
 		       const struct ruby_method *method, const struct rbpf_frame *f, bool unsaved,
-		       const struct source_location *caller, uint32_t *ret)
+		       const struct naming_state *caller, uint32_t *ret)
 {
 	struct buf label _cleanup_buf_ = BUF_INIT;
 	struct symbol_key key;
@@ -251,7 +245,7 @@ static int ruby_symbol(struct resolver *r, const struct ruby_iseq *iseq,
 }
 
 static int cfunc_symbol(struct resolver *r, const struct ruby_method *method,
-			const struct source_location *caller, uint32_t *ret)
+			const struct naming_state *caller, uint32_t *ret)
 {
 	struct symbol_key key = { .kind = FRAME_CFUNC, .file = caller->file, .line = caller->line };
 	struct buf label _cleanup_buf_ = BUF_INIT;
@@ -265,7 +259,7 @@ static int cfunc_symbol(struct resolver *r, const struct ruby_method *method,
 
 /* The symbol of a frame whose iseq or method is proven. */
 static int frame_symbol(struct resolver *r, const struct rbpf_frame *f, const struct code_ref *ref,
-			bool unsaved, const struct source_location *caller, uint32_t *ret)
+			bool unsaved, const struct naming_state *caller, uint32_t *ret)
 {
 	const struct ruby_iseq *iseq = code_iseq(&r->code, ref);
 	const struct ruby_method *method = code_method(&r->code, ref);
@@ -332,7 +326,7 @@ static bool half_written(const struct resolver *r, const struct rbpf_frame *f,
 }
 
 static int name_frame(struct resolver *r, const struct rbpf_frame *f, const struct code_ref *ref,
-		      bool unsaved, const struct source_location *caller, uint32_t *ret)
+		      bool unsaved, const struct naming_state *caller, uint32_t *ret)
 {
 	*ret = r->unknown;
 	if (!f->iseq && !f->me) {
@@ -375,12 +369,17 @@ static struct frame_origin frame_origin(const struct resolver *r, const struct r
 	};
 }
 
-/* From the root, because a C function is shown where its caller is. */
-static int name_frames(struct resolver *r, const struct rbpf_frame *frames, size_t n)
+static const struct symbol_key *symbol_key(const struct resolver *r, uint32_t id)
 {
-	struct source_location caller = { 0 };
-	uint8_t unshown = 0;
-	bool inside = false;
+	return intern_get(&r->symbols, id, NULL);
+}
+
+/* From the root, because a C function is shown where its caller is. */
+static int name_frames(struct resolver *r, const struct rbpf_frame *frames, size_t n,
+		       struct naming *naming)
+{
+	struct naming_point *point = naming->points, *end = point + naming->n_points;
+	struct naming_state s = naming->begin;
 	size_t i, out = n;
 	int err = 0;
 
@@ -390,26 +389,31 @@ static int name_frames(struct resolver *r, const struct rbpf_frame *frames, size
 		const struct ruby_iseq *iseq = code_iseq(&r->code, ref);
 		uint32_t id;
 
+		if (point < end && point->frame == i) {
+			point->state = s;
+			point->n_outside = n - out;
+			point++;
+		}
 		if ((f->iseq && i > 0 &&
 		     ruby_backtrace_hides_caller(code_iseq(&r->code, ref - 1))) ||
-		    ruby_backtrace_hides_inside(f, iseq, inside) ||
+		    ruby_backtrace_hides_inside(f, iseq, s.inside) ||
 		    (i == 0 && half_written(r, f, ref))) {
-			unshown += !!(f->pc & RBPF_PC_FINISH);
+			s.unshown += !!(f->pc & RBPF_PC_FINISH);
 			continue;
 		}
-		err = name_frame(r, f, ref, pc_unsaved(r, frames, i), &caller, &id);
+		err = name_frame(r, f, ref, pc_unsaved(r, frames, i), &s, &id);
 		if (err)
 			break;
 		if (r->symbol[id].kind == FRAME_RUBY) {
-			err = string_id(r, r->symbol[id].file, &caller.file);
-			caller.line = r->symbol[id].line;
+			s.file = symbol_key(r, id)->file;
+			s.line = r->symbol[id].line;
 		} else if (r->symbol[id].kind != FRAME_CFUNC) {
-			caller = (struct source_location) { 0 };
+			s.file = s.line = 0;
 		}
-		inside = iseq && iseq->internal;
+		s.inside = iseq && iseq->internal;
 		r->ids[--out] = id;
-		r->origins[out] = frame_origin(r, f, ref, unshown);
-		unshown = 0;
+		r->origins[out] = frame_origin(r, f, ref, s.unshown);
+		s.unshown = 0;
 	}
 	r->first = out;
 	return err;
@@ -422,8 +426,10 @@ int resolver_captured(struct resolver *r, const struct stack_era *sampled, const
 }
 
 int resolver_stack(struct resolver *r, const struct stack_era *sampled,
-		   const struct rbpf_frame *frames, size_t n, const uint32_t **ids, size_t *n_ids)
+		   const struct rbpf_frame *frames, size_t n, struct naming *naming,
+		   const uint32_t **ids, size_t *n_ids)
 {
+	struct naming from_root = { 0 };
 	int err;
 
 	err = array_reserve(r->refs, r->cap_refs, n + 1);
@@ -434,7 +440,7 @@ int resolver_stack(struct resolver *r, const struct stack_era *sampled,
 	if (!err)
 		err = code_cache_lookup(&r->code, sampled, frames, n, r->refs);
 	if (!err)
-		err = name_frames(r, frames, n);
+		err = name_frames(r, frames, n, naming ? naming : &from_root);
 	if (err)
 		return err;
 	*ids = r->ids + r->first;

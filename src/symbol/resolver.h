@@ -59,12 +59,37 @@ int resolver_captured(struct resolver *r, const struct stack_era *sampled, const
 		      size_t len);
 
 /*
+ * What naming a frame takes over from the frames outside of it. Zeroed: there are none. Valid as long
+ * as the resolver.
+ */
+struct naming_state {
+	uint32_t file, line; /* where C functions are shown that it calls */
+	uint8_t unshown;     /* activations that begin with hidden frames right outside of it */
+	bool inside;	     /* the last frame that is shown outside of it is internal */
+};
+
+/* A frame before which naming can begin another time. */
+struct naming_point {
+	size_t frame;		   /* index */
+	size_t n_outside;	   /* out: of the symbols, those of frames outside of it … */
+	struct naming_state state; /* … and what it takes over from them */
+};
+
+/* Naming from a point, not from the root; all 0: from the root. */
+struct naming {
+	struct naming_state begin;
+	struct naming_point *points; /* from the outermost one on, each another frame; not owned */
+	size_t n_points;
+};
+
+/*
  * Name @n raw frames (innermost first) that were read in era @sampled. *@ids are the symbols of the
  * frames that Ruby itself would show, innermost first (there may be fewer than @n), and *@n_ids
- * their number; valid until the next call. Returns 0 or -ENOMEM.
+ * their number; valid until the next call. @naming: NULL: as all 0. Returns 0 or -ENOMEM.
  */
 int resolver_stack(struct resolver *r, const struct stack_era *sampled,
-		   const struct rbpf_frame *frames, size_t n, const uint32_t **ids, size_t *n_ids);
+		   const struct rbpf_frame *frames, size_t n, struct naming *naming,
+		   const uint32_t **ids, size_t *n_ids);
 
 /* Properties of a frame that are no part of its name. */
 struct frame_origin {

@@ -23,9 +23,10 @@ static struct {
 	struct walk *walk;
 	uint64_t counters[RBPF_COUNTERS];
 	size_t reads;
-	size_t walk_reads;     /* of them before what was put off was completed */
-	size_t bytes;	       /* read in all */
-	__u64 captured[65536]; /* what was sent of objects, by slot */
+	size_t walk_reads;		    /* of them before what was put off was completed */
+	size_t bytes;			    /* read in all */
+	__u64 captured[65536];		    /* what was sent of objects, by slot */
+	__u64 checkpoints[RBPF_SENT_SLOTS]; /* that were sent, by their low bits */
 	bool ring_full;
 	_Alignas(8) uint8_t sent[256 << 10]; /* records of capture_stack() … */
 	size_t n_sent;			     /* … in bytes */
@@ -47,7 +48,9 @@ static inline int walk_host_send(const void *rec, size_t size);
 #define capture_send(rec, size)	   walk_host_send((rec), (size))
 #define capture_has_room()	   (!walk_host.ring_full)
 
-#include "ruby_walk.bpf.h"
+#define checkpoint_slot(value)	   (&walk_host.checkpoints[(value) & (RBPF_SENT_SLOTS - 1)])
+
+#include "checkpoints.bpf.h"
 #include "name_capture.bpf.h"
 
 /* True if [dst, dst + size) is in @member, which has @room bytes, and nowhere else. */
@@ -112,6 +115,23 @@ static inline int walk_host_run(struct walk *w, const struct memory *mem, uint64
 	walk_host.walk_reads = walk_host.reads;
 	walk_complete(0);
 	return status;
+}
+
+/*
+ * What send_stack() does of the frames that are in w->frames. @seed: of the checkpoints. Returns how
+ * many new ones stand behind the frames that are to be sent.
+ */
+static inline uint32_t walk_host_checkpoints(struct walk *w, uint64_t seed)
+{
+	uint32_t n;
+
+	walk_host.walk = w;
+	checkpoint_begin(w, 0, seed);
+	walk_complete(0);
+	n = seed ? (uint32_t)checkpoint_append(0) : 0;
+	if (n)
+		checkpoint_note(0);
+	return n;
 }
 
 /* Put a record of copied memory where the ring would be. */

@@ -89,7 +89,7 @@ static size_t name(struct fixture *f, struct resolver *r, const uint32_t **ids, 
 {
 	size_t unknown = 0;
 
-	cr_assert_eq(resolver_stack(r, &now, f->w->frames, f->w->n_frames, ids, n), 0);
+	cr_assert_eq(resolver_stack(r, &now, f->w->frames, f->w->n_frames, NULL, ids, n), 0);
 	for (size_t i = 0; i < *n; i++)
 		unknown += resolver_symbol(r, (*ids)[i])->kind == FRAME_UNKNOWN;
 	return unknown;

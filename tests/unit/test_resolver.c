@@ -52,7 +52,7 @@ static void assert_sane_symbol(const struct named_frame *s)
 
 static void resolve(struct fixture *f, const struct rbpf_frame *frames, size_t n)
 {
-	cr_assert_eq(resolver_stack(f->r, &f->sampled, frames, n, &f->ids, &f->n), 0);
+	cr_assert_eq(resolver_stack(f->r, &f->sampled, frames, n, NULL, &f->ids, &f->n), 0);
 	cr_assert_leq(f->n, n, "%zu symbols of %zu frames", f->n, n);
 	for (size_t i = 0; i < f->n; i++)
 		assert_sane_symbol(resolver_symbol(f->r, f->ids[i]));

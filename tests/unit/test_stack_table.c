@@ -16,7 +16,7 @@
 #include "symbol/resolver.h"
 
 #define SECOND	   1000000000ull
-#define GENERATION (8ull << RBPF_EPOCH_SHIFT)
+#define GENERATION (40ull << RBPF_EPOCH_SHIFT)
 
 /* ---- code of this process, as if it were a Ruby ---- */
 

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Finishing the frames of a Ruby stack that is to be sent: the method entries whose look-up was put
+ * off, and the checks by which user space can tell later whether other objects have taken the place
+ * of those that were on the stack (src/symbol/code_proof.h).
+ *
+ * Compiled and called like ruby_walk.bpf.h.
+ */
+#ifndef RBPF_RUBY_COMPLETE_BPF_H
+#define RBPF_RUBY_COMPLETE_BPF_H
+
+#include "ruby_walk.bpf.h"
+
+static __always_inline __u32 iseq_slot(const struct walk *w, __u64 iseq)
+{
+	return (iseq >> 3 ^ iseq >> 13 ^ w->spread) & (ISEQ_SLOTS - 1);
+}
+
+/* Returns true, and notes it, if no check of @iseq was taken under this seed. */
+static __always_inline bool iseq_is_new(struct walk *w, __u64 iseq)
+{
+	__u64 *slot = &w->iseq_seen[iseq_slot(w, iseq)];
+
+	if (*slot == (iseq ^ w->seed) || was_old(w, *slot, iseq))
+		return false;
+	*slot = iseq ^ w->seed;
+	return true;
+}
+
+/* The end of the text of the label at @value, whose first words are @label, into w->text. */
+static __always_inline int label_text(struct walk *w, __u64 value,
+				      const __u64 label[RUBY_OBJECT_WORDS])
+{
+	__u64 len = label[RSTRING_LEN_WORD], at;
+
+	__builtin_memset(w->text, 0, sizeof(w->text));
+	if (label[0] & RSTRING_NOEMBED)
+		at = label[RSTRING_PTR_WORD];
+	else if (w->layout.flags & RBPF_LAYOUT_LONG_EMBED)
+		at = value + RSTRING_EMBED_LONG;
+	else
+		return 0;
+	if (len > sizeof(w->text)) {
+		at += len - sizeof(w->text);
+		len = sizeof(w->text);
+	}
+	return len ? walk_read(w->text, len, at) : 0;
+}
+
+/*
+ * rbpf_check_iseq() of @iseq; 0 if it cannot be read. Without @always it is 0 for an old iseq, too,
+ * where major collections are not known: its age proves already that it is the sampled one, but for
+ * Rubies with RBPF_LAYOUT_NO_AGE.
+ */
+__noinline __u64 walk_check_iseq(__u32 walk_id, __u64 iseq, __u32 always)
+{
+	struct walk *w = walk_state(walk_id);
+	__u64 head[RUBY_ISEQ_WORDS];
+	__u64 location[4];		/* pathobj, base_label, label, first_lineno */
+	__u64 label[RUBY_OBJECT_WORDS]; /* flags, klass, length and text, or pointer to it */
+
+	if (!w)
+		return 0;
+	if (walk_read(head, sizeof(head), iseq))
+		return 0;
+	if (is_old(w, head[RUBY_ISEQ_FLAGS]))
+		w->iseq_seen[iseq_slot(w, iseq)] = iseq ^ w->old_seed;
+	if (head[RUBY_ISEQ_FLAGS] & RUBY_FL_PROMOTED && !always && !w->old_seed &&
+	    !(w->layout.flags & RBPF_LAYOUT_NO_AGE))
+		return 0;
+	if (walk_read(location, sizeof(location), head[RUBY_ISEQ_BODY] + RUBY_BODY_PATHOBJ * 8) ||
+	    walk_read(label, sizeof(label), location[2]) || label_text(w, location[2], label))
+		return 0;
+	return rbpf_check_iseq(0, head[RUBY_ISEQ_BODY], location[0], location[3],
+			       label + RSTRING_LEN_WORD, w->text);
+}
+
+/* Whether the object at @addr, an imemo, is old; not for a seed without old objects. */
+static __always_inline bool me_is_old(struct walk *w, __u64 me)
+{
+	__u64 *slot = &w->me_seen[me_slot(w, me)], flags;
+
+	if (was_old(w, *slot, me) || was_old(w, w->me_checked[me_slot(w, me)], me))
+		return true;
+	if (!read_allowed(w) || walk_read(&flags, sizeof(flags), me) || !is_old(w, flags))
+		return false;
+	*slot = me ^ w->old_seed;
+	return true;
+}
+
+/*
+ * Whether what frame @f is made of stays what it is as long as checkpoints hold (checkpoints.bpf.h):
+ * until the next major collection if it is old; or else to the end of the era.
+ */
+static __always_inline bool frame_is_durable(struct walk *w, const struct rbpf_frame *f)
+{
+	if (!w->old_seed)
+		return true;
+	if (f->iseq && !was_old(w, w->iseq_seen[iseq_slot(w, f->iseq)], f->iseq))
+		return false;
+	return !f->me || me_is_old(w, f->me);
+}
+
+/* Take the check of @f, frame @i, if user space needs one. */
+static __always_inline void take_check(struct walk *w, __u32 walk_id, struct rbpf_frame *f)
+{
+	__u64 me[RUBY_ME_WORDS], *slot;
+	bool always;
+
+	f->check = 0;
+	if (f->iseq) {
+		/*
+		 * Only a check proves the iseq of a stale pc, or of a process that has ended: so it
+		 * is taken of an old iseq, too.
+		 */
+		always = f->pc & RBPF_PC_STALE || w->layout.flags & RBPF_LAYOUT_YOUNG;
+		if (!iseq_is_new(w, f->iseq) && !(f->pc & RBPF_PC_STALE))
+			return;
+		f->check = walk_check_iseq(walk_id, f->iseq, always);
+		w->iseq_check[iseq_slot(w, f->iseq)] = f->check;
+		if (!f->check)
+			return;
+	}
+	slot = &w->me_checked[me_slot(w, f->me)];
+	if (!f->me || (!f->iseq && was_old(w, *slot, f->me)))
+		return;
+	if (walk_read(me, sizeof(me), f->me)) {
+		f->check = 0;
+		return;
+	}
+	if (is_old(w, me[RUBY_ME_FLAGS]))
+		*slot = f->me ^ w->old_seed;
+	f->check = rbpf_check_me(f->check, me[RUBY_ME_DEF], me[RUBY_ME_CALLED_ID],
+				 me[RUBY_ME_OWNER]);
+}
+
+/*
+ * Finish frame @i: look up its method entry if that was put off (ME_PENDING), and take its check.
+ */
+__noinline int walk_complete_frame(__u32 walk_id, __u32 i)
+{
+	struct walk *w = walk_state(walk_id);
+	struct rbpf_frame *f;
+
+	if (!w)
+		return -1;
+	f = &w->frames[i & (RBPF_MAX_FRAMES - 1)];
+	if (f->iseq && f->me & ME_PENDING)
+		f->me = walk_me_lookup(walk_id, f->me & ~ME_PENDING);
+	take_check(w, walk_id, f);
+	if (w->n_durable + i + 1 == w->n_frames && frame_is_durable(w, f))
+		w->n_durable++;
+	return 0;
+}
+
+/* From the outermost frame that is not sent already inwards, the next COMPLETE_RUN of them. */
+__noinline int walk_complete_run(__u32 walk_id, __u32 done)
+{
+	struct walk *w = walk_state(walk_id);
+	__u32 i;
+
+	if (!w)
+		return 0;
+	for (i = 0; i < COMPLETE_RUN; i++) {
+		if (w->n_outer + done + i >= w->n_frames)
+			return 0;
+		walk_complete_frame(walk_id, w->n_frames - 1 - w->n_outer - done - i);
+	}
+	return 1;
+}
+
+/*
+ * To be called before frames[] is sent, all but the w->n_outer outermost ones. Sets w->n_durable:
+ * so many of the outermost ones are durable.
+ */
+static __always_inline void walk_complete(__u32 walk_id)
+{
+	struct walk *w = walk_state(walk_id);
+	__u32 i;
+
+	if (!w)
+		return;
+	w->n_durable = w->n_outer;
+	for (i = 0; i < RBPF_MAX_FRAMES; i += COMPLETE_RUN)
+		if (walk_complete_run(walk_id, i) <= 0)
+			break;
+}
+
+#endif

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Which outer frames of a stack the BPF programs leave out of its definition: those that they have
+ * sent before, and nothing else.
+ */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+#include "support/ruby_image.h"
+#include "support/walk_host.h"
+
+#define SEED 77
+
+struct fixture {
+	struct ruby_image *img;
+	struct walk *w;
+	uint64_t iseqs[4];
+};
+
+static void setup(struct fixture *f)
+{
+	static const char *const labels[] = { "a", "b", "c", "d" };
+	size_t i;
+
+	*f = (struct fixture) { .img = image_new("3.3") };
+	for (i = 0; i < 4; i++)
+		f->iseqs[i] = image_iseq(f->img, &(struct image_iseq) { .type = RUBY_ISEQ_METHOD,
+									.label = labels[i] });
+	f->w = walk_host_new(&f->img->vm.walk, RBPF_MAX_FRAMES);
+	f->w->reads_left = WALK_MAX_READS;
+	walk_host.mem = &f->img->vm.mem;
+	memset(walk_host.checkpoints, 0, sizeof(walk_host.checkpoints));
+}
+
+static void teardown(struct fixture *f)
+{
+	free(f->w);
+	image_free(f->img);
+}
+
+/* @n frames, of which the outermost @same are those of any other such stack. */
+static void stack(struct fixture *f, uint32_t n, uint32_t same)
+{
+	uint32_t i, outer;
+
+	f->w->n_frames = n;
+	for (i = 0; i < n; i++) {
+		outer = n - 1 - i;
+		f->w->frames[i] = (struct rbpf_frame) {
+			.iseq = f->iseqs[outer % 3],
+			.pc = image_pc(f->img, f->iseqs[outer % 3], 0) + (outer < same ? 0 : 8 * n),
+		};
+	}
+}
+
+static void expect_sent(struct fixture *f, uint64_t seed, uint32_t outer, uint32_t checkpoints)
+{
+	const uint64_t *words;
+	uint32_t i, n;
+
+	n = walk_host_checkpoints(f->w, seed);
+	cr_expect_eq(f->w->n_outer, outer, "%u frames were known, not %u", f->w->n_outer, outer);
+	cr_expect_eq(n, checkpoints, "%u new checkpoints, not %u", n, checkpoints);
+	words = (const uint64_t *)&f->w->frames[f->w->n_frames - f->w->n_outer];
+	for (i = 0; i < n; i++)
+		cr_expect_eq(words[i], f->w->checkpoints[f->w->n_outer / RBPF_CHECKPOINT + i]);
+}
+
+Test(checkpoints, what_was_sent_is_left_out)
+{
+	struct fixture f;
+
+	setup(&f);
+	stack(&f, 100, 70);
+	expect_sent(&f, SEED, 0, 6);
+	stack(&f, 90, 70);
+	expect_sent(&f, SEED, 64, 1);
+	/* Of the second one, too. */
+	stack(&f, 90, 70);
+	expect_sent(&f, SEED, 80, 0);
+	stack(&f, 75, 40);
+	expect_sent(&f, SEED, 32, 2);
+	teardown(&f);
+}
+
+/* How the innermost frame is named depends on nothing that is known. */
+Test(checkpoints, the_innermost_frame_is_always_sent)
+{
+	struct fixture f;
+	uint32_t n;
+
+	setup(&f);
+	stack(&f, 64, 64);
+	expect_sent(&f, SEED, 0, 3);
+	for (n = 1; n <= 64; n++) {
+		stack(&f, n, 64);
+		expect_sent(&f, SEED, (n - 1) / RBPF_CHECKPOINT * RBPF_CHECKPOINT, 0);
+	}
+	teardown(&f);
+}
+
+Test(checkpoints, of_another_seed)
+{
+	struct fixture f;
+
+	setup(&f);
+	stack(&f, 100, 100);
+	expect_sent(&f, SEED, 0, 6);
+	stack(&f, 100, 100);
+	expect_sent(&f, SEED + 1, 0, 6);
+	stack(&f, 100, 100);
+	expect_sent(&f, 0, 0, 0);
+	teardown(&f);
+}
+
+/* Not one bit of a frame may differ: neither line, nor method, nor class. */
+Test(checkpoints, each_member_of_a_frame_counts)
+{
+	struct fixture f;
+	uint64_t me[2];
+	int i;
+
+	setup(&f);
+	me[0] = image_ment(f.img, f.img->object, "each", IMAGE_CFUNC);
+	me[1] = image_ment(f.img, f.img->object, "map", IMAGE_CFUNC);
+	for (i = 0; i < 4; i++) {
+		stack(&f, 40, 40);
+		f.w->frames[30].me = me[0];
+		expect_sent(&f, SEED + (uint64_t)i, 0, 2);
+		stack(&f, 40, 40);
+		f.w->frames[30].me = me[i == 0];
+		f.w->frames[30].pc += i == 1 ? 8 : 0;
+		f.w->frames[30].iseq = i == 2 ? f.iseqs[3] : f.w->frames[30].iseq;
+		if (i == 3)
+			f.w->frames[30].iseq = 0;
+		expect_sent(&f, SEED + (uint64_t)i, 0, 2);
+	}
+	teardown(&f);
+}
+
+/* Where a block's method is looked up differs by stack; which one that is does not. */
+Test(checkpoints, put_off_method_entries)
+{
+	struct fixture f;
+
+	setup(&f);
+	stack(&f, 40, 40);
+	f.w->frames[30].me = 0x7000 | ME_PENDING;
+	expect_sent(&f, SEED, 0, 2);
+	stack(&f, 40, 40);
+	f.w->frames[30].me = 0x8000 | ME_PENDING;
+	expect_sent(&f, SEED, 32, 0);
+	teardown(&f);
+}
+
+/* A young object may be freed by any collection: what is inside of it is sent each time. */
+Test(checkpoints, only_old_objects_last)
+{
+	struct fixture f;
+	uint64_t old = RUBY_FL_PROMOTED_BOTH;
+	size_t i;
+
+	setup(&f);
+	f.w->old_seed = 12345;
+	for (i = 0; i < 3; i++)
+		image_put64(f.img, f.iseqs[i], image_get64(f.img, f.iseqs[i]) | old);
+	stack(&f, 100, 100);
+	f.w->frames[100 - 1 - 40].iseq = f.iseqs[3];
+	expect_sent(&f, SEED, 0, 2);
+	cr_expect_eq(f.w->n_durable, 40);
+	stack(&f, 100, 100);
+	f.w->frames[100 - 1 - 40].iseq = f.iseqs[3];
+	expect_sent(&f, SEED, 32, 0);
+	cr_expect_eq(f.w->n_durable, 40);
+	/* It has become old. */
+	image_put64(f.img, f.iseqs[3], image_get64(f.img, f.iseqs[3]) | old);
+	walk_host_seed(f.w, 1);
+	stack(&f, 100, 100);
+	f.w->frames[100 - 1 - 40].iseq = f.iseqs[3];
+	expect_sent(&f, SEED, 32, 4);
+	cr_expect_eq(f.w->n_durable, 100);
+	teardown(&f);
+}
+
+/* The same of a method entry, of a method in C or in Ruby. */
+Test(checkpoints, only_old_method_entries_last)
+{
+	struct fixture f;
+	uint64_t me, old = RUBY_FL_PROMOTED_BOTH;
+	size_t i;
+
+	setup(&f);
+	me = image_ment(f.img, f.img->object, "each", IMAGE_CFUNC);
+	f.w->old_seed = 12345;
+	for (i = 0; i < 3; i++)
+		image_put64(f.img, f.iseqs[i], image_get64(f.img, f.iseqs[i]) | old);
+	for (i = 0; i < 2; i++) {
+		stack(&f, 100, 100);
+		f.w->frames[50].me = me;
+		f.w->frames[50].iseq *= i;
+		expect_sent(&f, SEED + i, 0, 3);
+		cr_expect_eq(f.w->n_durable, 49);
+	}
+	image_put64(f.img, me, image_get64(f.img, me) | old);
+	for (i = 0; i < 2; i++) {
+		stack(&f, 100, 100);
+		f.w->frames[50].me = me;
+		f.w->frames[50].iseq *= i;
+		expect_sent(&f, SEED + i, 48, 3);
+		cr_expect_eq(f.w->n_durable, 100);
+	}
+	teardown(&f);
+}
+
+/* There is room for all frames and the checkpoints behind them. */
+Test(checkpoints, the_largest_stack)
+{
+	struct fixture f;
+
+	setup(&f);
+	stack(&f, RBPF_MAX_FRAMES, RBPF_MAX_FRAMES);
+	expect_sent(&f, SEED, 0, RBPF_MAX_CHECKPOINTS - 1);
+	stack(&f, RBPF_MAX_FRAMES, RBPF_MAX_FRAMES);
+	expect_sent(&f, SEED, RBPF_MAX_FRAMES - RBPF_CHECKPOINT, 0);
+	teardown(&f);
+}
