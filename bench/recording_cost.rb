@@ -32,7 +32,8 @@ class RecordingCost
   COLUMNS = { 'kernel ns' => ['%d', ->(f) { f[:kernel_ns] }],
               'x empty' => ['%.1f', ->(f) { f[:kernel_ns] / f[:empty] }],
               'distinct' => ['%.0f%%', ->(f) { f[:distinct] * 100 }],
-              'bytes' => ['%d', ->(f) { f[:bytes] }],
+              'sent B' => ['%d', ->(f) { f[:sent] }],
+              'stored B' => ['%d', ->(f) { f[:bytes] }],
               'user us' => ['%.1f', ->(f) { f[:user_ns] / 1000 }] }.freeze
 
   # A row for each rate, kind of stacks and build, [hertz, stacks, rbpf] => the figures of several recordings, of
@@ -57,6 +58,7 @@ class RecordingCost
   #   kernel_ns  run time of the BPF program, by the kernel's statistics
   #   user_ns    CPU time of rbpf and of the processes that it has started
   #   distinct   how many stacks there are for each sample
+  #   sent       bytes that the BPF programs sent
   #   bytes      of the recording
   def of(pids, hertz, seconds, options)
     file = File.join(@dir, 'cost.data')
@@ -101,6 +103,7 @@ class RecordingCost
     within = samples.count { |sample| (sample['ts_ns'] / 1e9).between?(user[:from], user[:to]) }
     { kernel_ns: summary.fetch('kernel_ns_per_sample').to_f, user_ns: user[:cpu_ns].to_f / within,
       distinct: samples.map { |sample| sample['stack'] }.uniq.size.to_f / samples.size,
+      sent: summary.fetch('counters')['sent_bytes'].to_f / samples.size, # an older build does not say
       bytes: File.size(file).to_f / samples.size }
   end
 

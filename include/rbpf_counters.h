@@ -110,6 +110,7 @@
 	X(PERF_MAPS_REFUSED, "perf_maps_refused", ALWAYS, "perf map", "perf maps",                 \
 	  "not read, for another user owns it or everybody may write it: compiled code is "        \
 	  "nameless")                                                                              \
+	X(SENT_BYTES, "sent_bytes", NEVER, "byte", "bytes", "came through the ring buffer")        \
 	X(FILES_GIVEN_UP, "files_given_up", ALWAYS, "file", "files",                               \
 	  "of processes not read, for it took too much time or memory, or failed: their "          \
 	  "functions have no names, and stacks may be cut there")

@@ -239,6 +239,7 @@ static int handle_record(void *arg, const void *data, size_t len)
 		return -EPROTO;
 	if (is_too_late(c, h->type))
 		return 0;
+	c->totals.counters[COUNTER_SENT_BYTES] += len;
 	c->unchecked += len + RECORD_BYTES;
 	if (c->unchecked >= MEMORY_CHECK)
 		bound_memory(c);
