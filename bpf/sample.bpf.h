@@ -167,7 +167,7 @@ static __always_inline bool is_urgent(struct walk *w, __u32 walk_id)
 static __always_inline int send_stack(struct walk *w, __u32 walk_id, const struct walk_gc *gc)
 {
 	struct rbpf_ring_stack *rec = &w->record;
-	__u64 size, *known;
+	__u64 size, wakeup, *known;
 
 	if (!is_unsent(w->hash, &known))
 		return 0;
@@ -183,13 +183,14 @@ static __always_inline int send_stack(struct walk *w, __u32 walk_id, const struc
 	rec->n_outer = w->n_outer;
 	rec->n_checkpoints = w->outer_hash ? checkpoint_append(walk_id) : 0;
 	rec->flags = rbpf_gc_in_transition(gc->flags) ? RBPF_STACK_GC_TRANSITION : 0;
+	wakeup = is_urgent(w, walk_id) ? BPF_RB_FORCE_WAKEUP : wakeup_flags();
+	/* Last, and at once: the verifier of 5.10 forgets the bounds of what it saves. */
 	size = sizeof(*rec) + (__u64)rec->n_frames * sizeof(struct rbpf_frame) +
 	       (__u64)rec->n_checkpoints * sizeof(__u64);
 	barrier_var(size);
 	if (size > sizeof(*rec) + sizeof(w->frames))
 		return -1;
-	if (bpf_ringbuf_output(&ring, rec, size,
-			       is_urgent(w, walk_id) ? BPF_RB_FORCE_WAKEUP : wakeup_flags())) {
+	if (bpf_ringbuf_output(&ring, rec, size, wakeup)) {
 		count(RBPF_CNT_LOST_STACK);
 		return -1;
 	}
