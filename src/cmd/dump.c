@@ -167,7 +167,7 @@ int dump_run(const struct dump_options *opts, struct cmd_context *ctx, struct er
 	}
 	if (!r)
 		r = dump_family(&run, err);
-	cmd_warn_of_files(ctx, &worker);
+	cmd_warn_of_unread(ctx, &worker);
 	engine_close(run.engine);
 	ruby_cache_deinit(&run.cache);
 	family_deinit(&run.family);

@@ -14,6 +14,7 @@
 #include "base/utf8.h"
 #include "cmd/command.h"
 #include "engine/bpf_engine.h"
+#include "target/remote.h"
 #include "ui/term.h"
 #include "worker/file_worker.h"
 
@@ -142,7 +143,22 @@ int cmd_prepare_worker(struct file_worker *worker, struct err *err)
 		 : 0;
 }
 
-void cmd_warn_of_files(const struct cmd_context *ctx, const struct file_worker *worker)
+static void warn_of_processes(const struct cmd_context *ctx)
+{
+	const struct remote_losses *l = remote_losses();
+	struct buf names _cleanup_(buf_deinit) = BUF_INIT;
+	size_t i;
+
+	if (!l->processes)
+		return;
+	for (i = 0; i < l->n_names; i++)
+		buf_addf(&names, "%s%s", i ? ", " : "", l->names[i]);
+	cmd_warn(ctx, "%s not be read, because " REMOTE_HANGS ": pid %s%s",
+		 num_of(l->processes, "process could", "processes could").s, buf_str(&names),
+		 l->processes > l->n_names ? ", ..." : "");
+}
+
+static void warn_of_files(const struct cmd_context *ctx, const struct file_worker *worker)
 {
 	const struct file_losses *l = &worker->losses;
 	struct buf names _cleanup_(buf_deinit) = BUF_INIT;
@@ -154,4 +170,10 @@ void cmd_warn_of_files(const struct cmd_context *ctx, const struct file_worker *
 		buf_addf(&names, "%s%s", i ? ", " : "", l->names[i]);
 	cmd_warn(ctx, "%s not be read: %s%s", num_of(l->files, "file could", "files could").s,
 		 buf_str(&names), l->files > l->n_names ? ", ..." : "");
+}
+
+void cmd_warn_of_unread(const struct cmd_context *ctx, const struct file_worker *worker)
+{
+	warn_of_processes(ctx);
+	warn_of_files(ctx, worker);
 }

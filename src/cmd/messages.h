@@ -38,7 +38,7 @@ void cmd_lines(const struct cmd_context *ctx, const struct buf *lines);
  */
 int cmd_prepare_worker(struct file_worker *worker, struct err *err);
 
-/* Warn of the files that @worker gave up. */
-void cmd_warn_of_files(const struct cmd_context *ctx, const struct file_worker *worker);
+/* Warn of the processes that were given up, and of the files that @worker gave up. */
+void cmd_warn_of_unread(const struct cmd_context *ctx, const struct file_worker *worker);
 
 #endif

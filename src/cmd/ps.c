@@ -192,7 +192,7 @@ int ps_run(const struct ps_options *opts, struct cmd_context *ctx, struct err *e
 				 term_color(STDOUT_FILENO, ctx->color), &out))
 			return err_oom(err);
 	}
-	cmd_warn_of_files(ctx, &worker);
+	cmd_warn_of_unread(ctx, &worker);
 	if (hidden && !opts->pids)
 		cmd_warn(ctx, "no permission to look at %s%s",
 			 num_of(hidden, "process", "processes").s,

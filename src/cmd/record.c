@@ -304,7 +304,7 @@ static int check_outcome(const struct run *run, struct err *err)
 					  : "none of the recorded processes runs Ruby");
 	if (r)
 		return r;
-	cmd_warn_of_files(run->ctx, &run->worker);
+	cmd_warn_of_unread(run->ctx, &run->worker);
 	if (stop_signals() >= 2)
 		cmd_warn(run->ctx, "interrupted twice: samples that were not written yet are lost");
 	else if (!run->totals.samples)

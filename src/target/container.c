@@ -25,7 +25,6 @@
 #include "target/container.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -36,8 +35,8 @@
 #include "base/array.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
-#include "base/io.h"
 #include "base/parse.h"
+#include "target/remote.h"
 
 #define ID_LEN	 64
 #define TEXT_MAX (256u << 10) /* a line is at most a page, and there are some 15 hierarchies */
@@ -284,11 +283,8 @@ void process_context_of_status(const char *text, struct process_context *ret)
 /* Append a file of /proc/PID. Unreadable is empty; only -ENOMEM is an error. */
 static int read_file(pid_t pid, const char *name, struct buf *text)
 {
-	char path[64];
-	int r;
+	int r = remote_read_file(pid, name, TEXT_MAX, text);
 
-	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
-	r = io_read_file(AT_FDCWD, path, TEXT_MAX, text);
 	return r == -ENOMEM ? r : 0;
 }
 

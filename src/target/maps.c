@@ -2,8 +2,6 @@
 #include "target/maps.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,6 +9,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "target/remote.h"
 #include "target/target_file.h"
 
 #define PIECE (64u << 10) /* bytes; of a longer line no more is looked at */
@@ -165,18 +164,19 @@ static int add_lines(struct maps_reader *reader)
 	return r;
 }
 
-static int read_all(struct maps_reader *reader, int fd)
+/* The next up to @size bytes of the text. Returns how many, 0 at the end, or -errno. */
+typedef ssize_t read_fn(void *arg, char *to, size_t size);
+
+static int read_all(struct maps_reader *reader, read_fn *read_more, void *arg)
 {
 	uint64_t total = 0;
 	ssize_t n;
 	int r = 0;
 
 	while (!r) {
-		n = read(fd, reader->piece + reader->len, PIECE - reader->len);
-		if (n < 0 && errno == EINTR)
-			continue;
+		n = read_more(arg, reader->piece + reader->len, PIECE - reader->len);
 		if (n <= 0)
-			return n ? -errno : 0;
+			return (int)n;
 		total += (uint64_t)n;
 		if (total > MAPS_MAX_BYTES) {
 			reader->maps.is_cut = true;
@@ -202,20 +202,36 @@ static int finish(struct maps_reader *reader, struct maps *ret)
 	return r;
 }
 
-int maps_read_fd(int fd, struct maps *ret)
+static int read_maps(read_fn *read_more, void *arg, struct maps *ret)
 {
 	struct maps_reader *reader = calloc(1, sizeof(*reader));
 	int r;
 
 	if (!reader)
 		return -ENOMEM;
-	r = read_all(reader, fd);
+	r = read_all(reader, read_more, arg);
 	if (!r)
 		r = finish(reader, ret);
 	if (r)
 		maps_deinit(&reader->maps);
 	free(reader);
 	return r;
+}
+
+static ssize_t read_descriptor(void *arg, char *to, size_t size)
+{
+	const int *fd = arg;
+	ssize_t n;
+
+	do
+		n = read(*fd, to, size);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : n;
+}
+
+int maps_read_fd(int fd, struct maps *ret)
+{
+	return read_maps(read_descriptor, &fd, ret);
 }
 
 int maps_parse(const char *text, struct maps *ret)
@@ -236,21 +252,33 @@ int maps_parse(const char *text, struct maps *ret)
 	return 0;
 }
 
+struct process_text {
+	pid_t pid;
+	bool begun;
+};
+
+static ssize_t read_process(void *arg, char *to, size_t size)
+{
+	struct process_text *text = arg;
+
+	if (text->begun)
+		return remote_read_next(text->pid, to, size);
+	text->begun = true;
+	return remote_read_first(text->pid, "maps", to, size);
+}
+
 int maps_read(pid_t pid, struct maps *ret, struct err *err)
 {
+	struct process_text text = { .pid = pid };
 	struct maps maps = MAPS_INIT;
-	_cleanup_close_ int fd = -1;
-	char path[32];
 	int r;
 
-	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	r = fd < 0 ? -errno : maps_read_fd(fd, &maps);
+	r = read_maps(read_process, &text, &maps);
 	if (r == -ENOENT || r == -ESRCH || (!r && !maps.n_lines))
 		return err_set(err, -ESRCH, ERR_TARGET, "no process with pid %d", (int)pid);
 	if (r)
 		return err_set(err, r, r == -EACCES || r == -EPERM ? ERR_ENV : ERR_TARGET,
-			       "cannot read %s: %s", path, strerror(-r));
+			       "cannot read /proc/%d/maps: %s", (int)pid, strerror(-r));
 	*ret = maps;
 	return 0;
 }

@@ -2,10 +2,8 @@
 #include "target/memory.h"
 
 #include <errno.h>
-#include <limits.h>
-#include <sys/uio.h>
 
-#include "base/stop.h"
+#include "target/remote.h"
 
 #define PAGE 4096u
 
@@ -38,35 +36,9 @@ static bool charge(const struct memory *mem, const struct memory_span *spans, si
 	return true;
 }
 
-/*
- * process_vm_readv() stops at the first remote piece that faults and tells only the bytes read
- * before it. So: count off the whole pieces, skip the one that failed, go on behind it.
- */
 static void read_spans_process(const struct memory *mem, struct memory_span *spans, size_t n)
 {
-	struct iovec local[64], remote[64];
-	size_t i = 0, k, batch;
-	ssize_t got;
-
-	if (stop_overdue()) {
-		read_nothing(spans, n);
-		return;
-	}
-	while (i < n) {
-		batch = n - i < 64 ? n - i : 64;
-		for (k = 0; k < batch; k++) {
-			local[k] = (struct iovec) { spans[i + k].dst, spans[i + k].len };
-			remote[k].iov_base = (void *)(uintptr_t)spans[i + k].addr;
-			remote[k].iov_len = spans[i + k].len;
-			spans[i + k].ok = false;
-		}
-		got = process_vm_readv(mem->pid, local, batch, remote, batch, 0);
-		for (k = 0; k < batch && got >= (ssize_t)spans[i + k].len; k++) {
-			got -= (ssize_t)spans[i + k].len;
-			spans[i + k].ok = true;
-		}
-		i += k < batch ? k + 1 : k;
-	}
+	remote_read_memory(mem->pid, spans, n);
 }
 
 struct memory memory_process(pid_t pid)

@@ -43,8 +43,8 @@ struct memory {
 };
 
 /*
- * The memory of the live process @pid: process_vm_readv(2), many spans a call. None of it when
- * stop_overdue().
+ * The memory of the live process @pid, which another process reads (remote.h): process_vm_readv(2),
+ * many spans a call. None of it when stop_overdue(), or once @pid was given up.
  */
 struct memory memory_process(pid_t pid);
 

@@ -2,7 +2,6 @@
 #include "target/process.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
@@ -15,8 +14,8 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/fds.h"
-#include "base/io.h"
 #include "base/parse.h"
+#include "target/remote.h"
 #include "target/syscalls.h"
 
 #define STATUS_MAX 65536
@@ -36,15 +35,13 @@ static int read_stat(pid_t pid, pid_t tid, struct stat_line *ret)
 {
 	struct buf text _cleanup_buf_ = BUF_INIT;
 	struct stat_line s;
-	char path[64];
+	char name[32] = "stat";
 	const char *p;
 	int r;
 
 	if (tid)
-		snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
-	else
-		snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	r = io_read_file(AT_FDCWD, path, 4096, &text);
+		snprintf(name, sizeof(name), "task/%d/stat", (int)tid);
+	r = remote_read_file(pid, name, 4096, &text);
 	if (r)
 		return r == -ENOENT ? -ESRCH : r;
 	p = strrchr(buf_str(&text), ')');
@@ -60,42 +57,18 @@ static int read_stat(pid_t pid, pid_t tid, struct stat_line *ret)
 
 static char *read_exe(pid_t pid)
 {
-	char link[32], path[PATH_MAX];
-	ssize_t n;
+	char path[PATH_MAX];
+	ssize_t n = remote_read_link(pid, "exe", path, sizeof(path) - 1);
 
-	snprintf(link, sizeof(link), "/proc/%d/exe", (int)pid);
-	n = readlink(link, path, sizeof(path) - 1);
-	if (n < 0)
-		n = 0;
-	path[n] = '\0';
+	path[n > 0 ? n : 0] = '\0';
 	return strdup(path);
-}
-
-/*
- * The first PROCESS_CMDLINE_MAX bytes of /proc/PID/cmdline; what can be read is up to the process.
- */
-static size_t read_arguments(pid_t pid, char *text)
-{
-	_cleanup_close_ int fd = -1;
-	size_t len = 0;
-	char path[32];
-	ssize_t n;
-
-	snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	while (fd >= 0 && len < PROCESS_CMDLINE_MAX) {
-		n = read(fd, text + len, PROCESS_CMDLINE_MAX - len);
-		if (n <= 0)
-			break;
-		len += (size_t)n;
-	}
-	return len;
 }
 
 static char *read_cmdline(pid_t pid)
 {
 	char text[PROCESS_CMDLINE_MAX], comm[16];
-	size_t len = read_arguments(pid, text), i;
+	ssize_t n = remote_read_first(pid, "cmdline", text, sizeof(text));
+	size_t len = n > 0 ? (size_t)n : 0, i;
 
 	if (!len && !thread_name(pid, pid, comm))
 		len = (size_t)snprintf(text, sizeof(text), "[%s]", comm);
@@ -111,10 +84,8 @@ uid_t process_uid(pid_t pid)
 {
 	struct process_context context = PROCESS_CONTEXT_INIT;
 	struct buf text _cleanup_buf_ = BUF_INIT;
-	char path[32];
 
-	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-	if (!io_read_file(AT_FDCWD, path, STATUS_MAX, &text))
+	if (!remote_read_file(pid, "status", STATUS_MAX, &text))
 		process_context_of_status(buf_str(&text), &context);
 	return context.uid;
 }
@@ -147,6 +118,7 @@ int process_open(pid_t pid, struct process *ret, struct err *err)
 {
 	struct process p = PROCESS_INIT;
 	struct stat_line stat;
+	int r;
 
 	p.pid = pid;
 	/* The pidfd first: what is read afterwards is of that process, or of none. */
@@ -160,7 +132,13 @@ int process_open(pid_t pid, struct process *ret, struct err *err)
 	if (p.pidfd < 0 && (errno == EINVAL || errno == ENOENT))
 		return err_set(err, -ESRCH, ERR_TARGET,
 			       "%d is the id of a thread, not of a process", (int)pid);
-	if (read_stat(pid, 0, &stat) || stat.state == 'Z' || stat.state == 'X') {
+	r = read_stat(pid, 0, &stat);
+	if (r == -ETIMEDOUT) {
+		process_close(&p);
+		return err_set(err, -ESRCH, ERR_TARGET, "pid %d cannot be read: " REMOTE_HANGS,
+			       (int)pid);
+	}
+	if (r || stat.state == 'Z' || stat.state == 'X') {
 		process_close(&p);
 		return err_set(err, -ESRCH, ERR_TARGET, "no process with pid %d", (int)pid);
 	}
@@ -258,10 +236,8 @@ int process_list(pid_t **ret, size_t *n, struct err *err)
 int thread_cpu_ns(pid_t tid, uint64_t *ret)
 {
 	struct buf text _cleanup_buf_ = BUF_INIT;
-	char path[32];
 
-	snprintf(path, sizeof(path), "/proc/%d/schedstat", (int)tid);
-	if (io_read_file(AT_FDCWD, path, 256, &text) ||
+	if (remote_read_file(tid, "schedstat", 256, &text) ||
 	    sscanf(buf_str(&text), "%" SCNu64, ret) != 1)
 		return -ESRCH;
 	return 0;
@@ -270,11 +246,11 @@ int thread_cpu_ns(pid_t tid, uint64_t *ret)
 int thread_name(pid_t pid, pid_t tid, char out[16])
 {
 	struct buf text _cleanup_buf_ = BUF_INIT;
-	char path[64];
+	char name[32];
 	int r;
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/comm", (int)pid, (int)tid);
-	r = io_read_file(AT_FDCWD, path, 64, &text);
+	snprintf(name, sizeof(name), "task/%d/comm", (int)tid);
+	r = remote_read_file(pid, name, 64, &text);
 	if (r)
 		return r;
 	snprintf(out, 16, "%.*s", (int)strcspn(buf_str(&text), "\n"), buf_str(&text));
@@ -301,10 +277,10 @@ int thread_look(pid_t pid, pid_t tid, struct thread_moment *ret)
 {
 	struct buf text _cleanup_buf_ = BUF_INIT;
 	const char *state;
-	char path[64];
+	char name[32];
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)pid, (int)tid);
-	if (io_read_file(AT_FDCWD, path, STATUS_MAX, &text))
+	snprintf(name, sizeof(name), "task/%d/status", (int)tid);
+	if (remote_read_file(pid, name, STATUS_MAX, &text))
 		return -ESRCH;
 	/* The name of the thread comes first; it has no newline that is not escaped. */
 	state = strstr(buf_str(&text), "\nState:\t");
@@ -321,12 +297,12 @@ int thread_look(pid_t pid, pid_t tid, struct thread_moment *ret)
 const char *thread_syscall(pid_t pid, pid_t tid)
 {
 	struct buf text _cleanup_buf_ = BUF_INIT;
-	char path[64];
+	char name[32];
 	int64_t number;
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/syscall", (int)pid, (int)tid);
+	snprintf(name, sizeof(name), "task/%d/syscall", (int)tid);
 	/* "running", or the number and its arguments; -1: it waits, but in no system call. */
-	if (io_read_file(AT_FDCWD, path, 512, &text) ||
+	if (remote_read_file(pid, name, 512, &text) ||
 	    sscanf(buf_str(&text), "%" SCNd64, &number) != 1)
 		return NULL;
 	return syscall_name(number);

@@ -278,7 +278,9 @@ int target_file_open(const struct target_file_request *req)
 {
 	/* The one process for all that may have to wait: what hangs is a fact of the machine. */
 	static struct open_helper open_helper = OPEN_HELPER_INIT(open_and_wait);
-	int r = open_if(req, false);
+	const bool is_ours = req->kind == TARGET_FILE_DEBUG && !req->root[0];
+	/* What leads through /proc/PID may have to wait for that process: remote.h. */
+	int r = is_ours ? open_if(req, false) : MAY_WAIT;
 
 	return r == MAY_WAIT ? open_helper_run(&open_helper, req) : r;
 }
