@@ -195,6 +195,7 @@ int doctor_run(const struct doctor_options *opts, struct cmd_context *ctx, struc
 	}
 	if (!r)
 		r = cmd_write(NULL, &rep.out, err);
+	cmd_warn_of_unread(ctx, &worker);
 	buf_deinit(&rep.out);
 	return r ? r : rep.failed ? (int)ERR_ENV : 0;
 }

@@ -138,6 +138,7 @@ int cmd_prepare_worker(struct file_worker *worker, struct err *err)
 {
 	int r = file_worker_prepare(worker);
 
+	remote_prepare();
 	return r ? err_set(err, r, ERR_RUNTIME,
 			   "cannot start the worker process that reads files: %s", strerror(-r))
 		 : 0;

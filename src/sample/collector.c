@@ -12,6 +12,7 @@
 #include "ruby/vm.h"
 #include "sample/collector_state.h"
 #include "sample/descendants.h"
+#include "target/remote.h"
 #include "engine/mmap_watch.h"
 #include "native/native_stacks.h"
 #include "engine/engine.h"
@@ -124,7 +125,8 @@ int collector_add_family(struct collector *c, pid_t pid, struct err *err)
 /* CPU time of rbpf so far, with its workers. */
 static uint64_t own_cpu_ns(const struct collector *c)
 {
-	return clock_ns(CLOCK_PROCESS_CPUTIME_ID) + file_worker_cpu_ns(c->opts.worker);
+	return clock_ns(CLOCK_PROCESS_CPUTIME_ID) + file_worker_cpu_ns(c->opts.worker) +
+	       remote_cpu_ns();
 }
 
 int collector_start(struct collector *c, struct sink *sink, struct err *err)

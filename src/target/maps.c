@@ -274,6 +274,9 @@ int maps_read(pid_t pid, struct maps *ret, struct err *err)
 	int r;
 
 	r = read_maps(read_process, &text, &maps);
+	if (r == -ETIMEDOUT)
+		return err_set(err, -ESRCH, ERR_TARGET, "pid %d cannot be read: " REMOTE_HANGS,
+			       (int)pid);
 	if (r == -ENOENT || r == -ESRCH || (!r && !maps.n_lines))
 		return err_set(err, -ESRCH, ERR_TARGET, "no process with pid %d", (int)pid);
 	if (r)

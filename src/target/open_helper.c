@@ -14,7 +14,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/stop.h"
 #include "target/process.h"
+#include "target/remote.h"
 #include "target/target_file.h"
 
 /* A request as it is sent: the strings behind it. */
@@ -126,16 +128,15 @@ static int start(struct open_helper *p)
 	return 0;
 }
 
-/* Let go of the process; if it hangs it stays. Returns whether it does. */
-static bool stop(struct open_helper *p)
+/* Let go of the process. Returns its pid if it hangs, or 0. */
+static pid_t stop(struct open_helper *p)
 {
-	bool stays;
+	pid_t pid = p->pid;
 
 	close(p->sock);
-	kill(p->pid, SIGKILL);
-	stays = !waitpid(p->pid, NULL, WNOHANG);
+	kill(pid, SIGKILL);
 	p->pid = 0;
-	return stays;
+	return waitpid(pid, NULL, WNOHANG) ? 0 : pid;
 }
 
 void open_helper_deinit(struct open_helper *p)
@@ -147,63 +148,67 @@ void open_helper_deinit(struct open_helper *p)
 
 /* ---- roots that hang ---- */
 
-static void forget_hung(struct open_helper *p)
+static void forget_first(struct open_helper *p)
 {
-	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
-	size_t i = 0;
-
-	while (i < p->n_hung) {
-		struct open_helper_hung *h = &p->hung[i];
-
-		if (h->pid && waitpid(h->pid, NULL, WNOHANG))
-			h->pid = 0;
-		if (!h->pid && now >= h->until_ns)
-			*h = p->hung[--p->n_hung];
-		else
-			i++;
-	}
+	memmove(&p->hung[0], &p->hung[1], --p->n_hung * sizeof(p->hung[0]));
 }
 
-static bool hangs(const struct open_helper *p, const char *root)
+static bool hangs(struct open_helper *p, const char *root)
 {
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	size_t i;
 
+	while (p->n_hung && now >= p->hung[0].until_ns)
+		forget_first(p);
 	for (i = 0; i < p->n_hung; i++)
 		if (!strcmp(p->hung[i].root, root))
 			return true;
-	return p->n_hung == OPEN_HELPER_MAX_HUNG;
+	return false;
 }
 
-static int leave_behind(struct open_helper *p, const char *root)
+static void note_hung(struct open_helper *p, const char *root)
 {
-	struct open_helper_hung *h = &p->hung[p->n_hung++];
+	struct open_helper_hung *h;
 
+	if (p->n_hung == OPEN_HELPER_MAX_HUNG)
+		forget_first(p);
+	h = &p->hung[p->n_hung++];
 	snprintf(h->root, sizeof(h->root), "%s", root);
 	h->until_ns = clock_ns(CLOCK_MONOTONIC) + OPEN_HELPER_HUNG_NS;
-	h->pid = p->pid;
-	if (!stop(p))
-		h->pid = 0;
-	return -ETIMEDOUT;
 }
 
 /* ---- opening ---- */
 
-/* A process that waits for a CPU does not hang: the machine is busy. */
-static int wait_for(struct open_helper *p, const char *root)
-{
-	const unsigned int limit = p->n_hung ? OPEN_HELPER_SLICES_HUNG : OPEN_HELPER_SLICES;
-	struct pollfd poll_fd = { .fd = p->sock, .events = POLLIN };
-	unsigned int slices = 0;
+/* Who is waited for. */
+struct waiting {
+	const char *root;
+	pid_t pid;     /* whose root that is */
+	bool is_whole; /* one that hangs here hangs for all that is read of the process */
+};
 
-	while (slices < limit) {
-		if (poll(&poll_fd, 1, OPEN_HELPER_SLICE_MS) > 0)
+/* A process that waits for a CPU does not hang: the machine is busy. */
+static int wait_for(struct open_helper *p, const struct waiting *w)
+{
+	const uint64_t slice_ns = OPEN_HELPER_SLICE_MS * NSEC_PER_MSEC;
+	struct pollfd poll_fd = { .fd = p->sock, .events = POLLIN };
+	uint64_t slept = 0, limit = slice_ns;
+
+	while (slept < limit && !stop_overdue()) {
+		if (poll(&poll_fd, 1, OPEN_HELPER_SLICE_MS) > 0) {
+			remote_note_wait(w->pid, slept, 0, false);
 			return receive_result(p->sock);
-		slices = thread_state(p->pid, p->pid) == 'R' ? 0 : slices + 1;
+		}
+		slept = thread_state(p->pid, p->pid) == 'R' ? 0 : slept + slice_ns;
+		if (slept == slice_ns)
+			limit = remote_patience(w->pid);
 	}
-	return leave_behind(p, root);
+	if (slept >= limit)
+		note_hung(p, w->root);
+	remote_note_wait(w->pid, slept, stop(p), slept >= limit && w->is_whole);
+	return -ETIMEDOUT;
 }
 
-static int ask(struct open_helper *p, const struct wire *wire, const char *root)
+static int ask(struct open_helper *p, const struct wire *wire, const struct waiting *w)
 {
 	int r;
 
@@ -213,7 +218,7 @@ static int ask(struct open_helper *p, const struct wire *wire, const char *root)
 	if (r)
 		return r;
 	r = send(p->sock, wire, sizeof(*wire), MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -EPIPE
-										: wait_for(p, root);
+										: wait_for(p, w);
 	/* Somebody has killed it: there will be another one. */
 	if (r == -EPIPE)
 		stop(p);
@@ -224,16 +229,22 @@ int open_helper_run(struct open_helper *p, const struct target_file_request *req
 {
 	const char *own_root = req->root ? req->root : "", *path = req->path ? req->path : "";
 	struct wire wire = { .req = *req };
+	/* The links that lead to what a process has mapped are its own, as its memory is. */
+	struct waiting w = { .root = own_root,
+			     .pid = getpid(),
+			     .is_whole = req->kind == TARGET_FILE_MAPPED };
 	char root[OPEN_HELPER_MAX_ROOT];
+	int pid;
 
 	if (strlen(own_root) >= sizeof(wire.root) || strlen(path) >= sizeof(wire.path))
 		return -ENAMETOOLONG;
 	strcpy(wire.root, own_root);
 	strcpy(wire.path, path);
-	if (req->kind == TARGET_FILE_DEBUG)
-		strcpy(root, own_root);
-	else
+	if (req->kind != TARGET_FILE_DEBUG) {
 		snprintf(root, sizeof(root), "/proc/%d/root", (int)req->pid);
-	forget_hung(p);
-	return hangs(p, root) ? -ETIMEDOUT : ask(p, &wire, root);
+		w.root = root;
+	}
+	if (sscanf(w.root, "/proc/%d/", &pid) == 1)
+		w.pid = (pid_t)pid;
+	return hangs(p, w.root) || !remote_patience(w.pid) ? -ETIMEDOUT : ask(p, &wire, &w);
 }

@@ -3,9 +3,9 @@
  * Opening files that may be on a file system whose server does not answer, as FUSE and NFS have
  * one: any system call on such a file may block for ever, in the kernel, where not even SIGKILL
  * ends it. So another process does it, a copy of this one without its files, and who wants the file
- * waits while that process works. One that sleeps for OPEN_HELPER_SLICES in a row is killed and not
- * waited for; then nothing of that root is opened for OPEN_HELPER_HUNG_NS, nor while that process
- * is still there.
+ * waits while that process works. One that sleeps for longer than the user of the target has credit
+ * for (remote.h) is killed and left behind; then nothing of that root is opened for
+ * OPEN_HELPER_HUNG_NS.
  *
  * Not thread-safe.
  */
@@ -19,9 +19,7 @@
 struct target_file_request;
 
 #define OPEN_HELPER_SLICE_MS	50  /* between two checks of what the process does */
-#define OPEN_HELPER_SLICES	16u /* asleep in a row until it is given up */
-#define OPEN_HELPER_SLICES_HUNG 2u  /* the same while there are roots that hang */
-#define OPEN_HELPER_MAX_HUNG	32u /* roots that hang, and processes that are left behind */
+#define OPEN_HELPER_MAX_HUNG	32u /* roots that hang; of more, the first are tried again */
 #define OPEN_HELPER_HUNG_NS	60000000000ull /* for so long nothing is opened in a root that hangs */
 #define OPEN_HELPER_MAX_ROOT	256u	       /* bytes of a root and of a path, with their NULs */
 #define OPEN_HELPER_MAX_PATH	4096u
@@ -30,7 +28,6 @@ typedef int open_helper_fn(const struct target_file_request *req);
 
 struct open_helper_hung {
 	char root[OPEN_HELPER_MAX_ROOT];
-	pid_t pid;	   /* that was left behind; 0: it has ended */
 	uint64_t until_ns; /* CLOCK_MONOTONIC */
 };
 

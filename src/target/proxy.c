@@ -179,17 +179,29 @@ static void drop_shared(struct proxy *p)
 	p->shared = NULL;
 }
 
-/* End the process. Returns whether it is gone; if not, its memory is not ours any more. */
-static bool stop(struct proxy *p, pid_t *left)
+static uint64_t cpu_of(const struct proxy *p)
+{
+	clockid_t clock;
+
+	return p->pid && !clock_getcpuclockid(p->pid, &clock) ? clock_ns(clock) : 0;
+}
+
+uint64_t proxy_cpu_ns(const struct proxy *p)
+{
+	return p->ended_ns + cpu_of(p);
+}
+
+/* End the process. If it is not gone by then, *@left is its pid, and its memory is not ours any more. */
+static void stop(struct proxy *p, pid_t *left)
 {
 	const pid_t pid = p->pid;
 
+	p->ended_ns += cpu_of(p);
 	kill(pid, SIGKILL);
 	p->pid = 0;
 	*left = waitpid(pid, NULL, WNOHANG) ? 0 : pid;
 	if (*left)
 		drop_shared(p);
-	return !*left;
 }
 
 void proxy_deinit(struct proxy *p)

@@ -59,6 +59,7 @@ struct proxy {
 	pid_t owner; /* who has started it: not a process that was forked since */
 	pid_t pid;   /* 0: there is none */
 	struct proxy_shared *shared; /* owned; NULL: none yet */
+	uint64_t ended_ns; /* CPU time of those that were left behind */
 	uint64_t awake_ns; /* CPU time and time without a CPU of it when last looked at */
 };
 
@@ -87,6 +88,9 @@ struct proxy_request *proxy_prepare(struct proxy *p);
  */
 int proxy_run(struct proxy *p, proxy_patience_fn *patience, void *arg, uint64_t *slept_ns,
 	      pid_t *left);
+
+/* CPU time in ns of the processes so far. */
+uint64_t proxy_cpu_ns(const struct proxy *p);
 
 void proxy_deinit(struct proxy *p);
 

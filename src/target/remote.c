@@ -141,23 +141,34 @@ static struct proxy_request *prepare(enum proxy_op op, pid_t pid)
 	return req;
 }
 
+void remote_note_wait(pid_t pid, uint64_t slept_ns, pid_t left, bool give_it_up)
+{
+	uid_t uid;
+
+	if (!slept_ns && !left)
+		return;
+	uid = user_of(pid);
+	if (slept_ns)
+		debts_add(&remote.debts, uid, slept_ns, clock_ns(CLOCK_MONOTONIC));
+	if (left)
+		debts_leave(&remote.debts, left, uid);
+	if (give_it_up)
+		give_up(pid);
+}
+
+uint64_t remote_patience(pid_t pid)
+{
+	return is_refused(pid) ? 0 : patience(NULL, pid);
+}
+
 static int run(pid_t pid)
 {
 	uint64_t slept;
 	pid_t left;
-	uid_t uid;
 	int r;
 
 	r = proxy_run(&remote.proxy, patience, NULL, &slept, &left);
-	if (!slept && !left)
-		return r;
-	uid = user_of(pid);
-	if (slept >= DEBTS_LEAST_NS)
-		debts_add(&remote.debts, uid, slept, clock_ns(CLOCK_MONOTONIC));
-	if (left)
-		debts_leave(&remote.debts, left, uid);
-	if (r == -ETIMEDOUT)
-		give_up(pid);
+	remote_note_wait(pid, slept, left, r == -ETIMEDOUT);
 	return r;
 }
 
@@ -280,6 +291,17 @@ int remote_read_file(pid_t pid, const char *name, size_t max, struct buf *buf)
 			buf->data[before] = '\0';
 	}
 	return (int)n;
+}
+
+uint64_t remote_cpu_ns(void)
+{
+	return proxy_cpu_ns(&remote.proxy) + proxy_cpu_ns(&remote.clerk);
+}
+
+void remote_prepare(void)
+{
+	proxy_prepare(&remote.proxy);
+	proxy_prepare(&remote.clerk);
 }
 
 const struct remote_losses *remote_losses(void)

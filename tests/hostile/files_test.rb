@@ -333,7 +333,7 @@ class HostileFilesTest < HostileTest
   %w[lookup getattr read].each do |how|
     define_method("test_file_system_that_hangs_at_#{how}") do
       missing 'no /dev/fuse' unless File.exist?('/dev/fuse')
-      attacker('fuse.c', Hostile.program('call.rb'), elf('plain'), how, uid: nil)
+      attacker('fuse.c', how, '/tmp', 'ruby', Hostile.program('call.rb'), elf('plain'), uid: nil)
       besiege
       besiege_and_stop
     end

@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Runs a Ruby whose /tmp is a file system that is asked for files and does not answer.
+ * Runs a program beside a file system that is asked for files and does not answer.
  *
- *	fuse PROGRAM FILE HOW	as root, which it stops being; users may do so in a user namespace
+ *	fuse HOW DIR PROGRAM ARG...	as root, which it stops being; users may do so in a user namespace
  *
- * HOW is what is not answered: "lookup", "getattr" or "read". Until then there is a perf map of any
- * name.
+ * HOW is what is not answered: "lookup", "getattr" or "read" of a DIR that becomes such a file system
+ * only after the program was started; or of one that is there before, "page" (reading), "later" (the
+ * second time that something is read; the first time it fails) or "flush" (closing a file). Until
+ * then there is a file of any name, which anybody may write.
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/fuse.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,12 +35,12 @@ static struct fuse_attr attributes(uint64_t id)
 	if (id == FUSE_ROOT_ID)
 		return (struct fuse_attr) { .ino = id, .mode = S_IFDIR | 0755, .nlink = 2 };
 	return (struct fuse_attr) {
-		.ino = id, .mode = S_IFREG | 0644, .nlink = 1, .size = 4096, .uid = ATTACKER
+		.ino = id, .mode = S_IFREG | 0666, .nlink = 1, .size = 1 << 20, .uid = ATTACKER
 	};
 }
 
-/* Answers what comes before @how, a FUSE_*; nothing else. */
-static void serve(int fd, uint32_t how)
+/* Answers all but @how, a FUSE_*, of which the first @fail fail. */
+static void serve(int fd, uint32_t how, int fail)
 {
 	const struct fuse_in_header *in = (const void *)request;
 	ssize_t n;
@@ -52,10 +56,16 @@ static void serve(int fd, uint32_t how)
 				struct fuse_statfs_out statfs;
 			};
 		} out = { .head = { .unique = in->unique } };
-		size_t len;
+		size_t len = 0;
 
-		if (in->opcode == how && in->nodeid != (how == FUSE_GETATTR ? FUSE_ROOT_ID : 0))
+		if (in->opcode == how && in->nodeid != (how == FUSE_GETATTR ? FUSE_ROOT_ID : 0)) {
+			if (fail-- <= 0)
+				continue;
+			out.head.error = -EIO;
+			out.head.len = sizeof(out.head);
+			write(fd, &out, out.head.len);
 			continue;
+		}
 		if (in->opcode == FUSE_INIT) {
 			out.init.major = FUSE_KERNEL_VERSION;
 			out.init.minor = FUSE_KERNEL_MINOR_VERSION;
@@ -72,55 +82,79 @@ static void serve(int fd, uint32_t how)
 			len = sizeof(out.statfs);
 		} else if (in->opcode == FUSE_OPEN) {
 			len = sizeof(out.open);
-		} else {
+		} else if (in->opcode == FUSE_FORGET || in->opcode == FUSE_READ) {
 			continue;
+		} else {
+			out.head.error = -ENOSYS;
 		}
 		out.head.len = (uint32_t)(sizeof(out.head) + len);
 		write(fd, &out, out.head.len);
 	}
 }
 
-static void become_ruby(char **argv)
+static void become_program(char **argv)
 {
 	setgroups(0, NULL);
 	setgid(ATTACKER);
 	setuid(ATTACKER);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	argv[0] = "ruby";
-	execvp("ruby", argv);
+	execvp(argv[0], argv);
 	_exit(127);
+}
+
+static void start_program(char **argv, int fd, int output)
+{
+	if (fork())
+		return;
+	close(fd);
+	dup2(output, STDOUT_FILENO);
+	become_program(argv);
+}
+
+static void serve_at(const char *dir, int fd, uint32_t how, int fail, char **argv, bool before)
+{
+	char options[128];
+
+	snprintf(options, sizeof(options),
+		 "fd=%d,rootmode=40755,user_id=%d,group_id=%d,allow_other", fd, ATTACKER, ATTACKER);
+	/* A Ruby has read its program by the time that nothing in /tmp can be read any more. */
+	if (!before) {
+		start_program(argv, fd, open("/dev/null", O_WRONLY | O_CLOEXEC));
+		sleep(1);
+	}
+	if (mount("hangs", dir, "fuse", MS_NOSUID | MS_NODEV, options)) {
+		perror("mount");
+		exit(1);
+	}
+	if (before)
+		start_program(argv, fd, STDOUT_FILENO);
+	else
+		printf("{\"ready\":true}\n");
+	fflush(stdout);
+	serve(fd, how, fail);
 }
 
 int main(int argc, char **argv)
 {
+	static const struct {
+		const char *name;
+		uint32_t op;
+		int fail;
+		bool before;
+	} hows[] = { { "lookup", FUSE_LOOKUP },
+		     { "getattr", FUSE_GETATTR },
+		     { "read", FUSE_READ },
+		     { "page", FUSE_READ, 0, true },
+		     { "later", FUSE_READ, 1, true },
+		     { "flush", FUSE_FLUSH, 0, true } };
 	int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
-	char options[128];
-	uint32_t how;
-	pid_t pid;
+	size_t i;
 
-	if (argc != 4)
-		return 1;
-	how = argv[3][0] == 'l' ? FUSE_LOOKUP : argv[3][0] == 'g' ? FUSE_GETATTR : FUSE_READ;
-	argv[3] = NULL;
-	if (fd < 0 || unshare(CLONE_NEWNS))
+	if (argc < 4 || fd < 0 || unshare(CLONE_NEWNS))
 		return 1;
 	mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL);
-	snprintf(options, sizeof(options),
-		 "fd=%d,rootmode=40755,user_id=%d,group_id=%d,allow_other", fd, ATTACKER, ATTACKER);
-	/* The Ruby has read its program by the time that nothing in /tmp can be read any more. */
-	pid = fork();
-	if (!pid) {
-		close(fd);
-		dup2(open("/dev/null", O_WRONLY), STDOUT_FILENO);
-		become_ruby(argv);
-	}
-	sleep(1);
-	if (mount("hangs", "/tmp", "fuse", MS_NOSUID | MS_NODEV, options)) {
-		perror("mount");
-		return 1;
-	}
-	printf("{\"ready\":true}\n");
-	fflush(stdout);
-	serve(fd, how);
-	return 0;
+	for (i = 0; i < sizeof(hows) / sizeof(hows[0]); i++)
+		if (!strcmp(argv[1], hows[i].name))
+			serve_at(argv[2], fd, hows[i].op, hows[i].fail, argv + 3, hows[i].before);
+	return 1;
 }

@@ -165,9 +165,18 @@ class Watched < Rbpf::Running
       rescue SystemCallError, NoMethodError
         next
       end
-      Hostile.read_proc(id, 'status')[/^VmHWM:\s*(\d+)/, 1].to_i << 10
+      memory_of(id)
     end
     @hwm = total if total > @hwm
+  end
+
+  # Of a copy of rbpf, what it does not share with it.
+  def memory_of(id)
+    if Hostile.read_proc(id, 'comm').start_with?('rbpf-proxy', 'rbpf-open')
+      return Hostile.read_proc(id, 'smaps_rollup').scan(/^Private_\w+:\s*(\d+)/).sum { |(kb)| kb.to_i } << 10
+    end
+
+    Hostile.read_proc(id, 'status')[/^VmHWM:\s*(\d+)/, 1].to_i << 10
   end
 end
 
