@@ -56,11 +56,11 @@ struct proxy_request {
 struct proxy_shared;
 
 struct proxy {
-	pid_t owner; /* who has started it: not a process that was forked since */
-	pid_t pid;   /* 0: there is none */
+	pid_t owner;		     /* who has started it: not a process that was forked since */
+	pid_t pid;		     /* 0: there is none */
 	struct proxy_shared *shared; /* owned; NULL: none yet */
-	uint64_t ended_ns; /* CPU time of those that were left behind */
-	uint64_t awake_ns; /* CPU time and time without a CPU of it when last looked at */
+	uint64_t ended_ns;	     /* CPU time of those that were left behind */
+	uint64_t awake_ns;	     /* CPU time and time without a CPU of it when last looked at */
 };
 
 #define PROXY_INIT                                                                                 \

@@ -20,7 +20,7 @@ struct buf;
 struct memory_span;
 
 /* Why a process was given up, for messages. */
-#define REMOTE_HANGS "who reads it waits for ever in the kernel"
+#define REMOTE_HANGS	 "who reads it waits for ever in the kernel"
 
 #define REMOTE_NAMES	 4 /* of processes that were given up, that are kept */
 #define REMOTE_NAME_SIZE 64

@@ -141,12 +141,9 @@ int main(int argc, char **argv)
 		uint32_t op;
 		int fail;
 		bool before;
-	} hows[] = { { "lookup", FUSE_LOOKUP },
-		     { "getattr", FUSE_GETATTR },
-		     { "read", FUSE_READ },
-		     { "page", FUSE_READ, 0, true },
-		     { "later", FUSE_READ, 1, true },
-		     { "flush", FUSE_FLUSH, 0, true } };
+	} hows[] = { { "lookup", FUSE_LOOKUP },	      { "getattr", FUSE_GETATTR },
+		     { "read", FUSE_READ },	      { "page", FUSE_READ, 0, true },
+		     { "later", FUSE_READ, 1, true }, { "flush", FUSE_FLUSH, 0, true } };
 	int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
 	size_t i;
 

@@ -5,7 +5,8 @@
 # never mapped. So a call that takes a path, and mmap(), may stand only in the files that are listed
 # below, with the reason why the path is none that a target chose. A path that is a string in the source
 # is nobody's choice, and may be opened anywhere. Nor is a descriptor of such a file read, or its file
-# system asked about it, but in a process that may hang: src/elf/ runs in such a one.
+# system asked about it, but in a process that may hang: src/elf/ runs in such a one. Nor are memory and the
+# files in /proc of a process read but in one that may hang (target/remote.h).
 #
 # usage: opens.sh [ROOT]     prints file:line: message for each violation, then exits 1
 set -eu
@@ -23,11 +24,10 @@ src/profile/reader.c open,openat	the recording that the user names
 src/engine/environment.c stat	a constant: the type information of the kernel
 src/engine/mmap_watch.c mmap	a ring of the kernel'\''s
 src/engine/bpf_engine.c mmap	a BPF map
-src/target/container.c io_read_file	/proc/PID/cgroup and status, which the kernel writes
 src/target/cpus.c io_read_file	a constant: which CPUs are online
-src/target/fuse.c open,fstat,io_read_file	/proc/PID/ns/user and mountinfo, which are the kernel'\''s
-src/target/maps.c open,io_read_file	/proc/PID/maps, which the kernel writes
-src/target/process.c open,io_read_file,opendir,readlink	/proc/PID/stat and the like, and the text of the link exe
+src/target/fuse.c open,fstat,io_read_file	/proc/PID/ns/user and mountinfo, in a process that may hang
+src/target/process.c opendir	/proc and /proc/PID/task, for which the kernel takes no lock of the process
+src/target/proxy.c open,readlink,mmap,process_vm_readv	this is the process that reads others; its memory that it shares
 src/worker/file_losses.c readlink	/proc/self/fd/N: the text alone is used
 src/worker/file_worker.c pread	what is on a block device
 src/worker/sandbox.c open,fopen	/dev/null and /proc/self/statm, before there is a sandbox
@@ -43,7 +43,7 @@ BEGIN {
 		"nftw|ftw|fts_open|glob|stat|lstat|fstatat|statx|statfs|statvfs|access|faccessat|" \
 		"euidaccess|readlink|readlinkat|realpath|canonicalize_file_name|name_to_handle_at|" \
 		"open_by_handle_at|chdir|chroot|getxattr|lgetxattr|truncate|mmap|mmap64|io_read_file|" \
-		"dlopen|gzopen|json_load_file|" waits
+		"dlopen|gzopen|json_load_file|process_vm_readv|" waits
 	n = split(ENVIRON["ALLOWED"], line, "\n")
 	for (i = 1; i <= n; i++) {
 		if (split(line[i], field, /[ \t]+/) < 3)
@@ -73,7 +73,9 @@ function complain(message) {
 		code = substr(code, RSTART + RLENGTH)
 		if ((FILENAME, word) in is_allowed || code ~ /^(int|const char|void) /) # a prototype
 			continue
-		if (word ~ "^(" waits ")$") {
+		if (word == "process_vm_readv") {
+			complain(word "(): who reads a process may wait for ever: see target/remote.h")
+		} else if (word ~ "^(" waits ")$") {
 			if (FILENAME !~ "^src/(base|elf|profile)/")
 				complain(word "(): the server of a file system may not answer: " \
 					 "io_stat() and file_worker_read() are for files of targets")

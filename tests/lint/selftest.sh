@@ -149,7 +149,7 @@ source_file src/target/target_file.c << 'END'
 	fd = open(link, O_PATH);
 	fd = (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
 END
-source_file src/target/maps.c << 'END'
+source_file src/target/cpus.c << 'END'
 	r = io_read_file(AT_FDCWD, path, MAX, &text);
 	fd = openat(dir, path, O_RDONLY); // BAD
 END
@@ -171,6 +171,7 @@ source_file src/symbol/a.c << 'END'
 	fd = (int)syscall(SYS_openat2, dir, path, &how, sizeof(how)); // BAD
 	p = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0); // BAD
 	n = pread(fd, to, size, 0); // BAD
+	n = process_vm_readv(pid, &local, 1, &remote, 1, 0); // BAD
 	elf = elf_begin(fd, ELF_C_READ, NULL);
 	elf = elf_begin(fd, ELF_C_READ_MMAP, NULL); // BAD
 	elf = elf_begin(fd, ELF_C_READ_MMAP_PRIVATE, NULL); // BAD

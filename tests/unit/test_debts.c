@@ -30,7 +30,8 @@ Test(debts, patience)
 		     "a hundredth is forgiven");
 	cr_expect_eq(debts_patience(&d, 7, at + 1000 * NSEC_PER_SEC), DEBTS_LIMIT_NS);
 	debts_add(&d, 7, 100 * NSEC_PER_SEC, at);
-	cr_expect_eq(debts_patience(&d, 7, at + 200 * NSEC_PER_SEC), DEBTS_LIMIT_NS, "not for ever");
+	cr_expect_eq(debts_patience(&d, 7, at + 200 * NSEC_PER_SEC), DEBTS_LIMIT_NS,
+		     "not for ever");
 }
 
 Test(debts, many_users)

@@ -29,8 +29,7 @@ static int open_it(const struct target_file_request *req)
 	if (!strcmp(req->path, "/dies"))
 		raise(SIGKILL);
 	while (!strcmp(req->path, "/computes") &&
-	       clock_ns(CLOCK_PROCESS_CPUTIME_ID) - begin <
-		       3 * DEBTS_LIMIT_NS / 2)
+	       clock_ns(CLOCK_PROCESS_CPUTIME_ID) - begin < 3 * DEBTS_LIMIT_NS / 2)
 		;
 	if (!strcmp(req->path, "/calls"))
 		return -calls;
