@@ -3,11 +3,13 @@
 
 #include <errno.h>
 #include <linux/perf_event.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <bpf/libbpf.h>
@@ -17,8 +19,10 @@
 #include "base/err.h"
 #include "base/fds.h"
 #include "target/cpus.h"
+#include "target/remote.h"
 
-#define ATTR_SIZE_VER5 112 /* the perf_event_attr that 5.10 knows */
+#define FIRST_NS       20000000ull /* until it is looked at who is waited for */
+#define ATTR_SIZE_VER5 112	   /* the perf_event_attr that 5.10 knows */
 
 struct clock_event {
 	struct bpf_link *link; /* owns fd */
@@ -52,6 +56,54 @@ static uint64_t draw_period(uint32_t frequency)
 	return random & 1u << 31 ? period + part : period - part;
 }
 
+/* ---- a call that may wait ---- */
+
+static void wake(int sig)
+{
+	(void)sig;
+}
+
+/*
+ * perf_event_open() waits while the process of @tid executes a program, which it can make last for
+ * ever (target/remote.h). A signal ends that, and the one for a call that was not waiting yet is
+ * repeated. Returns the descriptor or -errno; -EINTR after @ns.
+ */
+static int open_within(struct perf_event_attr *attr, pid_t tid, int cpu, uint64_t ns)
+{
+	const struct timeval us = { .tv_sec = (time_t)(ns / NSEC_PER_SEC),
+				    .tv_usec = (suseconds_t)(ns % NSEC_PER_SEC / NSEC_PER_USEC) };
+	const struct itimerval limit = { us, us }, none = { 0 };
+	struct sigaction sa = { .sa_handler = wake }, old;
+	int fd;
+
+	sigemptyset(&sa.sa_mask);
+	sigaction(SIGALRM, &sa, &old);
+	setitimer(ITIMER_REAL, &limit, NULL);
+	fd = (int)syscall(SYS_perf_event_open, attr, tid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	if (fd < 0)
+		fd = -errno;
+	setitimer(ITIMER_REAL, &none, NULL);
+	sigaction(SIGALRM, &old, NULL);
+	return fd;
+}
+
+/* One that cannot be waited for is as good as gone. */
+static int open_patiently(struct perf_event_attr *attr, pid_t tid, int cpu)
+{
+	uint64_t patience;
+	int fd;
+
+	fd = open_within(attr, tid, cpu, FIRST_NS);
+	if (fd != -EINTR || tid <= 0)
+		return fd;
+	patience = remote_patience(tid);
+	if (patience)
+		fd = open_within(attr, tid, cpu, patience);
+	if (fd == -EINTR && patience)
+		remote_note_wait(tid, FIRST_NS + patience, 0, false);
+	return fd == -EINTR ? -ESRCH : fd;
+}
+
 /*
  * A period rather than a frequency: the kernel then keeps what was left of it when a thread is
  * switched out, so that each sample stands for exactly this much CPU time.
@@ -67,14 +119,12 @@ static int open_event(const struct clock_events *ce, pid_t tid, int cpu)
 		.inherit = cpu < 0,
 		.exclude_idle = cpu >= 0,
 	};
-	int fd;
 
 	if (cpu < 0 && !ce->inherit_children) {
 		attr.size = sizeof(attr);
 		attr.inherit_thread = 1;
 	}
-	fd = (int)syscall(SYS_perf_event_open, &attr, tid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
-	return fd < 0 ? -errno : fd;
+	return open_patiently(&attr, tid, cpu);
 }
 
 /* Open an event and attach the program. Returns 0 or -errno, with @err set only for memory. */

@@ -5,11 +5,14 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <linux/fiemap.h>
+#include <linux/fs.h>
 #include <linux/magic.h>
 #include <linux/openat2.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
@@ -27,6 +30,7 @@
 #define FUSE_SUPER_MAGIC 0x65735546
 #endif
 
+#define MOUNTS_MAX    (16u << 20) /* bytes of mountinfo */
 #define STATUS_MAX    (64u << 10) /* bytes of /proc/PID/status; a list of 65536 groups comes last */
 
 /* A path with ".." fails while a directory is renamed anywhere; then it is tried again. */
@@ -247,12 +251,43 @@ static int open_found(int fd)
 	return opened < 0 ? -errno : opened;
 }
 
+/* Whether @st is of a file system that is mounted where rbpf runs: users cannot do that. */
+static bool is_mounted_here(const struct statx *st)
+{
+	struct buf text _cleanup_buf_ = BUF_INIT;
+	unsigned int major, minor;
+	const char *line;
+
+	if (io_read_file(AT_FDCWD, "/proc/self/mountinfo", MOUNTS_MAX, &text))
+		return false;
+	for (line = buf_str(&text); *line; line += strcspn(line, "\n"), line += *line == '\n')
+		if (sscanf(line, "%*u %*u %u:%u ", &major, &minor) == 2 &&
+		    major == st->stx_dev_major && minor == st->stx_dev_minor)
+			return true;
+	return false;
+}
+
+/*
+ * An overlay passes on what is done to its files, also their closing, to the file system below,
+ * which may be a FUSE: users can mount that in a user namespace of their own. It does not tell
+ * which one it is. But file systems on disks know where a file lies on them, and FUSE does not.
+ */
+static bool is_overlay_of_users(int fd, const struct statx *st)
+{
+	struct fiemap where = { .fm_length = 1 };
+	struct statfs fs;
+
+	if (fstatfs(fd, &fs) || (uint32_t)fs.f_type != OVERLAYFS_SUPER_MAGIC)
+		return false;
+	return ioctl(fd, FS_IOC_FIEMAP, &where) && !is_mounted_here(st);
+}
+
 static int open_if(const struct target_file_request *req, bool wait)
 {
 	_cleanup_close_ int fd = -1;
 	bool named = false;
 	struct statx st;
-	int r;
+	int r, opened;
 
 	fd = find(req, wait, &named);
 	if (fd < 0)
@@ -266,7 +301,14 @@ static int open_if(const struct target_file_request *req, bool wait)
 	if (!wait && !io_is_on_device(&st))
 		return MAY_WAIT;
 	r = check(req, fd, named, &st);
-	return r ? r : open_found(fd);
+	if (r)
+		return r;
+	opened = open_found(fd);
+	if (opened >= 0 && !io_is_on_device(&st) && is_overlay_of_users(opened, &st)) {
+		close(opened);
+		return -EPERM;
+	}
+	return opened;
 }
 
 static int open_and_wait(const struct target_file_request *req)

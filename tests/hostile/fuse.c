@@ -6,8 +6,9 @@
  *
  * HOW is what is not answered: "lookup", "getattr" or "read" of a DIR that becomes such a file system
  * only after the program was started; or of one that is there before, "page" (reading), "later" (the
- * second time that something is read; the first time it fails) or "flush" (closing a file). Until
- * then there is a file of any name, which anybody may write.
+ * second time that something is read; the first time it fails), "flush" (closing a file) or "overlay"
+ * (the same, and an overlay hides that it is such a file system). Until then there is a file of any
+ * name, which anybody may write.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -111,7 +112,24 @@ static void start_program(char **argv, int fd, int output)
 	become_program(argv);
 }
 
-static void serve_at(const char *dir, int fd, uint32_t how, int fail, char **argv, bool before)
+/* In another process: the file system has to answer while it is mounted. */
+static void cover(const char *dir, char **argv, int fd)
+{
+	char options[4200];
+
+	if (fork())
+		return;
+	snprintf(options, sizeof(options), "lowerdir=%s:/usr", dir);
+	if (mount("overlay", dir, "overlay", MS_RDONLY, options)) {
+		perror("overlay");
+		_exit(1);
+	}
+	close(fd);
+	become_program(argv);
+}
+
+static void serve_at(const char *dir, int fd, uint32_t how, int fail, char **argv, bool before,
+		     bool covered)
 {
 	char options[128];
 
@@ -126,7 +144,9 @@ static void serve_at(const char *dir, int fd, uint32_t how, int fail, char **arg
 		perror("mount");
 		exit(1);
 	}
-	if (before)
+	if (covered)
+		cover(dir, argv, fd);
+	else if (before)
 		start_program(argv, fd, STDOUT_FILENO);
 	else
 		printf("{\"ready\":true}\n");
@@ -140,10 +160,14 @@ int main(int argc, char **argv)
 		const char *name;
 		uint32_t op;
 		int fail;
-		bool before;
-	} hows[] = { { "lookup", FUSE_LOOKUP },	      { "getattr", FUSE_GETATTR },
-		     { "read", FUSE_READ },	      { "page", FUSE_READ, 0, true },
-		     { "later", FUSE_READ, 1, true }, { "flush", FUSE_FLUSH, 0, true } };
+		bool before, covered;
+	} hows[] = { { "lookup", FUSE_LOOKUP },
+		     { "getattr", FUSE_GETATTR },
+		     { "read", FUSE_READ },
+		     { "page", FUSE_READ, 0, true },
+		     { "later", FUSE_READ, 1, true },
+		     { "flush", FUSE_FLUSH, 0, true },
+		     { "overlay", FUSE_FLUSH, 0, true, true } };
 	int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
 	size_t i;
 
@@ -152,6 +176,7 @@ int main(int argc, char **argv)
 	mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL);
 	for (i = 0; i < sizeof(hows) / sizeof(hows[0]); i++)
 		if (!strcmp(argv[1], hows[i].name))
-			serve_at(argv[2], fd, hows[i].op, hows[i].fail, argv + 3, hows[i].before);
+			serve_at(argv[2], fd, hows[i].op, hows[i].fail, argv + 3, hows[i].before,
+				 hows[i].covered);
 	return 1;
 }

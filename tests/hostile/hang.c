@@ -7,6 +7,7 @@
  *	random		the same, not read ahead: who waits cannot be killed
  *	lock		a thread waits for it and holds the lock of the process' map; another one wants
  *			to change that map
+ *	code		the file is mapped as code
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -43,12 +44,14 @@ static void *change_map(void *arg)
 
 void hang(const char *how, const char *path)
 {
-	const int fd = open(path, O_RDWR | O_CLOEXEC);
+	const int fd = open(path, O_RDONLY | O_CLOEXEC);
 	pthread_t thread;
 
 	if (!strcmp(how, "version") || !strcmp(how, "random")) {
 		replace((uint64_t)dlsym(RTLD_DEFAULT, "ruby_version"), fd,
 			how[0] == 'r' ? MADV_RANDOM : MADV_NORMAL);
+	} else if (!strcmp(how, "code")) {
+		mmap(NULL, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
 	} else if (!strcmp(how, "lock")) {
 		page = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE, fd, 0);
 		pthread_create(&thread, NULL, wait_for_page, NULL);

@@ -16,12 +16,12 @@ class HostileHangsTest < HostileTest
     missing 'no /dev/fuse' unless File.exist?('/dev/fuse')
   end
 
-  def hanging(how, after_ms = 0)
+  def hanging(what, after_ms = 0, how: HOW[what])
     library = Hostile.compiled('hang.c', '-shared', '-fPIC')
     @number = @number.to_i + 1
     dir = lair("served#{@number}")
     Dir.mkdir(dir)
-    attacker('fuse.c', HOW.fetch(how), dir, 'ruby', Hostile.program('hang.rb'), library, how, "#{dir}/file", after_ms,
+    attacker('fuse.c', how, dir, 'ruby', Hostile.program('hang.rb'), library, what, "#{dir}/file", after_ms,
              uid: nil)
     sleep 0.5 if after_ms.zero?
   end
@@ -32,6 +32,13 @@ class HostileHangsTest < HostileTest
       assert_told besiege.err
       besiege_and_stop
     end
+  end
+
+  # It maps a file, which is opened, and closed.
+  def test_overlay
+    hanging('code', how: 'overlay')
+    besiege
+    besiege_and_stop
   end
 
   # rbpf knows it as a Ruby by then.
