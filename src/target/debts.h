@@ -3,8 +3,9 @@
  * Who makes rbpf wait, and for how long. All processes of a user have one account: what rbpf slept
  * because of them is their debt, of which DEBTS_PER_CENT of the time is forgiven. They are waited for
  * as long as the debt stays below DEBTS_LIMIT_NS, and after that only for DEBTS_LEAST_NS at a time:
- * no more than it takes to look at a process that does answer, so that a user can start any number
- * of processes that do not.
+ * no longer than it may take to look at a process that does answer, so that it matters little how
+ * many processes a user starts that do not. Less would not do, because on a busy machine one that
+ * answers may hold a lock of its map while it waits for a CPU.
  *
  * A process that was waited for in vain is given up, until it ends. Processes that were left behind
  * in the kernel, because not even SIGKILL ends them, are counted by who holds them there: a user who
@@ -21,8 +22,8 @@
 #include <sys/types.h>
 
 #define DEBTS_LIMIT_NS	 800000000ull
-#define DEBTS_LEAST_NS	 5000000ull
-#define DEBTS_PER_CENT	 1u
+#define DEBTS_LEAST_NS	 20000000ull
+#define DEBTS_PER_CENT	 5u
 #define DEBTS_MAX_USERS	 32u
 #define DEBTS_MAX_GIVEN	 64u /* processes; of more, the first are tried again */
 #define DEBTS_MAX_LEFT	 4u  /* of a user */

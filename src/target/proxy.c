@@ -277,10 +277,11 @@ static uint64_t slept(struct proxy *p, uint64_t began)
 static int wait_for(struct proxy *p, uint32_t asked, proxy_patience_fn *patience, void *arg)
 {
 	uint64_t asleep_since = clock_ns(CLOCK_MONOTONIC), now, limit = 0;
-	uint64_t slice = PROXY_FIRST_NS;
+	uint64_t slice = PROXY_FIRST_NS, left;
 
 	for (;;) {
 		sleep_on(&p->shared->answered, asked - 1, slice);
+		slice = PROXY_FIRST_NS;
 		if (p->shared->answered == asked)
 			return 0;
 		if (waitpid(p->pid, NULL, WNOHANG))
@@ -298,8 +299,8 @@ static int wait_for(struct proxy *p, uint32_t asked, proxy_patience_fn *patience
 			limit = patience(arg, p->shared->request.pid);
 		if (now - asleep_since >= limit)
 			return -ETIMEDOUT;
-		slice = limit - (now - asleep_since);
-		slice = slice < PROXY_SLICE_NS ? slice : PROXY_SLICE_NS;
+		left = limit - (now - asleep_since);
+		slice = left < PROXY_SLICE_NS ? left + 1 : PROXY_SLICE_NS;
 	}
 }
 

@@ -26,8 +26,8 @@ Test(debts, patience)
 	cr_expect_eq(debts_patience(&d, 8, at), DEBTS_LIMIT_NS, "another user");
 	debts_add(&d, 7, 600000000, at);
 	cr_expect_eq(debts_patience(&d, 7, at), DEBTS_LEAST_NS);
-	cr_expect_eq(debts_patience(&d, 7, at + 20 * NSEC_PER_SEC), DEBTS_LIMIT_NS - 700000000,
-		     "a hundredth is forgiven");
+	cr_expect_eq(debts_patience(&d, 7, at + 4 * NSEC_PER_SEC), DEBTS_LIMIT_NS - 700000000,
+		     "5 % of the time are forgiven");
 	cr_expect_eq(debts_patience(&d, 7, at + 1000 * NSEC_PER_SEC), DEBTS_LIMIT_NS);
 	debts_add(&d, 7, 100 * NSEC_PER_SEC, at);
 	cr_expect_eq(debts_patience(&d, 7, at + 200 * NSEC_PER_SEC), DEBTS_LIMIT_NS,
