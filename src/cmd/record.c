@@ -36,6 +36,7 @@
 #include "engine/privileges.h"
 #include "engine/bpf_engine.h"
 #include "target/launch.h"
+#include "target/remote.h"
 #include "target/selection.h"
 #include "ui/progress.h"
 #include "ui/summary.h"
@@ -395,6 +396,7 @@ int record_run(const struct record_options *opts, struct cmd_context *ctx, struc
 	stop_catch_signals();
 	cmd_log_libbpf(ctx);
 	file_worker_init(&run.worker, &worker);
+	remote_set_direct(!opts->guarded);
 	r = cmd_prepare_worker(&run.worker, err);
 	if (!r)
 		r = open_engine(&run, err);

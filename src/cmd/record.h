@@ -33,6 +33,7 @@ struct record_options {
 	bool inlines;
 	bool priority; /* run ahead of ordinary processes: see base/priority.h */
 	bool as_root;
+	bool guarded; /* another process reads memory: see target/remote.h */
 	bool exit_with_child;
 
 	/* What is exported at the end, to pass to cmd_export_file(); both NULL without -f. */

@@ -145,6 +145,12 @@ static const struct option_spec what_specs[] = {
 		.max = 1ull << 40,
 	},
 	{
+		.name = "guarded",
+		.type = OPTION_FLAG,
+		OPT(guarded),
+		.help = "no process can block rbpf, which takes some times its CPU time for that",
+	},
+	{
 		.name = "priority",
 		.type = OPTION_SWITCH,
 		OPT(priority),

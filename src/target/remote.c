@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/uio.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
@@ -32,6 +33,7 @@ static struct remote {
 	struct debts debts;
 	struct remote_losses losses;
 	struct cached_user users[USERS_CACHED];
+	bool direct;
 } remote;
 
 /* ---- who it is ---- */
@@ -222,12 +224,45 @@ static size_t read_batch(pid_t pid, struct memory_span *spans, size_t n)
 	return i;
 }
 
+/* Those that cannot be read are skipped: process_vm_readv() stops at them. */
+static void read_directly(pid_t pid, struct memory_span *spans, size_t n)
+{
+	struct iovec local[PROXY_MAX_SPANS], there[PROXY_MAX_SPANS];
+	size_t i = 0, k, batch;
+	ssize_t got;
+
+	while (i < n) {
+		batch = n - i < PROXY_MAX_SPANS ? n - i : PROXY_MAX_SPANS;
+		for (k = 0; k < batch; k++) {
+			local[k] = (struct iovec) { spans[i + k].dst, spans[i + k].len };
+			there[k] = (struct iovec) { (void *)(uintptr_t)spans[i + k].addr,
+						    spans[i + k].len };
+		}
+		got = process_vm_readv(pid, local, batch, there, batch, 0);
+		for (k = 0; k < batch && got >= (ssize_t)spans[i + k].len; k++) {
+			got -= (ssize_t)spans[i + k].len;
+			spans[i + k].ok = true;
+		}
+		i += k < batch ? k + 1 : k;
+	}
+}
+
+void remote_set_direct(bool direct)
+{
+	remote.direct = direct;
+}
+
 void remote_read_memory(pid_t pid, struct memory_span *spans, size_t n)
 {
 	size_t i;
 
 	for (i = 0; i < n; i++)
 		spans[i].ok = false;
+	if (remote.direct) {
+		if (!stop_overdue())
+			read_directly(pid, spans, n);
+		return;
+	}
 	for (i = 0; i < n && !stop_overdue();)
 		i += read_batch(pid, spans + i, n - i);
 }

@@ -31,6 +31,12 @@ struct remote_losses {
 	size_t n_names;
 };
 
+/*
+ * Whether rbpf reads memory itself from now on, at a fifth of the cost or less: then a process can
+ * block it (doc/worker.md). At first it does not.
+ */
+void remote_set_direct(bool direct);
+
 /* memory_read_spans() of the live process @pid. */
 void remote_read_memory(pid_t pid, struct memory_span *spans, size_t n);
 

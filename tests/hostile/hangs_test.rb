@@ -8,6 +8,8 @@
 require_relative 'support'
 
 class HostileHangsTest < HostileTest
+  GUARDED = %w[--all-ruby --guarded].freeze
+
   # How, and what of it the file system does not answer.
   HOW = { 'version' => 'page', 'random' => 'page', 'lock' => 'later', 'exec' => 'flush' }.freeze
 
@@ -29,28 +31,28 @@ class HostileHangsTest < HostileTest
   HOW.each_key do |how|
     define_method("test_#{how}") do
       hanging(how)
-      assert_told besiege.err
-      besiege_and_stop
+      assert_told besiege(*GUARDED).err
+      besiege_and_stop(*GUARDED)
     end
   end
 
   # It maps a file, which is opened, and closed.
   def test_overlay
     hanging('code', how: 'overlay')
-    besiege
-    besiege_and_stop
+    besiege(*GUARDED)
+    besiege_and_stop(*GUARDED)
   end
 
   # rbpf knows it as a Ruby by then.
   def test_exec_later
     hanging('exec', 3000)
-    besiege(duration: 4)
+    besiege(*GUARDED, duration: 4)
   end
 
   # Of one user, who has a debt then.
   def test_many
     12.times { |i| hanging(HOW.keys[i % HOW.size]) }
-    assert_told besiege.err
+    assert_told besiege(*GUARDED).err
   end
 
   def test_other_commands
