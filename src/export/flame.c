@@ -11,6 +11,10 @@
  * The parts, in the order of painting: background, frames, header, footer, script. Pixels are
  * computed in hundredths by integers: the same recording gives the same bytes on every machine.
  *
+ * Beside the frames there are, invisible, those of the program's own code alone, as --app draws
+ * them: a button of the script shows them instead. The script could hide frames itself, but then
+ * boxes of the same method would stay apart, and their numbers would be those of the whole picture.
+ *
  * <desc> holds where the picture comes from as JSON, so that a file that was mailed around can
  * still be asked for its command line, its filters and what it lacks.
  */
@@ -38,8 +42,12 @@
 #define MAX_WIDTH	  20000
 #define DEFAULT_MIN_WIDTH 0.01 /* percent */
 
-/* Of boxes, if nobody said how narrow they may be: a browser takes a second for three times that. */
+/*
+ * Of boxes, if nobody said how narrow they may be: a browser takes a second for three times that. The
+ * program's own code may have a part of it.
+ */
 #define MAX_BYTES	  (3u << 20)
+#define MAX_APP_BYTES	  (MAX_BYTES / 4)
 
 #define FOOT		  26 /* pixels below the frames */
 
@@ -49,6 +57,8 @@ static void flame_deinit(struct flame *fl)
 		tree_deinit(&fl->panes[i].tree);
 		flame_layout_deinit(&fl->panes[i].layout);
 	}
+	tree_deinit(&fl->app.tree);
+	flame_layout_deinit(&fl->app.layout);
 	flame_colors_deinit(&fl->colors);
 	flame_facts_deinit(&fl->facts);
 	buf_deinit(&fl->title);
@@ -68,16 +78,6 @@ static size_t count_boxes(const struct flame *fl)
 
 	for (size_t i = 0; i < fl->n_panes; i++)
 		n += fl->panes[i].layout.n_boxes;
-	return n;
-}
-
-static size_t count_nodes(const struct flame *fl)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < fl->n_panes; i++)
-		for (size_t k = 0; k < fl->panes[i].layout.n_boxes; k++)
-			n += !fl->panes[i].layout.boxes[k].is_rest;
 	return n;
 }
 
@@ -183,63 +183,108 @@ static void add_desc(const struct flame *fl, struct buf *out)
 	out->failed |= note.failed;
 }
 
-/* The boxes of all panes, of fl->max_nodes. Returns 0 or -ENOMEM. */
-static int lay_out(struct flame *fl)
+/* ---- boxes ---- */
+
+static int lay_out(const struct flame *fl, struct flame_pane *panes, size_t n, size_t max_nodes)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < n && !r; i++) {
+		flame_layout_deinit(&panes[i].layout);
+		r = flame_layout_build(&panes[i].tree, fl->min_percent, max_nodes / n,
+				       &panes[i].layout);
+	}
+	return r;
+}
+
+/* What all panes have in common, or have together. */
+static void sum_up(struct flame *fl)
 {
 	fl->n_hidden = 0;
 	fl->max_depth = 0;
 	fl->min_box = 0;
 	for (size_t i = 0; i < fl->n_panes; i++) {
-		struct flame_pane *pane = &fl->panes[i];
-		int r;
+		const struct flame_layout *layout = &fl->panes[i].layout;
 
-		flame_layout_deinit(&pane->layout);
-		r = flame_layout_build(&pane->tree, fl->min_percent, fl->max_nodes / fl->n_panes,
-				       &pane->layout);
-		if (r)
-			return r;
-		fl->total = pane->layout.total;
-		fl->by_samples = pane->layout.by_samples;
-		fl->n_hidden += pane->layout.n_hidden;
-		if (pane->layout.max_depth > fl->max_depth)
-			fl->max_depth = pane->layout.max_depth;
-		if (pane->layout.is_limited && (uint64_t)pane->layout.min_width > fl->min_box)
-			fl->min_box = (uint64_t)pane->layout.min_width;
+		fl->total = layout->total;
+		fl->by_samples = layout->by_samples;
+		fl->n_hidden += layout->n_hidden;
+		if (layout->max_depth > fl->max_depth)
+			fl->max_depth = layout->max_depth;
+		if (flame_layout_limit(layout) > fl->min_box)
+			fl->min_box = flame_layout_limit(layout);
 	}
-	return 0;
+}
+
+static size_t count_nodes(const struct flame_pane *panes, size_t n_panes)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < n_panes; i++)
+		for (size_t k = 0; k < panes[i].layout.n_boxes; k++)
+			n += !panes[i].layout.boxes[k].is_rest;
+	return n;
 }
 
 /*
- * The boxes; the header is painted last, but its height is where they begin. If nobody said how
- * narrow boxes may be, so few of them that a browser opens the picture at once.
+ * Let @panes, whose boxes took @bytes, have so few that they take @max. Returns 1 if they have fewer
+ * now, 0 if they were few enough, or if somebody said how narrow they may be, or -ENOMEM.
  */
-static int add_frames(struct flame *fl, struct buf *out)
+static int have_fewer(const struct flame *fl, struct flame_pane *panes, size_t n, size_t bytes,
+		      size_t max)
 {
-	int r = 0;
+	/* Rests take room, too, but fewer nodes have fewer of them. */
+	const size_t nodes = count_nodes(panes, n);
+	const size_t fewer = (size_t)((double)nodes * (double)max / (double)(bytes + 1) * 0.9);
+	int r;
 
-	for (;;) {
+	if (fl->opts->min_width || bytes <= max || nodes <= n)
+		return 0;
+	r = lay_out(fl, panes, n, fewer);
+	return r ? r : 1;
+}
+
+/* The header is painted last, but its height is where the boxes begin. */
+static int add_frames(struct flame *fl, size_t max_bytes, struct buf *out)
+{
+	int r;
+
+	do {
 		buf_reset(out);
+		sum_up(fl);
 		fl->height = fl->top + (fl->max_depth + 1) * ROW + FOOT;
 		flame_add_frames(fl, out);
-		if (fl->opts->min_width || out->len <= MAX_BYTES || fl->max_nodes < 2)
-			return 0;
-		/* Rests take room, too, but fewer nodes have fewer of them. */
-		fl->max_nodes =
-			(size_t)((double)count_nodes(fl) * MAX_BYTES / (double)out->len * 0.9);
-		r = lay_out(fl);
-		if (r)
-			return r;
-	}
+		r = have_fewer(fl, fl->panes, fl->n_panes, out->len, max_bytes);
+	} while (r > 0);
+	return r;
+}
+
+/* Nothing if there is no code of the program, or no other. */
+static int add_app_frames(struct flame *fl, struct buf *out)
+{
+	int r = fl->app.tree.n_nodes ? lay_out(fl, &fl->app, 1, SIZE_MAX) : 0;
+
+	if (r)
+		return r;
+	do {
+		buf_reset(out);
+		flame_add_app_frames(fl, out);
+		r = have_fewer(fl, &fl->app, 1, out->len, MAX_APP_BYTES);
+	} while (r > 0);
+	return r;
 }
 
 static int add_svg(struct flame *fl, struct buf *out)
 {
 	_cleanup_buf_ struct buf header = BUF_INIT;
 	_cleanup_buf_ struct buf frames = BUF_INIT;
+	_cleanup_buf_ struct buf app = BUF_INIT;
 	int r;
 
 	flame_add_header(fl, &header);
-	r = add_frames(fl, &frames);
+	r = add_app_frames(fl, &app);
+	if (!r)
+		r = add_frames(fl, MAX_BYTES - (app.len < MAX_BYTES ? app.len : 0), &frames);
 	if (r)
 		return r;
 
@@ -257,20 +302,26 @@ static int add_svg(struct flame *fl, struct buf *out)
 	buf_addstr(out, flame_css);
 	flame_colors_css(&fl->colors, out);
 	buf_addstr(out, "</style>\n<rect id=\"bg\" width=\"100%\" height=\"100%\"/>\n");
-	buf_addf(out, "<g id=\"frames\" data-total=\"%" PRIu64 "\" data-unit=\"%s\"", fl->total,
-		 fl->by_samples ? "samples" : "ns");
+	buf_addf(out,
+		 "<g id=\"frames\" class=\"frames\" data-total=\"%" PRIu64 "\" data-unit=\"%s\"",
+		 fl->total, fl->by_samples ? "samples" : "ns");
 	buf_addf(out, " data-row=\"%d\" data-pad=\"%d\"", ROW, PAD);
 	if (fl->n_panes > 1)
 		buf_addf(out, " data-gutter=\"%d\"", GUTTER);
 	buf_addf(out, " data-icicle=\"%d\">\n", fl->opts->icicle);
 	buf_add(out, buf_str(&frames), frames.len);
 	buf_addstr(out, "</g>\n");
+	if (app.len) {
+		buf_addstr(out, "<g id=\"app\" class=\"frames\" display=\"none\">\n");
+		buf_add(out, buf_str(&app), app.len);
+		buf_addstr(out, "</g>\n");
+	}
 	buf_add(out, buf_str(&header), header.len);
 	flame_add_footer(fl, out);
 	buf_addstr(out, "<script><![CDATA[\n");
 	buf_addstr(out, flame_js);
 	buf_addstr(out, "]]></script>\n</svg>\n");
-	out->failed |= header.failed || frames.failed;
+	out->failed |= header.failed || frames.failed || app.failed;
 	return 0;
 }
 
@@ -293,7 +344,8 @@ static void place_panes(struct flame *fl)
 	}
 }
 
-static int build_pane(struct flame *fl, enum stack_mode stack, const char *root)
+static int build_pane(const struct flame *fl, const struct view_filter *f, enum stack_mode stack,
+		      struct flame_pane *pane)
 {
 	const struct tree_options opts = {
 		.inverted = fl->opts->inverted,
@@ -302,10 +354,40 @@ static int build_pane(struct flame *fl, enum stack_mode stack, const char *root)
 		/* In a tree of one part it saves no memory. */
 		.min_percent = fl->opts->split == TREE_SPLIT_NONE ? 0 : fl->min_percent,
 	};
+
+	return tree_build(fl->profile, f, &opts, &pane->tree);
+}
+
+static int add_pane(struct flame *fl, enum stack_mode stack, const char *root)
+{
 	struct flame_pane *pane = &fl->panes[fl->n_panes++];
 
 	pane->root = root;
-	return tree_build(fl->profile, fl->opts->filter, &opts, &pane->tree);
+	return build_pane(fl, fl->opts->filter, stack, pane);
+}
+
+static bool has_frames(const struct tree *t)
+{
+	for (size_t i = 0; i < t->n_nodes; i++)
+		if (t->nodes[i].frame != PROFILE_NONE)
+			return true;
+	return false;
+}
+
+/* The program's own code, unless no other is shown; all of it is in the Ruby stacks. */
+static int build_app(struct flame *fl)
+{
+	struct view_filter f = fl->opts->filter ? *fl->opts->filter
+						: (struct view_filter)VIEW_FILTER_INIT;
+	int r;
+
+	f.hide |= ((1u << ORIGIN_COUNT) - 1) & ~(1u << ORIGIN_APP);
+	r = build_pane(fl, &f, STACK_RUBY, &fl->app);
+	if (r)
+		return r;
+	if (!has_frames(&fl->app.tree) || fl->app.tree.n_nodes == fl->panes[0].tree.n_nodes)
+		tree_deinit(&fl->app.tree);
+	return 0;
 }
 
 static int build(struct flame *fl)
@@ -314,16 +396,19 @@ static int build(struct flame *fl)
 	int r;
 
 	if (fl->opts->filter && fl->opts->filter->stack == STACK_BOTH) {
-		r = build_pane(fl, STACK_RUBY, "Ruby stacks");
+		r = add_pane(fl, STACK_RUBY, "Ruby stacks");
 		if (!r)
-			r = build_pane(fl, STACK_NATIVE, "native stacks");
+			r = add_pane(fl, STACK_NATIVE, "native stacks");
 	} else {
-		r = build_pane(fl, STACK_ALL, NULL);
+		r = add_pane(fl, STACK_ALL, NULL);
 	}
 	if (!r)
-		r = lay_out(fl);
+		r = build_app(fl);
+	if (!r)
+		r = lay_out(fl, fl->panes, fl->n_panes, SIZE_MAX);
 	if (r)
 		return r;
+	sum_up(fl);
 	place_panes(fl);
 	for (size_t i = 0; i < fl->n_panes; i++)
 		trees[i] = &fl->panes[i].tree;
@@ -339,7 +424,6 @@ int flame_render(const struct profile *p, const struct flame_options *opts, stru
 		.opts = opts,
 		.width = clamp_width(opts->width),
 		.min_percent = opts->min_width == 0 ? DEFAULT_MIN_WIDTH : opts->min_width,
-		.max_nodes = SIZE_MAX,
 	};
 	int r;
 

@@ -1,39 +1,61 @@
 // rbpf flame graph. The picture is complete without this script, which takes its elements over: it
 // fits them to the window and adds zoom, search, a legend that hides kinds of frames, and keys.
 //
+// There are two views: all frames, or those of the program's own code alone, which have boxes of
+// their own in the file. In each the trunk is folded at first: the frames next to the root that
+// nearly all of the time goes through are one box then, and what it calls is right above.
+//
 // A picture has one pane, or two side by side, which show the same samples in the same scale: search,
 // legend and direction are common to them, but each has a zoom of its own.
 'use strict';
 (() => {
 const svg = document.currentScript ? document.currentScript.ownerSVGElement : document.documentElement;
 const standalone = svg === document.documentElement;
-const holder = svg.querySelector('#frames');
+const everything = svg.querySelector('#frames');
 const header = svg.querySelector('#top');
 const panel = svg.querySelector('#panel');
 const legend = svg.querySelector('#legend');
 const heading = svg.querySelector('#title');
 const foot = svg.querySelector('#foot text');
-const TOTAL = +holder.dataset.total, ROW = +holder.dataset.row, PAD = +holder.dataset.pad;
-const GUTTER = +holder.dataset.gutter || 0;
+const ROW = +everything.dataset.row, PAD = +everything.dataset.pad;
+const GUTTER = +everything.dataset.gutter || 0;
 const BASELINE = 12, TEXT_PAD = 3, GAP = 0.6, FOOT = 26, LINE = 19, MIN_WIDTH = 320;
+// The trunk: frames that each have this share of the whole, if they are so many.
+const TRUNK_SHARE = 0.9, TRUNK_FRAMES = 4;
 
 // The frames, in preorder: a frame comes after its caller and before its caller's next callee.
-const frames = [], panes = [], path = [];
-for (const g of holder.children) {
-	const [title, rect, text] = g.children;
-	const d = +g.dataset.d, tip = title.textContent.split('\n');
-	const f = {g, rect, text, d, x: +g.dataset.x, w: +g.dataset.w, kind: g.dataset.k,
-		tip, name: tip[0], up: d ? path[d - 1] : null, shown: true, matched: false};
-	if (!d)
-		panes.push({i: panes.length, root: f, zoomed: f, rows: []});
-	f.pane = panes[panes.length - 1];
-	path[d] = f;
-	frames.push(f);
+function readView(holder) {
+	const frames = [], panes = [], path = [];
+	for (const g of holder.children) {
+		const [title, rect, text] = g.children;
+		const d = +g.dataset.d, tip = title.textContent.split('\n');
+		const f = {g, rect, text, d, x: +g.dataset.x, w: +g.dataset.w, kind: g.dataset.k,
+			tip, name: tip[0], up: d ? path[d - 1] : null, shown: true, matched: false};
+		if (!d)
+			panes.push({i: panes.length, root: f, zoomed: f, rows: [], trunk: null});
+		f.pane = panes[panes.length - 1];
+		path[d] = f;
+		frames.push(f);
+	}
+	return {holder, frames, panes, root: frames[0], places: null};
 }
-const root = frames[0];
+const appHolder = svg.querySelector('#app');
+const allView = readView(everything), appView = appHolder && readView(appHolder);
+const views = appView ? [allView, appView] : [allView];
+const appKinds = new Set(appView ? appView.frames.map(f => f.kind) : []);
+
+// The view that is shown, and its parts.
+let view, holder, frames, panes, root;
+function show(v) {
+	view = v;
+	({holder, frames, panes, root} = v);
+	for (const other of views)
+		other.holder.style.display = other === v ? 'inline' : 'none';
+}
+show(allView);
 
 // What the user chose, with the zoom of each pane; the URL holds it.
-let pattern = '', icicle = holder.dataset.icicle === '1';
+let pattern = '', icicle = everything.dataset.icicle === '1', unfolded = false;
 const off = new Set();
 // What the user points at: the frame under the mouse, else the one that has the focus.
 let hovered = null, focused = null;
@@ -74,22 +96,28 @@ function cells(s) {
 	return n;
 }
 
+function cutMiddle(s, room) {
+	const chars = [...s], tail = room - 1 >> 1, head = room - 1 - tail;
+	let used = 0, left = cells(s), i = 0;
+	for (; used + cells(chars[i]) <= head; i++)
+		used += cells(chars[i]);
+	left -= used;
+	let k = i;
+	while (left > tail)
+		left -= cells(chars[k++]);
+	return chars.slice(0, i).join('') + '…' + chars.slice(k).join('');
+}
+
 function fit(s, room) {
 	if (room < 3)
 		return '';
 	if (cells(s) <= room)
 		return s;
-	s = s.replace(/[\w\u0080-\uffff]+::(?=[\w\u0080-\uffff])/g, '');
+	s = s.replace(/^block (?:\((\d+) levels\) )?in /, (_, levels) => `blk${levels || ''} `);
 	if (cells(s) <= room)
 		return s;
-	let used = 0, end = 0;
-	for (const c of s) {
-		used += isWide(c.codePointAt(0)) ? 2 : 1;
-		if (used >= room)
-			break;
-		end += c.length;
-	}
-	return s.slice(0, end) + '…';
+	s = s.replace(/[\w\u0080-\uffff]+::(?=[\w\u0080-\uffff])/g, '');
+	return cells(s) <= room ? s : cutMiddle(s, room);
 }
 
 let cell = 7.25;
@@ -116,13 +144,14 @@ function fitSans(e, s, room) {
 	e.textContent = low ? s.slice(0, low) + '…' : '';
 }
 
-// Structure: what hidden kinds leave. Their frames collapse into their callers.
-function restructure() {
+// Structure: what hidden kinds and folded trunks leave. Frames that are not shown collapse into
+// their callers.
+function link() {
 	for (const pane of panes)
 		pane.rows = [];
 	for (const f of frames) {
 		const up = f.up, rows = f.pane.rows;
-		f.off = off.has(f.kind);
+		f.off = f.folded || off.has(f.kind);
 		f.parent = up && up.off ? up.parent : up;
 		f.row = up ? up.row + !f.off : 0;
 		f.children = [];
@@ -132,11 +161,45 @@ function restructure() {
 			f.parent.children.push(f);
 		(rows[f.row] = rows[f.row] || []).push(f);
 	}
-	for (const pane of panes)
+}
+
+// The last frame of a trunk branches, so it stays; the first one stands for all others.
+function findTrunk(pane) {
+	const trunk = [];
+	let f = pane.root;
+	pane.trunk = null;
+	while ((f = f.children.find(g => g.w >= TRUNK_SHARE * pane.root.w)))
+		trunk.push(f);
+	if (trunk.length < TRUNK_FRAMES)
+		return;
+	const last = trunk[trunk.length - 1], n = trunk.length - 1;
+	pane.trunk = {first: trunk[0], others: trunk.slice(1, -1), folded: false, label:
+		`${n} frames that ${percent(last.w, pane.root.w)} of the time goes through: ${
+		trunk[0].name} … ${trunk[n - 1].name} (click to show)`};
+}
+
+function restructure() {
+	for (const f of frames)
+		f.folded = false;
+	link();
+	for (const pane of panes) {
 		if (pane.zoomed.off)
 			pane.zoomed = pane.zoomed.parent;
+		findTrunk(pane);
+		const trunk = pane.trunk, z = pane.zoomed;
+		if (!trunk || unfolded || z === trunk.first || trunk.others.includes(z))
+			continue;
+		trunk.folded = true;
+		for (const f of trunk.others)
+			f.folded = true;
+	}
+	link();
 	nRows = Math.max(...panes.map(pane => pane.rows.length));
 }
+
+// Whether @f stands for a folded trunk, and what stands for @f in the picture.
+const standsForTrunk = f => f.pane.trunk && f.pane.trunk.folded && f === f.pane.trunk.first;
+const standIn = f => f.folded ? f.pane.trunk.first : f;
 
 const inside = (f, z) => f.x >= z.x && f.x + f.w <= z.x + z.w;
 
@@ -160,13 +223,16 @@ function drawFrames() {
 		const {zoomed, left} = f.pane, scale = inner / zoomed.w;
 		const isAbove = above.has(f);
 		f.shown = !f.off && (isAbove || f.row >= zoomed.row && inside(f, zoomed));
+		// Of a folded trunk all is as wide as what is shown of it.
+		f.counts = f.shown || f.folded && (zoomed === f.pane.root || inside(zoomed, f));
 		f.g.style.display = f.shown ? '' : 'none';
 		if (!f.shown)
 			continue;
 		const x = left + (isAbove ? 0 : (f.x - zoomed.x) * scale);
 		const w = isAbove ? inner : f.w * scale;
 		const y = rowTop(f);
-		const label = w > 2 * TEXT_PAD ? fit(f.name, Math.floor((w - 2 * TEXT_PAD) / cell)) : '';
+		const name = standsForTrunk(f) ? f.pane.trunk.label : f.name;
+		const label = w > 2 * TEXT_PAD ? fit(name, Math.floor((w - 2 * TEXT_PAD) / cell)) : '';
 		set(f.rect, 'x', +x.toFixed(2));
 		set(f.rect, 'y', y);
 		set(f.rect, 'width', +(w - Math.min(GAP, w / 5)).toFixed(2));
@@ -175,6 +241,7 @@ function drawFrames() {
 		if (f.text.textContent !== label)
 			f.text.textContent = label;
 		f.g.classList.toggle('above', isAbove);
+		f.g.classList.toggle('folded', !!standsForTrunk(f));
 		set(f.g, 'aria-level', f.row + 1);
 	}
 	controls.unzoom.classList.toggle('idle', !isZoomed());
@@ -187,7 +254,7 @@ function share(list, pane) {
 	const zoomed = pane.zoomed;
 	let sum = 0, end = -1;
 	for (const f of list) {
-		if (f.pane !== pane || !f.shown || f.x < end)
+		if (f.pane !== pane || !f.counts || f.x < end)
 			continue;
 		const from = Math.max(f.x, zoomed.x), to = Math.min(f.x + f.w, zoomed.x + zoomed.w);
 		sum += Math.max(0, to - from);
@@ -196,11 +263,13 @@ function share(list, pane) {
 	return percent(sum, zoomed.w);
 }
 
+const matches = () => frames.filter(f => f.matched && f.counts);
+
 function drawMatches() {
-	const found = test ? frames.filter(f => f.matched && f.shown) : [];
+	const found = test ? matches() : [], seen = new Set(found.map(standIn));
 	holder.classList.toggle('searching', !!test);
 	for (const f of frames)
-		f.g.classList.toggle('match', !!test && f.matched);
+		f.g.classList.toggle('match', !!test && f.matched || seen.has(f));
 	matched.textContent = !test ? '' : !found.length ? 'no match' :
 		`matched ${panes.map(pane => share(found, pane)).join(' | ')} · ${found.length} frame${found.length === 1 ? '' : 's'}`;
 }
@@ -220,19 +289,31 @@ function compile(s) {
 		(folded ? name.toLowerCase() : name).includes(plain);
 }
 
+function mark() {
+	for (const f of frames)
+		f.matched = !!test && test(f.name);
+	drawMatches();
+}
+
 function search(s) {
 	pattern = s || '';
 	test = pattern ? compile(pattern) : null;
-	for (const f of frames)
-		f.matched = !!test && test(f.name);
 	if (input.value !== pattern)
 		input.value = pattern;
-	drawMatches();
+	mark();
 	save(false);
 }
 
+// What was typed: the widest match, if it is not on the screen.
+function searchTyped() {
+	search(input.value);
+	const found = test ? matches() : [];
+	if (found.length)
+		reveal(standIn(found.reduce((a, b) => a.w >= b.w ? a : b)));
+}
+
 function step(backwards) {
-	const found = frames.filter(f => f.matched && f.shown);
+	const found = matches();
 	if (!found.length)
 		return;
 	const at = found.indexOf(focused);
@@ -242,36 +323,38 @@ function step(backwards) {
 
 // Details of a frame, as in its title.
 const HINT = 'Click a frame to zoom, a kind above to hide it. Press / to search, ? for all keys.';
-let places = null;
+const APP_HINT = "The program's own code alone: the time of what it calls is its own here; " +
+	"that of stacks without any is of 'all' alone. Press a for everything.";
 const placeOf = f => [f.pane.i, f.tip[0], f.tip[1]].join('\n');
 function samePlaces(f) {
-	if (!places) {
-		places = new Map();
+	if (!view.places) {
+		view.places = new Map();
 		for (const g of frames) {
 			const key = placeOf(g);
-			if (places.has(key))
-				places.get(key).push(g);
+			if (view.places.has(key))
+				view.places.get(key).push(g);
 			else
-				places.set(key, [g]);
+				view.places.set(key, [g]);
 		}
 	}
-	return places.get(placeOf(f));
+	return view.places.get(placeOf(f));
 }
 
 function drawDetails() {
 	const f = hovered || focused;
 	const room = width - 2 * PAD;
 	if (!f) {
-		fitSans(details.name, HINT, room);
+		fitSans(details.name, view === appView ? APP_HINT : HINT, room);
 		details.rest.textContent = '';
 		details.classList.add('idle');
 		return;
 	}
-	const [name, ...rest] = f.tip, {zoomed, root: all} = f.pane;
+	const [name, ...rest] = standsForTrunk(f) ? [f.pane.trunk.label] : f.tip;
+	const {zoomed, root: all} = f.pane;
 	if (f !== zoomed && zoomed !== all && f.shown && !f.g.classList.contains('above'))
 		rest.push(percent(f.w, zoomed.w) + ' of ' + zoomed.name);
-	const same = samePlaces(f).filter(g => g.shown);
-	if (same.length > 1)
+	const same = samePlaces(f).filter(g => g.counts);
+	if (same.length > 1 && !standsForTrunk(f))
 		rest.push(`in ${same.length} places: ${share(same, f.pane)}`);
 	details.classList.remove('idle');
 	fitSans(details.name, name, room);
@@ -336,16 +419,27 @@ function layKeys(y) {
 	return y;
 }
 
-function layHeader() {
-	const narrow = width < 800;
-	const fieldWidth = narrow ? Math.max(90, Math.min(240, width - 2 * PAD - 166)) : 220;
-	let x = width - PAD, y = narrow ? 40 : 12, subtitle = y + (narrow ? 44 : 37);
-	for (const name of ['help', 'flip', 'unzoom']) {
-		const w = controls[name].w;
-		x -= w;
-		set(controls[name], 'transform', `translate(${x} ${y})`);
+// From right to left, from @x on; returns where the next one would end.
+function layButtons(list, x, y) {
+	for (const b of list) {
+		if (!b || b.style.display === 'none')
+			continue;
+		x -= b.w;
+		set(b, 'transform', `translate(${x} ${y})`);
 		x -= 6;
 	}
+	return x;
+}
+
+function layHeader() {
+	const narrow = width < 900;
+	const fieldWidth = narrow ? Math.max(90, Math.min(240, width - 2 * PAD - 166)) : 220;
+	let x = width - PAD, y = narrow ? 40 : 12, subtitle = y + (narrow ? 44 : 37);
+	x = layButtons([controls.help, controls.flip, controls.unzoom], x, y);
+	if (narrow)
+		layButtons([controls.trunk, controls.app], width - PAD, y + 31);
+	else
+		x = layButtons([controls.trunk, controls.app], x, y);
 	x -= fieldWidth;
 	set(field, 'x', x);
 	set(field, 'y', y);
@@ -353,9 +447,9 @@ function layHeader() {
 	fitSans(heading, heading.dataset.full, narrow ? width - 2 * PAD : x - PAD - 20);
 	if (narrow) {
 		set(matched, 'x', PAD);
-		set(matched, 'y', y + 42);
+		set(matched, 'y', y + 47);
 		set(matched, 'text-anchor', 'start');
-		subtitle = y + 62;
+		subtitle = y + 74;
 	} else {
 		set(matched, 'x', width - PAD);
 		set(matched, 'y', 49);
@@ -430,6 +524,8 @@ function zoom(...list) {
 }
 
 function focus(f) {
+	if (f.folded)
+		toggleTrunk();
 	root.g.tabIndex = -1;
 	if (focused)
 		focused.g.tabIndex = -1;
@@ -458,6 +554,10 @@ function move(key) {
 }
 
 function toggleKind(kind, only) {
+	if (view === appView && !appKinds.has(kind)) {
+		toggleApp();
+		return;
+	}
 	const others = keys.filter(k => k.kind !== kind);
 	if (only) {
 		const alone = !off.has(kind) && others.every(k => off.has(k.kind));
@@ -473,11 +573,40 @@ function toggleKind(kind, only) {
 
 function applyKinds() {
 	for (const k of keys) {
-		k.g.classList.toggle('off', off.has(k.kind));
-		k.g.setAttribute('aria-checked', !off.has(k.kind));
+		const hidden = off.has(k.kind) || view === appView && !appKinds.has(k.kind);
+		k.g.classList.toggle('off', hidden);
+		k.g.setAttribute('aria-checked', !hidden);
 	}
 	restructure();
+	press(controls.trunk, panes.some(pane => pane.trunk && pane.trunk.folded));
+	controls.trunk.style.display = panes.some(pane => pane.trunk) ? '' : 'none';
+	if (controls.app)
+		press(controls.app, view === appView);
 	draw();
+}
+
+function press(b, pressed) {
+	b.classList.toggle('pressed', pressed);
+	b.setAttribute('aria-pressed', pressed);
+}
+
+function toggleTrunk() {
+	unfolded = panes.some(pane => pane.trunk && pane.trunk.folded);
+	applyKinds();
+	save(false);
+}
+
+// The program's own code alone, or everything again.
+function toggleApp() {
+	if (!appView)
+		return;
+	show(view === appView ? allView : appView);
+	hovered = focused = null;
+	off.clear();
+	applyKinds();
+	mark();
+	scrollToRoot();
+	save(true);
 }
 
 function flip() {
@@ -500,6 +629,10 @@ function scrollToRoot() {
 // The URL fragment survives file:// and static hosts; where history is forbidden, all else works.
 function save(isStep) {
 	const u = new URLSearchParams();
+	if (view === appView)
+		u.set('a', 1);
+	if (unfolded)
+		u.set('t', 0);
 	for (const {i, root: all, zoomed} of panes) {
 		if (zoomed !== all) {
 			u.set('x' + (i || ''), zoomed.x);
@@ -510,7 +643,7 @@ function save(isStep) {
 		u.set('s', pattern);
 	if (off.size)
 		u.set('h', [...off].sort().join('.'));
-	if (icicle !== (holder.dataset.icicle === '1'))
+	if (icicle !== (everything.dataset.icicle === '1'))
 		u.set('i', icicle ? 1 : 0);
 	try {
 		if (location.hash.slice(1) !== String(u))
@@ -531,7 +664,10 @@ function load() {
 	for (const kind of (u.get('h') || '').split('.'))
 		if (keys.some(k => k.kind === kind))
 			off.add(kind);
-	icicle = (u.get('i') || holder.dataset.icicle) === '1';
+	icicle = (u.get('i') || everything.dataset.icicle) === '1';
+	unfolded = u.get('t') === '0';
+	hovered = focused = null;
+	show(u.get('a') === '1' && appView || allView);
 	for (const pane of panes) {
 		const x = u.get('x' + (pane.i || '')), d = u.get('d' + (pane.i || ''));
 		pane.zoomed = x !== null && frames.find(f =>
@@ -567,6 +703,10 @@ function button(id, text, hint, f) {
 
 heading.dataset.full = svg.getAttribute('aria-label');
 const controls = {
+	app: appView && button('app-code', 'Application code',
+		"The program's own code alone; the time of what it calls is added to it (a)", toggleApp),
+	trunk: button('trunk', 'Fold trunk',
+		'The frames next to the root that nearly all of the time goes through (t)', toggleTrunk),
 	unzoom: button('unzoom', 'Reset zoom', 'Show everything (0)', reset),
 	flip: button('flip', 'Flip', 'Root at the top or at the bottom (i)', flip),
 	help: button('keys', '?', 'Keys (?)', () => toggleHelp()),
@@ -594,7 +734,7 @@ for (const k of keys) {
 let timer = 0;
 input.addEventListener('input', () => {
 	clearTimeout(timer);
-	timer = setTimeout(() => search(input.value), frames.length > 5000 ? 150 : 0);
+	timer = setTimeout(searchTyped, frames.length > 5000 ? 150 : 0);
 });
 
 // Help.
@@ -606,6 +746,8 @@ const HELP = [
 	['n, N', 'next, previous match'],
 	['Esc', 'end the search, then the zoom'],
 	['i', 'root at the top or at the bottom'],
+	['a', "the program's own code alone, or everything"],
+	['t', 'fold the frames that nearly all of the time goes through, or show them'],
 	['click on a kind', 'hide its frames (with Shift: all others)'],
 	['?', 'this'],
 ];
@@ -634,31 +776,39 @@ help.addEventListener('click', () => toggleHelp(false));
 // Events.
 const frameOf = ev => {
 	let e = ev.target;
-	while (e && e.parentNode !== holder)
+	while (e && !byElement.has(e))
 		e = e.parentNode;
 	return e ? byElement.get(e) : null;
 };
-const byElement = new Map(frames.map(f => [f.g, f]));
+const byElement = new Map(views.flatMap(v => v.frames).map(f => [f.g, f]));
 
-holder.addEventListener('click', ev => {
-	const f = frameOf(ev);
-	if (!f)
-		return;
+function activate(f) {
 	focus(f);
-	zoom(f);
-});
-holder.addEventListener('mouseover', ev => {
-	hovered = frameOf(ev);
-	drawDetails();
-});
-holder.addEventListener('mouseleave', () => {
-	hovered = null;
-	drawDetails();
-});
-holder.addEventListener('focusin', ev => {
-	focused = frameOf(ev) || focused;
-	drawDetails();
-});
+	if (standsForTrunk(f))
+		toggleTrunk();
+	else
+		zoom(f);
+}
+
+for (const v of views) {
+	v.holder.addEventListener('click', ev => {
+		const f = frameOf(ev);
+		if (f)
+			activate(f);
+	});
+	v.holder.addEventListener('mouseover', ev => {
+		hovered = frameOf(ev);
+		drawDetails();
+	});
+	v.holder.addEventListener('mouseleave', () => {
+		hovered = null;
+		drawDetails();
+	});
+	v.holder.addEventListener('focusin', ev => {
+		focused = frameOf(ev) || focused;
+		drawDetails();
+	});
+}
 
 window.addEventListener('keydown', ev => {
 	const inField = ev.target === input;
@@ -696,12 +846,16 @@ window.addEventListener('keydown', ev => {
 		reset();
 	} else if (ev.key === 'i') {
 		flip();
+	} else if (ev.key === 'a') {
+		toggleApp();
+	} else if (ev.key === 't') {
+		toggleTrunk();
 	} else if (ev.key === 'n' || ev.key === 'N') {
 		step(ev.key === 'N');
 	} else if (ev.key.startsWith('Arrow')) {
 		move(ev.key);
 	} else if ((ev.key === 'Enter' || ev.key === ' ') && focused && focused.shown) {
-		zoom(focused);
+		activate(focused);
 	} else {
 		return;
 	}
@@ -714,20 +868,22 @@ window.addEventListener('popstate', load);
 
 svg.setAttribute('role', 'document');
 svg.classList.add('live');
-holder.setAttribute('role', 'tree');
-holder.setAttribute('aria-label', 'frames');
-for (const f of frames) {
-	f.g.setAttribute('role', 'treeitem');
-	f.g.tabIndex = -1;
+for (const v of views) {
+	v.holder.setAttribute('role', 'tree');
+	v.holder.setAttribute('aria-label', 'frames');
+	for (const f of v.frames) {
+		f.g.setAttribute('role', 'treeitem');
+		f.g.tabIndex = -1;
+	}
+	v.root.g.tabIndex = 0;
 }
-root.g.tabIndex = 0;
 measureCell();
 load();
 if (isZoomed())
 	reveal(panes.find(pane => pane.zoomed !== pane.root).zoomed);
 else
 	scrollToRoot();
-svg.flame = {search, zoom, reset, flip, frames};
+svg.flame = {search, zoom, reset, flip, fit, get frames() { return frames; }};
 if (standalone)
 	window.search = search;
 })();

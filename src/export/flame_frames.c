@@ -114,7 +114,7 @@ static void add_tip(const struct flame *fl, const struct tree_node *node, struct
 }
 
 /* The text and the title of what stands for frames that are too narrow. */
-static void name_rest(struct flame *fl, const struct flame_box *box)
+static void name_rest(struct flame *fl, const struct flame_pane *pane, const struct flame_box *box)
 {
 	if (box->n_rest)
 		buf_addf(&fl->name, "%s", num_of(box->n_rest, "smaller frame", "smaller frames").s);
@@ -122,7 +122,7 @@ static void name_rest(struct flame *fl, const struct flame_box *box)
 		buf_addstr(&fl->name, "smaller frames");
 	buf_add(&fl->text, fl->name.data, fl->name.len);
 	buf_addstr(&fl->text, "\neach narrower than ");
-	flame_add_min_width(fl, &fl->text);
+	flame_add_min_width(fl, flame_layout_limit(&pane->layout), &fl->text);
 	buf_addstr(&fl->text, " of the whole");
 	flame_add_amount(fl, "total", box->rest_value, box->rest_samples, &fl->text);
 }
@@ -136,21 +136,17 @@ static void name_node(struct flame *fl, const struct flame_pane *pane, const str
 	add_tip(fl, &pane->tree.nodes[box->node], &fl->text);
 }
 
-static void add_frame(struct flame *fl, const struct flame_pane *pane, const struct flame_box *box,
-		      struct buf *out)
+/* The tag of a box and its title; leaves its name in fl->name. */
+static void begin_frame(struct flame *fl, const struct flame_pane *pane,
+			const struct flame_box *box, struct buf *out)
 {
 	const struct tree_node *node = &pane->tree.nodes[box->node];
 	bool is_function = node->frame != PROFILE_NONE && !box->is_rest;
-	uint64_t left = pixel_of(pane, box->x);
-	uint64_t width = pixel_of(pane, box->x + box->w) - left;
-	uint64_t gap = width >= 5 * GAP ? GAP : width / 5;
-	uint32_t row = fl->opts->icicle ? box->depth : fl->max_depth - box->depth;
-	unsigned int y = fl->top + row * ROW;
 
 	buf_reset(&fl->name);
 	buf_reset(&fl->text);
 	if (box->is_rest)
-		name_rest(fl, box);
+		name_rest(fl, pane, box);
 	else
 		name_node(fl, pane, box);
 	buf_addstr(out, "<g class=\"");
@@ -162,11 +158,25 @@ static void add_frame(struct flame *fl, const struct flame_pane *pane, const str
 		 box->w, box->depth);
 	if (is_function)
 		buf_addf(out, " data-k=\"%zu\"", flame_colors_category(&fl->colors, node));
-	if (pane != fl->panes)
+	if (pane > fl->panes && pane < fl->panes + fl->n_panes)
 		buf_addf(out, " data-p=\"%td\"", pane - fl->panes);
 	buf_addstr(out, "><title>");
 	flame_add_text(out, &fl->text);
-	buf_addstr(out, "</title><rect x=\"");
+	buf_addstr(out, "</title>");
+	out->failed |= fl->name.failed;
+}
+
+static void add_frame(struct flame *fl, const struct flame_pane *pane, const struct flame_box *box,
+		      struct buf *out)
+{
+	uint64_t left = pixel_of(pane, box->x);
+	uint64_t width = pixel_of(pane, box->x + box->w) - left;
+	uint64_t gap = width >= 5 * GAP ? GAP : width / 5;
+	uint32_t row = fl->opts->icicle ? box->depth : fl->max_depth - box->depth;
+	unsigned int y = fl->top + row * ROW;
+
+	begin_frame(fl, pane, box, out);
+	buf_addstr(out, "<rect x=\"");
 	add_hundredths(out, left);
 	buf_addf(out, "\" y=\"%u\" width=\"", y);
 	add_hundredths(out, width - gap);
@@ -178,7 +188,6 @@ static void add_frame(struct flame *fl, const struct flame_pane *pane, const str
 		flame_fit(&fl->text, buf_str(&fl->name), (width - 2 * TEXT_PAD * 100) / CELL);
 	flame_add_text(out, &fl->text);
 	buf_addstr(out, "</text></g>\n");
-	out->failed |= fl->name.failed;
 }
 
 void flame_add_frames(struct flame *fl, struct buf *out)
@@ -186,4 +195,12 @@ void flame_add_frames(struct flame *fl, struct buf *out)
 	for (size_t i = 0; i < fl->n_panes; i++)
 		for (size_t k = 0; k < fl->panes[i].layout.n_boxes; k++)
 			add_frame(fl, &fl->panes[i], &fl->panes[i].layout.boxes[k], out);
+}
+
+void flame_add_app_frames(struct flame *fl, struct buf *out)
+{
+	for (size_t i = 0; i < fl->app.layout.n_boxes; i++) {
+		begin_frame(fl, &fl->app, &fl->app.layout.boxes[i], out);
+		buf_addf(out, "<rect height=\"%u\"/><text/></g>\n", BOX);
+	}
 }

@@ -44,13 +44,13 @@ void flame_make_title(struct flame *fl)
 		buf_addstr(title, ", innermost frames first");
 }
 
-void flame_add_min_width(const struct flame *fl, struct buf *out)
+void flame_add_min_width(const struct flame *fl, uint64_t min_box, struct buf *out)
 {
 	_cleanup_buf_ struct buf number = BUF_INIT;
 	struct json j = JSON_INIT(&number);
 
-	if (fl->min_box) {
-		buf_addstr(out, num_percent_fine(fl->min_box, fl->total).s);
+	if (min_box) {
+		buf_addstr(out, num_percent_fine(min_box, fl->total).s);
 		return;
 	}
 	json_double(&j, NULL, fl->min_percent);
@@ -60,7 +60,7 @@ void flame_add_min_width(const struct flame *fl, struct buf *out)
 void flame_add_hidden_note(const struct flame *fl, struct buf *out)
 {
 	buf_addf(out, "%s below ", num_of(fl->n_hidden, "frame", "frames").s);
-	flame_add_min_width(fl, out);
+	flame_add_min_width(fl, fl->min_box, out);
 	buf_addstr(out, " hidden");
 }
 

@@ -34,6 +34,12 @@ struct flame_layout {
 	bool by_samples; /* the unit is a sample, because all weights are 0; else that of the event */
 };
 
+/* The narrowest box that @layout may have, in its unit; 0 if only the share decided that. */
+static inline uint64_t flame_layout_limit(const struct flame_layout *layout)
+{
+	return layout->is_limited ? (uint64_t)layout->min_width : 0;
+}
+
 #define FLAME_LAYOUT_INIT                                                                          \
 	{                                                                                          \
 		0                                                                                  \

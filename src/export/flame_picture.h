@@ -37,6 +37,7 @@ struct flame {
 	const struct flame_options *opts;
 	struct flame_pane panes[MAX_PANES];
 	size_t n_panes;
+	struct flame_pane app; /* the program's own code alone, which the script shows instead */
 	struct flame_colors colors;
 	struct flame_facts facts;
 	uint64_t total;	    /* width of each root in the unit of the layouts */
@@ -48,9 +49,7 @@ struct flame {
 	struct buf text;    /* scratch */
 	unsigned int width;
 	double min_percent;
-	size_t max_nodes; /* that have a box, in all panes … */
-	uint64_t
-		min_box; /* … so that none is narrower, in the unit of the layouts; 0: min_percent */
+	uint64_t min_box; /* none is narrower, in the unit of the layouts; 0: min_percent */
 	unsigned int top; /* height of the header */
 	unsigned int height;
 };
@@ -65,8 +64,11 @@ void flame_add_value(struct buf *out, enum value_unit unit, uint64_t value);
 void flame_add_amount(const struct flame *fl, const char *what, uint64_t value, uint64_t samples,
 		      struct buf *out);
 
-/* All boxes. */
+/* The boxes of all panes. */
 void flame_add_frames(struct flame *fl, struct buf *out);
+
+/* The boxes of fl->app, without a place: they are seen only where a script places them. */
+void flame_add_app_frames(struct flame *fl, struct buf *out);
 
 /* Set fl->title. */
 void flame_make_title(struct flame *fl);
@@ -75,8 +77,8 @@ void flame_make_title(struct flame *fl);
 void flame_add_header(struct flame *fl, struct buf *out);
 void flame_add_footer(struct flame *fl, struct buf *out);
 
-/* "0.01%": what is narrower has no box. */
-void flame_add_min_width(const struct flame *fl, struct buf *out);
+/* "0.01%": what is narrower has no box. @min_box as fl->min_box. */
+void flame_add_min_width(const struct flame *fl, uint64_t min_box, struct buf *out);
 
 /* "37 frames below 0.01% hidden" */
 void flame_add_hidden_note(const struct flame *fl, struct buf *out);

@@ -93,10 +93,57 @@ static void drop_namespaces(struct buf *out, const char *name)
 	}
 }
 
+/* "block in " and "block (2 levels) in " become "blk " and "blk2 ". */
+static void shorten_block(struct buf *out, const char *name)
+{
+	static const char block[] = "block ", in[] = "in ", levels[] = " levels) in ";
+	const char *rest = name + strlen(block);
+	size_t digits;
+
+	if (strncmp(name, block, strlen(block)) != 0) {
+		buf_addstr(out, name);
+		return;
+	}
+	digits = *rest == '(' ? strspn(rest + 1, "0123456789") : 0;
+	if (!strncmp(rest, in, strlen(in))) {
+		buf_addf(out, "blk %s", rest + strlen(in));
+	} else if (digits && !strncmp(rest + 1 + digits, levels, strlen(levels))) {
+		buf_addstr(out, "blk");
+		buf_add(out, rest + 1, digits);
+		buf_addf(out, " %s", rest + 1 + digits + strlen(levels));
+	} else {
+		buf_addstr(out, name);
+	}
+}
+
+/*
+ * Append the begin and the end of @name, with an ellipsis between: what is in the middle tells least,
+ * for the method is at the end.
+ */
+static void cut_middle(struct buf *out, const char *name, size_t cells)
+{
+	const size_t width = flame_cells(name);
+	const size_t tail = (cells - 1) / 2;
+	const size_t head = cells - 1 - tail;
+	size_t at = 0, left = width, end = 0, n;
+
+	for (size_t len; *name; name += len, left -= n) {
+		n = cells_of(decode(name, &len));
+		if (at + n > head)
+			break;
+		at += n;
+		buf_add(out, name, len);
+	}
+	buf_addstr(out, "…");
+	for (size_t len; left > tail; end += len)
+		left -= cells_of(decode(name + end, &len));
+	buf_addstr(out, name + end);
+}
+
 void flame_fit(struct buf *out, const char *name, size_t cells)
 {
+	_cleanup_buf_ struct buf block = BUF_INIT;
 	_cleanup_buf_ struct buf brief = BUF_INIT;
-	size_t used = 0, end = 0;
 
 	if (cells < MIN_CELLS)
 		return;
@@ -104,16 +151,15 @@ void flame_fit(struct buf *out, const char *name, size_t cells)
 		buf_addstr(out, name);
 		return;
 	}
-	drop_namespaces(&brief, name);
-	if (flame_cells(buf_str(&brief)) <= cells) {
-		buf_addstr(out, buf_str(&brief));
+	shorten_block(&block, name);
+	if (flame_cells(buf_str(&block)) <= cells) {
+		buf_addstr(out, buf_str(&block));
 		return;
 	}
-	for (size_t len; used < cells; end += len) {
-		used += cells_of(decode(buf_str(&brief) + end, &len));
-		if (used >= cells)
-			break;
-	}
-	buf_add(out, buf_str(&brief), end);
-	buf_addstr(out, "…");
+	drop_namespaces(&brief, buf_str(&block));
+	if (flame_cells(buf_str(&brief)) <= cells)
+		buf_addstr(out, buf_str(&brief));
+	else
+		cut_middle(out, buf_str(&brief), cells);
+	out->failed |= block.failed || brief.failed;
 }

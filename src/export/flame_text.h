@@ -12,8 +12,9 @@ struct buf;
 
 /*
  * Append what of @name fits into @cells columns of a monospace font, not escaped: all of it; else
- * without namespaces ("Foo::Bar#baz" as "Bar#baz"), which say least in a Ruby name and stand where
- * one starts to read; else the start of that and an ellipsis; nothing below 3 columns.
+ * with "block in" as "blk", and "block (2 levels) in" as "blk2"; else also without namespaces
+ * ("Foo::Bar#baz" as "Bar#baz"), which say least in a Ruby name; else the start and the end of that
+ * with an ellipsis between; nothing below 3 columns.
  */
 void flame_fit(struct buf *out, const char *name, size_t cells);
 

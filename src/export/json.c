@@ -73,6 +73,10 @@ static void add_totals(struct json *j, const struct profile_totals *totals)
 	json_u64(j, "rbpf_cpu_ns", totals->rbpf_cpu_ns);
 	json_u64(j, "rbpf_start_cpu_ns", totals->rbpf_start_cpu_ns);
 	json_u64(j, "kernel_ns_per_sample", totals->kernel_ns_per_sample);
+	json_u64(j, "other_ticks", totals->other_ticks);
+	json_u64(j, "other_ticks_ns", totals->other_ticks_ns);
+	json_u64(j, "machine_busy_ns", totals->machine_busy_ns);
+	json_u64(j, "machine_stolen_ns", totals->machine_stolen_ns);
 	profile_counters_json(totals, j);
 	json_object_end(j);
 }

@@ -39,13 +39,15 @@ const browser = await chromium.launch({
 });
 
 const errors = [];
+// Most tests are of pictures of which nothing is folded.
+const UNFOLDED = '#t=0';
 async function withPage(options, body) {
 	const context = await browser.newContext({ viewport: { width: 1400, height: 800 }, ...options });
 	const page = await context.newPage();
 	page.on('pageerror', e => errors.push(e.message));
 	page.on('console', m => m.type() === 'error' && errors.push(m.text()));
 	page.on('request', r => r.url().startsWith('file:') || errors.push(`request: ${r.url()}`));
-	await page.goto(url + (options.hash ?? ''));
+	await page.goto(url + (options.hash ?? UNFOLDED));
 	await body(page);
 	await context.close();
 }
@@ -176,7 +178,7 @@ await withPage({}, async page => {
 	// zoom by a real click, out by the button, the key and the root
 	await page.mouse.click(x, y);
 	checkZoom(await readFrames(page), wide, 1400, 'zoom');
-	check(page.url().endsWith(`#x=${wide.x}&d=${wide.d}`), `zoom: the URL says so (${page.url()})`);
+	check(page.url().endsWith(`${UNFOLDED}&x=${wide.x}&d=${wide.d}`), `zoom: the URL says so (${page.url()})`);
 	await shoot(page, 'zoomed');
 	await page.click('#unzoom');
 	checkZoom(await readFrames(page), root, 1400, 'reset by the button');
@@ -262,7 +264,7 @@ await withPage({}, async page => {
 	checkZoom(await readFrames(page), deep, 1400, 'after a reload');
 	await key(page, 'Escape', 'Escape');
 	checkZoom(await readFrames(page), root, 1400, 'after Esc, Esc');
-	check(await page.evaluate(() => location.hash) === '' , 'Esc, Esc: the URL is plain again');
+	check(await page.evaluate(() => location.hash) === UNFOLDED, 'Esc, Esc: the URL is plain again');
 	await type('e');
 	await key(page, 'Enter');
 	const first = await page.evaluate(() => document.activeElement.querySelector('title').textContent.split('\n')[0]);
@@ -359,6 +361,146 @@ await withPage({}, async page => {
 	check((await readFrames(page)).every(f => f.shown), 'legend: by keys');
 });
 
+// --- the trunk ---
+const press = (page, selector) => page.evaluate(s =>
+	document.querySelector(s).dispatchEvent(new MouseEvent('click', { bubbles: true })), selector);
+await withPage({ hash: '' }, async page => {
+	const frames = await readFrames(page), root = frames[0];
+	const isShown = await page.evaluate(() => getComputedStyle(document.querySelector('#trunk')).display !== 'none');
+	// The frames of nine tenths of the whole; the last one branches.
+	const trunk = frames.filter(f => f.d && f.w >= 0.9 * root.w);
+	check(isShown === trunk.length >= 4, `trunk: a button for ${trunk.length} frames`);
+	if (trunk.length < 4) {
+		check(frames.every(f => f.shown), 'trunk: nothing is folded');
+		return;
+	}
+	const folded = new Set(trunk.slice(1, -1).map(f => f.i));
+	const step = Math.abs(trunk[0].top - root.top);
+	const isFolded = now => now.every(f => f.shown === !folded.has(f.i)) && now.every(f => !f.shown ||
+		near(Math.abs(f.top - root.top), step * (f.d - trunk.slice(1, -1).filter(t => t.d < f.d && inside(f, t)).length)));
+	check(isFolded(frames), 'trunk: it is folded, and what is above it comes down');
+	check(/^\d+ frames/.test(frames[trunk[0].i].text) && frames[trunk[0].i].text.startsWith(`${trunk.length - 1} `),
+		`trunk: the line says so: ${frames[trunk[0].i].text}`);
+	await shoot(page, 'trunk');
+	// What is folded is found, and counts as it does when it is shown.
+	const matched = async () => textOf(page, '#matched');
+	const name = trunk[1].name.replace(/[^\w]/g, '.');
+	await page.fill('#search input', `^${name}$`);
+	await page.waitForTimeout(200);
+	const folding = await matched();
+	check((await readFrames(page))[trunk[0].i].match, 'trunk: a match in it is marked');
+	await clickFrame(page, trunk[0].i);
+	check((await readFrames(page)).every(f => f.shown), 'trunk: a click shows it');
+	check(page.url().includes('t=0'), 'trunk: the URL says so');
+	check(await matched() === folding && folding.startsWith('matched'), `trunk: '${folding}' when it is folded, '${await matched()}' else`);
+	await page.reload();
+	check((await readFrames(page)).every(f => f.shown), 'trunk: shown after a reload');
+	await key(page, 't');
+	check(isFolded(await readFrames(page)), 'trunk: t folds it');
+	await key(page, 'Escape');
+	await key(page, '/');
+	await page.keyboard.type(`^${name}$`);
+	await key(page, 'Enter');
+	check((await readFrames(page)).every(f => f.shown), 'trunk: going to a match in it shows it');
+	await page.click('#trunk');
+	check(isFolded(await readFrames(page)), 'trunk: the button folds it');
+	const deep = frames.filter(f => f.d > trunk.at(-1).d).sort((a, b) => b.w - a.w)[0];
+	if (deep) {
+		await clickFrame(page, deep.i);
+		const now = (await readFrames(page)).filter(f => !folded.has(f.i));
+		check(now.every(f => f.shown === (isAbove(f, deep) || inside(f, deep) && f.d >= deep.d)), 'trunk: a zoom above it');
+	}
+});
+
+// --- application code ---
+// The names of the paths, outermost first, and what each is wide, in no order.
+const pathsOf = frames => {
+	const sums = new Map(), path = [];
+	for (const f of frames) {
+		path[f.d] = (f.d ? path[f.d - 1] + '\n' : '') + f.name;
+		sums.set(path[f.d], (sums.get(path[f.d]) ?? 0) + f.w);
+	}
+	return sums;
+};
+await withPage({}, async page => {
+	const frames = await readFrames(page);
+	const readApp = () => page.evaluate(() => [...document.querySelectorAll('#app > g')].map(g => ({
+		d: +g.dataset.d, x: +g.dataset.x, w: +g.dataset.w, name: g.children[0].textContent.split('\n')[0],
+		title: g.children[0].textContent, shown: g.getBoundingClientRect().width > 0,
+	})));
+	const isApp = f => /\n(Ruby app|app)\b/.test(f.title);
+	const app = await readApp();
+	const others = frames.some(f => f.kind && !isApp(f));
+	if (!app.length) {
+		check(await page.evaluate(() => !document.querySelector('#app-code')), 'application code: no button');
+		return;
+	}
+	check(others, 'application code: there is other code');
+	check(app.every(f => !f.shown), 'application code: not shown at first');
+	await page.click('#app-code');
+	await shoot(page, 'application-code');
+	check((await readApp()).every(f => f.shown), 'application code: a click shows it');
+	check(await page.evaluate(() =>
+		document.querySelector('#frames').getBoundingClientRect().width === 0), 'application code: and nothing else');
+	// What the boxes of all frames say, if none is missing for being narrow.
+	if (!frames.some(f => f.d && !f.kind && /smaller frame/.test(f.name)) && !(await textOf(page, '#foot text')).includes('hidden')) {
+		const expected = new Map(), path = [];
+		const inverted = (await textOf(page, '#title')).includes('innermost');
+		for (const f of frames) {
+			const up = f.d ? path[f.d - 1] : { frames: [], last: '' };
+			const own = !f.kind || isApp(f);
+			path[f.d] = { last: own ? (up.last ? up.last + '\n' : '') + f.name : up.last };
+			if (own)
+				expected.set(path[f.d].last, (expected.get(path[f.d].last) ?? 0) + f.w);
+		}
+		const got = pathsOf(app);
+		check(inverted || got.size === expected.size && [...got].every(([p, w]) => expected.get(p) === w),
+			`application code: ${got.size} paths, of ${expected.size}`);
+	}
+	check(app.slice(1).every(f => isApp(f) || !/·/.test(f.title)), 'application code: only frames of it');
+	await page.reload();
+	check((await readApp()).every(f => f.shown), 'application code: after a reload');
+	check(page.url().includes('a=1'), 'application code: the URL says so');
+	await key(page, 'a');
+	checkZoom(await readFrames(page), frames[0], 1400, 'application code: a ends it');
+	await page.goBack();
+	check((await readApp()).every(f => f.shown), 'application code: back');
+	// A kind that it hides shows everything again.
+	await press(page, '.key.off');
+	check((await readFrames(page)).every(f => f.shown), 'application code: a hidden kind ends it');
+});
+
+// --- a match that is not on the screen is scrolled to ---
+await withPage({ viewport: { width: 1000, height: 300 } }, async page => {
+	const frames = await readFrames(page);
+	const far = frames.filter(f => f.d > 10).sort((a, b) => b.d - a.d)[0];
+	if (!far)
+		return;
+	const isOnScreen = name => page.evaluate(wanted => {
+		const widest = [...document.querySelectorAll('#frames > g')].filter(g => g.children[0].textContent.split('\n')[0] === wanted)
+			.sort((a, b) => b.dataset.w - a.dataset.w)[0].children[1].getBoundingClientRect();
+		return widest.top >= document.querySelector('#panel').getBoundingClientRect().bottom - 1 && widest.bottom <= innerHeight;
+	}, name);
+	await page.fill('#search input', `^${far.name.replace(/[^\w ]/g, '.')}$`);
+	await page.waitForTimeout(300);
+	check(await isOnScreen(far.name), `search: ${far.name} is scrolled to`);
+	await shoot(page, 'search-scrolled');
+});
+
+// --- texts are cut as in the file ---
+await withPage({}, async page => {
+	const width = 1200 - 2 * PAD;
+	const total = staticFrames[0].w;
+	const hundredths = x => Math.round(x * width * 100 / total);
+	const rooms = staticFrames.map(f => Math.floor((hundredths(f.x + f.w) - hundredths(f.x) - 600) / 725));
+	const texts = await page.evaluate(list => list.map(([name, room]) =>
+		(document.documentElement.flame ?? document.querySelector('svg').flame).fit(name, room)),
+	staticFrames.map((f, i) => [f.name, rooms[i]]));
+	const odd = staticFrames.filter((f, i) => f.text !== texts[i] && !f.name.endsWith('…')); // a title is cut, too
+	check(odd.length <= staticFrames.length / 1000, `texts: ${odd.length} differ, as '${odd[0]?.text}'`);
+	check(staticFrames.some(f => /.…./.test(f.text)), 'texts: some are cut in the middle');
+});
+
 // --- scrolling: the controls stay where they are ---
 await withPage({ viewport: { width: 1000, height: 300 } }, async page => {
 	const atRoot = await page.evaluate(() => {
@@ -404,7 +546,7 @@ for (const colorScheme of ['light', 'dark'])
 	const source = readFileSync(file, 'utf8').replace(/^<\?xml[^>]*>\s*/, '').replace('<![CDATA[', '').replace(']]>', '');
 	await page.route('**/*', route => route.fulfill({ contentType: 'text/html; charset=utf-8',
 		body: `<!doctype html><body style="margin:0"><p>before</p><div>${source}</div>` }));
-	await page.goto('http://inline.test/');
+	await page.goto(`http://inline.test/${UNFOLDED}`);
 	const frames = await readFrames(page);
 	checkZoom(frames, frames[0], 900, 'inline in HTML');
 	await clickFrame(page, 1);

@@ -36,7 +36,7 @@ const browser = await chromium.launch({
 const page = await (await browser.newContext({ viewport: { width: WIDTH, height: 800 } })).newPage();
 const errors = [];
 page.on('pageerror', e => errors.push(e.message));
-await page.goto(pathToFileURL(file).href);
+await page.goto(`${pathToFileURL(file).href}#t=0`);
 
 const read = async () => {
 	const frames = await page.evaluate(() => [...document.querySelectorAll('#frames > g')].map((g, i) => ({
