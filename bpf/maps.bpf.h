@@ -128,12 +128,17 @@ struct {
 	__type(value, __u64);
 } counters SEC(".maps");
 
-static __always_inline void count(__u32 counter)
+static __always_inline void count_add(__u32 counter, __u64 more)
 {
 	__u64 *n = bpf_map_lookup_elem(&counters, &counter);
 
 	if (n)
-		(*n)++;
+		*n += more;
+}
+
+static __always_inline void count(__u32 counter)
+{
+	count_add(counter, 1);
 }
 
 /*

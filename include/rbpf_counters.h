@@ -23,6 +23,7 @@
 /* clang-format off */
 #define RBPF_KERNEL_COUNTERS(X)                                                                    \
 	X(TICKS, "ticks", NEVER, "tick", "ticks", "fired in processes that were followed")         \
+	X(SAMPLE_NS, "sample_ns", NEVER, "ns", "ns", "were spent in these ticks")                  \
 	X(STACKS, "stacks_sent", NEVER, "Ruby stack", "Ruby stacks", "were sent in full")          \
 	X(LOST_SAMPLE, "lost_samples", NEVER, "sample", "samples",                                 \
 	  "found the ring buffer full and are missing: --ring makes it larger")                    \

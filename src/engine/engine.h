@@ -174,7 +174,10 @@ uint64_t engine_cpu_ns(const struct engine *e);
 /* What was counted where samples are taken; @ret has RBPF_COUNTERS. */
 void engine_counters(const struct engine *e, uint64_t *ret);
 
-/* How often it sampled a thread, and the time in ns that it took in all; 0 if unknown. */
+/*
+ * How often a clock ticked, also in what is not followed, and the time in ns that all that took; 0 if
+ * unknown. The counters TICKS and SAMPLE_NS tell how many of these ticks made samples, and how long.
+ */
 void engine_cost(const struct engine *e, uint64_t *runs, uint64_t *ns);
 
 #endif

@@ -49,6 +49,10 @@ static const struct meta_field totals_fields[] = {
 	{ FIELD_U64, TOTALS(rbpf_cpu_ns) },
 	{ FIELD_U64, TOTALS(rbpf_start_cpu_ns) },
 	{ FIELD_U64, TOTALS(kernel_ns_per_sample) },
+	{ FIELD_U64, TOTALS(other_ticks) },
+	{ FIELD_U64, TOTALS(other_ticks_ns) },
+	{ FIELD_U64, TOTALS(machine_busy_ns) },
+	{ FIELD_U64, TOTALS(machine_stolen_ns) },
 };
 
 /* Six strings of it, each byte as U+FFFD, stay below RBPF_FILE_MAX_JSON. */

@@ -232,6 +232,10 @@ struct profile_totals {
 	uint64_t rbpf_cpu_ns;	       /* CPU time of rbpf's own processes … */
 	uint64_t rbpf_start_cpu_ns;    /* … of it, before it began to sample; 0 if unknown */
 	uint64_t kernel_ns_per_sample; /* BPF run time by the kernel's statistics; 0 if off */
+	uint64_t other_ticks;	       /* clock ticks in what is not followed; 0 if unknown */
+	uint64_t other_ticks_ns;       /* BPF run time of these */
+	uint64_t machine_busy_ns;      /* what ran on all CPUs meanwhile; 0 if unknown */
+	uint64_t machine_stolen_ns;    /* what a hypervisor took from them while they had work */
 	uint64_t counters[COUNTER_COUNT]; /* by enum profile_counter; 0 also if not recorded */
 };
 

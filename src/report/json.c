@@ -55,6 +55,10 @@ void report_json_summary(const struct report *r, uint64_t samples, uint64_t valu
 	json_u64(j, "rbpf_cpu_ns", t->rbpf_cpu_ns);
 	json_u64(j, "rbpf_start_cpu_ns", t->rbpf_start_cpu_ns);
 	json_u64(j, "kernel_ns_per_sample", t->kernel_ns_per_sample);
+	json_u64(j, "other_ticks", t->other_ticks);
+	json_u64(j, "other_ticks_ns", t->other_ticks_ns);
+	json_u64(j, "machine_busy_ns", t->machine_busy_ns);
+	json_u64(j, "machine_stolen_ns", t->machine_stolen_ns);
 	json_u64(j, "frequency", p->meta.frequency);
 	json_str(j, "event", profile_event(p)->name);
 	json_bool(j, "complete", r->rec->report.complete);

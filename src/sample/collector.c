@@ -136,6 +136,8 @@ int collector_start(struct collector *c, struct sink *sink, struct err *err)
 
 	c->sink = sink;
 	c->totals.rbpf_start_cpu_ns = own_cpu_ns(c);
+	if (cpus_times(&c->machine))
+		c->machine = (struct cpus_times) { 0 };
 	LIST_FOREACH(p, &c->table.list, link) {
 		r = descendants_record(c, p);
 		if (r)
@@ -384,12 +386,46 @@ const char *collector_ruby_version(const struct collector *c)
 	return c->ruby_version;
 }
 
+/*
+ * The run time of the BPF programs is known of all ticks together, and that of ticks that made samples
+ * but for what comes before they are known to: that is the same for all of them, and all that other
+ * ticks take.
+ */
+static void add_kernel_cost(struct profile_totals *t, const struct engine *e)
+{
+	uint64_t taken = t->counters[COUNTER_TICKS], in_samples = t->counters[COUNTER_SAMPLE_NS];
+	uint64_t runs, ns;
+
+	engine_cost(e, &runs, &ns);
+	if (!runs)
+		return;
+	if (taken > runs) /* the kernel does not count a run within another one */
+		taken = runs;
+	t->other_ticks = runs - taken;
+	if (ns > in_samples)
+		t->other_ticks_ns = (uint64_t)((double)(ns - in_samples) / (double)runs *
+					       (double)t->other_ticks);
+	t->kernel_ns_per_sample = taken ? (ns - t->other_ticks_ns) / taken : 0;
+}
+
+/* What the CPUs did since collector_start(), if that is known. */
+static void add_machine_times(struct collector *c)
+{
+	struct cpus_times now;
+
+	if (!c->machine.busy || cpus_times(&now) || now.busy < c->machine.busy ||
+	    now.stolen < c->machine.stolen)
+		return;
+	c->totals.machine_busy_ns = now.busy - c->machine.busy;
+	c->totals.machine_stolen_ns = now.stolen - c->machine.stolen;
+}
+
 int collector_finish(struct collector *c, struct profile_totals *totals, struct err *err)
 {
-	uint64_t runs, ns;
 	int r;
 
 	engine_stop(c->engine);
+	add_machine_times(c);
 	c->totals.end_monotonic_ns = clock_ns(CLOCK_MONOTONIC);
 	do {
 		c->drains++;
@@ -404,8 +440,7 @@ int collector_finish(struct collector *c, struct profile_totals *totals, struct 
 	if (!r)
 		r = life_finish_account(c);
 	c->totals.cpu_kernel_ns = c->opts.system_wide ? c->account_ns : engine_cpu_ns(c->engine);
-	engine_cost(c->engine, &runs, &ns);
-	c->totals.kernel_ns_per_sample = runs ? ns / runs : 0;
+	add_kernel_cost(&c->totals, c->engine);
 	c->totals.rbpf_cpu_ns = own_cpu_ns(c);
 	c->totals.counters[COUNTER_FILES_GIVEN_UP] = c->opts.worker->losses.files;
 	*totals = c->totals;

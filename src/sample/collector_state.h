@@ -13,6 +13,7 @@
 #include "ruby/file_kind.h"
 #include "sample/process_table.h"
 #include "sample/stack_table.h"
+#include "target/cpus.h"
 #include "target/users.h"
 
 struct mmap_watch;
@@ -34,11 +35,12 @@ struct collector {
 	uint64_t unknown; /* samples of processes not in the table: their EXEC or FORK was lost */
 	uint64_t reported_unknown;
 	uint64_t housekeeping_ns;
-	uint64_t cpus_ns;    /* when the list of online CPUs was read last; CLOCK_MONOTONIC */
-	uint64_t drains;     /* how often the engine was drained */
-	uint64_t account_ns; /* ns: sum of the CPU times reported for followed threads */
-	size_t held;	     /* bytes of held records: samples.c */
-	uint64_t unchecked;  /* bytes of records since memory was last checked */
+	uint64_t cpus_ns;	   /* when the list of online CPUs was read last; CLOCK_MONOTONIC */
+	uint64_t drains;	   /* how often the engine was drained */
+	struct cpus_times machine; /* when sampling began; 0 if unknown */
+	uint64_t account_ns;	   /* ns: sum of the CPU times reported for followed threads */
+	size_t held;		   /* bytes of held records: samples.c */
+	uint64_t unchecked;	   /* bytes of records since memory was last checked */
 	uint64_t forgot_ns; /* CLOCK_MONOTONIC: when names and stacks were dropped to free memory */
 	bool memory_full;   /* beyond memory_limit, though all that can be read again was dropped */
 	struct deferred *deferred; /* processes to look for a Ruby in; NULL: none; owned */

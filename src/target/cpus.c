@@ -6,14 +6,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/array.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/io.h"
 
 #define ONLINE	 "/sys/devices/system/cpu/online"
+#define STAT	 "/proc/stat"
 #define CPUS_MAX 65536 /* far beyond CONFIG_NR_CPUS of any kernel */
 
 static int add_range(struct cpus *cpus, int from, int to)
@@ -72,6 +75,42 @@ void cpus_deinit(struct cpus *cpus)
 {
 	free(cpus->v);
 	*cpus = (struct cpus)CPUS_INIT;
+}
+
+/* Their numbers in the first line of /proc/stat; guests are within user and nice. See proc(5). */
+enum {
+	STAT_USER,
+	STAT_NICE,
+	STAT_SYSTEM,
+	STAT_IDLE,
+	STAT_IOWAIT,
+	STAT_IRQ,
+	STAT_SOFTIRQ,
+	STAT_STEAL
+};
+
+int cpus_parse_times(const char *text, struct cpus_times *ret)
+{
+	const uint64_t tick_ns = NSEC_PER_SEC / (uint64_t)sysconf(_SC_CLK_TCK);
+	unsigned long long t[STAT_STEAL + 1];
+
+	if (strncmp(text, "cpu ", 4) != 0 ||
+	    sscanf(text, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &t[STAT_USER],
+		   &t[STAT_NICE], &t[STAT_SYSTEM], &t[STAT_IDLE], &t[STAT_IOWAIT], &t[STAT_IRQ],
+		   &t[STAT_SOFTIRQ], &t[STAT_STEAL]) != (int)ARRAY_SIZE(t))
+		return -EINVAL;
+	ret->busy = (t[STAT_USER] + t[STAT_NICE] + t[STAT_SYSTEM] + t[STAT_IRQ] + t[STAT_SOFTIRQ]) *
+		    tick_ns;
+	ret->stolen = t[STAT_STEAL] * tick_ns;
+	return 0;
+}
+
+int cpus_times(struct cpus_times *ret)
+{
+	struct buf text _cleanup_buf_ = BUF_INIT;
+	int r = io_read_file(AT_FDCWD, STAT, 64u << 20, &text);
+
+	return r ? r : cpus_parse_times(buf_str(&text), ret);
 }
 
 static int compare(const void *a, const void *b)

@@ -51,10 +51,31 @@ static void add_cost(const struct profile_totals *t, uint64_t duration_ns, struc
 		buf_addf(out, " (%s of one core)", num_percent(sampling_ns, duration_ns).s);
 	if (start_ns)
 		buf_addf(out, "   %s to start", num_duration(start_ns).s);
-	if (t->kernel_ns_per_sample)
-		buf_addf(out, "   in the kernel %s a sample",
-			 num_duration(t->kernel_ns_per_sample).s);
 	buf_addch(out, '\n');
+	if (!t->kernel_ns_per_sample && !t->other_ticks)
+		return;
+	buf_addf(out, "  kernel    %s a sample", num_duration(t->kernel_ns_per_sample).s);
+	if (t->other_ticks)
+		buf_addf(out, "   %s at each of %s elsewhere (idle, other processes)",
+			 num_duration_fine(t->other_ticks_ns / t->other_ticks).s,
+			 num_of(t->other_ticks, "tick", "ticks").s);
+	buf_addch(out, '\n');
+}
+
+/* Above this share of what the CPUs of the machine had to do it is told what was stolen of it. */
+#define STOLEN_PERCENT_TOLD 1
+
+static void add_stolen(const struct profile_totals *t, struct buf *out)
+{
+	const uint64_t all = t->machine_busy_ns + t->machine_stolen_ns;
+
+	if (t->machine_stolen_ns <= all / 100 * STOLEN_PERCENT_TOLD)
+		return;
+	buf_addf(
+		out,
+		"  %s of CPU time was taken by the hypervisor (steal), %s of what the CPUs of this "
+		"machine had to do: clock ticks are lost in it\n",
+		num_duration(t->machine_stolen_ns).s, num_percent(t->machine_stolen_ns, all).s);
 }
 
 /* What is missing or uncertain for another reason than samples that were lost. */
@@ -98,6 +119,7 @@ void summary_totals(const struct profile_totals *t, uint64_t duration_ns, struct
 			 "  %s of the samples have no Ruby stack because the walk failed: "
 			 "'rbpf doctor -p PID' says more\n",
 			 num_percent(t->failed, t->samples).s);
+	add_stolen(t, out);
 	add_counters(t, out);
 }
 
@@ -109,5 +131,6 @@ void summary_defects(const struct profile_totals *t, struct buf *out)
 	buf_addstr(out, "  cpu sampled ");
 	add_cpu(t, "", out);
 	buf_addch(out, '\n');
+	add_stolen(t, out);
 	add_counters(t, out);
 }

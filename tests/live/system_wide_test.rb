@@ -123,6 +123,7 @@ class SystemWideTest < LiveTest
     targets.each { |target| refute_empty samples_of(process(target.pid)) }
     assert_sane_recording(recording)
     assert_sampled(recording.totals['cpu_kernel_ns'], recording.samples.map(&:value), 0.05)
+    assert_cost_of_ticks(recording.totals)
   end
 
   def test_a_stopped_process
@@ -296,6 +297,16 @@ class SystemWideTest < LiveTest
     named = recorded.count { |pid| labels_of(process(pid)).include?('Comings.child') }
     share = ruby.at_least?('3.0') ? 0.95 : 0.66
     assert_operator named, :>=, pids.size * share, "#{recorded.size} of #{pids.size} are recorded"
+  end
+
+  # Most ticks are of CPUs that are idle or run something else. They cost little, and none of it is a sample's.
+  def assert_cost_of_ticks(totals)
+    taken, in_samples = totals['counters'].values_at('ticks', 'sample_ns')
+    assert_operator totals['other_ticks'], :>, 100
+    assert_operator totals['kernel_ns_per_sample'], :>=, in_samples / taken
+    assert_operator totals['other_ticks_ns'] / totals['other_ticks'], :<, totals['kernel_ns_per_sample'] / 2
+    assert_operator totals['other_ticks_ns'], :>, 0
+    assert_operator totals['machine_busy_ns'], :>, totals['cpu_kernel_ns'] / 2
   end
 
   def forget_recording

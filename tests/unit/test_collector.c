@@ -172,16 +172,46 @@ Test(collector, finish, .init = setup, .fini = teardown)
 	collecting_start(&f, &target);
 	f.engine.after = one_more;
 	f.engine.cpu_ns = 1234;
-	f.engine.runs = 10;
-	f.engine.run_ns = 12345;
+	f.engine.runs = 4;
+	f.engine.run_ns = 12000;
+	f.engine.counters[RBPF_CNT_TICKS] = 3;
+	f.engine.counters[RBPF_CNT_SAMPLE_NS] = 10000;
 	before = clock_ns(CLOCK_MONOTONIC);
 	collecting_finish(&f);
 	cr_expect_eq(f.totals.samples, 1);
 	cr_expect_geq(f.totals.end_monotonic_ns, before);
 	cr_expect_eq(f.totals.cpu_kernel_ns, 1234);
-	cr_expect_eq(f.totals.kernel_ns_per_sample, 1234);
+	/* 2,000 of the 12,000 ns are of what all ticks do at first, 1 of 4 of them makes no sample. */
+	cr_expect_eq(f.totals.kernel_ns_per_sample, 3833);
+	cr_expect_eq(f.totals.other_ticks, 1);
+	cr_expect_eq(f.totals.other_ticks_ns, 500);
+	cr_expect_gt(f.totals.machine_busy_ns + 1, f.totals.machine_stolen_ns);
 	cr_expect_gt(f.totals.rbpf_start_cpu_ns, 0);
 	cr_expect_gt(f.totals.rbpf_cpu_ns, f.totals.rbpf_start_cpu_ns);
+}
+
+/* If no tick made a sample, all were elsewhere; and a tick within another one is not counted as a run. */
+Test(collector, cost_of_ticks, .init = setup, .fini = teardown)
+{
+	collecting_start(&f, &target);
+	f.engine.runs = 10;
+	f.engine.run_ns = 3000;
+	collecting_finish(&f);
+	cr_expect_eq(f.totals.kernel_ns_per_sample, 0);
+	cr_expect_eq(f.totals.other_ticks, 10);
+	cr_expect_eq(f.totals.other_ticks_ns, 3000);
+	teardown();
+
+	setup();
+	collecting_start(&f, &target);
+	f.engine.runs = 10;
+	f.engine.run_ns = 3000;
+	f.engine.counters[RBPF_CNT_TICKS] = 12;
+	f.engine.counters[RBPF_CNT_SAMPLE_NS] = 3100;
+	collecting_finish(&f);
+	cr_expect_eq(f.totals.kernel_ns_per_sample, 300);
+	cr_expect_eq(f.totals.other_ticks, 0);
+	cr_expect_eq(f.totals.other_ticks_ns, 0);
 }
 
 /* ---- what is lost ---- */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "base/err.h"
 #include "target/cpus.h"
@@ -59,4 +61,36 @@ Test(cpus, online)
 	cr_expect_geq(cpus.n, 1);
 	cpus_deinit(&cpus);
 	cr_expect(!cpus_has(&cpus, 0));
+}
+
+Test(cpus, times)
+{
+	const uint64_t tick = 1000000000u / (uint64_t)sysconf(_SC_CLK_TCK);
+	struct cpus_times times = { 7, 7 };
+
+	cr_assert_eq(
+		cpus_parse_times("cpu  1 20 300 4000 50000 600000 7000000 80000000 9 9\ncpu0 1",
+				 &times),
+		0);
+	cr_expect_eq(times.busy, 7600321 * tick, "idle, waiting and guests are not in it");
+	cr_expect_eq(times.stolen, 80000000 * tick);
+	cr_expect_eq(cpus_parse_times("cpu  1 2 3 4 5 6 7", &times), -EINVAL);
+	cr_expect_eq(cpus_parse_times("cpu0 1 2 3 4 5 6 7 8", &times), -EINVAL);
+	cr_expect_eq(cpus_parse_times("", &times), -EINVAL);
+	cr_expect_eq(times.stolen, 80000000 * tick, "untouched");
+}
+
+/* What this machine says grows by what it does. */
+Test(cpus, times_of_this_machine)
+{
+	struct cpus_times before, after;
+	struct timespec now;
+
+	cr_assert_eq(cpus_times(&before), 0);
+	do
+		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+	while (now.tv_nsec < 60000000 && !now.tv_sec);
+	cr_assert_eq(cpus_times(&after), 0);
+	cr_expect_geq(after.busy, before.busy + 20000000);
+	cr_expect_geq(after.stolen, before.stolen);
 }

@@ -25,19 +25,23 @@ Test(summary, totals)
 		.rbpf_cpu_ns = 340 * NSEC_PER_MSEC,
 		.rbpf_start_cpu_ns = 130 * NSEC_PER_MSEC,
 		.kernel_ns_per_sample = 2600,
+		.other_ticks = 4000,
+		.other_ticks_ns = 4000 * 234,
+		.machine_busy_ns = 990 * NSEC_PER_SEC,
+		.machine_stolen_ns = 10 * NSEC_PER_SEC,
 	};
 	_cleanup_buf_ struct buf out = BUF_INIT;
 
 	summary_totals(&totals, 30 * NSEC_PER_SEC, &out);
-	cr_expect_str_eq(
-		buf_str(&out),
-		"  samples   11,876    Ruby 94.3%   no Ruby 5.1%   walk failed 0.6%\n"
-		"  native    11,870    complete 99.9%\n"
-		"  lost      2         truncated stacks 3   unresolved 41\n"
-		"  cpu       119.9 s sampled of 121.0 s by the kernel's account (99.1%)\n"
-		"  overhead  rbpf 210 ms (0.7% of one core)   130 ms to start   in the kernel "
-		"2.6 µs a sample\n",
-		"%s", buf_str(&out));
+	cr_expect_str_eq(buf_str(&out),
+			 "  samples   11,876    Ruby 94.3%   no Ruby 5.1%   walk failed 0.6%\n"
+			 "  native    11,870    complete 99.9%\n"
+			 "  lost      2         truncated stacks 3   unresolved 41\n"
+			 "  cpu       119.9 s sampled of 121.0 s by the kernel's account (99.1%)\n"
+			 "  overhead  rbpf 210 ms (0.7% of one core)   130 ms to start\n"
+			 "  kernel    2.6 µs a sample   234 ns at each of 4,000 ticks elsewhere "
+			 "(idle, other processes)\n",
+			 "%s", buf_str(&out));
 
 	buf_reset(&out);
 	summary_defects(&totals, &out);
@@ -101,6 +105,32 @@ Test(summary, counters_that_matter)
 	summary_defects(&totals, &out);
 	cr_expect(strstr(buf_str(&out), "\n  11 environments of frames could not be read"), "%s",
 		  buf_str(&out));
+}
+
+/* Above 1 % of what the CPUs had to do, as a reason for a sum of samples that is too small. */
+Test(summary, time_that_a_hypervisor_took)
+{
+	struct profile_totals totals = {
+		.samples = 100,
+		.machine_busy_ns = 95 * NSEC_PER_SEC,
+		.machine_stolen_ns = 5 * NSEC_PER_SEC,
+	};
+	static const char said[] =
+		"\n  5.0 s of CPU time was taken by the hypervisor (steal), 5.0% of "
+		"what the CPUs of this machine had to do: clock ticks are lost in "
+		"it\n";
+	_cleanup_buf_ struct buf out = BUF_INIT;
+
+	summary_totals(&totals, 1, &out);
+	cr_expect_not_null(strstr(buf_str(&out), said), "%s", buf_str(&out));
+	buf_reset(&out);
+	summary_defects(&totals, &out);
+	cr_expect_not_null(strstr(buf_str(&out), said), "%s", buf_str(&out));
+	buf_reset(&out);
+	totals.machine_busy_ns = 495 * NSEC_PER_SEC;
+	summary_totals(&totals, 1, &out);
+	summary_defects(&totals, &out);
+	cr_expect_null(strstr(buf_str(&out), "hypervisor"), "%s", buf_str(&out));
 }
 
 /* Above 5 %, not at it. */
