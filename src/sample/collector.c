@@ -13,6 +13,7 @@
 #include "sample/collector_state.h"
 #include "sample/descendants.h"
 #include "target/remote.h"
+#include "sample/titles.h"
 #include "engine/mmap_watch.h"
 #include "native/native_stacks.h"
 #include "engine/engine.h"
@@ -327,6 +328,8 @@ static int keep_house(struct collector *c, uint64_t now, struct err *err)
 	r = record_lost(c);
 	if (!r)
 		r = life_sweep(c, now);
+	if (!r)
+		r = titles_of_new(c, now);
 	life_count_users(c);
 	bound_memory(c);
 	if (c->native) {
@@ -439,6 +442,8 @@ int collector_finish(struct collector *c, struct profile_totals *totals, struct 
 		r = record_lost(c);
 	if (!r)
 		r = life_finish_account(c);
+	if (!r)
+		r = titles_at_end(c);
 	c->totals.cpu_kernel_ns = c->opts.system_wide ? c->account_ns : engine_cpu_ns(c->engine);
 	add_kernel_cost(&c->totals, c->engine);
 	c->totals.rbpf_cpu_ns = own_cpu_ns(c);

@@ -168,6 +168,22 @@ void process_close(struct process *p)
 	*p = (struct process)PROCESS_INIT;
 }
 
+int process_read_title(struct process *p, bool *changed)
+{
+	char *cmdline = read_cmdline(p->pid);
+
+	if (!cmdline)
+		return -ENOMEM;
+	*changed = process_alive(p) && strcmp(cmdline, p->cmdline) != 0;
+	if (*changed) {
+		free(p->cmdline);
+		p->cmdline = cmdline;
+	} else {
+		free(cmdline);
+	}
+	return 0;
+}
+
 bool process_alive(const struct process *p)
 {
 	struct stat_line stat;

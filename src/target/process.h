@@ -43,6 +43,12 @@ struct process {
 int process_open(pid_t pid, struct process *ret, struct err *err);
 void process_close(struct process *p);
 
+/*
+ * Read p->cmdline again, which the process may have changed; *@changed says whether it has. What a
+ * process that ends says is not taken. Returns 0 or -ENOMEM.
+ */
+int process_read_title(struct process *p, bool *changed);
+
 /* The parent of @pid, as it is now, in *@ret. Returns 0 or -ESRCH: it is gone, or a zombie. */
 int process_parent(pid_t pid, pid_t *ret);
 

@@ -151,3 +151,26 @@ class PreforkTest < LiveTest
     recording.samples.select { |sample| sample.frames.any? { |f| f.label == label } }.map(&:pid).uniq.sort
   end
 end
+
+# What names itself after it was forked, as the workers of a server do.
+class TitlesTest < LiveTest
+  # The first worker has ended long before the recording does; the second names itself at its end.
+  CODE = <<~'RUBY'
+    $stdout.sync = true
+    puts '{"waiting": true}'
+    gets
+    Process.wait(fork { Process.setproctitle('worker that ended'); sleep 2.5 })
+    from, to = IO.pipe
+    fork { Process.setproctitle('worker that lives'); to.puts; $stdin.read }
+    from.gets
+    Process.setproctitle('master of two')
+    puts '{"ready": true}'
+    gets
+  RUBY
+
+  def test_titles_that_processes_have_given_themselves
+    target = start_command(ruby.command('-e', CODE))
+    titles = record(target, '-F', 999).json['processes'].map { |process| process['command'] }
+    assert_equal ['master of two', 'worker that ended', 'worker that lives'], titles
+  end
+end
