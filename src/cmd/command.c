@@ -175,6 +175,31 @@ static int check_context(const struct cmd_context *ctx, struct err *err)
 	return 0;
 }
 
+static bool has_option(const struct command *cmd, const char *name, size_t len)
+{
+	for (size_t g = 0; g < cmd->n_groups; g++)
+		for (size_t i = 0; i < cmd->groups[g]->n; i++)
+			if (strlen(cmd->groups[g]->options[i].name) == len &&
+			    !strncmp(cmd->groups[g]->options[i].name, name, len))
+				return true;
+	return false;
+}
+
+/* @option, as typed, is not one of @cmd, but maybe one of another command. */
+static void hint_at_other_command(const struct command *cmd, const char *option, struct err *err)
+{
+	const char *name = option + 2;
+	const int len = (int)strcspn(name, "=");
+
+	for (size_t i = 0; i < n_commands; i++) {
+		if (!has_option(commands[i], name, (size_t)len))
+			continue;
+		err_hint(err, "--%.*s is an option of 'rbpf %s'; 'rbpf help %s' has those of %s",
+			 len, name, commands[i]->name, cmd->name, cmd->name);
+		return;
+	}
+}
+
 int command_parse(const struct command *cmd, struct cmd_context *ctx, void *opts, int argc,
 		  char **argv, struct option_rest *rest, struct err *err)
 {
@@ -191,8 +216,11 @@ int command_parse(const struct command *cmd, struct cmd_context *ctx, void *opts
 	if (r)
 		return r;
 	r = options_parse(targets, ARRAY_SIZE(targets), cmd->name, false, argc, argv, rest, err);
-	if (r)
+	if (r) {
+		if (rest->unknown)
+			hint_at_other_command(cmd, rest->unknown, err);
 		return r;
+	}
 	if (ctx->help) {
 		r = help_print(cmd, err);
 		return r ? r : COMMAND_DONE;

@@ -222,7 +222,8 @@ struct parser {
 	const char *command; /* NULL for rbpf itself */
 	char **argv;
 	int argc;
-	int next; /* index of the word to read next */
+	int next;	     /* index of the word to read next */
+	const char *unknown; /* see struct option_rest */
 	struct err *err;
 };
 
@@ -371,6 +372,7 @@ static int parse_long(struct parser *p, const char *word)
 
 		if (!name || !given)
 			return err_oom(p->err);
+		p->unknown = word;
 		return unknown_option(p, given, name);
 	}
 	spec = want.found.spec;
@@ -457,8 +459,10 @@ int options_parse(const struct option_target *targets, size_t n, const char *com
 		if (strcmp(word, "--") == 0)
 			break;
 		r = word[1] == '-' ? parse_long(&p, word) : parse_short(&p, word);
-		if (r)
+		if (r) {
+			*rest = (struct option_rest) { .unknown = p.unknown };
 			return r;
+		}
 	}
 	n_before = n_rest;
 	while (p.next < argc)

@@ -98,6 +98,8 @@ struct option_rest {
 	char **argv; /* NULL-terminated; the caller's, rearranged */
 	size_t n;
 	size_t n_before;
+	const char
+		*unknown; /* after a failure: the long option that there is not, "--x" or "--x=…" */
 };
 
 /* Set the members that have an initial value to it. Only a wrong table can make it fail. */
@@ -106,7 +108,7 @@ int options_init(const struct option_target *targets, size_t n, struct err *err)
 /*
  * Parse argv[1 .. argc - 1], storing into @targets; an option of an earlier target hides one of the
  * same name in a later one. @command names the command in messages, NULL for rbpf itself.
- * argv is rearranged in place: *@rest points into it.
+ * argv is rearranged in place: *@rest points into it. After a failure only rest->unknown is set.
  *
  * With @stop_at_word, parsing ends at the first word that is no option (for "rbpf -v record -F 9").
  *

@@ -77,8 +77,8 @@ static int add_collectors(const struct report *r, const struct gc_report *gc, en
 		{ "TIME", TABLE_RIGHT, TABLE_WHOLE },
 		{ "GC%", TABLE_RIGHT, TABLE_WHOLE },
 		{ "CPU%", TABLE_RIGHT, TABLE_WHOLE },
-		{ by == FLAT_BY_THREAD ? "THREAD" : "PROCESS", TABLE_LEFT, TABLE_CUT_END },
-		{ by == FLAT_BY_THREAD ? "PROCESS" : "COMMAND", TABLE_LEFT, TABLE_CUT_END },
+		{ by == FLAT_BY_THREAD ? "THREAD" : "PROCESS", TABLE_LEFT, TABLE_CUT_MIDDLE },
+		{ by == FLAT_BY_THREAD ? "PROCESS" : "COMMAND", TABLE_LEFT, TABLE_CUT_MIDDLE },
 	};
 	size_t shown = flat->n_rows < r->limit ? flat->n_rows : (size_t)r->limit;
 	enum value_unit unit = profile_event(&r->rec->profile)->unit;

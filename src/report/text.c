@@ -316,9 +316,9 @@ int report_table(const struct report *r, const struct flat *flat, const char *ti
 		{ "TOTAL", TABLE_RIGHT, TABLE_WHOLE },
 		{ "TOTAL%", TABLE_RIGHT, TABLE_WHOLE },
 		{ title ? title : headings[r->by].name, TABLE_LEFT,
-		  r->by == FLAT_BY_FILE ? TABLE_CUT_START : TABLE_CUT_END },
+		  r->by == FLAT_BY_FILE ? TABLE_CUT_START : TABLE_CUT_MIDDLE },
 		{ headings[r->by].place, TABLE_LEFT,
-		  place_is_path(r->by) ? TABLE_CUT_START : TABLE_CUT_END },
+		  place_is_path(r->by) ? TABLE_CUT_START : TABLE_CUT_MIDDLE },
 	};
 	size_t n_columns = headings[r->by].place ? ARRAY_SIZE(columns) : ARRAY_SIZE(columns) - 1;
 	size_t shown = flat->n_rows < r->limit ? flat->n_rows : (size_t)r->limit;

@@ -157,7 +157,8 @@ static void print_node(struct tree_walk *w, const struct tree_pending *item, str
 		buf_addstr(out, buf_str(&w->label));
 	else
 		table_add_cut(out, buf_str(&w->label),
-			      width > used + MIN_LABEL ? width - used : MIN_LABEL, TABLE_CUT_END);
+			      width > used + MIN_LABEL ? width - used : MIN_LABEL,
+			      TABLE_CUT_MIDDLE);
 	buf_addch(out, '\n');
 }
 

@@ -152,6 +152,9 @@ hint() {
 hint "rbpf record -- ruby ... runs a program" record ruby x.rb
 hint "rbpf record -p 18301" record -d 1 18301
 hint "rbpf dump -p 18301" dump 18301
+hint "--force is an option of 'rbpf record'; 'rbpf help flame' has those of flame" flame --force
+hint "--icicle is an option of 'rbpf flame'; 'rbpf help record' has those of record" record --icicle=5
+hint "rbpf help flame" flame --nonsense
 refuse "--freq must be between 1 and 10000, got 50000" record -p 1 --freq 50000
 refuse "--freq must be between 1 and 10000, got 0" record -p 1 -F0
 for number in -5 +5 5x 0x5 1e3 "" " 5" 99999999999999999999999; do

@@ -497,6 +497,29 @@ Test(report, tree_of_many_forks_fits)
 	fixture_deinit(&f);
 }
 
+/* What is at the end tells most: the method, and the file and line. */
+Test(report, narrow_terminals_keep_both_ends)
+{
+	struct fixture f;
+	const char *text;
+
+	fixture_init(&f);
+	builder_add(&f.builder, f.thread,
+		    builder_stack(&f.builder, 0,
+				  builder_frame(&f.builder, FRAME_RUBY,
+						"Ledger::Accounts::Yearly::Closing#postings",
+						"/srv/app/models/ledger/closing.rb", 12, 10)),
+		    100);
+	f.report.width = 80;
+	text = render(&f, report_text);
+	cr_expect(strstr(text, "  Ledger::Ac…g#postings  …ledger/closing.rb:10\n"), "%s", text);
+	text = render(&f, report_tree);
+	cr_expect(strstr(text, "Ledger::Accounts::Yearly::"), "%s", text);
+	cr_expect(strstr(text, "…"), "%s", text);
+	cr_expect(strstr(text, "ledger/closing.rb:10\n"), "%s", text);
+	fixture_deinit(&f);
+}
+
 Test(report, machine_output_is_exact)
 {
 	struct fixture f;

@@ -442,6 +442,13 @@ await withPage({}, async page => {
 	check((await readApp()).every(f => f.shown), 'application code: a click shows it');
 	check(await page.evaluate(() =>
 		document.querySelector('#frames').getBoundingClientRect().width === 0), 'application code: and nothing else');
+	// The one thing that somebody does to see where the program itself takes time.
+	const widest = app.filter(f => f.d && isApp(f)).sort((a, b) => b.w - a.w || b.d - a.d)[0];
+	check(await page.evaluate(i => {
+		const [, rect, text] = document.querySelectorAll('#app > g')[i].children, box = rect.getBoundingClientRect();
+		return text.textContent !== '' && box.bottom <= innerHeight &&
+			box.top >= document.querySelector('#panel').getBoundingClientRect().bottom - 1;
+	}, app.indexOf(widest)), `application code: after one click ${widest.name} is on the screen, with its name`);
 	// What the boxes of all frames say, if none is missing for being narrow.
 	if (!frames.some(f => f.d && !f.kind && /smaller frame/.test(f.name)) && !(await textOf(page, '#foot text')).includes('hidden')) {
 		const expected = new Map(), path = [];
