@@ -64,19 +64,26 @@ static char *read_exe(pid_t pid)
 	return strdup(path);
 }
 
-static char *read_cmdline(pid_t pid)
+static size_t read_arguments(pid_t pid, char text[static PROCESS_CMDLINE_MAX])
 {
-	char text[PROCESS_CMDLINE_MAX], comm[16];
-	ssize_t n = remote_read_first(pid, "cmdline", text, sizeof(text));
+	ssize_t n = remote_read_first(pid, "cmdline", text, PROCESS_CMDLINE_MAX);
 	size_t len = n > 0 ? (size_t)n : 0, i;
 
-	if (!len && !thread_name(pid, pid, comm))
-		len = (size_t)snprintf(text, sizeof(text), "[%s]", comm);
 	while (len && text[len - 1] == '\0')
 		len--;
 	for (i = 0; i < len; i++)
 		if (text[i] == '\0')
 			text[i] = ' ';
+	return len;
+}
+
+static char *read_cmdline(pid_t pid)
+{
+	char text[PROCESS_CMDLINE_MAX], comm[16];
+	size_t len = read_arguments(pid, text);
+
+	if (!len && !thread_name(pid, pid, comm))
+		len = (size_t)snprintf(text, sizeof(text), "[%s]", comm);
 	return strndup(text, len);
 }
 
@@ -170,17 +177,19 @@ void process_close(struct process *p)
 
 int process_read_title(struct process *p, bool *changed)
 {
-	char *cmdline = read_cmdline(p->pid);
+	char text[PROCESS_CMDLINE_MAX], *cmdline;
+	size_t len = read_arguments(p->pid, text);
 
+	*changed = false;
+	if (!len || !process_alive(p))
+		return 0;
+	cmdline = strndup(text, len);
 	if (!cmdline)
 		return -ENOMEM;
-	*changed = process_alive(p) && strcmp(cmdline, p->cmdline) != 0;
-	if (*changed) {
-		free(p->cmdline);
+	*changed = strcmp(cmdline, p->cmdline) != 0;
+	free(*changed ? p->cmdline : cmdline);
+	if (*changed)
 		p->cmdline = cmdline;
-	} else {
-		free(cmdline);
-	}
 	return 0;
 }
 

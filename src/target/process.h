@@ -44,8 +44,8 @@ int process_open(pid_t pid, struct process *ret, struct err *err);
 void process_close(struct process *p);
 
 /*
- * Read p->cmdline again, which the process may have changed; *@changed says whether it has. What a
- * process that ends says is not taken. Returns 0 or -ENOMEM.
+ * Read p->cmdline again, which the process may have changed; *@changed says whether it has. It stays
+ * where there is nothing to read, as of a process that ends. Returns 0 or -ENOMEM.
  */
 int process_read_title(struct process *p, bool *changed);
 

@@ -352,3 +352,42 @@ Test(process, what_it_is_instead)
 	cr_expect_str_not_empty(err.hint);
 	cr_expect_eq(err.kind, ERR_TARGET);
 }
+
+/* A title that is given later is read; where there is none to read, the old one stays. */
+Test(process, title)
+{
+	struct process p;
+	struct err err = { 0 };
+	bool changed = true;
+	siginfo_t info;
+	int pipes[2];
+	pid_t pid;
+	char c;
+
+	cr_assert_eq(pipe(pipes), 0);
+	pid = fork();
+	if (!pid) {
+		close(pipes[1]);
+		(void)!read(pipes[0], &c, 1);
+		execl("/bin/sleep", "/bin/sleep", "100", NULL);
+		_exit(1);
+	}
+	close(pipes[0]);
+	cr_assert_eq(process_open(pid, &p, &err), 0, "%s", err.msg);
+	cr_expect_eq(process_read_title(&p, &changed), 0);
+	cr_expect_not(changed);
+	close(pipes[1]);
+	for (int i = 0; i < 1000 && !changed; i++) {
+		usleep(10000);
+		cr_assert_eq(process_read_title(&p, &changed), 0);
+	}
+	cr_expect(changed);
+	cr_expect_str_eq(p.cmdline, "/bin/sleep 100");
+	kill(pid, SIGKILL);
+	waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT); /* a zombie has no arguments */
+	cr_expect_eq(process_read_title(&p, &changed), 0);
+	cr_expect_not(changed);
+	cr_expect_str_eq(p.cmdline, "/bin/sleep 100");
+	waitpid(pid, NULL, 0);
+	process_close(&p);
+}
