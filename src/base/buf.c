@@ -8,6 +8,16 @@
 #define BUF_MIN_CAP 64
 #define BUF_MAX	    ((size_t)PTRDIFF_MAX) /* no C object is larger */
 
+static bool drain(struct buf *buf)
+{
+	buf->drained += buf->len;
+	if (buf->drain(buf->drain_arg, buf->data, buf->len))
+		return false;
+	buf->len = 0;
+	buf->data[0] = '\0';
+	return true;
+}
+
 /* Make room for @more bytes and the NUL. False, and sticky, when that is impossible. */
 static bool reserve(struct buf *buf, size_t more)
 {
@@ -18,10 +28,12 @@ static bool reserve(struct buf *buf, size_t more)
 		return false;
 	if (more >= BUF_MAX - buf->len)
 		goto fail;
-	if (buf->max && more > buf->max - buf->len) {
+	if (buf->max && more > buf->max - buf->drained - buf->len) {
 		buf->exceeded = true;
 		goto fail;
 	}
+	if (buf->drain && buf->len >= BUF_DRAIN && !drain(buf))
+		goto fail;
 	need = buf->len + more + 1;
 	if (need <= buf->cap)
 		return true;
@@ -123,6 +135,18 @@ void buf_add_repeat(struct buf *buf, char c, size_t n)
 		return;
 	memset(buf->data + buf->len, c, n);
 	advance(buf, n);
+}
+
+void buf_add_u64(struct buf *buf, uint64_t v)
+{
+	char digits[20];
+	size_t at = sizeof(digits);
+
+	do {
+		digits[--at] = (char)('0' + v % 10);
+		v /= 10;
+	} while (v);
+	buf_add(buf, digits + at, sizeof(digits) - at);
 }
 
 void buf_add_varint(struct buf *buf, uint64_t v)

@@ -21,10 +21,20 @@ struct buf {
 	char *data; /* owned; NULL when nothing was added yet */
 	size_t len;
 	size_t cap;
-	size_t max; /* bytes that it may hold, 0 for no limit; more is a failure */
+	size_t max; /* bytes that may be added in all, 0 for no limit; more is a failure */
 	bool failed;
 	bool exceeded; /* … because of max */
+	/*
+	 * NULL, or what takes the contents away whenever there is BUF_DRAIN of them, so that output
+	 * of any length needs little memory. It returns 0, or -errno for the buffer to fail. What is
+	 * left at the end is not drained. A buffer with it can be appended to only.
+	 */
+	int (*drain)(void *arg, const void *data, size_t len);
+	void *drain_arg;
+	size_t drained; /* bytes, so far */
 };
+
+#define BUF_DRAIN (1u << 20)
 
 #define BUF_INIT                                                                                   \
 	{                                                                                          \
@@ -44,6 +54,9 @@ void buf_addstr(struct buf *buf, const char *s);
 void buf_addf(struct buf *buf, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void buf_vaddf(struct buf *buf, const char *fmt, va_list ap);
 void buf_add_repeat(struct buf *buf, char c, size_t n);
+
+/* In decimal: many times faster than buf_addf(). */
+void buf_add_u64(struct buf *buf, uint64_t v);
 
 /* LEB128, unsigned; and zigzag-coded signed. */
 void buf_add_varint(struct buf *buf, uint64_t v);

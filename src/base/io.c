@@ -25,6 +25,7 @@
 
 #define READ_CHUNK    16384
 #define TEMP_ATTEMPTS 100
+#define TEMP_NAME     64 /* bytes of the name of a temporary file */
 #define LINKS_MAX     40 /* as the kernel */
 
 int io_stat(int fd, struct statx *ret)
@@ -150,41 +151,21 @@ static int write_failed(struct err *err, const char *path, int code)
 	return err_set(err, code, ERR_RUNTIME, "cannot write %s: %s", path, strerror(-code));
 }
 
-/* EPIPE is success: the reader had enough. */
-static int write_stream(int fd, const void *data, size_t len)
-{
-	int r = io_write_full(fd, data, len);
-
-	return r == -EPIPE ? 0 : r;
-}
-
-/* For what is no regular file: @fd is O_PATH. */
-static int write_in_place(int fd, const void *data, size_t len)
-{
-	_cleanup_close_ int out = fd_reopen(fd, O_WRONLY);
-	int r;
-
-	if (out < 0)
-		return out;
-	r = write_stream(out, data, len);
-	if (r)
-		return r;
-	return close(take_fd(&out)) ? -errno : 0;
-}
-
 /*
  * Create a file in @dir that no other process uses. open() and not mkstemp(), because it obeys the
- * umask. What root makes of a profile is private, as the recording is. Returns the fd or -errno,
- * and the name in @temp.
+ * umask. What root makes of a profile is private, as the recording is. Returns the fd or -errno, and
+ * its name in @temp: "" if it has none yet.
  */
-static int create_temp(int dir, char *temp, size_t temp_size)
+static int create_temp(int dir, char *temp)
 {
 	mode_t mode = geteuid() == 0 ? 0600 : 0666;
+	int fd = openat(dir, ".", O_WRONLY | O_TMPFILE | O_CLOEXEC, mode);
 
+	temp[0] = '\0';
+	if (fd >= 0)
+		return fd;
 	for (int i = 0; i < TEMP_ATTEMPTS; i++) {
-		int fd;
-
-		snprintf(temp, temp_size, ".rbpf-%d-%d.tmp", (int)getpid(), i);
+		snprintf(temp, TEMP_NAME, ".rbpf-%d-%d.tmp", (int)getpid(), i);
 		fd = openat(dir, temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
 		if (fd >= 0)
 			return fd;
@@ -192,6 +173,23 @@ static int create_temp(int dir, char *temp, size_t temp_size)
 			return -errno;
 	}
 	return -EEXIST;
+}
+
+/* Give the file @fd that has no name one in @dir, in @temp. */
+static int name_temp(int dir, int fd, char *temp)
+{
+	char link[sizeof("/proc/self/fd/") + 3 * sizeof(fd)];
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	for (int i = 0; i < TEMP_ATTEMPTS; i++) {
+		snprintf(temp, TEMP_NAME, ".rbpf-%d-%d.tmp", (int)getpid(), i);
+		if (!linkat(AT_FDCWD, link, dir, temp, AT_SYMLINK_FOLLOW))
+			return 0;
+		if (errno != EEXIST)
+			break;
+	}
+	temp[0] = '\0';
+	return -errno;
 }
 
 /*
@@ -211,39 +209,6 @@ static int set_owner_and_mode(int fd, const struct stat *old)
 	    fchown(fd, old->st_uid, old->st_gid) && errno != EPERM)
 		return -errno;
 	return fchmod(fd, old->st_mode & 0777) ? -errno : 0;
-}
-
-static int fill_temp(int fd, const void *data, size_t len, const struct stat *old)
-{
-	int r = set_owner_and_mode(fd, old);
-
-	if (!r)
-		r = io_write_full(fd, data, len);
-	/* Network file systems may find out only now that the disk is full. */
-	if (close(fd) && !r)
-		r = -errno;
-	return r;
-}
-
-/* @old is the file that is there, NULL if there is none. */
-static int replace_file(const struct dir_entry *at, const struct stat *old, const void *data,
-			size_t len)
-{
-	char temp[64];
-	int fd, r;
-
-	/* Renaming would not ask, but a file that was made read-only is meant to stay. */
-	if (old && faccessat(at->dir, at->name, W_OK, AT_EACCESS))
-		return -errno;
-	fd = create_temp(at->dir, temp, sizeof(temp));
-	if (fd < 0)
-		return fd;
-	r = fill_temp(fd, data, len, old);
-	if (!r && renameat(at->dir, temp, at->dir, at->name))
-		r = -errno;
-	if (r)
-		unlinkat(at->dir, temp, 0);
-	return r;
 }
 
 /* What is written to, at the end of all links. */
@@ -338,21 +303,6 @@ static int find_output(const char *path, struct output *ret, struct err *err)
 	return 0;
 }
 
-static int write_path(const char *path, const void *data, size_t len, struct err *err)
-{
-	struct output out _cleanup_(output_deinit) = { .at = DIR_ENTRY_INIT, .fd = -1 };
-	int r;
-
-	r = find_output(path, &out, err);
-	if (r)
-		return r;
-	if (out.fd < 0)
-		return replace_file(&out.at, NULL, data, len);
-	if (S_ISREG(out.st.st_mode))
-		return replace_file(&out.at, &out.st, data, len);
-	return write_in_place(out.fd, data, len);
-}
-
 /*
  * The number of the open file that @path stands for, -1 if it is no such name. Opening the name
  * would start again at offset 0, over what a shell's `>> log` meant to keep.
@@ -376,20 +326,134 @@ static int fd_of_path(const char *path)
 	return -1;
 }
 
-int io_write_output(const char *path, const void *data, size_t len, struct err *err)
+struct io_output {
+	char *path;	     /* for messages; owned */
+	struct dir_entry at; /* where a regular file goes */
+	int fd;		     /* what is written to; -1 if nothing is */
+	bool own;	     /* @fd is to be closed */
+	bool regular;
+	bool ended; /* the reader of a pipe had enough */
+	char temp[TEMP_NAME];
+};
+
+/* @old is the file that is there, NULL if there is none. */
+static int open_regular(struct io_output *out, struct output *found, const struct stat *old)
 {
-	int fd = fd_of_path(path);
-	struct err why = { 0 };
+	/* Renaming would not ask, but a file that was made read-only is meant to stay. */
+	if (old && faccessat(found->at.dir, found->at.name, W_OK, AT_EACCESS))
+		return -errno;
+	out->fd = create_temp(found->at.dir, out->temp);
+	if (out->fd < 0)
+		return out->fd;
+	out->own = true;
+	out->regular = true;
+	out->at = found->at;
+	found->at = (struct dir_entry)DIR_ENTRY_INIT; /* owned by @out now */
+	return set_owner_and_mode(out->fd, old);
+}
+
+static int open_path(struct io_output *out, struct err *err)
+{
+	struct output found _cleanup_(output_deinit) = { .at = DIR_ENTRY_INIT, .fd = -1 };
 	int r;
 
-	if (fd >= 0) {
-		r = write_stream(fd, data, len);
-		if (fd == STDOUT_FILENO)
-			path = "standard output";
-	} else {
-		r = write_path(path, data, len, &why);
+	r = find_output(out->path, &found, err);
+	if (r)
+		return r;
+	if (found.fd < 0)
+		return open_regular(out, &found, NULL);
+	if (S_ISREG(found.st.st_mode))
+		return open_regular(out, &found, &found.st);
+	out->fd = fd_reopen(found.fd, O_WRONLY);
+	out->own = true;
+	return out->fd < 0 ? out->fd : 0;
+}
+
+int io_output_open(const char *path, struct io_output **ret, struct err *err)
+{
+	struct io_output *out = calloc(1, sizeof(*out));
+	int fd = fd_of_path(path), r = 0;
+	struct err why = { 0 };
+
+	if (!out)
+		return err_oom(err);
+	*out = (struct io_output) { .at = DIR_ENTRY_INIT, .fd = fd };
+	out->path = strdup(fd == STDOUT_FILENO ? "standard output" : path);
+	if (!out->path)
+		r = -ENOMEM;
+	else if (fd < 0)
+		r = open_path(out, &why);
+	if (!r) {
+		*ret = out;
+		return 0;
 	}
-	if (r && why.code && err)
+	if (why.code && err)
 		*err = why;
-	return r && !why.code ? write_failed(err, path, r) : r;
+	else
+		write_failed(err, path, r);
+	io_output_close(out, false, NULL);
+	return r;
+}
+
+int io_output_write(struct io_output *out, const void *data, size_t len, struct err *err)
+{
+	int r = out->ended ? 0 : io_write_full(out->fd, data, len);
+
+	/* The reader had enough. */
+	if (r == -EPIPE && !out->regular) {
+		out->ended = true;
+		r = 0;
+	}
+	return r ? write_failed(err, out->path, r) : 0;
+}
+
+/* What was written becomes the file of its name, or vanishes. */
+static int finish_regular(struct io_output *out, bool keep)
+{
+	int r = 0;
+
+	if (keep && !out->temp[0])
+		r = name_temp(out->at.dir, out->fd, out->temp);
+	/* Network file systems may find out only now that the disk is full. */
+	if (close(take_fd(&out->fd)) && !r)
+		r = -errno;
+	if (keep && !r && renameat(out->at.dir, out->temp, out->at.dir, out->at.name))
+		r = -errno;
+	if ((!keep || r) && out->temp[0])
+		unlinkat(out->at.dir, out->temp, 0);
+	return r;
+}
+
+int io_output_close(struct io_output *out, bool keep, struct err *err)
+{
+	int r = 0;
+
+	if (!out)
+		return 0;
+	if (out->regular)
+		r = finish_regular(out, keep);
+	else if (out->own && out->fd >= 0 && close(out->fd))
+		r = -errno;
+	if (r && keep)
+		write_failed(err, out->path, r);
+	dir_entry_deinit(&out->at);
+	free(out->path);
+	free(out);
+	return keep ? r : 0;
+}
+
+int io_write_output(const char *path, const void *data, size_t len, struct err *err)
+{
+	struct io_output *out;
+	int r;
+
+	r = io_output_open(path, &out, err);
+	if (r)
+		return r;
+	r = io_output_write(out, data, len, err);
+	if (r) {
+		io_output_close(out, false, NULL);
+		return r;
+	}
+	return io_output_close(out, true, err);
 }

@@ -58,6 +58,25 @@ int io_read_file(int dirfd, const char *path, size_t max, struct buf *buf);
 int io_write_output(const char *path, const void *data, size_t len, struct err *err);
 
 /*
+ * The same in pieces, for what is longer than memory would like: what is at @path is replaced when
+ * the last piece has been written. If the process is killed before, nothing of a regular file is
+ * left, where its file system has files without a name (O_TMPFILE).
+ *
+ * Returns 0, or -errno and @err as above; *@ret: io_output_close().
+ */
+struct io_output;
+int io_output_open(const char *path, struct io_output **ret, struct err *err);
+
+/* After a failure the output can only be closed. */
+int io_output_write(struct io_output *out, const void *data, size_t len, struct err *err);
+
+/*
+ * @keep: the output is complete, @path gets it; else a regular file is left as it was. Frees @out,
+ * which may be NULL.
+ */
+int io_output_close(struct io_output *out, bool keep, struct err *err);
+
+/*
  * The user who ran sudo, from SUDO_UID and SUDO_GID. Returns 0, or -ENOENT when not under sudo (or
  * when they are not numbers).
  */

@@ -93,7 +93,7 @@ void json_str(struct json *j, const char *key, const char *value)
 void json_u64(struct json *j, const char *key, uint64_t value)
 {
 	begin_value(j, key);
-	buf_addf(j->out, "%" PRIu64, value);
+	buf_add_u64(j->out, value);
 }
 
 void json_i64(struct json *j, const char *key, int64_t value)

@@ -159,6 +159,9 @@ struct profile_sample {
 	uint16_t event; /* its number in meta.events */
 };
 
+/* Takes a sample. Returns 0, or -errno, which ends the reading. */
+typedef int sample_fn(void *arg, const struct profile_sample *s);
+
 /*
  * All samples with one stack and the same SAMPLE_FLAGS; of one thread, if the profile is by_thread.
  */

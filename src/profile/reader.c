@@ -281,6 +281,8 @@ static void select_samples(struct reader *rd)
 
 	rd->profile.by_thread = rd->opts.by_thread;
 	d->keep_samples = rd->opts.keep_samples;
+	d->take = rd->opts.take;
+	d->take_arg = rd->opts.take_arg;
 	d->all_events = !rd->opts.event;
 	d->event = rd->profile.event;
 	d->n_events = rd->major == RBPF_FILE_MAJOR_CPU ? 0 : rd->profile.meta.n_events;
@@ -336,6 +338,14 @@ static void reader_deinit(struct reader *rd)
 	profile_deinit(&rd->profile);
 }
 
+/* Standard input is where its offset is, also if it is a file. */
+static bool can_read_again(const struct source *src)
+{
+	struct stat st;
+
+	return src->fd > STDIN_FILENO && !fstat(src->fd, &st) && S_ISREG(st.st_mode);
+}
+
 static int read_source(const struct source *src, const char *name, const struct read_options *opts,
 		       struct profile *ret, struct read_report *report, struct err *err)
 {
@@ -344,6 +354,8 @@ static int read_source(const struct source *src, const char *name, const struct 
 
 	if (opts)
 		rd.opts = *opts;
+	if (rd.opts.read_again && !can_read_again(src))
+		rd.opts.keep_samples = true;
 	chunk_reader_init(&rd.chunks, src);
 	r = read_all(&rd, err);
 	if (!r) {

@@ -360,7 +360,9 @@ static int add_sample(struct record_decoder *d, const struct profile_sample *s)
 	profile_count_sample(&d->totals, s, d->is_cpu[s->event]); /* of whatever event and time */
 	if (s->event == d->event) {
 		profile_note_sample(p, s);
-		if (in_time)
+		if (in_time && d->take)
+			r = d->take(d->take_arg, s);
+		else if (in_time)
 			d->batch[d->n_batch++] = *s;
 		if (d->n_batch == AGGREGATE_BATCH)
 			r = add_batch(d);

@@ -280,3 +280,80 @@ Test(buf, limit)
 	buf_add_repeat(&buf, 'x', 11);
 	cr_expect(buf_failed(&buf) && buf.exceeded, "at one stroke");
 }
+
+/* ---- drained ---- */
+
+struct sea {
+	size_t n, sum, fail_at;
+};
+
+static int take_drained(void *arg, const void *data, size_t len)
+{
+	struct sea *sea = arg;
+
+	for (size_t i = 0; i < len; i++)
+		sea->sum += ((const unsigned char *)data)[i];
+	sea->n += len;
+	return sea->fail_at && sea->n >= sea->fail_at ? -1 : 0;
+}
+
+Test(buf, drained_output_takes_little_memory)
+{
+	struct sea sea = { 0 };
+	struct buf buf = { .drain = take_drained, .drain_arg = &sea };
+	size_t sum = 0;
+
+	for (size_t i = 0; i < 5 * BUF_DRAIN / 8; i++) {
+		buf_addf(&buf, "%08zu", i % 10);
+		sum += 7 * '0' + '0' + i % 10;
+	}
+	cr_expect_not(buf_failed(&buf));
+	cr_expect_lt(buf.cap, 4 * BUF_DRAIN);
+	cr_expect_eq(buf.drained, sea.n);
+	cr_expect_eq(sea.n + buf.len, 5 * BUF_DRAIN);
+	take_drained(&sea, buf.data, buf.len);
+	cr_expect_eq(sea.sum, sum);
+	buf_deinit(&buf);
+}
+
+Test(buf, max_counts_what_was_drained)
+{
+	struct sea sea = { 0 };
+	struct buf buf = { .drain = take_drained, .drain_arg = &sea, .max = 3 * BUF_DRAIN + 5 };
+
+	buf_add_repeat(&buf, 'x', 2 * BUF_DRAIN);
+	buf_add_repeat(&buf, 'x', BUF_DRAIN);
+	cr_expect_not(buf_failed(&buf));
+	buf_addstr(&buf, "12345");
+	cr_expect_not(buf_failed(&buf));
+	buf_addch(&buf, '6');
+	cr_expect(buf_failed(&buf) && buf.exceeded);
+	buf_deinit(&buf);
+}
+
+Test(buf, a_drain_that_fails_is_a_failure)
+{
+	struct sea sea = { .fail_at = 1 };
+	struct buf buf = { .drain = take_drained, .drain_arg = &sea };
+
+	buf_add_repeat(&buf, 'x', BUF_DRAIN);
+	cr_expect_not(buf_failed(&buf));
+	buf_addch(&buf, 'x');
+	cr_expect(buf_failed(&buf) && !buf.exceeded);
+	buf_deinit(&buf);
+}
+
+Test(buf, decimal)
+{
+	static const uint64_t values[] = { 0, 9, 10, 12345678901234567890ull, UINT64_MAX };
+
+	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+		struct buf buf = BUF_INIT, expected = BUF_INIT;
+
+		buf_add_u64(&buf, values[i]);
+		buf_addf(&expected, "%llu", (unsigned long long)values[i]);
+		cr_expect_str_eq(buf_str(&buf), buf_str(&expected));
+		buf_deinit(&buf);
+		buf_deinit(&expected);
+	}
+}

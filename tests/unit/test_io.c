@@ -906,3 +906,26 @@ Test(io, give_to_invoker_does_nothing_unless_root)
 		skip_test("cannot become an ordinary user");
 	cr_expect_eq(status, 0);
 }
+
+Test(io, output_in_pieces_replaces_at_the_end)
+{
+	const char *path = in_dir("pieces");
+	struct io_output *out;
+	struct err err = { 0 };
+
+	make_file(path, "old", 0644);
+	cr_assert_eq(io_output_open(path, &out, &err), 0, "%s", err.msg);
+	cr_expect_eq(io_output_write(out, "one ", 4, &err), 0);
+	assert_file(path, "old");
+	cr_expect_eq(io_output_write(out, "two", 3, &err), 0);
+	cr_expect_eq(io_output_close(out, true, &err), 0, "%s", err.msg);
+	assert_file(path, "one two");
+	cr_expect_eq(count_entries(), 1);
+
+	cr_assert_eq(io_output_open(path, &out, &err), 0, "%s", err.msg);
+	cr_expect_eq(io_output_write(out, "three", 5, &err), 0);
+	cr_expect_eq(io_output_close(out, false, &err), 0);
+	assert_file(path, "one two");
+	cr_expect_eq(count_entries(), 1, "what is not kept leaves nothing");
+	cr_expect_eq(io_output_close(NULL, true, &err), 0);
+}

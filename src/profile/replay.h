@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The samples of a recording one by one, for what shows them in the order of time.
+ *
+ * There may be more of them than memory has room for. So they are not kept, but the recording is
+ * read again whenever they are wanted; only what comes from a pipe is kept (struct read_options).
+ */
+#ifndef RBPF_PROFILE_REPLAY_H
+#define RBPF_PROFILE_REPLAY_H
+
+#include "profile/profile.h"
+#include "profile/reader.h"
+
+struct err;
+
+/* Where a profile was read from, and how. All zero: it is from no file and has kept its samples. */
+struct replay {
+	const char *path; /* not owned */
+	struct read_options options;
+};
+
+/*
+ * Call @fn with each selected sample of the event of @p, in the order of the file: that of time in
+ * each thread, and nearly that of time in all. @p has kept its samples, or @from is what it was
+ * read from, with read_again.
+ *
+ * Returns 0; what @fn returned, which must have filled @err; what profile_read() returns; -ESTALE
+ * if the file is no longer what was read.
+ */
+int profile_each_sample(const struct profile *p, const struct replay *from, sample_fn *fn,
+			void *arg, struct err *err);
+
+#endif
