@@ -103,32 +103,17 @@ static const struct option_group group = {
 
 static const struct option_group filters = FILTER_OPTION_GROUP(struct export_line);
 
-/* Compressed formats would upset a terminal; text is fine there. */
-static bool is_text(const struct buf *out)
-{
-	unsigned char c;
-	size_t i;
-
-	for (i = 0; i < out->len; i++) {
-		c = (unsigned char)out->data[i];
-		if (c < 0x20 && c != '\n' && c != '\t' && c != '\r')
-			return false;
-	}
-	return true;
-}
-
 static int export_recording(const struct cmd_context *ctx, struct export_line *line,
 			    const struct option_rest *rest, struct view_filter *filter,
 			    struct err *err)
 {
 	_cleanup_recording_ struct recording rec = RECORDING_INIT;
-	const struct export_options opts = {
+	struct export_options opts = {
 		.filter = filter,
 		.weight_time = line->weight == WEIGHT_TIME,
 		.threads = line->threads,
 	};
 	const struct exporter *exporter;
-	_cleanup_buf_ struct buf out = BUF_INIT;
 	int r;
 
 	if (line->format == OPTION_UNSET) {
@@ -144,22 +129,12 @@ static int export_recording(const struct cmd_context *ctx, struct export_line *l
 		return err_set(err, -EINVAL, ERR_USAGE,
 			       "--stack both works with -f flame only, not with -f %s",
 			       exporter->name);
-	r = cmd_open_recording(ctx, line->input, rest, filter, &exporter->needs, &rec, err);
-	if (r)
-		return r;
-	r = cmd_check_output(line->output, rec.path, err);
-	if (r)
-		return r;
-	cmd_limit_output(&rec, &out);
-	r = cmd_prepare_recording(&rec, filter, err);
-	if (!r)
-		r = exporter->run(&rec.profile, &opts, &out, err);
-	r = cmd_rendered(r, &rec, &out, err);
-	if (r)
-		return r;
-	if (cmd_to_terminal(line->output) && !is_text(&out))
+	if (exporter->binary && cmd_to_terminal(line->output))
 		return cmd_refuse_terminal("binary data", "-o FILE writes it to a file", err);
-	return cmd_write(line->output, &out, err);
+	r = cmd_open_recording(ctx, line->input, rest, filter, &exporter->needs, &rec, err);
+	if (!r)
+		r = cmd_check_output(line->output, rec.path, err);
+	return r ? r : cmd_export(&rec, exporter, &opts, line->output, err);
 }
 
 static int export_main(struct cmd_context *ctx, int argc, char **argv, struct err *err)
@@ -187,6 +162,8 @@ static const struct command_example examples[] = {
 	{ "rbpf export -f folded > out.folded", "stacks for flamegraph.pl and its like" },
 	{ "rbpf export -f folded --weight time --threads puma.data | head",
 	  "in microseconds of CPU time, by thread" },
+	{ "rbpf export -f speedscope -o app.speedscope.json",
+	  "for speedscope.app, with threads in the order of time" },
 	{ "rbpf export -f folded --stack native > native.folded",
 	  "native and kernel frames alone" },
 	{ NULL, NULL },

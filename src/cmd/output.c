@@ -81,6 +81,59 @@ const struct exporter *cmd_format_exporter(unsigned int format)
 	return format < n_exporters ? &exporters[format] : exporter_find("flame");
 }
 
+/* Where the output of an exporter goes: opened when there is something to write. */
+struct drain {
+	const char *path;
+	struct io_output *out;
+	struct err why; /* why it could not be written */
+};
+
+static int drain(void *arg, const void *data, size_t len)
+{
+	struct drain *d = arg;
+	int r = d->out ? 0 : io_output_open(d->path, &d->out, &d->why);
+
+	return r ? r : io_output_write(d->out, data, len, &d->why);
+}
+
+static int run_exporter(struct recording *rec, const struct exporter *exporter,
+			const struct export_options *opts, struct buf *out, struct err *err)
+{
+	const struct view_filter *filter = opts->filter;
+	struct export_options options = *opts;
+	int r;
+
+	options.replay.path = rec->path;
+	options.replay.options = (struct read_options) {
+		.event = filter->event,
+		.from_ns = filter->from_ns,
+		.to_ns = filter->to_ns,
+	};
+	r = cmd_prepare_recording(rec, filter, err);
+	if (!r)
+		r = exporter->run(&rec->profile, &options, out, err);
+	return cmd_rendered(r, rec, out, err);
+}
+
+int cmd_export(struct recording *rec, const struct exporter *exporter,
+	       const struct export_options *opts, const char *output, struct err *err)
+{
+	struct drain to = { .path = output };
+	_cleanup_buf_ struct buf out = { .drain = drain, .drain_arg = &to };
+	int r, closed;
+
+	cmd_limit_output(rec, &out);
+	r = run_exporter(rec, exporter, opts, &out, err);
+	if (!r && (buf_failed(&out) || drain(&to, buf_str(&out), out.len)))
+		r = err_oom(err);
+	if (r && to.why.code) {
+		*err = to.why;
+		r = to.why.code;
+	}
+	closed = io_output_close(to.out, !r, err);
+	return r ? r : closed;
+}
+
 int cmd_export_file(const struct cmd_context *ctx, const char *recording,
 		    const struct exporter *exporter, const char *output, struct err *err)
 {
@@ -88,18 +141,8 @@ int cmd_export_file(const struct cmd_context *ctx, const char *recording,
 	const struct option_rest none = { 0 };
 	struct view_filter filter = { .stack = exporter->stack };
 	const struct export_options options = { .filter = &filter };
-	_cleanup_buf_ struct buf out = BUF_INIT;
 	int r;
 
 	r = cmd_open_recording(ctx, recording, &none, &filter, &exporter->needs, &rec, err);
-	if (r)
-		return r;
-	cmd_limit_output(&rec, &out);
-	r = cmd_prepare_recording(&rec, &filter, err);
-	if (!r)
-		r = exporter->run(&rec.profile, &options, &out, err);
-	r = cmd_rendered(r, &rec, &out, err);
-	if (r)
-		return r;
-	return cmd_write(output, &out, err);
+	return r ? r : cmd_export(&rec, exporter, &options, output, err);
 }

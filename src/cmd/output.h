@@ -11,6 +11,7 @@
 struct buf;
 struct cmd_context;
 struct err;
+struct export_options;
 struct exporter;
 struct recording;
 
@@ -44,6 +45,13 @@ const char *cmd_format_choice(size_t i);
 
 /* The exporter of an index of cmd_format_choice(). */
 const struct exporter *cmd_format_exporter(unsigned int format);
+
+/*
+ * Render @rec, which is prepared first (cmd_prepare_recording()), and write it to @output. Long
+ * output is written while it is made: if that fails, a file is left as it was.
+ */
+int cmd_export(struct recording *rec, const struct exporter *exporter,
+	       const struct export_options *opts, const char *output, struct err *err);
 
 /*
  * Render the finished @recording (a path) with @exporter into the file @output: the -f of record.

@@ -24,6 +24,14 @@ const struct exporter exporters[] = {
 		.run = export_json,
 	},
 	{
+		.name = "speedscope",
+		.description = "for speedscope.app: a profile of each thread, in the order of time",
+		.suffix = ".speedscope.json",
+		.stack = STACK_MIXED,
+		.needs = { .by_thread = true, .read_again = true },
+		.run = export_speedscope,
+	},
+	{
 		.name = "flame",
 		.description = "interactive flame graph (SVG), as drawn by 'rbpf flame'",
 		.suffix = ".svg",

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "profile/reader.h"
+#include "profile/replay.h"
 #include "view/stack_mode.h"
 
 struct buf;
@@ -21,13 +22,18 @@ struct export_options {
 	const struct view_filter *filter; /* NULL: everything */
 	bool weight_time;		  /* folded: weights in µs instead of samples */
 	bool threads;			  /* folded: thread name after the process name */
+	struct replay replay;		  /* where the samples are, see .needs.read_again */
 };
 
-/* run() appends to @out and returns 0, -ENOMEM, or what the format says; @err has the words. */
+/*
+ * run() appends to @out, which may be drained (buf.h), and returns 0, -ENOMEM, or what the format
+ * says; @err has the words. What wants the samples one by one (replay.h) has .needs.read_again.
+ */
 struct exporter {
 	const char *name;	   /* as given to -f */
 	const char *description;   /* one line, for help */
 	const char *suffix;	   /* usual file suffix, ".folded" */
+	bool binary;		   /* not for terminals */
 	enum stack_mode stack;	   /* which frames are exported if nothing else is asked for */
 	struct read_options needs; /* how the recording is to be read */
 	int (*run)(const struct profile *p, const struct export_options *opts, struct buf *out,

@@ -14,6 +14,8 @@ int export_folded(const struct profile *p, const struct export_options *opts, st
 		  struct err *err);
 int export_json(const struct profile *p, const struct export_options *opts, struct buf *out,
 		struct err *err);
+int export_speedscope(const struct profile *p, const struct export_options *opts, struct buf *out,
+		      struct err *err);
 int export_flame(const struct profile *p, const struct export_options *opts, struct buf *out,
 		 struct err *err);
 

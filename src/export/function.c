@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "export/function.h"
+
+#include <inttypes.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "profile/profile.h"
+#include "view/label.h"
+#include "view/tree.h"
+
+void function_of_frame(const struct profile *p, uint32_t frame, struct function *ret)
+{
+	const struct profile_frame *f = &p->frames[frame];
+
+	*ret = (struct function) { .name = label_frame(p, frame), .file = "" };
+	if (f->kind == FRAME_CFUNC)
+		return;
+	if (f->file)
+		ret->file = profile_str(p, f->file);
+	else if (f->module != PROFILE_NONE)
+		ret->file = profile_str(p, p->modules[f->module].path);
+	ret->line = f->func_line;
+}
+
+void function_thread_title(const struct profile *p, uint32_t thread, struct buf *out)
+{
+	uint32_t process = p->threads[thread].process;
+
+	label_process(p, process, out);
+	buf_addstr(out, ": ");
+	label_thread(p, thread, out);
+	buf_addf(out, " (pid %" PRIu32 ", tid %" PRIu32 ")", p->processes[process].pid,
+		 p->threads[thread].tid);
+}
+
+int export_error(int r, struct err *err)
+{
+	return !r || (err && err->code == r) ? r : tree_error(r, err);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "export/shown.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "view/filter.h"
+
+int shown_init(const struct profile *p, const struct view_filter *f, struct shown *ret)
+{
+	struct shown s = { .profile = p, .nearest = calloc(p->n_stacks + 1, sizeof(*s.nearest)) };
+	int r = s.nearest ? view_selection_new(p, f, &s.selection) : -ENOMEM;
+
+	if (r) {
+		shown_deinit(&s);
+		return r;
+	}
+	for (size_t i = 1; i < p->n_stacks; i++)
+		s.nearest[i] = view_frame_shown(s.selection, p->stacks[i].frame)
+				       ? (uint32_t)i
+				       : s.nearest[p->stacks[i].parent];
+	*ret = s;
+	return 0;
+}
+
+void shown_deinit(struct shown *s)
+{
+	view_selection_free(s->selection);
+	free(s->nearest);
+	*s = (struct shown)SHOWN_INIT;
+}
+
+uint32_t shown_stack(const struct shown *s, uint32_t stack)
+{
+	return stack && !s->nearest[stack] ? view_stack_instead(s->selection) : s->nearest[stack];
+}
+
+bool shown_sample(const struct shown *s, const struct profile_sample *sample)
+{
+	const struct profile_aggregate alike = profile_aggregate_of(sample);
+
+	return view_selected(s->selection, &alike);
+}
+
+int shown_frames(const struct shown *s, uint32_t stack, uint32_t **frames, size_t *cap, size_t *ret)
+{
+	size_t n = 0;
+
+	for (; stack; stack = shown_callers(s, stack)) {
+		if (array_reserve(*frames, *cap, n + 1))
+			return -ENOMEM;
+		(*frames)[n++] = s->profile->stacks[stack].frame;
+	}
+	*ret = n;
+	return 0;
+}

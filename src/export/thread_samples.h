@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The samples of one thread after another, each in the order of time, for formats that have a list
+ * for each thread.
+ *
+ * A recording has the samples of all threads mixed. As many threads at a time as memory is meant to
+ * hold are read from it (replay.h), so that it is read several times if it is long. A thread that
+ * has more samples than that alone is read anew each time that its samples are asked for.
+ */
+#ifndef RBPF_EXPORT_THREAD_SAMPLES_H
+#define RBPF_EXPORT_THREAD_SAMPLES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+
+struct err;
+struct profile;
+struct replay;
+struct shown;
+
+/* One sample, with the stack that is shown of it. */
+struct thread_sample {
+	uint64_t ts; /* ns, CLOCK_MONOTONIC; not before the one of the sample before */
+	uint64_t value;
+	uint32_t stack; /* shown.h; 0: nothing of it is shown */
+	uint16_t cpu;
+	uint16_t flags;
+};
+
+/* How many are kept at a time: 192 MiB. */
+#define THREAD_SAMPLES_MAX (8u << 20)
+
+struct thread_samples;
+
+/*
+ * Those that @shown selects; @max is THREAD_SAMPLES_MAX, or less for tests. All but @ret must live
+ * longer than *@ret, which is to be released with thread_samples_free(). The profile must be
+ * by_thread. Returns 0 or -ENOMEM.
+ */
+int thread_samples_new(const struct shown *shown, const struct replay *from, size_t max,
+		       struct thread_samples **ret);
+void thread_samples_free(struct thread_samples *t); /* accepts NULL */
+
+static inline void thread_samples_freep(struct thread_samples **t)
+{
+	thread_samples_free(*t);
+}
+#define _cleanup_thread_samples_ _cleanup_(thread_samples_freep)
+
+/* The number of threads with samples; one of them (by index): in the order of names, then tids. */
+size_t thread_samples_count(const struct thread_samples *t);
+uint32_t thread_samples_thread(const struct thread_samples *t, size_t i);
+
+/*
+ * Call @fn with each sample of the @i-th thread. To be called in the order of threads, any number
+ * of times for each. Returns 0, what @fn returns, which ends it, or what profile_each_sample() does.
+ */
+typedef int thread_sample_fn(void *arg, const struct thread_sample *s);
+int thread_samples_each(struct thread_samples *t, size_t i, thread_sample_fn *fn, void *arg,
+			struct err *err);
+
+#endif

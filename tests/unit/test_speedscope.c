@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include <criterion/criterion.h>
+#include <jansson.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "export/export.h"
+#include "support/awkward.h"
+#include "support/profile_builder.h"
+#include "view/filter.h"
+#include "view/label.h"
+
+static struct profile_builder b;
+
+static void setup(void)
+{
+	builder_init(&b);
+}
+
+static void teardown(void)
+{
+	builder_deinit(&b);
+}
+
+TestSuite(speedscope, .init = setup, .fini = teardown);
+
+static void export(const struct view_filter *f, struct buf *out)
+{
+	const struct export_options opts = { .filter = f };
+	struct err err = { 0 };
+
+	builder_finish(&b);
+	cr_assert_eq(exporter_find("speedscope")->run(&b.out.profile, &opts, out, &err), 0, "%s",
+		     err.msg);
+}
+
+static void expect_end(const struct view_filter *f, const char *expected)
+{
+	struct buf out = BUF_INIT;
+
+	export(f, &out);
+	cr_assert_gt(out.len, strlen(expected));
+	cr_expect_str_eq(out.data + out.len - strlen(expected), expected, "%s", out.data);
+	buf_deinit(&out);
+}
+
+/* A run of equal stacks is one sample; b#x of another file is another function. */
+static void build(void)
+{
+	uint32_t process = builder_process(&b, 42, "/usr/bin/ruby3.3 app.rb");
+	uint32_t thread = builder_thread(&b, process, 43, "worker");
+	uint32_t main = builder_frame(&b, FRAME_RUBY, "<main>", "/app/a.rb", 9, 1);
+	uint32_t outer = builder_stack(&b, 0, main);
+	uint32_t call = builder_stack(
+		&b, outer, builder_frame(&b, FRAME_CFUNC, "Array#each", "/app/a.rb", 9, 0));
+	uint32_t inner = builder_stack(&b, call,
+				       builder_frame(&b, FRAME_RUBY, "b\"x", "/app/b.rb", 4, 3));
+
+	builder_sample(&b, thread, inner, 5, 0);
+	builder_sample(&b, thread, inner, 7, 0);
+	builder_sample(&b, thread, call, 1, 0);
+	builder_sample(&b, thread, 0, 2, 0);
+	builder_sample(&b, thread, inner, 4, 0);
+}
+
+#define FRAMES                                                                                     \
+	"\"shared\":{\"frames\":[{\"name\":\"<main>\",\"file\":\"/app/a.rb\",\"line\":1},"         \
+	"{\"name\":\"Array#each\"},{\"name\":\"b\\\"x\",\"file\":\"/app/b.rb\",\"line\":3}]},"
+#define PROFILE(name)                                                                              \
+	"{\"type\":\"sampled\",\"name\":\"" name "\",\"unit\":\"nanoseconds\",\"startValue\":0,"
+#define ALL    PROFILE("all threads (not in the order of time)")
+#define WORKER PROFILE("ruby3.3: worker (pid 42, tid 43)")
+
+Test(speedscope, a_profile_of_all_and_of_each_thread)
+{
+	build();
+	expect_end(NULL, FRAMES "\"profiles\":[" ALL
+				"\"samples\":[[],[0,1],[0,1,2]],\"weights\":[2,1,16],"
+				"\"endValue\":19}," WORKER "\"samples\":[[0,1,2],[0,1],[],[0,1,2]],"
+				"\"weights\":[12,1,2,4],\"endValue\":19}]}\n");
+}
+
+Test(speedscope, of_what_passes_the_filter)
+{
+	const struct view_filter f = { .stack = STACK_RUBY, .hide = 1u << ORIGIN_CFUNC };
+	pid_t tid = 43;
+	const struct view_filter one = { .tids = &tid, .n_tids = 1 };
+
+	build();
+	builder_sample(&b, builder_thread(&b, 0, 44, "other"), 0, 100, 0);
+	expect_end(&one, "\"weights\":[12,1,2,4],\"endValue\":19}]}\n");
+	expect_end(&f,
+		   "\"samples\":[[0,2],[0],[],[0,2]],\"weights\":[12,1,2,4],\"endValue\":19}]}\n");
+}
+
+Test(speedscope, any_names_are_json)
+{
+	struct buf out = BUF_INIT;
+	json_error_t why;
+	json_t *root;
+
+	awkward_build(&b);
+	builder_add_random(&b, 5, 500);
+	export(NULL, &out);
+	root = json_loadb(out.data, out.len, JSON_REJECT_DUPLICATES, &why);
+	cr_assert_not_null(root, "%s", why.text);
+	cr_expect_eq(json_array_size(json_object_get(root, "profiles")), 5, "4 threads, and all");
+	json_decref(root);
+	buf_deinit(&out);
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//
+// What the consumers of rbpf's exports make of them, compared with `rbpf report --json`.
+//
+// usage: node export.mjs RECORDING...      as export.sh starts it
+//
+// A consumer knows functions by less than rbpf does, such as by their names alone. What it must show
+// is computed from the samples of `rbpf export -f json`, with the consumer's own idea of a function;
+// with rbpf's idea the same computation must give the rows of the report.
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+
+import * as speedscope from './formats/speedscope.mjs';
+
+const formats = { speedscope };
+const only = process.env.ONLY?.split(',');
+
+let passed = 0, failed = 0;
+const skipped = [];
+function check(condition, what) {
+	if (condition)
+		passed++;
+	else if (++failed < 50)
+		console.log(`FAIL: ${what}`);
+}
+
+const rbpf = (...args) => execFileSync(process.env.RBPF, args, { maxBuffer: 1 << 30 });
+
+// Compare two maps of numbers or texts, key by key.
+function checkMaps(got, expected, what) {
+	const short = s => JSON.stringify(s)?.slice(0, 200);
+
+	check(got.size === expected.size, `${what}: ${got.size} entries, not ${expected.size}`);
+	for (const [key, value] of expected)
+		check(JSON.stringify(got.get(key)) === JSON.stringify(value),
+			`${what}: ${short(key)}: ${short(got.get(key))}, not ${short(value)}`);
+	for (const key of got.keys())
+		if (!expected.has(key))
+			check(false, `${what}: ${short(key)} is not expected`);
+}
+
+// A recording as `rbpf export -f json` has it, with frames and samples as the exports show them.
+class Recording {
+	constructor(file) {
+		this.file = file;
+		this.name = basename(file, '.data');
+		Object.assign(this, JSON.parse(rbpf('export', '-f', 'json', '--stack', 'mixed', '-i', file)));
+		for (const frame of this.frames)
+			Object.assign(frame, this.functionOf(frame));
+		for (const sample of this.samples)
+			sample.frames = this.framesOf(sample.stack);
+	}
+
+	// As exports name the function of a frame.
+	functionOf(frame) {
+		const cfunc = frame.kind === 'cfunc';
+		const module = frame.module === null ? '' : this.modules[frame.module].path;
+
+		return {
+			name: frame.label || '[unnamed]',
+			file: cfunc ? '' : frame.path || module,
+			funcLine: cfunc ? 0 : frame.func_line,
+		};
+	}
+
+	// The frames of a stack, the innermost first.
+	framesOf(stack) {
+		const frames = [];
+
+		for (; this.stacks[stack].frame !== null; stack = this.stacks[stack].parent)
+			frames.push(this.frames[this.stacks[stack].frame]);
+		return frames;
+	}
+
+	// Self and total samples and values by @key of a frame, which may be null: of no function.
+	sums(key, { samples = this.samples } = {}) {
+		const sums = new Map();
+		const at = k => {
+			if (!sums.has(k))
+				sums.set(k, { samples: 0, total_samples: 0, self: 0, total: 0 });
+			return sums.get(k);
+		};
+
+		for (const { frames, value } of samples) {
+			const keys = frames.map(key).filter(k => k !== null);
+
+			for (const k of new Set(keys)) {
+				at(k).total_samples++;
+				at(k).total += value;
+			}
+			if (keys.length) {
+				at(keys[0]).samples++;
+				at(keys[0]).self += value;
+			}
+		}
+		return sums;
+	}
+
+	// What is compared everywhere, of one of the sums.
+	export(format, ...args) {
+		return rbpf('export', '-f', format, '-i', this.file, ...args);
+	}
+}
+
+function checkReport(recording) {
+	const rows = JSON.parse(rbpf('report', '--json', '-n', '0', '--stack', 'mixed', '-i', recording.file)).rows;
+	const got = new Map(), expected = new Map();
+	const put = (map, key, row) => map.set(key, [...map.get(key) ?? [], row].sort());
+
+	for (const r of rows)
+		put(got, JSON.stringify([r.kind, r.label, r.path, r.line]),
+			[r.samples, r.total_samples, r.self_ns, r.total_ns].join());
+	const sums = recording.sums(f => JSON.stringify([f.kind, f.label, f.kind === 'cfunc' ? '' : f.path,
+		f.funcLine, f.kind === 'cfunc' ? '' : f.file]));
+	for (const [key, s] of sums)
+		put(expected, JSON.stringify(JSON.parse(key).slice(0, 4)),
+			[s.samples, s.total_samples, s.self, s.total].join());
+	checkMaps(got, expected, `${recording.name}: report`);
+}
+
+const dir = mkdtempSync(join(tmpdir(), 'rbpf-export-'));
+const recordings = process.argv.slice(2).map(file => new Recording(file));
+
+for (const recording of recordings)
+	checkReport(recording);
+for (const [name, format] of Object.entries(formats)) {
+	const missing = format.missing?.();
+
+	if (only && !only.includes(name))
+		continue;
+	if (missing) {
+		skipped.push(`${name}: ${missing}`);
+		continue;
+	}
+	const consumer = await format.open(dir);
+	for (const recording of recordings)
+		await format.validate(consumer, recording, {
+			check: (condition, what) => check(condition, `${recording.name}: ${name}: ${what}`),
+			checkMaps: (got, expected, what) => checkMaps(got, expected, `${recording.name}: ${name}: ${what}`),
+		});
+	await format.close?.(consumer);
+}
+rmSync(dir, { recursive: true, force: true });
+for (const what of skipped)
+	console.log(`skipped: ${what}`);
+console.log(`${passed} passed, ${failed} failed`);
+process.exit(failed ? 1 : skipped.length ? 77 : 0);
