@@ -32,6 +32,15 @@ const struct exporter exporters[] = {
 		.run = export_speedscope,
 	},
 	{
+		.name = "pprof",
+		.description = "for pprof: functions, lines, threads (profile.proto, compressed)",
+		.suffix = ".pb.gz",
+		.binary = true,
+		.stack = STACK_MIXED,
+		.needs = { .by_thread = true },
+		.run = export_pprof,
+	},
+	{
 		.name = "flame",
 		.description = "interactive flame graph (SVG), as drawn by 'rbpf flame'",
 		.suffix = ".svg",

@@ -16,6 +16,8 @@ int export_json(const struct profile *p, const struct export_options *opts, stru
 		struct err *err);
 int export_speedscope(const struct profile *p, const struct export_options *opts, struct buf *out,
 		      struct err *err);
+int export_pprof(const struct profile *p, const struct export_options *opts, struct buf *out,
+		 struct err *err);
 int export_flame(const struct profile *p, const struct export_options *opts, struct buf *out,
 		 struct err *err);
 

@@ -19,6 +19,9 @@ struct function {
 	uint32_t line;	  /* of the definition; 0 if it is not known */
 };
 
+/* The name of a function that stands for the stack of a sample that has none. */
+#define FUNCTION_NONE "[no stack]"
+
 /* The function of a frame: the same of all frames of one group (GROUP_BY_FUNCTION). */
 void function_of_frame(const struct profile *p, uint32_t frame, struct function *ret);
 

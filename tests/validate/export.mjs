@@ -12,9 +12,10 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 
+import * as pprof from './formats/pprof.mjs';
 import * as speedscope from './formats/speedscope.mjs';
 
-const formats = { speedscope };
+const formats = { speedscope, pprof };
 const only = process.env.ONLY?.split(',');
 
 let passed = 0, failed = 0;
@@ -98,7 +99,14 @@ class Recording {
 		return sums;
 	}
 
-	// What is compared everywhere, of one of the sums.
+	// For formats that have no samples without a function.
+	withPlaceholder() {
+		const none = { kind: 'unknown', name: '[no stack]', file: '', funcLine: 0, line: 0 };
+		const samples = this.samples.map(s => s.frames.length ? s : { ...s, frames: [none] });
+
+		return Object.assign(Object.create(Recording.prototype), this, { samples });
+	}
+
 	export(format, ...args) {
 		return rbpf('export', '-f', format, '-i', this.file, ...args);
 	}

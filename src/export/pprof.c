@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The profile.proto of pprof, compressed: https://github.com/google/pprof/tree/main/proto
+ *
+ * A function is what it is in reports; a location is a line of it, or an address. Ruby functions
+ * have no mapping. Functions have no system_name: pprof takes the name of one that has one for C++
+ * and demangles it, which leaves "Integer#" of "Integer#<=>".
+ *
+ * Samples of one thread with the same stack are one. pprof leaves out what has no location, so a
+ * sample without frames gets one of a function that says so.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/intern.h"
+#include "base/json.h"
+#include "export/export.h"
+#include "export/exporters.h"
+#include "export/function.h"
+#include "export/gzip.h"
+#include "export/protobuf.h"
+#include "export/shown.h"
+#include "view/filter.h"
+#include "view/group.h"
+#include "view/label.h"
+
+/* Numbers of fields in profile.proto. */
+enum profile_field {
+	PROFILE_SAMPLE_TYPE = 1,
+	PROFILE_SAMPLE = 2,
+	PROFILE_MAPPING = 3,
+	PROFILE_LOCATION = 4,
+	PROFILE_FUNCTION = 5,
+	PROFILE_STRING = 6,
+	PROFILE_TIME_NANOS = 9,
+	PROFILE_DURATION_NANOS = 10,
+	PROFILE_PERIOD_TYPE = 11,
+	PROFILE_PERIOD = 12,
+	PROFILE_COMMENT = 13,
+	PROFILE_DEFAULT_SAMPLE_TYPE = 14,
+};
+
+enum value_type_field { VALUE_TYPE_TYPE = 1, VALUE_TYPE_UNIT = 2 };
+enum sample_field { SAMPLE_LOCATION_ID = 1, SAMPLE_VALUE = 2, SAMPLE_LABEL = 3 };
+enum label_field { LABEL_KEY = 1, LABEL_STR = 2, LABEL_NUM = 3 };
+enum mapping_field {
+	MAPPING_ID = 1,
+	MAPPING_FILENAME = 5,
+	MAPPING_BUILD_ID = 6,
+	MAPPING_HAS_FUNCTIONS = 7,
+	MAPPING_HAS_FILENAMES = 8,
+	MAPPING_HAS_LINE_NUMBERS = 9,
+	MAPPING_HAS_INLINE_FRAMES = 10,
+};
+enum location_field {
+	LOCATION_ID = 1,
+	LOCATION_MAPPING_ID = 2,
+	LOCATION_ADDRESS = 3,
+	LOCATION_LINE = 4,
+};
+enum line_field { LINE_FUNCTION_ID = 1, LINE_LINE = 2 };
+enum function_field {
+	FUNCTION_ID = 1,
+	FUNCTION_NAME = 2,
+	FUNCTION_FILENAME = 4,
+	FUNCTION_START_LINE = 5,
+};
+
+/* The first mapping is the program, by which pprof calls the profile. */
+#define MAPPING_PROGRAM 1u
+
+/* Samples of one thread and stack. */
+struct pprof_sample {
+	uint32_t thread;
+	uint32_t stack; /* shown */
+	uint64_t samples;
+	uint64_t value;
+};
+
+struct pprof {
+	const struct profile *profile;
+	struct shown shown;
+	struct groups functions;
+	struct intern strings; /* id 0 is "" */
+	bool *used;	       /* by frame: it is a location; the one after the last: no frame */
+	bool failed;	       /* a string could not be added */
+	struct pprof_sample *samples;
+	size_t n_samples;
+	uint32_t *frames; /* scratch: of a stack */
+	size_t cap_frames;
+	struct buf message, part; /* scratch: a message, and one within it */
+	struct buf *out;
+};
+
+static void pprof_deinit(struct pprof *w)
+{
+	shown_deinit(&w->shown);
+	groups_deinit(&w->functions);
+	intern_deinit(&w->strings);
+	free(w->used);
+	free(w->samples);
+	free(w->frames);
+	buf_deinit(&w->message);
+	buf_deinit(&w->part);
+}
+
+static uint32_t string(struct pprof *w, const char *s)
+{
+	uint32_t id = 0;
+
+	if (intern_str(&w->strings, s, &id))
+		w->failed = true;
+	return id;
+}
+
+static void end_message(struct pprof *w, enum profile_field field)
+{
+	protobuf_bytes(w->out, field, buf_str(&w->message), w->message.len);
+	w->failed |= buf_failed(&w->message);
+	buf_reset(&w->message);
+}
+
+/* ---- samples ---- */
+
+static int compare_samples(const void *a, const void *b)
+{
+	const struct pprof_sample *x = a, *y = b;
+
+	if (x->thread != y->thread)
+		return x->thread < y->thread ? -1 : 1;
+	return (x->stack > y->stack) - (x->stack < y->stack);
+}
+
+static int find_samples(struct pprof *w)
+{
+	const struct profile *p = w->profile;
+	size_t n = 0;
+
+	w->samples = calloc(p->n_aggregates + 1, sizeof(*w->samples));
+	if (!w->samples)
+		return -ENOMEM;
+	for (size_t i = 0; i < p->n_aggregates; i++) {
+		const struct profile_aggregate *a = &p->aggregates[i];
+
+		if (view_selected(w->shown.selection, a))
+			w->samples[n++] = (struct pprof_sample) {
+				.thread = a->thread,
+				.stack = shown_stack(&w->shown, a->stack),
+				.samples = a->samples,
+				.value = a->value,
+			};
+	}
+	if (n)
+		qsort(w->samples, n, sizeof(*w->samples), compare_samples);
+	for (size_t i = 0; i < n; i++) {
+		struct pprof_sample *last = w->n_samples ? &w->samples[w->n_samples - 1] : NULL;
+
+		if (!last || compare_samples(last, &w->samples[i])) {
+			w->samples[w->n_samples++] = w->samples[i];
+			continue;
+		}
+		last->samples += w->samples[i].samples;
+		profile_add(&last->value, w->samples[i].value);
+	}
+	return 0;
+}
+
+static void add_label(struct pprof *w, const char *key, const char *str, uint64_t num)
+{
+	buf_reset(&w->part);
+	protobuf_u64(&w->part, LABEL_KEY, string(w, key));
+	protobuf_u64(&w->part, LABEL_STR, str ? string(w, str) : 0);
+	protobuf_u64(&w->part, LABEL_NUM, num);
+	protobuf_bytes(&w->message, SAMPLE_LABEL, buf_str(&w->part), w->part.len);
+}
+
+static void add_labels(struct pprof *w, uint32_t thread)
+{
+	const struct profile *p = w->profile;
+	uint32_t process = p->threads[thread].process;
+	_cleanup_buf_ struct buf name = BUF_INIT;
+
+	label_process(p, process, &name);
+	add_label(w, "comm", buf_str(&name), 0);
+	buf_reset(&name);
+	label_thread(p, thread, &name);
+	add_label(w, "thread", buf_str(&name), 0);
+	add_label(w, "pid", NULL, p->processes[process].pid);
+	add_label(w, "tid", NULL, p->threads[thread].tid);
+	w->failed |= buf_failed(&name);
+}
+
+/* Lines of a method in C are its callers'. */
+static uint32_t location_of(const struct pprof *w, uint32_t frame)
+{
+	return w->profile->frames[frame].kind == FRAME_CFUNC
+		       ? w->functions.frame[w->functions.of_frame[frame]]
+		       : frame;
+}
+
+static void use_location(struct pprof *w, uint32_t location)
+{
+	w->used[location] = true;
+	buf_add_varint(&w->part, (uint64_t)location + 1);
+}
+
+static int add_sample(struct pprof *w, const struct pprof_sample *s)
+{
+	size_t n;
+	int r = shown_frames(&w->shown, s->stack, &w->frames, &w->cap_frames, &n);
+
+	if (r)
+		return r;
+	buf_reset(&w->part);
+	for (size_t i = 0; i < n; i++)
+		use_location(w, location_of(w, w->frames[i]));
+	if (!n)
+		use_location(w, (uint32_t)w->profile->n_frames);
+	protobuf_bytes(&w->message, SAMPLE_LOCATION_ID, buf_str(&w->part), w->part.len);
+	buf_reset(&w->part);
+	buf_add_varint(&w->part, json_clamp(s->samples));
+	buf_add_varint(&w->part, json_clamp(s->value));
+	protobuf_bytes(&w->message, SAMPLE_VALUE, buf_str(&w->part), w->part.len);
+	add_labels(w, s->thread);
+	end_message(w, PROFILE_SAMPLE);
+	return w->failed || buf_failed(w->out) ? -ENOMEM : 0;
+}
+
+/* ---- definitions ---- */
+
+/* The program of the first process that has one. */
+static const char *program(const struct profile *p)
+{
+	for (size_t i = 0; i < p->n_processes; i++)
+		if (p->processes[i].exe)
+			return profile_str(p, p->processes[i].exe);
+	return "ruby";
+}
+
+static void add_mapping(struct pprof *w, uint64_t id, const char *path, const char *build_id)
+{
+	protobuf_u64(&w->message, MAPPING_ID, id);
+	protobuf_u64(&w->message, MAPPING_FILENAME, string(w, path));
+	protobuf_u64(&w->message, MAPPING_BUILD_ID, string(w, build_id));
+	/* All is named that could be: pprof need not look for the files. */
+	for (uint32_t field = MAPPING_HAS_FUNCTIONS; field <= MAPPING_HAS_INLINE_FRAMES; field++)
+		protobuf_u64(&w->message, field, true);
+	end_message(w, PROFILE_MAPPING);
+}
+
+static void add_mappings(struct pprof *w)
+{
+	const struct profile *p = w->profile;
+
+	add_mapping(w, MAPPING_PROGRAM, program(p), "");
+	for (size_t i = 0; i < p->n_modules; i++)
+		add_mapping(w, MAPPING_PROGRAM + 1 + i, profile_str(p, p->modules[i].path),
+			    profile_str(p, p->modules[i].build_id));
+}
+
+static void add_location(struct pprof *w, uint32_t frame)
+{
+	const struct profile_frame *f = &w->profile->frames[frame];
+
+	buf_reset(&w->part);
+	protobuf_u64(&w->part, LINE_FUNCTION_ID, (uint64_t)w->functions.of_frame[frame] + 1);
+	if (f->kind != FRAME_CFUNC)
+		protobuf_u64(&w->part, LINE_LINE, f->line);
+	protobuf_u64(&w->message, LOCATION_ID, (uint64_t)frame + 1);
+	if (f->module != PROFILE_NONE) {
+		protobuf_u64(&w->message, LOCATION_MAPPING_ID,
+			     MAPPING_PROGRAM + 1 + (uint64_t)f->module);
+		protobuf_u64(&w->message, LOCATION_ADDRESS, f->address);
+	}
+	protobuf_bytes(&w->message, LOCATION_LINE, buf_str(&w->part), w->part.len);
+	end_message(w, PROFILE_LOCATION);
+}
+
+static void add_function(struct pprof *w, uint32_t group, const struct function *f)
+{
+	protobuf_u64(&w->message, FUNCTION_ID, (uint64_t)group + 1);
+	protobuf_u64(&w->message, FUNCTION_NAME, string(w, f->name));
+	protobuf_u64(&w->message, FUNCTION_FILENAME, string(w, f->file));
+	protobuf_u64(&w->message, FUNCTION_START_LINE, f->line);
+	end_message(w, PROFILE_FUNCTION);
+}
+
+/* For samples without frames. */
+static void add_no_stack(struct pprof *w)
+{
+	const struct function f = { .name = FUNCTION_NONE, .file = "" };
+	uint32_t group = (uint32_t)w->functions.n;
+
+	buf_reset(&w->part);
+	protobuf_u64(&w->part, LINE_FUNCTION_ID, (uint64_t)group + 1);
+	protobuf_u64(&w->message, LOCATION_ID, (uint64_t)w->profile->n_frames + 1);
+	protobuf_bytes(&w->message, LOCATION_LINE, buf_str(&w->part), w->part.len);
+	end_message(w, PROFILE_LOCATION);
+	add_function(w, group, &f);
+}
+
+/* Of what samples refer to. */
+static int add_definitions(struct pprof *w)
+{
+	const struct profile *p = w->profile;
+	_cleanup_free_ bool *functions = calloc(w->functions.n + 1, sizeof(*functions));
+
+	if (!functions)
+		return -ENOMEM;
+	add_mappings(w);
+	for (size_t i = 0; i < p->n_frames; i++) {
+		if (!w->used[i])
+			continue;
+		add_location(w, (uint32_t)i);
+		functions[w->functions.of_frame[i]] = true;
+	}
+	for (size_t i = 0; i < w->functions.n; i++) {
+		struct function f;
+
+		if (!functions[i])
+			continue;
+		function_of_frame(p, w->functions.frame[i], &f);
+		add_function(w, (uint32_t)i, &f);
+	}
+	if (w->used[p->n_frames])
+		add_no_stack(w);
+	return 0;
+}
+
+/* ---- what the samples are ---- */
+
+static void add_value_type(struct pprof *w, enum profile_field field, const char *type,
+			   const char *unit)
+{
+	protobuf_u64(&w->message, VALUE_TYPE_TYPE, string(w, type));
+	protobuf_u64(&w->message, VALUE_TYPE_UNIT, string(w, unit));
+	end_message(w, field);
+}
+
+static void add_types(struct pprof *w)
+{
+	static const char *const units[VALUE_UNITS] = {
+		[UNIT_NS] = "nanoseconds",
+		[UNIT_BYTES] = "bytes",
+		[UNIT_OBJECTS] = "count",
+		[UNIT_COUNT] = "count",
+	};
+	const struct profile *p = w->profile;
+	const struct profile_event *event = profile_event(p);
+	uint64_t first, last;
+
+	profile_time_range(p, &first, &last);
+	add_value_type(w, PROFILE_SAMPLE_TYPE, "samples", "count");
+	add_value_type(w, PROFILE_SAMPLE_TYPE, event->name, units[event->unit]);
+	protobuf_u64(w->out, PROFILE_DEFAULT_SAMPLE_TYPE, string(w, event->name));
+	if (event->period) {
+		add_value_type(w, PROFILE_PERIOD_TYPE, event->name, units[event->unit]);
+		protobuf_u64(w->out, PROFILE_PERIOD, json_clamp(event->period));
+	}
+	protobuf_u64(w->out, PROFILE_TIME_NANOS, json_clamp(p->meta.start_realtime_ns));
+	protobuf_u64(w->out, PROFILE_DURATION_NANOS, json_clamp(last - first));
+	if (p->meta.command)
+		protobuf_u64(w->out, PROFILE_COMMENT, string(w, p->meta.command));
+}
+
+static void add_strings(struct pprof *w)
+{
+	for (uint32_t i = 0; i < w->strings.count; i++) {
+		size_t len;
+		const char *s = intern_get(&w->strings, i, &len);
+
+		protobuf_bytes(w->out, PROFILE_STRING, s, len);
+	}
+}
+
+static int write_profile(struct pprof *w)
+{
+	int r;
+
+	w->used = calloc(w->profile->n_frames + 1, sizeof(*w->used));
+	if (!w->used)
+		return -ENOMEM;
+	string(w, ""); /* is the first */
+	add_types(w);
+	r = find_samples(w);
+	for (size_t i = 0; !r && i < w->n_samples; i++)
+		r = add_sample(w, &w->samples[i]);
+	if (!r)
+		r = add_definitions(w);
+	if (!r)
+		add_strings(w);
+	return r ? r : w->failed ? -ENOMEM : 0;
+}
+
+int export_pprof(const struct profile *p, const struct export_options *opts, struct buf *out,
+		 struct err *err)
+{
+	struct pprof w = { .profile = p };
+	struct gzip gzip;
+	int r, finished;
+
+	r = shown_init(p, opts->filter, &w.shown);
+	if (!r)
+		r = groups_init(p, GROUP_BY_FUNCTION, &w.functions);
+	if (!r)
+		r = gzip_init(&gzip, out);
+	if (!r) {
+		w.out = &gzip.in;
+		r = write_profile(&w);
+		finished = gzip_finish(&gzip);
+		r = r ? r : finished;
+	}
+	pprof_deinit(&w);
+	return export_error(r, err);
+}

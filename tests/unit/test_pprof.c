@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include <criterion/criterion.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "export/export.h"
+#include "export/protobuf.h"
+#include "support/awkward.h"
+#include "support/profile_builder.h"
+#include "view/filter.h"
+
+static struct profile_builder b;
+
+static void setup(void)
+{
+	builder_init(&b);
+}
+
+static void teardown(void)
+{
+	builder_deinit(&b);
+}
+
+TestSuite(pprof, .init = setup, .fini = teardown);
+
+static int export(const struct view_filter *f, struct buf *out)
+{
+	const struct export_options opts = { .filter = f };
+	struct err err = { 0 };
+
+	builder_finish(&b);
+	return exporter_find("pprof")->run(&b.out.profile, &opts, out, &err);
+}
+
+/* What is in the gzip file @file. */
+static void unzip(const struct buf *file, struct buf *out)
+{
+	unsigned char bytes[4096];
+	z_stream z = { .next_in = (unsigned char *)file->data,
+		       .avail_in = (unsigned int)file->len };
+	int r;
+
+	cr_assert_eq(inflateInit2(&z, 15 + 16), Z_OK);
+	do {
+		z.next_out = bytes;
+		z.avail_out = sizeof(bytes);
+		r = inflate(&z, Z_NO_FLUSH);
+		buf_add(out, bytes, sizeof(bytes) - z.avail_out);
+	} while (r == Z_OK);
+	cr_assert_eq(r, Z_STREAM_END);
+	cr_expect_eq(z.avail_in, 0);
+	inflateEnd(&z);
+}
+
+static bool has(const struct buf *buf, const void *what, size_t len)
+{
+	return memmem(buf->data, buf->len, what, len);
+}
+
+#define HAS(buf, literal) has(buf, literal, sizeof(literal) - 1)
+
+Test(pprof, fields)
+{
+	struct buf out = BUF_INIT;
+
+	protobuf_u64(&out, 1, 150);
+	protobuf_u64(&out, 2, 0);
+	protobuf_bytes(&out, 16, "ab", 2);
+	protobuf_bytes(&out, 1, "", 0);
+	cr_assert_eq(out.len, 3 + 5 + 2);
+	cr_expect_eq(memcmp(out.data, "\x08\x96\x01\x82\x01\x02\x61\x62\x0a\x00", out.len), 0);
+	buf_deinit(&out);
+}
+
+Test(pprof, samples_of_a_thread_and_stack_are_one)
+{
+	uint32_t process = builder_process(&b, 42, "ruby");
+	uint32_t one = builder_thread(&b, process, 42, "one");
+	uint32_t stack = builder_path(&b, "a|b");
+	struct buf out = BUF_INIT, plain = BUF_INIT;
+
+	builder_sample(&b, one, stack, 5, 0);
+	builder_sample(&b, one, stack, 6, SAMPLE_KERNEL);
+	builder_sample(&b, builder_thread(&b, process, 43, "two"), stack, 1, 0);
+	cr_assert_eq(export(NULL, &out), 0);
+	unzip(&out, &plain);
+	/* Locations 2 and 1, 2 samples of 11; and 1 of 1. */
+	cr_expect(HAS(&plain, "\x0a\x02\x02\x01\x12\x02\x02\x0b"));
+	cr_expect(HAS(&plain, "\x0a\x02\x02\x01\x12\x02\x01\x01"));
+	cr_expect_not(HAS(&plain, "[no stack]"));
+	cr_expect_eq(memcmp(out.data + 4, "\0\0\0\0", 4), 0, "no time: the same bytes each time");
+	buf_deinit(&out);
+	buf_deinit(&plain);
+}
+
+Test(pprof, a_sample_without_frames_has_a_function)
+{
+	struct buf out = BUF_INIT, plain = BUF_INIT;
+
+	builder_add(&b, builder_thread(&b, builder_process(&b, 1, "ruby"), 1, "x"), 0, 1);
+	cr_assert_eq(export(NULL, &out), 0);
+	unzip(&out, &plain);
+	cr_expect(HAS(&plain, "[no stack]"));
+	buf_deinit(&out);
+	buf_deinit(&plain);
+}
+
+Test(pprof, more_than_the_output_may_take_is_said)
+{
+	struct buf out = { .max = 40000 };
+
+	awkward_build(&b);
+	cr_expect_lt(export(NULL, &out), 0, "a name alone has 64 KiB");
+	cr_expect(out.exceeded);
+	buf_deinit(&out);
+}
