@@ -17,7 +17,7 @@ export function missing() {
 export const open = dir => ({ dir });
 
 function pprof(consumer, ...args) {
-	return execFileSync('go', ['tool', 'pprof', '-symbolize=none', '-nodecount=0', '-nodefraction=0', '-edgefraction=0',
+	return execFileSync('go', ['tool', 'pprof', '-nodecount=0', '-nodefraction=0', '-edgefraction=0',
 		...args, join(consumer.dir, 'profile.pb.gz')], {
 		encoding: 'utf8', maxBuffer: 1 << 30, stdio: ['ignore', 'pipe', 'ignore'],
 		env: { ...process.env, GOFLAGS: '', HOME: consumer.dir, PPROF_TMPDIR: consumer.dir },
