@@ -41,6 +41,15 @@ const struct exporter exporters[] = {
 		.run = export_pprof,
 	},
 	{
+		.name = "callgrind",
+		.description =
+			"for KCachegrind and callgrind_annotate: costs of functions and calls",
+		.suffix = ".callgrind",
+		.stack = STACK_MIXED,
+		.needs = { .by_thread = true },
+		.run = export_callgrind,
+	},
+	{
 		.name = "flame",
 		.description = "interactive flame graph (SVG), as drawn by 'rbpf flame'",
 		.suffix = ".svg",

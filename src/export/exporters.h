@@ -18,6 +18,8 @@ int export_speedscope(const struct profile *p, const struct export_options *opts
 		      struct err *err);
 int export_pprof(const struct profile *p, const struct export_options *opts, struct buf *out,
 		 struct err *err);
+int export_callgrind(const struct profile *p, const struct export_options *opts, struct buf *out,
+		     struct err *err);
 int export_flame(const struct profile *p, const struct export_options *opts, struct buf *out,
 		 struct err *err);
 

@@ -12,10 +12,11 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 
+import * as callgrind from './formats/callgrind.mjs';
 import * as pprof from './formats/pprof.mjs';
 import * as speedscope from './formats/speedscope.mjs';
 
-const formats = { speedscope, pprof };
+const formats = { speedscope, pprof, callgrind };
 const only = process.env.ONLY?.split(',');
 
 let passed = 0, failed = 0;

@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Callgrind's profile format: https://valgrind.org/docs/manual/cl-format.html
+ *
+ * It has no stacks, but the costs of functions and of calls: for each line of a function what it
+ * costs itself, and for each line and callee what the callee costs with all that it calls. Readers
+ * take for the inclusive cost of a function either that of the calls of it, or its own cost and that
+ * of its calls. So that both are its total time,
+ *
+ *   - each thread is a function that calls the outermost ones of its stacks, and
+ *   - a function that is in a stack again stands there as another one, "Tree#walk'2", as callgrind's
+ *     --separate-recs=2 has it. Its own cost is a part of the function's. Its inclusive cost is of
+ *     less use, for it may call itself; but of one sample no call is counted twice.
+ *
+ * The number of calls is that of samples. A function is a name in a file, as readers have it; the
+ * object is the module, gem or library that it is from.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/intern.h"
+#include "base/json.h"
+#include "export/export.h"
+#include "export/exporters.h"
+#include "export/function.h"
+#include "export/shown.h"
+#include "view/filter.h"
+#include "view/label.h"
+
+struct cost_sum {
+	uint64_t value;
+	uint64_t samples;
+};
+
+/* A function of callgrind's. Members are ids in callgrind.names. */
+struct fn {
+	uint32_t file;
+	uint32_t name;
+};
+
+/* What is a line of the file: the own cost of a line, or a call from it. */
+struct cost_key {
+	uint32_t fn;
+	uint32_t line;
+	uint32_t callee; /* fn; NO_CALLEE: own cost */
+	uint32_t callee_line;
+};
+
+#define NO_CALLEE UINT32_MAX
+
+/* A call from whatever line. */
+struct call_key {
+	uint32_t fn;
+	uint32_t callee;
+};
+
+struct callgrind {
+	const struct profile *profile;
+	struct shown shown;
+	struct intern names; /* of objects, files and functions, as they are written */
+	struct intern fns;   /* struct fn */
+	uint32_t *objects;   /* by fn, in names */
+	size_t cap_objects;
+	struct intern keys;	/* struct cost_key */
+	struct cost_sum *costs; /* by key */
+	size_t cap_costs;
+	struct intern calls;  /* struct call_key */
+	uint32_t *last_stack; /* by call: the last stack that it was in, + 1 */
+	size_t cap_calls;
+	uint32_t *
+		of_frame[2]; /* by frame: its fn + 1, and that of its recursion; 0: not known yet */
+	uint32_t *seen;	     /* by fn: the last stack that it was in, + 1 */
+	size_t cap_seen;
+	struct cost_sum *weights; /* by shown stack */
+	struct cost_sum all;
+	uint32_t *frames; /* scratch: of a stack */
+	size_t cap_frames;
+	bool *named[3]; /* by name, of each kind: it was written with its number */
+	struct buf scratch;
+	struct buf *out;
+};
+
+static void callgrind_deinit(struct callgrind *c)
+{
+	shown_deinit(&c->shown);
+	intern_deinit(&c->names);
+	intern_deinit(&c->fns);
+	intern_deinit(&c->keys);
+	intern_deinit(&c->calls);
+	free(c->last_stack);
+	free(c->objects);
+	free(c->costs);
+	free(c->of_frame[0]);
+	free(c->of_frame[1]);
+	free(c->seen);
+	free(c->weights);
+	free(c->frames);
+	for (size_t i = 0; i < ARRAY_SIZE(c->named); i++)
+		free(c->named[i]);
+	buf_deinit(&c->scratch);
+}
+
+/* ---- functions ---- */
+
+/* Readers drop blanks at the start of a name, and cannot do without one. */
+static int add_name(struct callgrind *c, const char *name, const char *suffix, uint32_t *ret)
+{
+	buf_reset(&c->scratch);
+	name += strspn(name, " \t");
+	buf_addstr(&c->scratch, *name ? name : "???");
+	buf_addstr(&c->scratch, suffix);
+	if (buf_failed(&c->scratch))
+		return -ENOMEM;
+	return intern_add(&c->names, c->scratch.data, c->scratch.len, ret, NULL);
+}
+
+static int add_fn(struct callgrind *c, const char *object, const char *file, const char *name,
+		  const char *suffix, uint32_t *ret)
+{
+	struct fn fn;
+	bool is_new;
+	int r;
+
+	r = add_name(c, file, "", &fn.file);
+	if (!r)
+		r = add_name(c, name, suffix, &fn.name);
+	if (!r)
+		r = intern_add(&c->fns, &fn, sizeof(fn), ret, &is_new);
+	if (!r)
+		r = array_reserve(c->objects, c->cap_objects, c->fns.count);
+	return r || !is_new ? r : add_name(c, object, "", &c->objects[*ret]);
+}
+
+static int fn_of_frame(struct callgrind *c, uint32_t frame, bool recursion, uint32_t *ret)
+{
+	uint32_t *known = &c->of_frame[recursion][frame];
+	_cleanup_buf_ struct buf package = BUF_INIT;
+	struct function f;
+	int r;
+
+	if (!*known) {
+		function_of_frame(c->profile, frame, &f);
+		label_package(c->profile, frame, &package);
+		r = buf_failed(&package) ? -ENOMEM
+					 : add_fn(c, buf_str(&package), f.file, f.name,
+						  recursion ? "'2" : "", known);
+		if (r)
+			return r;
+		++*known;
+	}
+	*ret = *known - 1;
+	return 0;
+}
+
+/* The line of execution; a method in C has none of its own. */
+static uint32_t line_of(const struct callgrind *c, uint32_t frame)
+{
+	const struct profile_frame *f = &c->profile->frames[frame];
+
+	return f->kind == FRAME_CFUNC ? 0 : f->line;
+}
+
+/* ---- costs ---- */
+
+static int add_cost(struct callgrind *c, const struct cost_key *key, const struct cost_sum *sum)
+{
+	uint32_t id;
+	int r;
+
+	r = intern_add(&c->keys, key, sizeof(*key), &id, NULL);
+	if (!r)
+		r = array_reserve(c->costs, c->cap_costs, (size_t)id + 1);
+	if (r)
+		return r;
+	profile_add(&c->costs[id].value, sum->value);
+	profile_add(&c->costs[id].samples, sum->samples);
+	return 0;
+}
+
+/* The cost of a call in @stack, once. */
+static int add_call(struct callgrind *c, const struct cost_key *key, uint32_t stack)
+{
+	const struct call_key call = { key->fn, key->callee };
+	uint32_t id;
+	int r;
+
+	r = intern_add(&c->calls, &call, sizeof(call), &id, NULL);
+	if (!r)
+		r = array_reserve(c->last_stack, c->cap_calls, (size_t)id + 1);
+	if (r || c->last_stack[id] == stack + 1)
+		return r;
+	c->last_stack[id] = stack + 1;
+	return add_cost(c, key, &c->weights[stack]);
+}
+
+/* The function of @frame as it stands in @stack, whose outer frames were seen before. */
+static int next_fn(struct callgrind *c, uint32_t frame, uint32_t stack, uint32_t *ret)
+{
+	int r = fn_of_frame(c, frame, false, ret);
+
+	if (!r)
+		r = array_reserve(c->seen, c->cap_seen, (size_t)*ret + 1);
+	if (r)
+		return r;
+	if (c->seen[*ret] == stack + 1)
+		return fn_of_frame(c, frame, true, ret);
+	c->seen[*ret] = stack + 1;
+	return 0;
+}
+
+static int add_stack(struct callgrind *c, uint32_t stack)
+{
+	struct cost_key own = { .callee = NO_CALLEE };
+	uint32_t fn, frame;
+	size_t n;
+	int r = shown_frames(&c->shown, stack, &c->frames, &c->cap_frames, &n);
+
+	for (size_t i = n; !r && i--;) {
+		frame = c->frames[i];
+		r = next_fn(c, frame, stack, &fn);
+		if (!r && i + 1 < n) {
+			const struct cost_key call = {
+				.fn = own.fn,
+				.line = own.line,
+				.callee = fn,
+				.callee_line = c->profile->frames[frame].func_line,
+			};
+
+			r = add_call(c, &call, stack);
+		}
+		own.fn = fn;
+		own.line = line_of(c, frame);
+	}
+	return r ? r : add_cost(c, &own, &c->weights[stack]);
+}
+
+/* What the function that is a thread calls, or costs itself. */
+static int add_thread(struct callgrind *c, const struct profile_aggregate *a)
+{
+	const struct cost_sum sum = { a->value, a->samples };
+	struct cost_key key = { .callee = NO_CALLEE };
+	_cleanup_buf_ struct buf title = BUF_INIT;
+	uint32_t stack = shown_stack(&c->shown, a->stack), frame = PROFILE_NONE;
+	int r;
+
+	function_thread_title(c->profile, a->thread, &title);
+	r = buf_failed(&title) ? -ENOMEM
+			       : add_fn(c, "threads", "[threads]", buf_str(&title), "", &key.fn);
+	for (; stack; stack = shown_callers(&c->shown, stack))
+		frame = c->profile->stacks[stack].frame;
+	if (!r && frame != PROFILE_NONE) {
+		key.callee_line = c->profile->frames[frame].func_line;
+		r = fn_of_frame(c, frame, false, &key.callee);
+	}
+	return r ? r : add_cost(c, &key, &sum);
+}
+
+static int add_costs(struct callgrind *c)
+{
+	const struct profile *p = c->profile;
+	int r = 0;
+
+	for (size_t i = 0; i < p->n_aggregates && !r; i++) {
+		const struct profile_aggregate *a = &p->aggregates[i];
+		struct cost_sum *weight = &c->weights[shown_stack(&c->shown, a->stack)];
+
+		if (!view_selected(c->shown.selection, a))
+			continue;
+		profile_add(&weight->value, a->value);
+		profile_add(&weight->samples, a->samples);
+		profile_add(&c->all.value, a->value);
+		profile_add(&c->all.samples, a->samples);
+		r = add_thread(c, a);
+	}
+	for (size_t i = 1; i < p->n_stacks && !r; i++)
+		if (c->weights[i].samples)
+			r = add_stack(c, (uint32_t)i);
+	return r;
+}
+
+/* ---- the file ---- */
+
+/* "fn=(3) Foo#bar", and from the second time on "fn=(3)". */
+static void write_name(struct callgrind *c, const char *key, bool *named, uint32_t name)
+{
+	buf_addstr(c->out, key);
+	buf_addstr(c->out, "=(");
+	buf_add_u64(c->out, (uint64_t)name + 1);
+	buf_addch(c->out, ')');
+	if (!named[name]) {
+		buf_addch(c->out, ' ');
+		buf_addstr(c->out, intern_get(&c->names, name, NULL));
+	}
+	named[name] = true;
+	buf_addch(c->out, '\n');
+}
+
+static void write_fn(struct callgrind *c, uint32_t id, bool called)
+{
+	const struct fn *fn = intern_get(&c->fns, id, NULL);
+
+	write_name(c, called ? "cob" : "ob", c->named[0], c->objects[id]);
+	write_name(c, called ? "cfi" : "fl", c->named[1], fn->file);
+	write_name(c, called ? "cfn" : "fn", c->named[2], fn->name);
+}
+
+static void write_sum(struct callgrind *c, uint64_t line, const struct cost_sum *sum)
+{
+	buf_add_u64(c->out, line);
+	buf_addch(c->out, ' ');
+	buf_add_u64(c->out, json_clamp(sum->value));
+	buf_addch(c->out, ' ');
+	buf_add_u64(c->out, json_clamp(sum->samples));
+	buf_addch(c->out, '\n');
+}
+
+static int compare_keys(const void *a, const void *b, void *arg)
+{
+	const struct callgrind *c = arg;
+	const struct cost_key *x = intern_get(&c->keys, *(const uint32_t *)a, NULL);
+	const struct cost_key *y = intern_get(&c->keys, *(const uint32_t *)b, NULL);
+
+	if (x->fn != y->fn)
+		return x->fn < y->fn ? -1 : 1;
+	/* Own costs first. */
+	if ((x->callee == NO_CALLEE) != (y->callee == NO_CALLEE))
+		return x->callee == NO_CALLEE ? -1 : 1;
+	if (x->line != y->line)
+		return x->line < y->line ? -1 : 1;
+	if (x->callee != y->callee)
+		return x->callee < y->callee ? -1 : 1;
+	return (x->callee_line > y->callee_line) - (x->callee_line < y->callee_line);
+}
+
+static void write_cost(struct callgrind *c, uint32_t id)
+{
+	const struct cost_key *key = intern_get(&c->keys, id, NULL);
+	const struct cost_sum *sum = &c->costs[id];
+
+	if (key->callee != NO_CALLEE) {
+		write_fn(c, key->callee, true);
+		buf_addstr(c->out, "calls=");
+		buf_add_u64(c->out, json_clamp(sum->samples));
+		buf_addch(c->out, ' ');
+		buf_add_u64(c->out, key->callee_line);
+		buf_addch(c->out, '\n');
+	}
+	write_sum(c, key->line, sum);
+}
+
+static int write_costs(struct callgrind *c)
+{
+	_cleanup_free_ uint32_t *order = calloc(c->keys.count + 1, sizeof(*order));
+	uint32_t fn = UINT32_MAX;
+
+	for (size_t i = 0; i < ARRAY_SIZE(c->named); i++) {
+		c->named[i] = calloc(c->names.count + 1, sizeof(*c->named[i]));
+		if (!c->named[i])
+			return -ENOMEM;
+	}
+	if (!order)
+		return -ENOMEM;
+	for (size_t i = 0; i < c->keys.count; i++)
+		order[i] = (uint32_t)i;
+	if (c->keys.count)
+		qsort_r(order, c->keys.count, sizeof(*order), compare_keys, c);
+	for (size_t i = 0; i < c->keys.count && !buf_failed(c->out); i++) {
+		const struct cost_key *key = intern_get(&c->keys, order[i], NULL);
+
+		if (key->fn != fn) {
+			fn = key->fn;
+			buf_addch(c->out, '\n');
+			write_fn(c, fn, false);
+		}
+		write_cost(c, order[i]);
+	}
+	return 0;
+}
+
+/* What callgrind calls the program. */
+static const char *command(const struct profile *p)
+{
+	return p->n_processes ? profile_str(p, p->processes[0].cmdline) : "";
+}
+
+static void write_header(struct callgrind *c)
+{
+	const struct profile_event *event = profile_event(c->profile);
+
+	buf_addstr(c->out, "# callgrind format\nversion: 1\ncreator: rbpf " RBPF_VERSION "\n");
+	if (c->profile->n_processes)
+		buf_addf(c->out, "pid: %u\n", c->profile->processes[0].pid);
+	buf_addf(c->out, "cmd: %s\n", command(c->profile));
+	buf_addstr(c->out, "desc: calls are counted in samples\npositions: line\nevents: ");
+	for (const char *s = event->name; *s; s++)
+		buf_addch(c->out, *s == '-' ? '_' : *s);
+	buf_addf(c->out, "_%s samples\n", value_unit_name(event->unit));
+}
+
+static int write_file(struct callgrind *c)
+{
+	size_t n = c->profile->n_frames + 1;
+	int r;
+
+	c->of_frame[0] = calloc(n, sizeof(*c->of_frame[0]));
+	c->of_frame[1] = calloc(n, sizeof(*c->of_frame[1]));
+	c->weights = calloc(c->profile->n_stacks + 1, sizeof(*c->weights));
+	if (!c->of_frame[0] || !c->of_frame[1] || !c->weights)
+		return -ENOMEM;
+	r = add_costs(c);
+	if (r)
+		return r;
+	write_header(c);
+	r = write_costs(c);
+	buf_addstr(c->out, "\ntotals:");
+	buf_addf(c->out, " %llu %llu\n", (unsigned long long)json_clamp(c->all.value),
+		 (unsigned long long)json_clamp(c->all.samples));
+	return r;
+}
+
+int export_callgrind(const struct profile *p, const struct export_options *opts, struct buf *out,
+		     struct err *err)
+{
+	struct callgrind c = { .profile = p, .out = out };
+	int r = shown_init(p, opts->filter, &c.shown);
+
+	if (!r)
+		r = write_file(&c);
+	callgrind_deinit(&c);
+	if (!r && buf_failed(out))
+		r = -ENOMEM;
+	return export_error(r, err);
+}

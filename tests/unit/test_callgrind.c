@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "export/export.h"
+#include "support/awkward.h"
+#include "support/profile_builder.h"
+#include "view/filter.h"
+
+static struct profile_builder b;
+
+static void setup(void)
+{
+	builder_init(&b);
+}
+
+static void teardown(void)
+{
+	builder_deinit(&b);
+}
+
+TestSuite(callgrind, .init = setup, .fini = teardown);
+
+static void export(struct buf *out)
+{
+	const struct export_options opts = { 0 };
+	struct err err = { 0 };
+
+	builder_finish(&b);
+	cr_assert_eq(exporter_find("callgrind")->run(&b.out.profile, &opts, out, &err), 0, "%s",
+		     err.msg);
+}
+
+/* Foo calls each calls Foo again, which calls bar. */
+Test(callgrind, costs_of_lines_and_calls)
+{
+	uint32_t thread = builder_thread(&b, builder_process(&b, 42, "ruby a.rb"), 43, "w");
+	uint32_t foo = builder_frame(&b, FRAME_RUBY, "Foo", "/app/a.rb", 9, 1);
+	uint32_t inner = builder_frame(&b, FRAME_RUBY, "Foo", "/app/a.rb", 7, 1);
+	uint32_t each = builder_frame(&b, FRAME_CFUNC, "each", "/app/a.rb", 9, 0);
+	uint32_t bar = builder_frame(&b, FRAME_RUBY, "bar", "/app/b.rb", 4, 3);
+	uint32_t stack = builder_stack(&b, 0, foo);
+	struct buf out = BUF_INIT;
+
+	builder_sample(&b, thread, stack, 100, 0);
+	stack = builder_stack(&b, builder_stack(&b, stack, each), inner);
+	builder_sample(&b, thread, stack, 10, 0);
+	builder_sample(&b, thread, builder_stack(&b, stack, bar), 1, 0);
+	builder_sample(&b, thread, 0, 5, 0);
+	export(&out);
+	cr_expect_str_eq(out.data,
+			 "# callgrind format\nversion: 1\ncreator: rbpf " RBPF_VERSION "\n"
+			 "pid: 42\ncmd: ruby a.rb\ndesc: calls are counted in samples\n"
+			 "positions: line\nevents: cpu_ns samples\n"
+			 "\nob=(3) threads\nfl=(1) [threads]\nfn=(2) ruby: w (pid 42, tid 43)\n"
+			 "0 5 1\n"
+			 "cob=(6) app\ncfi=(4) /app/a.rb\ncfn=(5) Foo\ncalls=3 1\n0 111 3\n"
+			 "\nob=(6)\nfl=(4)\nfn=(5)\n9 100 1\n"
+			 "cob=(9) ruby core\ncfi=(7) ???\ncfn=(8) each\ncalls=2 0\n9 11 2\n"
+			 "\nob=(9)\nfl=(7)\nfn=(8)\n"
+			 "cob=(6)\ncfi=(4)\ncfn=(10) Foo'2\ncalls=2 1\n0 11 2\n"
+			 "\nob=(6)\nfl=(4)\nfn=(10)\n7 10 1\n"
+			 "cob=(6)\ncfi=(11) /app/b.rb\ncfn=(12) bar\ncalls=1 3\n7 1 1\n"
+			 "\nob=(6)\nfl=(11)\nfn=(12)\n4 1 1\n"
+			 "\ntotals: 116 4\n");
+	buf_deinit(&out);
+}
+
+/* Each line is of the format, whatever the names are. */
+Test(callgrind, any_names)
+{
+	static const char *const starts[] = { "#",     "version: ", "creator: ",   "pid: ",
+					      "cmd: ", "desc: ",    "positions: ", "events: ",
+					      "ob=(",  "fl=(",	    "fn=(",	   "cob=(",
+					      "cfi=(", "cfn=(",	    "calls=",	   "totals: " };
+	struct buf out = BUF_INIT;
+	char *rest, *line;
+
+	awkward_build(&b);
+	builder_add_random(&b, 5, 500);
+	export(&out);
+	rest = out.data;
+	while ((line = strsep(&rest, "\n"))) {
+		bool known = !*line || strspn(line, "0123456789 ") == strlen(line);
+
+		for (size_t i = 0; i < ARRAY_SIZE(starts); i++)
+			known |= !strncmp(line, starts[i], strlen(starts[i]));
+		cr_expect(known, "%.100s", line);
+	}
+	buf_deinit(&out);
+}
