@@ -50,6 +50,14 @@ const struct exporter exporters[] = {
 		.run = export_callgrind,
 	},
 	{
+		.name = "perf-script",
+		.description = "each sample as 'perf script' prints it, for what reads that",
+		.suffix = ".perf.txt",
+		.stack = STACK_MIXED,
+		.needs = { .read_again = true },
+		.run = export_perf_script,
+	},
+	{
 		.name = "flame",
 		.description = "interactive flame graph (SVG), as drawn by 'rbpf flame'",
 		.suffix = ".svg",

@@ -20,6 +20,8 @@ int export_pprof(const struct profile *p, const struct export_options *opts, str
 		 struct err *err);
 int export_callgrind(const struct profile *p, const struct export_options *opts, struct buf *out,
 		     struct err *err);
+int export_perf_script(const struct profile *p, const struct export_options *opts, struct buf *out,
+		       struct err *err);
 int export_flame(const struct profile *p, const struct export_options *opts, struct buf *out,
 		 struct err *err);
 
