@@ -407,6 +407,11 @@ int io_output_write(struct io_output *out, const void *data, size_t len, struct 
 	return r ? write_failed(err, out->path, r) : 0;
 }
 
+bool io_output_ended(const struct io_output *out)
+{
+	return out->ended;
+}
+
 /* What was written becomes the file of its name, or vanishes. */
 static int finish_regular(struct io_output *out, bool keep)
 {

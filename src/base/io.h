@@ -70,6 +70,9 @@ int io_output_open(const char *path, struct io_output **ret, struct err *err);
 /* After a failure the output can only be closed. */
 int io_output_write(struct io_output *out, const void *data, size_t len, struct err *err);
 
+/* Whether the reader of a pipe had enough: what is written from now on is in vain. */
+bool io_output_ended(const struct io_output *out);
+
 /*
  * @keep: the output is complete, @path gets it; else a regular file is left as it was. Frees @out,
  * which may be NULL.

@@ -93,7 +93,10 @@ static int drain(void *arg, const void *data, size_t len)
 	struct drain *d = arg;
 	int r = d->out ? 0 : io_output_open(d->path, &d->out, &d->why);
 
-	return r ? r : io_output_write(d->out, data, len, &d->why);
+	if (!r)
+		r = io_output_write(d->out, data, len, &d->why);
+	/* Nobody wants the rest of what may be many GB. */
+	return !r && io_output_ended(d->out) ? -EPIPE : r;
 }
 
 static int run_exporter(struct recording *rec, const struct exporter *exporter,
@@ -126,6 +129,8 @@ int cmd_export(struct recording *rec, const struct exporter *exporter,
 	r = run_exporter(rec, exporter, opts, &out, err);
 	if (!r && (buf_failed(&out) || drain(&to, buf_str(&out), out.len)))
 		r = err_oom(err);
+	if (r && to.out && io_output_ended(to.out))
+		r = 0;
 	if (r && to.why.code) {
 		*err = to.why;
 		r = to.why.code;

@@ -536,6 +536,22 @@ if begin "options of flame change the picture"; then
 	run flame --inverted full.data
 	if [ "$(titles "$out")" -gt "$(titles usual.svg)" ]; then expect 0 ""; else not_ok "no more frames"; fi
 fi
+# What is read twice from a file is kept in memory from a pipe.
+for format in folded json speedscope pprof callgrind perf-script; do
+	begin "export -f $format of standard input and of a file are the same" || continue
+	run export -f $format gc.data
+	cp "$out" from_file
+	[ -s "$out" ] || not_ok "nothing"
+	# shellcheck disable=SC2002 # a pipe is meant
+	cat gc.data | "$rbpf" export -f $format - > "$out" 2> "$err"
+	status=$?
+	if ! cmp -s "$out" from_file; then not_ok "they differ"; else expect 0 ""; fi
+	"$rbpf" export -f $format - < gc.data > "$out" 2> "$err"
+	status=$?
+	if ! cmp -s "$out" from_file; then not_ok "they differ, from a file"; else expect 0 ""; fi
+	run export -f $format --tid 4243 --from 1s --to 2s -o some.out gc.data
+	if [ ! -s some.out ] || cmp -s some.out from_file; then not_ok "--tid takes nothing away"; else expect 0 ""; fi
+done
 if begin "export -f json has what passes the filter"; then
 	run export -f json --tid 4243 containers.data
 	if [ "$(grep -o '"ts_ns":' "$out" | wc -l)" = 30 ]; then expect 0 ""; else not_ok "all samples"; fi
@@ -689,7 +705,8 @@ if begin "each filter on each view"; then
 		if [ -s "$out" ]; then not_ok "export $none"; else ok; fi
 	done
 	for view in "report" "report --tree" "report --gc" "report --json" "report --csv" "report --info" \
-		"flame" "export -f folded" "export -f json"; do
+		"flame" "export -f folded" "export -f json" "export -f speedscope" "export -f pprof" \
+		"export -f callgrind" "export -f perf-script"; do
 		# shellcheck disable=SC2086
 		run $view --ruby-only --pid 4242,4300 --from 100ms --to 2s gc.data
 		expect 0 ""
@@ -1065,6 +1082,14 @@ else
 			expect 2 ""
 		else
 			not_ok "does not say so"
+		fi
+	fi
+	if begin "terminal: refuses pprof's binary format"; then
+		on_terminal "'$rbpf' export -f pprof full.data"
+		if grep -q 'refusing to write binary data to a terminal' "$out"; then
+			ok
+		else
+			not_ok "$(cat "$out")"
 		fi
 	fi
 	if begin "terminal: folded stacks are text"; then
