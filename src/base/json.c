@@ -137,6 +137,23 @@ void json_double(struct json *j, const char *key, double value)
 	add_number(j->out, text);
 }
 
+void json_decimal(struct json *j, const char *key, uint64_t value, unsigned int decimals)
+{
+	uint64_t unit = 1;
+
+	for (unsigned int i = 0; i < decimals; i++)
+		unit *= 10;
+	begin_value(j, key);
+	buf_add_u64(j->out, value / unit);
+	if (!decimals)
+		return;
+	buf_addch(j->out, '.');
+	for (value %= unit; unit > 1; value %= unit) {
+		unit /= 10;
+		buf_addch(j->out, (char)('0' + value / unit));
+	}
+}
+
 void json_bool(struct json *j, const char *key, bool value)
 {
 	begin_value(j, key);

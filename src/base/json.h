@@ -44,6 +44,8 @@ static inline uint64_t json_clamp(uint64_t v)
 void json_i64(struct json *j, const char *key, int64_t value);
 /* The shortest form that reads back as @value; null if it is infinite or no number. */
 void json_double(struct json *j, const char *key, double value);
+/* @value divided by 10 to the power of @decimals, at most 19: exactly, "12.345000". */
+void json_decimal(struct json *j, const char *key, uint64_t value, unsigned int decimals);
 void json_bool(struct json *j, const char *key, bool value);
 /* null; jansson has taken the obvious name. */
 void json_nil(struct json *j, const char *key);

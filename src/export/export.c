@@ -32,6 +32,14 @@ const struct exporter exporters[] = {
 		.run = export_speedscope,
 	},
 	{
+		.name = "firefox",
+		.description = "for profiler.firefox.com: threads over time, GC, native code",
+		.suffix = ".firefox.json",
+		.stack = STACK_MIXED,
+		.needs = { .by_thread = true, .read_again = true },
+		.run = export_firefox,
+	},
+	{
 		.name = "pprof",
 		.description = "for pprof: functions, lines, threads (profile.proto, compressed)",
 		.suffix = ".pb.gz",

@@ -22,6 +22,8 @@ int export_callgrind(const struct profile *p, const struct export_options *opts,
 		     struct err *err);
 int export_perf_script(const struct profile *p, const struct export_options *opts, struct buf *out,
 		       struct err *err);
+int export_firefox(const struct profile *p, const struct export_options *opts, struct buf *out,
+		   struct err *err);
 int export_flame(const struct profile *p, const struct export_options *opts, struct buf *out,
 		 struct err *err);
 

@@ -62,7 +62,7 @@ class HostileRecordingsTest < HostileTest
   F = ForgedRecording
   VIEWS = [%w[report], %w[report --tree], %w[report --info], %w[report --json], %w[flame], %w[export -f folded],
            %w[export -f json], %w[export -f speedscope], %w[export -f pprof], %w[export -f callgrind],
-           %w[export -f perf-script]].freeze
+           %w[export -f perf-script], %w[export -f firefox]].freeze
 
   # What a command may take for a file of some KB: memory, and CPU time of its own.
   MEMORY = 256 << 20

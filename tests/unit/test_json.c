@@ -333,3 +333,18 @@ Test(json, appends_to_what_is_there)
 	json_array_end(&j);
 	cr_expect_str_eq(buf_str(&buf), "data = []");
 }
+
+Test(json, decimals_are_exact)
+{
+	struct buf out = BUF_INIT;
+	struct json j = JSON_INIT(&out);
+
+	json_array_begin(&j, NULL);
+	json_decimal(&j, NULL, 12345678, 6);
+	json_decimal(&j, NULL, 5, 6);
+	json_decimal(&j, NULL, 7, 0);
+	json_decimal(&j, NULL, UINT64_MAX, 19);
+	json_array_end(&j);
+	cr_expect_str_eq(buf_str(&out), "[12.345678,0.000005,7,1.8446744073709551615]");
+	buf_deinit(&out);
+}

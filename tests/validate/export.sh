@@ -31,6 +31,12 @@ for package in $packages; do
 		{ echo "export.sh: skipped: cannot install $packages"; exit 77; }
 done
 
+# The Firefox Profiler needs a Node of its own, which is kept apart so that all else uses the system's.
+export FIREFOX_NODE="$out/firefox"
+[ -d "$FIREFOX_NODE/node_modules/node" ] ||
+	npm install --prefix "$FIREFOX_NODE" --no-save --no-audit --no-fund --silent \
+		@firefox-devtools/profiler-cli@0.10.0 node@24.9.0 || rm -rf "$FIREFOX_NODE"
+
 if [ $# -eq 0 ]; then
 	for recording in awkward merged random gc; do
 		"$EXPORT_SAMPLE" $recording "$out/$recording.data"

@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A processed profile of the Firefox Profiler, https://profiler.firefox.com, in version 66 of its
+ * format: https://github.com/firefox-devtools/profiler/blob/main/docs-developer/CHANGELOG-formats.md
+ * Newer front ends read older versions, but not the other way round.
+ *
+ * Methods in Ruby are what the profiler takes for JavaScript, so that its filter of stacks shows
+ * Ruby, native code or both. A thread is sampled when it uses CPU time: its samples weigh that much,
+ * and its graph shows how much of the time between samples that is.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/json.h"
+#include "export/export.h"
+#include "export/exporters.h"
+#include "export/firefox_tables.h"
+#include "export/function.h"
+#include "export/thread_samples.h"
+#include "view/label.h"
+
+#define FORMAT_VERSION 66
+#define MS_DECIMALS    6 /* of ns in ms */
+#define GC_NAME	       "GC (sampled)"
+
+/* Columns of a thread; those of markers are of successive samples in garbage collection. */
+enum firefox_column {
+	COLUMN_STACK,
+	COLUMN_TIME,
+	COLUMN_WEIGHT,
+	COLUMN_CPU,
+	COLUMN_GC_START,
+	COLUMN_GC_END,
+};
+
+struct firefox {
+	const struct profile *profile;
+	struct firefox_tables tables;
+	struct json json;
+	struct thread_samples *samples;
+	size_t thread; /* of @samples */
+
+	enum firefox_column column; /* that is written */
+	uint64_t n;		    /* its values */
+	bool in_gc;		    /* the last sample is of garbage collection */
+	uint64_t last_ts;	    /* of it */
+	struct err *err;
+};
+
+/* @ts in ms since the start of the recording. */
+static void add_time(struct firefox *w, const char *key, uint64_t ts)
+{
+	uint64_t start = w->profile->meta.start_monotonic_ns;
+
+	json_decimal(&w->json, key, ts > start ? ts - start : 0, MS_DECIMALS);
+}
+
+/* ---- samples ---- */
+
+static void add_value(struct firefox *w, uint64_t value, bool as_weight)
+{
+	if (as_weight && profile_event(w->profile)->unit == UNIT_NS)
+		json_decimal(&w->json, NULL, value, MS_DECIMALS);
+	else
+		json_u64(&w->json, NULL, value);
+	w->n++;
+}
+
+/* The start or the end of a garbage collection, as far as samples tell. */
+static void add_gc(struct firefox *w, const struct thread_sample *s)
+{
+	bool in_gc = s && s->flags & SAMPLE_GC;
+
+	if (in_gc != w->in_gc && in_gc == (w->column == COLUMN_GC_START)) {
+		add_time(w, NULL, in_gc ? s->ts : w->last_ts);
+		w->n++;
+	}
+	w->in_gc = in_gc;
+	w->last_ts = s ? s->ts : 0;
+}
+
+static int add_sample(void *arg, const struct thread_sample *s)
+{
+	struct firefox *w = arg;
+
+	switch (w->column) {
+	case COLUMN_STACK:
+		if (s->stack)
+			json_u64(&w->json, NULL, w->tables.index[s->stack]);
+		else
+			json_nil(&w->json, NULL);
+		w->n++;
+		break;
+	case COLUMN_TIME:
+		add_time(w, NULL, s->ts);
+		w->n++;
+		break;
+	case COLUMN_WEIGHT:
+	case COLUMN_CPU:
+		add_value(w, s->value, w->column == COLUMN_WEIGHT);
+		break;
+	default:
+		add_gc(w, s);
+	}
+	return buf_failed(w->json.out) ? err_oom(w->err) : 0;
+}
+
+static int add_column(struct firefox *w, const char *name, enum firefox_column column)
+{
+	int r;
+
+	w->column = column;
+	w->n = 0;
+	w->in_gc = false;
+	json_array_begin(&w->json, name);
+	r = thread_samples_each(w->samples, w->thread, add_sample, w, w->err);
+	if (column >= COLUMN_GC_START)
+		add_gc(w, NULL);
+	json_array_end(&w->json);
+	return r;
+}
+
+static int add_samples(struct firefox *w)
+{
+	static const char *const weights[VALUE_UNITS] = {
+		[UNIT_NS] = "tracing-ms",
+		[UNIT_BYTES] = "bytes",
+		[UNIT_OBJECTS] = "samples",
+		[UNIT_COUNT] = "samples",
+	};
+	uint32_t unit = profile_event(w->profile)->unit;
+	int r;
+
+	json_object_begin(&w->json, "samples");
+	r = add_column(w, "stack", COLUMN_STACK);
+	if (!r)
+		r = add_column(w, "time", COLUMN_TIME);
+	if (!r)
+		r = add_column(w, "weight", COLUMN_WEIGHT);
+	if (!r && unit == UNIT_NS)
+		r = add_column(w, "threadCPUDelta", COLUMN_CPU);
+	json_str(&w->json, "weightType", weights[unit]);
+	json_u64(&w->json, "length", w->n);
+	json_object_end(&w->json);
+	return r;
+}
+
+/* ---- markers ---- */
+
+static void add_gc_constants(struct firefox *w, uint64_t n)
+{
+	struct json *j = &w->json;
+	uint32_t name = firefox_string(&w->tables, j, GC_NAME);
+
+	json_array_begin(j, "data");
+	for (uint64_t i = 0; i < n; i++) {
+		json_object_begin(j, NULL);
+		json_str(j, "type", "GC");
+		json_object_end(j);
+	}
+	json_array_end(j);
+	json_array_begin(j, "name");
+	for (uint64_t i = 0; i < n; i++)
+		json_u64(j, NULL, name);
+	json_array_end(j);
+	json_array_begin(j, "phase");
+	for (uint64_t i = 0; i < n; i++)
+		json_u64(j, NULL, 1); /* an interval */
+	json_array_end(j);
+	json_array_begin(j, "category");
+	for (uint64_t i = 0; i < n; i++)
+		json_u64(j, NULL, FIREFOX_GC);
+	json_array_end(j);
+}
+
+static int add_markers(struct firefox *w)
+{
+	int r;
+
+	json_object_begin(&w->json, "markers");
+	r = add_column(w, "startTime", COLUMN_GC_START);
+	if (!r)
+		r = add_column(w, "endTime", COLUMN_GC_END);
+	if (!r)
+		add_gc_constants(w, w->n);
+	json_u64(&w->json, "length", w->n);
+	json_object_end(&w->json);
+	return r;
+}
+
+static void add_marker_schema(struct json *j)
+{
+	json_array_begin(j, "markerSchema");
+	json_object_begin(j, NULL);
+	json_str(j, "name", "GC");
+	json_array_begin(j, "display");
+	json_str(j, NULL, "marker-chart");
+	json_str(j, NULL, "marker-table");
+	json_str(j, NULL, "timeline-overview");
+	json_array_end(j);
+	json_str(j, "description", "successive samples that were taken during garbage collection");
+	json_array_begin(j, "fields");
+	json_array_end(j);
+	json_object_end(j);
+	json_array_end(j);
+}
+
+/* ---- threads ---- */
+
+static int add_thread(struct firefox *w)
+{
+	const struct profile *p = w->profile;
+	uint32_t id = thread_samples_thread(w->samples, w->thread);
+	const struct profile_thread *t = &p->threads[id];
+	const struct profile_process *process = &p->processes[t->process];
+	_cleanup_buf_ struct buf text = BUF_INIT;
+	struct json *j = &w->json;
+	int r;
+
+	json_object_begin(j, NULL);
+	json_str(j, "processType", "default");
+	json_u64(j, "processStartupTime", 0);
+	if (process->exited)
+		add_time(w, "processShutdownTime", process->exit_ts);
+	else
+		json_nil(j, "processShutdownTime");
+	json_u64(j, "registerTime", 0);
+	json_nil(j, "unregisterTime");
+	json_array_begin(j, "pausedRanges");
+	json_array_end(j);
+	label_thread(p, id, &text);
+	json_str(j, "name", buf_str(&text));
+	json_bool(j, "isMainThread", t->tid == process->pid);
+	buf_reset(&text);
+	label_process(p, t->process, &text);
+	json_str(j, "processName", buf_str(&text));
+	buf_reset(&text);
+	buf_add_u64(&text, process->pid);
+	json_str(j, "pid", buf_str(&text));
+	json_u64(j, "tid", t->tid);
+	r = buf_failed(&text) ? -ENOMEM : add_samples(w);
+	if (!r)
+		r = add_markers(w);
+	json_object_end(j);
+	return r;
+}
+
+/* ---- meta ---- */
+
+static void add_extra(const struct profile *p, struct json *j)
+{
+	const struct profile_totals *t = &p->totals;
+	const struct {
+		const char *label;
+		uint64_t value;
+	} counts[] = {
+		{ "Lost samples", t->lost },
+		{ "Samples with a cut stack", t->truncated },
+		{ "Samples with unnamed frames", t->unresolved },
+	};
+
+	json_array_begin(j, "extra");
+	json_object_begin(j, NULL);
+	json_str(j, "label", "Recording");
+	json_array_begin(j, "entries");
+	json_object_begin(j, NULL);
+	json_str(j, "label", "Command");
+	json_str(j, "format", "string");
+	json_str(j, "value", p->meta.command ? p->meta.command : "");
+	json_object_end(j);
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+		json_object_begin(j, NULL);
+		json_str(j, "label", counts[i].label);
+		json_str(j, "format", "integer");
+		json_u64(j, "value", json_clamp(counts[i].value));
+		json_object_end(j);
+	}
+	json_array_end(j);
+	json_object_end(j);
+	json_array_end(j);
+}
+
+static void add_meta(struct firefox *w)
+{
+	static const char *const lists[] = { "baseURL", "id", "name" };
+	const struct profile_meta *meta = &w->profile->meta;
+	struct json *j = &w->json;
+
+	json_object_begin(j, "meta");
+	json_u64(j, "preprocessedProfileVersion", FORMAT_VERSION);
+	json_u64(j, "version", 24);
+	json_double(j, "interval", meta->frequency ? 1000.0 / meta->frequency : 1);
+	json_decimal(j, "startTime", meta->start_realtime_ns, MS_DECIMALS);
+	json_u64(j, "processType", 0);
+	json_str(j, "product", "rbpf");
+	json_str(j, "importedFrom", "rbpf");
+	json_u64(j, "stackwalk", 1);
+	json_bool(j, "debug", false);
+	json_bool(j, "symbolicated", true);
+	json_bool(j, "symbolicationNotSupported", true);
+	json_bool(j, "sourceCodeIsNotOnSearchfox", true);
+	json_bool(j, "usesOnlyOneStackType", false);
+	json_str(j, "oscpu", meta->kernel ? meta->kernel : "");
+	json_u64(j, "logicalCPUs", meta->cpus);
+	firefox_add_categories(j);
+	add_marker_schema(j);
+	json_object_begin(j, "sampleUnits");
+	json_str(j, "time", "ms");
+	json_str(j, "eventDelay", "ms");
+	json_str(j, "threadCPUDelta", "ns");
+	json_object_end(j);
+	json_object_begin(j, "extensions");
+	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+		json_array_begin(j, lists[i]);
+		json_array_end(j);
+	}
+	json_u64(j, "length", 0);
+	json_object_end(j);
+	add_extra(w->profile, j);
+	json_object_end(j);
+}
+
+static int write_all(struct firefox *w, const struct replay *from)
+{
+	static const char *const empty[] = { "pages", "counters", "profilerOverhead" };
+	struct json *j = &w->json;
+	int r;
+
+	r = thread_samples_new(&w->tables.shown, from, THREAD_SAMPLES_MAX, &w->samples);
+	if (r)
+		return r;
+	json_object_begin(j, NULL);
+	add_meta(w);
+	firefox_add_libs(w->profile, j);
+	for (size_t i = 0; i < sizeof(empty) / sizeof(empty[0]); i++) {
+		json_array_begin(j, empty[i]);
+		json_array_end(j);
+	}
+	json_array_begin(j, "threads");
+	for (; !r && w->thread < thread_samples_count(w->samples); w->thread++)
+		r = add_thread(w);
+	json_array_end(j);
+	if (!r)
+		r = firefox_add_shared(&w->tables, j);
+	json_object_end(j);
+	buf_addch(j->out, '\n');
+	return r;
+}
+
+int export_firefox(const struct profile *p, const struct export_options *opts, struct buf *out,
+		   struct err *err)
+{
+	struct firefox w = { .profile = p, .json = JSON_INIT(out), .err = err };
+	int r = firefox_tables_init(p, opts->filter, &w.tables);
+
+	if (!r)
+		r = write_all(&w, &opts->replay);
+	thread_samples_free(w.samples);
+	firefox_tables_deinit(&w.tables);
+	if (!r && buf_failed(out))
+		r = -ENOMEM;
+	return export_error(r, err);
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include <criterion/criterion.h>
+#include <jansson.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "export/export.h"
+#include "support/awkward.h"
+#include "support/merged.h"
+#include "support/profile_builder.h"
+#include "view/filter.h"
+
+static struct profile_builder b;
+
+static void setup(void)
+{
+	builder_init(&b);
+}
+
+static void teardown(void)
+{
+	builder_deinit(&b);
+}
+
+TestSuite(firefox, .init = setup, .fini = teardown);
+
+static json_t *export(const struct view_filter *f)
+{
+	const struct export_options opts = { .filter = f };
+	struct buf out = BUF_INIT;
+	struct err err = { 0 };
+	json_error_t why;
+	json_t *root;
+
+	builder_finish(&b);
+	cr_assert_eq(exporter_find("firefox")->run(&b.out.profile, &opts, &out, &err), 0, "%s",
+		     err.msg);
+	root = json_loadb(out.data, out.len, JSON_REJECT_DUPLICATES, &why);
+	cr_assert_not_null(root, "%s", why.text);
+	buf_deinit(&out);
+	return root;
+}
+
+/* The member of @object named @key as text. */
+static void expect(json_t *object, const char *key, const char *expected)
+{
+	char *got = json_dumps(json_object_get(object, key), JSON_COMPACT | JSON_ENCODE_ANY);
+
+	cr_assert_not_null(got, "%s", key);
+	cr_expect_str_eq(got, expected, "%s: %s", key, got);
+	free(got);
+}
+
+/* Every column of @table has the length that it says, also of tables within it. */
+static void check_lengths(json_t *table)
+{
+	json_t *length = json_object_get(table, "length"), *value;
+	const char *key;
+
+	json_object_foreach(table, key, value)
+	{
+		if (json_is_object(value))
+			check_lengths(value);
+		if (length && json_is_array(value))
+			cr_expect_eq((json_int_t)json_array_size(value), json_integer_value(length),
+				     "%s", key);
+	}
+}
+
+static void check_all_lengths(json_t *root)
+{
+	json_t *thread;
+	size_t i;
+
+	check_lengths(json_object_get(root, "shared"));
+	json_array_foreach(json_object_get(root, "threads"), i, thread) check_lengths(thread);
+}
+
+Test(firefox, a_thread_and_its_collections)
+{
+	uint32_t thread = builder_thread(&b, builder_process(&b, 42, "puma"), 42, "main");
+	uint32_t stack = builder_path(&b, "a|b");
+	json_t *root, *t;
+
+	builder_sample(&b, thread, builder_gc(&b, stack, NULL), 1500000, SAMPLE_GC);
+	builder_sample(&b, thread, builder_gc(&b, stack, NULL), 2000000, SAMPLE_GC);
+	builder_sample(&b, thread, stack, 3000000, 0);
+	builder_sample(&b, thread, 0, 0, 0);
+	builder_sample(&b, thread, builder_gc(&b, stack, NULL), 1, SAMPLE_GC);
+	root = export(NULL);
+	t = json_array_get(json_object_get(root, "threads"), 0);
+	expect(t, "pid", "\"42\"");
+	expect(t, "tid", "42");
+	expect(t, "isMainThread", "true");
+	expect(t, "processName", "\"puma\"");
+	expect(json_object_get(t, "samples"), "stack", "[2,2,1,null,2]");
+	expect(json_object_get(t, "samples"), "time", "[0.0,10.0,20.0,30.0,40.0]");
+	expect(json_object_get(t, "samples"), "weight", "[1.5,2.0,3.0,0.0,9.9999999999999995e-7]");
+	expect(json_object_get(t, "samples"), "threadCPUDelta", "[1500000,2000000,3000000,0,1]");
+	expect(json_object_get(t, "markers"), "startTime", "[0.0,40.0]");
+	expect(json_object_get(t, "markers"), "endTime", "[10.0,40.0]");
+	expect(json_object_get(json_object_get(root, "shared"), "stackTable"), "prefixOffset",
+	       "[0,1,1]");
+	check_all_lengths(root);
+	json_decref(root);
+}
+
+Test(firefox, frames_of_all_kinds)
+{
+	uint32_t thread = builder_thread(&b, builder_process(&b, 1, "ruby"), 2, "x");
+	uint32_t stack = merged_ruby(&b, 0, "a", 3, FRAME_YJIT);
+	json_t *root, *shared;
+
+	stack = builder_stack(&b, stack, builder_frame(&b, FRAME_CFUNC, "each", "/x.rb", 7, 0));
+	stack = merged_native(&b, stack, "f", "/lib/f.so", 0x1234, 0);
+	stack = builder_stack(&b, stack, builder_frame(&b, FRAME_KERNEL, "read", "", 0, 0));
+	builder_add(&b, thread, stack, 1);
+	root = export(NULL);
+	shared = json_object_get(root, "shared");
+	expect(json_object_get(shared, "frameTable"), "address", "[-1,-1,4660,-1]");
+	expect(json_object_get(shared, "frameTable"), "category", "[3,2,5,6]");
+	expect(json_object_get(shared, "frameTable"), "line", "[3,null,null,null]");
+	expect(json_object_get(shared, "funcTable"), "isJS", "[true,false,false,false]");
+	expect(json_object_get(shared, "funcTable"), "relevantForJS", "[true,true,false,false]");
+	expect(json_object_get(shared, "funcTable"), "resource", "[-1,-1,0,-1]");
+	expect(json_object_get(shared, "funcTable"), "source", "[0,null,null,null]");
+	check_all_lengths(root);
+	json_decref(root);
+}
+
+Test(firefox, any_names_and_any_frames)
+{
+	static const struct view_filter ruby = { .stack = STACK_RUBY };
+	json_t *root;
+
+	awkward_build(&b);
+	builder_add_random(&b, 5, 500);
+	root = export(NULL);
+	check_all_lengths(root);
+	json_decref(root);
+	root = export(&ruby);
+	check_all_lengths(root);
+	json_decref(root);
+}

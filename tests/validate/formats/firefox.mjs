@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//
+// The Firefox Profiler's own code behind profiler-cli, which needs a newer Node than Debian's: FIREFOX_NODE
+// names the folder with both.
+import { execFile } from 'node:child_process';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+
+const run = promisify(execFile);
+const bin = join(process.env.FIREFOX_NODE ?? '', 'node_modules/.bin');
+const MAX_THREADS = 3; // that are asked for one by one: each question starts a process
+
+export const missing = () => existsSync(join(bin, 'profiler-cli')) ? null : 'no profiler-cli';
+
+// Sockets have short names.
+export const open = dir => ({ dir, sessions: mkdtempSync('/tmp/rbpf-fx-') });
+export const close = consumer => rmSync(consumer.sessions, { recursive: true, force: true });
+
+async function cli(consumer, ...args) {
+	const { stdout } = await run('profiler-cli', args, {
+		maxBuffer: 1 << 30,
+		env: { ...process.env, PATH: `${bin}:${process.env.PATH}`, PROFILER_CLI_SESSION_DIR: consumer.sessions },
+	});
+
+	return stdout;
+}
+
+// A daemon holds the profile. If it takes more than 500 ms to start, the command gives up, but not the daemon.
+async function load(consumer, path, session) {
+	const daemons = [];
+
+	for (let attempt = 0; ; attempt++) {
+		try {
+			await cli(consumer, 'load', path, '--session', session);
+			break;
+		} catch (e) {
+			const late = `${e.stderr}`.match(/did not become ready[^]*as pid (\d+)/);
+
+			if (!late || attempt === 10)
+				throw e;
+			daemons.push(+late[1]);
+			await new Promise(resolve => setTimeout(resolve, 1000));
+			if (await cli(consumer, 'profile', 'info', '--session', session).then(() => true, () => false))
+				break;
+		}
+	}
+	return daemons;
+}
+
+const nanos = ms => Math.round(ms * 1e6);
+
+// {function: "self total"}: a function by its index in the file, which tells more than its name. Of that
+// profiler-cli shows a part only if there is a '!' in it, which it takes for the end of a library's name.
+function rows(file, functions) {
+	const { funcTable, sources, stringArray } = file.shared;
+	const map = new Map();
+
+	for (const f of functions) {
+		const source = funcTable.source[f.functionIndex], resource = funcTable.resource[f.functionIndex];
+		const path = source !== null ? stringArray[sources.filename[source]]
+			: resource >= 0 ? file.libs[resource].path : '';
+		const name = stringArray[funcTable.name[f.functionIndex]];
+		const key = JSON.stringify([name, path, funcTable.lineNumber[f.functionIndex] ?? 0]);
+
+		map.set(key, [...map.get(key) ?? [], `${nanos(f.selfSamples)} ${nanos(f.totalSamples)}`].sort());
+	}
+	return map;
+}
+
+// The profiler drops the weights of samples when it shows several threads as one: then it counts them.
+function expectedRows(recording, samples, counted) {
+	const unit = counted ? 1e6 : 1;
+	const [self, total] = counted ? ['samples', 'total_samples'] : ['self', 'total'];
+	const map = new Map();
+
+	for (const [key, s] of recording.sums(f => JSON.stringify([f.kind, f.name, f.file, f.funcLine]), { samples })) {
+		const name = JSON.stringify(JSON.parse(key).slice(1));
+
+		if (s[total])
+			map.set(name, [...map.get(name) ?? [], `${s[self] * unit} ${s[total] * unit}`].sort());
+	}
+	return map;
+}
+
+// Successive samples in garbage collection.
+function collections(recording, samples) {
+	const found = [];
+	let last;
+
+	for (const s of samples) {
+		const at = (s.ts_ns - recording.meta.start_ns) / 1e6, gc = s.flags.includes('gc');
+
+		if (gc && last)
+			found.at(-1)[1] = at;
+		else if (gc)
+			found.push([at, at]);
+		last = gc;
+	}
+	return found;
+}
+
+function checkThread(recording, file, i, samples, check) {
+	const thread = file.threads[i], { shared } = file;
+	const name = `thread ${i}`;
+	const stackOf = index => {
+		const frames = [];
+
+		for (let at = index; at !== null; at = shared.stackTable.prefixOffset[at] ? at - shared.stackTable.prefixOffset[at] : null)
+			frames.push(shared.stackTable.frame[at]);
+		return frames.map(f => [shared.stringArray[shared.funcTable.name[shared.frameTable.func[f]]],
+			shared.frameTable.line[f] ?? 0]);
+	};
+	const expected = samples.map(s => [(s.ts_ns - recording.meta.start_ns) / 1e6, s.value / 1e6, s.value,
+		s.frames.map(f => [f.name, f.kind === 'cfunc' ? 0 : f.line])]);
+	const got = thread.samples.stack.map((stack, k) => [thread.samples.time[k], thread.samples.weight[k],
+		thread.samples.threadCPUDelta[k], stackOf(stack)]);
+
+	check(JSON.stringify(got) === JSON.stringify(expected), `${name}: samples`);
+	check(thread.samples.length === samples.length, `${name}: length`);
+	check(JSON.stringify(thread.markers.startTime.map((start, k) => [start, thread.markers.endTime[k]])) ===
+		JSON.stringify(collections(recording, samples)), `${name}: collections`);
+}
+
+export async function validate(consumer, recording, { check, checkMaps }) {
+	const path = join(consumer.dir, `${recording.name}.json`);
+	const bytes = recording.export('firefox');
+	const file = JSON.parse(bytes), session = `rbpf-${recording.name}`;
+	const left = new Set(recording.samples.map(s => s.thread));
+
+	// Which thread of the recording each one is: those of the same name are in the order of the recording.
+	const order = file.threads.map(thread => [...left].sort((a, b) => a - b).find(id => {
+		const { tid, name, process } = recording.threads[id];
+
+		return thread.tid === tid && thread.name === (name || '[unnamed]') &&
+			thread.pid === `${recording.processes[process].pid}` && left.delete(id);
+	}));
+	check(!left.size && order.every(id => id !== undefined), 'each thread is there');
+	const samplesOf = i => recording.samples.filter(s => s.thread === order[i]);
+
+	for (let i = 0; i < order.length; i++)
+		checkThread(recording, file, i, samplesOf(i), check);
+
+	writeFileSync(path, bytes);
+	const daemons = await load(consumer, path, session);
+	try {
+		const ask = async (threads, samples) => {
+			const args = ['thread', 'functions', '--json', '--limit', '0', '--include-idle', '--session', session];
+			const answer = JSON.parse(await cli(consumer, ...args, '--thread', threads.map(i => `t-${i}`).join()));
+
+			checkMaps(rows(file, answer.functions), expectedRows(recording, samples, threads.length > 1), `threads ${threads.slice(0, 3)}…`);
+		};
+		const all = order.map((_, i) => i);
+
+		await Promise.all([ask(all, recording.samples), ...all.slice(0, MAX_THREADS).map(i => ask([i], samplesOf(i)))]);
+	} finally {
+		await cli(consumer, 'stop', session);
+		// Those that were late and found another one in their place.
+		for (const pid of daemons)
+			try {
+				process.kill(pid);
+			} catch {
+				// it ended
+			}
+	}
+}
