@@ -123,6 +123,39 @@ static int examine(struct file_worker *worker, pid_t pid, const struct map *map,
 	return 0;
 }
 
+/*
+ * The file of a modular collector: gc.c ruby_modular_gc_init() (3.4 on) loads no other name. It is
+ * printed, so no other letters than that function permits may pass.
+ */
+#define GC_MODULE "librubygc."
+
+static bool is_gc_module(const struct map *map, char *name, size_t size)
+{
+	const char *slash = strrchr(map->path, '/'), *base = slash ? slash + 1 : map->path;
+	size_t len;
+
+	if (!map->exec || !map->inode || strncmp(base, GC_MODULE, strlen(GC_MODULE)))
+		return false;
+	base += strlen(GC_MODULE);
+	len = strspn(base, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_");
+	snprintf(name, size, "%.*s", len ? (int)len : 1, len ? base : "?");
+	return true;
+}
+
+/* The collector that is loaded as a module, if one is. */
+static void find_gc_module(const struct maps *maps, struct ruby_binary *bin)
+{
+	size_t i;
+
+	for (i = 0; i < maps->n; i++) {
+		if (!is_gc_module(&maps->v[i], bin->gc_name, sizeof(bin->gc_name)))
+			continue;
+		bin->gc_lo = maps->v[i].start;
+		bin->gc_hi = maps->v[i].end;
+		return;
+	}
+}
+
 int ruby_binary_find(struct file_worker *worker, pid_t pid, const struct maps *maps,
 		     const struct memory *mem, struct ruby_binary *ret, struct err *err)
 {
@@ -134,6 +167,8 @@ int ruby_binary_find(struct file_worker *worker, pid_t pid, const struct maps *m
 		return err_oom(err);
 	for (i = 0; i < n && !stop_overdue(); i++) {
 		r = examine(worker, pid, &maps->v[files[i]], mem, ret, err);
+		if (!r)
+			find_gc_module(maps, ret);
 		if (r != -ENOENT)
 			return r;
 	}

@@ -39,6 +39,7 @@ struct reading {
 	uint64_t ec_var; /* address of the EC slot or of that variable; 0: not known */
 	struct fact field[RUBY_FIELDS];
 	struct fact current_vm, symbols;
+	bool gc_in_module, gc_left; /* see struct ruby_code, as far as it was run */
 };
 
 /* ---- facts ---- */
@@ -261,13 +262,26 @@ static bool read_objspace(struct reading *rd, const struct emu_access *a)
 	return true;
 }
 
+/*
+ * Run a function of the collector. A Ruby with modular collectors calls it through a variable, also
+ * the one that is built in.
+ */
+static bool run_gc(struct reading *rd, enum ruby_binary_symbol function)
+{
+	if (!run(rd, function))
+		return false;
+	rd->gc_in_module |= rd->emu.in_more;
+	rd->gc_left |= rd->emu.left_code;
+	return true;
+}
+
 /* The bit may be taken from a byte, a word or two words: they are counted from where it is. */
 static void read_during_gc(struct reading *rd)
 {
 	const struct emu_value *r = rd->emu.result;
 	unsigned int i;
 
-	if (!run(rd, RUBY_SYM_rb_during_gc))
+	if (!run_gc(rd, RUBY_SYM_rb_during_gc))
 		return;
 	for (i = 0; i < rd->emu.n_results; i++) {
 		const struct emu_access *flags = emu_origin(&rd->emu, &r[i]);
@@ -285,7 +299,7 @@ static void read_gc_count(struct reading *rd)
 	const struct emu_value *r = rd->emu.result;
 	unsigned int i;
 
-	if (!run(rd, RUBY_SYM_rb_gc_count))
+	if (!run_gc(rd, RUBY_SYM_rb_gc_count))
 		return;
 	for (i = 0; i < rd->emu.n_results; i++) {
 		const struct emu_access *count = emu_origin(&rd->emu, &r[i]);
@@ -376,21 +390,34 @@ static void report(const struct reading *rd, struct ruby_code *ret)
 		ret->symbols = rd->symbols.value;
 	if (!rd->global_ec)
 		ret->ec_slot = rd->ec_var;
+	ret->gc_in_module = rd->gc_in_module;
+	/* Some path may lead to what ends the program. */
+	ret->gc_elsewhere = rd->gc_left && (ret->layout.objspace_flags == RUBY_UNKNOWN ||
+					    ret->layout.objspace_count == RUBY_UNKNOWN);
+}
+
+static void reading_init(struct reading *rd, const struct emu_machine *machine,
+			 const struct memory *mem, const struct ruby_binary *bin, uint64_t tp)
+{
+	*rd = (struct reading) {
+		.emu = { .machine = machine,
+			 .mem = mem,
+			 .text_lo = bin->text_lo,
+			 .text_hi = bin->text_hi,
+			 .more_lo = bin->gc_lo,
+			 .more_hi = bin->gc_hi,
+			 .tp = tp },
+		.bin = bin,
+		.global_ec = bin->symbol[RUBY_SYM_ruby_current_execution_context_ptr] != 0,
+	};
 }
 
 void ruby_code_read_machine(const struct emu_machine *machine, const struct memory *mem,
 			    const struct ruby_binary *bin, uint64_t tp, struct ruby_code *ret)
 {
-	struct reading rd = {
-		.emu = { .machine = machine,
-			 .mem = mem,
-			 .text_lo = bin->text_lo,
-			 .text_hi = bin->text_hi,
-			 .tp = tp },
-		.bin = bin,
-		.global_ec = bin->symbol[RUBY_SYM_ruby_current_execution_context_ptr] != 0,
-	};
+	struct reading rd;
 
+	reading_init(&rd, machine, mem, bin, tp);
 	/*
 	 * In this order: what is found out of the EC and the fiber tells their loads from others.
 	 */
@@ -408,4 +435,15 @@ void ruby_code_read(const struct memory *mem, const struct ruby_binary *bin, uin
 		    struct ruby_code *ret)
 {
 	ruby_code_read_machine(&EMU_HOST, mem, bin, tp, ret);
+}
+
+void ruby_code_read_gc(const struct memory *mem, const struct ruby_binary *bin, uint64_t tp,
+		       struct ruby_code *ret)
+{
+	struct reading rd;
+
+	reading_init(&rd, &EMU_HOST, mem, bin, tp);
+	read_during_gc(&rd);
+	read_gc_count(&rd);
+	report(&rd, ret);
 }

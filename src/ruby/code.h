@@ -13,6 +13,7 @@
 #ifndef RBPF_RUBY_CODE_H
 #define RBPF_RUBY_CODE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "ruby/layout.h"
@@ -30,6 +31,12 @@ struct ruby_code {
 	 * Ruby thread or the EC is in no TLS (2.7).
 	 */
 	uint64_t ec_slot;
+	bool gc_in_module; /* the collector is bin->gc_name: its code tells objspace_*, not the VM's */
+	/*
+	 * The collector's functions are in code that was not run: objspace_* are not known, and
+	 * what other sources say of them may be about another collector than the one that runs.
+	 */
+	bool gc_elsewhere;
 };
 
 /*
@@ -39,7 +46,15 @@ struct ruby_code {
 void ruby_code_read(const struct memory *mem, const struct ruby_binary *bin, uint64_t tp,
 		    struct ruby_code *ret);
 
-/* The same for a process of another @machine, for tests. */
+/*
+ * The same of the collector alone: current_vm, gc_*, and vm_objspace, objspace_flags and
+ * objspace_count. Unlike other facts these are a process' own, not its file's: from 3.4 on,
+ * RUBY_GC_LIBRARY names the collector.
+ */
+void ruby_code_read_gc(const struct memory *mem, const struct ruby_binary *bin, uint64_t tp,
+		       struct ruby_code *ret);
+
+/* ruby_code_read() for a process of another @machine, for tests. */
 void ruby_code_read_machine(const struct emu_machine *machine, const struct memory *mem,
 			    const struct ruby_binary *bin, uint64_t tp, struct ruby_code *ret);
 

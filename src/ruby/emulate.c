@@ -122,14 +122,26 @@ const struct emu_access *emu_origin(const struct emulator *e, const struct emu_v
 
 /* ---- memory ---- */
 
+static bool in_more(const struct emulator *e, uint64_t addr)
+{
+	return addr >= e->more_lo && addr < e->more_hi;
+}
+
+static bool in_code(const struct emulator *e, uint64_t addr)
+{
+	return (addr >= e->text_lo && addr < e->text_hi) || in_more(e, addr);
+}
+
 size_t emu_fetch(struct emulator *e, uint64_t pc, uint8_t *code, size_t size)
 {
+	uint64_t end = in_more(e, pc) ? e->more_hi : e->text_hi;
 	size_t off;
 
-	if (pc < e->text_lo || pc >= e->text_hi)
+	if (!in_code(e, pc))
 		return 0;
-	if (size > e->text_hi - pc)
-		size = e->text_hi - pc;
+	e->in_more |= in_more(e, pc);
+	if (size > end - pc)
+		size = end - pc;
 	if (pc < e->code_addr || pc - e->code_addr + size > e->code_len) {
 		e->code_addr = pc;
 		e->code_len = memory_read_some(e->mem, pc, e->code, sizeof(e->code));
@@ -251,13 +263,14 @@ static bool read_pair(const struct emulator *e, struct emu_value v, uint64_t pai
 	return is_const(v) && !memory_read(e->mem, v.v, pair, 2 * sizeof(*pair));
 }
 
-/* What a function outside the text returns. */
-static struct emu_value outside_result(const struct emulator *e, const struct emu_state *s)
+/* What a function outside the code returns. */
+static struct emu_value outside_result(struct emulator *e, const struct emu_state *s)
 {
 	uint64_t index[2], addr;
 
 	if (read_pair(e, s->reg[e->machine->argument], index) && tls_address(e, index, &addr))
 		return emu_const(addr);
+	e->left_code = true;
 	return (struct emu_value) { 0 };
 }
 
@@ -285,17 +298,12 @@ static bool call_descriptor(struct emulator *e, struct emu_state *s, struct emu_
 
 /* ---- control ---- */
 
-static bool in_text(const struct emulator *e, uint64_t addr)
-{
-	return addr >= e->text_lo && addr < e->text_hi;
-}
-
 void emu_branch(struct emulator *e, const struct emu_state *s, uint64_t target)
 {
 	struct emu_paths *p = e->paths;
 	struct emu_state *copy = &p->pending[(p->head + p->n) % PENDING];
 
-	if (p->n == PENDING || !in_text(e, target))
+	if (p->n == PENDING || !in_code(e, target))
 		return;
 	*copy = *s;
 	copy->pc = target;
@@ -304,7 +312,7 @@ void emu_branch(struct emulator *e, const struct emu_state *s, uint64_t target)
 
 enum emu_step emu_jump(struct emulator *e, struct emu_state *s, struct emu_value target)
 {
-	if (target.known && in_text(e, target.v)) {
+	if (target.known && in_code(e, target.v)) {
 		s->pc = target.v;
 		return EMU_NEXT;
 	}
@@ -372,7 +380,7 @@ void emu_call(struct emulator *e, struct emu_state *s, struct emu_value target)
 	struct emu_value result = { 0 };
 	unsigned int i;
 
-	if (target.known && in_text(e, target.v)) {
+	if (target.known && in_code(e, target.v)) {
 		struct emu_state callee = *s;
 
 		callee.pc = target.v;
@@ -397,6 +405,7 @@ void emu_run(struct emulator *e, uint64_t entry)
 	struct emu_state s = { .pc = entry };
 
 	e->n_accesses = 0;
+	e->in_more = e->left_code = false;
 	e->depth = 0;
 	e->budget = BUDGET;
 	e->code_len = 0;

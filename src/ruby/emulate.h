@@ -9,8 +9,9 @@
  *
  * It knows no flags: at a conditional branch both ways are taken, so what is seen does not depend
  * on the state the process happens to be in. Each instruction of a function is executed at most
- * once, so there are no loops. Calls within the text are followed. A call out of it is taken to be
- * one of __tls_get_addr() if its argument points to { module, offset }; else its result is unknown.
+ * once, so there are no loops. Calls within the code that may be run are followed. A call out of it
+ * is taken to be one of __tls_get_addr() if its argument points to { module, offset }; else its
+ * result is unknown.
  * After an instruction that is not modelled, whatever it may have written is unknown; one that
  * cannot be decoded ends the path.
  *
@@ -85,7 +86,8 @@ extern const struct emu_machine emu_x86_64, emu_arm64;
 struct emulator {
 	const struct emu_machine *machine;
 	const struct memory *mem;
-	uint64_t text_lo, text_hi; /* the code that may be run */
+	uint64_t text_lo, text_hi; /* the code that may be run … */
+	uint64_t more_lo, more_hi; /* … and more of it, in another file; both 0: there is none */
 	uint64_t tp;		   /* thread pointer */
 	unsigned int libc;	   /* which form of the DTV: below EMU_LIBCS */
 
@@ -95,6 +97,8 @@ struct emulator {
 	struct emu_value result
 		[EMU_RESULTS]; /* one for each path; those that are unknown or 0 are left out */
 	unsigned int n_results;
+	bool in_more;	/* code in [more_lo, more_hi) was run */
+	bool left_code; /* a path led out of the code, and not to what resolves a TLS address */
 
 	/* Private. */
 	unsigned int depth, budget;

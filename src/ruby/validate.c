@@ -11,6 +11,7 @@
 #include "ruby/method.h"
 #include "ruby/object.h"
 #include "ruby/structs.h"
+#include "ruby/validate_parts.h"
 #include "ruby/vm.h"
 #include "ruby/walk.h"
 
@@ -18,9 +19,6 @@
  * EC and the thread see ruby_abi.h. */
 #define BODY_OFFSET_MAX	 (RUBY_BODY_BYTES - 8)
 #define CLASS_OFFSET_MAX (RUBY_OWNER_WORDS * 8 - 8)
-
-#define GC_FLAGS_MAX	 (1u << 24)
-#define GC_COUNT_MAX	 (1ull << 40)
 
 static int refuse(const struct ruby_vm *vm, const char *field, struct err *err)
 {
@@ -132,8 +130,7 @@ static size_t name_stack(const struct ruby_vm *vm, const struct ruby_stack *stac
 	return bad + (iseqs && !lines);
 }
 
-/* Whose EC @ec is, if it is one: its thread has it as the current one. */
-static bool is_current_ec(const struct ruby_vm *vm, uint64_t ec)
+bool validate_is_current_ec(const struct ruby_vm *vm, uint64_t ec)
 {
 	uint64_t th, back;
 
@@ -150,7 +147,8 @@ static uint64_t current_ec(const struct ruby_vm *vm, uint64_t ec)
 	uint64_t th, now;
 
 	if (memory_read_u64(&vm->mem, ec + vm->layout.ec_thread_ptr, &th) ||
-	    memory_read_u64(&vm->mem, th + vm->layout.th_ec, &now) || !is_current_ec(vm, now))
+	    memory_read_u64(&vm->mem, th + vm->layout.th_ec, &now) ||
+	    !validate_is_current_ec(vm, now))
 		return ec;
 	return now;
 }
@@ -217,57 +215,6 @@ static int find_vm(struct ruby_vm *vm, uint64_t ec, uint64_t current_vm, uint64_
 	if (!ok)
 		vm->vm = 0;
 	return 0;
-}
-
-/* How many of the collections were major ones, as text, "" if that is not known. */
-static void say_major(const struct ruby_vm *vm, char *text, size_t size)
-{
-	uint64_t era, major = 0;
-
-	if (!ruby_vm_gc_era(vm, &era, &major) && major)
-		snprintf(text, size, ", %llu of them major", (unsigned long long)major);
-}
-
-/* Where the collector says what it does, and for whom. */
-static void prove_gc(struct ruby_vm *vm, uint64_t th)
-{
-	const struct ruby_layout *l = &vm->layout;
-	uint64_t objspace = 0, count = 0, ractor = 0, ec = 0;
-	char major[48] = "";
-	uint32_t flags = 0;
-	bool ok;
-
-	ok = vm->vm && ruby_layout_has(l->vm_objspace) && ruby_layout_has(l->objspace_flags) &&
-	     ruby_layout_has(l->objspace_count) &&
-	     !memory_read_u64(&vm->mem, vm->vm + l->vm_objspace, &objspace) &&
-	     ruby_is_object(objspace) &&
-	     !memory_read(&vm->mem, objspace + l->objspace_flags, &flags, sizeof(flags)) &&
-	     !memory_read_u64(&vm->mem, objspace + l->objspace_count, &count) &&
-	     flags < GC_FLAGS_MAX && count < GC_COUNT_MAX;
-	if (!ok) {
-		ruby_vm_check_add(vm, "garbage collector", false, false, "its state was not found");
-		return;
-	}
-	vm->walk.gc_flags = objspace + l->objspace_flags;
-	vm->walk.gc_count = objspace + l->objspace_count;
-	vm->walk.gc_major_word = vm->rules.gc_major_word;
-	say_major(vm, major, sizeof(major));
-	ruby_vm_check_add(vm, "garbage collector", true, false, "%llu collections so far%s",
-			  (unsigned long long)count, major);
-	if (ruby_layout_has(l->vm_gvl_owner)) {
-		vm->walk.gc_owner = vm->vm + l->vm_gvl_owner;
-		return;
-	}
-	ok = ruby_layout_has(l->vm_lock_owner) && ruby_layout_has(l->th_ractor) &&
-	     ruby_layout_has(l->ractor_running_ec) &&
-	     !memory_read_u64(&vm->mem, th + l->th_ractor, &ractor) && ruby_is_object(ractor) &&
-	     !memory_read_u64(&vm->mem, ractor + l->ractor_running_ec, &ec) &&
-	     (!ec || is_current_ec(vm, ec));
-	ruby_vm_check_add(vm, "collecting thread", ok, false,
-			  ok ? "found, as the running one of its ractor"
-			     : "not found: collections are shown for no thread");
-	if (ok)
-		vm->walk.gc_owner = vm->vm + l->vm_lock_owner;
 }
 
 /* The fiber of @ec holds it, and was resumed by none or by one of the same thread. */
@@ -348,8 +295,8 @@ static void prove_tags(struct ruby_vm *vm, const uint64_t *ecs, size_t n)
 		vm->walk.flags |= RBPF_LAYOUT_TAGS;
 }
 
-int ruby_validate(struct ruby_vm *vm, const uint64_t *ecs, size_t n, uint64_t current_vm,
-		  uint64_t symbols, struct err *err)
+int ruby_validate(struct ruby_vm *vm, const uint64_t *ecs, size_t n, uint64_t tp,
+		  uint64_t current_vm, uint64_t symbols, struct err *err)
 {
 	enum ruby_field bad = out_of_range(&vm->layout);
 	uint64_t th;
@@ -366,7 +313,7 @@ int ruby_validate(struct ruby_vm *vm, const uint64_t *ecs, size_t n, uint64_t cu
 		r = prove_stacks(vm, ecs, n, err);
 	if (r)
 		return r;
-	prove_gc(vm, th);
+	validate_gc(vm, tp, th);
 	prove_fibers(vm, ecs[0], th);
 	prove_native_stack(vm, ecs[0]);
 	prove_tags(vm, ecs, n);

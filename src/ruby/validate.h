@@ -15,14 +15,15 @@ struct rbpf_task;
 struct ruby_vm;
 
 /*
- * Validate @vm->layout on the stacks and objects of the process, with @ecs the ECs of @n threads;
- * add to @vm->checks, and complete @vm->walk, symbols and class_keys. @current_vm is the address of
- * ruby_current_vm_ptr and @symbols that of ruby_global_symbols, or 0.
+ * Validate @vm->layout on the stacks and objects of the process, with @ecs the ECs of @n threads,
+ * the first of which has thread pointer @tp; add to @vm->checks, and complete @vm->walk, symbols
+ * and class_keys. @current_vm is the address of ruby_current_vm_ptr and @symbols that of
+ * ruby_global_symbols, or 0.
  *
  * Returns 0, -EAGAIN (no thread runs Ruby code yet), -EPROTO (refused; the message names the
  * field) or -ENOMEM.
  */
-int ruby_validate(struct ruby_vm *vm, const uint64_t *ecs, size_t n, uint64_t current_vm,
-		  uint64_t symbols, struct err *err);
+int ruby_validate(struct ruby_vm *vm, const uint64_t *ecs, size_t n, uint64_t tp,
+		  uint64_t current_vm, uint64_t symbols, struct err *err);
 
 #endif

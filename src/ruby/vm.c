@@ -392,7 +392,7 @@ static int prove(struct attach *a, uint64_t current_vm, uint64_t symbols, struct
 
 	fill_walk(a->vm);
 	refresh_ecs(a);
-	r = ruby_validate(a->vm, a->ecs, a->n_ecs, current_vm, symbols, err);
+	r = ruby_validate(a->vm, a->ecs, a->n_ecs, a->first_tp, current_vm, symbols, err);
 	if (!r)
 		r = learn_thread_ids(a, err);
 	if (!r)

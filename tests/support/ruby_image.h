@@ -847,8 +847,8 @@ static inline void image_gc_counts(struct ruby_image *img, uint64_t minor, uint6
 	uint64_t at = img->objspace + img->facts.objspace_major;
 
 	image_gc_count(img, minor + major);
-	if (!img->facts.objspace_major)
-		return;
+	if (!img->facts.objspace_major) /* 4.1: farther before it than in others */
+		at = img->objspace + img->facts.objspace_count - 18 * 8;
 	image_put64(img, at - 8, minor);
 	image_put64(img, at, major);
 }

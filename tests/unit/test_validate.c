@@ -1,120 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include <criterion/criterion.h>
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
-#include "base/err.h"
-#include "ruby/iseq.h"
-#include "ruby/validate.h"
-#include "support/ruby_image.h"
-
-/* A Ruby in which one thread runs a method that calls a C function, and what is known of it. */
-struct fixture {
-	struct ruby_image *img;
-	struct ruby_vm vm;
-	struct image_thread t;
-	struct rbpf_layout walk; /* as it is to be */
-	uint64_t tag;		 /* the innermost exception tag */
-	uint64_t symbols;
-	struct err err;
-};
-
-#define TEXT	 0x400000ull
-#define TEXT_END 0x500000ull
-
-/* A struct rb_vm_tag as __builtin_setjmp() makes it. */
-static void put_tag(struct ruby_image *img, uint64_t tag, uint64_t prev)
-{
-	image_put64(img, tag + 16, tag + 128);	  /* fp */
-	image_put64(img, tag + 24, TEXT + 0x123); /* pc */
-	image_put64(img, tag + 32, tag - 64);	  /* sp */
-	image_put64(img, tag + 56, prev);
-}
-
-/* Two of them, in a native stack. */
-static uint64_t make_tags(struct image_thread *t)
-{
-	uint64_t stack = image_region(t->img, 4096), inner = stack + 1024, outer = stack + 2048;
-
-	put_tag(t->img, inner, outer);
-	put_tag(t->img, outer, 0);
-	image_put64(t->img, t->ec + 24, inner);
-	return inner;
-}
-
-static struct fixture setup(const char *version)
-{
-	struct fixture f = { .img = image_new(version) };
-	uint64_t foo = image_class(f.img, "Foo"), iseq;
-
-	f.t = image_thread(f.img, 4096);
-	iseq = image_iseq(f.img, &(struct image_iseq) { .type = RUBY_ISEQ_METHOD, .label = "bar" });
-	image_push_method(&f.t, iseq, image_pc(f.img, iseq, 3),
-			  image_method(f.img, foo, "bar", iseq));
-	image_push_cfunc(&f.t, image_ment(f.img, f.img->object, "sleep", IMAGE_CFUNC));
-	image_run(&f.t);
-	image_gc_count(f.img, 41);
-	f.tag = make_tags(&f.t);
-	f.img->vm.walk.text_lo = TEXT;
-	f.img->vm.walk.text_hi = TEXT_END;
-
-	f.walk = f.img->vm.walk;
-	f.symbols = f.img->vm.symbols;
-	/* All but what proving is to find. */
-	f.vm = f.img->vm;
-	f.vm.walk.gc_flags = f.vm.walk.gc_count = f.vm.walk.gc_owner = 0;
-	f.vm.walk.gc_major_word = 0;
-	f.vm.vm = f.vm.symbols = 0;
-	memset(&f.vm.class_keys, 0, sizeof(f.vm.class_keys));
-	return f;
-}
-
-static void teardown(struct fixture *f)
-{
-	image_free(f->img);
-}
-
-static int prove(struct fixture *f)
-{
-	f->vm.n_checks = 0;
-	f->err = (struct err) { 0 };
-	return ruby_validate(&f->vm, &f->t.ec, 1, f->img->current_vm, f->symbols, &f->err);
-}
-
-static const struct ruby_vm_check *find_check(const struct ruby_vm *vm, const char *name)
-{
-	for (size_t i = 0; i < vm->n_checks; i++)
-		if (!strcmp(vm->checks[i].name, name))
-			return &vm->checks[i];
-	return NULL;
-}
-
-/* It passes, but does without what @check is about. */
-static void expect_without(struct fixture *f, const char *check)
-{
-	const struct ruby_vm_check *c;
-
-	cr_assert_eq(prove(f), 0, "%s: %s: %s", f->img->version, check, f->err.msg);
-	c = find_check(&f->vm, check);
-	cr_assert_not_null(c, "%s: no check of '%s'", f->img->version, check);
-	cr_expect(!c->ok && !c->needed, "%s: %s: %s", f->img->version, check, c->detail);
-}
-
-/* It is refused, and the message names @field. */
-static void expect_refused(struct fixture *f, const char *field)
-{
-	int r = prove(f);
-
-	cr_expect_eq(r, -EPROTO, "%s: %s: %d", f->img->version, field, r);
-	cr_expect_eq(f->err.kind, ERR_TARGET);
-	char message[256];
-
-	snprintf(message, sizeof(message),
-		 "the memory layout found for Ruby %s is wrong: self-check failed at '%s'",
-		 f->vm.binary.version, field);
-	cr_expect_str_eq(f->err.msg, message);
-}
+#include "support/validate_fixture.h"
 
 /* ---- as it is ---- */
 
@@ -147,8 +36,8 @@ Test(validate, exception_tags)
 		const struct {
 			uint64_t at, value;
 		} bad[] = {
-			{ f.tag + 24, TEXT - 1 },
-			{ f.tag + 24, TEXT_END },
+			{ f.tag + 24, FIXTURE_TEXT - 1 },
+			{ f.tag + 24, FIXTURE_TEXT_END },
 			{ f.tag + 24, 0x123456789abcdef }, /* as setjmp() hides it */
 			{ outer + 24, 0 },
 			{ f.tag + 32, f.tag + 8 },
@@ -222,9 +111,9 @@ Test(validate, one_good_stack_of_many)
 		uint64_t ecs[3] = { bad.ec, idle.ec, f.t.ec };
 
 		image_push_method(&bad, 0x5000, 0x5000, 0);
-		cr_assert_eq(ruby_validate(&f.vm, ecs, 3, f.img->current_vm, f.symbols, &f.err), 0,
-			     "%s: %s", f.img->version, f.err.msg);
-		cr_expect_eq(ruby_validate(&f.vm, ecs, 2, f.img->current_vm, f.symbols, &f.err),
+		cr_assert_eq(ruby_validate(&f.vm, ecs, 3, 0, f.img->current_vm, f.symbols, &f.err),
+			     0, "%s: %s", f.img->version, f.err.msg);
+		cr_expect_eq(ruby_validate(&f.vm, ecs, 2, 0, f.img->current_vm, f.symbols, &f.err),
 			     -EPROTO, "%s", f.img->version);
 		teardown(&f);
 	}
@@ -389,62 +278,6 @@ Test(validate, no_vm)
 			expect_without(&f, "virtual machine");
 			cr_expect_eq(f.vm.vm, 0);
 			cr_expect_eq(f.vm.walk.gc_count, 0, "%s", f.img->version);
-		}
-		teardown(&f);
-	}
-}
-
-Test(validate, no_collector)
-{
-	static const enum ruby_field fields[] = { RUBY_FIELD_vm_objspace, RUBY_FIELD_objspace_flags,
-						  RUBY_FIELD_objspace_count };
-
-	for (size_t v = 0; v < IMAGE_VERSIONS; v++) {
-		for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
-			struct fixture f = setup(image_versions[v].minor);
-
-			*ruby_layout_at(&f.vm.layout, fields[i]) = RUBY_UNKNOWN;
-			expect_without(&f, "garbage collector");
-			cr_expect(!f.vm.walk.gc_flags && !f.vm.walk.gc_count && !f.vm.walk.gc_owner,
-				  "%s", f.img->version);
-			teardown(&f);
-		}
-	}
-}
-
-/* Words where the collector's should be, that cannot be its: pointers, text. */
-Test(validate, another_collector)
-{
-	for (size_t v = 0; v < IMAGE_VERSIONS; v++) {
-		struct fixture f = setup(image_versions[v].minor);
-
-		image_gc_count(f.img, 0x7f0000001000);
-		expect_without(&f, "garbage collector");
-		image_gc_count(f.img, 41);
-		image_gc_flags(f.img, 0x7f000000);
-		expect_without(&f, "garbage collector");
-		image_gc_flags(f.img, 0);
-		image_put64(f.img, image_get64(f.img, f.img->current_vm) + f.img->facts.vm_objspace,
-			    0x5000);
-		expect_without(&f, "garbage collector");
-		teardown(&f);
-	}
-}
-
-Test(validate, no_collecting_thread)
-{
-	for (size_t v = 0; v < IMAGE_VERSIONS; v++) {
-		struct fixture f = setup(image_versions[v].minor);
-		uint64_t at = f.img->ractor + f.img->facts.running_ec;
-
-		if (f.img->facts.th_ractor) {
-			image_put64(f.img, at, f.img->object);
-			expect_without(&f, "collecting thread");
-			cr_expect_eq(f.vm.walk.gc_owner, 0);
-			cr_expect_eq(f.vm.walk.gc_count, f.walk.gc_count, "the rest is known");
-			image_put64(f.img, at, 0); /* nobody runs */
-			cr_assert_eq(prove(&f), 0);
-			cr_expect(find_check(&f.vm, "collecting thread")->ok, "%s", f.img->version);
 		}
 		teardown(&f);
 	}

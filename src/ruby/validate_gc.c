@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The collector. What rbpf takes from it decides whether a name is still that of the sampled object,
+ * and a collector whose count never moves would make every stale name look proven. So it is used
+ * only if it is known to be Ruby's own, with the members where they are said to be:
+ *
+ * - The VM's functions rb_during_gc() and rb_gc_count() tell: they are run (code.h) in this very
+ *   process, as from 3.4 on RUBY_GC_LIBRARY replaces the collector by one of a file of its own. A
+ *   Ruby built for that calls the collector through a variable, also the one that is built in; where
+ *   it leads decides, not what the table or debug information says of the built-in one.
+ * - The counts of minor and major collections stand before the count of all, and add up to it. It
+ *   is the shape of rb_objspace_t.profile (gc.c, from 3.4 on gc/default/default.c), and not that of
+ *   what else may stand at its offsets.
+ *
+ * Where the code cannot be read, or belongs to a module, the counts must have begun to tell.
+ */
+#include "ruby/validate.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "ruby/code.h"
+#include "ruby/validate_parts.h"
+#include "ruby/vm.h"
+
+#define GC_FLAGS_MAX	 (1u << 24)
+#define GC_COUNT_MAX	 (1ull << 40)
+/* From this count on, two words that add up to it do not do so by chance. */
+#define GC_COUNT_TELLS	 3
+/* So many words before the count are looked through where it is not known which they are. */
+#define GC_PROFILE_WORDS 32
+#define GC_ATTEMPTS	 5 /* both counts are not increased at once */
+
+/* What was read of the collector. */
+struct gc_state {
+	uint64_t flags_at, count_at;
+	uint32_t flags;
+	uint64_t count;
+};
+
+static const enum ruby_field gc_fields[] = { RUBY_FIELD_vm_objspace, RUBY_FIELD_objspace_flags,
+					     RUBY_FIELD_objspace_count };
+
+/*
+ * Take over what the code says of the process' own collector. Returns whether it says everything,
+ * of this VM.
+ */
+static bool take_code(struct ruby_vm *vm, const struct ruby_code *code)
+{
+	bool all = true;
+	uint64_t addr;
+	size_t i;
+
+	if (!vm->vm || memory_read_u64(&vm->mem, code->current_vm, &addr) || addr != vm->vm)
+		return false;
+	for (i = 0; i < ARRAY_SIZE(gc_fields); i++) {
+		uint16_t value = ruby_layout_get(&code->layout, gc_fields[i]);
+
+		all &= value != RUBY_UNKNOWN;
+		if (value == RUBY_UNKNOWN || value == ruby_layout_get(&vm->layout, gc_fields[i]))
+			continue;
+		*ruby_layout_at(&vm->layout, gc_fields[i]) = value;
+		vm->source[gc_fields[i]] = RUBY_FROM_CODE;
+	}
+	return all;
+}
+
+static bool read_state(const struct ruby_vm *vm, struct gc_state *ret)
+{
+	const struct ruby_layout *l = &vm->layout;
+	uint64_t objspace = 0;
+
+	if (!vm->vm || !ruby_layout_has(l->vm_objspace) || !ruby_layout_has(l->objspace_flags) ||
+	    !ruby_layout_has(l->objspace_count) ||
+	    memory_read_u64(&vm->mem, vm->vm + l->vm_objspace, &objspace) ||
+	    !ruby_is_object(objspace))
+		return false;
+	ret->flags_at = objspace + l->objspace_flags;
+	ret->count_at = objspace + l->objspace_count;
+	return !memory_read(&vm->mem, ret->flags_at, &ret->flags, sizeof(ret->flags)) &&
+	       !memory_read_u64(&vm->mem, ret->count_at, &ret->count) &&
+	       ret->flags < GC_FLAGS_MAX && ret->count < GC_COUNT_MAX;
+}
+
+/*
+ * Whether two counts before that of all collections, which is the last of @n @words, add up to it.
+ * Where it is not known which words they are, anything adds up with a 0: @surely leaves that out.
+ */
+static bool adds_up(const struct ruby_vm *vm, const uint64_t *words, size_t n, bool surely)
+{
+	const uint64_t *profile = words + n - RBPF_GC_WORDS;
+	size_t i, major = vm->rules.gc_major_word;
+
+	if (major)
+		return profile[major - 1] + profile[major] == words[n - 1];
+	for (i = 0; i + 2 < n; i++)
+		if (words[i] <= words[n - 1] && words[i] + words[i + 1] == words[n - 1] &&
+		    (!surely || (words[i] && words[i + 1])))
+			return true;
+	return false;
+}
+
+static bool counts_add_up(const struct ruby_vm *vm, const struct gc_state *gc, bool surely)
+{
+	uint64_t words[GC_PROFILE_WORDS];
+	int attempt;
+
+	if (vm->layout.objspace_count < sizeof(words) - sizeof(*words))
+		return false;
+	for (attempt = 0; attempt < GC_ATTEMPTS; attempt++)
+		if (!memory_read(&vm->mem, gc->count_at + sizeof(*words) - sizeof(words), words,
+				 sizeof(words)) &&
+		    adds_up(vm, words, ARRAY_SIZE(words), surely))
+			return true;
+	return false;
+}
+
+/* Why the collector is not known, or NULL. */
+static const char *doubt(struct ruby_vm *vm, uint64_t tp, struct gc_state *gc)
+{
+	struct ruby_code code;
+	bool by_code, built_in;
+
+	ruby_code_read_gc(&vm->mem, &vm->binary, tp, &code);
+	by_code = take_code(vm, &code);
+	built_in = by_code && !code.gc_in_module;
+	if (!by_code && (code.gc_elsewhere || vm->binary.gc_name[0]))
+		return "it is not the one that Ruby is built with, and not known";
+	if (!read_state(vm, gc))
+		return "its state was not found";
+	if (gc->count && !counts_add_up(vm, gc, !built_in))
+		return "its counts of collections do not add up";
+	if (gc->count < GC_COUNT_TELLS && !built_in)
+		return "too few collections so far to recognise it";
+	return NULL;
+}
+
+/* How many of the collections were major ones, as text, "" if that is not known. */
+static void say_major(const struct ruby_vm *vm, char *text, size_t size)
+{
+	uint64_t era, major = 0;
+
+	if (!ruby_vm_gc_era(vm, &era, &major) && major)
+		snprintf(text, size, ", %llu of them major", (unsigned long long)major);
+}
+
+/* Which thread collects. Returns the address that tells, 0 if that is not known. */
+static uint64_t find_owner(const struct ruby_vm *vm, uint64_t th)
+{
+	const struct ruby_layout *l = &vm->layout;
+	uint64_t ractor = 0, ec = 0;
+
+	if (ruby_layout_has(l->vm_gvl_owner))
+		return vm->vm + l->vm_gvl_owner;
+	if (!ruby_layout_has(l->vm_lock_owner) || !ruby_layout_has(l->th_ractor) ||
+	    !ruby_layout_has(l->ractor_running_ec) ||
+	    memory_read_u64(&vm->mem, th + l->th_ractor, &ractor) || !ruby_is_object(ractor) ||
+	    memory_read_u64(&vm->mem, ractor + l->ractor_running_ec, &ec) ||
+	    (ec && !validate_is_current_ec(vm, ec)))
+		return 0;
+	return vm->vm + l->vm_lock_owner;
+}
+
+void validate_gc(struct ruby_vm *vm, uint64_t tp, uint64_t th)
+{
+	struct gc_state gc = { 0 };
+	const char *why = doubt(vm, tp, &gc);
+	const char *name = vm->binary.gc_name;
+	char major[48] = "";
+
+	if (why) {
+		ruby_vm_check_add(vm, "garbage collector", false, false, "%s%s%s", name,
+				  name[0] ? ": " : "", why);
+		return;
+	}
+	vm->walk.gc_flags = gc.flags_at;
+	vm->walk.gc_count = gc.count_at;
+	vm->walk.gc_major_word = vm->rules.gc_major_word;
+	say_major(vm, major, sizeof(major));
+	ruby_vm_check_add(vm, "garbage collector", true, false, "%llu collections so far%s",
+			  (unsigned long long)gc.count, major);
+	vm->walk.gc_owner = find_owner(vm, th);
+	if (ruby_layout_has(vm->layout.vm_gvl_owner))
+		return;
+	ruby_vm_check_add(vm, "collecting thread", vm->walk.gc_owner, false,
+			  vm->walk.gc_owner ? "found, as the running one of its ractor"
+					    : "not found: collections are shown for no thread");
+}

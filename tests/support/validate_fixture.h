@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A process image whose layout is to be validated, for tests of ruby/validate*.c.
+ */
+#ifndef RBPF_TESTS_VALIDATE_FIXTURE_H
+#define RBPF_TESTS_VALIDATE_FIXTURE_H
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "ruby/validate.h"
+#include "support/ruby_image.h"
+
+/* A Ruby in which one thread runs a method that calls a C function, and what is known of it. */
+struct fixture {
+	struct ruby_image *img;
+	struct ruby_vm vm;
+	struct image_thread t;
+	struct rbpf_layout walk; /* as it is to be */
+	uint64_t tag;		 /* the innermost exception tag */
+	uint64_t symbols;
+	struct err err;
+};
+
+#define FIXTURE_TEXT	 0x400000ull
+#define FIXTURE_TEXT_END 0x500000ull
+
+/* A struct rb_vm_tag as __builtin_setjmp() makes it. */
+static inline void put_tag(struct ruby_image *img, uint64_t tag, uint64_t prev)
+{
+	image_put64(img, tag + 16, tag + 128);		  /* fp */
+	image_put64(img, tag + 24, FIXTURE_TEXT + 0x123); /* pc */
+	image_put64(img, tag + 32, tag - 64);		  /* sp */
+	image_put64(img, tag + 56, prev);
+}
+
+/* Two of them, in a native stack. */
+static inline uint64_t make_tags(struct image_thread *t)
+{
+	uint64_t stack = image_region(t->img, 4096), inner = stack + 1024, outer = stack + 2048;
+
+	put_tag(t->img, inner, outer);
+	put_tag(t->img, outer, 0);
+	image_put64(t->img, t->ec + 24, inner);
+	return inner;
+}
+
+static inline struct fixture setup(const char *version)
+{
+	struct fixture f = { .img = image_new(version) };
+	uint64_t foo = image_class(f.img, "Foo"), iseq;
+
+	f.t = image_thread(f.img, 4096);
+	iseq = image_iseq(f.img, &(struct image_iseq) { .type = RUBY_ISEQ_METHOD, .label = "bar" });
+	image_push_method(&f.t, iseq, image_pc(f.img, iseq, 3),
+			  image_method(f.img, foo, "bar", iseq));
+	image_push_cfunc(&f.t, image_ment(f.img, f.img->object, "sleep", IMAGE_CFUNC));
+	image_run(&f.t);
+	image_gc_counts(f.img, 30, 11);
+	f.tag = make_tags(&f.t);
+	f.img->vm.walk.text_lo = FIXTURE_TEXT;
+	f.img->vm.walk.text_hi = FIXTURE_TEXT_END;
+
+	f.walk = f.img->vm.walk;
+	f.symbols = f.img->vm.symbols;
+	/* All but what proving is to find. */
+	f.vm = f.img->vm;
+	f.vm.walk.gc_flags = f.vm.walk.gc_count = f.vm.walk.gc_owner = 0;
+	f.vm.walk.gc_major_word = 0;
+	f.vm.vm = f.vm.symbols = 0;
+	memset(&f.vm.class_keys, 0, sizeof(f.vm.class_keys));
+	return f;
+}
+
+static inline void teardown(struct fixture *f)
+{
+	image_free(f->img);
+}
+
+/* For each version a new one, which is torn down at the end of the block. */
+#define FOR_EACH_FIXTURE(f)                                                                        \
+	for (size_t v_ = 0; v_ < IMAGE_VERSIONS; v_++)                                             \
+		for (struct fixture f = setup(image_versions[v_].minor); f.img;                    \
+		     teardown(&f), f.img = NULL)
+
+static inline int prove(struct fixture *f)
+{
+	f->vm.n_checks = 0;
+	f->err = (struct err) { 0 };
+	return ruby_validate(&f->vm, &f->t.ec, 1, 0, f->img->current_vm, f->symbols, &f->err);
+}
+
+static inline const struct ruby_vm_check *find_check(const struct ruby_vm *vm, const char *name)
+{
+	for (size_t i = 0; i < vm->n_checks; i++)
+		if (!strcmp(vm->checks[i].name, name))
+			return &vm->checks[i];
+	return NULL;
+}
+
+/* It passes, but does without what @check is about. */
+static inline void expect_without(struct fixture *f, const char *check)
+{
+	const struct ruby_vm_check *c;
+
+	cr_assert_eq(prove(f), 0, "%s: %s: %s", f->img->version, check, f->err.msg);
+	c = find_check(&f->vm, check);
+	cr_assert_not_null(c, "%s: no check of '%s'", f->img->version, check);
+	cr_expect(!c->ok && !c->needed, "%s: %s: %s", f->img->version, check, c->detail);
+}
+
+/* It is refused, and the message names @field. */
+static inline void expect_refused(struct fixture *f, const char *field)
+{
+	int r = prove(f);
+
+	cr_expect_eq(r, -EPROTO, "%s: %s: %d", f->img->version, field, r);
+	cr_expect_eq(f->err.kind, ERR_TARGET);
+	char message[256];
+
+	snprintf(message, sizeof(message),
+		 "the memory layout found for Ruby %s is wrong: self-check failed at '%s'",
+		 f->vm.binary.version, field);
+	cr_expect_str_eq(f->err.msg, message);
+}
+
+#endif
