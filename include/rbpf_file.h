@@ -30,7 +30,7 @@
  * of several, is of major 2: a reader that knows only CPU time would add up what is none.
  */
 #define RBPF_FILE_MAJOR_CPU    1
-#define RBPF_FILE_MINOR_CPU    6
+#define RBPF_FILE_MINOR_CPU    7
 #define RBPF_FILE_MAJOR_EVENTS 2
 #define RBPF_FILE_MINOR_EVENTS 0
 

@@ -221,6 +221,7 @@ static int weigh_origins(const struct profile *p, const struct view_filter *f,
 {
 	_cleanup_view_selection_ struct view_selection *sel = NULL;
 	_cleanup_free_ uint32_t *frames = NULL;
+	bool gc_unknown = false;
 
 	if (view_selection_new(p, f, &sel) || sample_frames(p, &frames))
 		return -ENOMEM;
@@ -234,7 +235,10 @@ static int weigh_origins(const struct profile *p, const struct view_filter *f,
 		    p->frames[frames[a->stack]].flags & FRAME_JIT)
 			category += FIRST_JIT;
 		weigh(&c->categories[category], a->value, a->samples);
+		gc_unknown |= a->flags & SAMPLE_GC_UNKNOWN;
 	}
+	if (gc_unknown && c->mode == FLAME_COLOR_KIND && !c->categories[ORIGIN_GC].self_samples)
+		c->categories[ORIGIN_GC].used = c->categories[ORIGIN_GC].unknown = true;
 	return 0;
 }
 

@@ -34,7 +34,8 @@ struct flame_category {
 	struct buf name;
 	uint64_t self_value; /* of samples that were taken in it; each is in one category */
 	uint64_t self_samples;
-	bool used; /* it has samples, or the trees have frames of it */
+	bool used;    /* it has samples, or the trees have frames of it; or it is unknown */
+	bool unknown; /* whether samples were taken in it: none is known to be */
 };
 
 struct flame_colors {

@@ -79,6 +79,7 @@ static void add_defects(struct flame_facts *facts, const struct profile_aggregat
 	facts->failed += a->flags & SAMPLE_FAILED ? a->samples : 0;
 	facts->gaps += a->flags & SAMPLE_GAP ? a->samples : 0;
 	facts->frameless += a->stack ? 0 : a->samples;
+	facts->gc_unknown += a->flags & SAMPLE_GC_UNKNOWN ? a->samples : 0;
 }
 
 int flame_facts_init(const struct profile *p, const struct view_filter *f, struct flame_facts *ret)

@@ -20,6 +20,7 @@ struct flame_facts {
 	uint64_t truncated, unresolved, failed; /* samples with the flag of that name */
 	uint64_t gaps;		       /* samples of whose native stack a part is missing */
 	uint64_t frameless;	       /* samples without a stack */
+	uint64_t gc_unknown;	       /* samples that may be garbage collection, or not */
 	uint64_t all_samples;	       /* of the recording */
 	uint64_t duration_ns;	       /* of the part of the recording that is looked at */
 	size_t n_processes, n_threads; /* with samples */

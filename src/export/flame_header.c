@@ -215,6 +215,7 @@ static void add_defects(const struct flame *fl, struct paragraph *par)
 	add_defect(fl, par, fl->facts.unresolved, "with unnamed frames");
 	add_defect(fl, par, fl->facts.failed, "whose Ruby stack could not be read");
 	add_defect(fl, par, fl->facts.frameless, "without any frame");
+	add_defect(fl, par, fl->facts.gc_unknown, "that may be GC, as the collector is not known");
 	if (!fl->opts->filter || fl->opts->filter->stack != STACK_RUBY)
 		add_defect(fl, par, fl->facts.gaps, "with gaps in the native stack");
 	end_paragraph(par);
@@ -225,7 +226,10 @@ static void add_key_tip(const struct flame *fl, size_t category, size_t n_frames
 	const struct flame_category *c = &fl->colors.categories[category];
 
 	buf_addstr(out, buf_str(&c->name));
-	flame_add_amount(fl, "self", c->self_value, c->self_samples, out);
+	if (c->unknown)
+		buf_addstr(out, "\nself: unknown");
+	else
+		flame_add_amount(fl, "self", c->self_value, c->self_samples, out);
 	buf_addch(out, '\n');
 	buf_addstr(out, num_of(n_frames, "frame", "frames").s);
 	buf_addstr(out, " in the picture");
@@ -242,8 +246,12 @@ static void add_key(const struct flame *fl, size_t category, size_t n_frames, un
 	unsigned int width;
 
 	buf_addf(&text, "%s ", buf_str(&c->name));
-	buf_addstr(&text,
-		   num_percent_fine(by_samples ? c->self_samples : c->self_value, fl->total).s);
+	if (c->unknown)
+		buf_addstr(&text, "unknown");
+	else
+		buf_addstr(&text,
+			   num_percent_fine(by_samples ? c->self_samples : c->self_value, fl->total)
+				   .s);
 	add_key_tip(fl, category, n_frames, &tip);
 	width = SWATCH + 6 + flame_sans_width(buf_str(&text)) * FONT / 100;
 	if (*x > PAD && *x + width > fl->width - PAD) {

@@ -69,6 +69,7 @@ static void add_totals(struct json *j, const struct profile_totals *totals)
 	json_u64(j, "native_gaps", totals->native_gaps);
 	json_u64(j, "cpu_sampled_ns", totals->cpu_sampled_ns);
 	json_u64(j, "gc_ns", totals->gc_ns);
+	json_u64(j, "gc_unknown_ns", totals->gc_unknown_ns);
 	json_u64(j, "cpu_kernel_ns", totals->cpu_kernel_ns);
 	json_u64(j, "rbpf_cpu_ns", totals->rbpf_cpu_ns);
 	json_u64(j, "rbpf_start_cpu_ns", totals->rbpf_start_cpu_ns);
@@ -208,6 +209,7 @@ static void add_sample_flags(struct json *j, unsigned int flags)
 		{ SAMPLE_UNRESOLVED, "unresolved" }, { SAMPLE_NO_RUBY, "no-ruby" },
 		{ SAMPLE_FAILED, "failed" },	     { SAMPLE_GC, "gc" },
 		{ SAMPLE_NATIVE, "native" },	     { SAMPLE_GAP, "gap" },
+		{ SAMPLE_GC_UNKNOWN, "gc-unknown" },
 	};
 
 	json_array_begin(j, "flags");

@@ -45,6 +45,7 @@ static const struct meta_field totals_fields[] = {
 	{ FIELD_U64, TOTALS(native_gaps) },
 	{ FIELD_U64, TOTALS(cpu_sampled_ns) },
 	{ FIELD_U64, TOTALS(gc_ns) },
+	{ FIELD_U64, TOTALS(gc_unknown_ns) },
 	{ FIELD_U64, TOTALS(cpu_kernel_ns) },
 	{ FIELD_U64, TOTALS(rbpf_cpu_ns) },
 	{ FIELD_U64, TOTALS(rbpf_start_cpu_ns) },

@@ -77,6 +77,8 @@ void profile_count_sample(struct profile_totals *t, const struct profile_sample 
 	t->native_gaps += !!(s->flags & SAMPLE_GAP);
 	if (s->flags & SAMPLE_GC)
 		profile_add(&t->gc_ns, cpu_ns);
+	if (s->flags & SAMPLE_GC_UNKNOWN)
+		profile_add(&t->gc_unknown_ns, cpu_ns);
 }
 
 int profile_keep_sample(struct profile *p, const struct profile_sample *s)

@@ -146,8 +146,10 @@ struct profile_stack {
 #define SAMPLE_GC	  (1u << 5) /* the thread was collecting garbage */
 #define SAMPLE_NATIVE	  (1u << 6) /* the native stack was walked, too … */
 #define SAMPLE_GAP	  (1u << 7) /* … but holds a FRAME_GAP */
+/* Whether it was collecting garbage is not known: the collector of its Ruby is not. */
+#define SAMPLE_GC_UNKNOWN (1u << 8)
 
-#define SAMPLE_FLAGS	  0xffu /* all of these; a newer rbpf may have written others */
+#define SAMPLE_FLAGS	  0x1ffu /* all of these; a newer rbpf may have written others */
 
 struct profile_sample {
 	uint64_t ts;	 /* ns, CLOCK_MONOTONIC */
@@ -230,7 +232,8 @@ struct profile_totals {
 	uint64_t native_samples; /* samples whose native stack was walked … */
 	uint64_t native_gaps;	 /* … of them, with SAMPLE_GAP */
 	uint64_t cpu_sampled_ns;
-	uint64_t gc_ns;		       /* the part of it in samples with SAMPLE_GC */
+	uint64_t gc_ns;		       /* the part of it in samples with SAMPLE_GC … */
+	uint64_t gc_unknown_ns;	       /* … and with SAMPLE_GC_UNKNOWN */
 	uint64_t cpu_kernel_ns;	       /* the same threads by the kernel's account; 0 if unknown */
 	uint64_t rbpf_cpu_ns;	       /* CPU time of rbpf's own processes … */
 	uint64_t rbpf_start_cpu_ns;    /* … of it, before it began to sample; 0 if unknown */

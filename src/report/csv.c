@@ -37,7 +37,9 @@ static void csv_row(const struct report *r, const struct flat_row *row, struct b
 
 		if (i)
 			buf_addch(out, ',');
-		if (v.str)
+		if (v.unknown)
+			buf_addstr(out, "unknown");
+		else if (v.str)
 			csv_text(out, v.str);
 		else
 			buf_addf(out, "%llu", (unsigned long long)v.num);
@@ -77,6 +79,12 @@ int report_gc_csv(const struct report *r, struct buf *out, struct err *err)
 	ret = report_gc_build(r, &gc, err);
 	if (ret)
 		return ret;
+	/* A table of causes has no place to say so. */
+	if (gc_report_is_unknown(&gc))
+		return err_set(err, -ENODATA, ERR_EMPTY,
+			       "garbage collection in %s is unknown: the collector of the Ruby is "
+			       "not known",
+			       r->rec->path);
 	csv_rows(r, &gc.causes, out);
 	return buf_failed(out) ? err_oom(err) : 0;
 }

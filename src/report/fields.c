@@ -246,6 +246,8 @@ static struct field_value key_value(const struct report *r, const struct flat_ro
 struct field_value field_of_row(const struct report *r, const struct flat_row *row,
 				enum report_field field, struct buf *scratch)
 {
+	if (row->unknown && field >= FIELD_SAMPLES)
+		return (struct field_value) { .unknown = true };
 	switch (field) {
 	case FIELD_SAMPLES:
 		return number(row->samples);

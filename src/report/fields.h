@@ -8,6 +8,7 @@
 #ifndef RBPF_REPORT_FIELDS_H
 #define RBPF_REPORT_FIELDS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -41,6 +42,7 @@ enum report_field {
 	FIELD_FROM,
 	FIELD_CLOCK,
 	FIELD_PROCESSES,
+	/* The numbers. */
 	FIELD_SAMPLES,
 	FIELD_TOTAL_SAMPLES,
 	FIELD_SELF,
@@ -48,10 +50,11 @@ enum report_field {
 	FIELD_SELF_ERROR,
 };
 
-/* A number if str is NULL. */
+/* A number if str is NULL, unless it is unknown. */
 struct field_value {
 	const char *str;
 	uint64_t num;
+	bool unknown;
 };
 
 /* The key of a field; of those that are values of the event, with its unit: "self_ns". */

@@ -24,6 +24,16 @@ int report_gc_build(const struct report *r, struct gc_report *ret, struct err *e
 	return ret->all.samples ? 0 : report_nothing(r, err);
 }
 
+void report_gc_unknown(const struct report *r, uint64_t unknown, uint64_t all, struct buf *out)
+{
+	if (unknown)
+		buf_addf(out,
+			 "  unknown for %s (%s), as the collector of the Ruby is not known: "
+			 "'rbpf doctor -p PID' says more\n",
+			 num_value(profile_event(&r->rec->profile)->unit, unknown).s,
+			 num_percent(unknown, all).s);
+}
+
 /* The cells of TIME, GC% and CPU%. */
 static void add_numbers(const struct gc_report *gc, enum value_unit unit, uint64_t value,
 			uint64_t of, struct table *t)
@@ -129,8 +139,12 @@ int report_gc(const struct report *r, struct buf *out, struct err *err)
 	if (ret)
 		return ret;
 	report_header(r, gc.all.samples, gc.all.value, out);
-	buf_addf(out, "garbage collection: %s of %s (%s)\n", num_value(unit, gc.gc.value).s,
-		 num_value(unit, gc.all.value).s, num_percent(gc.gc.value, gc.all.value).s);
+	if (gc_report_is_unknown(&gc))
+		buf_addstr(out, "garbage collection: unknown\n");
+	else
+		buf_addf(out, "garbage collection: %s of %s (%s)\n", num_value(unit, gc.gc.value).s,
+			 num_value(unit, gc.all.value).s, num_percent(gc.gc.value, gc.all.value).s);
+	report_gc_unknown(r, gc.unknown.value, gc.all.value, out);
 	if (gc.gc.samples && add_tables(r, &gc, out))
 		return err_oom(err);
 	report_footer(r, gc.all.samples, out);

@@ -51,6 +51,7 @@ void report_json_summary(const struct report *r, uint64_t samples, uint64_t valu
 	json_u64(j, "no_ruby", t->no_ruby);
 	json_u64(j, "cpu_sampled_ns", t->cpu_sampled_ns);
 	json_u64(j, "gc_ns", t->gc_ns);
+	json_u64(j, "gc_unknown_ns", t->gc_unknown_ns);
 	json_u64(j, "cpu_kernel_ns", t->cpu_kernel_ns);
 	json_u64(j, "rbpf_cpu_ns", t->rbpf_cpu_ns);
 	json_u64(j, "rbpf_start_cpu_ns", t->rbpf_start_cpu_ns);
@@ -72,7 +73,9 @@ void report_json_summary(const struct report *r, uint64_t samples, uint64_t valu
 static void json_field(const struct report *r, struct json *j, enum report_field field,
 		       struct field_value v)
 {
-	if (v.str)
+	if (v.unknown)
+		json_null(j, field_key(r, field).s);
+	else if (v.str)
 		json_str(j, field_key(r, field).s, v.str);
 	else if (field != FIELD_APPROXIMATE)
 		json_u64(j, field_key(r, field).s, v.num);
@@ -190,8 +193,17 @@ static void json_collectors(const struct profile *p, const struct flat *flat,
 static void json_gc(const struct profile *p, const struct gc_report *gc, struct json *j)
 {
 	json_object_begin(j, "gc");
-	json_u64(j, "samples", gc->gc.samples);
-	json_u64(j, unit_of(p), gc->gc.value);
+	if (gc_report_is_unknown(gc)) {
+		json_null(j, "samples");
+		json_null(j, unit_of(p));
+	} else {
+		json_u64(j, "samples", gc->gc.samples);
+		json_u64(j, unit_of(p), gc->gc.value);
+	}
+	json_object_begin(j, "unknown");
+	json_u64(j, "samples", gc->unknown.samples);
+	json_u64(j, unit_of(p), gc->unknown.value);
+	json_object_end(j);
 	json_phases(p, gc, j);
 	json_array_begin(j, "processes");
 	json_collectors(p, &gc->processes, gc->process_value, json_process, j);

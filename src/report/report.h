@@ -70,6 +70,12 @@ void report_footer(const struct report *r, uint64_t samples, struct buf *out);
  * native stacks. */
 void report_native(const struct report *r, struct buf *out);
 
+/*
+ * That of @all, @unknown may be garbage collection or not, both in the unit of the event; nothing
+ * if that is 0.
+ */
+void report_gc_unknown(const struct report *r, uint64_t unknown, uint64_t all, struct buf *out);
+
 struct json;
 
 /* Add the member "summary". */

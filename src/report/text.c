@@ -257,17 +257,36 @@ void report_row_place(const struct report *r, enum flat_by by, const struct flat
 	}
 }
 
+/* SELF, SELF%, +/-, TOTAL, TOTAL% */
+static void add_number_cells(const struct flat *flat, const struct flat_row *row,
+			     enum value_unit unit, struct table *t)
+{
+	table_cell(t, "%s", num_column(unit, row->self_value).s);
+	table_cell(t, "%s", num_percent(row->self_value, flat->value).s);
+	table_cell(t, "%s", num_percent(row->self_error, flat->value).s);
+	table_cell(t, "%s", num_column(unit, row->total_value).s);
+	table_cell(t, "%s", num_percent(row->total_value, flat->value).s);
+}
+
+static void add_unknown_cells(struct table *t)
+{
+	table_cell(t, "unknown");
+	table_cell(t, "%s", "");
+	table_cell(t, "%s", "");
+	table_cell(t, "unknown");
+	table_cell(t, "%s", "");
+}
+
 static void add_row(const struct report *r, const struct flat *flat, const struct flat_row *row,
 		    struct table *t)
 {
 	enum value_unit unit = profile_event(&r->rec->profile)->unit;
 	_cleanup_buf_ struct buf text = BUF_INIT;
 
-	table_cell(t, "%s", num_column(unit, row->self_value).s);
-	table_cell(t, "%s", num_percent(row->self_value, flat->value).s);
-	table_cell(t, "%s", num_percent(row->self_error, flat->value).s);
-	table_cell(t, "%s", num_column(unit, row->total_value).s);
-	table_cell(t, "%s", num_percent(row->total_value, flat->value).s);
+	if (row->unknown)
+		add_unknown_cells(t);
+	else
+		add_number_cells(flat, row, unit, t);
 	report_row_name(r, r->by, row, &text);
 	table_cell(t, "%s", buf_str(&text));
 	if (!headings[r->by].place)
@@ -357,6 +376,7 @@ static int render_flat(const struct report *r, const struct flat *flat, struct b
 	if (ret)
 		return ret;
 	add_unshown(r, flat, out);
+	report_gc_unknown(r, flat->gc_unknown, flat->value, out);
 	report_footer(r, flat->samples, out);
 	warn_few_samples(r, flat, out);
 	return buf_failed(out) ? -ENOMEM : 0;

@@ -8,6 +8,7 @@
 #include "base/array.h"
 #include "profile/reason.h"
 #include "profile/sink.h"
+#include "ruby/vm.h"
 #include "native/native_stacks.h"
 #include "sample/process_table.h"
 #include "native/merge.h"
@@ -393,7 +394,11 @@ int stack_table_of_sample(struct stack_table *t, struct sink *out, struct tracke
 		r = array_reserve(g->merged, g->cap_merged, id + 1);
 	if (!r && is_new)
 		r = make_stack(t, out, p, &pair, &g->merged[id]);
-	if (!r)
-		*ret = g->merged[id];
-	return r;
+	if (r)
+		return r;
+	*ret = g->merged[id];
+	/* Any thread of the process may be one of the collector's. */
+	if (p->vm && !p->vm->walk.gc_owner && !(ret->flags & SAMPLE_GC))
+		ret->flags |= SAMPLE_GC_UNKNOWN;
+	return 0;
 }

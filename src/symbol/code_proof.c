@@ -146,7 +146,7 @@ static void note_old_then(const struct code_cache *c, uint64_t flags,
 static void note_checked(const struct code_cache *c, const struct stack_era *sampled,
 			 struct cached_iseq *iseq, struct cached_method *method)
 {
-	if (sampled->gc_transition)
+	if (sampled->gc_transition || !sampled->gc_era)
 		return;
 	if (iseq) {
 		iseq->checked = sampled->gc_era;

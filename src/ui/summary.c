@@ -24,6 +24,21 @@ struct num_text num_column(enum value_unit unit, uint64_t value)
 	return unit == UNIT_NS ? num_seconds(value) : num_value(unit, value);
 }
 
+/* Of the CPU time that was sampled. What was measured is told apart from what could not be. */
+static void add_gc(const struct profile_totals *t, struct buf *out)
+{
+	if (!t->gc_ns && !t->gc_unknown_ns)
+		return;
+	if (!t->gc_ns && t->gc_unknown_ns >= t->cpu_sampled_ns) {
+		buf_addstr(out, "   GC unknown");
+		return;
+	}
+	buf_addf(out, "   GC %s", num_percent(t->gc_ns, t->cpu_sampled_ns).s);
+	if (t->gc_unknown_ns)
+		buf_addf(out, ", unknown of %s",
+			 num_percent(t->gc_unknown_ns, t->cpu_sampled_ns).s);
+}
+
 /*
  * In "A of B (p%)" B is measured and A estimated from samples: p is above 100 % now and then, and
  * that is not hidden.
@@ -37,8 +52,7 @@ static void add_cpu(const struct profile_totals *t, const char *between, struct 
 			 num_percent(t->cpu_sampled_ns, t->cpu_kernel_ns).s);
 	else
 		buf_addstr(out, "; the kernel's account is not in the recording");
-	if (t->gc_ns)
-		buf_addf(out, "   GC %s", num_percent(t->gc_ns, t->cpu_sampled_ns).s);
+	add_gc(t, out);
 }
 
 static void add_cost(const struct profile_totals *t, uint64_t duration_ns, struct buf *out)
@@ -120,6 +134,9 @@ void summary_totals(const struct profile_totals *t, uint64_t duration_ns, struct
 			 "'rbpf doctor -p PID' says more\n",
 			 num_percent(t->failed, t->samples).s);
 	add_stolen(t, out);
+	if (t->gc_unknown_ns)
+		buf_addstr(out, "  GC is unknown where the collector of a Ruby is not known: "
+				"'rbpf doctor -p PID' says more\n");
 	add_counters(t, out);
 }
 

@@ -380,6 +380,17 @@ static void add_kinds(const struct profile_aggregate *a, enum frame_kind self, u
 	}
 }
 
+/* A row of @kind, the last one, of which nothing is known. */
+static int add_unknown(struct flat *flat, enum frame_kind kind)
+{
+	int r = array_reserve(flat->rows, flat->cap_rows, flat->n_rows + 1);
+
+	if (!r)
+		flat->rows[flat->n_rows++] =
+			(struct flat_row) { .frame = PROFILE_NONE, .id = kind, .unknown = true };
+	return r;
+}
+
 static int build_from_kinds(const struct profile *p, const struct view_selection *sel,
 			    struct flat_order *order, struct flat *flat)
 {
@@ -391,8 +402,11 @@ static int build_from_kinds(const struct profile *p, const struct view_selection
 	for (size_t i = 0; i < p->n_aggregates; i++) {
 		const struct profile_aggregate *a = &p->aggregates[i];
 
-		if (view_selected(sel, a))
-			add_kinds(a, sample_kind(p, frames, a), kinds[a->stack], rows);
+		if (!view_selected(sel, a))
+			continue;
+		add_kinds(a, sample_kind(p, frames, a), kinds[a->stack], rows);
+		if (a->flags & SAMPLE_GC_UNKNOWN)
+			profile_add(&flat->gc_unknown, a->value);
 	}
 	for (size_t i = 0; i < FRAME_KIND_COUNT; i++) {
 		rows[i].frame = PROFILE_NONE;
@@ -402,6 +416,8 @@ static int build_from_kinds(const struct profile *p, const struct view_selection
 	}
 	if (flat->n_rows)
 		qsort_r(flat->rows, flat->n_rows, sizeof(*flat->rows), compare_rows, order);
+	if (flat->gc_unknown && !rows[FRAME_GC].total_samples)
+		return add_unknown(flat, FRAME_GC);
 	return 0;
 }
 

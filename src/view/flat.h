@@ -56,6 +56,8 @@ struct flat_row {
 	uint64_t total_samples; /* with the row anywhere: counted once a sample, recursion or not */
 	uint64_t self_value;
 	uint64_t total_value;
+	/* FLAT_BY_KIND: that of garbage collection, of which nothing is known; values are 0. */
+	bool unknown;
 	/* Half width of the 95 % interval of self_value (flat.c); 0 if values are exact. */
 	uint64_t self_error;
 };
@@ -65,6 +67,7 @@ struct flat {
 	size_t n_rows, cap_rows;
 	uint64_t samples; /* selected in all */
 	uint64_t value;
+	uint64_t gc_unknown; /* FLAT_BY_KIND: the value of samples with SAMPLE_GC_UNKNOWN */
 };
 
 #define FLAT_INIT                                                                                  \

@@ -31,6 +31,8 @@ static int add_times(struct gc_report *gc, const struct profile *p,
 		add_samples(&gc->phases[phase], a);
 		if (phase != GC_NONE)
 			add_samples(&gc->gc, a);
+		else if (a->flags & SAMPLE_GC_UNKNOWN)
+			add_samples(&gc->unknown, a);
 		gc->thread_value[a->thread] += a->value;
 		gc->process_value[p->threads[a->thread].process] += a->value;
 	}

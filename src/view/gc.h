@@ -8,6 +8,7 @@
 #ifndef RBPF_VIEW_GC_H
 #define RBPF_VIEW_GC_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/cleanup.h"
@@ -23,8 +24,9 @@ struct gc_time {
 };
 
 struct gc_report {
-	struct gc_time all; /* what was selected */
-	struct gc_time gc;  /* … and is garbage collection */
+	struct gc_time all;	/* what was selected */
+	struct gc_time gc;	/* … and is garbage collection … */
+	struct gc_time unknown; /* … or may be: the collector is not known */
 	struct gc_time phases[GC_PHASE_COUNT];
 
 	/*
@@ -43,6 +45,12 @@ struct gc_report {
 	{                                                                                          \
 		0                                                                                  \
 	}
+
+/* Whether nothing is known of garbage collection, rather than that there was none. */
+static inline bool gc_report_is_unknown(const struct gc_report *gc)
+{
+	return !gc->gc.samples && gc->unknown.samples;
+}
 
 /*
  * Of the samples that @f selects (NULL: of all). @by is FLAT_BY_FUNCTION or FLAT_BY_LINE and makes

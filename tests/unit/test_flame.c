@@ -587,6 +587,29 @@ static bool legend_has(const char *svg, const char *name)
 	return true;
 }
 
+Test(flame, garbage_collection_that_is_unknown)
+{
+	uint32_t stack = builder_path(&b, "<main>");
+	char *svg;
+
+	builder_sample(&b, thread, stack, BUILDER_PERIOD, SAMPLE_GC_UNKNOWN);
+	builder_add(&b, thread, stack, 3);
+	svg = render(&plain);
+	cr_expect_not_null(strstr(svg, "<title>GC\nself: unknown"));
+	cr_expect_not_null(strstr(svg, ">GC unknown</text>"));
+	cr_expect_not_null(
+		strstr(svg, "1 sample that may be GC, as the collector is not known (25"), "%s",
+		svg);
+	free(svg);
+
+	builder_sample(&b, thread, builder_gc(&b, stack, "(marking)"), BUILDER_PERIOD, SAMPLE_GC);
+	svg = render(&plain);
+	cr_expect(legend_has(svg, "GC"));
+	cr_expect_null(strstr(svg, "GC unknown"), "some is known …");
+	cr_expect_not_null(strstr(svg, "that may be GC"), "… but not all");
+	free(svg);
+}
+
 Test(flame, garbage_collection_and_fibers_have_colours_of_their_own)
 {
 	uint32_t fiber = builder_frame(&b, FRAME_FIBER, "[fiber]", "", 0, 0);

@@ -107,6 +107,27 @@ Test(gc, phases)
 	cr_expect_str_eq(gc_phase_name(GC_OTHER), "other");
 }
 
+/* What is not known to be a collection is not known to be none. */
+Test(gc, unknown)
+{
+	uint32_t stack = builder_path(&b, "<main>");
+	_cleanup_gc_report_ struct gc_report gc = GC_REPORT_INIT;
+	_cleanup_gc_report_ struct gc_report both = GC_REPORT_INIT;
+
+	builder_sample(&b, worker, stack, BUILDER_PERIOD, SAMPLE_GC_UNKNOWN);
+	builder_sample(&b, other, stack, BUILDER_PERIOD, 0);
+	build(NULL, FLAT_BY_FUNCTION, FLAT_SORT_SELF, &gc);
+	cr_expect_eq(gc.unknown.samples, 1);
+	cr_expect_eq(gc.unknown.value, BUILDER_PERIOD);
+	cr_expect(gc_report_is_unknown(&gc));
+
+	builder_sample(&b, other, stack, BUILDER_PERIOD, SAMPLE_GC);
+	build(NULL, FLAT_BY_FUNCTION, FLAT_SORT_SELF, &both);
+	cr_expect_eq(both.gc.samples, 1);
+	cr_expect_eq(both.unknown.samples, 1);
+	cr_expect_not(gc_report_is_unknown(&both));
+}
+
 /* With and without machine code between the method and the collection, and within that. */
 Test(gc, causes)
 {

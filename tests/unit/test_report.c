@@ -259,7 +259,7 @@ Test(report, gc_of_few_samples)
 Test(report, gc_machine_output)
 {
 	static const char want_gc[] =
-		"{s:i,s:I,s:[{s:s,s:i,s:I},{s:s,s:i,s:I},{s:s,s:i,s:I},{s:s,s:i,s:I}],"
+		"{s:i,s:I,s:{s:i,s:i},s:[{s:s,s:i,s:I},{s:s,s:i,s:I},{s:s,s:i,s:I},{s:s,s:i,s:I}],"
 		"s:[{s:i,s:s,s:i,s:I,s:I}],s:[{s:i,s:i,s:s,s:i,s:I,s:I}]}";
 	const json_int_t ms10 = BUILDER_PERIOD;
 	json_t *root, *want, *rows;
@@ -270,13 +270,14 @@ Test(report, gc_machine_output)
 	add_collections(&f);
 	root = json_loads(render(&f, report_gc_json), 0, NULL);
 	cr_assert_not_null(root);
-	want = json_pack(want_gc, "samples", 100, "ns", 100 * ms10, "phases", "phase", "marking",
-			 "samples", 70, "ns", 70 * ms10, "phase", "sweeping", "samples", 20, "ns",
-			 20 * ms10, "phase", "compacting", "samples", 0, "ns", 0 * ms10, "phase",
-			 "other", "samples", 10, "ns", 10 * ms10, "processes", "pid", 42, "process",
-			 "ruby shop.rb", "samples", 100, "ns", 100 * ms10, "cpu_ns", 200 * ms10,
-			 "threads", "pid", 42, "tid", 42, "thread", "ruby", "samples", 100, "ns",
-			 100 * ms10, "cpu_ns", 200 * ms10);
+	want = json_pack(want_gc, "samples", 100, "ns", 100 * ms10, "unknown", "samples", 0, "ns",
+			 0, "phases", "phase", "marking", "samples", 70, "ns", 70 * ms10, "phase",
+			 "sweeping", "samples", 20, "ns", 20 * ms10, "phase", "compacting",
+			 "samples", 0, "ns", 0 * ms10, "phase", "other", "samples", 10, "ns",
+			 10 * ms10, "processes", "pid", 42, "process", "ruby shop.rb", "samples",
+			 100, "ns", 100 * ms10, "cpu_ns", 200 * ms10, "threads", "pid", 42, "tid",
+			 42, "thread", "ruby", "samples", 100, "ns", 100 * ms10, "cpu_ns",
+			 200 * ms10);
 	cr_assert_not_null(want);
 	cr_expect(json_equal(json_object_get(root, "gc"), want), "%s", buf_str(&f.out));
 	cr_expect_eq(json_integer_value(
@@ -292,6 +293,94 @@ Test(report, gc_machine_output)
 	json_decref(root);
 	text = render(&f, report_gc_csv);
 	cr_expect(strstr(text, "\r\nruby,A#x,/app/x.rb,1,,20,90,200000000,900000000,"), "%s", text);
+	fixture_deinit(&f);
+}
+
+/* @unknown samples of a Ruby with a collector that is not known, and @known of another. */
+static void add_unknown_gc(struct fixture *f, unsigned int unknown, unsigned int known)
+{
+	uint32_t stack = builder_path(&f->builder, "<main>");
+
+	for (unsigned int i = 0; i < unknown; i++)
+		builder_sample(&f->builder, f->thread, stack, BUILDER_PERIOD, SAMPLE_GC_UNKNOWN);
+	builder_add(&f->builder, f->thread, stack, known);
+}
+
+Test(report, unknown_gc)
+{
+	static const char *const want[] = {
+		"garbage collection: unknown",
+		"  unknown for 2.0 s (100.0%), as the collector of the Ruby is not known: "
+		"'rbpf doctor -p PID' says more",
+	};
+	struct fixture f;
+	json_t *root, *gc;
+
+	fixture_init(&f);
+	add_unknown_gc(&f, 200, 0);
+	expect_lines(render(&f, report_gc), 1, want, ARRAY_SIZE(want));
+	root = json_loads(render(&f, report_gc_json), 0, NULL);
+	gc = json_object_get(root, "gc");
+	cr_expect(json_is_null(json_object_get(gc, "samples")), "%s", buf_str(&f.out));
+	cr_expect(json_is_null(json_object_get(gc, "ns")));
+	cr_expect_eq(json_integer_value(json_object_get(json_object_get(gc, "unknown"), "ns")),
+		     200 * BUILDER_PERIOD);
+	json_decref(root);
+	buf_reset(&f.out);
+	cr_expect_eq(report_gc_csv(&f.report, &f.out, &f.err), -ENODATA);
+	cr_expect_eq(f.err.kind, ERR_EMPTY);
+	cr_expect(strstr(f.err.msg, "garbage collection in x.data is unknown"), "%s", f.err.msg);
+	fixture_deinit(&f);
+}
+
+Test(report, gc_that_is_unknown_in_part)
+{
+	static const char *const want[] = {
+		"garbage collection: 1.0 s of 2.5 s (40.0%)",
+		"  unknown for 500 ms (20.0%), as the collector of the Ruby is not known: "
+		"'rbpf doctor -p PID' says more",
+	};
+	struct fixture f;
+
+	fixture_init(&f);
+	add_collections(&f);
+	add_unknown_gc(&f, 50, 0);
+	expect_lines(render(&f, report_gc), 1, want, ARRAY_SIZE(want));
+	fixture_deinit(&f);
+}
+
+Test(report, unknown_gc_by_kind)
+{
+	static const char *const want[] = {
+		"   SELF   SELF%   +/-    TOTAL  TOTAL%  KIND",
+		"  2.00s  100.0%  0.9%    2.00s  100.0%  ruby",
+		"unknown                unknown          gc",
+		"  unknown for 1.5 s (75.0%), as the collector of the Ruby is not known: "
+		"'rbpf doctor -p PID' says more",
+	};
+	struct fixture f;
+	json_t *root, *row;
+	const char *text;
+
+	fixture_init(&f);
+	add_unknown_gc(&f, 150, 50);
+	f.report.by = FLAT_BY_KIND;
+	expect_lines(render(&f, report_text), 1, want, ARRAY_SIZE(want));
+	root = json_loads(render(&f, report_json), 0, NULL);
+	cr_assert_eq(json_array_size(json_object_get(root, "rows")), 2, "%s", buf_str(&f.out));
+	row = json_array_get(json_object_get(root, "rows"), 1);
+	cr_expect_str_eq(json_string_value(json_object_get(row, "kind")), "gc");
+	cr_expect(json_is_null(json_object_get(row, "self_ns")), "%s", buf_str(&f.out));
+	cr_expect(json_is_null(json_object_get(row, "samples")));
+	json_decref(root);
+	text = render(&f, report_csv);
+	cr_expect(strstr(text, "\r\ngc,unknown,unknown,unknown,unknown,unknown\r\n"), "%s", text);
+
+	/* What is known is told, and that it is not all. */
+	builder_add(&f.builder, f.thread, builder_gc(&f.builder, 0, NULL), 50);
+	text = render(&f, report_text);
+	cr_expect(strstr(text, "0.50s  20.0%  "), "%s", text);
+	cr_expect(strstr(text, "  unknown for 1.5 s (60.0%), as"), "%s", text);
 	fixture_deinit(&f);
 }
 

@@ -327,6 +327,26 @@ Test(stack_table, collections)
 	teardown(&f);
 }
 
+/* That a sample has no such flag says something only if the collector is known. */
+Test(stack_table, unknown_collector)
+{
+	struct fixture f;
+
+	setup(&f);
+	define_each(&f, 1, 2);
+	sample(&f, &(struct rbpf_ring_sample) { .stack = 1 });
+	f.img->vm.walk.gc_owner = 0;
+	sample(&f, &(struct rbpf_ring_sample) { .stack = 1 });
+	sample(&f, &(struct rbpf_ring_sample) { .stack = 1, .flags = RBPF_SAMPLE_GC });
+	f.p.vm = NULL; /* no Ruby, no collector */
+	sample(&f, &(struct rbpf_ring_sample) { .stack = 1 });
+	expect_sample(&f, 0, "foo Object#each", 0);
+	expect_sample(&f, 1, "foo Object#each", SAMPLE_GC_UNKNOWN);
+	expect_sample(&f, 2, "foo Object#each (garbage collection)", SAMPLE_GC);
+	expect_sample(&f, 3, "foo Object#each", 0);
+	teardown(&f);
+}
+
 Test(stack_table, placeholders)
 {
 	static const struct {

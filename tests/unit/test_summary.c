@@ -76,6 +76,33 @@ Test(summary, share_of_garbage_collection)
 		  buf_str(&out));
 }
 
+/* What was not measured is not 0. */
+Test(summary, unknown_garbage_collection)
+{
+	struct profile_totals t = { .cpu_sampled_ns = 1000, .gc_unknown_ns = 1000 };
+	_cleanup_buf_ struct buf out = BUF_INIT;
+
+	summary_defects(&t, &out);
+	cr_expect(strstr(buf_str(&out), "is not in the recording   GC unknown\n"), "%s",
+		  buf_str(&out));
+	buf_reset(&out);
+	summary_totals(&t, 0, &out);
+	cr_expect(strstr(buf_str(&out), "   GC unknown\n"), "%s", buf_str(&out));
+	cr_expect(strstr(buf_str(&out), "'rbpf doctor -p PID'"), "%s", buf_str(&out));
+	t.gc_unknown_ns = 400;
+	buf_reset(&out);
+	summary_totals(&t, 0, &out);
+	cr_expect(strstr(buf_str(&out), "   GC 0.0%, unknown of 40.0%\n"), "%s", buf_str(&out));
+	t.gc_ns = 300;
+	buf_reset(&out);
+	summary_totals(&t, 0, &out);
+	cr_expect(strstr(buf_str(&out), "   GC 30.0%, unknown of 40.0%\n"), "%s", buf_str(&out));
+	t.gc_unknown_ns = 0;
+	buf_reset(&out);
+	summary_totals(&t, 0, &out);
+	cr_expect_null(strstr(buf_str(&out), "unknown"), "%s", buf_str(&out));
+}
+
 /* A loss is told in words; what is no loss, or too little of one to matter, is not. */
 Test(summary, counters_that_matter)
 {
