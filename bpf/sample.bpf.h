@@ -133,10 +133,20 @@ static __always_inline __u64 old_seed(const struct walk *w, const struct walk_gc
 	return rbpf_mix(rbpf_mix(process_key(w->sample.h.tgid), gc->major), forgotten) | 1;
 }
 
+/*
+ * Whether the collector is not known: an address may mean another object at any time, and the check
+ * of each frame has to prove its name. (A process with a preset is about to be examined.)
+ */
+static __always_inline bool eras_are_unknown(const struct walk *w, const struct walk_gc *gc)
+{
+	return !gc->era && w->layout.naming.symbols;
+}
+
 /* How long checkpoints hold: see checkpoints.bpf.h. */
 static __always_inline __u64 checkpoint_seed(const struct walk *w, const struct walk_gc *gc)
 {
-	if (w->layout.flags & RBPF_LAYOUT_YOUNG || rbpf_gc_in_transition(gc->flags))
+	if (w->layout.flags & RBPF_LAYOUT_YOUNG || rbpf_gc_in_transition(gc->flags) ||
+	    eras_are_unknown(w, gc))
 		return 0;
 	if (!w->old_seed)
 		return rbpf_mix(w->seed, process_key(w->sample.h.tgid));
@@ -206,12 +216,17 @@ static __always_inline int send_stack(struct walk *w, __u32 walk_id, const struc
  * one epoch and era an address means one object. Whether a collection is running is in the seed,
  * too, because compaction moves objects within an era. Each process enters an epoch at a time of
  * its own, so that they do not all send their stacks again at once.
+ *
+ * Without eras each sample has a seed of its own, so that its stack is sent, with all checks.
  */
-static __always_inline __u64 stack_seed(__u64 tgid, __u64 epoch, const struct walk_gc *gc)
+static __always_inline __u64 stack_seed(const struct walk *w, __u64 epoch, const struct walk_gc *gc)
 {
 	/* Mixed one after the other: tgid ^ epoch would be the same for many processes. */
-	return rbpf_mix(rbpf_mix(rbpf_mix(forgotten, tgid), epoch),
-			gc->era << 1 | !!(gc->flags & RUBY_GC_DURING_GC));
+	__u64 seed = rbpf_mix(rbpf_mix(forgotten, w->sample.h.tgid), epoch);
+
+	if (eras_are_unknown(w, gc))
+		return rbpf_mix(seed, w->sample.h.ts);
+	return rbpf_mix(seed, gc->era << 1 | !!(gc->flags & RUBY_GC_DURING_GC));
 }
 
 /*
@@ -245,7 +260,7 @@ static __always_inline int ruby_stack(struct walk *w, __u32 walk_id, __u64 epoch
 	if (native_stacks)
 		native_note_ec(w);
 	gc = gc_read(&w->layout, w->gc_words);
-	w->seed = stack_seed(rec->h.tgid, epoch, &gc);
+	w->seed = stack_seed(w, epoch, &gc);
 	w->old_seed = old_seed(w, &gc);
 	w->spread = rbpf_mix(0, rec->h.tgid) >> 32;
 	if (gc.flags & RUBY_GC_DURING_GC && gc_is_mine(w))

@@ -170,6 +170,8 @@ void validate_gc(struct ruby_vm *vm, uint64_t tp, uint64_t th)
 	char major[48] = "";
 
 	if (why) {
+		/* Nor does age prove anything. */
+		vm->walk.flags |= RBPF_LAYOUT_NO_AGE;
 		ruby_vm_check_add(vm, "garbage collector", false, false, "%s%s%s", name,
 				  name[0] ? ": " : "", why);
 		return;

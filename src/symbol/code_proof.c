@@ -52,8 +52,11 @@ static bool iseq_proven(const struct code_cache *c, const struct rbpf_frame *f,
 		return true;
 	if (code_not_freed(&e->old, sampled))
 		return true;
+	/* Without eras a check decides, if there is one; see code_prove(). */
+	if (!sampled->gc_era)
+		return !f->check && !e->unsure;
 	if (!e->unsure) {
-		if (!sampled->gc_era || code_known_at(e->first, e->last, sampled))
+		if (code_known_at(e->first, e->last, sampled))
 			return true;
 		if (sampled->gc_era > e->last) /* the process is gone: nothing can be compared */
 			return pc_inside && is_old(c, flags);
@@ -61,7 +64,7 @@ static bool iseq_proven(const struct code_cache *c, const struct rbpf_frame *f,
 		if (sampled->gc_era > e->first)
 			return pc_inside;
 	}
-	return sampled->gc_era && pc_inside && code_old_enough(c, flags, e->last, sampled);
+	return pc_inside && code_old_enough(c, flags, e->last, sampled);
 }
 
 static bool method_proven(const struct code_cache *c, const struct rbpf_frame *f,
@@ -76,7 +79,9 @@ static bool method_proven(const struct code_cache *c, const struct rbpf_frame *f
 		return ruby_method_words_check(&e->method, 0) == f->check;
 	if (code_not_freed(&e->old, sampled))
 		return true;
-	if (!sampled->gc_era || code_known_at(e->first, e->last, sampled))
+	if (!sampled->gc_era)
+		return !f->check && !e->unsure;
+	if (code_known_at(e->first, e->last, sampled))
 		return !e->unsure;
 	if (iseq && ruby_method_is_of(&e->method, iseq->local))
 		return true;

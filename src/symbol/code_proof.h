@@ -36,8 +36,10 @@
  * process is gone, by the check, which in a young process is taken of old iseqs, too.
  *
  * While objects are being moved an address may be an old or a new one, and equal eras prove
- * nothing, nor do copies made then: only pc and check decide. A Ruby whose collector was not found
- * is compared once per resolver_revalidate(), and believed.
+ * nothing, nor do copies made then: only pc and check decide. Of a Ruby whose collector is not
+ * known, the BPF programs send each stack, with checks of all its frames, and only what fits its
+ * check is believed; a frame that has none, as where rbpf walks stacks itself, is compared once per
+ * resolver_revalidate().
  */
 #ifndef RBPF_SYMBOL_CODE_PROOF_H
 #define RBPF_SYMBOL_CODE_PROOF_H

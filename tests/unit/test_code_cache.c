@@ -1310,6 +1310,31 @@ Test(code_cache, no_era)
 	}
 }
 
+/* With a check, as the BPF programs take it of each frame then, only what fits that is believed. */
+Test(code_cache, no_era_but_checks)
+{
+	FOR_EACH_IMAGE(unused)
+	{
+		struct fixture f = setup(unused->version);
+		uint64_t iseq = new_iseq(&f, "foo");
+		struct rbpf_frame frame = frame_of(&f, iseq), foo, bar;
+
+		f.img->vm.walk.gc_count = 0;
+		foo = with_check(&f, frame);
+		cr_assert(foo.check, "%s", f.img->version);
+		cr_expect_str_eq(name_of(&f, at(0), foo), "foo", "%s", f.img->version);
+		image_label_text(f.img, iseq, "bar"); /* another one in its place */
+		bar = with_check(&f, frame);
+		cr_expect_str_eq(name_of(&f, at(0), bar), "", "%s: foo is known there",
+				 f.img->version);
+		f.c.revalidation++;
+		cr_expect_str_eq(name_of(&f, at(0), foo), "", "%s: bar is there", f.img->version);
+		cr_expect_str_eq(name_of(&f, at(0), bar), "bar", "%s", f.img->version);
+		cr_expect_str_eq(name_of(&f, at(0), foo), "", "%s: bar is known", f.img->version);
+		teardown(&f);
+	}
+}
+
 /*
  * The BPF programs could not read it for once (a page that was swapped out). What is learnt then is
  * of no time.

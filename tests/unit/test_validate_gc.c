@@ -6,9 +6,12 @@
 static void expect_unknown(struct fixture *f, const char *what)
 {
 	f->vm.walk.gc_flags = f->vm.walk.gc_count = f->vm.walk.gc_owner = 0;
+	f->vm.walk.flags = f->walk.flags;
 	expect_without(f, "garbage collector");
 	cr_expect(!f->vm.walk.gc_flags && !f->vm.walk.gc_count && !f->vm.walk.gc_owner, "%s: %s",
 		  f->img->version, what);
+	cr_expect(f->vm.walk.flags & RBPF_LAYOUT_NO_AGE, "%s: checks are taken of old objects, too",
+		  f->img->version);
 }
 
 static void expect_known(struct fixture *f, const char *what)
