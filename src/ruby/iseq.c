@@ -455,6 +455,12 @@ static uint32_t index_lookup(const struct ruby_iseq *iseq, uint32_t x)
 	return rank + (uint32_t)__builtin_popcountll(block[2 + s] << (63 - o % 64));
 }
 
+bool ruby_iseq_index_fits(const struct ruby_iseq *iseq)
+{
+	return iseq->n_lines <= 1 ||
+	       (index_lookup(iseq, 0) == 1 && index_lookup(iseq, iseq->size - 1) == iseq->n_lines);
+}
+
 uint32_t ruby_iseq_line(const struct ruby_iseq *iseq, uint64_t pc)
 {
 	uint32_t pos, entry, line;

@@ -86,6 +86,9 @@ bool ruby_iseq_is_compiled(const struct ruby_vm *vm, const struct ruby_iseq *ise
 /* Whether @pc can be a pc of this iseq: inside its code, or just behind it. */
 bool ruby_iseq_has_pc(const struct ruby_iseq *iseq, uint64_t pc);
 
+/* Whether the index leads from the first instruction to the first line, and from the last to the last. */
+bool ruby_iseq_index_fits(const struct ruby_iseq *iseq);
+
 /* The line that is executed at @pc, 0 if the table has none. */
 uint32_t ruby_iseq_line(const struct ruby_iseq *iseq, uint64_t pc);
 

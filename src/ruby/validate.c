@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "ruby/class.h"
@@ -42,7 +43,8 @@ static enum ruby_field out_of_range(const struct ruby_layout *l)
 		return RUBY_FIELD_th_ec;
 	if (l->cf_size != RUBY_CF_SIZE_MIN && l->cf_size != RUBY_CF_SIZE_MAX)
 		return RUBY_FIELD_cf_size;
-	if (ruby_layout_has(l->cf_jit_return) && l->cf_jit_return + 8 > l->cf_size)
+	/* It is the last word of a frame. */
+	if (ruby_layout_has(l->cf_jit_return) && l->cf_jit_return + 8 != l->cf_size)
 		return RUBY_FIELD_cf_jit_return;
 	if (l->insn_entry != 8 && l->insn_entry != 12)
 		return RUBY_FIELD_insn_entry;
@@ -69,11 +71,43 @@ static int prove_symbols(struct ruby_vm *vm, uint64_t symbols, struct err *err)
 	return ok ? 0 : refuse(vm, "symbol table", err);
 }
 
-/* A class that every Ruby has, its name, and that of its singleton class. */
-static int prove_classes(struct ruby_vm *vm, struct err *err)
+/*
+ * The exported classes, whose names and singleton classes are known. What one class has by chance,
+ * another has not: its origin is the class itself, too, and more than one byte has bit 0.
+ */
+static const struct {
+	enum ruby_binary_symbol symbol;
+	const char *methods,
+		*singleton; /* what stands before a method of it, or of its singleton */
+} classes[] = {
+	{ RUBY_SYM_rb_cObject, "Object#", "Object." },
+	{ RUBY_SYM_rb_cString, "String#", "String." },
+	{ RUBY_SYM_rb_mKernel, "Kernel#", "Kernel." },
+};
+
+static bool class_fits(const struct ruby_vm *vm, size_t i)
 {
 	struct buf name _cleanup_buf_ = BUF_INIT, singleton _cleanup_buf_ = BUF_INIT;
-	uint64_t object = 0, meta = 0;
+	uint64_t klass, meta, flags;
+
+	if (memory_read_u64(&vm->mem, vm->binary.symbol[classes[i].symbol], &klass) ||
+	    ruby_owner_prefix(vm, klass, &name) || strcmp(buf_str(&name), classes[i].methods) ||
+	    memory_read_u64(&vm->mem, klass + RBASIC_KLASS_WORD * 8, &meta))
+		return false;
+	/* Not each has one: its class is that of all modules then. */
+	if (memory_read_u64(&vm->mem, meta, &flags) || !(flags >> vm->layout.singleton_bit & 1))
+		return i != 0;
+	/* A singleton class has a name of no kind. */
+	return !ruby_owner_prefix(vm, meta, &singleton) &&
+	       !strcmp(buf_str(&singleton), classes[i].singleton) &&
+	       ruby_class_name(vm, meta, &singleton) == -ENOENT;
+}
+
+/* Classes that every Ruby has, their names, and those of their singleton classes. */
+static int prove_classes(struct ruby_vm *vm, struct err *err)
+{
+	uint64_t object = 0;
+	size_t i, n = 0;
 	int r = 0;
 
 	if (memory_read_u64(&vm->mem, vm->binary.symbol[RUBY_SYM_rb_cObject], &object) ||
@@ -82,52 +116,68 @@ static int prove_classes(struct ruby_vm *vm, struct err *err)
 			       (int)vm->pid);
 	if (vm->layout.class_form != RUBY_CLASS_EXT)
 		r = ruby_class_keys_learn(vm, object, vm->vm);
-	if (!r)
-		r = ruby_owner_prefix(vm, object, &name);
-	if (!r)
-		r = memory_read_u64(&vm->mem, object + RBASIC_KLASS_WORD * 8, &meta);
-	if (!r)
-		r = ruby_owner_prefix(vm, meta, &singleton);
-	r = r || strcmp(buf_str(&name), "Object#") || strcmp(buf_str(&singleton), "Object.");
-	ruby_vm_check_add(vm, "class names", !r, true, "methods of Object are \"%s\" and \"%s\"",
-			  buf_str(&name), buf_str(&singleton));
+	for (i = 0; i < ARRAY_SIZE(classes) && !r; i++) {
+		if (!vm->binary.symbol[classes[i].symbol])
+			continue;
+		n++;
+		r = class_fits(vm, i) ? 0 : -EPROTO;
+	}
+	ruby_vm_check_add(vm, "class names", !r, true,
+			  r ? "a class has not the name that it must have"
+			    : "%zu classes and their singleton classes have their names",
+			  n);
 	return r ? refuse(vm, "class name", err) : 0;
+}
+
+/* One stack, as far as it is named. */
+struct naming {
+	size_t bad, total;   /* frames that could not be named; all */
+	size_t iseqs, lines; /* frames with an iseq; of them, with a line */
+};
+
+static int name_iseq(const struct ruby_vm *vm, const struct rbpf_frame *f, struct naming *n,
+		     struct ruby_iseq *ret)
+{
+	if (ruby_iseq_read(vm, f->iseq, ret)) {
+		n->bad++;
+		return -EINVAL;
+	}
+	n->bad += !(f->pc & RBPF_PC_STALE) && !ruby_iseq_has_pc(ret, rbpf_frame_pc(f));
+	n->lines += ret->lines_left_out || ruby_iseq_line(ret, rbpf_frame_pc(f)) != 0;
+	n->iseqs++;
+	return 0;
+}
+
+static void name_frame(const struct ruby_vm *vm, const struct rbpf_frame *f, struct naming *n,
+		       struct validate_evidence *ev)
+{
+	struct ruby_method method = { 0 };
+	struct ruby_iseq iseq = { 0 };
+	bool has_iseq = f->iseq && !name_iseq(vm, f, n, &iseq);
+	bool has_method = f->me && !ruby_method_read(vm, f->me, !f->iseq, &method);
+
+	n->bad += f->me && !has_method;
+	n->total += f->iseq || f->me;
+	if (has_iseq)
+		validate_ask_frame(vm, &iseq, has_method ? &method : NULL, ev);
+	ruby_iseq_deinit(&iseq);
+	ruby_method_deinit(&method);
 }
 
 /*
  * Name each frame of one stack. Returns how many could not be; *@total counts all. A frame may have
  * no line, but not all of a stack.
  */
-static size_t name_stack(const struct ruby_vm *vm, const struct ruby_stack *stack, size_t *total)
+static size_t name_stack(const struct ruby_vm *vm, const struct ruby_stack *stack, size_t *total,
+			 struct validate_evidence *ev)
 {
-	struct ruby_method method;
-	struct ruby_iseq iseq;
-	size_t i, bad = 0, iseqs = 0, lines = 0;
+	struct naming n = { 0 };
+	size_t i;
 
-	for (i = 0; i < stack->n_frames; i++) {
-		const struct rbpf_frame *f = &stack->frames[i];
-
-		if (f->iseq) {
-			if (ruby_iseq_read(vm, f->iseq, &iseq)) {
-				bad++;
-			} else {
-				bad += !(f->pc & RBPF_PC_STALE) &&
-				       !ruby_iseq_has_pc(&iseq, rbpf_frame_pc(f));
-				lines += iseq.lines_left_out ||
-					 ruby_iseq_line(&iseq, rbpf_frame_pc(f)) != 0;
-				iseqs++;
-				ruby_iseq_deinit(&iseq);
-			}
-		}
-		if (f->me) {
-			if (ruby_method_read(vm, f->me, !f->iseq, &method))
-				bad++;
-			else
-				ruby_method_deinit(&method);
-		}
-		*total += f->iseq || f->me;
-	}
-	return bad + (iseqs && !lines);
+	for (i = 0; i < stack->n_frames; i++)
+		name_frame(vm, &stack->frames[i], &n, ev);
+	*total += n.total;
+	return n.bad + (n.iseqs && !n.lines);
 }
 
 bool validate_is_current_ec(const struct ruby_vm *vm, uint64_t ec)
@@ -160,7 +210,8 @@ static uint64_t current_ec(const struct ruby_vm *vm, uint64_t ec)
 #define PROVE_ATTEMPTS 5
 #define PROVE_FRAMES   512 /* of a stack: the innermost, and some at its root */
 
-static int prove_stacks(struct ruby_vm *vm, const uint64_t *ecs, size_t n, struct err *err)
+static int prove_stacks(struct ruby_vm *vm, const uint64_t *ecs, size_t n,
+			struct validate_evidence *ev, struct err *err)
 {
 	size_t i, total = 0, bad;
 	struct ruby_stack stack;
@@ -173,7 +224,7 @@ static int prove_stacks(struct ruby_vm *vm, const uint64_t *ecs, size_t n, struc
 				      &stack))
 				return err_oom(err);
 			total = 0;
-			bad = stack.status ? 1 : name_stack(vm, &stack, &total);
+			bad = stack.status ? 1 : name_stack(vm, &stack, &total, ev);
 			any_frame |= stack.status || total; /* they are ECs: see tls.h */
 			ruby_stack_deinit(&stack);
 			if (!bad && total) {
@@ -192,6 +243,62 @@ static int prove_stacks(struct ruby_vm *vm, const uint64_t *ecs, size_t n, struc
 	return refuse(vm, "iseq and method names", err);
 }
 
+#define JIT_FRAMES 64 /* of a stack that are asked */
+
+/*
+ * cfp.jit_return is 0 or an address of code, or (4.1) of the native stack. Up to 3.0 the last word
+ * of a frame is __bp__, an address in the VM stack.
+ */
+static bool jit_return_fits(const struct ruby_vm *vm, uint64_t ec)
+{
+	uint64_t words[3], lo, end, cfp, value; /* vm_stack, vm_stack_size, cfp */
+	unsigned int i;
+
+	if (memory_read(&vm->mem, ec, words, sizeof(words)))
+		return true;
+	lo = words[RUBY_EC_VM_STACK];
+	end = lo + words[RUBY_EC_VM_STACK_SIZE] * 8;
+	cfp = words[RUBY_EC_CFP];
+	for (i = 0; i < JIT_FRAMES && cfp + vm->layout.cf_size < end; i++) {
+		if (!memory_read_u64(&vm->mem, cfp + vm->layout.cf_jit_return, &value) &&
+		    value >= lo && value < end)
+			return false;
+		cfp += vm->layout.cf_size;
+	}
+	return true;
+}
+
+/* A frame may be in the midst of being pushed: one look that fits is enough. */
+static int prove_frames(const struct ruby_vm *vm, const uint64_t *ecs, size_t n, struct err *err)
+{
+	bool fits = true;
+	int attempt;
+	size_t i;
+
+	for (i = 0; i < n && fits && ruby_layout_has(vm->layout.cf_jit_return); i++) {
+		fits = false;
+		for (attempt = 0; attempt < PROVE_ATTEMPTS && !fits; attempt++)
+			fits = jit_return_fits(vm, current_ec(vm, ecs[i]));
+	}
+	return fits ? 0 : refuse(vm, ruby_field_info[RUBY_FIELD_cf_jit_return].name, err);
+}
+
+/* Whether one of the first words of @ractor is @vm->vm. The VM knows its ractor, not vice versa. */
+static bool knows_vm(const struct ruby_vm *vm, uint64_t th)
+{
+	uint64_t words[16] = { 0 }, ractor;
+	size_t i, n;
+
+	if (!ruby_layout_has(vm->layout.th_ractor) ||
+	    memory_read_u64(&vm->mem, th + vm->layout.th_ractor, &ractor))
+		return false;
+	n = memory_read_some(&vm->mem, ractor, words, sizeof(words)) / 8;
+	for (i = 0; i < n; i++)
+		if (words[i] == vm->vm)
+			return true;
+	return false;
+}
+
 /* The thread of @ec and its VM. */
 static int find_vm(struct ruby_vm *vm, uint64_t ec, uint64_t current_vm, uint64_t *th)
 {
@@ -205,10 +312,12 @@ static int find_vm(struct ruby_vm *vm, uint64_t ec, uint64_t current_vm, uint64_
 		var = 0;
 	if (!ruby_layout_has(l->th_vm) || memory_read_u64(&vm->mem, *th + l->th_vm, &vm->vm))
 		vm->vm = var;
-	ok = ruby_is_object(vm->vm) && (!var || var == vm->vm);
+	ok = ruby_is_object(vm->vm) && (!var || var == vm->vm) && !knows_vm(vm, *th);
 	ruby_vm_check_add(vm, "virtual machine", ok, false,
 			  !ruby_is_object(vm->vm) ? "not found"
-			  : !ok ? "at 0x%llx by a thread, but ruby_current_vm_ptr is 0x%llx"
+			  : var && var != vm->vm
+				  ? "at 0x%llx by a thread, but ruby_current_vm_ptr is 0x%llx"
+			  : !ok ? "what a thread has at 0x%llx is its ractor"
 			  : var ? "found at 0x%llx, by ruby_current_vm_ptr"
 				: "found at 0x%llx, by a thread",
 			  (unsigned long long)vm->vm, (unsigned long long)var);
@@ -238,14 +347,17 @@ static void prove_fibers(struct ruby_vm *vm, uint64_t ec, uint64_t th)
 		vm->walk.fiber_prev = vm->walk.fiber_ec = 0;
 }
 
-/* The native stack of @ec holds addresses, the size of which is plausible. */
+/* The native stack of @ec: its start is above the innermost tag, by no more than its size. */
 static void prove_native_stack(struct ruby_vm *vm, uint64_t ec)
 {
 	uint64_t words[3] = { 0 }; /* machine.stack_start, stack_end, stack_maxsize */
 	uint16_t off = vm->layout.ec_stack_start;
+	uint64_t tag = 0;
 	bool ok = ruby_layout_has(off) && off + sizeof(words) <= RUBY_EC_BYTES &&
 		  !memory_read(&vm->mem, ec + off, words, sizeof(words)) &&
-		  ruby_is_object(words[0]) && words[2] && words[2] < words[0];
+		  !memory_read_u64(&vm->mem, ec + RUBY_EC_TAG * 8, &tag) &&
+		  ruby_is_object(words[0]) && words[2] && words[2] < words[0] &&
+		  (!tag || (tag < words[0] && words[0] - tag <= words[2]));
 
 	ruby_vm_check_add(vm, "native stack", ok, false,
 			  ok ? "%llu KiB" : "its bounds were not found",
@@ -296,9 +408,11 @@ static void prove_tags(struct ruby_vm *vm, const uint64_t *ecs, size_t n)
 }
 
 int ruby_validate(struct ruby_vm *vm, const uint64_t *ecs, size_t n, uint64_t tp,
-		  uint64_t current_vm, uint64_t symbols, struct err *err)
+		  uint64_t current_vm, uint64_t symbols, bool known, struct err *err)
 {
 	enum ruby_field bad = out_of_range(&vm->layout);
+	struct validate_evidence ev = { 0 };
+	const char *another;
 	uint64_t th;
 	int r;
 
@@ -310,9 +424,14 @@ int ruby_validate(struct ruby_vm *vm, const uint64_t *ecs, size_t n, uint64_t tp
 	if (!r)
 		r = prove_classes(vm, err);
 	if (!r)
-		r = prove_stacks(vm, ecs, n, err);
+		r = prove_stacks(vm, ecs, n, &ev, err);
+	if (!r)
+		r = prove_frames(vm, ecs, n, err);
 	if (r)
 		return r;
+	another = validate_names(vm, known, &ev);
+	if (another)
+		return refuse(vm, another, err);
 	validate_gc(vm, tp, th);
 	prove_fibers(vm, ecs[0], th);
 	prove_native_stack(vm, ecs[0]);

@@ -18,6 +18,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/array.h"
 #include "ruby/code.h"
@@ -30,7 +31,8 @@
 #define GC_COUNT_TELLS	 3
 /* So many words before the count are looked through where it is not known which they are. */
 #define GC_PROFILE_WORDS 32
-#define GC_ATTEMPTS	 5 /* both counts are not increased at once */
+#define GC_ATTEMPTS	 16
+#define GC_PAUSE_US	 250
 
 /* What was read of the collector. */
 struct gc_state {
@@ -83,6 +85,12 @@ static bool read_state(const struct ruby_vm *vm, struct gc_state *ret)
 	       ret->flags < GC_FLAGS_MAX && ret->count < GC_COUNT_MAX;
 }
 
+enum counts {
+	COUNTS_ADD_UP,
+	COUNTS_CONTRADICT,
+	COUNTS_CHANGE, /* right now */
+};
+
 /*
  * Whether two counts before that of all collections, which is the last of @n @words, add up to it.
  * Where it is not known which words they are, anything adds up with a 0: @surely leaves that out.
@@ -101,19 +109,46 @@ static bool adds_up(const struct ruby_vm *vm, const uint64_t *words, size_t n, b
 	return false;
 }
 
-static bool counts_add_up(const struct ruby_vm *vm, const struct gc_state *gc, bool surely)
+/*
+ * A collection increases the counts one after the other: while one runs, counts that do not add up
+ * say nothing.
+ */
+static enum counts read_counts(const struct ruby_vm *vm, const struct gc_state *gc, bool surely)
 {
 	uint64_t words[GC_PROFILE_WORDS];
+	uint32_t before, after;
+	struct memory_span spans[] = {
+		{ .addr = gc->flags_at, .dst = &before, .len = sizeof(before) },
+		{ .addr = gc->count_at + sizeof(*words) - sizeof(words),
+		  .dst = words,
+		  .len = sizeof(words) },
+		{ .addr = gc->flags_at, .dst = &after, .len = sizeof(after) },
+	};
+
+	memory_read_spans(&vm->mem, spans, ARRAY_SIZE(spans));
+	if (!spans[0].ok || !spans[1].ok || !spans[2].ok)
+		return COUNTS_CONTRADICT;
+	if (adds_up(vm, words, ARRAY_SIZE(words), surely))
+		return COUNTS_ADD_UP;
+	return (before | after) & RUBY_GC_DURING_GC ? COUNTS_CHANGE : COUNTS_CONTRADICT;
+}
+
+/* The process may be preempted in the midst of a collection. */
+static enum counts ask_counts(const struct ruby_vm *vm, const struct gc_state *gc, bool surely)
+{
+	enum counts r = COUNTS_CONTRADICT;
 	int attempt;
 
-	if (vm->layout.objspace_count < sizeof(words) - sizeof(*words))
-		return false;
-	for (attempt = 0; attempt < GC_ATTEMPTS; attempt++)
-		if (!memory_read(&vm->mem, gc->count_at + sizeof(*words) - sizeof(words), words,
-				 sizeof(words)) &&
-		    adds_up(vm, words, ARRAY_SIZE(words), surely))
-			return true;
-	return false;
+	if (vm->layout.objspace_count < (GC_PROFILE_WORDS - 1) * 8)
+		return r;
+	for (attempt = 0; attempt < GC_ATTEMPTS; attempt++) {
+		if (attempt)
+			usleep(GC_PAUSE_US);
+		r = read_counts(vm, gc, surely);
+		if (r != COUNTS_CHANGE)
+			break;
+	}
+	return r;
 }
 
 /* Why the collector is not known, or NULL. */
@@ -121,6 +156,7 @@ static const char *doubt(struct ruby_vm *vm, uint64_t tp, struct gc_state *gc)
 {
 	struct ruby_code code;
 	bool by_code, built_in;
+	enum counts counts;
 
 	ruby_code_read_gc(&vm->mem, &vm->binary, tp, &code);
 	by_code = take_code(vm, &code);
@@ -129,7 +165,8 @@ static const char *doubt(struct ruby_vm *vm, uint64_t tp, struct gc_state *gc)
 		return "it is not the one that Ruby is built with, and not known";
 	if (!read_state(vm, gc))
 		return "its state was not found";
-	if (gc->count && !counts_add_up(vm, gc, !built_in))
+	counts = gc->count ? ask_counts(vm, gc, !built_in) : COUNTS_ADD_UP;
+	if (counts == COUNTS_CONTRADICT || (counts == COUNTS_CHANGE && !built_in))
 		return "its counts of collections do not add up";
 	if (gc->count < GC_COUNT_TELLS && !built_in)
 		return "too few collections so far to recognise it";
@@ -145,11 +182,23 @@ static void say_major(const struct ruby_vm *vm, char *text, size_t size)
 		snprintf(text, size, ", %llu of them major", (unsigned long long)major);
 }
 
+/* Whether the word behind ractor.threads.running_ec, threads.main, is a thread of @ractor. */
+static bool is_before_main(const struct ruby_vm *vm, uint64_t ractor)
+{
+	const struct ruby_layout *l = &vm->layout;
+	uint64_t main, ec, of;
+
+	return !memory_read_u64(&vm->mem, ractor + l->ractor_running_ec + 8, &main) &&
+	       ruby_is_object(main) && !memory_read_u64(&vm->mem, main + l->th_ec, &ec) &&
+	       validate_is_current_ec(vm, ec) &&
+	       !memory_read_u64(&vm->mem, main + l->th_ractor, &of) && of == ractor;
+}
+
 /* Which thread collects. Returns the address that tells, 0 if that is not known. */
 static uint64_t find_owner(const struct ruby_vm *vm, uint64_t th)
 {
 	const struct ruby_layout *l = &vm->layout;
-	uint64_t ractor = 0, ec = 0;
+	uint64_t ractor = 0, ec = 0, owner;
 
 	if (ruby_layout_has(l->vm_gvl_owner))
 		return vm->vm + l->vm_gvl_owner;
@@ -157,7 +206,9 @@ static uint64_t find_owner(const struct ruby_vm *vm, uint64_t th)
 	    !ruby_layout_has(l->ractor_running_ec) ||
 	    memory_read_u64(&vm->mem, th + l->th_ractor, &ractor) || !ruby_is_object(ractor) ||
 	    memory_read_u64(&vm->mem, ractor + l->ractor_running_ec, &ec) ||
-	    (ec && !validate_is_current_ec(vm, ec)))
+	    (ec && !validate_is_current_ec(vm, ec)) || !is_before_main(vm, ractor) ||
+	    memory_read_u64(&vm->mem, vm->vm + l->vm_lock_owner, &owner) ||
+	    (owner && !ruby_is_object(owner)))
 		return 0;
 	return vm->vm + l->vm_lock_owner;
 }

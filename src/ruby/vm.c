@@ -386,13 +386,14 @@ static void refresh_ecs(struct attach *a)
 		a->n_ecs = n;
 }
 
-static int prove(struct attach *a, uint64_t current_vm, uint64_t symbols, struct err *err)
+static int prove(struct attach *a, uint64_t current_vm, uint64_t symbols, bool known,
+		 struct err *err)
 {
 	int r;
 
 	fill_walk(a->vm);
 	refresh_ecs(a);
-	r = ruby_validate(a->vm, a->ecs, a->n_ecs, a->first_tp, current_vm, symbols, err);
+	r = ruby_validate(a->vm, a->ecs, a->n_ecs, a->first_tp, current_vm, symbols, known, err);
 	if (!r)
 		r = learn_thread_ids(a, err);
 	if (!r)
@@ -416,7 +417,7 @@ static int try_sources(struct attach *a, unsigned int sources, struct err *err)
 {
 	int r = ruby_layout_merge(a->vm, &a->found, sources, err);
 
-	return r ? r : prove(a, a->found.current_vm, a->found.symbols, err);
+	return r ? r : prove(a, a->found.current_vm, a->found.symbols, false, err);
 }
 
 static int discover(struct attach *a, const struct ruby_attach_options *opts, struct err *err)
@@ -461,7 +462,7 @@ static int attach(struct attach *a, const struct ruby_attach_options *opts, stru
 		return r;
 	n_checks = vm->n_checks;
 	if (opts->cache && !ruby_cache_get(opts->cache, opts->uid, vm, &current_vm, &symbols)) {
-		r = prove(a, current_vm, symbols, err);
+		r = prove(a, current_vm, symbols, true, err);
 		if (r != -EPROTO)
 			return r;
 		vm->n_checks = n_checks;

@@ -67,6 +67,21 @@ class DoctorTest < LiveTest
                  rows.find { |row| row['name'].strip == 'garbage collector' }['detail']
   end
 
+  # Its counts change while they are read.
+  def test_doctor_knows_a_collector_that_runs_all_the_time
+    target = start_command(ruby.command('--disable-gems', '-e', <<~RUBY))
+      puts %({"ready": true})
+      $stdout.flush
+      loop { GC.start(full_mark: false, immediate_sweep: false) }
+    RUBY
+    target.wait_for('ready')
+    4.times do
+      row = Rbpf.json('doctor', '-p', target.pid, '--json').find { |r| r['name'].strip == 'garbage collector' }
+      assert row['ok'], row['detail']
+      assert_match(/\A\d+ collections so far/, row['detail'])
+    end
+  end
+
   def test_doctor_says_that_a_process_is_no_ruby
     sleeper = start_command(%w[sleep 60])
     result = Rbpf.run('doctor', '-p', sleeper.pid)

@@ -661,6 +661,7 @@ static inline uint64_t image_ment(struct ruby_image *img, uint64_t owner, const 
 
 	image_put64(img, def, (uint64_t)type);
 	image_put64(img, def + 32, id);
+	image_put64(img, def + 40, 33); /* method_serial */
 	image_put64(img, me, IMAGE_IMEMO(IMAGE_MENT));
 	image_put64(img, me + 8, owner);
 	image_put64(img, me + 16, def);
@@ -705,6 +706,7 @@ struct image_iseq {
 	uint64_t parent;		/* parent_iseq; 0: local, if that is another one */
 	uint32_t size;			/* words; 0: 10 */
 	uint32_t first_line;		/* 0: 1 */
+	uint32_t last_line;		/* 0: the last of lines, or the first */
 	uint32_t attrs;			/* builtin_attrs */
 	bool compiled;			/* there is machine code for it */
 	const struct image_line *lines; /* ascending, the first at 0; NULL: the first line */
@@ -756,8 +758,14 @@ static inline void image_iseq_lines(struct ruby_image *img, uint64_t body,
 	uint64_t *index;
 	size_t words;
 
-	for (uint32_t i = 0; i < n; i++)
-		image_put32(img, entries + (uint64_t)i * l->insn_entry, lines[i].line);
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t entry = entries + (uint64_t)i * l->insn_entry;
+
+		image_put32(img, entry, lines[i].line);
+		if (l->insn_entry == 12)
+			image_put32(img, entry + 4, lines[i].line * 7 + i); /* node_id */
+		image_put32(img, entry + l->insn_entry - 4, i ? 1 : 9);	    /* events: line, call */
+	}
 	image_put64(img, body + l->insns_body, entries);
 	image_put32(img, body + l->insns_size, n);
 	index = image_index_encode(lines, n, size, &words);
@@ -765,6 +773,23 @@ static inline void image_iseq_lines(struct ruby_image *img, uint64_t body,
 	memcpy(image_at(img, table, words * 8), index, words * 8);
 	image_put64(img, body + l->insns_index, table);
 	free(index);
+}
+
+/* location.node_id and code_location: { line, column } of its begin and end. */
+static inline void image_location(struct ruby_image *img, uint64_t body, uint32_t first,
+				  const struct image_iseq *def)
+{
+	uint64_t at = body + 88 + img->facts.lineno_size;
+	uint32_t last = def->last_line ? def->last_line : first;
+
+	for (uint32_t i = 0; i < def->n_lines; i++)
+		if (!def->last_line && (int32_t)def->lines[i].line > (int32_t)last)
+			last = def->lines[i].line;
+	image_put32(img, at, first * 7);
+	image_put32(img, at + 4, first);
+	image_put32(img, at + 8, 2);
+	image_put32(img, at + 12, last);
+	image_put32(img, at + 16, 5);
 }
 
 static inline uint64_t image_iseq(struct ruby_image *img, const struct image_iseq *def)
@@ -793,6 +818,7 @@ static inline uint64_t image_iseq(struct ruby_image *img, const struct image_ise
 		image_put64(img, body + 88, (uint64_t)first.line << 1 | 1);
 	else
 		image_put32(img, body + 88, first.line);
+	image_location(img, body, first.line, def);
 	image_put64(img, body + img->facts.local_iseq, def->local ? def->local : iseq);
 	image_put64(img, body + img->facts.parent_iseq, def->parent ? def->parent : def->local);
 	if (img->facts.builtin_attrs)
@@ -1066,8 +1092,11 @@ static inline struct image_thread image_thread(struct ruby_image *img, size_t wo
 	uint64_t th = image_alloc(img, f->th_size), list = img->vm.vm + f->vm_living_threads;
 
 	image_put64(img, th + f->th_vm, img->vm.vm);
-	if (f->th_ractor)
+	if (f->th_ractor) {
 		image_put64(img, th + f->th_ractor, img->ractor);
+		if (!image_get64(img, img->ractor + f->running_ec + 8)) /* threads.main */
+			image_put64(img, img->ractor + f->running_ec + 8, th);
+	}
 	if (f->th_thread_id)
 		image_put64(img, th + f->th_thread_id, th ^ 0x5a5a5a5a0000); /* a pthread_t */
 	if (f->vm_living_threads) { /* a list_head; the node stands first in the thread */

@@ -19,6 +19,8 @@ struct fixture {
 	struct ruby_image *img;
 	struct ruby_vm vm;
 	struct image_thread t;
+	uint64_t string;	 /* class String */
+	uint64_t iseq, method;	 /* of the method */
 	struct rbpf_layout walk; /* as it is to be */
 	uint64_t tag;		 /* the innermost exception tag */
 	uint64_t symbols;
@@ -45,20 +47,36 @@ static inline uint64_t make_tags(struct image_thread *t)
 	put_tag(t->img, inner, outer);
 	put_tag(t->img, outer, 0);
 	image_put64(t->img, t->ec + 24, inner);
+	image_put64(t->img, t->ec + t->img->facts.ec_stack_start, stack + 4096);
 	return inner;
+}
+
+/* What libruby exports besides rb_cObject. */
+static inline void make_roots(struct fixture *f)
+{
+	struct ruby_image *img = f->img;
+	uint64_t kernel = image_module(img, "Kernel");
+
+	f->string = image_class(img, "String");
+	image_singleton(img, f->string);
+	image_put64(img, kernel + 8, image_class(img, "Module"));
+	img->vm.binary.symbol[RUBY_SYM_rb_cString] = image_variable(img, f->string);
+	img->vm.binary.symbol[RUBY_SYM_rb_mKernel] = image_variable(img, kernel);
 }
 
 static inline struct fixture setup(const char *version)
 {
 	struct fixture f = { .img = image_new(version) };
-	uint64_t foo = image_class(f.img, "Foo"), iseq;
+	uint64_t foo = image_class(f.img, "Foo");
 
 	f.t = image_thread(f.img, 4096);
-	iseq = image_iseq(f.img, &(struct image_iseq) { .type = RUBY_ISEQ_METHOD, .label = "bar" });
-	image_push_method(&f.t, iseq, image_pc(f.img, iseq, 3),
-			  image_method(f.img, foo, "bar", iseq));
+	f.iseq = image_iseq(f.img,
+			    &(struct image_iseq) { .type = RUBY_ISEQ_METHOD, .label = "bar" });
+	f.method = image_method(f.img, foo, "bar", f.iseq);
+	image_push_method(&f.t, f.iseq, image_pc(f.img, f.iseq, 3), f.method);
 	image_push_cfunc(&f.t, image_ment(f.img, f.img->object, "sleep", IMAGE_CFUNC));
 	image_run(&f.t);
+	make_roots(&f);
 	image_gc_counts(f.img, 30, 11);
 	f.tag = make_tags(&f.t);
 	f.img->vm.walk.text_lo = FIXTURE_TEXT;
@@ -90,7 +108,8 @@ static inline int prove(struct fixture *f)
 {
 	f->vm.n_checks = 0;
 	f->err = (struct err) { 0 };
-	return ruby_validate(&f->vm, &f->t.ec, 1, 0, f->img->current_vm, f->symbols, &f->err);
+	return ruby_validate(&f->vm, &f->t.ec, 1, 0, f->img->current_vm, f->symbols, false,
+			     &f->err);
 }
 
 static inline const struct ruby_vm_check *find_check(const struct ruby_vm *vm, const char *name)

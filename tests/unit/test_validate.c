@@ -90,7 +90,8 @@ Test(validate, in_a_fiber)
 {
 	for (size_t v = 0; v < IMAGE_VERSIONS; v++) {
 		struct fixture f = setup(image_versions[v].minor);
-		uint64_t iseq = image_iseq(f.img, &(struct image_iseq) { .label = "x" });
+		uint64_t iseq = image_iseq(
+			f.img, &(struct image_iseq) { .type = RUBY_ISEQ_TOP, .label = "x" });
 
 		f.t = image_fiber(&f.t, 4096);
 		image_push_block(&f.t, iseq, image_pc(f.img, iseq, 1), 0);
@@ -111,9 +112,11 @@ Test(validate, one_good_stack_of_many)
 		uint64_t ecs[3] = { bad.ec, idle.ec, f.t.ec };
 
 		image_push_method(&bad, 0x5000, 0x5000, 0);
-		cr_assert_eq(ruby_validate(&f.vm, ecs, 3, 0, f.img->current_vm, f.symbols, &f.err),
+		cr_assert_eq(ruby_validate(&f.vm, ecs, 3, 0, f.img->current_vm, f.symbols, false,
+					   &f.err),
 			     0, "%s: %s", f.img->version, f.err.msg);
-		cr_expect_eq(ruby_validate(&f.vm, ecs, 2, 0, f.img->current_vm, f.symbols, &f.err),
+		cr_expect_eq(ruby_validate(&f.vm, ecs, 2, 0, f.img->current_vm, f.symbols, false,
+					   &f.err),
 			     -EPROTO, "%s", f.img->version);
 		teardown(&f);
 	}
@@ -169,6 +172,66 @@ Test(validate, wrong_names_of_classes)
 	}
 }
 
+/* What Object has by chance, String has not. */
+Test(validate, members_of_classes_that_fit_one)
+{
+	for (size_t v = 0; v < IMAGE_VERSIONS; v++) {
+		struct fixture f = setup(image_versions[v].minor);
+		uint64_t meta = image_get64(f.img, f.img->object + 8);
+		const uint16_t twin = 64; /* used for nothing else */
+
+		if (f.img->facts.class_form != IMAGE_CLASS_CLASSEXT) {
+			teardown(&f);
+			continue;
+		}
+		/* The first to be made: the class that it is the singleton of is named elsewhere, too. */
+		image_put64(f.img, meta + twin, f.img->object);
+		image_put64(f.img, f.img->object + twin,
+			    image_get64(f.img, f.img->object + f.img->facts.class_path));
+		cr_expect_eq(prove(&f), 0, "%s: %s", f.img->version, f.err.msg);
+		f.vm.layout.class_attached = twin;
+		expect_refused(&f, "class name");
+		f.vm.layout.class_attached = f.img->facts.class_attached;
+		f.vm.layout.class_path = twin;
+		expect_refused(&f, "class name");
+		f.vm.layout.class_path = f.img->facts.class_path;
+
+		/* A byte of which bit 0 is set in all classes, of singletons, too. */
+		for (int i = 0; i < 2; i++) {
+			uint64_t klass = i ? f.string : f.img->object;
+
+			*(uint8_t *)image_at(f.img, klass + twin + 9, 1) = 1;
+			*(uint8_t *)image_at(f.img, image_get64(f.img, klass + 8) + twin + 9,
+					     1) = 1;
+			image_put64(f.img, image_get64(f.img, klass + 8) + f.img->facts.class_path,
+				    image_string(f.img, "x"));
+		}
+		*(uint8_t *)image_at(f.img,
+				     image_get64(f.img, f.vm.binary.symbol[RUBY_SYM_rb_mKernel]) +
+					     twin + 9,
+				     1) = 1;
+		f.vm.layout.class_permanent = twin + 9;
+		expect_refused(&f, "class name");
+		teardown(&f);
+	}
+}
+
+/* Another pointer of the EC, above which no native frame can be. */
+Test(validate, native_stack_and_its_end)
+{
+	for (size_t v = 0; v < IMAGE_VERSIONS; v++) {
+		struct fixture f = setup(image_versions[v].minor);
+		uint16_t at = f.img->facts.ec_stack_start;
+		uint64_t start = image_get64(f.img, f.t.ec + at);
+
+		image_put64(f.img, f.t.ec + at, f.tag - 64); /* below the tag: stack_end */
+		expect_without(&f, "native stack");
+		image_put64(f.img, f.t.ec + at, start + (1ull << 30));
+		expect_without(&f, "native stack");
+		teardown(&f);
+	}
+}
+
 /* Offsets in the body of an iseq, where another member stands. */
 Test(validate, wrong_line_tables)
 {
@@ -197,14 +260,15 @@ Test(validate, facts_that_cannot_be)
 		enum ruby_field field;
 		uint16_t value;
 	} bad[] = {
-		{ RUBY_FIELD_cf_size, 48 },	    { RUBY_FIELD_cf_size, 72 },
-		{ RUBY_FIELD_cf_size, 0 },	    { RUBY_FIELD_cf_jit_return, 64 },
-		{ RUBY_FIELD_insn_entry, 16 },	    { RUBY_FIELD_insn_entry, 0 },
-		{ RUBY_FIELD_string_embed, 0 },	    { RUBY_FIELD_string_embed, 32 },
-		{ RUBY_FIELD_singleton_bit, 40 },   { RUBY_FIELD_insns_body, 400 },
-		{ RUBY_FIELD_insns_size, 60000 },   { RUBY_FIELD_insns_index, 400 },
-		{ RUBY_FIELD_local_iseq, 1000 },    { RUBY_FIELD_parent_iseq, 1000 },
-		{ RUBY_FIELD_builtin_attrs, 1000 }, { RUBY_FIELD_jit_entry, 1000 },
+		{ RUBY_FIELD_cf_size, 48 },	  { RUBY_FIELD_cf_size, 72 },
+		{ RUBY_FIELD_cf_size, 0 },	  { RUBY_FIELD_cf_jit_return, 64 },
+		{ RUBY_FIELD_cf_jit_return, 24 }, { RUBY_FIELD_insn_entry, 16 },
+		{ RUBY_FIELD_insn_entry, 0 },	  { RUBY_FIELD_string_embed, 0 },
+		{ RUBY_FIELD_string_embed, 32 },  { RUBY_FIELD_singleton_bit, 40 },
+		{ RUBY_FIELD_insns_body, 400 },	  { RUBY_FIELD_insns_size, 60000 },
+		{ RUBY_FIELD_insns_index, 400 },  { RUBY_FIELD_local_iseq, 1000 },
+		{ RUBY_FIELD_parent_iseq, 1000 }, { RUBY_FIELD_builtin_attrs, 1000 },
+		{ RUBY_FIELD_jit_entry, 1000 },
 	};
 
 	for (size_t v = 0; v < IMAGE_VERSIONS; v++) {
@@ -278,6 +342,41 @@ Test(validate, no_vm)
 			expect_without(&f, "virtual machine");
 			cr_expect_eq(f.vm.vm, 0);
 			cr_expect_eq(f.vm.walk.gc_count, 0, "%s", f.img->version);
+		}
+		teardown(&f);
+	}
+}
+
+/* They stand next to each other, and both are structs that an object wraps. */
+Test(validate, vm_and_ractor)
+{
+	for (size_t v = 0; v < IMAGE_VERSIONS; v++) {
+		struct fixture f = setup(image_versions[v].minor);
+
+		if (f.img->facts.th_ractor && f.img->facts.class_form != IMAGE_CLASS_IV_PTR) {
+			image_put64(f.img, f.img->vm.vm + 32, f.img->ractor);
+			f.img->current_vm = 0;
+			f.vm.layout.th_vm = f.img->facts.th_ractor;
+			f.vm.layout.th_ractor = f.img->facts.th_vm;
+			expect_without(&f, "virtual machine");
+			cr_expect_eq(f.vm.vm, 0);
+		}
+		teardown(&f);
+	}
+}
+
+/* Where the last word of a frame is __bp__. */
+Test(validate, jit_return_and_bp)
+{
+	for (size_t v = 0; v < IMAGE_VERSIONS; v++) {
+		struct fixture f = setup(image_versions[v].minor);
+
+		if (f.img->facts.cf_jit_return) {
+			image_put64(f.img, f.t.cfp + f.img->facts.cf_jit_return, f.t.sp);
+			expect_refused(&f, "cfp.jit_return");
+		} else {
+			f.vm.layout.cf_jit_return = 48;
+			expect_refused(&f, "cfp.jit_return");
 		}
 		teardown(&f);
 	}

@@ -99,6 +99,35 @@ Test(validate_gc, too_few_collections)
 	}
 }
 
+/* The third look at the counts is after the collection that increases them. */
+static void end_collection(struct ruby_image *img, uint64_t addr, size_t len)
+{
+	unsigned int *looks = img->arg;
+
+	(void)len;
+	if (addr == img->objspace + img->facts.objspace_flags && ++*looks == 6)
+		image_gc_counts(img, 31, 11);
+}
+
+/* First the count of all is increased, then one of its parts. */
+Test(validate_gc, in_the_midst_of_a_collection)
+{
+	FOR_EACH_FIXTURE(f) {
+		unsigned int looks = 0;
+
+		image_gc_flags(f.img, IMAGE_GC_DURING | IMAGE_GC_MARKING);
+		image_gc_count(f.img, 42);
+		expect_unknown(&f, "the parts are of 41 all the time");
+		f.img->on_read = end_collection;
+		f.img->arg = &looks;
+		expect_known(&f, "in the end they add up");
+		f.img->on_read = NULL;
+		image_gc_flags(f.img, 0);
+		image_gc_count(f.img, 43);
+		expect_unknown(&f, "no collection runs");
+	}
+}
+
 Test(validate_gc, no_collecting_thread)
 {
 	FOR_EACH_FIXTURE(f) {
@@ -110,7 +139,12 @@ Test(validate_gc, no_collecting_thread)
 		expect_without(&f, "collecting thread");
 		cr_expect_eq(f.vm.walk.gc_owner, 0);
 		cr_expect_eq(f.vm.walk.gc_count, f.walk.gc_count, "the rest is known");
-		image_put64(f.img, at, 0); /* nobody runs */
+		image_put64(f.img, at, 0); /* nobody runs: what is behind it tells */
+		f.vm.layout.ractor_running_ec += 8;
+		expect_without(&f, "collecting thread");
+		f.vm.layout.ractor_running_ec -= 16;
+		expect_without(&f, "collecting thread");
+		f.vm.layout.ractor_running_ec += 8;
 		cr_assert_eq(prove(&f), 0);
 		cr_expect(find_check(&f.vm, "collecting thread")->ok, "%s", f.img->version);
 	}
@@ -217,6 +251,8 @@ Test(validate_gc, built_in)
 		image_gc_counts(f.img, 2, 1);
 		image_gc_count(f.img, 4);
 		expect_unknown(&f, "counts that do not add up");
+		image_gc_flags(f.img, IMAGE_GC_DURING);
+		expect_known(&f, "as a collection runs");
 	}
 }
 
