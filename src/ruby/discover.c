@@ -132,3 +132,41 @@ int ruby_layout_merge(struct ruby_vm *vm, const struct ruby_findings *found, uns
 		       "cannot find out the memory layout of Ruby %s: '%s' is unknown",
 		       vm->binary.version, ruby_field_info[missing].name);
 }
+
+/* Which sources to believe, in this order. */
+static const unsigned int attempts[] = {
+	RUBY_ALL_SOURCES,
+	RUBY_ALL_SOURCES & ~(1u << RUBY_FROM_CODE),
+	RUBY_ALL_SOURCES & ~(1u << RUBY_FROM_TABLE),
+	1u << RUBY_FROM_CODE | 1u << RUBY_FROM_SEARCH,
+	1u << RUBY_FROM_TABLE | 1u << RUBY_FROM_SEARCH,
+	1u << RUBY_FROM_SEARCH,
+};
+
+int ruby_layout_settle(struct ruby_vm *vm, const struct ruby_findings *found, unsigned int sources,
+		       int (*prove)(struct ruby_vm *vm, void *arg, struct err *err), void *arg,
+		       struct err *err)
+{
+	struct ruby_vm_check checks[RUBY_VM_CHECKS];
+	size_t i, n_checks = vm->n_checks, n_failed = 0;
+	int r = -EPROTO;
+
+	for (i = 0; i < ARRAY_SIZE(attempts) && r == -EPROTO; i++) {
+		struct err *first = i ? NULL : err;
+
+		vm->n_checks = n_checks;
+		r = ruby_layout_merge(vm, found, attempts[i] & sources, first);
+		if (!r)
+			r = prove(vm, arg, first);
+		if (i)
+			continue;
+		/* If all fail, what failed first is what there is to say. */
+		memcpy(checks, vm->checks, sizeof(checks));
+		n_failed = vm->n_checks;
+	}
+	if (r == -EPROTO) {
+		memcpy(vm->checks, checks, sizeof(checks));
+		vm->n_checks = n_failed;
+	}
+	return r;
+}

@@ -36,4 +36,19 @@ void ruby_discover(const struct ruby_vm *vm, unsigned int sources, uint64_t tp, 
 int ruby_layout_merge(struct ruby_vm *vm, const struct ruby_findings *found, unsigned int sources,
 		      struct err *err);
 
+#define RUBY_ALL_SOURCES ((1u << RUBY_SOURCES) - 1)
+
+/*
+ * Set @vm->layout to the first one for which @prove returns 0: from all of @sources, then without
+ * some of them, as a source can be wrong (a patched Ruby has other offsets than the table; debug
+ * information may be of another build). @prove gets @vm and @arg, and returns -EPROTO for a layout
+ * that is wrong; it adds to @vm->checks.
+ *
+ * Returns 0; -EPROTO if no layout is right, with what was said of the first one in @vm->checks and
+ * @err; or what else @prove returns.
+ */
+int ruby_layout_settle(struct ruby_vm *vm, const struct ruby_findings *found, unsigned int sources,
+		       int (*prove)(struct ruby_vm *vm, void *arg, struct err *err), void *arg,
+		       struct err *err);
+
 #endif

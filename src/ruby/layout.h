@@ -6,7 +6,7 @@
  * Each fact can come from several sources (enum ruby_source): each fills in a struct ruby_layout
  * with what it knows, and ruby_vm_attach() takes for each fact the most trusted source that knows
  * it and proves the whole on the live process before it is used. If that fails it tries again with
- * fewer sources (attempts[] in vm.c).
+ * fewer sources (ruby_layout_settle()).
  */
 #ifndef RBPF_RUBY_LAYOUT_H
 #define RBPF_RUBY_LAYOUT_H

@@ -207,7 +207,7 @@ static void find_lines(struct search *s)
 {
 	struct ruby_layout *l = s->l;
 
-	l->insns_body = search_offset(s, &s->iseqs, RUBY_BODY_LINENO * 8 + 8, 192, 8, MIN_ISEQS,
+	l->insns_body = search_offset(s, &s->iseqs, RUBY_BODY_LINENO * 8 + 8, 256, 8, MIN_ISEQS,
 				      fits_insns);
 	if (l->insns_body == RUBY_UNKNOWN)
 		return;

@@ -12,7 +12,8 @@
  *   is the shape of rb_objspace_t.profile (gc.c, from 3.4 on gc/default/default.c), and not that of
  *   what else may stand at its offsets.
  *
- * Where the code cannot be read, or belongs to a module, the counts must have begun to tell.
+ * Where the code of rb_gc_count() cannot be read, or is in a module, the counts must have begun to
+ * tell. Nothing but the code tells where the flags are.
  */
 #include "ruby/validate.h"
 
@@ -41,31 +42,20 @@ struct gc_state {
 	uint64_t count;
 };
 
-static const enum ruby_field gc_fields[] = { RUBY_FIELD_vm_objspace, RUBY_FIELD_objspace_flags,
-					     RUBY_FIELD_objspace_count };
-
-/*
- * Take over what the code says of the process' own collector. Returns whether it says everything,
- * of this VM.
- */
-static bool take_code(struct ruby_vm *vm, const struct ruby_code *code)
+/* Take over what the code says of the process' own collector. Returns whether it says @field. */
+static bool take_code(struct ruby_vm *vm, const struct ruby_code *code, enum ruby_field field)
 {
-	bool all = true;
+	uint16_t value = ruby_layout_get(&code->layout, field);
 	uint64_t addr;
-	size_t i;
 
-	if (!vm->vm || memory_read_u64(&vm->mem, code->current_vm, &addr) || addr != vm->vm)
+	if (value == RUBY_UNKNOWN || !vm->vm ||
+	    memory_read_u64(&vm->mem, code->current_vm, &addr) || addr != vm->vm)
 		return false;
-	for (i = 0; i < ARRAY_SIZE(gc_fields); i++) {
-		uint16_t value = ruby_layout_get(&code->layout, gc_fields[i]);
-
-		all &= value != RUBY_UNKNOWN;
-		if (value == RUBY_UNKNOWN || value == ruby_layout_get(&vm->layout, gc_fields[i]))
-			continue;
-		*ruby_layout_at(&vm->layout, gc_fields[i]) = value;
-		vm->source[gc_fields[i]] = RUBY_FROM_CODE;
+	if (value != ruby_layout_get(&vm->layout, field)) {
+		*ruby_layout_at(&vm->layout, field) = value;
+		vm->source[field] = RUBY_FROM_CODE;
 	}
-	return all;
+	return true;
 }
 
 static bool read_state(const struct ruby_vm *vm, struct gc_state *ret)
@@ -155,20 +145,23 @@ static enum counts ask_counts(const struct ruby_vm *vm, const struct gc_state *g
 static const char *doubt(struct ruby_vm *vm, uint64_t tp, struct gc_state *gc)
 {
 	struct ruby_code code;
-	bool by_code, built_in;
 	enum counts counts;
+	bool surely;
 
 	ruby_code_read_gc(&vm->mem, &vm->binary, tp, &code);
-	by_code = take_code(vm, &code);
-	built_in = by_code && !code.gc_in_module;
-	if (!by_code && (code.gc_elsewhere || vm->binary.gc_name[0]))
-		return "it is not the one that Ruby is built with, and not known";
+	/* Flags are 0 most of the time, and so are other words. */
+	if (!take_code(vm, &code, RUBY_FIELD_vm_objspace) ||
+	    !take_code(vm, &code, RUBY_FIELD_objspace_flags))
+		return code.gc_elsewhere || vm->binary.gc_name[0]
+			       ? "it is not the one that Ruby is built with, and not known"
+			       : "the code of Ruby does not tell where its state is";
+	surely = !take_code(vm, &code, RUBY_FIELD_objspace_count) || code.gc_in_module;
 	if (!read_state(vm, gc))
 		return "its state was not found";
-	counts = gc->count ? ask_counts(vm, gc, !built_in) : COUNTS_ADD_UP;
-	if (counts == COUNTS_CONTRADICT || (counts == COUNTS_CHANGE && !built_in))
+	counts = gc->count ? ask_counts(vm, gc, surely) : COUNTS_ADD_UP;
+	if (counts == COUNTS_CONTRADICT || (counts == COUNTS_CHANGE && surely))
 		return "its counts of collections do not add up";
-	if (gc->count < GC_COUNT_TELLS && !built_in)
+	if (gc->count < GC_COUNT_TELLS && surely)
 		return "too few collections so far to recognise it";
 	return NULL;
 }

@@ -28,7 +28,6 @@
 
 #define PROOF_ATTEMPTS 4
 #define PROOF_PAUSE_US 1000
-#define ALL_SOURCES    ((1u << RUBY_SOURCES) - 1)
 #define GVL_LIST_MAX                                                                               \
 	65536 /* threads of a 2.7; it is looked through seldom, and no tick waits for it */
 #if defined(__x86_64__) /* glibc and musl */
@@ -172,8 +171,7 @@ static uint16_t or_none(uint16_t offset)
 	return offset == RUBY_UNKNOWN ? 0 : offset;
 }
 
-/* Take the layout over into what the walker needs; the addresses are set when they are proven. */
-static void fill_walk(struct ruby_vm *vm)
+void ruby_vm_fill_walk(struct ruby_vm *vm)
 {
 	const struct ruby_layout *l = &vm->layout;
 	struct rbpf_layout *w = &vm->walk;
@@ -391,7 +389,7 @@ static int prove(struct attach *a, uint64_t current_vm, uint64_t symbols, bool k
 {
 	int r;
 
-	fill_walk(a->vm);
+	ruby_vm_fill_walk(a->vm);
 	refresh_ecs(a);
 	r = ruby_validate(a->vm, a->ecs, a->n_ecs, a->first_tp, current_vm, symbols, known, err);
 	if (!r)
@@ -401,46 +399,22 @@ static int prove(struct attach *a, uint64_t current_vm, uint64_t symbols, bool k
 	return r;
 }
 
-/*
- * Which sources to believe, in this order: a source can be wrong (a patched Ruby has other offsets
- * than the table, or debug information of another build), and the next is tried without it.
- */
-static const unsigned int attempts[] = {
-	ALL_SOURCES,
-	ALL_SOURCES & ~(1u << RUBY_FROM_CODE),
-	ALL_SOURCES & ~(1u << RUBY_FROM_TABLE),
-	1u << RUBY_FROM_TABLE | 1u << RUBY_FROM_SEARCH,
-	1u << RUBY_FROM_SEARCH,
-};
-
-static int try_sources(struct attach *a, unsigned int sources, struct err *err)
+static int prove_found(struct ruby_vm *vm, void *arg, struct err *err)
 {
-	int r = ruby_layout_merge(a->vm, &a->found, sources, err);
+	struct attach *a = arg;
 
-	return r ? r : prove(a, a->found.current_vm, a->found.symbols, false, err);
+	(void)vm;
+	return prove(a, a->found.current_vm, a->found.symbols, false, err);
 }
 
 static int discover(struct attach *a, const struct ruby_attach_options *opts, struct err *err)
 {
-	unsigned int allowed = opts->sources ? opts->sources : ALL_SOURCES;
+	unsigned int allowed = opts->sources ? opts->sources : RUBY_ALL_SOURCES;
 	struct ruby_vm *vm = a->vm;
-	struct ruby_vm_check checks[RUBY_VM_CHECKS];
-	size_t i, n_checks = vm->n_checks, n_failed;
 	int r;
 
 	ruby_discover(vm, allowed, a->first_tp, a->ecs, a->n_ecs, &a->found);
-	r = try_sources(a, attempts[0] & allowed, err);
-	/* If all fail, what failed first is what there is to say. */
-	memcpy(checks, vm->checks, sizeof(checks));
-	n_failed = vm->n_checks;
-	for (i = 1; i < ARRAY_SIZE(attempts) && r == -EPROTO; i++) {
-		vm->n_checks = n_checks;
-		r = try_sources(a, attempts[i] & allowed, NULL);
-	}
-	if (r == -EPROTO) {
-		memcpy(vm->checks, checks, sizeof(checks));
-		vm->n_checks = n_failed;
-	}
+	r = ruby_layout_settle(vm, &a->found, allowed, prove_found, a, err);
 	if (!r && opts->cache)
 		r = ruby_cache_put(opts->cache, opts->uid, vm, a->found.current_vm) ? err_oom(err)
 										    : 0;

@@ -104,6 +104,12 @@ __attribute__((format(printf, 5, 6))) void ruby_vm_check_add(struct ruby_vm *vm,
 							     bool ok, bool needed, const char *fmt,
 							     ...);
 
+/*
+ * Take @vm->layout over into what the walker needs, @vm->walk; the addresses are set when the layout
+ * is validated.
+ */
+void ruby_vm_fill_walk(struct ruby_vm *vm);
+
 /* Whether ZJIT is in use: its entry point is set when it is switched on. */
 bool ruby_vm_zjit_on(const struct ruby_vm *vm);
 

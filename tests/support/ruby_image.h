@@ -607,7 +607,7 @@ static inline void image_class_name(struct ruby_image *img, uint64_t klass, cons
 
 static inline uint64_t image_class_of(struct ruby_image *img, uint64_t flags, const char *name)
 {
-	uint64_t klass = image_alloc(img, 192);
+	uint64_t klass = image_alloc(img, 256);
 
 	image_put64(img, klass, flags);
 	if (img->facts.class_form == IMAGE_CLASS_IV_TBL)
@@ -1203,19 +1203,17 @@ static inline void image_vm(struct ruby_image *img)
 
 /*
  * An image with a VM, rb_cObject, its singleton class and a symbol table, for a version like "3.3":
- * the newest release of it that there is. Nothing was collected so far.
+ * the newest release of it that there is. Nothing was collected so far. image_new_with() makes one
+ * of image_versions[@v] whose members are where @facts say.
  */
-static inline struct ruby_image *image_new(const char *version)
+static inline struct ruby_image *image_new_with(size_t v, const struct image_facts *facts)
 {
 	struct ruby_image *img = calloc(1, sizeof(*img));
-	size_t v = 0;
 
-	while (v < IMAGE_VERSIONS && strcmp(version, image_versions[v].minor))
-		v++;
-	if (!img || v == IMAGE_VERSIONS)
+	if (!img || v >= IMAGE_VERSIONS)
 		abort();
 	img->version = image_versions[v].minor;
-	img->facts = image_facts_of(v);
+	img->facts = *facts;
 	img->next_region = IMAGE_FIRST;
 	img->vm.mem = (struct memory) { .read_spans = image_read_spans, .image = img };
 	snprintf(img->vm.binary.version, sizeof(img->vm.binary.version), "%s",
@@ -1233,6 +1231,19 @@ static inline struct ruby_image *image_new(const char *version)
 	img->vm.binary.symbol[RUBY_SYM_rb_cObject] = image_variable(img, img->object);
 	image_naming(img);
 	return img;
+}
+
+static inline struct ruby_image *image_new(const char *version)
+{
+	struct image_facts facts;
+	size_t v = 0;
+
+	while (v < IMAGE_VERSIONS && strcmp(version, image_versions[v].minor))
+		v++;
+	if (v == IMAGE_VERSIONS)
+		abort();
+	facts = image_facts_of(v);
+	return image_new_with(v, &facts);
 }
 
 static inline void image_free(struct ruby_image *img)

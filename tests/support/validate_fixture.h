@@ -12,6 +12,7 @@
 
 #include "base/err.h"
 #include "ruby/validate.h"
+#include "support/gc_code.h"
 #include "support/ruby_image.h"
 
 /* A Ruby in which one thread runs a method that calls a C function, and what is known of it. */
@@ -19,7 +20,8 @@ struct fixture {
 	struct ruby_image *img;
 	struct ruby_vm vm;
 	struct image_thread t;
-	uint64_t string;	 /* class String */
+	uint64_t string; /* class String */
+	struct gc_code code;
 	uint64_t iseq, method;	 /* of the method */
 	struct rbpf_layout walk; /* as it is to be */
 	uint64_t tag;		 /* the innermost exception tag */
@@ -77,6 +79,7 @@ static inline struct fixture setup(const char *version)
 	image_push_cfunc(&f.t, image_ment(f.img, f.img->object, "sleep", IMAGE_CFUNC));
 	image_run(&f.t);
 	make_roots(&f);
+	f.code = gc_code_new(f.img, &f.img->vm.binary, GC_CODE_ARM64);
 	image_gc_counts(f.img, 30, 11);
 	f.tag = make_tags(&f.t);
 	f.img->vm.walk.text_lo = FIXTURE_TEXT;

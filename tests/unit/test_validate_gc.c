@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
+#include "ruby/code.h"
+#include "ruby/emulate.h"
 #include "support/validate_fixture.h"
 
 /* Which collector runs, and where it says what it does. */
@@ -29,11 +31,21 @@ Test(validate_gc, members_that_are_unknown)
 						  RUBY_FIELD_objspace_count };
 
 	FOR_EACH_FIXTURE(f) {
+		uint64_t during = f.vm.binary.symbol[RUBY_SYM_rb_during_gc];
+		uint64_t count = f.vm.binary.symbol[RUBY_SYM_rb_gc_count];
+
 		for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
 			uint16_t *at = ruby_layout_at(&f.vm.layout, fields[i]), was = *at;
 
 			*at = RUBY_UNKNOWN;
+			expect_known(&f, "the code tells");
+			cr_expect_eq(*at, was, "%s", f.img->version);
+			*at = RUBY_UNKNOWN;
+			f.vm.binary.symbol[RUBY_SYM_rb_during_gc] = i < 2 ? 0 : during;
+			f.vm.binary.symbol[RUBY_SYM_rb_gc_count] = 0;
 			expect_unknown(&f, ruby_field_info[fields[i]].name);
+			f.vm.binary.symbol[RUBY_SYM_rb_during_gc] = during;
+			f.vm.binary.symbol[RUBY_SYM_rb_gc_count] = count;
 			*at = was;
 		}
 		expect_known(&f, "all members");
@@ -60,6 +72,7 @@ Test(validate_gc, words_that_cannot_be)
 Test(validate_gc, a_count_of_something_else)
 {
 	FOR_EACH_FIXTURE(f) {
+		f.vm.binary.symbol[RUBY_SYM_rb_gc_count] = 0;
 		for (int words = -8; words <= 8; words++) {
 			uint16_t right = f.img->facts.objspace_count;
 
@@ -77,6 +90,7 @@ Test(validate_gc, a_count_of_something_else)
 Test(validate_gc, a_small_number)
 {
 	FOR_EACH_FIXTURE(f) {
+		f.vm.binary.symbol[RUBY_SYM_rb_gc_count] = 0;
 		for (uint64_t count = 0; count < 200; count++) {
 			if (count == 41)
 				continue;
@@ -90,6 +104,7 @@ Test(validate_gc, a_small_number)
 Test(validate_gc, too_few_collections)
 {
 	FOR_EACH_FIXTURE(f) {
+		f.vm.binary.symbol[RUBY_SYM_rb_gc_count] = 0;
 		for (uint64_t count = 0; count < 3; count++) {
 			image_gc_counts(f.img, count, 0);
 			expect_unknown(&f, "too few");
@@ -113,11 +128,16 @@ static void end_collection(struct ruby_image *img, uint64_t addr, size_t len)
 Test(validate_gc, in_the_midst_of_a_collection)
 {
 	FOR_EACH_FIXTURE(f) {
+		uint64_t count = f.vm.binary.symbol[RUBY_SYM_rb_gc_count];
 		unsigned int looks = 0;
 
+		f.vm.binary.symbol[RUBY_SYM_rb_gc_count] = 0;
 		image_gc_flags(f.img, IMAGE_GC_DURING | IMAGE_GC_MARKING);
 		image_gc_count(f.img, 42);
 		expect_unknown(&f, "the parts are of 41 all the time");
+		f.vm.binary.symbol[RUBY_SYM_rb_gc_count] = count;
+		expect_known(&f, "by its code");
+		f.vm.binary.symbol[RUBY_SYM_rb_gc_count] = 0;
 		f.img->on_read = end_collection;
 		f.img->arg = &looks;
 		expect_known(&f, "in the end they add up");
@@ -152,97 +172,10 @@ Test(validate_gc, no_collecting_thread)
 
 /* ---- what the code says ---- */
 
-#ifdef __x86_64__
-
-/* Code of the VM, and of a collector in another file. */
-struct gc_code {
-	uint64_t vm, module, slots;
-};
-
-#define IN_MODULE 0x100 /* of the functions of the collector, from the start of its code */
-
-static void emit(struct ruby_image *img, uint64_t *at, const void *bytes, size_t n)
-{
-	memcpy(image_at(img, *at, n), bytes, n);
-	*at += n;
-}
-
-static void emit32(struct ruby_image *img, uint64_t *at, uint64_t v)
-{
-	image_put32(img, *at, (uint32_t)v);
-	*at += 4;
-}
-
-static void emit_relative(struct ruby_image *img, uint64_t *at, uint64_t target)
-{
-	emit32(img, at, target - (*at + 4));
-}
-
-/* Passes the objspace on to what @slot points to. */
-static void emit_dispatch(struct fixture *f, uint64_t at, uint64_t slot)
-{
-	emit(f->img, &at, "\x48\x8b\x05", 3); /* mov ruby_current_vm_ptr(%rip),%rax */
-	emit_relative(f->img, &at, f->img->current_vm);
-	emit(f->img, &at, "\x48\x8b\xb8", 3); /* mov objspace(%rax),%rdi */
-	emit32(f->img, &at, f->img->facts.vm_objspace);
-	emit(f->img, &at, "\xff\x25", 2); /* jmp *slot(%rip) */
-	emit_relative(f->img, &at, slot);
-}
-
-/* The functions that tell whether the collector runs, and how often it ran. */
-static void emit_collector(struct ruby_image *img, uint64_t at, uint32_t flags, uint32_t count)
-{
-	uint64_t during = at, counts = at + 64;
-
-	emit(img, &during, "\x0f\xb6\x87", 3); /* movzbl flags(%rdi),%eax */
-	emit32(img, &during, flags);
-	emit(img, &during, "\xc0\xe8\x05\x83\xe0\x01\xc3", 7); /* shr $5,%al; and $1,%eax; ret */
-	emit(img, &counts, "\x48\x8b\x87", 3);		       /* mov count(%rdi),%rax */
-	emit32(img, &counts, count);
-	emit(img, &counts, "\xc3", 1);
-}
-
-/* Let the collector be called through variables that lead to @target. */
-static void call_through(struct fixture *f, const struct gc_code *c, uint64_t target)
-{
-	image_put64(f->img, c->slots, target);
-	image_put64(f->img, c->slots + 8, target + 64);
-}
-
-static struct gc_code with_code(struct fixture *f)
-{
-	struct gc_code c = { .vm = image_region(f->img, IMAGE_PAGE),
-			     .module = image_region(f->img, IMAGE_PAGE),
-			     .slots = image_region(f->img, IMAGE_PAGE) };
-	const struct image_facts *facts = &f->img->facts;
-
-	f->vm.binary.text_lo = c.vm;
-	f->vm.binary.text_hi = c.vm + IMAGE_PAGE;
-	f->vm.binary.data_lo = f->img->current_vm;
-	f->vm.binary.data_hi = f->img->current_vm + IMAGE_PAGE;
-	f->vm.binary.symbol[RUBY_SYM_rb_during_gc] = c.vm;
-	f->vm.binary.symbol[RUBY_SYM_rb_gc_count] = c.vm + 64;
-	emit_dispatch(f, c.vm, c.slots);
-	emit_dispatch(f, c.vm + 64, c.slots + 8);
-	emit_collector(f->img, c.vm + IN_MODULE, facts->objspace_flags, facts->objspace_count);
-	emit_collector(f->img, c.module + IN_MODULE, facts->objspace_flags, facts->objspace_count);
-	call_through(f, &c, c.vm + IN_MODULE);
-	return c;
-}
-
-/* As that module is mapped. */
-static void load_module(struct fixture *f, const struct gc_code *c, const char *name)
-{
-	f->vm.binary.gc_lo = c->module;
-	f->vm.binary.gc_hi = c->module + IMAGE_PAGE;
-	snprintf(f->vm.binary.gc_name, sizeof(f->vm.binary.gc_name), "%s", name);
-}
-
 /* Through a variable, as a Ruby for modular collectors does. Then also a first collection counts. */
 Test(validate_gc, built_in)
 {
 	FOR_EACH_FIXTURE(f) {
-		with_code(&f);
 		expect_known(&f, "some collections");
 		image_gc_counts(f.img, 1, 0);
 		expect_known(&f, "one");
@@ -260,7 +193,6 @@ Test(validate_gc, built_in)
 Test(validate_gc, code_against_table)
 {
 	FOR_EACH_FIXTURE(f) {
-		with_code(&f);
 		f.vm.layout.objspace_flags += 4;
 		f.vm.layout.objspace_count = RUBY_UNKNOWN;
 		f.vm.layout.vm_objspace -= 8;
@@ -275,16 +207,47 @@ Test(validate_gc, code_against_table)
 Test(validate_gc, code_of_another_vm)
 {
 	FOR_EACH_FIXTURE(f) {
-		struct gc_code c = with_code(&f);
-		uint64_t right = f.img->current_vm;
+		image_put64(f.img, f.code.var, f.img->object);
+		expect_unknown(&f, "of another VM");
+	}
+}
 
-		image_put64(f.img, right + 8, f.img->object);
-		f.img->current_vm = right + 8;
-		emit_dispatch(&f, c.vm, c.slots);
-		emit_dispatch(&f, c.vm + 64, c.slots + 8);
-		f.img->current_vm = right;
-		emit_collector(f.img, c.vm + IN_MODULE, 200, 216);
-		expect_known(&f, "by the table");
+/* What both kinds of processors run in these tests, as the emulator reads it. */
+Test(validate_gc, code_of_both_machines)
+{
+	const struct emu_machine *const machines[] = { &emu_x86_64, &emu_arm64 };
+
+	FOR_EACH_FIXTURE(f) {
+		for (int arm64 = 0; arm64 < 2; arm64++) {
+			const struct image_facts *facts = &f.img->facts;
+			struct ruby_binary bin = f.vm.binary;
+			struct ruby_code code;
+
+			gc_code_new(f.img, &bin, arm64);
+			ruby_code_read_machine(machines[arm64], &f.vm.mem, &bin, 0, &code);
+			cr_expect_eq(code.layout.vm_objspace, facts->vm_objspace);
+			cr_expect_eq(code.layout.objspace_flags, facts->objspace_flags,
+				     "%s: arm64 %d", f.img->version, arm64);
+			cr_expect_eq(code.layout.objspace_count, facts->objspace_count);
+			cr_expect_not(code.gc_in_module || code.gc_elsewhere);
+		}
+	}
+}
+
+/* All zero is what flags are most of the time: nothing but the code tells where they are. */
+Test(validate_gc, no_code)
+{
+	FOR_EACH_FIXTURE(f) {
+		uint64_t count = f.vm.binary.symbol[RUBY_SYM_rb_gc_count];
+
+		f.vm.binary.symbol[RUBY_SYM_rb_gc_count] = 0;
+		expect_known(&f, "the counts tell which they are");
+		image_gc_counts(f.img, 1, 1);
+		expect_unknown(&f, "too few");
+		image_gc_counts(f.img, 30, 11);
+		f.vm.binary.symbol[RUBY_SYM_rb_gc_count] = count;
+		f.vm.binary.symbol[RUBY_SYM_rb_during_gc] = 0;
+		expect_unknown(&f, "nothing tells where the flags are");
 	}
 }
 
@@ -292,10 +255,8 @@ Test(validate_gc, code_of_another_vm)
 Test(validate_gc, default_as_a_module)
 {
 	FOR_EACH_FIXTURE(f) {
-		struct gc_code c = with_code(&f);
-
-		call_through(&f, &c, c.module + IN_MODULE);
-		load_module(&f, &c, "default");
+		gc_code_call(&f.code, f.code.module + GC_CODE_COLLECTOR);
+		gc_code_load(&f.code, &f.vm.binary, "default");
 		expect_known(&f, "default");
 		image_gc_counts(f.img, 1, 0);
 		expect_unknown(&f, "too few collections");
@@ -306,18 +267,12 @@ Test(validate_gc, default_as_a_module)
 Test(validate_gc, another_module)
 {
 	FOR_EACH_FIXTURE(f) {
-		struct gc_code c = with_code(&f);
-		uint64_t at = c.module + IN_MODULE;
-
-		call_through(&f, &c, at);
-		load_module(&f, &c, "mmtk");
-		emit(f.img, &at, "\x31\xc0\xc3", 3); /* xor %eax,%eax; ret: never */
+		gc_code_call(&f.code, f.code.module + GC_CODE_COLLECTOR);
+		gc_code_load(&f.code, &f.vm.binary, "mmtk");
+		gc_code_never(&f.code, f.code.module + GC_CODE_COLLECTOR);
 		expect_unknown(&f, "never runs");
 		cr_expect_not_null(
 			strstr(find_check(&f.vm, "garbage collector")->detail, "mmtk: "));
-		at = c.module + IN_MODULE;
-		emit(f.img, &at, "\x83\x7f\x58\x02\x0f\x94\xc0\xc3", 8); /* phase == 2 */
-		expect_unknown(&f, "compares a phase");
 	}
 }
 
@@ -325,11 +280,9 @@ Test(validate_gc, another_module)
 Test(validate_gc, another_module_of_that_form)
 {
 	FOR_EACH_FIXTURE(f) {
-		struct gc_code c = with_code(&f);
-
-		call_through(&f, &c, c.module + IN_MODULE);
-		load_module(&f, &c, "immix");
-		emit_collector(f.img, c.module + IN_MODULE, 200, 216);
+		gc_code_call(&f.code, f.code.module + GC_CODE_COLLECTOR);
+		gc_code_load(&f.code, &f.vm.binary, "immix");
+		gc_code_collector(&f.code, f.code.module + GC_CODE_COLLECTOR, 200, 216);
 		image_put64(f.img, f.img->objspace + 216, 41);
 		expect_unknown(&f, "counts as no other does");
 	}
@@ -339,9 +292,7 @@ Test(validate_gc, another_module_of_that_form)
 Test(validate_gc, module_that_was_not_found)
 {
 	FOR_EACH_FIXTURE(f) {
-		struct gc_code c = with_code(&f);
-
-		call_through(&f, &c, c.module + IN_MODULE);
+		gc_code_call(&f.code, f.code.module + GC_CODE_COLLECTOR);
 		expect_unknown(&f, "code elsewhere");
 	}
 }
@@ -350,11 +301,9 @@ Test(validate_gc, module_that_was_not_found)
 Test(validate_gc, module_without_code)
 {
 	FOR_EACH_FIXTURE(f) {
-		struct gc_code c = { .module = image_region(f.img, IMAGE_PAGE) };
-
-		load_module(&f, &c, "default");
+		gc_code_load(&f.code, &f.vm.binary, "default");
+		f.vm.binary.symbol[RUBY_SYM_rb_during_gc] = 0;
+		f.vm.binary.symbol[RUBY_SYM_rb_gc_count] = 0;
 		expect_unknown(&f, "no code");
 	}
 }
-
-#endif
