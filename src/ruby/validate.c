@@ -130,12 +130,12 @@ static int prove_classes(struct ruby_vm *vm, struct err *err)
 }
 
 /* One stack, as far as it is named. */
-struct naming {
+struct naming_run {
 	size_t bad, total;   /* frames that could not be named; all */
 	size_t iseqs, lines; /* frames with an iseq; of them, with a line */
 };
 
-static int name_iseq(const struct ruby_vm *vm, const struct rbpf_frame *f, struct naming *n,
+static int name_iseq(const struct ruby_vm *vm, const struct rbpf_frame *f, struct naming_run *n,
 		     struct ruby_iseq *ret)
 {
 	if (ruby_iseq_read(vm, f->iseq, ret)) {
@@ -148,7 +148,7 @@ static int name_iseq(const struct ruby_vm *vm, const struct rbpf_frame *f, struc
 	return 0;
 }
 
-static void name_frame(const struct ruby_vm *vm, const struct rbpf_frame *f, struct naming *n,
+static void name_frame(const struct ruby_vm *vm, const struct rbpf_frame *f, struct naming_run *n,
 		       struct validate_evidence *ev)
 {
 	struct ruby_method method = { 0 };
@@ -171,7 +171,7 @@ static void name_frame(const struct ruby_vm *vm, const struct rbpf_frame *f, str
 static size_t name_stack(const struct ruby_vm *vm, const struct ruby_stack *stack, size_t *total,
 			 struct validate_evidence *ev)
 {
-	struct naming n = { 0 };
+	struct naming_run n = { 0 };
 	size_t i;
 
 	for (i = 0; i < stack->n_frames; i++)

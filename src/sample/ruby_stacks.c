@@ -343,7 +343,7 @@ int ruby_stacks_define(struct ruby_generation *g, const struct ruby_generation *
 					   .gc_transition = rec->flags & RBPF_STACK_GC_TRANSITION };
 	const struct ruby_checkpoint *outer;
 	struct ruby_definition def = { 0 };
-	struct naming naming = { 0 };
+	struct naming_range naming = { 0 };
 	const uint32_t *ids;
 	size_t n;
 	int r;

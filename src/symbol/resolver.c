@@ -376,7 +376,7 @@ static const struct symbol_key *symbol_key(const struct resolver *r, uint32_t id
 
 /* From the root, because a C function is shown where its caller is. */
 static int name_frames(struct resolver *r, const struct rbpf_frame *frames, size_t n,
-		       struct naming *naming)
+		       struct naming_range *naming)
 {
 	struct naming_point *point = naming->points, *end = point + naming->n_points;
 	struct naming_state s = naming->begin;
@@ -426,10 +426,10 @@ int resolver_captured(struct resolver *r, const struct stack_era *sampled, const
 }
 
 int resolver_stack(struct resolver *r, const struct stack_era *sampled,
-		   const struct rbpf_frame *frames, size_t n, struct naming *naming,
+		   const struct rbpf_frame *frames, size_t n, struct naming_range *naming,
 		   const uint32_t **ids, size_t *n_ids)
 {
-	struct naming from_root = { 0 };
+	struct naming_range from_root = { 0 };
 	int err;
 
 	err = array_reserve(r->refs, r->cap_refs, n + 1);

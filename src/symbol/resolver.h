@@ -76,7 +76,7 @@ struct naming_point {
 };
 
 /* Naming from a point, not from the root; all 0: from the root. */
-struct naming {
+struct naming_range {
 	struct naming_state begin;
 	struct naming_point *points; /* from the outermost one on, each another frame; not owned */
 	size_t n_points;
@@ -88,7 +88,7 @@ struct naming {
  * their number; valid until the next call. @naming: NULL: as all 0. Returns 0 or -ENOMEM.
  */
 int resolver_stack(struct resolver *r, const struct stack_era *sampled,
-		   const struct rbpf_frame *frames, size_t n, struct naming *naming,
+		   const struct rbpf_frame *frames, size_t n, struct naming_range *naming,
 		   const uint32_t **ids, size_t *n_ids);
 
 /* Properties of a frame that are no part of its name. */

@@ -127,7 +127,7 @@ static void compare(const struct random_ruby *r, const struct ruby_vm *vm, char 
 
 	cr_assert_eq(ruby_walk(&vm->mem, &vm->walk, r->t.ec, 512, &stack), 0);
 	if (stack.status || stack.n_frames != r->n_frames)
-		snprintf(why, size, "%zu frames, status %d", stack.n_frames, (int)stack.status);
+		snprintf(why, size, "%u frames, status %d", stack.n_frames, (int)stack.status);
 	for (size_t i = 0; i < stack.n_frames && !why[0]; i++) {
 		const struct random_frame *want = &r->frames[r->n_frames - 1 - i];
 		char label[128];
@@ -167,7 +167,7 @@ static enum outcome attach(uint64_t seed, char *why, size_t size)
 	else
 		err_set(&err, failed, ERR_TARGET, "'ec' is unknown");
 	if (failed)
-		snprintf(why, size, "%s", err.msg);
+		snprintf(why, size, "%.200s", err.msg);
 	else
 		compare(&r, &vm, why, size);
 	random_free(&r);
