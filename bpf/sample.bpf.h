@@ -188,7 +188,7 @@ static __always_inline int send_stack(struct walk *w, __u32 walk_id, const struc
 	rec->stack = w->hash;
 	rec->outer = w->outer;
 	rec->gc_era = gc->era;
-	rec->gc_major = gc->major;
+	rec->gc_major = w->old_seed ? gc->major : 0;
 	rec->n_frames = w->n_frames - w->n_outer;
 	rec->n_outer = w->n_outer;
 	rec->n_checkpoints = w->outer_hash ? checkpoint_append(walk_id) : 0;

@@ -387,10 +387,12 @@ struct rbpf_ring_sample {
  */
 struct rbpf_ring_stack {
 	struct rbpf_ring_hdr h;
-	__u64 stack;	/* fingerprint */
-	__u64 outer;	/* 0: none, the frames are all there are */
-	__u64 gc_era;	/* rbpf_gc_era() then; 0 if unknown */
-	__u64 gc_major; /* rbpf_gc_major() then */
+	__u64 stack;  /* fingerprint */
+	__u64 outer;  /* 0: none, the frames are all there are */
+	__u64 gc_era; /* rbpf_gc_era() then; 0 if unknown */
+	/* rbpf_gc_major() then: while it lasts an old object comes with a check once; 0: it is unknown, or the
+	 * process is young */
+	__u64 gc_major;
 	__u32 n_frames;
 	__u32 n_outer; /* a multiple of RBPF_CHECKPOINT */
 	__u32 n_checkpoints;

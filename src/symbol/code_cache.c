@@ -24,6 +24,7 @@ struct method_key {
 struct pending {
 	uint32_t index; /* of iseqs or methods */
 	bool is_method;
+	bool keep;   /* it is right: only what is still the same says something new */
 	bool done;   /* it was compared or read */
 	size_t span; /* the first of its spans, if there is a copy to compare */
 	union {
@@ -234,22 +235,51 @@ static bool is_checked(uint64_t checked, const struct stack_era *sampled)
 }
 
 /*
+ * Whether an entry that a check has shown to be right is to be compared all the same: once the object
+ * is old no check is sent any more, and then that it is must be known.
+ */
+static bool may_be_old_now(const struct code_cache *c, uint64_t flags, uint64_t revalidated,
+			   const struct stack_era *sampled)
+{
+	return sampled->gc_major && !code_is_old(c, flags) && revalidated != c->revalidation;
+}
+
+/* Whether the entry is known to be what was there then. */
+static bool iseq_is_known(const struct code_cache *c, const struct cached_iseq *e,
+			  const struct stack_era *sampled)
+{
+	return (e->version && code_not_freed(&e->old, sampled)) ||
+	       (!e->unsure &&
+		is_current(c, e->version, e->first, e->last, e->revalidated, sampled));
+}
+
+static bool method_is_known(const struct code_cache *c, const struct cached_method *e,
+			    const struct stack_era *sampled)
+{
+	return (e->version && code_not_freed(&e->old, sampled)) ||
+	       (!e->unsure &&
+		is_current(c, e->version, e->first, e->last, e->revalidated, sampled));
+}
+
+/*
  * Put the entry of iseq @i on the list of what must be compared or read, unless it is known or
  * there already.
  */
 static void enlist_iseq(struct code_cache *c, uint32_t i, struct batch *batch)
 {
 	struct cached_iseq *e = &c->iseqs[i];
+	const bool checked = is_checked(e->checked, batch->sampled);
 	struct pending *p;
 
-	if (e->batch == c->batches || is_checked(e->checked, batch->sampled) ||
-	    (e->version && code_not_freed(&e->old, batch->sampled)) ||
-	    (!e->unsure &&
-	     is_current(c, e->version, e->first, e->last, e->revalidated, batch->sampled)))
+	if (e->batch == c->batches)
+		return;
+	if (checked ? !may_be_old_now(c, e->iseq.id.head[RUBY_ISEQ_FLAGS], e->revalidated,
+				      batch->sampled)
+		    : iseq_is_known(c, e, batch->sampled))
 		return;
 	e->batch = c->batches;
 	p = &c->pending[batch->n_pending++];
-	*p = (struct pending) { .index = i, .span = batch->n_spans };
+	*p = (struct pending) { .index = i, .keep = checked, .span = batch->n_spans };
 	if (e->version) {
 		ruby_iseq_check_spans(&e->iseq, &p->fresh.iseq, &c->spans[batch->n_spans]);
 		batch->n_spans += RUBY_ISEQ_SPANS;
@@ -259,18 +289,21 @@ static void enlist_iseq(struct code_cache *c, uint32_t i, struct batch *batch)
 static void enlist_method(struct code_cache *c, uint32_t i, struct batch *batch)
 {
 	struct cached_method *e = &c->methods[i];
+	const bool checked = is_checked(e->checked, batch->sampled);
+	const bool anew = e->revalidated != c->revalidation && may_get_name(e);
 	struct pending *p;
 
-	if (e->batch == c->batches ||
-	    ((is_checked(e->checked, batch->sampled) ||
-	      (e->version && code_not_freed(&e->old, batch->sampled)) ||
-	      (!e->unsure &&
-	       is_current(c, e->version, e->first, e->last, e->revalidated, batch->sampled))) &&
-	     (e->revalidated == c->revalidation || !may_get_name(e))))
+	if (e->batch == c->batches)
+		return;
+	if (!anew && (checked ? !may_be_old_now(c, e->method.id.me[RUBY_ME_FLAGS], e->revalidated,
+						batch->sampled)
+			      : method_is_known(c, e, batch->sampled)))
 		return;
 	e->batch = c->batches;
 	p = &c->pending[batch->n_pending++];
-	*p = (struct pending) { .index = i, .is_method = true, .span = batch->n_spans };
+	*p = (struct pending) {
+		.index = i, .is_method = true, .keep = checked && !anew, .span = batch->n_spans
+	};
 	if (e->version) {
 		ruby_method_check_spans(c->vm, &e->method, &p->fresh.method,
 					&c->spans[batch->n_spans]);
@@ -303,7 +336,7 @@ static int update_iseq(struct code_cache *c, struct pending *p, const struct bat
 		return 0;
 	}
 	/* If nothing can be read any more, what is known is used. */
-	p->done = read || !process_gone(c);
+	p->done = !p->keep && (read || !process_gone(c));
 	return p->done ? load_iseq(c, p->index, batch->era) : 0;
 }
 
@@ -320,7 +353,7 @@ static int update_method(struct code_cache *c, struct pending *p, const struct b
 		e->method.id.me[RUBY_ME_FLAGS] = p->fresh.method.me[RUBY_ME_FLAGS];
 		return 0;
 	}
-	p->done = read || !process_gone(c);
+	p->done = !p->keep && (read || !process_gone(c));
 	return p->done ? load_method(c, p->index, batch) : 0;
 }
 

@@ -12,7 +12,7 @@ bool code_known_at(uint64_t first, uint64_t last, const struct stack_era *sample
 	return first <= sampled->gc_era && sampled->gc_era <= last && !sampled->gc_transition;
 }
 
-static bool is_old(const struct code_cache *c, uint64_t flags)
+bool code_is_old(const struct code_cache *c, uint64_t flags)
 {
 	uint64_t old = c->vm->rules.old_flags;
 
@@ -22,14 +22,14 @@ static bool is_old(const struct code_cache *c, uint64_t flags)
 bool code_old_enough(const struct code_cache *c, uint64_t flags, uint64_t era,
 		     const struct stack_era *sampled)
 {
-	return c->vm->rules.old_by_age && is_old(c, flags) && era >= sampled->gc_era &&
+	return c->vm->rules.old_by_age && code_is_old(c, flags) && era >= sampled->gc_era &&
 	       era - sampled->gc_era + sampled->gc_transition < OLD_AGE - 1;
 }
 
 void code_note_old(const struct code_cache *c, uint64_t flags, const struct stack_era *now,
 		   struct old_since *old)
 {
-	if (!is_old(c, flags))
+	if (!code_is_old(c, flags))
 		*old = (struct old_since) { 0 };
 	else if (now->gc_major && old->major != now->gc_major)
 		*old = (struct old_since) { .era = now->gc_era, .major = now->gc_major };
@@ -59,7 +59,7 @@ static bool iseq_proven(const struct code_cache *c, const struct rbpf_frame *f,
 		if (code_known_at(e->first, e->last, sampled))
 			return true;
 		if (sampled->gc_era > e->last) /* the process is gone: nothing can be compared */
-			return pc_inside && is_old(c, flags);
+			return pc_inside && code_is_old(c, flags);
 		/* In a transition it is of this era or the one before. */
 		if (sampled->gc_era > e->first)
 			return pc_inside;
@@ -88,7 +88,7 @@ static bool method_proven(const struct code_cache *c, const struct rbpf_frame *f
 	if (e->unsure)
 		return false;
 	if (sampled->gc_era > e->last)
-		return is_old(c, e->method.id.me[RUBY_ME_FLAGS]);
+		return code_is_old(c, e->method.id.me[RUBY_ME_FLAGS]);
 	return !sampled->gc_transition && !c->compacts && sampled->gc_era < e->first &&
 	       code_old_enough(c, e->method.id.me[RUBY_ME_FLAGS], e->last, sampled);
 }
@@ -139,12 +139,18 @@ static void forget_what_was_replaced(const struct stack_era *sampled, const stru
 		method->version = 0;
 }
 
-/* The object that was old when it was read was there in era @sampled. */
+/*
+ * The object, which was old when it was read, was there in era @sampled. It may have been young then:
+ * but samples of the same major collection that come without a check come after it was old.
+ */
 static void note_old_then(const struct code_cache *c, uint64_t flags,
 			  const struct stack_era *sampled, struct old_since *old)
 {
-	if (is_old(c, flags) && sampled->gc_major > old->major)
-		*old = (struct old_since) { .era = sampled->gc_era, .major = sampled->gc_major };
+	const struct old_since then = { .era = sampled->gc_era, .major = sampled->gc_major };
+
+	if (code_is_old(c, flags) &&
+	    (then.major > old->major || (then.major == old->major && then.era < old->era)))
+		*old = then;
 }
 
 /* A check has shown that both, of which either may be NULL, are what was there in era @sampled. */
@@ -171,6 +177,9 @@ void code_prove(struct code_cache *c, const struct stack_era *sampled, const str
 								   : NULL;
 
 	forget_what_was_replaced(sampled, f, iseq, method);
+	/* It may have been read since, and found to be old. */
+	if (sampled->gc_major && check_fits(f, iseq, method))
+		note_checked(c, sampled, iseq, method);
 	ref->iseq_ok = iseq && iseq_proven(c, f, iseq, sampled);
 	ref->method_ok = method && method_proven(c, f, code_iseq(c, ref), method, sampled);
 	if ((!iseq || ref->iseq_ok) && (!method || ref->method_ok))

@@ -56,6 +56,9 @@ struct rbpf_frame;
 /* Whether what is known to be the same from era @first to @last was so at @m, by the eras alone. */
 bool code_known_at(uint64_t first, uint64_t last, const struct stack_era *sampled);
 
+/* Whether @flags, the first word of an object, say that it is old. */
+bool code_is_old(const struct code_cache *c, uint64_t flags);
+
 /*
  * Whether an object with @flags, read in @era, was there in era @sampled: see OLD_AGE. In a
  * transition it is of its era or the one before.

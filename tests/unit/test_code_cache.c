@@ -1398,6 +1398,7 @@ struct sim_sample {
 	uint32_t name; /* what it was */
 	void *copy;    /* what was copied then: NULL if nothing; owned */
 	size_t copied; /* bytes */
+	unsigned int cpu;
 };
 
 enum sim_phase { SIM_IDLE, SIM_BEGINS, SIM_MARKS };
@@ -1413,10 +1414,11 @@ struct sim {
 	enum sim_phase phase;
 	uint64_t seed;
 	uint64_t ids[SIM_NAMES];
-	unsigned int storms; /* of 1000 reads, before how many the program runs on */
-	bool no_eras;	     /* some samples come without one */
-	struct walk *young;  /* the BPF programs' scratch; NULL: they copy nothing */
-	unsigned int full;   /* of 100 copies, how many find no room in the ring */
+	unsigned int storms;  /* of 1000 reads, before how many the program runs on */
+	bool no_eras;	      /* some samples come without one */
+	struct walk *young;   /* the BPF programs' scratch; NULL: they copy nothing */
+	struct walk *cpus[2]; /* if not young: the same of two CPUs */
+	unsigned int full;    /* of 100 copies, how many find no room in the ring */
 	size_t named, unnamed;
 };
 
@@ -1570,6 +1572,26 @@ static void sim_copy(struct sim *s, struct sim_sample *sample, const struct walk
 }
 
 /*
+ * As the BPF programs send it: with a check, unless it was sent with one in this era, or since the last
+ * major collection and is old.
+ */
+static void sim_check(struct sim *s, struct sim_sample *sample, const struct walk_gc *gc)
+{
+	struct walk *w;
+
+	sample->cpu = (unsigned int)sim_random(s, 2);
+	w = s->cpus[sample->cpu];
+	walk_host.walk = w;
+	walk_host_seed(w, gc->era << 1 | !!(gc->flags & RUBY_GC_DURING_GC));
+	w->old_seed = gc->major ? rbpf_mix(77, gc->major) | 1 : 0;
+	w->reads_left = WALK_MAX_READS;
+	w->frames[0] = sample->frame;
+	w->n_frames = 1;
+	walk_complete(0);
+	sample->frame = w->frames[0];
+}
+
+/*
  * What the BPF programs read they read at one stroke; but not just when a collection begins, which
  * is when a sample may be of either of two eras.
  */
@@ -1590,10 +1612,10 @@ static void sim_sample(struct sim *s)
 	gc = gc_read(&s->f.img->vm.walk, words);
 	if (s->young)
 		sim_copy(s, sample, &gc);
-	else if (sim_random(s, 2))
-		sample->frame = with_check(&s->f, sample->frame);
+	else
+		sim_check(s, sample, &gc);
 	sample->sampled = (struct stack_era) { .gc_era = gc.era,
-					       .gc_major = gc.major,
+					       .gc_major = s->young ? 0 : gc.major,
 					       .gc_transition = rbpf_gc_in_transition(gc.flags) };
 	if (s->no_eras && !sim_random(s, 20))
 		sample->sampled.gc_era = 0;
@@ -1614,8 +1636,8 @@ static void sim_take(struct sim *s, struct sim_sample *sample)
 }
 
 /*
- * Look at one of the @n oldest samples, of which some may be out of order: what it is named must be
- * what it was.
+ * Look at one of the @n oldest samples, of which some may be out of order, but not those of one CPU:
+ * what it is named must be what it was.
  */
 static void sim_lookup(struct sim *s, uint64_t n)
 {
@@ -1626,6 +1648,9 @@ static void sim_lookup(struct sim *s, uint64_t n)
 
 	if (i >= s->n_queue)
 		return;
+	for (size_t k = 0; k < i && !s->young; k++)
+		if (s->queue[k].cpu == s->queue[i].cpu)
+			i = k;
 	/* Copies come in order, and before all that rely on them: the ring keeps it. */
 	for (size_t k = 0; k <= i; k++)
 		sim_take(s, &s->queue[k]);
@@ -1669,6 +1694,8 @@ static void simulate(const char *version, uint64_t lag, unsigned int storms, boo
 	struct sim s = { .storms = storms, .no_eras = no_eras };
 
 	sim_init(&s, version, 88172645463325252ull + lag);
+	for (size_t cpu = 0; cpu < 2; cpu++)
+		s.cpus[cpu] = walk_host_new(&s.f.img->vm.walk, RBPF_MIN_FRAMES);
 	for (int step = 0; step < 60000; step++) {
 		if (!sim_random(&s, 50))
 			s.f.c.revalidation++;
@@ -1686,6 +1713,8 @@ static void simulate(const char *version, uint64_t lag, unsigned int storms, boo
 	}
 	cr_expect_gt(s.named, 1000, "%s: %zu named, %zu not", version, s.named, s.unnamed);
 	cr_expect_gt(s.named, s.unnamed / 4, "%s: %zu named, %zu not", version, s.named, s.unnamed);
+	free(s.cpus[0]);
+	free(s.cpus[1]);
 	teardown(&s.f);
 }
 
