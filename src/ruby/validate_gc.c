@@ -146,7 +146,7 @@ static const char *doubt(struct ruby_vm *vm, uint64_t tp, struct gc_state *gc)
 {
 	struct ruby_code code;
 	enum counts counts;
-	bool surely;
+	bool by_code, surely;
 
 	ruby_code_read_gc(&vm->mem, &vm->binary, tp, &code);
 	/* Flags are 0 most of the time, and so are other words. */
@@ -155,7 +155,11 @@ static const char *doubt(struct ruby_vm *vm, uint64_t tp, struct gc_state *gc)
 		return code.gc_elsewhere || vm->binary.gc_name[0]
 			       ? "it is not the one that Ruby is built with, and not known"
 			       : "the code of Ruby does not tell where its state is";
-	surely = !take_code(vm, &code, RUBY_FIELD_objspace_count) || code.gc_in_module;
+	by_code = take_code(vm, &code, RUBY_FIELD_objspace_count);
+	/* What the table says is of the one that is built in. */
+	if (code.gc_in_module && !by_code)
+		return "its code does not tell where its counts are";
+	surely = !by_code || code.gc_in_module;
 	if (!read_state(vm, gc))
 		return "its state was not found";
 	counts = gc->count ? ask_counts(vm, gc, surely) : COUNTS_ADD_UP;

@@ -191,7 +191,7 @@ Test(random_layouts, found_or_refused, .timeout = 3600)
 	uint64_t first = setting("RBPF_RANDOM_FIRST", 1),
 		 n = setting("RBPF_RANDOM_LAYOUTS", LAYOUTS);
 	uint64_t outcomes[OUTCOMES] = { 0 };
-	char why[256];
+	char why[sizeof(((struct err *)NULL)->msg)];
 
 	for (uint64_t seed = first; seed < first + n; seed++) {
 		enum outcome outcome = attach(seed, why, sizeof(why));

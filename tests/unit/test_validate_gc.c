@@ -288,6 +288,18 @@ Test(validate_gc, another_module_of_that_form)
 	}
 }
 
+/* What has the flag elsewhere has not the table's count, whatever stands there. */
+Test(validate_gc, module_of_which_half_is_known)
+{
+	FOR_EACH_FIXTURE(f) {
+		gc_code_call(&f.code, f.code.module + GC_CODE_COLLECTOR);
+		gc_code_load(&f.code, &f.vm.binary, "immix");
+		gc_code_collector(&f.code, f.code.module + GC_CODE_COLLECTOR, 200, 216);
+		f.vm.binary.symbol[RUBY_SYM_rb_gc_count] = 0;
+		expect_unknown(&f, "its count is not known");
+	}
+}
+
 /* The module has another name, or is in no file: what the code calls is not known. */
 Test(validate_gc, module_that_was_not_found)
 {
