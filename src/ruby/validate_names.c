@@ -38,7 +38,8 @@
 
 #define MAX_SHARE     4	    /* one in so many may contradict */
 #define MAX_OF_STACK  32    /* iseqs of stacks that are asked */
-#define MAX_OF_HEAP   64    /* iseqs, and as many method entries, near one */
+#define MAX_OF_KNOWN  4	    /* … if the layout was valid in another process */
+#define MAX_OF_HEAP   24    /* iseqs, and as many method entries, near one */
 #define MAX_DEPTH     64    /* nested iseqs */
 #define WINDOW	      65536 /* bytes of the heap: a page of it, or several */
 #define PAGE	      4096
@@ -259,7 +260,7 @@ static void ask_method(const struct ruby_vm *vm, const struct ruby_method *metho
 void validate_ask_frame(const struct ruby_vm *vm, const struct ruby_iseq *iseq,
 			const struct ruby_method *method, struct validate_evidence *ev)
 {
-	if (ev->n_frames == MAX_OF_STACK)
+	if (ev->n_frames == (ev->known ? MAX_OF_KNOWN : MAX_OF_STACK))
 		return;
 	ev->n_frames++;
 	ev->iseq = iseq->addr;
@@ -363,11 +364,11 @@ static void say(struct ruby_vm *vm, const struct validate_evidence *ev, unsigned
 				  ev->yes[VALIDATE_PARENT]);
 }
 
-const char *validate_names(struct ruby_vm *vm, bool known, struct validate_evidence *ev)
+const char *validate_names(struct ruby_vm *vm, struct validate_evidence *ev)
 {
 	unsigned int bad = first_refuted(ev);
 
-	if (!known || bad < VALIDATE_FACTS)
+	if (!ev->known || bad < VALIDATE_FACTS)
 		ask_heap(vm, ev);
 	/* It only decides which methods are shown as if they were written in C. */
 	if (refuted(ev, VALIDATE_ATTRS)) {

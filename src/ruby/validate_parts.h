@@ -35,9 +35,10 @@ enum validate_fact {
 	VALIDATE_FACTS,
 };
 
-/* How many objects agree, and contradict. All zero: none was asked. */
+/* How many objects agree, and contradict. All zero but .known: none was asked. */
 struct validate_evidence {
 	unsigned int yes[VALIDATE_FACTS], no[VALIDATE_FACTS];
+	bool known; /* the layout was valid in another process of the file: a few are enough */
 	unsigned int n_frames;
 	uint64_t iseq; /* address of one of them; 0: none */
 };
@@ -47,10 +48,10 @@ void validate_ask_frame(const struct ruby_vm *vm, const struct ruby_iseq *iseq,
 			const struct ruby_method *method, struct validate_evidence *ev);
 
 /*
- * Ask what is in the heap near the iseqs of @ev, too, unless the layout is @known from another
+ * Ask what is in the heap near the iseqs of @ev, too, unless the layout is known from another
  * process and nothing contradicts. Returns the name of a member that is another one, or NULL; adds
  * to @vm->checks. A builtin_attrs that is another one becomes RUBY_UNKNOWN.
  */
-const char *validate_names(struct ruby_vm *vm, bool known, struct validate_evidence *ev);
+const char *validate_names(struct ruby_vm *vm, struct validate_evidence *ev);
 
 #endif
