@@ -286,7 +286,7 @@ static inline uint64_t naive_check(const struct memory *mem, const struct rbpf_l
 	return f->me ? rbpf_check_me(check, me[2], me[3], me[4]) : check;
 }
 
-/* Whether frame @i has the check it must have, or none if its iseq was there before. */
+/* Whether frame @i has the check it must have, or none if a frame outside of it has its iseq. */
 static inline bool naive_same_check(const struct walk *w, const struct memory *mem, uint32_t i)
 {
 	const struct rbpf_frame *f = &w->frames[i];
@@ -295,7 +295,7 @@ static inline bool naive_same_check(const struct walk *w, const struct memory *m
 		return true;
 	if (f->check || f->pc & RBPF_PC_STALE)
 		return false;
-	for (uint32_t k = 0; k < i && f->iseq; k++)
+	for (uint32_t k = i + 1; k < w->n_frames && f->iseq; k++)
 		if (w->frames[k].iseq == f->iseq)
 			return true;
 	return false;
