@@ -107,6 +107,7 @@ static void teardown(struct fixture *f)
 	native_free(f->t.native);
 	resolver_free(f->p.resolver);
 	free(f->p.frame_ids);
+	free(f->p.pushed);
 	image_free(f->img);
 }
 
