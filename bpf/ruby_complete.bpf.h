@@ -75,7 +75,7 @@ __noinline __u64 walk_check_iseq(__u32 walk_id, __u64 iseq, __u32 always)
 			       label + RSTRING_LEN_WORD, w->text);
 }
 
-/* Whether the object at @addr, an imemo, is old; not for a seed without old objects. */
+/* Whether method entry @me is old: from what is remembered of it, or else from its flags. */
 static __always_inline bool me_is_old(struct walk *w, __u64 me)
 {
 	__u64 *slot = &w->me_seen[me_slot(w, me)], flags;
@@ -101,7 +101,7 @@ static __always_inline bool frame_is_durable(struct walk *w, const struct rbpf_f
 	return !f->me || me_is_old(w, f->me);
 }
 
-/* Take the check of @f, frame @i, if user space needs one. */
+/* Take the check of @f if user space needs one. */
 static __always_inline void take_check(struct walk *w, __u32 walk_id, struct rbpf_frame *f)
 {
 	__u64 me[RUBY_ME_WORDS], *slot;
