@@ -326,7 +326,7 @@ static inline void random_relations(struct random_ruby *r)
 static inline void random_swaps(struct random_ruby *r)
 {
 	struct ruby_image *img = r->img;
-	char name[24];
+	char name[32];
 
 	for (size_t i = 0; i < r->n_mes; i++) {
 		uint64_t def = image_get64(img, r->mes[i] + 16), id = image_get64(img, def + 32);
