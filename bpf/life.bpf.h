@@ -33,6 +33,19 @@ static __always_inline void send_life(__u32 type, struct task_struct *task, __u3
 	bpf_ringbuf_submit(rec, BPF_RB_FORCE_WAKEUP);
 }
 
+/* A thread that has just been created waits for a CPU. */
+static __always_inline void wait_of_new(const struct task_struct *child)
+{
+	struct wait wait = { .tgid = child->tgid, .status = RBPF_NO_EC };
+	__u32 tid = child->pid;
+
+	if (!waits_too)
+		return;
+	wait.since = wait.woken = bpf_ktime_get_ns();
+	if (bpf_map_update_elem(&waits, &tid, &wait, BPF_ANY))
+		count(RBPF_CNT_WAITS_FULL);
+}
+
 static __always_inline struct rbpf_file file_of(const struct file *file)
 {
 	const struct inode *inode = BPF_CORE_READ(file, f_inode);
@@ -56,6 +69,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	if (!known)
 		return 0;
 	if (tgid == child_tgid) {
+		wait_of_new(child);
 		/* User space needs each new thread only if threads have clocks of their own. */
 		if (!system_wide)
 			send_life(RBPF_RING_THREAD, parent, child->pid, 0, NULL);
@@ -72,6 +86,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	known_code = bpf_map_lookup_elem(&code, &tgid);
 	if (known_code)
 		bpf_map_update_elem(&code, &child_tgid, known_code, BPF_ANY);
+	wait_of_new(child);
 	send_life(RBPF_RING_FORK, parent, child_tgid, 0, NULL);
 	return 0;
 }
@@ -128,10 +143,12 @@ int BPF_PROG(on_exit, struct task_struct *task)
 SEC("tp_btf/sched_process_free")
 int BPF_PROG(on_free, struct task_struct *task)
 {
-	__u32 tgid = task->tgid;
+	__u32 tgid = task->tgid, tid = task->pid;
 
 	if (!bpf_map_lookup_elem(&procs, &tgid))
 		return 0;
+	if (waits_too)
+		bpf_map_delete_elem(&waits, &tid);
 	send_life(RBPF_RING_FREE, task, 0, 0, NULL);
 	if ((__u32)task->pid == tgid) {
 		bpf_map_delete_elem(&procs, &tgid);

@@ -8,11 +8,25 @@ const volatile bool follow_children = true;
 const volatile bool system_wide = false; /* each exec of the machine is reported */
 const volatile bool native_stacks = true;
 const volatile bool kernel_stacks = false;
+const volatile bool waits_too = false; /* samples of time off the CPU, too: wait.bpf.h */
 
 const volatile __u32 n_cpus = 1;
 
 __u64 forgotten = 0; /* how often user space has forgotten what stacks were sent */
+__u64 open_wait_ns = 0; /* open_waits() leaves out waits that are shorter */
 __u32 iter_tgid = 0; /* iterators: of this process only; 0: of all that are followed */
+
+/* A thread that is off the CPU; all 0: it is on one. The members are as in struct rbpf_ring_wait. */
+struct wait {
+	__u64 since;
+	__u64 woken;
+	__u64 stack, native;
+	__u32 tgid;
+	__u16 wait;
+	__u16 status;
+	__u16 flags;
+	__u16 pad[3];
+};
 
 /* The record that the iterator program registers() fills in: the BPF stack is too small for it. */
 struct rbpf_thread thread = {};
@@ -115,6 +129,14 @@ struct {
 	__type(key, __u32); /* tgid */
 	__type(value, struct rbpf_code);
 } code SEC(".maps");
+
+/* Threads of followed processes that are off the CPU. Sized at load. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u32); /* tid */
+	__type(value, struct wait);
+} waits SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);

@@ -15,5 +15,6 @@
 #include "maps.bpf.h"
 #include "tick.bpf.h"
 #include "life.bpf.h"
+#include "wait.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";

@@ -343,25 +343,32 @@ static __always_inline void sample_kernel_stack(struct walk *w, void *ctx)
 		n->n_frames = n->n_kernel = size / sizeof(n->frames[0]);
 }
 
-/*
- * Send the sample that was begun in scratch @walk_id. @event is the number of its event, and @value
- * what it stands for, in the unit of the event.
- */
-__noinline int sample_thread(__u32 walk_id, __u32 event, __u64 value)
+/* Walk the stacks of the sample that was begun in scratch @walk_id, and send what is new of them. */
+__noinline int sample_stacks(__u32 walk_id)
 {
 	struct walk *w = walk_state(walk_id);
-	struct rbpf_ring_sample *rec;
 	__u64 epoch;
 
 	if (!w)
 		return 0;
-	rec = &w->sample;
-	rec->event = event;
-	rec->value = value;
-	epoch = staggered(rec->h.ts, rec->h.tgid) >> RBPF_EPOCH_SHIFT;
-	rec->status = ruby_stack(w, walk_id, epoch);
+	epoch = staggered(w->sample.h.ts, w->sample.h.tgid) >> RBPF_EPOCH_SHIFT;
+	w->sample.status = ruby_stack(w, walk_id, epoch);
 	if (native_stacks || kernel_stacks)
 		native_stack(w, walk_id, epoch);
+	return 0;
+}
+
+/*
+ * Send the sample that was begun in scratch @walk_id. @event is the number of its event, and @value
+ * what it stands for, in the unit of the event.
+ */
+static __always_inline int sample_thread(struct walk *w, __u32 walk_id, __u32 event, __u64 value)
+{
+	struct rbpf_ring_sample *rec = &w->sample;
+
+	rec->event = event;
+	rec->value = value;
+	sample_stacks(walk_id);
 	bpf_get_current_comm(rec->comm, sizeof(rec->comm));
 	/* After the definition of its stack, which must be in the ring before it. */
 	if (bpf_ringbuf_output(&ring, rec, sizeof(*rec), wakeup_flags()))

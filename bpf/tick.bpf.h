@@ -25,7 +25,7 @@ int tick(struct bpf_perf_event_data *ctx)
 		sample_registers(w, &ctx->regs);
 	else
 		sample_kernel_stack(w, ctx);
-	r = sample_thread(walk_id, RBPF_EVENT_CPU, ctx->sample_period);
+	r = sample_thread(w, walk_id, RBPF_EVENT_CPU, ctx->sample_period);
 	count_add(RBPF_CNT_SAMPLE_NS, bpf_ktime_get_ns() - w->sample.h.ts);
 	return r;
 }

@@ -89,7 +89,14 @@ struct rbpf_layout {
 	__u16 cf_size; /* sizeof(rb_control_frame_t): 56 or 64 */
 	__u16 cf_jit_return;
 	__u16 gc_major_word; /* see rbpf_gc_major() */
-	__u16 pad[2];
+	/* The GVL; all 0 if that is not known: rb_thread_t, the node of the queue of those that wait … */
+	__u16 th_ready;
+	/* … whose head is here in the rb_ractor_t, as is its owner. 2.7: see gvl_queue. */
+	__u16 ractor_gvl_queue;
+	__u16 ractor_gvl_owner;
+	__u16 pad[3];
+	/* 2.7: addresses of rb_vm_t.gvl.waitq and .owner. */
+	__u64 gvl_queue, gvl_owner;
 	struct rbpf_naming naming;
 };
 
@@ -107,7 +114,7 @@ struct rbpf_layout {
 #define RBPF_LAYOUT_TAGS       (1u << 5)
 
 _Static_assert(sizeof(struct rbpf_naming) == 56, "map ABI");
-_Static_assert(sizeof(struct rbpf_layout) == 128 + 56, "map ABI");
+_Static_assert(sizeof(struct rbpf_layout) == 152 + 56, "map ABI");
 
 /* A file, as the kernel knows it. All 0: none. */
 struct rbpf_file {
@@ -343,6 +350,7 @@ enum rbpf_ring_record {
 	RBPF_RING_MEMORY = 8,
 	RBPF_RING_NATIVE = 9,
 	RBPF_RING_CODE_MISS = 10,
+	RBPF_RING_WAIT = 11,
 };
 
 struct rbpf_ring_hdr {
@@ -360,7 +368,8 @@ struct rbpf_ring_hdr {
 
 /* What a sample is of. engine_events() gives the name, the unit and the period of each. */
 enum rbpf_event {
-	RBPF_EVENT_CPU = 0, /* CPU time, in ns */
+	RBPF_EVENT_CPU = 0,  /* CPU time, in ns */
+	RBPF_EVENT_WAIT = 1, /* time off the CPU, in ns: each wait is one, with its exact length */
 	RBPF_EVENTS,
 };
 
@@ -376,6 +385,47 @@ struct rbpf_ring_sample {
 	__u32 event;  /* enum rbpf_event */
 	__u16 status; /* enum rbpf_status */
 	__u16 flags;  /* RBPF_SAMPLE_* */
+	char comm[RBPF_COMM_LEN];
+};
+
+/*
+ * What a thread waits for while it is off the CPU: by the system call that it is in, what its file
+ * descriptor is, and the VM's own state. Stored in a __u16.
+ */
+enum rbpf_wait {
+	RBPF_WAIT_CPU = 0,     /* it could run, but other threads do */
+	RBPF_WAIT_GVL = 1,     /* in the queue of those that want the lock of its Ruby or ractor */
+	RBPF_WAIT_LOCK = 2,    /* in futex(2), and not for the GVL; a lock of a file */
+	RBPF_WAIT_FAULT = 3,   /* for a page of memory */
+	RBPF_WAIT_DISK = 4,    /* for a file or a directory */
+	RBPF_WAIT_NETWORK = 5, /* for a socket, or for many descriptors at once (epoll) */
+	RBPF_WAIT_PIPE = 6,    /* for a pipe, a FIFO, an eventfd and the like */
+	RBPF_WAIT_TIMER = 7,   /* for a time to come */
+	RBPF_WAIT_CHILD = 8,   /* for a child to end */
+	RBPF_WAIT_STOPPED = 9, /* for SIGCONT, or for its tracer */
+	RBPF_WAIT_OTHER = 10,  /* anything else, such as a signal */
+	RBPF_WAITS,
+};
+
+/* Of rbpf_ring_wait, beside RBPF_SAMPLE_*. */
+#define RBPF_WAIT_HELD	 (1u << 8)  /* the thread held the GVL all the time */
+#define RBPF_WAIT_OPEN	 (1u << 9)  /* it goes on */
+#define RBPF_WAIT_BEFORE (1u << 10) /* it began before it was looked at: there are no stacks */
+
+/*
+ * A wait: the thread of h was off the CPU from @since to h.ts. The stacks are those with which it
+ * left the CPU: they were sent before it. A wait that goes on is sent again and again with the same
+ * @since, the last time when it ends.
+ */
+struct rbpf_ring_wait {
+	struct rbpf_ring_hdr h;
+	__u64 since;  /* ns, CLOCK_MONOTONIC */
+	__u64 woken;  /* since then it could run; 0: not yet */
+	__u64 stack;  /* as in rbpf_ring_sample */
+	__u64 native; /* so, too */
+	__u32 wait;   /* enum rbpf_wait, up to woken */
+	__u16 status; /* enum rbpf_status */
+	__u16 flags;  /* RBPF_SAMPLE_*, RBPF_WAIT_* */
 	char comm[RBPF_COMM_LEN];
 };
 
@@ -502,9 +552,10 @@ struct rbpf_thread {
 _Static_assert(sizeof(struct rbpf_frame) == 32, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_hdr) == 24, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_sample) == 72, "wire ABI");
+_Static_assert(sizeof(struct rbpf_ring_wait) == 80, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_stack) == 72, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_life) == 80, "wire ABI");
-_Static_assert(sizeof(struct rbpf_proc) == 192, "map ABI");
+_Static_assert(sizeof(struct rbpf_proc) == 216, "map ABI");
 _Static_assert(sizeof(struct rbpf_task) == 40, "wire ABI");
 _Static_assert(sizeof(struct rbpf_thread) == 48 + 32 + 8 * RBPF_REGS, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_memory) == 40, "wire ABI");

@@ -36,6 +36,9 @@
 	  "not followed, for rbpf already follows 16,384, the most that it can: what they did "    \
 	  "is missing; "                                                                           \
 	  "--comm, --user, --cgroup or -p follow fewer")                                           \
+	X(WAITS_FULL, "waits_not_followed", ALWAYS, "wait", "waits",                               \
+	  "of threads not followed, for too many threads wait at once: time off the CPU is "       \
+	  "missing")                                                                               \
 	X(ENV_FAULT, "env_faults", MANY, "environment", "environments",                            \
 	  "of frames could not be read: such frames are named without their class")                \
 	X(ENV_DEPTH, "env_too_deep", MANY, "frame", "frames",                                      \

@@ -64,6 +64,19 @@ enum bpf_func_id {
 #define PF_EXITING	  0x00000004
 #define PF_KTHREAD	  0x00200000
 
+/* linux/sched.h: bits of task_struct.__state; the same since 4.14. 0: it could run */
+#define TASK_UNINTERRUPTIBLE 0x0002
+#define TASK_STOPPED	     0x0004
+#define TASK_TRACED	     0x0008
+#define TASK_DEAD	     0x0080
+
+/* UAPI: linux/stat.h */
+#define S_IFMT	 0170000
+#define S_IFSOCK 0140000
+#define S_IFREG	 0100000
+#define S_IFBLK	 0060000
+#define S_IFDIR	 0040000
+
 /* asm/thread_info.h, asm/memory.h of 5.10 to 5.14, without KASAN and with pages of 4 KiB. */
 #define KERNEL_STACK_SIZE 16384
 
@@ -125,11 +138,20 @@ struct thread_struct {
 
 struct mm_struct;
 
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+};
+
+struct files_struct {
+	struct fdtable *fdt;
+};
+
 struct task_struct {
 	unsigned int flags;
 	void *stack;
 	int on_cpu;	      /* up to 7.1 */
-	unsigned int __state; /* since 5.14 */
+	unsigned int __state; /* since 5.14; before, a long named state */
 	struct mm_struct *mm;
 	struct task_struct *group_leader;
 	__u64 start_time;
@@ -139,6 +161,8 @@ struct task_struct {
 	char comm[16];
 	struct sched_entity se;
 	struct signal_struct *signal;
+	struct files_struct *files;
+	unsigned int in_iowait : 1;
 	struct thread_struct thread;
 };
 
@@ -147,6 +171,7 @@ struct super_block {
 };
 
 struct inode {
+	__u16 i_mode;
 	unsigned long i_ino;
 	struct super_block *i_sb;
 	__u32 i_generation;
@@ -176,6 +201,19 @@ struct bpf_iter__task {
 	struct bpf_iter_meta *meta;
 	struct task_struct *task;
 };
+
+/* Before 5.14. */
+struct task_struct___old {
+	long state;
+};
+
+/* What arm64's pt_regs have behind those of user mode. */
+#if defined(__TARGET_ARCH_arm64)
+struct pt_regs___arm64 {
+	__u64 orig_x0;
+	__s32 syscallno;
+};
+#endif
 
 #pragma clang attribute pop
 

@@ -10,6 +10,8 @@
 #include "base/parse.h"
 #include "view/filter.h"
 #include "view/label.h"
+#include "view/state.h"
+#include "profile/profile.h"
 
 #define FILTER(member) .offset = offsetof(struct filter_options, member)
 
@@ -106,6 +108,15 @@ const struct option_spec filter_option_specs[N_FILTER_OPTIONS] = {
 		.arg = "NAME",
 		.help = "show samples of this event (default: the first; 'report --info' lists "
 			"the events)",
+	},
+	{
+		.name = "state",
+		.type = OPTION_STRING,
+		FILTER(state),
+		.arg = "LIST",
+		.help = "show time of threads in these states only: user, system, wait-cpu, gvl, "
+			"lock, fault, disk, network, pipe, timer, child, stopped, other, idle; wait "
+			"is all but the first two (of recordings made with --mode states)",
 	},
 	{
 		.name = "from",
@@ -241,6 +252,13 @@ int cmd_filter(struct filter_options *opts, enum stack_mode usual, struct view_f
 	opts->pids.n = 0;
 	opts->tids.n = 0;
 	ret->event = opts->event;
+	if (opts->state) {
+		r = state_set_parse(opts->state, &ret->states, err);
+		if (r)
+			return r;
+		if (!ret->event)
+			ret->event = EVENT_WALL;
+	}
 	ret->no_gc = opts->no_gc;
 	return 0;
 }

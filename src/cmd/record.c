@@ -101,6 +101,7 @@ static int open_engine(struct run *run, struct err *err)
 		.system_wide = run->opts->all_ruby,
 		.native = run->opts->native,
 		.kernel = run->opts->kernel,
+		.waits = run->opts->mode == RECORD_STATES,
 	};
 
 	return bpf_engine_open(&opts, &run->engine, err);
@@ -137,7 +138,7 @@ static int open_recorder(struct run *run, struct err *err)
 	struct profile_meta meta = {
 		.rbpf_version = (char *)RBPF_VERSION,
 		.command = (char *)run->ctx->command_line,
-		.mode = (char *)"cpu",
+		.mode = (char *)record_mode_name(run->opts->mode),
 		.frequency = (uint32_t)run->opts->frequency,
 		.cpus = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN),
 		.start_realtime_ns = clock_ns(CLOCK_REALTIME),

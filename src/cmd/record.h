@@ -12,6 +12,15 @@ struct cmd_context;
 struct err;
 struct exporter;
 
+/* What samples are taken of. */
+enum record_mode {
+	RECORD_CPU,    /* CPU time */
+	RECORD_STATES, /* and each wait, with what the thread waited for */
+};
+
+/* "cpu", "states"; NULL past the last. */
+const char *record_mode_name(size_t mode);
+
 struct record_options {
 	/* What: one of these three. */
 	struct pid_list pids;
@@ -30,6 +39,7 @@ struct record_options {
 	bool children;
 	bool native;
 	bool kernel;
+	unsigned int mode; /* enum record_mode */
 	bool inlines;
 	bool priority; /* run ahead of ordinary processes: see base/priority.h */
 	bool as_root;

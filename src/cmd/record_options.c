@@ -21,6 +21,23 @@ struct record_line {
 
 #define OPT(member) .offset = offsetof(struct record_line, opts.member)
 
+static const struct {
+	const char *name, *help;
+} modes[] = {
+	[RECORD_CPU] = { "cpu", "CPU time" },
+	[RECORD_STATES] = { "states", "CPU time and each wait, with what the thread waited for" },
+};
+
+const char *record_mode_name(size_t mode)
+{
+	return mode < ARRAY_SIZE(modes) ? modes[mode].name : NULL;
+}
+
+static const char *mode_help(size_t mode)
+{
+	return mode < ARRAY_SIZE(modes) ? modes[mode].help : NULL;
+}
+
 static const struct option_spec what_specs[] = {
 	{
 		.letter = 'p',
@@ -79,6 +96,16 @@ static const struct option_spec what_specs[] = {
 		OPT(native),
 		.help = "unwind native stacks, too, and merge them with the Ruby stacks",
 		.initial = "yes",
+	},
+	{
+		.name = "mode",
+		.type = OPTION_CHOICE,
+		OPT(mode),
+		.arg = "MODE",
+		.help = "what to record",
+		.initial = "cpu",
+		.choice = record_mode_name,
+		.choice_help = mode_help,
 	},
 	{
 		.name = "kernel",

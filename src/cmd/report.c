@@ -37,7 +37,7 @@ static const char *by_choice(size_t i)
 		[FLAT_BY_PROCESS] = "process",	   [FLAT_BY_KIND] = "kind",
 		[FLAT_BY_CONTAINER] = "container", [FLAT_BY_RUBY] = "ruby",
 		[FLAT_BY_MODULE] = "module",	   [FLAT_BY_GEM] = "gem",
-		[FLAT_BY_TIME] = "time",
+		[FLAT_BY_STATE] = "state",	   [FLAT_BY_TIME] = "time",
 	};
 
 	return i < ARRAY_SIZE(words) ? words[i] : NULL;
@@ -257,6 +257,8 @@ static int report_recording(const struct cmd_context *ctx, struct report_line *l
 	if (r)
 		return r;
 	report.limit = rows_wanted(line, render);
+	if (line->by == FLAT_BY_STATE && !line->filter.event)
+		line->filter.event = EVENT_WALL;
 	r = cmd_filter(&line->filter, usual_mode(line), filter, err);
 	if (r)
 		return r;

@@ -26,6 +26,9 @@
 #define POOL_CHUNKS	((8u << 20) / (RBPF_POOL_CHUNK * sizeof(uint32_t)))
 #define MAX_RANGES	32768u
 
+#define OPEN_WAIT_NS	(NSEC_PER_SEC / 2) /* shorter waits are not sent before they end */
+#define MAX_WAITS	32768u /* threads that are off the CPU at once */
+
 #define TASKS_MAX_BYTES (16u << 20) /* of one list: some 400,000 threads, 50,000 with registers */
 
 struct bpf_engine {
@@ -89,6 +92,8 @@ static int size_maps(struct bpf_engine *s)
 	r = bpf_map__set_max_entries(s->skel->maps.scratch, contexts * s->skel->rodata->n_cpus);
 	if (!r)
 		r = bpf_map__set_max_entries(s->skel->maps.ring, (uint32_t)s->opts.ring_bytes);
+	if (!r && s->opts.waits)
+		r = bpf_map__set_max_entries(s->skel->maps.waits, MAX_WAITS);
 	if (r || !s->opts.native)
 		return r;
 	r = bpf_map__set_max_entries(s->skel->maps.pool, POOL_CHUNKS);
@@ -151,6 +156,13 @@ static void leave_out_sampling(struct rbpf_bpf *skel)
 	bpf_program__set_autoload(skel->progs.on_free, false);
 }
 
+static void leave_out_waits(struct rbpf_bpf *skel)
+{
+	bpf_program__set_autoload(skel->progs.on_switch, false);
+	bpf_program__set_autoload(skel->progs.on_wakeup, false);
+	bpf_program__set_autoload(skel->progs.open_waits, false);
+}
+
 static int load(struct bpf_engine *s, struct err *err)
 {
 	int r;
@@ -164,8 +176,12 @@ static int load(struct bpf_engine *s, struct err *err)
 	s->skel->rodata->system_wide = s->opts.system_wide;
 	s->skel->rodata->native_stacks = s->opts.native;
 	s->skel->rodata->kernel_stacks = s->opts.kernel;
+	s->skel->rodata->waits_too = s->opts.waits;
+	s->skel->bss->open_wait_ns = OPEN_WAIT_NS;
 	if (!s->opts.frequency)
 		leave_out_sampling(s->skel);
+	if (!s->opts.waits)
+		leave_out_waits(s->skel);
 	r = size_maps(s);
 	if (!r)
 		r = rbpf_bpf__load(s->skel);
@@ -194,6 +210,29 @@ static int attach_life(struct bpf_engine *s, struct err *err)
 	    !s->skel->links.on_free)
 		return refused(-errno, "attach to forks, execs and exits", err);
 	return 0;
+}
+
+/*
+ * When the first clock is there: attached earlier they would send what was before the recording. Those of
+ * threads that wait already begin now.
+ */
+static int attach_waits(struct bpf_engine *s, struct err *err)
+{
+	if (!s->opts.waits || s->skel->links.on_switch)
+		return 0;
+	s->skel->links.on_switch = bpf_program__attach(s->skel->progs.on_switch);
+	s->skel->links.on_wakeup = bpf_program__attach(s->skel->progs.on_wakeup);
+	s->skel->links.open_waits = bpf_program__attach(s->skel->progs.open_waits);
+	if (!s->skel->links.on_switch || !s->skel->links.on_wakeup || !s->skel->links.open_waits)
+		return refused(-errno, "attach to switches and wake-ups of threads", err);
+	return engine_open_waits(&s->engine, err);
+}
+
+static void detach_waits(struct bpf_engine *s)
+{
+	bpf_link__destroy(s->skel->links.on_switch);
+	bpf_link__destroy(s->skel->links.on_wakeup);
+	s->skel->links.on_switch = s->skel->links.on_wakeup = NULL;
 }
 
 static int handle_record(void *arg, void *data, size_t len)
@@ -274,6 +313,9 @@ static uint32_t events(const struct engine *e, struct profile_event *ret)
 	ret[RBPF_EVENT_CPU] = (struct profile_event) { .name = EVENT_CPU,
 						       .unit = UNIT_NS,
 						       .period = NSEC_PER_SEC / frequency };
+	if (!const_of(e)->opts.waits)
+		return RBPF_EVENT_CPU + 1;
+	ret[RBPF_EVENT_WAIT] = (struct profile_event) { .name = EVENT_WAIT, .unit = UNIT_NS };
 	return RBPF_EVENTS;
 }
 
@@ -314,12 +356,16 @@ static void set_code(struct engine *e, pid_t tgid, const struct rbpf_code *code)
 
 static int add_thread(struct engine *e, pid_t tid, struct err *err)
 {
-	return clock_events_add_thread(&of(e)->clocks, tid, err);
+	int r = clock_events_add_thread(&of(e)->clocks, tid, err);
+
+	return r ? r : attach_waits(of(e), err);
 }
 
 static int set_cpus(struct engine *e, const struct cpus *cpus, struct err *err)
 {
-	return clock_events_set_cpus(&of(e)->clocks, cpus, err);
+	int r = clock_events_set_cpus(&of(e)->clocks, cpus, err);
+
+	return r ? r : attach_waits(of(e), err);
 }
 
 /* Append what can be read of @fd to @out, at most about @max bytes. Returns 0 or -errno. */
@@ -357,6 +403,14 @@ static int iterate(struct bpf_engine *s, const struct bpf_link *link, pid_t tgid
 	if (r)
 		return err_set(err, r, ERR_RUNTIME, "cannot read the task list: %s", strerror(-r));
 	return 0;
+}
+
+static int open_waits(struct engine *e, struct err *err)
+{
+	struct bpf_engine *s = of(e);
+	struct buf out _cleanup_buf_ = BUF_INIT;
+
+	return s->skel->links.open_waits ? iterate(s, s->skel->links.open_waits, 0, &out, err) : 0;
 }
 
 static int read_threads(struct engine *e, pid_t tgid, struct rbpf_task **ret, size_t *n,
@@ -407,9 +461,15 @@ static int drain(struct engine *e, engine_record_fn *handle, void *arg)
 	return s->more ? 1 : n < 0 ? n : 0;
 }
 
+/* What waits at the end is sent as far as it has come. */
 static void stop(struct engine *e)
 {
+	struct err err = { 0 };
+
 	clock_events_stop(&of(e)->clocks);
+	of(e)->skel->bss->open_wait_ns = 0;
+	open_waits(e, &err);
+	detach_waits(of(e));
 }
 
 static uint64_t cpu_ns(const struct engine *e)
@@ -461,6 +521,7 @@ static const struct engine_ops bpf_ops = {
 	.read_registers = read_registers,
 	.keep_preset = keep_preset,
 	.forget_stacks = forget_stacks,
+	.open_waits = open_waits,
 	.set_code = set_code,
 	.unwind_memory = unwind_memory,
 	.cpu_ns = cpu_ns,

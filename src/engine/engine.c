@@ -41,6 +41,11 @@ void engine_forget_stacks(struct engine *e)
 		e->ops->forget_stacks(e);
 }
 
+int engine_open_waits(struct engine *e, struct err *err)
+{
+	return e->ops->open_waits ? e->ops->open_waits(e, err) : 0;
+}
+
 void engine_unwind_memory(const struct engine *e, struct unwind_memory *ret)
 {
 	*ret = (struct unwind_memory) { 0 };

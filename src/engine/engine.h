@@ -32,6 +32,7 @@ struct engine_options {
 	bool system_wide;    /* clocks of CPUs, not of threads; and each exec is reported */
 	bool native;	     /* walk native stacks, too */
 	bool kernel;	     /* and the kernel's part of them */
+	bool waits;	     /* each wait of a thread is a sample, too */
 };
 
 /* Takes a record of @len bytes. Negative stops the drain and is returned by it. */
@@ -75,6 +76,7 @@ struct engine_ops {
 	void (*keep_preset)(struct engine *e, const struct rbpf_preset_key *key,
 			    const struct rbpf_layout *layout);
 	void (*forget_stacks)(struct engine *e);
+	int (*open_waits)(struct engine *e, struct err *err);
 	void (*set_code)(struct engine *e, pid_t tgid, const struct rbpf_code *code);
 	void (*unwind_memory)(const struct engine *e, struct unwind_memory *ret);
 	uint64_t (*cpu_ns)(const struct engine *e);
@@ -117,6 +119,12 @@ void engine_keep_preset(struct engine *e, const struct rbpf_preset_key *key,
  * sampled.
  */
 void engine_forget_stacks(struct engine *e);
+
+/*
+ * Have the waits that go on sent, as far as they have come, and those of threads begun that wait since
+ * before they were followed. Does nothing without engine_options.waits.
+ */
+int engine_open_waits(struct engine *e, struct err *err);
 
 /* The memory that native stacks are walked by, valid as long as the engine. */
 void engine_unwind_memory(const struct engine *e, struct unwind_memory *ret);

@@ -35,6 +35,13 @@ static const struct {
 	[ORIGIN_FIBER] = { "fiber boundary", { 40, 10, 82 }, { 40, 8, 36 } },
 	[ORIGIN_UNKNOWN] = { "cut/unknown", { 220, 6, 74 }, { 220, 5, 41 } },
 	[ORIGIN_GAP] = { "native frames missing", { 220, 3, 62 }, { 220, 3, 29 } },
+	[ORIGIN_RUNNABLE] = { "waits for a CPU", { 340, 60, 80 }, { 340, 34, 40 } },
+	[ORIGIN_GVL] = { "waits for the GVL", { 320, 62, 68 }, { 320, 48, 36 } },
+	[ORIGIN_LOCK] = { "waits for a lock", { 300, 42, 76 }, { 300, 30, 40 } },
+	[ORIGIN_IO] = { "waits for I/O", { 195, 60, 70 }, { 197, 50, 30 } },
+	[ORIGIN_SLEEP] = { "sleeps", { 230, 30, 84 }, { 230, 20, 34 } },
+	[ORIGIN_WAIT] = { "waits", { 250, 30, 78 }, { 250, 22, 40 } },
+	[ORIGIN_IDLE] = { "idle", { 220, 8, 88 }, { 220, 6, 26 } },
 };
 
 /* The same code, compiled: the same colour, but deeper. */

@@ -20,7 +20,7 @@ struct profile;
 struct tree_node;
 struct view_filter;
 
-#define FLAME_MAX_CATEGORIES 16
+#define FLAME_MAX_CATEGORIES 24
 #define FLAME_SHADES	     8	/* of each colour */
 #define FLAME_MAX_COLORS     26 /* named by a letter */
 

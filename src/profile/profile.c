@@ -13,7 +13,7 @@ const char *frame_kind_name(enum frame_kind kind)
 		[FRAME_NATIVE] = "native",   [FRAME_KERNEL] = "kernel",
 		[FRAME_GC] = "gc",	     [FRAME_TRUNCATED] = "truncated",
 		[FRAME_UNKNOWN] = "unknown", [FRAME_FIBER] = "fiber",
-		[FRAME_GAP] = "gap",
+		[FRAME_GAP] = "gap",	     [FRAME_WAIT] = "wait",
 	};
 
 	return (unsigned int)kind < ARRAY_SIZE(names) ? names[kind] : "unknown";

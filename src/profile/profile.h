@@ -36,6 +36,7 @@ enum frame_kind {
 			      * frame of a kind that only a newer rbpf knows */
 	FRAME_FIBER = 7,     /* "[fiber]": stands between a fiber and the one that resumed it */
 	FRAME_GAP = 8,	     /* native frames are missing here; its reason says why */
+	FRAME_WAIT = 9,	     /* stands upon a stack that waited; its reason says what for */
 	FRAME_KIND_COUNT,
 };
 
@@ -63,7 +64,13 @@ struct profile_event {
 	uint64_t period; /* mean value of a sample; 0: values are exact, each sample has its own */
 };
 
-#define EVENT_CPU "cpu"
+#define EVENT_CPU  "cpu"
+#define EVENT_WAIT "wait" /* time off the CPU, in ns */
+/*
+ * What a reader can select in place of an event of the recording: the two above added up, all the time
+ * that threads had.
+ */
+#define EVENT_WALL "wall"
 bool event_is_cpu(const struct profile_event *event);
 /* Whether there is a sample of all that happened, so that sums of values are no estimates. */
 bool event_is_exact(const struct profile_event *event);

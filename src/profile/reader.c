@@ -27,6 +27,7 @@
 #include "profile/chunk_reader.h"
 #include "profile/meta.h"
 #include "profile/record_decoder.h"
+#include "profile/wait_cause.h"
 
 /* ---- chunks ---- */
 
@@ -34,6 +35,7 @@ struct reader {
 	struct chunk_reader chunks;
 	const char *name; /* for messages */
 	struct read_options opts;
+	uint32_t n_events; /* of the recording itself */
 	uint16_t major; /* of the format */
 	struct profile profile;
 	struct record_decoder decoder;
@@ -235,8 +237,25 @@ static int no_such_event(const struct reader *rd, struct err *err)
 	for (uint32_t i = 0; i < meta->n_events; i++)
 		buf_addf(&names, "%s%s", i ? ", " : "", meta->events[i].name);
 	err_set(err, -ENOENT, ERR_USAGE, "%s has no event '%s'", rd->name, rd->opts.event);
+	if (!strcmp(rd->opts.event, EVENT_WALL) || !strcmp(rd->opts.event, EVENT_WAIT))
+		return err_hint(err, "'rbpf record --mode states' records waits, too"), -ENOENT;
 	err_hint(err, "its events: %s", buf_str(&names));
 	return -ENOENT;
+}
+
+/*
+ * EVENT_WALL is an event beside those of the recording, which the decoder says CPU time and waits are of.
+ */
+static void add_wall(struct profile_meta *meta)
+{
+	uint32_t found = 0, i;
+
+	for (i = 0; i < meta->n_events; i++)
+		found |= event_is_cpu(&meta->events[i]) ? 1 : !strcmp(meta->events[i].name, EVENT_WAIT) ? 2 : 0;
+	if (found != 3 || meta->n_events == PROFILE_MAX_EVENTS)
+		return;
+	meta->events[meta->n_events] = (struct profile_event) { .name = EVENT_WALL, .unit = UNIT_NS, .period = meta->events[0].period };
+	meta->n_events++;
 }
 
 /* Find the event that is selected. A recording that names none is of CPU time. */
@@ -249,6 +268,9 @@ static int select_event(struct reader *rd, struct err *err)
 		meta->events[0].period = meta->frequency ? NSEC_PER_SEC / meta->frequency : 0;
 		meta->n_events = 1;
 	}
+	rd->n_events = meta->n_events;
+	if (rd->opts.event && !strcmp(rd->opts.event, EVENT_WALL))
+		add_wall(meta);
 	for (uint32_t i = 0; rd->opts.event; i++) {
 		if (i == meta->n_events)
 			return no_such_event(rd, err);
@@ -285,9 +307,14 @@ static void select_samples(struct reader *rd)
 	d->take_arg = rd->opts.take_arg;
 	d->all_events = !rd->opts.event;
 	d->event = rd->profile.event;
-	d->n_events = rd->major == RBPF_FILE_MAJOR_CPU ? 0 : rd->profile.meta.n_events;
-	for (uint32_t i = 0; i < rd->profile.meta.n_events; i++)
-		d->is_cpu[i] = event_is_cpu(&rd->profile.meta.events[i]);
+	d->n_events = rd->major == RBPF_FILE_MAJOR_CPU ? 0 : rd->n_events;
+	for (uint32_t i = 0; i < rd->n_events; i++) {
+		const struct profile_event *event = &rd->profile.meta.events[i];
+
+		d->is_cpu[i] = event_is_cpu(event);
+		if (d->event >= rd->n_events && (d->is_cpu[i] || !strcmp(event->name, EVENT_WAIT)))
+			d->in_wall[i] = true;
+	}
 	/*
 	 * The buffers between the kernel and the recorder may hold samples of just before the
 	 * start.
@@ -317,6 +344,8 @@ static int read_all(struct reader *rd, struct err *err)
 	select_samples(rd);
 	if (!r)
 		r = read_chunks(rd);
+	if (!r)
+		r = wait_causes(&rd->profile);
 	if (!r)
 		r = chunk_reader_drain(&rd->chunks, &rd->profile.file_bytes);
 	if (r == -E2BIG)

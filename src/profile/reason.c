@@ -21,7 +21,8 @@ bool frame_reason_fits(uint32_t reason, enum frame_kind kind)
 
 bool frame_reason_of_no_ruby_stack(uint32_t reason)
 {
-	return reason >= REASON_NO_RUBY_FRAME && reason <= REASON_STACK_LOST;
+	return (reason >= REASON_NO_RUBY_FRAME && reason <= REASON_STACK_LOST) ||
+	       reason == REASON_WAITED_BEFORE;
 }
 
 enum frame_kind frame_reason_kind(enum frame_reason reason)

@@ -48,7 +48,23 @@
 	FRAME_REASON_GAP(X, STUCK, 25, "stuck", "the stack makes no sense")                        \
 	FRAME_REASON_GAP(X, COMPILED, 26, "in-compiled-code", "compiled code")                     \
 	FRAME_REASON_GAP(X, LIMIT, 27, "too-deep", "the stack is too deep")                        \
-	FRAME_REASON_GAP(X, LOST, 28, "lost", "lost")
+	FRAME_REASON_GAP(X, LOST, 28, "lost", "lost")                                              \
+	/* In place of a Ruby stack again. */                                                      \
+	X(WAITED_BEFORE, 29, NATIVE, "waited-before", "[waits since before the recording]", "")    \
+	/* What a thread waited for; the last one stands below another one. */                     \
+	X(WAIT_CPU, 30, WAIT, "wait-cpu", "(waits for a CPU)", "")                                 \
+	X(WAIT_GVL, 31, WAIT, "wait-gvl", "(waits for the GVL)", "")                               \
+	X(WAIT_LOCK, 32, WAIT, "wait-lock", "(waits for a lock)", "")                              \
+	X(WAIT_FAULT, 33, WAIT, "wait-fault", "(waits for a page of memory)", "")                  \
+	X(WAIT_DISK, 34, WAIT, "wait-disk", "(waits for a file)", "")                              \
+	X(WAIT_NETWORK, 35, WAIT, "wait-network", "(waits for the network)", "")                   \
+	X(WAIT_PIPE, 36, WAIT, "wait-pipe", "(waits for a pipe)", "")                              \
+	X(WAIT_TIMER, 37, WAIT, "wait-timer", "(sleeps)", "")                                      \
+	X(WAIT_CHILD, 38, WAIT, "wait-child", "(waits for a child process)", "")                   \
+	X(WAIT_STOPPED, 39, WAIT, "wait-stopped", "(stopped)", "")                                 \
+	X(WAIT_OTHER, 40, WAIT, "wait-other", "(waits)", "")                                       \
+	X(WAIT_IDLE, 41, WAIT, "wait-idle", "(idle: waits for something to do)", "")               \
+	X(GVL_HELD, 42, WAIT, "gvl-held", "(holds the GVL)", "")
 
 #define FRAME_REASON_GAP(X, name, number, word, why)                                               \
 	X(GAP_##name, number, GAP, word, "[native frames missing: " why "]", why)

@@ -351,13 +351,16 @@ static int add_batch(struct record_decoder *d)
 	return too_many(r);
 }
 
-static int add_sample(struct record_decoder *d, const struct profile_sample *s)
+static int add_sample(struct record_decoder *d, const struct profile_sample *recorded)
 {
-	bool in_time = s->ts >= d->from_ts && s->ts < d->to_ts;
+	bool in_time = recorded->ts >= d->from_ts && recorded->ts < d->to_ts;
+	struct profile_sample sample = *recorded, *s = &sample;
 	struct profile *p = d->profile;
 	int r = 0;
 
 	profile_count_sample(&d->totals, s, d->is_cpu[s->event]); /* of whatever event and time */
+	if (d->in_wall[s->event])
+		s->event = (uint16_t)d->event;
 	if (s->event == d->event) {
 		profile_note_sample(p, s);
 		if (in_time && d->take)

@@ -9,6 +9,7 @@
 #include "report/report.h"
 #include "view/gem.h"
 #include "view/label.h"
+#include "view/state.h"
 
 static const char *const field_names[] = {
 	[FIELD_KIND] = "kind",
@@ -29,6 +30,8 @@ static const char *const field_names[] = {
 	[FIELD_GEM] = "gem",
 	[FIELD_VERSION] = "version",
 	[FIELD_ORIGIN] = "origin",
+	[FIELD_STATE] = "state",
+	[FIELD_HELD] = "gvl_held",
 	[FIELD_FROM] = "from_ns",
 	[FIELD_CLOCK] = "clock_ns",
 	[FIELD_PROCESSES] = "processes",
@@ -75,6 +78,7 @@ const enum report_field *fields_of_rows(const struct report *r)
 		[FLAT_BY_CONTAINER] = { FIELD_CONTAINER, FIELD_PROCESSES, FIELD_NUMBERS },
 		[FLAT_BY_RUBY] = { FIELD_RUBY, FIELD_PROCESSES, FIELD_NUMBERS },
 		[FLAT_BY_MODULE] = { FIELD_MODULE, FIELD_NUMBERS },
+		[FLAT_BY_STATE] = { FIELD_STATE, FIELD_HELD, FIELD_NUMBERS },
 		[FLAT_BY_TIME] = { FIELD_FROM, FIELD_CLOCK, FIELD_NUMBERS },
 		[FLAT_BY_GEM] = { FIELD_GEM, FIELD_VERSION, FIELD_ORIGIN, FIELD_NUMBERS },
 	};
@@ -105,7 +109,7 @@ static const char *file_name(const struct profile *p, const struct profile_frame
 		[FRAME_NATIVE] = "[native]",   [FRAME_KERNEL] = "[kernel]",
 		[FRAME_GC] = "[gc]",	       [FRAME_TRUNCATED] = "[truncated]",
 		[FRAME_UNKNOWN] = "[unknown]", [FRAME_FIBER] = "[fiber]",
-		[FRAME_GAP] = "[gap]",
+		[FRAME_GAP] = "[gap]",	       [FRAME_WAIT] = "[wait]",
 	};
 
 	if (f->file)
@@ -234,6 +238,9 @@ static struct field_value key_value(const struct report *r, const struct flat_ro
 		return time_value(p, row->id, field);
 	case FLAT_BY_KIND:
 		return text(frame_kind_name(row->id));
+	case FLAT_BY_STATE:
+		return field == FIELD_HELD ? number(row->id & STATE_HELD ? 1 : 0)
+					   : text(state_word(row->id & STATE_MASK));
 	case FLAT_BY_CONTAINER:
 	case FLAT_BY_RUBY:
 		return field == FIELD_PROCESSES ? number(row->n_processes)

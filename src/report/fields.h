@@ -39,6 +39,8 @@ enum report_field {
 	FIELD_GEM,
 	FIELD_VERSION,
 	FIELD_ORIGIN,
+	FIELD_STATE,
+	FIELD_HELD, /* 1: the thread held the GVL */
 	FIELD_FROM,
 	FIELD_CLOCK,
 	FIELD_PROCESSES,

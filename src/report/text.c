@@ -19,6 +19,7 @@
 #include "view/label.h"
 #include "view/native.h"
 #include "view/owner.h"
+#include "view/state.h"
 
 int report_nothing(const struct report *r, struct err *err)
 {
@@ -155,6 +156,7 @@ static const struct headings headings[] = {
 	[FLAT_BY_RUBY] = { "RUBY", "PROCESSES" },
 	[FLAT_BY_MODULE] = { "MODULE", NULL },
 	[FLAT_BY_GEM] = { "GEM", "ORIGIN" },
+	[FLAT_BY_STATE] = { "STATE", "WHAT A THREAD DOES" },
 	[FLAT_BY_TIME] = { "FROM", "CLOCK" },
 };
 
@@ -193,6 +195,9 @@ void report_row_name(const struct report *r, enum flat_by by, const struct flat_
 		return;
 	case FLAT_BY_KIND:
 		buf_addstr(out, frame_kind_name(row->id));
+		return;
+	case FLAT_BY_STATE:
+		buf_addstr(out, state_word(row->id & STATE_MASK));
 		return;
 	case FLAT_BY_MODULE:
 		label_package(p, row->frame, out);
@@ -249,6 +254,10 @@ void report_row_place(const struct report *r, enum flat_by by, const struct flat
 		return;
 	case FLAT_BY_TIME:
 		add_clock(p, row->id, out);
+		return;
+	case FLAT_BY_STATE:
+		buf_addf(out, "%s%s", state_text(row->id & STATE_MASK),
+			 row->id & STATE_HELD ? ", and holds the GVL" : "");
 		return;
 	case FLAT_BY_FILE:
 	case FLAT_BY_KIND:

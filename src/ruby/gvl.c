@@ -7,7 +7,8 @@
 #include "ruby/vm.h"
 
 /* A queue of more threads is not walked to its head. */
-#define MAX_QUEUE 4096
+#define MAX_QUEUE  4096
+#define HEAD_TRIES 8
 
 /* struct list_node, ccan/list/list.h; the head of a list is one, too */
 struct list_node {
@@ -70,4 +71,66 @@ int ruby_gvl_waits(const struct ruby_vm *vm, uint64_t ec)
 		return -EFAULT;
 	r = find_queue(vm, th, &head);
 	return r ? r : is_listed(vm, th + l->th_ready, head);
+}
+
+/*
+ * Whether @head is the head of a list: the node that it leads to, itself if nobody waits, leads back. The
+ * process runs on meanwhile, so it may take some tries.
+ */
+static bool is_head(const struct ruby_vm *vm, uint64_t head)
+{
+	struct list_node at, next;
+	int i;
+
+	for (i = 0; i < HEAD_TRIES; i++) {
+		if (memory_read(&vm->mem, head, &at, sizeof(at)) || !ruby_is_object(at.next) ||
+		    !ruby_is_object(at.prev))
+			return false;
+		if (!memory_read(&vm->mem, at.next, &next, sizeof(next)) && next.prev == head)
+			return true;
+	}
+	return false;
+}
+
+/* The address of what points to the thread that holds the GVL of @th; 0 if it is not known. */
+static uint64_t find_holder(const struct ruby_vm *vm, uint64_t th)
+{
+	const struct ruby_layout *l = &vm->layout;
+	uint64_t ractor, holder, of, at = 0;
+
+	if (ruby_layout_has(l->vm_gvl_owner))
+		at = vm->vm + l->vm_gvl_owner;
+	else if (ruby_layout_has(l->ractor_gvl_owner) && ruby_layout_has(l->th_ractor) &&
+		 !memory_read_u64(&vm->mem, th + l->th_ractor, &ractor))
+		at = ractor + l->ractor_gvl_owner;
+	if (!at || memory_read_u64(&vm->mem, at, &holder))
+		return 0;
+	if (!holder)
+		return at;
+	if (!ruby_is_object(holder) || memory_read_u64(&vm->mem, holder + l->th_vm, &of))
+		return 0;
+	return !ruby_layout_has(l->th_vm) || of == vm->vm ? at : 0;
+}
+
+void ruby_gvl_validate(struct ruby_vm *vm, uint64_t th)
+{
+	const struct ruby_layout *l = &vm->layout;
+	struct rbpf_layout *w = &vm->walk;
+	uint64_t head = 0, holder;
+
+	if (!ruby_layout_has(l->th_ready) || find_queue(vm, th, &head) || !is_head(vm, head)) {
+		ruby_vm_check_add(vm, "GVL", false, false,
+				  "not found: waits for it are shown as those for a lock");
+		return;
+	}
+	holder = find_holder(vm, th);
+	w->th_ready = l->th_ready;
+	if (ruby_layout_has(l->vm_gvl_queue)) {
+		w->gvl_queue = head;
+		w->gvl_owner = holder;
+	} else {
+		w->ractor_gvl_queue = l->ractor_gvl_queue;
+		w->ractor_gvl_owner = holder ? l->ractor_gvl_owner : 0;
+	}
+	ruby_vm_check_add(vm, "GVL", true, false, "its queue%s", holder ? " and its holder" : "");
 }

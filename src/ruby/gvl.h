@@ -8,6 +8,12 @@
 struct ruby_vm;
 
 /*
+ * Tell the walk, in @vm->walk, where the GVL of each thread is, if the queue of that of thread @th (an
+ * rb_thread_t) proves to be one; add to @vm->checks.
+ */
+void ruby_gvl_validate(struct ruby_vm *vm, uint64_t th);
+
+/*
  * Whether the thread that runs EC @ec is in the queue of those that wait for the GVL of its ractor
  * (of its process, up to 2.7). The process runs on meanwhile, so the answer counts only if the
  * thread has not run. Returns 1, 0, -ENOENT (not known in this Ruby) or -EFAULT.

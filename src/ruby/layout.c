@@ -117,6 +117,8 @@ static const uint16_t table[RUBY_FIELDS][MINORS] = {
 				    ARCH(384, 400), ARCH(384, 400), ARCH(312, 328), ARCH(376, 392) },
 	[F(ractor_gvl_queue)]   = { 0, ARCH(384, 400), ARCH(384, 400), ARCH(384, 400),
 				    ARCH(344, 360), ARCH(344, 360), ARCH(272, 288), ARCH(336, 352) },
+	[F(ractor_gvl_owner)]   = { 0, ARCH(336, 344), ARCH(336, 344), ARCH(336, 344),
+				    ARCH(328, 344), ARCH(328, 344), ARCH(256, 272), ARCH(312, 328) },
 	[F(objspace_flags)]     = { 16,  16,  16,  16,  16,  20,  28,  76 },
 	[F(objspace_count)]     = { 424, 424, 440, 1280, 1392, 1008, 1048, 2168 },
 	[F(fiber_ec)]           = { 80,  80,  80,  80,  80,  80,  80,  88 },

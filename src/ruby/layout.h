@@ -68,6 +68,8 @@ int ruby_sources_parse(const char *words, unsigned int *ret, struct err *err);
 	  "threads.running_ec")                                                                    \
 	X(ractor_gvl_queue, "ractor.threads.sched.readyq", "rb_ractor_struct",                     \
 	  "threads.sched.readyq|threads.gvl.waitq")                                                \
+	X(ractor_gvl_owner, "ractor.threads.sched.running", "rb_ractor_struct",                    \
+	  "threads.sched.running|threads.gvl.owner")                                               \
 	X(objspace_flags, "objspace.flags", "rb_objspace", "flags")                                \
 	X(objspace_count, "objspace.profile.count", "rb_objspace", "profile.count")                \
 	X(fiber_ec, "fiber.cont.saved_ec", "rb_fiber_struct", "cont.saved_ec")                     \
@@ -119,7 +121,7 @@ enum ruby_field {
  *                  too: it is the first member of native_thread_data
  * th_thread_id, vm_gvl_owner, vm_gvl_queue, vm_living_threads: of Rubies with one EC pointer for
  *                  all threads (2.7), ABSENT in others; th_ractor, vm_lock_owner,
- *                  ractor_running_ec, ractor_gvl_queue ABSENT there
+ *                  ractor_running_ec, ractor_gvl_queue, ractor_gvl_owner ABSENT there
  */
 struct ruby_layout {
 #define X(member, name, type, path) uint16_t member;

@@ -132,7 +132,7 @@ static void set_absent(struct ruby_layout *l)
 	if (l->class_form == RUBY_CLASS_IV_TBL || l->class_form == RUBY_CLASS_IV_SLOTS)
 		l->class_path = l->class_permanent = l->class_attached = RUBY_ABSENT;
 	if (l->th_ractor == RUBY_ABSENT)
-		l->ractor_running_ec = l->ractor_gvl_queue = RUBY_ABSENT;
+		l->ractor_running_ec = l->ractor_gvl_queue = l->ractor_gvl_owner = RUBY_ABSENT;
 	else if (l->th_ractor != RUBY_UNKNOWN)
 		l->th_thread_id = l->vm_gvl_owner = l->vm_gvl_queue = l->vm_living_threads =
 			RUBY_ABSENT;

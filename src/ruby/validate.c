@@ -12,6 +12,7 @@
 #include "ruby/method.h"
 #include "ruby/object.h"
 #include "ruby/structs.h"
+#include "ruby/gvl.h"
 #include "ruby/validate_parts.h"
 #include "ruby/vm.h"
 #include "ruby/walk.h"
@@ -440,6 +441,7 @@ int ruby_validate(struct ruby_vm *vm, const uint64_t *ecs, size_t n, uint64_t tp
 	if (another)
 		return refuse(vm, another, err);
 	validate_gc(vm, tp, th);
+	ruby_gvl_validate(vm, th);
 	prove_fibers(vm, ecs[0], th);
 	prove_native_stack(vm, ecs[0]);
 	prove_tags(vm, ecs, n);

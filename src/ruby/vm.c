@@ -195,6 +195,8 @@ void ruby_vm_fill_walk(struct ruby_vm *vm)
 	w->cf_size = l->cf_size;
 	w->cf_jit_return = or_none(l->cf_jit_return);
 	w->gc_flags = w->gc_count = w->gc_owner = 0;
+	w->gvl_queue = w->gvl_owner = 0;
+	w->th_ready = w->ractor_gvl_queue = w->ractor_gvl_owner = 0;
 }
 
 /* What the BPF programs need to copy what names are read from; all of it is proven. */
@@ -319,6 +321,7 @@ bool ruby_vm_preset(const struct ruby_vm *vm, struct rbpf_layout *ret)
 	preset.ec_global = preset.threads = 0;
 	preset.text_lo = preset.text_hi = 0;
 	preset.gc_flags = preset.gc_count = preset.gc_owner = 0;
+	preset.gvl_queue = preset.gvl_owner = 0;
 	preset.naming.symbols = preset.naming.shapes = 0;
 	*ret = preset;
 	return true;

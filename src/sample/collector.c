@@ -225,7 +225,7 @@ static void bound_memory(struct collector *c)
  */
 static bool is_too_late(struct collector *c, uint32_t type)
 {
-	if (type == RBPF_RING_SAMPLE || !stop_overdue())
+	if (type == RBPF_RING_SAMPLE || type == RBPF_RING_WAIT || !stop_overdue())
 		return false;
 	c->totals.counters[COUNTER_TOO_LATE]++;
 	return true;
@@ -251,6 +251,9 @@ static int handle_record(void *arg, const void *data, size_t len)
 	switch (h->type) {
 	case RBPF_RING_SAMPLE:
 		r = samples_handle_sample(c, data, len);
+		break;
+	case RBPF_RING_WAIT:
+		r = samples_handle_wait(c, data, len);
 		break;
 	case RBPF_RING_MEMORY:
 		r = samples_handle_memory(c, data, len);
@@ -325,6 +328,9 @@ static int keep_house(struct collector *c, uint64_t now, struct err *err)
 	int r;
 
 	c->housekeeping_ns = now;
+	r = engine_open_waits(c->engine, err);
+	if (r)
+		return r;
 	r = record_lost(c);
 	if (!r)
 		r = life_sweep(c, now);

@@ -70,6 +70,7 @@ int samples_handle_stack(struct collector *c, const struct rbpf_ring_stack *rec,
 int samples_handle_native(struct collector *c, const struct rbpf_ring_native *rec, size_t len);
 int samples_handle_code_miss(struct collector *c, const struct rbpf_ring_code_miss *rec);
 int samples_handle_sample(struct collector *c, const struct rbpf_ring_sample *rec, size_t len);
+int samples_handle_wait(struct collector *c, const struct rbpf_ring_wait *rec, size_t len);
 
 /*
  * Process the held records whose symbols have been read; and at the end, wait and process the

@@ -134,5 +134,6 @@ void process_table_remove_thread(struct process_table *t, struct tracked_process
 	tdelete(thread, &p->threads, compare_tids);
 	LIST_REMOVE(thread, link);
 	t->n_threads--;
+	free(thread->wait);
 	free(thread);
 }

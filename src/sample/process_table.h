@@ -33,6 +33,10 @@ struct tracked_thread {
 	bool refused;	   /* it has none, for too many files were open */
 	uint64_t ended_ns; /* CLOCK_MONOTONIC; 0: it lives */
 	uint64_t cpu_ns;   /* CPU time since cpu_base that was accounted for */
+	/* Its waits, CLOCK_MONOTONIC: up to when they are in the recording … */
+	uint64_t waits_until_ns;
+	uint64_t wait_ns;	  /* … and since when the one lasts that … */
+	struct wait_stacks *wait; /* … has these stacks; owned; NULL: none does */
 	char comm[RBPF_COMM_LEN];
 };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "engine/engine.h"
@@ -115,20 +116,20 @@ int samples_handle_code_miss(struct collector *c, const struct rbpf_ring_code_mi
 	return p && p->native ? native_process_miss(p->native, rec->addr, rec->end, p->vm) : 0;
 }
 
-/* The thread of a sample, made known to the recording when it is first seen. */
-static int sample_thread(struct collector *c, struct tracked_process *p,
-			 const struct rbpf_ring_sample *rec, struct tracked_thread **ret)
+/* Thread @tid of @p with its name, made known to the recording when it is first seen. */
+static int sample_thread(struct collector *c, struct tracked_process *p, pid_t tid,
+			 const char comm[RBPF_COMM_LEN], struct tracked_thread **ret)
 {
 	struct tracked_thread *t;
 	uint32_t name;
 	bool is_new;
 	int r;
 
-	r = process_table_thread(&c->table, p, (pid_t)rec->h.tid, &t, &is_new);
+	r = process_table_thread(&c->table, p, tid, &t, &is_new);
 	if (r)
 		return r;
-	if (t->id == PROFILE_NONE || strncmp(t->comm, rec->comm, sizeof(t->comm))) {
-		memcpy(t->comm, rec->comm, sizeof(t->comm));
+	if (t->id == PROFILE_NONE || strncmp(t->comm, comm, sizeof(t->comm))) {
+		memcpy(t->comm, comm, sizeof(t->comm));
 		r = sink_string(c->sink, t->comm, strnlen(t->comm, sizeof(t->comm)), &name);
 		if (!r && t->id == PROFILE_NONE)
 			r = sink_thread(c->sink, p->id, (uint32_t)t->tid, name, &t->id);
@@ -147,13 +148,17 @@ static int handle_sample(struct collector *c, struct tracked_process *p,
 					 .value = rec->value,
 					 .event = (uint16_t)rec->event,
 					 .cpu = (uint16_t)rec->h.cpu };
+	const struct stacks_taken taken = { .ruby = rec->stack,
+					    .native = rec->native,
+					    .status = rec->status,
+					    .flags = rec->flags };
 	struct sample_stack stack;
 	struct tracked_thread *t;
 	int r;
 
-	r = sample_thread(c, p, rec, &t);
+	r = sample_thread(c, p, (pid_t)rec->h.tid, rec->comm, &t);
 	if (!r)
-		r = stack_table_of_sample(&c->stacks, c->sink, p, rec, with_ruby, &stack);
+		r = stack_table_of_sample(&c->stacks, c->sink, p, &taken, with_ruby, &stack);
 	if (r)
 		return r;
 	sample.stack = stack.stack;
@@ -163,6 +168,109 @@ static int handle_sample(struct collector *c, struct tracked_process *p,
 	sample.thread = t->id;
 	profile_count_sample(&c->totals, &sample, rec->event == 0);
 	return sink_sample(c->sink, &sample);
+}
+
+/* ---- waits ---- */
+
+/* The stacks of a wait that goes on: the table of stacks may forget them before it ends. */
+struct wait_stacks {
+	struct sample_stack blocked, runnable;
+	bool has_blocked, has_runnable;
+};
+
+/* The stack of @rec where the thread waits for @wait. */
+static int wait_stack(struct collector *c, struct tracked_process *p,
+		      const struct rbpf_ring_wait *rec, enum rbpf_wait wait, bool with_ruby,
+		      struct sample_stack *ret)
+{
+	const struct stacks_taken taken = { .ruby = rec->stack,
+					    .native = rec->native,
+					    .status = rec->status,
+					    .flags = rec->flags,
+					    .wait = 1 + (uint32_t)wait };
+
+	return stack_table_of_sample(&c->stacks, c->sink, p, &taken, with_ruby, ret);
+}
+
+/*
+ * What is kept of the wait @rec of @t. When it first goes on both stacks are made: it can become
+ * runnable at any time.
+ */
+static int keep_wait(struct collector *c, struct tracked_process *p, struct tracked_thread *t,
+		     const struct rbpf_ring_wait *rec, bool with_ruby)
+{
+	int r;
+
+	if (t->wait && t->wait_ns == rec->since)
+		return 0;
+	if (!(rec->flags & RBPF_WAIT_OPEN)) {
+		t->wait_ns = 0;
+		return 0;
+	}
+	if (!t->wait)
+		t->wait = calloc(1, sizeof(*t->wait));
+	if (!t->wait)
+		return -ENOMEM;
+	r = wait_stack(c, p, rec, rec->wait, with_ruby, &t->wait->blocked);
+	if (!r)
+		r = wait_stack(c, p, rec, RBPF_WAIT_CPU, with_ruby, &t->wait->runnable);
+	t->wait_ns = r ? 0 : rec->since;
+	return r;
+}
+
+/* The part of the wait @rec that is [@from, @to), and for what. */
+static int wait_part(struct collector *c, struct tracked_process *p, struct tracked_thread *t,
+		     const struct rbpf_ring_wait *rec, enum rbpf_wait wait, bool with_ruby,
+		     uint64_t from, uint64_t to)
+{
+	struct profile_sample sample = { .ts = to,
+					 .value = to - from,
+					 .event = RBPF_EVENT_WAIT,
+					 .cpu = (uint16_t)rec->h.cpu,
+					 .thread = t->id };
+	struct sample_stack stack;
+	int r = 0;
+
+	if (from >= to)
+		return 0;
+	if (t->wait && t->wait_ns == rec->since)
+		stack = wait == RBPF_WAIT_CPU && rec->wait != RBPF_WAIT_CPU ? t->wait->runnable
+									    : t->wait->blocked;
+	else
+		r = wait_stack(c, p, rec, wait, with_ruby, &stack);
+	if (r)
+		return r;
+	sample.stack = stack.stack;
+	sample.flags = stack.flags;
+	profile_count_sample(&c->totals, &sample, false);
+	return sink_sample(c->sink, &sample);
+}
+
+/*
+ * Records of one wait overlap, as a wait that goes on is sent again: what is in the recording already
+ * is left out.
+ */
+static int handle_wait(struct collector *c, struct tracked_process *p,
+		       const struct rbpf_ring_wait *rec, bool with_ruby)
+{
+	const uint64_t end = rec->h.ts, woken = rec->woken && rec->woken < end ? rec->woken : end;
+	struct tracked_thread *t;
+	uint64_t from;
+	int r;
+
+	r = sample_thread(c, p, (pid_t)rec->h.tid, rec->comm, &t);
+	if (!r)
+		r = keep_wait(c, p, t, rec, with_ruby);
+	if (r)
+		return r;
+	from = rec->since > t->waits_until_ns ? rec->since : t->waits_until_ns;
+	if (end > t->waits_until_ns)
+		t->waits_until_ns = end;
+	r = wait_part(c, p, t, rec, rec->wait, with_ruby, from, woken);
+	if (!r)
+		r = wait_part(c, p, t, rec, RBPF_WAIT_CPU, with_ruby, from > woken ? from : woken,
+			      end);
+	return r;
 }
 
 /* ---- records that are held until symbols are read ---- */
@@ -175,6 +283,8 @@ static int handle_held(struct collector *c, struct tracked_process *p,
 	if (h->type == RBPF_RING_NATIVE)
 		return stack_table_define_native(&c->stacks, p, no_wait, (const void *)h,
 						 rec->size);
+	if (h->type == RBPF_RING_WAIT)
+		return handle_wait(c, p, (const void *)h, rec->with_ruby);
 	return handle_sample(c, p, (const void *)h, rec->with_ruby);
 }
 
@@ -308,4 +418,16 @@ int samples_handle_sample(struct collector *c, const struct rbpf_ring_sample *re
 		return r;
 	return held_first(&p->held) ? hold(c, p, rec, len, with_ruby)
 				    : handle_sample(c, p, rec, with_ruby);
+}
+
+int samples_handle_wait(struct collector *c, const struct rbpf_ring_wait *rec, size_t len)
+{
+	struct tracked_process *p = process_table_find(&c->table, (pid_t)rec->h.tgid);
+
+	if (len < sizeof(*rec))
+		return -EPROTO;
+	if (!p)
+		return 0;
+	return held_first(&p->held) ? hold(c, p, rec, len, p->vm != NULL)
+				    : handle_wait(c, p, rec, p->vm != NULL);
 }

@@ -23,7 +23,7 @@ _Static_assert(GENERATION_NS > 1ull << RBPF_CHECKPOINT_SHIFT, "checkpoints are r
 #define NATIVE_CUT (1u << 15)
 
 /* Beyond enum rbpf_status: a sample names a stack whose definition was lost. */
-enum { STACK_LOST = RBPF_STATUS_COUNT };
+enum { STACK_LOST = RBPF_STATUS_COUNT, STACK_BEFORE };
 
 /* What stands in the place of a Ruby stack, where there is none. */
 static const struct {
@@ -41,13 +41,16 @@ static const struct {
 	[RBPF_EXITING] = { REASON_THREAD_ENDS, SAMPLE_NO_RUBY },
 	[RBPF_SWITCHING] = { REASON_SWITCHING, SAMPLE_NO_RUBY },
 	[STACK_LOST] = { REASON_STACK_LOST, SAMPLE_FAILED },
+	[STACK_BEFORE] = { REASON_WAITED_BEFORE, SAMPLE_NO_RUBY },
 };
 
 /* The stacks that were seen together, and what else makes them the one of a sample. */
 struct stack_pair {
 	uint64_t ruby, native; /* fingerprints; 0: none */
 	uint32_t placeholder;  /* 1 + what stands for no Ruby stack; 0: there is one */
-	uint32_t flags;	       /* RBPF_SAMPLE_GC and phase, as in the sample; NATIVE_LOST */
+	uint32_t flags;	       /* RBPF_SAMPLE_GC and phase, RBPF_WAIT_HELD; NATIVE_LOST */
+	uint32_t wait;	       /* as in struct stacks_taken */
+	uint32_t unused;       /* 0: pairs are compared as bytes */
 };
 
 #define NATIVE_LOST (1u << 31) /* there was a native stack, whose definition was lost */
@@ -216,6 +219,27 @@ static int push_collection(struct sink *out, uint32_t flags, uint32_t *stack)
 	return r || phase == RUBY_GC_NONE ? r : push_reason(out, phases[phase], stack);
 }
 
+/* What the thread waited for; what it holds meanwhile stands below that. */
+static int push_wait(struct sink *out, const struct stack_pair *pair, uint32_t *stack)
+{
+	static const enum frame_reason reasons[RBPF_WAITS] = {
+		[RBPF_WAIT_CPU] = REASON_WAIT_CPU,	   [RBPF_WAIT_GVL] = REASON_WAIT_GVL,
+		[RBPF_WAIT_LOCK] = REASON_WAIT_LOCK,	   [RBPF_WAIT_FAULT] = REASON_WAIT_FAULT,
+		[RBPF_WAIT_DISK] = REASON_WAIT_DISK,	   [RBPF_WAIT_NETWORK] = REASON_WAIT_NETWORK,
+		[RBPF_WAIT_PIPE] = REASON_WAIT_PIPE,	   [RBPF_WAIT_TIMER] = REASON_WAIT_TIMER,
+		[RBPF_WAIT_CHILD] = REASON_WAIT_CHILD,	   [RBPF_WAIT_STOPPED] = REASON_WAIT_STOPPED,
+		[RBPF_WAIT_OTHER] = REASON_WAIT_OTHER,
+	};
+	uint32_t wait = pair->wait - 1;
+	int r = 0;
+
+	if (!pair->wait)
+		return 0;
+	if (pair->flags & RBPF_WAIT_HELD)
+		r = push_reason(out, REASON_GVL_HELD, stack);
+	return r ? r : push_reason(out, reasons[wait < RBPF_WAITS ? wait : RBPF_WAIT_OTHER], stack);
+}
+
 /*
  * @frame upon *@stack, frame @depth of its stack. The next stack of a process mostly has the same
  * outer frames: so what was pushed last at each depth is kept in the order in which it is needed.
@@ -353,41 +377,46 @@ static int make_stack(struct stack_table *t, struct sink *out, struct tracked_pr
 		ret->flags |= SAMPLE_NATIVE | SAMPLE_GAP;
 		err = push_reason(out, REASON_GAP_LOST, &ret->stack);
 	}
-	return err;
+	return err ? err : push_wait(out, pair, &ret->stack);
 }
 
-/* What stands for the Ruby stack of @rec, which has none that is known. */
-static unsigned int placeholder_for(const struct rbpf_ring_sample *rec, bool ruby_found)
+/* What stands for the Ruby stack that @taken names, which is not known, or there is none. */
+static unsigned int placeholder_for(const struct stacks_taken *taken, bool ruby_found)
 {
-	unsigned int which = rec->status < RBPF_STATUS_COUNT ? rec->status : RBPF_OK;
+	unsigned int which = taken->status < RBPF_STATUS_COUNT ? taken->status : RBPF_OK;
 
 	if (!ruby_found && which != RBPF_EXITING)
 		return RBPF_NO_RUBY;
-	return rec->stack ? STACK_LOST : which;
+	if (taken->flags & RBPF_WAIT_BEFORE)
+		return STACK_BEFORE;
+	return taken->ruby ? STACK_LOST : which;
 }
 
 int stack_table_of_sample(struct stack_table *t, struct sink *out, struct tracked_process *p,
-			  const struct rbpf_ring_sample *rec, bool ruby_found,
+			  const struct stacks_taken *taken, bool ruby_found,
 			  struct sample_stack *ret)
 {
 	const uint32_t gc = RBPF_SAMPLE_GC | 3u << RBPF_SAMPLE_GC_PHASE_SHIFT;
 	struct stack_generation *g = &t->generations[0];
 	const struct native_definition *native;
 	const struct ruby_definition *ruby;
-	struct stack_pair pair = { .ruby = rec->stack, .native = rec->native };
+	struct stack_pair pair = { .ruby = taken->ruby,
+				   .native = taken->native,
+				   .flags = taken->flags & RBPF_WAIT_HELD,
+				   .wait = taken->wait };
 	uint32_t id;
 	bool is_new;
 	int r;
 
-	if (rec->flags & RBPF_SAMPLE_GC)
-		pair.flags = rec->flags & gc;
-	if (rec->native && !find_native(t, rec->native, &native)) {
+	if (taken->flags & RBPF_SAMPLE_GC)
+		pair.flags |= taken->flags & gc;
+	if (taken->native && !find_native(t, taken->native, &native)) {
 		pair.native = 0;
 		pair.flags |= NATIVE_LOST;
 	}
-	if (!find_ruby(t, rec->stack, &ruby)) {
+	if (!find_ruby(t, taken->ruby, &ruby)) {
 		pair.ruby = 0;
-		pair.placeholder = placeholder_for(rec, ruby_found) + 1;
+		pair.placeholder = placeholder_for(taken, ruby_found) + 1;
 	}
 	r = intern_add(&g->pairs, &pair, sizeof(pair), &id, &is_new);
 	if (!r)

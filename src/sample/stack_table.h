@@ -30,6 +30,14 @@ struct sample_stack {
 	uint16_t flags; /* SAMPLE_* */
 };
 
+/* What the stacks of a sample or a wait are: as its record says. */
+struct stacks_taken {
+	uint64_t ruby, native; /* fingerprints; 0: none */
+	uint16_t status;       /* enum rbpf_status */
+	uint16_t flags;	       /* RBPF_SAMPLE_*, RBPF_WAIT_* */
+	uint32_t wait;	       /* 1 + enum rbpf_wait; 0: the thread was running */
+};
+
 /* Frames of a definition of a native stack, innermost first. */
 struct native_definition {
 	size_t first;
@@ -91,13 +99,13 @@ int stack_table_define_native(struct stack_table *t, struct tracked_process *p, 
 			      const struct rbpf_ring_native *rec, size_t len);
 
 /*
- * The stack of a sample of process @p: what it names, or a frame that says why there is none.
- * @ruby_found: the Ruby had been attached to when the sample came. If not, a sample without a known
+ * The stack of a sample of process @p: what @taken names, or a frame that says why there is none; and
+ * upon it, what the thread waited for. @ruby_found: the Ruby had been attached to when the sample came. If not, a sample without a known
  * stack counts as one without Ruby, whatever its status says, but for threads that exit. Returns 0
  * or -errno.
  */
 int stack_table_of_sample(struct stack_table *t, struct sink *out, struct tracked_process *p,
-			  const struct rbpf_ring_sample *rec, bool ruby_found,
+			  const struct stacks_taken *taken, bool ruby_found,
 			  struct sample_stack *ret);
 
 #endif

@@ -16,6 +16,7 @@
 #include "profile/profile.h"
 #include "view/gc_phase.h"
 #include "view/label.h"
+#include "view/state.h"
 
 struct view_selection {
 	const struct profile *profile;
@@ -23,6 +24,8 @@ struct view_selection {
 	uint32_t instead; /* stack; 0 if none */
 	bool no_gc, only_gc;
 	bool *hidden;	    /* by frame id; NULL if the filter hides none; owned */
+	uint32_t wanted;    /* states, as in the filter; with … */
+	uint8_t *states;    /* … that by stack id (state.h); NULL if all are wanted; owned */
 	uint8_t *gc_phases; /* by stack id; NULL unless no_gc or only_gc; owned */
 	bool *threads;	    /* by thread id: whether its samples are selected; owned */
 	bool *stacks;	    /* the same by stack id; NULL when all are; owned */
@@ -195,6 +198,11 @@ static int selection_new(const struct profile *p, const struct view_filter *f, b
 		goto nomem;
 	if ((f->has_include || f->has_exclude) && select_stacks(sel, f))
 		goto nomem;
+	if (f->states) {
+		sel->wanted = f->states;
+		if (state_of_stacks(p, &sel->states))
+			goto nomem;
+	}
 	if ((sel->no_gc || sel->only_gc) && gc_phases_of_stacks(p, &sel->gc_phases))
 		goto nomem;
 	*ret = sel;
@@ -221,6 +229,7 @@ void view_selection_free(struct view_selection *sel)
 	if (!sel)
 		return;
 	free(sel->hidden);
+	free(sel->states);
 	free(sel->gc_phases);
 	free(sel->threads);
 	free(sel->stacks);
@@ -237,9 +246,19 @@ static bool gc_selected(const struct view_selection *sel, const struct profile_a
 	return gc ? !sel->no_gc : !sel->only_gc;
 }
 
+static bool state_selected(const struct view_selection *sel, const struct profile_aggregate *a)
+{
+	unsigned int state;
+
+	if (!sel->states)
+		return true;
+	state = state_of(sel->states, a->stack, a->flags & SAMPLE_KERNEL);
+	return sel->wanted >> (state & STATE_MASK) & 1;
+}
+
 bool view_selected(const struct view_selection *sel, const struct profile_aggregate *a)
 {
-	return (a->thread == PROFILE_NONE || sel->threads[a->thread]) &&
+	return state_selected(sel, a) && (a->thread == PROFILE_NONE || sel->threads[a->thread]) &&
 	       (!sel->stacks || sel->stacks[a->stack]) && gc_selected(sel, a);
 }
 

@@ -42,6 +42,7 @@
 #include "view/sample_kind.h"
 #include "view/seconds.h"
 #include "view/stack_mode.h"
+#include "view/state.h"
 
 struct sum {
 	uint64_t value;
@@ -174,6 +175,9 @@ static bool takes_over(const struct flat_walk *w, uint32_t charged, uint32_t sta
 	if (w->by == GROUP_BY_GEM)
 		return !charged || claim_of(w, stack) >= claim_of(w, charged);
 	if (!view_frame_shown(w->selection, p->stacks[stack].frame))
+		return false;
+	/* The time of a wait is the method's that waits. */
+	if (charged && p->frames[p->stacks[stack].frame].kind == FRAME_WAIT)
 		return false;
 	/* Of what the collector does, the time is the module's that stands for it. */
 	return w->by != GROUP_BY_PACKAGE || !charged ||
@@ -421,6 +425,34 @@ static int build_from_kinds(const struct profile *p, const struct view_selection
 	return 0;
 }
 
+static int build_from_states(const struct profile *p, const struct view_selection *sel,
+			     struct flat_order *order, struct flat *flat)
+{
+	struct flat_row rows[STATE_MASK | STATE_HELD] = { 0 };
+	_cleanup_free_ uint8_t *states = NULL;
+	int r = state_of_stacks(p, &states);
+
+	for (size_t i = 0; !r && i < p->n_aggregates; i++) {
+		const struct profile_aggregate *a = &p->aggregates[i];
+		const struct sum sum = { .value = a->value, .samples = a->samples };
+		struct flat_row *row;
+
+		if (!view_selected(sel, a))
+			continue;
+		row = &rows[state_of(states, a->stack, a->flags & SAMPLE_KERNEL)];
+		add_self(row, &sum);
+		add_total(row, &sum);
+	}
+	for (size_t i = 0; !r && i < ARRAY_SIZE(rows); i++) {
+		rows[i].frame = PROFILE_NONE;
+		rows[i].id = (uint32_t)i;
+		r = add_row(flat, &rows[i]);
+	}
+	if (!r && flat->n_rows)
+		qsort_r(flat->rows, flat->n_rows, sizeof(*flat->rows), compare_rows, order);
+	return r;
+}
+
 static int build_from_time(const struct profile *p, const struct view_selection *sel,
 			   struct flat_order *order, struct flat *flat)
 {
@@ -559,6 +591,8 @@ int flat_build_selected(const struct profile *p, const struct view_selection *se
 		err = build_from_owners(p, sel, kind, &order, &flat);
 	else if (by == FLAT_BY_KIND)
 		err = build_from_kinds(p, sel, &order, &flat);
+	else if (by == FLAT_BY_STATE)
+		err = build_from_states(p, sel, &order, &flat);
 	else if (by == FLAT_BY_TIME)
 		err = build_from_time(p, sel, &order, &flat);
 	else

@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "profile/profile.h"
+#include "profile/reason.h"
 #include "view/gem.h"
 
 const char *label_basename(const char *path)
@@ -114,10 +115,37 @@ const char *label_origin_word(size_t origin)
 		[ORIGIN_CFUNC] = "cfunc",   [ORIGIN_NATIVE] = "native",
 		[ORIGIN_GC] = "gc",	    [ORIGIN_KERNEL] = "kernel",
 		[ORIGIN_FIBER] = "fiber",   [ORIGIN_UNKNOWN] = "unknown",
-		[ORIGIN_GAP] = "gap",
+		[ORIGIN_GAP] = "gap",	    [ORIGIN_RUNNABLE] = "wait-cpu",
+		[ORIGIN_GVL] = "gvl",	    [ORIGIN_LOCK] = "lock",
+		[ORIGIN_IO] = "io",	    [ORIGIN_SLEEP] = "timer",
+		[ORIGIN_WAIT] = "wait",	    [ORIGIN_IDLE] = "idle",
 	};
 
 	return origin < ORIGIN_COUNT ? words[origin] : NULL;
+}
+
+static enum code_origin origin_of_wait(uint32_t reason)
+{
+	switch (reason) {
+	case REASON_WAIT_CPU:
+		return ORIGIN_RUNNABLE;
+	case REASON_WAIT_GVL:
+	case REASON_GVL_HELD:
+		return ORIGIN_GVL;
+	case REASON_WAIT_LOCK:
+		return ORIGIN_LOCK;
+	case REASON_WAIT_FAULT:
+	case REASON_WAIT_DISK:
+	case REASON_WAIT_NETWORK:
+	case REASON_WAIT_PIPE:
+		return ORIGIN_IO;
+	case REASON_WAIT_TIMER:
+		return ORIGIN_SLEEP;
+	case REASON_WAIT_IDLE:
+		return ORIGIN_IDLE;
+	default:
+		return ORIGIN_WAIT;
+	}
 }
 
 enum code_origin label_origin(const struct profile *p, uint32_t frame)
@@ -141,6 +169,8 @@ enum code_origin label_origin(const struct profile *p, uint32_t frame)
 		return ORIGIN_FIBER;
 	case FRAME_GAP:
 		return ORIGIN_GAP;
+	case FRAME_WAIT:
+		return origin_of_wait(f->reason);
 	default:
 		return ORIGIN_UNKNOWN;
 	}
@@ -187,6 +217,9 @@ void label_package(const struct profile *p, uint32_t frame, struct buf *out)
 		break;
 	case FRAME_FIBER:
 		buf_addstr(out, "fiber");
+		break;
+	case FRAME_WAIT:
+		buf_addstr(out, "waits");
 		break;
 	case FRAME_NATIVE:
 		buf_addstr(out, *module ? module : "unknown");

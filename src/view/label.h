@@ -63,6 +63,13 @@ enum code_origin {
 	ORIGIN_FIBER,	/* what stands between the stacks of two fibers */
 	ORIGIN_UNKNOWN, /* frames that were cut or could not be named */
 	ORIGIN_GAP,	/* what stands for native frames that are missing */
+	ORIGIN_RUNNABLE, /* a thread waited: for a CPU … */
+	ORIGIN_GVL,	 /* … the GVL, or did so while it held that */
+	ORIGIN_LOCK,
+	ORIGIN_IO, /* a file, the network, a pipe, a page of memory */
+	ORIGIN_SLEEP,
+	ORIGIN_WAIT, /* anything else */
+	ORIGIN_IDLE,
 	ORIGIN_COUNT,
 };
 

@@ -47,6 +47,8 @@ static bool is_native(const struct profile_frame *f)
 
 bool stack_mode_shows_frame(enum stack_mode mode, const struct profile_frame *f)
 {
+	if (f->kind == FRAME_WAIT)
+		return true;
 	switch (mode) {
 	case STACK_MIXED:
 		return !(f->flags & FRAME_INTERNAL);

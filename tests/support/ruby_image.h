@@ -127,6 +127,8 @@ enum {			       /* class_form */
 			     A(312, 328), A(376, 392))                                             \
 	X(gvl_queue,         0, A(384, 400), A(384, 400), A(384, 400), A(344, 360), A(344, 360),   \
 			     A(272, 288), A(336, 352))                                             \
+	X(gvl_owner,         0, A(336, 344), A(336, 344), A(336, 344), A(328, 344), A(328, 344),   \
+			     A(256, 272), A(312, 328))                                             \
 	X(objspace_flags,    16,   16,   16,   16,   16,   20,   28,   76)                         \
 	X(objspace_count,    424,  424,  440,  1280, 1392, 1008, 1048, 2168)                       \
 	X(objspace_major,    384,  376,  392,  1232, 1344, 960,  1000, 0)                          \
@@ -1131,6 +1133,11 @@ static inline void image_walk_row(struct ruby_image *img)
 		.th_ractor = f->th_ractor,
 		.th_thread_id = f->vm_living_threads ? f->th_thread_id : 0,
 		.ractor_running_ec = f->running_ec,
+		.th_ready = f->th_ready,
+		.ractor_gvl_queue = f->gvl_queue,
+		.ractor_gvl_owner = f->gvl_owner,
+		.gvl_queue = f->vm_gvl_queue ? img->vm.vm + f->vm_gvl_queue : 0,
+		.gvl_owner = f->vm_gvl_owner ? img->vm.vm + f->vm_gvl_owner : 0,
 		.fiber_ec = f->fiber_ec,
 		.fiber_prev = f->fiber_prev,
 		.cf_size = f->cf_size,
@@ -1181,12 +1188,15 @@ static inline uint64_t image_variable(struct ruby_image *img, uint64_t value)
 static inline void image_vm(struct ruby_image *img)
 {
 	const struct image_facts *f = &img->facts;
-	uint64_t vm = image_region(img, f->vm_size);
+	uint64_t vm = image_region(img, f->vm_size), gvl;
 
 	img->vm.vm = vm;
 	img->current_vm = image_variable(img, vm);
 	img->objspace = image_alloc(img, 4096);
 	img->ractor = image_alloc(img, 768);
+	gvl = f->vm_gvl_queue ? vm + f->vm_gvl_queue : img->ractor + f->gvl_queue;
+	image_put64(img, gvl, gvl); /* nobody waits */
+	image_put64(img, gvl + 8, gvl);
 	image_put64(img, vm + f->vm_objspace, img->objspace);
 	if (f->vm_living_threads)
 		image_put64(img, vm + f->vm_living_threads, vm + f->vm_living_threads);

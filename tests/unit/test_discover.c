@@ -93,6 +93,7 @@ Test(discover, what_is_needed)
 		RUBY_FIELD_vm_objspace,
 		RUBY_FIELD_ractor_running_ec,
 		RUBY_FIELD_ractor_gvl_queue,
+		RUBY_FIELD_ractor_gvl_owner,
 		RUBY_FIELD_objspace_flags,
 		RUBY_FIELD_objspace_count,
 		RUBY_FIELD_fiber_ec,

@@ -135,6 +135,33 @@ static void expect_event(const char *name, uint32_t number, size_t samples, uint
 	cr_expect_eq(p.totals.cpu_sampled_ns, 1);
 }
 
+/* CPU time and waits together are all time. */
+Test(events, wall)
+{
+	const struct profile_event wait = { .name = EVENT_WAIT, .unit = UNIT_NS };
+	const struct profile_event events[] = { cpu, alloc, wait };
+	const struct read_options opts = { .event = EVENT_WALL };
+	struct profile p = PROFILE_INIT;
+	struct read_report report;
+	struct err err = { 0 };
+
+	record(events, 3);
+	p = read_event(EVENT_WALL);
+	cr_expect_str_eq(profile_event(&p)->name, EVENT_WALL);
+	cr_expect_eq(profile_event(&p)->unit, UNIT_NS);
+	cr_expect_eq(p.n_samples, 1 + 3);
+	cr_expect_eq(p.n_kept, 1 + 3);
+	for (size_t i = 0; i < p.n_kept; i++)
+		cr_expect_eq(p.samples[i].event, p.event);
+	cr_expect_eq(p.totals.samples, 6, "of all events");
+	cr_expect_eq(p.totals.cpu_sampled_ns, 1, "of CPU time alone");
+	profile_deinit(&p);
+	/* Without waits there is none. */
+	record(events, 2);
+	cr_assert_eq(profile_read(path, &opts, &p, &report, &err), -ENOENT);
+	cr_expect_not_null(strstr(err.hint, "--mode states"), "%s", err.hint);
+}
+
 Test(events, several)
 {
 	const struct profile_event events[] = { cpu, alloc };

@@ -151,6 +151,7 @@ Test(filter, stack_modes_hide_frames_and_keep_samples)
 	static const bool shown[FRAME_KIND_COUNT] = {
 		[FRAME_RUBY] = true,	[FRAME_CFUNC] = true, [FRAME_TRUNCATED] = true,
 		[FRAME_UNKNOWN] = true, [FRAME_FIBER] = true, [FRAME_GC] = true,
+		[FRAME_WAIT] = true,
 	};
 	struct view_filter f = { .stack = STACK_RUBY };
 	struct view_selection *sel = NULL;

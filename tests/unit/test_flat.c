@@ -264,7 +264,7 @@ Test(flat, random_profiles_agree_with_the_definition)
 		for (size_t i = 0; i < p->n_samples; i++) {
 			const struct profile_sample *s = &p->samples[i];
 			uint32_t self_group = 0;
-			bool seen[ARRAY_SIZE(rows)] = { false }, innermost = true;
+			bool seen[ARRAY_SIZE(rows)] = { false }, innermost = true, waits = false;
 			/* Rows of modules: the group of an outermost collection, which has all. */
 			uint32_t collects = PROFILE_NONE;
 
@@ -276,8 +276,11 @@ Test(flat, random_profiles_agree_with_the_definition)
 				if (by == GROUP_BY_PACKAGE &&
 				    p->frames[p->stacks[st].frame].kind == FRAME_GC)
 					collects = group;
-				if (innermost)
+				/* A wait has self time only if nothing else is there that has. */
+				if (innermost || waits)
 					self_group = group;
+				waits = (innermost || waits) &&
+					p->frames[p->stacks[st].frame].kind == FRAME_WAIT;
 				rows[group].total_value += seen[group] ? 0 : s->value;
 				rows[group].total_samples += !seen[group];
 				seen[group] = true;

@@ -74,6 +74,44 @@ Test(gvl, of_two_ractors)
 	}
 }
 
+/* What the walk is told of it. */
+Test(gvl, validation)
+{
+	FOR_EACH_IMAGE(img)
+	{
+		const struct image_facts *f = &img->facts;
+		struct image_thread t = image_thread(img, 64);
+		struct rbpf_layout *w = &img->vm.walk;
+		uint64_t queue = queue_of(img), node = t.th + f->th_ready;
+		uint64_t owner = f->vm_gvl_owner ? img->vm.vm + f->vm_gvl_owner
+						 : img->ractor + f->gvl_owner;
+
+		for (int waits = 0; waits < 2; waits++) {
+			link(img, (uint64_t[]) { queue, node }, waits ? 2 : 1);
+			image_put64(img, owner, waits ? t.th : 0);
+			ruby_vm_fill_walk(&img->vm);
+			ruby_gvl_validate(&img->vm, t.th);
+			cr_expect_eq(w->th_ready, f->th_ready, "%s", img->version);
+			cr_expect_eq(w->ractor_gvl_queue, f->gvl_queue);
+			cr_expect_eq(w->ractor_gvl_owner, f->gvl_owner);
+			cr_expect_eq(w->gvl_queue, f->vm_gvl_queue ? queue : 0);
+			cr_expect_eq(w->gvl_owner, f->vm_gvl_owner ? owner : 0);
+		}
+		/* What holds it is no thread of this VM. */
+		image_put64(img, owner, img->current_vm);
+		ruby_vm_fill_walk(&img->vm);
+		ruby_gvl_validate(&img->vm, t.th);
+		cr_expect_eq(w->th_ready, f->th_ready, "%s", img->version);
+		cr_expect(!w->ractor_gvl_owner && !w->gvl_owner, "%s", img->version);
+		/* What is said to be the queue is none. */
+		image_put64(img, node + 8, node);
+		ruby_vm_fill_walk(&img->vm);
+		ruby_gvl_validate(&img->vm, t.th);
+		cr_expect(!w->th_ready && !w->ractor_gvl_queue && !w->gvl_queue, "%s",
+			  img->version);
+	}
+}
+
 Test(gvl, what_is_not_known)
 {
 	FOR_EACH_IMAGE(img)

@@ -428,6 +428,7 @@ static bool is_never_found(const struct ruby *r, enum ruby_field field)
 	switch (field) {
 	case RUBY_FIELD_vm_lock_owner:
 	case RUBY_FIELD_ractor_gvl_queue:
+	case RUBY_FIELD_ractor_gvl_owner:
 		return !r->one_ec;
 	case RUBY_FIELD_fiber_prev:
 	case RUBY_FIELD_vm_gvl_queue:

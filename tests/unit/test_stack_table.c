@@ -152,7 +152,7 @@ static int define_native(struct fixture *f, uint64_t stack, const uint64_t *word
 }
 
 /* Write a sample; it is the next one of the recording. */
-static struct sample_stack sample(struct fixture *f, const struct rbpf_ring_sample *rec)
+static struct sample_stack sample(struct fixture *f, const struct stacks_taken *rec)
 {
 	struct sample_stack s = { .stack = PROFILE_NONE }, again;
 	struct profile_sample out = { .ts = f->ts, .value = 1, .thread = f->thread };
@@ -168,7 +168,7 @@ static struct sample_stack sample(struct fixture *f, const struct rbpf_ring_samp
 
 static struct sample_stack sample_of(struct fixture *f, uint64_t ruby, uint64_t native)
 {
-	return sample(f, &(struct rbpf_ring_sample) { .stack = ruby, .native = native });
+	return sample(f, &(struct stacks_taken) { .ruby = ruby, .native = native });
 }
 
 static void print_stack(const struct profile *p, uint32_t stack, struct buf *out)
@@ -302,13 +302,13 @@ Test(stack_table, collections)
 	cr_assert_eq(define_native(&f, 3, words, 4, RBPF_NATIVE_OUTERMOST), 0);
 	for (uint64_t native = 0; native < 4; native++)
 		if (native != 1)
-			sample(&f, &(struct rbpf_ring_sample) { .stack = 1,
+			sample(&f, &(struct stacks_taken) { .ruby = 1,
 								.native = native,
 								.flags = (uint16_t)marking });
-	sample(&f, &(struct rbpf_ring_sample) { .stack = 1, .flags = RBPF_SAMPLE_GC });
+	sample(&f, &(struct stacks_taken) { .ruby = 1, .flags = RBPF_SAMPLE_GC });
 	sample_of(&f, 1, 3);
 	/* The phase alone says nothing. */
-	sample(&f, &(struct rbpf_ring_sample) { .stack = 1,
+	sample(&f, &(struct stacks_taken) { .ruby = 1,
 						.flags = (uint16_t)(marking & ~RBPF_SAMPLE_GC) });
 	expect_sample(&f, 0, "foo Object#each (garbage collection) (marking)", SAMPLE_GC);
 	expect_sample(
@@ -328,6 +328,36 @@ Test(stack_table, collections)
 	teardown(&f);
 }
 
+/* What a thread waits for stands upon all else, and what it holds below that. */
+Test(stack_table, waits)
+{
+	struct fixture f;
+
+	setup(&f);
+	define_each(&f, 1, 2);
+	sample(&f, &(struct stacks_taken) { .ruby = 1, .wait = 1 + RBPF_WAIT_CPU });
+	sample(&f, &(struct stacks_taken) { .ruby = 1, .wait = 1 + RBPF_WAIT_GVL });
+	sample(&f, &(struct stacks_taken) {
+			   .ruby = 1, .wait = 1 + RBPF_WAIT_DISK, .flags = RBPF_WAIT_HELD });
+	sample(&f, &(struct stacks_taken) { .ruby = 1,
+					    .wait = 1 + RBPF_WAIT_CPU,
+					    .flags = RBPF_SAMPLE_GC });
+	sample(&f, &(struct stacks_taken) { .ruby = 1, .wait = 1 + RBPF_WAITS });
+	sample(&f, &(struct stacks_taken) {
+			   .status = RBPF_OK, .wait = 1 + RBPF_WAIT_TIMER, .flags = RBPF_WAIT_BEFORE });
+	sample(&f, &(struct stacks_taken) { .status = RBPF_NO_EC, .wait = 1 + RBPF_WAIT_PIPE });
+	sample(&f, &(struct stacks_taken) { .ruby = 1 });
+	expect_sample(&f, 0, "foo Object#each (waits for a CPU)", 0);
+	expect_sample(&f, 1, "foo Object#each (waits for the GVL)", 0);
+	expect_sample(&f, 2, "foo Object#each (holds the GVL) (waits for a file)", 0);
+	expect_sample(&f, 3, "foo Object#each (garbage collection) (waits for a CPU)", SAMPLE_GC);
+	expect_sample(&f, 4, "foo Object#each (waits)", 0);
+	expect_sample(&f, 5, "[waits since before the recording] (sleeps)", SAMPLE_NO_RUBY);
+	expect_sample(&f, 6, "[native thread] (waits for a pipe)", SAMPLE_NO_RUBY);
+	expect_sample(&f, 7, "foo Object#each", 0);
+	teardown(&f);
+}
+
 /* That a sample has no such flag says something only if the collector is known. */
 Test(stack_table, unknown_collector)
 {
@@ -335,12 +365,12 @@ Test(stack_table, unknown_collector)
 
 	setup(&f);
 	define_each(&f, 1, 2);
-	sample(&f, &(struct rbpf_ring_sample) { .stack = 1 });
+	sample(&f, &(struct stacks_taken) { .ruby = 1 });
 	f.img->vm.walk.gc_owner = 0;
-	sample(&f, &(struct rbpf_ring_sample) { .stack = 1 });
-	sample(&f, &(struct rbpf_ring_sample) { .stack = 1, .flags = RBPF_SAMPLE_GC });
+	sample(&f, &(struct stacks_taken) { .ruby = 1 });
+	sample(&f, &(struct stacks_taken) { .ruby = 1, .flags = RBPF_SAMPLE_GC });
 	f.p.vm = NULL; /* no Ruby, no collector */
-	sample(&f, &(struct rbpf_ring_sample) { .stack = 1 });
+	sample(&f, &(struct stacks_taken) { .ruby = 1 });
 	expect_sample(&f, 0, "foo Object#each", 0);
 	expect_sample(&f, 1, "foo Object#each", SAMPLE_GC_UNKNOWN);
 	expect_sample(&f, 2, "foo Object#each (garbage collection)", SAMPLE_GC);
@@ -366,13 +396,13 @@ Test(stack_table, placeholders)
 		{ 0xffff, "[no Ruby frame]", SAMPLE_NO_RUBY },
 	};
 	const size_t n = sizeof(cases) / sizeof(cases[0]);
-	struct rbpf_ring_sample rec = { .status = RBPF_FAULT_EC };
+	struct stacks_taken rec = { .status = RBPF_FAULT_EC };
 	struct sample_stack s, exiting;
 	struct fixture f;
 
 	setup(&f);
 	for (size_t i = 0; i < n; i++)
-		sample(&f, &(struct rbpf_ring_sample) { .status = cases[i].status });
+		sample(&f, &(struct stacks_taken) { .status = cases[i].status });
 	/* A layout that is not proven: that a walk failed says no more than that. */
 	cr_assert_eq(stack_table_of_sample(&f.t, &f.out.sink, &f.p, &rec, false, &s), 0);
 	cr_expect_eq(s.flags, SAMPLE_NO_RUBY);

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The system call that a thread is in, and what it waits for there. */
+#ifndef RBPF_SYSCALL_BPF_H
+#define RBPF_SYSCALL_BPF_H
+
+#include "registers.bpf.h"
+
+/* Numbers of system calls: asm/unistd_64.h of x86_64, asm-generic/unistd.h. */
+#if defined(__TARGET_ARCH_x86)
+#define SYSCALL(x86, generic) (x86)
+#else
+#define SYSCALL(x86, generic) (generic)
+#endif
+#define NOT_THERE (-1000) /* on arm64 */
+
+enum {
+	SYS_read = SYSCALL(0, 63),
+	SYS_write = SYSCALL(1, 64),
+	SYS_pread64 = SYSCALL(17, 67),
+	SYS_pwrite64 = SYSCALL(18, 68),
+	SYS_readv = SYSCALL(19, 65),
+	SYS_writev = SYSCALL(20, 66),
+	SYS_sendfile = SYSCALL(40, 71),
+	SYS_connect = SYSCALL(42, 203),
+	SYS_accept = SYSCALL(43, 202),
+	SYS_sendto = SYSCALL(44, 206),
+	SYS_recvfrom = SYSCALL(45, 207),
+	SYS_sendmsg = SYSCALL(46, 211),
+	SYS_recvmsg = SYSCALL(47, 212),
+	SYS_accept4 = SYSCALL(288, 242),
+	SYS_recvmmsg = SYSCALL(299, 243),
+	SYS_sendmmsg = SYSCALL(307, 269),
+	SYS_poll = SYSCALL(7, NOT_THERE),
+	SYS_ppoll = SYSCALL(271, 73),
+	SYS_select = SYSCALL(23, NOT_THERE - 1),
+	SYS_pselect6 = SYSCALL(270, 72),
+	SYS_epoll_wait = SYSCALL(232, NOT_THERE - 2),
+	SYS_epoll_pwait = SYSCALL(281, 22),
+	SYS_epoll_pwait2 = SYSCALL(441, 441),
+	SYS_nanosleep = SYSCALL(35, 101),
+	SYS_clock_nanosleep = SYSCALL(230, 115),
+	SYS_wait4 = SYSCALL(61, 260),
+	SYS_waitid = SYSCALL(247, 95),
+	SYS_futex = SYSCALL(202, 98),
+	SYS_futex_waitv = SYSCALL(449, 449),
+	SYS_flock = SYSCALL(73, 32),
+	SYS_fcntl = SYSCALL(72, 25),
+	SYS_fsync = SYSCALL(74, 82),
+	SYS_fdatasync = SYSCALL(75, 83),
+	SYS_sync = SYSCALL(162, 81),
+	SYS_syncfs = SYSCALL(306, 267),
+	SYS_msync = SYSCALL(26, 227),
+};
+
+/* Where a thread entered the kernel; number < 0: not by a system call. */
+struct syscall {
+	__s64 number;
+	__u64 args[4];
+};
+
+#if defined(__TARGET_ARCH_x86)
+static __always_inline int syscall_at(struct syscall *ret, const void *at)
+{
+	struct pt_regs regs;
+
+	if (bpf_probe_read_kernel(&regs, sizeof(regs), at) || !regs_user_mode(&regs))
+		return -1;
+	ret->number = (__s64)regs.orig_ax;
+	ret->args[0] = regs.di;
+	ret->args[1] = regs.si;
+	ret->args[2] = regs.dx;
+	ret->args[3] = regs.r10;
+	return 0;
+}
+#else
+static __always_inline int syscall_at(struct syscall *ret, const void *at)
+{
+	const struct pt_regs___arm64 *more = at;
+
+	if (bpf_probe_read_kernel(ret->args, sizeof(ret->args), at))
+		return -1;
+	ret->number = BPF_CORE_READ(more, syscallno);
+	ret->args[0] = BPF_CORE_READ(more, orig_x0); /* x0 itself may be the result already */
+	return 0;
+}
+#endif
+
+/* What is behind descriptor @fd of @task. */
+static __always_inline __u32 wait_for_fd(const struct task_struct *task, __u64 fd)
+{
+	const struct fdtable *fdt = BPF_CORE_READ(task, files, fdt);
+	struct file **table = BPF_CORE_READ(fdt, fd);
+	struct file *file = NULL;
+	__u32 mode;
+
+	if (!fdt || (__u32)fd >= BPF_CORE_READ(fdt, max_fds))
+		return RBPF_WAIT_OTHER;
+	if (bpf_probe_read_kernel(&file, sizeof(file), &table[(__u32)fd]) || !file)
+		return RBPF_WAIT_OTHER;
+	mode = BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT;
+	if (mode == S_IFSOCK)
+		return RBPF_WAIT_NETWORK;
+	if (mode == S_IFREG || mode == S_IFDIR || mode == S_IFBLK)
+		return RBPF_WAIT_DISK;
+	return RBPF_WAIT_PIPE;
+}
+
+/* Only the memory of the current task can be read. */
+static __always_inline bool is_current(const struct task_struct *task)
+{
+	return (__u64)task == bpf_get_current_task();
+}
+
+/* @fds: struct pollfd[], @n of them; the first that is there tells, for mostly there is one. */
+static __always_inline __u32 wait_in_poll(const struct task_struct *task, __u64 fds, __u64 n)
+{
+	__s32 fd = -1;
+
+	if (!n)
+		return RBPF_WAIT_TIMER;
+	if (!is_current(task) || bpf_probe_read_user(&fd, sizeof(fd), (const void *)fds) || fd < 0)
+		return RBPF_WAIT_OTHER;
+	return wait_for_fd(task, fd);
+}
+
+/* The lowest descriptor of the fd_set at @set, in its first 64; or -1. */
+static __always_inline int first_of_set(__u64 set)
+{
+	__u64 bits = 0;
+	int i;
+
+	if (!set || bpf_probe_read_user(&bits, sizeof(bits), (const void *)set) || !bits)
+		return -1;
+	for (i = 0; i < 63; i++)
+		if (bits >> i & 1)
+			break;
+	return i;
+}
+
+static __always_inline __u32 wait_in_select(const struct task_struct *task, const struct syscall *s)
+{
+	int fd;
+
+	if (!s->args[0] || !(s->args[1] | s->args[2] | s->args[3]))
+		return RBPF_WAIT_TIMER;
+	if (!is_current(task))
+		return RBPF_WAIT_OTHER;
+	fd = first_of_set(s->args[1]);
+	if (fd < 0)
+		fd = first_of_set(s->args[2]);
+	/* With more than 64 descriptors it is a server. */
+	return fd < 0 ? RBPF_WAIT_NETWORK : wait_for_fd(task, fd);
+}
+
+/* What @task, which is in the middle of @s, waits for; of another than the current task less is known. */
+static __always_inline __u32 wait_in_syscall(const struct task_struct *task,
+					     const struct syscall *s)
+{
+	switch (s->number) {
+	case SYS_futex:
+	case SYS_futex_waitv:
+	case SYS_flock:
+	case SYS_fcntl:
+		return RBPF_WAIT_LOCK;
+	case SYS_read:
+	case SYS_write:
+	case SYS_pread64:
+	case SYS_pwrite64:
+	case SYS_readv:
+	case SYS_writev:
+	case SYS_sendfile:
+	case SYS_connect:
+	case SYS_accept:
+	case SYS_sendto:
+	case SYS_recvfrom:
+	case SYS_sendmsg:
+	case SYS_recvmsg:
+	case SYS_accept4:
+	case SYS_recvmmsg:
+	case SYS_sendmmsg:
+		return wait_for_fd(task, s->args[0]);
+	case SYS_poll:
+	case SYS_ppoll:
+		return wait_in_poll(task, s->args[0], s->args[1]);
+	case SYS_select:
+	case SYS_pselect6:
+		return wait_in_select(task, s);
+	case SYS_epoll_wait:
+	case SYS_epoll_pwait:
+	case SYS_epoll_pwait2:
+		return RBPF_WAIT_NETWORK;
+	case SYS_nanosleep:
+	case SYS_clock_nanosleep:
+		return RBPF_WAIT_TIMER;
+	case SYS_wait4:
+	case SYS_waitid:
+		return RBPF_WAIT_CHILD;
+	case SYS_fsync:
+	case SYS_fdatasync:
+	case SYS_sync:
+	case SYS_syncfs:
+	case SYS_msync:
+		return RBPF_WAIT_DISK;
+	}
+	/* open(), stat(), unlink() and others of files wait uninterruptibly, or say that it is I/O. */
+	return BPF_CORE_READ_BITFIELD_PROBED(task, in_iowait) ? RBPF_WAIT_DISK : RBPF_WAIT_OTHER;
+}
+
+#endif

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Time off the CPU. When the scheduler takes a thread of a followed process from its CPU, its stacks
+ * are walked and kept with the time and with what it waits for; when it runs again, that is sent with
+ * the exact length of the wait. So that a wait of a minute is known before it ends, user space has
+ * those that go on sent about once a second (open_waits()).
+ *
+ * All that runs here runs with interrupts off. So it can use the scratch of a clock's interrupt, which
+ * cannot come meanwhile.
+ */
+#ifndef RBPF_WAIT_BPF_H
+#define RBPF_WAIT_BPF_H
+
+#include "sample.bpf.h"
+#include "syscall.bpf.h"
+
+#define GVL_QUEUE_STEPS 64 /* nodes of the queue that are followed to its head */
+
+/* struct list_node, ccan/list/list.h; the head of a list is one, too */
+struct gvl_node {
+	__u64 next, prev;
+};
+
+/*
+ * Whether the thread that was walked stands in the queue of those that wait for the GVL. A node that
+ * was removed keeps its pointers, but its neighbours do not point to it. A thread comes in at the
+ * end: so mostly the head is next.
+ */
+__noinline int gvl_is_waited_for(__u32 walk_id)
+{
+	struct walk *w = walk_state(walk_id);
+	struct gvl_node at, next;
+	__u64 head, node, addr;
+	int i;
+
+	if (!w || !w->layout.th_ready || w->sample.status != RBPF_OK)
+		return 0;
+	head = w->th_ractor ? w->th_ractor + w->layout.ractor_gvl_queue : w->layout.gvl_queue;
+	if (!head || head == w->th_ractor)
+		return 0;
+	addr = node = w->th + w->layout.th_ready;
+	if (walk_read(&at, sizeof(at), node))
+		return 0;
+	for (i = 0; i < GVL_QUEUE_STEPS; i++) {
+		if (at.next == node || walk_read(&next, sizeof(next), at.next) || next.prev != addr)
+			return 0;
+		if (at.next == head)
+			return 1;
+		addr = at.next;
+		at = next;
+	}
+	return 0;
+}
+
+/* Whether the thread that was walked holds the GVL. */
+__noinline int gvl_is_held(__u32 walk_id)
+{
+	struct walk *w = walk_state(walk_id);
+	__u64 at, owner = 0;
+
+	if (!w || !w->layout.th_ready || w->sample.status != RBPF_OK)
+		return 0;
+	if (w->th_ractor)
+		at = w->layout.ractor_gvl_owner ? w->th_ractor + w->layout.ractor_gvl_owner : 0;
+	else
+		at = w->layout.gvl_owner;
+	return at && !walk_read(&owner, sizeof(owner), at) && owner == w->th;
+}
+
+static __always_inline __u32 task_state(const struct task_struct *task)
+{
+	const struct task_struct___old *old = (const void *)task;
+
+	if (bpf_core_field_exists(task->__state))
+		return BPF_CORE_READ(task, __state);
+	return BPF_CORE_READ(old, state);
+}
+
+/* Where @task entered the kernel; it need not be the current one. */
+static __always_inline int task_syscall(struct syscall *ret, struct task_struct *task)
+{
+	if (has_task_pt_regs())
+		return syscall_at(ret, (const void *)bpf_task_pt_regs(task));
+	return syscall_at(ret, end_of_stack(task));
+}
+
+/* What @task waits for, which is not on a CPU, or about to leave it, and has the given @state. */
+static __noinline __u32 wait_of(struct task_struct *task, __u32 state)
+{
+	struct syscall s;
+
+	if (!state)
+		return RBPF_WAIT_CPU;
+	if (state & (TASK_STOPPED | TASK_TRACED))
+		return RBPF_WAIT_STOPPED;
+	if (task->flags & (PF_EXITING | PF_KTHREAD) || task_syscall(&s, task))
+		return RBPF_WAIT_OTHER;
+	return s.number < 0 ? RBPF_WAIT_FAULT : wait_in_syscall(task, &s);
+}
+
+/* The current thread is about to leave its CPU. */
+static __always_inline void wait_begin(struct task_struct *task, bool preempted)
+{
+	struct rbpf_ring_sample *sample;
+	struct wait wait = {};
+	__u32 walk_id, tid = task->pid, state;
+	struct walk *w;
+
+	w = sample_begin(RBPF_IN_INTERRUPT, &walk_id);
+	if (!w)
+		return;
+	state = preempted ? 0 : task_state(task);
+	if (state & TASK_DEAD)
+		return;
+	sample = &w->sample;
+	sample_stacks(walk_id);
+	wait.wait = wait_of(task, state);
+	if (wait.wait == RBPF_WAIT_LOCK && gvl_is_waited_for(walk_id))
+		wait.wait = RBPF_WAIT_GVL;
+	else if (gvl_is_held(walk_id))
+		wait.flags = RBPF_WAIT_HELD;
+	wait.since = sample->h.ts;
+	wait.woken = state ? 0 : wait.since;
+	wait.tgid = sample->h.tgid;
+	wait.stack = sample->stack;
+	wait.native = sample->native;
+	wait.status = sample->status;
+	wait.flags |= sample->flags & ~RBPF_SAMPLE_KERNEL;
+	if (bpf_map_update_elem(&waits, &tid, &wait, BPF_ANY))
+		count(RBPF_CNT_WAITS_FULL);
+}
+
+/* Send @wait of @task, as far as it has come. */
+static __always_inline void wait_send(const struct wait *wait, struct task_struct *task, __u64 now,
+				      __u32 flags)
+{
+	struct rbpf_ring_wait *rec = bpf_ringbuf_reserve(&ring, sizeof(*rec), 0);
+
+	if (!rec) {
+		count(RBPF_CNT_LOST_SAMPLE);
+		return;
+	}
+	rec->h.ts = now;
+	rec->h.type = RBPF_RING_WAIT;
+	rec->h.tgid = wait->tgid;
+	rec->h.tid = task->pid;
+	rec->h.cpu = bpf_get_smp_processor_id();
+	rec->since = wait->since;
+	rec->woken = wait->woken;
+	rec->stack = wait->stack;
+	rec->native = wait->native;
+	rec->wait = wait->wait;
+	rec->status = wait->status;
+	rec->flags = wait->flags | flags;
+	bpf_probe_read_kernel_str(rec->comm, sizeof(rec->comm), task->comm);
+	bpf_ringbuf_submit(rec, wakeup_flags());
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_struct *next)
+{
+	__u32 tid = next->pid;
+	struct wait *wait = bpf_map_lookup_elem(&waits, &tid);
+
+	if (wait && wait->since) {
+		wait_send(wait, next, bpf_ktime_get_ns(), 0);
+		wait->since = 0;
+	}
+	wait_begin(prev, preempted);
+	return 0;
+}
+
+SEC("tp_btf/sched_wakeup")
+int BPF_PROG(on_wakeup, struct task_struct *task)
+{
+	__u32 tid = task->pid;
+	struct wait *wait = bpf_map_lookup_elem(&waits, &tid);
+
+	if (wait && wait->since && !wait->woken)
+		wait->woken = bpf_ktime_get_ns();
+	return 0;
+}
+
+/* Whether @task runs just now, as far as that can be told: see registers(). */
+static __always_inline bool is_running(const struct task_struct *task)
+{
+	if (bpf_core_field_exists(task->on_cpu))
+		return BPF_CORE_READ(task, on_cpu);
+	return !task_state(task);
+}
+
+/*
+ * Send the waits that go on, and begin those of threads that were off the CPU already when their
+ * process came to be followed: of these there are no stacks. Run by reading the iterator.
+ */
+SEC("iter/task")
+int open_waits(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct wait *wait, fresh = {};
+	__u64 now;
+	__u32 tid;
+
+	if (!task || !iter_includes(task))
+		return 0;
+	tid = task->pid;
+	wait = bpf_map_lookup_elem(&waits, &tid);
+	now = bpf_ktime_get_ns();
+	if (wait) {
+		if (wait->since && now - wait->since >= open_wait_ns)
+			wait_send(wait, task, now, RBPF_WAIT_OPEN);
+		return 0;
+	}
+	if (is_running(task) || task_state(task) & TASK_DEAD)
+		return 0;
+	fresh.since = now;
+	fresh.tgid = task->tgid;
+	fresh.wait = wait_of(task, task_state(task));
+	fresh.woken = fresh.wait == RBPF_WAIT_CPU ? now : 0;
+	fresh.flags = RBPF_WAIT_BEFORE;
+	if (bpf_map_update_elem(&waits, &tid, &fresh, BPF_NOEXIST))
+		return 0;
+	/* It may have begun to run before it was in the map, unnoticed by on_switch(). */
+	if (is_running(task))
+		bpf_map_delete_elem(&waits, &tid);
+	return 0;
+}
+
+#endif

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "profile/wait_cause.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "profile/profile.h"
+#include "profile/reason.h"
+#include "profile/reserve.h"
+
+/* Methods that wait in futex(2), by their labels, and for what; what else waits there is a lock. */
+static const struct {
+	const char *label;
+	enum frame_reason reason;
+} methods[] = {
+	{ "Kernel#sleep", REASON_WAIT_TIMER },
+	{ "Kernel.sleep", REASON_WAIT_TIMER },
+	{ "Thread.stop", REASON_WAIT_TIMER },
+	{ "Thread::Mutex#sleep", REASON_WAIT_TIMER }, /* that of a ConditionVariable is none */
+	{ "Kernel#`", REASON_WAIT_CHILD },
+	{ "Kernel#system", REASON_WAIT_CHILD },
+	{ "Process.wait", REASON_WAIT_CHILD },
+	{ "Process.wait2", REASON_WAIT_CHILD },
+	{ "Process.waitall", REASON_WAIT_CHILD },
+	{ "Process.waitpid", REASON_WAIT_CHILD },
+	{ "Process.waitpid2", REASON_WAIT_CHILD },
+	{ "Process::Status.wait", REASON_WAIT_CHILD },
+	{ "Addrinfo.getaddrinfo", REASON_WAIT_NETWORK },
+	{ "Addrinfo#getnameinfo", REASON_WAIT_NETWORK },
+	{ "IPSocket.getaddress", REASON_WAIT_NETWORK },
+	{ "Socket.getaddrinfo", REASON_WAIT_NETWORK },
+	{ "Socket.getnameinfo", REASON_WAIT_NETWORK },
+	{ "TCPSocket#initialize", REASON_WAIT_NETWORK },
+	{ "TCPSocket.gethostbyname", REASON_WAIT_NETWORK },
+};
+
+/*
+ * Files of servers and pools, by the end of their paths: a thread is idle if the nearest method in
+ * Ruby that is no part of Ruby itself stands in one of them.
+ */
+static const char *const idle_files[] = {
+	"/puma/cluster.rb",
+	"/puma/cluster/worker.rb",
+	"/puma/launcher.rb",
+	"/puma/reactor.rb",
+	"/puma/server.rb",
+	"/puma/single.rb",
+	"/puma/thread_pool.rb",
+	"/resque/worker.rb",
+	"/sidekiq/cli.rb",
+	"/sidekiq/launcher.rb",
+	"/sidekiq/manager.rb",
+	"/sidekiq/scheduled.rb",
+	"/unicorn/http_server.rb",
+	"/unicorn/worker.rb",
+	"/webrick/server.rb",
+	"/concurrent/executor/ruby_thread_pool_executor.rb",
+	"/concurrent-ruby/concurrent/executor/ruby_thread_pool_executor.rb",
+};
+
+/* Methods that fetch the next job or wait for the next deadline: whatever they call to do so. */
+static const char *const idle_methods[] = {
+	"Sidekiq::BasicFetch#retrieve_work",
+	"Timeout.create_timeout_thread",
+	"block in Timeout.create_timeout_thread",
+	"block (2 levels) in Timeout.create_timeout_thread",
+	"GoodJob::Notifier#wait_for_notify",
+	"SolidQueue::Processes::Interruptible#interruptible_sleep",
+};
+
+static bool is_method(const struct profile_frame *f)
+{
+	return f->kind == FRAME_RUBY || f->kind == FRAME_CFUNC;
+}
+
+static const struct profile_frame *frame_of(const struct profile *p, uint32_t stack)
+{
+	return &p->frames[p->stacks[stack].frame];
+}
+
+/* The innermost method of @stack, or of its callers; 0: none. */
+static uint32_t find_method(const struct profile *p, uint32_t stack)
+{
+	while (stack && !is_method(frame_of(p, stack)))
+		stack = p->stacks[stack].parent;
+	return stack;
+}
+
+static bool ends_with(const char *s, const char *end)
+{
+	size_t len = strlen(s), n = strlen(end);
+
+	return len >= n && !strcmp(s + len - n, end);
+}
+
+static bool is_one_of(const char *s, const char *const *list, size_t n,
+		      bool (*fits)(const char *s, const char *of))
+{
+	for (size_t i = 0; i < n; i++)
+		if (fits(s, list[i]))
+			return true;
+	return false;
+}
+
+static bool same(const char *s, const char *of)
+{
+	return !strcmp(s, of);
+}
+
+/* Ruby's own files that stand between a pool and what it waits in. */
+static bool is_rubys_own(const char *file)
+{
+	return !strncmp(file, "<internal:", strlen("<internal:")) || ends_with(file, "/monitor.rb");
+}
+
+/* How far out the methods are looked for that fetch a job: what they call is not deep. */
+#define IDLE_DEPTH 40
+
+static bool is_idle(const struct profile *p, uint32_t stack)
+{
+	bool nearest = true;
+
+	stack = find_method(p, stack);
+	if (!stack)
+		return true; /* of a thread that runs no Ruby, as the VM's timer does */
+	for (int i = 0; stack && i < IDLE_DEPTH; i++) {
+		const struct profile_frame *f = frame_of(p, stack);
+		const char *file = profile_str(p, f->file);
+
+		if (f->kind == FRAME_RUBY && !is_rubys_own(file)) {
+			if (nearest && is_one_of(file, idle_files, ARRAY_SIZE(idle_files), ends_with))
+				return true;
+			nearest = false;
+		}
+		if (is_one_of(profile_str(p, f->name), idle_methods, ARRAY_SIZE(idle_methods), same))
+			return true;
+		stack = find_method(p, p->stacks[stack].parent);
+	}
+	return false;
+}
+
+/* What the innermost method of @stack waits for in futex(2). */
+static enum frame_reason reason_of_futex(const struct profile *p, uint32_t stack)
+{
+	uint32_t caller;
+	const char *label;
+
+	stack = find_method(p, stack);
+	if (!stack)
+		return REASON_WAIT_LOCK;
+	label = profile_str(p, frame_of(p, stack)->name);
+	caller = find_method(p, p->stacks[stack].parent);
+	if (!strcmp(label, "Thread::Mutex#sleep") && caller &&
+	    !strcmp(profile_str(p, frame_of(p, caller)->name), "Thread::ConditionVariable#wait"))
+		return REASON_WAIT_LOCK;
+	for (size_t i = 0; i < ARRAY_SIZE(methods); i++)
+		if (!strcmp(label, methods[i].label))
+			return methods[i].reason;
+	return REASON_WAIT_LOCK;
+}
+
+/* Whether a pool may wait in this way for something to do. */
+static bool may_be_idle(enum frame_reason reason)
+{
+	switch (reason) {
+	case REASON_WAIT_LOCK:
+	case REASON_WAIT_NETWORK:
+	case REASON_WAIT_PIPE:
+	case REASON_WAIT_TIMER:
+	case REASON_WAIT_CHILD:
+	case REASON_WAIT_OTHER:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static enum frame_reason cause(const struct profile *p, uint32_t stack)
+{
+	enum frame_reason reason = frame_of(p, stack)->reason;
+	uint32_t parent = p->stacks[stack].parent;
+
+	if (reason == REASON_GVL_HELD || !parent)
+		return reason;
+	if (may_be_idle(reason) && frame_of(p, parent)->reason != REASON_WAITED_BEFORE &&
+	    is_idle(p, parent))
+		return REASON_WAIT_IDLE;
+	return reason == REASON_WAIT_LOCK ? reason_of_futex(p, parent) : reason;
+}
+
+/* A frame that has @reason. */
+static int add_frame(struct profile *p, enum frame_reason reason, uint32_t *ret)
+{
+	struct profile_frame frame = { .kind = FRAME_WAIT,
+				       .module = PROFILE_NONE,
+				       .reason = reason };
+	const char *label = frame_reason_label(reason);
+	int r;
+
+	r = intern_add(&p->strings, label, strlen(label), &frame.name, NULL);
+	if (!r)
+		r = RESERVE_ONE(p->frames, p->n_frames, p->cap_frames);
+	if (r)
+		return r;
+	*ret = (uint32_t)p->n_frames;
+	p->frames[p->n_frames++] = frame;
+	return 0;
+}
+
+int wait_causes(struct profile *p)
+{
+	uint32_t frames[FRAME_REASON_COUNT], *frame;
+	int r = 0;
+
+	for (size_t i = 0; i < FRAME_REASON_COUNT; i++)
+		frames[i] = PROFILE_NONE;
+	for (size_t i = 1; i < p->n_stacks && !r; i++) {
+		enum frame_reason reason;
+
+		if (frame_of(p, (uint32_t)i)->kind != FRAME_WAIT)
+			continue;
+		reason = cause(p, (uint32_t)i);
+		if (reason == frame_of(p, (uint32_t)i)->reason)
+			continue;
+		frame = &frames[reason];
+		if (*frame == PROFILE_NONE)
+			r = add_frame(p, reason, frame);
+		if (!r)
+			p->stacks[i].frame = *frame;
+	}
+	return r;
+}

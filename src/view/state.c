@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "view/state.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/parse.h"
+#include "profile/profile.h"
+#include "profile/reason.h"
+
+static const struct {
+	const char *word, *text;
+	enum frame_reason reason;
+} states[STATES] = {
+	[STATE_USER] = { "user", "runs Ruby and native code", REASON_NONE },
+	[STATE_SYSTEM] = { "system", "runs in the kernel", REASON_NONE },
+	[STATE_WAIT_CPU] = { "wait-cpu", "waits for a CPU", REASON_WAIT_CPU },
+	[STATE_GVL] = { "gvl", "waits for the GVL", REASON_WAIT_GVL },
+	[STATE_LOCK] = { "lock", "waits for a lock", REASON_WAIT_LOCK },
+	[STATE_FAULT] = { "fault", "waits for a page of memory", REASON_WAIT_FAULT },
+	[STATE_DISK] = { "disk", "waits for a file", REASON_WAIT_DISK },
+	[STATE_NETWORK] = { "network", "waits for the network", REASON_WAIT_NETWORK },
+	[STATE_PIPE] = { "pipe", "waits for a pipe", REASON_WAIT_PIPE },
+	[STATE_TIMER] = { "timer", "sleeps", REASON_WAIT_TIMER },
+	[STATE_CHILD] = { "child", "waits for a child process", REASON_WAIT_CHILD },
+	[STATE_STOPPED] = { "stopped", "is stopped", REASON_WAIT_STOPPED },
+	[STATE_OTHER] = { "other", "waits for something else", REASON_WAIT_OTHER },
+	[STATE_IDLE] = { "idle", "waits for something to do", REASON_WAIT_IDLE },
+};
+
+const char *state_word(size_t state)
+{
+	return state < STATES ? states[state].word : NULL;
+}
+
+const char *state_text(enum thread_state state)
+{
+	return states[state].text;
+}
+
+static uint8_t state_of_reason(uint32_t reason)
+{
+	for (size_t i = STATE_WAIT_CPU; i < STATES; i++)
+		if (states[i].reason == reason)
+			return (uint8_t)i;
+	return STATE_OTHER; /* known to a newer rbpf alone */
+}
+
+int state_of_stacks(const struct profile *p, uint8_t **ret)
+{
+	uint8_t *of = calloc(p->n_stacks + 1, sizeof(*of));
+
+	if (!of)
+		return -ENOMEM;
+	for (size_t i = 1; i < p->n_stacks; i++) {
+		const struct profile_frame *f = &p->frames[p->stacks[i].frame];
+		uint32_t parent = p->stacks[i].parent;
+
+		if (f->kind != FRAME_WAIT || f->reason == REASON_GVL_HELD)
+			continue;
+		of[i] = state_of_reason(f->reason);
+		if (parent && p->frames[p->stacks[parent].frame].reason == REASON_GVL_HELD)
+			of[i] |= STATE_HELD;
+	}
+	*ret = of;
+	return 0;
+}
+
+/* The set that one word means; 0: none. */
+static uint32_t set_of(const char *word)
+{
+	if (!strcmp(word, "wait"))
+		return ((1u << STATES) - 1) & ~(1u << STATE_USER | 1u << STATE_SYSTEM);
+	for (size_t i = 0; i < STATES; i++)
+		if (!strcmp(word, states[i].word))
+			return 1u << i;
+	return 0;
+}
+
+int state_set_parse(const char *words, uint32_t *ret, struct err *err)
+{
+	_cleanup_free_ char *copy = strdup(words);
+	char *rest = copy, *word;
+
+	if (!copy)
+		return err_oom(err);
+	*ret = 0;
+	while ((word = strsep(&rest, ","))) {
+		uint32_t set = set_of(word);
+
+		if (!set) {
+			err_set(err, -EINVAL, ERR_USAGE, "unknown state '%s'", word);
+			return err_hint(err, "user, system, wait-cpu, gvl, lock, fault, disk, network, "
+					     "pipe, timer, child, stopped, other, idle; wait: all but "
+					     "the first two");
+		}
+		*ret |= set;
+	}
+	return 0;
+}

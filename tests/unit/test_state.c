@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* States of threads, and what is selected and added up by them. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "profile/reason.h"
+#include "support/profile_builder.h"
+#include "view/filter.h"
+#include "view/flat.h"
+#include "view/state.h"
+
+static struct profile_builder b;
+static uint32_t thread;
+
+static uint32_t push_reason(uint32_t stack, enum frame_reason reason)
+{
+	const struct profile_frame frame = { .kind = frame_reason_kind(reason),
+					     .module = PROFILE_NONE,
+					     .name = builder_str(&b, frame_reason_label(reason)),
+					     .reason = reason };
+
+	return builder_stack(&b, stack, builder_add_frame(&b, &frame));
+}
+
+/* Foo#bar: 1 in user mode, 2 in the kernel, 4 for the GVL, 8 for the disk, 16 so with the GVL. */
+static void setup(void)
+{
+	uint32_t bar;
+
+	builder_init(&b);
+	thread = builder_thread(&b, builder_process(&b, 42, "ruby app.rb"), 42, "main");
+	bar = builder_path(&b, "<main>|Foo#bar");
+	builder_sample(&b, thread, bar, 1, 0);
+	builder_sample(&b, thread, bar, 2, SAMPLE_KERNEL);
+	builder_sample(&b, thread, push_reason(bar, REASON_WAIT_GVL), 4, 0);
+	builder_sample(&b, thread, push_reason(bar, REASON_WAIT_DISK), 8, 0);
+	builder_sample(&b, thread,
+		       push_reason(push_reason(bar, REASON_GVL_HELD), REASON_WAIT_DISK), 16, 0);
+}
+
+static void teardown(void)
+{
+	builder_deinit(&b);
+}
+
+TestSuite(state, .init = setup, .fini = teardown);
+
+static void expect_rows(const struct view_filter *f, enum flat_by by, const char *want)
+{
+	struct buf got _cleanup_buf_ = BUF_INIT;
+	_cleanup_flat_ struct flat flat = FLAT_INIT;
+	const struct profile *p = &b.out.profile;
+
+	cr_assert_eq(flat_build(p, f, by, FLAT_SORT_SELF, &flat), 0);
+	for (size_t i = 0; i < flat.n_rows; i++) {
+		const struct flat_row *row = &flat.rows[i];
+
+		if (by == FLAT_BY_STATE)
+			buf_addf(&got, "%s%s %d\n", state_word(row->id & STATE_MASK),
+				 row->id & STATE_HELD ? "+gvl" : "", (int)row->self_value);
+		else
+			buf_addf(&got, "%s %d %d\n",
+				 profile_str(p, p->frames[row->frame].name), (int)row->self_value,
+				 (int)row->total_value);
+	}
+	cr_expect_str_eq(buf_str(&got), want, "%s", buf_str(&got));
+}
+
+Test(state, rows)
+{
+	expect_rows(NULL, FLAT_BY_STATE, "disk+gvl 16\ndisk 8\ngvl 4\nsystem 2\nuser 1\n");
+	/* The time of a wait is the method's. */
+	expect_rows(NULL, FLAT_BY_FUNCTION,
+		    "Foo#bar 31 31\n<main> 0 31\n(waits for a file) 0 24\n"
+		    "(holds the GVL) 0 16\n(waits for the GVL) 0 4\n");
+}
+
+Test(state, selection)
+{
+	static const struct {
+		const char *words, *rows;
+	} cases[] = {
+		{ "gvl", "gvl 4\n" },
+		{ "disk", "disk+gvl 16\ndisk 8\n" },
+		{ "user,gvl", "gvl 4\nuser 1\n" },
+		{ "wait", "disk+gvl 16\ndisk 8\ngvl 4\n" },
+		{ "system", "system 2\n" },
+		{ "child", "" },
+	};
+	struct view_filter f = VIEW_FILTER_INIT;
+	struct err err = { 0 };
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		cr_assert_eq(state_set_parse(cases[i].words, &f.states, &err), 0);
+		expect_rows(&f, FLAT_BY_STATE, cases[i].rows);
+	}
+	cr_expect_eq(state_set_parse("gvl,foo", &f.states, &err), -EINVAL);
+	cr_expect_str_eq(err.msg, "unknown state 'foo'");
+	cr_expect_eq(state_set_parse("", &f.states, &err), -EINVAL);
+}
+
+Test(state, words)
+{
+	for (size_t i = 0; i < STATES; i++) {
+		uint32_t set;
+		struct err err = { 0 };
+
+		cr_expect_eq(state_set_parse(state_word(i), &set, &err), 0);
+		cr_expect_eq(set, 1u << i);
+		cr_expect_gt(strlen(state_text(i)), 0);
+	}
+	cr_expect_null(state_word(STATES));
+}

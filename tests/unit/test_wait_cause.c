@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What waits are, from the methods that wait. */
+#include <criterion/criterion.h>
+
+#include "base/array.h"
+#include "profile/reason.h"
+#include "profile/wait_cause.h"
+#include "support/profile_builder.h"
+
+static struct profile_builder b;
+
+static void setup(void)
+{
+	builder_init(&b);
+}
+
+static void teardown(void)
+{
+	builder_deinit(&b);
+}
+
+TestSuite(wait_cause, .init = setup, .fini = teardown);
+
+static uint32_t push(uint32_t stack, enum frame_kind kind, const char *name, const char *file)
+{
+	return builder_stack(&b, stack, builder_frame(&b, kind, name, file, 1, 1));
+}
+
+static uint32_t push_reason(uint32_t stack, enum frame_reason reason)
+{
+	const struct profile_frame frame = { .kind = frame_reason_kind(reason),
+					     .module = PROFILE_NONE,
+					     .name = builder_str(&b, frame_reason_label(reason)),
+					     .reason = reason };
+
+	return builder_stack(&b, stack, builder_add_frame(&b, &frame));
+}
+
+static enum frame_reason reason_of(uint32_t stack)
+{
+	return b.out.profile.frames[b.out.profile.stacks[stack].frame].reason;
+}
+
+/* A C method that application code calls and that waits in futex(2). */
+Test(wait_cause, methods)
+{
+	static const struct {
+		const char *method;
+		enum frame_reason reason;
+	} cases[] = {
+		{ "Kernel#sleep", REASON_WAIT_TIMER },
+		{ "Thread::Mutex#lock", REASON_WAIT_LOCK },
+		{ "Thread::Mutex#sleep", REASON_WAIT_TIMER },
+		{ "Thread::Queue#pop", REASON_WAIT_LOCK },
+		{ "Process.wait", REASON_WAIT_CHILD },
+		{ "TCPSocket#initialize", REASON_WAIT_NETWORK },
+		{ "Foo#sleep", REASON_WAIT_LOCK },
+	};
+	uint32_t app = push(0, FRAME_RUBY, "Foo#bar", "/app/foo.rb"), stacks[ARRAY_SIZE(cases)];
+	uint32_t condition, other;
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		stacks[i] = push(app, FRAME_CFUNC, cases[i].method, "/app/foo.rb");
+		stacks[i] = push(stacks[i], FRAME_NATIVE, "futex_wait", "/libc.so");
+		stacks[i] = push_reason(stacks[i], REASON_WAIT_LOCK);
+	}
+	condition = push(app, FRAME_CFUNC, "Thread::ConditionVariable#wait", "/app/foo.rb");
+	condition = push(condition, FRAME_CFUNC, "Thread::Mutex#sleep", "/app/foo.rb");
+	condition = push_reason(condition, REASON_WAIT_LOCK);
+	other = push(app, FRAME_CFUNC, "Kernel#sleep", "/app/foo.rb");
+	other = push_reason(other, REASON_WAIT_GVL);
+	cr_assert_eq(wait_causes(&b.out.profile), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		cr_expect_eq(reason_of(stacks[i]), cases[i].reason, "%s", cases[i].method);
+	cr_expect_eq(reason_of(condition), REASON_WAIT_LOCK, "it waits to be signalled");
+	cr_expect_eq(reason_of(other), REASON_WAIT_GVL, "only of futex(2) the method tells");
+}
+
+/* Pools and servers that have nothing to do; but not what is called by what they do. */
+Test(wait_cause, idle)
+{
+	uint32_t pool = push(0, FRAME_RUBY, "block in Puma::ThreadPool#spawn_thread",
+			     "/gems/puma-6.4.2/lib/puma/thread_pool.rb");
+	uint32_t wait = push(pool, FRAME_CFUNC, "Thread::ConditionVariable#wait", "/x.rb");
+	uint32_t app = push(pool, FRAME_RUBY, "Foo#bar", "/app/foo.rb");
+	uint32_t lock = push(app, FRAME_CFUNC, "Thread::Queue#pop", "/app/foo.rb");
+	uint32_t fetch = push(0, FRAME_RUBY, "Sidekiq::BasicFetch#retrieve_work", "/s/fetch.rb");
+	uint32_t redis = push(fetch, FRAME_RUBY, "RedisClient#call", "/gems/redis/client.rb");
+	uint32_t timer = push_reason(0, REASON_NATIVE_THREAD);
+	uint32_t early = push_reason(0, REASON_WAITED_BEFORE);
+	uint32_t runs = push_reason(pool, REASON_WAIT_CPU), gvl = push_reason(wait, REASON_WAIT_GVL);
+	uint32_t held = push_reason(push_reason(app, REASON_GVL_HELD), REASON_WAIT_TIMER);
+
+	wait = push_reason(wait, REASON_WAIT_LOCK);
+	lock = push_reason(lock, REASON_WAIT_LOCK);
+	redis = push_reason(redis, REASON_WAIT_NETWORK);
+	timer = push_reason(timer, REASON_WAIT_PIPE);
+	early = push_reason(early, REASON_WAIT_LOCK);
+	cr_assert_eq(wait_causes(&b.out.profile), 0);
+	cr_expect_eq(reason_of(wait), REASON_WAIT_IDLE);
+	cr_expect_eq(reason_of(lock), REASON_WAIT_LOCK);
+	cr_expect_eq(reason_of(redis), REASON_WAIT_IDLE);
+	cr_expect_eq(reason_of(timer), REASON_WAIT_IDLE);
+	cr_expect_eq(reason_of(early), REASON_WAIT_LOCK, "it may be anything");
+	cr_expect_eq(reason_of(runs), REASON_WAIT_CPU);
+	cr_expect_eq(reason_of(gvl), REASON_WAIT_GVL);
+	cr_expect_eq(reason_of(held), REASON_WAIT_TIMER);
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Time off the CPU: from records of waits to samples. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "engine/engine.h"
+#include "profile/reason.h"
+#include "sample/collector_state.h"
+#include "support/collecting.h"
+
+TestSuite(waits, .timeout = 60);
+
+static struct collecting f;
+static struct target target;
+
+static void setup(void)
+{
+	struct profile_meta *meta;
+
+	collecting_init(&f, NULL);
+	failing_sink_deinit(&f.sink);
+	failing_sink_init(&f.sink, &(struct profile_sink_options) { .by_thread = true,
+								    .keep_samples = true,
+								    .event = RBPF_EVENT_WAIT });
+	meta = &f.sink.out.profile.meta;
+	meta->n_events = engine_events(&f.engine.engine, meta->events);
+	target = target_start();
+	collecting_start(&f, &target);
+}
+
+static void teardown(void)
+{
+	target_end(&target);
+	collecting_deinit(&f);
+}
+
+/* The target was off the CPU from @since to @until, and could run again at @woken, if that is not 0. */
+static void wait_for(enum rbpf_wait what, uint64_t since, uint64_t woken, uint64_t until,
+		     uint16_t flags)
+{
+	const struct rbpf_ring_wait rec = { .h.type = RBPF_RING_WAIT,
+					    .h.ts = until,
+					    .h.tgid = (uint32_t)target.pid,
+					    .h.tid = (uint32_t)target.pid,
+					    .since = since,
+					    .woken = woken,
+					    .wait = what,
+					    .flags = flags,
+					    .comm = "waiter" };
+
+	scripted_record(&f.engine, &rec, sizeof(rec));
+}
+
+/* "reason from-to", for each sample. */
+static void expect_samples(const char *want)
+{
+	const struct profile *p = collecting_profile(&f);
+	struct buf got _cleanup_buf_ = BUF_INIT;
+
+	collecting_poll(&f);
+	for (size_t i = 0; i < p->n_kept; i++) {
+		const struct profile_sample *s = &p->samples[i];
+		const struct profile_frame *frame = &p->frames[p->stacks[s->stack].frame];
+
+		cr_expect_eq(s->event, RBPF_EVENT_WAIT);
+		buf_addf(&got, "%s%s %d-%d", i ? ", " : "", frame_reason_word(frame->reason),
+			 (int)(s->ts - s->value), (int)s->ts);
+	}
+	cr_expect_str_eq(buf_str(&got), want, "%s", buf_str(&got));
+}
+
+/* A wait, and then for a CPU. */
+Test(waits, parts, .init = setup, .fini = teardown)
+{
+	wait_for(RBPF_WAIT_DISK, 100, 180, 200, 0);
+	wait_for(RBPF_WAIT_CPU, 300, 300, 310, 0);
+	wait_for(RBPF_WAIT_GVL, 400, 0, 500, 0);
+	wait_for(RBPF_WAIT_LOCK, 600, 600, 600, 0);
+	expect_samples("wait-disk 100-180, wait-cpu 180-200, wait-cpu 300-310, wait-gvl 400-500");
+	collecting_finish(&f);
+	cr_expect_eq(f.totals.samples, 4);
+	cr_expect_eq(f.totals.cpu_sampled_ns, 0);
+	cr_expect_str_eq(collecting_str(&f, collecting_thread(&f, target.pid)->name), "waiter");
+}
+
+/* What has been sent of a wait that goes on is not counted again, nor is any time twice. */
+Test(waits, that_go_on, .init = setup, .fini = teardown)
+{
+	wait_for(RBPF_WAIT_NETWORK, 100, 0, 200, RBPF_WAIT_OPEN);
+	wait_for(RBPF_WAIT_NETWORK, 100, 0, 300, RBPF_WAIT_OPEN);
+	wait_for(RBPF_WAIT_NETWORK, 100, 350, 360, RBPF_WAIT_OPEN);
+	wait_for(RBPF_WAIT_NETWORK, 100, 350, 355, 0);
+	wait_for(RBPF_WAIT_NETWORK, 100, 350, 400, 0);
+	wait_for(RBPF_WAIT_PIPE, 390, 0, 450, 0);
+	expect_samples("wait-network 100-200, wait-network 200-300, wait-network 300-350, "
+		       "wait-cpu 350-360, wait-cpu 360-400, wait-pipe 400-450");
+	collecting_finish(&f);
+}
+
+/* The table of stacks may forget the stack of a long wait, but not what is known of the wait. */
+Test(waits, longer_than_stacks_are_known, .init = setup, .fini = teardown)
+{
+	const struct profile *p = collecting_profile(&f);
+
+	wait_for(RBPF_WAIT_LOCK, 100, 0, 200, RBPF_WAIT_OPEN | RBPF_WAIT_HELD);
+	collecting_poll(&f);
+	stack_table_forget(&f.c->stacks);
+	wait_for(RBPF_WAIT_LOCK, 100, 0, 300, RBPF_WAIT_OPEN | RBPF_WAIT_HELD);
+	wait_for(RBPF_WAIT_LOCK, 100, 310, 320, RBPF_WAIT_HELD);
+	expect_samples("wait-lock 100-200, wait-lock 200-300, wait-lock 300-310, wait-cpu 310-320");
+	cr_expect_eq(p->samples[0].stack, p->samples[1].stack);
+	cr_expect_eq(p->samples[0].stack, p->samples[2].stack);
+	cr_expect_eq(p->frames[p->stacks[p->stacks[p->samples[3].stack].parent].frame].reason,
+		     REASON_GVL_HELD);
+	collecting_finish(&f);
+}
+
+Test(waits, of_no_use, .init = setup, .fini = teardown)
+{
+	const struct rbpf_ring_wait rec = { .h.type = RBPF_RING_WAIT, .h.tgid = 1, .h.ts = 5 };
+
+	scripted_record(&f.engine, &rec, sizeof(rec)); /* of a process that is not followed */
+	wait_for(RBPF_WAIT_DISK, 200, 0, 100, 0);      /* it ends before it begins */
+	expect_samples("");
+	collecting_finish(&f);
+}
