@@ -170,14 +170,29 @@ int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_st
 	return 0;
 }
 
-SEC("tp_btf/sched_wakeup")
-int BPF_PROG(on_wakeup, struct task_struct *task)
+/* @task can run. */
+static __always_inline void wait_woken(const struct task_struct *task)
 {
 	__u32 tid = task->pid;
 	struct wait *wait = bpf_map_lookup_elem(&waits, &tid);
 
 	if (wait && wait->since && !wait->woken)
 		wait->woken = bpf_ktime_get_ns();
+}
+
+/* Its CPU is told, which it may take a while to notice. */
+SEC("tp_btf/sched_waking")
+int BPF_PROG(on_waking, struct task_struct *task)
+{
+	wait_woken(task);
+	return 0;
+}
+
+/* Its CPU has noticed. When it was told, on_switch() may not yet have come to where it notes the wait. */
+SEC("tp_btf/sched_wakeup")
+int BPF_PROG(on_wakeup, struct task_struct *task)
+{
+	wait_woken(task);
 	return 0;
 }
 

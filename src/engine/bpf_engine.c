@@ -159,6 +159,7 @@ static void leave_out_sampling(struct rbpf_bpf *skel)
 static void leave_out_waits(struct rbpf_bpf *skel)
 {
 	bpf_program__set_autoload(skel->progs.on_switch, false);
+	bpf_program__set_autoload(skel->progs.on_waking, false);
 	bpf_program__set_autoload(skel->progs.on_wakeup, false);
 	bpf_program__set_autoload(skel->progs.open_waits, false);
 }
@@ -221,9 +222,11 @@ static int attach_waits(struct bpf_engine *s, struct err *err)
 	if (!s->opts.waits || s->skel->links.on_switch)
 		return 0;
 	s->skel->links.on_switch = bpf_program__attach(s->skel->progs.on_switch);
+	s->skel->links.on_waking = bpf_program__attach(s->skel->progs.on_waking);
 	s->skel->links.on_wakeup = bpf_program__attach(s->skel->progs.on_wakeup);
 	s->skel->links.open_waits = bpf_program__attach(s->skel->progs.open_waits);
-	if (!s->skel->links.on_switch || !s->skel->links.on_wakeup || !s->skel->links.open_waits)
+	if (!s->skel->links.on_switch || !s->skel->links.on_waking || !s->skel->links.on_wakeup ||
+	    !s->skel->links.open_waits)
 		return refused(-errno, "attach to switches and wake-ups of threads", err);
 	return engine_open_waits(&s->engine, err);
 }
@@ -231,8 +234,9 @@ static int attach_waits(struct bpf_engine *s, struct err *err)
 static void detach_waits(struct bpf_engine *s)
 {
 	bpf_link__destroy(s->skel->links.on_switch);
+	bpf_link__destroy(s->skel->links.on_waking);
 	bpf_link__destroy(s->skel->links.on_wakeup);
-	s->skel->links.on_switch = s->skel->links.on_wakeup = NULL;
+	s->skel->links.on_switch = s->skel->links.on_waking = s->skel->links.on_wakeup = NULL;
 }
 
 static int handle_record(void *arg, void *data, size_t len)

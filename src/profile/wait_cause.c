@@ -10,7 +10,11 @@
 #include "profile/reason.h"
 #include "profile/reserve.h"
 
-/* Methods that wait in futex(2), by their labels, and for what; what else waits there is a lock. */
+/*
+ * Methods that wait in futex(2), by their labels, and for what; what else waits there is a lock. One of
+ * the threads of a Ruby that wait in this way does so in poll(2), for signals, which come through a pipe
+ * (up to 3.2; thread_pthread.c, native_ppoll_sleep()).
+ */
 static const struct {
 	const char *label;
 	enum frame_reason reason;
@@ -19,6 +23,17 @@ static const struct {
 	{ "Kernel.sleep", REASON_WAIT_TIMER },
 	{ "Thread.stop", REASON_WAIT_TIMER },
 	{ "Thread::Mutex#sleep", REASON_WAIT_TIMER }, /* that of a ConditionVariable is none */
+	{ "Thread::Mutex#lock", REASON_WAIT_LOCK },
+	{ "Thread::Mutex#synchronize", REASON_WAIT_LOCK },
+	{ "Thread::ConditionVariable#wait", REASON_WAIT_LOCK },
+	{ "Thread::Queue#pop", REASON_WAIT_LOCK },
+	{ "Thread::SizedQueue#pop", REASON_WAIT_LOCK },
+	{ "Thread::SizedQueue#push", REASON_WAIT_LOCK },
+	{ "Thread#join", REASON_WAIT_LOCK },
+	{ "Thread#value", REASON_WAIT_LOCK },
+	{ "Monitor#enter", REASON_WAIT_LOCK },
+	{ "Monitor#synchronize", REASON_WAIT_LOCK },
+	{ "Monitor#wait_for_cond", REASON_WAIT_LOCK },
 	{ "Kernel#`", REASON_WAIT_CHILD },
 	{ "Kernel#system", REASON_WAIT_CHILD },
 	{ "Process.wait", REASON_WAIT_CHILD },
@@ -118,13 +133,26 @@ static bool is_rubys_own(const char *file)
 /* How far out the methods are looked for that fetch a job: what they call is not deep. */
 #define IDLE_DEPTH 40
 
+/*
+ * Whether the stack says that it is of a thread that runs no Ruby: the VM's timer, or one whose Ruby thread
+ * has ended and that is kept for the next.
+ */
+static bool is_native_thread(const struct profile *p, uint32_t stack)
+{
+	while (stack && frame_of(p, stack)->reason != REASON_NATIVE_THREAD &&
+	       frame_of(p, stack)->reason != REASON_THREAD_ENDS)
+		stack = p->stacks[stack].parent;
+	return stack;
+}
+
 static bool is_idle(const struct profile *p, uint32_t stack)
 {
+	uint32_t innermost = stack;
 	bool nearest = true;
 
 	stack = find_method(p, stack);
 	if (!stack)
-		return true; /* of a thread that runs no Ruby, as the VM's timer does */
+		return is_native_thread(p, innermost);
 	for (int i = 0; stack && i < IDLE_DEPTH; i++) {
 		const struct profile_frame *f = frame_of(p, stack);
 		const char *file = profile_str(p, f->file);
@@ -141,24 +169,28 @@ static bool is_idle(const struct profile *p, uint32_t stack)
 	return false;
 }
 
-/* What the innermost method of @stack waits for in futex(2). */
-static enum frame_reason reason_of_futex(const struct profile *p, uint32_t stack)
+/* What the innermost method of @stack waits for in futex(2), or in poll(2); @seen if nothing tells. */
+static enum frame_reason reason_of_method(const struct profile *p, uint32_t stack,
+					  enum frame_reason seen)
 {
 	uint32_t caller;
 	const char *label;
 
 	stack = find_method(p, stack);
 	if (!stack)
-		return REASON_WAIT_LOCK;
+		return seen;
 	label = profile_str(p, frame_of(p, stack)->name);
 	caller = find_method(p, p->stacks[stack].parent);
+	/* In futex(2) without descriptors; otherwise in poll(2) or the like, and for them. */
+	if (!strcmp(label, "IO.select") || !strcmp(label, "Kernel#select"))
+		return seen == REASON_WAIT_LOCK ? REASON_WAIT_TIMER : seen;
 	if (!strcmp(label, "Thread::Mutex#sleep") && caller &&
 	    !strcmp(profile_str(p, frame_of(p, caller)->name), "Thread::ConditionVariable#wait"))
 		return REASON_WAIT_LOCK;
 	for (size_t i = 0; i < ARRAY_SIZE(methods); i++)
 		if (!strcmp(label, methods[i].label))
 			return methods[i].reason;
-	return REASON_WAIT_LOCK;
+	return seen;
 }
 
 /* Whether a pool may wait in this way for something to do. */
@@ -184,10 +216,11 @@ static enum frame_reason cause(const struct profile *p, uint32_t stack)
 
 	if (reason == REASON_GVL_HELD || !parent)
 		return reason;
-	if (may_be_idle(reason) && frame_of(p, parent)->reason != REASON_WAITED_BEFORE &&
-	    is_idle(p, parent))
+	if (may_be_idle(reason) && is_idle(p, parent))
 		return REASON_WAIT_IDLE;
-	return reason == REASON_WAIT_LOCK ? reason_of_futex(p, parent) : reason;
+	if (reason != REASON_WAIT_LOCK && reason != REASON_WAIT_PIPE)
+		return reason;
+	return reason_of_method(p, parent, reason);
 }
 
 /* A frame that has @reason. */

@@ -57,7 +57,7 @@ Test(wait_cause, methods)
 		{ "Foo#sleep", REASON_WAIT_LOCK },
 	};
 	uint32_t app = push(0, FRAME_RUBY, "Foo#bar", "/app/foo.rb"), stacks[ARRAY_SIZE(cases)];
-	uint32_t condition, other;
+	uint32_t condition, other, signals, read;
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		stacks[i] = push(app, FRAME_CFUNC, cases[i].method, "/app/foo.rb");
@@ -69,10 +69,16 @@ Test(wait_cause, methods)
 	condition = push_reason(condition, REASON_WAIT_LOCK);
 	other = push(app, FRAME_CFUNC, "Kernel#sleep", "/app/foo.rb");
 	other = push_reason(other, REASON_WAIT_GVL);
+	/* A thread that sleeps, and is the one that signals come to; one that reads. */
+	signals = push_reason(push(app, FRAME_CFUNC, "Kernel#sleep", "/app/foo.rb"),
+			      REASON_WAIT_PIPE);
+	read = push_reason(push(app, FRAME_CFUNC, "IO#read", "/app/foo.rb"), REASON_WAIT_PIPE);
 	cr_assert_eq(wait_causes(&b.out.profile), 0);
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
 		cr_expect_eq(reason_of(stacks[i]), cases[i].reason, "%s", cases[i].method);
 	cr_expect_eq(reason_of(condition), REASON_WAIT_LOCK, "it waits to be signalled");
+	cr_expect_eq(reason_of(signals), REASON_WAIT_TIMER);
+	cr_expect_eq(reason_of(read), REASON_WAIT_PIPE);
 	cr_expect_eq(reason_of(other), REASON_WAIT_GVL, "only of futex(2) the method tells");
 }
 
@@ -88,6 +94,7 @@ Test(wait_cause, idle)
 	uint32_t redis = push(fetch, FRAME_RUBY, "RedisClient#call", "/gems/redis/client.rb");
 	uint32_t timer = push_reason(0, REASON_NATIVE_THREAD);
 	uint32_t early = push_reason(0, REASON_WAITED_BEFORE);
+	uint32_t lost = push_reason(push_reason(0, REASON_STACK_LOST), REASON_WAIT_LOCK);
 	uint32_t runs = push_reason(pool, REASON_WAIT_CPU), gvl = push_reason(wait, REASON_WAIT_GVL);
 	uint32_t held = push_reason(push_reason(app, REASON_GVL_HELD), REASON_WAIT_TIMER);
 
@@ -102,6 +109,7 @@ Test(wait_cause, idle)
 	cr_expect_eq(reason_of(redis), REASON_WAIT_IDLE);
 	cr_expect_eq(reason_of(timer), REASON_WAIT_IDLE);
 	cr_expect_eq(reason_of(early), REASON_WAIT_LOCK, "it may be anything");
+	cr_expect_eq(reason_of(lost), REASON_WAIT_LOCK, "so may this");
 	cr_expect_eq(reason_of(runs), REASON_WAIT_CPU);
 	cr_expect_eq(reason_of(gvl), REASON_WAIT_GVL);
 	cr_expect_eq(reason_of(held), REASON_WAIT_TIMER);

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# frozen_string_literal: true
+
+# Time off the CPU, compared with what programs measure of themselves (tests/programs/states.rb).
+
+require_relative 'support'
+
+class StatesTest < LiveTest
+  SECONDS = 1.5
+  PART = 0.03
+
+  # Around what is measured: reading clocks, /proc, and getting the GVL back.
+  SLACK = 15_000_000 # ns
+
+  SCENARIOS = %w[sleep_ burn pipe socket select_ child mutex monitor queue condition flock stopped gvl].freeze
+  HELD = RubyInstall.under_test.at_least?('3.0') ? %w[held] : []
+
+  # All at once: what waits takes no CPU time. One after the other they would take that many times as long.
+  def test_each_state_is_what_the_program_measured
+    targets = (SCENARIOS + HELD).to_h { |name| [name, start('states.rb', name, SECONDS)] }
+    record_states(targets.values)
+    wrong = targets.flat_map do |name, target|
+      target.wait_for('threads')['threads'].flat_map { |said| wrong_states(name, said) }
+    end
+    assert_empty wrong, wrong.join("\n")
+  end
+
+  private
+
+  def record_states(targets)
+    rbpf = attach(targets, '--mode', 'states', '--no-children')
+    targets.each(&:go)
+    targets.each { |target| target.wait_for('ready') }
+    said = rbpf.stop
+    assert_equal 0, said.code, said.err
+    assert_equal 0, recording.totals['lost']
+  end
+
+  # What is other than the thread said.
+  def wrong_states(name, said)
+    found = states_of(said['tid'])
+    expected = said['waits'].merge('wait-cpu' => said['queued'])
+    wrong = expected.reject { |state, ns| near?(ns, found[[state, false]] + found[[state, true]]) }
+    held = said['held'].reject { |state, ns| near?(ns, found[[state, true]]) }
+    wrong.update(held.transform_keys { |state| "#{state}, GVL held" })
+    wrong.map { |what, ns| "#{name}: #{what} #{ns}, not as in #{found}" }
+  end
+
+  def near?(expected, found)
+    (expected - found).abs <= (expected * PART) + SLACK + stolen_ns
+  end
+
+  # {[STATE, GVL held]: ns}
+  def states_of(tid)
+    rows = recording.rows('--by', 'state', '--tid', tid.to_s)
+    rows.to_h { |row| [[row['state'], row['gvl_held'] == 1], row['self_ns']] }.tap { |h| h.default = 0 }
+  end
+end
