@@ -148,7 +148,7 @@ int BPF_PROG(on_free, struct task_struct *task)
 	if (!bpf_map_lookup_elem(&procs, &tgid))
 		return 0;
 	if (waits_too)
-		bpf_map_delete_elem(&waits, &tid);
+		wait_forget(tid);
 	send_life(RBPF_RING_FREE, task, 0, 0, NULL);
 	if ((__u32)task->pid == tgid) {
 		bpf_map_delete_elem(&procs, &tgid);

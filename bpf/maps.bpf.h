@@ -21,11 +21,34 @@ struct wait {
 	__u64 since;
 	__u64 woken;
 	__u64 stack, native;
+	__u64 gvl; /* RBPF_WAIT_GVL, RBPF_WAIT_HELD: of which struct gvl; 0: it is not known */
 	__u32 tgid;
 	__u16 wait;
 	__u16 status;
 	__u16 flags;
 	__u16 pad[3];
+};
+
+struct gvl_key {
+	__u64 at; /* its ractor; in a Ruby without them, the head of its queue */
+	__u32 tgid;
+	__u32 pad; /* zero */
+};
+
+/*
+ * A GVL: how long threads have waited for it, added up, is
+ *
+ *	ended + n * now - since,   @since being the sum of the times when those n that wait began to
+ *
+ * in µs. Both change at once, since they are one word; what a holder has caused of it is what it has become
+ * more, at most once: @charged.
+ */
+#define GVL_N_SHIFT 54
+struct gvl {
+	__u64 waiting; /* n << GVL_N_SHIFT | since */
+	__u64 ended;   /* of waits that have ended */
+	__u64 charged;
+	__u64 base; /* ns, CLOCK_MONOTONIC: from which on times count */
 };
 
 /* The record that the iterator program registers() fills in: the BPF stack is too small for it. */
@@ -137,6 +160,14 @@ struct {
 	__type(key, __u32); /* tid */
 	__type(value, struct wait);
 } waits SEC(".maps");
+
+/* Sized at load, as waits[]. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct gvl_key);
+	__type(value, struct gvl);
+} gvls SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);

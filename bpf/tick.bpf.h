@@ -3,7 +3,7 @@
 #ifndef RBPF_TICK_BPF_H
 #define RBPF_TICK_BPF_H
 
-#include "sample.bpf.h"
+#include "gvl.bpf.h"
 
 /*
  * Runs at each tick of the clock of a thread or, with --all-ruby, of a CPU. Most ticks of a CPU
@@ -26,6 +26,8 @@ int tick(struct bpf_perf_event_data *ctx)
 	else
 		sample_kernel_stack(w, ctx);
 	r = sample_thread(w, walk_id, RBPF_EVENT_CPU, ctx->sample_period);
+	if (waits_too)
+		gvl_send(walk_id);
 	count_add(RBPF_CNT_SAMPLE_NS, bpf_ktime_get_ns() - w->sample.h.ts);
 	return r;
 }

@@ -11,61 +11,8 @@
 #ifndef RBPF_WAIT_BPF_H
 #define RBPF_WAIT_BPF_H
 
-#include "sample.bpf.h"
+#include "gvl.bpf.h"
 #include "syscall.bpf.h"
-
-#define GVL_QUEUE_STEPS 64 /* nodes of the queue that are followed to its head */
-
-/* struct list_node, ccan/list/list.h; the head of a list is one, too */
-struct gvl_node {
-	__u64 next, prev;
-};
-
-/*
- * Whether the thread that was walked stands in the queue of those that wait for the GVL. A node that
- * was removed keeps its pointers, but its neighbours do not point to it. A thread comes in at the
- * end: so mostly the head is next.
- */
-__noinline int gvl_is_waited_for(__u32 walk_id)
-{
-	struct walk *w = walk_state(walk_id);
-	struct gvl_node at, next;
-	__u64 head, node, addr;
-	int i;
-
-	if (!w || !w->layout.th_ready || w->sample.status != RBPF_OK)
-		return 0;
-	head = w->th_ractor ? w->th_ractor + w->layout.ractor_gvl_queue : w->layout.gvl_queue;
-	if (!head || head == w->th_ractor)
-		return 0;
-	addr = node = w->th + w->layout.th_ready;
-	if (walk_read(&at, sizeof(at), node))
-		return 0;
-	for (i = 0; i < GVL_QUEUE_STEPS; i++) {
-		if (at.next == node || walk_read(&next, sizeof(next), at.next) || next.prev != addr)
-			return 0;
-		if (at.next == head)
-			return 1;
-		addr = at.next;
-		at = next;
-	}
-	return 0;
-}
-
-/* Whether the thread that was walked holds the GVL. */
-__noinline int gvl_is_held(__u32 walk_id)
-{
-	struct walk *w = walk_state(walk_id);
-	__u64 at, owner = 0;
-
-	if (!w || !w->layout.th_ready || w->sample.status != RBPF_OK)
-		return 0;
-	if (w->th_ractor)
-		at = w->layout.ractor_gvl_owner ? w->th_ractor + w->layout.ractor_gvl_owner : 0;
-	else
-		at = w->layout.gvl_owner;
-	return at && !walk_read(&owner, sizeof(owner), at) && owner == w->th;
-}
 
 static __always_inline __u32 task_state(const struct task_struct *task)
 {
@@ -115,10 +62,14 @@ static __always_inline void wait_begin(struct task_struct *task, bool preempted)
 	sample = &w->sample;
 	sample_stacks(walk_id);
 	wait.wait = wait_of(task, state);
-	if (wait.wait == RBPF_WAIT_LOCK && gvl_is_waited_for(walk_id))
+	gvl_send(walk_id);
+	if (wait.wait == RBPF_WAIT_LOCK && gvl_is_waited_for(walk_id)) {
 		wait.wait = RBPF_WAIT_GVL;
-	else if (gvl_is_held(walk_id))
+		gvl_wait_begin(gvl_of(w), sample->h.tgid, sample->h.ts);
+	} else if (gvl_is_held(walk_id, 0)) {
 		wait.flags = RBPF_WAIT_HELD;
+	}
+	wait.gvl = gvl_of(w);
 	wait.since = sample->h.ts;
 	wait.woken = state ? 0 : wait.since;
 	wait.tgid = sample->h.tgid;
@@ -134,6 +85,7 @@ static __always_inline void wait_begin(struct task_struct *task, bool preempted)
 static __always_inline void wait_send(const struct wait *wait, struct task_struct *task, __u64 now,
 				      __u32 flags)
 {
+	__u64 caused = wait->flags & RBPF_WAIT_HELD ? gvl_charge(wait->gvl, wait->tgid, now) : 0;
 	struct rbpf_ring_wait *rec = bpf_ringbuf_reserve(&ring, sizeof(*rec), 0);
 
 	if (!rec) {
@@ -149,6 +101,7 @@ static __always_inline void wait_send(const struct wait *wait, struct task_struc
 	rec->woken = wait->woken;
 	rec->stack = wait->stack;
 	rec->native = wait->native;
+	rec->caused = caused;
 	rec->wait = wait->wait;
 	rec->status = wait->status;
 	rec->flags = wait->flags | flags;
@@ -161,9 +114,13 @@ int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_st
 {
 	__u32 tid = next->pid;
 	struct wait *wait = bpf_map_lookup_elem(&waits, &tid);
+	__u64 now;
 
 	if (wait && wait->since) {
-		wait_send(wait, next, bpf_ktime_get_ns(), 0);
+		now = bpf_ktime_get_ns();
+		if (wait->wait == RBPF_WAIT_GVL)
+			gvl_wait_end(wait->gvl, wait->tgid, wait->since, wait->woken ?: now);
+		wait_send(wait, next, now, 0);
 		wait->since = 0;
 	}
 	wait_begin(prev, preempted);

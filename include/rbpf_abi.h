@@ -370,6 +370,8 @@ struct rbpf_ring_hdr {
 enum rbpf_event {
 	RBPF_EVENT_CPU = 0,  /* CPU time, in ns */
 	RBPF_EVENT_WAIT = 1, /* time off the CPU, in ns: each wait is one, with its exact length */
+	/* How long others waited for the GVL, in ns, while this thread had it. */
+	RBPF_EVENT_GVL = 2,
 	RBPF_EVENTS,
 };
 
@@ -423,6 +425,7 @@ struct rbpf_ring_wait {
 	__u64 woken;  /* since then it could run; 0: not yet */
 	__u64 stack;  /* as in rbpf_ring_sample */
 	__u64 native; /* so, too */
+	__u64 caused; /* RBPF_WAIT_HELD: a value of RBPF_EVENT_GVL, of this wait so far; else 0 */
 	__u32 wait;   /* enum rbpf_wait, up to woken */
 	__u16 status; /* enum rbpf_status */
 	__u16 flags;  /* RBPF_SAMPLE_*, RBPF_WAIT_* */
@@ -552,7 +555,7 @@ struct rbpf_thread {
 _Static_assert(sizeof(struct rbpf_frame) == 32, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_hdr) == 24, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_sample) == 72, "wire ABI");
-_Static_assert(sizeof(struct rbpf_ring_wait) == 80, "wire ABI");
+_Static_assert(sizeof(struct rbpf_ring_wait) == 88, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_stack) == 72, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_life) == 80, "wire ABI");
 _Static_assert(sizeof(struct rbpf_proc) == 216, "map ABI");

@@ -218,21 +218,14 @@ static int keep_wait(struct collector *c, struct tracked_process *p, struct trac
 	return r;
 }
 
-/* The part of the wait @rec that is [@from, @to), and for what. */
-static int wait_part(struct collector *c, struct tracked_process *p, struct tracked_thread *t,
-		     const struct rbpf_ring_wait *rec, enum rbpf_wait wait, bool with_ruby,
-		     uint64_t from, uint64_t to)
+/* @sample, of thread @t, with the stack of @rec where it waits for @wait. */
+static int wait_sample(struct collector *c, struct tracked_process *p, struct tracked_thread *t,
+		       const struct rbpf_ring_wait *rec, enum rbpf_wait wait, bool with_ruby,
+		       struct profile_sample *sample)
 {
-	struct profile_sample sample = { .ts = to,
-					 .value = to - from,
-					 .event = RBPF_EVENT_WAIT,
-					 .cpu = (uint16_t)rec->h.cpu,
-					 .thread = t->id };
 	struct sample_stack stack;
 	int r = 0;
 
-	if (from >= to)
-		return 0;
 	if (t->wait && t->wait_ns == rec->since)
 		stack = wait == RBPF_WAIT_CPU && rec->wait != RBPF_WAIT_CPU ? t->wait->runnable
 									    : t->wait->blocked;
@@ -240,10 +233,35 @@ static int wait_part(struct collector *c, struct tracked_process *p, struct trac
 		r = wait_stack(c, p, rec, wait, with_ruby, &stack);
 	if (r)
 		return r;
-	sample.stack = stack.stack;
-	sample.flags = stack.flags;
-	profile_count_sample(&c->totals, &sample, false);
-	return sink_sample(c->sink, &sample);
+	sample->cpu = (uint16_t)rec->h.cpu;
+	sample->thread = t->id;
+	sample->stack = stack.stack;
+	sample->flags = stack.flags;
+	profile_count_sample(&c->totals, sample, false);
+	return sink_sample(c->sink, sample);
+}
+
+/* The part of the wait @rec that is [@from, @to), and for what. */
+static int wait_part(struct collector *c, struct tracked_process *p, struct tracked_thread *t,
+		     const struct rbpf_ring_wait *rec, enum rbpf_wait wait, bool with_ruby,
+		     uint64_t from, uint64_t to)
+{
+	if (from >= to)
+		return 0;
+	return wait_sample(c, p, t, rec, wait, with_ruby,
+			   &(struct profile_sample) { .ts = to,
+						      .value = to - from,
+						      .event = RBPF_EVENT_WAIT });
+}
+
+/* What others waited for the GVL meanwhile. */
+static int wait_caused(struct collector *c, struct tracked_process *p, struct tracked_thread *t,
+		       const struct rbpf_ring_wait *rec, bool with_ruby)
+{
+	return wait_sample(c, p, t, rec, rec->wait, with_ruby,
+			   &(struct profile_sample) { .ts = rec->h.ts,
+						      .value = rec->caused,
+						      .event = RBPF_EVENT_GVL });
 }
 
 /*
@@ -267,6 +285,8 @@ static int handle_wait(struct collector *c, struct tracked_process *p,
 	if (end > t->waits_until_ns)
 		t->waits_until_ns = end;
 	r = wait_part(c, p, t, rec, rec->wait, with_ruby, from, woken);
+	if (!r && rec->caused)
+		r = wait_caused(c, p, t, rec, with_ruby);
 	if (!r)
 		r = wait_part(c, p, t, rec, RBPF_WAIT_CPU, with_ruby, from > woken ? from : woken,
 			      end);

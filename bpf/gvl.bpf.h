@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The GVL: who waits for it, who holds it, and how long others have waited meanwhile. What a thread has
+ * caused is charged to it when it is sampled, when it leaves the CPU, and when it comes back and has held
+ * the GVL all the time. So all waiting is charged once, and to whoever had the GVL then.
+ */
+#ifndef RBPF_GVL_BPF_H
+#define RBPF_GVL_BPF_H
+
+#include "sample.bpf.h"
+
+#define GVL_QUEUE_STEPS 64 /* nodes of the queue that are followed to its head */
+
+/* struct list_node, ccan/list/list.h; the head of a list is one, too */
+struct gvl_node {
+	__u64 next, prev;
+};
+
+/*
+ * Whether the thread that was walked stands in the queue of those that wait for the GVL. A node that
+ * was removed keeps its pointers, but its neighbours do not point to it. A thread comes in at the
+ * end: so mostly the head is next.
+ */
+__noinline int gvl_is_waited_for(__u32 walk_id)
+{
+	struct walk *w = walk_state(walk_id);
+	struct gvl_node at, next;
+	__u64 head, node, addr;
+	int i;
+
+	if (!w || !w->layout.th_ready || w->sample.status != RBPF_OK)
+		return 0;
+	head = w->th_ractor ? w->th_ractor + w->layout.ractor_gvl_queue : w->layout.gvl_queue;
+	if (!head || head == w->th_ractor)
+		return 0;
+	addr = node = w->th + w->layout.th_ready;
+	if (walk_read(&at, sizeof(at), node))
+		return 0;
+	for (i = 0; i < GVL_QUEUE_STEPS; i++) {
+		if (at.next == node || walk_read(&next, sizeof(next), at.next) || next.prev != addr)
+			return 0;
+		if (at.next == head)
+			return 1;
+		addr = at.next;
+		at = next;
+	}
+	return 0;
+}
+
+/* The GVL of the thread that was walked; 0 if it is not known. */
+static __always_inline __u64 gvl_of(const struct walk *w)
+{
+	if (!w->layout.th_ready || w->sample.status != RBPF_OK)
+		return 0;
+	return w->th_ractor ?: w->layout.gvl_queue;
+}
+
+/*
+ * Whether the thread that was walked holds the GVL; or if @or_had, was the last that did, for it may have
+ * given it away on its way to where it leaves the CPU.
+ */
+__noinline int gvl_is_held(__u32 walk_id, __u32 or_had)
+{
+	struct walk *w = walk_state(walk_id);
+	__u64 at, mine, owner = 0;
+
+	if (!w || !gvl_of(w))
+		return 0;
+	mine = or_had ? w->th_ec : w->th;
+	if (!w->th_ractor)
+		at = or_had ? w->layout.ec_global : w->layout.gvl_owner;
+	else if (or_had)
+		at = w->layout.ractor_running_ec ? w->th_ractor + w->layout.ractor_running_ec : 0;
+	else
+		at = w->layout.ractor_gvl_owner ? w->th_ractor + w->layout.ractor_gvl_owner : 0;
+	return at && !walk_read(&owner, sizeof(owner), at) && owner == mine;
+}
+
+static __always_inline struct gvl *gvl_find(__u64 at, __u32 tgid)
+{
+	struct gvl_key key = { .at = at, .tgid = tgid };
+
+	return at ? bpf_map_lookup_elem(&gvls, &key) : NULL;
+}
+
+static __always_inline __u64 gvl_us(const struct gvl *g, __u64 ns)
+{
+	return ns > g->base ? (ns - g->base) / 1000 : 0;
+}
+
+/* A thread began to wait for GVL @at of process @tgid at @now. */
+static __always_inline void gvl_wait_begin(__u64 at, __u32 tgid, __u64 now)
+{
+	struct gvl_key key = { .at = at, .tgid = tgid };
+	struct gvl *g = gvl_find(at, tgid), fresh = { .base = now };
+
+	if (!g) {
+		bpf_map_update_elem(&gvls, &key, &fresh, BPF_NOEXIST);
+		g = gvl_find(at, tgid);
+	}
+	if (g)
+		__sync_fetch_and_add(&g->waiting, (1ull << GVL_N_SHIFT) + gvl_us(g, now));
+}
+
+/* And did so from @since to @until. */
+static __always_inline void gvl_wait_end(__u64 at, __u32 tgid, __u64 since, __u64 until)
+{
+	struct gvl *g = gvl_find(at, tgid);
+
+	/* It may have been forgotten, and made anew. */
+	if (!g || since < g->base)
+		return;
+	__sync_fetch_and_add(&g->waiting, -((1ull << GVL_N_SHIFT) + gvl_us(g, since)));
+	__sync_fetch_and_add(&g->ended, gvl_us(g, until) - gvl_us(g, since));
+}
+
+/*
+ * How long threads have waited for GVL @at of process @tgid, in ns, that nobody was charged with: the caller
+ * charges who has it.
+ */
+static __always_inline __u64 gvl_charge(__u64 at, __u32 tgid, __u64 now)
+{
+	struct gvl *g = gvl_find(at, tgid);
+	__u64 waiting, all, more;
+
+	if (!g)
+		return 0;
+	waiting = g->waiting;
+	all = g->ended + (waiting >> GVL_N_SHIFT) * gvl_us(g, now) -
+	      (waiting & ((1ull << GVL_N_SHIFT) - 1));
+	more = all - g->charged;
+	/* Negative, for a moment, while a wait ends on another CPU. */
+	if ((__s64)more <= 0)
+		return 0;
+	g->charged = all;
+	return more * 1000;
+}
+
+/* Charge the thread of the sample in scratch @walk_id, if it has or had the GVL, and send that. */
+__noinline int gvl_send(__u32 walk_id)
+{
+	struct walk *w = walk_state(walk_id);
+	struct rbpf_ring_sample *rec;
+	__u64 caused;
+
+	if (!w || !gvl_is_held(walk_id, 1))
+		return 0;
+	rec = &w->sample;
+	caused = gvl_charge(gvl_of(w), rec->h.tgid, rec->h.ts);
+	if (!caused)
+		return 0;
+	rec->event = RBPF_EVENT_GVL;
+	rec->value = caused;
+	bpf_get_current_comm(rec->comm, sizeof(rec->comm));
+	if (bpf_ringbuf_output(&ring, rec, sizeof(*rec), wakeup_flags()))
+		count(RBPF_CNT_LOST_SAMPLE);
+	return 0;
+}
+
+/* Thread @tid is forgotten, whatever it waits for. */
+static __always_inline void wait_forget(__u32 tid)
+{
+	struct wait *wait = bpf_map_lookup_elem(&waits, &tid);
+
+	if (!wait)
+		return;
+	if (wait->since && wait->wait == RBPF_WAIT_GVL)
+		gvl_wait_end(wait->gvl, wait->tgid, wait->since, bpf_ktime_get_ns());
+	bpf_map_delete_elem(&waits, &tid);
+}
+
+#endif
