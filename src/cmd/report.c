@@ -23,7 +23,7 @@ struct report_line {
 	unsigned int by;   /* enum flat_by */
 	unsigned int sort; /* enum flat_sort, or OPTION_UNSET */
 	uint64_t limit;	   /* REPORT_NO_LIMIT if not given; 0: all */
-	bool tree, gc, json, csv, info;
+	bool tree, gc, states, json, csv, info;
 	struct filter_options filter;
 };
 
@@ -105,6 +105,13 @@ static const struct option_spec specs[] = {
 		.help = "print what garbage collection took, and who caused it",
 	},
 	{
+		.name = "states",
+		.type = OPTION_FLAG,
+		OPT(states),
+		.help = "print how each thread spent its time: on a CPU, or waiting for what (of "
+			"recordings made with --mode states)",
+	},
+	{
 		.name = "json",
 		.type = OPTION_FLAG,
 		OPT(json),
@@ -177,6 +184,23 @@ static int choose_renderer(const struct report_line *line, renderer *ret, struct
 	return 0;
 }
 
+/* A row is a thread there, and its columns are the states. */
+static int choose_states(const struct report_line *line, renderer *ret, struct err *err)
+{
+	const char *other = line->tree				    ? "--tree"
+			    : line->gc				    ? "--gc"
+			    : line->csv				    ? "--csv"
+			    : line->info			    ? "--info"
+			    : line->filter.stack == STACK_BOTH	    ? "--stack both"
+			    : line->by != FLAT_BY_FUNCTION	    ? "--by"
+								    : NULL;
+
+	if (other)
+		return exclude_each_other("--states", other, err);
+	*ret = line->json ? report_states_json : report_states;
+	return 0;
+}
+
 /* Options that are right by themselves, but not together. */
 static int check_line(const struct report_line *line, struct err *err)
 {
@@ -225,7 +249,7 @@ static uint64_t rows_wanted(const struct report_line *line, renderer render)
 		return line->limit;
 	if (usual_sort(line) == FLAT_SORT_TIME)
 		return REPORT_NO_LIMIT;
-	if (render == report_text || render == report_gc)
+	if (render == report_text || render == report_gc || render == report_states)
 		return DEFAULT_LIMIT;
 	if (render == report_both)
 		return DEFAULT_STACKS;
@@ -245,19 +269,21 @@ static int report_recording(const struct cmd_context *ctx, struct report_line *l
 		.width = term_width(STDOUT_FILENO),
 		.color = term_color(STDOUT_FILENO, ctx->color),
 	};
-	struct read_options needs = { .by_thread = line->gc || flat_by_thread(line->by),
+	struct read_options needs = { .by_thread = line->gc || line->states ||
+						  flat_by_thread(line->by),
 				      .keep_samples = line->by == FLAT_BY_TIME };
 	_cleanup_buf_ struct buf out = BUF_INIT;
 	renderer render = report_text;
 	int r;
 
-	r = choose_renderer(line, &render, err);
+	r = line->states ? choose_states(line, &render, err)
+			 : choose_renderer(line, &render, err);
 	if (!r)
 		r = check_line(line, err);
 	if (r)
 		return r;
 	report.limit = rows_wanted(line, render);
-	if (line->by == FLAT_BY_STATE && !line->filter.event)
+	if ((line->by == FLAT_BY_STATE || line->states) && !line->filter.event)
 		line->filter.event = EVENT_WALL;
 	r = cmd_filter(&line->filter, usual_mode(line), filter, err);
 	if (r)

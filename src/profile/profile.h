@@ -100,6 +100,8 @@ struct profile_thread {
 	uint64_t cpu_ns; /* CPU time while recorded, by the kernel's account; 0 if unknown */
 	bool cpu_known;
 	uint64_t samples; /* how many of those that were selected (reader.h) */
+	/* When it was first and last seen in these: ns, CLOCK_MONOTONIC; of an event in ns only, else 0. */
+	uint64_t first_ns, last_ns;
 };
 
 /*
@@ -313,6 +315,15 @@ static inline void profile_note_sample(struct profile *p, const struct profile_s
 
 /* Add @s to the samples that are kept one by one. Returns 0 or -ENOMEM. */
 int profile_keep_sample(struct profile *p, const struct profile_sample *s);
+
+/*
+ * Whether @stack is that of a wait, whose value is its exact length, where those of others are a sample of
+ * what happened.
+ */
+static inline bool profile_stack_waits(const struct profile *p, uint32_t stack)
+{
+	return stack && p->frames[p->stacks[stack].frame].kind == FRAME_WAIT;
+}
 
 /* The event of the samples of @p. */
 const struct profile_event *profile_event(const struct profile *p);

@@ -351,6 +351,18 @@ static int add_batch(struct record_decoder *d)
 	return too_many(r);
 }
 
+/* A sample ends at its time, and began that long before. */
+static void note_thread(struct profile *p, const struct profile_sample *s)
+{
+	struct profile_thread *t = &p->threads[s->thread];
+	uint64_t begin = s->ts > s->value ? s->ts - s->value : 0;
+
+	if (!t->last_ns || begin < t->first_ns)
+		t->first_ns = begin;
+	if (s->ts > t->last_ns)
+		t->last_ns = s->ts;
+}
+
 static int add_sample(struct record_decoder *d, const struct profile_sample *recorded)
 {
 	bool in_time = recorded->ts >= d->from_ts && recorded->ts < d->to_ts;
@@ -363,6 +375,8 @@ static int add_sample(struct record_decoder *d, const struct profile_sample *rec
 		s->event = (uint16_t)d->event;
 	if (s->event == d->event) {
 		profile_note_sample(p, s);
+		if (in_time && profile_event(p)->unit == UNIT_NS)
+			note_thread(p, s);
 		if (in_time && d->take)
 			r = d->take(d->take_arg, s);
 		else if (in_time)

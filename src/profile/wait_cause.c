@@ -218,7 +218,8 @@ static enum frame_reason cause(const struct profile *p, uint32_t stack)
 		return reason;
 	if (may_be_idle(reason) && is_idle(p, parent))
 		return REASON_WAIT_IDLE;
-	if (reason != REASON_WAIT_LOCK && reason != REASON_WAIT_PIPE)
+	if (reason != REASON_WAIT_LOCK && reason != REASON_WAIT_PIPE &&
+	    reason != REASON_WAIT_OTHER)
 		return reason;
 	return reason_of_method(p, parent, reason);
 }

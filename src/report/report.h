@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The reports of a recording, each rendered into a buffer: as text (text.c, tree.c, both.c, gc.c),
+ * The reports of a recording, each rendered into a buffer: as text (text.c, tree.c, both.c, gc.c, states.c),
  * JSON and CSV. Nothing here prints.
  */
 #ifndef RBPF_REPORT_REPORT_H
@@ -49,6 +49,10 @@ int report_both_json(const struct report *r, struct buf *out, struct err *err);
 int report_gc(const struct report *r, struct buf *out, struct err *err);
 int report_gc_json(const struct report *r, struct buf *out, struct err *err);
 int report_gc_csv(const struct report *r, struct buf *out, struct err *err);
+
+/* How each thread spent its time (view/thread_states.h). */
+int report_states(const struct report *r, struct buf *out, struct err *err);
+int report_states_json(const struct report *r, struct buf *out, struct err *err);
 
 /*
  * What they render, with the errors above. @ret is FLAT_INIT or GC_REPORT_INIT before, and is

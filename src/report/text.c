@@ -315,7 +315,7 @@ static void warn_few_samples(const struct report *r, const struct flat *flat, st
 	    event_is_exact(profile_event(&r->rec->profile)))
 		return;
 	n = r->sort == FLAT_SORT_SELF ? top->samples : top->total_samples;
-	if (n < REPORT_FEW_SAMPLES)
+	if (n < REPORT_FEW_SAMPLES && !top->exact_samples)
 		buf_addf(out,
 			 "  few samples: the first row has %s; record longer or with a higher -F\n",
 			 num_count(n).s);

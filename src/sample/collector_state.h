@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * What the parts of the collector share: collector.c keeps the loop, samples.c takes stacks and
- * samples, process_life.c knows how processes begin, change and end, thread_life.c which of their
+ * samples, waits.c time off the CPU, process_life.c knows how processes begin, change and end, thread_life.c which of their
  * threads have perf events, and system_wide.c which of the machine's are to be followed.
  */
 #ifndef RBPF_SAMPLE_COLLECTOR_STATE_H
@@ -71,6 +71,14 @@ int samples_handle_native(struct collector *c, const struct rbpf_ring_native *re
 int samples_handle_code_miss(struct collector *c, const struct rbpf_ring_code_miss *rec);
 int samples_handle_sample(struct collector *c, const struct rbpf_ring_sample *rec, size_t len);
 int samples_handle_wait(struct collector *c, const struct rbpf_ring_wait *rec, size_t len);
+
+/* Thread @tid of @p with its name, made known to the recording when it is first seen. */
+int samples_thread(struct collector *c, struct tracked_process *p, pid_t tid,
+		   const char comm[RBPF_COMM_LEN], struct tracked_thread **ret);
+
+/* waits.c. @rec, of @p, in which a Ruby was known when it came (@with_ruby). */
+int waits_handle(struct collector *c, struct tracked_process *p, const struct rbpf_ring_wait *rec,
+		 bool with_ruby);
 
 /*
  * Process the held records whose symbols have been read; and at the end, wait and process the

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "engine/engine.h"
@@ -116,9 +115,8 @@ int samples_handle_code_miss(struct collector *c, const struct rbpf_ring_code_mi
 	return p && p->native ? native_process_miss(p->native, rec->addr, rec->end, p->vm) : 0;
 }
 
-/* Thread @tid of @p with its name, made known to the recording when it is first seen. */
-static int sample_thread(struct collector *c, struct tracked_process *p, pid_t tid,
-			 const char comm[RBPF_COMM_LEN], struct tracked_thread **ret)
+int samples_thread(struct collector *c, struct tracked_process *p, pid_t tid,
+		   const char comm[RBPF_COMM_LEN], struct tracked_thread **ret)
 {
 	struct tracked_thread *t;
 	uint32_t name;
@@ -156,7 +154,7 @@ static int handle_sample(struct collector *c, struct tracked_process *p,
 	struct tracked_thread *t;
 	int r;
 
-	r = sample_thread(c, p, (pid_t)rec->h.tid, rec->comm, &t);
+	r = samples_thread(c, p, (pid_t)rec->h.tid, rec->comm, &t);
 	if (!r)
 		r = stack_table_of_sample(&c->stacks, c->sink, p, &taken, with_ruby, &stack);
 	if (r)
@@ -170,129 +168,6 @@ static int handle_sample(struct collector *c, struct tracked_process *p,
 	return sink_sample(c->sink, &sample);
 }
 
-/* ---- waits ---- */
-
-/* The stacks of a wait that goes on: the table of stacks may forget them before it ends. */
-struct wait_stacks {
-	struct sample_stack blocked, runnable;
-	bool has_blocked, has_runnable;
-};
-
-/* The stack of @rec where the thread waits for @wait. */
-static int wait_stack(struct collector *c, struct tracked_process *p,
-		      const struct rbpf_ring_wait *rec, enum rbpf_wait wait, bool with_ruby,
-		      struct sample_stack *ret)
-{
-	const struct stacks_taken taken = { .ruby = rec->stack,
-					    .native = rec->native,
-					    .status = rec->status,
-					    .flags = rec->flags,
-					    .wait = 1 + (uint32_t)wait };
-
-	return stack_table_of_sample(&c->stacks, c->sink, p, &taken, with_ruby, ret);
-}
-
-/*
- * What is kept of the wait @rec of @t. When it first goes on both stacks are made: it can become
- * runnable at any time.
- */
-static int keep_wait(struct collector *c, struct tracked_process *p, struct tracked_thread *t,
-		     const struct rbpf_ring_wait *rec, bool with_ruby)
-{
-	int r;
-
-	if (t->wait && t->wait_ns == rec->since)
-		return 0;
-	if (!(rec->flags & RBPF_WAIT_OPEN)) {
-		t->wait_ns = 0;
-		return 0;
-	}
-	if (!t->wait)
-		t->wait = calloc(1, sizeof(*t->wait));
-	if (!t->wait)
-		return -ENOMEM;
-	r = wait_stack(c, p, rec, rec->wait, with_ruby, &t->wait->blocked);
-	if (!r)
-		r = wait_stack(c, p, rec, RBPF_WAIT_CPU, with_ruby, &t->wait->runnable);
-	t->wait_ns = r ? 0 : rec->since;
-	return r;
-}
-
-/* @sample, of thread @t, with the stack of @rec where it waits for @wait. */
-static int wait_sample(struct collector *c, struct tracked_process *p, struct tracked_thread *t,
-		       const struct rbpf_ring_wait *rec, enum rbpf_wait wait, bool with_ruby,
-		       struct profile_sample *sample)
-{
-	struct sample_stack stack;
-	int r = 0;
-
-	if (t->wait && t->wait_ns == rec->since)
-		stack = wait == RBPF_WAIT_CPU && rec->wait != RBPF_WAIT_CPU ? t->wait->runnable
-									    : t->wait->blocked;
-	else
-		r = wait_stack(c, p, rec, wait, with_ruby, &stack);
-	if (r)
-		return r;
-	sample->cpu = (uint16_t)rec->h.cpu;
-	sample->thread = t->id;
-	sample->stack = stack.stack;
-	sample->flags = stack.flags;
-	profile_count_sample(&c->totals, sample, false);
-	return sink_sample(c->sink, sample);
-}
-
-/* The part of the wait @rec that is [@from, @to), and for what. */
-static int wait_part(struct collector *c, struct tracked_process *p, struct tracked_thread *t,
-		     const struct rbpf_ring_wait *rec, enum rbpf_wait wait, bool with_ruby,
-		     uint64_t from, uint64_t to)
-{
-	if (from >= to)
-		return 0;
-	return wait_sample(c, p, t, rec, wait, with_ruby,
-			   &(struct profile_sample) { .ts = to,
-						      .value = to - from,
-						      .event = RBPF_EVENT_WAIT });
-}
-
-/* What others waited for the GVL meanwhile. */
-static int wait_caused(struct collector *c, struct tracked_process *p, struct tracked_thread *t,
-		       const struct rbpf_ring_wait *rec, bool with_ruby)
-{
-	return wait_sample(c, p, t, rec, rec->wait, with_ruby,
-			   &(struct profile_sample) { .ts = rec->h.ts,
-						      .value = rec->caused,
-						      .event = RBPF_EVENT_GVL });
-}
-
-/*
- * Records of one wait overlap, as a wait that goes on is sent again: what is in the recording already
- * is left out.
- */
-static int handle_wait(struct collector *c, struct tracked_process *p,
-		       const struct rbpf_ring_wait *rec, bool with_ruby)
-{
-	const uint64_t end = rec->h.ts, woken = rec->woken && rec->woken < end ? rec->woken : end;
-	struct tracked_thread *t;
-	uint64_t from;
-	int r;
-
-	r = sample_thread(c, p, (pid_t)rec->h.tid, rec->comm, &t);
-	if (!r)
-		r = keep_wait(c, p, t, rec, with_ruby);
-	if (r)
-		return r;
-	from = rec->since > t->waits_until_ns ? rec->since : t->waits_until_ns;
-	if (end > t->waits_until_ns)
-		t->waits_until_ns = end;
-	r = wait_part(c, p, t, rec, rec->wait, with_ruby, from, woken);
-	if (!r && rec->caused)
-		r = wait_caused(c, p, t, rec, with_ruby);
-	if (!r)
-		r = wait_part(c, p, t, rec, RBPF_WAIT_CPU, with_ruby, from > woken ? from : woken,
-			      end);
-	return r;
-}
-
 /* ---- records that are held until symbols are read ---- */
 
 static int handle_held(struct collector *c, struct tracked_process *p,
@@ -304,7 +179,7 @@ static int handle_held(struct collector *c, struct tracked_process *p,
 		return stack_table_define_native(&c->stacks, p, no_wait, (const void *)h,
 						 rec->size);
 	if (h->type == RBPF_RING_WAIT)
-		return handle_wait(c, p, (const void *)h, rec->with_ruby);
+		return waits_handle(c, p, (const void *)h, rec->with_ruby);
 	return handle_sample(c, p, (const void *)h, rec->with_ruby);
 }
 
@@ -449,5 +324,5 @@ int samples_handle_wait(struct collector *c, const struct rbpf_ring_wait *rec, s
 	if (!p)
 		return 0;
 	return held_first(&p->held) ? hold(c, p, rec, len, p->vm != NULL)
-				    : handle_wait(c, p, rec, p->vm != NULL);
+				    : waits_handle(c, p, rec, p->vm != NULL);
 }

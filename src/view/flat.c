@@ -47,12 +47,28 @@
 struct sum {
 	uint64_t value;
 	uint64_t samples;
+	uint64_t exact_value; /* of these, of waits */
+	uint64_t exact_samples;
 };
+
+static struct sum sum_of(const struct profile *p, const struct profile_aggregate *a)
+{
+	bool exact = profile_stack_waits(p, a->stack);
+
+	return (struct sum) {
+		.value = a->value,
+		.samples = a->samples,
+		.exact_value = exact ? a->value : 0,
+		.exact_samples = exact ? a->samples : 0,
+	};
+}
 
 static void sum_add(struct sum *to, const struct sum *s)
 {
 	to->value += s->value;
 	to->samples += s->samples;
+	to->exact_value += s->exact_value;
+	to->exact_samples += s->exact_samples;
 }
 
 static uint64_t isqrt(uint64_t v)
@@ -191,10 +207,10 @@ static void walk_prepare(struct flat_walk *w)
 
 	for (size_t i = 0; i < p->n_aggregates; i++) {
 		const struct profile_aggregate *a = &p->aggregates[i];
+		const struct sum sum = sum_of(p, a);
 
 		if (view_selected(w->selection, a))
-			sum_add(&w->self[a->stack],
-				&(struct sum) { .value = a->value, .samples = a->samples });
+			sum_add(&w->self[a->stack], &sum);
 	}
 	for (size_t i = 1; i < p->n_stacks; i++) {
 		uint32_t stack = (uint32_t)i, parent = p->stacks[i].parent;
@@ -217,6 +233,8 @@ static void add_self(struct flat_row *row, const struct sum *self)
 {
 	row->self_value += self->value;
 	row->samples += self->samples;
+	row->exact_value += self->exact_value;
+	row->exact_samples += self->exact_samples;
 }
 
 static void add_total(struct flat_row *row, const struct sum *total)
@@ -371,16 +389,14 @@ static int find_kinds(const struct profile *p, uint32_t **ret)
 	return 0;
 }
 
-static void add_kinds(const struct profile_aggregate *a, enum frame_kind self, uint32_t kinds,
+static void add_kinds(const struct sum *a, enum frame_kind self, uint32_t kinds,
 		      struct flat_row *rows)
 {
-	rows[self].self_value += a->value;
-	rows[self].samples += a->samples;
+	add_self(&rows[self], a);
 	for (size_t i = 0; i < FRAME_KIND_COUNT; i++) {
 		if (!((kinds | 1u << self) & 1u << i))
 			continue;
-		rows[i].total_value += a->value;
-		rows[i].total_samples += a->samples;
+		add_total(&rows[i], a);
 	}
 }
 
@@ -400,6 +416,7 @@ static int build_from_kinds(const struct profile *p, const struct view_selection
 {
 	_cleanup_free_ uint32_t *frames = NULL, *kinds = NULL;
 	struct flat_row rows[FRAME_KIND_COUNT] = { 0 };
+	struct sum sum;
 
 	if (sample_frames(p, &frames) || find_kinds(p, &kinds))
 		return -ENOMEM;
@@ -408,7 +425,8 @@ static int build_from_kinds(const struct profile *p, const struct view_selection
 
 		if (!view_selected(sel, a))
 			continue;
-		add_kinds(a, sample_kind(p, frames, a), kinds[a->stack], rows);
+		sum = sum_of(p, a);
+		add_kinds(&sum, sample_kind(p, frames, a), kinds[a->stack], rows);
 		if (a->flags & SAMPLE_GC_UNKNOWN)
 			profile_add(&flat->gc_unknown, a->value);
 	}
@@ -434,7 +452,7 @@ static int build_from_states(const struct profile *p, const struct view_selectio
 
 	for (size_t i = 0; !r && i < p->n_aggregates; i++) {
 		const struct profile_aggregate *a = &p->aggregates[i];
-		const struct sum sum = { .value = a->value, .samples = a->samples };
+		const struct sum sum = sum_of(p, a);
 		struct flat_row *row;
 
 		if (!view_selected(sel, a))
@@ -499,9 +517,10 @@ static void weigh_threads(const struct profile *p, const struct view_selection *
 	for (size_t i = 0; i < p->n_aggregates; i++) {
 		const struct profile_aggregate *a = &p->aggregates[i];
 
+		const struct sum sum = sum_of(p, a);
+
 		if (view_selected(sel, a))
-			sum_add(&sums[a->thread],
-				&(struct sum) { .value = a->value, .samples = a->samples });
+			sum_add(&sums[a->thread], &sum);
 	}
 }
 
@@ -544,8 +563,7 @@ static int build_from_owners(const struct profile *p, const struct view_selectio
 	for (size_t i = 0; i < p->n_threads; i++) {
 		struct flat_row *row = &rows[owner_of_thread(p, kind, (uint32_t)i)];
 
-		row->samples += threads[i].samples;
-		row->self_value += threads[i].value;
+		add_self(row, &threads[i]);
 	}
 	for (size_t i = 0; i < n; i++) {
 		rows[i].frame = PROFILE_NONE;
@@ -566,8 +584,12 @@ static void add_errors(struct flat *flat)
 	for (size_t i = 0; i < flat->n_rows; i++) {
 		struct flat_row *row = &flat->rows[i];
 
-		row->self_error = flat_self_error(row->samples, row->self_value, flat->samples,
-						  flat->value);
+		if (row->samples && row->samples == row->exact_samples)
+			continue;
+		row->self_error = flat_self_error(row->samples - row->exact_samples,
+						  row->self_value - row->exact_value,
+						  flat->samples - flat->exact_samples,
+						  flat->value - flat->exact_value);
 	}
 }
 
@@ -577,13 +599,17 @@ int flat_build_selected(const struct profile *p, const struct view_selection *se
 	_cleanup_flat_ struct flat flat = FLAT_INIT;
 	struct flat_order order = { .by = by, .sort = sort };
 	enum owner_kind kind;
+	struct sum sum;
 	int err;
 
 	for (size_t i = 0; i < p->n_aggregates; i++) {
 		if (!view_selected(sel, &p->aggregates[i]))
 			continue;
-		flat.value += p->aggregates[i].value;
-		flat.samples += p->aggregates[i].samples;
+		sum = sum_of(p, &p->aggregates[i]);
+		flat.value += sum.value;
+		flat.samples += sum.samples;
+		flat.exact_value += sum.exact_value;
+		flat.exact_samples += sum.exact_samples;
 	}
 	if (flat_by_thread(by) && !p->by_thread)
 		return -EINVAL;

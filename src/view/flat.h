@@ -57,6 +57,8 @@ struct flat_row {
 	uint64_t total_samples; /* with the row anywhere: counted once a sample, recursion or not */
 	uint64_t self_value;
 	uint64_t total_value;
+	uint64_t exact_samples; /* of samples: waits, which tell their exact length … */
+	uint64_t exact_value;	/* … and of self_value */
 	/* FLAT_BY_KIND: that of garbage collection, of which nothing is known; values are 0. */
 	bool unknown;
 	/* Half width of the 95 % interval of self_value (flat.c); 0 if values are exact. */
@@ -66,8 +68,10 @@ struct flat_row {
 struct flat {
 	struct flat_row *rows; /* sorted; owned */
 	size_t n_rows, cap_rows;
-	uint64_t samples; /* selected in all */
+	uint64_t samples; /* selected in all … */
 	uint64_t value;
+	uint64_t exact_samples; /* … and of these, waits */
+	uint64_t exact_value;
 	uint64_t gc_unknown; /* FLAT_BY_KIND: the value of samples with SAMPLE_GC_UNKNOWN */
 };
 

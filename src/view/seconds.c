@@ -39,6 +39,8 @@ static void unite(struct flat *flat)
 		}
 		last->samples += row->samples;
 		last->self_value += row->self_value;
+		last->exact_samples += row->exact_samples;
+		last->exact_value += row->exact_value;
 	}
 	flat->n_rows = n;
 	for (size_t i = 0; i < n; i++) {
@@ -66,6 +68,10 @@ int seconds_rows(const struct profile *p, const struct view_selection *sel, stru
 		}
 		last->samples++;
 		last->self_value += s->value;
+		if (!profile_stack_waits(p, s->stack))
+			continue;
+		last->exact_samples++;
+		last->exact_value += s->value;
 	}
 	if (flat->n_rows)
 		qsort(flat->rows, flat->n_rows, sizeof(*flat->rows), compare_seconds);

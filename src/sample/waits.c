@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Time off the CPU: from records of waits to samples. Those that wait since before they were followed have
+ * no stacks in their records: their memory still has them, and is walked from here.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "engine/engine.h"
+#include "profile/sink.h"
+#include "ruby/vm.h"
+#include "ruby/walk.h"
+#include "sample/collector_state.h"
+
+/* ---- who waits since before ---- */
+
+/* Thread @tid of @p, now. Returns 0, -ESRCH or another error. */
+static int read_thread(struct collector *c, const struct tracked_process *p, uint32_t tid,
+		       struct rbpf_task *ret)
+{
+	_cleanup_free_ struct rbpf_task *tasks = NULL;
+	struct err err = { 0 };
+	size_t n = 0;
+	int r = engine_read_threads(c->engine, p->pid, &tasks, &n, &err);
+
+	for (size_t i = 0; !r && i < n; i++) {
+		if (tasks[i].tid != tid)
+			continue;
+		*ret = tasks[i];
+		return 0;
+	}
+	return r ? r : -ESRCH;
+}
+
+/* Define @stack as if the BPF programs had sent it, with the fingerprint @rec->stack. */
+static int define(struct collector *c, struct tracked_process *p, struct rbpf_ring_stack *rec,
+		  const struct ruby_stack *stack)
+{
+	const size_t size = stack->n_frames * sizeof(*stack->frames);
+	_cleanup_free_ struct rbpf_ring_stack *whole = malloc(sizeof(*rec) + size);
+
+	if (!whole)
+		return -ENOMEM;
+	rec->n_frames = stack->n_frames;
+	*whole = *rec;
+	memcpy(whole + 1, stack->frames, size);
+	return stack_table_define(&c->stacks, c->sink, p, whole, sizeof(*rec) + size);
+}
+
+/*
+ * Walk the stack of the thread of @rec, which has not run since it came to be followed, and define it;
+ * its fingerprint is *@ret. Returns 1, 0 if it cannot be walked or has run meanwhile, or -ENOMEM.
+ */
+static int walk_sleeping(struct collector *c, struct tracked_process *p,
+			 const struct rbpf_ring_wait *rec, uint64_t *ret)
+{
+	struct rbpf_ring_stack def = { .h = rec->h };
+	struct ruby_stack stack = { 0 };
+	struct rbpf_task before, after;
+	uint64_t ec, era, major;
+	int r;
+
+	if (ruby_vm_gc_era(p->vm, &era, &major) ||
+	    read_thread(c, p, rec->h.tid, &before) ||
+	    ruby_vm_thread_ec(p->vm, before.thread_pointer, &ec))
+		return 0;
+	r = ruby_walk(&p->vm->mem, &p->vm->walk, ec, RBPF_MAX_FRAMES, &stack);
+	if (r)
+		return r;
+	if (stack.status == RBPF_OK && stack.n_frames &&
+	    !read_thread(c, p, rec->h.tid, &after) && after.runtime == before.runtime) {
+		def.gc_era = era;
+		def.gc_major = major;
+		/* Of no stack of the BPF programs, for these have no such seed. */
+		def.stack = *ret = rbpf_mix(rbpf_mix(stack.hash, rec->since), rec->h.tid) | 1;
+		r = define(c, p, &def, &stack);
+		r = r ? r : 1;
+	}
+	ruby_stack_deinit(&stack);
+	return r;
+}
+
+/* ---- waits ---- */
+
+/* The stacks of a wait that goes on: the table of stacks may forget them before it ends. */
+struct wait_stacks {
+	struct sample_stack blocked, runnable;
+	bool has_blocked, has_runnable;
+};
+
+/* The stack of @rec where the thread waits for @wait. */
+static int wait_stack(struct collector *c, struct tracked_process *p,
+		      const struct rbpf_ring_wait *rec, enum rbpf_wait wait, bool with_ruby,
+		      struct sample_stack *ret)
+{
+	struct stacks_taken taken = { .ruby = rec->stack,
+				      .native = rec->native,
+				      .status = rec->status,
+				      .flags = rec->flags,
+				      .wait = 1 + (uint32_t)wait };
+
+	if (rec->flags & RBPF_WAIT_BEFORE && p->vm && walk_sleeping(c, p, rec, &taken.ruby) > 0)
+		taken.flags &= ~RBPF_WAIT_BEFORE;
+	return stack_table_of_sample(&c->stacks, c->sink, p, &taken, with_ruby, ret);
+}
+
+/*
+ * What is kept of the wait @rec of @t. When it first goes on both stacks are made: it can become
+ * runnable at any time.
+ */
+static int keep_wait(struct collector *c, struct tracked_process *p, struct tracked_thread *t,
+		     const struct rbpf_ring_wait *rec, bool with_ruby)
+{
+	int r;
+
+	if (t->wait && t->wait_ns == rec->since)
+		return 0;
+	if (!(rec->flags & RBPF_WAIT_OPEN)) {
+		t->wait_ns = 0;
+		return 0;
+	}
+	if (!t->wait)
+		t->wait = calloc(1, sizeof(*t->wait));
+	if (!t->wait)
+		return -ENOMEM;
+	r = wait_stack(c, p, rec, rec->wait, with_ruby, &t->wait->blocked);
+	if (!r)
+		r = wait_stack(c, p, rec, RBPF_WAIT_CPU, with_ruby, &t->wait->runnable);
+	t->wait_ns = r ? 0 : rec->since;
+	return r;
+}
+
+/* @sample, of thread @t, with the stack of @rec where it waits for @wait. */
+static int wait_sample(struct collector *c, struct tracked_process *p, struct tracked_thread *t,
+		       const struct rbpf_ring_wait *rec, enum rbpf_wait wait, bool with_ruby,
+		       struct profile_sample *sample)
+{
+	struct sample_stack stack;
+	int r = 0;
+
+	if (t->wait && t->wait_ns == rec->since)
+		stack = wait == RBPF_WAIT_CPU && rec->wait != RBPF_WAIT_CPU ? t->wait->runnable
+									    : t->wait->blocked;
+	else
+		r = wait_stack(c, p, rec, wait, with_ruby, &stack);
+	if (r)
+		return r;
+	sample->cpu = (uint16_t)rec->h.cpu;
+	sample->thread = t->id;
+	sample->stack = stack.stack;
+	sample->flags = stack.flags;
+	profile_count_sample(&c->totals, sample, false);
+	return sink_sample(c->sink, sample);
+}
+
+/* The part of the wait @rec that is [@from, @to), and for what. */
+static int wait_part(struct collector *c, struct tracked_process *p, struct tracked_thread *t,
+		     const struct rbpf_ring_wait *rec, enum rbpf_wait wait, bool with_ruby,
+		     uint64_t from, uint64_t to)
+{
+	if (from >= to)
+		return 0;
+	return wait_sample(c, p, t, rec, wait, with_ruby,
+			   &(struct profile_sample) { .ts = to,
+						      .value = to - from,
+						      .event = RBPF_EVENT_WAIT });
+}
+
+/* What others waited for the GVL meanwhile. */
+static int wait_caused(struct collector *c, struct tracked_process *p, struct tracked_thread *t,
+		       const struct rbpf_ring_wait *rec, bool with_ruby)
+{
+	return wait_sample(c, p, t, rec, rec->wait, with_ruby,
+			   &(struct profile_sample) { .ts = rec->h.ts,
+						      .value = rec->caused,
+						      .event = RBPF_EVENT_GVL });
+}
+
+/*
+ * Records of one wait overlap, as a wait that goes on is sent again: what is in the recording already
+ * is left out.
+ */
+int waits_handle(struct collector *c, struct tracked_process *p, const struct rbpf_ring_wait *rec,
+		 bool with_ruby)
+{
+	const uint64_t end = rec->h.ts, woken = rec->woken && rec->woken < end ? rec->woken : end;
+	struct tracked_thread *t;
+	uint64_t from;
+	int r;
+
+	r = samples_thread(c, p, (pid_t)rec->h.tid, rec->comm, &t);
+	if (!r)
+		r = keep_wait(c, p, t, rec, with_ruby);
+	if (r)
+		return r;
+	from = rec->since > t->waits_until_ns ? rec->since : t->waits_until_ns;
+	if (end > t->waits_until_ns)
+		t->waits_until_ns = end;
+	r = wait_part(c, p, t, rec, rec->wait, with_ruby, from, woken);
+	if (!r && rec->caused)
+		r = wait_caused(c, p, t, rec, with_ruby);
+	if (!r)
+		r = wait_part(c, p, t, rec, RBPF_WAIT_CPU, with_ruby, from > woken ? from : woken,
+			      end);
+	return r;
+}

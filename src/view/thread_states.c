@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "view/thread_states.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "profile/profile.h"
+#include "view/filter.h"
+
+/* Not idle, and of these what ran. */
+static uint64_t busy(const struct thread_states *t)
+{
+	return t->sum_ns - t->ns[STATE_IDLE];
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct thread_states *x = a, *y = b;
+
+	if (busy(x) != busy(y))
+		return busy(x) < busy(y) ? 1 : -1;
+	return x->thread < y->thread ? -1 : x->thread > y->thread;
+}
+
+static void add(struct thread_states *to, const struct thread_states *t)
+{
+	to->elapsed_ns += t->elapsed_ns;
+	to->held_ns += t->held_ns;
+	to->sum_ns += t->sum_ns;
+	for (size_t i = 0; i < STATES; i++)
+		to->ns[i] += t->ns[i];
+}
+
+static int take_samples(const struct profile *p, const struct view_selection *sel,
+			struct thread_states *v)
+{
+	_cleanup_free_ uint8_t *states = NULL;
+
+	if (state_of_stacks(p, &states))
+		return -ENOMEM;
+	for (size_t i = 0; i < p->n_aggregates; i++) {
+		const struct profile_aggregate *a = &p->aggregates[i];
+		unsigned int state = state_of(states, a->stack, a->flags & SAMPLE_KERNEL);
+
+		if (!view_selected(sel, a))
+			continue;
+		profile_add(&v[a->thread].ns[state & STATE_MASK], a->value);
+		if (state & STATE_HELD)
+			profile_add(&v[a->thread].held_ns, a->value);
+	}
+	return 0;
+}
+
+/* CPU time by the kernel's account: it is exact, and what is known of the samples is only how they divide. */
+static void take_account(const struct profile_thread *thread, struct thread_states *t)
+{
+	uint64_t *user = &t->ns[STATE_USER], *system = &t->ns[STATE_SYSTEM];
+	double in_kernel;
+
+	if (!thread->cpu_known || *user + *system == 0)
+		return;
+	in_kernel = (double)*system / (double)(*user + *system);
+	*system = (uint64_t)(in_kernel * (double)thread->cpu_ns);
+	*user = thread->cpu_ns - *system;
+}
+
+/* Whether @f leaves out part of the CPU time of the threads that it selects. */
+static bool selects_in_part(const struct view_filter *f)
+{
+	const uint32_t cpu = 1u << STATE_USER | 1u << STATE_SYSTEM;
+
+	return f->from_ns || f->to_ns || f->from.given || f->to.given || f->has_include ||
+	       f->has_exclude || f->no_gc || (f->states && (f->states & cpu) != cpu);
+}
+
+int thread_states_build(const struct profile *p, const struct view_filter *f,
+			struct thread_states_table *ret)
+{
+	_cleanup_view_selection_ struct view_selection *sel = NULL;
+	_cleanup_free_ struct thread_states *v = NULL;
+	size_t n = 0;
+
+	*ret = (struct thread_states_table) { .all.thread = PROFILE_NONE };
+	v = calloc(p->n_threads + 1, sizeof(*v));
+	if (!v || view_selection_new(p, f, &sel) || take_samples(p, sel, v))
+		return -ENOMEM;
+	for (size_t i = 0; i < p->n_threads; i++) {
+		struct thread_states t = v[i];
+
+		t.thread = (uint32_t)i;
+		t.elapsed_ns = p->threads[i].last_ns - p->threads[i].first_ns;
+		if (!f || !selects_in_part(f))
+			take_account(&p->threads[i], &t);
+		for (size_t s = 0; s < STATES; s++)
+			profile_add(&t.sum_ns, t.ns[s]);
+		if (!t.sum_ns)
+			continue;
+		add(&ret->all, &t);
+		v[n++] = t;
+	}
+	qsort(v, n, sizeof(*v), compare);
+	ret->v = v;
+	ret->n = n;
+	v = NULL;
+	return 0;
+}
+
+void thread_states_deinit(struct thread_states_table *t)
+{
+	free(t->v);
+	*t = (struct thread_states_table)THREAD_STATES_INIT;
+}

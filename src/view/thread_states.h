@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* How each thread spent its time: the microstates of view/state.h, which add up to all of it. */
+#ifndef RBPF_VIEW_THREAD_STATES_H
+#define RBPF_VIEW_THREAD_STATES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "view/state.h"
+
+struct profile;
+struct view_filter;
+
+struct thread_states {
+	uint32_t thread;     /* thread id; PROFILE_NONE: all together */
+	uint64_t elapsed_ns; /* from when it was first seen until it was last seen */
+	uint64_t ns[STATES];
+	uint64_t held_ns; /* of its waits, while it held the GVL */
+	uint64_t sum_ns;  /* of all states */
+};
+
+struct thread_states_table {
+	struct thread_states *v; /* most time first that is not idle; owned */
+	size_t n;
+	struct thread_states all;
+};
+
+#define THREAD_STATES_INIT                                                                         \
+	{                                                                                          \
+		0                                                                                  \
+	}
+
+/*
+ * Of the selected samples of @p, which is by_thread and of EVENT_WALL. CPU time is the kernel's account of
+ * each thread where that is known and @f selects all of its time, divided into user and system as its
+ * samples are. Returns 0 or -ENOMEM. @ret: thread_states_deinit().
+ */
+int thread_states_build(const struct profile *p, const struct view_filter *f,
+			struct thread_states_table *ret);
+void thread_states_deinit(struct thread_states_table *t);
+#define _cleanup_thread_states_ _cleanup_(thread_states_deinit)
+
+#endif
