@@ -23,7 +23,7 @@ static __always_inline __u32 task_state(const struct task_struct *task)
 	return BPF_CORE_READ(old, state);
 }
 
-/* Where @task entered the kernel; it need not be the current one. */
+/* Where @task, of an iterator, entered the kernel. */
 static __always_inline int task_syscall(struct syscall *ret, struct task_struct *task)
 {
 	if (has_task_pt_regs())
@@ -31,38 +31,49 @@ static __always_inline int task_syscall(struct syscall *ret, struct task_struct 
 	return syscall_at(ret, end_of_stack(task));
 }
 
-/* What @task waits for, which is not on a CPU, or about to leave it, and has the given @state. */
-static __noinline __u32 wait_of(struct task_struct *task, __u32 state)
+/* Where the current one did. */
+static __always_inline int current_syscall(struct syscall *ret)
 {
-	struct syscall s;
+	if (has_task_pt_regs())
+		return syscall_at(ret, (const void *)bpf_task_pt_regs(bpf_get_current_task_btf()));
+	return syscall_at(ret, end_of_stack((const void *)bpf_get_current_task()));
+}
 
+/*
+ * What @task waits for, which is not on a CPU, or about to leave it, and has the given @state. @s: where it
+ * entered the kernel, if @known.
+ */
+static __noinline __u32 wait_of(const struct task_struct *task, __u32 state,
+				const struct syscall *s, bool known)
+{
 	if (!state)
 		return RBPF_WAIT_CPU;
 	if (state & (TASK_STOPPED | TASK_TRACED))
 		return RBPF_WAIT_STOPPED;
-	if (task->flags & (PF_EXITING | PF_KTHREAD) || task_syscall(&s, task))
+	if (!known || BPF_CORE_READ(task, flags) & (PF_EXITING | PF_KTHREAD))
 		return RBPF_WAIT_OTHER;
-	return s.number < 0 ? RBPF_WAIT_FAULT : wait_in_syscall(task, &s);
+	return s->number < 0 ? RBPF_WAIT_FAULT : wait_in_syscall(task, s);
 }
 
-/* The current thread is about to leave its CPU. */
-static __always_inline void wait_begin(struct task_struct *task, bool preempted)
+/*
+ * Note that the current thread, which was sampled in scratch @walk_id, leaves its CPU in @state. A function of
+ * its own, for the BPF stack is short.
+ */
+__noinline int wait_note(__u32 walk_id, __u32 state)
 {
-	struct rbpf_ring_sample *sample;
+	struct walk *w = walk_state(walk_id);
+	const struct rbpf_ring_sample *sample;
+	struct syscall call = {};
 	struct wait wait = {};
-	__u32 walk_id, tid = task->pid, state;
-	struct walk *w;
+	bool known;
+	__u32 tid;
 
-	w = sample_begin(RBPF_IN_INTERRUPT, &walk_id);
 	if (!w)
-		return;
-	state = preempted ? 0 : task_state(task);
-	if (state & TASK_DEAD)
-		return;
+		return 0;
 	sample = &w->sample;
-	sample_stacks(walk_id);
-	wait.wait = wait_of(task, state);
-	gvl_send(walk_id);
+	tid = sample->h.tid;
+	known = !current_syscall(&call);
+	wait.wait = wait_of((const void *)bpf_get_current_task(), state, &call, known);
 	if (wait.wait == RBPF_WAIT_LOCK && gvl_is_waited_for(walk_id)) {
 		wait.wait = RBPF_WAIT_GVL;
 		gvl_wait_begin(gvl_of(w), sample->h.tgid, sample->h.ts);
@@ -79,6 +90,19 @@ static __always_inline void wait_begin(struct task_struct *task, bool preempted)
 	wait.flags |= sample->flags & ~RBPF_SAMPLE_KERNEL;
 	if (bpf_map_update_elem(&waits, &tid, &wait, BPF_ANY))
 		count(RBPF_CNT_WAITS_FULL);
+	return 0;
+}
+
+/* @task, the current one, is about to leave its CPU. */
+static __always_inline void wait_begin(struct task_struct *task, bool preempted)
+{
+	__u32 walk_id, state = preempted ? 0 : task_state(task);
+
+	if (state & TASK_DEAD || !sample_begin(RBPF_IN_INTERRUPT, &walk_id))
+		return;
+	sample_stacks(walk_id);
+	gvl_send(walk_id);
+	wait_note(walk_id, state);
 }
 
 /* Send @wait of @task, as far as it has come. */
@@ -101,6 +125,7 @@ static __always_inline void wait_send(const struct wait *wait, struct task_struc
 	rec->woken = wait->woken;
 	rec->stack = wait->stack;
 	rec->native = wait->native;
+	rec->runtime = task->se.sum_exec_runtime;
 	rec->caused = caused;
 	rec->wait = wait->wait;
 	rec->status = wait->status;
@@ -170,6 +195,8 @@ int open_waits(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
 	struct wait *wait, fresh = {};
+	struct syscall call = {};
+	bool known;
 	__u64 now;
 	__u32 tid;
 
@@ -187,7 +214,8 @@ int open_waits(struct bpf_iter__task *ctx)
 		return 0;
 	fresh.since = now;
 	fresh.tgid = task->tgid;
-	fresh.wait = wait_of(task, task_state(task));
+	known = !task_syscall(&call, task);
+	fresh.wait = wait_of(task, task_state(task), &call, known);
 	fresh.woken = fresh.wait == RBPF_WAIT_CPU ? now : 0;
 	fresh.flags = RBPF_WAIT_BEFORE;
 	if (bpf_map_update_elem(&waits, &tid, &fresh, BPF_NOEXIST))

@@ -421,14 +421,15 @@ enum rbpf_wait {
  */
 struct rbpf_ring_wait {
 	struct rbpf_ring_hdr h;
-	__u64 since;  /* ns, CLOCK_MONOTONIC */
-	__u64 woken;  /* since then it could run; 0: not yet */
-	__u64 stack;  /* as in rbpf_ring_sample */
-	__u64 native; /* so, too */
-	__u64 caused; /* RBPF_WAIT_HELD: a value of RBPF_EVENT_GVL, of this wait so far; else 0 */
-	__u32 wait;   /* enum rbpf_wait, up to woken */
-	__u16 status; /* enum rbpf_status */
-	__u16 flags;  /* RBPF_SAMPLE_*, RBPF_WAIT_* */
+	__u64 since;   /* ns, CLOCK_MONOTONIC */
+	__u64 woken;   /* since then it could run; 0: not yet */
+	__u64 stack;   /* as in rbpf_ring_sample */
+	__u64 native;  /* so, too */
+	__u64 runtime; /* ns of CPU time that the thread has had in its life */
+	__u64 caused;  /* RBPF_WAIT_HELD: a value of RBPF_EVENT_GVL, of this wait so far; else 0 */
+	__u32 wait;    /* enum rbpf_wait, up to woken */
+	__u16 status;  /* enum rbpf_status */
+	__u16 flags;   /* RBPF_SAMPLE_*, RBPF_WAIT_* */
 	char comm[RBPF_COMM_LEN];
 };
 
@@ -555,7 +556,7 @@ struct rbpf_thread {
 _Static_assert(sizeof(struct rbpf_frame) == 32, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_hdr) == 24, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_sample) == 72, "wire ABI");
-_Static_assert(sizeof(struct rbpf_ring_wait) == 88, "wire ABI");
+_Static_assert(sizeof(struct rbpf_ring_wait) == 96, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_stack) == 72, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_life) == 80, "wire ABI");
 _Static_assert(sizeof(struct rbpf_proc) == 216, "map ABI");

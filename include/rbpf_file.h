@@ -32,7 +32,7 @@
 #define RBPF_FILE_MAJOR_CPU    1
 #define RBPF_FILE_MINOR_CPU    7
 #define RBPF_FILE_MAJOR_EVENTS 2
-#define RBPF_FILE_MINOR_EVENTS 0
+#define RBPF_FILE_MINOR_EVENTS 1
 
 struct rbpf_file_header {
 	uint8_t magic[RBPF_FILE_MAGIC_LEN];

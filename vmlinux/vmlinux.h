@@ -61,8 +61,8 @@ enum bpf_func_id {
 };
 
 /* linux/sched.h; the same since 2.6 */
-#define PF_EXITING	  0x00000004
-#define PF_KTHREAD	  0x00200000
+#define PF_EXITING	     0x00000004
+#define PF_KTHREAD	     0x00200000
 
 /* linux/sched.h: bits of task_struct.__state; the same since 4.14. 0: it could run */
 #define TASK_UNINTERRUPTIBLE 0x0002
@@ -71,14 +71,14 @@ enum bpf_func_id {
 #define TASK_DEAD	     0x0080
 
 /* UAPI: linux/stat.h */
-#define S_IFMT	 0170000
-#define S_IFSOCK 0140000
-#define S_IFREG	 0100000
-#define S_IFBLK	 0060000
-#define S_IFDIR	 0040000
+#define S_IFMT		     0170000
+#define S_IFSOCK	     0140000
+#define S_IFREG		     0100000
+#define S_IFBLK		     0060000
+#define S_IFDIR		     0040000
 
 /* asm/thread_info.h, asm/memory.h of 5.10 to 5.14, without KASAN and with pages of 4 KiB. */
-#define KERNEL_STACK_SIZE 16384
+#define KERNEL_STACK_SIZE    16384
 
 /* UAPI: linux/bpf_perf_event.h and the registers it embeds. */
 #if defined(__TARGET_ARCH_x86)

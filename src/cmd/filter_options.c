@@ -115,7 +115,8 @@ const struct option_spec filter_option_specs[N_FILTER_OPTIONS] = {
 		FILTER(state),
 		.arg = "LIST",
 		.help = "show time of threads in these states only: user, system, wait-cpu, gvl, "
-			"lock, fault, disk, network, pipe, timer, child, stopped, other, idle; wait "
+			"lock, fault, disk, network, pipe, timer, child, stopped, other, idle; "
+			"wait "
 			"is all but the first two (of recordings made with --mode states)",
 	},
 	{

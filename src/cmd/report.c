@@ -187,13 +187,13 @@ static int choose_renderer(const struct report_line *line, renderer *ret, struct
 /* A row is a thread there, and its columns are the states. */
 static int choose_states(const struct report_line *line, renderer *ret, struct err *err)
 {
-	const char *other = line->tree				    ? "--tree"
-			    : line->gc				    ? "--gc"
-			    : line->csv				    ? "--csv"
-			    : line->info			    ? "--info"
-			    : line->filter.stack == STACK_BOTH	    ? "--stack both"
-			    : line->by != FLAT_BY_FUNCTION	    ? "--by"
-								    : NULL;
+	const char *other = line->tree			       ? "--tree"
+			    : line->gc			       ? "--gc"
+			    : line->csv			       ? "--csv"
+			    : line->info		       ? "--info"
+			    : line->filter.stack == STACK_BOTH ? "--stack both"
+			    : line->by != FLAT_BY_FUNCTION     ? "--by"
+							       : NULL;
 
 	if (other)
 		return exclude_each_other("--states", other, err);
@@ -270,14 +270,13 @@ static int report_recording(const struct cmd_context *ctx, struct report_line *l
 		.color = term_color(STDOUT_FILENO, ctx->color),
 	};
 	struct read_options needs = { .by_thread = line->gc || line->states ||
-						  flat_by_thread(line->by),
+						   flat_by_thread(line->by),
 				      .keep_samples = line->by == FLAT_BY_TIME };
 	_cleanup_buf_ struct buf out = BUF_INIT;
 	renderer render = report_text;
 	int r;
 
-	r = line->states ? choose_states(line, &render, err)
-			 : choose_renderer(line, &render, err);
+	r = line->states ? choose_states(line, &render, err) : choose_renderer(line, &render, err);
 	if (!r)
 		r = check_line(line, err);
 	if (r)

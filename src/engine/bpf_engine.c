@@ -27,8 +27,8 @@
 #define MAX_RANGES	32768u
 
 #define OPEN_WAIT_NS	(NSEC_PER_SEC / 2) /* shorter waits are not sent before they end */
-#define MAX_WAITS	32768u /* threads that are off the CPU at once */
-#define MAX_GVLS	4096u  /* those beyond are forgotten, least recently used first */
+#define MAX_WAITS	32768u		   /* threads that are off the CPU at once */
+#define MAX_GVLS	4096u /* those beyond are forgotten, least recently used first */
 
 #define TASKS_MAX_BYTES (16u << 20) /* of one list: some 400,000 threads, 50,000 with registers */
 
@@ -220,6 +220,18 @@ static int attach_life(struct bpf_engine *s, struct err *err)
  * When the first clock is there: attached earlier they would send what was before the recording. Those of
  * threads that wait already begin now.
  */
+static int begin_waits(struct bpf_engine *s, struct err *err)
+{
+	int r = engine_open_waits(&s->engine, err);
+
+	/* And at once again, so that user space can still walk those stacks. */
+	s->skel->bss->open_wait_ns = 0;
+	if (!r)
+		r = engine_open_waits(&s->engine, err);
+	s->skel->bss->open_wait_ns = OPEN_WAIT_NS;
+	return r;
+}
+
 static int attach_waits(struct bpf_engine *s, struct err *err)
 {
 	if (!s->opts.waits || s->skel->links.on_switch)
@@ -231,7 +243,7 @@ static int attach_waits(struct bpf_engine *s, struct err *err)
 	if (!s->skel->links.on_switch || !s->skel->links.on_waking || !s->skel->links.on_wakeup ||
 	    !s->skel->links.open_waits)
 		return refused(-errno, "attach to switches and wake-ups of threads", err);
-	return engine_open_waits(&s->engine, err);
+	return begin_waits(s, err);
 }
 
 static void detach_waits(struct bpf_engine *s)

@@ -65,7 +65,7 @@ struct profile_event {
 };
 
 #define EVENT_CPU  "cpu"
-#define EVENT_WAIT "wait" /* time off the CPU, in ns */
+#define EVENT_WAIT "wait"	/* time off the CPU, in ns */
 #define EVENT_GVL  "gvl-caused" /* how long others waited for the GVL that a thread had, in ns */
 /*
  * What a reader can select in place of an event of the recording: the two above added up, all the time

@@ -36,7 +36,7 @@ struct reader {
 	const char *name; /* for messages */
 	struct read_options opts;
 	uint32_t n_events; /* of the recording itself */
-	uint16_t major; /* of the format */
+	uint16_t major;	   /* of the format */
 	struct profile profile;
 	struct record_decoder decoder;
 	bool decoder_ready;
@@ -251,10 +251,14 @@ static void add_wall(struct profile_meta *meta)
 	uint32_t found = 0, i;
 
 	for (i = 0; i < meta->n_events; i++)
-		found |= event_is_cpu(&meta->events[i]) ? 1 : !strcmp(meta->events[i].name, EVENT_WAIT) ? 2 : 0;
+		found |= event_is_cpu(&meta->events[i])		     ? 1
+			 : !strcmp(meta->events[i].name, EVENT_WAIT) ? 2
+								     : 0;
 	if (found != 3 || meta->n_events == PROFILE_MAX_EVENTS)
 		return;
-	meta->events[meta->n_events] = (struct profile_event) { .name = EVENT_WALL, .unit = UNIT_NS, .period = meta->events[0].period };
+	meta->events[meta->n_events] = (struct profile_event) { .name = EVENT_WALL,
+								.unit = UNIT_NS,
+								.period = meta->events[0].period };
 	meta->n_events++;
 }
 

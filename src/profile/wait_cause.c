@@ -158,11 +158,13 @@ static bool is_idle(const struct profile *p, uint32_t stack)
 		const char *file = profile_str(p, f->file);
 
 		if (f->kind == FRAME_RUBY && !is_rubys_own(file)) {
-			if (nearest && is_one_of(file, idle_files, ARRAY_SIZE(idle_files), ends_with))
+			if (nearest &&
+			    is_one_of(file, idle_files, ARRAY_SIZE(idle_files), ends_with))
 				return true;
 			nearest = false;
 		}
-		if (is_one_of(profile_str(p, f->name), idle_methods, ARRAY_SIZE(idle_methods), same))
+		if (is_one_of(profile_str(p, f->name), idle_methods, ARRAY_SIZE(idle_methods),
+			      same))
 			return true;
 		stack = find_method(p, p->stacks[stack].parent);
 	}
@@ -218,8 +220,7 @@ static enum frame_reason cause(const struct profile *p, uint32_t stack)
 		return reason;
 	if (may_be_idle(reason) && is_idle(p, parent))
 		return REASON_WAIT_IDLE;
-	if (reason != REASON_WAIT_LOCK && reason != REASON_WAIT_PIPE &&
-	    reason != REASON_WAIT_OTHER)
+	if (reason != REASON_WAIT_LOCK && reason != REASON_WAIT_PIPE && reason != REASON_WAIT_OTHER)
 		return reason;
 	return reason_of_method(p, parent, reason);
 }

@@ -14,7 +14,7 @@
 #include "view/thread_states.h"
 
 /* The states' sum may differ so much from the time that passed, in percent, before it is a warning. */
-#define PART_PERCENT 5
+#define PART_PERCENT	5
 
 /* A column of a state that nothing was in for so long, in thousandths of all time, is left out. */
 #define SHOWN_PER_MILLE 1
@@ -73,14 +73,16 @@ static void add_truth(const struct thread_states *all, struct buf *out)
 		 num_value(UNIT_NS, all->sum_ns).s, num_value(UNIT_NS, all->elapsed_ns).s,
 		 num_percent(all->sum_ns, all->elapsed_ns).s);
 	if (parted > all->elapsed_ns / 100 * PART_PERCENT)
-		buf_addf(out, "  warning: that parts by more than %d %%: samples were lost, or a "
-			      "hypervisor took CPU time\n",
+		buf_addf(out,
+			 "  warning: that parts by more than %d %%: samples were lost, or a "
+			 "hypervisor took CPU time\n",
 			 PART_PERCENT);
 }
 
 int report_states(const struct report *r, struct buf *out, struct err *err)
 {
-	struct table_column columns[TABLE_MAX_COLUMNS] = { { "ELAPSED", TABLE_RIGHT, TABLE_WHOLE } };
+	struct table_column columns[TABLE_MAX_COLUMNS] = { { "ELAPSED", TABLE_RIGHT,
+							     TABLE_WHOLE } };
 	_cleanup_thread_states_ struct thread_states_table t = THREAD_STATES_INIT;
 	_cleanup_table_ struct table table = { 0 };
 	uint8_t shown[STATES];

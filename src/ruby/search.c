@@ -307,8 +307,8 @@ static void find_vm(struct search *s)
 
 	l->th_vm = search_offset(s, &s->threads, 16, 64, 8, 1, fits_vm);
 	if (s->one_ec) {
-		l->th_ractor = l->ractor_running_ec = l->ractor_gvl_queue =
-			l->ractor_gvl_owner = l->vm_lock_owner = RUBY_ABSENT;
+		l->th_ractor = l->ractor_running_ec = l->ractor_gvl_queue = l->ractor_gvl_owner =
+			l->vm_lock_owner = RUBY_ABSENT;
 		find_one_ec_facts(s);
 		return;
 	}

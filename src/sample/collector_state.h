@@ -72,6 +72,12 @@ int samples_handle_code_miss(struct collector *c, const struct rbpf_ring_code_mi
 int samples_handle_sample(struct collector *c, const struct rbpf_ring_sample *rec, size_t len);
 int samples_handle_wait(struct collector *c, const struct rbpf_ring_wait *rec, size_t len);
 
+/*
+ * The resolver of process @p, in *@ret; NULL: no Ruby is found in it. The first use looks for a
+ * Ruby, as the BPF programs may have walked the process with the layout kept for its executable.
+ */
+int samples_names(struct collector *c, struct tracked_process *p, struct resolver **ret);
+
 /* Thread @tid of @p with its name, made known to the recording when it is first seen. */
 int samples_thread(struct collector *c, struct tracked_process *p, pid_t tid,
 		   const char comm[RBPF_COMM_LEN], struct tracked_thread **ret);

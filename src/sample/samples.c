@@ -28,11 +28,7 @@ static void bound_names(struct collector *c, struct tracked_process *p)
 		tracked_process_forget_names(p);
 }
 
-/*
- * The resolver of process @p, in *@ret; NULL: no Ruby is found in it. The first use looks for a
- * Ruby, as the BPF programs may have walked the process with the layout kept for its executable.
- */
-static int process_names(struct collector *c, struct tracked_process *p, struct resolver **ret)
+int samples_names(struct collector *c, struct tracked_process *p, struct resolver **ret)
 {
 	int r;
 
@@ -63,7 +59,7 @@ int samples_handle_memory(struct collector *c, const struct rbpf_ring_memory *re
 		return -EPROTO;
 	if (!p)
 		return 0;
-	r = process_names(c, p, &names);
+	r = samples_names(c, p, &names);
 	if (r || !names)
 		return r;
 	sampled = (struct stack_era) { .gc_era = rec->gc_era,
@@ -96,7 +92,7 @@ int samples_handle_stack(struct collector *c, const struct rbpf_ring_stack *rec,
 
 	if (!p)
 		return 0;
-	r = process_names(c, p, &names);
+	r = samples_names(c, p, &names);
 	/* None of a program that was replaced by exec meanwhile: its samples are [stack lost]. */
 	if (!r && names)
 		r = stack_table_define(&c->stacks, c->sink, p, rec, len);

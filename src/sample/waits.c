@@ -51,8 +51,8 @@ static int define(struct collector *c, struct tracked_process *p, struct rbpf_ri
 }
 
 /*
- * Walk the stack of the thread of @rec, which has not run since it came to be followed, and define it;
- * its fingerprint is *@ret. Returns 1, 0 if it cannot be walked or has run meanwhile, or -ENOMEM.
+ * Walk the stack of the thread of @rec, a wait that goes on, and define it; its fingerprint is *@ret. The thread
+ * must not have run since: its CPU time tells. Returns 1, 0 if it has or cannot be walked, or -errno.
  */
 static int walk_sleeping(struct collector *c, struct tracked_process *p,
 			 const struct rbpf_ring_wait *rec, uint64_t *ret)
@@ -61,17 +61,20 @@ static int walk_sleeping(struct collector *c, struct tracked_process *p,
 	struct ruby_stack stack = { 0 };
 	struct rbpf_task before, after;
 	uint64_t ec, era, major;
+	struct resolver *names;
 	int r;
 
-	if (ruby_vm_gc_era(p->vm, &era, &major) ||
-	    read_thread(c, p, rec->h.tid, &before) ||
-	    ruby_vm_thread_ec(p->vm, before.thread_pointer, &ec))
+	r = samples_names(c, p, &names);
+	if (r || !names)
+		return r;
+	if (ruby_vm_gc_era(p->vm, &era, &major) || read_thread(c, p, rec->h.tid, &before) ||
+	    before.runtime != rec->runtime || ruby_vm_thread_ec(p->vm, before.thread_pointer, &ec))
 		return 0;
 	r = ruby_walk(&p->vm->mem, &p->vm->walk, ec, RBPF_MAX_FRAMES, &stack);
 	if (r)
 		return r;
-	if (stack.status == RBPF_OK && stack.n_frames &&
-	    !read_thread(c, p, rec->h.tid, &after) && after.runtime == before.runtime) {
+	if (stack.status == RBPF_OK && stack.n_frames && !read_thread(c, p, rec->h.tid, &after) &&
+	    after.runtime == rec->runtime) {
 		def.gc_era = era;
 		def.gc_major = major;
 		/* Of no stack of the BPF programs, for these have no such seed. */
@@ -88,23 +91,27 @@ static int walk_sleeping(struct collector *c, struct tracked_process *p,
 /* The stacks of a wait that goes on: the table of stacks may forget them before it ends. */
 struct wait_stacks {
 	struct sample_stack blocked, runnable;
-	bool has_blocked, has_runnable;
 };
 
-/* The stack of @rec where the thread waits for @wait. */
+/* The stack of @taken where the thread waits for @wait. */
 static int wait_stack(struct collector *c, struct tracked_process *p,
-		      const struct rbpf_ring_wait *rec, enum rbpf_wait wait, bool with_ruby,
+		      const struct stacks_taken *taken, enum rbpf_wait wait, bool with_ruby,
 		      struct sample_stack *ret)
 {
-	struct stacks_taken taken = { .ruby = rec->stack,
-				      .native = rec->native,
-				      .status = rec->status,
-				      .flags = rec->flags,
-				      .wait = 1 + (uint32_t)wait };
+	struct stacks_taken waits = *taken;
 
-	if (rec->flags & RBPF_WAIT_BEFORE && p->vm && walk_sleeping(c, p, rec, &taken.ruby) > 0)
-		taken.flags &= ~RBPF_WAIT_BEFORE;
-	return stack_table_of_sample(&c->stacks, c->sink, p, &taken, with_ruby, ret);
+	waits.wait = 1 + (uint32_t)wait;
+	return stack_table_of_sample(&c->stacks, c->sink, p, &waits, with_ruby, ret);
+}
+
+static struct stacks_taken taken_of(const struct rbpf_ring_wait *rec)
+{
+	return (struct stacks_taken) {
+		.ruby = rec->stack,
+		.native = rec->native,
+		.status = rec->status,
+		.flags = rec->flags,
+	};
 }
 
 /*
@@ -114,22 +121,28 @@ static int wait_stack(struct collector *c, struct tracked_process *p,
 static int keep_wait(struct collector *c, struct tracked_process *p, struct tracked_thread *t,
 		     const struct rbpf_ring_wait *rec, bool with_ruby)
 {
-	int r;
+	struct stacks_taken taken = taken_of(rec);
+	int r = 0;
 
 	if (t->wait && t->wait_ns == rec->since)
 		return 0;
-	if (!(rec->flags & RBPF_WAIT_OPEN)) {
-		t->wait_ns = 0;
+	t->wait_ns = 0;
+	if (!(rec->flags & RBPF_WAIT_OPEN))
 		return 0;
-	}
 	if (!t->wait)
 		t->wait = calloc(1, sizeof(*t->wait));
 	if (!t->wait)
 		return -ENOMEM;
-	r = wait_stack(c, p, rec, rec->wait, with_ruby, &t->wait->blocked);
+	if (rec->flags & RBPF_WAIT_BEFORE)
+		r = walk_sleeping(c, p, rec, &taken.ruby);
+	if (r > 0)
+		taken.flags &= ~RBPF_WAIT_BEFORE;
+	if (r >= 0)
+		r = wait_stack(c, p, &taken, rec->wait, with_ruby, &t->wait->blocked);
 	if (!r)
-		r = wait_stack(c, p, rec, RBPF_WAIT_CPU, with_ruby, &t->wait->runnable);
-	t->wait_ns = r ? 0 : rec->since;
+		r = wait_stack(c, p, &taken, RBPF_WAIT_CPU, with_ruby, &t->wait->runnable);
+	if (!r)
+		t->wait_ns = rec->since;
 	return r;
 }
 
@@ -138,6 +151,7 @@ static int wait_sample(struct collector *c, struct tracked_process *p, struct tr
 		       const struct rbpf_ring_wait *rec, enum rbpf_wait wait, bool with_ruby,
 		       struct profile_sample *sample)
 {
+	const struct stacks_taken taken = taken_of(rec);
 	struct sample_stack stack;
 	int r = 0;
 
@@ -145,7 +159,7 @@ static int wait_sample(struct collector *c, struct tracked_process *p, struct tr
 		stack = wait == RBPF_WAIT_CPU && rec->wait != RBPF_WAIT_CPU ? t->wait->runnable
 									    : t->wait->blocked;
 	else
-		r = wait_stack(c, p, rec, wait, with_ruby, &stack);
+		r = wait_stack(c, p, &taken, wait, with_ruby, &stack);
 	if (r)
 		return r;
 	sample->cpu = (uint16_t)rec->h.cpu;
@@ -164,9 +178,8 @@ static int wait_part(struct collector *c, struct tracked_process *p, struct trac
 	if (from >= to)
 		return 0;
 	return wait_sample(c, p, t, rec, wait, with_ruby,
-			   &(struct profile_sample) { .ts = to,
-						      .value = to - from,
-						      .event = RBPF_EVENT_WAIT });
+			   &(struct profile_sample) {
+				   .ts = to, .value = to - from, .event = RBPF_EVENT_WAIT });
 }
 
 /* What others waited for the GVL meanwhile. */

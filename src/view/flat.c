@@ -586,10 +586,9 @@ static void add_errors(struct flat *flat)
 
 		if (row->samples && row->samples == row->exact_samples)
 			continue;
-		row->self_error = flat_self_error(row->samples - row->exact_samples,
-						  row->self_value - row->exact_value,
-						  flat->samples - flat->exact_samples,
-						  flat->value - flat->exact_value);
+		row->self_error = flat_self_error(
+			row->samples - row->exact_samples, row->self_value - row->exact_value,
+			flat->samples - flat->exact_samples, flat->value - flat->exact_value);
 	}
 }
 

@@ -36,7 +36,7 @@ enum flat_by {
 	 */
 	FLAT_BY_GEM,
 	FLAT_BY_STATE, /* of the thread (state.h), and whether it held the GVL */
-	FLAT_BY_TIME, /* second of the recording (seconds.h); needs samples that are kept */
+	FLAT_BY_TIME,  /* second of the recording (seconds.h); needs samples that are kept */
 };
 
 /* Whether rows of this kind need a profile that is by_thread. */
@@ -50,7 +50,8 @@ enum flat_sort {
 
 struct flat_row {
 	uint32_t frame; /* a frame of the row (function, line, file, module); else PROFILE_NONE */
-	uint32_t id; /* owner (view/owner.h), enum frame_kind, state_of() or second for rows of those; else 0 */
+	uint32_t
+		id; /* owner (view/owner.h), enum frame_kind, state_of() or second for rows of those; else 0 */
 	uint32_t process; /* rows of containers and Rubies: the first process with samples … */
 	uint32_t n_processes;	/* … and how many there are; else 0 */
 	uint64_t samples;	/* with the row innermost */

@@ -60,9 +60,9 @@ enum code_origin {
 	ORIGIN_NATIVE,
 	ORIGIN_GC,
 	ORIGIN_KERNEL,
-	ORIGIN_FIBER,	/* what stands between the stacks of two fibers */
-	ORIGIN_UNKNOWN, /* frames that were cut or could not be named */
-	ORIGIN_GAP,	/* what stands for native frames that are missing */
+	ORIGIN_FIBER,	 /* what stands between the stacks of two fibers */
+	ORIGIN_UNKNOWN,	 /* frames that were cut or could not be named */
+	ORIGIN_GAP,	 /* what stands for native frames that are missing */
 	ORIGIN_RUNNABLE, /* a thread waited: for a CPU … */
 	ORIGIN_GVL,	 /* … the GVL, or did so while it held that */
 	ORIGIN_LOCK,

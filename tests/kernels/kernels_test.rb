@@ -46,6 +46,22 @@ class KernelsTest < LiveTest
     assert_equal 3, pids.flatten.uniq.size
   end
 
+  # Waits are exact, so they are as good here as elsewhere.
+  def test_states
+    targets = %w[sleep_ pipe gvl].to_h { |name| [name, start('states.rb', name, 3)] }
+    rbpf = attach(targets.values, '--mode', 'states', '--no-children')
+    targets.each_value(&:go)
+    said = targets.transform_values { |target| target.wait_for('ready')['threads'][0] }
+    assert_equal 0, rbpf.stop.code
+    said.each do |name, thread|
+      rows = recording.rows('--by', 'state', '--tid', thread['tid'].to_s)
+      thread['waits'].each do |state, ns|
+        found = rows.sum { |row| row['state'] == state ? row['self_ns'] : 0 }
+        assert_in_delta ns, found, (ns * TOLERANCE) + 0.1e9, "#{name}: #{state}, #{rows}"
+      end
+    end
+  end
+
   # Processes that come and go, by the clocks of CPUs. To attach to a script may take here as long as it
   # lives.
   def test_all_ruby

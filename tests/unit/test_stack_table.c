@@ -303,13 +303,13 @@ Test(stack_table, collections)
 	for (uint64_t native = 0; native < 4; native++)
 		if (native != 1)
 			sample(&f, &(struct stacks_taken) { .ruby = 1,
-								.native = native,
-								.flags = (uint16_t)marking });
+							    .native = native,
+							    .flags = (uint16_t)marking });
 	sample(&f, &(struct stacks_taken) { .ruby = 1, .flags = RBPF_SAMPLE_GC });
 	sample_of(&f, 1, 3);
 	/* The phase alone says nothing. */
 	sample(&f, &(struct stacks_taken) { .ruby = 1,
-						.flags = (uint16_t)(marking & ~RBPF_SAMPLE_GC) });
+					    .flags = (uint16_t)(marking & ~RBPF_SAMPLE_GC) });
 	expect_sample(&f, 0, "foo Object#each (garbage collection) (marking)", SAMPLE_GC);
 	expect_sample(
 		&f, 1,
@@ -339,12 +339,12 @@ Test(stack_table, waits)
 	sample(&f, &(struct stacks_taken) { .ruby = 1, .wait = 1 + RBPF_WAIT_GVL });
 	sample(&f, &(struct stacks_taken) {
 			   .ruby = 1, .wait = 1 + RBPF_WAIT_DISK, .flags = RBPF_WAIT_HELD });
-	sample(&f, &(struct stacks_taken) { .ruby = 1,
-					    .wait = 1 + RBPF_WAIT_CPU,
-					    .flags = RBPF_SAMPLE_GC });
-	sample(&f, &(struct stacks_taken) { .ruby = 1, .wait = 1 + RBPF_WAITS });
 	sample(&f, &(struct stacks_taken) {
-			   .status = RBPF_OK, .wait = 1 + RBPF_WAIT_TIMER, .flags = RBPF_WAIT_BEFORE });
+			   .ruby = 1, .wait = 1 + RBPF_WAIT_CPU, .flags = RBPF_SAMPLE_GC });
+	sample(&f, &(struct stacks_taken) { .ruby = 1, .wait = 1 + RBPF_WAITS });
+	sample(&f, &(struct stacks_taken) { .status = RBPF_OK,
+					    .wait = 1 + RBPF_WAIT_TIMER,
+					    .flags = RBPF_WAIT_BEFORE });
 	sample(&f, &(struct stacks_taken) { .status = RBPF_NO_EC, .wait = 1 + RBPF_WAIT_PIPE });
 	sample(&f, &(struct stacks_taken) { .ruby = 1 });
 	expect_sample(&f, 0, "foo Object#each (waits for a CPU)", 0);

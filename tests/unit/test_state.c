@@ -37,8 +37,8 @@ static void setup(void)
 	builder_sample(&b, thread, bar, 2, SAMPLE_KERNEL);
 	builder_sample(&b, thread, push_reason(bar, REASON_WAIT_GVL), 4, 0);
 	builder_sample(&b, thread, push_reason(bar, REASON_WAIT_DISK), 8, 0);
-	builder_sample(&b, thread,
-		       push_reason(push_reason(bar, REASON_GVL_HELD), REASON_WAIT_DISK), 16, 0);
+	builder_sample(&b, thread, push_reason(push_reason(bar, REASON_GVL_HELD), REASON_WAIT_DISK),
+		       16, 0);
 }
 
 static void teardown(void)
@@ -62,9 +62,8 @@ static void expect_rows(const struct view_filter *f, enum flat_by by, const char
 			buf_addf(&got, "%s%s %d\n", state_word(row->id & STATE_MASK),
 				 row->id & STATE_HELD ? "+gvl" : "", (int)row->self_value);
 		else
-			buf_addf(&got, "%s %d %d\n",
-				 profile_str(p, p->frames[row->frame].name), (int)row->self_value,
-				 (int)row->total_value);
+			buf_addf(&got, "%s %d %d\n", profile_str(p, p->frames[row->frame].name),
+				 (int)row->self_value, (int)row->total_value);
 	}
 	cr_expect_str_eq(buf_str(&got), want, "%s", buf_str(&got));
 }

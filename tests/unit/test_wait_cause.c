@@ -95,7 +95,8 @@ Test(wait_cause, idle)
 	uint32_t timer = push_reason(0, REASON_NATIVE_THREAD);
 	uint32_t early = push_reason(0, REASON_WAITED_BEFORE);
 	uint32_t lost = push_reason(push_reason(0, REASON_STACK_LOST), REASON_WAIT_LOCK);
-	uint32_t runs = push_reason(pool, REASON_WAIT_CPU), gvl = push_reason(wait, REASON_WAIT_GVL);
+	uint32_t runs = push_reason(pool, REASON_WAIT_CPU),
+		 gvl = push_reason(wait, REASON_WAIT_GVL);
 	uint32_t held = push_reason(push_reason(app, REASON_GVL_HELD), REASON_WAIT_TIMER);
 
 	wait = push_reason(wait, REASON_WAIT_LOCK);
