@@ -98,7 +98,8 @@ static __always_inline void gvl_wait_begin(__u64 at, __u32 tgid, __u64 now)
 		bpf_map_update_elem(&gvls, &key, &fresh, BPF_NOEXIST);
 		g = gvl_find(at, tgid);
 	}
-	if (g)
+	/* Another CPU may have made it a moment later: gvl_wait_end() leaves that out, too. */
+	if (g && now >= g->base)
 		__sync_fetch_and_add(&g->waiting, (1ull << GVL_N_SHIFT) + gvl_us(g, now));
 }
 

@@ -221,8 +221,9 @@ int open_waits(struct bpf_iter__task *ctx)
 	if (bpf_map_update_elem(&waits, &tid, &fresh, BPF_NOEXIST))
 		return 0;
 	/* It may have begun to run before it was in the map, unnoticed by on_switch(). */
-	if (is_running(task))
-		bpf_map_delete_elem(&waits, &tid);
+	wait = bpf_map_lookup_elem(&waits, &tid);
+	if (wait && is_running(task) && wait->since == now)
+		wait->since = 0;
 	return 0;
 }
 

@@ -75,12 +75,14 @@ static const char *const idle_files[] = {
 	"/concurrent-ruby/concurrent/executor/ruby_thread_pool_executor.rb",
 };
 
-/* Methods that fetch the next job or wait for the next deadline: whatever they call to do so. */
+/* Methods, and blocks in them, that fetch the next job or wait until it is time: whatever they call to do so. */
 static const char *const idle_methods[] = {
+	"<class:RubyThreadLocalVar>", /* of concurrent-ruby */
+	"ActiveRecord::ConnectionAdapters::ConnectionPool::Reaper.spawn_thread",
 	"Sidekiq::BasicFetch#retrieve_work",
+	"Sidekiq::Scheduled::Poller#initial_wait",
+	"Sidekiq::Scheduled::Poller#wait",
 	"Timeout.create_timeout_thread",
-	"block in Timeout.create_timeout_thread",
-	"block (2 levels) in Timeout.create_timeout_thread",
 	"GoodJob::Notifier#wait_for_notify",
 	"SolidQueue::Processes::Interruptible#interruptible_sleep",
 };
@@ -119,9 +121,13 @@ static bool is_one_of(const char *s, const char *const *list, size_t n,
 	return false;
 }
 
-static bool same(const char *s, const char *of)
+/* Whether @label is that of method @name, or of a block in it. */
+static bool is_of_method(const char *label, const char *name)
 {
-	return !strcmp(s, of);
+	size_t len = strlen(label), n = strlen(name);
+
+	return ends_with(label, name) &&
+	       (len == n || (len > n + 4 && !strncmp(label + len - n - 4, " in ", 4)));
 }
 
 /* Ruby's own files that stand between a pool and what it waits in. */
@@ -164,7 +170,7 @@ static bool is_idle(const struct profile *p, uint32_t stack)
 			nearest = false;
 		}
 		if (is_one_of(profile_str(p, f->name), idle_methods, ARRAY_SIZE(idle_methods),
-			      same))
+			      is_of_method))
 			return true;
 		stack = find_method(p, p->stacks[stack].parent);
 	}

@@ -49,7 +49,7 @@ class KernelsTest < LiveTest
   # Waits are exact, so they are as good here as elsewhere.
   def test_states
     targets = %w[sleep_ pipe gvl].to_h { |name| [name, start('states.rb', name, 3)] }
-    rbpf = attach(targets.values, '--mode', 'states', '--no-children')
+    rbpf = attach(targets.values, '--mode', 'states')
     targets.each_value(&:go)
     said = targets.transform_values { |target| target.wait_for('ready')['threads'][0] }
     assert_equal 0, rbpf.stop.code
