@@ -9,6 +9,7 @@
 #include "cmd/filter_options.h"
 #include "cmd/output.h"
 #include "cmd/open_recording.h"
+#include "cmd/shape_options.h"
 #include "export/flame.h"
 #include "view/filter.h"
 
@@ -22,6 +23,7 @@ struct flame_line {
 	uint64_t width;
 	unsigned int color; /* enum flame_color */
 	unsigned int split; /* enum tree_split */
+	struct shape_options shape;
 	struct filter_options filter;
 };
 
@@ -133,10 +135,12 @@ static const struct option_group group = {
 	.n = ARRAY_SIZE(specs),
 };
 
+static const struct option_group shape = SHAPE_OPTION_GROUP(struct flame_line);
 static const struct option_group filters = FILTER_OPTION_GROUP(struct flame_line);
 
 static int flame_graph(const struct cmd_context *ctx, struct flame_line *line,
-		       const struct option_rest *rest, struct view_filter *filter, struct err *err)
+		       const struct option_rest *rest, struct view_filter *filter,
+		       struct reshape_options *shape_to, struct err *err)
 {
 	_cleanup_recording_ struct recording rec = RECORDING_INIT;
 	const struct flame_options opts = {
@@ -159,6 +163,8 @@ static int flame_graph(const struct cmd_context *ctx, struct flame_line *line,
 	if (cmd_to_terminal(line->output))
 		return cmd_refuse_terminal("SVG", "rbpf flame > out.svg", err);
 	r = cmd_filter(&line->filter, STACK_MIXED, filter, err);
+	if (!r)
+		r = cmd_shape(&line->shape, shape_to, err);
 	if (r)
 		return r;
 	r = cmd_open_recording(ctx, line->input, rest, filter, &needs, &rec, err);
@@ -168,7 +174,7 @@ static int flame_graph(const struct cmd_context *ctx, struct flame_line *line,
 	if (r)
 		return r;
 	cmd_limit_output(&rec, &svg);
-	r = cmd_prepare_recording(&rec, filter, err);
+	r = cmd_shape_recording(&rec, filter, shape_to, err);
 	if (!r)
 		r = flame_render(&rec.profile, &opts, &svg, err);
 	r = cmd_rendered(r, &rec, &svg, err);
@@ -180,23 +186,25 @@ static int flame_graph(const struct cmd_context *ctx, struct flame_line *line,
 static int flame_main(struct cmd_context *ctx, int argc, char **argv, struct err *err)
 {
 	struct view_filter filter = VIEW_FILTER_INIT;
+	struct reshape_options shape_to = { 0 };
 	struct flame_line line = { .min_width = -1, .filter = FILTER_OPTIONS_INIT };
 	struct option_rest rest;
 	int r;
 
 	r = command_parse(&command_flame, ctx, &line, argc, argv, &rest, err);
 	if (!r)
-		r = flame_graph(ctx, &line, &rest, &filter, err);
+		r = flame_graph(ctx, &line, &rest, &filter, &shape_to, err);
 	else if (r == COMMAND_DONE)
 		r = 0;
 	view_filter_deinit(&filter);
+	cmd_shape_release(&shape_to);
 	command_release(&command_flame, &line);
 	return r;
 }
 
 static const char *const usages[] = { "[OPTION...] [FILE] > out.svg", NULL };
 
-static const struct option_group *const groups[] = { &group, &filters };
+static const struct option_group *const groups[] = { &group, &shape, &filters };
 
 static const struct command_example examples[] = {
 	{ "rbpf flame > out.svg", "the flame graph of rbpf.data" },

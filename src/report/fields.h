@@ -74,6 +74,9 @@ struct field_value field_of_row(const struct report *r, const struct flat_row *r
 struct field_value field_of_frame(const struct report *r, uint32_t frame, enum report_field field,
 				  struct buf *scratch);
 
+/* Append a value as CSV has it (RFC 4180): text quoted where needed. */
+void field_add_csv(struct field_value v, struct buf *out);
+
 /* How many rows -n leaves. */
 size_t report_rows_shown(const struct report *r, const struct flat *flat);
 

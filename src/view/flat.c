@@ -41,18 +41,8 @@
 #include "view/owner.h"
 #include "view/sample_kind.h"
 #include "view/seconds.h"
+#include "view/stack_forest.h"
 #include "view/stack_mode.h"
-
-struct sum {
-	uint64_t value;
-	uint64_t samples;
-};
-
-static void sum_add(struct sum *to, const struct sum *s)
-{
-	to->value += s->value;
-	to->samples += s->samples;
-}
 
 static uint64_t isqrt(uint64_t v)
 {
@@ -89,10 +79,7 @@ struct flat_walk {
 	const struct view_selection *selection;
 	enum group_by by;
 	struct groups groups;
-	struct sum *self;	/* by stack id */
-	struct sum *below;	/* by stack id: its own and of all stacks that it is a prefix of */
-	uint32_t *first_child;	/* by stack id; 0 if none */
-	uint32_t *next_sibling; /* by stack id; 0 if none */
+	struct stack_forest forest;
 	uint32_t *innermost; /* by stack id: the stack of its innermost frame in a row; 0 if none */
 	uint32_t *charged;   /* by stack id: that whose frame has its self time; 0 if none */
 	uint8_t *claims;     /* by group, see claim_of() */
@@ -103,10 +90,7 @@ struct flat_walk {
 static void walk_deinit(struct flat_walk *w)
 {
 	groups_deinit(&w->groups);
-	free(w->self);
-	free(w->below);
-	free(w->first_child);
-	free(w->next_sibling);
+	stack_forest_deinit(&w->forest);
 	free(w->innermost);
 	free(w->charged);
 	free(w->claims);
@@ -120,19 +104,14 @@ static int walk_init(struct flat_walk *w, const struct profile *p, const struct 
 	size_t n = p->n_stacks + 1;
 
 	*w = (struct flat_walk) { .profile = p, .selection = sel, .by = by };
-	if (groups_init(p, by, &w->groups))
+	if (groups_init(p, by, &w->groups) || stack_forest_init(p, sel, &w->forest))
 		return -ENOMEM;
-	w->self = calloc(n, sizeof(*w->self));
-	w->below = calloc(n, sizeof(*w->below));
-	w->first_child = calloc(n, sizeof(*w->first_child));
-	w->next_sibling = calloc(n, sizeof(*w->next_sibling));
 	w->innermost = calloc(n, sizeof(*w->innermost));
 	w->charged = calloc(n, sizeof(*w->charged));
 	w->claims = calloc(w->groups.n + 1, sizeof(*w->claims));
 	w->on_path = calloc(w->groups.n + 1, sizeof(*w->on_path));
 	w->rows = calloc(w->groups.n + 1, sizeof(*w->rows));
-	if (!w->self || !w->below || !w->first_child || !w->next_sibling || !w->innermost ||
-	    !w->charged || !w->claims || !w->on_path || !w->rows)
+	if (!w->innermost || !w->charged || !w->claims || !w->on_path || !w->rows)
 		return -ENOMEM;
 	for (size_t i = 0; i < w->groups.n; i++)
 		w->rows[i].frame = w->groups.frame[i];
@@ -180,18 +159,11 @@ static bool takes_over(const struct flat_walk *w, uint32_t charged, uint32_t sta
 	       p->frames[p->stacks[charged].frame].kind != FRAME_GC;
 }
 
-/* Fill in what is known of each stack from its callers' and its callees' stacks. */
+/* Fill in what is known of each stack from its callers' stacks. */
 static void walk_prepare(struct flat_walk *w)
 {
 	const struct profile *p = w->profile;
 
-	for (size_t i = 0; i < p->n_aggregates; i++) {
-		const struct profile_aggregate *a = &p->aggregates[i];
-
-		if (view_selected(w->selection, a))
-			sum_add(&w->self[a->stack],
-				&(struct sum) { .value = a->value, .samples = a->samples });
-	}
 	for (size_t i = 1; i < p->n_stacks; i++) {
 		uint32_t stack = (uint32_t)i, parent = p->stacks[i].parent;
 
@@ -199,23 +171,15 @@ static void walk_prepare(struct flat_walk *w)
 		w->charged[i] = takes_over(w, w->charged[parent], stack) ? stack
 									 : w->charged[parent];
 	}
-	for (size_t i = p->n_stacks; i-- > 1;) {
-		uint32_t parent = p->stacks[i].parent;
-
-		sum_add(&w->below[i], &w->self[i]);
-		sum_add(&w->below[parent], &w->below[i]);
-		w->next_sibling[i] = w->first_child[parent];
-		w->first_child[parent] = (uint32_t)i;
-	}
 }
 
-static void add_self(struct flat_row *row, const struct sum *self)
+static void add_self(struct flat_row *row, const struct view_sum *self)
 {
 	row->self_value += self->value;
 	row->samples += self->samples;
 }
 
-static void add_total(struct flat_row *row, const struct sum *total)
+static void add_total(struct flat_row *row, const struct view_sum *total)
 {
 	row->total_value += total->value;
 	row->total_samples += total->samples;
@@ -226,45 +190,28 @@ static struct flat_row *row_of(struct flat_walk *w, uint32_t stack)
 	return &w->rows[w->groups.of_frame[w->profile->stacks[stack].frame]];
 }
 
-static void walk_enter(struct flat_walk *w, uint32_t stack)
+static void walk_enter(void *arg, uint32_t stack)
 {
+	struct flat_walk *w = arg;
 	uint32_t group = w->groups.of_frame[w->profile->stacks[stack].frame];
 	/* Of a stack of which nothing is shown there may be one to show instead. */
 	uint32_t charged = w->charged[stack] ? w->charged[stack] : view_stack_instead(w->selection);
 
 	if (w->innermost[stack] == stack && w->on_path[group]++ == 0)
-		add_total(&w->rows[group], &w->below[stack]);
+		add_total(&w->rows[group], &w->forest.below[stack]);
 	if (!charged)
 		return;
-	add_self(row_of(w, charged), &w->self[stack]);
+	add_self(row_of(w, charged), &w->forest.self[stack]);
 	if (!w->innermost[stack])
-		add_total(row_of(w, charged), &w->self[stack]);
+		add_total(row_of(w, charged), &w->forest.self[stack]);
 }
 
-static void walk_leave(struct flat_walk *w, uint32_t stack)
+static void walk_leave(void *arg, uint32_t stack)
 {
+	struct flat_walk *w = arg;
+
 	if (w->innermost[stack] == stack)
 		w->on_path[w->groups.of_frame[w->profile->stacks[stack].frame]]--;
-}
-
-static void walk_run(struct flat_walk *w)
-{
-	uint32_t stack = w->profile->n_stacks ? w->first_child[0] : 0;
-
-	while (stack) {
-		walk_enter(w, stack);
-		if (w->first_child[stack]) {
-			stack = w->first_child[stack];
-			continue;
-		}
-		walk_leave(w, stack);
-		while (stack && !w->next_sibling[stack]) {
-			stack = w->profile->stacks[stack].parent;
-			if (stack)
-				walk_leave(w, stack);
-		}
-		stack = w->next_sibling[stack];
-	}
 }
 
 static int add_row(struct flat *flat, const struct flat_row *row)
@@ -334,7 +281,7 @@ static int build_from_frames(const struct profile *p, const struct view_selectio
 		goto out;
 	find_claims(&w);
 	walk_prepare(&w);
-	walk_run(&w);
+	stack_forest_walk(&w.forest, walk_enter, walk_leave, &w);
 	for (size_t i = 0; i < w.groups.n && !err; i++)
 		err = add_row(flat, &w.rows[i]);
 	if (err)
@@ -462,20 +409,21 @@ bool flat_by_thread(enum flat_by by)
 }
 
 static void weigh_threads(const struct profile *p, const struct view_selection *sel,
-			  struct sum *sums)
+			  struct view_sum *sums)
 {
 	for (size_t i = 0; i < p->n_aggregates; i++) {
 		const struct profile_aggregate *a = &p->aggregates[i];
 
 		if (view_selected(sel, a))
-			sum_add(&sums[a->thread],
-				&(struct sum) { .value = a->value, .samples = a->samples });
+			view_sum_add(
+				&sums[a->thread],
+				&(struct view_sum) { .value = a->value, .samples = a->samples });
 	}
 }
 
 /* Count the processes of each row that have samples, where a row may have several. */
-static int count_processes(const struct profile *p, enum owner_kind kind, const struct sum *threads,
-			   struct flat_row *rows)
+static int count_processes(const struct profile *p, enum owner_kind kind,
+			   const struct view_sum *threads, struct flat_row *rows)
 {
 	_cleanup_free_ bool *seen = calloc(p->n_processes + 1, sizeof(*seen));
 
@@ -500,7 +448,7 @@ static int build_from_owners(const struct profile *p, const struct view_selectio
 			     enum owner_kind kind, struct flat_order *order, struct flat *flat)
 {
 	size_t n = owner_limit(p, kind);
-	_cleanup_free_ struct sum *threads = calloc(p->n_threads + 1, sizeof(*threads));
+	_cleanup_free_ struct view_sum *threads = calloc(p->n_threads + 1, sizeof(*threads));
 	_cleanup_free_ struct flat_row *rows = calloc(n + 1, sizeof(*rows));
 	_cleanup_free_ uint32_t *ranks = NULL;
 

@@ -186,7 +186,7 @@ refuse "unknown command 'recrod' (did you mean record?)" help recrod
 
 refuse "unknown value 'lin' for --by (did you mean line?)" report --by lin full.data
 refuse "--limit*" report -n -1 full.data
-refuse "--tree and --json exclude each other" report --tree --json full.data
+refuse "--tree and --info exclude each other" report --tree --info full.data
 refuse "--tree needs --by function or line, not --by file" report --tree --by file full.data
 refuse "--gc needs --by function or line, not --by thread" report --gc --by thread full.data
 for by in container ruby gem time; do
@@ -194,9 +194,20 @@ for by in container ruby gem time; do
 	refuse "--gc needs --by function or line, not --by $by" report --gc --by $by full.data
 done
 refuse "--tree and --gc exclude each other" report --gc --tree full.data
-refuse "--info and --gc exclude each other" report --gc --info full.data
+refuse "--gc and --info exclude each other" report --gc --info full.data
 refuse "--json and --csv exclude each other" report --gc --csv --json full.data
 refuse "--gc and --no-gc exclude each other" report --no-gc --gc full.data
+refuse "--json and --md exclude each other" report --json --md full.data
+refuse "--tree and --sandwich exclude each other" report --tree --sandwich x full.data
+refuse "--sandwich and --callers exclude each other" report --callers x --sandwich x full.data
+refuse "--callers and --callees exclude each other; --sandwich prints both" report --callers x --callees x full.data
+refuse "--callees needs --by function or line, not --by gem" report --callees x --by gem full.data
+refuse "--match and --tree exclude each other" report --tree --match x full.data
+refuse "--inverted needs --tree" report --inverted full.data
+refuse "invalid pattern '(' for --root: *" report --root "(" full.data
+refuse "invalid pattern '[' for --root: *" flame --root "[" full.data
+refuse "invalid pattern '*(' for --sandwich: *" report --sandwich "*(" full.data
+refuse "invalid pattern 'a{2' for --match: *" report --match "a{2" full.data
 refuse "invalid pattern '(' for --include: *" report --include "(" full.data
 refuse "--thread must not be empty" report --thread= full.data
 refuse "--container must not be empty" flame --container= full.data
@@ -452,6 +463,84 @@ if begin "report"; then
 	if grep -q '├─ Cart#total' "$out"; then expect 0 ""; else not_ok "no tree"; fi
 	run report --info full.data
 	if grep -q 'rbpf record -p 4242' "$out"; then expect 0 ""; else not_ok "no command"; fi
+fi
+if begin "report --sandwich"; then
+	run report --sandwich 'Cart#total$' -n 1 full.data
+	if ! grep -q '^2.73s   100.0%  90.0%  3.4%  <main>     /app/shop.rb:1$' "$out"; then
+		not_ok "no caller"
+	elif ! grep -q '^2.12s   100.0%  70.0%  5.2%  \[itself\]$' "$out"; then
+		not_ok "no self time"
+	elif ! grep -q '^  1 more line hidden by -n$' "$out"; then
+		not_ok "does not say what is hidden"
+	else
+		expect 0 ""
+	fi
+	run report --sandwich nothing full.data
+	expect 6 "rbpf: error: no method in full.data has a name that matches 'nothing'"
+	run report --callees 'Cart#total$' --csv full.data
+	if [ "$(grep -c '^callee,' "$out")" = 3 ] && ! grep -q '^caller,' "$out"; then
+		expect 0 ""
+	else
+		not_ok "not the callees"
+	fi
+fi
+if begin "report --sandwich, --tree and --root agree with the table"; then
+	if command -v ruby > /dev/null; then
+		for data in full gc gems containers merged templates; do
+			"$rbpf" report --json --stack mixed $data.data > want
+			"$rbpf" report --json --tree $data.data > tree
+			run report --json --sandwich . --stack mixed $data.data
+			if ruby -rjson -e '
+				want, tree, all = ARGV.map { |f| JSON.parse(File.read(f)) }
+				id = ->(x) { x.values_at("kind", "label", "path", "line", "module") }
+				rows = want["rows"].to_h { |x| [id[x], x] }
+				abort "other methods" unless rows.keys.sort == all["methods"].map(&id).sort
+				all["methods"].each do |m|
+					row = rows[id[m]]
+					abort "#{id[m]}" unless %w[samples total_samples self_ns total_ns].all? { |k| m[k] == row[k] }
+					own = m["callees"].sum { |x| x["kind"] == "none" ? x["total_ns"] : 0 }
+					abort "self" unless own == row["self_ns"]
+					abort "callers" if m["callers"].sum { |x| x["total_ns"] } < m["total_ns"]
+				end
+				self_ns = Hash.new(0)
+				tree["tree"].each { |x| self_ns[id[x]] += x["self_ns"] if x["kind"] }
+				rows.each { |k, x| abort "tree: #{k}" unless self_ns[k] == x["self_ns"] }
+			' want tree "$out" 2> "$err"; then expect 0 ""; else not_ok "$data"; fi
+		done
+	else
+		skip "there is no ruby"
+	fi
+fi
+if begin "report --md"; then
+	run report --md --sandwich 'Cart#total$' full.data
+	if ! grep -q '^| 2.73s | 100.0% | 90.0% | 3.4% | \\<main\\> | /app/shop.rb:1 |$' "$out"; then
+		not_ok "no row"
+	elif grep -qv '^|\|^    \|^$' "$out"; then
+		not_ok "text that is no code"
+	elif [ "$(grep -c '^| TIME ' "$out")" != "$(grep -B1 '^| TIME ' "$out" | grep -c '^$')" ]; then
+		not_ok "a table that follows another line"
+	else
+		expect 0 ""
+	fi
+	for view in "" --tree --gc --info "--stack both"; do
+		# shellcheck disable=SC2086 # words
+		run report --md $view gc.data
+		if grep -qv '^|\|^    \|^$' "$out"; then not_ok "$view: text that is no code"; else expect 0 ""; fi
+	done
+fi
+if begin "report --match and --root"; then
+	run report --csv --match '^Cart' full.data
+	if [ "$(wc -l < "$out")" = 2 ] && grep -q ',30,270,' "$out"; then expect 0 ""; else not_ok "--match"; fi
+	run report --csv --root 'Integer#times' full.data
+	if [ "$(wc -l < "$out")" = 3 ] && grep -q '^cfunc,Integer#times,,0,,30,240,' "$out"; then
+		expect 0 ""
+	else
+		not_ok "--root"
+	fi
+	run flame --root 'Integer#times' full.data
+	if grep -q 'Cart#total (' "$out" || grep -q '&lt;main>' "$out"; then not_ok "flame --root"; else expect 0 ""; fi
+	run report --root nothing full.data
+	expect 6 "rbpf: error: no sample of full.data passes the filters"
 fi
 # prints TEXT COMMAND...: the command prints a line that is TEXT, a pattern of grep.
 prints() {
