@@ -94,8 +94,7 @@ static int add_list(const struct report *r, const struct neighbours *n,
 	return ret;
 }
 
-/* "Cart#total  app/cart.rb:57  self 1.20s (1.0%)  total 14.70s (12.3% +/- 0.4%)" */
-static void add_method(const struct report *r, const struct neighbours *n,
+void report_add_method(const struct report *r, const struct neighbours *n,
 		       const struct method_neighbours *m, struct buf *out)
 {
 	enum value_unit unit = profile_event(&r->rec->profile)->unit;
@@ -127,7 +126,7 @@ int report_neighbours(const struct report *r, struct buf *out, struct err *err)
 	for (i = 0; i < shown && !ret; i++) {
 		const struct method_neighbours *m = &n.methods[i];
 
-		add_method(r, &n, m, out);
+		report_add_method(r, &n, m, out);
 		if (r->callers)
 			ret = add_list(r, &n, m, &m->callers, true, out);
 		if (r->callees && !ret)

@@ -67,6 +67,13 @@ int report_neighbours(const struct report *r, struct buf *out, struct err *err);
 int report_neighbours_json(const struct report *r, struct buf *out, struct err *err);
 int report_neighbours_csv(const struct report *r, struct buf *out, struct err *err);
 
+struct neighbours;
+struct method_neighbours;
+
+/* "Cart#total  app/cart.rb:57  self 1.20s (1.0%)  total 14.70s (12.3% +/- 0.4%)" */
+void report_add_method(const struct report *r, const struct neighbours *n,
+		       const struct method_neighbours *m, struct buf *out);
+
 /* Make what was rendered with .markdown Markdown. Failures are those of @text. */
 void report_to_markdown(struct buf *text);
 

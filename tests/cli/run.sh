@@ -244,7 +244,7 @@ if begin "all commands have help"; then
 	run --help
 	cp "$out" help.txt
 	run help
-	if [ "$(echo "$commands" | tr '\n' ' ')" != "record report flame export dump ps doctor help completion " ]; then
+	if [ "$(echo "$commands" | tr '\n' ' ')" != "record report annotate flame export dump ps doctor help completion " ]; then
 		not_ok "the commands are $commands"
 	elif ! cmp -s "$out" help.txt; then
 		not_ok "'help' and '--help' differ"
@@ -541,6 +541,61 @@ if begin "report --match and --root"; then
 	if grep -q 'Cart#total (' "$out" || grep -q '&lt;main>' "$out"; then not_ok "flame --root"; else expect 0 ""; fi
 	run report --root nothing full.data
 	expect 6 "rbpf: error: no sample of full.data passes the filters"
+fi
+refuse "'annotate' needs one argument: a method or a file" annotate -i full.data
+refuse "unexpected argument 'b' for 'annotate'" annotate -i full.data a b
+refuse "--json, --csv and --md exclude each other" annotate -i full.data --csv --md x
+refuse "source lines are those of Ruby code: not with --stack native" annotate -i full.data --stack native x
+refuse "invalid pattern '(' for the method: *" annotate -i full.data "("
+refuse "--context*" annotate -i full.data --context -1 x
+if begin "annotate"; then
+	mkdir -p source/models
+	seq 1 70 | sed 's/^/line /' > source/models/cart.rb
+	touch -d 2001-01-01 source/models/cart.rb
+	for target in 'Cart#total' cart.rb models/cart.rb /app/models/cart.rb; do
+		run annotate -i full.data --source-root source "$target"
+		if ! grep -q '^##   2.12s   70.0%  5.2%  2.12s  70.0%  5.2%    59  line 59$' "$out"; then
+			not_ok "$target: not the hottest line"
+		elif ! grep -q '^     2.73s   90.0%  3.4%  0.30s  10.0%  3.4%    58  line 58$' "$out"; then
+			not_ok "$target: not the line with the total"
+		elif ! grep -q '^  *61  line 61$' "$out" || grep -q 'line 62' "$out"; then
+			not_ok "$target: not two lines around"
+		elif grep -q 'was changed' "$out"; then
+			not_ok "$target: the file is old"
+		else
+			expect 0 ""
+		fi
+	done
+	run annotate -i full.data --source-root source '^Cart#total'
+	if grep -q '^  called by <main> 2.73s$' "$out" &&
+		grep -q '^  calls     Integer#times (C) 2.42s, \[itself\] 0.30s$' "$out"; then
+		expect 0 ""
+	else
+		not_ok "no callers and callees"
+	fi
+	touch source/models/cart.rb
+	run annotate -i full.data --source-root source cart.rb:59
+	if ! grep -q 'the file was changed after it was recorded' "$out"; then
+		not_ok "the file is new"
+	elif grep -q '^##.* 58 ' "$out"; then
+		not_ok "another line"
+	else
+		expect 0 ""
+	fi
+	run annotate -i full.data cart.rb
+	if grep -q '(no source: --source-root names where it is)$' "$out"; then
+		expect 0 ""
+	else
+		not_ok "does not say that there is no source"
+	fi
+	run annotate -i full.data --csv cart.rb
+	if grep -q '^/app/models/cart.rb,58,30,270,303030300,2727272700,' "$out"; then
+		expect 0 ""
+	else
+		not_ok "CSV"
+	fi
+	run annotate -i full.data nothing
+	expect 6 "rbpf: error: no file and no method in full.data is called 'nothing'"
 fi
 # prints TEXT COMMAND...: the command prints a line that is TEXT, a pattern of grep.
 prints() {
