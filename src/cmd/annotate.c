@@ -83,7 +83,7 @@ static const struct option_group group = {
 	.n = ARRAY_SIZE(specs),
 };
 
-static const struct option_group filters = FILTER_OPTION_GROUP(struct annotate_line);
+static const struct option_group filters = FILTER_OPTION_GROUP(struct annotate_line, filter);
 
 /* The compiled patterns of the command line. */
 struct patterns {

@@ -65,6 +65,9 @@ struct command {
 extern const struct command *const commands[];
 extern const size_t n_commands;
 
+/* The exit status of check; those of errors are in base/err.h. */
+#define EXIT_REGRESSION 7
+
 /* The options every command takes: members of struct cmd_context. */
 extern const struct option_group option_group_global;
 /* The same for options that no help shows, which are for tests. */
@@ -96,7 +99,9 @@ void command_release(const struct command *cmd, void *opts);
 int command_main(int argc, char **argv);
 
 extern const struct command command_annotate;
+extern const struct command command_check;
 extern const struct command command_completion;
+extern const struct command command_diff;
 extern const struct command command_doctor;
 extern const struct command command_dump;
 extern const struct command command_export;

@@ -136,7 +136,7 @@ static const struct option_group group = {
 };
 
 static const struct option_group shape = SHAPE_OPTION_GROUP(struct flame_line);
-static const struct option_group filters = FILTER_OPTION_GROUP(struct flame_line);
+static const struct option_group filters = FILTER_OPTION_GROUP(struct flame_line, filter);
 
 static int flame_graph(const struct cmd_context *ctx, struct flame_line *line,
 		       const struct option_rest *rest, struct view_filter *filter,

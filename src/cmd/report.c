@@ -174,7 +174,7 @@ static const struct option_group group = {
 };
 
 static const struct option_group shape = SHAPE_OPTION_GROUP(struct report_line);
-static const struct option_group filters = FILTER_OPTION_GROUP(struct report_line);
+static const struct option_group filters = FILTER_OPTION_GROUP(struct report_line, filter);
 
 typedef int (*renderer)(const struct report *r, struct buf *out, struct err *err);
 

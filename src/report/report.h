@@ -90,6 +90,9 @@ int report_nothing(const struct report *r, struct err *err);
 /* The line above a report: "rbpf.data: 30.0 s, 4 processes, …". */
 void report_header(const struct report *r, uint64_t samples, uint64_t value, struct buf *out);
 
+/* A line with the command line that recorded it, and what was lost: "  command …; lost 0, …". */
+void report_quality(const struct report *r, struct buf *out);
+
 /* The lines below: how far to trust it. */
 void report_footer(const struct report *r, uint64_t samples, struct buf *out);
 

@@ -155,6 +155,15 @@ void report_native(const struct report *r, struct buf *out)
 	buf_addch(out, '\n');
 }
 
+void report_quality(const struct report *r, struct buf *out)
+{
+	const struct profile *p = &r->rec->profile;
+
+	if (p->meta.command)
+		buf_addf(out, "  command: %s\n", p->meta.command);
+	summary_defects(&p->totals, out);
+}
+
 void report_footer(const struct report *r, uint64_t samples, struct buf *out)
 {
 	summary_defects(&r->rec->profile.totals, out);

@@ -244,7 +244,7 @@ if begin "all commands have help"; then
 	run --help
 	cp "$out" help.txt
 	run help
-	if [ "$(echo "$commands" | tr '\n' ' ')" != "record report annotate flame export dump ps doctor help completion " ]; then
+	if [ "$(echo "$commands" | tr '\n' ' ')" != "record report annotate diff check flame export dump ps doctor help completion " ]; then
 		not_ok "the commands are $commands"
 	elif ! cmp -s "$out" help.txt; then
 		not_ok "'help' and '--help' differ"
@@ -596,6 +596,82 @@ if begin "annotate"; then
 	fi
 	run annotate -i full.data nothing
 	expect 6 "rbpf: error: no file and no method in full.data is called 'nothing'"
+fi
+refuse "two recordings are needed: BEFORE and AFTER" diff full.data
+refuse "two recordings are needed: BEFORE and AFTER" diff full.data gc.data few.data
+refuse "two recordings are needed: BEFORE and AFTER" check --fail-on 'x>1%'
+refuse "--json and --csv exclude each other" diff --json --csv full.data gc.data
+refuse "methods are compared in one stack: not with --stack both" diff --stack both full.data gc.data
+refuse "unknown value 'all' for --normalize*" diff --normalize all full.data gc.data
+refuse "--fail-on is missing: *" check full.data gc.data
+refuse "a rule is a share: not with --normalize none" check --fail-on 'x>1%' --normalize none full.data gc.data
+refuse "--fail-on 'Cart' is not METHOD>PERCENT" check --fail-on Cart full.data gc.data
+refuse "--fail-on*" check --fail-on 'Cart>' full.data gc.data
+refuse "--fail-on*" check --fail-on 'Cart>x%' full.data gc.data
+refuse "--fail-on*" check --fail-on 'Cart>101%' full.data gc.data
+refuse "--fail-on: the pattern is empty" check --fail-on '>1%' full.data gc.data
+refuse "invalid pattern '(' for --fail-on: *" check --fail-on '(>1%' full.data gc.data
+if begin "diff"; then
+	run diff full.data gc.data
+	if ! grep -q '^+20.0%  +15.7%  +24.9%    0.0%   20.0%  new      (marking)$' "$out"; then
+		not_ok "what is new"
+	elif ! grep -q '^-20.0%  -27.5%  -12.2%   70.0%   50.0%           block in Cart#total' "$out"; then
+		not_ok "what shrank"
+	elif ! grep -q '^ +0.0%   -4.9%   +4.9%   90.0%   90.0%  chance?  Cart#total ' "$out"; then
+		not_ok "what may be chance"
+	elif ! grep -q '^  3 of 7 methods differ by more than chance (95 % intervals)$' "$out"; then
+		not_ok "no conclusion"
+	elif [ "$(grep -c '^  command: rbpf record -p 4242$' "$out")" != 2 ]; then
+		not_ok "no command lines"
+	else
+		expect 0 ""
+	fi
+	run diff --csv gc.data full.data
+	if grep -q '^gc,(marking),,0,-0.2,.*,0.2,0,1,gone,60,0,606060600,0' "$out"; then expect 0 ""; else not_ok "gone"; fi
+	# Twice the same recording are not more of each method, but narrower intervals.
+	run diff -n 1 full.data full.data -- gc.data gc.data
+	if grep -q '^+20.0%  +16.*  +2.*  20.0%  new' "$out"; then expect 0 ""; else not_ok "two of a side"; fi
+	run diff -n 1 --self full.data gc.data
+	if grep -q '^self times, shares of all time: 3.0 s and 3.0 s$' "$out"; then expect 0 ""; else not_ok "--self"; fi
+	run diff --tid 1 full.data gc.data
+	expect 6 "rbpf: error: no sample of the recordings before passes the filters"
+	run diff full.data nothing.data
+	expect 5 "rbpf: error: *nothing.data*"
+	run diff --event alloc full.data events.data
+	expect 2 "rbpf: error: *alloc*"
+	run diff --json merged.data templates.data
+	if command -v ruby > /dev/null; then
+		"$rbpf" report --json -n 0 merged.data > want
+		if ruby -rjson -e '
+			want, got = ARGV.map { |f| JSON.parse(File.read(f)) }
+			total = want["rows"].to_h { |r| [r["label"], r["total_ns"]] }
+			got["rows"].each do |r|
+				next if r["before_samples"].zero?
+				abort r["label"] unless total[r["label"]] == r["before_ns"]
+				abort "interval" unless r["low"] <= r["delta"] && r["delta"] <= r["high"]
+				abort "significant" unless r["significant"] == (r["low"] > 0 || r["high"] < 0)
+			end
+		' want "$out" 2> "$err"; then expect 0 ""; else not_ok "not the totals of the report"; fi
+	fi
+fi
+if begin "check"; then
+	run check --fail-on 'garbage>15%' full.data gc.data
+	expect 7 ""
+	if grep -q "^  1 of 1 method has grown by more than 'garbage>15%' allows$" "$out"; then expect 7 ""; else not_ok "why"; fi
+	run check --fail-on '.>5%' full.data gc.data
+	if [ "$(grep -c 'new  (' "$out")" = 2 ]; then expect 7 ""; else not_ok "both"; fi
+	# 20 % more, and perhaps not more than 17 %.
+	run check --fail-on 'garbage>17%' full.data gc.data
+	expect 0 ""
+	run check --fail-on 'Cart#total>1%' full.data gc.data
+	expect 0 ""
+	run check --fail-on '.>1%' gc.data gc.data
+	expect 0 ""
+	# Of 10 samples next to nothing is certain.
+	run check --fail-on '.>5%' few.data full.data
+	expect 0 ""
+	run check --fail-on 'nothing>5%' full.data gc.data
+	expect 6 "rbpf: error: no method has a name that matches 'nothing>5%'"
 fi
 # prints TEXT COMMAND...: the command prints a line that is TEXT, a pattern of grep.
 prints() {
