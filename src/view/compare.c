@@ -58,8 +58,8 @@ static void add_module(const struct profile *p, const struct profile_frame *f, s
 	buf_add(key, name, version ? (size_t)(version - name) : strlen(name));
 }
 
-/* What makes two methods the same. Names have no control characters. */
-static void make_key(const struct profile *p, uint32_t frame, struct buf *key)
+/* Names have no control characters. */
+void compare_key(const struct profile *p, uint32_t frame, struct buf *key)
 {
 	const struct profile_frame *f = &p->frames[frame];
 	const char *name = profile_str(p, f->name);
@@ -99,7 +99,7 @@ static int find_rows(struct comparison *c, const struct profile *p, uint32_t *ro
 	for (size_t i = 0; i < p->n_frames; i++) {
 		bool is_new;
 
-		make_key(p, (uint32_t)i, &key);
+		compare_key(p, (uint32_t)i, &key);
 		if (buf_failed(&key) ||
 		    intern_add(&c->keys, key.data, key.len, &row_of[i], &is_new) ||
 		    (is_new && add_row(c, p, (uint32_t)i)))
@@ -233,6 +233,28 @@ static struct estimate estimate(const struct comparison *c, const struct compare
 	return amount(s, &c->all[side], opts->z, 1);
 }
 
+static void add_interval(const struct estimate *b, const struct estimate *a, double *low,
+			 double *high)
+{
+	double delta = a->value - b->value;
+
+	*low = delta - hypot(a->value - a->low, b->high - b->value);
+	*high = delta + hypot(a->high - a->value, b->value - b->low);
+}
+
+struct compare_share compare_shares(const struct compare_sum *before,
+				    const struct compare_sum *all_before,
+				    const struct compare_sum *after,
+				    const struct compare_sum *all_after)
+{
+	struct estimate b = share(before, all_before, COMPARE_Z);
+	struct estimate a = share(after, all_after, COMPARE_Z);
+	struct compare_share ret = { .before = b.value, .after = a.value };
+
+	add_interval(&b, &a, &ret.low, &ret.high);
+	return ret;
+}
+
 static void finish_row(const struct comparison *c, const struct compare_options *opts,
 		       struct compare_row *row)
 {
@@ -247,8 +269,7 @@ static void finish_row(const struct comparison *c, const struct compare_options 
 	row->value[COMPARE_BEFORE] = b.value;
 	row->value[COMPARE_AFTER] = a.value;
 	row->delta = a.value - b.value;
-	row->low = row->delta - hypot(a.value - a.low, b.high - b.value);
-	row->high = row->delta + hypot(a.high - a.value, b.value - b.low);
+	add_interval(&b, &a, &row->low, &row->high);
 	row->significant = row->low > 0 || row->high < 0;
 }
 

@@ -76,6 +76,21 @@ void comparison_deinit(struct comparison *c);
 int comparison_add(struct comparison *c, enum compare_side side, const struct profile *p,
 		   const struct view_filter *f, uint64_t duration_ns);
 
+/* What makes a frame's method the same on both sides, as text: replaces what is in @key. */
+struct buf;
+void compare_key(const struct profile *p, uint32_t frame, struct buf *key);
+
+struct compare_share {
+	double before, after;
+	double low, high; /* 95 % interval of the difference */
+};
+
+/* Shares of two sums, each out of the whole of its side. */
+struct compare_share compare_shares(const struct compare_sum *before,
+				    const struct compare_sum *all_before,
+				    const struct compare_sum *after,
+				    const struct compare_sum *all_after);
+
 struct compare_options {
 	enum compare_normalize normalize;
 	bool self;     /* compare self times, not totals */

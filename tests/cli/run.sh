@@ -654,6 +654,30 @@ if begin "diff"; then
 		' want "$out" 2> "$err"; then expect 0 ""; else not_ok "not the totals of the report"; fi
 	fi
 fi
+for args in "--split thread" "--stack both" "--color hash" "--pid 4242" "--tid 4242"; do
+	# shellcheck disable=SC2086 # words
+	refuse "--diff and ${args%% *}*exclude each other" flame --diff full.data $args gc.data
+done
+if begin "flame --diff"; then
+	run flame --diff full.data gc.data
+	if ! grep -q '^before 0.00%: +20.00%, from +15.68% to +24.89%$' "$out"; then
+		not_ok "what is new"
+	elif ! grep -q '^shrank · /app/models/cart.rb:58$' "$out"; then
+		not_ok "what shrank"
+	elif ! grep -q 'compared with full.data (300 samples)' "$out"; then
+		not_ok "with what"
+	else
+		expect 0 ""
+	fi
+	run flame --diff full.data --inverted --root 'Cart#total' --collapse-recursion gc.data
+	if grep -q '^before 22.22%: +0.00%' "$out" || ! grep -q '^before 0.00%: +22.22%' "$out"; then
+		not_ok "--inverted --root"
+	else
+		expect 0 ""
+	fi
+	run flame --diff nothing.data gc.data
+	expect 5 "rbpf: error: *nothing.data*"
+fi
 if begin "check"; then
 	run check --fail-on 'garbage>15%' full.data gc.data
 	expect 7 ""
