@@ -48,6 +48,7 @@ enum report_field {
 	FIELD_SELF,
 	FIELD_TOTAL,
 	FIELD_SELF_ERROR,
+	FIELD_TOTAL_ERROR,
 };
 
 /* A number if str is NULL, unless it is unknown. */

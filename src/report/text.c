@@ -159,14 +159,14 @@ void report_quality(const struct report *r, struct buf *out)
 {
 	const struct profile *p = &r->rec->profile;
 
-	if (p->meta.command)
+	if (p->meta.command && *p->meta.command)
 		buf_addf(out, "  command: %s\n", p->meta.command);
 	summary_defects(&p->totals, out);
 }
 
 void report_footer(const struct report *r, uint64_t samples, struct buf *out)
 {
-	summary_defects(&r->rec->profile.totals, out);
+	report_quality(r, out);
 	report_native(r, out);
 	if (samples < REPORT_FEW_SAMPLES && !event_is_exact(profile_event(&r->rec->profile)))
 		buf_addf(out, "  few samples: %s in all; record longer or with a higher -F\n",

@@ -484,6 +484,8 @@ static void add_errors(struct flat *flat)
 
 		row->self_error = flat_self_error(row->samples, row->self_value, flat->samples,
 						  flat->value);
+		row->total_error = flat_self_error(row->total_samples, row->total_value,
+						   flat->samples, flat->value);
 	}
 }
 

@@ -60,6 +60,7 @@ struct flat_row {
 	bool unknown;
 	/* Half width of the 95 % interval of self_value (flat.c); 0 if values are exact. */
 	uint64_t self_error;
+	uint64_t total_error; /* the same of total_value */
 };
 
 struct flat {
@@ -94,7 +95,7 @@ void flat_deinit(struct flat *flat);
 #define _cleanup_flat_ _cleanup_(flat_deinit)
 
 /*
- * Half width of the 95 % interval of a row's self value: @self_samples with a sum of @self_value,
+ * Half width of the 95 % interval of a row's value: @self_samples with a sum of @self_value,
  * out of @samples with a sum of @value. See flat.c.
  */
 uint64_t flat_self_error(uint64_t self_samples, uint64_t self_value, uint64_t samples,
