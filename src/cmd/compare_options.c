@@ -60,6 +60,7 @@ static int add_side(struct diff *d, enum compare_side side, const struct recordi
 			       rec->path, profile_event(&rec->profile)->name, c->event.name);
 	if (r)
 		return err_code(err, r);
+	d->max_output += profile_output_max(&rec->profile);
 	report_header(&report, c->all[side].samples - samples, c->all[side].value - value,
 		      &d->sides[side]);
 	report_quality(&report, &d->sides[side]);
@@ -162,8 +163,13 @@ int cmd_compare_write(const struct compare_line *line, const struct diff *d, str
 	_cleanup_buf_ struct buf out = BUF_INIT;
 	int r;
 
+	out.max = d->max_output;
 	r = line->json	? diff_json(d, &out, err)
 	    : line->csv ? diff_csv(d, &out, err)
 			: diff_text(d, &out, err);
+	if (out.exceeded)
+		return err_set(err, -E2BIG, ERR_PROFILE,
+			       "the output would be far larger than the recordings, of which one "
+			       "is probably damaged");
 	return r ? r : cmd_write(NULL, &out, err);
 }

@@ -15,7 +15,10 @@
 #include "base/io.h"
 #include "base/utf8.h"
 
-#define TAB 8
+#define TAB	  8
+
+/* Of a longer path only so many last parts are looked for: each costs a look at all that follow. */
+#define MAX_PARTS 64
 
 /*
  * A recording chooses @path: neither links in it nor ".." may lead out of @dir, so neither is
@@ -64,11 +67,21 @@ static int open_regular(int dir, const char *path, int64_t *changed_ns)
 	return fd_reopen(fd, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 }
 
+static const char *last_parts(const char *path)
+{
+	const char *c = path + strlen(path);
+	size_t n = 0;
+
+	while (c > path && (c[-1] != '/' || ++n < MAX_PARTS))
+		c--;
+	return c;
+}
+
 /* *@name becomes the part of @path that there is below @root. Returns a descriptor or -errno. */
 static int open_below(const char *path, const char *root, const char **name, int64_t *changed_ns)
 {
 	_cleanup_close_ int dir = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	const char *rest = path;
+	const char *rest = last_parts(path);
 	int fd = -ENOENT;
 
 	if (dir < 0)

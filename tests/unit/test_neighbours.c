@@ -197,7 +197,7 @@ Test(neighbours, random_profiles_against_a_count_of_each_sample, .timeout = 120)
 	const struct profile *p = &b.out.profile;
 	char key[160];
 
-	builder_add_random(&b, 13, 60);
+	builder_add_random(&b, 13, 40);
 	for (size_t m = 0; m < ARRAY_SIZE(modes); m++) {
 		struct view_filter f = { .stack = modes[m] };
 		_cleanup_view_selection_ struct view_selection *sel = NULL;

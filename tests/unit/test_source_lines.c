@@ -138,8 +138,9 @@ static void expect_line(const struct source_text *s, uint32_t line, const char *
 	buf_deinit(&out);
 }
 
-Test(source_text, lines_and_where_they_are_found)
+Test(source_text, lines_and_where_they_are_found, .timeout = 10)
 {
+	static char deep[60001]; /* "./././x.rb" */
 	struct source_text s;
 	char path[200];
 
@@ -175,6 +176,13 @@ Test(source_text, lines_and_where_they_are_found)
 	source_text_deinit(&s);
 	cr_assert_eq(source_text_read(path, NULL, &s), 0);
 	cr_expect_null(s.path, "no directory was named");
+	source_text_deinit(&s);
+	memset(deep, '/', sizeof(deep));
+	for (size_t i = 0; i < sizeof(deep); i += 2)
+		deep[i] = '.';
+	memcpy(deep + sizeof(deep) - 5, "x.rb", 5);
+	cr_assert_eq(source_text_read(deep, dir, &s), 0);
+	cr_expect_not_null(s.path, "and does not take for ever");
 	source_text_deinit(&s);
 	cr_assert_eq(source_text_read("", dir, &s), 0);
 	cr_expect_null(s.path);

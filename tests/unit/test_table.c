@@ -148,14 +148,14 @@ Test(table, cut)
 
 Test(table, dimmed_rows)
 {
-	static const struct table_column columns[] = {
+	static const struct table_column two[] = {
 		{ "N", TABLE_RIGHT, TABLE_WHOLE },
 		{ "NAME", TABLE_LEFT, TABLE_WHOLE },
 	};
 	struct buf out = BUF_INIT;
 	struct table t;
 
-	table_init(&t, columns, ARRAY_SIZE(columns));
+	table_init(&t, two, ARRAY_SIZE(two));
 	table_cell(&t, "1");
 	table_cell(&t, "a");
 	table_dim_row(&t);
@@ -173,14 +173,14 @@ Test(table, dimmed_rows)
 
 Test(table, markdown)
 {
-	static const struct table_column columns[] = {
+	static const struct table_column two[] = {
 		{ "+/-", TABLE_RIGHT, TABLE_WHOLE },
 		{ "A|B", TABLE_LEFT, TABLE_CUT_END },
 	};
 	struct buf out = BUF_INIT;
 	struct table t;
 
-	table_init(&t, columns, ARRAY_SIZE(columns));
+	table_init(&t, two, ARRAY_SIZE(two));
 	table_cell(&t, "1");
 	table_cell(&t, "%s", "<main> | Foo#bar_baz `*[x]\\");
 	cr_assert_eq(table_render_markdown(&t, &out), 0);
