@@ -57,7 +57,7 @@ endif
 CFLAGS	 ?= -O2 -g
 CFLAGS	 += -std=gnu11 -pthread $(WARN) -MMD -MP $(shell $(PKG_CONFIG) --cflags $(LIBS) 2>/dev/null)
 LDLIBS	 += $(shell $(PKG_CONFIG) --libs $(LIBS) 2>/dev/null || echo -lbpf -ldw -lelf -llzma -lz -ldeflate -ljansson)
-LDLIBS	 += -liberty # has no .pc file
+LDLIBS	 += -liberty -lm # have no .pc file
 
 BPFARCH	 := $(patsubst aarch64,arm64,$(patsubst x86_64,x86,$(ARCH)))
 BPFFLAGS := -g -O2 -target bpf -D__TARGET_ARCH_$(BPFARCH) -Ivmlinux -Iinclude -Ibpf \

@@ -17,8 +17,9 @@
 #include "ui/term.h"
 
 const struct command *const commands[] = {
-	&command_record, &command_report, &command_flame, &command_export,     &command_dump,
-	&command_ps,	 &command_doctor, &command_help,  &command_completion,
+	&command_record, &command_report, &command_annotate, &command_diff,
+	&command_check,	 &command_flame,  &command_export,   &command_dump,
+	&command_ps,	 &command_doctor, &command_help,     &command_completion,
 };
 const size_t n_commands = ARRAY_SIZE(commands);
 
@@ -161,9 +162,12 @@ static int refuse_arguments(const struct command *cmd, const struct option_rest 
 	case ARGS_RECORDING:
 	case ARGS_COMMAND:
 	case ARGS_SHELL:
+	case ARGS_TARGET:
 		return rest->n > 1 ? unexpected(cmd, rest->argv[1], err) : 0;
 	case ARGS_PROGRAM:
 		return rest->n_before ? unexpected(cmd, rest->argv[0], err) : 0;
+	case ARGS_RECORDINGS:
+		return 0;
 	}
 	return 0;
 }

@@ -30,10 +30,12 @@ struct cmd_context {
 /* The arguments of a command that are no options. */
 enum command_args {
 	ARGS_NONE,
-	ARGS_RECORDING, /* at most one file */
-	ARGS_PROGRAM,	/* only after "--": a program and its arguments */
-	ARGS_COMMAND,	/* at most one name of a command */
-	ARGS_SHELL,	/* exactly one name of a shell */
+	ARGS_RECORDING,	 /* at most one file */
+	ARGS_RECORDINGS, /* two or more files, of which some may be after "--" */
+	ARGS_TARGET,	 /* exactly one method or file, which is not the recording */
+	ARGS_PROGRAM,	 /* only after "--": a program and its arguments */
+	ARGS_COMMAND,	 /* at most one name of a command */
+	ARGS_SHELL,	 /* exactly one name of a shell */
 };
 
 struct command_example {
@@ -62,6 +64,9 @@ struct command {
 
 extern const struct command *const commands[];
 extern const size_t n_commands;
+
+/* The exit status of check; those of errors are in base/err.h. */
+#define EXIT_REGRESSION 7
 
 /* The options every command takes: members of struct cmd_context. */
 extern const struct option_group option_group_global;
@@ -93,7 +98,10 @@ void command_release(const struct command *cmd, void *opts);
 /* Run what main() was given. Returns the exit status; prints the error, if any. */
 int command_main(int argc, char **argv);
 
+extern const struct command command_annotate;
+extern const struct command command_check;
 extern const struct command command_completion;
+extern const struct command command_diff;
 extern const struct command command_doctor;
 extern const struct command command_dump;
 extern const struct command command_export;

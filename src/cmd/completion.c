@@ -96,8 +96,10 @@ static void bash_value(struct buf *out, const struct command *cmd, const struct 
 static void bash_arguments(struct buf *out, const struct command *cmd)
 {
 	static const char *const words[] = {
-		[ARGS_NONE] = "@none",	     [ARGS_RECORDING] = "@file", [ARGS_PROGRAM] = "@none",
-		[ARGS_COMMAND] = "@command", [ARGS_SHELL] = SHELLS,
+		[ARGS_NONE] = "@none",	  [ARGS_RECORDING] = "@file",
+		[ARGS_PROGRAM] = "@none", [ARGS_COMMAND] = "@command",
+		[ARGS_SHELL] = SHELLS,	  [ARGS_RECORDINGS] = "@file",
+		[ARGS_TARGET] = "@file",
 	};
 
 	buf_addf(out, "\t%s) echo \"%s\" ;;\n", cmd->name, words[cmd->args]);
@@ -245,6 +247,8 @@ static void zsh_command(struct buf *out, const struct command *cmd)
 	static const char *const arguments[] = {
 		[ARGS_NONE] = "",
 		[ARGS_RECORDING] = " \\\n\t\t\t':recording:_files'",
+		[ARGS_RECORDINGS] = " \\\n\t\t\t'*:recording:_files'",
+		[ARGS_TARGET] = " \\\n\t\t\t':file:_files'",
 		[ARGS_PROGRAM] = " \\\n\t\t\t'(-):program: _command_names -e'"
 				 " \\\n\t\t\t'*::argument: _normal'",
 		[ARGS_COMMAND] = " \\\n\t\t\t':command:_rbpf_commands'",
@@ -345,6 +349,8 @@ static void fish_arguments(struct buf *out, const struct command *cmd)
 	static const char *const words[] = {
 		[ARGS_NONE] = NULL,
 		[ARGS_RECORDING] = "-F",
+		[ARGS_RECORDINGS] = "-F",
+		[ARGS_TARGET] = "-F",
 		[ARGS_PROGRAM] = "-F -a '(contains -- -- (commandline -opc); "
 				 "and __fish_complete_command)'",
 		[ARGS_COMMAND] = "-a \"$__rbpf_commands\"",

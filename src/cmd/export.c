@@ -101,7 +101,7 @@ static const struct option_group group = {
 	.n = ARRAY_SIZE(specs),
 };
 
-static const struct option_group filters = FILTER_OPTION_GROUP(struct export_line);
+static const struct option_group filters = FILTER_OPTION_GROUP(struct export_line, filter);
 
 static int export_recording(const struct cmd_context *ctx, struct export_line *line,
 			    const struct option_rest *rest, struct view_filter *filter,

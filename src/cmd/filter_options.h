@@ -34,11 +34,11 @@ struct filter_options {
 #define N_FILTER_OPTIONS 16
 extern const struct option_spec filter_option_specs[N_FILTER_OPTIONS];
 
-/* The group of these options for a command whose struct @type has them as .filter. */
-#define FILTER_OPTION_GROUP(type)                                                                  \
+/* The group of these options for a command whose struct @type has them as @member. */
+#define FILTER_OPTION_GROUP(type, member)                                                          \
 	{                                                                                          \
 		.title = "Filters", .options = filter_option_specs, .n = N_FILTER_OPTIONS,         \
-		.offset = offsetof(type, filter),                                                  \
+		.offset = offsetof(type, member),                                                  \
 	}
 
 /*

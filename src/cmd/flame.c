@@ -9,11 +9,15 @@
 #include "cmd/filter_options.h"
 #include "cmd/output.h"
 #include "cmd/open_recording.h"
+#include "cmd/shape_options.h"
 #include "export/flame.h"
+#include "export/flame_diff.h"
+#include "view/tree.h"
 #include "view/filter.h"
 
 struct flame_line {
 	const char *input;
+	const char *diff; /* a recording, or NULL */
 	const char *output;
 	const char *title;
 	bool icicle;
@@ -22,6 +26,7 @@ struct flame_line {
 	uint64_t width;
 	unsigned int color; /* enum flame_color */
 	unsigned int split; /* enum tree_split */
+	struct shape_options shape;
 	struct filter_options filter;
 };
 
@@ -108,6 +113,14 @@ static const struct option_spec specs[] = {
 		.choice = color_choice,
 	},
 	{
+		.name = "diff",
+		.type = OPTION_STRING,
+		OPT(diff),
+		.arg = "BASE",
+		.help = "colour what has grown or shrunk since this recording",
+		.complete = COMPLETE_FILE,
+	},
+	{
 		.name = "min-width",
 		.type = OPTION_PERCENT,
 		OPT(min_width),
@@ -133,10 +146,55 @@ static const struct option_group group = {
 	.n = ARRAY_SIZE(specs),
 };
 
-static const struct option_group filters = FILTER_OPTION_GROUP(struct flame_line);
+static const struct option_group shape = SHAPE_OPTION_GROUP(struct flame_line);
+static const struct option_group filters = FILTER_OPTION_GROUP(struct flame_line, filter);
+
+static int check_diff(const struct flame_line *line, struct err *err)
+{
+	const char *other = line->split != TREE_SPLIT_NONE     ? "--split"
+			    : line->filter.stack == STACK_BOTH ? "--stack both"
+			    : line->color != FLAME_COLOR_KIND  ? "--color"
+			    : line->filter.pids.n	       ? "--pid"
+			    : line->filter.tids.n	       ? "--tid"
+							       : NULL;
+
+	if (line->diff && other)
+		return err_set(err, -EINVAL, ERR_USAGE, "--diff and %s exclude each other", other);
+	return 0;
+}
+
+/* Read the recording that --diff names. */
+static int read_base(const struct cmd_context *ctx, const struct flame_line *line,
+		     struct flame_base *ret, struct err *err)
+{
+	static const struct option_rest none = { 0 };
+	const struct read_options needs = { 0 };
+	_cleanup_recording_ struct recording rec = RECORDING_INIT;
+	struct filter_options options = line->filter;
+	struct view_filter filter = VIEW_FILTER_INIT;
+	struct reshape_options shape_to = { 0 };
+	int r;
+
+	r = cmd_filter(&options, STACK_MIXED, &filter, err);
+	if (!r)
+		r = cmd_shape(&line->shape, &shape_to, err);
+	if (!r)
+		r = cmd_open_recording(ctx, line->diff, &none, &filter, &needs, &rec, err);
+	if (!r)
+		r = cmd_shape_recording(&rec, &filter, &shape_to, err);
+	if (!r) {
+		r = flame_base_init(&rec.profile, &filter, line->inverted, ret);
+		if (r)
+			tree_error(r, err);
+	}
+	cmd_shape_release(&shape_to);
+	view_filter_deinit(&filter);
+	return r;
+}
 
 static int flame_graph(const struct cmd_context *ctx, struct flame_line *line,
-		       const struct option_rest *rest, struct view_filter *filter, struct err *err)
+		       const struct option_rest *rest, struct view_filter *filter,
+		       struct reshape_options *shape_to, struct flame_base *base, struct err *err)
 {
 	_cleanup_recording_ struct recording rec = RECORDING_INIT;
 	const struct flame_options opts = {
@@ -148,7 +206,9 @@ static int flame_graph(const struct cmd_context *ctx, struct flame_line *line,
 			     : line->min_width < 0 ? 0 /* not given: its default */
 						   : line->min_width,
 		.width = (unsigned int)line->width,
-		.color = line->color,
+		.color = line->diff ? FLAME_COLOR_DIFF : line->color,
+		.base = line->diff ? base : NULL,
+		.base_name = line->diff,
 		.split = line->split,
 		.command = ctx->command_line,
 	};
@@ -158,7 +218,14 @@ static int flame_graph(const struct cmd_context *ctx, struct flame_line *line,
 
 	if (cmd_to_terminal(line->output))
 		return cmd_refuse_terminal("SVG", "rbpf flame > out.svg", err);
+	r = check_diff(line, err);
+	if (!r && line->diff)
+		r = read_base(ctx, line, base, err);
+	if (r)
+		return r;
 	r = cmd_filter(&line->filter, STACK_MIXED, filter, err);
+	if (!r)
+		r = cmd_shape(&line->shape, shape_to, err);
 	if (r)
 		return r;
 	r = cmd_open_recording(ctx, line->input, rest, filter, &needs, &rec, err);
@@ -168,7 +235,7 @@ static int flame_graph(const struct cmd_context *ctx, struct flame_line *line,
 	if (r)
 		return r;
 	cmd_limit_output(&rec, &svg);
-	r = cmd_prepare_recording(&rec, filter, err);
+	r = cmd_shape_recording(&rec, filter, shape_to, err);
 	if (!r)
 		r = flame_render(&rec.profile, &opts, &svg, err);
 	r = cmd_rendered(r, &rec, &svg, err);
@@ -180,28 +247,34 @@ static int flame_graph(const struct cmd_context *ctx, struct flame_line *line,
 static int flame_main(struct cmd_context *ctx, int argc, char **argv, struct err *err)
 {
 	struct view_filter filter = VIEW_FILTER_INIT;
+	struct reshape_options shape_to = { 0 };
+	struct flame_base base = { 0 };
 	struct flame_line line = { .min_width = -1, .filter = FILTER_OPTIONS_INIT };
 	struct option_rest rest;
 	int r;
 
 	r = command_parse(&command_flame, ctx, &line, argc, argv, &rest, err);
 	if (!r)
-		r = flame_graph(ctx, &line, &rest, &filter, err);
+		r = flame_graph(ctx, &line, &rest, &filter, &shape_to, &base, err);
 	else if (r == COMMAND_DONE)
 		r = 0;
 	view_filter_deinit(&filter);
+	cmd_shape_release(&shape_to);
+	flame_base_deinit(&base);
 	command_release(&command_flame, &line);
 	return r;
 }
 
 static const char *const usages[] = { "[OPTION...] [FILE] > out.svg", NULL };
 
-static const struct option_group *const groups[] = { &group, &filters };
+static const struct option_group *const groups[] = { &group, &shape, &filters };
 
 static const struct command_example examples[] = {
 	{ "rbpf flame > out.svg", "the flame graph of rbpf.data" },
 	{ "rbpf flame --split thread --stack ruby -o threads.svg puma.data",
 	  "one tower for each thread, of Ruby methods only" },
+	{ "rbpf flame --diff before.data after.data > diff.svg",
+	  "after.data, with colours for what has changed" },
 	{ "rbpf flame --stack both > both.svg", "Ruby and native stacks side by side" },
 	{ NULL, NULL },
 };

@@ -12,6 +12,7 @@
 #include "cmd/messages.h"
 #include "cmd/open_recording.h"
 #include "cmd/output.h"
+#include "cmd/shape_options.h"
 #include "ui/term.h"
 #include "view/filter.h"
 
@@ -23,7 +24,9 @@ struct report_line {
 	unsigned int by;   /* enum flat_by */
 	unsigned int sort; /* enum flat_sort, or OPTION_UNSET */
 	uint64_t limit;	   /* REPORT_NO_LIMIT if not given; 0: all */
-	bool tree, gc, states, json, csv, info;
+	bool tree, inverted, gc, states, json, csv, md, info;
+	const char *callers, *callees, *sandwich, *match; /* regexes or NULL */
+	struct shape_options shape;
 	struct filter_options filter;
 };
 
@@ -99,6 +102,40 @@ static const struct option_spec specs[] = {
 		.help = "print the call tree",
 	},
 	{
+		.name = "inverted",
+		.type = OPTION_FLAG,
+		OPT(inverted),
+		.help = "with --tree: start from the innermost methods, with their callers below",
+	},
+	{
+		.name = "callers",
+		.type = OPTION_STRING,
+		OPT(callers),
+		.arg = "REGEX",
+		.help = "print who calls the methods whose name matches",
+	},
+	{
+		.name = "callees",
+		.type = OPTION_STRING,
+		OPT(callees),
+		.arg = "REGEX",
+		.help = "print whom the methods call whose name matches",
+	},
+	{
+		.name = "sandwich",
+		.type = OPTION_STRING,
+		OPT(sandwich),
+		.arg = "REGEX",
+		.help = "print both: their callers and their callees",
+	},
+	{
+		.name = "match",
+		.type = OPTION_STRING,
+		OPT(match),
+		.arg = "REGEX",
+		.help = "print only rows whose name matches",
+	},
+	{
 		.name = "gc",
 		.type = OPTION_FLAG,
 		OPT(gc),
@@ -124,6 +161,12 @@ static const struct option_spec specs[] = {
 		.help = "print comma-separated values",
 	},
 	{
+		.name = "md",
+		.type = OPTION_FLAG,
+		OPT(md),
+		.help = "print Markdown",
+	},
+	{
 		.name = "info",
 		.type = OPTION_FLAG,
 		OPT(info),
@@ -137,7 +180,8 @@ static const struct option_group group = {
 	.n = ARRAY_SIZE(specs),
 };
 
-static const struct option_group filters = FILTER_OPTION_GROUP(struct report_line);
+static const struct option_group shape = SHAPE_OPTION_GROUP(struct report_line);
+static const struct option_group filters = FILTER_OPTION_GROUP(struct report_line, filter);
 
 typedef int (*renderer)(const struct report *r, struct buf *out, struct err *err);
 
@@ -146,59 +190,80 @@ static int exclude_each_other(const char *one, const char *other, struct err *er
 	return err_set(err, -EINVAL, ERR_USAGE, "%s and %s exclude each other", one, other);
 }
 
-static int choose_renderer(const struct report_line *line, renderer *ret, struct err *err)
+static bool asks_neighbours(const struct report_line *line)
 {
-	const struct {
-		bool chosen;
-		renderer render;
-		renderer render_gc;   /* NULL: does not go with --gc */
-		renderer render_both; /* NULL: does not go with --stack both */
-		const char *name;
-	} kinds[] = {
-		{ line->tree, report_tree, NULL, NULL, "--tree" },
-		{ line->json, report_json, report_gc_json, report_both_json, "--json" },
-		{ line->csv, report_csv, report_gc_csv, NULL, "--csv" },
-		{ line->info, report_info, NULL, NULL, "--info" },
-	};
-	bool both = line->filter.stack == STACK_BOTH;
-	const char *chosen = NULL;
-	size_t i;
+	return line->callers || line->callees || line->sandwich;
+}
 
-	if (line->gc && both)
-		return exclude_each_other("--gc", "--stack both", err);
-	*ret = line->gc ? report_gc : both ? report_both : report_text;
-	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
+/* What is reported, and the renderers that can: NULL where it is not to be had. */
+struct report_kind {
+	bool chosen;
+	const char *name;
+	renderer text, json, csv;
+};
+
+enum { KIND_FLAT, KIND_TREE, KIND_GC, KIND_NEIGHBOURS, KIND_BOTH, KIND_STATES, KIND_INFO, N_KINDS };
+
+static const char *neighbours_option(const struct report_line *line)
+{
+	return line->sandwich ? "--sandwich" : line->callers ? "--callers" : "--callees";
+}
+
+static int choose_kind(const struct report_line *line, struct report_kind *ret, struct err *err)
+{
+	const struct report_kind kinds[N_KINDS] = {
+		[KIND_FLAT] = { true, "a table", report_text, report_json, report_csv },
+		[KIND_TREE] = { line->tree, "--tree", report_tree, report_tree_json,
+				report_tree_csv },
+		[KIND_GC] = { line->gc, "--gc", report_gc, report_gc_json, report_gc_csv },
+		[KIND_NEIGHBOURS] = { asks_neighbours(line), neighbours_option(line),
+				      report_neighbours, report_neighbours_json,
+				      report_neighbours_csv },
+		[KIND_BOTH] = { line->filter.stack == STACK_BOTH, "--stack both", report_both,
+				report_both_json, NULL },
+		[KIND_STATES] = { line->states, "--states", report_states, report_states_json,
+				  NULL },
+		[KIND_INFO] = { line->info, "--info", report_info, NULL, NULL },
+	};
+	const struct report_kind *chosen = &kinds[KIND_FLAT];
+
+	for (size_t i = KIND_FLAT + 1; i < N_KINDS; i++) {
 		if (!kinds[i].chosen)
 			continue;
-		if (chosen)
-			return exclude_each_other(chosen, kinds[i].name, err);
-		if (line->gc && !kinds[i].render_gc)
-			return exclude_each_other(kinds[i].name, "--gc", err);
-		if (both && !kinds[i].render_both)
-			return exclude_each_other(kinds[i].name, "--stack both", err);
-		chosen = kinds[i].name;
-		*ret = line->gc ? kinds[i].render_gc
-		       : both	? kinds[i].render_both
-				: kinds[i].render;
+		if (chosen != &kinds[KIND_FLAT])
+			return exclude_each_other(chosen->name, kinds[i].name, err);
+		chosen = &kinds[i];
 	}
+	if (line->match && chosen != &kinds[KIND_FLAT])
+		return exclude_each_other("--match", chosen->name, err);
+	if (line->inverted && !line->tree)
+		return err_set(err, -EINVAL, ERR_USAGE, "--inverted needs --tree");
+	*ret = *chosen;
 	return 0;
 }
 
-/* A row is a thread there, and its columns are the states. */
-static int choose_states(const struct report_line *line, renderer *ret, struct err *err)
+static int choose_renderer(const struct report_line *line, renderer *ret, struct err *err)
 {
-	const char *other = line->tree			       ? "--tree"
-			    : line->gc			       ? "--gc"
-			    : line->csv			       ? "--csv"
-			    : line->info		       ? "--info"
-			    : line->filter.stack == STACK_BOTH ? "--stack both"
-			    : line->by != FLAT_BY_FUNCTION     ? "--by"
-							       : NULL;
+	struct report_kind kind = { 0 };
+	const struct {
+		bool chosen;
+		const char *name;
+	} formats[] = { { line->json, "--json" }, { line->csv, "--csv" }, { line->md, "--md" } };
+	const char *chosen = NULL;
+	int r;
 
-	if (other)
-		return exclude_each_other("--states", other, err);
-	*ret = line->json ? report_states_json : report_states;
-	return 0;
+	r = choose_kind(line, &kind, err);
+	if (r)
+		return r;
+	for (size_t i = 0; i < ARRAY_SIZE(formats); i++) {
+		if (!formats[i].chosen)
+			continue;
+		if (chosen)
+			return exclude_each_other(chosen, formats[i].name, err);
+		chosen = formats[i].name;
+	}
+	*ret = line->json ? kind.json : line->csv ? kind.csv : kind.text;
+	return *ret ? 0 : exclude_each_other(chosen, kind.name, err);
 }
 
 /* Options that are right by themselves, but not together. */
@@ -206,9 +271,18 @@ static int check_line(const struct report_line *line, struct err *err)
 {
 	const char *narrow = line->gc				? "--gc"
 			     : line->tree			? "--tree"
+			     : line->states			? "--states"
+			     : asks_neighbours(line)		? neighbours_option(line)
 			     : line->filter.stack == STACK_BOTH ? "--stack both"
 								: NULL;
 
+	if (line->sandwich && (line->callers || line->callees))
+		return exclude_each_other("--sandwich", line->callers ? "--callers" : "--callees",
+					  err);
+	if (line->callers && line->callees)
+		return err_set(
+			err, -EINVAL, ERR_USAGE,
+			"--callers and --callees exclude each other; --sandwich prints both");
 	if (line->gc && line->filter.no_gc)
 		return exclude_each_other("--gc", "--no-gc", err);
 	if (narrow && line->by != FLAT_BY_FUNCTION && line->by != FLAT_BY_LINE)
@@ -249,26 +323,73 @@ static uint64_t rows_wanted(const struct report_line *line, renderer render)
 		return line->limit;
 	if (usual_sort(line) == FLAT_SORT_TIME)
 		return REPORT_NO_LIMIT;
-	if (render == report_text || render == report_gc || render == report_states)
+	if (render == report_text || render == report_gc || render == report_neighbours ||
+	    render == report_states)
 		return DEFAULT_LIMIT;
 	if (render == report_both)
 		return DEFAULT_STACKS;
 	return line->limit;
 }
 
+/* The compiled patterns of the command line. */
+struct report_patterns {
+	struct view_filter filter;
+	struct reshape_options shape;
+	bool has_match, has_method;
+	regex_t match, method;
+};
+
+static void patterns_deinit(struct report_patterns *p)
+{
+	view_filter_deinit(&p->filter);
+	cmd_shape_release(&p->shape);
+	if (p->has_match)
+		regfree(&p->match);
+	if (p->has_method)
+		regfree(&p->method);
+}
+
+static int compile_patterns(struct report_line *line, struct report_patterns *p,
+			    struct report *report, struct err *err)
+{
+	int r;
+
+	r = cmd_filter(&line->filter, usual_mode(line), &p->filter, err);
+	if (!r)
+		r = cmd_shape(&line->shape, &p->shape, err);
+	if (!r && line->match)
+		r = view_filter_regex(&p->match, &p->has_match, line->match, "--match", err);
+	if (r || !asks_neighbours(line))
+		goto out;
+	report->callers = line->callers || line->sandwich;
+	report->callees = line->callees || line->sandwich;
+	report->method_pattern = line->sandwich	 ? line->sandwich
+				 : line->callers ? line->callers
+						 : line->callees;
+	r = view_filter_regex(&p->method, &p->has_method, report->method_pattern,
+			      neighbours_option(line), err);
+out:
+	report->match = p->has_match ? &p->match : NULL;
+	report->method = p->has_method ? &p->method : NULL;
+	return r;
+}
+
 static int report_recording(const struct cmd_context *ctx, struct report_line *line,
-			    const struct option_rest *rest, struct view_filter *filter,
+			    const struct option_rest *rest, struct report_patterns *patterns,
 			    struct err *err)
 {
 	_cleanup_recording_ struct recording rec = RECORDING_INIT;
 	struct report report = {
 		.rec = &rec,
-		.filter = filter,
+		.filter = &patterns->filter,
 		.by = line->by,
 		.sort = usual_sort(line),
-		.width = term_width(STDOUT_FILENO),
-		.color = term_color(STDOUT_FILENO, ctx->color),
+		.width = line->md ? 0 : term_width(STDOUT_FILENO),
+		.color = !line->md && term_color(STDOUT_FILENO, ctx->color),
+		.markdown = line->md,
+		.inverted = line->inverted,
 	};
+	struct view_filter *filter = &patterns->filter;
 	struct read_options needs = { .by_thread = line->gc || line->states ||
 						   flat_by_thread(line->by),
 				      .keep_samples = line->by == FLAT_BY_TIME };
@@ -276,7 +397,7 @@ static int report_recording(const struct cmd_context *ctx, struct report_line *l
 	renderer render = report_text;
 	int r;
 
-	r = line->states ? choose_states(line, &render, err) : choose_renderer(line, &render, err);
+	r = choose_renderer(line, &render, err);
 	if (!r)
 		r = check_line(line, err);
 	if (r)
@@ -284,7 +405,7 @@ static int report_recording(const struct cmd_context *ctx, struct report_line *l
 	report.limit = rows_wanted(line, render);
 	if ((line->by == FLAT_BY_STATE || line->states) && !line->filter.event)
 		line->filter.event = EVENT_WALL;
-	r = cmd_filter(&line->filter, usual_mode(line), filter, err);
+	r = compile_patterns(line, patterns, &report, err);
 	if (r)
 		return r;
 	needs.by_thread |= filter->stack == STACK_BOTH;
@@ -293,9 +414,11 @@ static int report_recording(const struct cmd_context *ctx, struct report_line *l
 		return r;
 	cmd_limit_output(&rec, &out);
 	if (render != report_info)
-		r = cmd_prepare_recording(&rec, filter, err);
+		r = cmd_shape_recording(&rec, filter, &patterns->shape, err);
 	if (!r)
 		r = render(&report, &out, err);
+	if (!r && line->md)
+		report_to_markdown(&out);
 	r = cmd_rendered(r, &rec, &out, err);
 	if (r)
 		return r;
@@ -307,29 +430,30 @@ static int report_main(struct cmd_context *ctx, int argc, char **argv, struct er
 	struct report_line line = { .sort = OPTION_UNSET,
 				    .limit = REPORT_NO_LIMIT,
 				    .filter = FILTER_OPTIONS_INIT };
-	struct view_filter filter = VIEW_FILTER_INIT;
+	struct report_patterns patterns = { .filter = VIEW_FILTER_INIT };
 	struct option_rest rest;
 	int r;
 
 	r = command_parse(&command_report, ctx, &line, argc, argv, &rest, err);
 	if (!r)
-		r = report_recording(ctx, &line, &rest, &filter, err);
+		r = report_recording(ctx, &line, &rest, &patterns, err);
 	else if (r == COMMAND_DONE)
 		r = 0;
-	view_filter_deinit(&filter);
+	patterns_deinit(&patterns);
 	command_release(&command_report, &line);
 	return r;
 }
 
 static const char *const usages[] = { "[OPTION...] [FILE]", NULL };
 
-static const struct option_group *const groups[] = { &group, &filters };
+static const struct option_group *const groups[] = { &group, &shape, &filters };
 
 static const struct command_example examples[] = {
 	{ "rbpf report", "the 30 methods of rbpf.data with the most time of their own" },
 	{ "rbpf report --by line --sort total -n 10 puma.data", "lines, with what they call" },
 	{ "rbpf report --by container", "which container uses the CPU" },
 	{ "rbpf report --tree --include 'Cart#total'", "the call tree around a method" },
+	{ "rbpf report --sandwich '^Cart#total$'", "who calls a method, and whom it calls" },
 	{ "rbpf report --by module --stack native", "which libraries use the CPU" },
 	{ "rbpf report --by time --sort self -n 5", "the five seconds with the most CPU time" },
 	{ "rbpf report --by gem", "which gems use the CPU, with the C code that they call" },

@@ -402,7 +402,7 @@ static int build(struct flame *fl)
 	} else {
 		r = add_pane(fl, STACK_ALL, NULL);
 	}
-	if (!r)
+	if (!r && !fl->opts->base)
 		r = build_app(fl);
 	if (!r)
 		r = lay_out(fl, fl->panes, fl->n_panes, SIZE_MAX);
@@ -412,6 +412,8 @@ static int build(struct flame *fl)
 	place_panes(fl);
 	for (size_t i = 0; i < fl->n_panes; i++)
 		trees[i] = &fl->panes[i].tree;
+	if (fl->opts->base)
+		return flame_colors_init_diff(trees[0], fl->opts->base, &fl->colors);
 	return flame_colors_init(trees, fl->n_panes, fl->opts->filter, fl->opts->color,
 				 &fl->colors);
 }

@@ -12,9 +12,10 @@
 struct buf;
 struct err;
 struct profile;
+struct flame_base;
 struct view_filter;
 
-enum flame_color { FLAME_COLOR_KIND, FLAME_COLOR_MODULE, FLAME_COLOR_HASH };
+enum flame_color { FLAME_COLOR_KIND, FLAME_COLOR_MODULE, FLAME_COLOR_HASH, FLAME_COLOR_DIFF };
 
 struct flame_options {
 	const struct view_filter *filter;
@@ -26,7 +27,13 @@ struct flame_options {
 	unsigned int width; /* pixels of the static picture; 0: default 1200 */
 	enum flame_color color;
 	enum tree_split split;
-	const char *command; /* the command line that draws it, for <desc>; NULL: not said */
+	/*
+	 * With FLAME_COLOR_DIFF: what the colours compare with, inverted as the picture. Then it has one
+	 * graph that is not split, without that of the program's own code.
+	 */
+	struct flame_base *base;
+	const char *base_name; /* what that is called; any bytes */
+	const char *command;   /* the command line that draws it, for <desc>; NULL: not said */
 };
 
 /* Append the SVG to @out. Returns 0, -ENOMEM, or -ENODATA (ERR_EMPTY) if no sample is selected. */

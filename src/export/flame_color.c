@@ -13,6 +13,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/intern.h"
+#include "export/flame_diff.h"
 #include "profile/profile.h"
 #include "view/filter.h"
 #include "view/flat.h"
@@ -213,9 +214,16 @@ static void init_hashes(const struct profile *p, struct flame_colors *c)
 	}
 }
 
+const struct compare_share *flame_colors_share(const struct flame_colors *colors,
+					       const struct tree_node *node)
+{
+	return colors->shares ? &colors->shares[node - colors->nodes] : NULL;
+}
+
 size_t flame_colors_category(const struct flame_colors *colors, const struct tree_node *node)
 {
-	size_t category = colors->of_frame[node->frame];
+	const struct compare_share *share = flame_colors_share(colors, node);
+	size_t category = share ? flame_change_of(share) : colors->of_frame[node->frame];
 
 	if (colors->mode == FLAME_COLOR_KIND && tree_node_is_jit(node) && category < N_RUBY_ORIGINS)
 		category += FIRST_JIT;
@@ -283,6 +291,43 @@ int flame_colors_init(const struct tree *const *trees, size_t n_trees, const str
 	return 0;
 }
 
+/* Red and blue, which nearly everybody can tell apart; what may be chance is pale. */
+static const struct {
+	const char *name;
+	struct hsl light, dark;
+} changes[FLAME_CHANGES] = {
+	[CHANGE_DOUBLED] = { "new, or more than doubled", { 5, 84, 64 }, { 4, 60, 42 } },
+	[CHANGE_GREW] = { "grew", { 10, 84, 80 }, { 10, 36, 36 } },
+	[CHANGE_CHANCE] = { "as before, or by chance", { 220, 6, 84 }, { 220, 5, 32 } },
+	[CHANGE_SHRANK] = { "shrank", { 210, 70, 82 }, { 213, 32, 38 } },
+	[CHANGE_HALVED] = { "more than halved", { 212, 74, 68 }, { 213, 56, 46 } },
+};
+
+int flame_colors_init_diff(const struct tree *t, struct flame_base *base, struct flame_colors *ret)
+{
+	_cleanup_flame_colors_ struct flame_colors c = { .mode = FLAME_COLOR_DIFF,
+							 .n_categories = FLAME_CHANGES,
+							 .nodes = t->nodes };
+
+	c.of_frame = calloc(t->profile->n_frames + 1, sizeof(*c.of_frame));
+	if (!c.of_frame || flame_diff_nodes(base, t, &c.shares))
+		return -ENOMEM;
+	for (size_t i = 0; i < FLAME_CHANGES; i++) {
+		buf_addstr(&c.categories[i].name, changes[i].name);
+		if (buf_failed(&c.categories[i].name))
+			return -ENOMEM;
+		c.light[i] = changes[i].light;
+		c.dark[i] = changes[i].dark;
+	}
+	for (uint32_t i = 1; i < t->n_nodes; i++)
+		weigh(&c.categories[flame_colors_category(&c, &t->nodes[i])],
+		      t->nodes[i].self_value, t->nodes[i].self_samples);
+	mark_used(t, &c);
+	*ret = c;
+	memset(&c, 0, sizeof(c)); /* owned by *ret now */
+	return 0;
+}
+
 void flame_colors_deinit(struct flame_colors *colors)
 {
 	if (!colors)
@@ -290,6 +335,7 @@ void flame_colors_deinit(struct flame_colors *colors)
 	for (size_t i = 0; i < FLAME_MAX_CATEGORIES; i++)
 		buf_deinit(&colors->categories[i].name);
 	free(colors->of_frame);
+	free(colors->shares);
 	memset(colors, 0, sizeof(*colors));
 }
 

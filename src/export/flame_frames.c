@@ -6,6 +6,7 @@
 
 #include "base/number.h"
 #include "base/utf8.h"
+#include "export/flame_diff.h"
 #include "export/flame_text.h"
 #include "profile/profile.h"
 
@@ -66,13 +67,18 @@ void flame_add_amount(const struct flame *fl, const char *what, uint64_t value, 
 }
 
 /* "Ruby app · /app/cart.rb:57", below the name. */
-static void add_place(const struct flame *fl, uint32_t frame, struct buf *out)
+static void add_place(const struct flame *fl, const struct tree_node *node, struct buf *out)
 {
+	uint32_t frame = node->frame;
 	const struct profile *p = fl->profile;
 	const struct profile_frame *f = &p->frames[frame];
 	const char *file = profile_str(p, f->file);
 
-	buf_addf(out, "\n%s", buf_str(&fl->colors.categories[fl->colors.of_frame[frame]].name));
+	size_t category = flame_colors_share(&fl->colors, node)
+				  ? flame_colors_category(&fl->colors, node)
+				  : fl->colors.of_frame[frame];
+
+	buf_addf(out, "\n%s", buf_str(&fl->colors.categories[category].name));
 	if (f->module != PROFILE_NONE)
 		buf_addf(out, " · %s", profile_str(p, p->modules[f->module].path));
 	if (*file && f->kind != FRAME_CFUNC) {
@@ -80,6 +86,17 @@ static void add_place(const struct flame *fl, uint32_t frame, struct buf *out)
 		if (f->func_line)
 			buf_addf(out, ":%u", f->func_line);
 	}
+}
+
+/* "before 12.0%: +3.0%, from +1.0% to +5.0%" */
+static void add_change(const struct flame *fl, const struct tree_node *node, struct buf *out)
+{
+	const struct compare_share *share = flame_colors_share(&fl->colors, node);
+
+	if (share)
+		buf_addf(out, "\nbefore %.2f%%: %+.2f%%, from %+.2f%% to %+.2f%%",
+			 share->before * 100, (share->after - share->before) * 100,
+			 share->low * 100, share->high * 100);
 }
 
 /* "[yjit]", or "[yjit] in 83.0%" of the samples: the same method is also interpreted. */
@@ -105,7 +122,8 @@ static void add_tip(const struct flame *fl, const struct tree_node *node, struct
 	if (name[shown])
 		buf_addstr(out, "…");
 	if (node->frame != PROFILE_NONE)
-		add_place(fl, node->frame, out);
+		add_place(fl, node, out);
+	add_change(fl, node, out);
 	add_jit(node, out);
 	flame_add_amount(fl, "total", node->total_value, node->total_samples, out);
 	/* Where callers are above, a path's time is at its outermost frame: no self time. */

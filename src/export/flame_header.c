@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/number.h"
 #include "base/utf8.h"
+#include "export/flame_diff.h"
 #include "export/flame_text.h"
 #include "profile/profile.h"
 #include "view/filter.h"
@@ -171,6 +172,12 @@ static void add_subtitle(const struct flame *fl, struct paragraph *par)
 	}
 	if (stacks) {
 		buf_addstr(&s, stacks);
+		add_piece(par, &s);
+	}
+	if (fl->opts->base) {
+		buf_addstr(&s, "compared with ");
+		utf8_sanitise(&s, fl->opts->base_name, strlen(fl->opts->base_name));
+		buf_addf(&s, " (%s)", num_of(fl->opts->base->all.samples, "sample", "samples").s);
 		add_piece(par, &s);
 	}
 	if (fl->opts->filter && fl->opts->filter->no_gc) {

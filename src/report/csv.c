@@ -26,6 +26,16 @@ static void csv_text(struct buf *out, const char *s)
 	buf_addch(out, '"');
 }
 
+void field_add_csv(struct field_value v, struct buf *out)
+{
+	if (v.unknown)
+		buf_addstr(out, "unknown");
+	else if (v.str)
+		csv_text(out, v.str);
+	else
+		buf_add_u64(out, v.num);
+}
+
 static void csv_row(const struct report *r, const struct flat_row *row, struct buf *out)
 {
 	_cleanup_buf_ struct buf scratch = BUF_INIT;
@@ -33,16 +43,9 @@ static void csv_row(const struct report *r, const struct flat_row *row, struct b
 	size_t i;
 
 	for (i = 0; fields[i] != FIELD_END; i++) {
-		struct field_value v = field_of_row(r, row, fields[i], &scratch);
-
 		if (i)
 			buf_addch(out, ',');
-		if (v.unknown)
-			buf_addstr(out, "unknown");
-		else if (v.str)
-			csv_text(out, v.str);
-		else
-			buf_addf(out, "%llu", (unsigned long long)v.num);
+		field_add_csv(field_of_row(r, row, fields[i], &scratch), out);
 	}
 	buf_addstr(out, "\r\n");
 }

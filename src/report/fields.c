@@ -40,6 +40,7 @@ static const char *const field_names[] = {
 	[FIELD_SELF] = "self",
 	[FIELD_TOTAL] = "total",
 	[FIELD_SELF_ERROR] = "self_error",
+	[FIELD_TOTAL_ERROR] = "total_error",
 };
 
 #define FIELD_NUMBERS FIELD_SAMPLES, FIELD_TOTAL_SAMPLES, FIELD_SELF, FIELD_TOTAL, FIELD_SELF_ERROR
@@ -57,7 +58,8 @@ struct num_text field_key(const struct report *r, enum report_field field)
 {
 	struct num_text ret;
 
-	if (field == FIELD_SELF || field == FIELD_TOTAL || field == FIELD_SELF_ERROR)
+	if (field == FIELD_SELF || field == FIELD_TOTAL || field == FIELD_SELF_ERROR ||
+	    field == FIELD_TOTAL_ERROR)
 		return field_value_key(r, field_names[field]);
 	snprintf(ret.s, sizeof(ret.s), "%s", field_names[field]);
 	return ret;
@@ -65,22 +67,26 @@ struct num_text field_key(const struct report *r, enum report_field field)
 
 const enum report_field *fields_of_rows(const struct report *r)
 {
-	static const enum report_field fields[][16] = {
+	static const enum report_field fields[][20] = {
 		[FLAT_BY_FUNCTION] = { FIELD_KIND, FIELD_LABEL, FIELD_PATH, FIELD_LINE,
-				       FIELD_MODULE, FIELD_NUMBERS },
+				       FIELD_MODULE, FIELD_NUMBERS, FIELD_TOTAL_ERROR },
 		[FLAT_BY_LINE] = { FIELD_KIND, FIELD_LABEL, FIELD_PATH, FIELD_LINE, FIELD_MODULE,
-				   FIELD_NUMBERS, FIELD_APPROXIMATE },
-		[FLAT_BY_FILE] = { FIELD_FILE, FIELD_NUMBERS },
-		[FLAT_BY_THREAD] = { FIELD_PID, FIELD_TID, FIELD_THREAD, FIELD_NUMBERS },
+				   FIELD_NUMBERS, FIELD_APPROXIMATE, FIELD_TOTAL_ERROR },
+		[FLAT_BY_FILE] = { FIELD_FILE, FIELD_NUMBERS, FIELD_TOTAL_ERROR },
+		[FLAT_BY_THREAD] = { FIELD_PID, FIELD_TID, FIELD_THREAD, FIELD_NUMBERS,
+				     FIELD_TOTAL_ERROR },
 		[FLAT_BY_PROCESS] = { FIELD_PID, FIELD_PROCESS, FIELD_NUMBERS, FIELD_NS_PID,
-				      FIELD_CONTAINER, FIELD_CGROUP, FIELD_RUBY },
-		[FLAT_BY_KIND] = { FIELD_KIND, FIELD_NUMBERS },
-		[FLAT_BY_CONTAINER] = { FIELD_CONTAINER, FIELD_PROCESSES, FIELD_NUMBERS },
-		[FLAT_BY_RUBY] = { FIELD_RUBY, FIELD_PROCESSES, FIELD_NUMBERS },
-		[FLAT_BY_MODULE] = { FIELD_MODULE, FIELD_NUMBERS },
-		[FLAT_BY_STATE] = { FIELD_STATE, FIELD_HELD, FIELD_NUMBERS },
-		[FLAT_BY_TIME] = { FIELD_FROM, FIELD_CLOCK, FIELD_NUMBERS },
-		[FLAT_BY_GEM] = { FIELD_GEM, FIELD_VERSION, FIELD_ORIGIN, FIELD_NUMBERS },
+				      FIELD_CONTAINER, FIELD_CGROUP, FIELD_RUBY,
+				      FIELD_TOTAL_ERROR },
+		[FLAT_BY_KIND] = { FIELD_KIND, FIELD_NUMBERS, FIELD_TOTAL_ERROR },
+		[FLAT_BY_CONTAINER] = { FIELD_CONTAINER, FIELD_PROCESSES, FIELD_NUMBERS,
+					FIELD_TOTAL_ERROR },
+		[FLAT_BY_RUBY] = { FIELD_RUBY, FIELD_PROCESSES, FIELD_NUMBERS, FIELD_TOTAL_ERROR },
+		[FLAT_BY_MODULE] = { FIELD_MODULE, FIELD_NUMBERS, FIELD_TOTAL_ERROR },
+		[FLAT_BY_STATE] = { FIELD_STATE, FIELD_HELD, FIELD_NUMBERS, FIELD_TOTAL_ERROR },
+		[FLAT_BY_TIME] = { FIELD_FROM, FIELD_CLOCK, FIELD_NUMBERS, FIELD_TOTAL_ERROR },
+		[FLAT_BY_GEM] = { FIELD_GEM, FIELD_VERSION, FIELD_ORIGIN, FIELD_NUMBERS,
+				  FIELD_TOTAL_ERROR },
 	};
 
 	return fields[r->by];
@@ -266,6 +272,8 @@ struct field_value field_of_row(const struct report *r, const struct flat_row *r
 		return number(row->total_value);
 	case FIELD_SELF_ERROR:
 		return number(row->self_error);
+	case FIELD_TOTAL_ERROR:
+		return number(row->total_error);
 	default:
 		return key_value(r, row, field, scratch);
 	}

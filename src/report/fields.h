@@ -50,6 +50,7 @@ enum report_field {
 	FIELD_SELF,
 	FIELD_TOTAL,
 	FIELD_SELF_ERROR,
+	FIELD_TOTAL_ERROR,
 };
 
 /* A number if str is NULL, unless it is unknown. */
@@ -75,6 +76,9 @@ struct field_value field_of_row(const struct report *r, const struct flat_row *r
 				enum report_field field, struct buf *scratch);
 struct field_value field_of_frame(const struct report *r, uint32_t frame, enum report_field field,
 				  struct buf *scratch);
+
+/* Append a value as CSV has it (RFC 4180): text quoted where needed. */
+void field_add_csv(struct field_value v, struct buf *out);
 
 /* How many rows -n leaves. */
 size_t report_rows_shown(const struct report *r, const struct flat *flat);

@@ -63,7 +63,7 @@ static int add_phases(const struct report *r, const struct gc_report *gc, struct
 		table_cell(&table, "%s", gc_phase_name(phase));
 	}
 	buf_addch(out, '\n');
-	return table_render(&table, r->width, r->color, out);
+	return report_add_table(r, &table, out);
 }
 
 static int add_causes(const struct report *r, const struct gc_report *gc, struct buf *out)
@@ -108,7 +108,7 @@ static int add_collectors(const struct report *r, const struct gc_report *gc, en
 		table_cell(&table, "%s", buf_str(&place));
 	}
 	buf_addch(out, '\n');
-	ret = table_render(&table, r->width, r->color, out);
+	ret = report_add_table(r, &table, out);
 	report_hidden(flat->n_rows, shown, out);
 	return ret;
 }

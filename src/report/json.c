@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* The report as JSON. */
 #include <errno.h>
+#include <stdlib.h>
 
 #include "base/array.h"
 #include "base/buf.h"
@@ -34,6 +35,26 @@ static void json_native(const struct report *r, struct json *j)
 	json_object_end(j);
 }
 
+/* The versions of Ruby, each once. */
+static void json_rubies(const struct profile *p, struct json *j)
+{
+	_cleanup_free_ bool *seen = calloc(p->strings.count + 1, sizeof(*seen));
+
+	if (!seen) {
+		j->out->failed = true;
+		return;
+	}
+	json_array_begin(j, "rubies");
+	for (size_t i = 0; i < p->n_processes; i++) {
+		uint32_t version = p->processes[i].ruby_version;
+
+		if (version && !seen[version])
+			json_str(j, NULL, profile_str(p, version));
+		seen[version] = true;
+	}
+	json_array_end(j);
+}
+
 void report_json_summary(const struct report *r, uint64_t samples, uint64_t value, struct json *j)
 {
 	const struct profile *p = &r->rec->profile;
@@ -62,6 +83,8 @@ void report_json_summary(const struct report *r, uint64_t samples, uint64_t valu
 	json_u64(j, "machine_stolen_ns", t->machine_stolen_ns);
 	json_u64(j, "frequency", p->meta.frequency);
 	json_str(j, "event", profile_event(p)->name);
+	json_str(j, "command", p->meta.command ? p->meta.command : "");
+	json_rubies(p, j);
 	json_bool(j, "complete", r->rec->report.complete);
 	json_u64(j, "selected_samples", samples);
 	json_u64(j, field_value_key(r, "selected").s, value);

@@ -6,6 +6,7 @@
 #ifndef RBPF_REPORT_REPORT_H
 #define RBPF_REPORT_REPORT_H
 
+#include <regex.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -29,6 +30,13 @@ struct report {
 	uint64_t limit; /* rows shown, REPORT_NO_LIMIT for all */
 	size_t width;	/* of the terminal; 0: none, so nothing is cut */
 	bool color;
+	bool markdown; /* tables are Markdown's; report_to_markdown() is called at the end */
+	bool inverted; /* of report_tree(): callers below */
+	const regex_t
+		*match; /* rows of the tables of report_flat() whose name matches; NULL: all */
+	const regex_t *method;	    /* of report_neighbours(): whose … */
+	const char *method_pattern; /* … as it was typed … */
+	bool callers, callees;	    /* … and which of them */
 };
 
 /*
@@ -54,6 +62,25 @@ int report_gc_csv(const struct report *r, struct buf *out, struct err *err);
 int report_states(const struct report *r, struct buf *out, struct err *err);
 int report_states_json(const struct report *r, struct buf *out, struct err *err);
 
+/* The call tree with a row for each node, callers before what they called. */
+int report_tree_json(const struct report *r, struct buf *out, struct err *err);
+int report_tree_csv(const struct report *r, struct buf *out, struct err *err);
+
+/* Callers and callees of methods (view/neighbours.h). ERR_EMPTY also if no method matches. */
+int report_neighbours(const struct report *r, struct buf *out, struct err *err);
+int report_neighbours_json(const struct report *r, struct buf *out, struct err *err);
+int report_neighbours_csv(const struct report *r, struct buf *out, struct err *err);
+
+struct neighbours;
+struct method_neighbours;
+
+/* "Cart#total  app/cart.rb:57  self 1.20s (1.0%)  total 14.70s (12.3% +/- 0.4%)" */
+void report_add_method(const struct report *r, const struct neighbours *n,
+		       const struct method_neighbours *m, struct buf *out);
+
+/* Make what was rendered with .markdown Markdown. Failures are those of @text. */
+void report_to_markdown(struct buf *text);
+
 /*
  * What they render, with the errors above. @ret is FLAT_INIT or GC_REPORT_INIT before, and is
  * released by the caller in any case.
@@ -66,6 +93,9 @@ int report_nothing(const struct report *r, struct err *err);
 
 /* The line above a report: "rbpf.data: 30.0 s, 4 processes, …". */
 void report_header(const struct report *r, uint64_t samples, uint64_t value, struct buf *out);
+
+/* A line with the command line that recorded it, and what was lost: "  command …; lost 0, …". */
+void report_quality(const struct report *r, struct buf *out);
 
 /* The lines below: how far to trust it. */
 void report_footer(const struct report *r, uint64_t samples, struct buf *out);
@@ -92,6 +122,18 @@ void report_json_frame(const struct report *r, uint32_t frame, struct json *j);
  * Below so many samples a number says little: half of its 95 % interval is more than a fifth of it.
  */
 #define REPORT_FEW_SAMPLES 100
+
+/*
+ * Whether a row of @samples says so little that it is dimmed: half of its 95 % interval is more than
+ * half of it.
+ */
+bool report_is_vague(const struct report *r, uint64_t samples);
+#define REPORT_VAGUE_SAMPLES 16
+
+struct table;
+
+/* Append @t as the report shows tables. Returns 0 or -ENOMEM. */
+int report_add_table(const struct report *r, const struct table *t, struct buf *out);
 
 /*
  * The rows of @flat, which are by r->by, as far as -n allows. @title is that of the column of

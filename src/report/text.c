@@ -27,13 +27,38 @@ int report_nothing(const struct report *r, struct err *err)
 		       r->rec->path);
 }
 
+/* Remove the rows whose name --match does not match. */
+static int keep_matching(const struct report *r, struct flat *flat)
+{
+	_cleanup_buf_ struct buf name = BUF_INIT;
+	size_t n = 0;
+
+	if (!r->match)
+		return 0;
+	for (size_t i = 0; i < flat->n_rows && !buf_failed(&name); i++) {
+		buf_reset(&name);
+		report_row_name(r, r->by, &flat->rows[i], &name);
+		if (!regexec(r->match, buf_str(&name), 0, NULL, 0))
+			flat->rows[n++] = flat->rows[i];
+	}
+	flat->n_rows = n;
+	return buf_failed(&name) ? -ENOMEM : 0;
+}
+
 int report_flat(const struct report *r, struct flat *ret, struct err *err)
 {
 	int failed = flat_build(&r->rec->profile, r->filter, r->by, r->sort, ret);
 
 	if (failed)
 		return err_code(err, failed);
-	return ret->samples ? 0 : report_nothing(r, err);
+	if (!ret->samples)
+		return report_nothing(r, err);
+	return keep_matching(r, ret) ? err_oom(err) : 0;
+}
+
+bool report_is_vague(const struct report *r, uint64_t samples)
+{
+	return samples < REPORT_VAGUE_SAMPLES && !event_is_exact(profile_event(&r->rec->profile));
 }
 
 void report_frame_name(const struct report *r, uint32_t frame, struct buf *out)
@@ -131,9 +156,18 @@ void report_native(const struct report *r, struct buf *out)
 	buf_addch(out, '\n');
 }
 
+void report_quality(const struct report *r, struct buf *out)
+{
+	const struct profile *p = &r->rec->profile;
+
+	if (p->meta.command && *p->meta.command)
+		buf_addf(out, "  command: %s\n", p->meta.command);
+	summary_defects(&p->totals, out);
+}
+
 void report_footer(const struct report *r, uint64_t samples, struct buf *out)
 {
-	summary_defects(&r->rec->profile.totals, out);
+	report_quality(r, out);
 	report_native(r, out);
 	if (samples < REPORT_FEW_SAMPLES && !event_is_exact(profile_event(&r->rec->profile)))
 		buf_addf(out, "  few samples: %s in all; record longer or with a higher -F\n",
@@ -292,6 +326,8 @@ static void add_row(const struct report *r, const struct flat *flat, const struc
 	enum value_unit unit = profile_event(&r->rec->profile)->unit;
 	_cleanup_buf_ struct buf text = BUF_INIT;
 
+	if (report_is_vague(r, row->total_samples))
+		table_dim_row(t);
 	if (row->unknown)
 		add_unknown_cells(t);
 	else
@@ -357,7 +393,7 @@ int report_table(const struct report *r, const struct flat *flat, const char *ti
 	table_init(&table, columns, n_columns);
 	for (i = 0; i < shown; i++)
 		add_row(r, flat, &flat->rows[i], &table);
-	ret = table_render(&table, r->width, r->color, out);
+	ret = report_add_table(r, &table, out);
 	if (!ret)
 		report_hidden(flat->n_rows, shown, out);
 	return ret;
@@ -370,7 +406,7 @@ static void add_unshown(const struct report *r, const struct flat *flat, struct 
 
 	for (size_t i = 0; i < flat->n_rows; i++)
 		shown += flat->rows[i].self_value;
-	if (r->filter && r->filter->hide && shown < flat->value)
+	if (!r->match && r->filter && r->filter->hide && shown < flat->value)
 		buf_addf(out, "  %s (%s) in stacks of which all frames are hidden\n",
 			 num_value(profile_event(&r->rec->profile)->unit, flat->value - shown).s,
 			 num_percent(flat->value - shown, flat->value).s);

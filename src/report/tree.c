@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The call tree as text.
+ * The call tree as text; inverted, with the innermost methods first and their callers below.
  *
  * A Ruby stack is deep and mostly one caller with one callee; drawn with a step to the right for
  *each it would leave any terminal. So only a fork moves to the right: the one visible child of a
@@ -113,8 +113,10 @@ static void add_numbers(const struct tree_walk *w, uint32_t node, struct buf *ou
 	const struct tree_node *n = &w->tree->nodes[node];
 	uint64_t all = w->tree->nodes[0].total_value;
 
-	buf_addf(out, "%7s  %7s  ", num_percent(n->total_value, all).s,
-		 num_percent(n->self_value, all).s);
+	/* Inverted, self times would be those of the outermost callers of a path. */
+	buf_addf(out, "%7s  ", num_percent(n->total_value, all).s);
+	if (!w->r->inverted)
+		buf_addf(out, "%7s  ", num_percent(n->self_value, all).s);
 }
 
 static void make_label(struct tree_walk *w, uint32_t node)
@@ -214,8 +216,12 @@ static int render_tree(const struct report *r, const struct tree *tree, struct b
 	int ret;
 
 	report_header(r, tree->nodes[0].total_samples, tree->nodes[0].total_value, out);
-	buf_addf(out, "%s%7s  %7s  METHOD%s\n", r->color ? TERM_BOLD : "", "TOTAL%", "SELF%",
-		 r->color ? TERM_RESET : "");
+	buf_addstr(out, r->color ? TERM_BOLD : "");
+	if (r->inverted)
+		buf_addf(out, "%7s  METHOD, with its callers below", "SELF%");
+	else
+		buf_addf(out, "%7s  %7s  METHOD", "TOTAL%", "SELF%");
+	buf_addf(out, "%s\n", r->color ? TERM_RESET : "");
 	ret = push(&w, (struct tree_pending) { .node = 0 });
 	while (!ret && w.n)
 		ret = visit(&w, out);
@@ -235,7 +241,8 @@ static int render_tree(const struct report *r, const struct tree *tree, struct b
 
 int report_tree(const struct report *r, struct buf *out, struct err *err)
 {
-	const struct tree_options opts = { .by_line = r->by == FLAT_BY_LINE };
+	const struct tree_options opts = { .by_line = r->by == FLAT_BY_LINE,
+					   .inverted = r->inverted };
 	struct tree tree;
 	int ret;
 

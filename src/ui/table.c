@@ -23,7 +23,17 @@ void table_deinit(struct table *t)
 {
 	buf_deinit(&t->text);
 	free(t->cells);
+	free(t->dim);
 	*t = (struct table) { 0 };
+}
+
+void table_dim_row(struct table *t)
+{
+	if (array_reserve(t->dim, t->cap_dim, t->n_dim + 1)) {
+		t->text.failed = true;
+		return;
+	}
+	t->dim[t->n_dim++] = t->n_cells / t->n_columns;
 }
 
 void table_cell(struct table *t, const char *fmt, ...)
@@ -119,13 +129,26 @@ static void add_cell(const struct table *t, struct buf *out, size_t column, size
 	buf_add_repeat(out, ' ', GAP);
 }
 
-/* An empty last cell would leave the blanks of its neighbour at the end of the line. */
-static void end_line(struct buf *out, size_t start)
+/* @row TITLES stands for the titles. */
+#define TITLES SIZE_MAX
+static void add_line(const struct table *t, struct buf *out, const size_t *widths, size_t row,
+		     const char *style)
 {
+	size_t start;
+
+	if (style)
+		buf_addstr(out, style);
+	start = out->len;
+	for (size_t c = 0; c < t->n_columns; c++)
+		add_cell(t, out, c, widths[c],
+			 row == TITLES ? t->columns[c].title : cell(t, row, c));
+	/* An empty last cell would leave the blanks of its neighbour at the end of the line. */
 	while (out->len > start && out->data[out->len - 1] == ' ')
 		out->len--;
 	if (out->data)
 		out->data[out->len] = '\0';
+	if (style)
+		buf_addstr(out, TERM_RESET);
 	buf_addch(out, '\n');
 }
 
@@ -133,7 +156,7 @@ int table_render(const struct table *t, size_t width, bool color, struct buf *ou
 {
 	size_t rows = t->n_columns ? (t->n_cells + t->n_columns - 1) / t->n_columns : 0;
 	size_t widths[TABLE_MAX_COLUMNS];
-	size_t r, c, len, start;
+	size_t r, c, len, next_dim = 0;
 
 	if (buf_failed(&t->text))
 		return -ENOMEM;
@@ -148,19 +171,47 @@ int table_render(const struct table *t, size_t width, bool color, struct buf *ou
 	if (width)
 		shrink(t, widths, width);
 
-	if (color)
-		buf_addstr(out, TERM_BOLD);
-	start = out->len;
-	for (c = 0; c < t->n_columns; c++)
-		add_cell(t, out, c, widths[c], t->columns[c].title);
-	if (color)
-		buf_addstr(out, TERM_RESET);
-	end_line(out, start);
+	add_line(t, out, widths, TITLES, color ? TERM_BOLD : NULL);
 	for (r = 0; r < rows; r++) {
-		start = out->len;
-		for (c = 0; c < t->n_columns; c++)
-			add_cell(t, out, c, widths[c], cell(t, r, c));
-		end_line(out, start);
+		bool dim = next_dim < t->n_dim && t->dim[next_dim] == r;
+
+		next_dim += dim;
+		add_line(t, out, widths, r, color && dim ? TERM_DIM : NULL);
+	}
+	return buf_failed(out) ? -ENOMEM : 0;
+}
+
+void table_add_markdown(struct buf *out, const char *s)
+{
+	for (; *s; s++) {
+		if (strchr("\\`*_[]<>|~&#$", *s))
+			buf_addch(out, '\\');
+		buf_addch(out, *s);
+	}
+}
+
+int table_render_markdown(const struct table *t, struct buf *out)
+{
+	size_t rows = t->n_cells / t->n_columns, r, c;
+
+	if (buf_failed(&t->text))
+		return -ENOMEM;
+	for (c = 0; c < t->n_columns; c++) {
+		buf_addstr(out, "| ");
+		table_add_markdown(out, t->columns[c].title);
+		buf_addch(out, ' ');
+	}
+	buf_addstr(out, "|\n");
+	for (c = 0; c < t->n_columns; c++)
+		buf_addstr(out, t->columns[c].align == TABLE_RIGHT ? "| ---: " : "| :--- ");
+	buf_addstr(out, "|\n");
+	for (r = 0; r < rows; r++) {
+		for (c = 0; c < t->n_columns; c++) {
+			buf_addstr(out, "| ");
+			table_add_markdown(out, cell(t, r, c));
+			buf_addch(out, ' ');
+		}
+		buf_addstr(out, "|\n");
 	}
 	return buf_failed(out) ? -ENOMEM : 0;
 }

@@ -35,6 +35,8 @@ struct table {
 	struct buf text; /* all cells, each followed by a NUL */
 	size_t *cells;	 /* offsets into text, by rows; owned */
 	size_t n_cells, cap_cells;
+	size_t *dim; /* rows that are dimmed, ascending; owned */
+	size_t n_dim, cap_dim;
 };
 
 #define TABLE_MAX_COLUMNS 16
@@ -47,12 +49,21 @@ void table_deinit(struct table *t);
 /* Add the next cell, from left to right, row after row. Running out of memory shows at the end. */
 void table_cell(struct table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* Print the row that the next cell begins dimmed, where there is colour. */
+void table_dim_row(struct table *t);
+
 /*
  * Append the table to @out: a line of titles (in bold, with @color), then the rows; lines have no
  * trailing blanks. @width is in columns, 0 for no limit; columns that are never cut may exceed it.
  * Returns 0 or -ENOMEM.
  */
 int table_render(const struct table *t, size_t width, bool color, struct buf *out);
+
+/* The same as a table of GitHub's Markdown, with nothing cut. Returns 0 or -ENOMEM. */
+int table_render_markdown(const struct table *t, struct buf *out);
+
+/* Append @s with a backslash before each character that means something in Markdown. */
+void table_add_markdown(struct buf *out, const char *s);
 
 /* Append @s cut to at most @max code points, as @fit says. */
 void table_add_cut(struct buf *out, const char *s, size_t max, enum table_fit fit);

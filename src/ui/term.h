@@ -18,6 +18,7 @@ size_t term_width(int fd);
 bool term_color(int fd, enum term_when when);
 
 #define TERM_BOLD  "\033[1m"
+#define TERM_DIM   "\033[2m"
 #define TERM_RED   "\033[1;31m"
 #define TERM_AMBER "\033[1;33m"
 #define TERM_RESET "\033[0m"

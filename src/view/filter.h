@@ -100,6 +100,8 @@ bool view_selected(const struct view_selection *sel, const struct profile_aggreg
 struct view_sum {
 	uint64_t samples;
 	uint64_t value;
+	uint64_t exact_samples; /* of these, waits, which tell their exact length */
+	uint64_t exact_value;
 };
 struct view_sum view_selected_threads(const struct view_selection *sel, bool *threads);
 

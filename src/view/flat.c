@@ -41,35 +41,9 @@
 #include "view/owner.h"
 #include "view/sample_kind.h"
 #include "view/seconds.h"
+#include "view/stack_forest.h"
 #include "view/stack_mode.h"
 #include "view/state.h"
-
-struct sum {
-	uint64_t value;
-	uint64_t samples;
-	uint64_t exact_value; /* of these, of waits */
-	uint64_t exact_samples;
-};
-
-static struct sum sum_of(const struct profile *p, const struct profile_aggregate *a)
-{
-	bool exact = profile_stack_waits(p, a->stack);
-
-	return (struct sum) {
-		.value = a->value,
-		.samples = a->samples,
-		.exact_value = exact ? a->value : 0,
-		.exact_samples = exact ? a->samples : 0,
-	};
-}
-
-static void sum_add(struct sum *to, const struct sum *s)
-{
-	to->value += s->value;
-	to->samples += s->samples;
-	to->exact_value += s->exact_value;
-	to->exact_samples += s->exact_samples;
-}
 
 static uint64_t isqrt(uint64_t v)
 {
@@ -106,10 +80,7 @@ struct flat_walk {
 	const struct view_selection *selection;
 	enum group_by by;
 	struct groups groups;
-	struct sum *self;	/* by stack id */
-	struct sum *below;	/* by stack id: its own and of all stacks that it is a prefix of */
-	uint32_t *first_child;	/* by stack id; 0 if none */
-	uint32_t *next_sibling; /* by stack id; 0 if none */
+	struct stack_forest forest;
 	uint32_t *innermost; /* by stack id: the stack of its innermost frame in a row; 0 if none */
 	uint32_t *charged;   /* by stack id: that whose frame has its self time; 0 if none */
 	uint8_t *claims;     /* by group, see claim_of() */
@@ -120,10 +91,7 @@ struct flat_walk {
 static void walk_deinit(struct flat_walk *w)
 {
 	groups_deinit(&w->groups);
-	free(w->self);
-	free(w->below);
-	free(w->first_child);
-	free(w->next_sibling);
+	stack_forest_deinit(&w->forest);
 	free(w->innermost);
 	free(w->charged);
 	free(w->claims);
@@ -137,19 +105,14 @@ static int walk_init(struct flat_walk *w, const struct profile *p, const struct 
 	size_t n = p->n_stacks + 1;
 
 	*w = (struct flat_walk) { .profile = p, .selection = sel, .by = by };
-	if (groups_init(p, by, &w->groups))
+	if (groups_init(p, by, &w->groups) || stack_forest_init(p, sel, &w->forest))
 		return -ENOMEM;
-	w->self = calloc(n, sizeof(*w->self));
-	w->below = calloc(n, sizeof(*w->below));
-	w->first_child = calloc(n, sizeof(*w->first_child));
-	w->next_sibling = calloc(n, sizeof(*w->next_sibling));
 	w->innermost = calloc(n, sizeof(*w->innermost));
 	w->charged = calloc(n, sizeof(*w->charged));
 	w->claims = calloc(w->groups.n + 1, sizeof(*w->claims));
 	w->on_path = calloc(w->groups.n + 1, sizeof(*w->on_path));
 	w->rows = calloc(w->groups.n + 1, sizeof(*w->rows));
-	if (!w->self || !w->below || !w->first_child || !w->next_sibling || !w->innermost ||
-	    !w->charged || !w->claims || !w->on_path || !w->rows)
+	if (!w->innermost || !w->charged || !w->claims || !w->on_path || !w->rows)
 		return -ENOMEM;
 	for (size_t i = 0; i < w->groups.n; i++)
 		w->rows[i].frame = w->groups.frame[i];
@@ -200,18 +163,11 @@ static bool takes_over(const struct flat_walk *w, uint32_t charged, uint32_t sta
 	       p->frames[p->stacks[charged].frame].kind != FRAME_GC;
 }
 
-/* Fill in what is known of each stack from its callers' and its callees' stacks. */
+/* Fill in what is known of each stack from its callers' stacks. */
 static void walk_prepare(struct flat_walk *w)
 {
 	const struct profile *p = w->profile;
 
-	for (size_t i = 0; i < p->n_aggregates; i++) {
-		const struct profile_aggregate *a = &p->aggregates[i];
-		const struct sum sum = sum_of(p, a);
-
-		if (view_selected(w->selection, a))
-			sum_add(&w->self[a->stack], &sum);
-	}
 	for (size_t i = 1; i < p->n_stacks; i++) {
 		uint32_t stack = (uint32_t)i, parent = p->stacks[i].parent;
 
@@ -219,17 +175,9 @@ static void walk_prepare(struct flat_walk *w)
 		w->charged[i] = takes_over(w, w->charged[parent], stack) ? stack
 									 : w->charged[parent];
 	}
-	for (size_t i = p->n_stacks; i-- > 1;) {
-		uint32_t parent = p->stacks[i].parent;
-
-		sum_add(&w->below[i], &w->self[i]);
-		sum_add(&w->below[parent], &w->below[i]);
-		w->next_sibling[i] = w->first_child[parent];
-		w->first_child[parent] = (uint32_t)i;
-	}
 }
 
-static void add_self(struct flat_row *row, const struct sum *self)
+static void add_self(struct flat_row *row, const struct view_sum *self)
 {
 	row->self_value += self->value;
 	row->samples += self->samples;
@@ -237,10 +185,12 @@ static void add_self(struct flat_row *row, const struct sum *self)
 	row->exact_samples += self->exact_samples;
 }
 
-static void add_total(struct flat_row *row, const struct sum *total)
+static void add_total(struct flat_row *row, const struct view_sum *total)
 {
 	row->total_value += total->value;
 	row->total_samples += total->samples;
+	row->exact_total_value += total->exact_value;
+	row->exact_total_samples += total->exact_samples;
 }
 
 static struct flat_row *row_of(struct flat_walk *w, uint32_t stack)
@@ -248,45 +198,28 @@ static struct flat_row *row_of(struct flat_walk *w, uint32_t stack)
 	return &w->rows[w->groups.of_frame[w->profile->stacks[stack].frame]];
 }
 
-static void walk_enter(struct flat_walk *w, uint32_t stack)
+static void walk_enter(void *arg, uint32_t stack)
 {
+	struct flat_walk *w = arg;
 	uint32_t group = w->groups.of_frame[w->profile->stacks[stack].frame];
 	/* Of a stack of which nothing is shown there may be one to show instead. */
 	uint32_t charged = w->charged[stack] ? w->charged[stack] : view_stack_instead(w->selection);
 
 	if (w->innermost[stack] == stack && w->on_path[group]++ == 0)
-		add_total(&w->rows[group], &w->below[stack]);
+		add_total(&w->rows[group], &w->forest.below[stack]);
 	if (!charged)
 		return;
-	add_self(row_of(w, charged), &w->self[stack]);
+	add_self(row_of(w, charged), &w->forest.self[stack]);
 	if (!w->innermost[stack])
-		add_total(row_of(w, charged), &w->self[stack]);
+		add_total(row_of(w, charged), &w->forest.self[stack]);
 }
 
-static void walk_leave(struct flat_walk *w, uint32_t stack)
+static void walk_leave(void *arg, uint32_t stack)
 {
+	struct flat_walk *w = arg;
+
 	if (w->innermost[stack] == stack)
 		w->on_path[w->groups.of_frame[w->profile->stacks[stack].frame]]--;
-}
-
-static void walk_run(struct flat_walk *w)
-{
-	uint32_t stack = w->profile->n_stacks ? w->first_child[0] : 0;
-
-	while (stack) {
-		walk_enter(w, stack);
-		if (w->first_child[stack]) {
-			stack = w->first_child[stack];
-			continue;
-		}
-		walk_leave(w, stack);
-		while (stack && !w->next_sibling[stack]) {
-			stack = w->profile->stacks[stack].parent;
-			if (stack)
-				walk_leave(w, stack);
-		}
-		stack = w->next_sibling[stack];
-	}
 }
 
 static int add_row(struct flat *flat, const struct flat_row *row)
@@ -356,7 +289,7 @@ static int build_from_frames(const struct profile *p, const struct view_selectio
 		goto out;
 	find_claims(&w);
 	walk_prepare(&w);
-	walk_run(&w);
+	stack_forest_walk(&w.forest, walk_enter, walk_leave, &w);
 	for (size_t i = 0; i < w.groups.n && !err; i++)
 		err = add_row(flat, &w.rows[i]);
 	if (err)
@@ -389,7 +322,7 @@ static int find_kinds(const struct profile *p, uint32_t **ret)
 	return 0;
 }
 
-static void add_kinds(const struct sum *a, enum frame_kind self, uint32_t kinds,
+static void add_kinds(const struct view_sum *a, enum frame_kind self, uint32_t kinds,
 		      struct flat_row *rows)
 {
 	add_self(&rows[self], a);
@@ -416,7 +349,7 @@ static int build_from_kinds(const struct profile *p, const struct view_selection
 {
 	_cleanup_free_ uint32_t *frames = NULL, *kinds = NULL;
 	struct flat_row rows[FRAME_KIND_COUNT] = { 0 };
-	struct sum sum;
+	struct view_sum sum;
 
 	if (sample_frames(p, &frames) || find_kinds(p, &kinds))
 		return -ENOMEM;
@@ -425,7 +358,7 @@ static int build_from_kinds(const struct profile *p, const struct view_selection
 
 		if (!view_selected(sel, a))
 			continue;
-		sum = sum_of(p, a);
+		sum = view_sum_of(p, a);
 		add_kinds(&sum, sample_kind(p, frames, a), kinds[a->stack], rows);
 		if (a->flags & SAMPLE_GC_UNKNOWN)
 			profile_add(&flat->gc_unknown, a->value);
@@ -452,7 +385,7 @@ static int build_from_states(const struct profile *p, const struct view_selectio
 
 	for (size_t i = 0; !r && i < p->n_aggregates; i++) {
 		const struct profile_aggregate *a = &p->aggregates[i];
-		const struct sum sum = sum_of(p, a);
+		const struct view_sum sum = view_sum_of(p, a);
 		struct flat_row *row;
 
 		if (!view_selected(sel, a))
@@ -512,21 +445,21 @@ bool flat_by_thread(enum flat_by by)
 }
 
 static void weigh_threads(const struct profile *p, const struct view_selection *sel,
-			  struct sum *sums)
+			  struct view_sum *sums)
 {
 	for (size_t i = 0; i < p->n_aggregates; i++) {
 		const struct profile_aggregate *a = &p->aggregates[i];
 
-		const struct sum sum = sum_of(p, a);
+		const struct view_sum sum = view_sum_of(p, a);
 
 		if (view_selected(sel, a))
-			sum_add(&sums[a->thread], &sum);
+			view_sum_add(&sums[a->thread], &sum);
 	}
 }
 
 /* Count the processes of each row that have samples, where a row may have several. */
-static int count_processes(const struct profile *p, enum owner_kind kind, const struct sum *threads,
-			   struct flat_row *rows)
+static int count_processes(const struct profile *p, enum owner_kind kind,
+			   const struct view_sum *threads, struct flat_row *rows)
 {
 	_cleanup_free_ bool *seen = calloc(p->n_processes + 1, sizeof(*seen));
 
@@ -551,7 +484,7 @@ static int build_from_owners(const struct profile *p, const struct view_selectio
 			     enum owner_kind kind, struct flat_order *order, struct flat *flat)
 {
 	size_t n = owner_limit(p, kind);
-	_cleanup_free_ struct sum *threads = calloc(p->n_threads + 1, sizeof(*threads));
+	_cleanup_free_ struct view_sum *threads = calloc(p->n_threads + 1, sizeof(*threads));
 	_cleanup_free_ struct flat_row *rows = calloc(n + 1, sizeof(*rows));
 	_cleanup_free_ uint32_t *ranks = NULL;
 
@@ -584,6 +517,12 @@ static void add_errors(struct flat *flat)
 	for (size_t i = 0; i < flat->n_rows; i++) {
 		struct flat_row *row = &flat->rows[i];
 
+		if (row->total_samples == row->exact_total_samples)
+			continue;
+		row->total_error = flat_self_error(row->total_samples - row->exact_total_samples,
+						   row->total_value - row->exact_total_value,
+						   flat->samples - flat->exact_samples,
+						   flat->value - flat->exact_value);
 		if (row->samples && row->samples == row->exact_samples)
 			continue;
 		row->self_error = flat_self_error(
@@ -598,13 +537,13 @@ int flat_build_selected(const struct profile *p, const struct view_selection *se
 	_cleanup_flat_ struct flat flat = FLAT_INIT;
 	struct flat_order order = { .by = by, .sort = sort };
 	enum owner_kind kind;
-	struct sum sum;
+	struct view_sum sum;
 	int err;
 
 	for (size_t i = 0; i < p->n_aggregates; i++) {
 		if (!view_selected(sel, &p->aggregates[i]))
 			continue;
-		sum = sum_of(p, &p->aggregates[i]);
+		sum = view_sum_of(p, &p->aggregates[i]);
 		flat.value += sum.value;
 		flat.samples += sum.samples;
 		flat.exact_value += sum.exact_value;

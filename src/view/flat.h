@@ -59,11 +59,14 @@ struct flat_row {
 	uint64_t self_value;
 	uint64_t total_value;
 	uint64_t exact_samples; /* of samples: waits, which tell their exact length … */
-	uint64_t exact_value;	/* … and of self_value */
+	uint64_t exact_value;	/* … and of self_value; and the same of the totals */
+	uint64_t exact_total_samples;
+	uint64_t exact_total_value;
 	/* FLAT_BY_KIND: that of garbage collection, of which nothing is known; values are 0. */
 	bool unknown;
 	/* Half width of the 95 % interval of self_value (flat.c); 0 if values are exact. */
 	uint64_t self_error;
+	uint64_t total_error; /* the same of total_value */
 };
 
 struct flat {
@@ -100,7 +103,7 @@ void flat_deinit(struct flat *flat);
 #define _cleanup_flat_ _cleanup_(flat_deinit)
 
 /*
- * Half width of the 95 % interval of a row's self value: @self_samples with a sum of @self_value,
+ * Half width of the 95 % interval of a row's value: @self_samples with a sum of @self_value,
  * out of @samples with a sum of @value. See flat.c.
  */
 uint64_t flat_self_error(uint64_t self_samples, uint64_t self_value, uint64_t samples,

@@ -186,7 +186,7 @@ refuse "unknown command 'recrod' (did you mean record?)" help recrod
 
 refuse "unknown value 'lin' for --by (did you mean line?)" report --by lin full.data
 refuse "--limit*" report -n -1 full.data
-refuse "--tree and --json exclude each other" report --tree --json full.data
+refuse "--tree and --info exclude each other" report --tree --info full.data
 refuse "--tree needs --by function or line, not --by file" report --tree --by file full.data
 refuse "--gc needs --by function or line, not --by thread" report --gc --by thread full.data
 for by in container ruby gem time; do
@@ -194,9 +194,20 @@ for by in container ruby gem time; do
 	refuse "--gc needs --by function or line, not --by $by" report --gc --by $by full.data
 done
 refuse "--tree and --gc exclude each other" report --gc --tree full.data
-refuse "--info and --gc exclude each other" report --gc --info full.data
+refuse "--gc and --info exclude each other" report --gc --info full.data
 refuse "--json and --csv exclude each other" report --gc --csv --json full.data
 refuse "--gc and --no-gc exclude each other" report --no-gc --gc full.data
+refuse "--json and --md exclude each other" report --json --md full.data
+refuse "--tree and --sandwich exclude each other" report --tree --sandwich x full.data
+refuse "--sandwich and --callers exclude each other" report --callers x --sandwich x full.data
+refuse "--callers and --callees exclude each other; --sandwich prints both" report --callers x --callees x full.data
+refuse "--callees needs --by function or line, not --by gem" report --callees x --by gem full.data
+refuse "--match and --tree exclude each other" report --tree --match x full.data
+refuse "--inverted needs --tree" report --inverted full.data
+refuse "invalid pattern '(' for --root: *" report --root "(" full.data
+refuse "invalid pattern '[' for --root: *" flame --root "[" full.data
+refuse "invalid pattern '*(' for --sandwich: *" report --sandwich "*(" full.data
+refuse "invalid pattern 'a{2' for --match: *" report --match "a{2" full.data
 refuse "invalid pattern '(' for --include: *" report --include "(" full.data
 refuse "--thread must not be empty" report --thread= full.data
 refuse "--container must not be empty" flame --container= full.data
@@ -233,7 +244,7 @@ if begin "all commands have help"; then
 	run --help
 	cp "$out" help.txt
 	run help
-	if [ "$(echo "$commands" | tr '\n' ' ')" != "record report flame export dump ps doctor help completion " ]; then
+	if [ "$(echo "$commands" | tr '\n' ' ')" != "record report annotate diff check flame export dump ps doctor help completion " ]; then
 		not_ok "the commands are $commands"
 	elif ! cmp -s "$out" help.txt; then
 		not_ok "'help' and '--help' differ"
@@ -452,6 +463,239 @@ if begin "report"; then
 	if grep -q '├─ Cart#total' "$out"; then expect 0 ""; else not_ok "no tree"; fi
 	run report --info full.data
 	if grep -q 'rbpf record -p 4242' "$out"; then expect 0 ""; else not_ok "no command"; fi
+fi
+if begin "report --sandwich"; then
+	run report --sandwich 'Cart#total$' -n 1 full.data
+	if ! grep -q '^2.73s   100.0%  90.0%  3.4%  <main>     /app/shop.rb:1$' "$out"; then
+		not_ok "no caller"
+	elif ! grep -q '^2.12s   100.0%  70.0%  5.2%  \[itself\]$' "$out"; then
+		not_ok "no self time"
+	elif ! grep -q '^  1 more line hidden by -n$' "$out"; then
+		not_ok "does not say what is hidden"
+	else
+		expect 0 ""
+	fi
+	run report --sandwich nothing full.data
+	expect 6 "rbpf: error: no method in full.data has a name that matches 'nothing'"
+	run report --callees 'Cart#total$' --csv full.data
+	if [ "$(grep -c '^callee,' "$out")" = 3 ] && ! grep -q '^caller,' "$out"; then
+		expect 0 ""
+	else
+		not_ok "not the callees"
+	fi
+fi
+if begin "report --sandwich, --tree and --root agree with the table"; then
+	if command -v ruby > /dev/null; then
+		for data in full gc gems containers merged templates; do
+			"$rbpf" report --json --stack mixed $data.data > want
+			"$rbpf" report --json --tree $data.data > tree
+			run report --json --sandwich . --stack mixed $data.data
+			if ruby -rjson -e '
+				want, tree, all = ARGV.map { |f| JSON.parse(File.read(f)) }
+				id = ->(x) { x.values_at("kind", "label", "path", "line", "module") }
+				rows = want["rows"].to_h { |x| [id[x], x] }
+				abort "other methods" unless rows.keys.sort == all["methods"].map(&id).sort
+				all["methods"].each do |m|
+					row = rows[id[m]]
+					abort "#{id[m]}" unless %w[samples total_samples self_ns total_ns].all? { |k| m[k] == row[k] }
+					own = m["callees"].sum { |x| x["kind"] == "none" ? x["total_ns"] : 0 }
+					abort "self" unless own == row["self_ns"]
+					abort "callers" if m["callers"].sum { |x| x["total_ns"] } < m["total_ns"]
+				end
+				self_ns = Hash.new(0)
+				tree["tree"].each { |x| self_ns[id[x]] += x["self_ns"] if x["kind"] }
+				rows.each { |k, x| abort "tree: #{k}" unless self_ns[k] == x["self_ns"] }
+			' want tree "$out" 2> "$err"; then expect 0 ""; else not_ok "$data"; fi
+		done
+	else
+		skip "there is no ruby"
+	fi
+fi
+if begin "report --md"; then
+	run report --md --sandwich 'Cart#total$' full.data
+	if ! grep -q '^| 2.73s | 100.0% | 90.0% | 3.4% | \\<main\\> | /app/shop.rb:1 |$' "$out"; then
+		not_ok "no row"
+	elif grep -qv '^|\|^    \|^$' "$out"; then
+		not_ok "text that is no code"
+	elif [ "$(grep -c '^| TIME ' "$out")" != "$(grep -B1 '^| TIME ' "$out" | grep -c '^$')" ]; then
+		not_ok "a table that follows another line"
+	else
+		expect 0 ""
+	fi
+	for view in "" --tree --gc --info "--stack both"; do
+		# shellcheck disable=SC2086 # words
+		run report --md $view gc.data
+		if grep -qv '^|\|^    \|^$' "$out"; then not_ok "$view: text that is no code"; else expect 0 ""; fi
+	done
+fi
+if begin "report --match and --root"; then
+	run report --csv --match '^Cart' full.data
+	if [ "$(wc -l < "$out")" = 2 ] && grep -q ',30,270,' "$out"; then expect 0 ""; else not_ok "--match"; fi
+	run report --csv --root 'Integer#times' full.data
+	if [ "$(wc -l < "$out")" = 3 ] && grep -q '^cfunc,Integer#times,,0,,30,240,' "$out"; then
+		expect 0 ""
+	else
+		not_ok "--root"
+	fi
+	run flame --root 'Integer#times' full.data
+	if grep -q 'Cart#total (' "$out" || grep -q '&lt;main>' "$out"; then not_ok "flame --root"; else expect 0 ""; fi
+	run report --root nothing full.data
+	expect 6 "rbpf: error: no sample of full.data passes the filters"
+fi
+refuse "'annotate' needs one argument: a method or a file" annotate -i full.data
+refuse "unexpected argument 'b' for 'annotate'" annotate -i full.data a b
+refuse "--json, --csv and --md exclude each other" annotate -i full.data --csv --md x
+refuse "source lines are those of Ruby code: not with --stack native" annotate -i full.data --stack native x
+refuse "invalid pattern '(' for the method: *" annotate -i full.data "("
+refuse "--context*" annotate -i full.data --context -1 x
+if begin "annotate"; then
+	mkdir -p source/models
+	seq 1 70 | sed 's/^/line /' > source/models/cart.rb
+	touch -d 2001-01-01 source/models/cart.rb
+	for target in 'Cart#total' cart.rb models/cart.rb /app/models/cart.rb; do
+		run annotate -i full.data --source-root source "$target"
+		if ! grep -q '^##   2.12s   70.0%  5.2%  2.12s  70.0%  5.2%    59  line 59$' "$out"; then
+			not_ok "$target: not the hottest line"
+		elif ! grep -q '^     2.73s   90.0%  3.4%  0.30s  10.0%  3.4%    58  line 58$' "$out"; then
+			not_ok "$target: not the line with the total"
+		elif ! grep -q '^  *61  line 61$' "$out" || grep -q 'line 62' "$out"; then
+			not_ok "$target: not two lines around"
+		elif grep -q 'was changed' "$out"; then
+			not_ok "$target: the file is old"
+		else
+			expect 0 ""
+		fi
+	done
+	run annotate -i full.data --source-root source '^Cart#total'
+	if grep -q '^  called by <main> 2.73s$' "$out" &&
+		grep -q '^  calls     Integer#times (C) 2.42s, \[itself\] 0.30s$' "$out"; then
+		expect 0 ""
+	else
+		not_ok "no callers and callees"
+	fi
+	touch source/models/cart.rb
+	run annotate -i full.data --source-root source cart.rb:59
+	if ! grep -q 'the file was changed after it was recorded' "$out"; then
+		not_ok "the file is new"
+	elif grep -q '^##.* 58 ' "$out"; then
+		not_ok "another line"
+	else
+		expect 0 ""
+	fi
+	run annotate -i full.data cart.rb
+	if grep -q '(no source: --source-root names where it is)$' "$out"; then
+		expect 0 ""
+	else
+		not_ok "does not say that there is no source"
+	fi
+	run annotate -i full.data --csv cart.rb
+	if grep -q '^/app/models/cart.rb,58,30,270,303030300,2727272700,' "$out"; then
+		expect 0 ""
+	else
+		not_ok "CSV"
+	fi
+	run annotate -i full.data nothing
+	expect 6 "rbpf: error: no file and no method in full.data is called 'nothing'"
+fi
+refuse "two recordings are needed: BEFORE and AFTER" diff full.data
+refuse "two recordings are needed: BEFORE and AFTER" diff full.data gc.data few.data
+refuse "two recordings are needed: BEFORE and AFTER" check --fail-on 'x>1%'
+refuse "--json and --csv exclude each other" diff --json --csv full.data gc.data
+refuse "methods are compared in one stack: not with --stack both" diff --stack both full.data gc.data
+refuse "unknown value 'all' for --normalize*" diff --normalize all full.data gc.data
+refuse "--fail-on is missing: *" check full.data gc.data
+refuse "a rule is a share: not with --normalize none" check --fail-on 'x>1%' --normalize none full.data gc.data
+refuse "--fail-on 'Cart' is not METHOD>PERCENT" check --fail-on Cart full.data gc.data
+refuse "--fail-on*" check --fail-on 'Cart>' full.data gc.data
+refuse "--fail-on*" check --fail-on 'Cart>x%' full.data gc.data
+refuse "--fail-on*" check --fail-on 'Cart>101%' full.data gc.data
+refuse "--fail-on: the pattern is empty" check --fail-on '>1%' full.data gc.data
+refuse "invalid pattern '(' for --fail-on: *" check --fail-on '(>1%' full.data gc.data
+if begin "diff"; then
+	run diff full.data gc.data
+	if ! grep -q '^+20.0%  +15.7%  +24.9%    0.0%   20.0%  new      (marking)$' "$out"; then
+		not_ok "what is new"
+	elif ! grep -q '^-20.0%  -27.5%  -12.2%   70.0%   50.0%           block in Cart#total' "$out"; then
+		not_ok "what shrank"
+	elif ! grep -q '^ +0.0%   -4.9%   +4.9%   90.0%   90.0%  chance?  Cart#total ' "$out"; then
+		not_ok "what may be chance"
+	elif ! grep -q '^  3 of 7 methods differ by more than chance (95 % intervals)$' "$out"; then
+		not_ok "no conclusion"
+	elif [ "$(grep -c '^  command: rbpf record -p 4242$' "$out")" != 2 ]; then
+		not_ok "no command lines"
+	else
+		expect 0 ""
+	fi
+	run diff --csv gc.data full.data
+	if grep -q '^gc,(marking),,0,-0.2,.*,0.2,0,1,gone,60,0,606060600,0' "$out"; then expect 0 ""; else not_ok "gone"; fi
+	# Twice the same recording are not more of each method, but narrower intervals.
+	run diff -n 1 full.data full.data -- gc.data gc.data
+	if grep -q '^+20.0%  +16.*  +2.*  20.0%  new' "$out"; then expect 0 ""; else not_ok "two of a side"; fi
+	run diff -n 1 --self full.data gc.data
+	if grep -q '^self times, shares of all time: 3.0 s and 3.0 s$' "$out"; then expect 0 ""; else not_ok "--self"; fi
+	run diff --tid 1 full.data gc.data
+	expect 6 "rbpf: error: no sample of the recordings before passes the filters"
+	run diff full.data nothing.data
+	expect 5 "rbpf: error: *nothing.data*"
+	run diff --event alloc full.data events.data
+	expect 2 "rbpf: error: *alloc*"
+	run diff --json merged.data templates.data
+	if command -v ruby > /dev/null; then
+		"$rbpf" report --json -n 0 merged.data > want
+		if ruby -rjson -e '
+			want, got = ARGV.map { |f| JSON.parse(File.read(f)) }
+			total = want["rows"].to_h { |r| [r["label"], r["total_ns"]] }
+			got["rows"].each do |r|
+				next if r["before_samples"].zero?
+				abort r["label"] unless total[r["label"]] == r["before_ns"]
+				abort "interval" unless r["low"] <= r["delta"] && r["delta"] <= r["high"]
+				abort "significant" unless r["significant"] == (r["low"] > 0 || r["high"] < 0)
+			end
+		' want "$out" 2> "$err"; then expect 0 ""; else not_ok "not the totals of the report"; fi
+	fi
+fi
+for args in "--split thread" "--stack both" "--color hash" "--pid 4242" "--tid 4242"; do
+	# shellcheck disable=SC2086 # words
+	refuse "--diff and ${args%% *}*exclude each other" flame --diff full.data $args gc.data
+done
+if begin "flame --diff"; then
+	run flame --diff full.data gc.data
+	if ! grep -q '^before 0.00%: +20.00%, from +15.68% to +24.89%$' "$out"; then
+		not_ok "what is new"
+	elif ! grep -q '^shrank · /app/models/cart.rb:58$' "$out"; then
+		not_ok "what shrank"
+	elif ! grep -q 'compared with full.data (300 samples)' "$out"; then
+		not_ok "with what"
+	else
+		expect 0 ""
+	fi
+	run flame --diff full.data --inverted --root 'Cart#total' --collapse-recursion gc.data
+	if grep -q '^before 22.22%: +0.00%' "$out" || ! grep -q '^before 0.00%: +22.22%' "$out"; then
+		not_ok "--inverted --root"
+	else
+		expect 0 ""
+	fi
+	run flame --diff nothing.data gc.data
+	expect 5 "rbpf: error: *nothing.data*"
+fi
+if begin "check"; then
+	run check --fail-on 'garbage>15%' full.data gc.data
+	expect 7 ""
+	if grep -q "^  1 of 1 method has grown by more than 'garbage>15%' allows$" "$out"; then expect 7 ""; else not_ok "why"; fi
+	run check --fail-on '.>5%' full.data gc.data
+	if [ "$(grep -c 'new  (' "$out")" = 2 ]; then expect 7 ""; else not_ok "both"; fi
+	# 20 % more, and perhaps not more than 17 %.
+	run check --fail-on 'garbage>17%' full.data gc.data
+	expect 0 ""
+	run check --fail-on 'Cart#total>1%' full.data gc.data
+	expect 0 ""
+	run check --fail-on '.>1%' gc.data gc.data
+	expect 0 ""
+	# Of 10 samples next to nothing is certain.
+	run check --fail-on '.>5%' few.data full.data
+	expect 0 ""
+	run check --fail-on 'nothing>5%' full.data gc.data
+	expect 6 "rbpf: error: no method has a name that matches 'nothing>5%'"
 fi
 # prints TEXT COMMAND...: the command prints a line that is TEXT, a pattern of grep.
 prints() {

@@ -15,10 +15,10 @@ FUZZ_FLAGS := -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=u
 	      -fno-omit-frame-pointer
 FUZZERS	   := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 
-# The directories of src/ that a fuzzer needs.
+# The directories of src/ that a fuzzer needs; FUZZ_SRCS_NAME are single files.
 FUZZ_DIRS_reader := base profile
 
-fuzz_srcs = tests/fuzz/fuzz_$(1).c $(foreach d,$(FUZZ_DIRS_$(1)),$(sort $(wildcard src/$(d)/*.c)))
+fuzz_srcs = tests/fuzz/fuzz_$(1).c $(FUZZ_SRCS_$(1)) $(foreach d,$(FUZZ_DIRS_$(1)),$(sort $(wildcard src/$(d)/*.c)))
 
 .PHONY: fuzz $(FUZZERS:%=fuzz-%)
 

@@ -140,9 +140,10 @@ Test(report, approximate_lines_are_told)
 	cr_expect_null(json_object_get(json_array_get(rows, 1), "approximate"));
 	json_decref(root);
 	text = render(&f, report_csv);
-	cr_expect(strstr(text, ",self_error_ns,approximate\r\n"), "%s", text);
-	cr_expect(strstr(text, ",1\r\nruby,A#x,/app/x.rb,12,"), "%s", text);
-	cr_expect_str_eq(text + strlen(text) - strlen(",0\r\n"), ",0\r\n", "%s", text);
+	cr_expect(strstr(text, ",self_error_ns,approximate,total_error_ns\r\n"), "%s", text);
+	cr_expect(strstr(text, ",1,119250000\r\nruby,A#x,/app/x.rb,12,"), "%s", text);
+	cr_expect_str_eq(text + strlen(text) - strlen(",0,119250000\r\n"), ",0,119250000\r\n", "%s",
+			 text);
 	fixture_deinit(&f);
 }
 
@@ -374,7 +375,8 @@ Test(report, unknown_gc_by_kind)
 	cr_expect(json_is_null(json_object_get(row, "samples")));
 	json_decref(root);
 	text = render(&f, report_csv);
-	cr_expect(strstr(text, "\r\ngc,unknown,unknown,unknown,unknown,unknown\r\n"), "%s", text);
+	cr_expect(strstr(text, "\r\ngc,unknown,unknown,unknown,unknown,unknown,unknown\r\n"), "%s",
+		  text);
 
 	/* What is known is told, and that it is not all. */
 	builder_add(&f.builder, f.thread, builder_gc(&f.builder, 0, NULL), 50);
@@ -461,10 +463,11 @@ Test(report, containers_and_rubies_for_programs)
 	f.report.by = FLAT_BY_PROCESS;
 	text = render(&f, report_csv);
 	cr_expect(strstr(text, "pid,process,samples,total_samples,self_ns,total_ns,self_error_ns,"
-			       "ns_pid,container,cgroup,ruby\r\n"),
+			       "ns_pid,container,cgroup,ruby,total_error_ns\r\n"),
 		  "%s", text);
-	cr_expect(strstr(text, ",1," LONG_ID ",/docker/" LONG_ID ",3.3.6\r\n"), "%s", text);
-	cr_expect(strstr(text, ",0,,,\r\n"), "%s", text);
+	cr_expect(strstr(text, ",1," LONG_ID ",/docker/" LONG_ID ",3.3.6,137260000\r\n"), "%s",
+		  text);
+	cr_expect(strstr(text, ",0,,,,110400000\r\n"), "%s", text);
 	fixture_deinit(&f);
 }
 
@@ -673,5 +676,63 @@ Test(report, nothing_selected_is_empty_not_an_error_of_ours)
 		cr_expect_eq(f.err.kind, ERR_EMPTY);
 		cr_expect_eq(f.out.len, 0);
 	}
+	fixture_deinit(&f);
+}
+
+Test(report, callers_and_callees)
+{
+	static const char *const want[] = {
+		"Cart#total  /app/x.rb:1  self 0.20s (20.0%)  total 0.60s (60.0% +/- 9.4%)",
+		" TIME  METHOD%   ALL%   +/-  CALLED BY  WHERE",
+		"0.60s   100.0%  60.0%  9.4%  <main>     /app/x.rb:1",
+		" TIME  METHOD%   ALL%   +/-  CALLS      WHERE",
+		"0.40s    66.7%  40.0%  9.4%  Array#map  /app/x.rb:1",
+		"0.20s    33.3%  20.0%  7.8%  [itself]",
+	};
+	struct fixture f;
+	json_t *root, *method;
+	const char *text;
+	regex_t re;
+
+	fixture_init(&f);
+	builder_add(&f.builder, f.thread, builder_path(&f.builder, "<main>|Cart#total"), 20);
+	builder_add(&f.builder, f.thread, builder_path(&f.builder, "<main>|Cart#total|Array#map"),
+		    40);
+	builder_add(&f.builder, f.thread, builder_path(&f.builder, "<main>|other"), 40);
+	cr_assert_eq(regcomp(&re, "^Cart", REG_EXTENDED | REG_NOSUB), 0);
+	f.report.method = &re;
+	f.report.callers = f.report.callees = true;
+	expect_lines(render(&f, report_neighbours), 2, want, ARRAY_SIZE(want));
+	root = json_loads(render(&f, report_neighbours_json), 0, NULL);
+	cr_assert_not_null(root);
+	cr_assert_eq(json_array_size(json_object_get(root, "methods")), 1);
+	method = json_array_get(json_object_get(root, "methods"), 0);
+	cr_expect_eq(json_integer_value(json_object_get(method, "total_ns")), 600000000);
+	cr_expect_eq(json_integer_value(json_object_get(method, "self_ns")), 200000000);
+	cr_expect_eq(json_array_size(json_object_get(method, "callees")), 2);
+	json_decref(root);
+	f.report.callers = false;
+	text = render(&f, report_neighbours_csv);
+	cr_expect(strstr(text, "\r\ncallee,ruby,Array#map,/app/x.rb,1,,40,400000000,"), "%s", text);
+	cr_expect(strstr(text, "\r\ncallee,none,,,0,,20,200000000,"), "%s", text);
+	cr_expect_null(strstr(text, "\r\ncaller"), "%s", text);
+	regfree(&re);
+	fixture_deinit(&f);
+}
+
+Test(report, rows_that_match)
+{
+	struct fixture f;
+	const char *text;
+	regex_t re;
+
+	fixture_init(&f);
+	builder_add(&f.builder, f.thread, builder_path(&f.builder, "<main>|Cart#total"), 20);
+	cr_assert_eq(regcomp(&re, "^Cart", REG_EXTENDED | REG_NOSUB), 0);
+	f.report.match = &re;
+	text = render(&f, report_text);
+	cr_expect(strstr(text, "100.0%  Cart#total"), "%s", text);
+	cr_expect_null(strstr(text, "<main>"), "%s", text);
+	regfree(&re);
 	fixture_deinit(&f);
 }

@@ -194,8 +194,9 @@ Test(report_both, by_module)
 	report.by = FLAT_BY_MODULE;
 	filter.stack = STACK_NATIVE;
 	text = render(report_csv);
-	expect_part(text, "module,samples,total_samples,self_ns,total_ns,self_error_ns\r\n"
-			  "libruby-3.1.so.3.1,7,20,");
+	expect_part(text,
+		    "module,samples,total_samples,self_ns,total_ns,self_error_ns,total_error_ns\r\n"
+		    "libruby-3.1.so.3.1,7,20,");
 	expect_part(text, "\r\nlibz.so.1,6,9,");
 	expect_part(text, "\r\nkernel,3,3,");
 	expect_part(text, "\r\nlibfoo.so,2,2,");

@@ -145,3 +145,48 @@ Test(table, cut)
 		cr_expect_str_eq(buf_str(&out), cases[i].want, "%zu", i);
 	}
 }
+
+Test(table, dimmed_rows)
+{
+	static const struct table_column two[] = {
+		{ "N", TABLE_RIGHT, TABLE_WHOLE },
+		{ "NAME", TABLE_LEFT, TABLE_WHOLE },
+	};
+	struct buf out = BUF_INIT;
+	struct table t;
+
+	table_init(&t, two, ARRAY_SIZE(two));
+	table_cell(&t, "1");
+	table_cell(&t, "a");
+	table_dim_row(&t);
+	table_cell(&t, "2");
+	table_cell(&t, "%s", "");
+	cr_assert_eq(table_render(&t, 0, true, &out), 0);
+	cr_expect_str_eq(buf_str(&out),
+			 TERM_BOLD "N  NAME" TERM_RESET "\n1  a\n" TERM_DIM "2" TERM_RESET "\n");
+	buf_reset(&out);
+	cr_assert_eq(table_render(&t, 0, false, &out), 0);
+	cr_expect_str_eq(buf_str(&out), "N  NAME\n1  a\n2\n");
+	table_deinit(&t);
+	buf_deinit(&out);
+}
+
+Test(table, markdown)
+{
+	static const struct table_column two[] = {
+		{ "+/-", TABLE_RIGHT, TABLE_WHOLE },
+		{ "A|B", TABLE_LEFT, TABLE_CUT_END },
+	};
+	struct buf out = BUF_INIT;
+	struct table t;
+
+	table_init(&t, two, ARRAY_SIZE(two));
+	table_cell(&t, "1");
+	table_cell(&t, "%s", "<main> | Foo#bar_baz `*[x]\\");
+	cr_assert_eq(table_render_markdown(&t, &out), 0);
+	cr_expect_str_eq(buf_str(&out),
+			 "| +/- | A\\|B |\n| ---: | :--- |\n"
+			 "| 1 | \\<main\\> \\| Foo\\#bar\\_baz \\`\\*\\[x\\]\\\\ |\n");
+	table_deinit(&t);
+	buf_deinit(&out);
+}

@@ -102,6 +102,20 @@ class Recording {
 		return sums;
 	}
 
+	// Values by "caller\ncallee": once a sample, however often it has that call. "" where there is none.
+	edges(key, { samples = this.samples } = {}) {
+		const edges = new Map();
+
+		for (const { frames, value } of samples) {
+			const keys = frames.map(key);
+			const calls = keys.map((k, i) => `${keys[i + 1] ?? ''}\n${k}`);
+
+			for (const call of new Set(keys.length ? [...calls, `${keys[0]}\n`] : []))
+				edges.set(call, (edges.get(call) ?? 0) + value);
+		}
+		return edges;
+	}
+
 	// For formats that have no samples without a function.
 	withPlaceholder() {
 		const none = { kind: 'unknown', name: '[no stack]', file: '', funcLine: 0, line: 0 };
@@ -131,11 +145,66 @@ function checkReport(recording) {
 	checkMaps(got, expected, `${recording.name}: report`);
 }
 
+// What tells methods apart in the rows of a report.
+const rowKey = r => r.kind === 'none' ? '' : JSON.stringify([r.kind, r.label, r.path, r.line, r.module]);
+
+// Of methods that rows do not tell apart, which have several rows of one key, the edges are left out.
+function checkSandwich(recording) {
+	const { methods } = JSON.parse(rbpf('report', '--json', '-n', '0', '--stack', 'mixed', '--sandwich', '.*',
+		'-i', recording.file));
+	const moduleOf = f => f.module === null || f.module === undefined ? '' : basename(recording.modules[f.module].path);
+	const cfunc = f => f.kind === 'cfunc';
+	const full = f => JSON.stringify([f.kind, f.label, cfunc(f) ? '' : f.path, cfunc(f) ? 0 : f.funcLine, moduleOf(f),
+		cfunc(f) ? '' : f.file]);
+	const short = k => k && JSON.stringify(JSON.parse(k).slice(0, 5));
+	const counts = new Map();
+	const got = new Map(), expected = new Map();
+
+	for (const m of methods)
+		counts.set(rowKey(m), (counts.get(rowKey(m)) ?? 0) + 1);
+	const isPlain = (...keys) => keys.every(k => !k || counts.get(k) === 1);
+	for (const m of methods)
+		for (const [rows, edge] of [[m.callers, r => [rowKey(r), rowKey(m)]], [m.callees, r => [rowKey(m), rowKey(r)]]])
+			for (const r of rows)
+				if (isPlain(...edge(r)))
+					got.set(edge(r).join('\n'), r.total_ns);
+	for (const [edge, value] of recording.edges(full)) {
+		const keys = edge.split('\n').map(short);
+
+		if (isPlain(...keys))
+			expected.set(keys.join('\n'), value);
+	}
+	checkMaps(got, expected, `${recording.name}: report --sandwich`);
+	check(expected.size > 3, `${recording.name}: report --sandwich: there is little to compare`);
+}
+
+// Lines have the samples with a Ruby frame that executes them.
+function checkAnnotate(recording) {
+	const paths = new Set(recording.frames.filter(f => f.kind === 'ruby' && f.path && f.line).map(f => f.path));
+
+	for (const path of [...paths].slice(0, 3)) {
+		const { files } = JSON.parse(rbpf('annotate', '--json', '--stack', 'mixed', '-i', recording.file, path));
+		const isLine = f => f.kind === 'ruby' && f.path === path && f.line;
+		const sums = recording.sums(f => isLine(f) ? f.line : -1);
+		const got = new Map(), expected = new Map();
+
+		for (const l of files.find(f => f.path === path)?.lines ?? [])
+			got.set(l.line, [l.samples, l.total_samples, l.self_ns, l.total_ns].join());
+		for (const [line, s] of sums)
+			if (line !== -1)
+				expected.set(line, [s.samples, s.total_samples, s.self, s.total].join());
+		checkMaps(got, expected, `${recording.name}: annotate ${path.slice(0, 80)}`);
+	}
+}
+
 const dir = mkdtempSync(join(tmpdir(), 'rbpf-export-'));
 const recordings = process.argv.slice(2).map(file => new Recording(file));
 
-for (const recording of recordings)
+for (const recording of recordings) {
 	checkReport(recording);
+	checkSandwich(recording);
+	checkAnnotate(recording);
+}
 for (const [name, format] of Object.entries(formats)) {
 	const missing = format.missing?.();
 

@@ -41,6 +41,34 @@ function top(text) {
 const expectedTop = (sums, self, total) =>
 	new Map([...sums].filter(([, s]) => s[total]).map(([key, s]) => [key, `${s[self]} ${s[total]}`]));
 
+// The calls of -peek: {"caller\ncallee": value}. Callers stand above a function, callees below it.
+function peek(text) {
+	const edges = new Map();
+
+	for (const block of text.split(/^-+\+-+$/m).slice(2)) {
+		const lines = block.split('\n');
+		const focus = /^ *\d+\S* +\S+% +\S+% +\d+\S* +\S+% +\| (.*)$/;
+		const at = lines.findIndex(l => focus.test(l));
+
+		lines.forEach((line, i) => {
+			const m = line.match(/^ +(\d+)\S* +\S+% \|   (.*)$/);
+
+			if (!m)
+				return;
+			const [name, self] = [m[2].trim(), lines[at].match(focus)[1].trim()];
+			edges.set(i < at ? `${name}\n${self}` : `${self}\n${name}`, +m[1]);
+		});
+	}
+	return edges;
+}
+
+// pprof has no calls of a function by itself, and none of no time.
+const expectedPeek = edges => new Map([...edges].filter(([edge, value]) => {
+	const [caller, callee] = edge.split('\n');
+
+	return value && caller && callee && caller !== callee;
+}));
+
 // As pprof prints a function with its file and line.
 function lineOf(f) {
 	const file = f.file;
@@ -106,6 +134,8 @@ export function validate(consumer, recording, { check, checkMaps }) {
 		expectedTop(byName, 'samples', 'total_samples'), 'samples');
 	checkMaps(top(pprof(consumer, '-top', '-unit=ns', '-lines')),
 		expectedTop(recording.sums(lineOf), 'self', 'total'), 'lines');
+	checkMaps(peek(pprof(consumer, '-peek', '.*', '-unit=ns')),
+		expectedPeek(recording.edges(f => f.name.trim())), 'callers and callees');
 	const tagText = pprof(consumer, '-tags', '-unit=ns');
 	checkMaps(tags(tagText, 'tid'), expectedTags(recording, s => `${thread(s).tid}`), 'tid');
 	checkMaps(tags(tagText, 'pid'),

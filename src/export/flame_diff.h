@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * How the boxes of a flame graph differ from those of an earlier recording: those of the same path
+ * of methods (view/compare.h), as shares of the whole.
+ */
+#ifndef RBPF_EXPORT_FLAME_DIFF_H
+#define RBPF_EXPORT_FLAME_DIFF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/intern.h"
+#include "base/prefix_tree.h"
+#include "view/compare.h"
+#include "view/filter.h"
+
+struct tree;
+struct view_filter;
+
+/* The categories of boxes, in the order of the legend. */
+enum flame_change {
+	CHANGE_DOUBLED, /* more than twice as much, or new */
+	CHANGE_GREW,
+	CHANGE_CHANCE, /* no difference, or one that may be chance */
+	CHANGE_SHRANK,
+	CHANGE_HALVED, /* less than half as much */
+	FLAME_CHANGES,
+};
+
+struct flame_base {
+	struct intern keys;	 /* compare_key() */
+	struct prefix_tree path; /* of these */
+	struct view_sum *sums;	 /* by path; owned */
+	size_t cap_sums;
+	struct view_sum all;
+};
+
+/*
+ * The paths of an earlier recording. @inverted as the picture will be. Returns 0, or what tree_build()
+ * does. @ret: flame_base_deinit(); @p is needed no longer.
+ */
+int flame_base_init(const struct profile *p, const struct view_filter *f, bool inverted,
+		    struct flame_base *ret);
+void flame_base_deinit(struct flame_base *base); /* accepts one that is all zero */
+
+/* By node of @t: how it differs. Returns 0 or -ENOMEM. *@ret: free(). */
+int flame_diff_nodes(struct flame_base *base, const struct tree *t, struct compare_share **ret);
+
+enum flame_change flame_change_of(const struct compare_share *share);
+
+#endif

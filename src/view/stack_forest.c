@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "view/stack_forest.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "profile/profile.h"
+
+struct view_sum view_sum_of(const struct profile *p, const struct profile_aggregate *a)
+{
+	bool exact = profile_stack_waits(p, a->stack);
+
+	return (struct view_sum) {
+		.value = a->value,
+		.samples = a->samples,
+		.exact_value = exact ? a->value : 0,
+		.exact_samples = exact ? a->samples : 0,
+	};
+}
+
+static void add_samples(struct stack_forest *f, const struct view_selection *sel)
+{
+	const struct profile *p = f->profile;
+
+	for (size_t i = 0; i < p->n_aggregates; i++) {
+		const struct profile_aggregate *a = &p->aggregates[i];
+		const struct view_sum sum = view_sum_of(p, a);
+
+		if (view_selected(sel, a))
+			view_sum_add(&f->self[a->stack], &sum);
+	}
+}
+
+/* A stack's id is above its callers': from the last to the first, each is complete when it is met. */
+static void link_stacks(struct stack_forest *f)
+{
+	const struct profile *p = f->profile;
+
+	for (size_t i = p->n_stacks; i-- > 1;) {
+		uint32_t parent = p->stacks[i].parent;
+
+		view_sum_add(&f->below[i], &f->self[i]);
+		view_sum_add(&f->below[parent], &f->below[i]);
+		f->next_sibling[i] = f->first_child[parent];
+		f->first_child[parent] = (uint32_t)i;
+	}
+	view_sum_add(&f->below[0], &f->self[0]);
+}
+
+int stack_forest_init(const struct profile *p, const struct view_selection *sel,
+		      struct stack_forest *ret)
+{
+	_cleanup_stack_forest_ struct stack_forest f = { .profile = p };
+	size_t n = p->n_stacks + 1;
+
+	f.self = calloc(n, sizeof(*f.self));
+	f.below = calloc(n, sizeof(*f.below));
+	f.first_child = calloc(n, sizeof(*f.first_child));
+	f.next_sibling = calloc(n, sizeof(*f.next_sibling));
+	if (!f.self || !f.below || !f.first_child || !f.next_sibling)
+		return -ENOMEM;
+	add_samples(&f, sel);
+	link_stacks(&f);
+	*ret = f;
+	f = (struct stack_forest)STACK_FOREST_INIT; /* owned by *ret now */
+	return 0;
+}
+
+void stack_forest_deinit(struct stack_forest *f)
+{
+	if (!f)
+		return;
+	free(f->self);
+	free(f->below);
+	free(f->first_child);
+	free(f->next_sibling);
+	*f = (struct stack_forest)STACK_FOREST_INIT;
+}
+
+void stack_forest_walk(const struct stack_forest *f, stack_fn *enter, stack_fn *leave, void *arg)
+{
+	uint32_t stack = f->first_child[0];
+
+	while (stack) {
+		enter(arg, stack);
+		if (f->first_child[stack]) {
+			stack = f->first_child[stack];
+			continue;
+		}
+		leave(arg, stack);
+		while (stack && !f->next_sibling[stack]) {
+			stack = f->profile->stacks[stack].parent;
+			if (stack)
+				leave(arg, stack);
+		}
+		stack = f->next_sibling[stack];
+	}
+}
+
+int stacks_shown(const struct profile *p, const struct view_selection *sel, uint32_t **ret)
+{
+	uint32_t *shown = calloc(p->n_stacks + 1, sizeof(*shown));
+
+	if (!shown)
+		return -ENOMEM;
+	for (size_t i = 1; i < p->n_stacks; i++)
+		shown[i] = view_frame_shown(sel, p->stacks[i].frame) ? (uint32_t)i
+								     : shown[p->stacks[i].parent];
+	*ret = shown;
+	return 0;
+}

@@ -1,0 +1,3 @@
+# SPDX-License-Identifier: GPL-2.0-only
+FUZZ_DIRS_filter := base profile view ui report
+FUZZ_SRCS_filter := src/cmd/filter_options.c

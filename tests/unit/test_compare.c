@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+#include "support/naive_samples.h"
+#include "support/profile_builder.h"
+#include "view/compare.h"
+
+static const struct view_filter all = VIEW_FILTER_INIT;
+
+static void add(struct comparison *c, enum compare_side side, const struct profile *p)
+{
+	cr_assert_eq(comparison_add(c, side, p, &all, 2000000000), 0);
+}
+
+static const struct compare_row *find(const struct comparison *c, const char *label)
+{
+	for (size_t i = 0; i < c->n_rows; i++)
+		if (!strcmp(intern_get(&c->texts, c->rows[i].label, NULL), label))
+			return &c->rows[i];
+	return NULL;
+}
+
+/* A profile of @n samples, @hits of them of "x", each worth @value. */
+static void add_hits(struct comparison *c, enum compare_side side, size_t hits, size_t n,
+		     uint64_t value)
+{
+	struct profile_builder b;
+	uint32_t thread, x, other;
+
+	builder_init(&b);
+	thread = builder_thread(&b, builder_process(&b, 1, "ruby"), 1, "main");
+	x = builder_path(&b, "x");
+	other = builder_path(&b, "other");
+	for (size_t i = 0; i < n; i++)
+		builder_sample(&b, thread, i < hits ? x : other, value, 0);
+	add(c, side, builder_finish(&b));
+	builder_deinit(&b);
+}
+
+static void expect_interval(size_t before, size_t n_before, size_t after, size_t n_after,
+			    double low, double high)
+{
+	_cleanup_comparison_ struct comparison c = COMPARISON_INIT;
+	const struct compare_options opts = { .z = COMPARE_Z };
+	const struct compare_row *row;
+
+	add_hits(&c, COMPARE_BEFORE, before, n_before, BUILDER_PERIOD);
+	add_hits(&c, COMPARE_AFTER, after, n_after, BUILDER_PERIOD);
+	comparison_finish(&c, &opts);
+	row = find(&c, "x");
+	cr_assert_not_null(row);
+	cr_expect_float_eq(row->low, low, 0.0001, "%f, not %f", row->low, low);
+	cr_expect_float_eq(row->high, high, 0.0001, "%f, not %f", row->high, high);
+}
+
+/* Examples of Newcombe's paper, table II, method 10. */
+Test(compare, intervals_are_those_that_were_published)
+{
+	expect_interval(48, 80, 56, 70, 0.0524, 0.3339);
+	expect_interval(3, 10, 9, 10, 0.1705, 0.8090);
+	expect_interval(2, 7, 6, 7, 0.0582, 0.8062);
+	expect_interval(0, 29, 5, 56, -0.0381, 0.1926);
+}
+
+Test(compare, intervals_of_many)
+{
+	cr_expect_float_eq(compare_z_of_many(1), COMPARE_Z, 0.00001);
+	cr_expect_float_eq(compare_z_of_many(10), 2.8070338, 0.00001);
+	cr_expect_float_eq(compare_z_of_many(1000), 4.0556270, 0.00001);
+	cr_expect_eq(compare_z_of_many(0), compare_z_of_many(1));
+}
+
+/* By self time, which is easy to draw at random: of @n samples each is "x" with @percent. */
+static size_t draw(uint64_t *seed, size_t n, uint32_t percent)
+{
+	size_t hits = 0;
+
+	while (n--)
+		hits += builder_random(seed, 1000) < 10 * percent;
+	return hits;
+}
+
+struct drawn {
+	uint32_t percent;
+	size_t n;
+	uint64_t value;
+};
+
+/* How many of 1000 comparisons are significant. */
+static size_t significant(const struct drawn *before, const struct drawn *after,
+			  enum compare_normalize normalize, size_t pieces)
+{
+	const struct compare_options opts = { .z = COMPARE_Z, .normalize = normalize };
+	uint64_t seed = 4711;
+	size_t n = 0;
+
+	for (size_t i = 0; i < 1000; i++) {
+		_cleanup_comparison_ struct comparison c = COMPARISON_INIT;
+		const struct compare_row *row;
+
+		for (size_t k = 0; k < pieces; k++) {
+			add_hits(&c, COMPARE_BEFORE, draw(&seed, before->n, before->percent),
+				 before->n, before->value);
+			add_hits(&c, COMPARE_AFTER, draw(&seed, after->n, after->percent), after->n,
+				 after->value << k);
+		}
+		comparison_finish(&c, &opts);
+		row = find(&c, "x");
+		n += row && row->significant;
+	}
+	return n;
+}
+
+static void expect_false_alarms(const struct drawn *before, const struct drawn *after,
+				enum compare_normalize normalize, size_t pieces)
+{
+	size_t n = significant(before, after, normalize, pieces);
+
+	cr_expect_geq(n, 15, "%zu of 1000 by chance: the intervals are too wide", n);
+	cr_expect_leq(n, 70, "%zu of 1000 by chance: the intervals are too narrow", n);
+}
+
+/* 50 of 1000 are expected; of a method with few samples somewhat fewer. */
+Test(compare, the_same_program_differs_by_chance_as_often_as_it_should, .timeout = 60)
+{
+	const struct drawn few = { 20, 100, 10000000 }, many = { 20, 400, 2500000 };
+	const struct drawn rare = { 3, 400, 1000000 };
+
+	expect_false_alarms(&few, &few, COMPARE_TOTAL, 1);
+	expect_false_alarms(&few, &many, COMPARE_TOTAL, 1);
+	expect_false_alarms(&rare, &rare, COMPARE_TOTAL, 1);
+}
+
+/* A sample of one recording of a side is worth several of another. */
+Test(compare, frequencies_that_differ_within_a_side, .timeout = 60)
+{
+	const struct drawn some = { 20, 100, 10000000 };
+
+	expect_false_alarms(&some, &some, COMPARE_TOTAL, 3);
+}
+
+Test(compare, a_difference_is_found, .timeout = 60)
+{
+	const struct drawn before = { 10, 400, 10000000 }, after = { 20, 400, 2500000 };
+
+	cr_expect_geq(significant(&before, &after, COMPARE_TOTAL, 1), 900);
+	cr_expect_geq(significant(&after, &before, COMPARE_TOTAL, 1), 900);
+}
+
+Test(compare, per_second_and_as_recorded)
+{
+	_cleanup_comparison_ struct comparison c = COMPARISON_INIT;
+	struct compare_options opts = { .z = COMPARE_Z, .normalize = COMPARE_TIME };
+	const struct compare_row *row;
+
+	add_hits(&c, COMPARE_BEFORE, 100, 200, 10000000);
+	add_hits(&c, COMPARE_AFTER, 25, 25, 20000000);
+	comparison_finish(&c, &opts);
+	row = find(&c, "x");
+	cr_expect_float_eq(row->value[COMPARE_BEFORE], 0.5, 1e-9, "1 s of 2 s");
+	cr_expect_float_eq(row->value[COMPARE_AFTER], 0.25, 1e-9);
+	/* sqrt(100) samples of 5 ms and sqrt(25) of 10 ms, times 1.96, about. */
+	cr_expect_float_eq(row->high - row->low, 2 * 1.96 * hypot(0.05, 0.05), 0.01);
+	opts.normalize = COMPARE_NONE;
+	comparison_finish(&c, &opts);
+	row = find(&c, "x");
+	cr_expect_float_eq(row->value[COMPARE_BEFORE], 1e9, 1);
+	cr_expect_float_eq(row->delta, -0.5e9, 1);
+	/* "other" is on one side only: its interval has a width all the same. */
+	row = find(&c, "other");
+	cr_expect_eq(row->total[COMPARE_AFTER].samples, 0);
+	cr_expect_lt(row->low, row->delta);
+	cr_expect_gt(row->high, row->delta);
+	cr_expect(row->significant);
+}
+
+static void add_frame(struct profile_builder *b, uint32_t thread, enum frame_kind kind,
+		      const char *name, const char *file, uint32_t line)
+{
+	builder_add(b, thread, builder_stack(b, 0, builder_frame(b, kind, name, file, line, line)),
+		    1);
+}
+
+Test(compare, what_is_the_same_method)
+{
+	static const struct {
+		enum frame_kind kind;
+		const char *before, *file_before, *after, *file_after;
+		bool same;
+	} cases[] = {
+		{ FRAME_RUBY, "Foo#bar", "/r/1/foo.rb", "Foo#bar", "/r/2/lib/bar.rb", true },
+		{ FRAME_RUBY, "Foo.bar", "/a.rb", "Foo#bar", "/a.rb", false },
+		{ FRAME_RUBY, "<main>", "/r/1/a.rb", "<main>", "/r/2/a.rb", true },
+		{ FRAME_RUBY, "<main>", "/r/1/a.rb", "<main>", "/r/1/b.rb", false },
+		{ FRAME_CFUNC, "Array#each", "/a.rb", "Array#each", "/b.rb", true },
+		{ FRAME_NATIVE, "deflate", "/lib/libz.so.1.2", "deflate", "/l/libz.so.1.3", true },
+		{ FRAME_NATIVE, "f", "/lib/libz.so", "f", "/lib/liby.so", false },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		_cleanup_comparison_ struct comparison c = COMPARISON_INIT;
+		struct profile_builder b[COMPARE_SIDES];
+
+		for (size_t side = 0; side < COMPARE_SIDES; side++) {
+			uint32_t thread;
+
+			builder_init(&b[side]);
+			thread = builder_thread(&b[side], builder_process(&b[side], 1, "r"), 1,
+						"t");
+			add_frame(&b[side], thread, cases[i].kind,
+				  side ? cases[i].after : cases[i].before,
+				  side ? cases[i].file_after : cases[i].file_before,
+				  3 + (uint32_t)side);
+			add(&c, side, builder_finish(&b[side]));
+			builder_deinit(&b[side]);
+		}
+		cr_expect_eq(c.n_rows, cases[i].same ? 1 : 2, "%s and %s", cases[i].before,
+			     cases[i].after);
+	}
+}
+
+/* ---- random profiles, counted sample by sample ---- */
+
+/* The identity of a method, told anew: by kind and name, and by a base name where that has no dot or #. */
+static void identity(const struct profile *p, uint32_t frame, char *ret, size_t size)
+{
+	const struct profile_frame *f = &p->frames[frame];
+	const char *name = profile_str(p, f->name), *file = profile_str(p, f->file), *base = "";
+
+	if (f->kind == FRAME_RUBY && !strchr(name, '#') && !strchr(name, '.'))
+		base = strrchr(file, '/') ? strrchr(file, '/') + 1 : file;
+	if (f->kind == FRAME_NATIVE && f->module != PROFILE_NONE) {
+		base = profile_str(p, p->modules[f->module].path);
+		base = strrchr(base, '/') ? strrchr(base, '/') + 1 : base;
+	}
+	snprintf(ret, size, "%u|%s|%s", f->kind, name, base);
+}
+
+static void naive_sums(const struct profile *p, const char *id, struct view_sum *self,
+		       struct view_sum *total)
+{
+	_cleanup_view_selection_ struct view_selection *sel = NULL;
+	static struct naive_sample s;
+	char other[200];
+
+	cr_assert_eq(view_selection_new(p, &all, &sel), 0);
+	for (size_t i = 0; i < p->n_kept; i++) {
+		bool has = false, last = false;
+
+		cr_assert(naive_sample(p, sel, i, &s));
+		for (size_t k = 0; k < s.n; k++) {
+			identity(p, s.frames[k], other, sizeof(other));
+			last = !strcmp(other, id);
+			has |= last;
+		}
+		*total = (struct view_sum) { total->samples + has,
+					     total->value + (has ? s.value : 0) };
+		*self = (struct view_sum) { self->samples + last,
+					    self->value + (last ? s.value : 0) };
+	}
+}
+
+Test(compare, random_profiles_against_a_count_of_each_sample, .timeout = 60)
+{
+	_cleanup_comparison_ struct comparison c = COMPARISON_INIT;
+	const struct compare_options opts = { .z = COMPARE_Z };
+	struct profile_builder b[3];
+	size_t checked = 0;
+
+	for (size_t i = 0; i < 3; i++) {
+		builder_init(&b[i]);
+		builder_add_random(&b[i], 31 + i, 120);
+		add(&c, i < 2 ? COMPARE_BEFORE : COMPARE_AFTER, builder_finish(&b[i]));
+	}
+	comparison_finish(&c, &opts);
+	for (size_t f = 0; f < b[0].out.profile.n_frames; f++) {
+		struct view_sum self[COMPARE_SIDES] = { 0 }, total[COMPARE_SIDES] = { 0 };
+		const struct profile *p = &b[0].out.profile;
+		bool found = false;
+		char id[200];
+
+		identity(p, (uint32_t)f, id, sizeof(id));
+		for (size_t i = 0; i < 3; i++)
+			naive_sums(&b[i].out.profile, id, &self[i / 2], &total[i / 2]);
+		for (size_t i = 0; i < c.n_rows; i++)
+			found |= c.rows[i].kind == p->frames[f].kind &&
+				 c.rows[i].self[0].samples == self[0].samples &&
+				 c.rows[i].self[1].value == self[1].value &&
+				 c.rows[i].total[0].value == total[0].value &&
+				 c.rows[i].total[1].samples == total[1].samples &&
+				 !strcmp(intern_get(&c.texts, c.rows[i].label, NULL),
+					 *profile_str(p, p->frames[f].name)
+						 ? profile_str(p, p->frames[f].name)
+						 : "[unnamed]");
+		cr_expect(found, "%s", id);
+		checked++;
+	}
+	cr_expect_gt(checked, 50);
+	cr_expect_eq(c.all[COMPARE_BEFORE].samples, 240);
+	for (size_t i = 0; i < 3; i++)
+		builder_deinit(&b[i]);
+}
