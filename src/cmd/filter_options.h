@@ -17,8 +17,8 @@ struct view_filter;
 
 struct filter_options {
 	struct pid_list pids, tids;
-	const char *thread, *comm, *container, *include, *exclude; /* regexes or NULL */
-	const char *event;					   /* or NULL */
+	const char *thread, *comm, *container, *request, *include, *exclude; /* regexes or NULL */
+	const char *event;						     /* or NULL */
 	unsigned int stack; /* enum stack_mode, or OPTION_UNSET */
 	bool ruby_only, no_gc, app;
 	const char *hide;      /* or NULL */
@@ -30,7 +30,7 @@ struct filter_options {
 		.stack = OPTION_UNSET                                                              \
 	}
 
-#define N_FILTER_OPTIONS 15
+#define N_FILTER_OPTIONS 16
 extern const struct option_spec filter_option_specs[N_FILTER_OPTIONS];
 
 /* The group of these options for a command whose struct @type has them as .filter. */

@@ -37,7 +37,7 @@ static const char *by_choice(size_t i)
 		[FLAT_BY_PROCESS] = "process",	   [FLAT_BY_KIND] = "kind",
 		[FLAT_BY_CONTAINER] = "container", [FLAT_BY_RUBY] = "ruby",
 		[FLAT_BY_MODULE] = "module",	   [FLAT_BY_GEM] = "gem",
-		[FLAT_BY_TIME] = "time",
+		[FLAT_BY_REQUEST] = "request",	   [FLAT_BY_TIME] = "time",
 	};
 
 	return i < ARRAY_SIZE(words) ? words[i] : NULL;
@@ -246,6 +246,7 @@ static int report_recording(const struct cmd_context *ctx, struct report_line *l
 		.color = term_color(STDOUT_FILENO, ctx->color),
 	};
 	struct read_options needs = { .by_thread = line->gc || flat_by_thread(line->by),
+				      .by_request = line->by == FLAT_BY_REQUEST,
 				      .keep_samples = line->by == FLAT_BY_TIME };
 	_cleanup_buf_ struct buf out = BUF_INIT;
 	renderer render = report_text;
@@ -301,6 +302,7 @@ static const struct option_group *const groups[] = { &group, &filters };
 static const struct command_example examples[] = {
 	{ "rbpf report", "the 30 methods of rbpf.data with the most time of their own" },
 	{ "rbpf report --by line --sort total -n 10 puma.data", "lines, with what they call" },
+	{ "rbpf report --by request", "which requests and jobs use the CPU" },
 	{ "rbpf report --by container", "which container uses the CPU" },
 	{ "rbpf report --tree --include 'Cart#total'", "the call tree around a method" },
 	{ "rbpf report --by module --stack native", "which libraries use the CPU" },

@@ -76,6 +76,10 @@ struct engine_ops {
 			    const struct rbpf_layout *layout);
 	void (*forget_stacks)(struct engine *e);
 	void (*set_code)(struct engine *e, pid_t tgid, const struct rbpf_code *code);
+	void (*set_request)(struct engine *e, pid_t tgid, uint64_t iseq,
+			    const struct rbpf_request_rule *rule);
+	void (*set_request_filter)(struct engine *e, pid_t tgid,
+				   const struct rbpf_request_filter *filter);
 	void (*unwind_memory)(const struct engine *e, struct unwind_memory *ret);
 	uint64_t (*cpu_ns)(const struct engine *e);
 	void (*counters)(const struct engine *e, uint64_t *ret);
@@ -117,6 +121,16 @@ void engine_keep_preset(struct engine *e, const struct rbpf_preset_key *key,
  * sampled.
  */
 void engine_forget_stacks(struct engine *e);
+
+/*
+ * What is read of frames of @iseq in process @tgid, to tell which request it serves; NULL: nothing
+ * any more. Only iseqs whose bits are in the filter of the process, which is set after them, are
+ * looked for; NULL: none.
+ */
+void engine_set_request(struct engine *e, pid_t tgid, uint64_t iseq,
+			const struct rbpf_request_rule *rule);
+void engine_set_request_filter(struct engine *e, pid_t tgid,
+			       const struct rbpf_request_filter *filter);
 
 /* The memory that native stacks are walked by, valid as long as the engine. */
 void engine_unwind_memory(const struct engine *e, struct unwind_memory *ret);

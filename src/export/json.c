@@ -225,7 +225,7 @@ static void add_samples(struct json *j, const struct profile *p, const struct vi
 	json_array_begin(j, "samples");
 	for (size_t i = 0; i < p->n_kept; i++) {
 		const struct profile_sample *s = &p->samples[i];
-		const struct profile_aggregate alike = profile_aggregate_of(s);
+		const struct profile_aggregate alike = profile_aggregate_of(p, s);
 
 		if (!view_selected(sel, &alike))
 			continue;

@@ -9,6 +9,7 @@
 #include "report/report.h"
 #include "view/gem.h"
 #include "view/label.h"
+#include "view/request.h"
 
 static const char *const field_names[] = {
 	[FIELD_KIND] = "kind",
@@ -29,6 +30,8 @@ static const char *const field_names[] = {
 	[FIELD_GEM] = "gem",
 	[FIELD_VERSION] = "version",
 	[FIELD_ORIGIN] = "origin",
+	[FIELD_REQUEST] = "request",
+	[FIELD_FRAMEWORK] = "framework",
 	[FIELD_FROM] = "from_ns",
 	[FIELD_CLOCK] = "clock_ns",
 	[FIELD_PROCESSES] = "processes",
@@ -75,6 +78,7 @@ const enum report_field *fields_of_rows(const struct report *r)
 		[FLAT_BY_CONTAINER] = { FIELD_CONTAINER, FIELD_PROCESSES, FIELD_NUMBERS },
 		[FLAT_BY_RUBY] = { FIELD_RUBY, FIELD_PROCESSES, FIELD_NUMBERS },
 		[FLAT_BY_MODULE] = { FIELD_MODULE, FIELD_NUMBERS },
+		[FLAT_BY_REQUEST] = { FIELD_REQUEST, FIELD_FRAMEWORK, FIELD_NUMBERS },
 		[FLAT_BY_TIME] = { FIELD_FROM, FIELD_CLOCK, FIELD_NUMBERS },
 		[FLAT_BY_GEM] = { FIELD_GEM, FIELD_VERSION, FIELD_ORIGIN, FIELD_NUMBERS },
 	};
@@ -232,6 +236,9 @@ static struct field_value key_value(const struct report *r, const struct flat_ro
 		return gem_value(p, row->frame, field, scratch);
 	case FLAT_BY_TIME:
 		return time_value(p, row->id, field);
+	case FLAT_BY_REQUEST:
+		return text(field == FIELD_REQUEST ? request_label(p, row->id)
+						   : request_framework(p, row->id));
 	case FLAT_BY_KIND:
 		return text(frame_kind_name(row->id));
 	case FLAT_BY_CONTAINER:

@@ -18,6 +18,7 @@
 #include "rbpf_abi.h"
 #include "ruby/vm.h"
 #include "sample/held.h"
+#include "sample/requests.h"
 #include "target/process.h"
 
 struct native_process;
@@ -33,6 +34,8 @@ struct tracked_thread {
 	bool refused;	   /* it has none, for too many files were open */
 	uint64_t ended_ns; /* CLOCK_MONOTONIC; 0: it lives */
 	uint64_t cpu_ns;   /* CPU time since cpu_base that was accounted for */
+	uint32_t request;  /* that its last sample was of, id in the recording; 0: none */
+	struct request_definition request_def; /* of it */
 	char comm[RBPF_COMM_LEN];
 };
 
@@ -60,7 +63,8 @@ struct tracked_process {
 	struct ruby_vm *vm;	       /* owned; the resolver points to it, so it must not move */
 	struct resolver *resolver;     /* owned; made when it is needed */
 	struct native_process *native; /* owned; NULL: native stacks are not walked */
-	struct held held;	       /* native stacks and samples, until symbols are read */
+	struct process_requests requests;
+	struct held held; /* native stacks and samples, until symbols are read */
 	unsigned int
 		interpreter_tries; /* to find the interpreter of its VM; INTERPRETER_TRIES: no more */
 	bool interpreter_pending; /* until the symbols of its file are read */
