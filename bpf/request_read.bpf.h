@@ -14,15 +14,32 @@
 
 #include "ruby_complete.bpf.h"
 
-/* The class of the object at @value; 0 if that is none, or cannot be read. */
+#define SINGLETON_DEPTH 8 /* classes and modules above each other that are left out */
+
+/*
+ * The class of the object at @value, which is above its singleton class and the modules that it was extended
+ * by, if it has them; 0 if there is none, or it cannot be read.
+ */
 __noinline __u64 request_class(__u32 walk_id, __u64 value)
 {
-	__u64 words[2]; /* flags, klass */
+	struct walk *w = walk_state(walk_id);
+	__u64 words[2], klass; /* flags, klass */
+	__u32 i;
 
-	(void)walk_id;
-	if (!ruby_is_object(value) || walk_read(words, sizeof(words), value))
+	if (!w || !ruby_is_object(value) || walk_read(words, sizeof(words), value))
 		return 0;
-	return ruby_is_object(words[1]) ? words[1] : 0;
+	klass = words[1];
+	for (i = 0; i < SINGLETON_DEPTH; i++) {
+		if (!ruby_is_object(klass) || walk_read(words, sizeof(words[0]), klass))
+			return 0;
+		if ((words[0] & RUBY_T_MASK) == RUBY_T_CLASS &&
+		    !(words[0] >> (w->layout.naming.singleton_bit & 63) & 1))
+			return klass;
+		if (!w->request_rule.super_word ||
+		    walk_read(&klass, sizeof(klass), klass + w->request_rule.super_word * 8ul))
+			return 0;
+	}
+	return 0;
 }
 
 /* Local variable @slot of the frame; 0 if it cannot be read. */
@@ -100,6 +117,21 @@ static __always_inline __u64 request_hash(const struct walk *w)
 	return rbpf_mix(hash, (__u64)rec->flags << 32 | (__u32)rec->rule << 16 | rec->text_len) | 1;
 }
 
+/* Take the checks of the frame that was read, for user space to prove it by. */
+__noinline int request_take_checks(__u32 walk_id)
+{
+	struct walk *w = walk_state(walk_id);
+	__u64 me[RUBY_ME_WORDS];
+
+	if (!w)
+		return 0;
+	w->request.frame.check = walk_check_iseq(walk_id, w->request.frame.iseq, true);
+	if (w->request.me && !walk_read(me, sizeof(me), w->request.me))
+		w->request.me_check = rbpf_check_me(0, me[RUBY_ME_DEF], me[RUBY_ME_CALLED_ID],
+						    me[RUBY_ME_OWNER]);
+	return 0;
+}
+
 /*
  * Read what the rule of the frame that was noted names into w->request; its header and eras are the
  * caller's. To be called after walk_stack() found one.
@@ -118,6 +150,7 @@ __noinline int request_read(__u32 walk_id)
 	rec->frame.iseq = frame->iseq;
 	rec->frame.pc = frame->pc;
 	rec->frame.me = rec->frame.check = 0;
+	rec->me_check = 0;
 	rec->me = frame->me & ME_TAG_MASK ? 0 : frame->me; /* 0: it was not looked up */
 	rec->object = w->request_self;
 	rec->rule = w->request_rule.rule;

@@ -44,7 +44,7 @@ static __always_inline void send_request(struct walk *w, __u32 walk_id, const st
 	rec->gc_major = w->old_seed ? gc->major : 0;
 	if (rbpf_gc_in_transition(gc->flags))
 		rec->flags |= RBPF_STACK_GC_TRANSITION;
-	rec->frame.check = walk_check_iseq(walk_id, rec->frame.iseq, true);
+	request_take_checks(walk_id);
 	/* rbpf is woken to name a class that may soon be gone. */
 	if (rec->klass && request_class_is_old(w))
 		rec->flags |= RBPF_REQUEST_OLD_CLASS;

@@ -353,7 +353,7 @@ struct rbpf_request_rule {
 	__u16 class_slot;
 	__u16 text_slot; /* 0: none */
 	__u8 class_from; /* enum rbpf_request_class */
-	__u8 pad;
+	__u8 super_word; /* of a class: its superclass; 0: unknown */
 };
 
 /* By which a rule is found. */
@@ -466,8 +466,8 @@ struct rbpf_ring_request {
 	__u64 request; /* fingerprint */
 	__u64 gc_era;  /* as in the definition of a stack */
 	__u64 gc_major;
-	struct rbpf_frame frame; /* without its method entry; it has a check always … */
-	__u64 me;		 /* … which this has not */
+	struct rbpf_frame frame; /* without its method entry, with a check */
+	__u64 me, me_check;	 /* that: as of a C function */
 	__u64 object; /* tells it from the next one: the receiver, or the local whose class it is */
 	__u64 klass;  /* 0: none, or it could not be read */
 	__u64 symbol; /* ID of a Symbol in place of a text; 0: none */
@@ -573,7 +573,7 @@ struct rbpf_thread {
 _Static_assert(sizeof(struct rbpf_frame) == 32, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_hdr) == 24, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_sample) == 80, "wire ABI");
-_Static_assert(sizeof(struct rbpf_ring_request) == 24 + 24 + 32 + 32 + 48 + 8, "wire ABI");
+_Static_assert(sizeof(struct rbpf_ring_request) == 24 + 24 + 32 + 40 + 48 + 8, "wire ABI");
 _Static_assert(sizeof(struct rbpf_request_rule) == 8, "map ABI");
 _Static_assert(sizeof(struct rbpf_request_key) == 16, "map ABI");
 _Static_assert(sizeof(struct rbpf_ring_stack) == 72, "wire ABI");

@@ -45,6 +45,7 @@ enum ruby_value_type {
 	RUBY_T_ARRAY = 0x07,
 	RUBY_T_DATA = 0x0c,
 	RUBY_T_SYMBOL = 0x14,
+	RUBY_T_ICLASS = 0x1c,
 	RUBY_T_IMEMO = 0x1a,
 };
 
@@ -139,7 +140,6 @@ enum ruby_class_form {
 	RUBY_CLASS_EXT = 3,	 /* 3.3 on: members of rb_classext_t */
 };
 
-#define RCLASS_SUPER_WORD  2 /* up to 3.4 */
 #define RCLASS_PTR_WORD	   3 /* RUBY_CLASS_IV_TBL: RClass.ptr, a rb_classext_t, … */
 #define RCLASSEXT_IV_TBL   8 /* … and its iv_tbl */
 #define RCLASS_IV_PTR_WORD 4 /* RUBY_CLASS_IV_SLOTS: rb_classext_t.iv_ptr, in the class itself */

@@ -14,8 +14,7 @@
 #include "symbol/code_proof.h"
 #include "target/memory.h"
 
-#define SINGLETONS_MAX 8 /* above each other */
-#define READ_ATTEMPTS  3 /* without a collection in between */
+#define READ_ATTEMPTS 3 /* without a collection in between */
 
 struct class_name {
 	char *name;	      /* NULL: nothing usable was found; owned */
@@ -38,40 +37,14 @@ size_t class_names_bytes(const struct class_names *c)
 	return c->bytes + c->cap * sizeof(*c->v) + intern_bytes(&c->addrs);
 }
 
-/* Whether the word of a class that is its superclass is where it was up to 3.4. */
-static bool has_super(const struct ruby_vm *vm)
-{
-	struct buf name _cleanup_buf_ = BUF_INIT;
-	uint64_t object, super;
-
-	return !memory_read_u64(&vm->mem, vm->binary.symbol[RUBY_SYM_rb_cObject], &object) &&
-	       !memory_read_u64(&vm->mem, object + RCLASS_SUPER_WORD * 8, &super) &&
-	       ruby_is_object(super) && !ruby_class_name(vm, super, &name) &&
-	       !strcmp(buf_str(&name), "BasicObject");
-}
-
-/* The name of the class at @addr, or of the first one above it that is no singleton class. */
+/* The name of the class at @addr, which is no singleton class. */
 static int read_name(const struct ruby_vm *vm, uint64_t addr, uint64_t *flags, struct buf *out)
 {
-	uint64_t words[3], klass = addr;
-	int i;
-
-	for (i = 0; i < SINGLETONS_MAX; i++) {
-		if (!ruby_is_object(klass) || memory_read(&vm->mem, klass, words, sizeof(words)))
-			return -EFAULT;
-		if (!i)
-			*flags = words[0];
-		if (ruby_flags_type(words[0]) != RUBY_T_CLASS &&
-		    ruby_flags_type(words[0]) != RUBY_T_MODULE)
-			return -EINVAL;
-		if (ruby_flags_type(words[0]) == RUBY_T_MODULE ||
-		    !(words[0] >> vm->layout.singleton_bit & 1))
-			return ruby_class_name(vm, klass, out);
-		if (!i && !has_super(vm))
-			return -ENOENT;
-		klass = words[RCLASS_SUPER_WORD];
-	}
-	return -EINVAL;
+	if (!ruby_is_object(addr) || memory_read_u64(&vm->mem, addr, flags))
+		return -EFAULT;
+	if (ruby_flags_type(*flags) != RUBY_T_CLASS || *flags >> vm->layout.singleton_bit & 1)
+		return -EINVAL;
+	return ruby_class_name(vm, addr, out);
 }
 
 /* Note that the object, as it is in @now, is called @name (NULL: nothing usable). */

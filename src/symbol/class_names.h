@@ -41,8 +41,8 @@ size_t class_names_bytes(const struct class_names *c);
 /*
  * The name of the class at @addr, in the process of @code, in era @sampled, when it @was_old or
  * that was not known: *@ret is raw bytes and
- * valid until the next call; NULL if it has none, or it cannot be proven. Of a singleton class it is
- * that of the class above it. Returns 0 or -ENOMEM.
+ * valid until the next call; NULL if it has none, or it cannot be proven. A
+ * singleton class has none. Returns 0 or -ENOMEM.
  */
 int class_names_get(struct class_names *c, const struct code_cache *code,
 		    const struct stack_era *sampled, uint64_t addr, bool was_old, const char **ret);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "ruby/class.h"
 #include "ruby/iseq.h"
 
 struct request_entry {
@@ -38,6 +39,8 @@ static struct rbpf_request_rule abi_rule(const struct request_frames *f,
 	struct rbpf_request_rule ret = { .rule = (uint16_t)number,
 					 .class_from = from[rule->class_from] };
 
+	if (rule->class_from != REQUEST_NO_CLASS)
+		ret.super_word = (uint8_t)ruby_class_super_word(code->vm);
 	if (rule->class_from > REQUEST_CLASS_OF_SELF)
 		ret.class_slot = ruby_iseq_local_slot(code->vm, iseq, rule->class_local);
 	if (rule->text_from == REQUEST_TEXT_IN_LOCAL)

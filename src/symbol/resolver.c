@@ -540,7 +540,7 @@ int resolver_request(struct resolver *r, const struct rbpf_ring_request *rec,
 	const struct stack_era sampled = { .gc_era = rec->gc_era,
 					   .gc_major = rec->gc_major,
 					   .gc_transition = rec->flags & RBPF_STACK_GC_TRANSITION };
-	const struct rbpf_frame method = { .me = rec->me };
+	const struct rbpf_frame method = { .me = rec->me, .check = rec->me_check };
 	const struct request_rule *rule;
 	struct code_ref ref;
 	int err;
