@@ -159,7 +159,7 @@ struct profile_request {
 	uint32_t thread;	    /* thread id */
 	uint32_t kind;		    /* of it */
 	uint64_t first_ts, last_ts; /* of its samples; 0 if it has none */
-	uint64_t samples;	    /* of the event of the profile, of all times */
+	uint64_t samples;	    /* of the event of the profile, that were selected (reader.h) */
 	uint64_t value;		    /* sum of theirs */
 };
 

@@ -360,7 +360,8 @@ static int add_sample(struct record_decoder *d, const struct profile_sample *s)
 	profile_count_sample(&d->totals, s, d->is_cpu[s->event]); /* of whatever event and time */
 	if (s->event == d->event) {
 		profile_note_sample(p, s);
-		profile_note_request(p, s);
+		if (in_time)
+			profile_note_request(p, s);
 		if (in_time && d->take)
 			r = d->take(d->take_arg, s);
 		else if (in_time)
