@@ -23,7 +23,7 @@ struct report_line {
 	unsigned int by;   /* enum flat_by */
 	unsigned int sort; /* enum flat_sort, or OPTION_UNSET */
 	uint64_t limit;	   /* REPORT_NO_LIMIT if not given; 0: all */
-	bool tree, gc, json, csv, info;
+	bool tree, gc, requests, json, csv, info;
 	struct filter_options filter;
 };
 
@@ -105,6 +105,13 @@ static const struct option_spec specs[] = {
 		.help = "print what garbage collection took, and who caused it",
 	},
 	{
+		.name = "requests",
+		.type = OPTION_FLAG,
+		OPT(requests),
+		.help = "print how many requests and jobs were seen, what they took, and how long "
+			"they were",
+	},
+	{
 		.name = "json",
 		.type = OPTION_FLAG,
 		OPT(json),
@@ -139,6 +146,24 @@ static int exclude_each_other(const char *one, const char *other, struct err *er
 	return err_set(err, -EINVAL, ERR_USAGE, "%s and %s exclude each other", one, other);
 }
 
+/* Requests have a table of their own, which goes with --json alone. */
+static int choose_of_requests(const struct report_line *line, renderer *ret, struct err *err)
+{
+	const char *other = line->tree			       ? "--tree"
+			    : line->gc			       ? "--gc"
+			    : line->csv			       ? "--csv"
+			    : line->info		       ? "--info"
+			    : line->filter.stack == STACK_BOTH ? "--stack both"
+			    : line->sort != OPTION_UNSET       ? "--sort"
+			    : line->by != FLAT_BY_FUNCTION     ? "--by"
+							       : NULL;
+
+	if (other)
+		return exclude_each_other("--requests", other, err);
+	*ret = line->json ? report_requests_json : report_requests;
+	return 0;
+}
+
 static int choose_renderer(const struct report_line *line, renderer *ret, struct err *err)
 {
 	const struct {
@@ -159,6 +184,8 @@ static int choose_renderer(const struct report_line *line, renderer *ret, struct
 
 	if (line->gc && both)
 		return exclude_each_other("--gc", "--stack both", err);
+	if (line->requests)
+		return choose_of_requests(line, ret, err);
 	*ret = line->gc ? report_gc : both ? report_both : report_text;
 	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
 		if (!kinds[i].chosen)
@@ -225,7 +252,7 @@ static uint64_t rows_wanted(const struct report_line *line, renderer render)
 		return line->limit;
 	if (usual_sort(line) == FLAT_SORT_TIME)
 		return REPORT_NO_LIMIT;
-	if (render == report_text || render == report_gc)
+	if (render == report_text || render == report_gc || render == report_requests)
 		return DEFAULT_LIMIT;
 	if (render == report_both)
 		return DEFAULT_STACKS;
@@ -245,8 +272,9 @@ static int report_recording(const struct cmd_context *ctx, struct report_line *l
 		.width = term_width(STDOUT_FILENO),
 		.color = term_color(STDOUT_FILENO, ctx->color),
 	};
-	struct read_options needs = { .by_thread = line->gc || flat_by_thread(line->by),
-				      .by_request = line->by == FLAT_BY_REQUEST,
+	struct read_options needs = { .by_thread = line->gc || line->requests ||
+						   flat_by_thread(line->by),
+				      .by_request = line->requests || line->by == FLAT_BY_REQUEST,
 				      .keep_samples = line->by == FLAT_BY_TIME };
 	_cleanup_buf_ struct buf out = BUF_INIT;
 	renderer render = report_text;
@@ -303,6 +331,7 @@ static const struct command_example examples[] = {
 	{ "rbpf report", "the 30 methods of rbpf.data with the most time of their own" },
 	{ "rbpf report --by line --sort total -n 10 puma.data", "lines, with what they call" },
 	{ "rbpf report --by request", "which requests and jobs use the CPU" },
+	{ "rbpf report --requests", "how many there were of each, and how long they took" },
 	{ "rbpf report --by container", "which container uses the CPU" },
 	{ "rbpf report --tree --include 'Cart#total'", "the call tree around a method" },
 	{ "rbpf report --by module --stack native", "which libraries use the CPU" },

@@ -50,6 +50,10 @@ int report_gc(const struct report *r, struct buf *out, struct err *err);
 int report_gc_json(const struct report *r, struct buf *out, struct err *err);
 int report_gc_csv(const struct report *r, struct buf *out, struct err *err);
 
+/* Requests: how many were seen of each kind, what they took, how long they were. */
+int report_requests(const struct report *r, struct buf *out, struct err *err);
+int report_requests_json(const struct report *r, struct buf *out, struct err *err);
+
 /*
  * What they render, with the errors above. @ret is FLAT_INIT or GC_REPORT_INIT before, and is
  * released by the caller in any case.

@@ -16,6 +16,7 @@
 #include "view/filter.h"
 #include "view/flat.h"
 #include "view/request.h"
+#include "view/request_stats.h"
 
 /* ---- a recording ---- */
 
@@ -366,4 +367,50 @@ Test(request_table, unknown_is_never_the_last_one)
 	cr_expect_eq(request_at(77, true), unknown, "the definition was lost");
 	cr_expect_neq(request_at(1, true), unknown);
 	cr_expect_eq(request_at(0, false), 0);
+}
+
+/* ---- their lengths ---- */
+
+Test(requests, counts_and_lengths)
+{
+	static const struct profile_sink_options opts = { .by_request = true, .by_thread = true };
+	struct request_stats stats;
+	struct profile_sink to;
+	uint32_t id;
+
+	cr_assert_eq(profile_sink_init(&to, &opts), 0);
+	to.profile.meta.n_events = 1;
+	to.profile.meta.events[0] =
+		(struct profile_event) { .name = EVENT_CPU, .unit = UNIT_NS, .period = 10 };
+	define_threads(&to.sink);
+	/* A hundred, of 10 ns to 1000 ns, the longest first; and one of another kind. */
+	for (uint64_t i = 100; i; i--) {
+		id = request_of(&to.sink, i % 2, "A#x");
+		sample_of(&to.sink, i % 2, 5000, id);
+		sample_of(&to.sink, i % 2, 5000 + (i - 1) * 10, id);
+	}
+	id = request_of(&to.sink, 0, "B#x");
+	sample_of(&to.sink, 0, 5000, id);
+	request_of(&to.sink, 0, "C#x"); /* without a sample */
+	sample_of(&to.sink, 0, 5000, 0);
+	cr_assert_eq(request_stats_build(&to.profile, NULL, &stats), 0);
+	cr_assert_eq(stats.n_rows, 3);
+	cr_expect_eq(stats.samples, 202);
+	cr_expect_str_eq(request_label(&to.profile, stats.rows[0].kind), "A#x");
+	cr_expect_eq(stats.rows[0].requests, 100);
+	cr_expect_eq(stats.rows[0].samples, 200);
+	cr_expect_eq(stats.rows[0].value, 2000);
+	cr_expect_eq(stats.rows[0].p50, 500);
+	cr_expect_eq(stats.rows[0].p95, 950);
+	cr_expect_eq(stats.rows[0].p99, 990);
+	cr_expect_str_eq(request_label(&to.profile, stats.rows[1].kind), "B#x");
+	cr_expect_eq(stats.rows[1].requests, 1);
+	cr_expect_eq(stats.rows[1].p50, 10, "one period");
+	cr_expect_eq(stats.rows[1].p99, 10);
+	cr_expect_eq(stats.rows[2].kind, 0);
+	cr_expect_eq(stats.rows[2].requests, 0);
+	request_stats_deinit(&stats);
+	to.profile.by_thread = false;
+	cr_expect_eq(request_stats_build(&to.profile, NULL, &stats), -EINVAL);
+	profile_sink_deinit(&to);
 }
