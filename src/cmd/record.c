@@ -394,9 +394,9 @@ int record_run(const struct record_options *opts, struct cmd_context *ctx, struc
 	const struct file_worker_options worker = { .max_memory = opts->memory_limit / 2 };
 	int r;
 
-	r = environment_check(ctx->command_line, err);
-	if (!r && opts->requests)
-		r = cmd_request_rules(opts->request_rules, &run.requests, err);
+	r = opts->requests ? cmd_request_rules(opts->request_rules, &run.requests, err) : 0;
+	if (!r)
+		r = environment_check(ctx->command_line, err);
 	if (r)
 		goto out;
 	stop_catch_signals();
