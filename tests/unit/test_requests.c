@@ -17,6 +17,7 @@
 #include "view/flat.h"
 #include "view/request.h"
 #include "view/request_stats.h"
+#include "view/tree.h"
 
 /* ---- a recording ---- */
 
@@ -367,6 +368,32 @@ Test(request_table, unknown_is_never_the_last_one)
 	cr_expect_eq(request_at(77, true), unknown, "the definition was lost");
 	cr_expect_neq(request_at(1, true), unknown);
 	cr_expect_eq(request_at(0, false), 0);
+}
+
+Test(requests, a_tree_for_each_kind)
+{
+	static const struct profile_sink_options opts = { .by_request = true }, apart = { 0 };
+	const struct tree_options split = { .split = TREE_SPLIT_REQUEST };
+	struct buf labels = BUF_INIT;
+	struct profile_sink to;
+	struct tree tree;
+
+	cr_assert_eq(profile_sink_init(&to, &opts), 0);
+	write_some(&to.sink);
+	cr_assert_eq(tree_build(&to.profile, NULL, &split, &tree), 0);
+	for (uint32_t i = tree_next(&tree, 0); i; i = tree_next(&tree, i)) {
+		cr_expect_eq(tree.nodes[i].depth, 1);
+		tree_node_label(&tree, i, &labels);
+		buf_addf(&labels, " %d\n", (int)tree.nodes[i].total_samples);
+	}
+	cr_expect_str_eq(buf_str(&labels), "A#x 4\nB#x 2\n[no request] 2\n[unknown request] 1\n");
+	buf_deinit(&labels);
+	tree_deinit(&tree);
+	profile_sink_deinit(&to);
+	cr_assert_eq(profile_sink_init(&to, &apart), 0);
+	write_some(&to.sink);
+	cr_expect_eq(tree_build(&to.profile, NULL, &split, &tree), -EINVAL);
+	profile_sink_deinit(&to);
 }
 
 /* ---- their lengths ---- */
