@@ -37,18 +37,39 @@ class RequestsTest < LiveTest
     check('frameworks.rb', wrong: { 'rake seed' => ['rake seed', 'rake all'] }, names: 11, command: [RbConfig.ruby, '-W0'])
   end
 
+  # A rule of one's own; of a longer String the first 48 bytes.
+  def test_rules_of_a_file
+    File.write(path('my.rules'), "log RequestLog.work requests/log.rb - local:0 \"log %t\"\n")
+    right = Hash.new { |_, name| ["log #{name.size > 48 ? "#{name[0, 48]}..." : name}"] }
+    check('like.rb', '--request-rules', path('my.rules'), wrong: right, names: 18)
+    assert_includes(recording.json['requests'].map { |r| r['framework'] }, 'log')
+  end
+
+  def test_none_without
+    target = start('requests/like.rb', 0.5)
+    recording = record(target, '-F', HERTZ, '--no-requests')
+    assert_empty recording.json['requests']
+    assert_empty recording.samples.map(&:request).compact
+  end
+
+  # A process that is forked has the frames of its parent, and is forked for one request only.
+  def test_forked
+    check('forks.rb', names: 2, enough: 15)
+    assert_operator recording.json['processes'].size, :>, 20
+  end
+
   private
 
   # @wrong: what is right for a name that the program gives, other than that.
-  def check(program, wrong: {}, names: 1, command: ruby.command)
+  def check(program, *options, wrong: {}, names: 1, enough: 50, command: ruby.command)
     target = start_command([*command, File.join(Live::PROGRAMS, 'requests', program), SECONDS.to_s])
-    recording = record(target, '-F', HERTZ)
+    recording = record(target, '-F', HERTZ, *options)
     served = read_log(target)
     @right = wrong
     samples = recording.samples.select { |s| s.ts_ns > recording.samples.first.ts_ns + LEARNING_NS }
     within = samples.group_by { |sample| serving(served, sample) }
     outside = within.delete(nil) || []
-    assert_operator within.size, :>, 50
+    assert_operator within.size, :>, enough
     assert_samples(within)
     assert_operator within.keys.map(&:name).uniq.size, :>=, names
     assert_outside(outside, served)
@@ -77,7 +98,7 @@ class RequestsTest < LiveTest
   end
 
   def expected(name)
-    return @right[name] if @right.key?(name)
+    return @right[name] if @right.key?(name) || @right.default_proc
     return [nil] if name == '-'
 
     [name]
@@ -88,7 +109,7 @@ class RequestsTest < LiveTest
     wrong = outside.reject do |sample|
       list = served[sample.tid] || []
       after = list.bsearch_index { |s| s.from >= sample.ts_ns } || list.size
-      near = list[[after - 1, 0].max..after].flat_map { |s| expected(s.name) }
+      near = list[[after - 1, 0].max..after].flat_map { |s| [*expected(s.name), s.name] }
       [nil, UNKNOWN, *OUTER, *near].include?(sample.request)
     end
     assert_empty(wrong.map { |s| s.to_h.slice(:tid, :ts_ns, :request) }.first(5))

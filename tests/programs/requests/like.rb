@@ -6,23 +6,10 @@
 #
 #   ruby like.rb SECONDS
 
+require_relative 'like_rails'
 require_relative 'log'
 
 LIKE = {
-  'action_controller/metal.rb' => <<~RUBY,
-    module ActionController
-      class Metal
-        def dispatch(name, request, response)
-          process(name)
-          [request, response]
-        end
-
-        def process(name)
-          send(name)
-        end
-      end
-    end
-  RUBY
   'action_mailer/base.rb' => <<~RUBY,
     module ActionMailer
       class Base
