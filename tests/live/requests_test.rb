@@ -52,16 +52,17 @@ class RequestsTest < LiveTest
     assert_empty recording.samples.map(&:request).compact
   end
 
-  # A process that is forked has the frames of its parent, and is forked for one request only.
+  # A process that is forked has the frames of its parent, and is forked for one request only: its first samples may come
+  # before rbpf has told the BPF programs so, and it may end before its classes are read.
   def test_forked
-    check('forks.rb', names: 2, enough: 15)
+    check('forks.rb', names: 2, enough: 15, right: 0.95)
     assert_operator recording.json['processes'].size, :>, 20
   end
 
   private
 
   # @wrong: what is right for a name that the program gives, other than that.
-  def check(program, *options, wrong: {}, names: 1, enough: 50, command: ruby.command)
+  def check(program, *options, wrong: {}, names: 1, enough: 50, right: RIGHT, command: ruby.command)
     target = start_command([*command, File.join(Live::PROGRAMS, 'requests', program), SECONDS.to_s])
     recording = record(target, '-F', HERTZ, *options)
     served = read_log(target)
@@ -70,7 +71,7 @@ class RequestsTest < LiveTest
     within = samples.group_by { |sample| serving(served, sample) }
     outside = within.delete(nil) || []
     assert_operator within.size, :>, enough
-    assert_samples(within)
+    assert_samples(within, right)
     assert_operator within.keys.map(&:name).uniq.size, :>=, names
     assert_outside(outside, served)
   end
@@ -83,13 +84,13 @@ class RequestsTest < LiveTest
     (served[sample.tid] || []).bsearch { |s| s.to >= sample.ts_ns }.then { |s| s if s && s.from <= sample.ts_ns }
   end
 
-  def assert_samples(within)
+  def assert_samples(within, share)
     all = within.sum { |_, samples| samples.size }
     seen = within.flat_map { |request, samples| samples.map { |s| [expected(request.name), s.request] } }
     other = seen.reject { |right, said| right.include?(said) }
     said = other.tally.sort_by(&:last).last(10).inspect
     assert(other.all? { |right, name| name == UNKNOWN || partial?(right, name) }, said)
-    assert_operator other.size, :<=, all * (1 - RIGHT), said
+    assert_operator other.size, :<=, all * (1 - share), said
   end
 
   # Not all of it could be told.

@@ -25,6 +25,7 @@ RequestLog.run(1) do
   pid = fork do
     reader.close
     Thread.current.thread_variable_set(:tid, nil)
+    RequestLog::SERVED.clear
     OrdersController.new.dispatch(action, nil, nil)
     writer.puts JSON.generate(RequestLog::SERVED.pop)
     exit!(0)
