@@ -51,7 +51,7 @@ static __always_inline void send_request(struct walk *w, __u32 walk_id, const st
 	else if (rec->klass)
 		wakeup = BPF_RB_FORCE_WAKEUP;
 	if (bpf_ringbuf_output(&ring, rec, sizeof(*rec), wakeup))
-		count(RBPF_CNT_LOST_STACK);
+		count(RBPF_CNT_LOST_REQUEST);
 	else
 		*known = rec->request;
 }

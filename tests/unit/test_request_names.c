@@ -221,3 +221,31 @@ Test(request_names, no_anonymous_class_and_no_other_object)
 	cr_expect_null(f.got.klass);
 	teardown(&f);
 }
+
+/* An entry is of what was found at an address once, and not of what is found there later. */
+Test(request_names, rules_are_of_one_version_of_an_iseq)
+{
+	struct cached_iseq iseqs[2] = { { .version = 3 }, { .version = 4 } };
+	const struct code_cache code = { .iseqs = iseqs };
+	struct code_ref ref = { .iseq = 1, .iseq_ok = true };
+	struct request_rules rules = REQUEST_RULES_INIT;
+	struct request_frames frames = { .rules = &rules };
+
+	cr_assert_eq(request_rules_parse(&rules, "a b c - - d\na e c - - f", "rules", NULL), 0);
+	cr_expect_eq(request_frames_rule(&frames, &code, &ref), -1);
+	cr_assert_eq(request_frames_note(&frames, &code, &ref, 1), 0);
+	cr_expect_eq(frames.n_found, 1);
+	cr_expect_eq(request_frames_rule(&frames, &code, &ref), 1);
+	ref.iseq = 0;
+	cr_expect_eq(request_frames_rule(&frames, &code, &ref), -1, "another one has none");
+	ref = (struct code_ref) { .iseq = 1 };
+	cr_expect_eq(request_frames_rule(&frames, &code, &ref), -1, "it is not proven");
+	ref.iseq_ok = true;
+	iseqs[1].version = 5;
+	cr_expect_eq(request_frames_rule(&frames, &code, &ref), -1, "another one is there now");
+	cr_assert_eq(request_frames_note(&frames, &code, &ref, 0), 0);
+	cr_expect_eq(frames.n_found, 2, "the engine is told of it");
+	cr_expect_eq(request_frames_rule(&frames, &code, &ref), 0);
+	request_frames_deinit(&frames);
+	request_rules_deinit(&rules);
+}

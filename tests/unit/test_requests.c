@@ -2,6 +2,7 @@
 /* Requests in a recording, in views, and where one ends and the next begins. */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -202,6 +203,23 @@ Test(requests, views_need_them_told_apart)
 	cr_expect_eq(view_selection_new(&out.profile, &filter, &sel), -EINVAL);
 	view_filter_deinit(&filter);
 	profile_sink_deinit(&out);
+}
+
+Test(requests, many_kinds_are_told_apart)
+{
+	static const struct profile_sink_options opts = { .by_request = true };
+	struct profile_sink to;
+
+	cr_assert_eq(profile_sink_init(&to, &opts), 0);
+	define_threads(&to.sink);
+	for (int i = 0; i < 3000; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "K%d", i);
+		sample_of(&to.sink, 0, 5000, request_of(&to.sink, 0, name));
+	}
+	cr_expect_eq(to.profile.n_aggregates, 3000);
+	profile_sink_deinit(&to);
 }
 
 static void expect_refused(struct sink *s)
