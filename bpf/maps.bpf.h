@@ -20,7 +20,7 @@ __u32 iter_tgid = 0;	/* iterators: of this process only; 0: of all that are foll
 struct wait {
 	__u64 since;
 	__u64 woken;
-	__u64 stack, native;
+	__u64 stack, native, request;
 	__u64 gvl; /* RBPF_WAIT_GVL, RBPF_WAIT_HELD: of which struct gvl; 0: it is not known */
 	__u32 tgid;
 	__u16 wait;
@@ -107,6 +107,24 @@ struct {
 	__type(key, __u32);
 	__type(value, __u64);
 } sent SEC(".maps");
+
+/* ---- request_frame.bpf.h ---- */
+
+/* What is read of frames of an iseq that a rule names. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, RBPF_MAX_REQUEST_FRAMES);
+	__type(key, struct rbpf_request_key);
+	__type(value, struct rbpf_request_rule);
+} request_rules SEC(".maps");
+
+/* By process: which iseqs to look for there. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, RBPF_MAX_REQUEST_PROCS);
+	__type(key, __u32); /* tgid */
+	__type(value, struct rbpf_request_filter);
+} request_filters SEC(".maps");
 
 /*
  * Iseqs and method entries whose names were copied and sent (name_capture.bpf.h). A collision costs

@@ -39,7 +39,7 @@
  * 4.1's writes neither pc nor iseq: they are found through cfp->jit_return.
  *
  * The file also compiles as host C (src/ruby/walk.c, tests) against a shim that defines
- * walk_state(), walk_read() and walk_count(). Functions that the verifier should look at once, and
+ * walk_state(), walk_read(), walk_count() and walk_request_rule(). Functions that the verifier should look at once, and
  * not once for each call, are global and so take only scalars (5.10 knows no other arguments),
  * finding their state by CPU.
  */
@@ -47,6 +47,8 @@
 #define RBPF_RUBY_WALK_BPF_H
 
 #include "walk_state.bpf.h"
+
+#include "request_frame.bpf.h"
 
 /* A frame of frames[] whose me is still the ep to look it up from. Both are multiples of 8. */
 #define ME_PENDING  1ul
@@ -364,6 +366,8 @@ static __always_inline void walk_frame(struct walk *w, __u32 walk_id, __u32 off,
 		pc |= RBPF_PC_FINISH;
 	if (jit_return > ZJIT_RETURN_C_FRAME)
 		pc |= RBPF_PC_JIT;
+	if (w->request_wanted && request_may_be(w, iseq))
+		request_note(walk_id, iseq, off);
 
 	me = 0;
 	if (flags & VM_ENV_FLAG_LOCAL) {
@@ -608,13 +612,6 @@ static __always_inline int walk_ec(struct walk *w, __u32 walk_id, __u64 ec)
 }
 
 /* ---- garbage collection ---- */
-
-/* What the collector was doing when the stack was sampled. */
-struct walk_gc {
-	__u64 era;   /* 0 if unknown */
-	__u64 major; /* rbpf_gc_major() */
-	__u32 flags; /* rb_objspace_t.flags; 0 if unknown */
-};
 
 /* @words: room for what is read. */
 static __always_inline struct walk_gc gc_read(const struct rbpf_layout *l,

@@ -15,6 +15,12 @@
 #define walk_state(walk_id)	   ((struct walk *)bpf_map_lookup_elem(&scratch, &(walk_id)))
 #define walk_read(dst, size, addr) bpf_probe_read_user((dst), (size), (const void *)(addr))
 #define walk_count(counter)	   count(counter)
+/* The rule of an iseq of the process that is sampled; NULL if it has none. */
+#define walk_request_rule(w, of)                                                                   \
+	({                                                                                         \
+		struct rbpf_request_key _key = { .iseq = (of), .tgid = (w)->sample.h.tgid };       \
+		(const struct rbpf_request_rule *)bpf_map_lookup_elem(&request_rules, &_key);      \
+	})
 
 /* In the slot that its low bits give. */
 #define checkpoint_slot(value)                                                                     \
@@ -40,6 +46,7 @@
 #include "name_capture.bpf.h"
 #include "registers.bpf.h"
 #include "native_sample.bpf.h"
+#include "request_sample.bpf.h"
 
 /* From tgid, start time and mm: another one when the pid is used again, and after exec. */
 static __always_inline __u64 process_key(__u64 tgid)
@@ -238,7 +245,7 @@ static __always_inline int ruby_stack(struct walk *w, __u32 walk_id, __u64 epoch
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
 	struct rbpf_ring_sample *rec = &w->sample;
 	__u64 id = (__u64)rec->h.tgid << 32 | rec->h.tid;
-	struct walk_gc gc;
+	struct walk_gc *gc = &w->gc;
 	__u64 ec;
 	int r;
 
@@ -259,13 +266,14 @@ static __always_inline int ruby_stack(struct walk *w, __u32 walk_id, __u64 epoch
 		return r;
 	if (native_stacks)
 		native_note_ec(w);
-	gc = gc_read(&w->layout, w->gc_words);
-	w->seed = stack_seed(w, epoch, &gc);
-	w->old_seed = old_seed(w, &gc);
+	*gc = gc_read(&w->layout, w->gc_words);
+	w->seed = stack_seed(w, epoch, gc);
+	w->old_seed = old_seed(w, gc);
 	w->spread = rbpf_mix(0, rec->h.tgid) >> 32;
-	if (gc.flags & RUBY_GC_DURING_GC && gc_is_mine(w))
-		rec->flags |= RBPF_SAMPLE_GC | (gc.flags & RUBY_GC_MODE_MASK)
+	if (gc->flags & RUBY_GC_DURING_GC && gc_is_mine(w))
+		rec->flags |= RBPF_SAMPLE_GC | (gc->flags & RUBY_GC_MODE_MASK)
 						       << RBPF_SAMPLE_GC_PHASE_SHIFT;
+	request_begin(w);
 	r = walk_stack(w, walk_id);
 	if (r)
 		return r;
@@ -273,7 +281,9 @@ static __always_inline int ruby_stack(struct walk *w, __u32 walk_id, __u64 epoch
 		return RBPF_OK;
 	w->hash |= !w->hash; /* 0 means none */
 	rec->stack = w->hash;
-	send_stack(w, walk_id, &gc);
+	send_stack(w, walk_id, gc);
+	if (w->request_found)
+		send_request(w, walk_id, gc);
 	return RBPF_OK;
 }
 
@@ -305,7 +315,7 @@ static __always_inline struct walk *sample_begin(enum rbpf_context context, __u3
 	rec->h.tgid = tgid;
 	rec->h.tid = (__u32)id;
 	rec->h.cpu = cpu;
-	rec->stack = rec->native = 0;
+	rec->stack = rec->native = rec->request = 0;
 	rec->flags = RBPF_SAMPLE_KERNEL;
 	if (native_stacks || kernel_stacks)
 		native_init(w);

@@ -99,6 +99,7 @@ __noinline int wait_note(__u32 walk_id, __u32 state)
 	wait.tgid = sample->h.tgid;
 	wait.stack = sample->stack;
 	wait.native = sample->native;
+	wait.request = sample->request;
 	wait.status = sample->status;
 	wait.flags |= sample->flags & ~RBPF_SAMPLE_KERNEL;
 	old = bpf_map_lookup_elem(&waits, &tid);
@@ -144,6 +145,7 @@ static __always_inline void wait_send(const struct wait *wait, struct task_struc
 	rec->woken = wait->woken;
 	rec->stack = wait->stack;
 	rec->native = wait->native;
+	rec->request = wait->request;
 	rec->runtime = task->se.sum_exec_runtime;
 	rec->caused = caused;
 	rec->wait = wait->wait;

@@ -122,6 +122,13 @@ struct walk_native {
 	__u64 frames[NATIVE_FRAMES];
 };
 
+/* What the collector was doing when the stack was sampled. */
+struct walk_gc {
+	__u64 era;   /* 0 if unknown */
+	__u64 major; /* rbpf_gc_major() */
+	__u32 flags; /* rb_objspace_t.flags; 0 if unknown */
+};
+
 /* The scratch of a CPU, of programs that run in one context. */
 struct walk {
 	struct rbpf_layout layout;
@@ -149,12 +156,21 @@ struct walk {
 	__u32 n_cut;	     /* frames left out in the middle of this fiber's stack */
 	__u32 max_frames;    /* RBPF_MIN_FRAMES to RBPF_MAX_FRAMES */
 	__u32 reads_left;
-	__u32 n_outer;	 /* outermost frames that were sent before … */
-	__u64 outer;	 /* … with this checkpoint */
-	__u32 n_durable; /* outermost frames that stay what they are: frame_is_durable() */
-	__u8 zjit_on;	 /* ZJIT_UNKNOWN until it matters */
-	__u8 pad[3];
+	__u32 n_outer;	     /* outermost frames that were sent before … */
+	__u64 outer;	     /* … with this checkpoint */
+	__u32 n_durable;     /* outermost frames that stay what they are: frame_is_durable() */
+	__u8 zjit_on;	     /* ZJIT_UNKNOWN until it matters */
+	__u8 request_wanted; /* no frame with a rule was found yet; 0 also if there are no rules */
+	__u8 request_found;
+	__u8 pad;
+	__u32 request_frame; /* index in frames[] of the frame with the rule … */
+	__u32 pad2;
+	__u64 request_self, request_ep; /* … and what its control frame says */
+	struct rbpf_request_rule request_rule;
+	struct rbpf_request_filter request_filter;
+	struct rbpf_ring_request request;
 	__u64 gc_words[RBPF_GC_WORDS]; /* room for gc_read() */
+	struct walk_gc gc;	       /* here, because the BPF stack is short */
 	__u64 ec_words[RUBY_EC_BYTES / 8];
 	__u8 cf[CF_CHUNK * RUBY_CF_SIZE_MAX];
 	__u64 win[WINDOW_WORDS];

@@ -338,6 +338,54 @@ static RBPF_INLINE __u64 rbpf_check_me(__u64 h, __u64 def, __u64 called_id, __u6
 	return rbpf_mix(rbpf_mix(rbpf_mix(h, def), called_id), owner) | 1;
 }
 
+/* ---- requests ---- */
+
+/*
+ * Where on a stack it stands which request a thread serves, or which job it runs: in a Ruby frame
+ * of an iseq that a rule names (src/request/rules.h). What the rule says is read of that frame.
+ */
+#define RBPF_REQUEST_TEXT 48 /* bytes of a String, at most */
+
+/* Whose class names the request. Stored in a __u8. */
+enum rbpf_request_class {
+	RBPF_REQUEST_NO_CLASS = 0,
+	RBPF_REQUEST_OF_SELF = 1,  /* of the receiver */
+	RBPF_REQUEST_OF_LOCAL = 2, /* of the local variable at class_slot */
+	RBPF_REQUEST_LOCAL = 3,	   /* the local variable at class_slot is the class */
+};
+
+/* What is read of frames of one iseq. A local variable is at ep[-slot]. */
+struct rbpf_request_rule {
+	__u16 rule; /* its number, for user space */
+	__u16 class_slot;
+	__u16 text_slot; /* 0: none */
+	__u8 class_from; /* enum rbpf_request_class */
+	__u8 super_word; /* of a class: its superclass; 0: unknown */
+};
+
+/* By which a rule is found. */
+struct rbpf_request_key {
+	__u64 iseq;
+	__u32 tgid;
+	__u32 pad; /* zero */
+};
+
+#define RBPF_MAX_REQUEST_FRAMES	  16384 /* iseqs with a rule, of all processes */
+#define RBPF_MAX_REQUEST_PROCS	  4096	/* processes that have any */
+#define RBPF_REQUEST_FILTER_WORDS 8
+
+/* For each iseq of a process that has a rule, the bit rbpf_request_bit() is set. */
+struct rbpf_request_filter {
+	__u64 bits[RBPF_REQUEST_FILTER_WORDS];
+};
+
+static RBPF_INLINE __u32 rbpf_request_bit(__u64 iseq)
+{
+	return (__u32)(iseq >> 3) * 0x9e3779b1u >> 23; /* 9 bits */
+}
+
+_Static_assert(RBPF_REQUEST_FILTER_WORDS * 64 == 1 << 9, "a bit for each");
+
 /* Stored in a __u32. */
 enum rbpf_ring_record {
 	RBPF_RING_SAMPLE = 1,
@@ -351,6 +399,7 @@ enum rbpf_ring_record {
 	RBPF_RING_NATIVE = 9,
 	RBPF_RING_CODE_MISS = 10,
 	RBPF_RING_WAIT = 11,
+	RBPF_RING_REQUEST = 12,
 };
 
 struct rbpf_ring_hdr {
@@ -381,12 +430,13 @@ enum rbpf_event {
  */
 struct rbpf_ring_sample {
 	struct rbpf_ring_hdr h;
-	__u64 stack;  /* fingerprint; 0 if there is no Ruby stack */
-	__u64 native; /* fingerprint of the native one; 0 if there is none */
-	__u64 value;  /* in the unit of its event */
-	__u32 event;  /* enum rbpf_event */
-	__u16 status; /* enum rbpf_status */
-	__u16 flags;  /* RBPF_SAMPLE_* */
+	__u64 stack;   /* fingerprint; 0 if there is no Ruby stack */
+	__u64 native;  /* fingerprint of the native one; 0 if there is none */
+	__u64 request; /* fingerprint of the request; 0 if no frame has a rule */
+	__u64 value;   /* in the unit of its event */
+	__u32 event;   /* enum rbpf_event */
+	__u16 status;  /* enum rbpf_status */
+	__u16 flags;   /* RBPF_SAMPLE_* */
 	char comm[RBPF_COMM_LEN];
 };
 
@@ -425,6 +475,7 @@ struct rbpf_ring_wait {
 	__u64 woken;   /* since then it could run; 0: not yet */
 	__u64 stack;   /* as in rbpf_ring_sample */
 	__u64 native;  /* so, too */
+	__u64 request; /* so, too */
 	__u64 runtime; /* ns of CPU time that the thread has had in its life */
 	__u64 caused;  /* RBPF_WAIT_HELD: a value of RBPF_EVENT_GVL, of this wait so far; else 0 */
 	__u32 wait;    /* enum rbpf_wait, up to woken */
@@ -463,6 +514,27 @@ struct rbpf_ring_native {
 	__u32 n_frames;
 	__u32 end; /* enum rbpf_native_end */
 };
+
+/* A request: what was read of the frame that tells it. Sent before the first sample of it, in an epoch. */
+struct rbpf_ring_request {
+	struct rbpf_ring_hdr h;
+	__u64 request; /* fingerprint */
+	__u64 gc_era;  /* as in the definition of a stack */
+	__u64 gc_major;
+	struct rbpf_frame frame; /* without its method entry, with a check */
+	__u64 me, me_check;	 /* that: as of a C function */
+	__u64 object; /* tells it from the next one: the receiver, or the local whose class it is */
+	__u64 klass;  /* 0: none, or it could not be read */
+	__u64 symbol; /* ID of a Symbol in place of a text; 0: none */
+	char text[RBPF_REQUEST_TEXT];
+	__u16 text_len;
+	__u16 rule;
+	__u32 flags; /* RBPF_STACK_*, RBPF_REQUEST_* */
+};
+
+#define RBPF_REQUEST_NO_TEXT   (1u << 8)  /* there should be a text, but it could not be read */
+#define RBPF_REQUEST_TEXT_CUT  (1u << 9)  /* it is longer than RBPF_REQUEST_TEXT */
+#define RBPF_REQUEST_OLD_CLASS (1u << 10) /* the class was old, and gc_major is known */
 
 /* A code miss: the walk met code at @addr of which it has no map or no table yet. */
 struct rbpf_ring_code_miss {
@@ -555,8 +627,11 @@ struct rbpf_thread {
 
 _Static_assert(sizeof(struct rbpf_frame) == 32, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_hdr) == 24, "wire ABI");
-_Static_assert(sizeof(struct rbpf_ring_sample) == 72, "wire ABI");
-_Static_assert(sizeof(struct rbpf_ring_wait) == 96, "wire ABI");
+_Static_assert(sizeof(struct rbpf_ring_wait) == 104, "wire ABI");
+_Static_assert(sizeof(struct rbpf_ring_sample) == 80, "wire ABI");
+_Static_assert(sizeof(struct rbpf_ring_request) == 24 + 24 + 32 + 40 + 48 + 8, "wire ABI");
+_Static_assert(sizeof(struct rbpf_request_rule) == 8, "map ABI");
+_Static_assert(sizeof(struct rbpf_request_key) == 16, "map ABI");
 _Static_assert(sizeof(struct rbpf_ring_stack) == 72, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_life) == 80, "wire ABI");
 _Static_assert(sizeof(struct rbpf_proc) == 216, "map ABI");

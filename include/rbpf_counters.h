@@ -29,6 +29,9 @@
 	  "found the ring buffer full and are missing: --ring makes it larger")                    \
 	X(LOST_STACK, "lost_stacks", ALWAYS, "Ruby stack", "Ruby stacks",                          \
 	  "found the ring buffer full: samples of them have [stack lost]; --ring makes it larger") \
+	X(LOST_REQUEST, "lost_requests", ALWAYS, "request", "requests",                            \
+	  "found the ring buffer full: samples of them are of an unknown request; --ring makes "   \
+	  "it larger")                                                                             \
 	X(LOST_LIFE, "lost_lives", ALWAYS, "fork, exec or exit", "forks, execs and exits",         \
 	  "found the ring buffer full: samples of these processes may be missing or nameless; "    \
 	  "--ring makes it larger")                                                                \

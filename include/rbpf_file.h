@@ -30,7 +30,7 @@
  * of several, is of major 2: a reader that knows only CPU time would add up what is none.
  */
 #define RBPF_FILE_MAJOR_CPU    1
-#define RBPF_FILE_MINOR_CPU    7
+#define RBPF_FILE_MINOR_CPU    8
 #define RBPF_FILE_MAJOR_EVENTS 2
 #define RBPF_FILE_MINOR_EVENTS 1
 
@@ -88,9 +88,9 @@ enum rbpf_chunk_type {
  * Records: varint kind, varint length of the body, body. A reader skips kinds that it does not know
  * and whatever follows the fields that it knows.
  *
- * STRING, PROCESS, THREAD, MODULE, FRAME and STACK define something and number it: the first record
- * of the kind gets the lowest id, each further one the next. That is 0, but 1 for strings and
- * stacks, whose id 0 is "" and the empty stack. An id is used only after the record that defines
+ * STRING, PROCESS, THREAD, MODULE, FRAME, STACK and REQUEST define something and number it: the first record
+ * of the kind gets the lowest id, each further one the next. That is 0, but 1 for strings,
+ * stacks and requests, whose id 0 is "", the empty stack and no request. An id is used only after the record that defines
  * it.
  *
  * A "time" is the zz difference to the time of the last SAMPLE, LOST or PROCESS_EXIT record before
@@ -136,6 +136,10 @@ enum rbpf_file_record {
 	RBPF_FILE_REC_THREAD_NAME = 13,
 	/* thread, ns */
 	RBPF_FILE_REC_THREAD_CPU = 14,
+	/* since 1.8 and 2.1: thread, string framework, string name; "": unknown */
+	RBPF_FILE_REC_REQUEST = 15,
+	/* since 1.8 and 2.1: thread, request that its samples are of from now on */
+	RBPF_FILE_REC_THREAD_REQUEST = 16,
 };
 
 /* Limits. A writer stays within them, a reader stops at what exceeds them. */

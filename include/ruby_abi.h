@@ -44,60 +44,73 @@ enum ruby_value_type {
 	RUBY_T_STRING = 0x05,
 	RUBY_T_ARRAY = 0x07,
 	RUBY_T_DATA = 0x0c,
+	RUBY_T_SYMBOL = 0x14,
+	RUBY_T_ICLASS = 0x1c,
 	RUBY_T_IMEMO = 0x1a,
 };
 
-#define RUBY_T_MASK		0x1ful
+#define RUBY_T_MASK		 0x1ful
 
 /*
  * RBasic.flags: include/ruby/internal/fl_type.h. The meaning of RUBY_FL_USER() is each type's own.
  */
-#define RUBY_FL_PROMOTED	(1ul << 5) /* 3.3 on: it is old. Before, FL_PROMOTED0 */
+#define RUBY_FL_PROMOTED	 (1ul << 5) /* 3.3 on: it is old. Before, FL_PROMOTED0 */
 /* Up to 3.2: FL_PROMOTED0 and FL_PROMOTED1 count the collections that an object has survived. */
-#define RUBY_FL_PROMOTED_BOTH	(RUBY_FL_PROMOTED | RUBY_FL_PROMOTED << 1)
-#define RUBY_FL_USHIFT		12
-#define RUBY_FL_USER(n)		(1ul << (RUBY_FL_USHIFT + (n)))
+#define RUBY_FL_PROMOTED_BOTH	 (RUBY_FL_PROMOTED | RUBY_FL_PROMOTED << 1)
+#define RUBY_FL_USHIFT		 12
+#define RUBY_FL_USER(n)		 (1ul << (RUBY_FL_USHIFT + (n)))
 
 /*
  * Words of the smallest slot of the heap (sizeof(RVALUE), gc.c): of any object so many can be read.
  */
-#define RUBY_OBJECT_WORDS	5
+#define RUBY_OBJECT_WORDS	 5
 
 /* RBasic.flags of an imemo, and the kinds: internal/imemo.h */
-#define RUBY_IMEMO_MASK		(RUBY_T_MASK | 0xful << RUBY_FL_USHIFT)
-#define RUBY_IMEMO_KIND(n)	(RUBY_T_IMEMO | (n) << RUBY_FL_USHIFT)
-#define RUBY_IMEMO_SVAR		RUBY_IMEMO_KIND(2ul)
-#define RUBY_IMEMO_MENT		RUBY_IMEMO_KIND(6ul)
-#define RUBY_IMEMO_ISEQ		RUBY_IMEMO_KIND(7ul)
+#define RUBY_IMEMO_MASK		 (RUBY_T_MASK | 0xful << RUBY_FL_USHIFT)
+#define RUBY_IMEMO_KIND(n)	 (RUBY_T_IMEMO | (n) << RUBY_FL_USHIFT)
+#define RUBY_IMEMO_SVAR		 RUBY_IMEMO_KIND(2ul)
+#define RUBY_IMEMO_MENT		 RUBY_IMEMO_KIND(6ul)
+#define RUBY_IMEMO_ISEQ		 RUBY_IMEMO_KIND(7ul)
 
 /* struct RString: include/ruby/internal/core/rstring.h */
-#define RSTRING_NOEMBED		RUBY_FL_USER(1)
-#define RSTRING_LEN_WORD	2  /* up to 3.1 only with RSTRING_NOEMBED */
-#define RSTRING_PTR_WORD	3  /* with RSTRING_NOEMBED */
-#define RSTRING_EMBED_SHORT	16 /* text in the String itself: up to 3.1 … */
-#define RSTRING_EMBED_LONG	24 /* … and from 3.2 on */
+#define RSTRING_NOEMBED		 RUBY_FL_USER(1)
+#define RSTRING_LEN_WORD	 2  /* up to 3.1 only with RSTRING_NOEMBED */
+#define RSTRING_PTR_WORD	 3  /* with RSTRING_NOEMBED */
+#define RSTRING_EMBED_SHORT	 16 /* text in the String itself: up to 3.1 … */
+#define RSTRING_EMBED_LONG	 24 /* … and from 3.2 on */
+
+/* … up to 3.1 without RSTRING_NOEMBED: the length is in the flags */
+#define RSTRING_EMBED_LEN_MASK	 (0x1ful << (RUBY_FL_USHIFT + 2))
+#define RSTRING_EMBED_LEN(flags) (((flags)&RSTRING_EMBED_LEN_MASK) >> (RUBY_FL_USHIFT + 2))
 
 /* struct RArray: include/ruby/internal/core/rarray.h */
-#define RARRAY_EMBED_FLAG	RUBY_FL_USER(1)
-#define RARRAY_LEN_WORD		2 /* without RARRAY_EMBED_FLAG */
-#define RARRAY_PTR_WORD		4
-#define RARRAY_EMBED		16 /* elements in the Array itself, with it … */
-#define RARRAY_EMBED_LEN(flags) ((flags) >> (RUBY_FL_USHIFT + 3) & 0x7f) /* … and their number */
+#define RARRAY_EMBED_FLAG	 RUBY_FL_USER(1)
+#define RARRAY_LEN_WORD		 2 /* without RARRAY_EMBED_FLAG */
+#define RARRAY_PTR_WORD		 4
+#define RARRAY_EMBED		 16 /* elements in the Array itself, with it … */
+#define RARRAY_EMBED_LEN(flags)	 ((flags) >> (RUBY_FL_USHIFT + 3) & 0x7f) /* … and their number */
 
 /* struct RTypedData: include/ruby/internal/core/rtypeddata.h */
-#define RTYPEDDATA_DATA_WORD	4
+#define RTYPEDDATA_DATA_WORD	 4
 
 /* ---- symbols: symbol.c, symbol.h ---- */
+
+/* A Symbol that is no object: its ID above these bits; special_consts.h */
+#define RUBY_SYMBOL_FLAG	 0x0cul
+#define RUBY_SYMBOL_MASK	 0xfful
+#define RUBY_SYMBOL_SHIFT	 8
+/* struct RSymbol, which it is otherwise: the String of its name; internal/symbol.h */
+#define RSYMBOL_FSTR_WORD	 3
 
 /*
  * IDs of operators are their own serial, the others carry a scope in their low bits. tLAST_OP_ID is
  * 168 to 171, and so the first of the others is beyond 171 << 4: anything between them tells the
  * two apart.
  */
-#define RUBY_ID_BETWEEN		1000
-#define RUBY_ID_SCOPE_SHIFT	4
-#define RUBY_ID_ENTRY_UNIT	512 /* IDs of one unit of the table */
-#define RUBY_SYMBOLS_IDS	16  /* rb_symbols_t.ids, an Array of units */
+#define RUBY_ID_BETWEEN		 1000
+#define RUBY_ID_SCOPE_SHIFT	 4
+#define RUBY_ID_ENTRY_UNIT	 512 /* IDs of one unit of the table */
+#define RUBY_SYMBOLS_IDS	 16  /* rb_symbols_t.ids, an Array of units */
 
 /* The units of ruby_global_symbols.ids. */
 enum ruby_symbol_form {

@@ -53,6 +53,13 @@ const struct option_spec filter_option_specs[N_FILTER_OPTIONS] = {
 		.help = "keep samples of processes whose container or control group matches",
 	},
 	{
+		.name = "request",
+		.type = OPTION_STRING,
+		FILTER(request),
+		.arg = "REGEX",
+		.help = "keep samples of requests and jobs whose name matches",
+	},
+	{
 		.name = "include",
 		.type = OPTION_STRING,
 		FILTER(include),
@@ -217,6 +224,7 @@ int cmd_filter(struct filter_options *opts, enum stack_mode usual, struct view_f
 		{ opts->thread, "--thread", &ret->thread, &ret->has_thread },
 		{ opts->comm, "--comm", &ret->comm, &ret->has_comm },
 		{ opts->container, "--container", &ret->container, &ret->has_container },
+		{ opts->request, "--request", &ret->request, &ret->has_request },
 		{ opts->include, "--include", &ret->include, &ret->has_include },
 		{ opts->exclude, "--exclude", &ret->exclude, &ret->has_exclude },
 	};

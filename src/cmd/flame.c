@@ -48,7 +48,7 @@ static const char *split_choice(size_t i)
 	static const char *const words[] = {
 		[TREE_SPLIT_NONE] = "none",	[TREE_SPLIT_PROCESS] = "process",
 		[TREE_SPLIT_THREAD] = "thread", [TREE_SPLIT_CONTAINER] = "container",
-		[TREE_SPLIT_RUBY] = "ruby",
+		[TREE_SPLIT_RUBY] = "ruby",	[TREE_SPLIT_REQUEST] = "request",
 	};
 
 	return i < ARRAY_SIZE(words) ? words[i] : NULL;
@@ -212,7 +212,8 @@ static int flame_graph(const struct cmd_context *ctx, struct flame_line *line,
 		.split = line->split,
 		.command = ctx->command_line,
 	};
-	const struct read_options needs = { .by_thread = line->split != TREE_SPLIT_NONE };
+	const struct read_options needs = { .by_thread = line->split != TREE_SPLIT_NONE,
+					    .by_request = line->split == TREE_SPLIT_REQUEST };
 	_cleanup_buf_ struct buf svg = BUF_INIT;
 	int r;
 

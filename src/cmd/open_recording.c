@@ -76,6 +76,7 @@ int cmd_open_recording(const struct cmd_context *ctx, const char *input,
 	opts.from = filter->from;
 	opts.to = filter->to;
 	opts.by_thread |= view_filter_by_thread(filter);
+	opts.by_request |= view_filter_by_request(filter);
 	r = profile_read(rec.path, &opts, &rec.profile, &rec.report, err);
 	if (r)
 		return read_failed(rec.path, r, err);

@@ -29,7 +29,9 @@
 #include "cmd/messages.h"
 #include "cmd/output.h"
 #include "cmd/open_recording.h"
+#include "cmd/request_rules.h"
 #include "profile/recorder.h"
+#include "request/rules.h"
 #include "ruby/layout.h"
 #include "sample/collector.h"
 #include "engine/environment.h"
@@ -52,6 +54,7 @@ struct run {
 	struct collector *collector;
 	struct recorder *recorder;
 	struct selection selection;
+	struct request_rules requests;
 	struct file_worker worker;
 	struct launch child; /* pid -1 without a command */
 	int child_status;
@@ -75,6 +78,7 @@ static int new_collector(struct run *run, struct err *err)
 		.system_wide = run->opts->all_ruby,
 		.selection = run->opts->all_ruby ? &run->selection : NULL,
 		.memory_limit = run->opts->memory_limit,
+		.requests = run->opts->requests ? &run->requests : NULL,
 		.native = run->opts->native,
 		.inlines = run->opts->inlines,
 		.warn = warn,
@@ -391,9 +395,11 @@ int record_run(const struct record_options *opts, struct cmd_context *ctx, struc
 	const struct file_worker_options worker = { .max_memory = opts->memory_limit / 2 };
 	int r;
 
-	r = environment_check(ctx->command_line, err);
+	r = opts->requests ? cmd_request_rules(opts->request_rules, &run.requests, err) : 0;
+	if (!r)
+		r = environment_check(ctx->command_line, err);
 	if (r)
-		return r;
+		goto out;
 	stop_catch_signals();
 	cmd_log_libbpf(ctx);
 	file_worker_init(&run.worker, &worker);
@@ -421,5 +427,7 @@ int record_run(const struct record_options *opts, struct cmd_context *ctx, struc
 						: 128 + WTERMSIG(run.child_status);
 	}
 	launch_deinit(&run.child);
+out:
+	request_rules_deinit(&run.requests);
 	return r;
 }

@@ -37,6 +37,8 @@ struct record_options {
 	bool sync;
 	bool force;
 	bool children;
+	bool requests;		   /* tell which request a sample is of, … */
+	const char *request_rules; /* … also by the rules in this file; NULL: none */
 	bool native;
 	bool kernel;
 	unsigned int mode; /* enum record_mode */

@@ -108,6 +108,21 @@ static const struct option_spec what_specs[] = {
 		.choice_help = mode_help,
 	},
 	{
+		.name = "requests",
+		.type = OPTION_SWITCH,
+		OPT(requests),
+		.help = "tell which request or job each sample is of",
+		.initial = "yes",
+	},
+	{
+		.name = "request-rules",
+		.type = OPTION_STRING,
+		OPT(request_rules),
+		.arg = "FILE",
+		.help = "tell requests by the rules in this file, too: rbpf-requests(5)",
+		.complete = COMPLETE_FILE,
+	},
+	{
 		.name = "kernel",
 		.type = OPTION_SWITCH,
 		OPT(kernel),
@@ -341,6 +356,8 @@ static int prepare(struct record_line *line, const struct option_rest *rest, str
 	r = take_targets(opts, rest, err);
 	if (r)
 		return r;
+	if (opts->request_rules && !opts->requests)
+		return usage(err, "--request-rules and --no-requests exclude each other", NULL);
 	if (opts->ring_bytes & (opts->ring_bytes - 1))
 		return usage(err, "--ring must be a power of two", "8M, 16M, 32M and so on");
 	return take_outputs(opts, line->format, path, err);

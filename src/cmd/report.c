@@ -24,7 +24,7 @@ struct report_line {
 	unsigned int by;   /* enum flat_by */
 	unsigned int sort; /* enum flat_sort, or OPTION_UNSET */
 	uint64_t limit;	   /* REPORT_NO_LIMIT if not given; 0: all */
-	bool tree, inverted, gc, states, json, csv, md, info;
+	bool tree, inverted, gc, states, requests, json, csv, md, info;
 	const char *callers, *callees, *sandwich, *match; /* regexes or NULL */
 	struct shape_options shape;
 	struct filter_options filter;
@@ -40,7 +40,8 @@ static const char *by_choice(size_t i)
 		[FLAT_BY_PROCESS] = "process",	   [FLAT_BY_KIND] = "kind",
 		[FLAT_BY_CONTAINER] = "container", [FLAT_BY_RUBY] = "ruby",
 		[FLAT_BY_MODULE] = "module",	   [FLAT_BY_GEM] = "gem",
-		[FLAT_BY_STATE] = "state",	   [FLAT_BY_TIME] = "time",
+		[FLAT_BY_REQUEST] = "request",	   [FLAT_BY_STATE] = "state",
+		[FLAT_BY_TIME] = "time",
 	};
 
 	return i < ARRAY_SIZE(words) ? words[i] : NULL;
@@ -149,6 +150,13 @@ static const struct option_spec specs[] = {
 			"recordings made with --mode states)",
 	},
 	{
+		.name = "requests",
+		.type = OPTION_FLAG,
+		OPT(requests),
+		.help = "print how many requests and jobs were seen, what they took, and how long "
+			"they were",
+	},
+	{
 		.name = "json",
 		.type = OPTION_FLAG,
 		OPT(json),
@@ -202,7 +210,17 @@ struct report_kind {
 	renderer text, json, csv;
 };
 
-enum { KIND_FLAT, KIND_TREE, KIND_GC, KIND_NEIGHBOURS, KIND_BOTH, KIND_STATES, KIND_INFO, N_KINDS };
+enum {
+	KIND_FLAT,
+	KIND_TREE,
+	KIND_GC,
+	KIND_NEIGHBOURS,
+	KIND_BOTH,
+	KIND_STATES,
+	KIND_REQUESTS,
+	KIND_INFO,
+	N_KINDS,
+};
 
 static const char *neighbours_option(const struct report_line *line)
 {
@@ -223,6 +241,8 @@ static int choose_kind(const struct report_line *line, struct report_kind *ret, 
 				report_both_json, NULL },
 		[KIND_STATES] = { line->states, "--states", report_states, report_states_json,
 				  NULL },
+		[KIND_REQUESTS] = { line->requests, "--requests", report_requests,
+				    report_requests_json, NULL },
 		[KIND_INFO] = { line->info, "--info", report_info, NULL, NULL },
 	};
 	const struct report_kind *chosen = &kinds[KIND_FLAT];
@@ -272,6 +292,7 @@ static int check_line(const struct report_line *line, struct err *err)
 	const char *narrow = line->gc				? "--gc"
 			     : line->tree			? "--tree"
 			     : line->states			? "--states"
+			     : line->requests			? "--requests"
 			     : asks_neighbours(line)		? neighbours_option(line)
 			     : line->filter.stack == STACK_BOTH ? "--stack both"
 								: NULL;
@@ -390,8 +411,9 @@ static int report_recording(const struct cmd_context *ctx, struct report_line *l
 		.inverted = line->inverted,
 	};
 	struct view_filter *filter = &patterns->filter;
-	struct read_options needs = { .by_thread = line->gc || line->states ||
+	struct read_options needs = { .by_thread = line->gc || line->states || line->requests ||
 						   flat_by_thread(line->by),
+				      .by_request = line->requests || line->by == FLAT_BY_REQUEST,
 				      .keep_samples = line->by == FLAT_BY_TIME };
 	_cleanup_buf_ struct buf out = BUF_INIT;
 	renderer render = report_text;
@@ -451,6 +473,8 @@ static const struct option_group *const groups[] = { &group, &shape, &filters };
 static const struct command_example examples[] = {
 	{ "rbpf report", "the 30 methods of rbpf.data with the most time of their own" },
 	{ "rbpf report --by line --sort total -n 10 puma.data", "lines, with what they call" },
+	{ "rbpf report --by request", "which requests and jobs use the CPU" },
+	{ "rbpf report --requests", "how many there were of each, and how long they took" },
 	{ "rbpf report --by container", "which container uses the CPU" },
 	{ "rbpf report --tree --include 'Cart#total'", "the call tree around a method" },
 	{ "rbpf report --sandwich '^Cart#total$'", "who calls a method, and whom it calls" },

@@ -374,6 +374,31 @@ static void set_code(struct engine *e, pid_t tgid, const struct rbpf_code *code)
 		bpf_map__delete_elem(s->skel->maps.code, &key, sizeof(key), 0);
 }
 
+/* A full map costs the requests of that frame their names. */
+static void set_request(struct engine *e, pid_t tgid, uint64_t iseq,
+			const struct rbpf_request_rule *rule)
+{
+	const struct rbpf_request_key key = { .iseq = iseq, .tgid = (uint32_t)tgid };
+	const struct bpf_map *map = of(e)->skel->maps.request_rules;
+
+	if (rule)
+		bpf_map__update_elem(map, &key, sizeof(key), rule, sizeof(*rule), BPF_ANY);
+	else
+		bpf_map__delete_elem(map, &key, sizeof(key), 0);
+}
+
+static void set_request_filter(struct engine *e, pid_t tgid,
+			       const struct rbpf_request_filter *filter)
+{
+	const struct bpf_map *map = of(e)->skel->maps.request_filters;
+	uint32_t key = (uint32_t)tgid;
+
+	if (filter)
+		bpf_map__update_elem(map, &key, sizeof(key), filter, sizeof(*filter), BPF_ANY);
+	else
+		bpf_map__delete_elem(map, &key, sizeof(key), 0);
+}
+
 static int add_thread(struct engine *e, pid_t tid, struct err *err)
 {
 	int r = clock_events_add_thread(&of(e)->clocks, tid, err);
@@ -543,6 +568,8 @@ static const struct engine_ops bpf_ops = {
 	.forget_stacks = forget_stacks,
 	.open_waits = open_waits,
 	.set_code = set_code,
+	.set_request = set_request,
+	.set_request_filter = set_request_filter,
 	.unwind_memory = unwind_memory,
 	.cpu_ns = cpu_ns,
 	.counters = read_counters,

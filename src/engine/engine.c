@@ -59,6 +59,20 @@ void engine_set_code(struct engine *e, pid_t tgid, const struct rbpf_code *code)
 		e->ops->set_code(e, tgid, code);
 }
 
+void engine_set_request(struct engine *e, pid_t tgid, uint64_t iseq,
+			const struct rbpf_request_rule *rule)
+{
+	if (e->ops->set_request)
+		e->ops->set_request(e, tgid, iseq, rule);
+}
+
+void engine_set_request_filter(struct engine *e, pid_t tgid,
+			       const struct rbpf_request_filter *filter)
+{
+	if (e->ops->set_request_filter)
+		e->ops->set_request_filter(e, tgid, filter);
+}
+
 int engine_add_thread(struct engine *e, pid_t tid, struct err *err)
 {
 	return e->ops->add_thread ? e->ops->add_thread(e, tid, err) : 0;

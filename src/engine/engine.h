@@ -78,6 +78,10 @@ struct engine_ops {
 	void (*forget_stacks)(struct engine *e);
 	int (*open_waits)(struct engine *e, struct err *err);
 	void (*set_code)(struct engine *e, pid_t tgid, const struct rbpf_code *code);
+	void (*set_request)(struct engine *e, pid_t tgid, uint64_t iseq,
+			    const struct rbpf_request_rule *rule);
+	void (*set_request_filter)(struct engine *e, pid_t tgid,
+				   const struct rbpf_request_filter *filter);
 	void (*unwind_memory)(const struct engine *e, struct unwind_memory *ret);
 	uint64_t (*cpu_ns)(const struct engine *e);
 	void (*counters)(const struct engine *e, uint64_t *ret);
@@ -125,6 +129,16 @@ void engine_forget_stacks(struct engine *e);
  * before they were followed. Does nothing without engine_options.waits.
  */
 int engine_open_waits(struct engine *e, struct err *err);
+
+/*
+ * What is read of frames of @iseq in process @tgid, to tell which request it serves; NULL: nothing
+ * any more. Only iseqs whose bits are in the filter of the process, which is set after them, are
+ * looked for; NULL: none.
+ */
+void engine_set_request(struct engine *e, pid_t tgid, uint64_t iseq,
+			const struct rbpf_request_rule *rule);
+void engine_set_request_filter(struct engine *e, pid_t tgid,
+			       const struct rbpf_request_filter *filter);
 
 /* The memory that native stacks are walked by, valid as long as the engine. */
 void engine_unwind_memory(const struct engine *e, struct unwind_memory *ret);

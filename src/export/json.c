@@ -21,6 +21,7 @@
 #include "profile/profile.h"
 #include "profile/reason.h"
 #include "view/filter.h"
+#include "view/request.h"
 
 static void add_optional_str(struct json *j, const char *key, const char *s)
 {
@@ -219,13 +220,27 @@ static void add_sample_flags(struct json *j, unsigned int flags)
 	json_array_end(j);
 }
 
+/* Request 0 stands for none. */
+static void add_requests(struct json *j, const struct profile *p)
+{
+	json_array_begin(j, "requests");
+	for (uint32_t i = 0; i < p->n_requests; i++) {
+		json_object_begin(j, NULL);
+		add_id(j, "thread", i ? p->requests[i].thread : PROFILE_NONE);
+		json_str(j, "framework", request_framework(p, p->requests[i].kind));
+		json_str(j, "name", request_label(p, p->requests[i].kind));
+		json_object_end(j);
+	}
+	json_array_end(j);
+}
+
 static void add_samples(struct json *j, const struct profile *p, const struct view_selection *sel,
 			const uint32_t *shown)
 {
 	json_array_begin(j, "samples");
 	for (size_t i = 0; i < p->n_kept; i++) {
 		const struct profile_sample *s = &p->samples[i];
-		const struct profile_aggregate alike = profile_aggregate_of(s);
+		const struct profile_aggregate alike = profile_aggregate_of(p, s);
 
 		if (!view_selected(sel, &alike))
 			continue;
@@ -237,6 +252,8 @@ static void add_samples(struct json *j, const struct profile *p, const struct vi
 		json_u64(j, "thread", s->thread);
 		json_u64(j, "stack", stack_of_sample(sel, shown, s));
 		json_u64(j, "cpu", s->cpu);
+		if (s->request)
+			json_u64(j, "request", s->request);
 		add_sample_flags(j, s->flags);
 		json_object_end(j);
 	}
@@ -281,6 +298,7 @@ int export_json(const struct profile *p, const struct export_options *opts, stru
 	add_modules(&j, p);
 	add_frames(&j, p);
 	add_stacks(&j, p, shown);
+	add_requests(&j, p);
 	add_samples(&j, p, sel, shown);
 	add_lost(&j, p);
 	json_object_end(&j);

@@ -38,7 +38,7 @@ uint32_t shown_stack(const struct shown *s, uint32_t stack)
 
 bool shown_sample(const struct shown *s, const struct profile_sample *sample)
 {
-	const struct profile_aggregate alike = profile_aggregate_of(sample);
+	const struct profile_aggregate alike = profile_aggregate_of(s->profile, sample);
 
 	return view_selected(s->selection, &alike);
 }

@@ -19,9 +19,11 @@ static int make(struct profile *p, const struct profile_sample *s, struct profil
 	if (r)
 		return r;
 	*ret = &p->aggregates[p->n_aggregates++];
-	**ret = profile_aggregate_of(s);
+	**ret = profile_aggregate_of(p, s);
 	if (!p->by_thread)
 		(*ret)->thread = PROFILE_NONE;
+	if (!p->by_request)
+		(*ret)->request = 0;
 	return 0;
 }
 
@@ -63,18 +65,28 @@ static int find_by_stack(struct aggregate_index *index, struct profile *p,
 	return add_to_list(index, p, s, ret);
 }
 
-/* ---- by thread and stack ---- */
+/* ---- by thread, request and stack ---- */
 
 /* Thread and stack are less than 2^28 (RBPF_FILE_MAX_IDS). */
-static uint64_t hash_of(const struct aggregate_index *index, uint32_t thread, uint32_t stack,
-			uint16_t flags)
+static uint64_t hash_of(const struct aggregate_index *index, const struct profile_aggregate *a)
 {
-	uint64_t h = index->seed ^ ((uint64_t)thread << 32 | stack);
+	uint64_t h = index->seed ^ ((uint64_t)a->thread << 32 | a->stack);
 
 	/* The finaliser of MurmurHash3. */
 	h = (h ^ h >> 33) * 0xff51afd7ed558ccdull;
-	h = (h ^ h >> 33 ^ flags) * 0xc4ceb9fe1a85ec53ull;
+	h = (h ^ h >> 33 ^ (uint64_t)a->request << 16 ^ a->flags) * 0xc4ceb9fe1a85ec53ull;
 	return h ^ h >> 33;
+}
+
+/* What aggregates are told apart by, of @s. */
+static struct profile_aggregate key_of(const struct profile *p, const struct profile_sample *s)
+{
+	return (struct profile_aggregate) {
+		.thread = p->by_thread ? s->thread : PROFILE_NONE,
+		.stack = s->stack,
+		.request = p->by_request ? profile_sample_kind(p, s) : 0,
+		.flags = s->flags & SAMPLE_FLAGS,
+	};
 }
 
 static int grow(struct aggregate_index *index, const struct profile *p)
@@ -92,7 +104,7 @@ static int grow(struct aggregate_index *index, const struct profile *p)
 		return -ENOMEM;
 	for (size_t i = 0; i < p->n_aggregates; i++) {
 		const struct profile_aggregate *a = &p->aggregates[i];
-		size_t slot = hash_of(index, a->thread, a->stack, a->flags) & (n - 1);
+		size_t slot = hash_of(index, a) & (n - 1);
 
 		while (slots[slot])
 			slot = (slot + 1) & (n - 1);
@@ -104,19 +116,20 @@ static int grow(struct aggregate_index *index, const struct profile *p)
 	return 0;
 }
 
-static int find_by_thread(struct aggregate_index *index, struct profile *p,
-			  const struct profile_sample *s, struct profile_aggregate **ret)
+static int find_by_hash(struct aggregate_index *index, struct profile *p,
+			const struct profile_sample *s, struct profile_aggregate **ret)
 {
+	const struct profile_aggregate key = key_of(p, s);
 	size_t slot;
 	int r;
 
 	if (grow(index, p))
 		return -ENOMEM;
-	slot = hash_of(index, s->thread, s->stack, s->flags & SAMPLE_FLAGS) & index->mask;
+	slot = hash_of(index, &key) & index->mask;
 	for (; index->slots[slot]; slot = (slot + 1) & index->mask) {
 		*ret = &p->aggregates[index->slots[slot] - 1];
-		if ((*ret)->thread == s->thread && (*ret)->stack == s->stack &&
-		    (*ret)->flags == (s->flags & SAMPLE_FLAGS))
+		if ((*ret)->thread == key.thread && (*ret)->stack == key.stack &&
+		    (*ret)->request == key.request && (*ret)->flags == key.flags)
 			return 0;
 	}
 	r = make(p, s, ret);
@@ -133,8 +146,8 @@ int aggregate_add(struct aggregate_index *index, struct profile *p,
 	struct profile_aggregate *a;
 	int r;
 
-	r = p->by_thread ? find_by_thread(index, p, sample, &a)
-			 : find_by_stack(index, p, sample, &a);
+	r = p->by_thread || p->by_request ? find_by_hash(index, p, sample, &a)
+					  : find_by_stack(index, p, sample, &a);
 	if (r)
 		return r;
 	a->samples++;
@@ -147,12 +160,14 @@ int aggregate_add(struct aggregate_index *index, struct profile *p,
 static const uint32_t *first_place(const struct aggregate_index *index, const struct profile *p,
 				   const struct profile_sample *s)
 {
-	if (!p->by_thread)
+	struct profile_aggregate key;
+
+	if (!p->by_thread && !p->by_request)
 		return s->stack < index->n_last ? &index->last[s->stack] : NULL;
 	if (!index->slots)
 		return NULL;
-	return &index->slots[hash_of(index, s->thread, s->stack, s->flags & SAMPLE_FLAGS) &
-			     index->mask];
+	key = key_of(p, s);
+	return &index->slots[hash_of(index, &key) & index->mask];
 }
 
 int aggregate_add_batch(struct aggregate_index *index, struct profile *p,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Adds up samples as they are read: those with the same stack and flags, and of the same thread
- * where that is asked for, become one struct profile_aggregate. Memory grows with the variety of a
+ * and kind of request where that is asked for, become one struct profile_aggregate. Memory grows with the variety of a
  * recording, not with its length. Not thread-safe.
  */
 #ifndef RBPF_PROFILE_AGGREGATE_H
@@ -16,7 +16,7 @@ struct profile_sample;
 /* Finds the aggregate of a sample. The aggregates themselves are the profile's. */
 struct aggregate_index {
 	/*
-	 * Without threads: by stack id, the last aggregate of the stack + 1, 0 if there is none. A
+	 * Without them: by stack id, the last aggregate of the stack + 1, 0 if there is none. A
 	 * stack has an aggregate for each set of SAMPLE_FLAGS that its samples have: a list of 256
 	 * at most.
 	 */
@@ -25,7 +25,7 @@ struct aggregate_index {
 	uint32_t *before; /* by aggregate: the one before of its stack + 1; owned, as is last */
 	size_t cap_before;
 
-	/* With threads: a table with open addressing, of the aggregate + 1; 0 is free. */
+	/* With threads or requests: a table with open addressing, of the aggregate + 1; 0 is free. */
 	uint32_t *slots; /* owned */
 	size_t mask;	 /* slots - 1 */
 	uint64_t seed;	 /* random: whoever wrote a recording cannot choose what collides */

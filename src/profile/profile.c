@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "profile/reserve.h"
 
 const char *frame_kind_name(enum frame_kind kind)
 {
@@ -81,6 +82,38 @@ void profile_count_sample(struct profile_totals *t, const struct profile_sample 
 		profile_add(&t->gc_unknown_ns, cpu_ns);
 }
 
+int profile_add_request(struct profile *p, uint32_t thread, const struct profile_request_kind *kind,
+			uint32_t *ret)
+{
+	struct profile_request request = { .thread = thread };
+	size_t n = p->n_requests ? p->n_requests : 1;
+	int r = RESERVE_ONE(p->requests, n, p->cap_requests);
+
+	if (!r)
+		r = intern_add(&p->request_kinds, kind, sizeof(*kind), &request.kind, NULL);
+	if (r)
+		return r;
+	request.kind++;
+	p->requests[0] = (struct profile_request) { 0 };
+	p->requests[n] = request;
+	p->n_requests = n + 1;
+	*ret = (uint32_t)n;
+	return 0;
+}
+
+void profile_note_request(struct profile *p, const struct profile_sample *s)
+{
+	struct profile_request *request = &p->requests[s->request];
+
+	if (!s->request)
+		return;
+	if (!request->samples++ || s->ts < request->first_ts)
+		request->first_ts = s->ts;
+	if (s->ts > request->last_ts)
+		request->last_ts = s->ts;
+	profile_add(&request->value, s->value);
+}
+
 int profile_keep_sample(struct profile *p, const struct profile_sample *s)
 {
 	int r = array_reserve(p->samples, p->cap_kept, p->n_kept + 1);
@@ -111,6 +144,8 @@ void profile_deinit(struct profile *p)
 	free(p->frames);
 	free(p->stacks);
 	free(p->aggregates);
+	free(p->requests);
+	intern_deinit(&p->request_kinds);
 	free(p->samples);
 	free(p->lost);
 	meta_deinit(&p->meta);

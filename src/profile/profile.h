@@ -161,6 +161,24 @@ struct profile_stack {
 
 #define SAMPLE_FLAGS	  0x1ffu /* all of these; a newer rbpf may have written others */
 
+/*
+ * A request that a thread served, or a job that it ran: from the first sample of it to the last.
+ * When it began and ended is known to a tick of the thread's clock.
+ */
+struct profile_request {
+	uint32_t thread;	    /* thread id */
+	uint32_t kind;		    /* of it */
+	uint64_t first_ts, last_ts; /* of its samples; 0 if it has none */
+	uint64_t samples;	    /* of the event of the profile, that were selected (reader.h) */
+	uint64_t value;		    /* sum of theirs */
+};
+
+/* All requests with one name. Equal kinds have one id; id 0 is that of no request. */
+struct profile_request_kind {
+	uint32_t framework; /* string, such as "rails"; "" if unknown */
+	uint32_t name;	    /* string, such as "OrdersController#index"; "" if unknown */
+};
+
 struct profile_sample {
 	uint64_t ts;	 /* ns, CLOCK_MONOTONIC */
 	uint64_t value;	 /* that this sample stands for, in the unit of its event */
@@ -169,31 +187,25 @@ struct profile_sample {
 	uint16_t cpu;
 	uint16_t flags;
 	uint16_t event; /* its number in meta.events */
+	uint16_t unused;
+	uint32_t request; /* request id; 0 if it is of none */
 };
 
 /* Takes a sample. Returns 0, or -errno, which ends the reading. */
 typedef int sample_fn(void *arg, const struct profile_sample *s);
 
 /*
- * All samples with one stack and the same SAMPLE_FLAGS; of one thread, if the profile is by_thread.
+ * All samples with one stack and the same SAMPLE_FLAGS; of one thread, if the profile is by_thread,
+ * and of one kind of request, if it is by_request.
  */
 struct profile_aggregate {
 	uint64_t samples; /* how many */
 	uint64_t value;	  /* sum of theirs; UINT64_MAX if it does not fit */
 	uint32_t thread;  /* thread id; PROFILE_NONE if the profile is not by_thread */
 	uint32_t stack;	  /* stack id */
+	uint32_t request; /* kind of it (by_request), 0 if it is of none */
 	uint16_t flags;
 };
-
-/* The aggregate that @s belongs to, with nothing added up yet. */
-static inline struct profile_aggregate profile_aggregate_of(const struct profile_sample *s)
-{
-	return (struct profile_aggregate) {
-		.thread = s->thread,
-		.stack = s->stack,
-		.flags = s->flags & SAMPLE_FLAGS,
-	};
-}
 
 /* Why something was lost. Stored in the file: add at the end. */
 enum lost_reason {
@@ -272,7 +284,11 @@ struct profile {
 	uint64_t first_ts, last_ts; /* of these, ns, CLOCK_MONOTONIC; 0 if there is none */
 	struct profile_aggregate *aggregates; /* of those that were selected (reader.h) */
 	size_t n_aggregates, cap_aggregates;
-	bool by_thread; /* aggregates tell threads apart */
+	bool by_thread;			  /* aggregates tell threads apart … */
+	bool by_request;		  /* … and kinds of requests */
+	struct profile_request *requests; /* [0] stands for none */
+	size_t n_requests, cap_requests;
+	struct intern request_kinds; /* struct profile_request_kind; id + 1 is the kind's */
 	struct profile_sample
 		*samples; /* these one by one, in the order of the file, if asked for */
 	size_t n_kept, cap_kept;
@@ -311,6 +327,38 @@ static inline void profile_note_sample(struct profile *p, const struct profile_s
 		p->first_ts = s->ts;
 	if (s->ts > p->last_ts)
 		p->last_ts = s->ts;
+}
+
+/* Add a request of thread @thread. Returns 0, -ENOMEM, or -E2BIG past RBPF_FILE_MAX_IDS. */
+int profile_add_request(struct profile *p, uint32_t thread, const struct profile_request_kind *kind,
+			uint32_t *ret);
+
+/* Count @s, of the event of @p, for its request. */
+void profile_note_request(struct profile *p, const struct profile_sample *s);
+
+/* The kind of the request of @s, 0 if it is of none. */
+static inline uint32_t profile_sample_kind(const struct profile *p, const struct profile_sample *s)
+{
+	return s->request < p->n_requests ? p->requests[s->request].kind : 0;
+}
+
+/* The kind with this id (not 0). */
+static inline const struct profile_request_kind *profile_request_kind(const struct profile *p,
+								      uint32_t kind)
+{
+	return intern_get(&p->request_kinds, kind - 1, NULL);
+}
+
+/* The aggregate that @s belongs to, with nothing added up yet, if they tell all apart. */
+static inline struct profile_aggregate profile_aggregate_of(const struct profile *p,
+							    const struct profile_sample *s)
+{
+	return (struct profile_aggregate) {
+		.thread = s->thread,
+		.stack = s->stack,
+		.request = profile_sample_kind(p, s),
+		.flags = s->flags & SAMPLE_FLAGS,
+	};
 }
 
 /* Add @s to the samples that are kept one by one. Returns 0 or -ENOMEM. */

@@ -193,6 +193,16 @@ static int add_stack(struct sink *sink, uint32_t parent, uint32_t frame, uint32_
 	return 0;
 }
 
+static int add_request(struct sink *sink, uint32_t thread, const struct profile_request_kind *kind,
+		       uint32_t *ret)
+{
+	struct profile *p = &of(sink)->profile;
+
+	if (thread >= p->n_threads || !string_ok(p, kind->framework) || !string_ok(p, kind->name))
+		return -EINVAL;
+	return profile_add_request(p, thread, kind, ret);
+}
+
 /* ---- samples ---- */
 
 static int add_sample(struct sink *sink, const struct profile_sample *sample)
@@ -203,13 +213,16 @@ static int add_sample(struct sink *sink, const struct profile_sample *sample)
 	int r = 0;
 
 	if (sample->thread >= p->n_threads || sample->stack >= p->n_stacks ||
-	    sample->event >= n_events)
+	    sample->event >= n_events ||
+	    (sample->request && (sample->request >= p->n_requests ||
+				 p->requests[sample->request].thread != sample->thread)))
 		return -EINVAL;
 	profile_count_sample(&p->totals, sample,
 			     !p->meta.n_events || event_is_cpu(&p->meta.events[sample->event]));
 	if (sample->event != p->event)
 		return 0;
 	profile_note_sample(p, sample);
+	profile_note_request(p, sample);
 	if (out->keep_samples)
 		r = profile_keep_sample(p, sample);
 	return r ? r : aggregate_add(&out->aggregates, p, sample);
@@ -237,6 +250,7 @@ static const struct sink_ops profile_sink_ops = {
 	.module = add_module,
 	.frame = add_frame,
 	.stack = add_stack,
+	.request = add_request,
 	.process_update = update_process,
 	.process_exit = end_process,
 	.thread_name = name_thread,
@@ -255,6 +269,7 @@ int profile_sink_init(struct profile_sink *out, const struct profile_sink_option
 	*out = (struct profile_sink) { .sink.ops = &profile_sink_ops,
 				       .keep_samples = opts->keep_samples };
 	p->by_thread = opts->by_thread;
+	p->by_request = opts->by_request;
 	p->event = opts->event;
 	if (intern_str(&p->strings, "", &empty) || array_reserve(p->stacks, p->cap_stacks, 1) ||
 	    array_reserve(out->depths, out->cap_depths, 1)) {

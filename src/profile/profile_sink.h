@@ -23,7 +23,8 @@
 #include "profile/sink.h"
 
 struct profile_sink_options {
-	bool by_thread;	   /* aggregates tell threads apart */
+	bool by_thread;	   /* aggregates tell threads apart … */
+	bool by_request;   /* … and kinds of requests */
 	bool keep_samples; /* one by one, too */
 	uint32_t event;	   /* samples of another are counted in the totals and left out */
 };

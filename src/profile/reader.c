@@ -306,6 +306,7 @@ static void select_samples(struct reader *rd)
 	struct record_decoder *d = &rd->decoder;
 
 	rd->profile.by_thread = rd->opts.by_thread;
+	rd->profile.by_request = rd->opts.by_request;
 	d->keep_samples = rd->opts.keep_samples;
 	d->take = rd->opts.take;
 	d->take_arg = rd->opts.take_arg;

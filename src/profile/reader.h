@@ -29,7 +29,8 @@ struct read_options {
 	uint64_t to_ns;		   /* since the start, not included; 0: up to the end */
 	struct wall_time from, to; /* in place of these, if given */
 	bool by_thread; /* add them up by thread, too: 40 bytes for each pair of a thread and a stack */
-	bool keep_samples; /* also one by one: 32 bytes each */
+	bool by_request;   /* and by kind of request */
+	bool keep_samples; /* also one by one: 40 bytes each */
 	bool read_again;   /* keep_samples, if the recording can be read only once: from a pipe */
 	sample_fn *take;   /* not NULL: they are neither added up nor kept, but given to it … */
 	void *take_arg;	   /* … with this, in the order of the file */

@@ -375,6 +375,8 @@ static int add_sample(struct record_decoder *d, const struct profile_sample *rec
 		s->event = (uint16_t)d->event;
 	if (s->event == d->event) {
 		profile_note_sample(p, s);
+		if (in_time)
+			profile_note_request(p, s);
 		if (in_time && profile_event(p)->unit == UNIT_NS)
 			note_thread(p, s);
 		if (in_time && d->take)
@@ -403,6 +405,7 @@ static int decode_sample(struct record_decoder *d, struct cursor *c)
 	sample->event = d->n_events ? (uint16_t)get_id(c, d->n_events) : 0;
 	if (c->bad)
 		return -EBADMSG;
+	sample->request = sample->thread < d->n_requests ? d->requests[sample->thread] : 0;
 	d->after_sample = true;
 	d->sample_step = sample->ts - base;
 	return add_sample(d, sample);
@@ -447,6 +450,34 @@ static int decode_lost(struct record_decoder *d, struct cursor *c)
 	return 0;
 }
 
+static int decode_request(struct record_decoder *d, struct cursor *c)
+{
+	uint32_t thread = get_id(c, d->profile->n_threads), id;
+	struct profile_request_kind kind;
+
+	kind.framework = get_str(d, c);
+	kind.name = get_str(d, c);
+	if (c->bad)
+		return -EBADMSG;
+	return too_many(profile_add_request(d->profile, thread, &kind, &id));
+}
+
+static int decode_thread_request(struct record_decoder *d, struct cursor *c)
+{
+	const struct profile *p = d->profile;
+	uint32_t thread = get_id(c, p->n_threads);
+	uint32_t request = get_id(c, p->n_requests ? p->n_requests : 1);
+
+	if (c->bad || (request && p->requests[request].thread != thread))
+		return -EBADMSG;
+	if (array_reserve(d->requests, d->cap_requests, (size_t)thread + 1))
+		return -ENOMEM;
+	for (; d->n_requests <= thread; d->n_requests++)
+		d->requests[d->n_requests] = 0;
+	d->requests[thread] = request;
+	return 0;
+}
+
 typedef int decode_fn(struct record_decoder *d, struct cursor *c);
 
 /* MARKER has no place in struct profile yet and is skipped like a kind that is unknown. */
@@ -464,6 +495,8 @@ static decode_fn *const decoders[] = {
 	[RBPF_FILE_REC_PROCESS_UPDATE] = decode_process_update,
 	[RBPF_FILE_REC_THREAD_NAME] = decode_thread_name,
 	[RBPF_FILE_REC_THREAD_CPU] = decode_thread_cpu,
+	[RBPF_FILE_REC_REQUEST] = decode_request,
+	[RBPF_FILE_REC_THREAD_REQUEST] = decode_thread_request,
 };
 
 static int decode_record(struct record_decoder *d, uint64_t kind, struct cursor *body)
@@ -541,6 +574,7 @@ void record_decoder_deinit(struct record_decoder *d)
 	aggregate_index_deinit(&d->aggregates);
 	free(d->strings);
 	free(d->depths);
+	free(d->requests);
 	buf_deinit(&d->clean);
 	*d = (struct record_decoder) { 0 };
 }

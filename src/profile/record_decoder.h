@@ -39,6 +39,8 @@ struct record_decoder {
 	size_t n_strings, cap_strings;
 	uint32_t *depths; /* by stack id; owned */
 	size_t cap_depths;
+	uint32_t *requests; /* by thread id: that its samples are of; owned */
+	size_t n_requests, cap_requests;
 
 	/* For RUN. */
 	struct profile_sample sample; /* the last one */

@@ -44,6 +44,10 @@ struct recorder {
 	uint32_t old_depth; /* … and of those forgotten, at most */
 	uint32_t n_processes;
 	uint32_t n_threads;
+	uint32_t *request_threads; /* by request, [0] for none: its thread; owned */
+	size_t n_requests, cap_requests;
+	uint32_t *thread_requests; /* by thread: what was said of its samples last; owned */
+	size_t cap_thread_requests;
 	uint32_t n_events;
 	bool has_events;  /* samples say of which event they are */
 	struct buf clean; /* scratch: a sanitised string */
@@ -241,6 +245,10 @@ static int add_thread(struct sink *sink, uint32_t process, uint32_t tid, uint32_
 		return -EINVAL;
 	if (rec->n_threads >= RBPF_FILE_MAX_IDS)
 		return -E2BIG;
+	if (array_reserve(rec->thread_requests, rec->cap_thread_requests,
+			  (size_t)rec->n_threads + 1))
+		return -ENOMEM;
+	rec->thread_requests[rec->n_threads] = 0;
 	record_put(&r, process);
 	record_put(&r, tid);
 	record_put(&r, name);
@@ -369,7 +377,49 @@ static int add_stack(struct sink *sink, uint32_t parent, uint32_t frame, uint32_
 	return err;
 }
 
+static int add_request(struct sink *sink, uint32_t thread, const struct profile_request_kind *kind,
+		       uint32_t *ret)
+{
+	struct recorder *rec = of(sink);
+	struct record r = record_begin(RBPF_FILE_REC_REQUEST);
+	const size_t n = rec->n_requests ? rec->n_requests : 1;
+	int err;
+
+	if (failed(rec))
+		return failed(rec);
+	if (thread >= rec->n_threads || !string_ok(rec, kind->framework) ||
+	    !string_ok(rec, kind->name))
+		return -EINVAL;
+	if (n >= RBPF_FILE_MAX_IDS)
+		return -E2BIG;
+	if (array_reserve(rec->request_threads, rec->cap_requests, n + 1))
+		return -ENOMEM;
+	record_put(&r, thread);
+	record_put(&r, kind->framework);
+	record_put(&r, kind->name);
+	err = record_end(&rec->out, &r);
+	if (err)
+		return err;
+	rec->request_threads[n] = thread;
+	rec->n_requests = n + 1;
+	*ret = (uint32_t)n;
+	return 0;
+}
+
 /* ---- events ---- */
+
+/* Say of which request the samples of @thread are from now on. */
+static int switch_request(struct recorder *rec, uint32_t thread, uint32_t request)
+{
+	struct record r = record_begin(RBPF_FILE_REC_THREAD_REQUEST);
+
+	if (rec->thread_requests[thread] == request)
+		return 0;
+	rec->thread_requests[thread] = request;
+	record_put(&r, thread);
+	record_put(&r, request);
+	return record_end(&rec->out, &r);
+}
 
 static int add_sample(struct sink *sink, const struct profile_sample *sample)
 {
@@ -380,9 +430,13 @@ static int add_sample(struct sink *sink, const struct profile_sample *sample)
 	if (failed(rec))
 		return failed(rec);
 	if (sample->thread >= rec->n_threads || sample->stack >= stacks_end(rec) ||
-	    sample->event >= rec->n_events)
+	    sample->event >= rec->n_events ||
+	    (sample->request && (sample->request >= rec->n_requests ||
+				 rec->request_threads[sample->request] != sample->thread)))
 		return -EINVAL;
 	err = record_writer_sample(&rec->out, sample->ts);
+	if (!err)
+		err = switch_request(rec, sample->thread, sample->request);
 	if (err)
 		return err;
 	r.bytes[0] = RBPF_FILE_REC_SAMPLE;
@@ -459,6 +513,7 @@ static const struct sink_ops recorder_ops = {
 	.module = add_module,
 	.frame = add_frame,
 	.stack = add_stack,
+	.request = add_request,
 	.process_update = update_process,
 	.process_exit = end_process,
 	.thread_name = name_thread,
@@ -483,6 +538,8 @@ static void recorder_free(struct recorder *rec)
 		return;
 	record_writer_deinit(&rec->out);
 	free(rec->depths);
+	free(rec->request_threads);
+	free(rec->thread_requests);
 	buf_deinit(&rec->clean);
 	intern_deinit(&rec->strings.known);
 	intern_deinit(&rec->modules.known);

@@ -31,6 +31,12 @@ int sink_stack(struct sink *s, uint32_t parent, uint32_t frame, uint32_t *ret)
 	return s->ops->stack(s, parent, frame, ret);
 }
 
+int sink_request(struct sink *s, uint32_t thread, const struct profile_request_kind *kind,
+		 uint32_t *ret)
+{
+	return s->ops->request(s, thread, kind, ret);
+}
+
 int sink_process_update(struct sink *s, uint32_t process, const struct profile_process *def)
 {
 	return s->ops->process_update(s, process, def);

@@ -27,6 +27,8 @@ struct sink_ops {
 	int (*module)(struct sink *s, const struct profile_module *def, uint32_t *ret);
 	int (*frame)(struct sink *s, const struct profile_frame *def, uint32_t *ret);
 	int (*stack)(struct sink *s, uint32_t parent, uint32_t frame, uint32_t *ret);
+	int (*request)(struct sink *s, uint32_t thread, const struct profile_request_kind *kind,
+		       uint32_t *ret);
 	int (*process_update)(struct sink *s, uint32_t process, const struct profile_process *def);
 	int (*process_exit)(struct sink *s, uint32_t process, uint64_t ts, int status);
 	int (*thread_name)(struct sink *s, uint32_t thread, uint32_t name);
@@ -45,8 +47,8 @@ struct sink {
 /*
  * Definitions. All return 0, -ENOMEM, -E2BIG (there are RBPF_FILE_MAX_IDS already, or the stack is
  * deeper than RBPF_FILE_MAX_DEPTH), -EINVAL (an id in @def was not returned by this sink), or the
- * failure that sink_error() tells; *@ret is written only on success. But for processes and threads,
- * of which each call makes a new one, equal definitions have equal ids.
+ * failure that sink_error() tells; *@ret is written only on success. But for processes, threads and
+ * requests, of which each call makes a new one, equal definitions have equal ids.
  *
  * sink_string() sanitises, and cuts what is longer than RBPF_FILE_MAX_STRING.
  */
@@ -56,6 +58,8 @@ int sink_thread(struct sink *s, uint32_t process, uint32_t tid, uint32_t name, u
 int sink_module(struct sink *s, const struct profile_module *def, uint32_t *ret);
 int sink_frame(struct sink *s, const struct profile_frame *def, uint32_t *ret);
 int sink_stack(struct sink *s, uint32_t parent, uint32_t frame, uint32_t *ret);
+int sink_request(struct sink *s, uint32_t thread, const struct profile_request_kind *kind,
+		 uint32_t *ret);
 
 /*
  * Changes to what was defined, for all of the profile. The exit of a process is taken from
@@ -66,7 +70,10 @@ int sink_process_exit(struct sink *s, uint32_t process, uint64_t ts, int status)
 int sink_thread_name(struct sink *s, uint32_t thread, uint32_t name);
 int sink_thread_cpu(struct sink *s, uint32_t thread, uint64_t cpu_ns);
 
-/* Samples, each of an event that the sink was made for (else -EINVAL), and losses. */
+/*
+ * Samples, each of an event that the sink was made for and of a request of its own thread or none (else
+ * -EINVAL), and losses.
+ */
 int sink_sample(struct sink *s, const struct profile_sample *sample);
 int sink_lost(struct sink *s, const struct profile_lost *lost);
 

@@ -9,6 +9,7 @@
 #include "report/report.h"
 #include "view/gem.h"
 #include "view/label.h"
+#include "view/request.h"
 #include "view/state.h"
 
 static const char *const field_names[] = {
@@ -32,6 +33,8 @@ static const char *const field_names[] = {
 	[FIELD_ORIGIN] = "origin",
 	[FIELD_STATE] = "state",
 	[FIELD_HELD] = "gvl_held",
+	[FIELD_REQUEST] = "request",
+	[FIELD_FRAMEWORK] = "framework",
 	[FIELD_FROM] = "from_ns",
 	[FIELD_CLOCK] = "clock_ns",
 	[FIELD_PROCESSES] = "processes",
@@ -83,6 +86,8 @@ const enum report_field *fields_of_rows(const struct report *r)
 					FIELD_TOTAL_ERROR },
 		[FLAT_BY_RUBY] = { FIELD_RUBY, FIELD_PROCESSES, FIELD_NUMBERS, FIELD_TOTAL_ERROR },
 		[FLAT_BY_MODULE] = { FIELD_MODULE, FIELD_NUMBERS, FIELD_TOTAL_ERROR },
+		[FLAT_BY_REQUEST] = { FIELD_REQUEST, FIELD_FRAMEWORK, FIELD_NUMBERS,
+				      FIELD_TOTAL_ERROR },
 		[FLAT_BY_STATE] = { FIELD_STATE, FIELD_HELD, FIELD_NUMBERS, FIELD_TOTAL_ERROR },
 		[FLAT_BY_TIME] = { FIELD_FROM, FIELD_CLOCK, FIELD_NUMBERS, FIELD_TOTAL_ERROR },
 		[FLAT_BY_GEM] = { FIELD_GEM, FIELD_VERSION, FIELD_ORIGIN, FIELD_NUMBERS,
@@ -242,6 +247,9 @@ static struct field_value key_value(const struct report *r, const struct flat_ro
 		return gem_value(p, row->frame, field, scratch);
 	case FLAT_BY_TIME:
 		return time_value(p, row->id, field);
+	case FLAT_BY_REQUEST:
+		return text(field == FIELD_REQUEST ? request_label(p, row->id)
+						   : request_framework(p, row->id));
 	case FLAT_BY_KIND:
 		return text(frame_kind_name(row->id));
 	case FLAT_BY_STATE:

@@ -41,6 +41,8 @@ enum report_field {
 	FIELD_ORIGIN,
 	FIELD_STATE,
 	FIELD_HELD, /* 1: the thread held the GVL */
+	FIELD_REQUEST,
+	FIELD_FRAMEWORK,
 	FIELD_FROM,
 	FIELD_CLOCK,
 	FIELD_PROCESSES,

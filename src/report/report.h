@@ -81,6 +81,10 @@ void report_add_method(const struct report *r, const struct neighbours *n,
 /* Make what was rendered with .markdown Markdown. Failures are those of @text. */
 void report_to_markdown(struct buf *text);
 
+/* Requests: how many were seen of each kind, what they took, how long they were. */
+int report_requests(const struct report *r, struct buf *out, struct err *err);
+int report_requests_json(const struct report *r, struct buf *out, struct err *err);
+
 /*
  * What they render, with the errors above. @ret is FLAT_INIT or GC_REPORT_INIT before, and is
  * released by the caller in any case.

@@ -17,6 +17,7 @@
 #include "view/filter.h"
 #include "view/gem.h"
 #include "view/label.h"
+#include "view/request.h"
 #include "view/native.h"
 #include "view/owner.h"
 #include "view/state.h"
@@ -191,6 +192,7 @@ static const struct headings headings[] = {
 	[FLAT_BY_MODULE] = { "MODULE", NULL },
 	[FLAT_BY_GEM] = { "GEM", "ORIGIN" },
 	[FLAT_BY_STATE] = { "STATE", "WHAT A THREAD DOES" },
+	[FLAT_BY_REQUEST] = { "REQUEST", "FRAMEWORK" },
 	[FLAT_BY_TIME] = { "FROM", "CLOCK" },
 };
 
@@ -240,6 +242,9 @@ void report_row_name(const struct report *r, enum flat_by by, const struct flat_
 		gem_of_frame(p, row->frame, &gem);
 		gem_label(&gem, out);
 		return;
+	case FLAT_BY_REQUEST:
+		buf_addstr(out, request_label(p, row->id));
+		return;
 	case FLAT_BY_TIME:
 		buf_addf(out, "%" PRIu32 "s", row->id);
 		return;
@@ -285,6 +290,9 @@ void report_row_place(const struct report *r, enum flat_by by, const struct flat
 	case FLAT_BY_GEM:
 		gem_of_frame(p, row->frame, &gem);
 		buf_addstr(out, gem_origin_word(gem.origin));
+		return;
+	case FLAT_BY_REQUEST:
+		buf_addstr(out, request_framework(p, row->id));
 		return;
 	case FLAT_BY_TIME:
 		add_clock(p, row->id, out);

@@ -189,6 +189,29 @@ int ruby_class_name(const struct ruby_vm *vm, uint64_t klass, struct buf *out)
 	return ruby_string_read(vm, path, out);
 }
 
+#define SUPER_WORDS 6  /* it is before this one */
+#define SUPER_DEPTH 64 /* with modules that Object, Module and Class are extended by */
+
+uint32_t ruby_class_super_word(const struct ruby_vm *vm)
+{
+	uint64_t object, singleton, klass;
+	uint32_t word, i;
+
+	if (memory_read_u64(&vm->mem, vm->binary.symbol[RUBY_SYM_rb_cObject], &object) ||
+	    memory_read_u64(&vm->mem, object + RBASIC_KLASS_WORD * 8, &singleton))
+		return 0;
+	for (word = RBASIC_BYTES / 8; word < SUPER_WORDS; word++) {
+		klass = singleton;
+		for (i = 0; i < SUPER_DEPTH && ruby_is_object(klass); i++) {
+			if (memory_read_u64(&vm->mem, klass + word * 8, &klass))
+				break;
+			if (klass == object)
+				return word;
+		}
+	}
+	return 0;
+}
+
 /* Append "NAME" and @sep if @klass is a class or module with a permanent name. */
 static int named_prefix(const struct ruby_vm *vm, uint64_t klass, char sep, struct buf *out)
 {

@@ -25,6 +25,9 @@
 /* Up to 3.2 jit_func may hold a state instead of an address: mjit.h enum rb_mjit_iseq_func. */
 #define JIT_LAST_STATE	     16
 #define INTERNAL_PATH	     "<internal:"
+#define LOCALS_MAX	     256
+#define LOCALS_INTERNAL	     1000 /* less than any ID of a name (RUBY_ID_BETWEEN) */
+#define VM_ENV_DATA_SIZE     3 /* words of an environment behind its local variables; vm_core.h */
 
 struct body {
 	uint8_t bytes[RUBY_BODY_BYTES];
@@ -81,6 +84,23 @@ static int read_path(const struct ruby_vm *vm, uint64_t pathobj, char **ret)
 	if (!ruby_array_get(vm, pathobj, 0, &path))
 		pathobj = path;
 	return read_name(vm, pathobj, ret);
+}
+
+/*
+ * Members that are not in the layout, as they stand next to some that are: vm_core.h
+ * rb_iseq_constant_body; in bytes. ruby_iseq_local_slot() proves what they lead to.
+ */
+static size_t local_table(const struct ruby_layout *l)
+{
+	return l->insns_index + 8u;
+}
+
+static size_t local_table_size(const struct ruby_layout *l)
+{
+	/* 2.7 and 3.0: there is no outer_variables in between. */
+	size_t off = l->local_iseq + (l->insn_entry == 8 ? 56u : 64u);
+
+	return off <= RUBY_BODY_BYTES - 4 ? off : 0;
 }
 
 /* The body of the iseq at @addr. */
@@ -318,6 +338,7 @@ int ruby_iseq_read(const struct ruby_vm *vm, uint64_t addr, struct ruby_iseq *re
 	iseq.type = body_type(&body);
 	iseq.size = body_u32(&body, 4);
 	iseq.encoded = body_word(&body, RUBY_BODY_ENCODED);
+	iseq.n_locals = body_u32(&body, local_table_size(&vm->layout));
 	if (iseq.type > RUBY_ISEQ_PLAIN || !iseq.size || iseq.size > RUBY_ISEQ_SIZE_MAX ||
 	    !ruby_is_object(iseq.encoded))
 		return -EINVAL;
@@ -342,6 +363,35 @@ int ruby_iseq_read(const struct ruby_vm *vm, uint64_t addr, struct ruby_iseq *re
 	}
 	*ret = iseq;
 	return 0;
+}
+
+/* Whether @name is one that a local variable can have. */
+static bool is_local_name(const char *name)
+{
+	return (*name >= 'a' && *name <= 'z') || *name == '_' || (unsigned char)*name >= 0x80;
+}
+
+/* The table of names tells whether the number of local variables is one: each of them has a name. */
+uint16_t ruby_iseq_local_slot(const struct ruby_vm *vm, const struct ruby_iseq *iseq, uint32_t n)
+{
+	uint64_t table, ids[LOCALS_MAX];
+	uint32_t i;
+
+	if (n >= iseq->n_locals || iseq->n_locals > LOCALS_MAX || iseq->type != RUBY_ISEQ_METHOD ||
+	    memory_read_u64(&vm->mem, iseq->id.head[RUBY_ISEQ_BODY] + local_table(&vm->layout),
+			    &table) ||
+	    memory_read(&vm->mem, table, ids, iseq->n_locals * sizeof(*ids)))
+		return 0;
+	for (i = 0; i < iseq->n_locals; i++) {
+		struct buf name _cleanup_buf_ = BUF_INIT;
+
+		/* Some have a number in place of a name: what the compiler adds, and (a, b). */
+		if (i != n && ids[i] <= LOCALS_INTERNAL)
+			continue;
+		if (ruby_id_name(vm, ids[i], &name) || !is_local_name(buf_str(&name)))
+			return 0;
+	}
+	return (uint16_t)(iseq->n_locals + VM_ENV_DATA_SIZE - 1 - n);
 }
 
 size_t ruby_iseq_bytes(const struct ruby_iseq *iseq)

@@ -38,6 +38,7 @@ struct ruby_iseq {
 	uint32_t text_len;  /* … in bytes; 0 if it is not used */
 	uint64_t local;	    /* iseq of the method or body around it, or itself */
 	uint32_t size;	    /* words in it */
+	uint32_t n_locals;  /* local variables, with parameters; 0 also if it is not known */
 	uint32_t first_lineno;
 	char *decoration; /* "block in ", "rescue in ", …; "" if none; owned */
 	char *name; /* what the decoration applies to: a method's name, "<class:Foo>", …; owned */
@@ -88,6 +89,12 @@ bool ruby_iseq_has_pc(const struct ruby_iseq *iseq, uint64_t pc);
 
 /* Whether the index leads from the first instruction to the first line, and from the last to the last. */
 bool ruby_iseq_index_fits(const struct ruby_iseq *iseq);
+
+/*
+ * How many words below ep local variable @n (0: the first parameter) of frames of @iseq stands; 0 if
+ * there is none, or that is not certain.
+ */
+uint16_t ruby_iseq_local_slot(const struct ruby_vm *vm, const struct ruby_iseq *iseq, uint32_t n);
 
 /* The line that is executed at @pc, 0 if the table has none. */
 uint32_t ruby_iseq_line(const struct ruby_iseq *iseq, uint64_t pc);

@@ -27,6 +27,7 @@ static _Thread_local struct walk_host host;
 #define walk_state(walk_id)	   ((void)(walk_id), host.walk)
 #define walk_read(dst, size, addr) memory_read(host.mem, (addr), (dst), (size))
 #define walk_count(counter)	   ((void)(counter))
+#define walk_request_rule(w, iseq) ((void)(w), (void)(iseq), NULL)
 
 #include "../../bpf/ruby_complete.bpf.h"
 

@@ -72,6 +72,7 @@ void collector_free(struct collector *c)
 		return;
 	process_table_deinit(&c->table);
 	stack_table_deinit(&c->stacks);
+	request_table_deinit(&c->requests);
 	ruby_cache_deinit(&c->binaries);
 	ruby_files_deinit(&c->files);
 	users_deinit(&c->users);
@@ -260,6 +261,9 @@ static int handle_record(void *arg, const void *data, size_t len)
 		break;
 	case RBPF_RING_STACK:
 		r = samples_handle_stack(c, data, len);
+		break;
+	case RBPF_RING_REQUEST:
+		r = samples_handle_request(c, data, len);
 		break;
 	case RBPF_RING_NATIVE:
 		r = samples_handle_native(c, data, len);

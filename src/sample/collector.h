@@ -23,6 +23,7 @@ struct err;
 struct file_worker;
 struct sink;
 struct selection;
+struct request_rules;
 
 struct collector_options {
 	struct engine *engine;	    /* takes the samples; not owned */
@@ -32,8 +33,10 @@ struct collector_options {
 	const struct selection *selection; /* … that are of these; NULL: all; not owned */
 	/* Above so many bytes of memory rbpf forgets what it can read again; 0: no limit. */
 	uint64_t memory_limit;
-	bool native;  /* native stacks are walked, too … */
-	bool inlines; /* … and what was inlined in their functions is looked for */
+	const struct request_rules
+		*requests; /* which frames tell requests; NULL: none; not owned */
+	bool native;	   /* native stacks are walked, too … */
+	bool inlines;	   /* … and what was inlined in their functions is looked for */
 	/*
 	 * Called when part of a process will be missing: its Ruby cannot be walked (system_wide),
 	 * or some threads cannot be sampled.

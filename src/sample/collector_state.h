@@ -12,6 +12,7 @@
 #include "ruby/cache.h"
 #include "ruby/file_kind.h"
 #include "sample/process_table.h"
+#include "sample/requests.h"
 #include "sample/stack_table.h"
 #include "target/cpus.h"
 #include "target/users.h"
@@ -24,6 +25,7 @@ struct collector {
 	struct engine *engine;
 	struct process_table table;
 	struct stack_table stacks;
+	struct request_table requests;
 	struct ruby_cache binaries;
 	struct ruby_files files;
 	struct users users;
@@ -67,6 +69,7 @@ int collector_fail(struct collector *c, int r, struct err *err);
 /* Records of the BPF programs. */
 int samples_handle_memory(struct collector *c, const struct rbpf_ring_memory *rec, size_t len);
 int samples_handle_stack(struct collector *c, const struct rbpf_ring_stack *rec, size_t len);
+int samples_handle_request(struct collector *c, const struct rbpf_ring_request *rec, size_t len);
 int samples_handle_native(struct collector *c, const struct rbpf_ring_native *rec, size_t len);
 int samples_handle_code_miss(struct collector *c, const struct rbpf_ring_code_miss *rec);
 int samples_handle_sample(struct collector *c, const struct rbpf_ring_sample *rec, size_t len);

@@ -248,6 +248,7 @@ static int forget_process(struct collector *c, struct tracked_process *p)
 {
 	int r = samples_release(c, p);
 
+	process_requests_drop(p, c->engine);
 	process_table_remove(&c->table, p);
 	return r;
 }
@@ -343,6 +344,9 @@ static int inherit_vm(struct collector *c, struct tracked_process *p,
 		set_vm(c, p, vm);
 	else
 		free(vm);
+	/* It has the same iseqs, until it frees some: what a sample says of them is proven anew. */
+	if (!r)
+		r = process_requests_add(p, c->engine, parent->requests.v, parent->requests.n);
 	return r;
 }
 
@@ -483,6 +487,7 @@ int life_handle_exec(struct collector *c, const struct rbpf_ring_life *rec)
 	if (!p || p->ended_ns)
 		return c->opts.system_wide ? handle_exec_of_other(c, rec) : 0;
 	r = samples_release(c, p);
+	process_requests_drop(p, c->engine);
 	tracked_process_drop_vm(p);
 	if (!r)
 		r = renew_code(c, p);

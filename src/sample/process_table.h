@@ -18,6 +18,7 @@
 #include "rbpf_abi.h"
 #include "ruby/vm.h"
 #include "sample/held.h"
+#include "sample/requests.h"
 #include "target/process.h"
 
 struct native_process;
@@ -37,6 +38,8 @@ struct tracked_thread {
 	uint64_t waits_until_ns;
 	uint64_t wait_ns;	  /* … and since when the one lasts that … */
 	struct wait_stacks *wait; /* … has these stacks; owned; NULL: none does */
+	uint32_t request;	  /* that its last sample was of, id in the recording; 0: none */
+	struct request_definition request_def; /* of it */
 	char comm[RBPF_COMM_LEN];
 };
 
@@ -64,7 +67,8 @@ struct tracked_process {
 	struct ruby_vm *vm;	       /* owned; the resolver points to it, so it must not move */
 	struct resolver *resolver;     /* owned; made when it is needed */
 	struct native_process *native; /* owned; NULL: native stacks are not walked */
-	struct held held;	       /* native stacks and samples, until symbols are read */
+	struct process_requests requests;
+	struct held held; /* native stacks and samples, until symbols are read */
 	unsigned int
 		interpreter_tries; /* to find the interpreter of its VM; INTERPRETER_TRIES: no more */
 	bool interpreter_pending; /* until the symbols of its file are read */

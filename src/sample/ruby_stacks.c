@@ -168,8 +168,11 @@ static uint16_t flags_of(const struct tracked_process *p, const uint32_t *ids, s
 {
 	uint16_t flags = 0;
 
-	for (; begin < end; begin++)
+	for (; begin < end; begin++) {
 		flags |= flags_of_kind(resolver_symbol(p->resolver, ids[begin])->kind);
+		if (resolver_origins(p->resolver)[begin].in_request)
+			flags |= RUBY_IN_REQUEST;
+	}
 	return flags;
 }
 

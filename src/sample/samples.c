@@ -41,6 +41,7 @@ int samples_names(struct collector *c, struct tracked_process *p, struct resolve
 	*ret = tracked_process_names(p);
 	if (!*ret)
 		return -ENOMEM;
+	resolver_set_requests(*ret, c->opts.requests);
 	if (p->resolver_drain != c->drains) {
 		resolver_revalidate(*ret);
 		p->resolver_drain = c->drains;
@@ -84,6 +85,30 @@ static int tell_interpreter(struct tracked_process *p, const struct resolver *na
 	return r < 0 ? r : 0;
 }
 
+/* Let the engine look for the frames that tell requests, of those that were named. */
+static int tell_requests(struct collector *c, struct tracked_process *p, struct resolver *names)
+{
+	size_t n;
+	const struct request_found *found = resolver_found_requests(names, &n);
+
+	return n ? process_requests_add(p, c->engine, found, n) : 0;
+}
+
+int samples_handle_request(struct collector *c, const struct rbpf_ring_request *rec, size_t len)
+{
+	struct tracked_process *p = process_table_find(&c->table, (pid_t)rec->h.tgid);
+	struct resolver *names;
+	int r;
+
+	if (!p || !c->opts.requests)
+		return 0;
+	r = samples_names(c, p, &names);
+	if (!r && names)
+		r = request_table_define(&c->requests, c->opts.requests, names, c->sink, rec, len);
+	bound_names(c, p);
+	return r;
+}
+
 int samples_handle_stack(struct collector *c, const struct rbpf_ring_stack *rec, size_t len)
 {
 	struct tracked_process *p = process_table_find(&c->table, (pid_t)rec->h.tgid);
@@ -100,6 +125,8 @@ int samples_handle_stack(struct collector *c, const struct rbpf_ring_stack *rec,
 		engine_forget_stacks(c->engine);
 	if (!r && names)
 		r = tell_interpreter(p, names);
+	if (!r && names)
+		r = tell_requests(c, p, names);
 	bound_names(c, p);
 	return r;
 }
@@ -153,6 +180,9 @@ static int handle_sample(struct collector *c, struct tracked_process *p,
 	r = samples_thread(c, p, (pid_t)rec->h.tid, rec->comm, &t);
 	if (!r)
 		r = stack_table_of_sample(&c->stacks, c->sink, p, &taken, with_ruby, &stack);
+	if (!r)
+		r = request_table_of_sample(&c->requests, c->sink, t, rec->request, stack.in_request,
+					    &sample.request);
 	if (r)
 		return r;
 	sample.stack = stack.stack;

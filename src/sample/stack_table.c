@@ -359,7 +359,10 @@ static int make_stack(struct stack_table *t, struct sink *out, struct tracked_pr
 			   .arg = p->native };
 	int err;
 
-	*ret = (struct sample_stack) { .flags = ruby ? ruby->flags : 0 };
+	*ret = (struct sample_stack) {
+		.flags = ruby ? ruby->flags & ~RUBY_IN_REQUEST : 0,
+		.in_request = ruby && ruby->flags & RUBY_IN_REQUEST,
+	};
 	err = take_frames(t, g, ruby, n, w.n_native);
 	if (!err && pair->placeholder) {
 		ret->flags |= placeholders[pair->placeholder - 1].flags;

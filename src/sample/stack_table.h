@@ -26,8 +26,9 @@ struct tracked_process;
 
 /* The stack of a sample, and its flags. */
 struct sample_stack {
-	uint32_t stack; /* id in the recording */
-	uint16_t flags; /* SAMPLE_* */
+	uint32_t stack;	 /* id in the recording */
+	uint16_t flags;	 /* SAMPLE_* */
+	bool in_request; /* a frame of it tells a request */
 };
 
 /* What the stacks of a sample or a wait are: as its record says. */

@@ -91,6 +91,7 @@ static int walk_sleeping(struct collector *c, struct tracked_process *p,
 /* The stacks of a wait that goes on: the table of stacks may forget them before it ends. */
 struct wait_stacks {
 	struct sample_stack blocked, runnable;
+	uint32_t request; /* id in the recording; 0: none */
 };
 
 /* The stack of @taken where the thread waits for @wait. */
@@ -142,6 +143,9 @@ static int keep_wait(struct collector *c, struct tracked_process *p, struct trac
 	if (!r)
 		r = wait_stack(c, p, &taken, RBPF_WAIT_CPU, with_ruby, &t->wait->runnable);
 	if (!r)
+		r = request_table_of_sample(&c->requests, c->sink, t, rec->request,
+					    t->wait->blocked.in_request, &t->wait->request);
+	if (!r)
 		t->wait_ns = rec->since;
 	return r;
 }
@@ -155,11 +159,16 @@ static int wait_sample(struct collector *c, struct tracked_process *p, struct tr
 	struct sample_stack stack;
 	int r = 0;
 
-	if (t->wait && t->wait_ns == rec->since)
+	if (t->wait && t->wait_ns == rec->since) {
 		stack = wait == RBPF_WAIT_CPU && rec->wait != RBPF_WAIT_CPU ? t->wait->runnable
 									    : t->wait->blocked;
-	else
+		sample->request = t->wait->request;
+	} else {
 		r = wait_stack(c, p, &taken, wait, with_ruby, &stack);
+		if (!r)
+			r = request_table_of_sample(&c->requests, c->sink, t, rec->request,
+						    stack.in_request, &sample->request);
+	}
 	if (r)
 		return r;
 	sample->cpu = (uint16_t)rec->h.cpu;

@@ -9,6 +9,7 @@
  * so that naming a frame that was seen before is a lookup, and a stale copy can never be reached.
  */
 #include "symbol/resolver.h"
+#include "symbol/class_names.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -20,7 +21,9 @@
 #include "base/intern.h"
 #include "base/utf8.h"
 #include "profile/frame_label.h"
+#include "request/rules.h"
 #include "ruby/backtrace.h"
+#include "ruby/object.h"
 #include "ruby/vm.h"
 #include "target/memory.h"
 
@@ -47,6 +50,9 @@ struct resolver {
 	size_t cap_symbols;
 	uint32_t unknown; /* symbol */
 	uint32_t fiber;	  /* symbol */
+
+	struct request_frames requests;
+	struct class_names classes;
 
 	/* of one resolver_stack() */
 	struct code_ref *refs;
@@ -79,6 +85,17 @@ static int label_id(struct resolver *r, const struct symbol_key *key, uint32_t *
 	return buf_failed(&label) ? -ENOMEM : string_id(r, buf_str(&label), ret);
 }
 
+static void find_rules(const struct resolver *r, struct named_frame *frame)
+{
+	const struct request_rules *rules = r->requests.rules;
+
+	if (!rules || frame->kind != FRAME_RUBY)
+		return;
+	frame->request = (uint16_t)(request_rules_find(rules, frame->name, frame->file, false) + 1);
+	frame->callee_request =
+		(uint16_t)(request_rules_find(rules, frame->name, frame->file, true) + 1);
+}
+
 static int symbol_id(struct resolver *r, const struct symbol_key *key, uint32_t *ret)
 {
 	uint32_t id, label;
@@ -90,7 +107,7 @@ static int symbol_id(struct resolver *r, const struct symbol_key *key, uint32_t 
 		err = intern_add(&r->symbols, key, sizeof(*key), &id, &is_new);
 	if (!err && is_new) {
 		err = array_reserve(r->symbol, r->cap_symbols, id + 1);
-		if (!err)
+		if (!err) {
 			r->symbol[id] = (struct named_frame) {
 				.kind = key->kind,
 				.name = intern_get(&r->strings, key->name, NULL),
@@ -100,6 +117,8 @@ static int symbol_id(struct resolver *r, const struct symbol_key *key, uint32_t 
 				.func_line = key->func_line,
 				.flags = key->flags,
 			};
+			find_rules(r, &r->symbol[id]);
+		}
 	}
 	if (!err)
 		*ret = id;
@@ -138,6 +157,8 @@ void resolver_free(struct resolver *r)
 	if (!r)
 		return;
 	code_cache_deinit(&r->code);
+	request_frames_deinit(&r->requests);
+	class_names_deinit(&r->classes);
 	intern_deinit(&r->frames);
 	intern_deinit(&r->strings);
 	intern_deinit(&r->symbols);
@@ -150,10 +171,16 @@ void resolver_free(struct resolver *r)
 	free(r);
 }
 
+void resolver_set_requests(struct resolver *r, const struct request_rules *rules)
+{
+	r->requests.rules = rules;
+}
+
 size_t resolver_bytes(const struct resolver *r)
 {
-	return code_cache_bytes(&r->code) + intern_bytes(&r->frames) + intern_bytes(&r->strings) +
-	       intern_bytes(&r->symbols) + r->cap_symbols * sizeof(*r->symbol) +
+	return code_cache_bytes(&r->code) + class_names_bytes(&r->classes) +
+	       intern_bytes(&r->frames) + intern_bytes(&r->strings) + intern_bytes(&r->symbols) +
+	       r->cap_symbols * sizeof(*r->symbol) +
 	       r->cap_frame_symbols * sizeof(*r->frame_symbols);
 }
 
@@ -374,6 +401,29 @@ static const struct symbol_key *symbol_key(const struct resolver *r, uint32_t id
 	return intern_get(&r->symbols, id, NULL);
 }
 
+/*
+ * Note the rule of frame @f, whose symbol is @symbol, if it has one; a frame that such a frame calls has
+ * it whatever it is called. Sets *@has_rule.
+ */
+static int note_request(struct resolver *r, const struct code_ref *ref,
+			const struct named_frame *symbol, struct naming_state *s, bool *has_rule)
+{
+	uint16_t rule = symbol->request;
+
+	*has_rule = false;
+	if (symbol->kind == FRAME_RUBY) {
+		if (!rule)
+			rule = s->callee_request;
+		s->callee_request = symbol->callee_request;
+	} else if (symbol->kind != FRAME_CFUNC) {
+		s->callee_request = 0;
+	}
+	if (!rule || !ref->iseq_ok)
+		return 0;
+	*has_rule = true;
+	return request_frames_note(&r->requests, &r->code, ref, rule - 1u);
+}
+
 /* From the root, because a C function is shown where its caller is. */
 static int name_frames(struct resolver *r, const struct rbpf_frame *frames, size_t n,
 		       struct naming_range *naming)
@@ -387,6 +437,7 @@ static int name_frames(struct resolver *r, const struct rbpf_frame *frames, size
 		const struct rbpf_frame *f = &frames[i];
 		const struct code_ref *ref = &r->refs[i];
 		const struct ruby_iseq *iseq = code_iseq(&r->code, ref);
+		bool has_rule;
 		uint32_t id;
 
 		if (point < end && point->frame == i) {
@@ -402,6 +453,8 @@ static int name_frames(struct resolver *r, const struct rbpf_frame *frames, size
 			continue;
 		}
 		err = name_frame(r, f, ref, pc_unsaved(r, frames, i), &s, &id);
+		if (!err)
+			err = note_request(r, ref, &r->symbol[id], &s, &has_rule);
 		if (err)
 			break;
 		if (r->symbol[id].kind == FRAME_RUBY) {
@@ -413,6 +466,7 @@ static int name_frames(struct resolver *r, const struct rbpf_frame *frames, size
 		s.inside = iseq && iseq->internal;
 		r->ids[--out] = id;
 		r->origins[out] = frame_origin(r, f, ref, s.unshown);
+		r->origins[out].in_request = has_rule;
 		s.unshown = 0;
 	}
 	r->first = out;
@@ -451,6 +505,67 @@ int resolver_stack(struct resolver *r, const struct stack_era *sampled,
 const struct frame_origin *resolver_origins(const struct resolver *r)
 {
 	return r->origins + r->first;
+}
+
+/* ---- requests ---- */
+
+const struct request_found *resolver_found_requests(struct resolver *r, size_t *n)
+{
+	*n = r->requests.n_found;
+	r->requests.n_found = 0;
+	return r->requests.found;
+}
+
+/* The text of @rec, in r->text. */
+static void request_text(struct resolver *r, const struct rbpf_ring_request *rec,
+			 struct resolved_request *ret)
+{
+	const uint16_t len = rec->text_len < RBPF_REQUEST_TEXT ? rec->text_len : RBPF_REQUEST_TEXT;
+
+	buf_reset(&r->text);
+	if (rec->flags & RBPF_REQUEST_NO_TEXT)
+		return;
+	if (rec->symbol && ruby_id_name(r->code.vm, rec->symbol, &r->text))
+		return;
+	if (!rec->symbol)
+		buf_add(&r->text, rec->text, len);
+	if (rec->flags & RBPF_REQUEST_TEXT_CUT)
+		buf_addstr(&r->text, "...");
+	ret->text = buf_str(&r->text);
+}
+
+int resolver_request(struct resolver *r, const struct rbpf_ring_request *rec,
+		     struct resolved_request *ret)
+{
+	const struct stack_era sampled = { .gc_era = rec->gc_era,
+					   .gc_major = rec->gc_major,
+					   .gc_transition = rec->flags & RBPF_STACK_GC_TRANSITION };
+	const struct rbpf_frame method = { .me = rec->me, .check = rec->me_check };
+	const struct request_rule *rule;
+	struct code_ref ref;
+	int err;
+
+	if (!r->requests.rules)
+		return -ENOENT;
+	*ret = (struct resolved_request) { 0 };
+	err = code_cache_lookup(&r->code, &sampled, &rec->frame, 1, &ref);
+	if (err)
+		return err;
+	if (request_frames_rule(&r->requests, &r->code, &ref) != rec->rule)
+		return -ENOENT;
+	ret->rule = rec->rule;
+	rule = &r->requests.rules->v[ret->rule];
+	if (rule->text_from == REQUEST_TEXT_METHOD && rec->me) {
+		err = code_cache_lookup(&r->code, &sampled, &method, 1, &ref);
+		if (!err && ref.method_ok)
+			ret->method = code_method(&r->code, &ref)->name;
+	}
+	if (!err && rule->text_from == REQUEST_TEXT_IN_LOCAL)
+		request_text(r, rec, ret);
+	if (!err && rec->klass)
+		err = class_names_get(&r->classes, &r->code, &sampled, rec->klass,
+				      rec->flags & RBPF_REQUEST_OLD_CLASS, &ret->klass);
+	return err ? err : buf_failed(&r->text) ? -ENOMEM : 0;
 }
 
 size_t resolver_instructions(const struct resolver *r, uint64_t *ret, size_t max)

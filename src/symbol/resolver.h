@@ -18,6 +18,7 @@
 #include "profile/profile.h"
 #include "rbpf_abi.h"
 #include "symbol/code_cache.h"
+#include "symbol/request_frames.h"
 
 struct ruby_vm;
 struct resolver;
@@ -31,11 +32,16 @@ struct named_frame {
 	uint32_t line;
 	uint32_t func_line;
 	uint32_t flags; /* as of struct profile_frame */
+	/* Numbers of rules + 1, 0: none: its own, and that of the frame that it calls. */
+	uint16_t request, callee_request;
 };
 
 /* @vm must outlive the resolver. Returns 0 or -ENOMEM. */
 int resolver_new(const struct ruby_vm *vm, struct resolver **ret);
 void resolver_free(struct resolver *r);
+
+/* From now on look for frames that @rules name; NULL: none. They must outlive the resolver. */
+void resolver_set_requests(struct resolver *r, const struct request_rules *rules);
 
 /*
  * Bytes of memory that it takes; and how many objects it could not take a copy of since the last
@@ -63,9 +69,10 @@ int resolver_captured(struct resolver *r, const struct stack_era *sampled, const
  * as the resolver.
  */
 struct naming_state {
-	uint32_t file, line; /* where C functions are shown that it calls */
-	uint8_t unshown;     /* activations that begin with hidden frames right outside of it */
-	bool inside;	     /* the last frame that is shown outside of it is internal */
+	uint32_t file, line;	 /* where C functions are shown that it calls */
+	uint8_t unshown;	 /* activations that begin with hidden frames right outside of it */
+	uint16_t callee_request; /* rule + 1 of the next Ruby frame */
+	bool inside;		 /* the last frame that is shown outside of it is internal */
 };
 
 /* A frame before which naming can begin another time. */
@@ -95,10 +102,31 @@ int resolver_stack(struct resolver *r, const struct stack_era *sampled,
 struct frame_origin {
 	uint64_t function; /* of a method in C: the address of its function; else 0 */
 	uint8_t finish; /* activations that begin with it, or with hidden frames directly outside */
+	bool in_request; /* it has a rule */
 };
 
 /* The properties of each of the frames that resolver_stack() returned last. */
 const struct frame_origin *resolver_origins(const struct resolver *r);
+
+/*
+ * The iseqs that were found to have a rule since the last call, *@n of them; valid until the next
+ * resolver_stack().
+ */
+const struct request_found *resolver_found_requests(struct resolver *r, size_t *n);
+
+/* What a request is called; raw bytes, valid until the next call for this resolver. */
+struct resolved_request {
+	uint32_t rule;
+	const char *klass;  /* NULL: none was read, or it could not be proven */
+	const char *text;   /* the same */
+	const char *method; /* the method of its frame, where the rule asks for that */
+};
+
+/*
+ * Name what @rec has. Returns 0, -ENOENT (it cannot be proven that its frame has a rule) or -ENOMEM.
+ */
+int resolver_request(struct resolver *r, const struct rbpf_ring_request *rec,
+		     struct resolved_request *ret);
 
 /*
  * Where instructions of the interpreter are implemented, by the first words of iseqs that were

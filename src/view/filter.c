@@ -16,6 +16,7 @@
 #include "profile/profile.h"
 #include "view/gc_phase.h"
 #include "view/label.h"
+#include "view/request.h"
 #include "view/state.h"
 
 struct view_selection {
@@ -29,6 +30,7 @@ struct view_selection {
 	uint8_t *gc_phases; /* by stack id; NULL unless no_gc or only_gc; owned */
 	bool *threads;	    /* by thread id: whether its samples are selected; owned */
 	bool *stacks;	    /* the same by stack id; NULL when all are; owned */
+	bool *requests;	    /* the same by kind of request */
 };
 
 void view_filter_deinit(struct view_filter *f)
@@ -43,6 +45,8 @@ void view_filter_deinit(struct view_filter *f)
 		regfree(&f->comm);
 	if (f->has_container)
 		regfree(&f->container);
+	if (f->has_request)
+		regfree(&f->request);
 	if (f->has_include)
 		regfree(&f->include);
 	if (f->has_exclude)
@@ -77,6 +81,11 @@ bool view_filter_by_thread(const struct view_filter *f)
 {
 	return f->n_pids || f->n_tids || f->has_thread || f->has_comm || f->has_container ||
 	       f->has_include || f->has_exclude || f->no_gc;
+}
+
+bool view_filter_by_request(const struct view_filter *f)
+{
+	return f->has_request;
 }
 
 static bool matches(const regex_t *re, const char *s)
@@ -161,6 +170,19 @@ static int select_stacks(struct view_selection *sel, const struct view_filter *f
 	return 0;
 }
 
+static int select_requests(struct view_selection *sel, const struct view_filter *f)
+{
+	const struct profile *p = sel->profile;
+	const size_t n = request_kinds(p);
+
+	sel->requests = calloc(n, sizeof(*sel->requests));
+	if (!sel->requests)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		sel->requests[i] = matches(&f->request, request_label(p, (uint32_t)i));
+	return 0;
+}
+
 static int hide_frames(struct view_selection *sel, uint32_t origins)
 {
 	const struct profile *p = sel->profile;
@@ -183,7 +205,8 @@ static int selection_new(const struct profile *p, const struct view_filter *f, b
 
 	if (!f)
 		f = &all;
-	if (view_filter_by_thread(f) && !p->by_thread)
+	if ((view_filter_by_thread(f) && !p->by_thread) ||
+	    (view_filter_by_request(f) && !p->by_request))
 		return -EINVAL;
 	sel = calloc(1, sizeof(*sel));
 	if (!sel)
@@ -203,6 +226,8 @@ static int selection_new(const struct profile *p, const struct view_filter *f, b
 		if (state_of_stacks(p, &sel->states))
 			goto nomem;
 	}
+	if (f->has_request && select_requests(sel, f))
+		goto nomem;
 	if ((sel->no_gc || sel->only_gc) && gc_phases_of_stacks(p, &sel->gc_phases))
 		goto nomem;
 	*ret = sel;
@@ -233,6 +258,7 @@ void view_selection_free(struct view_selection *sel)
 	free(sel->gc_phases);
 	free(sel->threads);
 	free(sel->stacks);
+	free(sel->requests);
 	free(sel);
 }
 
@@ -259,7 +285,8 @@ static bool state_selected(const struct view_selection *sel, const struct profil
 bool view_selected(const struct view_selection *sel, const struct profile_aggregate *a)
 {
 	return state_selected(sel, a) && (a->thread == PROFILE_NONE || sel->threads[a->thread]) &&
-	       (!sel->stacks || sel->stacks[a->stack]) && gc_selected(sel, a);
+	       (!sel->stacks || sel->stacks[a->stack]) &&
+	       (!sel->requests || sel->requests[a->request]) && gc_selected(sel, a);
 }
 
 struct view_sum view_selected_threads(const struct view_selection *sel, bool *threads)

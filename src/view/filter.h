@@ -31,6 +31,8 @@ struct view_filter {
 	regex_t comm; /* process command line */
 	bool has_container;
 	regex_t container; /* id or name of the container, or path of the control group */
+	bool has_request;
+	regex_t request; /* name of the request, "[no request]" or "[unknown request]" */
 	bool has_include;
 	regex_t include; /* keep samples with a frame whose name matches */
 	bool has_exclude;
@@ -65,6 +67,9 @@ int view_filter_regex(regex_t *re, bool *has, const char *pattern, const char *w
  */
 bool view_filter_by_thread(const struct view_filter *f);
 
+/* Whether it depends on the requests of samples: then it must be read by request. */
+bool view_filter_by_request(const struct view_filter *f);
+
 /*
  * A filter applied to one profile, with what was learned about each stack and thread (so that a
  * pattern is matched once a name, not once a sample). Valid while both live.
@@ -72,7 +77,7 @@ bool view_filter_by_thread(const struct view_filter *f);
 struct view_selection;
 
 /*
- * @f NULL selects everything. Returns 0, -ENOMEM, or -EINVAL if @p is not by_thread as @f needs it.
+ * @f NULL selects everything. Returns 0, -ENOMEM, or -EINVAL if @p is not by_thread or by_request as @f needs it.
  */
 int view_selection_new(const struct profile *p, const struct view_filter *f,
 		       struct view_selection **ret);

@@ -40,6 +40,7 @@
 #include "view/group.h"
 #include "view/owner.h"
 #include "view/sample_kind.h"
+#include "view/request.h"
 #include "view/seconds.h"
 #include "view/stack_forest.h"
 #include "view/stack_mode.h"
@@ -414,6 +415,20 @@ static int build_from_time(const struct profile *p, const struct view_selection 
 	return r;
 }
 
+static int build_from_requests(const struct profile *p, const struct view_selection *sel,
+			       struct flat_order *order, struct flat *flat)
+{
+	_cleanup_free_ uint32_t *ranks = NULL;
+	int r = request_ranks(p, &ranks);
+
+	if (!r)
+		r = request_rows(p, sel, flat);
+	order->ranks = ranks;
+	if (!r && flat->n_rows)
+		qsort_r(flat->rows, flat->n_rows, sizeof(*flat->rows), compare_rows, order);
+	return r;
+}
+
 /* ---- rows of owners ---- */
 
 /* Whether rows are owners, and of which kind. */
@@ -557,6 +572,8 @@ int flat_build_selected(const struct profile *p, const struct view_selection *se
 		err = build_from_kinds(p, sel, &order, &flat);
 	else if (by == FLAT_BY_STATE)
 		err = build_from_states(p, sel, &order, &flat);
+	else if (by == FLAT_BY_REQUEST)
+		err = build_from_requests(p, sel, &order, &flat);
 	else if (by == FLAT_BY_TIME)
 		err = build_from_time(p, sel, &order, &flat);
 	else

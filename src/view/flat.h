@@ -35,8 +35,9 @@ enum flat_by {
 	 * interpreter's own methods, be they written in C or in Ruby.
 	 */
 	FLAT_BY_GEM,
-	FLAT_BY_STATE, /* of the thread (state.h), and whether it held the GVL */
-	FLAT_BY_TIME,  /* second of the recording (seconds.h); needs samples that are kept */
+	FLAT_BY_REQUEST, /* kind of request; needs a profile that is by_request */
+	FLAT_BY_STATE,	 /* of the thread (state.h), and whether it held the GVL */
+	FLAT_BY_TIME,	 /* second of the recording (seconds.h); needs samples that are kept */
 };
 
 /* Whether rows of this kind need a profile that is by_thread. */
@@ -51,7 +52,8 @@ enum flat_sort {
 struct flat_row {
 	uint32_t frame; /* a frame of the row (function, line, file, module); else PROFILE_NONE */
 	uint32_t
-		id; /* owner (view/owner.h), enum frame_kind, state_of() or second for rows of those; else 0 */
+		id; /* owner (view/owner.h), enum frame_kind, kind of request, state_of() or second for
+		      * rows of those; else 0 */
 	uint32_t process; /* rows of containers and Rubies: the first process with samples … */
 	uint32_t n_processes;	/* … and how many there are; else 0 */
 	uint64_t samples;	/* with the row innermost */
@@ -89,8 +91,8 @@ struct flat {
  * in @ret's sums but are in no row of frames. Ties are broken by name, so that output is
  * deterministic.
  *
- * Returns 0, -ENOMEM, or -EINVAL if rows are owners or @f needs it and @p is not by_thread, or if
- * rows are of time and @p has not kept its samples. @ret: flat_deinit().
+ * Returns 0, -ENOMEM, or -EINVAL if rows are owners or @f needs it and @p is not by_thread, if
+ * rows are requests and it is not by_request, or if rows are of time and @p has not kept its samples. @ret: flat_deinit().
  */
 int flat_build(const struct profile *p, const struct view_filter *f, enum flat_by by,
 	       enum flat_sort sort, struct flat *ret);

@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "profile/profile.h"
 #include "view/label.h"
+#include "view/request.h"
 
 size_t owner_limit(const struct profile *p, enum owner_kind kind)
 {
@@ -19,6 +20,8 @@ size_t owner_limit(const struct profile *p, enum owner_kind kind)
 		return p->n_processes;
 	case OWNER_THREAD:
 		return p->n_threads;
+	case OWNER_REQUEST:
+		return request_kinds(p);
 	default:
 		return p->strings.count;
 	}
@@ -40,6 +43,12 @@ uint32_t owner_of_thread(const struct profile *p, enum owner_kind kind, uint32_t
 	}
 }
 
+uint32_t owner_of_aggregate(const struct profile *p, enum owner_kind kind,
+			    const struct profile_aggregate *a)
+{
+	return kind == OWNER_REQUEST ? a->request : owner_of_thread(p, kind, a->thread);
+}
+
 void owner_label(const struct profile *p, enum owner_kind kind, uint32_t id, struct buf *out)
 {
 	switch (kind) {
@@ -55,6 +64,9 @@ void owner_label(const struct profile *p, enum owner_kind kind, uint32_t id, str
 		return;
 	case OWNER_CONTAINER:
 		label_container(p, id, out);
+		return;
+	case OWNER_REQUEST:
+		buf_addstr(out, request_label(p, id));
 		return;
 	case OWNER_RUBY:
 		buf_addstr(out, id ? "ruby " : "");
@@ -112,6 +124,8 @@ int owner_ranks(const struct profile *p, enum owner_kind kind, uint32_t **ret)
 	_cleanup_free_ bool *seen = calloc(limit + 1, sizeof(*seen));
 	_cleanup_buf_ struct buf names = BUF_INIT;
 
+	if (kind == OWNER_REQUEST)
+		return request_ranks(p, ret);
 	if (!entries || !ranks || !seen)
 		return -ENOMEM;
 	for (size_t i = 0; i < p->n_threads; i++) {

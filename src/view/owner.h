@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Owners: the process, thread, container or version of Ruby that a sample belongs to, by which
- * views group and split.
+ * Owners: the process, thread, container, version of Ruby or kind of request that a sample belongs to,
+ * by which views group and split.
  *
- * An owner is an id: the index of a process or thread; of a container or a version of Ruby the
+ * An owner is an id: the index of a process or thread; the kind of a request (request.h); of a container or a version of Ruby the
  * string that names it, which is one as strings are interned. String 0, "", is the owner of what is
  * in no container (that is known), or is no Ruby.
  */
@@ -15,14 +15,20 @@
 
 struct buf;
 struct profile;
+struct profile_aggregate;
 
-enum owner_kind { OWNER_PROCESS, OWNER_THREAD, OWNER_CONTAINER, OWNER_RUBY };
+enum owner_kind { OWNER_PROCESS, OWNER_THREAD, OWNER_CONTAINER, OWNER_RUBY, OWNER_REQUEST };
 
 /* Ids of this kind are below this. */
 size_t owner_limit(const struct profile *p, enum owner_kind kind);
 
-/* The owner of the samples of a thread (by index). */
+/* The owner of the samples of a thread (by index); not of OWNER_REQUEST. */
 uint32_t owner_of_thread(const struct profile *p, enum owner_kind kind, uint32_t thread);
+
+/* The owner of the samples of an aggregate, of a profile that is by_thread, or by_request for
+ * OWNER_REQUEST. */
+uint32_t owner_of_aggregate(const struct profile *p, enum owner_kind kind,
+			    const struct profile_aggregate *a);
 
 /*
  * Append what it is called: "ruby (pid 42)" (see label_pid()), "worker (tid 43)", "3f2a9c1b0d4e",

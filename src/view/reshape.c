@@ -137,7 +137,7 @@ static void reshape_samples(struct reshape *r)
 	}
 	p->n_aggregates = n;
 	for (i = 0, n = 0; i < p->n_kept; i++) {
-		const struct profile_aggregate alike = profile_aggregate_of(&p->samples[i]);
+		const struct profile_aggregate alike = profile_aggregate_of(p, &p->samples[i]);
 
 		if (!stays(r, &alike))
 			continue;

@@ -53,7 +53,7 @@ int seconds_rows(const struct profile *p, const struct view_selection *sel, stru
 {
 	for (size_t i = 0; i < p->n_kept; i++) {
 		const struct profile_sample *s = &p->samples[i];
-		const struct profile_aggregate alike = profile_aggregate_of(s);
+		const struct profile_aggregate alike = profile_aggregate_of(p, s);
 		struct flat_row row = { .frame = PROFILE_NONE, .id = second_of(p, s) };
 		struct flat_row *last = flat->n_rows ? &flat->rows[flat->n_rows - 1] : NULL;
 

@@ -103,21 +103,27 @@ static void builder_deinit(struct tree_builder *b)
 static enum owner_kind owners_of(enum tree_split split)
 {
 	static const enum owner_kind kinds[] = {
-		[TREE_SPLIT_PROCESS] = OWNER_PROCESS,
-		[TREE_SPLIT_THREAD] = OWNER_THREAD,
-		[TREE_SPLIT_CONTAINER] = OWNER_CONTAINER,
-		[TREE_SPLIT_RUBY] = OWNER_RUBY,
+		[TREE_SPLIT_PROCESS] = OWNER_PROCESS,	  [TREE_SPLIT_THREAD] = OWNER_THREAD,
+		[TREE_SPLIT_CONTAINER] = OWNER_CONTAINER, [TREE_SPLIT_RUBY] = OWNER_RUBY,
+		[TREE_SPLIT_REQUEST] = OWNER_REQUEST,
 	};
 
 	return kinds[split];
+}
+
+/* Whether the aggregates of @p tell apart what is to be split. */
+static bool can_split(const struct profile *p, enum tree_split split)
+{
+	if (split == TREE_SPLIT_REQUEST)
+		return p->by_request;
+	return split == TREE_SPLIT_NONE || p->by_thread;
 }
 
 static uint32_t part_of(const struct tree_builder *b, const struct profile_aggregate *a)
 {
 	enum tree_split split = b->tree.opts.split;
 
-	return split == TREE_SPLIT_NONE ? 0
-					: owner_of_thread(b->profile, owners_of(split), a->thread);
+	return split == TREE_SPLIT_NONE ? 0 : owner_of_aggregate(b->profile, owners_of(split), a);
 }
 
 static size_t count_parts(const struct tree_builder *b)
@@ -445,7 +451,7 @@ int tree_build(const struct profile *p, const struct view_filter *f,
 	struct tree_builder b;
 	int err;
 
-	if (opts->split != TREE_SPLIT_NONE && !p->by_thread)
+	if (!can_split(p, opts->split))
 		return -EINVAL;
 	err = builder_init(&b, p, f, opts);
 	if (!err)
@@ -479,7 +485,7 @@ int tree_parts_new(const struct profile *p, const struct view_filter *f,
 {
 	_cleanup_tree_parts_ struct tree_parts *parts = NULL;
 
-	if (opts->split == TREE_SPLIT_NONE || !p->by_thread)
+	if (opts->split == TREE_SPLIT_NONE || !can_split(p, opts->split))
 		return -EINVAL;
 	parts = calloc(1, sizeof(*parts));
 	if (!parts || builder_init(&parts->builder, p, f, opts) ||

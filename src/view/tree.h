@@ -23,7 +23,8 @@ enum tree_split {
 	TREE_SPLIT_PROCESS, /* the first level below the root is the process */
 	TREE_SPLIT_THREAD,  /* … the thread */
 	TREE_SPLIT_CONTAINER,
-	TREE_SPLIT_RUBY, /* … the version of Ruby */
+	TREE_SPLIT_RUBY,    /* … the version of Ruby */
+	TREE_SPLIT_REQUEST, /* … the kind of request; needs a profile that is by_request */
 };
 
 struct tree_options {

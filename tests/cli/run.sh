@@ -187,6 +187,10 @@ refuse "unknown command 'recrod' (did you mean record?)" help recrod
 refuse "unknown value 'lin' for --by (did you mean line?)" report --by lin full.data
 refuse "--limit*" report -n -1 full.data
 refuse "--tree and --info exclude each other" report --tree --info full.data
+printf '# ours\nshop Shop#run shop.rb self - %%d\n' >bad.rules
+refuse "bad.rules:2: a % in the name that is none of %c, %t and %%" record --request-rules bad.rules -p 1
+refuse "cannot read none.rules: No such file or directory" record --request-rules none.rules -p 1
+refuse "--request-rules and --no-requests exclude each other" record --no-requests --request-rules x -p 1
 refuse "--tree needs --by function or line, not --by file" report --tree --by file full.data
 refuse "--gc needs --by function or line, not --by thread" report --gc --by thread full.data
 for by in container ruby gem time; do
@@ -211,6 +215,13 @@ refuse "invalid pattern 'a{2' for --match: *" report --match "a{2" full.data
 refuse "invalid pattern '(' for --include: *" report --include "(" full.data
 refuse "--thread must not be empty" report --thread= full.data
 refuse "--container must not be empty" flame --container= full.data
+refuse "invalid pattern '[' for --request: *" report --request "[" full.data
+for other in --tree --gc --csv --info; do
+	refuse "--requests and $other exclude each other" report --requests $other full.data
+done
+refuse "--requests and --by exclude each other" report --requests --by line full.data
+refuse "--requests and --sort exclude each other" report --requests --sort self full.data
+refuse "--requests and --stack both exclude each other" report --requests --stack both full.data
 refuse "invalid pattern '[' for --container: *" report --container "[" full.data
 refuse "unknown value 'contaner' for --split (did you mean container?)" flame --split contaner full.data
 refuse "--from must be before --to" report --from 2s --to 1s full.data
@@ -1416,7 +1427,7 @@ if command -v bash > /dev/null; then
 	completes "record" -v rec
 	completes "--version" --vers
 	completes "--children" record --ch
-	completes "--no-children --no-native --no-kernel --no-inlines --no-priority" record --no
+	completes "--no-children --no-native --no-requests --no-kernel --no-inlines --no-priority" record --no
 	completes "4242 4711" record -p 4
 	completes "4711" record -p 1,2 --pid = 47
 	completes "auto always" --color a
@@ -1425,7 +1436,7 @@ if command -v bash > /dev/null; then
 	completes "function file" report --by = f
 	completes "hash" flame --color h
 	completes "container" report --by c
-	completes "ruby" report --by r
+	completes "ruby request" report --by r
 	completes "none process thread container ruby" flame --split ""
 	completes "--container" report --cont
 	completes "folded" record -p 42 -f fo

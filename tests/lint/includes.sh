@@ -10,7 +10,7 @@ cd "${1:-$(dirname "$0")/../..}"
 # shellcheck disable=SC2016 # awk's own $0
 find src include -name '*.[ch]' 2>/dev/null | LC_ALL=C sort | xargs -r awk '
 BEGIN {
-	layers = "base target elf worker ruby symbol engine native sample profile view export ui report dump cmd"
+	layers = "base target elf worker request ruby symbol engine native sample profile view export ui report dump cmd"
 	n_layers = split(layers, name, " ")
 	for (i = 1; i <= n_layers; i++)
 		is_layer[name[i]] = 1
@@ -20,11 +20,12 @@ BEGIN {
 	allowed["target"] = "base"
 	allowed["elf"] = "base"
 	allowed["worker"] = "base target elf"
+	allowed["request"] = "base"
 	allowed["ruby"] = "base target elf worker"
-	allowed["symbol"] = "base target elf worker ruby profile"
+	allowed["symbol"] = "base target elf worker request ruby profile"
 	allowed["engine"] = "base target profile"
 	allowed["native"] = "base target elf worker ruby profile symbol engine"
-	allowed["sample"] = "base target elf worker ruby profile symbol engine native"
+	allowed["sample"] = "base target elf worker request ruby profile symbol engine native"
 	allowed["profile"] = "base"
 	allowed["view"] = "base profile"
 	allowed["export"] = "base profile view"

@@ -17,6 +17,7 @@ allowed='
 src/target/target_file.c open,statx,fstatfs,io_read_file	this is the module that does it, in a process that may hang
 src/base/io.c openat,faccessat,readlinkat,statx	what the caller names: see io_read_file, outputs are the user'\''s
 src/base/dir_entry.c open,openat	the recording and the output that the user names, and what is there
+src/cmd/request_rules.c io_read_file	the rules that the user names
 src/cmd/output.c stat	the recording and the output that the user names
 src/elf/debug_file.c readlink	/proc/self/fd/N: the text alone is used
 src/profile/output.c openat	the output that the user names

@@ -42,9 +42,29 @@ class RailsTest < LiveTest
     enough = @load.spent.select { |_, spent| spent.cpu_ns > ENOUGH }
     enough.each { |action, spent| assert_cpu_time(action, spent, stolen) }
     assert_cpu_time('InvoiceJob#perform', @jobs, stolen)
+    assert_requests
   end
 
   private
+
+  # Of the samples that rbpf has not seen the frames for before; and of those of a request that are unknown.
+  LEARNING_NS = 1e9
+  UNKNOWN = '[unknown request]'
+  DOUBTFUL = 0.005
+
+  # The request of each sample within an action or a job is that, or in doubt unknown.
+  def assert_requests
+    first = recording.samples.map(&:ts_ns).min
+    names = @load.spent.keys.to_h { |action| [action, action] }.merge('InvoiceJob#perform' => 'InvoiceJob')
+    within = recording.samples.select { |sample| sample.ts_ns > first + LEARNING_NS }.filter_map do |sample|
+      label = sample.frames.map(&:label).find { |text| names.key?(text) }
+      label && [names[label], sample.request]
+    end
+    other = within.reject { |name, said| name == said }
+    assert_empty(other.reject { |_, said| said == UNKNOWN })
+    assert_operator other.size, :<=, within.size * DOUBTFUL
+    assert_operator within.map(&:first).uniq.size, :>=, 5
+  end
 
   # Until two actions and the job took enough.
   def record_shop

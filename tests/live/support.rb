@@ -120,7 +120,7 @@ end
 #    "stacks":    [{"parent": id, "frame": id}, …],
 #    "samples":   [{"ts_ns": …, "thread": id, "stack": id, "value": …, …}, …], …}
 class Recording
-  Sample = Struct.new(:pid, :tid, :thread, :frames, :value, :ts_ns, :before_exit_ns) do
+  Sample = Struct.new(:pid, :tid, :thread, :frames, :value, :ts_ns, :before_exit_ns, :request) do
     def unresolved?
       frames.any? { |frame| frame.kind == 'unknown' || frame.label.include?('[unknown]') }
     end
@@ -138,7 +138,7 @@ class Recording
       process = json['processes'][thread['process']]
       before_exit = process['exit_ns'] && (process['exit_ns'] - s['ts_ns'])
       Sample.new(process['pid'], thread['tid'], thread['name'], stack(s['stack']), s['value'],
-                 s['ts_ns'], before_exit)
+                 s['ts_ns'], before_exit, s['request'] && json['requests'][s['request']]['name'])
     end
   end
 

@@ -56,6 +56,19 @@ static inline const char *check_profile_definitions(const struct profile *p)
 		CHECK_PROFILE(p->threads[i].name < n_strings);
 		CHECK_PROFILE(p->threads[i].cpu_known || !p->threads[i].cpu_ns);
 	}
+	for (size_t i = 1; i < p->n_requests; i++) {
+		CHECK_PROFILE(p->requests[i].thread < p->n_threads);
+		CHECK_PROFILE(p->requests[i].kind && p->requests[i].kind <= p->request_kinds.count);
+		CHECK_PROFILE(p->requests[i].first_ts <= p->requests[i].last_ts);
+	}
+	for (uint32_t i = 1; i <= p->request_kinds.count; i++) {
+		CHECK_PROFILE(profile_request_kind(p, i)->name < n_strings);
+		CHECK_PROFILE(profile_request_kind(p, i)->framework < n_strings);
+	}
+	for (size_t i = 0; i < p->n_kept; i++)
+		CHECK_PROFILE(!p->samples[i].request ||
+			      (p->samples[i].request < p->n_requests &&
+			       p->requests[p->samples[i].request].thread == p->samples[i].thread));
 	for (size_t i = 0; i < p->n_modules; i++)
 		CHECK_PROFILE(p->modules[i].path < n_strings && p->modules[i].build_id < n_strings);
 	for (size_t i = 0; i < p->n_frames; i++) {

@@ -31,10 +31,13 @@ static struct {
 	_Alignas(8) uint8_t sent[256 << 10]; /* records of capture_stack() … */
 	size_t n_sent;			     /* … in bytes */
 	size_t n_records;
+	uint64_t request_iseq; /* has this rule */
+	struct rbpf_request_rule request_rule;
 } walk_host;
 
 static inline int walk_host_read(void *dst, size_t size, uint64_t addr);
 static inline int walk_host_send(const void *rec, size_t size);
+static inline const struct rbpf_request_rule *walk_host_rule(uint64_t iseq);
 
 #ifndef __always_inline
 #define __always_inline inline __attribute__((always_inline))
@@ -43,6 +46,7 @@ static inline int walk_host_send(const void *rec, size_t size);
 #define walk_state(walk_id)	   ((void)(walk_id), walk_host.walk)
 #define walk_read(dst, size, addr) walk_host_read((dst), (size), (addr))
 #define walk_count(counter)	   (walk_host.counters[(counter)]++)
+#define walk_request_rule(w, iseq) ((void)(w), walk_host_rule(iseq))
 
 #define capture_slot(slot)	   (&walk_host.captured[(slot)])
 #define capture_send(rec, size)	   walk_host_send((rec), (size))
@@ -52,6 +56,11 @@ static inline int walk_host_send(const void *rec, size_t size);
 
 #include "checkpoints.bpf.h"
 #include "name_capture.bpf.h"
+
+static inline const struct rbpf_request_rule *walk_host_rule(uint64_t iseq)
+{
+	return iseq == walk_host.request_iseq ? &walk_host.request_rule : NULL;
+}
 
 /* True if [dst, dst + size) is in @member, which has @room bytes, and nowhere else. */
 static inline bool walk_host_inside(const uint8_t *dst, size_t size, const void *member,
@@ -74,6 +83,7 @@ static inline int walk_host_read(void *dst, size_t size, uint64_t addr)
 	    !walk_host_inside(dst, size, w->ec_words, sizeof(w->ec_words)) &&
 	    !walk_host_inside(dst, size, w->zjit_frame, sizeof(w->zjit_frame)) &&
 	    !walk_host_inside(dst, size, w->capture.words, sizeof(w->capture.words)) &&
+	    !walk_host_inside(dst, size, w->request.text, sizeof(w->request.text)) &&
 	    !walk_host_inside(dst, size, w->text, sizeof(w->text))) {
 		fprintf(stderr, "a read of %zu bytes leaves its buffer\n", size);
 		abort();

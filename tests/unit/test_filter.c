@@ -39,7 +39,8 @@ TestSuite(filter, .init = setup, .fini = teardown);
 
 static bool is_selected(const struct view_selection *sel, size_t i)
 {
-	const struct profile_aggregate alike = profile_aggregate_of(&b.out.profile.samples[i]);
+	const struct profile_aggregate alike = profile_aggregate_of(&b.out.profile,
+								    &b.out.profile.samples[i]);
 
 	return view_selected(sel, &alike);
 }

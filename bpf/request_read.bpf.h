@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Reading what names the request, from the frame that the walk found (request_frame.bpf.h).
+ *
+ * It is read at the tick: later the request may be over, and another object have the receiver's
+ * address. A control frame always holds the receiver. A local variable is not in memory where compiled
+ * code keeps it in a register: ZJIT does, and YJIT in a frame that has not called anything yet. It
+ * then counts as unreadable.
+ *
+ * Compiled and called like ruby_walk.bpf.h.
+ */
+#ifndef RBPF_REQUEST_READ_BPF_H
+#define RBPF_REQUEST_READ_BPF_H
+
+#include "ruby_complete.bpf.h"
+
+#define SINGLETON_DEPTH 8 /* classes and modules above each other that are left out */
+
+/*
+ * The class of the object at @value, which is above its singleton class and the modules that it was extended
+ * by, if it has them; 0 if there is none, or it cannot be read.
+ */
+__noinline __u64 request_class(__u32 walk_id, __u64 value)
+{
+	struct walk *w = walk_state(walk_id);
+	__u64 words[2], klass; /* flags, klass */
+	__u32 i;
+
+	if (!w || !ruby_is_object(value) || walk_read(words, sizeof(words), value))
+		return 0;
+	klass = words[1];
+	for (i = 0; i < SINGLETON_DEPTH; i++) {
+		if (!ruby_is_object(klass) || walk_read(words, sizeof(words[0]), klass))
+			return 0;
+		if ((words[0] & RUBY_T_MASK) == RUBY_T_CLASS &&
+		    !(words[0] >> (w->layout.naming.singleton_bit & 63) & 1))
+			return klass;
+		if (!w->request_rule.super_word ||
+		    walk_read(&klass, sizeof(klass), klass + w->request_rule.super_word * 8ul))
+			return 0;
+	}
+	return 0;
+}
+
+/* Local variable @slot of the frame; 0 if it cannot be read. */
+__noinline __u64 request_local(__u32 walk_id, __u32 slot)
+{
+	struct walk *w = walk_state(walk_id);
+	__u64 value, pc;
+
+	if (!w || !slot)
+		return 0;
+	pc = w->request.frame.pc;
+	if (pc & RBPF_PC_STALE || (w->zjit_on == ZJIT_ON &&
+				   (pc & RBPF_PC_JIT || w->layout.flags & RBPF_LAYOUT_ZJIT_BARE)))
+		return 0;
+	return walk_read(&value, sizeof(value), w->request_ep - (__u64)slot * 8) ? 0 : value;
+}
+
+/*
+ * Put the text of @value, a String or a Symbol, into the record: of a Symbol that is no object its
+ * ID. Returns 0, or -1 if it is neither or cannot be read.
+ */
+__noinline int request_text(__u32 walk_id, __u64 value)
+{
+	struct walk *w = walk_state(walk_id);
+	__u64 *words, at, len;
+
+	if (!w)
+		return -1;
+	if ((value & RUBY_SYMBOL_MASK) == RUBY_SYMBOL_FLAG) {
+		w->request.symbol = value >> RUBY_SYMBOL_SHIFT;
+		return 0;
+	}
+	words = w->text;
+	if (!ruby_is_object(value) || walk_read(words, RUBY_OBJECT_WORDS * 8, value))
+		return -1;
+	if ((words[0] & RUBY_T_MASK) == RUBY_T_SYMBOL) {
+		value = words[RSYMBOL_FSTR_WORD];
+		if (!ruby_is_object(value) || walk_read(words, RUBY_OBJECT_WORDS * 8, value))
+			return -1;
+	}
+	if ((words[0] & RUBY_T_MASK) != RUBY_T_STRING)
+		return -1;
+	len = words[RSTRING_LEN_WORD];
+	if (words[0] & RSTRING_NOEMBED) {
+		at = words[RSTRING_PTR_WORD];
+	} else if (w->layout.flags & RBPF_LAYOUT_LONG_EMBED) {
+		at = value + RSTRING_EMBED_LONG;
+	} else {
+		at = value + RSTRING_EMBED_SHORT;
+		len = RSTRING_EMBED_LEN(words[0]);
+	}
+	if (len > RBPF_REQUEST_TEXT) {
+		len = RBPF_REQUEST_TEXT;
+		w->request.flags |= RBPF_REQUEST_TEXT_CUT;
+	}
+	w->request.text_len = len;
+	barrier_var(len);
+	if (len > RBPF_REQUEST_TEXT)
+		return -1;
+	return len && walk_read(w->request.text, len, at) ? -1 : 0;
+}
+
+/* The fingerprint of the request that was read; it is of this epoch and era. */
+static __always_inline __u64 request_hash(const struct walk *w)
+{
+	const struct rbpf_ring_request *rec = &w->request;
+	const __u64 *text = (const __u64 *)rec->text;
+	__u64 hash;
+	__u32 i;
+
+	hash = rbpf_mix(rbpf_mix(w->seed, rec->frame.iseq), rec->object);
+	hash = rbpf_mix(rbpf_mix(rbpf_mix(hash, rec->klass), rec->symbol), rec->me);
+	for (i = 0; i < RBPF_REQUEST_TEXT / 8; i++)
+		hash = rbpf_mix(hash, text[i]);
+	return rbpf_mix(hash, (__u64)rec->flags << 32 | (__u32)rec->rule << 16 | rec->text_len) | 1;
+}
+
+/* Take the checks of the frame that was read, for user space to prove it by. */
+__noinline int request_take_checks(__u32 walk_id)
+{
+	struct walk *w = walk_state(walk_id);
+	__u64 me[RUBY_ME_WORDS];
+
+	if (!w)
+		return 0;
+	w->request.frame.check = walk_check_iseq(walk_id, w->request.frame.iseq, true);
+	if (w->request.me && !walk_read(me, sizeof(me), w->request.me))
+		w->request.me_check = rbpf_check_me(0, me[RUBY_ME_DEF], me[RUBY_ME_CALLED_ID],
+						    me[RUBY_ME_OWNER]);
+	return 0;
+}
+
+/*
+ * Read what the rule of the frame that was noted names into w->request; its header and eras are the
+ * caller's. To be called after walk_stack() found one.
+ */
+__noinline int request_read(__u32 walk_id)
+{
+	struct walk *w = walk_state(walk_id);
+	struct rbpf_ring_request *rec;
+	struct rbpf_frame *frame;
+	__u64 local;
+
+	if (!w)
+		return 0;
+	rec = &w->request;
+	frame = &w->frames[w->request_frame & (RBPF_MAX_FRAMES - 1)];
+	rec->frame.iseq = frame->iseq;
+	rec->frame.pc = frame->pc;
+	rec->frame.me = rec->frame.check = 0;
+	rec->me_check = 0;
+	rec->me = frame->me & ME_TAG_MASK ? 0 : frame->me; /* 0: it was not looked up */
+	rec->object = w->request_self;
+	rec->rule = w->request_rule.rule;
+	rec->klass = rec->symbol = 0;
+	rec->text_len = 0;
+	rec->flags = 0;
+	__builtin_memset(rec->text, 0, sizeof(rec->text));
+	if (w->request_rule.class_from == RBPF_REQUEST_OF_SELF) {
+		rec->klass = request_class(walk_id, rec->object);
+	} else if (w->request_rule.class_from != RBPF_REQUEST_NO_CLASS) {
+		local = request_local(walk_id, w->request_rule.class_slot);
+		if (w->request_rule.class_from == RBPF_REQUEST_OF_LOCAL) {
+			rec->object = local;
+			rec->klass = request_class(walk_id, local);
+		} else if (ruby_is_object(local)) {
+			rec->klass = local;
+		}
+	}
+	if (w->request_rule.text_slot &&
+	    request_text(walk_id, request_local(walk_id, w->request_rule.text_slot)))
+		rec->flags |= RBPF_REQUEST_NO_TEXT;
+	rec->request = request_hash(w);
+	return 0;
+}
+
+#endif

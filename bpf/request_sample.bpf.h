@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The request of a sample: which frames tell it in this process, and sending it. */
+#ifndef RBPF_REQUEST_SAMPLE_BPF_H
+#define RBPF_REQUEST_SAMPLE_BPF_H
+
+#include "request_read.bpf.h"
+
+/* To be called before the walk. */
+static __always_inline void request_begin(struct walk *w)
+{
+	__u32 tgid = w->sample.h.tgid;
+	const struct rbpf_request_filter *filter = bpf_map_lookup_elem(&request_filters, &tgid);
+
+	w->request_found = 0;
+	w->request_wanted = filter != NULL;
+	if (filter)
+		w->request_filter = *filter;
+}
+
+/* Whether the class that was read is old: then it exists until the next major collection. */
+static __always_inline bool request_class_is_old(const struct walk *w)
+{
+	__u64 flags;
+
+	return !walk_read(&flags, sizeof(flags), w->request.klass) && is_old(w, flags);
+}
+
+/*
+ * Read the request that the walk found, let the sample name it, and send it unless that was done in
+ * this epoch. After send_stack(), which proves the name of its frame.
+ */
+static __always_inline void send_request(struct walk *w, __u32 walk_id, const struct walk_gc *gc)
+{
+	struct rbpf_ring_request *rec = &w->request;
+	__u64 *known, wakeup = wakeup_flags();
+
+	request_read(walk_id);
+	w->sample.request = rec->request;
+	if (!is_unsent(rec->request, &known))
+		return;
+	rec->h = w->sample.h;
+	rec->h.type = RBPF_RING_REQUEST;
+	rec->gc_era = gc->era;
+	rec->gc_major = w->old_seed ? gc->major : 0;
+	if (rbpf_gc_in_transition(gc->flags))
+		rec->flags |= RBPF_STACK_GC_TRANSITION;
+	request_take_checks(walk_id);
+	/* rbpf is woken to name a class that may soon be gone. */
+	if (rec->klass && request_class_is_old(w))
+		rec->flags |= RBPF_REQUEST_OLD_CLASS;
+	else if (rec->klass)
+		wakeup = BPF_RB_FORCE_WAKEUP;
+	if (bpf_ringbuf_output(&ring, rec, sizeof(*rec), wakeup))
+		count(RBPF_CNT_LOST_REQUEST);
+	else
+		*known = rec->request;
+}
+
+#endif

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "view/request.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "profile/profile.h"
+#include "view/filter.h"
+#include "view/flat.h"
+
+size_t request_kinds(const struct profile *p)
+{
+	return p->request_kinds.count + 1;
+}
+
+const char *request_label(const struct profile *p, uint32_t kind)
+{
+	const char *name;
+
+	if (!kind)
+		return "[no request]";
+	name = profile_str(p, profile_request_kind(p, kind)->name);
+	return *name ? name : "[unknown request]";
+}
+
+const char *request_framework(const struct profile *p, uint32_t kind)
+{
+	return kind ? profile_str(p, profile_request_kind(p, kind)->framework) : "";
+}
+
+static int compare_kinds(const void *a, const void *b, void *arg)
+{
+	const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	const struct profile *p = arg;
+	int diff = strcmp(request_label(p, x), request_label(p, y));
+
+	if (!diff)
+		diff = strcmp(request_framework(p, x), request_framework(p, y));
+	return diff ? diff : (x > y) - (x < y);
+}
+
+int request_ranks(const struct profile *p, uint32_t **ret)
+{
+	size_t n = request_kinds(p);
+	_cleanup_free_ uint32_t *sorted = calloc(n, sizeof(*sorted));
+	_cleanup_free_ uint32_t *ranks = calloc(n, sizeof(*ranks));
+
+	if (!sorted || !ranks)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		sorted[i] = (uint32_t)i;
+	qsort_r(sorted, n, sizeof(*sorted), compare_kinds, (void *)p);
+	for (size_t i = 0; i < n; i++)
+		ranks[sorted[i]] = (uint32_t)i;
+	*ret = take_ptr(ranks);
+	return 0;
+}
+
+int request_rows(const struct profile *p, const struct view_selection *sel, struct flat *flat)
+{
+	size_t n = request_kinds(p);
+	_cleanup_free_ struct flat_row *rows = calloc(n, sizeof(*rows));
+
+	if (!p->by_request)
+		return -EINVAL;
+	if (!rows)
+		return -ENOMEM;
+	for (size_t i = 0; i < p->n_aggregates; i++) {
+		const struct profile_aggregate *a = &p->aggregates[i];
+
+		if (!view_selected(sel, a))
+			continue;
+		rows[a->request].samples += a->samples;
+		rows[a->request].self_value += a->value;
+	}
+	for (size_t i = 0; i < n; i++) {
+		if (!rows[i].samples)
+			continue;
+		if (array_reserve(flat->rows, flat->cap_rows, flat->n_rows + 1))
+			return -ENOMEM;
+		rows[i].frame = PROFILE_NONE;
+		rows[i].id = (uint32_t)i;
+		rows[i].total_samples = rows[i].samples;
+		rows[i].total_value = rows[i].self_value;
+		flat->rows[flat->n_rows++] = rows[i];
+	}
+	return 0;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Kinds of requests (struct profile_request_kind) in views: their names, and the rows of a flat
+ * profile by them. Kind 0 is that of samples of no request.
+ */
+#ifndef RBPF_VIEW_REQUEST_H
+#define RBPF_VIEW_REQUEST_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct buf;
+struct flat;
+struct profile;
+struct view_selection;
+
+/* Kinds are below this. */
+size_t request_kinds(const struct profile *p);
+
+/*
+ * The name of a kind: "OrdersController#index", "[no request]", or "[unknown request]" if it could not
+ * be told.
+ */
+const char *request_label(const struct profile *p, uint32_t kind);
+
+/* The word for its framework: "rails"; "" if there is none. */
+const char *request_framework(const struct profile *p, uint32_t kind);
+
+/*
+ * The place of each kind in the order of names: an array by kind. Returns 0 or -ENOMEM. *@ret: free().
+ */
+int request_ranks(const struct profile *p, uint32_t **ret);
+
+/*
+ * Append a row for each kind that has selected samples to @flat, in no order. Returns 0, -ENOMEM, or
+ * -EINVAL if @p is not by_request.
+ */
+int request_rows(const struct profile *p, const struct view_selection *sel, struct flat *flat);
+
+#endif

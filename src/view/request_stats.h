@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What requests of one kind took: how many were seen, their time, and how long they were.
+ *
+ * A request is as long as from its first sample to its last, and a period more: so this is known to a
+ * tick, and is less than the time that it was there by what it waited before its first tick and
+ * after its last one. A request without a tick is not seen.
+ */
+#ifndef RBPF_VIEW_REQUEST_STATS_H
+#define RBPF_VIEW_REQUEST_STATS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+
+struct profile;
+struct view_filter;
+
+struct request_row {
+	uint32_t kind;	   /* struct profile_request_kind */
+	uint64_t requests; /* seen, in threads that are selected; 0 for kind 0, no request */
+	uint64_t samples, value;
+	uint64_t gc_value;	/* the part of it in garbage collection */
+	uint64_t p50, p95, p99; /* ns: so long at most were so many of 100; 0 if none was seen */
+};
+
+struct request_stats {
+	struct request_row *rows; /* by value, the largest first; owned */
+	size_t n_rows;
+	uint64_t samples, value; /* selected in all */
+};
+
+#define REQUEST_STATS_INIT                                                                         \
+	{                                                                                          \
+		0                                                                                  \
+	}
+
+/*
+ * Rows of the selected samples of @p, which must be by_request and by_thread (-EINVAL). Returns 0 or
+ * -ENOMEM. Lengths are those of whole requests within the times that were read. @ret:
+ * request_stats_deinit().
+ */
+int request_stats_build(const struct profile *p, const struct view_filter *f,
+			struct request_stats *ret);
+void request_stats_deinit(struct request_stats *stats);
+#define _cleanup_request_stats_ _cleanup_(request_stats_deinit)
+
+#endif

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# frozen_string_literal: true
+
+# Which request a sample is of: programs note when which of their threads served what, and each sample is compared with
+# that.
+
+require_relative 'support'
+
+class RequestsTest < LiveTest
+  HERTZ = 999
+  SECONDS = 4
+  RIGHT = 0.995
+  UNKNOWN = '[unknown request]'
+  # Until rbpf has seen the frames that tell a request: each of them, as it first comes.
+  LEARNING_NS = 1.0e9
+  # Between the frame that tells a request and the program's note of it.
+  MARGIN_NS = 2e6
+
+  # What tells requests, but not which: around the routes of these frameworks.
+  OUTER = %w[Shop Grape::Endpoint].freeze
+
+  Served = Struct.new(:tid, :from, :to, :name)
+
+  # Frames as those of frameworks, on each Ruby.
+  def test_frames_like_those_of_frameworks
+    check('like.rb', wrong: { '?' => [UNKNOWN] }, names: 18)
+  end
+
+  PACKAGES = 'ruby-actionpack ruby-activejob ruby-sinatra ruby-sidekiq rake ruby-rspec-core ruby-minitest'
+  GEMS = %w[actionpack activejob sinatra sidekiq rake rspec-core minitest].freeze
+
+  # The frameworks themselves. A gem is installed for the Ruby in PATH.
+  def test_frameworks
+    gone = GEMS.select { |name| Gem::Specification.find_all_by_name(name).empty? }
+    missing "#{gone.join(', ')} (Debian packages #{PACKAGES})" unless gone.empty?
+    # A task that another one needs counts as the one that was asked for.
+    check('frameworks.rb', wrong: { 'rake seed' => ['rake seed', 'rake all'] }, names: 11, command: [RbConfig.ruby, '-W0'])
+  end
+
+  # A rule of one's own; of a longer String the first 48 bytes.
+  def test_rules_of_a_file
+    File.write(path('my.rules'), "log RequestLog.work requests/log.rb - local:0 \"log %t\"\n")
+    right = Hash.new { |_, name| ["log #{name.size > 48 ? "#{name[0, 48]}..." : name}"] }
+    check('like.rb', '--request-rules', path('my.rules'), wrong: right, names: 18)
+    assert_includes(recording.json['requests'].map { |r| r['framework'] }, 'log')
+  end
+
+  def test_none_without
+    target = start('requests/like.rb', 0.5)
+    recording = record(target, '-F', HERTZ, '--no-requests')
+    assert_empty recording.json['requests']
+    assert_empty recording.samples.map(&:request).compact
+  end
+
+  # A process that is forked has the frames of its parent, and is forked for one request only: its first samples may come
+  # before rbpf has told the BPF programs so, and it may end before its classes are read.
+  def test_forked
+    check('forks.rb', names: 2, enough: 15, right: 0.95)
+    assert_operator recording.json['processes'].size, :>, 20
+  end
+
+  private
+
+  # @wrong: what is right for a name that the program gives, other than that.
+  def check(program, *options, wrong: {}, names: 1, enough: 50, right: RIGHT, command: ruby.command)
+    target = start_command([*command, File.join(Live::PROGRAMS, 'requests', program), SECONDS.to_s])
+    recording = record(target, '-F', HERTZ, *options)
+    served = read_log(target)
+    @right = wrong
+    samples = recording.samples.select { |s| s.ts_ns > recording.samples.first.ts_ns + LEARNING_NS }
+    within = samples.group_by { |sample| serving(served, sample) }
+    outside = within.delete(nil) || []
+    assert_operator within.size, :>, enough
+    assert_samples(within, right)
+    assert_operator within.keys.map(&:name).uniq.size, :>=, names
+    assert_outside(outside, served)
+  end
+
+  def read_log(target)
+    target.wait_for('ready')['served'].map { |line| Served.new(*line) }.sort_by(&:from).group_by(&:tid)
+  end
+
+  def serving(served, sample)
+    (served[sample.tid] || []).bsearch { |s| s.to >= sample.ts_ns }.then { |s| s if s && s.from <= sample.ts_ns }
+  end
+
+  def assert_samples(within, share)
+    all = within.sum { |_, samples| samples.size }
+    seen = within.flat_map { |request, samples| samples.map { |s| [expected(request.name), s.request] } }
+    other = seen.reject { |right, said| right.include?(said) }
+    said = other.tally.sort_by(&:last).last(10).inspect
+    assert(other.all? { |right, name| name == UNKNOWN || partial?(right, name) }, said)
+    assert_operator other.size, :<=, all * (1 - share), said
+  end
+
+  # Not all of it could be told.
+  def partial?(right, name)
+    name&.include?('[unknown]') && right.any? { |text| text&.start_with?(name[/\A[^\[]+/].to_s) }
+  end
+
+  def expected(name)
+    return @right[name] if @right.key?(name) || @right.default_proc
+    return [nil] if name == '-'
+
+    [name]
+  end
+
+  # What is of no request by the program's notes is of none, or of the one right before or after.
+  def assert_outside(outside, served)
+    wrong = outside.reject do |sample|
+      list = served[sample.tid] || []
+      after = list.bsearch_index { |s| s.from >= sample.ts_ns } || list.size
+      near = list[[after - 1, 0].max..after].flat_map { |s| [*expected(s.name), s.name] }
+      [nil, UNKNOWN, *OUTER, *near].include?(sample.request)
+    end
+    assert_empty(wrong.map { |s| s.to_h.slice(:tid, :ts_ns, :request) }.first(5))
+  end
+end

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What the BPF programs read of the frame that tells a request, and of no other. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+#include "support/ruby_image.h"
+#include "support/walk_host.h"
+#include "request_read.bpf.h"
+
+#define LOCALS 3
+
+struct fixture {
+	struct ruby_image *img;
+	struct walk *w;
+	struct image_thread t;
+	uint64_t iseq, other, klass, self, me;
+};
+
+static uint64_t object_of(struct ruby_image *img, uint64_t klass)
+{
+	uint64_t object = image_alloc(img, 40);
+
+	image_put64(img, object, IMAGE_T_OBJECT);
+	image_put64(img, object + 8, klass);
+	return object;
+}
+
+static void setup_with(struct fixture *f, struct ruby_image *img)
+{
+	*f = (struct fixture) { .img = img };
+	f->iseq = image_iseq(img,
+			     &(struct image_iseq) { .type = RUBY_ISEQ_METHOD, .label = "run" });
+	f->other = image_iseq(img,
+			      &(struct image_iseq) { .type = RUBY_ISEQ_METHOD, .label = "other" });
+	f->klass = image_class(img, "OrdersController");
+	f->self = object_of(img, f->klass);
+	f->me = image_ment(img, f->klass, "run", f->iseq);
+	f->t = image_thread(img, 4096);
+	f->w = walk_host_new(&img->vm.walk, RBPF_MAX_FRAMES);
+	walk_host.request_iseq = f->iseq;
+	walk_host.request_rule = (struct rbpf_request_rule) { .rule = 7,
+							      .class_from = RBPF_REQUEST_OF_SELF };
+}
+
+static void teardown(struct fixture *f)
+{
+	walk_host.request_iseq = 0;
+	free(f->w);
+}
+
+static void call(struct fixture *f, uint64_t iseq, uint64_t self)
+{
+	image_push(&f->t, &(struct image_frame) { .flags = IMAGE_METHOD | IMAGE_LOCAL,
+						  .iseq = iseq,
+						  .pc = image_pc(f->img, iseq, 0),
+						  .me_cref = f->me,
+						  .locals = LOCALS });
+	image_put64(f->img, f->t.cfp + 24, self);
+}
+
+/* Local variable @i of the innermost frame. */
+static void set_local(struct fixture *f, uint32_t i, uint64_t value)
+{
+	image_put64(f->img, f->t.ep - (LOCALS + 2 - i) * 8ull, value);
+}
+
+static void set_filter(struct fixture *f, uint64_t iseq)
+{
+	uint32_t bit = rbpf_request_bit(iseq);
+
+	f->w->request_filter.bits[bit / 64] |= 1ull << bit % 64;
+}
+
+/* Whether a request was found and, if so, what of it. */
+static const struct rbpf_ring_request *found(struct fixture *f)
+{
+	f->w->request_wanted = 1;
+	f->w->request_found = 0;
+	set_filter(f, f->iseq);
+	cr_assert_eq(walk_host_run(f->w, &f->img->vm.mem, f->t.ec), RBPF_OK);
+	if (!f->w->request_found)
+		return NULL;
+	request_read(0);
+	request_take_checks(0);
+	return &f->w->request;
+}
+
+#define FOR_EACH_FIXTURE(f)                                                                        \
+	FOR_EACH_IMAGE(_img)                                                                       \
+	for (struct fixture *_once = (setup_with(f, _img), f); _once; teardown(f), _once = NULL)
+
+Test(request_frame, the_receiver_and_its_class)
+{
+	struct fixture f;
+
+	FOR_EACH_FIXTURE(&f) {
+		const struct rbpf_ring_request *r;
+
+		call(&f, f.other, 8);
+		call(&f, f.iseq, f.self);
+		call(&f, f.other, 8);
+		r = found(&f);
+		cr_assert_not_null(r);
+		cr_expect_eq(r->frame.iseq, f.iseq);
+		cr_expect_neq(r->frame.check, 0);
+		cr_expect_eq(r->me, f.me);
+		cr_expect_neq(r->me_check, 0);
+		cr_expect_eq(r->object, f.self);
+		cr_expect_eq(r->klass, f.klass);
+		cr_expect_eq(r->rule, 7);
+		cr_expect_eq(r->text_len, 0);
+	}
+}
+
+Test(request_frame, none_without_a_rule)
+{
+	struct fixture f;
+
+	FOR_EACH_FIXTURE(&f) {
+		call(&f, f.other, f.self);
+		/* It passes the filter, too. */
+		set_filter(&f, f.other);
+		cr_expect_null(found(&f));
+	}
+}
+
+Test(request_frame, the_innermost_one_decides)
+{
+	struct fixture f;
+
+	FOR_EACH_FIXTURE(&f) {
+		uint64_t inner = object_of(f.img, f.klass);
+
+		call(&f, f.iseq, f.self);
+		call(&f, f.iseq, inner);
+		call(&f, f.other, 8);
+		cr_assert_not_null(found(&f));
+		cr_expect_eq(f.w->request.object, inner);
+	}
+}
+
+/* The text that is read of local variable 1. */
+static const struct rbpf_ring_request *text_of(struct fixture *f, uint64_t value)
+{
+	const struct rbpf_ring_request *r;
+
+	walk_host.request_rule.text_slot = LOCALS + 2 - 1;
+	set_local(f, 0, 8);
+	set_local(f, 1, value);
+	set_local(f, 2, 8);
+	r = found(f);
+	cr_assert_not_null(r);
+	return r;
+}
+
+Test(request_frame, texts)
+{
+	static const char lengthy[] = "123456789012345678901234567890123456789012345678901";
+	struct fixture f;
+
+	FOR_EACH_FIXTURE(&f) {
+		const struct rbpf_ring_request *r;
+		uint64_t symbol = image_alloc(f.img, 40);
+		uint64_t first;
+
+		call(&f, f.iseq, f.self);
+		call(&f, f.other, 8);
+		f.t.ep = image_get64(f.img, f.t.cfp + f.img->facts.cf_size + 32);
+		r = text_of(&f, image_string_embed(f.img, "index", 5));
+		cr_expect_eq(r->text_len, 5);
+		cr_expect_eq(memcmp(r->text, "index", 5), 0);
+		cr_expect_eq(r->flags, 0);
+		first = r->request;
+		r = text_of(&f, image_string_heap(f.img, "index", 5));
+		cr_expect_eq(r->text_len, 5);
+		cr_expect_eq(r->request, first, "the same text");
+		r = text_of(&f, image_string_heap(f.img, "indey", 5));
+		cr_expect_neq(r->request, first, "another text");
+		r = text_of(&f, image_string_heap(f.img, lengthy, 51));
+		cr_expect_eq(r->text_len, RBPF_REQUEST_TEXT);
+		cr_expect_eq(memcmp(r->text, lengthy, RBPF_REQUEST_TEXT), 0);
+		cr_expect_eq(r->flags, RBPF_REQUEST_TEXT_CUT);
+		r = text_of(&f, image_string_heap(f.img, "", 0));
+		cr_expect_eq(r->text_len, 0);
+		cr_expect_eq(r->flags, 0);
+		r = text_of(&f, 1234 << 8 | 0x0c);
+		cr_expect_eq(r->symbol, 1234);
+		cr_expect_eq(r->flags, 0);
+		image_put64(f.img, symbol, RUBY_T_SYMBOL);
+		image_put64(f.img, symbol + 24, image_string_heap(f.img, "show", 4));
+		r = text_of(&f, symbol);
+		cr_expect_eq(r->symbol, 0);
+		cr_expect_eq(r->text_len, 4);
+		cr_expect_eq(memcmp(r->text, "show", 4), 0);
+		/* Neither: nil, an Integer, another object, what cannot be read. */
+		cr_expect_eq(text_of(&f, 8)->flags, RBPF_REQUEST_NO_TEXT);
+		cr_expect_eq(text_of(&f, 43)->flags, RBPF_REQUEST_NO_TEXT);
+		cr_expect_eq(text_of(&f, f.self)->flags, RBPF_REQUEST_NO_TEXT);
+		cr_expect_eq(text_of(&f, 0x10000)->flags, RBPF_REQUEST_NO_TEXT);
+	}
+}
+
+/* In a frame of compiled code that has not called anything, a local variable may not be in memory. */
+Test(request_frame, no_local_of_an_innermost_compiled_frame)
+{
+	struct fixture f;
+
+	FOR_EACH_FIXTURE(&f) {
+		if (!f.img->facts.cf_jit_return)
+			continue;
+		call(&f, f.other, 8);
+		call(&f, f.iseq, f.self);
+		image_put64(f.img, f.t.cfp + f.img->facts.cf_jit_return, 0x7e0000001000);
+		cr_expect(text_of(&f, image_string_heap(f.img, "index", 5))->flags &
+			  RBPF_REQUEST_NO_TEXT);
+		cr_expect_eq(f.w->request.klass, f.klass, "its receiver is");
+	}
+}
+
+Test(request_frame, the_class_of_a_local_and_a_local_that_is_a_class)
+{
+	struct fixture f;
+
+	FOR_EACH_FIXTURE(&f) {
+		uint64_t klass = image_class(f.img, "MailJob"), job = object_of(f.img, klass);
+
+		call(&f, f.iseq, f.self);
+		set_local(&f, 0, job);
+		walk_host.request_rule.class_from = RBPF_REQUEST_OF_LOCAL;
+		walk_host.request_rule.class_slot = LOCALS + 2;
+		cr_assert_not_null(found(&f));
+		cr_expect_eq(f.w->request.klass, klass);
+		cr_expect_eq(f.w->request.object, job, "it tells one job from the next");
+		set_local(&f, 0, klass);
+		walk_host.request_rule.class_from = RBPF_REQUEST_LOCAL;
+		cr_assert_not_null(found(&f));
+		cr_expect_eq(f.w->request.klass, klass);
+		cr_expect_eq(f.w->request.object, f.self);
+		set_local(&f, 0, 8);
+		cr_assert_not_null(found(&f));
+		cr_expect_eq(f.w->request.klass, 0, "nil is no class");
+	}
+}
+
+Test(request_frame, the_class_above_a_singleton_class)
+{
+	struct fixture f;
+
+	FOR_EACH_FIXTURE(&f) {
+		uint64_t singleton = image_singleton(f.img, f.self);
+		uint64_t module = image_class_of(f.img, IMAGE_T_ICLASS, NULL);
+
+		image_put64(f.img, singleton + 16, module);
+		image_put64(f.img, module + 16, f.klass);
+		call(&f, f.iseq, f.self);
+		cr_assert_not_null(found(&f));
+		cr_expect_eq(f.w->request.klass, 0, "where the superclass is is not known");
+		walk_host.request_rule.super_word = 2;
+		cr_assert_not_null(found(&f));
+		cr_expect_eq(f.w->request.klass, f.klass);
+		image_put64(f.img, module + 16, module);
+		cr_assert_not_null(found(&f));
+		cr_expect_eq(f.w->request.klass, 0, "they go round in circles");
+	}
+}
