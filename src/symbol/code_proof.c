@@ -58,8 +58,9 @@ static bool iseq_proven(const struct code_cache *c, const struct rbpf_frame *f,
 	if (!e->unsure) {
 		if (code_known_at(e->first, e->last, sampled))
 			return true;
-		if (sampled->gc_era > e->last) /* the process is gone: nothing can be compared */
-			return pc_inside && code_is_old(c, flags);
+		/* The process is gone: nothing can be compared, and a major collection frees old ones, too. */
+		if (sampled->gc_era > e->last)
+			return false;
 		/* In a transition it is of this era or the one before. */
 		if (sampled->gc_era > e->first)
 			return pc_inside;
@@ -88,7 +89,7 @@ static bool method_proven(const struct code_cache *c, const struct rbpf_frame *f
 	if (e->unsure)
 		return false;
 	if (sampled->gc_era > e->last)
-		return code_is_old(c, e->method.id.me[RUBY_ME_FLAGS]);
+		return false;
 	return !sampled->gc_transition && !c->compacts && sampled->gc_era < e->first &&
 	       code_old_enough(c, e->method.id.me[RUBY_ME_FLAGS], e->last, sampled);
 }

@@ -20,7 +20,6 @@
  *   - if it was old when the copy was read or compared, in era O <= S, for a stack that was sampled
  *     since the last major collection had marked, and there was none from then to S either
  *     (rbpf_gc_major()): no other collection frees or moves an old object. (Nothing is read.)
- *   - if the process is gone, so that nothing can be compared any more, and it was an old object.
  *   - in any case, if the check of its words and label is the one that the BPF programs sent. They
  *     send it the first time that they send an iseq in an epoch and era; of an old one, only the
  *     first time since the last major collection, and where that is not known not at all, unless

@@ -886,9 +886,9 @@ Test(code_cache, process_is_gone)
 		cr_expect_str_eq(name_of(&f, at(5), old_frame), "old");
 		cr_expect_str_eq(name_of(&f, at(5), young_frame), "young");
 		cr_expect_str_eq(c_name_of(&f, at(5), gsub), "gsub");
-		/* Sampled after it was compared for the last time: what is old stays. */
-		cr_expect_str_eq(name_of(&f, at(6), old_frame), "old", "%s", f.img->version);
-		cr_expect_str_eq(c_name_of(&f, at(6), puts), "puts", "%s", f.img->version);
+		/* Sampled after it was compared for the last time: what was old may have been freed. */
+		cr_expect_str_eq(name_of(&f, at(6), old_frame), "", "%s", f.img->version);
+		cr_expect_str_eq(c_name_of(&f, at(6), puts), "", "%s", f.img->version);
 		cr_expect_str_eq(c_name_of(&f, at(6), gsub), "", "%s", f.img->version);
 		cr_expect_str_eq(name_of(&f, at(6), young_frame), "young", "%s: by its check",
 				 f.img->version);
@@ -1862,12 +1862,12 @@ Test(code_cache, brief_lives_in_disorder)
 	size_t named = 0, unnamed = 0;
 
 	FOR_EACH_IMAGE(img)
-	for (uint64_t seed = 0; seed < 80; seed++) {
+	for (uint64_t seed = 0; seed < 1000; seed++) {
 		struct sim s = { .storms = seed % 2 ? 40 : 0,
 				 .full = seed % 3 ? 0 : 30,
 				 .no_eras = seed % 5 == 4 };
 
-		brief_life(&s, img->version, seed, seed % 40, 40 + (int)seed * 20, 3);
+		brief_life(&s, img->version, seed, seed % 40, 40 + (int)(seed % 80) * 20, 3);
 		named += s.named;
 		unnamed += s.unnamed;
 	}
