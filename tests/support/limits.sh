@@ -73,11 +73,15 @@ look() {
 	[ $runnable = 1 ] || [ $d_awake -ge "$2" ] || asleep[$1]=$((${asleep[$1]:-0} + $2 - d_awake))
 }
 
-# end TEST WHY
+# end TEST WHY: the test comes last, for with it the runner may end, and this script with that.
 end() {
+	local i
 	echo "limits.sh: a test is ended (pid $1): $2" >&2
 	tree "$1"
-	kill -KILL "${all[@]}" 2>/dev/null
+	kill -STOP "$1" 2>/dev/null
+	for ((i = ${#all[@]}; i-- > 0; )); do
+		kill -KILL "${all[i]}" 2>/dev/null
+	done
 }
 
 last=${EPOCHREALTIME/[.,]/}
