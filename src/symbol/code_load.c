@@ -152,9 +152,11 @@ static int compare(const struct ruby_vm *vm, struct code_load *loads, size_t n,
 		n_spans += loads[i].is_method ? RUBY_METHOD_SPANS : RUBY_ISEQ_SPANS;
 		n_again++;
 	}
-	memcpy(spans + n_spans, last, n_last * sizeof(*last));
+	for (i = 0; i < n_last; i++)
+		spans[n_spans + i] = last[i];
 	memory_read_spans(&vm->mem, spans, n_spans + n_last);
-	memcpy(last, spans + n_spans, n_last * sizeof(*last));
+	for (i = 0; i < n_last; i++)
+		last[i] = spans[n_spans + i];
 	for (i = 0; i < n_again; i++)
 		if (!is_same(vm, &again[i], spans))
 			drop(again[i].load, -EINVAL);
