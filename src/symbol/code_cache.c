@@ -128,6 +128,13 @@ static bool process_gone(const struct code_cache *c, struct batch *batch)
 
 /* ---- reading ---- */
 
+/* An object was read in @batch: its stack had it in the same era, if that is known. */
+static void note_held(uint64_t *held, const struct batch *batch)
+{
+	if (batch->era && batch->era == batch->sampled->gc_era && !batch->sampled->gc_transition)
+		*held = batch->era;
+}
+
 /*
  * The object holds what it held: it was there all the time if it is old, and else may be another
  * one, made of the same source when the first was freed.
@@ -156,6 +163,7 @@ static void set_iseq(struct code_cache *c, struct cached_iseq *e, const struct r
 	c->bytes += ruby_iseq_bytes(&e->iseq);
 	e->version = fresh ? ++c->version : 0;
 	e->first = e->last = era;
+	e->held = 0;
 	e->checked = 0;
 	e->old = (struct old_since) { 0 };
 	e->unsure = false;
@@ -184,9 +192,11 @@ static void set_method(struct code_cache *c, struct cached_method *e,
 			       batch);
 	} else {
 		e->first = e->last = batch->era;
+		e->held = 0;
 		e->checked = 0;
 		e->unsure = false;
 	}
+	note_held(&e->held, batch);
 }
 
 /*
@@ -200,9 +210,9 @@ static bool may_get_name(const struct cached_method *e)
 
 /* Where there was nothing, something may be allocated at any time. */
 static bool is_current(const struct code_cache *c, uint32_t version, uint64_t first, uint64_t last,
-		       uint64_t revalidated, const struct stack_era *sampled)
+		       uint64_t held, uint64_t revalidated, const struct stack_era *sampled)
 {
-	if (sampled->gc_era && !code_known_at(first, last, sampled))
+	if (sampled->gc_era && !code_known_at(first, last, held, sampled))
 		return false;
 	return (sampled->gc_era && version) || revalidated == c->revalidation;
 }
@@ -228,7 +238,7 @@ static bool iseq_is_known(const struct code_cache *c, const struct cached_iseq *
 {
 	return (e->version && code_not_freed(&e->old, sampled)) ||
 	       (!e->unsure &&
-		is_current(c, e->version, e->first, e->last, e->revalidated, sampled));
+		is_current(c, e->version, e->first, e->last, e->held, e->revalidated, sampled));
 }
 
 static bool method_is_known(const struct code_cache *c, const struct cached_method *e,
@@ -236,7 +246,7 @@ static bool method_is_known(const struct code_cache *c, const struct cached_meth
 {
 	return (e->version && code_not_freed(&e->old, sampled)) ||
 	       (!e->unsure &&
-		is_current(c, e->version, e->first, e->last, e->revalidated, sampled));
+		is_current(c, e->version, e->first, e->last, e->held, e->revalidated, sampled));
 }
 
 /*
@@ -316,6 +326,7 @@ static void update_iseq(struct code_cache *c, struct pending *p, struct batch *b
 		p->done = true;
 		still_the_same(c, p->fresh.iseq.head[RUBY_ISEQ_FLAGS], &e->first, &e->last,
 			       &e->unsure, batch);
+		note_held(&e->held, batch);
 		e->iseq.id.head[RUBY_ISEQ_FLAGS] =
 			p->fresh.iseq.head[RUBY_ISEQ_FLAGS]; /* it may have become old */
 	} else {
@@ -333,6 +344,7 @@ static void update_method(struct code_cache *c, struct pending *p, struct batch 
 		p->done = true;
 		still_the_same(c, p->fresh.method.me[RUBY_ME_FLAGS], &e->first, &e->last,
 			       &e->unsure, batch);
+		note_held(&e->held, batch);
 		e->method.id.me[RUBY_ME_FLAGS] = p->fresh.method.me[RUBY_ME_FLAGS];
 	} else {
 		want_load(c, p, read, batch);
@@ -360,10 +372,12 @@ static void set_loaded(struct code_cache *c, const struct pending *p, struct cod
 		       const struct batch *batch)
 {
 	c->refused += load->result == -E2BIG;
-	if (p->is_method)
+	if (p->is_method) {
 		set_method(c, &c->methods[p->index], load->result ? NULL : &load->method, batch);
-	else
+	} else {
 		set_iseq(c, &c->iseqs[p->index], load->result ? NULL : &load->iseq, batch->era);
+		note_held(&c->iseqs[p->index].held, batch);
+	}
 	load->result = -ENOENT; /* the entry owns it */
 }
 
@@ -591,6 +605,7 @@ static int take_iseq(struct code_cache *c, const struct copy *copy, uint64_t add
 				       &e->unsure, &copy->batch);
 		ruby_iseq_deinit(&fresh);
 	}
+	note_held(&e->held, &copy->batch);
 	set_checked(c, copy, &e->checked, &e->revalidated);
 	return 0;
 }

@@ -1422,7 +1422,8 @@ struct sim_object {
 	uint64_t addr; /* of an iseq or a method entry; it never moves */
 	bool is_method;
 	bool alive;
-	bool held; /* it is on a stack, or referred to */
+	bool held;   /* it is on a stack, or referred to */
+	bool doomed; /* a collection did not find it, and will free it */
 	unsigned int age;
 	uint64_t marked; /* by which collection it was marked last */
 	uint32_t name;
@@ -1452,6 +1453,7 @@ struct sim {
 	uint64_t ids[SIM_NAMES];
 	unsigned int storms;  /* of 1000 reads, before how many the program runs on */
 	bool no_eras;	      /* some samples come without one */
+	bool lazy;	      /* what is dead is freed little by little */
 	struct walk *young;   /* the BPF programs' scratch; NULL: they copy nothing */
 	struct walk *cpus[2]; /* if not young: the same of two CPUs */
 	unsigned int full;    /* of 100 copies, how many find no room in the ring */
@@ -1518,6 +1520,13 @@ static void sim_mark(struct sim *s)
 	}
 }
 
+static void sim_free(struct sim *s, struct sim_object *o)
+{
+	o->alive = o->doomed = false;
+	image_put64(s->f.img, o->addr, 0);
+}
+
+/* Free what was not marked: now, or each at some time before the next collection. */
 static void sim_sweep(struct sim *s)
 {
 	for (size_t i = 0; i < SIM_SLOTS; i++) {
@@ -1525,9 +1534,17 @@ static void sim_sweep(struct sim *s)
 
 		if (!o->alive || o->marked == s->count)
 			continue;
-		o->alive = false;
-		image_put64(s->f.img, o->addr, 0);
+		o->doomed = true;
+		if (!s->lazy)
+			sim_free(s, o);
 	}
+}
+
+static void sim_sweep_the_rest(struct sim *s)
+{
+	for (size_t i = 0; i < SIM_SLOTS; i++)
+		if (s->objects[i].doomed)
+			sim_free(s, &s->objects[i]);
 }
 
 /* One step of a collection, as gc_start(), gc_marks() and gc_sweep() have them. */
@@ -1537,6 +1554,7 @@ static void sim_collect(struct sim *s)
 
 	switch (s->phase) {
 	case SIM_IDLE:
+		sim_sweep_the_rest(s);
 		image_gc_flags(img, IMAGE_GC_DURING);
 		s->is_major = !sim_random(s, 4);
 		s->major += s->is_major;
@@ -1565,6 +1583,8 @@ static void sim_run(struct sim *s)
 
 	if (!sim_random(s, 24) || s->phase == SIM_BEGINS)
 		sim_collect(s);
+	else if (o->doomed && !sim_random(s, 4))
+		sim_free(s, o);
 	else if (!o->alive)
 		sim_allocate(s, o);
 	else if (o->held) /* what is not held is not found again */
@@ -1727,7 +1747,7 @@ static void sim_init(struct sim *s, const char *version, uint64_t seed)
 /* @lag: how many samples wait, more or less. */
 static void simulate(const char *version, uint64_t lag, unsigned int storms, bool no_eras)
 {
-	struct sim s = { .storms = storms, .no_eras = no_eras };
+	struct sim s = { .storms = storms, .no_eras = no_eras, .lazy = lag % 8 };
 
 	sim_init(&s, version, 88172645463325252ull + lag);
 	for (size_t cpu = 0; cpu < 2; cpu++)
@@ -1879,12 +1899,41 @@ static void brief_life(struct sim *s, const char *version, uint64_t seed, uint64
 	teardown(&s->f);
 }
 
+/*
+ * What is read for a sample of an earlier era may be dead: another one can take its place in the era in
+ * which it was read.
+ */
+Test(code_cache, dead_but_not_freed_yet)
+{
+	FOR_EACH_IMAGE(img)
+	for (int old = 0; old < 2; old++)
+		for (int gone = 0; gone < 2; gone++) {
+			struct fixture f = setup(img->version);
+			uint64_t iseq = new_iseq(&f, "foo"), other = new_iseq(&f, "sam");
+
+			image_age(f.img, iseq, old);
+			set_era(&f, 5);
+			lookup(&f, at(4), frame_of(&f, iseq));
+			name_of(&f, at(5), frame_of(&f, other));
+			image_age(f.img, iseq, false);
+			image_label_text(f.img, iseq, "bar");
+			image_hide_all(f.img, gone);
+			cr_expect_str_eq(name_of(&f, at(5), frame_of(&f, iseq)), gone ? "" : "bar",
+					 "%s: %d", img->version, old);
+			/* What was on a stack in that era is not freed in it. */
+			image_hide_all(f.img, true);
+			cr_expect_str_eq(name_of(&f, at(5), frame_of(&f, other)), "sam", "%s",
+					 img->version);
+			teardown(&f);
+		}
+}
+
 /* Everything is named if it is looked at in order, and nothing wrongly, however late it is. */
 Test(code_cache, brief_lives)
 {
 	FOR_EACH_IMAGE(img)
 	for (uint64_t seed = 0; seed < 80; seed++) {
-		struct sim s = { .storms = seed % 2 ? 40 : 0 };
+		struct sim s = { .storms = seed % 2 ? 40 : 0, .lazy = seed % 4 > 1 };
 
 		brief_life(&s, img->version, seed, seed % 40, 40 + (int)seed * 20, 1);
 		cr_expect_gt(s.named, 0);
@@ -1901,7 +1950,8 @@ Test(code_cache, brief_lives_in_disorder)
 	for (uint64_t seed = 0; seed < 1000; seed++) {
 		struct sim s = { .storms = seed % 2 ? 40 : 0,
 				 .full = seed % 3 ? 0 : 30,
-				 .no_eras = seed % 5 == 4 };
+				 .no_eras = seed % 5 == 4,
+				 .lazy = seed % 7 > 2 };
 
 		brief_life(&s, img->version, seed, seed % 40, 40 + (int)(seed % 80) * 20, 3);
 		named += s.named;
