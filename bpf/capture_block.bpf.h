@@ -69,16 +69,17 @@ static __always_inline void capture_kind(struct walk *w, __u32 kind)
 
 /*
  * Returns true if what begins at @addr is not in the record yet, and remembers it. The low bits of
- * @addr say as what it is copied (AS_*).
+ * @addr say as what it is copied (AS_*): what is not an item may be shared by several.
  */
 static __always_inline bool capture_once(struct walk *w, __u64 addr)
 {
+	__u64 nonce = addr & AS_ITEM ? w->capture.items_nonce : w->capture.nonce;
 	__u32 slot = addr >> 3 ^ addr >> 11 ^ (addr & 7) * 37;
 	__u64 *done = &w->capture.done[slot & (CAPTURE_DONE - 1)];
 
-	if (*done == (addr ^ w->capture.nonce))
+	if (*done == (addr ^ nonce))
 		return false;
-	*done = addr ^ w->capture.nonce;
+	*done = addr ^ nonce;
 	return true;
 }
 

@@ -12,7 +12,9 @@
  *
  * What was sent is remembered in a table indexed by process and address (captured), which holds
  * the object's check (rbpf_check_iseq(), rbpf_check_me()): another object at the address is sent in
- * its turn, and one whose record found no room in the ring is sent again with the next stack.
+ * its turn, and one whose record found no room in the ring is sent again with the next stack. So is
+ * one of which not all could be read, up to CAPTURE_TRIES times, and its stack with it: a page may be
+ * missing for a moment only, as while the kernel moves it.
  * Each record holds all that its iseqs and method entries need, so that losing one harms no other.
  *
  * As everything read may be garbage, the pieces are bounded and so is their number; what is longer
@@ -39,6 +41,8 @@
 #define CAPTURE_PARENTS	   16 /* iseqs around one */
 #define CAPTURE_SLOTS	   65536
 #define CAPTURE_PAGE	   4096
+#define CAPTURE_TRIES	   3 /* to copy all that an object needs */
+#define CAPTURE_TRIES_MASK 3 /* bits of captured: 0, or how often that has failed so far */
 
 /* ---- iseqs ---- */
 
@@ -350,7 +354,8 @@ __noinline int capture_flush(__u32 walk_id)
 		slot = capture_slot(c->items[i].slot);
 		if (slot)
 			*slot = c->items[i].value;
-		c->known[(addr >> 3 ^ addr >> 13) & (CAPTURE_KNOWN - 1)] = addr ^ w->seed;
+		if (!(c->items[i].value & CAPTURE_TRIES_MASK))
+			c->known[(addr >> 3 ^ addr >> 13) & (CAPTURE_KNOWN - 1)] = addr ^ w->seed;
 	}
 	return 0;
 }
@@ -390,7 +395,7 @@ __noinline int capture_item(__u32 walk_id, __u64 addr, __u32 kind)
 	struct walk *w = walk_state(walk_id);
 	struct walk_capture_item *item;
 	__u64 *known, check, value;
-	__u32 start, slot;
+	__u32 start, slot, tries;
 
 	if (!w)
 		return -1;
@@ -402,7 +407,7 @@ __noinline int capture_item(__u32 walk_id, __u64 addr, __u32 kind)
 	check = capture_check(w, walk_id, addr, kind);
 	value = rbpf_mix(w->capture.process, addr);
 	slot = (value >> 32) & (CAPTURE_SLOTS - 1);
-	value = rbpf_mix(value, check);
+	value = rbpf_mix(value, check) & ~(__u64)CAPTURE_TRIES_MASK;
 	known = capture_slot(slot);
 	if (!check || !known || *known == value) {
 		w->capture.used = start;
@@ -418,6 +423,7 @@ __noinline int capture_item(__u32 walk_id, __u64 addr, __u32 kind)
 		walk_count(RBPF_CNT_NOT_COPIED);
 		return -1;
 	}
+	tries = (*known ^ value) <= CAPTURE_TRIES_MASK ? *known & CAPTURE_TRIES_MASK : 0;
 	w->capture.items_left--;
 	item = &w->capture.items[w->capture.n_items++ & (CAPTURE_ITEMS - 1)];
 	item->addr = addr;
@@ -428,6 +434,12 @@ __noinline int capture_item(__u32 walk_id, __u64 addr, __u32 kind)
 				    : capture_method(walk_id, kind == RBPF_BLOCK_CFUNC)) {
 		w->capture.incomplete = 1;
 		walk_count(RBPF_CNT_COPY_FAULT);
+		/* What others have in common with it may be missing: they copy it themselves. */
+		w->capture.nonce = rbpf_mix(w->capture.nonce, 1);
+		if (tries + 1 < CAPTURE_TRIES) {
+			item->value |= tries + 1;
+			w->capture.again = 1;
+		}
 	}
 	return 0;
 }
@@ -464,7 +476,8 @@ __noinline int capture_frames(__u32 walk_id, __u32 first)
 /*
  * Copy and send what naming the frames of w->record needs and was not sent before. @process tells
  * the process, and its program, from all others. walk_complete() has been called. Returns whether
- * user space has all of it then.
+ * user space has all of it then; if not, and w->capture.again was set, the stack is to be sent once
+ * more.
  */
 static __always_inline bool capture_stack(struct walk *w, __u32 walk_id, __u64 process)
 {
@@ -485,6 +498,7 @@ static __always_inline bool capture_stack(struct walk *w, __u32 walk_id, __u64 p
 	w->capture.items_left = CAPTURE_ITEMS;
 	w->capture.used = w->capture.n_items = w->capture.incomplete = 0;
 	w->capture.nonce = rbpf_mix(w->capture.nonce, 1);
+	w->capture.items_nonce = w->capture.nonce;
 	for (i = 0; i < RBPF_MAX_FRAMES; i += CAPTURE_FRAMES)
 		if (capture_frames(walk_id, i) <= 0)
 			break;

@@ -170,6 +170,7 @@ static __always_inline __u64 checkpoint_seed(const struct walk *w, const struct 
  */
 static __always_inline bool is_urgent(struct walk *w, __u32 walk_id)
 {
+	w->capture.again = 0;
 	if (!w->layout.naming.symbols)
 		return true;
 	if (w->old_seed && w->n_durable == w->n_frames)
@@ -179,7 +180,8 @@ static __always_inline bool is_urgent(struct walk *w, __u32 walk_id)
 
 /*
  * Send w->frames unless this fingerprint was sent. It counts as sent only when it is in the ring,
- * so a lost definition is sent again with the next sample of that stack.
+ * so a lost definition is sent again with the next sample of that stack; as is one of which names
+ * could not be copied, but may be then.
  */
 static __always_inline int send_stack(struct walk *w, __u32 walk_id, const struct walk_gc *gc)
 {
@@ -211,7 +213,8 @@ static __always_inline int send_stack(struct walk *w, __u32 walk_id, const struc
 		count(RBPF_CNT_LOST_STACK);
 		return -1;
 	}
-	*known = w->hash;
+	if (!w->capture.again)
+		*known = w->hash;
 	if (rec->n_checkpoints)
 		checkpoint_note(walk_id);
 	count(RBPF_CNT_STACKS);

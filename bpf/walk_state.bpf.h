@@ -59,7 +59,7 @@ enum { ZJIT_UNKNOWN = 0, ZJIT_OFF = 1, ZJIT_ON = 2 };
 #define CAPTURE_WORDS	  8192 /* blocks of one record; a power of two */
 #define CAPTURE_BLOCK_MAX 16384
 #define CAPTURE_ITEMS	  128  /* iseqs and method entries copied at one tick; a power of two */
-#define CAPTURE_DONE	  256  /* remembered addresses of one record; a power of two */
+#define CAPTURE_DONE	  256  /* remembered addresses of what was copied; a power of two */
 #define CAPTURE_KNOWN	  1024 /* remembered iseqs and method entries; a power of two */
 
 /* An iseq or method entry in the record that is being made, see captured. */
@@ -73,16 +73,17 @@ struct walk_capture_item {
 /* Copies of what names need; see name_capture.bpf.h. */
 struct walk_capture {
 	__u64 process; /* tells a process, and its program, from all others */
-	__u64 nonce;   /* differs for each record */
-	__u32 used;    /* words of words[] */
-	__u32 at;      /* where in it the bytes of the last block are … */
-	__u32 body;    /* … and those of the last iseq's body */
-	__u32 n_items; /* in items[] */
+	__u64 nonce;   /* differs for each record, and after each object that was copied in part */
+	__u64 items_nonce; /* differs for each tick */
+	__u32 used;	   /* words of words[] */
+	__u32 at;	   /* where in it the bytes of the last block are … */
+	__u32 body;	   /* … and those of the last iseq's body */
+	__u32 n_items;	   /* in items[] */
 	__u32 items_left;
 	__u32 shape;	  /* the next one on the chain */
 	__u64 value;	  /* of the variable that was looked for */
 	__u32 incomplete; /* something of this stack was not copied */
-	__u32 pad;
+	__u32 again;	  /* … but will be tried again with the next one */
 	struct walk_capture_item items[CAPTURE_ITEMS];
 	__u64 done[CAPTURE_DONE];
 	__u64 known[CAPTURE_KNOWN];	/* address ^ seed: captured at some time */

@@ -103,6 +103,13 @@ static size_t local_table_size(const struct ruby_layout *l)
 	return off <= RUBY_BODY_BYTES - 4 ? off : 0;
 }
 
+static void expect_path(const struct ruby_vm *vm, uint64_t pathobj)
+{
+	uint64_t path;
+
+	ruby_string_expect(vm, ruby_array_get(vm, pathobj, 0, &path) ? pathobj : path);
+}
+
 /* The body of the iseq at @addr. */
 static int read_body(const struct ruby_vm *vm, uint64_t addr, struct body *ret)
 {
@@ -306,13 +313,34 @@ static void find_text(const struct ruby_vm *vm, struct ruby_iseq *iseq)
 	iseq->text_len = (uint32_t)len;
 }
 
-int ruby_iseq_read(const struct ruby_vm *vm, uint64_t addr, struct ruby_iseq *ret)
+/* What an iseq with this body needs is about to be read, as far as is known by now where it lies. */
+static void expect_pieces(const struct ruby_vm *vm, const struct body *b)
+{
+	const struct ruby_layout *l = &vm->layout;
+	const uint64_t local = body_u64(b, l->local_iseq), n = body_u32(b, l->insns_size);
+	const uint64_t size = body_u32(b, 4);
+	struct body around;
+
+	memory_expect(&vm->mem, body_word(b, RUBY_BODY_LABEL), RUBY_OBJECT_WORDS * 8);
+	memory_expect(&vm->mem, body_word(b, RUBY_BODY_PATHOBJ), RUBY_OBJECT_WORDS * 8);
+	ruby_string_expect(vm, body_word(b, RUBY_BODY_LABEL));
+	expect_path(vm, body_word(b, RUBY_BODY_PATHOBJ));
+	if (!vm->rules.labels_from_parents)
+		ruby_string_expect(vm, body_word(b, RUBY_BODY_BASE_LABEL));
+	if (body_type(b) != RUBY_ISEQ_METHOD && !read_body(vm, local, &around))
+		ruby_string_expect(vm, body_word(&around, RUBY_BODY_LABEL));
+	if (!n || n > size || n > RUBY_ISEQ_MAX_LINES || size > RUBY_ISEQ_MAX_WORDS)
+		return;
+	memory_expect(&vm->mem, body_u64(b, l->insns_body), n * l->insn_entry);
+	if (n > 1)
+		memory_expect(&vm->mem, body_u64(b, l->insns_index), ruby_index_words(size) * 8);
+}
+
+int ruby_iseq_read_pieces(const struct ruby_vm *vm, uint64_t addr, struct ruby_iseq *ret)
 {
 	struct ruby_iseq iseq = { .addr = addr };
-	struct ruby_iseq_id again;
-	struct memory_span spans[RUBY_ISEQ_SPANS];
 	struct body body;
-	size_t got, i;
+	size_t got;
 	int r;
 
 	if (!ruby_is_object(addr) ||
@@ -326,6 +354,8 @@ int ruby_iseq_read(const struct ruby_vm *vm, uint64_t addr, struct ruby_iseq *re
 	if (got < vm->layout.local_iseq + 8u)
 		return -EFAULT;
 	memcpy(iseq.id.body, body.bytes, sizeof(iseq.id.body));
+	if (vm->mem.gathered)
+		expect_pieces(vm, &body);
 	if (memory_read(&vm->mem, body_word(&body, RUBY_BODY_LABEL), iseq.id.label,
 			sizeof(iseq.id.label)) ||
 	    memory_read(&vm->mem, body_word(&body, RUBY_BODY_PATHOBJ), iseq.id.path,
@@ -348,15 +378,31 @@ int ruby_iseq_read(const struct ruby_vm *vm, uint64_t addr, struct ruby_iseq *re
 	r = read_labels(vm, &body, &iseq);
 	if (!r)
 		r = read_lines(vm, &body, &iseq);
-	/* What was read in pieces belongs together only if nothing has changed meanwhile. */
-	if (!r) {
-		ruby_iseq_check_spans(&iseq, &again, spans);
-		memory_read_spans(&vm->mem, spans, RUBY_ISEQ_SPANS);
-		for (i = 0; i < RUBY_ISEQ_SPANS; i++)
-			r = spans[i].ok ? r : -EFAULT;
-		if (!r && !ruby_iseq_check(vm, &iseq, &again))
-			r = -EINVAL;
+	if (r) {
+		ruby_iseq_deinit(&iseq);
+		return r;
 	}
+	*ret = iseq;
+	return 0;
+}
+
+int ruby_iseq_read(const struct ruby_vm *vm, uint64_t addr, struct ruby_iseq *ret)
+{
+	struct memory_span spans[RUBY_ISEQ_SPANS];
+	struct ruby_iseq_id again;
+	struct ruby_iseq iseq;
+	size_t i;
+	int r;
+
+	r = ruby_iseq_read_pieces(vm, addr, &iseq);
+	if (r)
+		return r;
+	ruby_iseq_check_spans(&iseq, &again, spans);
+	memory_read_spans(&vm->mem, spans, RUBY_ISEQ_SPANS);
+	for (i = 0; i < RUBY_ISEQ_SPANS; i++)
+		r = spans[i].ok ? r : -EFAULT;
+	if (!r && !ruby_iseq_check(vm, &iseq, &again))
+		r = -EINVAL;
 	if (r) {
 		ruby_iseq_deinit(&iseq);
 		return r;

@@ -65,6 +65,12 @@ struct ruby_iseq {
 
 /* Read the iseq at @addr. Returns 0, -EINVAL (no iseq there), -EFAULT or -ENOMEM. */
 int ruby_iseq_read(const struct ruby_vm *vm, uint64_t addr, struct ruby_iseq *ret);
+
+/*
+ * The same without its last step: what was read in pieces belongs together only if ruby_iseq_check() of
+ * what ruby_iseq_check_spans() reads after that says so.
+ */
+int ruby_iseq_read_pieces(const struct ruby_vm *vm, uint64_t addr, struct ruby_iseq *ret);
 void ruby_iseq_deinit(struct ruby_iseq *iseq);
 
 /* Bytes of memory that @iseq owns. */

@@ -40,31 +40,27 @@ static size_t owner_size(const struct ruby_vm *vm)
 	return (l->class_path > l->class_attached ? l->class_path : l->class_attached) + 8u;
 }
 
-int ruby_method_read(const struct ruby_vm *vm, uint64_t addr, bool with_name,
-		     struct ruby_method *ret)
+int ruby_method_read_pieces(const struct ruby_vm *vm, uint64_t addr, bool with_name,
+			    struct ruby_method *ret)
 {
 	struct buf prefix _cleanup_buf_ = BUF_INIT, name _cleanup_buf_ = BUF_INIT;
-	struct memory_span spans[RUBY_METHOD_SPANS];
 	struct ruby_method m = { .addr = addr };
-	struct ruby_method_id again;
-	int r;
+	int r, named = 0;
 
 	if (!ruby_is_object(addr) || memory_read(&vm->mem, addr, m.id.me, sizeof(m.id.me)))
 		return -EFAULT;
 	if (!is_ment(m.id.me[RUBY_ME_FLAGS]))
 		return -EINVAL;
+	memory_expect(&vm->mem, m.id.me[RUBY_ME_OWNER], owner_size(vm));
 	if (memory_read(&vm->mem, m.id.me[RUBY_ME_DEF], m.id.def, sizeof(m.id.def)) ||
 	    memory_read(&vm->mem, m.id.me[RUBY_ME_OWNER], m.id.owner, owner_size(vm)))
 		return -EFAULT;
 	r = ruby_owner_prefix(vm, m.id.me[RUBY_ME_OWNER], &prefix);
-	if (!r && with_name)
-		r = ruby_id_name(vm, m.id.def[RUBY_DEF_ORIGINAL_ID], &name);
-	if (r)
-		return r;
-	ruby_method_check_spans(vm, &m, &again, spans);
-	memory_read_spans(&vm->mem, spans, RUBY_METHOD_SPANS);
-	if (!spans[0].ok || !spans[1].ok || !spans[2].ok || !ruby_method_check(vm, &m, &again))
-		return -EINVAL;
+	/* Both, so that what both miss is read at once. */
+	if (with_name && (!r || vm->mem.gathered))
+		named = ruby_id_name(vm, m.id.def[RUBY_DEF_ORIGINAL_ID], &name);
+	if (r || named)
+		return r ? r : named;
 	m.prefix = strdup(buf_str(&prefix));
 	if (with_name)
 		m.name = strdup(buf_str(&name));
@@ -74,6 +70,32 @@ int ruby_method_read(const struct ruby_vm *vm, uint64_t addr, bool with_name,
 	}
 	*ret = m;
 	return 0;
+}
+
+int ruby_method_read(const struct ruby_vm *vm, uint64_t addr, bool with_name,
+		     struct ruby_method *ret)
+{
+	struct memory_span spans[RUBY_METHOD_SPANS];
+	struct ruby_method_id again;
+	struct ruby_method m;
+	int r;
+
+	r = ruby_method_read_pieces(vm, addr, with_name, &m);
+	if (r)
+		return r;
+	ruby_method_check_spans(vm, &m, &again, spans);
+	memory_read_spans(&vm->mem, spans, RUBY_METHOD_SPANS);
+	if (!spans[0].ok || !spans[1].ok || !spans[2].ok || !ruby_method_check(vm, &m, &again)) {
+		ruby_method_deinit(&m);
+		return -EINVAL;
+	}
+	*ret = m;
+	return 0;
+}
+
+size_t ruby_method_bytes(const struct ruby_method *m)
+{
+	return (m->prefix ? strlen(m->prefix) + 1 : 0) + (m->name ? strlen(m->name) + 1 : 0);
 }
 
 void ruby_method_deinit(struct ruby_method *m)

@@ -7,6 +7,7 @@
 #define RBPF_RUBY_METHOD_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "ruby_abi.h"
@@ -39,7 +40,14 @@ struct ruby_method {
  */
 int ruby_method_read(const struct ruby_vm *vm, uint64_t addr, bool with_name,
 		     struct ruby_method *ret);
+
+/* The same without its last step: see ruby_iseq_read_pieces(). */
+int ruby_method_read_pieces(const struct ruby_vm *vm, uint64_t addr, bool with_name,
+			    struct ruby_method *ret);
 void ruby_method_deinit(struct ruby_method *m);
+
+/* Bytes of memory that @m owns. */
+size_t ruby_method_bytes(const struct ruby_method *m);
 
 /* rbpf_check_me() of what was read, on top of @check. */
 uint64_t ruby_method_words_check(const struct ruby_method *m, uint64_t check);

@@ -18,8 +18,6 @@ static int read_string_bytes(const struct ruby_vm *vm, uint64_t addr, uint64_t l
 {
 	_cleanup_free_ char *bytes = NULL;
 
-	if (len > RUBY_STRING_MAX)
-		len = RUBY_STRING_MAX;
 	if (!len)
 		return 0;
 	bytes = malloc(len);
@@ -31,7 +29,8 @@ static int read_string_bytes(const struct ruby_vm *vm, uint64_t addr, uint64_t l
 	return 0;
 }
 
-int ruby_string_read(const struct ruby_vm *vm, uint64_t value, struct buf *out)
+/* Where the bytes of String @value are, and how many. */
+static int find_bytes(const struct ruby_vm *vm, uint64_t value, uint64_t *addr, uint64_t *len)
 {
 	uint64_t w[RSTRING_PTR_WORD + 1];
 
@@ -41,12 +40,34 @@ int ruby_string_read(const struct ruby_vm *vm, uint64_t value, struct buf *out)
 		return -EFAULT;
 	if (ruby_flags_type(w[0]) != RUBY_T_STRING)
 		return -EINVAL;
-	if (w[0] & RSTRING_NOEMBED)
-		return read_string_bytes(vm, w[RSTRING_PTR_WORD], w[RSTRING_LEN_WORD], out);
-	if (vm->layout.string_embed == RSTRING_EMBED_SHORT)
-		return read_string_bytes(vm, value + RSTRING_EMBED_SHORT, RSTRING_EMBED_LEN(w[0]),
-					 out);
-	return read_string_bytes(vm, value + vm->layout.string_embed, w[RSTRING_LEN_WORD], out);
+	*len = w[RSTRING_LEN_WORD];
+	if (w[0] & RSTRING_NOEMBED) {
+		*addr = w[RSTRING_PTR_WORD];
+	} else if (vm->layout.string_embed == RSTRING_EMBED_SHORT) {
+		*addr = value + RSTRING_EMBED_SHORT;
+		*len = RSTRING_EMBED_LEN(w[0]);
+	} else {
+		*addr = value + vm->layout.string_embed;
+	}
+	if (*len > RUBY_STRING_MAX)
+		*len = RUBY_STRING_MAX;
+	return 0;
+}
+
+int ruby_string_read(const struct ruby_vm *vm, uint64_t value, struct buf *out)
+{
+	uint64_t addr, len;
+	int r = find_bytes(vm, value, &addr, &len);
+
+	return r ? r : read_string_bytes(vm, addr, len, out);
+}
+
+void ruby_string_expect(const struct ruby_vm *vm, uint64_t value)
+{
+	uint64_t addr, len;
+
+	if (vm->mem.gathered && !find_bytes(vm, value, &addr, &len))
+		memory_expect(&vm->mem, addr, len);
 }
 
 int ruby_array_get(const struct ruby_vm *vm, uint64_t value, uint64_t i, uint64_t *ret)

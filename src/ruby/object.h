@@ -28,6 +28,11 @@ static inline unsigned int ruby_flags_type(uint64_t flags)
 /* Append the bytes of String @value. -EINVAL if it is none, -EFAULT if unreadable. */
 int ruby_string_read(const struct ruby_vm *vm, uint64_t value, struct buf *out);
 
+/*
+ * Say that String @value is about to be read (memory_expect()), as far as is known by now where it lies.
+ */
+void ruby_string_expect(const struct ruby_vm *vm, uint64_t value);
+
 /* Element @i of Array @value. */
 int ruby_array_get(const struct ruby_vm *vm, uint64_t value, uint64_t i, uint64_t *ret);
 

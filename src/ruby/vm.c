@@ -335,31 +335,50 @@ bool ruby_vm_zjit_on(const struct ruby_vm *vm)
 	       entry;
 }
 
-int ruby_vm_gc_era(const struct ruby_vm *vm, uint64_t *ret, uint64_t *major)
+void ruby_vm_era_spans(const struct ruby_vm *vm, struct ruby_era_words *words,
+		       struct memory_span *spans)
 {
-	__u64 words[RBPF_GC_WORDS] = { 0 };
-	uint64_t before = 0, after;
-	uint32_t flags = 0;
-	struct memory_span spans[] = {
-		{ .addr = vm->walk.gc_count, .dst = &before, .len = sizeof(before) },
-		{ .addr = vm->walk.gc_flags, .dst = &flags, .len = sizeof(flags) },
-		{ .addr = rbpf_gc_words(vm->walk.gc_count), .dst = words, .len = sizeof(words) },
-	};
+	const bool known = vm->walk.gc_count && vm->walk.gc_flags;
+
+	*words = (struct ruby_era_words) { 0 };
+	spans[0] = (struct memory_span) { .addr = vm->walk.gc_count, .dst = &words->before };
+	spans[1] = (struct memory_span) { .addr = vm->walk.gc_flags, .dst = &words->flags };
+	spans[2] = (struct memory_span) { .addr = rbpf_gc_words(vm->walk.gc_count),
+					  .dst = words->words };
+	if (!known)
+		return;
+	spans[0].len = sizeof(words->before);
+	spans[1].len = sizeof(words->flags);
+	spans[2].len = sizeof(words->words);
+}
+
+int ruby_vm_era(const struct ruby_vm *vm, const struct ruby_era_words *words,
+		const struct memory_span *spans, uint64_t *ret, uint64_t *major)
+{
+	const uint64_t after = words->words[RBPF_GC_WORDS - 1];
 
 	*major = 0;
 	if (!vm->walk.gc_count || !vm->walk.gc_flags)
 		return -ENOENT;
-	memory_read_spans(&vm->mem, spans, ARRAY_SIZE(spans));
 	if (!spans[0].ok || !spans[1].ok || !spans[2].ok)
 		return -EFAULT;
-	after = words[RBPF_GC_WORDS - 1];
-	*ret = rbpf_gc_era(after, flags);
-	if (before != after || rbpf_gc_in_transition(flags)) {
+	*ret = rbpf_gc_era(after, words->flags);
+	if (words->before != after || rbpf_gc_in_transition(words->flags)) {
 		*ret = rbpf_gc_era(after, 0);
 		return -EAGAIN;
 	}
-	*major = rbpf_gc_major(words, vm->walk.gc_major_word, flags);
+	*major = rbpf_gc_major(words->words, vm->walk.gc_major_word, words->flags);
 	return 0;
+}
+
+int ruby_vm_gc_era(const struct ruby_vm *vm, uint64_t *ret, uint64_t *major)
+{
+	struct memory_span spans[RUBY_ERA_SPANS];
+	struct ruby_era_words words;
+
+	ruby_vm_era_spans(vm, &words, spans);
+	memory_read_spans(&vm->mem, spans, ARRAY_SIZE(spans));
+	return ruby_vm_era(vm, &words, spans, ret, major);
 }
 
 /*

@@ -120,4 +120,18 @@ bool ruby_vm_zjit_on(const struct ruby_vm *vm);
  */
 int ruby_vm_gc_era(const struct ruby_vm *vm, uint64_t *ret, uint64_t *major);
 
+/* The same for who reads other memory in one go with it: these spans, which fill in @words … */
+struct ruby_era_words {
+	uint64_t before;
+	uint32_t flags;
+	__u64 words[RBPF_GC_WORDS];
+};
+#define RUBY_ERA_SPANS 3
+void ruby_vm_era_spans(const struct ruby_vm *vm, struct ruby_era_words *words,
+		       struct memory_span *spans);
+
+/* … and what they tell, when they were read in their order. Returns as ruby_vm_gc_era(). */
+int ruby_vm_era(const struct ruby_vm *vm, const struct ruby_era_words *words,
+		const struct memory_span *spans, uint64_t *ret, uint64_t *major);
+
 #endif

@@ -9,6 +9,7 @@
 #include "profile/profile.h"
 #include "ruby/constants.h"
 #include "ruby/vm.h"
+#include "symbol/code_load.h"
 #include "symbol/code_proof.h"
 #include "target/captured.h"
 #include "target/memory.h"
@@ -25,7 +26,8 @@ struct pending {
 	uint32_t index; /* of iseqs or methods */
 	bool is_method;
 	bool keep;   /* it is right: only what is still the same says something new */
-	bool done;   /* it was compared or read */
+	bool done;   /* it was compared, or is to be read */
+	bool load;   /* it is to be read */
 	size_t span; /* the first of its spans, if there is a copy to compare */
 	union {
 		struct ruby_iseq_id iseq;
@@ -36,9 +38,14 @@ struct pending {
 /* What is read together, between two readings of the era. */
 struct batch {
 	const struct stack_era *sampled;
-	uint64_t era;	/* now; 0: unknown */
-	uint64_t major; /* rbpf_gc_major() now */
-	size_t n_pending, n_spans;
+	uint64_t era;	/* when it began; 0: unknown */
+	uint64_t major; /* rbpf_gc_major() then */
+	bool era_known; /* it was not just between two */
+	struct ruby_era_words before, after;
+	size_t n_pending, n_spans, n_loads;
+	size_t n_era;	       /* spans of each of the two, the first of c->spans and … */
+	size_t after_span;     /* … from this one on */
+	bool asked_gone, gone; /* whether process_gone() was called, and what it said */
 };
 
 void code_cache_init(struct code_cache *c, const struct ruby_vm *vm)
@@ -79,11 +86,6 @@ static bool is_full(struct code_cache *c)
 	return full;
 }
 
-static size_t method_bytes(const struct ruby_method *m)
-{
-	return (m->prefix ? strlen(m->prefix) + 1 : 0) + (m->name ? strlen(m->name) + 1 : 0);
-}
-
 /* Find or add the entry of the iseq at @addr. */
 static int iseq_entry(struct code_cache *c, uint64_t addr, uint32_t *ret)
 {
@@ -113,14 +115,25 @@ static int ref_init(struct code_cache *c, const struct rbpf_frame *frame, struct
 	return err;
 }
 
-static bool process_gone(const struct code_cache *c)
+static bool process_gone(const struct code_cache *c, struct batch *batch)
 {
 	uint64_t word;
 
-	return memory_read_u64(&c->vm->mem, c->vm->binary.symbol[RUBY_SYM_rb_cObject], &word);
+	if (!batch->asked_gone)
+		batch->gone = memory_read_u64(&c->vm->mem,
+					      c->vm->binary.symbol[RUBY_SYM_rb_cObject], &word);
+	batch->asked_gone = true;
+	return batch->gone;
 }
 
 /* ---- reading ---- */
+
+/* An object was read in @batch: its stack had it in the same era, if that is known. */
+static void note_held(uint64_t *held, const struct batch *batch)
+{
+	if (batch->era && batch->era == batch->sampled->gc_era && !batch->sampled->gc_transition)
+		*held = batch->era;
+}
 
 /*
  * The object holds what it held: it was there all the time if it is old, and else may be another
@@ -150,23 +163,10 @@ static void set_iseq(struct code_cache *c, struct cached_iseq *e, const struct r
 	c->bytes += ruby_iseq_bytes(&e->iseq);
 	e->version = fresh ? ++c->version : 0;
 	e->first = e->last = era;
+	e->held = 0;
 	e->checked = 0;
 	e->old = (struct old_since) { 0 };
 	e->unsure = false;
-}
-
-static int load_iseq(struct code_cache *c, uint32_t i, uint64_t era)
-{
-	struct ruby_iseq fresh;
-	uint64_t addr;
-	int err;
-
-	memcpy(&addr, intern_get(&c->iseq_addrs, i, NULL), sizeof(addr));
-	err = is_full(c) ? -E2BIG : ruby_iseq_read(c->vm, addr, &fresh);
-	if (err == -ENOMEM)
-		return err;
-	set_iseq(c, &c->iseqs[i], err ? NULL : &fresh, era);
-	return 0;
 }
 
 /* The entry is of @fresh, which was read in @batch; NULL: of nothing usable. */
@@ -179,11 +179,11 @@ static void set_method(struct code_cache *c, struct cached_method *e,
 	bool same_name = known && !strcmp(e->method.prefix, fresh->prefix) &&
 			 (!fresh->name || !strcmp(e->method.name, fresh->name));
 
-	c->bytes -= method_bytes(&e->method);
+	c->bytes -= ruby_method_bytes(&e->method);
 	ruby_method_deinit(&e->method);
 	if (fresh)
 		e->method = *fresh;
-	c->bytes += method_bytes(&e->method);
+	c->bytes += ruby_method_bytes(&e->method);
 	if (!same_name)
 		e->version = fresh ? ++c->version : 0;
 	e->old = (struct old_since) { 0 };
@@ -192,23 +192,11 @@ static void set_method(struct code_cache *c, struct cached_method *e,
 			       batch);
 	} else {
 		e->first = e->last = batch->era;
+		e->held = 0;
 		e->checked = 0;
 		e->unsure = false;
 	}
-}
-
-static int load_method(struct code_cache *c, uint32_t i, const struct batch *batch)
-{
-	struct ruby_method fresh;
-	struct method_key key;
-	int err;
-
-	memcpy(&key, intern_get(&c->method_addrs, i, NULL), sizeof(key));
-	err = is_full(c) ? -E2BIG : ruby_method_read(c->vm, key.addr, key.with_name, &fresh);
-	if (err == -ENOMEM)
-		return err;
-	set_method(c, &c->methods[i], err ? NULL : &fresh, batch);
-	return 0;
+	note_held(&e->held, batch);
 }
 
 /*
@@ -222,9 +210,9 @@ static bool may_get_name(const struct cached_method *e)
 
 /* Where there was nothing, something may be allocated at any time. */
 static bool is_current(const struct code_cache *c, uint32_t version, uint64_t first, uint64_t last,
-		       uint64_t revalidated, const struct stack_era *sampled)
+		       uint64_t held, uint64_t revalidated, const struct stack_era *sampled)
 {
-	if (sampled->gc_era && !code_known_at(first, last, sampled))
+	if (sampled->gc_era && !code_known_at(first, last, held, sampled))
 		return false;
 	return (sampled->gc_era && version) || revalidated == c->revalidation;
 }
@@ -250,7 +238,7 @@ static bool iseq_is_known(const struct code_cache *c, const struct cached_iseq *
 {
 	return (e->version && code_not_freed(&e->old, sampled)) ||
 	       (!e->unsure &&
-		is_current(c, e->version, e->first, e->last, e->revalidated, sampled));
+		is_current(c, e->version, e->first, e->last, e->held, e->revalidated, sampled));
 }
 
 static bool method_is_known(const struct code_cache *c, const struct cached_method *e,
@@ -258,7 +246,7 @@ static bool method_is_known(const struct code_cache *c, const struct cached_meth
 {
 	return (e->version && code_not_freed(&e->old, sampled)) ||
 	       (!e->unsure &&
-		is_current(c, e->version, e->first, e->last, e->revalidated, sampled));
+		is_current(c, e->version, e->first, e->last, e->held, e->revalidated, sampled));
 }
 
 /*
@@ -321,7 +309,14 @@ static bool all_read(const struct memory_span *spans, size_t n)
 	return true;
 }
 
-static int update_iseq(struct code_cache *c, struct pending *p, const struct batch *batch)
+/* Whether the entry of @p is to be read: if nothing can be read any more, what is known is used. */
+static void want_load(const struct code_cache *c, struct pending *p, bool read, struct batch *batch)
+{
+	p->load = p->done = !p->keep && (read || !process_gone(c, batch));
+	batch->n_loads += p->load;
+}
+
+static void update_iseq(struct code_cache *c, struct pending *p, struct batch *batch)
 {
 	struct cached_iseq *e = &c->iseqs[p->index];
 	bool read = e->version && all_read(&c->spans[p->span], RUBY_ISEQ_SPANS);
@@ -331,16 +326,15 @@ static int update_iseq(struct code_cache *c, struct pending *p, const struct bat
 		p->done = true;
 		still_the_same(c, p->fresh.iseq.head[RUBY_ISEQ_FLAGS], &e->first, &e->last,
 			       &e->unsure, batch);
+		note_held(&e->held, batch);
 		e->iseq.id.head[RUBY_ISEQ_FLAGS] =
 			p->fresh.iseq.head[RUBY_ISEQ_FLAGS]; /* it may have become old */
-		return 0;
+	} else {
+		want_load(c, p, read, batch);
 	}
-	/* If nothing can be read any more, what is known is used. */
-	p->done = !p->keep && (read || !process_gone(c));
-	return p->done ? load_iseq(c, p->index, batch->era) : 0;
 }
 
-static int update_method(struct code_cache *c, struct pending *p, const struct batch *batch)
+static void update_method(struct code_cache *c, struct pending *p, struct batch *batch)
 {
 	struct cached_method *e = &c->methods[p->index];
 	bool read = e->version && all_read(&c->spans[p->span], RUBY_METHOD_SPANS);
@@ -350,26 +344,115 @@ static int update_method(struct code_cache *c, struct pending *p, const struct b
 		p->done = true;
 		still_the_same(c, p->fresh.method.me[RUBY_ME_FLAGS], &e->first, &e->last,
 			       &e->unsure, batch);
+		note_held(&e->held, batch);
 		e->method.id.me[RUBY_ME_FLAGS] = p->fresh.method.me[RUBY_ME_FLAGS];
-		return 0;
+	} else {
+		want_load(c, p, read, batch);
 	}
-	p->done = !p->keep && (read || !process_gone(c));
-	return p->done ? load_method(c, p->index, batch) : 0;
 }
 
-/* Compare what is not known of these frames in one batch of reads; read anew what has changed. */
+/* The object that @p is of, to be read. */
+static struct code_load load_of(const struct code_cache *c, const struct pending *p)
+{
+	struct code_load load = { .is_method = p->is_method };
+	struct method_key key;
+
+	if (p->is_method) {
+		memcpy(&key, intern_get(&c->method_addrs, p->index, NULL), sizeof(key));
+		load.addr = key.addr;
+		load.with_name = key.with_name;
+	} else {
+		memcpy(&load.addr, intern_get(&c->iseq_addrs, p->index, NULL), sizeof(load.addr));
+	}
+	return load;
+}
+
+/* The entry of @p is of what was read by @load, which it takes over. */
+static void set_loaded(struct code_cache *c, const struct pending *p, struct code_load *load,
+		       const struct batch *batch)
+{
+	c->refused += load->result == -E2BIG;
+	if (p->is_method) {
+		set_method(c, &c->methods[p->index], load->result ? NULL : &load->method, batch);
+	} else {
+		set_iseq(c, &c->iseqs[p->index], load->result ? NULL : &load->iseq, batch->era);
+		note_held(&c->iseqs[p->index].held, batch);
+	}
+	load->result = -ENOENT; /* the entry owns it */
+}
+
+/* Read what is to be read of the batch. */
+static int load_pending(struct code_cache *c, const struct batch *batch)
+{
+	const size_t room = c->bytes < CODE_CACHE_BYTES ? CODE_CACHE_BYTES - c->bytes : 0;
+	struct code_load *loads;
+	size_t i, n = 0;
+	int err;
+
+	if (!batch->n_loads)
+		return 0;
+	loads = calloc(batch->n_loads, sizeof(*loads));
+	if (!loads)
+		return -ENOMEM;
+	for (i = 0; i < batch->n_pending; i++)
+		if (c->pending[i].load)
+			loads[n++] = load_of(c, &c->pending[i]);
+	err = code_load(c->vm, loads, n, room, batch->sampled->gc_era, &c->spans[batch->after_span],
+			batch->n_era);
+	for (i = n = 0; i < batch->n_pending && !err; i++)
+		if (c->pending[i].load)
+			set_loaded(c, &c->pending[i], &loads[n++], batch);
+	code_load_free(loads, batch->n_loads);
+	return err;
+}
+
+/* Have the words that tell the era read next; none if eras are not known. */
+static void add_era(struct code_cache *c, struct batch *batch, struct ruby_era_words *words)
+{
+	if (!batch->sampled->gc_era)
+		return;
+	batch->n_era = RUBY_ERA_SPANS;
+	ruby_vm_era_spans(c->vm, words, &c->spans[batch->n_spans]);
+	batch->n_spans += RUBY_ERA_SPANS;
+}
+
+/*
+ * The era that @words tell, or that of the sample if they could not be read (any more). False if it is
+ * just between two, the latter of which it is then.
+ */
+static bool take_era(const struct code_cache *c, const struct batch *batch,
+		     const struct ruby_era_words *words, size_t span, uint64_t *ret,
+		     uint64_t *major)
+{
+	int r = -ENOENT;
+
+	*major = 0;
+	if (batch->n_era)
+		r = ruby_vm_era(c->vm, words, &c->spans[span], ret, major);
+	if (r && r != -EAGAIN)
+		*ret = batch->sampled->gc_era;
+	return r != -EAGAIN;
+}
+
+/*
+ * Compare what is not known of these frames in one batch of reads; read anew what has changed. The era
+ * is read before and after it.
+ */
 static int read_batch(struct code_cache *c, struct batch *batch, const struct code_ref *refs,
 		      size_t n)
 {
 	size_t i;
 	int err;
 
-	batch->n_pending = batch->n_spans = 0;
+	batch->n_pending = batch->n_spans = batch->n_loads = batch->n_era = 0;
+	batch->asked_gone = false;
 	c->batches++;
 	err = array_reserve(c->pending, c->cap_pending, 2 * n + 1);
 	if (!err)
 		err = array_reserve(c->spans, c->cap_spans,
-				    n * (RUBY_ISEQ_SPANS + RUBY_METHOD_SPANS) + 1);
+				    n * (RUBY_ISEQ_SPANS + RUBY_METHOD_SPANS) + 2 * RUBY_ERA_SPANS);
+	if (!err)
+		add_era(c, batch, &batch->before);
 	for (i = 0; i < n && !err; i++) {
 		if (refs[i].iseq != PROFILE_NONE)
 			enlist_iseq(c, refs[i].iseq, batch);
@@ -378,11 +461,17 @@ static int read_batch(struct code_cache *c, struct batch *batch, const struct co
 	}
 	if (err || !batch->n_pending)
 		return err;
+	batch->after_span = batch->n_spans;
+	add_era(c, batch, &batch->after);
 	memory_read_spans(&c->vm->mem, c->spans, batch->n_spans);
-	for (i = 0; i < batch->n_pending && !err; i++)
-		err = c->pending[i].is_method ? update_method(c, &c->pending[i], batch)
-					      : update_iseq(c, &c->pending[i], batch);
-	return err;
+	batch->era_known = take_era(c, batch, &batch->before, 0, &batch->era, &batch->major);
+	for (i = 0; i < batch->n_pending; i++) {
+		if (c->pending[i].is_method)
+			update_method(c, &c->pending[i], batch);
+		else
+			update_iseq(c, &c->pending[i], batch);
+	}
+	return load_pending(c, batch);
 }
 
 /*
@@ -436,20 +525,6 @@ static void note_old(struct code_cache *c, const struct batch *batch)
 	}
 }
 
-/*
- * The era now, or that of @sampled if it cannot be read (any more). False if it is just between
- * two, the latter of which it is then.
- */
-static bool read_era(const struct code_cache *c, const struct stack_era *sampled, uint64_t *ret,
-		     uint64_t *major)
-{
-	int r = sampled->gc_era ? ruby_vm_gc_era(c->vm, ret, major) : -ENOENT;
-
-	if (r && r != -EAGAIN)
-		*ret = sampled->gc_era;
-	return r != -EAGAIN;
-}
-
 int code_cache_lookup(struct code_cache *c, const struct stack_era *sampled,
 		      const struct rbpf_frame *frames, size_t n, struct code_ref *refs)
 {
@@ -466,12 +541,11 @@ int code_cache_lookup(struct code_cache *c, const struct stack_era *sampled,
 	for (i = 0; i < n && !err; i++)
 		code_prove_by_check(c, sampled, &frames[i], &refs[i]);
 	for (attempt = 0; attempt < READ_ATTEMPTS && !err; attempt++) {
-		era_known = read_era(c, sampled, &batch.era, &batch.major);
 		err = read_batch(c, &batch, refs, n);
-		if (!batch.n_pending)
+		if (err || !batch.n_pending)
 			break;
-		era_known &= read_era(c, sampled, &latest, &major);
-		if (era_known && latest == batch.era) {
+		era_known = take_era(c, &batch, &batch.after, batch.after_span, &latest, &major);
+		if (era_known && batch.era_known && latest == batch.era) {
 			if (major == batch.major && major == sampled->gc_major)
 				note_old(c, &batch);
 			break;
@@ -531,6 +605,7 @@ static int take_iseq(struct code_cache *c, const struct copy *copy, uint64_t add
 				       &e->unsure, &copy->batch);
 		ruby_iseq_deinit(&fresh);
 	}
+	note_held(&e->held, &copy->batch);
 	set_checked(c, copy, &e->checked, &e->revalidated);
 	return 0;
 }

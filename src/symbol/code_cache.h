@@ -36,7 +36,8 @@ struct cached_iseq {
 	struct ruby_iseq iseq;
 	uint64_t compiled_revalidation; /* in which it was last checked whether it is compiled */
 	uint64_t first, last;		/* eras between which it is known to be the same */
-	uint64_t checked;		/* an era of which a check has shown the same; 0: none */
+	uint64_t held; /* the last era in which it was read for a stack of that same era; 0: none */
+	uint64_t checked; /* an era of which a check has shown the same; 0: none */
 	struct old_since old;
 	uint64_t revalidated; /* the revalidation it was last compared in; 0: never */
 	uint64_t batch;	      /* number of the batch that it was last in */
@@ -47,6 +48,7 @@ struct cached_iseq {
 struct cached_method {
 	struct ruby_method method;
 	uint64_t first, last;
+	uint64_t held;
 	uint64_t checked;
 	struct old_since old;
 	uint64_t revalidated;

@@ -7,9 +7,12 @@
 
 #define OLD_AGE 3 /* collections that an object survives to be old; gc.c RVALUE_OLD_AGE */
 
-bool code_known_at(uint64_t first, uint64_t last, const struct stack_era *sampled)
+bool code_known_at(uint64_t first, uint64_t last, uint64_t held, const struct stack_era *sampled)
 {
-	return first <= sampled->gc_era && sampled->gc_era <= last && !sampled->gc_transition;
+	const uint64_t era = sampled->gc_era;
+
+	return first <= era && (era < last || (era == last && era == held)) &&
+	       !sampled->gc_transition;
 }
 
 bool code_is_old(const struct code_cache *c, uint64_t flags)
@@ -45,6 +48,8 @@ static bool iseq_proven(const struct code_cache *c, const struct rbpf_frame *f,
 {
 	bool pc_inside = ruby_iseq_has_pc(&e->iseq, rbpf_frame_pc(f));
 	uint64_t flags = e->iseq.id.head[RUBY_ISEQ_FLAGS];
+	/* Another one cannot have taken its place since it was read, and before the sample. */
+	bool not_since = sampled->gc_era < e->last || e->held == e->last;
 
 	if (!e->version || (!pc_inside && !(f->pc & RBPF_PC_STALE)))
 		return false;
@@ -56,15 +61,16 @@ static bool iseq_proven(const struct code_cache *c, const struct rbpf_frame *f,
 	if (!sampled->gc_era)
 		return !f->check && !e->unsure;
 	if (!e->unsure) {
-		if (code_known_at(e->first, e->last, sampled))
+		if (code_known_at(e->first, e->last, e->held, sampled))
 			return true;
-		if (sampled->gc_era > e->last) /* the process is gone: nothing can be compared */
-			return pc_inside && code_is_old(c, flags);
+		/* The process is gone: nothing can be compared, and a major collection frees old ones, too. */
+		if (sampled->gc_era > e->last)
+			return false;
 		/* In a transition it is of this era or the one before. */
-		if (sampled->gc_era > e->first)
+		if (sampled->gc_era > e->first && not_since)
 			return pc_inside;
 	}
-	return pc_inside && code_old_enough(c, flags, e->last, sampled);
+	return pc_inside && not_since && code_old_enough(c, flags, e->last, sampled);
 }
 
 static bool method_proven(const struct code_cache *c, const struct rbpf_frame *f,
@@ -81,14 +87,14 @@ static bool method_proven(const struct code_cache *c, const struct rbpf_frame *f
 		return true;
 	if (!sampled->gc_era)
 		return !f->check && !e->unsure;
-	if (code_known_at(e->first, e->last, sampled))
+	if (code_known_at(e->first, e->last, e->held, sampled))
 		return !e->unsure;
 	if (iseq && ruby_method_is_of(&e->method, iseq->local))
 		return true;
 	if (e->unsure)
 		return false;
 	if (sampled->gc_era > e->last)
-		return code_is_old(c, e->method.id.me[RUBY_ME_FLAGS]);
+		return false;
 	return !sampled->gc_transition && !c->compacts && sampled->gc_era < e->first &&
 	       code_old_enough(c, e->method.id.me[RUBY_ME_FLAGS], e->last, sampled);
 }

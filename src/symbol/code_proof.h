@@ -10,8 +10,11 @@
  * and found to be the same, in eras from F to L, the question is whether the copy is of the object
  * that was on the stack. It is:
  *
- *   - if F <= S <= L. (Nothing is read.)
- *   - if S > L, and the object is still the same when it is read again now.
+ *   - if F <= S < L. (Nothing is read.)
+ *   - if S = L, and it was read in L for a stack that was sampled in L, too. (Nothing is read.) Else it
+ *     may be an object that the last collection did not find but has not freed yet; and before L
+ *     ends it may do so, and another one take its place, as dead objects are freed little by little.
+ *   - if S >= L, and the object is still the same when it is read again now.
  *   - if S < F, and the object was there in S and was not moved there since. It was there if it is
  *     old now, in era N, and N - S <= 1: it takes three collections to become old (RVALUE_OLD_AGE),
  *     the last of which may have begun. (From 3.3 on; before that an old object proves nothing
@@ -20,7 +23,6 @@
  *   - if it was old when the copy was read or compared, in era O <= S, for a stack that was sampled
  *     since the last major collection had marked, and there was none from then to S either
  *     (rbpf_gc_major()): no other collection frees or moves an old object. (Nothing is read.)
- *   - if the process is gone, so that nothing can be compared any more, and it was an old object.
  *   - in any case, if the check of its words and label is the one that the BPF programs sent. They
  *     send it the first time that they send an iseq in an epoch and era; of an old one, only the
  *     first time since the last major collection, and where that is not known not at all, unless
@@ -53,8 +55,11 @@ struct stack_era;
 struct code_ref;
 struct rbpf_frame;
 
-/* Whether what is known to be the same from era @first to @last was so at @m, by the eras alone. */
-bool code_known_at(uint64_t first, uint64_t last, const struct stack_era *sampled);
+/*
+ * Whether what is known to be the same from era @first to @last, and was on a stack in era @held, is what
+ * was @sampled, by the eras alone.
+ */
+bool code_known_at(uint64_t first, uint64_t last, uint64_t held, const struct stack_era *sampled);
 
 /* Whether @flags, the first word of an object, say that it is old. */
 bool code_is_old(const struct code_cache *c, uint64_t flags);

@@ -39,6 +39,7 @@ struct memory {
 	void (*read_spans)(const struct memory *mem, struct memory_span *spans, size_t n);
 	pid_t pid;		      /* of memory_process() */
 	const void *image;	      /* of other readers */
+	struct gathered *gathered;    /* of gathered_memory(); else NULL */
 	struct memory_budget *budget; /* NULL: none; not owned */
 };
 
@@ -60,5 +61,11 @@ void memory_read_spans(const struct memory *mem, struct memory_span *spans, size
  * number of bytes read.
  */
 size_t memory_read_some(const struct memory *mem, uint64_t addr, void *dst, size_t len);
+
+/*
+ * Say that @len bytes at @addr are about to be read. Where reads are gathered (gathered.h) they are read
+ * along with what else is missing; elsewhere that has no effect.
+ */
+void memory_expect(const struct memory *mem, uint64_t addr, size_t len);
 
 #endif

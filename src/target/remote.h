@@ -32,7 +32,7 @@ struct remote_losses {
 };
 
 /*
- * Whether rbpf reads memory itself from now on, at a fifth of the cost or less: then a process can
+ * Whether rbpf reads memory itself from now on, at a half of the cost or less: then a process can
  * block it (doc/worker.md). At first it does not.
  */
 void remote_set_direct(bool direct);

@@ -243,6 +243,13 @@ struct cursor { int x; };
 END
 expect duplicate-tags.sh
 
+source_file tests/unit/test_a.c << 'END'
+Test(a, b, .timeout = 60) // BAD
+Test(a, c, .init = timeout)
+TestSuite(a, .timeout=1.5); // BAD
+END
+expect limits.sh
+
 source_file include/rbpf_counters.h << 'END'
 	X(TICKS, "ticks", NEVER, "tick", "ticks", "fired")
 END

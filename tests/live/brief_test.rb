@@ -13,7 +13,7 @@ class BriefTest < LiveTest
   OWN = /\A(?:block in )?Brief::Of(\d+)[#.](?:work|again)_(\d+)\z/.freeze
 
   # A name that lies on a page that is not in memory at that moment cannot be copied in the kernel. That
-  # is counted, and seldom.
+  # is counted, and seldom. With the next sample it is tried again.
   NOT_IN_MEMORY = 0.08 # of the samples
 
   def setup

@@ -6,6 +6,8 @@
 #
 #   CI=true    a skip is a failure
 #
+# A test that makes no progress any more is ended: limits.sh, which has its limits from the environment.
+#
 # Criterion itself says nothing of skips. In its TAP report "test was skipped" marks a test that
 # --filter left out.
 set -u
@@ -13,8 +15,12 @@ set -u
 name=$1
 tap=$1.tap
 rm -f "$tap"
+"${0%/*}/limits.sh" $$ &
+limits=$!
 "$@" --tap="$tap"
 status=$?
+kill $limits
+wait $limits 2>/dev/null
 [ -f "$tap" ] || exit $status
 
 sed -n '/# SKIP test was skipped$/d; s/^ok - \([^ ]*\)  # SKIP/skipped: \1:/p' "$tap"

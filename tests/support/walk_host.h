@@ -170,6 +170,7 @@ static inline void walk_host_capture(struct walk *w, uint64_t process, uint64_t 
 	walk_host.n_sent = walk_host.n_records = 0;
 	w->record.gc_era = era;
 	w->record.flags = flags;
+	w->capture.again = 0;
 	capture_stack(w, 0, process);
 }
 

@@ -9,7 +9,6 @@
 #include "support/collecting.h"
 
 /* A process that is waited for may never come. */
-TestSuite(collector, .timeout = 60);
 
 static struct collecting f;
 static struct target target;

@@ -12,8 +12,6 @@
 #include "sample/descendants.h"
 #include "support/collecting.h"
 
-TestSuite(descendants, .timeout = 60);
-
 #define DEPTH 4
 
 static struct collecting f;

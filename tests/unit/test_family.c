@@ -9,8 +9,6 @@
 #include "target/family.h"
 #include "target/remote.h"
 
-TestSuite(family, .timeout = 60);
-
 #define CHILDREN 3
 #define DEPTH	 4
 

@@ -446,7 +446,7 @@ static void assert_no_blanks(const struct picture *pic)
 }
 
 /* 4,000 stacks of 20 frames, of different sizes: 12 MB if all had boxes. */
-Test(flame, a_large_picture_can_be_opened, .timeout = 120)
+Test(flame, a_large_picture_can_be_opened)
 {
 	const struct flame_options all = { .min_width = 0.001 }, usual = { 0 };
 	struct picture pic;

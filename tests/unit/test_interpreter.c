@@ -372,7 +372,7 @@ static bool check_ruby(const char *path, const char *stripped)
 }
 
 /* What tests/support/fixtures.sh compiles of Ruby's source. */
-Test(interpreter, vm_with_symbols, .timeout = 300)
+Test(interpreter, vm_with_symbols)
 {
 	if (!check_ruby("build/ruby-vm/vm.so", "build/ruby-vm/vm-stripped.so"))
 		cr_skip_test("there is no build/ruby-vm/vm.so (tests/support/fixtures.sh)");
@@ -382,7 +382,7 @@ Test(interpreter, vm_with_symbols, .timeout = 300)
  * Rubies that somebody has built, in $RBPF_TEST_RUBIES/NAME and, stripped,
  * $RBPF_TEST_RUBIES/NAME-stripped.
  */
-Test(interpreter, rubies, .timeout = 300)
+Test(interpreter, rubies)
 {
 	static const char *const patterns[] = { "lib/libruby.so.*.*.*", "bin/ruby" };
 	const char *rubies = getenv("RBPF_TEST_RUBIES");
@@ -444,7 +444,7 @@ static void check_debian(const char *path)
 }
 
 /* $RBPF_TEST_LIBRUBY names another one, of any machine. */
-Test(interpreter, debian, .timeout = 300)
+Test(interpreter, debian)
 {
 	const char *other = getenv("RBPF_TEST_LIBRUBY");
 

@@ -536,6 +536,63 @@ Test(name_capture, not_in_full)
 	}
 }
 
+/* A page is missing for a moment: what it holds parts of is copied again, and so is who shares it. */
+Test(name_capture, missing_for_a_moment)
+{
+	FOR_EACH_IMAGE(unused)
+	{
+		struct fixture f = setup(unused->version);
+		const uint64_t iseqs[] = { method_iseq(&f, "one"), method_iseq(&f, "two") };
+		const uint64_t path = image_string_heap(f.img, "/app/shared/by/both.rb", 22);
+		const uint64_t text = image_get64(f.img, path + 24);
+		struct resolver *r;
+		const uint32_t *ids;
+		size_t n;
+
+		cr_assert_eq(resolver_new(&f.img->vm, &r), 0);
+		for (int i = 0; i < 2; i++) {
+			image_put64(f.img, image_body(f.img, iseqs[i]) + 64, path);
+			push(&f, iseqs[i], 3, 0);
+			push(&f, iseqs[i], 3, 0);
+		}
+		image_put64(f.img, path + 24, 0x5000);
+		tick(&f);
+		/* One that is called by itself is copied once, but where another has taken its slot. */
+		cr_expect_geq(walk_host.counters[RBPF_CNT_COPY_FAULT], 2, "%s", f.img->version);
+		cr_expect_lt(walk_host.counters[RBPF_CNT_COPY_FAULT], 4, "%s", f.img->version);
+		cr_expect(f.w->capture.again);
+		image_put64(f.img, path + 24, text);
+		tick(&f);
+		cr_expect_geq(walk_host.counters[RBPF_CNT_COPIED], 2, "%s", f.img->version);
+		cr_expect_not(f.w->capture.again);
+		image_hide_all(f.img, true);
+		take(r);
+		cr_expect_eq(name(&f, r, &ids, &n), 0, "%s", f.img->version);
+		image_hide_all(f.img, false);
+		tick(&f);
+		cr_expect_eq(walk_host.counters[RBPF_CNT_COPIED], 0, "once is enough");
+		resolver_free(r);
+		teardown(&f);
+	}
+}
+
+/* What can never be read is not tried for ever. */
+Test(name_capture, missing_for_good)
+{
+	struct fixture f = setup("3.3");
+	uint64_t iseq = method_iseq(&f, "foo");
+
+	image_put64(f.img, image_body(f.img, iseq) + f.img->facts.insns_body, 0x5000);
+	push(&f, iseq, 3, 0);
+	for (int i = 0; i < 5; i++) {
+		tick(&f);
+		cr_expect_eq(walk_host.counters[RBPF_CNT_COPIED], i < CAPTURE_TRIES, "%d", i);
+		cr_expect_eq(f.w->capture.again, i + 1 < CAPTURE_TRIES, "%d", i);
+		walk_host_seed(f.w, (uint64_t)i + 1); /* others would ask no more before that */
+	}
+	teardown(&f);
+}
+
 Test(name_capture, cut_short)
 {
 	struct fixture f = setup("3.3");

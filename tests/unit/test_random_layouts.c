@@ -3,7 +3,8 @@
  * Rubies with random layouts: rbpf finds the right one, or refuses the Ruby and says by what. It
  * never gives a wrong label, line or place of the collector.
  *
- * RBPF_RANDOM_LAYOUTS=N and RBPF_RANDOM_FIRST=SEED run others, and print how many were found.
+ * RBPF_RANDOM_LAYOUTS=N and RBPF_RANDOM_FIRST=SEED run others, and print how many were found; many take
+ * RBPF_TEST_CPU=SECONDS, too (tests/support/limits.sh).
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -186,7 +187,7 @@ static uint64_t setting(const char *name, uint64_t otherwise)
 	return value ? strtoull(value, NULL, 10) : otherwise;
 }
 
-Test(random_layouts, found_or_refused, .timeout = 3600)
+Test(random_layouts, found_or_refused)
 {
 	uint64_t first = setting("RBPF_RANDOM_FIRST", 1),
 		 n = setting("RBPF_RANDOM_LAYOUTS", LAYOUTS);

@@ -797,7 +797,7 @@ Test(search, symbol_tables)
 /* ---- hostile ---- */
 
 /* Numbers, and pointers to anywhere, in place of any part of a process. */
-Test(search, hostile_memory, .timeout = 60)
+Test(search, hostile_memory)
 {
 	unsigned int seed;
 	size_t i;
@@ -819,7 +819,7 @@ Test(search, hostile_memory, .timeout = 60)
 }
 
 /* Memory full of what looks like iseqs and classes. */
-Test(search, hostile_heap, .timeout = 60)
+Test(search, hostile_heap)
 {
 	struct ruby r = build("3.4.0");
 	uint64_t addr;

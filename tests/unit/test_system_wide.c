@@ -14,9 +14,6 @@
 #include "target/cpus.h"
 #include "target/selection.h"
 
-/* A process that is waited for may never come. */
-TestSuite(system_wide, .timeout = 60);
-
 static struct collecting f;
 static struct target target;
 static struct selection selection;

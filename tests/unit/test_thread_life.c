@@ -12,7 +12,6 @@
 #include "target/process.h"
 
 /* A process that is waited for may never come. */
-TestSuite(thread_life, .timeout = 60);
 
 static struct collecting f;
 static struct target target;
