@@ -124,8 +124,8 @@ static bool goes_on(const struct tracked_thread *t, const struct request_definit
 }
 
 int request_table_of_sample(const struct request_table *table, struct sink *out,
-			    struct tracked_thread *t, uint64_t fingerprint,
-			    bool in_request, uint32_t *ret)
+			    struct tracked_thread *t, uint64_t fingerprint, bool in_request,
+			    uint32_t *ret)
 {
 	static const struct request_definition unknown = { 0 };
 	const struct request_definition *def = NULL;

@@ -64,8 +64,8 @@ int request_table_define(struct request_table *t, const struct request_rules *ru
  * stack has a frame that a rule names. Returns 0 or the failure of @out.
  */
 int request_table_of_sample(const struct request_table *table, struct sink *out,
-			    struct tracked_thread *t, uint64_t fingerprint,
-			    bool in_request, uint32_t *ret);
+			    struct tracked_thread *t, uint64_t fingerprint, bool in_request,
+			    uint32_t *ret);
 
 /* The iseqs of a process that the engine looks for. Zeroed: none. */
 #define PROCESS_REQUESTS_MAX 1024

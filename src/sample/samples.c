@@ -181,8 +181,8 @@ static int handle_sample(struct collector *c, struct tracked_process *p,
 	if (!r)
 		r = stack_table_of_sample(&c->stacks, c->sink, p, &taken, with_ruby, &stack);
 	if (!r)
-		r = request_table_of_sample(&c->requests, c->sink, t, rec->request, stack.in_request,
-					    &sample.request);
+		r = request_table_of_sample(&c->requests, c->sink, t, rec->request,
+					    stack.in_request, &sample.request);
 	if (r)
 		return r;
 	sample.stack = stack.stack;

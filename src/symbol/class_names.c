@@ -20,6 +20,7 @@ struct class_name {
 	char *name;	      /* NULL: nothing usable was found; owned */
 	uint64_t flags;	      /* of the object, when it was read */
 	uint64_t first, last; /* eras between which it is known to be the same */
+	uint64_t held;	      /* the last of them in which it was also sampled */
 	struct old_since old;
 };
 
@@ -103,6 +104,8 @@ static int read_class(struct class_names *c, const struct code_cache *code, stru
 		if (major != now.gc_major)
 			now.gc_major = 0;
 		r = take(c, code, e, r ? NULL : buf_str(&name), flags, &now);
+		if (!r && sampled->gc_era == now.gc_era)
+			e->held = now.gc_era;
 		if (!r && was_old && now.gc_major && now.gc_major == sampled->gc_major &&
 		    code_is_old(code, flags) && sampled->gc_era < e->old.era)
 			e->old.era = sampled->gc_era;
@@ -114,7 +117,8 @@ static int read_class(struct class_names *c, const struct code_cache *code, stru
 static bool is_proven(const struct class_name *e, const struct stack_era *sampled)
 {
 	return e->name && sampled->gc_era &&
-	       (code_not_freed(&e->old, sampled) || code_known_at(e->first, e->last, sampled) ||
+	       (code_not_freed(&e->old, sampled) ||
+		code_known_at(e->first, e->last, e->held, sampled) ||
 		(e->first < sampled->gc_era && sampled->gc_era < e->last));
 }
 

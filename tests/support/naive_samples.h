@@ -50,7 +50,7 @@ static inline void naive_push(const struct profile *p, uint32_t frame, struct na
 static inline bool naive_sample(const struct profile *p, const struct view_selection *sel, size_t i,
 				struct naive_sample *ret)
 {
-	const struct profile_aggregate alike = profile_aggregate_of(&p->samples[i]);
+	const struct profile_aggregate alike = profile_aggregate_of(p, &p->samples[i]);
 	uint32_t stack, path[NAIVE_MAX_DEPTH];
 	size_t n = 0;
 

@@ -123,7 +123,7 @@ static void expect_false_alarms(const struct drawn *before, const struct drawn *
 }
 
 /* 50 of 1000 are expected; of a method with few samples somewhat fewer. */
-Test(compare, the_same_program_differs_by_chance_as_often_as_it_should, .timeout = 60)
+Test(compare, the_same_program_differs_by_chance_as_often_as_it_should)
 {
 	const struct drawn few = { 20, 100, 10000000 }, many = { 20, 400, 2500000 };
 	const struct drawn rare = { 3, 400, 1000000 };
@@ -134,14 +134,14 @@ Test(compare, the_same_program_differs_by_chance_as_often_as_it_should, .timeout
 }
 
 /* A sample of one recording of a side is worth several of another. */
-Test(compare, frequencies_that_differ_within_a_side, .timeout = 60)
+Test(compare, frequencies_that_differ_within_a_side)
 {
 	const struct drawn some = { 20, 100, 10000000 };
 
 	expect_false_alarms(&some, &some, COMPARE_TOTAL, 3);
 }
 
-Test(compare, a_difference_is_found, .timeout = 60)
+Test(compare, a_difference_is_found)
 {
 	const struct drawn before = { 10, 400, 10000000 }, after = { 20, 400, 2500000 };
 
@@ -262,7 +262,7 @@ static void naive_sums(const struct profile *p, const char *id, struct view_sum 
 	}
 }
 
-Test(compare, random_profiles_against_a_count_of_each_sample, .timeout = 60)
+Test(compare, random_profiles_against_a_count_of_each_sample)
 {
 	_cleanup_comparison_ struct comparison c = COMPARISON_INIT;
 	const struct compare_options opts = { .z = COMPARE_Z };

@@ -191,7 +191,7 @@ static void expect_list(const struct view_selection *sel, const char *key,
 	cr_expect_eq(list->n, naive_count(sel, key, callers), "%s: rows", key);
 }
 
-Test(neighbours, random_profiles_against_a_count_of_each_sample, .timeout = 120)
+Test(neighbours, random_profiles_against_a_count_of_each_sample)
 {
 	static const enum stack_mode modes[] = { STACK_ALL, STACK_RUBY, STACK_NATIVE };
 	const struct profile *p = &b.out.profile;

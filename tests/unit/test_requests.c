@@ -333,10 +333,11 @@ static void define(uint64_t fingerprint, uint64_t object, const char *name, bool
 
 static uint32_t request_at(uint64_t fingerprint, bool in_request)
 {
-	const struct rbpf_ring_sample rec = { .request = fingerprint };
 	uint32_t id = 99;
 
-	cr_assert_eq(request_table_of_sample(&table, &out.sink, &thread, &rec, in_request, &id), 0);
+	cr_assert_eq(
+		request_table_of_sample(&table, &out.sink, &thread, fingerprint, in_request, &id),
+		0);
 	return id;
 }
 

@@ -52,6 +52,11 @@ static struct group_total naive_line(const struct profile *p, const struct view_
 	return sum;
 }
 
+static bool same_sum(const struct view_sum *a, const struct view_sum *b)
+{
+	return a->samples == b->samples && a->value == b->value;
+}
+
 static void expect_lines(const struct profile *p, const struct view_filter *f,
 			 const struct source_choice *choice, const char *const *files,
 			 size_t n_files, const char *name)
@@ -71,8 +76,9 @@ static void expect_lines(const struct profile *p, const struct view_filter *f,
 			cr_assert_lt(at, lines.n);
 			cr_expect_str_eq(profile_str(p, lines.lines[at].file), files[i]);
 			cr_expect_eq(lines.lines[at].line, line);
-			cr_expect_eq(memcmp(&lines.lines[at].time, &want, sizeof(want)), 0, "%s:%u",
-				     files[i], line);
+			cr_expect(same_sum(&lines.lines[at].time.self, &want.self) &&
+					  same_sum(&lines.lines[at].time.total, &want.total),
+				  "%s:%u", files[i], line);
 			at++;
 		}
 	cr_expect_eq(at, lines.n);
@@ -138,7 +144,7 @@ static void expect_line(const struct source_text *s, uint32_t line, const char *
 	buf_deinit(&out);
 }
 
-Test(source_text, lines_and_where_they_are_found, .timeout = 10)
+Test(source_text, lines_and_where_they_are_found)
 {
 	static char deep[60001]; /* "./././x.rb" */
 	struct source_text s;

@@ -8,7 +8,6 @@
 #include "sample/collector_state.h"
 #include "support/collecting.h"
 
-TestSuite(waits, .timeout = 60);
 
 static struct collecting f;
 static struct target target;
