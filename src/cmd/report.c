@@ -289,10 +289,10 @@ static int choose_renderer(const struct report_line *line, renderer *ret, struct
 /* Options that are right by themselves, but not together. */
 static int check_line(const struct report_line *line, struct err *err)
 {
+	/* What a row is there, and which comes first. */
+	const char *fixed = line->states ? "--states" : line->requests ? "--requests" : NULL;
 	const char *narrow = line->gc				? "--gc"
 			     : line->tree			? "--tree"
-			     : line->states			? "--states"
-			     : line->requests			? "--requests"
 			     : asks_neighbours(line)		? neighbours_option(line)
 			     : line->filter.stack == STACK_BOTH ? "--stack both"
 								: NULL;
@@ -304,6 +304,10 @@ static int check_line(const struct report_line *line, struct err *err)
 		return err_set(
 			err, -EINVAL, ERR_USAGE,
 			"--callers and --callees exclude each other; --sandwich prints both");
+	if (fixed && line->by != FLAT_BY_FUNCTION)
+		return exclude_each_other(fixed, "--by", err);
+	if (fixed && line->sort != OPTION_UNSET)
+		return exclude_each_other(fixed, "--sort", err);
 	if (line->gc && line->filter.no_gc)
 		return exclude_each_other("--gc", "--no-gc", err);
 	if (narrow && line->by != FLAT_BY_FUNCTION && line->by != FLAT_BY_LINE)

@@ -216,12 +216,22 @@ refuse "invalid pattern '(' for --include: *" report --include "(" full.data
 refuse "--thread must not be empty" report --thread= full.data
 refuse "--container must not be empty" flame --container= full.data
 refuse "invalid pattern '[' for --request: *" report --request "[" full.data
-for other in --tree --gc --csv --info; do
-	refuse "--requests and $other exclude each other" report --requests $other full.data
+for other in --tree --gc; do
+	refuse "$other and --requests exclude each other" report --requests $other full.data
+	refuse "$other and --states exclude each other" report --states $other full.data
 done
+for one in --requests --states; do
+	refuse "--csv and $one exclude each other" report $one --csv full.data
+	refuse "$one and --info exclude each other" report $one --info full.data
+done
+refuse "--states and --by exclude each other" report --states --by line full.data
+refuse "full.data has no event 'wall'" report --states full.data
+refuse "full.data has no event 'wall'" report --state gvl full.data
+refuse "unknown state 'gil'" report --state gil full.data
+refuse "*--mode*" record --mode all -p 1
 refuse "--requests and --by exclude each other" report --requests --by line full.data
 refuse "--requests and --sort exclude each other" report --requests --sort self full.data
-refuse "--requests and --stack both exclude each other" report --requests --stack both full.data
+refuse "--stack both and --requests exclude each other" report --requests --stack both full.data
 refuse "invalid pattern '[' for --container: *" report --container "[" full.data
 refuse "unknown value 'contaner' for --split (did you mean container?)" flame --split contaner full.data
 refuse "--from must be before --to" report --from 2s --to 1s full.data
@@ -1437,7 +1447,7 @@ if command -v bash > /dev/null; then
 	completes "hash" flame --color h
 	completes "container" report --by c
 	completes "ruby request" report --by r
-	completes "none process thread container ruby" flame --split ""
+	completes "none process thread container ruby request" flame --split ""
 	completes "--container" report --cont
 	completes "folded" record -p 42 -f fo
 	completes "full.data" report fu

@@ -8,7 +8,6 @@
 #include "sample/collector_state.h"
 #include "support/collecting.h"
 
-
 static struct collecting f;
 static struct target target;
 
