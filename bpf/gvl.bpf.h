@@ -103,7 +103,7 @@ static __always_inline void gvl_wait_begin(__u64 at, __u32 tgid, __u64 now)
 		__sync_fetch_and_add(&g->waiting, (1ull << GVL_N_SHIFT) + gvl_us(g, now));
 }
 
-/* And did so from @since to @until. */
+/* A thread has waited for it from @since, as gvl_wait_begin() was told, to @until. */
 static __always_inline void gvl_wait_end(__u64 at, __u32 tgid, __u64 since, __u64 until)
 {
 	struct gvl *g = gvl_find(at, tgid);

@@ -145,10 +145,11 @@ int BPF_PROG(on_free, struct task_struct *task)
 {
 	__u32 tgid = task->tgid, tid = task->pid;
 
-	if (!bpf_map_lookup_elem(&procs, &tgid))
-		return 0;
+	/* Also of a process that is followed no more. */
 	if (waits_too)
 		wait_forget(tid);
+	if (!bpf_map_lookup_elem(&procs, &tgid))
+		return 0;
 	send_life(RBPF_RING_FREE, task, 0, 0, NULL);
 	if ((__u32)task->pid == tgid) {
 		bpf_map_delete_elem(&procs, &tgid);

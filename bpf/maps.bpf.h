@@ -16,7 +16,7 @@ __u64 forgotten = 0;	/* how often user space has forgotten what stacks were sent
 __u64 open_wait_ns = 0; /* open_waits() leaves out waits that are shorter */
 __u32 iter_tgid = 0;	/* iterators: of this process only; 0: of all that are followed */
 
-/* A thread that is off the CPU; all 0: it is on one. The members are as in struct rbpf_ring_wait. */
+/* The last wait of a thread; since 0: it is over. The members are as in struct rbpf_ring_wait. */
 struct wait {
 	__u64 since;
 	__u64 woken;
@@ -40,8 +40,8 @@ struct gvl_key {
  *
  *	ended + n * now - since,   @since being the sum of the times when those n that wait began to
  *
- * in µs. Both change at once, since they are one word; what a holder has caused of it is what it has become
- * more, at most once: @charged.
+ * in µs. Both change at once, since they are one word; @charged is how much of that sum was
+ * charged to holders already: the next one is charged with the rest.
  */
 #define GVL_N_SHIFT 54
 struct gvl {
@@ -171,7 +171,7 @@ struct {
 	__type(value, struct rbpf_code);
 } code SEC(".maps");
 
-/* Threads of followed processes that are off the CPU. Sized at load. */
+/* Threads of followed processes that have been off the CPU, until they end. Sized at load. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);

@@ -148,7 +148,9 @@ static __always_inline __u32 wait_in_select(const struct task_struct *task, cons
 	fd = first_of_set(s->args[1]);
 	if (fd < 0)
 		fd = first_of_set(s->args[2]);
-	/* With more than 64 descriptors it is a server. */
+	if (fd < 0)
+		fd = first_of_set(s->args[3]);
+	/* None below 64, or they cannot be read: it has many, as servers do. */
 	return fd < 0 ? RBPF_WAIT_NETWORK : wait_for_fd(task, fd);
 }
 

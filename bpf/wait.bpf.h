@@ -5,8 +5,8 @@
  * the exact length of the wait. So that a wait of a minute is known before it ends, user space has
  * those that go on sent about once a second (open_waits()).
  *
- * All that runs here runs with interrupts off. So it can use the scratch of a clock's interrupt, which
- * cannot come meanwhile.
+ * The programs of the scheduler run with interrupts off, so they can use the scratch of a clock's
+ * interrupt, which cannot come meanwhile. open_waits() can be interrupted, and uses none.
  */
 #ifndef RBPF_WAIT_BPF_H
 #define RBPF_WAIT_BPF_H
@@ -106,9 +106,17 @@ __noinline int wait_note(__u32 walk_id, __u32 state)
 	/* In place: a pointer to it that another CPU has stays one to this thread's wait. */
 	if (old) {
 		wait_missed(old);
+		/* Its time last: open_waits(), on another CPU, takes what has one. */
+		wait.since = old->since = 0;
+		barrier();
 		*old = wait;
+		barrier();
+		*(volatile __u64 *)&old->since = sample->h.ts;
 	} else if (bpf_map_update_elem(&waits, &tid, &wait, BPF_ANY)) {
 		count(RBPF_CNT_WAITS_FULL);
+		/* Nothing will end it. */
+		if (wait.wait == RBPF_WAIT_GVL)
+			gvl_wait_end(wait.gvl, wait.tgid, wait.since, wait.since);
 	}
 	return 0;
 }
@@ -125,16 +133,15 @@ static __always_inline void wait_begin(struct task_struct *task, bool preempted)
 	wait_note(walk_id, state);
 }
 
-/* Send @wait of @task, as far as it has come. */
-static __always_inline void wait_send(const struct wait *wait, struct task_struct *task, __u64 now,
-				      __u32 flags)
+/* Send @wait of @task, as far as it has come. No part of its callers, whose stack is short. */
+static __noinline int wait_send(const struct wait *wait, struct task_struct *task, __u64 now,
+				__u32 flags)
 {
-	__u64 caused = wait->flags & RBPF_WAIT_HELD ? gvl_charge(wait->gvl, wait->tgid, now) : 0;
 	struct rbpf_ring_wait *rec = bpf_ringbuf_reserve(&ring, sizeof(*rec), 0);
 
 	if (!rec) {
 		count(RBPF_CNT_LOST_SAMPLE);
-		return;
+		return 0;
 	}
 	rec->h.ts = now;
 	rec->h.type = RBPF_RING_WAIT;
@@ -147,12 +154,13 @@ static __always_inline void wait_send(const struct wait *wait, struct task_struc
 	rec->native = wait->native;
 	rec->request = wait->request;
 	rec->runtime = task->se.sum_exec_runtime;
-	rec->caused = caused;
+	rec->caused = wait->flags & RBPF_WAIT_HELD ? gvl_charge(wait->gvl, wait->tgid, now) : 0;
 	rec->wait = wait->wait;
 	rec->status = wait->status;
 	rec->flags = wait->flags | flags;
 	bpf_probe_read_kernel_str(rec->comm, sizeof(rec->comm), task->comm);
 	bpf_ringbuf_submit(rec, wakeup_flags());
+	return 0;
 }
 
 SEC("tp_btf/sched_switch")
@@ -225,12 +233,17 @@ int open_waits(struct bpf_iter__task *ctx)
 		return 0;
 	tid = task->pid;
 	wait = bpf_map_lookup_elem(&waits, &tid);
-	now = bpf_ktime_get_ns();
 	if (wait) {
-		if (wait->since && now - wait->since >= open_wait_ns)
-			wait_send(wait, task, now, RBPF_WAIT_OPEN);
+		/* A copy, for it may end on another CPU, and the next one begin. */
+		fresh = *wait;
+		barrier();
+		now = bpf_ktime_get_ns();
+		if (fresh.since && fresh.since == *(volatile __u64 *)&wait->since &&
+		    now - fresh.since >= open_wait_ns)
+			wait_send(&fresh, task, now, RBPF_WAIT_OPEN);
 		return 0;
 	}
+	now = bpf_ktime_get_ns();
 	if (is_running(task) || task_state(task) & TASK_DEAD)
 		return 0;
 	fresh.since = now;

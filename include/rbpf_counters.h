@@ -40,8 +40,7 @@
 	  "is missing; "                                                                           \
 	  "--comm, --user, --cgroup or -p follow fewer")                                           \
 	X(WAITS_FULL, "waits_not_followed", ALWAYS, "wait", "waits",                               \
-	  "of threads not followed, for too many threads wait at once: time off the CPU is "       \
-	  "missing")                                                                               \
+	  "of threads not followed, for there are more than 32,768: time off the CPU is missing")  \
 	X(WAITS_MISSED, "waits_missed", MANY, "wait", "waits",                                     \
 	  "whose end was not seen: time off the CPU is missing")                                   \
 	X(ENV_FAULT, "env_faults", MANY, "environment", "environments",                            \

@@ -27,7 +27,7 @@
 #define MAX_RANGES	32768u
 
 #define OPEN_WAIT_NS	(NSEC_PER_SEC / 2) /* shorter waits are not sent before they end */
-#define MAX_WAITS	32768u		   /* threads that are off the CPU at once */
+#define MAX_WAITS	32768u		   /* threads that have been off the CPU and live */
 #define MAX_GVLS	4096u /* those beyond are forgotten, least recently used first */
 
 #define TASKS_MAX_BYTES (16u << 20) /* of one list: some 400,000 threads, 50,000 with registers */

@@ -3,9 +3,11 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
+#include "base/cleanup.h"
 #include "profile/profile.h"
 #include "profile/reason.h"
 #include "profile/reserve.h"
@@ -87,22 +89,52 @@ static const char *const idle_methods[] = {
 	"SolidQueue::Processes::Interruptible#interruptible_sleep",
 };
 
-static bool is_method(const struct profile_frame *f)
-{
-	return f->kind == FRAME_RUBY || f->kind == FRAME_CFUNC;
-}
+/*
+ * What is asked for each wait is found out once for each stack and frame: a recording can have a million
+ * waits upon one deep stack, and names of a megabyte.
+ */
+struct causes {
+	struct profile *p;
+	uint32_t *methods; /* by stack: that of its innermost method; 0: it has none; NO_RUBY */
+	uint8_t *known;	   /* by frame: FRAME_LOOKED_AT and so on; 0: not looked at yet */
+};
+
+/* There is none, for the thread runs no Ruby: it is the VM's timer, or kept for the next Ruby thread. */
+#define NO_RUBY PROFILE_NONE
+
+enum {
+	FRAME_LOOKED_AT = 1,
+	FRAME_RUBYS_OWN = 2,
+	FRAME_IN_IDLE_FILE = 4,
+	FRAME_OF_IDLE_METHOD = 8,
+};
 
 static const struct profile_frame *frame_of(const struct profile *p, uint32_t stack)
 {
 	return &p->frames[p->stacks[stack].frame];
 }
 
-/* The innermost method of @stack, or of its callers; 0: none. */
-static uint32_t find_method(const struct profile *p, uint32_t stack)
+/* The id of a stack is above that of its callers'. */
+static void find_methods(struct causes *c)
 {
-	while (stack && !is_method(frame_of(p, stack)))
-		stack = p->stacks[stack].parent;
-	return stack;
+	for (size_t i = 1; i < c->p->n_stacks; i++) {
+		const struct profile_frame *f = frame_of(c->p, (uint32_t)i);
+		uint32_t outer = c->methods[c->p->stacks[i].parent];
+
+		if (f->kind == FRAME_RUBY || f->kind == FRAME_CFUNC)
+			c->methods[i] = (uint32_t)i;
+		else if (!outer &&
+			 (f->reason == REASON_NATIVE_THREAD || f->reason == REASON_THREAD_ENDS))
+			c->methods[i] = NO_RUBY;
+		else
+			c->methods[i] = outer;
+	}
+}
+
+/* The innermost method of @stack, or of its callers; 0: none. */
+static uint32_t find_method(const struct causes *c, uint32_t stack)
+{
+	return c->methods[stack] == NO_RUBY ? 0 : c->methods[stack];
 }
 
 static bool ends_with(const char *s, const char *end)
@@ -139,56 +171,60 @@ static bool is_rubys_own(const char *file)
 /* How far out the methods are looked for that fetch a job: what they call is not deep. */
 #define IDLE_DEPTH 40
 
-/*
- * Whether the stack says that it is of a thread that runs no Ruby: the VM's timer, or one whose Ruby thread
- * has ended and that is kept for the next.
- */
-static bool is_native_thread(const struct profile *p, uint32_t stack)
+static uint8_t look_at(struct causes *c, uint32_t frame)
 {
-	while (stack && frame_of(p, stack)->reason != REASON_NATIVE_THREAD &&
-	       frame_of(p, stack)->reason != REASON_THREAD_ENDS)
-		stack = p->stacks[stack].parent;
-	return stack;
+	const struct profile_frame *f = &c->p->frames[frame];
+	const char *file = profile_str(c->p, f->file);
+	uint8_t *known = &c->known[frame];
+
+	if (*known)
+		return *known;
+	*known = FRAME_LOOKED_AT;
+	if (is_rubys_own(file))
+		*known |= FRAME_RUBYS_OWN;
+	if (is_one_of(file, idle_files, ARRAY_SIZE(idle_files), ends_with))
+		*known |= FRAME_IN_IDLE_FILE;
+	if (is_one_of(profile_str(c->p, f->name), idle_methods, ARRAY_SIZE(idle_methods),
+		      is_of_method))
+		*known |= FRAME_OF_IDLE_METHOD;
+	return *known;
 }
 
-static bool is_idle(const struct profile *p, uint32_t stack)
+static bool is_idle(struct causes *c, uint32_t stack)
 {
-	uint32_t innermost = stack;
 	bool nearest = true;
 
-	stack = find_method(p, stack);
-	if (!stack)
-		return is_native_thread(p, innermost);
+	if (c->methods[stack] == NO_RUBY)
+		return true;
+	stack = find_method(c, stack);
 	for (int i = 0; stack && i < IDLE_DEPTH; i++) {
-		const struct profile_frame *f = frame_of(p, stack);
-		const char *file = profile_str(p, f->file);
+		uint8_t known = look_at(c, c->p->stacks[stack].frame);
 
-		if (f->kind == FRAME_RUBY && !is_rubys_own(file)) {
-			if (nearest &&
-			    is_one_of(file, idle_files, ARRAY_SIZE(idle_files), ends_with))
+		if (frame_of(c->p, stack)->kind == FRAME_RUBY && !(known & FRAME_RUBYS_OWN)) {
+			if (nearest && known & FRAME_IN_IDLE_FILE)
 				return true;
 			nearest = false;
 		}
-		if (is_one_of(profile_str(p, f->name), idle_methods, ARRAY_SIZE(idle_methods),
-			      is_of_method))
+		if (known & FRAME_OF_IDLE_METHOD)
 			return true;
-		stack = find_method(p, p->stacks[stack].parent);
+		stack = find_method(c, c->p->stacks[stack].parent);
 	}
 	return false;
 }
 
 /* What the innermost method of @stack waits for in futex(2), or in poll(2); @seen if nothing tells. */
-static enum frame_reason reason_of_method(const struct profile *p, uint32_t stack,
+static enum frame_reason reason_of_method(const struct causes *c, uint32_t stack,
 					  enum frame_reason seen)
 {
+	const struct profile *p = c->p;
 	uint32_t caller;
 	const char *label;
 
-	stack = find_method(p, stack);
+	stack = find_method(c, stack);
 	if (!stack)
 		return seen;
 	label = profile_str(p, frame_of(p, stack)->name);
-	caller = find_method(p, p->stacks[stack].parent);
+	caller = find_method(c, p->stacks[stack].parent);
 	/* In futex(2) without descriptors; otherwise in poll(2) or the like, and for them. */
 	if (!strcmp(label, "IO.select") || !strcmp(label, "Kernel#select"))
 		return seen == REASON_WAIT_LOCK ? REASON_WAIT_TIMER : seen;
@@ -217,18 +253,19 @@ static bool may_be_idle(enum frame_reason reason)
 	}
 }
 
-static enum frame_reason cause(const struct profile *p, uint32_t stack)
+static enum frame_reason cause(struct causes *c, uint32_t stack)
 {
+	const struct profile *p = c->p;
 	enum frame_reason reason = frame_of(p, stack)->reason;
 	uint32_t parent = p->stacks[stack].parent;
 
 	if (reason == REASON_GVL_HELD || !parent)
 		return reason;
-	if (may_be_idle(reason) && is_idle(p, parent))
+	if (may_be_idle(reason) && is_idle(c, parent))
 		return REASON_WAIT_IDLE;
 	if (reason != REASON_WAIT_LOCK && reason != REASON_WAIT_PIPE && reason != REASON_WAIT_OTHER)
 		return reason;
-	return reason_of_method(p, parent, reason);
+	return reason_of_method(c, parent, reason);
 }
 
 /* A frame that has @reason. */
@@ -252,9 +289,15 @@ static int add_frame(struct profile *p, enum frame_reason reason, uint32_t *ret)
 
 int wait_causes(struct profile *p)
 {
+	_cleanup_free_ uint32_t *of_stacks = calloc(p->n_stacks + 1, sizeof(*of_stacks));
+	_cleanup_free_ uint8_t *known = calloc(p->n_frames + 1, sizeof(*known));
+	struct causes c = { .p = p, .methods = of_stacks, .known = known };
 	uint32_t frames[FRAME_REASON_COUNT], *frame;
 	int r = 0;
 
+	if (!of_stacks || !known)
+		return -ENOMEM;
+	find_methods(&c);
 	for (size_t i = 0; i < FRAME_REASON_COUNT; i++)
 		frames[i] = PROFILE_NONE;
 	for (size_t i = 1; i < p->n_stacks && !r; i++) {
@@ -262,7 +305,7 @@ int wait_causes(struct profile *p)
 
 		if (frame_of(p, (uint32_t)i)->kind != FRAME_WAIT)
 			continue;
-		reason = cause(p, (uint32_t)i);
+		reason = cause(&c, (uint32_t)i);
 		if (reason == frame_of(p, (uint32_t)i)->reason)
 			continue;
 		frame = &frames[reason];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* How each thread spent its time, as a table, JSON and CSV. */
+/* How each thread spent its time, as a table and as JSON. */
 #include <errno.h>
 
 #include "base/array.h"
@@ -13,11 +13,13 @@
 #include "view/owner.h"
 #include "view/thread_states.h"
 
-/* The states' sum may differ so much from the time that passed, in percent, before it is a warning. */
+/* Percent by which the sum of the states may differ from the time that passed without a warning. */
 #define PART_PERCENT	5
 
 /* A column of a state that nothing was in for so long, in thousandths of all time, is left out. */
 #define SHOWN_PER_MILLE 1
+
+_Static_assert(STATES + 3 <= TABLE_MAX_COLUMNS, "each state can have a column");
 
 static int build(const struct report *r, struct thread_states_table *ret, struct err *err)
 {
@@ -64,17 +66,17 @@ static void add_legend(const uint8_t *shown, size_t n, struct buf *out)
 }
 
 /* Whether the states tell all that passed. */
-static void add_truth(const struct thread_states *all, struct buf *out)
+static void add_check(const struct thread_states *all, struct buf *out)
 {
-	uint64_t parted = all->sum_ns > all->elapsed_ns ? all->sum_ns - all->elapsed_ns
-							: all->elapsed_ns - all->sum_ns;
+	uint64_t difference = all->sum_ns > all->elapsed_ns ? all->sum_ns - all->elapsed_ns
+							    : all->elapsed_ns - all->sum_ns;
 
 	buf_addf(out, "  states add up to %s of %s that passed (%s)\n",
 		 num_value(UNIT_NS, all->sum_ns).s, num_value(UNIT_NS, all->elapsed_ns).s,
 		 num_percent(all->sum_ns, all->elapsed_ns).s);
-	if (parted > all->elapsed_ns / 100 * PART_PERCENT)
+	if (difference > all->elapsed_ns / 100 * PART_PERCENT)
 		buf_addf(out,
-			 "  warning: that parts by more than %d %%: samples were lost, or a "
+			 "  warning: these differ by more than %d %%: samples were lost, or a "
 			 "hypervisor took CPU time\n",
 			 PART_PERCENT);
 }
@@ -106,7 +108,8 @@ int report_states(const struct report *r, struct buf *out, struct err *err)
 	if (table_render(&table, r->width, r->color, out))
 		return err_oom(err);
 	report_hidden(t.n, rows, out);
-	add_truth(&t.all, out);
+	if (!t.in_part)
+		add_check(&t.all, out);
 	add_legend(shown, n, out);
 	return buf_failed(out) ? err_oom(err) : 0;
 }

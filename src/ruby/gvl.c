@@ -107,9 +107,11 @@ static uint64_t find_holder(const struct ruby_vm *vm, uint64_t th)
 		return 0;
 	if (!holder)
 		return at;
-	if (!ruby_is_object(holder) || memory_read_u64(&vm->mem, holder + l->th_vm, &of))
+	if (!ruby_is_object(holder))
 		return 0;
-	return !ruby_layout_has(l->th_vm) || of == vm->vm ? at : 0;
+	if (!ruby_layout_has(l->th_vm))
+		return at;
+	return !memory_read_u64(&vm->mem, holder + l->th_vm, &of) && of == vm->vm ? at : 0;
 }
 
 void ruby_gvl_validate(struct ruby_vm *vm, uint64_t th)

@@ -85,10 +85,10 @@ int state_set_parse(const char *words, uint32_t *ret, struct err *err)
 {
 	_cleanup_free_ char *copy = strdup(words);
 	char *rest = copy, *word;
+	uint32_t all = 0;
 
 	if (!copy)
 		return err_oom(err);
-	*ret = 0;
 	while ((word = strsep(&rest, ","))) {
 		uint32_t set = set_of(word);
 
@@ -99,7 +99,8 @@ int state_set_parse(const char *words, uint32_t *ret, struct err *err)
 					"pipe, timer, child, stopped, other, idle; wait: all but "
 					"the first two");
 		}
-		*ret |= set;
+		all |= set;
 	}
+	*ret = all;
 	return 0;
 }

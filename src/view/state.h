@@ -12,7 +12,6 @@
 
 struct err;
 struct profile;
-struct profile_aggregate;
 
 enum thread_state {
 	STATE_USER,   /* on a CPU, in user mode … */
@@ -48,7 +47,10 @@ const char *state_text(enum thread_state state);
  */
 int state_of_stacks(const struct profile *p, uint8_t **ret);
 
-/* The state of the samples of @a, with STATE_HELD; @states as state_of_stacks() gives them. */
+/*
+ * The state of samples with @stack, with STATE_HELD; @in_kernel: they have SAMPLE_KERNEL. @states: of
+ * state_of_stacks().
+ */
 static inline unsigned int state_of(const uint8_t *states, uint32_t stack, bool in_kernel)
 {
 	return states[stack] == STATE_USER && in_kernel ? STATE_SYSTEM : states[stack];

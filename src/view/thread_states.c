@@ -8,7 +8,7 @@
 #include "profile/profile.h"
 #include "view/filter.h"
 
-/* Not idle, and of these what ran. */
+/* All time that is not idle. */
 static uint64_t busy(const struct thread_states *t)
 {
 	return t->sum_ns - t->ns[STATE_IDLE];
@@ -25,11 +25,11 @@ static int compare(const void *a, const void *b)
 
 static void add(struct thread_states *to, const struct thread_states *t)
 {
-	to->elapsed_ns += t->elapsed_ns;
-	to->held_ns += t->held_ns;
-	to->sum_ns += t->sum_ns;
+	profile_add(&to->elapsed_ns, t->elapsed_ns);
+	profile_add(&to->held_ns, t->held_ns);
+	profile_add(&to->sum_ns, t->sum_ns);
 	for (size_t i = 0; i < STATES; i++)
-		to->ns[i] += t->ns[i];
+		profile_add(&to->ns[i], t->ns[i]);
 }
 
 static int take_samples(const struct profile *p, const struct view_selection *sel,
@@ -56,12 +56,11 @@ static int take_samples(const struct profile *p, const struct view_selection *se
 static void take_account(const struct profile_thread *thread, struct thread_states *t)
 {
 	uint64_t *user = &t->ns[STATE_USER], *system = &t->ns[STATE_SYSTEM];
-	double in_kernel;
+	const unsigned __int128 sampled = (unsigned __int128)*user + *system;
 
-	if (!thread->cpu_known || *user + *system == 0)
+	if (!thread->cpu_known || !sampled)
 		return;
-	in_kernel = (double)*system / (double)(*user + *system);
-	*system = (uint64_t)(in_kernel * (double)thread->cpu_ns);
+	*system = (uint64_t)((unsigned __int128)thread->cpu_ns * *system / sampled);
 	*user = thread->cpu_ns - *system;
 }
 
@@ -70,8 +69,9 @@ static bool selects_in_part(const struct view_filter *f)
 {
 	const uint32_t cpu = 1u << STATE_USER | 1u << STATE_SYSTEM;
 
-	return f->from_ns || f->to_ns || f->from.given || f->to.given || f->has_include ||
-	       f->has_exclude || f->no_gc || (f->states && (f->states & cpu) != cpu);
+	return f->from_ns || f->to_ns || f->from.given || f->to.given || f->has_request ||
+	       f->has_include || f->has_exclude || f->no_gc ||
+	       (f->states && (f->states & cpu) != cpu);
 }
 
 int thread_states_build(const struct profile *p, const struct view_filter *f,
@@ -85,6 +85,8 @@ int thread_states_build(const struct profile *p, const struct view_filter *f,
 	v = calloc(p->n_threads + 1, sizeof(*v));
 	if (!v || view_selection_new(p, f, &sel) || take_samples(p, sel, v))
 		return -ENOMEM;
+	ret->in_part = f && (f->has_request || f->has_include || f->has_exclude || f->no_gc ||
+			     f->states);
 	for (size_t i = 0; i < p->n_threads; i++) {
 		struct thread_states t = v[i];
 

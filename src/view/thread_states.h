@@ -3,6 +3,7 @@
 #ifndef RBPF_VIEW_THREAD_STATES_H
 #define RBPF_VIEW_THREAD_STATES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,6 +25,7 @@ struct thread_states_table {
 	struct thread_states *v; /* most time first that is not idle; owned */
 	size_t n;
 	struct thread_states all;
+	bool in_part; /* only some of the time of these threads is selected */
 };
 
 #define THREAD_STATES_INIT                                                                         \
@@ -34,7 +36,7 @@ struct thread_states_table {
 /*
  * Of the selected samples of @p, which is by_thread and of EVENT_WALL. CPU time is the kernel's account of
  * each thread where that is known and @f selects all of its time, divided into user and system as its
- * samples are. Returns 0 or -ENOMEM. @ret: thread_states_deinit().
+ * samples are; 0 of a thread that has none. Returns 0 or -ENOMEM. @ret: thread_states_deinit().
  */
 int thread_states_build(const struct profile *p, const struct view_filter *f,
 			struct thread_states_table *ret);

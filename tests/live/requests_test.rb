@@ -30,6 +30,7 @@ class RequestsTest < LiveTest
   GEMS = %w[actionpack activejob sinatra sidekiq rake rspec-core minitest].freeze
 
   # The frameworks themselves. A gem is installed for the Ruby in PATH.
+  # On the Ruby that has their packages, whichever is under test.
   def test_frameworks
     gone = GEMS.select { |name| Gem::Specification.find_all_by_name(name).empty? }
     missing "#{gone.join(', ')} (Debian packages #{PACKAGES})" unless gone.empty?
@@ -63,7 +64,8 @@ class RequestsTest < LiveTest
 
   # @wrong: what is right for a name that the program gives, other than that.
   def check(program, *options, wrong: {}, names: 1, enough: 50, right: RIGHT, command: ruby.command)
-    target = start_command([*command, File.join(Live::PROGRAMS, 'requests', program), SECONDS.to_s])
+    place = command == ruby.command ? ruby.program("requests/#{program}") : File.join(Live::PROGRAMS, 'requests', program)
+    target = start_command([*command, place, SECONDS.to_s])
     recording = record(target, '-F', HERTZ, *options)
     served = read_log(target)
     @right = wrong

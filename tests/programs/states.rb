@@ -7,13 +7,11 @@
 #
 # Begins when a line comes on standard input and ends when another one comes. Says
 #
-#   {"done": true, "threads": [{"tid": TID, "elapsed": NS, "cpu": NS, "queued": NS,
-#                               "waits": {STATE: NS}, "held": {STATE: NS}}, ...]}
+#   {"ready": true, "threads": [{"tid": TID, "queued": NS, "waits": {STATE: NS}, "held": {STATE: NS}}, ...]}
 #
 # waits: what the thread measured around what it waited in, less the CPU time that it used there; held: the
-# same while it held the GVL. queued: how long the kernel says that it could run and did not, in all its life.
+# same while it held the GVL. queued: how long the kernel says that it could run and did not, in all its life; 0: it was not asked.
 
-require 'fiddle'
 require 'monitor'
 require 'socket'
 
@@ -27,9 +25,7 @@ class Measured
     @tid = Oracle.tid
     @waits = Hash.new(0)
     @held = Hash.new(0)
-    @begun = wall
-    @until = @begun + (seconds * 1e9)
-    @cpu = cpu
+    @until = wall + (seconds * 1e9)
   end
 
   def wall
@@ -40,8 +36,11 @@ class Measured
     Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID, :nanosecond)
   end
 
+  # 0 where there is no /proc, as in a root.
   def queued
     File.read("/proc/#{Process.pid}/task/#{@tid}/schedstat").split[1].to_i
+  rescue Errno::ENOENT
+    0
   end
 
   def more?
@@ -65,8 +64,7 @@ class Measured
   end
 
   def to_h
-    { tid: @tid, elapsed: wall - @begun, cpu: cpu - @cpu, queued: queued, waits: @waits,
-      held: @held }
+    { tid: @tid, queued: queued, waits: @waits, held: @held }
   end
 end
 
@@ -83,9 +81,8 @@ module Scenarios
 
   def pipe(m)
     read, write = IO.pipe
-    pid = Process.spawn('while sleep 0.03; do echo x; done', out: write)
-    write.close
-    m.waits(:pipe) { read.readpartial(2) } while m.more?
+    pid = fork { loop { sleep(0.03) && write.syswrite('x') } }
+    m.waits(:pipe) { read.readpartial(1) } while m.more?
   ensure
     Process.kill(:KILL, pid)
     Process.wait(pid)
@@ -114,7 +111,7 @@ module Scenarios
 
   def child(m)
     while m.more?
-      pid = Process.spawn('sleep 0.1')
+      pid = fork { sleep 0.1 }
       m.waits(:child) { Process.wait(pid) }
     end
   end
@@ -193,6 +190,7 @@ module Scenarios
 
   # C code that sleeps and does not give the GVL away.
   def held(m)
+    require 'fiddle'
     usleep = Fiddle::Function.new(Fiddle::Handle::DEFAULT['usleep'], [Fiddle::TYPE_INT],
                                   Fiddle::TYPE_INT, need_gvl: true)
     m.holds(:timer) { usleep.call(30_000) } while m.more?

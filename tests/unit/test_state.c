@@ -11,6 +11,7 @@
 #include "view/filter.h"
 #include "view/flat.h"
 #include "view/state.h"
+#include "view/thread_states.h"
 
 static struct profile_builder b;
 static uint32_t thread;
@@ -96,9 +97,41 @@ Test(state, selection)
 		cr_assert_eq(state_set_parse(cases[i].words, &f.states, &err), 0);
 		expect_rows(&f, FLAT_BY_STATE, cases[i].rows);
 	}
+	f.states = 77;
 	cr_expect_eq(state_set_parse("gvl,foo", &f.states, &err), -EINVAL);
+	cr_expect_eq(f.states, 77, "untouched");
 	cr_expect_str_eq(err.msg, "unknown state 'foo'");
 	cr_expect_eq(state_set_parse("", &f.states, &err), -EINVAL);
+}
+
+/* CPU time is the kernel's, divided as the samples are; but not of a part of a thread's time. */
+Test(state, threads)
+{
+	struct profile_thread *of = &b.out.profile.threads[thread];
+	struct thread_states_table t = THREAD_STATES_INIT;
+	struct view_filter f = VIEW_FILTER_INIT;
+
+	of->cpu_known = true;
+	of->cpu_ns = (1ull << 53) + 3;
+	of->first_ns = 1000;
+	of->last_ns = 3000;
+	cr_assert_eq(thread_states_build(&b.out.profile, NULL, &t), 0);
+	cr_assert_eq(t.n, 1);
+	cr_expect_not(t.in_part);
+	cr_expect_eq(t.v[0].thread, thread);
+	cr_expect_eq(t.v[0].elapsed_ns, 2000);
+	cr_expect_eq(t.v[0].ns[STATE_USER] + t.v[0].ns[STATE_SYSTEM], of->cpu_ns);
+	cr_expect_eq(t.v[0].ns[STATE_SYSTEM], of->cpu_ns * 2 / 3);
+	cr_expect_eq(t.v[0].ns[STATE_DISK], 24);
+	cr_expect_eq(t.v[0].held_ns, 16);
+	cr_expect_eq(t.v[0].sum_ns, of->cpu_ns + 4 + 24);
+	cr_expect_eq(memcmp(t.all.ns, t.v[0].ns, sizeof(t.all.ns)), 0);
+	thread_states_deinit(&t);
+	f.no_gc = true;
+	cr_assert_eq(thread_states_build(&b.out.profile, &f, &t), 0);
+	cr_expect(t.in_part);
+	cr_expect_eq(t.v[0].ns[STATE_USER], 1);
+	thread_states_deinit(&t);
 }
 
 Test(state, words)

@@ -2,6 +2,7 @@
 # frozen_string_literal: true
 
 require 'json'
+require_relative '../oracle/checkpoint'
 
 # What a program knows itself of its requests: [tid, begin, end, name] of each, times in ns of CLOCK_MONOTONIC, which are
 # within the frames that tell the request.
@@ -49,6 +50,6 @@ module RequestLog
 
   def tid
     Thread.current.thread_variable_get(:tid) ||
-      File.readlink('/proc/thread-self')[/\d+\z/].to_i.tap { |tid| Thread.current.thread_variable_set(:tid, tid) }
+      Oracle.tid.tap { |tid| Thread.current.thread_variable_set(:tid, tid) }
   end
 end
