@@ -112,7 +112,9 @@ static __always_inline void gvl_wait_end(__u64 at, __u32 tgid, __u64 since, __u6
 	if (!g || since < g->base)
 		return;
 	__sync_fetch_and_add(&g->waiting, -((1ull << GVL_N_SHIFT) + gvl_us(g, since)));
-	__sync_fetch_and_add(&g->ended, gvl_us(g, until) - gvl_us(g, since));
+	/* Adding nothing would compile to an operation that 5.10 does not know. */
+	if (until > since)
+		__sync_fetch_and_add(&g->ended, gvl_us(g, until) - gvl_us(g, since));
 }
 
 /*

@@ -417,8 +417,9 @@ struct rbpf_ring_hdr {
 
 /* What a sample is of. engine_events() gives the name, the unit and the period of each. */
 enum rbpf_event {
-	RBPF_EVENT_CPU = 0,  /* CPU time, in ns */
-	RBPF_EVENT_WAIT = 1, /* time off the CPU, in ns: the samples of a wait are as long as it is */
+	RBPF_EVENT_CPU = 0, /* CPU time, in ns */
+	RBPF_EVENT_WAIT =
+		1, /* time off the CPU, in ns: the samples of a wait are as long as it is */
 	/* How long others waited for the GVL, in ns, while this thread had it. */
 	RBPF_EVENT_GVL = 2,
 	RBPF_EVENTS,

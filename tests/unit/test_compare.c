@@ -255,10 +255,10 @@ static void naive_sums(const struct profile *p, const char *id, struct view_sum 
 			last = !strcmp(other, id);
 			has |= last;
 		}
-		*total = (struct view_sum) { total->samples + has,
-					     total->value + (has ? s.value : 0) };
-		*self = (struct view_sum) { self->samples + last,
-					    self->value + (last ? s.value : 0) };
+		total->samples += has;
+		total->value += has ? s.value : 0;
+		self->samples += last;
+		self->value += last ? s.value : 0;
 	}
 }
 
