@@ -78,8 +78,9 @@ class Recording {
 		return frames;
 	}
 
-	// Self and total samples and values by @key of a frame, which may be null: of no function.
-	sums(key, { samples = this.samples } = {}) {
+	// Self and total samples and values by @key of a frame, which may be null: of no function. @own finds the
+	// frame with the self time.
+	sums(key, { samples = this.samples, own = frames => frames[0] } = {}) {
 		const sums = new Map();
 		const at = k => {
 			if (!sums.has(k))
@@ -95,8 +96,10 @@ class Recording {
 				at(k).total += value;
 			}
 			if (keys.length) {
-				at(keys[0]).samples++;
-				at(keys[0]).self += value;
+				const k = key(own(frames.filter(f => key(f) !== null)));
+
+				at(k).samples++;
+				at(k).self += value;
 			}
 		}
 		return sums;
@@ -138,7 +141,9 @@ function checkReport(recording) {
 		put(got, JSON.stringify([r.kind, r.label, r.path, r.line]),
 			[r.samples, r.total_samples, r.self_ns, r.total_ns].join());
 	const sums = recording.sums(f => JSON.stringify([f.kind, f.label, f.kind === 'cfunc' ? '' : f.path,
-		f.funcLine, f.kind === 'cfunc' ? '' : f.file]));
+		f.funcLine, f.kind === 'cfunc' ? '' : f.file]),
+	// The time of a wait is the method's that waits.
+	{ own: frames => frames.find(f => f.kind !== 'wait') ?? frames.at(-1) });
 	for (const [key, s] of sums)
 		put(expected, JSON.stringify(JSON.parse(key).slice(0, 4)),
 			[s.samples, s.total_samples, s.self, s.total].join());
