@@ -48,8 +48,11 @@ static bool iseq_proven(const struct code_cache *c, const struct rbpf_frame *f,
 {
 	bool pc_inside = ruby_iseq_has_pc(&e->iseq, rbpf_frame_pc(f));
 	uint64_t flags = e->iseq.id.head[RUBY_ISEQ_FLAGS];
-	/* Another one cannot have taken its place since it was read, and before the sample. */
-	bool not_since = sampled->gc_era < e->last || e->held == e->last;
+	/*
+	 * Another one cannot have taken its place since it was read, and before the sample. Where objects are
+	 * being moved nothing says so, and its pc has to do.
+	 */
+	bool not_since = sampled->gc_era < e->last || e->held == e->last || sampled->gc_transition;
 
 	if (!e->version || (!pc_inside && !(f->pc & RBPF_PC_STALE)))
 		return false;

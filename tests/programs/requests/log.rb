@@ -2,7 +2,6 @@
 # frozen_string_literal: true
 
 require 'json'
-require_relative '../oracle/checkpoint'
 
 # What a program knows itself of its requests: [tid, begin, end, name] of each, times in ns of CLOCK_MONOTONIC, which are
 # within the frames that tell the request.
@@ -49,7 +48,15 @@ module RequestLog
   end
 
   def tid
-    Thread.current.thread_variable_get(:tid) ||
-      Oracle.tid.tap { |tid| Thread.current.thread_variable_set(:tid, tid) }
+    Thread.current.thread_variable_get(:tid) || gettid.tap { |tid| Thread.current.thread_variable_set(:tid, tid) }
+  end
+
+  # In a root there is no /proc, and in a forked child some Rubies' Thread#native_thread_id is the parent's.
+  def gettid
+    verbose = $VERBOSE
+    $VERBOSE = nil
+    syscall(RUBY_PLATFORM.start_with?('aarch64') ? 178 : 186)
+  ensure
+    $VERBOSE = verbose
   end
 end
