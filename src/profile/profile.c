@@ -103,10 +103,11 @@ int profile_add_request(struct profile *p, uint32_t thread, const struct profile
 
 void profile_note_request(struct profile *p, const struct profile_sample *s)
 {
-	struct profile_request *request = &p->requests[s->request];
+	struct profile_request *request;
 
 	if (!s->request)
 		return;
+	request = &p->requests[s->request];
 	if (!request->samples++ || s->ts < request->first_ts)
 		request->first_ts = s->ts;
 	if (s->ts > request->last_ts)

