@@ -78,9 +78,10 @@ struct tracked_process {
 	uint32_t names_made;	     /* how often the resolver was made anew */
 	struct pushed_frame *pushed; /* by depth: the last one there of a stack; owned */
 	size_t cap_pushed;
-	uint64_t next_try;     /* ns, CLOCK_MONOTONIC: when to look for a Ruby again; 0: now */
-	uint64_t backoff;      /* ns */
-	unsigned int refusals; /* how often its Ruby could not be walked */
+	unsigned int n_sleepers; /* whose stacks were walked from here: see waits.c */
+	uint64_t next_try;	 /* ns, CLOCK_MONOTONIC: when to look for a Ruby again; 0: now */
+	uint64_t backoff;	 /* ns */
+	unsigned int refusals;	 /* how often its Ruby could not be walked */
 	LIST_HEAD(, tracked_thread) thread_list;
 	void *threads; /* the same by tid: tsearch(3) */
 };

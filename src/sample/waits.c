@@ -15,6 +15,12 @@
 #include "ruby/walk.h"
 #include "sample/collector_state.h"
 
+/*
+ * Of so many threads of a process the stacks are walked from here: each takes two readings of the list of its
+ * threads, and a process can have any number.
+ */
+#define MAX_SLEEPERS 256
+
 /* ---- who waits since before ---- */
 
 /* Thread @tid of @p, now. Returns 0, -ESRCH or another error. */
@@ -65,8 +71,9 @@ static int walk_sleeping(struct collector *c, struct tracked_process *p,
 	int r;
 
 	r = samples_names(c, p, &names);
-	if (r || !names)
+	if (r || !names || p->n_sleepers == MAX_SLEEPERS)
 		return r;
+	p->n_sleepers++;
 	if (ruby_vm_gc_era(p->vm, &era, &major) || read_thread(c, p, rec->h.tid, &before) ||
 	    before.runtime != rec->runtime || ruby_vm_thread_ec(p->vm, before.thread_pointer, &ec))
 		return 0;
