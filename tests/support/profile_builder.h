@@ -182,6 +182,18 @@ static inline uint32_t builder_gc(struct profile_builder *b, uint32_t stack, con
 	return stack;
 }
 
+/* @stack with a frame upon it that says why its thread did not run, or what it held. */
+static inline uint32_t builder_reason(struct profile_builder *b, uint32_t stack,
+				      enum frame_reason reason)
+{
+	const struct profile_frame frame = { .kind = frame_reason_kind(reason),
+					     .module = PROFILE_NONE,
+					     .name = builder_str(b, frame_reason_label(reason)),
+					     .reason = reason };
+
+	return builder_stack(b, stack, builder_add_frame(b, &frame));
+}
+
 static inline void builder_sample(struct profile_builder *b, uint32_t thread, uint32_t stack,
 				  uint64_t value, uint16_t flags)
 {

@@ -16,30 +16,20 @@
 static struct profile_builder b;
 static uint32_t thread;
 
-static uint32_t push_reason(uint32_t stack, enum frame_reason reason)
-{
-	const struct profile_frame frame = { .kind = frame_reason_kind(reason),
-					     .module = PROFILE_NONE,
-					     .name = builder_str(&b, frame_reason_label(reason)),
-					     .reason = reason };
-
-	return builder_stack(&b, stack, builder_add_frame(&b, &frame));
-}
-
 /* Foo#bar: 1 in user mode, 2 in the kernel, 4 for the GVL, 8 for the disk, 16 so with the GVL. */
 static void setup(void)
 {
-	uint32_t bar;
+	uint32_t bar, held;
 
 	builder_init(&b);
 	thread = builder_thread(&b, builder_process(&b, 42, "ruby app.rb"), 42, "main");
 	bar = builder_path(&b, "<main>|Foo#bar");
 	builder_sample(&b, thread, bar, 1, 0);
 	builder_sample(&b, thread, bar, 2, SAMPLE_KERNEL);
-	builder_sample(&b, thread, push_reason(bar, REASON_WAIT_GVL), 4, 0);
-	builder_sample(&b, thread, push_reason(bar, REASON_WAIT_DISK), 8, 0);
-	builder_sample(&b, thread, push_reason(push_reason(bar, REASON_GVL_HELD), REASON_WAIT_DISK),
-		       16, 0);
+	builder_sample(&b, thread, builder_reason(&b, bar, REASON_WAIT_GVL), 4, 0);
+	builder_sample(&b, thread, builder_reason(&b, bar, REASON_WAIT_DISK), 8, 0);
+	held = builder_reason(&b, bar, REASON_GVL_HELD);
+	builder_sample(&b, thread, builder_reason(&b, held, REASON_WAIT_DISK), 16, 0);
 }
 
 static void teardown(void)

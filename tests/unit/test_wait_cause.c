@@ -26,16 +26,6 @@ static uint32_t push(uint32_t stack, enum frame_kind kind, const char *name, con
 	return builder_stack(&b, stack, builder_frame(&b, kind, name, file, 1, 1));
 }
 
-static uint32_t push_reason(uint32_t stack, enum frame_reason reason)
-{
-	const struct profile_frame frame = { .kind = frame_reason_kind(reason),
-					     .module = PROFILE_NONE,
-					     .name = builder_str(&b, frame_reason_label(reason)),
-					     .reason = reason };
-
-	return builder_stack(&b, stack, builder_add_frame(&b, &frame));
-}
-
 static enum frame_reason reason_of(uint32_t stack)
 {
 	return b.out.profile.frames[b.out.profile.stacks[stack].frame].reason;
@@ -62,17 +52,18 @@ Test(wait_cause, methods)
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		stacks[i] = push(app, FRAME_CFUNC, cases[i].method, "/app/foo.rb");
 		stacks[i] = push(stacks[i], FRAME_NATIVE, "futex_wait", "/libc.so");
-		stacks[i] = push_reason(stacks[i], REASON_WAIT_LOCK);
+		stacks[i] = builder_reason(&b, stacks[i], REASON_WAIT_LOCK);
 	}
 	condition = push(app, FRAME_CFUNC, "Thread::ConditionVariable#wait", "/app/foo.rb");
 	condition = push(condition, FRAME_CFUNC, "Thread::Mutex#sleep", "/app/foo.rb");
-	condition = push_reason(condition, REASON_WAIT_LOCK);
+	condition = builder_reason(&b, condition, REASON_WAIT_LOCK);
 	other = push(app, FRAME_CFUNC, "Kernel#sleep", "/app/foo.rb");
-	other = push_reason(other, REASON_WAIT_GVL);
+	other = builder_reason(&b, other, REASON_WAIT_GVL);
 	/* A thread that sleeps, and is the one that signals come to; one that reads. */
-	signals = push_reason(push(app, FRAME_CFUNC, "Kernel#sleep", "/app/foo.rb"),
+	signals = builder_reason(&b, push(app, FRAME_CFUNC, "Kernel#sleep", "/app/foo.rb"),
+				 REASON_WAIT_PIPE);
+	read = builder_reason(&b, push(app, FRAME_CFUNC, "IO#read", "/app/foo.rb"),
 			      REASON_WAIT_PIPE);
-	read = push_reason(push(app, FRAME_CFUNC, "IO#read", "/app/foo.rb"), REASON_WAIT_PIPE);
 	cr_assert_eq(wait_causes(&b.out.profile), 0);
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
 		cr_expect_eq(reason_of(stacks[i]), cases[i].reason, "%s", cases[i].method);
@@ -92,18 +83,20 @@ Test(wait_cause, idle)
 	uint32_t lock = push(app, FRAME_CFUNC, "Thread::Queue#pop", "/app/foo.rb");
 	uint32_t fetch = push(0, FRAME_RUBY, "Sidekiq::BasicFetch#retrieve_work", "/s/fetch.rb");
 	uint32_t redis = push(fetch, FRAME_RUBY, "RedisClient#call", "/gems/redis/client.rb");
-	uint32_t timer = push_reason(0, REASON_NATIVE_THREAD);
-	uint32_t early = push_reason(0, REASON_WAITED_BEFORE);
-	uint32_t lost = push_reason(push_reason(0, REASON_STACK_LOST), REASON_WAIT_LOCK);
-	uint32_t runs = push_reason(pool, REASON_WAIT_CPU),
-		 gvl = push_reason(wait, REASON_WAIT_GVL);
-	uint32_t held = push_reason(push_reason(app, REASON_GVL_HELD), REASON_WAIT_TIMER);
+	uint32_t timer = builder_reason(&b, 0, REASON_NATIVE_THREAD);
+	uint32_t early = builder_reason(&b, 0, REASON_WAITED_BEFORE);
+	uint32_t lost = builder_reason(&b, builder_reason(&b, 0, REASON_STACK_LOST),
+				       REASON_WAIT_LOCK);
+	uint32_t runs = builder_reason(&b, pool, REASON_WAIT_CPU),
+		 gvl = builder_reason(&b, wait, REASON_WAIT_GVL);
+	uint32_t held = builder_reason(&b, builder_reason(&b, app, REASON_GVL_HELD),
+				       REASON_WAIT_TIMER);
 
-	wait = push_reason(wait, REASON_WAIT_LOCK);
-	lock = push_reason(lock, REASON_WAIT_LOCK);
-	redis = push_reason(redis, REASON_WAIT_NETWORK);
-	timer = push_reason(timer, REASON_WAIT_PIPE);
-	early = push_reason(early, REASON_WAIT_LOCK);
+	wait = builder_reason(&b, wait, REASON_WAIT_LOCK);
+	lock = builder_reason(&b, lock, REASON_WAIT_LOCK);
+	redis = builder_reason(&b, redis, REASON_WAIT_NETWORK);
+	timer = builder_reason(&b, timer, REASON_WAIT_PIPE);
+	early = builder_reason(&b, early, REASON_WAIT_LOCK);
 	cr_assert_eq(wait_causes(&b.out.profile), 0);
 	cr_expect_eq(reason_of(wait), REASON_WAIT_IDLE);
 	cr_expect_eq(reason_of(lock), REASON_WAIT_LOCK);
