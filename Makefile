@@ -60,7 +60,8 @@ LDLIBS	 += $(shell $(PKG_CONFIG) --libs $(LIBS) 2>/dev/null || echo -lbpf -ldw -
 LDLIBS	 += -liberty -lm # have no .pc file
 
 BPFARCH	 := $(patsubst aarch64,arm64,$(patsubst x86_64,x86,$(ARCH)))
-BPFFLAGS := -g -O2 -target bpf -D__TARGET_ARCH_$(BPFARCH) -Ivmlinux -Iinclude -Ibpf \
+# Of every machine; -D__TARGET_ARCH_... names one.
+BPFFLAGS := -g -O2 -target bpf -Ivmlinux -Iinclude -Ibpf \
 	    -Wall -Wextra -Wno-unused-parameter -Werror -MMD -MP
 
 DIRS	 := base target elf worker request ruby symbol engine native sample profile view export ui report dump cmd
@@ -94,7 +95,7 @@ $(patsubst %.c,$(O)/%.o,$(wildcard src/engine/*.c)): $(SKEL)
 $(O)/rbpf.bpf.o: bpf/rbpf.bpf.c
 	$(say) BPF $<
 	@mkdir -p $(@D)
-	$(Q)$(CLANG) $(BPFFLAGS) -c -o $(O)/rbpf.tmp.bpf.o $< -MF $(O)/rbpf.bpf.d -MT $@
+	$(Q)$(CLANG) $(BPFFLAGS) -D__TARGET_ARCH_$(BPFARCH) -c -o $(O)/rbpf.tmp.bpf.o $< -MF $(O)/rbpf.bpf.d -MT $@
 	$(Q)$(LLVM_STRIP) -g $(O)/rbpf.tmp.bpf.o && mv $(O)/rbpf.tmp.bpf.o $@
 
 $(SKEL): $(O)/rbpf.bpf.o

@@ -75,7 +75,7 @@ static __always_inline int syscall_at(struct syscall *ret, const void *at)
 #else
 static __always_inline int syscall_at(struct syscall *ret, const void *at)
 {
-	const struct pt_regs___arm64 *more = at;
+	const struct pt_regs___syscall *more = at;
 
 	if (bpf_probe_read_kernel(ret->args, sizeof(ret->args), at))
 		return -1;

@@ -95,7 +95,7 @@ check-format:
 		2>/dev/null | sort | xargs -r $(CLANG_FORMAT) --dry-run -Werror
 
 lint: $(O)/rbpf.bpf.o
-	$(Q)status=0; export BPF_OBJECT=$(O)/rbpf.bpf.o CLANG='$(CLANG)'; \
+	$(Q)status=0; export BPF_OBJECT=$(O)/rbpf.bpf.o CLANG='$(CLANG)' BPFFLAGS='$(BPFFLAGS)'; \
 	for script in tests/lint/*.sh; do \
 		[ -x "$$script" ] || continue; \
 		"$$script" || status=1; \

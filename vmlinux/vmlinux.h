@@ -207,9 +207,9 @@ struct task_struct___old {
 	long state;
 };
 
-/* What arm64's pt_regs have behind those of user mode. */
+/* What arm64's pt_regs have behind those of user mode. libbpf has a pt_regs___arm64 of its own. */
 #if defined(__TARGET_ARCH_arm64)
-struct pt_regs___arm64 {
+struct pt_regs___syscall {
 	__u64 orig_x0;
 	__s32 syscallno;
 };
