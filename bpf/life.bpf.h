@@ -42,6 +42,7 @@ static __always_inline void wait_of_new(const struct task_struct *child)
 	if (!waits_too)
 		return;
 	wait.since = wait.woken = bpf_ktime_get_ns();
+	wait.runtime = child->se.sum_exec_runtime;
 	if (bpf_map_update_elem(&waits, &tid, &wait, BPF_ANY))
 		count(RBPF_CNT_WAITS_FULL);
 }
@@ -57,11 +58,29 @@ static __always_inline struct rbpf_file file_of(const struct file *file)
 	};
 }
 
+/* What is known of the memory of @tgid is so of that of @child, which is a copy. */
+static __always_inline void inherit(__u32 tgid, __u32 child)
+{
+	struct rbpf_code *known_code = bpf_map_lookup_elem(&code, &tgid);
+	struct rbpf_request_filter *filter = bpf_map_lookup_elem(&request_filters, &tgid);
+
+	if (known_code)
+		bpf_map_update_elem(&code, &child, known_code, BPF_ANY);
+	if (filter)
+		bpf_map_update_elem(&request_filters, &child, filter, BPF_ANY);
+}
+
+/* @tgid has that memory no more. */
+static __always_inline void forget_memory(__u32 tgid)
+{
+	bpf_map_delete_elem(&code, &tgid);
+	bpf_map_delete_elem(&request_filters, &tgid);
+}
+
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 {
 	struct rbpf_proc *known, proc;
-	struct rbpf_code *known_code;
 	__u32 tgid = parent->tgid;
 	__u32 child_tgid = child->tgid;
 
@@ -83,9 +102,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 		count(RBPF_CNT_PROCS_FULL);
 		return 0;
 	}
-	known_code = bpf_map_lookup_elem(&code, &tgid);
-	if (known_code)
-		bpf_map_update_elem(&code, &child_tgid, known_code, BPF_ANY);
+	inherit(tgid, child_tgid);
 	wait_of_new(child);
 	send_life(RBPF_RING_FORK, parent, child_tgid, 0, NULL);
 	return 0;
@@ -108,7 +125,7 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 	if (!followed && !system_wide)
 		return 0;
 	if (followed)
-		bpf_map_delete_elem(&code, &tgid);
+		forget_memory(tgid);
 	preset = bpf_map_lookup_elem(&presets, &key);
 	if (!preset) {
 		key.uid = 0;
@@ -153,7 +170,7 @@ int BPF_PROG(on_free, struct task_struct *task)
 	send_life(RBPF_RING_FREE, task, 0, 0, NULL);
 	if ((__u32)task->pid == tgid) {
 		bpf_map_delete_elem(&procs, &tgid);
-		bpf_map_delete_elem(&code, &tgid);
+		forget_memory(tgid);
 	}
 	return 0;
 }

@@ -21,7 +21,8 @@ struct wait {
 	__u64 since;
 	__u64 woken;
 	__u64 stack, native, request;
-	__u64 gvl; /* RBPF_WAIT_GVL, RBPF_WAIT_HELD: of which struct gvl; 0: it is not known */
+	__u64 runtime; /* of the thread by the kernel's account, when the wait began */
+	__u64 gvl;     /* RBPF_WAIT_GVL, RBPF_WAIT_HELD: of which struct gvl; 0: it is not known */
 	__u32 tgid;
 	__u16 wait;
 	__u16 status;

@@ -18,7 +18,7 @@
 /* The rule of an iseq of the process that is sampled; NULL if it has none. */
 #define walk_request_rule(w, of)                                                                   \
 	({                                                                                         \
-		struct rbpf_request_key _key = { .iseq = (of), .tgid = (w)->sample.h.tgid };       \
+		struct rbpf_request_key _key = { .iseq = (of), .tgid = (w)->request_filter.tgid }; \
 		(const struct rbpf_request_rule *)bpf_map_lookup_elem(&request_rules, &_key);      \
 	})
 

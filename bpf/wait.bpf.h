@@ -56,23 +56,11 @@ static __noinline __u32 wait_of(const struct task_struct *task, __u32 state,
 }
 
 /*
- * The thread of @wait has run, though on_switch() has not seen it come back: on a virtual machine with 6.18
- * now and then there was no such event, in ftrace's record neither.
+ * Note that the current thread, which was sampled in scratch @walk_id and has run for @runtime in all, leaves its
+ * CPU in @state. Returns 1, and notes nothing, if its last wait has not ended. A function of its own, for the BPF
+ * stack is short.
  */
-static __always_inline void wait_missed(const struct wait *wait)
-{
-	if (!wait->since)
-		return;
-	count(RBPF_CNT_WAITS_MISSED);
-	if (wait->wait == RBPF_WAIT_GVL)
-		gvl_wait_end(wait->gvl, wait->tgid, wait->since, wait->woken ?: wait->since);
-}
-
-/*
- * Note that the current thread, which was sampled in scratch @walk_id, leaves its CPU in @state. A function of
- * its own, for the BPF stack is short.
- */
-__noinline int wait_note(__u32 walk_id, __u32 state)
+__noinline int wait_note(__u32 walk_id, __u32 state, __u64 runtime)
 {
 	struct walk *w = walk_state(walk_id);
 	const struct rbpf_ring_sample *sample;
@@ -85,6 +73,9 @@ __noinline int wait_note(__u32 walk_id, __u32 state)
 		return 0;
 	sample = &w->sample;
 	tid = sample->h.tid;
+	old = bpf_map_lookup_elem(&waits, &tid);
+	if (old && old->since)
+		return 1;
 	known = !current_syscall(&call);
 	wait.wait = wait_of((const void *)bpf_get_current_task(), state, &call, known);
 	if (wait.wait == RBPF_WAIT_LOCK && gvl_is_waited_for(walk_id)) {
@@ -97,15 +88,14 @@ __noinline int wait_note(__u32 walk_id, __u32 state)
 	wait.since = sample->h.ts;
 	wait.woken = state ? 0 : wait.since;
 	wait.tgid = sample->h.tgid;
+	wait.runtime = runtime;
 	wait.stack = sample->stack;
 	wait.native = sample->native;
 	wait.request = sample->request;
 	wait.status = sample->status;
 	wait.flags |= sample->flags & ~RBPF_SAMPLE_KERNEL;
-	old = bpf_map_lookup_elem(&waits, &tid);
 	/* In place: a pointer to it that another CPU has stays one to this thread's wait. */
 	if (old) {
-		wait_missed(old);
 		/* Its time last: open_waits(), on another CPU, takes what has one. */
 		wait.since = old->since = 0;
 		barrier();
@@ -119,18 +109,6 @@ __noinline int wait_note(__u32 walk_id, __u32 state)
 			gvl_wait_end(wait.gvl, wait.tgid, wait.since, wait.since);
 	}
 	return 0;
-}
-
-/* @task, the current one, is about to leave its CPU. */
-static __always_inline void wait_begin(struct task_struct *task, bool preempted)
-{
-	__u32 walk_id, state = preempted ? 0 : task_state(task);
-
-	if (state & TASK_DEAD || !sample_begin(RBPF_IN_INTERRUPT, &walk_id))
-		return;
-	sample_stacks(walk_id);
-	gvl_send(walk_id);
-	wait_note(walk_id, state);
 }
 
 /* Send @wait of @task, as far as it has come. No part of its callers, whose stack is short. */
@@ -163,20 +141,58 @@ static __noinline int wait_send(const struct wait *wait, struct task_struct *tas
 	return 0;
 }
 
+/* @wait of @task has ended at @now. */
+static __always_inline void wait_end(struct wait *wait, struct task_struct *task, __u64 now)
+{
+	if (wait->wait == RBPF_WAIT_GVL)
+		gvl_wait_end(wait->gvl, wait->tgid, wait->since, wait->woken ?: now);
+	wait_send(wait, task, now, 0);
+	wait->since = 0;
+}
+
+/*
+ * @task has run, though on_switch() has not seen it come back: on a virtual machine with 6.18 now and then there
+ * was no such event, in ftrace's record neither. How long it has run since, by the kernel's account, tells when
+ * it came back.
+ */
+static __always_inline void wait_missed(struct task_struct *task)
+{
+	__u64 begun, end, ran, now = bpf_ktime_get_ns();
+	__u32 tid = task->pid;
+	struct wait *wait = bpf_map_lookup_elem(&waits, &tid);
+
+	if (!wait || !wait->since)
+		return;
+	count(RBPF_CNT_WAITS_MISSED);
+	begun = wait->woken ?: wait->since;
+	ran = task->se.sum_exec_runtime - wait->runtime;
+	end = now - begun > ran ? now - ran : begun;
+	wait_end(wait, task, end);
+}
+
+/* @task, the current one, is about to leave its CPU. */
+static __always_inline void wait_begin(struct task_struct *task, bool preempted)
+{
+	__u32 walk_id, state = preempted ? 0 : task_state(task);
+
+	if (state & TASK_DEAD || !sample_begin(RBPF_IN_INTERRUPT, &walk_id))
+		return;
+	sample_stacks(walk_id);
+	gvl_send(walk_id);
+	if (wait_note(walk_id, state, task->se.sum_exec_runtime)) {
+		wait_missed(task);
+		wait_note(walk_id, state, task->se.sum_exec_runtime);
+	}
+}
+
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_struct *next)
 {
 	__u32 tid = next->pid;
 	struct wait *wait = bpf_map_lookup_elem(&waits, &tid);
-	__u64 now;
 
-	if (wait && wait->since) {
-		now = bpf_ktime_get_ns();
-		if (wait->wait == RBPF_WAIT_GVL)
-			gvl_wait_end(wait->gvl, wait->tgid, wait->since, wait->woken ?: now);
-		wait_send(wait, next, now, 0);
-		wait->since = 0;
-	}
+	if (wait && wait->since)
+		wait_end(wait, next, bpf_ktime_get_ns());
 	wait_begin(prev, preempted);
 	return 0;
 }
@@ -239,7 +255,7 @@ int open_waits(struct bpf_iter__task *ctx)
 		barrier();
 		now = bpf_ktime_get_ns();
 		if (fresh.since && fresh.since == *(volatile __u64 *)&wait->since &&
-		    now - fresh.since >= open_wait_ns)
+		    fresh.runtime == task->se.sum_exec_runtime && now - fresh.since >= open_wait_ns)
 			wait_send(&fresh, task, now, RBPF_WAIT_OPEN);
 		return 0;
 	}
@@ -248,6 +264,7 @@ int open_waits(struct bpf_iter__task *ctx)
 		return 0;
 	fresh.since = now;
 	fresh.tgid = task->tgid;
+	fresh.runtime = task->se.sum_exec_runtime;
 	known = !task_syscall(&call, task);
 	fresh.wait = wait_of(task, task_state(task), &call, known);
 	fresh.woken = fresh.wait == RBPF_WAIT_CPU ? now : 0;

@@ -374,9 +374,14 @@ struct rbpf_request_key {
 #define RBPF_MAX_REQUEST_PROCS	  4096	/* processes that have any */
 #define RBPF_REQUEST_FILTER_WORDS 8
 
-/* For each iseq of a process that has a rule, the bit rbpf_request_bit() is set. */
+/*
+ * For each iseq of a process that has a rule, the bit rbpf_request_bit() is set. The rules are found
+ * under @tgid: of a forked child that user space has not seen yet, its parent's.
+ */
 struct rbpf_request_filter {
 	__u64 bits[RBPF_REQUEST_FILTER_WORDS];
+	__u32 tgid;
+	__u32 pad; /* zero */
 };
 
 static RBPF_INLINE __u32 rbpf_request_bit(__u64 iseq)
@@ -633,6 +638,7 @@ _Static_assert(sizeof(struct rbpf_ring_sample) == 80, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_request) == 24 + 24 + 32 + 40 + 48 + 8, "wire ABI");
 _Static_assert(sizeof(struct rbpf_request_rule) == 8, "map ABI");
 _Static_assert(sizeof(struct rbpf_request_key) == 16, "map ABI");
+_Static_assert(sizeof(struct rbpf_request_filter) == 72, "map ABI");
 _Static_assert(sizeof(struct rbpf_ring_stack) == 72, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_life) == 80, "wire ABI");
 _Static_assert(sizeof(struct rbpf_proc) == 216, "map ABI");

@@ -179,6 +179,7 @@ int process_requests_add(struct tracked_process *p, struct engine *e,
 		set_bit(&q->filter, found[i].iseq);
 		engine_set_request(e, p->pid, found[i].iseq, &found[i].rule);
 	}
+	q->filter.tgid = (uint32_t)p->pid;
 	if (i)
 		engine_set_request_filter(e, p->pid, &q->filter);
 	return 0;
