@@ -41,8 +41,8 @@
 	  "--comm, --user, --cgroup or -p follow fewer")                                           \
 	X(WAITS_FULL, "waits_not_followed", ALWAYS, "wait", "waits",                               \
 	  "of threads not followed, for there are more than 32,768: time off the CPU is missing")  \
-	X(WAITS_MISSED, "waits_missed", MANY, "wait", "waits",                                     \
-	  "whose end was not seen: it is what CPU time the thread has had since tells")                                   \
+	X(WAITS_MISSED, "waits_missed", NEVER, "wait", "waits",                                    \
+	  "whose end was not seen, but told by the CPU time since")                                \
 	X(ENV_FAULT, "env_faults", MANY, "environment", "environments",                            \
 	  "of frames could not be read: such frames are named without their class")                \
 	X(ENV_DEPTH, "env_too_deep", MANY, "frame", "frames",                                      \
