@@ -174,6 +174,8 @@ refuse "--output must not be empty" record -p 1 -o ""
 
 refuse "which process? give -p PID" dump
 refuse "invalid pid list '1,x': 'x' is not a number" dump -p 1,x
+refuse "--request-rules and --no-requests exclude each other" dump --no-requests --request-rules x -p 1
+refuse "*/no-such-rules*" dump --request-rules "$tmp/no-such-rules" -p 1
 refuse "unknown option '--childern' for 'dump' (did you mean --children?)" dump -p 1 --childern
 refuse "--pid takes one pid, got '1,2'" doctor -p 1,2
 refuse "--json and --pids exclude each other" ps --json --pids

@@ -18,30 +18,41 @@ class RequestCostsTest < LiveTest
   DEVIATIONS = 4
   PERIOD = 1.1e9 / HERTZ # ns
 
-  def setup
-    super
-    target = start('requests/costs.rb', SECONDS)
-    record(target, '-F', HERTZ, '--mode', 'states')
-    said = target.wait_for('ready')
-    @costs = said['costs']
-    @job_share = said['job_share']
-    @rows = recording.report('--requests')['requests'].to_h { |row| [row['request'], row] }
-    @said = "program: #{@costs.transform_values { |c| c.reject { |k| k == 'walls' } }}, rbpf: #{@rows}"
-  end
-
-  def test_what_requests_take
-    [LIGHT, HEAVY].each do |name|
-      walls = @costs[name]['walls'].sort
-      assert_equal walls.size, @rows[name]['seen'], @said
-      assert_cpu(name, walls.size)
-      assert_near walls.sum, @rows[name]['self_ns'], (walls.sum * WALL_PART) + chance(walls.size), "wall time of #{name}"
-      assert_percentiles(name, walls)
-    end
+  # One recording, for it takes as long as the program.
+  def test_costs_are_what_the_program_measured
+    record_costs
+    [LIGHT, HEAVY].each { |name| assert_costs(name, @costs[name]['walls'].sort) }
+    assert_blame
     assert_slow(@costs[LIGHT]['walls'].sort)
   end
 
+  private
+
+  def record_costs
+    target = start('requests/costs.rb', SECONDS)
+    rbpf = attach([target], '-F', HERTZ, '--mode', 'states')
+    target.go
+    said = target.wait_for('ready')
+    assert_equal 0, rbpf.stop.code
+    assert_equal 0, recording.totals['lost']
+    @costs = said['costs']
+    @job_share = said['job_share']
+    @rows = recording.report('--requests')['requests'].to_h { |row| [row['request'], row] }
+    @unknown = @rows.fetch('[unknown request]', { 'self_ns' => 0, 'seen' => 0 })
+    @said = "program: #{@costs.transform_values { |c| c.reject { |k| k == 'walls' } }}, rbpf: #{@rows}"
+  end
+
+  def assert_costs(name, walls)
+    # In doubt a part of one is unknown; and of what follows a wait that is missing it is not known that it goes on.
+    doubtful = @unknown['seen'] + recording.totals['counters']['waits_missed']
+    assert_in_delta walls.size, @rows[name]['seen'], doubtful, @said
+    assert_cpu(name, walls.size)
+    assert_near walls.sum, @rows[name]['self_ns'], (walls.sum * WALL_PART) + chance(walls.size), "wall time of #{name}"
+    assert_percentiles(name, walls)
+  end
+
   # All that the light requests wait for the GVL the other thread causes: its job, and what is of no request.
-  def test_who_makes_whom_wait_for_the_gvl
+  def assert_blame
     waited = @costs[LIGHT]['gvl']
     assert_operator waited, :>, SECONDS * 0.2e9, @said
     allowed = waited * GVL_PART
@@ -52,10 +63,8 @@ class RequestCostsTest < LiveTest
     assert_operator @rows['[no request]']['gvl_caused_ns'], :>, waited * (1 - @job_share) / 2, @said
   end
 
-  private
-
   def assert_near(expected, found, allowed, what)
-    assert_in_delta expected, found, allowed + stolen_ns, "#{what}; #{@said}"
+    assert_in_delta expected, found, allowed + stolen_ns + @unknown['self_ns'], "#{what}; #{@said}"
   end
 
   # A clock ticks by CPU time: the number of its ticks in a request is wrong by half a tick (standard deviation).

@@ -24,17 +24,11 @@ RUBY
 
 # What requests of one kind took, all on one thread.
 class Cost
+  attr_writer :queued
+
   def initialize
     @cpu = @off_cpu = @queued = 0
     @walls = []
-  end
-
-  # Around all requests: to read the file gives the GVL away.
-  def thread
-    before = queued
-    yield
-  ensure
-    @queued = queued - before
   end
 
   # Around one; the block returns how long it slept, in ns.
@@ -49,21 +43,51 @@ class Cost
     @walls << wall
   end
 
+  def wall
+    @walls.sum
+  end
+
   def to_h
     { cpu: @cpu, gvl: @off_cpu - @queued, walls: @walls }
+  end
+end
+
+COSTS = Hash.new { |hash, name| hash[name] = Cost.new }
+
+# A thread that runs the block when it is told to. What the kernel says of it is read by others, before and after: to
+# read a file gives the GVL away.
+class Worker
+  def initialize(&block)
+    @said = Queue.new
+    @told = Queue.new
+    @thread = Thread.new do
+      @said << RequestLog.tid
+      @told.pop
+      @said << block.call
+      @told.pop
+    end
+    @tid = @said.pop
+    @before = queued
+  end
+
+  def go
+    @told << true
+  end
+
+  # Of the block, and how long the thread was in the queue for a CPU meanwhile.
+  def result
+    [@said.pop, queued - @before].tap { @told << true }
   end
 
   private
 
   # 0 where there is no /proc, as in a root.
   def queued
-    File.read("/proc/#{Process.pid}/task/#{RequestLog.tid}/schedstat").split[1].to_i
+    File.read("/proc/#{Process.pid}/task/#{@tid}/schedstat").split[1].to_i
   rescue Errno::ENOENT
     0
   end
 end
-
-COSTS = Hash.new { |hash, name| hash[name] = Cost.new }
 
 class OrdersController < ActionController::Metal
   NAME = 'OrdersController#index'
@@ -99,31 +123,30 @@ class FirstJob < ThumbnailJob
   NAME = 'FirstJob'
 end
 
-def serve(controller, more)
-  COSTS[controller::NAME].thread { controller.new.dispatch('index', nil, nil) while more.call }
-end
-
 # Jobs, and some work that is of none. Returns what part of the time was the jobs'.
-def work(job, more)
+def work(job, seconds)
   from = RequestLog.now
-  COSTS[job::NAME].thread do
-    while more.call
-      job.new.perform_now
-      RequestLog.spin(30)
-    end
+  while RequestLog.now < from + (seconds * 1e9)
+    job.new.perform_now
+    RequestLog.spin(30)
   end
-  COSTS[job::NAME].to_h[:walls].sum / Float(RequestLog.now - from)
+  COSTS[job::NAME].wall / Float(RequestLog.now - from)
 end
 
-def run(controller, job, more)
-  threads = [Thread.new { serve(controller, more) }, Thread.new { work(job, more) }]
-  threads.map(&:value).last
+# Returns that part. The light requests go on until the last job is over.
+def run(controller, job, seconds)
+  working = true
+  light = Worker.new { controller.new.dispatch('index', nil, nil) while working }
+  heavy = Worker.new { work(job, seconds).tap { working = false } }
+  [light, heavy].each(&:go)
+  share, COSTS[job::NAME].queued = heavy.result
+  _, COSTS[controller::NAME].queued = light.result
+  share
 end
 
 [FirstController, FirstJob, OrdersController, ThumbnailJob].each { |kind| COSTS[kind::NAME] }
-RequestLog.run_for do |more|
-  first = RequestLog.now + 1_000_000_000
-  run(FirstController, FirstJob, -> { RequestLog.now < first })
-  share = run(OrdersController, ThumbnailJob, more)
+RequestLog.run_for do |seconds|
+  run(FirstController, FirstJob, 1)
+  share = run(OrdersController, ThumbnailJob, seconds - 1)
   { costs: COSTS.transform_values(&:to_h), job_share: share }
 end
