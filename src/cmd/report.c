@@ -421,10 +421,10 @@ static int report_recording(const struct cmd_context *ctx, struct report_line *l
 			      (!line->filter.event || !strcmp(line->filter.event, EVENT_WALL));
 	struct read_options needs = { .prefer_wall = all_time,
 				      .gvl_caused = all_time,
+				      .keep_samples = line->by == FLAT_BY_TIME,
 				      .by_thread = line->gc || line->states || line->requests ||
 						   flat_by_thread(line->by),
-				      .by_request = line->requests || line->by == FLAT_BY_REQUEST,
-				      .keep_samples = line->by == FLAT_BY_TIME };
+				      .by_request = line->requests || line->by == FLAT_BY_REQUEST };
 	_cleanup_buf_ struct buf out = BUF_INIT;
 	renderer render = report_text;
 	int r;
@@ -441,6 +441,8 @@ static int report_recording(const struct cmd_context *ctx, struct report_line *l
 	if (r)
 		return r;
 	needs.by_thread |= filter->stack == STACK_BOTH;
+	/* These leave samples out, and who was charged with what is not known any more. */
+	report.gvl_pairs = all_time && !line->shape.root && !line->shape.collapse_recursion;
 	r = cmd_open_recording(ctx, line->input, rest, filter, &needs, &rec, err);
 	if (r)
 		return r;

@@ -326,6 +326,7 @@ static void select_samples(struct reader *rd)
 			d->in_wall[i] = true;
 		d->is_caused[i] = rd->opts.gvl_caused && rd->opts.by_request &&
 				  d->event >= rd->n_events && !strcmp(event->name, EVENT_GVL);
+		d->keep_samples |= d->is_caused[i];
 	}
 	/*
 	 * The buffers between the kernel and the recorder may hold samples of just before the

@@ -392,7 +392,7 @@ static int add_sample(struct record_decoder *d, const struct profile_sample *rec
 		note_thread(p, s);
 	if (of_event || d->is_caused[s->event])
 		r = take_sample(d, s);
-	if (!r && d->keep_samples && (d->all_events || of_event))
+	if (!r && d->keep_samples && (d->all_events || of_event || d->is_caused[s->event]))
 		r = profile_keep_sample(p, s);
 	return r;
 }

@@ -31,8 +31,9 @@ struct report {
 	uint64_t limit; /* rows shown, REPORT_NO_LIMIT for all */
 	size_t width;	/* of the terminal; 0: none, so nothing is cut */
 	bool color;
-	bool markdown; /* tables are Markdown's; report_to_markdown() is called at the end */
-	bool inverted; /* of report_tree(): callers below */
+	bool markdown;	/* tables are Markdown's; report_to_markdown() is called at the end */
+	bool inverted;	/* of report_tree(): callers below */
+	bool gvl_pairs; /* of report_requests(): say which made which wait (view/gvl_pairs.h) */
 	const regex_t
 		*match; /* rows of the tables of report_flat() whose name matches; NULL: all */
 	const regex_t *method;	    /* of report_neighbours(): whose … */

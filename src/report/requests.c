@@ -12,6 +12,7 @@
 #include "report/report.h"
 #include "ui/summary.h"
 #include "ui/table.h"
+#include "view/gvl_pairs.h"
 #include "view/request.h"
 #include "view/request_stats.h"
 
@@ -87,7 +88,7 @@ static int add_table(const struct report *r, const struct request_stats *stats, 
 	table_init(&table, columns, ARRAY_SIZE(columns));
 	for (size_t i = 0; i < rows_shown(r, stats); i++)
 		add_row(r, stats, &stats->rows[i], &table);
-	return table_render(&table, r->width, r->color, out);
+	return report_add_table(r, &table, out);
 }
 
 /* With waits: what others waited for the GVL matters more than what each took. */
@@ -115,7 +116,7 @@ static int add_wall_table(const struct report *r, const struct request_stats *st
 		add_length(row, row->p99, &table);
 		table_cell(&table, "%s", request_label(&r->rec->profile, row->kind));
 	}
-	return table_render(&table, r->width, r->color, out);
+	return report_add_table(r, &table, out);
 }
 
 /* What their time was. */
@@ -140,7 +141,68 @@ static int add_states_table(const struct report *r, const struct request_stats *
 			table_cell(&table, "%s", num_percent(row->states[shown[k]], row->value).s);
 		table_cell(&table, "%s", request_label(&r->rec->profile, row->kind));
 	}
-	return table_render(&table, r->width, r->color, out);
+	return report_add_table(r, &table, out);
+}
+
+/* ---- who waited for whom ---- */
+
+/* Rows of pairs in a table for people. */
+#define PAIRS_SHOWN 10
+
+/* Those of @r, none if they are not known. */
+static int build_pairs(const struct report *r, struct gvl_pairs *ret)
+{
+	int failed;
+
+	if (!r->gvl_pairs || !with_states(r))
+		return 0;
+	failed = gvl_pairs_build(&r->rec->profile, r->filter, ret);
+	return failed == -E2BIG ? 0 : failed;
+}
+
+static int add_pairs(const struct report *r, struct buf *out)
+{
+	static const struct table_column columns[] = {
+		{ "WAITED", TABLE_RIGHT, TABLE_WHOLE },
+		{ "REQUEST", TABLE_LEFT, TABLE_CUT_MIDDLE },
+		{ "WHILE THE GVL WAS HELD BY", TABLE_LEFT, TABLE_CUT_MIDDLE },
+	};
+	_cleanup_gvl_pairs_ struct gvl_pairs pairs = GVL_PAIRS_INIT;
+	const struct profile *p = &r->rec->profile;
+	_cleanup_table_ struct table table;
+	size_t i;
+
+	table_init(&table, columns, ARRAY_SIZE(columns));
+	if (build_pairs(r, &pairs))
+		return -ENOMEM;
+	for (i = 0; i < pairs.n && i < PAIRS_SHOWN; i++) {
+		table_cell(&table, "%s", num_column(UNIT_NS, pairs.v[i].ns).s);
+		table_cell(&table, "%s", request_label(p, pairs.v[i].waiting));
+		table_cell(&table, "%s", request_label(p, pairs.v[i].holding));
+	}
+	if (!i)
+		return 0;
+	buf_addch(out, '\n');
+	return report_add_table(r, &table, out);
+}
+
+static int add_pairs_json(const struct report *r, struct json *j)
+{
+	_cleanup_gvl_pairs_ struct gvl_pairs pairs = GVL_PAIRS_INIT;
+	const struct profile *p = &r->rec->profile;
+
+	if (build_pairs(r, &pairs))
+		return -ENOMEM;
+	json_array_begin(j, "gvl_waits");
+	for (size_t i = 0; i < pairs.n; i++) {
+		json_object_begin(j, NULL);
+		json_str(j, "request", request_label(p, pairs.v[i].waiting));
+		json_str(j, "held_by", request_label(p, pairs.v[i].holding));
+		json_u64(j, "waited_ns", pairs.v[i].ns);
+		json_object_end(j);
+	}
+	json_array_end(j);
+	return 0;
 }
 
 int report_requests(const struct report *r, struct buf *out, struct err *err)
@@ -158,6 +220,8 @@ int report_requests(const struct report *r, struct buf *out, struct err *err)
 	if (!ret && wall) {
 		buf_addstr(out, "\n");
 		ret = add_states_table(r, &stats, out);
+		if (!ret)
+			ret = add_pairs(r, out);
 		buf_addstr(out,
 			   "  GVL: waited for the GVL; CAUSED: others waited for it meanwhile\n");
 	}
@@ -212,6 +276,8 @@ int report_requests_json(const struct report *r, struct buf *out, struct err *er
 	for (size_t i = 0; i < rows_shown(r, &stats); i++)
 		row_json(r, &stats.rows[i], &j);
 	json_array_end(&j);
+	if (with_states(r) && add_pairs_json(r, &j))
+		return err_oom(err);
 	json_object_end(&j);
 	buf_addch(out, '\n');
 	return buf_failed(out) ? err_oom(err) : 0;

@@ -23,6 +23,7 @@ class RequestCostsTest < LiveTest
     record_costs
     [LIGHT, HEAVY].each { |name| assert_costs(name, @costs[name]['walls'].sort) }
     assert_blame
+    assert_picture_of_slow_ones
     assert_slow(@costs[LIGHT]['walls'].sort)
   end
 
@@ -37,7 +38,9 @@ class RequestCostsTest < LiveTest
     assert_equal 0, recording.totals['lost']
     @costs = said['costs']
     @job_share = said['job_share']
-    @rows = recording.report('--requests')['requests'].to_h { |row| [row['request'], row] }
+    report = recording.report('--requests')
+    @rows = report['requests'].to_h { |row| [row['request'], row] }
+    @pairs = report['gvl_waits'].to_h { |pair| [pair.values_at('request', 'held_by'), pair['waited_ns']] }
     @unknown = @rows.fetch('[unknown request]', { 'self_ns' => 0, 'seen' => 0 })
     @said = "program: #{@costs.transform_values { |c| c.reject { |k| k == 'walls' } }}, rbpf: #{@rows}"
   end
@@ -59,6 +62,7 @@ class RequestCostsTest < LiveTest
     allowed = waited * GVL_PART
     assert_near waited, @rows[LIGHT]['states']['gvl'], allowed, 'suffered'
     assert_near waited * @job_share, @rows[HEAVY]['gvl_caused_ns'], allowed, 'caused'
+    assert_near waited * @job_share, @pairs.fetch([LIGHT, HEAVY]), allowed, 'whom it made wait'
     most = @rows.values.max_by { |row| row['gvl_caused_ns'] }
     assert_equal HEAVY, most['request'], @said
     assert_operator @rows['[no request]']['gvl_caused_ns'], :>, waited * (1 - @job_share) / 2, @said
@@ -85,6 +89,16 @@ class RequestCostsTest < LiveTest
       at = (walls.size * percent / 100.0).ceil - 1
       assert_near walls[at], @rows[name]["p#{percent}_ns"], 2 * PERIOD, "p#{percent} of #{name}"
     end
+  end
+
+  # The heavy jobs are slow; what they are compared with is all other requests.
+  def assert_picture_of_slow_ones
+    limit = ['--request-slower-than', "#{@costs[HEAVY]['walls'].min / 2_000_000}ms"]
+    samples = ->(*options) { recording.report('--requests', '--event', 'wall', '--request', '^[^[]', *options)['requests'].sum { |r| r['samples'] } }
+    said = Rbpf.read('flame', '-i', recording.file, '--event', 'wall', '--request', '^[^[]', *limit)
+    others = said[/compared with the other requests \(([\d,]+) samples\)/, 1]
+    assert_equal samples.call - samples.call(*limit), others&.delete(',').to_i
+    assert_includes said, 'ThumbnailJob#perform'
   end
 
   # Half of the requests took longer than the median, but for those that took about as long.

@@ -15,6 +15,7 @@
 #include "support/profile_check.h"
 #include "view/filter.h"
 #include "view/flat.h"
+#include "view/gvl_pairs.h"
 #include "view/request.h"
 #include "view/request_stats.h"
 
@@ -299,6 +300,58 @@ Test(request_costs, of_memory_they_are_as_long)
 	cr_expect_eq(profile_request_ns(&p, &none), 0);
 }
 
+/* ---- who made whom wait ---- */
+
+static void expect_pairs(const struct profile *p, const struct view_filter *f, const char *want)
+{
+	_cleanup_gvl_pairs_ struct gvl_pairs pairs = GVL_PAIRS_INIT;
+	_cleanup_buf_ struct buf out = BUF_INIT;
+
+	cr_assert_eq(gvl_pairs_build(p, f, &pairs), 0);
+	for (size_t i = 0; i < pairs.n; i++)
+		buf_addf(&out, "%s for %s %d\n", request_label(p, pairs.v[i].waiting),
+			 request_label(p, pairs.v[i].holding), (int)pairs.v[i].ns);
+	cr_expect_str_eq(buf_str(&out), want);
+}
+
+/* From 1120 to 1170 and from 1210 to 1510, with charges at 1151, 1161, 1401 and 1501. */
+Test(request_costs, waits_are_divided_by_who_was_charged)
+{
+	_cleanup_profile_ struct profile p = read_all_time(80);
+	struct view_filter f = { .slower_than_ns = 80 };
+
+	expect_pairs(&p, NULL,
+		     "light for [unknown request] 200\n"
+		     "light for heavy 131\n"
+		     "light for [no request] 10\n");
+	/* Of the waits that are selected; whoever had the GVL. */
+	expect_pairs(&p, &f, "light for [unknown request] 191\nlight for heavy 100\n");
+}
+
+Test(request_costs, nobody_waits_in_cpu_time)
+{
+	_cleanup_profile_ struct profile p = read_with((struct read_options) { 0 });
+
+	expect_pairs(&p, NULL, "");
+	p.by_request = false;
+	cr_expect_eq(gvl_pairs_build(&p, NULL, &(struct gvl_pairs) { 0 }), -EINVAL);
+}
+
+/* Another process has another GVL. */
+Test(request_costs, processes_are_charged_by_themselves)
+{
+	struct profile_process processes[2] = { { .pid = 1 }, { .pid = 2 } };
+	_cleanup_profile_ struct profile p = read_all_time(0);
+
+	free(p.processes);
+	p.processes = processes;
+	p.n_processes = 2;
+	p.threads[1].process = 1;
+	expect_pairs(&p, NULL, "");
+	p.processes = NULL;
+	p.n_processes = 0;
+}
+
 /* ---- reports ---- */
 
 static struct buf render(int (*renderer)(const struct report *, struct buf *, struct err *),
@@ -306,7 +359,9 @@ static struct buf render(int (*renderer)(const struct report *, struct buf *, st
 {
 	const struct view_filter f = VIEW_FILTER_INIT;
 	const struct recording rec = { .path = "x.data", .profile = *p };
-	const struct report report = { .rec = &rec, .filter = &f, .limit = REPORT_NO_LIMIT };
+	const struct report report = {
+		.rec = &rec, .filter = &f, .limit = REPORT_NO_LIMIT, .gvl_pairs = true
+	};
 	struct buf out = BUF_INIT;
 	struct err err = { 0 };
 
@@ -322,6 +377,7 @@ Test(request_costs, as_a_table)
 	cr_expect(strstr(buf_str(&text), "CAUSED"), "%s", buf_str(&text));
 	cr_expect(strstr(buf_str(&text), "0.3 µs  light"), "%s", buf_str(&text));
 	/* Of 390 ns it ran 20, slept 20, and waited 350. */
+	cr_expect(strstr(buf_str(&text), "light    [unknown request]\n"), "%s", buf_str(&text));
 	cr_expect(strstr(buf_str(&text), "5.1%  89.7%   5.1%  light\n"), "%s", buf_str(&text));
 }
 
@@ -344,6 +400,9 @@ Test(request_costs, for_programs)
 	cr_expect(strstr(buf_str(&cpu_csv), "\r\nlight,rails,2,2,20,0,80,310,310\r\n"), "%s",
 		  buf_str(&cpu_csv));
 	cr_expect(strstr(buf_str(&json), "\"request\":\"heavy\""), "%s", buf_str(&json));
+	cr_expect(strstr(buf_str(&json),
+			 "{\"request\":\"light\",\"held_by\":\"heavy\",\"waited_ns\":131}"),
+		  "%s", buf_str(&json));
 	cr_expect(strstr(buf_str(&json), "\"gvl_caused_ns\":140,\"states\":{\"user\":20,"), "%s",
 		  buf_str(&json));
 }
