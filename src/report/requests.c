@@ -149,7 +149,7 @@ static int add_states_table(const struct report *r, const struct request_stats *
 /* Rows of pairs in a table for people. */
 #define PAIRS_SHOWN 10
 
-/* Those of @r, none if they are not known. */
+/* Returns 1, 0 if they cannot be told, or -ENOMEM. */
 static int build_pairs(const struct report *r, struct gvl_pairs *ret)
 {
 	int failed;
@@ -157,7 +157,7 @@ static int build_pairs(const struct report *r, struct gvl_pairs *ret)
 	if (!r->gvl_pairs || !with_states(r))
 		return 0;
 	failed = gvl_pairs_build(&r->rec->profile, r->filter, ret);
-	return failed == -E2BIG ? 0 : failed;
+	return failed == -E2BIG ? 0 : failed ? failed : 1;
 }
 
 static int add_pairs(const struct report *r, struct buf *out)
@@ -170,18 +170,17 @@ static int add_pairs(const struct report *r, struct buf *out)
 	_cleanup_gvl_pairs_ struct gvl_pairs pairs = GVL_PAIRS_INIT;
 	const struct profile *p = &r->rec->profile;
 	_cleanup_table_ struct table table;
-	size_t i;
+	int known;
 
 	table_init(&table, columns, ARRAY_SIZE(columns));
-	if (build_pairs(r, &pairs))
-		return -ENOMEM;
-	for (i = 0; i < pairs.n && i < PAIRS_SHOWN; i++) {
+	known = build_pairs(r, &pairs);
+	if (known < 0 || !pairs.n)
+		return known < 0 ? known : 0;
+	for (size_t i = 0; i < pairs.n && i < PAIRS_SHOWN; i++) {
 		table_cell(&table, "%s", num_column(UNIT_NS, pairs.v[i].ns).s);
 		table_cell(&table, "%s", request_label(p, pairs.v[i].waiting));
 		table_cell(&table, "%s", request_label(p, pairs.v[i].holding));
 	}
-	if (!i)
-		return 0;
 	buf_addch(out, '\n');
 	return report_add_table(r, &table, out);
 }
@@ -190,9 +189,10 @@ static int add_pairs_json(const struct report *r, struct json *j)
 {
 	_cleanup_gvl_pairs_ struct gvl_pairs pairs = GVL_PAIRS_INIT;
 	const struct profile *p = &r->rec->profile;
+	const int known = build_pairs(r, &pairs);
 
-	if (build_pairs(r, &pairs))
-		return -ENOMEM;
+	if (known <= 0)
+		return known;
 	json_array_begin(j, "gvl_waits");
 	for (size_t i = 0; i < pairs.n; i++) {
 		json_object_begin(j, NULL);
@@ -276,7 +276,7 @@ int report_requests_json(const struct report *r, struct buf *out, struct err *er
 	for (size_t i = 0; i < rows_shown(r, &stats); i++)
 		row_json(r, &stats.rows[i], &j);
 	json_array_end(&j);
-	if (with_states(r) && add_pairs_json(r, &j))
+	if (add_pairs_json(r, &j))
 		return err_oom(err);
 	json_object_end(&j);
 	buf_addch(out, '\n');
