@@ -7,7 +7,8 @@
 #
 # Says {"ready": true, "costs": {NAME: {"cpu": NS, "gvl": NS, "queued": NS, "walls": [NS, ...]}}, "job_share": PART}. gvl: how long
 # the thread was off the CPU in requests, and neither slept nor was in the queue for a CPU: of use where a thread does nothing else.
-# queued: how long it was in that queue; 0: it could not ask, and gvl has that in it. walls: how long each request took. job_share: the part of its thread's time in which the heavy job ran, the rest is of no request.
+# queued: how long it was in that queue; 0: it could not ask, and gvl has that in it. walls: how long each request took. job_share:
+# the part of its thread's time in which the heavy job ran; the rest is of no request.
 
 require_relative 'like_rails'
 require_relative 'log'
