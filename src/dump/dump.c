@@ -39,24 +39,32 @@ struct dump {
 	size_t n_threads;
 };
 
-/* Read the stack until it holds still. *@changing tells that it did not. */
-static int read_stack(const struct dump *d, uint64_t ec, struct ruby_stack *ret, bool *changing)
+/*
+ * Read the stack until it holds still. *@changing tells that it did not. @request: of that stack; its .request is 0 if
+ * there is none, or it did not hold still.
+ */
+static int read_stack(const struct dump *d, uint64_t ec, struct ruby_stack *ret, bool *changing,
+		      struct rbpf_ring_request *request)
 {
+	struct rbpf_ring_request last = { 0 };
 	struct ruby_stack before, now;
 	int attempt, r;
 
-	r = ruby_walk(&d->vm.mem, &d->vm.walk, ec, RBPF_MAX_FRAMES, &before);
+	r = dump_requests_walk(&d->requests, ec, &before, &last);
 	for (attempt = 0; !r && attempt < STACK_ATTEMPTS; attempt++) {
-		r = ruby_walk(&d->vm.mem, &d->vm.walk, ec, RBPF_MAX_FRAMES, &now);
+		r = dump_requests_walk(&d->requests, ec, &now, request);
 		if (r)
 			break;
 		*changing = now.hash != before.hash || now.status != before.status;
 		ruby_stack_deinit(&before);
 		if (!*changing || attempt == STACK_ATTEMPTS - 1) {
+			if (request->request != last.request)
+				request->request = 0;
 			*ret = now;
 			return 0;
 		}
 		before = now;
+		last = *request;
 	}
 	return r;
 }
@@ -68,7 +76,8 @@ struct readings {
 	struct dump_doing doing;
 	bool has_ec, has_native, changing;
 	bool waits_for_gvl;
-	uint64_t thread, self; /* the rb_thread_t; self of the innermost frame; or 0 */
+	struct rbpf_ring_request request; /* .request is 0: none, or not known */
+	uint64_t thread, self;		  /* the rb_thread_t; self of the innermost frame; or 0 */
 };
 
 static void readings_deinit(struct readings *r)
@@ -129,7 +138,7 @@ static int read_once(const struct dump *d, uint64_t tp, const struct rbpf_thread
 		ret->waits_for_gvl = ruby_gvl_waits(&d->vm, ec) == 1;
 		memory_read_u64(&d->vm.mem, ec + d->vm.layout.ec_thread_ptr, &ret->thread);
 		ruby_innermost_self(&d->vm, ec, &ret->self);
-		r = read_stack(d, ec, &ret->ruby, &ret->changing);
+		r = read_stack(d, ec, &ret->ruby, &ret->changing, &ret->request);
 	}
 	if (r || !thread || !thread->has_regs)
 		return r;
@@ -253,7 +262,6 @@ static int read_and_name_once(struct dump *d, const struct rbpf_task *task, stru
 			      bool *known)
 {
 	struct readings readings _cleanup_(readings_deinit) = { .has_ec = false };
-	struct rbpf_ring_request before = { 0 };
 	struct stack_era sampled = { .gc_era = 0 };
 	size_t n_ruby;
 	uint32_t i;
@@ -263,14 +271,12 @@ static int read_and_name_once(struct dump *d, const struct rbpf_task *task, stru
 	/* No collection since before the stack was read: what it leads to is what was there. */
 	ruby_vm_gc_era(&d->vm, &sampled.gc_era, &sampled.gc_major);
 	describe_thread(d, t);
-	r = dump_requests_look(&d->requests, task->thread_pointer, &before);
-	if (!r)
-		r = read_thread(d, task, &readings);
+	r = read_thread(d, task, &readings);
 	if (!r)
 		r = name_frames(d, &sampled, &readings, t, &n_ruby);
 	if (!r)
-		r = dump_requests_find(&d->requests, task->thread_pointer, &sampled, &before,
-				       n_ruby, &t->request, known);
+		r = dump_requests_find(&d->requests, &sampled, &readings.request, n_ruby,
+				       &t->request, known);
 	if (r)
 		return r;
 	t->has_ruby = readings.has_ec && readings.ruby.status == RBPF_OK;

@@ -53,7 +53,7 @@ static const struct rbpf_request_rule *rule_of(const void *arg, uint64_t iseq)
 	return f ? &f->rule : NULL;
 }
 
-/* Take over what the resolver has found since. */
+/* Take over what the resolver has found since. Returns 1 if there is any, 0, or -ENOMEM. */
 static int take_found(struct dump_requests *q)
 {
 	size_t n;
@@ -70,7 +70,7 @@ static int take_found(struct dump_requests *q)
 			f = &q->found[q->n++];
 		*f = found[i];
 	}
-	return 0;
+	return n > 0;
 }
 
 /* Whether one of the @n frames that the resolver has named last tells a request. */
@@ -86,23 +86,15 @@ static bool is_in_request(const struct dump_requests *q, size_t n)
 
 /* ---- reading it ---- */
 
-int dump_requests_look(const struct dump_requests *q, uint64_t thread_pointer,
-		       struct rbpf_ring_request *ret)
+int dump_requests_walk(const struct dump_requests *q, uint64_t ec, struct ruby_stack *ret,
+		       struct rbpf_ring_request *request)
 {
 	const struct ruby_walk_rules rules = { .find = rule_of, .arg = q };
-	struct ruby_stack stack;
 	bool found;
-	uint64_t ec;
-	int r;
 
-	ret->request = 0;
-	if (!q->n || ruby_vm_thread_ec(q->vm, thread_pointer, &ec))
-		return 0;
-	r = ruby_walk_request(&q->vm->mem, &q->vm->walk, ec, RBPF_MAX_FRAMES, &rules, &stack, ret,
-			      &found);
-	if (!r)
-		ruby_stack_deinit(&stack);
-	return r;
+	request->request = 0;
+	return ruby_walk_request(&q->vm->mem, &q->vm->walk, ec, RBPF_MAX_FRAMES,
+				 q->n ? &rules : NULL, ret, request, &found);
 }
 
 static int set(const char *name, const char *framework, struct dump_request *ret)
@@ -142,27 +134,25 @@ static int name_request(const struct dump_requests *q, const struct rbpf_ring_re
 	return set(buf_str(&clean), rule->framework, ret);
 }
 
-int dump_requests_find(struct dump_requests *q, uint64_t thread_pointer,
-		       const struct stack_era *sampled, const struct rbpf_ring_request *before,
-		       size_t n, struct dump_request *ret, bool *known)
+int dump_requests_find(struct dump_requests *q, const struct stack_era *sampled,
+		       const struct rbpf_ring_request *read, size_t n, struct dump_request *ret,
+		       bool *known)
 {
-	struct rbpf_ring_request after = { 0 };
+	struct rbpf_ring_request rec = *read;
 	int r;
 
 	*known = true;
 	if (!q->rules)
 		return 0;
 	r = take_found(q);
-	if (r || !is_in_request(q, n))
-		return r;
-	r = dump_requests_look(q, thread_pointer, &after);
-	if (r)
-		return r;
-	if (!before->request || before->request != after.request) {
+	if (r < 0 || !is_in_request(q, n))
+		return r < 0 ? r : 0;
+	/* What was read may be of a frame further out than one that is only known now. */
+	if (r || q->n == DUMP_REQUESTS_MAX || !rec.request) {
 		*known = false;
 		return set(UNKNOWN, "", ret);
 	}
-	after.gc_era = sampled->gc_era;
-	after.gc_major = sampled->gc_major;
-	return name_request(q, &after, ret, known);
+	rec.gc_era = sampled->gc_era;
+	rec.gc_major = sampled->gc_major;
+	return name_request(q, &rec, ret, known);
 }

@@ -28,9 +28,21 @@ class OrdersController < ActionController::Metal
   end
 end
 
+class MailJob
+  include ActiveJob::Execution
+
+  def perform
+    park('MailJob')
+  end
+end
+
 class NestedController < OrdersController
   def create
     OrdersController.new.dispatch(:show, nil, nil)
+  end
+
+  def mail
+    MailJob.new.perform_now
   end
 end
 
@@ -46,6 +58,7 @@ CALLS = [
   -> { OrdersController.new.dispatch('index', nil, nil) },
   -> { OrdersController.new.dispatch(:show, nil, nil) },
   -> { NestedController.new.dispatch('create', nil, nil) },
+  -> { NestedController.new.dispatch('mail', nil, nil) },
   -> { Admin::OrdersController.new.dispatch('index', nil, nil) },
   -> { park(nil) }
 ].freeze
