@@ -7,7 +7,7 @@ require_relative 'support'
 
 class DumpRequestsTest < LiveTest
   UNKNOWN = '[unknown request]'
-  DUMPS = 8
+  DUMPS = 6
 
   # The method by which a request of tests/programs/requests/like.rb works, where that tells which one it is.
   NAMES = {
