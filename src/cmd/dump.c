@@ -11,11 +11,13 @@
 #include "cmd/command.h"
 #include "cmd/messages.h"
 #include "cmd/output.h"
+#include "cmd/request_rules.h"
 #include "dump/dump.h"
 #include "dump/render.h"
 #include "engine/bpf_engine.h"
 #include "engine/environment.h"
 #include "engine/privileges.h"
+#include "request/rules.h"
 #include "ruby/cache.h"
 #include "ruby/vm.h"
 #include "target/family.h"
@@ -29,6 +31,7 @@ struct dumping {
 	struct engine *engine;
 	struct ruby_cache cache;
 	struct ruby_attach_options attach;
+	struct request_rules requests;
 	struct dump_view view;
 	struct family family;
 	bool *dumped; /* of each of the family; owned */
@@ -43,7 +46,9 @@ static int dump_process(struct dumping *run, const struct process *process, stru
 	int r;
 
 	run->attach.uid = process->context.uid;
-	r = dump_open(run->engine, process, &run->attach, run->view.stack != STACK_RUBY, &d, err);
+	r = dump_open(run->engine, process, &run->attach,
+		      run->opts->requests ? &run->requests : NULL, run->view.stack != STACK_RUBY,
+		      &d, err);
 	if (r)
 		return r;
 	r = run->opts->json ? dump_json(d, process, &run->view, &text)
@@ -145,6 +150,7 @@ int dump_run(const struct dump_options *opts, struct cmd_context *ctx, struct er
 	struct dumping run = { .opts = opts,
 			       .ctx = ctx,
 			       .cache = RUBY_CACHE_INIT,
+			       .requests = REQUEST_RULES_INIT,
 			       .view = { .stack = opts->native ? STACK_MIXED : STACK_RUBY,
 					 .fold = opts->fold },
 			       .out = BUF_INIT };
@@ -154,7 +160,9 @@ int dump_run(const struct dump_options *opts, struct cmd_context *ctx, struct er
 	run.attach = (struct ruby_attach_options) { .worker = &worker, .cache = &run.cache };
 	if (opts->stack != OPTION_UNSET)
 		run.view.stack = dump_stack_mode(opts->stack);
-	r = environment_check(ctx->command_line, err);
+	r = opts->requests ? cmd_request_rules(opts->request_rules, &run.requests, err) : 0;
+	if (!r)
+		r = environment_check(ctx->command_line, err);
 	if (!r)
 		r = ruby_sources_parse(ctx->layout_from, &run.attach.sources, err);
 	if (!r)
@@ -171,6 +179,7 @@ int dump_run(const struct dump_options *opts, struct cmd_context *ctx, struct er
 	engine_close(run.engine);
 	ruby_cache_deinit(&run.cache);
 	family_deinit(&run.family);
+	request_rules_deinit(&run.requests);
 	free(run.dumped);
 	buf_deinit(&run.out);
 	return r;

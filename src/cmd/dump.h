@@ -15,9 +15,11 @@ struct dump_options {
 	struct pid_list pids; /* at least one */
 	bool children;	      /* and their living descendants */
 	bool json;
-	bool fold;	    /* threads with the same stack, in text */
-	bool native;	    /* STACK_MIXED, if stack says nothing */
-	unsigned int stack; /* the choice, see dump_stack_mode(); or OPTION_UNSET */
+	bool fold;		   /* threads with the same stack, in text */
+	bool requests;		   /* tell which request a thread serves, … */
+	const char *request_rules; /* … also by the rules in this file; NULL: none */
+	bool native;		   /* STACK_MIXED, if stack says nothing */
+	unsigned int stack;	   /* the choice, see dump_stack_mode(); or OPTION_UNSET */
 };
 
 /* The mode of a choice of --stack, by its index. */

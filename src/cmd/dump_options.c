@@ -75,6 +75,21 @@ static const struct option_spec specs[] = {
 		.initial = "yes",
 	},
 	{
+		.name = "requests",
+		.type = OPTION_SWITCH,
+		OPT(requests),
+		.help = "tell which request or job each thread is in",
+		.initial = "yes",
+	},
+	{
+		.name = "request-rules",
+		.type = OPTION_STRING,
+		OPT(request_rules),
+		.arg = "FILE",
+		.help = "tell requests by the rules in this file, too: rbpf-requests(5)",
+		.complete = COMPLETE_FILE,
+	},
+	{
 		.name = "json",
 		.type = OPTION_FLAG,
 		OPT(json),
@@ -99,6 +114,9 @@ static int dump_main(struct cmd_context *ctx, int argc, char **argv, struct err 
 		r = err_set(err, -EINVAL, ERR_USAGE, "which process? give -p PID");
 		err_hint(err, "'rbpf ps' lists Ruby processes");
 	}
+	if (!r && opts.request_rules && !opts.requests)
+		r = err_set(err, -EINVAL, ERR_USAGE,
+			    "--request-rules and --no-requests exclude each other");
 	if (!r)
 		r = dump_run(&opts, ctx, err);
 	else if (r == COMMAND_DONE)

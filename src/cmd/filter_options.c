@@ -60,6 +60,13 @@ const struct option_spec filter_option_specs[N_FILTER_OPTIONS] = {
 		.help = "keep samples of requests and jobs whose name matches",
 	},
 	{
+		.name = "request-slower-than",
+		.type = OPTION_STRING,
+		FILTER(slower_than),
+		.arg = "TIME",
+		.help = "keep samples of requests and jobs that took longer: 500ms, 2s",
+	},
+	{
 		.name = "include",
 		.type = OPTION_STRING,
 		FILTER(include),
@@ -239,7 +246,11 @@ int cmd_filter(struct filter_options *opts, enum stack_mode usual, struct view_f
 	r = parse_origins(opts->hide, &ret->hide, err);
 	if (r)
 		return r;
-	r = parse_time(opts->from, "--from", &ret->from_ns, &ret->from, err);
+	if (opts->slower_than)
+		r = parse_duration(opts->slower_than, "--request-slower-than", &ret->slower_than_ns,
+				   err);
+	if (!r)
+		r = parse_time(opts->from, "--from", &ret->from_ns, &ret->from, err);
 	if (!r)
 		r = parse_time(opts->to, "--to", &ret->to_ns, &ret->to, err);
 	if (!r && !ret->from.given && !ret->to.given)

@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/number.h"
 #include "cmd/command.h"
 #include "cmd/filter_options.h"
 #include "cmd/output.h"
@@ -149,17 +150,26 @@ static const struct option_group group = {
 static const struct option_group shape = SHAPE_OPTION_GROUP(struct flame_line);
 static const struct option_group filters = FILTER_OPTION_GROUP(struct flame_line, filter);
 
+/* Whether the picture compares: with another recording, or slow requests with the others. */
+static bool is_diff(const struct flame_line *line)
+{
+	return line->diff || line->filter.slower_than;
+}
+
 static int check_diff(const struct flame_line *line, struct err *err)
 {
-	const char *other = line->split != TREE_SPLIT_NONE     ? "--split"
-			    : line->filter.stack == STACK_BOTH ? "--stack both"
-			    : line->color != FLAME_COLOR_KIND  ? "--color"
-			    : line->filter.pids.n	       ? "--pid"
-			    : line->filter.tids.n	       ? "--tid"
-							       : NULL;
+	const char *what = line->diff ? "--diff" : "--request-slower-than";
+	const char *other = line->split != TREE_SPLIT_NONE	     ? "--split"
+			    : line->filter.stack == STACK_BOTH	     ? "--stack both"
+			    : line->color != FLAME_COLOR_KIND	     ? "--color"
+			    : line->diff && line->filter.slower_than ? "--request-slower-than"
+			    : line->diff && line->filter.pids.n	     ? "--pid"
+			    : line->diff && line->filter.tids.n	     ? "--tid"
+								     : NULL;
 
-	if (line->diff && other)
-		return err_set(err, -EINVAL, ERR_USAGE, "--diff and %s exclude each other", other);
+	if (is_diff(line) && other)
+		return err_set(err, -EINVAL, ERR_USAGE, "%s and %s exclude each other", what,
+			       other);
 	return 0;
 }
 
@@ -192,6 +202,41 @@ static int read_base(const struct cmd_context *ctx, const struct flame_line *lin
 	return r;
 }
 
+/* What slow requests are compared with: the others of @rec. */
+static int take_other_requests(const struct recording *rec, const struct view_filter *filter,
+			       bool inverted, struct flame_base *ret, struct err *err)
+{
+	struct view_filter others = *filter; /* what it owns stays @filter's */
+	int r;
+
+	others.not_slower = true;
+	r = flame_base_init(&rec->profile, &others, inverted, ret);
+	if (r)
+		return tree_error(r, err);
+	if (ret->all.samples)
+		return 0;
+	err_set(err, -ENODATA, ERR_EMPTY, "%s has no request that took up to %s", rec->path,
+		num_duration(filter->slower_than_ns).s);
+	return err_hint(err, "there is nothing to compare slower ones with"), -ENODATA;
+}
+
+/* Reshape @rec, and take what it is compared with if that is in it. */
+static int shape_picture(struct recording *rec, struct view_filter *filter,
+			 const struct reshape_options *shape_to, bool inverted,
+			 struct flame_base *base, struct err *err)
+{
+	const uint64_t slower_than_ns = filter->slower_than_ns;
+	int r;
+
+	/* Of all requests. */
+	filter->slower_than_ns = 0;
+	r = cmd_shape_recording(rec, filter, shape_to, err);
+	filter->slower_than_ns = slower_than_ns;
+	if (!r && slower_than_ns)
+		r = take_other_requests(rec, filter, inverted, base, err);
+	return r;
+}
+
 static int flame_graph(const struct cmd_context *ctx, struct flame_line *line,
 		       const struct option_rest *rest, struct view_filter *filter,
 		       struct reshape_options *shape_to, struct flame_base *base, struct err *err)
@@ -206,9 +251,9 @@ static int flame_graph(const struct cmd_context *ctx, struct flame_line *line,
 			     : line->min_width < 0 ? 0 /* not given: its default */
 						   : line->min_width,
 		.width = (unsigned int)line->width,
-		.color = line->diff ? FLAME_COLOR_DIFF : line->color,
-		.base = line->diff ? base : NULL,
-		.base_name = line->diff,
+		.color = is_diff(line) ? FLAME_COLOR_DIFF : line->color,
+		.base = is_diff(line) ? base : NULL,
+		.base_name = line->diff ? line->diff : "the other requests",
 		.split = line->split,
 		.command = ctx->command_line,
 	};
@@ -236,7 +281,7 @@ static int flame_graph(const struct cmd_context *ctx, struct flame_line *line,
 	if (r)
 		return r;
 	cmd_limit_output(&rec, &svg);
-	r = cmd_shape_recording(&rec, filter, shape_to, err);
+	r = shape_picture(&rec, filter, shape_to, line->inverted, base, err);
 	if (!r)
 		r = flame_render(&rec.profile, &opts, &svg, err);
 	r = cmd_rendered(r, &rec, &svg, err);
@@ -276,6 +321,8 @@ static const struct command_example examples[] = {
 	  "one tower for each thread, of Ruby methods only" },
 	{ "rbpf flame --diff before.data after.data > diff.svg",
 	  "after.data, with colours for what has changed" },
+	{ "rbpf flame --request-slower-than 500ms > slow.svg",
+	  "requests of more than half a second, with colours for what others do less or more of" },
 	{ "rbpf flame --stack both > both.svg", "Ruby and native stacks side by side" },
 	{ NULL, NULL },
 };

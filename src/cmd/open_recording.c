@@ -77,6 +77,7 @@ int cmd_open_recording(const struct cmd_context *ctx, const char *input,
 	opts.to = filter->to;
 	opts.by_thread |= view_filter_by_thread(filter);
 	opts.by_request |= view_filter_by_request(filter);
+	opts.slow_ns = filter->slower_than_ns;
 	r = profile_read(rec.path, &opts, &rec.profile, &rec.report, err);
 	if (r)
 		return read_failed(rec.path, r, err);

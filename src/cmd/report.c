@@ -2,6 +2,7 @@
 #include "report/report.h"
 
 #include <errno.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/array.h"
@@ -242,7 +243,7 @@ static int choose_kind(const struct report_line *line, struct report_kind *ret, 
 		[KIND_STATES] = { line->states, "--states", report_states, report_states_json,
 				  NULL },
 		[KIND_REQUESTS] = { line->requests, "--requests", report_requests,
-				    report_requests_json, NULL },
+				    report_requests_json, report_requests_csv },
 		[KIND_INFO] = { line->info, "--info", report_info, NULL, NULL },
 	};
 	const struct report_kind *chosen = &kinds[KIND_FLAT];
@@ -415,10 +416,15 @@ static int report_recording(const struct cmd_context *ctx, struct report_line *l
 		.inverted = line->inverted,
 	};
 	struct view_filter *filter = &patterns->filter;
-	struct read_options needs = { .by_thread = line->gc || line->states || line->requests ||
+	/* With --event, only samples of that are wanted. */
+	const bool all_time = line->requests &&
+			      (!line->filter.event || !strcmp(line->filter.event, EVENT_WALL));
+	struct read_options needs = { .prefer_wall = all_time,
+				      .gvl_caused = all_time,
+				      .keep_samples = line->by == FLAT_BY_TIME,
+				      .by_thread = line->gc || line->states || line->requests ||
 						   flat_by_thread(line->by),
-				      .by_request = line->requests || line->by == FLAT_BY_REQUEST,
-				      .keep_samples = line->by == FLAT_BY_TIME };
+				      .by_request = line->requests || line->by == FLAT_BY_REQUEST };
 	_cleanup_buf_ struct buf out = BUF_INIT;
 	renderer render = report_text;
 	int r;
@@ -435,6 +441,8 @@ static int report_recording(const struct cmd_context *ctx, struct report_line *l
 	if (r)
 		return r;
 	needs.by_thread |= filter->stack == STACK_BOTH;
+	/* These leave samples out, and who was charged with what is not known any more. */
+	report.gvl_pairs = all_time && !line->shape.root && !line->shape.collapse_recursion;
 	r = cmd_open_recording(ctx, line->input, rest, filter, &needs, &rec, err);
 	if (r)
 		return r;

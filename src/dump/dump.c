@@ -12,6 +12,7 @@
 #include "base/utf8.h"
 #include "dump/frames.h"
 #include "dump/locks.h"
+#include "dump/requests.h"
 #include "engine/engine.h"
 #include "native/native_user_walk.h"
 #include "ruby/gvl.h"
@@ -21,14 +22,16 @@
 #include "symbol/resolver.h"
 #include "target/process.h"
 
-#define STACK_ATTEMPTS	50
-#define THREAD_ATTEMPTS 10 /* of all of these */
+#define STACK_ATTEMPTS	 50
+#define THREAD_ATTEMPTS	 10 /* of all of these */
+#define REQUEST_ATTEMPTS 4  /* of all of those */
 
 struct dump {
 	const struct process *process; /* not owned */
 	struct engine *engine;	       /* not owned */
 	struct ruby_vm vm;
 	struct resolver *resolver;
+	struct dump_requests requests;
 	struct native_user_walk *here; /* NULL: native stacks are not read */
 	struct rbpf_task *tasks;
 	size_t n_tasks;
@@ -36,24 +39,32 @@ struct dump {
 	size_t n_threads;
 };
 
-/* Read the stack until it holds still. *@changing tells that it did not. */
-static int read_stack(const struct dump *d, uint64_t ec, struct ruby_stack *ret, bool *changing)
+/*
+ * Read the stack until it holds still. *@changing tells that it did not. @request: of that stack; its .request is 0 if
+ * there is none, or it did not hold still.
+ */
+static int read_stack(const struct dump *d, uint64_t ec, struct ruby_stack *ret, bool *changing,
+		      struct rbpf_ring_request *request)
 {
+	struct rbpf_ring_request last = { 0 };
 	struct ruby_stack before, now;
 	int attempt, r;
 
-	r = ruby_walk(&d->vm.mem, &d->vm.walk, ec, RBPF_MAX_FRAMES, &before);
+	r = dump_requests_walk(&d->requests, ec, &before, &last);
 	for (attempt = 0; !r && attempt < STACK_ATTEMPTS; attempt++) {
-		r = ruby_walk(&d->vm.mem, &d->vm.walk, ec, RBPF_MAX_FRAMES, &now);
+		r = dump_requests_walk(&d->requests, ec, &now, request);
 		if (r)
 			break;
 		*changing = now.hash != before.hash || now.status != before.status;
 		ruby_stack_deinit(&before);
 		if (!*changing || attempt == STACK_ATTEMPTS - 1) {
+			if (request->request != last.request)
+				request->request = 0;
 			*ret = now;
 			return 0;
 		}
 		before = now;
+		last = *request;
 	}
 	return r;
 }
@@ -65,7 +76,8 @@ struct readings {
 	struct dump_doing doing;
 	bool has_ec, has_native, changing;
 	bool waits_for_gvl;
-	uint64_t thread, self; /* the rb_thread_t; self of the innermost frame; or 0 */
+	struct rbpf_ring_request request; /* .request is 0: none, or not known */
+	uint64_t thread, self;		  /* the rb_thread_t; self of the innermost frame; or 0 */
 };
 
 static void readings_deinit(struct readings *r)
@@ -126,7 +138,7 @@ static int read_once(const struct dump *d, uint64_t tp, const struct rbpf_thread
 		ret->waits_for_gvl = ruby_gvl_waits(&d->vm, ec) == 1;
 		memory_read_u64(&d->vm.mem, ec + d->vm.layout.ec_thread_ptr, &ret->thread);
 		ruby_innermost_self(&d->vm, ec, &ret->self);
-		r = read_stack(d, ec, &ret->ruby, &ret->changing);
+		r = read_stack(d, ec, &ret->ruby, &ret->changing, &ret->request);
 	}
 	if (r || !thread || !thread->has_regs)
 		return r;
@@ -216,7 +228,7 @@ static int read_thread(struct dump *d, const struct rbpf_task *task, struct read
 
 /* The names of what was read in era @sampled. Returns 0 or -ENOMEM. */
 static int name_frames(const struct dump *d, const struct stack_era *sampled,
-		       const struct readings *readings, struct dump_thread *t)
+		       const struct readings *readings, struct dump_thread *t, size_t *n_ruby)
 {
 	struct dump_ruby ruby = { .resolver = d->resolver };
 	int r;
@@ -224,6 +236,7 @@ static int name_frames(const struct dump *d, const struct stack_era *sampled,
 	resolver_revalidate(d->resolver);
 	r = resolver_stack(d->resolver, sampled, readings->ruby.frames, readings->ruby.n_frames,
 			   NULL, &ruby.symbols, &ruby.n);
+	*n_ruby = ruby.n;
 	return r ? r : dump_frames(d->here, &ruby, &readings->native, &t->frames, &t->n_frames);
 }
 
@@ -237,34 +250,64 @@ static void describe_thread(const struct dump *d, struct dump_thread *t)
 	snprintf(t->name, sizeof(t->name), "%s", buf_str(&clean));
 }
 
-static int read_and_name(struct dump *d, const struct rbpf_task *task, struct dump_thread *ret)
+static void thread_deinit(struct dump_thread *t)
+{
+	free(t->frames);
+	dump_request_deinit(&t->request);
+	*t = (struct dump_thread) { .tid = 0 };
+}
+
+/* Fill @t, all zero; *@known: with its request, if it is in one. */
+static int read_and_name_once(struct dump *d, const struct rbpf_task *task, struct dump_thread *t,
+			      bool *known)
 {
 	struct readings readings _cleanup_(readings_deinit) = { .has_ec = false };
-	struct dump_thread t = { .tid = (pid_t)task->tid };
 	struct stack_era sampled = { .gc_era = 0 };
+	size_t n_ruby;
 	uint32_t i;
 	int r;
 
+	t->tid = (pid_t)task->tid;
 	/* No collection since before the stack was read: what it leads to is what was there. */
 	ruby_vm_gc_era(&d->vm, &sampled.gc_era, &sampled.gc_major);
-	describe_thread(d, &t);
+	describe_thread(d, t);
 	r = read_thread(d, task, &readings);
 	if (!r)
-		r = name_frames(d, &sampled, &readings, &t);
+		r = name_frames(d, &sampled, &readings, t, &n_ruby);
+	if (!r)
+		r = dump_requests_find(&d->requests, &sampled, &readings.request, n_ruby,
+				       &t->request, known);
 	if (r)
 		return r;
-	t.has_ruby = readings.has_ec && readings.ruby.status == RBPF_OK;
-	t.has_native = readings.has_native;
-	t.changing = readings.changing;
-	t.doing = readings.doing;
-	dump_doing_conclude(&t.doing, t.frames, t.n_frames);
-	t.thread = readings.thread;
-	t.mutex = locks_waited_for(&d->vm, &t.doing, readings.self);
-	t.end = readings.native.end;
+	t->has_ruby = readings.has_ec && readings.ruby.status == RBPF_OK;
+	t->has_native = readings.has_native;
+	t->changing = readings.changing;
+	t->doing = readings.doing;
+	dump_doing_conclude(&t->doing, t->frames, t->n_frames);
+	t->thread = readings.thread;
+	t->mutex = locks_waited_for(&d->vm, &t->doing, readings.self);
+	t->end = readings.native.end;
 	for (i = 0; i < readings.native.n_words; i++)
-		t.n_gaps += readings.native.words[i] < RBPF_NATIVE_END_COUNT;
-	*ret = t;
+		t->n_gaps += readings.native.words[i] < RBPF_NATIVE_END_COUNT;
 	return 0;
+}
+
+/* Again if its request could not be told: the first time nobody knows which frames tell one. */
+static int read_and_name(struct dump *d, const struct rbpf_task *task, struct dump_thread *ret)
+{
+	struct dump_thread t = { .tid = 0 };
+	bool known = false;
+	int attempt, r = 0;
+
+	for (attempt = 0; attempt < REQUEST_ATTEMPTS && !known && !r; attempt++) {
+		thread_deinit(&t);
+		r = read_and_name_once(d, task, &t, &known);
+	}
+	if (r)
+		thread_deinit(&t);
+	else
+		*ret = t;
+	return r;
 }
 
 int dump_read_threads(struct dump *d, struct dump_threads *ret)
@@ -288,7 +331,7 @@ int dump_read_threads(struct dump *d, struct dump_threads *ret)
 void dump_threads_deinit(struct dump_threads *t)
 {
 	for (size_t i = 0; i < t->n; i++)
-		free(t->v[i].frames);
+		thread_deinit(&t->v[i]);
 	free(t->v);
 	*t = (struct dump_threads) { .n = 0 };
 }
@@ -305,8 +348,8 @@ bool dump_has_native(const struct dump *d)
 
 /* ---- attaching ---- */
 
-static int attach(struct dump *d, const struct ruby_attach_options *opts, bool native,
-		  struct err *err)
+static int attach(struct dump *d, const struct ruby_attach_options *opts,
+		  const struct request_rules *rules, bool native, struct err *err)
 {
 	struct ruby_attach_options with_tasks = *opts;
 	pid_t pid = d->process->pid;
@@ -322,6 +365,8 @@ static int attach(struct dump *d, const struct ruby_attach_options *opts, bool n
 		process_not_ruby(d->process, err);
 	if (!r && resolver_new(&d->vm, &d->resolver))
 		r = err_oom(err);
+	if (!r)
+		dump_requests_init(&d->requests, rules, &d->vm, d->resolver);
 	if (!r && native)
 		r = err_code(err, native_user_walk_new(&d->vm, &d->here));
 	if (!r && native)
@@ -330,8 +375,8 @@ static int attach(struct dump *d, const struct ruby_attach_options *opts, bool n
 }
 
 int dump_open(struct engine *engine, const struct process *process,
-	      const struct ruby_attach_options *opts, bool native, struct dump **ret,
-	      struct err *err)
+	      const struct ruby_attach_options *opts, const struct request_rules *rules,
+	      bool native, struct dump **ret, struct err *err)
 {
 	struct dump *d = calloc(1, sizeof(*d));
 	int r;
@@ -340,7 +385,7 @@ int dump_open(struct engine *engine, const struct process *process,
 		return err_oom(err);
 	d->engine = engine;
 	d->process = process;
-	r = attach(d, opts, native, err);
+	r = attach(d, opts, rules, native, err);
 	if (r)
 		dump_close(d);
 	else
@@ -353,6 +398,7 @@ void dump_close(struct dump *d)
 	if (!d)
 		return;
 	native_user_walk_free(d->here);
+	dump_requests_deinit(&d->requests);
 	resolver_free(d->resolver);
 	ruby_vm_deinit(&d->vm);
 	free(d->tasks);

@@ -23,6 +23,7 @@
 #include <sys/types.h>
 
 #include "dump/doing.h"
+#include "dump/requests.h"
 #include "profile/reason.h"
 #include "rbpf_abi.h"
 
@@ -30,6 +31,7 @@ struct dump;
 struct engine;
 struct err;
 struct process;
+struct request_rules;
 struct ruby_attach_options;
 
 /* The strings live as long as the dump. */
@@ -48,8 +50,9 @@ struct dump_frame {
 
 struct dump_thread {
 	pid_t tid;
-	char name[64];		 /* valid UTF-8 */
-	struct dump_doing doing; /* while its stack was read */
+	char name[64];		     /* valid UTF-8 */
+	struct dump_doing doing;     /* while its stack was read */
+	struct dump_request request; /* then; owned */
 	bool has_ruby;
 	bool has_native;	   /* its registers are known */
 	bool changing;		   /* while it was read */
@@ -64,13 +67,13 @@ struct dump_thread {
 };
 
 /*
- * Attach to @process, which @engine follows; both must outlive what is made. With @native, to its
- * native stacks too. @attach without tasks. Returns 0 or a negative errno with @err set: of
+ * Attach to @process, which @engine follows; both must outlive what is made, as must @rules, by which requests are
+ * told (NULL: none are). With @native, to its native stacks too. @attach without tasks. Returns 0 or a negative errno with @err set: of
  * ruby_vm_attach(), or of the engine.
  */
 int dump_open(struct engine *engine, const struct process *process,
-	      const struct ruby_attach_options *attach, bool native, struct dump **ret,
-	      struct err *err);
+	      const struct ruby_attach_options *attach, const struct request_rules *rules,
+	      bool native, struct dump **ret, struct err *err);
 void dump_close(struct dump *d); /* accepts NULL */
 
 /* "3.3.6" */

@@ -113,6 +113,10 @@ static void json_thread(struct json *j, const struct dump *d, enum stack_mode st
 	json_str(j, "name", t->name);
 	json_str(j, "state", dump_doing_state(&t->doing));
 	json_doing(j, t);
+	if (t->request.name) {
+		json_str(j, "request", t->request.name);
+		json_str(j, "framework", t->request.framework);
+	}
 	if (t->n_waiters)
 		json_waiters(j, threads, t);
 	json_bool(j, "changing", t->changing);
@@ -250,6 +254,8 @@ static void text_thread(struct buf *out, enum stack_mode stack, const struct dum
 		buf_addf(out, "; holds what %zu thread%s for", t->n_waiters,
 			 t->n_waiters == 1 ? " waits" : "s wait");
 	buf_addf(out, "%s)\n", t->changing ? ", changing while it is read" : "");
+	if (t->request.name)
+		buf_addf(out, "    in request %s\n", t->request.name);
 	if (t->owner)
 		text_owner(out, t->owner);
 	text_frames(out, stack, t);

@@ -12,6 +12,23 @@
 
 #define SLOTS_MIN 1024u
 
+/*
+ * What aggregates are told apart by, of @s. How long a request takes is known at the end only: until then
+ * those of different requests are told apart, if that matters.
+ */
+static struct profile_aggregate key_of(const struct profile *p, const struct profile_sample *s)
+{
+	return (struct profile_aggregate) {
+		.thread = p->by_thread ? s->thread : PROFILE_NONE,
+		.stack = s->stack,
+		.request = p->slow_ns	   ? s->request
+			   : p->by_request ? profile_sample_kind(p, s)
+					   : 0,
+		.flags = s->flags & SAMPLE_FLAGS,
+		.caused = s->event != p->event,
+	};
+}
+
 static int make(struct profile *p, const struct profile_sample *s, struct profile_aggregate **ret)
 {
 	int r = RESERVE_ONE(p->aggregates, p->n_aggregates, p->cap_aggregates);
@@ -19,11 +36,7 @@ static int make(struct profile *p, const struct profile_sample *s, struct profil
 	if (r)
 		return r;
 	*ret = &p->aggregates[p->n_aggregates++];
-	**ret = profile_aggregate_of(p, s);
-	if (!p->by_thread)
-		(*ret)->thread = PROFILE_NONE;
-	if (!p->by_request)
-		(*ret)->request = 0;
+	**ret = key_of(p, s);
 	return 0;
 }
 
@@ -74,19 +87,9 @@ static uint64_t hash_of(const struct aggregate_index *index, const struct profil
 
 	/* The finaliser of MurmurHash3. */
 	h = (h ^ h >> 33) * 0xff51afd7ed558ccdull;
-	h = (h ^ h >> 33 ^ (uint64_t)a->request << 16 ^ a->flags) * 0xc4ceb9fe1a85ec53ull;
+	h = (h ^ h >> 33 ^ (uint64_t)a->request << 16 ^ (uint64_t)a->caused << 15 ^ a->flags) *
+	    0xc4ceb9fe1a85ec53ull;
 	return h ^ h >> 33;
-}
-
-/* What aggregates are told apart by, of @s. */
-static struct profile_aggregate key_of(const struct profile *p, const struct profile_sample *s)
-{
-	return (struct profile_aggregate) {
-		.thread = p->by_thread ? s->thread : PROFILE_NONE,
-		.stack = s->stack,
-		.request = p->by_request ? profile_sample_kind(p, s) : 0,
-		.flags = s->flags & SAMPLE_FLAGS,
-	};
 }
 
 static int grow(struct aggregate_index *index, const struct profile *p)
@@ -129,7 +132,8 @@ static int find_by_hash(struct aggregate_index *index, struct profile *p,
 	for (; index->slots[slot]; slot = (slot + 1) & index->mask) {
 		*ret = &p->aggregates[index->slots[slot] - 1];
 		if ((*ret)->thread == key.thread && (*ret)->stack == key.stack &&
-		    (*ret)->request == key.request && (*ret)->flags == key.flags)
+		    (*ret)->request == key.request && (*ret)->flags == key.flags &&
+		    (*ret)->caused == key.caused)
 			return 0;
 	}
 	r = make(p, s, ret);
@@ -152,7 +156,8 @@ int aggregate_add(struct aggregate_index *index, struct profile *p,
 		return r;
 	a->samples++;
 	profile_add(&a->value, sample->value);
-	p->threads[sample->thread].samples++;
+	if (!a->caused)
+		p->threads[sample->thread].samples++;
 	return 0;
 }
 
@@ -194,4 +199,14 @@ void aggregate_index_deinit(struct aggregate_index *index)
 	free(index->before);
 	free(index->slots);
 	*index = (struct aggregate_index)AGGREGATE_INDEX_INIT;
+}
+
+void aggregate_tell_slow(struct profile *p)
+{
+	for (size_t i = 0; p->slow_ns && i < p->n_aggregates; i++) {
+		struct profile_aggregate *a = &p->aggregates[i];
+
+		a->slow = profile_request_is_slow(p, a->request);
+		a->request = a->request ? p->requests[a->request].kind : 0;
+	}
 }

@@ -53,6 +53,12 @@ int aggregate_add(struct aggregate_index *index, struct profile *p,
 int aggregate_add_batch(struct aggregate_index *index, struct profile *p,
 			const struct profile_sample *samples, size_t n);
 
+/*
+ * Once all samples of @p are added up: say of its aggregates which requests were slow, if that is asked for, and what kind
+ * they are of. Nothing can be added after that.
+ */
+void aggregate_tell_slow(struct profile *p);
+
 void aggregate_index_deinit(struct aggregate_index *index);
 
 #endif

@@ -101,18 +101,50 @@ int profile_add_request(struct profile *p, uint32_t thread, const struct profile
 	return 0;
 }
 
-void profile_note_request(struct profile *p, const struct profile_sample *s)
+void profile_note_request(struct profile *p, const struct profile_sample *s, bool counted)
 {
-	struct profile_request *request;
+	const struct profile_event *event = &p->meta.events[s->event];
+	const bool waits = p->meta.n_events && !strcmp(event->name, EVENT_WAIT);
+	struct profile_request *r;
+	uint64_t begin;
 
-	if (!s->request)
+	if (!s->request || !(counted || waits || event_is_cpu(event)))
 		return;
-	request = &p->requests[s->request];
-	if (!request->samples++ || s->ts < request->first_ts)
-		request->first_ts = s->ts;
-	if (s->ts > request->last_ts)
-		request->last_ts = s->ts;
-	profile_add(&request->value, s->value);
+	r = &p->requests[s->request];
+	begin = waits && s->ts > s->value ? s->ts - s->value : s->ts;
+	if (!r->last_ts || begin < r->first_ts) {
+		r->first_ts = begin;
+		r->first_waits = waits;
+	}
+	if (s->ts >= r->last_ts) {
+		r->last_ts = s->ts;
+		r->last_waits = waits;
+	}
+	if (!counted)
+		return;
+	r->samples++;
+	profile_add(&r->value, s->value);
+}
+
+/* Of the clock that ticks by CPU time, in ns; 0 if it is not known. */
+static uint64_t cpu_period(const struct profile *p)
+{
+	for (uint32_t i = 0; i < p->meta.n_events; i++)
+		if (event_is_cpu(&p->meta.events[i]))
+			return p->meta.events[i].period;
+	return 0;
+}
+
+uint64_t profile_request_ns(const struct profile *p, const struct profile_request *r)
+{
+	const uint64_t period = r->last_ts ? cpu_period(p) : 0;
+	uint64_t ns = r->last_ts - r->first_ts;
+
+	if (!r->first_waits)
+		profile_add(&ns, period - period / 2);
+	if (!r->last_waits)
+		profile_add(&ns, period / 2);
+	return ns;
 }
 
 int profile_keep_sample(struct profile *p, const struct profile_sample *s)

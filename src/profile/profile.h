@@ -162,15 +162,19 @@ struct profile_stack {
 #define SAMPLE_FLAGS	  0x1ffu /* all of these; a newer rbpf may have written others */
 
 /*
- * A request that a thread served, or a job that it ran: from the first sample of it to the last.
- * When it began and ended is known to a tick of the thread's clock.
+ * A request that a thread served, or a job that it ran: from its first sample to its last one, of
+ * CPU time and of waits. A wait tells exactly how long the request was there, a tick of the thread's clock
+ * to a period.
  */
 struct profile_request {
-	uint32_t thread;	    /* thread id */
-	uint32_t kind;		    /* of it */
-	uint64_t first_ts, last_ts; /* of its samples; 0 if it has none */
-	uint64_t samples;	    /* of the event of the profile, that were selected (reader.h) */
-	uint64_t value;		    /* sum of theirs */
+	uint32_t thread; /* thread id */
+	uint32_t kind;	 /* of it */
+	uint64_t
+		first_ts; /* ns, CLOCK_MONOTONIC: of its first tick, or when its first wait began … */
+	uint64_t last_ts; /* … and of its last sample; both 0 if it has none */
+	uint64_t samples; /* of the event of the profile, that were selected (reader.h) */
+	uint64_t value;	  /* sum of theirs */
+	bool first_waits, last_waits; /* the first and the last sample are of waits */
 };
 
 /* All requests with one name. Equal kinds have one id; id 0 is that of no request. */
@@ -205,6 +209,8 @@ struct profile_aggregate {
 	uint32_t stack;	  /* stack id */
 	uint32_t request; /* kind of it (by_request), 0 if it is of none */
 	uint16_t flags;
+	bool slow;   /* profile_request_is_slow() */
+	bool caused; /* not of the event of the profile, but of EVENT_GVL (read_options.gvl_caused) */
 };
 
 /* Why something was lost. Stored in the file: add at the end. */
@@ -286,6 +292,7 @@ struct profile {
 	size_t n_aggregates, cap_aggregates;
 	bool by_thread;			  /* aggregates tell threads apart … */
 	bool by_request;		  /* … and kinds of requests */
+	uint64_t slow_ns;		  /* those that took longer are slow; 0: none is */
 	struct profile_request *requests; /* [0] stands for none */
 	size_t n_requests, cap_requests;
 	struct intern request_kinds; /* struct profile_request_kind; id + 1 is the kind's */
@@ -333,8 +340,24 @@ static inline void profile_note_sample(struct profile *p, const struct profile_s
 int profile_add_request(struct profile *p, uint32_t thread, const struct profile_request_kind *kind,
 			uint32_t *ret);
 
-/* Count @s, of the event of @p, for its request. */
-void profile_note_request(struct profile *p, const struct profile_sample *s);
+/*
+ * Note when @s, with the event that it was recorded with, saw its request. @counted: it is of the event of
+ * @p, and is added up, too.
+ */
+void profile_note_request(struct profile *p, const struct profile_sample *s, bool counted);
+
+/*
+ * How long @r was there, in ns, as far as its samples tell; 0 if it has none. Before a first tick and after a
+ * last one it was there for half a period of the clock on average, and that is added.
+ */
+uint64_t profile_request_ns(const struct profile *p, const struct profile_request *r);
+
+/* Whether the request with this id (0: none) took longer than @p->slow_ns, if that is given. */
+static inline bool profile_request_is_slow(const struct profile *p, uint32_t request)
+{
+	return p->slow_ns && request && request < p->n_requests &&
+	       profile_request_ns(p, &p->requests[request]) > p->slow_ns;
+}
 
 /* The kind of the request of @s, 0 if it is of none. */
 static inline uint32_t profile_sample_kind(const struct profile *p, const struct profile_sample *s)
@@ -358,6 +381,7 @@ static inline struct profile_aggregate profile_aggregate_of(const struct profile
 		.stack = s->stack,
 		.request = profile_sample_kind(p, s),
 		.flags = s->flags & SAMPLE_FLAGS,
+		.slow = profile_request_is_slow(p, s->request),
 	};
 }
 

@@ -219,10 +219,10 @@ static int add_sample(struct sink *sink, const struct profile_sample *sample)
 		return -EINVAL;
 	profile_count_sample(&p->totals, sample,
 			     !p->meta.n_events || event_is_cpu(&p->meta.events[sample->event]));
+	profile_note_request(p, sample, sample->event == p->event);
 	if (sample->event != p->event)
 		return 0;
 	profile_note_sample(p, sample);
-	profile_note_request(p, sample);
 	if (out->keep_samples)
 		r = profile_keep_sample(p, sample);
 	return r ? r : aggregate_add(&out->aggregates, p, sample);

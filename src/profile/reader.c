@@ -23,6 +23,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/dir_entry.h"
+#include "profile/aggregate.h"
 #include "profile/chunk.h"
 #include "profile/chunk_reader.h"
 #include "profile/meta.h"
@@ -246,7 +247,7 @@ static int no_such_event(const struct reader *rd, struct err *err)
 /*
  * EVENT_WALL is an event beside those of the recording, which the decoder says CPU time and waits are of.
  */
-static void add_wall(struct profile_meta *meta)
+static bool add_wall(struct profile_meta *meta)
 {
 	uint32_t found = 0, i;
 
@@ -255,11 +256,12 @@ static void add_wall(struct profile_meta *meta)
 			 : !strcmp(meta->events[i].name, EVENT_WAIT) ? 2
 								     : 0;
 	if (found != 3 || meta->n_events == PROFILE_MAX_EVENTS)
-		return;
+		return false;
 	meta->events[meta->n_events] = (struct profile_event) { .name = EVENT_WALL,
 								.unit = UNIT_NS,
 								.period = meta->events[0].period };
 	meta->n_events++;
+	return true;
 }
 
 /* Find the event that is selected. A recording that names none is of CPU time. */
@@ -275,6 +277,8 @@ static int select_event(struct reader *rd, struct err *err)
 	rd->n_events = meta->n_events;
 	if (rd->opts.event && !strcmp(rd->opts.event, EVENT_WALL))
 		add_wall(meta);
+	else if (!rd->opts.event && rd->opts.prefer_wall && add_wall(meta))
+		rd->opts.event = EVENT_WALL;
 	for (uint32_t i = 0; rd->opts.event; i++) {
 		if (i == meta->n_events)
 			return no_such_event(rd, err);
@@ -307,6 +311,7 @@ static void select_samples(struct reader *rd)
 
 	rd->profile.by_thread = rd->opts.by_thread;
 	rd->profile.by_request = rd->opts.by_request;
+	rd->profile.slow_ns = rd->opts.by_request ? rd->opts.slow_ns : 0;
 	d->keep_samples = rd->opts.keep_samples;
 	d->take = rd->opts.take;
 	d->take_arg = rd->opts.take_arg;
@@ -319,6 +324,9 @@ static void select_samples(struct reader *rd)
 		d->is_cpu[i] = event_is_cpu(event);
 		if (d->event >= rd->n_events && (d->is_cpu[i] || !strcmp(event->name, EVENT_WAIT)))
 			d->in_wall[i] = true;
+		d->is_caused[i] = rd->opts.gvl_caused && rd->opts.by_request &&
+				  d->event >= rd->n_events && !strcmp(event->name, EVENT_GVL);
+		d->keep_samples |= d->is_caused[i];
 	}
 	/*
 	 * The buffers between the kernel and the recorder may hold samples of just before the
@@ -359,6 +367,7 @@ static int read_all(struct reader *rd, struct err *err)
 			       rd->name);
 	if (r)
 		return cannot_read(rd->name, r, err);
+	aggregate_tell_slow(&rd->profile);
 	if (!rd->profile.complete)
 		compute_totals(&rd->profile, &rd->decoder);
 	return 0;

@@ -29,7 +29,10 @@ struct read_options {
 	uint64_t to_ns;		   /* since the start, not included; 0: up to the end */
 	struct wall_time from, to; /* in place of these, if given */
 	bool by_thread; /* add them up by thread, too: 40 bytes for each pair of a thread and a stack */
-	bool by_request;   /* and by kind of request */
+	bool by_request;  /* and by kind of request */
+	uint64_t slow_ns; /* and whether the request took longer; 0: that is not asked for */
+	bool prefer_wall; /* without @event: EVENT_WALL, if waits were recorded */
+	bool gvl_caused; /* with EVENT_WALL and by_request: those of EVENT_GVL, too, and all kept */
 	bool keep_samples; /* also one by one: 40 bytes each */
 	bool read_again;   /* keep_samples, if the recording can be read only once: from a pipe */
 	sample_fn *take;   /* not NULL: they are neither added up nor kept, but given to it … */

@@ -363,9 +363,18 @@ static void note_thread(struct profile *p, const struct profile_sample *s)
 		t->last_ns = s->ts;
 }
 
+/* @s is selected. */
+static int take_sample(struct record_decoder *d, const struct profile_sample *s)
+{
+	if (d->take)
+		return d->take(d->take_arg, s);
+	d->batch[d->n_batch++] = *s;
+	return d->n_batch == AGGREGATE_BATCH ? add_batch(d) : 0;
+}
+
 static int add_sample(struct record_decoder *d, const struct profile_sample *recorded)
 {
-	bool in_time = recorded->ts >= d->from_ts && recorded->ts < d->to_ts;
+	bool in_time = recorded->ts >= d->from_ts && recorded->ts < d->to_ts, of_event;
 	struct profile_sample sample = *recorded, *s = &sample;
 	struct profile *p = d->profile;
 	int r = 0;
@@ -373,20 +382,17 @@ static int add_sample(struct record_decoder *d, const struct profile_sample *rec
 	profile_count_sample(&d->totals, s, d->is_cpu[s->event]); /* of whatever event and time */
 	if (d->in_wall[s->event])
 		s->event = (uint16_t)d->event;
-	if (s->event == d->event) {
+	of_event = s->event == d->event;
+	if (of_event)
 		profile_note_sample(p, s);
-		if (in_time)
-			profile_note_request(p, s);
-		if (in_time && profile_event(p)->unit == UNIT_NS)
-			note_thread(p, s);
-		if (in_time && d->take)
-			r = d->take(d->take_arg, s);
-		else if (in_time)
-			d->batch[d->n_batch++] = *s;
-		if (d->n_batch == AGGREGATE_BATCH)
-			r = add_batch(d);
-	}
-	if (!r && in_time && d->keep_samples && (d->all_events || s->event == d->event))
+	if (!in_time)
+		return 0;
+	profile_note_request(p, recorded, of_event);
+	if (of_event && profile_event(p)->unit == UNIT_NS)
+		note_thread(p, s);
+	if (of_event || d->is_caused[s->event])
+		r = take_sample(d, s);
+	if (!r && d->keep_samples && (d->all_events || of_event || d->is_caused[s->event]))
 		r = profile_keep_sample(p, s);
 	return r;
 }

@@ -28,9 +28,10 @@ struct record_decoder {
 	bool is_cpu[PROFILE_MAX_EVENTS]; /* events whose values are CPU time; the caller's */
 	bool in_wall
 		[PROFILE_MAX_EVENTS]; /* events that are taken for that of .event; the caller's */
-	uint64_t from_ts, to_ts;      /* selected times, without to_ts; the caller's */
-	bool keep_samples;	      /* the caller's */
-	sample_fn *take;	      /* see struct read_options; the caller's */
+	bool is_caused[PROFILE_MAX_EVENTS]; /* events that are added up besides; the caller's */
+	uint64_t from_ts, to_ts;	    /* selected times, without to_ts; the caller's */
+	bool keep_samples;		    /* the caller's */
+	sample_fn *take;		    /* see struct read_options; the caller's */
 	void *take_arg;
 	uint64_t base_ts; /* what the next time is relative to, see rbpf_file.h */
 	uint64_t last_ts; /* latest time of a record; 0 if there was none */

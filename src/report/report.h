@@ -13,6 +13,7 @@
 
 #include "profile/recording.h"
 #include "view/flat.h"
+#include "view/state.h"
 
 struct buf;
 struct err;
@@ -30,8 +31,9 @@ struct report {
 	uint64_t limit; /* rows shown, REPORT_NO_LIMIT for all */
 	size_t width;	/* of the terminal; 0: none, so nothing is cut */
 	bool color;
-	bool markdown; /* tables are Markdown's; report_to_markdown() is called at the end */
-	bool inverted; /* of report_tree(): callers below */
+	bool markdown;	/* tables are Markdown's; report_to_markdown() is called at the end */
+	bool inverted;	/* of report_tree(): callers below */
+	bool gvl_pairs; /* of report_requests(): say which made which wait (view/gvl_pairs.h) */
 	const regex_t
 		*match; /* rows of the tables of report_flat() whose name matches; NULL: all */
 	const regex_t *method;	    /* of report_neighbours(): whose … */
@@ -62,6 +64,13 @@ int report_gc_csv(const struct report *r, struct buf *out, struct err *err);
 int report_states(const struct report *r, struct buf *out, struct err *err);
 int report_states_json(const struct report *r, struct buf *out, struct err *err);
 
+/*
+ * The states that have a column, as enum thread_state: those with some of the time @ns, which is @sum_ns in all, as many as
+ * there is @room for. Returns how many.
+ */
+size_t report_choose_states(const uint64_t ns[STATES], uint64_t sum_ns, uint8_t shown[STATES],
+			    size_t room);
+
 /* The call tree with a row for each node, callers before what they called. */
 int report_tree_json(const struct report *r, struct buf *out, struct err *err);
 int report_tree_csv(const struct report *r, struct buf *out, struct err *err);
@@ -84,6 +93,7 @@ void report_to_markdown(struct buf *text);
 /* Requests: how many were seen of each kind, what they took, how long they were. */
 int report_requests(const struct report *r, struct buf *out, struct err *err);
 int report_requests_json(const struct report *r, struct buf *out, struct err *err);
+int report_requests_csv(const struct report *r, struct buf *out, struct err *err);
 
 /*
  * What they render, with the errors above. @ret is FLAT_INIT or GC_REPORT_INIT before, and is

@@ -30,13 +30,13 @@ static int build(const struct report *r, struct thread_states_table *ret, struct
 	return ret->n ? 0 : report_nothing(r, err);
 }
 
-/* The states that have a column: those with some time, as many as there is room for. */
-static size_t choose_states(const struct thread_states *all, uint8_t shown[STATES], size_t room)
+size_t report_choose_states(const uint64_t ns[STATES], uint64_t sum_ns, uint8_t shown[STATES],
+			    size_t room)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < STATES && n < room; i++)
-		if (all->ns[i] && all->ns[i] >= all->sum_ns / 1000 * SHOWN_PER_MILLE)
+		if (ns[i] && ns[i] >= sum_ns / 1000 * SHOWN_PER_MILLE)
 			shown[n++] = (uint8_t)i;
 	return n;
 }
@@ -94,7 +94,7 @@ int report_states(const struct report *r, struct buf *out, struct err *err)
 	ret = build(r, &t, err);
 	if (ret)
 		return ret;
-	n = choose_states(&t.all, shown, ARRAY_SIZE(columns) - 3);
+	n = report_choose_states(t.all.ns, t.all.sum_ns, shown, ARRAY_SIZE(columns) - 3);
 	for (size_t i = 0; i < n; i++)
 		columns[1 + i] = (struct table_column) { state_word(shown[i]), TABLE_RIGHT,
 							 TABLE_WHOLE };

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "target/memory.h"
 
 /*
@@ -16,6 +17,7 @@ struct walk;
 struct walk_host {
 	const struct memory *mem;
 	struct walk *walk;
+	const struct ruby_walk_rules *rules; /* NULL: none */
 };
 
 static _Thread_local struct walk_host host;
@@ -27,37 +29,55 @@ static _Thread_local struct walk_host host;
 #define walk_state(walk_id)	   ((void)(walk_id), host.walk)
 #define walk_read(dst, size, addr) memory_read(host.mem, (addr), (dst), (size))
 #define walk_count(counter)	   ((void)(counter))
-#define walk_request_rule(w, iseq) ((void)(w), (void)(iseq), NULL)
+#define walk_request_rule(w, iseq) ((void)(w), host.rules->find(host.rules->arg, (iseq)))
 
-#include "../../bpf/ruby_complete.bpf.h"
+#include "../../bpf/request_read.bpf.h"
 
-int ruby_walk(const struct memory *mem, const struct rbpf_layout *layout, uint64_t ec,
-	      uint32_t max_frames, struct ruby_stack *ret)
+/* The frames of @w. */
+static int take_stack(const struct walk *w, enum rbpf_status status, struct ruby_stack *ret)
 {
-	struct ruby_stack stack = { 0 };
-	struct walk *w = calloc(1, sizeof(*w));
+	struct ruby_stack stack = { .status = status, .n_frames = w->n_frames, .hash = w->hash };
+
+	stack.frames = malloc(w->n_frames * sizeof(*stack.frames) + 1);
+	if (!stack.frames)
+		return -ENOMEM;
+	memcpy(stack.frames, w->frames, w->n_frames * sizeof(*stack.frames));
+	*ret = stack;
+	return 0;
+}
+
+int ruby_walk_request(const struct memory *mem, const struct rbpf_layout *layout, uint64_t ec,
+		      uint32_t max_frames, const struct ruby_walk_rules *rules,
+		      struct ruby_stack *ret, struct rbpf_ring_request *request, bool *found)
+{
+	_cleanup_free_ struct walk *w = calloc(1, sizeof(*w));
+	enum rbpf_status status;
 
 	if (!w)
 		return -ENOMEM;
 	w->layout = *layout;
 	w->max_frames = max_frames;
 	w->seed = 1;
-	host = (struct walk_host) { .mem = mem, .walk = w };
-	stack.status = walk_ec(w, 0, ec);
+	w->request_wanted = rules != NULL;
+	memset(&w->request_filter, 0xff, sizeof(w->request_filter)); /* ask for each iseq */
+	host = (struct walk_host) { .mem = mem, .walk = w, .rules = rules };
+	status = walk_ec(w, 0, ec);
 	walk_complete(0);
-	host = (struct walk_host) { 0 };
-
-	stack.frames = malloc(w->n_frames * sizeof(*stack.frames) + 1);
-	if (!stack.frames) {
-		free(w);
-		return -ENOMEM;
+	if (rules)
+		*found = status == RBPF_OK && w->request_found;
+	if (rules && *found) {
+		request_read(0);
+		request_take_checks(0);
+		*request = w->request;
 	}
-	stack.n_frames = w->n_frames;
-	stack.hash = w->hash;
-	memcpy(stack.frames, w->frames, w->n_frames * sizeof(*stack.frames));
-	free(w);
-	*ret = stack;
-	return 0;
+	host = (struct walk_host) { 0 };
+	return take_stack(w, status, ret);
+}
+
+int ruby_walk(const struct memory *mem, const struct rbpf_layout *layout, uint64_t ec,
+	      uint32_t max_frames, struct ruby_stack *ret)
+{
+	return ruby_walk_request(mem, layout, ec, max_frames, NULL, ret, NULL, NULL);
 }
 
 void ruby_stack_deinit(struct ruby_stack *stack)

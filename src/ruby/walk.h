@@ -9,6 +9,7 @@
 #ifndef RBPF_RUBY_WALK_H
 #define RBPF_RUBY_WALK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "rbpf_abi.h"
@@ -29,5 +30,19 @@ struct ruby_stack {
 int ruby_walk(const struct memory *mem, const struct rbpf_layout *layout, uint64_t ec,
 	      uint32_t max_frames, struct ruby_stack *ret);
 void ruby_stack_deinit(struct ruby_stack *stack);
+
+/* Which iseqs have a rule, whose frames tell the request of a stack. */
+struct ruby_walk_rules {
+	const struct rbpf_request_rule *(*find)(const void *arg, uint64_t iseq); /* or NULL */
+	const void *arg;
+};
+
+/*
+ * The same, and read what names the request, of the innermost frame that has one of @rules, into *@request: all
+ * but its header and eras. *@found: there is such a frame; else *@request is untouched.
+ */
+int ruby_walk_request(const struct memory *mem, const struct rbpf_layout *layout, uint64_t ec,
+		      uint32_t max_frames, const struct ruby_walk_rules *rules,
+		      struct ruby_stack *ret, struct rbpf_ring_request *request, bool *found);
 
 #endif

@@ -11,6 +11,7 @@
 #include "profile/sink.h"
 #include "request/rules.h"
 #include "sample/process_table.h"
+#include "sample/stack_table.h"
 #include "symbol/resolver.h"
 
 /* A fingerprint is sent again after an epoch. Samples wait for names for some seconds at most. */
@@ -150,6 +151,11 @@ int request_table_of_sample(const struct request_table *table, struct sink *out,
 	t->request = *ret;
 	t->request_def = *def;
 	return 0;
+}
+
+bool process_may_be_in_request(const struct tracked_process *p, const struct sample_stack *stack)
+{
+	return stack->in_request || (p->requests.n && stack->flags & SAMPLE_FAILED);
 }
 
 /* ---- what the engine looks for ---- */

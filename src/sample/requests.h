@@ -25,6 +25,7 @@ struct engine;
 struct request_found;
 struct request_rules;
 struct resolver;
+struct sample_stack;
 struct sink;
 struct tracked_process;
 struct tracked_thread;
@@ -60,8 +61,8 @@ int request_table_define(struct request_table *t, const struct request_rules *ru
 			 const struct rbpf_ring_request *rec, size_t len);
 
 /*
- * The request of a sample of thread @t, by its @fingerprint, into *@ret: 0 if it is of none. @in_request: its
- * stack has a frame that a rule names. Returns 0 or the failure of @out.
+ * The request of a sample of thread @t, by its @fingerprint, into *@ret: 0 if it is of none. @in_request:
+ * process_may_be_in_request(). Returns 0 or the failure of @out.
  */
 int request_table_of_sample(const struct request_table *table, struct sink *out,
 			    struct tracked_thread *t, uint64_t fingerprint, bool in_request,
@@ -74,6 +75,12 @@ struct process_requests {
 	size_t n, cap;
 	struct rbpf_request_filter filter;
 };
+
+/*
+ * Whether a sample of process @p with @stack may be of a request: a frame of it tells one, or the stack could not be walked
+ * and the process has such frames.
+ */
+bool process_may_be_in_request(const struct tracked_process *p, const struct sample_stack *stack);
 
 /* Let the engine look for those of @found, too, in process @p. Returns 0 or -ENOMEM. */
 int process_requests_add(struct tracked_process *p, struct engine *e,

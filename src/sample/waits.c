@@ -151,7 +151,8 @@ static int keep_wait(struct collector *c, struct tracked_process *p, struct trac
 		r = wait_stack(c, p, &taken, RBPF_WAIT_CPU, with_ruby, &t->wait->runnable);
 	if (!r)
 		r = request_table_of_sample(&c->requests, c->sink, t, rec->request,
-					    t->wait->blocked.in_request, &t->wait->request);
+					    process_may_be_in_request(p, &t->wait->blocked),
+					    &t->wait->request);
 	if (!r)
 		t->wait_ns = rec->since;
 	return r;
@@ -174,7 +175,8 @@ static int wait_sample(struct collector *c, struct tracked_process *p, struct tr
 		r = wait_stack(c, p, &taken, wait, with_ruby, &stack);
 		if (!r)
 			r = request_table_of_sample(&c->requests, c->sink, t, rec->request,
-						    stack.in_request, &sample->request);
+						    process_may_be_in_request(p, &stack),
+						    &sample->request);
 	}
 	if (r)
 		return r;

@@ -24,13 +24,14 @@ struct view_selection {
 	enum stack_mode mode;
 	uint32_t instead; /* stack; 0 if none */
 	bool no_gc, only_gc;
-	bool *hidden;	    /* by frame id; NULL if the filter hides none; owned */
-	uint32_t wanted;    /* states, as in the filter; with … */
-	uint8_t *states;    /* … that by stack id (state.h); NULL if all are wanted; owned */
-	uint8_t *gc_phases; /* by stack id; NULL unless no_gc or only_gc; owned */
-	bool *threads;	    /* by thread id: whether its samples are selected; owned */
-	bool *stacks;	    /* the same by stack id; NULL when all are; owned */
-	bool *requests;	    /* the same by kind of request */
+	bool *hidden;		/* by frame id; NULL if the filter hides none; owned */
+	uint32_t wanted;	/* states, as in the filter; with … */
+	uint8_t *states;	/* … that by stack id (state.h); NULL if all are wanted; owned */
+	uint8_t *gc_phases;	/* by stack id; NULL unless no_gc or only_gc; owned */
+	bool *threads;		/* by thread id: whether its samples are selected; owned */
+	bool *stacks;		/* the same by stack id; NULL when all are; owned */
+	bool *requests;		/* the same by kind of request */
+	bool by_slowness, slow; /* of requests, those that are slow, or are not */
 };
 
 void view_filter_deinit(struct view_filter *f)
@@ -85,7 +86,7 @@ bool view_filter_by_thread(const struct view_filter *f)
 
 bool view_filter_by_request(const struct view_filter *f)
 {
-	return f->has_request;
+	return f->has_request || f->slower_than_ns;
 }
 
 static bool matches(const regex_t *re, const char *s)
@@ -206,7 +207,8 @@ static int selection_new(const struct profile *p, const struct view_filter *f, b
 	if (!f)
 		f = &all;
 	if ((view_filter_by_thread(f) && !p->by_thread) ||
-	    (view_filter_by_request(f) && !p->by_request))
+	    (view_filter_by_request(f) && !p->by_request) ||
+	    (f->slower_than_ns && f->slower_than_ns != p->slow_ns))
 		return -EINVAL;
 	sel = calloc(1, sizeof(*sel));
 	if (!sel)
@@ -214,6 +216,8 @@ static int selection_new(const struct profile *p, const struct view_filter *f, b
 	sel->profile = p;
 	sel->no_gc = f->no_gc;
 	sel->only_gc = only_gc;
+	sel->by_slowness = f->slower_than_ns;
+	sel->slow = !f->not_slower;
 	if (hide_frames(sel, f->hide))
 		goto nomem;
 	view_selection_show(sel, f->stack);
@@ -286,7 +290,8 @@ bool view_selected(const struct view_selection *sel, const struct profile_aggreg
 {
 	return state_selected(sel, a) && (a->thread == PROFILE_NONE || sel->threads[a->thread]) &&
 	       (!sel->stacks || sel->stacks[a->stack]) &&
-	       (!sel->requests || sel->requests[a->request]) && gc_selected(sel, a);
+	       (!sel->requests || sel->requests[a->request]) &&
+	       (!sel->by_slowness || (a->request && a->slow == sel->slow)) && gc_selected(sel, a);
 }
 
 struct view_sum view_selected_threads(const struct view_selection *sel, bool *threads)

@@ -33,6 +33,9 @@ struct view_filter {
 	regex_t container; /* id or name of the container, or path of the control group */
 	bool has_request;
 	regex_t request; /* name of the request, "[no request]" or "[unknown request]" */
+	uint64_t
+		slower_than_ns; /* samples of requests that took longer; 0: of all, and of none … */
+	bool not_slower;	/* … of all other requests instead */
 	bool has_include;
 	regex_t include; /* keep samples with a frame whose name matches */
 	bool has_exclude;
@@ -77,7 +80,8 @@ bool view_filter_by_request(const struct view_filter *f);
 struct view_selection;
 
 /*
- * @f NULL selects everything. Returns 0, -ENOMEM, or -EINVAL if @p is not by_thread or by_request as @f needs it.
+ * @f NULL selects everything. Returns 0, -ENOMEM, or -EINVAL if @p is not by_thread or by_request as @f needs
+ * it, or was read for another slower_than_ns.
  */
 int view_selection_new(const struct profile *p, const struct view_filter *f,
 		       struct view_selection **ret);

@@ -22,22 +22,44 @@ void request_stats_deinit(struct request_stats *stats)
 	*stats = (struct request_stats)REQUEST_STATS_INIT;
 }
 
-static void add_samples(const struct profile *p, const struct view_selection *sel,
-			struct request_stats *stats)
+static void add_aggregate(const struct profile_aggregate *a, unsigned int state,
+			  struct request_stats *stats)
 {
+	struct request_row *row = &stats->rows[a->request];
+
+	if (a->caused) {
+		profile_add(&row->gvl_caused, a->value);
+		profile_add(&stats->gvl_caused, a->value);
+		return;
+	}
+	row->samples += a->samples;
+	profile_add(&row->value, a->value);
+	profile_add(&row->states[state], a->value);
+	if (a->flags & SAMPLE_GC)
+		profile_add(&row->gc_value, a->value);
+	stats->samples += a->samples;
+	profile_add(&stats->value, a->value);
+	profile_add(&stats->states[state], a->value);
+}
+
+/* @threads: those that have selected samples. */
+static int add_samples(const struct profile *p, const struct view_selection *sel,
+		       struct request_stats *stats, bool *threads)
+{
+	_cleanup_free_ uint8_t *states = NULL;
+
+	if (state_of_stacks(p, &states))
+		return -ENOMEM;
 	for (size_t i = 0; i < p->n_aggregates; i++) {
 		const struct profile_aggregate *a = &p->aggregates[i];
-		struct request_row *row = &stats->rows[a->request];
 
 		if (!view_selected(sel, a))
 			continue;
-		row->samples += a->samples;
-		profile_add(&row->value, a->value);
-		if (a->flags & SAMPLE_GC)
-			profile_add(&row->gc_value, a->value);
-		stats->samples += a->samples;
-		profile_add(&stats->value, a->value);
+		add_aggregate(a, state_of(states, a->stack, a->flags & SAMPLE_KERNEL) & STATE_MASK,
+			      stats);
+		threads[a->thread] |= !a->caused;
 	}
+	return 0;
 }
 
 static int compare_lengths(const void *a, const void *b)
@@ -73,24 +95,26 @@ static void add_lengths(struct request_stats *stats, struct length *lengths, siz
 	}
 }
 
-/* The requests of kinds and threads that have selected samples. */
-static int measure(const struct profile *p, const struct view_selection *sel,
+/* Whether request @id, of a kind and a thread that have selected samples, is one of those that are shown. */
+static bool is_shown(const struct profile *p, const struct view_filter *f, uint32_t id)
+{
+	return p->requests[id].samples &&
+	       (!f || !f->slower_than_ns || profile_request_is_slow(p, id) == !f->not_slower);
+}
+
+static int measure(const struct profile *p, const struct view_filter *f, const bool *threads,
 		   struct request_stats *stats)
 {
-	_cleanup_free_ bool *threads = calloc(p->n_threads + 1, sizeof(*threads));
 	_cleanup_free_ struct length *lengths = calloc(p->n_requests + 1, sizeof(*lengths));
-	const uint64_t period = profile_event(p)->period;
 	size_t n = 0;
 
-	if (!threads || !lengths)
+	if (!lengths)
 		return -ENOMEM;
-	view_selected_threads(sel, threads);
-	for (size_t i = 1; i < p->n_requests; i++) {
+	for (uint32_t i = 1; i < p->n_requests; i++) {
 		const struct profile_request *r = &p->requests[i];
 
-		if (r->samples && threads[r->thread] && stats->rows[r->kind].samples)
-			lengths[n++] = (struct length) { r->kind,
-							 r->last_ts - r->first_ts + period };
+		if (threads[r->thread] && stats->rows[r->kind].samples && is_shown(p, f, i))
+			lengths[n++] = (struct length) { r->kind, profile_request_ns(p, r) };
 	}
 	add_lengths(stats, lengths, n);
 	return 0;
@@ -111,7 +135,7 @@ static void drop_empty_rows(struct request_stats *stats)
 	size_t n = 0;
 
 	for (size_t i = 0; i < stats->n_rows; i++)
-		if (stats->rows[i].samples)
+		if (stats->rows[i].samples || stats->rows[i].gvl_caused)
 			stats->rows[n++] = stats->rows[i];
 	stats->n_rows = n;
 }
@@ -122,6 +146,7 @@ int request_stats_build(const struct profile *p, const struct view_filter *f,
 	_cleanup_request_stats_ struct request_stats stats = REQUEST_STATS_INIT;
 	_cleanup_view_selection_ struct view_selection *sel = NULL;
 	_cleanup_free_ uint32_t *ranks = NULL;
+	_cleanup_free_ bool *threads = NULL;
 	int r;
 
 	if (!p->by_request || !p->by_thread)
@@ -133,12 +158,14 @@ int request_stats_build(const struct profile *p, const struct view_filter *f,
 		return r;
 	stats.n_rows = request_kinds(p);
 	stats.rows = calloc(stats.n_rows, sizeof(*stats.rows));
-	if (!stats.rows)
+	threads = calloc(p->n_threads + 1, sizeof(*threads));
+	if (!stats.rows || !threads)
 		return -ENOMEM;
 	for (size_t i = 0; i < stats.n_rows; i++)
 		stats.rows[i].kind = (uint32_t)i;
-	add_samples(p, sel, &stats);
-	r = measure(p, sel, &stats);
+	r = add_samples(p, sel, &stats, threads);
+	if (!r)
+		r = measure(p, f, threads, &stats);
 	if (r)
 		return r;
 	drop_empty_rows(&stats);

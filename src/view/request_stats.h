@@ -2,9 +2,9 @@
 /*
  * What requests of one kind took: how many were seen, their time, and how long they were.
  *
- * A request is as long as from its first sample to its last, and a period more: so this is known to a
- * tick, and is less than the time that it was there by what it waited before its first tick and
- * after its last one. A request without a tick is not seen.
+ * A request is as long as its samples say (profile_request_ns()). Of ticks alone this is less than the time that
+ * it was there by what it waited before its first tick and after its last one; with waits recorded it
+ * is known to a tick. A request without a sample is not seen.
  */
 #ifndef RBPF_VIEW_REQUEST_STATS_H
 #define RBPF_VIEW_REQUEST_STATS_H
@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/cleanup.h"
+#include "view/state.h"
 
 struct profile;
 struct view_filter;
@@ -21,14 +22,17 @@ struct request_row {
 	uint32_t kind;	   /* struct profile_request_kind */
 	uint64_t requests; /* seen, in threads that are selected; 0 for kind 0, no request */
 	uint64_t samples, value;
-	uint64_t gc_value;	/* the part of it in garbage collection */
-	uint64_t p50, p95, p99; /* ns: so long at most were so many of 100; 0 if none was seen */
+	uint64_t gc_value;	 /* the part of it in garbage collection */
+	uint64_t states[STATES]; /* and what its threads did: of EVENT_WALL, in ns */
+	uint64_t gvl_caused;	 /* ns that other threads waited for the GVL while these had it */
+	uint64_t p50, p95, p99;	 /* ns: so long at most were so many of 100; 0 if none was seen */
 };
 
 struct request_stats {
 	struct request_row *rows; /* by value, the largest first; owned */
 	size_t n_rows;
-	uint64_t samples, value; /* selected in all */
+	uint64_t samples, value; /* selected in all, as are: */
+	uint64_t states[STATES], gvl_caused;
 };
 
 #define REQUEST_STATS_INIT                                                                         \
@@ -37,8 +41,8 @@ struct request_stats {
 	}
 
 /*
- * Rows of the selected samples of @p, which must be by_request and by_thread (-EINVAL). Returns 0 or
- * -ENOMEM. Lengths are those of whole requests within the times that were read. @ret:
+ * Rows of the selected samples of @p, which must be by_request and by_thread (-EINVAL); what was caused is that of
+ * those that were read with gvl_caused. Returns 0 or -ENOMEM. Lengths are those of whole requests within the times that were read. @ret:
  * request_stats_deinit().
  */
 int request_stats_build(const struct profile *p, const struct view_filter *f,

@@ -69,8 +69,8 @@ static bool selects_in_part(const struct view_filter *f)
 {
 	const uint32_t cpu = 1u << STATE_USER | 1u << STATE_SYSTEM;
 
-	return f->from_ns || f->to_ns || f->from.given || f->to.given || f->has_request ||
-	       f->has_include || f->has_exclude || f->no_gc ||
+	return f->from_ns || f->to_ns || f->from.given || f->to.given ||
+	       view_filter_by_request(f) || f->has_include || f->has_exclude || f->no_gc ||
 	       (f->states && (f->states & cpu) != cpu);
 }
 
@@ -85,8 +85,8 @@ int thread_states_build(const struct profile *p, const struct view_filter *f,
 	v = calloc(p->n_threads + 1, sizeof(*v));
 	if (!v || view_selection_new(p, f, &sel) || take_samples(p, sel, v))
 		return -ENOMEM;
-	ret->in_part = f && (f->has_request || f->has_include || f->has_exclude || f->no_gc ||
-			     f->states);
+	ret->in_part = f && (view_filter_by_request(f) || f->has_include || f->has_exclude ||
+			     f->no_gc || f->states);
 	for (size_t i = 0; i < p->n_threads; i++) {
 		struct thread_states t = v[i];
 

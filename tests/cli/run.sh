@@ -174,6 +174,8 @@ refuse "--output must not be empty" record -p 1 -o ""
 
 refuse "which process? give -p PID" dump
 refuse "invalid pid list '1,x': 'x' is not a number" dump -p 1,x
+refuse "--request-rules and --no-requests exclude each other" dump --no-requests --request-rules x -p 1
+refuse "*/no-such-rules*" dump --request-rules "$tmp/no-such-rules" -p 1
 refuse "unknown option '--childern' for 'dump' (did you mean --children?)" dump -p 1 --childern
 refuse "--pid takes one pid, got '1,2'" doctor -p 1,2
 refuse "--json and --pids exclude each other" ps --json --pids
@@ -216,12 +218,19 @@ refuse "invalid pattern '(' for --include: *" report --include "(" full.data
 refuse "--thread must not be empty" report --thread= full.data
 refuse "--container must not be empty" flame --container= full.data
 refuse "invalid pattern '[' for --request: *" report --request "[" full.data
+for bad in 0 5x -1s; do
+	refuse "*--request-slower-than*" report "--request-slower-than=$bad" full.data
+done
+for other in "--split thread" "--stack both" "--color hash" "--diff few.data"; do
+	# shellcheck disable=SC2086 # an option and its value
+	refuse "* exclude each other" flame --request-slower-than 1s $other full.data
+done
 for other in --tree --gc; do
 	refuse "$other and --requests exclude each other" report --requests $other full.data
 	refuse "$other and --states exclude each other" report --states $other full.data
 done
+refuse "--csv and --states exclude each other" report --states --csv full.data
 for one in --requests --states; do
-	refuse "--csv and $one exclude each other" report $one --csv full.data
 	refuse "$one and --info exclude each other" report $one --info full.data
 done
 refuse "--states and --by exclude each other" report --states --by line full.data

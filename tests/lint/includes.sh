@@ -31,7 +31,7 @@ BEGIN {
 	allowed["export"] = "base profile view"
 	allowed["ui"] = "base profile view"
 	allowed["report"] = "base profile view ui"
-	allowed["dump"] = "base target worker ruby profile symbol engine native view"
+	allowed["dump"] = "base target worker request ruby profile symbol engine native view"
 	allowed["cmd"] = layers
 	# Debug files lie in the root of a target: the ELF layer opens them as such, and knows no more of it.
 	header_allowed["elf", "target/target_file.h"] = 1

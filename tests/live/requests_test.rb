@@ -26,6 +26,16 @@ class RequestsTest < LiveTest
     check('like.rb', wrong: { '?' => [UNKNOWN] }, names: 18)
   end
 
+  # Compiled code keeps the receiver in the frame, but a local variable, which has a part of the name, may be in a
+  # register: that part is unknown then.
+  RubyInstall.under_test.jits.each do |name, at_once|
+    { name => ["--#{name}"], "#{name}_from_the_first_call" => at_once }.each do |variant, options|
+      define_method("test_frames_with_#{variant}") do
+        check('like.rb', wrong: { '?' => [UNKNOWN] }, names: 18, compiled: options)
+      end
+    end
+  end
+
   PACKAGES = 'ruby-actionpack ruby-activejob ruby-sinatra ruby-sidekiq rake ruby-rspec-core ruby-minitest'
   GEMS = %w[actionpack activejob sinatra sidekiq rake rspec-core minitest].freeze
 
@@ -63,9 +73,9 @@ class RequestsTest < LiveTest
   private
 
   # @wrong: what is right for a name that the program gives, other than that.
-  def check(program, *options, wrong: {}, names: 1, enough: 50, right: RIGHT, command: ruby.command, brief: false)
+  def check(program, *options, wrong: {}, names: 1, enough: 50, right: RIGHT, command: ruby.command, brief: false, compiled: [])
     place = command == ruby.command ? ruby.program("requests/#{program}") : File.join(Live::PROGRAMS, 'requests', program)
-    target = start_command([*command, place, SECONDS.to_s])
+    target = start_command([*command, *compiled, place, SECONDS.to_s])
     recording = brief ? record_brief(target, *options) : record(target, '-F', HERTZ, *options)
     served = read_log(target)
     @right = wrong
@@ -73,7 +83,7 @@ class RequestsTest < LiveTest
     within = samples.group_by { |sample| serving(served, sample) }
     outside = within.delete(nil) || []
     assert_operator within.size, :>, enough
-    assert_samples(within, right)
+    assert_samples(within, right, partly: compiled.any?)
     assert_operator within.keys.map(&:name).uniq.size, :>=, names
     assert_outside(outside, served)
   end
@@ -95,12 +105,14 @@ class RequestsTest < LiveTest
     (served[sample.tid] || []).bsearch { |s| s.to >= sample.ts_ns }.then { |s| s if s && s.from <= sample.ts_ns }
   end
 
-  def assert_samples(within, share)
+  # @partly: names of which only the class could be read are right, too.
+  def assert_samples(within, share, partly: false)
     all = within.sum { |_, samples| samples.size }
     seen = within.flat_map { |request, samples| samples.map { |s| [expected(request.name), s.request] } }
     other = seen.reject { |right, said| right.include?(said) }
     said = other.tally.sort_by(&:last).last(10).inspect
     assert(other.all? { |right, name| name == UNKNOWN || partial?(right, name) }, said)
+    other = other.reject { |right, name| partial?(right, name) } if partly
     assert_operator other.size, :<=, all * (1 - share), said
   end
 

@@ -12,6 +12,7 @@
 #include "profile/recorder.h"
 #include "sample/process_table.h"
 #include "sample/requests.h"
+#include "sample/stack_table.h"
 #include "support/file_builder.h"
 #include "support/profile_builder.h"
 #include "view/filter.h"
@@ -387,6 +388,19 @@ Test(request_table, unknown_is_never_the_last_one)
 	cr_expect_eq(request_at(77, true), unknown, "the definition was lost");
 	cr_expect_neq(request_at(1, true), unknown);
 	cr_expect_eq(request_at(0, false), 0);
+}
+
+Test(requests, of_a_stack_that_is_not_known)
+{
+	const struct sample_stack in = { .in_request = true }, out_of = { 0 },
+				  failed = { .flags = SAMPLE_FAILED };
+	struct tracked_process p = { 0 };
+
+	cr_expect(process_may_be_in_request(&p, &in));
+	cr_expect_not(process_may_be_in_request(&p, &failed), "it has never had one");
+	p.requests.n = 1;
+	cr_expect_not(process_may_be_in_request(&p, &out_of));
+	cr_expect(process_may_be_in_request(&p, &failed));
 }
 
 Test(requests, a_tree_for_each_kind)

@@ -45,15 +45,6 @@ LIKE = {
       end
     end
   RUBY
-  'active_job/execution.rb' => <<~RUBY,
-    module ActiveJob
-      module Execution
-        def perform_now
-          perform
-        end
-      end
-    end
-  RUBY
   'sidekiq/processor.rb' => <<~RUBY,
     module Sidekiq
       class Processor

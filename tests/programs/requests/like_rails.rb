@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # frozen_string_literal: true
 
-# A method with the name, file, receiver and local variables of that by which Rails runs a request.
+# Methods with the name, file, receiver and local variables of those by which Rails runs a request and a job.
 eval(<<~RUBY, TOPLEVEL_BINDING, '/gems/like/lib/action_controller/metal.rb', 1) # rubocop:disable Security/Eval
   module ActionController
     class Metal
@@ -12,6 +12,16 @@ eval(<<~RUBY, TOPLEVEL_BINDING, '/gems/like/lib/action_controller/metal.rb', 1) 
 
       def process(name)
         send(name)
+      end
+    end
+  end
+RUBY
+
+eval(<<~RUBY, TOPLEVEL_BINDING, '/gems/like/lib/active_job/execution.rb', 1) # rubocop:disable Security/Eval
+  module ActiveJob
+    module Execution
+      def perform_now
+        perform
       end
     end
   end

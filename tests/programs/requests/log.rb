@@ -29,13 +29,20 @@ module RequestLog
   # Runs the block again and again in so many threads, for the seconds that the program is given; then says what
   # was served.
   def run(threads = 2)
+    run_for do |seconds|
+      deadline = now + (seconds * 1e9)
+      Array.new(threads) { |i| Thread.new { yield i while now < deadline } }.each(&:join)
+      { served: Array.new(SERVED.size) { SERVED.pop } }
+    end
+  end
+
+  # Runs the block once, which is given these seconds; then says what it returns.
+  def run_for
     $stdout.sync = true
     4.times { GC.start } # code that has been there for a while
     puts JSON.generate(waiting: true)
     $stdin.gets
-    deadline = now + (Float(ARGV.fetch(0)) * 1e9)
-    Array.new(threads) { |i| Thread.new { yield i while now < deadline } }.each(&:join)
-    puts JSON.generate(ready: true, served: Array.new(SERVED.size) { SERVED.pop })
+    puts JSON.generate({ ready: true }.merge(yield(Float(ARGV.fetch(0)))))
     $stdin.gets
   end
 

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "dump/requests.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/buf.h"
+#include "base/utf8.h"
+#include "request/rules.h"
+#include "ruby/vm.h"
+#include "ruby/walk.h"
+#include "symbol/resolver.h"
+
+#define UNKNOWN "[unknown request]"
+
+void dump_requests_init(struct dump_requests *q, const struct request_rules *rules,
+			const struct ruby_vm *vm, struct resolver *resolver)
+{
+	*q = (struct dump_requests) { .rules = rules, .vm = vm, .resolver = resolver };
+	resolver_set_requests(resolver, rules);
+}
+
+void dump_requests_deinit(struct dump_requests *q)
+{
+	free(q->found);
+	*q = (struct dump_requests) { 0 };
+}
+
+void dump_request_deinit(struct dump_request *r)
+{
+	free(r->name);
+	free(r->framework);
+	*r = (struct dump_request) { 0 };
+}
+
+/* ---- which frames ---- */
+
+static struct request_found *find(const struct dump_requests *q, uint64_t iseq)
+{
+	for (size_t i = 0; i < q->n; i++)
+		if (q->found[i].iseq == iseq)
+			return &q->found[i];
+	return NULL;
+}
+
+static const struct rbpf_request_rule *rule_of(const void *arg, uint64_t iseq)
+{
+	const struct request_found *f = find(arg, iseq);
+
+	return f ? &f->rule : NULL;
+}
+
+/* Take over what the resolver has found since. Returns 1 if there is any, 0, or -ENOMEM. */
+static int take_found(struct dump_requests *q)
+{
+	size_t n;
+	const struct request_found *found = resolver_found_requests(q->resolver, &n);
+
+	for (size_t i = 0; i < n; i++) {
+		struct request_found *f = find(q, found[i].iseq);
+
+		if (!f && q->n == DUMP_REQUESTS_MAX)
+			continue;
+		if (!f && array_reserve(q->found, q->cap, q->n + 1))
+			return -ENOMEM;
+		if (!f)
+			f = &q->found[q->n++];
+		*f = found[i];
+	}
+	return n > 0;
+}
+
+/* Whether one of the @n frames that the resolver has named last tells a request. */
+static bool is_in_request(const struct dump_requests *q, size_t n)
+{
+	const struct frame_origin *origins = resolver_origins(q->resolver);
+
+	for (size_t i = 0; i < n; i++)
+		if (origins[i].in_request)
+			return true;
+	return false;
+}
+
+/* ---- reading it ---- */
+
+int dump_requests_walk(const struct dump_requests *q, uint64_t ec, struct ruby_stack *ret,
+		       struct rbpf_ring_request *request)
+{
+	const struct ruby_walk_rules rules = { .find = rule_of, .arg = q };
+	bool found;
+
+	request->request = 0;
+	return ruby_walk_request(&q->vm->mem, &q->vm->walk, ec, RBPF_MAX_FRAMES,
+				 q->n ? &rules : NULL, ret, request, &found);
+}
+
+static int set(const char *name, const char *framework, struct dump_request *ret)
+{
+	struct dump_request made = { .name = strdup(name), .framework = strdup(framework) };
+
+	if (!made.name || !made.framework) {
+		dump_request_deinit(&made);
+		return -ENOMEM;
+	}
+	*ret = made;
+	return 0;
+}
+
+/* Name what was read: it is unknown if its era has ended since, or its class cannot be read. */
+static int name_request(const struct dump_requests *q, const struct rbpf_ring_request *rec,
+			struct dump_request *ret, bool *known)
+{
+	struct buf name _cleanup_buf_ = BUF_INIT, clean _cleanup_buf_ = BUF_INIT;
+	const struct request_rule *rule;
+	struct resolved_request resolved;
+	const char *text;
+	int r;
+
+	r = resolver_request(q->resolver, rec, &resolved);
+	if (r && r != -ENOENT)
+		return r;
+	rule = r ? NULL : &q->rules->v[resolved.rule];
+	*known = rule && (rule->class_from == REQUEST_NO_CLASS || resolved.klass);
+	if (!*known)
+		return set(UNKNOWN, "", ret);
+	text = rule->text_from == REQUEST_TEXT_METHOD ? resolved.method : resolved.text;
+	request_rule_name(rule, resolved.klass, text, &name);
+	utf8_sanitise(&clean, buf_str(&name), name.len);
+	if (buf_failed(&name) || buf_failed(&clean))
+		return -ENOMEM;
+	return set(buf_str(&clean), rule->framework, ret);
+}
+
+int dump_requests_find(struct dump_requests *q, const struct stack_era *sampled,
+		       const struct rbpf_ring_request *read, size_t n, struct dump_request *ret,
+		       bool *known)
+{
+	struct rbpf_ring_request rec = *read;
+	int r;
+
+	*known = true;
+	if (!q->rules)
+		return 0;
+	r = take_found(q);
+	if (r < 0 || !is_in_request(q, n))
+		return r < 0 ? r : 0;
+	/* What was read may be of a frame further out than one that is only known now. */
+	if (r || q->n == DUMP_REQUESTS_MAX || !rec.request) {
+		*known = false;
+		return set(UNKNOWN, "", ret);
+	}
+	rec.gc_era = sampled->gc_era;
+	rec.gc_major = sampled->gc_major;
+	return name_request(q, &rec, ret, known);
+}

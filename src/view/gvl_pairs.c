@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "view/gvl_pairs.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "base/intern.h"
+#include "profile/profile.h"
+#include "view/filter.h"
+#include "view/state.h"
+
+/* Parts of waits: a second or so of work. */
+#define MAX_PARTS 500000000u
+
+/* All waiting in a process from the charge before it, exclusive, to @ts is charged to requests of @kind. */
+struct charge {
+	uint64_t ts;
+	uint32_t process, kind;
+};
+
+struct blame {
+	const struct profile *profile;
+	const struct view_selection *selection;
+	struct charge *charges; /* by process and time; owned, as all below */
+	size_t n_charges, cap_charges;
+	uint8_t *states;     /* by stack (state.h) */
+	struct intern kinds; /* of pairs: waiting, holding */
+	struct gvl_pair *v;  /* by id of these */
+	size_t cap;
+	uint64_t parts;
+};
+
+static void blame_deinit(struct blame *b)
+{
+	free(b->charges);
+	free(b->states);
+	intern_deinit(&b->kinds);
+	free(b->v);
+}
+
+void gvl_pairs_deinit(struct gvl_pairs *pairs)
+{
+	free(pairs->v);
+	*pairs = (struct gvl_pairs)GVL_PAIRS_INIT;
+}
+
+/* ---- who is charged ---- */
+
+static int compare_charges(const void *a, const void *b)
+{
+	const struct charge *x = a, *y = b;
+
+	if (x->process != y->process)
+		return x->process < y->process ? -1 : 1;
+	return (x->ts > y->ts) - (x->ts < y->ts);
+}
+
+static uint32_t process_of(const struct profile *p, const struct profile_sample *s)
+{
+	return p->threads[s->thread].process;
+}
+
+static int take_charges(struct blame *b)
+{
+	const struct profile *p = b->profile;
+
+	for (size_t i = 0; i < p->n_kept; i++) {
+		const struct profile_sample *s = &p->samples[i];
+
+		if (s->event == p->event)
+			continue;
+		if (array_reserve(b->charges, b->cap_charges, b->n_charges + 1))
+			return -ENOMEM;
+		b->charges[b->n_charges++] = (struct charge) {
+			.ts = s->ts,
+			.process = process_of(p, s),
+			.kind = profile_sample_kind(p, s),
+		};
+	}
+	if (b->n_charges)
+		qsort(b->charges, b->n_charges, sizeof(*b->charges), compare_charges);
+	return 0;
+}
+
+/* The first charge of @process after @ts; its index, or that of whatever comes there. */
+static size_t first_after(const struct blame *b, uint32_t process, uint64_t ts)
+{
+	size_t low = 0, high = b->n_charges;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		const struct charge *c = &b->charges[middle];
+
+		if (c->process < process || (c->process == process && c->ts <= ts))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* ---- who waits ---- */
+
+static int add(struct blame *b, uint32_t waiting, uint32_t holding, uint64_t ns)
+{
+	const uint32_t key[2] = { waiting, holding };
+	bool is_new;
+	uint32_t id;
+
+	if (intern_add(&b->kinds, key, sizeof(key), &id, &is_new) ||
+	    array_reserve(b->v, b->cap, (size_t)id + 1))
+		return -ENOMEM;
+	if (is_new)
+		b->v[id] = (struct gvl_pair) { .waiting = waiting, .holding = holding };
+	profile_add(&b->v[id].ns, ns);
+	return 0;
+}
+
+/* Divide a wait, which ended at @s->ts. What nobody was charged with any more is left out. */
+static int divide(struct blame *b, const struct profile_sample *s)
+{
+	const uint32_t process = process_of(b->profile, s);
+	const uint32_t waiting = profile_sample_kind(b->profile, s);
+	uint64_t at = s->ts > s->value ? s->ts - s->value : 0;
+	int r = 0;
+
+	for (size_t i = first_after(b, process, at);
+	     !r && i < b->n_charges && b->charges[i].process == process && at < s->ts; i++) {
+		const uint64_t until = b->charges[i].ts < s->ts ? b->charges[i].ts : s->ts;
+
+		if (++b->parts > MAX_PARTS)
+			return -E2BIG;
+		r = add(b, waiting, b->charges[i].kind, until - at);
+		at = until;
+	}
+	return r;
+}
+
+static int take_waits(struct blame *b)
+{
+	const struct profile *p = b->profile;
+	int r = 0;
+
+	for (size_t i = 0; i < p->n_kept && !r; i++) {
+		const struct profile_aggregate alike = profile_aggregate_of(p, &p->samples[i]);
+
+		if (p->samples[i].event == p->event &&
+		    (b->states[alike.stack] & STATE_MASK) == STATE_GVL &&
+		    view_selected(b->selection, &alike))
+			r = divide(b, &p->samples[i]);
+	}
+	return r;
+}
+
+static int compare_pairs(const void *a, const void *b)
+{
+	const struct gvl_pair *x = a, *y = b;
+
+	if (x->ns != y->ns)
+		return x->ns > y->ns ? -1 : 1;
+	if (x->waiting != y->waiting)
+		return x->waiting < y->waiting ? -1 : 1;
+	return (x->holding > y->holding) - (x->holding < y->holding);
+}
+
+int gvl_pairs_build(const struct profile *p, const struct view_filter *f, struct gvl_pairs *ret)
+{
+	_cleanup_view_selection_ struct view_selection *sel = NULL;
+	_cleanup_(blame_deinit) struct blame b = { .profile = p };
+	int r;
+
+	if (!p->by_request)
+		return -EINVAL;
+	r = view_selection_new(p, f, &sel);
+	if (r)
+		return r;
+	b.selection = sel;
+	r = state_of_stacks(p, &b.states);
+	if (!r)
+		r = take_charges(&b);
+	if (!r)
+		r = take_waits(&b);
+	if (r)
+		return r;
+	if (b.kinds.count)
+		qsort(b.v, b.kinds.count, sizeof(*b.v), compare_pairs);
+	*ret = (struct gvl_pairs) { .v = b.v, .n = b.kinds.count };
+	b.v = NULL; /* owned by *ret now */
+	return 0;
+}
