@@ -30,7 +30,7 @@
 #include "base/json.h"
 #include "export/export.h"
 #include "export/exporters.h"
-#include "export/flame_assets.h"
+#include "export/assets.h"
 #include "export/flame_picture.h"
 #include "export/xml.h"
 #include "profile/profile.h"
