@@ -107,6 +107,7 @@ extern const struct command command_dump;
 extern const struct command command_export;
 extern const struct command command_flame;
 extern const struct command command_timeline;
+extern const struct command command_heatmap;
 extern const struct command command_help;
 extern const struct command command_ps;
 extern const struct command command_record;

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/array.h"
 #include "base/buf.h"
@@ -62,6 +63,51 @@ const struct option_group page_option_group = {
 
 const struct option_group page_filter_group = FILTER_OPTION_GROUP(struct page_line, filter);
 
+static void add_word(const char *word, struct buf *out)
+{
+	buf_add(out, word, strlen(word) + 1);
+}
+
+static void add_name(const struct option_spec *spec, struct buf *out)
+{
+	buf_addf(out, "--%s", spec->name);
+	buf_addch(out, '\0');
+}
+
+static void add_pids(const struct option_spec *spec, const struct pid_list *list, struct buf *out)
+{
+	if (!list->n)
+		return;
+	add_name(spec, out);
+	for (size_t i = 0; i < list->n; i++)
+		buf_addf(out, "%s%d", i ? "," : "", (int)list->pids[i]);
+	buf_addch(out, '\0');
+}
+
+/* The filters as words of a command line, but for the times: see struct page_options. */
+static void add_filters(const struct filter_options *filter, struct buf *out)
+{
+	for (size_t i = 0; i < N_FILTER_OPTIONS; i++) {
+		const struct option_spec *spec = &filter_option_specs[i];
+		const void *member = (const char *)filter + spec->offset;
+
+		if (!strcmp(spec->name, "from") || !strcmp(spec->name, "to"))
+			continue;
+		if (spec->type == OPTION_STRING && *(const char *const *)member) {
+			add_name(spec, out);
+			add_word(*(const char *const *)member, out);
+		} else if (spec->type == OPTION_FLAG && *(const bool *)member) {
+			add_name(spec, out);
+		} else if (spec->type == OPTION_PIDS) {
+			add_pids(spec, member, out);
+		} else if (spec->type == OPTION_CHOICE &&
+			   *(const unsigned int *)member != OPTION_UNSET) {
+			add_name(spec, out);
+			add_word(spec->choice(*(const unsigned int *)member), out);
+		}
+	}
+}
+
 static int make_page(const struct command *command, bool all_time, page_renderer *render,
 		     const struct cmd_context *ctx, struct page_line *line,
 		     const struct option_rest *rest, struct view_filter *filter, struct err *err)
@@ -69,10 +115,12 @@ static int make_page(const struct command *command, bool all_time, page_renderer
 	const struct read_options needs = { .read_again = true, .all_time = all_time };
 	_cleanup_recording_ struct recording rec = RECORDING_INIT;
 	_cleanup_buf_ struct buf page = BUF_INIT;
+	_cleanup_buf_ struct buf filters = BUF_INIT;
 	struct replay from = { 0 };
 	struct page_options opts = { .filter = filter,
 				     .from = &from,
 				     .title = line->title,
+				     .filters = &filters,
 				     .command = ctx->command_line,
 				     .max_bytes = line->max_size,
 				     .rows = line->rows };
@@ -82,7 +130,9 @@ static int make_page(const struct command *command, bool all_time, page_renderer
 	snprintf(hint, sizeof(hint), "rbpf %s > page.html", command->name);
 	if (cmd_to_terminal(line->output))
 		return cmd_refuse_terminal("HTML", hint, err);
-	r = cmd_filter(&line->filter, STACK_MIXED, filter, err);
+	add_filters(&line->filter, &filters);
+	r = buf_failed(&filters) ? err_oom(err)
+				 : cmd_filter(&line->filter, STACK_MIXED, filter, err);
 	if (!r && filter->stack == STACK_BOTH)
 		r = err_set(err, -EINVAL, ERR_USAGE,
 			    "--stack both works with flame and report only");

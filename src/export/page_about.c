@@ -32,6 +32,14 @@ static void add_text(struct json *j, const char *key, const char *s)
 	j->out->failed |= clean.failed;
 }
 
+static void add_filters(const struct buf *filters, struct json *j)
+{
+	json_array_begin(j, "filters");
+	for (size_t i = 0; filters && i < filters->len; i += strlen(filters->data + i) + 1)
+		add_text(j, NULL, filters->data + i);
+	json_array_end(j);
+}
+
 static void take_piece(void *arg, struct buf *piece)
 {
 	struct json *j = arg;
@@ -60,6 +68,8 @@ void page_add_about(const struct profile *p, const struct flame_facts *facts,
 	flame_facts_tell_defects(&text);
 	json_array_end(j);
 	json_str(j, "event", profile_event(p)->name);
+	json_bool(j, "usual_event", p->event == 0);
+	add_filters(opts->filters, j);
 	json_str(j, "unit", value_unit_name(profile_event(p)->unit));
 	json_str(j, "generator", "rbpf " RBPF_VERSION);
 	add_text(j, "command", p->meta.command);

@@ -23,8 +23,9 @@ struct page_options {
 	const char *title;		  /* any bytes; NULL: made from the profile */
 	const char *recording;		  /* what it is called in command lines; any bytes */
 	const char *command;		  /* the command line that draws it, or NULL */
-	uint64_t max_bytes;		  /* of the data, about; 0: PAGE_MAX_BYTES */
-	uint64_t rows;			  /* of a heat map: in a second; 0: 50 */
+	const struct buf *filters; /* its options that select samples, each with a NUL behind it */
+	uint64_t max_bytes;	   /* of the data, about; 0: PAGE_MAX_BYTES */
+	uint64_t rows;		   /* of a heat map: in a second; 0: 50 */
 };
 
 /* Set @title: the given one, or "puma (pid 42): @what". */

@@ -50,12 +50,12 @@
 _Static_assert(STATES <= SPAN_GC, "a state and the flags fit into one byte");
 
 /* Rows that anybody scrolls through; threads with less time are only counted. */
-#define MAX_ROWS       2000
+#define MAX_ROWS      2000
 
 /* Bytes of the page for a span, a request and a node, about: how many there may be at first. */
-#define SPAN_BYTES     12
-#define REQUEST_BYTES  60
-#define NODE_BYTES     40
+#define SPAN_BYTES    12
+#define REQUEST_BYTES 60
+#define NODE_BYTES    40
 
 struct timeline {
 	const struct profile *profile;
@@ -244,8 +244,7 @@ static void pack_spans(const struct timeline *t, const struct spans *spans, bool
 			if (has_value)
 				buf_add_varint(out, s->value);
 			buf_add_varint(out, s->samples);
-			buf_add_varint(out,
-				       requests ? s->stack : page_tree_id(&t->tree, s->stack));
+			buf_add_varint(out, requests ? s->stack : page_tree_id(&t->tree, s->stack));
 			before = s->start;
 		}
 	}

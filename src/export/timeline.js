@@ -426,8 +426,7 @@ function requestAt(row, x) {
 
 // The command line that draws the flame graph of a time of a thread. A sample counts where it ended.
 function commandOf(row, from, to) {
-	return `rbpf flame --event ${about.event} --tid ${row.tid} --from ${page.option(from)} --to ${
-		page.option(to + 1)} ${page.quote(about.recording)} > out.svg`;
+	return page.flameCommand(about, ['--tid', String(row.tid), '--from', page.option(from), '--to', page.option(to + 1)]);
 }
 
 function choose(row, i) {

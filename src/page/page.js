@@ -69,6 +69,14 @@ function option(ns) {
 
 const quote = s => /^[\w./:=@%+,-]+$/.test(s) && s[0] !== '-' ? s : `'${s.replace(/'/g, "'\\''")}'`;
 
+// The command line that draws the flame graph of what the page shows, with more @options.
+function flameCommand(about, options) {
+	const filters = about.filters.slice();
+	if (!filters.includes('--event') && !filters.includes('--state') && !about.usual_event)
+		filters.push('--event', about.event);
+	return ['rbpf flame', ...[...filters, ...options, about.recording].map(quote), '> out.svg'].join(' ');
+}
+
 // Round times for an axis of @n marks from @from to @to, with their texts.
 function marks(from, to, n) {
 	const rough = (to - from) / n, power = 10 ** Math.floor(Math.log10(rough));
@@ -196,6 +204,6 @@ function foot(about) {
 	return p;
 }
 
-return {make, set, onActivate, percent, count, duration, amount, option, quote, marks, cells, fit,
+return {make, set, onActivate, percent, count, duration, amount, option, quote, flameCommand, marks, cells, fit,
 	json, numbers, nodes, keysBox, onColors, color, head, foot};
 })();
