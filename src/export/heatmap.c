@@ -137,8 +137,8 @@ static int read_samples(struct heatmap *m, uint64_t max_bytes, struct err *err)
 	int r;
 
 	profile_time_range(p, &first, &last);
-	if (p->last_ts > last)
-		last = p->last_ts;
+	if (p->last_ts >= last)
+		last = p->last_ts + 1; /* a sample of the end is in a cell, too */
 	last = last > p->meta.start_monotonic_ns ? last - p->meta.start_monotonic_ns : 0;
 	if (init_nodes(m, max_bytes) ||
 	    heat_init(last, rows, max_bytes / CELL_BYTES, max_bytes / PAIR_BYTES, &m->heat))

@@ -57,7 +57,7 @@ const times = page.make(map, 'div', {class: 'times', 'aria-hidden': true});
 const scroll = page.make(map, 'div', {class: 'scroll'});
 const field = page.make(scroll, 'div', {class: 'field', id: 'map', tabindex: 0, role: 'application',
 	'aria-label': `Heat map of ${what}: arrows move, Enter begins and ends a range, ? shows all keys`});
-const canvas = page.make(field, 'canvas', {id: 'cells'});
+const canvas = page.make(field, 'canvas', {id: 'grid'});
 const over = page.make(field, 'canvas', {id: 'over'});
 page.make(map, 'div', {});
 const axis = page.make(scroll, 'canvas', {id: 'axis', height: 20});

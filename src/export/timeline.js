@@ -424,9 +424,10 @@ function requestAt(row, x) {
 	return -1;
 }
 
-// The command line that draws the flame graph of a time of a thread. A sample counts where it ended.
+// The command line that draws the flame graph of a time of a thread. A sample counts where it ended: that
+// of the span before ended when this one began.
 function commandOf(row, from, to) {
-	return page.flameCommand(about, ['--tid', String(row.tid), '--from', page.option(from), '--to', page.option(to + 1)]);
+	return page.flameCommand(about, ['--tid', String(row.tid), '--from', page.option(from + 1), '--to', page.option(Math.max(to, from + 1) + 1)]);
 }
 
 function choose(row, i) {

@@ -15,7 +15,7 @@ static const uint64_t column_seconds[] = {
 
 static size_t columns_of(uint64_t duration_ns, uint64_t seconds)
 {
-	return duration_ns / (seconds * NSEC_PER_SEC) + 1;
+	return duration_ns ? (duration_ns - 1) / (seconds * NSEC_PER_SEC) + 1 : 1;
 }
 
 static int alloc_pairs(struct heat *h)

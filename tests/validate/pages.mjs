@@ -133,7 +133,7 @@ async function checkSums(page, args, what) {
 		check(want && STATES.every((s, i) => want.states[s] === row.states[i]), `${what}: states of ${row.tid}`);
 		check(want && want.name.startsWith(row.name), `${what}: name of ${row.tid}`);
 		check(row.states.every((v, i) => v === row.byState[i]), `${what}: spans of ${row.tid} add up by state`);
-		const self = sampled.rows.find(r => r.label.includes(`tid ${row.tid})`));
+		const self = sampled.rows.find(r => r.tid === row.tid);
 		check(self && self.self_ns === row.spans && self.samples === row.samples, `${what}: spans of ${row.tid} are its samples`);
 	}
 	const order = rows.map(row => row.pid);
@@ -282,7 +282,7 @@ await withPage(make('timeline', '--from', '3s', '--to', '5s', '--pid', '40', rec
 await withPage(make('timeline', '--event', 'cpu', recording), {}, async page => {
 	const want = report('--by', 'thread', '--event', 'cpu', recording).rows;
 	const rows = await page.evaluate(() => timeline.rows.map(row => ({ tid: row.tid, sum: row.sum })));
-	check(rows.length === want.length && rows.every(row => want.find(r => r.label.includes(`tid ${row.tid})`)).self_ns === row.sum), 'timeline of CPU time: sums');
+	check(rows.length === want.length && rows.every(row => want.find(r => r.tid === row.tid).self_ns === row.sum), 'timeline of CPU time: sums');
 });
 
 // more than fits: merged, said so, and nothing is lost
@@ -331,7 +331,7 @@ await withPage(heatmap, {}, async page => {
 	await shoot(page, 'heatmap');
 	// colours: a cell with nothing has another than one with most
 	const colors = await page.evaluate(() => {
-		const { cells } = heatmap, canvas = document.querySelector('#cells'), context = canvas.getContext('2d');
+		const { cells } = heatmap, canvas = document.querySelector('#grid'), context = canvas.getContext('2d');
 		const w = canvas.width / 13, h = canvas.height / 50;
 		return [...cells].map((v, i) => [v, context.getImageData(Math.floor(i / 50) * w + 1, (49 - i % 50) * h + 1, 1, 1).data.slice(0, 3).join()]);
 	});
