@@ -97,7 +97,7 @@ static int take_sample(void *arg, const struct profile_sample *s)
 {
 	struct timeline *t = arg;
 	const unsigned int state = state_of(t->states, s->stack, s->flags & SAMPLE_KERNEL);
-	const struct span span = {
+	const struct time_span span = {
 		.value = s->value,
 		.stack = s->stack,
 		.state = state & STATE_MASK,
@@ -132,7 +132,7 @@ static int take_requests(struct timeline *t)
 
 	for (size_t i = 1; i < p->n_requests && !r; i++) {
 		const struct profile_request *request = &p->requests[i];
-		struct span span = {
+		struct time_span span = {
 			.start = since_origin(t, request->first_ts),
 			.value = request->value,
 			.votes = request->value,
@@ -162,7 +162,8 @@ static int read_samples(struct timeline *t, uint64_t max_bytes, struct err *err)
 		return r == -ENOMEM ? err_oom(err) : r;
 	spans_finish(&t->spans);
 	spans_finish(&t->requests);
-	thread_states_finish(p, t->opts->filter, take_ptr(t->sums), &t->all);
+	thread_states_finish(p, t->opts->filter, !strcmp(profile_event(p)->name, EVENT_WALL),
+			     take_ptr(t->sums), &t->all);
 	return 0;
 }
 
@@ -231,7 +232,7 @@ static void pack_spans(const struct timeline *t, const struct spans *spans, bool
 
 		buf_add_varint(out, list->n);
 		for (size_t k = 0; k < list->n; k++) {
-			const struct span *s = &list->v[k];
+			const struct time_span *s = &list->v[k];
 			const bool has_value = s->value != s->len;
 			const uint64_t unit = s->merged ? spans->width : 1;
 

@@ -35,9 +35,6 @@ void html_add_json(struct buf *out, const char *id, const struct buf *json);
  */
 void html_add_packed(struct buf *out, const char *id, const struct buf *bytes);
 
-/* The bytes that html_add_packed() makes of @n. */
-#define HTML_PACKED_BYTES(n) (((n) + 2) / 3 * 4)
-
 /* End the page with the script @js. It is run when all the rest is there. */
 void html_end(struct buf *out, const char *js);
 

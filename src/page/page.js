@@ -67,14 +67,15 @@ function option(ns) {
 	return `${s.slice(0, -9)}.${s.slice(-9)}`.replace(/\.?0+$/, '') + 's';
 }
 
-const quote = s => /^[\w./:=@%+,-]+$/.test(s) && s[0] !== '-' ? s : `'${s.replace(/'/g, "'\\''")}'`;
+const quote = s => /^[\w./:=@%+,-]+$/.test(s) ? s : `'${s.replace(/'/g, "'\\''")}'`;
 
 // The command line that draws the flame graph of what the page shows, with more @options.
 function flameCommand(about, options) {
 	const filters = about.filters.slice();
 	if (!filters.includes('--event') && !filters.includes('--state') && !about.usual_event)
 		filters.push('--event', about.event);
-	return ['rbpf flame', ...[...filters, ...options, about.recording].map(quote), '> out.svg'].join(' ');
+	const recording = /^-./.test(about.recording) ? './' + about.recording : about.recording;
+	return ['rbpf flame', ...[...filters, ...options, recording].map(quote), '> out.svg'].join(' ');
 }
 
 // Round times for an axis of @n marks from @from to @to, with their texts.

@@ -46,7 +46,7 @@ void spans_deinit(struct spans *s)
 }
 
 /* Add @from to @to, which is in the same interval and state. */
-static void merge(struct span *to, const struct span *from, uint64_t width)
+static void merge(struct time_span *to, const struct time_span *from, uint64_t width)
 {
 	to->start = to->start / width * width;
 	to->len = width;
@@ -67,18 +67,19 @@ static void merge(struct span *to, const struct span *from, uint64_t width)
 	}
 }
 
-static bool may_merge(const struct span *span, uint64_t width)
+static bool may_merge(const struct time_span *span, uint64_t width)
 {
 	return width && (span->merged || span->len < width);
 }
 
 /* The span among the last of @v that @span is merged with; NULL: there is none. */
-static struct span *find_partner(struct span *v, size_t n, const struct span *span, uint64_t width)
+static struct time_span *find_partner(struct time_span *v, size_t n, const struct time_span *span,
+				      uint64_t width)
 {
 	const uint64_t begin = span->start / width * width;
 
 	for (size_t i = n; i && n - i < MAX_LOOK_BACK; i--) {
-		struct span *other = &v[i - 1];
+		struct time_span *other = &v[i - 1];
 
 		if (other->start >= begin && other->start - begin < width &&
 		    other->state == span->state && other->gc == span->gc && may_merge(other, width))
@@ -87,9 +88,37 @@ static struct span *find_partner(struct span *v, size_t n, const struct span *sp
 	return NULL;
 }
 
+/*
+ * Merge @span into one of the last of @v, if it can be: all of it, or what is before the end of its
+ * interval; then *@span is what is left. Returns whether nothing is left.
+ */
+static bool merge_into(struct time_span *v, size_t n, struct time_span *span, uint64_t width)
+{
+	const uint64_t end = may_merge(span, width) ? (span->start / width + 1) * width : 0;
+	struct time_span *partner = end ? find_partner(v, n, span, width) : NULL;
+	struct time_span first = *span;
+
+	if (!partner)
+		return false;
+	if (span->merged || span->start + span->len <= end) {
+		merge(partner, span, width);
+		return true;
+	}
+	first.len = end - span->start;
+	first.value = (uint64_t)((unsigned __int128)span->value * first.len / span->len);
+	first.votes = first.value;
+	first.samples = 0; /* it ends in the rest */
+	span->start = end;
+	span->len -= first.len;
+	span->value -= first.value;
+	span->votes = span->value;
+	merge(partner, &first, width);
+	return merge_into(v, n, span, width);
+}
+
 static int compare_spans(const void *va, const void *vb)
 {
-	const struct span *a = va, *b = vb;
+	const struct time_span *a = va, *b = vb;
 
 	if (a->start != b->start)
 		return a->start < b->start ? -1 : 1;
@@ -107,20 +136,15 @@ static size_t merge_list(struct span_list *list, uint64_t width)
 		return 0;
 	qsort(list->v, list->n, sizeof(*list->v), compare_spans);
 	for (size_t i = 0; i < list->n; i++) {
-		struct span span = list->v[i], *partner = NULL;
+		struct time_span span = list->v[i];
 
-		/* A span that was merged before is as wide as the intervals are now. */
-		if (may_merge(&span, width)) {
-			partner = find_partner(list->v, n, &span, width);
-			if (!partner && span.merged) {
-				span.start = span.start / width * width;
-				span.len = width;
-			}
+		if (merge_into(list->v, n, &span, width))
+			continue;
+		if (span.merged) { /* it is as wide as the intervals are now */
+			span.start = span.start / width * width;
+			span.len = width;
 		}
-		if (partner)
-			merge(partner, &span, width);
-		else
-			list->v[n++] = span;
+		list->v[n++] = span;
 	}
 	qsort(list->v, n, sizeof(*list->v), compare_spans);
 	list->n = n;
@@ -147,20 +171,16 @@ void spans_finish(struct spans *s)
 	merge_all(s);
 }
 
-int spans_add(struct spans *s, uint32_t thread, const struct span *span)
+int spans_add(struct spans *s, uint32_t thread, const struct time_span *span)
 {
 	struct span_list *list = &s->threads[thread];
-	struct span *partner = NULL;
+	struct time_span rest = *span;
 
-	if (may_merge(span, s->width))
-		partner = find_partner(list->v, list->n, span, s->width);
-	if (partner) {
-		merge(partner, span, s->width);
+	if (merge_into(list->v, list->n, &rest, s->width))
 		return 0;
-	}
 	if (array_reserve(list->v, list->cap, list->n + 1))
 		return -ENOMEM;
-	list->v[list->n++] = *span;
+	list->v[list->n++] = rest;
 	if (++s->n <= s->max)
 		return 0;
 	/* By a quarter, or the next span would be one too many again. */
@@ -191,10 +211,10 @@ static int add_gap(struct span_list *list, uint64_t to)
 	return 0;
 }
 
-int spans_add_wait(struct spans *s, uint32_t thread, uint64_t ts, const struct span *like)
+int spans_add_wait(struct spans *s, uint32_t thread, uint64_t ts, const struct time_span *like)
 {
 	struct span_list *list = &s->threads[thread];
-	struct span span = *like;
+	struct time_span span = *like;
 
 	span.start = ts > like->value ? ts - like->value : 0;
 	if (!list->known_to)
@@ -213,11 +233,11 @@ int spans_add_wait(struct spans *s, uint32_t thread, uint64_t ts, const struct s
 	return spans_add(s, thread, &span);
 }
 
-int spans_add_cpu(struct spans *s, uint32_t thread, uint64_t ts, const struct span *like)
+int spans_add_cpu(struct spans *s, uint32_t thread, uint64_t ts, const struct time_span *like)
 {
 	struct span_list *list = &s->threads[thread];
 	uint64_t left = like->value, start = ts;
-	struct span span = *like;
+	struct time_span span = *like;
 	size_t first;
 	int r = 0;
 

@@ -10,8 +10,8 @@
  *
  * There may be more samples than anybody can look at. If the spans are too many, those that are
  * shorter than a width are merged: all of one thread and state that begin in the same interval of
- * that width become one span, as wide as the interval, with the sum of their values. The width is
- * doubled until the spans are few enough. So no time is lost, only when exactly it was.
+ * that width become one span, as wide as the interval, with the sum of their values (one that goes
+ * on into the next interval is divided). The width is doubled until the spans are few enough. So no time is lost, only when exactly it was.
  */
 #ifndef RBPF_VIEW_SPANS_H
 #define RBPF_VIEW_SPANS_H
@@ -22,7 +22,7 @@
 
 #include "base/cleanup.h"
 
-struct span {
+struct time_span {
 	uint64_t start, len; /* ns; start is CLOCK_MONOTONIC */
 	uint64_t value;	     /* ns: the time that it stands for */
 	uint64_t votes;	     /* ns: of the stack, more than all others of what was merged have */
@@ -34,7 +34,7 @@ struct span {
 };
 
 struct span_list {
-	struct span *v; /* owned */
+	struct time_span *v; /* owned */
 	size_t n, cap;
 	struct span_gap *gaps; /* owned; see spans.c */
 	size_t n_gaps;
@@ -60,13 +60,13 @@ void spans_deinit(struct spans *s);
 #define _cleanup_spans_ _cleanup_(spans_deinit)
 
 /* A sample of CPU time @value of @thread that ended at @ts; they come in the order of time. */
-int spans_add_cpu(struct spans *s, uint32_t thread, uint64_t ts, const struct span *like);
+int spans_add_cpu(struct spans *s, uint32_t thread, uint64_t ts, const struct time_span *like);
 
 /* A wait of @like->value that ended at @ts. Both take .value, .stack, .state and .gc of @like, and return 0 or -ENOMEM. */
-int spans_add_wait(struct spans *s, uint32_t thread, uint64_t ts, const struct span *like);
+int spans_add_wait(struct spans *s, uint32_t thread, uint64_t ts, const struct time_span *like);
 
 /* A span with a start and a length. Returns 0 or -ENOMEM. */
-int spans_add(struct spans *s, uint32_t thread, const struct span *span);
+int spans_add(struct spans *s, uint32_t thread, const struct time_span *span);
 
 /* Double the width. Merging ends where each thread has one span for each state, whatever max is. */
 void spans_coarsen(struct spans *s);

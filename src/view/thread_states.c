@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "profile/profile.h"
 #include "view/filter.h"
@@ -75,10 +74,9 @@ static bool selects_in_part(const struct view_filter *f)
 	       (f->states && (f->states & cpu) != cpu);
 }
 
-void thread_states_finish(const struct profile *p, const struct view_filter *f,
+void thread_states_finish(const struct profile *p, const struct view_filter *f, bool account,
 			  struct thread_states *v, struct thread_states_table *ret)
 {
-	const bool is_wall = !strcmp(profile_event(p)->name, EVENT_WALL);
 	size_t n = 0;
 
 	*ret = (struct thread_states_table) { .all.thread = PROFILE_NONE, .v = v };
@@ -89,7 +87,7 @@ void thread_states_finish(const struct profile *p, const struct view_filter *f,
 
 		t.thread = (uint32_t)i;
 		t.elapsed_ns = p->threads[i].last_ns - p->threads[i].first_ns;
-		if (is_wall && (!f || !selects_in_part(f)))
+		if (account && (!f || !selects_in_part(f)))
 			take_account(&p->threads[i], &t);
 		for (size_t s = 0; s < STATES; s++)
 			profile_add(&t.sum_ns, t.ns[s]);
@@ -112,7 +110,7 @@ int thread_states_build(const struct profile *p, const struct view_filter *f,
 	v = calloc(p->n_threads + 1, sizeof(*v));
 	if (!v || view_selection_new(p, f, &sel) || take_samples(p, sel, v))
 		return -ENOMEM;
-	thread_states_finish(p, f, take_ptr(v), ret);
+	thread_states_finish(p, f, true, take_ptr(v), ret);
 	return 0;
 }
 
