@@ -418,7 +418,7 @@ static void add_rules(const struct flame_colors *c, const struct hsl *colors, st
 void flame_colors_css(const struct flame_colors *colors, struct buf *out)
 {
 	add_rules(colors, colors->light, out);
-	buf_addstr(out, "\n@media (prefers-color-scheme:dark){");
+	buf_addstr(out, "\n@media screen and (prefers-color-scheme:dark){");
 	add_rules(colors, colors->dark, out);
 	buf_addstr(out, "}\n");
 }

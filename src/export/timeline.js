@@ -239,7 +239,7 @@ function drawRequests(row, context) {
 		if (b - a < 24)
 			continue;
 		context.fillStyle = page.color('--text');
-		context.fillText(page.fit(requestName(s, i), Math.floor((b - a - 6) / 5.4)), a + 4, LANE + REQUEST / 2 + 0.5);
+		context.fillText(page.fit(requestName(s, i), Math.floor((b - a - 6) / 5.6)), a + 4, LANE + REQUEST / 2 + 0.5, b - a - 6);
 	}
 	context.setTransform(1, 0, 0, 1, 0, 0);
 }
