@@ -124,8 +124,8 @@ static int take_sample(void *arg, const struct profile_sample *s)
 	while (heat_is_full(&m->heat))
 		if (shrink(m))
 			return -ENOMEM;
-	heat_add(&m->heat, s->ts > origin ? s->ts - origin : 0, m->kept[m->tree.leaves[s->stack]],
-		 m->by_samples ? 1 : s->value);
+	heat_add(&m->heat, s->ts > origin ? s->ts - origin : 0,
+		 m->kept[page_tree_node(&m->tree, s->stack)], m->by_samples ? 1 : s->value);
 	return 0;
 }
 

@@ -92,9 +92,9 @@ int page_tree_keep(struct page_tree *t, const uint64_t *weights, size_t max)
 	return 0;
 }
 
-uint32_t page_tree_id(const struct page_tree *t, uint32_t stack)
+uint32_t page_tree_node(const struct page_tree *t, uint32_t stack)
 {
-	return t->leaves[stack] == PROFILE_NONE ? 0 : t->ids[t->leaves[stack]];
+	return t->leaves[stack] == PROFILE_NONE ? 0 : t->leaves[stack];
 }
 
 /* Where its code is: "/app/cart.rb:57", or the path of its module. */

@@ -48,8 +48,17 @@ void page_tree_deinit(struct page_tree *t);
  */
 int page_tree_keep(struct page_tree *t, const uint64_t *weights, size_t max);
 
-/* The number in the page of what is shown for a sample with @stack, which was selected. */
-uint32_t page_tree_id(const struct page_tree *t, uint32_t stack);
+/*
+ * The node whose self time samples with @stack are; the root if none with it was selected, as when the
+ * recording changes while it is read again.
+ */
+uint32_t page_tree_node(const struct page_tree *t, uint32_t stack);
+
+/* The number in the page of what is shown for them. */
+static inline uint32_t page_tree_id(const struct page_tree *t, uint32_t stack)
+{
+	return t->ids[page_tree_node(t, stack)];
+}
 
 /*
  * Append the nodes but the root to @packed: how far below its own number its parent's is, and the

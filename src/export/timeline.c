@@ -215,7 +215,7 @@ static int weigh_nodes(struct timeline *t)
 		const struct span_list *list = &t->spans.threads[t->all.v[i].thread];
 
 		for (size_t k = 0; k < list->n; k++)
-			profile_add(&t->weights[t->tree.leaves[list->v[k].stack]],
+			profile_add(&t->weights[page_tree_node(&t->tree, list->v[k].stack)],
 				    list->v[k].value + 1);
 	}
 	for (size_t i = tree->n_nodes; i-- > 1;)

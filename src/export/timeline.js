@@ -174,8 +174,8 @@ function gather(s, from, to, w, acc) {
 		if (off.has(state) || !acc)
 			continue;
 		const a = (start - from) * k, b = (end - from) * k;
-		if (b - a <= 1) {
-			add(Math.max(0, Math.min(w - 1, Math.floor(a))), state, s.value[i] * k, gc);
+		if (!len || Math.floor(a) === Math.floor(b)) {
+			add(Math.min(w - 1, Math.floor(a)), state, s.value[i] * k, gc);
 			continue;
 		}
 		const density = s.value[i] / len, last = Math.min(w, Math.ceil(b));
