@@ -59,10 +59,11 @@ int spans_init(size_t n_threads, size_t max, struct spans *ret);
 void spans_deinit(struct spans *s);
 #define _cleanup_spans_ _cleanup_(spans_deinit)
 
-/* A sample of CPU time @value of @thread that ended at @ts; they come in the order of time. */
+/*
+ * Samples of @thread that ended at @ts, of which @like has the value, the stack, the state and gc: CPU
+ * time, or a wait. Those of a thread come in the order of time. Return 0 or -ENOMEM.
+ */
 int spans_add_cpu(struct spans *s, uint32_t thread, uint64_t ts, const struct time_span *like);
-
-/* A wait of @like->value that ended at @ts. Both take .value, .stack, .state and .gc of @like, and return 0 or -ENOMEM. */
 int spans_add_wait(struct spans *s, uint32_t thread, uint64_t ts, const struct time_span *like);
 
 /* A span with a start and a length. Returns 0 or -ENOMEM. */
