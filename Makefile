@@ -64,7 +64,7 @@ BPFARCH	 := $(patsubst aarch64,arm64,$(patsubst x86_64,x86,$(ARCH)))
 BPFFLAGS := -g -O2 -target bpf -Ivmlinux -Iinclude -Ibpf \
 	    -Wall -Wextra -Wno-unused-parameter -Werror -MMD -MP
 
-DIRS	 := base target elf worker request ruby symbol engine native sample profile view export ui report dump cmd
+DIRS	 := base target elf worker request ruby symbol engine native sample profile view page export ui report dump cmd
 SRCS	 := $(sort $(foreach d,$(DIRS),$(wildcard src/$(d)/*.c)))
 OBJS	 := $(SRCS:%.c=$(O)/%.o)
 LIB	 := $(O)/librbpf.a
@@ -152,6 +152,6 @@ clean:
 	rm -rf $(O) rbpf
 
 -include $(OBJS:.o=.d) $(O)/rbpf.bpf.d
--include src/export/export.mk src/request/request.mk
+-include src/page/page.mk src/export/export.mk src/request/request.mk
 include bench/bench.mk
 -include tests/tests.mk

@@ -33,6 +33,7 @@ TEST_LIBS     = $(LDLIBS) $(shell $(PKG_CONFIG) --libs criterion)
 
 FLAME_SAMPLE := $(O)/validate/flame_sample
 EXPORT_SAMPLE := $(O)/validate/export_sample
+PAGES_SAMPLE := $(O)/validate/pages_sample
 UNIT	  := $(O)/tests/unit
 UNIT_OBJS := $(LINK_SRCS:src/%.c=$(O)/src/%.o)
 UNIT_OBJS := $(UNIT_OBJS:tests/unit/%.c=$(O)/tests/obj/%.o)
@@ -102,9 +103,9 @@ lint: $(O)/rbpf.bpf.o
 	done; exit $$status
 
 # With the programs that only longer runs use, so that none of them stops building unnoticed.
-check: check-format lint unit asan $(FLAME_SAMPLE) $(EXPORT_SAMPLE) $(BENCH)
+check: check-format lint unit asan $(FLAME_SAMPLE) $(EXPORT_SAMPLE) $(PAGES_SAMPLE) $(BENCH)
 
--include $(UNIT_OBJS:.o=.d) $(ASAN_OBJS:.o=.d) $(FLAME_SAMPLE).d $(EXPORT_SAMPLE).d
+-include $(UNIT_OBJS:.o=.d) $(ASAN_OBJS:.o=.d) $(FLAME_SAMPLE).d $(EXPORT_SAMPLE).d $(PAGES_SAMPLE).d
 
 # The command line as a user sees it, and the flame graph in a real browser. A tool that is missing is said and
 # skipped; CI has them all, so there it is a failure.
@@ -113,13 +114,14 @@ check: check-format lint unit asan $(FLAME_SAMPLE) $(EXPORT_SAMPLE) $(BENCH)
 check-cli: rbpf
 	$(Q)RBPF=$(abspath rbpf) tests/cli/run.sh
 
-$(FLAME_SAMPLE) $(EXPORT_SAMPLE): $(O)/validate/%: tests/validate/%.c $(LIB)
+$(FLAME_SAMPLE) $(EXPORT_SAMPLE) $(PAGES_SAMPLE): $(O)/validate/%: tests/validate/%.c $(LIB)
 	$(say) CC $@
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) -Itests $(CFLAGS) $(LDFLAGS) -o $@ $< $(LIB) $(LDLIBS)
 
-check-validate: rbpf $(FLAME_SAMPLE) $(EXPORT_SAMPLE)
+check-validate: rbpf $(FLAME_SAMPLE) $(EXPORT_SAMPLE) $(PAGES_SAMPLE)
 	$(Q)FLAME_SAMPLE=$(abspath $(FLAME_SAMPLE)) tests/validate/flame.sh || { status=$$?; [ $$status = 77 ] && [ "$$CI" != true ]; }
+	$(Q)PAGES_SAMPLE=$(abspath $(PAGES_SAMPLE)) tests/validate/pages.sh || { status=$$?; [ $$status = 77 ] && [ "$$CI" != true ]; }
 	$(Q)EXPORT_SAMPLE=$(abspath $(EXPORT_SAMPLE)) tests/validate/export.sh || { status=$$?; [ $$status = 77 ] && [ "$$CI" != true ]; }
 
 -include tests/live/live.mk

@@ -106,6 +106,8 @@ extern const struct command command_doctor;
 extern const struct command command_dump;
 extern const struct command command_export;
 extern const struct command command_flame;
+extern const struct command command_timeline;
+extern const struct command command_heatmap;
 extern const struct command command_help;
 extern const struct command command_ps;
 extern const struct command command_record;

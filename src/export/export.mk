@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# What the compiler cannot know: the script and the styles of the flame graph are part of this object.
+# What the compiler cannot know: scripts and styles are parts of this object (page/embed.h).
 
-$(O)/src/export/flame_assets.o $(O)/asan/src/export/flame_assets.o: \
-	src/export/flame.js src/export/flame.css
+$(O)/src/export/assets.o $(O)/asan/src/export/assets.o: \
+	$(foreach page,flame timeline heatmap,src/export/$(page).js src/export/$(page).css)

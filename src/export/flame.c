@@ -30,9 +30,10 @@
 #include "base/json.h"
 #include "export/export.h"
 #include "export/exporters.h"
-#include "export/flame_assets.h"
+#include "export/assets.h"
 #include "export/flame_picture.h"
 #include "export/xml.h"
+#include "page/assets.h"
 #include "profile/profile.h"
 #include "view/filter.h"
 #include "view/label.h"
@@ -299,6 +300,7 @@ static int add_svg(struct flame *fl, struct buf *out)
 	buf_addstr(out, "</title>\n");
 	add_desc(fl, out);
 	buf_addstr(out, "<style>\n");
+	buf_addstr(out, page_css);
 	buf_addstr(out, flame_css);
 	flame_colors_css(&fl->colors, out);
 	buf_addstr(out, "</style>\n<rect id=\"bg\" width=\"100%\" height=\"100%\"/>\n");
@@ -319,8 +321,11 @@ static int add_svg(struct flame *fl, struct buf *out)
 	buf_add(out, buf_str(&header), header.len);
 	flame_add_footer(fl, out);
 	buf_addstr(out, "<script><![CDATA[\n");
+	buf_addstr(out, page_js);
 	buf_addstr(out, flame_js);
-	buf_addstr(out, "]]></script>\n</svg>\n");
+	buf_addstr(out,
+		   "flameGraph(document.currentScript ? document.currentScript.ownerSVGElement "
+		   ": document.documentElement);\n]]></script>\n</svg>\n");
 	out->failed |= header.failed || frames.failed || app.failed;
 	return 0;
 }

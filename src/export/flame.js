@@ -7,9 +7,11 @@
 //
 // A picture has one pane, or two side by side, which show the same samples in the same scale: search,
 // legend and direction are common to them, but each has a zoom of its own.
-'use strict';
-(() => {
-const svg = document.currentScript ? document.currentScript.ownerSVGElement : document.documentElement;
+//
+// @svg is the whole document, or part of a page; of @options, `embedded` says that the URL and the keys
+// pressed outside of it are not for it, and `signal` (of an AbortController) ends it.
+function flameGraph(svg, {embedded = false, signal} = {}) {
+const {make, set, percent, fit, onActivate} = page;
 const standalone = svg === document.documentElement;
 const everything = svg.querySelector('#frames');
 const header = svg.querySelector('#top');
@@ -60,65 +62,6 @@ const off = new Set();
 // What the user points at: the frame under the mouse, else the one that has the focus.
 let hovered = null, focused = null;
 let width, top, nRows = 0, test = null;
-
-function make(parent, name, attributes, text) {
-	const e = document.createElementNS(svg.namespaceURI, name);
-	for (const key in attributes)
-		e.setAttribute(key, attributes[key]);
-	if (text !== undefined)
-		e.textContent = text;
-	return parent.appendChild(e);
-}
-
-function set(e, name, value) {
-	value = String(value);
-	if (e.getAttribute(name) !== value)
-		e.setAttribute(name, value);
-}
-
-function percent(part, whole) {
-	const p = whole ? part / whole * 100 : 0;
-	if (p === 0 || p === 100)
-		return p + '%';
-	return p < 0.005 ? '<0.01%' : p.toFixed(p < 0.995 ? 2 : 1) + '%';
-}
-
-// Text that fits, by the rules of flame_text.c.
-const isWide = c => c >= 0x2e80 || c >= 0x1100 && c < 0x1160;
-const ascii = s => /^[\0-\x7f]*$/.test(s);
-
-function cells(s) {
-	let n = 0;
-	if (ascii(s))
-		return s.length;
-	for (const c of s)
-		n += isWide(c.codePointAt(0)) ? 2 : 1;
-	return n;
-}
-
-function cutMiddle(s, room) {
-	const chars = [...s], tail = room - 1 >> 1, head = room - 1 - tail;
-	let used = 0, left = cells(s), i = 0;
-	for (; used + cells(chars[i]) <= head; i++)
-		used += cells(chars[i]);
-	left -= used;
-	let k = i;
-	while (left > tail)
-		left -= cells(chars[k++]);
-	return chars.slice(0, i).join('') + '…' + chars.slice(k).join('');
-}
-
-function fit(s, room) {
-	if (room < 3)
-		return '';
-	if (cells(s) <= room)
-		return s;
-	s = s.replace(/^block (?:\((\d+) levels\) )?in /, (_, levels) => `blk${levels || ''} `);
-	if (cells(s) <= room)
-		return s;
-	s = s.replace(/[\w\u0080-\uffff]+::(?=[\w\u0080-\uffff])/g, '');
-	return cells(s) <= room ? s : cutMiddle(s, room);
-}
 
 let cell = 7.25;
 function measureCell() {
@@ -628,6 +571,8 @@ function scrollToRoot() {
 
 // The URL fragment survives file:// and static hosts; where history is forbidden, all else works.
 function save(isStep) {
+	if (embedded)
+		return;
 	const u = new URLSearchParams();
 	if (view === appView)
 		u.set('a', 1);
@@ -656,7 +601,7 @@ function save(isStep) {
 function load() {
 	let u = new URLSearchParams();
 	try {
-		u = new URLSearchParams(location.hash.slice(1));
+		u = new URLSearchParams(embedded ? '' : location.hash.slice(1));
 	} catch (e) {
 		// as above
 	}
@@ -678,17 +623,6 @@ function load() {
 }
 
 // Controls.
-function onActivate(e, f) {
-	e.addEventListener('click', f);
-	e.addEventListener('keydown', ev => {
-		if (ev.key !== 'Enter' && ev.key !== ' ')
-			return;
-		ev.preventDefault();
-		ev.stopPropagation();
-		f(ev);
-	});
-}
-
 function button(id, text, hint, f) {
 	const g = make(header, 'g', {id, class: 'button', role: 'button', tabindex: 0});
 	make(g, 'title', {}, hint);
@@ -751,18 +685,14 @@ const HELP = [
 	['click on a kind', 'hide its frames (with Shift: all others)'],
 	['?', 'this'],
 ];
-const help = make(svg, 'g', {id: 'help', role: 'dialog', 'aria-label': 'Keys', display: 'none'});
-make(help, 'rect', {class: 'box', height: HELP.length * 24 + 28, rx: 8});
-HELP.forEach(([key, what], i) => {
-	make(help, 'text', {class: 'name', x: 20, y: 32 + i * 24}, key);
-	make(help, 'text', {x: 130, y: 32 + i * 24}, what);
-});
+const help = make(svg, 'foreignObject', {id: 'help', display: 'none', height: HELP.length * 24 + 30});
+page.keysBox(help, HELP);
 let helpShown = false;
 
 function drawHelp() {
 	const w = Math.min(width - 2 * PAD, 600);
 	help.setAttribute('display', helpShown ? '' : 'none');
-	help.firstChild.setAttribute('width', w);
+	help.setAttribute('width', w);
 	help.setAttribute('transform', `translate(${Math.round((width - w) / 2)} ${
 		(standalone ? window.scrollY : 0) + Math.min(top, 110)})`);
 }
@@ -810,7 +740,7 @@ for (const v of views) {
 	});
 }
 
-window.addEventListener('keydown', ev => {
+(embedded ? svg : window).addEventListener('keydown', ev => {
 	const inField = ev.target === input;
 	if ((ev.ctrlKey || ev.metaKey) && !ev.altKey && ev.key.toLowerCase() === 'f') {
 		if (inField)
@@ -862,9 +792,10 @@ window.addEventListener('keydown', ev => {
 	ev.preventDefault();
 });
 
-window.addEventListener('scroll', stick, {passive: true});
-window.addEventListener('resize', draw);
-window.addEventListener('popstate', load);
+window.addEventListener('scroll', stick, {passive: true, signal});
+window.addEventListener('resize', draw, {signal});
+if (!embedded)
+	window.addEventListener('popstate', load, {signal});
 
 svg.setAttribute('role', 'document');
 svg.classList.add('live');
@@ -886,4 +817,4 @@ else
 svg.flame = {search, zoom, reset, flip, fit, get frames() { return frames; }};
 if (standalone)
 	window.search = search;
-})();
+}

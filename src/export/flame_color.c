@@ -339,17 +339,24 @@ void flame_colors_deinit(struct flame_colors *colors)
 	memset(colors, 0, sizeof(*colors));
 }
 
-void flame_colors_class(struct flame_colors *colors, const struct profile *p,
-			const struct tree_node *node, struct buf *out)
+void flame_colors_pick(struct flame_colors *colors, const struct profile *p,
+		       const struct tree_node *node, size_t *color, size_t *shade)
 {
 	const char *name = label_frame(p, node->frame);
 	uint64_t hash = hash_bytes(name, strlen(name));
-	size_t shade = hash % FLAME_SHADES;
-	size_t color = flame_colors_category(colors, node);
 
-	if (colors->mode == FLAME_COLOR_HASH)
-		color = hash / FLAME_SHADES % FLAME_MAX_COLORS;
-	colors->shade_used[color][shade] = true;
+	*shade = hash % FLAME_SHADES;
+	*color = colors->mode == FLAME_COLOR_HASH ? hash / FLAME_SHADES % FLAME_MAX_COLORS
+						  : flame_colors_category(colors, node);
+	colors->shade_used[*color][*shade] = true;
+}
+
+void flame_colors_class(struct flame_colors *colors, const struct profile *p,
+			const struct tree_node *node, struct buf *out)
+{
+	size_t color, shade;
+
+	flame_colors_pick(colors, p, node, &color, &shade);
 	buf_addf(out, "%c%zu", (int)('a' + color), shade);
 }
 
@@ -411,7 +418,7 @@ static void add_rules(const struct flame_colors *c, const struct hsl *colors, st
 void flame_colors_css(const struct flame_colors *colors, struct buf *out)
 {
 	add_rules(colors, colors->light, out);
-	buf_addstr(out, "\n@media (prefers-color-scheme:dark){");
+	buf_addstr(out, "\n@media screen and (prefers-color-scheme:dark){");
 	add_rules(colors, colors->dark, out);
 	buf_addstr(out, "}\n");
 }

@@ -78,7 +78,14 @@ void flame_colors_deinit(struct flame_colors *colors);
  */
 size_t flame_colors_category(const struct flame_colors *colors, const struct tree_node *node);
 
-/* Append the CSS class that paints @node, a frame, and remember that it is used. */
+/*
+ * What paints @node, a frame, and remember that it is used: its colour, which is its category unless the
+ * mode is FLAME_COLOR_HASH, and its shade. Its CSS class is the letter 'a' + *@color, then *@shade.
+ */
+void flame_colors_pick(struct flame_colors *colors, const struct profile *p,
+		       const struct tree_node *node, size_t *color, size_t *shade);
+
+/* Append that class. */
 void flame_colors_class(struct flame_colors *colors, const struct profile *p,
 			const struct tree_node *node, struct buf *out);
 

@@ -41,4 +41,26 @@ int flame_facts_init(const struct profile *p, const struct view_filter *f, struc
 void flame_facts_deinit(struct flame_facts *facts);
 #define _cleanup_flame_facts_ _cleanup_(flame_facts_deinit)
 
+/* The facts in words, piece by piece: "30.0 s", "4 processes", … */
+struct flame_facts_text {
+	const struct profile *profile;
+	const struct flame_facts *facts;
+	const struct view_filter *filter;	     /* or NULL */
+	void (*piece)(void *arg, struct buf *piece); /* it empties @piece */
+	void *arg;
+};
+
+/* What is drawn. */
+void flame_facts_tell(const struct flame_facts_text *t);
+
+/* What keeps the picture from being the whole truth; nothing if nothing does. */
+void flame_facts_tell_defects(const struct flame_facts_text *t);
+
+/* Append what was recorded, for a title: "3 × puma", "ruby (pid 42)". */
+void flame_facts_programs(const struct profile *p, const struct flame_facts *facts,
+			  struct buf *out);
+
+/* Append @value, in @unit (enum value_unit): "30.0 s", "1.4 MB", "11,876". */
+void flame_facts_value(struct buf *out, uint32_t unit, uint64_t value);
+
 #endif

@@ -43,14 +43,6 @@ static uint64_t pixel_of(const struct flame_pane *pane, uint64_t x)
 	       (uint64_t)pane->left * 100;
 }
 
-void flame_add_value(struct buf *out, enum value_unit unit, uint64_t value)
-{
-	if (unit == UNIT_NS)
-		buf_addstr(out, num_duration_fine(value).s);
-	else
-		buf_addstr(out, (unit == UNIT_BYTES ? num_bytes(value) : num_count(value)).s);
-}
-
 void flame_add_amount(const struct flame *fl, const char *what, uint64_t value, uint64_t samples,
 		      struct buf *out)
 {
@@ -58,7 +50,7 @@ void flame_add_amount(const struct flame *fl, const char *what, uint64_t value, 
 
 	buf_addf(out, "\n%s ", what);
 	if (!by_samples) {
-		flame_add_value(out, profile_event(fl->profile)->unit, value);
+		flame_facts_value(out, profile_event(fl->profile)->unit, value);
 		buf_addstr(out, " (");
 	}
 	buf_addstr(out, num_percent_fine(by_samples ? samples : value, fl->total).s);

@@ -11,8 +11,6 @@
 #include "export/flame_diff.h"
 #include "export/flame_text.h"
 #include "profile/profile.h"
-#include "view/filter.h"
-#include "view/label.h"
 
 /* Pixels. */
 #define TITLE_Y	    29
@@ -26,7 +24,6 @@
 
 void flame_make_title(struct flame *fl)
 {
-	const struct flame_facts *facts = &fl->facts;
 	const struct profile *p = fl->profile;
 	const struct profile_event *event = profile_event(p);
 	struct buf *title = &fl->title;
@@ -35,11 +32,7 @@ void flame_make_title(struct flame *fl)
 		utf8_sanitise(title, fl->opts->title, strlen(fl->opts->title));
 		return;
 	}
-	if (facts->n_processes > 1 && facts->n_programs == 1)
-		buf_addf(title, "%zu × ", facts->n_processes);
-	buf_addstr(title, buf_str(&facts->programs));
-	if (facts->n_processes == 1)
-		buf_addf(title, " (pid %u)", p->processes[facts->process].pid);
+	flame_facts_programs(p, &fl->facts, title);
 	buf_addf(title, ": %s flame graph", event_is_cpu(event) ? "CPU" : event->name);
 	if (fl->opts->inverted)
 		buf_addstr(title, ", innermost frames first");
@@ -106,125 +99,43 @@ static void end_paragraph(struct paragraph *par)
 	par->used = 0;
 }
 
-/* What is said of the mode; NULL where it is that of all pictures. */
-static const char *stacks_shown(const struct flame *fl)
+/* The pieces of flame_facts.h come here. */
+static void take_piece(void *arg, struct buf *piece)
 {
-	switch (fl->opts->filter ? fl->opts->filter->stack : STACK_ALL) {
-	case STACK_RUBY:
-		return "Ruby frames only";
-	case STACK_NATIVE:
-		return "native frames only";
-	case STACK_BOTH:
-		return "Ruby and native frames side by side";
-	default:
-		return NULL;
-	}
+	add_piece(arg, piece);
 }
 
-/* "application code only", "gems, stdlib hidden" */
-static void add_hidden(uint32_t origins, struct buf *out)
+static struct flame_facts_text facts_text(const struct flame *fl, struct paragraph *par)
 {
-	const char *comma = "";
-
-	if ((origins | 1u << ORIGIN_APP) == (1u << ORIGIN_COUNT) - 1) {
-		buf_addstr(out, "application code only");
-		return;
-	}
-	for (size_t i = 0; i < ORIGIN_COUNT; i++) {
-		if (!(origins & 1u << i))
-			continue;
-		buf_addf(out, "%s%s", comma, label_origin_word(i));
-		comma = ", ";
-	}
-	buf_addstr(out, " hidden");
+	return (struct flame_facts_text) {
+		.profile = fl->profile,
+		.facts = &fl->facts,
+		.filter = fl->opts->filter,
+		.piece = take_piece,
+		.arg = par,
+	};
 }
 
 static void add_subtitle(const struct flame *fl, struct paragraph *par)
 {
-	const struct flame_facts *facts = &fl->facts;
-	const struct profile_event *event = profile_event(fl->profile);
-	const char *stacks = stacks_shown(fl);
+	const struct flame_facts_text text = facts_text(fl, par);
 	_cleanup_buf_ struct buf s = BUF_INIT;
 
-	buf_addstr(&s, num_duration_fine(facts->duration_ns).s);
-	add_piece(par, &s);
-	buf_addstr(&s, num_of(facts->n_processes, "process", "processes").s);
-	add_piece(par, &s);
-	buf_addstr(&s, num_of(facts->n_threads, "thread", "threads").s);
-	add_piece(par, &s);
-	buf_addstr(&s, num_count(facts->samples).s);
-	if (facts->samples != facts->all_samples) {
-		buf_addstr(&s, " of ");
-		buf_addstr(&s, num_count(facts->all_samples).s);
-	}
-	buf_addstr(&s, facts->all_samples == 1 ? " sample" : " samples");
-	if (fl->profile->meta.frequency && event_is_cpu(event))
-		buf_addf(&s, " at %u Hz", fl->profile->meta.frequency);
-	add_piece(par, &s);
-	if (facts->value) {
-		flame_add_value(&s, event->unit, facts->value);
-		buf_addf(&s, " %s", event_is_cpu(event) ? "CPU time" : "in all");
-		add_piece(par, &s);
-	}
-	if (facts->rubies.len) {
-		buf_addf(&s, "Ruby %s", buf_str(&facts->rubies));
-		add_piece(par, &s);
-	}
-	if (stacks) {
-		buf_addstr(&s, stacks);
-		add_piece(par, &s);
-	}
+	flame_facts_tell(&text);
 	if (fl->opts->base) {
 		buf_addstr(&s, "compared with ");
 		utf8_sanitise(&s, fl->opts->base_name, strlen(fl->opts->base_name));
 		buf_addf(&s, " (%s)", num_of(fl->opts->base->all.samples, "sample", "samples").s);
 		add_piece(par, &s);
 	}
-	if (fl->opts->filter && fl->opts->filter->no_gc) {
-		buf_addstr(&s, "without GC");
-		add_piece(par, &s);
-	}
-	if (fl->opts->filter && fl->opts->filter->hide) {
-		add_hidden(fl->opts->filter->hide, &s);
-		add_piece(par, &s);
-	}
 	end_paragraph(par);
 }
 
-/* "3 samples truncated (0.02%)"; nothing if there are none. */
-static void add_defect(const struct flame *fl, struct paragraph *par, uint64_t n, const char *what)
-{
-	_cleanup_buf_ struct buf s = BUF_INIT;
-
-	if (!n)
-		return;
-	buf_addstr(&s, num_of(n, "sample", "samples").s);
-	buf_addf(&s, " %s (", what);
-	buf_addstr(&s, num_percent_fine(n, fl->facts.samples).s);
-	buf_addch(&s, ')');
-	add_piece(par, &s);
-}
-
-/* What keeps the picture from being the whole truth; nothing if nothing does. */
 static void add_defects(const struct flame *fl, struct paragraph *par)
 {
-	_cleanup_buf_ struct buf s = BUF_INIT;
+	const struct flame_facts_text text = facts_text(fl, par);
 
-	if (!fl->profile->complete) {
-		buf_addstr(&s, "recording was interrupted");
-		add_piece(par, &s);
-	}
-	if (fl->profile->totals.lost) {
-		buf_addstr(&s, num_of(fl->profile->totals.lost, "sample lost", "samples lost").s);
-		add_piece(par, &s);
-	}
-	add_defect(fl, par, fl->facts.truncated, "cut at the depth limit");
-	add_defect(fl, par, fl->facts.unresolved, "with unnamed frames");
-	add_defect(fl, par, fl->facts.failed, "whose Ruby stack could not be read");
-	add_defect(fl, par, fl->facts.frameless, "without any frame");
-	add_defect(fl, par, fl->facts.gc_unknown, "that may be GC, as the collector is not known");
-	if (!fl->opts->filter || fl->opts->filter->stack != STACK_RUBY)
-		add_defect(fl, par, fl->facts.gaps, "with gaps in the native stack");
+	flame_facts_tell_defects(&text);
 	end_paragraph(par);
 }
 

@@ -57,9 +57,6 @@ struct flame {
 /* All that is not markup comes into the picture through here, so that it is escaped, and once. */
 void flame_add_text(struct buf *out, const struct buf *text);
 
-/* "30.0 s", "1.4 MB", "11,876" */
-void flame_add_value(struct buf *out, enum value_unit unit, uint64_t value);
-
 /* "\ntotal 1.20 s (12.3%), 120 samples" */
 void flame_add_amount(const struct flame *fl, const char *what, uint64_t value, uint64_t samples,
 		      struct buf *out);

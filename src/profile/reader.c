@@ -264,6 +264,14 @@ static bool add_wall(struct profile_meta *meta)
 	return true;
 }
 
+static bool has_waits(const struct profile_meta *meta)
+{
+	for (uint32_t i = 0; i < meta->n_events; i++)
+		if (!strcmp(meta->events[i].name, EVENT_WAIT))
+			return true;
+	return false;
+}
+
 /* Find the event that is selected. A recording that names none is of CPU time. */
 static int select_event(struct reader *rd, struct err *err)
 {
@@ -275,6 +283,8 @@ static int select_event(struct reader *rd, struct err *err)
 		meta->n_events = 1;
 	}
 	rd->n_events = meta->n_events;
+	if (!rd->opts.event && rd->opts.all_time && has_waits(meta))
+		rd->opts.event = EVENT_WALL;
 	if (rd->opts.event && !strcmp(rd->opts.event, EVENT_WALL))
 		add_wall(meta);
 	else if (!rd->opts.event && rd->opts.prefer_wall && add_wall(meta))

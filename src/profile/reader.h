@@ -25,6 +25,7 @@ struct read_report {
 /* Which samples are selected. */
 struct read_options {
 	const char *event;	   /* name; NULL: the first of the recording (of those kept, all) */
+	bool all_time;		   /* without an event: EVENT_WALL if the recording has waits */
 	uint64_t from_ns;	   /* since the start of the recording */
 	uint64_t to_ns;		   /* since the start, not included; 0: up to the end */
 	struct wall_time from, to; /* in place of these, if given */

@@ -74,17 +74,12 @@ static bool selects_in_part(const struct view_filter *f)
 	       (f->states && (f->states & cpu) != cpu);
 }
 
-int thread_states_build(const struct profile *p, const struct view_filter *f,
-			struct thread_states_table *ret)
+void thread_states_finish(const struct profile *p, const struct view_filter *f, bool account,
+			  struct thread_states *v, struct thread_states_table *ret)
 {
-	_cleanup_view_selection_ struct view_selection *sel = NULL;
-	_cleanup_free_ struct thread_states *v = NULL;
 	size_t n = 0;
 
-	*ret = (struct thread_states_table) { .all.thread = PROFILE_NONE };
-	v = calloc(p->n_threads + 1, sizeof(*v));
-	if (!v || view_selection_new(p, f, &sel) || take_samples(p, sel, v))
-		return -ENOMEM;
+	*ret = (struct thread_states_table) { .all.thread = PROFILE_NONE, .v = v };
 	ret->in_part = f && (view_filter_by_request(f) || f->has_include || f->has_exclude ||
 			     f->no_gc || f->states);
 	for (size_t i = 0; i < p->n_threads; i++) {
@@ -92,7 +87,7 @@ int thread_states_build(const struct profile *p, const struct view_filter *f,
 
 		t.thread = (uint32_t)i;
 		t.elapsed_ns = p->threads[i].last_ns - p->threads[i].first_ns;
-		if (!f || !selects_in_part(f))
+		if (account && (!f || !selects_in_part(f)))
 			take_account(&p->threads[i], &t);
 		for (size_t s = 0; s < STATES; s++)
 			profile_add(&t.sum_ns, t.ns[s]);
@@ -102,9 +97,20 @@ int thread_states_build(const struct profile *p, const struct view_filter *f,
 		v[n++] = t;
 	}
 	qsort(v, n, sizeof(*v), compare);
-	ret->v = v;
 	ret->n = n;
-	v = NULL;
+}
+
+int thread_states_build(const struct profile *p, const struct view_filter *f,
+			struct thread_states_table *ret)
+{
+	_cleanup_view_selection_ struct view_selection *sel = NULL;
+	_cleanup_free_ struct thread_states *v = NULL;
+
+	*ret = (struct thread_states_table)THREAD_STATES_INIT;
+	v = calloc(p->n_threads + 1, sizeof(*v));
+	if (!v || view_selection_new(p, f, &sel) || take_samples(p, sel, v))
+		return -ENOMEM;
+	thread_states_finish(p, f, true, take_ptr(v), ret);
 	return 0;
 }
 

@@ -40,6 +40,14 @@ struct thread_states_table {
  */
 int thread_states_build(const struct profile *p, const struct view_filter *f,
 			struct thread_states_table *ret);
+
+/*
+ * The same of sums that the caller made of the selected samples: @v has .ns and .held_ns of each thread
+ * of @p, by id, and is zero in all else; *@ret owns it then. @p need not be by_thread. Without @account,
+ * CPU time is always that of the samples.
+ */
+void thread_states_finish(const struct profile *p, const struct view_filter *f, bool account,
+			  struct thread_states *v, struct thread_states_table *ret);
 void thread_states_deinit(struct thread_states_table *t);
 #define _cleanup_thread_states_ _cleanup_(thread_states_deinit)
 

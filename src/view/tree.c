@@ -82,6 +82,7 @@ struct tree_builder {
 	bool has_jit;
 	uint32_t *reached; /* stacks whose node was looked up in this part, callers first */
 	size_t n_reached;
+	uint32_t *leaves; /* by stack: its node, if that is asked for; owned */
 	uint32_t *path; /* scratch: stacks between one whose node is known and one that is asked */
 	size_t cap_path;
 };
@@ -96,6 +97,7 @@ static void builder_deinit(struct tree_builder *b)
 	free(b->touched);
 	free(b->reached);
 	free(b->path);
+	free(b->leaves);
 	free(b->order);
 	free(b->starts);
 }
@@ -356,6 +358,8 @@ static int add_part(struct tree_builder *b, uint32_t part)
 			return err;
 		b->tree.nodes[node].self_value += b->states[stack].value;
 		b->tree.nodes[node].self_samples += b->states[stack].samples;
+		if (b->leaves)
+			b->leaves[stack] = node;
 	}
 	add_jit_of_part(b);
 	return 0;
@@ -445,8 +449,21 @@ static int link_parts(struct tree_builder *b)
 	return 0;
 }
 
-int tree_build(const struct profile *p, const struct view_filter *f,
-	       const struct tree_options *opts, struct tree *ret)
+/* For each stack no node. */
+static int alloc_leaves(struct tree_builder *b)
+{
+	const size_t bytes = (b->profile->n_stacks + 1) * sizeof(*b->leaves);
+
+	b->leaves = malloc(bytes);
+	if (!b->leaves)
+		return -ENOMEM;
+	memset(b->leaves, 0xff, bytes);
+	return 0;
+}
+
+/* @leaves may be NULL. */
+static int build_tree(const struct profile *p, const struct view_filter *f,
+		      const struct tree_options *opts, struct tree *ret, uint32_t **leaves)
 {
 	struct tree_builder b;
 	int err;
@@ -454,6 +471,8 @@ int tree_build(const struct profile *p, const struct view_filter *f,
 	if (!can_split(p, opts->split))
 		return -EINVAL;
 	err = builder_init(&b, p, f, opts);
+	if (!err && leaves)
+		err = alloc_leaves(&b);
 	if (!err)
 		err = add_parts(&b);
 	if (err) {
@@ -467,9 +486,25 @@ int tree_build(const struct profile *p, const struct view_filter *f,
 		goto out;
 	*ret = b.tree;
 	b.tree = (struct tree) { 0 }; /* owned by *ret now */
+	if (leaves)
+		*leaves = take_ptr(b.leaves);
 out:
 	builder_deinit(&b);
 	return err;
+}
+
+int tree_build(const struct profile *p, const struct view_filter *f,
+	       const struct tree_options *opts, struct tree *ret)
+{
+	return build_tree(p, f, opts, ret, NULL);
+}
+
+int tree_build_leaves(const struct profile *p, const struct view_filter *f,
+		      const struct tree_options *opts, struct tree *ret, uint32_t **leaves)
+{
+	if (opts->split != TREE_SPLIT_NONE)
+		return -EINVAL;
+	return build_tree(p, f, opts, ret, leaves);
 }
 
 /* ---- part by part ---- */

@@ -76,6 +76,13 @@ struct tree {
 int tree_build(const struct profile *p, const struct view_filter *f,
 	       const struct tree_options *opts, struct tree *ret);
 int tree_error(int r, struct err *err);
+
+/*
+ * The same of a tree that is not split, and for each stack of @p, by id, the node whose self time samples
+ * with it are, PROFILE_NONE where none is selected. *@leaves: free().
+ */
+int tree_build_leaves(const struct profile *p, const struct view_filter *f,
+		      const struct tree_options *opts, struct tree *ret, uint32_t **leaves);
 void tree_deinit(struct tree *t);
 #define _cleanup_tree_ _cleanup_(tree_deinit)
 

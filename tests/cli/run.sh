@@ -274,7 +274,7 @@ if begin "all commands have help"; then
 	run --help
 	cp "$out" help.txt
 	run help
-	if [ "$(echo "$commands" | tr '\n' ' ')" != "record report annotate diff check flame export dump ps doctor help completion " ]; then
+	if [ "$(echo "$commands" | tr '\n' ' ')" != "record report annotate diff check flame timeline heatmap export dump ps doctor help completion " ]; then
 		not_ok "the commands are $commands"
 	elif ! cmp -s "$out" help.txt; then
 		not_ok "'help' and '--help' differ"
@@ -359,7 +359,7 @@ if begin "unreadable recording"; then
 	fi
 fi
 if begin "an empty recording is not a broken one"; then
-	for args in "report" "report --json" "report --tree" "flame" "export -f folded"; do
+	for args in "report" "report --json" "report --tree" "flame" "timeline" "heatmap" "export -f folded"; do
 		# shellcheck disable=SC2086 # words
 		run $args empty.data
 		if [ -s "$out" ]; then not_ok "writes to stdout"; fi
@@ -367,7 +367,7 @@ if begin "an empty recording is not a broken one"; then
 	done
 fi
 if begin "filters that leave nothing"; then
-	for args in "report" "report --json" "report --csv" "report --tree" "flame"; do
+	for args in "report" "report --json" "report --csv" "report --tree" "flame" "timeline" "heatmap"; do
 		# shellcheck disable=SC2086 # words
 		run $args --include nothing_is_called_so full.data
 		if [ -s "$out" ]; then not_ok "writes to stdout"; fi
@@ -395,7 +395,7 @@ if begin "an event of several"; then
 	if grep -q 'alloc flame graph' "$out" && grep -q '600.0 kB in all' "$out"; then ok; else not_ok "flame"; fi
 	run export -f folded --weight time --event alloc events.data
 	expect 2 "rbpf: error: --weight time does not go with event 'alloc', whose values are bytes"
-	for args in "report" "flame" "export -f folded" "export -f json"; do
+	for args in "report" "flame" "timeline" "heatmap" "export -f folded" "export -f json"; do
 		# shellcheck disable=SC2086 # words
 		run $args --event allocs events.data
 		expect 2 "rbpf: error: events.data has no event 'allocs'*"
@@ -1134,6 +1134,46 @@ if begin "--no-gc drops samples"; then
 		not_ok "export without it"
 	fi
 fi
+if begin "timeline and heatmap: options change the page"; then
+	for page in timeline heatmap; do
+		run $page full.data
+		expect 0 ""
+		cp "$out" want.html
+		grep -q '^<!DOCTYPE html>' want.html || not_ok "$page is no page"
+		grep -q "default-src 'none'" want.html || not_ok "$page allows more than itself"
+		if grep -Eq '<link|<img|src=|https?://[^w]' want.html; then not_ok "$page fetches something"; fi
+		run $page full.data
+		cmp -s "$out" want.html || not_ok "$page differs from time to time"
+		for args in "--title Elsewhere" "--from 1s" "--include Cart" "--stack ruby" "--tid 7"; do
+			# shellcheck disable=SC2086 # words
+			run $page $args full.data
+			case $args:$status in
+			*:0) if cmp -s "$out" want.html; then not_ok "$page $args changes nothing"; else ok; fi ;;
+			*) expect 6 "rbpf: error: *" ;;
+			esac
+		done
+		"$rbpf" $page < full.data - > "$out" 2> "$err" # read once, from a pipe or not
+		status=$?
+		expect 0 ""
+		grep -q '"filters":\["--include","a b'"'"'c|Cart"\]' "$out" && not_ok "filters of another page"
+		run $page --include "a b'c|Cart" full.data
+		grep -q '"filters":\["--include","a b'"'"'c|Cart"\]' "$out" || not_ok "$page does not tell its filters"
+		run $page --stack both full.data
+		expect 2 "rbpf: error: --stack both works with flame and report only"
+		run $page -o full.data full.data
+		expect 2 "rbpf: error: cannot write to full.data: it is the recording that is read"
+	done
+	run heatmap full.data
+	cp "$out" want.html
+	run heatmap --rows 10 full.data
+	if cmp -s "$out" want.html; then not_ok "--rows"; else expect 0 ""; fi
+	run timeline --event alloc events.data
+	expect 2 "rbpf: error: a timeline shows the time of threads, which samples of 'alloc' are not"
+	run heatmap --event alloc events.data
+	if grep -q '"unit":"bytes"' "$out"; then expect 0 ""; else not_ok "heatmap of bytes"; fi
+fi
+refuse "--rows must be between 1 and 1000, got 0" heatmap --rows 0 full.data
+refuse "--max-size*" timeline --max-size 1K full.data
 if begin "output to a file"; then
 	rm -f out.svg out.folded
 	run flame -o out.svg full.data
@@ -1198,7 +1238,7 @@ if begin "text of a recording: no command passes on what a terminal obeys"; then
 		"report --stack both" \
 		"report --stack native --by line" "report --gc --json" \
 		"flame" "flame --split process" "flame --split container" "flame --split ruby" \
-		"flame --split thread" "export -f folded" "export -f json" "export -f flame"; do
+		"flame --split thread" "timeline" "heatmap" "export -f folded" "export -f json" "export -f flame"; do
 		# shellcheck disable=SC2086 # words
 		run -v $args hostile.data
 		harmless "$args"
@@ -1209,7 +1249,7 @@ fi
 for kind in runs inflate deep threads names; do
 	begin "bomb: $kind" || continue
 	./mkhostile $kind bomb.data
-	for args in "report" "report --json" "flame --inverted" "flame --split thread" "export -f folded"; do
+	for args in "report" "report --json" "flame --inverted" "flame --split thread" "timeline" "heatmap" "export -f folded"; do
 		# shellcheck disable=SC2086 # words
 		(ulimit -v 3500000 && ulimit -t 60 && exec "$rbpf" $args bomb.data) > "$out" 2> "$err" < /dev/null
 		status=$?
@@ -1350,6 +1390,18 @@ else
 			expect 2 ""
 		fi
 	fi
+	for page in timeline heatmap; do
+		begin "terminal: refuses HTML of $page" || continue
+		on_terminal "'$rbpf' $page full.data"
+		if grep -q '<html' "$out"; then
+			not_ok "wrote it"
+		elif ! grep -q 'refusing to write HTML to a terminal' "$out" ||
+			! grep -q "^  hint: rbpf $page > page.html" "$out"; then
+			not_ok "does not say so"
+		else
+			expect 2 ""
+		fi
+	done
 	if begin "terminal: refuses a recording"; then
 		on_terminal "'$rbpf' record -o - -p 1"
 		if grep -q 'refusing to write a recording to a terminal' "$out"; then

@@ -10,7 +10,7 @@ cd "${1:-$(dirname "$0")/../..}"
 # shellcheck disable=SC2016 # awk's own $0
 find src include -name '*.[ch]' 2>/dev/null | LC_ALL=C sort | xargs -r awk '
 BEGIN {
-	layers = "base target elf worker request ruby symbol engine native sample profile view export ui report dump cmd"
+	layers = "base target elf worker request ruby symbol engine native sample profile view page export ui report dump cmd"
 	n_layers = split(layers, name, " ")
 	for (i = 1; i <= n_layers; i++)
 		is_layer[name[i]] = 1
@@ -28,7 +28,8 @@ BEGIN {
 	allowed["sample"] = "base target elf worker request ruby profile symbol engine native"
 	allowed["profile"] = "base"
 	allowed["view"] = "base profile"
-	allowed["export"] = "base profile view"
+	allowed["page"] = "base"
+	allowed["export"] = "base profile view page"
 	allowed["ui"] = "base profile view"
 	allowed["report"] = "base profile view ui"
 	allowed["dump"] = "base target worker request ruby profile symbol engine native view"

@@ -13,7 +13,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "export/flame.h"
-#include "export/flame_assets.h"
+#include "export/assets.h"
 #include "export/flame_text.h"
 #include "support/awkward.h"
 #include "support/profile_builder.h"

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * `.incbin` needs no tool that a bare system lacks, finds its file by -Isrc, and keeps the script a
- * script, which editors and linters know. The compiler does not see the file, so export.mk
- * declares the dependency.
+ * Puts a file of the source tree into the program, as bytes with a NUL behind them.
+ *
+ * `.incbin` needs no tool that a bare system lacks, finds its file by -Isrc, and keeps a script a
+ * script, which editors and linters know. The compiler does not see the file: a rule of make
+ * (src/page/page.mk) must declare the dependency.
  */
-#include "export/flame_assets.h"
+#ifndef RBPF_PAGE_EMBED_H
+#define RBPF_PAGE_EMBED_H
 
+/* Define the object @symbol, which a header declares as `extern const char symbol[]`. */
 #define EMBED(symbol, path)                                                                        \
 	__asm__(".pushsection .rodata\n"                                                           \
 		".global " #symbol "\n"                                                            \
@@ -15,5 +19,4 @@
 		".size " #symbol ", . - " #symbol "\n"                                             \
 		".popsection\n")
 
-EMBED(flame_js, "export/flame.js");
-EMBED(flame_css, "export/flame.css");
+#endif
