@@ -20,7 +20,7 @@ const struct exporter exporters[] = {
 		.description = "the whole recording: processes, threads, frames, stacks, samples",
 		.suffix = ".json",
 		.stack = STACK_ALL,
-		.needs = { .keep_samples = true },
+		.needs = { .read_again = true },
 		.run = export_json,
 	},
 	{

@@ -282,6 +282,7 @@ struct profile {
 	uint32_t event;		    /* of the samples here: its number in meta.events */
 	uint64_t n_samples;	    /* of this event in the recording */
 	uint64_t first_ts, last_ts; /* of these, ns, CLOCK_MONOTONIC; 0 if there is none */
+	uint64_t n_in_time; /* samples of all events, in the time that was selected (reader.h) */
 	struct profile_aggregate *aggregates; /* of those that were selected (reader.h) */
 	size_t n_aggregates, cap_aggregates;
 	bool by_thread;			  /* aggregates tell threads apart … */

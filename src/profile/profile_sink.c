@@ -219,6 +219,7 @@ static int add_sample(struct sink *sink, const struct profile_sample *sample)
 		return -EINVAL;
 	profile_count_sample(&p->totals, sample,
 			     !p->meta.n_events || event_is_cpu(&p->meta.events[sample->event]));
+	p->n_in_time++;
 	if (sample->event != p->event)
 		return 0;
 	profile_note_sample(p, sample);

@@ -243,18 +243,24 @@ static int no_such_event(const struct reader *rd, struct err *err)
 	return -ENOENT;
 }
 
+/* Whether there are CPU time and waits, and room for one more event. */
+static bool has_wall(const struct profile_meta *meta)
+{
+	uint32_t found = 0;
+
+	for (uint32_t i = 0; i < meta->n_events; i++)
+		found |= event_is_cpu(&meta->events[i])		     ? 1
+			 : !strcmp(meta->events[i].name, EVENT_WAIT) ? 2
+								     : 0;
+	return found == 3 && meta->n_events < PROFILE_MAX_EVENTS;
+}
+
 /*
  * EVENT_WALL is an event beside those of the recording, which the decoder says CPU time and waits are of.
  */
 static void add_wall(struct profile_meta *meta)
 {
-	uint32_t found = 0, i;
-
-	for (i = 0; i < meta->n_events; i++)
-		found |= event_is_cpu(&meta->events[i])		     ? 1
-			 : !strcmp(meta->events[i].name, EVENT_WAIT) ? 2
-								     : 0;
-	if (found != 3 || meta->n_events == PROFILE_MAX_EVENTS)
+	if (!has_wall(meta))
 		return;
 	meta->events[meta->n_events] = (struct profile_event) { .name = EVENT_WALL,
 								.unit = UNIT_NS,
@@ -267,6 +273,8 @@ static int select_event(struct reader *rd, struct err *err)
 {
 	struct profile_meta *meta = &rd->profile.meta;
 
+	if (!rd->opts.event && rd->opts.wall && has_wall(meta))
+		rd->opts.event = EVENT_WALL;
 	if (!meta->n_events) {
 		meta->events[0] = *profile_event(&rd->profile);
 		meta->events[0].period = meta->frequency ? NSEC_PER_SEC / meta->frequency : 0;
@@ -308,9 +316,10 @@ static void select_samples(struct reader *rd)
 	rd->profile.by_thread = rd->opts.by_thread;
 	rd->profile.by_request = rd->opts.by_request;
 	d->keep_samples = rd->opts.keep_samples;
+	d->all_events = !rd->opts.event;
 	d->take = rd->opts.take;
 	d->take_arg = rd->opts.take_arg;
-	d->all_events = !rd->opts.event;
+	d->take_all = rd->opts.take_all && d->all_events;
 	d->event = rd->profile.event;
 	d->n_events = rd->major == RBPF_FILE_MAJOR_CPU ? 0 : rd->n_events;
 	for (uint32_t i = 0; i < rd->n_events; i++) {
