@@ -45,7 +45,7 @@ const struct exporter exporters[] = {
 		.suffix = ".pb.gz",
 		.binary = true,
 		.stack = STACK_MIXED,
-		.needs = { .by_thread = true },
+		.needs = { .by_thread = true, .by_request = true, .by_event = true },
 		.run = export_pprof,
 	},
 	{

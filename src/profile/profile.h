@@ -196,7 +196,7 @@ typedef int sample_fn(void *arg, const struct profile_sample *s);
 
 /*
  * All samples with one stack and the same SAMPLE_FLAGS; of one thread, if the profile is by_thread,
- * and of one kind of request, if it is by_request.
+ * of one kind of request, if it is by_request, and of one event.
  */
 struct profile_aggregate {
 	uint64_t samples; /* how many */
@@ -205,6 +205,7 @@ struct profile_aggregate {
 	uint32_t stack;	  /* stack id */
 	uint32_t request; /* kind of it (by_request), 0 if it is of none */
 	uint16_t flags;
+	uint16_t event; /* that of the profile, if it is not by_event */
 };
 
 /* Why something was lost. Stored in the file: add at the end. */
@@ -285,8 +286,9 @@ struct profile {
 	uint64_t n_in_time; /* samples of all events, in the time that was selected (reader.h) */
 	struct profile_aggregate *aggregates; /* of those that were selected (reader.h) */
 	size_t n_aggregates, cap_aggregates;
-	bool by_thread;			  /* aggregates tell threads apart … */
-	bool by_request;		  /* … and kinds of requests */
+	bool by_thread;	 /* aggregates tell threads apart … */
+	bool by_request; /* … and kinds of requests */
+	bool by_event;	 /* … and there are some of each event of the recording */
 	struct profile_request *requests; /* [0] stands for none */
 	size_t n_requests, cap_requests;
 	struct intern request_kinds; /* struct profile_request_kind; id + 1 is the kind's */
@@ -359,6 +361,7 @@ static inline struct profile_aggregate profile_aggregate_of(const struct profile
 		.stack = s->stack,
 		.request = profile_sample_kind(p, s),
 		.flags = s->flags & SAMPLE_FLAGS,
+		.event = s->event,
 	};
 }
 

@@ -315,6 +315,7 @@ static void select_samples(struct reader *rd)
 
 	rd->profile.by_thread = rd->opts.by_thread;
 	rd->profile.by_request = rd->opts.by_request;
+	rd->profile.by_event = rd->opts.by_event && !rd->opts.event;
 	d->keep_samples = rd->opts.keep_samples;
 	d->all_events = !rd->opts.event;
 	d->take = rd->opts.take;

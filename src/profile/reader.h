@@ -30,6 +30,7 @@ struct read_options {
 	struct wall_time from, to; /* in place of these, if given */
 	bool by_thread; /* add them up by thread, too: 40 bytes for each pair of a thread and a stack */
 	bool by_request;   /* and by kind of request */
+	bool by_event;	   /* without @event: those of all events, by event; needs by_thread */
 	bool keep_samples; /* also one by one: 40 bytes each */
 	bool read_again;   /* keep_samples, if the recording can be read only once: from a pipe */
 	bool wall;	   /* without @event: EVENT_WALL, if the recording has waits */

@@ -379,14 +379,14 @@ static int add_sample(struct record_decoder *d, const struct profile_sample *rec
 			profile_note_request(p, s);
 		if (in_time && profile_event(p)->unit == UNIT_NS)
 			note_thread(p, s);
-		if (in_time && !d->take)
-			d->batch[d->n_batch++] = *s;
-		if (d->n_batch == AGGREGATE_BATCH)
-			r = add_batch(d);
 	}
 	p->n_in_time += in_time;
 	if (in_time && d->take && (d->take_all || s->event == d->event))
 		r = d->take(d->take_arg, s);
+	if (in_time && !d->take && (p->by_event || s->event == d->event))
+		d->batch[d->n_batch++] = *s;
+	if (d->n_batch == AGGREGATE_BATCH)
+		r = add_batch(d);
 	if (!r && in_time && d->keep_samples && (d->all_events || s->event == d->event))
 		r = profile_keep_sample(p, s);
 	return r;

@@ -64,7 +64,8 @@ static int each_sample(const struct profile *p, const struct replay *from, bool 
 	int r = 0;
 
 	for (size_t i = 0; i < p->n_aggregates; i++)
-		g.left += p->aggregates[i].samples;
+		if (p->aggregates[i].event == p->event)
+			g.left += p->aggregates[i].samples;
 	if (all)
 		g.left = p->n_in_time;
 	if (!p->n_kept)

@@ -37,6 +37,9 @@ const char *state_word(size_t state);
 /* In words for people: "waits for the GVL". */
 const char *state_text(enum thread_state state);
 
+/* Whether samples of the profile can be of waits: its recording was made with --mode states. */
+bool state_recorded(const struct profile *p);
+
 /* Of a stack: enum thread_state, and whether the thread held the GVL meanwhile. */
 #define STATE_MASK 0x3fu
 #define STATE_HELD 0x40u

@@ -141,7 +141,6 @@ static void expect_event(const char *name, uint32_t number, size_t samples, uint
 /* CPU time and waits together are all time. */
 Test(events, wall)
 {
-	const struct profile_event wait = { .name = EVENT_WAIT, .unit = UNIT_NS };
 	const struct profile_event events[] = { cpu, alloc, wait };
 	const struct read_options opts = { .event = EVENT_WALL };
 	struct profile p = PROFILE_INIT;
