@@ -33,10 +33,13 @@ const struct exporter exporters[] = {
 	},
 	{
 		.name = "firefox",
-		.description = "for profiler.firefox.com: threads over time, GC, native code",
+		.description = "for profiler.firefox.com: threads over time, waits, requests, GC",
 		.suffix = ".firefox.json",
 		.stack = STACK_MIXED,
-		.needs = { .by_thread = true, .read_again = true },
+		.needs = { .by_thread = true,
+			   .by_request = true,
+			   .read_again = true,
+			   .wall = true },
 		.run = export_firefox,
 	},
 	{
