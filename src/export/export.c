@@ -69,6 +69,17 @@ const struct exporter exporters[] = {
 		.run = export_perf_script,
 	},
 	{
+		.name = "chrome",
+		.description = "trace events of Chrome: waits, requests, GC, stacks over time",
+		.suffix = ".trace.json",
+		.stack = STACK_MIXED,
+		.needs = { .by_thread = true,
+			   .by_request = true,
+			   .read_again = true,
+			   .wall = true },
+		.run = export_chrome,
+	},
+	{
 		.name = "flame",
 		.description = "interactive flame graph (SVG), as drawn by 'rbpf flame'",
 		.suffix = ".svg",

@@ -27,7 +27,7 @@
 #include "view/label.h"
 #include "view/state.h"
 
-#define FORMAT_VERSION	66
+#define FORMAT_VERSION 66
 
 /* Columns of the samples of a thread. */
 enum firefox_column {

@@ -13,12 +13,13 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 
 import * as callgrind from './formats/callgrind.mjs';
+import * as chrome from './formats/chrome.mjs';
 import * as firefox from './formats/firefox.mjs';
 import * as perfScript from './formats/perf_script.mjs';
 import * as pprof from './formats/pprof.mjs';
 import * as speedscope from './formats/speedscope.mjs';
 
-const formats = { speedscope, firefox, pprof, callgrind, 'perf-script': perfScript };
+const formats = { speedscope, firefox, pprof, callgrind, 'perf-script': perfScript, chrome };
 const only = process.env.ONLY?.split(',');
 
 let passed = 0, failed = 0;

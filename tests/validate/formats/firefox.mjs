@@ -114,7 +114,7 @@ function requests(recording, samples) {
 }
 
 // [start, end, type, what of it] of all markers of a thread, sorted.
-function expectedMarkers(recording, samples) {
+export function expectedMarkers(recording, samples) {
 	const waits = (recording.hasWaits ? samples : []).filter(s => !['user', 'system'].includes(recording.stateOf(s)))
 		.map(s => [(s.ts_ns - s.value - recording.meta.start_ns) / 1e6, (s.ts_ns - recording.meta.start_ns) / 1e6,
 			'Wait', recording.stateOf(s)]);
