@@ -80,6 +80,20 @@ const struct exporter exporters[] = {
 		.run = export_chrome,
 	},
 	{
+		.name = "stackprof",
+		.description = "a dump for the reports of stackprof, as JSON",
+		.suffix = ".stackprof.json",
+		.stack = STACK_MIXED,
+		.run = export_stackprof,
+	},
+	{
+		.name = "sampling-prof",
+		.description = "the text of sampling_prof: lines of methods, and their calls",
+		.suffix = ".sampling_prof.txt",
+		.stack = STACK_MIXED,
+		.run = export_sampling_prof,
+	},
+	{
 		.name = "flame",
 		.description = "interactive flame graph (SVG), as drawn by 'rbpf flame'",
 		.suffix = ".svg",

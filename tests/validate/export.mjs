@@ -17,9 +17,12 @@ import * as chrome from './formats/chrome.mjs';
 import * as firefox from './formats/firefox.mjs';
 import * as perfScript from './formats/perf_script.mjs';
 import * as pprof from './formats/pprof.mjs';
+import * as samplingProf from './formats/sampling_prof.mjs';
 import * as speedscope from './formats/speedscope.mjs';
+import * as stackprof from './formats/stackprof.mjs';
 
-const formats = { speedscope, firefox, pprof, callgrind, 'perf-script': perfScript, chrome };
+const formats = { speedscope, firefox, pprof, callgrind, 'perf-script': perfScript, chrome, stackprof,
+	'sampling-prof': samplingProf };
 const only = process.env.ONLY?.split(',');
 
 let passed = 0, failed = 0;
