@@ -15,13 +15,14 @@ import { basename, join } from 'node:path';
 import * as callgrind from './formats/callgrind.mjs';
 import * as chrome from './formats/chrome.mjs';
 import * as firefox from './formats/firefox.mjs';
+import * as json from './formats/json.mjs';
 import * as perfScript from './formats/perf_script.mjs';
 import * as pprof from './formats/pprof.mjs';
 import * as samplingProf from './formats/sampling_prof.mjs';
 import * as speedscope from './formats/speedscope.mjs';
 import * as stackprof from './formats/stackprof.mjs';
 
-const formats = { speedscope, firefox, pprof, callgrind, 'perf-script': perfScript, chrome, stackprof,
+const formats = { json, speedscope, firefox, pprof, callgrind, 'perf-script': perfScript, chrome, stackprof,
 	'sampling-prof': samplingProf };
 const only = process.env.ONLY?.split(',');
 
