@@ -18,6 +18,7 @@
 #include "export/export.h"
 #include "export/exporters.h"
 #include "export/function.h"
+#include "export/request_spans.h"
 #include "export/shown.h"
 #include "profile/replay.h"
 #include "view/filter.h"
@@ -187,17 +188,6 @@ static int take_spans(void *arg, const struct profile_sample *s)
 	return buf_failed(c->json.out) ? err_oom(c->err) : 0;
 }
 
-/* Whether any sample tells of a span; most recordings need not be read for them. */
-static bool has_spans(const struct profile *p)
-{
-	if (state_recorded(p))
-		return true;
-	for (size_t i = 0; i < p->n_aggregates; i++)
-		if (p->aggregates[i].flags & SAMPLE_GC)
-			return true;
-	return false;
-}
-
 static int add_events(struct chrome *c, const struct replay *from)
 {
 	int r;
@@ -205,7 +195,7 @@ static int add_events(struct chrome *c, const struct replay *from)
 	json_array_begin(&c->json, "traceEvents");
 	r = add_names(c);
 	add_requests(c);
-	if (!r && has_spans(c->profile))
+	if (!r && spans_in_samples(c->profile))
 		r = profile_each_sample(c->profile, from, take_spans, c, c->err);
 	for (uint32_t i = 0; i < c->profile->n_threads; i++)
 		end_gc(c, i);

@@ -79,10 +79,11 @@ static int add_times(struct firefox_markers *m, size_t i, bool ends, struct json
 		.last_request = &m->requests.ids[first[1]],
 		.err = err,
 	};
-	int r;
+	int r = 0;
 
 	json_array_begin(j, ends ? "endTime" : "startTime");
-	r = thread_samples_each(m->samples, i, take_sample, &c, err);
+	if (m->in_samples)
+		r = thread_samples_each(m->samples, i, take_sample, &c, err);
 	if (c.in_gc)
 		add_marker(&c, MARKER_GC, c.gc_start, c.last_ts);
 	add_requests(&c, UINT64_MAX);
@@ -231,7 +232,9 @@ void firefox_add_marker_schemas(struct json *j)
 int firefox_markers_init(struct firefox_tables *tables, struct thread_samples *samples,
 			 struct firefox_markers *ret)
 {
-	*ret = (struct firefox_markers) { .tables = tables, .samples = samples };
+	*ret = (struct firefox_markers) { .tables = tables,
+					  .samples = samples,
+					  .in_samples = spans_in_samples(tables->profile) };
 	return request_spans_init(tables->profile, tables->shown.selection, &ret->requests);
 }
 

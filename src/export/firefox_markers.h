@@ -6,6 +6,7 @@
 #ifndef RBPF_EXPORT_FIREFOX_MARKERS_H
 #define RBPF_EXPORT_FIREFOX_MARKERS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/buf.h"
@@ -20,6 +21,7 @@ struct firefox_markers {
 	struct firefox_tables *tables;	/* not owned */
 	struct thread_samples *samples; /* not owned */
 	struct request_spans requests;
+	bool in_samples;  /* spans_in_samples() */
 	struct buf kinds; /* scratch: of each marker of a thread, a byte */
 };
 

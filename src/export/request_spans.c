@@ -2,11 +2,11 @@
 #include "export/request_spans.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdlib.h>
 
 #include "profile/profile.h"
 #include "view/filter.h"
+#include "view/state.h"
 
 static bool is_shown(const struct profile *p, const struct view_selection *sel, uint32_t request)
 {
@@ -44,4 +44,14 @@ void request_spans_deinit(struct request_spans *spans)
 	free(spans->ids);
 	free(spans->first);
 	*spans = (struct request_spans)REQUEST_SPANS_INIT;
+}
+
+bool spans_in_samples(const struct profile *p)
+{
+	if (state_recorded(p))
+		return true;
+	for (size_t i = 0; i < p->n_aggregates; i++)
+		if (p->aggregates[i].flags & SAMPLE_GC)
+			return true;
+	return false;
 }

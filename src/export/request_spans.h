@@ -7,6 +7,7 @@
 #ifndef RBPF_EXPORT_REQUEST_SPANS_H
 #define RBPF_EXPORT_REQUEST_SPANS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -30,5 +31,11 @@ struct request_spans {
 int request_spans_init(const struct profile *p, const struct view_selection *sel,
 		       struct request_spans *ret);
 void request_spans_deinit(struct request_spans *spans);
+
+/*
+ * Whether samples tell of other spans: waits, and garbage collections from the first to the last of
+ * successive samples in one. Most recordings have none, and need not be read for them.
+ */
+bool spans_in_samples(const struct profile *p);
 
 #endif

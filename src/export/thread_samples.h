@@ -30,8 +30,8 @@ struct thread_sample {
 	uint16_t state : 6;  /* enum thread_state: what the thread did, or waited for */
 };
 
-/* How many are kept at a time: 192 MiB. */
-#define THREAD_SAMPLES_MAX (8u << 20)
+/* How many are kept at a time: 144 MiB. */
+#define THREAD_SAMPLES_MAX (6u << 20)
 
 struct thread_samples;
 

@@ -223,7 +223,7 @@ function checkSandwich(recording) {
 
 // Lines have the samples with a Ruby frame that executes them.
 function checkAnnotate(recording) {
-	const paths = new Set(recording.frames.filter(f => f.kind === 'ruby' && f.path && f.line).map(f => f.path));
+	const paths = new Set(recording.samples.flatMap(s => s.frames).filter(f => f.kind === 'ruby' && f.path && f.line).map(f => f.path));
 
 	for (const path of [...paths].slice(0, 3)) {
 		const { files } = JSON.parse(rbpf('annotate', '--json', '--stack', 'mixed', '-i', recording.file, path));
