@@ -18,7 +18,7 @@
 enum marker_kind { MARKER_GC = STATES, MARKER_REQUEST };
 
 /* One of the columns of a thread's markers, while it is written. */
-struct column {
+struct marker_column {
 	const struct firefox_markers *m;
 	struct json *json;
 	struct buf *kinds; /* gets the kind of each marker; NULL: only one column does that */
@@ -31,7 +31,7 @@ struct column {
 	struct err *err;
 };
 
-static void add_marker(struct column *c, unsigned int kind, uint64_t start, uint64_t end)
+static void add_marker(struct marker_column *c, unsigned int kind, uint64_t start, uint64_t end)
 {
 	firefox_add_time(c->m->tables, c->json, NULL, c->ends ? end : start);
 	if (c->kinds)
@@ -39,7 +39,7 @@ static void add_marker(struct column *c, unsigned int kind, uint64_t start, uint
 }
 
 /* The requests that have ended before @ts. */
-static void add_requests(struct column *c, uint64_t ts)
+static void add_requests(struct marker_column *c, uint64_t ts)
 {
 	const struct profile_request *requests = c->m->tables->profile->requests;
 
@@ -50,7 +50,7 @@ static void add_requests(struct column *c, uint64_t ts)
 
 static int take_sample(void *arg, const struct thread_sample *s)
 {
-	struct column *c = arg;
+	struct marker_column *c = arg;
 	const bool in_gc = s->flags & SAMPLE_GC;
 
 	if (c->in_gc && !in_gc)
@@ -70,7 +70,7 @@ static int add_times(struct firefox_markers *m, size_t i, bool ends, struct json
 		     struct err *err)
 {
 	const size_t *first = &m->requests.first[thread_samples_thread(m->samples, i)];
-	struct column c = {
+	struct marker_column c = {
 		.m = m,
 		.json = j,
 		.kinds = ends ? NULL : &m->kinds,
