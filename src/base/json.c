@@ -8,6 +8,12 @@
 
 #include "base/buf.h"
 
+/* Whether a character of a string is written as it is. */
+static bool is_plain(char c)
+{
+	return (unsigned char)c >= 0x20 && c != '"' && c != '\\';
+}
+
 static void add_string(struct buf *out, const char *s)
 {
 	const char *done = s; /* what is before it is in @out */
@@ -16,7 +22,7 @@ static void add_string(struct buf *out, const char *s)
 	for (; *s; s++) {
 		unsigned char c = (unsigned char)*s;
 
-		if (c >= 0x20 && c != '"' && c != '\\')
+		if (is_plain(*s))
 			continue;
 		buf_add(out, done, (size_t)(s - done));
 		done = s + 1;
@@ -31,13 +37,31 @@ static void add_string(struct buf *out, const char *s)
 	buf_addch(out, '"');
 }
 
-/* What comes before any value: the comma and the key. */
+/*
+ * What comes before any value: the comma and the key. Large files are mostly this, so a short key
+ * without escapes is added together with what stands around it.
+ */
 static void begin_value(struct json *j, const char *key)
 {
+	char text[48];
+	size_t n = 0, k = 0;
+
 	if (j->need_comma)
-		buf_addch(j->out, ',');
+		text[n++] = ',';
 	j->need_comma = true;
 	if (key) {
+		text[n++] = '"';
+		while (n < sizeof(text) - 2 && is_plain(key[k]))
+			text[n++] = key[k++];
+		if (key[k]) {
+			n -= k + 1;
+		} else {
+			text[n++] = '"';
+			text[n++] = ':';
+		}
+	}
+	buf_add(j->out, text, n);
+	if (key && key[k]) {
 		add_string(j->out, key);
 		buf_addch(j->out, ':');
 	}

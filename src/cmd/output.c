@@ -109,6 +109,7 @@ static int run_exporter(struct recording *rec, const struct exporter *exporter,
 	options.replay.path = rec->path;
 	options.replay.options = (struct read_options) {
 		.event = filter->event,
+		.wall = exporter->needs.wall,
 		.from_ns = filter->from_ns,
 		.to_ns = filter->to_ns,
 	};

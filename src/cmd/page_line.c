@@ -108,11 +108,11 @@ static void add_filters(const struct filter_options *filter, struct buf *out)
 	}
 }
 
-static int make_page(const struct command *command, bool all_time, page_renderer *render,
+static int make_page(const struct command *command, bool wall, page_renderer *render,
 		     const struct cmd_context *ctx, struct page_line *line,
 		     const struct option_rest *rest, struct view_filter *filter, struct err *err)
 {
-	const struct read_options needs = { .read_again = true, .all_time = all_time };
+	const struct read_options needs = { .read_again = true, .wall = wall };
 	_cleanup_recording_ struct recording rec = RECORDING_INIT;
 	_cleanup_buf_ struct buf page = BUF_INIT;
 	_cleanup_buf_ struct buf filters = BUF_INIT;
@@ -147,7 +147,7 @@ static int make_page(const struct command *command, bool all_time, page_renderer
 	opts.recording = rec.path;
 	from.path = rec.path;
 	from.options = (struct read_options) { .event = filter->event,
-					       .all_time = all_time,
+					       .wall = wall,
 					       .from_ns = filter->from_ns,
 					       .to_ns = filter->to_ns };
 	cmd_limit_output(&rec, &page);
@@ -155,7 +155,7 @@ static int make_page(const struct command *command, bool all_time, page_renderer
 	return r ? r : cmd_write(line->output, &page, err);
 }
 
-int cmd_page(const struct command *command, bool all_time, page_renderer *render,
+int cmd_page(const struct command *command, bool wall, page_renderer *render,
 	     struct cmd_context *ctx, int argc, char **argv, struct err *err)
 {
 	struct page_line line = { .filter = FILTER_OPTIONS_INIT };
@@ -164,7 +164,7 @@ int cmd_page(const struct command *command, bool all_time, page_renderer *render
 	int r = command_parse(command, ctx, &line, argc, argv, &rest, err);
 
 	if (!r)
-		r = make_page(command, all_time, render, ctx, &line, &rest, &filter, err);
+		r = make_page(command, wall, render, ctx, &line, &rest, &filter, err);
 	else if (r == COMMAND_DONE)
 		r = 0;
 	view_filter_deinit(&filter);

@@ -41,9 +41,9 @@ typedef int page_renderer(const struct profile *p, const struct page_options *op
 
 /*
  * Parse the command line of @command, read the recording, render it and write the page.
- * @all_time: struct read_options.
+ * @wall: struct read_options.
  */
-int cmd_page(const struct command *command, bool all_time, page_renderer *render,
+int cmd_page(const struct command *command, bool wall, page_renderer *render,
 	     struct cmd_context *ctx, int argc, char **argv, struct err *err);
 
 #endif

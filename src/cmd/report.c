@@ -419,7 +419,7 @@ static int report_recording(const struct cmd_context *ctx, struct report_line *l
 	/* With --event, only samples of that are wanted. */
 	const bool all_time = line->requests &&
 			      (!line->filter.event || !strcmp(line->filter.event, EVENT_WALL));
-	struct read_options needs = { .prefer_wall = all_time,
+	struct read_options needs = { .wall = all_time,
 				      .gvl_caused = all_time,
 				      .keep_samples = line->by == FLAT_BY_TIME,
 				      .by_thread = line->gc || line->states || line->requests ||

@@ -24,6 +24,12 @@ int export_perf_script(const struct profile *p, const struct export_options *opt
 		       struct err *err);
 int export_firefox(const struct profile *p, const struct export_options *opts, struct buf *out,
 		   struct err *err);
+int export_chrome(const struct profile *p, const struct export_options *opts, struct buf *out,
+		  struct err *err);
+int export_stackprof(const struct profile *p, const struct export_options *opts, struct buf *out,
+		     struct err *err);
+int export_sampling_prof(const struct profile *p, const struct export_options *opts,
+			 struct buf *out, struct err *err);
 int export_flame(const struct profile *p, const struct export_options *opts, struct buf *out,
 		 struct err *err);
 

@@ -6,10 +6,12 @@
  *
  * Methods in Ruby are what the profiler takes for JavaScript, so that its filter of stacks shows
  * Ruby, native code or both. A thread is sampled when it uses CPU time: its samples weigh that much,
- * and its graph shows how much of the time between samples that is.
+ * and its graph shows how much of the time between samples that is. Of a recording with waits, a wait
+ * is a sample at its end that weighs as much as it was long, and a marker.
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/buf.h"
 #include "base/cleanup.h"
@@ -18,23 +20,21 @@
 #include "base/json.h"
 #include "export/export.h"
 #include "export/exporters.h"
+#include "export/firefox_markers.h"
 #include "export/firefox_tables.h"
 #include "export/function.h"
 #include "export/thread_samples.h"
 #include "view/label.h"
+#include "view/state.h"
 
 #define FORMAT_VERSION 66
-#define MS_DECIMALS    6 /* of ns in ms */
-#define GC_NAME	       "GC (sampled)"
 
-/* Columns of a thread; those of markers are of successive samples in garbage collection. */
+/* Columns of the samples of a thread. */
 enum firefox_column {
 	COLUMN_STACK,
 	COLUMN_TIME,
 	COLUMN_WEIGHT,
 	COLUMN_CPU,
-	COLUMN_GC_START,
-	COLUMN_GC_END,
 };
 
 struct firefox {
@@ -43,44 +43,22 @@ struct firefox {
 	struct json json;
 	struct thread_samples *samples;
 	size_t thread; /* of @samples */
+	struct firefox_markers markers;
 
 	enum firefox_column column; /* that is written */
 	uint64_t n;		    /* its values */
-	bool in_gc;		    /* the last sample is of garbage collection */
-	uint64_t last_ts;	    /* of it */
 	struct err *err;
 };
-
-/* @ts in ms since the start of the recording. */
-static void add_time(struct firefox *w, const char *key, uint64_t ts)
-{
-	uint64_t start = w->profile->meta.start_monotonic_ns;
-
-	json_decimal(&w->json, key, ts > start ? ts - start : 0, MS_DECIMALS);
-}
 
 /* ---- samples ---- */
 
 static void add_value(struct firefox *w, uint64_t value, bool as_weight)
 {
 	if (as_weight && profile_event(w->profile)->unit == UNIT_NS)
-		json_decimal(&w->json, NULL, value, MS_DECIMALS);
+		json_decimal(&w->json, NULL, value, FIREFOX_MS_DECIMALS);
 	else
 		json_u64(&w->json, NULL, value);
 	w->n++;
-}
-
-/* The start or the end of a garbage collection, as far as samples tell. */
-static void add_gc(struct firefox *w, const struct thread_sample *s)
-{
-	bool in_gc = s && s->flags & SAMPLE_GC;
-
-	if (in_gc != w->in_gc && in_gc == (w->column == COLUMN_GC_START)) {
-		add_time(w, NULL, in_gc ? s->ts : w->last_ts);
-		w->n++;
-	}
-	w->in_gc = in_gc;
-	w->last_ts = s ? s->ts : 0;
 }
 
 static int add_sample(void *arg, const struct thread_sample *s)
@@ -96,15 +74,15 @@ static int add_sample(void *arg, const struct thread_sample *s)
 		w->n++;
 		break;
 	case COLUMN_TIME:
-		add_time(w, NULL, s->ts);
+		firefox_add_time(&w->tables, &w->json, NULL, s->ts);
 		w->n++;
 		break;
 	case COLUMN_WEIGHT:
-	case COLUMN_CPU:
-		add_value(w, s->value, w->column == COLUMN_WEIGHT);
+		add_value(w, s->value, true);
 		break;
-	default:
-		add_gc(w, s);
+	case COLUMN_CPU:
+		add_value(w, state_waits(s->state) ? 0 : s->value, false);
+		break;
 	}
 	return buf_failed(w->json.out) ? err_oom(w->err) : 0;
 }
@@ -115,13 +93,18 @@ static int add_column(struct firefox *w, const char *name, enum firefox_column c
 
 	w->column = column;
 	w->n = 0;
-	w->in_gc = false;
 	json_array_begin(&w->json, name);
 	r = thread_samples_each(w->samples, w->thread, add_sample, w, w->err);
-	if (column >= COLUMN_GC_START)
-		add_gc(w, NULL);
 	json_array_end(&w->json);
 	return r;
+}
+
+/* Whether the samples are of CPU time, or of that and of waits. */
+static bool is_time(const struct profile *p)
+{
+	const struct profile_event *event = profile_event(p);
+
+	return event_is_cpu(event) || !strcmp(event->name, EVENT_WALL);
 }
 
 static int add_samples(struct firefox *w)
@@ -141,72 +124,12 @@ static int add_samples(struct firefox *w)
 		r = add_column(w, "time", COLUMN_TIME);
 	if (!r)
 		r = add_column(w, "weight", COLUMN_WEIGHT);
-	if (!r && unit == UNIT_NS)
+	if (!r && is_time(w->profile))
 		r = add_column(w, "threadCPUDelta", COLUMN_CPU);
 	json_str(&w->json, "weightType", weights[unit]);
 	json_u64(&w->json, "length", w->n);
 	json_object_end(&w->json);
 	return r;
-}
-
-/* ---- markers ---- */
-
-static void add_gc_constants(struct firefox *w, uint64_t n)
-{
-	struct json *j = &w->json;
-	uint32_t name = firefox_string(&w->tables, j, GC_NAME);
-
-	json_array_begin(j, "data");
-	for (uint64_t i = 0; i < n; i++) {
-		json_object_begin(j, NULL);
-		json_str(j, "type", "GC");
-		json_object_end(j);
-	}
-	json_array_end(j);
-	json_array_begin(j, "name");
-	for (uint64_t i = 0; i < n; i++)
-		json_u64(j, NULL, name);
-	json_array_end(j);
-	json_array_begin(j, "phase");
-	for (uint64_t i = 0; i < n; i++)
-		json_u64(j, NULL, 1); /* an interval */
-	json_array_end(j);
-	json_array_begin(j, "category");
-	for (uint64_t i = 0; i < n; i++)
-		json_u64(j, NULL, FIREFOX_GC);
-	json_array_end(j);
-}
-
-static int add_markers(struct firefox *w)
-{
-	int r;
-
-	json_object_begin(&w->json, "markers");
-	r = add_column(w, "startTime", COLUMN_GC_START);
-	if (!r)
-		r = add_column(w, "endTime", COLUMN_GC_END);
-	if (!r)
-		add_gc_constants(w, w->n);
-	json_u64(&w->json, "length", w->n);
-	json_object_end(&w->json);
-	return r;
-}
-
-static void add_marker_schema(struct json *j)
-{
-	json_array_begin(j, "markerSchema");
-	json_object_begin(j, NULL);
-	json_str(j, "name", "GC");
-	json_array_begin(j, "display");
-	json_str(j, NULL, "marker-chart");
-	json_str(j, NULL, "marker-table");
-	json_str(j, NULL, "timeline-overview");
-	json_array_end(j);
-	json_str(j, "description", "successive samples that were taken during garbage collection");
-	json_array_begin(j, "fields");
-	json_array_end(j);
-	json_object_end(j);
-	json_array_end(j);
 }
 
 /* ---- threads ---- */
@@ -225,7 +148,7 @@ static int add_thread(struct firefox *w)
 	json_str(j, "processType", "default");
 	json_u64(j, "processStartupTime", 0);
 	if (process->exited)
-		add_time(w, "processShutdownTime", process->exit_ts);
+		firefox_add_time(&w->tables, j, "processShutdownTime", process->exit_ts);
 	else
 		json_nil(j, "processShutdownTime");
 	json_u64(j, "registerTime", 0);
@@ -244,7 +167,7 @@ static int add_thread(struct firefox *w)
 	json_u64(j, "tid", t->tid);
 	r = buf_failed(&text) ? -ENOMEM : add_samples(w);
 	if (!r)
-		r = add_markers(w);
+		r = firefox_add_markers(&w->markers, w->thread, j, w->err);
 	json_object_end(j);
 	return r;
 }
@@ -294,7 +217,7 @@ static void add_meta(struct firefox *w)
 	json_u64(j, "preprocessedProfileVersion", FORMAT_VERSION);
 	json_u64(j, "version", 24);
 	json_double(j, "interval", meta->frequency ? 1000.0 / meta->frequency : 1);
-	json_decimal(j, "startTime", meta->start_realtime_ns, MS_DECIMALS);
+	json_decimal(j, "startTime", meta->start_realtime_ns, FIREFOX_MS_DECIMALS);
 	json_u64(j, "processType", 0);
 	json_str(j, "product", "rbpf");
 	json_str(j, "importedFrom", "rbpf");
@@ -307,7 +230,7 @@ static void add_meta(struct firefox *w)
 	json_str(j, "oscpu", meta->kernel ? meta->kernel : "");
 	json_u64(j, "logicalCPUs", meta->cpus);
 	firefox_add_categories(j);
-	add_marker_schema(j);
+	firefox_add_marker_schemas(j);
 	json_object_begin(j, "sampleUnits");
 	json_str(j, "time", "ms");
 	json_str(j, "eventDelay", "ms");
@@ -331,6 +254,8 @@ static int write_all(struct firefox *w, const struct replay *from)
 	int r;
 
 	r = thread_samples_new(&w->tables.shown, from, THREAD_SAMPLES_MAX, &w->samples);
+	if (!r)
+		r = firefox_markers_init(&w->tables, w->samples, &w->markers);
 	if (r)
 		return r;
 	json_object_begin(j, NULL);
@@ -359,6 +284,7 @@ int export_firefox(const struct profile *p, const struct export_options *opts, s
 
 	if (!r)
 		r = write_all(&w, &opts->replay);
+	firefox_markers_deinit(&w.markers);
 	thread_samples_free(w.samples);
 	firefox_tables_deinit(&w.tables);
 	if (!r && buf_failed(out))

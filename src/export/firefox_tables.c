@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "export/function.h"
+#include "profile/reason.h"
 #include "view/label.h"
 
 int firefox_tables_init(const struct profile *p, const struct view_filter *f,
@@ -50,15 +51,27 @@ uint32_t firefox_string(struct firefox_tables *t, struct json *j, const char *s)
 	return id;
 }
 
+void firefox_add_time(const struct firefox_tables *t, struct json *j, const char *key, uint64_t ts)
+{
+	uint64_t start = t->profile->meta.start_monotonic_ns;
+
+	json_decimal(j, key, ts > start ? ts - start : 0, FIREFOX_MS_DECIMALS);
+}
+
 void firefox_add_categories(struct json *j)
 {
 	static const struct {
 		const char *name, *color;
 	} categories[] = {
-		[FIREFOX_OTHER] = { "Other", "grey" },	    [FIREFOX_RUBY] = { "Ruby", "red" },
-		[FIREFOX_CFUNC] = { "C method", "yellow" }, [FIREFOX_JIT] = { "JIT", "green" },
-		[FIREFOX_GC] = { "GC", "purple" },	    [FIREFOX_NATIVE] = { "Native", "blue" },
+		[FIREFOX_OTHER] = { "Other", "grey" },
+		[FIREFOX_RUBY] = { "Ruby", "red" },
+		[FIREFOX_CFUNC] = { "C method", "yellow" },
+		[FIREFOX_JIT] = { "JIT", "green" },
+		[FIREFOX_GC] = { "GC", "purple" },
+		[FIREFOX_NATIVE] = { "Native", "blue" },
 		[FIREFOX_KERNEL] = { "Kernel", "orange" },
+		[FIREFOX_WAIT] = { "Waiting", "lightblue" },
+		[FIREFOX_IDLE] = { "Idle", "transparent" },
 	};
 
 	json_array_begin(j, "categories");
@@ -121,6 +134,8 @@ static enum firefox_category category_of(const struct profile_frame *f)
 		return FIREFOX_KERNEL;
 	case FRAME_GC:
 		return FIREFOX_GC;
+	case FRAME_WAIT:
+		return f->reason == REASON_WAIT_IDLE ? FIREFOX_IDLE : FIREFOX_WAIT;
 	default:
 		return FIREFOX_OTHER;
 	}

@@ -24,6 +24,8 @@ struct firefox_tables {
 	uint32_t *index;       /* by shown stack: its place among them; owned */
 };
 
+#define FIREFOX_MS_DECIMALS 6 /* of ns in ms */
+
 /* Indexes of meta.categories. */
 enum firefox_category {
 	FIREFOX_OTHER,
@@ -33,6 +35,8 @@ enum firefox_category {
 	FIREFOX_GC,
 	FIREFOX_NATIVE,
 	FIREFOX_KERNEL,
+	FIREFOX_WAIT,
+	FIREFOX_IDLE, /* what the profiler takes for no use of the thread */
 };
 
 /* @f NULL: all. Returns 0, -ENOMEM, or -EINVAL as shown_init(). @ret: firefox_tables_deinit(). */
@@ -42,6 +46,9 @@ void firefox_tables_deinit(struct firefox_tables *t); /* accepts one that is all
 
 /* The id of a string in stringArray, which is written after all others are known. */
 uint32_t firefox_string(struct firefox_tables *t, struct json *j, const char *s);
+
+/* A time of a sample (CLOCK_MONOTONIC) as the format has it: ms since the start of the recording. */
+void firefox_add_time(const struct firefox_tables *t, struct json *j, const char *key, uint64_t ts);
 
 /* The members "categories" of meta, "libs", and "shared" with all strings so far. */
 void firefox_add_categories(struct json *j);

@@ -12,15 +12,16 @@
 
 #include "base/array.h"
 #include "base/buf.h"
-#include "base/cleanup.h"
 #include "base/err.h"
 #include "base/json.h"
 #include "export/export.h"
 #include "export/exporters.h"
+#include "export/function.h"
+#include "export/shown.h"
 #include "profile/meta.h"
 #include "profile/profile.h"
 #include "profile/reason.h"
-#include "view/filter.h"
+#include "profile/replay.h"
 #include "view/request.h"
 
 static void add_optional_str(struct json *j, const char *key, const char *s)
@@ -180,20 +181,14 @@ static void add_frames(struct json *j, const struct profile *p)
 	json_array_end(j);
 }
 
-/* The stack of a sample, @shown being as in add_stacks(). */
-static uint32_t stack_of_sample(const struct view_selection *sel, const uint32_t *shown,
-				const struct profile_sample *s)
+static void add_stacks(struct json *j, const struct shown *shown)
 {
-	return s->stack && !shown[s->stack] ? view_stack_instead(sel) : shown[s->stack];
-}
+	const struct profile *p = shown->profile;
 
-/* @shown: by stack id, the nearest of it and its callers' stacks whose innermost frame is shown. */
-static void add_stacks(struct json *j, const struct profile *p, const uint32_t *shown)
-{
 	json_array_begin(j, "stacks");
 	for (size_t i = 0; i < p->n_stacks; i++) {
 		json_object_begin(j, NULL);
-		add_id(j, "parent", i ? shown[p->stacks[i].parent] : PROFILE_NONE);
+		add_id(j, "parent", i ? shown->nearest[p->stacks[i].parent] : PROFILE_NONE);
 		add_id(j, "frame", i ? p->stacks[i].frame : PROFILE_NONE);
 		json_object_end(j);
 	}
@@ -234,30 +229,33 @@ static void add_requests(struct json *j, const struct profile *p)
 	json_array_end(j);
 }
 
-static void add_samples(struct json *j, const struct profile *p, const struct view_selection *sel,
-			const uint32_t *shown)
-{
-	json_array_begin(j, "samples");
-	for (size_t i = 0; i < p->n_kept; i++) {
-		const struct profile_sample *s = &p->samples[i];
-		const struct profile_aggregate alike = profile_aggregate_of(p, s);
+/* What writes samples while the recording is read. */
+struct sample_writer {
+	struct json json;
+	struct shown shown;
+	struct err *err;
+};
 
-		if (!view_selected(sel, &alike))
-			continue;
-		json_object_begin(j, NULL);
-		json_u64(j, "ts_ns", s->ts);
-		json_u64(j, "value", s->value);
-		if (p->meta.n_events > 1)
-			json_u64(j, "event", s->event);
-		json_u64(j, "thread", s->thread);
-		json_u64(j, "stack", stack_of_sample(sel, shown, s));
-		json_u64(j, "cpu", s->cpu);
-		if (s->request)
-			json_u64(j, "request", s->request);
-		add_sample_flags(j, s->flags);
-		json_object_end(j);
-	}
-	json_array_end(j);
+static int add_sample(void *arg, const struct profile_sample *s)
+{
+	struct sample_writer *w = arg;
+	struct json *j = &w->json;
+
+	if (!shown_sample(&w->shown, s))
+		return 0;
+	json_object_begin(j, NULL);
+	json_u64(j, "ts_ns", s->ts);
+	json_u64(j, "value", s->value);
+	if (w->shown.profile->meta.n_events > 1)
+		json_u64(j, "event", s->event);
+	json_u64(j, "thread", s->thread);
+	json_u64(j, "stack", shown_stack(&w->shown, s->stack));
+	json_u64(j, "cpu", s->cpu);
+	if (s->request)
+		json_u64(j, "request", s->request);
+	add_sample_flags(j, s->flags);
+	json_object_end(j);
+	return buf_failed(j->out) ? err_oom(w->err) : 0;
 }
 
 static void add_lost(struct json *j, const struct profile *p)
@@ -276,32 +274,32 @@ static void add_lost(struct json *j, const struct profile *p)
 int export_json(const struct profile *p, const struct export_options *opts, struct buf *out,
 		struct err *err)
 {
-	_cleanup_view_selection_ struct view_selection *sel = NULL;
-	_cleanup_free_ uint32_t *shown = calloc(p->n_stacks + 1, sizeof(*shown));
-	struct json j = JSON_INIT(out);
-	int r = shown ? view_selection_new(p, opts->filter, &sel) : -ENOMEM;
+	struct sample_writer w = { .json = JSON_INIT(out), .err = err };
+	struct json *j = &w.json;
+	int r = shown_init(p, opts->filter, &w.shown);
 
 	if (r)
 		return err_code(err, r);
-	for (size_t i = 1; i < p->n_stacks; i++)
-		shown[i] = view_frame_shown(sel, p->stacks[i].frame) ? (uint32_t)i
-								     : shown[p->stacks[i].parent];
-
-	json_object_begin(&j, NULL);
-	json_str(&j, "format", "rbpf-recording");
-	json_u64(&j, "version", 2);
-	json_bool(&j, "complete", p->complete);
-	add_meta(&j, &p->meta);
-	add_totals(&j, &p->totals);
-	add_processes(&j, p);
-	add_threads(&j, p);
-	add_modules(&j, p);
-	add_frames(&j, p);
-	add_stacks(&j, p, shown);
-	add_requests(&j, p);
-	add_samples(&j, p, sel, shown);
-	add_lost(&j, p);
-	json_object_end(&j);
+	json_object_begin(j, NULL);
+	json_str(j, "format", "rbpf-recording");
+	json_u64(j, "version", 2);
+	json_bool(j, "complete", p->complete);
+	add_meta(j, &p->meta);
+	add_totals(j, &p->totals);
+	add_processes(j, p);
+	add_threads(j, p);
+	add_modules(j, p);
+	add_frames(j, p);
+	add_stacks(j, &w.shown);
+	add_requests(j, p);
+	json_array_begin(j, "samples");
+	r = profile_each_of_all(p, &opts->replay, add_sample, &w, err);
+	json_array_end(j);
+	add_lost(j, p);
+	json_object_end(j);
 	buf_addch(out, '\n');
-	return buf_failed(out) ? err_oom(err) : 0;
+	shown_deinit(&w.shown);
+	if (!r && buf_failed(out))
+		r = -ENOMEM;
+	return export_error(r, err);
 }

@@ -6,8 +6,8 @@
  * have no mapping. Functions have no system_name: pprof takes the name of one that has one for C++
  * and demangles it, which leaves "Integer#" of "Integer#<=>".
  *
- * Samples of one thread with the same stack are one. pprof leaves out what has no location, so a
- * sample without frames gets one of a function that says so.
+ * Samples of one thread with the same stack, request and state are one, which has a value for each
+ * event. pprof leaves out what has no location, so a sample without frames gets one of a function that says so.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -28,6 +28,8 @@
 #include "view/filter.h"
 #include "view/group.h"
 #include "view/label.h"
+#include "view/request.h"
+#include "view/state.h"
 
 /* Numbers of fields in profile.proto. */
 enum profile_field {
@@ -74,12 +76,13 @@ enum function_field {
 /* The first mapping is the program, by which pprof calls the profile. */
 #define MAPPING_PROGRAM 1u
 
-/* Samples of one thread and stack. */
+/* Some of the samples of one thread and stack. Those that are equal in the first four are one. */
 struct pprof_sample {
 	uint32_t thread;
-	uint32_t stack; /* shown */
-	uint64_t samples;
-	uint64_t value;
+	uint32_t stack;	  /* shown */
+	uint32_t request; /* kind of it */
+	uint32_t state;	  /* enum thread_state; 0 if the recording has no waits */
+	uint32_t aggregate;
 };
 
 struct pprof {
@@ -91,7 +94,9 @@ struct pprof {
 	bool failed;	       /* a string could not be added */
 	struct pprof_sample *samples;
 	size_t n_samples;
-	uint32_t *frames; /* scratch: of a stack */
+	uint8_t *states; /* by stack (state.h); NULL if the recording has no waits; owned */
+	uint32_t n_events, events[PROFILE_MAX_EVENTS]; /* that have a value in each sample */
+	uint32_t *frames;			       /* scratch: of a stack */
 	size_t cap_frames;
 	struct buf message, part; /* scratch: a message, and one within it */
 	struct buf *out;
@@ -104,6 +109,7 @@ static void pprof_deinit(struct pprof *w)
 	intern_deinit(&w->strings);
 	free(w->used);
 	free(w->samples);
+	free(w->states);
 	free(w->frames);
 	buf_deinit(&w->message);
 	buf_deinit(&w->part);
@@ -133,40 +139,37 @@ static int compare_samples(const void *a, const void *b)
 
 	if (x->thread != y->thread)
 		return x->thread < y->thread ? -1 : 1;
-	return (x->stack > y->stack) - (x->stack < y->stack);
+	if (x->stack != y->stack)
+		return x->stack < y->stack ? -1 : 1;
+	if (x->request != y->request)
+		return x->request < y->request ? -1 : 1;
+	return (x->state > y->state) - (x->state < y->state);
 }
 
 static int find_samples(struct pprof *w)
 {
 	const struct profile *p = w->profile;
-	size_t n = 0;
 
 	w->samples = calloc(p->n_aggregates + 1, sizeof(*w->samples));
 	if (!w->samples)
 		return -ENOMEM;
 	for (size_t i = 0; i < p->n_aggregates; i++) {
 		const struct profile_aggregate *a = &p->aggregates[i];
+		bool in_kernel = a->flags & SAMPLE_KERNEL;
 
 		if (view_selected(w->shown.selection, a))
-			w->samples[n++] = (struct pprof_sample) {
+			w->samples[w->n_samples++] = (struct pprof_sample) {
 				.thread = a->thread,
 				.stack = shown_stack(&w->shown, a->stack),
-				.samples = a->samples,
-				.value = a->value,
+				.request = a->request,
+				.state = w->states ? state_of(w->states, a->stack, in_kernel) &
+							     STATE_MASK
+						   : 0,
+				.aggregate = (uint32_t)i,
 			};
 	}
-	if (n)
-		qsort(w->samples, n, sizeof(*w->samples), compare_samples);
-	for (size_t i = 0; i < n; i++) {
-		struct pprof_sample *last = w->n_samples ? &w->samples[w->n_samples - 1] : NULL;
-
-		if (!last || compare_samples(last, &w->samples[i])) {
-			w->samples[w->n_samples++] = w->samples[i];
-			continue;
-		}
-		last->samples += w->samples[i].samples;
-		profile_add(&last->value, w->samples[i].value);
-	}
+	if (w->n_samples)
+		qsort(w->samples, w->n_samples, sizeof(*w->samples), compare_samples);
 	return 0;
 }
 
@@ -179,19 +182,23 @@ static void add_label(struct pprof *w, const char *key, const char *str, uint64_
 	protobuf_bytes(&w->message, SAMPLE_LABEL, buf_str(&w->part), w->part.len);
 }
 
-static void add_labels(struct pprof *w, uint32_t thread)
+static void add_labels(struct pprof *w, const struct pprof_sample *s)
 {
 	const struct profile *p = w->profile;
-	uint32_t process = p->threads[thread].process;
+	uint32_t process = p->threads[s->thread].process;
 	_cleanup_buf_ struct buf name = BUF_INIT;
 
 	label_process(p, process, &name);
 	add_label(w, "comm", buf_str(&name), 0);
 	buf_reset(&name);
-	label_thread(p, thread, &name);
+	label_thread(p, s->thread, &name);
 	add_label(w, "thread", buf_str(&name), 0);
 	add_label(w, "pid", NULL, p->processes[process].pid);
-	add_label(w, "tid", NULL, p->threads[thread].tid);
+	add_label(w, "tid", NULL, p->threads[s->thread].tid);
+	if (w->states)
+		add_label(w, "state", state_word(s->state), 0);
+	if (s->request)
+		add_label(w, "request", request_label(p, s->request), 0);
 	w->failed |= buf_failed(&name);
 }
 
@@ -209,26 +216,57 @@ static void use_location(struct pprof *w, uint32_t location)
 	buf_add_varint(&w->part, (uint64_t)location + 1);
 }
 
-static int add_sample(struct pprof *w, const struct pprof_sample *s)
+/* How many samples there are of the event of the profile, and the value of each event. */
+static void add_values(struct pprof *w, const struct pprof_sample *s, size_t n)
 {
-	size_t n;
-	int r = shown_frames(&w->shown, s->stack, &w->frames, &w->cap_frames, &n);
+	const struct profile *p = w->profile;
+	uint64_t samples = 0, values[PROFILE_MAX_EVENTS] = { 0 };
+
+	for (size_t i = 0; i < n; i++) {
+		const struct profile_aggregate *a = &p->aggregates[s[i].aggregate];
+
+		if (a->event == p->event)
+			samples += a->samples;
+		profile_add(&values[a->event], a->value);
+	}
+	buf_reset(&w->part);
+	buf_add_varint(&w->part, json_clamp(samples));
+	for (uint32_t i = 0; i < w->n_events; i++)
+		buf_add_varint(&w->part, json_clamp(values[w->events[i]]));
+	protobuf_bytes(&w->message, SAMPLE_VALUE, buf_str(&w->part), w->part.len);
+}
+
+/* Write @n samples that are one. */
+static int add_sample(struct pprof *w, const struct pprof_sample *s, size_t n)
+{
+	size_t n_frames;
+	int r = shown_frames(&w->shown, s->stack, &w->frames, &w->cap_frames, &n_frames);
 
 	if (r)
 		return r;
 	buf_reset(&w->part);
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n_frames; i++)
 		use_location(w, location_of(w, w->frames[i]));
-	if (!n)
+	if (!n_frames)
 		use_location(w, (uint32_t)w->profile->n_frames);
 	protobuf_bytes(&w->message, SAMPLE_LOCATION_ID, buf_str(&w->part), w->part.len);
-	buf_reset(&w->part);
-	buf_add_varint(&w->part, json_clamp(s->samples));
-	buf_add_varint(&w->part, json_clamp(s->value));
-	protobuf_bytes(&w->message, SAMPLE_VALUE, buf_str(&w->part), w->part.len);
-	add_labels(w, s->thread);
+	add_values(w, s, n);
+	add_labels(w, s);
 	end_message(w, PROFILE_SAMPLE);
 	return w->failed || buf_failed(w->out) ? -ENOMEM : 0;
+}
+
+static int add_samples(struct pprof *w)
+{
+	int r = find_samples(w);
+
+	for (size_t i = 0, n; !r && i < w->n_samples; i += n) {
+		for (n = 1; i + n < w->n_samples; n++)
+			if (compare_samples(&w->samples[i], &w->samples[i + n]))
+				break;
+		r = add_sample(w, &w->samples[i], n);
+	}
+	return r;
 }
 
 /* ---- definitions ---- */
@@ -342,7 +380,8 @@ static void add_value_type(struct pprof *w, enum profile_field field, const char
 	end_message(w, field);
 }
 
-static void add_types(struct pprof *w)
+static void add_event_type(struct pprof *w, enum profile_field field,
+			   const struct profile_event *event)
 {
 	static const char *const units[VALUE_UNITS] = {
 		[UNIT_NS] = "nanoseconds",
@@ -350,16 +389,24 @@ static void add_types(struct pprof *w)
 		[UNIT_OBJECTS] = "count",
 		[UNIT_COUNT] = "count",
 	};
+
+	add_value_type(w, field, event->name, units[event->unit]);
+}
+
+static void add_types(struct pprof *w)
+{
 	const struct profile *p = w->profile;
 	const struct profile_event *event = profile_event(p);
 	uint64_t first, last;
 
 	profile_time_range(p, &first, &last);
 	add_value_type(w, PROFILE_SAMPLE_TYPE, "samples", "count");
-	add_value_type(w, PROFILE_SAMPLE_TYPE, event->name, units[event->unit]);
+	for (uint32_t i = 0; i < w->n_events; i++)
+		add_event_type(w, PROFILE_SAMPLE_TYPE,
+			       w->n_events > 1 ? &p->meta.events[w->events[i]] : event);
 	protobuf_u64(w->out, PROFILE_DEFAULT_SAMPLE_TYPE, string(w, event->name));
 	if (event->period) {
-		add_value_type(w, PROFILE_PERIOD_TYPE, event->name, units[event->unit]);
+		add_event_type(w, PROFILE_PERIOD_TYPE, event);
 		protobuf_u64(w->out, PROFILE_PERIOD, json_clamp(event->period));
 	}
 	protobuf_u64(w->out, PROFILE_TIME_NANOS, json_clamp(p->meta.start_realtime_ns));
@@ -378,6 +425,17 @@ static void add_strings(struct pprof *w)
 	}
 }
 
+/* The one that is selected first. */
+static void find_events(struct pprof *w)
+{
+	const struct profile *p = w->profile;
+
+	w->events[w->n_events++] = p->event;
+	for (uint32_t i = 0; p->by_event && i < p->meta.n_events; i++)
+		if (i != p->event)
+			w->events[w->n_events++] = i;
+}
+
 static int write_profile(struct pprof *w)
 {
 	int r;
@@ -385,11 +443,12 @@ static int write_profile(struct pprof *w)
 	w->used = calloc(w->profile->n_frames + 1, sizeof(*w->used));
 	if (!w->used)
 		return -ENOMEM;
+	find_events(w);
+	if (state_recorded(w->profile) && state_of_stacks(w->profile, &w->states))
+		return -ENOMEM;
 	string(w, ""); /* is the first */
 	add_types(w);
-	r = find_samples(w);
-	for (size_t i = 0; !r && i < w->n_samples; i++)
-		r = add_sample(w, &w->samples[i]);
+	r = add_samples(w);
 	if (!r)
 		r = add_definitions(w);
 	if (!r)

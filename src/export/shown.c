@@ -16,10 +16,13 @@ int shown_init(const struct profile *p, const struct view_filter *f, struct show
 		shown_deinit(&s);
 		return r;
 	}
-	for (size_t i = 1; i < p->n_stacks; i++)
-		s.nearest[i] = view_frame_shown(s.selection, p->stacks[i].frame)
-				       ? (uint32_t)i
-				       : s.nearest[p->stacks[i].parent];
+	s.all = true;
+	for (size_t i = 1; i < p->n_stacks; i++) {
+		bool is_shown = view_frame_shown(s.selection, p->stacks[i].frame);
+
+		s.nearest[i] = is_shown ? (uint32_t)i : s.nearest[p->stacks[i].parent];
+		s.all &= is_shown;
+	}
 	*ret = s;
 	return 0;
 }
@@ -33,6 +36,9 @@ void shown_deinit(struct shown *s)
 
 uint32_t shown_stack(const struct shown *s, uint32_t stack)
 {
+	/* There may be many: their order is not that of memory, which would be waited for. */
+	if (s->all)
+		return stack;
 	return stack && !s->nearest[stack] ? view_stack_instead(s->selection) : s->nearest[stack];
 }
 

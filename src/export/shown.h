@@ -6,6 +6,7 @@
 #ifndef RBPF_EXPORT_SHOWN_H
 #define RBPF_EXPORT_SHOWN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,6 +21,7 @@ struct shown {
 	struct view_selection *selection; /* owned */
 	uint32_t *nearest; /* by stack: of it and its callers' stacks, the nearest whose innermost
 			    * frame is shown; 0 if there is none; owned */
+	bool all;	   /* frames are shown */
 };
 
 #define SHOWN_INIT                                                                                 \

@@ -11,6 +11,7 @@
 #include "profile/replay.h"
 #include "view/filter.h"
 #include "view/owner.h"
+#include "view/state.h"
 
 /* Where the samples of a thread are among those that are kept. */
 struct place {
@@ -25,6 +26,7 @@ struct thread_samples {
 	size_t n;
 	size_t first, end;	       /* whose samples are kept, in @threads */
 	struct thread_sample *samples; /* owned */
+	uint8_t *states;	       /* by stack (state.h); NULL if there are no waits; owned */
 	struct place *places;	       /* by thread id; owned */
 	bool *kept;		       /* by thread id; owned */
 };
@@ -35,6 +37,7 @@ void thread_samples_free(struct thread_samples *t)
 		return;
 	free(t->threads);
 	free(t->samples);
+	free(t->states);
 	free(t->places);
 	free(t->kept);
 	free(t);
@@ -79,7 +82,8 @@ int thread_samples_new(const struct shown *shown, const struct replay *from, siz
 	t->threads = calloc(n, sizeof(*t->threads));
 	t->places = calloc(n, sizeof(*t->places));
 	t->kept = calloc(n, sizeof(*t->kept));
-	if (!t->threads || !t->places || !t->kept || find_threads(t)) {
+	if (!t->threads || !t->places || !t->kept || find_threads(t) ||
+	    (state_recorded(shown->profile) && state_of_stacks(shown->profile, &t->states))) {
 		thread_samples_free(t);
 		return -ENOMEM;
 	}
@@ -97,6 +101,15 @@ uint32_t thread_samples_thread(const struct thread_samples *t, size_t i)
 	return t->threads[i];
 }
 
+static unsigned int state_of_sample(const struct thread_samples *t, const struct profile_sample *s)
+{
+	const bool in_kernel = s->flags & SAMPLE_KERNEL;
+
+	if (!t->states)
+		return in_kernel ? STATE_SYSTEM : STATE_USER;
+	return state_of(t->states, s->stack, in_kernel) & STATE_MASK;
+}
+
 /* Also of a file that was made to hurt the times of a thread do not go back. */
 static struct thread_sample make_sample(const struct thread_samples *t,
 					const struct profile_sample *s, uint64_t not_before)
@@ -106,7 +119,8 @@ static struct thread_sample make_sample(const struct thread_samples *t,
 		.value = s->value,
 		.stack = shown_stack(t->shown, s->stack),
 		.cpu = s->cpu,
-		.flags = s->flags,
+		.flags = s->flags & SAMPLE_FLAGS,
+		.state = state_of_sample(t, s) & STATE_MASK,
 	};
 }
 

@@ -26,11 +26,12 @@ struct thread_sample {
 	uint64_t value;
 	uint32_t stack; /* shown.h; 0: nothing of it is shown */
 	uint16_t cpu;
-	uint16_t flags;
+	uint16_t flags : 10; /* SAMPLE_FLAGS */
+	uint16_t state : 6;  /* enum thread_state: what the thread did, or waited for */
 };
 
-/* How many are kept at a time: 192 MiB. */
-#define THREAD_SAMPLES_MAX (8u << 20)
+/* How many are kept at a time: 144 MiB. */
+#define THREAD_SAMPLES_MAX (6u << 20)
 
 struct thread_samples;
 

@@ -25,7 +25,7 @@ static struct profile_aggregate key_of(const struct profile *p, const struct pro
 			   : p->by_request ? profile_sample_kind(p, s)
 					   : 0,
 		.flags = s->flags & SAMPLE_FLAGS,
-		.caused = s->event != p->event,
+		.event = s->event,
 	};
 }
 
@@ -87,7 +87,7 @@ static uint64_t hash_of(const struct aggregate_index *index, const struct profil
 
 	/* The finaliser of MurmurHash3. */
 	h = (h ^ h >> 33) * 0xff51afd7ed558ccdull;
-	h = (h ^ h >> 33 ^ (uint64_t)a->request << 16 ^ (uint64_t)a->caused << 15 ^ a->flags) *
+	h = (h ^ h >> 33 ^ (uint64_t)a->request << 32 ^ (uint64_t)a->event << 16 ^ a->flags) *
 	    0xc4ceb9fe1a85ec53ull;
 	return h ^ h >> 33;
 }
@@ -133,7 +133,7 @@ static int find_by_hash(struct aggregate_index *index, struct profile *p,
 		*ret = &p->aggregates[index->slots[slot] - 1];
 		if ((*ret)->thread == key.thread && (*ret)->stack == key.stack &&
 		    (*ret)->request == key.request && (*ret)->flags == key.flags &&
-		    (*ret)->caused == key.caused)
+		    (*ret)->event == key.event)
 			return 0;
 	}
 	r = make(p, s, ret);
@@ -156,8 +156,7 @@ int aggregate_add(struct aggregate_index *index, struct profile *p,
 		return r;
 	a->samples++;
 	profile_add(&a->value, sample->value);
-	if (!a->caused)
-		p->threads[sample->thread].samples++;
+	p->threads[sample->thread].samples += sample->event == p->event;
 	return 0;
 }
 

@@ -37,7 +37,8 @@ struct aggregate_index {
 	}
 
 /*
- * Add @sample to the aggregates of @p, by thread if @p->by_thread, and count it for its thread. All
+ * Add @sample to the aggregates of @p, by thread if @p->by_thread, and count it for its thread if it is
+ * of the event of @p, as it must be if @p is not both by_event and by_thread. All
  * aggregates of @p must have been made with @index. Sums stop at UINT64_MAX. Returns 0, -ENOMEM, or
  * -E2BIG past RBPF_FILE_MAX_IDS aggregates.
  */

@@ -200,7 +200,7 @@ typedef int sample_fn(void *arg, const struct profile_sample *s);
 
 /*
  * All samples with one stack and the same SAMPLE_FLAGS; of one thread, if the profile is by_thread,
- * and of one kind of request, if it is by_request.
+ * of one kind of request, if it is by_request, and of one event.
  */
 struct profile_aggregate {
 	uint64_t samples; /* how many */
@@ -209,8 +209,8 @@ struct profile_aggregate {
 	uint32_t stack;	  /* stack id */
 	uint32_t request; /* kind of it (by_request), 0 if it is of none */
 	uint16_t flags;
-	bool slow;   /* profile_request_is_slow() */
-	bool caused; /* not of the event of the profile, but of EVENT_GVL (read_options.gvl_caused) */
+	uint16_t event; /* that of the profile, unless it is by_event, or read_options.gvl_caused */
+	bool slow;	/* profile_request_is_slow() */
 };
 
 /* Why something was lost. Stored in the file: add at the end. */
@@ -288,11 +288,13 @@ struct profile {
 	uint32_t event;		    /* of the samples here: its number in meta.events */
 	uint64_t n_samples;	    /* of this event in the recording */
 	uint64_t first_ts, last_ts; /* of these, ns, CLOCK_MONOTONIC; 0 if there is none */
+	uint64_t n_in_time; /* samples of all events, in the time that was selected (reader.h) */
 	struct profile_aggregate *aggregates; /* of those that were selected (reader.h) */
 	size_t n_aggregates, cap_aggregates;
-	bool by_thread;			  /* aggregates tell threads apart … */
-	bool by_request;		  /* … and kinds of requests */
-	uint64_t slow_ns;		  /* those that took longer are slow; 0: none is */
+	bool by_thread;	  /* aggregates tell threads apart … */
+	bool by_request;  /* … and kinds of requests */
+	bool by_event;	  /* … and there are some of each event of the recording */
+	uint64_t slow_ns; /* those that took longer are slow; 0: none is */
 	struct profile_request *requests; /* [0] stands for none */
 	size_t n_requests, cap_requests;
 	struct intern request_kinds; /* struct profile_request_kind; id + 1 is the kind's */
@@ -381,6 +383,7 @@ static inline struct profile_aggregate profile_aggregate_of(const struct profile
 		.stack = s->stack,
 		.request = profile_sample_kind(p, s),
 		.flags = s->flags & SAMPLE_FLAGS,
+		.event = s->event,
 		.slow = profile_request_is_slow(p, s->request),
 	};
 }

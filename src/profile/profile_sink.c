@@ -220,9 +220,11 @@ static int add_sample(struct sink *sink, const struct profile_sample *sample)
 	profile_count_sample(&p->totals, sample,
 			     !p->meta.n_events || event_is_cpu(&p->meta.events[sample->event]));
 	profile_note_request(p, sample, sample->event == p->event);
-	if (sample->event != p->event)
+	p->n_in_time++;
+	if (sample->event == p->event)
+		profile_note_sample(p, sample);
+	else if (!p->by_event)
 		return 0;
-	profile_note_sample(p, sample);
 	if (out->keep_samples)
 		r = profile_keep_sample(p, sample);
 	return r ? r : aggregate_add(&out->aggregates, p, sample);
@@ -270,6 +272,7 @@ int profile_sink_init(struct profile_sink *out, const struct profile_sink_option
 				       .keep_samples = opts->keep_samples };
 	p->by_thread = opts->by_thread;
 	p->by_request = opts->by_request;
+	p->by_event = opts->by_event;
 	p->event = opts->event;
 	if (intern_str(&p->strings, "", &empty) || array_reserve(p->stacks, p->cap_stacks, 1) ||
 	    array_reserve(out->depths, out->cap_depths, 1)) {

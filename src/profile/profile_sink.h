@@ -26,7 +26,8 @@ struct profile_sink_options {
 	bool by_thread;	   /* aggregates tell threads apart … */
 	bool by_request;   /* … and kinds of requests */
 	bool keep_samples; /* one by one, too */
-	uint32_t event;	   /* samples of another are counted in the totals and left out */
+	bool by_event;	   /* … and events; needs by_thread */
+	uint32_t event;	   /* else samples of another are counted in the totals and left out */
 };
 
 struct profile_sink {

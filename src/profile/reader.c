@@ -244,32 +244,29 @@ static int no_such_event(const struct reader *rd, struct err *err)
 	return -ENOENT;
 }
 
-/*
- * EVENT_WALL is an event beside those of the recording, which the decoder says CPU time and waits are of.
- */
-static bool add_wall(struct profile_meta *meta)
+/* Whether there are CPU time and waits, and room for one more event. */
+static bool has_wall(const struct profile_meta *meta)
 {
-	uint32_t found = 0, i;
+	uint32_t found = 0;
 
-	for (i = 0; i < meta->n_events; i++)
+	for (uint32_t i = 0; i < meta->n_events; i++)
 		found |= event_is_cpu(&meta->events[i])		     ? 1
 			 : !strcmp(meta->events[i].name, EVENT_WAIT) ? 2
 								     : 0;
-	if (found != 3 || meta->n_events == PROFILE_MAX_EVENTS)
-		return false;
+	return found == 3 && meta->n_events < PROFILE_MAX_EVENTS;
+}
+
+/*
+ * EVENT_WALL is an event beside those of the recording, which the decoder says CPU time and waits are of.
+ */
+static void add_wall(struct profile_meta *meta)
+{
+	if (!has_wall(meta))
+		return;
 	meta->events[meta->n_events] = (struct profile_event) { .name = EVENT_WALL,
 								.unit = UNIT_NS,
 								.period = meta->events[0].period };
 	meta->n_events++;
-	return true;
-}
-
-static bool has_waits(const struct profile_meta *meta)
-{
-	for (uint32_t i = 0; i < meta->n_events; i++)
-		if (!strcmp(meta->events[i].name, EVENT_WAIT))
-			return true;
-	return false;
 }
 
 /* Find the event that is selected. A recording that names none is of CPU time. */
@@ -277,18 +274,16 @@ static int select_event(struct reader *rd, struct err *err)
 {
 	struct profile_meta *meta = &rd->profile.meta;
 
+	if (!rd->opts.event && rd->opts.wall && has_wall(meta))
+		rd->opts.event = EVENT_WALL;
 	if (!meta->n_events) {
 		meta->events[0] = *profile_event(&rd->profile);
 		meta->events[0].period = meta->frequency ? NSEC_PER_SEC / meta->frequency : 0;
 		meta->n_events = 1;
 	}
 	rd->n_events = meta->n_events;
-	if (!rd->opts.event && rd->opts.all_time && has_waits(meta))
-		rd->opts.event = EVENT_WALL;
 	if (rd->opts.event && !strcmp(rd->opts.event, EVENT_WALL))
 		add_wall(meta);
-	else if (!rd->opts.event && rd->opts.prefer_wall && add_wall(meta))
-		rd->opts.event = EVENT_WALL;
 	for (uint32_t i = 0; rd->opts.event; i++) {
 		if (i == meta->n_events)
 			return no_such_event(rd, err);
@@ -322,10 +317,12 @@ static void select_samples(struct reader *rd)
 	rd->profile.by_thread = rd->opts.by_thread;
 	rd->profile.by_request = rd->opts.by_request;
 	rd->profile.slow_ns = rd->opts.by_request ? rd->opts.slow_ns : 0;
+	rd->profile.by_event = rd->opts.by_event && !rd->opts.event;
 	d->keep_samples = rd->opts.keep_samples;
+	d->all_events = !rd->opts.event;
 	d->take = rd->opts.take;
 	d->take_arg = rd->opts.take_arg;
-	d->all_events = !rd->opts.event;
+	d->take_all = rd->opts.take_all && d->all_events;
 	d->event = rd->profile.event;
 	d->n_events = rd->major == RBPF_FILE_MAJOR_CPU ? 0 : rd->n_events;
 	for (uint32_t i = 0; i < rd->n_events; i++) {

@@ -363,6 +363,13 @@ static void note_thread(struct profile *p, const struct profile_sample *s)
 		t->last_ns = s->ts;
 }
 
+/* Whether @s, in the time that was selected, is of an event that is given to who takes samples, or else added up. */
+static bool is_added(const struct record_decoder *d, const struct profile_sample *s)
+{
+	return s->event == d->event || d->is_caused[s->event] ||
+	       (d->take ? d->take_all : d->profile->by_event);
+}
+
 /* @s is selected. */
 static int take_sample(struct record_decoder *d, const struct profile_sample *s)
 {
@@ -385,12 +392,13 @@ static int add_sample(struct record_decoder *d, const struct profile_sample *rec
 	of_event = s->event == d->event;
 	if (of_event)
 		profile_note_sample(p, s);
+	p->n_in_time += in_time;
 	if (!in_time)
 		return 0;
 	profile_note_request(p, recorded, of_event);
 	if (of_event && profile_event(p)->unit == UNIT_NS)
 		note_thread(p, s);
-	if (of_event || d->is_caused[s->event])
+	if (is_added(d, s))
 		r = take_sample(d, s);
 	if (!r && d->keep_samples && (d->all_events || of_event || d->is_caused[s->event]))
 		r = profile_keep_sample(p, s);

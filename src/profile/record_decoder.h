@@ -33,6 +33,7 @@ struct record_decoder {
 	bool keep_samples;		    /* the caller's */
 	sample_fn *take;		    /* see struct read_options; the caller's */
 	void *take_arg;
+	bool take_all;	  /* the same */
 	uint64_t base_ts; /* what the next time is relative to, see rbpf_file.h */
 	uint64_t last_ts; /* latest time of a record; 0 if there was none */
 

@@ -22,7 +22,8 @@ static int take(void *arg, const struct profile_sample *s)
 
 	/* The recording goes on: what came after it was read first is left out. */
 	g->ended = !g->left || s->thread >= g->profile->n_threads ||
-		   s->stack >= g->profile->n_stacks;
+		   s->stack >= g->profile->n_stacks || s->event >= g->profile->meta.n_events ||
+		   (s->request && s->request >= g->profile->n_requests);
 	if (g->ended)
 		return -ECANCELED;
 	g->left--;
@@ -30,7 +31,7 @@ static int take(void *arg, const struct profile_sample *s)
 	return g->code ? -ECANCELED : 0;
 }
 
-static int read_again(struct guard *g, const struct replay *from, struct err *err)
+static int read_again(struct guard *g, const struct replay *from, bool all, struct err *err)
 {
 	struct read_options opts = from->options;
 	_cleanup_profile_ struct profile again = PROFILE_INIT;
@@ -41,6 +42,7 @@ static int read_again(struct guard *g, const struct replay *from, struct err *er
 	opts.by_thread = opts.keep_samples = opts.read_again = false;
 	opts.take = take;
 	opts.take_arg = g;
+	opts.take_all = all;
 	r = profile_read(from->path, &opts, &again, &report, &why);
 	if (g->code)
 		return g->code;
@@ -55,18 +57,33 @@ static int read_again(struct guard *g, const struct replay *from, struct err *er
 	return 0;
 }
 
-int profile_each_sample(const struct profile *p, const struct replay *from, sample_fn *fn,
-			void *arg, struct err *err)
+static int each_sample(const struct profile *p, const struct replay *from, bool all, sample_fn *fn,
+		       void *arg, struct err *err)
 {
 	struct guard g = { .profile = p, .fn = fn, .arg = arg };
 	int r = 0;
 
 	for (size_t i = 0; i < p->n_aggregates; i++)
-		g.left += p->aggregates[i].samples;
+		if (p->aggregates[i].event == p->event)
+			g.left += p->aggregates[i].samples;
+	if (all)
+		g.left = p->n_in_time;
 	if (!p->n_kept)
-		return g.left ? read_again(&g, from, err) : 0;
+		return g.left ? read_again(&g, from, all, err) : 0;
 	for (size_t i = 0; i < p->n_kept && !r; i++)
-		if (p->samples[i].event == p->event)
+		if (all || p->samples[i].event == p->event)
 			r = fn(arg, &p->samples[i]);
 	return r;
+}
+
+int profile_each_sample(const struct profile *p, const struct replay *from, sample_fn *fn,
+			void *arg, struct err *err)
+{
+	return each_sample(p, from, false, fn, arg, err);
+}
+
+int profile_each_of_all(const struct profile *p, const struct replay *from, sample_fn *fn,
+			void *arg, struct err *err)
+{
+	return each_sample(p, from, !from->options.event, fn, arg, err);
 }

@@ -30,4 +30,8 @@ struct replay {
 int profile_each_sample(const struct profile *p, const struct replay *from, sample_fn *fn,
 			void *arg, struct err *err);
 
+/* The same with the samples of all events, unless @from selects one. */
+int profile_each_of_all(const struct profile *p, const struct replay *from, sample_fn *fn,
+			void *arg, struct err *err);
+
 #endif

@@ -294,6 +294,11 @@ bool view_selected(const struct view_selection *sel, const struct profile_aggreg
 	       (!sel->by_slowness || (a->request && a->slow == sel->slow)) && gc_selected(sel, a);
 }
 
+bool view_request_selected(const struct view_selection *sel, uint32_t kind)
+{
+	return !sel->requests || sel->requests[kind];
+}
+
 struct view_sum view_selected_threads(const struct view_selection *sel, bool *threads)
 {
 	const struct profile *p = sel->profile;

@@ -102,6 +102,9 @@ static inline void view_selection_freep(struct view_selection **sel)
 
 bool view_selected(const struct view_selection *sel, const struct profile_aggregate *a);
 
+/* Whether samples of requests of this kind can be among them. */
+bool view_request_selected(const struct view_selection *sel, uint32_t kind);
+
 /*
  * Which threads have selected samples, by id, and of how many samples and what value all selected
  * ones are. @threads has room for all.

@@ -22,12 +22,12 @@ void request_stats_deinit(struct request_stats *stats)
 	*stats = (struct request_stats)REQUEST_STATS_INIT;
 }
 
-static void add_aggregate(const struct profile_aggregate *a, unsigned int state,
+static void add_aggregate(const struct profile_aggregate *a, bool caused, unsigned int state,
 			  struct request_stats *stats)
 {
 	struct request_row *row = &stats->rows[a->request];
 
-	if (a->caused) {
+	if (caused) {
 		profile_add(&row->gvl_caused, a->value);
 		profile_add(&stats->gvl_caused, a->value);
 		return;
@@ -52,12 +52,14 @@ static int add_samples(const struct profile *p, const struct view_selection *sel
 		return -ENOMEM;
 	for (size_t i = 0; i < p->n_aggregates; i++) {
 		const struct profile_aggregate *a = &p->aggregates[i];
+		const bool caused = a->event != p->event;
 
 		if (!view_selected(sel, a))
 			continue;
-		add_aggregate(a, state_of(states, a->stack, a->flags & SAMPLE_KERNEL) & STATE_MASK,
+		add_aggregate(a, caused,
+			      state_of(states, a->stack, a->flags & SAMPLE_KERNEL) & STATE_MASK,
 			      stats);
-		threads[a->thread] |= !a->caused;
+		threads[a->thread] |= !caused;
 	}
 	return 0;
 }

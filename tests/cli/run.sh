@@ -395,6 +395,8 @@ if begin "an event of several"; then
 	if grep -q 'alloc flame graph' "$out" && grep -q '600.0 kB in all' "$out"; then ok; else not_ok "flame"; fi
 	run export -f folded --weight time --event alloc events.data
 	expect 2 "rbpf: error: --weight time does not go with event 'alloc', whose values are bytes"
+	run export -f sampling-prof --event alloc events.data
+	expect 2 "rbpf: error: -f sampling-prof is for time, but the event 'alloc' is in bytes"
 	for args in "report" "flame" "timeline" "heatmap" "export -f folded" "export -f json"; do
 		# shellcheck disable=SC2086 # words
 		run $args --event allocs events.data
@@ -811,7 +813,7 @@ if begin "options of flame change the picture"; then
 	if [ "$(titles "$out")" -gt "$(titles usual.svg)" ]; then expect 0 ""; else not_ok "no more frames"; fi
 fi
 # What is read twice from a file is kept in memory from a pipe.
-for format in folded json speedscope firefox pprof callgrind perf-script; do
+for format in folded json speedscope firefox pprof callgrind perf-script chrome stackprof sampling-prof; do
 	begin "export -f $format of standard input and of a file are the same" || continue
 	run export -f $format gc.data
 	cp "$out" from_file
@@ -980,7 +982,8 @@ if begin "each filter on each view"; then
 	done
 	for view in "report" "report --tree" "report --gc" "report --json" "report --csv" "report --info" \
 		"flame" "export -f folded" "export -f json" "export -f speedscope" "export -f pprof" \
-		"export -f callgrind" "export -f perf-script" "export -f firefox"; do
+		"export -f callgrind" "export -f perf-script" "export -f firefox" "export -f chrome" \
+		"export -f stackprof" "export -f sampling-prof"; do
 		# shellcheck disable=SC2086
 		run $view --ruby-only --pid 4242,4300 --from 100ms --to 2s gc.data
 		expect 0 ""

@@ -209,6 +209,53 @@ static inline void builder_sample(struct profile_builder *b, uint32_t thread, ui
 	b->now += BUILDER_PERIOD;
 }
 
+/* The events of a recording made with --mode states, by their places. Call it before the first sample. */
+enum builder_event { BUILDER_CPU, BUILDER_WAIT, BUILDER_GVL, BUILDER_EVENTS };
+
+static inline void builder_states(struct profile_builder *b)
+{
+	static const struct profile_event events[BUILDER_EVENTS] = {
+		[BUILDER_CPU] = { .name = EVENT_CPU, .unit = UNIT_NS, .period = BUILDER_PERIOD },
+		[BUILDER_WAIT] = { .name = EVENT_WAIT, .unit = UNIT_NS },
+		[BUILDER_GVL] = { .name = EVENT_GVL, .unit = UNIT_NS },
+	};
+	struct profile *p = &b->out.profile;
+
+	p->by_event = true;
+	memcpy(p->meta.events, events, sizeof(events));
+	p->meta.n_events = BUILDER_EVENTS;
+}
+
+/* A request of @thread; "" if its name is unknown. */
+static inline uint32_t builder_request(struct profile_builder *b, uint32_t thread,
+				       const char *framework, const char *name)
+{
+	const struct profile_request_kind kind = { .framework = builder_str(b, framework),
+						   .name = builder_str(b, name) };
+	uint32_t id = 0;
+
+	b->out.profile.by_request = true;
+	builder_must(sink_request(&b->out.sink, thread, &kind, &id));
+	return id;
+}
+
+/* A sample that ends now and lasted @value, of a request or none (0). */
+static inline void builder_state(struct profile_builder *b, uint32_t thread, uint32_t stack,
+				 enum builder_event event, uint64_t value, uint32_t request)
+{
+	const struct profile_sample sample = {
+		.ts = b->now += value,
+		.value = value,
+		.thread = thread,
+		.stack = stack,
+		.flags = event == BUILDER_CPU && stack % 2 ? SAMPLE_KERNEL : 0,
+		.event = (uint16_t)event,
+		.request = request,
+	};
+
+	builder_must(sink_sample(&b->out.sink, &sample));
+}
+
 /* Add up the samples again, and drop those outside of a time, as the reader does (reader.h). */
 static inline void builder_select(struct profile_builder *b, uint64_t from_ns, uint64_t to_ns)
 {

@@ -56,6 +56,20 @@ static inline void profile_file_definitions(struct recorder *rec, const struct p
 		builder_must(sink_stack(sink, p->stacks[i].parent, p->stacks[i].frame, &id));
 }
 
+/* Equal definitions have equal ids here, too. */
+static inline void profile_file_requests(struct recorder *rec, const struct profile *p)
+{
+	uint32_t id = 0;
+
+	for (size_t i = 1; i < p->n_requests; i++) {
+		struct profile_request_kind kind = *profile_request_kind(p, p->requests[i].kind);
+
+		kind.framework = profile_file_str(rec, p, kind.framework);
+		kind.name = profile_file_str(rec, p, kind.name);
+		builder_must(sink_request(recorder_sink(rec), p->requests[i].thread, &kind, &id));
+	}
+}
+
 /* Write @b, which is finished, to @path. */
 static inline void profile_file_write(struct profile_builder *b, const char *path)
 {
@@ -66,6 +80,7 @@ static inline void profile_file_write(struct profile_builder *b, const char *pat
 
 	builder_must(recorder_open(&opts, &p->meta, &rec, &err));
 	profile_file_definitions(rec, p);
+	profile_file_requests(rec, p);
 	for (size_t i = 0; i < p->n_kept; i++)
 		builder_must(sink_sample(recorder_sink(rec), &p->samples[i]));
 	builder_must(recorder_close(rec, &p->totals, &err));

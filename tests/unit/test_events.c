@@ -4,12 +4,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/array.h"
 #include "base/err.h"
 #include "profile/reader.h"
 #include "profile/recorder.h"
+#include "profile/replay.h"
 #include "support/file_builder.h"
 #include "support/profile_check.h"
 
@@ -31,6 +33,7 @@ static void teardown(void)
 TestSuite(events, .init = setup, .fini = teardown);
 
 static const struct profile_event cpu = { .name = EVENT_CPU, .unit = UNIT_NS, .period = 1000 };
+static const struct profile_event wait = { .name = EVENT_WAIT, .unit = UNIT_NS };
 static const struct profile_event alloc = { .name = "alloc", .unit = UNIT_BYTES };
 
 /* Write a recording: of event i, i + 1 samples of value 10^i; those of the last event are in GC. */
@@ -138,7 +141,6 @@ static void expect_event(const char *name, uint32_t number, size_t samples, uint
 /* CPU time and waits together are all time. */
 Test(events, wall)
 {
-	const struct profile_event wait = { .name = EVENT_WAIT, .unit = UNIT_NS };
 	const struct profile_event events[] = { cpu, alloc, wait };
 	const struct read_options opts = { .event = EVENT_WALL };
 	struct profile p = PROFILE_INIT;
@@ -255,4 +257,59 @@ Test(events, what_a_file_may_say)
 	many.len -= 2;
 	buf_addstr(&many, "," NAMED("more") "]}");
 	cr_expect_eq(read_meta(buf_str(&many), 0, &n), -EBADMSG, "one too many");
+}
+
+/* ---- one by one ---- */
+
+static int count(void *arg, const struct profile_sample *s)
+{
+	unsigned int *counts = arg;
+
+	counts[s->event]++;
+	return 0;
+}
+
+/* Read without keeping samples, and again with them: how many are of each event. */
+static void count_again(const struct read_options *opts, bool all, unsigned int *counts)
+{
+	const struct replay from = { .path = path, .options = *opts };
+	struct profile p = PROFILE_INIT;
+	struct read_report report;
+	struct err err = { 0 };
+
+	memset(counts, 0, PROFILE_MAX_EVENTS * sizeof(*counts));
+	cr_assert_eq(profile_read(path, opts, &p, &report, &err), 0, "%s", err.msg);
+	cr_assert_eq(p.n_kept, 0);
+	cr_expect_eq(
+		(all ? profile_each_of_all : profile_each_sample)(&p, &from, count, counts, &err),
+		0, "%s", err.msg);
+	profile_deinit(&p);
+}
+
+Test(events, one_by_one_without_keeping_them)
+{
+	const struct profile_event events[] = { cpu, alloc, wait };
+	unsigned int counts[PROFILE_MAX_EVENTS];
+
+	record(events, 3);
+	count_again(&(struct read_options) { .read_again = true }, true, counts);
+	cr_expect(counts[0] == 1 && counts[1] == 2 && counts[2] == 3, "of all events");
+	count_again(&(struct read_options) { .read_again = true }, false, counts);
+	cr_expect(counts[0] == 1 && counts[1] == 0 && counts[2] == 0, "of the first");
+	count_again(&(struct read_options) { .event = "alloc", .read_again = true }, true, counts);
+	cr_expect(counts[0] == 0 && counts[1] == 2 && counts[2] == 0, "of the one that is named");
+}
+
+Test(events, all_time_if_there_are_waits)
+{
+	const struct profile_event events[] = { cpu, alloc, wait };
+	const struct read_options opts = { .wall = true, .read_again = true };
+	unsigned int counts[PROFILE_MAX_EVENTS];
+
+	record(events, 3);
+	count_again(&opts, false, counts);
+	cr_expect(counts[3] == 1 + 3 && !counts[0] && !counts[1] && !counts[2], "CPU and waits");
+	record(events, 2);
+	count_again(&opts, false, counts);
+	cr_expect(counts[0] == 1 && !counts[1], "there are no waits");
 }

@@ -105,6 +105,41 @@ Test(firefox, a_thread_and_its_collections)
 	json_decref(root);
 }
 
+/* 2 ms of CPU in a request, a wait of 3 ms that ends 5 ms after the start, and idleness without end. */
+Test(firefox, waits_and_requests_are_markers)
+{
+	uint32_t thread = builder_thread(&b, builder_process(&b, 42, "puma"), 42, "main");
+	uint32_t stack = builder_path(&b, "a"), request;
+	json_t *root, *t, *markers;
+
+	builder_states(&b);
+	request = builder_request(&b, thread, "rails", "OrdersController#index");
+	builder_state(&b, thread, stack, BUILDER_CPU, 2000000, request);
+	builder_state(&b, thread, builder_reason(&b, stack, REASON_WAIT_GVL), BUILDER_CPU, 3000000,
+		      request);
+	builder_state(&b, thread, builder_reason(&b, stack, REASON_WAIT_IDLE), BUILDER_CPU, 1000000,
+		      0);
+	root = export(NULL);
+	t = json_array_get(json_object_get(root, "threads"), 0);
+	expect(json_object_get(t, "samples"), "time", "[2.0,5.0,6.0]");
+	expect(json_object_get(t, "samples"), "weight", "[2.0,3.0,1.0]");
+	expect(json_object_get(t, "samples"), "threadCPUDelta", "[2000000,0,0]");
+	markers = json_object_get(t, "markers");
+	expect(markers, "startTime", "[2.0,2.0,5.0]");
+	expect(markers, "endTime", "[5.0,5.0,6.0]");
+	expect(markers, "phase", "[1,1,1]");
+	expect(markers, "category", "[7,1,8]");
+	expect(json_array_get(json_object_get(markers, "data"), 0), "state", "\"gvl\"");
+	expect(json_array_get(json_object_get(markers, "data"), 1), "request",
+	       "\"OrdersController#index\"");
+	expect(json_array_get(json_object_get(markers, "data"), 1), "framework", "\"rails\"");
+	expect(json_array_get(json_object_get(markers, "data"), 2), "state", "\"idle\"");
+	expect(json_object_get(json_object_get(root, "shared"), "frameTable"), "category",
+	       "[1,7,8]");
+	check_all_lengths(root);
+	json_decref(root);
+}
+
 Test(firefox, frames_of_all_kinds)
 {
 	uint32_t thread = builder_thread(&b, builder_process(&b, 1, "ruby"), 2, "x");

@@ -105,6 +105,25 @@ Test(json, commas_and_keys)
 	cr_expect_eq(j.depth, 0);
 }
 
+/* Short ones are written at once: 44 characters fit, also with a comma. */
+Test(json, keys_of_any_length_and_characters)
+{
+	for (size_t n = 0; n < 70; n++) {
+		_cleanup_buf_ struct buf buf = BUF_INIT, key = BUF_INIT, want = BUF_INIT;
+		struct json j = JSON_INIT(&buf);
+
+		buf_add_repeat(&key, 'k', n);
+		json_object_begin(&j, NULL);
+		json_u64(&j, buf_str(&key), 1);
+		buf_addch(&key, '"');
+		json_u64(&j, buf_str(&key), 2);
+		json_object_end(&j);
+		buf_addf(&want, "{\"%.*s\":1,\"%.*s\\\"\":2}", (int)n, buf_str(&key), (int)n,
+			 buf_str(&key));
+		assert_writes(&buf, buf_str(&want));
+	}
+}
+
 Test(json, escapes)
 {
 	_cleanup_buf_ struct buf buf = BUF_INIT;

@@ -95,6 +95,31 @@ Test(pprof, samples_of_a_thread_and_stack_are_one)
 	buf_deinit(&plain);
 }
 
+/* Of CPU time, of a wait of 5 ns, and of 3 ns of others' waits: one value each, and a state. */
+Test(pprof, samples_have_a_value_for_each_event)
+{
+	uint32_t thread = builder_thread(&b, builder_process(&b, 42, "ruby"), 42, "one");
+	uint32_t stack = builder_path(&b, "a|b"), request;
+	struct buf out = BUF_INIT, plain = BUF_INIT;
+
+	builder_states(&b);
+	request = builder_request(&b, thread, "rails", "OrdersController#index");
+	builder_state(&b, thread, stack, BUILDER_CPU, 7, request);
+	builder_state(&b, thread, stack, BUILDER_GVL, 3, request);
+	builder_state(&b, thread, builder_reason(&b, stack, REASON_WAIT_GVL), BUILDER_WAIT, 5, 0);
+	cr_assert_eq(export(NULL, &out), 0);
+	unzip(&out, &plain);
+	/* Samples, CPU time, waits, others' waits. */
+	cr_expect(HAS(&plain, "\x0a\x02\x02\x01\x12\x04\x01\x07\x00\x03"));
+	cr_expect(HAS(&plain, "\x0a\x03\x03\x02\x01\x12\x04\x00\x00\x05\x00"));
+	cr_expect(HAS(&plain, "gvl-caused"));
+	cr_expect(HAS(&plain, "OrdersController#index"));
+	cr_expect(HAS(&plain, "\x05state"));
+	cr_expect_not(HAS(&plain, "[no request]"), "has no label");
+	buf_deinit(&out);
+	buf_deinit(&plain);
+}
+
 Test(pprof, a_sample_without_frames_has_a_function)
 {
 	struct buf out = BUF_INIT, plain = BUF_INIT;

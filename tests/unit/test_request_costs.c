@@ -165,7 +165,7 @@ static struct profile read_with(struct read_options opts)
 static struct profile read_all_time(uint64_t slow_ns)
 {
 	return read_with((struct read_options) {
-		.prefer_wall = true, .gvl_caused = true, .slow_ns = slow_ns });
+		.wall = true, .gvl_caused = true, .slow_ns = slow_ns });
 }
 
 /* "NAME samples value gvl caused requests p50 p99", by line. */
@@ -216,7 +216,7 @@ Test(request_costs, of_one_event_nothing_else_is_added_up)
 Test(request_costs, times_that_are_read_alone_count)
 {
 	_cleanup_profile_ struct profile p = read_with(
-		(struct read_options) { .prefer_wall = true, .gvl_caused = true, .from_ns = 200 });
+		(struct read_options) { .wall = true, .gvl_caused = true, .from_ns = 200 });
 
 	expect_stats(&p, NULL,
 		     "light 2 310 300 0 1 310 310\n"

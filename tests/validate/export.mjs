@@ -13,12 +13,17 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 
 import * as callgrind from './formats/callgrind.mjs';
+import * as chrome from './formats/chrome.mjs';
 import * as firefox from './formats/firefox.mjs';
+import * as json from './formats/json.mjs';
 import * as perfScript from './formats/perf_script.mjs';
 import * as pprof from './formats/pprof.mjs';
+import * as samplingProf from './formats/sampling_prof.mjs';
 import * as speedscope from './formats/speedscope.mjs';
+import * as stackprof from './formats/stackprof.mjs';
 
-const formats = { speedscope, firefox, pprof, callgrind, 'perf-script': perfScript };
+const formats = { json, speedscope, firefox, pprof, callgrind, 'perf-script': perfScript, chrome, stackprof,
+	'sampling-prof': samplingProf };
 const only = process.env.ONLY?.split(',');
 
 let passed = 0, failed = 0;
@@ -53,8 +58,41 @@ class Recording {
 		Object.assign(this, JSON.parse(rbpf('export', '-f', 'json', '--stack', 'mixed', '-i', file)));
 		for (const frame of this.frames)
 			Object.assign(frame, this.functionOf(frame));
-		for (const sample of this.samples)
+		for (const sample of this.samples) {
 			sample.frames = this.framesOf(sample.stack);
+			sample.requestName = this.requestOf(sample);
+		}
+		this.allSamples = this.samples;
+		this.events = this.meta.events.map(e => e.name);
+		this.hasWaits = this.events.includes('wait');
+		this.samples = this.of(this.events[0]).samples;
+	}
+
+	// The same recording with the samples of one event.
+	of(event) {
+		const names = event === 'wall' ? ['cpu', 'wait'] : [event];
+		const samples = this.allSamples.filter(s => names.includes(this.events[s.event ?? 0]));
+
+		return Object.assign(Object.create(Recording.prototype), this, { samples, event });
+	}
+
+	// What formats show that are of all the time of threads.
+	ofAllTime() {
+		return this.of(this.hasWaits ? 'wall' : this.events[0]);
+	}
+
+	// As exports name it; undefined if there is none.
+	requestOf({ request }) {
+		return request ? this.requests[request].name : undefined;
+	}
+
+	// As `rbpf report --states` names what a thread does.
+	stateOf(sample) {
+		const { kind, reason } = sample.frames[0] ?? {};
+
+		if (kind === 'wait')
+			return reason.replace(/^wait-/, '').replace(/^cpu$/, 'wait-cpu');
+		return sample.flags.includes('kernel') ? 'system' : 'user';
 	}
 
 	// As exports name the function of a frame.
@@ -132,22 +170,22 @@ class Recording {
 	}
 }
 
-function checkReport(recording) {
-	const rows = JSON.parse(rbpf('report', '--json', '-n', '0', '--stack', 'mixed', '-i', recording.file)).rows;
+function checkReport(recording, event) {
+	const rows = JSON.parse(rbpf('report', '--json', '-n', '0', '--stack', 'mixed', '--event', event, '-i', recording.file)).rows;
 	const got = new Map(), expected = new Map();
 	const put = (map, key, row) => map.set(key, [...map.get(key) ?? [], row].sort());
 
 	for (const r of rows)
 		put(got, JSON.stringify([r.kind, r.label, r.path, r.line]),
 			[r.samples, r.total_samples, r.self_ns, r.total_ns].join());
-	const sums = recording.sums(f => JSON.stringify([f.kind, f.label, f.kind === 'cfunc' ? '' : f.path,
+	const sums = recording.of(event).sums(f => JSON.stringify([f.kind, f.label, f.kind === 'cfunc' ? '' : f.path,
 		f.funcLine, f.kind === 'cfunc' ? '' : f.file]),
 	// The time of a wait is the method's that waits.
 	{ own: frames => frames.find(f => f.kind !== 'wait') ?? frames.at(-1) });
 	for (const [key, s] of sums)
 		put(expected, JSON.stringify(JSON.parse(key).slice(0, 4)),
 			[s.samples, s.total_samples, s.self, s.total].join());
-	checkMaps(got, expected, `${recording.name}: report`);
+	checkMaps(got, expected, `${recording.name}: report --event ${event}`);
 }
 
 // What tells methods apart in the rows of a report.
@@ -185,7 +223,7 @@ function checkSandwich(recording) {
 
 // Lines have the samples with a Ruby frame that executes them.
 function checkAnnotate(recording) {
-	const paths = new Set(recording.frames.filter(f => f.kind === 'ruby' && f.path && f.line).map(f => f.path));
+	const paths = new Set(recording.samples.flatMap(s => s.frames).filter(f => f.kind === 'ruby' && f.path && f.line).map(f => f.path));
 
 	for (const path of [...paths].slice(0, 3)) {
 		const { files } = JSON.parse(rbpf('annotate', '--json', '--stack', 'mixed', '-i', recording.file, path));
@@ -206,7 +244,8 @@ const dir = mkdtempSync(join(tmpdir(), 'rbpf-export-'));
 const recordings = process.argv.slice(2).map(file => new Recording(file));
 
 for (const recording of recordings) {
-	checkReport(recording);
+	for (const event of [...recording.events, ...recording.hasWaits ? ['wall'] : []])
+		checkReport(recording, event);
 	checkSandwich(recording);
 	checkAnnotate(recording);
 }

@@ -38,7 +38,7 @@ export FIREFOX_NODE="$out/firefox"
 		@firefox-devtools/profiler-cli@0.10.0 node@24.9.0 || rm -rf "$FIREFOX_NODE"
 
 if [ $# -eq 0 ]; then
-	for recording in awkward merged random gc; do
+	for recording in awkward merged random gc states; do
 		"$EXPORT_SAMPLE" $recording "$out/$recording.data"
 		set -- "$@" "$out/$recording.data"
 	done

@@ -2,7 +2,7 @@
 /*
  * Recordings whose exports are read by their real consumers (export.mjs).
  *
- * usage: export_sample awkward|merged|random|gc FILE
+ * usage: export_sample awkward|merged|random|gc|states FILE
  */
 #include <stdio.h>
 #include <string.h>
@@ -85,6 +85,41 @@ static void build_gc(struct profile_builder *b)
 	}
 }
 
+/*
+ * Two threads of a server, by turns: each request has waits in it, and there are waits between them. The
+ * second thread has requests without a name, and one with a name that is no easier than those above.
+ */
+static void build_states(struct profile_builder *b)
+{
+	static const enum frame_reason reasons[] = { REASON_WAIT_GVL, REASON_WAIT_NETWORK,
+						     REASON_WAIT_LOCK, REASON_WAIT_CPU,
+						     REASON_WAIT_TIMER };
+	uint32_t process = builder_process(b, 300, "puma: cluster worker 0");
+	uint32_t threads[2], outer = builder_path(b, "<main>|Server#run");
+	uint32_t method = builder_stack(
+		b, outer, builder_frame(b, FRAME_RUBY, "Order#total", "/app/order.rb", 9, 4));
+
+	builder_states(b);
+	for (uint32_t i = 0; i < ARRAY_SIZE(threads); i++)
+		threads[i] = builder_thread(b, process, 300 + i, "puma srv tp 00");
+	for (uint32_t i = 0; i < 40; i++) {
+		uint32_t thread = threads[i % 2], stack = i % 3 ? method : outer;
+		uint32_t request = builder_request(b, thread, i % 2 ? "" : "rails",
+						   i % 4 == 1 ? ""
+						   : i % 2    ? names[i % ARRAY_SIZE(names)]
+							      : "OrdersController#index");
+
+		builder_state(b, thread, builder_reason(b, outer, REASON_WAIT_IDLE), BUILDER_WAIT,
+			      1234567 + i, 0);
+		for (uint32_t k = 0; k < i % 7; k++) {
+			builder_state(b, thread, stack, BUILDER_CPU, BUILDER_PERIOD, request);
+			builder_state(b, thread, builder_reason(b, stack, reasons[(i + k) % 5]),
+				      BUILDER_WAIT, 1000 * (i + 1) * (k + 1) + 1, request);
+			builder_state(b, thread, stack, BUILDER_GVL, 100 + k, request);
+		}
+	}
+}
+
 static void build(struct profile_builder *b, const char *what)
 {
 	if (!strcmp(what, "awkward")) {
@@ -92,6 +127,8 @@ static void build(struct profile_builder *b, const char *what)
 		build_names(b);
 	} else if (!strcmp(what, "merged")) {
 		merged_build(b);
+	} else if (!strcmp(what, "states")) {
+		build_states(b);
 	} else if (!strcmp(what, "gc")) {
 		build_gc(b);
 	} else {

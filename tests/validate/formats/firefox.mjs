@@ -100,6 +100,34 @@ function collections(recording, samples) {
 	return found;
 }
 
+// The requests that a thread served: from the first to the last sample of each.
+function requests(recording, samples) {
+	const found = new Map();
+
+	for (const s of samples) {
+		const at = (s.ts_ns - recording.meta.start_ns) / 1e6;
+
+		if (s.request)
+			found.set(s.request, [found.get(s.request)?.[0] ?? at, at, 'Request', s.requestName]);
+	}
+	return [...found.values()];
+}
+
+// [start, end, type, what of it] of all markers of a thread, sorted.
+export function expectedMarkers(recording, samples) {
+	const waits = (recording.hasWaits ? samples : []).filter(s => !['user', 'system'].includes(recording.stateOf(s)))
+		.map(s => [(s.ts_ns - s.value - recording.meta.start_ns) / 1e6, (s.ts_ns - recording.meta.start_ns) / 1e6,
+			'Wait', recording.stateOf(s)]);
+	const collected = collections(recording, samples).map(c => [...c, 'GC', '']);
+
+	return [...waits, ...collected, ...requests(recording, samples)].map(m => JSON.stringify(m)).sort();
+}
+
+function gotMarkers({ markers }) {
+	return markers.data.map((data, k) => JSON.stringify([markers.startTime[k], markers.endTime[k], data.type,
+		data.request ?? data.state ?? ''])).sort();
+}
+
 function checkThread(recording, file, i, samples, check) {
 	const thread = file.threads[i], { shared } = file;
 	const name = `thread ${i}`;
@@ -111,20 +139,23 @@ function checkThread(recording, file, i, samples, check) {
 		return frames.map(f => [shared.stringArray[shared.funcTable.name[shared.frameTable.func[f]]],
 			shared.frameTable.line[f] ?? 0]);
 	};
-	const expected = samples.map(s => [(s.ts_ns - recording.meta.start_ns) / 1e6, s.value / 1e6, s.value,
-		s.frames.map(f => [f.name, f.kind === 'cfunc' ? 0 : f.line])]);
+	const expected = samples.map(s => [(s.ts_ns - recording.meta.start_ns) / 1e6, s.value / 1e6,
+		s.frames[0]?.kind === 'wait' && recording.hasWaits ? 0 : s.value, s.frames.map(f => [f.name, f.kind === 'cfunc' ? 0 : f.line])]);
 	const got = thread.samples.stack.map((stack, k) => [thread.samples.time[k], thread.samples.weight[k],
 		thread.samples.threadCPUDelta[k], stackOf(stack)]);
 
 	check(JSON.stringify(got) === JSON.stringify(expected), `${name}: samples`);
 	check(thread.samples.length === samples.length, `${name}: length`);
-	check(JSON.stringify(thread.markers.startTime.map((start, k) => [start, thread.markers.endTime[k]])) ===
-		JSON.stringify(collections(recording, samples)), `${name}: collections`);
+	const markers = gotMarkers(thread), expectedOnes = expectedMarkers(recording, samples);
+	const at = expectedOnes.findIndex((m, k) => m !== markers[k]);
+	check(markers.length === expectedOnes.length && at < 0,
+		`${name}: ${markers.length} markers, not ${expectedOnes.length}: ${markers[at]}, not ${expectedOnes[at]}`);
 }
 
 export async function validate(consumer, recording, { check, checkMaps }) {
 	const path = join(consumer.dir, `${recording.name}.json`);
 	const bytes = recording.export('firefox');
+	recording = recording.ofAllTime();
 	const file = JSON.parse(bytes), session = `rbpf-${recording.name}`;
 	const left = new Set(recording.samples.map(s => s.thread));
 
@@ -150,9 +181,21 @@ export async function validate(consumer, recording, { check, checkMaps }) {
 
 			checkMaps(rows(file, answer.functions), expectedRows(recording, samples, threads.length > 1), `threads ${threads.slice(0, 3)}…`);
 		};
-		const all = order.map((_, i) => i);
+		// Times are since the first sample. Spans in ns, for the profiler adds and subtracts floating point numbers.
+		const askMarkers = async i => {
+			const args = ['thread', 'markers', '--json', '--list', '--limit', '0', '--session', session];
+			const { flatMarkers, context } = JSON.parse(await cli(consumer, ...args, '--thread', `t-${i}`));
+			const text = (start, duration, type, what) => JSON.stringify([nanos(start), nanos(duration), type, what]);
+			const got = flatMarkers.map(m => text(m.start + context.rootRange.start, m.duration, m.markerType,
+				m.data?.request ?? m.data?.state ?? ''));
+			const expected = expectedMarkers(recording, samplesOf(i)).map(m => JSON.parse(m))
+				.map(([start, end, type, what]) => text(start, end - start, type, what));
 
-		await Promise.all([ask(all, recording.samples), ...all.slice(0, MAX_THREADS).map(i => ask([i], samplesOf(i)))]);
+			check(JSON.stringify(got.sort()) === JSON.stringify(expected.sort()), `thread ${i}: markers of profiler-cli`);
+		};
+		const all = order.map((_, i) => i), some = all.slice(0, MAX_THREADS);
+
+		await Promise.all([ask(all, recording.samples), ...some.map(i => ask([i], samplesOf(i))), ...some.map(askMarkers)]);
 	} finally {
 		await cli(consumer, 'stop', session);
 		// Those that were late and found another one in their place.

@@ -82,7 +82,7 @@ function traces(text) {
 	const stacks = [];
 
 	for (const block of text.split(/^-+\+-+\n/m).slice(1)) {
-		const lines = block.split('\n').filter(l => !/^ *(comm|thread|pid|tid): /.test(l));
+		const lines = block.split('\n').filter(l => !/^ *(comm|thread|pid|tid|state|request): /.test(l));
 		const m = lines[0].match(/^ *(\d+)\S*  ? ?(.*)$/);
 
 		if (m && +m[1])
@@ -91,14 +91,15 @@ function traces(text) {
 	return stacks.sort();
 }
 
-// The samples of the same thread with the same stack are one. pprof knows no kinds of functions.
+// The samples of the same thread with the same stack, request and state are one. pprof knows no kinds of functions.
 function expectedTraces(recording) {
 	const sums = new Map();
 
 	for (const s of recording.samples) {
 		const { tid, name, process } = recording.threads[s.thread];
 		const key = JSON.stringify([recording.processes[process].pid, tid, name, s.frames.map(f =>
-			[f.name, f.file, f.funcLine, f.kind === 'cfunc' ? 0 : f.line, f.module, f.address])]);
+			[f.name, f.file, f.funcLine, f.kind === 'cfunc' ? 0 : f.line, f.module, f.address]),
+		s.requestName, recording.hasWaits && recording.stateOf(s)]);
 
 		sums.set(key, { names: s.frames.map(f => f.name.trim()), value: (sums.get(key)?.value ?? 0) + s.value });
 	}
@@ -110,8 +111,9 @@ function tags(text, tag) {
 	const found = new Map();
 	const block = text.split(/\n\n/).find(b => b.trim().startsWith(`${tag}:`));
 
-	for (const m of block.matchAll(/^ *(\d+)\S* \( *\S+%\): (.*)$/gm))
-		found.set(/^(pid|tid)$/.test(tag) ? m[2].replace(/ns$/, '') : m[2], +m[1]);
+	for (const m of (block ?? '').matchAll(/^ *(\d+)\S* \( *\S+%\): (.*)$/gm))
+		if (+m[1]) // it lists those of other events, too
+			found.set(/^(pid|tid)$/.test(tag) ? m[2].replace(/ns$/, '') : m[2], +m[1]);
 	return found;
 }
 
@@ -119,7 +121,8 @@ function expectedTags(recording, label) {
 	const sums = new Map();
 
 	for (const s of recording.samples)
-		sums.set(label(s), (sums.get(label(s)) ?? 0) + s.value);
+		if (label(s) !== undefined)
+			sums.set(label(s), (sums.get(label(s)) ?? 0) + s.value);
 	return new Map([...sums].filter(([, value]) => value));
 }
 
@@ -141,6 +144,18 @@ export function validate(consumer, recording, { check, checkMaps }) {
 	checkMaps(tags(tagText, 'pid'),
 		expectedTags(recording, s => `${recording.processes[thread(s).process].pid}`), 'pid');
 	checkMaps(tags(tagText, 'thread'), expectedTags(recording, s => thread(s).name || '[unnamed]'), 'thread');
+
+	for (const event of recording.events) {
+		const samples = recording.of(event).withPlaceholder();
+		const index = `-sample_index=${event}`;
+
+		checkMaps(top(pprof(consumer, '-top', index, '-unit=ns')),
+			expectedTop(samples.sums(f => f.name.trim()), 'self', 'total'), event);
+		const text = pprof(consumer, '-tags', index, '-unit=ns');
+		checkMaps(tags(text, 'request'), expectedTags(samples, s => s.requestName), `${event}: request`);
+		checkMaps(tags(text, 'state'), expectedTags(samples, s => samples.hasWaits ? samples.stateOf(s) : undefined),
+			`${event}: state`);
+	}
 
 	const got = traces(pprof(consumer, '-traces', '-unit=ns')), expected = expectedTraces(recording);
 	const at = expected.findIndex((e, i) => e !== got[i]);

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The Trace Event Format, in JSON:
+ * https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
+ *
+ * What has a length are complete events ("ph":"X") on their thread: waits, requests, garbage
+ * collections, which nest, as the format demands. Stacks are its "samples", each with the innermost of its
+ * "stackFrames", which are the stacks of the profile. Both are written while the recording is read,
+ * in the order of the file; readers sort.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/json.h"
+#include "export/export.h"
+#include "export/exporters.h"
+#include "export/function.h"
+#include "export/request_spans.h"
+#include "export/shown.h"
+#include "profile/replay.h"
+#include "view/filter.h"
+#include "view/label.h"
+#include "view/request.h"
+#include "view/state.h"
+
+#define US_DECIMALS 3 /* of ns in µs */
+
+/* What is known of a thread from its samples so far. */
+struct chrome_thread {
+	bool selected;	   /* it has selected samples */
+	bool in_gc;	   /* the last one is of garbage collection … */
+	uint64_t gc_start; /* … that began here */
+	uint64_t last_ts;
+};
+
+struct chrome {
+	const struct profile *profile;
+	struct shown shown;
+	struct json json;
+	struct chrome_thread *threads; /* by id; owned */
+	uint8_t *states;	       /* by stack (state.h); owned */
+	struct err *err;
+};
+
+static void chrome_deinit(struct chrome *c)
+{
+	shown_deinit(&c->shown);
+	free(c->threads);
+	free(c->states);
+}
+
+static void add_time(struct chrome *c, const char *key, uint64_t ts)
+{
+	uint64_t start = c->profile->meta.start_monotonic_ns;
+
+	json_decimal(&c->json, key, ts > start ? ts - start : 0, US_DECIMALS);
+}
+
+static void add_ids(struct chrome *c, uint32_t thread)
+{
+	const struct profile_thread *t = &c->profile->threads[thread];
+
+	json_u64(&c->json, "pid", c->profile->processes[t->process].pid);
+	json_u64(&c->json, "tid", t->tid);
+}
+
+/* ---- events ---- */
+
+/* "process_name" or "thread_name". */
+static void add_name(struct chrome *c, uint32_t thread, const char *what, const char *name)
+{
+	struct json *j = &c->json;
+
+	json_object_begin(j, NULL);
+	json_str(j, "ph", "M");
+	json_str(j, "name", what);
+	json_u64(j, "ts", 0);
+	add_ids(c, thread);
+	json_object_begin(j, "args");
+	json_str(j, "name", name);
+	json_object_end(j);
+	json_object_end(j);
+}
+
+static int add_names(struct chrome *c)
+{
+	_cleanup_buf_ struct buf name = BUF_INIT;
+
+	for (uint32_t i = 0; i < c->profile->n_threads; i++) {
+		if (!c->threads[i].selected)
+			continue;
+		buf_reset(&name);
+		label_process(c->profile, c->profile->threads[i].process, &name);
+		add_name(c, i, "process_name", buf_str(&name));
+		buf_reset(&name);
+		label_thread(c->profile, i, &name);
+		add_name(c, i, "thread_name", buf_str(&name));
+		if (buf_failed(&name))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* A complete event but for its end, json_object_end(). */
+static void begin_span(struct chrome *c, uint32_t thread, const char *category, const char *name,
+		       uint64_t start, uint64_t end)
+{
+	struct json *j = &c->json;
+
+	json_object_begin(j, NULL);
+	json_str(j, "ph", "X");
+	json_str(j, "cat", category);
+	json_str(j, "name", name);
+	add_ids(c, thread);
+	add_time(c, "ts", start);
+	json_decimal(j, "dur", end - start, US_DECIMALS);
+}
+
+static void add_argument(struct json *j, const char *key, const char *value)
+{
+	json_object_begin(j, "args");
+	json_str(j, key, value);
+	json_object_end(j);
+}
+
+static void add_requests(struct chrome *c)
+{
+	const struct profile *p = c->profile;
+
+	for (uint32_t i = 1; i < p->n_requests; i++) {
+		const struct profile_request *r = &p->requests[i];
+
+		if (!r->samples || !c->threads[r->thread].selected ||
+		    !view_request_selected(c->shown.selection, r->kind))
+			continue;
+		begin_span(c, r->thread, "request", request_label(p, r->kind), r->first_ts,
+			   r->last_ts > r->first_ts ? r->last_ts : r->first_ts);
+		add_argument(&c->json, "framework", request_framework(p, r->kind));
+		json_object_end(&c->json);
+	}
+}
+
+static void end_gc(struct chrome *c, uint32_t thread)
+{
+	struct chrome_thread *t = &c->threads[thread];
+
+	if (t->in_gc) {
+		begin_span(c, thread, "gc", "GC (sampled)", t->gc_start, t->last_ts);
+		json_object_end(&c->json);
+	}
+	t->in_gc = false;
+}
+
+/* A wait that ends at @ts. Since the sample before of its thread: spans must nest. */
+static void add_wait(struct chrome *c, const struct profile_sample *s, uint64_t ts)
+{
+	const enum thread_state state = state_of(c->states, s->stack, false) & STATE_MASK;
+	const uint64_t after = c->threads[s->thread].last_ts;
+	uint64_t start = ts > s->value ? ts - s->value : 0;
+
+	if (!state_waits(state))
+		return;
+	begin_span(c, s->thread, "wait", state_text(state), start > after ? start : after, ts);
+	add_argument(&c->json, "state", state_word(state));
+	json_object_end(&c->json);
+}
+
+static int take_spans(void *arg, const struct profile_sample *s)
+{
+	struct chrome *c = arg;
+	struct chrome_thread *t = &c->threads[s->thread];
+	/* Also in a damaged recording the times of a thread do not go back. */
+	const uint64_t ts = s->ts > t->last_ts ? s->ts : t->last_ts;
+	const bool in_gc = s->flags & SAMPLE_GC;
+
+	if (!shown_sample(&c->shown, s))
+		return 0;
+	if (!in_gc)
+		end_gc(c, s->thread);
+	else if (!t->in_gc)
+		t->gc_start = ts;
+	t->in_gc = in_gc;
+	add_wait(c, s, ts);
+	t->last_ts = ts;
+	return buf_failed(c->json.out) ? err_oom(c->err) : 0;
+}
+
+static int add_events(struct chrome *c, const struct replay *from)
+{
+	int r;
+
+	json_array_begin(&c->json, "traceEvents");
+	r = add_names(c);
+	add_requests(c);
+	if (!r && spans_in_samples(c->profile))
+		r = profile_each_sample(c->profile, from, take_spans, c, c->err);
+	for (uint32_t i = 0; i < c->profile->n_threads; i++)
+		end_gc(c, i);
+	json_array_end(&c->json);
+	return r;
+}
+
+/* ---- stacks ---- */
+
+/* Only ids above 0 are taken for ids by all readers: stack 0 is the empty one. */
+static void add_stack(struct chrome *c, uint32_t stack)
+{
+	const struct profile *p = c->profile;
+	const uint32_t frame = p->stacks[stack].frame, callers = shown_callers(&c->shown, stack);
+	struct json *j = &c->json;
+	struct function f;
+	char id[16];
+
+	function_of_frame(p, frame, &f);
+	snprintf(id, sizeof(id), "%u", stack);
+	json_object_begin(j, id);
+	json_str(j, "name", f.name);
+	json_str(j, "category", *f.file ? f.file : frame_kind_name(p->frames[frame].kind));
+	if (callers)
+		json_u64(j, "parent", callers);
+	json_object_end(j);
+}
+
+static int take_sample(void *arg, const struct profile_sample *s)
+{
+	struct chrome *c = arg;
+	struct json *j = &c->json;
+	const uint32_t stack = shown_stack(&c->shown, s->stack);
+
+	if (!shown_sample(&c->shown, s))
+		return 0;
+	json_object_begin(j, NULL);
+	add_ids(c, s->thread);
+	json_u64(j, "cpu", s->cpu);
+	add_time(c, "ts", s->ts);
+	json_str(j, "name", profile_event(c->profile)->name);
+	if (stack)
+		json_u64(j, "sf", stack);
+	json_u64(j, "weight", json_clamp(s->value));
+	json_object_end(j);
+	return buf_failed(j->out) ? err_oom(c->err) : 0;
+}
+
+static int add_stacks(struct chrome *c, const struct replay *from)
+{
+	const struct profile *p = c->profile;
+	int r;
+
+	json_object_begin(&c->json, "stackFrames");
+	for (uint32_t i = 1; i < p->n_stacks; i++)
+		if (c->shown.nearest[i] == i)
+			add_stack(c, i);
+	json_object_end(&c->json);
+	json_array_begin(&c->json, "samples");
+	r = profile_each_sample(p, from, take_sample, c, c->err);
+	json_array_end(&c->json);
+	return r;
+}
+
+/* ---- the whole ---- */
+
+static int find_threads(struct chrome *c)
+{
+	const struct profile *p = c->profile;
+	_cleanup_free_ bool *selected = calloc(p->n_threads + 1, sizeof(*selected));
+
+	c->threads = calloc(p->n_threads + 1, sizeof(*c->threads));
+	if (!selected || !c->threads || state_of_stacks(p, &c->states))
+		return -ENOMEM;
+	view_selected_threads(c->shown.selection, selected);
+	for (size_t i = 0; i < p->n_threads; i++)
+		c->threads[i].selected = selected[i];
+	return 0;
+}
+
+int export_chrome(const struct profile *p, const struct export_options *opts, struct buf *out,
+		  struct err *err)
+{
+	struct chrome c = { .profile = p, .json = JSON_INIT(out), .err = err };
+	int r = shown_init(p, opts->filter, &c.shown);
+
+	if (!r)
+		r = find_threads(&c);
+	if (!r) {
+		json_object_begin(&c.json, NULL);
+		json_str(&c.json, "displayTimeUnit", "ms");
+		json_object_begin(&c.json, "otherData");
+		json_str(&c.json, "exporter", "rbpf " RBPF_VERSION);
+		json_str(&c.json, "command", p->meta.command ? p->meta.command : "");
+		json_object_end(&c.json);
+		r = add_events(&c, &opts->replay);
+		if (!r)
+			r = add_stacks(&c, &opts->replay);
+		json_object_end(&c.json);
+		buf_addch(out, '\n');
+	}
+	chrome_deinit(&c);
+	if (!r && buf_failed(out))
+		r = -ENOMEM;
+	return export_error(r, err);
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include <criterion/criterion.h>
+#include <jansson.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "export/export.h"
+#include "support/awkward.h"
+#include "support/profile_builder.h"
+#include "view/filter.h"
+
+static struct profile_builder b;
+
+static void setup(void)
+{
+	builder_init(&b);
+}
+
+static void teardown(void)
+{
+	builder_deinit(&b);
+}
+
+TestSuite(chrome, .init = setup, .fini = teardown);
+
+static json_t *export(const struct view_filter *f)
+{
+	const struct export_options opts = { .filter = f };
+	struct buf out = BUF_INIT;
+	struct err err = { 0 };
+	json_error_t why;
+	json_t *root;
+
+	builder_finish(&b);
+	cr_assert_eq(exporter_find("chrome")->run(&b.out.profile, &opts, &out, &err), 0, "%s",
+		     err.msg);
+	root = json_loadb(out.data, out.len, JSON_REJECT_DUPLICATES, &why);
+	cr_assert_not_null(root, "%s", why.text);
+	buf_deinit(&out);
+	return root;
+}
+
+/* Value @i of the array @name as text. */
+static void expect(json_t *root, const char *name, size_t i, const char *expected)
+{
+	char *got = json_dumps(json_array_get(json_object_get(root, name), i),
+			       JSON_COMPACT | JSON_REAL_PRECISION(9));
+
+	cr_expect_str_eq(got ? got : "nothing", expected, "%s", got);
+	free(got);
+}
+
+Test(chrome, stacks_are_samples)
+{
+	uint32_t thread = builder_thread(&b, builder_process(&b, 42, "puma"), 43, "worker 1");
+	uint32_t stack = builder_path(&b, "a|b");
+	json_t *root, *frames;
+
+	builder_sample(&b, thread, stack, 1234567, 0);
+	builder_sample(&b, thread, 0, 5, 0);
+	root = export(NULL);
+	expect(root, "traceEvents", 0,
+	       "{\"ph\":\"M\",\"name\":\"process_name\",\"ts\":0,\"pid\":42,\"tid\":43,"
+	       "\"args\":{\"name\":\"puma\"}}");
+	expect(root, "traceEvents", 1,
+	       "{\"ph\":\"M\",\"name\":\"thread_name\",\"ts\":0,\"pid\":42,\"tid\":43,"
+	       "\"args\":{\"name\":\"worker 1\"}}");
+	expect(root, "traceEvents", 2, "nothing");
+	expect(root, "samples", 0,
+	       "{\"pid\":42,\"tid\":43,\"cpu\":0,\"ts\":0.0,\"name\":\"cpu\",\"sf\":2,"
+	       "\"weight\":1234567}");
+	expect(root, "samples", 1,
+	       "{\"pid\":42,\"tid\":43,\"cpu\":0,\"ts\":10000.0,\"name\":\"cpu\",\"weight\":5}");
+	frames = json_object_get(root, "stackFrames");
+	cr_expect_eq(json_object_size(frames), 2);
+	cr_expect_eq(json_integer_value(json_object_get(json_object_get(frames, "2"), "parent")),
+		     1);
+	cr_expect_null(json_object_get(json_object_get(frames, "1"), "parent"));
+	json_decref(root);
+}
+
+/*
+ * Two requests, of which one has a wait. A wait that is said to be longer than the time since the thread's
+ * sample before begins there, since spans must nest.
+ */
+Test(chrome, waits_requests_and_collections_are_spans)
+{
+	uint32_t thread = builder_thread(&b, builder_process(&b, 42, "puma"), 42, "main");
+	uint32_t stack = builder_path(&b, "a"), wait = builder_reason(&b, stack, REASON_WAIT_GVL);
+	uint32_t first, second;
+	json_t *root;
+
+	builder_states(&b);
+	first = builder_request(&b, thread, "rails", "A#b");
+	second = builder_request(&b, thread, "", "");
+	builder_state(&b, thread, stack, BUILDER_CPU, 1000000, first);
+	builder_state(&b, thread, wait, BUILDER_CPU, 2000001, first);
+	builder_state(&b, thread, stack, BUILDER_CPU, 1000000, second);
+	b.now -= 400;
+	builder_state(&b, thread, wait, BUILDER_CPU, 1000, 0);
+	builder_sample(&b, thread, builder_gc(&b, stack, NULL), 1, SAMPLE_GC);
+	root = export(NULL);
+	expect(root, "traceEvents", 2,
+	       "{\"ph\":\"X\",\"cat\":\"request\",\"name\":\"A#b\",\"pid\":42,\"tid\":42,"
+	       "\"ts\":1000.0,\"dur\":2000.001,\"args\":{\"framework\":\"rails\"}}");
+	expect(root, "traceEvents", 3,
+	       "{\"ph\":\"X\",\"cat\":\"request\",\"name\":\"[unknown request]\",\"pid\":42,"
+	       "\"tid\":42,\"ts\":4000.001,\"dur\":0.0,\"args\":{\"framework\":\"\"}}");
+	expect(root, "traceEvents", 4,
+	       "{\"ph\":\"X\",\"cat\":\"wait\",\"name\":\"waits for the GVL\",\"pid\":42,"
+	       "\"tid\":42,\"ts\":1000.0,\"dur\":2000.001,\"args\":{\"state\":\"gvl\"}}");
+	expect(root, "traceEvents", 5,
+	       "{\"ph\":\"X\",\"cat\":\"wait\",\"name\":\"waits for the GVL\",\"pid\":42,"
+	       "\"tid\":42,\"ts\":4000.001,\"dur\":0.6,\"args\":{\"state\":\"gvl\"}}");
+	expect(root, "traceEvents", 6,
+	       "{\"ph\":\"X\",\"cat\":\"gc\",\"name\":\"GC (sampled)\",\"pid\":42,\"tid\":42,"
+	       "\"ts\":4000.601,\"dur\":0.0}");
+	expect(root, "traceEvents", 7, "nothing");
+	json_decref(root);
+}
+
+Test(chrome, any_names_and_only_what_is_selected)
+{
+	static pid_t tids[] = { 11 };
+	const struct view_filter one = { .tids = tids, .n_tids = 1, .stack = STACK_RUBY };
+	json_t *root, *sample;
+	size_t i;
+
+	awkward_build(&b);
+	builder_add_random(&b, 5, 500);
+	json_decref(export(NULL));
+	root = export(&one);
+	cr_expect_eq(json_array_size(json_object_get(root, "traceEvents")), 2);
+	cr_expect_gt(json_array_size(json_object_get(root, "samples")), 10);
+	json_array_foreach(json_object_get(root, "samples"), i, sample)
+		cr_expect_eq(json_integer_value(json_object_get(sample, "tid")), 11);
+	json_decref(root);
+}
