@@ -2,7 +2,7 @@
 /*
  * Sampling the running thread: find its EC, walk its stacks, send what is new of them, send the
  * sample. A BPF program starts it, as that of the clock does (tick.bpf.h): it calls sample_begin(),
- * then sample_registers() or sample_kernel_stack() if it can, and then sample_thread().
+ * then sample_registers() or sample_kernel_stack() if it can, sample_stacks(), and sample_send().
  */
 #ifndef RBPF_SAMPLE_BPF_H
 #define RBPF_SAMPLE_BPF_H
@@ -372,21 +372,18 @@ __noinline int sample_stacks(__u32 walk_id)
 }
 
 /*
- * Send the sample that was begun in scratch @walk_id. @event is the number of its event, and @value
- * what it stands for, in the unit of the event.
+ * Send w->sample, whose stacks must be in the ring before it: sample_stacks() has been called. @event is the
+ * number of its event, and @value what it stands for, in the unit of the event.
  */
-static __always_inline int sample_thread(struct walk *w, __u32 walk_id, __u32 event, __u64 value)
+static __always_inline void sample_send(struct walk *w, __u32 event, __u64 value)
 {
 	struct rbpf_ring_sample *rec = &w->sample;
 
 	rec->event = event;
 	rec->value = value;
-	sample_stacks(walk_id);
 	bpf_get_current_comm(rec->comm, sizeof(rec->comm));
-	/* After the definition of its stack, which must be in the ring before it. */
 	if (bpf_ringbuf_output(&ring, rec, sizeof(*rec), wakeup_flags()))
 		count(RBPF_CNT_LOST_SAMPLE);
-	return 0;
 }
 
 #endif

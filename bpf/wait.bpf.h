@@ -104,9 +104,7 @@ __noinline int wait_note(__u32 walk_id, __u32 state, __u64 runtime)
 		*(volatile __u64 *)&old->since = sample->h.ts;
 	} else if (bpf_map_update_elem(&waits, &tid, &wait, BPF_ANY)) {
 		count(RBPF_CNT_WAITS_FULL);
-		/* Nothing will end it. */
-		if (wait.wait == RBPF_WAIT_GVL)
-			gvl_wait_end(wait.gvl, wait.tgid, wait.since, wait.since);
+		wait_over(&wait, wait.since); /* nothing else will end it */
 	}
 	return 0;
 }
@@ -144,8 +142,7 @@ static __noinline int wait_send(const struct wait *wait, struct task_struct *tas
 /* @wait of @task has ended at @now. */
 static __always_inline void wait_end(struct wait *wait, struct task_struct *task, __u64 now)
 {
-	if (wait->wait == RBPF_WAIT_GVL)
-		gvl_wait_end(wait->gvl, wait->tgid, wait->since, wait->woken ?: now);
+	wait_over(wait, now);
 	wait_send(wait, task, now, 0);
 	wait->since = 0;
 }
