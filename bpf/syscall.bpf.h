@@ -112,8 +112,8 @@ static __always_inline __u32 wait_for_fd(const struct task_struct *task, __u64 f
 	__u32 n, mode;
 
 	table = descriptors(task, &n);
-	if ((__u32)fd >= n ||
-	    bpf_probe_read_kernel(&file, sizeof(file), &table[(__u32)fd]) || !file)
+	if ((__u32)fd >= n || bpf_probe_read_kernel(&file, sizeof(file), &table[(__u32)fd]) ||
+	    !file)
 		return RBPF_WAIT_OTHER;
 	mode = BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT;
 	if (mode == S_IFSOCK)
