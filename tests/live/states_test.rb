@@ -40,13 +40,25 @@ class StatesTest < LiveTest
 
   # All at once: what waits takes no CPU time. One after the other they would take that many times as long.
   def check(scenarios)
-    targets = scenarios.to_h { |name| [name, start('states.rb', name, SECONDS)] }
-    record_states(targets.values)
+    targets = scenarios.map { |name| [name, start('states.rb', name, SECONDS)] }
+    record_states(targets.map(&:last))
     wrong = targets.flat_map do |name, target|
       target.wait_for('threads')['threads'].flat_map { |said| wrong_states(name, said) }
     end
     assert_empty wrong, wrong.join("\n")
+    check_sums
     check_seconds
+  end
+
+  # All time of a thread is in one of its states. It cannot be in two, whatever a hypervisor does.
+  def check_sums
+    threads = recording.rows('--states').select { |row| row['elapsed_ns'] > 1e9 }
+    refute_empty threads
+    wrong = threads.reject do |row|
+      elapsed, sum = row.values_at('elapsed_ns', 'sum_ns')
+      near?(elapsed, sum, 0) && sum < (elapsed * 1.01) + SLACK
+    end
+    assert_empty wrong, wrong.join("\n")
   end
 
   # What each second has of a state is together all of it, to the last nanosecond.
