@@ -9,6 +9,7 @@ require 'json'
 require 'tmpdir'
 
 require_relative 'real_program'
+require_relative 'switches'
 require_relative 'synthetic'
 
 RBPF = File.expand_path('../rbpf', __dir__)
@@ -214,6 +215,7 @@ end
 turns = Integer(ENV.fetch('TURNS', '12'))
 cost_in_kernel
 cost_of_native_stacks
+Switches.new(RBPF, DIR).run
 Synthetic.new([RBPF], IDLE, DIR).run([turns / 4, 1].max)
 RealProgram.new([RBPF], IDLE, DIR).run([turns / 4, 1].max)
 cost_for_others

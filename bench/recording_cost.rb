@@ -74,8 +74,7 @@ class RecordingCost
     FileUtils.rm_f(file)
   end
 
-  private
-
+  # Begins to record, and returns the pid of rbpf when it is attached.
   def start(file, pids, hertz, options)
     said = File.join(@dir, 'rbpf.err')
     pid = Process.spawn(@rbpf, 'record', '-p', pids.join(','), '-F', hertz.to_s, '-o', file, *options, err: said)
@@ -86,6 +85,8 @@ class RecordingCost
     end
     pid
   end
+
+  private
 
   # And from when to when it is counted.
   def user_cost(pid, seconds)

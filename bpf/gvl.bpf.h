@@ -118,19 +118,36 @@ static __always_inline void gvl_wait_end(__u64 at, __u32 tgid, __u64 since, __u6
 }
 
 /*
+ * @wait is over, or is forgotten: if it was for the GVL, that is added up. @now: when, unless its thread was woken
+ * before.
+ */
+static __always_inline void wait_over(const struct wait *wait, __u64 now)
+{
+	if (wait->wait == RBPF_WAIT_GVL)
+		gvl_wait_end(wait->gvl, wait->tgid, wait->since, wait->woken ?: now);
+}
+
+/* How long threads have waited for GVL @g, in all, in µs. */
+static __always_inline __u64 gvl_waited(const struct gvl *g, __u64 now)
+{
+	__u64 waiting = g->waiting;
+
+	return g->ended + (waiting >> GVL_N_SHIFT) * gvl_us(g, now) -
+	       (waiting & ((1ull << GVL_N_SHIFT) - 1));
+}
+
+/*
  * How long threads have waited for GVL @at of process @tgid, in ns, that nobody was charged with: the caller
  * charges who has it.
  */
 static __always_inline __u64 gvl_charge(__u64 at, __u32 tgid, __u64 now)
 {
 	struct gvl *g = gvl_find(at, tgid);
-	__u64 waiting, all, more;
+	__u64 all, more;
 
 	if (!g)
 		return 0;
-	waiting = g->waiting;
-	all = g->ended + (waiting >> GVL_N_SHIFT) * gvl_us(g, now) -
-	      (waiting & ((1ull << GVL_N_SHIFT) - 1));
+	all = gvl_waited(g, now);
 	more = all - g->charged;
 	/* Negative, for a moment, while a wait ends on another CPU. */
 	if ((__s64)more <= 0)
@@ -143,20 +160,20 @@ static __always_inline __u64 gvl_charge(__u64 at, __u32 tgid, __u64 now)
 __noinline int gvl_send(__u32 walk_id)
 {
 	struct walk *w = walk_state(walk_id);
-	struct rbpf_ring_sample *rec;
+	const struct rbpf_ring_hdr *h;
+	const struct gvl *g;
 	__u64 caused;
 
-	if (!w || !gvl_is_held(walk_id, 1))
+	if (!w)
 		return 0;
-	rec = &w->sample;
-	caused = gvl_charge(gvl_of(w), rec->h.tgid, rec->h.ts);
-	if (!caused)
+	h = &w->sample.h;
+	/* Mostly nobody waits. To ask that first spares reading who has the GVL. */
+	g = gvl_find(gvl_of(w), h->tgid);
+	if (!g || gvl_waited(g, h->ts) == g->charged || !gvl_is_held(walk_id, 1))
 		return 0;
-	rec->event = RBPF_EVENT_GVL;
-	rec->value = caused;
-	bpf_get_current_comm(rec->comm, sizeof(rec->comm));
-	if (bpf_ringbuf_output(&ring, rec, sizeof(*rec), wakeup_flags()))
-		count(RBPF_CNT_LOST_SAMPLE);
+	caused = gvl_charge(gvl_of(w), h->tgid, h->ts);
+	if (caused)
+		sample_send(w, RBPF_EVENT_GVL, caused);
 	return 0;
 }
 
@@ -167,8 +184,8 @@ static __always_inline void wait_forget(__u32 tid)
 
 	if (!wait)
 		return;
-	if (wait->since && wait->wait == RBPF_WAIT_GVL)
-		gvl_wait_end(wait->gvl, wait->tgid, wait->since, bpf_ktime_get_ns());
+	if (wait->since)
+		wait_over(wait, bpf_ktime_get_ns());
 	bpf_map_delete_elem(&waits, &tid);
 }
 

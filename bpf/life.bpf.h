@@ -187,7 +187,7 @@ static __always_inline struct rbpf_task task_of(struct task_struct *task)
 	return (struct rbpf_task) {
 		.tgid = task->tgid,
 		.tid = task->pid,
-		.thread_pointer = task_thread_pointer(task),
+		.thread_pointer = task->THREAD_POINTER,
 		.runtime = task->se.sum_exec_runtime,
 		.exe = file_of(BPF_CORE_READ(task, mm, exe_file)),
 	};

@@ -86,12 +86,11 @@ static __always_inline void hash_kernel_frames(struct walk_native *n)
 
 static __always_inline void user_frames(struct walk *w, __u32 walk_id)
 {
-	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
 	struct walk_native *n = &w->native;
 	struct rbpf_code *known;
 	__u32 tgid = w->sample.h.tgid;
 
-	if (BPF_CORE_READ(task, flags) & (PF_EXITING | PF_KTHREAD))
+	if (current_member(flags, flags) & (PF_EXITING | PF_KTHREAD))
 		return;
 	if (!in_user_mode(w) && native_entry_registers(walk_id))
 		return;

@@ -43,6 +43,17 @@ static __always_inline void take_registers(struct rbpf_regs *ret, const struct u
 }
 #endif
 
+/*
+ * A member of the current task. Since 5.11 it can be read, with what it points to, without calling a helper for
+ * each pointer: @direct, as in C. Before: the names on the way there, as BPF_CORE_READ() has them.
+ */
+#define current_member(direct, ...)                                                                \
+	(has_current_btf()                                                                         \
+		 ? bpf_get_current_task_btf()->direct                                              \
+		 : BPF_CORE_READ((struct task_struct *)bpf_get_current_task(), ##__VA_ARGS__))
+#define has_current_btf()                                                                          \
+	bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_current_task_btf)
+
 /* The kernel's struct pt_regs, of which arm64's bpf_user_pt_regs_t is the beginning. */
 struct pt_regs___kernel {
 } __attribute__((preserve_access_index));

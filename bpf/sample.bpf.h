@@ -2,7 +2,7 @@
 /*
  * Sampling the running thread: find its EC, walk its stacks, send what is new of them, send the
  * sample. A BPF program starts it, as that of the clock does (tick.bpf.h): it calls sample_begin(),
- * then sample_registers() or sample_kernel_stack() if it can, and then sample_thread().
+ * then sample_registers() or sample_kernel_stack() if it can, sample_stacks(), and sample_send().
  */
 #ifndef RBPF_SAMPLE_BPF_H
 #define RBPF_SAMPLE_BPF_H
@@ -51,20 +51,19 @@
 /* From tgid, start time and mm: another one when the pid is used again, and after exec. */
 static __always_inline __u64 process_key(__u64 tgid)
 {
-	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+	const struct task_struct *task = (const void *)bpf_get_current_task();
+	__u64 born = current_member(group_leader->start_time, group_leader, start_time);
 
-	return rbpf_mix(rbpf_mix(rbpf_mix(0, tgid), BPF_CORE_READ(task, group_leader, start_time)),
-			(__u64)BPF_CORE_READ(task, mm));
+	/* A pointer that was not read by a helper cannot be mixed. */
+	return rbpf_mix(rbpf_mix(rbpf_mix(0, tgid), born), (__u64)BPF_CORE_READ(task, mm));
 }
 
-static __always_inline __u64 task_thread_pointer(struct task_struct *task)
-{
+/* The member of a task that is its thread pointer. */
 #if defined(__TARGET_ARCH_x86)
-	return BPF_CORE_READ(task, thread.fsbase);
+#define THREAD_POINTER thread.fsbase
 #else
-	return BPF_CORE_READ(task, thread.uw.tp_value);
+#define THREAD_POINTER thread.uw.tp_value
 #endif
-}
 
 /* The running thread's EC through its TLS. Returns enum rbpf_status. */
 static __always_inline int tls_ec(const struct rbpf_layout *layout, __u64 tp, __u64 *ec)
@@ -245,7 +244,6 @@ static __always_inline __u64 stack_seed(const struct walk *w, __u64 epoch, const
  */
 static __always_inline int ruby_stack(struct walk *w, __u32 walk_id, __u64 epoch)
 {
-	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
 	struct rbpf_ring_sample *rec = &w->sample;
 	__u64 id = (__u64)rec->h.tgid << 32 | rec->h.tid;
 	struct walk_gc *gc = &w->gc;
@@ -254,11 +252,11 @@ static __always_inline int ruby_stack(struct walk *w, __u32 walk_id, __u64 epoch
 
 	if (w->layout.tls_model == RBPF_TLS_NONE)
 		return RBPF_NO_RUBY;
-	if (BPF_CORE_READ(task, flags) & PF_EXITING)
+	if (current_member(flags, flags) & PF_EXITING)
 		return RBPF_EXITING;
 	w->max_frames = max_frames;
 	w->sp = in_user_mode(w) && !in_vm_text(w) ? w->native.regs.sp : 0;
-	r = find_ec(w, walk_id, task_thread_pointer(task), id, epoch, &ec);
+	r = find_ec(w, walk_id, current_member(THREAD_POINTER, THREAD_POINTER), id, epoch, &ec);
 	if (!r)
 		r = ec_read(w, ec);
 	if (!r)
@@ -372,21 +370,18 @@ __noinline int sample_stacks(__u32 walk_id)
 }
 
 /*
- * Send the sample that was begun in scratch @walk_id. @event is the number of its event, and @value
- * what it stands for, in the unit of the event.
+ * Send w->sample, whose stacks must be in the ring before it: sample_stacks() has been called. @event is the
+ * number of its event, and @value what it stands for, in the unit of the event.
  */
-static __always_inline int sample_thread(struct walk *w, __u32 walk_id, __u32 event, __u64 value)
+static __always_inline void sample_send(struct walk *w, __u32 event, __u64 value)
 {
 	struct rbpf_ring_sample *rec = &w->sample;
 
 	rec->event = event;
 	rec->value = value;
-	sample_stacks(walk_id);
 	bpf_get_current_comm(rec->comm, sizeof(rec->comm));
-	/* After the definition of its stack, which must be in the ring before it. */
 	if (bpf_ringbuf_output(&ring, rec, sizeof(*rec), wakeup_flags()))
 		count(RBPF_CNT_LOST_SAMPLE);
-	return 0;
 }
 
 #endif

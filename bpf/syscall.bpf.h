@@ -85,17 +85,35 @@ static __always_inline int syscall_at(struct syscall *ret, const void *at)
 }
 #endif
 
+/* Only the memory of the current task can be read. */
+static __always_inline bool is_current(const struct task_struct *task)
+{
+	return (__u64)task == bpf_get_current_task();
+}
+
+/* The descriptors of @task, *@n of them. Both are 0 of a task that has closed all, as it ends. */
+static __always_inline struct file **descriptors(const struct task_struct *task, __u32 *n)
+{
+	const struct fdtable *fdt;
+
+	if (is_current(task)) {
+		*n = current_member(files->fdt->max_fds, files, fdt, max_fds);
+		return current_member(files->fdt->fd, files, fdt, fd);
+	}
+	fdt = BPF_CORE_READ(task, files, fdt);
+	*n = BPF_CORE_READ(fdt, max_fds);
+	return BPF_CORE_READ(fdt, fd);
+}
+
 /* What is behind descriptor @fd of @task. */
 static __always_inline __u32 wait_for_fd(const struct task_struct *task, __u64 fd)
 {
-	const struct fdtable *fdt = BPF_CORE_READ(task, files, fdt);
-	struct file **table = BPF_CORE_READ(fdt, fd);
-	struct file *file = NULL;
-	__u32 mode;
+	struct file **table, *file = NULL;
+	__u32 n, mode;
 
-	if (!fdt || (__u32)fd >= BPF_CORE_READ(fdt, max_fds))
-		return RBPF_WAIT_OTHER;
-	if (bpf_probe_read_kernel(&file, sizeof(file), &table[(__u32)fd]) || !file)
+	table = descriptors(task, &n);
+	if ((__u32)fd >= n || bpf_probe_read_kernel(&file, sizeof(file), &table[(__u32)fd]) ||
+	    !file)
 		return RBPF_WAIT_OTHER;
 	mode = BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT;
 	if (mode == S_IFSOCK)
@@ -103,12 +121,6 @@ static __always_inline __u32 wait_for_fd(const struct task_struct *task, __u64 f
 	if (mode == S_IFREG || mode == S_IFDIR || mode == S_IFBLK)
 		return RBPF_WAIT_DISK;
 	return RBPF_WAIT_PIPE;
-}
-
-/* Only the memory of the current task can be read. */
-static __always_inline bool is_current(const struct task_struct *task)
-{
-	return (__u64)task == bpf_get_current_task();
 }
 
 /* @fds: struct pollfd[], @n of them; the first that is there tells, for mostly there is one. */

@@ -19,8 +19,8 @@ static __always_inline __u32 task_state(const struct task_struct *task)
 	const struct task_struct___old *old = (const void *)task;
 
 	if (bpf_core_field_exists(task->__state))
-		return BPF_CORE_READ(task, __state);
-	return BPF_CORE_READ(old, state);
+		return task->__state;
+	return old->state;
 }
 
 /* Where @task, of an iterator, entered the kernel. */
@@ -40,17 +40,17 @@ static __always_inline int current_syscall(struct syscall *ret)
 }
 
 /*
- * What @task waits for, which is not on a CPU, or about to leave it, and has the given @state. @s: where it
- * entered the kernel, if @known.
+ * What @task waits for, which is not on a CPU, or about to leave it, and has the given @state and @flags. @s: where
+ * it entered the kernel, if @known.
  */
-static __noinline __u32 wait_of(const struct task_struct *task, __u32 state,
+static __noinline __u32 wait_of(const struct task_struct *task, __u32 state, __u32 flags,
 				const struct syscall *s, bool known)
 {
 	if (!state)
 		return RBPF_WAIT_CPU;
 	if (state & (TASK_STOPPED | TASK_TRACED))
 		return RBPF_WAIT_STOPPED;
-	if (!known || BPF_CORE_READ(task, flags) & (PF_EXITING | PF_KTHREAD))
+	if (!known || flags & (PF_EXITING | PF_KTHREAD))
 		return RBPF_WAIT_OTHER;
 	return s->number < 0 ? RBPF_WAIT_FAULT : wait_in_syscall(task, s);
 }
@@ -77,7 +77,8 @@ __noinline int wait_note(__u32 walk_id, __u32 state, __u64 runtime)
 	if (old && old->since)
 		return 1;
 	known = !current_syscall(&call);
-	wait.wait = wait_of((const void *)bpf_get_current_task(), state, &call, known);
+	wait.wait = wait_of((const void *)bpf_get_current_task(), state,
+			    current_member(flags, flags), &call, known);
 	if (wait.wait == RBPF_WAIT_LOCK && gvl_is_waited_for(walk_id)) {
 		wait.wait = RBPF_WAIT_GVL;
 		gvl_wait_begin(gvl_of(w), sample->h.tgid, sample->h.ts);
@@ -104,9 +105,7 @@ __noinline int wait_note(__u32 walk_id, __u32 state, __u64 runtime)
 		*(volatile __u64 *)&old->since = sample->h.ts;
 	} else if (bpf_map_update_elem(&waits, &tid, &wait, BPF_ANY)) {
 		count(RBPF_CNT_WAITS_FULL);
-		/* Nothing will end it. */
-		if (wait.wait == RBPF_WAIT_GVL)
-			gvl_wait_end(wait.gvl, wait.tgid, wait.since, wait.since);
+		wait_over(&wait, wait.since); /* nothing else will end it */
 	}
 	return 0;
 }
@@ -136,7 +135,7 @@ static __noinline int wait_send(const struct wait *wait, struct task_struct *tas
 	rec->wait = wait->wait;
 	rec->status = wait->status;
 	rec->flags = wait->flags | flags;
-	bpf_probe_read_kernel_str(rec->comm, sizeof(rec->comm), task->comm);
+	bpf_probe_read_kernel(rec->comm, sizeof(rec->comm), task->comm); /* ends in NUL */
 	bpf_ringbuf_submit(rec, wakeup_flags());
 	return 0;
 }
@@ -144,8 +143,7 @@ static __noinline int wait_send(const struct wait *wait, struct task_struct *tas
 /* @wait of @task has ended at @now. */
 static __always_inline void wait_end(struct wait *wait, struct task_struct *task, __u64 now)
 {
-	if (wait->wait == RBPF_WAIT_GVL)
-		gvl_wait_end(wait->gvl, wait->tgid, wait->since, wait->woken ?: now);
+	wait_over(wait, now);
 	wait_send(wait, task, now, 0);
 	wait->since = 0;
 }
@@ -266,7 +264,7 @@ int open_waits(struct bpf_iter__task *ctx)
 	fresh.tgid = task->tgid;
 	fresh.runtime = task->se.sum_exec_runtime;
 	known = !task_syscall(&call, task);
-	fresh.wait = wait_of(task, task_state(task), &call, known);
+	fresh.wait = wait_of(task, task_state(task), task->flags, &call, known);
 	fresh.woken = fresh.wait == RBPF_WAIT_CPU ? now : 0;
 	fresh.flags = RBPF_WAIT_BEFORE;
 	if (bpf_map_update_elem(&waits, &tid, &fresh, BPF_NOEXIST))

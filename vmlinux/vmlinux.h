@@ -57,6 +57,7 @@ enum {
 
 /* Of what the kernel defines, those that are asked for before they are used. */
 enum bpf_func_id {
+	BPF_FUNC_get_current_task_btf = 158,
 	BPF_FUNC_task_pt_regs = 175,
 };
 

@@ -148,7 +148,7 @@ static const struct option_spec specs[] = {
 		.type = OPTION_FLAG,
 		OPT(states),
 		.help = "print how each thread spent its time: on a CPU, or waiting for what (of "
-			"recordings made with --mode states)",
+			"recordings made with --mode states); with --by time: each second",
 	},
 	{
 		.name = "requests",
@@ -305,7 +305,7 @@ static int check_line(const struct report_line *line, struct err *err)
 		return err_set(
 			err, -EINVAL, ERR_USAGE,
 			"--callers and --callees exclude each other; --sandwich prints both");
-	if (fixed && line->by != FLAT_BY_FUNCTION)
+	if (fixed && line->by != FLAT_BY_FUNCTION && !(line->states && line->by == FLAT_BY_TIME))
 		return exclude_each_other(fixed, "--by", err);
 	if (fixed && line->sort != OPTION_UNSET)
 		return exclude_each_other(fixed, "--sort", err);

@@ -103,7 +103,7 @@ static int take_sample(void *arg, const struct profile_sample *s)
 		.state = state & STATE_MASK,
 		.gc = s->flags & SAMPLE_GC,
 	};
-	struct thread_states *sum = &t->sums[s->thread];
+	struct thread_states *sum = &t->sums[s->id];
 	const uint64_t ts = since_origin(t, s->ts);
 
 	if (!shown_sample(&t->shown, s))
@@ -112,8 +112,8 @@ static int take_sample(void *arg, const struct profile_sample *s)
 	if (state & STATE_HELD)
 		profile_add(&sum->held_ns, s->value);
 	if (span.state >= STATE_WAIT_CPU)
-		return spans_add_wait(&t->spans, s->thread, ts, &span);
-	return spans_add_cpu(&t->spans, s->thread, ts, &span);
+		return spans_add_wait(&t->spans, s->id, ts, &span);
+	return spans_add_cpu(&t->spans, s->id, ts, &span);
 }
 
 static bool request_shown(const struct timeline *t, const struct profile_request *request)
@@ -184,18 +184,18 @@ static int sort_rows(struct timeline *t)
 	if (!sums || !rows)
 		return -ENOMEM;
 	for (size_t i = 0; i < t->n_rows; i++)
-		profile_add(&sums[p->threads[t->all.v[i].thread].process], busy(&t->all.v[i]) + 1);
+		profile_add(&sums[p->threads[t->all.v[i].id].process], busy(&t->all.v[i]) + 1);
 	while (n < t->n_rows) {
 		uint32_t first = PROFILE_NONE;
 
 		for (size_t i = 0; i < t->n_rows; i++) {
-			const uint32_t process = p->threads[t->all.v[i].thread].process;
+			const uint32_t process = p->threads[t->all.v[i].id].process;
 
 			if (sums[process] && (first == PROFILE_NONE || sums[process] > sums[first]))
 				first = process;
 		}
 		for (size_t i = 0; i < t->n_rows; i++)
-			if (p->threads[t->all.v[i].thread].process == first)
+			if (p->threads[t->all.v[i].id].process == first)
 				rows[n++] = t->all.v[i];
 		sums[first] = 0;
 	}
@@ -212,7 +212,7 @@ static int weigh_nodes(struct timeline *t)
 	if (!t->weights)
 		return -ENOMEM;
 	for (size_t i = 0; i < t->n_rows; i++) {
-		const struct span_list *list = &t->spans.threads[t->all.v[i].thread];
+		const struct span_list *list = &t->spans.threads[t->all.v[i].id];
 
 		for (size_t k = 0; k < list->n; k++)
 			profile_add(&t->weights[page_tree_node(&t->tree, list->v[k].stack)],
@@ -227,7 +227,7 @@ static void pack_spans(const struct timeline *t, const struct spans *spans, bool
 		       struct buf *out)
 {
 	for (size_t i = 0; i < t->n_rows; i++) {
-		const struct span_list *list = &spans->threads[t->all.v[i].thread];
+		const struct span_list *list = &spans->threads[t->all.v[i].id];
 		uint64_t before = 0;
 
 		buf_add_varint(out, list->n);
@@ -269,7 +269,7 @@ static void add_rows(const struct timeline *t, struct json *j)
 	json_array_begin(j, "rows");
 	for (size_t i = 0; i < t->n_rows; i++) {
 		const struct thread_states *s = &t->all.v[i];
-		const struct profile_thread *thread = &p->threads[s->thread];
+		const struct profile_thread *thread = &p->threads[s->id];
 
 		json_object_begin(j, NULL);
 		json_u64(j, "process", thread->process);
@@ -279,7 +279,7 @@ static void add_rows(const struct timeline *t, struct json *j)
 		json_u64(j, "pid", p->processes[thread->process].pid);
 		json_u64(j, "tid", thread->tid);
 		buf_reset(&name);
-		label_thread(p, s->thread, &name);
+		label_thread(p, s->id, &name);
 		json_str(j, "name", buf_str(&name));
 		add_sums(s, j);
 		json_object_end(j);

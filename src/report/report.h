@@ -60,7 +60,7 @@ int report_gc(const struct report *r, struct buf *out, struct err *err);
 int report_gc_json(const struct report *r, struct buf *out, struct err *err);
 int report_gc_csv(const struct report *r, struct buf *out, struct err *err);
 
-/* How each thread spent its time (view/thread_states.h). */
+/* How each thread spent its time (view/thread_states.h); with FLAT_BY_TIME: all of them, each second. */
 int report_states(const struct report *r, struct buf *out, struct err *err);
 int report_states_json(const struct report *r, struct buf *out, struct err *err);
 
@@ -158,6 +158,9 @@ int report_table(const struct report *r, const struct flat *flat, const char *ti
 
 /* "2 more lines hidden by -n", if there are more than @shown. */
 void report_hidden(size_t rows, size_t shown, struct buf *out);
+
+/* Append what a clock on the wall showed in @second of the recording; nothing if that is unknown. */
+void report_add_clock(const struct profile *p, uint32_t second, struct buf *out);
 
 /* The name of a row that is by @by and, if rows of that kind have one, its place, for people. */
 void report_row_name(const struct report *r, enum flat_by by, const struct flat_row *row,

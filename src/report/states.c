@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* How each thread spent its time, as a table and as JSON. */
+/* How each thread spent its time, or all of them each second, as a table and as JSON. */
 #include <errno.h>
+#include <inttypes.h>
+#include <string.h>
 
 #include "base/array.h"
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/json.h"
 #include "report/report.h"
@@ -13,17 +16,24 @@
 #include "view/owner.h"
 #include "view/thread_states.h"
 
-/* Percent by which the sum of the states may differ from the time that passed without a warning. */
-#define PART_PERCENT	5
-
 /* A column of a state that nothing was in for so long, in thousandths of all time, is left out. */
 #define SHOWN_PER_MILLE 1
 
-_Static_assert(STATES + 3 <= TABLE_MAX_COLUMNS, "each state can have a column");
+/* Beside those of the states: FROM, CLOCK, TIME and gvl-held are as many. */
+#define OTHER_COLUMNS	4
+
+_Static_assert(STATES + OTHER_COLUMNS <= TABLE_MAX_COLUMNS, "each state can have a column");
+
+static bool by_time(const struct report *r)
+{
+	return r->by == FLAT_BY_TIME;
+}
 
 static int build(const struct report *r, struct thread_states_table *ret, struct err *err)
 {
-	int failed = thread_states_build(&r->rec->profile, r->filter, ret);
+	const struct profile *p = &r->rec->profile;
+	int failed = by_time(r) ? second_states_build(p, r->filter, ret)
+				: thread_states_build(p, r->filter, ret);
 
 	if (failed)
 		return err_code(err, failed);
@@ -41,20 +51,49 @@ size_t report_choose_states(const uint64_t ns[STATES], uint64_t sum_ns, uint8_t 
 	return n;
 }
 
-static void add_row(const struct report *r, const struct thread_states *t, const uint8_t *shown,
-		    size_t n, struct table *table)
+/* Where nothing passed, as in a second before a program began, there are no shares. */
+static void add_share(struct table *table, uint64_t part, uint64_t whole)
+{
+	table_cell(table, "%s", whole ? num_percent(part, whole).s : "");
+}
+
+static void add_states(const struct thread_states *t, const uint8_t *shown, size_t n,
+		       struct table *table)
+{
+	for (size_t i = 0; i < n; i++)
+		add_share(table, t->ns[shown[i]], t->sum_ns);
+	add_share(table, t->held_ns, t->sum_ns);
+}
+
+static void add_thread(const struct report *r, const struct thread_states *t, bool in_part,
+		       const uint8_t *shown, size_t n, struct table *table)
 {
 	_cleanup_buf_ struct buf name = BUF_INIT;
 
 	table_cell(table, "%s", num_column(UNIT_NS, t->elapsed_ns).s);
-	for (size_t i = 0; i < n; i++)
-		table_cell(table, "%s", num_percent(t->ns[shown[i]], t->sum_ns).s);
-	table_cell(table, "%s", num_percent(t->held_ns, t->sum_ns).s);
-	if (t->thread == PROFILE_NONE)
+	add_share(table, t->sum_ns, in_part ? 0 : t->elapsed_ns);
+	add_states(t, shown, n, table);
+	if (t->id == PROFILE_NONE)
 		buf_addstr(&name, "all threads");
 	else
-		owner_label(&r->rec->profile, OWNER_THREAD, t->thread, &name);
+		owner_label(&r->rec->profile, OWNER_THREAD, t->id, &name);
 	table_cell(table, "%s", buf_str(&name));
+}
+
+static void add_second(const struct report *r, const struct thread_states *t, const uint8_t *shown,
+		       size_t n, struct table *table)
+{
+	_cleanup_buf_ struct buf clock = BUF_INIT;
+
+	if (t->id == PROFILE_NONE) {
+		table_cell(table, "all");
+	} else {
+		table_cell(table, "%" PRIu32 "s", t->id);
+		report_add_clock(&r->rec->profile, t->id, &clock);
+	}
+	table_cell(table, "%s", buf_str(&clock));
+	table_cell(table, "%s", num_column(UNIT_NS, t->sum_ns).s);
+	add_states(t, shown, n, table);
 }
 
 /* What each state is, for those who do not know the words. */
@@ -66,25 +105,47 @@ static void add_legend(const uint8_t *shown, size_t n, struct buf *out)
 }
 
 /* Whether the states tell all that passed. */
-static void add_check(const struct thread_states *all, struct buf *out)
+static void add_check(const struct thread_states_table *t, struct buf *out)
 {
-	uint64_t difference = all->sum_ns > all->elapsed_ns ? all->sum_ns - all->elapsed_ns
-							    : all->elapsed_ns - all->sum_ns;
+	const struct thread_states *all = &t->all;
+	size_t differ = 0;
 
+	for (size_t i = 0; i < t->n; i++)
+		differ += thread_states_differ(&t->v[i]);
 	buf_addf(out, "  states add up to %s of %s that passed (%s)\n",
 		 num_value(UNIT_NS, all->sum_ns).s, num_value(UNIT_NS, all->elapsed_ns).s,
 		 num_percent(all->sum_ns, all->elapsed_ns).s);
-	if (difference > all->elapsed_ns / 100 * PART_PERCENT)
+	if (differ || thread_states_differ(all))
 		buf_addf(out,
-			 "  warning: these differ by more than %d %%: samples were lost, or a "
-			 "hypervisor took CPU time\n",
-			 PART_PERCENT);
+			 "  warning: these differ by more than %d %% for %zu of %zu threads: "
+			 "samples were lost, or a hypervisor took CPU time\n",
+			 THREAD_STATES_PART, differ, t->n);
+}
+
+/* The columns of the table; returns how many they are. */
+static size_t choose_columns(const struct report *r, const uint8_t *shown, size_t n,
+			     struct table_column columns[TABLE_MAX_COLUMNS])
+{
+	static const struct table_column seconds[] = { { "FROM", TABLE_LEFT, TABLE_WHOLE },
+						       { "CLOCK", TABLE_LEFT, TABLE_WHOLE },
+						       { "TIME", TABLE_RIGHT, TABLE_WHOLE } };
+	static const struct table_column threads[] = { { "ELAPSED", TABLE_RIGHT, TABLE_WHOLE },
+						       { "SUM", TABLE_RIGHT, TABLE_WHOLE } };
+	size_t at = by_time(r) ? ARRAY_SIZE(seconds) : ARRAY_SIZE(threads);
+
+	memcpy(columns, by_time(r) ? seconds : threads, at * sizeof(*columns));
+	for (size_t i = 0; i < n; i++)
+		columns[at++] = (struct table_column) { state_word(shown[i]), TABLE_RIGHT,
+							TABLE_WHOLE };
+	columns[at++] = (struct table_column) { "gvl-held", TABLE_RIGHT, TABLE_WHOLE };
+	if (!by_time(r))
+		columns[at++] = (struct table_column) { "THREAD", TABLE_LEFT, TABLE_CUT_MIDDLE };
+	return at;
 }
 
 int report_states(const struct report *r, struct buf *out, struct err *err)
 {
-	struct table_column columns[TABLE_MAX_COLUMNS] = { { "ELAPSED", TABLE_RIGHT,
-							     TABLE_WHOLE } };
+	struct table_column columns[TABLE_MAX_COLUMNS];
 	_cleanup_thread_states_ struct thread_states_table t = THREAD_STATES_INIT;
 	_cleanup_table_ struct table table = { 0 };
 	uint8_t shown[STATES];
@@ -94,36 +155,45 @@ int report_states(const struct report *r, struct buf *out, struct err *err)
 	ret = build(r, &t, err);
 	if (ret)
 		return ret;
-	n = report_choose_states(t.all.ns, t.all.sum_ns, shown, ARRAY_SIZE(columns) - 3);
-	for (size_t i = 0; i < n; i++)
-		columns[1 + i] = (struct table_column) { state_word(shown[i]), TABLE_RIGHT,
-							 TABLE_WHOLE };
-	columns[1 + n] = (struct table_column) { "gvl-held", TABLE_RIGHT, TABLE_WHOLE };
-	columns[2 + n] = (struct table_column) { "THREAD", TABLE_LEFT, TABLE_CUT_MIDDLE };
-	table_init(&table, columns, n + 3);
-	add_row(r, &t.all, shown, n, &table);
+	n = report_choose_states(t.all.ns, t.all.sum_ns, shown,
+				 ARRAY_SIZE(columns) - OTHER_COLUMNS);
+	table_init(&table, columns, choose_columns(r, shown, n, columns));
 	rows = t.n < r->limit ? t.n : (size_t)r->limit;
-	for (size_t i = 0; i < rows; i++)
-		add_row(r, &t.v[i], shown, n, &table);
+	for (size_t i = 0; i <= rows; i++) {
+		const struct thread_states *row = i ? &t.v[i - 1] : &t.all;
+
+		if (by_time(r))
+			add_second(r, row, shown, n, &table);
+		else
+			add_thread(r, row, t.in_part, shown, n, &table);
+	}
 	if (table_render(&table, r->width, r->color, out))
 		return err_oom(err);
 	report_hidden(t.n, rows, out);
-	if (!t.in_part)
-		add_check(&t.all, out);
+	if (!t.in_part && !by_time(r))
+		add_check(&t, out);
 	add_legend(shown, n, out);
 	return buf_failed(out) ? err_oom(err) : 0;
 }
 
-static void row_json(const struct report *r, const struct thread_states *t, struct json *j)
+static void thread_json(const struct profile *p, const struct thread_states *t, struct json *j)
 {
-	const struct profile *p = &r->rec->profile;
-	const struct profile_thread *thread = &p->threads[t->thread];
+	const struct profile_thread *thread = &p->threads[t->id];
 
-	json_object_begin(j, NULL);
 	json_u64(j, "pid", p->processes[thread->process].pid);
 	json_u64(j, "tid", thread->tid);
 	json_str(j, "name", profile_str(p, thread->name));
 	json_u64(j, "elapsed_ns", t->elapsed_ns);
+}
+
+static void row_json(const struct report *r, const struct thread_states *t, struct json *j)
+{
+	json_object_begin(j, NULL);
+	if (by_time(r))
+		json_u64(j, "from_ns", t->id * NSEC_PER_SEC);
+	else
+		thread_json(&r->rec->profile, t, j);
+	json_u64(j, "sum_ns", t->sum_ns);
 	json_object_begin(j, "states");
 	for (size_t i = 0; i < STATES; i++)
 		json_u64(j, state_word(i), t->ns[i]);

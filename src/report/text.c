@@ -251,8 +251,7 @@ void report_row_name(const struct report *r, enum flat_by by, const struct flat_
 	}
 }
 
-/* What a clock on the wall showed in this second of the recording; nothing if that is unknown. */
-static void add_clock(const struct profile *p, uint32_t second, struct buf *out)
+void report_add_clock(const struct profile *p, uint32_t second, struct buf *out)
 {
 	time_t at = (time_t)(p->meta.start_realtime_ns / NSEC_PER_SEC + second);
 	char text[40];
@@ -295,7 +294,7 @@ void report_row_place(const struct report *r, enum flat_by by, const struct flat
 		buf_addstr(out, request_framework(p, row->id));
 		return;
 	case FLAT_BY_TIME:
-		add_clock(p, row->id, out);
+		report_add_clock(p, row->id, out);
 		return;
 	case FLAT_BY_STATE:
 		buf_addf(out, "%s%s", state_text(row->id & STATE_MASK),

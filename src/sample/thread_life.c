@@ -87,6 +87,12 @@ static int add_thread_event(struct collector *c, struct tracked_process *p,
 	*refused += t->refused;
 	if (t->refused)
 		return 0;
+	/*
+	 * Again: with the first thread programs are attached, which takes some tenths of a second. Other threads may be
+	 * known from then on, by their waits, and have no base at all.
+	 */
+	if (!t->cpu_ns)
+		thread_cpu_ns(t->tid, &t->cpu_base);
 	t->event_ns = clock_ns(CLOCK_MONOTONIC);
 	if (r == -ESRCH)
 		t->ended_ns = t->event_ns;

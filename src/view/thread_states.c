@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "base/array.h"
+#include "base/clock.h"
 #include "profile/profile.h"
 #include "view/filter.h"
 
@@ -20,7 +22,7 @@ static int compare(const void *a, const void *b)
 
 	if (busy(x) != busy(y))
 		return busy(x) < busy(y) ? 1 : -1;
-	return x->thread < y->thread ? -1 : x->thread > y->thread;
+	return x->id < y->id ? -1 : x->id > y->id;
 }
 
 static void add(struct thread_states *to, const struct thread_states *t)
@@ -79,13 +81,13 @@ void thread_states_finish(const struct profile *p, const struct view_filter *f, 
 {
 	size_t n = 0;
 
-	*ret = (struct thread_states_table) { .all.thread = PROFILE_NONE, .v = v };
+	*ret = (struct thread_states_table) { .all.id = PROFILE_NONE, .v = v };
 	ret->in_part = f && (view_filter_by_request(f) || f->has_include || f->has_exclude ||
 			     f->no_gc || f->states);
 	for (size_t i = 0; i < p->n_threads; i++) {
 		struct thread_states t = v[i];
 
-		t.thread = (uint32_t)i;
+		t.id = (uint32_t)i;
 		t.elapsed_ns = p->threads[i].last_ns - p->threads[i].first_ns;
 		if (account && (!f || !selects_in_part(f)))
 			take_account(&p->threads[i], &t);
@@ -111,6 +113,89 @@ int thread_states_build(const struct profile *p, const struct view_filter *f,
 	if (!v || view_selection_new(p, f, &sel) || take_samples(p, sel, v))
 		return -ENOMEM;
 	thread_states_finish(p, f, true, take_ptr(v), ret);
+	return 0;
+}
+
+bool thread_states_differ(const struct thread_states *t)
+{
+	uint64_t by = t->sum_ns > t->elapsed_ns ? t->sum_ns - t->elapsed_ns
+						: t->elapsed_ns - t->sum_ns;
+
+	return by > t->elapsed_ns / 100 * THREAD_STATES_PART && by > 10 * NSEC_PER_MSEC;
+}
+
+/* ---- seconds ---- */
+
+/* So many have rows, three days: what comes later is in the last one. */
+#define MAX_SECONDS (1u << 18)
+
+/* A wait that goes on has a sample about once a second: one that is said to be longer than this is not divided further. */
+#define MAX_PARTS   64
+
+/* The row of second @i, which is made with all those before it; NULL: no memory. */
+static struct thread_states *row_of(struct thread_states_table *t, size_t *cap, uint64_t i)
+{
+	if (i >= MAX_SECONDS)
+		i = MAX_SECONDS - 1;
+	if (i >= t->n && array_reserve(t->v, *cap, i + 1))
+		return NULL;
+	for (; t->n <= i; t->n++)
+		t->v[t->n] = (struct thread_states) { .id = (uint32_t)t->n };
+	return &t->v[i];
+}
+
+/*
+ * Add @ns of @state that end @end ns after the start of the recording. What was before the start, as part of the
+ * first tick may be, is in the first second.
+ */
+static int add_to_seconds(struct thread_states_table *t, size_t *cap, unsigned int state,
+			  uint64_t end, uint64_t ns)
+{
+	for (int n = 1; ns; n++) {
+		struct thread_states *row = row_of(t, cap, end ? (end - 1) / NSEC_PER_SEC : 0);
+		uint64_t part;
+
+		if (!row)
+			return -ENOMEM;
+		part = end - row->id * NSEC_PER_SEC;
+		if (part > ns || !row->id || n == MAX_PARTS)
+			part = ns;
+		profile_add(&row->ns[state & STATE_MASK], part);
+		profile_add(&row->sum_ns, part);
+		if (state & STATE_HELD)
+			profile_add(&row->held_ns, part);
+		end -= part;
+		ns -= part;
+	}
+	return 0;
+}
+
+int second_states_build(const struct profile *p, const struct view_filter *f,
+			struct thread_states_table *ret)
+{
+	_cleanup_view_selection_ struct view_selection *sel = NULL;
+	_cleanup_thread_states_ struct thread_states_table t = THREAD_STATES_INIT;
+	_cleanup_free_ uint8_t *states = NULL;
+	const uint64_t start = p->meta.start_monotonic_ns;
+	size_t cap = 0;
+
+	if (view_selection_new(p, f, &sel) || state_of_stacks(p, &states))
+		return -ENOMEM;
+	for (size_t i = 0; i < p->n_kept; i++) {
+		const struct profile_sample *s = &p->samples[i];
+		const struct profile_aggregate alike = profile_aggregate_of(p, s);
+
+		if (s->event != p->event || !view_selected(sel, &alike))
+			continue;
+		if (add_to_seconds(&t, &cap, state_of(states, s->stack, s->flags & SAMPLE_KERNEL),
+				   s->ts > start ? s->ts - start : 0, s->value))
+			return -ENOMEM;
+	}
+	t.all.id = PROFILE_NONE;
+	for (size_t i = 0; i < t.n; i++)
+		add(&t.all, &t.v[i]);
+	*ret = t;
+	t = (struct thread_states_table)THREAD_STATES_INIT;
 	return 0;
 }
 

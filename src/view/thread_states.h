@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* How each thread spent its time: the microstates of view/state.h, which add up to all of it. */
+/*
+ * How each thread spent its time: the microstates of view/state.h, which add up to all of it. And how all
+ * threads together spent each second.
+ */
 #ifndef RBPF_VIEW_THREAD_STATES_H
 #define RBPF_VIEW_THREAD_STATES_H
 
@@ -14,15 +17,16 @@ struct profile;
 struct view_filter;
 
 struct thread_states {
-	uint32_t thread;     /* thread id; PROFILE_NONE: all together */
-	uint64_t elapsed_ns; /* from when it was first seen until it was last seen */
+	uint32_t id; /* of the thread, or the second (seconds.h); PROFILE_NONE: all together */
+	uint64_t elapsed_ns; /* from when it was first seen until it was last seen; 0 of seconds */
 	uint64_t ns[STATES];
 	uint64_t held_ns; /* of its waits, while it held the GVL */
 	uint64_t sum_ns;  /* of all states */
 };
 
 struct thread_states_table {
-	struct thread_states *v; /* most time first that is not idle; owned */
+	struct thread_states
+		*v; /* owned. Threads: most time first that is not idle; seconds: in order */
 	size_t n;
 	struct thread_states all;
 	bool in_part; /* only some of the time of these threads is selected */
@@ -48,6 +52,20 @@ int thread_states_build(const struct profile *p, const struct view_filter *f,
  */
 void thread_states_finish(const struct profile *p, const struct view_filter *f, bool account,
 			  struct thread_states *v, struct thread_states_table *ret);
+
+/* Percent by which the sum of a thread's states may differ from the time that passed. */
+#define THREAD_STATES_PART 5
+
+/* Whether it differs by more than that, and by more than 10 ms: one sample of CPU time more or less does not count. */
+bool thread_states_differ(const struct thread_states *t);
+
+/*
+ * By second of the recording. @p has kept its samples, and is of EVENT_WALL. A wait is divided among the seconds
+ * that it was in. CPU time is what was sampled. Returns 0 or -ENOMEM. @ret: thread_states_deinit().
+ */
+int second_states_build(const struct profile *p, const struct view_filter *f,
+			struct thread_states_table *ret);
+
 void thread_states_deinit(struct thread_states_table *t);
 #define _cleanup_thread_states_ _cleanup_(thread_states_deinit)
 

@@ -235,6 +235,7 @@ for one in --requests --states; do
 done
 refuse "--states and --by exclude each other" report --states --by line full.data
 refuse "full.data has no event 'wall'" report --states full.data
+refuse "full.data has no event 'wall'" report --states --by time full.data
 refuse "full.data has no event 'wall'" report --state gvl full.data
 refuse "unknown state 'gil'" report --state gil full.data
 refuse "*--mode*" record --mode all -p 1

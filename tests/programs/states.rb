@@ -14,18 +14,20 @@
 
 require 'monitor'
 require 'socket'
+require 'timeout'
 
 require_relative 'oracle/checkpoint'
 
 # What a thread measures of itself.
 class Measured
-  attr_reader :tid
+  attr_reader :tid, :deadline
 
-  def initialize(seconds)
+  # Until so many seconds from now, or to @deadline.
+  def initialize(seconds, deadline = nil)
     @tid = Oracle.tid
     @waits = Hash.new(0)
     @held = Hash.new(0)
-    @until = wall + (seconds * 1e9)
+    @deadline = deadline || (wall + (seconds * 1e9).to_i)
   end
 
   def wall
@@ -44,15 +46,23 @@ class Measured
   end
 
   def more?
-    wall < @until
+    wall < @deadline
   end
 
   def waits(state, into = @waits)
-    queued = self.queued
-    begun = wall - cpu
+    before = waited_so_far
     result = yield
-    into[state] += wall - cpu - begun - (self.queued - queued)
+    into[state] += waited_so_far - before
     result
+  end
+
+  # But for when it was queued. All of one moment: that it was not queued in between tells it.
+  def waited_so_far
+    loop do
+      queued = self.queued
+      off_cpu = wall - cpu
+      return off_cpu - queued if queued == self.queued
+    end
   end
 
   def waited(state, nanoseconds)
@@ -196,11 +206,172 @@ module Scenarios
     m.holds(:timer) { usleep.call(30_000) } while m.more?
   end
 
+  # A file that is not in the page cache, read in large pieces.
+  def cold_file(m)
+    with_file(m, 8 << 20) do |file|
+      while m.more?
+        forget_pages(m, file)
+        file.seek(0)
+        m.waits(:disk) { nil while file.read(1 << 20) }
+      end
+    end
+  end
+
+  def fsync(m)
+    with_file(m, 4096) do |file|
+      while m.more?
+        file.write('x' * 4096)
+        m.waits(:disk) { file.fsync }
+      end
+    end
+  end
+
+  # Memory that is a file's, none of it in the page cache: reading a byte of it does not give the GVL away.
+  def fault(m)
+    with_file(m, 8 << 20) do |file|
+      memory = Native.map(file)
+      while m.more?
+        Native.forget_memory(memory)
+        forget_pages(m, file)
+        m.holds(:fault) { 0.step(memory.size - 1, 65_536) { |at| memory[at] } }
+      end
+    end
+  end
+
+  # One of ten that want a Mutex, each for some time.
+  def convoy(m)
+    mutex = Mutex.new
+    others = Array.new(9) { Thread.new { mutex.synchronize { sleep 0.005 } while m.more? } }
+    while m.more?
+      m.waits(:lock) { mutex.lock }
+      m.waits(:timer) { sleep 0.005 }
+      mutex.unlock
+    end
+    others.each(&:join)
+  end
+
+  # The middle of three: what comes after it is slower.
+  def pipeline(m)
+    from = SizedQueue.new(2)
+    to = SizedQueue.new(2)
+    helpers = [Thread.new { loop { from << sleep(0.005) } }, Thread.new { loop { sleep(0.02) && to.pop } }]
+    m.waits(:lock) { to << from.pop } while m.more?
+    helpers.each(&:kill)
+  end
+
+  def timeout(m)
+    while m.more?
+      m.waits(:timer) do
+        Timeout.timeout(0.03) { sleep 1 }
+      rescue Timeout::Error
+        nil
+      end
+    end
+  end
+
+  def epoll(m)
+    fd = Native.call(:epoll_create1, 0)
+    m.waits(:network) { Native.call(:epoll_wait, fd, Fiddle::Pointer.malloc(16), 1, 30) } while m.more?
+  end
+
+  # Four that burn on one CPU: what this one does not get of it the kernel says.
+  def crowd(m)
+    Native.stay_on_one_cpu
+    pids = Array.new(3) { fork { nil while m.more? } }
+    nil while m.more?
+    pids.each { |pid| Process.wait(pid) }
+  end
+
+  # Children that begin as copies of a process that waits.
+  def forks(m)
+    read, write = IO.pipe
+    helper = Thread.new do
+      loop do
+        Process.wait(fork { sleep 0.01 })
+        write.syswrite('x')
+        sleep 0.01
+      end
+    end
+    m.waits(:pipe) { read.readpartial(1) } while m.more?
+    helper.kill
+  end
+
   # The other thread has the GVL when this one has not.
   def gvl(m)
     helper = Thread.new { nil while m.more? }
     m.waits(:gvl) { nil while m.more? }
     helper.join
+  end
+
+  # Another Ractor burns, which has a GVL of its own: this thread does not wait for that.
+  def beside_ractor(m)
+    ractor = Ractor.new(m.deadline) { |deadline| nil while Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond) < deadline }
+    m.waits(:gvl) { nil while m.more? }
+    ractor.respond_to?(:value) ? ractor.value : ractor.take
+  end
+
+  # Two threads of another Ractor want the GVL of that: one of them measures.
+  def in_ractor(m)
+    ractor = Ractor.new(m.deadline) do |deadline|
+      own = Measured.new(0, deadline)
+      helper = Thread.new { nil while own.more? }
+      own.waits(:gvl) { nil while own.more? }
+      helper.join
+      own.to_h
+    end
+    ractor.take
+  end
+end
+
+# A file of so many bytes, which is on a disk if there is one. All that is done to it may have to wait for that.
+def with_file(measured, size)
+  path = "/tmp/rbpf-states-#{Process.pid}"
+  file = measured.waits(:disk) { File.open(path, 'w+') }
+  measured.waits(:disk) { file.write('x' * size) && file.fsync }
+  yield file
+ensure
+  measured.waits(:disk) { file.close || File.unlink(path) }
+end
+
+# The kernel asks all CPUs to let go of them, and waits for that.
+def forget_pages(measured, file)
+  measured.waits(:other) { file.advise(:dontneed) }
+end
+
+# What Ruby has no method for.
+module Native
+  require 'fiddle'
+
+  PROT_READ = 1
+  MAP_SHARED = 1
+  MADV_RANDOM = 1
+  MADV_DONTNEED = 4
+
+  module_function
+
+  def call(name, *args)
+    types = args.map { |arg| arg.is_a?(Integer) ? Fiddle::TYPE_LONG : Fiddle::TYPE_VOIDP }
+    function = Fiddle::Function.new(Fiddle::Handle::DEFAULT[name.to_s], types, Fiddle::TYPE_LONG)
+    function.call(*args)
+  end
+
+  def map(file)
+    address = call(:mmap, 0, file.size, PROT_READ, MAP_SHARED, file.fileno, 0)
+    call(:madvise, address, file.size, MADV_RANDOM)
+    Fiddle::Pointer.new(address, file.size)
+  end
+
+  def forget_memory(memory)
+    call(:madvise, memory.to_i, memory.size, MADV_DONTNEED)
+  end
+
+  # On the first one that it may use.
+  def stay_on_one_cpu
+    mask = Fiddle::Pointer.malloc(128)
+    call(:sched_getaffinity, 0, 128, mask)
+    bits = mask[0, 8].unpack1('Q')
+    mask[0, 128] = [bits & -bits].pack('Q').ljust(128, "\0")
+    call(:sched_setaffinity, 0, 128, mask)
   end
 end
 
@@ -210,8 +381,8 @@ Oracle.wait_for_test
 # In a thread of its own, which does nothing else.
 said = Thread.new do
   measured = Measured.new(Float(seconds))
-  Scenarios.public_send(scenario, measured)
-  measured.to_h
+  of_another = Scenarios.public_send(scenario, measured)
+  scenario == 'in_ractor' ? of_another : measured.to_h
 end.value
 Oracle.say(ready: true, threads: [said])
 Oracle.wait_for_test

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "profile/reason.h"
 #include "support/profile_builder.h"
@@ -108,7 +109,7 @@ Test(state, threads)
 	cr_assert_eq(thread_states_build(&b.out.profile, NULL, &t), 0);
 	cr_assert_eq(t.n, 1);
 	cr_expect_not(t.in_part);
-	cr_expect_eq(t.v[0].thread, thread);
+	cr_expect_eq(t.v[0].id, thread);
 	cr_expect_eq(t.v[0].elapsed_ns, 2000);
 	cr_expect_eq(t.v[0].ns[STATE_USER] + t.v[0].ns[STATE_SYSTEM], of->cpu_ns);
 	cr_expect_eq(t.v[0].ns[STATE_SYSTEM], of->cpu_ns * 2 / 3);
@@ -122,6 +123,84 @@ Test(state, threads)
 	cr_expect(t.in_part);
 	cr_expect_eq(t.v[0].ns[STATE_USER], 1);
 	thread_states_deinit(&t);
+}
+
+/* A sample with @stack that ends @end_ms after the start and stands for @ms. */
+static void add_ending(uint32_t stack, uint64_t end_ms, uint64_t ms)
+{
+	b.now = BUILDER_START + end_ms * NSEC_PER_MSEC;
+	builder_sample(&b, thread, stack, ms * NSEC_PER_MSEC, 0);
+}
+
+/* "second: user disk held sum", in ms. */
+static void expect_seconds(const char *want)
+{
+	_cleanup_thread_states_ struct thread_states_table t = THREAD_STATES_INIT;
+	_cleanup_buf_ struct buf got = BUF_INIT;
+
+	cr_assert_eq(second_states_build(&b.out.profile, NULL, &t), 0);
+	for (size_t i = 0; i < t.n; i++) {
+		const struct thread_states *row = &t.v[i];
+
+		cr_expect_eq(row->id, i);
+		buf_addf(&got, "%u: %d %d %d %d\n", row->id,
+			 (int)(row->ns[STATE_USER] / NSEC_PER_MSEC),
+			 (int)(row->ns[STATE_DISK] / NSEC_PER_MSEC),
+			 (int)(row->held_ns / NSEC_PER_MSEC), (int)(row->sum_ns / NSEC_PER_MSEC));
+	}
+	cr_expect_str_eq(buf_str(&got), want, "%s", buf_str(&got));
+}
+
+/* A wait is divided among the seconds that it was in, to the last nanosecond. */
+Test(state, seconds)
+{
+	uint32_t bar = builder_path(&b, "<main>|Foo#bar"), disk, held;
+	_cleanup_thread_states_ struct thread_states_table t = THREAD_STATES_INIT;
+	uint64_t all = 1 + 2 + 4 + 8 + 16; /* of setup(), too short to be seen in ms */
+
+	disk = builder_reason(&b, bar, REASON_WAIT_DISK);
+	held = builder_reason(&b, builder_reason(&b, bar, REASON_GVL_HELD), REASON_WAIT_DISK);
+	add_ending(bar, 5, 10); /* its first half was before the recording */
+	add_ending(disk, 1000, 300);
+	add_ending(disk, 3200, 1500);
+	add_ending(held, 4000, 100);
+	expect_seconds("0: 10 300 0 310\n1: 0 300 0 300\n2: 0 1000 0 1000\n3: 0 300 100 300\n");
+	cr_assert_eq(second_states_build(&b.out.profile, NULL, &t), 0);
+	cr_expect_eq(t.all.sum_ns, all + (10 + 300 + 1500 + 100) * NSEC_PER_MSEC);
+	cr_expect_eq(t.all.ns[STATE_DISK], 24 + 1900 * NSEC_PER_MSEC);
+}
+
+/* A recording can say that a wait took as long as it likes, and that it ended at any time. */
+Test(state, seconds_are_bounded)
+{
+	uint32_t disk = builder_reason(&b, builder_path(&b, "<main>"), REASON_WAIT_DISK);
+	_cleanup_thread_states_ struct thread_states_table t = THREAD_STATES_INIT;
+
+	b.now = UINT64_MAX;
+	builder_sample(&b, thread, disk, UINT64_MAX / 2, 0);
+	cr_assert_eq(second_states_build(&b.out.profile, NULL, &t), 0);
+	cr_expect_leq(t.n, 1u << 18);
+	cr_expect_eq(t.all.ns[STATE_DISK], 24 + UINT64_MAX / 2);
+}
+
+Test(state, sum_that_differs)
+{
+	static const struct {
+		uint64_t elapsed, sum; /* ms */
+		bool differs;
+	} cases[] = {
+		{ 1000, 1000, false }, { 1000, 1050, false }, { 1000, 950, false },
+		{ 1000, 1051, true },  { 1000, 949, true },   { 50, 60, false },
+		{ 50, 61, true },      { 0, 11, true },	      { 0, 0, false },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct thread_states t = { .elapsed_ns = cases[i].elapsed * NSEC_PER_MSEC,
+						 .sum_ns = cases[i].sum * NSEC_PER_MSEC };
+
+		cr_expect_eq(thread_states_differ(&t), cases[i].differs, "%d of %d",
+			     (int)cases[i].sum, (int)cases[i].elapsed);
+	}
 }
 
 Test(state, words)

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# frozen_string_literal: true
+
+# What --mode states costs at each switch between threads: two Ruby processes that send a byte to and fro, which is
+# some ten thousands of switches a second.
+
+require_relative 'recording_cost'
+
+class Switches
+  SECONDS = 2
+  SETTLED = 1
+  PROGRAM = <<~'RUBY'
+    def wait_and_answer(depth, read, write)
+      return wait_and_answer(depth - 1, read, write) if depth.positive?
+
+      loop { read.readpartial(1) && write.syswrite('x') }
+    end
+    there, back = IO.pipe, IO.pipe
+    child = fork { wait_and_answer(Integer(ARGV[0]), there[0], back[1]) }
+    $stdout.syswrite("#{child}\n")
+    there[1].syswrite('x')
+    wait_and_answer(Integer(ARGV[0]), back[0], there[1])
+  RUBY
+
+  def initialize(rbpf, dir)
+    @rbpf = rbpf
+    @dir = dir
+  end
+
+  # Ruby frames of each stack, and whether native ones are taken, too.
+  def run
+    puts "In the kernel, per switch of threads that are recorded with --mode states (#{SECONDS} s each)"
+    puts format('  %<a>-22s %<b>10s %<c>12s %<d>14s', a: 'Ruby frames', b: 'ns', c: 'a wake-up', d: 'switches a s')
+    [[5, '--no-native'], [5], [50, '--no-native'], [50]].each do |depth, *options|
+      cost = of(depth, options)
+      puts format('  %<a>-22s %<b>10d %<c>12d %<d>14d', a: "#{depth}#{', native ones, too' if options.empty?}", b: cost[:switch],
+                                                        c: cost[:waking], d: cost[:rate])
+    end
+  end
+
+  private
+
+  def of(depth, options)
+    programs = IO.popen([RbConfig.ruby, '-e', PROGRAM, depth.to_s])
+    pids = [programs.pid, Integer(programs.gets)]
+    with_statistics { measure(pids, options) }
+  ensure
+    Process.kill(:KILL, *pids)
+    programs.close
+  end
+
+  def with_statistics
+    file = '/proc/sys/kernel/bpf_stats_enabled'
+    before = File.read(file)
+    File.write(file, '1')
+    yield
+  ensure
+    File.write(file, before)
+  end
+
+  def measure(pids, options)
+    rbpf = RecordingCost.new(@rbpf, @dir).start(File.join(@dir, 'switches.data'), pids, 99, ['--mode', 'states', *options])
+    sleep SETTLED
+    before = runs(rbpf)
+    sleep SECONDS
+    # That of switches takes most of the time, those of wake-ups run about half as often.
+    switch, *others = cost_between(before, runs(rbpf)).max_by(3) { |ns, _n| ns }
+    { switch: switch[0] / switch[1], waking: others.sum { |ns, n| ns / n }, rate: switch[1] / SECONDS }
+  ensure
+    Process.kill(:INT, rbpf)
+    Process.wait(rbpf)
+  end
+
+  def cost_between(before, after)
+    after.map { |id, (ns, n)| [ns - before.fetch(id)[0], n - before.fetch(id)[1]] }.select { |_ns, n| n.positive? }
+  end
+
+  # {program: [ns, runs]} of the BPF programs of process @pid that are no samples.
+  def runs(pid)
+    Dir["/proc/#{pid}/fdinfo/*"].filter_map do |file|
+      text = File.read(file)
+      next unless text[/^prog_type:\s*(\d+)/, 1] == '26' && text.include?('run_time_ns') # BPF_PROG_TYPE_TRACING
+
+      [text[/^prog_id:\s*(\d+)/, 1], [Integer(text[/^run_time_ns:\s*(\d+)/, 1]), Integer(text[/^run_cnt:\s*(\d+)/, 1])]]
+    end.to_h
+  end
+end
