@@ -90,7 +90,9 @@ static int add_choice(const struct top_model *m, const struct top_choice *c,
 	buf_addf(&line, "  last %s", num_clock(m->window_ns).s);
 	if (c->back)
 		buf_addf(&line, ", %s ago", num_clock(c->back * 1000000000ull).s);
-	buf_addf(&line, "  by %s  %s", sorts[c->sort], num_of(m->samples, "sample", "samples").s);
+	buf_addf(&line, "  by %s  %s",
+		 sorts[c->view == TOP_TREE && c->sort == TOP_SORT_SELF ? TOP_SORT_TOTAL : c->sort],
+		 num_of(m->samples, "sample", "samples").s);
 	if (c->filter[0] || f->typing)
 		buf_addf(&line, "  filter: %s%s", c->filter, f->typing ? "_" : "");
 	return add_line(page, f, f->typing ? TOP_NOTICE : TOP_DIM, buf_str(&line));

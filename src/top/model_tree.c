@@ -32,18 +32,12 @@ int top_match_only(const char *name, regex_t *re, bool *has)
 
 /* ---- in which order ---- */
 
-struct sorting {
-	const struct tree *t;
-	enum top_sort sort;
-};
-
+/* Most time first; own time would tear callers and callees apart. */
 static int compare_nodes(const void *a, const void *b, void *arg)
 {
-	const struct sorting *s = arg;
-	const struct tree_node *x = &s->t->nodes[*(const uint32_t *)a];
-	const struct tree_node *y = &s->t->nodes[*(const uint32_t *)b];
-	uint64_t v = s->sort == TOP_SORT_SELF ? x->self_value : x->total_value;
-	uint64_t w = s->sort == TOP_SORT_SELF ? y->self_value : y->total_value;
+	const struct tree *t = arg;
+	uint64_t v = t->nodes[*(const uint32_t *)a].total_value;
+	uint64_t w = t->nodes[*(const uint32_t *)b].total_value;
 
 	if (v != w)
 		return v < w ? 1 : -1;
@@ -55,7 +49,6 @@ static int compare_nodes(const void *a, const void *b, void *arg)
 static int add_children(const struct tree *t, uint32_t node, enum top_sort sort, uint32_t **list,
 			size_t *n, size_t *cap)
 {
-	struct sorting sorting = { .t = t, .sort = sort };
 	const size_t first = *n;
 	uint32_t child;
 
@@ -65,7 +58,7 @@ static int add_children(const struct tree *t, uint32_t node, enum top_sort sort,
 		(*list)[(*n)++] = child;
 	}
 	if (sort != TOP_SORT_NAME)
-		qsort_r(*list + first, *n - first, sizeof(**list), compare_nodes, &sorting);
+		qsort_r(*list + first, *n - first, sizeof(**list), compare_nodes, (void *)t);
 	/* The list is a stack: what is shown first is taken last. */
 	for (size_t i = first, k = *n; i + 1 < k; i++, k--) {
 		uint32_t tmp = (*list)[i];

@@ -17,32 +17,25 @@ static wchar_t code_point(const char *s, size_t n)
 	return c;
 }
 
-/* The character at @s, not NUL: its bytes in *@n, which are 1 or more; its columns. */
-static size_t character(const char *s, bool utf8, size_t *n)
+/*
+ * The character at @s, not NUL: its bytes in *@n, which are 1 or more; its columns. -1: '?' is shown in its
+ * place. A control would act on the terminal, and what that does not know it would show at its discretion.
+ */
+static int character(const char *s, bool utf8, size_t *n)
 {
-	int width;
-
-	*n = utf8_sequence(s, strlen(s) < 4 ? strlen(s) : 4);
+	*n = utf8_sequence(s, strnlen(s, 4));
 	if (!*n) {
 		*n = 1;
-		return 1;
+		return -1;
 	}
-	if (*n == 1 || !utf8)
-		return 1;
-	width = wcwidth(code_point(s, *n));
-	return width < 0 ? 1 : (size_t)width;
+	if (*n == 1)
+		return *s >= ' ' && *s < 0x7f ? 1 : -1;
+	return utf8 && utf8_presentable(s, *n) ? wcwidth(code_point(s, *n)) : -1;
 }
 
-/* A control would act on the terminal; what is no character of it would be shown at its discretion. */
-static void add_character(struct buf *out, const char *s, size_t n, bool utf8)
+static size_t columns_of(int width)
 {
-	const bool known = n == 1 ? *s >= ' ' && *s < 0x7f
-				  : utf8_presentable(s, n) && wcwidth(code_point(s, n)) >= 0;
-
-	if (known && (n == 1 || utf8))
-		buf_add(out, s, n);
-	else
-		buf_addch(out, '?');
+	return width < 0 ? 1 : (size_t)width;
 }
 
 size_t top_width(const char *s, bool utf8)
@@ -50,7 +43,7 @@ size_t top_width(const char *s, bool utf8)
 	size_t width = 0, n;
 
 	for (; *s; s += n)
-		width += character(s, utf8, &n);
+		width += columns_of(character(s, utf8, &n));
 	return width;
 }
 
@@ -63,13 +56,18 @@ static size_t ellipsis(bool utf8)
 /* Add the characters of @s up to @max columns; how many they take. */
 static size_t add_up_to(struct buf *out, const char *s, size_t max, bool utf8)
 {
-	size_t taken = 0, n, columns;
+	size_t taken = 0, n;
 
-	for (; *s; s += n, taken += columns) {
-		columns = character(s, utf8, &n);
-		if (taken + columns > max)
+	for (; *s; s += n) {
+		const int width = character(s, utf8, &n);
+
+		if (taken + columns_of(width) > max)
 			break;
-		add_character(out, s, n, utf8);
+		taken += columns_of(width);
+		if (width < 0)
+			buf_addch(out, '?');
+		else
+			buf_add(out, s, n);
 	}
 	return taken;
 }
@@ -87,6 +85,6 @@ size_t top_add_cut(struct buf *out, const char *s, size_t max, bool tail, bool u
 	}
 	buf_addstr(out, utf8 ? "…" : "..");
 	for (; whole > max - mark; s += n)
-		whole -= character(s, utf8, &n);
+		whole -= columns_of(character(s, utf8, &n));
 	return mark + add_up_to(out, s, max - mark, utf8);
 }
