@@ -87,7 +87,8 @@ static int open_window(struct watching *run, struct err *err)
 
 /* ---- lines ---- */
 
-static int show_plain(struct watching *run, uint64_t seconds)
+/* The @seconds before second @to. */
+static int show_plain(struct watching *run, uint64_t seconds, uint64_t to)
 {
 	const size_t width = term_width(STDOUT_FILENO);
 	struct top_frame frame = {
@@ -100,6 +101,7 @@ static int show_plain(struct watching *run, uint64_t seconds)
 	int r;
 
 	run->choice.seconds = (uint32_t)seconds;
+	run->choice.back = (uint32_t)(window_seconds(run->window).to - to);
 	r = top_model_build(&run->model, run->window, &run->choice);
 	if (r)
 		return r;
@@ -128,7 +130,7 @@ static int show(struct watching *run, uint64_t to, uint64_t end_ns, struct err *
 
 	buf_reset(&run->out);
 	r = run->opts->json ? top_json(run->window, &json, &run->out)
-			    : show_plain(run, to - run->shown);
+			    : show_plain(run, to - run->shown, to);
 	run->shown = to;
 	if (r || buf_failed(&run->out))
 		return err_oom(err);

@@ -55,6 +55,7 @@ struct filler {
 	uint32_t request;
 	char request_name[16];
 	uint32_t made; /* names so far, each another one */
+	bool collects; /* now and then, also within a second */
 };
 
 /* One sample, in words. */
@@ -297,7 +298,11 @@ static void play(struct filler *f, struct listener *l, uint64_t second)
 {
 	const struct profile_lost lost = { .ts = START + second * NSEC_PER_SEC, .count = 3 };
 
+	const struct id_holder holder = { .each = held, .holder = f };
+
 	for (uint32_t i = 0; i < PER_SECOND; i++) {
+		if (f->collects && !below(PER_SECOND))
+			cr_assert_eq(window_collect(f->w, &holder), 0);
 		if (!below(5))
 			new_stack(f, below(HELD_STACKS));
 		if (!below(30))
@@ -321,17 +326,14 @@ static void play_all(bool collect)
 	uint64_t second;
 
 	filler_init(&f, RING, 64 << 20);
+	f.collects = collect;
 	for (second = 0; second < SECONDS; second++) {
-		const struct id_holder holder = { .each = held, .holder = &f };
-
 		/* Nothing for a while, and once for longer than the ring. */
 		if (second == 40)
 			second += 5;
 		if (second == 60)
 			second += RING - 2;
 		play(&f, l, second);
-		if (collect && !below(3))
-			cr_assert_eq(window_collect(f.w, &holder), 0);
 		window_advance(f.w, START + (second + 1) * NSEC_PER_SEC);
 		for (uint32_t event = 0; event < 3; event++)
 			compare(&f, l,
