@@ -487,8 +487,11 @@ Test(top, keys)
 	cr_expect(t.choice.view == TOP_METHODS && !t.choice.method);
 	/* The selection stays with its row, wherever it goes. */
 	press(&t, &k, TERMINAL_END);
+	press(&t, &k, TERMINAL_UP);
 	key = t.model.rows[k.selected].key;
+	cr_expect_str_eq(top_label(&t.model, &t.model.rows[k.selected]), "Cart#total");
 	type(&t, &k, "oo");
+	cr_expect_neq(k.selected, 0);
 	cr_expect_eq(t.choice.sort, TOP_SORT_NAME);
 	cr_expect_eq(t.model.rows[k.selected].key, key);
 	press(&t, &k, TERMINAL_HOME);
