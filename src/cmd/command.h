@@ -112,5 +112,6 @@ extern const struct command command_help;
 extern const struct command command_ps;
 extern const struct command command_record;
 extern const struct command command_report;
+extern const struct command command_top;
 
 #endif

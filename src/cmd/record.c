@@ -9,40 +9,26 @@
 #include "cmd/record.h"
 
 #include <errno.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/array.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/fds.h"
 #include "base/priority.h"
 #include "base/stop.h"
 #include "cmd/command.h"
 #include "cmd/messages.h"
 #include "cmd/output.h"
 #include "cmd/open_recording.h"
-#include "cmd/request_rules.h"
+#include "cmd/sampling.h"
 #include "profile/recorder.h"
-#include "request/rules.h"
-#include "ruby/layout.h"
 #include "sample/collector.h"
-#include "engine/environment.h"
-#include "engine/privileges.h"
-#include "engine/bpf_engine.h"
-#include "target/launch.h"
-#include "target/remote.h"
-#include "target/selection.h"
 #include "ui/progress.h"
 #include "ui/summary.h"
-#include "worker/file_worker.h"
 
 #define POLL_MS 50
 
@@ -50,124 +36,37 @@
 struct run {
 	const struct record_options *opts;
 	struct cmd_context *ctx;
-	struct engine *engine;
-	struct collector *collector;
+	struct sampling s;
 	struct recorder *recorder;
-	struct selection selection;
-	struct request_rules requests;
-	struct file_worker worker;
-	struct launch child; /* pid -1 without a command */
-	int child_status;
-	bool child_ended;
 	uint64_t start_ns; /* CLOCK_MONOTONIC */
 	uint64_t end_ns;
 	struct profile_totals totals;
 	struct priority priority;
 };
 
-static void warn(void *arg, const char *message)
-{
-	cmd_warn(arg, "%s", message);
-}
-
-static int new_collector(struct run *run, struct err *err)
-{
-	struct collector_options opts = {
-		.engine = run->engine,
-		.worker = &run->worker,
-		.system_wide = run->opts->all_ruby,
-		.selection = run->opts->all_ruby ? &run->selection : NULL,
-		.memory_limit = run->opts->memory_limit,
-		.requests = run->opts->requests ? &run->requests : NULL,
-		.native = run->opts->native,
-		.inlines = run->opts->inlines,
-		.warn = warn,
-		.warn_arg = run->ctx,
-	};
-	int r;
-
-	r = ruby_sources_parse(run->ctx->layout_from, &opts.sources, err);
-	if (!r)
-		r = selection_init(&run->selection, run->opts->comm, run->opts->cgroup,
-				   run->opts->container, run->opts->user, err);
-	if (!r)
-		r = err_code(err, collector_new(&opts, &run->collector));
-	return r;
-}
-
-static int open_engine(struct run *run, struct err *err)
-{
-	const struct engine_options opts = {
-		.frequency = (uint32_t)run->opts->frequency,
-		.max_frames = (uint32_t)run->opts->max_stack,
-		.ring_bytes = run->opts->ring_bytes,
-		.follow = run->opts->children,
-		.system_wide = run->opts->all_ruby,
-		.native = run->opts->native,
-		.kernel = run->opts->kernel,
-		.waits = run->opts->mode == RECORD_STATES,
-	};
-
-	return bpf_engine_open(&opts, &run->engine, err);
-}
-
-static int add_targets(struct run *run, struct err *err)
-{
-	size_t i;
-	int r = 0;
-
-	if (run->opts->command) {
-		r = launch_prepare(run->opts->command, run->opts->as_root, &run->child, err);
-		fds_raise_limit(); /* not before: the command inherits the limit */
-		if (!r)
-			r = collector_add(run->collector, run->child.pid, false, err);
-		return r;
-	}
-	fds_raise_limit();
-	if (run->opts->all_ruby)
-		return collector_scan(run->collector, err);
-	for (i = 0; i < run->opts->pids.n && !r; i++)
-		r = run->opts->children
-			    ? collector_add_family(run->collector, run->opts->pids.pids[i], err)
-			    : collector_add(run->collector, run->opts->pids.pids[i], true, err);
-	return r;
-}
-
 static int open_recorder(struct run *run, struct err *err)
 {
 	struct recorder_options opts = { .path = run->opts->output,
 					 .force = run->opts->force,
 					 .sync = run->opts->sync };
-	struct utsname u = { 0 };
-	struct profile_meta meta = {
-		.rbpf_version = (char *)RBPF_VERSION,
-		.command = (char *)run->ctx->command_line,
-		.mode = (char *)record_mode_name(run->opts->mode),
-		.frequency = (uint32_t)run->opts->frequency,
-		.cpus = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN),
-		.start_realtime_ns = clock_ns(CLOCK_REALTIME),
-		.start_monotonic_ns = clock_ns(CLOCK_MONOTONIC),
-	};
+	struct profile_meta meta;
+	struct utsname names;
 
-	uname(&u);
-	meta.hostname = u.nodename;
-	meta.kernel = u.release;
-	meta.arch = u.machine;
-	meta.n_events = engine_events(run->engine, meta.events);
+	sampling_meta(&run->s, &names, &meta);
 	return recorder_open(&opts, &meta, &run->recorder, err);
 }
 
 static void say_attached(const struct run *run)
 {
 	struct collector_status st;
-	const char *version = collector_ruby_version(run->collector);
+	const char *version = collector_ruby_version(run->s.collector);
 	size_t children;
 
-	collector_status(run->collector, &st);
+	collector_status(run->s.collector, &st);
 	children = st.processes - run->opts->pids.n;
 	if (run->opts->command)
 		cmd_info(run->ctx, "recording %s (pid %d)", run->opts->command[0],
-			 (int)run->child.pid);
+			 (int)run->s.child.pid);
 	else if (run->opts->all_ruby)
 		cmd_info(run->ctx, "recording all Rubies: %s now (%s)",
 			 num_of(st.live, "process", "processes").s,
@@ -191,7 +90,7 @@ static void draw_progress(const struct run *run, struct progress *progress, uint
 
 	if (!progress_due(progress, now))
 		return;
-	collector_status(run->collector, &st);
+	collector_status(run->s.collector, &st);
 	buf_addf(&line, "recording %s", num_clock(now - run->start_ns).s);
 	if (run->opts->duration_ns)
 		buf_addf(&line, " / %s", num_clock(run->opts->duration_ns).s);
@@ -220,7 +119,7 @@ static bool done(const struct run *run, uint64_t now)
 	if (stop_signals() ||
 	    (run->opts->duration_ns && now - run->start_ns >= run->opts->duration_ns))
 		return true;
-	collector_status(run->collector, &st);
+	collector_status(run->s.collector, &st);
 	return !st.live && !run->opts->all_ruby;
 }
 
@@ -246,12 +145,9 @@ static void raise_priority(struct run *run)
 
 static int loop(struct run *run, struct err *err)
 {
-	struct pollfd pfds[] = { { .fd = engine_fd(run->engine), .events = POLLIN },
-				 { .events = POLLIN } };
 	struct progress progress;
-	bool by_process;
 	uint64_t now;
-	int r = 0, sig;
+	int r = 0;
 
 	progress_init(&progress, STDERR_FILENO, !run->ctx->quiet);
 	for (;;) {
@@ -260,21 +156,13 @@ static int loop(struct run *run, struct err *err)
 			break;
 		draw_progress(run, &progress, now);
 		priority_turn(&run->priority);
-		pfds[1].fd = file_worker_fd(&run->worker);
-		poll(pfds, ARRAY_SIZE(pfds), r ? 0 : poll_timeout(run, now));
-		r = collector_poll(run->collector, err);
+		r = sampling_poll(&run->s, r ? 0 : poll_timeout(run, now), -1, err);
 		if (r < 0)
 			break;
-		/* Reaped at once, so that it does not look alive as a zombie. */
-		if (run->child.pid > 0 && !run->child_ended)
-			run->child_ended = launch_ended(&run->child, false, &run->child_status);
 	}
 	run->end_ns = clock_ns(CLOCK_MONOTONIC);
 	progress_clear(&progress);
-	/* Typed at the terminal, the signal reached the program by itself. */
-	sig = stop_signal(&by_process);
-	if (sig && by_process && run->child.pid > 0 && !run->child_ended)
-		kill(run->child.pid, sig);
+	sampling_pass_signal(&run->s);
 	return r < 0 ? r : 0;
 }
 
@@ -301,16 +189,14 @@ static int check_outcome(const struct run *run, struct err *err)
 	uint64_t took = run->end_ns - run->start_ns;
 	int r = 0;
 
-	collector_status(run->collector, &st);
+	collector_status(run->s.collector, &st);
 	if (!run->totals.samples)
 		r = nothing_recorded(run, &st, err);
-	if (!r && !st.rubies && !st.live && !run->opts->all_ruby)
-		r = err_set(err, -ENOENT, ERR_TARGET, "%s",
-			    st.refused[0] ? st.refused
-					  : "none of the recorded processes runs Ruby");
+	if (!r)
+		r = sampling_check_ruby(&run->s, err);
 	if (r)
 		return r;
-	cmd_warn_of_unread(run->ctx, &run->worker);
+	cmd_warn_of_unread(run->ctx, &run->s.worker);
 	if (stop_signals() >= 2)
 		cmd_warn(run->ctx, "interrupted twice: samples that were not written yet are lost");
 	else if (!run->totals.samples)
@@ -331,7 +217,7 @@ static void say_summary(const struct run *run, uint64_t bytes)
 	struct buf text _cleanup_(buf_deinit) = BUF_INIT;
 	struct collector_status st;
 
-	collector_status(run->collector, &st);
+	collector_status(run->s.collector, &st);
 	buf_addf(&text, "recorded %s of %s to %s (%s)\n", num_duration(took).s,
 		 num_of(st.processes, "process", "processes").s,
 		 strcmp(run->opts->output, "-") ? run->opts->output : "stdout", num_bytes(bytes).s);
@@ -353,9 +239,7 @@ static int record(struct run *run, struct err *err)
 
 	r = open_recorder(run, err);
 	if (!r)
-		r = collector_start(run->collector, recorder_sink(run->recorder), err);
-	if (!r && run->child.pid > 0)
-		r = launch_go(&run->child, run->opts->command[0], err);
+		r = sampling_start(&run->s, recorder_sink(run->recorder), err);
 	if (r)
 		return r;
 	run->start_ns = clock_ns(CLOCK_MONOTONIC);
@@ -367,7 +251,7 @@ static int record(struct run *run, struct err *err)
 	priority_drop(&run->priority);
 	if (r) /* cannot write: what could be written is a recording */
 		return r;
-	r = collector_finish(run->collector, &run->totals, err);
+	r = collector_finish(run->s.collector, &run->totals, err);
 	if (r == -EINTR && stop_signals() >= 2)
 		r = 0;
 	if (r)
@@ -389,45 +273,20 @@ static int record(struct run *run, struct err *err)
 int record_run(const struct record_options *opts, struct cmd_context *ctx, struct err *err)
 {
 	struct run run = {
-		.opts = opts, .ctx = ctx, .child = LAUNCH_INIT, .priority = PRIORITY_INIT
+		.opts = opts, .ctx = ctx, .s = SAMPLING_INIT, .priority = PRIORITY_INIT
 	};
-	/* There are two workers at most. */
-	const struct file_worker_options worker = { .max_memory = opts->memory_limit / 2 };
-	int r;
+	struct sampling *s = &run.s;
+	int r = sampling_open(s, opts, ctx, err);
 
-	r = opts->requests ? cmd_request_rules(opts->request_rules, &run.requests, err) : 0;
-	if (!r)
-		r = environment_check(ctx->command_line, err);
-	if (r)
-		goto out;
-	stop_catch_signals();
-	cmd_log_libbpf(ctx);
-	file_worker_init(&run.worker, &worker);
-	remote_set_direct(!opts->guarded);
-	r = cmd_prepare_worker(&run.worker, err);
-	if (!r)
-		r = open_engine(&run, err);
-	if (!r)
-		r = new_collector(&run, err);
-	if (!r)
-		r = add_targets(&run, err);
-	if (!r)
-		privileges_reduce();
 	if (!r)
 		r = record(&run, err);
 	recorder_close(run.recorder, NULL, NULL);
-	collector_free(run.collector);
-	engine_close(run.engine);
-	file_worker_deinit(&run.worker);
-	selection_deinit(&run.selection);
-	if (run.child.pid > 0 && !r && opts->exit_with_child) {
-		if (!run.child_ended)
-			launch_ended(&run.child, true, &run.child_status);
-		r = WIFEXITED(run.child_status) ? WEXITSTATUS(run.child_status)
-						: 128 + WTERMSIG(run.child_status);
+	if (s->child.pid > 0 && !r && opts->exit_with_child) {
+		if (!s->child_ended)
+			launch_ended(&s->child, true, &s->child_status);
+		r = WIFEXITED(s->child_status) ? WEXITSTATUS(s->child_status)
+					       : 128 + WTERMSIG(s->child_status);
 	}
-	launch_deinit(&run.child);
-out:
-	request_rules_deinit(&run.requests);
+	sampling_close(s);
 	return r;
 }

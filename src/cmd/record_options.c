@@ -282,8 +282,7 @@ static bool selects(const struct record_options *opts)
 	return opts->comm || opts->cgroup || opts->container || opts->user;
 }
 
-/* Which processes: pids, a command, or all of the machine. */
-static int take_targets(struct record_options *opts, const struct option_rest *rest,
+int record_take_targets(struct record_options *opts, const struct option_rest *rest,
 			struct err *err)
 {
 	opts->command = rest->n ? rest->argv : NULL;
@@ -353,7 +352,7 @@ static int prepare(struct record_line *line, const struct option_rest *rest, str
 	struct record_options *opts = &line->opts;
 	int r;
 
-	r = take_targets(opts, rest, err);
+	r = record_take_targets(opts, rest, err);
 	if (r)
 		return r;
 	if (opts->request_rules && !opts->requests)

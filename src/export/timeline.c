@@ -103,7 +103,7 @@ static int take_sample(void *arg, const struct profile_sample *s)
 		.state = state & STATE_MASK,
 		.gc = s->flags & SAMPLE_GC,
 	};
-	struct thread_states *sum = &t->sums[s->id];
+	struct thread_states *sum = &t->sums[s->thread];
 	const uint64_t ts = since_origin(t, s->ts);
 
 	if (!shown_sample(&t->shown, s))
@@ -112,8 +112,8 @@ static int take_sample(void *arg, const struct profile_sample *s)
 	if (state & STATE_HELD)
 		profile_add(&sum->held_ns, s->value);
 	if (span.state >= STATE_WAIT_CPU)
-		return spans_add_wait(&t->spans, s->id, ts, &span);
-	return spans_add_cpu(&t->spans, s->id, ts, &span);
+		return spans_add_wait(&t->spans, s->thread, ts, &span);
+	return spans_add_cpu(&t->spans, s->thread, ts, &span);
 }
 
 static bool request_shown(const struct timeline *t, const struct profile_request *request)

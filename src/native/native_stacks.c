@@ -545,6 +545,12 @@ static int record_frame(struct sink *out, const struct native_name *name, bool i
 	return r ? r : sink_frame(out, &def, ret);
 }
 
+void native_forget_ids(struct native *n)
+{
+	if (n->cap_recorded)
+		memset(n->recorded, 0, n->cap_recorded * sizeof(*n->recorded));
+}
+
 int native_frame_id(struct native *n, struct sink *out, uint32_t name, bool internal, uint32_t *ret)
 {
 	uint32_t *id;

@@ -133,6 +133,9 @@ bool native_makes_tail_call(void *arg, uint64_t function, uint64_t other);
 int native_frame_id(struct native *n, struct sink *out, uint32_t name, bool internal,
 		    uint32_t *ret);
 
+/* Forget which frames of the recording names have: it is asked for them again. */
+void native_forget_ids(struct native *n);
+
 /* Set what was left out of processes' code and its names, by enum profile_counter. */
 void native_count(const struct native *n, uint64_t *counters);
 

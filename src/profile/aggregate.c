@@ -144,8 +144,8 @@ static int find_by_hash(struct aggregate_index *index, struct profile *p,
 
 /* ---- both ---- */
 
-int aggregate_add(struct aggregate_index *index, struct profile *p,
-		  const struct profile_sample *sample)
+int aggregate_add_sum(struct aggregate_index *index, struct profile *p,
+		      const struct profile_sample *sample, uint64_t n)
 {
 	struct profile_aggregate *a;
 	int r;
@@ -154,10 +154,17 @@ int aggregate_add(struct aggregate_index *index, struct profile *p,
 					  : find_by_stack(index, p, sample, &a);
 	if (r)
 		return r;
-	a->samples++;
+	a->samples += n;
 	profile_add(&a->value, sample->value);
-	p->threads[sample->thread].samples += sample->event == p->event;
+	if (sample->event == p->event)
+		p->threads[sample->thread].samples += n;
 	return 0;
+}
+
+int aggregate_add(struct aggregate_index *index, struct profile *p,
+		  const struct profile_sample *sample)
+{
+	return aggregate_add_sum(index, p, sample, 1);
 }
 
 /* Where the search for the aggregate of @s will begin in the index; NULL if it is not there yet. */

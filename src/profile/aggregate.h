@@ -45,6 +45,10 @@ struct aggregate_index {
 int aggregate_add(struct aggregate_index *index, struct profile *p,
 		  const struct profile_sample *sample);
 
+/* The same of @n samples that are alike: the value of @sample is the sum of theirs. */
+int aggregate_add_sum(struct aggregate_index *index, struct profile *p,
+		      const struct profile_sample *sample, uint64_t n);
+
 /*
  * Add @n samples, at most AGGREGATE_BATCH, in their order. The stacks of samples are scattered over
  * more memory than a processor's cache holds, and it waits for that memory once for a batch, not

@@ -62,20 +62,21 @@ const struct profile_event *profile_event(const struct profile *p)
 	return p->meta.n_events ? &p->meta.events[p->event] : &cpu;
 }
 
-void profile_count_sample(struct profile_totals *t, const struct profile_sample *s, bool is_cpu)
+void profile_count_samples(struct profile_totals *t, const struct profile_sample *s, uint64_t n,
+			   bool is_cpu)
 {
 	uint64_t cpu_ns = is_cpu ? s->value : 0;
 
-	t->samples++;
+	t->samples += n;
 	profile_add(&t->cpu_sampled_ns, cpu_ns);
 	if (!s->flags)
 		return;
-	t->truncated += !!(s->flags & SAMPLE_TRUNCATED);
-	t->unresolved += !!(s->flags & SAMPLE_UNRESOLVED);
-	t->failed += !!(s->flags & SAMPLE_FAILED);
-	t->no_ruby += !!(s->flags & SAMPLE_NO_RUBY);
-	t->native_samples += !!(s->flags & SAMPLE_NATIVE);
-	t->native_gaps += !!(s->flags & SAMPLE_GAP);
+	t->truncated += s->flags & SAMPLE_TRUNCATED ? n : 0;
+	t->unresolved += s->flags & SAMPLE_UNRESOLVED ? n : 0;
+	t->failed += s->flags & SAMPLE_FAILED ? n : 0;
+	t->no_ruby += s->flags & SAMPLE_NO_RUBY ? n : 0;
+	t->native_samples += s->flags & SAMPLE_NATIVE ? n : 0;
+	t->native_gaps += s->flags & SAMPLE_GAP ? n : 0;
 	if (s->flags & SAMPLE_GC)
 		profile_add(&t->gc_ns, cpu_ns);
 	if (s->flags & SAMPLE_GC_UNKNOWN)

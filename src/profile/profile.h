@@ -326,8 +326,18 @@ static inline void profile_add(uint64_t *sum, uint64_t v)
 		*sum = UINT64_MAX;
 }
 
-/* Add @s to the counts of @t; its value only if its event is CPU time (@is_cpu). */
-void profile_count_sample(struct profile_totals *t, const struct profile_sample *s, bool is_cpu);
+/*
+ * Add @n samples like @s, whose values add up to its value, to the counts of @t; the value only if its
+ * event is CPU time (@is_cpu).
+ */
+void profile_count_samples(struct profile_totals *t, const struct profile_sample *s, uint64_t n,
+			   bool is_cpu);
+
+static inline void profile_count_sample(struct profile_totals *t, const struct profile_sample *s,
+					bool is_cpu)
+{
+	profile_count_samples(t, s, 1, is_cpu);
+}
 
 /* Count @s, which is of the event of @p, among its samples and in the time that they span. */
 static inline void profile_note_sample(struct profile *p, const struct profile_sample *s)

@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "profile/id_holder.h"
 #include "profile/profile.h"
 
 struct collector;
@@ -74,6 +75,9 @@ int collector_start(struct collector *c, struct sink *sink, struct err *err);
  * longer be written.
  */
 int collector_poll(struct collector *c, struct err *err);
+
+/* The ids of its sink that it holds, while collector_poll() is not running. */
+struct id_holder collector_ids(struct collector *c);
 
 /* How things stand, for the progress line and the end of the loop. */
 struct collector_status {

@@ -89,6 +89,9 @@ int samples_thread(struct collector *c, struct tracked_process *p, pid_t tid,
 int waits_handle(struct collector *c, struct tracked_process *p, const struct rbpf_ring_wait *rec,
 		 bool with_ruby);
 
+/* Call @fn for the ids of the wait of @t that goes on: see id_holder.h. */
+void waits_ids(struct tracked_thread *t, id_fn *fn, void *arg);
+
 /*
  * Process the held records whose symbols have been read; and at the end, wait and process the
  * others.

@@ -108,6 +108,19 @@ int request_table_define(struct request_table *t, const struct request_rules *ru
 	return r;
 }
 
+void request_definition_ids(struct request_definition *def, id_fn *fn, void *arg)
+{
+	fn(arg, ID_STRING, &def->kind.framework);
+	fn(arg, ID_STRING, &def->kind.name);
+}
+
+void request_table_ids(struct request_table *t, id_fn *fn, void *arg)
+{
+	for (int g = 0; g < 2; g++)
+		for (size_t i = 0; i < t->generations[g].fingerprints.count; i++)
+			request_definition_ids(&t->generations[g].v[i], fn, arg);
+}
+
 /* ---- samples ---- */
 
 /*

@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "base/intern.h"
+#include "profile/id_holder.h"
 #include "profile/profile.h"
 #include "rbpf_abi.h"
 
@@ -59,6 +60,10 @@ void request_table_deinit(struct request_table *t);
 int request_table_define(struct request_table *t, const struct request_rules *rules,
 			 struct resolver *names, struct sink *out,
 			 const struct rbpf_ring_request *rec, size_t len);
+
+/* Call @fn for the ids in it, and in a definition alone: see id_holder.h. */
+void request_table_ids(struct request_table *t, id_fn *fn, void *arg);
+void request_definition_ids(struct request_definition *def, id_fn *fn, void *arg);
 
 /*
  * The request of a sample of thread @t, by its @fingerprint, into *@ret: 0 if it is of none. @in_request:

@@ -32,6 +32,12 @@ void ruby_generation_deinit(struct ruby_generation *g)
 	*g = (struct ruby_generation) { 0 };
 }
 
+void ruby_generation_ids(struct ruby_generation *g, id_fn *fn, void *arg)
+{
+	for (size_t i = 0; i < g->n_named; i++)
+		fn(arg, ID_FRAME, &g->named[i].frame);
+}
+
 size_t ruby_generation_bytes(const struct ruby_generation *g)
 {
 	return g->n_raw * sizeof(*g->raw) + g->n_named * sizeof(*g->named) +

@@ -20,6 +20,7 @@
 
 #include "base/intern.h"
 #include "native/merge.h"
+#include "profile/id_holder.h"
 #include "rbpf_abi.h"
 #include "symbol/resolver.h"
 
@@ -85,6 +86,9 @@ struct ruby_stacks_buffers {
 void ruby_stacks_buffers_deinit(struct ruby_stacks_buffers *b);
 
 void ruby_generation_deinit(struct ruby_generation *g);
+
+/* Call @fn for the ids in it: see id_holder.h. */
+void ruby_generation_ids(struct ruby_generation *g, id_fn *fn, void *arg);
 
 /* Bytes of frames in it. */
 size_t ruby_generation_bytes(const struct ruby_generation *g);

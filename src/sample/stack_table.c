@@ -97,6 +97,17 @@ void stack_table_forget_native(struct stack_table *t)
 	}
 }
 
+void stack_table_ids(struct stack_table *t, id_fn *fn, void *arg)
+{
+	for (int i = 0; i < 2; i++) {
+		struct stack_generation *g = &t->generations[i];
+
+		ruby_generation_ids(&g->ruby, fn, arg);
+		for (size_t k = 0; k < g->pairs.count; k++)
+			fn(arg, ID_STACK, &g->merged[k].stack);
+	}
+}
+
 bool stack_table_keeps_all(struct stack_table *t)
 {
 	bool early = t->ended_early;

@@ -19,6 +19,7 @@
 #include "base/intern.h"
 #include "rbpf_abi.h"
 #include "native/native_stacks.h"
+#include "profile/id_holder.h"
 #include "sample/ruby_stacks.h"
 
 struct sink;
@@ -81,6 +82,9 @@ void stack_table_deinit(struct stack_table *t);
  */
 void stack_table_forget(struct stack_table *t);
 void stack_table_forget_native(struct stack_table *t);
+
+/* Call @fn for the ids in it: see id_holder.h. */
+void stack_table_ids(struct stack_table *t, id_fn *fn, void *arg);
 
 /*
  * Whether all that the engine may refer to will stay known. If not, as a generation had to end before

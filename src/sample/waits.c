@@ -101,6 +101,15 @@ struct wait_stacks {
 	uint32_t request; /* id in the recording; 0: none */
 };
 
+void waits_ids(struct tracked_thread *t, id_fn *fn, void *arg)
+{
+	if (!t->wait)
+		return;
+	fn(arg, ID_STACK, &t->wait->blocked.stack);
+	fn(arg, ID_STACK, &t->wait->runnable.stack);
+	fn(arg, ID_REQUEST, &t->wait->request);
+}
+
 /* The stack of @taken where the thread waits for @wait. */
 static int wait_stack(struct collector *c, struct tracked_process *p,
 		      const struct stacks_taken *taken, enum rbpf_wait wait, bool with_ruby,

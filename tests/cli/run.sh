@@ -172,6 +172,17 @@ refuse "unknown value 'fodled' for --format (did you mean folded?)" record -p 1 
 refuse "--format needs a recording in a file, not on stdout" record -p 1 -f svg -o -
 refuse "--output must not be empty" record -p 1 -o ""
 
+refuse "-p PID and --all-ruby exclude each other" top -p 1 --comm=x
+refuse "--as-root needs a program to run (-- CMD)" top -p 1 --as-root
+refuse "--json and --plain exclude each other" top --json --plain
+refuse "--view does not go with --json, which has all lists" top --json --view tree
+refuse "unknown value 'method' for --view (did you mean methods?)" top --view method
+refuse "--view states needs --mode states" top --view states
+refuse "--keep must be between 1s and 24h" top --keep 25h
+refuse "--once cannot show more than --keep keeps" top --once --keep 5s -d 6s
+refuse "--request-rules and --no-requests exclude each other" top --no-requests --request-rules x
+refuse "--freq must be between 1 and 10000, got 0" top -F0
+
 refuse "which process? give -p PID" dump
 refuse "invalid pid list '1,x': 'x' is not a number" dump -p 1,x
 refuse "--request-rules and --no-requests exclude each other" dump --no-requests --request-rules x -p 1
@@ -275,7 +286,7 @@ if begin "all commands have help"; then
 	run --help
 	cp "$out" help.txt
 	run help
-	if [ "$(echo "$commands" | tr '\n' ' ')" != "record report annotate diff check flame timeline heatmap export dump ps doctor help completion " ]; then
+	if [ "$(echo "$commands" | tr '\n' ' ')" != "record top report annotate diff check flame timeline heatmap export dump ps doctor help completion " ]; then
 		not_ok "the commands are $commands"
 	elif ! cmp -s "$out" help.txt; then
 		not_ok "'help' and '--help' differ"

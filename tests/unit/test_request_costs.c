@@ -164,8 +164,8 @@ static struct profile read_with(struct read_options opts)
 
 static struct profile read_all_time(uint64_t slow_ns)
 {
-	return read_with((struct read_options) {
-		.wall = true, .gvl_caused = true, .slow_ns = slow_ns });
+	return read_with(
+		(struct read_options) { .wall = true, .gvl_caused = true, .slow_ns = slow_ns });
 }
 
 /* "NAME samples value gvl caused requests p50 p99", by line. */

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* A window that is collected while the collector fills it: what this holds is found under its new ids. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "profile/sink.h"
+#include "profile/window.h"
+#include "sample/collector_state.h"
+#include "support/collecting.h"
+
+#define SECONDS 5
+
+static const struct profile_meta meta = {
+	.start_monotonic_ns = NSEC_PER_SEC,
+	.events = { { .name = EVENT_CPU, .unit = UNIT_NS } },
+	.n_events = 1,
+};
+
+/* What nobody holds, with lower ids than what comes after it. */
+static void define_unused(struct sink *s)
+{
+	struct profile_process process = { .pid = 1, .parent = PROFILE_NONE, .exit_status = -1 };
+	struct profile_frame frame = { .kind = FRAME_RUBY, .module = PROFILE_NONE };
+	uint32_t id, stack = 0;
+	char name[16];
+
+	for (int i = 0; i < 7; i++) {
+		snprintf(name, sizeof(name), "unused %d", i);
+		cr_assert_eq(sink_string(s, name, strlen(name), &frame.name), 0);
+		cr_assert_eq(sink_frame(s, &frame, &id), 0);
+		cr_assert_eq(sink_stack(s, stack, id, &stack), 0);
+		cr_assert_eq(sink_process(s, &process, &id), 0);
+		cr_assert_eq(sink_thread(s, id, 1, frame.name, &id), 0);
+	}
+}
+
+static void expect_second(struct window *w, uint64_t second, const struct target *target, pid_t tid)
+{
+	const struct profile_aggregate *a;
+	const struct profile *p;
+
+	cr_assert_eq(window_profile(w, (struct window_range) { second, second + 1 }, 0, &p), 0);
+	cr_expect_null(check_profile(p));
+	cr_assert_eq(p->n_aggregates, 1);
+	a = &p->aggregates[0];
+	cr_expect_eq(a->value, 700 + second);
+	cr_expect_str_eq(profile_str(p, p->frames[p->stacks[a->stack].frame].name),
+			 "[no Ruby in process]");
+	cr_expect_eq(p->threads[a->thread].tid, (uint32_t)tid);
+	cr_expect_str_eq(profile_str(p, p->threads[a->thread].name), "worker");
+	cr_expect_eq(p->processes[p->threads[a->thread].process].pid, (uint32_t)target->pid);
+	cr_expect_eq(p->n_processes, 1, "of process 1 there is no sample");
+	cr_expect_eq(p->n_threads, 2);
+	cr_expect_eq(p->n_stacks, 2);
+}
+
+Test(collector_ids, change_with_the_window)
+{
+	const struct window_options opts = { .seconds = 60, .max_bytes = 1 << 20, .meta = &meta };
+	struct rbpf_ring_sample rec = { .status = RBPF_NO_RUBY, .comm = "worker" };
+	struct target target = target_start();
+	struct collecting f;
+	struct window *w;
+	pid_t tid;
+
+	collecting_init(&f, NULL);
+	tid = target_thread(&target);
+	cr_assert_eq(window_new(&opts, &w), 0);
+	define_unused(window_sink(w));
+	cr_assert_eq(collector_add(f.c, target.pid, false, &f.err), 0, "%s", f.err.msg);
+	cr_assert_eq(collector_start(f.c, window_sink(w), &f.err), 0, "%s", f.err.msg);
+	rec.h.tgid = (uint32_t)target.pid;
+	for (uint64_t second = 0; second < SECONDS; second++) {
+		const struct id_holder ids = collector_ids(f.c);
+
+		/* A thread that comes late is of the process that was there before. */
+		rec.h.tid = (uint32_t)(second == SECONDS - 1 ? target.pid : tid);
+		rec.h.ts = (second + 1) * NSEC_PER_SEC + 1;
+		rec.value = 700 + second;
+		scripted_sample(&f.engine, &rec);
+		collecting_poll(&f);
+		cr_assert_eq(window_collect(w, &ids), 0);
+		define_unused(window_sink(w));
+		cr_assert_eq(window_collect(w, &ids), 0);
+	}
+	for (uint64_t second = 0; second < SECONDS; second++)
+		expect_second(w, second, &target, second == SECONDS - 1 ? target.pid : tid);
+	target_end(&target);
+	collecting_deinit(&f);
+	window_free(w);
+}
