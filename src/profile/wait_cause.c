@@ -94,7 +94,7 @@ static const char *const idle_methods[] = {
  * waits upon one deep stack, and names of a megabyte.
  */
 struct causes {
-	struct profile *p;
+	const struct profile *p;
 	uint32_t *methods; /* by stack: that of its innermost method; 0: it has none; NO_RUBY */
 	uint8_t *known;	   /* by frame: FRAME_LOOKED_AT and so on; 0: not looked at yet */
 };
@@ -268,49 +268,63 @@ static enum frame_reason cause(struct causes *c, uint32_t stack)
 	return reason_of_method(c, parent, reason);
 }
 
+struct profile_frame wait_cause_frame(uint32_t name, enum frame_reason reason)
+{
+	return (struct profile_frame) {
+		.kind = FRAME_WAIT, .name = name, .module = PROFILE_NONE, .reason = reason
+	};
+}
+
 /* A frame that has @reason. */
 static int add_frame(struct profile *p, enum frame_reason reason, uint32_t *ret)
 {
-	struct profile_frame frame = { .kind = FRAME_WAIT,
-				       .module = PROFILE_NONE,
-				       .reason = reason };
+	uint32_t name;
 	const char *label = frame_reason_label(reason);
 	int r;
 
-	r = intern_add(&p->strings, label, strlen(label), &frame.name, NULL);
+	r = intern_add(&p->strings, label, strlen(label), &name, NULL);
 	if (!r)
 		r = RESERVE_ONE(p->frames, p->n_frames, p->cap_frames);
 	if (r)
 		return r;
 	*ret = (uint32_t)p->n_frames;
-	p->frames[p->n_frames++] = frame;
+	p->frames[p->n_frames++] = wait_cause_frame(name, reason);
+	return 0;
+}
+
+int wait_causes_find(const struct profile *p, uint8_t **ret)
+{
+	_cleanup_free_ uint32_t *of_stacks = calloc(p->n_stacks + 1, sizeof(*of_stacks));
+	_cleanup_free_ uint8_t *known = calloc(p->n_frames + 1, sizeof(*known));
+	struct causes c = { .p = p, .methods = of_stacks, .known = known };
+	uint8_t *reasons = calloc(p->n_stacks + 1, sizeof(*reasons));
+
+	if (!of_stacks || !known || !reasons) {
+		free(reasons);
+		return -ENOMEM;
+	}
+	find_methods(&c);
+	for (size_t i = 1; i < p->n_stacks; i++)
+		if (frame_of(p, (uint32_t)i)->kind == FRAME_WAIT)
+			reasons[i] = (uint8_t)cause(&c, (uint32_t)i);
+	*ret = reasons;
 	return 0;
 }
 
 int wait_causes(struct profile *p)
 {
-	_cleanup_free_ uint32_t *of_stacks = calloc(p->n_stacks + 1, sizeof(*of_stacks));
-	_cleanup_free_ uint8_t *known = calloc(p->n_frames + 1, sizeof(*known));
-	struct causes c = { .p = p, .methods = of_stacks, .known = known };
+	_cleanup_free_ uint8_t *reasons = NULL;
 	uint32_t frames[FRAME_REASON_COUNT], *frame;
-	int r = 0;
+	int r = wait_causes_find(p, &reasons);
 
-	if (!of_stacks || !known)
-		return -ENOMEM;
-	find_methods(&c);
 	for (size_t i = 0; i < FRAME_REASON_COUNT; i++)
 		frames[i] = PROFILE_NONE;
 	for (size_t i = 1; i < p->n_stacks && !r; i++) {
-		enum frame_reason reason;
-
-		if (frame_of(p, (uint32_t)i)->kind != FRAME_WAIT)
+		if (!reasons[i] || reasons[i] == frame_of(p, (uint32_t)i)->reason)
 			continue;
-		reason = cause(&c, (uint32_t)i);
-		if (reason == frame_of(p, (uint32_t)i)->reason)
-			continue;
-		frame = &frames[reason];
+		frame = &frames[reasons[i]];
 		if (*frame == PROFILE_NONE)
-			r = add_frame(p, reason, frame);
+			r = add_frame(p, reasons[i], frame);
 		if (!r)
 			p->stacks[i].frame = *frame;
 	}

@@ -7,7 +7,9 @@
 
 #include "base/array.h"
 #include "base/clock.h"
+#include "profile/reason.h"
 #include "profile/sink.h"
+#include "profile/wait_cause.h"
 
 /* One part in so many of the limit is not worth a collection. */
 #define SMALL_PART 16
@@ -329,30 +331,70 @@ static void clear_profile(struct window *w)
 		p->threads[i].samples = p->threads[i].first_ns = p->threads[i].last_ns = 0;
 }
 
+static bool has_waits(const struct profile *p)
+{
+	for (uint32_t i = 0; i < p->meta.n_events; i++)
+		if (!strcmp(p->meta.events[i].name, EVENT_WAIT))
+			return true;
+	return false;
+}
+
+/* What waits are for, by stack: entries have what was seen, as recordings do. */
+struct wait_reasons {
+	uint8_t *reasons; /* wait_causes_find(); NULL: there are no waits; owned */
+	size_t n;
+};
+
+/* The stack that has the right FRAME_WAIT in place of what was seen. */
+static int right_stack(struct window *w, const struct wait_reasons *waits, uint32_t *stack)
+{
+	const struct profile *p = &w->defs.profile;
+	const struct profile_stack seen = p->stacks[*stack];
+	struct profile_frame frame;
+	enum frame_reason reason;
+	const char *label;
+	uint32_t name, id;
+	int r;
+
+	reason = *stack < waits->n ? waits->reasons[*stack] : 0;
+	if (!reason || reason == p->frames[seen.frame].reason)
+		return 0;
+	label = frame_reason_label(reason);
+	r = sink_string(&w->defs.sink, label, strlen(label), &name);
+	if (r)
+		return r;
+	frame = wait_cause_frame(name, reason);
+	r = sink_frame(&w->defs.sink, &frame, &id);
+	return r ? r : sink_stack(&w->defs.sink, seen.parent, id, stack);
+}
+
 static int add_to_profile(struct window *w, uint64_t number, const struct window_entry *e,
-			  bool selected)
+			  const struct wait_reasons *waits, bool selected)
 {
 	struct profile *p = &w->defs.profile;
-	const struct profile_sample sample = { .ts = w->start_ns + number * NSEC_PER_SEC,
-					       .value = e->value,
-					       .thread = e->thread,
-					       .stack = e->stack,
-					       .event = (uint16_t)p->event,
-					       .flags = e->flags,
-					       .request = e->request };
+	struct profile_sample sample = { .ts = w->start_ns + number * NSEC_PER_SEC,
+					 .value = e->value,
+					 .thread = e->thread,
+					 .stack = e->stack,
+					 .event = (uint16_t)p->event,
+					 .flags = e->flags,
+					 .request = e->request };
+	int r;
 
 	profile_count_samples(&p->totals, &sample, e->samples,
 			      !p->meta.n_events || event_is_cpu(&p->meta.events[e->event]));
 	if (!selected)
 		return 0;
 	p->n_samples += e->samples;
-	return aggregate_add_sum(&w->defs.aggregates, p, &sample, e->samples);
+	r = right_stack(w, waits, &sample.stack);
+	return r ? r : aggregate_add_sum(&w->defs.aggregates, p, &sample, e->samples);
 }
 
 int window_profile(struct window *w, struct window_range range, uint32_t event,
 		   const struct profile **ret)
 {
 	struct profile *p = &w->defs.profile;
+	struct wait_reasons waits = { .n = p->n_stacks };
 	uint64_t number;
 	size_t i;
 	int r = 0;
@@ -360,14 +402,19 @@ int window_profile(struct window *w, struct window_range range, uint32_t event,
 	range = clip(w, range);
 	clear_profile(w);
 	p->event = event == PROFILE_NONE ? 0 : event;
+	if (has_waits(p))
+		r = wait_causes_find(p, &waits.reasons);
+	else
+		waits.n = 0;
 	for (number = range.from; number < range.to && !r; number++) {
 		const struct window_second *s = window_second(w, number);
 
 		profile_add(&p->totals.lost, s->lost);
 		for (i = 0; i < s->n && !r; i++)
-			r = add_to_profile(w, number, &s->v[i],
+			r = add_to_profile(w, number, &s->v[i], &waits,
 					   is_selected(p, s->v[i].event, event));
 	}
+	free(waits.reasons);
 	p->first_ts = w->start_ns + range.from * NSEC_PER_SEC;
 	p->last_ts = p->totals.end_monotonic_ns = w->start_ns + range.to * NSEC_PER_SEC;
 	if (!r)

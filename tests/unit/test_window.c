@@ -479,6 +479,55 @@ Test(window, replays)
 	free(l);
 }
 
+static uint32_t push_frame(struct filler *f, uint32_t parent, enum frame_kind kind,
+			   const char *name, const char *file, enum frame_reason reason)
+{
+	struct profile_frame frame = { .kind = kind, .module = PROFILE_NONE, .reason = reason };
+	uint32_t id, stack = 0;
+
+	frame.name = str(f->s, name);
+	frame.file = str(f->s, file);
+	cr_assert_eq(sink_frame(f->s, &frame, &id), 0);
+	cr_assert_eq(sink_stack(f->s, parent, id, &stack), 0);
+	return stack;
+}
+
+/* What a wait is, as views of recordings tell it; the stack that the collector holds stays what it was. */
+Test(window, tells_what_waits_are)
+{
+	struct filler f;
+	struct id_holder holder = { .each = held, .holder = &f };
+	uint32_t pool, wait;
+
+	filler_init(&f, RING, 1 << 20);
+	pool = push_frame(&f, 0, FRAME_RUBY, "block in Puma::ThreadPool#spawn_thread",
+			  "/gems/puma/lib/puma/thread_pool.rb", 0);
+	wait = push_frame(&f, pool, FRAME_CFUNC, "Thread::ConditionVariable#wait", "", 0);
+	f.stacks[0] = push_frame(&f, wait, FRAME_WAIT, "(lock)", "", REASON_WAIT_LOCK);
+	strcpy(f.stack_names[0], "held");
+	/* The second time it has been collected since. */
+	for (uint64_t second = 0; second < 2; second++) {
+		const struct profile_sample sample = { .ts = START + second * NSEC_PER_SEC,
+						       .value = 7,
+						       .thread = f.threads[0],
+						       .stack = f.stacks[0],
+						       .event = 1 };
+		const struct profile *p;
+
+		cr_assert_eq(sink_sample(f.s, &sample), 0);
+		cr_assert_eq(
+			window_profile(f.w, (struct window_range) { second, second + 1 }, 1, &p),
+			0);
+		cr_assert_eq(p->n_aggregates, 1);
+		cr_expect_eq(p->aggregates[0].value, 7);
+		cr_expect_eq(p->frames[p->stacks[p->aggregates[0].stack].frame].reason,
+			     REASON_WAIT_IDLE);
+		cr_expect_eq(p->frames[p->stacks[f.stacks[0]].frame].reason, REASON_WAIT_LOCK);
+		cr_assert_eq(window_collect(f.w, &holder), 0);
+	}
+	window_free(f.w);
+}
+
 Test(window, refuses_unknown_ids)
 {
 	struct filler f;
