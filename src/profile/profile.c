@@ -105,11 +105,14 @@ int profile_add_request(struct profile *p, uint32_t thread, const struct profile
 void profile_note_request(struct profile *p, const struct profile_sample *s, bool counted)
 {
 	const struct profile_event *event = &p->meta.events[s->event];
-	const bool waits = p->meta.n_events && !strcmp(event->name, EVENT_WAIT);
 	struct profile_request *r;
 	uint64_t begin;
+	bool waits;
 
-	if (!s->request || !(counted || waits || event_is_cpu(event)))
+	if (!s->request)
+		return;
+	waits = p->meta.n_events && !strcmp(event->name, EVENT_WAIT);
+	if (!counted && !waits && !event_is_cpu(event))
 		return;
 	r = &p->requests[s->request];
 	begin = waits && s->ts > s->value ? s->ts - s->value : s->ts;

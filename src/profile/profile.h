@@ -167,13 +167,12 @@ struct profile_stack {
  * to a period.
  */
 struct profile_request {
-	uint32_t thread; /* thread id */
-	uint32_t kind;	 /* of it */
-	uint64_t
-		first_ts; /* ns, CLOCK_MONOTONIC: of its first tick, or when its first wait began … */
-	uint64_t last_ts; /* … and of its last sample; both 0 if it has none */
-	uint64_t samples; /* of the event of the profile, that were selected (reader.h) */
-	uint64_t value;	  /* sum of theirs */
+	uint32_t thread;   /* thread id */
+	uint32_t kind;	   /* of it */
+	uint64_t first_ts; /* ns, CLOCK_MONOTONIC: first tick, or when the first wait began */
+	uint64_t last_ts;  /* of its last sample; both 0 if it has none */
+	uint64_t samples;  /* of the event of the profile, that were selected (reader.h) */
+	uint64_t value;	   /* sum of theirs */
 	bool first_waits, last_waits; /* the first and the last sample are of waits */
 };
 
