@@ -79,7 +79,7 @@ static bool is_in_request(const struct dump_requests *q, size_t n)
 	const struct frame_origin *origins = resolver_origins(q->resolver);
 
 	for (size_t i = 0; i < n; i++)
-		if (origins[i].in_request)
+		if (origins[i].rule)
 			return true;
 	return false;
 }

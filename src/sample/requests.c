@@ -95,6 +95,7 @@ int request_table_define(struct request_table *t, const struct request_rules *ru
 	r = resolver_request(names, rec, &resolved);
 	if (!r) {
 		def.object = rec->object;
+		def.rule = resolved.rule + 1;
 		r = name_request(&rules->v[resolved.rule], &resolved, out, &def);
 	} else if (r == -ENOENT) {
 		r = 0;
@@ -138,7 +139,7 @@ static bool goes_on(const struct tracked_thread *t, const struct request_definit
 }
 
 int request_table_of_sample(const struct request_table *table, struct sink *out,
-			    struct tracked_thread *t, uint64_t fingerprint, bool in_request,
+			    struct tracked_thread *t, uint64_t fingerprint, uint16_t rule,
 			    uint32_t *ret)
 {
 	static const struct request_definition unknown = { 0 };
@@ -147,7 +148,9 @@ int request_table_of_sample(const struct request_table *table, struct sink *out,
 
 	if (fingerprint)
 		def = find(table, fingerprint);
-	if (!def && (fingerprint || in_request))
+	if (!def && (fingerprint || rule))
+		def = &unknown;
+	if (def && rule && rule != REQUEST_ANY_RULE && def->rule != rule)
 		def = &unknown;
 	if (!def) {
 		t->request = *ret = 0;
@@ -166,9 +169,13 @@ int request_table_of_sample(const struct request_table *table, struct sink *out,
 	return 0;
 }
 
-bool process_may_be_in_request(const struct tracked_process *p, const struct sample_stack *stack)
+uint16_t process_request_rule(const struct tracked_process *p, const struct sample_stack *stack)
 {
-	return stack->in_request || (p->requests.n && stack->flags & SAMPLE_FAILED);
+	const bool whole = !(stack->flags & (SAMPLE_FAILED | SAMPLE_UNRESOLVED | SAMPLE_TRUNCATED));
+
+	if (stack->rule)
+		return whole ? stack->rule : REQUEST_ANY_RULE;
+	return p->requests.n && stack->flags & SAMPLE_FAILED ? REQUEST_ANY_RULE : 0;
 }
 
 /* ---- what the engine looks for ---- */

@@ -8,7 +8,7 @@
  *
  * What a sample says is believed only if it is proven that its frame is one that a rule names, and
  * which class it is that its name has. Else the sample is of an unknown request, as it is when the
- * BPF programs did not know yet that there is such a frame on its stack.
+ * BPF programs did not know yet that there is such a frame on its stack, and found none, or one further out.
  */
 #ifndef RBPF_SAMPLE_REQUESTS_H
 #define RBPF_SAMPLE_REQUESTS_H
@@ -35,6 +35,7 @@ struct tracked_thread;
 struct request_definition {
 	uint64_t object;		  /* 0: unknown */
 	struct profile_request_kind kind; /* strings of the recording; 0: unknown */
+	uint16_t rule;			  /* as frame_origin.rule */
 	bool complete;			  /* all that the rule names could be read */
 	uint64_t klass;			  /* hash of framework and class */
 };
@@ -66,11 +67,11 @@ void request_table_ids(struct request_table *t, id_fn *fn, void *arg);
 void request_definition_ids(struct request_definition *def, id_fn *fn, void *arg);
 
 /*
- * The request of a sample of thread @t, by its @fingerprint, into *@ret: 0 if it is of none. @in_request:
- * process_may_be_in_request(). Returns 0 or the failure of @out.
+ * The request of a sample of thread @t, by its @fingerprint, into *@ret: 0 if it is of none. @rule:
+ * process_request_rule(). Returns 0 or the failure of @out.
  */
 int request_table_of_sample(const struct request_table *table, struct sink *out,
-			    struct tracked_thread *t, uint64_t fingerprint, bool in_request,
+			    struct tracked_thread *t, uint64_t fingerprint, uint16_t rule,
 			    uint32_t *ret);
 
 /* The iseqs of a process that the engine looks for. Zeroed: none. */
@@ -81,11 +82,14 @@ struct process_requests {
 	struct rbpf_request_filter filter;
 };
 
+/* The rule by which a sample may be of a request is not known. */
+#define REQUEST_ANY_RULE UINT16_MAX
+
 /*
- * Whether a sample of process @p with @stack may be of a request: a frame of it tells one, or the stack could not be walked
- * and the process has such frames.
+ * By which rule a sample of process @p with @stack is of a request: that of its innermost frame that tells one; 0: none
+ * does. If not all of the stack is known, and the process has such frames, it is REQUEST_ANY_RULE.
  */
-bool process_may_be_in_request(const struct tracked_process *p, const struct sample_stack *stack);
+uint16_t process_request_rule(const struct tracked_process *p, const struct sample_stack *stack);
 
 /* Let the engine look for those of @found, too, in process @p. Returns 0 or -ENOMEM. */
 int process_requests_add(struct tracked_process *p, struct engine *e,

@@ -174,12 +174,20 @@ static uint16_t flags_of(const struct tracked_process *p, const uint32_t *ids, s
 {
 	uint16_t flags = 0;
 
-	for (; begin < end; begin++) {
+	for (; begin < end; begin++)
 		flags |= flags_of_kind(resolver_symbol(p->resolver, ids[begin])->kind);
-		if (resolver_origins(p->resolver)[begin].in_request)
-			flags |= RUBY_IN_REQUEST;
-	}
 	return flags;
+}
+
+/* The rule of the innermost of them that has one; of the frames outside of them it is @outer. */
+static uint16_t rule_of(const struct tracked_process *p, size_t begin, size_t end, uint16_t outer)
+{
+	const struct frame_origin *origins = resolver_origins(p->resolver);
+
+	for (; begin < end; begin++)
+		if (origins[begin].rule)
+			return origins[begin].rule;
+	return outer;
 }
 
 static int add_checkpoint(struct ruby_generation *g, const struct ruby_checkpoint *c,
@@ -203,7 +211,8 @@ static int add_checkpoints(struct ruby_generation *g, const struct ruby_stacks_b
 	const struct ruby_checkpoint *outer = def->outer ? &g->checkpoints[def->outer - 1] : NULL;
 	struct ruby_checkpoint c = { .definition = (uint32_t)g->n_definitions - 1,
 				     .names = p->names_made,
-				     .flags = outer ? outer->flags : 0 };
+				     .flags = outer ? outer->flags : 0,
+				     .rule = outer ? outer->rule : 0 };
 	const uint32_t n = outer ? outer->n : 0, n_all = outer ? outer->n_all : 0;
 	size_t i, end = def->n_named;
 	int r = 0;
@@ -217,6 +226,7 @@ static int add_checkpoints(struct ruby_generation *g, const struct ruby_stacks_b
 		c.n_all = n_all + c.n_raw;
 		c.state = point->state;
 		c.flags |= flags_of(p, ids, def->n_named - c.n_named, end);
+		c.rule = rule_of(p, def->n_named - c.n_named, end, c.rule);
 		end = def->n_named - c.n_named;
 		r = add_checkpoint(g, &c, b->fingerprints[i]);
 	}
@@ -236,6 +246,7 @@ static int add_named(struct ruby_generation *g, struct sink *out, struct tracked
 	def->n_named = (uint32_t)n;
 	def->n += def->n_named;
 	def->flags |= flags_of(p, ids, 0, n);
+	def->rule = rule_of(p, 0, n, def->rule);
 	for (i = 0; i < n && !r; i++) {
 		struct ruby_frame *f = &g->named[g->n_named + i];
 
@@ -369,6 +380,7 @@ int ruby_stacks_define(struct ruby_generation *g, const struct ruby_generation *
 		def.outer = (uint32_t)(outer - g->checkpoints) + 1;
 		def.n = outer->n;
 		def.flags = outer->flags;
+		def.rule = outer->rule;
 	}
 	naming.points = b->points;
 	naming.n_points = b->n_points;

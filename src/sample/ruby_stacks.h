@@ -39,11 +39,9 @@ struct ruby_definition {
 	uint32_t n_raw, n_named;
 	uint32_t outer; /* 1 + index of the checkpoint that they are inside of; 0: none */
 	uint32_t n;	/* frames, with those of the checkpoint but its innermost */
-	uint16_t flags; /* SAMPLE_*, RUBY_IN_REQUEST, of all of them */
+	uint16_t flags; /* SAMPLE_*, of all of them */
+	uint16_t rule;	/* frame_origin.rule of the innermost that has one */
 };
-
-/* Beyond SAMPLE_*: a frame tells a request. */
-#define RUBY_IN_REQUEST (1u << 15)
 
 /* The outermost frames of a definition. */
 struct ruby_checkpoint {
@@ -53,7 +51,7 @@ struct ruby_checkpoint {
 	uint32_t n_all;		 /* … and of all */
 	uint32_t names;		 /* tracked_process.names_made then */
 	struct naming_state state; /* before its innermost frame was named */
-	uint16_t flags;		   /* SAMPLE_*, RUBY_IN_REQUEST, of the named ones */
+	uint16_t flags, rule;	   /* as of a definition, of the named ones */
 };
 
 /* Both only grow, and refer to what is before them: an older entry stays valid. */

@@ -182,7 +182,7 @@ static int handle_sample(struct collector *c, struct tracked_process *p,
 		r = stack_table_of_sample(&c->stacks, c->sink, p, &taken, with_ruby, &stack);
 	if (!r)
 		r = request_table_of_sample(&c->requests, c->sink, t, rec->request,
-					    process_may_be_in_request(p, &stack), &sample.request);
+					    process_request_rule(p, &stack), &sample.request);
 	if (r)
 		return r;
 	sample.stack = stack.stack;

@@ -371,8 +371,8 @@ static int make_stack(struct stack_table *t, struct sink *out, struct tracked_pr
 	int err;
 
 	*ret = (struct sample_stack) {
-		.flags = ruby ? ruby->flags & ~RUBY_IN_REQUEST : 0,
-		.in_request = ruby && ruby->flags & RUBY_IN_REQUEST,
+		.flags = ruby ? ruby->flags : 0,
+		.rule = ruby ? ruby->rule : 0,
 	};
 	err = take_frames(t, g, ruby, n, w.n_native);
 	if (!err && pair->placeholder) {

@@ -27,9 +27,9 @@ struct tracked_process;
 
 /* The stack of a sample, and its flags. */
 struct sample_stack {
-	uint32_t stack;	 /* id in the recording */
-	uint16_t flags;	 /* SAMPLE_* */
-	bool in_request; /* a frame of it tells a request */
+	uint32_t stack; /* id in the recording */
+	uint16_t flags; /* SAMPLE_* */
+	uint16_t rule;	/* frame_origin.rule of the innermost frame that tells a request; 0: none */
 };
 
 /* What the stacks of a sample or a wait are: as its record says. */

@@ -160,7 +160,7 @@ static int keep_wait(struct collector *c, struct tracked_process *p, struct trac
 		r = wait_stack(c, p, &taken, RBPF_WAIT_CPU, with_ruby, &t->wait->runnable);
 	if (!r)
 		r = request_table_of_sample(&c->requests, c->sink, t, rec->request,
-					    process_may_be_in_request(p, &t->wait->blocked),
+					    process_request_rule(p, &t->wait->blocked),
 					    &t->wait->request);
 	if (!r)
 		t->wait_ns = rec->since;
@@ -184,7 +184,7 @@ static int wait_sample(struct collector *c, struct tracked_process *p, struct tr
 		r = wait_stack(c, p, &taken, wait, with_ruby, &stack);
 		if (!r)
 			r = request_table_of_sample(&c->requests, c->sink, t, rec->request,
-						    process_may_be_in_request(p, &stack),
+						    process_request_rule(p, &stack),
 						    &sample->request);
 	}
 	if (r)

@@ -403,14 +403,14 @@ static const struct symbol_key *symbol_key(const struct resolver *r, uint32_t id
 
 /*
  * Note the rule of frame @f, whose symbol is @symbol, if it has one; a frame that such a frame calls has
- * it whatever it is called. Sets *@has_rule.
+ * it whatever it is called. Sets *@ret to 1 + the number of the rule, or 0.
  */
 static int note_request(struct resolver *r, const struct code_ref *ref,
-			const struct named_frame *symbol, struct naming_state *s, bool *has_rule)
+			const struct named_frame *symbol, struct naming_state *s, uint16_t *ret)
 {
 	uint16_t rule = symbol->request;
 
-	*has_rule = false;
+	*ret = 0;
 	if (symbol->kind == FRAME_RUBY) {
 		if (!rule)
 			rule = s->callee_request;
@@ -420,7 +420,7 @@ static int note_request(struct resolver *r, const struct code_ref *ref,
 	}
 	if (!rule || !ref->iseq_ok)
 		return 0;
-	*has_rule = true;
+	*ret = rule;
 	return request_frames_note(&r->requests, &r->code, ref, rule - 1u);
 }
 
@@ -437,7 +437,7 @@ static int name_frames(struct resolver *r, const struct rbpf_frame *frames, size
 		const struct rbpf_frame *f = &frames[i];
 		const struct code_ref *ref = &r->refs[i];
 		const struct ruby_iseq *iseq = code_iseq(&r->code, ref);
-		bool has_rule;
+		uint16_t rule;
 		uint32_t id;
 
 		if (point < end && point->frame == i) {
@@ -454,7 +454,7 @@ static int name_frames(struct resolver *r, const struct rbpf_frame *frames, size
 		}
 		err = name_frame(r, f, ref, pc_unsaved(r, frames, i), &s, &id);
 		if (!err)
-			err = note_request(r, ref, &r->symbol[id], &s, &has_rule);
+			err = note_request(r, ref, &r->symbol[id], &s, &rule);
 		if (err)
 			break;
 		if (r->symbol[id].kind == FRAME_RUBY) {
@@ -466,7 +466,7 @@ static int name_frames(struct resolver *r, const struct rbpf_frame *frames, size
 		s.inside = iseq && iseq->internal;
 		r->ids[--out] = id;
 		r->origins[out] = frame_origin(r, f, ref, s.unshown);
-		r->origins[out].in_request = has_rule;
+		r->origins[out].rule = rule;
 		s.unshown = 0;
 	}
 	r->first = out;

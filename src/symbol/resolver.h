@@ -102,7 +102,7 @@ int resolver_stack(struct resolver *r, const struct stack_era *sampled,
 struct frame_origin {
 	uint64_t function; /* of a method in C: the address of its function; else 0 */
 	uint8_t finish; /* activations that begin with it, or with hidden frames directly outside */
-	bool in_request; /* it has a rule */
+	uint16_t rule;	/* 1 + the number of the rule by which it tells a request; 0: none */
 };
 
 /* The properties of each of the frames that resolver_stack() returned last. */

@@ -79,8 +79,8 @@ static size_t name_stack(struct fixture *f, uint64_t era)
 	resolver_revalidate(f->r);
 	cr_assert_eq(resolver_stack(f->r, &sampled, frames, 2, NULL, &ids, &n), 0);
 	cr_assert_eq(n, 2);
-	cr_expect_not(resolver_origins(f->r)[0].in_request);
-	cr_expect(resolver_origins(f->r)[1].in_request);
+	cr_expect_not(resolver_origins(f->r)[0].rule);
+	cr_expect(resolver_origins(f->r)[1].rule);
 	resolver_found_requests(f->r, &n);
 	return n;
 }

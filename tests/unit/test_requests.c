@@ -332,14 +332,18 @@ static void define(uint64_t fingerprint, uint64_t object, const char *name, bool
 						 .complete = complete };
 }
 
-static uint32_t request_at(uint64_t fingerprint, bool in_request)
+static uint32_t request_by(uint64_t fingerprint, uint16_t rule)
 {
 	uint32_t id = 99;
 
-	cr_assert_eq(
-		request_table_of_sample(&table, &out.sink, &thread, fingerprint, in_request, &id),
-		0);
+	cr_assert_eq(request_table_of_sample(&table, &out.sink, &thread, fingerprint, rule, &id),
+		     0);
 	return id;
+}
+
+static uint32_t request_at(uint64_t fingerprint, bool in_request)
+{
+	return request_by(fingerprint, in_request ? REQUEST_ANY_RULE : 0);
 }
 
 static const char *name_of(uint32_t id)
@@ -390,17 +394,33 @@ Test(request_table, unknown_is_never_the_last_one)
 	cr_expect_eq(request_at(0, false), 0);
 }
 
+/* The BPF programs knew of no frame that tells a request but one further out than the one that does. */
+Test(request_table, the_innermost_frame_tells)
+{
+	uint32_t first;
+
+	define(1, 0x1000, "A#x", true);
+	table.generations[0].v[0].rule = 3;
+	first = request_by(1, 3);
+	cr_expect_str_eq(name_of(first), "A#x");
+	cr_expect_str_eq(name_of(request_by(1, 4)), "[unknown request]");
+	cr_expect_str_eq(name_of(request_by(1, REQUEST_ANY_RULE)), "A#x");
+	cr_expect_str_eq(name_of(request_by(1, 0)), "A#x", "the stack is not known");
+}
+
 Test(requests, of_a_stack_that_is_not_known)
 {
-	const struct sample_stack in = { .in_request = true }, out_of = { 0 },
-				  failed = { .flags = SAMPLE_FAILED };
+	const struct sample_stack in = { .rule = 5 }, out_of = { 0 },
+				  failed = { .flags = SAMPLE_FAILED },
+				  unnamed = { .rule = 5, .flags = SAMPLE_UNRESOLVED };
 	struct tracked_process p = { 0 };
 
-	cr_expect(process_may_be_in_request(&p, &in));
-	cr_expect_not(process_may_be_in_request(&p, &failed), "it has never had one");
+	cr_expect_eq(process_request_rule(&p, &in), 5);
+	cr_expect_eq(process_request_rule(&p, &unnamed), REQUEST_ANY_RULE);
+	cr_expect_eq(process_request_rule(&p, &failed), 0, "it has never had one");
 	p.requests.n = 1;
-	cr_expect_not(process_may_be_in_request(&p, &out_of));
-	cr_expect(process_may_be_in_request(&p, &failed));
+	cr_expect_eq(process_request_rule(&p, &out_of), 0);
+	cr_expect_eq(process_request_rule(&p, &failed), REQUEST_ANY_RULE);
 }
 
 Test(requests, a_tree_for_each_kind)
