@@ -84,12 +84,12 @@ class StatesTest < LiveTest
   def wrong_states(name, said)
     found = states_of(said['tid'])
     queued = sum(found, 'wait-cpu')
-    # Where it could not ask how long it was queued, what it measured has that in it.
-    more = said['queued'].zero? ? queued : 0
+    # That is in what it measured as waits: from when it is woken until it is queued, or all of it where it could not ask.
+    more = [queued - said['queued'], 0].max
     wrong = said['waits'].reject { |state, ns| near?(ns, sum(found, state), more) }
     held = said['held'].reject { |state, ns| near?(ns, found[[state, true]], more) }
     wrong.update(held.transform_keys { |state| "#{state}, GVL held" })
-    wrong['queued'] = said['queued'] unless more.positive? || queued_as_said?(said, queued)
+    wrong['queued'] = said['queued'] unless said['queued'].zero? || queued_as_said?(said, queued)
     wrong.map { |what, ns| "#{name}: #{what} #{ns}, not as in #{found}; it said #{said}" }
   end
 
