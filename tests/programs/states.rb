@@ -298,8 +298,12 @@ module Scenarios
 
   # The other thread has the GVL when this one has not.
   def gvl(m)
-    helper = Thread.new { nil while m.more? }
-    m.waits(:gvl) { nil while m.more? }
+    helper = nil
+    m.waits(:gvl) do
+      # Not before: to ask the kernel what it measures takes the GVL, too.
+      helper = Thread.new { nil while m.more? }
+      nil while m.more?
+    end
     helper.join
   end
 
@@ -314,8 +318,11 @@ module Scenarios
   def in_ractor(m)
     ractor = Ractor.new(m.deadline) do |deadline|
       own = Measured.new(0, deadline)
-      helper = Thread.new { nil while own.more? }
-      own.waits(:gvl) { nil while own.more? }
+      helper = nil
+      own.waits(:gvl) do
+        helper = Thread.new { nil while own.more? }
+        nil while own.more?
+      end
       helper.join
       own.to_h
     end
