@@ -142,9 +142,10 @@ class Work
     mutex = Mutex.new
     threads = Array.new(4) do |i|
       Thread.new do
-        200.times do |k|
-          mutex.synchronize { { 1 => 2 }.each { |_, _| burn(i) } }
-          queue << k if (k % 50).zero?
+        20.times do |k|
+          # Long enough that it works more than it waits for the others, however slowly the kernel wakes them.
+          mutex.synchronize { { 1 => 2 }.each { |_, _| 50.times { burn(i) } } }
+          queue << k if (k % 5).zero?
         end
       end
     end
