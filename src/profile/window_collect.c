@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "profile/copy.h"
 #include "profile/sink.h"
 
 /* By old id of each kind: PROFILE_NONE: not used; while marking, anything else: used; then the new id. */
@@ -75,11 +76,6 @@ static void mark_referenced(struct collection *c)
 
 /* ---- copies ---- */
 
-static int copy_string(struct collection *c, uint32_t *id)
-{
-	return intern_str(&c->defs.profile.strings, profile_str(c->old, *id), id);
-}
-
 /* Those that the holder has. */
 static int copy_strings(struct collection *c)
 {
@@ -90,7 +86,7 @@ static int copy_strings(struct collection *c)
 		if (!is_marked(c, ID_STRING, i))
 			continue;
 		c->map[ID_STRING][i] = i;
-		r = copy_string(c, &c->map[ID_STRING][i]);
+		r = copy_string(c->old, &c->defs.sink, &c->map[ID_STRING][i]);
 	}
 	return r;
 }
@@ -100,23 +96,14 @@ static int copy_processes(struct collection *c)
 	int r = 0;
 
 	for (size_t i = 0; i < c->old->n_processes && !r; i++) {
-		struct profile_process def = c->old->processes[i];
+		uint32_t parent = c->old->processes[i].parent;
 
 		if (!is_marked(c, ID_PROCESS, i))
 			continue;
-		if (def.parent != PROFILE_NONE)
-			def.parent = c->map[ID_PROCESS][def.parent];
-		r = copy_string(c, &def.exe);
-		if (!r)
-			r = copy_string(c, &def.cmdline);
-		if (!r)
-			r = copy_string(c, &def.ruby_version);
-		if (!r)
-			r = copy_string(c, &def.cgroup);
-		if (!r)
-			r = copy_string(c, &def.container);
-		if (!r)
-			r = sink_process(&c->defs.sink, &def, &c->map[ID_PROCESS][i]);
+		if (parent != PROFILE_NONE)
+			parent = c->map[ID_PROCESS][parent];
+		r = copy_process(c->old, (uint32_t)i, parent, &c->defs.sink,
+				 &c->map[ID_PROCESS][i]);
 	}
 	return r;
 }
@@ -130,7 +117,7 @@ static int copy_threads(struct collection *c)
 
 		if (!is_marked(c, ID_THREAD, i))
 			continue;
-		r = copy_string(c, &t.name);
+		r = copy_string(c->old, &c->defs.sink, &t.name);
 		if (!r)
 			r = sink_thread(&c->defs.sink, c->map[ID_PROCESS][t.process], t.tid, t.name,
 					&c->map[ID_THREAD][i]);
@@ -140,37 +127,13 @@ static int copy_threads(struct collection *c)
 	return r;
 }
 
-static int copy_frame(struct collection *c, size_t i)
-{
-	struct profile_frame def = c->old->frames[i];
-	struct profile_module module;
-	int r;
-
-	/* The sink makes the label again. */
-	if (def.raw_name)
-		def.name = def.raw_name;
-	def.raw_name = 0;
-	r = copy_string(c, &def.name);
-	if (!r)
-		r = copy_string(c, &def.file);
-	if (!r && def.module != PROFILE_NONE) {
-		module = c->old->modules[def.module];
-		r = copy_string(c, &module.path);
-		if (!r)
-			r = copy_string(c, &module.build_id);
-		if (!r)
-			r = sink_module(&c->defs.sink, &module, &def.module);
-	}
-	return r ? r : sink_frame(&c->defs.sink, &def, &c->map[ID_FRAME][i]);
-}
-
 static int copy_stacks(struct collection *c)
 {
 	int r = 0;
 
 	for (size_t i = 0; i < c->old->n_frames && !r; i++)
 		if (is_marked(c, ID_FRAME, i))
-			r = copy_frame(c, i);
+			r = copy_frame(c->old, (uint32_t)i, &c->defs.sink, &c->map[ID_FRAME][i]);
 	c->map[ID_STACK][0] = 0;
 	for (size_t i = 1; i < c->old->n_stacks && !r; i++)
 		if (is_marked(c, ID_STACK, i))
@@ -193,9 +156,9 @@ static int copy_requests(struct collection *c)
 		if (!is_marked(c, ID_REQUEST, i))
 			continue;
 		kind = *profile_request_kind(c->old, (uint32_t)i);
-		r = copy_string(c, &kind.framework);
+		r = copy_string(c->old, &c->defs.sink, &kind.framework);
 		if (!r)
-			r = copy_string(c, &kind.name);
+			r = copy_string(c->old, &c->defs.sink, &kind.name);
 		if (!r)
 			r = profile_add_request(&c->defs.profile, 0, &kind, &c->map[ID_REQUEST][i]);
 	}

@@ -9,6 +9,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "profile/copy.h"
 #include "profile/sink.h"
 
 /* By id here: the id there + 1; 0: not defined there yet. */
@@ -21,35 +22,15 @@ struct replaying {
 	size_t cap_request_ids;
 };
 
-static int copy_string(struct replaying *c, uint32_t *id)
-{
-	const char *s = profile_str(c->p, *id);
-
-	return sink_string(c->out, s, strlen(s), id);
-}
-
 static int define_process(struct replaying *c, uint32_t process)
 {
-	const bool exited = c->p->processes[process].exited;
-	struct profile_process def = c->p->processes[process];
+	const struct profile_process *def = &c->p->processes[process];
 	uint32_t id;
-	int r;
-
 	/* Its parent may be in no second: the order of processes is all that a recording needs. */
-	def.parent = PROFILE_NONE;
-	r = copy_string(c, &def.exe);
-	if (!r)
-		r = copy_string(c, &def.cmdline);
-	if (!r)
-		r = copy_string(c, &def.ruby_version);
-	if (!r)
-		r = copy_string(c, &def.cgroup);
-	if (!r)
-		r = copy_string(c, &def.container);
-	if (!r)
-		r = sink_process(c->out, &def, &id);
-	if (!r && exited)
-		r = sink_process_exit(c->out, id, def.exit_ts, def.exit_status);
+	int r = copy_process(c->p, process, PROFILE_NONE, c->out, &id);
+
+	if (!r && def->exited)
+		r = sink_process_exit(c->out, id, def->exit_ts, def->exit_status);
 	if (!r)
 		c->processes[process] = id + 1;
 	return r;
@@ -66,7 +47,7 @@ static int define_thread(struct replaying *c, uint32_t thread)
 	if (!c->processes[t->process])
 		r = define_process(c, t->process);
 	if (!r)
-		r = copy_string(c, &name);
+		r = copy_string(c->p, c->out, &name);
 	if (!r)
 		r = sink_thread(c->out, c->processes[t->process] - 1, t->tid, name, &id);
 	if (!r)
@@ -76,29 +57,12 @@ static int define_thread(struct replaying *c, uint32_t thread)
 
 static int define_frame(struct replaying *c, uint32_t frame)
 {
-	struct profile_frame def = c->p->frames[frame];
-	struct profile_module module;
 	uint32_t id;
 	int r;
 
 	if (c->frames[frame])
 		return 0;
-	if (def.raw_name)
-		def.name = def.raw_name;
-	def.raw_name = 0;
-	r = copy_string(c, &def.name);
-	if (!r)
-		r = copy_string(c, &def.file);
-	if (!r && def.module != PROFILE_NONE) {
-		module = c->p->modules[def.module];
-		r = copy_string(c, &module.path);
-		if (!r)
-			r = copy_string(c, &module.build_id);
-		if (!r)
-			r = sink_module(c->out, &module, &def.module);
-	}
-	if (!r)
-		r = sink_frame(c->out, &def, &id);
+	r = copy_frame(c->p, frame, c->out, &id);
 	if (!r)
 		c->frames[frame] = id + 1;
 	return r;
@@ -153,9 +117,9 @@ static int define_request(struct replaying *c, uint32_t thread, uint32_t kind, u
 		r = array_reserve(c->request_ids, c->cap_request_ids, (size_t)id + 1);
 	if (!r && is_new) {
 		def = *profile_request_kind(c->p, kind);
-		r = copy_string(c, &def.framework);
+		r = copy_string(c->p, c->out, &def.framework);
 		if (!r)
-			r = copy_string(c, &def.name);
+			r = copy_string(c->p, c->out, &def.name);
 		if (!r)
 			r = sink_request(c->out, c->threads[thread] - 1, &def, &c->request_ids[id]);
 	}
