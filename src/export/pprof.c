@@ -444,7 +444,7 @@ static int write_profile(struct pprof *w)
 	if (!w->used)
 		return -ENOMEM;
 	find_events(w);
-	if (state_recorded(w->profile) && state_of_stacks(w->profile, &w->states))
+	if (profile_has_waits(w->profile) && state_of_stacks(w->profile, &w->states))
 		return -ENOMEM;
 	string(w, ""); /* is the first */
 	add_types(w);

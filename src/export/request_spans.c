@@ -48,7 +48,7 @@ void request_spans_deinit(struct request_spans *spans)
 
 bool spans_in_samples(const struct profile *p)
 {
-	if (state_recorded(p))
+	if (profile_has_waits(p))
 		return true;
 	for (size_t i = 0; i < p->n_aggregates; i++)
 		if (p->aggregates[i].flags & SAMPLE_GC)

@@ -83,7 +83,7 @@ int thread_samples_new(const struct shown *shown, const struct replay *from, siz
 	t->places = calloc(n, sizeof(*t->places));
 	t->kept = calloc(n, sizeof(*t->kept));
 	if (!t->threads || !t->places || !t->kept || find_threads(t) ||
-	    (state_recorded(shown->profile) && state_of_stacks(shown->profile, &t->states))) {
+	    (profile_has_waits(shown->profile) && state_of_stacks(shown->profile, &t->states))) {
 		thread_samples_free(t);
 		return -ENOMEM;
 	}

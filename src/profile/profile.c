@@ -55,6 +55,14 @@ bool event_is_exact(const struct profile_event *event)
 	return !event->period && !event_is_cpu(event);
 }
 
+bool profile_has_waits(const struct profile *p)
+{
+	for (uint32_t i = 0; i < p->meta.n_events; i++)
+		if (!strcmp(p->meta.events[i].name, EVENT_WAIT))
+			return true;
+	return false;
+}
+
 const struct profile_event *profile_event(const struct profile *p)
 {
 	static const struct profile_event cpu = { .name = EVENT_CPU, .unit = UNIT_NS };

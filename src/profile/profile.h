@@ -347,6 +347,9 @@ static inline void profile_note_sample(struct profile *p, const struct profile_s
 		p->last_ts = s->ts;
 }
 
+/* Whether samples of @p can be of waits: its recording was made with --mode states. */
+bool profile_has_waits(const struct profile *p);
+
 /* Add a request of thread @thread. Returns 0, -ENOMEM, or -E2BIG past RBPF_FILE_MAX_IDS. */
 int profile_add_request(struct profile *p, uint32_t thread, const struct profile_request_kind *kind,
 			uint32_t *ret);

@@ -331,14 +331,6 @@ static void clear_profile(struct window *w)
 		p->threads[i].samples = p->threads[i].first_ns = p->threads[i].last_ns = 0;
 }
 
-static bool has_waits(const struct profile *p)
-{
-	for (uint32_t i = 0; i < p->meta.n_events; i++)
-		if (!strcmp(p->meta.events[i].name, EVENT_WAIT))
-			return true;
-	return false;
-}
-
 /* What waits are for, by stack: entries have what was seen, as recordings do. */
 struct wait_reasons {
 	uint8_t *reasons; /* wait_causes_find(); NULL: there are no waits; owned */
@@ -402,7 +394,7 @@ int window_profile(struct window *w, struct window_range range, uint32_t event,
 	range = clip(w, range);
 	clear_profile(w);
 	p->event = event == PROFILE_NONE ? 0 : event;
-	if (has_waits(p))
+	if (profile_has_waits(p))
 		r = wait_causes_find(p, &waits.reasons);
 	else
 		waits.n = 0;

@@ -42,14 +42,6 @@ const char *state_text(enum thread_state state)
 	return states[state].text;
 }
 
-bool state_recorded(const struct profile *p)
-{
-	for (uint32_t i = 0; i < p->meta.n_events; i++)
-		if (!strcmp(p->meta.events[i].name, EVENT_WAIT))
-			return true;
-	return false;
-}
-
 static uint8_t state_of_reason(uint32_t reason)
 {
 	for (size_t i = STATE_WAIT_CPU; i < STATES; i++)

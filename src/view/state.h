@@ -37,9 +37,6 @@ const char *state_word(size_t state);
 /* In words for people: "waits for the GVL". */
 const char *state_text(enum thread_state state);
 
-/* Whether samples of the profile can be of waits: its recording was made with --mode states. */
-bool state_recorded(const struct profile *p);
-
 /* Whether a thread in this state is off the CPU, so that the value of its sample is how long it has waited. */
 static inline bool state_waits(enum thread_state state)
 {
