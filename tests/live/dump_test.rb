@@ -186,11 +186,12 @@ class DumpWaitsTest < LiveTest
     assert_equal 1, folded.size, heads.inspect
     assert_match(/\A5 threads [-, \d]+ "pool 001 … 005"  \(waits in Thread::Queue#pop\)\z/, folded[0])
     assert_equal pool.sort, ids(folded[0])
+    known = threads
     alone = Rbpf.read('dump', '-p', @target.pid, '--no-fold').scan(/^(?:thread|\d+ threads) .*$/)
-    assert_equal threads.keys.sort, alone.flat_map { |head| ids(head) }.sort
-    assert_equal threads.size, alone.size
-    assert_equal threads.keys.sort, heads.flat_map { |head| ids(head) }.sort
-    [heads, alone].each { |list| assert_idle_last(list) }
+    assert_equal known.keys.sort, alone.flat_map { |head| ids(head) }.sort
+    assert_equal known.size, alone.size
+    assert_equal known.keys.sort, heads.flat_map { |head| ids(head) }.sort
+    [heads, alone].each { |list| assert_idle_last(list, known) }
   end
 
   private
@@ -203,8 +204,8 @@ class DumpWaitsTest < LiveTest
     end
   end
 
-  def assert_idle_last(heads)
-    idle = heads.map { |head| threads.fetch(ids(head)[0])['idle'] }
+  def assert_idle_last(heads, known)
+    idle = heads.map { |head| known.fetch(ids(head)[0])['idle'] }
     assert_equal idle.sort_by { |is| is ? 1 : 0 }, idle
     assert_equal [false, true], idle.uniq
   end
