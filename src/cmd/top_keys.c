@@ -42,33 +42,42 @@ static void move(struct top_keys *k, size_t to)
 	k->draw = true;
 }
 
-static bool press_move(struct top_keys *k, unsigned int key)
+/* Where @key leads to from @at, a page being @page; false: it is another key. */
+static bool moved(unsigned int key, size_t page, size_t *at)
 {
-	const size_t at = k->selected;
-
 	switch (key) {
 	case TERMINAL_UP:
 	case 'k':
-		move(k, at ? at - 1 : 0);
+		*at -= *at > 0;
 		return true;
 	case TERMINAL_DOWN:
 	case 'j':
-		move(k, at + 1);
+		*at += 1;
 		return true;
 	case TERMINAL_PAGE_UP:
-		move(k, at > k->page ? at - k->page : 0);
+		*at = *at > page ? *at - page : 0;
 		return true;
 	case TERMINAL_PAGE_DOWN:
-		move(k, at + k->page);
+		*at += page;
 		return true;
 	case TERMINAL_HOME:
-		move(k, 0);
+		*at = 0;
 		return true;
 	case TERMINAL_END:
-		move(k, SIZE_MAX);
+		*at = SIZE_MAX;
 		return true;
 	}
 	return false;
+}
+
+static bool press_move(struct top_keys *k, unsigned int key)
+{
+	size_t to = k->selected;
+
+	if (!moved(key, k->page, &to))
+		return false;
+	move(k, to);
+	return true;
 }
 
 /* ---- what is shown ---- */
@@ -190,6 +199,20 @@ static void pause_or_go_on(struct top_keys *k)
 	changed(k);
 }
 
+/* Of the selected process or thread, else of that whose rows these are. */
+static void want_dump(struct top_keys *k)
+{
+	const struct top_row *row = selected(k);
+
+	k->dump = true;
+	k->dump_pid = k->choice->pid;
+	k->dump_tid = k->choice->tid;
+	if (row && row->pid) {
+		k->dump_pid = (pid_t)row->pid;
+		k->dump_tid = (pid_t)row->tid;
+	}
+}
+
 static bool press_view(struct top_keys *k, unsigned int key)
 {
 	static const struct {
@@ -219,7 +242,8 @@ static int press_other(struct top_keys *k, unsigned int key)
 		break;
 	case '?':
 	case 'h':
-		k->help = k->draw = true;
+		k->reading = TOP_HELP;
+		k->draw = true;
 		break;
 	case '/':
 		k->typing = k->draw = true;
@@ -267,6 +291,9 @@ static int press_other(struct top_keys *k, unsigned int key)
 		break;
 	case 'S':
 		k->save = true;
+		break;
+	case 'd':
+		want_dump(k);
 		break;
 	}
 	return 0;
@@ -332,16 +359,37 @@ static void press_typing(struct top_keys *k, unsigned int key)
 	}
 }
 
+/* ---- what is read instead of rows ---- */
+
+static void press_reading(struct top_keys *k, unsigned int key)
+{
+	size_t to = k->line;
+
+	k->draw = true;
+	if (k->reading == TOP_HELP) {
+		k->reading = TOP_ROWS;
+		k->quit = key == 'q';
+	} else if (moved(key, k->page, &to)) {
+		/* The last page is a whole one. */
+		const size_t last = k->n_lines > k->page ? k->n_lines - k->page : 0;
+
+		k->line = to < last ? to : last;
+	} else if (key == 'd') {
+		k->dump = true;
+	} else if (key == 'q' || key == TERMINAL_ENTER || key == TERMINAL_BACKSPACE ||
+		   key == TERMINAL_ESCAPE || key == TERMINAL_LEFT) {
+		k->reading = TOP_ROWS;
+	}
+}
+
 /* ---- all ---- */
 
 int top_keys_press(struct top_keys *k, unsigned int key)
 {
 	if (key == TERMINAL_RESIZE) {
 		k->draw = true;
-	} else if (k->help) {
-		k->help = false;
-		k->draw = true;
-		k->quit = key == 'q';
+	} else if (k->reading != TOP_ROWS) {
+		press_reading(k, key);
 	} else if (k->typing &&
 		   !(key >= TERMINAL_UP && key <= TERMINAL_END && press_move(k, key))) {
 		press_typing(k, key);

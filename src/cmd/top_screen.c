@@ -13,6 +13,7 @@
 #include "base/stop.h"
 #include "cmd/record.h"
 #include "cmd/sampling.h"
+#include "cmd/top_dump.h"
 #include "cmd/top_keys.h"
 #include "cmd/top_save.h"
 #include "profile/window.h"
@@ -27,6 +28,8 @@
 
 static const char footer[] = "q quit  ? help  / filter  p t r m c views  Enter open  "
 			     "1 2 3 4 window  Space pause";
+
+static const char dump_footer[] = "q back  d again";
 
 static const char *const help[] = {
 	"rbpf top: keys",
@@ -43,6 +46,7 @@ static const char *const help[] = {
 	"i            tree: callers below, callees below",
 	"n            native frames (with --native)",
 	"S            save the time that is shown as a recording",
+	"d            the stacks of the process as they are now (d: again, q: back)",
 	"q            quit",
 };
 
@@ -51,6 +55,7 @@ struct screen {
 	struct top_keys keys;
 	struct top_model model;
 	struct top_page page;
+	struct top_dump dump;
 	char notice[160];
 	uint64_t notice_ns; /* until then; 0: none */
 	uint64_t built_ns, took_ns, built_to;
@@ -60,7 +65,7 @@ struct screen {
 
 static void notify(struct screen *s, const char *text)
 {
-	snprintf(s->notice, sizeof(s->notice), "%s", text);
+	snprintf(s->notice, sizeof(s->notice), "%.*s", (int)sizeof(s->notice) - 1, text);
 	s->notice_ns = clock_ns(CLOCK_MONOTONIC) + NOTICE_NS;
 	s->keys.draw = true;
 }
@@ -90,14 +95,27 @@ static struct top_frame frame_of(const struct screen *s)
 	return f;
 }
 
+static int lay_out_text(struct screen *s, struct top_frame f)
+{
+	int r;
+
+	if (s->keys.reading == TOP_HELP)
+		return top_layout_text(help, ARRAY_SIZE(help), &f, &s->page);
+	f.first = s->keys.line;
+	f.footer = dump_footer;
+	r = top_layout_text(s->dump.lines, s->dump.n_lines, &f, &s->page);
+	s->keys.page = s->page.n_shown ? s->page.n_shown : 1;
+	return r;
+}
+
 /* Lay out so that the selected row is on the page. */
 static int lay_out(struct screen *s)
 {
 	struct top_frame f = frame_of(s);
 	int r;
 
-	if (s->keys.help)
-		return top_layout_text(help, ARRAY_SIZE(help), &f, &s->page);
+	if (s->keys.reading != TOP_ROWS)
+		return lay_out_text(s, f);
 	if (s->keys.selected < s->first)
 		f.first = s->keys.selected;
 	r = top_layout(&s->model, s->keys.choice, &f, &s->page);
@@ -158,6 +176,48 @@ static void save(struct screen *s)
 	notify(s, said);
 }
 
+static void start_dump(struct screen *s)
+{
+	const struct record_options *rec = s->opts->sampling->opts;
+	pid_t pid = s->keys.dump_pid;
+	struct err err = { 0 };
+	char said[64];
+
+	s->keys.dump = false;
+	if (!pid && rec->pids.n == 1)
+		pid = rec->pids.pids[0];
+	if (!pid) {
+		notify(s, "d shows the stacks of a process: select one with p or t");
+		return;
+	}
+	s->keys.dump_pid = pid;
+	/* What is shown of the last one stays until this one is there. */
+	if (top_dump_start(&s->dump, pid, rec->native, &err)) {
+		notify(s, err.msg);
+		return;
+	}
+	snprintf(said, sizeof(said), "reading the stacks of pid %d", (int)pid);
+	notify(s, said);
+}
+
+/* Show the stacks if they are all there, from the thread on that was selected. */
+static int poll_dump(struct screen *s)
+{
+	struct top_keys *k = &s->keys;
+	int r = top_dump_poll(&s->dump);
+
+	if (r <= 0)
+		return r;
+	k->n_lines = s->dump.n_lines - 1;
+	k->line = 0;
+	if (k->dump_tid && top_dump_line_of(&s->dump, k->dump_tid))
+		k->line = top_dump_line_of(&s->dump, k->dump_tid) - 1;
+	k->reading = TOP_DUMP;
+	k->draw = true;
+	s->notice_ns = 0;
+	return 0;
+}
+
 static int handle_keys(struct screen *s)
 {
 	unsigned int key;
@@ -167,6 +227,8 @@ static int handle_keys(struct screen *s)
 		r = top_keys_press(&s->keys, key);
 		if (s->keys.save)
 			save(s);
+		if (s->keys.dump)
+			start_dump(s);
 	}
 	return r;
 }
@@ -220,7 +282,7 @@ static int loop(struct screen *s, struct err *err)
 		if (r < 0)
 			return r;
 		say_ended(s);
-		if (handle_keys(s) || build(s) || (s->keys.draw && draw(s)))
+		if (handle_keys(s) || poll_dump(s) || build(s) || (s->keys.draw && draw(s)))
 			return err_oom(err);
 	}
 	return 0;
@@ -234,7 +296,8 @@ int top_screen_run(const struct top_screen_options *opts, struct top_choice *cho
 				      .model = &s.model,
 				      .window = opts->window,
 				      .has_states = opts->has_states,
-				      .build = true } };
+				      .build = true },
+			    .dump = TOP_DUMP_INIT };
 	int r = terminal_open(stdin, stdout, opts->color, err);
 
 	if (r)
@@ -245,6 +308,7 @@ int top_screen_run(const struct top_screen_options *opts, struct top_choice *cho
 	r = loop(&s, err);
 	opts->sampling->warn = NULL;
 	terminal_close();
+	top_dump_deinit(&s.dump);
 	top_model_deinit(&s.model);
 	top_page_deinit(&s.page);
 	return r;

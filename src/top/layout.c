@@ -209,6 +209,14 @@ static int add_titles(const struct columns *c, const struct top_choice *choice,
 	return add_line(page, f, TOP_COLUMNS, buf_str(&line));
 }
 
+/* For one more line, above those at the bottom. */
+static bool has_room(const struct top_frame *f, const struct top_page *page)
+{
+	const size_t below = (f->footer != NULL) + (f->notice != NULL);
+
+	return !f->height || page->n_lines + below < f->height;
+}
+
 /* The label, for nodes of the tree indented and marked. */
 static void add_label(const struct top_model *m, const struct top_row *row,
 		      const struct top_choice *choice, const struct columns *c, bool utf8,
@@ -265,7 +273,6 @@ static int add_rows(const struct top_model *m, const struct top_choice *choice,
 		    const struct top_frame *f, struct top_page *page)
 {
 	struct columns c = columns_of(choice, f);
-	const size_t below = (f->footer != NULL) + (f->notice != NULL);
 	size_t i;
 	int r = add_titles(&c, choice, f, page);
 
@@ -279,7 +286,7 @@ static int add_rows(const struct top_model *m, const struct top_choice *choice,
 	}
 
 	for (i = f->first; i < m->n_rows && !r; i++) {
-		if (f->height && page->n_lines + below >= f->height)
+		if (!has_room(f, page))
 			break;
 		r = add_row(m, choice, f, &c, i, page);
 		page->n_shown++;
@@ -295,10 +302,9 @@ static int add_rows(const struct top_model *m, const struct top_choice *choice,
 /* The last lines are at the bottom of the terminal. */
 static int add_bottom(const struct top_frame *f, struct top_page *page)
 {
-	const size_t below = (f->footer != NULL) + (f->notice != NULL);
 	int r = 0;
 
-	while (!r && f->height && page->n_lines + below < f->height)
+	while (!r && f->height && has_room(f, page))
 		r = add_line(page, f, TOP_PLAIN, "");
 	if (!r && f->notice)
 		r = add_line(page, f, TOP_NOTICE, f->notice);
@@ -327,10 +333,13 @@ int top_layout(const struct top_model *m, const struct top_choice *choice,
 int top_layout_text(const char *const *text, size_t n, const struct top_frame *frame,
 		    struct top_page *page)
 {
-	int r = 0;
+	int r;
 
 	begin(page);
-	for (size_t i = 0; i < n && !r; i++)
-		r = add_line(page, frame, i ? TOP_PLAIN : TOP_TITLE, text[i]);
+	r = n ? add_line(page, frame, TOP_TITLE, text[0]) : 0;
+	for (size_t i = 1 + frame->first; i < n && !r && has_room(frame, page); i++) {
+		r = add_line(page, frame, TOP_PLAIN, text[i]);
+		page->n_shown++;
+	}
 	return r ? r : add_bottom(frame, page);
 }

@@ -36,7 +36,7 @@ struct top_page {
 	struct top_line *lines; /* owned */
 	size_t n_lines, cap_lines;
 	struct buf text; /* of all lines */
-	size_t n_shown;	 /* rows of the model on the page, from its first one on */
+	size_t n_shown; /* rows of the model, or lines of a text, on the page, from its first one on */
 };
 
 /* What is shown beside the rows. */
@@ -62,7 +62,8 @@ int top_layout(const struct top_model *m, const struct top_choice *choice,
 	       const struct top_frame *frame, struct top_page *page);
 
 /*
- * Lay out the @n lines of @text, the first one as a title, cut to the width. Returns 0 or -ENOMEM.
+ * Lay out the @n lines of @text, cut to the width: the first one as a title, then those from @frame->first on,
+ * counted without it, that there is room for. Returns 0 or -ENOMEM.
  */
 int top_layout_text(const char *const *text, size_t n, const struct top_frame *frame,
 		    struct top_page *page);

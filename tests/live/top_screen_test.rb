@@ -127,6 +127,31 @@ class TopScreenTest < LiveTest
     t.wait_for(/status 0/)
   end
 
+  # Of the thread that is selected, in what dump says; top goes on meanwhile.
+  def test_stacks_of_a_process
+    target = burning(120, 3)
+    t = top(terminal(height: 12), '-p', target.pid)
+    t.wait_for(/Burner#heavy/)
+    t.press('t')
+    t.wait_for(/^threads .*\n.*TID(.*\n.* #{target.pid} ){3}/)
+    t.press('Down')
+    tid = t.wait_for(/TID/).lines[4][/ #{target.pid} +(\d+) /, 1]
+    t.press('d')
+    screen = t.wait_for(/\Arbpf top: the stacks of pid #{target.pid}\n/)
+    assert_match(/\A(\d+ )?threads? #{tid} /, screen.lines[1])
+    t.press('Home')
+    t.wait_for(/\A.*\n.*#{target.pid}.*ruby/)
+    t.press('End')
+    assert_match(/Burner#(run|light|heavy)|<main>/, t.wait_for(/^q back/))
+    target.kill
+    t.press('d')
+    t.wait_for(/\A.*\nrbpf: error: .*#{target.pid}/)
+    t.press('q')
+    t.wait_for(/^threads /)
+    t.press('q')
+    t.wait_for(/status 0/)
+  end
+
   def test_sizes
     target = burning
     t = top(terminal, '-p', target.pid)

@@ -6,8 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/utf8.h"
+#include "cmd/top_dump.h"
 #include "cmd/top_keys.h"
 #include "profile/reason.h"
 #include "profile/sink.h"
@@ -504,9 +506,10 @@ Test(top, keys)
 	type(&t, &k, "4");
 	cr_expect_eq(t.choice.seconds, 0);
 	type(&t, &k, "1n w?");
-	cr_expect(t.choice.native && k.paused && k.help && t.choice.view == TOP_METHODS);
+	cr_expect(t.choice.native && k.paused && k.reading == TOP_HELP &&
+		  t.choice.view == TOP_METHODS);
 	type(&t, &k, "x");
-	cr_expect(!k.help && !k.quit);
+	cr_expect(k.reading == TOP_ROWS && !k.quit);
 	type(&t, &k, "<<<<");
 	cr_expect_eq(t.choice.back, 1, "of two seconds");
 	expect_row(&t, 0, "<main>", 0, 300);
@@ -515,6 +518,82 @@ Test(top, keys)
 	type(&t, &k, " Sq");
 	cr_expect(!k.paused && k.save && k.quit);
 	teardown_shown(&t);
+}
+
+Test(top, keys_of_the_stacks)
+{
+	struct shown t;
+	struct top_keys k = { .page = 3 };
+
+	setup_shown(&t);
+	k.choice = &t.choice;
+	k.model = &t.model;
+	k.window = t.w;
+	type(&t, &k, "md");
+	cr_expect(k.dump && k.dump_pid == 0, "methods are of all processes");
+	type(&t, &k, "tjd");
+	cr_expect(k.dump_pid == 77 && k.dump_tid == 77);
+	press(&t, &k, TERMINAL_ENTER);
+	k.dump_pid = 0;
+	type(&t, &k, "d");
+	cr_expect_eq(k.dump_pid, 77, "whose methods these are");
+	k.reading = TOP_DUMP;
+	k.n_lines = 8;
+	k.dump = false;
+	type(&t, &k, "jjk");
+	cr_expect_eq(k.line, 1);
+	press(&t, &k, TERMINAL_PAGE_DOWN);
+	cr_expect_eq(k.line, 4);
+	press(&t, &k, TERMINAL_END);
+	cr_expect_eq(k.line, 5, "the last page is whole");
+	press(&t, &k, TERMINAL_PAGE_UP);
+	press(&t, &k, TERMINAL_PAGE_UP);
+	cr_expect_eq(k.line, 0);
+	type(&t, &k, "xd");
+	cr_expect(k.dump && k.reading == TOP_DUMP);
+	type(&t, &k, "q");
+	cr_expect(k.reading == TOP_ROWS && !k.quit);
+	teardown_shown(&t);
+}
+
+Test(top, lines_of_threads_in_the_stacks)
+{
+	const char *lines[] = { "rbpf top: the stacks of pid 7",
+				"pid 7, ruby 3.1.2",
+				"",
+				"thread 7 \"ruby\"  (on a CPU)",
+				"    Object#thread 9",
+				"5 threads 11, 13-15, 20 \"pool 1 … 5\"",
+				"thread 9 \"9\"" };
+	const struct top_dump d = { .lines = lines, .n_lines = ARRAY_SIZE(lines) };
+
+	cr_expect_eq(top_dump_line_of(&d, 7), 3);
+	cr_expect_eq(top_dump_line_of(&d, 9), 6);
+	cr_expect_eq(top_dump_line_of(&d, 11), 5);
+	cr_expect_eq(top_dump_line_of(&d, 14), 5);
+	cr_expect_eq(top_dump_line_of(&d, 20), 5);
+	cr_expect_eq(top_dump_line_of(&d, 12), 0);
+	cr_expect_eq(top_dump_line_of(&d, 5), 0);
+	cr_expect_eq(top_dump_line_of(&d, 0), 0);
+}
+
+/* From a line on, and no more than there is room for. */
+Test(top, text_that_is_longer_than_the_screen)
+{
+	const char *text[] = { "title", "a", "b", "c", "d" };
+	struct top_frame f = { .width = 10, .height = 4, .first = 2, .footer = "keys" };
+	struct top_page page = { 0 };
+
+	cr_assert_eq(top_layout_text(text, ARRAY_SIZE(text), &f, &page), 0);
+	cr_expect_eq(page.n_shown, 2);
+	cr_assert_eq(page.n_lines, 4);
+	cr_expect_str_eq(top_line_text(&page, 0), "title");
+	cr_expect_str_eq(top_line_text(&page, 1), "c");
+	cr_expect_str_eq(top_line_text(&page, 3), "keys");
+	f.height = 1;
+	cr_assert_eq(top_layout_text(text, ARRAY_SIZE(text), &f, &page), 0);
+	cr_expect(page.n_lines == 1 && page.n_shown == 0);
+	top_page_deinit(&page);
 }
 
 Test(top, keys_of_the_filter)
