@@ -25,6 +25,8 @@
 
 #define MAX_PASSES   3	 /* over a process that does not hold still */
 #define MAX_FRAMES   256 /* of a stack */
+#define OWNERS_MIN   16	 /* th.vm and th.ractor are between these offsets: behind the list node … */
+#define OWNERS_MAX   128 /* … and where ruby_is_ec() looks for th.ec, too */
 #define FIBER_EC_MAX 200 /* the context that a fiber begins with is no bigger */
 #define QNIL	     8	 /* up to 3.1 */
 #define STACK_MAX    (1ull << 40)
@@ -205,7 +207,7 @@ static enum search_says fits_vm(const struct search *s, const struct search_obje
 		return SEARCH_NO;
 	if (s->one_ec)
 		return SEARCH_YES;
-	for (other = 16; other < 64; other += 8) {
+	for (other = OWNERS_MIN; other < OWNERS_MAX; other += 8) {
 		if (other == off || !read_owner(s, th, other, &ractor))
 			continue;
 		if (knows(&ractor, vm.addr, 128))
@@ -305,7 +307,7 @@ static void find_vm(struct search *s)
 {
 	struct ruby_layout *l = s->l;
 
-	l->th_vm = search_offset(s, &s->threads, 16, 64, 8, 1, fits_vm);
+	l->th_vm = search_offset(s, &s->threads, OWNERS_MIN, OWNERS_MAX, 8, 1, fits_vm);
 	if (s->one_ec) {
 		l->th_ractor = l->ractor_running_ec = l->ractor_gvl_queue = l->ractor_gvl_owner =
 			l->vm_lock_owner = RUBY_ABSENT;
@@ -314,7 +316,7 @@ static void find_vm(struct search *s)
 	}
 	l->th_thread_id = l->vm_gvl_owner = l->vm_gvl_queue = l->vm_living_threads = RUBY_ABSENT;
 	if (l->th_vm != RUBY_UNKNOWN)
-		l->th_ractor = search_offset(s, &s->threads, 16, 64, 8, 1, fits_ractor);
+		l->th_ractor = search_offset(s, &s->threads, OWNERS_MIN, OWNERS_MAX, 8, 1, fits_ractor);
 	if (l->th_ractor != RUBY_UNKNOWN)
 		find_running_ec(s);
 }

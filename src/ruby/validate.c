@@ -2,6 +2,7 @@
 #include "ruby/validate.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
@@ -40,8 +41,11 @@ static enum ruby_field out_of_range(const struct ruby_layout *l)
 			return i;
 	if (l->ec_thread_ptr > RUBY_EC_BYTES - 8)
 		return RUBY_FIELD_ec_thread_ptr;
-	if (l->th_ec < RUBY_TH_FIRST || l->th_ec >= RUBY_TH_FIRST + RUBY_TH_WORDS * 8)
+	if (l->th_ec > RUBY_TH_BYTES - 8)
 		return RUBY_FIELD_th_ec;
+	/* The BPF programs read both at once. */
+	if (ruby_layout_has(l->th_ractor) && abs(l->th_ractor - l->th_ec) >= RUBY_TH_WORDS * 8)
+		return RUBY_FIELD_th_ractor;
 	if (l->cf_size != RUBY_CF_SIZE_MIN && l->cf_size != RUBY_CF_SIZE_MAX)
 		return RUBY_FIELD_cf_size;
 	/* It is the last word of a frame. */

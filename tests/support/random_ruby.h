@@ -26,6 +26,7 @@ struct random_ruby {
 	struct gc_code code;
 	uint64_t state;
 	bool swapped_ids, swapped_lines, no_location;
+	bool waits; /* a thread, for the GVL */
 	struct random_frame {
 		char label[64];
 		uint32_t line;	 /* 0: of a C function */
@@ -97,7 +98,8 @@ static inline void random_facts(struct random_ruby *r, struct image_facts *f)
 	f->body_size = 512;
 	RANDOM_PLACE(r, 32, 2, { &f->ec_fiber_ptr, 1 }, { &f->ec_thread_ptr, 1 });
 	RANDOM_PLACE(r, 96, 12, { &f->ec_stack_start, 3 });
-	RANDOM_PLACE(r, 24, 1, { &f->th_vm, 1 }, { &f->th_ractor, 1 }, { &f->th_ec, 1 });
+	RANDOM_PLACE(r, 24, 2, { &f->th_vm, 1 }, { &f->th_ractor, 1 }, { &f->th_ec, 1 },
+		     { &f->th_thread_id, 1 }, { &f->th_ready, 2 });
 	RANDOM_PLACE(r, 272, 20, { &f->gvl_queue, 2 }, { &f->running_ec, 2 });
 	RANDOM_PLACE(r, 1048, 60, { &f->vm_objspace, 1 });
 	RANDOM_PLACE(r, 8, 8, { &f->objspace_flags, 1 });
@@ -322,6 +324,21 @@ static inline void random_relations(struct random_ruby *r)
 			image_variable(img, r->t.ec);
 }
 
+/* A thread that waits for the GVL. */
+static inline void random_waiter(struct random_ruby *r)
+{
+	const struct image_facts *f = &r->facts;
+	uint64_t head = f->vm_gvl_queue ? r->img->vm.vm + f->vm_gvl_queue
+					: r->img->ractor + f->gvl_queue;
+	uint64_t node = image_thread(r->img, 64).th + f->th_ready;
+
+	for (int i = 0; i < 2; i++) {
+		image_put64(r->img, head + 8 * i, node);
+		image_put64(r->img, node + 8 * i, head);
+	}
+	r->waits = true;
+}
+
 /* What is swapped where rbpf has a constant. */
 static inline void random_swaps(struct random_ruby *r)
 {
@@ -395,6 +412,8 @@ static inline void random_make(struct random_ruby *r, uint64_t seed)
 	image_gc_counts(r->img, 30 + random_below(r, 100), 2 + random_below(r, 20));
 	random_iseq_decoys(r);
 	random_thread_decoys(r);
+	if (random_one_in(r, 2))
+		random_waiter(r);
 	random_swaps(r);
 }
 
