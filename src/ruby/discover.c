@@ -163,9 +163,9 @@ static enum ruby_field first_unknown(const struct ruby_layout *l, const enum rub
  * and the others know of more.
  */
 static const enum ruby_source by_trust[RUBY_SOURCES] = { RUBY_FROM_CODE, RUBY_FROM_DWARF,
-							  RUBY_FROM_TABLE, RUBY_FROM_SEARCH };
+							 RUBY_FROM_TABLE, RUBY_FROM_SEARCH };
 static const enum ruby_source by_evidence[RUBY_SOURCES] = { RUBY_FROM_CODE, RUBY_FROM_SEARCH,
-							     RUBY_FROM_DWARF, RUBY_FROM_TABLE };
+							    RUBY_FROM_DWARF, RUBY_FROM_TABLE };
 
 /* Set @field of @vm->layout, and the most trusted source that says so. */
 static void choose(struct ruby_vm *vm, const struct ruby_findings *found, unsigned int sources,

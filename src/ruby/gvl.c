@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdbool.h>
 
+#include "ruby/validate_parts.h"
 #include "ruby/vm.h"
 
 /* A queue of more threads is not walked to its head. */
@@ -104,16 +105,6 @@ static bool can_have_node(const struct ruby_vm *vm, uint64_t th)
 	       ((!at.next && !at.prev) || (ruby_is_object(at.next) && ruby_is_object(at.prev)));
 }
 
-/* Whether @th is a thread: its EC leads back to it. */
-static bool is_thread(const struct ruby_vm *vm, uint64_t th)
-{
-	uint64_t ec, back;
-
-	return ruby_is_object(th) && !memory_read_u64(&vm->mem, th + vm->layout.th_ec, &ec) &&
-	       ruby_is_object(ec) &&
-	       !memory_read_u64(&vm->mem, ec + vm->layout.ec_thread_ptr, &back) && back == th;
-}
-
 /* Whether who is first in the queue with this @head, if anybody is, is a thread. The queue changes meanwhile. */
 static bool holds_threads(const struct ruby_vm *vm, uint64_t head)
 {
@@ -123,7 +114,7 @@ static bool holds_threads(const struct ruby_vm *vm, uint64_t head)
 	for (i = 0; i < HEAD_TRIES; i++) {
 		if (memory_read_u64(&vm->mem, head, &first))
 			return false;
-		if (first == head || is_thread(vm, first - vm->layout.th_ready))
+		if (first == head || validate_is_thread(vm, first - vm->layout.th_ready))
 			return true;
 	}
 	return false;

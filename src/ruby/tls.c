@@ -68,13 +68,13 @@ static bool find_cf_size(const struct memory *mem, const uint64_t *ec, uint16_t 
 	return found;
 }
 
-/* Whether one of the first words of the thread @th is a RUBY_T_DATA object that wraps it. */
+/* Whether one of the first words of the thread @th, which are @words, is a RUBY_T_DATA object that wraps it. */
 static bool is_wrapped(const struct memory *mem, uint64_t th, const uint64_t *words)
 {
 	uint64_t object[RTYPEDDATA_DATA_WORD + 1];
 	size_t i;
 
-	for (i = 0; i < 8; i++)
+	for (i = 0; i < SHAPE_BYTES / 8; i++)
 		if (ruby_is_object(words[i]) &&
 		    !memory_read(mem, words[i], object, sizeof(object)) &&
 		    (object[0] & RUBY_T_MASK) == RUBY_T_DATA && object[RTYPEDDATA_DATA_WORD] == th)

@@ -17,6 +17,7 @@
  */
 #include "ruby/validate.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -183,12 +184,28 @@ static void say_major(const struct ruby_vm *vm, char *text, size_t size)
 static bool is_before_main(const struct ruby_vm *vm, uint64_t ractor)
 {
 	const struct ruby_layout *l = &vm->layout;
-	uint64_t main, ec, of;
+	uint64_t main, of;
 
 	return !memory_read_u64(&vm->mem, ractor + l->ractor_running_ec + 8, &main) &&
-	       ruby_is_object(main) && !memory_read_u64(&vm->mem, main + l->th_ec, &ec) &&
-	       validate_is_current_ec(vm, ec) &&
+	       validate_is_thread(vm, main) &&
 	       !memory_read_u64(&vm->mem, main + l->th_ractor, &of) && of == ractor;
+}
+
+/*
+ * Whether rb_vm_t.ractor.sync.lock_owner is where it is said to be. It is 0 while there is one ractor, so what
+ * stands before it tells: main_ractor, main_thread and the lock, a mutex; vm_core.h of 3.0 to 4.1.
+ */
+static bool is_lock_owner(const struct ruby_vm *vm)
+{
+	const struct ruby_layout *l = &vm->layout;
+	uint64_t pair[2], of; /* main_ractor, main_thread */
+
+	return l->vm_lock_owner >= sizeof(pair) + sizeof(pthread_mutex_t) &&
+	       !memory_read(&vm->mem,
+			    vm->vm + l->vm_lock_owner - sizeof(pthread_mutex_t) - sizeof(pair),
+			    pair, sizeof(pair)) &&
+	       validate_is_thread(vm, pair[1]) &&
+	       !memory_read_u64(&vm->mem, pair[1] + l->th_ractor, &of) && of == pair[0];
 }
 
 /* Which thread collects. Returns the address that tells, 0 if that is not known. */
@@ -204,7 +221,7 @@ static uint64_t find_owner(const struct ruby_vm *vm, uint64_t th)
 	    memory_read_u64(&vm->mem, th + l->th_ractor, &ractor) || !ruby_is_object(ractor) ||
 	    memory_read_u64(&vm->mem, ractor + l->ractor_running_ec, &ec) ||
 	    (ec && !validate_is_current_ec(vm, ec)) || !is_before_main(vm, ractor) ||
-	    memory_read_u64(&vm->mem, vm->vm + l->vm_lock_owner, &owner) ||
+	    !is_lock_owner(vm) || memory_read_u64(&vm->mem, vm->vm + l->vm_lock_owner, &owner) ||
 	    (owner && !ruby_is_object(owner)))
 		return 0;
 	return vm->vm + l->vm_lock_owner;

@@ -101,6 +101,7 @@ static inline void random_facts(struct random_ruby *r, struct image_facts *f)
 	RANDOM_PLACE(r, 24, 2, { &f->th_vm, 1 }, { &f->th_ractor, 1 }, { &f->th_ec, 1 },
 		     { &f->th_thread_id, 1 }, { &f->th_ready, 2 });
 	RANDOM_PLACE(r, 272, 20, { &f->gvl_queue, 2 }, { &f->running_ec, 2 });
+	RANDOM_PLACE(r, IMAGE_ARCH(72, 80), 6, { &f->vm_lock_owner, 1 });
 	RANDOM_PLACE(r, 1048, 60, { &f->vm_objspace, 1 });
 	RANDOM_PLACE(r, 8, 8, { &f->objspace_flags, 1 });
 	RANDOM_PLACE(r, 32, 12, { &f->fiber_ec, 100 }, { &f->fiber_prev, 2 });
@@ -313,11 +314,10 @@ static inline void random_relations(struct random_ruby *r)
 	random_wrap(r, img->vm.vm, 0);
 	random_wrap(r, r->t.th, 2);
 	random_wrap(r, r->t.fiber, 2);
-	image_put64(img, img->vm.vm + 24, r->t.th);
-	if (r->facts.th_ractor) {
+	if (r->facts.th_ractor)
 		random_wrap(r, img->ractor, 0);
-		image_put64(img, img->vm.vm + 16, img->ractor);
-	}
+	else
+		image_put64(img, img->vm.vm + 24, r->t.th);
 	image_put64(img, r->t.ec + 24, start - 1024); /* a tag */
 	if (!r->facts.th_ractor)
 		img->vm.binary.symbol[RUBY_SYM_ruby_current_execution_context_ptr] =

@@ -239,9 +239,9 @@ Test(validate, wrong_line_tables)
 		struct image_facts facts = image_facts_of(v);
 
 		expect_refused_with(v, RUBY_FIELD_insns_body, facts.insns_body - 8,
-				    "iseq and method names");
+				    "iseq.insns_info.body");
 		expect_refused_with(v, RUBY_FIELD_insns_size, facts.insns_size - 16,
-				    "iseq and method names");
+				    "iseq.insns_info.body");
 	}
 }
 
@@ -250,7 +250,7 @@ Test(validate, no_line_tables)
 {
 	for (size_t v = 0; v < IMAGE_VERSIONS; v++)
 		expect_refused_with(v, RUBY_FIELD_insns_size, image_facts_of(v).insns_size - 8,
-				    "iseq and method names");
+				    "iseq.insns_info.body");
 }
 
 /* Beyond what is read in one piece: caught before it is used. */

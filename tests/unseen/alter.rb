@@ -31,6 +31,7 @@ class Alteration
   # Of those at constant offsets in rbpf (include/ruby_abi.h): altered in one of so many trees only, as all
   # other facts would else hardly be put to the test.
   RARE = { 'rb_iseq_location_struct' => 6, 'rb_method_definition_struct' => 4, 'iseq_insn_info_entry' => 3,
+           'iseq_insn_info' => 6,
            'rb_classext_struct' => 2, 'rb_thread_struct' => 2 }.freeze
 
   def initialize(seed, dir)
