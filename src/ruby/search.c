@@ -26,8 +26,8 @@
 #define MAX_PASSES	3   /* over a process that does not hold still */
 #define MAX_FRAMES	256 /* of a stack */
 #define OWNERS_MIN	16 /* th.vm and th.ractor are between these offsets: behind the list node … */
-#define OWNERS_MAX	128 /* … and where ruby_is_ec() looks for th.ec, too */
-#define FIBER_EC_MAX	200 /* the context that a fiber begins with is no bigger */
+#define OWNERS_MAX	RUBY_TH_BYTES /* … and where ruby_is_ec() looks for th.ec, too */
+#define FIBER_EC_MAX	200	      /* the context that a fiber begins with is no bigger */
 #define MAIN_RACTOR_MAX 256
 #define QNIL		8 /* up to 3.1 */
 #define STACK_MAX	(1ull << 40)

@@ -43,9 +43,6 @@ static enum ruby_field out_of_range(const struct ruby_layout *l)
 		return RUBY_FIELD_ec_thread_ptr;
 	if (l->th_ec > RUBY_TH_BYTES - 8)
 		return RUBY_FIELD_th_ec;
-	/* The BPF programs read both at once. */
-	if (ruby_layout_has(l->th_ractor) && abs(l->th_ractor - l->th_ec) >= RUBY_TH_WORDS * 8)
-		return RUBY_FIELD_th_ractor;
 	if (l->cf_size != RUBY_CF_SIZE_MIN && l->cf_size != RUBY_CF_SIZE_MAX)
 		return RUBY_FIELD_cf_size;
 	/* It is the last word of a frame. */
@@ -64,6 +61,18 @@ static enum ruby_field out_of_range(const struct ruby_layout *l)
 			return RUBY_FIELD_class_attached;
 	}
 	return RUBY_FIELDS;
+}
+
+/* The BPF programs read the ractor in one piece with the EC, or do without: it is not needed for stacks. */
+static void forget_far_ractor(struct ruby_vm *vm)
+{
+	if (!ruby_layout_has(vm->layout.th_ractor) ||
+	    abs(vm->layout.th_ractor - vm->layout.th_ec) < RUBY_TH_WORDS * 8)
+		return;
+	vm->layout.th_ractor = RUBY_UNKNOWN;
+	vm->walk.th_ractor = 0;
+	ruby_vm_check_add(vm, "ractor", false, false,
+			  "too far from thread.ec: who collects and who has the GVL is unknown");
 }
 
 static int prove_symbols(struct ruby_vm *vm, uint64_t symbols, struct err *err)
@@ -459,6 +468,7 @@ int ruby_validate(struct ruby_vm *vm, const uint64_t *ecs, size_t n, uint64_t tp
 
 	if (bad != RUBY_FIELDS)
 		return refuse(vm, ruby_field_info[bad].name, err);
+	forget_far_ractor(vm);
 	if (find_vm(vm, ecs[0], current_vm, &th))
 		return refuse(vm, "ec.thread_ptr", err);
 	r = prove_symbols(vm, symbols, err);
