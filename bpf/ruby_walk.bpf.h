@@ -489,13 +489,12 @@ static __always_inline int thread_read(struct walk *w)
 {
 	__u32 ec = w->layout.th_ec, ractor = w->layout.th_ractor;
 	__u32 first = ractor && ractor < ec ? ractor : ec;
-	__u64 words[RUBY_TH_WORDS];
 
 	w->th = ec_word(w, w->layout.ec_thread_ptr);
-	if (walk_read(words, sizeof(words), w->th + first))
+	if (walk_read(w->th_words, sizeof(w->th_words), w->th + first))
 		return RBPF_FAULT_EC;
-	w->th_ec = words[(ec - first) / 8 & (RUBY_TH_WORDS - 1)];
-	w->th_ractor = ractor ? words[(ractor - first) / 8 & (RUBY_TH_WORDS - 1)] : 0;
+	w->th_ec = w->th_words[(ec - first) / 8 & (RUBY_TH_WORDS - 1)];
+	w->th_ractor = ractor ? w->th_words[(ractor - first) / 8 & (RUBY_TH_WORDS - 1)] : 0;
 	return w->th_ec == w->ec ? RBPF_OK : RBPF_EC_STALE;
 }
 

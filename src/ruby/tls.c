@@ -71,6 +71,15 @@ static bool find_cf_size(const struct memory *mem, const uint64_t *ec, uint16_t 
 	return found;
 }
 
+bool ruby_has_vm_stack(const struct memory *mem, uint64_t ec)
+{
+	uint64_t words[RUBY_EC_CFP + 1];
+	uint16_t cf_size = 0;
+
+	return ruby_is_object(ec) && !memory_read(mem, ec, words, sizeof(words)) &&
+	       find_cf_size(mem, words, &cf_size);
+}
+
 /* Whether one of the first words of the thread @th, which are @words, is a RUBY_T_DATA object that wraps it. */
 static bool is_wrapped(const struct memory *mem, uint64_t th, const uint64_t *words)
 {

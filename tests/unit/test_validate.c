@@ -347,6 +347,23 @@ Test(validate, no_vm)
 	}
 }
 
+/* The BPF programs do not read as much of a thread. */
+Test(validate, ractor_far_from_the_ec)
+{
+	for (size_t v = 0; v < IMAGE_VERSIONS; v++) {
+		struct fixture f = setup(image_versions[v].minor);
+
+		if (f.img->facts.th_ractor) {
+			f.vm.layout.th_ractor = f.vm.layout.th_ec + 64;
+			f.vm.walk.th_ractor = f.vm.layout.th_ractor;
+			expect_without(&f, "ractor");
+			cr_expect_eq(f.vm.walk.th_ractor, 0, "%s", f.img->version);
+			cr_expect_eq(f.vm.walk.gc_owner, 0, "%s", f.img->version);
+		}
+		teardown(&f);
+	}
+}
+
 /* They stand next to each other, and both are structs that an object wraps. */
 Test(validate, vm_and_ractor)
 {
