@@ -487,13 +487,14 @@ static __always_inline int ec_read(struct walk *w, __u64 ec)
 /* The thread of the EC that was read, whose current EC it must be. Returns enum rbpf_status. */
 static __always_inline int thread_read(struct walk *w)
 {
-	__u64 words[RUBY_TH_WORDS];
+	__u32 ec = w->layout.th_ec, ractor = w->layout.th_ractor;
+	__u32 first = ractor && ractor < ec ? ractor : ec;
 
 	w->th = ec_word(w, w->layout.ec_thread_ptr);
-	if (walk_read(words, sizeof(words), w->th + RUBY_TH_FIRST))
+	if (walk_read(w->th_words, sizeof(w->th_words), w->th + first))
 		return RBPF_FAULT_EC;
-	w->th_ec = words[((__u32)w->layout.th_ec - RUBY_TH_FIRST) / 8 & (RUBY_TH_WORDS - 1)];
-	w->th_ractor = w->layout.th_ractor ? words[0] : 0;
+	w->th_ec = w->th_words[(ec - first) / 8 & (RUBY_TH_WORDS - 1)];
+	w->th_ractor = ractor ? w->th_words[(ractor - first) / 8 & (RUBY_TH_WORDS - 1)] : 0;
 	return w->th_ec == w->ec ? RBPF_OK : RBPF_EC_STALE;
 }
 

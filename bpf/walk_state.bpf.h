@@ -173,6 +173,7 @@ struct walk {
 	__u64 gc_words[RBPF_GC_WORDS]; /* room for gc_read() */
 	struct walk_gc gc;	       /* here, because the BPF stack is short */
 	__u64 ec_words[RUBY_EC_BYTES / 8];
+	__u64 th_words[RUBY_TH_WORDS]; /* of the thread, with its EC and its ractor */
 	__u8 cf[CF_CHUNK * RUBY_CF_SIZE_MAX];
 	__u64 win[WINDOW_WORDS];
 	__u64 me_seen[ME_SLOTS]; /* method entry ^ seed, or ^ old_seed if it is old */

@@ -242,9 +242,12 @@ enum { RUBY_EC_VM_STACK = 0, RUBY_EC_VM_STACK_SIZE = 1, RUBY_EC_CFP = 2, RUBY_EC
 #define RUBY_EC_BYTES	     256	  /* what is read of it; covers all members used */
 #define RUBY_STACK_WORDS_MAX (1ull << 32) /* vm_stack_size beyond it is no VM stack's */
 
-/* rb_thread_t: ractor, vm, nt and ec stand in this order, with or without the ractor and the nt. */
-#define RUBY_TH_FIRST	     24
-#define RUBY_TH_WORDS	     4
+/*
+ * rb_thread_t: ec is within the first RUBY_TH_BYTES. It is read in one piece with the ractor, which is less than
+ * RUBY_TH_WORDS before or behind it: in all releases there are only vm and nt between them.
+ */
+#define RUBY_TH_BYTES	     256
+#define RUBY_TH_WORDS	     8
 
 /*
  * struct rb_vm_tag from its buf on, where __builtin_setjmp() fills that: the function's frame

@@ -2,6 +2,7 @@
 #include "ruby/discover.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/array.h"
@@ -55,15 +56,69 @@ static void ask_dwarf(const struct ruby_vm *vm, struct ruby_findings *ret)
 				  sizeof(ret->dwarf_file));
 }
 
+/* What debug information, or else the table, says of @field. */
+static uint16_t of_a_file(const struct ruby_findings *found, enum ruby_field field)
+{
+	uint16_t value = ruby_layout_get(&found->layout[RUBY_FROM_DWARF], field);
+
+	return value != RUBY_UNKNOWN ? value
+				     : ruby_layout_get(&found->layout[RUBY_FROM_TABLE], field);
+}
+
+/*
+ * Whether the search contradicts what debug information or the table says of @field, and the code does not tell: a
+ * patched Ruby, say. *@source is the one that it contradicts.
+ */
+static bool is_disputed(const struct ruby_findings *found, enum ruby_field field,
+			enum ruby_source *source)
+{
+	uint16_t search = ruby_layout_get(&found->layout[RUBY_FROM_SEARCH], field);
+	uint16_t other = of_a_file(found, field);
+
+	*source = other == ruby_layout_get(&found->layout[RUBY_FROM_DWARF], field)
+			  ? RUBY_FROM_DWARF
+			  : RUBY_FROM_TABLE;
+	return search != RUBY_UNKNOWN && other != RUBY_UNKNOWN && search != other &&
+	       ruby_layout_get(&found->layout[RUBY_FROM_CODE], field) == RUBY_UNKNOWN;
+}
+
+static size_t count_disputed(const struct ruby_findings *found, enum ruby_field *first,
+			     enum ruby_source *source)
+{
+	enum ruby_source other;
+	size_t i, n = 0;
+
+	for (i = 0; i < RUBY_FIELDS; i++) {
+		if (!is_disputed(found, i, &other))
+			continue;
+		if (!n++) {
+			*first = i;
+			*source = other;
+		}
+	}
+	return n;
+}
+
 static void ask_search(const struct ruby_vm *vm, const uint64_t *ecs, size_t n,
 		       struct ruby_findings *ret)
 {
+	struct ruby_layout *layout = &ret->layout[RUBY_FROM_SEARCH];
+	enum ruby_source source;
+	enum ruby_field first;
 	struct ruby_search search;
+	size_t i;
 
 	ruby_search(&vm->mem, &vm->binary, ecs, n, &search);
-	ret->layout[RUBY_FROM_SEARCH] = search.layout;
+	*layout = search.layout;
 	if (!ret->symbols)
 		ret->symbols = search.symbols;
+	if (!count_disputed(ret, &first, &source))
+		return;
+	/* The process runs on meanwhile: what contradicts must do so twice. */
+	ruby_search(&vm->mem, &vm->binary, ecs, n, &search);
+	for (i = 0; i < RUBY_FIELDS; i++)
+		if (ruby_layout_get(layout, i) != ruby_layout_get(&search.layout, i))
+			*ruby_layout_at(layout, i) = RUBY_UNKNOWN;
 }
 
 void ruby_discover(const struct ruby_vm *vm, unsigned int sources, uint64_t tp, const uint64_t *ecs,
@@ -103,26 +158,82 @@ static enum ruby_field first_unknown(const struct ruby_layout *l, const enum rub
 	return RUBY_FIELDS;
 }
 
-int ruby_layout_merge(struct ruby_vm *vm, const struct ruby_findings *found, unsigned int sources,
-		      struct err *err)
+/*
+ * Whose word counts first. What the search found it read from this very process; but most of the time all agree,
+ * and the others know of more.
+ */
+static const enum ruby_source by_trust[RUBY_SOURCES] = { RUBY_FROM_CODE, RUBY_FROM_DWARF,
+							 RUBY_FROM_TABLE, RUBY_FROM_SEARCH };
+static const enum ruby_source by_evidence[RUBY_SOURCES] = { RUBY_FROM_CODE, RUBY_FROM_SEARCH,
+							    RUBY_FROM_DWARF, RUBY_FROM_TABLE };
+
+/* Set @field of @vm->layout, and the most trusted source that says so. */
+static void choose(struct ruby_vm *vm, const struct ruby_findings *found, unsigned int sources,
+		   const enum ruby_source *order, enum ruby_field field)
+{
+	uint16_t value = RUBY_UNKNOWN;
+	size_t i;
+
+	for (i = 0; i < RUBY_SOURCES && value == RUBY_UNKNOWN; i++)
+		if (sources & 1u << order[i])
+			value = ruby_layout_get(&found->layout[order[i]], field);
+	*ruby_layout_at(&vm->layout, field) = value;
+	for (i = 0; i < RUBY_SOURCES && value != RUBY_UNKNOWN; i++)
+		if (sources & 1u << by_trust[i] &&
+		    ruby_layout_get(&found->layout[by_trust[i]], field) == value)
+			break;
+	if (i < RUBY_SOURCES)
+		vm->source[field] = (uint8_t)by_trust[i];
+}
+
+/*
+ * Members of which a process seldom tells anything (doc/layout.md). Whoever is wrong about another member of the
+ * same struct is not believed about these.
+ */
+static const enum ruby_field seldom_proven[] = {
+	F(th_ready),	     F(vm_gvl_queue), F(ractor_gvl_queue),
+	F(ractor_gvl_owner), F(fiber_prev),   F(jit_entry),
+};
+
+static bool is_contradicted(const struct ruby_vm *vm, const struct ruby_findings *found,
+			    enum ruby_source source, const char *type)
+{
+	const struct ruby_layout *says = &found->layout[source];
+	size_t i;
+
+	for (i = 0; i < RUBY_FIELDS; i++)
+		if (!strcmp(ruby_field_info[i].type, type) &&
+		    ruby_layout_get(says, i) != RUBY_UNKNOWN &&
+		    ruby_layout_get(says, i) != ruby_layout_get(&vm->layout, i))
+			return true;
+	return false;
+}
+
+static void forget_contradicted(struct ruby_vm *vm, const struct ruby_findings *found)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(seldom_proven); i++) {
+		enum ruby_field field = seldom_proven[i];
+		enum ruby_source source = vm->source[field];
+
+		if (ruby_layout_has(ruby_layout_get(&vm->layout, field)) &&
+		    (source == RUBY_FROM_DWARF || source == RUBY_FROM_TABLE) &&
+		    is_contradicted(vm, found, source, ruby_field_info[field].type))
+			*ruby_layout_at(&vm->layout, field) = RUBY_UNKNOWN;
+	}
+}
+
+static int merge(struct ruby_vm *vm, const struct ruby_findings *found, unsigned int sources,
+		 const enum ruby_source *order, struct err *err)
 {
 	struct ruby_layout *l = &vm->layout;
 	enum ruby_field missing;
-	unsigned int source;
 	size_t i;
 
-	ruby_layout_init(l);
-	for (i = 0; i < RUBY_FIELDS; i++) {
-		for (source = 0; source < RUBY_SOURCES; source++) {
-			uint16_t value = ruby_layout_get(&found->layout[source], i);
-
-			if (!(sources & 1u << source) || value == RUBY_UNKNOWN)
-				continue;
-			*ruby_layout_at(l, i) = value;
-			vm->source[i] = (uint8_t)source;
-			break;
-		}
-	}
+	for (i = 0; i < RUBY_FIELDS; i++)
+		choose(vm, found, sources, order, i);
+	forget_contradicted(vm, found);
 	missing = first_unknown(l, needed, ARRAY_SIZE(needed));
 	if (missing == RUBY_FIELDS && l->class_form == RUBY_CLASS_EXT)
 		missing = first_unknown(l, needed_ext, ARRAY_SIZE(needed_ext));
@@ -133,15 +244,42 @@ int ruby_layout_merge(struct ruby_vm *vm, const struct ruby_findings *found, uns
 		       vm->binary.version, ruby_field_info[missing].name);
 }
 
+int ruby_layout_merge(struct ruby_vm *vm, const struct ruby_findings *found, unsigned int sources,
+		      struct err *err)
+{
+	return merge(vm, found, sources, by_trust, err);
+}
+
 /* Which sources to believe, in this order. */
-static const unsigned int attempts[] = {
-	RUBY_ALL_SOURCES,
-	RUBY_ALL_SOURCES & ~(1u << RUBY_FROM_CODE),
-	RUBY_ALL_SOURCES & ~(1u << RUBY_FROM_TABLE),
-	1u << RUBY_FROM_CODE | 1u << RUBY_FROM_SEARCH,
-	1u << RUBY_FROM_TABLE | 1u << RUBY_FROM_SEARCH,
-	1u << RUBY_FROM_SEARCH,
+static const struct {
+	unsigned int sources;
+	const enum ruby_source *order;
+} attempts[] = {
+	{ RUBY_ALL_SOURCES, by_evidence },
+	{ RUBY_ALL_SOURCES, by_trust },
+	{ RUBY_ALL_SOURCES & ~(1u << RUBY_FROM_CODE), by_trust },
+	{ RUBY_ALL_SOURCES & ~(1u << RUBY_FROM_TABLE), by_trust },
+	{ 1u << RUBY_FROM_CODE | 1u << RUBY_FROM_SEARCH, by_trust },
+	{ 1u << RUBY_FROM_TABLE | 1u << RUBY_FROM_SEARCH, by_trust },
+	{ 1u << RUBY_FROM_SEARCH, by_trust },
 };
+
+static void say_disputed(struct ruby_vm *vm, const struct ruby_findings *found, bool search_wins)
+{
+	enum ruby_source source = RUBY_FROM_TABLE;
+	enum ruby_field first = 0;
+	size_t n = count_disputed(found, &first, &source);
+	char more[32] = "";
+
+	if (!n)
+		return;
+	if (n > 1)
+		snprintf(more, sizeof(more), " and %zu more", n - 1);
+	ruby_vm_check_add(vm, "sources", true, false, "search contradicts %s at %s%s: %s",
+			  ruby_source_name(source), ruby_field_info[first].name, more,
+			  search_wins ? "what search found was proven"
+				      : "what search found was refuted");
+}
 
 int ruby_layout_settle(struct ruby_vm *vm, const struct ruby_findings *found, unsigned int sources,
 		       int (*prove)(struct ruby_vm *vm, void *arg, struct err *err), void *arg,
@@ -149,15 +287,21 @@ int ruby_layout_settle(struct ruby_vm *vm, const struct ruby_findings *found, un
 {
 	struct ruby_vm_check checks[RUBY_VM_CHECKS];
 	size_t i, n_checks = vm->n_checks, n_failed = 0;
+	enum ruby_source source;
+	enum ruby_field field;
 	int r = -EPROTO;
 
 	for (i = 0; i < ARRAY_SIZE(attempts) && r == -EPROTO; i++) {
 		struct err *first = i ? NULL : err;
 
+		if (i == 1 && !count_disputed(found, &field, &source))
+			continue; /* it would be the same again */
 		vm->n_checks = n_checks;
-		r = ruby_layout_merge(vm, found, attempts[i] & sources, first);
+		r = merge(vm, found, attempts[i].sources & sources, attempts[i].order, first);
 		if (!r)
 			r = prove(vm, arg, first);
+		if (!r)
+			say_disputed(vm, found, attempts[i].order == by_evidence);
 		if (i)
 			continue;
 		/* If all fail, what failed first is what there is to say. */

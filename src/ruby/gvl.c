@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdbool.h>
 
+#include "ruby/validate_parts.h"
 #include "ruby/vm.h"
 
 /* A queue of more threads is not walked to its head. */
@@ -92,6 +93,33 @@ static bool is_head(const struct ruby_vm *vm, uint64_t head)
 	return false;
 }
 
+/*
+ * Whether the thread @th can have its node at th_ready: it is in a list, alone, was in one, or is all 0 where the
+ * thread never waited. Nothing tells an offset where two other words are 0.
+ */
+static bool can_have_node(const struct ruby_vm *vm, uint64_t th)
+{
+	struct list_node at;
+
+	return !memory_read(&vm->mem, th + vm->layout.th_ready, &at, sizeof(at)) &&
+	       ((!at.next && !at.prev) || (ruby_is_object(at.next) && ruby_is_object(at.prev)));
+}
+
+/* Whether who is first in the queue with this @head, if anybody is, is a thread. The queue changes meanwhile. */
+static bool holds_threads(const struct ruby_vm *vm, uint64_t head)
+{
+	uint64_t first;
+	int i;
+
+	for (i = 0; i < HEAD_TRIES; i++) {
+		if (memory_read_u64(&vm->mem, head, &first))
+			return false;
+		if (first == head || validate_is_thread(vm, first - vm->layout.th_ready))
+			return true;
+	}
+	return false;
+}
+
 /* The address of what points to the thread that holds the GVL of @th; 0 if it is not known. */
 static uint64_t find_holder(const struct ruby_vm *vm, uint64_t th)
 {
@@ -120,7 +148,8 @@ void ruby_gvl_validate(struct ruby_vm *vm, uint64_t th)
 	struct rbpf_layout *w = &vm->walk;
 	uint64_t head = 0, holder;
 
-	if (!ruby_layout_has(l->th_ready) || find_queue(vm, th, &head) || !is_head(vm, head)) {
+	if (!ruby_layout_has(l->th_ready) || find_queue(vm, th, &head) || !is_head(vm, head) ||
+	    !can_have_node(vm, th) || !holds_threads(vm, head)) {
 		ruby_vm_check_add(vm, "GVL", false, false,
 				  "not found: waits for it are shown as those for a lock");
 		return;

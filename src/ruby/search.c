@@ -8,11 +8,11 @@
  * was right, so it costs an answer; for a wrong one, one and the same other offset would have to
  * fit on all objects as well.
  *
- * Not looked for, as nothing but a value tells of them: what belongs to the objspace, and
- * rb_vm_t.ractor.sync.lock_owner, which is 0 while there is one ractor.
+ * Not looked for, as nothing but a value tells of it: what belongs to the objspace.
  */
 #include "ruby/search.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,11 +23,14 @@
 #include "ruby/tls.h"
 #include "target/memory.h"
 
-#define MAX_PASSES   3	 /* over a process that does not hold still */
-#define MAX_FRAMES   256 /* of a stack */
-#define FIBER_EC_MAX 200 /* the context that a fiber begins with is no bigger */
-#define QNIL	     8	 /* up to 3.1 */
-#define STACK_MAX    (1ull << 40)
+#define MAX_PASSES	3   /* over a process that does not hold still */
+#define MAX_FRAMES	256 /* of a stack */
+#define OWNERS_MIN	16 /* th.vm and th.ractor are between these offsets: behind the list node … */
+#define OWNERS_MAX	RUBY_TH_BYTES /* … and where ruby_is_ec() looks for th.ec, too */
+#define FIBER_EC_MAX	200	      /* the context that a fiber begins with is no bigger */
+#define MAIN_RACTOR_MAX 256
+#define QNIL		8 /* up to 3.1 */
+#define STACK_MAX	(1ull << 40)
 
 static uint64_t word_at(const struct search_object *o, uint16_t off)
 {
@@ -205,7 +208,7 @@ static enum search_says fits_vm(const struct search *s, const struct search_obje
 		return SEARCH_NO;
 	if (s->one_ec)
 		return SEARCH_YES;
-	for (other = 16; other < 64; other += 8) {
+	for (other = OWNERS_MIN; other < OWNERS_MAX; other += 8) {
 		if (other == off || !read_owner(s, th, other, &ractor))
 			continue;
 		if (knows(&ractor, vm.addr, 128))
@@ -253,6 +256,33 @@ static void find_running_ec(struct search *s)
 	s->l->ractor_running_ec = search_offset(s, &ractors, 128, SEARCH_WORDS * 8 - 8, 8, 1,
 						fits_running_ec);
 	free(ractors.v);
+}
+
+/*
+ * rb_vm_t.ractor: main_ractor, main_thread, and the lock that has an owner, which is 0 while there is one ractor.
+ * @off is that of main_ractor.
+ */
+static enum search_says fits_main_ractor(const struct search *s, const struct search_object *vm,
+					 uint16_t off)
+{
+	uint64_t main = word_at(vm, off + 8);
+
+	return is_thread(s, main) && search_word(s, main + s->l->th_ractor) == word_at(vm, off) &&
+			       search_word(s, main + s->l->th_vm) == vm->addr
+		       ? SEARCH_YES
+		       : SEARCH_NO;
+}
+
+static void find_lock_owner(struct search *s)
+{
+	struct search_objects vms = { 0 };
+	uint16_t main;
+
+	search_add(s, &vms, word_at(&s->threads.v[0], s->l->th_vm));
+	main = search_offset(s, &vms, 8, MAIN_RACTOR_MAX, 8, 1, fits_main_ractor);
+	if (main != RUBY_UNKNOWN)
+		s->l->vm_lock_owner = (uint16_t)(main + 16 + sizeof(pthread_mutex_t));
+	free(vms.v);
 }
 
 /* ---- Rubies with one EC pointer ---- */
@@ -305,7 +335,7 @@ static void find_vm(struct search *s)
 {
 	struct ruby_layout *l = s->l;
 
-	l->th_vm = search_offset(s, &s->threads, 16, 64, 8, 1, fits_vm);
+	l->th_vm = search_offset(s, &s->threads, OWNERS_MIN, OWNERS_MAX, 8, 1, fits_vm);
 	if (s->one_ec) {
 		l->th_ractor = l->ractor_running_ec = l->ractor_gvl_queue = l->ractor_gvl_owner =
 			l->vm_lock_owner = RUBY_ABSENT;
@@ -314,9 +344,12 @@ static void find_vm(struct search *s)
 	}
 	l->th_thread_id = l->vm_gvl_owner = l->vm_gvl_queue = l->vm_living_threads = RUBY_ABSENT;
 	if (l->th_vm != RUBY_UNKNOWN)
-		l->th_ractor = search_offset(s, &s->threads, 16, 64, 8, 1, fits_ractor);
-	if (l->th_ractor != RUBY_UNKNOWN)
-		find_running_ec(s);
+		l->th_ractor = search_offset(s, &s->threads, OWNERS_MIN, OWNERS_MAX, 8, 1,
+					     fits_ractor);
+	if (l->th_ractor == RUBY_UNKNOWN)
+		return;
+	find_running_ec(s);
+	find_lock_owner(s);
 }
 
 /* ---- control frames ---- */

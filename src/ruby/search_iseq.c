@@ -207,8 +207,8 @@ static void find_lines(struct search *s)
 {
 	struct ruby_layout *l = s->l;
 
-	l->insns_body = search_offset(s, &s->iseqs, RUBY_BODY_LINENO * 8 + 8, 256, 8, MIN_ISEQS,
-				      fits_insns);
+	l->insns_body = search_offset(s, &s->iseqs, RUBY_BODY_LINENO * 8 + 8, RUBY_BODY_BYTES - 24,
+				      8, MIN_ISEQS, fits_insns);
 	if (l->insns_body == RUBY_UNKNOWN)
 		return;
 	l->insns_size = l->insns_body + 16;
@@ -273,9 +273,9 @@ void search_iseqs(struct search *s, const uint64_t *iseqs, size_t n)
 
 	collect(s, iseqs, n);
 	find_lines(s);
-	l->local_iseq = search_offset(s, &s->iseqs, RUBY_BODY_LINENO * 8 + 8, 256, 8, MIN_ISEQS,
-				      fits_local);
+	l->local_iseq = search_offset(s, &s->iseqs, RUBY_BODY_LINENO * 8 + 8, RUBY_BODY_BYTES, 8,
+				      MIN_ISEQS, fits_local);
 	if (l->local_iseq != RUBY_UNKNOWN)
-		l->parent_iseq = search_offset(s, &s->iseqs, RUBY_BODY_LINENO * 8 + 8, 256, 8, 1,
-					       fits_parent);
+		l->parent_iseq = search_offset(s, &s->iseqs, RUBY_BODY_LINENO * 8 + 8,
+					       RUBY_BODY_BYTES, 8, 1, fits_parent);
 }

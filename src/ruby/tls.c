@@ -21,7 +21,8 @@
 #include "base/array.h"
 #include "target/memory.h"
 
-#define SHAPE_BYTES	  128		    /* of an EC and of a thread that are searched */
+#define SHAPE_BYTES	  RUBY_TH_BYTES /* of an EC and of a thread that are searched … */
+#define SHAPE_NEAR	  128		/* … and at first: in all releases they are that near */
 #define EC_THREAD_PTR_MIN (RUBY_EC_TAG * 8) /* behind vm_stack, vm_stack_size and cfp */
 #define TH_EC_MIN	  16		    /* behind the list node */
 #define TLS_BLOCK_BYTES	  512
@@ -29,6 +30,8 @@
 #define DTV_MAX_MODULES	  256
 #define DTV_ENTRY_GLIBC	  16
 #define DTV_ENTRY_MUSL	  8
+
+_Static_assert(SHAPE_BYTES <= RUBY_EC_BYTES, "the BPF programs read so much of an EC");
 
 static const uint16_t cf_sizes[] = { RUBY_CF_SIZE_MIN, RUBY_CF_SIZE_MAX };
 
@@ -68,13 +71,22 @@ static bool find_cf_size(const struct memory *mem, const uint64_t *ec, uint16_t 
 	return found;
 }
 
-/* Whether one of the first words of the thread @th is a RUBY_T_DATA object that wraps it. */
+bool ruby_has_vm_stack(const struct memory *mem, uint64_t ec)
+{
+	uint64_t words[RUBY_EC_CFP + 1];
+	uint16_t cf_size = 0;
+
+	return ruby_is_object(ec) && !memory_read(mem, ec, words, sizeof(words)) &&
+	       find_cf_size(mem, words, &cf_size);
+}
+
+/* Whether one of the first words of the thread @th, which are @words, is a RUBY_T_DATA object that wraps it. */
 static bool is_wrapped(const struct memory *mem, uint64_t th, const uint64_t *words)
 {
 	uint64_t object[RTYPEDDATA_DATA_WORD + 1];
 	size_t i;
 
-	for (i = 0; i < 8; i++)
+	for (i = 0; i < SHAPE_BYTES / 8; i++)
 		if (ruby_is_object(words[i]) &&
 		    !memory_read(mem, words[i], object, sizeof(object)) &&
 		    (object[0] & RUBY_T_MASK) == RUBY_T_DATA && object[RTYPEDDATA_DATA_WORD] == th)
@@ -82,15 +94,15 @@ static bool is_wrapped(const struct memory *mem, uint64_t th, const uint64_t *wo
 	return false;
 }
 
-/* The one word of the thread @th that is @ec. 0 if there is none, or more than one. */
-static uint16_t find_th_ec(const struct memory *mem, uint64_t th, uint64_t ec)
+/* The one of the words up to @bytes of the thread @th that is @ec. 0 if there is none, or more than one. */
+static uint16_t find_th_ec(const struct memory *mem, uint64_t th, uint64_t ec, uint16_t bytes)
 {
 	uint64_t words[SHAPE_BYTES / 8];
 	uint16_t off, found = 0;
 
 	if (!ruby_is_object(th) || memory_read(mem, th, words, sizeof(words)))
 		return 0;
-	for (off = TH_EC_MIN; off < SHAPE_BYTES; off += 8) {
+	for (off = TH_EC_MIN; off < bytes; off += 8) {
 		if (words[off / 8] != ec)
 			continue;
 		if (found)
@@ -100,17 +112,19 @@ static uint16_t find_th_ec(const struct memory *mem, uint64_t th, uint64_t ec)
 	return found && is_wrapped(mem, th, words) ? found : 0;
 }
 
-/* Find what @shape does not say of thread_ptr and th_ec. */
+/*
+ * Find what @shape does not say of thread_ptr and th_ec, within @bytes. If nothing fits there, it is left as it is.
+ */
 static bool find_thread(const struct memory *mem, uint64_t ec, const uint64_t *words,
-			struct ruby_ec_shape *shape)
+			uint16_t bytes, struct ruby_ec_shape *shape)
 {
 	struct ruby_ec_shape found = { 0 };
 	uint16_t off, th_ec;
 
-	for (off = EC_THREAD_PTR_MIN; off < SHAPE_BYTES; off += 8) {
+	for (off = EC_THREAD_PTR_MIN; off < bytes; off += 8) {
 		if (shape->ec_thread_ptr && off != shape->ec_thread_ptr)
 			continue;
-		th_ec = find_th_ec(mem, words[off / 8], ec);
+		th_ec = find_th_ec(mem, words[off / 8], ec, bytes);
 		if (!th_ec || (shape->th_ec && th_ec != shape->th_ec))
 			continue;
 		if (found.th_ec)
@@ -118,9 +132,11 @@ static bool find_thread(const struct memory *mem, uint64_t ec, const uint64_t *w
 		found.ec_thread_ptr = off;
 		found.th_ec = th_ec;
 	}
+	if (!found.th_ec)
+		return false;
 	shape->ec_thread_ptr = found.ec_thread_ptr;
 	shape->th_ec = found.th_ec;
-	return found.th_ec;
+	return true;
 }
 
 bool ruby_is_ec(const struct memory *mem, uint64_t ec, struct ruby_ec_shape *shape)
@@ -135,7 +151,8 @@ bool ruby_is_ec(const struct memory *mem, uint64_t ec, struct ruby_ec_shape *sha
 		if (memory_read_u64(mem, words[found.ec_thread_ptr / 8] + found.th_ec, &back) ||
 		    back != ec)
 			return false;
-	} else if (!find_thread(mem, ec, words, &found)) {
+	} else if (!find_thread(mem, ec, words, SHAPE_NEAR, &found) &&
+		   !find_thread(mem, ec, words, SHAPE_BYTES, &found)) {
 		return false;
 	}
 	*shape = found;

@@ -32,10 +32,13 @@ struct ruby_ec_shape {
 /*
  * Whether there is an EC at @ec whose stack can be walked, and that is its thread's current one.
  * *@shape says what is known of it and, if the answer is yes, receives the rest: thread_ptr is
- * looked for in the first 128 bytes, th_ec in the first 128 of the thread, cf_size by the flags of
- * the stack's last slot. If two shapes fit, the answer is no.
+ * looked for in the first 128 bytes, th_ec in the first 128 of the thread, then both in the first
+ * RUBY_TH_BYTES, cf_size by the flags of the stack's last slot. If two shapes fit, the answer is no.
  */
 bool ruby_is_ec(const struct memory *mem, uint64_t ec, struct ruby_ec_shape *shape);
+
+/* Whether what is at @ec has a VM stack like that of an EC, also if its thread cannot be found. */
+bool ruby_has_vm_stack(const struct memory *mem, uint64_t ec);
 
 /*
  * Find the EC slot of the thread with thread pointer @tp and set the tls_* and dtv_* members of

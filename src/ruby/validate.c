@@ -2,6 +2,7 @@
 #include "ruby/validate.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
@@ -40,7 +41,7 @@ static enum ruby_field out_of_range(const struct ruby_layout *l)
 			return i;
 	if (l->ec_thread_ptr > RUBY_EC_BYTES - 8)
 		return RUBY_FIELD_ec_thread_ptr;
-	if (l->th_ec < RUBY_TH_FIRST || l->th_ec >= RUBY_TH_FIRST + RUBY_TH_WORDS * 8)
+	if (l->th_ec > RUBY_TH_BYTES - 8)
 		return RUBY_FIELD_th_ec;
 	if (l->cf_size != RUBY_CF_SIZE_MIN && l->cf_size != RUBY_CF_SIZE_MAX)
 		return RUBY_FIELD_cf_size;
@@ -60,6 +61,18 @@ static enum ruby_field out_of_range(const struct ruby_layout *l)
 			return RUBY_FIELD_class_attached;
 	}
 	return RUBY_FIELDS;
+}
+
+/* The BPF programs read the ractor in one piece with the EC, or do without: it is not needed for stacks. */
+static void forget_far_ractor(struct ruby_vm *vm)
+{
+	if (!ruby_layout_has(vm->layout.th_ractor) ||
+	    abs(vm->layout.th_ractor - vm->layout.th_ec) < RUBY_TH_WORDS * 8)
+		return;
+	vm->layout.th_ractor = RUBY_UNKNOWN;
+	vm->walk.th_ractor = 0;
+	ruby_vm_check_add(vm, "ractor", false, false,
+			  "too far from thread.ec: who collects and who has the GVL is unknown");
 }
 
 static int prove_symbols(struct ruby_vm *vm, uint64_t symbols, struct err *err)
@@ -135,18 +148,33 @@ static int prove_classes(struct ruby_vm *vm, bool known, struct err *err)
 
 /* One stack, as far as it is named. */
 struct naming_run {
-	size_t bad, total;   /* frames that could not be named; all */
-	size_t iseqs, lines; /* frames with an iseq; of them, with a line */
+	size_t total, iseqs, lines; /* frames; those with an iseq; of them, with a line */
+	const char *member;	    /* for which one could not be named; NULL: none */
 };
+
+/* What of an iseq that cannot be read is not as it should be: the first members, or else its lines. */
+static const char *unreadable_member(const struct ruby_vm *vm, uint64_t iseq)
+{
+	struct buf label _cleanup_buf_ = BUF_INIT;
+	uint64_t body, location[RUBY_BODY_LINENO + 1];
+
+	if (memory_read_u64(&vm->mem, iseq + RUBY_ISEQ_BODY * 8, &body) ||
+	    memory_read(&vm->mem, body, location, sizeof(location)))
+		return "iseq.body";
+	if (ruby_string_read(vm, location[RUBY_BODY_LABEL], &label))
+		return "iseq.location";
+	return ruby_field_info[RUBY_FIELD_insns_body].name;
+}
 
 static int name_iseq(const struct ruby_vm *vm, const struct rbpf_frame *f, struct naming_run *n,
 		     struct ruby_iseq *ret)
 {
 	if (ruby_iseq_read(vm, f->iseq, ret)) {
-		n->bad++;
+		n->member = unreadable_member(vm, f->iseq);
 		return -EINVAL;
 	}
-	n->bad += !(f->pc & RBPF_PC_STALE) && !ruby_iseq_has_pc(ret, rbpf_frame_pc(f));
+	if (!(f->pc & RBPF_PC_STALE) && !ruby_iseq_has_pc(ret, rbpf_frame_pc(f)))
+		n->member = "iseq.iseq_encoded";
 	n->lines += ret->lines_left_out || ruby_iseq_line(ret, rbpf_frame_pc(f)) != 0;
 	n->iseqs++;
 	return 0;
@@ -160,7 +188,8 @@ static void name_frame(const struct ruby_vm *vm, const struct rbpf_frame *f, str
 	bool has_iseq = f->iseq && !name_iseq(vm, f, n, &iseq);
 	bool has_method = f->me && !ruby_method_read(vm, f->me, !f->iseq, &method);
 
-	n->bad += f->me && !has_method;
+	if (f->me && !has_method)
+		n->member = "method.def";
 	n->total += f->iseq || f->me;
 	if (has_iseq)
 		validate_ask_frame(vm, &iseq, has_method ? &method : NULL, ev);
@@ -169,11 +198,11 @@ static void name_frame(const struct ruby_vm *vm, const struct rbpf_frame *f, str
 }
 
 /*
- * Name each frame of one stack. Returns how many could not be; *@total counts all. A frame may have
- * no line, but not all of a stack.
+ * Name each frame of one stack. Returns NULL, or the member for which one could not be; *@total counts all.
+ * A frame may have no line, but not all of a stack.
  */
-static size_t name_stack(const struct ruby_vm *vm, const struct ruby_stack *stack, size_t *total,
-			 struct validate_evidence *ev)
+static const char *name_stack(const struct ruby_vm *vm, const struct ruby_stack *stack,
+			      size_t *total, struct validate_evidence *ev)
 {
 	struct naming_run n = { 0 };
 	size_t i;
@@ -181,7 +210,9 @@ static size_t name_stack(const struct ruby_vm *vm, const struct ruby_stack *stac
 	for (i = 0; i < stack->n_frames; i++)
 		name_frame(vm, &stack->frames[i], &n, ev);
 	*total += n.total;
-	return n.bad + (n.iseqs && !n.lines);
+	if (!n.member && n.iseqs && !n.lines)
+		return ruby_field_info[RUBY_FIELD_insns_body].name;
+	return n.member;
 }
 
 bool validate_is_current_ec(const struct ruby_vm *vm, uint64_t ec)
@@ -191,6 +222,15 @@ bool validate_is_current_ec(const struct ruby_vm *vm, uint64_t ec)
 	return ruby_is_object(ec) &&
 	       !memory_read_u64(&vm->mem, ec + vm->layout.ec_thread_ptr, &th) &&
 	       !memory_read_u64(&vm->mem, th + vm->layout.th_ec, &back) && back == ec;
+}
+
+bool validate_is_thread(const struct ruby_vm *vm, uint64_t th)
+{
+	uint64_t ec, back;
+
+	return ruby_is_object(th) && !memory_read_u64(&vm->mem, th + vm->layout.th_ec, &ec) &&
+	       ruby_is_object(ec) &&
+	       !memory_read_u64(&vm->mem, ec + vm->layout.ec_thread_ptr, &back) && back == th;
 }
 
 /*
@@ -217,8 +257,9 @@ static uint64_t current_ec(const struct ruby_vm *vm, uint64_t ec)
 static int prove_stacks(struct ruby_vm *vm, const uint64_t *ecs, size_t n,
 			struct validate_evidence *ev, struct err *err)
 {
-	size_t i, total = 0, bad;
+	const char *bad = NULL;
 	struct ruby_stack stack;
+	size_t i, total = 0;
 	bool any_frame = false;
 	int attempt;
 
@@ -228,7 +269,7 @@ static int prove_stacks(struct ruby_vm *vm, const uint64_t *ecs, size_t n,
 				      &stack))
 				return err_oom(err);
 			total = 0;
-			bad = stack.status ? 1 : name_stack(vm, &stack, &total, ev);
+			bad = stack.status ? "control frames" : name_stack(vm, &stack, &total, ev);
 			any_frame |= stack.status || total; /* they are ECs: see tls.h */
 			ruby_stack_deinit(&stack);
 			if (!bad && total) {
@@ -239,12 +280,13 @@ static int prove_stacks(struct ruby_vm *vm, const uint64_t *ecs, size_t n,
 		}
 	}
 	ruby_vm_check_add(vm, "stack", false, true,
-			  "no thread has a stack whose frames can all be named");
+			  "no thread has a stack whose frames can all be named: %s",
+			  bad ? bad : "none has a frame");
 	if (!any_frame)
 		return err_set(err, -EAGAIN, ERR_TARGET,
 			       "pid %d holds Ruby %s, but no thread of it runs Ruby code (yet)",
 			       (int)vm->pid, vm->binary.version);
-	return refuse(vm, "iseq and method names", err);
+	return refuse(vm, bad ? bad : "control frames", err);
 }
 
 #define JIT_FRAMES 64 /* of a stack that are asked */
@@ -426,6 +468,7 @@ int ruby_validate(struct ruby_vm *vm, const uint64_t *ecs, size_t n, uint64_t tp
 
 	if (bad != RUBY_FIELDS)
 		return refuse(vm, ruby_field_info[bad].name, err);
+	forget_far_ractor(vm);
 	if (find_vm(vm, ecs[0], current_vm, &th))
 		return refuse(vm, "ec.thread_ptr", err);
 	r = prove_symbols(vm, symbols, err);

@@ -17,6 +17,7 @@
  */
 #include "ruby/validate.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -179,16 +180,42 @@ static void say_major(const struct ruby_vm *vm, char *text, size_t size)
 		snprintf(text, size, ", %llu of them major", (unsigned long long)major);
 }
 
-/* Whether the word behind ractor.threads.running_ec, threads.main, is a thread of @ractor. */
+/* Whether @th is the main thread of @ractor. An EC leads to its thread and back, too, but that has no VM stack. */
+static bool is_main(const struct ruby_vm *vm, uint64_t th, uint64_t ractor)
+{
+	uint64_t ec, of, words[RUBY_EC_CFP + 1];
+
+	return validate_is_thread(vm, th) &&
+	       !memory_read_u64(&vm->mem, th + vm->layout.th_ractor, &of) && of == ractor &&
+	       !memory_read_u64(&vm->mem, th + vm->layout.th_ec, &ec) &&
+	       !memory_read(&vm->mem, ec, words, sizeof(words)) &&
+	       words[RUBY_EC_CFP] > words[RUBY_EC_VM_STACK] &&
+	       words[RUBY_EC_CFP] - words[RUBY_EC_VM_STACK] < words[RUBY_EC_VM_STACK_SIZE] * 8;
+}
+
+/* Whether the word behind ractor.threads.running_ec, threads.main, is the main thread of @ractor. */
 static bool is_before_main(const struct ruby_vm *vm, uint64_t ractor)
 {
-	const struct ruby_layout *l = &vm->layout;
-	uint64_t main, ec, of;
+	uint64_t main;
 
-	return !memory_read_u64(&vm->mem, ractor + l->ractor_running_ec + 8, &main) &&
-	       ruby_is_object(main) && !memory_read_u64(&vm->mem, main + l->th_ec, &ec) &&
-	       validate_is_current_ec(vm, ec) &&
-	       !memory_read_u64(&vm->mem, main + l->th_ractor, &of) && of == ractor;
+	return !memory_read_u64(&vm->mem, ractor + vm->layout.ractor_running_ec + 8, &main) &&
+	       is_main(vm, main, ractor);
+}
+
+/*
+ * Whether rb_vm_t.ractor.sync.lock_owner is where it is said to be. It is 0 while there is one ractor, so what
+ * stands before it tells: main_ractor, main_thread and the lock, a mutex; vm_core.h of 3.0 to 4.1.
+ */
+static bool is_lock_owner(const struct ruby_vm *vm)
+{
+	const struct ruby_layout *l = &vm->layout;
+	uint64_t pair[2]; /* main_ractor, main_thread */
+
+	return l->vm_lock_owner >= sizeof(pair) + sizeof(pthread_mutex_t) &&
+	       !memory_read(&vm->mem,
+			    vm->vm + l->vm_lock_owner - sizeof(pthread_mutex_t) - sizeof(pair),
+			    pair, sizeof(pair)) &&
+	       is_main(vm, pair[1], pair[0]);
 }
 
 /* Which thread collects. Returns the address that tells, 0 if that is not known. */
@@ -198,13 +225,16 @@ static uint64_t find_owner(const struct ruby_vm *vm, uint64_t th)
 	uint64_t ractor = 0, ec = 0, owner;
 
 	if (ruby_layout_has(l->vm_gvl_owner))
-		return vm->vm + l->vm_gvl_owner;
+		return !memory_read_u64(&vm->mem, vm->vm + l->vm_gvl_owner, &owner) &&
+				       (!owner || validate_is_thread(vm, owner))
+			       ? vm->vm + l->vm_gvl_owner
+			       : 0;
 	if (!ruby_layout_has(l->vm_lock_owner) || !ruby_layout_has(l->th_ractor) ||
 	    !ruby_layout_has(l->ractor_running_ec) ||
 	    memory_read_u64(&vm->mem, th + l->th_ractor, &ractor) || !ruby_is_object(ractor) ||
 	    memory_read_u64(&vm->mem, ractor + l->ractor_running_ec, &ec) ||
 	    (ec && !validate_is_current_ec(vm, ec)) || !is_before_main(vm, ractor) ||
-	    memory_read_u64(&vm->mem, vm->vm + l->vm_lock_owner, &owner) ||
+	    !is_lock_owner(vm) || memory_read_u64(&vm->mem, vm->vm + l->vm_lock_owner, &owner) ||
 	    (owner && !ruby_is_object(owner)))
 		return 0;
 	return vm->vm + l->vm_lock_owner;
@@ -231,7 +261,7 @@ void validate_gc(struct ruby_vm *vm, uint64_t tp, uint64_t th)
 	ruby_vm_check_add(vm, "garbage collector", true, false, "%llu collections so far%s",
 			  (unsigned long long)gc.count, major);
 	vm->walk.gc_owner = find_owner(vm, th);
-	if (ruby_layout_has(vm->layout.vm_gvl_owner))
+	if (vm->walk.gc_owner && ruby_layout_has(vm->layout.vm_gvl_owner))
 		return;
 	ruby_vm_check_add(vm, "collecting thread", vm->walk.gc_owner, false,
 			  vm->walk.gc_owner ? "found, as the running one of its ractor"

@@ -15,6 +15,9 @@ struct ruby_vm;
 /* Whether @ec is an EC whose thread has it as the current one. */
 bool validate_is_current_ec(const struct ruby_vm *vm, uint64_t ec);
 
+/* Whether @th is a thread: its current EC leads back to it. */
+bool validate_is_thread(const struct ruby_vm *vm, uint64_t th);
+
 /*
  * validate_gc.c. Set @vm->walk.gc_* if the collector is known, and the thread that collects; add to
  * @vm->checks. @tp is the thread pointer of a thread with an EC, @th the rb_thread_t of one.

@@ -45,6 +45,7 @@ struct attach {
 	size_t n_ecs;
 	struct ruby_ec_shape shape;
 	uint64_t first_tp; /* of the thread whose EC is ecs[0] */
+	bool no_thread; /* an EC was found that leads to no thread: too early, or another layout */
 	struct ruby_findings found;
 };
 
@@ -104,7 +105,7 @@ static void find_global_ec(struct attach *a, struct ruby_ec_shape *shape)
  * The slot of the thread at @tp, where its contents do not tell it from others: the code that reads
  * it does, if it lies in static TLS.
  */
-static bool find_slot_by_code(const struct attach *a, uint64_t tp, struct ruby_ec_shape *shape)
+static bool find_slot_by_code(struct attach *a, uint64_t tp, struct ruby_ec_shape *shape)
 {
 	struct rbpf_layout *l = &a->vm->walk;
 	struct ruby_code code;
@@ -112,8 +113,12 @@ static bool find_slot_by_code(const struct attach *a, uint64_t tp, struct ruby_e
 
 	ruby_code_read(&a->vm->mem, &a->vm->binary, tp, &code);
 	if (!code.ec_slot || code.ec_slot - (tp - RUBY_STATIC_TLS_MAX) >= 2 * RUBY_STATIC_TLS_MAX ||
-	    memory_read_u64(&a->vm->mem, code.ec_slot, &ec) || !ruby_is_ec(&a->vm->mem, ec, shape))
+	    memory_read_u64(&a->vm->mem, code.ec_slot, &ec))
 		return false;
+	if (!ruby_is_ec(&a->vm->mem, ec, shape)) {
+		a->no_thread |= ruby_has_vm_stack(&a->vm->mem, ec);
+		return false;
+	}
 	l->tls_model = RBPF_TLS_STATIC;
 	l->tls_offset = (int64_t)(code.ec_slot - tp);
 	return true;
@@ -159,7 +164,13 @@ static int find_ecs(struct attach *a, struct err *err)
 	if (a->n_ecs)
 		return 0;
 	ruby_vm_check_add(a->vm, "execution context", false, true,
-			  "no thread of the process has one");
+			  a->no_thread ? "found by the code, but it leads to no thread"
+				       : "no thread of the process has one");
+	if (a->no_thread)
+		return err_set(
+			err, -EAGAIN, ERR_TARGET,
+			"cannot find out the memory layout of Ruby %s (yet): '%s' is unknown",
+			a->vm->binary.version, ruby_field_info[RUBY_FIELD_th_ec].name);
 	return err_set(err, -EAGAIN, ERR_TARGET,
 		       "pid %d holds Ruby %s, but no thread of it runs Ruby code (yet)",
 		       (int)a->vm->pid, a->vm->binary.version);

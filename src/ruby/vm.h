@@ -28,7 +28,7 @@ struct ruby_cache;
 #define RUBY_ATTACH_BYTES (256u << 20)
 
 /* The results of attaching, for rbpf doctor: one line for each check. */
-#define RUBY_VM_CHECKS	  16
+#define RUBY_VM_CHECKS	  20
 struct ruby_vm_check {
 	const char *name;
 	char detail[160];

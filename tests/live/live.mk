@@ -4,8 +4,13 @@
 #
 # RUBIES=DIR:DIR        other Rubies than the one in PATH and those of build/rubies, or folders of such
 # KILL_CYCLES=1000      as many times as rbpf is killed while it records; 50 if not set
+# make check-unseen     Rubies with other struct layouts than any release, built from Debian's source: by hand,
+#                       minutes for each; tests/unseen/run.sh says what can be set (SEEDS='1 2 3')
 
-.PHONY: check-live
+.PHONY: check-live check-unseen
 
 check-live: rbpf
 	$(Q)RBPF=$(abspath rbpf) tests/live/run.sh
+
+check-unseen: rbpf
+	$(Q)RBPF=$(abspath rbpf) tests/unseen/run.sh

@@ -26,6 +26,7 @@ struct random_ruby {
 	struct gc_code code;
 	uint64_t state;
 	bool swapped_ids, swapped_lines, no_location;
+	bool waits; /* a thread, for the GVL */
 	struct random_frame {
 		char label[64];
 		uint32_t line;	 /* 0: of a C function */
@@ -97,8 +98,10 @@ static inline void random_facts(struct random_ruby *r, struct image_facts *f)
 	f->body_size = 512;
 	RANDOM_PLACE(r, 32, 2, { &f->ec_fiber_ptr, 1 }, { &f->ec_thread_ptr, 1 });
 	RANDOM_PLACE(r, 96, 12, { &f->ec_stack_start, 3 });
-	RANDOM_PLACE(r, 24, 1, { &f->th_vm, 1 }, { &f->th_ractor, 1 }, { &f->th_ec, 1 });
+	RANDOM_PLACE(r, 24, 2, { &f->th_vm, 1 }, { &f->th_ractor, 1 }, { &f->th_ec, 1 },
+		     { &f->th_thread_id, 1 }, { &f->th_ready, 2 });
 	RANDOM_PLACE(r, 272, 20, { &f->gvl_queue, 2 }, { &f->running_ec, 2 });
+	RANDOM_PLACE(r, IMAGE_ARCH(72, 80), 6, { &f->vm_lock_owner, 1 });
 	RANDOM_PLACE(r, 1048, 60, { &f->vm_objspace, 1 });
 	RANDOM_PLACE(r, 8, 8, { &f->objspace_flags, 1 });
 	RANDOM_PLACE(r, 32, 12, { &f->fiber_ec, 100 }, { &f->fiber_prev, 2 });
@@ -311,15 +314,29 @@ static inline void random_relations(struct random_ruby *r)
 	random_wrap(r, img->vm.vm, 0);
 	random_wrap(r, r->t.th, 2);
 	random_wrap(r, r->t.fiber, 2);
-	image_put64(img, img->vm.vm + 24, r->t.th);
-	if (r->facts.th_ractor) {
+	if (r->facts.th_ractor)
 		random_wrap(r, img->ractor, 0);
-		image_put64(img, img->vm.vm + 16, img->ractor);
-	}
+	else
+		image_put64(img, img->vm.vm + 24, r->t.th);
 	image_put64(img, r->t.ec + 24, start - 1024); /* a tag */
 	if (!r->facts.th_ractor)
 		img->vm.binary.symbol[RUBY_SYM_ruby_current_execution_context_ptr] =
 			image_variable(img, r->t.ec);
+}
+
+/* A thread that waits for the GVL. */
+static inline void random_waiter(struct random_ruby *r)
+{
+	const struct image_facts *f = &r->facts;
+	uint64_t head = f->vm_gvl_queue ? r->img->vm.vm + f->vm_gvl_queue
+					: r->img->ractor + f->gvl_queue;
+	uint64_t node = image_thread(r->img, 64).th + f->th_ready;
+
+	for (int i = 0; i < 2; i++) {
+		image_put64(r->img, head + 8 * i, node);
+		image_put64(r->img, node + 8 * i, head);
+	}
+	r->waits = true;
 }
 
 /* What is swapped where rbpf has a constant. */
@@ -395,6 +412,8 @@ static inline void random_make(struct random_ruby *r, uint64_t seed)
 	image_gc_counts(r->img, 30 + random_below(r, 100), 2 + random_below(r, 20));
 	random_iseq_decoys(r);
 	random_thread_decoys(r);
+	if (random_one_in(r, 2))
+		random_waiter(r);
 	random_swaps(r);
 }
 

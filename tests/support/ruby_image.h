@@ -1088,6 +1088,12 @@ static inline void image_run(const struct image_thread *t)
 		image_put64(img, img->ractor + img->facts.running_ec, t->ec);
 }
 
+/* The address of rb_vm_t.ractor.main_ractor; main_thread and a mutex are between it and lock_owner. */
+static inline uint64_t image_main_ractor(const struct ruby_image *img)
+{
+	return img->vm.vm + img->facts.vm_lock_owner - IMAGE_ARCH(40, 48) - 16;
+}
+
 static inline struct image_thread image_thread(struct ruby_image *img, size_t words)
 {
 	const struct image_facts *f = &img->facts;
@@ -1098,6 +1104,8 @@ static inline struct image_thread image_thread(struct ruby_image *img, size_t wo
 		image_put64(img, th + f->th_ractor, img->ractor);
 		if (!image_get64(img, img->ractor + f->running_ec + 8)) /* threads.main */
 			image_put64(img, img->ractor + f->running_ec + 8, th);
+		if (!image_get64(img, image_main_ractor(img) + 8)) /* main_thread */
+			image_put64(img, image_main_ractor(img) + 8, th);
 	}
 	if (f->th_thread_id)
 		image_put64(img, th + f->th_thread_id, th ^ 0x5a5a5a5a0000); /* a pthread_t */
@@ -1194,6 +1202,8 @@ static inline void image_vm(struct ruby_image *img)
 	img->current_vm = image_variable(img, vm);
 	img->objspace = image_alloc(img, 4096);
 	img->ractor = image_alloc(img, 768);
+	if (f->th_ractor)
+		image_put64(img, image_main_ractor(img), img->ractor);
 	gvl = f->vm_gvl_queue ? vm + f->vm_gvl_queue : img->ractor + f->gvl_queue;
 	image_put64(img, gvl, gvl); /* nobody waits */
 	image_put64(img, gvl + 8, gvl);

@@ -81,6 +81,7 @@ static inline int walk_host_read(void *dst, size_t size, uint64_t addr)
 	    !walk_host_inside(dst, size, w->win, sizeof(w->win)) &&
 	    !walk_host_inside(dst, size, &w->env, sizeof(w->env)) &&
 	    !walk_host_inside(dst, size, w->ec_words, sizeof(w->ec_words)) &&
+	    !walk_host_inside(dst, size, w->th_words, sizeof(w->th_words)) &&
 	    !walk_host_inside(dst, size, w->zjit_frame, sizeof(w->zjit_frame)) &&
 	    !walk_host_inside(dst, size, w->capture.words, sizeof(w->capture.words)) &&
 	    !walk_host_inside(dst, size, w->request.text, sizeof(w->request.text)) &&

@@ -169,3 +169,126 @@ Test(discover, from_the_table)
 		}
 	}
 }
+
+/* ---- what contradicts ---- */
+
+/* What a proof is to accept; it says how often it was asked. */
+struct judge {
+	enum ruby_field field;
+	uint16_t right;
+	unsigned int asked;
+};
+
+static int judge(struct ruby_vm *vm, void *arg, struct err *err)
+{
+	struct judge *j = arg;
+
+	j->asked++;
+	return ruby_layout_get(&vm->layout, j->field) == j->right
+		       ? 0
+		       : err_set(err, -EPROTO, ERR_TARGET, "wrong");
+}
+
+static const struct ruby_vm_check *find_check(const struct ruby_vm *vm, const char *name)
+{
+	for (size_t i = 0; i < vm->n_checks; i++)
+		if (!strcmp(vm->checks[i].name, name))
+			return &vm->checks[i];
+	return NULL;
+}
+
+/* The table and the search know all, and agree. */
+static struct ruby_findings two_agree(void)
+{
+	struct ruby_findings found = none_says();
+
+	for (size_t i = 0; i < RUBY_FIELDS; i++)
+		*ruby_layout_at(&found.layout[RUBY_FROM_TABLE], i) = (uint16_t)(8 * i + 8);
+	found.layout[RUBY_FROM_SEARCH] = found.layout[RUBY_FROM_TABLE];
+	return found;
+}
+
+Test(discover, who_agrees_has_nothing_to_say)
+{
+	struct ruby_findings found = two_agree();
+	struct ruby_vm vm = RUBY_VM_INIT;
+	struct judge j = { .field = RUBY_FIELD_local_iseq,
+			   .right = found.layout[RUBY_FROM_TABLE].local_iseq };
+
+	cr_assert_eq(ruby_layout_settle(&vm, &found, ALL, judge, &j, NULL), 0);
+	cr_expect_eq(j.asked, 1);
+	cr_expect_eq(vm.source[RUBY_FIELD_local_iseq], RUBY_FROM_TABLE);
+	cr_expect_null(find_check(&vm, "sources"));
+}
+
+/* What was found in the process is tried first. */
+Test(discover, search_contradicts_the_table)
+{
+	struct ruby_findings found = two_agree();
+	struct ruby_vm vm = RUBY_VM_INIT;
+	struct judge j = { .field = RUBY_FIELD_local_iseq, .right = 4000 };
+
+	found.layout[RUBY_FROM_SEARCH].local_iseq = 4000;
+	found.layout[RUBY_FROM_SEARCH].parent_iseq = 4008;
+	cr_assert_eq(ruby_layout_settle(&vm, &found, ALL, judge, &j, NULL), 0);
+	cr_expect_eq(j.asked, 1);
+	cr_expect_eq(vm.layout.parent_iseq, 4008);
+	cr_expect_eq(vm.source[RUBY_FIELD_local_iseq], RUBY_FROM_SEARCH);
+	cr_expect_eq(vm.source[RUBY_FIELD_insns_body], RUBY_FROM_TABLE, "they agree");
+	cr_assert_not_null(find_check(&vm, "sources"));
+	cr_expect_str_eq(find_check(&vm, "sources")->detail,
+			 "search contradicts table at iseq.parent_iseq and 1 more: what search "
+			 "found was proven");
+}
+
+Test(discover, search_is_refuted)
+{
+	struct ruby_findings found = two_agree();
+	struct ruby_vm vm = RUBY_VM_INIT;
+	struct judge j = { .field = RUBY_FIELD_local_iseq, .right = 3000 };
+
+	found.layout[RUBY_FROM_SEARCH].local_iseq = 4000;
+	found.layout[RUBY_FROM_DWARF].local_iseq = 3000;
+	cr_assert_eq(ruby_layout_settle(&vm, &found, ALL, judge, &j, NULL), 0);
+	cr_expect_eq(j.asked, 2);
+	cr_expect_eq(vm.source[RUBY_FIELD_local_iseq], RUBY_FROM_DWARF);
+	cr_assert_not_null(find_check(&vm, "sources"));
+	cr_expect_str_eq(
+		find_check(&vm, "sources")->detail,
+		"search contradicts dwarf at iseq.local_iseq: what search found was refuted");
+}
+
+/* The code is surer than both. */
+Test(discover, code_is_not_disputed)
+{
+	struct ruby_findings found = two_agree();
+	struct ruby_vm vm = RUBY_VM_INIT;
+	struct judge j = { .field = RUBY_FIELD_th_ec, .right = 2000 };
+
+	found.layout[RUBY_FROM_SEARCH].th_ec = 4000;
+	found.layout[RUBY_FROM_CODE].th_ec = 2000;
+	cr_assert_eq(ruby_layout_settle(&vm, &found, ALL, judge, &j, NULL), 0);
+	cr_expect_eq(j.asked, 1);
+	cr_expect_null(find_check(&vm, "sources"));
+}
+
+/* Who is wrong about a thread is not believed about what nothing proves of it; another struct's is kept. */
+Test(discover, what_is_seldom_proven)
+{
+	struct ruby_findings found = two_agree();
+	struct ruby_vm vm = RUBY_VM_INIT;
+
+	for (size_t i = 0; i < RUBY_FIELDS; i++)
+		if (i != RUBY_FIELD_th_ec)
+			*ruby_layout_at(&found.layout[RUBY_FROM_SEARCH], i) = RUBY_UNKNOWN;
+	cr_assert_eq(ruby_layout_merge(&vm, &found, ALL, NULL), 0);
+	cr_expect_eq(vm.layout.th_ready, found.layout[RUBY_FROM_TABLE].th_ready);
+	found.layout[RUBY_FROM_CODE].th_ec = 2000;
+	cr_assert_eq(ruby_layout_merge(&vm, &found, ALL, NULL), 0);
+	cr_expect_eq(vm.layout.th_ready, RUBY_UNKNOWN);
+	cr_expect_eq(vm.layout.th_vm, found.layout[RUBY_FROM_TABLE].th_vm, "it is proven");
+	cr_expect_eq(vm.layout.jit_entry, found.layout[RUBY_FROM_TABLE].jit_entry);
+	found.layout[RUBY_FROM_CODE].th_ready = 2008;
+	cr_assert_eq(ruby_layout_merge(&vm, &found, ALL, NULL), 0);
+	cr_expect_eq(vm.layout.th_ready, 2008, "the code is not of another build");
+}

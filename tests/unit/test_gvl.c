@@ -112,6 +112,42 @@ Test(gvl, validation)
 	}
 }
 
+/* The queue is one, but what is said to be the node in it is not. */
+Test(gvl, another_node)
+{
+	FOR_EACH_IMAGE(img)
+	{
+		const struct image_facts *f = &img->facts;
+		struct image_thread t = image_thread(img, 64), waiter = image_thread(img, 64);
+		uint64_t queue = queue_of(img), node = t.th + f->th_ready;
+		const struct {
+			uint64_t next, prev;
+			bool fits;
+		} nodes[] = {
+			{ 0, 0, true },	    { node, node, true }, { queue, queue, true },
+			{ node, 0, false }, { 0, node, false },	  { 7, node, false },
+			{ node, 8, false },
+		};
+
+		link(img, &queue, 1);
+		for (size_t i = 0; i < sizeof(nodes) / sizeof(nodes[0]); i++) {
+			image_put64(img, node, nodes[i].next);
+			image_put64(img, node + 8, nodes[i].prev);
+			ruby_vm_fill_walk(&img->vm);
+			ruby_gvl_validate(&img->vm, t.th);
+			cr_expect_eq(img->vm.walk.th_ready, nodes[i].fits ? f->th_ready : 0,
+				     "%s: %zu", img->version, i);
+		}
+		/* Who is in it has its node elsewhere. */
+		image_put64(img, node, 0);
+		image_put64(img, node + 8, 0);
+		link(img, (uint64_t[]) { queue, waiter.th + f->th_ready + 16 }, 2);
+		ruby_vm_fill_walk(&img->vm);
+		ruby_gvl_validate(&img->vm, t.th);
+		cr_expect_eq(img->vm.walk.th_ready, 0, "%s", img->version);
+	}
+}
+
 Test(gvl, what_is_not_known)
 {
 	FOR_EACH_IMAGE(img)

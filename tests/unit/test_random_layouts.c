@@ -21,15 +21,14 @@
 #include "ruby/walk.h"
 #include "support/random_ruby.h"
 
-#define LAYOUTS 300
+#define LAYOUTS 3000
 
 /* IMPOSSIBLE: refused, as what rbpf takes to be the same in all Rubies is not. */
 enum outcome { FOUND, REFUSED, IMPOSSIBLE, WRONG, OUTCOMES };
 
 static bool is_impossible(const struct random_ruby *r)
 {
-	return r->swapped_ids || r->swapped_lines ||
-	       r->facts.th_ec >= RUBY_TH_FIRST + RUBY_TH_WORDS * 8;
+	return r->swapped_ids || r->swapped_lines;
 }
 
 /* The layout as debug information of that build has it. */
@@ -93,6 +92,7 @@ static void ask_sources(struct proof *p)
 		fill_layout(&r->facts, &p->found.layout[RUBY_FROM_DWARF]);
 	else if (random_one_in(r, 8)) {
 		random_facts(r, &other);
+		other.fiber_prev = RUBY_UNKNOWN; /* in a root fiber nothing tells */
 		fill_layout(&other, &p->found.layout[RUBY_FROM_DWARF]);
 	}
 	ruby_search(&r->img->vm.mem, &r->img->vm.binary, &r->t.ec, 1, &search);
@@ -120,6 +120,39 @@ static bool name_frame(const struct ruby_vm *vm, const struct rbpf_frame *f, cha
 	return ok;
 }
 
+/* What the BPF programs use besides names: each member is the right one, or not used. */
+static void compare_members(const struct random_ruby *r, const struct rbpf_layout *w, char *why,
+			    size_t size)
+{
+	const struct image_facts *f = &r->facts;
+	uint64_t vm = r->img->vm.vm;
+	uint64_t owner = vm + (f->vm_gvl_owner ? f->vm_gvl_owner : f->vm_lock_owner);
+	const struct {
+		const char *name;
+		bool used;
+		uint64_t value, right;
+	} members[] = {
+		{ "gc_owner", w->gc_owner, w->gc_owner, owner },
+		{ "thread.ractor", w->gc_owner || w->th_ready, w->th_ractor, f->th_ractor },
+		{ "running_ec", w->gc_owner, w->ractor_running_ec, f->running_ec },
+		{ "fiber.cont.saved_ec", w->fiber_prev, w->fiber_ec, f->fiber_ec },
+		{ "ec.fiber_ptr", w->fiber_prev, w->ec_fiber_ptr, f->ec_fiber_ptr },
+		{ "fiber.prev", w->fiber_prev, w->fiber_prev, f->fiber_prev },
+		{ "stack_start", w->ec_stack_start, w->ec_stack_start, f->ec_stack_start },
+		{ "jit_return", w->cf_jit_return, w->cf_jit_return, f->cf_jit_return },
+		/* With nobody in the queue, nothing tells. */
+		{ "readyq", r->waits && w->th_ready, w->th_ready, f->th_ready },
+		{ "GVL's queue", w->ractor_gvl_queue, w->ractor_gvl_queue, f->gvl_queue },
+		{ "GVL's holder", w->ractor_gvl_owner, w->ractor_gvl_owner, f->gvl_owner },
+	};
+
+	for (size_t i = 0; i < sizeof(members) / sizeof(members[0]) && !why[0]; i++)
+		if (members[i].used && members[i].value != members[i].right)
+			snprintf(why, size, "%s at %llu, not %llu", members[i].name,
+				 (unsigned long long)members[i].value,
+				 (unsigned long long)members[i].right);
+}
+
 /* What is wrong of what was found; "" if nothing is. */
 static void compare(const struct random_ruby *r, const struct ruby_vm *vm, char *why, size_t size)
 {
@@ -144,6 +177,7 @@ static void compare(const struct random_ruby *r, const struct ruby_vm *vm, char 
 	if (vm->walk.gc_count && (vm->walk.gc_count != r->img->objspace + f->objspace_count ||
 				  vm->walk.gc_flags != r->img->objspace + f->objspace_flags))
 		snprintf(why, size, "another collector");
+	compare_members(r, &vm->walk, why, size);
 }
 
 static enum outcome attach(uint64_t seed, char *why, size_t size)

@@ -426,7 +426,6 @@ static struct ruby_search search(const struct ruby *r)
 static bool is_never_found(const struct ruby *r, enum ruby_field field)
 {
 	switch (field) {
-	case RUBY_FIELD_vm_lock_owner:
 	case RUBY_FIELD_ractor_gvl_queue:
 	case RUBY_FIELD_ractor_gvl_owner:
 		return !r->one_ec;
@@ -597,13 +596,13 @@ Test(search, thread_unknown_to_the_vm)
 	struct ruby r = build("3.4.0");
 
 	put(r.vm + 40, 0);
-	expect_missing(&r, F(th_vm), F(th_ractor), F(ractor_running_ec));
+	expect_missing(&r, F(th_vm), F(th_ractor), F(ractor_running_ec), F(vm_lock_owner));
 	r = build("3.4.0");
 	put(r.vm, 0);
-	expect_missing(&r, F(th_vm), F(th_ractor), F(ractor_running_ec));
+	expect_missing(&r, F(th_vm), F(th_ractor), F(ractor_running_ec), F(vm_lock_owner));
 	r = build("3.4.0");
 	put(r.vm + 32, 0); /* which of the two is the ractor? */
-	expect_missing(&r, F(th_vm), F(th_ractor), F(ractor_running_ec));
+	expect_missing(&r, F(th_vm), F(th_ractor), F(ractor_running_ec), F(vm_lock_owner));
 }
 
 Test(search, thread_of_another_ractor)

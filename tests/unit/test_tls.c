@@ -110,8 +110,9 @@ static bool is_unknown_ec(uint64_t ec)
 Test(tls, shape_of_an_ec)
 {
 	static const struct ruby_ec_shape shapes[] = {
-		{ 56, 32, 56 }, { 56, 40, 56 }, { 48, 40, 64 },	  { 48, 48, 64 },
-		{ 48, 48, 56 }, { 24, 24, 64 }, { 120, 120, 56 },
+		{ 56, 32, 56 },	  { 56, 40, 56 },   { 48, 40, 64 },
+		{ 48, 48, 64 },	  { 48, 48, 56 },   { 24, 24, 64 },
+		{ 120, 120, 56 }, { 128, 136, 56 }, { 248, 248, 64 },
 	};
 
 	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
@@ -149,6 +150,38 @@ Test(tls, known_shape_has_to_fit)
 	cr_expect_not(ruby_is_ec(&mem, EC, &shape));
 	shape = (struct ruby_ec_shape) { .th_ec = 40 };
 	cr_expect_not(ruby_is_ec(&mem, EC, &shape));
+}
+
+/* Who looks far finds more than one, where only the near one is right. */
+Test(tls, near_goes_before_far)
+{
+	struct ruby_ec_shape found = { 0 };
+
+	build();
+	put(EC + 136, THREAD + 0x400);
+	put(THREAD + 0x400 + 200, EC);
+	put(THREAD + 0x400 + 24, SELF + 64);
+	put(SELF + 64, 0x0c);
+	put(SELF + 96, THREAD + 0x400);
+	cr_assert(ruby_is_ec(&mem, EC, &found));
+	cr_expect_arr_eq(&found, &usual, sizeof(found));
+	put(THREAD + usual.th_ec, 0);
+	found = (struct ruby_ec_shape) { 0 };
+	cr_assert(ruby_is_ec(&mem, EC, &found));
+	cr_expect_eq(found.th_ec, 200);
+}
+
+Test(tls, stack_of_an_ec)
+{
+	build();
+	cr_expect(ruby_has_vm_stack(&mem, EC));
+	put(EC + usual.ec_thread_ptr, 0);
+	cr_expect(ruby_has_vm_stack(&mem, EC), "without its thread");
+	cr_expect_not(ruby_has_vm_stack(&mem, EC + 8));
+	cr_expect_not(ruby_has_vm_stack(&mem, EC + 4));
+	cr_expect_not(ruby_has_vm_stack(&mem, BASE + IMAGE));
+	put(DUMMY_ENV, 0x11110003);
+	cr_expect_not(ruby_has_vm_stack(&mem, EC), "a method, not the dummy frame");
 }
 
 Test(tls, thread_points_back)

@@ -239,9 +239,9 @@ Test(validate, wrong_line_tables)
 		struct image_facts facts = image_facts_of(v);
 
 		expect_refused_with(v, RUBY_FIELD_insns_body, facts.insns_body - 8,
-				    "iseq and method names");
+				    "iseq.insns_info.body");
 		expect_refused_with(v, RUBY_FIELD_insns_size, facts.insns_size - 16,
-				    "iseq and method names");
+				    "iseq.insns_info.body");
 	}
 }
 
@@ -250,7 +250,7 @@ Test(validate, no_line_tables)
 {
 	for (size_t v = 0; v < IMAGE_VERSIONS; v++)
 		expect_refused_with(v, RUBY_FIELD_insns_size, image_facts_of(v).insns_size - 8,
-				    "iseq and method names");
+				    "iseq.insns_info.body");
 }
 
 /* Beyond what is read in one piece: caught before it is used. */
@@ -342,6 +342,23 @@ Test(validate, no_vm)
 			expect_without(&f, "virtual machine");
 			cr_expect_eq(f.vm.vm, 0);
 			cr_expect_eq(f.vm.walk.gc_count, 0, "%s", f.img->version);
+		}
+		teardown(&f);
+	}
+}
+
+/* The BPF programs do not read as much of a thread. */
+Test(validate, ractor_far_from_the_ec)
+{
+	for (size_t v = 0; v < IMAGE_VERSIONS; v++) {
+		struct fixture f = setup(image_versions[v].minor);
+
+		if (f.img->facts.th_ractor) {
+			f.vm.layout.th_ractor = f.vm.layout.th_ec + 64;
+			f.vm.walk.th_ractor = f.vm.layout.th_ractor;
+			expect_without(&f, "ractor");
+			cr_expect_eq(f.vm.walk.th_ractor, 0, "%s", f.img->version);
+			cr_expect_eq(f.vm.walk.gc_owner, 0, "%s", f.img->version);
 		}
 		teardown(&f);
 	}

@@ -6,53 +6,6 @@
  * all that is read can be read, but is another name or line.
  */
 
-/* What is on the stack of the fixture, besides its own frames. */
-struct code {
-	uint64_t outer, inner, innermost, rescue; /* a method, blocks in it, a clause */
-	uint64_t me;
-};
-
-static const struct image_line outer_lines[] = { { 0, 20 }, { 3, 21 }, { 8, 40 } };
-static const struct image_line inner_lines[] = { { 0, 22 }, { 4, 30 } };
-
-static struct code push_code(struct fixture *f)
-{
-	struct ruby_image *img = f->img;
-	struct code c;
-	uint64_t ep;
-
-	c.outer = image_iseq(img, &(struct image_iseq) { .type = RUBY_ISEQ_METHOD,
-							 .label = "charge",
-							 .first_line = 20,
-							 .lines = outer_lines,
-							 .n_lines = 3 });
-	c.inner = image_iseq(img, &(struct image_iseq) { .type = RUBY_ISEQ_BLOCK,
-							 .label = "block in charge",
-							 .base = "charge",
-							 .first_line = 22,
-							 .lines = inner_lines,
-							 .n_lines = 2,
-							 .local = c.outer });
-	c.innermost = image_iseq(img, &(struct image_iseq) { .type = RUBY_ISEQ_BLOCK,
-							     .label = "block (2 levels) in charge",
-							     .base = "charge",
-							     .first_line = 24,
-							     .local = c.outer,
-							     .parent = c.inner });
-	c.rescue = image_iseq(img, &(struct image_iseq) { .type = RUBY_ISEQ_RESCUE,
-							  .label = "rescue in block in charge",
-							  .base = "charge",
-							  .first_line = 25,
-							  .local = c.outer,
-							  .parent = c.inner });
-	c.me = image_method(img, image_class(img, "Card"), "charge", c.outer);
-	ep = image_push_method(&f->t, c.outer, image_pc(img, c.outer, 4), c.me);
-	ep = image_push_block(&f->t, c.inner, image_pc(img, c.inner, 5), ep);
-	ep = image_push_block(&f->t, c.innermost, image_pc(img, c.innermost, 1), ep);
-	image_push_block(&f->t, c.rescue, image_pc(img, c.rescue, 1), ep);
-	return c;
-}
-
 static void swap64(struct ruby_image *img, uint64_t a, uint64_t b)
 {
 	uint64_t v = image_get64(img, a);

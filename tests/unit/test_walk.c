@@ -1845,6 +1845,28 @@ Test(walk, whose_collection_it_is_among_ractors)
 	}
 }
 
+/* Wherever the ractor stands in the thread, before or behind its EC. */
+Test(walk, whose_collection_it_is_by_another_member)
+{
+	FOR_EACH_VERSION(v)
+	{
+		struct fixture f = setup(image_versions[v].minor, 4096, RBPF_MAX_FRAMES);
+		const struct image_facts *facts = &f.img->facts;
+		const uint16_t places[] = { 16, facts->th_ec + 8, facts->th_ec + 56 };
+
+		image_run(&f.t);
+		for (size_t i = 0; i < 3 && facts->th_ractor; i++) {
+			image_put64(f.img, f.t.th + facts->th_ractor, f.img->vm.vm);
+			image_put64(f.img, f.t.th + places[i], f.img->ractor);
+			cr_expect_not(is_mine(&f, &f.t), "%s: that is the VM", f.img->version);
+			f.w->layout.th_ractor = places[i];
+			cr_expect(is_mine(&f, &f.t), "%s: at %u", f.img->version, places[i]);
+			f.w->layout.th_ractor = facts->th_ractor;
+		}
+		teardown(&f);
+	}
+}
+
 /* A fiber collects for its thread, which says that it runs the fiber. */
 Test(walk, collection_in_a_fiber)
 {

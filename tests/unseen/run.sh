@@ -1,0 +1,92 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# run.sh: builds Rubies whose structs have other layouts than any release, and asks the live tests of each whether
+# rbpf names its frames right. It may refuse one, if it says by which member. Takes minutes for each.
+#
+#   SEEDS='1 2 3'         each is a Ruby: what is altered, the compiler and its level (build.sh, alter.rb)
+#   UNSEEN=DIR            where they are built and stay, with the source; build/unseen if not set
+#   SUITE=bookworm VERSION=3.1   the Debian suite whose source package rubyVERSION is taken
+#   TESTS='oracle reuse'  live tests, by their names
+#   RBPF                  the binary under test, ./rbpf if not set
+#
+# For root on a Debian whose apt has a Debian mirror, with gcc, clang, make and what the live tests need.
+set -uo pipefail
+export LC_ALL=C.UTF-8
+
+top=$(cd "$(dirname "$0")/../.." && pwd)
+here=$top/tests/unseen
+dir=${UNSEEN-$top/build/unseen}
+suite=${SUITE-bookworm}
+version=${VERSION-3.1}
+export RBPF=${RBPF-$top/rbpf}
+right=0 refused=0 wrong=0
+# shellcheck source=tests/support/apt.sh
+. "$top/tests/support/apt.sh"
+
+die() {
+	echo "check-unseen: $*" >&2
+	exit 1
+}
+
+[ "$(id -u)" = 0 ] || die 'must be run by root'
+mkdir -p "$dir"
+dir=$(realpath "$dir")
+
+# Prints the source tree, which is fetched if it is not there yet.
+get_source() {
+	local tree=$dir/$suite-$version
+	if [ ! -e "$tree/configure" ]; then
+		apt_types='deb deb-src' apt_begin "$dir/state" "$(dpkg --print-architecture)" "$suite" >&2 &&
+			(cd "$dir" && apt_get source --download-only "ruby$version" >&2) || return 1
+		mkdir -p "$tree"
+		tar -xf "$dir/ruby$version"_*.orig.tar.* -C "$tree" --strip-components=1 || return 1
+	fi
+	echo "$tree"
+}
+
+# The member for which rbpf refuses the Ruby in $1, or nothing. Fails if it does neither that nor attach.
+refused_by() {
+	local pid said status
+	"$1/bin/ruby" --disable-gems -e 'loop { 3.times { |i| i.to_s } }' &
+	pid=$!
+	sleep 1
+	said=$("$RBPF" dump -p "$pid" 2>&1 >"$dir/dump")
+	status=$?
+	kill "$pid"
+	wait "$pid" 2>/dev/null
+	[ $status != 0 ] || return 0
+	sed -n "s/^rbpf: error: .*'\(.*\)'\( is unknown\)\?$/\1/p" <<<"$said" | grep . || {
+		echo "$said" >&2
+		return 1
+	}
+}
+
+source=$(get_source) || die "cannot get the source of ruby$version from $suite"
+for seed in ${SEEDS-1 2 3}; do
+	ruby=$dir/$suite-$version-$seed
+	"$here/build.sh" "$seed" "$source" "$ruby" || die "cannot build the Ruby of seed $seed: see $ruby.tree/log"
+	echo "== seed $seed: $(tail -1 "$ruby/altered")"
+	member=$(refused_by "$ruby") || {
+		echo "seed $seed: WRONG: neither named nor refused by a member"
+		wrong=$((wrong + 1))
+		continue
+	}
+	if [ -n "$member" ]; then
+		echo "seed $seed: refused by $member"
+		refused=$((refused + 1))
+		continue
+	fi
+	tests=()
+	for i in ${TESTS-oracle reuse}; do tests+=("$top/tests/live/${i}_test.rb"); done
+	if ONLY=true RUBIES=$ruby "$top/tests/live/run.sh" "${tests[@]}"; then
+		echo "seed $seed: right"
+		right=$((right + 1))
+	else
+		echo "seed $seed: WRONG; it was altered so:"
+		cat "$ruby/altered"
+		wrong=$((wrong + 1))
+	fi
+done
+echo "right $right, refused by a member $refused, wrong $wrong"
+[ $wrong = 0 ]
