@@ -14,7 +14,11 @@
 
 #include "ruby_complete.bpf.h"
 
-#define SINGLETON_DEPTH 8 /* classes and modules above each other that are left out */
+#define SINGLETON_DEPTH 8  /* classes and modules above each other that are left out */
+#define ENV_ENTRIES	64 /* of Rack's environment that are looked at: a server fills it first */
+
+_Static_assert(ENV_ENTRIES * sizeof(struct ruby_st_entry) <= CF_CHUNK * RUBY_CF_SIZE_MAX,
+	       "they fit into cf[]");
 
 /*
  * The class of the object at @value, which is above its singleton class and the modules that it was extended
@@ -102,6 +106,106 @@ __noinline int request_text(__u32 walk_id, __u64 value)
 	return len && walk_read(w->request.text, len, at) ? -1 : 0;
 }
 
+/* ---- Rack's environment ---- */
+
+/*
+ * Read where the entries of @hash are into w->text, and the first of them into w->cf, whose frames
+ * nobody needs any more. Returns how many, 0 if that cannot be read. A Hash of up to 8 entries has
+ * another form: no server's environment is so small.
+ */
+__noinline int request_env_entries(__u32 walk_id, __u64 hash)
+{
+	struct walk *w = walk_state(walk_id);
+	__u64 flags, at = hash, n;
+
+	if (!w || !ruby_is_object(hash) || walk_read(&flags, sizeof(flags), hash) ||
+	    (flags & RUBY_T_MASK) != RUBY_T_HASH || !(flags & RHASH_ST_TABLE))
+		return 0;
+	if (w->request_rule.st_pointer &&
+	    walk_read(&at, sizeof(at), hash + w->request_rule.st_pointer))
+		return 0;
+	if (walk_read(w->text, 16, at + w->request_rule.st_bound))
+		return 0;
+	n = w->text[0];
+	if (n > ENV_ENTRIES)
+		n = ENV_ENTRIES;
+	barrier_var(n);
+	if (!n || n > ENV_ENTRIES)
+		return 0;
+	return walk_read(w->cf, n * sizeof(struct ruby_st_entry), w->text[1]) ? 0 : (int)n;
+}
+
+/* Put no text into the record. */
+static __always_inline void request_clear_text(struct walk *w)
+{
+	w->request.symbol = 0;
+	w->request.text_len = 0;
+	w->request.flags &= ~RBPF_REQUEST_TEXT_CUT;
+	__builtin_memset(w->request.text, 0, sizeof(w->request.text));
+}
+
+/*
+ * Put the String that the first @n entries in w->cf have under @key into the record. Returns 0, or
+ * -1 if there is none.
+ */
+__noinline int request_env_get(__u32 walk_id, __u32 n, __u32 key)
+{
+	struct walk *w = walk_state(walk_id);
+	const struct ruby_st_entry *entries;
+	__u64 hash, of = 0, value = 0;
+	const __u64 *text;
+	__u32 i;
+
+	if (!w)
+		return -1;
+	entries = (const struct ruby_st_entry *)w->cf;
+	hash = w->request_rule.key_hash[key & (RBPF_ENV_KEYS - 1)];
+	for (i = 0; i < ENV_ENTRIES && i < n; i++) {
+		if (entries[i].hash == hash) {
+			of = entries[i].key;
+			value = entries[i].record;
+			break;
+		}
+	}
+	request_clear_text(w);
+	if (!of || request_text(walk_id, of))
+		return -1;
+	text = (const __u64 *)w->request.text;
+	if (w->request.text_len != RBPF_ENV_KEY_LEN(key) || text[0] != RBPF_ENV_KEY_START ||
+	    text[1] != RBPF_ENV_KEY_END(key))
+		return -1;
+	request_clear_text(w);
+	return request_text(walk_id, value);
+}
+
+/*
+ * Put path and method of the request with the environment @hash into the record. Returns 0, or -1 if
+ * the path cannot be read.
+ */
+__noinline int request_env(__u32 walk_id, __u64 hash)
+{
+	struct walk *w = walk_state(walk_id);
+	__u32 n;
+	int r;
+
+	if (!w)
+		return -1;
+	n = request_env_entries(walk_id, hash);
+	if (!n)
+		return -1;
+	w->request.object = hash;
+	if (!w->request_rule.key_hash[RBPF_ENV_PATH])
+		return -1;
+	if (!request_env_get(walk_id, n, RBPF_ENV_METHOD))
+		w->request.verb = *(const __u64 *)w->request.text;
+	r = request_env_get(walk_id, n, RBPF_ENV_PATH);
+	if (r)
+		request_clear_text(w);
+	return r;
+}
+
+/* ---- all of it ---- */
+
 /* The fingerprint of the request that was read; it is of this epoch and era. */
 static __always_inline __u64 request_hash(const struct walk *w)
 {
@@ -112,6 +216,7 @@ static __always_inline __u64 request_hash(const struct walk *w)
 
 	hash = rbpf_mix(rbpf_mix(w->seed, rec->frame.iseq), rec->object);
 	hash = rbpf_mix(rbpf_mix(rbpf_mix(hash, rec->klass), rec->symbol), rec->me);
+	hash = rbpf_mix(hash, rec->verb);
 	for (i = 0; i < RBPF_REQUEST_TEXT / 8; i++)
 		hash = rbpf_mix(hash, text[i]);
 	return rbpf_mix(hash, (__u64)rec->flags << 32 | (__u32)rec->rule << 16 | rec->text_len) | 1;
@@ -154,7 +259,7 @@ __noinline int request_read(__u32 walk_id)
 	rec->me = frame->me & ME_TAG_MASK ? 0 : frame->me; /* 0: it was not looked up */
 	rec->object = w->request_self;
 	rec->rule = w->request_rule.rule;
-	rec->klass = rec->symbol = 0;
+	rec->klass = rec->symbol = rec->verb = 0;
 	rec->text_len = 0;
 	rec->flags = 0;
 	__builtin_memset(rec->text, 0, sizeof(rec->text));
@@ -169,9 +274,13 @@ __noinline int request_read(__u32 walk_id)
 			rec->klass = local;
 		}
 	}
-	if (w->request_rule.text_slot &&
-	    request_text(walk_id, request_local(walk_id, w->request_rule.text_slot)))
+	if (w->request_rule.text_from == RBPF_REQUEST_ENV) {
+		if (request_env(walk_id, request_local(walk_id, w->request_rule.text_slot)))
+			rec->flags |= RBPF_REQUEST_NO_TEXT;
+	} else if (w->request_rule.text_slot &&
+		   request_text(walk_id, request_local(walk_id, w->request_rule.text_slot))) {
 		rec->flags |= RBPF_REQUEST_NO_TEXT;
+	}
 	rec->request = request_hash(w);
 	return 0;
 }

@@ -354,6 +354,27 @@ enum rbpf_request_class {
 	RBPF_REQUEST_LOCAL = 3,	   /* the local variable at class_slot is the class */
 };
 
+/* What the local variable at text_slot is. Stored in a __u8. */
+enum rbpf_request_text {
+	RBPF_REQUEST_STRING = 0, /* a String or Symbol */
+	/* Rack's environment, a Hash: the request's path and method are read of it */
+	RBPF_REQUEST_ENV = 1,
+};
+
+/*
+ * Of Rack's environment, the entries with these keys. Hashes of Strings are the same in a process and
+ * its children, and user space learns them: they only say where to look, the key is compared.
+ */
+enum rbpf_env_key {
+	RBPF_ENV_PATH = 0,   /* "REQUEST_PATH" */
+	RBPF_ENV_METHOD = 1, /* "REQUEST_METHOD" */
+	RBPF_ENV_KEYS,
+};
+#define RBPF_ENV_KEY_LEN(key) ((key) == RBPF_ENV_PATH ? 12 : 14)
+/* The key after its first 8 bytes, "REQUEST_". */
+#define RBPF_ENV_KEY_START    0x5f54534555514552ul
+#define RBPF_ENV_KEY_END(key) ((key) == RBPF_ENV_PATH ? 0x48544150ul : 0x444f4854454dul)
+
 /* What is read of frames of one iseq. A local variable is at ep[-slot]. */
 struct rbpf_request_rule {
 	__u16 rule; /* its number, for user space */
@@ -361,6 +382,13 @@ struct rbpf_request_rule {
 	__u16 text_slot; /* 0: none */
 	__u8 class_from; /* enum rbpf_request_class */
 	__u8 super_word; /* of a class: its superclass; 0: unknown */
+	__u8 text_from;	 /* enum rbpf_request_text */
+	__u8 pad;
+	/* RBPF_REQUEST_ENV: where entries_bound and entries of a Hash are, in bytes: of the Hash … */
+	__u8 st_bound;
+	__u8 st_pointer; /* … or, if not 0, of the table to which a pointer here leads */
+	__u32 pad2;
+	__u64 key_hash[RBPF_ENV_KEYS]; /* 0: not known yet */
 };
 
 /* By which a rule is found. */
@@ -529,9 +557,11 @@ struct rbpf_ring_request {
 	__u64 gc_major;
 	struct rbpf_frame frame; /* without its method entry, with a check */
 	__u64 me, me_check;	 /* that: as of a C function */
-	__u64 object; /* tells it from the next one: the receiver, or the local whose class it is */
+	/* tells it from the next one: the receiver, the local whose class it is, or the environment */
+	__u64 object;
 	__u64 klass;  /* 0: none, or it could not be read */
 	__u64 symbol; /* ID of a Symbol in place of a text; 0: none */
+	__u64 verb;   /* RBPF_REQUEST_ENV: the first 8 bytes of the method; 0: not known */
 	char text[RBPF_REQUEST_TEXT];
 	__u16 text_len;
 	__u16 rule;
@@ -635,8 +665,8 @@ _Static_assert(sizeof(struct rbpf_frame) == 32, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_hdr) == 24, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_wait) == 104, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_sample) == 80, "wire ABI");
-_Static_assert(sizeof(struct rbpf_ring_request) == 24 + 24 + 32 + 40 + 48 + 8, "wire ABI");
-_Static_assert(sizeof(struct rbpf_request_rule) == 8, "map ABI");
+_Static_assert(sizeof(struct rbpf_ring_request) == 24 + 24 + 32 + 48 + 48 + 8, "wire ABI");
+_Static_assert(sizeof(struct rbpf_request_rule) == 32, "map ABI");
 _Static_assert(sizeof(struct rbpf_request_key) == 16, "map ABI");
 _Static_assert(sizeof(struct rbpf_request_filter) == 72, "map ABI");
 _Static_assert(sizeof(struct rbpf_ring_stack) == 72, "wire ABI");

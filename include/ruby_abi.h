@@ -43,6 +43,7 @@ enum ruby_value_type {
 	RUBY_T_MODULE = 0x03,
 	RUBY_T_STRING = 0x05,
 	RUBY_T_ARRAY = 0x07,
+	RUBY_T_HASH = 0x08,
 	RUBY_T_DATA = 0x0c,
 	RUBY_T_SYMBOL = 0x14,
 	RUBY_T_ICLASS = 0x1c,
@@ -89,6 +90,11 @@ enum ruby_value_type {
 #define RARRAY_PTR_WORD		 4
 #define RARRAY_EMBED		 16 /* elements in the Array itself, with it … */
 #define RARRAY_EMBED_LEN(flags)	 ((flags) >> (RUBY_FL_USHIFT + 3) & 0x7f) /* … and their number */
+
+/* struct RHash: internal/hash.h */
+#define RHASH_ST_TABLE		 RUBY_FL_USER(3) /* it has a st_table … */
+#define RHASH_ST_POINTER	 16 /* … to which a pointer here leads, up to 3.2 … */
+#define RHASH_ST_EMBED		 24 /* … or which is here, from 3.3 on */
 
 /* struct RTypedData: include/ruby/internal/core/rtypeddata.h */
 #define RTYPEDDATA_DATA_WORD	 4
@@ -146,6 +152,7 @@ enum ruby_class_form {
 
 /* struct st_table: include/ruby/st.h */
 #define RUBY_ST_BOUND	   40	   /* entries_bound; the word behind it is entries */
+#define RUBY_ST_BOUND_4_1  32	   /* the same from 4.1 on, without bins before it */
 #define RUBY_ST_DELETED	   (~0ull) /* st_table_entry.hash of one that was removed; st.c */
 
 struct ruby_st_entry { /* st_table_entry; st.c */

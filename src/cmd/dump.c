@@ -160,7 +160,9 @@ int dump_run(const struct dump_options *opts, struct cmd_context *ctx, struct er
 	run.attach = (struct ruby_attach_options) { .worker = &worker, .cache = &run.cache };
 	if (opts->stack != OPTION_UNSET)
 		run.view.stack = dump_stack_mode(opts->stack);
-	r = opts->requests ? cmd_request_rules(opts->request_rules, &run.requests, err) : 0;
+	r = opts->requests ? cmd_request_rules(opts->request_rules, opts->request_paths,
+					       &run.requests, err)
+			   : 0;
 	if (!r)
 		r = environment_check(ctx->command_line, err);
 	if (!r)

@@ -17,6 +17,7 @@ struct dump_options {
 	bool json;
 	bool fold;		   /* threads with the same stack, in text */
 	bool requests;		   /* tell which request a thread serves, … */
+	bool request_paths;	   /* … with method and path, where a rule reads them */
 	const char *request_rules; /* … also by the rules in this file; NULL: none */
 	bool native;		   /* STACK_MIXED, if stack says nothing */
 	unsigned int stack;	   /* the choice, see dump_stack_mode(); or OPTION_UNSET */

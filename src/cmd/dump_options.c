@@ -82,6 +82,13 @@ static const struct option_spec specs[] = {
 		.initial = "yes",
 	},
 	{
+		.name = "request-paths",
+		.type = OPTION_FLAG,
+		OPT(request_paths),
+		.help = "tell method and path of requests that a server alone tells; ids are left "
+			"out",
+	},
+	{
 		.name = "request-rules",
 		.type = OPTION_STRING,
 		OPT(request_rules),
@@ -114,6 +121,9 @@ static int dump_main(struct cmd_context *ctx, int argc, char **argv, struct err 
 		r = err_set(err, -EINVAL, ERR_USAGE, "which process? give -p PID");
 		err_hint(err, "'rbpf ps' lists Ruby processes");
 	}
+	if (!r && opts.request_paths && !opts.requests)
+		r = err_set(err, -EINVAL, ERR_USAGE,
+			    "--request-paths and --no-requests exclude each other");
 	if (!r && opts.request_rules && !opts.requests)
 		r = err_set(err, -EINVAL, ERR_USAGE,
 			    "--request-rules and --no-requests exclude each other");

@@ -38,6 +38,7 @@ struct record_options {
 	bool force;
 	bool children;
 	bool requests;		   /* tell which request a sample is of, … */
+	bool request_paths;	   /* … with method and path, where a rule reads them */
 	const char *request_rules; /* … also by the rules in this file; NULL: none */
 	bool native;
 	bool kernel;

@@ -115,6 +115,13 @@ static const struct option_spec what_specs[] = {
 		.initial = "yes",
 	},
 	{
+		.name = "request-paths",
+		.type = OPTION_FLAG,
+		OPT(request_paths),
+		.help = "tell method and path of requests that a server alone tells; ids are left "
+			"out",
+	},
+	{
 		.name = "request-rules",
 		.type = OPTION_STRING,
 		OPT(request_rules),
@@ -355,6 +362,8 @@ static int prepare(struct record_line *line, const struct option_rest *rest, str
 	r = record_take_targets(opts, rest, err);
 	if (r)
 		return r;
+	if (opts->request_paths && !opts->requests)
+		return usage(err, "--request-paths and --no-requests exclude each other", NULL);
 	if (opts->request_rules && !opts->requests)
 		return usage(err, "--request-rules and --no-requests exclude each other", NULL);
 	if (opts->ring_bytes & (opts->ring_bytes - 1))

@@ -28,9 +28,9 @@ static int read_file(const char *path, struct request_rules *rules, struct err *
 	return request_rules_parse(rules, buf_str(&text), path, err);
 }
 
-int cmd_request_rules(const char *path, struct request_rules *ret, struct err *err)
+int cmd_request_rules(const char *path, bool paths, struct request_rules *ret, struct err *err)
 {
-	_cleanup_request_rules_ struct request_rules rules = REQUEST_RULES_INIT;
+	_cleanup_request_rules_ struct request_rules rules = { .paths = paths };
 	int r = request_rules_builtin(&rules);
 
 	if (r)

@@ -139,7 +139,9 @@ int sampling_open(struct sampling *s, const struct record_options *opts, struct 
 	s->opts = opts;
 	s->ctx = ctx;
 	file_worker_init(&s->worker, &worker);
-	r = opts->requests ? cmd_request_rules(opts->request_rules, &s->requests, err) : 0;
+	r = opts->requests
+		    ? cmd_request_rules(opts->request_rules, opts->request_paths, &s->requests, err)
+		    : 0;
 	if (!r)
 		r = environment_check(ctx->command_line, err);
 	if (r)

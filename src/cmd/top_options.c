@@ -91,6 +91,13 @@ static const struct option_spec what_specs[] = {
 		.initial = "yes",
 	},
 	{
+		.name = "request-paths",
+		.type = OPTION_FLAG,
+		RECORD(request_paths),
+		.help = "tell method and path of requests that a server alone tells; ids are left "
+			"out",
+	},
+	{
 		.name = "request-rules",
 		.type = OPTION_STRING,
 		RECORD(request_rules),
@@ -212,6 +219,8 @@ static int prepare(struct top_options *opts, const struct option_rest *rest, str
 	/* In an incident one command has to do. */
 	if (!rec->pids.n && !rest->n)
 		rec->all_ruby = true;
+	if (rec->request_paths && !rec->requests)
+		return usage(err, "--request-paths and --no-requests exclude each other");
 	if (rec->request_rules && !rec->requests)
 		return usage(err, "--request-rules and --no-requests exclude each other");
 	if (opts->json && opts->plain)

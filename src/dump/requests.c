@@ -154,5 +154,12 @@ int dump_requests_find(struct dump_requests *q, const struct stack_era *sampled,
 	}
 	rec.gc_era = sampled->gc_era;
 	rec.gc_major = sampled->gc_major;
-	return name_request(q, &rec, ret, known);
+	r = name_request(q, &rec, ret, known);
+	if (r)
+		return r;
+	/* It has led to where the next walk finds its path. */
+	r = take_found(q);
+	if (r > 0)
+		*known = false;
+	return r < 0 ? r : 0;
 }

@@ -30,6 +30,7 @@ static void rule_deinit(struct request_rule *rule)
 	free(rule->method);
 	free(rule->file);
 	free(rule->name);
+	free(rule->env_local);
 }
 
 void request_rules_deinit(struct request_rules *rules)
@@ -120,10 +121,23 @@ static int parse_class(const struct line *line, struct request_rule *rule, struc
 	return *rest ? wrong(line, err, "'%s' behind the number of a local variable", rest) : 0;
 }
 
+/* What the local variable with Rack's environment is called. */
+static int parse_env(const struct line *line, const char *name, struct request_rule *rule,
+		     struct err *err)
+{
+	if (!*name)
+		return wrong(line, err, "'env:' without the name of a local variable");
+	rule->text_from = REQUEST_TEXT_ENV;
+	rule->env_local = strdup(name);
+	return rule->env_local ? 0 : err_oom(err);
+}
+
 static int parse_text(const struct line *line, struct request_rule *rule, struct err *err)
 {
 	const char *word = line->word[WORD_TEXT], *rest = "";
 
+	if (!strncmp(word, "env:", 4))
+		return parse_env(line, word + 4, rule, err);
 	if (!strcmp(word, "-"))
 		rule->text_from = REQUEST_NO_TEXT;
 	else if (!strcmp(word, "method"))
@@ -131,9 +145,10 @@ static int parse_text(const struct line *line, struct request_rule *rule, struct
 	else if (numbered(word, "local:", &rule->text_local, &rest))
 		rule->text_from = REQUEST_TEXT_IN_LOCAL;
 	else
-		return wrong(line, err,
-			     "the text '%s' is none of -, method and local:N (N up to %d)", word,
-			     REQUEST_MAX_LOCAL);
+		return wrong(
+			line, err,
+			"the text '%s' is none of -, method, local:N (N up to %d) and env:NAME",
+			word, REQUEST_MAX_LOCAL);
 	rule->until = *rest;
 	return *rest && rest[1] ? wrong(line, err, "'%s' is more than one character", rest) : 0;
 }
@@ -193,7 +208,7 @@ static int add_line(struct request_rules *rules, struct line *line, struct err *
 	r = parse_rule(line, &rule, err);
 	if (!r && array_reserve(rules->v, rules->cap, rules->n + 1))
 		r = err_oom(err);
-	if (r)
+	if (r || (rule.text_from == REQUEST_TEXT_ENV && !rules->paths))
 		rule_deinit(&rule);
 	else
 		rules->v[rules->n++] = rule;

@@ -37,6 +37,8 @@ enum request_text {
 	REQUEST_NO_TEXT,
 	REQUEST_TEXT_IN_LOCAL, /* the String or Symbol in the local variable text_local */
 	REQUEST_TEXT_METHOD,   /* the name of the method, which is of define_method() */
+	/* method and path of Rack's environment, which is the local variable env_local */
+	REQUEST_TEXT_ENV,
 };
 
 struct request_rule {
@@ -44,6 +46,7 @@ struct request_rule {
 	char *method;	 /* label of the frame, as Ruby 3.4 prints it: "Foo#bar" */
 	char *file;	 /* end of its path, whole parts: "sidekiq/processor.rb" */
 	char *name;	 /* of the request, with %c and %t; %% is a % */
+	char *env_local; /* NULL: none */
 	enum request_class class_from;
 	enum request_text text_from;
 	unsigned int class_local, text_local; /* 0 is the first parameter */
@@ -54,6 +57,7 @@ struct request_rule {
 struct request_rules {
 	struct request_rule *v; /* owned */
 	size_t n, cap;
+	bool paths; /* set before any is added: rules that read a path are left out without */
 };
 
 #define REQUEST_RULES_INIT                                                                         \

@@ -417,27 +417,50 @@ static bool is_local_name(const char *name)
 	return (*name >= 'a' && *name <= 'z') || *name == '_' || (unsigned char)*name >= 0x80;
 }
 
-/* The table of names tells whether the number of local variables is one: each of them has a name. */
-uint16_t ruby_iseq_local_slot(const struct ruby_vm *vm, const struct ruby_iseq *iseq, uint32_t n)
+/*
+ * Which of the local variables of @iseq is called @name (NULL: variable @n). The table of names tells
+ * whether their number is one: each of them has a name. Returns their number if there is none, or that
+ * is not certain.
+ */
+static uint32_t find_local(const struct ruby_vm *vm, const struct ruby_iseq *iseq, const char *name,
+			   uint32_t n)
 {
+	uint32_t i, found = name ? iseq->n_locals : n;
 	uint64_t table, ids[LOCALS_MAX];
-	uint32_t i;
 
-	if (n >= iseq->n_locals || iseq->n_locals > LOCALS_MAX || iseq->type != RUBY_ISEQ_METHOD ||
+	if (iseq->n_locals > LOCALS_MAX || iseq->type != RUBY_ISEQ_METHOD ||
 	    memory_read_u64(&vm->mem, iseq->id.head[RUBY_ISEQ_BODY] + local_table(&vm->layout),
 			    &table) ||
 	    memory_read(&vm->mem, table, ids, iseq->n_locals * sizeof(*ids)))
-		return 0;
+		return iseq->n_locals;
 	for (i = 0; i < iseq->n_locals; i++) {
-		struct buf name _cleanup_buf_ = BUF_INIT;
+		struct buf local _cleanup_buf_ = BUF_INIT;
 
 		/* Some have a number in place of a name: what the compiler adds, and (a, b). */
-		if (i != n && ids[i] <= LOCALS_INTERNAL)
+		if ((name || i != n) && ids[i] <= LOCALS_INTERNAL)
 			continue;
-		if (ruby_id_name(vm, ids[i], &name) || !is_local_name(buf_str(&name)))
-			return 0;
+		if (ruby_id_name(vm, ids[i], &local) || !is_local_name(buf_str(&local)))
+			return iseq->n_locals;
+		if (name && !strcmp(buf_str(&local), name))
+			found = i;
 	}
-	return (uint16_t)(iseq->n_locals + VM_ENV_DATA_SIZE - 1 - n);
+	return found;
+}
+
+static uint16_t local_slot(const struct ruby_iseq *iseq, uint32_t n)
+{
+	return n < iseq->n_locals ? (uint16_t)(iseq->n_locals + VM_ENV_DATA_SIZE - 1 - n) : 0;
+}
+
+uint16_t ruby_iseq_local_slot(const struct ruby_vm *vm, const struct ruby_iseq *iseq, uint32_t n)
+{
+	return n < iseq->n_locals ? local_slot(iseq, find_local(vm, iseq, NULL, n)) : 0;
+}
+
+uint16_t ruby_iseq_local_named(const struct ruby_vm *vm, const struct ruby_iseq *iseq,
+			       const char *name)
+{
+	return local_slot(iseq, find_local(vm, iseq, name, 0));
 }
 
 size_t ruby_iseq_bytes(const struct ruby_iseq *iseq)

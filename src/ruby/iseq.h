@@ -102,6 +102,10 @@ bool ruby_iseq_index_fits(const struct ruby_iseq *iseq);
  */
 uint16_t ruby_iseq_local_slot(const struct ruby_vm *vm, const struct ruby_iseq *iseq, uint32_t n);
 
+/* The same of the local variable that is called @name. */
+uint16_t ruby_iseq_local_named(const struct ruby_vm *vm, const struct ruby_iseq *iseq,
+			       const char *name);
+
 /* The line that is executed at @pc, 0 if the table has none. */
 uint32_t ruby_iseq_line(const struct ruby_iseq *iseq, uint64_t pc);
 

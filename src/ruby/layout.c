@@ -247,5 +247,7 @@ struct ruby_rules ruby_rules_for(const char *version)
 		.mutex_form = v >= 0x040000   ? RUBY_MUTEX_SERIAL
 			      : v >= 0x030000 ? RUBY_MUTEX_FIBER
 					      : RUBY_MUTEX_THREAD,
+		.hash_embeds = v >= 0x030300,
+		.st_bound = v >= 0x040100 ? RUBY_ST_BOUND_4_1 : RUBY_ST_BOUND,
 	};
 }

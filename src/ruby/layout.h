@@ -191,6 +191,10 @@ struct ruby_rules {
 	/* Where the count of major collections is; see rbpf_gc_major(). 4.1: not known. */
 	uint8_t gc_major_word;
 	enum ruby_mutex_form mutex_form;
+	/* 3.3 on: the st_table of a Hash is in the Hash. */
+	bool hash_embeds;
+	/* Where entries_bound is in a st_table. */
+	uint8_t st_bound;
 };
 
 /* The rules for a version like "3.1.2". */

@@ -70,6 +70,23 @@ void ruby_string_expect(const struct ruby_vm *vm, uint64_t value)
 		memory_expect(&vm->mem, addr, len);
 }
 
+size_t ruby_hash_entries(const struct ruby_vm *vm, uint64_t value, struct ruby_st_entry *ret,
+			 size_t max)
+{
+	uint64_t flags, table = value + RHASH_ST_EMBED, st[2]; /* entries_bound, entries */
+
+	if (!ruby_is_object(value) || memory_read_u64(&vm->mem, value, &flags) ||
+	    ruby_flags_type(flags) != RUBY_T_HASH || !(flags & RHASH_ST_TABLE))
+		return 0;
+	if (!vm->rules.hash_embeds && memory_read_u64(&vm->mem, value + RHASH_ST_POINTER, &table))
+		return 0;
+	if (memory_read(&vm->mem, table + vm->rules.st_bound, st, sizeof(st)))
+		return 0;
+	if (st[0] > max)
+		st[0] = max;
+	return memory_read(&vm->mem, st[1], ret, st[0] * sizeof(*ret)) ? 0 : st[0];
+}
+
 int ruby_array_get(const struct ruby_vm *vm, uint64_t value, uint64_t i, uint64_t *ret)
 {
 	uint64_t w[RARRAY_PTR_WORD + 1];

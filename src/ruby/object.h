@@ -10,6 +10,7 @@
 #define RBPF_RUBY_OBJECT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "ruby_abi.h"
@@ -32,6 +33,13 @@ int ruby_string_read(const struct ruby_vm *vm, uint64_t value, struct buf *out);
  * Say that String @value is about to be read (memory_expect()), as far as is known by now where it lies.
  */
 void ruby_string_expect(const struct ruby_vm *vm, uint64_t value);
+
+/*
+ * The first entries of Hash @value, at most @max; also such as were removed (RUBY_ST_DELETED). Returns
+ * how many are in @ret: 0 if it is no Hash, has up to 8 entries, or cannot be read.
+ */
+size_t ruby_hash_entries(const struct ruby_vm *vm, uint64_t value, struct ruby_st_entry *ret,
+			 size_t max);
 
 /* Element @i of Array @value. */
 int ruby_array_get(const struct ruby_vm *vm, uint64_t value, uint64_t i, uint64_t *ret);

@@ -29,6 +29,7 @@ void request_table_deinit(struct request_table *t)
 {
 	generation_deinit(&t->generations[0]);
 	generation_deinit(&t->generations[1]);
+	intern_deinit(&t->paths);
 }
 
 static void next_generation(struct request_table *t, uint64_t now)
@@ -56,9 +57,24 @@ static const struct request_definition *find(const struct request_table *t, uint
 
 /* ---- definitions ---- */
 
+/* What stands for the path in *@text, if there are too many. Returns 0 or -ENOMEM. */
+static int bound_path(struct request_table *t, const char **text)
+{
+	const size_t len = strlen(*text);
+	uint32_t id;
+
+	if (!intern_find(&t->paths, *text, len, &id))
+		return 0;
+	if (t->paths.count < REQUEST_PATHS_MAX)
+		return intern_add(&t->paths, *text, len, &id, NULL);
+	*text = "[other paths]";
+	return 0;
+}
+
 /* Name what was resolved, into @def. */
-static int name_request(const struct request_rule *rule, const struct resolved_request *resolved,
-			struct sink *out, struct request_definition *def)
+static int name_request(struct request_table *t, const struct request_rule *rule,
+			const struct resolved_request *resolved, struct sink *out,
+			struct request_definition *def)
 {
 	struct buf name _cleanup_buf_ = BUF_INIT;
 	const char *text = rule->text_from == REQUEST_TEXT_METHOD ? resolved->method
@@ -69,6 +85,8 @@ static int name_request(const struct request_rule *rule, const struct resolved_r
 	if (rule->class_from != REQUEST_NO_CLASS && !resolved->klass)
 		return 0;
 	def->complete = rule->text_from == REQUEST_NO_TEXT || text;
+	if (rule->text_from == REQUEST_TEXT_ENV && text && bound_path(t, &text))
+		return -ENOMEM;
 	request_rule_name(rule, resolved->klass, NULL, &name);
 	def->klass = hash_bytes(buf_str(&name), name.len);
 	buf_reset(&name);
@@ -96,7 +114,7 @@ int request_table_define(struct request_table *t, const struct request_rules *ru
 	if (!r) {
 		def.object = rec->object;
 		def.rule = resolved.rule + 1;
-		r = name_request(&rules->v[resolved.rule], &resolved, out, &def);
+		r = name_request(t, &rules->v[resolved.rule], &resolved, out, &def);
 	} else if (r == -ENOENT) {
 		r = 0;
 	}

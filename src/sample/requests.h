@@ -40,6 +40,9 @@ struct request_definition {
 	uint64_t klass;			  /* hash of framework and class */
 };
 
+/* Other paths of requests are "[other paths]": what clients send has no bound. */
+#define REQUEST_PATHS_MAX 1000
+
 /* Valid for an epoch, as fingerprints of stacks are: of two generations the older one is dropped. */
 struct request_generation {
 	struct intern fingerprints;
@@ -48,6 +51,7 @@ struct request_generation {
 };
 
 struct request_table {
+	struct intern paths;			  /* that were named: at most REQUEST_PATHS_MAX */
 	struct request_generation generations[2]; /* current, previous */
 	uint64_t since_ns;			  /* when the current one began */
 };

@@ -105,6 +105,8 @@ int samples_handle_request(struct collector *c, const struct rbpf_ring_request *
 	r = samples_names(c, p, &names);
 	if (!r && names)
 		r = request_table_define(&c->requests, c->opts.requests, names, c->sink, rec, len);
+	if (!r && names)
+		r = tell_requests(c, p, names);
 	bound_names(c, p);
 	return r;
 }

@@ -30,6 +30,8 @@ struct request_frames {
 	size_t n, cap;
 	struct request_found *found; /* since they were taken last; owned */
 	size_t n_found, cap_found;
+	uint64_t key_hash[RBPF_ENV_KEYS]; /* 0: not known yet */
+	uint32_t env_tries;		  /* that did not find them */
 };
 
 void request_frames_deinit(struct request_frames *f);
@@ -37,6 +39,12 @@ void request_frames_deinit(struct request_frames *f);
 /* The iseq of @ref, which is proven, has rule @rule. Returns 0 or -ENOMEM. */
 int request_frames_note(struct request_frames *f, const struct code_cache *code,
 			const struct code_ref *ref, uint32_t rule);
+
+/*
+ * The BPF programs met Rack's environment at @hash, but found no path in it: learn the hashes of its
+ * keys, and let them be told. Returns 0 or -ENOMEM.
+ */
+int request_frames_learn(struct request_frames *f, const struct code_cache *code, uint64_t hash);
 
 /* The rule of the iseq of @ref, if that is proven; or -1. */
 int request_frames_rule(const struct request_frames *f, const struct code_cache *code,

@@ -21,6 +21,7 @@
 #include "base/intern.h"
 #include "base/utf8.h"
 #include "profile/frame_label.h"
+#include "request/path.h"
 #include "request/rules.h"
 #include "ruby/backtrace.h"
 #include "ruby/object.h"
@@ -516,8 +517,8 @@ const struct request_found *resolver_found_requests(struct resolver *r, size_t *
 	return r->requests.found;
 }
 
-/* The text of @rec, in r->text. */
-static void request_text(struct resolver *r, const struct rbpf_ring_request *rec,
+/* The text of @rec, in r->text. @of_env: it is a path. */
+static void request_text(struct resolver *r, const struct rbpf_ring_request *rec, bool of_env,
 			 struct resolved_request *ret)
 {
 	const uint16_t len = rec->text_len < RBPF_REQUEST_TEXT ? rec->text_len : RBPF_REQUEST_TEXT;
@@ -525,6 +526,12 @@ static void request_text(struct resolver *r, const struct rbpf_ring_request *rec
 	buf_reset(&r->text);
 	if (rec->flags & RBPF_REQUEST_NO_TEXT)
 		return;
+	if (of_env) {
+		request_path(&r->text, rec->verb, rec->text, len,
+			     rec->flags & RBPF_REQUEST_TEXT_CUT);
+		ret->text = buf_str(&r->text);
+		return;
+	}
 	if (rec->symbol && ruby_id_name(r->code.vm, rec->symbol, &r->text))
 		return;
 	if (!rec->symbol)
@@ -560,8 +567,11 @@ int resolver_request(struct resolver *r, const struct rbpf_ring_request *rec,
 		if (!err && ref.method_ok)
 			ret->method = code_method(&r->code, &ref)->name;
 	}
-	if (!err && rule->text_from == REQUEST_TEXT_IN_LOCAL)
-		request_text(r, rec, ret);
+	if (!err && rule->text_from == REQUEST_TEXT_ENV && rec->flags & RBPF_REQUEST_NO_TEXT)
+		err = request_frames_learn(&r->requests, &r->code, rec->object);
+	if (!err &&
+	    (rule->text_from == REQUEST_TEXT_IN_LOCAL || rule->text_from == REQUEST_TEXT_ENV))
+		request_text(r, rec, rule->text_from == REQUEST_TEXT_ENV, ret);
 	if (!err && rec->klass)
 		err = class_names_get(&r->classes, &r->code, &sampled, rec->klass,
 				      rec->flags & RBPF_REQUEST_OLD_CLASS, &ret->klass);

@@ -180,11 +180,13 @@ refuse "unknown value 'method' for --view (did you mean methods?)" top --view me
 refuse "--view states needs --mode states" top --view states
 refuse "--keep must be between 1s and 24h" top --keep 25h
 refuse "--once cannot show more than --keep keeps" top --once --keep 5s -d 6s
+refuse "--request-paths and --no-requests exclude each other" top --no-requests --request-paths
 refuse "--request-rules and --no-requests exclude each other" top --no-requests --request-rules x
 refuse "--freq must be between 1 and 10000, got 0" top -F0
 
 refuse "which process? give -p PID" dump
 refuse "invalid pid list '1,x': 'x' is not a number" dump -p 1,x
+refuse "--request-paths and --no-requests exclude each other" dump --no-requests --request-paths -p 1
 refuse "--request-rules and --no-requests exclude each other" dump --no-requests --request-rules x -p 1
 refuse "*/no-such-rules*" dump --request-rules "$tmp/no-such-rules" -p 1
 refuse "unknown option '--childern' for 'dump' (did you mean --children?)" dump -p 1 --childern
@@ -203,6 +205,7 @@ refuse "--tree and --info exclude each other" report --tree --info full.data
 printf '# ours\nshop Shop#run shop.rb self - %%d\n' >bad.rules
 refuse "bad.rules:2: a % in the name that is none of %c, %t and %%" record --request-rules bad.rules -p 1
 refuse "cannot read none.rules: No such file or directory" record --request-rules none.rules -p 1
+refuse "--request-paths and --no-requests exclude each other" record --no-requests --request-paths -p 1
 refuse "--request-rules and --no-requests exclude each other" record --no-requests --request-rules x -p 1
 refuse "--tree needs --by function or line, not --by file" report --tree --by file full.data
 refuse "--gc needs --by function or line, not --by thread" report --gc --by thread full.data

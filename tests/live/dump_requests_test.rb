@@ -28,6 +28,8 @@ class DumpRequestsTest < LiveTest
     said = requests(target)
     assert_equal right, said.slice(*right.keys)
     assert_empty said.except(*right.keys).values.compact
+    paths = right.transform_values { |name| name == 'Puma request' ? 'GET /orders/:id' : name }
+    assert_equal paths, requests(target, '--request-paths').slice(*right.keys)
     assert_empty requests(target, '--no-requests').values.compact
     text = Rbpf.read('dump', '-p', target.pid)
     assert_equal right.values.compact.sort, text.scan(/^ {4}in request (.*)$/).flatten.sort

@@ -11,7 +11,8 @@ class RequestsTest < LiveTest
   SECONDS = 4
   RIGHT = 0.995
   UNKNOWN = '[unknown request]'
-  # Until rbpf has seen the frames that tell a request: each of them, as it first comes.
+  # Until rbpf has seen the frames that tell a request: each of them, as it first comes; on a busy machine that of some
+  # names is later.
   LEARNING_NS = 1.0e9
   # Between the frame that tells a request and the program's note of it.
   MARGIN_NS = 2e6
@@ -19,11 +20,14 @@ class RequestsTest < LiveTest
   # What tells requests, but not which: around the routes of these frameworks.
   OUTER = %w[Shop Grape::Endpoint].freeze
 
+  # Whose class is in a local variable: all of it is unknown where compiled code keeps that in a register.
+  OF_LOCALS = %w[ThumbnailWorker ArchiveJob].freeze
+
   Served = Struct.new(:tid, :from, :to, :name)
 
   # Frames as those of frameworks, on each Ruby.
   def test_frames_like_those_of_frameworks
-    check('like.rb', wrong: { '?' => [UNKNOWN] }, names: 18)
+    check('like.rb', wrong: { '?' => [UNKNOWN] }, names: 19)
   end
 
   # Compiled code keeps the receiver in the frame, but a local variable, which has a part of the name, may be in a
@@ -31,7 +35,7 @@ class RequestsTest < LiveTest
   RubyInstall.under_test.jits.each do |name, at_once|
     { name => ["--#{name}"], "#{name}_from_the_first_call" => at_once }.each do |variant, options|
       define_method("test_frames_with_#{variant}") do
-        check('like.rb', wrong: { '?' => [UNKNOWN] }, names: 18, compiled: options)
+        check('like.rb', wrong: { '?' => [UNKNOWN] }, names: 19, compiled: options)
       end
     end
   end
@@ -52,8 +56,17 @@ class RequestsTest < LiveTest
   def test_rules_of_a_file
     File.write(path('my.rules'), "log RequestLog.work requests/log.rb - local:0 \"log %t\"\n")
     right = Hash.new { |_, name| ["log #{name.size > 48 ? "#{name[0, 48]}..." : name}"] }
-    check('like.rb', '--request-rules', path('my.rules'), wrong: right, names: 18)
+    check('like.rb', '--request-rules', path('my.rules'), wrong: right, names: 19)
     assert_includes(recording.json['requests'].map { |r| r['framework'] }, 'log')
+  end
+
+  # Method and path of a request that a server alone tells, without what tells one object from the other.
+  def test_paths
+    right = { '?' => [UNKNOWN], 'Puma request' => ['GET /orders/:id/items'], 'Falcon request' => ['GET /health'],
+              'Unicorn request' => ['POST /a-long-path-that/has/more/than/:id/bytes/:id/...'],
+              'ShowBook' => ['ShowBook DELETE /books/:id'] }
+    check('like.rb', '--request-paths', wrong: right, names: 19)
+    refute_match(/secret|elsewhere|\d{3}/, recording.json['requests'].map { |r| r['name'] }.join(' '))
   end
 
   def test_none_without
@@ -83,6 +96,8 @@ class RequestsTest < LiveTest
     within = samples.group_by { |sample| serving(served, sample) }
     outside = within.delete(nil) || []
     assert_operator within.size, :>, enough
+    learned = served.values.flatten.group_by(&:name).transform_values { |list| list.map(&:to).min }
+    within = within.reject { |request, _| request.from < learned[request.name] }
     assert_samples(within, right, partly: compiled.any?)
     assert_operator within.keys.map(&:name).uniq.size, :>=, names
     assert_outside(outside, served)
@@ -112,7 +127,7 @@ class RequestsTest < LiveTest
     other = seen.reject { |right, said| right.include?(said) }
     said = other.tally.sort_by(&:last).last(10).inspect
     assert(other.all? { |right, name| name == UNKNOWN || partial?(right, name) }, said)
-    other = other.reject { |right, name| partial?(right, name) } if partly
+    other = other.reject { |right, name| partial?(right, name) || (name == UNKNOWN && (right & OF_LOCALS).any?) } if partly
     assert_operator other.size, :<=, all * (1 - share), said
   end
 

@@ -2,7 +2,9 @@
 /* What the BPF programs read of the frame that tells a request, and of no other. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/array.h"
 #include "support/ruby_image.h"
 #include "support/walk_host.h"
 #include "request_read.bpf.h"
@@ -261,5 +263,155 @@ Test(request_frame, the_class_above_a_singleton_class)
 		image_put64(f.img, module + 16, module);
 		cr_assert_not_null(found(&f));
 		cr_expect_eq(f.w->request.klass, 0, "they go round in circles");
+	}
+}
+
+/* ---- Rack's environment ---- */
+
+#define PATH_HASH   0xabcdef01ul
+#define METHOD_HASH 0xabcdef02ul
+
+/* A Hash with @n entries. */
+static uint64_t hash_of(struct fixture *f, const struct ruby_st_entry *entries, size_t n)
+{
+	const struct ruby_rules *rules = &f->img->vm.rules;
+	uint64_t hash = image_alloc(f->img, 24 + 64), table = hash + RHASH_ST_EMBED;
+	uint64_t data = image_alloc(f->img, n * sizeof(*entries));
+
+	image_put64(f->img, hash, RUBY_T_HASH | RHASH_ST_TABLE);
+	if (!rules->hash_embeds) {
+		table = image_alloc(f->img, 56);
+		image_put64(f->img, hash + RHASH_ST_POINTER, table);
+	}
+	image_put64(f->img, table + rules->st_bound, n);
+	image_put64(f->img, table + rules->st_bound + 8, data);
+	for (size_t i = 0; i < n; i++) {
+		image_put64(f->img, data + i * 24, entries[i].hash);
+		image_put64(f->img, data + i * 24 + 8, entries[i].key);
+		image_put64(f->img, data + i * 24 + 16, entries[i].record);
+	}
+	return hash;
+}
+
+static uint64_t string(struct fixture *f, const char *s)
+{
+	return image_string_heap(f->img, s, strlen(s));
+}
+
+static struct ruby_st_entry entry(struct fixture *f, uint64_t hash, const char *key,
+				  const char *value)
+{
+	return (struct ruby_st_entry) { hash, string(f, key), string(f, value) };
+}
+
+static void rule_of_env(struct fixture *f)
+{
+	const struct ruby_rules *rules = &f->img->vm.rules;
+
+	walk_host.request_rule = (struct rbpf_request_rule) {
+		.rule = 7,
+		.text_slot = LOCALS + 2 - 1,
+		.text_from = RBPF_REQUEST_ENV,
+		.st_pointer = rules->hash_embeds ? 0 : RHASH_ST_POINTER,
+		.st_bound = (uint8_t)(rules->st_bound + (rules->hash_embeds ? RHASH_ST_EMBED : 0)),
+		.key_hash = { PATH_HASH, METHOD_HASH },
+	};
+}
+
+/* What is read of @env in local variable 1. */
+static const struct rbpf_ring_request *env_of(struct fixture *f, uint64_t env)
+{
+	const struct rbpf_ring_request *r = text_of(f, env);
+
+	cr_expect_lt(walk_host.reads, 60);
+	return r;
+}
+
+static void expect_no_path(struct fixture *f, uint64_t env)
+{
+	const struct rbpf_ring_request *r = env_of(f, env);
+
+	cr_expect_eq(r->flags, RBPF_REQUEST_NO_TEXT);
+	cr_expect_eq(r->text_len, 0);
+	for (size_t i = 0; i < sizeof(r->text); i++)
+		cr_expect_eq(r->text[i], 0, "nothing of it is in the record");
+}
+
+Test(request_frame, path_and_method_of_an_environment)
+{
+	struct fixture f;
+
+	FOR_EACH_FIXTURE(&f) {
+		const struct ruby_st_entry entries[] = {
+			entry(&f, 5, "QUERY_STRING", "secret"),
+			entry(&f, METHOD_HASH, "REQUEST_METHOD", "DELETE"),
+			{ RUBY_ST_DELETED, 0, 0 },
+			entry(&f, PATH_HASH, "REQUEST_PATH", "/orders/17"),
+		};
+		const uint64_t env = hash_of(&f, entries, 4);
+		const struct rbpf_ring_request *r;
+
+		call(&f, f.iseq, f.self);
+		rule_of_env(&f);
+		r = env_of(&f, env);
+		cr_expect_eq(r->flags, 0);
+		cr_expect_eq(r->object, env);
+		cr_expect_eq(r->text_len, 10);
+		cr_expect_eq(memcmp(r->text, "/orders/17", 10), 0);
+		cr_expect_eq(memcmp(&r->verb, "DELETE\0", 8), 0);
+	}
+}
+
+Test(request_frame, the_key_is_compared)
+{
+	static const char *const others[] = { "REQUEST_PATHS", "REQUEST_PAT",  "HTTP_COOKIE_",
+					      "REQUEST_PATh",  "xEQUEST_PATH", "" };
+	struct fixture f;
+
+	FOR_EACH_FIXTURE(&f) {
+		call(&f, f.iseq, f.self);
+		rule_of_env(&f);
+		for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
+			struct ruby_st_entry e = entry(&f, PATH_HASH, others[i], "secret");
+
+			expect_no_path(&f, hash_of(&f, &e, 1));
+		}
+	}
+}
+
+Test(request_frame, what_is_no_environment)
+{
+	struct fixture f;
+
+	FOR_EACH_FIXTURE(&f) {
+		struct ruby_st_entry e = entry(&f, PATH_HASH, "REQUEST_PATH", "/x");
+		uint64_t env = hash_of(&f, &e, 1);
+		struct ruby_st_entry entries[80];
+
+		call(&f, f.iseq, f.self);
+		rule_of_env(&f);
+		cr_expect_eq(env_of(&f, env)->flags, 0);
+		expect_no_path(&f, 8);
+		expect_no_path(&f, f.self);
+		expect_no_path(&f, string(&f, "REQUEST_PATH"));
+		image_put64(f.img, env, RUBY_T_HASH);
+		expect_no_path(&f, env);
+		expect_no_path(&f, hash_of(&f, &e, 0));
+		e.record = f.self;
+		expect_no_path(&f, hash_of(&f, &e, 1));
+		e.record = 0x10000;
+		expect_no_path(&f, hash_of(&f, &e, 1));
+		/* Of many entries the first ones are looked at. */
+		e = entry(&f, PATH_HASH, "REQUEST_PATH", "/x");
+		for (size_t i = 0; i < ARRAY_SIZE(entries); i++)
+			entries[i] = (struct ruby_st_entry) { 9, e.record, e.record };
+		entries[63] = e;
+		cr_expect_eq(env_of(&f, hash_of(&f, entries, ARRAY_SIZE(entries)))->flags, 0);
+		entries[63].hash = 9;
+		entries[64] = e;
+		expect_no_path(&f, hash_of(&f, entries, ARRAY_SIZE(entries)));
+		walk_host.request_rule.key_hash[RBPF_ENV_PATH] = 0;
+		expect_no_path(&f, hash_of(&f, &e, 1));
+		cr_expect_neq(f.w->request.object, f.self, "but it is known where it is");
 	}
 }

@@ -2,9 +2,12 @@
 /* What a request is called, and when that is not proven. */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "profile/profile_sink.h"
 #include "ruby/iseq.h"
+#include "sample/requests.h"
 #include "support/ruby_image.h"
 #include "symbol/resolver.h"
 
@@ -248,4 +251,95 @@ Test(request_names, rules_are_of_one_version_of_an_iseq)
 	cr_expect_eq(request_frames_rule(&frames, &code, &ref), 0);
 	request_frames_deinit(&frames);
 	request_rules_deinit(&rules);
+}
+
+/* ---- paths ---- */
+
+/* The name that a request with @path gets. */
+static const char *define_path(struct fixture *f, struct request_table *t, struct profile_sink *out,
+			       const char *path)
+{
+	const struct request_generation *g = &t->generations[0];
+	uint32_t id;
+
+	f->rec.request++;
+	f->rec.text_len = (uint16_t)snprintf(f->rec.text, sizeof(f->rec.text), "%s", path);
+	cr_assert_eq(request_table_define(t, &f->rules, f->r, &out->sink, &f->rec, sizeof(f->rec)),
+		     0);
+	cr_assert_eq(intern_find(&g->fingerprints, &f->rec.request, sizeof(f->rec.request), &id),
+		     0);
+	return profile_str(&out->profile, g->v[id].kind.name);
+}
+
+/* What clients send has no bound, a recording has. */
+Test(request_names, only_so_many_paths)
+{
+	static const struct profile_sink_options opts = { 0 };
+	struct request_table table = { 0 };
+	struct profile_sink out;
+	struct fixture f;
+	char path[16];
+	int i;
+
+	setup(&f, "3.4");
+	cr_assert_eq(profile_sink_init(&out, &opts), 0);
+	f.rules.v[1].text_from = REQUEST_TEXT_ENV;
+	name_stack(&f, ERA);
+	memcpy(&f.rec.verb, "GET", 3);
+	for (i = 0; i < REQUEST_PATHS_MAX; i++) {
+		snprintf(path, sizeof(path), "/%c%c%c", 'a' + i / 100, 'a' + i / 10 % 10,
+			 'a' + i % 10);
+		cr_assert(strstr(define_path(&f, &table, &out, path), path));
+	}
+	cr_expect_str_eq(define_path(&f, &table, &out, "/one-more"),
+			 "OrdersController#[other paths]");
+	cr_expect_str_eq(define_path(&f, &table, &out, "/aaa"), "OrdersController#GET /aaa");
+	request_table_deinit(&table);
+	profile_sink_deinit(&out);
+	teardown(&f);
+}
+
+/* The hashes of keys are learned from one environment, and the engine is told of all such rules. */
+Test(request_names, keys_of_an_environment_are_learned)
+{
+	for (size_t i = 0; i < IMAGE_VERSIONS; i++) {
+		const char *const keys[] = { "x", "REQUEST_PATH", "REQUEST_METHOD" };
+		const struct request_found *found;
+		const struct ruby_rules *rules;
+		uint64_t env, table, entries;
+		struct fixture f;
+		size_t n, k;
+
+		setup(&f, image_versions[i].minor);
+		rules = &f.img->vm.rules;
+		env = image_alloc(f.img, 24 + 64);
+		table = rules->hash_embeds ? env + RHASH_ST_EMBED : image_alloc(f.img, 56);
+		entries = image_alloc(f.img, 3 * 24);
+		image_put64(f.img, env, RUBY_T_HASH | RHASH_ST_TABLE);
+		if (!rules->hash_embeds)
+			image_put64(f.img, env + RHASH_ST_POINTER, table);
+		image_put64(f.img, table + rules->st_bound, 3);
+		image_put64(f.img, table + rules->st_bound + 8, entries);
+		for (k = 0; k < 3; k++) {
+			image_put64(f.img, entries + k * 24, 100 + k);
+			image_put64(f.img, entries + k * 24 + 8, image_string(f.img, keys[k]));
+		}
+		f.rules.v[1].text_from = REQUEST_TEXT_ENV;
+		f.rules.v[1].env_local = strdup("env");
+		cr_expect_eq(name_stack(&f, ERA), 1);
+		f.rec.flags = RBPF_REQUEST_NO_TEXT;
+		f.rec.object = f.klass;
+		cr_assert_eq(name(&f), 0);
+		resolver_found_requests(f.r, &n);
+		cr_expect_eq(n, 0, "that is no Hash");
+		f.rec.object = env;
+		cr_assert_eq(name(&f), 0);
+		found = resolver_found_requests(f.r, &n);
+		cr_assert_eq(n, 1);
+		cr_expect_eq(found[0].iseq, f.iseq);
+		cr_expect_eq(found[0].rule.text_from, RBPF_REQUEST_ENV);
+		cr_expect_eq(found[0].rule.key_hash[RBPF_ENV_PATH], 101);
+		cr_expect_eq(found[0].rule.key_hash[RBPF_ENV_METHOD], 102);
+		teardown(&f);
+	}
 }

@@ -168,3 +168,28 @@ Test(request_rules, names)
 	expect_name("a b c - local:0[ \"rake %t\"", NULL, "seed", "rake seed");
 	expect_name("a b c self - \"100 %% %c\"", "Foo", NULL, "100 % Foo");
 }
+
+Test(request_rules, those_of_paths_count_only_if_they_are_asked_for)
+{
+	static const char text[] = "own Server#run server.rb - - Server\n"
+				   "own Server#run server.rb - env:env %t\n";
+	struct request_rules rules;
+	struct err err = { 0 };
+
+	for (int paths = 0; paths < 2; paths++) {
+		const struct request_rule *rule;
+
+		rules = (struct request_rules) { .paths = paths };
+		cr_assert_eq(request_rules_parse(&rules, text, "my.rules", &err), 0);
+		rule = &rules.v[request_rules_find(&rules, "Server#run", "/server.rb", false)];
+		cr_expect_eq(rule->text_from, paths ? REQUEST_TEXT_ENV : REQUEST_NO_TEXT);
+		if (paths)
+			cr_expect_str_eq(rule->env_local, "env");
+		cr_assert_eq(request_rules_builtin(&rules), 0);
+		rule = &rules.v[request_rules_find(&rules, "Puma::Request#handle_request",
+						   "/puma/request.rb", false)];
+		cr_expect_str_eq(rule->name, paths ? "%t" : "Puma request");
+		request_rules_deinit(&rules);
+	}
+	expect_refused("own Server#run server.rb - env: %t", "without the name");
+}

@@ -152,6 +152,20 @@ LIKE = {
       include RodaPlugins::Base::InstanceMethods
     end
   RUBY
+  'protocol/rack/adapter/generic.rb' => <<~RUBY,
+    module Protocol
+      module Rack
+        module Adapter
+          class Generic
+            def call(request)
+              env = request.dup
+              app(env)
+            end
+          end
+        end
+      end
+    end
+  RUBY
   'test/unit/testcase.rb' => <<~RUBY,
     module Test
       module Unit
@@ -167,7 +181,8 @@ LIKE = {
     module Puma
       module Request
         def handle_request(client, _requests)
-          app(client)
+          env = client.dup
+          app(env)
         end
       end
     end
@@ -176,7 +191,8 @@ LIKE = {
     module Unicorn
       class HttpServer
         def process_client(client)
-          app(client)
+          app(env = client.dup)
+          env
         end
       end
     end
@@ -204,6 +220,7 @@ app_class(:Tree, Roda, route: 'Tree')
 app_class(:OrderTest, Test::Unit::TestCase, test_it: 'OrderTest')
 app_class(:PumaServer, app: 'Puma request').include(Puma::Request)
 app_class(:UnicornServer, Unicorn::HttpServer, app: 'Unicorn request')
+app_class(:FalconServer, Protocol::Rack::Adapter::Generic, app: 'Falcon request')
 
 class ArchiveJob
   def self.perform
@@ -232,6 +249,19 @@ anonymous = Class.new(OrdersController) { define_method(:index) { RequestLog.wor
 
 ENDPOINT = Grape::Endpoint.new('GET /books') { RequestLog.work('GET /books') }
 
+# What a server puts into Rack's environment, of a request for an object of its own.
+def environment(method, path)
+  { 'rack.version' => [1, 6], 'rack.errors' => $stderr, 'rack.multithread' => true, 'rack.multiprocess' => false,
+    'rack.run_once' => false, 'SCRIPT_NAME' => '', 'QUERY_STRING' => 'secret=1', 'SERVER_SOFTWARE' => 'like',
+    'REQUEST_METHOD' => method, 'REQUEST_URI' => "#{path}?secret=1", 'HTTP_HOST' => 'localhost', 'REQUEST_PATH' => path,
+    'PATH_INFO' => '/elsewhere' }
+end
+
+def number
+  RequestLog::CHANCE.synchronize { NUMBERS.rand(1_000_000) }
+end
+NUMBERS = Random.new(2)
+
 CALLS = [
   -> { OrdersController.new.dispatch('index', nil, nil) },
   -> { OrdersController.new.dispatch(:show, nil, nil) },
@@ -249,11 +279,12 @@ CALLS = [
   -> { Shop.new.call!('/orders') },
   -> { Shop.new.call!('/a-very-long-path-of-more-than-48-bytes/with/:many/:parts') },
   -> { ENDPOINT.run },
-  -> { ShowBook.new.call({}) },
+  -> { ShowBook.new.call(environment('DELETE', "/books/#{number}")) },
   -> { Tree.new._roda_handle_main_route },
   -> { OrderTest.new.run(nil) },
-  -> { PumaServer.new.handle_request(1, 2) },
-  -> { UnicornServer.new.process_client(1) },
+  -> { PumaServer.new.handle_request(environment('GET', "/orders/#{number}/items"), 2) },
+  -> { UnicornServer.new.process_client(environment('POST', "/a-long-path-that/has/more/than/48/bytes/#{number}/and/more")) },
+  -> { FalconServer.new.call(environment('GET', '/health')) },
   -> { Fiber.new { OrdersController.new.dispatch('index', nil, nil) }.resume },
   -> { OrdersController.new.dispatch('index', nil, nil) && RequestLog.work('-') }
 ].freeze

@@ -54,12 +54,35 @@ module Admin
   end
 end
 
+eval(<<~RUBY, TOPLEVEL_BINDING, '/gems/like/lib/puma/request.rb', 1) # rubocop:disable Security/Eval
+  module Puma
+    module Request
+      def handle_request(client, _requests)
+        env = client.dup
+        app(env)
+      end
+    end
+  end
+RUBY
+
+class PumaServer
+  include Puma::Request
+
+  def app(_env)
+    park('Puma request')
+  end
+end
+
+# With more entries than fit into a small Hash.
+ENVIRONMENT = { 'REQUEST_METHOD' => 'GET', 'REQUEST_PATH' => '/orders/1701', **(1..9).to_h { |i| [:"rack_#{i}", i] } }.freeze
+
 CALLS = [
   -> { OrdersController.new.dispatch('index', nil, nil) },
   -> { OrdersController.new.dispatch(:show, nil, nil) },
   -> { NestedController.new.dispatch('create', nil, nil) },
   -> { NestedController.new.dispatch('mail', nil, nil) },
   -> { Admin::OrdersController.new.dispatch('index', nil, nil) },
+  -> { PumaServer.new.handle_request(ENVIRONMENT, nil) },
   -> { park(nil) }
 ].freeze
 
