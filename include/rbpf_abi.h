@@ -628,6 +628,10 @@ struct rbpf_thread {
 	struct rbpf_task task;
 	__u32 on_cpu;	/* 1: it runs just now, in user mode maybe */
 	__u32 has_regs; /* 0: it has none: a thread of the kernel's, or one that ends */
+	__u32 queued;	/* 1: it is on none, but could run; 0 also if that is not known */
+	__u32 pad;
+	__u64 switches; /* how often it has left a CPU */
+	__u64 for_ns;	/* how long it has been so: on_cpu, queued or neither; 0: not known */
 	struct rbpf_regs regs;
 };
 
@@ -643,7 +647,7 @@ _Static_assert(sizeof(struct rbpf_ring_stack) == 72, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_life) == 80, "wire ABI");
 _Static_assert(sizeof(struct rbpf_proc) == 216, "map ABI");
 _Static_assert(sizeof(struct rbpf_task) == 40, "wire ABI");
-_Static_assert(sizeof(struct rbpf_thread) == 48 + 32 + 8 * RBPF_REGS, "wire ABI");
+_Static_assert(sizeof(struct rbpf_thread) == 48 + 24 + 32 + 8 * RBPF_REGS, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_memory) == 40, "wire ABI");
 _Static_assert(sizeof(struct rbpf_block) == 16, "wire ABI");
 _Static_assert(sizeof(struct rbpf_range) == 40, "map ABI");
