@@ -94,7 +94,8 @@ struct rbpf_layout {
 	/* … whose head is here in the rb_ractor_t, as is its owner. 2.7: see gvl_queue. */
 	__u16 ractor_gvl_queue;
 	__u16 ractor_gvl_owner;
-	__u16 pad[3];
+	__u16 mutex_form; /* enum ruby_mutex_form; 0: not known */
+	__u16 pad[2];
 	/* 2.7: addresses of rb_vm_t.gvl.waitq and .owner. */
 	__u64 gvl_queue, gvl_owner;
 	struct rbpf_naming naming;
@@ -427,6 +428,8 @@ enum rbpf_event {
 		1, /* time off the CPU, in ns: the samples of a wait are as long as it is */
 	/* How long others waited for the GVL, in ns, while this thread had it. */
 	RBPF_EVENT_GVL = 2,
+	/* How long others waited for a Mutex or a Monitor, in ns, while this thread had it. */
+	RBPF_EVENT_LOCK = 3,
 	RBPF_EVENTS,
 };
 
@@ -484,9 +487,10 @@ struct rbpf_ring_wait {
 	__u64 request; /* so, too */
 	__u64 runtime; /* ns of CPU time that the thread has had in its life */
 	__u64 caused;  /* RBPF_WAIT_HELD: a value of RBPF_EVENT_GVL, of this wait so far; else 0 */
-	__u32 wait;    /* enum rbpf_wait, up to woken */
-	__u16 status;  /* enum rbpf_status */
-	__u16 flags;   /* RBPF_SAMPLE_*, RBPF_WAIT_* */
+	__u64 lock_caused; /* a value of RBPF_EVENT_LOCK, of this wait so far */
+	__u32 wait;	   /* enum rbpf_wait, up to woken */
+	__u16 status;	   /* enum rbpf_status */
+	__u16 flags;	   /* RBPF_SAMPLE_*, RBPF_WAIT_* */
 	char comm[RBPF_COMM_LEN];
 };
 
@@ -637,7 +641,7 @@ struct rbpf_thread {
 
 _Static_assert(sizeof(struct rbpf_frame) == 32, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_hdr) == 24, "wire ABI");
-_Static_assert(sizeof(struct rbpf_ring_wait) == 104, "wire ABI");
+_Static_assert(sizeof(struct rbpf_ring_wait) == 112, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_sample) == 80, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_request) == 24 + 24 + 32 + 40 + 48 + 8, "wire ABI");
 _Static_assert(sizeof(struct rbpf_request_rule) == 8, "map ABI");

@@ -8,6 +8,7 @@ require_relative 'support'
 class StatesTest < LiveTest
   SECONDS = 1.5
   PART = 0.03
+  SHARE = 0.05
 
   # Around what is measured: reading clocks, /proc, and getting the GVL back.
   SLACK = 25_000_000 # ns
@@ -29,6 +30,19 @@ class StatesTest < LiveTest
     def test_ractors
       check(RubyInstall.under_test.mn_threads? ? %w[beside_ractor] : %w[beside_ractor in_ractor])
     end
+  end
+
+  # Who makes others wait for a Mutex or a Monitor: by the methods in which they hold it, as the threads' own clocks say.
+  def test_holders_of_locks
+    target = start('convoy.rb', SECONDS)
+    record_states([target])
+    said = target.wait_for('caused')
+    found = recording.rows('--event', 'lock-caused').to_h { |row| [row['label'], row['total_ns']] }
+    said['caused'].each do |method, ns|
+      got = found.fetch("Convoy##{method}", 0)
+      assert_operator (got - ns).abs, :<=, (said['caused'].values.sum * SHARE) + stolen_ns, "#{method}: #{got}, not #{said}; #{found}"
+    end
+    assert_operator recording.rows('--event', 'lock-caused').sum { |row| row['self_ns'] }, :<=, said['waited'] * 1.05
   end
 
   # By itself: nothing else gets the CPU that it is on.
