@@ -36,14 +36,26 @@ class Convoy
     Array.new(count) { Thread.new { take_turns(by) } }
   end
 
-  # Each waits for those that hold it, one after the other. What lies between a turn and the next one is nobody's.
+  # Who waits for a ConditionVariable does not wait for its Mutex.
+  def sleepers(count)
+    condition = ConditionVariable.new
+    Array.new(count) do
+      Thread.new { @lock.synchronize { condition.wait(@lock, (@deadline - now) / 1e9) } }
+    end
+  end
+
+  # Each waits for those that hold it, one after the other: a turn begins when the one before it ends, for the lock is given
+  # to a thread that has still to get a CPU and the GVL.
   def caused
-    @turns.each_with_object(Hash.new(0)) do |holder, sums|
-      @turns.each do |waiter|
-        both = [waiter.got, holder.given].min - [waiter.wanted, holder.got].max
+    sums = Hash.new(0)
+    turns = @turns.sort_by(&:got)
+    turns.each_cons(2) do |before, holder|
+      turns.each do |waiter|
+        both = [waiter.got, holder.given].min - [waiter.wanted, before.given].max
         sums[holder.by] += both if both.positive? && !waiter.equal?(holder)
       end
     end
+    sums
   end
 
   def waited
@@ -94,6 +106,7 @@ deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond) + (secon
 mutex = Convoy.new(Mutex.new, deadline)
 monitor = Convoy.new(Monitor.new, deadline)
 threads = mutex.threads(:sleeps_long, 2) + mutex.threads(:sleeps_briefly, 6) + mutex.threads(:works, 2)
+threads += mutex.sleepers(2)
 threads += monitor.threads(:monitored, 3)
 threads.each(&:join)
 Oracle.say(ready: true, caused: mutex.caused.merge(monitor.caused), waited: mutex.waited + monitor.waited)
