@@ -243,7 +243,7 @@ static __always_inline void take_time_in_state(struct rbpf_thread *rec,
 		since += BPF_CORE_READ(task, se.sum_exec_runtime) -
 			 BPF_CORE_READ(task, se.prev_sum_exec_runtime);
 	}
-	rec->for_ns = now > since ? now - since : 1;
+	rec->for_ns = now > since ? now - since : 1; /* 0: not known */
 }
 
 /* The same, with registers and what it does how long: user space walks the native stacks of threads that do not run. */

@@ -14,14 +14,14 @@
 
 #include "gvl.bpf.h"
 
-#define CF_SELF		 24		       /* rb_control_frame_t.self; vm_core.h */
-#define MONITOR_MUTEX	 16		       /* struct rb_monitor, ext/monitor/monitor.c */
-#define NAME_MUTEX	 0x000000786574756dull /* "mutex", rb_data_type_t.wrap_struct_name … */
-#define NAME_MUTEX_MASK	 0x0000ffffffffffffull /* … and the NUL behind it */
-#define NAME_MONITOR	 0x00726f74696e6f6dull /* "monitor" */
-#define LOCK_QUEUE_STEPS 64 /* nodes of the queue of a Mutex that are looked at, from its end */
-#define LOCK_WAITER_WORDS                                                                          \
-	3 /* of struct sync_waiter, thread_sync.c, before its node: one is the thread */
+#define CF_SELF		  24			/* rb_control_frame_t.self; vm_core.h */
+#define MONITOR_MUTEX	  16			/* struct rb_monitor, ext/monitor/monitor.c */
+#define NAME_MUTEX	  0x000000786574756dull /* "mutex", rb_data_type_t.wrap_struct_name … */
+#define NAME_MUTEX_MASK	  0x0000ffffffffffffull /* … and the NUL behind it */
+#define NAME_MONITOR	  0x00726f74696e6f6dull /* "monitor" */
+#define LOCK_QUEUE_STEPS  64 /* nodes of the queue of a Mutex that are looked at, from its end */
+/* Words of struct sync_waiter before its node, thread_sync.c: one of them is the thread. */
+#define LOCK_WAITER_WORDS 3
 
 /* A T_DATA: the struct in it, and the first 8 bytes of the name of its type. */
 struct lock_data {
