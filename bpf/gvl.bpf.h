@@ -118,13 +118,15 @@ static __always_inline void gvl_wait_end(__u64 at, __u32 tgid, __u64 since, __u6
 }
 
 /*
- * @wait is over, or is forgotten: if it was for the GVL, that is added up. @now: when, unless its thread was woken
+ * @wait is over, or is forgotten: if it was for the GVL or a Mutex, that is added up. @now: when, unless its thread was woken
  * before.
  */
 static __always_inline void wait_over(const struct wait *wait, __u64 now)
 {
-	if (wait->wait == RBPF_WAIT_GVL)
-		gvl_wait_end(wait->gvl, wait->tgid, wait->since, wait->woken ?: now);
+	__u64 at = wait->wait == RBPF_WAIT_GVL ? wait->gvl : wait->lock;
+
+	if (at)
+		gvl_wait_end(at, wait->tgid, wait->since, wait->woken ?: now);
 }
 
 /* How long threads have waited for GVL @g, in all, in µs. */

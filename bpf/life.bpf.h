@@ -210,7 +210,43 @@ int tasks(struct bpf_iter__task *ctx)
 	return 0;
 }
 
-/* The same, with registers: user space walks the native stacks of threads that do not run. */
+static __always_inline bool is_real_time(const struct task_struct *task)
+{
+	__u32 policy = BPF_CORE_READ(task, policy);
+
+	return policy == SCHED_FIFO || policy == SCHED_RR || policy == SCHED_DEADLINE;
+}
+
+/*
+ * How long @rec, which is of @task, has been on its CPU, queued or off both, by the clock of the scheduler, which is at
+ * most a tick behind. When it left its CPU is not kept: that is when it came there and what it has run since. What
+ * interrupts and a hypervisor took meanwhile is counted, too, as having left it.
+ */
+static __always_inline void take_time_in_state(struct rbpf_thread *rec,
+					       const struct task_struct *task)
+{
+	const struct task_struct *self = (const void *)bpf_get_current_task();
+	__u64 now, since;
+
+	rec->for_ns = rec->queued = 0;
+	if (!bpf_core_field_exists(task->sched_info.last_queued) ||
+	    !bpf_core_field_exists(task->se.cfs_rq))
+		return;
+	now = BPF_CORE_READ(self, se.cfs_rq, rq, clock);
+	since = BPF_CORE_READ(task, sched_info.last_queued);
+	rec->queued = since && !rec->on_cpu;
+	if (!rec->queued)
+		since = BPF_CORE_READ(task, sched_info.last_arrival);
+	if (!rec->queued && !rec->on_cpu) {
+		if (is_real_time(task))
+			return;
+		since += BPF_CORE_READ(task, se.sum_exec_runtime) -
+			 BPF_CORE_READ(task, se.prev_sum_exec_runtime);
+	}
+	rec->for_ns = now > since ? now - since : 1; /* 0: not known */
+}
+
+/* The same, with registers and what it does how long: user space walks the native stacks of threads that do not run. */
 SEC("iter/task")
 int registers(struct bpf_iter__task *ctx)
 {
@@ -232,6 +268,8 @@ int registers(struct bpf_iter__task *ctx)
 	else
 		r = entry_registers(&rec->regs, end_of_stack(task), &room);
 	rec->has_regs = !r && !(task->flags & (PF_EXITING | PF_KTHREAD));
+	rec->switches = BPF_CORE_READ(task, nvcsw) + BPF_CORE_READ(task, nivcsw);
+	take_time_in_state(rec, task);
 	bpf_seq_write(ctx->meta->seq, rec, sizeof(*rec));
 	return 0;
 }

@@ -23,6 +23,9 @@ struct wait {
 	__u64 stack, native, request;
 	__u64 runtime; /* of the thread by the kernel's account, when the wait began */
 	__u64 gvl;     /* RBPF_WAIT_GVL, RBPF_WAIT_HELD: of which struct gvl; 0: it is not known */
+	__u64 th;      /* the rb_thread_t; 0: it is not known */
+	__u64 lock;    /* RBPF_WAIT_LOCK: the rb_mutex_t that it waits for; 0: it is not known */
+	__u64 held; /* the one that the thread held when it left the CPU, if others have waited for it; or 0 */
 	__u32 tgid;
 	__u16 wait;
 	__u16 status;
@@ -31,7 +34,7 @@ struct wait {
 };
 
 struct gvl_key {
-	__u64 at; /* its ractor; in a Ruby without them, the head of its queue */
+	__u64 at; /* its ractor; in a Ruby without them, the head of its queue; of a Mutex, its rb_mutex_t */
 	__u32 tgid;
 	__u32 pad; /* zero */
 };
@@ -50,6 +53,18 @@ struct gvl {
 	__u64 ended;   /* of waits that have ended */
 	__u64 charged;
 	__u64 base; /* ns, CLOCK_MONOTONIC: from which on times count */
+};
+
+/* Who holds a Mutex that others wait for, or did: the last one that it was seen to hold. */
+struct lock_holder_key {
+	__u64 th; /* rb_thread_t */
+	__u32 tgid;
+	__u32 pad; /* zero */
+};
+
+struct lock_holder {
+	__u64 mutex; /* rb_mutex_t */
+	__u64 at;    /* ns, CLOCK_MONOTONIC: when it was seen */
 };
 
 /* The record that the iterator program registers() fills in: the BPF stack is too small for it. */
@@ -181,6 +196,14 @@ struct {
 } waits SEC(".maps");
 
 /* Sized at load, as waits[]. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct lock_holder_key);
+	__type(value, struct lock_holder);
+} lock_holders SEC(".maps");
+
+/* Sized at load, as waits[]: of GVLs and of Mutexes. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 1);

@@ -3,7 +3,7 @@
 #ifndef RBPF_TICK_BPF_H
 #define RBPF_TICK_BPF_H
 
-#include "gvl.bpf.h"
+#include "lock.bpf.h"
 
 /*
  * Runs at each tick of the clock of a thread or, with --all-ruby, of a CPU. Most ticks of a CPU
@@ -26,8 +26,10 @@ int tick(struct bpf_perf_event_data *ctx)
 		sample_kernel_stack(w, ctx);
 	sample_stacks(walk_id);
 	sample_send(w, RBPF_EVENT_CPU, ctx->sample_period);
-	if (waits_too)
+	if (waits_too) {
 		gvl_send(walk_id);
+		lock_send(walk_id);
+	}
 	count_add(RBPF_CNT_SAMPLE_NS, bpf_ktime_get_ns() - w->sample.h.ts);
 	return 0;
 }

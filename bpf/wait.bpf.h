@@ -11,7 +11,7 @@
 #ifndef RBPF_WAIT_BPF_H
 #define RBPF_WAIT_BPF_H
 
-#include "gvl.bpf.h"
+#include "lock.bpf.h"
 #include "syscall.bpf.h"
 
 static __always_inline __u32 task_state(const struct task_struct *task)
@@ -85,6 +85,8 @@ __noinline int wait_note(__u32 walk_id, __u32 state, __u64 runtime)
 	} else if (gvl_is_held(walk_id, 0)) {
 		wait.flags = RBPF_WAIT_HELD;
 	}
+	wait.held = w->lock_held;
+	wait.th = sample->status == RBPF_OK ? w->th : 0;
 	wait.gvl = gvl_of(w);
 	wait.since = sample->h.ts;
 	wait.woken = state ? 0 : wait.since;
@@ -132,6 +134,7 @@ static __noinline int wait_send(const struct wait *wait, struct task_struct *tas
 	rec->request = wait->request;
 	rec->runtime = task->se.sum_exec_runtime;
 	rec->caused = wait->flags & RBPF_WAIT_HELD ? gvl_charge(wait->gvl, wait->tgid, now) : 0;
+	rec->lock_caused = lock_caused(wait, now);
 	rec->wait = wait->wait;
 	rec->status = wait->status;
 	rec->flags = wait->flags | flags;
@@ -140,12 +143,15 @@ static __noinline int wait_send(const struct wait *wait, struct task_struct *tas
 	return 0;
 }
 
-/* @wait of @task has ended at @now. */
-static __always_inline void wait_end(struct wait *wait, struct task_struct *task, __u64 now)
+/* @wait of @task has ended at @now. No part of its callers, as wait_send() is not. */
+static __noinline int wait_end(struct wait *wait, struct task_struct *task, __u64 now)
 {
 	wait_over(wait, now);
 	wait_send(wait, task, now, 0);
+	if (wait->lock)
+		lock_note(wait->th, wait->tgid, wait->lock, now); /* it has it now, mostly */
 	wait->since = 0;
+	return 0;
 }
 
 /*
@@ -177,10 +183,12 @@ static __always_inline void wait_begin(struct task_struct *task, bool preempted)
 		return;
 	sample_stacks(walk_id);
 	gvl_send(walk_id);
+	lock_send(walk_id);
 	if (wait_note(walk_id, state, task->se.sum_exec_runtime)) {
 		wait_missed(task);
 		wait_note(walk_id, state, task->se.sum_exec_runtime);
 	}
+	lock_wait_begin(walk_id);
 }
 
 SEC("tp_btf/sched_switch")
@@ -209,6 +217,12 @@ static __always_inline void wait_woken(const struct task_struct *task)
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *task)
 {
+	__u32 tid = task->pid;
+	struct wait *wait = bpf_map_lookup_elem(&waits, &tid);
+
+	if (!wait || !wait->since || wait->woken)
+		return 0;
+	lock_given(wait);
 	wait_woken(task);
 	return 0;
 }

@@ -94,7 +94,8 @@ struct rbpf_layout {
 	/* … whose head is here in the rb_ractor_t, as is its owner. 2.7: see gvl_queue. */
 	__u16 ractor_gvl_queue;
 	__u16 ractor_gvl_owner;
-	__u16 pad[3];
+	__u16 mutex_form; /* enum ruby_mutex_form; 0: not known */
+	__u16 pad[2];
 	/* 2.7: addresses of rb_vm_t.gvl.waitq and .owner. */
 	__u64 gvl_queue, gvl_owner;
 	struct rbpf_naming naming;
@@ -455,6 +456,8 @@ enum rbpf_event {
 		1, /* time off the CPU, in ns: the samples of a wait are as long as it is */
 	/* How long others waited for the GVL, in ns, while this thread had it. */
 	RBPF_EVENT_GVL = 2,
+	/* How long others waited for a Mutex or a Monitor, in ns, while this thread had it. */
+	RBPF_EVENT_LOCK = 3,
 	RBPF_EVENTS,
 };
 
@@ -512,9 +515,10 @@ struct rbpf_ring_wait {
 	__u64 request; /* so, too */
 	__u64 runtime; /* ns of CPU time that the thread has had in its life */
 	__u64 caused;  /* RBPF_WAIT_HELD: a value of RBPF_EVENT_GVL, of this wait so far; else 0 */
-	__u32 wait;    /* enum rbpf_wait, up to woken */
-	__u16 status;  /* enum rbpf_status */
-	__u16 flags;   /* RBPF_SAMPLE_*, RBPF_WAIT_* */
+	__u64 lock_caused; /* a value of RBPF_EVENT_LOCK, of this wait so far */
+	__u32 wait;	   /* enum rbpf_wait, up to woken */
+	__u16 status;	   /* enum rbpf_status */
+	__u16 flags;	   /* RBPF_SAMPLE_*, RBPF_WAIT_* */
 	char comm[RBPF_COMM_LEN];
 };
 
@@ -658,12 +662,16 @@ struct rbpf_thread {
 	struct rbpf_task task;
 	__u32 on_cpu;	/* 1: it runs just now, in user mode maybe */
 	__u32 has_regs; /* 0: it has none: a thread of the kernel's, or one that ends */
+	__u32 queued;	/* 1: it is on none, but could run; 0 also if that is not known */
+	__u32 pad;
+	__u64 switches; /* how often it has left a CPU */
+	__u64 for_ns;	/* how long it has been so: on_cpu, queued or neither; 0: not known */
 	struct rbpf_regs regs;
 };
 
 _Static_assert(sizeof(struct rbpf_frame) == 32, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_hdr) == 24, "wire ABI");
-_Static_assert(sizeof(struct rbpf_ring_wait) == 104, "wire ABI");
+_Static_assert(sizeof(struct rbpf_ring_wait) == 112, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_sample) == 80, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_request) == 24 + 24 + 32 + 48 + 48 + 8, "wire ABI");
 _Static_assert(sizeof(struct rbpf_request_rule) == 32, "map ABI");
@@ -673,7 +681,7 @@ _Static_assert(sizeof(struct rbpf_ring_stack) == 72, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_life) == 80, "wire ABI");
 _Static_assert(sizeof(struct rbpf_proc) == 216, "map ABI");
 _Static_assert(sizeof(struct rbpf_task) == 40, "wire ABI");
-_Static_assert(sizeof(struct rbpf_thread) == 48 + 32 + 8 * RBPF_REGS, "wire ABI");
+_Static_assert(sizeof(struct rbpf_thread) == 48 + 24 + 32 + 8 * RBPF_REGS, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_memory) == 40, "wire ABI");
 _Static_assert(sizeof(struct rbpf_block) == 16, "wire ABI");
 _Static_assert(sizeof(struct rbpf_range) == 40, "map ABI");

@@ -98,25 +98,37 @@ enum ruby_value_type {
 
 /* struct RTypedData: include/ruby/internal/core/rtypeddata.h */
 #define RTYPEDDATA_DATA_WORD	 4
+/* The word that says whether the data stands in the object itself … */
+#define RTYPEDDATA_FLAG_WORD	 3
+/* … up to 3.4 typed_flag, behind the address of the type, and 1 without it; from 4.0 on that address. */
+#define RTYPEDDATA_EMBEDDED_FLAG 2u
+#define RTYPEDDATA_EMBEDDED_TYPE 1u
+
+/* How a Mutex tells who holds it: the first words of rb_mutex_t; thread_sync.c. */
+enum ruby_mutex_form {
+	RUBY_MUTEX_THREAD = 1, /* 2.7: the thread, or 0 */
+	RUBY_MUTEX_FIBER = 2,  /* 3.0 to 3.4: the fiber, or 0 */
+	RUBY_MUTEX_SERIAL = 3, /* 4.0: the number of the EC, or 0; and the thread */
+};
 
 /* ---- symbols: symbol.c, symbol.h ---- */
 
 /* A Symbol that is no object: its ID above these bits; special_consts.h */
-#define RUBY_SYMBOL_FLAG	 0x0cul
-#define RUBY_SYMBOL_MASK	 0xfful
-#define RUBY_SYMBOL_SHIFT	 8
+#define RUBY_SYMBOL_FLAG    0x0cul
+#define RUBY_SYMBOL_MASK    0xfful
+#define RUBY_SYMBOL_SHIFT   8
 /* struct RSymbol, which it is otherwise: the String of its name; internal/symbol.h */
-#define RSYMBOL_FSTR_WORD	 3
+#define RSYMBOL_FSTR_WORD   3
 
 /*
  * IDs of operators are their own serial, the others carry a scope in their low bits. tLAST_OP_ID is
  * 168 to 171, and so the first of the others is beyond 171 << 4: anything between them tells the
  * two apart.
  */
-#define RUBY_ID_BETWEEN		 1000
-#define RUBY_ID_SCOPE_SHIFT	 4
-#define RUBY_ID_ENTRY_UNIT	 512 /* IDs of one unit of the table */
-#define RUBY_SYMBOLS_IDS	 16  /* rb_symbols_t.ids, an Array of units */
+#define RUBY_ID_BETWEEN	    1000
+#define RUBY_ID_SCOPE_SHIFT 4
+#define RUBY_ID_ENTRY_UNIT  512 /* IDs of one unit of the table */
+#define RUBY_SYMBOLS_IDS    16	/* rb_symbols_t.ids, an Array of units */
 
 /* The units of ruby_global_symbols.ids. */
 enum ruby_symbol_form {

@@ -71,6 +71,11 @@ enum bpf_func_id {
 #define TASK_TRACED	     0x0008
 #define TASK_DEAD	     0x0080
 
+/* UAPI: linux/sched.h: policies of real time */
+#define SCHED_FIFO	     1
+#define SCHED_RR	     2
+#define SCHED_DEADLINE	     6
+
 /* UAPI: linux/stat.h */
 #define S_IFMT		     0170000
 #define S_IFSOCK	     0140000
@@ -112,8 +117,24 @@ struct bpf_perf_event_data {
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
+struct rq {
+	__u64 clock; /* ns, of the scheduler: the same on all CPUs, as of when it looked last */
+};
+
+struct cfs_rq {
+	struct rq *rq; /* with CONFIG_FAIR_GROUP_SCHED */
+};
+
 struct sched_entity {
 	__u64 sum_exec_runtime;
+	__u64 prev_sum_exec_runtime; /* when it came to its CPU; not of real-time tasks */
+	struct cfs_rq *cfs_rq;	     /* with CONFIG_FAIR_GROUP_SCHED */
+};
+
+/* With CONFIG_SCHED_INFO; times are rq.clock */
+struct sched_info {
+	__u64 last_arrival; /* at its CPU */
+	__u64 last_queued;  /* 0: it is not queued */
 };
 
 struct atomic_t {
@@ -161,6 +182,9 @@ struct task_struct {
 	int exit_code;
 	char comm[16];
 	struct sched_entity se;
+	struct sched_info sched_info;
+	unsigned int policy;
+	unsigned long nvcsw, nivcsw;
 	struct signal_struct *signal;
 	struct files_struct *files;
 	unsigned int in_iowait : 1;

@@ -124,6 +124,13 @@ const struct option_spec filter_option_specs[N_FILTER_OPTIONS] = {
 			"the events)",
 	},
 	{
+		.name = "blocker",
+		.type = OPTION_FLAG,
+		FILTER(blocker),
+		.help = "show who made others wait for the GVL, a Mutex or a Monitor, by how long "
+			"they did (the same as --event caused)",
+	},
+	{
 		.name = "state",
 		.type = OPTION_STRING,
 		FILTER(state),
@@ -271,7 +278,12 @@ int cmd_filter(struct filter_options *opts, enum stack_mode usual, struct view_f
 	ret->tids = take_ptr(opts->tids.pids);
 	opts->pids.n = 0;
 	opts->tids.n = 0;
-	ret->event = opts->event;
+	if (opts->blocker && opts->event && strcmp(opts->event, EVENT_CAUSED)) {
+		err_set(err, -EINVAL, ERR_USAGE, "--blocker and --event %s exclude each other",
+			opts->event);
+		return err_hint(err, "--blocker is --event " EVENT_CAUSED);
+	}
+	ret->event = opts->blocker ? EVENT_CAUSED : opts->event;
 	if (opts->state) {
 		r = state_set_parse(opts->state, &ret->states, err);
 		if (r)

@@ -22,7 +22,7 @@ struct filter_options {
 	const char *event;						     /* or NULL */
 	const char *state;						     /* or NULL */
 	unsigned int stack; /* enum stack_mode, or OPTION_UNSET */
-	bool ruby_only, no_gc, app;
+	bool ruby_only, no_gc, app, blocker;
 	const char *hide;      /* or NULL */
 	const char *from, *to; /* or NULL */
 };
@@ -32,7 +32,7 @@ struct filter_options {
 		.stack = OPTION_UNSET                                                              \
 	}
 
-#define N_FILTER_OPTIONS 18
+#define N_FILTER_OPTIONS 19
 extern const struct option_spec filter_option_specs[N_FILTER_OPTIONS];
 
 /* The group of these options for a command whose struct @type has them as @member. */

@@ -43,7 +43,8 @@ static int recording_path(const char *input, const struct option_rest *rest, con
 /* profile_read() knows the file, not what the user could do about it. */
 static int read_failed(const char *path, int r, struct err *err)
 {
-	if (r == -ENOENT)
+	/* Not of an event that it has not: that is of the command line. */
+	if (r == -ENOENT && err->kind == ERR_PROFILE)
 		err_hint(err, "'rbpf record' makes a recording; -i FILE names one");
 	else if (r == -EACCES && strcmp(path, "-") != 0)
 		err_hint(err, "a recording belongs to the user who made it");

@@ -417,7 +417,7 @@ static int report_recording(const struct cmd_context *ctx, struct report_line *l
 	};
 	struct view_filter *filter = &patterns->filter;
 	/* With --event, only samples of that are wanted. */
-	const bool all_time = line->requests &&
+	const bool all_time = line->requests && !line->filter.blocker &&
 			      (!line->filter.event || !strcmp(line->filter.event, EVENT_WALL));
 	struct read_options needs = { .wall = all_time,
 				      .gvl_caused = all_time,
@@ -435,7 +435,8 @@ static int report_recording(const struct cmd_context *ctx, struct report_line *l
 	if (r)
 		return r;
 	report.limit = rows_wanted(line, render);
-	if ((line->by == FLAT_BY_STATE || line->states) && !line->filter.event)
+	if ((line->by == FLAT_BY_STATE || line->states) && !line->filter.event &&
+	    !line->filter.blocker)
 		line->filter.event = EVENT_WALL;
 	r = compile_patterns(line, patterns, &report, err);
 	if (r)

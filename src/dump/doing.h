@@ -16,6 +16,7 @@ struct dump_frame;
 struct dump_doing {
 	char state;	     /* as /proc/PID/stat has it; 0: it ended */
 	uint64_t switches;   /* how often it had left a CPU */
+	uint64_t for_ns;     /* how long it is so: on a CPU, queued, or off both; 0: not known */
 	bool on_cpu;	     /* 'R': it was seen on a CPU */
 	bool queued;	     /* 'R': it was on none, all the time */
 	bool waits_for_gvl;  /* only if that is known */

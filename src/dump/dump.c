@@ -21,6 +21,7 @@
 #include "ruby/walk.h"
 #include "symbol/resolver.h"
 #include "target/process.h"
+#include "target/syscalls.h"
 
 #define STACK_ATTEMPTS	 50
 #define THREAD_ATTEMPTS	 10 /* of all of these */
@@ -76,6 +77,7 @@ struct readings {
 	struct dump_doing doing;
 	bool has_ec, has_native, changing;
 	bool waits_for_gvl;
+	struct dump_waits_on on;
 	struct rbpf_ring_request request; /* .request is 0: none, or not known */
 	uint64_t thread, self;		  /* the rb_thread_t; self of the innermost frame; or 0 */
 };
@@ -84,7 +86,7 @@ static void readings_deinit(struct readings *r)
 {
 	ruby_stack_deinit(&r->ruby);
 	native_stack_deinit(&r->native);
-	*r = (struct readings) { 0 };
+	*r = (struct readings) { .on = DUMP_WAITS_ON_NOTHING };
 }
 
 /* ---- reading ---- */
@@ -184,7 +186,7 @@ static bool stood_still(const struct dump *d, const struct sighting *before,
 }
 
 /* What the kernel says of a thread that was seen before its stack was read and after it. */
-static struct dump_doing doing_of(const struct dump *d, pid_t tid, const struct sighting *before,
+static struct dump_doing doing_of(const struct dump *d, const struct sighting *before,
 				  const struct sighting *after)
 {
 	struct dump_doing doing = { .state = after->alive ? after->moment.state : 0,
@@ -194,10 +196,20 @@ static struct dump_doing doing_of(const struct dump *d, pid_t tid, const struct 
 	if (doing.state == 'R') {
 		doing.on_cpu = before->thread.on_cpu || after->thread.on_cpu;
 		doing.queued = doing.still;
-	} else if (doing.still) {
-		doing.syscall = thread_syscall(d->process->pid, tid);
 	}
 	return doing;
+}
+
+/* The system call in which thread @tid has been all the while that it was read. */
+static void read_syscall(const struct dump *d, pid_t tid, struct readings *ret)
+{
+	struct thread_syscall call;
+
+	if (!ret->doing.still || ret->doing.state == 'R' ||
+	    thread_syscall(d->process->pid, tid, &call))
+		return;
+	ret->doing.syscall = syscall_name(call.number);
+	ret->on = dump_waits_on_read(&d->vm.mem, &call);
 }
 
 /*
@@ -216,12 +228,15 @@ static int read_thread(struct dump *d, const struct rbpf_task *task, struct read
 		readings_deinit(ret);
 		r = read_once(d, task->thread_pointer, d->here ? &before.thread : NULL, ret);
 		look_at_thread(d, tid, false, &after);
-		ret->doing = doing_of(d, tid, &before, &after);
-		ret->doing.waits_for_gvl = ret->doing.still && ret->waits_for_gvl;
+		ret->doing = doing_of(d, &before, &after);
+		/* One that is in the queue, but was woken to look around, waits for a CPU. */
+		ret->doing.waits_for_gvl = ret->doing.still && ret->doing.state != 'R' &&
+					   ret->waits_for_gvl;
 		done = ret->doing.still ||
 		       (!d->here && before.moment.state == 'R' && after.moment.state == 'R');
 		before = after;
 	}
+	read_syscall(d, tid, ret);
 	ret->changing = ret->changing || !done;
 	return r;
 }
@@ -261,7 +276,7 @@ static void thread_deinit(struct dump_thread *t)
 static int read_and_name_once(struct dump *d, const struct rbpf_task *task, struct dump_thread *t,
 			      bool *known)
 {
-	struct readings readings _cleanup_(readings_deinit) = { .has_ec = false };
+	struct readings readings _cleanup_(readings_deinit) = { .on = DUMP_WAITS_ON_NOTHING };
 	struct stack_era sampled = { .gc_era = 0 };
 	size_t n_ruby;
 	uint32_t i;
@@ -284,6 +299,9 @@ static int read_and_name_once(struct dump *d, const struct rbpf_task *task, stru
 	t->changing = readings.changing;
 	t->doing = readings.doing;
 	dump_doing_conclude(&t->doing, t->frames, t->n_frames);
+	t->on = (struct dump_waits_on)DUMP_WAITS_ON_NOTHING;
+	if (dump_waits_on_counts(&t->doing))
+		t->on = readings.on;
 	t->thread = readings.thread;
 	t->mutex = locks_waited_for(&d->vm, &t->doing, readings.self);
 	t->end = readings.native.end;
@@ -310,6 +328,34 @@ static int read_and_name(struct dump *d, const struct rbpf_task *task, struct du
 	return r;
 }
 
+/* Whether @now is of the thread as it was when its stack was read. */
+static bool is_still_so(const struct dump_doing *doing, const struct rbpf_thread *now)
+{
+	if (doing->switches != now->switches)
+		return false;
+	if (doing->state != 'R')
+		return doing->still && !now->on_cpu && !now->queued;
+	return doing->queued ? now->queued : doing->on_cpu && now->on_cpu;
+}
+
+/* How long each has done what it does. Both lists are by tid. */
+static void add_times(struct dump *d, struct dump_threads *threads)
+{
+	size_t i, j = 0;
+
+	if (read_registers(d, NULL))
+		return;
+	for (i = 0; i < threads->n; i++) {
+		struct dump_thread *t = &threads->v[i];
+
+		while (j < d->n_threads && d->threads[j].task.tid < (uint32_t)t->tid)
+			j++;
+		if (j < d->n_threads && d->threads[j].task.tid == (uint32_t)t->tid &&
+		    is_still_so(&t->doing, &d->threads[j]))
+			t->doing.for_ns = d->threads[j].for_ns;
+	}
+}
+
 int dump_read_threads(struct dump *d, struct dump_threads *ret)
 {
 	struct dump_threads threads = { .v = calloc(d->n_tasks + 1, sizeof(*threads.v)) };
@@ -323,7 +369,9 @@ int dump_read_threads(struct dump *d, struct dump_threads *ret)
 		dump_threads_deinit(&threads);
 		return r;
 	}
+	add_times(d, &threads);
 	locks_find_owners(&d->vm, &threads);
+	locks_find_gvl_owners(&d->vm, &threads);
 	*ret = threads;
 	return 0;
 }

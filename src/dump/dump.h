@@ -24,6 +24,7 @@
 
 #include "dump/doing.h"
 #include "dump/requests.h"
+#include "dump/waits_on.h"
 #include "profile/reason.h"
 #include "rbpf_abi.h"
 
@@ -58,12 +59,15 @@ struct dump_thread {
 	bool changing;		   /* while it was read */
 	struct dump_frame *frames; /* innermost first; owned */
 	size_t n_frames;
-	uint64_t thread;	   /* its rb_thread_t; 0 if it is none of Ruby's */
-	uint64_t mutex;		   /* the Mutex that it waits for; 0 if it waits for none */
-	struct dump_thread *owner; /* that holds it; NULL if that is not known */
-	size_t n_waiters;	   /* threads whose owner it is */
-	enum rbpf_native_end end;  /* why the native stack ends */
-	uint32_t n_gaps;	   /* in it */
+	uint64_t thread;	       /* its rb_thread_t; 0 if it is none of Ruby's */
+	uint64_t mutex;		       /* the Mutex that it waits for; 0 if it waits for none */
+	struct dump_thread *owner;     /* that holds it; NULL if that is not known */
+	size_t n_waiters;	       /* threads whose owner it is */
+	struct dump_thread *gvl_owner; /* if it waits for the GVL: that holds it; NULL: not known */
+	bool holds_gvl;		       /* when all threads had been read */
+	struct dump_waits_on on;
+	enum rbpf_native_end end; /* why the native stack ends */
+	uint32_t n_gaps;	  /* in it */
 };
 
 /*

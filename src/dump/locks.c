@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "dump/locks.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
+#include "base/cleanup.h"
 #include "dump/dump.h"
+#include "ruby/gvl.h"
 #include "ruby/mutex.h"
 #include "ruby/vm.h"
 #include "target/process.h"
@@ -19,18 +22,32 @@ static const struct {
 	{ "Monitor#mon_enter", true },	 { "Monitor#mon_synchronize", true },
 };
 
+/* The entry of @doing in methods[], ARRAY_SIZE(methods) if it has none. */
+static size_t find_method(const struct dump_doing *doing)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(methods); i++)
+		if (doing->method && !strcmp(doing->method, methods[i].label))
+			break;
+	return i;
+}
+
 uint64_t locks_waited_for(const struct ruby_vm *vm, const struct dump_doing *doing, uint64_t self)
 {
+	const size_t i = find_method(doing);
 	uint64_t mutex;
 
-	for (size_t i = 0; doing->method && i < ARRAY_SIZE(methods); i++) {
-		if (strcmp(doing->method, methods[i].label))
-			continue;
-		if (!methods[i].monitor)
-			return self;
-		return ruby_monitor_mutex(vm, self, &mutex) ? 0 : mutex;
-	}
-	return 0;
+	if (i == ARRAY_SIZE(methods))
+		return 0;
+	if (!methods[i].monitor)
+		return self;
+	return ruby_monitor_mutex(vm, self, &mutex) ? 0 : mutex;
+}
+
+bool locks_wake_waiters(const struct dump_doing *doing)
+{
+	return doing->waits_for_gvl || find_method(doing) < ARRAY_SIZE(methods);
 }
 
 /* Whether it has not run since it was read. */
@@ -66,5 +83,49 @@ void locks_find_owners(const struct ruby_vm *vm, struct dump_threads *threads)
 		t->owner = owner;
 		owner->n_waiters++;
 		owner->doing.idle = false;
+	}
+}
+
+/* The GVL of a ractor, by where the VM keeps who holds it. */
+struct gvl_held {
+	uint64_t at;
+	struct dump_thread *owner; /* NULL: nobody, or not known */
+};
+
+/* Note who holds the GVL of @t, unless that is noted; NULL if it is not known where that is. */
+static struct gvl_held *find_gvl(const struct ruby_vm *vm, struct dump_threads *threads,
+				 const struct dump_thread *t, struct gvl_held *gvls, size_t *n)
+{
+	const uint64_t at = t->thread ? ruby_gvl_owner_at(vm, t->thread) : 0;
+	uint64_t owner;
+	size_t i;
+
+	for (i = 0; i < *n; i++)
+		if (gvls[i].at == at)
+			return &gvls[i];
+	if (!at || memory_read_u64(&vm->mem, at, &owner))
+		return NULL;
+	gvls[*n] = (struct gvl_held) { .at = at,
+				       .owner = owner ? find_thread(threads, owner) : NULL };
+	return &gvls[(*n)++];
+}
+
+void locks_find_gvl_owners(const struct ruby_vm *vm, struct dump_threads *threads)
+{
+	_cleanup_free_ struct gvl_held *gvls = calloc(threads->n + 1, sizeof(*gvls));
+	size_t i, n = 0;
+
+	for (i = 0; gvls && i < threads->n; i++) {
+		struct dump_thread *t = &threads->v[i];
+		const struct gvl_held *g = find_gvl(vm, threads, t, gvls, &n);
+
+		/* What it was given since it was read would contradict the rest. */
+		if (!g || !g->owner || g->owner->doing.waits_for_gvl ||
+		    (g->owner->doing.still && !waits_still(vm, g->owner)))
+			continue;
+		g->owner->holds_gvl = true;
+		g->owner->doing.idle = false;
+		if (t->doing.waits_for_gvl && waits_still(vm, t))
+			t->gvl_owner = g->owner;
 	}
 }

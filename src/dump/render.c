@@ -10,9 +10,11 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/json.h"
+#include "base/number.h"
 #include "base/utf8.h"
 #include "dump/dump.h"
 #include "dump/fold.h"
+#include "dump/locks.h"
 #include "profile/profile.h"
 #include "target/process.h"
 
@@ -88,8 +90,24 @@ static void json_doing(struct json *j, const struct dump_thread *t)
 	if (t->doing.syscall)
 		json_str(j, "syscall", t->doing.syscall);
 	json_bool(j, "idle", t->doing.idle);
+	if (t->doing.for_ns)
+		json_u64(j, "for_ns", t->doing.for_ns);
 	if (t->owner)
 		json_u64(j, "held_by", (uint64_t)t->owner->tid);
+	if (t->gvl_owner)
+		json_u64(j, "gvl_held_by", (uint64_t)t->gvl_owner->tid);
+	if (t->holds_gvl)
+		json_bool(j, "holds_gvl", true);
+}
+
+static void json_waits_on(struct json *j, const struct dump_waits_on *on)
+{
+	if (on->fd >= 0) {
+		json_u64(j, "descriptor", (uint64_t)on->fd);
+		json_str(j, "file", on->file);
+	} else if (on->child) {
+		json_u64(j, "child", on->child > 0 ? (uint64_t)on->child : 0);
+	}
 }
 
 /* The threads that wait for what @t holds. */
@@ -113,6 +131,7 @@ static void json_thread(struct json *j, const struct dump *d, enum stack_mode st
 	json_str(j, "name", t->name);
 	json_str(j, "state", dump_doing_state(&t->doing));
 	json_doing(j, t);
+	json_waits_on(j, &t->on);
 	if (t->request.name) {
 		json_str(j, "request", t->request.name);
 		json_str(j, "framework", t->request.framework);
@@ -234,30 +253,62 @@ static const struct dump_frame *ruby_frame(const struct dump_thread *t)
 	return NULL;
 }
 
-/* Who holds what the thread waits for, and where that one is. */
-static void text_owner(struct buf *out, const struct dump_thread *owner)
+/* Who holds @what the thread waits for, and where that one is. */
+static void text_owner(struct buf *out, const char *what, const struct dump_thread *owner)
 {
 	const struct dump_frame *f = ruby_frame(owner);
 
-	buf_addf(out, "    held by thread %d \"%s\"", (int)owner->tid, owner->name);
+	buf_addf(out, "    %sheld by thread %d \"%s\"", what, (int)owner->tid, owner->name);
 	if (f)
 		buf_addf(out, " in %s  %s:%u", f->label, f->file, f->line);
 	buf_addch(out, '\n');
 }
 
-/* All that is shown of a thread but who it is: threads with the same text can be shown as one. */
-static void text_thread(struct buf *out, enum stack_mode stack, const struct dump_thread *t)
+/* Of threads that are shown as one: the shortest and the longest; 0: not known of any. */
+struct times {
+	uint64_t from_ns, to_ns;
+};
+
+/* "3.2 s", "at least 80 ms", "12 ms to 3.2 s" */
+static void text_times(struct buf *out, const struct dump_thread *t, const struct times *times)
+{
+	const struct num_text from = num_duration(times->from_ns), to = num_duration(times->to_ns);
+
+	if (!times->to_ns)
+		return;
+	buf_addf(out, ", %s%s", locks_wake_waiters(&t->doing) ? "at least " : "", from.s);
+	if (strcmp(from.s, to.s))
+		buf_addf(out, " to %s", to.s);
+}
+
+/* What it does, without a newline. */
+static void text_doing(struct buf *out, const struct dump_thread *t, const struct times *times)
 {
 	buf_addstr(out, "  (");
 	dump_doing_add(out, &t->doing);
+	text_times(out, t, times);
+	if (t->holds_gvl)
+		buf_addstr(out, "; holds the GVL");
 	if (t->n_waiters)
 		buf_addf(out, "; holds what %zu thread%s for", t->n_waiters,
 			 t->n_waiters == 1 ? " waits" : "s wait");
-	buf_addf(out, "%s)\n", t->changing ? ", changing while it is read" : "");
+	buf_addf(out, "%s)", t->changing ? ", changing while it is read" : "");
+}
+
+/* What stands below the head of a thread. */
+static void text_below(struct buf *out, enum stack_mode stack, const struct dump_thread *t)
+{
+	_cleanup_buf_ struct buf on = BUF_INIT;
+
 	if (t->request.name)
 		buf_addf(out, "    in request %s\n", t->request.name);
+	dump_waits_on_add(&on, &t->on);
+	if (on.len)
+		buf_addf(out, "    for %s\n", buf_str(&on));
 	if (t->owner)
-		text_owner(out, t->owner);
+		text_owner(out, "", t->owner);
+	if (t->gvl_owner)
+		text_owner(out, "GVL ", t->gvl_owner);
 	text_frames(out, stack, t);
 }
 
@@ -287,7 +338,9 @@ static int text_who(struct buf *out, const struct dump_threads *threads, const s
 
 /* The threads of a process as text, before they are folded. */
 struct texts {
-	struct buf *bufs;
+	struct buf *
+		bufs; /* what is shown of each, but who it is and how long it does what it does: a head … */
+	size_t *heads; /* … of so many bytes, and what stands below it */
 	struct fold_thread *threads;
 	size_t n;
 };
@@ -297,25 +350,61 @@ static void texts_deinit(struct texts *t)
 	for (size_t i = 0; t->bufs && i < t->n; i++)
 		buf_deinit(&t->bufs[i]);
 	free(t->bufs);
+	free(t->heads);
 	free(t->threads);
 }
 
 static int texts_make(const struct dump_threads *threads, enum stack_mode stack, struct texts *t)
 {
+	const struct times none = { 0 };
 	size_t i;
 
 	t->n = threads->n;
 	t->bufs = calloc(t->n + 1, sizeof(*t->bufs));
+	t->heads = calloc(t->n + 1, sizeof(*t->heads));
 	t->threads = calloc(t->n + 1, sizeof(*t->threads));
-	if (!t->bufs || !t->threads)
+	if (!t->bufs || !t->heads || !t->threads)
 		return -ENOMEM;
 	for (i = 0; i < t->n; i++) {
-		text_thread(&t->bufs[i], stack, &threads->v[i]);
+		text_doing(&t->bufs[i], &threads->v[i], &none);
+		buf_addch(&t->bufs[i], '\n');
+		t->heads[i] = t->bufs[i].len;
+		text_below(&t->bufs[i], stack, &threads->v[i]);
 		if (buf_failed(&t->bufs[i]))
 			return -ENOMEM;
 		t->threads[i].text = buf_str(&t->bufs[i]);
 		t->threads[i].idle = threads->v[i].doing.idle;
 	}
+	return 0;
+}
+
+static struct times times_of(const struct dump_threads *threads, const size_t *which, size_t n)
+{
+	struct times times = { 0 };
+
+	for (size_t i = 0; i < n; i++) {
+		const uint64_t ns = threads->v[which[i]].doing.for_ns;
+
+		if (ns && (!times.from_ns || ns < times.from_ns))
+			times.from_ns = ns;
+		if (ns > times.to_ns)
+			times.to_ns = ns;
+	}
+	return times;
+}
+
+/* Threads @which are shown as one: they have the same text. */
+static int text_group(struct buf *out, const struct dump_threads *threads,
+		      const struct texts *texts, const size_t *which, size_t n)
+{
+	const struct times times = times_of(threads, which, n);
+	int r = text_who(out, threads, which, n);
+
+	if (r)
+		return r;
+	text_doing(out, &threads->v[which[0]], &times);
+	buf_addch(out, '\n');
+	buf_addstr(out, texts->threads[which[0]].text + texts->heads[which[0]]);
 	return 0;
 }
 
@@ -330,12 +419,9 @@ static int text_threads(struct buf *out, const struct dump_threads *threads,
 	r = texts_make(threads, view->stack, &texts);
 	if (!r)
 		r = fold_threads(texts.threads, texts.n, !view->fold, &fold);
-	for (i = 0; i < fold.n_groups && !r; i++) {
-		const struct fold_group *g = &fold.groups[i];
-
-		r = text_who(out, threads, &fold.threads[g->first], g->n);
-		buf_addstr(out, texts.threads[fold.threads[g->first]].text);
-	}
+	for (i = 0; i < fold.n_groups && !r; i++)
+		r = text_group(out, threads, &texts, &fold.threads[fold.groups[i].first],
+			       fold.groups[i].n);
 	return r;
 }
 

@@ -28,7 +28,8 @@
 
 #define OPEN_WAIT_NS	(NSEC_PER_SEC / 2) /* shorter waits are not sent before they end */
 #define MAX_WAITS	32768u		   /* threads that have been off the CPU and live */
-#define MAX_GVLS	4096u /* those beyond are forgotten, least recently used first */
+/* GVLs and Mutexes, and who holds those: what is beyond is forgotten, least recently used first. */
+#define MAX_GVLS	16384u
 
 #define TASKS_MAX_BYTES (16u << 20) /* of one list: some 400,000 threads, 50,000 with registers */
 
@@ -97,6 +98,8 @@ static int size_maps(struct bpf_engine *s)
 		r = bpf_map__set_max_entries(s->skel->maps.waits, MAX_WAITS);
 	if (!r && s->opts.waits)
 		r = bpf_map__set_max_entries(s->skel->maps.gvls, MAX_GVLS);
+	if (!r && s->opts.waits)
+		r = bpf_map__set_max_entries(s->skel->maps.lock_holders, MAX_GVLS);
 	if (r || !s->opts.native)
 		return r;
 	r = bpf_map__set_max_entries(s->skel->maps.pool, POOL_CHUNKS);
@@ -336,6 +339,7 @@ static uint32_t events(const struct engine *e, struct profile_event *ret)
 		return RBPF_EVENT_CPU + 1;
 	ret[RBPF_EVENT_WAIT] = (struct profile_event) { .name = EVENT_WAIT, .unit = UNIT_NS };
 	ret[RBPF_EVENT_GVL] = (struct profile_event) { .name = EVENT_GVL, .unit = UNIT_NS };
+	ret[RBPF_EVENT_LOCK] = (struct profile_event) { .name = EVENT_LOCK, .unit = UNIT_NS };
 	return RBPF_EVENTS;
 }
 

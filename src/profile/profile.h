@@ -64,14 +64,16 @@ struct profile_event {
 	uint64_t period; /* mean value of a sample; 0: values are exact, each sample has its own */
 };
 
-#define EVENT_CPU  "cpu"
-#define EVENT_WAIT "wait"	/* time off the CPU, in ns */
-#define EVENT_GVL  "gvl-caused" /* how long others waited for the GVL that a thread had, in ns */
+#define EVENT_CPU    "cpu"
+#define EVENT_WAIT   "wait"	   /* time off the CPU, in ns */
+#define EVENT_GVL    "gvl-caused"  /* how long others waited for the GVL that a thread had, in ns */
+#define EVENT_LOCK   "lock-caused" /* the same of a Mutex or a Monitor */
 /*
- * What a reader can select in place of an event of the recording: the two above added up, all the time
- * that threads had.
+ * What a reader can select in place of an event of the recording: CPU time and waits added up, all the time
+ * that threads had; what others waited for the GVL and for other locks.
  */
-#define EVENT_WALL "wall"
+#define EVENT_WALL   "wall"
+#define EVENT_CAUSED "caused"
 bool event_is_cpu(const struct profile_event *event);
 /* Whether there is a sample of all that happened, so that sums of values are no estimates. */
 bool event_is_exact(const struct profile_event *event);

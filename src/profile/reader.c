@@ -238,34 +238,52 @@ static int no_such_event(const struct reader *rd, struct err *err)
 	for (uint32_t i = 0; i < meta->n_events; i++)
 		buf_addf(&names, "%s%s", i ? ", " : "", meta->events[i].name);
 	err_set(err, -ENOENT, ERR_USAGE, "%s has no event '%s'", rd->name, rd->opts.event);
-	if (!strcmp(rd->opts.event, EVENT_WALL) || !strcmp(rd->opts.event, EVENT_WAIT))
+	if (!strcmp(rd->opts.event, EVENT_WALL) || !strcmp(rd->opts.event, EVENT_WAIT) ||
+	    !strcmp(rd->opts.event, EVENT_CAUSED))
 		return err_hint(err, "'rbpf record --mode states' records waits, too"), -ENOENT;
 	err_hint(err, "its events: %s", buf_str(&names));
 	return -ENOENT;
 }
 
-/* Whether there are CPU time and waits, and room for one more event. */
-static bool has_wall(const struct profile_meta *meta)
+/* Of which events @sum is the sum: 1 << i for each, 0 if it is none. */
+static uint32_t parts_of(const struct profile_meta *meta, const char *sum)
 {
-	uint32_t found = 0;
+	uint32_t cpu = 0, waits = 0, caused = 0;
 
-	for (uint32_t i = 0; i < meta->n_events; i++)
-		found |= event_is_cpu(&meta->events[i])		     ? 1
-			 : !strcmp(meta->events[i].name, EVENT_WAIT) ? 2
-								     : 0;
-	return found == 3 && meta->n_events < PROFILE_MAX_EVENTS;
+	for (uint32_t i = 0; i < meta->n_events; i++) {
+		const struct profile_event *event = &meta->events[i];
+
+		if (event_is_cpu(event))
+			cpu |= 1u << i;
+		else if (!strcmp(event->name, EVENT_WAIT))
+			waits |= 1u << i;
+		else if (!strcmp(event->name, EVENT_GVL) || !strcmp(event->name, EVENT_LOCK))
+			caused |= 1u << i;
+	}
+	if (!strcmp(sum, EVENT_CAUSED))
+		return caused;
+	return !strcmp(sum, EVENT_WALL) && cpu && waits ? cpu | waits : 0;
 }
 
 /*
- * EVENT_WALL is an event beside those of the recording, which the decoder says CPU time and waits are of.
+ * Whether the recording has what @sum adds up, and room for that: it is an event beside those of the recording, which the
+ * decoder says its parts are of.
  */
-static void add_wall(struct profile_meta *meta)
+static bool has_sum(const struct profile_meta *meta, const char *sum)
 {
-	if (!has_wall(meta))
+	return parts_of(meta, sum) && meta->n_events < PROFILE_MAX_EVENTS;
+}
+
+static void add_sum(struct profile_meta *meta, const char *sum)
+{
+	struct profile_event *event = &meta->events[meta->n_events];
+
+	if (!has_sum(meta, sum))
 		return;
-	meta->events[meta->n_events] = (struct profile_event) { .name = EVENT_WALL,
-								.unit = UNIT_NS,
-								.period = meta->events[0].period };
+	*event = (struct profile_event) {
+		.unit = UNIT_NS, .period = strcmp(sum, EVENT_CAUSED) ? meta->events[0].period : 0
+	};
+	snprintf(event->name, sizeof(event->name), "%s", sum);
 	meta->n_events++;
 }
 
@@ -274,7 +292,7 @@ static int select_event(struct reader *rd, struct err *err)
 {
 	struct profile_meta *meta = &rd->profile.meta;
 
-	if (!rd->opts.event && rd->opts.wall && has_wall(meta))
+	if (!rd->opts.event && rd->opts.wall && has_sum(meta, EVENT_WALL))
 		rd->opts.event = EVENT_WALL;
 	if (!meta->n_events) {
 		meta->events[0] = *profile_event(&rd->profile);
@@ -282,8 +300,8 @@ static int select_event(struct reader *rd, struct err *err)
 		meta->n_events = 1;
 	}
 	rd->n_events = meta->n_events;
-	if (rd->opts.event && !strcmp(rd->opts.event, EVENT_WALL))
-		add_wall(meta);
+	if (rd->opts.event)
+		add_sum(meta, rd->opts.event);
 	for (uint32_t i = 0; rd->opts.event; i++) {
 		if (i == meta->n_events)
 			return no_such_event(rd, err);
@@ -313,6 +331,7 @@ static void select_samples(struct reader *rd)
 {
 	uint64_t start = rd->profile.meta.start_monotonic_ns;
 	struct record_decoder *d = &rd->decoder;
+	uint32_t parts = 0;
 
 	rd->profile.by_thread = rd->opts.by_thread;
 	rd->profile.by_request = rd->opts.by_request;
@@ -325,12 +344,13 @@ static void select_samples(struct reader *rd)
 	d->take_all = rd->opts.take_all && d->all_events;
 	d->event = rd->profile.event;
 	d->n_events = rd->major == RBPF_FILE_MAJOR_CPU ? 0 : rd->n_events;
+	if (d->event >= rd->n_events)
+		parts = parts_of(&rd->profile.meta, rd->opts.event);
 	for (uint32_t i = 0; i < rd->n_events; i++) {
 		const struct profile_event *event = &rd->profile.meta.events[i];
 
 		d->is_cpu[i] = event_is_cpu(event);
-		if (d->event >= rd->n_events && (d->is_cpu[i] || !strcmp(event->name, EVENT_WAIT)))
-			d->in_wall[i] = true;
+		d->in_sum[i] = parts >> i & 1;
 		d->is_caused[i] = rd->opts.gvl_caused && rd->opts.by_request &&
 				  d->event >= rd->n_events && !strcmp(event->name, EVENT_GVL);
 		d->keep_samples |= d->is_caused[i];

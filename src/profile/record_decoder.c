@@ -387,7 +387,7 @@ static int add_sample(struct record_decoder *d, const struct profile_sample *rec
 	int r = 0;
 
 	profile_count_sample(&d->totals, s, d->is_cpu[s->event]); /* of whatever event and time */
-	if (d->in_wall[s->event])
+	if (d->in_sum[s->event])
 		s->event = (uint16_t)d->event;
 	of_event = s->event == d->event;
 	if (of_event)

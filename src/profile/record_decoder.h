@@ -26,7 +26,7 @@ struct record_decoder {
 	uint32_t event;	   /* of which samples are selected; the caller's */
 	bool all_events;   /* keep samples of the others, too; the caller's */
 	bool is_cpu[PROFILE_MAX_EVENTS]; /* events whose values are CPU time; the caller's */
-	bool in_wall
+	bool in_sum
 		[PROFILE_MAX_EVENTS]; /* events that are taken for that of .event; the caller's */
 	bool is_caused[PROFILE_MAX_EVENTS]; /* events that are added up besides; the caller's */
 	uint64_t from_ts, to_ts;	    /* selected times, without to_ts; the caller's */

@@ -142,6 +142,19 @@ static uint64_t find_holder(const struct ruby_vm *vm, uint64_t th)
 	return !memory_read_u64(&vm->mem, holder + l->th_vm, &of) && of == vm->vm ? at : 0;
 }
 
+uint64_t ruby_gvl_owner_at(const struct ruby_vm *vm, uint64_t th)
+{
+	const struct rbpf_layout *w = &vm->walk;
+	uint64_t ractor;
+
+	if (w->gvl_owner)
+		return w->gvl_owner;
+	if (!w->ractor_gvl_owner || memory_read_u64(&vm->mem, th + vm->layout.th_ractor, &ractor) ||
+	    !ruby_is_object(ractor))
+		return 0;
+	return ractor + w->ractor_gvl_owner;
+}
+
 void ruby_gvl_validate(struct ruby_vm *vm, uint64_t th)
 {
 	const struct ruby_layout *l = &vm->layout;

@@ -158,13 +158,6 @@ static inline bool ruby_layout_has(uint16_t offset)
 /* Make every fact RUBY_UNKNOWN. */
 void ruby_layout_init(struct ruby_layout *l);
 
-/* How a Mutex tells who holds it: the first words of rb_mutex_t; thread_sync.c. */
-enum ruby_mutex_form {
-	RUBY_MUTEX_THREAD = 1, /* 2.7: the thread, or 0 */
-	RUBY_MUTEX_FIBER = 2,  /* 3.0 to 3.4: the fiber, or 0 */
-	RUBY_MUTEX_SERIAL = 3, /* 4.0: the number of the EC, or 0; and the thread */
-};
-
 /*
  * How a version of Ruby behaves, where its memory does not show it. Unknown and future versions are
  * taken to behave like the newest known one.

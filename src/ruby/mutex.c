@@ -6,16 +6,10 @@
 #include "ruby/object.h"
 #include "ruby/vm.h"
 
-#define CF_SELF_WORD	 3 /* rb_control_frame_t.self; vm_core.h */
+#define CF_SELF_WORD  3 /* rb_control_frame_t.self; vm_core.h */
 
 /* struct rb_monitor, ext/monitor/monitor.c: count, owner, mutex */
-#define MONITOR_MUTEX	 16
-
-/* struct RTypedData: the word that says whether the data stands in the object itself … */
-#define TYPEDDATA_WORD	 3
-/* … up to 3.4 typed_flag, which is 1 without it, and from 4.0 on the address of the type */
-#define EMBEDDED_BY_FLAG 2u
-#define EMBEDDED_BY_TYPE 1u
+#define MONITOR_MUTEX 16
 
 int ruby_innermost_self(const struct ruby_vm *vm, uint64_t ec, uint64_t *ret)
 {
@@ -29,8 +23,9 @@ int ruby_innermost_self(const struct ruby_vm *vm, uint64_t ec, uint64_t *ret)
 /* The address of the struct that a T_DATA wraps. */
 static int data_of(const struct ruby_vm *vm, uint64_t object, uint64_t *ret)
 {
-	const uint64_t embedded = vm->rules.mutex_form == RUBY_MUTEX_SERIAL ? EMBEDDED_BY_TYPE
-									    : EMBEDDED_BY_FLAG;
+	const uint64_t embedded = vm->rules.mutex_form == RUBY_MUTEX_SERIAL
+					  ? RTYPEDDATA_EMBEDDED_TYPE
+					  : RTYPEDDATA_EMBEDDED_FLAG;
 	uint64_t words[RTYPEDDATA_DATA_WORD + 1];
 
 	if (!ruby_is_object(object))
@@ -39,8 +34,8 @@ static int data_of(const struct ruby_vm *vm, uint64_t object, uint64_t *ret)
 		return -EFAULT;
 	if (ruby_flags_type(words[0]) != RUBY_T_DATA)
 		return -EINVAL;
-	*ret = words[TYPEDDATA_WORD] & embedded ? object + RTYPEDDATA_DATA_WORD * 8
-						: words[RTYPEDDATA_DATA_WORD];
+	*ret = words[RTYPEDDATA_FLAG_WORD] & embedded ? object + RTYPEDDATA_DATA_WORD * 8
+						      : words[RTYPEDDATA_DATA_WORD];
 	return ruby_is_object(*ret) ? 0 : -EINVAL;
 }
 

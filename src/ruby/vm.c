@@ -208,6 +208,7 @@ void ruby_vm_fill_walk(struct ruby_vm *vm)
 	w->gc_flags = w->gc_count = w->gc_owner = 0;
 	w->gvl_queue = w->gvl_owner = 0;
 	w->th_ready = w->ractor_gvl_queue = w->ractor_gvl_owner = 0;
+	w->mutex_form = (uint16_t)vm->rules.mutex_form;
 }
 
 /* What the BPF programs need to copy what names are read from; all of it is proven. */

@@ -209,14 +209,16 @@ static int wait_part(struct collector *c, struct tracked_process *p, struct trac
 				   .ts = to, .value = to - from, .event = RBPF_EVENT_WAIT });
 }
 
-/* What others waited for the GVL meanwhile. */
+/* What others waited meanwhile for what the thread had: @ns of @event. */
 static int wait_caused(struct collector *c, struct tracked_process *p, struct tracked_thread *t,
-		       const struct rbpf_ring_wait *rec, bool with_ruby)
+		       const struct rbpf_ring_wait *rec, bool with_ruby, enum rbpf_event event,
+		       uint64_t ns)
 {
+	if (!ns)
+		return 0;
 	return wait_sample(c, p, t, rec, rec->wait, with_ruby,
-			   &(struct profile_sample) { .ts = rec->h.ts,
-						      .value = rec->caused,
-						      .event = RBPF_EVENT_GVL });
+			   &(struct profile_sample) {
+				   .ts = rec->h.ts, .value = ns, .event = (uint16_t)event });
 }
 
 /*
@@ -240,8 +242,10 @@ int waits_handle(struct collector *c, struct tracked_process *p, const struct rb
 	if (end > t->waits_until_ns)
 		t->waits_until_ns = end;
 	r = wait_part(c, p, t, rec, rec->wait, with_ruby, from, woken);
-	if (!r && rec->caused)
-		r = wait_caused(c, p, t, rec, with_ruby);
+	if (!r)
+		r = wait_caused(c, p, t, rec, with_ruby, RBPF_EVENT_GVL, rec->caused);
+	if (!r)
+		r = wait_caused(c, p, t, rec, with_ruby, RBPF_EVENT_LOCK, rec->lock_caused);
 	if (!r)
 		r = wait_part(c, p, t, rec, RBPF_WAIT_CPU, with_ruby, from > woken ? from : woken,
 			      end);

@@ -16,7 +16,6 @@
 #include "base/fds.h"
 #include "base/parse.h"
 #include "target/remote.h"
-#include "target/syscalls.h"
 
 #define STATUS_MAX 65536
 
@@ -319,18 +318,23 @@ int thread_look(pid_t pid, pid_t tid, struct thread_moment *ret)
 	return 0;
 }
 
-const char *thread_syscall(pid_t pid, pid_t tid)
+int thread_syscall(pid_t pid, pid_t tid, struct thread_syscall *ret)
 {
 	struct buf text _cleanup_buf_ = BUF_INIT;
+	struct thread_syscall s = { 0 };
 	char name[32];
-	int64_t number;
 
 	snprintf(name, sizeof(name), "task/%d/syscall", (int)tid);
 	/* "running", or the number and its arguments; -1: it waits, but in no system call. */
 	if (remote_read_file(pid, name, 512, &text) ||
-	    sscanf(buf_str(&text), "%" SCNd64, &number) != 1)
-		return NULL;
-	return syscall_name(number);
+	    sscanf(buf_str(&text),
+		   "%" SCNd64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64
+		   " %" SCNx64,
+		   &s.number, &s.args[0], &s.args[1], &s.args[2], &s.args[3], &s.args[4],
+		   &s.args[5]) != 7)
+		return -ESRCH;
+	*ret = s;
+	return 0;
 }
 
 int process_not_ruby(const struct process *p, struct err *err)

@@ -99,11 +99,14 @@ struct thread_moment {
 /* Returns 0 or -ESRCH: it is gone. */
 int thread_look(pid_t pid, pid_t tid, struct thread_moment *ret);
 
-/*
- * The name of the system call that the thread is in, "futex"; NULL if it is in none or runs, if its
- * name is not known here, or if the kernel does not tell.
- */
-const char *thread_syscall(pid_t pid, pid_t tid);
+/* The system call that a thread is in. */
+struct thread_syscall {
+	int64_t number; /* of this machine */
+	uint64_t args[6];
+};
+
+/* Returns 0, or -ESRCH: it is in none or runs, it is gone, or the kernel does not tell. */
+int thread_syscall(pid_t pid, pid_t tid, struct thread_syscall *ret);
 
 /*
  * The error for a process in which no Ruby VM was found (-ENOENT, ERR_TARGET): says what it is

@@ -412,6 +412,10 @@ if begin "an event of several"; then
 	expect 2 "rbpf: error: --weight time does not go with event 'alloc', whose values are bytes"
 	run export -f sampling-prof --event alloc events.data
 	expect 2 "rbpf: error: -f sampling-prof is for time, but the event 'alloc' is in bytes"
+	run report --blocker --event caused events.data
+	expect 2 "rbpf: error: events.data has no event 'caused'"
+	run report --blocker --event cpu events.data
+	expect 2 "rbpf: error: --blocker and --event cpu exclude each other*"
 	for args in "report" "flame" "timeline" "heatmap" "export -f folded" "export -f json"; do
 		# shellcheck disable=SC2086 # words
 		run $args --event allocs events.data

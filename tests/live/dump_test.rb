@@ -104,12 +104,18 @@ class DumpWaitsTest < LiveTest
     'monitor' => 'waits in Monitor#synchronize',
     'condition' => 'waits in Thread::ConditionVariable#wait',
     'sleep' => 'sleeps in Kernel#sleep',
+    'worn' => 'sleeps in Kernel#sleep',
     'join' => 'waits in Thread#join',
     'read' => 'waits in IO#read',
     'select' => 'waits in IO.select',
     'accept' => 'waits in TCPServer#accept',
     'pool 001' => 'waits in Thread::Queue#pop'
   }.freeze
+  # The scheduler's clock may be a tick behind.
+  TICK = 10_000_000 # ns
+  TIMES = ', [\d.]+ m?s'
+  # What they wait for is of the kernel.
+  ON = { 'read' => /\Apipe:/, 'select' => /\Apipe:/, 'accept' => /\Asocket:/ }.freeze
   NOT_IDLE = ['lock', 'synchronize', 'monitor', 'read', 'mutex holder'].freeze
 
   def test_what_each_thread_waits_in
@@ -133,17 +139,46 @@ class DumpWaitsTest < LiveTest
     assert_match(/\Ap?(poll|select)/, found.fetch(@tids['select'][0])['syscall'])
   end
 
+  def test_how_long_each_has_waited
+    start_waits
+    sleep 0.3
+    before = now
+    found = threads
+    after = now
+    least, most = @since.reverse.zip([before, after]).map { |since, at| at - since }
+    worn = found.fetch(@tids.fetch('worn')[0]).fetch('for_ns')
+    assert_operator worn, :<=, after - @worn + TICK + stolen_ns
+    (WAITS.keys - ['mutex holder']).each do |name|
+      ns = found.fetch(@tids.fetch(name)[0]).fetch('for_ns')
+      assert_operator ns, :<=, most, name
+      # Those that wait for a lock look around meanwhile.
+      assert_operator ns, :>=, least - TICK - stolen_ns, name unless %w[lock synchronize monitor].include?(name)
+    end
+  end
+
+  def test_what_each_thread_waits_for
+    start_waits
+    found = threads
+    WAITS.each_key do |name|
+      thread = found.fetch(@tids.fetch(name)[0])
+      ON[name] ? assert_match(ON[name], thread['file']) : refute(thread['descriptor'], "#{name} #{thread}")
+    end
+  end
+
   # One of two that never sleep has the GVL. It may go over between the one and the other being read, and who has
   # just been given it is in no queue, but still asleep.
   def test_who_waits_for_the_gvl
     start_waits(2)
+    holders = []
     waits = Array.new(20) do
       found = threads
+      holders += holders_of_gvl(found)
       doing = @tids.fetch('spinning').map { |tid| found.fetch(tid)['doing'] }
       assert_empty doing - ['running', 'runnable, waits for a CPU', 'waits for the GVL', 'waits in futex', 'sleeping']
       doing.count('waits for the GVL')
     end
     assert_operator waits.count(1), :>=, 10, waits.inspect
+    assert_operator holders.size, :>=, 5
     assert_equal 'sleeps in Kernel#sleep', threads.fetch(@tids['sleep'][0])['doing']
   end
 
@@ -172,10 +207,10 @@ class DumpWaitsTest < LiveTest
     start_waits
     tid = @tids['mutex holder'][0]
     text = Rbpf.read('dump', '-p', @target.pid)
-    assert_match(/^thread #{tid} "mutex holder"  \(sleeps in Kernel#sleep; holds what 2 threads wait for\)$/, text)
+    assert_match(/^thread #{tid} "mutex holder"  \(sleeps in Kernel#sleep#{TIMES}; holds what 2 threads wait for\)$/, text)
     line = /held by thread #{tid} "mutex holder" in block in Held#hold_mutex  \S*waits\.rb:\d+$/
-    assert_match(/\(waits in Thread::Mutex#lock\)\n    #{line}/, text)
-    assert_match(/"monitor holder"  \(sleeps in Kernel#sleep; holds what 1 thread waits for\)$/, text)
+    assert_match(/\(waits in Thread::Mutex#lock, at least#{TIMES[1..]}\)\n    #{line}/, text)
+    assert_match(/"monitor holder"  \(sleeps in Kernel#sleep#{TIMES}; holds what 1 thread waits for\)$/, text)
   end
 
   def test_threads_with_the_same_stack_are_one
@@ -184,7 +219,7 @@ class DumpWaitsTest < LiveTest
     heads = Rbpf.read('dump', '-p', @target.pid).scan(/^(?:thread|\d+ threads) .*$/)
     folded = heads.grep(/Queue#pop/)
     assert_equal 1, folded.size, heads.inspect
-    assert_match(/\A5 threads [-, \d]+ "pool 001 … 005"  \(waits in Thread::Queue#pop\)\z/, folded[0])
+    assert_match(/\A5 threads [-, \d]+ "pool 001 … 005"  \(waits in Thread::Queue#pop#{TIMES}( to [\d.]+ m?s)?\)\z/, folded[0])
     assert_equal pool.sort, ids(folded[0])
     known = threads
     alone = Rbpf.read('dump', '-p', @target.pid, '--no-fold').scan(/^(?:thread|\d+ threads) .*$/)
@@ -210,9 +245,24 @@ class DumpWaitsTest < LiveTest
     assert_equal [false, true], idle.uniq
   end
 
+  # Who is said to make others wait: another one that spins, and that has it.
+  def holders_of_gvl(found)
+    found.values.select { |thread| thread.key?('gvl_held_by') }.map do |thread|
+      holder = found.fetch(thread['gvl_held_by'])
+      assert_equal [true, true, 'waits for the GVL'],
+                   [@tids['spinning'].include?(holder['tid']), holder['holds_gvl'], thread['doing']]
+      refute_equal thread['tid'], holder['tid']
+      holder['tid']
+    end
+  end
+
+  def now
+    Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond)
+  end
+
   def start_waits(spinning = 0)
     @target = start('waits.rb', spinning)
-    @tids = @target.wait_for('waiting')['tids']
+    @tids, @since, @worn = @target.wait_for('waiting').values_at('tids', 'since', 'worn')
   end
 
   def threads(*options)

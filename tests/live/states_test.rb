@@ -8,12 +8,13 @@ require_relative 'support'
 class StatesTest < LiveTest
   SECONDS = 1.5
   PART = 0.03
+  SHARE = 0.05
 
   # Around what is measured: reading clocks, /proc, and getting the GVL back.
   SLACK = 25_000_000 # ns
 
   SCENARIOS = %w[sleep_ burn pipe socket select_ child mutex monitor queue condition flock stopped gvl].freeze
-  MORE = %w[cold_file fsync fault convoy pipeline timeout epoll forks].freeze
+  MORE = %w[cold_file fsync fault minor_fault convoy pipeline timeout epoll forks].freeze
   HELD = RubyInstall.under_test.at_least?('3.0') ? %w[held] : []
 
   def test_each_state_is_what_the_program_measured
@@ -29,6 +30,42 @@ class StatesTest < LiveTest
     def test_ractors
       check(RubyInstall.under_test.mn_threads? ? %w[beside_ractor] : %w[beside_ractor in_ractor])
     end
+  end
+
+  # A name server that takes its time. From 3.3 on another thread asks it, which is none of Ruby's.
+  def test_names
+    FileUtils.cp_r(ruby.outside('/etc'), path('etc')) if ruby.chroot?
+    FileUtils.mkdir_p(path('etc'))
+    server = "127.53.#{Process.pid / 250 % 250}.#{(Process.pid % 250) + 1}"
+    File.write(path('etc/resolv.conf'), "nameserver #{server}\noptions timeout:5\n")
+    command = ruby.command(ruby.program('states.rb'), 'names', SECONDS.to_s, server)
+    target = start_command(['unshare', '--mount', 'sh', '-c', <<~SHELL, 'sh', path('etc'), ruby.outside('/etc'), *command])
+      from=$1 to=$2
+      shift 2
+      [ ! -e "$to/resolv.conf" ] || { from=$from/resolv.conf to=$to/resolv.conf; }
+      mount --bind "$from" "$to" && exec "$@"
+    SHELL
+    # Who waits has hardly any CPU time, and a recording without samples of that is none.
+    record_states([target, start('states.rb', 'burn', SECONDS)])
+    said = target.wait_for('threads')['threads'][0]
+    assert_operator said['waits']['network'], :>, SECONDS * 0.5e9
+    assert_empty wrong_states('names', said)
+    check_sums
+  end
+
+  # Who makes others wait for a Mutex or a Monitor: by the methods in which they hold it, as the threads' own clocks say.
+  def test_holders_of_locks
+    target = start('convoy.rb', SECONDS)
+    record_states([target])
+    said = target.wait_for('caused')
+    found = recording.rows('--event', 'lock-caused').to_h { |row| [row['label'], row['total_ns']] }
+    said['caused'].each do |method, ns|
+      # From 3.3 on who is given the lock may sleep on until it has the GVL: that is charged to the next holder.
+      of = RubyInstall.under_test.mn_threads? ? said['caused'].values.sum : ns
+      got = found.fetch("Convoy##{method}", 0)
+      assert_operator (got - ns).abs, :<=, (of * SHARE) + SLACK + stolen_ns, "#{method}: #{got}, not #{said}; #{found}"
+    end
+    assert_operator recording.rows('--event', 'lock-caused').sum { |row| row['self_ns'] }, :<=, said['waited'] * 1.05
   end
 
   # By itself: nothing else gets the CPU that it is on.

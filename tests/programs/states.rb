@@ -238,6 +238,15 @@ module Scenarios
     end
   end
 
+  # Memory that is not there yet, but needs no disk: that is work of the kernel, and no wait.
+  def minor_fault(m)
+    memory = Native.anonymous(32 << 20)
+    while m.more?
+      m.waits(:fault) { Native.call(:memset, memory, 1, memory.size) }
+      Native.forget_memory(memory)
+    end
+  end
+
   # One of ten that want a Mutex, each for some time.
   def convoy(m)
     mutex = Mutex.new
@@ -257,6 +266,28 @@ module Scenarios
     helpers = [Thread.new { loop { from << sleep(0.005) } }, Thread.new { loop { sleep(0.02) && to.pop } }]
     m.waits(:lock) { to << from.pop } while m.more?
     helpers.each(&:kill)
+  end
+
+  # Each name is asked for once, and its server answers slowly.
+  def names(m)
+    socket = UDPSocket.new
+    socket.bind(ARGV.fetch(2), 53)
+    pid = fork { loop { answer(socket) } }
+    number = 0
+    m.waits(:network) { Addrinfo.getaddrinfo("n#{number += 1}.test.", 80, :INET, :STREAM) } while m.more?
+  ensure
+    Process.kill(:KILL, pid)
+    Process.wait(pid)
+  end
+
+  # An address for the only question in a message (RFC 1035): 127.0.0.1.
+  def answer(socket)
+    question, from = socket.recvfrom(512)
+    sleep 0.03
+    header = question[0, 2] + [0x8180, 1, 1, 0, 0].pack('n*')
+    record = [0xc00c, 1, 1, 60, 4, 127, 0, 0, 1].pack('nnnNnC4')
+    name_and_type = question.byteslice(12..)[/\A.*?\0.{4}/mn]
+    socket.send(header + name_and_type + record, 0, from[3], from[1])
   end
 
   def timeout(m)
@@ -353,6 +384,9 @@ module Native
   MAP_SHARED = 1
   MADV_RANDOM = 1
   MADV_DONTNEED = 4
+  PROT_WRITE = 2
+  MAP_PRIVATE = 2
+  MAP_ANONYMOUS = 0x20
 
   module_function
 
@@ -366,6 +400,10 @@ module Native
     address = call(:mmap, 0, file.size, PROT_READ, MAP_SHARED, file.fileno, 0)
     call(:madvise, address, file.size, MADV_RANDOM)
     Fiddle::Pointer.new(address, file.size)
+  end
+
+  def anonymous(size)
+    Fiddle::Pointer.new(call(:mmap, 0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), size)
   end
 
   def forget_memory(memory)

@@ -3,7 +3,10 @@
 
 # Threads that each wait in a way of their own, with the name of it, and their tids:
 #
-#   {"waiting": true, "pid": PID, "tids": {NAME: [TID, ...], ...}}
+#   {"waiting": true, "pid": PID, "tids": {NAME: [TID, ...], ...}, "since": [NS, NS], "worn": NS}
+#
+# since, by CLOCK_MONOTONIC: all of them, but those that spin, began to wait between the two. worn: when the thread of that
+# name did, which used its CPU until then.
 #
 #   ruby waits.rb [SPINNING]    so many threads never wait
 #
@@ -42,7 +45,7 @@ class Waits
     @pipe = IO.pipe
   end
 
-  attr_reader :tids
+  attr_reader :tids, :worn
 
   def start
     start_holders
@@ -76,10 +79,17 @@ class Waits
 
   def start_others
     forever = thread('sleep') { sleep }
+    thread('worn') { wear_out && sleep }
     thread('join') { forever.join }
     thread('read') { @pipe[0].read }
     thread('select') { IO.select([@pipe[0]]) }
     thread('accept') { TCPServer.new('127.0.0.1', 0).accept }
+  end
+
+  def wear_out
+    till = now + 100_000_000
+    nil while now < till
+    @worn = now
   end
 
   def start_pool
@@ -101,9 +111,15 @@ class Waits
   end
 end
 
+def now
+  Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond)
+end
+
 waits = Waits.new
+since = [now]
 waits.start
+since << now
 waits.spin(Integer(ARGV.fetch(0, 0)))
-Oracle.say(waiting: true, pid: Process.pid, tids: waits.tids)
+Oracle.say(waiting: true, pid: Process.pid, tids: waits.tids, since: since, worn: waits.worn)
 Oracle.wait_for_test
 exit!(0)

@@ -164,6 +164,33 @@ Test(events, wall)
 	cr_expect_not_null(strstr(err.hint, "--mode states"), "%s", err.hint);
 }
 
+/* What others waited, for the GVL and for locks: there may be either alone. */
+Test(events, caused)
+{
+	const struct profile_event gvl = { .name = EVENT_GVL, .unit = UNIT_NS },
+				   lock = { .name = EVENT_LOCK, .unit = UNIT_NS },
+				   both[] = { cpu, gvl, wait, lock }, older[] = { cpu, wait, gvl };
+	const struct read_options opts = { .event = EVENT_CAUSED };
+	struct profile p = PROFILE_INIT;
+	struct read_report report;
+	struct err err = { 0 };
+
+	record(both, 4);
+	p = read_event(EVENT_CAUSED);
+	cr_expect_str_eq(profile_event(&p)->name, EVENT_CAUSED);
+	cr_expect(event_is_exact(profile_event(&p)));
+	cr_expect_eq(p.n_samples, 2 + 4);
+	cr_expect_eq(p.totals.samples, 10, "of all events");
+	profile_deinit(&p);
+	record(older, 3);
+	p = read_event(EVENT_CAUSED);
+	cr_expect_eq(p.n_samples, 3);
+	profile_deinit(&p);
+	record(older, 2);
+	cr_assert_eq(profile_read(path, &opts, &p, &report, &err), -ENOENT);
+	cr_expect_not_null(strstr(err.hint, "--mode states"), "%s", err.hint);
+}
+
 Test(events, several)
 {
 	const struct profile_event events[] = { cpu, alloc };

@@ -318,3 +318,28 @@ Test(thread_life, cpu_time, .init = setup, .fini = teardown)
 	cr_expect_eq(f.totals.cpu_kernel_ns, 123456, "by the clocks themselves");
 	cr_expect_eq(collecting_profile(&f)->n_threads, 3);
 }
+
+/* The programs that see waits run before all threads have a perf event: what a thread had until then does not count either. */
+Test(thread_life, cpu_time_of_one_known_by_its_waits, .init = setup, .fini = teardown)
+{
+	pid_t old = target_thread(&target);
+	const uint64_t before = runtime_of(old);
+	struct profile_meta *meta = &f.sink.out.profile.meta;
+	const struct rbpf_ring_wait waits = { .h.type = RBPF_RING_WAIT,
+					      .h.ts = 200,
+					      .h.tgid = (uint32_t)target.pid,
+					      .h.tid = (uint32_t)old,
+					      .since = 100,
+					      .wait = RBPF_WAIT_LOCK,
+					      .comm = "target" };
+
+	cr_assert_gt(before, 0);
+	meta->n_events = engine_events(&f.engine.engine, meta->events);
+	cr_assert_eq(collector_add(f.c, target.pid, false, &f.err), 0, "%s", f.err.msg);
+	scripted_record(&f.engine, &waits, sizeof(waits));
+	cr_assert_eq(collector_start(f.c, &f.sink.sink, &f.err), 0, "%s", f.err.msg);
+	runtime_is(RBPF_RING_EXIT, old, before + 1000);
+	collecting_poll(&f);
+	cr_expect_eq(collecting_thread(&f, old)->cpu_ns, 1000);
+	collecting_finish(&f);
+}

@@ -113,6 +113,35 @@ Test(waits, longer_than_stacks_are_known, .init = setup, .fini = teardown)
 	collecting_finish(&f);
 }
 
+/* What others waited meanwhile is charged with the same stack, for each kind of lock. */
+Test(waits, that_made_others_wait, .init = setup, .fini = teardown)
+{
+	const struct rbpf_ring_wait rec = { .h.type = RBPF_RING_WAIT,
+					    .h.ts = 200,
+					    .h.tgid = (uint32_t)target.pid,
+					    .h.tid = (uint32_t)target.pid,
+					    .since = 100,
+					    .woken = 200,
+					    .wait = RBPF_WAIT_TIMER,
+					    .caused = 30,
+					    .lock_caused = 50,
+					    .comm = "waiter" };
+	uint64_t values[RBPF_EVENTS] = { 0 };
+	struct profile *p = &f.sink.out.profile;
+
+	p->by_event = true;
+	scripted_record(&f.engine, &rec, sizeof(rec));
+	collecting_poll(&f);
+	for (size_t i = 0; i < p->n_kept; i++) {
+		values[p->samples[i].event] += p->samples[i].value;
+		cr_expect_eq(p->samples[i].stack, p->samples[0].stack);
+	}
+	cr_expect_eq(values[RBPF_EVENT_WAIT], 100);
+	cr_expect_eq(values[RBPF_EVENT_GVL], 30);
+	cr_expect_eq(values[RBPF_EVENT_LOCK], 50);
+	collecting_finish(&f);
+}
+
 Test(waits, of_no_use, .init = setup, .fini = teardown)
 {
 	const struct rbpf_ring_wait rec = { .h.type = RBPF_RING_WAIT, .h.tgid = 1, .h.ts = 5 };

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Mutexes and Monitors: who waits for one, who holds it, and how long others have waited meanwhile.
+ *
+ * How long threads wait for a Mutex is added up as for a GVL (gvl.bpf.h), by the address of its rb_mutex_t. Who holds
+ * it is read from it when a thread begins to wait for it, and noted for that thread; one that has waited for it is noted
+ * as the next one. Whoever is noted is asked whether it holds it still when it is sampled and when it leaves the CPU, and
+ * charged with what was added since. Who gives it to another thread, which it wakes, is charged then.
+ *
+ * A thread is noted for one Mutex, the last. A Queue has no holder.
+ */
+#ifndef RBPF_LOCK_BPF_H
+#define RBPF_LOCK_BPF_H
+
+#include "gvl.bpf.h"
+
+#define CF_SELF		  24			/* rb_control_frame_t.self; vm_core.h */
+#define MONITOR_MUTEX	  16			/* struct rb_monitor, ext/monitor/monitor.c */
+#define NAME_MUTEX	  0x000000786574756dull /* "mutex", rb_data_type_t.wrap_struct_name … */
+#define NAME_MUTEX_MASK	  0x0000ffffffffffffull /* … and the NUL behind it */
+#define NAME_MONITOR	  0x00726f74696e6f6dull /* "monitor" */
+#define LOCK_QUEUE_STEPS  64 /* nodes of the queue of a Mutex that are looked at, from its end */
+/* Words of struct sync_waiter before its node, thread_sync.c: one of them is the thread. */
+#define LOCK_WAITER_WORDS 3
+
+/* A T_DATA: the struct in it, and the first 8 bytes of the name of its type. */
+struct lock_data {
+	__u64 data, name;
+};
+
+/* What @object is. Returns 0, or -1 if it is no T_DATA or cannot be read. */
+static __noinline int lock_data(__u32 walk_id, __u64 object, struct lock_data *ret)
+{
+	struct walk *w = walk_state(walk_id);
+	__u64 words[RTYPEDDATA_DATA_WORD + 1], type, name;
+	bool serial, embedded;
+
+	if (!w || !ruby_is_object(object) || walk_read(words, sizeof(words), object) ||
+	    (words[0] & RUBY_T_MASK) != RUBY_T_DATA)
+		return -1;
+	serial = w->layout.mutex_form == RUBY_MUTEX_SERIAL;
+	type = serial ? words[RTYPEDDATA_FLAG_WORD] & ~7ull : words[RTYPEDDATA_FLAG_WORD - 1];
+	embedded = words[RTYPEDDATA_FLAG_WORD] &
+		   (serial ? RTYPEDDATA_EMBEDDED_TYPE : RTYPEDDATA_EMBEDDED_FLAG);
+	ret->data = embedded ? object + RTYPEDDATA_DATA_WORD * 8 : words[RTYPEDDATA_DATA_WORD];
+	if (walk_read(&name, sizeof(name), type) || walk_read(&ret->name, sizeof(ret->name), name))
+		return -1;
+	return 0;
+}
+
+/* The Mutex or Monitor that is self where the thread that was walked is: its rb_mutex_t, or 0. */
+static __noinline __u64 lock_of_self(__u32 walk_id)
+{
+	struct walk *w = walk_state(walk_id);
+	struct lock_data of = {};
+	__u64 cfp, self;
+
+	if (!w || walk_read(&cfp, sizeof(cfp), w->th_ec + RUBY_EC_CFP * 8) ||
+	    walk_read(&self, sizeof(self), cfp + CF_SELF) || lock_data(walk_id, self, &of))
+		return 0;
+	if (of.name == NAME_MONITOR && (walk_read(&self, sizeof(self), of.data + MONITOR_MUTEX) ||
+					lock_data(walk_id, self, &of)))
+		return 0;
+	return (of.name & NAME_MUTEX_MASK) == NAME_MUTEX ? of.data : 0;
+}
+
+/* Whether the thread that was walked is in the queue with this @head, where it came in at the end. */
+static __noinline int lock_queue_has_it(__u32 walk_id, __u64 head)
+{
+	struct walk *w = walk_state(walk_id);
+	__u64 node, at = head;
+	struct {
+		__u64 waiter[LOCK_WAITER_WORDS];
+		struct gvl_node node;
+	} n;
+	int i;
+
+	if (!w || walk_read(&n.node, sizeof(n.node), head))
+		return 0;
+	for (i = 0; i < LOCK_QUEUE_STEPS; i++) {
+		node = n.node.prev;
+		if (node == head || walk_read(&n, sizeof(n), node - sizeof(n.waiter)) ||
+		    n.node.next != at)
+			return 0;
+		if (n.waiter[0] == w->th || n.waiter[1] == w->th || n.waiter[2] == w->th)
+			return 1;
+		at = node;
+	}
+	return 0;
+}
+
+/*
+ * Whether it is in the queue of @mutex: one that lets the Mutex sleep, as a ConditionVariable does, is not. The queue is
+ * behind the owner and the next Mutex of the owner, since 3.4 one word further on; what is no queue does not lead back.
+ */
+static __always_inline bool lock_is_waited_for(__u32 walk_id, __u64 mutex)
+{
+	return lock_queue_has_it(walk_id, mutex + 16) || lock_queue_has_it(walk_id, mutex + 24);
+}
+
+/* The rb_thread_t that holds @mutex, of the process of the thread that was walked; 0 if none does. */
+static __noinline __u64 lock_owner(__u32 walk_id, __u64 mutex)
+{
+	struct walk *w = walk_state(walk_id);
+	__u64 words[2], th = 0;
+
+	if (!w || walk_read(words, sizeof(words), mutex) || !words[0])
+		return 0;
+	if (w->layout.mutex_form == RUBY_MUTEX_THREAD)
+		return words[0];
+	if (w->layout.mutex_form == RUBY_MUTEX_SERIAL)
+		return words[1];
+	if (!w->layout.fiber_ec ||
+	    walk_read(&th, sizeof(th), words[0] + w->layout.fiber_ec + w->layout.ec_thread_ptr))
+		return 0;
+	return th;
+}
+
+/* Thread @th of process @tgid holds @mutex, or is about to. */
+static __always_inline void lock_note(__u64 th, __u32 tgid, __u64 mutex, __u64 now)
+{
+	struct lock_holder_key key = { .th = th, .tgid = tgid };
+	struct lock_holder holder = { .mutex = mutex, .at = now };
+
+	bpf_map_update_elem(&lock_holders, &key, &holder, BPF_ANY);
+}
+
+static __always_inline struct lock_holder *lock_noted(__u64 th, __u32 tgid)
+{
+	struct lock_holder_key key = { .th = th, .tgid = tgid };
+
+	return th ? bpf_map_lookup_elem(&lock_holders, &key) : NULL;
+}
+
+/*
+ * The thread that was walked leaves the CPU, and its wait was noted: if that is for a Mutex, note for which. Not in
+ * wait_note(), with which the BPF stack would be too short.
+ */
+__noinline int lock_wait_begin(__u32 walk_id)
+{
+	struct walk *w = walk_state(walk_id);
+	struct wait *wait;
+	__u64 mutex, owner;
+
+	if (!w || !w->layout.mutex_form || w->sample.status != RBPF_OK)
+		return 0;
+	wait = bpf_map_lookup_elem(&waits, &w->sample.h.tid);
+	if (!wait || wait->wait != RBPF_WAIT_LOCK)
+		return 0;
+	mutex = lock_of_self(walk_id);
+	if (!mutex || !lock_is_waited_for(walk_id, mutex))
+		return 0;
+	gvl_wait_begin(mutex, w->sample.h.tgid, w->sample.h.ts);
+	wait->lock = mutex;
+	owner = lock_owner(walk_id, mutex);
+	if (owner && owner != w->th)
+		lock_note(owner, w->sample.h.tgid, mutex, w->sample.h.ts);
+	return 0;
+}
+
+/* The Mutex that the thread that was walked is noted for, if it holds it; else 0. */
+static __noinline __u64 lock_held(__u32 walk_id)
+{
+	struct walk *w = walk_state(walk_id);
+	const struct lock_holder *h;
+	__u64 mutex;
+
+	if (!w || !w->layout.mutex_form || w->sample.status != RBPF_OK)
+		return 0;
+	h = lock_noted(w->th, w->sample.h.tgid);
+	if (!h)
+		return 0;
+	mutex = h->mutex;
+	return lock_owner(walk_id, mutex) == w->th ? mutex : 0;
+}
+
+/* Charge the thread that was walked with what others have waited for @mutex, and send that. */
+static __always_inline void lock_charge(struct walk *w, __u64 mutex)
+{
+	const struct rbpf_ring_hdr *h = &w->sample.h;
+	__u64 caused = gvl_charge(mutex, h->tgid, h->ts);
+
+	if (caused)
+		sample_send(w, RBPF_EVENT_LOCK, caused);
+}
+
+/*
+ * Charge the thread of the sample in scratch @walk_id, if it holds a Mutex that others wait for. The Mutex that it is noted
+ * for and holds, if any, is kept in w->lock_held.
+ */
+__noinline int lock_send(__u32 walk_id)
+{
+	struct walk *w = walk_state(walk_id);
+
+	if (!w)
+		return 0;
+	w->lock_held = lock_held(walk_id);
+	if (w->lock_held)
+		lock_charge(w, w->lock_held);
+	return 0;
+}
+
+/*
+ * What @wait, so far or in all, has made others wait for a Mutex that its thread held all the time: it did when it left
+ * the CPU, or was seen to hold it meanwhile. In ns.
+ */
+static __always_inline __u64 lock_caused(const struct wait *wait, __u64 now)
+{
+	const struct lock_holder *h = lock_noted(wait->th, wait->tgid);
+
+	if (!h || h->mutex == wait->lock || (h->mutex != wait->held && h->at < wait->since))
+		return 0;
+	return gvl_charge(h->mutex, wait->tgid, now);
+}
+
+/*
+ * The current thread wakes one that has waited as @wait says: if it had the Mutex of that, it has just given it away,
+ * and is charged. No clock's interrupt can come, for sched_waking is called with interrupts off.
+ */
+static __always_inline void lock_given(const struct wait *wait)
+{
+	const struct lock_holder *h;
+	__u64 mutex = wait->lock;
+	struct walk *w;
+	__u32 walk_id;
+
+	if (!mutex || wait->tgid != bpf_get_current_pid_tgid() >> 32)
+		return;
+	w = sample_begin(RBPF_IN_INTERRUPT, &walk_id);
+	if (!w)
+		return;
+	sample_stacks(walk_id);
+	h = w->sample.status == RBPF_OK ? lock_noted(w->th, w->sample.h.tgid) : NULL;
+	if (h && h->mutex == mutex)
+		lock_charge(w, mutex);
+}
+
+#endif
