@@ -14,6 +14,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -23,6 +24,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/dir_entry.h"
+#include "base/parse.h"
 #include "profile/aggregate.h"
 #include "profile/chunk.h"
 #include "profile/chunk_reader.h"
@@ -457,6 +459,26 @@ static int open_recording(const char *path, struct err *err)
 	return r < 0 ? -errno : r;
 }
 
+/*
+ * A descriptor that the process was given need not be of a file that it may open: then it is read
+ * itself, from its start. Returns a copy, or -errno.
+ */
+static int open_descriptor(const char *path)
+{
+	static const char dir[] = "/dev/fd/";
+	uint64_t number;
+	int fd;
+
+	if (strncmp(path, dir, strlen(dir)) ||
+	    parse_u64(path + strlen(dir), path, 0, INT_MAX, &number, NULL))
+		return -EACCES;
+	fd = fcntl((int)number, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	if (fd < 0 || !lseek(fd, 0, SEEK_SET))
+		return fd < 0 ? -errno : fd;
+	close(fd);
+	return -EACCES;
+}
+
 int profile_read(const char *path, const struct read_options *opts, struct profile *ret,
 		 struct read_report *report, struct err *err)
 {
@@ -468,6 +490,8 @@ int profile_read(const char *path, const struct read_options *opts, struct profi
 	if (!strcmp(path, "-"))
 		return read_source(&src, "standard input", opts, ret, report, err);
 	fd = open_recording(path, err);
+	if (fd == -EACCES)
+		fd = open_descriptor(path);
 	if (fd < 0) {
 		r = fd;
 		if (r == -EPERM && err && err->code)
