@@ -65,6 +65,7 @@ struct serving {
 	struct cmd_context *ctx;
 	struct buf title, policy;
 	struct utsname names;
+	struct serve_token token;
 	int listen;
 	pid_t server; /* -1: none */
 	int files[SERVE_RENDERS];
@@ -124,7 +125,7 @@ static int open_listener(struct serving *run, struct err *err)
 }
 
 /* The URL is what was asked for, so it alone goes to stdout. */
-static int announce(const struct serving *run, const struct serve_token *token, struct err *err)
+static int announce(const struct serving *run, struct err *err)
 {
 	const struct serve_address *a = &run->line->address;
 	_cleanup_buf_ struct buf url = BUF_INIT;
@@ -133,9 +134,9 @@ static int announce(const struct serving *run, const struct serve_token *token, 
 	serve_address_text(a, text);
 	if (serve_address_is_any(a))
 		buf_addf(&url, "http://%s:%u/%s/\n", run->names.nodename, serve_address_port(a),
-			 token->s);
+			 run->token.s);
 	else
-		buf_addf(&url, "http://%s/%s/\n", text, token->s);
+		buf_addf(&url, "http://%s/%s/\n", text, run->token.s);
 	if (buf_failed(&url))
 		return err_oom(err);
 	if (serve_address_is_loopback(a))
@@ -150,6 +151,7 @@ static int announce(const struct serving *run, const struct serve_token *token, 
 	return io_write_output("-", buf_str(&url), url.len, err);
 }
 
+/* Of a recording of so many seconds; 0: live. */
 static int start_server(struct serving *run, uint64_t seconds, struct err *err)
 {
 	_cleanup_buf_ struct buf script = BUF_INIT;
@@ -173,8 +175,9 @@ static int start_server(struct serving *run, uint64_t seconds, struct err *err)
 	opts.title = buf_str(&run->title);
 	opts.svg_policy = buf_str(&run->policy);
 	memcpy(opts.files, run->files, sizeof(opts.files));
-	r = serve_token_make(&opts.token);
-	if (!r && run->window) {
+	r = serve_token_make(&run->token);
+	opts.token = run->token;
+	if (!r && !seconds) {
 		if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, socks))
 			r = -errno;
 		run->channel = socks[0];
@@ -186,10 +189,9 @@ static int start_server(struct serving *run, uint64_t seconds, struct err *err)
 		close(socks[1]);
 	close(run->listen);
 	run->listen = -1;
-	if (r)
-		return err_set(err, r, ERR_RUNTIME, "cannot start the serving process: %s",
-			       strerror(-r));
-	return announce(run, &opts.token, err);
+	return r ? err_set(err, r, ERR_RUNTIME, "cannot start the serving process: %s",
+			   strerror(-r))
+		 : 0;
 }
 
 /* Whether it ended, which it does only if something is wrong with it. */
@@ -243,12 +245,14 @@ static int serve_file(struct serving *run, const struct option_rest *rest, struc
 	if (r)
 		return r;
 	utf8_sanitise(&run->title, rec.path, strlen(rec.path));
-	seconds = recording_duration(&rec) / NSEC_PER_SEC + 1;
+	seconds = (recording_duration(&rec) + NSEC_PER_SEC - 1) / NSEC_PER_SEC;
 	recording_close(&rec);
 	stop_catch_signals();
 	r = open_listener(run, err);
 	if (!r)
-		r = start_server(run, seconds, err);
+		r = start_server(run, seconds ? seconds : 1, err);
+	if (!r)
+		r = announce(run, err);
 	while (!r && !stop_signals()) {
 		poll(NULL, 0, POLL_MS * 4);
 		r = check_server(run, err);
@@ -446,12 +450,14 @@ static void name_targets(struct serving *run)
 
 	if (rec->all_ruby)
 		buf_addf(&run->title, "all Rubies of ");
-	else if (rec->command)
-		buf_addf(&run->title, "pid %d on ", (int)run->s.child.pid);
 	else if (rec->pids.n == 1)
 		buf_addf(&run->title, "pid %d on ", (int)rec->pids.pids[0]);
-	else
+	else if (rec->pids.n)
 		buf_addf(&run->title, "%zu processes on ", rec->pids.n);
+	if (rec->command) {
+		utf8_sanitise(&run->title, rec->command[0], strlen(rec->command[0]));
+		buf_addstr(&run->title, " on ");
+	}
 	utf8_sanitise(&run->title, run->names.nodename, strlen(run->names.nodename));
 }
 
@@ -475,15 +481,15 @@ static int serve_live(struct serving *run, struct err *err)
 	int r;
 
 	run->s.output = SAMPLING_OUTPUT_STDERR;
+	name_targets(run);
+	/* Before sampling is begun: this process still may change the user of that one, and shares nothing yet. */
 	r = open_listener(run, err);
+	if (!r)
+		r = start_server(run, 0, err);
 	if (!r)
 		r = sampling_open(&run->s, &run->line->record, run->ctx, err);
 	if (!r)
 		r = open_window(run, err);
-	if (r)
-		return r;
-	name_targets(run);
-	r = start_server(run, 0, err);
 	if (!r)
 		r = sampling_start(&run->s, window_sink(run->window), err);
 	if (r)
@@ -491,7 +497,8 @@ static int serve_live(struct serving *run, struct err *err)
 	run->start_ns = clock_ns(CLOCK_MONOTONIC);
 	run->start_realtime_ns = clock_ns(CLOCK_REALTIME);
 	window_set_start(run->window, run->start_ns);
-	return loop(run, err);
+	r = announce(run, err);
+	return r ? r : loop(run, err);
 }
 
 /* ---- the command ---- */

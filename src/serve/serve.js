@@ -142,16 +142,17 @@ const place = row => row.path ? row.path + (row.line ? ':' + row.line : '') : ro
 
 // The value of a row is in the unit of its event: self_ns, self_bytes, self.
 function valueKey(row, what) {
-	return Object.keys(row).find(k => k === what || k.startsWith(what + '_') && k !== what + '_error_ns');
+	return Object.keys(row).find(k => k === what || k.startsWith(what + '_') && !/_(error|samples)/.test(k));
 }
 
+const selectedKey = summary => Object.keys(summary).find(k => /^selected_(?!samples)/.test(k)) || 'selected_ns';
+const unitOf = summary => selectedKey(summary).slice('selected_'.length);
+
 function values(rows, summary) {
-	const key = Object.keys(summary).find(k => /^selected_(?!samples)/.test(k)) || 'selected_ns', all = summary[key];
-	const unit = key.slice('selected_'.length);
-	const text = v => page.amount(v, unit === 'ns' ? 'ns' : unit);
+	const all = summary[selectedKey(summary)], unit = unitOf(summary);
 	return ['self', 'total'].flatMap(what => {
-		const k = rows.length ? valueKey(rows[0], what) : what;
-		return [[what, row => text(row[k]), 'n'], ['%', row => percent(row[k], all), 'n']];
+		const key = rows.length ? valueKey(rows[0], what) : what;
+		return [[what, row => page.amount(row[key], unit), 'n'], ['%', row => percent(row[key], all), 'n']];
 	});
 }
 
@@ -219,10 +220,13 @@ const draw = {
 		}
 		const exactly = '^' + choice.method.replace(/[.*+?^${}()|[\]\\]/g, '\\$&') + '$';
 		const report = await ask('report.json', {...selection(), sandwich: exactly, limit: 50});
+		for (const method of report.methods)
+			make(into, 'p', {}, `${method.label} ${place(method)}: ` + ['self', 'total'].map(what =>
+				`${what} ${page.amount(method[valueKey(method, what)], unitOf(report.summary))}`).join(', '));
 		for (const [key, text] of [['callers', 'Called by'], ['callees', 'Calls']]) {
 			make(into, 'h2', {}, text);
-			for (const row of report.rows)
-				table(into, neighbourColumns(row[key] || [], report.summary), row[key] || [], byName);
+			for (const method of report.methods)
+				table(into, neighbourColumns(method[key], report.summary), method[key], byName);
 		}
 	},
 	async requests(into) {
@@ -252,9 +256,7 @@ const draw = {
 };
 
 function neighbourColumns(rows, summary) {
-	const key = rows.length && Object.keys(rows[0]).find(k => /_(ns|bytes)$/.test(k) && !/error/.test(k));
-	return [['time', row => key ? duration(row[key]) : count(row.samples || 0), 'n'],
-		['%', row => key ? percent(row[key], summary.selected_ns) : '', 'n'], ['method', row => row.label], ['where', place, 'place']];
+	return [...values(rows, summary).slice(2), ['method', row => row.label || '(nothing)'], ['where', place, 'place']];
 }
 
 // Views that are documents of their own.
