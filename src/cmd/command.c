@@ -17,9 +17,10 @@
 #include "ui/term.h"
 
 const struct command *const commands[] = {
-	&command_record, &command_top, &command_serve,	 &command_report,   &command_annotate, &command_diff,
-	&command_check,	 &command_flame, &command_timeline, &command_heatmap,  &command_export,
-	&command_dump,	 &command_ps,	 &command_doctor,   &command_help,     &command_completion,
+	&command_record,   &command_top,     &command_serve,  &command_report,
+	&command_annotate, &command_diff,    &command_check,  &command_flame,
+	&command_timeline, &command_heatmap, &command_export, &command_dump,
+	&command_ps,	   &command_doctor,  &command_help,   &command_completion,
 };
 const size_t n_commands = ARRAY_SIZE(commands);
 

@@ -31,13 +31,13 @@ struct cmd_context {
 /* The arguments of a command that are no options. */
 enum command_args {
 	ARGS_NONE,
-	ARGS_RECORDING,	 /* at most one file */
-	ARGS_RECORDINGS, /* two or more files, of which some may be after "--" */
-	ARGS_TARGET,	 /* exactly one method or file, which is not the recording */
-	ARGS_PROGRAM,	 /* only after "--": a program and its arguments */
+	ARGS_RECORDING,		   /* at most one file */
+	ARGS_RECORDINGS,	   /* two or more files, of which some may be after "--" */
+	ARGS_TARGET,		   /* exactly one method or file, which is not the recording */
+	ARGS_PROGRAM,		   /* only after "--": a program and its arguments */
 	ARGS_RECORDING_OR_PROGRAM, /* at most one file; or, only after "--", a program */
-	ARGS_COMMAND,	 /* at most one name of a command */
-	ARGS_SHELL,	 /* exactly one name of a shell */
+	ARGS_COMMAND,		   /* at most one name of a command */
+	ARGS_SHELL,		   /* exactly one name of a shell */
 };
 
 struct command_example {

@@ -96,10 +96,13 @@ static void bash_value(struct buf *out, const struct command *cmd, const struct 
 static void bash_arguments(struct buf *out, const struct command *cmd)
 {
 	static const char *const words[] = {
-		[ARGS_NONE] = "@none",	  [ARGS_RECORDING] = "@file",
+		[ARGS_NONE] = "@none",
+		[ARGS_RECORDING] = "@file",
 		[ARGS_RECORDING_OR_PROGRAM] = "@file",
-		[ARGS_PROGRAM] = "@none", [ARGS_COMMAND] = "@command",
-		[ARGS_SHELL] = SHELLS,	  [ARGS_RECORDINGS] = "@file",
+		[ARGS_PROGRAM] = "@none",
+		[ARGS_COMMAND] = "@command",
+		[ARGS_SHELL] = SHELLS,
+		[ARGS_RECORDINGS] = "@file",
 		[ARGS_TARGET] = "@file",
 	};
 

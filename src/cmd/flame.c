@@ -18,7 +18,7 @@
 
 struct flame_line {
 	const char *input;
-	const char *diff; /* a recording, or NULL */
+	const char *diff;		 /* a recording, or NULL */
 	const char *base_from, *base_to; /* another time of the same one to compare with, or NULL */
 	const char *output;
 	const char *title;
@@ -180,19 +180,19 @@ static bool is_diff(const struct flame_line *line)
 static int check_diff(const struct flame_line *line, struct err *err)
 {
 	const bool times = compares_times(line);
-	const char *what = line->diff		   ? "--diff"
-			   : line->base_from	   ? "--base-from"
-			   : line->base_to	   ? "--base-to"
-						   : "--request-slower-than";
-	const char *other = line->split != TREE_SPLIT_NONE	     ? "--split"
-			    : line->filter.stack == STACK_BOTH	     ? "--stack both"
-			    : line->color != FLAME_COLOR_KIND	     ? "--color"
-			    : line->diff && times		     ? "--base-from and --base-to"
+	const char *what = line->diff	     ? "--diff"
+			   : line->base_from ? "--base-from"
+			   : line->base_to   ? "--base-to"
+					     : "--request-slower-than";
+	const char *other = line->split != TREE_SPLIT_NONE     ? "--split"
+			    : line->filter.stack == STACK_BOTH ? "--stack both"
+			    : line->color != FLAME_COLOR_KIND  ? "--color"
+			    : line->diff && times	       ? "--base-from and --base-to"
 			    : (line->diff || times) && line->filter.slower_than
 				    ? "--request-slower-than"
-			    : line->diff && line->filter.pids.n	     ? "--pid"
-			    : line->diff && line->filter.tids.n	     ? "--tid"
-								     : NULL;
+			    : line->diff && line->filter.pids.n ? "--pid"
+			    : line->diff && line->filter.tids.n ? "--tid"
+								: NULL;
 
 	if (is_diff(line) && other)
 		return err_set(err, -EINVAL, ERR_USAGE, "%s and %s exclude each other", what,
@@ -220,10 +220,10 @@ static int read_base(const struct cmd_context *ctx, const struct flame_line *lin
 	if (!r)
 		r = cmd_shape(&line->shape, &shape_to, err);
 	if (!r)
-		r = line->diff ? cmd_open_recording(ctx, line->diff, &none, &filter, &needs, &rec,
-						    err)
-			       : cmd_open_recording(ctx, line->input, rest, &filter, &needs, &rec,
-						    err);
+		r = line->diff
+			    ? cmd_open_recording(ctx, line->diff, &none, &filter, &needs, &rec, err)
+			    : cmd_open_recording(ctx, line->input, rest, &filter, &needs, &rec,
+						 err);
 	if (!r)
 		r = cmd_shape_recording(&rec, &filter, &shape_to, err);
 	if (!r) {

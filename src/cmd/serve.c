@@ -48,8 +48,8 @@
 
 #define POLL_MS		50
 #define SETTLE_NS	(120 * NSEC_PER_MSEC) /* until the last samples of a second have come */
-#define WINDOW_PART	4		      /* one part in so many of --memlimit is the window's */
-#define MAX_SNAPSHOT	(1ull << 30)	      /* bytes */
+#define WINDOW_PART	4	     /* one part in so many of --memlimit is the window's */
+#define MAX_SNAPSHOT	(1ull << 30) /* bytes */
 #define MAX_SNAPSHOT_NS (10 * NSEC_PER_SEC)
 
 /* A snapshot that is being written. */
@@ -210,18 +210,16 @@ static int check_server(struct serving *run, struct err *err)
 /* @path again, as often as there may be renders at a time. */
 static int open_files(struct serving *run, const char *path, struct err *err)
 {
-	int first;
+	int r;
 
 	if (!strcmp(path, "-"))
 		return err_set(err, -EINVAL, ERR_USAGE,
 			       "serve reads a recording more than once, so it cannot be a pipe");
-	first = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	if (first < 0)
-		return err_set(err, -errno, ERR_PROFILE, "cannot read %s: %s", path,
-			       strerror(errno));
-	run->files[0] = first;
+	r = profile_open(path, &run->files[0], err);
+	if (r)
+		return r;
 	for (size_t i = 1; i < SERVE_RENDERS; i++) {
-		run->files[i] = fd_reopen(first, O_RDONLY);
+		run->files[i] = fd_reopen(run->files[0], O_RDONLY);
 		if (run->files[i] < 0)
 			return err_set(err, run->files[i], ERR_PROFILE, "cannot read %s: %s", path,
 				       strerror(-run->files[i]));

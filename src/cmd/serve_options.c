@@ -142,8 +142,8 @@ static const struct option_spec serve_specs[] = {
 		.type = OPTION_STRING,
 		OPT(input),
 		.arg = "FILE",
-		.help = "the recording, if nothing is watched (default $RBPF_DATA or " CMD_DEFAULT_RECORDING
-			")",
+		.help = "the recording, if nothing is watched (default $RBPF_DATA "
+			"or " CMD_DEFAULT_RECORDING ")",
 		.complete = COMPLETE_FILE,
 	},
 	{
@@ -216,7 +216,8 @@ static int serve_main(struct cmd_context *ctx, int argc, char **argv, struct err
 	return r;
 }
 
-static const char *const usages[] = { "[OPTION...] [FILE]", "{-p PID[,PID...] | --all-ruby} [OPTION...]",
+static const char *const usages[] = { "[OPTION...] [FILE]",
+				      "{-p PID[,PID...] | --all-ruby} [OPTION...]",
 				      "[OPTION...] -- CMD [ARG...]", NULL };
 
 static const struct option_group *const groups[] = { &serve_group, &what_group };
@@ -232,12 +233,14 @@ const struct command command_serve = {
 	.name = "serve",
 	.summary = "serve a page with all views, live or of a recording",
 	.usage = usages,
-	.about = "Prints the address of a page for a browser: overview, flame graph, table, timeline, "
-		 "heat map, requests and comparisons, of a recording or of processes that are being "
-		 "watched. Only who knows the address can open it, and by default only from this "
-		 "machine.\n\n"
-		 "Ctrl-C ends it. Watching processes needs root; what serves the page runs without "
-		 "privileges.",
+	.about =
+		"Prints the address of a page for a browser: overview, flame graph, table, "
+		"timeline, "
+		"heat map, requests and comparisons, of a recording or of processes that are being "
+		"watched. Only who knows the address can open it, and by default only from this "
+		"machine.\n\n"
+		"Ctrl-C ends it. Watching processes needs root; what serves the page runs without "
+		"privileges.",
 	.groups = groups,
 	.n_groups = ARRAY_SIZE(groups),
 	.args = ARGS_RECORDING_OR_PROGRAM,

@@ -11,8 +11,8 @@
 #include "profile/recorder.h"
 
 int top_save_to(const struct sampling *s, struct window *w, struct window_range range,
-			   uint64_t start_ns, uint64_t start_realtime_ns, const char *path,
-			   struct profile_totals *totals, struct err *err)
+		uint64_t start_ns, uint64_t start_realtime_ns, const char *path,
+		struct profile_totals *totals, struct err *err)
 {
 	const struct recorder_options opts = { .path = path };
 	const uint64_t offset = range.from * NSEC_PER_SEC;

@@ -97,7 +97,7 @@ _Static_assert(ARRAY_SIZE(parameters_known) <= 32, "a set of them is 32 bits");
 
 /* ---- views ---- */
 
-#define TIMES (BIT(P_FROM) | BIT(P_TO))
+#define TIMES  (BIT(P_FROM) | BIT(P_TO))
 #define FILTERS                                                                                    \
 	(TIMES | BIT(P_PID) | BIT(P_TID) | BIT(P_THREAD) | BIT(P_COMM) | BIT(P_CONTAINER) |        \
 	 BIT(P_REQUEST) | BIT(P_SLOWER) | BIT(P_INCLUDE) | BIT(P_EXCLUDE) | BIT(P_STACK) |         \
@@ -239,8 +239,9 @@ static int take_all(struct serve_query *q, const struct serve_parameter *paramet
 		if (seen & BIT(p))
 			return refuse(parameters_known[p].name, "is given twice", err);
 		seen |= BIT(p);
-		r = parameters[i].value ? take(q, (enum parameter)p, parameters[i].value, words, err)
-					: refuse(parameters_known[p].name, "has no value", err);
+		r = parameters[i].value
+			    ? take(q, (enum parameter)p, parameters[i].value, words, err)
+			    : refuse(parameters_known[p].name, "has no value", err);
 	}
 	if (!r && q->to_ns <= q->from_ns)
 		r = refuse("to", "is not after from", err);

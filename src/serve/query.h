@@ -32,8 +32,8 @@ enum serve_kind {
 struct serve_view {
 	const char *name; /* "" is the page */
 	enum serve_kind kind;
-	const char *type;	   /* Content-Type */
-	const char *command;	   /* SERVE_COMMAND: with these words, NULL-terminated: */
+	const char *type;    /* Content-Type */
+	const char *command; /* SERVE_COMMAND: with these words, NULL-terminated: */
 	const char *const *words;
 	uint32_t takes; /* bits of parameters; see query.c */
 	/* Another origin may read it, too; NULL: none may. */

@@ -47,8 +47,8 @@ static int take_files(int fd, int out, int why)
 	return syscall(SYS_close_range, RECORDING_FD + 1, ~0u, 0) ? -errno : 0;
 }
 
-__attribute__((noreturn)) static void run_render(serve_run_fn *run, void *arg, char *words, size_t len, int fd,
-						 int out, int why, pid_t parent)
+__attribute__((noreturn)) static void run_render(serve_run_fn *run, void *arg, char *words,
+						 size_t len, int fd, int out, int why, pid_t parent)
 {
 	const struct sandbox_limits limits = { .memory = SERVE_RENDER_MAX_MEMORY,
 					       .write = SERVE_RENDER_MAX_OUTPUT,

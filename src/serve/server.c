@@ -24,6 +24,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/io.h"
 #include "base/json.h"
 #include "page/assets.h"
 #include "page/html.h"
@@ -32,15 +33,15 @@
 #include "serve/work.h"
 #include "worker/sandbox.h"
 
-#define TICK_MS	 1000 /* how often clocks are looked at */
+#define TICK_MS 1000 /* how often clocks are looked at */
 
 struct connection {
-	int fd; /* the library's */
+	int fd;		      /* the library's */
 	uint64_t deadline_ns; /* CLOCK_MONOTONIC; 0: none, it waits for us */
 	struct connection *next;
 };
 
-struct server {
+struct http_server {
 	const struct serve_options *opts;
 	struct MHD_Daemon *daemon;
 	struct serve_work work;
@@ -69,7 +70,7 @@ void serve_page(const char *title, struct buf *out)
 	out->failed |= css.failed || js.failed;
 }
 
-static void state_json(const struct server *s, struct buf *out)
+static void state_json(const struct http_server *s, struct buf *out)
 {
 	struct json j = JSON_INIT(out);
 
@@ -102,8 +103,8 @@ static struct connection *connection_of(struct MHD_Connection *mhd)
  * The path has the token, so it must not go on as a Referer. Nothing here is for other sites, but
  * what one view gives to the one origin that it names.
  */
-static void add_headers(const struct server *s, const struct serve_view *view, const char *type,
-			const char *origin, struct MHD_Response *response)
+static void add_headers(const struct http_server *s, const struct serve_view *view,
+			const char *type, const char *origin, struct MHD_Response *response)
 {
 	const bool shared = view && view->origin && origin && !strcmp(origin, view->origin);
 
@@ -121,12 +122,13 @@ static void add_headers(const struct server *s, const struct serve_view *view, c
 		MHD_add_response_header(response, "Vary", "Origin");
 	/* Pages name their scripts themselves. */
 	MHD_add_response_header(response, "Content-Security-Policy",
-				!strcmp(type, "image/svg+xml")	 ? s->opts->svg_policy
-				: !strncmp(type, "text/html", 9) ? "frame-ancestors 'self'"
-								 : "default-src 'none'; frame-ancestors 'none'");
+				!strcmp(type, "image/svg+xml") ? s->opts->svg_policy
+				: !strncmp(type, "text/html", 9)
+					? "frame-ancestors 'self'"
+					: "default-src 'none'; frame-ancestors 'none'");
 }
 
-static enum MHD_Result answer(const struct server *s, struct MHD_Connection *mhd,
+static enum MHD_Result answer(const struct http_server *s, struct MHD_Connection *mhd,
 			      const struct serve_view *view, unsigned int status, const char *type,
 			      struct MHD_Response *response, uint64_t size)
 {
@@ -138,15 +140,14 @@ static enum MHD_Result answer(const struct server *s, struct MHD_Connection *mhd
 	add_headers(s, view, type, origin, response);
 	if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
 		MHD_add_response_header(response, "Allow", "GET, HEAD");
-	set_deadline(connection_of(mhd),
-		     s->now + SERVE_REQUEST_S * NSEC_PER_SEC +
-			     size / SERVE_ANSWER_BYTES_PER_S * NSEC_PER_SEC);
+	set_deadline(connection_of(mhd), s->now + SERVE_REQUEST_S * NSEC_PER_SEC +
+						 size / SERVE_ANSWER_BYTES_PER_S * NSEC_PER_SEC);
 	r = MHD_queue_response(mhd, status, response);
 	MHD_destroy_response(response);
 	return r;
 }
 
-static enum MHD_Result answer_bytes(const struct server *s, struct MHD_Connection *mhd,
+static enum MHD_Result answer_bytes(const struct http_server *s, struct MHD_Connection *mhd,
 				    const struct serve_view *view, unsigned int status,
 				    const char *type, const void *data, size_t len)
 {
@@ -155,26 +156,26 @@ static enum MHD_Result answer_bytes(const struct server *s, struct MHD_Connectio
 		      len);
 }
 
-static enum MHD_Result refuse(const struct server *s, struct MHD_Connection *mhd,
+static enum MHD_Result refuse(const struct http_server *s, struct MHD_Connection *mhd,
 			      unsigned int status, const char *text)
 {
 	return answer_bytes(s, mhd, NULL, status, "text/plain; charset=utf-8", text, strlen(text));
 }
 
-static enum MHD_Result answer_done(const struct server *s, struct MHD_Connection *mhd,
+static enum MHD_Result answer_done(const struct http_server *s, struct MHD_Connection *mhd,
 				   struct serve_request *rq)
 {
 	const struct serve_view *view = rq->query.view;
 	struct MHD_Response *response;
-	struct stat st;
+	struct statx st;
 
-	if (rq->body < 0 || fstat(rq->body, &st))
+	if (rq->body < 0 || io_stat(rq->body, &st))
 		return answer_bytes(s, mhd, view, rq->status, "text/plain; charset=utf-8", rq->text,
 				    strlen(rq->text));
-	response = MHD_create_response_from_fd_at_offset64((uint64_t)st.st_size, rq->body, 0);
+	response = MHD_create_response_from_fd_at_offset64((uint64_t)st.stx_size, rq->body, 0);
 	if (response)
 		rq->body = -1; /* the response's now */
-	return answer(s, mhd, view, rq->status, view->type, response, (uint64_t)st.st_size);
+	return answer(s, mhd, view, rq->status, view->type, response, (uint64_t)st.stx_size);
 }
 
 /* ---- requests ---- */
@@ -205,8 +206,8 @@ static bool has_body(struct MHD_Connection *mhd)
 }
 
 /* Begin to make what @q asks for; @q is taken. */
-static enum MHD_Result begin(struct server *s, struct MHD_Connection *mhd, struct serve_query *q,
-			     void **state)
+static enum MHD_Result begin(struct http_server *s, struct MHD_Connection *mhd,
+			     struct serve_query *q, void **state)
 {
 	struct serve_request *rq = calloc(1, sizeof(*rq));
 
@@ -225,8 +226,8 @@ static enum MHD_Result begin(struct server *s, struct MHD_Connection *mhd, struc
 	return MHD_YES;
 }
 
-static enum MHD_Result serve_path(struct server *s, struct MHD_Connection *mhd, const char *path,
-				  void **state)
+static enum MHD_Result serve_path(struct http_server *s, struct MHD_Connection *mhd,
+				  const char *path, void **state)
 {
 	_cleanup_buf_ struct buf text = BUF_INIT;
 	struct parameter_list list = { .n = 0 };
@@ -249,14 +250,15 @@ static enum MHD_Result serve_path(struct server *s, struct MHD_Connection *mhd, 
 		return answer_bytes(s, mhd, NULL, MHD_HTTP_OK, "text/html; charset=utf-8",
 				    buf_str(&s->page), s->page.len);
 	state_json(s, &text);
-	return answer_bytes(s, mhd, NULL, MHD_HTTP_OK, "application/json", buf_str(&text), text.len);
+	return answer_bytes(s, mhd, NULL, MHD_HTTP_OK, "application/json", buf_str(&text),
+			    text.len);
 }
 
 static enum MHD_Result handle(void *arg, struct MHD_Connection *mhd, const char *path,
 			      const char *method, const char *version, const char *data,
 			      size_t *data_size, void **state)
 {
-	struct server *s = arg;
+	struct http_server *s = arg;
 
 	(void)version;
 	(void)data;
@@ -282,7 +284,7 @@ static enum MHD_Result handle(void *arg, struct MHD_Connection *mhd, const char 
 static void completed(void *arg, struct MHD_Connection *mhd, void **state,
 		      enum MHD_RequestTerminationCode why)
 {
-	struct server *s = arg;
+	struct http_server *s = arg;
 	struct serve_request *rq = *state;
 
 	(void)why;
@@ -299,7 +301,7 @@ static void completed(void *arg, struct MHD_Connection *mhd, void **state,
 static void connection_changed(void *arg, struct MHD_Connection *mhd, void **context,
 			       enum MHD_ConnectionNotificationCode code)
 {
-	struct server *s = arg;
+	struct http_server *s = arg;
 	struct connection **at = &s->connections, *c = *context;
 
 	if (code == MHD_CONNECTION_NOTIFY_STARTED) {
@@ -322,7 +324,7 @@ static void connection_changed(void *arg, struct MHD_Connection *mhd, void **con
 }
 
 /* Shut down what is overdue; the library sees that, and closes it. */
-static void end_overdue(struct server *s)
+static void end_overdue(struct http_server *s)
 {
 	for (struct connection *c = s->connections; c; c = c->next) {
 		if (!c->deadline_ns || s->now < c->deadline_ns)
@@ -332,7 +334,7 @@ static void end_overdue(struct server *s)
 	}
 }
 
-static void resume_done(struct server *s)
+static void resume_done(struct http_server *s)
 {
 	for (struct serve_request *rq = s->work.first; rq; rq = rq->next) {
 		if (rq->stage != SERVE_DONE || !rq->connection)
@@ -344,7 +346,7 @@ static void resume_done(struct server *s)
 
 /* ---- the process ---- */
 
-static void wait_for_events(struct server *s)
+static void wait_for_events(struct http_server *s)
 {
 	struct pollfd fds[SERVE_RENDERS + 2];
 	size_t n = serve_work_poll(&s->work, fds);
@@ -369,22 +371,36 @@ static void no_log(void *arg, const char *fmt, va_list ap)
 	(void)ap;
 }
 
-static struct MHD_Daemon *start_daemon(struct server *s)
+/* %00 would end a string: as another control character it is in no name and no value. */
+static size_t unescape(void *arg, struct MHD_Connection *mhd, char *s)
+{
+	const size_t len = MHD_http_unescape(s);
+
+	(void)arg;
+	(void)mhd;
+	for (size_t i = 0; i < len; i++)
+		if (!s[i])
+			s[i] = '\1';
+	return len;
+}
+
+static struct MHD_Daemon *start_daemon(struct http_server *s)
 {
 	return MHD_start_daemon(
 		MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL, handle,
-		s, MHD_OPTION_EXTERNAL_LOGGER, no_log, NULL, MHD_OPTION_LISTEN_SOCKET, s->opts->listen,
-		MHD_OPTION_CONNECTION_LIMIT, (unsigned int)SERVE_CONNECTIONS,
+		s, MHD_OPTION_EXTERNAL_LOGGER, no_log, NULL, MHD_OPTION_LISTEN_SOCKET,
+		s->opts->listen, MHD_OPTION_CONNECTION_LIMIT, (unsigned int)SERVE_CONNECTIONS,
 		MHD_OPTION_PER_IP_CONNECTION_LIMIT, (unsigned int)SERVE_CONNECTIONS_OF_ONE,
 		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned int)SERVE_IDLE_S,
 		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)SERVE_HEADER_BYTES,
-		MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_COMPLETED, completed, s,
-		MHD_OPTION_NOTIFY_CONNECTION, connection_changed, s, MHD_OPTION_END);
+		MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL,
+		MHD_OPTION_NOTIFY_COMPLETED, completed, s, MHD_OPTION_NOTIFY_CONNECTION,
+		connection_changed, s, MHD_OPTION_END);
 }
 
 static int serve(const struct serve_options *opts)
 {
-	struct server s = { .opts = opts, .now = clock_ns(CLOCK_MONOTONIC) };
+	struct http_server s = { .opts = opts, .now = clock_ns(CLOCK_MONOTONIC) };
 
 	s.work.run = opts->run;
 	s.work.run_arg = opts->run_arg;

@@ -19,25 +19,25 @@
 struct buf;
 
 /* Limits. */
-#define SERVE_CONNECTIONS	  64 /* at a time; a further one waits, then is closed */
-#define SERVE_CONNECTIONS_OF_ONE  48 /* of one address: all that come through a tunnel have one */
-#define SERVE_HEADER_BYTES	  (16u << 10)
-#define SERVE_IDLE_S		  20 /* that nothing comes or goes */
-#define SERVE_REQUEST_S		  20 /* until a request has come, also if it comes byte by byte */
-#define SERVE_ANSWER_BYTES_PER_S  (16u << 10) /* the least that a client must take, after 20 s */
+#define SERVE_CONNECTIONS	 64 /* at a time; a further one waits, then is closed */
+#define SERVE_CONNECTIONS_OF_ONE 48 /* of one address: all that come through a tunnel have one */
+#define SERVE_HEADER_BYTES	 (16u << 10)
+#define SERVE_IDLE_S		 20 /* that nothing comes or goes */
+#define SERVE_REQUEST_S		 20 /* until a request has come, also if it comes byte by byte */
+#define SERVE_ANSWER_BYTES_PER_S (16u << 10) /* the least that a client must take, after 20 s */
 
 struct serve_options {
 	struct serve_token token;
-	int listen;		 /* a socket that listens */
-	bool anywhere;		 /* it is not the loopback's: serve_host_is_ours() */
-	const char *name;	 /* of this machine */
-	const char *title;	 /* what is served, for people; valid UTF-8 */
-	const char *svg_policy;	 /* Content-Security-Policy of flame graphs */
-	serve_run_fn *run;	 /* runs a command, in a process of its own, with: */
+	int listen;		/* a socket that listens */
+	bool anywhere;		/* it is not the loopback's: serve_host_is_ours() */
+	const char *name;	/* of this machine */
+	const char *title;	/* what is served, for people; valid UTF-8 */
+	const char *svg_policy; /* Content-Security-Policy of flame graphs */
+	serve_run_fn *run;	/* runs a command, in a process of its own, with: */
 	void *run_arg;
-	int channel;		 /* live: where snapshots come from; else -1 */
+	int channel;		  /* live: where snapshots come from; else -1 */
 	int files[SERVE_RENDERS]; /* else the recording */
-	uint64_t seconds;	 /* of the recording, rounded up */
+	uint64_t seconds;	  /* of the recording, rounded up */
 };
 
 /*

@@ -43,9 +43,13 @@ static void take_render(struct serve_work *w, struct serve_request *rq, int stat
 	w->places[rq->place] = NULL;
 	rq->place = -1;
 	if (status == -ETIMEDOUT) {
-		fail(rq, 503, "this view takes too long: choose a shorter time, or rbpf on the command line");
+		fail(rq, 503,
+		     "this view takes too long: choose a shorter time, or rbpf on the command "
+		     "line");
 	} else if (status < 0) {
-		fail(rq, 503, "this view takes too much: choose a shorter time, or rbpf on the command line");
+		fail(rq, 503,
+		     "this view takes too much: choose a shorter time, or rbpf on the command "
+		     "line");
 	} else {
 		rq->stage = SERVE_DONE;
 		rq->status = (size_t)status < ARRAY_SIZE(statuses) ? statuses[status] : 500;
@@ -74,7 +78,8 @@ static struct serve_snapshot *find_snapshot(struct serve_work *w, struct serve_a
 	for (size_t i = 0; i < SERVE_SNAPSHOTS; i++) {
 		struct serve_snapshot *s = &w->snapshots[i];
 
-		if (s->used && (!w->live || (s->asked.from == range.from && s->asked.to == range.to)))
+		if (s->used &&
+		    (!w->live || (s->asked.from == range.from && s->asked.to == range.to)))
 			return s;
 	}
 	return NULL;
@@ -165,7 +170,8 @@ static void start(struct serve_work *w, struct serve_request *rq, int place)
 
 	serve_query_command(&rq->query, SERVE_RENDER_PATH, s->from, s->to, &words);
 	if (!buf_failed(&words))
-		r = serve_render_start(w->run, w->run_arg, words.data, words.len, s->fds[place], &rq->render);
+		r = serve_render_start(w->run, w->run_arg, words.data, words.len, s->fds[place],
+				       &rq->render);
 	if (r) {
 		fail(rq, 503, strerror(-r));
 		return;

@@ -22,12 +22,12 @@
 /* A recording, or what became of asking for it. */
 struct serve_snapshot {
 	bool used;
-	int code;	       /* 0 or -errno */
+	int code; /* 0 or -errno */
 	struct serve_ask asked;
-	uint64_t from, to;     /* seconds that it has */
+	uint64_t from, to;	/* seconds that it has */
 	int fds[SERVE_RENDERS]; /* -1: none; owned */
-	unsigned int users;    /* requests that are not answered yet */
-	uint64_t age;	       /* the greater, the newer */
+	unsigned int users;	/* requests that are not answered yet */
+	uint64_t age;		/* the greater, the newer */
 };
 
 enum serve_stage {
@@ -56,15 +56,15 @@ struct serve_work {
 	serve_run_fn *run;
 	void *run_arg;
 	bool live;
-	bool ended;    /* no more seconds will come */
-	int channel;   /* to who has the samples, if live; not owned */
-	bool asking;   /* an answer is due */
+	bool ended;	   /* no more seconds will come */
+	int channel;	   /* to who has the samples, if live; not owned */
+	bool asking;	   /* an answer is due */
 	uint64_t asked_ns; /* CLOCK_MONOTONIC */
 	uint64_t from, to; /* seconds that there are */
 	struct serve_snapshot snapshots[SERVE_SNAPSHOTS];
-	uint64_t n_snapshots;		     /* so far */
+	uint64_t n_snapshots;			     /* so far */
 	struct serve_request *places[SERVE_RENDERS]; /* who has each */
-	struct serve_request *first;	     /* in the order in which they came; each is the caller's */
+	struct serve_request *first; /* in the order in which they came; each is the caller's */
 };
 
 /*

@@ -286,7 +286,7 @@ if begin "all commands have help"; then
 	run --help
 	cp "$out" help.txt
 	run help
-	if [ "$(echo "$commands" | tr '\n' ' ')" != "record top report annotate diff check flame timeline heatmap export dump ps doctor help completion " ]; then
+	if [ "$(echo "$commands" | tr '\n' ' ')" != "record top serve report annotate diff check flame timeline heatmap export dump ps doctor help completion " ]; then
 		not_ok "the commands are $commands"
 	elif ! cmp -s "$out" help.txt; then
 		not_ok "'help' and '--help' differ"
