@@ -10,6 +10,9 @@
 #include "serve/server.h"
 
 #include <errno.h>
+#if !__has_include(<microhttpd.h>)
+#error "libmicrohttpd is missing: install libmicrohttpd-dev (Debian) or libmicrohttpd-devel (Fedora)"
+#endif
 #include <microhttpd.h>
 #include <poll.h>
 #include <stdarg.h>
