@@ -212,9 +212,6 @@ static int open_files(struct serving *run, const char *path, struct err *err)
 {
 	int r;
 
-	if (!strcmp(path, "-"))
-		return err_set(err, -EINVAL, ERR_USAGE,
-			       "serve reads a recording more than once, so it cannot be a pipe");
 	r = profile_open(path, &run->files[0], err);
 	if (r)
 		return r;
@@ -235,6 +232,10 @@ static int serve_file(struct serving *run, const struct option_rest *rest, struc
 	uint64_t seconds;
 	int r;
 
+	if ((run->line->input && !strcmp(run->line->input, "-")) ||
+	    (rest->n && !strcmp(rest->argv[0], "-")))
+		return err_set(err, -EINVAL, ERR_USAGE,
+			       "serve reads a recording more than once, so it cannot be a pipe");
 	/* Read once, so that what is wrong with it is said now. */
 	r = cmd_open_recording(run->ctx, run->line->input, rest, &filter, &needs, &rec, err);
 	if (!r)
