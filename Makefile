@@ -47,7 +47,7 @@ Q = @
 say = @printf '  %-8s %s\n'
 endif
 
-LIBS	 := libbpf libdw libelf liblzma zlib libdeflate jansson ncursesw
+LIBS	 := libbpf libdw libelf liblzma zlib libdeflate jansson ncursesw libmicrohttpd
 CPPFLAGS += -D_GNU_SOURCE -DRBPF_VERSION='"$(VERSION)"' -Isrc -Iinclude -I$(O)
 WARN	 := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
 	    -Wundef -Wvla -Wformat=2 -Wno-format-nonliteral
@@ -56,7 +56,7 @@ WARN	 += -Werror
 endif
 CFLAGS	 ?= -O2 -g
 CFLAGS	 += -std=gnu11 -pthread $(WARN) -MMD -MP $(shell $(PKG_CONFIG) --cflags $(LIBS) 2>/dev/null)
-LDLIBS	 += $(shell $(PKG_CONFIG) --libs $(LIBS) 2>/dev/null || echo -lbpf -ldw -lelf -llzma -lz -ldeflate -ljansson -lncursesw -ltinfo)
+LDLIBS	 += $(shell $(PKG_CONFIG) --libs $(LIBS) 2>/dev/null || echo -lbpf -ldw -lelf -llzma -lz -ldeflate -ljansson -lncursesw -ltinfo -lmicrohttpd)
 LDLIBS	 += -liberty -lm # have no .pc file
 
 BPFARCH	 := $(patsubst aarch64,arm64,$(patsubst x86_64,x86,$(ARCH)))
@@ -64,7 +64,7 @@ BPFARCH	 := $(patsubst aarch64,arm64,$(patsubst x86_64,x86,$(ARCH)))
 BPFFLAGS := -g -O2 -target bpf -Ivmlinux -Iinclude -Ibpf \
 	    -Wall -Wextra -Wno-unused-parameter -Werror -MMD -MP
 
-DIRS	 := base target elf worker request ruby symbol engine native sample profile view page export ui report top dump cmd
+DIRS	 := base target elf worker request ruby symbol engine native sample profile view page export ui report top dump serve cmd
 SRCS	 := $(sort $(foreach d,$(DIRS),$(wildcard src/$(d)/*.c)))
 OBJS	 := $(SRCS:%.c=$(O)/%.o)
 LIB	 := $(O)/librbpf.a
@@ -152,6 +152,6 @@ clean:
 	rm -rf $(O) rbpf
 
 -include $(OBJS:.o=.d) $(O)/rbpf.bpf.d
--include src/page/page.mk src/export/export.mk src/request/request.mk
+-include src/page/page.mk src/export/export.mk src/request/request.mk src/serve/serve.mk
 include bench/bench.mk
 -include tests/tests.mk

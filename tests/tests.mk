@@ -122,6 +122,7 @@ $(FLAME_SAMPLE) $(EXPORT_SAMPLE) $(PAGES_SAMPLE): $(O)/validate/%: tests/validat
 check-validate: rbpf $(FLAME_SAMPLE) $(EXPORT_SAMPLE) $(PAGES_SAMPLE)
 	$(Q)FLAME_SAMPLE=$(abspath $(FLAME_SAMPLE)) tests/validate/flame.sh || { status=$$?; [ $$status = 77 ] && [ "$$CI" != true ]; }
 	$(Q)PAGES_SAMPLE=$(abspath $(PAGES_SAMPLE)) tests/validate/pages.sh || { status=$$?; [ $$status = 77 ] && [ "$$CI" != true ]; }
+	$(Q)PAGES_SAMPLE=$(abspath $(PAGES_SAMPLE)) tests/validate/serve.sh || { status=$$?; [ $$status = 77 ] && [ "$$CI" != true ]; }
 	$(Q)EXPORT_SAMPLE=$(abspath $(EXPORT_SAMPLE)) tests/validate/export.sh || { status=$$?; [ $$status = 77 ] && [ "$$CI" != true ]; }
 
 -include tests/live/live.mk

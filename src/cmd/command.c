@@ -17,9 +17,10 @@
 #include "ui/term.h"
 
 const struct command *const commands[] = {
-	&command_record, &command_top,	 &command_report,   &command_annotate, &command_diff,
-	&command_check,	 &command_flame, &command_timeline, &command_heatmap,  &command_export,
-	&command_dump,	 &command_ps,	 &command_doctor,   &command_help,     &command_completion,
+	&command_record,   &command_top,     &command_serve,  &command_report,
+	&command_annotate, &command_diff,    &command_check,  &command_flame,
+	&command_timeline, &command_heatmap, &command_export, &command_dump,
+	&command_ps,	   &command_doctor,  &command_help,   &command_completion,
 };
 const size_t n_commands = ARRAY_SIZE(commands);
 
@@ -166,6 +167,14 @@ static int refuse_arguments(const struct command *cmd, const struct option_rest 
 		return rest->n > 1 ? unexpected(cmd, rest->argv[1], err) : 0;
 	case ARGS_PROGRAM:
 		return rest->n_before ? unexpected(cmd, rest->argv[0], err) : 0;
+	case ARGS_RECORDING_OR_PROGRAM:
+		if (rest->n_before > 1)
+			return unexpected(cmd, rest->argv[1], err);
+		if (rest->n_before && rest->n > 1)
+			return err_set(err, -EINVAL, ERR_USAGE,
+				       "the recording '%s' and -- CMD exclude each other",
+				       rest->argv[0]);
+		return 0;
 	case ARGS_RECORDINGS:
 		return 0;
 	}

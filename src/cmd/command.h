@@ -24,18 +24,20 @@ struct cmd_context {
 	bool help;
 	bool version;
 	unsigned int color;	 /* enum term_when */
+	const char *recording;	 /* what the recording is called in pages; NULL: its path */
 	const char *layout_from; /* for tests: see ruby_sources_parse(); NULL: all sources */
 };
 
 /* The arguments of a command that are no options. */
 enum command_args {
 	ARGS_NONE,
-	ARGS_RECORDING,	 /* at most one file */
-	ARGS_RECORDINGS, /* two or more files, of which some may be after "--" */
-	ARGS_TARGET,	 /* exactly one method or file, which is not the recording */
-	ARGS_PROGRAM,	 /* only after "--": a program and its arguments */
-	ARGS_COMMAND,	 /* at most one name of a command */
-	ARGS_SHELL,	 /* exactly one name of a shell */
+	ARGS_RECORDING,		   /* at most one file */
+	ARGS_RECORDINGS,	   /* two or more files, of which some may be after "--" */
+	ARGS_TARGET,		   /* exactly one method or file, which is not the recording */
+	ARGS_PROGRAM,		   /* only after "--": a program and its arguments */
+	ARGS_RECORDING_OR_PROGRAM, /* at most one file; or, only after "--", a program */
+	ARGS_COMMAND,		   /* at most one name of a command */
+	ARGS_SHELL,		   /* exactly one name of a shell */
 };
 
 struct command_example {
@@ -112,6 +114,7 @@ extern const struct command command_help;
 extern const struct command command_ps;
 extern const struct command command_record;
 extern const struct command command_report;
+extern const struct command command_serve;
 extern const struct command command_top;
 
 #endif

@@ -96,9 +96,13 @@ static void bash_value(struct buf *out, const struct command *cmd, const struct 
 static void bash_arguments(struct buf *out, const struct command *cmd)
 {
 	static const char *const words[] = {
-		[ARGS_NONE] = "@none",	  [ARGS_RECORDING] = "@file",
-		[ARGS_PROGRAM] = "@none", [ARGS_COMMAND] = "@command",
-		[ARGS_SHELL] = SHELLS,	  [ARGS_RECORDINGS] = "@file",
+		[ARGS_NONE] = "@none",
+		[ARGS_RECORDING] = "@file",
+		[ARGS_RECORDING_OR_PROGRAM] = "@file",
+		[ARGS_PROGRAM] = "@none",
+		[ARGS_COMMAND] = "@command",
+		[ARGS_SHELL] = SHELLS,
+		[ARGS_RECORDINGS] = "@file",
 		[ARGS_TARGET] = "@file",
 	};
 
@@ -247,6 +251,7 @@ static void zsh_command(struct buf *out, const struct command *cmd)
 	static const char *const arguments[] = {
 		[ARGS_NONE] = "",
 		[ARGS_RECORDING] = " \\\n\t\t\t':recording:_files'",
+		[ARGS_RECORDING_OR_PROGRAM] = " \\\n\t\t\t':recording:_files'",
 		[ARGS_RECORDINGS] = " \\\n\t\t\t'*:recording:_files'",
 		[ARGS_TARGET] = " \\\n\t\t\t':file:_files'",
 		[ARGS_PROGRAM] = " \\\n\t\t\t'(-):program: _command_names -e'"
@@ -349,6 +354,7 @@ static void fish_arguments(struct buf *out, const struct command *cmd)
 	static const char *const words[] = {
 		[ARGS_NONE] = NULL,
 		[ARGS_RECORDING] = "-F",
+		[ARGS_RECORDING_OR_PROGRAM] = "-F",
 		[ARGS_RECORDINGS] = "-F",
 		[ARGS_TARGET] = "-F",
 		[ARGS_PROGRAM] = "-F -a '(contains -- -- (commandline -opc); "

@@ -18,7 +18,8 @@
 
 struct flame_line {
 	const char *input;
-	const char *diff; /* a recording, or NULL */
+	const char *diff;		 /* a recording, or NULL */
+	const char *base_from, *base_to; /* another time of the same one to compare with, or NULL */
 	const char *output;
 	const char *title;
 	bool icicle;
@@ -122,6 +123,21 @@ static const struct option_spec specs[] = {
 		.complete = COMPLETE_FILE,
 	},
 	{
+		.name = "base-from",
+		.type = OPTION_STRING,
+		OPT(base_from),
+		.arg = "TIME",
+		.help = "colour what has grown or shrunk since another time of the same recording, "
+			"which begins here",
+	},
+	{
+		.name = "base-to",
+		.type = OPTION_STRING,
+		OPT(base_to),
+		.arg = "TIME",
+		.help = "and that ends here",
+	},
+	{
 		.name = "min-width",
 		.type = OPTION_PERCENT,
 		OPT(min_width),
@@ -150,22 +166,33 @@ static const struct option_group group = {
 static const struct option_group shape = SHAPE_OPTION_GROUP(struct flame_line);
 static const struct option_group filters = FILTER_OPTION_GROUP(struct flame_line, filter);
 
-/* Whether the picture compares: with another recording, or slow requests with the others. */
+static bool compares_times(const struct flame_line *line)
+{
+	return line->base_from || line->base_to;
+}
+
+/* Whether the picture compares: with another recording or time, or slow requests with the others. */
 static bool is_diff(const struct flame_line *line)
 {
-	return line->diff || line->filter.slower_than;
+	return line->diff || compares_times(line) || line->filter.slower_than;
 }
 
 static int check_diff(const struct flame_line *line, struct err *err)
 {
-	const char *what = line->diff ? "--diff" : "--request-slower-than";
-	const char *other = line->split != TREE_SPLIT_NONE	     ? "--split"
-			    : line->filter.stack == STACK_BOTH	     ? "--stack both"
-			    : line->color != FLAME_COLOR_KIND	     ? "--color"
-			    : line->diff && line->filter.slower_than ? "--request-slower-than"
-			    : line->diff && line->filter.pids.n	     ? "--pid"
-			    : line->diff && line->filter.tids.n	     ? "--tid"
-								     : NULL;
+	const bool times = compares_times(line);
+	const char *what = line->diff	     ? "--diff"
+			   : line->base_from ? "--base-from"
+			   : line->base_to   ? "--base-to"
+					     : "--request-slower-than";
+	const char *other = line->split != TREE_SPLIT_NONE     ? "--split"
+			    : line->filter.stack == STACK_BOTH ? "--stack both"
+			    : line->color != FLAME_COLOR_KIND  ? "--color"
+			    : line->diff && times	       ? "--base-from and --base-to"
+			    : (line->diff || times) && line->filter.slower_than
+				    ? "--request-slower-than"
+			    : line->diff && line->filter.pids.n ? "--pid"
+			    : line->diff && line->filter.tids.n ? "--tid"
+								: NULL;
 
 	if (is_diff(line) && other)
 		return err_set(err, -EINVAL, ERR_USAGE, "%s and %s exclude each other", what,
@@ -173,9 +200,9 @@ static int check_diff(const struct flame_line *line, struct err *err)
 	return 0;
 }
 
-/* Read the recording that --diff names. */
+/* Read the recording that --diff names, or the other time of that of @rest. */
 static int read_base(const struct cmd_context *ctx, const struct flame_line *line,
-		     struct flame_base *ret, struct err *err)
+		     const struct option_rest *rest, struct flame_base *ret, struct err *err)
 {
 	static const struct option_rest none = { 0 };
 	const struct read_options needs = { 0 };
@@ -185,11 +212,18 @@ static int read_base(const struct cmd_context *ctx, const struct flame_line *lin
 	struct reshape_options shape_to = { 0 };
 	int r;
 
+	if (compares_times(line)) {
+		options.from = line->base_from;
+		options.to = line->base_to;
+	}
 	r = cmd_filter(&options, STACK_MIXED, &filter, err);
 	if (!r)
 		r = cmd_shape(&line->shape, &shape_to, err);
 	if (!r)
-		r = cmd_open_recording(ctx, line->diff, &none, &filter, &needs, &rec, err);
+		r = line->diff
+			    ? cmd_open_recording(ctx, line->diff, &none, &filter, &needs, &rec, err)
+			    : cmd_open_recording(ctx, line->input, rest, &filter, &needs, &rec,
+						 err);
 	if (!r)
 		r = cmd_shape_recording(&rec, &filter, &shape_to, err);
 	if (!r) {
@@ -253,7 +287,9 @@ static int flame_graph(const struct cmd_context *ctx, struct flame_line *line,
 		.width = (unsigned int)line->width,
 		.color = is_diff(line) ? FLAME_COLOR_DIFF : line->color,
 		.base = is_diff(line) ? base : NULL,
-		.base_name = line->diff ? line->diff : "the other requests",
+		.base_name = line->diff		    ? line->diff
+			     : compares_times(line) ? "another time"
+						    : "the other requests",
 		.split = line->split,
 		.command = ctx->command_line,
 	};
@@ -265,8 +301,8 @@ static int flame_graph(const struct cmd_context *ctx, struct flame_line *line,
 	if (cmd_to_terminal(line->output))
 		return cmd_refuse_terminal("SVG", "rbpf flame > out.svg", err);
 	r = check_diff(line, err);
-	if (!r && line->diff)
-		r = read_base(ctx, line, base, err);
+	if (!r && (line->diff || compares_times(line)))
+		r = read_base(ctx, line, rest, base, err);
 	if (r)
 		return r;
 	r = cmd_filter(&line->filter, STACK_MIXED, filter, err);
@@ -321,6 +357,8 @@ static const struct command_example examples[] = {
 	  "one tower for each thread, of Ruby methods only" },
 	{ "rbpf flame --diff before.data after.data > diff.svg",
 	  "after.data, with colours for what has changed" },
+	{ "rbpf flame --base-to 10s --from 10s > later.svg",
+	  "what takes more or less after the first ten seconds than in them" },
 	{ "rbpf flame --request-slower-than 500ms > slow.svg",
 	  "requests of more than half a second, with colours for what others do less or more of" },
 	{ "rbpf flame --stack both > both.svg", "Ruby and native stacks side by side" },

@@ -144,7 +144,7 @@ static int make_page(const struct command *command, bool wall, page_renderer *re
 		r = cmd_prepare_recording(&rec, filter, err);
 	if (r)
 		return r;
-	opts.recording = rec.path;
+	opts.recording = ctx->recording ? ctx->recording : rec.path;
 	from.path = rec.path;
 	from.options = (struct read_options) { .event = filter->event,
 					       .wall = wall,

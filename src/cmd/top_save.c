@@ -10,9 +10,9 @@
 #include "cmd/sampling.h"
 #include "profile/recorder.h"
 
-static int write_recording(const struct sampling *s, struct window *w, struct window_range range,
-			   uint64_t start_ns, uint64_t start_realtime_ns, const char *path,
-			   struct profile_totals *totals, struct err *err)
+int top_save_to(const struct sampling *s, struct window *w, struct window_range range,
+		uint64_t start_ns, uint64_t start_realtime_ns, const char *path,
+		struct profile_totals *totals, struct err *err)
 {
 	const struct recorder_options opts = { .path = path };
 	const uint64_t offset = range.from * NSEC_PER_SEC;
@@ -49,7 +49,7 @@ void top_save(const struct sampling *s, struct window *w, struct window_range ra
 	char path[64];
 
 	snprintf(path, sizeof(path), "rbpf-top-%llu.data", (unsigned long long)seconds);
-	if (write_recording(s, w, range, start_ns, start_realtime_ns, path, &totals, &err))
+	if (top_save_to(s, w, range, start_ns, start_realtime_ns, path, &totals, &err))
 		snprintf(said, size, "%s", err.msg);
 	else
 		snprintf(said, size, "saved %s to %s",

@@ -8,6 +8,8 @@
 
 #include "profile/window.h"
 
+struct err;
+struct profile_totals;
 struct sampling;
 
 /*
@@ -17,5 +19,10 @@ struct sampling;
  */
 void top_save(const struct sampling *s, struct window *w, struct window_range range,
 	      uint64_t start_ns, uint64_t start_realtime_ns, char *said, size_t size);
+
+/* The same to @path; its totals are put into @totals. Returns 0, or -errno with @err set. */
+int top_save_to(const struct sampling *s, struct window *w, struct window_range range,
+		uint64_t start_ns, uint64_t start_realtime_ns, const char *path,
+		struct profile_totals *totals, struct err *err);
 
 #endif

@@ -275,6 +275,14 @@ static int add_app_frames(struct flame *fl, struct buf *out)
 	return r;
 }
 
+void flame_add_script(struct buf *out)
+{
+	buf_addf(out, "\n%s%s", page_js, flame_js);
+	buf_addstr(out,
+		   "flameGraph(document.currentScript ? document.currentScript.ownerSVGElement "
+		   ": document.documentElement);\n");
+}
+
 static int add_svg(struct flame *fl, struct buf *out)
 {
 	_cleanup_buf_ struct buf header = BUF_INIT;
@@ -320,12 +328,9 @@ static int add_svg(struct flame *fl, struct buf *out)
 	}
 	buf_add(out, buf_str(&header), header.len);
 	flame_add_footer(fl, out);
-	buf_addstr(out, "<script><![CDATA[\n");
-	buf_addstr(out, page_js);
-	buf_addstr(out, flame_js);
-	buf_addstr(out,
-		   "flameGraph(document.currentScript ? document.currentScript.ownerSVGElement "
-		   ": document.documentElement);\n]]></script>\n</svg>\n");
+	buf_addstr(out, "<script><![CDATA[");
+	flame_add_script(out);
+	buf_addstr(out, "]]></script>\n</svg>\n");
 	out->failed |= header.failed || frames.failed || app.failed;
 	return 0;
 }

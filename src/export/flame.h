@@ -40,4 +40,9 @@ struct flame_options {
 int flame_render(const struct profile *p, const struct flame_options *opts, struct buf *out,
 		 struct err *err);
 
+/*
+ * Append the script of all pictures, that between the tags: for a policy that names it by its hash.
+ */
+void flame_add_script(struct buf *out);
+
 #endif

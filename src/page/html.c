@@ -24,8 +24,7 @@ static void add_base64(struct buf *out, const uint8_t *data, size_t len)
 	}
 }
 
-/* As the browser computes it: of the text between the tags. */
-static void add_hash(struct buf *out, const char *text)
+void html_add_hash(struct buf *out, const char *text)
 {
 	uint8_t hash[SHA256_BYTES];
 
@@ -59,13 +58,20 @@ void html_add_text(struct buf *out, const char *text)
 
 void html_begin(struct buf *out, const char *title, const char *css, const char *js)
 {
+	html_begin_with(out, title, css, js, "");
+}
+
+void html_begin_with(struct buf *out, const char *title, const char *css, const char *js,
+		     const char *policy)
+{
 	buf_addstr(out,
 		   "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
 		   "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
 		   "base-uri 'none'; form-action 'none'; script-src ");
-	add_hash(out, js);
+	html_add_hash(out, js);
 	buf_addstr(out, "; style-src ");
-	add_hash(out, css);
+	html_add_hash(out, css);
+	buf_addstr(out, policy);
 	buf_addstr(out, "\">\n<meta name=\"viewport\" content=\"width=device-width\">\n"
 			"<meta name=\"generator\" content=\"rbpf " RBPF_VERSION "\">\n<title>");
 	html_add_text(out, title);

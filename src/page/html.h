@@ -26,6 +26,16 @@ void html_add_text(struct buf *out, const char *text);
  */
 void html_begin(struct buf *out, const char *title, const char *css, const char *js);
 
+/* The same for a page that may do more: @policy, "; connect-src 'self'", is added to its policy. */
+void html_begin_with(struct buf *out, const char *title, const char *css, const char *js,
+		     const char *policy);
+
+/*
+ * Append the source 'sha256-...' by which a policy names @text: a script or styles, all that is
+ * between the tags.
+ */
+void html_add_hash(struct buf *out, const char *text);
+
 /* Append @json, finished JSON, as an element with this id. page.js reads it: page.json(id). */
 void html_add_json(struct buf *out, const char *id, const struct buf *json);
 

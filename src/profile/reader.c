@@ -14,6 +14,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -23,6 +24,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/dir_entry.h"
+#include "base/parse.h"
 #include "profile/aggregate.h"
 #include "profile/chunk.h"
 #include "profile/chunk_reader.h"
@@ -477,31 +479,63 @@ static int open_recording(const char *path, struct err *err)
 	return r < 0 ? -errno : r;
 }
 
+/*
+ * A descriptor that the process was given need not be of a file that it may open: then it is read
+ * itself, from its start. Returns a copy, or -errno.
+ */
+static int open_descriptor(const char *path)
+{
+	static const char dir[] = "/dev/fd/";
+	uint64_t number;
+	int fd;
+
+	if (strncmp(path, dir, strlen(dir)) ||
+	    parse_u64(path + strlen(dir), path, 0, INT_MAX, &number, NULL))
+		return -EACCES;
+	fd = fcntl((int)number, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	if (fd < 0 || !lseek(fd, 0, SEEK_SET))
+		return fd < 0 ? -errno : fd;
+	close(fd);
+	return -EACCES;
+}
+
+int profile_open(const char *path, int *ret, struct err *err)
+{
+	_cleanup_close_ int fd = open_recording(path, err);
+	struct stat st;
+
+	if (fd == -EACCES)
+		fd = open_descriptor(path);
+	if (fd == -EPERM && err && err->code)
+		return fd;
+	if (fd == -ENOENT) {
+		err_set(err, fd, ERR_PROFILE, "there is no %s", path);
+		err_hint(err, "'rbpf record' makes a recording");
+		return fd;
+	}
+	if (fd < 0)
+		return cannot_read(path, fd, err);
+	/* read() of a directory would fail too, but say less. */
+	if (!fstat(fd, &st) && S_ISDIR(st.st_mode))
+		return err_set(err, -EISDIR, ERR_PROFILE, "%s is a directory, not an rbpf profile",
+			       path);
+	*ret = fd;
+	fd = -1; /* owned by *ret now */
+	return 0;
+}
+
 int profile_read(const char *path, const struct read_options *opts, struct profile *ret,
 		 struct read_report *report, struct err *err)
 {
 	_cleanup_close_ int fd = -1;
 	struct source src = { .fd = STDIN_FILENO };
-	struct stat st;
 	int r;
 
 	if (!strcmp(path, "-"))
 		return read_source(&src, "standard input", opts, ret, report, err);
-	fd = open_recording(path, err);
-	if (fd < 0) {
-		r = fd;
-		if (r == -EPERM && err && err->code)
-			return r;
-		if (r != -ENOENT)
-			return cannot_read(path, r, err);
-		err_set(err, r, ERR_PROFILE, "there is no %s", path);
-		err_hint(err, "'rbpf record' makes a recording");
+	r = profile_open(path, &fd, err);
+	if (r)
 		return r;
-	}
-	/* read() of a directory would fail too, but say less. */
-	if (!fstat(fd, &st) && S_ISDIR(st.st_mode))
-		return err_set(err, -EISDIR, ERR_PROFILE, "%s is a directory, not an rbpf profile",
-			       path);
 	src.fd = fd;
 	return read_source(&src, path, opts, ret, report, err);
 }

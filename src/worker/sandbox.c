@@ -155,18 +155,18 @@ static int limit_memory(uint64_t max)
 }
 #endif
 
-static int limit_resources(uint64_t max_memory)
+int sandbox_limit(const struct sandbox_limits *limits)
 {
 	int r;
 
 	r = limit(RLIMIT_CORE, 0);
 	if (!r)
-		r = limit(RLIMIT_FSIZE, SANDBOX_MAX_WRITE);
+		r = limit(RLIMIT_FSIZE, limits->write);
 	if (!r)
-		r = limit(RLIMIT_CPU, SANDBOX_MAX_CPU);
+		r = limit(RLIMIT_CPU, limits->cpu_s);
 	if (!r)
-		r = limit(RLIMIT_NOFILE, SANDBOX_MAX_FILES);
-	return r ? r : limit_memory(max_memory);
+		r = limit(RLIMIT_NOFILE, limits->files);
+	return r ? r : limit_memory(limits->memory);
 }
 
 /* ---- system calls ---- */
@@ -262,7 +262,11 @@ static int filter_calls(void)
 
 int sandbox_confine(uint64_t max_memory)
 {
-	int r = limit_resources(max_memory);
+	const struct sandbox_limits limits = { .memory = max_memory,
+					       .write = SANDBOX_MAX_WRITE,
+					       .cpu_s = SANDBOX_MAX_CPU,
+					       .files = SANDBOX_MAX_FILES };
+	int r = sandbox_limit(&limits);
 
 	return r ? r : filter_calls();
 }

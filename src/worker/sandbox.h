@@ -24,6 +24,18 @@
  */
 int sandbox_drop_privileges(const int *keep, size_t n);
 
+/* Limits of a process (setrlimit(2)). */
+struct sandbox_limits {
+	uint64_t
+		memory; /* bytes of address space beyond what it has; not in a build with Address Sanitizer */
+	uint64_t write; /* bytes of a file */
+	uint64_t cpu_s; /* seconds in its life */
+	uint64_t files; /* open at a time */
+};
+
+/* Set them, and that no core is dumped. Returns 0 or -errno. */
+int sandbox_limit(const struct sandbox_limits *limits);
+
 /*
  * Limit memory (to @max_memory bytes beyond what there is), files and CPU time, and then allow only
  * the system calls that reading open files, answering and allocating memory take. Opening a file

@@ -289,7 +289,7 @@ if begin "all commands have help"; then
 	run --help
 	cp "$out" help.txt
 	run help
-	if [ "$(echo "$commands" | tr '\n' ' ')" != "record top report annotate diff check flame timeline heatmap export dump ps doctor help completion " ]; then
+	if [ "$(echo "$commands" | tr '\n' ' ')" != "record top serve report annotate diff check flame timeline heatmap export dump ps doctor help completion " ]; then
 		not_ok "the commands are $commands"
 	elif ! cmp -s "$out" help.txt; then
 		not_ok "'help' and '--help' differ"
@@ -1196,6 +1196,31 @@ if begin "timeline and heatmap: options change the page"; then
 fi
 refuse "--rows must be between 1 and 1000, got 0" heatmap --rows 0 full.data
 refuse "--max-size*" timeline --max-size 1K full.data
+refuse "invalid address 'here' for --listen" serve --listen here full.data
+refuse "the port of --listen: 65536 is out of range (0 to 65535)" serve --listen 127.0.0.1:65536 full.data
+refuse "a recording and processes to watch exclude each other" serve -p 1 full.data
+refuse "the recording 'full.data' and -- CMD exclude each other" serve full.data -- true
+refuse "-p PID and -- CMD exclude each other" serve -p 1 -- true
+refuse "serve reads a recording more than once, so it cannot be a pipe" serve - < full.data
+refuse "--keep must be between 1s and 24h" serve -p 1 --keep 25h
+refuse "--base-to and --split exclude each other" flame --base-to 1s --split thread full.data
+refuse "--diff and --base-from and --base-to exclude each other" flame --diff full.data --base-to 1s full.data
+if begin "serve: a file that is no recording"; then
+	echo "no recording" > other.txt
+	run serve other.txt
+	expect 5 "rbpf: error: *is not an rbpf profile*"
+fi
+if begin "flame: another time of the same recording is what --diff compares with"; then
+	run flame --base-to 2s --from 2s full.data
+	grep -o 'compared with another time ([0-9,]* samples)' "$out" > said.txt
+	run report --json --to 2s full.data
+	grep -o '"selected_samples":[0-9]*' "$out" > samples.txt
+	if [ "$(tr -dc 0-9 < said.txt)" = "$(tr -dc 0-9 < samples.txt)" ] && [ -s said.txt ]; then
+		expect 0 ""
+	else
+		not_ok "$(cat said.txt samples.txt)"
+	fi
+fi
 if begin "output to a file"; then
 	rm -f out.svg out.folded
 	run flame -o out.svg full.data

@@ -10,7 +10,7 @@ cd "${1:-$(dirname "$0")/../..}"
 # shellcheck disable=SC2016 # awk's own $0
 find src include -name '*.[ch]' 2>/dev/null | LC_ALL=C sort | xargs -r awk '
 BEGIN {
-	layers = "base target elf worker request ruby symbol engine native sample profile view page export ui report top dump cmd"
+	layers = "base target elf worker request ruby symbol engine native sample profile view page export ui report top dump serve cmd"
 	n_layers = split(layers, name, " ")
 	for (i = 1; i <= n_layers; i++)
 		is_layer[name[i]] = 1
@@ -34,6 +34,7 @@ BEGIN {
 	allowed["report"] = "base profile view ui"
 	allowed["top"] = "base profile view ui"
 	allowed["dump"] = "base target worker request ruby profile symbol engine native view"
+	allowed["serve"] = "base worker page"
 	allowed["cmd"] = layers
 	# Debug files lie in the root of a target: the ELF layer opens them as such, and knows no more of it.
 	header_allowed["elf", "target/target_file.h"] = 1

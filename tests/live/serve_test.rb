@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# frozen_string_literal: true
+
+# What rbpf serve shows of a process that it watches is what a recording of the same seconds has, whatever
+# its clients do. tests/validate/serve.mjs has the browser.
+
+require_relative 'support'
+require 'json'
+require 'net/http'
+require 'socket'
+
+class ServeTest < LiveTest
+  NOBODY = 65_534
+
+  def serve(*arguments)
+    @server = Rbpf::Running.new('serve', *arguments)
+    Live.wait_until('the URL', pid: @server.pid) { @server.out.include?("\n") || @server.ended? }
+    @url = URI(@server.out.strip)
+  end
+
+  def get(what)
+    Net::HTTP.get_response(@url + what)
+  end
+
+  def json(what)
+    answer = get(what)
+    assert_equal '200', answer.code, answer.body
+    JSON.parse(answer.body)
+  end
+
+  def state
+    json('state.json')
+  end
+
+  def wait_for_seconds(count)
+    Live.wait_until("#{count} seconds", pid: @server.pid) { state['to'] >= count }
+  end
+
+  # The recording of a range, as rbpf report shows it.
+  def report(range, *options)
+    Tempfile.create('rbpf-serve') do |file|
+      file.binmode
+      file.write(get("rbpf.data?#{range}").body)
+      file.close
+      result = Rbpf.run('report', '--json', *options, file.path)
+      assert_equal 0, result.code, result.err
+      JSON.parse(result.out)
+    end
+  end
+
+  # Wrong tokens, wrong hosts, half requests that hang, snapshots of everything: in turns, until told to end.
+  def besiege
+    Thread.new do
+      hanging = []
+      until @besieged
+        20.times { Net::HTTP.get_response(URI("http://#{@url.host}:#{@url.port}/x/")) rescue nil }
+        hanging << TCPSocket.new(@url.host, @url.port).tap { |s| s.write('GET /') } rescue nil
+        hanging.shift.close if hanging.size > 30
+        get("flame.svg?from=0s&to=#{1 + rand(3)}s") rescue nil
+      end
+      hanging.compact.each(&:close)
+    end
+  end
+
+  def test_numbers_are_those_of_a_recording_of_the_same_seconds
+    target = start('burn.rb', 3, 2)
+    target.wait_for('waiting')
+    before = Live.cpu_time(target.pid)
+    serve('-p', target.pid, '-F', 499)
+    clients = besiege
+    target.go
+    target.wait_for('ready')
+    kernel = Live.cpu_time(target.pid) - before
+    wait_for_seconds(state['to'] + 2)
+    @besieged = true
+    clients.join
+    range = "from=0s&to=#{state['to']}s"
+    [%w[by function], %w[by thread], %w[by process]].each do |by, what|
+      assert_equal report(range, "--#{by}", what)['rows'], json("report.json?#{range}&#{by}=#{what}")['rows']
+    end
+    summary = json("report.json?#{range}")['summary']
+    assert_equal 0, summary['lost']
+    assert_cpu_ns(kernel * 1e9, summary['selected_ns'], 0.05)
+    assert_equal '200', get("flame.svg?from=1s&to=2s&base-from=0s&base-to=1s").code
+    target.finish
+    Live.wait_until('the end of the process to be said', pid: @server.pid) { !state['live'] }
+    assert_equal report(range)['rows'], json("report.json?#{range}")['rows']
+    result = @server.stop
+    assert_equal 0, result.code, result.err
+  end
+
+  def test_what_serves_has_no_privileges
+    serve('--', RbConfig.ruby, '-e', 'loop { 1 + 1 }')
+    wait_for_seconds(2)
+    pid = Dir.children('/proc').grep(/\A\d+\z/).find do |child|
+      File.read("/proc/#{child}/comm") == "rbpf-serve\n" && File.read("/proc/#{child}/stat")[/\) \S (\d+)/, 1].to_i == @server.pid
+    rescue SystemCallError
+      nil
+    end
+    status = File.read("/proc/#{pid}/status")
+    assert_match(/^Uid:#{"\t#{NOBODY}" * 4}$/, status)
+    assert_match(/^CapEff:\t0+$/, status)
+    assert_match(/^CapBnd:\t0+$/, status)
+    # /dev/null, the listening socket, the channel, epoll; and connections.
+    names = Dir.children("/proc/#{pid}/fd").map { |fd| File.readlink("/proc/#{pid}/fd/#{fd}") }
+    assert_empty(names.grep_v(%r{\A(/dev/null|socket:.*|anon_inode:.*|/memfd:rbpf-.*)\z}))
+    @server.signal(:TERM)
+    result = @server.wait
+    assert_equal 0, result.code, result.err
+    refute_path_exists "/proc/#{pid}"
+  end
+
+  def teardown
+    @server&.signal(:KILL)
+    super
+  end
+end
