@@ -74,6 +74,8 @@ struct callgrind {
 	size_t cap_calls;
 	uint32_t *
 		of_frame[2]; /* by frame: its fn + 1, and that of its recursion; 0: not known yet */
+	uint32_t *of_thread; /* by thread: its fn + 1; 0: not known yet */
+	uint32_t *outermost; /* by shown stack: the frame that nothing called; PROFILE_NONE of 0 */
 	uint32_t *seen;	     /* by fn: the last stack that it was in, + 1 */
 	size_t cap_seen;
 	struct cost_sum *weights; /* by shown stack */
@@ -97,6 +99,8 @@ static void callgrind_deinit(struct callgrind *c)
 	free(c->costs);
 	free(c->of_frame[0]);
 	free(c->of_frame[1]);
+	free(c->of_thread);
+	free(c->outermost);
 	free(c->seen);
 	free(c->weights);
 	free(c->frames);
@@ -239,25 +243,51 @@ static int add_stack(struct callgrind *c, uint32_t stack)
 	return r ? r : add_cost(c, &own, &c->weights[stack]);
 }
 
+/* The function that is a thread. */
+static int fn_of_thread(struct callgrind *c, uint32_t thread, uint32_t *ret)
+{
+	uint32_t *known = &c->of_thread[thread];
+	_cleanup_buf_ struct buf title = BUF_INIT;
+	int r;
+
+	if (!*known) {
+		function_thread_title(c->profile, thread, &title);
+		r = buf_failed(&title)
+			    ? -ENOMEM
+			    : add_fn(c, "threads", "[threads]", buf_str(&title), "", known);
+		if (r)
+			return r;
+		++*known;
+	}
+	*ret = *known - 1;
+	return 0;
+}
+
 /* What the function that is a thread calls, or costs itself. */
 static int add_thread(struct callgrind *c, const struct profile_aggregate *a)
 {
+	const uint32_t frame = c->outermost[shown_stack(&c->shown, a->stack)];
 	const struct cost_sum sum = { a->value, a->samples };
 	struct cost_key key = { .callee = NO_CALLEE };
-	_cleanup_buf_ struct buf title = BUF_INIT;
-	uint32_t stack = shown_stack(&c->shown, a->stack), frame = PROFILE_NONE;
-	int r;
+	int r = fn_of_thread(c, a->thread, &key.fn);
 
-	function_thread_title(c->profile, a->thread, &title);
-	r = buf_failed(&title) ? -ENOMEM
-			       : add_fn(c, "threads", "[threads]", buf_str(&title), "", &key.fn);
-	for (; stack; stack = shown_callers(&c->shown, stack))
-		frame = c->profile->stacks[stack].frame;
 	if (!r && frame != PROFILE_NONE) {
 		key.callee_line = c->profile->frames[frame].func_line;
 		r = fn_of_frame(c, frame, false, &key.callee);
 	}
 	return r ? r : add_cost(c, &key, &sum);
+}
+
+static void find_outermost(struct callgrind *c)
+{
+	const struct profile *p = c->profile;
+
+	c->outermost[0] = PROFILE_NONE;
+	for (uint32_t i = 1; i < p->n_stacks; i++) {
+		const uint32_t callers = shown_callers(&c->shown, i);
+
+		c->outermost[i] = callers ? c->outermost[callers] : p->stacks[i].frame;
+	}
 }
 
 static int add_costs(struct callgrind *c)
@@ -410,8 +440,11 @@ static int write_file(struct callgrind *c)
 	c->of_frame[0] = calloc(n, sizeof(*c->of_frame[0]));
 	c->of_frame[1] = calloc(n, sizeof(*c->of_frame[1]));
 	c->weights = calloc(c->profile->n_stacks + 1, sizeof(*c->weights));
-	if (!c->of_frame[0] || !c->of_frame[1] || !c->weights)
+	c->of_thread = calloc(c->profile->n_threads + 1, sizeof(*c->of_thread));
+	c->outermost = calloc(c->profile->n_stacks + 1, sizeof(*c->outermost));
+	if (!c->of_frame[0] || !c->of_frame[1] || !c->weights || !c->of_thread || !c->outermost)
 		return -ENOMEM;
+	find_outermost(c);
 	r = add_costs(c);
 	if (r)
 		return r;

@@ -25,7 +25,7 @@ static struct profile_aggregate key_of(const struct profile *p, const struct pro
 			   : p->by_request ? profile_sample_kind(p, s)
 					   : 0,
 		.flags = s->flags & SAMPLE_FLAGS,
-		.event = s->event,
+		.event = (uint8_t)s->event,
 	};
 }
 

@@ -208,9 +208,12 @@ struct profile_aggregate {
 	uint32_t stack;	  /* stack id */
 	uint32_t request; /* kind of it (by_request), 0 if it is of none */
 	uint16_t flags;
-	uint16_t event; /* that of the profile, unless it is by_event, or read_options.gvl_caused */
-	bool slow;	/* profile_request_is_slow() */
+	uint8_t event; /* that of the profile, unless it is by_event, or read_options.gvl_caused */
+	bool slow;     /* profile_request_is_slow() */
 };
+
+/* There may be millions. */
+_Static_assert(sizeof(struct profile_aggregate) == 32, "an aggregate has no padding");
 
 /* Why something was lost. Stored in the file: add at the end. */
 enum lost_reason {
@@ -395,7 +398,7 @@ static inline struct profile_aggregate profile_aggregate_of(const struct profile
 		.stack = s->stack,
 		.request = profile_sample_kind(p, s),
 		.flags = s->flags & SAMPLE_FLAGS,
-		.event = s->event,
+		.event = (uint8_t)s->event,
 		.slow = profile_request_is_slow(p, s->request),
 	};
 }
