@@ -12,7 +12,7 @@ const struct exporter exporters[] = {
 		.description = "one line a stack with its weight, for flamegraph.pl and speedscope",
 		.suffix = ".folded",
 		.stack = STACK_MIXED,
-		.needs = { .by_thread = true },
+		.needs = { .by_process = true }, /* by_thread for its option --threads */
 		.run = export_folded,
 	},
 	{

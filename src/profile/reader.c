@@ -315,6 +315,7 @@ static void select_samples(struct reader *rd)
 	struct record_decoder *d = &rd->decoder;
 
 	rd->profile.by_thread = rd->opts.by_thread;
+	rd->profile.by_process = rd->opts.by_process && !rd->opts.by_thread;
 	rd->profile.by_request = rd->opts.by_request;
 	rd->profile.slow_ns = rd->opts.by_request ? rd->opts.slow_ns : 0;
 	rd->profile.by_event = rd->opts.by_event && !rd->opts.event;

@@ -29,6 +29,7 @@ struct read_options {
 	uint64_t to_ns;		   /* since the start, not included; 0: up to the end */
 	struct wall_time from, to; /* in place of these, if given */
 	bool by_thread; /* add them up by thread, too: 32 bytes for each pair of a thread and a stack */
+	bool by_process;  /* … or by process, unless by_thread */
 	bool by_request;  /* and by kind of request */
 	uint64_t slow_ns; /* and whether the request took longer; 0: that is not asked for */
 	bool gvl_caused; /* with EVENT_WALL and by_request: those of EVENT_GVL, too, and all kept */

@@ -127,7 +127,9 @@ static bool can_split(const struct profile *p, enum tree_split split)
 {
 	if (split == TREE_SPLIT_REQUEST)
 		return p->by_request;
-	return split == TREE_SPLIT_NONE || p->by_thread;
+	if (split == TREE_SPLIT_NONE || p->by_thread)
+		return true;
+	return split != TREE_SPLIT_THREAD && p->by_process;
 }
 
 static uint32_t part_of(const struct tree_builder *b, const struct profile_aggregate *a)

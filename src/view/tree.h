@@ -71,7 +71,8 @@ struct tree {
  * contain it. It takes memory for the distinct paths of all parts and for the nodes that stay. The
  * width is the total value, or the number of samples if all values are 0.
  *
- * Returns 0, -ENOMEM, -EINVAL (it is split, or @f needs it, and @p is not by_thread), or -E2BIG
+ * Returns 0, -ENOMEM, -EINVAL (it is split, or @f needs it, and @p is not by_thread; by
+ * process, container and Ruby also a profile that is by_process can be split), or -E2BIG
  * (more nodes than profile_output_max() allows), for which tree_error() has the words. @ret:
  * tree_deinit().
  */
