@@ -132,7 +132,7 @@ static int export_recording(const struct cmd_context *ctx, struct export_line *l
 			       exporter->name);
 	if (exporter->binary && cmd_to_terminal(line->output))
 		return cmd_refuse_terminal("binary data", "-o FILE writes it to a file", err);
-	needs = exporter->needs;
+	needs = exporter_needs(exporter, filter);
 	needs.by_thread |= line->threads;
 	r = cmd_open_recording(ctx, line->input, rest, filter, &needs, &rec, err);
 	if (!r)

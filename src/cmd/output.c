@@ -147,8 +147,9 @@ int cmd_export_file(const struct cmd_context *ctx, const char *recording,
 	const struct option_rest none = { 0 };
 	struct view_filter filter = { .stack = exporter->stack };
 	const struct export_options options = { .filter = &filter };
+	const struct read_options needs = exporter_needs(exporter, &filter);
 	int r;
 
-	r = cmd_open_recording(ctx, recording, &none, &filter, &exporter->needs, &rec, err);
+	r = cmd_open_recording(ctx, recording, &none, &filter, &needs, &rec, err);
 	return r ? r : cmd_export(&rec, exporter, &options, output, err);
 }
