@@ -37,9 +37,10 @@ struct read_options {
 	bool keep_samples; /* also one by one: 40 bytes each */
 	bool read_again;   /* keep_samples, if the recording can be read only once: from a pipe */
 	bool wall;	   /* without @event: EVENT_WALL, if the recording has waits */
-	sample_fn *take;   /* not NULL: they are neither added up nor kept, but given to it … */
-	void *take_arg;	   /* … with this, in the order of the file; … */
-	bool take_all;	   /* … without @event, those of all events */
+	sample_fn *
+		take; /* not NULL: they are neither counted, added up nor kept, but given to it … */
+	void *take_arg; /* … with this, in the order of the file; … */
+	bool take_all;	/* … without @event, those of all events */
 };
 
 /*
