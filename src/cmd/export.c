@@ -137,7 +137,7 @@ static int export_recording(const struct cmd_context *ctx, struct export_line *l
 	r = cmd_open_recording(ctx, line->input, rest, filter, &needs, &rec, err);
 	if (!r)
 		r = cmd_check_output(line->output, rec.path, err);
-	return r ? r : cmd_export(&rec, exporter, &opts, line->output, err);
+	return r ? r : cmd_export(ctx, &rec, exporter, &opts, line->output, err);
 }
 
 static int export_main(struct cmd_context *ctx, int argc, char **argv, struct err *err)

@@ -31,6 +31,7 @@ const struct exporter exporters[] = {
 		.stack = STACK_MIXED,
 		.needs = { .read_again = true },
 		.of_threads = true,
+		.warn = speedscope_warn,
 		.run = export_speedscope,
 	},
 	{
@@ -66,6 +67,7 @@ const struct exporter exporters[] = {
 		.suffix = ".perf.txt",
 		.stack = STACK_MIXED,
 		.needs = { .read_again = true },
+		.warn = perf_script_warn,
 		.run = export_perf_script,
 	},
 	{

@@ -37,6 +37,11 @@ struct exporter {
 	enum stack_mode stack;	   /* which frames are exported if nothing else is asked for */
 	struct read_options needs; /* how the recording is to be read: exporter_needs() */
 	bool of_threads;	   /* it asks which threads have selected samples */
+	/*
+	 * NULL, or appends to @text, before run(), what the user is to be warned of: a sentence without a
+	 * full stop. Returns 0, -ENOMEM, or -EINVAL as view_selection_new().
+	 */
+	int (*warn)(const struct profile *p, const struct export_options *opts, struct buf *text);
 	int (*run)(const struct profile *p, const struct export_options *opts, struct buf *out,
 		   struct err *err);
 };
