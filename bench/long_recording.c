@@ -13,7 +13,7 @@
 #include "profile/recorder.h"
 
 #define HERTZ	  1000u
-#define CORES	  8u /* that are busy: 30 million samples are about an hour */
+#define CORES	  8u			  /* that are busy: 30 million samples are about an hour */
 #define PERIOD	  (1000000000ull / HERTZ) /* ns */
 #define N_FRAMES  4000u
 #define MAX_DEPTH 80u

@@ -204,8 +204,8 @@ typedef int sample_fn(void *arg, const struct profile_sample *s);
 struct profile_aggregate {
 	uint64_t samples; /* how many */
 	uint64_t value;	  /* sum of theirs; UINT64_MAX if it does not fit */
-	uint32_t thread;  /* thread id; PROFILE_NONE if the profile is not by_thread or by_process */
-	uint32_t stack;	  /* stack id */
+	uint32_t thread; /* thread id; PROFILE_NONE if the profile is not by_thread or by_process */
+	uint32_t stack;	 /* stack id */
 	uint32_t request; /* kind of it (by_request), 0 if it is of none */
 	uint16_t flags;
 	uint8_t event; /* that of the profile, unless it is by_event, or read_options.gvl_caused */
