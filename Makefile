@@ -123,7 +123,7 @@ TEST_HOSTILE := outputs recordings
 # The live tests need root and BPF: without, that is said, and what could be run was run.
 test-more: rbpf
 	@status=0; \
-	tests/support/parts.sh $(MAKE) check-cli check-validate || status=1; \
+	tests/support/parts.sh $(MAKE) check-cli check-memory check-validate || status=1; \
 	if ./rbpf -q doctor >/dev/null 2>&1; then \
 		HOSTILE='$(TEST_HOSTILE)' KERNELS='$(TEST_KERNELS)' \
 			tests/support/parts.sh $(MAKE) check-live check-hostile check-kernels || status=1; \

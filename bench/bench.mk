@@ -2,7 +2,7 @@
 # make bench: what rbpf costs; make bench-builds BUILDS=FILE:FILE: what several builds cost, real and
 # synthetic stacks; make bench-scale: on a full machine. Need root. Included by the Makefile.
 
-BENCH := $(O)/bench/idle_cost $(O)/bench/long_recording
+BENCH := $(O)/bench/idle_cost $(O)/bench/long_recording $(O)/bench/cost_of
 
 $(O)/bench/%: bench/%.c $(SKEL) $(LIB)
 	$(say) CC $@

@@ -15,6 +15,9 @@ require_relative 'synthetic'
 RBPF = File.expand_path('../rbpf', __dir__)
 IDLE = File.expand_path('../build/bench/idle_cost', __dir__)
 LONG = File.expand_path('../build/bench/long_recording', __dir__)
+COST_OF = File.expand_path('../build/bench/cost_of', __dir__)
+VIEWS = File.readlines(File.expand_path('../tests/memory/views', __dir__), chomp: true)
+            .grep_v(/\A#/).map { |line| line.strip.sub(/\A\d+ /, '') }
 WORK = File.expand_path('work.rb', __dir__)
 DIR = Dir.mktmpdir('rbpf-bench')
 at_exit { system('rm', '-rf', DIR) }
@@ -171,28 +174,23 @@ end
 
 # CPU seconds of a command, and the most memory that it had, in MiB.
 def cost_of(*command)
-  before = Process.times
-  pid = Process.spawn(*command, out: File::NULL)
-  peak = 0
-  until Process.wait(pid, Process::WNOHANG)
-    peak = [peak, File.read("/proc/#{pid}/status")[/^VmHWM:\s+(\d+)/, 1].to_i].max
-    sleep 0.005
-  end
-  after = Process.times
-  [after.cutime + after.cstime - before.cutime - before.cstime, peak / 1024.0]
+  seconds, memory, status = IO.popen([COST_OF, *command], &:read).split.map(&:to_f)
+  raise "#{command.join(' ')}: exit status #{status.to_i}" unless status.zero?
+
+  [seconds, memory]
 end
 
-# Of a recording of a long time.
+# All that tests/memory looks at, of a recording of a long time. The plainest view is the yardstick.
 def cost_of_reading
-  samples = Integer(ENV.fetch('SAMPLES', '5000000'))
+  size = { 'SAMPLES' => '5000000', 'STACKS' => '20000', 'THREADS' => '200' }.map { |k, v| Integer(ENV.fetch(k, v)).to_s }
   file = File.join(DIR, 'long.data')
-  system(LONG, file, samples.to_s, '20000', '200', exception: true)
-  yardstick, = cost_of('sha256sum', file)
-  puts "Reading a recording of #{samples} samples, 20,000 stacks, 200 threads"
-  puts format('  %<a>-22s %<b>8s %<c>14s %<d>10s', a: 'rbpf', b: 'CPU s', c: 'x sha256sum', d: 'MiB')
-  ['report', 'report --by thread', 'flame -o -'].each do |args|
-    seconds, memory = cost_of(RBPF, *args.split, '-i', file)
-    puts format('  %<a>-22s %<b>8.2f %<c>14.1f %<d>10.1f', a: args, b: seconds, c: seconds / yardstick, d: memory)
+  system(LONG, file, *size, exception: true)
+  yardstick, = cost_of(RBPF, 'report', '-i', file)
+  puts format('Reading a recording of %s samples, %s stacks, %s threads', *size)
+  puts format('  %<a>-40s %<b>8s %<c>10s %<d>10s', a: 'rbpf', b: 'CPU s', c: 'x report', d: 'MiB')
+  VIEWS.each do |view|
+    seconds, memory = cost_of(RBPF, '-q', *view.gsub('@', file).split)
+    puts format('  %<a>-40s %<b>8.2f %<c>10.1f %<d>10.1f', a: view, b: seconds, c: seconds / yardstick, d: memory)
   end
 ensure
   FileUtils.rm_f(file)

@@ -12,7 +12,9 @@
 #include "base/err.h"
 #include "profile/recorder.h"
 
-#define PERIOD	  10101010ull /* ns: 99 Hz */
+#define HERTZ	  1000u
+#define CORES	  8u			  /* that are busy: 30 million samples are about an hour */
+#define PERIOD	  (1000000000ull / HERTZ) /* ns */
 #define N_FRAMES  4000u
 #define MAX_DEPTH 80u
 
@@ -93,11 +95,11 @@ static int write_samples(struct recorder *rec, uint64_t n, const uint32_t *stack
 	int r = 0;
 
 	for (uint64_t i = 0; i < n && !r; i++) {
-		s.ts += PERIOD / 4 + random_below(1000);
+		s.ts += PERIOD / CORES + random_below(1000);
 		s.thread = threads[random_below(n_threads)];
 		s.stack = stacks[random_below(random_below(n_stacks) + 1)];
 		s.value = PERIOD + random_below(20000);
-		s.cpu = (uint16_t)random_below(8);
+		s.cpu = (uint16_t)random_below(CORES);
 		r = sink_sample(recorder_sink(rec), &s);
 	}
 	return r;
@@ -105,7 +107,7 @@ static int write_samples(struct recorder *rec, uint64_t n, const uint32_t *stack
 
 int main(int argc, char **argv)
 {
-	const struct profile_meta meta = { .frequency = 99, .start_monotonic_ns = 1000 };
+	const struct profile_meta meta = { .frequency = HERTZ, .start_monotonic_ns = 1000 };
 	const struct recorder_options opts = { .path = argv[1], .force = true };
 	struct profile_totals totals = { .end_monotonic_ns = 1000 };
 	uint64_t n = argc == 5 ? strtoull(argv[2], NULL, 10) : 0;

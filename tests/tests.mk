@@ -107,12 +107,16 @@ check: check-format lint unit asan $(FLAME_SAMPLE) $(EXPORT_SAMPLE) $(PAGES_SAMP
 
 -include $(UNIT_OBJS:.o=.d) $(ASAN_OBJS:.o=.d) $(FLAME_SAMPLE).d $(EXPORT_SAMPLE).d $(PAGES_SAMPLE).d
 
-# The command line as a user sees it, and the flame graph in a real browser. A tool that is missing is said and
+# The command line as a user sees it, the memory that views of a long recording take, and the flame graph in a real
+# browser. A tool that is missing is said and
 # skipped; CI has them all, so there it is a failure.
-.PHONY: check-cli check-validate
+.PHONY: check-cli check-memory check-validate
 
 check-cli: rbpf
 	$(Q)RBPF=$(abspath rbpf) tests/cli/run.sh
+
+check-memory: rbpf $(BENCH)
+	$(Q)RBPF=$(abspath rbpf) tests/memory/run.sh $(O)/bench/cost_of $(O)/bench/long_recording
 
 $(FLAME_SAMPLE) $(EXPORT_SAMPLE) $(PAGES_SAMPLE): $(O)/validate/%: tests/validate/%.c $(LIB)
 	$(say) CC $@

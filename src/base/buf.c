@@ -137,16 +137,23 @@ void buf_add_repeat(struct buf *buf, char c, size_t n)
 	advance(buf, n);
 }
 
-void buf_add_u64(struct buf *buf, uint64_t v)
+size_t buf_u64_digits(uint64_t v, char digits[static BUF_U64_MAX])
 {
-	char digits[20];
-	size_t at = sizeof(digits);
+	size_t at = BUF_U64_MAX;
 
 	do {
 		digits[--at] = (char)('0' + v % 10);
 		v /= 10;
 	} while (v);
-	buf_add(buf, digits + at, sizeof(digits) - at);
+	return BUF_U64_MAX - at;
+}
+
+void buf_add_u64(struct buf *buf, uint64_t v)
+{
+	char digits[BUF_U64_MAX];
+	const size_t n = buf_u64_digits(v, digits);
+
+	buf_add(buf, digits + sizeof(digits) - n, n);
 }
 
 void buf_add_varint(struct buf *buf, uint64_t v)

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/buf.h"
 
@@ -39,11 +40,14 @@ static void add_string(struct buf *out, const char *s)
 
 /*
  * What comes before any value: the comma and the key. Large files are mostly this, so a short key
- * without escapes is added together with what stands around it.
+ * without escapes is added together with what stands around it, and with @value, of @len bytes, if
+ * that is short, too.
  */
-static void begin_value(struct json *j, const char *key)
+#define SHORT 48u
+
+static void add_value(struct json *j, const char *key, const char *value, size_t len)
 {
-	char text[48];
+	char text[SHORT + SHORT];
 	size_t n = 0, k = 0;
 
 	if (j->need_comma)
@@ -51,7 +55,7 @@ static void begin_value(struct json *j, const char *key)
 	j->need_comma = true;
 	if (key) {
 		text[n++] = '"';
-		while (n < sizeof(text) - 2 && is_plain(key[k]))
+		while (n < SHORT - 2 && is_plain(key[k]))
 			text[n++] = key[k++];
 		if (key[k]) {
 			n -= k + 1;
@@ -60,11 +64,22 @@ static void begin_value(struct json *j, const char *key)
 			text[n++] = ':';
 		}
 	}
+	if ((!key || !key[k]) && len <= SHORT) {
+		memcpy(text + n, value, len);
+		buf_add(j->out, text, n + len);
+		return;
+	}
 	buf_add(j->out, text, n);
 	if (key && key[k]) {
 		add_string(j->out, key);
 		buf_addch(j->out, ':');
 	}
+	buf_add(j->out, value, len);
+}
+
+static void begin_value(struct json *j, const char *key)
+{
+	add_value(j, key, "", 0);
 }
 
 static void open_level(struct json *j, const char *key, char bracket)
@@ -116,8 +131,10 @@ void json_str(struct json *j, const char *key, const char *value)
 
 void json_u64(struct json *j, const char *key, uint64_t value)
 {
-	begin_value(j, key);
-	buf_add_u64(j->out, value);
+	char digits[BUF_U64_MAX];
+	const size_t n = buf_u64_digits(value, digits);
+
+	add_value(j, key, digits + sizeof(digits) - n, n);
 }
 
 void json_i64(struct json *j, const char *key, int64_t value)
@@ -163,19 +180,18 @@ void json_double(struct json *j, const char *key, double value)
 
 void json_decimal(struct json *j, const char *key, uint64_t value, unsigned int decimals)
 {
-	uint64_t unit = 1;
+	char text[1 + BUF_U64_MAX], *digits = text + 1;
+	size_t n = buf_u64_digits(value, digits);
 
-	for (unsigned int i = 0; i < decimals; i++)
-		unit *= 10;
-	begin_value(j, key);
-	buf_add_u64(j->out, value / unit);
-	if (!decimals)
-		return;
-	buf_addch(j->out, '.');
-	for (value %= unit; unit > 1; value %= unit) {
-		unit /= 10;
-		buf_addch(j->out, (char)('0' + value / unit));
+	/* Digits end where text ends: make room for the point, and for a 0 before it. */
+	for (; n < decimals + 1; n++)
+		digits[BUF_U64_MAX - n - 1] = '0';
+	if (decimals) {
+		n++;
+		memmove(text + sizeof(text) - n, text + sizeof(text) - n + 1, n - decimals - 1);
+		text[sizeof(text) - decimals - 1] = '.';
 	}
+	add_value(j, key, text + sizeof(text) - n, n);
 }
 
 void json_bool(struct json *j, const char *key, bool value)

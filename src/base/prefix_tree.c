@@ -31,12 +31,17 @@ void prefix_tree_deinit(struct prefix_tree *t)
 	*t = (struct prefix_tree) { 0 };
 }
 
-void prefix_tree_clear(struct prefix_tree *t)
+void prefix_tree_drop_slots(struct prefix_tree *t)
 {
-	/* A table for the next nodes grows with them: to clear a large one for few takes longer. */
 	free(t->slots);
 	t->slots = NULL;
 	t->mask = 0;
+}
+
+void prefix_tree_clear(struct prefix_tree *t)
+{
+	/* A table for the next nodes grows with them: to clear a large one for few takes longer. */
+	prefix_tree_drop_slots(t);
 	t->n_nodes = 1;
 }
 

@@ -38,6 +38,9 @@ void prefix_tree_clear(struct prefix_tree *t);
 /* The same, but give that memory back. */
 void prefix_tree_shrink(struct prefix_tree *t);
 
+/* Give back what children are found by: from now on there is no prefix_tree_child(). */
+void prefix_tree_drop_slots(struct prefix_tree *t);
+
 /*
  * The child of @parent for @what, made if there is none yet: then its number is the number of nodes
  * before. @parent may be another number than that of a node, if it means something to the caller.

@@ -114,6 +114,7 @@ static int export_recording(const struct cmd_context *ctx, struct export_line *l
 		.threads = line->threads,
 	};
 	const struct exporter *exporter;
+	struct read_options needs;
 	int r;
 
 	if (line->format == OPTION_UNSET) {
@@ -131,10 +132,12 @@ static int export_recording(const struct cmd_context *ctx, struct export_line *l
 			       exporter->name);
 	if (exporter->binary && cmd_to_terminal(line->output))
 		return cmd_refuse_terminal("binary data", "-o FILE writes it to a file", err);
-	r = cmd_open_recording(ctx, line->input, rest, filter, &exporter->needs, &rec, err);
+	needs = exporter_needs(exporter, filter);
+	needs.by_thread |= line->threads;
+	r = cmd_open_recording(ctx, line->input, rest, filter, &needs, &rec, err);
 	if (!r)
 		r = cmd_check_output(line->output, rec.path, err);
-	return r ? r : cmd_export(&rec, exporter, &opts, line->output, err);
+	return r ? r : cmd_export(ctx, &rec, exporter, &opts, line->output, err);
 }
 
 static int export_main(struct cmd_context *ctx, int argc, char **argv, struct err *err)

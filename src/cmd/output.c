@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "cmd/command.h"
+#include "cmd/messages.h"
 #include "cmd/options.h"
 #include "cmd/open_recording.h"
 #include "export/export.h"
@@ -99,8 +100,25 @@ static int drain(void *arg, const void *data, size_t len)
 	return !r && io_output_ended(d->out) ? -EPIPE : r;
 }
 
-static int run_exporter(struct recording *rec, const struct exporter *exporter,
-			const struct export_options *opts, struct buf *out, struct err *err)
+static int warn(const struct cmd_context *ctx, const struct recording *rec,
+		const struct exporter *exporter, const struct export_options *opts, struct err *err)
+{
+	_cleanup_buf_ struct buf text = BUF_INIT;
+	int r;
+
+	if (!exporter->warn)
+		return 0;
+	r = exporter->warn(&rec->profile, opts, &text);
+	if (!r && buf_failed(&text))
+		r = -ENOMEM;
+	if (!r && text.len)
+		cmd_warn(ctx, "%s", buf_str(&text));
+	return err_code(err, r);
+}
+
+static int run_exporter(const struct cmd_context *ctx, struct recording *rec,
+			const struct exporter *exporter, const struct export_options *opts,
+			struct buf *out, struct err *err)
 {
 	const struct view_filter *filter = opts->filter;
 	struct export_options options = *opts;
@@ -115,19 +133,22 @@ static int run_exporter(struct recording *rec, const struct exporter *exporter,
 	};
 	r = cmd_prepare_recording(rec, filter, err);
 	if (!r)
+		r = warn(ctx, rec, exporter, &options, err);
+	if (!r)
 		r = exporter->run(&rec->profile, &options, out, err);
 	return cmd_rendered(r, rec, out, err);
 }
 
-int cmd_export(struct recording *rec, const struct exporter *exporter,
-	       const struct export_options *opts, const char *output, struct err *err)
+int cmd_export(const struct cmd_context *ctx, struct recording *rec,
+	       const struct exporter *exporter, const struct export_options *opts,
+	       const char *output, struct err *err)
 {
 	struct drain to = { .path = output };
 	_cleanup_buf_ struct buf out = { .drain = drain, .drain_arg = &to };
 	int r, closed;
 
 	cmd_limit_output(rec, &out);
-	r = run_exporter(rec, exporter, opts, &out, err);
+	r = run_exporter(ctx, rec, exporter, opts, &out, err);
 	if (!r && (buf_failed(&out) || drain(&to, buf_str(&out), out.len)))
 		r = err_oom(err);
 	if (r && to.out && io_output_ended(to.out))
@@ -147,8 +168,9 @@ int cmd_export_file(const struct cmd_context *ctx, const char *recording,
 	const struct option_rest none = { 0 };
 	struct view_filter filter = { .stack = exporter->stack };
 	const struct export_options options = { .filter = &filter };
+	const struct read_options needs = exporter_needs(exporter, &filter);
 	int r;
 
-	r = cmd_open_recording(ctx, recording, &none, &filter, &exporter->needs, &rec, err);
-	return r ? r : cmd_export(&rec, exporter, &options, output, err);
+	r = cmd_open_recording(ctx, recording, &none, &filter, &needs, &rec, err);
+	return r ? r : cmd_export(ctx, &rec, exporter, &options, output, err);
 }

@@ -50,8 +50,9 @@ const struct exporter *cmd_format_exporter(unsigned int format);
  * Render @rec, which is prepared first (cmd_prepare_recording()), and write it to @output. Long
  * output is written while it is made: if that fails, a file is left as it was.
  */
-int cmd_export(struct recording *rec, const struct exporter *exporter,
-	       const struct export_options *opts, const char *output, struct err *err);
+int cmd_export(const struct cmd_context *ctx, struct recording *rec,
+	       const struct exporter *exporter, const struct export_options *opts,
+	       const char *output, struct err *err);
 
 /*
  * Render the finished @recording (a path) with @exporter into the file @output: the -f of record.

@@ -25,6 +25,7 @@
 #include "base/err.h"
 #include "base/intern.h"
 #include "base/json.h"
+#include "base/prefix_tree.h"
 #include "export/export.h"
 #include "export/exporters.h"
 #include "export/function.h"
@@ -53,12 +54,6 @@ struct cost_key {
 
 #define NO_CALLEE UINT32_MAX
 
-/* A call from whatever line. */
-struct call_key {
-	uint32_t fn;
-	uint32_t callee;
-};
-
 struct callgrind {
 	const struct profile *profile;
 	struct shown shown;
@@ -66,17 +61,25 @@ struct callgrind {
 	struct intern fns;   /* struct fn */
 	uint32_t *objects;   /* by fn, in names */
 	size_t cap_objects;
-	struct intern keys;	/* struct cost_key */
+	/*
+	 * There may be millions of calls, so they are kept as pairs: a place is a line of a function, a key
+	 * (struct cost_key) is a place and that which is called, 0 of an own cost, and a call from
+	 * whatever line is a function and the one that it calls.
+	 */
+	struct prefix_tree places, keys, calls;
 	struct cost_sum *costs; /* by key */
 	size_t cap_costs;
-	struct intern calls;  /* struct call_key */
 	uint32_t *last_stack; /* by call: the last stack that it was in, + 1 */
 	size_t cap_calls;
 	uint32_t *
 		of_frame[2]; /* by frame: its fn + 1, and that of its recursion; 0: not known yet */
+	uint32_t *of_thread; /* by thread: its fn + 1; 0: not known yet */
+	uint32_t *outermost; /* by shown stack: the frame that nothing called; PROFILE_NONE of 0 */
 	uint32_t *seen;	     /* by fn: the last stack that it was in, + 1 */
 	size_t cap_seen;
-	struct cost_sum *weights; /* by shown stack */
+	uint32_t *weight_of;	  /* by shown stack: its place in weights + 1; 0: no samples */
+	struct cost_sum *weights; /* of those stacks that samples have, which are far fewer */
+	size_t n_weights, cap_weights;
 	struct cost_sum all;
 	uint32_t *frames; /* scratch: of a stack */
 	size_t cap_frames;
@@ -90,14 +93,18 @@ static void callgrind_deinit(struct callgrind *c)
 	shown_deinit(&c->shown);
 	intern_deinit(&c->names);
 	intern_deinit(&c->fns);
-	intern_deinit(&c->keys);
-	intern_deinit(&c->calls);
+	prefix_tree_deinit(&c->places);
+	prefix_tree_deinit(&c->keys);
+	prefix_tree_deinit(&c->calls);
 	free(c->last_stack);
 	free(c->objects);
 	free(c->costs);
 	free(c->of_frame[0]);
 	free(c->of_frame[1]);
+	free(c->of_thread);
+	free(c->outermost);
 	free(c->seen);
+	free(c->weight_of);
 	free(c->weights);
 	free(c->frames);
 	for (size_t i = 0; i < ARRAY_SIZE(c->named); i++)
@@ -167,12 +174,22 @@ static uint32_t line_of(const struct callgrind *c, uint32_t frame)
 
 /* ---- costs ---- */
 
+/* Of a shown stack that samples have; valid until add_weight(). */
+static struct cost_sum *weight(const struct callgrind *c, uint32_t stack)
+{
+	return &c->weights[c->weight_of[stack] - 1];
+}
+
 static int add_cost(struct callgrind *c, const struct cost_key *key, const struct cost_sum *sum)
 {
-	uint32_t id;
+	uint32_t place, called = 0, id;
 	int r;
 
-	r = intern_add(&c->keys, key, sizeof(*key), &id, NULL);
+	r = prefix_tree_child(&c->places, key->fn, key->line, &place);
+	if (!r && key->callee != NO_CALLEE)
+		r = prefix_tree_child(&c->places, key->callee, key->callee_line, &called);
+	if (!r)
+		r = prefix_tree_child(&c->keys, place, called, &id);
 	if (!r)
 		r = array_reserve(c->costs, c->cap_costs, (size_t)id + 1);
 	if (r)
@@ -182,20 +199,33 @@ static int add_cost(struct callgrind *c, const struct cost_key *key, const struc
 	return 0;
 }
 
+static struct cost_key key_of(const struct callgrind *c, uint32_t id)
+{
+	const struct prefix_node *key = &c->keys.nodes[id];
+	const struct prefix_node *place = &c->places.nodes[key->parent];
+	const struct prefix_node *called = &c->places.nodes[key->what];
+
+	return (struct cost_key) {
+		.fn = place->parent,
+		.line = place->what,
+		.callee = key->what ? called->parent : NO_CALLEE,
+		.callee_line = key->what ? called->what : 0,
+	};
+}
+
 /* The cost of a call in @stack, once. */
 static int add_call(struct callgrind *c, const struct cost_key *key, uint32_t stack)
 {
-	const struct call_key call = { key->fn, key->callee };
 	uint32_t id;
 	int r;
 
-	r = intern_add(&c->calls, &call, sizeof(call), &id, NULL);
+	r = prefix_tree_child(&c->calls, key->fn, key->callee, &id);
 	if (!r)
 		r = array_reserve(c->last_stack, c->cap_calls, (size_t)id + 1);
 	if (r || c->last_stack[id] == stack + 1)
 		return r;
 	c->last_stack[id] = stack + 1;
-	return add_cost(c, key, &c->weights[stack]);
+	return add_cost(c, key, weight(c, stack));
 }
 
 /* The function of @frame as it stands in @stack, whose outer frames were seen before. */
@@ -236,28 +266,72 @@ static int add_stack(struct callgrind *c, uint32_t stack)
 		own.fn = fn;
 		own.line = line_of(c, frame);
 	}
-	return r ? r : add_cost(c, &own, &c->weights[stack]);
+	return r ? r : add_cost(c, &own, weight(c, stack));
+}
+
+/* The function that is a thread. */
+static int fn_of_thread(struct callgrind *c, uint32_t thread, uint32_t *ret)
+{
+	uint32_t *known = &c->of_thread[thread];
+	_cleanup_buf_ struct buf title = BUF_INIT;
+	int r;
+
+	if (!*known) {
+		function_thread_title(c->profile, thread, &title);
+		r = buf_failed(&title)
+			    ? -ENOMEM
+			    : add_fn(c, "threads", "[threads]", buf_str(&title), "", known);
+		if (r)
+			return r;
+		++*known;
+	}
+	*ret = *known - 1;
+	return 0;
 }
 
 /* What the function that is a thread calls, or costs itself. */
 static int add_thread(struct callgrind *c, const struct profile_aggregate *a)
 {
+	const uint32_t frame = c->outermost[shown_stack(&c->shown, a->stack)];
 	const struct cost_sum sum = { a->value, a->samples };
 	struct cost_key key = { .callee = NO_CALLEE };
-	_cleanup_buf_ struct buf title = BUF_INIT;
-	uint32_t stack = shown_stack(&c->shown, a->stack), frame = PROFILE_NONE;
-	int r;
+	int r = fn_of_thread(c, a->thread, &key.fn);
 
-	function_thread_title(c->profile, a->thread, &title);
-	r = buf_failed(&title) ? -ENOMEM
-			       : add_fn(c, "threads", "[threads]", buf_str(&title), "", &key.fn);
-	for (; stack; stack = shown_callers(&c->shown, stack))
-		frame = c->profile->stacks[stack].frame;
 	if (!r && frame != PROFILE_NONE) {
 		key.callee_line = c->profile->frames[frame].func_line;
 		r = fn_of_frame(c, frame, false, &key.callee);
 	}
 	return r ? r : add_cost(c, &key, &sum);
+}
+
+static void find_outermost(struct callgrind *c)
+{
+	const struct profile *p = c->profile;
+
+	c->outermost[0] = PROFILE_NONE;
+	for (uint32_t i = 1; i < p->n_stacks; i++) {
+		const uint32_t callers = shown_callers(&c->shown, i);
+
+		c->outermost[i] = callers ? c->outermost[callers] : p->stacks[i].frame;
+	}
+}
+
+static int add_weight(struct callgrind *c, uint32_t stack, const struct profile_aggregate *a)
+{
+	struct cost_sum *sum;
+
+	if (!c->weight_of[stack]) {
+		if (array_reserve(c->weights, c->cap_weights, c->n_weights + 1))
+			return -ENOMEM;
+		c->weights[c->n_weights++] = (struct cost_sum) { 0 };
+		c->weight_of[stack] = (uint32_t)c->n_weights;
+	}
+	sum = weight(c, stack);
+	profile_add(&sum->value, a->value);
+	profile_add(&sum->samples, a->samples);
+	profile_add(&c->all.value, a->value);
+	profile_add(&c->all.samples, a->samples);
+	return 0;
 }
 
 static int add_costs(struct callgrind *c)
@@ -267,19 +341,20 @@ static int add_costs(struct callgrind *c)
 
 	for (size_t i = 0; i < p->n_aggregates && !r; i++) {
 		const struct profile_aggregate *a = &p->aggregates[i];
-		struct cost_sum *weight = &c->weights[shown_stack(&c->shown, a->stack)];
 
 		if (!view_selected(c->shown.selection, a))
 			continue;
-		profile_add(&weight->value, a->value);
-		profile_add(&weight->samples, a->samples);
-		profile_add(&c->all.value, a->value);
-		profile_add(&c->all.samples, a->samples);
-		r = add_thread(c, a);
+		r = add_weight(c, shown_stack(&c->shown, a->stack), a);
+		if (!r)
+			r = add_thread(c, a);
 	}
 	for (size_t i = 1; i < p->n_stacks && !r; i++)
-		if (c->weights[i].samples)
+		if (c->weight_of[i])
 			r = add_stack(c, (uint32_t)i);
+	/* The file is made of the costs alone. */
+	prefix_tree_deinit(&c->calls);
+	free(c->last_stack);
+	c->last_stack = NULL;
 	return r;
 }
 
@@ -321,27 +396,23 @@ static void write_sum(struct callgrind *c, uint64_t line, const struct cost_sum 
 
 static int compare_keys(const void *a, const void *b, void *arg)
 {
-	const struct callgrind *c = arg;
-	const struct cost_key *x = intern_get(&c->keys, *(const uint32_t *)a, NULL);
-	const struct cost_key *y = intern_get(&c->keys, *(const uint32_t *)b, NULL);
+	const struct cost_key x = key_of(arg, *(const uint32_t *)a);
+	const struct cost_key y = key_of(arg, *(const uint32_t *)b);
 
-	if (x->fn != y->fn)
-		return x->fn < y->fn ? -1 : 1;
+	if (x.fn != y.fn)
+		return x.fn < y.fn ? -1 : 1;
 	/* Own costs first. */
-	if ((x->callee == NO_CALLEE) != (y->callee == NO_CALLEE))
-		return x->callee == NO_CALLEE ? -1 : 1;
-	if (x->line != y->line)
-		return x->line < y->line ? -1 : 1;
-	if (x->callee != y->callee)
-		return x->callee < y->callee ? -1 : 1;
-	return (x->callee_line > y->callee_line) - (x->callee_line < y->callee_line);
+	if ((x.callee == NO_CALLEE) != (y.callee == NO_CALLEE))
+		return x.callee == NO_CALLEE ? -1 : 1;
+	if (x.line != y.line)
+		return x.line < y.line ? -1 : 1;
+	if (x.callee != y.callee)
+		return x.callee < y.callee ? -1 : 1;
+	return (x.callee_line > y.callee_line) - (x.callee_line < y.callee_line);
 }
 
-static void write_cost(struct callgrind *c, uint32_t id)
+static void write_cost(struct callgrind *c, const struct cost_key *key, const struct cost_sum *sum)
 {
-	const struct cost_key *key = intern_get(&c->keys, id, NULL);
-	const struct cost_sum *sum = &c->costs[id];
-
 	if (key->callee != NO_CALLEE) {
 		write_fn(c, key->callee, true);
 		buf_addstr(c->out, "calls=");
@@ -355,7 +426,8 @@ static void write_cost(struct callgrind *c, uint32_t id)
 
 static int write_costs(struct callgrind *c)
 {
-	_cleanup_free_ uint32_t *order = calloc(c->keys.count + 1, sizeof(*order));
+	const size_t n = c->keys.n_nodes - 1; /* without the root */
+	_cleanup_free_ uint32_t *order = calloc(n + 1, sizeof(*order));
 	uint32_t fn = UINT32_MAX;
 
 	for (size_t i = 0; i < ARRAY_SIZE(c->named); i++) {
@@ -365,19 +437,19 @@ static int write_costs(struct callgrind *c)
 	}
 	if (!order)
 		return -ENOMEM;
-	for (size_t i = 0; i < c->keys.count; i++)
-		order[i] = (uint32_t)i;
-	if (c->keys.count)
-		qsort_r(order, c->keys.count, sizeof(*order), compare_keys, c);
-	for (size_t i = 0; i < c->keys.count && !buf_failed(c->out); i++) {
-		const struct cost_key *key = intern_get(&c->keys, order[i], NULL);
+	for (size_t i = 0; i < n; i++)
+		order[i] = (uint32_t)i + 1;
+	if (n)
+		qsort_r(order, n, sizeof(*order), compare_keys, c);
+	for (size_t i = 0; i < n && !buf_failed(c->out); i++) {
+		const struct cost_key key = key_of(c, order[i]);
 
-		if (key->fn != fn) {
-			fn = key->fn;
+		if (key.fn != fn) {
+			fn = key.fn;
 			buf_addch(c->out, '\n');
 			write_fn(c, fn, false);
 		}
-		write_cost(c, order[i]);
+		write_cost(c, &key, &c->costs[order[i]]);
 	}
 	return 0;
 }
@@ -409,9 +481,15 @@ static int write_file(struct callgrind *c)
 
 	c->of_frame[0] = calloc(n, sizeof(*c->of_frame[0]));
 	c->of_frame[1] = calloc(n, sizeof(*c->of_frame[1]));
-	c->weights = calloc(c->profile->n_stacks + 1, sizeof(*c->weights));
-	if (!c->of_frame[0] || !c->of_frame[1] || !c->weights)
+	c->weight_of = calloc(c->profile->n_stacks + 1, sizeof(*c->weight_of));
+	c->of_thread = calloc(c->profile->n_threads + 1, sizeof(*c->of_thread));
+	c->outermost = calloc(c->profile->n_stacks + 1, sizeof(*c->outermost));
+	if (!c->of_frame[0] || !c->of_frame[1] || !c->weight_of || !c->of_thread || !c->outermost)
 		return -ENOMEM;
+	if (prefix_tree_init(&c->places) || prefix_tree_init(&c->keys) ||
+	    prefix_tree_init(&c->calls))
+		return -ENOMEM;
+	find_outermost(c);
 	r = add_costs(c);
 	if (r)
 		return r;

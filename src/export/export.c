@@ -5,6 +5,7 @@
 
 #include "base/array.h"
 #include "export/exporters.h"
+#include "view/filter.h"
 
 const struct exporter exporters[] = {
 	{
@@ -12,7 +13,7 @@ const struct exporter exporters[] = {
 		.description = "one line a stack with its weight, for flamegraph.pl and speedscope",
 		.suffix = ".folded",
 		.stack = STACK_MIXED,
-		.needs = { .by_thread = true },
+		.needs = { .by_process = true }, /* by_thread for its option --threads */
 		.run = export_folded,
 	},
 	{
@@ -28,7 +29,9 @@ const struct exporter exporters[] = {
 		.description = "for speedscope.app: a profile of each thread, in the order of time",
 		.suffix = ".speedscope.json",
 		.stack = STACK_MIXED,
-		.needs = { .by_thread = true, .read_again = true },
+		.needs = { .read_again = true },
+		.of_threads = true,
+		.warn = speedscope_warn,
 		.run = export_speedscope,
 	},
 	{
@@ -36,10 +39,8 @@ const struct exporter exporters[] = {
 		.description = "for profiler.firefox.com: threads over time, waits, requests, GC",
 		.suffix = ".firefox.json",
 		.stack = STACK_MIXED,
-		.needs = { .by_thread = true,
-			   .by_request = true,
-			   .read_again = true,
-			   .wall = true },
+		.needs = { .by_request = true, .read_again = true, .wall = true },
+		.of_threads = true,
 		.run = export_firefox,
 	},
 	{
@@ -66,6 +67,7 @@ const struct exporter exporters[] = {
 		.suffix = ".perf.txt",
 		.stack = STACK_MIXED,
 		.needs = { .read_again = true },
+		.warn = perf_script_warn,
 		.run = export_perf_script,
 	},
 	{
@@ -73,10 +75,8 @@ const struct exporter exporters[] = {
 		.description = "trace events of Chrome: waits, requests, GC, stacks over time",
 		.suffix = ".trace.json",
 		.stack = STACK_MIXED,
-		.needs = { .by_thread = true,
-			   .by_request = true,
-			   .read_again = true,
-			   .wall = true },
+		.needs = { .by_request = true, .read_again = true, .wall = true },
+		.of_threads = true,
 		.run = export_chrome,
 	},
 	{
@@ -103,6 +103,15 @@ const struct exporter exporters[] = {
 };
 
 const size_t n_exporters = ARRAY_SIZE(exporters);
+
+struct read_options exporter_needs(const struct exporter *exporter,
+				   const struct view_filter *filter)
+{
+	struct read_options needs = exporter->needs;
+
+	needs.by_thread |= exporter->of_threads && view_filter_of_samples(filter);
+	return needs;
+}
 
 const struct exporter *exporter_find(const char *name)
 {

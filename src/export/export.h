@@ -35,13 +35,26 @@ struct exporter {
 	const char *suffix;	   /* usual file suffix, ".folded" */
 	bool binary;		   /* not for terminals */
 	enum stack_mode stack;	   /* which frames are exported if nothing else is asked for */
-	struct read_options needs; /* how the recording is to be read */
+	struct read_options needs; /* how the recording is to be read: exporter_needs() */
+	bool of_threads;	   /* it asks which threads have selected samples */
+	/*
+	 * NULL, or appends to @text, before run(), what the user is to be warned of: a sentence without a
+	 * full stop. Returns 0, -ENOMEM, or -EINVAL as view_selection_new().
+	 */
+	int (*warn)(const struct profile *p, const struct export_options *opts, struct buf *text);
 	int (*run)(const struct profile *p, const struct export_options *opts, struct buf *out,
 		   struct err *err);
 };
 
 extern const struct exporter exporters[];
 extern const size_t n_exporters;
+
+/*
+ * How the recording is to be read for @exporter and @filter. Without a filter of samples a recording tells
+ * which threads have some, also if it is not read by thread.
+ */
+struct read_options exporter_needs(const struct exporter *exporter,
+				   const struct view_filter *filter);
 
 /* By name or by suffix without its dot ("flame", "svg"). NULL if there is none of that name. */
 const struct exporter *exporter_find(const char *name);

@@ -30,6 +30,9 @@ int export_stackprof(const struct profile *p, const struct export_options *opts,
 		     struct err *err);
 int export_sampling_prof(const struct profile *p, const struct export_options *opts,
 			 struct buf *out, struct err *err);
+int speedscope_warn(const struct profile *p, const struct export_options *opts, struct buf *text);
+int perf_script_warn(const struct profile *p, const struct export_options *opts, struct buf *text);
+
 int export_flame(const struct profile *p, const struct export_options *opts, struct buf *out,
 		 struct err *err);
 

@@ -361,8 +361,8 @@ static int build_pane(const struct flame *fl, const struct view_filter *f, enum 
 		.inverted = fl->opts->inverted,
 		.split = fl->opts->split,
 		.stack = stack,
-		/* In a tree of one part it saves no memory. */
-		.min_percent = fl->opts->split == TREE_SPLIT_NONE ? 0 : fl->min_percent,
+		/* Of a difference the legend tells the change of all nodes. */
+		.min_percent = fl->opts->base ? 0 : fl->min_percent,
 	};
 
 	return tree_build(fl->profile, f, &opts, &pane->tree);

@@ -85,7 +85,11 @@ static int open_node(struct layout_builder *b, uint32_t node)
 	}
 	if (array_reserve(b->open, b->cap_open, b->n_open + 1))
 		return -ENOMEM;
-	b->open[b->n_open++] = (struct open_node) { .node = node, .x = box.x };
+	b->open[b->n_open++] = (struct open_node) {
+		.node = node,
+		.x = box.x,
+		.n_left_out = n->n_left_out,
+	};
 	return add_box(&b->layout, &box);
 }
 
@@ -96,7 +100,7 @@ static uint32_t leave_out(struct layout_builder *b, uint32_t node)
 	struct open_node *parent = &b->open[b->tree->nodes[node].depth - 1];
 
 	for (; node != end; node = tree_next(b->tree, node)) {
-		parent->n_left_out++;
+		parent->n_left_out += 1 + b->tree->nodes[node].n_left_out;
 		b->layout.n_hidden++;
 	}
 	return end;

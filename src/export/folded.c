@@ -4,8 +4,8 @@
  *
  * The format keeps names only, so what differs in the call tree but not by name (a method of the
  * same name in another file, two processes of the same program) is one stack here. One prefix tree,
- * of names, holds the stacks of all processes; the call tree is made for one process or thread at a
- * time. So memory grows with the number of distinct stacks and that of lines, not with their
+ * of names, holds the stacks of all processes; the paths of the call tree are walked for one process
+ * or thread after another. So memory grows with the number of distinct stacks and that of lines, not with their
  * product with the depth of stacks.
  *
  * Lines are in the order in which their stacks are met in the sorted call trees, also where they
@@ -76,6 +76,8 @@ struct folder {
 	struct fold_line *lines;
 	size_t n_lines, cap_lines;
 	uint64_t order;	    /* of the stack that is met next in this part */
+	uint32_t owner;	    /* of this part */
+	uint32_t *of_path;  /* stack by path; 0: not looked up yet, but of path 0 */
 	uint32_t *of_frame; /* name + 1 by frame; 0: not looked up yet */
 	bool *is_leaf;	    /* by name */
 	struct buf scratch;
@@ -88,6 +90,7 @@ static void folder_deinit(struct folder *f)
 	prefix_tree_deinit(&f->stacks);
 	free(f->places);
 	free(f->lines);
+	free(f->of_path);
 	free(f->of_frame);
 	free(f->is_leaf);
 	buf_deinit(&f->scratch);
@@ -158,7 +161,7 @@ static int place_of(struct folder *f, uint32_t owner, uint32_t stack, struct fol
 }
 
 static int add_to_line(struct folder *f, struct fold_place *place, uint32_t stack,
-		       const struct tree_node *node)
+		       const struct tree_path *path)
 {
 	struct fold_line *line;
 
@@ -173,39 +176,40 @@ static int add_to_line(struct folder *f, struct fold_place *place, uint32_t stac
 		place->line = (uint32_t)f->n_lines;
 	}
 	line = &f->lines[place->line - 1];
-	line->samples += node->self_samples;
-	line->value += node->self_value;
+	line->samples += path->self_samples;
+	line->value += path->self_value;
 	return 0;
 }
 
-/* Fold the tree of one part. */
-static int fold_tree(struct folder *f, const struct tree *t, uint32_t owner)
+/* The stack of names that a path is: the same in all parts. */
+static int stack_of_path(struct folder *f, const struct tree_path *path, uint32_t *ret)
 {
-	/* Stack by node of the tree. */
-	_cleanup_free_ uint32_t *stacks = calloc(t->n_nodes, sizeof(*stacks));
+	uint32_t *stack = &f->of_path[path->id], name;
+	int err;
 
-	if (!stacks)
-		return -ENOMEM;
-	for (uint32_t i = tree_next(t, 0); i; i = tree_next(t, i)) {
-		const struct tree_node *node = &t->nodes[i];
-		struct fold_place *place;
-		uint32_t name;
-		int err = 0;
-
-		if (node->frame != PROFILE_NONE) {
-			err = name_of_frame(f, node->frame, &name);
-			if (!err)
-				err = prefix_tree_child(&f->stacks, stacks[node->parent], name,
-							&stacks[i]);
-		}
+	if (path->id && !*stack) {
+		err = name_of_frame(f, path->frame, &name);
 		if (!err)
-			err = place_of(f, owner, stacks[i], &place);
-		if (!err && node->self_samples)
-			err = add_to_line(f, place, stacks[i], node);
+			err = prefix_tree_child(&f->stacks, f->of_path[path->parent], name, stack);
 		if (err)
 			return err;
 	}
+	*ret = *stack;
 	return 0;
+}
+
+static int fold_path(void *arg, const struct tree_path *path)
+{
+	struct folder *f = arg;
+	struct fold_place *place;
+	uint32_t stack;
+	int err = stack_of_path(f, path, &stack);
+
+	if (!err)
+		err = place_of(f, f->owner, stack, &place);
+	if (!err && path->self_samples)
+		err = add_to_line(f, place, stack, path);
+	return err;
 }
 
 static int compare_parts(const void *a, const void *b)
@@ -252,13 +256,14 @@ static int fold(struct folder *f)
 	err = tree_parts_new(f->profile, f->opts->filter, &opts, &parts);
 	if (!err)
 		err = order_parts(f, parts, &order);
+	if (!err)
+		f->of_path = calloc(tree_parts_paths(parts), sizeof(*f->of_path));
+	if (!err && !f->of_path)
+		return -ENOMEM;
 	for (size_t i = 0; !err && i < tree_parts_count(parts); i++) {
-		const struct tree *tree;
-
 		f->order = (uint64_t)order[i].part << 32;
-		err = tree_parts_build(parts, order[i].part, &tree);
-		if (!err)
-			err = fold_tree(f, tree, order[i].owner);
+		f->owner = order[i].owner;
+		err = tree_parts_walk(parts, order[i].part, fold_path, f);
 	}
 	return err;
 }

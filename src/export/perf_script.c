@@ -24,8 +24,10 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/intern.h"
+#include "base/number.h"
 #include "export/export.h"
 #include "export/exporters.h"
+#include "export/forecast.h"
 #include "export/function.h"
 #include "export/shown.h"
 #include "profile/replay.h"
@@ -215,6 +217,34 @@ static int write_all(struct perf_script *s, const struct replay *from)
 		return -ENOMEM;
 	write_header(s);
 	return profile_each_sample(p, from, write_sample, s, s->err);
+}
+
+/* More text than this is worth a warning. */
+#define MUCH_TEXT (1ull << 30)
+
+static size_t bytes_of_frame(const struct profile *p, uint32_t frame)
+{
+	struct function f;
+
+	function_of_frame(p, frame, &f);
+	return strlen("\t0000000000000000  ()\n") + strlen(f.name) + strlen(f.file);
+}
+
+int perf_script_warn(const struct profile *p, const struct export_options *opts, struct buf *text)
+{
+	uint64_t bytes;
+	int r = forecast_bytes(
+		p, opts->filter,
+		strlen("thread 1000/1000 [000] 1000.000000:    1000000 cpu-clock: \n\n"),
+		bytes_of_frame, &bytes);
+
+	if (!r && bytes > MUCH_TEXT)
+		buf_addf(
+			text,
+			"each sample is written with its stack, about %s in all. --from, --to or a "
+			"filter takes a part",
+			num_bytes(bytes).s);
+	return r;
 }
 
 int export_perf_script(const struct profile *p, const struct export_options *opts, struct buf *out,

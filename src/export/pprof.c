@@ -25,6 +25,7 @@
 #include "export/gzip.h"
 #include "export/protobuf.h"
 #include "export/shown.h"
+#include "export/stack_text.h"
 #include "view/filter.h"
 #include "view/group.h"
 #include "view/label.h"
@@ -76,9 +77,8 @@ enum function_field {
 /* The first mapping is the program, by which pprof calls the profile. */
 #define MAPPING_PROGRAM 1u
 
-/* Some of the samples of one thread and stack. Those that are equal in the first four are one. */
+/* Some of the samples of one stack, of the thread that is written. Those that are equal in the first three are one. */
 struct pprof_sample {
-	uint32_t thread;
 	uint32_t stack;	  /* shown */
 	uint32_t request; /* kind of it */
 	uint32_t state;	  /* enum thread_state; 0 if the recording has no waits */
@@ -92,13 +92,15 @@ struct pprof {
 	struct intern strings; /* id 0 is "" */
 	bool *used;	       /* by frame: it is a location; the one after the last: no frame */
 	bool failed;	       /* a string could not be added */
-	struct pprof_sample *samples;
-	size_t n_samples;
+	uint32_t *order; /* selected aggregates by thread: those of thread i are at starts[i] … */
+	size_t *starts;	 /* … up to starts[i + 1]; owned, as @order */
+	struct pprof_sample *samples; /* of one thread; owned */
+	size_t n_samples, cap_samples;
+	struct stack_texts locations; /* the ids of a stack's locations */
+	struct buf labels;	      /* of the thread: in all of its samples */
 	uint8_t *states; /* by stack (state.h); NULL if the recording has no waits; owned */
 	uint32_t n_events, events[PROFILE_MAX_EVENTS]; /* that have a value in each sample */
-	uint32_t *frames;			       /* scratch: of a stack */
-	size_t cap_frames;
-	struct buf message, part; /* scratch: a message, and one within it */
+	struct buf message, part;		       /* scratch: a message, and one within it */
 	struct buf *out;
 };
 
@@ -108,9 +110,12 @@ static void pprof_deinit(struct pprof *w)
 	groups_deinit(&w->functions);
 	intern_deinit(&w->strings);
 	free(w->used);
+	free(w->order);
+	free(w->starts);
 	free(w->samples);
 	free(w->states);
-	free(w->frames);
+	stack_texts_deinit(&w->locations);
+	buf_deinit(&w->labels);
 	buf_deinit(&w->message);
 	buf_deinit(&w->part);
 }
@@ -137,8 +142,6 @@ static int compare_samples(const void *a, const void *b)
 {
 	const struct pprof_sample *x = a, *y = b;
 
-	if (x->thread != y->thread)
-		return x->thread < y->thread ? -1 : 1;
 	if (x->stack != y->stack)
 		return x->stack < y->stack ? -1 : 1;
 	if (x->request != y->request)
@@ -146,60 +149,87 @@ static int compare_samples(const void *a, const void *b)
 	return (x->state > y->state) - (x->state < y->state);
 }
 
-static int find_samples(struct pprof *w)
+/* Put the selected aggregates in order by thread. */
+static int sort_by_thread(struct pprof *w)
 {
 	const struct profile *p = w->profile;
+	size_t *starts;
 
-	w->samples = calloc(p->n_aggregates + 1, sizeof(*w->samples));
-	if (!w->samples)
+	w->order = calloc(p->n_aggregates + 1, sizeof(*w->order));
+	/* starts[thread + 1] is first a count, then where the thread's end so far. */
+	w->starts = starts = calloc(p->n_threads + 2, sizeof(*starts));
+	if (!w->order || !starts)
 		return -ENOMEM;
-	for (size_t i = 0; i < p->n_aggregates; i++) {
-		const struct profile_aggregate *a = &p->aggregates[i];
+	for (size_t i = 0; i < p->n_aggregates; i++)
+		if (view_selected(w->shown.selection, &p->aggregates[i]))
+			starts[p->aggregates[i].thread + 2]++;
+	for (size_t i = 2; i < p->n_threads + 2; i++)
+		starts[i] += starts[i - 1];
+	for (size_t i = 0; i < p->n_aggregates; i++)
+		if (view_selected(w->shown.selection, &p->aggregates[i]))
+			w->order[starts[p->aggregates[i].thread + 1]++] = (uint32_t)i;
+	return 0;
+}
+
+/* The samples of one thread. */
+static int find_samples(struct pprof *w, size_t thread)
+{
+	const size_t first = w->starts[thread], end = w->starts[thread + 1];
+
+	w->n_samples = 0;
+	if (array_reserve(w->samples, w->cap_samples, end - first))
+		return -ENOMEM;
+	for (size_t i = first; i < end; i++) {
+		const struct profile_aggregate *a = &w->profile->aggregates[w->order[i]];
 		bool in_kernel = a->flags & SAMPLE_KERNEL;
 
-		if (view_selected(w->shown.selection, a))
-			w->samples[w->n_samples++] = (struct pprof_sample) {
-				.thread = a->thread,
-				.stack = shown_stack(&w->shown, a->stack),
-				.request = a->request,
-				.state = w->states ? state_of(w->states, a->stack, in_kernel) &
-							     STATE_MASK
-						   : 0,
-				.aggregate = (uint32_t)i,
-			};
+		w->samples[w->n_samples++] = (struct pprof_sample) {
+			.stack = shown_stack(&w->shown, a->stack),
+			.request = a->request,
+			.state = w->states ? state_of(w->states, a->stack, in_kernel) & STATE_MASK
+					   : 0,
+			.aggregate = w->order[i],
+		};
 	}
 	if (w->n_samples)
 		qsort(w->samples, w->n_samples, sizeof(*w->samples), compare_samples);
 	return 0;
 }
 
-static void add_label(struct pprof *w, const char *key, const char *str, uint64_t num)
+static void add_label(struct pprof *w, const char *key, const char *str, uint64_t num,
+		      struct buf *to)
 {
 	buf_reset(&w->part);
 	protobuf_u64(&w->part, LABEL_KEY, string(w, key));
 	protobuf_u64(&w->part, LABEL_STR, str ? string(w, str) : 0);
 	protobuf_u64(&w->part, LABEL_NUM, num);
-	protobuf_bytes(&w->message, SAMPLE_LABEL, buf_str(&w->part), w->part.len);
+	protobuf_bytes(to, SAMPLE_LABEL, buf_str(&w->part), w->part.len);
+}
+
+static void make_labels(struct pprof *w, uint32_t thread)
+{
+	const struct profile *p = w->profile;
+	uint32_t process = p->threads[thread].process;
+	_cleanup_buf_ struct buf name = BUF_INIT;
+
+	buf_reset(&w->labels);
+	label_process(p, process, &name);
+	add_label(w, "comm", buf_str(&name), 0, &w->labels);
+	buf_reset(&name);
+	label_thread(p, thread, &name);
+	add_label(w, "thread", buf_str(&name), 0, &w->labels);
+	add_label(w, "pid", NULL, p->processes[process].pid, &w->labels);
+	add_label(w, "tid", NULL, p->threads[thread].tid, &w->labels);
+	w->failed |= buf_failed(&name) || buf_failed(&w->labels);
 }
 
 static void add_labels(struct pprof *w, const struct pprof_sample *s)
 {
-	const struct profile *p = w->profile;
-	uint32_t process = p->threads[s->thread].process;
-	_cleanup_buf_ struct buf name = BUF_INIT;
-
-	label_process(p, process, &name);
-	add_label(w, "comm", buf_str(&name), 0);
-	buf_reset(&name);
-	label_thread(p, s->thread, &name);
-	add_label(w, "thread", buf_str(&name), 0);
-	add_label(w, "pid", NULL, p->processes[process].pid);
-	add_label(w, "tid", NULL, p->threads[s->thread].tid);
+	buf_add(&w->message, buf_str(&w->labels), w->labels.len);
 	if (w->states)
-		add_label(w, "state", state_word(s->state), 0);
+		add_label(w, "state", state_word(s->state), 0, &w->message);
 	if (s->request)
-		add_label(w, "request", request_label(p, s->request), 0);
-	w->failed |= buf_failed(&name);
+		add_label(w, "request", request_label(w->profile, s->request), 0, &w->message);
 }
 
 /* Lines of a method in C are its callers'. */
@@ -210,10 +240,21 @@ static uint32_t location_of(const struct pprof *w, uint32_t frame)
 		       : frame;
 }
 
-static void use_location(struct pprof *w, uint32_t location)
+static void use_location(struct pprof *w, uint32_t location, struct buf *out)
 {
 	w->used[location] = true;
-	buf_add_varint(&w->part, (uint64_t)location + 1);
+	buf_add_varint(out, (uint64_t)location + 1);
+}
+
+static int make_locations(void *arg, const uint32_t *frames, size_t n, struct buf *out)
+{
+	struct pprof *w = arg;
+
+	for (size_t i = 0; i < n; i++)
+		use_location(w, location_of(w, frames[i]), out);
+	if (!n)
+		use_location(w, (uint32_t)w->profile->n_frames, out);
+	return 0;
 }
 
 /* How many samples there are of the event of the profile, and the value of each event. */
@@ -239,33 +280,42 @@ static void add_values(struct pprof *w, const struct pprof_sample *s, size_t n)
 /* Write @n samples that are one. */
 static int add_sample(struct pprof *w, const struct pprof_sample *s, size_t n)
 {
-	size_t n_frames;
-	int r = shown_frames(&w->shown, s->stack, &w->frames, &w->cap_frames, &n_frames);
+	const char *locations;
+	size_t len;
+	int r = stack_text(&w->locations, s->stack, &locations, &len);
 
 	if (r)
 		return r;
-	buf_reset(&w->part);
-	for (size_t i = 0; i < n_frames; i++)
-		use_location(w, location_of(w, w->frames[i]));
-	if (!n_frames)
-		use_location(w, (uint32_t)w->profile->n_frames);
-	protobuf_bytes(&w->message, SAMPLE_LOCATION_ID, buf_str(&w->part), w->part.len);
+	protobuf_bytes(&w->message, SAMPLE_LOCATION_ID, locations, len);
 	add_values(w, s, n);
 	add_labels(w, s);
 	end_message(w, PROFILE_SAMPLE);
 	return w->failed || buf_failed(w->out) ? -ENOMEM : 0;
 }
 
-static int add_samples(struct pprof *w)
+static int add_thread(struct pprof *w, size_t thread)
 {
-	int r = find_samples(w);
+	int r = find_samples(w, thread);
 
+	if (w->n_samples)
+		make_labels(w, (uint32_t)thread);
 	for (size_t i = 0, n; !r && i < w->n_samples; i += n) {
 		for (n = 1; i + n < w->n_samples; n++)
 			if (compare_samples(&w->samples[i], &w->samples[i + n]))
 				break;
 		r = add_sample(w, &w->samples[i], n);
 	}
+	return r;
+}
+
+static int add_samples(struct pprof *w)
+{
+	int r = sort_by_thread(w);
+
+	if (!r)
+		r = stack_texts_init(&w->shown, STACK_TEXTS_MAX, make_locations, w, &w->locations);
+	for (size_t i = 0; !r && i < w->profile->n_threads; i++)
+		r = add_thread(w, i);
 	return r;
 }
 

@@ -6,6 +6,9 @@
  * of the call tree. Then each thread has a profile in the order of time, in which successive samples
  * with the same stack are one. Such a profile knows no pauses: what speedscope shows as time is the
  * value of the event so far, such as CPU time.
+ *
+ * Such a profile has the whole stack of each sample. If all would take more than speedscope can open, they
+ * are left out.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,15 +19,20 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/json.h"
+#include "base/number.h"
 #include "export/export.h"
 #include "export/exporters.h"
+#include "export/forecast.h"
 #include "export/function.h"
 #include "export/shown.h"
 #include "export/thread_samples.h"
 #include "view/group.h"
 #include "view/tree.h"
 
-#define SCHEMA "https://www.speedscope.app/file-format-schema.json"
+#define SCHEMA		"https://www.speedscope.app/file-format-schema.json"
+
+/* About: the longest string that browsers on V8 can have. */
+#define MAX_TIMED_BYTES (1ull << 29)
 
 struct speedscope {
 	const struct profile *profile;
@@ -40,7 +48,43 @@ struct speedscope {
 	uint64_t value; /* of them */
 	uint64_t sum;	/* of all */
 	bool weights;	/* write values, not stacks */
+	bool is_timed;	/* threads have profiles */
 };
+
+/* ---- how much it is ---- */
+
+/* An id and a comma. */
+static size_t bytes_of_frame(const struct profile *p, uint32_t frame)
+{
+	size_t n = 2;
+
+	(void)frame;
+	for (size_t ids = p->n_frames; ids >= 10; ids /= 10)
+		n++;
+	return n;
+}
+
+/* The bytes of the samples in the order of time, brackets and a weight of each included. */
+static int timed_bytes(const struct profile *p, const struct export_options *opts, uint64_t *ret)
+{
+	return forecast_bytes(p, opts->filter, sizeof("[],1000000,") - 1, bytes_of_frame, ret);
+}
+
+int speedscope_warn(const struct profile *p, const struct export_options *opts, struct buf *text)
+{
+	uint64_t bytes;
+	int r = timed_bytes(p, opts, &bytes);
+
+	if (r || bytes <= MAX_TIMED_BYTES)
+		return r;
+	buf_addf(text,
+		 "threads in the order of time would take about %s, more than speedscope can open: "
+		 "only all threads together are written. --from, --to or a filter takes a part",
+		 num_bytes(bytes).s);
+	return 0;
+}
+
+/* ---- frames ---- */
 
 static void add_frames(struct speedscope *s)
 {
@@ -216,7 +260,7 @@ static int add_profiles(struct speedscope *s, struct err *err)
 	json_array_begin(&s->json, "profiles");
 	if (!r)
 		r = add_all(s);
-	for (size_t i = 0; !r && i < thread_samples_count(samples); i++)
+	for (size_t i = 0; !r && s->is_timed && i < thread_samples_count(samples); i++)
 		r = add_thread(s, samples, i, err);
 	json_array_end(&s->json);
 	return r;
@@ -226,8 +270,13 @@ int export_speedscope(const struct profile *p, const struct export_options *opts
 		      struct err *err)
 {
 	struct speedscope s = { .profile = p, .opts = opts, .json = JSON_INIT(out) };
+	uint64_t bytes;
 	int r;
 
+	r = timed_bytes(p, opts, &bytes);
+	if (r)
+		return export_error(r, err);
+	s.is_timed = bytes <= MAX_TIMED_BYTES;
 	r = shown_init(p, opts->filter, &s.shown);
 	if (!r)
 		r = groups_init(p, GROUP_BY_FUNCTION, &s.functions);

@@ -30,15 +30,15 @@ struct thread_sample {
 	uint16_t state : 6;  /* enum thread_state: what the thread did, or waited for */
 };
 
-/* How many are kept at a time: 144 MiB. */
-#define THREAD_SAMPLES_MAX (6u << 20)
+/* How many are kept at a time: 180 MiB. */
+#define THREAD_SAMPLES_MAX (15u << 19)
 
 struct thread_samples;
 
 /*
  * Those that @shown selects; @max is THREAD_SAMPLES_MAX, or less for tests. All but @ret must live
  * longer than *@ret, which is to be released with thread_samples_free(). The profile must be
- * by_thread. Returns 0 or -ENOMEM.
+ * by_thread if its filter leaves out samples. Returns 0 or -ENOMEM.
  */
 int thread_samples_new(const struct shown *shown, const struct replay *from, size_t max,
 		       struct thread_samples **ret);

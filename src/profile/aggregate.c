@@ -12,31 +12,69 @@
 
 #define SLOTS_MIN 1024u
 
+/* ---- by process ---- */
+
+/* Make room for a thread of each process. */
+static int reserve_stand_ins(struct aggregate_index *index, const struct profile *p)
+{
+	size_t n = index->cap_stand_ins;
+
+	if (!p->by_process || p->n_processes <= n)
+		return 0;
+	if (array_reserve(index->stand_ins, index->cap_stand_ins, p->n_processes))
+		return -ENOMEM;
+	memset(index->stand_ins + n, 0, (index->cap_stand_ins - n) * sizeof(*index->stand_ins));
+	return 0;
+}
+
+/* The thread that stands for all of its process: the first one that is met. */
+static uint32_t stand_in(const struct aggregate_index *index, const struct profile *p,
+			 uint32_t thread)
+{
+	uint32_t *met = &index->stand_ins[p->threads[thread].process];
+
+	if (!*met)
+		*met = thread + 1;
+	return *met - 1;
+}
+
+/* ---- keys ---- */
+
+/* Whether more than stacks and flags tell aggregates apart. */
+static bool has_owners(const struct profile *p)
+{
+	return p->by_thread || p->by_process || p->by_request;
+}
+
 /*
  * What aggregates are told apart by, of @s. How long a request takes is known at the end only: until then
  * those of different requests are told apart, if that matters.
  */
-static struct profile_aggregate key_of(const struct profile *p, const struct profile_sample *s)
+static struct profile_aggregate key_of(const struct aggregate_index *index, const struct profile *p,
+				       const struct profile_sample *s)
 {
 	return (struct profile_aggregate) {
-		.thread = p->by_thread ? s->thread : PROFILE_NONE,
+		.thread = p->by_thread	  ? s->thread
+			  : p->by_process ? stand_in(index, p, s->thread)
+					  : PROFILE_NONE,
 		.stack = s->stack,
 		.request = p->slow_ns	   ? s->request
 			   : p->by_request ? profile_sample_kind(p, s)
 					   : 0,
 		.flags = s->flags & SAMPLE_FLAGS,
-		.event = s->event,
+		.event = (uint8_t)s->event,
 	};
 }
 
-static int make(struct profile *p, const struct profile_sample *s, struct profile_aggregate **ret)
+static int make(const struct aggregate_index *index, struct profile *p,
+		const struct profile_sample *s, struct profile_aggregate **ret)
 {
 	int r = RESERVE_ONE(p->aggregates, p->n_aggregates, p->cap_aggregates);
 
 	if (r)
 		return r;
 	*ret = &p->aggregates[p->n_aggregates++];
-	**ret = key_of(p, s);
+	**ret = key_of(index, p, s);
 	return 0;
 }
 
@@ -57,7 +95,7 @@ static int add_to_list(struct aggregate_index *index, struct profile *p,
 	}
 	if (array_reserve(index->before, index->cap_before, n + 1))
 		return -ENOMEM;
-	r = make(p, s, ret);
+	r = make(index, p, s, ret);
 	if (r)
 		return r;
 	index->before[n] = index->last[s->stack];
@@ -78,7 +116,7 @@ static int find_by_stack(struct aggregate_index *index, struct profile *p,
 	return add_to_list(index, p, s, ret);
 }
 
-/* ---- by thread, request and stack ---- */
+/* ---- by thread or process, request and stack ---- */
 
 /* Thread and stack are less than 2^28 (RBPF_FILE_MAX_IDS). */
 static uint64_t hash_of(const struct aggregate_index *index, const struct profile_aggregate *a)
@@ -122,7 +160,7 @@ static int grow(struct aggregate_index *index, const struct profile *p)
 static int find_by_hash(struct aggregate_index *index, struct profile *p,
 			const struct profile_sample *s, struct profile_aggregate **ret)
 {
-	const struct profile_aggregate key = key_of(p, s);
+	const struct profile_aggregate key = key_of(index, p, s);
 	size_t slot;
 	int r;
 
@@ -136,7 +174,7 @@ static int find_by_hash(struct aggregate_index *index, struct profile *p,
 		    (*ret)->event == key.event)
 			return 0;
 	}
-	r = make(p, s, ret);
+	r = make(index, p, s, ret);
 	if (!r)
 		index->slots[slot] = (uint32_t)p->n_aggregates;
 	return r;
@@ -150,8 +188,10 @@ int aggregate_add_sum(struct aggregate_index *index, struct profile *p,
 	struct profile_aggregate *a;
 	int r;
 
-	r = p->by_thread || p->by_request ? find_by_hash(index, p, sample, &a)
-					  : find_by_stack(index, p, sample, &a);
+	if (reserve_stand_ins(index, p))
+		return -ENOMEM;
+	r = has_owners(p) ? find_by_hash(index, p, sample, &a)
+			  : find_by_stack(index, p, sample, &a);
 	if (r)
 		return r;
 	a->samples += n;
@@ -173,11 +213,11 @@ static const uint32_t *first_place(const struct aggregate_index *index, const st
 {
 	struct profile_aggregate key;
 
-	if (!p->by_thread && !p->by_request)
+	if (!has_owners(p))
 		return s->stack < index->n_last ? &index->last[s->stack] : NULL;
 	if (!index->slots)
 		return NULL;
-	key = key_of(p, s);
+	key = key_of(index, p, s);
 	return &index->slots[hash_of(index, &key) & index->mask];
 }
 
@@ -187,6 +227,8 @@ int aggregate_add_batch(struct aggregate_index *index, struct profile *p,
 	const uint32_t *places[AGGREGATE_BATCH];
 	int r = 0;
 
+	if (reserve_stand_ins(index, p))
+		return -ENOMEM;
 	for (size_t i = 0; i < n; i++) {
 		places[i] = first_place(index, p, &samples[i]);
 		__builtin_prefetch(places[i]);
@@ -204,6 +246,7 @@ void aggregate_index_deinit(struct aggregate_index *index)
 	free(index->last);
 	free(index->before);
 	free(index->slots);
+	free(index->stand_ins);
 	*index = (struct aggregate_index)AGGREGATE_INDEX_INIT;
 }
 

@@ -25,10 +25,12 @@ struct aggregate_index {
 	uint32_t *before; /* by aggregate: the one before of its stack + 1; owned, as is last */
 	size_t cap_before;
 
-	/* With threads or requests: a table with open addressing, of the aggregate + 1; 0 is free. */
-	uint32_t *slots; /* owned */
-	size_t mask;	 /* slots - 1 */
-	uint64_t seed;	 /* random: whoever wrote a recording cannot choose what collides */
+	/* With threads, processes or requests: a table with open addressing, of the aggregate + 1; 0 is free. */
+	uint32_t *slots;     /* owned */
+	size_t mask;	     /* slots - 1 */
+	uint64_t seed;	     /* random: whoever wrote a recording cannot choose what collides */
+	uint32_t *stand_ins; /* by process: the thread that stands for it + 1, 0 if none; owned */
+	size_t cap_stand_ins;
 };
 
 #define AGGREGATE_INDEX_INIT                                                                       \
@@ -37,7 +39,7 @@ struct aggregate_index {
 	}
 
 /*
- * Add @sample to the aggregates of @p, by thread if @p->by_thread, and count it for its thread if it is
+ * Add @sample to the aggregates of @p, by thread if @p->by_thread, by process if @p->by_process, and count it for its thread if it is
  * of the event of @p, as it must be if @p is not both by_event and by_thread. All
  * aggregates of @p must have been made with @index. Sums stop at UINT64_MAX. Returns 0, -ENOMEM, or
  * -E2BIG past RBPF_FILE_MAX_IDS aggregates.

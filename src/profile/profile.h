@@ -200,19 +200,22 @@ struct profile_sample {
 typedef int sample_fn(void *arg, const struct profile_sample *s);
 
 /*
- * All samples with one stack and the same SAMPLE_FLAGS; of one thread, if the profile is by_thread,
+ * All samples with one stack and the same SAMPLE_FLAGS; of one thread, if the profile is by_thread, of one process, if it is by_process,
  * of one kind of request, if it is by_request, and of one event.
  */
 struct profile_aggregate {
 	uint64_t samples; /* how many */
 	uint64_t value;	  /* sum of theirs; UINT64_MAX if it does not fit */
-	uint32_t thread;  /* thread id; PROFILE_NONE if the profile is not by_thread */
-	uint32_t stack;	  /* stack id */
+	uint32_t thread; /* thread id; PROFILE_NONE if the profile is not by_thread or by_process */
+	uint32_t stack;	 /* stack id */
 	uint32_t request; /* kind of it (by_request), 0 if it is of none */
 	uint16_t flags;
-	uint16_t event; /* that of the profile, unless it is by_event, or read_options.gvl_caused */
-	bool slow;	/* profile_request_is_slow() */
+	uint8_t event; /* that of the profile, unless it is by_event, or read_options.gvl_caused */
+	bool slow;     /* profile_request_is_slow() */
 };
+
+/* There may be millions. */
+_Static_assert(sizeof(struct profile_aggregate) == 32, "an aggregate has no padding");
 
 /* Why something was lost. Stored in the file: add at the end. */
 enum lost_reason {
@@ -293,6 +296,7 @@ struct profile {
 	struct profile_aggregate *aggregates; /* of those that were selected (reader.h) */
 	size_t n_aggregates, cap_aggregates;
 	bool by_thread;	  /* aggregates tell threads apart … */
+	bool by_process;  /* … or processes, one thread standing for all of its process … */
 	bool by_request;  /* … and kinds of requests */
 	bool by_event;	  /* … and there are some of each event of the recording */
 	uint64_t slow_ns; /* those that took longer are slow; 0: none is */
@@ -397,7 +401,7 @@ static inline struct profile_aggregate profile_aggregate_of(const struct profile
 		.stack = s->stack,
 		.request = profile_sample_kind(p, s),
 		.flags = s->flags & SAMPLE_FLAGS,
-		.event = s->event,
+		.event = (uint8_t)s->event,
 		.slow = profile_request_is_slow(p, s->request),
 	};
 }

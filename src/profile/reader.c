@@ -336,6 +336,7 @@ static void select_samples(struct reader *rd)
 	uint32_t parts = 0;
 
 	rd->profile.by_thread = rd->opts.by_thread;
+	rd->profile.by_process = rd->opts.by_process && !rd->opts.by_thread;
 	rd->profile.by_request = rd->opts.by_request;
 	rd->profile.slow_ns = rd->opts.by_request ? rd->opts.slow_ns : 0;
 	rd->profile.by_event = rd->opts.by_event && !rd->opts.event;

@@ -28,7 +28,8 @@ struct read_options {
 	uint64_t from_ns;	   /* since the start of the recording */
 	uint64_t to_ns;		   /* since the start, not included; 0: up to the end */
 	struct wall_time from, to; /* in place of these, if given */
-	bool by_thread; /* add them up by thread, too: 40 bytes for each pair of a thread and a stack */
+	bool by_thread; /* add them up by thread, too: 32 bytes for each pair of a thread and a stack */
+	bool by_process;  /* … or by process, unless by_thread */
 	bool by_request;  /* and by kind of request */
 	uint64_t slow_ns; /* and whether the request took longer; 0: that is not asked for */
 	bool gvl_caused; /* with EVENT_WALL and by_request: those of EVENT_GVL, too, and all kept */
@@ -36,9 +37,10 @@ struct read_options {
 	bool keep_samples; /* also one by one: 40 bytes each */
 	bool read_again;   /* keep_samples, if the recording can be read only once: from a pipe */
 	bool wall;	   /* without @event: EVENT_WALL, if the recording has waits */
-	sample_fn *take;   /* not NULL: they are neither added up nor kept, but given to it … */
-	void *take_arg;	   /* … with this, in the order of the file; … */
-	bool take_all;	   /* … without @event, those of all events */
+	sample_fn *
+		take; /* not NULL: they are neither counted, added up nor kept, but given to it … */
+	void *take_arg; /* … with this, in the order of the file; … */
+	bool take_all;	/* … without @event, those of all events */
 };
 
 /*

@@ -363,43 +363,56 @@ static void note_thread(struct profile *p, const struct profile_sample *s)
 		t->last_ns = s->ts;
 }
 
-/* Whether @s, in the time that was selected, is of an event that is given to who takes samples, or else added up. */
-static bool is_added(const struct record_decoder *d, const struct profile_sample *s)
+static bool in_time(const struct record_decoder *d, const struct profile_sample *s)
 {
-	return s->event == d->event || d->is_caused[s->event] ||
-	       (d->take ? d->take_all : d->profile->by_event);
+	return s->ts >= d->from_ts && s->ts < d->to_ts;
+}
+
+/* Give @recorded to who takes samples, if it is selected: nothing else is asked of this reading. */
+static int give_sample(const struct record_decoder *d, const struct profile_sample *recorded)
+{
+	struct profile_sample s;
+
+	if (!in_time(d, recorded))
+		return 0;
+	s = *recorded;
+	if (d->in_wall[s.event])
+		s.event = (uint16_t)d->event;
+	if (s.event != d->event && !d->is_caused[s.event] && !d->take_all)
+		return 0;
+	return d->take(d->take_arg, &s);
 }
 
 /* @s is selected. */
-static int take_sample(struct record_decoder *d, const struct profile_sample *s)
+static int add_up(struct record_decoder *d, const struct profile_sample *s)
 {
-	if (d->take)
-		return d->take(d->take_arg, s);
 	d->batch[d->n_batch++] = *s;
 	return d->n_batch == AGGREGATE_BATCH ? add_batch(d) : 0;
 }
 
 static int add_sample(struct record_decoder *d, const struct profile_sample *recorded)
 {
-	bool in_time = recorded->ts >= d->from_ts && recorded->ts < d->to_ts, of_event;
 	struct profile_sample sample = *recorded, *s = &sample;
 	struct profile *p = d->profile;
+	bool of_event;
 	int r = 0;
 
+	if (d->take)
+		return give_sample(d, recorded);
 	profile_count_sample(&d->totals, s, d->is_cpu[s->event]); /* of whatever event and time */
 	if (d->in_sum[s->event])
 		s->event = (uint16_t)d->event;
 	of_event = s->event == d->event;
 	if (of_event)
 		profile_note_sample(p, s);
-	p->n_in_time += in_time;
-	if (!in_time)
+	if (!in_time(d, s))
 		return 0;
+	p->n_in_time++;
 	profile_note_request(p, recorded, of_event);
 	if (of_event && profile_event(p)->unit == UNIT_NS)
 		note_thread(p, s);
-	if (is_added(d, s))
-		r = take_sample(d, s);
+	if (of_event || d->is_caused[s->event] || p->by_event)
+		r = add_up(d, s);
 	if (!r && d->keep_samples && (d->all_events || of_event || d->is_caused[s->event]))
 		r = profile_keep_sample(p, s);
 	return r;

@@ -39,7 +39,7 @@ static int read_again(struct guard *g, const struct replay *from, bool all, stru
 	struct err why = { 0 };
 	int r;
 
-	opts.by_thread = opts.keep_samples = opts.read_again = false;
+	opts.by_thread = opts.by_process = opts.keep_samples = opts.read_again = false;
 	opts.take = take;
 	opts.take_arg = g;
 	opts.take_all = all;

@@ -89,6 +89,11 @@ bool view_filter_by_request(const struct view_filter *f)
 	return f->has_request || f->slower_than_ns;
 }
 
+bool view_filter_of_samples(const struct view_filter *f)
+{
+	return view_filter_by_thread(f) || view_filter_by_request(f) || f->states;
+}
+
 static bool matches(const regex_t *re, const char *s)
 {
 	return regexec(re, s, 0, NULL, 0) == 0;

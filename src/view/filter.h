@@ -70,6 +70,9 @@ int view_filter_regex(regex_t *re, bool *has, const char *pattern, const char *w
  */
 bool view_filter_by_thread(const struct view_filter *f);
 
+/* Whether it leaves out samples, but for those of other events and times, which are not read. */
+bool view_filter_of_samples(const struct view_filter *f);
+
 /* Whether it depends on the requests of samples: then it must be read by request. */
 bool view_filter_by_request(const struct view_filter *f);
 
@@ -107,7 +110,8 @@ bool view_request_selected(const struct view_selection *sel, uint32_t kind);
 
 /*
  * Which threads have selected samples, by id, and of how many samples and what value all selected
- * ones are. @threads has room for all.
+ * ones are. Of a profile that is not by_thread, as if the filter left out none. @threads has room for
+ * all.
  */
 struct view_sum {
 	uint64_t samples;

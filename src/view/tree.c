@@ -3,21 +3,17 @@
  * From aggregates to a tree, in time proportional to their number plus the number of distinct
  * stacks, however deep these are:
  *
- *   1. Aggregates are put in order by part (process, thread, …; one part if the tree is not split).
- *   2. In each part the weights of equal stacks are added up, in an array indexed by stack id.
- *   3. The recording's stacks are themselves a prefix tree. The node of a stack is a child of the
- *      node of its callers, so each stack that is reached needs one look-up, remembered for the
- *      others that share it. (An inverted tree shares no prefixes with the recording: there each
- *      distinct stack is walked as a whole.)
- *   4. Nodes are made after their parents, so that totals are one pass from the last to the first.
- *   5. How much of a node compiled code ran is known by stack, not by node: a function has frames
- *      with and without FRAME_YJIT. The weights are added up along the stacks that were reached, from
- *      callees to callers, and each compiled frame gives its stack's sum to its node.
- *   6. Children are put in order (tree_order.h).
+ *   1. The paths of all selected stacks are found, and put in order (tree_shape.h).
+ *   2. Aggregates are put in order by part (process, thread, …; one part if the tree is not split).
+ *   3. In each part the weights of aggregates are added up in an array indexed by path, of which only
+ *      the paths that the part has are looked at. A path is behind its parent in it, so totals are one
+ *      pass from the last to the first.
+ *   4. Paths that are wide enough become nodes, in their order.
+ *   5. How much of a node compiled code ran is known by stack, not by path: a function has frames
+ *      with and without FRAME_YJIT. The weights are added up along the stacks of the part, from
+ *      callees to callers, and each compiled frame gives its stack's sum to its path.
  *
- * A node is found by its parent and its group in a prefix tree of the part that is being added:
- * nodes of different parts have nothing in common. So parts can also be built one after another,
- * each in the place of the one before (tree_parts_build()).
+ * Parts can also be walked one after another without making nodes (tree_parts_walk()).
  *
  * Nothing recurses: depth is the target's choice.
  */
@@ -32,29 +28,41 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/intern.h"
-#include "base/prefix_tree.h"
 #include "profile/profile.h"
 #include "view/filter.h"
 #include "view/group.h"
 #include "view/label.h"
 #include "view/owner.h"
-#include "view/tree_order.h"
-#include "view/tree_prune.h"
+#include "view/tree_shape.h"
 
-#define NODE_NONE      UINT32_MAX
+/* In path_sum.node: the path has no node, this is the nearest of its parents. Nodes are below INTERN_MAX. */
+#define LEFT_OUT       (1u << 31)
 
 /* Bytes that a node takes here and in what is made of it, about. */
 #define TREE_NODE_COST 256
-/* The same stacks may be walked again and again without a new node. */
+/* One path may be in many parts. */
 #define STEPS_PER_NODE 4
+/* If a part has fewer paths than one in so many, sorting them takes less than looking for them. */
+#define FEW_PATHS      16
 
-/* What is known of a stack while one part is being added. */
-struct stack_state {
-	uint64_t value;
+/* What a path has in the part that is being added. */
+struct path_sum {
+	uint64_t self_value, self_samples;
+	uint64_t total_value, total_samples;
+	uint32_t part; /* the sum is of this part (tree_builder.part); else it is stale */
+	uint32_t node; /* in the tree; with LEFT_OUT */
+};
+
+/* Samples in which compiled code ran a path's function, and whose code it was. */
+struct jit_sum {
 	uint64_t samples;
-	uint64_t below; /* samples of the stacks that go on from it */
-	uint32_t node;	/* NODE_NONE: not looked up yet */
-	uint32_t epoch; /* the state is of this part; else it is stale */
+	uint32_t kinds; /* FRAME_JIT */
+};
+
+/* Samples of a stack and of those that go on from it, in the part that is being added. */
+struct stack_sum {
+	uint64_t samples;
+	uint32_t part; /* as path_sum.part */
 };
 
 struct tree_builder {
@@ -62,29 +70,28 @@ struct tree_builder {
 	struct tree tree;
 	struct view_selection *selection;
 	struct groups groups;
-	/*
-	 * The nodes of the part that is being added, by group: node 0 is that of the part, and the
-	 * tree has node n at the index part_node + n.
-	 */
-	struct prefix_tree prefixes;
-	uint32_t part_node;
-	struct stack_state *states; /* by stack id */
-	uint32_t epoch;		    /* of the part that is being added, from 1 */
-	uint32_t *touched;	    /* stacks with samples in this part */
-	size_t n_touched;
+	struct tree_shape shape;
+	struct tree_limits limits;
+	bool too_large; /* beyond the limits */
+
 	uint32_t *order; /* aggregates by part: those of part i are at starts[i] … */
 	size_t *starts;	 /* … up to starts[i + 1] */
 	size_t n_parts;
 	uint64_t value, samples; /* of all that are selected */
-	size_t max_nodes, max_steps;
-	size_t steps;	/* nodes looked up, new ones and old ones */
-	bool too_large; /* more nodes or steps than may be */
-	bool has_jit;
-	uint32_t *reached; /* stacks whose node was looked up in this part, callers first */
-	size_t n_reached;
+
+	uint32_t part;	       /* how many were begun */
+	struct path_sum *sums; /* by path */
+	uint32_t *met;	       /* the paths of this part, once add_up() is done in their order */
+	size_t n_met;
 	uint32_t *leaves; /* by stack: its node, if that is asked for; owned */
-	uint32_t *path; /* scratch: stacks between one whose node is known and one that is asked */
-	size_t cap_path;
+
+	/* If there is compiled code, else NULL: */
+	struct jit_sum *jit;	  /* by path */
+	struct stack_sum *stacks; /* by stack id; NULL in an inverted tree */
+	uint32_t *reached;	  /* the stacks of this part, callers first */
+	size_t n_reached;
+	uint32_t *above; /* scratch: a path and its parents */
+	size_t cap_above;
 };
 
 static void builder_deinit(struct tree_builder *b)
@@ -92,14 +99,16 @@ static void builder_deinit(struct tree_builder *b)
 	tree_deinit(&b->tree);
 	view_selection_free(b->selection);
 	groups_deinit(&b->groups);
-	prefix_tree_deinit(&b->prefixes);
-	free(b->states);
-	free(b->touched);
-	free(b->reached);
-	free(b->path);
-	free(b->leaves);
+	tree_shape_deinit(&b->shape);
 	free(b->order);
 	free(b->starts);
+	free(b->sums);
+	free(b->met);
+	free(b->leaves);
+	free(b->jit);
+	free(b->stacks);
+	free(b->reached);
+	free(b->above);
 }
 
 static enum owner_kind owners_of(enum tree_split split)
@@ -118,7 +127,9 @@ static bool can_split(const struct profile *p, enum tree_split split)
 {
 	if (split == TREE_SPLIT_REQUEST)
 		return p->by_request;
-	return split == TREE_SPLIT_NONE || p->by_thread;
+	if (split == TREE_SPLIT_NONE || p->by_thread)
+		return true;
+	return split != TREE_SPLIT_THREAD && p->by_process;
 }
 
 static uint32_t part_of(const struct tree_builder *b, const struct profile_aggregate *a)
@@ -162,246 +173,352 @@ static int sort_by_part(struct tree_builder *b)
 	return 0;
 }
 
+static bool has_jit(const struct profile *p)
+{
+	for (size_t i = 0; i < p->n_frames; i++)
+		if (p->frames[i].flags & FRAME_JIT)
+			return true;
+	return false;
+}
+
+static int alloc_jit(struct tree_builder *b)
+{
+	const size_t n = b->profile->n_stacks + 1;
+
+	b->jit = calloc(b->shape.n_paths, sizeof(*b->jit));
+	if (!b->jit)
+		return -ENOMEM;
+	if (b->tree.opts.inverted)
+		return 0;
+	b->stacks = calloc(n, sizeof(*b->stacks));
+	b->reached = calloc(n, sizeof(*b->reached));
+	return b->stacks && b->reached ? 0 : -ENOMEM;
+}
+
+static int make_shape(struct tree_builder *b)
+{
+	struct tree_limits *l = &b->limits;
+	int r;
+
+	l->max_nodes = profile_output_max(b->profile) / TREE_NODE_COST;
+	l->max_steps = l->max_nodes * STEPS_PER_NODE;
+	if (l->max_nodes > INTERN_MAX)
+		l->max_nodes = INTERN_MAX;
+	r = tree_shape_init(b->profile, b->selection, &b->groups, b->tree.opts.inverted, l,
+			    &b->shape);
+	b->too_large = r == -E2BIG;
+	return r;
+}
+
 static int builder_init(struct tree_builder *b, const struct profile *p,
 			const struct view_filter *f, const struct tree_options *opts)
 {
-	*b = (struct tree_builder) { .profile = p };
-	b->max_nodes = profile_output_max(p) / TREE_NODE_COST;
-	b->max_steps = b->max_nodes * STEPS_PER_NODE;
-	if (b->max_nodes > INTERN_MAX)
-		b->max_nodes = INTERN_MAX;
-	b->tree.opts = *opts;
-	b->tree.profile = p;
-	b->states = calloc(p->n_stacks + 1, sizeof(*b->states));
-	b->touched = calloc(p->n_stacks + 1, sizeof(*b->touched));
-	b->reached = calloc(p->n_stacks + 1, sizeof(*b->reached));
-	for (size_t i = 0; i < p->n_frames && !b->has_jit; i++)
-		b->has_jit = p->frames[i].flags & FRAME_JIT;
-	if (!b->states || !b->touched || !b->reached || view_selection_new(p, f, &b->selection) ||
+	*b = (struct tree_builder) { .profile = p, .tree = { .opts = *opts, .profile = p } };
+	if (view_selection_new(p, f, &b->selection) ||
 	    groups_init(p, opts->by_line ? GROUP_BY_LINE : GROUP_BY_FUNCTION, &b->groups) ||
-	    prefix_tree_init(&b->prefixes) || array_reserve(b->tree.nodes, b->tree.cap_nodes, 1) ||
-	    sort_by_part(b))
+	    array_reserve(b->tree.nodes, b->tree.cap_nodes, 1) || sort_by_part(b))
 		return -ENOMEM;
-	if (f && f->stack == STACK_BOTH)
-		view_selection_show(b->selection, opts->stack);
 	b->tree.nodes[0] = (struct tree_node) { .frame = PROFILE_NONE };
 	b->tree.n_nodes = 1;
+	if (f && f->stack == STACK_BOTH)
+		view_selection_show(b->selection, opts->stack);
+	if (make_shape(b))
+		return -ENOMEM;
+	b->sums = calloc(b->shape.n_paths, sizeof(*b->sums));
+	b->met = calloc(b->shape.n_paths, sizeof(*b->met));
+	return b->sums && b->met && (!has_jit(p) || !alloc_jit(b)) ? 0 : -ENOMEM;
+}
+
+/* ---- the sums of a part ---- */
+
+/* Note that this part has @path, and so its parents. */
+static void meet(struct tree_builder *b, uint32_t path)
+{
+	while (b->sums[path].part != b->part) {
+		b->sums[path] = (struct path_sum) { .part = b->part };
+		if (b->jit)
+			b->jit[path] = (struct jit_sum) { 0 };
+		b->met[b->n_met++] = path;
+		path = b->shape.paths[path].parent;
+	}
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void sort_met(struct tree_builder *b)
+{
+	size_t n = 0;
+
+	if (b->n_met < b->shape.n_paths / FEW_PATHS) {
+		qsort(b->met, b->n_met, sizeof(*b->met), compare_ids);
+		return;
+	}
+	for (uint32_t i = 0; i < b->shape.n_paths; i++)
+		if (b->sums[i].part == b->part)
+			b->met[n++] = i;
+}
+
+/* Add up what each path of a part has itself. -ENOMEM beyond the limits, too. */
+static int add_up(struct tree_builder *b, uint32_t part)
+{
+	b->part++;
+	b->n_met = 0;
+	meet(b, 0);
+	for (size_t i = b->starts[part]; i < b->starts[part + 1]; i++) {
+		const struct profile_aggregate *a = &b->profile->aggregates[b->order[i]];
+		struct path_sum *sum = &b->sums[b->shape.of_stack[a->stack]];
+
+		meet(b, b->shape.of_stack[a->stack]);
+		sum->self_value += a->value;
+		sum->self_samples += a->samples;
+	}
+	sort_met(b);
+	b->limits.steps += b->n_met;
+	b->too_large = b->limits.steps > b->limits.max_steps;
+	return b->too_large ? -ENOMEM : 0;
+}
+
+static void add_totals(struct tree_builder *b)
+{
+	for (size_t i = b->n_met; i--;) {
+		struct path_sum *sum = &b->sums[b->met[i]];
+		struct path_sum *parent = &b->sums[b->shape.paths[b->met[i]].parent];
+
+		sum->total_value += sum->self_value;
+		sum->total_samples += sum->self_samples;
+		if (!b->met[i])
+			break;
+		parent->total_value += sum->total_value;
+		parent->total_samples += sum->total_samples;
+	}
+}
+
+/* ---- compiled code ---- */
+
+/* Of @samples, compiled code ran @path's function if @frame says so. */
+static void add_jit(struct tree_builder *b, uint32_t path, uint32_t frame, uint64_t samples)
+{
+	uint32_t kinds = b->profile->frames[frame].flags & FRAME_JIT;
+
+	if (!kinds || !view_frame_shown(b->selection, frame))
+		return;
+	b->jit[path].kinds |= kinds;
+	b->jit[path].samples += samples;
+}
+
+/* Note that this part has @stack and those of its callers, these first. */
+static void reach(struct tree_builder *b, uint32_t stack)
+{
+	size_t first = b->n_reached, last;
+
+	for (; stack && b->stacks[stack].part != b->part;
+	     stack = b->profile->stacks[stack].parent) {
+		b->stacks[stack] = (struct stack_sum) { .part = b->part };
+		b->reached[b->n_reached++] = stack;
+	}
+	for (last = b->n_reached; last > first + 1; first++) {
+		uint32_t swapped = b->reached[first];
+
+		b->reached[first] = b->reached[--last];
+		b->reached[last] = swapped;
+	}
+}
+
+static void add_jit_of_part(struct tree_builder *b, uint32_t part)
+{
+	const struct profile_stack *stacks = b->profile->stacks;
+
+	b->n_reached = 0;
+	for (size_t i = b->starts[part]; i < b->starts[part + 1]; i++) {
+		const struct profile_aggregate *a = &b->profile->aggregates[b->order[i]];
+
+		reach(b, a->stack);
+		b->stacks[a->stack].samples += a->samples;
+	}
+	for (size_t i = b->n_reached; i--;) {
+		const uint32_t stack = b->reached[i];
+		const uint64_t samples = b->stacks[stack].samples;
+
+		b->stacks[stacks[stack].parent].samples += samples;
+		add_jit(b, b->shape.of_stack[stack], stacks[stack].frame, samples);
+	}
+}
+
+/* Inverted, the path of a stack leads from its innermost frame to its outermost. */
+static int add_inverted_jit(struct tree_builder *b, const struct profile_aggregate *a)
+{
+	const struct profile_stack *stacks = b->profile->stacks;
+	size_t n = 0;
+
+	for (uint32_t path = b->shape.of_stack[a->stack]; path;
+	     path = b->shape.paths[path].parent) {
+		if (array_reserve(b->above, b->cap_above, n + 1))
+			return -ENOMEM;
+		b->above[n++] = path;
+	}
+	b->limits.steps += n;
+	for (uint32_t stack = a->stack; stack && n; stack = stacks[stack].parent)
+		if (view_frame_shown(b->selection, stacks[stack].frame))
+			add_jit(b, b->above[--n], stacks[stack].frame, a->samples);
 	return 0;
 }
+
+static int add_inverted_jit_of_part(struct tree_builder *b, uint32_t part)
+{
+	int r = 0;
+
+	for (size_t i = b->starts[part]; i < b->starts[part + 1] && !r; i++)
+		r = add_inverted_jit(b, &b->profile->aggregates[b->order[i]]);
+	return r;
+}
+
+/* ---- nodes ---- */
 
 static int add_node(struct tree_builder *b, const struct tree_node *node)
 {
 	struct tree *t = &b->tree;
 
-	if (array_reserve(t->nodes, t->cap_nodes, t->n_nodes + 1))
+	b->too_large = t->n_nodes >= b->limits.max_nodes;
+	if (b->too_large || array_reserve(t->nodes, t->cap_nodes, t->n_nodes + 1))
 		return -ENOMEM;
 	t->nodes[t->n_nodes++] = *node;
 	return 0;
 }
 
-/* Whether one node more may be looked up. */
-static bool may_step(struct tree_builder *b)
+static void fill_node(const struct tree_builder *b, uint32_t path, struct tree_node *node)
 {
-	b->too_large = b->tree.n_nodes >= b->max_nodes || b->steps++ >= b->max_steps;
-	return !b->too_large;
+	const struct path_sum *sum = &b->sums[path];
+
+	node->self_value = sum->self_value;
+	node->self_samples = sum->self_samples;
+	node->total_value = sum->total_value;
+	node->total_samples = sum->total_samples;
+	if (b->jit) {
+		node->jit_samples = b->jit[path].samples;
+		node->jit = b->jit[path].kinds;
+	}
 }
 
-/* The child of @parent, in the part that is being added, for @group; made if there is none yet. */
-static int child_of(struct tree_builder *b, uint32_t parent, uint32_t group, uint32_t *ret)
+static void leave_out(struct tree *t, uint32_t nearest, struct path_sum *sum)
 {
-	struct tree_node node = { .parent = parent, .frame = b->groups.frame[group] };
-	uint32_t id;
+	sum->node = nearest | LEFT_OUT;
+	t->nodes[nearest].n_left_out++;
+	t->n_left_out++;
+}
 
-	if (!may_step(b) || prefix_tree_child(&b->prefixes, parent - b->part_node, group, &id))
-		return -ENOMEM;
-	*ret = b->part_node + id;
-	if (*ret < b->tree.n_nodes)
+static bool is_narrow(const struct tree_builder *b, const struct path_sum *sum)
+{
+	const double all = (double)(b->value ? b->value : b->samples);
+	const uint64_t width = b->value ? sum->total_value : sum->total_samples;
+
+	return b->tree.opts.min_percent > 0 && (double)width < all * b->tree.opts.min_percent / 100;
+}
+
+/* The node of the empty path of a part: below the root, or the root itself if the tree is not split. */
+static int add_part_node(struct tree_builder *b, uint32_t part)
+{
+	struct tree_node node = { .depth = 1, .frame = PROFILE_NONE, .label = part };
+	struct tree_node *root = &b->tree.nodes[0];
+	struct path_sum *sum = &b->sums[0];
+
+	if (b->tree.opts.split == TREE_SPLIT_NONE) {
+		fill_node(b, 0, root);
 		return 0;
-	node.depth = b->tree.nodes[parent].depth + 1;
+	}
+	root->total_value += sum->total_value;
+	root->total_samples += sum->total_samples;
+	if (is_narrow(b, sum)) {
+		leave_out(&b->tree, 0, sum);
+		return 0;
+	}
+	sum->node = (uint32_t)b->tree.n_nodes;
+	fill_node(b, 0, &node);
 	return add_node(b, &node);
 }
 
-/* Begin a part: its node, below the root; the root itself if the tree is not split. */
-static int begin_part(struct tree_builder *b, uint32_t part)
+/* A node for each path that is wide enough, as its parents then are. */
+static int add_nodes(struct tree_builder *b, uint32_t part)
 {
-	const struct tree_node node = { .depth = 1, .frame = PROFILE_NONE, .label = part };
+	const struct prefix_node *paths = b->shape.paths;
+	int r = add_part_node(b, part);
 
-	b->epoch++;
-	b->n_touched = 0;
-	b->n_reached = 0;
-	prefix_tree_clear(&b->prefixes);
-	if (b->tree.opts.split == TREE_SPLIT_NONE)
-		return 0;
-	b->part_node = (uint32_t)b->tree.n_nodes;
-	return may_step(b) ? add_node(b, &node) : -ENOMEM;
-}
+	for (size_t i = 1; i < b->n_met && !r; i++) {
+		struct path_sum *sum = &b->sums[b->met[i]];
+		struct tree_node node = { .parent = b->sums[paths[b->met[i]].parent].node };
 
-static struct stack_state *state_of(struct tree_builder *b, uint32_t stack)
-{
-	struct stack_state *state = &b->states[stack];
-
-	if (state->epoch != b->epoch)
-		*state = (struct stack_state) { .node = NODE_NONE, .epoch = b->epoch };
-	return state;
-}
-
-/* *@node becomes its child for @frame, or stays if the frame is hidden. */
-static int descend(struct tree_builder *b, uint32_t frame, uint32_t *node)
-{
-	if (!view_frame_shown(b->selection, frame))
-		return 0;
-	return child_of(b, *node, b->groups.of_frame[frame], node);
-}
-
-static int node_of_stack(struct tree_builder *b, uint32_t part, uint32_t stack, uint32_t *ret)
-{
-	const struct profile_stack *stacks = b->profile->stacks;
-	uint32_t node = part;
-	size_t n = 0;
-
-	for (; stack; stack = stacks[stack].parent) {
-		const struct stack_state *state = state_of(b, stack);
-
-		if (state->node != NODE_NONE) {
-			node = state->node;
-			break;
+		if (node.parent & LEFT_OUT || is_narrow(b, sum)) {
+			leave_out(&b->tree, node.parent & ~LEFT_OUT, sum);
+			continue;
 		}
-		if (array_reserve(b->path, b->cap_path, n + 1))
-			return -ENOMEM;
-		b->path[n++] = stack;
+		sum->node = (uint32_t)b->tree.n_nodes;
+		node.depth = b->tree.nodes[node.parent].depth + 1;
+		node.frame = b->groups.frame[paths[b->met[i]].what];
+		fill_node(b, b->met[i], &node);
+		r = add_node(b, &node);
 	}
-	while (n--) {
-		if (descend(b, stacks[b->path[n]].frame, &node))
-			return -ENOMEM;
-		b->states[b->path[n]].node = node;
-		b->reached[b->n_reached++] = b->path[n];
-	}
-	*ret = node;
-	return 0;
+	return r;
 }
 
-/* Of @samples, compiled code ran @node's function if @frame says so. */
-static void add_jit(struct tree_builder *b, uint32_t node, uint32_t frame, uint64_t samples)
+/* Put @node, which is in no list yet, before its siblings. */
+static void push_child(struct tree *t, uint32_t node)
 {
-	uint32_t jit = b->profile->frames[frame].flags & FRAME_JIT;
+	struct tree_node *parent = &t->nodes[t->nodes[node].parent];
 
-	if (!jit || !view_frame_shown(b->selection, frame))
-		return;
-	b->tree.nodes[node].jit |= jit;
-	b->tree.nodes[node].jit_samples += samples;
+	t->nodes[node].next_sibling = parent->first_child;
+	parent->first_child = node;
 }
 
-static int inverted_node_of_stack(struct tree_builder *b, uint32_t part, uint32_t stack,
-				  uint32_t *ret)
+/* Nodes are in the order of paths, that of the tree. */
+static void link_nodes(struct tree *t)
 {
-	const struct profile_stack *stacks = b->profile->stacks;
-	uint64_t samples = b->states[stack].samples;
-	uint32_t node = part;
-
-	for (; stack; stack = stacks[stack].parent) {
-		if (descend(b, stacks[stack].frame, &node))
-			return -ENOMEM;
-		add_jit(b, node, stacks[stack].frame, samples);
-	}
-	*ret = node;
-	return 0;
+	for (uint32_t i = (uint32_t)t->n_nodes; i-- > 1;)
+		if (t->nodes[i].frame != PROFILE_NONE)
+			push_child(t, i);
 }
 
-/* The node whose self time @stack's is. */
-static int leaf_of_stack(struct tree_builder *b, uint32_t part, uint32_t stack, uint32_t *ret)
+static void note_leaves(struct tree_builder *b, uint32_t part)
 {
-	uint32_t instead = view_stack_instead(b->selection);
-	int err;
+	for (size_t i = b->starts[part]; i < b->starts[part + 1]; i++) {
+		const uint32_t stack = b->profile->aggregates[b->order[i]].stack;
 
-	err = b->tree.opts.inverted ? inverted_node_of_stack(b, part, stack, ret)
-				    : node_of_stack(b, part, stack, ret);
-	if (!err && stack && *ret == part && instead)
-		err = descend(b, b->profile->stacks[instead].frame, ret);
-	return err;
-}
-
-static void add_jit_of_part(struct tree_builder *b)
-{
-	const struct profile_stack *stacks = b->profile->stacks;
-
-	for (size_t i = b->n_reached; b->has_jit && i--;) {
-		const struct profile_stack *stack = &stacks[b->reached[i]];
-		struct stack_state *state = &b->states[b->reached[i]];
-		uint64_t samples = state->samples + state->below;
-
-		state_of(b, stack->parent)->below += samples;
-		add_jit(b, state->node, stack->frame, samples);
+		b->leaves[stack] = b->sums[b->shape.of_stack[stack]].node & ~LEFT_OUT;
 	}
 }
 
 /* Add the samples of one part, if there are any. */
 static int add_part(struct tree_builder *b, uint32_t part)
 {
+	int r;
+
 	if (b->starts[part] == b->starts[part + 1])
 		return 0;
-	if (begin_part(b, part))
-		return -ENOMEM;
-	for (size_t i = b->starts[part]; i < b->starts[part + 1]; i++) {
-		const struct profile_aggregate *a = &b->profile->aggregates[b->order[i]];
-		struct stack_state *state = state_of(b, a->stack);
-
-		if (!state->samples)
-			b->touched[b->n_touched++] = a->stack;
-		state->samples += a->samples;
-		state->value += a->value;
-	}
-	for (size_t i = 0; i < b->n_touched; i++) {
-		uint32_t stack = b->touched[i], node;
-		int err = leaf_of_stack(b, b->part_node, stack, &node);
-
-		if (err)
-			return err;
-		b->tree.nodes[node].self_value += b->states[stack].value;
-		b->tree.nodes[node].self_samples += b->states[stack].samples;
-		if (b->leaves)
-			b->leaves[stack] = node;
-	}
-	add_jit_of_part(b);
-	return 0;
-}
-
-/* The totals of the nodes of a part, from @first on, and what the root has of them. */
-static void add_totals(struct tree *t, size_t first)
-{
-	for (size_t i = t->n_nodes; i-- > first;) {
-		struct tree_node *node = &t->nodes[i];
-
-		node->total_value += node->self_value;
-		node->total_samples += node->self_samples;
-		t->nodes[node->parent].total_value += node->total_value;
-		t->nodes[node->parent].total_samples += node->total_samples;
-	}
-}
-
-static void end_totals(struct tree *t)
-{
-	t->nodes[0].total_value += t->nodes[0].self_value;
-	t->nodes[0].total_samples += t->nodes[0].self_samples;
+	r = add_up(b, part);
+	if (!r && b->jit && b->tree.opts.inverted)
+		r = add_inverted_jit_of_part(b, part);
+	else if (!r && b->jit)
+		add_jit_of_part(b, part);
+	if (r)
+		return r;
+	add_totals(b);
+	r = add_nodes(b, part);
+	if (!r && b->leaves)
+		note_leaves(b, part);
+	return r;
 }
 
 static int add_parts(struct tree_builder *b)
 {
-	struct tree *t = &b->tree;
-	const double min = (double)(b->value ? b->value : b->samples) * t->opts.min_percent / 100;
-	int err = 0;
+	int r = 0;
 
-	for (size_t i = 0; i < b->n_parts && !err; i++) {
-		size_t first = t->n_nodes;
-
-		err = add_part(b, (uint32_t)i);
-		if (err)
-			break;
-		add_totals(t, first);
-		if (t->opts.min_percent > 0)
-			err = tree_prune(t, first, min, !b->value);
-	}
-	end_totals(t);
-	return err;
+	for (size_t i = 0; i < b->n_parts && !r; i++)
+		r = add_part(b, (uint32_t)i);
+	link_nodes(&b->tree);
+	return r;
 }
 
 static int compare_parts(const void *a, const void *b, void *arg)
@@ -445,7 +562,7 @@ static int link_parts(struct tree_builder *b)
 			node_of[t->nodes[i].label] = (uint32_t)i;
 	while (n--)
 		if (node_of[parts[n]]) /* not left out */
-			tree_push_child(t, node_of[parts[n]]);
+			push_child(t, node_of[parts[n]]);
 	return 0;
 }
 
@@ -479,8 +596,7 @@ static int build_tree(const struct profile *p, const struct view_filter *f,
 		err = b.too_large ? -E2BIG : err;
 		goto out;
 	}
-	err = tree_order_frames(&b.tree, &b.groups);
-	if (!err && opts->split != TREE_SPLIT_NONE)
+	if (opts->split != TREE_SPLIT_NONE)
 		err = link_parts(&b);
 	if (err)
 		goto out;
@@ -523,8 +639,11 @@ int tree_parts_new(const struct profile *p, const struct view_filter *f,
 	if (opts->split == TREE_SPLIT_NONE || !can_split(p, opts->split))
 		return -EINVAL;
 	parts = calloc(1, sizeof(*parts));
-	if (!parts || builder_init(&parts->builder, p, f, opts) ||
-	    rank_parts(&parts->builder, &parts->parts, &parts->n))
+	if (!parts)
+		return -ENOMEM;
+	if (builder_init(&parts->builder, p, f, opts))
+		return parts->builder.too_large ? -E2BIG : -ENOMEM;
+	if (rank_parts(&parts->builder, &parts->parts, &parts->n))
 		return -ENOMEM;
 	*ret = take_ptr(parts);
 	return 0;
@@ -549,21 +668,32 @@ uint32_t tree_parts_owner(const struct tree_parts *parts, size_t i)
 	return parts->parts[i];
 }
 
-int tree_parts_build(struct tree_parts *parts, size_t i, const struct tree **ret)
+size_t tree_parts_paths(const struct tree_parts *parts)
+{
+	return parts->builder.shape.n_paths;
+}
+
+int tree_parts_walk(struct tree_parts *parts, size_t i, tree_path_fn *fn, void *arg)
 {
 	struct tree_builder *b = &parts->builder;
+	int r = 0;
 
-	b->tree.nodes[0] = (struct tree_node) { .frame = PROFILE_NONE };
-	b->tree.n_nodes = 1;
-	if (add_part(b, parts->parts[i]))
+	if (add_up(b, parts->parts[i]))
 		return b->too_large ? -E2BIG : -ENOMEM;
-	add_totals(&b->tree, 1);
-	end_totals(&b->tree);
-	if (tree_order_frames(&b->tree, &b->groups))
-		return -ENOMEM;
-	tree_push_child(&b->tree, b->part_node);
-	*ret = &b->tree;
-	return 0;
+	for (size_t k = 0; k < b->n_met && !r; k++) {
+		const uint32_t id = b->met[k];
+		const struct path_sum *sum = &b->sums[id];
+		const struct tree_path path = {
+			.id = id,
+			.parent = b->shape.paths[id].parent,
+			.frame = id ? b->groups.frame[b->shape.paths[id].what] : PROFILE_NONE,
+			.self_value = sum->self_value,
+			.self_samples = sum->self_samples,
+		};
+
+		r = fn(arg, &path);
+	}
+	return r;
 }
 
 int tree_error(int r, struct err *err)

@@ -48,6 +48,8 @@ struct tree_node {
 	uint64_t total_samples;
 	uint64_t jit_samples; /* of these, in which a compiler's code ran the function … */
 	uint32_t jit;	      /* … and which: FRAME_YJIT, FRAME_ZJIT, both */
+	uint32_t
+		n_left_out; /* nodes below it, but below none of its children, for opts.min_percent */
 };
 
 struct tree {
@@ -66,10 +68,11 @@ struct tree {
  * none is shown if no other stands for them (stack_mode_prepare()).
  *
  * With min_percent, what is narrower has no node, nor has what is below it; the totals of others
- * contain it. A split tree then takes the memory of one whole part and of the nodes that stay. The
+ * contain it. It takes memory for the distinct paths of all parts and for the nodes that stay. The
  * width is the total value, or the number of samples if all values are 0.
  *
- * Returns 0, -ENOMEM, -EINVAL (it is split, or @f needs it, and @p is not by_thread), or -E2BIG
+ * Returns 0, -ENOMEM, -EINVAL (it is split, or @f needs it, and @p is not by_thread; by
+ * process, container and Ruby also a profile that is by_process can be split), or -E2BIG
  * (more nodes than profile_output_max() allows), for which tree_error() has the words. @ret:
  * tree_deinit().
  */
@@ -79,7 +82,7 @@ int tree_error(int r, struct err *err);
 
 /*
  * The same of a tree that is not split, and for each stack of @p, by id, the node whose self time samples
- * with it are, PROFILE_NONE where none is selected. *@leaves: free().
+ * with it are, or of which they would be below if that is left out; PROFILE_NONE where none is selected. *@leaves: free().
  */
 int tree_build_leaves(const struct profile *p, const struct view_filter *f,
 		      const struct tree_options *opts, struct tree *ret, uint32_t **leaves);
@@ -87,11 +90,11 @@ void tree_deinit(struct tree *t);
 #define _cleanup_tree_ _cleanup_(tree_deinit)
 
 /*
- * A split tree part by part, which needs memory for one part at a time: the samples of a process,
- * thread, … each make a tree of their own, with one node below the root.
+ * The paths of a split tree part by part, without nodes: the samples of each process, thread, … make a
+ * tree of their own.
  *
- * Returns 0, -ENOMEM, or -EINVAL (as tree_build(), or it is not split). *@ret: tree_parts_free(),
- * while @p and @f live.
+ * Returns 0, -ENOMEM, -EINVAL (as tree_build(), or it is not split), or -E2BIG as tree_build().
+ * *@ret: tree_parts_free(), while @p and @f live.
  */
 struct tree_parts;
 int tree_parts_new(const struct profile *p, const struct view_filter *f,
@@ -108,11 +111,23 @@ static inline void tree_parts_freep(struct tree_parts **parts)
 size_t tree_parts_count(const struct tree_parts *parts);
 uint32_t tree_parts_owner(const struct tree_parts *parts, size_t i);
 
+/* A path from the root of a part. Its id is the same in all parts. */
+struct tree_path {
+	uint32_t id;	 /* 0: the empty path */
+	uint32_t parent; /* a path, which came before */
+	uint32_t frame;	 /* a frame of its last function; PROFILE_NONE of the empty path */
+	uint64_t self_value, self_samples;
+};
+typedef int tree_path_fn(void *arg, const struct tree_path *path);
+
+/* Ids of paths are below this. */
+size_t tree_parts_paths(const struct tree_parts *parts);
+
 /*
- * The tree of part @i, without regard to min_percent. *@ret is @parts', until the next call.
- * Returns 0, -ENOMEM, or -E2BIG as tree_build(), here for all parts together.
+ * Call @fn with each path of part @i in the order of the tree, without regard to min_percent. Returns 0,
+ * -ENOMEM, -E2BIG as tree_build(), here for all calls together, or what @fn returns, which ends it.
  */
-int tree_parts_build(struct tree_parts *parts, size_t i, const struct tree **ret);
+int tree_parts_walk(struct tree_parts *parts, size_t i, tree_path_fn *fn, void *arg);
 
 /*
  * The node after @node in preorder: a parent, then its children from left to right, each with all

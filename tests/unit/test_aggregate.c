@@ -192,3 +192,31 @@ Test(aggregate, kinds_whose_hashes_meet)
 		setup();
 	}
 }
+
+/* One thread stands for all of its process, also in batches, and threads still have their samples. */
+Test(aggregate, by_process)
+{
+	static const uint32_t process_of[N_THREADS] = { 0, 1, 0, 1, 1, 0, 2 };
+	uint64_t samples[3] = { 0 };
+
+	p.by_process = true;
+	p.n_processes = 3;
+	for (uint32_t i = 0; i < N_THREADS; i++)
+		p.threads[i].process = process_of[i];
+	for (uint32_t i = 0; i < 10 * N_THREADS; i++) {
+		batch[n_batch++] = (struct profile_sample) { .thread = (i + 2) % N_THREADS,
+							     .stack = 5,
+							     .value = i };
+		if (n_batch == 13)
+			add_batch();
+	}
+	add_batch();
+	cr_assert_eq(p.n_aggregates, 3);
+	for (size_t i = 0; i < p.n_aggregates; i++)
+		samples[process_of[p.aggregates[i].thread]] += p.aggregates[i].samples;
+	cr_expect_eq(samples[0], 30);
+	cr_expect_eq(samples[1], 30);
+	cr_expect_eq(samples[2], 10);
+	cr_expect_eq(p.threads[3].samples, 10);
+	p.n_processes = 0; /* there is no array */
+}

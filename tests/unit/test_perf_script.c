@@ -89,3 +89,20 @@ Test(perf_script, times_of_a_thread_never_go_back)
 	expect(NULL, HEADER "aa 1/1 [000]     5.000000:          1 cpu-clock: \n\n"
 			    "aa 1/1 [000]     5.000000:          1 cpu-clock: \n\n");
 }
+
+Test(perf_script, much_text_is_said_before)
+{
+	const struct exporter *exporter = exporter_find("perf-script");
+	const struct export_options opts = { 0 };
+	struct buf text = BUF_INIT;
+
+	builder_add(&b, builder_thread(&b, builder_process(&b, 1, "ruby"), 1, "x"),
+		    builder_path(&b, "a|b"), 1);
+	builder_finish(&b);
+	cr_assert_eq(exporter->warn(&b.out.profile, &opts, &text), 0);
+	cr_expect_eq(text.len, 0);
+	b.out.profile.aggregates[0].samples = 1u << 30;
+	cr_assert_eq(exporter->warn(&b.out.profile, &opts, &text), 0);
+	cr_expect(strstr(buf_str(&text), " GB in all"), "%s", buf_str(&text));
+	buf_deinit(&text);
+}

@@ -108,3 +108,44 @@ Test(speedscope, any_names_are_json)
 	json_decref(root);
 	buf_deinit(&out);
 }
+
+static size_t profiles_of(const struct buf *out)
+{
+	json_t *root = json_loadb(out->data, out->len, 0, NULL);
+	size_t n = json_array_size(json_object_get(root, "profiles"));
+
+	json_decref(root);
+	return n;
+}
+
+/* What does not fit into a browser is left out, and that is said. */
+Test(speedscope, threads_that_are_too_long)
+{
+	const struct exporter *exporter = exporter_find("speedscope");
+	const struct export_options opts = { 0 };
+	uint32_t process = builder_process(&b, 1, "ruby"), thread;
+	struct buf out = BUF_INIT, text = BUF_INIT;
+
+	thread = builder_thread(&b, process, 1, "main");
+	builder_add(&b, thread, builder_path(&b, "a|b"), 1);
+	export(NULL, &out);
+	cr_expect_eq(profiles_of(&out), 2);
+	cr_assert_eq(exporter->warn(&b.out.profile, &opts, &text), 0);
+	cr_expect_eq(text.len, 0);
+	/* 15 bytes each: one more than fit into 512 MiB. */
+	b.out.profile.aggregates[0].samples = (1u << 29) / 15 + 1;
+	buf_reset(&out);
+	export(NULL, &out);
+	cr_expect_eq(profiles_of(&out), 1);
+	cr_assert_eq(exporter->warn(&b.out.profile, &opts, &text), 0);
+	cr_expect(strstr(buf_str(&text), "about 536.9 MB"), "%s", buf_str(&text));
+	b.out.profile.aggregates[0].samples--;
+	buf_reset(&text);
+	cr_assert_eq(exporter->warn(&b.out.profile, &opts, &text), 0);
+	cr_expect_eq(text.len, 0);
+	b.out.profile.aggregates[0].samples = UINT64_MAX;
+	cr_assert_eq(exporter->warn(&b.out.profile, &opts, &text), 0);
+	cr_expect_gt(text.len, 0, "sums do not wrap");
+	buf_deinit(&out);
+	buf_deinit(&text);
+}

@@ -248,10 +248,38 @@ Test(tree, random_profiles_add_up)
 	}
 }
 
-/* Part by part, these are the trees that tree_build() has below its root, in its order. */
+/* Follows the nodes of a tree as the paths of its parts are walked. */
+struct follower {
+	const struct tree *whole;
+	uint32_t at;	    /* the node that is to come; 0: none */
+	uint32_t *frame_of; /* by path: its frame, the same in all parts */
+	uint32_t *part_of;  /* by path: the last part that it was in, + 1 */
+	uint32_t part;
+};
+
+static int follow(void *arg, const struct tree_path *path)
+{
+	struct follower *f = arg;
+	const struct tree_node *node = &f->whole->nodes[f->at];
+
+	cr_assert_neq(f->at, 0, "no further paths than nodes");
+	cr_expect_eq(path->frame, node->frame);
+	cr_expect_eq(path->self_value, node->self_value);
+	cr_expect_eq(path->self_samples, node->self_samples);
+	cr_expect_eq(path->id == 0, node->depth == 1);
+	cr_expect(!path->id || path->parent < path->id, "parents come first");
+	cr_expect(!path->id || f->part_of[path->parent] == f->part + 1, "so they are in the part");
+	cr_expect(!f->part_of[path->id] || f->frame_of[path->id] == path->frame);
+	f->frame_of[path->id] = path->frame;
+	f->part_of[path->id] = f->part + 1;
+	f->at = tree_next(f->whole, f->at);
+	return 0;
+}
+
+/* Part by part, these are the paths that tree_build() has below its root, in its order. */
 Test(tree, parts_are_those_of_the_whole_tree)
 {
-	/* Few nodes of many groups, which are sorted in another way. */
+	/* Few paths of many groups, which are sorted in another way. */
 	uint32_t small = builder_thread(&b, builder_process(&b, 77, "small"), 77, "small");
 
 	builder_add(&b, small, builder_path(&b, "b"), 1);
@@ -263,33 +291,27 @@ Test(tree, parts_are_those_of_the_whole_tree)
 			.inverted = variant & 2,
 			.split = TREE_SPLIT_PROCESS + variant / 4 % 4,
 		};
+		struct follower f = { 0 };
 		struct tree_parts *parts;
-		struct buf joined = BUF_INIT;
 		struct tree whole;
-		char *expected;
 
 		builder_add_random(&b, variant + 1, 200);
 		builder_finish(&b);
 		cr_assert_eq(tree_build(&b.out.profile, NULL, &opts, &whole), 0);
-		expected = render(&whole);
+		assert_sane_tree(&whole);
 		cr_assert_eq(tree_parts_new(&b.out.profile, NULL, &opts, &parts), 0);
-		for (size_t i = 0; i < tree_parts_count(parts); i++) {
-			const struct tree *part;
-			char *text;
-
-			cr_assert_eq(tree_parts_build(parts, i, &part), 0);
-			assert_sane_tree(part);
-			cr_expect_eq(part->nodes[part->nodes[0].first_child].label,
-				     tree_parts_owner(parts, i));
-			text = render(part);
-			text[strlen(text) - 1] = '\0';
-			buf_addf(&joined, "%s%s", i ? " " : "", strchr(text, '(') + 1);
-			free(text);
+		f.whole = &whole;
+		f.at = tree_next(&whole, 0);
+		f.frame_of = calloc(tree_parts_paths(parts), sizeof(*f.frame_of));
+		f.part_of = calloc(tree_parts_paths(parts), sizeof(*f.part_of));
+		cr_assert(f.frame_of && f.part_of);
+		for (; f.part < tree_parts_count(parts); f.part++) {
+			cr_expect_eq(whole.nodes[f.at].label, tree_parts_owner(parts, f.part));
+			cr_assert_eq(tree_parts_walk(parts, f.part, follow, &f), 0);
 		}
-		buf_addch(&joined, ')');
-		cr_expect_str_eq(buf_str(&joined), strchr(expected, '(') + 1);
-		free(expected);
-		buf_deinit(&joined);
+		cr_expect_eq(f.at, 0, "no fewer paths than nodes");
+		free(f.frame_of);
+		free(f.part_of);
 		tree_parts_free(parts);
 		tree_deinit(&whole);
 	}
@@ -311,7 +333,7 @@ static void expect_pruned(const struct tree *whole, const struct tree *got, doub
 			  bool by_samples)
 {
 	uint32_t i = 0, at = 0, skipped_to = 0;
-	uint64_t left_out = 0;
+	uint64_t left_out = 0, told = 0;
 
 	do {
 		const struct tree_node *node = &whole->nodes[i];
@@ -334,6 +356,9 @@ static void expect_pruned(const struct tree *whole, const struct tree *got, doub
 	} while (i);
 	cr_expect_eq(at, 0, "no further nodes");
 	cr_expect_eq(got->n_left_out, left_out);
+	for (i = 0; i < got->n_nodes; i++)
+		told += got->nodes[i].n_left_out;
+	cr_expect_eq(told, left_out, "each is told of one node");
 	cr_expect_eq(got->n_nodes + left_out, whole->n_nodes);
 }
 
