@@ -395,7 +395,7 @@ if begin "an event of several"; then
 	if cmp -s got want; then ok; else not_ok "the first event is not as without the other"; fi
 	run report --event alloc events.data
 	expect 0 ""
-	if grep -q '300 samples (alloc)' "$out" && grep -q '^ *[0-9.]* kB .* Cart#total' "$out"; then ok
+	if grep -q '301 samples (alloc)' "$out" && grep -q '^ *[0-9.]* kB .* Cart#total' "$out"; then ok
 	else not_ok "no bytes"; fi
 	run report --event alloc --csv events.data
 	if head -1 "$out" | grep -q ',self_bytes,total_bytes,self_error_bytes'; then ok; else not_ok "CSV"; fi
@@ -638,6 +638,19 @@ if begin "annotate"; then
 	else
 		not_ok "CSV"
 	fi
+	for target in cache.rb cache.rb:3 Cache.fill; do
+		run annotate -i events.data "$target"
+		if grep -q '(alloc)' "$out" && grep -q '^## *4 B  *0\.0%.* 3$' "$out"; then
+			expect 0 ""
+		else
+			not_ok "$target: only the second event has samples of it"
+		fi
+	done
+	run annotate -i events.data --event cpu cache.rb
+	expect 6 "rbpf: error: no file and no method in events.data is called 'cache.rb'"
+	"$rbpf" annotate -i - cache.rb < events.data > "$out" 2> "$err"
+	status=$?
+	if grep -q 'hint: --event' "$err"; then expect 6 "rbpf: error: no file*"; else not_ok "no hint"; fi
 	run annotate -i full.data nothing
 	expect 6 "rbpf: error: no file and no method in full.data is called 'nothing'"
 fi
