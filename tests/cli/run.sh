@@ -654,6 +654,35 @@ if begin "annotate"; then
 	run annotate -i full.data nothing
 	expect 6 "rbpf: error: no file and no method in full.data is called 'nothing'"
 fi
+refuse "--filter: there is no 'thred' (did you mean thread?)" report --filter "pid = 1 and thred = x" full.data
+refuse "--filter asks for event alloc, --event for cpu" report --filter "event = alloc" --event cpu events.data
+refuse "--from must be before --to" report --filter "time >= 2s and time < 1s" full.data
+if begin "a filter expression"; then
+	run report --filter 'pid = 1 and thred = x' full.data
+	if [ "$(sed -n 2,3p "$err")" = "  pid = 1 and thred = x
+              ^" ]; then expect 2 "*"; else not_ok "no caret below the fault"; fi
+	# The same by options and by terms, in views that add up and in exports that stream.
+	for pair in "--thread worker|thread =~ /worker/" "--from 1s --to 2s|time >= 1s and time < 2s" \
+		"--from 1s|not time < 1s and (time < 500ms or time >= 1s)" "--include total|frame =~ /total/" \
+		"--exclude total --from 1s|not frame =~ /total/ and time >= 1s" \
+		"--from 22:13:21Z|time >= 22:13:21Z or time >= 2023-11-14T22:13:21Z" \
+		"--thread worker --to 1s|(time < 1s or pid = 1) and thread = \"worker, 1\""; do
+		for view in "report --csv -n 0" "report --tree" "report --by time" "export -f folded" \
+			"export -f perf-script" "export -f pprof" "export -f chrome" \
+			"export -f callgrind" "export -f stackprof"; do
+			# shellcheck disable=SC2086 # words
+			run $view ${pair%%|*} full.data
+			mv "$out" want
+			# shellcheck disable=SC2086
+			run $view --filter "${pair#*|}" full.data
+			if cmp -s want "$out" && [ -s want ]; then expect 0 ""; else not_ok "$view: not as ${pair%%|*}"; fi
+		done
+	done
+	run report --filter 'event = alloc and frame = Cache.fill' events.data
+	if grep -q '4 B.* Cache.fill' "$out"; then expect 0 ""; else not_ok "the event"; fi
+	run report --filter 'pid = 1' full.data
+	expect 6 "rbpf: error: no sample of full.data passes the filters*"
+fi
 refuse "two recordings are needed: BEFORE and AFTER" diff full.data
 refuse "two recordings are needed: BEFORE and AFTER" diff full.data gc.data few.data
 refuse "two recordings are needed: BEFORE and AFTER" check --fail-on 'x>1%'

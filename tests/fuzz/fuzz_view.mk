@@ -1,3 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
 FUZZ_DIRS_filter := base profile view ui report
 FUZZ_SRCS_filter := src/cmd/filter_options.c
+FUZZ_DIRS_expr := base profile view
+FUZZ_DIRS_numbers := base profile
