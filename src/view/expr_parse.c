@@ -293,15 +293,16 @@ static int take_events(struct expr_parser *p, uint32_t node)
 {
 	struct view_expr *e = p->e;
 	struct expr_node *n = &e->nodes[node];
-	const struct expr_term *term = &e->terms[n->left];
+	const struct expr_term *term;
 	int r;
 
 	if (n->kind == EXPR_AND) {
 		r = take_events(p, n->left);
 		return r ? r : take_events(p, n->right);
 	}
-	if (n->kind != EXPR_TERM || term->field != EXPR_EVENT)
+	if (n->kind != EXPR_TERM || e->terms[n->left].field != EXPR_EVENT)
 		return 0;
+	term = &e->terms[n->left];
 	if (e->event)
 		return expr_fault(&p->t, term->at, "a view shows one event, not two");
 	e->event = term->text;

@@ -867,7 +867,7 @@ if begin "options of flame change the picture"; then
 	if [ "$(titles "$out")" -gt "$(titles usual.svg)" ]; then expect 0 ""; else not_ok "no more frames"; fi
 fi
 # What is read twice from a file is kept in memory from a pipe.
-for format in folded json speedscope firefox pprof callgrind perf-script chrome stackprof sampling-prof; do
+for format in folded json speedscope firefox pprof callgrind perf-script chrome stackprof sampling-prof dot; do
 	begin "export -f $format of standard input and of a file are the same" || continue
 	run export -f $format gc.data
 	cp "$out" from_file
@@ -1037,7 +1037,7 @@ if begin "each filter on each view"; then
 	for view in "report" "report --tree" "report --gc" "report --json" "report --csv" "report --info" \
 		"flame" "export -f folded" "export -f json" "export -f speedscope" "export -f pprof" \
 		"export -f callgrind" "export -f perf-script" "export -f firefox" "export -f chrome" \
-		"export -f stackprof" "export -f sampling-prof"; do
+		"export -f stackprof" "export -f sampling-prof" "export -f dot"; do
 		# shellcheck disable=SC2086
 		run $view --ruby-only --pid 4242,4300 --from 100ms --to 2s gc.data
 		expect 0 ""
