@@ -63,6 +63,7 @@ int err_set(struct err *err, int code, enum err_kind kind, const char *fmt, ...)
 	err->kind = kind;
 	memcpy(err->msg, msg, sizeof(msg));
 	err->hint[0] = '\0';
+	err->excerpt[0] = '\0';
 	return code;
 }
 
@@ -90,6 +91,23 @@ static void set_line(char *out, size_t size, const char *fmt, ...)
 	va_start(ap, fmt);
 	format_line(out, size, fmt, ap);
 	va_end(ap);
+}
+
+int err_excerpt(struct err *err, const char *text, size_t at)
+{
+	const size_t around = ERR_EXCERPT / 3;
+	size_t start = at > around ? at - around : 0;
+
+	if (!err)
+		return 0;
+	while (start < at && ((unsigned char)text[start] & 0xc0) == 0x80)
+		start++;
+	/* What is replaced in it takes as many bytes as before. */
+	set_line(err->excerpt, (at - start) + around, "%s", text + start);
+	err->column = 0;
+	for (const char *c = err->excerpt; *c && c < err->excerpt + (at - start); c++)
+		err->column += ((unsigned char)*c & 0xc0) != 0x80;
+	return err->code;
 }
 
 int err_context(struct err *err, const char *fmt, ...)

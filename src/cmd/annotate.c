@@ -110,6 +110,7 @@ static int split_line(const struct profile *p, const char *target, struct patter
 
 	if (!colon || parse_u64(colon + 1, "line", 1, UINT32_MAX, &line, NULL))
 		return 0;
+	free(patterns->file);
 	patterns->file = strndup(target, (size_t)(colon - target));
 	if (!patterns->file)
 		return -ENOMEM;
@@ -139,7 +140,8 @@ static int choose(struct annotate *a, struct patterns *patterns, struct err *err
 	return r;
 }
 
-static int check_line(const struct annotate_line *line, struct err *err)
+static int check_line(const struct annotate_line *line, const struct option_rest *rest,
+		      struct err *err)
 {
 	if (line->json + line->csv + line->md > 1)
 		return err_set(err, -EINVAL, ERR_USAGE,
@@ -148,6 +150,9 @@ static int check_line(const struct annotate_line *line, struct err *err)
 		return err_set(err, -EINVAL, ERR_USAGE,
 			       "source lines are those of Ruby code: not with --stack %s",
 			       stack_mode_name(line->filter.stack));
+	if (rest->n != 1)
+		return err_set(err, -EINVAL, ERR_USAGE,
+			       "'annotate' needs one argument: a method or a file");
 	return 0;
 }
 
@@ -166,17 +171,16 @@ static int render(const struct annotate_line *line, struct annotate *a, struct b
 	return r;
 }
 
-static int annotate_recording(const struct cmd_context *ctx, struct annotate_line *line,
-			      const struct option_rest *rest, struct patterns *patterns,
-			      struct err *err)
+/* What there is of one event, or -ENODATA with ERR_EMPTY. */
+static int annotate_event(const struct cmd_context *ctx, const struct annotate_line *line,
+			  const char *target, struct patterns *patterns, struct recording *rec,
+			  struct buf *out, struct err *err)
 {
 	static const struct option_rest no_recording = { 0 };
 	const struct read_options needs = { 0 };
-	_cleanup_recording_ struct recording rec = RECORDING_INIT;
-	_cleanup_buf_ struct buf out = BUF_INIT;
 	struct annotate a = {
 		.report = {
-			.rec = &rec,
+			.rec = rec,
 			.filter = &patterns->filter,
 			.by = FLAT_BY_FUNCTION,
 			.limit = REPORT_NO_LIMIT,
@@ -184,31 +188,50 @@ static int annotate_recording(const struct cmd_context *ctx, struct annotate_lin
 			.color = !line->md && term_color(STDOUT_FILENO, ctx->color),
 			.markdown = line->md,
 		},
+		.target = target,
 		.source_root = line->source_root,
 		.context = (uint32_t)line->context,
 	};
 	int r;
 
-	r = check_line(line, err);
-	if (!r && rest->n != 1)
-		r = err_set(err, -EINVAL, ERR_USAGE,
-			    "'annotate' needs one argument: a method or a file");
-	if (!r)
-		r = cmd_filter(&line->filter, STACK_RUBY, &patterns->filter, err);
-	if (r)
-		return r;
-	a.target = rest->argv[0];
-	r = cmd_open_recording(ctx, line->input, &no_recording, &patterns->filter, &needs, &rec,
+	r = cmd_open_recording(ctx, line->input, &no_recording, &patterns->filter, &needs, rec,
 			       err);
 	if (r)
 		return r;
-	cmd_limit_output(&rec, &out);
-	r = cmd_prepare_recording(&rec, &patterns->filter, err);
+	cmd_limit_output(rec, out);
+	r = cmd_prepare_recording(rec, &patterns->filter, err);
 	if (!r)
 		r = choose(&a, patterns, err);
 	if (!r)
-		r = render(line, &a, &out, err);
-	r = cmd_rendered(r, &rec, &out, err);
+		r = render(line, &a, out, err);
+	return cmd_rendered(r, rec, out, err);
+}
+
+/*
+ * Without --event it is the first event that has samples of @target: a file in which threads only
+ * wait has none of CPU time. The recording is read again for each.
+ */
+static int annotate_recording(const struct cmd_context *ctx, struct annotate_line *line,
+			      const char *target, struct patterns *patterns, struct err *err)
+{
+	_cleanup_recording_ struct recording rec = RECORDING_INIT;
+	_cleanup_recording_ struct recording other = RECORDING_INIT;
+	_cleanup_buf_ struct buf out = BUF_INIT;
+	bool any_event = !patterns->filter.event;
+	int r;
+
+	r = annotate_event(ctx, line, target, patterns, &rec, &out, err);
+	for (uint32_t i = 1; r == -ENODATA && any_event && i < rec.profile.meta.n_events; i++) {
+		if (!strcmp(rec.path, "-")) {
+			err_hint(err, "--event may have it; a recording that comes from a pipe is "
+				      "read only once");
+			break;
+		}
+		recording_close(&other);
+		patterns->filter.event = rec.profile.meta.events[i].name;
+		if (!annotate_event(ctx, line, target, patterns, &other, &out, NULL))
+			r = 0;
+	}
 	return r ? r : cmd_write(NULL, &out, err);
 }
 
@@ -221,7 +244,11 @@ static int annotate_main(struct cmd_context *ctx, int argc, char **argv, struct 
 
 	r = command_parse(&command_annotate, ctx, &line, argc, argv, &rest, err);
 	if (!r)
-		r = annotate_recording(ctx, &line, &rest, &patterns, err);
+		r = check_line(&line, &rest, err);
+	if (!r)
+		r = cmd_filter(&line.filter, STACK_RUBY, &patterns.filter, err);
+	if (!r)
+		r = annotate_recording(ctx, &line, rest.argv[0], &patterns, err);
 	else if (r == COMMAND_DONE)
 		r = 0;
 	patterns_deinit(&patterns);

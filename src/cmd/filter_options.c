@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/parse.h"
+#include "view/expr.h"
 #include "view/filter.h"
 #include "view/label.h"
 #include "view/state.h"
@@ -16,6 +17,14 @@
 #define FILTER(member) .offset = offsetof(struct filter_options, member)
 
 const struct option_spec filter_option_specs[N_FILTER_OPTIONS] = {
+	{
+		.name = "filter",
+		.type = OPTION_STRING,
+		FILTER(filter),
+		.arg = "EXPR",
+		.help = "keep samples of which this is true: 'thread =~ /puma/ and not (frame = "
+			"Foo#bar or time < 5s)'; see rbpf-filter(5)",
+	},
 	{
 		.letter = 'p',
 		.name = "pid",
@@ -219,11 +228,57 @@ static int parse_origins(const char *list, uint32_t *ret, struct err *err)
 	return r;
 }
 
+/* An end of the range of time that the expression asks for, unless an option does. */
+static void take_bound(struct view_expr *e, bool end, uint64_t *since_start,
+		       struct wall_time *by_clock)
+{
+	struct time_cut bound;
+
+	if (*since_start || by_clock->given || !view_expr_take_bound(e, end, &bound))
+		return;
+	*since_start = bound.since_start_ns;
+	*by_clock = bound.clock;
+}
+
+static int parse_filter(const struct filter_options *opts, struct view_filter *ret, struct err *err)
+{
+	struct view_expr *e;
+	int r;
+
+	if (!opts->filter)
+		return 0;
+	r = view_expr_parse(opts->filter, "--filter", &ret->expr, err);
+	if (r)
+		return r;
+	e = ret->expr;
+	take_bound(e, false, &ret->from_ns, &ret->from);
+	take_bound(e, true, &ret->to_ns, &ret->to);
+	if (e->event && ret->event && strcmp(e->event, ret->event) != 0)
+		return err_set(err, -EINVAL, ERR_USAGE,
+			       "--filter asks for event %.100s, --event for %.100s", e->event,
+			       ret->event);
+	if (e->event)
+		ret->event = e->event;
+	else if (!ret->event && view_expr_has(e, EXPR_STATE))
+		ret->event = EVENT_WALL;
+	return 0;
+}
+
 int cmd_check_times(const struct view_filter *f, struct err *err)
 {
 	if (f->to_ns && f->from_ns >= f->to_ns)
 		return err_set(err, -EINVAL, ERR_USAGE, "--from must be before --to");
 	return 0;
+}
+
+static int check_blocker(const struct filter_options *opts, struct err *err)
+{
+	if (!opts->blocker || !opts->event || !strcmp(opts->event, EVENT_CAUSED))
+		return 0;
+	err_set(err, -EINVAL, ERR_USAGE, "--blocker and --event %s exclude each other",
+		opts->event);
+	err_hint(err, "--blocker is --event " EVENT_CAUSED);
+	return -EINVAL;
 }
 
 int cmd_filter(struct filter_options *opts, enum stack_mode usual, struct view_filter *ret,
@@ -260,6 +315,11 @@ int cmd_filter(struct filter_options *opts, enum stack_mode usual, struct view_f
 		r = parse_time(opts->from, "--from", &ret->from_ns, &ret->from, err);
 	if (!r)
 		r = parse_time(opts->to, "--to", &ret->to_ns, &ret->to, err);
+	ret->event = opts->blocker ? EVENT_CAUSED : opts->event;
+	if (!r)
+		r = check_blocker(opts, err);
+	if (!r)
+		r = parse_filter(opts, ret, err);
 	if (!r && !ret->from.given && !ret->to.given)
 		r = cmd_check_times(ret, err);
 	if (r)
@@ -278,12 +338,6 @@ int cmd_filter(struct filter_options *opts, enum stack_mode usual, struct view_f
 	ret->tids = take_ptr(opts->tids.pids);
 	opts->pids.n = 0;
 	opts->tids.n = 0;
-	if (opts->blocker && opts->event && strcmp(opts->event, EVENT_CAUSED)) {
-		err_set(err, -EINVAL, ERR_USAGE, "--blocker and --event %s exclude each other",
-			opts->event);
-		return err_hint(err, "--blocker is --event " EVENT_CAUSED);
-	}
-	ret->event = opts->blocker ? EVENT_CAUSED : opts->event;
 	if (opts->state) {
 		r = state_set_parse(opts->state, &ret->states, err);
 		if (r)

@@ -18,10 +18,11 @@ struct view_filter;
 struct filter_options {
 	struct pid_list pids, tids;
 	const char *thread, *comm, *container, *request, *include, *exclude; /* regexes or NULL */
-	const char *slower_than;					     /* or NULL */
-	const char *event;						     /* or NULL */
-	const char *state;						     /* or NULL */
-	unsigned int stack; /* enum stack_mode, or OPTION_UNSET */
+	const char *filter;	 /* an expression (view/expr.h) or NULL */
+	const char *slower_than; /* or NULL */
+	const char *event;	 /* or NULL */
+	const char *state;	 /* or NULL */
+	unsigned int stack;	 /* enum stack_mode, or OPTION_UNSET */
 	bool ruby_only, no_gc, app, blocker;
 	const char *hide;      /* or NULL */
 	const char *from, *to; /* or NULL */
@@ -32,7 +33,7 @@ struct filter_options {
 		.stack = OPTION_UNSET                                                              \
 	}
 
-#define N_FILTER_OPTIONS 19
+#define N_FILTER_OPTIONS 20
 extern const struct option_spec filter_option_specs[N_FILTER_OPTIONS];
 
 /* The group of these options for a command whose struct @type has them as @member. */

@@ -55,17 +55,21 @@ static void error_line(const struct cmd_context *ctx, const char *fmt, ...)
 
 int cmd_fail(const struct cmd_context *ctx, int code, const struct err *err)
 {
-	_cleanup_buf_ struct buf hint = BUF_INIT;
+	_cleanup_buf_ struct buf lines = BUF_INIT;
 
 	if (!err->code) {
 		error_line(ctx, "internal error: %s", strerror(-code));
 		return ERR_RUNTIME;
 	}
 	error_line(ctx, "%s", err->msg);
-	if (err->hint[0]) {
-		buf_addf(&hint, "  hint: %s\n", err->hint);
-		write_stderr(&hint);
+	if (err->excerpt[0]) {
+		buf_addf(&lines, "  %s\n  ", err->excerpt);
+		buf_add_repeat(&lines, ' ', err->column);
+		buf_addstr(&lines, "^\n");
 	}
+	if (err->hint[0])
+		buf_addf(&lines, "  hint: %s\n", err->hint);
+	write_stderr(&lines);
 	return err->kind;
 }
 

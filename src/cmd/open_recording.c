@@ -12,6 +12,7 @@
 #include "cmd/filter_options.h"
 #include "cmd/messages.h"
 #include "cmd/options.h"
+#include "view/expr.h"
 #include "view/filter.h"
 #include "view/stack_mode.h"
 
@@ -76,6 +77,10 @@ int cmd_open_recording(const struct cmd_context *ctx, const char *input,
 	opts.to_ns = filter->to_ns;
 	opts.from = filter->from;
 	opts.to = filter->to;
+	if (filter->expr && !view_expr_is_empty(filter->expr)) {
+		opts.cuts = filter->expr->cuts;
+		opts.n_cuts = filter->expr->n_cuts;
+	}
 	opts.by_thread |= view_filter_by_thread(filter);
 	opts.by_request |= view_filter_by_request(filter);
 	opts.slow_ns = filter->slower_than_ns;

@@ -94,6 +94,13 @@ const struct exporter exporters[] = {
 		.run = export_sampling_prof,
 	},
 	{
+		.name = "dot",
+		.description = "the call graph, for graphviz",
+		.suffix = ".dot",
+		.stack = STACK_MIXED,
+		.run = export_dot,
+	},
+	{
 		.name = "flame",
 		.description = "interactive flame graph (SVG), as drawn by 'rbpf flame'",
 		.suffix = ".svg",

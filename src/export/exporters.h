@@ -30,6 +30,8 @@ int export_stackprof(const struct profile *p, const struct export_options *opts,
 		     struct err *err);
 int export_sampling_prof(const struct profile *p, const struct export_options *opts,
 			 struct buf *out, struct err *err);
+int export_dot(const struct profile *p, const struct export_options *opts, struct buf *out,
+	       struct err *err);
 int speedscope_warn(const struct profile *p, const struct export_options *opts, struct buf *text);
 int perf_script_warn(const struct profile *p, const struct export_options *opts, struct buf *text);
 

@@ -124,6 +124,8 @@ static void add_filters(struct json *j, const struct view_filter *f)
 			json_bool(j, "include", true);
 		if (f->has_exclude)
 			json_bool(j, "exclude", true);
+		if (f->expr)
+			json_bool(j, "expression", true);
 		if (f->from_ns)
 			json_u64(j, "from_ns", f->from_ns);
 		if (f->to_ns)

@@ -118,11 +118,7 @@ static int take_sample(void *arg, const struct profile_sample *s)
 
 static bool request_shown(const struct timeline *t, const struct profile_request *request)
 {
-	const struct view_filter *f = t->opts->filter;
-
-	return request->samples &&
-	       (!f->has_request ||
-		!regexec(&f->request, request_label(t->profile, request->kind), 0, NULL, 0));
+	return request->samples && view_request_selected(t->shown.selection, request->kind);
 }
 
 static int take_requests(struct timeline *t)

@@ -62,7 +62,8 @@ static struct profile_aggregate key_of(const struct aggregate_index *index, cons
 			   : p->by_request ? profile_sample_kind(p, s)
 					   : 0,
 		.flags = s->flags & SAMPLE_FLAGS,
-		.event = (uint8_t)s->event,
+		.event = s->event,
+		.past = profile_past(p, s->ts),
 	};
 }
 
@@ -125,7 +126,8 @@ static uint64_t hash_of(const struct aggregate_index *index, const struct profil
 
 	/* The finaliser of MurmurHash3. */
 	h = (h ^ h >> 33) * 0xff51afd7ed558ccdull;
-	h = (h ^ h >> 33 ^ (uint64_t)a->request << 32 ^ (uint64_t)a->event << 16 ^ a->flags) *
+	h = (h ^ h >> 33 ^ (uint64_t)a->request << 32 ^ (uint64_t)a->event << 16 ^ a->flags ^
+	     (uint64_t)a->past << 9) *
 	    0xc4ceb9fe1a85ec53ull;
 	return h ^ h >> 33;
 }
@@ -171,7 +173,7 @@ static int find_by_hash(struct aggregate_index *index, struct profile *p,
 		*ret = &p->aggregates[index->slots[slot] - 1];
 		if ((*ret)->thread == key.thread && (*ret)->stack == key.stack &&
 		    (*ret)->request == key.request && (*ret)->flags == key.flags &&
-		    (*ret)->event == key.event)
+		    (*ret)->event == key.event && (*ret)->past == key.past)
 			return 0;
 	}
 	r = make(index, p, s, ret);

@@ -18,6 +18,7 @@
 #include "base/cleanup.h"
 #include "base/intern.h"
 #include "profile/counters.h"
+#include "profile/time_cut.h"
 
 /*
  * Stored in the file: add at the end, never renumber.
@@ -209,9 +210,11 @@ struct profile_aggregate {
 	uint32_t thread; /* thread id; PROFILE_NONE if the profile is not by_thread or by_process */
 	uint32_t stack;	 /* stack id */
 	uint32_t request; /* kind of it (by_request), 0 if it is of none */
-	uint16_t flags;
-	uint8_t event; /* that of the profile, unless it is by_event, or read_options.gvl_caused */
-	bool slow;     /* profile_request_is_slow() */
+	uint16_t past;	  /* cuts that it is behind of: bit i of profile.cuts[i] */
+	uint16_t flags : 10;
+	uint16_t
+		event : 4; /* that of the profile, unless it is by_event, or read_options.gvl_caused */
+	bool slow : 1;	   /* profile_request_is_slow() */
 };
 
 /* There may be millions. */
@@ -295,11 +298,14 @@ struct profile {
 	uint64_t n_in_time; /* samples of all events, in the time that was selected (reader.h) */
 	struct profile_aggregate *aggregates; /* of those that were selected (reader.h) */
 	size_t n_aggregates, cap_aggregates;
-	bool by_thread;	  /* aggregates tell threads apart … */
-	bool by_process;  /* … or processes, one thread standing for all of its process … */
-	bool by_request;  /* … and kinds of requests */
-	bool by_event;	  /* … and there are some of each event of the recording */
-	uint64_t slow_ns; /* those that took longer are slow; 0: none is */
+	bool by_thread;	 /* aggregates tell threads apart … */
+	bool by_process; /* … or processes, one thread standing for all of its process … */
+	bool by_request; /* … and kinds of requests */
+	bool by_event;	 /* … and there are some of each event of the recording */
+	uint64_t
+		cuts[PROFILE_MAX_CUTS]; /* ns, CLOCK_MONOTONIC: what is at this time is behind it */
+	size_t n_cuts;
+	uint64_t slow_ns;		  /* those that took longer are slow; 0: none is */
 	struct profile_request *requests; /* [0] stands for none */
 	size_t n_requests, cap_requests;
 	struct intern request_kinds; /* struct profile_request_kind; id + 1 is the kind's */
@@ -392,6 +398,16 @@ static inline const struct profile_request_kind *profile_request_kind(const stru
 	return intern_get(&p->request_kinds, kind - 1, NULL);
 }
 
+/* The cuts of @p that a sample of the time @ts is behind of. */
+static inline uint16_t profile_past(const struct profile *p, uint64_t ts)
+{
+	uint16_t past = 0;
+
+	for (size_t i = 0; i < p->n_cuts; i++)
+		past |= (uint16_t)((ts >= p->cuts[i]) << i);
+	return past;
+}
+
 /* The aggregate that @s belongs to, with nothing added up yet, if they tell all apart. */
 static inline struct profile_aggregate profile_aggregate_of(const struct profile *p,
 							    const struct profile_sample *s)
@@ -401,7 +417,8 @@ static inline struct profile_aggregate profile_aggregate_of(const struct profile
 		.stack = s->stack,
 		.request = profile_sample_kind(p, s),
 		.flags = s->flags & SAMPLE_FLAGS,
-		.event = (uint8_t)s->event,
+		.event = s->event,
+		.past = profile_past(p, s->ts),
 		.slow = profile_request_is_slow(p, s->request),
 	};
 }

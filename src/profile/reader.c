@@ -318,14 +318,35 @@ static int select_event(struct reader *rd, struct err *err)
 static int find_times(struct reader *rd, struct err *err)
 {
 	uint64_t start = rd->profile.meta.start_realtime_ns;
+	bool by_clock = rd->opts.from.given || rd->opts.to.given;
 
-	if ((rd->opts.from.given || rd->opts.to.given) && !start)
+	for (size_t i = 0; i < rd->opts.n_cuts; i++)
+		by_clock |= rd->opts.cuts[i].clock.given;
+	if (by_clock && !start)
 		return err_set(err, -EINVAL, ERR_USAGE,
-			       "%s does not say at what time it was made: --from and --to need "
-			       "times since its start, such as 12s",
+			       "%s does not say at what time it was made: --from, --to and "
+			       "--filter need times since its start, such as 12s",
 			       rd->name);
 	read_options_find_times(&rd->opts, start);
 	return 0;
+}
+
+static void find_cuts(const struct read_options *opts, struct profile *p)
+{
+	for (size_t i = 0; i < opts->n_cuts; i++) {
+		const struct time_cut *cut = &opts->cuts[i];
+		uint64_t at = cut->clock.given
+				      ? wall_time_since(&cut->clock, p->meta.start_realtime_ns)
+				      : cut->since_start_ns;
+
+		p->cuts[i] = p->meta.start_monotonic_ns;
+		profile_add(&p->cuts[i], at);
+		profile_add(&p->cuts[i], cut->after);
+		/* As with from_ns: what is from just before the start is from the start on. */
+		if (!at)
+			p->cuts[i] = 0;
+	}
+	p->n_cuts = opts->n_cuts;
 }
 
 /* Tell the decoder which samples are selected. */
@@ -339,6 +360,7 @@ static void select_samples(struct reader *rd)
 	rd->profile.by_process = rd->opts.by_process && !rd->opts.by_thread;
 	rd->profile.by_request = rd->opts.by_request;
 	rd->profile.slow_ns = rd->opts.by_request ? rd->opts.slow_ns : 0;
+	find_cuts(&rd->opts, &rd->profile);
 	rd->profile.by_event = rd->opts.by_event && !rd->opts.event;
 	d->keep_samples = rd->opts.keep_samples;
 	d->all_events = !rd->opts.event;

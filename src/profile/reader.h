@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "profile/profile.h"
+#include "profile/time_cut.h"
 #include "profile/wall_time.h"
 
 struct err;
@@ -28,6 +29,9 @@ struct read_options {
 	uint64_t from_ns;	   /* since the start of the recording */
 	uint64_t to_ns;		   /* since the start, not included; 0: up to the end */
 	struct wall_time from, to; /* in place of these, if given */
+	const struct time_cut
+		*cuts; /* samples before and after one are added up apart, if by_thread */
+	size_t n_cuts; /* at most PROFILE_MAX_CUTS */
 	bool by_thread; /* add them up by thread, too: 32 bytes for each pair of a thread and a stack */
 	bool by_process;  /* … or by process, unless by_thread */
 	bool by_request;  /* and by kind of request */

@@ -376,7 +376,7 @@ static int give_sample(const struct record_decoder *d, const struct profile_samp
 	if (!in_time(d, recorded))
 		return 0;
 	s = *recorded;
-	if (d->in_wall[s.event])
+	if (d->in_sum[s.event])
 		s.event = (uint16_t)d->event;
 	if (s.event != d->event && !d->is_caused[s.event] && !d->take_all)
 		return 0;

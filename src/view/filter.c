@@ -14,6 +14,8 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "profile/profile.h"
+#include "view/expr.h"
+#include "view/expr_bind.h"
 #include "view/gc_phase.h"
 #include "view/label.h"
 #include "view/request.h"
@@ -24,14 +26,15 @@ struct view_selection {
 	enum stack_mode mode;
 	uint32_t instead; /* stack; 0 if none */
 	bool no_gc, only_gc;
-	bool *hidden;		/* by frame id; NULL if the filter hides none; owned */
-	uint32_t wanted;	/* states, as in the filter; with … */
-	uint8_t *states;	/* … that by stack id (state.h); NULL if all are wanted; owned */
-	uint8_t *gc_phases;	/* by stack id; NULL unless no_gc or only_gc; owned */
-	bool *threads;		/* by thread id: whether its samples are selected; owned */
-	bool *stacks;		/* the same by stack id; NULL when all are; owned */
-	bool *requests;		/* the same by kind of request */
-	bool by_slowness, slow; /* of requests, those that are slow, or are not */
+	bool *hidden;	    /* by frame id; NULL if the filter hides none; owned */
+	uint32_t wanted;    /* states, as in the filter; with … */
+	uint8_t *states;    /* … that by stack id (state.h); NULL if all are wanted; owned */
+	uint8_t *gc_phases; /* by stack id; NULL unless no_gc or only_gc; owned */
+	bool *threads;	    /* by thread id: whether its samples are selected; owned */
+	bool *stacks;	    /* the same by stack id; NULL when all are; owned */
+	bool *requests;	    /* the same by kind of request */
+	struct expr_binding expr; /* .expr NULL: all are selected */
+	bool by_slowness, slow;	  /* of requests, those that are slow, or are not */
 };
 
 void view_filter_deinit(struct view_filter *f)
@@ -52,6 +55,7 @@ void view_filter_deinit(struct view_filter *f)
 		regfree(&f->include);
 	if (f->has_exclude)
 		regfree(&f->exclude);
+	view_expr_free(f->expr);
 	*f = (struct view_filter)VIEW_FILTER_INIT;
 }
 
@@ -81,12 +85,14 @@ int view_filter_regex(regex_t *re, bool *has, const char *pattern, const char *w
 bool view_filter_by_thread(const struct view_filter *f)
 {
 	return f->n_pids || f->n_tids || f->has_thread || f->has_comm || f->has_container ||
-	       f->has_include || f->has_exclude || f->no_gc;
+	       f->has_include || f->has_exclude || f->no_gc ||
+	       (f->expr && !view_expr_is_empty(f->expr));
 }
 
 bool view_filter_by_request(const struct view_filter *f)
 {
-	return f->has_request || f->slower_than_ns;
+	return f->has_request || f->slower_than_ns ||
+	       (f->expr && view_expr_has(f->expr, EXPR_REQUEST));
 }
 
 bool view_filter_of_samples(const struct view_filter *f)
@@ -203,11 +209,19 @@ static int hide_frames(struct view_selection *sel, uint32_t origins)
 	return 0;
 }
 
+static int select_by_expr(struct view_selection *sel, const struct view_filter *f)
+{
+	if (!f->expr || view_expr_is_empty(f->expr))
+		return 0;
+	return expr_bind(f->expr, sel->profile, sel, &sel->expr);
+}
+
 static int selection_new(const struct profile *p, const struct view_filter *f, bool only_gc,
 			 struct view_selection **ret)
 {
 	static const struct view_filter all = VIEW_FILTER_INIT;
 	struct view_selection *sel;
+	int r = -ENOMEM;
 
 	if (!f)
 		f = &all;
@@ -220,30 +234,34 @@ static int selection_new(const struct profile *p, const struct view_filter *f, b
 		return -ENOMEM;
 	sel->profile = p;
 	sel->no_gc = f->no_gc;
-	sel->only_gc = only_gc;
 	sel->by_slowness = f->slower_than_ns;
 	sel->slow = !f->not_slower;
 	if (hide_frames(sel, f->hide))
-		goto nomem;
+		goto fail;
 	view_selection_show(sel, f->stack);
+	r = select_by_expr(sel, f);
+	if (r)
+		goto fail;
+	r = -ENOMEM;
+	sel->only_gc = only_gc;
 	if (select_threads(sel, f))
-		goto nomem;
+		goto fail;
 	if ((f->has_include || f->has_exclude) && select_stacks(sel, f))
-		goto nomem;
+		goto fail;
 	if (f->states) {
 		sel->wanted = f->states;
 		if (state_of_stacks(p, &sel->states))
-			goto nomem;
+			goto fail;
 	}
 	if (f->has_request && select_requests(sel, f))
-		goto nomem;
+		goto fail;
 	if ((sel->no_gc || sel->only_gc) && gc_phases_of_stacks(p, &sel->gc_phases))
-		goto nomem;
+		goto fail;
 	*ret = sel;
 	return 0;
-nomem:
+fail:
 	view_selection_free(sel);
-	return -ENOMEM;
+	return r;
 }
 
 int view_selection_new(const struct profile *p, const struct view_filter *f,
@@ -268,6 +286,7 @@ void view_selection_free(struct view_selection *sel)
 	free(sel->threads);
 	free(sel->stacks);
 	free(sel->requests);
+	expr_binding_deinit(&sel->expr);
 	free(sel);
 }
 
@@ -296,12 +315,14 @@ bool view_selected(const struct view_selection *sel, const struct profile_aggreg
 	return state_selected(sel, a) && (a->thread == PROFILE_NONE || sel->threads[a->thread]) &&
 	       (!sel->stacks || sel->stacks[a->stack]) &&
 	       (!sel->requests || sel->requests[a->request]) &&
-	       (!sel->by_slowness || (a->request && a->slow == sel->slow)) && gc_selected(sel, a);
+	       (!sel->by_slowness || (a->request && a->slow == sel->slow)) && gc_selected(sel, a) &&
+	       (!sel->expr.expr || expr_holds(&sel->expr, a));
 }
 
 bool view_request_selected(const struct view_selection *sel, uint32_t kind)
 {
-	return !sel->requests || sel->requests[kind];
+	return (!sel->requests || sel->requests[kind]) &&
+	       (!sel->expr.expr || expr_can_hold_for_request(&sel->expr, kind));
 }
 
 struct view_sum view_selected_threads(const struct view_selection *sel, bool *threads)

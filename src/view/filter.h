@@ -18,6 +18,7 @@
 struct err;
 struct profile;
 struct profile_aggregate;
+struct view_expr;
 
 struct view_filter {
 	const char *event; /* NULL: the first; applied when the recording is read, not owned */
@@ -39,7 +40,8 @@ struct view_filter {
 	bool has_include;
 	regex_t include; /* keep samples with a frame whose name matches */
 	bool has_exclude;
-	regex_t exclude;  /* drop samples with a frame whose name matches */
+	regex_t exclude;	/* drop samples with a frame whose name matches */
+	struct view_expr *expr; /* NULL: none; owned */
 	uint64_t from_ns; /* since the start of the recording: applied when it is read (reader.h) */
 	uint64_t to_ns;	  /* since the start; 0 means the end */
 	struct wall_time from, to; /* in place of these, if given, which are set when it is read */

@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/prefix_tree.h"
 #include "profile/profile.h"
+#include "view/expr.h"
 #include "view/filter.h"
 #include "view/group.h"
 #include "view/label.h"
@@ -165,6 +166,8 @@ static void drop_patterns(struct view_filter *f)
 	if (f->has_exclude)
 		regfree(&f->exclude);
 	f->has_include = f->has_exclude = false;
+	view_expr_free(f->expr);
+	f->expr = NULL;
 }
 
 int profile_reshape(struct profile *p, struct view_filter *f, const struct reshape_options *opts)

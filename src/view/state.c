@@ -94,10 +94,10 @@ int state_set_parse(const char *words, uint32_t *ret, struct err *err)
 
 		if (!set) {
 			err_set(err, -EINVAL, ERR_USAGE, "unknown state '%s'", word);
-			return err_hint(err,
-					"user, system, wait-cpu, gvl, lock, fault, disk, network, "
-					"pipe, timer, child, stopped, other, idle; wait: all but "
-					"the first two");
+			err_hint(err, "user, system, wait-cpu, gvl, lock, fault, disk, network, "
+				      "pipe, timer, child, stopped, other, idle; wait: all but "
+				      "the first two");
+			return -EINVAL;
 		}
 		all |= set;
 	}

@@ -8,6 +8,7 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "profile/profile.h"
+#include "view/expr.h"
 #include "view/filter.h"
 
 /* All time that is not idle. */
@@ -73,6 +74,7 @@ static bool selects_in_part(const struct view_filter *f)
 
 	return f->from_ns || f->to_ns || f->from.given || f->to.given ||
 	       view_filter_by_request(f) || f->has_include || f->has_exclude || f->no_gc ||
+	       (f->expr && !view_expr_is_of_threads(f->expr)) ||
 	       (f->states && (f->states & cpu) != cpu);
 }
 
@@ -82,8 +84,9 @@ void thread_states_finish(const struct profile *p, const struct view_filter *f, 
 	size_t n = 0;
 
 	*ret = (struct thread_states_table) { .all.id = PROFILE_NONE, .v = v };
-	ret->in_part = f && (view_filter_by_request(f) || f->has_include || f->has_exclude ||
-			     f->no_gc || f->states);
+	ret->in_part = f &&
+		       (view_filter_by_request(f) || f->has_include || f->has_exclude || f->no_gc ||
+			f->states || (f->expr && !view_expr_is_of_threads(f->expr)));
 	for (size_t i = 0; i < p->n_threads; i++) {
 		struct thread_states t = v[i];
 

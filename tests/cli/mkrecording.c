@@ -319,6 +319,13 @@ int main(int argc, char **argv)
 			MUST(sink_sample(recorder_sink(rec), &sample));
 		}
 	}
+	if (meta.n_events) {
+		struct profile_sample sample = { START + n * TICK, 4, .event = 1 };
+
+		id = frame(rec, FRAME_RUBY, "Cache.fill", "/app/cache.rb", 3, 2);
+		MUST(sink_stack(recorder_sink(rec), main_stack, id, &sample.stack));
+		MUST(sink_sample(recorder_sink(rec), &sample));
+	}
 	if (strcmp(kind, "merged") == 0) {
 		n = (uint32_t)add_merged(rec, threads);
 		totals.cpu_sampled_ns = n * TICK;

@@ -398,7 +398,7 @@ if begin "an event of several"; then
 	if cmp -s got want; then ok; else not_ok "the first event is not as without the other"; fi
 	run report --event alloc events.data
 	expect 0 ""
-	if grep -q '300 samples (alloc)' "$out" && grep -q '^ *[0-9.]* kB .* Cart#total' "$out"; then ok
+	if grep -q '301 samples (alloc)' "$out" && grep -q '^ *[0-9.]* kB .* Cart#total' "$out"; then ok
 	else not_ok "no bytes"; fi
 	run report --event alloc --csv events.data
 	if head -1 "$out" | grep -q ',self_bytes,total_bytes,self_error_bytes'; then ok; else not_ok "CSV"; fi
@@ -645,8 +645,50 @@ if begin "annotate"; then
 	else
 		not_ok "CSV"
 	fi
+	for target in cache.rb cache.rb:3 Cache.fill; do
+		run annotate -i events.data "$target"
+		if grep -q '(alloc)' "$out" && grep -q '^## *4 B  *0\.0%.* 3$' "$out"; then
+			expect 0 ""
+		else
+			not_ok "$target: only the second event has samples of it"
+		fi
+	done
+	run annotate -i events.data --event cpu cache.rb
+	expect 6 "rbpf: error: no file and no method in events.data is called 'cache.rb'"
+	"$rbpf" annotate -i - cache.rb < events.data > "$out" 2> "$err"
+	status=$?
+	if grep -q 'hint: --event' "$err"; then expect 6 "rbpf: error: no file*"; else not_ok "no hint"; fi
 	run annotate -i full.data nothing
 	expect 6 "rbpf: error: no file and no method in full.data is called 'nothing'"
+fi
+refuse "--filter: there is no 'thred' (did you mean thread?)" report --filter "pid = 1 and thred = x" full.data
+refuse "--filter asks for event alloc, --event for cpu" report --filter "event = alloc" --event cpu events.data
+refuse "--from must be before --to" report --filter "time >= 2s and time < 1s" full.data
+if begin "a filter expression"; then
+	run report --filter 'pid = 1 and thred = x' full.data
+	if [ "$(sed -n 2,3p "$err")" = "  pid = 1 and thred = x
+              ^" ]; then expect 2 "*"; else not_ok "no caret below the fault"; fi
+	# The same by options and by terms, in views that add up and in exports that stream.
+	for pair in "--thread worker|thread =~ /worker/" "--from 1s --to 2s|time >= 1s and time < 2s" \
+		"--from 1s|not time < 1s and (time < 500ms or time >= 1s)" "--include total|frame =~ /total/" \
+		"--exclude total --from 1s|not frame =~ /total/ and time >= 1s" \
+		"--from 22:13:21Z|time >= 22:13:21Z or time >= 2023-11-14T22:13:21Z" \
+		"--thread worker --to 1s|(time < 1s or pid = 1) and thread = \"worker, 1\""; do
+		for view in "report --csv -n 0" "report --tree" "report --by time" "export -f folded" \
+			"export -f perf-script" "export -f pprof" "export -f chrome" \
+			"export -f callgrind" "export -f stackprof"; do
+			# shellcheck disable=SC2086 # words
+			run $view ${pair%%|*} full.data
+			mv "$out" want
+			# shellcheck disable=SC2086
+			run $view --filter "${pair#*|}" full.data
+			if cmp -s want "$out" && [ -s want ]; then expect 0 ""; else not_ok "$view: not as ${pair%%|*}"; fi
+		done
+	done
+	run report --filter 'event = alloc and frame = Cache.fill' events.data
+	if grep -q '4 B.* Cache.fill' "$out"; then expect 0 ""; else not_ok "the event"; fi
+	run report --filter 'pid = 1' full.data
+	expect 6 "rbpf: error: no sample of full.data passes the filters*"
 fi
 refuse "two recordings are needed: BEFORE and AFTER" diff full.data
 refuse "two recordings are needed: BEFORE and AFTER" diff full.data gc.data few.data
@@ -832,7 +874,7 @@ if begin "options of flame change the picture"; then
 	if [ "$(titles "$out")" -gt "$(titles usual.svg)" ]; then expect 0 ""; else not_ok "no more frames"; fi
 fi
 # What is read twice from a file is kept in memory from a pipe.
-for format in folded json speedscope firefox pprof callgrind perf-script chrome stackprof sampling-prof; do
+for format in folded json speedscope firefox pprof callgrind perf-script chrome stackprof sampling-prof dot; do
 	begin "export -f $format of standard input and of a file are the same" || continue
 	run export -f $format gc.data
 	cp "$out" from_file
@@ -1002,7 +1044,7 @@ if begin "each filter on each view"; then
 	for view in "report" "report --tree" "report --gc" "report --json" "report --csv" "report --info" \
 		"flame" "export -f folded" "export -f json" "export -f speedscope" "export -f pprof" \
 		"export -f callgrind" "export -f perf-script" "export -f firefox" "export -f chrome" \
-		"export -f stackprof" "export -f sampling-prof"; do
+		"export -f stackprof" "export -f sampling-prof" "export -f dot"; do
 		# shellcheck disable=SC2086
 		run $view --ruby-only --pid 4242,4300 --from 100ms --to 2s gc.data
 		expect 0 ""

@@ -11,7 +11,7 @@ demo="$build ruby"
 test="$demo clang-format libclang-rt-14-dev libcriterion-dev mandoc ruby-minitest libc6-dbg locales puma ruby-rack
 	ruby-sinatra ruby-actionpack ruby-activejob ruby-rspec-core rake ruby-activerecord ruby-railties ruby-sqlite3 ruby-sidekiq redis-tools ruby-oj ruby-nokogiri
 	gdb binutils libxml2-utils chromium nodejs npm procps util-linux bsdutils zsh fish qemu-system-x86 qemu-system-arm
-	gcc-aarch64-linux-gnu libc6-arm64-cross golang-go valgrind ruby-stackprof e2fsprogs kmod cpio xz-utils zstd tmux"
+	gcc-aarch64-linux-gnu libc6-arm64-cross golang-go valgrind graphviz ruby-stackprof e2fsprogs kmod cpio xz-utils zstd tmux"
 
 case ${1:-} in
 build) wanted=$build ;;

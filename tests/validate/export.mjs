@@ -14,6 +14,7 @@ import { basename, join } from 'node:path';
 
 import * as callgrind from './formats/callgrind.mjs';
 import * as chrome from './formats/chrome.mjs';
+import * as dot from './formats/dot.mjs';
 import * as firefox from './formats/firefox.mjs';
 import * as json from './formats/json.mjs';
 import * as perfScript from './formats/perf_script.mjs';
@@ -23,7 +24,7 @@ import * as speedscope from './formats/speedscope.mjs';
 import * as stackprof from './formats/stackprof.mjs';
 
 const formats = { json, speedscope, firefox, pprof, callgrind, 'perf-script': perfScript, chrome, stackprof,
-	'sampling-prof': samplingProf };
+	'sampling-prof': samplingProf, dot };
 const only = process.env.ONLY?.split(',');
 
 let passed = 0, failed = 0;
