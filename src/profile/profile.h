@@ -201,8 +201,9 @@ struct profile_sample {
 typedef int sample_fn(void *arg, const struct profile_sample *s);
 
 /*
- * All samples with one stack and the same SAMPLE_FLAGS; of one thread, if the profile is by_thread, of one process, if it is by_process,
- * of one kind of request, if it is by_request, and of one event.
+ * All samples with one stack and the same SAMPLE_FLAGS; of one thread, if the profile is by_thread, or of
+ * one process, if it is by_process; of one kind of request, if it is by_request; of one event; and between
+ * the same cuts.
  */
 struct profile_aggregate {
 	uint64_t samples; /* how many */
