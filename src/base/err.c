@@ -67,18 +67,17 @@ int err_set(struct err *err, int code, enum err_kind kind, const char *fmt, ...)
 	return code;
 }
 
-int err_hint(struct err *err, const char *fmt, ...)
+void err_hint(struct err *err, const char *fmt, ...)
 {
 	char hint[sizeof(err->hint)];
 	va_list ap;
 
 	if (!err)
-		return 0;
+		return;
 	va_start(ap, fmt);
 	format_line(hint, sizeof(hint), fmt, ap);
 	va_end(ap);
 	memcpy(err->hint, hint, sizeof(hint));
-	return err->code;
 }
 
 static void set_line(char *out, size_t size, const char *fmt, ...)

@@ -43,8 +43,8 @@ struct err {
 int err_set(struct err *err, int code, enum err_kind kind, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 
-/* Add a hint to an error that was set; returns err->code (or @err NULL: 0). */
-int err_hint(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Add a hint to an error that was set. Returns nothing: it knows no code if @err is NULL. */
+void err_hint(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /*
  * Add the place of an error that was set: byte @at of @text, which a user typed; at most its length. Of a long

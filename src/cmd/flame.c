@@ -251,7 +251,8 @@ static int take_other_requests(const struct recording *rec, const struct view_fi
 		return 0;
 	err_set(err, -ENODATA, ERR_EMPTY, "%s has no request that took up to %s", rec->path,
 		num_duration(filter->slower_than_ns).s);
-	return err_hint(err, "there is nothing to compare slower ones with"), -ENODATA;
+	err_hint(err, "there is nothing to compare slower ones with");
+	return -ENODATA;
 }
 
 /* Reshape @rec, and take what it is compared with if that is in it. */

@@ -81,7 +81,8 @@ void bpf_engine_set_log(void (*log)(const char *line))
 static int refused(int r, const char *what, struct err *err)
 {
 	err_set(err, r, ERR_ENV, "cannot %s: %s", what, strerror(-r));
-	return err_hint(err, "'rbpf doctor' shows what is missing; -v shows what libbpf says");
+	err_hint(err, "'rbpf doctor' shows what is missing; -v shows what libbpf says");
+	return r;
 }
 
 static int size_maps(struct bpf_engine *s)

@@ -153,8 +153,10 @@ int environment_check(const char *command, struct err *err)
 			continue;
 		err_set(err, -EPERM, ERR_ENV, "%s", rows[i].detail);
 		if (&rows[i] == &rows[ROW_PRIVILEGE])
-			return err_hint(err, "sudo %s", command);
-		return err_hint(err, "%s", rows[i].hint);
+			err_hint(err, "sudo %s", command);
+		else
+			err_hint(err, "%s", rows[i].hint);
+		return -EPERM;
 	}
 	return 0;
 }

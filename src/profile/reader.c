@@ -242,8 +242,9 @@ static int no_such_event(const struct reader *rd, struct err *err)
 	err_set(err, -ENOENT, ERR_USAGE, "%s has no event '%s'", rd->name, rd->opts.event);
 	if (!strcmp(rd->opts.event, EVENT_WALL) || !strcmp(rd->opts.event, EVENT_WAIT) ||
 	    !strcmp(rd->opts.event, EVENT_CAUSED))
-		return err_hint(err, "'rbpf record --mode states' records waits, too"), -ENOENT;
-	err_hint(err, "its events: %s", buf_str(&names));
+		err_hint(err, "'rbpf record --mode states' records waits, too");
+	else
+		err_hint(err, "its events: %s", buf_str(&names));
 	return -ENOENT;
 }
 

@@ -245,7 +245,8 @@ const draw = {
 		const all = selection(), times = {from: all.from, to: all.to};
 		const profile = new URL(address('firefox.json', all), location.href).href;
 		make(into, 'h2', {}, 'The recording');
-		make(make(into, 'p', {}), 'a', {href: address('rbpf.data', times), download: 'rbpf.data', id: 'recording'}, 'Save the recording of this time');
+		make(make(into, 'p', {}), 'a', {href: address('rbpf.data', about.live ? times : {}), download: 'rbpf.data', id: 'recording'},
+			about.live ? 'Save the recording of this time' : 'Save the recording');
 		make(into, 'p', {}, 'All commands of rbpf read it: rbpf report rbpf.data');
 		make(into, 'h2', {}, 'Firefox Profiler');
 		make(make(into, 'p', {}), 'a', {href: 'https://profiler.firefox.com/from-url/' + encodeURIComponent(profile), target: '_blank',

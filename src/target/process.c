@@ -349,5 +349,6 @@ int process_not_ruby(const struct process *p, struct err *err)
 		"pid %d (%s) is not a Ruby process: neither the executable nor its libraries "
 		"contain the Ruby VM",
 		(int)p->pid, p->exe);
-	return err_hint(err, "'rbpf ps' lists Ruby processes");
+	err_hint(err, "'rbpf ps' lists Ruby processes");
+	return -ENOENT;
 }

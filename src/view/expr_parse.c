@@ -104,7 +104,8 @@ static int take_operator(struct expr_parser *p, enum expr_field field, enum expr
 
 	if (p->t.kind != TOKEN_OPERATOR) {
 		unexpected(p, "an operator");
-		return err_hint(p->t.err, "for example: %s", fields[field].usage), -EINVAL;
+		err_hint(p->t.err, "for example: %s", fields[field].usage);
+		return -EINVAL;
 	}
 	*negated = word[0] == '!' || (word[0] != '=' && word[1] == '=');
 	*ret = word[0] == '<' || word[0] == '>'
@@ -117,7 +118,8 @@ static int take_operator(struct expr_parser *p, enum expr_field field, enum expr
 	if (fields[field].operators & BIT(*ret))
 		return expr_token_next(&p->t);
 	expr_fault(&p->t, p->t.at, "%s cannot be compared by %s", fields[field].name, word);
-	return err_hint(p->t.err, "for example: %s", fields[field].usage), -EINVAL;
+	err_hint(p->t.err, "for example: %s", fields[field].usage);
+	return -EINVAL;
 }
 
 /* ---- values ---- */

@@ -348,6 +348,7 @@ Test(process, what_it_is_instead)
 	cr_expect_not_null(strstr(err.msg, "JRuby"));
 	cr_expect_str_empty(err.hint);
 	cr_expect_eq(process_not_ruby(&other, &err), -ENOENT);
+	cr_expect_eq(process_not_ruby(&other, NULL), -ENOENT);
 	cr_expect_not_null(strstr(err.msg, "pid 43"));
 	cr_expect_str_not_empty(err.hint);
 	cr_expect_eq(err.kind, ERR_TARGET);
