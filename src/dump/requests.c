@@ -123,10 +123,12 @@ static int name_request(const struct dump_requests *q, const struct rbpf_ring_re
 	if (r && r != -ENOENT)
 		return r;
 	rule = r ? NULL : &q->rules->v[resolved.rule];
-	*known = rule && (rule->class_from == REQUEST_NO_CLASS || resolved.klass);
+	text = !rule					? NULL
+	       : rule->text_from == REQUEST_TEXT_METHOD ? resolved.method
+							: resolved.text;
+	*known = rule && request_rule_tells(rule, resolved.klass, text);
 	if (!*known)
 		return set(UNKNOWN, "", ret);
-	text = rule->text_from == REQUEST_TEXT_METHOD ? resolved.method : resolved.text;
 	request_rule_name(rule, resolved.klass, text, &name);
 	utf8_sanitise(&clean, buf_str(&name), name.len);
 	if (buf_failed(&name) || buf_failed(&clean))

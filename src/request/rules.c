@@ -272,6 +272,12 @@ static void add_text(const struct request_rule *rule, const char *text, struct b
 	buf_add(out, text, end ? (size_t)(end - text) : strlen(text));
 }
 
+bool request_rule_tells(const struct request_rule *rule, const char *klass, const char *text)
+{
+	return (rule->class_from == REQUEST_NO_CLASS || klass) &&
+	       (text || strcmp(rule->name, "%t") != 0);
+}
+
 void request_rule_name(const struct request_rule *rule, const char *klass, const char *text,
 		       struct buf *out)
 {

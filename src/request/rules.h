@@ -87,6 +87,12 @@ int request_rules_find(const struct request_rules *rules, const char *label, con
 		       bool callee);
 
 /*
+ * Whether anything says what a request is of which @klass and @text were read (NULL: could not be read): without its
+ * class nothing does, nor without its text if that is all of its name.
+ */
+bool request_rule_tells(const struct request_rule *rule, const char *klass, const char *text);
+
+/*
  * Append the name of a request by @rule to @out: @klass and @text are what was read, NULL what could
  * not be read, in whose place "[unknown]" stands.
  */

@@ -81,8 +81,7 @@ static int name_request(struct request_table *t, const struct request_rule *rule
 								  : resolved->text;
 	int r;
 
-	/* Without its class nothing says what it is. */
-	if (rule->class_from != REQUEST_NO_CLASS && !resolved->klass)
+	if (!request_rule_tells(rule, resolved->klass, text))
 		return 0;
 	def->complete = rule->text_from == REQUEST_NO_TEXT || text;
 	if (rule->text_from == REQUEST_TEXT_ENV && text && bound_path(t, &text))

@@ -159,6 +159,27 @@ Test(request_rules, too_many)
 	request_rules_deinit(&rules);
 }
 
+static bool tells(const char *rule, const char *klass, const char *text)
+{
+	struct request_rules rules;
+	bool ret;
+
+	parse(&rules, rule);
+	ret = request_rule_tells(&rules.v[0], klass, text);
+	request_rules_deinit(&rules);
+	return ret;
+}
+
+/* What is of no class and has no text has no name, rather than one that says nothing. */
+Test(request_rules, what_tells_nothing)
+{
+	cr_expect(tells("a b c self local:0 %c#%t", "Foo", NULL));
+	cr_expect_not(tells("a b c self local:0 %c#%t", NULL, "bar"));
+	cr_expect(tells("a b c - local:0 \"rake %t\"", NULL, NULL));
+	cr_expect(tells("a b c - local:0 %t", NULL, "GET /"));
+	cr_expect_not(tells("a b c - local:0 %t", NULL, NULL));
+}
+
 Test(request_rules, names)
 {
 	expect_name("a b c self local:0 %c#%t", "Foo", "bar", "Foo#bar");
