@@ -103,7 +103,7 @@ lint: $(O)/rbpf.bpf.o
 	done; exit $$status
 
 # With the programs that only longer runs use, so that none of them stops building unnoticed.
-check: check-format lint unit asan $(FLAME_SAMPLE) $(EXPORT_SAMPLE) $(PAGES_SAMPLE) $(BENCH)
+check: check-format lint unit asan fuzz-compiles $(FLAME_SAMPLE) $(EXPORT_SAMPLE) $(PAGES_SAMPLE) $(BENCH)
 
 -include $(UNIT_OBJS:.o=.d) $(ASAN_OBJS:.o=.d) $(FLAME_SAMPLE).d $(EXPORT_SAMPLE).d $(PAGES_SAMPLE).d
 

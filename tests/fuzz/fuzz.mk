@@ -2,6 +2,7 @@
 #
 # make fuzz             each fuzzer for FUZZ_TIME seconds
 # make fuzz-reader      tests/fuzz/fuzz_reader.c alone
+# make fuzz-compiles    whether clang takes them all without a warning; no more than that
 #
 # A fuzzer is clang's libFuzzer with ASan and UBSan. It starts from tests/fuzz/corpus/NAME, keeps what
 # it finds in $(O)/fuzz/NAME and leaves an input that fails as $(O)/fuzz/NAME-crash-*, which
@@ -20,7 +21,7 @@ FUZZ_DIRS_reader := base profile
 
 fuzz_srcs = tests/fuzz/fuzz_$(1).c $(FUZZ_SRCS_$(1)) $(foreach d,$(FUZZ_DIRS_$(1)),$(sort $(wildcard src/$(d)/*.c)))
 
-.PHONY: fuzz $(FUZZERS:%=fuzz-%)
+.PHONY: fuzz fuzz-compiles $(FUZZERS:%=fuzz-%)
 
 fuzz: $(FUZZERS:%=fuzz-%)
 
@@ -36,3 +37,7 @@ $(FUZZERS:%=$(O)/fuzz/fuzz_%): $(O)/fuzz/fuzz_%: tests/fuzz/fuzz_%.c $(SRCS) \
 	@mkdir -p $(@D)
 	$(Q)$(FUZZ_CC) $(CPPFLAGS) -Itests -Ibpf $(filter-out -MMD -MP,$(CFLAGS)) $(FUZZ_FLAGS) \
 		-o $@ $(call fuzz_srcs,$*) $(LDLIBS)
+
+fuzz-compiles:
+	$(say) CC 'tests/fuzz/*.c'
+	$(Q)$(FUZZ_CC) $(CPPFLAGS) -Itests -Ibpf $(filter-out -MMD -MP -Werror,$(CFLAGS)) -Werror -fsyntax-only tests/fuzz/fuzz_*.c
