@@ -5,7 +5,8 @@
  * How long threads wait for a Mutex is added up as for a GVL (gvl.bpf.h), by the address of its rb_mutex_t. Who holds
  * it is read from it when a thread begins to wait for it, and noted for that thread; one that has waited for it is noted
  * as the next one. Whoever is noted is asked whether it holds it still when it is sampled and when it leaves the CPU, and
- * charged with what was added since. Who gives it to another thread, which it wakes, is charged then.
+ * charged with what was added since. Who gives it to another thread, which it wakes, is charged then; from Ruby 3.3 on that
+ * one is woken only when it gets the GVL, so who has unlocked it is charged at the next of these occasions.
  *
  * A thread is noted for one Mutex, the last. A Queue has no holder.
  */
@@ -185,6 +186,52 @@ static __always_inline void lock_charge(struct walk *w, __u64 mutex)
 }
 
 /*
+ * Charge the thread that was walked with what others have waited for @mutex, where it last left the CPU: there it waited
+ * for it, or held it. Returns 1, or 0 if it did neither there, or was charged so since. A function of its own, for the BPF
+ * stack is short.
+ */
+static __noinline int lock_charge_before(__u32 walk_id, __u64 mutex)
+{
+	struct walk *w = walk_state(walk_id);
+	struct rbpf_ring_sample *s;
+	__u64 stack, native, request;
+	__u16 status, flags;
+	struct wait *wait;
+
+	if (!w)
+		return 0;
+	s = &w->sample;
+	wait = bpf_map_lookup_elem(&waits, &s->h.tid);
+	if (!wait || wait->since || (wait->lock != mutex && wait->held != mutex))
+		return 0;
+	wait->lock = wait->held = 0;
+	stack = s->stack, native = s->native, request = s->request;
+	status = s->status, flags = s->flags;
+	s->stack = wait->stack, s->native = wait->native, s->request = wait->request;
+	s->status = wait->status, s->flags = wait->flags & (RBPF_WAIT_HELD - 1);
+	lock_charge(w, mutex);
+	s->stack = stack, s->native = native, s->request = request;
+	s->status = status, s->flags = flags;
+	return 1;
+}
+
+/* If the thread that was walked has unlocked the Mutex that it is noted for, and nobody has it yet, charge it. */
+static __noinline int lock_unlocked(__u32 walk_id)
+{
+	struct walk *w = walk_state(walk_id);
+	const struct lock_holder *h;
+	__u64 mutex;
+
+	if (!w || !w->layout.mutex_form || w->sample.status != RBPF_OK)
+		return 0;
+	h = lock_noted(w->th, w->sample.h.tgid);
+	if (!h)
+		return 0;
+	mutex = h->mutex;
+	return lock_owner(walk_id, mutex) ? 0 : lock_charge_before(walk_id, mutex);
+}
+
+/*
  * Charge the thread of the sample in scratch @walk_id, if it holds a Mutex that others wait for. The Mutex that it is noted
  * for and holds, if any, is kept in w->lock_held.
  */
@@ -197,6 +244,8 @@ __noinline int lock_send(__u32 walk_id)
 	w->lock_held = lock_held(walk_id);
 	if (w->lock_held)
 		lock_charge(w, w->lock_held);
+	else
+		lock_unlocked(walk_id);
 	return 0;
 }
 
@@ -231,7 +280,10 @@ static __always_inline void lock_given(const struct wait *wait)
 		return;
 	sample_stacks(walk_id);
 	h = w->sample.status == RBPF_OK ? lock_noted(w->th, w->sample.h.tgid) : NULL;
-	if (h && h->mutex == mutex)
+	if (!h || h->mutex != mutex)
+		return;
+	/* With the GVL, it is given away anywhere: it was unlocked before that. */
+	if (lock_of_self(walk_id) == mutex || !lock_charge_before(walk_id, mutex))
 		lock_charge(w, mutex);
 }
 

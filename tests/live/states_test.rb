@@ -60,11 +60,10 @@ class StatesTest < LiveTest
     said = target.wait_for('caused')
     found = recording.rows('--event', 'lock-caused').to_h { |row| [row['label'], row['total_ns']] }
     said['caused'].each do |method, ns|
-      # From 3.3 on who is given the lock may sleep on until it has the GVL: that is charged to the next holder, up to
-      # a tenth of it all (doc/states.md).
-      of = RubyInstall.under_test.mn_threads? ? said['caused'].values.sum * 2 : ns
+      # From 3.3 on who takes the lock before the one it was meant for may never be noted (doc/states.md).
+      missed = RubyInstall.under_test.mn_threads? ? said['caused'].values.sum * 0.02 : 0
       got = found.fetch("Convoy##{method}", 0)
-      assert_operator (got - ns).abs, :<=, (of * SHARE) + SLACK + stolen_ns, "#{method}: #{got}, not #{said}; #{found}"
+      assert_operator (got - ns).abs, :<=, (ns * SHARE) + missed + SLACK + stolen_ns, "#{method}: #{got}, not #{said}; #{found}"
     end
     assert_operator recording.rows('--event', 'lock-caused').sum { |row| row['self_ns'] }, :<=, said['waited'] * 1.05
   end
