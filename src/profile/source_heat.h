@@ -28,7 +28,8 @@ struct source_heat {
 	size_t n_processes, cap_processes;
 	uint32_t *threads; /* the process of each; owned */
 	size_t n_threads, cap_threads;
-	uint32_t *seen; /* by node of the tree of stacks: 1 + the process last seen with it; owned */
+	uint32_t
+		*seen; /* by node of the tree of stacks: 1 + the process last seen with it; owned */
 	size_t n_seen, cap_seen;
 	struct intern files; /* the process in host order, then the path */
 	uint64_t *samples;   /* by id of files; owned */

@@ -247,8 +247,7 @@ void source_keeper_turn(struct source_keeper *k, struct recorder *rec, struct fi
 	read_next(k, rec, worker);
 }
 
-void source_keeper_finish(struct source_keeper *k, struct recorder *rec,
-			  struct file_worker *worker)
+void source_keeper_finish(struct source_keeper *k, struct recorder *rec, struct file_worker *worker)
 {
 	uint64_t end = clock_ns(CLOCK_MONOTONIC) + FINISH_NS;
 

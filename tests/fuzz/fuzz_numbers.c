@@ -56,8 +56,7 @@ static void check_duration(const char *s)
 		return;
 	}
 	must(v && v < TEN_YEARS);
-	snprintf(again, sizeof(again), "%llu.%09us",
-		 (unsigned long long)(v / NSEC_PER_SEC),
+	snprintf(again, sizeof(again), "%llu.%09us", (unsigned long long)(v / NSEC_PER_SEC),
 		 (unsigned int)(v % NSEC_PER_SEC));
 	must(!parse_duration(again, "d", &w, NULL) && w == v);
 }
