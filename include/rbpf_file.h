@@ -30,9 +30,9 @@
  * of several, is of major 2: a reader that knows only CPU time would add up what is none.
  */
 #define RBPF_FILE_MAJOR_CPU    1
-#define RBPF_FILE_MINOR_CPU    8
+#define RBPF_FILE_MINOR_CPU    9
 #define RBPF_FILE_MAJOR_EVENTS 2
-#define RBPF_FILE_MINOR_EVENTS 1
+#define RBPF_FILE_MINOR_EVENTS 2
 
 struct rbpf_file_header {
 	uint8_t magic[RBPF_FILE_MAGIC_LEN];
@@ -82,6 +82,11 @@ enum rbpf_chunk_type {
 	RBPF_CHUNK_TOTALS = 3,
 	/* JSON: remarks for people */
 	RBPF_CHUNK_NOTE = 4,
+	/*
+	 * since 1.9 and 2.2, always with RBPF_CHUNK_IGNORABLE: varint length of a path, the path as
+	 * frames name it, the text of that source file
+	 */
+	RBPF_CHUNK_SOURCE = 5,
 };
 
 /*
@@ -150,6 +155,8 @@ enum rbpf_file_record {
 #define RBPF_FILE_MAX_IDS      (1u << 28)  /* things of one kind */
 #define RBPF_FILE_MAX_DEPTH    (1u << 16)  /* frames of a stack */
 #define RBPF_FILE_MAX_RUN      (1u << 20)  /* sum of the RUN records of a recording */
+#define RBPF_FILE_MAX_SOURCE   (1u << 20)  /* bytes of a source file */
+#define RBPF_FILE_MAX_SOURCES  (8u << 20)  /* sum of these, with their paths */
 #define RBPF_FILE_FREE_RAW     (16u << 20) /* sum of raw_len that any recording may have … */
 #define RBPF_FILE_MAX_RATIO    64u	   /* … and how much more for each byte of the file */
 #define RBPF_FILE_FREE_TEXT    (64u << 20) /* sum of names and files of FRAMEs and STACKs … */

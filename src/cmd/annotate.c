@@ -177,7 +177,7 @@ static int annotate_event(const struct cmd_context *ctx, const struct annotate_l
 			  struct buf *out, struct err *err)
 {
 	static const struct option_rest no_recording = { 0 };
-	const struct read_options needs = { 0 };
+	const struct read_options needs = { .sources = true };
 	struct annotate a = {
 		.report = {
 			.rec = rec,
@@ -274,8 +274,8 @@ const struct command command_annotate = {
 	.about =
 		"Prints the source of a method or a file, with the time of each line: TOTAL with "
 		"what the line calls, SELF without. METHOD is a pattern for names of methods, FILE "
-		"the path of a source file or the last parts of it. The source is read below "
-		"--source-root.",
+		"the path of a source file or the last parts of it. The source is what the "
+		"recording has kept, or else read below --source-root.",
 	.groups = groups,
 	.n_groups = ARRAY_SIZE(groups),
 	.args = ARGS_TARGET,

@@ -27,6 +27,7 @@
 #include "cmd/sampling.h"
 #include "profile/recorder.h"
 #include "sample/collector.h"
+#include "sample/source_keeper.h"
 #include "ui/progress.h"
 #include "ui/summary.h"
 
@@ -38,6 +39,7 @@ struct run {
 	struct cmd_context *ctx;
 	struct sampling s;
 	struct recorder *recorder;
+	struct source_keeper sources;
 	uint64_t start_ns; /* CLOCK_MONOTONIC */
 	uint64_t end_ns;
 	struct profile_totals totals;
@@ -48,7 +50,8 @@ static int open_recorder(struct run *run, struct err *err)
 {
 	struct recorder_options opts = { .path = run->opts->output,
 					 .force = run->opts->force,
-					 .sync = run->opts->sync };
+					 .sync = run->opts->sync,
+					 .sources = run->opts->sources };
 	struct profile_meta meta;
 	struct utsname names;
 
@@ -156,6 +159,8 @@ static int loop(struct run *run, struct err *err)
 			break;
 		draw_progress(run, &progress, now);
 		priority_turn(&run->priority);
+		if (!r && run->opts->sources)
+			source_keeper_turn(&run->sources, run->recorder, &run->s.worker, now);
 		r = sampling_poll(&run->s, r ? 0 : poll_timeout(run, now), -1, err);
 		if (r < 0)
 			break;
@@ -256,6 +261,8 @@ static int record(struct run *run, struct err *err)
 		r = 0;
 	if (r)
 		return r;
+	if (run->opts->sources)
+		source_keeper_finish(&run->sources, run->recorder, &run->s.worker);
 	recorder_flush(run->recorder, true);
 	bytes = recorder_bytes(run->recorder);
 	r = recorder_close(run->recorder, &run->totals, err);
@@ -281,6 +288,7 @@ int record_run(const struct record_options *opts, struct cmd_context *ctx, struc
 	if (!r)
 		r = record(&run, err);
 	recorder_close(run.recorder, NULL, NULL);
+	source_keeper_deinit(&run.sources);
 	if (s->child.pid > 0 && !r && opts->exit_with_child) {
 		if (!s->child_ended)
 			launch_ended(&s->child, true, &s->child_status);

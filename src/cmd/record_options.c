@@ -130,6 +130,13 @@ static const struct option_spec what_specs[] = {
 		.complete = COMPLETE_FILE,
 	},
 	{
+		.name = "sources",
+		.type = OPTION_SWITCH,
+		OPT(sources),
+		.help = "keep the Ruby source files that have samples, for rbpf annotate",
+		.initial = "yes",
+	},
+	{
 		.name = "kernel",
 		.type = OPTION_SWITCH,
 		OPT(kernel),

@@ -121,7 +121,7 @@ static int add_payload(struct chunk_reader *cr, const struct rbpf_chunk_header *
 
 static bool is_known(const struct rbpf_chunk_header *h)
 {
-	return h->type >= RBPF_CHUNK_META && h->type <= RBPF_CHUNK_NOTE &&
+	return h->type >= RBPF_CHUNK_META && h->type <= RBPF_CHUNK_SOURCE &&
 	       !(h->flags & ~(RBPF_CHUNK_ZLIB | RBPF_CHUNK_IGNORABLE));
 }
 

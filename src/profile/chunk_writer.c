@@ -109,6 +109,8 @@ int chunk_writer_write(struct chunk_writer *w, enum rbpf_chunk_type type, const 
 	} else {
 		len = (uint32_t)raw->len;
 	}
+	if (type == RBPF_CHUNK_SOURCE)
+		flags |= RBPF_CHUNK_IGNORABLE;
 	chunk_header_pack(type, flags, payload, len, (uint32_t)raw->len, header);
 
 	iov[0] = (struct iovec) { header, sizeof(header) };

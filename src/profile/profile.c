@@ -193,6 +193,7 @@ void profile_deinit(struct profile *p)
 	intern_deinit(&p->request_kinds);
 	free(p->samples);
 	free(p->lost);
+	kept_sources_deinit(&p->sources);
 	meta_deinit(&p->meta);
 	*p = (struct profile)PROFILE_INIT;
 }

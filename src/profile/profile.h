@@ -18,6 +18,7 @@
 #include "base/cleanup.h"
 #include "base/intern.h"
 #include "profile/counters.h"
+#include "profile/kept_sources.h"
 #include "profile/time_cut.h"
 
 /*
@@ -315,6 +316,7 @@ struct profile {
 	size_t n_kept, cap_kept;
 	struct profile_lost *lost;
 	size_t n_lost, cap_lost;
+	struct kept_sources sources; /* if asked for */
 	struct profile_meta meta;
 	struct profile_totals totals; /* of all samples; computed if the recording has none */
 	uint64_t file_bytes;	      /* of the recording; 0 if it is from no file */

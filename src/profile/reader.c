@@ -65,6 +65,23 @@ static int use_data(struct reader *rd, const struct chunk *chunk)
 }
 
 /* Use a chunk after META. *@last is set by TOTALS. */
+/*
+ * A chunk of a source file that is damaged costs that file only. What a writer would not have
+ * written is left out, too.
+ */
+static int use_source(struct reader *rd, const struct chunk *chunk)
+{
+	struct profile *p = &rd->profile;
+	int r = chunk->payload_code;
+
+	if (!in_proportion(rd, chunk))
+		return -E2BIG;
+	if (!rd->opts.sources || r)
+		return r == -ENOMEM ? r : 0;
+	r = kept_sources_decode(&p->sources, chunk->payload, chunk->header.raw_len);
+	return r == -ENOMEM ? r : 0;
+}
+
 static int use_chunk(struct reader *rd, const struct chunk *chunk, bool *last)
 {
 	const struct rbpf_chunk_header *h = &chunk->header;
@@ -76,6 +93,8 @@ static int use_chunk(struct reader *rd, const struct chunk *chunk, bool *last)
 		return -EBADMSG;
 	if (h->type == RBPF_CHUNK_NOTE)
 		return 0;
+	if (h->type == RBPF_CHUNK_SOURCE)
+		return use_source(rd, chunk);
 	if (h->type == RBPF_CHUNK_DATA)
 		return use_data(rd, chunk);
 	r = chunk->payload_code;

@@ -40,6 +40,7 @@ struct read_options {
 	bool by_event;	 /* without @event: those of all events, by event; needs by_thread */
 	bool keep_samples; /* also one by one: 40 bytes each */
 	bool read_again;   /* keep_samples, if the recording can be read only once: from a pipe */
+	bool sources;	   /* the source files that it has, too */
 	bool wall;	   /* without @event: EVENT_WALL, if the recording has waits */
 	sample_fn *
 		take; /* not NULL: they are neither counted, added up nor kept, but given to it … */

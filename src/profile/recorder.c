@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/array.h"
 #include "base/buf.h"
@@ -22,6 +23,7 @@
 #include "profile/meta.h"
 #include "profile/reason.h"
 #include "profile/record_writer.h"
+#include "profile/source_heat.h"
 
 /* What was defined since sink_forget(); ids go on from those before. */
 struct dictionary {
@@ -51,6 +53,9 @@ struct recorder {
 	uint32_t n_events;
 	bool has_events;  /* samples say of which event they are */
 	struct buf clean; /* scratch: a sanitised string */
+	bool has_heat;
+	struct source_heat heat; /* of source files, by process */
+	uint64_t source_bytes;	 /* of those that are kept, with their paths */
 };
 
 _Static_assert(INTERN_MAX == RBPF_FILE_MAX_IDS, "interned ids are the ids of the file");
@@ -197,6 +202,8 @@ static int add_process(struct sink *sink, const struct profile_process *def, uin
 		return -E2BIG;
 	put_process(&r, def);
 	err = record_end(&rec->out, &r);
+	if (!err && rec->has_heat)
+		err = source_heat_process(&rec->heat, def->pid, def->start_ticks);
 	if (err)
 		return err;
 	*ret = rec->n_processes++;
@@ -253,6 +260,8 @@ static int add_thread(struct sink *sink, uint32_t process, uint32_t tid, uint32_
 	record_put(&r, tid);
 	record_put(&r, name);
 	err = record_end(&rec->out, &r);
+	if (!err && rec->has_heat)
+		err = source_heat_thread(&rec->heat, process);
 	if (err)
 		return err;
 	*ret = rec->n_threads++;
@@ -421,6 +430,48 @@ static int switch_request(struct recorder *rec, uint32_t thread, uint32_t reques
 	return record_end(&rec->out, &r);
 }
 
+/* The path of the file of the Ruby frame that @node adds to its stack, or NULL. */
+static const char *file_of(const struct recorder *rec, uint32_t node, size_t *len)
+{
+	uint32_t id = rec->stacks.nodes[node].what;
+	const struct profile_frame *frame;
+
+	if (id < rec->frames.first)
+		return NULL;
+	frame = intern_get(&rec->frames.known, id - rec->frames.first, NULL);
+	if (frame->kind != FRAME_RUBY || frame->file < rec->strings.first)
+		return NULL;
+	return intern_get(&rec->strings.known, frame->file - rec->strings.first, len);
+}
+
+/*
+ * The innermost Ruby frame says which file is hot. Files of its callers have samples, too: they are
+ * told once for each stack and process, up to a stack of which that was done.
+ */
+static int heat_sources(struct recorder *rec, uint32_t thread, uint32_t stack)
+{
+	bool hot = true;
+	int r = 0;
+
+	if (source_heat_stacks(&rec->heat, rec->stacks.n_nodes))
+		return -ENOMEM;
+	while (!r && stack >= rec->first_stack) {
+		uint32_t node = stack - rec->first_stack + 1;
+		bool is_new = source_heat_first(&rec->heat, thread, node);
+		size_t len;
+		const char *file = is_new || hot ? file_of(rec, node, &len) : NULL;
+
+		if (file) {
+			r = source_heat_add(&rec->heat, thread, file, len, hot);
+			hot = false;
+		}
+		if (!is_new && !hot)
+			break;
+		stack = rec->stacks.nodes[node].parent;
+	}
+	return r;
+}
+
 static int add_sample(struct sink *sink, const struct profile_sample *sample)
 {
 	struct recorder *rec = of(sink);
@@ -437,6 +488,8 @@ static int add_sample(struct sink *sink, const struct profile_sample *sample)
 	err = record_writer_sample(&rec->out, sample->ts);
 	if (!err)
 		err = switch_request(rec, sample->thread, sample->request);
+	if (!err && rec->has_heat)
+		err = heat_sources(rec, sample->thread, sample->stack);
 	if (err)
 		return err;
 	r.bytes[0] = RBPF_FILE_REC_SAMPLE;
@@ -479,6 +532,32 @@ uint64_t recorder_bytes(const struct recorder *rec)
 	return rec->out.chunks.bytes;
 }
 
+/* ---- source files ---- */
+
+const struct source_heat *recorder_source_heat(const struct recorder *rec)
+{
+	return rec->has_heat ? &rec->heat : NULL;
+}
+
+int recorder_source(struct recorder *rec, const char *path, const char *text, size_t len)
+{
+	_cleanup_buf_ struct buf payload = BUF_INIT;
+	size_t path_len = strlen(path);
+
+	if (failed(rec))
+		return failed(rec);
+	if (len > RBPF_FILE_MAX_SOURCE || path_len > RBPF_FILE_MAX_SOURCE ||
+	    rec->source_bytes + path_len + len > RBPF_FILE_MAX_SOURCES)
+		return -E2BIG;
+	buf_add_varint(&payload, path_len);
+	buf_add(&payload, path, path_len);
+	buf_add(&payload, text, len);
+	if (buf_failed(&payload))
+		return chunk_writer_oom(&rec->out.chunks);
+	rec->source_bytes += path_len + len;
+	return chunk_writer_write(&rec->out.chunks, RBPF_CHUNK_SOURCE, &payload);
+}
+
 /* ---- the sink ---- */
 
 static int flush(struct sink *sink)
@@ -495,6 +574,7 @@ static void forget(struct sink *sink)
 	dictionary_forget(&rec->frames);
 	rec->first_stack = stacks_end(rec);
 	prefix_tree_shrink(&rec->stacks);
+	source_heat_forget(&rec->heat);
 	free(rec->depths);
 	rec->depths = NULL;
 	rec->cap_depths = 0;
@@ -545,6 +625,7 @@ static void recorder_free(struct recorder *rec)
 	intern_deinit(&rec->modules.known);
 	intern_deinit(&rec->frames.known);
 	prefix_tree_deinit(&rec->stacks);
+	source_heat_deinit(&rec->heat);
 	free(rec);
 }
 
@@ -579,6 +660,7 @@ int recorder_open(const struct recorder_options *opts, const struct profile_meta
 		return err_oom(err);
 	}
 	rec->sink.ops = &recorder_ops;
+	rec->has_heat = opts->sources;
 	record_writer_init(&rec->out, meta->start_monotonic_ns);
 	rec->strings.first = rec->first_stack = 1;
 	rec->n_events = meta->n_events ? meta->n_events : 1;

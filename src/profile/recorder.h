@@ -25,11 +25,13 @@
 
 struct err;
 struct recorder;
+struct source_heat;
 
 struct recorder_options {
 	const char *path; /* "-" is stdout */
 	bool force;	  /* overwrite a file that is no recording */
 	bool sync;	  /* fdatasync() each chunk, against power loss */
+	bool sources;	  /* find out which source files have samples */
 };
 
 /*
@@ -56,6 +58,19 @@ int recorder_close(struct recorder *rec, const struct profile_totals *totals, st
  * a thread can be amended by it; all other definitions are written once.
  */
 struct sink *recorder_sink(struct recorder *rec);
+
+/*
+ * Which source files have samples, by process: of what the sink was given so far. NULL without
+ * recorder_options.sources.
+ */
+const struct source_heat *recorder_source_heat(const struct recorder *rec);
+
+/*
+ * Keep the @len bytes of @text as those of the source file @path, as frames name it. Returns 0, -E2BIG
+ * (more than RBPF_FILE_MAX_SOURCE, or with those before than RBPF_FILE_MAX_SOURCES) or the sticky
+ * failure.
+ */
+int recorder_source(struct recorder *rec, const char *path, const char *text, size_t len);
 
 /*
  * Close the open chunk if it is older than 1 s (or always, with @force). To be called a few times a

@@ -63,6 +63,8 @@ static bool was_changed(const struct annotate *a, const struct source_text *text
 	const struct recording *rec = a->report.rec;
 	uint64_t start = rec->profile.meta.start_realtime_ns;
 
+	if (text->kept)
+		return text->differs;
 	return text->path && start && text->changed_ns > 0 &&
 	       (uint64_t)text->changed_ns > start + recording_duration(rec);
 }
@@ -118,13 +120,21 @@ static void add_title(const struct annotate *a, uint32_t file, const struct sour
 	if (!text->path) {
 		buf_addf(out, "  (no source: %s)",
 			 a->source_root ? strerror(-text->why) : "--source-root names where it is");
+	} else if (text->kept) {
+		buf_addstr(out, "  (as it was recorded");
+		if (text->versions > 1)
+			buf_addf(out, "; %s, this is the first",
+				 num_of(text->versions, "version", "versions").s);
+		buf_addch(out, ')');
 	} else if (strcmp(text->path, path) != 0) {
 		buf_addstr(out, "  (from ");
 		utf8_sanitise(out, text->path, strlen(text->path));
 		buf_addch(out, ')');
 	}
 	buf_addch(out, '\n');
-	if (was_changed(a, text))
+	if (text->differs)
+		buf_addstr(out, "  the file that is there now is another: it was changed since\n");
+	else if (was_changed(a, text))
 		buf_addstr(out,
 			   "  the file was changed after it was recorded: lines may be others\n");
 }
@@ -215,7 +225,7 @@ static int add_file(const struct annotate *a, const struct source_lines *s, size
 	_cleanup_table_ struct table table;
 
 	table_init(&table, columns, ARRAY_SIZE(columns));
-	if (source_text_read(path, a->source_root, &text))
+	if (source_text_choose(&a->report.rec->profile.sources, path, a->source_root, &text))
 		return -ENOMEM;
 	add_title(a, s->lines[from].file, &text, out);
 	add_lines(a, &s->all, &s->lines[from], n, &text, &table);
@@ -266,13 +276,14 @@ static int json_file(const struct annotate *a, const struct source_lines *s, siz
 	_cleanup_source_text_ struct source_text text = SOURCE_TEXT_INIT;
 	_cleanup_buf_ struct buf line = BUF_INIT;
 
-	if (source_text_read(path, a->source_root, &text))
+	if (source_text_choose(&a->report.rec->profile.sources, path, a->source_root, &text))
 		return -ENOMEM;
 	json_object_begin(j, NULL);
 	json_str(j, "path", path);
 	if (text.path) {
 		utf8_sanitise(&line, text.path, strlen(text.path));
 		json_str(j, "source", buf_str(&line));
+		json_bool(j, "kept", text.kept);
 		json_bool(j, "changed", was_changed(a, &text));
 	} else {
 		json_nil(j, "source");

@@ -14,6 +14,7 @@
 #include "base/dir_entry.h"
 #include "base/io.h"
 #include "base/utf8.h"
+#include "profile/kept_sources.h"
 
 #define TAB	  8
 
@@ -121,6 +122,49 @@ int source_text_read(const char *path, const char *root, struct source_text *ret
 		return -ENOMEM;
 	if (!s.why && (asprintf(&s.path, "%s/%s", root, name) < 0 || find_lines(&s)))
 		return -ENOMEM;
+	*ret = s;
+	s = (struct source_text)SOURCE_TEXT_INIT; /* owned by *ret now */
+	return 0;
+}
+
+/* Whether the file that there is now is another one; false if there is none. */
+static bool differs(const struct kept_source *kept, const char *root)
+{
+	_cleanup_buf_ struct buf now = BUF_INIT;
+	_cleanup_close_ int fd = -1, dir = -1;
+	const char *name;
+	int64_t changed_ns;
+	int r;
+
+	if (root) {
+		fd = open_below(kept->path, root, &name, &changed_ns);
+	} else if (kept->path[0] == '/') {
+		dir = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+		fd = dir < 0 ? -errno
+			     : open_regular(dir, kept->path + strspn(kept->path, "/"), &changed_ns);
+	}
+	if (fd < 0)
+		return false;
+	r = io_read_fd(fd, SOURCE_MAX_BYTES, &now);
+	if (r)
+		return r == -EFBIG;
+	return now.len != kept->len || memcmp(buf_str(&now), kept->text, now.len) != 0;
+}
+
+int source_text_choose(const struct kept_sources *kept, const char *path, const char *root,
+		       struct source_text *ret)
+{
+	_cleanup_source_text_ struct source_text s = SOURCE_TEXT_INIT;
+	const struct kept_source *source = kept_sources_find(kept, path, &s.versions);
+
+	if (!source)
+		return source_text_read(path, root, ret);
+	buf_add(&s.text, source->text, source->len);
+	s.path = strdup(path);
+	if (!s.path || buf_failed(&s.text) || find_lines(&s))
+		return -ENOMEM;
+	s.kept = true;
+	s.differs = differs(source, root);
 	*ret = s;
 	s = (struct source_text)SOURCE_TEXT_INIT; /* owned by *ret now */
 	return 0;

@@ -39,7 +39,7 @@ enum target_file_kind {
 	/*
 	 * @path in @root. In a target's root: a file that everybody may read, or one of @owner. In
 	 * rbpf's own: a file of root or of the user who runs rbpf, which nobody else may write and
-	 * everybody may read.
+	 * everybody may read. Source files of a target are opened as such files in its root, too.
 	 */
 	TARGET_FILE_DEBUG,
 };

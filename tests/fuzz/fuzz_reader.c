@@ -103,7 +103,9 @@ static void check(const struct buf *file, bool by_thread)
 	_cleanup_profile_ struct profile p = PROFILE_INIT;
 	struct read_report report;
 	struct err err = { 0 };
-	const struct read_options opts = { .keep_samples = true, .by_thread = by_thread };
+	const struct read_options opts = { .keep_samples = true,
+					   .by_thread = by_thread,
+					   .sources = true };
 	uint64_t first, last;
 	const char *problem;
 

@@ -55,6 +55,13 @@ class ViewsTest < LiveTest
     refute_empty rows
     rows.each { |row| assert_match(/i = 0|i \+= 1|^  end$/, source[row['line'] - 1]) }
     assert(rows.any? { |row| row['line'] == source.index { |line| line.include?('450_000') } + 1 })
+    check_kept_source(source)
+  end
+
+  def check_kept_source(source)
+    files = JSON.parse(Rbpf.read('annotate', '-i', @recording.file, '--json', 'burn.rb'))['files']
+    assert_equal [[true, false]], files.map { |file| file.values_at('kept', 'changed') }
+    files[0]['lines'].each { |row| assert_equal source[row['line'] - 1].chomp, row['text'] }
   end
 
   def test_folded_adds_up

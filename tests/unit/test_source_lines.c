@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "profile/kept_sources.h"
 #include "report/source_text.h"
 #include "support/naive_samples.h"
 #include "support/profile_builder.h"
@@ -196,5 +197,46 @@ Test(source_text, lines_and_where_they_are_found)
 	remove_file("x.rb");
 	remove_file("fifo");
 	remove_file("link.rb");
+	rmdir(dir);
+}
+
+Test(source_text, what_the_recording_kept_comes_first)
+{
+	static char old[] = "old\nlines\n";
+	char path[200];
+	struct kept_source sources[2] = { { path, old, strlen(old) }, { path, old, strlen(old) } };
+	const struct kept_sources kept = { .v = sources, .n = 2 };
+	struct source_text s;
+
+	cr_assert_not_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/x.rb", dir);
+	write_file("x.rb", old);
+	cr_assert_eq(source_text_choose(&kept, path, NULL, &s), 0);
+	cr_expect(s.kept);
+	cr_expect_not(s.differs, "the file has not changed");
+	cr_expect_eq(s.versions, 2);
+	expect_line(&s, 2, "lines");
+	source_text_deinit(&s);
+
+	write_file("x.rb", "new\nlines\n");
+	cr_assert_eq(source_text_choose(&kept, path, NULL, &s), 0);
+	cr_expect(s.differs, "the file of this path");
+	expect_line(&s, 1, "old");
+	source_text_deinit(&s);
+	cr_assert_eq(source_text_choose(&kept, path, dir, &s), 0);
+	cr_expect(s.differs, "the file below the directory");
+	source_text_deinit(&s);
+
+	remove_file("x.rb");
+	cr_assert_eq(source_text_choose(&kept, path, NULL, &s), 0);
+	cr_expect_not(s.differs, "there is none to compare with");
+	source_text_deinit(&s);
+
+	write_file("y.rb", "of the directory");
+	cr_assert_eq(source_text_choose(&kept, "/srv/y.rb", dir, &s), 0);
+	cr_expect_not(s.kept);
+	expect_line(&s, 1, "of the directory");
+	source_text_deinit(&s);
+	remove_file("y.rb");
 	rmdir(dir);
 }

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "sample/source_keeper.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/stop.h"
+#include "profile/chunk.h"
+#include "profile/recorder.h"
+#include "profile/source_heat.h"
+#include "rbpf_file.h"
+#include "target/process.h"
+#include "target/remote.h"
+#include "target/target_file.h"
+#include "worker/file_worker.h"
+
+#define TURN_NS	  (50 * NSEC_PER_MSEC)
+#define FINISH_NS NSEC_PER_SEC
+
+void source_keeper_deinit(struct source_keeper *k)
+{
+	for (size_t i = 0; i < k->n; i++)
+		free(k->processes[i].cwd);
+	free(k->processes);
+	free(k->is_tried);
+	intern_deinit(&k->roots);
+	intern_deinit(&k->tried);
+	intern_deinit(&k->kept);
+	*k = (struct source_keeper) { 0 };
+}
+
+/* ---- processes ---- */
+
+static bool read_link(pid_t pid, const char *name, char to[PATH_MAX])
+{
+	ssize_t n = remote_read_link(pid, name, to, PATH_MAX - 1);
+
+	if (n < 0)
+		return false;
+	to[n] = '\0';
+	return true;
+}
+
+/* @path as a process with the root @root names it; both as /proc tells them. */
+static const char *within(const char *path, const char *root)
+{
+	size_t n = strlen(root);
+
+	if (!strcmp(root, "/"))
+		return path;
+	return !strncmp(path, root, n) && (path[n] == '/' || !path[n]) ? path + n : "";
+}
+
+/* Two roots are one if they are the same directory of the same mount namespace. */
+static bool read_root(struct source_keeper *k, pid_t pid, struct source_process *ret)
+{
+	char mounts[PATH_MAX], root[PATH_MAX], cwd[PATH_MAX], key[2 * PATH_MAX];
+	int n;
+
+	if (!read_link(pid, "ns/mnt", mounts) || !read_link(pid, "root", root))
+		return false;
+	n = snprintf(key, sizeof(key), "%s %s", mounts, root);
+	if (intern_add(&k->roots, key, (size_t)n, &ret->root, NULL))
+		return false;
+	ret->cwd = strdup(read_link(pid, "cwd", cwd) ? within(cwd, root) : "");
+	ret->uid = process_uid(pid);
+	return ret->cwd != NULL;
+}
+
+/* Whether @pid still is the process that began at @start_ticks. */
+static bool is_still(const struct source_heat_process *p)
+{
+	struct process process = PROCESS_INIT;
+	bool is = false;
+
+	if (!process_open((pid_t)p->pid, &process, NULL))
+		is = process.start_ticks == p->start_ticks;
+	process_close(&process);
+	return is;
+}
+
+static bool look_at_own_root(struct source_keeper *k)
+{
+	struct source_process own = { .root = SOURCE_NO_ROOT };
+	bool ok = read_root(k, getpid(), &own);
+
+	free(own.cwd);
+	k->own_root = own.root;
+	return ok;
+}
+
+static void look_at_new(struct source_keeper *k, const struct source_heat *heat)
+{
+	if (!k->n && !look_at_own_root(k))
+		return;
+	while (k->n < heat->n_processes) {
+		const struct source_heat_process *p = &heat->processes[k->n];
+		struct source_process new = { .root = SOURCE_NO_ROOT, .uid = (uid_t)-1 };
+
+		if (array_reserve(k->processes, k->cap, k->n + 1))
+			return;
+		if (!read_root(k, (pid_t)p->pid, &new) || !is_still(p))
+			new.root = SOURCE_NO_ROOT;
+		k->processes[k->n++] = new;
+	}
+}
+
+/* ---- files ---- */
+
+/* Returns a descriptor or -errno. */
+static int open_source(const struct source_keeper *k, const struct source_process *p,
+		       const struct source_heat_process *is, const char *path)
+{
+	char root[32];
+	struct target_file_request req = {
+		.kind = TARGET_FILE_DEBUG, .owner = p->uid, .root = root, .path = path
+	};
+	int fd;
+
+	snprintf(root, sizeof(root), "/proc/%u/root", is->pid);
+	fd = target_file_open(&req);
+	if (fd >= 0 && is_still(is))
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	else if (is_still(is))
+		return fd;
+	if (p->root != k->own_root)
+		return -ESRCH;
+	snprintf(root, sizeof(root), "/proc/%d/root", (int)getpid());
+	return target_file_open(&req);
+}
+
+/*
+ * Write it, unless a file of the same contents is kept by that name. A checksum that is the same by
+ * chance, or on purpose, costs the second of two files.
+ */
+static void keep(struct source_keeper *k, struct recorder *rec, const char *path, const char *text,
+		 size_t len)
+{
+	char key[SOURCE_HEAT_MAX_PATH + 64];
+	bool is_new = false;
+	uint32_t id;
+	int n;
+
+	n = snprintf(key, sizeof(key), "%x %zx %s", chunk_crc(text, len), len, path);
+	if (!intern_add(&k->kept, key, (size_t)n, &id, &is_new) && is_new)
+		recorder_source(rec, path, text, len);
+}
+
+static void read_source(struct source_keeper *k, struct recorder *rec, struct file_worker *worker,
+			uint32_t process, const char *path)
+{
+	const struct source_process *p = &k->processes[process];
+	const struct source_heat *heat = recorder_source_heat(rec);
+	_cleanup_free_ char *text = malloc(RBPF_FILE_MAX_SOURCE + 1);
+	_cleanup_close_ int fd = -1;
+	char full[PATH_MAX];
+	ssize_t n;
+
+	if (!text)
+		return;
+	n = snprintf(full, sizeof(full), "%s%s%s", path[0] == '/' ? "" : p->cwd,
+		     path[0] == '/' ? "" : "/", path);
+	if ((size_t)n >= sizeof(full) || full[0] != '/')
+		return;
+	fd = open_source(k, p, &heat->processes[process], full);
+	if (fd < 0)
+		return;
+	n = file_worker_read(worker, fd, text, RBPF_FILE_MAX_SOURCE + 1, 0);
+	if (n < 0 || n > RBPF_FILE_MAX_SOURCE || memchr(text, '\0', (size_t)n))
+		return;
+	keep(k, rec, path, text, (size_t)n);
+}
+
+/* "<internal:kernel>", "(eval at x.rb:1)" and "-e" are no files. */
+static bool is_path(const char *path)
+{
+	return path[0] != '<' && path[0] != '(' && path[0] != '-' && path[0] != '[';
+}
+
+/* Whether it was looked for by this path in this root before; from now on it was. */
+static bool was_tried(struct source_keeper *k, uint32_t root, const char *path)
+{
+	char key[SOURCE_HEAT_MAX_PATH + 16];
+	bool is_new = false;
+	uint32_t id;
+	int n = snprintf(key, sizeof(key), "%x %s", root, path);
+
+	return intern_add(&k->tried, key, (size_t)n, &id, &is_new) || !is_new;
+}
+
+/* The hottest file that is to be read, which no more is. Returns false if there is none. */
+static bool next_file(struct source_keeper *k, const struct source_heat *heat, uint32_t *ret)
+{
+	bool found = false;
+
+	if (array_reserve(k->is_tried, k->cap_tried, heat->files.count + 1))
+		return false;
+	for (; k->n_tried < heat->files.count; k->n_tried++)
+		k->is_tried[k->n_tried] = 0;
+	for (uint32_t i = 0; i < heat->files.count; i++) {
+		if (k->is_tried[i] || (found && heat->samples[i] <= heat->samples[*ret]))
+			continue;
+		*ret = i;
+		found = true;
+	}
+	if (found)
+		k->is_tried[*ret] = 1;
+	return found;
+}
+
+/* Returns false if there is nothing more to read. */
+static bool read_next(struct source_keeper *k, struct recorder *rec, struct file_worker *worker)
+{
+	const struct source_heat *heat = recorder_source_heat(rec);
+	const char *path;
+	uint32_t process, i = 0;
+
+	while (next_file(k, heat, &i)) {
+		path = source_heat_file(heat, i, &process);
+		if (process >= k->n || k->processes[process].root == SOURCE_NO_ROOT ||
+		    !is_path(path) || was_tried(k, k->processes[process].root, path))
+			continue;
+		read_source(k, rec, worker, process, path);
+		return true;
+	}
+	return false;
+}
+
+void source_keeper_turn(struct source_keeper *k, struct recorder *rec, struct file_worker *worker,
+			uint64_t now)
+{
+	if (now < k->next_ns)
+		return;
+	k->next_ns = now + TURN_NS;
+	look_at_new(k, recorder_source_heat(rec));
+	read_next(k, rec, worker);
+}
+
+void source_keeper_finish(struct source_keeper *k, struct recorder *rec, struct file_worker *worker)
+{
+	uint64_t end = clock_ns(CLOCK_MONOTONIC) + FINISH_NS;
+
+	look_at_new(k, recorder_source_heat(rec));
+	while (!stop_overdue() && clock_ns(CLOCK_MONOTONIC) < end && read_next(k, rec, worker))
+		;
+}
