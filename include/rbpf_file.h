@@ -30,9 +30,9 @@
  * of several, is of major 2: a reader that knows only CPU time would add up what is none.
  */
 #define RBPF_FILE_MAJOR_CPU    1
-#define RBPF_FILE_MINOR_CPU    8
+#define RBPF_FILE_MINOR_CPU    9
 #define RBPF_FILE_MAJOR_EVENTS 2
-#define RBPF_FILE_MINOR_EVENTS 1
+#define RBPF_FILE_MINOR_EVENTS 2
 
 struct rbpf_file_header {
 	uint8_t magic[RBPF_FILE_MAGIC_LEN];
@@ -102,7 +102,8 @@ enum rbpf_file_record {
 	RBPF_FILE_REC_STRING = 1,
 	/*
 	 * pid, start_ticks, string exe, string cmdline, string ruby_version, opt process parent;
-	 * since 1.2: string cgroup, string container, ns_pid, opt uid
+	 * since 1.2: string cgroup, string container, ns_pid, opt uid;
+	 * since 1.9 and 2.2: string attributes
 	 */
 	RBPF_FILE_REC_PROCESS = 2,
 	/* process, tid, string name */

@@ -168,7 +168,7 @@ Test(reader, golden_file)
 Test(reader, header_bytes_are_the_format)
 {
 	static const uint8_t want[] = {
-		0x89, 'R',  'B',  'P',	'F',  0x0d, 0x0a, 0x1a, 1,    0,    8,	  0,
+		0x89, 'R',  'B',  'P',	'F',  0x0d, 0x0a, 0x1a, 1,    0,    9,	  0,
 		64,   0,    0,	  0,	0,    0,    0xc5, 0xb2, 0x9f, 0xcf, 0x97, 0x17,
 		0,    0xf2, 0x05, 0x2a, 0x01, 0,    0,	  0,	0,    0,    0,	  0,
 	};
@@ -962,7 +962,8 @@ Test(reader, what_is_unknown_is_skipped)
 	ASSERT_RECORD(true, RBPF_FILE_REC_MARKER, 0, 0, 1, 1, 0);
 	ASSERT_RECORD(true, RBPF_FILE_REC_THREAD, 0, 1, 4, 9, 9, 9); /* fields of a newer version */
 	ASSERT_RECORD(true, RBPF_FILE_REC_FRAME, 0, 4, 4, 1, 1, 0, 1, FRAME_LINE_APPROXIMATE, 9, 9);
-	ASSERT_RECORD(true, RBPF_FILE_REC_PROCESS, 1, 2, 4, 4, 4, 0, 4, 4, 1, 1, 9, 9);
+	ASSERT_RECORD(true, RBPF_FILE_REC_PROCESS, 1, 2, 4, 4, 4, 0, 4, 4, 1, 1, 4, 9, 9);
+	ASSERT_RECORD(false, RBPF_FILE_REC_PROCESS, 1, 2, 4, 4, 4, 0, 4, 4, 1, 1, 9);
 	assert_record("\x64\0", 2, true, "unknown kind without a body");
 	assert_record("\0\0", 2, false, "kind 0");
 	assert_record("", 0, true, "nothing");
