@@ -729,7 +729,7 @@ if begin "diff"; then
 	run diff -n 1 --self full.data gc.data
 	if grep -q '^self times, shares of all time: 3.0 s and 3.0 s$' "$out"; then expect 0 ""; else not_ok "--self"; fi
 	run diff --by request full.data gc.data
-	if grep -q '^ +0.0%   -1.3%   +1.3%  100.0%  100.0%  chance?  \[no request\]' "$out" &&
+	if grep -q '^+0.0%  -1.3%  +1.3%  100.0%  100.0%  chance?  \[no request\]' "$out" &&
 		grep -q '^  0 of 1 request differs by more than chance' "$out" && grep -q 'REQUEST  *FRAMEWORK' "$out"; then
 		expect 0 ""
 	else

@@ -174,7 +174,7 @@ static int read_own(struct buf *out)
 
 Test(otel_context, read_of_a_live_process)
 {
-	struct buf payload = BUF_INIT, out = BUF_INIT;
+	struct buf payload = BUF_INIT, large = BUF_INIT, out = BUF_INIT;
 	struct header *h;
 
 	cr_expect_eq(read_own(&out), -ENOENT, "nothing is published");
@@ -185,8 +185,11 @@ Test(otel_context, read_of_a_live_process)
 	h->published = 0;
 	cr_expect_eq(read_own(&out), -EAGAIN, "it is being changed");
 	h->published = 2;
-	h->size = OTEL_MAX_PAYLOAD + 1;
-	cr_expect_eq(read_own(&out), -EBADMSG);
+	while (large.len <= OTEL_MAX_PAYLOAD)
+		context_of(&large, "service.name", "shop");
+	h->size = (uint32_t)large.len;
+	h->payload = (uintptr_t)large.data;
+	cr_expect_eq(read_own(&out), -EBADMSG, "too large, though well-formed");
 	h->size = 0;
 	cr_expect_eq(read_own(&out), 0);
 	cr_expect_eq(out.len, 0);
@@ -202,6 +205,7 @@ Test(otel_context, read_of_a_live_process)
 	publish(&payload);
 	cr_expect_eq(read_own(&out), 0, "of two mappings the one that is a context");
 	buf_deinit(&payload);
+	buf_deinit(&large);
 	buf_deinit(&out);
 }
 
@@ -256,7 +260,8 @@ Test(otel_context, names_of_mappings)
 				    "2000-3000 rw-p 00000000 00:00 0   [anon:OTEL_CTX]\n"
 				    "3000-4000 rw-p 00000000 00:00 0   [anon_shmem:OTEL_CTX]\n"
 				    "4000-5000 rw-p 00000000 00:00 0   [anon:OTEL_CT]\n"
-				    "5000-6000 rw-p 00000000 00:00 0   /tmp/memfd:OTEL_CTX\n"
+				    "5000-5800 rw-p 00000000 00:00 0   /tmp/memfd:OTEL_CTX\n"
+				    "5800-6000 rw-p 00000000 00:01 6   /memfd:OTEL_C (deleted)\n"
 				    "6000-7000 rw-p 00000000 00:00 0   [anon:OTEL_CTX]\n"
 				    "7000-8000 rw-p 00000000 00:00 0   [anon:OTEL_CTX]\n";
 	struct maps maps = MAPS_INIT;
