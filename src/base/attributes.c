@@ -93,13 +93,27 @@ bool attributes_get(const char *text, const char *key, struct buf *value)
 	return false;
 }
 
+/* Whether one of the first @n pairs of @text has @key. */
+static bool is_among(const char *text, size_t n, const char *key)
+{
+	struct buf other _cleanup_buf_ = BUF_INIT, value _cleanup_buf_ = BUF_INIT;
+
+	while (n-- && attributes_next(&text, &other, &value))
+		if (!strcmp(buf_str(&other), key))
+			return true;
+	return false;
+}
+
 void attributes_json(const char *text, const char *name, struct json *j)
 {
 	struct buf key _cleanup_buf_ = BUF_INIT, value _cleanup_buf_ = BUF_INIT;
+	const char *rest = text;
+	size_t i;
 
 	json_object_begin(j, name);
-	while (attributes_next(&text, &key, &value))
-		json_str(j, buf_str(&key), buf_str(&value));
+	for (i = 0; i < ATTRIBUTES_MAX && attributes_next(&rest, &key, &value); i++)
+		if (!is_among(text, i, buf_str(&key)))
+			json_str(j, buf_str(&key), buf_str(&value));
 	json_object_end(j);
 	j->out->failed |= buf_failed(&key) || buf_failed(&value);
 }

@@ -27,7 +27,13 @@ bool attributes_next(const char **text, struct buf *key, struct buf *value);
 /* The value of the first pair with @key, in place of what @value has held; false: there is none. */
 bool attributes_get(const char *text, const char *key, struct buf *value);
 
-/* Add the pairs of @text as an object of strings; @name as of json_object_begin(). */
+#define ATTRIBUTES_MAX                                                                             \
+	64 /* pairs of a text; whoever wrote one with more, no more are shown as JSON */
+
+/*
+ * Add the pairs of @text as an object of strings, of those with equal keys the first; @name as of
+ * json_object_begin().
+ */
 void attributes_json(const char *text, const char *name, struct json *j);
 
 #endif

@@ -39,8 +39,8 @@ struct maps {
 	size_t n_lines; /* mappings that the process has, of any kind */
 	size_t n_lost;	/* executable ones past MAPS_MAX_CODE */
 	bool is_cut;	/* there was more text than MAPS_MAX_BYTES */
-	uint64_t
-		contexts[MAPS_MAX_CONTEXTS]; /* where those named OTEL_CTX begin (otel_context.h) */
+	/* Where mappings begin whose names otel_context.h looks for. */
+	uint64_t contexts[MAPS_MAX_CONTEXTS];
 	size_t n_contexts;
 	char **paths; /* of v; owned */
 	size_t n_paths, cap_paths, path_bytes;

@@ -173,6 +173,7 @@ static int add_key_value(struct payload_parser *p, struct payload_part message)
 {
 	struct buf text _cleanup_buf_ = BUF_INIT;
 	struct payload_part key = { 0 }, value = { 0 };
+	size_t before;
 	struct field f;
 	int r;
 
@@ -190,9 +191,14 @@ static int add_key_value(struct payload_parser *p, struct payload_part message)
 	r = value_text(value, &text);
 	if (r <= 0)
 		return r;
+	before = p->out->len;
 	p->keys[p->n_keys++] = key;
 	attributes_add(p->out, (const char *)key.p, length(key), buf_str(&text),
 		       text.len < OTEL_MAX_VALUE ? text.len : OTEL_MAX_VALUE);
+	if (p->out->len > OTEL_MAX_TEXT) {
+		p->out->len = before;
+		p->out->data[before] = '\0';
+	}
 	return buf_failed(&text) ? -ENOMEM : 0;
 }
 

@@ -13,14 +13,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/attributes.h"
+
 struct buf;
 struct maps;
 struct memory;
 
-#define OTEL_MAX_PAYLOAD    (64u << 10) /* bytes; a larger context is not read */
-#define OTEL_MAX_ATTRIBUTES 64		/* that are kept, the first */
-#define OTEL_MAX_KEY	    128		/* bytes; an attribute of a longer key is left out */
-#define OTEL_MAX_VALUE	    1024	/* bytes; the rest of a longer value is cut */
+#define OTEL_MAX_PAYLOAD    (64u << 10)	   /* bytes; a larger context is not read */
+#define OTEL_MAX_ATTRIBUTES ATTRIBUTES_MAX /* that are kept, the first */
+#define OTEL_MAX_KEY	    128		   /* bytes; an attribute of a longer key is left out */
+#define OTEL_MAX_VALUE	    1024	   /* bytes; the rest of a longer value is cut */
+#define OTEL_MAX_TEXT	    8192 /* bytes of all; an attribute that exceeds it is left out */
 
 /*
  * Append to @out, which must be empty, the attributes that the process of @mem publishes, in the form

@@ -40,9 +40,8 @@ struct compare_sum {
 
 struct compare_row {
 	uint32_t kind; /* enum frame_kind; 0 of a request */
-	uint32_t label,
-		path; /* strings of comparison.texts, of the side that has it first; of a request its
-			       * name and framework */
+	/* Strings of comparison.texts, of the side that has it first; name and framework of a request. */
+	uint32_t label, path;
 	uint32_t line; /* of the definition; 0 if unknown */
 	struct compare_sum self[COMPARE_SIDES], total[COMPARE_SIDES];
 	/* Of what was asked for, in the unit of the normalisation: */
@@ -74,8 +73,8 @@ void comparison_deinit(struct comparison *c);
 
 /*
  * Add the samples of @p that @f selects to a side; they add up. @p is needed no longer afterwards.
- * Returns 0, -ENOMEM, -EINVAL (as view_selection_new(), or @c is by_request and @p is not), or -EMEDIUMTYPE if its event is another than
- * that of the recordings before.
+ * Returns 0, -ENOMEM, -EINVAL (as view_selection_new(), or @c is by_request and @p is not), or
+ * -EMEDIUMTYPE if its event is another than that of the recordings before.
  */
 int comparison_add(struct comparison *c, enum compare_side side, const struct profile *p,
 		   const struct view_filter *f, uint64_t duration_ns);

@@ -29,7 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	}
 	rest = buf_str(&text);
-	if (strlen(rest) != text.len)
+	if (strlen(rest) != text.len || text.len > OTEL_MAX_TEXT)
 		abort();
 	for (; attributes_next(&rest, &key, &value); n++) {
 		if (key.len > MAX_GROWTH * OTEL_MAX_KEY || value.len > MAX_GROWTH * OTEL_MAX_VALUE)

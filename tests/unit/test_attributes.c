@@ -66,7 +66,25 @@ Test(attributes, as_json)
 	json_object_begin(&j, NULL);
 	attributes_json("a=\"x\",b=%2c", "of", &j);
 	attributes_json("", "none", &j);
+	attributes_json("%01=1,%02=2,c=3,c=4", "twice", &j);
 	json_object_end(&j);
-	cr_expect_str_eq(buf_str(&out), "{\"of\":{\"a\":\"\\\"x\\\"\",\"b\":\",\"},\"none\":{}}");
+	cr_expect_str_eq(buf_str(&out), "{\"of\":{\"a\":\"\\\"x\\\"\",\"b\":\",\"},\"none\":{},"
+					"\"twice\":{\"\uFFFD\":\"1\",\"c\":\"3\"}}");
 	buf_deinit(&out);
+}
+
+Test(attributes, json_of_many)
+{
+	struct buf out = BUF_INIT, text = BUF_INIT;
+	struct json j = JSON_INIT(&out);
+	size_t n = 0;
+
+	for (int i = 0; i < 2 * ATTRIBUTES_MAX; i++)
+		buf_addf(&text, "k%d=v,", i);
+	attributes_json(buf_str(&text), NULL, &j);
+	for (const char *c = buf_str(&out); *c; c++)
+		n += *c == ':';
+	cr_expect_eq(n, ATTRIBUTES_MAX);
+	buf_deinit(&out);
+	buf_deinit(&text);
 }

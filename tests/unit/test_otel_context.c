@@ -91,6 +91,15 @@ Test(otel_context, limits)
 	for (c = parse(&payload, &out); *c; c++)
 		n += *c == '=';
 	cr_expect_eq(n, OTEL_MAX_ATTRIBUTES);
+	/* Those that do not fit are left out, a short one behind them is not. */
+	buf_reset(&payload);
+	for (int i = 0; i < 2 * OTEL_MAX_TEXT / OTEL_MAX_VALUE; i++) {
+		snprintf(name, sizeof(name), "n%02d", i);
+		text(&payload, 2, name, buf_str(&value));
+	}
+	text(&payload, 2, "z", "short");
+	cr_expect(strstr(parse(&payload, &out), "v,z=short"));
+	cr_expect(out.len <= OTEL_MAX_TEXT && out.len > OTEL_MAX_TEXT - OTEL_MAX_VALUE - 8);
 	buf_deinit(&payload);
 	buf_deinit(&out);
 	buf_deinit(&value);
