@@ -107,7 +107,8 @@ enum rbpf_file_record {
 	RBPF_FILE_REC_STRING = 1,
 	/*
 	 * pid, start_ticks, string exe, string cmdline, string ruby_version, opt process parent;
-	 * since 1.2: string cgroup, string container, ns_pid, opt uid
+	 * since 1.2: string cgroup, string container, ns_pid, opt uid;
+	 * since 1.9 and 2.2: string attributes
 	 */
 	RBPF_FILE_REC_PROCESS = 2,
 	/* process, tid, string name */

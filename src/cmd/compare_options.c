@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/err.h"
 #include "cmd/command.h"
 #include "cmd/open_recording.h"
@@ -13,6 +14,17 @@
 #include "view/filter.h"
 
 #define COMPARE(member) .offset = offsetof(struct compare_line, member)
+
+enum compare_by { COMPARE_BY_METHOD, COMPARE_BY_REQUEST };
+
+static const char *by_choice(size_t i)
+{
+	static const char *const words[] = {
+		[COMPARE_BY_METHOD] = "method", [COMPARE_BY_REQUEST] = "request"
+	};
+
+	return i < ARRAY_SIZE(words) ? words[i] : NULL;
+}
 
 const struct option_spec compare_option_specs[N_COMPARE_OPTIONS] = {
 	{
@@ -24,6 +36,15 @@ const struct option_spec compare_option_specs[N_COMPARE_OPTIONS] = {
 			"recordings, or times",
 		.initial = "total",
 		.choice = diff_normalize_name,
+	},
+	{
+		.name = "by",
+		.type = OPTION_CHOICE,
+		COMPARE(by),
+		.arg = "WHAT",
+		.help = "compare methods, or the requests and jobs that threads served",
+		.initial = "method",
+		.choice = by_choice,
 	},
 	{
 		.name = "self",
@@ -72,7 +93,7 @@ static int add_recording(const struct cmd_context *ctx, const char *path, struct
 			 enum compare_side side, struct view_filter *filter, struct err *err)
 {
 	static const struct option_rest none = { 0 };
-	const struct read_options needs = { 0 };
+	const struct read_options needs = { .by_request = d->comparison->by_request };
 	_cleanup_recording_ struct recording rec = RECORDING_INIT;
 	const struct view_filter as_typed = *filter;
 	int r;
@@ -131,6 +152,10 @@ int cmd_compare(const struct cmd_context *ctx, struct compare_line *line,
 
 	if (line->json && line->csv)
 		return err_set(err, -EINVAL, ERR_USAGE, "--json and --csv exclude each other");
+	if (line->self && line->by == COMPARE_BY_REQUEST)
+		return err_set(err, -EINVAL, ERR_USAGE,
+			       "--self is of methods: not with --by request");
+	d->comparison->by_request = line->by == COMPARE_BY_REQUEST;
 	d->options.normalize = line->normalize;
 	d->options.self = line->self;
 	d->options.z = COMPARE_Z;

@@ -16,11 +16,12 @@ struct err;
 
 struct compare_line {
 	unsigned int normalize; /* enum compare_normalize */
+	unsigned int by;	/* what rows are: an index of its words */
 	bool self, json, csv;
 	struct filter_options filter;
 };
 
-#define N_COMPARE_OPTIONS 4
+#define N_COMPARE_OPTIONS 5
 extern const struct option_spec compare_option_specs[N_COMPARE_OPTIONS];
 
 /* The group of these options for a command whose struct @type has them as .compare. */

@@ -94,6 +94,7 @@ static const struct command_example examples[] = {
 	{ "rbpf diff --self --normalize time before.data after.data",
 	  "self times, per second of the recordings" },
 	{ "rbpf diff a1.data a2.data -- b1.data b2.data", "two recordings of each side" },
+	{ "rbpf diff --by request before.data after.data", "which requests and jobs do" },
 	{ NULL, NULL },
 };
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/attributes.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -23,6 +24,7 @@
 #include "engine/privileges.h"
 #include "target/maps.h"
 #include "target/memory.h"
+#include "target/otel_context.h"
 #include "target/process.h"
 #include "ui/table.h"
 #include "ui/term.h"
@@ -32,7 +34,15 @@ struct ruby_process {
 	struct process process;
 	struct process_times times;
 	struct ruby_binary binary;
+	struct buf attributes; /* that it publishes, see otel_context.h */
 };
+
+static void ruby_process_deinit(struct ruby_process *rp)
+{
+	ruby_binary_deinit(&rp->binary);
+	process_close(&rp->process);
+	buf_deinit(&rp->attributes);
+}
 
 /* Returns 0 if @pid runs a Ruby, -ENOENT if not, -EACCES if that cannot be seen. */
 static int look_at(struct file_worker *worker, pid_t pid, struct ruby_process *ret)
@@ -48,6 +58,8 @@ static int look_at(struct file_worker *worker, pid_t pid, struct ruby_process *r
 	r = maps_read(pid, &maps, NULL);
 	if (!r)
 		r = ruby_binary_find(worker, pid, &maps, &mem, &rp.binary, NULL);
+	if (!r && otel_context_read(&mem, &maps, &rp.attributes) == -ENOMEM)
+		r = -ENOMEM;
 	maps_deinit(&maps);
 	/* Without the privilege /proc still tells the file, but not what is in the memory. */
 	if (!r && !rp.binary.version[0])
@@ -55,8 +67,7 @@ static int look_at(struct file_worker *worker, pid_t pid, struct ruby_process *r
 	if (!r && process_times(pid, &rp.times))
 		r = -ENOENT;
 	if (r) {
-		ruby_binary_deinit(&rp.binary);
-		process_close(&rp.process);
+		ruby_process_deinit(&rp);
 		return r == -EACCES || r == -EPERM ? -EACCES : -ENOENT;
 	}
 	*ret = rp;
@@ -105,6 +116,7 @@ static void add_json(struct json *j, const struct ruby_process *rp)
 		json_nil(j, "layout");
 	add_clean(&clean, rp->process.cmdline);
 	json_str(j, "command", buf_str(&clean));
+	attributes_json(buf_str(&rp->attributes), "attributes", j);
 	json_object_end(j);
 }
 
@@ -181,8 +193,7 @@ int ps_run(const struct ps_options *opts, struct cmd_context *ctx, struct err *e
 			buf_addf(&out, "%d\n", (int)pids[i]);
 		else
 			add_row(&table, &rp);
-		ruby_binary_deinit(&rp.binary);
-		process_close(&rp.process);
+		ruby_process_deinit(&rp);
 	}
 	if (opts->json) {
 		json_array_end(&json);

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/attributes.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -140,7 +141,7 @@ static int add_thread(struct firefox *w)
 	uint32_t id = thread_samples_thread(w->samples, w->thread);
 	const struct profile_thread *t = &p->threads[id];
 	const struct profile_process *process = &p->processes[t->process];
-	_cleanup_buf_ struct buf text = BUF_INIT;
+	_cleanup_buf_ struct buf text = BUF_INIT, service = BUF_INIT, pid = BUF_INIT;
 	struct json *j = &w->json;
 	int r;
 
@@ -160,12 +161,14 @@ static int add_thread(struct firefox *w)
 	json_bool(j, "isMainThread", t->tid == process->pid);
 	buf_reset(&text);
 	label_process(p, t->process, &text);
+	if (attributes_get(profile_str(p, process->attributes), "service.name", &service))
+		buf_addf(&text, " (%s)", buf_str(&service));
+	text.failed |= buf_failed(&service);
 	json_str(j, "processName", buf_str(&text));
-	buf_reset(&text);
-	buf_add_u64(&text, process->pid);
-	json_str(j, "pid", buf_str(&text));
+	buf_add_u64(&pid, process->pid);
+	json_str(j, "pid", buf_str(&pid));
 	json_u64(j, "tid", t->tid);
-	r = buf_failed(&text) ? -ENOMEM : add_samples(w);
+	r = buf_failed(&text) || buf_failed(&pid) ? -ENOMEM : add_samples(w);
 	if (!r)
 		r = firefox_add_markers(&w->markers, w->thread, j, w->err);
 	json_object_end(j);

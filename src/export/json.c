@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "base/array.h"
+#include "base/attributes.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json.h"
@@ -99,6 +100,7 @@ static void add_processes(struct json *j, const struct profile *p)
 		json_str(j, "ruby", profile_str(p, process->ruby_version));
 		json_str(j, "cgroup", profile_str(p, process->cgroup));
 		json_str(j, "container", profile_str(p, process->container));
+		attributes_json(profile_str(p, process->attributes), "attributes", j);
 		json_u64(j, "ns_pid", process->ns_pid);
 		add_id(j, "uid", process->uid);
 		if (process->exited) {

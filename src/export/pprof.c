@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/attributes.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/err.h"
@@ -206,6 +207,23 @@ static void add_label(struct pprof *w, const char *key, const char *str, uint64_
 	protobuf_bytes(to, SAMPLE_LABEL, buf_str(&w->part), w->part.len);
 }
 
+/*
+ * Those attributes of a process by which services are told apart. Others would make each sample longer
+ * and could have the name of another label.
+ */
+static void add_attributes(struct pprof *w, const char *attributes)
+{
+	static const char *const keys[] = { "service.name", "service.namespace", "service.version",
+					    "service.instance.id", "deployment.environment.name" };
+	_cleanup_buf_ struct buf value = BUF_INIT;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(keys) && *attributes; i++)
+		if (attributes_get(attributes, keys[i], &value))
+			add_label(w, keys[i], buf_str(&value), 0, &w->labels);
+	w->failed |= buf_failed(&value);
+}
+
 static void make_labels(struct pprof *w, uint32_t thread)
 {
 	const struct profile *p = w->profile;
@@ -220,6 +238,7 @@ static void make_labels(struct pprof *w, uint32_t thread)
 	add_label(w, "thread", buf_str(&name), 0, &w->labels);
 	add_label(w, "pid", NULL, p->processes[process].pid, &w->labels);
 	add_label(w, "tid", NULL, p->threads[thread].tid, &w->labels);
+	add_attributes(w, profile_str(p, p->processes[process].attributes));
 	w->failed |= buf_failed(&name) || buf_failed(&w->labels);
 }
 

@@ -26,6 +26,8 @@ int copy_process(const struct profile *p, uint32_t process, uint32_t parent, str
 		r = copy_string(p, to, &def.cgroup);
 	if (!r)
 		r = copy_string(p, to, &def.container);
+	if (!r)
+		r = copy_string(p, to, &def.attributes);
 	return r ? r : sink_process(to, &def, ret);
 }
 

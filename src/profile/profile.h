@@ -90,6 +90,7 @@ struct profile_process {
 	uint32_t ruby_version; /* string, "3.1.2"; "" if it is not (yet) known to be a Ruby */
 	uint32_t cgroup;       /* string, path of its control group; "" if unknown */
 	uint32_t container;    /* string, id or name; "" if it is in none that is known */
+	uint32_t attributes;   /* string that it publishes (base/attributes.h); "" if it does not */
 	uint32_t ns_pid;       /* in its own pid namespace; 0 if unknown */
 	uint32_t uid;	       /* real, in rbpf's user namespace; PROFILE_NONE if unknown */
 	bool exited;

@@ -39,7 +39,8 @@ static bool process_ok(const struct profile *p, uint32_t self, const struct prof
 {
 	return string_ok(p, def->exe) && string_ok(p, def->cmdline) &&
 	       string_ok(p, def->ruby_version) && string_ok(p, def->cgroup) &&
-	       string_ok(p, def->container) && (def->parent == PROFILE_NONE || def->parent < self);
+	       string_ok(p, def->container) && string_ok(p, def->attributes) &&
+	       (def->parent == PROFILE_NONE || def->parent < self);
 }
 
 static int add_process(struct sink *sink, const struct profile_process *def, uint32_t *ret)

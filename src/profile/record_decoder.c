@@ -155,6 +155,8 @@ static void get_process(const struct record_decoder *d, struct cursor *c, uint32
 	ret->container = at_end(c) ? 0 : get_str(d, c);
 	ret->ns_pid = at_end(c) ? 0 : get_u32(c);
 	ret->uid = at_end(c) ? PROFILE_NONE : get_opt_id(c, PROFILE_NONE);
+	/* Since 1.9 and 2.2. */
+	ret->attributes = at_end(c) ? 0 : get_str(d, c);
 }
 
 static int decode_process(struct record_decoder *d, struct cursor *c)

@@ -49,7 +49,7 @@ int record_writer_sample(struct record_writer *w, uint64_t ts);
 /* Append a STRING. Returns 0 or the failure that is kept. */
 int record_write_string(struct record_writer *w, const char *s, size_t len);
 
-#define RECORD_MAX_FIELDS 11
+#define RECORD_MAX_FIELDS 12
 #define RECORD_MAX_VARINT 10
 
 /* A record of numbers, built on the stack: its kind, its length in one byte, its fields. */

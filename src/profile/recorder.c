@@ -170,7 +170,7 @@ static bool process_def_ok(const struct recorder *rec, uint32_t self,
 {
 	return string_ok(rec, def->exe) && string_ok(rec, def->cmdline) &&
 	       string_ok(rec, def->ruby_version) && string_ok(rec, def->cgroup) &&
-	       string_ok(rec, def->container) &&
+	       string_ok(rec, def->container) && string_ok(rec, def->attributes) &&
 	       (def->parent == PROFILE_NONE || def->parent < self);
 }
 
@@ -186,6 +186,7 @@ static void put_process(struct record *r, const struct profile_process *def)
 	record_put(r, def->container);
 	record_put(r, def->ns_pid);
 	record_put_opt(r, def->uid);
+	record_put(r, def->attributes);
 }
 
 static int add_process(struct sink *sink, const struct profile_process *def, uint32_t *ret)

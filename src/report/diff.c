@@ -110,11 +110,14 @@ static void add_sides(const struct diff *d, struct buf *out)
 
 static void add_conclusion(const struct diff *d, struct buf *out)
 {
+	const bool requests = d->comparison->by_request;
 	size_t significant = 0, n = d->comparison->n_rows;
 
 	if (d->rule) {
 		buf_addf(out, "  %zu of %s by more than '%s' allows\n", rows_shown(d),
-			 num_of(n, "method has grown", "methods have grown").s, d->rule);
+			 requests ? num_of(n, "request has grown", "requests have grown").s
+				  : num_of(n, "method has grown", "methods have grown").s,
+			 d->rule);
 		return;
 	}
 	for (size_t i = 0; i < n; i++)
@@ -123,20 +126,23 @@ static void add_conclusion(const struct diff *d, struct buf *out)
 		buf_addf(out, "  %s hidden by -n\n",
 			 num_of(n - rows_shown(d), "more line", "more lines").s);
 	buf_addf(out, "  %s of %s by more than chance (95 %% intervals)\n",
-		 num_count(significant).s, num_of(n, "method differs", "methods differ").s);
+		 num_count(significant).s,
+		 requests ? num_of(n, "request differs", "requests differ").s
+			  : num_of(n, "method differs", "methods differ").s);
 }
 
 int diff_text(const struct diff *d, struct buf *out, struct err *err)
 {
-	static const struct table_column columns[] = {
+	const bool requests = d->comparison->by_request;
+	const struct table_column columns[] = {
 		{ "DELTA", TABLE_RIGHT, TABLE_WHOLE },
 		{ "FROM", TABLE_RIGHT, TABLE_WHOLE },
 		{ "TO", TABLE_RIGHT, TABLE_WHOLE },
 		{ "BEFORE", TABLE_RIGHT, TABLE_WHOLE },
 		{ "AFTER", TABLE_RIGHT, TABLE_WHOLE },
 		{ "", TABLE_LEFT, TABLE_WHOLE },
-		{ "METHOD", TABLE_LEFT, TABLE_CUT_MIDDLE },
-		{ "WHERE", TABLE_LEFT, TABLE_CUT_START },
+		{ requests ? "REQUEST" : "METHOD", TABLE_LEFT, TABLE_CUT_MIDDLE },
+		{ requests ? "FRAMEWORK" : "WHERE", TABLE_LEFT, TABLE_CUT_START },
 	};
 	_cleanup_table_ struct table table;
 
@@ -170,10 +176,15 @@ static void json_row(const struct diff *d, const struct compare_row *row, struct
 	char key[40];
 
 	json_object_begin(j, NULL);
-	json_str(j, "kind", frame_kind_name(row->kind));
-	json_str(j, "label", text_of(d, row->label));
-	json_str(j, "path", text_of(d, row->path));
-	json_u64(j, "line", row->line);
+	if (d->comparison->by_request) {
+		json_str(j, "request", text_of(d, row->label));
+		json_str(j, "framework", text_of(d, row->path));
+	} else {
+		json_str(j, "kind", frame_kind_name(row->kind));
+		json_str(j, "label", text_of(d, row->label));
+		json_str(j, "path", text_of(d, row->path));
+		json_u64(j, "line", row->line);
+	}
 	json_double(j, "delta", row->delta);
 	json_double(j, "low", row->low);
 	json_double(j, "high", row->high);
@@ -212,22 +223,26 @@ int diff_json(const struct diff *d, struct buf *out, struct err *err)
 int diff_csv(const struct diff *d, struct buf *out, struct err *err)
 {
 	const char *unit = value_unit_name(d->comparison->event.unit);
+	const bool requests = d->comparison->by_request;
 
 	buf_addf(out,
-		 "kind,label,path,line,delta,low,high,before,after,significant,status,"
+		 "%s,delta,low,high,before,after,significant,status,"
 		 "before_samples,after_samples,before_%s,after_%s\r\n",
-		 unit, unit);
+		 requests ? "request,framework" : "kind,label,path,line", unit, unit);
 	for (size_t i = 0; i < rows_shown(d); i++) {
 		const struct compare_row *row = &d->comparison->rows[i];
 		const struct compare_sum *s = sums(d, row);
 
-		buf_addf(out, "%s,", frame_kind_name(row->kind));
+		if (!requests)
+			buf_addf(out, "%s,", frame_kind_name(row->kind));
 		field_add_csv((struct field_value) { .str = text_of(d, row->label) }, out);
 		buf_addch(out, ',');
 		field_add_csv((struct field_value) { .str = text_of(d, row->path) }, out);
-		buf_addf(out, ",%" PRIu32 ",%.9g,%.9g,%.9g,%.9g,%.9g,%d,%s", row->line, row->delta,
-			 row->low, row->high, row->value[COMPARE_BEFORE], row->value[COMPARE_AFTER],
-			 row->significant, status_of(d, row));
+		if (!requests)
+			buf_addf(out, ",%" PRIu32, row->line);
+		buf_addf(out, ",%.9g,%.9g,%.9g,%.9g,%.9g,%d,%s", row->delta, row->low, row->high,
+			 row->value[COMPARE_BEFORE], row->value[COMPARE_AFTER], row->significant,
+			 status_of(d, row));
 		buf_addf(out, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\r\n",
 			 s[COMPARE_BEFORE].samples, s[COMPARE_AFTER].samples,
 			 s[COMPARE_BEFORE].value, s[COMPARE_AFTER].value);

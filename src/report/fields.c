@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/attributes.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "report/report.h"
@@ -28,6 +29,8 @@ static const char *const field_names[] = {
 	[FIELD_CONTAINER] = "container",
 	[FIELD_CGROUP] = "cgroup",
 	[FIELD_RUBY] = "ruby",
+	[FIELD_SERVICE] = "service",
+	[FIELD_ATTRIBUTES] = "attributes",
 	[FIELD_GEM] = "gem",
 	[FIELD_VERSION] = "version",
 	[FIELD_ORIGIN] = "origin",
@@ -79,8 +82,8 @@ const enum report_field *fields_of_rows(const struct report *r)
 		[FLAT_BY_THREAD] = { FIELD_PID, FIELD_TID, FIELD_THREAD, FIELD_NUMBERS,
 				     FIELD_TOTAL_ERROR },
 		[FLAT_BY_PROCESS] = { FIELD_PID, FIELD_PROCESS, FIELD_NUMBERS, FIELD_NS_PID,
-				      FIELD_CONTAINER, FIELD_CGROUP, FIELD_RUBY,
-				      FIELD_TOTAL_ERROR },
+				      FIELD_CONTAINER, FIELD_CGROUP, FIELD_RUBY, FIELD_TOTAL_ERROR,
+				      FIELD_SERVICE, FIELD_ATTRIBUTES },
 		[FLAT_BY_KIND] = { FIELD_KIND, FIELD_NUMBERS, FIELD_TOTAL_ERROR },
 		[FLAT_BY_CONTAINER] = { FIELD_CONTAINER, FIELD_PROCESSES, FIELD_NUMBERS,
 					FIELD_TOTAL_ERROR },
@@ -195,7 +198,7 @@ static struct field_value time_value(const struct profile *p, uint32_t second,
 }
 
 static struct field_value process_value(const struct profile *p, uint32_t id,
-					enum report_field field)
+					enum report_field field, struct buf *scratch)
 {
 	const struct profile_process *process = &p->processes[id];
 
@@ -212,13 +215,18 @@ static struct field_value process_value(const struct profile *p, uint32_t id,
 		return text(profile_str(p, process->cgroup));
 	case FIELD_RUBY:
 		return text(profile_str(p, process->ruby_version));
+	case FIELD_SERVICE:
+		attributes_get(profile_str(p, process->attributes), "service.name", scratch);
+		return text(buf_str(scratch));
+	case FIELD_ATTRIBUTES:
+		return text(profile_str(p, process->attributes));
 	default:
 		return number(0);
 	}
 }
 
 static struct field_value thread_value(const struct profile *p, uint32_t id,
-				       enum report_field field)
+				       enum report_field field, struct buf *scratch)
 {
 	const struct profile_thread *thread = &p->threads[id];
 
@@ -228,7 +236,7 @@ static struct field_value thread_value(const struct profile *p, uint32_t id,
 	case FIELD_THREAD:
 		return text(profile_str(p, thread->name));
 	default:
-		return process_value(p, thread->process, field);
+		return process_value(p, thread->process, field, scratch);
 	}
 }
 
@@ -240,9 +248,9 @@ static struct field_value key_value(const struct report *r, const struct flat_ro
 
 	switch (r->by) {
 	case FLAT_BY_THREAD:
-		return thread_value(p, row->id, field);
+		return thread_value(p, row->id, field, scratch);
 	case FLAT_BY_PROCESS:
-		return process_value(p, row->id, field);
+		return process_value(p, row->id, field, scratch);
 	case FLAT_BY_GEM:
 		return gem_value(p, row->frame, field, scratch);
 	case FLAT_BY_TIME:

@@ -36,6 +36,8 @@ enum report_field {
 	FIELD_CONTAINER,
 	FIELD_CGROUP,
 	FIELD_RUBY,
+	FIELD_SERVICE,	  /* service.name of its attributes; "" if it publishes none */
+	FIELD_ATTRIBUTES, /* all of them, as base/attributes.h has them */
 	FIELD_GEM,
 	FIELD_VERSION,
 	FIELD_ORIGIN,

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/array.h"
+#include "base/attributes.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
@@ -529,6 +530,16 @@ static void info_count(const char *title, const bool *selected, size_t n, struct
 	buf_addch(out, '\n');
 }
 
+/* What a process publishes of itself, an attribute a line. */
+static void info_attributes(const char *attributes, struct buf *out)
+{
+	_cleanup_buf_ struct buf key = BUF_INIT, value = BUF_INIT;
+
+	while (attributes_next(&attributes, &key, &value))
+		buf_addf(out, "    %s = %s\n", buf_str(&key), buf_str(&value));
+	out->failed |= buf_failed(&key) || buf_failed(&value);
+}
+
 static void info_processes(const struct profile *p, const struct selected *selected,
 			   struct buf *out)
 {
@@ -545,6 +556,7 @@ static void info_processes(const struct profile *p, const struct selected *selec
 		label_pid(p, (uint32_t)i, out);
 		buf_addf(out, "  %s%s  %s\n", *version ? "ruby " : "no ruby", version,
 			 profile_str(p, process->cmdline));
+		info_attributes(profile_str(p, process->attributes), out);
 	}
 	info_count("threads", selected->threads, p->n_threads, out);
 }

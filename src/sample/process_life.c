@@ -40,6 +40,7 @@ int life_record(struct collector *c, struct tracked_process *p)
 	const char *container = p->info.context.container ? p->info.context.container : "";
 	const char *exe = p->info.exe ? p->info.exe : "";
 	const char *cmdline = p->info.cmdline ? p->info.cmdline : "";
+	const char *attributes = p->attributes ? p->attributes : "";
 	const char *version = p->vm ? p->vm->binary.version : "";
 	const struct tracked_process *parent = process_table_find(&c->table, p->info.ppid);
 	int r;
@@ -56,6 +57,8 @@ int life_record(struct collector *c, struct tracked_process *p)
 		r = sink_string(c->sink, cgroup, strlen(cgroup), &def.cgroup);
 	if (!r)
 		r = sink_string(c->sink, container, strlen(container), &def.container);
+	if (!r)
+		r = sink_string(c->sink, attributes, strlen(attributes), &def.attributes);
 	if (!r)
 		r = p->id == PROFILE_NONE ? sink_process(c->sink, &def, &p->id)
 					  : sink_process_update(c->sink, p->id, &def);
@@ -265,6 +268,7 @@ static int new_process(struct collector *c, pid_t pid, uint64_t since_ns,
 	if (r)
 		return r;
 	(*ret)->since_ns = since_ns;
+	(*ret)->titled_ns = UINT64_MAX;
 	c->n_followed++;
 	c->live++;
 	return c->native
@@ -493,6 +497,8 @@ int life_handle_exec(struct collector *c, const struct rbpf_ring_life *rec)
 		r = renew_code(c, p);
 	if (r)
 		return r;
+	free(p->attributes);
+	p->attributes = NULL;
 	p->next_try = p->backoff = 0;
 	p->refusals = 0;
 	p->since_ns = rec->h.ts;

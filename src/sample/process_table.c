@@ -95,6 +95,7 @@ void process_table_remove(struct process_table *t, struct tracked_process *p)
 	native_process_free(p->native);
 	held_deinit(&p->held);
 	process_close(&p->info);
+	free(p->attributes);
 	free(p->pushed);
 	tdelete(p, &t->by_pid, compare_pids);
 	LIST_REMOVE(p, link);

@@ -58,7 +58,8 @@ struct tracked_process {
 	uint32_t id;	      /* in the recording; PROFILE_NONE before it is in it */
 	uint32_t parent;      /* the parent's, PROFILE_NONE if it is not in it */
 	uint64_t since_ns;    /* fork or exec, CLOCK_MONOTONIC; 0: before rbpf followed it */
-	uint64_t titled_ns;   /* the since_ns after which its title was read again */
+	uint64_t titled_ns;   /* the since_ns after which titles.h read again; UINT64_MAX: none */
+	char *attributes;     /* that it published when they were last read; owned; NULL: none */
 	struct rbpf_file exe; /* of what it executed; inode 0: before rbpf followed it */
 	uint64_t ended_ns;    /* CLOCK_MONOTONIC; 0: it lives */
 	bool missing;	      /* was gone from /proc at the last sweep */

@@ -111,6 +111,21 @@ static bool is_kept(struct maps *maps, const struct map *m)
 	return false;
 }
 
+/* The names that OTEP 4719 says; more may follow upon them. */
+static void note_context(struct maps *maps, const struct map *m, const char *path, const char *end)
+{
+	static const char *const names[] = { "[anon_shmem:OTEL_CTX]", "[anon:OTEL_CTX]",
+					     "/memfd:OTEL_CTX" };
+	size_t i, len;
+
+	for (i = 0; i < ARRAY_SIZE(names); i++) {
+		len = strlen(names[i]);
+		if ((size_t)(end - path) >= len && !memcmp(path, names[i], len) &&
+		    maps->n_contexts < MAPS_MAX_CONTEXTS)
+			maps->contexts[maps->n_contexts++] = m->start;
+	}
+}
+
 static int add_line(struct maps *maps, const char *line, const char *end)
 {
 	struct map m = { 0 };
@@ -119,6 +134,7 @@ static int add_line(struct maps *maps, const char *line, const char *end)
 	if (!parse_fields(&line, end, &m))
 		return -EINVAL;
 	maps->n_lines++;
+	note_context(maps, &m, line, end);
 	drop_overlapped(maps, &m);
 	if (!is_kept(maps, &m))
 		return 0;

@@ -17,11 +17,12 @@
 
 struct err;
 
-#define MAPS_MAX_BYTES	(512ull << 20) /* of the text; what follows is not read */
-#define MAPS_MAX_CODE	262144u	       /* executable mappings that are kept, the lowest */
-#define MAPS_MAX_OTHERS 65536u	       /* others that are kept */
-#define MAPS_MAX_PATH	4096u	       /* bytes of a path; longer ones are cut */
-#define MAPS_MAX_PATHS	(16u << 20)    /* bytes of all paths; later mappings have none */
+#define MAPS_MAX_BYTES	  (512ull << 20) /* of the text; what follows is not read */
+#define MAPS_MAX_CODE	  262144u	 /* executable mappings that are kept, the lowest */
+#define MAPS_MAX_OTHERS	  65536u	 /* others that are kept */
+#define MAPS_MAX_PATH	  4096u		 /* bytes of a path; longer ones are cut */
+#define MAPS_MAX_PATHS	  (16u << 20)	 /* bytes of all paths; later mappings have none */
+#define MAPS_MAX_CONTEXTS 4		 /* mappings for a process context; there should be one */
 
 struct map {
 	uint64_t start, end; /* addresses [start, end) */
@@ -38,7 +39,10 @@ struct maps {
 	size_t n_lines; /* mappings that the process has, of any kind */
 	size_t n_lost;	/* executable ones past MAPS_MAX_CODE */
 	bool is_cut;	/* there was more text than MAPS_MAX_BYTES */
-	char **paths;	/* of v; owned */
+	/* Where mappings begin whose names otel_context.h looks for. */
+	uint64_t contexts[MAPS_MAX_CONTEXTS];
+	size_t n_contexts;
+	char **paths; /* of v; owned */
 	size_t n_paths, cap_paths, path_bytes;
 };
 

@@ -29,6 +29,7 @@
 #include "base/clock.h"
 #include "view/filter.h"
 #include "view/label.h"
+#include "view/request.h"
 #include "view/totals.h"
 
 void comparison_deinit(struct comparison *c)
@@ -92,7 +93,7 @@ static int add_row(struct comparison *c, const struct profile *p, uint32_t frame
 }
 
 /* The row of each frame; new ones are added. */
-static int find_rows(struct comparison *c, const struct profile *p, uint32_t *row_of)
+static int find_methods(struct comparison *c, const struct profile *p, uint32_t *row_of)
 {
 	_cleanup_buf_ struct buf key = BUF_INIT;
 
@@ -105,6 +106,69 @@ static int find_rows(struct comparison *c, const struct profile *p, uint32_t *ro
 		    (is_new && add_row(c, p, (uint32_t)i)))
 			return -ENOMEM;
 	}
+	return 0;
+}
+
+/* The row of each kind of request; new ones are added. */
+static int find_requests(struct comparison *c, const struct profile *p, uint32_t *row_of)
+{
+	_cleanup_buf_ struct buf key = BUF_INIT;
+	struct compare_row row = { 0 };
+	bool is_new;
+
+	for (size_t i = 0; i < request_kinds(p); i++) {
+		const char *name = request_label(p, (uint32_t)i);
+		const char *framework = request_framework(p, (uint32_t)i);
+
+		buf_reset(&key);
+		buf_addf(&key, "%s\n%s", name, framework);
+		if (buf_failed(&key) ||
+		    intern_add(&c->keys, key.data, key.len, &row_of[i], &is_new))
+			return -ENOMEM;
+		if (is_new && (intern_str(&c->texts, "", &row.path) || /* id 0 */
+			       intern_str(&c->texts, name, &row.label) ||
+			       intern_str(&c->texts, framework, &row.path) ||
+			       array_reserve(c->rows, c->cap_rows, c->n_rows + 1)))
+			return -ENOMEM;
+		if (is_new)
+			c->rows[c->n_rows++] = row;
+	}
+	return 0;
+}
+
+static void add_requests(const struct profile *p, const struct view_selection *sel,
+			 const uint32_t *row_of, struct group_total *totals)
+{
+	for (size_t i = 0; i < p->n_aggregates; i++) {
+		const struct profile_aggregate *a = &p->aggregates[i];
+		struct group_total *to = &totals[row_of[a->request]];
+
+		if (!view_selected(sel, a))
+			continue;
+		to->total.samples += a->samples;
+		profile_add(&to->total.value, a->value);
+		to->self = to->total;
+	}
+}
+
+/* The sums of each row of @c, to which those of @p are added first. *@ret: free(). */
+static int row_totals(struct comparison *c, const struct profile *p,
+		      const struct view_selection *sel, struct group_total **ret)
+{
+	const size_t n = c->by_request ? request_kinds(p) : p->n_frames + 1;
+	_cleanup_free_ uint32_t *row_of = calloc(n, sizeof(*row_of));
+	_cleanup_free_ struct group_total *totals = NULL;
+
+	if (!row_of || (c->by_request ? find_requests(c, p, row_of) : find_methods(c, p, row_of)))
+		return -ENOMEM;
+	totals = calloc(c->n_rows + 1, sizeof(*totals));
+	if (!totals)
+		return -ENOMEM;
+	if (c->by_request)
+		add_requests(p, sel, row_of, totals);
+	else if (group_totals(p, sel, row_of, c->n_rows, totals))
+		return -ENOMEM;
+	*ret = take_ptr(totals);
 	return 0;
 }
 
@@ -133,22 +197,20 @@ int comparison_add(struct comparison *c, enum compare_side side, const struct pr
 		   const struct view_filter *f, uint64_t duration_ns)
 {
 	_cleanup_view_selection_ struct view_selection *sel = NULL;
-	_cleanup_free_ uint32_t *row_of = calloc(p->n_frames + 1, sizeof(*row_of));
 	_cleanup_free_ struct group_total *totals = NULL;
 	struct view_sum all = { 0 };
 	double weight;
 	int r;
 
+	if (c->by_request && !p->by_request)
+		return -EINVAL;
 	r = same_event(c, p);
 	if (!r)
 		r = view_selection_new(p, f, &sel);
+	if (!r)
+		r = row_totals(c, p, sel, &totals);
 	if (r)
 		return r;
-	if (!row_of || find_rows(c, p, row_of))
-		return -ENOMEM;
-	totals = calloc(c->n_rows + 1, sizeof(*totals));
-	if (!totals || group_totals(p, sel, row_of, c->n_rows, totals))
-		return -ENOMEM;
 	for (size_t i = 0; i < p->n_aggregates; i++) {
 		if (!view_selected(sel, &p->aggregates[i]))
 			continue;

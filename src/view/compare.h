@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Compares the methods of two sets of recordings, and tells differences from chance.
+ * Compares the methods of two sets of recordings, or the requests that they served, and tells
+ * differences from chance.
  *
  * A method is the same on both sides if its kind and name are: files move, lines do, and versions of
  * gems and libraries are in paths. Where a name alone says little ("<main>", "block in <main>") the
@@ -38,9 +39,10 @@ struct compare_sum {
 };
 
 struct compare_row {
-	uint32_t kind;	      /* enum frame_kind */
-	uint32_t label, path; /* strings of comparison.texts, of the side that has it first */
-	uint32_t line;	      /* of the definition; 0 if unknown */
+	uint32_t kind; /* enum frame_kind; 0 of a request */
+	/* Strings of comparison.texts, of the side that has it first; name and framework of a request. */
+	uint32_t label, path;
+	uint32_t line; /* of the definition; 0 if unknown */
 	struct compare_sum self[COMPARE_SIDES], total[COMPARE_SIDES];
 	/* Of what was asked for, in the unit of the normalisation: */
 	double value[COMPARE_SIDES];
@@ -58,6 +60,7 @@ struct comparison {
 	uint64_t duration_ns[COMPARE_SIDES];
 	struct profile_event event; /* of all recordings */
 	bool has_event;
+	bool by_request; /* rows are kinds of requests; to be set before anything is added */
 };
 
 #define COMPARISON_INIT                                                                            \
@@ -70,8 +73,8 @@ void comparison_deinit(struct comparison *c);
 
 /*
  * Add the samples of @p that @f selects to a side; they add up. @p is needed no longer afterwards.
- * Returns 0, -ENOMEM, -EINVAL (as view_selection_new()), or -EMEDIUMTYPE if its event is another than
- * that of the recordings before.
+ * Returns 0, -ENOMEM, -EINVAL (as view_selection_new(), or @c is by_request and @p is not), or
+ * -EMEDIUMTYPE if its event is another than that of the recordings before.
  */
 int comparison_add(struct comparison *c, enum compare_side side, const struct profile *p,
 		   const struct view_filter *f, uint64_t duration_ns);

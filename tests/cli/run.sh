@@ -694,6 +694,8 @@ refuse "two recordings are needed: BEFORE and AFTER" diff full.data
 refuse "two recordings are needed: BEFORE and AFTER" diff full.data gc.data few.data
 refuse "two recordings are needed: BEFORE and AFTER" check --fail-on 'x>1%'
 refuse "--json and --csv exclude each other" diff --json --csv full.data gc.data
+refuse "--self is of methods: not with --by request" diff --by request --self full.data gc.data
+refuse "unknown value 'line' for --by*" diff --by line full.data gc.data
 refuse "methods are compared in one stack: not with --stack both" diff --stack both full.data gc.data
 refuse "unknown value 'all' for --normalize*" diff --normalize all full.data gc.data
 refuse "--fail-on is missing: *" check full.data gc.data
@@ -726,6 +728,13 @@ if begin "diff"; then
 	if grep -q '^+20.0%  +16.*  +2.*  20.0%  new' "$out"; then expect 0 ""; else not_ok "two of a side"; fi
 	run diff -n 1 --self full.data gc.data
 	if grep -q '^self times, shares of all time: 3.0 s and 3.0 s$' "$out"; then expect 0 ""; else not_ok "--self"; fi
+	run diff --by request full.data gc.data
+	if grep -q '^+0.0%  -1.3%  +1.3%  100.0%  100.0%  chance?  \[no request\]' "$out" &&
+		grep -q '^  0 of 1 request differs by more than chance' "$out" && grep -q 'REQUEST  *FRAMEWORK' "$out"; then
+		expect 0 ""
+	else
+		not_ok "--by request"
+	fi
 	run diff --tid 1 full.data gc.data
 	expect 6 "rbpf: error: no sample of the recordings before passes the filters"
 	run diff full.data nothing.data

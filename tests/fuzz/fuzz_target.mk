@@ -4,4 +4,5 @@
 
 FUZZ_DIRS_maps	   := base target
 FUZZ_DIRS_container := base target
+FUZZ_DIRS_otel	   := base target
 FUZZ_DIRS_perf_map := base target elf worker ruby profile request symbol

@@ -174,3 +174,29 @@ class TitlesTest < LiveTest
     assert_equal ['master of two', 'worker that ended', 'worker that lives'], titles
   end
 end
+
+# What publishes who it is for readers from outside, as OTEP 4719 says.
+class AttributesTest < LiveTest
+  SHOP = { 'service.name' => 'shop, "main"', 'service.version' => "2.1\u{fffd}[31m", 'team' => 'x=y' }.freeze
+
+  def test_attributes_are_those_of_their_process
+    target = start('publish.rb')
+    by_pid = record(target, '-F', 999).json['processes'].to_h { |process| process.values_at('pid', 'attributes') }
+    pids = target.wait_for('ready')['pids']
+    assert_equal [SHOP, {}, { 'service.name' => 'worker' }], by_pid.values_at(*pids)
+  end
+
+  def test_ps_and_a_process_that_ends_before_the_recording
+    target = start('publish.rb')
+    rbpf = attach([target], '-F', 999)
+    row = Rbpf.json('ps', '--json').find { |process| process['pid'] == target.pid }
+    assert_equal SHOP, row['attributes']
+    target.go
+    target.wait_for('ready')
+    sleep 1.5
+    target.finish
+    assert_equal 0, rbpf.wait.code
+    assert_equal([SHOP, {}, { 'service.name' => 'worker' }],
+                 recording.json['processes'].map { |process| process['attributes'] })
+  end
+end

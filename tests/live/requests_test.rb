@@ -28,6 +28,11 @@ class RequestsTest < LiveTest
   # Frames as those of frameworks, on each Ruby.
   def test_frames_like_those_of_frameworks
     check('like.rb', wrong: { '?' => [UNKNOWN] }, names: 19)
+    file = recording.file
+    by = Rbpf.json('report', '--by', 'request', '--json', file)['rows'].to_h { |r| [r.values_at('request', 'framework'), r['total_ns']] }
+    compared = Rbpf.json('diff', '--by', 'request', '--json', file, file)['rows']
+    assert_equal by, compared.to_h { |r| [r.values_at('request', 'framework'), r['before_ns']] }
+    assert_equal([0.0], compared.map { |r| r['delta'].to_f }.uniq)
   end
 
   # Compiled code keeps the receiver in the frame, but a local variable, which has a part of the name, may be in a

@@ -46,7 +46,7 @@ static inline const char *check_profile_definitions(const struct profile *p)
 
 		CHECK_PROFILE(q->parent == PROFILE_NONE || q->parent < i);
 		CHECK_PROFILE(q->exe < n_strings && q->cmdline < n_strings);
-		CHECK_PROFILE(q->ruby_version < n_strings);
+		CHECK_PROFILE(q->ruby_version < n_strings && q->attributes < n_strings);
 		CHECK_PROFILE(q->cgroup < n_strings && q->container < n_strings);
 		CHECK_PROFILE(q->exit_status >= -1);
 		CHECK_PROFILE(q->exited || q->exit_status == -1);

@@ -32,6 +32,7 @@ static inline void profile_file_definitions(struct recorder *rec, const struct p
 		def.ruby_version = profile_file_str(rec, p, def.ruby_version);
 		def.cgroup = profile_file_str(rec, p, def.cgroup);
 		def.container = profile_file_str(rec, p, def.container);
+		def.attributes = profile_file_str(rec, p, def.attributes);
 		builder_must(sink_process(sink, &def, &id));
 	}
 	for (size_t i = 0; i < p->n_threads; i++)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <math.h>
 #include <string.h>
 
@@ -301,4 +302,75 @@ Test(compare, random_profiles_against_a_count_of_each_sample)
 	cr_expect_eq(c.all[COMPARE_BEFORE].samples, 240);
 	for (size_t i = 0; i < 3; i++)
 		builder_deinit(&b[i]);
+}
+
+/* @wide of @n samples are of one request, half of the others of a job that has the same name, the rest of none. */
+static void add_served(struct comparison *c, enum compare_side side, size_t wide, size_t n,
+		       const char *framework)
+{
+	struct profile_builder b;
+	uint32_t thread, stack, request, job;
+
+	builder_init(&b);
+	thread = builder_thread(&b, builder_process(&b, 1, "puma"), 1, "main");
+	stack = builder_path(&b, "x");
+	if (side == COMPARE_AFTER)
+		builder_request(&b, thread, "rails", "of no sample");
+	job = builder_request(&b, thread, "sidekiq", "A#a");
+	request = builder_request(&b, thread, framework, "A#a");
+	for (size_t i = 0; i < n; i++)
+		builder_state(&b, thread, stack, BUILDER_CPU, BUILDER_PERIOD,
+			      i < wide ? request
+			      : i % 2  ? job
+				       : 0);
+	builder_select(&b, 0, 0);
+	add(c, side, builder_finish(&b));
+	builder_deinit(&b);
+}
+
+static const struct compare_row *find_served(const struct comparison *c, const char *framework)
+{
+	for (size_t i = 0; i < c->n_rows; i++)
+		if (!strcmp(intern_get(&c->texts, c->rows[i].path, NULL), framework))
+			return &c->rows[i];
+	return NULL;
+}
+
+/* Ids of kinds differ from recording to recording, names and frameworks do not. */
+Test(compare, requests)
+{
+	_cleanup_comparison_ struct comparison c = COMPARISON_INIT;
+	const struct compare_options opts = { .z = COMPARE_Z };
+	const struct compare_row *row;
+
+	c.by_request = true;
+	add_served(&c, COMPARE_BEFORE, 48, 80, "rails");
+	add_served(&c, COMPARE_AFTER, 56, 70, "rails");
+	comparison_finish(&c, &opts);
+	cr_assert_eq(c.n_rows, 3);
+	row = find_served(&c, "rails");
+	cr_assert_not_null(row);
+	cr_expect_str_eq(intern_get(&c.texts, row->label, NULL), "A#a");
+	cr_expect(row->total[0].samples == 48 && row->total[1].samples == 56);
+	cr_expect_float_eq(row->low, 0.0524, 0.0001, "as Newcombe's paper has it");
+	cr_expect_float_eq(row->high, 0.3339, 0.0001);
+	row = find_served(&c, "sidekiq");
+	cr_assert_not_null(row);
+	cr_expect(row->total[0].samples == 16 && row->total[1].samples == 7);
+	row = find(&c, "[no request]");
+	cr_assert_not_null(row);
+	cr_expect(row->total[0].samples == 16 && row->total[1].samples == 7);
+}
+
+Test(compare, requests_that_were_not_told_apart)
+{
+	_cleanup_comparison_ struct comparison c = COMPARISON_INIT;
+	struct profile_builder b;
+
+	builder_init(&b);
+	builder_sample(&b, builder_thread(&b, builder_process(&b, 1, "ruby"), 1, "main"),
+		       builder_path(&b, "x"), 1, 0);
+	c.by_request = true;
+	cr_expect_eq(comparison_add(&c, COMPARE_BEFORE, builder_finish(&b), &all, 1), -EINVAL);
+	builder_deinit(&b);
 }

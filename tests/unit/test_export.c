@@ -67,7 +67,7 @@ Test(export, json_is_the_whole_recording)
 {
 	struct profile_builder b;
 	const struct profile *p = &b.out.profile;
-	json_t *root, *list, *approximate;
+	json_t *root, *list, *approximate, *attributes;
 
 	builder_init(&b);
 	awkward_build(&b);
@@ -78,6 +78,7 @@ Test(export, json_is_the_whole_recording)
 	builder_approximate(&b, 0);
 	builder_contain(&b, 1, "0123456789abcdef", 17);
 	b.out.profile.processes[1].uid = 1000;
+	b.out.profile.processes[1].attributes = builder_str(&b, "service.name=shop%2C 2,a.b=%0Ac");
 	root = export_and_parse(&b, NULL);
 	cr_expect_str_eq(json_string_value(json_object_get(root, "format")), "rbpf-recording");
 	cr_expect(json_is_true(json_object_get(root, "complete")));
@@ -95,6 +96,12 @@ Test(export, json_is_the_whole_recording)
 	cr_expect_str_eq(str_of(list, 1, "cgroup"), "/docker/0123456789abcdef");
 	cr_expect_eq(int_of(list, 1, "ns_pid"), 17);
 	cr_expect_eq(int_of(list, 1, "uid"), 1000);
+	attributes = json_object_get(json_array_get(list, 1), "attributes");
+	cr_expect_eq(json_object_size(attributes), 2);
+	cr_expect_str_eq(json_string_value(json_object_get(attributes, "service.name")), "shop, 2");
+	cr_expect_str_eq(json_string_value(json_object_get(attributes, "a.b")), "\uFFFDc");
+	attributes = json_object_get(json_array_get(list, 0), "attributes");
+	cr_expect(json_is_object(attributes) && !json_object_size(attributes));
 
 	list = json_object_get(root, "threads");
 	cr_assert_eq(json_array_size(list), p->n_threads);

@@ -87,12 +87,13 @@ Test(firefox, a_thread_and_its_collections)
 	builder_sample(&b, thread, stack, 3000000, 0);
 	builder_sample(&b, thread, 0, 0, 0);
 	builder_sample(&b, thread, builder_gc(&b, stack, NULL), 1, SAMPLE_GC);
+	b.out.profile.processes[0].attributes = builder_str(&b, "service.name=shop");
 	root = export(NULL);
 	t = json_array_get(json_object_get(root, "threads"), 0);
 	expect(t, "pid", "\"42\"");
 	expect(t, "tid", "42");
 	expect(t, "isMainThread", "true");
-	expect(t, "processName", "\"puma\"");
+	expect(t, "processName", "\"puma (shop)\"");
 	expect(json_object_get(t, "samples"), "stack", "[2,2,1,null,2]");
 	expect(json_object_get(t, "samples"), "time", "[0.0,10.0,20.0,30.0,40.0]");
 	expect(json_object_get(t, "samples"), "weight", "[1.5,2.0,3.0,0.0,9.9999999999999995e-7]");

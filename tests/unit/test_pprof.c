@@ -74,6 +74,25 @@ Test(pprof, fields)
 	buf_deinit(&out);
 }
 
+/* What services are told apart by; an attribute with the name of one of rbpf's labels is none. */
+Test(pprof, attributes_of_a_process_are_labels)
+{
+	uint32_t process = builder_process(&b, 42, "ruby");
+	struct buf out = BUF_INIT, plain = BUF_INIT;
+
+	b.out.profile.processes[process].attributes =
+		builder_str(&b, "service.name=shop,tid=77xx,host.name=yy,service.version=2.1");
+	builder_sample(&b, builder_thread(&b, process, 42, "one"), builder_path(&b, "a"), 5, 0);
+	cr_assert_eq(export(NULL, &out), 0);
+	unzip(&out, &plain);
+	cr_expect(HAS(&plain, "\x32\x0cservice.name\x32\x04shop"));
+	cr_expect(HAS(&plain, "\x32\x0fservice.version\x32\x03"
+			      "2.1"));
+	cr_expect(!HAS(&plain, "77xx") && !HAS(&plain, "host.name"));
+	buf_deinit(&out);
+	buf_deinit(&plain);
+}
+
 Test(pprof, samples_of_a_thread_and_stack_are_one)
 {
 	uint32_t process = builder_process(&b, 42, "ruby");

@@ -50,6 +50,7 @@ static struct profile_process process_of(struct sink *s, uint32_t pid)
 		.start_ticks = pid * 100ull,
 		.exe = str(s, "/usr/bin/ruby"),
 		.cmdline = str(s, "ruby \x1b[31mapp.rb"),
+		.attributes = str(s, "service.name=shop"),
 		.ruby_version = str(s, "3.3.6"),
 		.exit_status = -1,
 	};
@@ -170,6 +171,7 @@ static void expect_same_definitions(const struct profile *a, const struct profil
 		cr_expect_eq(p->pid, q->pid);
 		cr_expect_str_eq(text(a, p->exe), text(b, q->exe));
 		cr_expect_str_eq(text(a, p->cmdline), text(b, q->cmdline));
+		cr_expect_str_eq(text(a, p->attributes), text(b, q->attributes));
 		cr_expect_eq(p->exited, q->exited);
 		cr_expect_eq(p->exit_status, q->exit_status);
 		cr_expect_eq(p->exit_ts, q->exit_ts);

@@ -962,7 +962,8 @@ Test(reader, what_is_unknown_is_skipped)
 	ASSERT_RECORD(true, RBPF_FILE_REC_MARKER, 0, 0, 1, 1, 0);
 	ASSERT_RECORD(true, RBPF_FILE_REC_THREAD, 0, 1, 4, 9, 9, 9); /* fields of a newer version */
 	ASSERT_RECORD(true, RBPF_FILE_REC_FRAME, 0, 4, 4, 1, 1, 0, 1, FRAME_LINE_APPROXIMATE, 9, 9);
-	ASSERT_RECORD(true, RBPF_FILE_REC_PROCESS, 1, 2, 4, 4, 4, 0, 4, 4, 1, 1, 9, 9);
+	ASSERT_RECORD(true, RBPF_FILE_REC_PROCESS, 1, 2, 4, 4, 4, 0, 4, 4, 1, 1, 4, 9, 9);
+	ASSERT_RECORD(false, RBPF_FILE_REC_PROCESS, 1, 2, 4, 4, 4, 0, 4, 4, 1, 1, 9);
 	assert_record("\x64\0", 2, true, "unknown kind without a body");
 	assert_record("\0\0", 2, false, "kind 0");
 	assert_record("", 0, true, "nothing");

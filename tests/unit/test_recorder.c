@@ -218,6 +218,7 @@ static struct profile_process random_process(struct model *m, size_t self)
 		.parent = self && rng_below(&m->rng, 2) ? rng_below(&m->rng, self) : PROFILE_NONE,
 		.cgroup = some_string(m),
 		.container = some_string(m),
+		.attributes = some_string(m),
 		.ns_pid = (uint32_t)rng_u64(&m->rng),
 		.uid = rng_below(&m->rng, 4) ? (uint32_t)rng_u64(&m->rng) : PROFILE_NONE,
 		.exit_status = -1,
@@ -433,6 +434,7 @@ static void assert_same_process(const struct profile_process *a, const struct pr
 	cr_assert_eq(a->ruby_version, b->ruby_version);
 	cr_assert_eq(a->cgroup, b->cgroup);
 	cr_assert_eq(a->container, b->container);
+	cr_assert_eq(a->attributes, b->attributes);
 	cr_assert_eq(a->ns_pid, b->ns_pid);
 	cr_assert_eq(a->uid, b->uid);
 	cr_assert_eq(a->exited, b->exited);
@@ -575,6 +577,8 @@ Test(recorder, undefined_ids_are_refused_and_do_no_harm)
 	process = (struct profile_process) { .parent = PROFILE_NONE, .cgroup = 2 };
 	cr_expect_eq(sink_process(recorder_sink(rec), &process, &id), -EINVAL);
 	process = (struct profile_process) { .parent = PROFILE_NONE, .container = 2 };
+	cr_expect_eq(sink_process(recorder_sink(rec), &process, &id), -EINVAL);
+	process = (struct profile_process) { .parent = PROFILE_NONE, .attributes = 2 };
 	cr_expect_eq(sink_process(recorder_sink(rec), &process, &id), -EINVAL);
 	process = (struct profile_process) { .parent = 1 };
 	cr_expect_eq(sink_process(recorder_sink(rec), &process, &id), -EINVAL);

@@ -463,11 +463,16 @@ Test(report, containers_and_rubies_for_programs)
 	f.report.by = FLAT_BY_PROCESS;
 	text = render(&f, report_csv);
 	cr_expect(strstr(text, "pid,process,samples,total_samples,self_ns,total_ns,self_error_ns,"
-			       "ns_pid,container,cgroup,ruby,total_error_ns\r\n"),
+			       "ns_pid,container,cgroup,ruby,total_error_ns,"
+			       "service,attributes\r\n"),
 		  "%s", text);
-	cr_expect(strstr(text, ",1," LONG_ID ",/docker/" LONG_ID ",3.3.6,137260000\r\n"), "%s",
+	cr_expect(strstr(text, ",1," LONG_ID ",/docker/" LONG_ID ",3.3.6,137260000,,\r\n"), "%s",
 		  text);
-	cr_expect(strstr(text, ",0,,,,110400000\r\n"), "%s", text);
+	cr_expect(strstr(text, ",0,,,,110400000,,\r\n"), "%s", text);
+	f.builder.out.profile.processes[0].attributes =
+		builder_str(&f.builder, "service.version=3,service.name=a%3Db");
+	text = render(&f, report_csv);
+	cr_expect(strstr(text, ",a=b,\"service.version=3,service.name=a%3Db\"\r\n"), "%s", text);
 	fixture_deinit(&f);
 }
 
@@ -484,6 +489,11 @@ Test(report, info_follows_filters)
 			 "processes  4\n  pid 42, 1 in 3f2a9c1b0d4e  ruby 3.3.6  ruby shop.rb\n"),
 		  "%s", text);
 	cr_expect(strstr(text, "\n  pid 51  no ruby  bash -i\n"), "%s", text);
+	f.builder.out.profile.processes[0].attributes = builder_str(&f.builder,
+								    "service.name=a%3Db,k=%1b[0m");
+	text = render(&f, report_info);
+	cr_expect(strstr(text, "ruby shop.rb\n    service.name = a=b\n    k = \uFFFD[0m\n"), "%s",
+		  text);
 	cr_expect(strstr(text, "\n  pid 60  ruby 3.3.6  without samples\nthreads    3\n"), "%s",
 		  text);
 

@@ -122,6 +122,7 @@ static void new_thread(struct filler *f, uint32_t i)
 		.parent = below(2) ? f->process : PROFILE_NONE,
 		.exe = str(f->s, "/usr/bin/ruby"),
 		.cmdline = str(f->s, "ruby app.rb"),
+		.attributes = str(f->s, "service.name=shop"),
 		.exit_status = -1,
 	};
 
@@ -286,6 +287,8 @@ static void compare(struct filler *f, const struct listener *l, struct window_ra
 		lost += l->lost[i];
 	cr_assert_eq(window_profile(f->w, range, event, &p), 0);
 	cr_expect_null(check_profile(p));
+	for (size_t i = 0; i < p->n_processes; i++)
+		cr_expect_str_eq(profile_str(p, p->processes[i].attributes), "service.name=shop");
 	sum_profile(p, &got);
 	expect_same(&want, &got);
 	cr_expect_eq(p->n_samples, want.all);
