@@ -23,7 +23,9 @@
 #include "target/target_file.h"
 #include "worker/file_worker.h"
 
-#define TURN_NS	  (50 * NSEC_PER_MSEC)
+#define TURN_NS (50 * NSEC_PER_MSEC)
+#define TURN_FILES                                                                                 \
+	32 /* that turn out to be known, at most: all files are looked through for each */
 #define FINISH_NS NSEC_PER_SEC
 
 void source_keeper_deinit(struct source_keeper *k)
@@ -199,6 +201,15 @@ static bool was_tried(struct source_keeper *k, uint32_t root, const char *path)
 	return intern_add(&k->tried, key, (size_t)n, &id, &is_new) || !is_new;
 }
 
+/* Whether file @i may be one to read. */
+static bool is_readable(const struct source_keeper *k, const struct source_heat *heat, uint32_t i)
+{
+	uint32_t process;
+	const char *path = source_heat_file(heat, i, &process);
+
+	return process < k->n && k->processes[process].root != SOURCE_NO_ROOT && is_path(path);
+}
+
 /* The hottest file that is to be read, which no more is. Returns false if there is none. */
 static bool next_file(struct source_keeper *k, const struct source_heat *heat, uint32_t *ret)
 {
@@ -207,7 +218,7 @@ static bool next_file(struct source_keeper *k, const struct source_heat *heat, u
 	if (array_reserve(k->is_tried, k->cap_tried, heat->files.count + 1))
 		return false;
 	for (; k->n_tried < heat->files.count; k->n_tried++)
-		k->is_tried[k->n_tried] = 0;
+		k->is_tried[k->n_tried] = !is_readable(k, heat, (uint32_t)k->n_tried);
 	for (uint32_t i = 0; i < heat->files.count; i++) {
 		if (k->is_tried[i] || (found && heat->samples[i] <= heat->samples[*ret]))
 			continue;
@@ -219,39 +230,48 @@ static bool next_file(struct source_keeper *k, const struct source_heat *heat, u
 	return found;
 }
 
-/* Returns false if there is nothing more to read. */
-static bool read_next(struct source_keeper *k, struct recorder *rec, struct file_worker *worker)
+/*
+ * Read the next file, unless the same was looked for in another process. *@read: whether it was. Returns
+ * false if there is none.
+ */
+static bool take_next(struct source_keeper *k, struct recorder *rec, struct file_worker *worker,
+		      bool *read)
 {
 	const struct source_heat *heat = recorder_source_heat(rec);
-	const char *path;
 	uint32_t process, i = 0;
+	const char *path;
 
-	while (next_file(k, heat, &i)) {
-		path = source_heat_file(heat, i, &process);
-		if (process >= k->n || k->processes[process].root == SOURCE_NO_ROOT ||
-		    !is_path(path) || was_tried(k, k->processes[process].root, path))
-			continue;
-		read_source(k, rec, worker, process, path);
+	*read = false;
+	if (!next_file(k, heat, &i))
+		return false;
+	path = source_heat_file(heat, i, &process);
+	if (was_tried(k, k->processes[process].root, path))
 		return true;
-	}
-	return false;
+	read_source(k, rec, worker, process, path);
+	*read = true;
+	return true;
 }
 
 void source_keeper_turn(struct source_keeper *k, struct recorder *rec, struct file_worker *worker,
 			uint64_t now)
 {
+	bool read = false;
+
 	if (now < k->next_ns)
 		return;
 	k->next_ns = now + TURN_NS;
 	look_at_new(k, recorder_source_heat(rec));
-	read_next(k, rec, worker);
+	for (int i = 0; i < TURN_FILES && !read && take_next(k, rec, worker, &read); i++)
+		;
 }
 
 void source_keeper_finish(struct source_keeper *k, struct recorder *rec, struct file_worker *worker)
 {
 	uint64_t end = clock_ns(CLOCK_MONOTONIC) + FINISH_NS;
+	bool read;
 
 	look_at_new(k, recorder_source_heat(rec));
-	while (!stop_overdue() && clock_ns(CLOCK_MONOTONIC) < end && read_next(k, rec, worker))
+	while (!stop_overdue() && clock_ns(CLOCK_MONOTONIC) < end &&
+	       take_next(k, rec, worker, &read))
 		;
 }
