@@ -64,20 +64,25 @@ static void begin(struct made *m)
 	cr_assert_eq(recorder_open(&opts, &meta, &m->rec, &err), 0, "%s", err.msg);
 }
 
-/* A process with one thread; its @id is both. */
-static uint32_t add_process(struct made *m, pid_t pid)
+/* A process with one thread, which began @later clock ticks after the one that is @pid now; its id is both. */
+static uint32_t add_process_of(struct made *m, pid_t pid, uint64_t later)
 {
 	struct profile_process def = { .pid = (uint32_t)pid, .parent = PROFILE_NONE };
 	struct process process = PROCESS_INIT;
 	uint32_t id, thread;
 
 	cr_assert_eq(process_open(pid, &process, NULL), 0);
-	def.start_ticks = process.start_ticks;
+	def.start_ticks = process.start_ticks + later;
 	process_close(&process);
 	cr_assert_eq(sink_process(recorder_sink(m->rec), &def, &id), 0);
 	cr_assert_eq(sink_thread(recorder_sink(m->rec), id, (uint32_t)pid, 0, &thread), 0);
 	cr_assert_eq(thread, id);
 	return id;
+}
+
+static uint32_t add_process(struct made *m, pid_t pid)
+{
+	return add_process_of(m, pid, 0);
 }
 
 static uint32_t add_stack(struct made *m, uint32_t parent, uint32_t kind, const char *file)
@@ -124,7 +129,8 @@ static void clean(struct made *m)
 {
 	static const char *const names[] = { "rbpf.data", "a.rb",    "b.rb",	  "large.rb",
 					     "binary.rb", "fifo.rb", "link.rb",	  "dir.rb",
-					     "mine.rb",	  "c.rb",    "root/a.rb", "root" };
+					     "mine.rb",	  "c.rb",    "root/a.rb", "root/b.rb",
+					     "root" };
 
 	profile_deinit(&m->p);
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
@@ -323,5 +329,38 @@ Test(source_keeper, files_in_the_roots_of_processes)
 	kept_sources_find(&m.p.sources, at("a.rb"), &versions);
 	cr_expect_eq(versions, 1, "that of this process alone");
 	expect_kept(&m, at("a.rb"), "ours\n");
+	clean(&m);
+}
+
+/* As workers have it, each in a container of the same image. */
+Test(source_keeper, one_text_in_several_roots_is_kept_once)
+{
+	struct made m;
+	size_t versions;
+	pid_t children[2];
+
+	begin(&m);
+	cr_assert_eq(mkdir(at("root"), 0755), 0);
+	for (int i = 0; i < 2; i++)
+		children[i] = child_in(at("root"));
+	if (children[0] < 0 || children[1] < 0) {
+		recorder_close(m.rec, NULL, NULL);
+		clean(&m);
+		cr_skip_test("to change the root takes privileges");
+	}
+	put("root/a.rb", "theirs\n", 7);
+	put("root/b.rb", "of another process\n", 19);
+	for (int i = 0; i < 2; i++)
+		add_file(&m, add_process(&m, children[i]), "/a.rb", 1);
+	add_file(&m, add_process_of(&m, children[0], 1), "/b.rb", 1);
+	end(&m);
+	for (int i = 0; i < 2; i++) {
+		kill(children[i], SIGKILL);
+		cr_assert_eq(waitpid(children[i], NULL, 0), children[i]);
+	}
+	expect_kept(&m, "/a.rb", "theirs\n");
+	kept_sources_find(&m.p.sources, "/a.rb", &versions);
+	cr_expect_eq(versions, 1, "%zu", versions);
+	cr_expect_null(kept(&m, "/b.rb"), "the process that had its pid is not there any more");
 	clean(&m);
 }
