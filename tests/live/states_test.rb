@@ -106,6 +106,13 @@ class StatesTest < LiveTest
     all.each do |state, rows|
       assert_equal rows.sum { |row| row['self_ns'] }, seconds.sum { |row| row['states'][state] }, state
     end
+    check_filter(*all.max_by { |_, rows| rows.size })
+  end
+
+  # A filter leaves what is of the state, and no more.
+  def check_filter(state, rows)
+    passed = recording.rows('--filter', "state = #{state}", '-n', '0').sum { |row| row['self_ns'] }
+    assert_equal rows.sum { |row| row['self_ns'] }, passed, state
   end
 
   def record_states(targets)
