@@ -44,6 +44,8 @@
 #define STEPS_PER_NODE 4
 /* If a part has fewer paths than one in so many, sorting them takes less than looking for them. */
 #define FEW_PATHS      16
+/* If it has more than that, to go through all paths in their order takes less than to go up from each. */
+#define MANY_PATHS     8
 
 /* What a path has in the part that is being added. */
 struct path_sum {
@@ -80,6 +82,7 @@ struct tree_builder {
 	uint64_t value, samples; /* of all that are selected */
 
 	uint32_t part;	       /* how many were begun */
+	size_t n_own;	       /* paths with samples of their own, in any part */
 	struct path_sum *sums; /* by path */
 	uint32_t *met;	       /* the paths of this part, once add_up() is done in their order */
 	size_t n_met;
@@ -210,6 +213,17 @@ static int make_shape(struct tree_builder *b)
 	return r;
 }
 
+static void count_own(struct tree_builder *b)
+{
+	for (size_t i = 0; i < b->starts[b->n_parts]; i++) {
+		const struct profile_aggregate *a = &b->profile->aggregates[b->order[i]];
+		struct path_sum *sum = &b->sums[b->shape.of_stack[a->stack]];
+
+		b->n_own += !sum->self_samples;
+		sum->self_samples = 1; /* stale for any part */
+	}
+}
+
 static int builder_init(struct tree_builder *b, const struct profile *p,
 			const struct view_filter *f, const struct tree_options *opts)
 {
@@ -226,7 +240,10 @@ static int builder_init(struct tree_builder *b, const struct profile *p,
 		return -ENOMEM;
 	b->sums = calloc(b->shape.n_paths, sizeof(*b->sums));
 	b->met = calloc(b->shape.n_paths, sizeof(*b->met));
-	return b->sums && b->met && (!has_jit(p) || !alloc_jit(b)) ? 0 : -ENOMEM;
+	if (!b->sums || !b->met || (has_jit(p) && alloc_jit(b)))
+		return -ENOMEM;
+	count_own(b);
+	return 0;
 }
 
 /* ---- the sums of a part ---- */
@@ -250,34 +267,64 @@ static int compare_ids(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static void sort_met(struct tree_builder *b)
+/* All paths that this part has been noted to have, in their order. */
+static void find_met(struct tree_builder *b)
 {
-	size_t n = 0;
-
-	if (b->n_met < b->shape.n_paths / FEW_PATHS) {
-		qsort(b->met, b->n_met, sizeof(*b->met), compare_ids);
-		return;
-	}
+	b->n_met = 0;
 	for (uint32_t i = 0; i < b->shape.n_paths; i++)
 		if (b->sums[i].part == b->part)
-			b->met[n++] = i;
+			b->met[b->n_met++] = i;
+}
+
+static void add_self(struct tree_builder *b, const struct profile_aggregate *a)
+{
+	struct path_sum *sum = &b->sums[b->shape.of_stack[a->stack]];
+
+	sum->part = b->part;
+	sum->self_value += a->value;
+	sum->self_samples += a->samples;
+}
+
+/* For a part with some of the paths: from each stack up to where the part has been. */
+static void add_some(struct tree_builder *b, uint32_t part)
+{
+	b->n_met = 0;
+	meet(b, 0);
+	for (size_t i = b->starts[part]; i < b->starts[part + 1]; i++) {
+		const struct profile_aggregate *a = &b->profile->aggregates[b->order[i]];
+
+		meet(b, b->shape.of_stack[a->stack]);
+		add_self(b, a);
+	}
+	if (b->n_met < b->shape.n_paths / FEW_PATHS)
+		qsort(b->met, b->n_met, sizeof(*b->met), compare_ids);
+	else
+		find_met(b);
+}
+
+/* For a part with most of them: a path's parent has a lower id, and mostly lies near. */
+static void add_most(struct tree_builder *b, uint32_t part)
+{
+	memset(b->sums, 0, b->shape.n_paths * sizeof(*b->sums));
+	if (b->jit)
+		memset(b->jit, 0, b->shape.n_paths * sizeof(*b->jit));
+	b->sums[0].part = b->part;
+	for (size_t i = b->starts[part]; i < b->starts[part + 1]; i++)
+		add_self(b, &b->profile->aggregates[b->order[i]]);
+	for (size_t i = b->shape.n_paths; i-- > 1;)
+		if (b->sums[i].part == b->part)
+			b->sums[b->shape.paths[i].parent].part = b->part;
+	find_met(b);
 }
 
 /* Add up what each path of a part has itself. -ENOMEM beyond the limits, too. */
 static int add_up(struct tree_builder *b, uint32_t part)
 {
 	b->part++;
-	b->n_met = 0;
-	meet(b, 0);
-	for (size_t i = b->starts[part]; i < b->starts[part + 1]; i++) {
-		const struct profile_aggregate *a = &b->profile->aggregates[b->order[i]];
-		struct path_sum *sum = &b->sums[b->shape.of_stack[a->stack]];
-
-		meet(b, b->shape.of_stack[a->stack]);
-		sum->self_value += a->value;
-		sum->self_samples += a->samples;
-	}
-	sort_met(b);
+	if (b->starts[part + 1] - b->starts[part] > b->n_own / MANY_PATHS)
+		add_most(b, part);
+	else
+		add_some(b, part);
 	b->limits.steps += b->n_met;
 	b->too_large = b->limits.steps > b->limits.max_steps;
 	return b->too_large ? -ENOMEM : 0;
