@@ -78,12 +78,17 @@ enum function_field {
 /* The first mapping is the program, by which pprof calls the profile. */
 #define MAPPING_PROGRAM 1u
 
-/* Some of the samples of one stack, of the thread that is written. Those that are equal in the first three are one. */
+/* Some of the samples of the stack that is written. Those that are equal in the first three are one. */
 struct pprof_sample {
-	uint32_t stack;	  /* shown */
+	uint32_t thread;
 	uint32_t request; /* kind of it */
 	uint32_t state;	  /* enum thread_state; 0 if the recording has no waits */
 	uint32_t aggregate;
+};
+
+/* The labels that all samples of a thread have, in pprof.labels. */
+struct thread_labels {
+	size_t at, len; /* len 0: the thread was not met yet */
 };
 
 struct pprof {
@@ -93,12 +98,14 @@ struct pprof {
 	struct intern strings; /* id 0 is "" */
 	bool *used;	       /* by frame: it is a location; the one after the last: no frame */
 	bool failed;	       /* a string could not be added */
-	uint32_t *order; /* selected aggregates by thread: those of thread i are at starts[i] … */
-	size_t *starts;	 /* … up to starts[i + 1]; owned, as @order */
-	struct pprof_sample *samples; /* of one thread; owned */
+	uint32_t *
+		order; /* selected aggregates by shown stack: those of stack i are at starts[i] … */
+	uint32_t *starts;	      /* … up to starts[i + 1]; owned, as @order */
+	struct pprof_sample *samples; /* of one stack; owned */
 	size_t n_samples, cap_samples;
-	struct stack_texts locations; /* the ids of a stack's locations */
-	struct buf labels;	      /* of the thread: in all of its samples */
+	struct stack_texts locations;  /* the ids of a stack's locations */
+	struct thread_labels *threads; /* by thread; owned */
+	struct buf labels;	       /* of all threads that were met, one after the other */
 	uint8_t *states; /* by stack (state.h); NULL if the recording has no waits; owned */
 	uint32_t n_events, events[PROFILE_MAX_EVENTS]; /* that have a value in each sample */
 	struct buf message, part;		       /* scratch: a message, and one within it */
@@ -114,6 +121,7 @@ static void pprof_deinit(struct pprof *w)
 	free(w->order);
 	free(w->starts);
 	free(w->samples);
+	free(w->threads);
 	free(w->states);
 	stack_texts_deinit(&w->locations);
 	buf_deinit(&w->labels);
@@ -143,39 +151,47 @@ static int compare_samples(const void *a, const void *b)
 {
 	const struct pprof_sample *x = a, *y = b;
 
-	if (x->stack != y->stack)
-		return x->stack < y->stack ? -1 : 1;
+	if (x->thread != y->thread)
+		return x->thread < y->thread ? -1 : 1;
 	if (x->request != y->request)
 		return x->request < y->request ? -1 : 1;
 	return (x->state > y->state) - (x->state < y->state);
 }
 
-/* Put the selected aggregates in order by thread. */
-static int sort_by_thread(struct pprof *w)
+static uint32_t stack_of(const struct pprof *w, size_t aggregate)
+{
+	return shown_stack(&w->shown, w->profile->aggregates[aggregate].stack);
+}
+
+/*
+ * Put the selected aggregates in order by stack. Samples that follow each other have the same locations then, if
+ * several threads have the stack, and gzip writes them once.
+ */
+static int sort_by_stack(struct pprof *w)
 {
 	const struct profile *p = w->profile;
-	size_t *starts;
+	uint32_t *starts;
 
 	w->order = calloc(p->n_aggregates + 1, sizeof(*w->order));
-	/* starts[thread + 1] is first a count, then where the thread's end so far. */
-	w->starts = starts = calloc(p->n_threads + 2, sizeof(*starts));
+	/* starts[stack + 1] is first a count, then where the stack's end so far. */
+	w->starts = starts = calloc(p->n_stacks + 2, sizeof(*starts));
 	if (!w->order || !starts)
 		return -ENOMEM;
 	for (size_t i = 0; i < p->n_aggregates; i++)
 		if (view_selected(w->shown.selection, &p->aggregates[i]))
-			starts[p->aggregates[i].thread + 2]++;
-	for (size_t i = 2; i < p->n_threads + 2; i++)
+			starts[stack_of(w, i) + 2]++;
+	for (size_t i = 2; i < p->n_stacks + 2; i++)
 		starts[i] += starts[i - 1];
 	for (size_t i = 0; i < p->n_aggregates; i++)
 		if (view_selected(w->shown.selection, &p->aggregates[i]))
-			w->order[starts[p->aggregates[i].thread + 1]++] = (uint32_t)i;
+			w->order[starts[stack_of(w, i) + 1]++] = (uint32_t)i;
 	return 0;
 }
 
-/* The samples of one thread. */
-static int find_samples(struct pprof *w, size_t thread)
+/* The samples of one stack. */
+static int find_samples(struct pprof *w, size_t stack)
 {
-	const size_t first = w->starts[thread], end = w->starts[thread + 1];
+	const size_t first = w->starts[stack], end = w->starts[stack + 1];
 
 	w->n_samples = 0;
 	if (array_reserve(w->samples, w->cap_samples, end - first))
@@ -185,7 +201,7 @@ static int find_samples(struct pprof *w, size_t thread)
 		bool in_kernel = a->flags & SAMPLE_KERNEL;
 
 		w->samples[w->n_samples++] = (struct pprof_sample) {
-			.stack = shown_stack(&w->shown, a->stack),
+			.thread = a->thread,
 			.request = a->request,
 			.state = w->states ? state_of(w->states, a->stack, in_kernel) & STATE_MASK
 					   : 0,
@@ -228,9 +244,10 @@ static void make_labels(struct pprof *w, uint32_t thread)
 {
 	const struct profile *p = w->profile;
 	uint32_t process = p->threads[thread].process;
+	struct thread_labels *labels = &w->threads[thread];
 	_cleanup_buf_ struct buf name = BUF_INIT;
 
-	buf_reset(&w->labels);
+	labels->at = w->labels.len;
 	label_process(p, process, &name);
 	add_label(w, "comm", buf_str(&name), 0, &w->labels);
 	buf_reset(&name);
@@ -239,12 +256,17 @@ static void make_labels(struct pprof *w, uint32_t thread)
 	add_label(w, "pid", NULL, p->processes[process].pid, &w->labels);
 	add_label(w, "tid", NULL, p->threads[thread].tid, &w->labels);
 	add_attributes(w, profile_str(p, p->processes[process].attributes));
+	labels->len = w->labels.len - labels->at;
 	w->failed |= buf_failed(&name) || buf_failed(&w->labels);
 }
 
 static void add_labels(struct pprof *w, const struct pprof_sample *s)
 {
-	buf_add(&w->message, buf_str(&w->labels), w->labels.len);
+	const struct thread_labels *labels = &w->threads[s->thread];
+
+	if (!labels->len)
+		make_labels(w, s->thread);
+	buf_add(&w->message, buf_str(&w->labels) + labels->at, labels->len);
 	if (w->states)
 		add_label(w, "state", state_word(s->state), 0, &w->message);
 	if (s->request)
@@ -297,11 +319,11 @@ static void add_values(struct pprof *w, const struct pprof_sample *s, size_t n)
 }
 
 /* Write @n samples that are one. */
-static int add_sample(struct pprof *w, const struct pprof_sample *s, size_t n)
+static int add_sample(struct pprof *w, uint32_t stack, const struct pprof_sample *s, size_t n)
 {
 	const char *locations;
 	size_t len;
-	int r = stack_text(&w->locations, s->stack, &locations, &len);
+	int r = stack_text(&w->locations, stack, &locations, &len);
 
 	if (r)
 		return r;
@@ -312,29 +334,30 @@ static int add_sample(struct pprof *w, const struct pprof_sample *s, size_t n)
 	return w->failed || buf_failed(w->out) ? -ENOMEM : 0;
 }
 
-static int add_thread(struct pprof *w, size_t thread)
+static int add_stack(struct pprof *w, uint32_t stack)
 {
-	int r = find_samples(w, thread);
+	int r = find_samples(w, stack);
 
-	if (w->n_samples)
-		make_labels(w, (uint32_t)thread);
 	for (size_t i = 0, n; !r && i < w->n_samples; i += n) {
 		for (n = 1; i + n < w->n_samples; n++)
 			if (compare_samples(&w->samples[i], &w->samples[i + n]))
 				break;
-		r = add_sample(w, &w->samples[i], n);
+		r = add_sample(w, stack, &w->samples[i], n);
 	}
 	return r;
 }
 
 static int add_samples(struct pprof *w)
 {
-	int r = sort_by_thread(w);
+	int r = sort_by_stack(w);
 
+	w->threads = calloc(w->profile->n_threads + 1, sizeof(*w->threads));
+	if (!w->threads)
+		return -ENOMEM;
 	if (!r)
 		r = stack_texts_init(&w->shown, STACK_TEXTS_MAX, make_locations, w, &w->locations);
-	for (size_t i = 0; !r && i < w->profile->n_threads; i++)
-		r = add_thread(w, i);
+	for (uint32_t i = 0; !r && i < w->profile->n_stacks; i++)
+		r = add_stack(w, i);
 	return r;
 }
 
