@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # frozen_string_literal: true
 
-# What --mode states costs at each switch between threads: two Ruby processes that send a byte to and fro, which is
-# some ten thousands of switches a second.
+# What --mode states costs at each switch between threads, some ten thousands a second: of two Ruby processes that send a byte to
+# and fro, and of threads that hand on a Mutex, whose holders are looked for.
 
 require_relative 'recording_cost'
 
 class Switches
   SECONDS = 2
   SETTLED = 1
-  PROGRAM = <<~'RUBY'
+  PIPES = <<~'RUBY'
     def wait_and_answer(depth, read, write)
       return wait_and_answer(depth - 1, read, write) if depth.positive?
 
@@ -21,6 +21,16 @@ class Switches
     there[1].syswrite('x')
     wait_and_answer(Integer(ARGV[0]), back[0], there[1])
   RUBY
+  MUTEX = <<~'RUBY'
+    def hand_on(depth, mutex)
+      return hand_on(depth - 1, mutex) if depth.positive?
+
+      loop { mutex.synchronize { Thread.pass } }
+    end
+    mutex = Mutex.new
+    $stdout.syswrite("\n")
+    4.times.map { Thread.new { hand_on(Integer(ARGV[0]), mutex) } }.each(&:join)
+  RUBY
 
   def initialize(rbpf, dir)
     @rbpf = rbpf
@@ -30,19 +40,19 @@ class Switches
   # Ruby frames of each stack, and whether native ones are taken, too.
   def run
     puts "In the kernel, per switch of threads that are recorded with --mode states (#{SECONDS} s each)"
-    puts format('  %<a>-22s %<b>10s %<c>12s %<d>14s', a: 'Ruby frames', b: 'ns', c: 'a wake-up', d: 'switches a s')
-    [[5, '--no-native'], [5], [50, '--no-native'], [50]].each do |depth, *options|
-      cost = of(depth, options)
-      puts format('  %<a>-22s %<b>10d %<c>12d %<d>14d', a: "#{depth}#{', native ones, too' if options.empty?}", b: cost[:switch],
-                                                        c: cost[:waking], d: cost[:rate])
+    puts format('  %<a>-29s %<b>10s %<c>12s %<d>14s', a: 'Ruby frames', b: 'ns', c: 'a wake-up', d: 'switches a s')
+    [PIPES, MUTEX].product([5, 50], [['--no-native'], []]) do |program, depth, options|
+      cost = of(program, depth, options)
+      what = "#{depth}#{', native ones, too' if options.empty?}#{', Mutex' if program == MUTEX}"
+      puts format('  %<a>-29s %<b>10d %<c>12d %<d>14d', a: what, b: cost[:switch], c: cost[:waking], d: cost[:rate])
     end
   end
 
   private
 
-  def of(depth, options)
-    programs = IO.popen([RbConfig.ruby, '-e', PROGRAM, depth.to_s])
-    pids = [programs.pid, Integer(programs.gets)]
+  def of(program, depth, options)
+    programs = IO.popen([RbConfig.ruby, '-e', program, depth.to_s])
+    pids = [programs.pid, *programs.gets.split.map { |pid| Integer(pid) }]
     with_statistics { measure(pids, options) }
   ensure
     Process.kill(:KILL, *pids)
