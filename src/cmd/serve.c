@@ -194,15 +194,36 @@ static int start_server(struct serving *run, uint64_t seconds, struct err *err)
 		 : 0;
 }
 
-/* Whether it ended, which it does only if something is wrong with it. */
+/* It ends only if something is wrong with it. */
+static int server_ended(struct serving *run, int status, struct err *err)
+{
+	run->server = -1;
+	if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGSYS)
+		return err_set(err, -ECHILD, ERR_RUNTIME, "the serving process has ended");
+	err_set(err, -ECHILD, ERR_RUNTIME,
+		"the serving process was ended: it made a system call that it is not allowed to");
+	err_hint(err, "'journalctl -k' may have its number; it is a fault of rbpf, or an attack");
+	return -ECHILD;
+}
+
 static int check_server(struct serving *run, struct err *err)
 {
 	int status;
 
-	if (waitpid(run->server, &status, WNOHANG) != run->server)
-		return 0;
-	run->server = -1;
-	return err_set(err, -ECHILD, ERR_RUNTIME, "the serving process has ended");
+	return waitpid(run->server, &status, WNOHANG) == run->server
+		       ? server_ended(run, status, err)
+		       : 0;
+}
+
+/* The channel has closed, as it does when the serving process ends: await that. */
+static int lost_server(struct serving *run, struct err *err)
+{
+	int status = 0;
+
+	kill(run->server, SIGKILL);
+	while (waitpid(run->server, &status, 0) < 0 && errno == EINTR)
+		;
+	return server_ended(run, status, err);
 }
 
 /* ---- a recording ---- */
@@ -373,7 +394,7 @@ static int answer_server(struct serving *run, uint64_t now, struct err *err)
 	if (r == -EAGAIN)
 		return 0;
 	if (r || len != sizeof(asked))
-		return err_set(err, r ? r : -EPROTO, ERR_RUNTIME, "the serving process has ended");
+		return lost_server(run, err);
 	begin_snapshot(run, &asked);
 	return 0;
 }

@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "serve/confine.h"
 #include "serve/link.h"
-#include "worker/sandbox.h"
 
 #define RECORDING_FD 3 /* as SERVE_RENDER_PATH says */
 #define MAX_WORDS    64
@@ -50,10 +50,6 @@ static int take_files(int fd, int out, int why)
 __attribute__((noreturn)) static void run_render(serve_run_fn *run, void *arg, char *words,
 						 size_t len, int fd, int out, int why, pid_t parent)
 {
-	const struct sandbox_limits limits = { .memory = SERVE_RENDER_MAX_MEMORY,
-					       .write = SERVE_RENDER_MAX_OUTPUT,
-					       .cpu_s = SERVE_RENDER_MAX_NS / NSEC_PER_SEC + 1,
-					       .files = 32 };
 	char *argv[MAX_WORDS + 1];
 	size_t n = split_words(words, len, argv);
 
@@ -61,7 +57,7 @@ __attribute__((noreturn)) static void run_render(serve_run_fn *run, void *arg, c
 	setpriority(PRIO_PROCESS, 0, RENDER_NICE);
 	/* A fork does not inherit it; and the parent may be gone before it is set. */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) || getppid() != parent ||
-	    take_files(fd, out, why) || sandbox_limit(&limits))
+	    take_files(fd, out, why) || serve_confine_render())
 		_exit(1);
 	_exit(run(arg, (int)n, argv));
 }
@@ -125,6 +121,8 @@ int serve_render_ended(struct serve_render *r, uint64_t now)
 		return -EAGAIN;
 	if (overdue)
 		return -ETIMEDOUT;
+	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS)
+		return -EPERM;
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -ECANCELED;
 }
 

@@ -4,7 +4,7 @@
  * file, until it has written its output, or its time is up.
  *
  * A process that ran out of memory or time is one answer lost; the process that started it goes on.
- * The caller must have dropped its privileges (worker/sandbox.h), for a render has the caller's.
+ * The caller must be confined (confine.h): a render has its user and its limit of memory.
  */
 #ifndef RBPF_SERVE_RENDER_H
 #define RBPF_SERVE_RENDER_H
@@ -42,7 +42,8 @@ int serve_render_start(serve_run_fn *run, void *arg, const char *words, size_t l
 
 /*
  * Whether it has ended; one whose time is up is killed first. Returns -EAGAIN if not, the exit status
- * if it ended by itself, or -ETIMEDOUT (time is up), -ECANCELED (by a signal).
+ * if it ended by itself, or -ETIMEDOUT (time is up), -EPERM (a forbidden system call),
+ * -ECANCELED (by another signal).
  */
 int serve_render_ended(struct serve_render *r, uint64_t now);
 

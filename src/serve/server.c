@@ -32,6 +32,7 @@
 #include "page/assets.h"
 #include "page/html.h"
 #include "serve/assets.h"
+#include "serve/confine.h"
 #include "serve/query.h"
 #include "serve/work.h"
 #include "worker/sandbox.h"
@@ -413,7 +414,7 @@ static int serve(const struct serve_options *opts)
 		serve_work_set_file(&s.work, opts->files, opts->seconds);
 	serve_page(opts->title, &s.page);
 	s.daemon = start_daemon(&s);
-	if (buf_failed(&s.page) || !s.daemon)
+	if (buf_failed(&s.page) || !s.daemon || serve_confine())
 		return 1;
 	for (;;) {
 		wait_for_events(&s);

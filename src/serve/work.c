@@ -46,6 +46,8 @@ static void take_render(struct serve_work *w, struct serve_request *rq, int stat
 		fail(rq, 503,
 		     "this view takes too long: choose a shorter time, or rbpf on the command "
 		     "line");
+	} else if (status == -EPERM) {
+		fail(rq, 500, "this view was ended: it tried something that it is not allowed to");
 	} else if (status < 0) {
 		fail(rq, 503,
 		     "this view takes too much: choose a shorter time, or rbpf on the command "

@@ -12,11 +12,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
-#include <linux/audit.h>
 #include <linux/capability.h>
 #include <linux/close_range.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -26,16 +23,9 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "worker/seccomp.h"
 
 #define NOBODY 65534
-
-#if defined(__x86_64__)
-#define HOST_AUDIT_ARCH AUDIT_ARCH_X86_64
-#elif defined(__aarch64__)
-#define HOST_AUDIT_ARCH AUDIT_ARCH_AARCH64
-#else
-#error "unsupported architecture"
-#endif
 
 /* ---- privileges ---- */
 
@@ -166,36 +156,33 @@ int sandbox_limit(const struct sandbox_limits *limits)
 		r = limit(RLIMIT_CPU, limits->cpu_s);
 	if (!r)
 		r = limit(RLIMIT_NOFILE, limits->files);
-	return r ? r : limit_memory(limits->memory);
+	return r || limits->memory == SANDBOX_SAME_MEMORY ? r : limit_memory(limits->memory);
 }
 
 /* ---- system calls ---- */
 
-#define FIELD(member)  BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, member))
-/* The low half of argument @i; both architectures are little-endian. */
-#define ARGUMENT(i)    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[i]))
-#define RETURN(action) BPF_STMT(BPF_RET | BPF_K, (action))
-#define IF_EQUAL(value, then, otherwise)                                                           \
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (value), then, otherwise)
-#define IF_BITS(bits, then, otherwise) BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, (bits), then, otherwise)
-
-#define REFUSE(call)		       IF_EQUAL(__NR_##call, 0, 1), RETURN(SECCOMP_RET_ERRNO | EACCES)
-#define ALLOW(call)		       IF_EQUAL(__NR_##call, 0, 1), RETURN(SECCOMP_RET_ALLOW)
-/* With one of @bits set in argument @i. */
-#define ALLOW_WITH(call, i, bits)                                                                  \
-	IF_EQUAL(__NR_##call, 0, 4), ARGUMENT(i), IF_BITS(bits, 0, 1), RETURN(SECCOMP_RET_ALLOW),  \
-		RETURN(SECCOMP_RET_KILL_PROCESS)
-/* With none of @bits set in argument @i. */
-#define ALLOW_WITHOUT(call, i, bits)                                                               \
-	IF_EQUAL(__NR_##call, 0, 4), ARGUMENT(i), IF_BITS(bits, 1, 0), RETURN(SECCOMP_RET_ALLOW),  \
-		RETURN(SECCOMP_RET_KILL_PROCESS)
-
 #ifndef __SANITIZE_ADDRESS__
+int sandbox_filter(const struct sock_filter *filter, size_t n)
+{
+	const struct sock_fprog program = {
+		.len = (unsigned short)n,
+		.filter = (struct sock_filter *)filter,
+	};
+
+	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) ? -errno : 0;
+}
+#else
+/* Its runtime makes calls of its own. */
+int sandbox_filter(const struct sock_filter *filter, size_t n)
+{
+	(void)filter;
+	(void)n;
+	return 0;
+}
+#endif
+
 static const struct sock_filter filter[] = {
-	FIELD(arch),
-	IF_EQUAL(HOST_AUDIT_ARCH, 1, 0),
-	RETURN(SECCOMP_RET_KILL_PROCESS),
-	FIELD(nr),
+	SECCOMP_BEGIN,
 	ALLOW(pread64),
 	ALLOW(read),
 	ALLOW(lseek),
@@ -205,19 +192,7 @@ static const struct sock_filter filter[] = {
 	ALLOW(sendmsg),
 	ALLOW(pwrite64), /* to what holds large answers: nothing else is open for writing */
 	ALLOW(close),
-	ALLOW(brk),
-	ALLOW(munmap),
-	ALLOW(mremap),
-	ALLOW(madvise),
-	ALLOW_WITHOUT(mprotect, 2, PROT_EXEC),
-	/* Anonymous and not executable. */
-	IF_EQUAL(__NR_mmap, 0, 6),
-	ARGUMENT(3),
-	IF_BITS(MAP_ANONYMOUS, 0, 3),
-	ARGUMENT(2),
-	IF_BITS(PROT_EXEC, 1, 0),
-	RETURN(SECCOMP_RET_ALLOW),
-	RETURN(SECCOMP_RET_KILL_PROCESS),
+	ALLOW_MEMORY,
 	/* elf_begin() asks whether its descriptor is one, and whether it can be written to. */
 	IF_EQUAL(__NR_fcntl, 0, 5),
 	ARGUMENT(1),
@@ -241,24 +216,8 @@ static const struct sock_filter filter[] = {
 	ALLOW(restart_syscall),
 	ALLOW(exit),
 	ALLOW(exit_group),
-	RETURN(SECCOMP_RET_KILL_PROCESS),
+	SECCOMP_END,
 };
-
-static int filter_calls(void)
-{
-	const struct sock_fprog program = {
-		.len = (unsigned short)ARRAY_SIZE(filter),
-		.filter = (struct sock_filter *)filter,
-	};
-
-	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) ? -errno : 0;
-}
-#else
-static int filter_calls(void)
-{
-	return 0;
-}
-#endif
 
 int sandbox_confine(uint64_t max_memory)
 {
@@ -268,5 +227,5 @@ int sandbox_confine(uint64_t max_memory)
 					       .files = SANDBOX_MAX_FILES };
 	int r = sandbox_limit(&limits);
 
-	return r ? r : filter_calls();
+	return r ? r : sandbox_filter(filter, ARRAY_SIZE(filter));
 }

@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct sock_filter;
+
 /* Limits of a process that parses (setrlimit(2)). */
 #define SANDBOX_MAX_MEMORY (256ull << 20) /* bytes of address space beyond what it begins with … */
 #define SANDBOX_MIN_MEMORY (48ull << 20)  /* … and what is the least of use */
@@ -24,10 +26,13 @@
  */
 int sandbox_drop_privileges(const int *keep, size_t n);
 
+#define SANDBOX_SAME_MEMORY UINT64_MAX
+
 /* Limits of a process (setrlimit(2)). */
 struct sandbox_limits {
-	uint64_t
-		memory; /* bytes of address space beyond what it has; not in a build with Address Sanitizer */
+	/* Bytes of address space beyond what it has, or SANDBOX_SAME_MEMORY: the limit that it has.
+	 * Not in a build with Address Sanitizer. */
+	uint64_t memory;
 	uint64_t write; /* bytes of a file */
 	uint64_t cpu_s; /* seconds in its life */
 	uint64_t files; /* open at a time */
@@ -35,6 +40,13 @@ struct sandbox_limits {
 
 /* Set them, and that no core is dumped. Returns 0 or -errno. */
 int sandbox_limit(const struct sandbox_limits *limits);
+
+/*
+ * Allow only what the @n statements of @filter do (seccomp.h), in this process and all that it forks;
+ * there must be no other thread. Needs sandbox_drop_privileges(). A build with Address Sanitizer,
+ * whose runtime makes calls of its own, allows all. Returns 0 or -errno.
+ */
+int sandbox_filter(const struct sock_filter *filter, size_t n);
 
 /*
  * Limit memory (to @max_memory bytes beyond what there is), files and CPU time, and then allow only

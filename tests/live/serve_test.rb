@@ -101,6 +101,7 @@ class ServeTest < LiveTest
     assert_match(/^Uid:#{"\t#{NOBODY}" * 4}$/, status)
     assert_match(/^CapEff:\t0+$/, status)
     assert_match(/^CapBnd:\t0+$/, status)
+    assert_match(/^Seccomp:\t2$/, status)
     # /dev/null, the listening socket, the channel, epoll; and connections.
     names = Dir.children("/proc/#{pid}/fd").map { |fd| File.readlink("/proc/#{pid}/fd/#{fd}") }
     assert_empty(names.grep_v(%r{\A(/dev/null|socket:.*|anon_inode:.*|/memfd:rbpf-.*)\z}))

@@ -80,6 +80,7 @@ if (process.getuid() === 0)
 	check(/^Uid:\s+65534\s+65534\s+65534\s+65534/m.test(status), 'the serving process is nobody');
 check(/^CapEff:\s+0+$/m.test(status) && /^CapBnd:\s+0+$/m.test(status), 'it has no capabilities');
 check(/^NoNewPrivs:\s+1/m.test(status), 'it can get none');
+check(/^Seccomp:\s+2/m.test(status), 'its system calls are filtered');
 check(fds.length <= 8, `it has ${fds.length} open files`);
 
 async function testRequests() {
@@ -342,5 +343,14 @@ await browser.close();
 const ended = new Promise(done => server.on('exit', done));
 server.kill('SIGTERM');
 check(await ended === 0, 'SIGTERM ends it with 0');
+
+// What a forbidden system call looks like from outside: a signal.
+const other = spawn(rbpf, ['serve', recording], { stdio: ['ignore', 'pipe', 'pipe'] });
+let otherSaid = '';
+other.stderr.on('data', d => otherSaid += d);
+await new Promise(done => other.stdout.once('data', done));
+const otherEnded = new Promise(done => other.on('close', done));
+process.kill(+execFileSync('pgrep', ['-P', String(other.pid)]).toString().trim(), 'SIGSYS');
+check(await otherEnded === 1 && otherSaid.includes('a system call that it is not allowed to'), 'a forbidden call of the serving process is said');
 console.log(`${passed} passed, ${failed} failed`);
 process.exit(failed ? 1 : 0);
