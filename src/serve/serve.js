@@ -17,6 +17,7 @@ for (const name of FILTERS)
 // What the server has said: which seconds there are.
 let state = {live: false, from: 0, to: 0};
 let shown = null; // the range that is on the screen, in seconds: of a live page that is paused, it stays
+let replaced = false; // another server answers at this address
 let paused = false, connected = true, busy = false, ticks = 0, wanted = 0;
 
 function readHash() {
@@ -193,7 +194,7 @@ const draw = {
 			make(into, 'p', {class: 'trouble'}, `${count(s.lost)} samples were lost: their time is missing`);
 		make(into, 'h2', {}, 'Processes');
 		table(into, [...values(processes.rows, s).slice(2), ['pid', r => r.pid, 'n'], ['process', r => r.process], ['Ruby', r => r.ruby || ''],
-			['container', r => r.container || '']], processes.rows, row => {
+			...(processes.rows.some(r => r.container) ? [['container', r => r.container || '']] : [])], processes.rows, row => {
 			choice.pid = inputs.pid.value = String(row.pid);
 			go('table');
 		});
@@ -322,7 +323,8 @@ function compareBar(box) {
 
 function told() {
 	const range = shown && `second ${count(shown.from)} to ${count(shown.to)} of ${count(state.to)}`;
-	const words = !connected ? ['The connection is cut; trying again'] : state.live ? [paused ? 'paused' : held && choice.view in pictures ?
+	const words = replaced ? ['Another rbpf serve is here now: open the address that it printed. This is what was shown last']
+		: !connected ? ['The connection is cut; trying again'] : state.live ? [paused ? 'paused' : held && choice.view in pictures ?
 		'live, but this picture stays: Pause and resume to go on' : 'live', range] : ['not live', range];
 	status.textContent = words.filter(Boolean).join(' · ');
 	status.classList.toggle('lost', !connected);
@@ -375,6 +377,7 @@ async function tick(force) {
 		const next = await ask('state.json');
 		const moved = next.to !== state.to || next.live !== state.live || !connected;
 		connected = true;
+		replaced = false;
 		about.live = about.live || next.live;
 		state = next;
 		if (!paused || !shown)
@@ -383,8 +386,9 @@ async function tick(force) {
 		const picture = choice.view in pictures;
 		if (force || (moved && !paused && !(picture && (held || ticks % PICTURE_TICKS)) && choice.view !== 'data'))
 			await refresh();
-	} catch {
+	} catch (e) {
 		connected = false;
+		replaced = e instanceof Refusal;
 	}
 	busy = false;
 	told();

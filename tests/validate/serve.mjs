@@ -6,28 +6,14 @@
 // usage: node serve.mjs RECORDING [SCREENSHOT-DIR]     a recording of pages_sample
 //
 // Prints a line for each failure and "N passed, N failed"; fails if anything did.
-import { createRequire } from 'node:module';
 import { execFileSync, spawn } from 'node:child_process';
 import { readFileSync, readdirSync } from 'node:fs';
-import { join } from 'node:path';
 import http from 'node:http';
 import net from 'node:net';
+import { browser, cells, check, errors, finish, open, ready, shoot as shootInto, shows, sleep, tunnelTo } from './serve_page.mjs';
 
-const require = createRequire(join(process.env.NODE_MODULES ?? process.cwd(), 'package.json'));
-const { chromium } = require('playwright-core');
 const rbpf = process.env.RBPF ?? './rbpf';
 const [recording, shots] = process.argv.slice(2);
-const sleep = ms => new Promise(done => setTimeout(done, ms));
-
-let passed = 0, failed = 0;
-function check(condition, what) {
-	if (condition) {
-		passed++;
-	} else {
-		failed++;
-		console.log(`FAIL: ${what}`);
-	}
-}
 
 // ---- the server ----
 
@@ -180,28 +166,7 @@ async function testHostile() {
 
 // ---- in the browser ----
 
-const browser = await chromium.launch({
-	executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
-	args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
-		'--disable-component-update', '--disable-sync'],
-});
-const errors = [];
-async function open(address, options = {}) {
-	const context = await browser.newContext({ viewport: { width: 1300, height: 850 }, ...options });
-	const page = await context.newPage();
-	page.on('pageerror', e => errors.push(e.message));
-	page.on('dialog', d => { errors.push(`a name was run: ${d.message()}`); d.dismiss(); });
-	page.on('console', m => m.type() === 'error' && errors.push(m.text()));
-	page.on('request', r => r.url().startsWith('http://127.0.0.1:') || r.url().startsWith('about:') || r.url().startsWith('data:') ||
-		errors.push(`request: ${r.url()}`));
-	await page.goto(address);
-	return page;
-}
-const shoot = async (page, name) => shots && page.screenshot({ path: join(shots, `serve-${name}.png`) });
-const cells = page => page.$$eval('main table.rows', tables => tables.map(t => [...t.tBodies[0].rows].map(r => [...r.cells].map(c => c.textContent))));
-const seconds = ns => ns < 1e9 ? ns / 1e6 : ns / 1e9;
-const shows = (text, ns) => Math.abs(parseFloat(text.replace(/,/g, '')) - seconds(ns)) <= seconds(ns) * 0.006 && text.endsWith(ns < 1e9 ? ' ms' : ' s');
-const ready = (page, view) => page.waitForSelector(`[data-view=${view}] ${['flame', 'timeline', 'heatmap', 'compare'].includes(view) ? 'iframe:not(.coming)' : '*'}`);
+const shoot = (page, name) => shootInto(page, shots, name);
 
 async function testViews() {
 	const page = await open(url.href);
@@ -301,32 +266,17 @@ async function testViews() {
 
 // The page through a tunnel that breaks, as ssh -L does.
 async function testReconnect() {
-	const sockets = new Set();
-	const tunnel = net.createServer(socket => {
-		const there = net.connect(port, '127.0.0.1');
-		for (const [a, b] of [[socket, there], [there, socket]]) {
-			sockets.add(a);
-			a.pipe(b);
-			a.on('error', () => b.destroy());
-			a.on('close', () => { sockets.delete(a); b.destroy(); });
-		}
-	});
-	const listen = at => new Promise(done => tunnel.listen(at, '127.0.0.1', done));
-	await listen(0);
-	const at = tunnel.address().port;
+	const tunnel = await tunnelTo(port), at = tunnel.port;
 	const page = await open(`http://127.0.0.1:${at}${token}`);
 	await ready(page, 'overview');
-	const closed = new Promise(done => tunnel.close(done));
-	for (const socket of sockets)
-		socket.destroy();
-	await closed;
+	await tunnel.cut();
 	await page.waitForSelector('.status[data-state=lost]', { timeout: 10000 });
 	check((await page.locator('.status').innerText()).includes('The connection is cut'), 'a cut connection is said');
-	await listen(at);
+	await tunnel.mend();
 	await page.waitForSelector('.status[data-state=still]', { timeout: 10000 });
 	check(await page.locator('[data-fact=samples]').count() === 1, 'and it goes on when it is back');
 	await page.context().close();
-	tunnel.close();
+	await tunnel.cut();
 	errors.splice(0, errors.length, ...errors.filter(e => !e.includes('ERR_')));
 }
 
@@ -352,5 +302,4 @@ await new Promise(done => other.stdout.once('data', done));
 const otherEnded = new Promise(done => other.on('close', done));
 process.kill(+execFileSync('pgrep', ['-P', String(other.pid)]).toString().trim(), 'SIGSYS');
 check(await otherEnded === 1 && otherSaid.includes('a system call that it is not allowed to'), 'a forbidden call of the serving process is said');
-console.log(`${passed} passed, ${failed} failed`);
-process.exit(failed ? 1 : 0);
+finish();
