@@ -23,9 +23,10 @@ struct cmd_context {
 	bool quiet; /* errors only */
 	bool help;
 	bool version;
-	unsigned int color;	 /* enum term_when */
-	const char *recording;	 /* what the recording is called in pages; NULL: its path */
-	const char *layout_from; /* for tests: see ruby_sources_parse(); NULL: all sources */
+	unsigned int color;	    /* enum term_when */
+	const char *recording;	    /* what the recording is called in pages; NULL: its path */
+	const char *said_recording; /* what messages call it; NULL: its path */
+	const char *layout_from;    /* for tests: see ruby_sources_parse(); NULL: all sources */
 };
 
 /* The arguments of a command that are no options. */

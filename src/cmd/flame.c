@@ -249,8 +249,8 @@ static int take_other_requests(const struct recording *rec, const struct view_fi
 		return tree_error(r, err);
 	if (ret->all.samples)
 		return 0;
-	err_set(err, -ENODATA, ERR_EMPTY, "%s has no request that took up to %s", rec->path,
-		num_duration(filter->slower_than_ns).s);
+	err_set(err, -ENODATA, ERR_EMPTY, "%s has no request that took up to %s",
+		recording_name(rec), num_duration(filter->slower_than_ns).s);
 	err_hint(err, "there is nothing to compare slower ones with");
 	return -ENODATA;
 }

@@ -56,7 +56,7 @@ static void warn_interrupted(const struct cmd_context *ctx, const struct recordi
 {
 	if (rec->report.complete)
 		return;
-	cmd_warn(ctx, "%s was not closed properly; using the first %s (%s)", rec->path,
+	cmd_warn(ctx, "%s was not closed properly; using the first %s (%s)", recording_name(rec),
 		 num_duration(recording_duration(rec)).s,
 		 num_of(rec->profile.n_samples, "sample", "samples").s);
 }
@@ -72,6 +72,7 @@ int cmd_open_recording(const struct cmd_context *ctx, const char *input,
 	r = recording_path(input, rest, &rec.path, err);
 	if (r)
 		return r;
+	rec.name = ctx->said_recording;
 	opts.event = filter->event;
 	opts.from_ns = filter->from_ns;
 	opts.to_ns = filter->to_ns;
@@ -88,7 +89,7 @@ int cmd_open_recording(const struct cmd_context *ctx, const char *input,
 	if (r)
 		return read_failed(rec.path, r, err);
 	if (!rec.profile.n_samples) {
-		err_set(err, -ENODATA, ERR_EMPTY, "%s holds no samples%s", rec.path,
+		err_set(err, -ENODATA, ERR_EMPTY, "%s holds no samples%s", recording_name(&rec),
 			rec.report.complete ? "" : " and was not closed properly");
 		recording_close(&rec);
 		return -ENODATA;

@@ -67,7 +67,7 @@ int cmd_rendered(int r, const struct recording *rec, const struct buf *out, stru
 	return err_set(err, -E2BIG, ERR_PROFILE,
 		       "the output would be far larger than the recording %s, "
 		       "which is probably damaged",
-		       rec->path);
+		       recording_name(rec));
 }
 
 const char *cmd_format_choice(size_t i)

@@ -85,7 +85,10 @@ static int run_view(void *arg, int argc, char **argv)
 	const struct command *command = command_find(argv[0]);
 	_cleanup_buf_ struct buf line = BUF_INIT;
 	const struct serving *run = arg;
-	struct cmd_context ctx = { .color = TERM_NEVER, .recording = buf_str(&run->title) };
+	struct cmd_context ctx = { .color = TERM_NEVER,
+				   .recording = buf_str(&run->title),
+				   .said_recording = run->channel < 0 ? "the recording"
+								      : "the window" };
 	struct err err = { 0 };
 	int r;
 

@@ -7,6 +7,11 @@ void recording_close(struct recording *rec)
 	*rec = (struct recording)RECORDING_INIT;
 }
 
+const char *recording_name(const struct recording *rec)
+{
+	return rec->name ? rec->name : rec->path;
+}
+
 uint64_t recording_duration(const struct recording *rec)
 {
 	uint64_t first, last;

@@ -10,6 +10,7 @@
 
 struct recording {
 	const char *path; /* as the user named it, or the default; not owned */
+	const char *name; /* what messages call it; NULL: its path; not owned */
 	struct profile profile;
 	struct read_report report;
 };
@@ -21,6 +22,9 @@ struct recording {
 
 void recording_close(struct recording *rec);
 #define _cleanup_recording_ _cleanup_(recording_close)
+
+/* What messages call it. */
+const char *recording_name(const struct recording *rec);
 
 /* Its length in ns. */
 uint64_t recording_duration(const struct recording *rec);

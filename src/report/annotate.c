@@ -34,7 +34,7 @@ static int build(const struct annotate *a, struct source_lines *ret, struct err 
 	if (ret->n)
 		return 0;
 	err_set(err, -ENODATA, ERR_EMPTY, "no file and no method in %s is called '%.200s'",
-		r->rec->path, a->target);
+		recording_name(r->rec), a->target);
 	err_hint(err, "rbpf report -n 0 lists the methods, rbpf report --by file the files");
 	return -ENODATA;
 }

@@ -87,7 +87,7 @@ int report_gc_csv(const struct report *r, struct buf *out, struct err *err)
 		return err_set(err, -ENODATA, ERR_EMPTY,
 			       "garbage collection in %s is unknown: the collector of the Ruby is "
 			       "not known",
-			       r->rec->path);
+			       recording_name(r->rec));
 	csv_rows(r, &gc.causes, out);
 	return buf_failed(out) ? err_oom(err) : 0;
 }

@@ -27,8 +27,8 @@ static int build(const struct report *r, struct neighbours *ret, struct err *err
 		return report_nothing(r, err);
 	if (!ret->n_methods)
 		return err_set(err, -ENODATA, ERR_EMPTY,
-			       "no method in %s has a name that matches '%.200s'", r->rec->path,
-			       r->method_pattern);
+			       "no method in %s has a name that matches '%.200s'",
+			       recording_name(r->rec), r->method_pattern);
 	return 0;
 }
 

@@ -26,7 +26,7 @@
 int report_nothing(const struct report *r, struct err *err)
 {
 	return err_set(err, -ENODATA, ERR_EMPTY, "no sample of %s passes the filters",
-		       r->rec->path);
+		       recording_name(r->rec));
 }
 
 /* Remove the rows whose name --match does not match. */

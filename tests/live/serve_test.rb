@@ -81,6 +81,7 @@ class ServeTest < LiveTest
     summary = json("report.json?#{range}")['summary']
     assert_equal 0, summary['lost']
     assert_cpu_ns(kernel * 1e9, summary['selected_ns'], 0.05)
+    assert_match(/no sample of the window passes/, get('report.json?include=nowhere').body)
     assert_equal '200', get("flame.svg?from=1s&to=2s&base-from=0s&base-to=1s").code
     target.finish
     Live.wait_until('the end of the process to be said', pid: @server.pid) { !state['live'] }

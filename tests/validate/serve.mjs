@@ -103,7 +103,10 @@ async function testRequests() {
 		'flame.svg?thread=%ff', 'flame.svg?from=5s&to=5s', `flame.svg?thread=${'x'.repeat(600)}`, 'flame.svg?' + 'pid=1&'.repeat(50)])
 		check((await get(what)).status === 400, `400: ${what.slice(0, 40)}`);
 	check((await get('report.json?by=nonsense')).status === 400, 'what a command refuses is refused');
-	check((await get('report.json?include=nowhere')).status !== 200, 'no samples is no success');
+	for (const [what, text] of [['report.json?include=nowhere', 'no sample of the recording passes'], ['report.json?sandwich=nowhere', 'no method in the recording']]) {
+		const none = await get(what);
+		check(none.status === 404 && none.body.toString().includes(text), `${what}: ${none.status} ${none.body}`);
+	}
 }
 
 async function testHostile() {

@@ -76,6 +76,11 @@ async function kept(page, cdp) {
 		return [n, document.querySelectorAll('main tr[tabindex]').length, document.querySelectorAll('[data-view]').length];
 	});
 	await page.locator('#pause').click();
+	// Until then it shows what it did while it was paused.
+	await waitFor('the page to go on', async () => {
+		const now = await told(page);
+		return now.state === 'live' && now.to === now.all;
+	});
 	// Each row has two listeners: it can be clicked, and opened by Enter.
 	return { listeners: value('JSEventListeners') - 2 * rows, nodes: value('Nodes') - nodes, frames: value('Frames'), documents: value('Documents'), views };
 }
