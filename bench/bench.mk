@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # make bench: what rbpf costs; make bench-builds BUILDS=FILE:FILE: what several builds cost, real and
-# synthetic stacks; make bench-scale: on a full machine. Need root. Included by the Makefile.
+# synthetic stacks; make bench-scale: on a full machine. Need root. make bench-views: what views and exports
+# take of a long recording, and whether that is within their bounds. Included by the Makefile.
 
 BENCH := $(O)/bench/idle_cost $(O)/bench/long_recording $(O)/bench/cost_of
 
@@ -14,6 +15,9 @@ bench: rbpf $(BENCH)
 
 bench-builds: rbpf $(BENCH)
 	$(Q)ruby bench/builds.rb
+
+bench-views: rbpf $(BENCH)
+	$(Q)ruby bench/views.rb
 
 bench-scale: rbpf
 	$(Q)ruby bench/scale.rb

@@ -11,12 +11,10 @@ require 'tmpdir'
 require_relative 'real_program'
 require_relative 'switches'
 require_relative 'synthetic'
+require_relative 'views'
 
 RBPF = File.expand_path('../rbpf', __dir__)
 IDLE = File.expand_path('../build/bench/idle_cost', __dir__)
-LONG = File.expand_path('../build/bench/long_recording', __dir__)
-COST_OF = File.expand_path('../build/bench/cost_of', __dir__)
-VIEWS = File.readlines(File.expand_path('../tests/memory/views', __dir__), chomp: true)
             .grep_v(/\A#/).map { |line| line.strip.sub(/\A\d+ /, '') }
 WORK = File.expand_path('work.rb', __dir__)
 DIR = Dir.mktmpdir('rbpf-bench')
@@ -172,26 +170,10 @@ def cost_in_user_space
   end
 end
 
-# CPU seconds of a command, and the most memory that it had, in MiB.
-def cost_of(*command)
-  seconds, memory, status = IO.popen([COST_OF, *command], &:read).split.map(&:to_f)
-  raise "#{command.join(' ')}: exit status #{status.to_i}" unless status.zero?
-
-  [seconds, memory]
-end
-
-# All that tests/memory looks at, of a recording of a long time. The plainest view is the yardstick.
+# All that tests/memory looks at, of a recording of a long time.
 def cost_of_reading
-  size = { 'SAMPLES' => '5000000', 'STACKS' => '20000', 'THREADS' => '200' }.map { |k, v| Integer(ENV.fetch(k, v)).to_s }
   file = File.join(DIR, 'long.data')
-  system(LONG, file, *size, exception: true)
-  yardstick, = cost_of(RBPF, 'report', '-i', file)
-  puts format('Reading a recording of %s samples, %s stacks, %s threads', *size)
-  puts format('  %<a>-40s %<b>8s %<c>10s %<d>10s', a: 'rbpf', b: 'CPU s', c: 'x report', d: 'MiB')
-  VIEWS.each do |view|
-    seconds, memory = cost_of(RBPF, '-q', *view.gsub('@', file).split)
-    puts format('  %<a>-40s %<b>8.2f %<c>10.1f %<d>10.1f', a: view, b: seconds, c: seconds / yardstick, d: memory)
-  end
+  Views.new(RBPF, file, samples: 5_000_000, stacks: 20_000, threads: 200).run
 ensure
   FileUtils.rm_f(file)
 end
