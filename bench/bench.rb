@@ -15,7 +15,6 @@ require_relative 'views'
 
 RBPF = File.expand_path('../rbpf', __dir__)
 IDLE = File.expand_path('../build/bench/idle_cost', __dir__)
-            .grep_v(/\A#/).map { |line| line.strip.sub(/\A\d+ /, '') }
 WORK = File.expand_path('work.rb', __dir__)
 DIR = Dir.mktmpdir('rbpf-bench')
 at_exit { system('rm', '-rf', DIR) }
