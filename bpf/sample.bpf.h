@@ -93,8 +93,7 @@ static __always_inline int find_ec(struct walk *w, __u32 walk_id, __u64 tp, __u6
 {
 	if (w->layout.tls_model != RBPF_TLS_GLOBAL)
 		return tls_ec(&w->layout, tp, ec);
-	*ec = gvl_thread_ec(walk_id, tp + w->layout.thread_id_bias, id, epoch);
-	return *ec ? RBPF_OK : RBPF_NO_EC;
+	return gvl_thread_ec(walk_id, tp + w->layout.thread_id_bias, id, epoch, ec);
 }
 
 static __always_inline bool in_vm_text(const struct walk *w)

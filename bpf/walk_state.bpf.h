@@ -153,6 +153,7 @@ struct walk {
 	__u64 zjit_frame[2]; /* pc, iseq: result of walk_zjit_frame() */
 	__u64 gvl_next;	     /* result of gvl_check_node() */
 	__u64 lock_held;     /* result of lock_send() */
+	__u32 gvl_unread;    /* whether gvl_search() could not read all of the list */
 	__u32 n_frames;	     /* in frames[] */
 	__u32 first_frame;   /* of this fiber, in frames[] */
 	__u32 n_cut;	     /* frames left out in the middle of this fiber's stack */
