@@ -59,6 +59,7 @@ end
 Context.publish({ 'service.name' => 'shop, "main"', 'service.version' => "2.1\e[31m" }, 'team' => 'x=y')
 Oracle.say(waiting: true, pid: Process.pid)
 Oracle.wait_for_test
+used = Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID)
 from, to = IO.pipe
 workers = [nil, 'worker'].map do |name|
   fork do
@@ -68,5 +69,7 @@ workers = [nil, 'worker'].map do |name|
   end
 end
 2.times { from.gets }
+# What has used no CPU time has no samples.
+nil until Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID) > used + 0.05
 Oracle.say(ready: true, pids: [Process.pid, *workers])
 Process.waitall
