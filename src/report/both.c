@@ -38,30 +38,96 @@ struct row {
 	uint32_t frame;
 };
 
+/* A path, as the one that it goes on and its last frame. */
+struct path_step {
+	uint32_t parent, frame;
+};
+
+/* What a thread did with one stack. */
+struct stack {
+	uint64_t value, samples;
+	uint64_t order; /* in the order of the whole tree */
+	uint32_t thread, path;
+};
+
 struct stacks {
-	struct tree tree; /* of all frames */
-	uint32_t *nodes;  /* those that stacks end in, heaviest first; owned */
-	size_t n;
+	struct path_step *paths; /* by id; owned */
+	struct stack *v;	 /* the heaviest ones, heaviest first; owned */
+	size_t n, cap;
+	size_t limit;	   /* of n; SIZE_MAX: none */
+	uint64_t lightest; /* value of the last one of so many; 0: there are fewer */
+	uint32_t thread;   /* whose stacks are being added up */
+	uint64_t n_all;	   /* stacks, with those that are not among the heaviest */
+	uint64_t value, samples;
 	struct row *rows; /* scratch; owned */
 	size_t n_rows, cap_rows;
 };
 
 static void stacks_deinit(struct stacks *s)
 {
-	tree_deinit(&s->tree);
-	free(s->nodes);
+	free(s->paths);
+	free(s->v);
 	free(s->rows);
 }
 
 /* Descending time; the tree's own order decides ties, which keeps output deterministic. */
-static int compare_nodes(const void *a, const void *b, void *arg)
+static int compare_stacks(const void *a, const void *b)
 {
-	const struct tree_node *nodes = arg;
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	const struct stack *x = a, *y = b;
 
-	if (nodes[x].self_value != nodes[y].self_value)
-		return nodes[x].self_value < nodes[y].self_value ? 1 : -1;
-	return (x > y) - (x < y);
+	if (x->value != y->value)
+		return x->value < y->value ? 1 : -1;
+	return (x->order > y->order) - (x->order < y->order);
+}
+
+static void leave_heaviest(struct stacks *s)
+{
+	if (s->n)
+		qsort(s->v, s->n, sizeof(*s->v), compare_stacks);
+	if (s->n < s->limit)
+		return;
+	s->n = s->limit;
+	s->lightest = s->v[s->n - 1].value;
+}
+
+/* A path of s->thread. Of stacks, twice as many as are asked for are kept until they are sorted. */
+static int add_path(void *arg, const struct tree_path *path)
+{
+	struct stacks *s = arg;
+	uint64_t order;
+
+	s->paths[path->id] = (struct path_step) { path->parent, path->frame };
+	if (!path->self_samples)
+		return 0;
+	order = s->n_all++;
+	s->value += path->self_value;
+	s->samples += path->self_samples;
+	if (s->lightest && path->self_value <= s->lightest)
+		return 0;
+	if (s->n / 2 >= s->limit)
+		leave_heaviest(s);
+	if (array_reserve(s->v, s->cap, s->n + 1))
+		return -ENOMEM;
+	s->v[s->n++] = (struct stack) { path->self_value, path->self_samples, order, s->thread,
+					path->id };
+	return 0;
+}
+
+static int add_threads(struct tree_parts *threads, struct stacks *s)
+{
+	const size_t n = tree_parts_count(threads);
+	size_t i;
+	int ret = 0;
+
+	s->paths = calloc(tree_parts_paths(threads) + 1, sizeof(*s->paths));
+	if (!s->paths)
+		return -ENOMEM;
+	for (i = 0; i < n && !ret; i++) {
+		s->thread = tree_parts_owner(threads, i);
+		ret = tree_parts_walk(threads, i, add_path, s);
+	}
+	leave_heaviest(s);
+	return ret;
 }
 
 /* @ret is all zero before; the caller releases it in any case. */
@@ -72,23 +138,16 @@ static int stacks_init(const struct report *r, struct stacks *ret, struct err *e
 		.split = TREE_SPLIT_THREAD,
 		.stack = STACK_ALL,
 	};
-	struct tree *t = &ret->tree;
-	uint32_t i;
+	_cleanup_tree_parts_ struct tree_parts *threads = NULL;
 	int failed;
 
-	failed = tree_build(&r->rec->profile, r->filter, &opts, t);
+	ret->limit = r->limit < SIZE_MAX ? (size_t)r->limit : SIZE_MAX;
+	failed = tree_parts_new(&r->rec->profile, r->filter, &opts, &threads);
+	if (!failed)
+		failed = add_threads(threads, ret);
 	if (failed)
 		return tree_error(failed, err);
-	if (!t->nodes[0].total_samples)
-		return report_nothing(r, err);
-	ret->nodes = calloc(t->n_nodes, sizeof(*ret->nodes));
-	if (!ret->nodes)
-		return err_oom(err);
-	for (i = tree_next(t, 0); i; i = tree_next(t, i))
-		if (t->nodes[i].self_samples)
-			ret->nodes[ret->n++] = i;
-	qsort_r(ret->nodes, ret->n, sizeof(*ret->nodes), compare_nodes, t->nodes);
-	return 0;
+	return ret->samples ? 0 : report_nothing(r, err);
 }
 
 static enum column column_of(const struct profile *p, uint32_t frame)
@@ -96,33 +155,18 @@ static enum column column_of(const struct profile *p, uint32_t frame)
 	return stack_mode_shows(STACK_RUBY, p, frame) ? COLUMN_RUBY : COLUMN_NATIVE;
 }
 
-/* Fill s->rows with those of the stack that ends in @node. */
-static int find_rows(const struct profile *p, struct stacks *s, uint32_t node)
+/* Fill s->rows with those of @path. */
+static int find_rows(const struct profile *p, struct stacks *s, uint32_t path)
 {
-	const struct tree_node *nodes = s->tree.nodes;
-
 	s->n_rows = 0;
-	for (; nodes[node].frame != PROFILE_NONE; node = nodes[node].parent) {
-		uint32_t frame = nodes[node].frame;
+	for (; path; path = s->paths[path].parent) {
+		uint32_t frame = s->paths[path].frame;
 
 		if (array_reserve(s->rows, s->cap_rows, s->n_rows + 1))
 			return -ENOMEM;
 		s->rows[s->n_rows++] = (struct row) { column_of(p, frame), frame };
 	}
 	return 0;
-}
-
-/* The thread of a stack. */
-static uint32_t thread_of(const struct tree *t, uint32_t node)
-{
-	while (t->nodes[node].frame != PROFILE_NONE)
-		node = t->nodes[node].parent;
-	return t->nodes[node].label;
-}
-
-static size_t stacks_shown(const struct report *r, const struct stacks *s)
-{
-	return s->n < r->limit ? s->n : (size_t)r->limit;
 }
 
 /* A native frame with its module, unless it is named by that: "deflate  libz.so.1". */
@@ -163,23 +207,23 @@ static void add_row(const struct report *r, const struct row *row, struct table 
 		table_cell(t, "%s", i == row->column ? buf_str(&text) : "");
 }
 
-static int add_block(const struct report *r, struct stacks *s, uint32_t node, struct buf *out)
+static int add_block(const struct report *r, struct stacks *s, const struct stack *stack,
+		     struct buf *out)
 {
 	static const struct table_column columns[N_COLUMNS] = {
 		{ "RUBY", TABLE_LEFT, TABLE_CUT_MIDDLE },
 		{ "NATIVE", TABLE_LEFT, TABLE_CUT_MIDDLE },
 	};
-	const struct tree_node *n = &s->tree.nodes[node];
 	_cleanup_table_ struct table table;
 	size_t i;
 
 	table_init(&table, columns, ARRAY_SIZE(columns));
-	if (find_rows(&r->rec->profile, s, node))
+	if (find_rows(&r->rec->profile, s, stack->path))
 		return -ENOMEM;
-	buf_addf(out, "\n%s  %s  %s  ", num_percent(n->self_value, s->tree.nodes[0].total_value).s,
-		 num_column(profile_event(&r->rec->profile)->unit, n->self_value).s,
-		 num_of(n->self_samples, "sample", "samples").s);
-	owner_label(&r->rec->profile, OWNER_THREAD, thread_of(&s->tree, node), out);
+	buf_addf(out, "\n%s  %s  %s  ", num_percent(stack->value, s->value).s,
+		 num_column(profile_event(&r->rec->profile)->unit, stack->value).s,
+		 num_of(stack->samples, "sample", "samples").s);
+	owner_label(&r->rec->profile, OWNER_THREAD, stack->thread, out);
 	buf_addch(out, '\n');
 	for (i = 0; i < s->n_rows; i++)
 		add_row(r, &s->rows[i], &table);
@@ -188,18 +232,17 @@ static int add_block(const struct report *r, struct stacks *s, uint32_t node, st
 
 static int render_blocks(const struct report *r, struct stacks *s, struct buf *out)
 {
-	const struct tree_node *root = &s->tree.nodes[0];
-	size_t shown = stacks_shown(r, s), i;
+	size_t i;
 	int ret = 0;
 
-	report_header(r, root->total_samples, root->total_value, out);
-	for (i = 0; i < shown && !ret; i++)
-		ret = add_block(r, s, s->nodes[i], out);
+	report_header(r, s->samples, s->value, out);
+	for (i = 0; i < s->n && !ret; i++)
+		ret = add_block(r, s, &s->v[i], out);
 	buf_addch(out, '\n');
-	if (shown < s->n)
+	if (s->n < s->n_all)
 		buf_addf(out, "  %s hidden by -n\n",
-			 num_of(s->n - shown, "more stack", "more stacks").s);
-	report_footer(r, root->total_samples, out);
+			 num_of(s->n_all - s->n, "more stack", "more stacks").s);
+	report_footer(r, s->samples, out);
 	return ret || buf_failed(out) ? -ENOMEM : 0;
 }
 
@@ -233,19 +276,20 @@ static void json_column(const struct report *r, const struct stacks *s, enum col
 	json_array_end(j);
 }
 
-static int json_stack(const struct report *r, struct stacks *s, uint32_t node, struct json *j)
+static int json_stack(const struct report *r, struct stacks *s, const struct stack *stack,
+		      struct json *j)
 {
 	const struct profile *p = &r->rec->profile;
-	const struct profile_thread *thread = &p->threads[thread_of(&s->tree, node)];
+	const struct profile_thread *thread = &p->threads[stack->thread];
 
-	if (find_rows(p, s, node))
+	if (find_rows(p, s, stack->path))
 		return -ENOMEM;
 	json_object_begin(j, NULL);
 	json_u64(j, "pid", p->processes[thread->process].pid);
 	json_u64(j, "tid", thread->tid);
 	json_str(j, "thread", profile_str(p, thread->name));
-	json_u64(j, "samples", s->tree.nodes[node].self_samples);
-	json_u64(j, value_unit_name(profile_event(p)->unit), s->tree.nodes[node].self_value);
+	json_u64(j, "samples", stack->samples);
+	json_u64(j, value_unit_name(profile_event(p)->unit), stack->value);
 	json_column(r, s, COLUMN_RUBY, "ruby", j);
 	json_column(r, s, COLUMN_NATIVE, "native", j);
 	json_object_end(j);
@@ -254,16 +298,15 @@ static int json_stack(const struct report *r, struct stacks *s, uint32_t node, s
 
 static int render_json(const struct report *r, struct stacks *s, struct buf *out)
 {
-	const struct tree_node *root = &s->tree.nodes[0];
 	struct json j = JSON_INIT(out);
 	size_t i;
 	int ret = 0;
 
 	json_object_begin(&j, NULL);
-	report_json_summary(r, root->total_samples, root->total_value, &j);
+	report_json_summary(r, s->samples, s->value, &j);
 	json_array_begin(&j, "stacks");
-	for (i = 0; i < stacks_shown(r, s) && !ret; i++)
-		ret = json_stack(r, s, s->nodes[i], &j);
+	for (i = 0; i < s->n && !ret; i++)
+		ret = json_stack(r, s, &s->v[i], &j);
 	json_array_end(&j);
 	json_object_end(&j);
 	buf_addch(out, '\n');
