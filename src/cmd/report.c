@@ -419,9 +419,12 @@ static int report_recording(const struct cmd_context *ctx, struct report_line *l
 	/* With --event, only samples of that are wanted. */
 	const bool all_time = line->requests && !line->filter.blocker &&
 			      (!line->filter.event || !strcmp(line->filter.event, EVENT_WALL));
+	const bool by_time = line->by == FLAT_BY_TIME;
+	const bool is_shaped = line->shape.root || line->shape.collapse_recursion;
 	struct read_options needs = { .wall = all_time,
 				      .gvl_caused = all_time,
-				      .keep_samples = line->by == FLAT_BY_TIME,
+				      .keep_samples = by_time && (is_shaped || line->states),
+				      .read_again = by_time,
 				      .by_thread = line->gc || line->states || line->requests ||
 						   flat_by_thread(line->by),
 				      .by_request = line->requests || line->by == FLAT_BY_REQUEST };
@@ -443,10 +446,14 @@ static int report_recording(const struct cmd_context *ctx, struct report_line *l
 		return r;
 	needs.by_thread |= filter->stack == STACK_BOTH;
 	/* These leave samples out, and who was charged with what is not known any more. */
-	report.gvl_pairs = all_time && !line->shape.root && !line->shape.collapse_recursion;
+	report.gvl_pairs = all_time && !is_shaped;
 	r = cmd_open_recording(ctx, line->input, rest, filter, &needs, &rec, err);
 	if (r)
 		return r;
+	report.from = (struct replay) { .path = rec.path,
+					.options = { .event = filter->event,
+						     .from_ns = filter->from_ns,
+						     .to_ns = filter->to_ns } };
 	cmd_limit_output(&rec, &out);
 	if (render != report_info)
 		r = cmd_shape_recording(&rec, filter, &patterns->shape, err);

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "profile/recording.h"
+#include "profile/replay.h"
 #include "view/flat.h"
 #include "view/state.h"
 
@@ -26,6 +27,7 @@ struct view_filter;
 struct report {
 	const struct recording *rec;
 	const struct view_filter *filter;
+	struct replay from; /* where rec was read from: of FLAT_BY_TIME */
 	enum flat_by by;
 	enum flat_sort sort;
 	uint64_t limit; /* rows shown, REPORT_NO_LIMIT for all */

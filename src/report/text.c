@@ -49,10 +49,15 @@ static int keep_matching(const struct report *r, struct flat *flat)
 
 int report_flat(const struct report *r, struct flat *ret, struct err *err)
 {
-	int failed = flat_build(&r->rec->profile, r->filter, r->by, r->sort, ret);
+	const struct profile *p = &r->rec->profile;
+	int failed;
 
+	if (r->by == FLAT_BY_TIME)
+		failed = flat_build_time(p, &r->from, r->filter, r->sort, ret, err);
+	else
+		failed = err_code(err, flat_build(p, r->filter, r->by, r->sort, ret));
 	if (failed)
-		return err_code(err, failed);
+		return failed;
 	if (!ret->samples)
 		return report_nothing(r, err);
 	return keep_matching(r, ret) ? err_oom(err) : 0;

@@ -32,6 +32,7 @@
 #include <stdlib.h>
 
 #include "base/array.h"
+#include "base/err.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "profile/profile.h"
@@ -405,16 +406,6 @@ static int build_from_states(const struct profile *p, const struct view_selectio
 	return r;
 }
 
-static int build_from_time(const struct profile *p, const struct view_selection *sel,
-			   struct flat_order *order, struct flat *flat)
-{
-	int r = p->n_kept || !p->n_aggregates ? seconds_rows(p, sel, flat) : -EINVAL;
-
-	if (!r && flat->n_rows)
-		qsort_r(flat->rows, flat->n_rows, sizeof(*flat->rows), compare_rows, order);
-	return r;
-}
-
 static int build_from_requests(const struct profile *p, const struct view_selection *sel,
 			       struct flat_order *order, struct flat *flat)
 {
@@ -546,25 +537,31 @@ static void add_errors(struct flat *flat)
 	}
 }
 
+static void add_sums(const struct profile *p, const struct view_selection *sel, struct flat *flat)
+{
+	for (size_t i = 0; i < p->n_aggregates; i++) {
+		struct view_sum sum;
+
+		if (!view_selected(sel, &p->aggregates[i]))
+			continue;
+		sum = view_sum_of(p, &p->aggregates[i]);
+		flat->value += sum.value;
+		flat->samples += sum.samples;
+		flat->exact_value += sum.exact_value;
+		flat->exact_samples += sum.exact_samples;
+	}
+}
+
 int flat_build_selected(const struct profile *p, const struct view_selection *sel, enum flat_by by,
 			enum flat_sort sort, struct flat *ret)
 {
 	_cleanup_flat_ struct flat flat = FLAT_INIT;
 	struct flat_order order = { .by = by, .sort = sort };
 	enum owner_kind kind;
-	struct view_sum sum;
 	int err;
 
-	for (size_t i = 0; i < p->n_aggregates; i++) {
-		if (!view_selected(sel, &p->aggregates[i]))
-			continue;
-		sum = view_sum_of(p, &p->aggregates[i]);
-		flat.value += sum.value;
-		flat.samples += sum.samples;
-		flat.exact_value += sum.exact_value;
-		flat.exact_samples += sum.exact_samples;
-	}
-	if (flat_by_thread(by) && !p->by_thread)
+	add_sums(p, sel, &flat);
+	if (by == FLAT_BY_TIME || (flat_by_thread(by) && !p->by_thread))
 		return -EINVAL;
 	if (is_by_owner(by, &kind))
 		err = build_from_owners(p, sel, kind, &order, &flat);
@@ -574,8 +571,6 @@ int flat_build_selected(const struct profile *p, const struct view_selection *se
 		err = build_from_states(p, sel, &order, &flat);
 	else if (by == FLAT_BY_REQUEST)
 		err = build_from_requests(p, sel, &order, &flat);
-	else if (by == FLAT_BY_TIME)
-		err = build_from_time(p, sel, &order, &flat);
 	else
 		err = build_from_frames(p, sel, &order, &flat);
 	if (err)
@@ -595,6 +590,30 @@ int flat_build(const struct profile *p, const struct view_filter *f, enum flat_b
 
 	err = view_selection_new(p, f, &sel);
 	return err ? err : flat_build_selected(p, sel, by, sort, ret);
+}
+
+int flat_build_time(const struct profile *p, const struct replay *from, const struct view_filter *f,
+		    enum flat_sort sort, struct flat *ret, struct err *err)
+{
+	_cleanup_view_selection_ struct view_selection *sel = NULL;
+	_cleanup_flat_ struct flat flat = FLAT_INIT;
+	struct flat_order order = { .by = FLAT_BY_TIME, .sort = sort };
+	int r;
+
+	r = view_selection_new(p, f, &sel);
+	if (r)
+		return err_code(err, r);
+	add_sums(p, sel, &flat);
+	r = seconds_rows(p, from, sel, &flat, err);
+	if (r)
+		return r;
+	if (flat.n_rows)
+		qsort_r(flat.rows, flat.n_rows, sizeof(*flat.rows), compare_rows, &order);
+	if (!event_is_exact(profile_event(p)))
+		add_errors(&flat);
+	*ret = flat;
+	flat = (struct flat)FLAT_INIT; /* owned by *ret now */
+	return 0;
 }
 
 void flat_deinit(struct flat *flat)

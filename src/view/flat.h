@@ -11,7 +11,9 @@
 
 #include "base/cleanup.h"
 
+struct err;
 struct profile;
+struct replay;
 struct view_filter;
 struct view_selection;
 
@@ -92,7 +94,7 @@ struct flat {
  * deterministic.
  *
  * Returns 0, -ENOMEM, or -EINVAL if rows are owners or @f needs it and @p is not by_thread, if
- * rows are requests and it is not by_request, or if rows are of time and @p has not kept its samples. @ret: flat_deinit().
+ * rows are requests and it is not by_request, or if rows are of time. @ret: flat_deinit().
  */
 int flat_build(const struct profile *p, const struct view_filter *f, enum flat_by by,
 	       enum flat_sort sort, struct flat *ret);
@@ -100,6 +102,13 @@ int flat_build(const struct profile *p, const struct view_filter *f, enum flat_b
 /* The same of a selection of @p's samples that was made before. */
 int flat_build_selected(const struct profile *p, const struct view_selection *sel, enum flat_by by,
 			enum flat_sort sort, struct flat *ret);
+
+/*
+ * FLAT_BY_TIME: the samples of @p come from @from (profile/replay.h). Returns 0, or an error with @err set.
+ * @ret: flat_deinit().
+ */
+int flat_build_time(const struct profile *p, const struct replay *from, const struct view_filter *f,
+		    enum flat_sort sort, struct flat *ret, struct err *err);
 
 void flat_deinit(struct flat *flat);
 #define _cleanup_flat_ _cleanup_(flat_deinit)

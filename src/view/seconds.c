@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "view/seconds.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 #include "base/array.h"
 #include "base/clock.h"
+#include "base/err.h"
+#include "profile/replay.h"
 #include "view/filter.h"
 #include "view/flat.h"
 
@@ -49,30 +50,47 @@ static void unite(struct flat *flat)
 	}
 }
 
-int seconds_rows(const struct profile *p, const struct view_selection *sel, struct flat *flat)
-{
-	for (size_t i = 0; i < p->n_kept; i++) {
-		const struct profile_sample *s = &p->samples[i];
-		const struct profile_aggregate alike = profile_aggregate_of(p, s);
-		struct flat_row row = { .frame = PROFILE_NONE, .id = second_of(p, s) };
-		struct flat_row *last = flat->n_rows ? &flat->rows[flat->n_rows - 1] : NULL;
+struct seconds {
+	const struct profile *profile;
+	const struct view_selection *sel;
+	struct flat *flat;
+	struct err *err;
+};
 
-		if (s->event != p->event || !view_selected(sel, &alike))
-			continue;
-		/* Samples are nearly in the order of time: few rows are made twice. */
-		if (!last || last->id != row.id) {
-			if (array_reserve(flat->rows, flat->cap_rows, flat->n_rows + 1))
-				return -ENOMEM;
-			last = &flat->rows[flat->n_rows++];
-			*last = row;
-		}
-		last->samples++;
-		last->self_value += s->value;
-		if (!profile_stack_waits(p, s->stack))
-			continue;
-		last->exact_samples++;
-		last->exact_value += s->value;
+static int add_sample(void *arg, const struct profile_sample *s)
+{
+	const struct seconds *to = arg;
+	const struct profile_aggregate alike = profile_aggregate_of(to->profile, s);
+	struct flat *flat = to->flat;
+	struct flat_row row = { .frame = PROFILE_NONE, .id = second_of(to->profile, s) };
+	struct flat_row *last = flat->n_rows ? &flat->rows[flat->n_rows - 1] : NULL;
+
+	if (!view_selected(to->sel, &alike))
+		return 0;
+	/* Samples are nearly in the order of time: few rows are made twice. */
+	if (!last || last->id != row.id) {
+		if (array_reserve(flat->rows, flat->cap_rows, flat->n_rows + 1))
+			return err_oom(to->err);
+		last = &flat->rows[flat->n_rows++];
+		*last = row;
 	}
+	last->samples++;
+	last->self_value += s->value;
+	if (!profile_stack_waits(to->profile, s->stack))
+		return 0;
+	last->exact_samples++;
+	last->exact_value += s->value;
+	return 0;
+}
+
+int seconds_rows(const struct profile *p, const struct replay *from,
+		 const struct view_selection *sel, struct flat *flat, struct err *err)
+{
+	struct seconds to = { p, sel, flat, err };
+	int r = profile_each_sample(p, from, add_sample, &to, err);
+
+	if (r)
+		return r;
 	if (flat->n_rows)
 		qsort(flat->rows, flat->n_rows, sizeof(*flat->rows), compare_seconds);
 	unite(flat);

@@ -9,7 +9,9 @@
 
 #include "profile/profile.h"
 
+struct err;
 struct flat;
+struct replay;
 struct view_selection;
 
 /* The second that @sample is in, counted from the start of the recording. */
@@ -17,8 +19,9 @@ uint32_t second_of(const struct profile *p, const struct profile_sample *sample)
 
 /*
  * Add a row for each second with selected samples, in the order of time, to @flat, which has none;
- * their ids are the seconds. @p has kept its samples. Returns 0 or -ENOMEM.
+ * their ids are the seconds. Returns 0, or -ENOMEM or what profile_each_sample() returns, with @err set.
  */
-int seconds_rows(const struct profile *p, const struct view_selection *sel, struct flat *flat);
+int seconds_rows(const struct profile *p, const struct replay *from,
+		 const struct view_selection *sel, struct flat *flat, struct err *err);
 
 #endif

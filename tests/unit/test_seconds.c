@@ -4,6 +4,8 @@
 #include <errno.h>
 
 #include "base/clock.h"
+#include "base/err.h"
+#include "profile/replay.h"
 #include "support/profile_builder.h"
 #include "view/filter.h"
 #include "view/flat.h"
@@ -31,13 +33,21 @@ static void add_at(uint64_t ms, uint64_t value)
 	builder_sample(&b, thread, builder_path(&b, "<main>"), value, 0);
 }
 
+static void build(const struct view_filter *f, enum flat_sort sort, struct flat *ret)
+{
+	const struct replay kept = { 0 };
+	struct err err = { 0 };
+
+	cr_assert_eq(flat_build_time(&b.out.profile, &kept, f, sort, ret, &err), 0);
+}
+
 /* "second samples value", a line each row. */
 static void expect_rows(const struct view_filter *f, enum flat_sort sort, const char *expected)
 {
 	struct buf out = BUF_INIT;
 	struct flat flat;
 
-	cr_assert_eq(flat_build(&b.out.profile, f, FLAT_BY_TIME, sort, &flat), 0);
+	build(f, sort, &flat);
 	for (size_t i = 0; i < flat.n_rows; i++) {
 		buf_addf(&out, "%u %d %d\n", flat.rows[i].id, (int)flat.rows[i].samples,
 			 (int)flat.rows[i].self_value);
@@ -74,7 +84,7 @@ Test(seconds, random_profiles_agree_with_from_and_to)
 	struct flat flat;
 
 	builder_add_random(&b, 7, 900);
-	cr_assert_eq(flat_build(&b.out.profile, NULL, FLAT_BY_TIME, FLAT_SORT_TIME, &flat), 0);
+	build(NULL, FLAT_SORT_TIME, &flat);
 	cr_expect_eq(flat.n_rows, 9);
 	for (size_t i = flat.n_rows; i--;) {
 		uint64_t from = flat.rows[i].id * NSEC_PER_SEC, value = 0;
@@ -98,13 +108,12 @@ Test(seconds, samples_of_another_event_are_not_counted)
 	expect_rows(NULL, FLAT_SORT_TIME, "1 1 2\n");
 }
 
-Test(seconds, samples_must_have_been_kept)
+/* Neither of a file nor kept. */
+Test(seconds, samples_are_needed)
 {
 	struct flat flat;
 
 	add_at(0, 1);
-	b.out.profile.n_kept = 0;
 	cr_expect_eq(flat_build(&b.out.profile, NULL, FLAT_BY_TIME, FLAT_SORT_TIME, &flat),
 		     -EINVAL);
-	b.out.profile.n_kept = 1;
 }
