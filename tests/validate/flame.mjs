@@ -168,6 +168,8 @@ await withPage({}, async page => {
 		const box = rect.getBoundingClientRect();
 		return [box.left + Math.min(20, box.width / 2), box.top + 5];
 	}, wide.i);
+	// What the mouse is over is found by what was drawn last: that of before the page was scrolled, if it is moved at once.
+	await page.evaluate(() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done))));
 	await page.mouse.move(x, y);
 	const details = await textOf(page, '#details');
 	check(details.includes(wide.name) && wide.title.split('\n').every(line => details.includes(line)),
