@@ -13,10 +13,27 @@
 #include "view/owner.h"
 #include "view/state.h"
 
-/* Where the samples of a thread are among those that are kept. */
-struct place {
-	size_t first, n;
+/* Bytes of the samples of a thread, one block after another. */
+struct block {
+	struct block *next;
+	uint32_t len, size;
+	uint8_t bytes[];
 };
+
+/*
+ * Samples of a thread, each as varints of what differs from the one before: time, value (zigzag),
+ * stack (zigzag), and CPU, flags and state (exclusive or).
+ */
+struct packed {
+	struct block *first, *last; /* owned */
+	struct thread_sample at;    /* the last one that was added */
+	uint64_t n;		    /* that are still to come, at most */
+};
+
+#define SAMPLE_BYTES_MAX   30 /* 10 + 10 + 5 + 5 */
+#define SAMPLE_BYTES	   12 /* what a block reckons with */
+#define SAMPLE_BYTES_LEAST 7  /* of most threads */
+#define BLOCK_BYTES	   (32u << 10)
 
 struct thread_samples {
 	const struct shown *shown;
@@ -24,21 +41,40 @@ struct thread_samples {
 	size_t max;
 	uint32_t *threads; /* those with samples, in their order; owned */
 	size_t n;
-	size_t first, end;	       /* whose samples are kept, in @threads */
-	struct thread_sample *samples; /* owned */
-	uint8_t *states;	       /* by stack (state.h); NULL if there are no waits; owned */
-	struct place *places;	       /* by thread id; owned */
-	bool *kept;		       /* by thread id; owned */
+	size_t first, end;     /* whose samples are kept, in @threads */
+	size_t bytes;	       /* of their blocks */
+	uint8_t *states;       /* by stack (state.h); NULL if there are no waits; owned */
+	struct packed *packed; /* by thread id; owned */
+	bool *kept;	       /* by thread id; owned */
 };
+
+static void forget(struct thread_samples *t, uint32_t thread)
+{
+	struct packed *packed = &t->packed[thread];
+
+	for (struct block *block = packed->first, *next; block; block = next) {
+		next = block->next;
+		t->bytes -= sizeof(*block) + block->size;
+		free(block);
+	}
+	*packed = (struct packed) { 0 };
+	t->kept[thread] = false;
+}
+
+static void forget_all(struct thread_samples *t)
+{
+	while (t->end > t->first)
+		forget(t, t->threads[--t->end]);
+}
 
 void thread_samples_free(struct thread_samples *t)
 {
 	if (!t)
 		return;
+	forget_all(t);
 	free(t->threads);
-	free(t->samples);
 	free(t->states);
-	free(t->places);
+	free(t->packed);
 	free(t->kept);
 	free(t);
 }
@@ -80,9 +116,9 @@ int thread_samples_new(const struct shown *shown, const struct replay *from, siz
 	t->from = from;
 	t->max = max;
 	t->threads = calloc(n, sizeof(*t->threads));
-	t->places = calloc(n, sizeof(*t->places));
+	t->packed = calloc(n, sizeof(*t->packed));
 	t->kept = calloc(n, sizeof(*t->kept));
-	if (!t->threads || !t->places || !t->kept || find_threads(t) ||
+	if (!t->threads || !t->packed || !t->kept || find_threads(t) ||
 	    (profile_has_waits(shown->profile) && state_of_stacks(shown->profile, &t->states))) {
 		thread_samples_free(t);
 		return -ENOMEM;
@@ -124,45 +160,163 @@ static struct thread_sample make_sample(const struct thread_samples *t,
 	};
 }
 
-static int keep(void *arg, const struct profile_sample *s)
-{
-	struct thread_samples *t = arg;
-	struct place *place = &t->places[s->thread];
-	struct thread_sample *to;
+/* ---- samples that are kept ---- */
 
-	if (!t->kept[s->thread] || !shown_sample(t->shown, s))
-		return 0;
-	to = &t->samples[place->first + place->n];
-	*to = make_sample(t, s, place->n ? to[-1].ts : 0);
-	place->n++;
+static uint32_t rest_of(const struct thread_sample *s)
+{
+	return (uint32_t)s->cpu | (uint32_t)s->flags << 16 | (uint32_t)s->state << 26;
+}
+
+static uint8_t *put(uint8_t *to, uint64_t v)
+{
+	for (; v >= 0x80; v >>= 7)
+		*to++ = (uint8_t)v | 0x80;
+	*to++ = (uint8_t)v;
+	return to;
+}
+
+static uint8_t *put_change(uint8_t *to, uint64_t from, uint64_t v)
+{
+	uint64_t change = v - from;
+
+	return put(to, change << 1 ^ -(change >> 63));
+}
+
+static const uint8_t *take(const uint8_t *from, uint64_t *ret)
+{
+	*ret = 0;
+	for (unsigned int shift = 0;; shift += 7) {
+		*ret |= (uint64_t)(*from & 0x7f) << shift;
+		if (!(*from++ & 0x80))
+			return from;
+	}
+}
+
+static const uint8_t *take_change(const uint8_t *from, uint64_t *v)
+{
+	uint64_t change;
+
+	from = take(from, &change);
+	*v += change >> 1 ^ -(change & 1);
+	return from;
+}
+
+/* A thread of few samples gets a small block. */
+static struct block *add_block(struct thread_samples *t, struct packed *packed)
+{
+	uint64_t size = packed->n < BLOCK_BYTES / SAMPLE_BYTES
+				? packed->n * SAMPLE_BYTES + SAMPLE_BYTES_MAX
+				: BLOCK_BYTES;
+	struct block *block = malloc(sizeof(*block) + size);
+
+	if (!block)
+		return NULL;
+	*block = (struct block) { .size = (uint32_t)size };
+	t->bytes += sizeof(*block) + size;
+	if (packed->last)
+		packed->last->next = block;
+	else
+		packed->first = block;
+	return packed->last = block;
+}
+
+static int pack(struct thread_samples *t, struct packed *packed, const struct thread_sample *s)
+{
+	struct block *block = packed->last;
+	const struct thread_sample *at = &packed->at;
+	uint8_t *end;
+
+	if (!block || block->size - block->len < SAMPLE_BYTES_MAX)
+		block = add_block(t, packed);
+	if (!block)
+		return -ENOMEM;
+	end = put(block->bytes + block->len, s->ts - at->ts);
+	end = put_change(end, at->value, s->value);
+	end = put_change(end, at->stack, s->stack);
+	end = put(end, rest_of(s) ^ rest_of(at));
+	block->len = (uint32_t)(end - block->bytes);
+	packed->at = *s;
+	packed->n -= packed->n > 0;
 	return 0;
 }
 
-/* Keep the samples of the threads from @i on, as many as there is room for; it may be none. */
+static const uint8_t *unpack(const uint8_t *from, struct thread_sample *s)
+{
+	uint64_t change, stack = s->stack;
+	uint32_t rest;
+
+	from = take(from, &change);
+	s->ts += change;
+	from = take_change(from, &s->value);
+	from = take_change(from, &stack);
+	from = take(from, &change);
+	rest = rest_of(s) ^ (uint32_t)change;
+	s->stack = (uint32_t)stack;
+	s->cpu = (uint16_t)rest;
+	s->flags = rest >> 16 & SAMPLE_FLAGS;
+	s->state = rest >> 26;
+	return from;
+}
+
+static int keep(void *arg, const struct profile_sample *s)
+{
+	struct thread_samples *t = arg;
+	struct thread_sample sample;
+	struct packed *packed;
+
+	if (!t->kept[s->thread] || !shown_sample(t->shown, s))
+		return 0;
+	packed = &t->packed[s->thread];
+	sample = make_sample(t, s, packed->at.ts);
+	if (pack(t, packed, &sample))
+		return -ENOMEM;
+	while (t->bytes > t->max && t->end > t->first)
+		forget(t, t->threads[--t->end]);
+	return 0;
+}
+
+/*
+ * Keep the samples of the threads from @i on, as many as there is room for; it may be none. How much
+ * room they take shows when they are read: those of the last threads make room again.
+ */
 static int load(struct thread_samples *t, size_t i, struct err *err)
 {
 	const struct profile_thread *threads = t->shown->profile->threads;
-	size_t n = 0;
+	uint64_t room = t->max / SAMPLE_BYTES_LEAST;
+	int r;
 
-	for (size_t k = t->first; k < t->end; k++)
-		t->kept[t->threads[k]] = false;
+	forget_all(t);
 	t->first = t->end = i;
-	for (; t->end < t->n && threads[t->threads[t->end]].samples <= t->max - n; t->end++) {
+	for (; t->end < t->n && threads[t->threads[t->end]].samples <= room; t->end++) {
 		uint32_t thread = t->threads[t->end];
 
 		t->kept[thread] = true;
-		t->places[thread] = (struct place) { .first = n };
-		n += threads[thread].samples;
+		t->packed[thread].n = threads[thread].samples;
+		room -= threads[thread].samples;
 	}
-	free(t->samples);
-	t->samples = NULL;
 	if (t->end == i)
 		return 0;
-	t->samples = calloc(n, sizeof(*t->samples));
-	if (!t->samples)
-		return err_oom(err);
-	return profile_each_sample(t->shown->profile, t->from, keep, t, err);
+	r = profile_each_sample(t->shown->profile, t->from, keep, t, err);
+	return r == -ENOMEM ? err_oom(err) : r;
 }
+
+static int each_kept(const struct packed *packed, thread_sample_fn *fn, void *arg)
+{
+	struct thread_sample sample = { 0 };
+	int r = 0;
+
+	for (const struct block *block = packed->first; block && !r; block = block->next) {
+		const uint8_t *at = block->bytes;
+
+		while (at < block->bytes + block->len && !r) {
+			at = unpack(at, &sample);
+			r = fn(arg, &sample);
+		}
+	}
+	return r;
+}
+
+/* ---- samples that are read again ---- */
 
 /* Passes on the samples of one thread. */
 struct pass {
@@ -189,7 +343,6 @@ int thread_samples_each(struct thread_samples *t, size_t i, thread_sample_fn *fn
 			struct err *err)
 {
 	struct pass pass = { .t = t, .thread = t->threads[i], .fn = fn, .arg = arg };
-	const struct place *place = &t->places[t->threads[i]];
 	int r = 0;
 
 	if (i < t->first || i >= t->end)
@@ -198,7 +351,5 @@ int thread_samples_each(struct thread_samples *t, size_t i, thread_sample_fn *fn
 		return r;
 	if (i == t->end)
 		return profile_each_sample(t->shown->profile, t->from, pass_on, &pass, err);
-	for (size_t k = 0; k < place->n && !r; k++)
-		r = fn(arg, &t->samples[place->first + k]);
-	return r;
+	return each_kept(&t->packed[t->threads[i]], fn, arg);
 }

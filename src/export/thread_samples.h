@@ -4,8 +4,9 @@
  * for each thread.
  *
  * A recording has the samples of all threads mixed. As many threads at a time as memory is meant to
- * hold are read from it (replay.h), so that it is read several times if it is long. A thread that
- * has more samples than that alone is read anew each time that its samples are asked for.
+ * hold are read from it (replay.h), so that it is read several times if it is long. Samples are kept
+ * as the differences from those before them, about 10 bytes each. A thread whose samples alone are
+ * too many is read anew each time that they are asked for.
  */
 #ifndef RBPF_EXPORT_THREAD_SAMPLES_H
 #define RBPF_EXPORT_THREAD_SAMPLES_H
@@ -30,8 +31,8 @@ struct thread_sample {
 	uint16_t state : 6;  /* enum thread_state: what the thread did, or waited for */
 };
 
-/* How many are kept at a time: 180 MiB. */
-#define THREAD_SAMPLES_MAX (15u << 19)
+/* Bytes of samples that are kept at a time. */
+#define THREAD_SAMPLES_MAX (180u << 20)
 
 struct thread_samples;
 

@@ -6,8 +6,10 @@
  * libiberty may take for ever (demangle.h), for which rbpf kills the worker that demangles. Here a
  * timer of CPU time is the limit. It jumps out of libiberty: only a name that is malloc()ing at
  * that moment, after this much time, could be left in a bad state, and none takes that long to do
- * so.
+ * so. The kernel may give the signal to libFuzzer's other thread, which hands it on: a jump from
+ * there would run two threads on one stack.
  */
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -20,11 +22,13 @@
 #include "worker/file_worker.h"
 
 static sigjmp_buf too_slow;
+static pthread_t demangler;
 
 static void out_of_time(int sig)
 {
-	(void)sig;
-	siglongjmp(too_slow, 1);
+	if (pthread_equal(pthread_self(), demangler))
+		siglongjmp(too_slow, 1);
+	pthread_kill(demangler, sig);
 }
 
 static void set_timer(uint64_t ns)
@@ -38,6 +42,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	(void)argc, (void)argv;
+	demangler = pthread_self();
 	signal(SIGVTALRM, out_of_time);
 	return 0;
 }

@@ -147,7 +147,7 @@ static size_t expect_samples(const struct list *list, const struct shown *shown,
 static void check_all(const struct profile *p, const struct replay *from,
 		      const struct view_filter *f, size_t expected)
 {
-	static const size_t rooms[] = { 0, 700, 1500, 100000 };
+	static const size_t rooms[] = { 0, 7000, 15000, 1000000 };
 	static struct list list;
 	struct shown shown;
 
