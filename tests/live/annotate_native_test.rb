@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# frozen_string_literal: true
+
+# annotate --stack native: the instructions are those that objdump shows, the lines those of
+# addr2line, and the numbers those of the samples, counted one by one. The work is
+# tests/programs/hot.
+
+require_relative 'support'
+
+class AnnotateNativeTest < LiveTest
+  FUNCTIONS = %w[hot_inner hot_outer].freeze
+  NOTHING = /\A(nop|xchg|data16|cs)/.freeze # with which objdump begins what does nothing
+  PATTERN = "^(#{FUNCTIONS.join('|')})$"
+
+  def setup
+    super
+    %w[gcc objdump addr2line nm objcopy strip].each do |tool|
+      missing "no #{tool}" unless system(tool, '--version', out: File::NULL)
+    end
+    File.chmod(0o755, @dir) # rbpf opens what all may read
+    FileUtils.cp(File.join(Live::PROGRAMS, 'hot/hot.c'), path('hot.c'))
+    build
+    @library = ruby.install(path('hot.so'))
+  end
+
+  # What rbpf reads is there where the process had it only if that has no root of its own.
+  def assert_records_hot(*options)
+    skip 'a Ruby with a root of its own' unless @library == path('hot.so')
+    target = start('hot/hot.rb', @library, 0.6, env: { 'RUBY_ABI_CHECK' => '0' })
+    record(target, '-F', 999, *options)
+  end
+
+  def test_instructions_lines_and_samples
+    assert_records_hot
+    found = functions
+    assert_equal FUNCTIONS, found.map { |function| function['label'] }.sort
+    found.each do |function|
+      assert_nil function['note']
+      assert_equal function.values_at('start', 'end'), range(function['label'])
+      assert_instructions(function)
+      assert_lines(function)
+    end
+    assert_samples(found)
+    assert_text(found)
+  end
+
+  # Calls have the time of what they call: that of hot_inner() is in hot_outer()'s one call of it.
+  def test_calls
+    assert_records_hot
+    inner, outer = functions.sort_by { |function| function['label'] }
+    calls = outer['instructions'].select { |row| row['instruction'].match?(/\A(call|bl\b)/) }
+    assert_equal 1, calls.size
+    assert_operator calls[0]['total_ns'], :>, inner['instructions'].sum { |row| row['self_ns'] } / 2
+    assert_operator calls[0]['self_ns'], :<, calls[0]['total_ns'] / 10
+  end
+
+  # Of an inlined function, too, with the code that it was inlined into.
+  def test_inlined
+    assert_records_hot('--inlines')
+    found = functions('^(mix|hot_inner)$')
+    assert_equal [%w[hot_inner], ['mix', 'hot_inner']],
+                 found.map { |f| f.values_at('label', 'inlined_into').compact }.sort
+    assert_samples(found)
+  end
+
+  def test_debug_file
+    assert_records_hot
+    before = functions
+    Dir.chdir(@dir) do
+      tool('objcopy', '--only-keep-debug', 'hot.so', 'hot.debug')
+      tool('strip', 'hot.so')
+      tool('objcopy', '--add-gnu-debuglink=hot.debug', 'hot.so')
+      File.chmod(0o644, 'hot.debug', 'hot.so')
+    end
+    assert_equal before, functions
+  end
+
+  def test_another_file
+    assert_records_hot
+    before = functions
+    build('-O1')
+    assert_without_instructions(before, /\Athe file .* is another: its build id is \h{40}\z/)
+    File.delete(path('hot.so'))
+    assert_without_instructions(before, /\ANo such file or directory\z/)
+    File.write(path('hot.so'), 'text')
+    assert_without_instructions(before, /\Athe file .* is no program or library of this machine\z/)
+    File.chmod(0o666, path('hot.so'))
+    assert_without_instructions(before, /\Ait is not read/)
+  end
+
+  private
+
+  def build(*options)
+    options = ['-O2', '-g', *options]
+    tool('gcc', *options, '-fPIC', '-shared', '-Wl,--build-id', '-o', path('hot.so'), path('hot.c'))
+    File.chmod(0o644, path('hot.so'))
+  end
+
+  def tool(*command)
+    out = IO.popen(command, &:read)
+    assert_predicate $?, :success?, command.join(' ') # rubocop:disable Style/SpecialGlobalVars
+    out
+  end
+
+  def functions(pattern = PATTERN)
+    Rbpf.json('annotate', '-i', @recording.file, '--stack', 'native', '--json', pattern)['functions']
+  end
+
+  # [from, to) as the table of symbols has it.
+  def range(name)
+    line = tool('nm', '-S', path('hot.so')).lines.find { |l| l.split[3] == name }
+    start, size = line.split.first(2).map(&:hex)
+    [start, start + size]
+  end
+
+  # objdump's as [address, mnemonic, registers]: their operands are written in other ways.
+  def assert_instructions(function)
+    expected = tool('objdump', '-d', '--no-show-raw-insn', "--start-address=#{function['start']}",
+                    "--stop-address=#{function['end']}", path('hot.so'))
+               .scan(/^\s+(\h+):\t(\S+)(.*)$/)
+               .map { |address, name, rest| [address.hex, name, registers(rest)] }
+    rows = function['instructions']
+    assert_equal expected.map(&:first), rows.map { |row| row['address'] }
+    expected.zip(rows) do |(_, name, registers), row|
+      own, rest = row['instruction'].split(' ', 2)
+      next if own.start_with?('nop') && name.match?(NOTHING)
+
+      assert_includes ['', 'b', 'w', 'l', 'q'].map { |size| name + size }, own, row['instruction']
+      assert_equal registers, registers(rest.to_s), row['instruction']
+    end
+    ends = rows.map { |row| row['address'] + row['size'] }
+    assert_equal [*rows.drop(1).map { |row| row['address'] }, function['end']], ends
+  end
+
+  def registers(operands)
+    operands.sub(/<.*/, '').scan(/%\w+|\b[xw]\d+\b/)
+  end
+
+  def assert_lines(function)
+    rows = function['instructions']
+    expected = tool('addr2line', '-e', path('hot.so'), *rows.map { |row| row['address'].to_s(16) })
+               .lines.map { |line| line[/\A(.*?)(?: \(discriminator \d+\))?$/, 1] }
+    assert_equal expected, rows.map { |row| "#{row['path']}:#{row['line']}" }
+  end
+
+  # Every row is what the samples say that have a frame of its function in it.
+  def assert_samples(found)
+    whole = Rbpf.json('export', '-f', 'json', '--stack', 'native', '-i', @recording.file)
+    rows = Recording.new(@recording.file).report('--stack', 'native')['rows']
+    found.each do |function|
+      function['instructions'].each do |row|
+        assert_equal(count(whole, function['label'], row),
+                     row.values_at('samples', 'self_ns', 'total_samples', 'total_ns'), row.inspect)
+      end
+      row = rows.find { |r| r['label'] == function['label'] }
+      sums = %w[samples self_ns].map { |key| function['instructions'].sum { |r| r[key] } }
+      assert_equal row.values_at('samples', 'self_ns'), sums
+      assert_operator sums[0], :>, 20
+    end
+  end
+
+  def count(whole, label, row)
+    sums = [0, 0, 0, 0]
+    each_native_stack(whole) do |frames, value|
+      there = frames.map do |f|
+        f['label'] == label && (0...[row['size'], 1].max).cover?(f['address'] - row['address'])
+      end
+      sums[0, 2] = [sums[0] + 1, sums[1] + value] if there.first
+      sums[2, 2] = [sums[2] + 1, sums[3] + value] if there.any?
+    end
+    sums
+  end
+
+  # The frames, innermost first, and the time of each sample.
+  def each_native_stack(whole)
+    @stacks ||= whole['samples'].map do |sample|
+      frames = []
+      stack = whole['stacks'][sample['stack']]
+      while stack['frame']
+        frames << whole['frames'][stack['frame']]
+        stack = whole['stacks'][stack['parent']]
+      end
+      [frames.select { |f| %w[native kernel gap].include?(f['kind']) }, sample['value']]
+    end
+    @stacks.each { |frames, value| yield frames, value }
+  end
+
+  # The hottest instructions are marked, and their lines stand above them.
+  def assert_text(found)
+    text = Rbpf.read('annotate', '-i', @recording.file, '--stack', 'native', '--source-root', '/',
+                     PATTERN)
+    found.each do |function|
+      hottest = function['instructions'].max_by { |row| row['self_ns'] }
+      code = / #{hottest['address'].to_s(16)} +#{Regexp.escape(hottest['instruction'])}$/
+      shown = text.lines.find { |line| line.match?(code) }
+      assert_match(/^##/, shown.to_s, hottest['instruction'])
+    end
+    source = File.readlines(path('hot.c')).index { |line| line.include?('table[(x') } + 1
+    assert_match(/^ +hot\.c:#{source}  +x \^= table/, text)
+  end
+
+  def assert_without_instructions(before, note)
+    now = functions
+    assert_equal before.map { |f| f['label'] }, now.map { |f| f['label'] }
+    now.each { |function| assert_match note, function['note'] }
+    now.each { |function| assert(function['instructions'].all? { |row| row['instruction'].empty? }) }
+    sums = [before, now].map { |list| list.map { |f| f['instructions'].sum { |row| row['self_ns'] } } }
+    assert_equal(*sums)
+  end
+end
