@@ -157,26 +157,42 @@ static int set_line(struct code_reading *r, struct code_row *row)
 	return failed == -ENOMEM ? failed : 0;
 }
 
-/* What the recording itself says of the line, if it was made with --inlines. */
-static int set_recorded_line(struct code_reading *r, const struct code_place *place)
+/*
+ * The line of a place that has no instruction, and what the recording itself says of any, if it was
+ * made with --inlines and nothing else is known.
+ */
+static int set_line_of_place(struct code_reading *r, const struct code_place *place)
 {
 	const struct profile_frame *f = &r->profile->frames[place->frame];
 	struct code_row *row = &r->code->rows[place->row];
+	int failed = row->size ? 0 : set_line(r, row);
 
-	if (row->line || !f->line || !f->file)
-		return 0;
+	if (failed || row->line || !f->line || !f->file)
+		return failed;
 	row->line = f->line;
 	return add_string(r->code, profile_str(r->profile, f->file), &row->file);
+}
+
+/* There are none, because of @why. */
+static int set_note(struct code_reading *r, struct code_block *b, const char *why)
+{
+	return add_string(r->code, why, &b->note);
 }
 
 /* The rows of the last block: -ENOMEM, or 0, and then the block has a note if there is none. */
 static int add_instructions(struct code_reading *r, struct code_block *b)
 {
 	_cleanup_elf_code_ struct elf_code code = ELF_CODE_INIT;
+	char why[80];
 	int failed;
 
+	if (elf_code_load()) {
+		snprintf(why, sizeof(why), "there is no disassembler (%s) on this machine",
+			 elf_code_library());
+		return set_note(r, b, why);
+	}
 	if (r->code->n_rows > MAX_ROWS)
-		return add_string(r->code, "the functions before it have too many", &b->note);
+		return set_note(r, b, "the functions before it have too many");
 	failed = file_worker_code(r->worker, &r->module.file, b->start, b->end - b->start, &code);
 	for (size_t i = 0; !failed && i < code.n; i++) {
 		struct code_row row = { .address = code.v[i].address, .size = code.v[i].size };
@@ -189,14 +205,11 @@ static int add_instructions(struct code_reading *r, struct code_block *b)
 	}
 	if (failed == -ENOMEM)
 		return failed;
-	if (failed == -ENOPKG)
-		return add_string(r->code, "there is no libcapstone on this machine", &b->note);
 	if (failed)
-		return add_string(r->code, "the code of the file cannot be read", &b->note);
+		return set_note(r, b, "the code of the file cannot be read");
 	return b->end - b->start <= CODE_MAX_BYTES
 		       ? 0
-		       : add_string(r->code, "only the beginning of the function is shown",
-				    &b->note);
+		       : set_note(r, b, "only the beginning of the function is shown");
 }
 
 static int name_symbol(struct code_reading *r, const struct elf_function *f, struct code_block *b)
@@ -225,7 +238,7 @@ static int add_block(struct code_reading *r, const struct elf_function *f,
 		b.inlined = r->profile->frames[places->frame].flags & FRAME_INLINED;
 		failed = name_symbol(r, f, &b);
 	} else {
-		failed = add_string(c, why, &b.note);
+		failed = set_note(r, &b, why);
 	}
 	if (!failed)
 		failed = instructions_add_block(c, &b);
@@ -236,7 +249,7 @@ static int add_block(struct code_reading *r, const struct elf_function *f,
 	if (!failed)
 		failed = instructions_end_block(c, places, n);
 	for (size_t i = 0; !failed && i < n; i++)
-		failed = set_recorded_line(r, &places[i]);
+		failed = set_line_of_place(r, &places[i]);
 	return failed;
 }
 

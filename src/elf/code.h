@@ -40,7 +40,7 @@ struct elf_code {
 /* The name of the library's file. */
 const char *elf_code_library(void);
 
-/* Load the disassembler. Returns 0, or -ENOPKG: there is none on this machine. */
+/* Load the disassembler, if it is not yet. Returns 0, or -ENOPKG: there is none on this machine. */
 int elf_code_load(void);
 
 /*

@@ -171,8 +171,9 @@ int file_worker_lines(struct file_worker *w, const struct worker_file *file, uin
 void file_lines_deinit(struct file_lines *lines);
 
 /*
- * elf_code_read(), with the disassembler that was loaded before the processes were made. The
- * instructions are within the @size bytes at @start, and their text is of any bytes.
+ * elf_code_read(). Only if elf_code_load() has succeeded, and before the processes were made: to
+ * look for a library that is not there would end the worker. The instructions are within the @size
+ * bytes at @start, and their text is of any bytes.
  */
 int file_worker_code(struct file_worker *w, const struct worker_file *file, uint64_t start,
 		     uint64_t size, struct elf_code *ret);

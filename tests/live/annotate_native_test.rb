@@ -75,6 +75,26 @@ class AnnotateNativeTest < LiveTest
     assert_equal before, functions
   end
 
+  # Without the disassembler's library there still are lines.
+  def test_without_disassembler
+    assert_records_hot
+    before = functions
+    library = tool('ldconfig', '-p')[/^\s*libcapstone\.so\.\d+ .*=> (.*)$/, 1] || missing('no libcapstone')
+    hidden = "mount --bind /dev/null #{library} && exec \"$0\" \"$@\""
+    out = tool('unshare', '-m', 'sh', '-c', hidden, Live::RBPF, 'annotate', '-i', @recording.file,
+               '--stack', 'native', '--json', PATTERN)
+    now = JSON.parse(out)['functions']
+    now.each { |function| assert_match(/\Athere is no disassembler \(libcapstone\.so/, function['note']) }
+    assert_equal sums(before), sums(now)
+    now.each do |function|
+      lines = before.find { |f| f['label'] == function['label'] }['instructions']
+                    .to_h { |row| [row['address'], row['line']] }
+      exact = function['instructions'].select { |row| lines.key?(row['address']) }
+      refute_empty exact
+      exact.each { |row| assert_equal lines[row['address']], row['line'] }
+    end
+  end
+
   def test_another_file
     assert_records_hot
     before = functions
@@ -204,7 +224,10 @@ class AnnotateNativeTest < LiveTest
     assert_equal before.map { |f| f['label'] }, now.map { |f| f['label'] }
     now.each { |function| assert_match note, function['note'] }
     now.each { |function| assert(function['instructions'].all? { |row| row['instruction'].empty? }) }
-    sums = [before, now].map { |list| list.map { |f| f['instructions'].sum { |row| row['self_ns'] } } }
-    assert_equal(*sums)
+    assert_equal sums(before), sums(now)
+  end
+
+  def sums(functions)
+    functions.map { |function| function['instructions'].sum { |row| row['self_ns'] } }
   end
 end
