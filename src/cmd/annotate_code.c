@@ -7,11 +7,13 @@
 #include "cmd/annotate_code.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/utf8.h"
@@ -179,6 +181,47 @@ static int set_note(struct code_reading *r, struct code_block *b, const char *wh
 	return add_string(r->code, why, &b->note);
 }
 
+/* Where the jump or call @text leads to: "callq 0x1030", "cbz x0, #0x1030". False if it is none. */
+static bool find_target(const char *text, uint64_t *ret)
+{
+	static const char *const jumps[] = { "call", "j", "b", "cb", "tb" };
+	const char *operand = strrchr(text, ' ');
+	bool jumps_there = false;
+
+	for (size_t i = 0; i < ARRAY_SIZE(jumps); i++)
+		jumps_there |= !strncmp(text, jumps[i], strlen(jumps[i]));
+	if (!operand || !jumps_there)
+		return false;
+	operand += operand[1] == '#' ? 2 : 1;
+	return sscanf(operand, "0x%" SCNx64, ret) == 1;
+}
+
+/* @text, with the name of the other function that it leads to. */
+static int add_instruction_text(struct code_reading *r, const struct code_block *b,
+				const char *text, uint32_t *ret)
+{
+	_cleanup_buf_ struct buf named = BUF_INIT;
+	const struct elf_function *f = NULL;
+	uint64_t target;
+	int failed;
+
+	buf_addstr(&named, text);
+	if (find_target(text, &target) && (target < b->start || target >= b->end))
+		f = elf_symbols_find(&r->module.symbols, target);
+	if (f && f->name[0]) {
+		buf_addstr(&named, " <");
+		failed = file_worker_demangle(r->worker, f->name, &named);
+		if (failed == -ENOMEM)
+			return failed;
+		if (failed)
+			buf_addstr(&named, f->name);
+		if (target != f->start)
+			buf_addf(&named, "+0x%" PRIx64, target - f->start);
+		buf_addch(&named, '>');
+	}
+	return buf_failed(&named) ? -ENOMEM : add_string(r->code, buf_str(&named), ret);
+}
+
 /* The rows of the last block: -ENOMEM, or 0, and then the block has a note if there is none. */
 static int add_instructions(struct code_reading *r, struct code_block *b)
 {
@@ -197,7 +240,8 @@ static int add_instructions(struct code_reading *r, struct code_block *b)
 	for (size_t i = 0; !failed && i < code.n; i++) {
 		struct code_row row = { .address = code.v[i].address, .size = code.v[i].size };
 
-		failed = add_string(r->code, buf_str(&code.text) + code.v[i].text, &row.text);
+		failed = add_instruction_text(r, b, buf_str(&code.text) + code.v[i].text,
+					      &row.text);
 		if (!failed)
 			failed = set_line(r, &row);
 		if (!failed)

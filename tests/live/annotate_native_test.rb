@@ -50,6 +50,7 @@ class AnnotateNativeTest < LiveTest
     inner, outer = functions.sort_by { |function| function['label'] }
     calls = outer['instructions'].select { |row| row['instruction'].match?(/\A(call|bl\b)/) }
     assert_equal 1, calls.size
+    assert_match(/ <hot_inner(@plt)?>\z/, calls[0]['instruction'])
     assert_operator calls[0]['total_ns'], :>, inner['instructions'].sum { |row| row['self_ns'] } / 2
     assert_operator calls[0]['self_ns'], :<, calls[0]['total_ns'] / 10
   end
