@@ -119,7 +119,7 @@ class AnnotateNativeTest < LiveTest
 
   def tool(*command)
     out = IO.popen(command, &:read)
-    assert_predicate $?, :success?, command.join(' ') # rubocop:disable Style/SpecialGlobalVars
+    assert_predicate Process.last_status, :success?, command.join(' ')
     out
   end
 
@@ -206,18 +206,51 @@ class AnnotateNativeTest < LiveTest
     @stacks.each { |frames, value| yield frames, value }
   end
 
-  # The hottest instructions are marked, and their lines stand above them.
+  # As text: which instructions are shown, and which are marked; the lines, with their text, stand
+  # above the instructions.
   def assert_text(found)
+    all = found.flat_map { |function| function['instructions'] }
+    assert_equal all.map { |row| row['address'] }, shown(1_000_000).keys
+    used = all.reject { |row| row['total_samples'].zero? }
+    assert_equal(used.map { |row| row.values_at('address', 'line') },
+                 shown(0).map { |address, row| [address, row[:line]] })
+    around = found.flat_map { |function| around(function['instructions'], 1) }
+    got = shown(1)
+    assert_equal around.map { |row| row['address'] }, got.keys
+    around.each { |row| assert_equal row['instruction'], got[row['address']][:code] }
+    assert_equal found.flat_map { |function| hot(function['instructions']) },
+                 got.select { |_, row| row[:hot] }.keys
+    around.each { |row| assert_equal row['line'], got[row['address']][:line] }
+  end
+
+  # The instructions that annotate prints as text, by their addresses.
+  def shown(context)
+    source = File.readlines(path('hot.c'), chomp: true)
+    line = nil
     text = Rbpf.read('annotate', '-i', @recording.file, '--stack', 'native', '--source-root', '/',
-                     PATTERN)
-    found.each do |function|
-      hottest = function['instructions'].max_by { |row| row['self_ns'] }
-      code = / #{hottest['address'].to_s(16)} +#{Regexp.escape(hottest['instruction'])}$/
-      shown = text.lines.find { |line| line.match?(code) }
-      assert_match(/^##/, shown.to_s, hottest['instruction'])
+                     '--context', context.to_s, PATTERN)
+    text.each_line(chomp: true).with_object({}) do |row, result|
+      case row
+      when /^ +hot\.c:(\d+)(?:  (.*))?$/
+        line = Integer($1)
+        assert_equal source[line - 1].strip, $2.to_s.strip
+      when /^(##)? .* (\h+)      (\S.*)$/
+        result[$2.hex] = { hot: !$1.nil?, code: $3, line: line }
+      when /^ +\.\.\.$/
+        line = nil
+      end
     end
-    source = File.readlines(path('hot.c')).index { |line| line.include?('table[(x') } + 1
-    assert_match(/^ +hot\.c:#{source}  +x \^= table/, text)
+  end
+
+  def around(rows, context)
+    rows.each_index.select do |i|
+      rows[[i - context, 0].max..(i + context)].any? { |row| row['total_samples'].positive? }
+    end.map { |i| rows[i] }
+  end
+
+  def hot(rows)
+    hottest = rows.map { |row| row['self_ns'] }.max
+    rows.select { |row| row['self_ns'] >= hottest - (hottest / 4) }.map { |row| row['address'] }
   end
 
   def assert_without_instructions(before, note)
