@@ -217,7 +217,7 @@ int annotate_code_text(const struct annotate *a, const struct instructions *c, s
 		if (has_samples(c, &c->blocks[i]) && add_block(a, c, &c->blocks[i], out))
 			return err_oom(err);
 	if (c->n_more)
-		buf_addf(out, "\n  %s more match: a narrower pattern shows them\n",
+		buf_addf(out, "\n  not shown: %s that match; a narrower pattern shows them\n",
 			 num_of(c->n_more, "function", "functions").s);
 	buf_addch(out, '\n');
 	report_footer(&a->report, c->all.samples, out);
