@@ -25,7 +25,7 @@
 #define MAX_FUNCTIONS 20 /* native ones, whose instructions are printed */
 
 struct annotate_line {
-	const char *input, *source_root;
+	const char *input, *source_root, *module_root;
 	uint64_t context;
 	bool json, csv, md;
 	struct filter_options filter;
@@ -51,6 +51,16 @@ static const struct option_spec specs[] = {
 		.arg = "DIR",
 		.help = "look for source files below this directory, by the last parts of their "
 			"paths",
+		.complete = COMPLETE_FILE,
+	},
+	{
+		.name = "module-root",
+		.type = OPTION_STRING,
+		OPT(module_root),
+		.arg = "DIR",
+		.help = "read the files of native functions below this directory, as in the root "
+			"of "
+			"a container",
 		.complete = COMPLETE_FILE,
 	},
 	{
@@ -160,6 +170,8 @@ static int check_line(const struct annotate_line *line, const struct option_rest
 		return err_set(err, -EINVAL, ERR_USAGE,
 			       "either source lines of Ruby code or, with --stack native, "
 			       "instructions: not --stack both");
+	if (line->module_root && line->filter.stack != STACK_NATIVE)
+		return err_set(err, -EINVAL, ERR_USAGE, "--module-root is for --stack native");
 	if (rest->n != 1)
 		return err_set(err, -EINVAL, ERR_USAGE,
 			       "'annotate' needs one argument: a method or a file");
@@ -191,7 +203,8 @@ static int render_code(const struct annotate_line *line, struct annotate *a,
 
 	r = instructions_find(p, a->report.filter, a->report.method, MAX_FUNCTIONS, &code);
 	if (!r)
-		r = annotate_read_code(p, worker, &code);
+		r = annotate_read_code(p, worker, line->module_root ? line->module_root : "",
+				       &code);
 	if (!r)
 		r = instructions_add_up(p, a->report.filter, &code);
 	if (r)

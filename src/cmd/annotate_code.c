@@ -39,6 +39,7 @@ struct module {
 struct code_reading {
 	const struct profile *profile;
 	struct file_worker *worker;
+	const char *root; /* of the modules */
 	struct instructions *code;
 	struct module module;
 };
@@ -111,7 +112,7 @@ static int open_module(struct code_reading *r, uint32_t id)
 	const struct profile_module *from = &r->profile->modules[id];
 	struct target_file_request req = { .kind = TARGET_FILE_DEBUG,
 					   .owner = (uid_t)-1,
-					   .root = "",
+					   .root = r->root,
 					   .path = profile_str(r->profile, from->path) };
 	struct module *m = &r->module;
 	int failed = -ENOENT;
@@ -327,10 +328,10 @@ static int read_code(struct code_reading *r)
 	return 0;
 }
 
-int annotate_read_code(const struct profile *p, struct file_worker *worker,
+int annotate_read_code(const struct profile *p, struct file_worker *worker, const char *root,
 		       struct instructions *code)
 {
-	struct code_reading r = { .profile = p, .worker = worker, .code = code };
+	struct code_reading r = { .profile = p, .worker = worker, .root = root, .code = code };
 	int failed;
 
 	r.module =

@@ -9,10 +9,11 @@ struct profile;
 
 /*
  * Add to @code a block for each function that instructions_find() found, with the instructions and
- * source lines that @worker reads in the module of that path and build id. A block without
+ * source lines that @worker reads in the module of that path, below @root, and build id. @root ""
+ * stands for this machine's. A block without
  * instructions says why. Returns 0 or -ENOMEM.
  */
-int annotate_read_code(const struct profile *p, struct file_worker *worker,
+int annotate_read_code(const struct profile *p, struct file_worker *worker, const char *root,
 		       struct instructions *code);
 
 #endif

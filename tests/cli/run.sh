@@ -597,6 +597,7 @@ refuse "'annotate' needs one argument: a method or a file" annotate -i full.data
 refuse "unexpected argument 'b' for 'annotate'" annotate -i full.data a b
 refuse "--json, --csv and --md exclude each other" annotate -i full.data --csv --md x
 refuse "either source lines of Ruby code or, with --stack native, instructions: not --stack both" annotate -i full.data --stack both x
+refuse "--module-root is for --stack native" annotate -i full.data --module-root / x
 refuse "invalid pattern '(' for the method: *" annotate -i full.data "("
 refuse "--context*" annotate -i full.data --context -1 x
 if begin "annotate"; then

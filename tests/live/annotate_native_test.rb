@@ -96,6 +96,22 @@ class AnnotateNativeTest < LiveTest
     end
   end
 
+  # As in a container: the files are where its root is, and links lead within that.
+  def test_module_root
+    assert_records_hot
+    before = functions
+    root = path('root')
+    FileUtils.mkdir_p(File.join(root, @dir, 'v1'))
+    FileUtils.mv(path('hot.so'), File.join(root, @dir, 'v1'))
+    FileUtils.ln_s(File.join(@dir, 'v1/hot.so'), File.join(root, path('hot.so')))
+    FileUtils.chown_R(65_534, 65_534, root)
+    assert_equal before, functions(PATTERN, '--module-root', root)
+    File.chmod(0o600, File.join(root, @dir, 'v1/hot.so'))
+    note = functions(PATTERN, '--module-root', root)[0]['note']
+    assert_match(/\Ait is not read/, note)
+    assert_equal 'No such file or directory', functions[0]['note']
+  end
+
   def test_another_file
     assert_records_hot
     before = functions
@@ -123,8 +139,9 @@ class AnnotateNativeTest < LiveTest
     out
   end
 
-  def functions(pattern = PATTERN)
-    Rbpf.json('annotate', '-i', @recording.file, '--stack', 'native', '--json', pattern)['functions']
+  def functions(pattern = PATTERN, *options)
+    Rbpf.json('annotate', '-i', @recording.file, '--stack', 'native', '--json', *options,
+              pattern)['functions']
   end
 
   # [from, to) as the table of symbols has it.
