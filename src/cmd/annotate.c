@@ -337,7 +337,7 @@ static const struct command_example examples[] = {
 
 const struct command command_annotate = {
 	.name = "annotate",
-	.summary = "print source lines or instructions with the CPU time that they took",
+	.summary = "print source lines or instructions with their CPU time",
 	.usage = usages,
 	.about =
 		"Prints the source of a method or a file, with the time of each line: TOTAL with "
