@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "report/annotate.h"
+#include "report/annotate_code.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -10,16 +10,22 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/parse.h"
+#include "cmd/annotate_code.h"
 #include "cmd/command.h"
 #include "cmd/filter_options.h"
 #include "cmd/messages.h"
 #include "cmd/open_recording.h"
 #include "cmd/output.h"
+#include "elf/code.h"
 #include "ui/term.h"
 #include "view/filter.h"
+#include "view/instructions.h"
+#include "worker/file_worker.h"
+
+#define MAX_FUNCTIONS 20 /* native ones, whose instructions are printed */
 
 struct annotate_line {
-	const char *input, *source_root;
+	const char *input, *source_root, *module_root;
 	uint64_t context;
 	bool json, csv, md;
 	struct filter_options filter;
@@ -48,11 +54,21 @@ static const struct option_spec specs[] = {
 		.complete = COMPLETE_FILE,
 	},
 	{
+		.name = "module-root",
+		.type = OPTION_STRING,
+		OPT(module_root),
+		.arg = "DIR",
+		.help = "read the files of native functions below this directory, as in the root "
+			"of "
+			"a container",
+		.complete = COMPLETE_FILE,
+	},
+	{
 		.name = "context",
 		.type = OPTION_U64,
 		OPT(context),
 		.arg = "N",
-		.help = "lines to show around each line with samples",
+		.help = "lines or instructions to show around each one with samples",
 		.initial = "2",
 		.min = 0,
 		.max = 1000000,
@@ -121,15 +137,19 @@ static int split_line(const struct profile *p, const char *target, struct patter
 	return 0;
 }
 
-/* What is the name of a file in the recording is that, all else a pattern for methods. */
+/*
+ * What is the name of a file in the recording is that, all else a pattern for methods; for native
+ * functions alone, if these are to be shown.
+ */
 static int choose(struct annotate *a, struct patterns *patterns, struct err *err)
 {
 	const struct profile *p = &a->report.rec->profile;
+	bool native = patterns->filter.stack == STACK_NATIVE;
 	int r;
 
-	if (source_is_known(p, a->target))
+	if (!native && source_is_known(p, a->target))
 		a->choice.file = a->target;
-	else if (split_line(p, a->target, patterns, &a->choice))
+	else if (!native && split_line(p, a->target, patterns, &a->choice))
 		return err_oom(err);
 	if (a->choice.file)
 		return 0;
@@ -146,10 +166,12 @@ static int check_line(const struct annotate_line *line, const struct option_rest
 	if (line->json + line->csv + line->md > 1)
 		return err_set(err, -EINVAL, ERR_USAGE,
 			       "--json, --csv and --md exclude each other");
-	if (line->filter.stack == STACK_BOTH || line->filter.stack == STACK_NATIVE)
+	if (line->filter.stack == STACK_BOTH)
 		return err_set(err, -EINVAL, ERR_USAGE,
-			       "source lines are those of Ruby code: not with --stack %s",
-			       stack_mode_name(line->filter.stack));
+			       "either source lines of Ruby code or, with --stack native, "
+			       "instructions: not --stack both");
+	if (line->module_root && line->filter.stack != STACK_NATIVE)
+		return err_set(err, -EINVAL, ERR_USAGE, "--module-root is for --stack native");
 	if (rest->n != 1)
 		return err_set(err, -EINVAL, ERR_USAGE,
 			       "'annotate' needs one argument: a method or a file");
@@ -171,10 +193,36 @@ static int render(const struct annotate_line *line, struct annotate *a, struct b
 	return r;
 }
 
+/* As render(), of native functions; @worker was made before rbpf had read anything. */
+static int render_code(const struct annotate_line *line, struct annotate *a,
+		       struct file_worker *worker, struct buf *out, struct err *err)
+{
+	const struct profile *p = &a->report.rec->profile;
+	_cleanup_instructions_ struct instructions code = INSTRUCTIONS_INIT;
+	int r;
+
+	r = instructions_find(p, a->report.filter, a->report.method, MAX_FUNCTIONS, &code);
+	if (!r)
+		r = annotate_read_code(p, worker, line->module_root ? line->module_root : "",
+				       &code);
+	if (!r)
+		r = instructions_add_up(p, a->report.filter, &code);
+	if (r)
+		return err_code(err, r);
+	if (line->json)
+		return annotate_code_json(a, &code, out, err);
+	if (line->csv)
+		return annotate_code_csv(a, &code, out, err);
+	r = annotate_code_text(a, &code, out, err);
+	if (!r && line->md)
+		report_to_markdown(out);
+	return r;
+}
+
 /* What there is of one event, or -ENODATA with ERR_EMPTY. */
 static int annotate_event(const struct cmd_context *ctx, const struct annotate_line *line,
-			  const char *target, struct patterns *patterns, struct recording *rec,
-			  struct buf *out, struct err *err)
+			  const char *target, struct patterns *patterns, struct file_worker *worker,
+			  struct recording *rec, struct buf *out, struct err *err)
 {
 	static const struct option_rest no_recording = { 0 };
 	const struct read_options needs = { .sources = true };
@@ -203,7 +251,7 @@ static int annotate_event(const struct cmd_context *ctx, const struct annotate_l
 	if (!r)
 		r = choose(&a, patterns, err);
 	if (!r)
-		r = render(line, &a, out, err);
+		r = worker ? render_code(line, &a, worker, out, err) : render(line, &a, out, err);
 	return cmd_rendered(r, rec, out, err);
 }
 
@@ -212,7 +260,8 @@ static int annotate_event(const struct cmd_context *ctx, const struct annotate_l
  * wait has none of CPU time. The recording is read again for each.
  */
 static int annotate_recording(const struct cmd_context *ctx, struct annotate_line *line,
-			      const char *target, struct patterns *patterns, struct err *err)
+			      const char *target, struct patterns *patterns,
+			      struct file_worker *worker, struct err *err)
 {
 	_cleanup_recording_ struct recording rec = RECORDING_INIT;
 	_cleanup_recording_ struct recording other = RECORDING_INIT;
@@ -220,7 +269,7 @@ static int annotate_recording(const struct cmd_context *ctx, struct annotate_lin
 	bool any_event = !patterns->filter.event;
 	int r;
 
-	r = annotate_event(ctx, line, target, patterns, &rec, &out, err);
+	r = annotate_event(ctx, line, target, patterns, worker, &rec, &out, err);
 	for (uint32_t i = 1; r == -ENODATA && any_event && i < rec.profile.meta.n_events; i++) {
 		if (!strcmp(rec.path, "-")) {
 			err_hint(err, "--event may have it; a recording that comes from a pipe is "
@@ -229,10 +278,26 @@ static int annotate_recording(const struct cmd_context *ctx, struct annotate_lin
 		}
 		recording_close(&other);
 		patterns->filter.event = rec.profile.meta.events[i].name;
-		if (!annotate_event(ctx, line, target, patterns, &other, &out, NULL))
+		if (!annotate_event(ctx, line, target, patterns, worker, &other, &out, NULL))
 			r = 0;
 	}
 	return r ? r : cmd_write(NULL, &out, err);
+}
+
+/* With a worker, which has the disassembler, if there is one on this machine. */
+static int annotate_native(const struct cmd_context *ctx, struct annotate_line *line,
+			   const char *target, struct patterns *patterns, struct err *err)
+{
+	struct file_worker worker _cleanup_(file_worker_deinit);
+	int r;
+
+	file_worker_init(&worker, NULL);
+	elf_code_load();
+	r = cmd_prepare_worker(&worker, err);
+	if (!r)
+		r = annotate_recording(ctx, line, target, patterns, &worker, err);
+	cmd_warn_of_unread(ctx, &worker);
+	return r;
 }
 
 static int annotate_main(struct cmd_context *ctx, int argc, char **argv, struct err *err)
@@ -247,8 +312,10 @@ static int annotate_main(struct cmd_context *ctx, int argc, char **argv, struct 
 		r = check_line(&line, &rest, err);
 	if (!r)
 		r = cmd_filter(&line.filter, STACK_RUBY, &patterns.filter, err);
-	if (!r)
-		r = annotate_recording(ctx, &line, rest.argv[0], &patterns, err);
+	if (!r && line.filter.stack == STACK_NATIVE)
+		r = annotate_native(ctx, &line, rest.argv[0], &patterns, err);
+	else if (!r)
+		r = annotate_recording(ctx, &line, rest.argv[0], &patterns, NULL, err);
 	else if (r == COMMAND_DONE)
 		r = 0;
 	patterns_deinit(&patterns);
@@ -264,18 +331,20 @@ static const struct command_example examples[] = {
 	{ "rbpf annotate '^Cart#total$'", "the lines of a method, its callers and callees" },
 	{ "rbpf annotate app/models/cart.rb", "the lines of a file" },
 	{ "rbpf annotate --source-root ~/shop cart.rb:57", "a line, its source elsewhere" },
+	{ "rbpf annotate --stack native '^deflate_slow$'", "the instructions of a C function" },
 	{ NULL, NULL },
 };
 
 const struct command command_annotate = {
 	.name = "annotate",
-	.summary = "print source lines with the CPU time that they took",
+	.summary = "print source lines or instructions with their CPU time",
 	.usage = usages,
 	.about =
 		"Prints the source of a method or a file, with the time of each line: TOTAL with "
 		"what the line calls, SELF without. METHOD is a pattern for names of methods, FILE "
 		"the path of a source file or the last parts of it. The source is what the "
-		"recording has kept, or else read below --source-root.",
+		"recording has kept, or else read below --source-root. With --stack native, METHOD "
+		"is a pattern for names of native functions, and their instructions are printed.",
 	.groups = groups,
 	.n_groups = ARRAY_SIZE(groups),
 	.args = ARGS_TARGET,

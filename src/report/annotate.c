@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/json.h"
 #include "base/utf8.h"
+#include "report/annotate_parts.h"
 #include "report/fields.h"
 #include "report/source_text.h"
 #include "ui/summary.h"
@@ -18,9 +19,6 @@
 
 #define MAX_METHODS    5 /* of which callers and callees are told */
 #define MAX_NEIGHBOURS 5
-
-/* A line is hot if its self time is at most a COOLERth below that of the file's hottest line. */
-#define COOLER	       4
 
 static int build(const struct annotate *a, struct source_lines *ret, struct err *err)
 {
@@ -35,12 +33,13 @@ static int build(const struct annotate *a, struct source_lines *ret, struct err 
 		return 0;
 	err_set(err, -ENODATA, ERR_EMPTY, "no file and no method in %s is called '%.200s'",
 		recording_name(r->rec), a->target);
-	err_hint(err, "rbpf report -n 0 lists the methods, rbpf report --by file the files");
+	err_hint(err, "rbpf report -n 0 lists the methods, rbpf report --by file the files; with "
+		      "--stack native, native functions are looked for");
 	return -ENODATA;
 }
 
-static uint64_t error_of(const struct annotate *a, const struct view_sum *all,
-			 const struct view_sum *sum)
+uint64_t annotate_error(const struct annotate *a, const struct view_sum *all,
+			const struct view_sum *sum)
 {
 	if (event_is_exact(profile_event(&a->report.rec->profile)))
 		return 0;
@@ -57,8 +56,7 @@ static size_t count_of_file(const struct source_lines *s, size_t from)
 	return n;
 }
 
-/* Whether the file was changed after the recording ended; false if that is not known. */
-static bool was_changed(const struct annotate *a, const struct source_text *text)
+bool annotate_was_changed(const struct annotate *a, const struct source_text *text)
 {
 	const struct recording *rec = a->report.rec;
 	uint64_t start = rec->profile.meta.start_realtime_ns;
@@ -91,7 +89,7 @@ static void add_list(const struct report *r, const char *title, const char *none
 	buf_addch(out, '\n');
 }
 
-static int add_methods(const struct report *r, struct buf *out)
+int annotate_add_methods(const struct report *r, struct buf *out)
 {
 	_cleanup_neighbours_ struct neighbours n = NEIGHBOURS_INIT;
 	size_t i;
@@ -134,7 +132,7 @@ static void add_title(const struct annotate *a, uint32_t file, const struct sour
 	buf_addch(out, '\n');
 	if (text->differs)
 		buf_addstr(out, "  the file that is there now is another: it was changed since\n");
-	else if (was_changed(a, text))
+	else if (annotate_was_changed(a, text))
 		buf_addstr(out,
 			   "  the file was changed after it was recorded: lines may be others\n");
 }
@@ -146,7 +144,21 @@ static void add_numbers(const struct annotate *a, const struct view_sum *all,
 
 	table_cell(t, "%s", num_column(unit, sum->value).s);
 	table_cell(t, "%s", num_percent(sum->value, all->value).s);
-	table_cell(t, "%s", num_percent(error_of(a, all, sum), all->value).s);
+	table_cell(t, "%s", num_percent(annotate_error(a, all, sum), all->value).s);
+}
+
+void annotate_add_time(const struct annotate *a, const struct view_sum *all,
+		       const struct group_total *time, bool hot, struct table *t)
+{
+	if (time && report_is_vague(&a->report, time->total.samples))
+		table_dim_row(t);
+	table_cell(t, "%s", hot ? "##" : "");
+	if (time) {
+		add_numbers(a, all, &time->total, t);
+		add_numbers(a, all, &time->self, t);
+	}
+	for (size_t i = 0; !time && i < 6; i++)
+		table_cell(t, "%s", "");
 }
 
 /* The row of a source line; @l is NULL if it has no samples. */
@@ -155,23 +167,14 @@ static void add_line(const struct annotate *a, const struct view_sum *all,
 		     const struct source_text *text, struct table *t)
 {
 	_cleanup_buf_ struct buf source = BUF_INIT;
-	size_t i;
 
-	if (l && report_is_vague(&a->report, l->time.total.samples))
-		table_dim_row(t);
-	table_cell(t, "%s", hot ? "##" : "");
-	if (l) {
-		add_numbers(a, all, &l->time.total, t);
-		add_numbers(a, all, &l->time.self, t);
-	}
-	for (i = 0; !l && i < 6; i++)
-		table_cell(t, "%s", "");
+	annotate_add_time(a, all, l ? &l->time : NULL, hot, t);
 	table_cell(t, "%" PRIu32, line);
 	source_text_line(text, line, &source);
 	table_cell(t, "%s", buf_str(&source));
 }
 
-static void add_gap(struct table *t)
+void annotate_add_gap(struct table *t)
 {
 	for (size_t i = 0; i < 9; i++)
 		table_cell(t, "%s", i == 7 ? "..." : "");
@@ -197,11 +200,10 @@ static void add_lines(const struct annotate *a, const struct view_sum *all,
 		if (at <= last)
 			at = last + 1;
 		else if (i && at > last + 1)
-			add_gap(t);
+			annotate_add_gap(t);
 		for (; at < l->line; at++)
 			add_line(a, all, NULL, (uint32_t)at, false, text, t);
-		add_line(a, all, l, l->line,
-			 hottest && l->time.self.value >= hottest - hottest / COOLER, text, t);
+		add_line(a, all, l, l->line, annotate_is_hot(l->time.self.value, hottest), text, t);
 		last = l->line;
 		if (i + 1 < n && lines[i + 1].line <= end)
 			end = lines[i + 1].line - 1;
@@ -214,10 +216,8 @@ static int add_file(const struct annotate *a, const struct source_lines *s, size
 		    struct buf *out)
 {
 	static const struct table_column columns[] = {
-		{ "HOT", TABLE_LEFT, TABLE_WHOLE },	 { "TOTAL", TABLE_RIGHT, TABLE_WHOLE },
-		{ "TOTAL%", TABLE_RIGHT, TABLE_WHOLE },	 { "+/-", TABLE_RIGHT, TABLE_WHOLE },
-		{ "SELF", TABLE_RIGHT, TABLE_WHOLE },	 { "SELF%", TABLE_RIGHT, TABLE_WHOLE },
-		{ "+/-", TABLE_RIGHT, TABLE_WHOLE },	 { "LINE", TABLE_RIGHT, TABLE_WHOLE },
+		ANNOTATE_COLUMNS,
+		{ "LINE", TABLE_RIGHT, TABLE_WHOLE },
 		{ "SOURCE", TABLE_LEFT, TABLE_CUT_END },
 	};
 	const char *path = profile_str(&a->report.rec->profile, s->lines[from].file);
@@ -242,7 +242,7 @@ int annotate_text(const struct annotate *a, struct buf *out, struct err *err)
 	if (ret)
 		return ret;
 	report_header(&a->report, s.all.samples, s.all.value, out);
-	if (add_methods(&a->report, out))
+	if (annotate_add_methods(&a->report, out))
 		return err_oom(err);
 	for (i = 0; i < s.n; i += n) {
 		n = count_of_file(&s, i);
@@ -256,8 +256,8 @@ int annotate_text(const struct annotate *a, struct buf *out, struct err *err)
 
 /* ---- JSON and CSV ---- */
 
-static void json_time(const struct annotate *a, const struct source_lines *s,
-		      const struct group_total *time, struct json *j)
+void annotate_json_time(const struct annotate *a, const struct view_sum *all,
+			const struct group_total *time, struct json *j)
 {
 	const struct report *r = &a->report;
 
@@ -265,8 +265,8 @@ static void json_time(const struct annotate *a, const struct source_lines *s,
 	json_u64(j, "total_samples", time->total.samples);
 	json_u64(j, field_value_key(r, "self").s, time->self.value);
 	json_u64(j, field_value_key(r, "total").s, time->total.value);
-	json_u64(j, field_value_key(r, "self_error").s, error_of(a, &s->all, &time->self));
-	json_u64(j, field_value_key(r, "total_error").s, error_of(a, &s->all, &time->total));
+	json_u64(j, field_value_key(r, "self_error").s, annotate_error(a, all, &time->self));
+	json_u64(j, field_value_key(r, "total_error").s, annotate_error(a, all, &time->total));
 }
 
 static int json_file(const struct annotate *a, const struct source_lines *s, size_t from, size_t n,
@@ -284,7 +284,7 @@ static int json_file(const struct annotate *a, const struct source_lines *s, siz
 		utf8_sanitise(&line, text.path, strlen(text.path));
 		json_str(j, "source", buf_str(&line));
 		json_bool(j, "kept", text.kept);
-		json_bool(j, "changed", was_changed(a, &text));
+		json_bool(j, "changed", annotate_was_changed(a, &text));
 	} else {
 		json_nil(j, "source");
 	}
@@ -292,7 +292,7 @@ static int json_file(const struct annotate *a, const struct source_lines *s, siz
 	for (size_t i = from; i < from + n; i++) {
 		json_object_begin(j, NULL);
 		json_u64(j, "line", s->lines[i].line);
-		json_time(a, s, &s->lines[i].time, j);
+		annotate_json_time(a, &s->all, &s->lines[i].time, j);
 		buf_reset(&line);
 		source_text_line(&text, s->lines[i].line, &line);
 		if (text.path)
@@ -351,8 +351,8 @@ int annotate_csv(const struct annotate *a, struct buf *out, struct err *err)
 			 ",%" PRIu32 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64
 			 ",%" PRIu64 "\r\n",
 			 s.lines[i].line, t->self.samples, t->total.samples, t->self.value,
-			 t->total.value, error_of(a, &s.all, &t->self),
-			 error_of(a, &s.all, &t->total));
+			 t->total.value, annotate_error(a, &s.all, &t->self),
+			 annotate_error(a, &s.all, &t->total));
 	}
 	return buf_failed(out) ? err_oom(err) : 0;
 }

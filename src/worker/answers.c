@@ -306,6 +306,48 @@ int answer_lines(void *data, size_t size, struct file_lines *ret)
 	return 0;
 }
 
+/* ---- instructions ---- */
+
+/* They are within the @bytes bytes at @start, one after the other. */
+static bool take_instructions(const struct wire_instruction *from, const struct wire_code *c,
+			      uint64_t start, uint64_t bytes, struct elf_instruction *to)
+{
+	uint64_t i, at, next = 0;
+
+	for (i = 0; i < c->n; i++) {
+		at = from[i].address - start;
+		if (from[i].address < start || at < next || at >= bytes || !from[i].size ||
+		    from[i].size > bytes - at || from[i].text >= c->text_size)
+			return false;
+		next = at + from[i].size;
+		to[i] = (struct elf_instruction) { from[i].address, from[i].size, from[i].text };
+	}
+	return true;
+}
+
+int answer_code(const void *data, size_t size, uint64_t start, uint64_t bytes, struct elf_code *ret)
+{
+	struct answer_rest r = { data, size };
+	const struct wire_code *c = next_bytes(&r, 1, sizeof(*c));
+	const struct wire_instruction *from = c ? next_bytes(&r, c->n, sizeof(*from)) : NULL;
+	struct elf_code code = ELF_CODE_INIT;
+	int err;
+
+	if (!from || r.left != c->text_size || (r.left && r.at[r.left - 1]))
+		return -EPROTO;
+	code.n = code.cap = c->n;
+	code.v = calloc(c->n + 1, sizeof(*code.v));
+	buf_add(&code.text, r.at, r.left);
+	err = code.v && !buf_failed(&code.text) ? 0 : -ENOMEM;
+	if (!err && !take_instructions(from, c, start, bytes, code.v))
+		err = -EPROTO;
+	if (err)
+		elf_code_deinit(&code);
+	else
+		*ret = code;
+	return err;
+}
+
 int answer_text(const void *data, size_t size, size_t max, struct buf *ret)
 {
 	if (!size || size > max || memchr(data, '\0', size))

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "elf/cfi.h"
+#include "elf/code.h"
 #include "elf/dwarf.h"
 #include "elf/elf_headers.h"
 #include "elf/symbols.h"
@@ -38,6 +39,10 @@ int answer_facts(const void *data, size_t size, struct dwarf_fact *facts, size_t
 
 /* @ret->text takes @data, which must be malloc'ed. */
 int answer_lines(void *data, size_t size, struct file_lines *ret);
+
+/* The instructions of the @bytes bytes at @start. */
+int answer_code(const void *data, size_t size, uint64_t start, uint64_t bytes,
+		struct elf_code *ret);
 
 /* Append the text to @ret. */
 int answer_text(const void *data, size_t size, size_t max, struct buf *ret);

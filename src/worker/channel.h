@@ -31,6 +31,7 @@ enum worker_op {
 	WORKER_LINES,
 	WORKER_DEMANGLE,
 	WORKER_READ,
+	WORKER_CODE,
 	WORKER_OPS,
 };
 

@@ -505,6 +505,20 @@ void file_lines_deinit(struct file_lines *lines)
 	*lines = (struct file_lines) { .n = 0 };
 }
 
+int file_worker_code(struct file_worker *w, const struct worker_file *file, uint64_t start,
+		     uint64_t size, struct elf_code *ret)
+{
+	struct worker_call call = { .op = WORKER_CODE, .number = start, .other = size };
+	struct worker_answer answer;
+	int r;
+
+	r = ask(w, file, &call, &answer);
+	if (!r)
+		r = checked(w, file, answer_code(answer.data, answer.size, start, size, ret));
+	free(answer.data);
+	return r;
+}
+
 int file_worker_demangle(struct file_worker *w, const char *name, struct buf *out)
 {
 	struct worker_call call = { .op = WORKER_DEMANGLE,

@@ -21,6 +21,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "elf/code.h"
 #include "elf/elf_headers.h"
 #include "elf/lines.h"
 #include "worker/file_losses.h"
@@ -168,6 +169,14 @@ struct file_lines {
 int file_worker_lines(struct file_worker *w, const struct worker_file *file, uint64_t *id,
 		      uint64_t addr, struct file_lines *ret);
 void file_lines_deinit(struct file_lines *lines);
+
+/*
+ * elf_code_read(). Only if elf_code_load() has succeeded, and before the processes were made: to
+ * look for a library that is not there would end the worker. The instructions are within the @size
+ * bytes at @start, and their text is of any bytes.
+ */
+int file_worker_code(struct file_worker *w, const struct worker_file *file, uint64_t start,
+		     uint64_t size, struct elf_code *ret);
 
 /*
  * demangle(): -ENOENT if @name is not mangled. A name that takes too long costs what it may take,

@@ -11,6 +11,7 @@
 #include "base/array.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "elf/code.h"
 #include "elf/debug_file.h"
 #include "elf/demangle.h"
 #include "elf/dwarf.h"
@@ -455,6 +456,28 @@ static int serve_read(struct server *s)
 	return 0;
 }
 
+/* Its number is where, the other how many bytes. */
+static int serve_code(struct server *s)
+{
+	_cleanup_elf_code_ struct elf_code code = ELF_CODE_INIT;
+	struct wire_code answer;
+	int r;
+
+	r = elf_code_read(s->fd, s->request->number, s->request->other, &code);
+	if (r)
+		return r;
+	answer = (struct wire_code) { .n = code.n, .text_size = code.text.len };
+	buf_add(&s->answer, &answer, sizeof(answer));
+	for (size_t i = 0; i < code.n; i++) {
+		const struct wire_instruction to = { code.v[i].address, code.v[i].size,
+						     code.v[i].text };
+
+		buf_add(&s->answer, &to, sizeof(to));
+	}
+	buf_add(&s->answer, code.text.data, code.text.len);
+	return 0;
+}
+
 /* ---- requests ---- */
 
 static int (*const operations[WORKER_OPS])(struct server *s) = {
@@ -462,7 +485,7 @@ static int (*const operations[WORKER_OPS])(struct server *s) = {
 	[WORKER_TABLE] = serve_table,	  [WORKER_SYMBOLS] = serve_symbols,
 	[WORKER_FACTS] = serve_facts,	  [WORKER_LINES_OPEN] = serve_lines_open,
 	[WORKER_LINES] = serve_lines,	  [WORKER_DEMANGLE] = serve_demangle,
-	[WORKER_READ] = serve_read,
+	[WORKER_READ] = serve_read,	  [WORKER_CODE] = serve_code,
 };
 
 static int take_request(struct server *s)

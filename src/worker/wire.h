@@ -84,4 +84,14 @@ struct wire_lines {
 	} v[WIRE_MAX_LINES];
 };
 
+/* Then the instructions, then their text. */
+struct wire_code {
+	uint64_t n, text_size;
+};
+
+struct wire_instruction {
+	uint64_t address;
+	uint32_t size, text; /* text: offset in the text */
+};
+
 #endif

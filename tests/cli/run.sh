@@ -596,7 +596,8 @@ fi
 refuse "'annotate' needs one argument: a method or a file" annotate -i full.data
 refuse "unexpected argument 'b' for 'annotate'" annotate -i full.data a b
 refuse "--json, --csv and --md exclude each other" annotate -i full.data --csv --md x
-refuse "source lines are those of Ruby code: not with --stack native" annotate -i full.data --stack native x
+refuse "either source lines of Ruby code or, with --stack native, instructions: not --stack both" annotate -i full.data --stack both x
+refuse "--module-root is for --stack native" annotate -i full.data --module-root / x
 refuse "invalid pattern '(' for the method: *" annotate -i full.data "("
 refuse "--context*" annotate -i full.data --context -1 x
 if begin "annotate"; then
@@ -660,6 +661,39 @@ if begin "annotate"; then
 	if grep -q 'hint: --event' "$err"; then expect 6 "rbpf: error: no file*"; else not_ok "no hint"; fi
 	run annotate -i full.data nothing
 	expect 6 "rbpf: error: no file and no method in full.data is called 'nothing'"
+fi
+if begin "annotate --stack native"; then
+	run annotate -i merged.data --stack native '^crc32_z$'
+	if ! grep -q '^crc32_z  /lib/libz.so.1$' "$out"; then
+		not_ok "no title"
+	elif ! grep -q '^  no instructions: No such file or directory$' "$out"; then
+		not_ok "does not say that there is no file"
+	elif ! grep -q '^##  *0.02s  *50.0%  *35.0%  *0.02s  *50.0%  *35.0%  *0$' "$out"; then
+		not_ok "not the samples of the address"
+	else
+		expect 0 ""
+	fi
+	run annotate -i merged.data --stack native --csv '^(crc32_z|main)$'
+	if grep -q '^/lib/libz.so.1,crc32_z,0,,,0,2,2,20202020,20202020,' "$out" &&
+		grep -q '^/usr/bin/ruby3.1,main,0,,,0,0,2,0,20202020,' "$out"; then
+		expect 0 ""
+	else
+		not_ok "CSV"
+	fi
+	run annotate -i merged.data --stack native --json '^crc32_z$'
+	if grep -q '"label":"crc32_z","module":"/lib/libz.so.1","build_id":"c0ffee","inlined_into":null,"start":0,"end":0,"note":"No such file or directory","instructions":\[{"address":0,"size":0,"instruction":"","path":"","line":0,"samples":2,' "$out"; then
+		expect 0 ""
+	else
+		not_ok "JSON"
+	fi
+	run annotate -i merged.data --stack native 'Cart#total'
+	expect 6 "rbpf: error: no native function in merged.data is called 'Cart#total'"
+	run annotate -i merged.data crc32_z
+	if grep -q 'with --stack native, native functions are looked for' "$err"; then
+		expect 6 "rbpf: error: no file and no method*"
+	else
+		not_ok "no hint"
+	fi
 fi
 refuse "--filter: there is no 'thred' (did you mean thread?)" report --filter "pid = 1 and thred = x" full.data
 refuse "--filter asks for event alloc, --event for cpu" report --filter "event = alloc" --event cpu events.data
@@ -1335,6 +1369,7 @@ if begin "text of a recording: no command passes on what a terminal obeys"; then
 		"report --by container" "report --by ruby" "report --by module" "report --by gem" \
 		"report --stack both" \
 		"report --stack native --by line" "report --gc --json" \
+		"annotate --stack native Marked -i" "annotate --stack native --json Marked -i" \
 		"flame" "flame --split process" "flame --split container" "flame --split ruby" \
 		"flame --split thread" "timeline" "heatmap" "export -f folded" "export -f json" "export -f flame"; do
 		# shellcheck disable=SC2086 # words

@@ -12,7 +12,7 @@
 #include "worker/answers.h"
 #include "worker/file_worker.h"
 
-enum { HEADERS, EXPORTS, TABLE, SYMBOLS, FACTS, LINES, TEXT, KINDS };
+enum { HEADERS, EXPORTS, TABLE, SYMBOLS, FACTS, LINES, TEXT, CODE, KINDS };
 
 static void check_headers(const void *data, size_t size)
 {
@@ -116,12 +116,32 @@ static void check_text(const void *data, size_t size)
 	buf_deinit(&text);
 }
 
+static void check_code(const void *data, size_t size)
+{
+	const uint64_t start = 0x1000, bytes = 0x1000;
+	struct elf_code code = ELF_CODE_INIT;
+	uint64_t next = start;
+	size_t length = 0;
+
+	if (answer_code(data, size, start, bytes, &code))
+		return;
+	for (size_t i = 0; i < code.n; i++) {
+		if (code.v[i].address < next || !code.v[i].size)
+			abort();
+		next = code.v[i].address + code.v[i].size;
+		length += strlen(buf_str(&code.text) + code.v[i].text);
+	}
+	if (next > start + bytes || length > size * (size + 1))
+		abort();
+	elf_code_deinit(&code);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static void (*const checks[KINDS])(const void *, size_t) = {
 		check_headers, check_exports, check_table, check_symbols,
-		check_facts,   check_lines,   check_text,
+		check_facts,   check_lines,   check_text,  check_code,
 	};
 	void *answer;
 

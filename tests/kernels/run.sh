@@ -43,7 +43,7 @@ machine() {
 
 # What is in a root, whose name changes with it: one that is there is left as it is.
 packages="dash coreutils ruby ruby-minitest libc6-dev libbpf-dev libdw-dev libelf-dev liblzma-dev
-	libiberty-dev zlib1g-dev libdeflate-dev libjansson-dev libncurses-dev libmicrohttpd-dev"
+	libiberty-dev zlib1g-dev libdeflate-dev libjansson-dev libncurses-dev libmicrohttpd-dev libcapstone-dev"
 root_of() { # ARCH
 	echo "$kernels/root-$1-$(echo "$packages" | cksum | cut -d ' ' -f 1)"
 }

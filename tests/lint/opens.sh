@@ -19,6 +19,7 @@ src/base/io.c openat,faccessat,readlinkat,statx	what the caller names: see io_re
 src/base/dir_entry.c open,openat	the recording and the output that the user names, and what is there
 src/cmd/request_rules.c io_read_file	the rules that the user names
 src/cmd/output.c stat	the recording and the output that the user names
+src/elf/code.c dlopen	a constant: the name of the disassembler'\''s library
 src/elf/debug_file.c readlink	/proc/self/fd/N: the text alone is used
 src/profile/output.c openat	the output that the user names
 src/profile/reader.c open,openat	the recording that the user names

@@ -38,7 +38,7 @@ ruby -e 'require "minitest"' 2>/dev/null || {
 }
 
 # What says something of rbpf, and nothing of a Ruby: with the first Ruby alone, if none is named.
-once=' attach_test.rb rails_test.rb request_costs_test.rb serve_test.rb top_screen_test.rb top_test.rb views_test.rb '
+once=' annotate_native_test.rb attach_test.rb rails_test.rb request_costs_test.rb serve_test.rb top_screen_test.rb top_test.rb views_test.rb '
 tests=() later=()
 for i in "$@"; do tests+=(-r "$(realpath "$i")"); done
 later=("${tests[@]}")

@@ -6,7 +6,7 @@
 set -eu
 
 build="gcc libc6-dev clang llvm bpftool libbpf-dev libelf-dev libdw-dev liblzma-dev libiberty-dev zlib1g-dev libdeflate-dev libjansson-dev
-	libncurses-dev libmicrohttpd-dev pkg-config"
+	libncurses-dev libmicrohttpd-dev libcapstone-dev pkg-config"
 demo="$build ruby"
 test="$demo clang-format libclang-rt-14-dev libcriterion-dev mandoc ruby-minitest libc6-dbg locales puma ruby-rack
 	ruby-sinatra ruby-actionpack ruby-activejob ruby-rspec-core rake ruby-activerecord ruby-railties ruby-sqlite3 ruby-sidekiq redis-tools ruby-oj ruby-nokogiri

@@ -432,3 +432,78 @@ Test(answers, text)
 	cr_expect_eq(answer_text("abcde", 5, 5, &out), 0);
 	cr_expect_str_eq(buf_str(&out), "before abcde");
 }
+
+/* ---- instructions ---- */
+
+/* Two of the 16 bytes at 0x1000. */
+struct code_answer {
+	struct wire_code c;
+	struct wire_instruction v[2];
+	char text[8];
+};
+
+static struct code_answer good_code(void)
+{
+	return (struct code_answer) { .c = { .n = 2, .text_size = 8 },
+				      .v = { { 0x1000, 3, 0 }, { 0x1004, 12, 4 } },
+				      .text = "ret\0nop" };
+}
+
+static void expect_no_code(const struct code_answer *answer, size_t size, const char *what)
+{
+	struct elf_code ret = { .n = 77 };
+
+	cr_expect_eq(answer_code(answer, size, 0x1000, 16, &ret), -EPROTO, "%s", what);
+	cr_expect_eq(ret.n, 77, "%s: untouched", what);
+}
+
+Test(answers, instructions)
+{
+	struct code_answer a = good_code();
+	struct elf_code ret;
+
+	cr_assert_eq(answer_code(&a, sizeof(a), 0x1000, 16, &ret), 0);
+	cr_assert_eq(ret.n, 2);
+	cr_expect(ret.v[0].address == 0x1000 && ret.v[0].size == 3);
+	cr_expect_str_eq(buf_str(&ret.text) + ret.v[0].text, "ret");
+	cr_expect(ret.v[1].address == 0x1004 && ret.v[1].size == 12);
+	cr_expect_str_eq(buf_str(&ret.text) + ret.v[1].text, "nop");
+	elf_code_deinit(&ret);
+	for (size_t size = 0; size < sizeof(a); size++)
+		expect_no_code(&a, size, "cut");
+	memset(&a.c, 0, sizeof(a.c));
+	cr_expect_eq(answer_code(&a, sizeof(a.c), 0x1000, 16, &ret), 0, "none is an answer");
+	elf_code_deinit(&ret);
+}
+
+Test(answers, instructions_that_cannot_be)
+{
+	struct code_answer a = good_code();
+
+	a.text[7] = 'x';
+	expect_no_code(&a, sizeof(a), "a text without end");
+	a = good_code();
+	a.v[1].text = 8;
+	expect_no_code(&a, sizeof(a), "a text behind the texts");
+	a = good_code();
+	a.v[1].size = 13;
+	expect_no_code(&a, sizeof(a), "one that ends behind the code");
+	a = good_code();
+	a.v[0].size = 5;
+	expect_no_code(&a, sizeof(a), "one within another");
+	a = good_code();
+	a.v[0].size = 0;
+	expect_no_code(&a, sizeof(a), "one of no bytes");
+	a = good_code();
+	a.v[0].address = 0xfff;
+	expect_no_code(&a, sizeof(a), "one before the code");
+	a = good_code();
+	a.v[1].address = 0x1010;
+	expect_no_code(&a, sizeof(a), "one behind the code");
+	a = good_code();
+	a.c.n = UINT64_MAX;
+	expect_no_code(&a, sizeof(a), "more than there are");
+	a = good_code();
+	a.c.text_size = UINT64_MAX;
+	expect_no_code(&a, sizeof(a), "more text than there is");
+}
