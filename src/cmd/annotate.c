@@ -58,9 +58,8 @@ static const struct option_spec specs[] = {
 		.type = OPTION_STRING,
 		OPT(module_root),
 		.arg = "DIR",
-		.help = "read the files of native functions below this directory, as in the root "
-			"of "
-			"a container",
+		.help = "read the files of native functions below this directory, as in a "
+			"container's root",
 		.complete = COMPLETE_FILE,
 	},
 	{

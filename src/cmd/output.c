@@ -82,22 +82,38 @@ const struct exporter *cmd_format_exporter(unsigned int format)
 	return format < n_exporters ? &exporters[format] : exporter_find("flame");
 }
 
-/* Where the output of an exporter goes: opened when there is something to write. */
-struct drain {
-	const char *path;
-	struct io_output *out;
-	struct err why; /* why it could not be written */
-};
-
 static int drain(void *arg, const void *data, size_t len)
 {
-	struct drain *d = arg;
-	int r = d->out ? 0 : io_output_open(d->path, &d->out, &d->why);
+	struct cmd_stream *s = arg;
+	int r = s->out ? 0 : io_output_open(s->path, &s->out, &s->why);
 
 	if (!r)
-		r = io_output_write(d->out, data, len, &d->why);
+		r = io_output_write(s->out, data, len, &s->why);
 	/* Nobody wants the rest of what may be many GB. */
-	return !r && io_output_ended(d->out) ? -EPIPE : r;
+	return !r && io_output_ended(s->out) ? -EPIPE : r;
+}
+
+void cmd_stream_begin(struct cmd_stream *s, const struct recording *rec, const char *output)
+{
+	*s = (struct cmd_stream) { .buf = { .drain = drain, .drain_arg = s }, .path = output };
+	cmd_limit_output(rec, &s->buf);
+}
+
+int cmd_stream_end(struct cmd_stream *s, int r, struct err *err)
+{
+	int closed;
+
+	if (!r && (buf_failed(&s->buf) || drain(s, buf_str(&s->buf), s->buf.len)))
+		r = err_oom(err);
+	if (r && s->out && io_output_ended(s->out))
+		r = 0;
+	if (r && s->why.code) {
+		*err = s->why;
+		r = s->why.code;
+	}
+	closed = io_output_close(s->out, !r, err);
+	buf_deinit(&s->buf);
+	return r ? r : closed;
 }
 
 static int warn(const struct cmd_context *ctx, const struct recording *rec,
@@ -143,22 +159,10 @@ int cmd_export(const struct cmd_context *ctx, struct recording *rec,
 	       const struct exporter *exporter, const struct export_options *opts,
 	       const char *output, struct err *err)
 {
-	struct drain to = { .path = output };
-	_cleanup_buf_ struct buf out = { .drain = drain, .drain_arg = &to };
-	int r, closed;
+	struct cmd_stream to;
 
-	cmd_limit_output(rec, &out);
-	r = run_exporter(ctx, rec, exporter, opts, &out, err);
-	if (!r && (buf_failed(&out) || drain(&to, buf_str(&out), out.len)))
-		r = err_oom(err);
-	if (r && to.out && io_output_ended(to.out))
-		r = 0;
-	if (r && to.why.code) {
-		*err = to.why;
-		r = to.why.code;
-	}
-	closed = io_output_close(to.out, !r, err);
-	return r ? r : closed;
+	cmd_stream_begin(&to, rec, output);
+	return cmd_stream_end(&to, run_exporter(ctx, rec, exporter, opts, &to.buf, err), err);
 }
 
 int cmd_export_file(const struct cmd_context *ctx, const char *recording,

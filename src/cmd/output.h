@@ -8,11 +8,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct buf;
+#include "base/buf.h"
+#include "base/err.h"
+
 struct cmd_context;
-struct err;
 struct export_options;
 struct exporter;
+struct io_output;
 struct recording;
 
 /* Whether @output (NULL or "-": stdout) is a terminal. */
@@ -36,6 +38,24 @@ int cmd_rendered(int r, const struct recording *rec, const struct buf *out, stru
 
 /* Write a finished @result (io_write_output), or fail if it ran out of memory. */
 int cmd_write(const char *output, const struct buf *result, struct err *err);
+
+/* Output that is written while it is made: what is rendered into .buf. */
+struct cmd_stream {
+	struct buf buf; /* can be appended to only */
+	const char *path;
+	struct io_output *out; /* opened when there is something to write */
+	struct err why;	       /* why it could not be written */
+};
+
+/* To @output (NULL or "-": stdout), within the limit of cmd_limit_output(). */
+void cmd_stream_begin(struct cmd_stream *s, const struct recording *rec, const char *output);
+
+/*
+ * After rendering gave @r: write what is left of it, or leave a file @output as it was if it failed.
+ * Nothing of @s is left. Returns @r or why it could not be written; that nobody reads on is no
+ * failure.
+ */
+int cmd_stream_end(struct cmd_stream *s, int r, struct err *err);
 
 /*
  * The words of -f where any exporter will do: the names of the exporters, then "svg" as another

@@ -400,6 +400,30 @@ out:
 	return r;
 }
 
+/* Rows for programs are written while they are made: there may be any number of them. */
+static int write_rows(const struct report *report, renderer render, struct err *err)
+{
+	struct cmd_stream to;
+	int r;
+
+	cmd_stream_begin(&to, report->rec, NULL);
+	r = cmd_rendered(render(report, &to.buf, err), report->rec, &to.buf, err);
+	return cmd_stream_end(&to, r, err);
+}
+
+static int write_text(const struct report *report, renderer render, struct err *err)
+{
+	_cleanup_buf_ struct buf out = BUF_INIT;
+	int r;
+
+	cmd_limit_output(report->rec, &out);
+	r = render(report, &out, err);
+	if (!r && report->markdown)
+		report_to_markdown(&out);
+	r = cmd_rendered(r, report->rec, &out, err);
+	return r ? r : cmd_write(NULL, &out, err);
+}
+
 static int report_recording(const struct cmd_context *ctx, struct report_line *line,
 			    const struct option_rest *rest, struct report_patterns *patterns,
 			    struct err *err)
@@ -428,7 +452,6 @@ static int report_recording(const struct cmd_context *ctx, struct report_line *l
 				      .by_thread = line->gc || line->states || line->requests ||
 						   flat_by_thread(line->by),
 				      .by_request = line->requests || line->by == FLAT_BY_REQUEST };
-	_cleanup_buf_ struct buf out = BUF_INIT;
 	renderer render = report_text;
 	int r;
 
@@ -454,17 +477,12 @@ static int report_recording(const struct cmd_context *ctx, struct report_line *l
 					.options = { .event = filter->event,
 						     .from_ns = filter->from_ns,
 						     .to_ns = filter->to_ns } };
-	cmd_limit_output(&rec, &out);
 	if (render != report_info)
 		r = cmd_shape_recording(&rec, filter, &patterns->shape, err);
-	if (!r)
-		r = render(&report, &out, err);
-	if (!r && line->md)
-		report_to_markdown(&out);
-	r = cmd_rendered(r, &rec, &out, err);
 	if (r)
 		return r;
-	return cmd_write(NULL, &out, err);
+	return line->json || line->csv ? write_rows(&report, render, err)
+				       : write_text(&report, render, err);
 }
 
 static int report_main(struct cmd_context *ctx, int argc, char **argv, struct err *err)
