@@ -34,20 +34,33 @@ struct edges {
 	uint32_t *of_stack;	    /* by stack id: its edge + 1, 0 if none */
 	uint32_t *on_path;	    /* by edge */
 	struct view_sum *sums;	    /* by edge */
+	struct view_sum all;	    /* selected samples */
 };
+
+static void free_array(uint32_t **array)
+{
+	free(*array);
+	*array = NULL;
+}
+
+/* What is as large as all stacks is of no use once the samples are added up. */
+static void forget_stacks(struct edges *e)
+{
+	stack_forest_deinit(&e->forest);
+	free_array(&e->shown);
+	free_array(&e->of_stack);
+	free_array(&e->on_path);
+}
 
 static void edges_deinit(struct edges *e)
 {
+	forget_stacks(e);
 	view_selection_free(e->selection);
 	groups_deinit(&e->groups);
-	stack_forest_deinit(&e->forest);
 	intern_deinit(&e->keys);
-	free(e->shown);
 	free(e->asked);
 	free(e->method_of);
 	free(e->totals);
-	free(e->of_stack);
-	free(e->on_path);
 	free(e->sums);
 }
 
@@ -134,20 +147,25 @@ static int edges_init(struct edges *e, const struct profile *p, const struct vie
 	r = view_selection_new(p, f, &e->selection);
 	if (r)
 		return r;
-	if (groups_init(p, by, &e->groups) || stack_forest_init(p, e->selection, &e->forest) ||
-	    stacks_shown(p, e->selection, &e->shown))
+	if (groups_init(p, by, &e->groups))
 		return -ENOMEM;
 	e->asked = calloc(e->groups.n + 1, sizeof(*e->asked));
 	e->method_of = calloc(p->n_frames + 1, sizeof(*e->method_of));
 	e->totals = calloc(e->groups.n + 1, sizeof(*e->totals));
-	e->of_stack = calloc(p->n_stacks + 1, sizeof(*e->of_stack));
-	if (!e->asked || !e->method_of || !e->totals || !e->of_stack)
+	if (!e->asked || !e->method_of || !e->totals)
 		return -ENOMEM;
 	find_methods(e, method);
-	if (find_edges(e) || group_totals(p, e->selection, e->method_of, e->groups.n, e->totals))
+	/* It has a forest of its own, which is gone before the one below is made. */
+	if (group_totals(p, e->selection, e->method_of, e->groups.n, e->totals) ||
+	    stacks_shown(p, e->selection, &e->shown))
+		return -ENOMEM;
+	e->of_stack = calloc(p->n_stacks + 1, sizeof(*e->of_stack));
+	if (!e->of_stack || find_edges(e) || stack_forest_init(p, e->selection, &e->forest))
 		return -ENOMEM;
 	stack_forest_walk(&e->forest, enter, leave, e);
 	add_hidden_stacks(e);
+	e->all = e->forest.below[0];
+	forget_stacks(e);
 	return 0;
 }
 
@@ -185,35 +203,62 @@ static int compare_methods(const void *a, const void *b, void *arg)
 	return diff ? diff : compare_ranks(arg, x->frame, y->frame);
 }
 
-static int add_neighbour(const struct groups *g, struct neighbour_list *list, uint32_t group,
-			 const struct view_sum *sum)
+/* Calls @fn with each list that edge @i belongs to, and the group at its other end. */
+static void each_list(const struct edges *e, const uint32_t *index, const struct neighbours *n,
+		      uint32_t i,
+		      void (*fn)(const struct groups *g, struct neighbour_list *list,
+				 uint32_t group, const struct view_sum *sum))
 {
+	const struct edge *edge = intern_get(&e->keys, i, NULL);
+	const struct view_sum *sum = &e->sums[i];
+
 	if (!sum->samples)
-		return 0;
-	if (array_reserve(list->rows, list->cap, list->n + 1))
-		return -ENOMEM;
+		return;
+	if (is_asked(e, edge->callee))
+		fn(&e->groups, &n->methods[index[edge->callee]].callers, edge->caller, sum);
+	if (is_asked(e, edge->caller))
+		fn(&e->groups, &n->methods[index[edge->caller]].callees, edge->callee, sum);
+}
+
+static void count_neighbour(const struct groups *g, struct neighbour_list *list, uint32_t group,
+			    const struct view_sum *sum)
+{
+	(void)g, (void)group, (void)sum;
+	list->cap++;
+}
+
+static void add_neighbour(const struct groups *g, struct neighbour_list *list, uint32_t group,
+			  const struct view_sum *sum)
+{
 	list->rows[list->n++] = (struct neighbour) {
 		.frame = group == PROFILE_NONE ? PROFILE_NONE : g->frame[group],
 		.sum = *sum,
 	};
-	return 0;
 }
 
-/* Give each method its edges; @index has its place in @ret by group. */
+static int make_list(struct neighbour_list *list)
+{
+	list->rows = calloc(list->cap + 1, sizeof(*list->rows));
+	return list->rows ? 0 : -ENOMEM;
+}
+
+/*
+ * Give each method its edges; @index has its place in @ret by group. A pattern may match all
+ * methods, which have millions of edges: lists are made as long as they get.
+ */
 static int add_edges(const struct edges *e, const uint32_t *index, struct neighbours *ret)
 {
-	for (uint32_t i = 0; i < e->keys.count; i++) {
-		const struct edge *edge = intern_get(&e->keys, i, NULL);
+	for (uint32_t i = 0; i < e->keys.count; i++)
+		each_list(e, index, ret, i, count_neighbour);
+	for (size_t i = 0; i < ret->n_methods; i++) {
+		struct method_neighbours *m = &ret->methods[i];
 
-		if (is_asked(e, edge->callee) &&
-		    add_neighbour(&e->groups, &ret->methods[index[edge->callee]].callers,
-				  edge->caller, &e->sums[i]))
-			return -ENOMEM;
-		if (is_asked(e, edge->caller) &&
-		    add_neighbour(&e->groups, &ret->methods[index[edge->caller]].callees,
-				  edge->callee, &e->sums[i]))
+		m->callees.cap++; /* itself */
+		if (make_list(&m->callers) || make_list(&m->callees))
 			return -ENOMEM;
 	}
+	for (uint32_t i = 0; i < e->keys.count; i++)
+		each_list(e, index, ret, i, add_neighbour);
 	return 0;
 }
 
@@ -232,7 +277,7 @@ static int collect(struct edges *e, struct neighbours *ret)
 	ret->methods = calloc(g->n + 1, sizeof(*ret->methods));
 	if (!index || !ret->methods)
 		return -ENOMEM;
-	ret->all = e->forest.below[0];
+	ret->all = e->all;
 	for (i = 0; i < g->n; i++) {
 		if (!e->asked[i])
 			continue;
@@ -245,8 +290,8 @@ static int collect(struct edges *e, struct neighbours *ret)
 	for (i = 0; i < ret->n_methods; i++) {
 		struct method_neighbours *m = &ret->methods[i];
 
-		if (add_neighbour(g, &m->callees, PROFILE_NONE, &m->time.self))
-			return -ENOMEM;
+		if (m->time.self.samples)
+			add_neighbour(g, &m->callees, PROFILE_NONE, &m->time.self);
 		sort_list(e, &m->callers);
 		sort_list(e, &m->callees);
 	}
