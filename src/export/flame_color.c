@@ -13,7 +13,6 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/intern.h"
-#include "export/flame_diff.h"
 #include "profile/profile.h"
 #include "view/filter.h"
 #include "view/flat.h"
@@ -214,17 +213,16 @@ static void init_hashes(const struct profile *p, struct flame_colors *c)
 	}
 }
 
-const struct compare_share *flame_colors_share(const struct flame_colors *colors,
-					       const struct tree_node *node)
-{
-	return colors->shares ? &colors->shares[node - colors->nodes] : NULL;
-}
-
 size_t flame_colors_category(const struct flame_colors *colors, const struct tree_node *node)
 {
-	const struct compare_share *share = flame_colors_share(colors, node);
-	size_t category = share ? flame_change_of(share) : colors->of_frame[node->frame];
+	size_t category;
 
+	if (colors->mode == FLAME_COLOR_DIFF) {
+		const struct compare_share share = flame_diff_share(&colors->diff, node);
+
+		return flame_change_of(&share);
+	}
+	category = colors->of_frame[node->frame];
 	if (colors->mode == FLAME_COLOR_KIND && tree_node_is_jit(node) && category < N_RUBY_ORIGINS)
 		category += FIRST_JIT;
 	return category;
@@ -306,11 +304,10 @@ static const struct {
 int flame_colors_init_diff(const struct tree *t, struct flame_base *base, struct flame_colors *ret)
 {
 	_cleanup_flame_colors_ struct flame_colors c = { .mode = FLAME_COLOR_DIFF,
-							 .n_categories = FLAME_CHANGES,
-							 .nodes = t->nodes };
+							 .n_categories = FLAME_CHANGES };
 
 	c.of_frame = calloc(t->profile->n_frames + 1, sizeof(*c.of_frame));
-	if (!c.of_frame || flame_diff_nodes(base, t, &c.shares))
+	if (!c.of_frame || flame_diff_init(base, t, &c.diff))
 		return -ENOMEM;
 	for (size_t i = 0; i < FLAME_CHANGES; i++) {
 		buf_addstr(&c.categories[i].name, changes[i].name);
@@ -335,7 +332,7 @@ void flame_colors_deinit(struct flame_colors *colors)
 	for (size_t i = 0; i < FLAME_MAX_CATEGORIES; i++)
 		buf_deinit(&colors->categories[i].name);
 	free(colors->of_frame);
-	free(colors->shares);
+	flame_diff_deinit(&colors->diff);
 	memset(colors, 0, sizeof(*colors));
 }
 

@@ -15,9 +15,8 @@
 
 #include "base/buf.h"
 #include "export/flame.h"
+#include "export/flame_diff.h"
 
-struct compare_share;
-struct flame_base;
 struct profile;
 struct tree;
 struct tree_node;
@@ -45,9 +44,8 @@ struct flame_colors {
 	enum flame_color mode;
 	struct flame_category categories[FLAME_MAX_CATEGORIES];
 	size_t n_categories;
-	uint8_t *of_frame;	       /* category by frame id; owned */
-	struct compare_share *shares;  /* FLAME_COLOR_DIFF: by node of … */
-	const struct tree_node *nodes; /* … this tree; shares are owned, nodes are not */
+	uint8_t *of_frame;	/* category by frame id; owned */
+	struct flame_diff diff; /* FLAME_COLOR_DIFF */
 	struct hsl light[FLAME_MAX_COLORS];
 	struct hsl dark[FLAME_MAX_COLORS];
 	bool shade_used[FLAME_MAX_COLORS][FLAME_SHADES];
@@ -66,9 +64,6 @@ int flame_colors_init(const struct tree *const *trees, size_t n_trees, const str
  */
 int flame_colors_init_diff(const struct tree *t, struct flame_base *base, struct flame_colors *ret);
 
-/* How a node differs; NULL in other modes. */
-const struct compare_share *flame_colors_share(const struct flame_colors *colors,
-					       const struct tree_node *node);
 void flame_colors_deinit(struct flame_colors *colors);
 #define _cleanup_flame_colors_ _cleanup_(flame_colors_deinit)
 

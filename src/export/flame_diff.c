@@ -9,9 +9,9 @@
 #include "profile/profile.h"
 #include "view/tree.h"
 
-static struct view_sum sum_of(const struct tree_node *node)
+static struct path_sum sum_of(const struct tree_node *node)
 {
-	return (struct view_sum) { .samples = node->total_samples, .value = node->total_value };
+	return (struct path_sum) { .samples = node->total_samples, .value = node->total_value };
 }
 
 /*
@@ -38,15 +38,15 @@ static int find_paths(struct flame_base *base, const struct tree *t, uint32_t **
 
 /* Add the nodes of @t to the sums of their paths. */
 static int add_nodes(const struct flame_base *base, const struct tree *t, const uint32_t *paths,
-		     struct view_sum **sums, size_t *cap)
+		     struct path_sum **sums, size_t *cap)
 {
 	if (array_reserve(*sums, *cap, base->path.n_nodes + 1))
 		return -ENOMEM;
 	for (size_t i = 0; i < t->n_nodes; i++) {
-		struct view_sum sum = sum_of(&t->nodes[i]);
+		struct path_sum *sum = &(*sums)[paths[i]];
 
-		(*sums)[paths[i]].samples += sum.samples;
-		(*sums)[paths[i]].value += sum.value;
+		sum->samples += t->nodes[i].total_samples;
+		sum->value += t->nodes[i].total_value;
 	}
 	return 0;
 }
@@ -83,7 +83,7 @@ void flame_base_deinit(struct flame_base *base)
 	*base = (struct flame_base) { 0 };
 }
 
-static struct compare_sum with_variance(const struct view_sum *s, const struct view_sum *all)
+static struct compare_sum with_variance(const struct path_sum *s, const struct path_sum *all)
 {
 	double weight = all->samples ? (double)all->value / (double)all->samples : 0;
 
@@ -92,29 +92,37 @@ static struct compare_sum with_variance(const struct view_sum *s, const struct v
 				      .variance = (double)s->samples * weight * weight };
 }
 
-int flame_diff_nodes(struct flame_base *base, const struct tree *t, struct compare_share **ret)
+int flame_diff_init(struct flame_base *base, const struct tree *t, struct flame_diff *ret)
 {
-	const struct view_sum all = sum_of(&t->nodes[0]);
-	const struct compare_sum all_before = with_variance(&base->all, &base->all);
-	const struct compare_sum all_after = with_variance(&all, &all);
-	struct compare_share *shares = calloc(t->n_nodes + 1, sizeof(*shares));
-	_cleanup_free_ struct view_sum *after = NULL;
-	_cleanup_free_ uint32_t *paths = NULL;
+	struct flame_diff d = { .base = base, .nodes = t->nodes };
 	size_t cap = 0;
 
-	if (!shares || find_paths(base, t, &paths) || add_nodes(base, t, paths, &after, &cap) ||
+	if (find_paths(base, t, &d.paths) || add_nodes(base, t, d.paths, &d.after, &cap) ||
 	    array_reserve(base->sums, base->cap_sums, base->path.n_nodes + 1)) {
-		free(shares);
+		flame_diff_deinit(&d);
 		return -ENOMEM;
 	}
-	for (size_t i = 0; i < t->n_nodes; i++) {
-		const struct compare_sum b = with_variance(&base->sums[paths[i]], &base->all);
-		const struct compare_sum a = with_variance(&after[paths[i]], &all);
-
-		shares[i] = compare_shares(&b, &all_before, &a, &all_after);
-	}
-	*ret = shares;
+	*ret = d;
 	return 0;
+}
+
+void flame_diff_deinit(struct flame_diff *d)
+{
+	free(d->paths);
+	free(d->after);
+	*d = (struct flame_diff) { 0 };
+}
+
+struct compare_share flame_diff_share(const struct flame_diff *d, const struct tree_node *node)
+{
+	const uint32_t path = d->paths[node - d->nodes];
+	const struct path_sum all_after = sum_of(&d->nodes[0]);
+	const struct compare_sum all_before = with_variance(&d->base->all, &d->base->all);
+	const struct compare_sum all = with_variance(&all_after, &all_after);
+	const struct compare_sum before = with_variance(&d->base->sums[path], &d->base->all);
+	const struct compare_sum after = with_variance(&d->after[path], &all_after);
+
+	return compare_shares(&before, &all_before, &after, &all);
 }
 
 enum flame_change flame_change_of(const struct compare_share *share)

@@ -13,9 +13,9 @@
 #include "base/intern.h"
 #include "base/prefix_tree.h"
 #include "view/compare.h"
-#include "view/filter.h"
 
 struct tree;
+struct tree_node;
 struct view_filter;
 
 /* The categories of boxes, in the order of the legend. */
@@ -28,12 +28,17 @@ enum flame_change {
 	FLAME_CHANGES,
 };
 
+/* Of all samples below a path. A long recording has millions of paths. */
+struct path_sum {
+	uint64_t samples, value;
+};
+
 struct flame_base {
 	struct intern keys;	 /* compare_key() */
 	struct prefix_tree path; /* of these */
-	struct view_sum *sums;	 /* by path; owned */
+	struct path_sum *sums;	 /* by path; owned */
 	size_t cap_sums;
-	struct view_sum all;
+	struct path_sum all;
 };
 
 /*
@@ -44,8 +49,20 @@ int flame_base_init(const struct profile *p, const struct view_filter *f, bool i
 		    struct flame_base *ret);
 void flame_base_deinit(struct flame_base *base); /* accepts one that is all zero */
 
-/* By node of @t: how it differs. Returns 0 or -ENOMEM. *@ret: free(). */
-int flame_diff_nodes(struct flame_base *base, const struct tree *t, struct compare_share **ret);
+/* How a tree differs from a base; neither is owned. */
+struct flame_diff {
+	const struct flame_base *base;
+	const struct tree_node *nodes;
+	uint32_t *paths;	/* by node; owned, as is … */
+	struct path_sum *after; /* … by path */
+};
+
+/* Of @t, whose paths @base gets, too. Returns 0 or -ENOMEM. @ret: flame_diff_deinit(). */
+int flame_diff_init(struct flame_base *base, const struct tree *t, struct flame_diff *ret);
+void flame_diff_deinit(struct flame_diff *d); /* accepts one that is all zero */
+
+/* How a node of the tree differs. */
+struct compare_share flame_diff_share(const struct flame_diff *d, const struct tree_node *node);
 
 enum flame_change flame_change_of(const struct compare_share *share);
 

@@ -66,7 +66,7 @@ static void add_place(const struct flame *fl, const struct tree_node *node, stru
 	const struct profile_frame *f = &p->frames[frame];
 	const char *file = profile_str(p, f->file);
 
-	size_t category = flame_colors_share(&fl->colors, node)
+	size_t category = fl->colors.mode == FLAME_COLOR_DIFF
 				  ? flame_colors_category(&fl->colors, node)
 				  : fl->colors.of_frame[frame];
 
@@ -83,12 +83,13 @@ static void add_place(const struct flame *fl, const struct tree_node *node, stru
 /* "before 12.0%: +3.0%, from +1.0% to +5.0%" */
 static void add_change(const struct flame *fl, const struct tree_node *node, struct buf *out)
 {
-	const struct compare_share *share = flame_colors_share(&fl->colors, node);
+	struct compare_share share;
 
-	if (share)
-		buf_addf(out, "\nbefore %.2f%%: %+.2f%%, from %+.2f%% to %+.2f%%",
-			 share->before * 100, (share->after - share->before) * 100,
-			 share->low * 100, share->high * 100);
+	if (fl->colors.mode != FLAME_COLOR_DIFF)
+		return;
+	share = flame_diff_share(&fl->colors.diff, node);
+	buf_addf(out, "\nbefore %.2f%%: %+.2f%%, from %+.2f%% to %+.2f%%", share.before * 100,
+		 (share.after - share.before) * 100, share.low * 100, share.high * 100);
 }
 
 /* "[yjit]", or "[yjit] in 83.0%" of the samples: the same method is also interpreted. */

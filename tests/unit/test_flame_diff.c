@@ -67,7 +67,7 @@ static void check_random(bool inverted)
 {
 	const struct tree_options opts = { .inverted = inverted };
 	struct profile_builder b[2];
-	struct compare_share *shares;
+	struct flame_diff diff;
 	struct flame_base base;
 	struct tree t[2];
 	size_t on_both = 0;
@@ -78,17 +78,18 @@ static void check_random(bool inverted)
 		cr_assert_eq(tree_build(builder_finish(&b[i]), &all, &opts, &t[i]), 0);
 	}
 	cr_assert_eq(flame_base_init(&b[0].out.profile, &all, inverted, &base), 0);
-	cr_assert_eq(flame_diff_nodes(&base, &t[1], &shares), 0);
+	cr_assert_eq(flame_diff_init(&base, &t[1], &diff), 0);
 	for (uint32_t i = 0; i < t[1].n_nodes; i++) {
+		const struct compare_share share = flame_diff_share(&diff, &t[1].nodes[i]);
 		char path[4000];
 
 		path_of_node(&t[1], i, path, sizeof(path));
-		cr_expect_float_eq(shares[i].before, share_of_path(&t[0], path), 1e-9, "%s", path);
-		cr_expect_float_eq(shares[i].after, share_of_path(&t[1], path), 1e-9, "%s", path);
-		on_both += i && shares[i].before > 0;
+		cr_expect_float_eq(share.before, share_of_path(&t[0], path), 1e-9, "%s", path);
+		cr_expect_float_eq(share.after, share_of_path(&t[1], path), 1e-9, "%s", path);
+		on_both += i && share.before > 0;
 	}
 	cr_expect_gt(on_both, 0, "the profiles have no path in common");
-	free(shares);
+	flame_diff_deinit(&diff);
 	flame_base_deinit(&base);
 	for (size_t i = 0; i < 2; i++) {
 		tree_deinit(&t[i]);
