@@ -9,9 +9,9 @@
 #include "profile/profile.h"
 #include "view/tree.h"
 
-static struct path_sum sum_of(const struct tree_node *node)
+static struct flame_sum sum_of(const struct tree_node *node)
 {
-	return (struct path_sum) { .samples = node->total_samples, .value = node->total_value };
+	return (struct flame_sum) { .samples = node->total_samples, .value = node->total_value };
 }
 
 /*
@@ -38,12 +38,12 @@ static int find_paths(struct flame_base *base, const struct tree *t, uint32_t **
 
 /* Add the nodes of @t to the sums of their paths. */
 static int add_nodes(const struct flame_base *base, const struct tree *t, const uint32_t *paths,
-		     struct path_sum **sums, size_t *cap)
+		     struct flame_sum **sums, size_t *cap)
 {
 	if (array_reserve(*sums, *cap, base->path.n_nodes + 1))
 		return -ENOMEM;
 	for (size_t i = 0; i < t->n_nodes; i++) {
-		struct path_sum *sum = &(*sums)[paths[i]];
+		struct flame_sum *sum = &(*sums)[paths[i]];
 
 		sum->samples += t->nodes[i].total_samples;
 		sum->value += t->nodes[i].total_value;
@@ -83,7 +83,7 @@ void flame_base_deinit(struct flame_base *base)
 	*base = (struct flame_base) { 0 };
 }
 
-static struct compare_sum with_variance(const struct path_sum *s, const struct path_sum *all)
+static struct compare_sum with_variance(const struct flame_sum *s, const struct flame_sum *all)
 {
 	double weight = all->samples ? (double)all->value / (double)all->samples : 0;
 
@@ -116,7 +116,7 @@ void flame_diff_deinit(struct flame_diff *d)
 struct compare_share flame_diff_share(const struct flame_diff *d, const struct tree_node *node)
 {
 	const uint32_t path = d->paths[node - d->nodes];
-	const struct path_sum all_after = sum_of(&d->nodes[0]);
+	const struct flame_sum all_after = sum_of(&d->nodes[0]);
 	const struct compare_sum all_before = with_variance(&d->base->all, &d->base->all);
 	const struct compare_sum all = with_variance(&all_after, &all_after);
 	const struct compare_sum before = with_variance(&d->base->sums[path], &d->base->all);

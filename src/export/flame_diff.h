@@ -29,16 +29,16 @@ enum flame_change {
 };
 
 /* Of all samples below a path. A long recording has millions of paths. */
-struct path_sum {
+struct flame_sum {
 	uint64_t samples, value;
 };
 
 struct flame_base {
 	struct intern keys;	 /* compare_key() */
 	struct prefix_tree path; /* of these */
-	struct path_sum *sums;	 /* by path; owned */
+	struct flame_sum *sums;	 /* by path; owned */
 	size_t cap_sums;
-	struct path_sum all;
+	struct flame_sum all;
 };
 
 /*
@@ -53,8 +53,8 @@ void flame_base_deinit(struct flame_base *base); /* accepts one that is all zero
 struct flame_diff {
 	const struct flame_base *base;
 	const struct tree_node *nodes;
-	uint32_t *paths;	/* by node; owned, as is … */
-	struct path_sum *after; /* … by path */
+	uint32_t *paths;	 /* by node; owned, as is … */
+	struct flame_sum *after; /* … by path */
 };
 
 /* Of @t, whose paths @base gets, too. Returns 0 or -ENOMEM. @ret: flame_diff_deinit(). */
