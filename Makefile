@@ -71,7 +71,7 @@ LIB	 := $(O)/librbpf.a
 SKEL	 := $(O)/rbpf.skel.h
 
 .DELETE_ON_ERROR:
-.PHONY: all check check-cli check-format check-live check-validate unit asan lint test test-more demo demo-run bench bench-builds bench-scale bench-views install clean
+.PHONY: all check check-cli check-format check-live check-validate unit asan lint test test-more demo demo-run bench bench-builds bench-hour bench-scale bench-views install clean
 
 all: $(RBPF)
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # make bench: what rbpf costs; make bench-builds BUILDS=FILE:FILE: what several builds cost, real and
-# synthetic stacks; make bench-scale: on a full machine. Need root. make bench-views: what views and exports
-# take of a long recording, and whether that is within their bounds. Included by the Makefile.
+# synthetic stacks; make bench-scale: on a full machine; make bench-hour: the memory of top and serve over an
+# hour. Need root. make bench-views: what views and exports take of a long recording, and whether that is within
+# their bounds. Included by the Makefile.
 
 BENCH := $(O)/bench/idle_cost $(O)/bench/long_recording $(O)/bench/cost_of
 
@@ -21,5 +22,8 @@ bench-views: rbpf $(BENCH)
 
 bench-scale: rbpf
 	$(Q)ruby bench/scale.rb
+
+bench-hour: rbpf
+	$(Q)ruby -w bench/live_hour.rb
 
 -include $(BENCH:=.d)
