@@ -10,6 +10,7 @@
 #include "profile/replay.h"
 #include "support/profile_file.h"
 #include "view/filter.h"
+#include "view/state.h"
 
 static struct profile_builder b;
 static char path[64];
@@ -31,8 +32,35 @@ static void teardown(void)
 	builder_deinit(&b);
 }
 
+#define MANY 36000
+
+/* So many that those of a thread are kept in several blocks, with all that a sample can have. */
+static void setup_many(void)
+{
+	uint64_t seed = 7;
+	uint32_t threads, stacks;
+
+	setup();
+	threads = (uint32_t)b.out.profile.n_threads;
+	stacks = (uint32_t)b.out.profile.n_stacks;
+	for (size_t i = 0; i < MANY; i++) {
+		const struct profile_sample sample = {
+			.ts = b.now += builder_random(&seed, 3000000),
+			.value = builder_random(&seed, 10000000),
+			.thread = builder_random(&seed, threads),
+			.stack = builder_random(&seed, stacks),
+			.cpu = (uint16_t)builder_random(&seed, 1000),
+			.flags = (uint16_t)builder_random(&seed, SAMPLE_FLAGS + 1),
+		};
+
+		builder_must(sink_sample(&b.out.sink, &sample));
+	}
+	builder_finish(&b);
+	profile_file_write(&b, path);
+}
+
 TestSuite(replay, .init = setup, .fini = teardown);
-TestSuite(thread_samples, .init = setup, .fini = teardown);
+TestSuite(thread_samples, .init = setup_many, .fini = teardown);
 
 /* What a command does: read without keeping samples. */
 static void read_again(struct replay *from, struct profile *ret)
@@ -110,7 +138,7 @@ Test(replay, of_a_file_that_has_changed)
 }
 
 struct list {
-	struct thread_sample samples[8000];
+	struct thread_sample samples[MANY];
 	size_t n;
 };
 
@@ -137,17 +165,24 @@ static size_t expect_samples(const struct list *list, const struct shown *shown,
 		cr_assert_eq(list->samples[n].ts, s->ts);
 		cr_assert_eq(list->samples[n].value, s->value);
 		cr_assert_eq(list->samples[n].stack, shown_stack(shown, s->stack));
+		cr_assert_eq(list->samples[n].cpu, s->cpu);
+		cr_assert_eq(list->samples[n].flags, s->flags & SAMPLE_FLAGS);
+		cr_assert_eq(list->samples[n].state,
+			     s->flags & SAMPLE_KERNEL ? STATE_SYSTEM : STATE_USER);
 		n++;
 	}
 	cr_expect_eq(n, list->n);
 	return n;
 }
 
-/* Rooms: for nothing, so that each thread is read by itself, for some, for all. */
+/*
+ * Rooms, in bytes: for nothing, so that each thread is read by itself, for one, for two that turn out
+ * not to fit, for all.
+ */
 static void check_all(const struct profile *p, const struct replay *from,
 		      const struct view_filter *f, size_t expected)
 {
-	static const size_t rooms[] = { 0, 7000, 15000, 1000000 };
+	static const size_t rooms[] = { 0, 180000, 250000, 4000000 };
 	static struct list list;
 	struct shown shown;
 
@@ -176,8 +211,8 @@ Test(thread_samples, all_of_each_thread)
 	struct replay from;
 
 	read_again(&from, &p);
-	check_all(&p, &from, NULL, 3000);
-	check_all(&b.out.profile, NULL, NULL, 3000);
+	check_all(&p, &from, NULL, MANY + 3000);
+	check_all(&b.out.profile, NULL, NULL, MANY + 3000);
 	profile_deinit(&p);
 }
 
