@@ -262,6 +262,12 @@ static int add_edges(const struct edges *e, const uint32_t *index, struct neighb
 	return 0;
 }
 
+static void free_lists(struct method_neighbours *m)
+{
+	free(m->callers.rows);
+	free(m->callees.rows);
+}
+
 static void sort_list(struct edges *e, struct neighbour_list *list)
 {
 	if (list->n)
@@ -300,7 +306,7 @@ static int collect(struct edges *e, struct neighbours *ret)
 			&e->groups);
 	/* Those without samples are last. */
 	while (ret->n_methods && !ret->methods[ret->n_methods - 1].time.total.samples)
-		ret->n_methods--;
+		free_lists(&ret->methods[--ret->n_methods]);
 	return 0;
 }
 
@@ -326,10 +332,8 @@ void neighbours_deinit(struct neighbours *n)
 {
 	if (!n)
 		return;
-	for (size_t i = 0; n->methods && i < n->n_methods; i++) {
-		free(n->methods[i].callers.rows);
-		free(n->methods[i].callees.rows);
-	}
+	for (size_t i = 0; n->methods && i < n->n_methods; i++)
+		free_lists(&n->methods[i]);
 	free(n->methods);
 	*n = (struct neighbours)NEIGHBOURS_INIT;
 }
