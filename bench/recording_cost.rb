@@ -104,7 +104,7 @@ class RecordingCost
     within = samples.count { |sample| (sample['ts_ns'] / 1e9).between?(user[:from], user[:to]) }
     { kernel_ns: summary.fetch('kernel_ns_per_sample').to_f, user_ns: user[:cpu_ns].to_f / within,
       distinct: samples.map { |sample| sample['stack'] }.uniq.size.to_f / samples.size,
-      sent: summary.fetch('counters')['sent_bytes'].to_f / samples.size, # an older build does not say
+      sent: summary.fetch('counters', {})['sent_bytes'].to_f / samples.size, # an older build does not say
       bytes: File.size(file).to_f / samples.size }
   end
 

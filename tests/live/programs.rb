@@ -61,6 +61,13 @@ module Live
     File.read('/proc/stat').split[8].to_i * 0.01e9
   end
 
+  # For how long some task waited for a CPU, since the machine started; 0 if the kernel does not say.
+  def pressure_ns
+    File.read('/proc/pressure/cpu')[/^some .*total=(\d+)/, 1].to_i * 1000
+  rescue SystemCallError
+    0
+  end
+
   # What a process and those of its children that it has waited for have used, in s; 0 if there is none.
   def cpu_time(pid)
     fields = pid ? File.binread("/proc/#{pid}/stat").split(') ').last.split : []

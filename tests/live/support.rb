@@ -215,6 +215,7 @@ class LiveTest < Minitest::Test
   def setup
     @targets = []
     @stolen_before = Live.stolen_ns
+    @pressure_before = [Live.now, Live.pressure_ns]
     @dir = Dir.mktmpdir('rbpf-live')
     return if File.executable?(Live::RBPF)
 
@@ -230,6 +231,13 @@ class LiveTest < Minitest::Test
   # counts it and does not tick in it, a program's own clock does not count it.
   def stolen_ns
     Live.stolen_ns - @stolen_before
+  end
+
+  # Whether tasks waited for a CPU nearly all the time since the test began, which the two processes at a time of
+  # a test alone do not bring about.
+  def crowded?
+    now, pressure = @pressure_before
+    Live.pressure_ns - pressure > (Live.now - now) * 0.8e9
   end
 
   # That @sampled is @expected, of which @part may be missing, and what was stolen.

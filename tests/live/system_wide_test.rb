@@ -383,8 +383,9 @@ class SystemWideTest < LiveTest
   def assert_all_present(pids, label)
     rows = pids.map { |pid| process(pid) }
     without = rows.reject { |row| labels_of(row).any? { |l| l.match?(label) } }
-    assert_empty without.map { |row| [row['pid'], labels_of(row)] }.first(5),
-                 "#{without.size} of #{pids.size} have no such frame"
+    # On a machine that others keep busy a short life is seen as often as beside busy loops of the test's own.
+    assert_operator without.size, :<=, crowded? ? pids.size * 0.05 : 0,
+                    "have no such frame: #{without.map { |row| [row['pid'], labels_of(row)] }.first(5)}"
     unknown = rows.flat_map { |row| samples_of(row) }.select(&:unresolved?)
                   .reject { |sample| sample.frames.first.label == '(garbage collection)' }
     assert_operator unknown.size, :<=, rows.sum { |row| samples_of(row).size } * DOUBTFUL,
