@@ -25,7 +25,7 @@ class BriefTest < LiveTest
     rbpf.signal(:CONT)
     result = rbpf.stop
     assert_equal 0, result.code, result.err
-    assert_nothing_lost(recording)
+    assert_nothing_lost(recording, forks: CHILDREN)
     @samples = recording.samples.select { |sample| @pids.key?(sample.pid) }
   end
 

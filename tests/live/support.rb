@@ -335,12 +335,13 @@ class LiveTest < Minitest::Test
                  "#{living.size} of #{recording.samples.size} samples have a frame without a name"
   end
 
-  def assert_nothing_lost(recording)
+  # After each of the @forks the pages of the stacks are copied when they are written next.
+  def assert_nothing_lost(recording, forks: 0)
     totals = recording.totals
     assert_operator totals['samples'], :>, 0
     assert_equal 0, totals['lost'], 'lost samples'
     # A tick now and then comes while a page of the stack is only being brought in.
-    assert_operator totals['failed'], :<=, 1 + (totals['samples'] / 1_000), 'walks that failed'
+    assert_operator totals['failed'], :<=, 1 + (totals['samples'] / 1_000) + (forks / 2), 'walks that failed'
     assert_equal totals.slice(*recording.summary.keys), recording.summary.slice(*totals.keys)
     assert_equal totals['samples'], recording.samples.size
   end
