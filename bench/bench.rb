@@ -9,6 +9,7 @@ require 'json'
 require 'tmpdir'
 
 require_relative 'real_program'
+require_relative 'requests'
 require_relative 'switches'
 require_relative 'synthetic'
 require_relative 'views'
@@ -194,6 +195,7 @@ end
 turns = Integer(ENV.fetch('TURNS', '12'))
 cost_in_kernel
 cost_of_native_stacks
+Requests.new(RBPF, DIR).run([turns / 2, 1].max)
 Switches.new(RBPF, DIR).run
 Synthetic.new([RBPF], IDLE, DIR).run([turns / 4, 1].max)
 RealProgram.new([RBPF], IDLE, DIR).run([turns / 4, 1].max)

@@ -37,8 +37,10 @@ __noinline __u64 request_class(__u32 walk_id, __u64 value)
 		if (!ruby_is_object(klass) || walk_read(words, sizeof(words[0]), klass))
 			return 0;
 		if ((words[0] & RUBY_T_MASK) == RUBY_T_CLASS &&
-		    !(words[0] >> (w->layout.naming.singleton_bit & 63) & 1))
+		    !(words[0] >> (w->layout.naming.singleton_bit & 63) & 1)) {
+			w->request_class_flags = words[0];
 			return klass;
+		}
 		if (!w->request_rule.super_word ||
 		    walk_read(&klass, sizeof(klass), klass + w->request_rule.super_word * 8ul))
 			return 0;
@@ -222,15 +224,23 @@ static __always_inline __u64 request_hash(const struct walk *w)
 	return rbpf_mix(hash, (__u64)rec->flags << 32 | (__u32)rec->rule << 16 | rec->text_len) | 1;
 }
 
-/* Take the checks of the frame that was read, for user space to prove it by. */
+/*
+ * Take the checks of the frame that was read, for user space to prove it by. That of an iseq holds for its era: most
+ * requests are told by the same frame as the one before.
+ */
 __noinline int request_take_checks(__u32 walk_id)
 {
 	struct walk *w = walk_state(walk_id);
-	__u64 me[RUBY_ME_WORDS];
+	__u64 me[RUBY_ME_WORDS], seen;
 
 	if (!w)
 		return 0;
-	w->request.frame.check = walk_check_iseq(walk_id, w->request.frame.iseq, true);
+	seen = w->request.frame.iseq ^ w->seed;
+	if (w->request_seen != seen) {
+		w->request_check = walk_check_iseq(walk_id, w->request.frame.iseq, true);
+		w->request_seen = w->request_check ? seen : 0;
+	}
+	w->request.frame.check = w->request_check;
 	if (w->request.me && !walk_read(me, sizeof(me), w->request.me))
 		w->request.me_check = rbpf_check_me(0, me[RUBY_ME_DEF], me[RUBY_ME_CALLED_ID],
 						    me[RUBY_ME_OWNER]);
@@ -246,7 +256,7 @@ __noinline int request_read(__u32 walk_id)
 	struct walk *w = walk_state(walk_id);
 	struct rbpf_ring_request *rec;
 	struct rbpf_frame *frame;
-	__u64 local;
+	__u64 local, flags;
 
 	if (!w)
 		return 0;
@@ -272,6 +282,9 @@ __noinline int request_read(__u32 walk_id)
 			rec->klass = request_class(walk_id, local);
 		} else if (ruby_is_object(local)) {
 			rec->klass = local;
+			if (walk_read(&flags, sizeof(flags), local))
+				flags = 0;
+			w->request_class_flags = flags;
 		}
 	}
 	if (w->request_rule.text_from == RBPF_REQUEST_ENV) {

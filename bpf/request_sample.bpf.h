@@ -17,12 +17,20 @@ static __always_inline void request_begin(struct walk *w)
 		w->request_filter = *filter;
 }
 
-/* Whether the class that was read is old: then it exists until the next major collection. */
-static __always_inline bool request_class_is_old(const struct walk *w)
+/*
+ * Whether rbpf is to be woken, so that it reads the name of the class in *@asked while that exists: once an era and
+ * epoch, as the stacks that hold it keep it for that long. An old class exists until the next major collection.
+ */
+static __always_inline bool class_is_urgent(struct walk *w, __u64 *asked, __u64 **known)
 {
-	__u64 flags;
-
-	return !walk_read(&flags, sizeof(flags), w->request.klass) && is_old(w, flags);
+	if (!w->request.klass)
+		return false;
+	if (is_old(w, w->request_class_flags)) {
+		w->request.flags |= RBPF_REQUEST_OLD_CLASS;
+		return false;
+	}
+	*asked = rbpf_mix(w->seed, w->request.klass) | 1;
+	return is_unsent(*asked, known);
 }
 
 /*
@@ -32,7 +40,8 @@ static __always_inline bool request_class_is_old(const struct walk *w)
 static __always_inline void send_request(struct walk *w, __u32 walk_id, const struct walk_gc *gc)
 {
 	struct rbpf_ring_request *rec = &w->request;
-	__u64 *known, wakeup = wakeup_flags();
+	__u64 *known, *class_known, asked;
+	bool urgent;
 
 	request_read(walk_id);
 	w->sample.request = rec->request;
@@ -45,15 +54,15 @@ static __always_inline void send_request(struct walk *w, __u32 walk_id, const st
 	if (rbpf_gc_in_transition(gc->flags))
 		rec->flags |= RBPF_STACK_GC_TRANSITION;
 	request_take_checks(walk_id);
-	/* rbpf is woken to name a class that may soon be gone. */
-	if (rec->klass && request_class_is_old(w))
-		rec->flags |= RBPF_REQUEST_OLD_CLASS;
-	else if (rec->klass)
-		wakeup = BPF_RB_FORCE_WAKEUP;
-	if (bpf_ringbuf_output(&ring, rec, sizeof(*rec), wakeup))
+	urgent = class_is_urgent(w, &asked, &class_known);
+	if (bpf_ringbuf_output(&ring, rec, sizeof(*rec),
+			       urgent ? BPF_RB_FORCE_WAKEUP : wakeup_flags())) {
 		count(RBPF_CNT_LOST_REQUEST);
-	else
-		*known = rec->request;
+		return;
+	}
+	*known = rec->request;
+	if (urgent)
+		*class_known = asked;
 }
 
 #endif

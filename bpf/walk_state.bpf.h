@@ -169,6 +169,9 @@ struct walk {
 	__u32 request_frame; /* index in frames[] of the frame with the rule … */
 	__u32 pad2;
 	__u64 request_self, request_ep; /* … and what its control frame says */
+	__u64 request_class_flags;	/* of the class that was read */
+	__u64 request_seen;		/* iseq ^ seed of the last one whose check was taken … */
+	__u64 request_check;		/* … and that */
 	struct rbpf_request_rule request_rule;
 	struct rbpf_request_filter request_filter;
 	struct rbpf_ring_request request;

@@ -93,7 +93,7 @@ bool view_expr_has(const struct view_expr *e, enum expr_field field)
 bool view_expr_is_of_threads(const struct view_expr *e)
 {
 	const uint32_t of_threads = 1u << EXPR_PID | 1u << EXPR_TID | 1u << EXPR_THREAD |
-				    1u << EXPR_COMM | 1u << EXPR_CONTAINER;
+				    1u << EXPR_COMM | 1u << EXPR_CONTAINER | 1u << EXPR_SERVICE;
 
 	return !(fields_in(e) & ~of_threads);
 }

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/attributes.h"
+#include "base/buf.h"
 #include "base/cleanup.h"
 #include "profile/profile.h"
 #include "view/expr.h"
@@ -42,22 +44,33 @@ static bool number_fits(const struct expr_term *t, uint64_t n)
 				       : n == t->number;
 }
 
-static bool process_fits(const struct profile *p, const struct expr_term *t,
-			 const struct profile_process *process)
+/* By the name that the process publishes for OpenTelemetry. Returns 1, 0 or -ENOMEM, as the next ones do. */
+static int service_fits(const struct expr_term *t, const char *attributes)
+{
+	_cleanup_buf_ struct buf name = BUF_INIT;
+
+	attributes_get(attributes, "service.name", &name);
+	return buf_failed(&name) ? -ENOMEM : name_fits(t, buf_str(&name));
+}
+
+static int process_fits(const struct profile *p, const struct expr_term *t,
+			const struct profile_process *process)
 {
 	switch (t->field) {
 	case EXPR_PID:
 		return number_fits(t, process->pid);
 	case EXPR_COMM:
 		return name_fits(t, profile_str(p, process->cmdline));
+	case EXPR_SERVICE:
+		return service_fits(t, profile_str(p, process->attributes));
 	default: /* EXPR_CONTAINER */
 		return name_fits(t, profile_str(p, process->container)) ||
 		       name_fits(t, profile_str(p, process->cgroup));
 	}
 }
 
-static bool thread_fits(const struct profile *p, const struct expr_term *t,
-			const struct profile_thread *thread)
+static int thread_fits(const struct profile *p, const struct expr_term *t,
+		       const struct profile_thread *thread)
 {
 	switch (t->field) {
 	case EXPR_TID:
@@ -71,9 +84,9 @@ static bool thread_fits(const struct profile *p, const struct expr_term *t,
 
 static int bind_threads(struct expr_binding *b)
 {
-	const uint64_t terms = terms_of(b->expr, FIELD(EXPR_PID) | FIELD(EXPR_TID) |
-							 FIELD(EXPR_THREAD) | FIELD(EXPR_COMM) |
-							 FIELD(EXPR_CONTAINER));
+	const uint64_t terms = terms_of(
+		b->expr, FIELD(EXPR_PID) | FIELD(EXPR_TID) | FIELD(EXPR_THREAD) | FIELD(EXPR_COMM) |
+				 FIELD(EXPR_CONTAINER) | FIELD(EXPR_SERVICE));
 	const struct profile *p = b->profile;
 
 	if (!terms)
@@ -82,9 +95,15 @@ static int bind_threads(struct expr_binding *b)
 	if (!b->threads)
 		return -ENOMEM;
 	for (size_t i = 0; i < p->n_threads; i++)
-		for (size_t t = 0; t < b->expr->n_terms; t++)
-			if (terms >> t & 1 && thread_fits(p, &b->expr->terms[t], &p->threads[i]))
-				b->threads[i] |= 1ull << t;
+		for (size_t t = 0; t < b->expr->n_terms; t++) {
+			int fits = terms >> t & 1
+					   ? thread_fits(p, &b->expr->terms[t], &p->threads[i])
+					   : 0;
+
+			if (fits < 0)
+				return fits;
+			b->threads[i] |= (uint64_t)fits << t;
+		}
 	return 0;
 }
 

@@ -29,6 +29,7 @@ static const struct {
 	[EXPR_THREAD] = { "thread", NAMES, "thread = worker-1, thread =~ /^puma/" },
 	[EXPR_COMM] = { "comm", NAMES, "comm =~ /sidekiq/" },
 	[EXPR_CONTAINER] = { "container", NAMES, "container =~ /^3f2a/, container = \"\"" },
+	[EXPR_SERVICE] = { "service", NAMES, "service = shop" },
 	[EXPR_REQUEST] = { "request", NAMES, "request = OrdersController#index" },
 	[EXPR_FRAME] = { "frame", NAMES, "frame = Cart#total, frame =~ /^Cart#/" },
 	[EXPR_CALLER] = { "caller", NAMES, "caller = Cart#total, caller =~ /^Cart#/" },
@@ -91,8 +92,9 @@ static int find_field(const struct expr_parser *p, enum expr_field *ret)
 	nearest = parse_nearest(word, names, EXPR_FIELDS);
 	expr_fault(&p->t, p->t.at, "there is no '%.100s'%s%s%s", word,
 		   nearest ? " (did you mean " : "", nearest ? nearest : "", nearest ? "?)" : "");
-	err_hint(p->t.err, "a term begins with pid, tid, thread, comm, container, request, frame, "
-			   "caller, leaf, state, event, time or gc");
+	err_hint(p->t.err,
+		 "a term begins with pid, tid, thread, comm, container, service, request, "
+		 "frame, caller, leaf, state, event, time or gc");
 	return -EINVAL;
 }
 

@@ -127,6 +127,9 @@ static int compare_rows(const void *a, const void *b, void *arg)
 	const struct request_row *x = a, *y = b;
 	const uint32_t *ranks = arg;
 
+	/* What is of no request may be mostly threads that are idle: it would hide what is asked for. */
+	if (!x->kind != !y->kind)
+		return x->kind ? -1 : 1;
 	if (x->value != y->value)
 		return x->value > y->value ? -1 : 1;
 	return (ranks[x->kind] > ranks[y->kind]) - (ranks[x->kind] < ranks[y->kind]);

@@ -29,7 +29,7 @@ struct request_row {
 };
 
 struct request_stats {
-	struct request_row *rows; /* by value, the largest first; owned */
+	struct request_row *rows; /* by value, the largest first; of no request last; owned */
 	size_t n_rows;
 	uint64_t samples, value; /* selected in all, as are: */
 	uint64_t states[STATES], gvl_caused;

@@ -25,10 +25,16 @@ class RequestsTest < LiveTest
 
   Served = Struct.new(:tid, :from, :to, :name)
 
-  # Frames as those of frameworks, on each Ruby.
+  RULES = File.expand_path('../../src/request/rules.txt', __dir__)
+  # Those of PACKAGES alone.
+  REAL = %w[rake rspec minitest].freeze
+
+  # Frames as those of frameworks, on each Ruby: of all that have rules.
   def test_frames_like_those_of_frameworks
     check('like.rb', wrong: { '?' => [UNKNOWN] }, names: 19)
     file = recording.file
+    ruled = File.readlines(RULES).grep_v(/^#|^$/).map { |line| line[/^\S+/] }.uniq
+    assert_empty ruled - REAL - recording.json['requests'].map { |r| r['framework'] }
     by = Rbpf.json('report', '--by', 'request', '--json', file)['rows'].to_h { |r| [r.values_at('request', 'framework'), r['total_ns']] }
     compared = Rbpf.json('diff', '--by', 'request', '--json', file, file)['rows']
     assert_equal by, compared.to_h { |r| [r.values_at('request', 'framework'), r['before_ns']] }

@@ -26,6 +26,8 @@ static void setup(void)
 	worker = builder_thread(&b, puma, 43, "puma srv \"1\"");
 	other = builder_thread(&b, builder_process(&b, 50, "ruby job.rb"), 50, "ruby");
 	builder_contain(&b, puma, "3f2a9c1b0d4e", 1);
+	b.out.profile.processes[puma].attributes =
+		builder_str(&b, "service.version=2,service.name=shop%2C web");
 	qux = builder_path(&b, "<main>|Foo#bar|Baz.qux");
 	builder_add(&b, ruby, builder_path(&b, "<main>|Foo#bar"), 1);
 	builder_add(&b, ruby, qux, 1);
@@ -98,6 +100,9 @@ Test(expr, fields_and_operators)
 		{ "container = 3f2a9c1b0d4e", 0x1f },
 		{ "container =~ /^\\/docker\\//", 0x1f },
 		{ "container = \"\"", 0x20 },
+		{ "service = 'shop, web'", 0x1f },
+		{ "service =~ /^web/", 0 },
+		{ "service = ''", 0x20 },
 		{ "frame = Foo#bar", 0x1f },
 		{ "frame != Foo#bar", 0x20 },
 		{ "frame = memcpy", 0x08 },

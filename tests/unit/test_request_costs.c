@@ -193,8 +193,8 @@ Test(request_costs, all_time_and_what_was_caused)
 	expect_stats(&p, NULL,
 		     "light 5 390 350 0 2 80 310\n"
 		     "heavy 2 20 0 140 2 10 10\n"
-		     "[no request] 1 10 0 10 0 0 0\n"
-		     "[unknown request] 1 10 0 200 1 10 10\n");
+		     "[unknown request] 1 10 0 200 1 10 10\n"
+		     "[no request] 1 10 0 10 0 0 0\n");
 	cr_expect_eq(p.n_samples, 9, "what was caused is not of the event");
 	cr_expect_eq(p.threads[1].samples, 4);
 }
@@ -209,8 +209,8 @@ Test(request_costs, of_one_event_nothing_else_is_added_up)
 	expect_stats(&p, NULL,
 		     "heavy 2 20 0 0 2 10 10\n"
 		     "light 2 20 0 0 2 80 310\n"
-		     "[no request] 1 10 0 0 0 0 0\n"
-		     "[unknown request] 1 10 0 0 1 10 10\n");
+		     "[unknown request] 1 10 0 0 1 10 10\n"
+		     "[no request] 1 10 0 0 0 0 0\n");
 }
 
 Test(request_costs, times_that_are_read_alone_count)

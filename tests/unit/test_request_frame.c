@@ -219,6 +219,31 @@ Test(request_frame, no_local_of_an_innermost_compiled_frame)
 	}
 }
 
+/* It is taken once while its seed lasts, which an era and an epoch have of their own. */
+Test(request_frame, the_check_is_remembered_with_its_iseq_and_seed)
+{
+	struct fixture f;
+
+	FOR_EACH_FIXTURE(&f) {
+		uint64_t check;
+
+		call(&f, f.iseq, f.self);
+		cr_assert_not_null(found(&f));
+		check = f.w->request.frame.check;
+		f.w->request_check = 1;
+		cr_assert_not_null(found(&f));
+		cr_expect_eq(f.w->request.frame.check, 1, "remembered");
+		f.w->seed++;
+		request_take_checks(0);
+		cr_expect_eq(f.w->request.frame.check, check, "of another era");
+		call(&f, f.other, f.self);
+		walk_host.request_iseq = f.other;
+		set_filter(&f, f.other);
+		cr_assert_not_null(found(&f));
+		cr_expect_neq(f.w->request.frame.check, check, "of another iseq");
+	}
+}
+
 Test(request_frame, the_class_of_a_local_and_a_local_that_is_a_class)
 {
 	struct fixture f;

@@ -187,6 +187,16 @@ LIKE = {
       end
     end
   RUBY
+  'puma/server.rb' => <<~RUBY,
+    module Puma
+      class Server
+        def handle_request(client, _lines)
+          env = client.dup
+          app(env)
+        end
+      end
+    end
+  RUBY
   'unicorn/http_server.rb' => <<~RUBY,
     module Unicorn
       class HttpServer
@@ -219,6 +229,7 @@ app_class(:ShowBook, Hanami::Action, handle: 'ShowBook')
 app_class(:Tree, Roda, route: 'Tree')
 app_class(:OrderTest, Test::Unit::TestCase, test_it: 'OrderTest')
 app_class(:PumaServer, app: 'Puma request').include(Puma::Request)
+app_class(:PumaFour, Puma::Server, app: 'Puma request')
 app_class(:UnicornServer, Unicorn::HttpServer, app: 'Unicorn request')
 app_class(:FalconServer, Protocol::Rack::Adapter::Generic, app: 'Falcon request')
 
@@ -234,6 +245,11 @@ class Shop < Sinatra::Base
     RequestLog.work('Shop GET /a-very-long-path-of-more-than-48-bytes/with/:many/:parts')
   end
 end
+
+# Code around the routes, such as filters.
+Shop.routes['/around'] = ->(_app, _params) { RequestLog.work('Shop') }
+AROUND = Grape::Endpoint.allocate
+AROUND.instance_variable_set(:@block, ->(_endpoint) { RequestLog.work('Grape::Endpoint') })
 
 # A controller runs a job at once, within its own request.
 class InlineController < ActionController::Metal
@@ -278,16 +294,22 @@ CALLS = [
   -> { Delayable.new.invoke_job },
   -> { Shop.new.call!('/orders') },
   -> { Shop.new.call!('/a-very-long-path-of-more-than-48-bytes/with/:many/:parts') },
+  -> { Shop.new.call!('/around') },
   -> { ENDPOINT.run },
+  -> { AROUND.run },
   -> { ShowBook.new.call(environment('DELETE', "/books/#{number}")) },
   -> { Tree.new._roda_handle_main_route },
   -> { OrderTest.new.run(nil) },
   -> { PumaServer.new.handle_request(environment('GET', "/orders/#{number}/items"), 2) },
+  -> { PumaFour.new.handle_request(environment('GET', "/orders/#{number}/items"), 2) },
   -> { UnicornServer.new.process_client(environment('POST', "/a-long-path-that/has/more/than/48/bytes/#{number}/and/more")) },
   -> { FalconServer.new.call(environment('GET', '/health')) },
   -> { Fiber.new { OrdersController.new.dispatch('index', nil, nil) }.resume },
   -> { OrdersController.new.dispatch('index', nil, nil) && RequestLog.work('-') }
 ].freeze
 
+# Each of them again and again, in each thread in another order.
 random = Random.new(1)
-RequestLog.run { CALLS[RequestLog::CHANCE.synchronize { random.rand(CALLS.size) }].call }
+orders = Array.new(2) { CALLS.shuffle(random: random) }
+done = [0, 0]
+RequestLog.run { |thread| orders[thread][(done[thread] += 1) % CALLS.size].call }
