@@ -12,7 +12,9 @@ const volatile bool waits_too = false; /* samples of time off the CPU, too: wait
 
 const volatile __u32 n_cpus = 1;
 
-__u64 forgotten = 0;	/* how often user space has forgotten what stacks were sent */
+__u64 forgotten = 0; /* how often user space has forgotten what stacks were sent */
+/* Processes whose names get lost, by the low bits of the pid: they are copied until then, CLOCK_MONOTONIC. */
+__u64 copy_until[RBPF_COPY_SLOTS] = {};
 __u64 open_wait_ns = 0; /* open_waits() leaves out waits that are shorter */
 __u32 iter_tgid = 0;	/* iterators: of this process only; 0: of all that are followed */
 

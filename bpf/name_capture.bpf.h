@@ -4,9 +4,10 @@
  *
  * User space names iseqs and method entries by reading the process' memory when the definition of
  * a stack arrives, some milliseconds after the sample. A process that ends in between takes its
- * names with it. So, while a process is young (RBPF_LAYOUT_YOUNG), what naming reads is copied when
- * the stack is sampled, and sent ahead of its definition: for each iseq and each method entry, once
- * in the life of the process, the pieces that src/ruby/{iseq,method,class,object}.c would read, as
+ * names with it; and one that defines code, drops it and collects garbage may have put another object
+ * in its place. So, while a process is young, and where names have got lost (RBPF_LAYOUT_COPY), what naming
+ * reads is copied when the stack is sampled, and sent ahead of its definition: for each iseq and each
+ * method entry, once in the life of the process, the pieces that src/ruby/{iseq,method,class,object}.c would read, as
  * blocks {address, length, bytes} (RBPF_RING_MEMORY). User space runs that same code over the
  * blocks.
  *
@@ -484,7 +485,7 @@ static __always_inline bool capture_stack(struct walk *w, __u32 walk_id, __u64 p
 	struct rbpf_ring_memory *rec = &w->capture.record;
 	__u32 i;
 
-	if (!(w->layout.flags & RBPF_LAYOUT_YOUNG))
+	if (!(w->layout.flags & RBPF_LAYOUT_COPY))
 		return false;
 	if (!capture_has_room()) {
 		walk_count(RBPF_CNT_NOT_COPIED);

@@ -113,7 +113,7 @@ static __always_inline void take_check(struct walk *w, __u32 walk_id, struct rbp
 		 * Only a check proves the iseq of a stale pc, or of a process that has ended: so it
 		 * is taken of an old iseq, too.
 		 */
-		always = f->pc & RBPF_PC_STALE || w->layout.flags & RBPF_LAYOUT_YOUNG;
+		always = f->pc & RBPF_PC_STALE || w->layout.flags & RBPF_LAYOUT_COPY;
 		if (!iseq_is_new(w, f->iseq) && !(f->pc & RBPF_PC_STALE))
 			return;
 		f->check = walk_check_iseq(walk_id, f->iseq, always);

@@ -128,12 +128,12 @@ static __always_inline __u64 staggered(__u64 now, __u64 tgid)
 }
 
 /*
- * The seed of what is remembered of old objects. Of a young process, which may end before user space
- * has read anything, nothing is: checks are all that proves its names then.
+ * The seed of what is remembered of old objects. Of a process whose names are copied nothing is, as it may
+ * end before user space has read anything: checks are all that proves its names then.
  */
 static __always_inline __u64 old_seed(const struct walk *w, const struct walk_gc *gc)
 {
-	if (!gc->major || w->layout.flags & RBPF_LAYOUT_YOUNG)
+	if (!gc->major || w->layout.flags & RBPF_LAYOUT_COPY)
 		return 0;
 	return rbpf_mix(rbpf_mix(process_key(w->sample.h.tgid), gc->major), forgotten) | 1;
 }
@@ -150,7 +150,7 @@ static __always_inline bool eras_are_unknown(const struct walk *w, const struct 
 /* How long checkpoints hold: see checkpoints.bpf.h. */
 static __always_inline __u64 checkpoint_seed(const struct walk *w, const struct walk_gc *gc)
 {
-	if (w->layout.flags & RBPF_LAYOUT_YOUNG || rbpf_gc_in_transition(gc->flags) ||
+	if (w->layout.flags & RBPF_LAYOUT_COPY || rbpf_gc_in_transition(gc->flags) ||
 	    eras_are_unknown(w, gc))
 		return 0;
 	if (!w->old_seed)
@@ -322,8 +322,9 @@ static __always_inline struct walk *sample_begin(enum rbpf_context context, __u3
 	w->layout.tls_model = RBPF_TLS_NONE;
 	if (proc->layout.tls_model != RBPF_TLS_NONE) {
 		w->layout = proc->layout;
-		if (proc->since && rec->h.ts - proc->since < YOUNG_NS)
-			w->layout.flags |= RBPF_LAYOUT_YOUNG;
+		if ((proc->since && rec->h.ts - proc->since < YOUNG_NS) ||
+		    rec->h.ts < copy_until[tgid & (RBPF_COPY_SLOTS - 1)])
+			w->layout.flags |= RBPF_LAYOUT_COPY;
 	}
 	return w;
 }

@@ -17,6 +17,8 @@
 #define RBPF_MAX_FRAMES	      4096 /* frames kept of one stack, at most; a power of two */
 #define RBPF_MIN_FRAMES	      16
 #define RBPF_MAX_PROCS	      16384 /* processes followed at once */
+/* Of those whose names get lost, until when they are copied: by the low bits of the pid. */
+#define RBPF_COPY_SLOTS	      1024
 #define RBPF_MAX_PRESETS      1024 /* executables whose layout is kept for the next that runs them */
 #define RBPF_COMM_LEN	      16   /* TASK_COMM_LEN */
 #define RBPF_SENT_SLOTS	      65536 /* remembered stacks; a power of two */
@@ -107,8 +109,11 @@ struct rbpf_layout {
 #define RBPF_LAYOUT_LONG_EMBED (1u << 1)
 /* Up to 3.2: that an object is old proves nothing of its age. */
 #define RBPF_LAYOUT_NO_AGE     (1u << 2)
-/* The process may end before user space has examined it: what names need is copied at once. */
-#define RBPF_LAYOUT_YOUNG      (1u << 3)
+/*
+ * What names need is copied at once: the process is young, and may end before user space has examined it;
+ * or its names get lost, as its objects do not live that long (struct lost_names).
+ */
+#define RBPF_LAYOUT_COPY       (1u << 3)
 /* 4.0: nothing in a frame tells that it is ZJIT's, which writes no pc when it pushes one. */
 #define RBPF_LAYOUT_ZJIT_BARE  (1u << 4)
 /* __builtin_setjmp() fills the VM's tags: they hold the registers of their frames as they are. */
@@ -533,8 +538,8 @@ struct rbpf_ring_stack {
 	__u64 stack;  /* fingerprint */
 	__u64 outer;  /* 0: none, the frames are all there are */
 	__u64 gc_era; /* rbpf_gc_era() then; 0 if unknown */
-	/* rbpf_gc_major() then: while it lasts an old object comes with a check once; 0: it is unknown, or the
-	 * process is young */
+	/* rbpf_gc_major() then: while it lasts an old object comes with a check once; 0: it is unknown, or
+	 * names are copied */
 	__u64 gc_major;
 	__u32 n_frames;
 	__u32 n_outer; /* a multiple of RBPF_CHECKPOINT */

@@ -361,6 +361,11 @@ static void forget_stacks(struct engine *e)
 	of(e)->skel->bss->forgotten++;
 }
 
+static void copy_names(struct engine *e, pid_t tgid, uint64_t until_ns)
+{
+	of(e)->skel->bss->copy_until[(uint32_t)tgid & (RBPF_COPY_SLOTS - 1)] = until_ns;
+}
+
 static void unwind_memory(const struct engine *e, struct unwind_memory *ret)
 {
 	*ret = const_of(e)->unwind;
@@ -571,6 +576,7 @@ static const struct engine_ops bpf_ops = {
 	.read_registers = read_registers,
 	.keep_preset = keep_preset,
 	.forget_stacks = forget_stacks,
+	.copy_names = copy_names,
 	.open_waits = open_waits,
 	.set_code = set_code,
 	.set_request = set_request,

@@ -41,6 +41,12 @@ void engine_forget_stacks(struct engine *e)
 		e->ops->forget_stacks(e);
 }
 
+void engine_copy_names(struct engine *e, pid_t tgid, uint64_t until_ns)
+{
+	if (e->ops->copy_names)
+		e->ops->copy_names(e, tgid, until_ns);
+}
+
 int engine_open_waits(struct engine *e, struct err *err)
 {
 	return e->ops->open_waits ? e->ops->open_waits(e, err) : 0;

@@ -76,6 +76,7 @@ struct engine_ops {
 	void (*keep_preset)(struct engine *e, const struct rbpf_preset_key *key,
 			    const struct rbpf_layout *layout);
 	void (*forget_stacks)(struct engine *e);
+	void (*copy_names)(struct engine *e, pid_t tgid, uint64_t until_ns);
 	int (*open_waits)(struct engine *e, struct err *err);
 	void (*set_code)(struct engine *e, pid_t tgid, const struct rbpf_code *code);
 	void (*set_request)(struct engine *e, pid_t tgid, uint64_t iseq,
@@ -123,6 +124,13 @@ void engine_keep_preset(struct engine *e, const struct rbpf_preset_key *key,
  * sampled.
  */
 void engine_forget_stacks(struct engine *e);
+
+/*
+ * Up to @until_ns (CLOCK_MONOTONIC), send copies of what names need with the stacks of process @tgid, as of a
+ * young one: its objects do not live long enough to be read later. (A few other processes may be treated so,
+ * too.)
+ */
+void engine_copy_names(struct engine *e, pid_t tgid, uint64_t until_ns);
 
 /*
  * Have the waits that go on sent, as far as they have come, and those of threads begun that wait since

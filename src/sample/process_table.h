@@ -18,6 +18,7 @@
 #include "rbpf_abi.h"
 #include "ruby/vm.h"
 #include "sample/held.h"
+#include "sample/lost_names.h"
 #include "sample/requests.h"
 #include "target/process.h"
 
@@ -69,6 +70,7 @@ struct tracked_process {
 	struct resolver *resolver;     /* owned; made when it is needed */
 	struct native_process *native; /* owned; NULL: native stacks are not walked */
 	struct process_requests requests;
+	struct lost_names lost_names;
 	struct held held; /* native stacks and samples, until symbols are read */
 	unsigned int
 		interpreter_tries; /* to find the interpreter of its VM; INTERPRETER_TRIES: no more */

@@ -397,5 +397,6 @@ int ruby_stacks_define(struct ruby_generation *g, const struct ruby_generation *
 	if (r)
 		return r;
 	g->definitions[g->n_definitions++] = def;
+	lost_names_note(&p->lost_names, rec->h.ts, def.flags & SAMPLE_UNRESOLVED);
 	return add_checkpoints(g, b, p, &def, ids);
 }

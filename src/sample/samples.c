@@ -115,6 +115,7 @@ int samples_handle_stack(struct collector *c, const struct rbpf_ring_stack *rec,
 {
 	struct tracked_process *p = process_table_find(&c->table, (pid_t)rec->h.tgid);
 	struct resolver *names;
+	uint64_t until;
 	int r;
 
 	if (!p)
@@ -125,6 +126,9 @@ int samples_handle_stack(struct collector *c, const struct rbpf_ring_stack *rec,
 		r = stack_table_define(&c->stacks, c->sink, p, rec, len);
 	if (!stack_table_keeps_all(&c->stacks))
 		engine_forget_stacks(c->engine);
+	until = lost_names_copy_until(&p->lost_names, rec->h.ts);
+	if (until)
+		engine_copy_names(c->engine, p->pid, until);
 	if (!r && names)
 		r = tell_interpreter(p, names);
 	if (!r && names)

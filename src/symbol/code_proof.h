@@ -26,16 +26,16 @@
  *   - in any case, if the check of its words and label is the one that the BPF programs sent. They
  *     send it the first time that they send an iseq in an epoch and era; of an old one, only the
  *     first time since the last major collection, and where that is not known not at all, unless
- *     the process is young or the pc stale. A check holds for all of era S. A copy that it fits is
+ *     names are copied or the pc is stale. A check holds for all of era S. A copy that it fits is
  *     therefore not compared any more, and is the one of an old object until the next major
  *     collection; one that it does not fit is no longer believed when the process is gone.
  *
- * Of a young process the BPF programs send, ahead of a stack, a copy of the memory that naming its
+ * Of a process that is young, or whose names get lost, the BPF programs send, ahead of a stack, a copy of the memory that naming its
  * iseqs and method entries reads, taken when the stack was sampled (RBPF_RING_MEMORY). An entry
  * that was read from such a copy was read in era S itself (F = L = S), of an object that was on the
  * stack. So it needs no proof, and the process need not be there any more. Each object is copied
  * once, unless another takes its place. Stacks of later eras are proven by the rules above; if the
- * process is gone, by the check, which in a young process is taken of old iseqs, too.
+ * process is gone, by the check, which is taken of old iseqs, too, while names are copied.
  *
  * While objects are being moved an address may be an old or a new one, and equal eras prove
  * nothing, nor do copies made then: only pc and check decide. Of a Ruby whose collector is not

@@ -113,6 +113,7 @@ static int add_lists(struct json *j, struct window *w, const struct top_json_opt
 	json_u64(j, "samples", p->n_samples);
 	json_u64(j, "cpu_ns", json_clamp(p->totals.cpu_sampled_ns));
 	json_u64(j, "gc_ns", json_clamp(p->totals.gc_ns));
+	json_u64(j, "gc_unknown_ns", json_clamp(p->totals.gc_unknown_ns));
 	json_u64(j, "lost", json_clamp(p->totals.lost));
 	for (size_t i = 0; i < ARRAY_SIZE(lists) && !r; i++)
 		r = add_list(j, p, &lists[i], opts);

@@ -55,13 +55,25 @@ static int add_line(struct top_page *page, const struct top_frame *f, enum top_s
 
 /* ---- the lines above the rows ---- */
 
+/* What was measured is told apart from what could not be. */
+static void add_gc(const struct top_model *m, struct buf *line)
+{
+	if (m->gc_unknown_ns && !m->gc_ns && m->gc_unknown_ns >= m->cpu_ns) {
+		buf_addstr(line, "  GC unknown");
+		return;
+	}
+	buf_addf(line, "  GC %s", num_percent(m->gc_ns, m->cpu_ns).s);
+	if (m->gc_unknown_ns)
+		buf_addf(line, ", unknown of %s", num_percent(m->gc_unknown_ns, m->cpu_ns).s);
+}
+
 static int add_title(const struct top_model *m, const struct top_frame *f, struct top_page *page)
 {
 	_cleanup_buf_ struct buf line = BUF_INIT;
 
 	buf_addf(&line, "rbpf top  %s", f->targets);
 	buf_addf(&line, "  CPU %s", num_percent(m->cpu_ns, m->window_ns).s);
-	buf_addf(&line, "  GC %s", num_percent(m->gc_ns, m->cpu_ns).s);
+	add_gc(m, &line);
 	if (m->lost)
 		buf_addf(&line, "  lost %s", num_count(m->lost).s);
 	if (f->paused)

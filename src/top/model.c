@@ -262,6 +262,7 @@ int top_model_build(struct top_model *m, struct window *w, const struct top_choi
 	m->samples = p->totals.samples;
 	m->cpu_ns = p->totals.cpu_sampled_ns;
 	m->gc_ns = p->totals.gc_ns;
+	m->gc_unknown_ns = p->totals.gc_unknown_ns;
 	m->lost = p->totals.lost;
 	r = choice->view == TOP_TREE ? top_build_tree(m, p, &f, choice)
 				     : build_list(m, p, &f, choice);

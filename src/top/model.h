@@ -35,9 +35,10 @@ struct top_model {
 	uint64_t window_ns; /* how long that is */
 	uint64_t samples;   /* in it, of CPU time … */
 	uint64_t cpu_ns;
-	uint64_t gc_ns;	 /* of cpu_ns */
-	uint64_t lost;	 /* samples */
-	size_t n_hidden; /* rows that the filter hides */
+	uint64_t gc_ns;		/* of cpu_ns … */
+	uint64_t gc_unknown_ns; /* … and what may be garbage collection or not */
+	uint64_t lost;		/* samples */
+	size_t n_hidden;	/* rows that the filter hides */
 };
 
 void top_model_deinit(struct top_model *m);

@@ -14,6 +14,10 @@ class ReuseTest < LiveTest
   # Of the frames of such code how many may be unknown
   UNKNOWN = 0.6
 
+  # Where more stacks than these are without a name, rbpf copies names as it takes stacks
+  # (src/sample/lost_names.h).
+  COPIED_FROM = 0.03
+
   # A frame of the code under test: its number and its parent's, as its file's name has them.
   NUMBERS = /\Agen_(\d+)_of_(\d+)\.rb\z/.freeze
 
@@ -64,6 +68,7 @@ class ReuseTest < LiveTest
     samples = within_lives(recording.samples)
     wrong = samples.filter_map { |s| problem(s) }
     assert_empty wrong.first(4), "#{wrong.size} of #{samples.size} samples are wrong"
+    assert_copied_if_lost(recording, samples)
     assert_enough_known(samples, [kept, collector, *kind, *options].join(' '))
   end
 
@@ -136,6 +141,15 @@ class ReuseTest < LiveTest
     ids << @lives[ids.last][0] until ids.last.zero?
     ids = ids.first(1) if outer.from - inner.to <= 4
     "#{inner.id} is of #{ids}, not of #{outer.id}" unless ids.include?(outer.id)
+  end
+
+  # The process is older than the recording: of itself it is no reason to copy names.
+  def assert_copied_if_lost(recording, samples)
+    lost = samples.count { |sample| sample.frames.any? { |frame| frame.kind == 'unknown' } }
+    return if lost <= COPIED_FROM * samples.size
+
+    assert_operator recording.totals['counters']['names_copied'], :>, 0,
+                    "#{lost} of #{samples.size} stacks have no name"
   end
 
   # All that is on the stack between Reuse.run and the innermost Reuse.inside

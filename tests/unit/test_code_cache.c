@@ -984,7 +984,7 @@ static struct rbpf_frame copy(struct fixture *f, struct stack_era sampled, struc
 	walk_host.mem = &f->img->vm.mem;
 	walk_host.walk = w;
 	walk_host_forget();
-	w->layout.flags |= RBPF_LAYOUT_YOUNG;
+	w->layout.flags |= RBPF_LAYOUT_COPY;
 	w->reads_left = WALK_MAX_READS;
 	w->frames[0] = frame;
 	w->n_frames = 1;
@@ -1879,7 +1879,7 @@ static void brief_life(struct sim *s, const char *version, uint64_t seed, uint64
 {
 	sim_init(s, version, seed * 2862933555777941757ull + 3037000493ull);
 	s->young = walk_host_new(&s->f.img->vm.walk, RBPF_MIN_FRAMES);
-	s->young->layout.flags |= RBPF_LAYOUT_YOUNG;
+	s->young->layout.flags |= RBPF_LAYOUT_COPY;
 	walk_host_forget();
 	for (int step = 0; step < steps; step++) {
 		if (!sim_random(s, 50))

@@ -26,7 +26,7 @@ static struct fixture setup(const char *version)
 	image_gc_count(f.img, 4);
 	f.t = image_thread(f.img, 16384);
 	f.w = walk_host_new(&f.img->vm.walk, RBPF_MAX_FRAMES);
-	f.w->layout.flags |= RBPF_LAYOUT_YOUNG;
+	f.w->layout.flags |= RBPF_LAYOUT_COPY;
 	walk_host_forget();
 	return f;
 }
@@ -447,7 +447,7 @@ Test(name_capture, not_of_an_old_process)
 {
 	struct fixture f = setup("3.3");
 
-	f.w->layout.flags &= (uint16_t)~RBPF_LAYOUT_YOUNG;
+	f.w->layout.flags &= (uint16_t)~RBPF_LAYOUT_COPY;
 	push(&f, method_iseq(&f, "foo"), 3, 0);
 	tick(&f);
 	cr_expect_eq(walk_host.n_records, 0);

@@ -113,9 +113,12 @@ static const struct ruby_definition *define(struct fixture *f, const struct rbpf
 	} u = { 0 };
 	struct rbpf_frame *own = (struct rbpf_frame *)(&u.rec + 1);
 	const struct rbpf_frame *end = frames + n;
+	const struct ruby_definition *def;
 	uint64_t *words;
+	uint32_t lost = f->p.lost_names.lost;
 	size_t size, k;
 
+	u.rec.h.ts = 1; /* all in one window */
 	u.rec.stack = ++f->next;
 	for (k = (n - 1) / RBPF_CHECKPOINT; share && k && !u.rec.outer; k--) {
 		u.rec.outer = sent(f, end, k * RBPF_CHECKPOINT);
@@ -135,7 +138,9 @@ static const struct ruby_definition *define(struct fixture *f, const struct rbpf
 	cr_assert_eq(ruby_stacks_define(&f->now, &f->before, &f->buffers, &f->out.sink, &f->p,
 					&u.rec, size),
 		     0);
-	return ruby_stacks_find(&f->now, u.rec.stack);
+	def = ruby_stacks_find(&f->now, u.rec.stack);
+	cr_assert_eq(f->p.lost_names.lost - lost, def && def->flags & SAMPLE_UNRESOLVED);
+	return def;
 }
 
 /* Both ways must lead to the same frames with the same properties. */

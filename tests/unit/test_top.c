@@ -86,16 +86,23 @@ static uint32_t thread(struct sink *s, uint32_t pid, const char *command, uint32
 	return ret;
 }
 
-static void add(struct shown *t, uint64_t second, uint32_t thr, const char *path, uint32_t ms,
-		uint32_t request)
+static void add_flagged(struct shown *t, uint64_t second, uint32_t thr, const char *path,
+			uint32_t ms, uint32_t request, uint16_t flags)
 {
 	const struct profile_sample s = { .ts = START + second * NSEC_PER_SEC + 5,
 					  .value = ms * NSEC_PER_MSEC,
 					  .thread = thr,
 					  .stack = stack(t->s, path),
-					  .request = request };
+					  .request = request,
+					  .flags = flags };
 
 	cr_assert_eq(sink_sample(t->s, &s), 0);
+}
+
+static void add(struct shown *t, uint64_t second, uint32_t thr, const char *path, uint32_t ms,
+		uint32_t request)
+{
+	add_flagged(t, second, thr, path, ms, request, 0);
 }
 
 /* Second 0: 300 ms; second 1: 500 ms of puma, 200 ms of sidekiq, 100 ms without a Ruby frame. */
@@ -403,6 +410,36 @@ Test(top, cuts)
 
 /* ---- JSON ---- */
 
+/* Of a collector that is not known, the share of garbage collection is not 0. */
+Test(top, gc_that_is_unknown)
+{
+	struct top_json_options opts = { .range = { 3, 4 }, .duration_ns = NSEC_PER_SEC };
+	_cleanup_buf_ struct buf out = BUF_INIT;
+	struct shown t;
+	uint32_t ruby;
+
+	setup_shown(&t);
+	ruby = thread(t.s, 88, "ruby", 88, "ruby");
+	add_flagged(&t, 2, ruby, "<main>", 100, 0, SAMPLE_GC_UNKNOWN);
+	window_advance(t.w, START + 3 * NSEC_PER_SEC);
+	t.choice.view = TOP_METHODS;
+	lay_out(&t, 80, 12, true);
+	cr_expect_str_eq(top_line_text(&t.page, 0),
+			 "rbpf top  all Rubies  CPU 10.0%  GC unknown  99 Hz");
+
+	add_flagged(&t, 3, ruby, "<main>", 300, 0, SAMPLE_GC_UNKNOWN);
+	add_flagged(&t, 3, ruby, "<main>", 100, 0, SAMPLE_GC);
+	window_advance(t.w, START + 4 * NSEC_PER_SEC);
+	lay_out(&t, 80, 12, true);
+	cr_expect_str_eq(top_line_text(&t.page, 0),
+			 "rbpf top  all Rubies  CPU 40.0%  GC 25.0%, unknown of 75.0%  99 Hz");
+	cr_assert_eq(top_json(t.w, &opts, &out), 0);
+	cr_expect_not_null(
+		strstr(buf_str(&out), "\"gc_ns\":100000000,\"gc_unknown_ns\":300000000,"), "%s",
+		buf_str(&out));
+	teardown_shown(&t);
+}
+
 Test(top, json)
 {
 	struct top_json_options opts = { .range = { 1, 2 },
@@ -417,7 +454,7 @@ Test(top, json)
 	cr_expect_str_eq(
 		buf_str(&out),
 		"{\"time_ns\":1001000000000,\"duration_ns\":1000000000,\"samples\":5,"
-		"\"cpu_ns\":800000000,\"gc_ns\":0,\"lost\":0,"
+		"\"cpu_ns\":800000000,\"gc_ns\":0,\"gc_unknown_ns\":0,\"lost\":0,"
 		"\"processes\":[{\"pid\":42,\"command\":\"puma: cluster worker "
 		"0\",\"ruby\":\"3.3.6\","
 		"\"ended\":false,\"samples\":3,\"ns\":500000000}],"

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "sample/lost_names.h"
+
+void lost_names_note(struct lost_names *l, uint64_t now_ns, bool lost)
+{
+	/* Records of different CPUs may be slightly out of order. */
+	if (!l->window_ns ||
+	    (now_ns > l->window_ns && now_ns - l->window_ns > LOST_NAMES_WINDOW_NS)) {
+		l->window_ns = now_ns;
+		l->stacks = l->lost = 0;
+	}
+	l->stacks++;
+	l->lost += lost;
+}
+
+uint64_t lost_names_copy_until(struct lost_names *l, uint64_t now_ns)
+{
+	if (now_ns < l->until_ns || l->lost < LOST_NAMES_MIN ||
+	    (uint64_t)l->lost * LOST_NAMES_SHARE <= l->stacks)
+		return 0;
+	if (l->copy_ns && now_ns - l->until_ns < l->copy_ns) {
+		if (l->copy_ns < LOST_NAMES_COPY_MAX_NS)
+			l->copy_ns *= 2;
+	} else {
+		l->copy_ns = LOST_NAMES_COPY_NS;
+	}
+	l->window_ns = 0;
+	l->until_ns = now_ns + l->copy_ns;
+	return l->until_ns;
+}
