@@ -262,23 +262,14 @@ static __always_inline __u64 lock_caused(const struct wait *wait, __u64 now)
 	return gvl_charge(h->mutex, wait->tgid, now);
 }
 
-/*
- * The current thread wakes one that has waited as @wait says: if it had the Mutex of that, it has just given it away,
- * and is charged. No clock's interrupt can come, for sched_waking is called with interrupts off.
- */
-static __always_inline void lock_given(const struct wait *wait)
+/* The thread that was walked wakes one that waits for @mutex: if it had that, it has just given it away, and is charged. */
+static __always_inline void lock_given(__u32 walk_id, __u64 mutex)
 {
 	const struct lock_holder *h;
-	__u64 mutex = wait->lock;
-	struct walk *w;
-	__u32 walk_id;
+	struct walk *w = walk_state(walk_id);
 
-	if (!mutex || wait->tgid != bpf_get_current_pid_tgid() >> 32)
-		return;
-	w = sample_begin(RBPF_IN_INTERRUPT, &walk_id);
 	if (!w)
 		return;
-	sample_stacks(walk_id);
 	h = w->sample.status == RBPF_OK ? lock_noted(w->th, w->sample.h.tgid) : NULL;
 	if (!h || h->mutex != mutex)
 		return;

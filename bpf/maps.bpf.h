@@ -9,6 +9,9 @@ const volatile bool system_wide = false; /* each exec of the machine is reported
 const volatile bool native_stacks = true;
 const volatile bool kernel_stacks = false;
 const volatile bool waits_too = false; /* samples of time off the CPU, too: wait.bpf.h */
+const volatile bool wakers = false;    /* and of who ends it: waker.bpf.h */
+/* x86_64: from the run queue of a CPU, in bytes; 0: not known */
+const volatile __s64 preempt_count_from_rq = 0;
 
 const volatile __u32 n_cpus = 1;
 

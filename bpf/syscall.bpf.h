@@ -85,6 +85,14 @@ static __always_inline int syscall_at(struct syscall *ret, const void *at)
 }
 #endif
 
+/* Where the current task entered the kernel. */
+static __always_inline int current_syscall(struct syscall *ret)
+{
+	if (has_task_pt_regs())
+		return syscall_at(ret, (const void *)bpf_task_pt_regs(bpf_get_current_task_btf()));
+	return syscall_at(ret, end_of_stack((const void *)bpf_get_current_task()));
+}
+
 /* Only the memory of the current task can be read. */
 static __always_inline bool is_current(const struct task_struct *task)
 {

@@ -13,6 +13,7 @@
 
 #include "lock.bpf.h"
 #include "syscall.bpf.h"
+#include "waker.bpf.h"
 
 static __always_inline __u32 task_state(const struct task_struct *task)
 {
@@ -29,14 +30,6 @@ static __always_inline int task_syscall(struct syscall *ret, struct task_struct 
 	if (has_task_pt_regs())
 		return syscall_at(ret, (const void *)bpf_task_pt_regs(task));
 	return syscall_at(ret, end_of_stack(task));
-}
-
-/* Where the current one did. */
-static __always_inline int current_syscall(struct syscall *ret)
-{
-	if (has_task_pt_regs())
-		return syscall_at(ret, (const void *)bpf_task_pt_regs(bpf_get_current_task_btf()));
-	return syscall_at(ret, end_of_stack((const void *)bpf_get_current_task()));
 }
 
 /*
@@ -213,6 +206,43 @@ static __always_inline void wait_woken(const struct task_struct *task)
 		wait->woken = bpf_ktime_get_ns();
 }
 
+/*
+ * The thread that was walked wakes the one that waits as @wait says: if it had the Mutex of that, charge it; and sample it, unless
+ * an @interrupt wakes in its name. No part of its callers, whose stack is short.
+ */
+static __noinline int waking_note(__u32 walk_id, const struct wait *wait, bool interrupt)
+{
+	struct walk *w = walk_state(walk_id);
+
+	if (!w)
+		return 0;
+	if (wait->lock && wait->tgid == w->sample.h.tgid)
+		lock_given(walk_id, wait->lock);
+	if (wakers && !interrupt)
+		sample_send(w, RBPF_EVENT_WAKEUP, w->sample.h.ts - wait->since);
+	return 0;
+}
+
+/*
+ * @task, which waits as @wait says, is woken by the current one. No clock's interrupt can come, for sched_waking is called with
+ * interrupts off.
+ */
+static __always_inline void waking(const struct wait *wait, const struct task_struct *task)
+{
+	const bool interrupt = wakers && waker_is_interrupt(wait->wait);
+	const bool given = wait->lock && wait->tgid == bpf_get_current_pid_tgid() >> 32;
+	__u32 walk_id;
+
+	if ((given || (wakers && !interrupt)) && sample_begin(RBPF_IN_INTERRUPT, &walk_id)) {
+		sample_stacks(walk_id);
+		waking_note(walk_id, wait, interrupt);
+		if (!interrupt)
+			return;
+	}
+	if (wakers)
+		waker_send_other(wait, task, interrupt);
+}
+
 /* Its CPU is told, which it may take a while to notice. */
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *task)
@@ -222,7 +252,7 @@ int BPF_PROG(on_waking, struct task_struct *task)
 
 	if (!wait || !wait->since || wait->woken)
 		return 0;
-	lock_given(wait);
+	waking(wait, task);
 	wait_woken(task);
 	return 0;
 }

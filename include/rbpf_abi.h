@@ -439,6 +439,7 @@ enum rbpf_ring_record {
 	RBPF_RING_CODE_MISS = 10,
 	RBPF_RING_WAIT = 11,
 	RBPF_RING_REQUEST = 12,
+	RBPF_RING_WAKER = 13,
 };
 
 struct rbpf_ring_hdr {
@@ -463,6 +464,8 @@ enum rbpf_event {
 	RBPF_EVENT_GVL = 2,
 	/* How long others waited for a Mutex or a Monitor, in ns, while this thread had it. */
 	RBPF_EVENT_LOCK = 3,
+	/* How long a thread waited, in ns, that this one woke. */
+	RBPF_EVENT_WAKEUP = 4,
 	RBPF_EVENTS,
 };
 
@@ -525,6 +528,16 @@ struct rbpf_ring_wait {
 	__u16 status;	   /* enum rbpf_status */
 	__u16 flags;	   /* RBPF_SAMPLE_*, RBPF_WAIT_* */
 	char comm[RBPF_COMM_LEN];
+};
+
+/* A sample of RBPF_EVENT_WAKEUP without a stack: whoever woke the thread of h is in no process that is followed. */
+struct rbpf_ring_waker {
+	struct rbpf_ring_hdr h;
+	__u64 value; /* ns */
+	__u32 pid;   /* tgid; 0: an interrupt did */
+	__u32 pad;
+	char comm[RBPF_COMM_LEN];  /* of the thread of h */
+	char waker[RBPF_COMM_LEN]; /* of the one that woke it */
 };
 
 /*
@@ -678,6 +691,7 @@ _Static_assert(sizeof(struct rbpf_frame) == 32, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_hdr) == 24, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_wait) == 112, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_sample) == 80, "wire ABI");
+_Static_assert(sizeof(struct rbpf_ring_waker) == 72, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_request) == 24 + 24 + 32 + 48 + 48 + 8, "wire ABI");
 _Static_assert(sizeof(struct rbpf_request_rule) == 32, "map ABI");
 _Static_assert(sizeof(struct rbpf_request_key) == 16, "map ABI");

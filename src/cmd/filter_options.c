@@ -140,6 +140,13 @@ const struct option_spec filter_option_specs[N_FILTER_OPTIONS] = {
 			"they did (the same as --event caused)",
 	},
 	{
+		.name = "waker",
+		.type = OPTION_FLAG,
+		FILTER(waker),
+		.help = "show who ended the waits of others, by how long they were (the same as "
+			"--event wakeup; of recordings made with --waker)",
+	},
+	{
 		.name = "state",
 		.type = OPTION_STRING,
 		FILTER(state),
@@ -271,14 +278,20 @@ int cmd_check_times(const struct view_filter *f, struct err *err)
 	return 0;
 }
 
-static int check_blocker(const struct filter_options *opts, struct err *err)
+/* The event that @option, which is given if @given, stands for: @ret is no other one. */
+static int take_event(const char *option, bool given, const char *event, const char **ret,
+		      struct err *err)
 {
-	if (!opts->blocker || !opts->event || !strcmp(opts->event, EVENT_CAUSED))
+	if (!given)
 		return 0;
-	err_set(err, -EINVAL, ERR_USAGE, "--blocker and --event %s exclude each other",
-		opts->event);
-	err_hint(err, "--blocker is --event " EVENT_CAUSED);
-	return -EINVAL;
+	if (*ret && strcmp(*ret, event) != 0) {
+		err_set(err, -EINVAL, ERR_USAGE, "%s and --event %s exclude each other", option,
+			*ret);
+		err_hint(err, "%s is --event %s", option, event);
+		return -EINVAL;
+	}
+	*ret = event;
+	return 0;
 }
 
 int cmd_filter(struct filter_options *opts, enum stack_mode usual, struct view_filter *ret,
@@ -315,9 +328,11 @@ int cmd_filter(struct filter_options *opts, enum stack_mode usual, struct view_f
 		r = parse_time(opts->from, "--from", &ret->from_ns, &ret->from, err);
 	if (!r)
 		r = parse_time(opts->to, "--to", &ret->to_ns, &ret->to, err);
-	ret->event = opts->blocker ? EVENT_CAUSED : opts->event;
+	ret->event = opts->event;
 	if (!r)
-		r = check_blocker(opts, err);
+		r = take_event("--blocker", opts->blocker, EVENT_CAUSED, &ret->event, err);
+	if (!r)
+		r = take_event("--waker", opts->waker, EVENT_WAKEUP, &ret->event, err);
 	if (!r)
 		r = parse_filter(opts, ret, err);
 	if (!r && !ret->from.given && !ret->to.given)

@@ -23,7 +23,7 @@ struct filter_options {
 	const char *event;	 /* or NULL */
 	const char *state;	 /* or NULL */
 	unsigned int stack;	 /* enum stack_mode, or OPTION_UNSET */
-	bool ruby_only, no_gc, app, blocker;
+	bool ruby_only, no_gc, app, blocker, waker;
 	const char *hide;      /* or NULL */
 	const char *from, *to; /* or NULL */
 };
@@ -33,7 +33,7 @@ struct filter_options {
 		.stack = OPTION_UNSET                                                              \
 	}
 
-#define N_FILTER_OPTIONS 20
+#define N_FILTER_OPTIONS 21
 extern const struct option_spec filter_option_specs[N_FILTER_OPTIONS];
 
 /* The group of these options for a command whose struct @type has them as @member. */

@@ -43,7 +43,8 @@ struct record_options {
 	bool sources;		   /* keep the source files that have samples */
 	bool native;
 	bool kernel;
-	unsigned int mode; /* enum record_mode */
+	unsigned int mode; /* enum record_mode; with RECORD_STATES … */
+	bool waker;	   /* … also who ends each wait */
 	bool inlines;
 	bool priority; /* run ahead of ordinary processes: see base/priority.h */
 	bool as_root;

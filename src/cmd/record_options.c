@@ -108,6 +108,12 @@ static const struct option_spec what_specs[] = {
 		.choice_help = mode_help,
 	},
 	{
+		.name = "waker",
+		.type = OPTION_FLAG,
+		OPT(waker),
+		.help = "with --mode states: record who ends each wait, too",
+	},
+	{
 		.name = "requests",
 		.type = OPTION_SWITCH,
 		OPT(requests),
@@ -373,6 +379,8 @@ static int prepare(struct record_line *line, const struct option_rest *rest, str
 		return usage(err, "--request-paths and --no-requests exclude each other", NULL);
 	if (opts->request_rules && !opts->requests)
 		return usage(err, "--request-rules and --no-requests exclude each other", NULL);
+	if (opts->waker && opts->mode != RECORD_STATES)
+		return usage(err, "--waker needs --mode states", NULL);
 	if (opts->ring_bytes & (opts->ring_bytes - 1))
 		return usage(err, "--ring must be a power of two", "8M, 16M, 32M and so on");
 	return take_outputs(opts, line->format, path, err);

@@ -74,6 +74,7 @@ static int open_engine(struct sampling *s, struct err *err)
 		.native = s->opts->native,
 		.kernel = s->opts->kernel,
 		.waits = s->opts->mode == RECORD_STATES,
+		.wakers = s->opts->waker,
 	};
 
 	return bpf_engine_open(&opts, &s->engine, err);

@@ -16,6 +16,7 @@
 #include "base/err.h"
 #include "rbpf.skel.h"
 #include "engine/clock_events.h"
+#include "engine/preempt_count.h"
 #include "profile/profile.h"
 
 /*
@@ -185,6 +186,8 @@ static int load(struct bpf_engine *s, struct err *err)
 	s->skel->rodata->native_stacks = s->opts.native;
 	s->skel->rodata->kernel_stacks = s->opts.kernel;
 	s->skel->rodata->waits_too = s->opts.waits;
+	s->skel->rodata->wakers = s->opts.wakers;
+	s->skel->rodata->preempt_count_from_rq = s->opts.wakers ? preempt_count_from_rq() : 0;
 	s->skel->bss->open_wait_ns = OPEN_WAIT_NS;
 	if (!s->opts.frequency)
 		leave_out_sampling(s->skel);
@@ -341,6 +344,9 @@ static uint32_t events(const struct engine *e, struct profile_event *ret)
 	ret[RBPF_EVENT_WAIT] = (struct profile_event) { .name = EVENT_WAIT, .unit = UNIT_NS };
 	ret[RBPF_EVENT_GVL] = (struct profile_event) { .name = EVENT_GVL, .unit = UNIT_NS };
 	ret[RBPF_EVENT_LOCK] = (struct profile_event) { .name = EVENT_LOCK, .unit = UNIT_NS };
+	if (!const_of(e)->opts.wakers)
+		return RBPF_EVENT_LOCK + 1;
+	ret[RBPF_EVENT_WAKEUP] = (struct profile_event) { .name = EVENT_WAKEUP, .unit = UNIT_NS };
 	return RBPF_EVENTS;
 }
 

@@ -32,7 +32,8 @@ struct engine_options {
 	bool system_wide;    /* clocks of CPUs, not of threads; and each exec is reported */
 	bool native;	     /* walk native stacks, too */
 	bool kernel;	     /* and the kernel's part of them */
-	bool waits;	     /* each wait of a thread is a sample, too */
+	bool waits;	     /* each wait of a thread is a sample, too … */
+	bool wakers;	     /* … and so is who ended it, where that is known */
 };
 
 /* Takes a record of @len bytes. Negative stops the drain and is returned by it. */

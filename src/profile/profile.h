@@ -70,6 +70,7 @@ struct profile_event {
 #define EVENT_WAIT   "wait"	   /* time off the CPU, in ns */
 #define EVENT_GVL    "gvl-caused"  /* how long others waited for the GVL that a thread had, in ns */
 #define EVENT_LOCK   "lock-caused" /* the same of a Mutex or a Monitor */
+#define EVENT_WAKEUP "wakeup"	   /* how long those waited that a thread woke, in ns */
 /*
  * What a reader can select in place of an event of the recording: CPU time and waits added up, all the time
  * that threads had; what others waited for the GVL and for other locks.

@@ -262,6 +262,8 @@ static int no_such_event(const struct reader *rd, struct err *err)
 	if (!strcmp(rd->opts.event, EVENT_WALL) || !strcmp(rd->opts.event, EVENT_WAIT) ||
 	    !strcmp(rd->opts.event, EVENT_CAUSED))
 		err_hint(err, "'rbpf record --mode states' records waits, too");
+	else if (!strcmp(rd->opts.event, EVENT_WAKEUP))
+		err_hint(err, "'rbpf record --mode states --waker' records who ends waits, too");
 	else
 		err_hint(err, "its events: %s", buf_str(&names));
 	return -ENOENT;

@@ -22,7 +22,8 @@ bool frame_reason_fits(uint32_t reason, enum frame_kind kind)
 bool frame_reason_of_no_ruby_stack(uint32_t reason)
 {
 	return (reason >= REASON_NO_RUBY_FRAME && reason <= REASON_STACK_LOST) ||
-	       reason == REASON_WAITED_BEFORE;
+	       reason == REASON_WAITED_BEFORE || reason == REASON_INTERRUPT ||
+	       reason == REASON_OTHER_PROCESS;
 }
 
 enum frame_kind frame_reason_kind(enum frame_reason reason)

@@ -64,7 +64,10 @@
 	X(WAIT_STOPPED, 39, WAIT, "wait-stopped", "(stopped)", "")                                 \
 	X(WAIT_OTHER, 40, WAIT, "wait-other", "(waits)", "")                                       \
 	X(WAIT_IDLE, 41, WAIT, "wait-idle", "(idle: waits for something to do)", "")               \
-	X(GVL_HELD, 42, WAIT, "gvl-held", "(holds the GVL)", "")
+	X(GVL_HELD, 42, WAIT, "gvl-held", "(holds the GVL)", "")                                   \
+	/* In place of the stack of who ended a wait. */                                           \
+	X(INTERRUPT, 43, NATIVE, "interrupt", "[interrupt]", "")                                   \
+	X(OTHER_PROCESS, 44, NATIVE, "other-process", "[another process]", "")
 
 #define FRAME_REASON_GAP(X, name, number, word, why)                                               \
 	X(GAP_##name, number, GAP, word, "[native frames missing: " why "]", why)

@@ -226,7 +226,8 @@ static void bound_memory(struct collector *c)
  */
 static bool is_too_late(struct collector *c, uint32_t type)
 {
-	if (type == RBPF_RING_SAMPLE || type == RBPF_RING_WAIT || !stop_overdue())
+	if (type == RBPF_RING_SAMPLE || type == RBPF_RING_WAIT || type == RBPF_RING_WAKER ||
+	    !stop_overdue())
 		return false;
 	c->totals.counters[COUNTER_TOO_LATE]++;
 	return true;
@@ -255,6 +256,9 @@ static int handle_record(void *arg, const void *data, size_t len)
 		break;
 	case RBPF_RING_WAIT:
 		r = samples_handle_wait(c, data, len);
+		break;
+	case RBPF_RING_WAKER:
+		r = samples_handle_waker(c, data, len);
 		break;
 	case RBPF_RING_MEMORY:
 		r = samples_handle_memory(c, data, len);

@@ -74,6 +74,7 @@ int samples_handle_native(struct collector *c, const struct rbpf_ring_native *re
 int samples_handle_code_miss(struct collector *c, const struct rbpf_ring_code_miss *rec);
 int samples_handle_sample(struct collector *c, const struct rbpf_ring_sample *rec, size_t len);
 int samples_handle_wait(struct collector *c, const struct rbpf_ring_wait *rec, size_t len);
+int samples_handle_waker(struct collector *c, const struct rbpf_ring_waker *rec, size_t len);
 
 /*
  * The resolver of process @p, in *@ret; NULL: no Ruby is found in it. The first use looks for a

@@ -358,3 +358,32 @@ int samples_handle_wait(struct collector *c, const struct rbpf_ring_wait *rec, s
 	return held_first(&p->held) ? hold(c, p, rec, len, p->vm != NULL)
 				    : waits_handle(c, p, rec, p->vm != NULL);
 }
+
+/*
+ * The waker is in no process that is followed, so it is a frame, "[curl 1234]", in place of a stack of the thread that
+ * it woke.
+ */
+int samples_handle_waker(struct collector *c, const struct rbpf_ring_waker *rec, size_t len)
+{
+	struct profile_sample sample = { .ts = rec->h.ts,
+					 .value = rec->value,
+					 .event = RBPF_EVENT_WAKEUP,
+					 .cpu = (uint16_t)rec->h.cpu,
+					 .flags = SAMPLE_NO_RUBY };
+	struct tracked_process *p = process_table_find(&c->table, (pid_t)rec->h.tgid);
+	struct tracked_thread *t;
+	int r;
+
+	if (len < sizeof(*rec))
+		return -EPROTO;
+	if (!p)
+		return 0;
+	r = samples_thread(c, p, (pid_t)rec->h.tid, rec->comm, &t);
+	if (!r)
+		r = stack_of_waker(c->sink, rec->waker, rec->pid, &sample.stack);
+	if (r)
+		return r;
+	sample.thread = t->id;
+	profile_count_sample(&c->totals, &sample, false);
+	return sink_sample(c->sink, &sample);
+}

@@ -2,6 +2,8 @@
 #include "sample/stack_table.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -197,13 +199,13 @@ int stack_table_define_native(struct stack_table *t, struct tracked_process *p, 
 
 /* ---- stacks ---- */
 
-/* A frame that is no function, upon *@stack. */
-static int push_reason(struct sink *out, enum frame_reason reason, uint32_t *stack)
+/* A frame that is no function, upon *@stack: with this @label. */
+static int push_named(struct sink *out, enum frame_reason reason, const char *label,
+		      uint32_t *stack)
 {
 	struct profile_frame def = { .kind = frame_reason_kind(reason),
 				     .module = PROFILE_NONE,
 				     .reason = reason };
-	const char *label = frame_reason_label(reason);
 	uint32_t frame;
 	int r;
 
@@ -211,6 +213,11 @@ static int push_reason(struct sink *out, enum frame_reason reason, uint32_t *sta
 	if (!r)
 		r = sink_frame(out, &def, &frame);
 	return r ? r : sink_stack(out, *stack, frame, stack);
+}
+
+static int push_reason(struct sink *out, enum frame_reason reason, uint32_t *stack)
+{
+	return push_named(out, reason, frame_reason_label(reason), stack);
 }
 
 /* What the collector is doing, on top of the stack that called for it. */
@@ -444,4 +451,15 @@ int stack_table_of_sample(struct stack_table *t, struct sink *out, struct tracke
 	if (p->vm && !p->vm->walk.gc_owner && !(ret->flags & SAMPLE_GC))
 		ret->flags |= SAMPLE_GC_UNKNOWN;
 	return 0;
+}
+
+int stack_of_waker(struct sink *out, const char comm[RBPF_COMM_LEN], uint32_t pid, uint32_t *ret)
+{
+	char label[RBPF_COMM_LEN + sizeof("[ 4294967295]")];
+
+	*ret = 0;
+	if (!pid)
+		return push_reason(out, REASON_INTERRUPT, ret);
+	snprintf(label, sizeof(label), "[%.*s %" PRIu32 "]", RBPF_COMM_LEN, comm, pid);
+	return push_named(out, REASON_OTHER_PROCESS, label, ret);
 }

@@ -113,4 +113,10 @@ int stack_table_of_sample(struct stack_table *t, struct sink *out, struct tracke
 			  const struct stacks_taken *taken, bool ruby_found,
 			  struct sample_stack *ret);
 
+/*
+ * The stack in place of that of a waker which is in no followed process: a frame with its @comm and @pid; 0: of an
+ * interrupt. Returns 0 or -errno.
+ */
+int stack_of_waker(struct sink *out, const char comm[RBPF_COMM_LEN], uint32_t pid, uint32_t *ret);
+
 #endif

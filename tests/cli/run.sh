@@ -416,6 +416,12 @@ if begin "an event of several"; then
 	expect 2 "rbpf: error: events.data has no event 'caused'"
 	run report --blocker --event cpu events.data
 	expect 2 "rbpf: error: --blocker and --event cpu exclude each other*"
+	run report --waker --event cpu events.data
+	expect 2 "rbpf: error: --waker and --event cpu exclude each other*"
+	run report --waker --blocker events.data
+	expect 2 "rbpf: error: --waker and --event caused exclude each other*"
+	run report --waker --event wakeup events.data
+	expect 2 "rbpf: error: events.data has no event 'wakeup'*--waker*"
 	for args in "report" "flame" "timeline" "heatmap" "export -f folded" "export -f json"; do
 		# shellcheck disable=SC2086 # words
 		run $args --event allocs events.data

@@ -69,6 +69,35 @@ class StatesTest < LiveTest
     assert_operator recording.rows('--event', 'lock-caused').sum { |row| row['self_ns'] }, :<=, said['waited'] * 1.05
   end
 
+  # Who ends the waits of a thread, and how long these were: by what the waker does there, or that it is none.
+  WAKERS = {
+    'pipe' => 'IO#syswrite', 'socket' => 'IO#write', 'queue' => 'block in Scenarios.queue', 'mutex' => 'block in Scenarios.mutex',
+    'sleep_' => '[interrupt]'
+  }.freeze
+
+  def test_who_ends_waits
+    targets = WAKERS.to_h { |name, _| [name, start('states.rb', name, SECONDS)] }
+    record_states(targets.values, '--waker')
+    rows = recording.rows('--waker', '-n', '0')
+    wrong = WAKERS.filter_map do |name, label|
+      said = targets[name].wait_for('threads')['threads'][0]
+      of_it = label == '[interrupt]' ? recording.rows('--waker', '-n', '0', '--tid', said['tid'].to_s) : rows
+      wrong_waker(name, said, of_it.to_h { |row| [row['label'], row['total_ns']] }.fetch(label, 0), of_it)
+    end
+    assert_empty wrong, wrong.join("\n")
+  end
+
+  # One that is not recorded is told by its name and pid.
+  def test_others_that_end_waits
+    target = start('states.rb', 'pipe', SECONDS)
+    record_states([target], '--waker', '--no-children')
+    said = target.wait_for('threads')['threads'][0]
+    rows = recording.rows('--waker', '-n', '0', '--tid', said['tid'].to_s)
+    others = rows.select { |row| row['label'].match?(/\A\[\S+ \d+\]\z/) }
+    wrong = wrong_waker('pipe', said, others.sum { |row| row['total_ns'] }, rows)
+    assert_nil wrong
+  end
+
   # By itself: nothing else gets the CPU that it is on.
   def test_four_on_one_cpu
     check(%w[crowd])
@@ -123,8 +152,9 @@ class StatesTest < LiveTest
     assert_equal rows.sum { |row| row['self_ns'] }, passed, state
   end
 
-  def record_states(targets)
-    rbpf = attach(targets, '--mode', 'states', '--no-children')
+  def record_states(targets, *options)
+    options << '--no-children' if options.empty?
+    rbpf = attach(targets, '--mode', 'states', *options)
     targets.each(&:go)
     targets.each { |target| target.wait_for('ready') }
     said = rbpf.stop
@@ -143,6 +173,16 @@ class StatesTest < LiveTest
     wrong.update(held.transform_keys { |state| "#{state}, GVL held" })
     wrong['queued'] = said['queued'] unless said['queued'].zero? || queued_as_said?(said, queued)
     wrong.map { |what, ns| "#{name}: #{what} #{ns}, not as in #{found}; it said #{said}" }
+  end
+
+  # @found: how long the waits were that were ended as they should have been.
+  def wrong_waker(name, said, found, rows)
+    expected = said['waits'].values.sum
+    # It comes to the end of its wait a little later than it is woken: see wrong_states.
+    queued = sum(states_of(said['tid']), 'wait-cpu')
+    return if near?(expected, found, queued)
+
+    "#{name}: #{found}, not #{expected}, #{queued} queued; #{rows.first(5).map { |row| row.values_at('label', 'total_ns') }}"
   end
 
   # Who is woken is queued by the kernel only when its CPU has noticed. That time is short, but some threads are woken

@@ -223,6 +223,7 @@ static inline uint32_t scripted_events(const struct engine *engine, struct profi
 	ret[RBPF_EVENT_WAIT] = (struct profile_event) { .name = EVENT_WAIT, .unit = UNIT_NS };
 	ret[RBPF_EVENT_GVL] = (struct profile_event) { .name = EVENT_GVL, .unit = UNIT_NS };
 	ret[RBPF_EVENT_LOCK] = (struct profile_event) { .name = EVENT_LOCK, .unit = UNIT_NS };
+	ret[RBPF_EVENT_WAKEUP] = (struct profile_event) { .name = EVENT_WAKEUP, .unit = UNIT_NS };
 	return RBPF_EVENTS;
 }
 

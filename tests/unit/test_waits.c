@@ -142,6 +142,46 @@ Test(waits, that_made_others_wait, .init = setup, .fini = teardown)
 	collecting_finish(&f);
 }
 
+/* Who is in no process that is followed is a frame of its own in place of a stack, of the thread that was woken. */
+Test(waits, that_others_ended, .init = setup, .fini = teardown)
+{
+	struct rbpf_ring_waker rec = { .h.type = RBPF_RING_WAKER,
+				       .h.ts = 200,
+				       .h.tgid = (uint32_t)target.pid,
+				       .h.tid = (uint32_t)target.pid,
+				       .value = 70,
+				       .pid = 1234,
+				       .comm = "waiter",
+				       .waker = "exactly15 bytes" };
+	struct profile *p = &f.sink.out.profile;
+	struct buf got _cleanup_buf_ = BUF_INIT;
+
+	p->by_event = true;
+	scripted_record(&f.engine, &rec, sizeof(rec));
+	rec.pid = 0;
+	rec.value = 8;
+	scripted_record(&f.engine, &rec, sizeof(rec));
+	rec.h.tgid = 1; /* it is not followed */
+	scripted_record(&f.engine, &rec, sizeof(rec));
+	collecting_poll(&f);
+	for (size_t i = 0; i < p->n_kept; i++) {
+		const struct profile_sample *s = &p->samples[i];
+		const struct profile_stack *stack = &p->stacks[s->stack];
+		const struct profile_frame *frame = &p->frames[stack->frame];
+
+		cr_expect_eq(s->event, RBPF_EVENT_WAKEUP);
+		cr_expect_eq(s->flags, SAMPLE_NO_RUBY);
+		cr_expect_eq(p->threads[s->thread].tid, (uint32_t)target.pid);
+		cr_expect_eq(stack->parent, 0);
+		buf_addf(&got, "%s %s %d\n", frame_reason_word(frame->reason),
+			 collecting_str(&f, frame->name), (int)s->value);
+	}
+	cr_expect_str_eq(buf_str(&got),
+			 "other-process [exactly15 bytes 1234] 70\ninterrupt [interrupt] 8\n", "%s",
+			 buf_str(&got));
+	collecting_finish(&f);
+}
+
 Test(waits, of_no_use, .init = setup, .fini = teardown)
 {
 	const struct rbpf_ring_wait rec = { .h.type = RBPF_RING_WAIT, .h.tgid = 1, .h.ts = 5 };
