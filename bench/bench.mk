@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # make bench: what rbpf costs; make bench-builds BUILDS=FILE:FILE: what several builds cost, real and
 # synthetic stacks; make bench-scale: on a full machine; make bench-hour: the memory of top and serve over an
-# hour. Need root. make bench-views: what views and exports take of a long recording, and whether that is within
+# hour; make bench-pairs: a server under full load, with and without rbpf, in turns. Need root. make bench-views: what views and exports take of a long recording, and whether that is within
 # their bounds. Included by the Makefile.
 
 BENCH := $(O)/bench/idle_cost $(O)/bench/long_recording $(O)/bench/cost_of
@@ -13,6 +13,9 @@ $(O)/bench/%: bench/%.c $(SKEL) $(LIB)
 
 bench: rbpf $(BENCH)
 	$(Q)ruby bench/bench.rb
+
+bench-pairs: rbpf
+	$(Q)ruby -w bench/throughput.rb
 
 bench-builds: rbpf $(BENCH)
 	$(Q)ruby bench/builds.rb

@@ -207,6 +207,7 @@ refuse "bad.rules:2: a % in the name that is none of %c, %t and %%" record --req
 refuse "cannot read none.rules: No such file or directory" record --request-rules none.rules -p 1
 refuse "--request-paths and --no-requests exclude each other" record --no-requests --request-paths -p 1
 refuse "--request-rules and --no-requests exclude each other" record --no-requests --request-rules x -p 1
+refuse "--waker needs --mode states" record --waker -p 1
 refuse "--tree needs --by function or line, not --by file" report --tree --by file full.data
 refuse "--gc needs --by function or line, not --by thread" report --gc --by thread full.data
 for by in container ruby gem time; do
@@ -421,7 +422,7 @@ if begin "an event of several"; then
 	run report --waker --blocker events.data
 	expect 2 "rbpf: error: --waker and --event caused exclude each other*"
 	run report --waker --event wakeup events.data
-	expect 2 "rbpf: error: events.data has no event 'wakeup'*--waker*"
+	expect 2 "rbpf: error: events.data has no event 'wakeup'*"
 	for args in "report" "flame" "timeline" "heatmap" "export -f folded" "export -f json"; do
 		# shellcheck disable=SC2086 # words
 		run $args --event allocs events.data

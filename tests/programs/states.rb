@@ -327,6 +327,20 @@ module Scenarios
     helper.kill
   end
 
+  # Fibers of one thread: the scheduler waits for all of them, for a pipe and at times for a time.
+  def scheduler(m)
+    read, write = IO.pipe
+    pid = fork { loop { sleep(0.03) && write.syswrite('x') } }
+    Fiber.set_scheduler(SelectScheduler.new(m))
+    Fiber.schedule { sleep 0.01 while m.more? }
+    Fiber.schedule { read.readpartial(1) while m.more? }
+    Fiber.scheduler.close
+    Fiber.set_scheduler(nil)
+  ensure
+    Process.kill(:KILL, pid)
+    Process.wait(pid)
+  end
+
   # The other thread has the GVL when this one has not.
   def gvl(m)
     helper = nil
@@ -358,6 +372,50 @@ module Scenarios
       own.to_h
     end
     ractor.take
+  end
+end
+
+# What fibers need that read from pipes and sleep.
+class SelectScheduler
+  def initialize(measured)
+    @measured = measured
+    @reading = {}
+    @sleeping = {}
+  end
+
+  def fiber(&block)
+    Fiber.new(blocking: false, &block).tap(&:resume)
+  end
+
+  def io_wait(io, events, _timeout)
+    @reading[io] = Fiber.current
+    Fiber.yield
+    events
+  end
+
+  def kernel_sleep(seconds)
+    @sleeping[Fiber.current] = @measured.wall + (seconds * 1e9).to_i
+    Fiber.yield
+  end
+
+  # Runs the fibers until all have ended.
+  def close
+    until @reading.empty? && @sleeping.empty?
+      ready, = @measured.waits(:pipe) { IO.select(@reading.keys, nil, nil, timeout) }
+      due = @sleeping.select { |_, at| at <= @measured.wall }.keys
+      fibers = Array(ready).map { |io| @reading.delete(io) } + due.each { |fiber| @sleeping.delete(fiber) }
+      fibers.each(&:resume)
+    end
+  end
+
+  # No fiber waits for another one here.
+  def block(*); end
+  def unblock(*); end
+
+  private
+
+  def timeout
+    [@sleeping.values.min - @measured.wall, 0].max / 1e9 unless @sleeping.empty?
   end
 end
 

@@ -97,6 +97,7 @@ Test(request_frame, the_receiver_and_its_class)
 
 	FOR_EACH_FIXTURE(&f) {
 		const struct rbpf_ring_request *r;
+		uint64_t flags;
 
 		call(&f, f.other, 8);
 		call(&f, f.iseq, f.self);
@@ -108,6 +109,8 @@ Test(request_frame, the_receiver_and_its_class)
 		cr_expect_eq(r->me, f.me);
 		cr_expect_neq(r->me_check, 0);
 		cr_expect_eq(r->object, f.self);
+		cr_assert_eq(memory_read_u64(&f.img->vm.mem, f.klass, &flags), 0);
+		cr_expect_eq(f.w->request_class_flags, flags, "they tell its age");
 		cr_expect_eq(r->klass, f.klass);
 		cr_expect_eq(r->rule, 7);
 		cr_expect_eq(r->text_len, 0);
