@@ -129,6 +129,12 @@ void json_str(struct json *j, const char *key, const char *value)
 	add_string(j->out, value);
 }
 
+void json_values(struct json *j, const struct buf *values)
+{
+	begin_value(j, NULL);
+	buf_add(j->out, values->data, values->len);
+}
+
 void json_u64(struct json *j, const char *key, uint64_t value)
 {
 	char digits[BUF_U64_MAX];

@@ -49,13 +49,7 @@ void json_decimal(struct json *j, const char *key, uint64_t value, unsigned int 
 void json_bool(struct json *j, const char *key, bool value);
 /* null; jansson has taken the obvious name. */
 void json_nil(struct json *j, const char *key);
-
-#ifndef JANSSON_H
-/* The former name of json_nil(), until its last caller is renamed. */
-static inline void json_null(struct json *j, const char *key)
-{
-	json_nil(j, key);
-}
-#endif
+/* In an array: the values that another writer has added to @values, a buf that is not empty. */
+void json_values(struct json *j, const struct buf *values);
 
 #endif

@@ -2,10 +2,13 @@
 #include "cmd/compare_options.h"
 
 #include <errno.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/array.h"
 #include "base/err.h"
+#include "base/json.h"
+#include "base/utf8.h"
 #include "cmd/command.h"
 #include "cmd/open_recording.h"
 #include "cmd/output.h"
@@ -66,6 +69,22 @@ const struct option_spec compare_option_specs[N_COMPARE_OPTIONS] = {
 	},
 };
 
+static void add_object(const struct report *report, uint64_t samples, uint64_t value,
+		       struct buf *objects)
+{
+	_cleanup_buf_ struct buf path = BUF_INIT;
+	struct json j = JSON_INIT(objects);
+
+	utf8_sanitise(&path, report->rec->path, strlen(report->rec->path));
+	if (buf_failed(&path))
+		objects->failed = true;
+	j.need_comma = objects->len;
+	json_object_begin(&j, NULL);
+	json_str(&j, "file", buf_str(&path));
+	report_json_totals(report, samples, value, &j);
+	json_object_end(&j);
+}
+
 static int add_side(struct diff *d, enum compare_side side, const struct recording *rec,
 		    const struct view_filter *filter, struct err *err)
 {
@@ -82,9 +101,11 @@ static int add_side(struct diff *d, enum compare_side side, const struct recordi
 	if (r)
 		return err_code(err, r);
 	d->max_output += profile_output_max(&rec->profile);
-	report_header(&report, c->all[side].samples - samples, c->all[side].value - value,
-		      &d->sides[side]);
+	samples = c->all[side].samples - samples;
+	value = c->all[side].value - value;
+	report_header(&report, samples, value, &d->sides[side]);
 	report_quality(&report, &d->sides[side]);
+	add_object(&report, samples, value, &d->objects[side]);
 	return 0;
 }
 
@@ -168,7 +189,7 @@ int cmd_compare(const struct cmd_context *ctx, struct compare_line *line,
 			r = err_set(err, -ENODATA, ERR_EMPTY, "no sample of %s passes the filters",
 				    i == COMPARE_BEFORE ? "the recordings before"
 							: "the recordings after");
-		else if (buf_failed(&d->sides[i]))
+		else if (buf_failed(&d->sides[i]) || buf_failed(&d->objects[i]))
 			r = err_oom(err);
 	}
 	if (!r)
@@ -179,8 +200,10 @@ int cmd_compare(const struct cmd_context *ctx, struct compare_line *line,
 void cmd_compare_release(struct diff *d)
 {
 	comparison_deinit(d->comparison);
-	for (size_t i = 0; i < COMPARE_SIDES; i++)
+	for (size_t i = 0; i < COMPARE_SIDES; i++) {
 		buf_deinit(&d->sides[i]);
+		buf_deinit(&d->objects[i]);
+	}
 }
 
 int cmd_compare_write(const struct compare_line *line, const struct diff *d, struct err *err)

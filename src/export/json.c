@@ -30,13 +30,13 @@ static void add_optional_str(struct json *j, const char *key, const char *s)
 	if (s)
 		json_str(j, key, s);
 	else
-		json_null(j, key);
+		json_nil(j, key);
 }
 
 static void add_id(struct json *j, const char *key, uint32_t id)
 {
 	if (id == PROFILE_NONE)
-		json_null(j, key);
+		json_nil(j, key);
 	else
 		json_u64(j, key, id);
 }
@@ -106,7 +106,7 @@ static void add_processes(struct json *j, const struct profile *p)
 		if (process->exited) {
 			json_u64(j, "exit_ns", process->exit_ts);
 			if (process->exit_status < 0)
-				json_null(j, "exit_status");
+				json_nil(j, "exit_status");
 			else
 				json_i64(j, "exit_status", process->exit_status);
 		}
@@ -128,7 +128,7 @@ static void add_threads(struct json *j, const struct profile *p)
 		if (thread->cpu_known)
 			json_u64(j, "cpu_ns", thread->cpu_ns);
 		else
-			json_null(j, "cpu_ns");
+			json_nil(j, "cpu_ns");
 		json_object_end(j);
 	}
 	json_array_end(j);

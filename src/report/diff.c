@@ -166,6 +166,9 @@ static void json_side(const struct diff *d, const char *key, enum compare_side s
 	json_u64(j, "duration_ns", c->duration_ns[side]);
 	json_u64(j, "samples", c->all[side].samples);
 	json_u64(j, value_unit_name(c->event.unit), c->all[side].value);
+	json_array_begin(j, "recordings");
+	json_values(j, &d->objects[side]);
+	json_array_end(j);
 	json_object_end(j);
 }
 

@@ -55,12 +55,11 @@ static void json_rubies(const struct profile *p, struct json *j)
 	json_array_end(j);
 }
 
-void report_json_summary(const struct report *r, uint64_t samples, uint64_t value, struct json *j)
+void report_json_totals(const struct report *r, uint64_t samples, uint64_t value, struct json *j)
 {
 	const struct profile *p = &r->rec->profile;
 	const struct profile_totals *t = &p->totals;
 
-	json_object_begin(j, "summary");
 	json_u64(j, "duration_ns", recording_duration(r->rec));
 	json_u64(j, "processes", p->n_processes);
 	json_u64(j, "threads", p->n_threads);
@@ -90,6 +89,12 @@ void report_json_summary(const struct report *r, uint64_t samples, uint64_t valu
 	json_u64(j, field_value_key(r, "selected").s, value);
 	profile_counters_json(t, j);
 	json_native(r, j);
+}
+
+void report_json_summary(const struct report *r, uint64_t samples, uint64_t value, struct json *j)
+{
+	json_object_begin(j, "summary");
+	report_json_totals(r, samples, value, j);
 	json_object_end(j);
 }
 
@@ -97,7 +102,7 @@ static void json_field(const struct report *r, struct json *j, enum report_field
 		       struct field_value v)
 {
 	if (v.unknown)
-		json_null(j, field_key(r, field).s);
+		json_nil(j, field_key(r, field).s);
 	else if (v.str)
 		json_str(j, field_key(r, field).s, v.str);
 	else if (field != FIELD_APPROXIMATE)
@@ -217,8 +222,8 @@ static void json_gc(const struct profile *p, const struct gc_report *gc, struct 
 {
 	json_object_begin(j, "gc");
 	if (gc_report_is_unknown(gc)) {
-		json_null(j, "samples");
-		json_null(j, unit_of(p));
+		json_nil(j, "samples");
+		json_nil(j, unit_of(p));
 	} else {
 		json_u64(j, "samples", gc->gc.samples);
 		json_u64(j, unit_of(p), gc->gc.value);

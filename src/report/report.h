@@ -128,7 +128,9 @@ void report_gc_unknown(const struct report *r, uint64_t unknown, uint64_t all, s
 
 struct json;
 
-/* Add the member "summary". */
+/* Add members to the open object: the recording's, and what of it is selected. */
+void report_json_totals(const struct report *r, uint64_t samples, uint64_t value, struct json *j);
+/* Add the member "summary", which has these. */
 void report_json_summary(const struct report *r, uint64_t samples, uint64_t value, struct json *j);
 
 /* Add the members of a frame: those of a row of functions or lines, as r->by says. */

@@ -788,6 +788,9 @@ if begin "diff"; then
 		if ruby -rjson -e '
 			want, got = ARGV.map { |f| JSON.parse(File.read(f)) }
 			total = want["rows"].to_h { |r| [r["label"], r["total_ns"]] }
+			told = got["before"]["recordings"]
+			abort "recordings" unless told == [{ "file" => "merged.data" }.merge(told[0]).merge(want["summary"])]
+			abort "files" unless got["after"]["recordings"].map { |r| r["file"] } == ["templates.data"]
 			got["rows"].each do |r|
 				next if r["before_samples"].zero?
 				abort r["label"] unless total[r["label"]] == r["before_ns"]
