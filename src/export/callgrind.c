@@ -29,6 +29,7 @@
 #include "export/export.h"
 #include "export/exporters.h"
 #include "export/function.h"
+#include "export/origin.h"
 #include "export/shown.h"
 #include "view/filter.h"
 #include "view/label.h"
@@ -468,7 +469,9 @@ static void write_header(struct callgrind *c)
 	if (c->profile->n_processes)
 		buf_addf(c->out, "pid: %u\n", c->profile->processes[0].pid);
 	buf_addf(c->out, "cmd: %s\n", command(c->profile));
-	buf_addstr(c->out, "desc: calls are counted in samples\npositions: line\nevents: ");
+	buf_addstr(c->out, "desc: recording: ");
+	origin_add(c->profile, c->out);
+	buf_addstr(c->out, "\ndesc: calls are counted in samples\npositions: line\nevents: ");
 	for (const char *s = event->name; *s; s++)
 		buf_addch(c->out, *s == '-' ? '_' : *s);
 	buf_addf(c->out, "_%s samples\n", value_unit_name(event->unit));

@@ -24,6 +24,7 @@
 #include "export/exporters.h"
 #include "export/function.h"
 #include "export/gzip.h"
+#include "export/origin.h"
 #include "export/protobuf.h"
 #include "export/shown.h"
 #include "export/stack_text.h"
@@ -485,6 +486,18 @@ static void add_event_type(struct pprof *w, enum profile_field field,
 	add_value_type(w, field, event->name, units[event->unit]);
 }
 
+static void add_comments(struct pprof *w)
+{
+	const struct profile *p = w->profile;
+	_cleanup_buf_ struct buf origin = BUF_INIT;
+
+	if (p->meta.command)
+		protobuf_u64(w->out, PROFILE_COMMENT, string(w, p->meta.command));
+	origin_add(p, &origin);
+	w->failed |= buf_failed(&origin);
+	protobuf_u64(w->out, PROFILE_COMMENT, string(w, buf_str(&origin)));
+}
+
 static void add_types(struct pprof *w)
 {
 	const struct profile *p = w->profile;
@@ -503,8 +516,7 @@ static void add_types(struct pprof *w)
 	}
 	protobuf_u64(w->out, PROFILE_TIME_NANOS, json_clamp(p->meta.start_realtime_ns));
 	protobuf_u64(w->out, PROFILE_DURATION_NANOS, json_clamp(last - first));
-	if (p->meta.command)
-		protobuf_u64(w->out, PROFILE_COMMENT, string(w, p->meta.command));
+	add_comments(w);
 }
 
 static void add_strings(struct pprof *w)

@@ -52,7 +52,10 @@ Test(callgrind, costs_of_lines_and_calls)
 	export(&out);
 	cr_expect_str_eq(out.data,
 			 "# callgrind format\nversion: 1\ncreator: rbpf " RBPF_VERSION "\n"
-			 "pid: 42\ncmd: ruby a.rb\ndesc: calls are counted in samples\n"
+			 "pid: 42\ncmd: ruby a.rb\n"
+			 "desc: recording: 40 ms, ruby 3.3.6, 4 samples (0 truncated, 0 "
+			 "unresolved, 0 failed), 0 lost\n"
+			 "desc: calls are counted in samples\n"
 			 "positions: line\nevents: cpu_ns samples\n"
 			 "\nob=(3) threads\nfl=(1) [threads]\nfn=(2) ruby: w (pid 42, tid 43)\n"
 			 "0 5 1\n"
