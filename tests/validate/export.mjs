@@ -16,6 +16,7 @@ import * as callgrind from './formats/callgrind.mjs';
 import * as chrome from './formats/chrome.mjs';
 import * as dot from './formats/dot.mjs';
 import * as firefox from './formats/firefox.mjs';
+import * as folded from './formats/folded.mjs';
 import * as json from './formats/json.mjs';
 import * as perfScript from './formats/perf_script.mjs';
 import * as pprof from './formats/pprof.mjs';
@@ -24,7 +25,7 @@ import * as speedscope from './formats/speedscope.mjs';
 import * as stackprof from './formats/stackprof.mjs';
 
 const formats = { json, speedscope, firefox, pprof, callgrind, 'perf-script': perfScript, chrome, stackprof,
-	'sampling-prof': samplingProf, dot };
+	'sampling-prof': samplingProf, dot, folded };
 const only = process.env.ONLY?.split(',');
 
 let passed = 0, failed = 0;
