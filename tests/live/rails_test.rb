@@ -3,10 +3,13 @@
 
 # A real application, Rails on Puma with Sidekiq: the CPU time of its actions and jobs is what they measure themselves.
 
+require 'open3'
+
 require_relative '../programs/rails/shop'
 require_relative 'support'
 
 class RailsTest < LiveTest
+  EXPORTS = File.expand_path('../validate/export.sh', __dir__)
   HERTZ = 999
   TOLERANCE = 0.02
   ENOUGH = 1e9 # ns: what is compared took more than this
@@ -43,9 +46,23 @@ class RailsTest < LiveTest
     enough.each { |action, spent| assert_cpu_time(action, spent, stolen) }
     assert_cpu_time('InvoiceJob#perform', @jobs, stolen)
     assert_requests
+    assert_exports
   end
 
   private
+
+  # Each export of a second of the application, as its consumer reads it, has what the report has:
+  # tests/validate/export.sh. (speedscope takes minutes to read the whole recording as perf script prints it.)
+  def assert_exports
+    rbpf = Rbpf::Running.new('record', '-p', @shop.web, '-F', 199, '-d', '1s', '-o', path('exports.data'))
+    rbpf.wait_attached
+    @load.run until rbpf.ended?
+    assert_operator Rbpf.json('report', '--json', '-i', path('exports.data'))['summary']['samples'], :>, 20
+    output, status = Open3.capture2e({ 'RBPF' => Live::RBPF }, EXPORTS, path('exports.data'))
+    missing output if status.exitstatus == 77
+    assert_predicate status, :success?, output
+    assert_match(/^\d+ passed, 0 failed$/, output)
+  end
 
   # A process' first samples in an action or a job: rbpf has not seen the frames before. Sidekiq's come late.
   LEARNING_NS = 0.3e9

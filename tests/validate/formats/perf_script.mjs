@@ -11,7 +11,9 @@ const functionOf = f => f.name.replace(/^[ \t]+/, '').replace(/->/g, '=>').repla
 	.replace(/[;()\t]/g, c => ({ ';': ':', '(': '[', ')': ']', '\t': ' ' })[c]) || '_';
 const fileOf = f => f.kind === 'kernel' ? '[kernel.kallsyms]' : f.file
 	.replace(/[ \t()]/g, c => `\\x${c.charCodeAt(0).toString(16).padStart(2, '0')}`) || `[${f.kind}]`;
-const keyOf = f => JSON.stringify([functionOf(f), fileOf(f)]);
+// speedscope tells unknown functions apart by their files, which it adds to the name.
+const shownAs = f => functionOf(f) === '[unknown]' ? `??? (${fileOf(f)})` : functionOf(f);
+const keyOf = f => JSON.stringify([shownAs(f), fileOf(f)]);
 
 // A thread as its samples start.
 function threadOf(recording, thread) {
