@@ -170,7 +170,9 @@ class TitlesTest < LiveTest
 
   def test_titles_that_processes_have_given_themselves
     target = start_command(ruby.command('-e', CODE))
-    titles = record(target, '-F', 999).json['processes'].map { |process| process['command'] }
+    # The samples are few, and of 44 of a 3.4 six were in a collection within Kernel#fork, whose caller had only just been
+    # made.
+    titles = record(target, '-F', 999, short_lived_code: true).json['processes'].map { |process| process['command'] }
     assert_equal ['master of two', 'worker that ended', 'worker that lives'], titles
   end
 end
