@@ -18,13 +18,13 @@ struct err;
 struct diff {
 	struct comparison *comparison; /* finished; not owned */
 	struct compare_options options;
-	struct buf sides[COMPARE_SIDES]; /* a line for each recording: report_header() … */
-	struct buf objects
-		[COMPARE_SIDES]; /* or an object: report_json_totals(), separated by commas */
-	const char *rule;	 /* of check, whose .limit rows break it; NULL: of diff */
-	uint64_t limit;		 /* rows, UINT64_MAX for all */
-	size_t max_output;	 /* bytes: what all recordings allow, profile_output_max() */
-	size_t width;		 /* of the terminal; 0: none */
+	/* Of each recording: a line for people, report_header() …, and an object, report_json_totals(). */
+	struct buf sides[COMPARE_SIDES];
+	struct buf objects[COMPARE_SIDES]; /* separated by commas */
+	const char *rule;		   /* of check, whose .limit rows break it; NULL: of diff */
+	uint64_t limit;			   /* rows, UINT64_MAX for all */
+	size_t max_output; /* bytes: what all recordings allow, profile_output_max() */
+	size_t width;	   /* of the terminal; 0: none */
 	bool color;
 };
 
