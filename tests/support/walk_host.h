@@ -18,7 +18,8 @@
 
 struct walk;
 
-static struct {
+/* One for all files, each test being a process of its own: it is large, and LSan searches all of it in each. */
+struct walk_host {
 	const struct memory *mem;
 	struct walk *walk;
 	uint64_t counters[RBPF_COUNTERS];
@@ -33,7 +34,8 @@ static struct {
 	size_t n_records;
 	uint64_t request_iseq; /* has this rule */
 	struct rbpf_request_rule request_rule;
-} walk_host;
+};
+struct walk_host walk_host __attribute__((common));
 
 static inline int walk_host_read(void *dst, size_t size, uint64_t addr);
 static inline int walk_host_send(const void *rec, size_t size);
