@@ -120,18 +120,23 @@ TEST_KERNELS := bookworm:amd64 bookworm:arm64
 # Those that nothing else on the machine can slow down.
 TEST_HOSTILE := outputs recordings
 
+# Two at a time: most of them wait more than they compute. The longest begin first.
+CHECKS := check-validate check-cli check-memory
+LIVE_CHECKS := check-live-first check-live-3.4 check-live-3.3 check-live-2.7 check-kernels check-hostile
+
 # The live tests need root and BPF: without, that is said, and what could be run was run.
 test-more: rbpf
-	@status=0; \
-	tests/support/parts.sh $(MAKE) check-cli check-memory check-validate || status=1; \
-	if ./rbpf -q doctor >/dev/null 2>&1; then \
+	@if ./rbpf -q doctor >/dev/null 2>&1; then \
 		HOSTILE='$(TEST_HOSTILE)' KERNELS='$(TEST_KERNELS)' \
-			tests/support/parts.sh $(MAKE) check-live check-hostile check-kernels || status=1; \
-	elif [ "$$CI" = true ]; then \
-		./rbpf doctor; echo "test: recording does not work here, and CI needs it" >&2; status=1; \
+			tests/support/parts.sh 2 $(MAKE) $(LIVE_CHECKS) $(CHECKS); \
 	else \
-		./rbpf doctor; echo "test: the live tests are skipped: recording does not work here"; fi; \
-	exit $$status
+		tests/support/parts.sh 2 $(MAKE) $(CHECKS); status=$$?; ./rbpf doctor; \
+		if [ "$$CI" = true ]; then \
+			echo "test: recording does not work here, and CI needs it" >&2; status=1; \
+		else \
+			echo "test: the live tests are skipped: recording does not work here"; fi; \
+		exit $$status; \
+	fi
 
 # With root, a Ruby is recorded; without, say so and stop at what was built.
 demo-run: rbpf

@@ -171,9 +171,9 @@ def cost_in_user_space
 end
 
 # All that tests/memory looks at, of a recording of a long time.
-def cost_of_reading
+def cost_of_reading(turns)
   file = File.join(DIR, 'long.data')
-  Views.new(RBPF, file, samples: 5_000_000, stacks: 20_000, threads: 200).run
+  Views.new(RBPF, file, samples: [turns, 5].min * 1_000_000, stacks: 20_000, threads: 200).run
 ensure
   FileUtils.rm_f(file)
 end
@@ -203,4 +203,4 @@ cost_for_others
 time_to_attach
 cost_for_target(turns)
 cost_in_user_space
-cost_of_reading
+cost_of_reading(turns)

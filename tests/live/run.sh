@@ -6,6 +6,7 @@
 #
 #   the Ruby in PATH                Debian 12's 3.1; it runs the tests too (package ruby-minitest)
 #   2.7, 3.3, 3.4 in build/rubies   put there by tests/support/rubies.sh if they are not
+#   PLACE=first, PLACE=3.4          that one alone
 #   RUBIES=DIR:DIR...               others: roots that rubies.sh made, prefixes with a bin/ruby, or
 #                                   folders of such
 #   ONLY=true                       those of RUBIES alone
@@ -52,14 +53,19 @@ fi
 [ "${CI-}" != true ] || TESTOPTS=${TESTOPTS--v}
 
 places=()
+wanted=${PLACE-first 2.7 3.3 3.4}
 if [ "${ONLY-}" != true ]; then
-	places+=('')
-	case $(ruby -e 'print RUBY_VERSION') in
-	3.1.*) ;;
-	*) missing "Ruby 3.1 in PATH, which is $(ruby -v)" ;;
-	esac
-	for i in 2.7 3.3 3.4; do
-		if "$top/tests/support/rubies.sh" $i "$rubies/$i"; then
+	if [ "${wanted%% *}" = first ]; then
+		places+=('')
+		case $(ruby -e 'print RUBY_VERSION') in
+		3.1.*) ;;
+		*) missing "Ruby 3.1 in PATH, which is $(ruby -v)" ;;
+		esac
+	elif [ $# = 0 ]; then
+		tests=("${later[@]}")
+	fi
+	for i in ${wanted#first}; do
+		if "$top/tests/support/rubies.sh" "$i" "$rubies/$i"; then
 			places+=("$rubies/$i")
 		else
 			missing "Ruby $i in $rubies/$i"

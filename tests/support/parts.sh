@@ -1,18 +1,39 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# parts.sh MAKE TARGET...: make the targets one after the other, also after one that failed, and say at the
-# end how long each took. Ends with 1 if one failed.
+# parts.sh LANES MAKE TARGET...: make the targets, up to LANES of them at once, also after one that failed, and
+# say at the end how long each took. With more than one lane, what a target prints comes in one piece when the
+# target has ended. Ends with 1 if one failed.
 set -uo pipefail
-make=$1 failed=0 lines=
-shift
-for target in "$@"; do
-	begin=$SECONDS status=ok
-	"$make" --no-print-directory "$target" || {
+lanes=$1 make=$2 failed=0 lines=
+shift 2
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+declare -A name=() begin=()
+
+# The next target that ends: what it printed, and its line of the table.
+ended() {
+	local pid status=ok
+	wait -n -p pid "${!name[@]}" || {
 		status=FAILED
 		failed=1
 	}
-	lines+=$(printf '%-24s %5d s  %s' "$target" $((SECONDS - begin)) $status)$'\n'
+	[ "$lanes" = 1 ] || cat "$dir/${name[$pid]}"
+	lines+=$(printf '%-24s %5d s  %s' "${name[$pid]}" $((SECONDS - begin[$pid])) $status)$'\n'
+	unset "name[$pid]"
+}
+
+for target in "$@"; do
+	[ ${#name[@]} -lt "$lanes" ] || ended
+	if [ "$lanes" = 1 ]; then
+		"$make" --no-print-directory "$target" &
+	else
+		echo "== $target begins"
+		"$make" --no-print-directory "$target" >"$dir/$target" 2>&1 &
+	fi
+	name[$!]=$target
+	begin[$!]=$SECONDS
 done
+while [ ${#name[@]} != 0 ]; do ended; done
 printf '%s' "$lines"
 exit $failed

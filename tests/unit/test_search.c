@@ -47,7 +47,14 @@ struct ruby {
 	uint64_t classes[N_CLASSES];
 };
 
-static uint8_t bytes[IMAGE];
+static uint8_t *bytes;
+
+static void clear_image(void)
+{
+	bytes = realloc(bytes, IMAGE);
+	cr_assert_not_null(bytes);
+	memset(bytes, 0, IMAGE);
+}
 
 static void read_image(const struct memory *mem, struct memory_span *spans, size_t n)
 {
@@ -400,7 +407,7 @@ static struct ruby build(const char *version)
 		.string_class = HEAP + 0x60000,
 	};
 
-	memset(bytes, 0, sizeof(bytes));
+	clear_image();
 	cr_assert_eq(ruby_layout_table(version, &r.l), 0, "%s", version);
 	r.one_ec = r.l.vm_living_threads != RUBY_ABSENT;
 	if (r.one_ec)
@@ -520,7 +527,7 @@ Test(search, layout_of_no_release)
 	r.l.class_attached = 40;
 	r.l.class_permanent = 77;
 	r.l.singleton_bit = 21;
-	memset(bytes, 0, sizeof(bytes));
+	clear_image();
 	memset(r.classes, 0, sizeof(r.classes));
 	r.heap = HEAP;
 	r.malloc = MALLOC;

@@ -202,15 +202,17 @@ Test(source_keeper, a_turn_reads_one_file)
 
 Test(source_keeper, files_that_are_left_out)
 {
-	static char large[RBPF_FILE_MAX_SOURCE + 1];
+	const size_t size = RBPF_FILE_MAX_SOURCE + 1;
+	_cleanup_free_ char *large = malloc(size);
 	struct made m;
 	uint32_t t;
 
 	begin(&m);
 	t = add_process(&m, getpid());
-	memset(large, '#', sizeof(large));
-	put("large.rb", large, sizeof(large));
-	put("a.rb", large, sizeof(large) - 1);
+	cr_assert_not_null(large);
+	memset(large, '#', size);
+	put("large.rb", large, size);
+	put("a.rb", large, size - 1);
 	put("binary.rb", "a\0b", 3);
 	put("mine.rb", "mine", 4);
 	cr_assert_eq(mkfifo(at("fifo.rb"), 0644), 0);

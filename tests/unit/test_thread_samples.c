@@ -183,9 +183,10 @@ static void check_all(const struct profile *p, const struct replay *from,
 		      const struct view_filter *f, size_t expected)
 {
 	static const size_t rooms[] = { 0, 180000, 250000, 4000000 };
-	static struct list list;
+	_cleanup_free_ struct list *list = calloc(1, sizeof(*list));
 	struct shown shown;
 
+	cr_assert_not_null(list);
 	cr_assert_eq(shown_init(p, f, &shown), 0);
 	for (size_t i = 0; i < ARRAY_SIZE(rooms); i++) {
 		struct thread_samples *t;
@@ -194,10 +195,10 @@ static void check_all(const struct profile *p, const struct replay *from,
 		cr_assert_eq(thread_samples_new(&shown, from, rooms[i], &t), 0);
 		for (size_t k = 0; k < thread_samples_count(t); k++) {
 			for (int twice = 0; twice < 2; twice++) {
-				list.n = 0;
-				cr_assert_eq(thread_samples_each(t, k, add, &list, NULL), 0);
+				list->n = 0;
+				cr_assert_eq(thread_samples_each(t, k, add, list, NULL), 0);
 			}
-			sum += expect_samples(&list, &shown, thread_samples_thread(t, k));
+			sum += expect_samples(list, &shown, thread_samples_thread(t, k));
 		}
 		cr_expect_eq(sum, expected, "%zu of %zu", sum, expected);
 		thread_samples_free(t);
@@ -239,20 +240,21 @@ Test(thread_samples, that_pass_a_filter)
 /* In a recording that was made to hurt. */
 Test(thread_samples, times_never_go_back)
 {
-	static struct list list;
+	_cleanup_free_ struct list *list = calloc(1, sizeof(*list));
 	struct thread_samples *t;
 	struct shown shown;
 
+	cr_assert_not_null(list);
 	b.now = BUILDER_START;
 	builder_add(&b, 0, 0, 2);
 	cr_assert_eq(shown_init(&b.out.profile, NULL, &shown), 0);
 	for (size_t room = 0; room <= 100000; room += 100000) {
 		cr_assert_eq(thread_samples_new(&shown, NULL, room, &t), 0);
 		for (size_t k = 0; k < thread_samples_count(t); k++) {
-			list.n = 0;
-			cr_assert_eq(thread_samples_each(t, k, add, &list, NULL), 0);
-			for (size_t i = 1; i < list.n; i++)
-				cr_assert_geq(list.samples[i].ts, list.samples[i - 1].ts);
+			list->n = 0;
+			cr_assert_eq(thread_samples_each(t, k, add, list, NULL), 0);
+			for (size_t i = 1; i < list->n; i++)
+				cr_assert_geq(list->samples[i].ts, list->samples[i - 1].ts);
 		}
 		thread_samples_free(t);
 	}

@@ -11,31 +11,12 @@
 # status 77: something that it needs is missing.
 set -eu
 cd "$(dirname "$0")/../.."
-out=$PWD/build/validate
-mkdir -p "$out"
-
-# The last ones for the Node of Debian 12, which is 18.
-packages="playwright-core@1.58 speedscope@1.25.0 ajv@8.17.1"
-
-for tool in node npm; do
-	command -v $tool > /dev/null || { echo "export.sh: skipped: no $tool"; exit 77; }
-done
-CHROMIUM=${CHROMIUM:-$(command -v chromium || command -v chromium-browser || true)}
-[ -n "$CHROMIUM" ] || { echo "export.sh: skipped: no chromium"; exit 77; }
-export CHROMIUM NODE_MODULES="$out" RBPF="${RBPF:-$PWD/rbpf}"
-
-for package in $packages; do
-	[ -d "$out/node_modules/${package%@*}" ] && continue
-	# shellcheck disable=SC2086 # words
-	npm install --prefix "$out" --no-save --no-audit --no-fund --silent $packages ||
-		{ echo "export.sh: skipped: cannot install $packages"; exit 77; }
-done
+# shellcheck source=tests/validate/browser.sh
+. tests/validate/browser.sh
 
 # The Firefox Profiler needs a Node of its own, which is kept apart so that all else uses the system's.
 export FIREFOX_NODE="$out/firefox"
-[ -d "$FIREFOX_NODE/node_modules/node" ] ||
-	npm install --prefix "$FIREFOX_NODE" --no-save --no-audit --no-fund --silent \
-		@firefox-devtools/profiler-cli@0.10.0 node@24.9.0 || rm -rf "$FIREFOX_NODE"
+install "$FIREFOX_NODE" @firefox-devtools/profiler-cli@0.10.0 node@24.9.0 || rm -rf "$FIREFOX_NODE"
 
 if [ $# -eq 0 ]; then
 	for recording in awkward merged random gc states; do

@@ -14,23 +14,9 @@ if [ $# -gt 0 ]; then
 	set -- "$svg"
 fi
 cd "$(dirname "$0")/../.."
-out=$PWD/build/validate
-mkdir -p "$out"
-
-# 1.58 is the last one for the Node of Debian 12, which is 18.
-playwright=1.58
-
-for tool in xmllint node npm; do
-	command -v $tool > /dev/null || { echo "flame.sh: skipped: no $tool"; exit 77; }
-done
-CHROMIUM=${CHROMIUM:-$(command -v chromium || command -v chromium-browser || true)}
-[ -n "$CHROMIUM" ] || { echo "flame.sh: skipped: no chromium"; exit 77; }
-export CHROMIUM NODE_MODULES="$out"
-
-if [ ! -d "$out/node_modules/playwright-core" ]; then
-	npm install --prefix "$out" --no-save --no-audit --no-fund --silent "playwright-core@$playwright" ||
-		{ echo "flame.sh: skipped: cannot install playwright-core"; exit 77; }
-fi
+command -v xmllint > /dev/null || { echo "flame.sh: skipped: no xmllint"; exit 77; }
+# shellcheck source=tests/validate/browser.sh
+. tests/validate/browser.sh
 
 if [ $# -eq 0 ]; then
 	# The one that takes longest first: they are looked at side by side.
