@@ -89,7 +89,8 @@ static int grow_slots(struct prefix_tree *t)
 
 	if (t->n_nodes < n / 4 * 3)
 		return 0;
-	n = n ? n * 2 : SLOTS_MIN;
+	for (n = SLOTS_MIN; t->n_nodes >= n / 4 * 3;)
+		n *= 2;
 	slots = calloc(n, sizeof(*slots));
 	if (!slots)
 		return -ENOMEM;

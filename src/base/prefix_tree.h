@@ -38,7 +38,7 @@ void prefix_tree_clear(struct prefix_tree *t);
 /* The same, but give that memory back. */
 void prefix_tree_shrink(struct prefix_tree *t);
 
-/* Give back what children are found by: from now on there is no prefix_tree_child(). */
+/* Give back what children are found by; the next prefix_tree_child() makes it anew. */
 void prefix_tree_drop_slots(struct prefix_tree *t);
 
 /*

@@ -277,15 +277,6 @@ static int find_threads(struct chrome *c)
 	return 0;
 }
 
-static void add_origin(struct chrome *c)
-{
-	_cleanup_buf_ struct buf origin = BUF_INIT;
-
-	origin_add(c->profile, &origin);
-	c->json.out->failed |= buf_failed(&origin);
-	json_str(&c->json, "recording", buf_str(&origin));
-}
-
 int export_chrome(const struct profile *p, const struct export_options *opts, struct buf *out,
 		  struct err *err)
 {
@@ -300,7 +291,7 @@ int export_chrome(const struct profile *p, const struct export_options *opts, st
 		json_object_begin(&c.json, "otherData");
 		json_str(&c.json, "exporter", "rbpf " RBPF_VERSION);
 		json_str(&c.json, "command", p->meta.command ? p->meta.command : "");
-		add_origin(&c);
+		origin_add_json(p, &c.json, "recording");
 		json_object_end(&c.json);
 		r = add_events(&c, &opts->replay);
 		if (!r)

@@ -19,6 +19,7 @@
 #include "export/export.h"
 #include "export/exporters.h"
 #include "export/function.h"
+#include "export/origin.h"
 #include "export/shown.h"
 #include "view/group.h"
 #include "view/label.h"
@@ -185,6 +186,7 @@ static void add_edge(struct dot *d, const struct call_edge *e)
 static void add_title(struct dot *d, size_t n_edges)
 {
 	const struct profile_event *event = profile_event(d->profile);
+	_cleanup_buf_ struct buf origin = BUF_INIT;
 
 	buf_addstr(d->out, "digraph \"rbpf\" {\n\tlabel=\"");
 	add_text(d, d->profile->meta.command ? d->profile->meta.command : "rbpf");
@@ -193,6 +195,10 @@ static void add_title(struct dot *d, size_t n_edges)
 	buf_addf(d->out, "\\n%s", num_of(d->n_drawn, "function", "functions").s);
 	buf_addf(d->out, " of %s, ", num_count(d->n_functions).s);
 	buf_addf(d->out, "%s", num_of(n_edges, "call", "calls").s);
+	buf_addstr(d->out, "\\nrecording: ");
+	origin_add(d->profile, &origin);
+	d->out->failed |= buf_failed(&origin);
+	add_text(d, buf_str(&origin));
 	buf_addstr(d->out, "\";\n\tlabelloc=t;\n"
 			   "\tnode [shape=box, style=filled, fontname=\"sans-serif\"];\n"
 			   "\tedge [fontname=\"sans-serif\", fontsize=9];\n");

@@ -24,6 +24,7 @@
 #include "export/firefox_markers.h"
 #include "export/firefox_tables.h"
 #include "export/function.h"
+#include "export/origin.h"
 #include "export/thread_samples.h"
 #include "view/label.h"
 #include "view/state.h"
@@ -197,6 +198,11 @@ static void add_extra(const struct profile *p, struct json *j)
 	json_str(j, "label", "Command");
 	json_str(j, "format", "string");
 	json_str(j, "value", p->meta.command ? p->meta.command : "");
+	json_object_end(j);
+	json_object_begin(j, NULL);
+	json_str(j, "label", "Summary");
+	json_str(j, "format", "string");
+	origin_add_json(p, j, "value");
 	json_object_end(j);
 	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
 		json_object_begin(j, NULL);

@@ -49,6 +49,7 @@
  */
 #define MAX_BYTES	  (3u << 20)
 #define MAX_APP_BYTES	  (MAX_BYTES / 4)
+#define BOX_BYTES_LEAST	  100 /* with its title */
 
 #define FOOT		  26 /* pixels below the frames */
 
@@ -219,6 +220,16 @@ static void sum_up(struct flame *fl)
 	}
 }
 
+/*
+ * The first boxes, if they may take @max_bytes: more than could be as few bytes are not even written, for the
+ * text of all boxes of a long recording is 20 times as large as the picture.
+ */
+static int lay_out_at_most(const struct flame *fl, struct flame_pane *panes, size_t n,
+			   size_t max_bytes)
+{
+	return lay_out(fl, panes, n, fl->opts->min_width ? SIZE_MAX : max_bytes / BOX_BYTES_LEAST);
+}
+
 static size_t count_nodes(const struct flame_pane *panes, size_t n_panes)
 {
 	size_t n = 0;
@@ -265,7 +276,7 @@ static int add_frames(struct flame *fl, size_t max_bytes, struct buf *out)
 /* Nothing if there is no code of the program, or no other. */
 static int add_app_frames(struct flame *fl, struct buf *out)
 {
-	int r = fl->app.tree.n_nodes ? lay_out(fl, &fl->app, 1, SIZE_MAX) : 0;
+	int r = fl->app.tree.n_nodes ? lay_out_at_most(fl, &fl->app, 1, MAX_APP_BYTES) : 0;
 
 	if (r)
 		return r;
@@ -414,18 +425,21 @@ static int build(struct flame *fl)
 	} else {
 		r = add_pane(fl, STACK_ALL, NULL);
 	}
-	if (!r && !fl->opts->base)
+	/* Before the boxes, which have room once the paths of the other recording are forgotten. */
+	if (!r && fl->opts->base)
+		r = flame_colors_init_diff(&fl->panes[0].tree, fl->opts->base, &fl->colors);
+	else if (!r)
 		r = build_app(fl);
 	if (!r)
-		r = lay_out(fl, fl->panes, fl->n_panes, SIZE_MAX);
+		r = lay_out_at_most(fl, fl->panes, fl->n_panes, MAX_BYTES);
 	if (r)
 		return r;
 	sum_up(fl);
 	place_panes(fl);
+	if (fl->opts->base)
+		return 0;
 	for (size_t i = 0; i < fl->n_panes; i++)
 		trees[i] = &fl->panes[i].tree;
-	if (fl->opts->base)
-		return flame_colors_init_diff(trees[0], fl->opts->base, &fl->colors);
 	return flame_colors_init(trees, fl->n_panes, fl->opts->filter, fl->opts->color,
 				 &fl->colors);
 }

@@ -3,8 +3,8 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "base/array.h"
 #include "base/buf.h"
 #include "profile/profile.h"
 #include "view/tree.h"
@@ -14,6 +14,26 @@ static struct flame_sum sum_of(const struct tree_node *node)
 	return (struct flame_sum) { .samples = node->total_samples, .value = node->total_value };
 }
 
+/* The key of @node, in @base->keys. @known: that of each frame + 1, 0 if it is not known yet. */
+static int find_key(struct flame_base *base, const struct tree *t, const struct tree_node *node,
+		    uint32_t *known, struct buf *key, uint32_t *ret)
+{
+	const uint32_t frame = node->frame;
+	int r;
+
+	if (frame != PROFILE_NONE && known[frame]) {
+		*ret = known[frame] - 1;
+		return 0;
+	}
+	compare_key(t->profile, frame, key);
+	if (buf_failed(key))
+		return -ENOMEM;
+	r = intern_add(&base->keys, key->data, key->len, ret, NULL);
+	if (!r && frame != PROFILE_NONE)
+		known[frame] = *ret + 1;
+	return r;
+}
+
 /*
  * The path of each node of @t. Nodes that differ by what comparisons do not tell apart, as the file
  * of a method does, have one path.
@@ -21,14 +41,14 @@ static struct flame_sum sum_of(const struct tree_node *node)
 static int find_paths(struct flame_base *base, const struct tree *t, uint32_t **ret)
 {
 	_cleanup_free_ uint32_t *paths = calloc(t->n_nodes + 1, sizeof(*paths));
+	_cleanup_free_ uint32_t *known = calloc(t->profile->n_frames + 1, sizeof(*known));
 	_cleanup_buf_ struct buf key = BUF_INIT;
 	uint32_t id;
 
-	if (!paths)
+	if (!paths || !known)
 		return -ENOMEM;
 	for (size_t i = 1; i < t->n_nodes; i++) {
-		compare_key(t->profile, t->nodes[i].frame, &key);
-		if (buf_failed(&key) || intern_add(&base->keys, key.data, key.len, &id, NULL) ||
+		if (find_key(base, t, &t->nodes[i], known, &key, &id) ||
 		    prefix_tree_child(&base->path, paths[t->nodes[i].parent], id, &paths[i]))
 			return -ENOMEM;
 	}
@@ -36,17 +56,48 @@ static int find_paths(struct flame_base *base, const struct tree *t, uint32_t **
 	return 0;
 }
 
+static int grow_sums(struct flame_sums *s, size_t n)
+{
+	uint64_t *values = realloc(s->values, n * sizeof(*values));
+	uint32_t *samples;
+
+	if (!values)
+		return -ENOMEM;
+	s->values = values;
+	samples = realloc(s->samples, n * sizeof(*samples));
+	if (!samples)
+		return -ENOMEM;
+	s->samples = samples;
+	memset(values + s->n, 0, (n - s->n) * sizeof(*values));
+	memset(samples + s->n, 0, (n - s->n) * sizeof(*samples));
+	s->n = n;
+	return 0;
+}
+
+static void sums_deinit(struct flame_sums *s)
+{
+	free(s->values);
+	free(s->samples);
+	*s = (struct flame_sums) { 0 };
+}
+
+static struct flame_sum sum_of_path(const struct flame_sums *s, uint32_t path)
+{
+	return (struct flame_sum) { .samples = s->samples[path], .value = s->values[path] };
+}
+
 /* Add the nodes of @t to the sums of their paths. */
 static int add_nodes(const struct flame_base *base, const struct tree *t, const uint32_t *paths,
-		     struct flame_sum **sums, size_t *cap)
+		     struct flame_sums *sums)
 {
-	if (array_reserve(*sums, *cap, base->path.n_nodes + 1))
+	if (grow_sums(sums, base->path.n_nodes))
 		return -ENOMEM;
 	for (size_t i = 0; i < t->n_nodes; i++) {
-		struct flame_sum *sum = &(*sums)[paths[i]];
+		uint64_t room = UINT32_MAX - sums->samples[paths[i]];
+		uint64_t more = t->nodes[i].total_samples;
 
-		sum->samples += t->nodes[i].total_samples;
-		sum->value += t->nodes[i].total_value;
+		sums->samples[paths[i]] += (uint32_t)(more < room ? more : room);
+		sums->values[paths[i]] += t->nodes[i].total_value;
 	}
 	return 0;
 }
@@ -65,21 +116,24 @@ int flame_base_init(const struct profile *p, const struct view_filter *f, bool i
 		return r;
 	base.all = sum_of(&t.nodes[0]);
 	if (prefix_tree_init(&base.path) || find_paths(&base, &t, &paths) ||
-	    add_nodes(&base, &t, paths, &base.sums, &base.cap_sums))
+	    add_nodes(&base, &t, paths, &base.sums))
 		r = -ENOMEM;
 	tree_deinit(&t);
-	if (r)
+	if (r) {
 		flame_base_deinit(&base);
-	else
-		*ret = base;
-	return r;
+		return r;
+	}
+	/* The tree that it is compared with takes more room while it is built than later. */
+	prefix_tree_drop_slots(&base.path);
+	*ret = base;
+	return 0;
 }
 
 void flame_base_deinit(struct flame_base *base)
 {
 	intern_deinit(&base->keys);
 	prefix_tree_deinit(&base->path);
-	free(base->sums);
+	sums_deinit(&base->sums);
 	*base = (struct flame_base) { 0 };
 }
 
@@ -95,13 +149,15 @@ static struct compare_sum with_variance(const struct flame_sum *s, const struct 
 int flame_diff_init(struct flame_base *base, const struct tree *t, struct flame_diff *ret)
 {
 	struct flame_diff d = { .base = base, .nodes = t->nodes };
-	size_t cap = 0;
 
-	if (find_paths(base, t, &d.paths) || add_nodes(base, t, d.paths, &d.after, &cap) ||
-	    array_reserve(base->sums, base->cap_sums, base->path.n_nodes + 1)) {
+	if (find_paths(base, t, &d.paths) || add_nodes(base, t, d.paths, &d.after) ||
+	    grow_sums(&base->sums, base->path.n_nodes)) {
 		flame_diff_deinit(&d);
 		return -ENOMEM;
 	}
+	/* By now the numbers of paths are all that is asked for, and what finds them is large. */
+	intern_deinit(&base->keys);
+	prefix_tree_deinit(&base->path);
 	*ret = d;
 	return 0;
 }
@@ -109,7 +165,7 @@ int flame_diff_init(struct flame_base *base, const struct tree *t, struct flame_
 void flame_diff_deinit(struct flame_diff *d)
 {
 	free(d->paths);
-	free(d->after);
+	sums_deinit(&d->after);
 	*d = (struct flame_diff) { 0 };
 }
 
@@ -119,8 +175,10 @@ struct compare_share flame_diff_share(const struct flame_diff *d, const struct t
 	const struct flame_sum all_after = sum_of(&d->nodes[0]);
 	const struct compare_sum all_before = with_variance(&d->base->all, &d->base->all);
 	const struct compare_sum all = with_variance(&all_after, &all_after);
-	const struct compare_sum before = with_variance(&d->base->sums[path], &d->base->all);
-	const struct compare_sum after = with_variance(&d->after[path], &all_after);
+	const struct flame_sum sum_before = sum_of_path(&d->base->sums, path);
+	const struct flame_sum sum_after = sum_of_path(&d->after, path);
+	const struct compare_sum before = with_variance(&sum_before, &d->base->all);
+	const struct compare_sum after = with_variance(&sum_after, &all_after);
 
 	return compare_shares(&before, &all_before, &after, &all);
 }

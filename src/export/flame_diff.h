@@ -28,16 +28,22 @@ enum flame_change {
 	FLAME_CHANGES,
 };
 
-/* Of all samples below a path. A long recording has millions of paths. */
+/* Of all samples below a path. */
 struct flame_sum {
 	uint64_t samples, value;
+};
+
+/* The sums of paths, of which a long recording has millions: two arrays, by path; owned. */
+struct flame_sums {
+	uint64_t *values;
+	uint32_t *samples; /* at most UINT32_MAX */
+	size_t n;
 };
 
 struct flame_base {
 	struct intern keys;	 /* compare_key() */
 	struct prefix_tree path; /* of these */
-	struct flame_sum *sums;	 /* by path; owned */
-	size_t cap_sums;
+	struct flame_sums sums;
 	struct flame_sum all;
 };
 
@@ -53,11 +59,11 @@ void flame_base_deinit(struct flame_base *base); /* accepts one that is all zero
 struct flame_diff {
 	const struct flame_base *base;
 	const struct tree_node *nodes;
-	uint32_t *paths;	 /* by node; owned, as is … */
-	struct flame_sum *after; /* … by path */
+	uint32_t *paths; /* by node; owned */
+	struct flame_sums after;
 };
 
-/* Of @t, whose paths @base gets, too. Returns 0 or -ENOMEM. @ret: flame_diff_deinit(). */
+/* Of @t, the only one that @base can be compared with: its paths are forgotten then. Returns 0 or -ENOMEM. @ret: flame_diff_deinit(). */
 int flame_diff_init(struct flame_base *base, const struct tree *t, struct flame_diff *ret);
 void flame_diff_deinit(struct flame_diff *d); /* accepts one that is all zero */
 

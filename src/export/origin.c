@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/json.h"
 #include "base/number.h"
 #include "profile/profile.h"
 
@@ -42,4 +43,13 @@ void origin_add(const struct profile *p, struct buf *out)
 	buf_addf(out, ", %s unresolved", num_count(t->unresolved).s);
 	buf_addf(out, ", %s failed)", num_count(t->failed).s);
 	buf_addf(out, ", %s lost", num_count(t->lost).s);
+}
+
+void origin_add_json(const struct profile *p, struct json *j, const char *key)
+{
+	_cleanup_buf_ struct buf origin = BUF_INIT;
+
+	origin_add(p, &origin);
+	j->out->failed |= buf_failed(&origin);
+	json_str(j, key, buf_str(&origin));
 }

@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 
+struct json;
 struct profile;
 
 /*
@@ -15,5 +16,8 @@ struct profile;
  * of the whole recording, whatever of it is exported. A failure is left in @out.
  */
 void origin_add(const struct profile *p, struct buf *out);
+
+/* The same as the string @key of the object that @j is in. */
+void origin_add_json(const struct profile *p, struct json *j, const char *key);
 
 #endif

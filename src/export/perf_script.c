@@ -29,6 +29,7 @@
 #include "export/exporters.h"
 #include "export/forecast.h"
 #include "export/function.h"
+#include "export/origin.h"
 #include "export/shown.h"
 #include "profile/replay.h"
 #include "view/label.h"
@@ -163,6 +164,9 @@ static void write_header(struct perf_script *s)
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
 		if (lines[i].value)
 			buf_addf(s->out, "# %s : %s\n", lines[i].key, lines[i].value);
+	buf_addstr(s->out, "# recording : ");
+	origin_add(s->profile, s->out);
+	buf_addch(s->out, '\n');
 	buf_addstr(s->out, "# ========\n#\n\n");
 }
 

@@ -24,6 +24,7 @@
 #include "export/exporters.h"
 #include "export/forecast.h"
 #include "export/function.h"
+#include "export/origin.h"
 #include "export/shown.h"
 #include "export/thread_samples.h"
 #include "view/group.h"
@@ -266,6 +267,19 @@ static int add_profiles(struct speedscope *s, struct err *err)
 	return r;
 }
 
+/* The title of the page, and the only text of a file that the format has: the recording is told there, too. */
+static void add_name(struct speedscope *s)
+{
+	const struct profile *p = s->profile;
+	_cleanup_buf_ struct buf name = BUF_INIT;
+
+	buf_addf(&name, "%s (", p->meta.command ? p->meta.command : "rbpf");
+	origin_add(p, &name);
+	buf_addch(&name, ')');
+	s->json.out->failed |= buf_failed(&name);
+	json_str(&s->json, "name", buf_str(&name));
+}
+
 int export_speedscope(const struct profile *p, const struct export_options *opts, struct buf *out,
 		      struct err *err)
 {
@@ -284,7 +298,7 @@ int export_speedscope(const struct profile *p, const struct export_options *opts
 		json_object_begin(&s.json, NULL);
 		json_str(&s.json, "$schema", SCHEMA);
 		json_str(&s.json, "exporter", "rbpf@" RBPF_VERSION);
-		json_str(&s.json, "name", p->meta.command ? p->meta.command : "rbpf");
+		add_name(&s);
 		json_u64(&s.json, "activeProfileIndex", 0);
 		add_frames(&s);
 		r = add_profiles(&s, err);

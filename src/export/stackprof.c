@@ -19,6 +19,7 @@
 #include "export/export.h"
 #include "export/exporters.h"
 #include "export/function.h"
+#include "export/origin.h"
 #include "export/shown.h"
 #include "profile/profile.h"
 #include "view/filter.h"
@@ -268,6 +269,7 @@ static int write_all(struct stackprof *s)
 	json_object_begin(j, "metadata");
 	json_str(j, "exporter", "rbpf " RBPF_VERSION);
 	json_str(j, "command", s->profile->meta.command ? s->profile->meta.command : "");
+	origin_add_json(s->profile, j, "recording");
 	json_object_end(j);
 	add_frames(s);
 	r = add_raw(s);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "export/thread_samples.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/err.h"
 #include "export/shown.h"
@@ -21,8 +23,9 @@ struct block {
 };
 
 /*
- * Samples of a thread, each as varints of what differs from the one before: time, value (zigzag),
- * stack (zigzag), and CPU, flags and state (exclusive or).
+ * Samples of a thread, each as what differs from the one before: a byte that tells how many bytes each of the
+ * others takes (enum packed_size), then, as little endian: how much later it is, by how much its value differs
+ * (zigzag), its stack, and its flags and state (exclusive or).
  */
 struct packed {
 	struct block *first, *last; /* owned */
@@ -30,9 +33,10 @@ struct packed {
 	uint64_t n;		    /* that are still to come, at most */
 };
 
-#define SAMPLE_BYTES_MAX   30 /* 10 + 10 + 5 + 5 */
-#define SAMPLE_BYTES	   12 /* what a block reckons with */
-#define SAMPLE_BYTES_LEAST 7  /* of most threads */
+#define SAMPLE_BYTES_MAX   23					 /* 1 + 8 + 8 + 4 + 2 */
+#define SAMPLE_BYTES	   9					 /* what a block reckons with */
+#define SAMPLE_BYTES_LEAST 6					 /* of most threads */
+#define SAMPLE_ROOM	   (SAMPLE_BYTES_MAX + sizeof(uint64_t)) /* words are read and written whole */
 #define BLOCK_BYTES	   (32u << 10)
 
 struct thread_samples {
@@ -154,7 +158,6 @@ static struct thread_sample make_sample(const struct thread_samples *t,
 		.ts = s->ts > not_before ? s->ts : not_before,
 		.value = s->value,
 		.stack = shown_stack(t->shown, s->stack),
-		.cpu = s->cpu,
 		.flags = s->flags & SAMPLE_FLAGS,
 		.state = state_of_sample(t, s) & STATE_MASK,
 	};
@@ -162,50 +165,51 @@ static struct thread_sample make_sample(const struct thread_samples *t,
 
 /* ---- samples that are kept ---- */
 
-static uint32_t rest_of(const struct thread_sample *s)
+/* Where the first byte has the sizes, as indices of these. */
+enum packed_size {
+	SIZE_TIME = 0,
+	SIZE_VALUE = 2,
+	SIZE_STACK = 4,
+	SIZE_REST = 6,
+};
+
+static const uint8_t time_sizes[] = { 2, 3, 4, 8 };
+static const uint8_t value_sizes[] = { 0, 2, 4, 8 };
+static const uint8_t stack_sizes[] = { 0, 2, 3, 4 };
+static const uint8_t rest_sizes[] = { 0, 2 };
+
+static uint16_t rest_of(const struct thread_sample *s)
 {
-	return (uint32_t)s->cpu | (uint32_t)s->flags << 16 | (uint32_t)s->state << 26;
+	return (uint16_t)(s->flags | s->state << 10);
 }
 
-static uint8_t *put(uint8_t *to, uint64_t v)
+/* Write the lowest bytes of @v: as many as the first of @sizes that takes it, whose index goes to @head. */
+static uint8_t *put(uint8_t *to, uint64_t v, const uint8_t *sizes, unsigned int at, uint8_t *head)
 {
-	for (; v >= 0x80; v >>= 7)
-		*to++ = (uint8_t)v | 0x80;
-	*to++ = (uint8_t)v;
-	return to;
+	const uint64_t le = htole64(v);
+	unsigned int i = 0;
+
+	while (sizes[i] < sizeof(v) && v >> 8 * sizes[i])
+		i++;
+	memcpy(to, &le, sizeof(le));
+	*head |= (uint8_t)(i << at);
+	return to + sizes[i];
 }
 
-static uint8_t *put_change(uint8_t *to, uint64_t from, uint64_t v)
+static const uint8_t *take(const uint8_t *from, size_t size, uint64_t *ret)
 {
-	uint64_t change = v - from;
+	uint64_t le;
 
-	return put(to, change << 1 ^ -(change >> 63));
-}
-
-static const uint8_t *take(const uint8_t *from, uint64_t *ret)
-{
-	*ret = 0;
-	for (unsigned int shift = 0;; shift += 7) {
-		*ret |= (uint64_t)(*from & 0x7f) << shift;
-		if (!(*from++ & 0x80))
-			return from;
-	}
-}
-
-static const uint8_t *take_change(const uint8_t *from, uint64_t *v)
-{
-	uint64_t change;
-
-	from = take(from, &change);
-	*v += change >> 1 ^ -(change & 1);
-	return from;
+	memcpy(&le, from, sizeof(le));
+	*ret = size == sizeof(le) ? le64toh(le) : le64toh(le) & ((1ull << 8 * size) - 1);
+	return from + size;
 }
 
 /* A thread of few samples gets a small block. */
 static struct block *add_block(struct thread_samples *t, struct packed *packed)
 {
 	uint64_t size = packed->n < BLOCK_BYTES / SAMPLE_BYTES
-				? packed->n * SAMPLE_BYTES + SAMPLE_BYTES_MAX
+				? packed->n * SAMPLE_BYTES + SAMPLE_ROOM
 				: BLOCK_BYTES;
 	struct block *block = malloc(sizeof(*block) + size);
 
@@ -224,16 +228,19 @@ static int pack(struct thread_samples *t, struct packed *packed, const struct th
 {
 	struct block *block = packed->last;
 	const struct thread_sample *at = &packed->at;
-	uint8_t *end;
+	const uint64_t change = s->value - at->value;
+	uint8_t *head, *end;
 
-	if (!block || block->size - block->len < SAMPLE_BYTES_MAX)
+	if (!block || block->size - block->len < SAMPLE_ROOM)
 		block = add_block(t, packed);
 	if (!block)
 		return -ENOMEM;
-	end = put(block->bytes + block->len, s->ts - at->ts);
-	end = put_change(end, at->value, s->value);
-	end = put_change(end, at->stack, s->stack);
-	end = put(end, rest_of(s) ^ rest_of(at));
+	head = block->bytes + block->len;
+	*head = 0;
+	end = put(head + 1, s->ts - at->ts, time_sizes, SIZE_TIME, head);
+	end = put(end, change << 1 ^ -(change >> 63), value_sizes, SIZE_VALUE, head);
+	end = put(end, s->stack ^ at->stack, stack_sizes, SIZE_STACK, head);
+	end = put(end, rest_of(s) ^ rest_of(at), rest_sizes, SIZE_REST, head);
 	block->len = (uint32_t)(end - block->bytes);
 	packed->at = *s;
 	packed->n -= packed->n > 0;
@@ -242,19 +249,19 @@ static int pack(struct thread_samples *t, struct packed *packed, const struct th
 
 static const uint8_t *unpack(const uint8_t *from, struct thread_sample *s)
 {
-	uint64_t change, stack = s->stack;
-	uint32_t rest;
+	const unsigned int head = *from++;
+	uint64_t v;
 
-	from = take(from, &change);
-	s->ts += change;
-	from = take_change(from, &s->value);
-	from = take_change(from, &stack);
-	from = take(from, &change);
-	rest = rest_of(s) ^ (uint32_t)change;
-	s->stack = (uint32_t)stack;
-	s->cpu = (uint16_t)rest;
-	s->flags = rest >> 16 & SAMPLE_FLAGS;
-	s->state = rest >> 26;
+	from = take(from, time_sizes[head >> SIZE_TIME & 3], &v);
+	s->ts += v;
+	from = take(from, value_sizes[head >> SIZE_VALUE & 3], &v);
+	s->value += v >> 1 ^ -(v & 1);
+	from = take(from, stack_sizes[head >> SIZE_STACK & 3], &v);
+	s->stack ^= (uint32_t)v;
+	from = take(from, rest_sizes[head >> SIZE_REST & 1], &v);
+	v ^= rest_of(s);
+	s->flags = v & SAMPLE_FLAGS;
+	s->state = (uint16_t)v >> 10;
 	return from;
 }
 

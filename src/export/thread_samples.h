@@ -25,14 +25,13 @@ struct shown;
 struct thread_sample {
 	uint64_t ts; /* ns, CLOCK_MONOTONIC; not before the one of the sample before */
 	uint64_t value;
-	uint32_t stack; /* shown.h; 0: nothing of it is shown */
-	uint16_t cpu;
+	uint32_t stack;	     /* shown.h; 0: nothing of it is shown */
 	uint16_t flags : 10; /* SAMPLE_FLAGS */
 	uint16_t state : 6;  /* enum thread_state: what the thread did, or waited for */
 };
 
 /* Bytes of samples that are kept at a time. */
-#define THREAD_SAMPLES_MAX (180u << 20)
+#define THREAD_SAMPLES_MAX (220u << 20)
 
 struct thread_samples;
 

@@ -551,6 +551,9 @@ static int add_part(struct tree_builder *b, uint32_t part)
 		add_jit_of_part(b, part);
 	if (r)
 		return r;
+	/* The nodes are most of what a tree takes: what is needed no longer makes room for them. */
+	if (!b->leaves && part + 1 == b->n_parts)
+		tree_shape_drop_stacks(&b->shape);
 	add_totals(b);
 	r = add_nodes(b, part);
 	if (!r && b->leaves)

@@ -262,6 +262,12 @@ int tree_shape_init(const struct profile *p, const struct view_selection *sel,
 	return r;
 }
 
+void tree_shape_drop_stacks(struct tree_shape *s)
+{
+	free(s->of_stack);
+	s->of_stack = NULL;
+}
+
 void tree_shape_deinit(struct tree_shape *s)
 {
 	free(s->paths);

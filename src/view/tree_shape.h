@@ -48,6 +48,8 @@ struct tree_limits {
 int tree_shape_init(const struct profile *p, const struct view_selection *sel,
 		    const struct groups *groups, bool inverted, struct tree_limits *limits,
 		    struct tree_shape *ret);
+/* Give back the memory of of_stack, which is NULL then. */
+void tree_shape_drop_stacks(struct tree_shape *s);
 void tree_shape_deinit(struct tree_shape *s); /* accepts one that is all zero */
 
 #endif

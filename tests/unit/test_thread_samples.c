@@ -165,7 +165,6 @@ static size_t expect_samples(const struct list *list, const struct shown *shown,
 		cr_assert_eq(list->samples[n].ts, s->ts);
 		cr_assert_eq(list->samples[n].value, s->value);
 		cr_assert_eq(list->samples[n].stack, shown_stack(shown, s->stack));
-		cr_assert_eq(list->samples[n].cpu, s->cpu);
 		cr_assert_eq(list->samples[n].flags, s->flags & SAMPLE_FLAGS);
 		cr_assert_eq(list->samples[n].state,
 			     s->flags & SAMPLE_KERNEL ? STATE_SYSTEM : STATE_USER);
