@@ -367,6 +367,16 @@ static void forget_stacks(struct engine *e)
 	of(e)->skel->bss->forgotten++;
 }
 
+/* One that another has taken the slot of is defined again, too. */
+static void forget_stack(struct engine *e, uint64_t stack)
+{
+	const uint32_t slot = stack & (RBPF_SENT_SLOTS - 1);
+	const uint64_t none = 0;
+
+	bpf_map__update_elem(of(e)->skel->maps.sent, &slot, sizeof(slot), &none, sizeof(none),
+			     BPF_ANY);
+}
+
 static void copy_names(struct engine *e, pid_t tgid, uint64_t until_ns)
 {
 	of(e)->skel->bss->copy_until[(uint32_t)tgid & (RBPF_COPY_SLOTS - 1)] = until_ns;
@@ -582,6 +592,7 @@ static const struct engine_ops bpf_ops = {
 	.read_registers = read_registers,
 	.keep_preset = keep_preset,
 	.forget_stacks = forget_stacks,
+	.forget_stack = forget_stack,
 	.copy_names = copy_names,
 	.open_waits = open_waits,
 	.set_code = set_code,

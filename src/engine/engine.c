@@ -41,6 +41,12 @@ void engine_forget_stacks(struct engine *e)
 		e->ops->forget_stacks(e);
 }
 
+void engine_forget_stack(struct engine *e, uint64_t stack)
+{
+	if (e->ops->forget_stack)
+		e->ops->forget_stack(e, stack);
+}
+
 void engine_copy_names(struct engine *e, pid_t tgid, uint64_t until_ns)
 {
 	if (e->ops->copy_names)

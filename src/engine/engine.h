@@ -77,6 +77,7 @@ struct engine_ops {
 	void (*keep_preset)(struct engine *e, const struct rbpf_preset_key *key,
 			    const struct rbpf_layout *layout);
 	void (*forget_stacks)(struct engine *e);
+	void (*forget_stack)(struct engine *e, uint64_t stack);
 	void (*copy_names)(struct engine *e, pid_t tgid, uint64_t until_ns);
 	int (*open_waits)(struct engine *e, struct err *err);
 	void (*set_code)(struct engine *e, pid_t tgid, const struct rbpf_code *code);
@@ -125,6 +126,9 @@ void engine_keep_preset(struct engine *e, const struct rbpf_preset_key *key,
  * sampled.
  */
 void engine_forget_stacks(struct engine *e);
+
+/* The same of one stack, whose fingerprint is @stack; and perhaps of another one with it. */
+void engine_forget_stack(struct engine *e, uint64_t stack);
 
 /*
  * Up to @until_ns (CLOCK_MONOTONIC), send copies of what names need with the stacks of process @tgid, as of a

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "export/origin.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
@@ -9,25 +8,18 @@
 #include "base/number.h"
 #include "profile/profile.h"
 
-/* ", ruby 3.1.2, 3.3.6": each version once. */
+/* ", ruby 3.1.2, 3.3.6" */
 static void add_rubies(const struct profile *p, struct buf *out)
 {
-	_cleanup_free_ bool *seen = calloc(p->strings.count + 1, sizeof(*seen));
-	const char *before = ", ruby ";
+	_cleanup_free_ uint32_t *versions = NULL;
+	size_t n;
 
-	if (!seen) {
+	if (profile_rubies(p, &versions, &n)) {
 		out->failed = true;
 		return;
 	}
-	for (size_t i = 0; i < p->n_processes; i++) {
-		const uint32_t version = p->processes[i].ruby_version;
-
-		if (!version || seen[version])
-			continue;
-		seen[version] = true;
-		buf_addf(out, "%s%s", before, profile_str(p, version));
-		before = ", ";
-	}
+	for (size_t i = 0; i < n; i++)
+		buf_addf(out, "%s%s", i ? ", " : ", ruby ", profile_str(p, versions[i]));
 }
 
 void origin_add(const struct profile *p, struct buf *out)

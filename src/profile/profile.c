@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "profile/profile.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
+#include "base/cleanup.h"
 #include "profile/reserve.h"
 
 const char *frame_kind_name(enum frame_kind kind)
@@ -214,6 +216,28 @@ static void range_add(struct time_range *r, uint64_t ts)
 size_t profile_output_max(const struct profile *p)
 {
 	return PROFILE_FREE_OUTPUT + PROFILE_MAX_RATIO * p->file_bytes;
+}
+
+int profile_rubies(const struct profile *p, uint32_t **ret, size_t *ret_n)
+{
+	_cleanup_free_ bool *seen = calloc(p->strings.count + 1, sizeof(*seen));
+	uint32_t *versions = calloc(p->n_processes + 1, sizeof(*versions));
+	size_t n = 0;
+
+	if (!seen || !versions) {
+		free(versions);
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < p->n_processes; i++) {
+		const uint32_t version = p->processes[i].ruby_version;
+
+		if (version && !seen[version])
+			versions[n++] = version;
+		seen[version] = true;
+	}
+	*ret = versions;
+	*ret_n = n;
+	return 0;
 }
 
 void profile_time_range(const struct profile *p, uint64_t *first, uint64_t *last)

@@ -456,6 +456,12 @@ static inline const char *profile_str(const struct profile *p, uint32_t id)
 #define PROFILE_MAX_RATIO   1024u
 size_t profile_output_max(const struct profile *p);
 
+/*
+ * The versions of Ruby of its processes: strings, each once, in the order of the processes. *@ret: free(). Returns
+ * 0 or -ENOMEM.
+ */
+int profile_rubies(const struct profile *p, uint32_t **ret, size_t *ret_n);
+
 /* First and last time of the recording in ns, CLOCK_MONOTONIC; both 0 if nothing is known. */
 void profile_time_range(const struct profile *p, uint64_t *first, uint64_t *last);
 

@@ -38,20 +38,16 @@ static void json_native(const struct report *r, struct json *j)
 /* The versions of Ruby, each once. */
 static void json_rubies(const struct profile *p, struct json *j)
 {
-	_cleanup_free_ bool *seen = calloc(p->strings.count + 1, sizeof(*seen));
+	_cleanup_free_ uint32_t *versions = NULL;
+	size_t n;
 
-	if (!seen) {
+	if (profile_rubies(p, &versions, &n)) {
 		j->out->failed = true;
 		return;
 	}
 	json_array_begin(j, "rubies");
-	for (size_t i = 0; i < p->n_processes; i++) {
-		uint32_t version = p->processes[i].ruby_version;
-
-		if (version && !seen[version])
-			json_str(j, NULL, profile_str(p, version));
-		seen[version] = true;
-	}
+	for (size_t i = 0; i < n; i++)
+		json_str(j, NULL, profile_str(p, versions[i]));
 	json_array_end(j);
 }
 

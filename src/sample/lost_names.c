@@ -7,10 +7,20 @@ void lost_names_note(struct lost_names *l, uint64_t now_ns, bool lost)
 	if (!l->window_ns ||
 	    (now_ns > l->window_ns && now_ns - l->window_ns > LOST_NAMES_WINDOW_NS)) {
 		l->window_ns = now_ns;
-		l->stacks = l->lost = 0;
+		l->stacks = l->lost = l->asked = 0;
 	}
 	l->stacks++;
 	l->lost += lost;
+	l->last_lost = lost;
+}
+
+bool lost_names_ask_again(struct lost_names *l)
+{
+	const bool ask = l->last_lost && l->asked < LOST_NAMES_ASK;
+
+	l->asked += ask;
+	l->last_lost = false;
+	return ask;
 }
 
 uint64_t lost_names_copy_until(struct lost_names *l, uint64_t now_ns)

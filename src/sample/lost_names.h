@@ -19,18 +19,27 @@
 #define LOST_NAMES_MIN	       2 /* stacks; one alone may be chance */
 #define LOST_NAMES_COPY_NS     10000000000ull
 #define LOST_NAMES_COPY_MAX_NS 160000000000ull
+#define LOST_NAMES_ASK	       16 /* stacks of a window that are asked for again */
 
 /* All 0: nothing is known yet. Times are of CLOCK_MONOTONIC. */
 struct lost_names {
 	uint64_t window_ns; /* when the current window began */
 	uint32_t stacks;    /* that were named in it … */
 	uint32_t lost;	    /* … and of those with a frame without a name */
+	uint32_t asked;	    /* of these, that were asked for again */
+	bool last_lost;	    /* the last one that was noted */
 	uint64_t copy_ns;   /* how long they were copied last; 0: never */
 	uint64_t until_ns;  /* until when they are copied; 0: never */
 };
 
 /* A stack that was sampled at @now_ns was named; @lost: not all of it. */
 void lost_names_note(struct lost_names *l, uint64_t now_ns, bool lost);
+
+/*
+ * Whether the stack that was noted last is to be asked for again: not all of it was named, perhaps only
+ * because a collection came between; all samples of it would be without those names until the epoch ends.
+ */
+bool lost_names_ask_again(struct lost_names *l);
 
 /* Until when names are to be copied, if that has to begin at @now_ns; 0: nothing is to be done. */
 uint64_t lost_names_copy_until(struct lost_names *l, uint64_t now_ns);

@@ -126,6 +126,8 @@ int samples_handle_stack(struct collector *c, const struct rbpf_ring_stack *rec,
 		r = stack_table_define(&c->stacks, c->sink, p, rec, len);
 	if (!stack_table_keeps_all(&c->stacks))
 		engine_forget_stacks(c->engine);
+	if (lost_names_ask_again(&p->lost_names))
+		engine_forget_stack(c->engine, rec->stack);
 	until = lost_names_copy_until(&p->lost_names, rec->h.ts);
 	if (until)
 		engine_copy_names(c->engine, p->pid, until);

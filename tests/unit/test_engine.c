@@ -105,6 +105,7 @@ Test(engine, what_it_lacks)
 	engine_keep_preset(&e, NULL, NULL);
 	engine_set_code(&e, 1, NULL);
 	engine_copy_names(&e, 1, 2);
+	engine_forget_stack(&e, 1);
 	engine_stop(&e);
 
 	memset(&memory, 1, sizeof(memory));

@@ -54,6 +54,25 @@ Test(lost_names, lost_long_ago_do_not_count)
 	cr_expect_eq(note(&l, START + 4 * SECOND, 1, 1), 0);
 }
 
+/* So many in a window: stacks of which no name can be known are not to be sent with each sample. */
+Test(lost_names, a_stack_without_its_names_is_asked_for_again)
+{
+	struct lost_names l = { 0 };
+
+	cr_expect_not(lost_names_ask_again(&l), "nothing was noted");
+	lost_names_note(&l, START, false);
+	cr_expect_not(lost_names_ask_again(&l), "it has its names");
+	for (unsigned int i = 0; i < LOST_NAMES_ASK; i++) {
+		lost_names_note(&l, START + i, true);
+		cr_expect(lost_names_ask_again(&l));
+		cr_expect_not(lost_names_ask_again(&l), "it was already");
+	}
+	lost_names_note(&l, START + MS, true);
+	cr_expect_not(lost_names_ask_again(&l));
+	lost_names_note(&l, START + 2 * SECOND, true);
+	cr_expect(lost_names_ask_again(&l), "another window");
+}
+
 Test(lost_names, while_they_are_copied_nothing_more_is_asked)
 {
 	struct lost_names l = { 0 };
