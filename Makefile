@@ -120,15 +120,15 @@ TEST_KERNELS := bookworm:amd64 bookworm:arm64
 # Those that nothing else on the machine can slow down.
 TEST_HOSTILE := outputs recordings
 
-# Two at a time: most of them wait more than they compute. The longest begin first.
+# Two at a time, and the longest first: the others take turns beside the live tests, which wait a lot.
 CHECKS := check-validate check-cli check-memory
-LIVE_CHECKS := check-live-first check-live-3.4 check-live-3.3 check-live-2.7 check-kernels check-hostile
+LIVE_CHECKS := check-live check-validate check-kernels check-hostile check-cli check-memory
 
 # The live tests need root and BPF: without, that is said, and what could be run was run.
 test-more: rbpf
 	@if ./rbpf -q doctor >/dev/null 2>&1; then \
 		HOSTILE='$(TEST_HOSTILE)' KERNELS='$(TEST_KERNELS)' \
-			tests/support/parts.sh 2 $(MAKE) $(LIVE_CHECKS) $(CHECKS); \
+			tests/support/parts.sh 2 $(MAKE) $(LIVE_CHECKS); \
 	else \
 		tests/support/parts.sh 2 $(MAKE) $(CHECKS); status=$$?; ./rbpf doctor; \
 		if [ "$$CI" = true ]; then \

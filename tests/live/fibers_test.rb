@@ -122,7 +122,7 @@ class FibersTest < LiveTest
     inside = samples.map { |sample| numbered_fibers(sample.frames) }
                     .select { |own, *| own.any? { |f| f.label.match?(/inner_|outer_|list_/) } }
     # The rest makes fibers and switches: what that takes, with its page faults, is a matter of the machine.
-    assert_operator inside.size, :>, samples.size * 0.1
+    assert_operator inside.size, :>, samples.size * 0.05
     assert_share_of_placeholders(samples)
     odd = inside.reject { |own, *others| shape.call(own, others) }
     few = odd.first(3).map { |fibers| fibers.map { |fiber| fiber.join(' < ') }.join(' | ') }

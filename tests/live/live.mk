@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # make check-live       the live tests: tests/live/run.sh says what can be set
-# make check-live-3.4   with that Ruby of build/rubies alone; check-live-first: with the one in PATH
 #
 # RUBIES=DIR:DIR        other Rubies than the one in PATH and those of build/rubies, or folders of such
 # KILL_CYCLES=1000      as many times as rbpf is killed while it records; 50 if not set
@@ -12,9 +11,6 @@
 
 check-live: rbpf
 	$(Q)RBPF=$(abspath rbpf) tests/live/run.sh
-
-check-live-%: rbpf
-	$(Q)RBPF=$(abspath rbpf) PLACE=$* tests/live/run.sh
 
 check-unseen: rbpf
 	$(Q)RBPF=$(abspath rbpf) tests/unseen/run.sh

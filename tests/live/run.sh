@@ -2,11 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # run.sh [TEST.rb...]: the live tests, once for each Ruby there is. All of them if none is named, but some
-# with the first Ruby alone.
+# with the first Ruby alone, and some with the first and the last one.
 #
 #   the Ruby in PATH                Debian 12's 3.1; it runs the tests too (package ruby-minitest)
 #   2.7, 3.3, 3.4 in build/rubies   put there by tests/support/rubies.sh if they are not
-#   PLACE=first, PLACE=3.4          that one alone
 #   RUBIES=DIR:DIR...               others: roots that rubies.sh made, prefixes with a bin/ruby, or
 #                                   folders of such
 #   ONLY=true                       those of RUBIES alone
@@ -40,32 +39,30 @@ ruby -e 'require "minitest"' 2>/dev/null || {
 
 # What says something of rbpf, and nothing of a Ruby: with the first Ruby alone, if none is named.
 once=' annotate_native_test.rb attach_test.rb rails_test.rb request_costs_test.rb serve_test.rb top_screen_test.rb top_test.rb views_test.rb '
-tests=() later=()
+# What is of processes, of time and of the machine more than of a Ruby: with the first and the last one.
+ends=' accuracy_test.rb brief_test.rb doctor_test.rb family_test.rb harmless_test.rb puma_test.rb system_wide_test.rb templates_test.rb '
+tests=() later=() between=()
 for i in "$@"; do tests+=(-r "$(realpath "$i")"); done
-later=("${tests[@]}")
+later=("${tests[@]}") between=("${tests[@]}")
 if [ $# = 0 ]; then
 	for i in "$top"/tests/live/*_test.rb; do
 		tests+=(-r "$i")
 		[[ $once == *" ${i##*/} "* ]] || later+=(-r "$i")
+		[[ $once$ends == *" ${i##*/} "* ]] || between+=(-r "$i")
 	done
 fi
 
 [ "${CI-}" != true ] || TESTOPTS=${TESTOPTS--v}
 
 places=()
-wanted=${PLACE-first 2.7 3.3 3.4}
 if [ "${ONLY-}" != true ]; then
-	if [ "${wanted%% *}" = first ]; then
-		places+=('')
-		case $(ruby -e 'print RUBY_VERSION') in
-		3.1.*) ;;
-		*) missing "Ruby 3.1 in PATH, which is $(ruby -v)" ;;
-		esac
-	elif [ $# = 0 ]; then
-		tests=("${later[@]}")
-	fi
-	for i in ${wanted#first}; do
-		if "$top/tests/support/rubies.sh" "$i" "$rubies/$i"; then
+	places+=('')
+	case $(ruby -e 'print RUBY_VERSION') in
+	3.1.*) ;;
+	*) missing "Ruby 3.1 in PATH, which is $(ruby -v)" ;;
+	esac
+	for i in 2.7 3.3 3.4; do
+		if "$top/tests/support/rubies.sh" $i "$rubies/$i"; then
 			places+=("$rubies/$i")
 		else
 			missing "Ruby $i in $rubies/$i"
@@ -95,11 +92,15 @@ version() {
 	fi
 }
 
-for place in "${places[@]}"; do
+for i in "${!places[@]}"; do
+	place=${places[i]}
+	if [ "$i" != 0 ]; then
+		tests=("${between[@]}")
+		[ "$i" != $((${#places[@]} - 1)) ] || tests=("${later[@]}")
+	fi
 	echo
 	echo "== ${place:-PATH}: $(version "$place")"
 	# shellcheck disable=SC2086 # TESTOPTS is a list
 	TEST_RUBY=$place ruby -w "${tests[@]}" -e '' -- ${TESTOPTS-} || status=1
-	tests=("${later[@]}")
 done
 exit $status
