@@ -148,7 +148,8 @@ static const struct option_spec specs[] = {
 		.type = OPTION_FLAG,
 		OPT(states),
 		.help = "print how each thread spent its time: on a CPU, or waiting for what (of "
-			"recordings made with --mode states); with --by time: each second",
+			"recordings made with --mode states); with --by: of each process, "
+			"container, Ruby or second",
 	},
 	{
 		.name = "requests",
@@ -287,6 +288,13 @@ static int choose_renderer(const struct report_line *line, renderer *ret, struct
 	return *ret ? 0 : exclude_each_other(chosen, kind.name, err);
 }
 
+/* Whether --states has rows of @by. */
+static bool has_states(enum flat_by by)
+{
+	return by == FLAT_BY_THREAD || by == FLAT_BY_PROCESS || by == FLAT_BY_CONTAINER ||
+	       by == FLAT_BY_RUBY || by == FLAT_BY_TIME;
+}
+
 /* Options that are right by themselves, but not together. */
 static int check_line(const struct report_line *line, struct err *err)
 {
@@ -305,7 +313,7 @@ static int check_line(const struct report_line *line, struct err *err)
 		return err_set(
 			err, -EINVAL, ERR_USAGE,
 			"--callers and --callees exclude each other; --sandwich prints both");
-	if (fixed && line->by != FLAT_BY_FUNCTION && !(line->states && line->by == FLAT_BY_TIME))
+	if (fixed && line->by != FLAT_BY_FUNCTION && !(line->states && has_states(line->by)))
 		return exclude_each_other(fixed, "--by", err);
 	if (fixed && line->sort != OPTION_UNSET)
 		return exclude_each_other(fixed, "--sort", err);

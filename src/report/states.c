@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* How each thread spent its time, or all of them each second, as a table and as JSON. */
+/* How each thread spent its time, or those of each owner, or all of them each second, as a table and as JSON. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -19,7 +19,7 @@
 /* A column of a state that nothing was in for so long, in thousandths of all time, is left out. */
 #define SHOWN_PER_MILLE 1
 
-/* Beside those of the states: FROM, CLOCK, TIME and gvl-held are as many. */
+/* Beside those of the states: ELAPSED, SUM, gvl-held and THREAD; FROM, CLOCK, TIME and gvl-held. */
 #define OTHER_COLUMNS	4
 
 _Static_assert(STATES + OTHER_COLUMNS <= TABLE_MAX_COLUMNS, "each state can have a column");
@@ -29,12 +29,37 @@ static bool by_time(const struct report *r)
 	return r->by == FLAT_BY_TIME;
 }
 
+/* Whose rows there are, if not those of seconds. */
+struct owners {
+	enum flat_by by;
+	enum owner_kind kind;
+	const char *title, *words;
+};
+
+static const struct owners *owners_of(const struct report *r)
+{
+	static const struct owners all[] = {
+		{ FLAT_BY_PROCESS, OWNER_PROCESS, "PROCESS", "processes" },
+		{ FLAT_BY_CONTAINER, OWNER_CONTAINER, "CONTAINER", "containers" },
+		{ FLAT_BY_RUBY, OWNER_RUBY, "RUBY", "versions" },
+		{ FLAT_BY_THREAD, OWNER_THREAD, "THREAD", "threads" },
+	};
+	size_t i = 0;
+
+	while (i < ARRAY_SIZE(all) - 1 && all[i].by != r->by)
+		i++;
+	return &all[i];
+}
+
 static int build(const struct report *r, struct thread_states_table *ret, struct err *err)
 {
 	const struct profile *p = &r->rec->profile;
+	const enum owner_kind kind = owners_of(r)->kind;
 	int failed = by_time(r) ? second_states_build(p, r->filter, ret)
 				: thread_states_build(p, r->filter, ret);
 
+	if (!failed && !by_time(r) && kind != OWNER_THREAD)
+		failed = thread_states_by_owner(p, kind, ret);
 	if (failed)
 		return err_code(err, failed);
 	return ret->n ? 0 : report_nothing(r, err);
@@ -65,10 +90,11 @@ static void add_states(const struct thread_states *t, const uint8_t *shown, size
 	add_share(table, t->held_ns, t->sum_ns);
 }
 
-static void add_thread(const struct report *r, const struct thread_states *t, bool in_part,
-		       const uint8_t *shown, size_t n, struct table *table)
+static void add_owner(const struct report *r, const struct thread_states *t, bool in_part,
+		      const uint8_t *shown, size_t n, struct table *table)
 {
 	_cleanup_buf_ struct buf name = BUF_INIT;
+	const enum owner_kind kind = owners_of(r)->kind;
 
 	table_cell(table, "%s", num_column(UNIT_NS, t->elapsed_ns).s);
 	add_share(table, t->sum_ns, in_part ? 0 : t->elapsed_ns);
@@ -76,7 +102,9 @@ static void add_thread(const struct report *r, const struct thread_states *t, bo
 	if (t->id == PROFILE_NONE)
 		buf_addstr(&name, "all threads");
 	else
-		owner_label(&r->rec->profile, OWNER_THREAD, t->id, &name);
+		owner_label(&r->rec->profile, kind, t->id, &name);
+	if (t->id != PROFILE_NONE && kind != OWNER_THREAD)
+		buf_addf(&name, ", %s", num_of(t->n_threads, "thread", "threads").s);
 	table_cell(table, "%s", buf_str(&name));
 }
 
@@ -105,7 +133,7 @@ static void add_legend(const uint8_t *shown, size_t n, struct buf *out)
 }
 
 /* Whether the states tell all that passed. */
-static void add_check(const struct thread_states_table *t, struct buf *out)
+static void add_check(const struct report *r, const struct thread_states_table *t, struct buf *out)
 {
 	const struct thread_states *all = &t->all;
 	size_t differ = 0;
@@ -117,9 +145,9 @@ static void add_check(const struct thread_states_table *t, struct buf *out)
 		 num_percent(all->sum_ns, all->elapsed_ns).s);
 	if (differ || thread_states_differ(all))
 		buf_addf(out,
-			 "  warning: these differ by more than %d %% for %zu of %zu threads: "
+			 "  warning: these differ by more than %d %% for %zu of %zu %s: "
 			 "samples were lost, or a hypervisor took CPU time\n",
-			 THREAD_STATES_PART, differ, t->n);
+			 THREAD_STATES_PART, differ, t->n, owners_of(r)->words);
 }
 
 /* The columns of the table; returns how many they are. */
@@ -139,7 +167,8 @@ static size_t choose_columns(const struct report *r, const uint8_t *shown, size_
 							TABLE_WHOLE };
 	columns[at++] = (struct table_column) { "gvl-held", TABLE_RIGHT, TABLE_WHOLE };
 	if (!by_time(r))
-		columns[at++] = (struct table_column) { "THREAD", TABLE_LEFT, TABLE_CUT_MIDDLE };
+		columns[at++] = (struct table_column) { owners_of(r)->title, TABLE_LEFT,
+							TABLE_CUT_MIDDLE };
 	return at;
 }
 
@@ -165,34 +194,56 @@ int report_states(const struct report *r, struct buf *out, struct err *err)
 		if (by_time(r))
 			add_second(r, row, shown, n, &table);
 		else
-			add_thread(r, row, t.in_part, shown, n, &table);
+			add_owner(r, row, t.in_part, shown, n, &table);
 	}
 	if (table_render(&table, r->width, r->color, out))
 		return err_oom(err);
 	report_hidden(t.n, rows, out);
 	if (!t.in_part && !by_time(r))
-		add_check(&t, out);
+		add_check(r, &t, out);
 	add_legend(shown, n, out);
 	return buf_failed(out) ? err_oom(err) : 0;
 }
 
-static void thread_json(const struct profile *p, const struct thread_states *t, struct json *j)
+static void thread_json(const struct profile *p, const struct profile_thread *thread,
+			struct json *j)
 {
-	const struct profile_thread *thread = &p->threads[t->id];
-
 	json_u64(j, "pid", p->processes[thread->process].pid);
 	json_u64(j, "tid", thread->tid);
 	json_str(j, "name", profile_str(p, thread->name));
+}
+
+/* Named as in the other reports (fields.c). */
+static void owner_json(const struct profile *p, enum owner_kind kind, const struct thread_states *t,
+		       struct json *j)
+{
+	switch (kind) {
+	case OWNER_PROCESS:
+		json_u64(j, "pid", p->processes[t->id].pid);
+		json_str(j, "process", profile_str(p, p->processes[t->id].cmdline));
+		break;
+	case OWNER_CONTAINER:
+		json_str(j, "container", profile_str(p, t->id));
+		break;
+	case OWNER_RUBY:
+		json_str(j, "ruby", profile_str(p, t->id));
+		break;
+	default:
+		thread_json(p, &p->threads[t->id], j);
+	}
+	json_u64(j, "threads", t->n_threads);
 	json_u64(j, "elapsed_ns", t->elapsed_ns);
 }
 
 static void row_json(const struct report *r, const struct thread_states *t, struct json *j)
 {
+	const enum owner_kind kind = owners_of(r)->kind;
+
 	json_object_begin(j, NULL);
 	if (by_time(r))
 		json_u64(j, "from_ns", t->id * NSEC_PER_SEC);
 	else
-		thread_json(&r->rec->profile, t, j);
+		owner_json(&r->rec->profile, kind, t, j);
 	json_u64(j, "sum_ns", t->sum_ns);
 	json_object_begin(j, "states");
 	for (size_t i = 0; i < STATES; i++)

@@ -28,6 +28,7 @@ static int compare(const void *a, const void *b)
 
 static void add(struct thread_states *to, const struct thread_states *t)
 {
+	to->n_threads += t->n_threads;
 	profile_add(&to->elapsed_ns, t->elapsed_ns);
 	profile_add(&to->held_ns, t->held_ns);
 	profile_add(&to->sum_ns, t->sum_ns);
@@ -91,6 +92,7 @@ void thread_states_finish(const struct profile *p, const struct view_filter *f, 
 		struct thread_states t = v[i];
 
 		t.id = (uint32_t)i;
+		t.n_threads = 1;
 		t.elapsed_ns = p->threads[i].last_ns - p->threads[i].first_ns;
 		if (account && (!f || !selects_in_part(f)))
 			take_account(&p->threads[i], &t);
@@ -116,6 +118,30 @@ int thread_states_build(const struct profile *p, const struct view_filter *f,
 	if (!v || view_selection_new(p, f, &sel) || take_samples(p, sel, v))
 		return -ENOMEM;
 	thread_states_finish(p, f, true, take_ptr(v), ret);
+	return 0;
+}
+
+int thread_states_by_owner(const struct profile *p, enum owner_kind kind,
+			   struct thread_states_table *t)
+{
+	_cleanup_free_ uint32_t *rows = calloc(owner_limit(p, kind) + 1, sizeof(*rows));
+	size_t n = 0;
+
+	if (!rows)
+		return -ENOMEM;
+	/* Rows of owners are never more than those of threads before them. */
+	for (size_t i = 0; i < t->n; i++) {
+		const struct thread_states thread = t->v[i];
+		const uint32_t owner = owner_of_thread(p, kind, thread.id);
+
+		if (!rows[owner]) {
+			t->v[n] = (struct thread_states) { .id = owner };
+			rows[owner] = (uint32_t)++n;
+		}
+		add(&t->v[rows[owner] - 1], &thread);
+	}
+	qsort(t->v, n, sizeof(*t->v), compare);
+	t->n = n;
 	return 0;
 }
 

@@ -11,13 +11,16 @@
 #include <stdint.h>
 
 #include "base/cleanup.h"
+#include "view/owner.h"
 #include "view/state.h"
 
 struct profile;
 struct view_filter;
 
 struct thread_states {
-	uint32_t id; /* of the thread, or the second (seconds.h); PROFILE_NONE: all together */
+	uint32_t
+		id; /* of the thread or owner, or the second (seconds.h); PROFILE_NONE: all together */
+	uint32_t n_threads;  /* that the row is of; 0 of seconds */
 	uint64_t elapsed_ns; /* from when it was first seen until it was last seen; 0 of seconds */
 	uint64_t ns[STATES];
 	uint64_t held_ns; /* of its waits, while it held the GVL */
@@ -25,8 +28,8 @@ struct thread_states {
 };
 
 struct thread_states_table {
-	struct thread_states
-		*v; /* owned. Threads: most time first that is not idle; seconds: in order */
+	struct thread_states *
+		v; /* owned. Threads, owners: most time first that is not idle; seconds: in order */
 	size_t n;
 	struct thread_states all;
 	bool in_part; /* only some of the time of these threads is selected */
@@ -52,6 +55,13 @@ int thread_states_build(const struct profile *p, const struct view_filter *f,
  */
 void thread_states_finish(const struct profile *p, const struct view_filter *f, bool account,
 			  struct thread_states *v, struct thread_states_table *ret);
+
+/*
+ * Add up the rows of threads that have the same owner, and give them its id. Elapsed is what passed for each of its threads.
+ * Returns 0 or -ENOMEM.
+ */
+int thread_states_by_owner(const struct profile *p, enum owner_kind kind,
+			   struct thread_states_table *t);
 
 /* Percent by which the sum of a thread's states may differ from the time that passed. */
 #define THREAD_STATES_PART 5

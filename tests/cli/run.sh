@@ -251,6 +251,8 @@ done
 refuse "--states and --by exclude each other" report --states --by line full.data
 refuse "full.data has no event 'wall'" report --states full.data
 refuse "full.data has no event 'wall'" report --states --by time full.data
+refuse "full.data has no event 'wall'" report --states --by process full.data
+refuse "--states and --by exclude each other" report --states --by request full.data
 refuse "full.data has no event 'wall'" report --state gvl full.data
 refuse "unknown state 'gil'" report --state gil full.data
 refuse "*--mode*" record --mode all -p 1

@@ -125,6 +125,49 @@ Test(state, threads)
 	thread_states_deinit(&t);
 }
 
+/* Of threads of one process or container, what passed for each of them adds up, and so do their states. */
+Test(state, owners)
+{
+	static const struct {
+		enum owner_kind kind;
+		size_t rows;
+		uint32_t first_threads;
+		uint64_t first_sum, first_elapsed;
+	} cases[] = {
+		{ OWNER_THREAD, 3, 1, 100, 30 },
+		{ OWNER_PROCESS, 2, 1, 100, 30 },
+		{ OWNER_CONTAINER, 1, 3, 100 + 31 + 50, 10 + 20 + 30 },
+	};
+	uint32_t other = builder_thread(&b, 0, 43, "worker");
+	uint32_t third = builder_thread(&b, builder_process(&b, 50, "ruby b.rb"), 50, "main");
+	const uint32_t threads[] = { thread, other, third };
+
+	builder_sample(&b, other, builder_path(&b, "<main>"), 50, 0);
+	builder_sample(&b, third, builder_path(&b, "<main>"), 100, 0);
+	for (size_t i = 0; i < ARRAY_SIZE(threads); i++) {
+		b.out.profile.threads[threads[i]].first_ns = 1000;
+		b.out.profile.threads[threads[i]].last_ns = 1010 + 10 * i;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		_cleanup_thread_states_ struct thread_states_table t = THREAD_STATES_INIT;
+
+		cr_assert_eq(thread_states_build(&b.out.profile, NULL, &t), 0);
+		cr_assert_eq(thread_states_by_owner(&b.out.profile, cases[i].kind, &t), 0);
+		cr_assert_eq(t.n, cases[i].rows, "%zu: %zu rows", i, t.n);
+		cr_expect_eq(t.v[0].n_threads, cases[i].first_threads, "%zu", i);
+		cr_expect_eq(t.v[0].sum_ns, cases[i].first_sum, "%zu", i);
+		cr_expect_eq(t.v[0].elapsed_ns, cases[i].first_elapsed, "%zu", i);
+		cr_expect_eq(t.v[0].ns[STATE_DISK], i == 2 ? 24 : 0, "%zu", i);
+		cr_expect_eq(t.all.sum_ns, 100 + 31 + 50);
+		if (cases[i].kind != OWNER_PROCESS)
+			continue;
+		cr_expect_eq(t.v[1].n_threads, 2);
+		cr_expect_eq(t.v[1].sum_ns, 31 + 50);
+		cr_expect_eq(t.v[1].held_ns, 16);
+		cr_expect_eq(b.out.profile.processes[t.v[1].id].pid, 42);
+	}
+}
+
 /* A sample with @stack that ends @end_ms after the start and stands for @ms. */
 static void add_ending(uint32_t stack, uint64_t end_ms, uint64_t ms)
 {
