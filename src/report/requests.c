@@ -59,7 +59,9 @@ static void add_row(const struct report *r, const struct request_stats *stats,
 
 	table_cell(t, "%s", num_column(unit, row->value).s);
 	table_cell(t, "%s", num_percent(row->value, stats->value).s);
-	table_cell(t, "%s", num_percent(row->gc_value, row->value).s);
+	table_cell(t, "%s",
+		   row->gc_unknown && !row->gc_value ? "?"
+						     : num_percent(row->gc_value, row->value).s);
 	table_cell(t, "%s", row->requests ? num_count(row->requests).s : "-");
 	table_cell(t, "%s", row->requests ? num_value(unit, row->value / row->requests).s : "-");
 	add_length(row, row->p50, t);
@@ -230,6 +232,8 @@ int report_requests(const struct report *r, struct buf *out, struct err *err)
 	buf_addstr(out, wall ? "  P50, P99: how long requests took\n"
 			     : "  P50, P95, P99: from the first sample of a request to its last; "
 			       "requests without a sample are not seen\n");
+	if (!wall)
+		report_gc_unknown(r, stats.gc_unknown, stats.value, out);
 	report_footer(r, stats.samples, out);
 	return buf_failed(out) ? err_oom(err) : 0;
 }
@@ -247,6 +251,7 @@ static void row_json(const struct report *r, const struct request_row *row, stru
 	json_u64(j, "samples", row->samples);
 	json_u64(j, field_value_key(r, "self").s, row->value);
 	json_u64(j, field_value_key(r, "gc").s, row->gc_value);
+	json_u64(j, field_value_key(r, "gc_unknown").s, row->gc_unknown);
 	json_u64(j, "p50_ns", row->p50);
 	json_u64(j, "p95_ns", row->p95);
 	json_u64(j, "p99_ns", row->p99);
@@ -292,6 +297,7 @@ static void csv_header(const struct report *r, struct buf *out)
 		for (size_t i = 0; i < STATES; i++)
 			buf_addf(out, ",%s_ns", state_word(i));
 	}
+	buf_addf(out, ",%s", field_value_key(r, "gc_unknown").s);
 	buf_addstr(out, "\r\n");
 }
 
@@ -313,6 +319,8 @@ static void row_csv(const struct report *r, const struct request_row *row, struc
 		buf_addch(out, ',');
 		buf_add_u64(out, row->states[i]);
 	}
+	buf_addch(out, ',');
+	buf_add_u64(out, row->gc_unknown);
 	buf_addstr(out, "\r\n");
 }
 

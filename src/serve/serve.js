@@ -233,7 +233,7 @@ const draw = {
 	async requests(into) {
 		const {requests, gvl_waits: waits} = await ask('requests.json', selection());
 		const ns = key => row => row[key] ? duration(row[key]) : '–';
-		table(into, [['seen', r => count(r.seen), 'n'], ['time', ns('self_ns'), 'n'], ['GC', ns('gc_ns'), 'n'], ['P50', ns('p50_ns'), 'n'],
+		table(into, [['seen', r => count(r.seen), 'n'], ['time', ns('self_ns'), 'n'], ['GC', r => r.gc_unknown_ns && !r.gc_ns ? '?' : ns('gc_ns')(r), 'n'], ['P50', ns('p50_ns'), 'n'],
 			['P99', ns('p99_ns'), 'n'], ['waited for the GVL', r => r.states && r.states.gvl ? duration(r.states.gvl) : '–', 'n'],
 			['made others wait', ns('gvl_caused_ns'), 'n'], ['request', r => r.request], ['by', r => r.framework || '']], requests, row => {
 			choice.request = inputs.request.value = '^' + row.request.replace(/[.*+?^${}()|[\]\\]/g, '\\$&') + '$';

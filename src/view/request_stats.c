@@ -37,6 +37,10 @@ static void add_aggregate(const struct profile_aggregate *a, bool caused, unsign
 	profile_add(&row->states[state], a->value);
 	if (a->flags & SAMPLE_GC)
 		profile_add(&row->gc_value, a->value);
+	if (a->flags & SAMPLE_GC_UNKNOWN) {
+		profile_add(&row->gc_unknown, a->value);
+		profile_add(&stats->gc_unknown, a->value);
+	}
 	stats->samples += a->samples;
 	profile_add(&stats->value, a->value);
 	profile_add(&stats->states[state], a->value);

@@ -22,7 +22,8 @@ struct request_row {
 	uint32_t kind;	   /* struct profile_request_kind */
 	uint64_t requests; /* seen, in threads that are selected; 0 for kind 0, no request */
 	uint64_t samples, value;
-	uint64_t gc_value;	 /* the part of it in garbage collection */
+	uint64_t gc_value;	 /* the part of it in garbage collection … */
+	uint64_t gc_unknown;	 /* … and that may be so or not: its collector is not known */
 	uint64_t states[STATES]; /* and what its threads did: of EVENT_WALL, in ns */
 	uint64_t gvl_caused;	 /* ns that other threads waited for the GVL while these had it */
 	uint64_t p50, p95, p99;	 /* ns: so long at most were so many of 100; 0 if none was seen */
@@ -32,7 +33,7 @@ struct request_stats {
 	struct request_row *rows; /* by value, the largest first; of no request last; owned */
 	size_t n_rows;
 	uint64_t samples, value; /* selected in all, as are: */
-	uint64_t states[STATES], gvl_caused;
+	uint64_t states[STATES], gvl_caused, gc_unknown;
 };
 
 #define REQUEST_STATS_INIT                                                                         \

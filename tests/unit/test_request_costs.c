@@ -396,8 +396,8 @@ Test(request_costs, for_programs)
 		  buf_str(&csv));
 	cr_expect(strstr(buf_str(&csv), "\r\n[unknown request],,1,1,10,0,10,10,10,200,10,"), "%s",
 		  buf_str(&csv));
-	cr_expect(strstr(buf_str(&cpu_csv), "p99_ns\r\n"), "%s", buf_str(&cpu_csv));
-	cr_expect(strstr(buf_str(&cpu_csv), "\r\nlight,rails,2,2,20,0,80,310,310\r\n"), "%s",
+	cr_expect(strstr(buf_str(&cpu_csv), "p99_ns,gc_unknown_ns\r\n"), "%s", buf_str(&cpu_csv));
+	cr_expect(strstr(buf_str(&cpu_csv), "\r\nlight,rails,2,2,20,0,80,310,310,0\r\n"), "%s",
 		  buf_str(&cpu_csv));
 	cr_expect(strstr(buf_str(&json), "\"request\":\"heavy\""), "%s", buf_str(&json));
 	cr_expect(strstr(buf_str(&json),
@@ -405,6 +405,28 @@ Test(request_costs, for_programs)
 		  "%s", buf_str(&json));
 	cr_expect(strstr(buf_str(&json), "\"gvl_caused_ns\":140,\"states\":{\"user\":20,"), "%s",
 		  buf_str(&json));
+}
+
+/* Of a Ruby whose collector is not known no share is made up. */
+Test(request_costs, collection_that_is_not_known)
+{
+	_cleanup_profile_ struct profile p = read_with((struct read_options) { 0 });
+
+	for (size_t i = 0; i < p.n_aggregates; i++)
+		p.aggregates[i].flags |= SAMPLE_GC_UNKNOWN;
+	{
+		_cleanup_buf_ struct buf text = render(report_requests, &p);
+		_cleanup_buf_ struct buf json = render(report_requests_json, &p);
+		_cleanup_buf_ struct buf csv = render(report_requests_csv, &p);
+
+		cr_expect(strstr(buf_str(&text), "%    ?     2"), "%s", buf_str(&text));
+		cr_expect(strstr(buf_str(&text), "\n  GC unknown for 0.1 µs (100.0%)"), "%s",
+			  buf_str(&text));
+		cr_expect(strstr(buf_str(&json), "\"gc_ns\":0,\"gc_unknown_ns\":20,"), "%s",
+			  buf_str(&json));
+		cr_expect(strstr(buf_str(&csv), "\r\nlight,rails,2,2,20,0,80,310,310,20\r\n"), "%s",
+			  buf_str(&csv));
+	}
 }
 
 /* What a picture of slow requests is compared with. */
