@@ -37,13 +37,15 @@ class Switches
     @dir = dir
   end
 
-  # Ruby frames of each stack, and whether native ones are taken, too.
+  VARIANTS = { '' => ['--no-native'], ', native ones, too' => [], ', and the wakers' => ['--waker'] }.freeze
+
+  # Ruby frames of each stack, and whether native ones are taken, too, and with them who ends the wait.
   def run
     puts "In the kernel, per switch of threads that are recorded with --mode states (#{SECONDS} s each)"
     puts format('  %<a>-29s %<b>10s %<c>12s %<d>14s', a: 'Ruby frames', b: 'ns', c: 'a wake-up', d: 'switches a s')
-    [PIPES, MUTEX].product([5, 50], [['--no-native'], []]) do |program, depth, options|
+    [PIPES, MUTEX].product([5, 50], VARIANTS.to_a) do |program, depth, (variant, options)|
       cost = of(program, depth, options)
-      what = "#{depth}#{', native ones, too' if options.empty?}#{', Mutex' if program == MUTEX}"
+      what = "#{depth}#{variant}#{', Mutex' if program == MUTEX}"
       puts format('  %<a>-29s %<b>10d %<c>12d %<d>14d', a: what, b: cost[:switch], c: cost[:waking], d: cost[:rate])
     end
   end

@@ -126,6 +126,8 @@ class StatesTest < LiveTest
     others = rows.select { |row| row['label'].match?(/\A\[\S+ \d+\]\z/) }
     wrong = wrong_waker('pipe', said, others.sum { |row| row['total_ns'] }, rows)
     assert_nil wrong
+    # The picture of it has them, too.
+    assert_includes Rbpf.read('flame', '--waker', '-i', recording.file), "<title>#{others.max_by { |row| row['total_ns'] }['label']}\n"
   end
 
   # By itself: nothing else gets the CPU that it is on.
@@ -145,6 +147,7 @@ class StatesTest < LiveTest
     assert_empty wrong, wrong.join("\n")
     check_sums(scenarios == MORE ? GOING_ON : 0)
     check_seconds
+    check_processes
   end
 
   # All time of a thread is in one of its states, and in no two. But when a thread comes back to a CPU, a moment may be; and
@@ -160,6 +163,15 @@ class StatesTest < LiveTest
         (sum < most + elsewhere || sum < most + (waits(row) * COMING_BACK))
     end
     assert_empty wrong, wrong.join("\n")
+  end
+
+  # What a process has is what its threads have.
+  def check_processes
+    sums = recording.rows('--states', '-n', '0').group_by { |row| row['pid'] }.transform_values do |threads|
+      [threads.size, *%w[elapsed_ns sum_ns gvl_held_ns].map { |key| threads.sum { |row| row[key] } }]
+    end
+    rows = recording.rows('--states', '--by', 'process', '-n', '0')
+    assert_equal sums, rows.to_h { |row| [row['pid'], row.values_at('threads', 'elapsed_ns', 'sum_ns', 'gvl_held_ns')] }
   end
 
   # How often it waited: each time is one sample, and one more for the queue for a CPU.
