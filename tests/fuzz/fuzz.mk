@@ -12,14 +12,16 @@
 
 FUZZ_TIME  ?= 60
 FUZZ_CC	   ?= clang
-FUZZ_FLAGS := -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined \
+FUZZ_FLAGS := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined \
 	      -fno-omit-frame-pointer
 FUZZERS	   := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 
-# The directories of src/ that a fuzzer needs; FUZZ_SRCS_NAME are single files.
-FUZZ_DIRS_reader := base profile
-
-fuzz_srcs = tests/fuzz/fuzz_$(1).c $(FUZZ_SRCS_$(1)) $(foreach d,$(FUZZ_DIRS_$(1)),$(sort $(wildcard src/$(d)/*.c)))
+# All that fuzzers use of src/, compiled once: the linker takes what each one needs.
+FUZZ_DIRS := base target elf worker ruby symbol profile request view ui report
+FUZZ_SRCS := $(sort $(foreach d,$(FUZZ_DIRS),$(wildcard src/$(d)/*.c))) \
+	     src/cmd/filter_options.c src/serve/guard.c src/serve/query.c
+FUZZ_OBJS := $(FUZZ_SRCS:%.c=$(O)/fuzz/obj/%.o)
+FUZZ_LIB  := $(O)/fuzz/librbpf.a
 
 .PHONY: fuzz fuzz-compiles $(FUZZERS:%=fuzz-%)
 
@@ -30,13 +32,22 @@ $(FUZZERS:%=fuzz-%): fuzz-%: $(O)/fuzz/fuzz_%
 	$(Q)$< -max_total_time=$(FUZZ_TIME) -rss_limit_mb=2048 -timeout=10 -print_final_stats=1 \
 		-artifact_prefix=$(O)/fuzz/$*- $(O)/fuzz/$* tests/fuzz/corpus/$*
 
-# Built in one go, each time that anything in src/ or tests/ changed: it takes seconds.
-$(FUZZERS:%=$(O)/fuzz/fuzz_%): $(O)/fuzz/fuzz_%: tests/fuzz/fuzz_%.c $(SRCS) \
-		$(wildcard src/*/*.h include/*.h tests/support/*.h)
-	$(say) FUZZ $@
+$(O)/fuzz/obj/%.o: %.c
+	$(say) 'CC fuzz' $<
 	@mkdir -p $(@D)
+	$(Q)$(FUZZ_CC) $(CPPFLAGS) $(CFLAGS) $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link -c -o $@ $<
+
+$(FUZZ_LIB): $(FUZZ_OBJS)
+	$(say) AR $@
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+
+$(FUZZERS:%=$(O)/fuzz/fuzz_%): $(O)/fuzz/fuzz_%: tests/fuzz/fuzz_%.c $(FUZZ_LIB) \
+		$(wildcard tests/fuzz/*.h tests/support/*.h bpf/*.h include/*.h)
+	$(say) FUZZ $@
 	$(Q)$(FUZZ_CC) $(CPPFLAGS) -Itests -Ibpf $(filter-out -MMD -MP,$(CFLAGS)) $(FUZZ_FLAGS) \
-		-o $@ $(call fuzz_srcs,$*) $(LDLIBS)
+		-fsanitize=fuzzer -o $@ $< $(FUZZ_LIB) $(LDLIBS)
+
+-include $(FUZZ_OBJS:.o=.d)
 
 fuzz-compiles:
 	$(say) CC 'tests/fuzz/*.c'
