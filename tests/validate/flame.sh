@@ -20,14 +20,14 @@ command -v xmllint > /dev/null || { echo "flame.sh: skipped: no xmllint"; exit 7
 
 if [ $# -eq 0 ]; then
 	# The one that takes longest first: they are looked at side by side.
-	for picture in 'rails inverted' 'rails' 'rails icicle module' 'rails thread hash' 'awkward' \
+	for picture in 'rails' 'rails inverted icicle module' 'rails thread hash' 'awkward' \
 		'merged'; do
 		name=$out/$(echo "$picture" | tr ' ' '-').svg
 		# shellcheck disable=SC2086 # words
 		"$FLAME_SAMPLE" $picture > "$name"
 		set -- "$@" "$name"
 	done
-	for picture in 'merged both' 'merged both icicle' 'rails both'; do
+	for picture in 'merged both' 'rails both icicle'; do
 		name=$out/$(echo "$picture" | tr ' ' '-').svg
 		# shellcheck disable=SC2086 # words
 		"$FLAME_SAMPLE" $picture > "$name"
