@@ -54,7 +54,7 @@ struct tree_walk {
 	size_t children_cap;
 	struct buf prefix; /* what stands left of the label: the rails of the forks above */
 	struct buf label;  /* scratch */
-	uint64_t hidden;   /* branches below HIDE_BELOW */
+	uint64_t hidden;   /* frames below HIDE_BELOW that the tree has all the same */
 	uint64_t lines, cut_lines;
 };
 
@@ -228,9 +228,10 @@ static int render_tree(const struct report *r, const struct tree *tree, struct b
 	if (w.cut_lines)
 		buf_addf(out, "  %s hidden by -n\n",
 			 num_of(w.cut_lines, "more line", "more lines").s);
+	w.hidden += tree->n_left_out;
 	if (w.hidden)
 		buf_addf(out, "  %s below " HIDE_BELOW_TEXT " hidden\n",
-			 num_of(w.hidden, "branch", "branches").s);
+			 num_of(w.hidden, "frame", "frames").s);
 	report_footer(r, tree->nodes[0].total_samples, out);
 	free(w.stack);
 	free(w.children);
@@ -241,8 +242,10 @@ static int render_tree(const struct report *r, const struct tree *tree, struct b
 
 int report_tree(const struct report *r, struct buf *out, struct err *err)
 {
+	/* A long recording has millions of nodes, of which some hundred are printed. */
 	const struct tree_options opts = { .by_line = r->by == FLAT_BY_LINE,
-					   .inverted = r->inverted };
+					   .inverted = r->inverted,
+					   .min_percent = 100.0 / HIDE_BELOW };
 	struct tree tree;
 	int ret;
 

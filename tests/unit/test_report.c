@@ -562,7 +562,7 @@ Test(report, tree_hides_small_branches_and_says_so)
 	text = render(&f, report_tree);
 	cr_expect(strstr(text, "└─ half"), "exactly 0.5%% is shown: %s", text);
 	cr_expect_null(strstr(text, "small"), "%s", text);
-	cr_expect(strstr(text, "  1 branch below 0.5% hidden\n"), "%s", text);
+	cr_expect(strstr(text, "  1 frame below 0.5% hidden\n"), "%s", text);
 	f.report.limit = 2;
 	text = render(&f, report_tree);
 	cr_expect(strstr(text, "  2 more lines hidden by -n\n"), "%s", text);
