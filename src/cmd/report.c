@@ -288,13 +288,6 @@ static int choose_renderer(const struct report_line *line, renderer *ret, struct
 	return *ret ? 0 : exclude_each_other(chosen, kind.name, err);
 }
 
-/* Whether --states has rows of @by. */
-static bool has_states(enum flat_by by)
-{
-	return by == FLAT_BY_THREAD || by == FLAT_BY_PROCESS || by == FLAT_BY_CONTAINER ||
-	       by == FLAT_BY_RUBY || by == FLAT_BY_TIME;
-}
-
 /* Options that are right by themselves, but not together. */
 static int check_line(const struct report_line *line, struct err *err)
 {
@@ -313,7 +306,8 @@ static int check_line(const struct report_line *line, struct err *err)
 		return err_set(
 			err, -EINVAL, ERR_USAGE,
 			"--callers and --callees exclude each other; --sandwich prints both");
-	if (fixed && line->by != FLAT_BY_FUNCTION && !(line->states && has_states(line->by)))
+	if (fixed && line->by != FLAT_BY_FUNCTION &&
+	    !(line->states && (flat_by_thread(line->by) || line->by == FLAT_BY_TIME)))
 		return exclude_each_other(fixed, "--by", err);
 	if (fixed && line->sort != OPTION_UNSET)
 		return exclude_each_other(fixed, "--sort", err);

@@ -5,7 +5,7 @@
  *
  * A recording has the samples of all threads mixed. As many threads at a time as memory is meant to
  * hold are read from it (replay.h), so that it is read several times if it is long. Samples are kept
- * as the differences from those before them, about 10 bytes each. A thread whose samples alone are
+ * as the differences from those before them, about 9 bytes each. A thread whose samples alone are
  * too many is read anew each time that they are asked for.
  */
 #ifndef RBPF_EXPORT_THREAD_SAMPLES_H

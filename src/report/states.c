@@ -29,32 +29,18 @@ static bool by_time(const struct report *r)
 	return r->by == FLAT_BY_TIME;
 }
 
-/* Whose rows there are, if not those of seconds. */
-struct owners {
-	enum flat_by by;
-	enum owner_kind kind;
-	const char *title, *words;
-};
-
-static const struct owners *owners_of(const struct report *r)
+/* Whose rows there are, if not those of seconds: without --by those of threads. */
+static enum owner_kind owners_of(const struct report *r)
 {
-	static const struct owners all[] = {
-		{ FLAT_BY_PROCESS, OWNER_PROCESS, "PROCESS", "processes" },
-		{ FLAT_BY_CONTAINER, OWNER_CONTAINER, "CONTAINER", "containers" },
-		{ FLAT_BY_RUBY, OWNER_RUBY, "RUBY", "versions" },
-		{ FLAT_BY_THREAD, OWNER_THREAD, "THREAD", "threads" },
-	};
-	size_t i = 0;
+	enum owner_kind kind;
 
-	while (i < ARRAY_SIZE(all) - 1 && all[i].by != r->by)
-		i++;
-	return &all[i];
+	return flat_by_owner(r->by, &kind) ? kind : OWNER_THREAD;
 }
 
 static int build(const struct report *r, struct thread_states_table *ret, struct err *err)
 {
 	const struct profile *p = &r->rec->profile;
-	const enum owner_kind kind = owners_of(r)->kind;
+	const enum owner_kind kind = owners_of(r);
 	int failed = by_time(r) ? second_states_build(p, r->filter, ret)
 				: thread_states_build(p, r->filter, ret);
 
@@ -94,7 +80,7 @@ static void add_owner(const struct report *r, const struct thread_states *t, boo
 		      const uint8_t *shown, size_t n, struct table *table)
 {
 	_cleanup_buf_ struct buf name = BUF_INIT;
-	const enum owner_kind kind = owners_of(r)->kind;
+	const enum owner_kind kind = owners_of(r);
 
 	table_cell(table, "%s", num_column(UNIT_NS, t->elapsed_ns).s);
 	add_share(table, t->sum_ns, in_part ? 0 : t->elapsed_ns);
@@ -135,6 +121,10 @@ static void add_legend(const uint8_t *shown, size_t n, struct buf *out)
 /* Whether the states tell all that passed. */
 static void add_check(const struct report *r, const struct thread_states_table *t, struct buf *out)
 {
+	static const char *const words[] = { [OWNER_PROCESS] = "processes",
+					     [OWNER_THREAD] = "threads",
+					     [OWNER_CONTAINER] = "containers",
+					     [OWNER_RUBY] = "versions" };
 	const struct thread_states *all = &t->all;
 	size_t differ = 0;
 
@@ -147,13 +137,17 @@ static void add_check(const struct report *r, const struct thread_states_table *
 		buf_addf(out,
 			 "  warning: these differ by more than %d %% for %zu of %zu %s: "
 			 "samples were lost, or a hypervisor took CPU time\n",
-			 THREAD_STATES_PART, differ, t->n, owners_of(r)->words);
+			 THREAD_STATES_PART, differ, t->n, words[owners_of(r)]);
 }
 
 /* The columns of the table; returns how many they are. */
 static size_t choose_columns(const struct report *r, const uint8_t *shown, size_t n,
 			     struct table_column columns[TABLE_MAX_COLUMNS])
 {
+	static const char *const titles[] = { [OWNER_PROCESS] = "PROCESS",
+					      [OWNER_THREAD] = "THREAD",
+					      [OWNER_CONTAINER] = "CONTAINER",
+					      [OWNER_RUBY] = "RUBY" };
 	static const struct table_column seconds[] = { { "FROM", TABLE_LEFT, TABLE_WHOLE },
 						       { "CLOCK", TABLE_LEFT, TABLE_WHOLE },
 						       { "TIME", TABLE_RIGHT, TABLE_WHOLE } };
@@ -167,7 +161,7 @@ static size_t choose_columns(const struct report *r, const uint8_t *shown, size_
 							TABLE_WHOLE };
 	columns[at++] = (struct table_column) { "gvl-held", TABLE_RIGHT, TABLE_WHOLE };
 	if (!by_time(r))
-		columns[at++] = (struct table_column) { owners_of(r)->title, TABLE_LEFT,
+		columns[at++] = (struct table_column) { titles[owners_of(r)], TABLE_LEFT,
 							TABLE_CUT_MIDDLE };
 	return at;
 }
@@ -237,7 +231,7 @@ static void owner_json(const struct profile *p, enum owner_kind kind, const stru
 
 static void row_json(const struct report *r, const struct thread_states *t, struct json *j)
 {
-	const enum owner_kind kind = owners_of(r)->kind;
+	const enum owner_kind kind = owners_of(r);
 
 	json_object_begin(j, NULL);
 	if (by_time(r))

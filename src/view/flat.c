@@ -39,7 +39,6 @@
 #include "view/filter.h"
 #include "view/gem.h"
 #include "view/group.h"
-#include "view/owner.h"
 #include "view/sample_kind.h"
 #include "view/request.h"
 #include "view/seconds.h"
@@ -422,8 +421,7 @@ static int build_from_requests(const struct profile *p, const struct view_select
 
 /* ---- rows of owners ---- */
 
-/* Whether rows are owners, and of which kind. */
-static bool is_by_owner(enum flat_by by, enum owner_kind *ret)
+bool flat_by_owner(enum flat_by by, enum owner_kind *ret)
 {
 	switch (by) {
 	case FLAT_BY_PROCESS:
@@ -447,7 +445,7 @@ bool flat_by_thread(enum flat_by by)
 {
 	enum owner_kind kind;
 
-	return is_by_owner(by, &kind);
+	return flat_by_owner(by, &kind);
 }
 
 static void weigh_threads(const struct profile *p, const struct view_selection *sel,
@@ -563,7 +561,7 @@ int flat_build_selected(const struct profile *p, const struct view_selection *se
 	add_sums(p, sel, &flat);
 	if (by == FLAT_BY_TIME || (flat_by_thread(by) && !p->by_thread))
 		return -EINVAL;
-	if (is_by_owner(by, &kind))
+	if (flat_by_owner(by, &kind))
 		err = build_from_owners(p, sel, kind, &order, &flat);
 	else if (by == FLAT_BY_KIND)
 		err = build_from_kinds(p, sel, &order, &flat);

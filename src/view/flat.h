@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/cleanup.h"
+#include "view/owner.h"
 
 struct err;
 struct profile;
@@ -41,6 +42,9 @@ enum flat_by {
 	FLAT_BY_STATE,	 /* of the thread (state.h), and whether it held the GVL */
 	FLAT_BY_TIME,	 /* second of the recording (seconds.h); needs samples that are kept */
 };
+
+/* Whether rows are owners, and of which kind. */
+bool flat_by_owner(enum flat_by by, enum owner_kind *ret);
 
 /* Whether rows of this kind need a profile that is by_thread. */
 bool flat_by_thread(enum flat_by by);

@@ -195,7 +195,7 @@ end
 class LiveTest < Minitest::Test
   # What is sampled is a matter of chance, and a machine has other things to do. So that one case in some
   # thousands is no failure of them all, this many tests of a run are tried once more. It is said which, and why.
-  SECOND_TRIES = 6
+  SECOND_TRIES = 4
 
   class << self
     attr_accessor :second_tries

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # parts.sh LANES MAKE TARGET...: make the targets, up to LANES of them at once, also after one that failed, and
-# say at the end how long each took. With more than one lane, what a target prints comes in one piece when the
-# target has ended. Ends with 1 if one failed.
+# say at the end how long each took. What a target prints comes in one piece when it has ended. Ends with 1 if
+# one failed.
 set -uo pipefail
 lanes=$1 make=$2 failed=0 lines=
 shift 2
@@ -18,19 +18,15 @@ ended() {
 		status=FAILED
 		failed=1
 	}
-	[ "$lanes" = 1 ] || cat "$dir/${name[$pid]}"
+	cat "$dir/${name[$pid]}"
 	lines+=$(printf '%-24s %5d s  %s' "${name[$pid]}" $((SECONDS - begin[$pid])) $status)$'\n'
 	unset "name[$pid]"
 }
 
 for target in "$@"; do
 	[ ${#name[@]} -lt "$lanes" ] || ended
-	if [ "$lanes" = 1 ]; then
-		"$make" --no-print-directory "$target" &
-	else
-		echo "== $target begins"
-		"$make" --no-print-directory "$target" >"$dir/$target" 2>&1 &
-	fi
+	echo "== $target begins"
+	"$make" --no-print-directory "$target" >"$dir/$target" 2>&1 &
 	name[$!]=$target
 	begin[$!]=$SECONDS
 done

@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "export/export.h"
+#include "export/origin.h"
 #include "support/merged.h"
 #include "support/profile_builder.h"
 #include "view/filter.h"
@@ -23,23 +24,20 @@ static void teardown(void)
 
 TestSuite(perf_script, .init = setup, .fini = teardown);
 
-#define HEADER_BEGIN "# ========\n"
-#define HEADER_END   "# ========\n#\n\n"
-
 static void expect(const struct view_filter *f, const char *expected)
 {
 	const struct export_options opts = { .filter = f };
-	const char *samples;
-	struct buf out = BUF_INIT;
+	struct buf out = BUF_INIT, all = BUF_INIT;
 	struct err err = { 0 };
 
 	builder_finish(&b);
 	cr_assert_eq(exporter_find("perf-script")->run(&b.out.profile, &opts, &out, &err), 0, "%s",
 		     err.msg);
-	cr_assert_eq(strncmp(out.data, HEADER_BEGIN, strlen(HEADER_BEGIN)), 0);
-	samples = strstr(out.data, HEADER_END);
-	cr_assert_not_null(samples);
-	cr_expect_str_eq(samples + strlen(HEADER_END), expected);
+	buf_addstr(&all, "# ========\n# recording : ");
+	origin_add(&b.out.profile, &all);
+	buf_addf(&all, "\n# ========\n#\n\n%s", expected);
+	cr_expect_str_eq(out.data, buf_str(&all));
+	buf_deinit(&all);
 	buf_deinit(&out);
 }
 
