@@ -236,6 +236,18 @@ Test(thread_samples, that_pass_a_filter)
 	profile_deinit(&p);
 }
 
+/* What is kept of a sample has as many bytes as its difference from the one before needs. */
+Test(thread_samples, values_of_all_sizes)
+{
+	for (unsigned int bits = 0; bits < 64; bits++) {
+		builder_sample(&b, 0, 1, 1ull << bits, 0);
+		builder_sample(&b, 0, 2, (1ull << bits) - 1, 0);
+	}
+	builder_sample(&b, 0, 0, UINT64_MAX, 0);
+	builder_finish(&b);
+	check_all(&b.out.profile, NULL, NULL, b.out.profile.n_kept);
+}
+
 /* In a recording that was made to hurt. */
 Test(thread_samples, times_never_go_back)
 {
