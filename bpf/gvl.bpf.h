@@ -55,6 +55,17 @@ static __always_inline __u64 gvl_of(const struct walk *w)
 	return w->th_ractor ?: w->layout.gvl_queue;
 }
 
+/* Whether a word of the thread's ractor, or without one a word of the VM, says @mine. 0: it is not known. */
+static __always_inline bool gvl_word_is(const struct walk *w, __u32 of_ractor, __u64 of_vm,
+					__u64 mine)
+{
+	__u64 at = of_vm, word = 0;
+
+	if (w->th_ractor)
+		at = of_ractor ? w->th_ractor + of_ractor : 0;
+	return at && !walk_read(&word, sizeof(word), at) && word == mine;
+}
+
 /*
  * Whether the thread that was walked holds the GVL; or if @or_had, was the last that did, for it may have
  * given it away on its way to where it leaves the CPU.
@@ -62,18 +73,12 @@ static __always_inline __u64 gvl_of(const struct walk *w)
 __noinline int gvl_is_held(__u32 walk_id, __u32 or_had)
 {
 	struct walk *w = walk_state(walk_id);
-	__u64 at, mine, owner = 0;
 
 	if (!w || !gvl_of(w))
 		return 0;
-	mine = or_had ? w->th_ec : w->th;
-	if (!w->th_ractor)
-		at = or_had ? w->layout.ec_global : w->layout.gvl_owner;
-	else if (or_had)
-		at = w->layout.ractor_running_ec ? w->th_ractor + w->layout.ractor_running_ec : 0;
-	else
-		at = w->layout.ractor_gvl_owner ? w->th_ractor + w->layout.ractor_gvl_owner : 0;
-	return at && !walk_read(&owner, sizeof(owner), at) && owner == mine;
+	if (gvl_word_is(w, w->layout.ractor_gvl_owner, w->layout.gvl_owner, w->th))
+		return 1;
+	return or_had && gvl_word_is(w, w->layout.ractor_running_ec, w->layout.ec_global, w->th_ec);
 }
 
 static __always_inline struct gvl *gvl_find(__u64 at, __u32 tgid)
@@ -172,6 +177,9 @@ __noinline int gvl_send(__u32 walk_id)
 	/* Mostly nobody waits. To ask that first spares reading who has the GVL. */
 	g = gvl_find(gvl_of(w), h->tgid);
 	if (!g || gvl_waited(g, h->ts) == g->charged || !gvl_is_held(walk_id, 1))
+		return 0;
+	/* One that begins says that it was the last that had it (see gc_is_mine()), and has never had it. */
+	if (!w->n_frames && gvl_is_waited_for(walk_id))
 		return 0;
 	caused = gvl_charge(gvl_of(w), h->tgid, h->ts);
 	if (caused)

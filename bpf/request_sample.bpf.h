@@ -51,7 +51,7 @@ static __always_inline void send_request(struct walk *w, __u32 walk_id, const st
 	rec->h.type = RBPF_RING_REQUEST;
 	rec->gc_era = gc->era;
 	rec->gc_major = w->old_seed ? gc->major : 0;
-	if (rbpf_gc_in_transition(gc->flags))
+	if (gc->in_transition)
 		rec->flags |= RBPF_STACK_GC_TRANSITION;
 	request_take_checks(walk_id);
 	urgent = class_is_urgent(w, &asked, &class_known);

@@ -618,26 +618,30 @@ static __always_inline int walk_ec(struct walk *w, __u32 walk_id, __u64 ec)
 static __always_inline struct walk_gc gc_read(const struct rbpf_layout *l,
 					      __u64 words[RBPF_GC_WORDS])
 {
-	struct walk_gc gc = { 0, 0, 0 };
+	struct walk_gc gc = { 0 };
 
 	if (!l->gc_count || !l->gc_flags || walk_read(&gc.flags, sizeof(gc.flags), l->gc_flags) ||
 	    walk_read(words, RBPF_GC_WORDS * sizeof(__u64), rbpf_gc_words(l->gc_count)))
-		return (struct walk_gc) { 0, 0, 0 };
+		return (struct walk_gc) { 0 };
 	gc.era = rbpf_gc_era(words[RBPF_GC_WORDS - 1], gc.flags);
-	if (!rbpf_gc_in_transition(gc.flags))
+	gc.in_transition = rbpf_gc_in_transition(gc.flags);
+	if (!gc.in_transition)
 		gc.major = rbpf_gc_major(words, l->gc_major_word, gc.flags);
 	return gc;
 }
 
 /*
  * Whether this thread runs the collection; the flags only say that its process does. In 2.7 it is
- * the owner of the GVL. Later it is the running thread of its ractor, which owns the VM's lock,
- * unless nobody does. To be called after thread_read().
+ * the owner of the GVL. Later it owns that of its ractor, which owns the VM's lock, unless nobody does.
+ * Where the owner is not known, the ractor's running EC has to do: a new thread sets it before it has the
+ * GVL (ruby_thread_set_native(), 3.0 to 4.1), and it is wrong until the owner gets the GVL anew.
+ * To be called after thread_read().
  */
 static __always_inline bool gc_is_mine(struct walk *w)
 {
 	const struct rbpf_layout *l = &w->layout;
 	__u64 owner = 0, running = 0;
+	__u32 at = l->ractor_gvl_owner ?: l->ractor_running_ec;
 
 	if (!l->gc_owner || walk_read(&owner, sizeof(owner), l->gc_owner))
 		return false;
@@ -645,10 +649,9 @@ static __always_inline bool gc_is_mine(struct walk *w)
 		return owner == w->th;
 	if (owner && owner != w->th_ractor)
 		return false;
-	if (!l->ractor_running_ec ||
-	    walk_read(&running, sizeof(running), w->th_ractor + l->ractor_running_ec))
+	if (!at || walk_read(&running, sizeof(running), w->th_ractor + at))
 		return false;
-	return running == w->th_ec;
+	return running == (l->ractor_gvl_owner ? w->th : w->th_ec);
 }
 
 #endif

@@ -150,8 +150,7 @@ static __always_inline bool eras_are_unknown(const struct walk *w, const struct 
 /* How long checkpoints hold: see checkpoints.bpf.h. */
 static __always_inline __u64 checkpoint_seed(const struct walk *w, const struct walk_gc *gc)
 {
-	if (w->layout.flags & RBPF_LAYOUT_COPY || rbpf_gc_in_transition(gc->flags) ||
-	    eras_are_unknown(w, gc))
+	if (w->layout.flags & RBPF_LAYOUT_COPY || gc->in_transition || eras_are_unknown(w, gc))
 		return 0;
 	if (!w->old_seed)
 		return rbpf_mix(w->seed, process_key(w->sample.h.tgid));
@@ -199,7 +198,7 @@ static __always_inline int send_stack(struct walk *w, __u32 walk_id, const struc
 	rec->n_frames = w->n_frames - w->n_outer;
 	rec->n_outer = w->n_outer;
 	rec->n_checkpoints = w->outer_hash ? checkpoint_append(walk_id) : 0;
-	rec->flags = rbpf_gc_in_transition(gc->flags) ? RBPF_STACK_GC_TRANSITION : 0;
+	rec->flags = gc->in_transition ? RBPF_STACK_GC_TRANSITION : 0;
 	wakeup = is_urgent(w, walk_id) ? BPF_RB_FORCE_WAKEUP : wakeup_flags();
 	/* Last, and at once: the verifier of 5.10 forgets the bounds of what it saves. */
 	size = sizeof(*rec) + (__u64)rec->n_frames * sizeof(struct rbpf_frame) +
@@ -270,9 +269,16 @@ static __always_inline int ruby_stack(struct walk *w, __u32 walk_id, __u64 epoch
 	w->seed = stack_seed(w, epoch, gc);
 	w->old_seed = old_seed(w, gc);
 	w->spread = rbpf_mix(0, rec->h.tgid) >> 32;
-	if (gc->flags & RUBY_GC_DURING_GC && gc_is_mine(w))
+	if (gc->flags & RUBY_GC_DURING_GC && gc_is_mine(w)) {
 		rec->flags |= RBPF_SAMPLE_GC | (gc->flags & RUBY_GC_MODE_MASK)
 						       << RBPF_SAMPLE_GC_PHASE_SHIFT;
+		/*
+		 * Nobody changed the words while they were read, and what is on its stack is there when the
+		 * collection ends, so that either era does. As it exits a Ruby is in this state for long.
+		 */
+		if (!(gc->flags & RUBY_GC_DURING_COMPACTING))
+			gc->in_transition = 0;
+	}
 	request_begin(w);
 	r = walk_stack(w, walk_id);
 	if (r)

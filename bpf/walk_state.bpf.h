@@ -125,9 +125,10 @@ struct walk_native {
 
 /* What the collector was doing when the stack was sampled. */
 struct walk_gc {
-	__u64 era;   /* 0 if unknown */
-	__u64 major; /* rbpf_gc_major() */
-	__u32 flags; /* rb_objspace_t.flags; 0 if unknown */
+	__u64 era;	     /* 0 if unknown */
+	__u64 major;	     /* rbpf_gc_major() */
+	__u32 flags;	     /* rb_objspace_t.flags; 0 if unknown */
+	__u32 in_transition; /* the era may be the next one: RBPF_STACK_GC_TRANSITION */
 };
 
 /* The scratch of a CPU, of programs that run in one context. */

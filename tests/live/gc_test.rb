@@ -36,6 +36,14 @@ class GcTest < LiveTest
     assert_operator gc_samples.size, :>=, under.size * 0.9, 'all that GC.start does'
   end
 
+  # To be the running one is what a thread says of itself as it begins, and nobody corrects that in a child
+  # which the thread did not come with: who collects there must not be told by it.
+  def test_a_child_that_is_forked_as_threads_begin
+    said = run_program('child')
+    assert_on_top_of(gc_samples, 'Starting#start')
+    assert_time(said)
+  end
+
   def test_gc_compact
     run_program('compact')
     assert_on_top_of(gc_samples, 'Compacting#start')

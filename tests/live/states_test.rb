@@ -95,6 +95,21 @@ class StatesTest < LiveTest
     assert_operator recording.rows('--event', 'lock-caused').sum { |row| row['self_ns'] }, :<=, said['waited'] * 1.05
   end
 
+  # Who has the GVL makes threads wait that begin, though they say already that they run. Up to 3.2 nothing tells of
+  # a thread that begins (doc/states.md); later some of them wait for a lock first.
+  if RubyInstall.under_test.mn_threads?
+    def test_holders_of_the_gvl_as_threads_begin
+      target = start('begins.rb', SECONDS)
+      record_states([target])
+      waited = target.wait_for('waited')['waited']
+      rows = recording.rows('--event', 'gvl-caused')
+      works = rows.find { |row| row['label'] == 'Begins.works' }
+      said = "#{waited}: #{rows.first(4).map { |row| row.values_at('label', 'total_ns') }}"
+      assert_operator works && works['total_ns'], :>=, waited * 0.5, said
+      assert_operator rows.sum { |row| row['self_ns'] }, :<=, waited * 1.1, said
+    end
+  end
+
   # Who ends the waits of a thread, and how long these were: by what the waker does there, or that it is none.
   WAKERS = {
     'pipe' => 'IO#syswrite', 'socket' => 'IO#write', 'queue' => 'block in Scenarios.queue', 'mutex' => 'block in Scenarios.mutex',

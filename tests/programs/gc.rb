@@ -5,6 +5,7 @@
 #
 #   ruby gc.rb allocate SECONDS   one thread allocates
 #   ruby gc.rb start SECONDS      one thread calls GC.start
+#   ruby gc.rb child SECONDS      the same in a child, forked just after a thread has begun
 #   ruby gc.rb compact SECONDS    one thread calls GC.compact
 #   ruby gc.rb threads SECONDS    one allocates, one counts, one is in C code without the lock
 #   ruby gc.rb none SECONDS       nothing is collected
@@ -117,9 +118,37 @@ rescue LoadError
   nil
 end
 
+# What the workers do within @seconds of CPU time.
+def measure(workers, seconds)
+  count = GC.count
+  before = gc_ns
+  from = Oracle.monotonic
+  stop = Oracle.now + (seconds * 1e9).to_i
+  if workers.size == 1
+    workers[0].run(stop)
+  else
+    workers.map { |worker| Thread.new { worker.run(stop) } }.each(&:join)
+  end
+  { span: [from, Oracle.monotonic], collections: GC.count - count, gc_ns: gc_ns - before }
+end
+
+# The same in a child. The thread that begins here waits for the GVL all the time, which this one keeps.
+def measure_in_child(workers, seconds)
+  reader, writer = IO.pipe
+  Thread.new { sleep }
+  stop = Oracle.now + 20_000_000
+  nil while Oracle.now < stop
+  pid = fork do
+    writer.write(Marshal.dump(measure(workers, seconds)))
+    exit!(0)
+  end
+  writer.close
+  Marshal.load(reader.read).tap { Process.wait(pid) }
+end
+
 kind, seconds = ARGV
 workers = {
-  'allocate' => -> { [Allocating.new] }, 'start' => -> { [Starting.new] },
+  'allocate' => -> { [Allocating.new] }, 'start' => -> { [Starting.new] }, 'child' => -> { [Starting.new] },
   'compact' => -> { [Compacting.new] }, 'none' => -> { [Counting.new] },
   'threads' => -> { [Allocating.new, Counting.new, *without_lock] }
 }.fetch(kind).call
@@ -127,15 +156,6 @@ GC::Profiler.enable unless GC.respond_to?(:measure_total_time)
 GC.start
 Oracle.say(waiting: true, pid: Process.pid)
 Oracle.wait_for_test
-count = GC.count
-before = gc_ns
-from = Oracle.monotonic
-stop = Oracle.now + (Float(seconds) * 1e9).to_i
-if workers.size == 1
-  workers[0].run(stop)
-else
-  workers.map { |worker| Thread.new { worker.run(stop) } }.each(&:join)
-end
-Oracle.say(ready: true, span: [from, Oracle.monotonic], collections: GC.count - count, gc_ns: gc_ns - before,
-           without_lock: workers.size > 2)
+said = kind == 'child' ? measure_in_child(workers, Float(seconds)) : measure(workers, Float(seconds))
+Oracle.say(ready: true, without_lock: workers.size > 2, **said)
 Oracle.wait_for_test

@@ -100,7 +100,7 @@ static inline void random_facts(struct random_ruby *r, struct image_facts *f)
 	RANDOM_PLACE(r, 96, 12, { &f->ec_stack_start, 3 });
 	RANDOM_PLACE(r, 24, 2, { &f->th_vm, 1 }, { &f->th_ractor, 1 }, { &f->th_ec, 1 },
 		     { &f->th_thread_id, 1 }, { &f->th_ready, 2 });
-	RANDOM_PLACE(r, 272, 20, { &f->gvl_queue, 2 }, { &f->running_ec, 2 });
+	RANDOM_PLACE(r, 272, 20, { &f->gvl_queue, 2 }, { &f->gvl_owner, 1 }, { &f->running_ec, 2 });
 	RANDOM_PLACE(r, IMAGE_ARCH(72, 80), 6, { &f->vm_lock_owner, 1 });
 	RANDOM_PLACE(r, 1048, 60, { &f->vm_objspace, 1 });
 	RANDOM_PLACE(r, 8, 8, { &f->objspace_flags, 1 });
@@ -297,7 +297,10 @@ static inline void random_thread_decoys(struct random_ruby *r)
 	const struct random_taken ec[] = { { f->ec_fiber_ptr, 1 },
 					   { f->ec_thread_ptr, 1 },
 					   { f->ec_stack_start, 3 } };
-	const struct random_taken ractor[] = { { f->running_ec, 2 }, { f->gvl_queue, 2 } };
+	/* An EC before a thread is taken for the running one, so none is to be before the GVL's owner. */
+	const struct random_taken ractor[] = { { f->running_ec, 2 },
+					       { f->gvl_queue, 2 },
+					       { (uint16_t)(f->gvl_owner - 8), 2 } };
 	struct ruby_image *img = r->img;
 
 	RANDOM_DECOYS(r, r->t.th, 24, 240, thread, r->t.fiber, img->object, 7, r->t.lo);

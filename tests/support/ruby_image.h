@@ -1082,10 +1082,12 @@ static inline void image_run(const struct image_thread *t)
 {
 	struct ruby_image *img = t->img;
 
-	if (img->facts.vm_gvl_owner)
+	if (img->facts.vm_gvl_owner) {
 		image_put64(img, img->vm.vm + img->facts.vm_gvl_owner, t->th);
-	else
+	} else {
 		image_put64(img, img->ractor + img->facts.running_ec, t->ec);
+		image_put64(img, img->ractor + img->facts.gvl_owner, t->th);
+	}
 }
 
 /* The address of rb_vm_t.ractor.main_ractor; main_thread and a mutex are between it and lock_owner. */

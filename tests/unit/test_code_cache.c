@@ -1616,8 +1616,7 @@ static void sim_copy(struct sim *s, struct sim_sample *sample, const struct walk
 	w->frames[0] = sample->frame;
 	w->n_frames = 1;
 	walk_complete(0);
-	walk_host_capture(w, 1, gc->era,
-			  rbpf_gc_in_transition(gc->flags) ? RBPF_STACK_GC_TRANSITION : 0);
+	walk_host_capture(w, 1, gc->era, gc->in_transition ? RBPF_STACK_GC_TRANSITION : 0);
 	sample->frame = w->frames[0];
 	if (!walk_host.n_sent)
 		return;
@@ -1649,7 +1648,7 @@ static void sim_check(struct sim *s, struct sim_sample *sample, const struct wal
 
 /*
  * What the BPF programs read they read at one stroke; but not just when a collection begins, which
- * is when a sample may be of either of two eras.
+ * is when a sample may be of either of two eras, unless it is of the thread that collects.
  */
 static void sim_sample(struct sim *s)
 {
@@ -1658,7 +1657,7 @@ static void sim_sample(struct sim *s)
 	__u64 words[RBPF_GC_WORDS];
 	struct walk_gc gc;
 
-	if (!o->alive || !o->held || s->n_queue == SIM_QUEUE || s->phase == SIM_BEGINS)
+	if (!o->alive || !o->held || s->n_queue == SIM_QUEUE)
 		return;
 	s->f.img->on_read = NULL;
 	sample->frame = o->is_method ? (struct rbpf_frame) { .me = o->addr }
@@ -1666,13 +1665,14 @@ static void sim_sample(struct sim *s)
 	sample->copy = NULL;
 	walk_host.mem = &s->f.img->vm.mem;
 	gc = gc_read(&s->f.img->vm.walk, words);
+	gc.in_transition = 0;
 	if (s->young)
 		sim_copy(s, sample, &gc);
 	else
 		sim_check(s, sample, &gc);
 	sample->sampled = (struct stack_era) { .gc_era = gc.era,
 					       .gc_major = s->young ? 0 : gc.major,
-					       .gc_transition = rbpf_gc_in_transition(gc.flags) };
+					       .gc_transition = gc.in_transition };
 	if (s->no_eras && !sim_random(s, 20))
 		sample->sampled.gc_era = 0;
 	s->f.img->on_read = sim_on_read;

@@ -1737,16 +1737,17 @@ Test(walk, eras)
 		uint64_t count;
 		uint32_t flags;
 		uint64_t era;
+		bool transition;
 	} eras[] = {
-		{ 0, 0, 1 }, /* none so far is not unknown */
-		{ 41, 0, 42 },
-		{ 41, IMAGE_GC_DURING, 42 },
-		{ 42, IMAGE_GC_DURING | IMAGE_GC_MARKING, 42 },
-		{ 42, IMAGE_GC_MARKING, 42 }, /* between two steps of it */
-		{ 42, IMAGE_GC_DURING | IMAGE_GC_SWEEPING, 43 },
-		{ 42, IMAGE_GC_SWEEPING, 43 },
-		{ 42, IMAGE_GC_DURING | IMAGE_GC_COMPACTING | 3, 43 },
-		{ 42, 0, 43 },
+		{ 0, 0, 1, false }, /* none so far is not unknown */
+		{ 41, 0, 42, false },
+		{ 41, IMAGE_GC_DURING, 42, true },
+		{ 42, IMAGE_GC_DURING | IMAGE_GC_MARKING, 42, false },
+		{ 42, IMAGE_GC_MARKING, 42, false }, /* between two steps of it */
+		{ 42, IMAGE_GC_DURING | IMAGE_GC_SWEEPING, 43, false },
+		{ 42, IMAGE_GC_SWEEPING, 43, false },
+		{ 42, IMAGE_GC_DURING | IMAGE_GC_COMPACTING | 3, 43, true },
+		{ 42, 0, 43, false },
 	};
 
 	FOR_EACH_VERSION(v)
@@ -1765,6 +1766,7 @@ Test(walk, eras)
 				     f.img->version, (unsigned long long)eras[i].count,
 				     eras[i].flags);
 			cr_expect_eq(gc.flags, eras[i].flags, "%s", f.img->version);
+			cr_expect_eq(gc.in_transition, eras[i].transition, "%s", f.img->version);
 		}
 		image_hide(f.img, f.img->objspace, 4096, true);
 		gc = gc_read(&l, words);
@@ -1834,13 +1836,37 @@ Test(walk, whose_collection_it_is_among_ractors)
 		cr_expect_not(is_mine(&f, &other), "%s", f.img->version);
 
 		/* A thread of the right ractor, but not the one that runs. */
-		image_put64(f.img, first + facts->running_ec, other.ec);
+		image_put64(f.img, first + facts->gvl_owner, other.th);
 		cr_expect_not(is_mine(&f, &f.t), "%s", f.img->version);
 		image_put64(f.img, f.t.th + facts->th_ractor, 0x5000);
 		image_put64(f.img, owner, 0x5000);
 		cr_expect_not(is_mine(&f, &f.t), "%s: unreadable", f.img->version);
-		f.w->layout.ractor_running_ec = 0;
+		f.w->layout.ractor_running_ec = f.w->layout.ractor_gvl_owner = 0;
 		cr_expect_not(is_mine(&f, &other), "%s: not found", f.img->version);
+		teardown(&f);
+	}
+}
+
+/* A thread that begins says that it runs before it has the GVL; nobody says so for the one that has it. */
+Test(walk, whose_collection_it_is_while_threads_begin)
+{
+	FOR_EACH_VERSION(v)
+	{
+		struct fixture f = setup(image_versions[v].minor, 4096, RBPF_MAX_FRAMES);
+		const struct image_facts *facts = &f.img->facts;
+		struct image_thread begins = image_thread(f.img, 4096);
+
+		image_run(&f.t);
+		if (facts->th_ractor) {
+			image_put64(f.img, f.img->ractor + facts->running_ec, begins.ec);
+			cr_expect(is_mine(&f, &f.t), "%s", f.img->version);
+			cr_expect_not(is_mine(&f, &begins), "%s", f.img->version);
+
+			/* Without the GVL's owner what it says has to do. */
+			f.w->layout.ractor_gvl_owner = 0;
+			cr_expect_not(is_mine(&f, &f.t), "%s", f.img->version);
+			cr_expect(is_mine(&f, &begins), "%s", f.img->version);
+		}
 		teardown(&f);
 	}
 }
