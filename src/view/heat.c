@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/array.h"
 #include "base/clock.h"
@@ -58,6 +59,7 @@ void heat_deinit(struct heat *h)
 		return;
 	free(h->cells);
 	free(h->pairs);
+	free(h->places);
 	*h = (struct heat)HEAT_INIT;
 }
 
@@ -67,30 +69,59 @@ static void add_to(uint64_t *sum, uint64_t value)
 		*sum = UINT64_MAX;
 }
 
-static void add_pair(struct heat *h, uint32_t slot, uint32_t node, uint64_t value)
+/* The pair of @slot and @node, which is made if there is none. */
+static size_t find_pair(struct heat *h, uint32_t slot, uint32_t node)
 {
 	const uint64_t key[] = { (uint64_t)slot << 32 | node };
 	size_t i = hash_bytes(key, sizeof(key)) & h->mask;
 
 	for (; h->pairs[i].used; i = (i + 1) & h->mask)
 		if (h->pairs[i].slot == slot && h->pairs[i].node == node)
-			break;
-	h->n_pairs += !h->pairs[i].used;
+			return i;
+	h->n_pairs++;
 	h->pairs[i].used = true;
 	h->pairs[i].slot = slot;
 	h->pairs[i].node = node;
-	add_to(&h->pairs[i].value, value);
+	return i;
+}
+
+/* The same, without a search where the node was last in the same slot. */
+static size_t last_pair(struct heat *h, uint32_t slot, uint32_t node)
+{
+	struct heat_place *place;
+
+	/* Without memory each is searched for. */
+	if (array_reserve(h->places, h->cap_places, (size_t)node + 1))
+		return find_pair(h, slot, node);
+	place = &h->places[node];
+	if (place->slot1 != slot + 1)
+		*place = (struct heat_place) { slot + 1, (uint32_t)find_pair(h, slot, node) };
+	return place->pair;
+}
+
+/* Find the cell of @ns, from when it lasts and to when. */
+static void find_cell(struct heat *h, uint64_t ns)
+{
+	const uint64_t column = ns / h->column_ns, row = ns % h->column_ns / h->cell_ns;
+	const uint64_t begin = column * h->column_ns, end = begin + h->column_ns;
+
+	if (column >= h->columns) {
+		h->cell = h->columns * h->rows - 1;
+		h->from_ns = h->columns * h->column_ns;
+		h->to_ns = UINT64_MAX;
+		return;
+	}
+	h->cell = column * h->rows + row;
+	h->from_ns = begin + row * h->cell_ns;
+	h->to_ns = h->from_ns + h->cell_ns < end ? h->from_ns + h->cell_ns : end;
 }
 
 void heat_add(struct heat *h, uint64_t ns, uint32_t node, uint64_t value)
 {
-	const uint64_t column = ns / h->column_ns;
-	size_t cell = h->columns * h->rows - 1;
-
-	if (column < h->columns)
-		cell = column * h->rows + ns % h->column_ns / h->cell_ns;
-	add_to(&h->cells[cell], value);
-	add_pair(h, (uint32_t)(cell / h->slot_cells), node, value);
+	if (ns < h->from_ns || ns >= h->to_ns)
+		find_cell(h, ns);
+	add_to(&h->cells[h->cell], value);
+	add_to(&h->pairs[last_pair(h, (uint32_t)(h->cell / h->slot_cells), node)].value, value);
 }
 
 /* Put the pairs into a new table, with slots of @slot_cells and, if @to is not NULL, other nodes. */
@@ -104,10 +135,14 @@ static int rebuild(struct heat *h, size_t slot_cells, const uint32_t *to)
 		return -ENOMEM;
 	}
 	h->slot_cells = slot_cells;
+	if (h->places)
+		memset(h->places, 0, h->cap_places * sizeof(*h->places));
 	for (size_t i = 0; i < n; i++)
 		if (old[i].used)
-			add_pair(h, (uint32_t)(old[i].slot / per_slot),
-				 to ? to[old[i].node] : old[i].node, old[i].value);
+			add_to(&h->pairs[find_pair(h, (uint32_t)(old[i].slot / per_slot),
+						   to ? to[old[i].node] : old[i].node)]
+					.value,
+			       old[i].value);
 	return 0;
 }
 

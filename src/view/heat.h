@@ -23,6 +23,12 @@ struct heat_pair {
 	bool used; /* of a place of the table */
 };
 
+/* Where the pair of a node is that was looked for last. */
+struct heat_place {
+	uint32_t slot1; /* 1 + its slot; 0: nowhere */
+	uint32_t pair;
+};
+
 struct heat {
 	uint64_t column_ns, cell_ns;
 	size_t columns, rows;	 /* rows: cells of a column */
@@ -30,6 +36,10 @@ struct heat {
 	size_t slot_cells;	 /* cells of a slot: a part of a column, or whole columns */
 	struct heat_pair *pairs; /* open addressing; owned */
 	size_t n_pairs, mask, max_pairs;
+	struct heat_place *places; /* by node; owned */
+	size_t cap_places;
+	uint64_t from_ns, to_ns; /* from when to before when … */
+	size_t cell;		 /* … this one lasts, which the last value was added to */
 };
 
 #define HEAT_INIT                                                                                  \
@@ -47,7 +57,10 @@ int heat_init(uint64_t duration_ns, size_t rows, size_t max_cells, size_t max_pa
 void heat_deinit(struct heat *h);
 #define _cleanup_heat_ _cleanup_(heat_deinit)
 
-/* Add @value of @node at @ns. What is later than the end is in the last cell. */
+/*
+ * Add @value of @node at @ns. What is later than the end is in the last cell. It is quickest where the values before it
+ * were of the same time.
+ */
 void heat_add(struct heat *h, uint64_t ns, uint32_t node, uint64_t value);
 
 /* Whether there are max_pairs: then call one of the two below before the next heat_add(). */

@@ -40,6 +40,7 @@ enum scripted_op {
 	SCRIPTED_SET_CPUS,
 	SCRIPTED_READ_THREADS,
 	SCRIPTED_PRESET,
+	SCRIPTED_FORGET_STACK,
 	SCRIPTED_DRAIN,
 	SCRIPTED_STOP,
 	SCRIPTED_OPS,
@@ -49,6 +50,7 @@ struct scripted_call {
 	enum scripted_op op;
 	pid_t id;	   /* process or thread; SET_CPUS: how many; else 0 */
 	uint64_t since_ns; /* FOLLOW */
+	uint64_t stack;	   /* FORGET_STACK */
 	bool with_layout;  /* FOLLOW */
 	int ret;
 };
@@ -254,6 +256,14 @@ static inline int scripted_hand_over(struct scripted_engine *e, engine_record_fn
 	return r;
 }
 
+static inline void scripted_forget_stack(struct engine *engine, uint64_t stack)
+{
+	struct scripted_engine *e = scripted_of(engine);
+
+	scripted_begin(e, SCRIPTED_FORGET_STACK);
+	scripted_end(e, &(struct scripted_call) { .op = SCRIPTED_FORGET_STACK, .stack = stack });
+}
+
 static inline int scripted_drain(struct engine *engine, engine_record_fn *handle, void *arg)
 {
 	struct scripted_engine *e = scripted_of(engine);
@@ -308,6 +318,7 @@ static inline void scripted_engine_init(struct scripted_engine *e)
 		.close = scripted_close,
 		.follow = scripted_follow,
 		.forget = scripted_forget,
+		.forget_stack = scripted_forget_stack,
 		.events = scripted_events,
 		.add_thread = scripted_add_thread,
 		.set_cpus = scripted_set_cpus,

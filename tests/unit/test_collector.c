@@ -8,8 +8,6 @@
 #include "sample/collector_state.h"
 #include "support/collecting.h"
 
-/* A process that is waited for may never come. */
-
 static struct collecting f;
 static struct target target;
 
@@ -241,6 +239,30 @@ Test(collector, counters, .init = setup, .fini = teardown)
 }
 
 /* The record that would have told of their process was lost. */
+/* The engine is asked for a stack again of which not all was named, once. */
+Test(collector, stacks_without_names, .init = setup, .fini = teardown)
+{
+	const struct rbpf_ring_stack rec = {
+		.h.type = RBPF_RING_STACK, .h.tgid = (uint32_t)target.pid, .h.ts = 5000, .stack = 77
+	};
+	struct tracked_process *p;
+	size_t asked;
+
+	collecting_start(&f, &target);
+	p = process_table_find(&f.c->table, target.pid);
+	cr_assert_not_null(p);
+	lost_names_note(&p->lost_names, 5000, true);
+	for (int i = 0; i < 2; i++) {
+		scripted_record(&f.engine, &rec, sizeof(rec));
+		collecting_poll(&f);
+		asked = 0;
+		for (size_t k = 0; k < f.engine.n_calls; k++)
+			asked += f.engine.calls[k].op == SCRIPTED_FORGET_STACK &&
+				 f.engine.calls[k].stack == 77;
+		cr_expect_eq(asked, 1);
+	}
+}
+
 Test(collector, samples_of_unknown_processes, .init = setup, .fini = teardown)
 {
 	const struct profile *p = collecting_profile(&f);

@@ -98,18 +98,19 @@ static void expect_pairs(const struct heat *h, const struct taken *taken, size_t
 Test(heat, slots)
 {
 	static const size_t rows[] = { 50, 7, 1, 12 };
-	static struct taken taken[3000];
+	static struct taken taken[3000 + 12 * 200];
 	uint32_t united[N_NODES];
 	uint64_t seed = 7;
 
 	for (size_t r = 0; r < ARRAY_SIZE(rows); r++) {
 		_cleanup_heat_ struct heat h = HEAT_INIT;
 		uint64_t sum = 0, in_pairs;
+		size_t n = 3000;
 
-		cr_assert_eq(heat_init(40 * NSEC_PER_SEC, rows[r], 100000, 5000, &h), 0);
+		cr_assert_eq(heat_init(40 * NSEC_PER_SEC, rows[r], 100000, 3300, &h), 0);
 		for (uint32_t i = 0; i < N_NODES; i++)
 			united[i] = i;
-		for (size_t i = 0; i < ARRAY_SIZE(taken); i++) {
+		for (size_t i = 0; i < n; i++) {
 			taken[i] = (struct taken) { builder_random(&seed, 40000) * 1000000ull,
 						    1 + builder_random(&seed, 1000),
 						    builder_random(&seed, N_NODES) };
@@ -119,7 +120,7 @@ Test(heat, slots)
 		for (int step = 0; step < 12; step++) {
 			_cleanup_free_ struct heat_pair *pairs = NULL;
 
-			expect_pairs(&h, taken, ARRAY_SIZE(taken), united);
+			expect_pairs(&h, taken, n, united);
 			cr_assert_eq(heat_pairs(&h, &pairs), 0);
 			in_pairs = 0;
 			for (size_t i = 0; i < h.n_pairs; i++)
@@ -139,6 +140,15 @@ Test(heat, slots)
 				}
 			} else {
 				cr_assert_eq(heat_widen(&h), 0);
+			}
+			/* More, of two slots and back again, in what the pairs have become. */
+			for (size_t i = 0; i < 200; i++, n++) {
+				taken[n] =
+					(struct taken) { (i / 50 % 2 * 20 + 3) * NSEC_PER_SEC + i,
+							 1 + builder_random(&seed, 1000),
+							 builder_random(&seed, N_NODES) };
+				sum += taken[n].value;
+				heat_add(&h, taken[n].ns, united[taken[n].node], taken[n].value);
 			}
 		}
 	}
