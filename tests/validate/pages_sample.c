@@ -14,9 +14,10 @@
 #include "profile/recorder.h"
 #include "support/profile_builder.h"
 
-#define START	  5000000000ull /* ns, CLOCK_MONOTONIC */
-#define N_THREADS 7
-#define MS	  1000000ull
+#define START	   5000000000ull /* ns, CLOCK_MONOTONIC */
+#define N_THREADS  7
+#define UNKNOWN_GC 3 /* a request of a process whose collector is not known */
+#define MS	   1000000ull
 
 static const char *const thread_names[N_THREADS] = {
 	"main",
@@ -47,7 +48,7 @@ static const enum frame_reason waits[] = {
 
 struct sample_writer {
 	struct recorder *rec;
-	uint32_t threads[N_THREADS], paths[32], kinds_name[3], framework;
+	uint32_t threads[N_THREADS], paths[32], kinds_name[UNKNOWN_GC + 1], framework;
 	uint32_t gc, reasons[ARRAY_SIZE(waits)], idle;
 	uint64_t random;
 };
@@ -117,10 +118,15 @@ static void define(struct sample_writer *w)
 	w->kinds_name[0] = str(w, "OrdersController#index");
 	w->kinds_name[1] = str(w, "<i>Carts</i>#show");
 	w->kinds_name[2] = str(w, "UsersController#create");
+	w->kinds_name[UNKNOWN_GC] = str(w, "ImportsController#create");
 }
 
-/* One tick or wait of @thread that ends at *@now. */
-static void add_sample(struct sample_writer *w, uint32_t thread, uint64_t *now, uint32_t request)
+/*
+ * One tick or wait of @thread that ends at *@now. @unknown_gc: whether it collects is not known, as in a process whose
+ * collector is not.
+ */
+static void add_sample(struct sample_writer *w, uint32_t thread, uint64_t *now, uint32_t request,
+		       bool unknown_gc)
 {
 	struct profile_sample s = { .thread = w->threads[thread], .request = request };
 	uint32_t path = w->paths[builder_random(&w->random, ARRAY_SIZE(w->paths))];
@@ -133,7 +139,9 @@ static void add_sample(struct sample_writer *w, uint32_t thread, uint64_t *now, 
 		s.value = 10 * MS;
 		s.stack = path;
 		s.flags = builder_random(&w->random, 5) ? 0 : SAMPLE_KERNEL;
-		if (!builder_random(&w->random, 6)) {
+		if (unknown_gc) {
+			s.flags |= SAMPLE_GC_UNKNOWN;
+		} else if (!builder_random(&w->random, 6)) {
 			s.stack = stack(w, path, w->gc);
 			s.flags = SAMPLE_GC;
 		}
@@ -151,7 +159,7 @@ static void add_sample(struct sample_writer *w, uint32_t thread, uint64_t *now, 
 static void write_samples(struct sample_writer *w, uint64_t end)
 {
 	uint64_t now[N_THREADS], first;
-	uint32_t request[N_THREADS] = { 0 }, thread;
+	uint32_t request[N_THREADS] = { 0 }, kind_of[N_THREADS] = { 0 }, thread;
 
 	for (size_t i = 0; i < N_THREADS; i++)
 		now[i] = START + i * 31 * MS;
@@ -164,16 +172,19 @@ static void write_samples(struct sample_writer *w, uint64_t end)
 		if (first >= end)
 			return;
 		if (thread == 1 || thread == 2) {
+			const uint32_t n = builder_random(&w->random, thread == 2 ? 4 : 3);
 			const struct profile_request_kind kind = {
 				.framework = w->framework,
-				.name = w->kinds_name[builder_random(&w->random, 3)],
+				.name = w->kinds_name[n],
 			};
 
-			if (!builder_random(&w->random, 12))
+			if (!builder_random(&w->random, 12)) {
+				kind_of[thread] = n;
 				builder_must(sink_request(recorder_sink(w->rec), w->threads[thread],
 							  &kind, &request[thread]));
+			}
 		}
-		add_sample(w, thread, &now[thread], request[thread]);
+		add_sample(w, thread, &now[thread], request[thread], kind_of[thread] == UNKNOWN_GC);
 	}
 }
 

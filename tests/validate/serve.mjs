@@ -217,6 +217,8 @@ async function testViews() {
 	const [kinds] = await cells(page);
 	const requests = report('--requests').requests;
 	check(kinds.length === requests.length && kinds.every((row, i) => row[7] === requests[i].request && shows(row[1], requests[i].self_ns)), 'requests are those of the report');
+	const unknown = requests.filter(r => r.gc_unknown_ns && !r.gc_ns).map(r => r.request);
+	check(unknown.length === 1 && kinds.every(row => (row[2] === '?') === unknown.includes(row[7])), 'GC is ? where it is not known');
 	await shoot(page, 'requests');
 
 	await page.locator('#tab-flame').click();
