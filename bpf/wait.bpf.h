@@ -207,10 +207,10 @@ static __always_inline void wait_woken(const struct task_struct *task)
 }
 
 /*
- * The thread that was walked wakes the one that waits as @wait says: if it had the Mutex of that, charge it; and sample it, unless
- * an @interrupt wakes in its name. No part of its callers, whose stack is short.
+ * The thread that was walked wakes the one that waits as @wait says: if it had the Mutex of that, charge it; and if @tell, sample it.
+ * No part of its callers, whose stack is short.
  */
-static __noinline int waking_note(__u32 walk_id, const struct wait *wait, bool interrupt)
+static __noinline int waking_note(__u32 walk_id, const struct wait *wait, bool tell)
 {
 	struct walk *w = walk_state(walk_id);
 
@@ -218,28 +218,30 @@ static __noinline int waking_note(__u32 walk_id, const struct wait *wait, bool i
 		return 0;
 	if (wait->lock && wait->tgid == w->sample.h.tgid)
 		lock_given(walk_id, wait->lock);
-	if (wakers && !interrupt)
+	if (tell)
 		sample_send(w, RBPF_EVENT_WAKEUP, w->sample.h.ts - wait->since);
 	return 0;
 }
 
 /*
  * @task, which waits as @wait says, is woken by the current one. No clock's interrupt can come, for sched_waking is called with
- * interrupts off.
+ * interrupts off. Who wakes a thread that is none of Ruby's is not told: from 3.3 on who gives the GVL away also wakes the VM's
+ * timer thread, which is no wait that anybody looks for.
  */
 static __always_inline void waking(const struct wait *wait, const struct task_struct *task)
 {
-	const bool interrupt = wakers && waker_is_interrupt(wait->wait);
+	const bool tell = wakers && wait->status != RBPF_NO_EC;
+	const bool interrupt = tell && waker_is_interrupt(wait->wait);
 	const bool given = wait->lock && wait->tgid == bpf_get_current_pid_tgid() >> 32;
 	__u32 walk_id;
 
-	if ((given || (wakers && !interrupt)) && sample_begin(RBPF_IN_INTERRUPT, &walk_id)) {
+	if ((given || (tell && !interrupt)) && sample_begin(RBPF_IN_INTERRUPT, &walk_id)) {
 		sample_stacks(walk_id);
-		waking_note(walk_id, wait, interrupt);
+		waking_note(walk_id, wait, tell && !interrupt);
 		if (!interrupt)
 			return;
 	}
-	if (wakers)
+	if (tell)
 		waker_send_other(wait, task, interrupt);
 }
 

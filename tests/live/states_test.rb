@@ -125,8 +125,6 @@ class StatesTest < LiveTest
       of_it = label == '[interrupt]' ? recording.rows('--waker', '-n', '0', '--tid', said['tid'].to_s) : rows
       # A method may have several blocks; the one that waits wakes, too, but hardly ever.
       found = of_it.filter_map { |row| row['total_ns'] if row['label'] == label }.max || 0
-      # From 3.3 on who makes a thread of Ruby's wait or run also wakes one of the VM's own.
-      found = [found, said['waits'].values.sum].min if label.start_with?('block') && RubyInstall.under_test.mn_threads?
       wrong_waker(name, said, found, of_it)
     end
     assert_empty wrong, wrong.join("\n")
