@@ -56,6 +56,7 @@ struct heatmap {
 	struct buf title;
 	uint64_t *weights; /* by node; owned */
 	uint32_t *kept;	   /* by node: the node that it is united with; owned */
+	uint32_t *node_of; /* by stack: the same of its node; owned */
 	size_t max_nodes;
 	bool by_samples; /* all values are 0 */
 };
@@ -70,6 +71,7 @@ static void heatmap_deinit(struct heatmap *m)
 	buf_deinit(&m->title);
 	free(m->weights);
 	free(m->kept);
+	free(m->node_of);
 }
 
 static int keep_nodes(struct heatmap *m, size_t max)
@@ -79,6 +81,8 @@ static int keep_nodes(struct heatmap *m, size_t max)
 		return -ENOMEM;
 	for (size_t i = 0; i < m->tree.tree.n_nodes; i++)
 		m->kept[i] = m->tree.nodes[m->tree.ids[i]];
+	for (size_t i = 0; i < m->profile->n_stacks; i++)
+		m->node_of[i] = m->kept[page_tree_node(&m->tree, (uint32_t)i)];
 	return 0;
 }
 
@@ -88,7 +92,8 @@ static int init_nodes(struct heatmap *m, uint64_t max_bytes)
 
 	m->weights = calloc(tree->n_nodes, sizeof(*m->weights));
 	m->kept = calloc(tree->n_nodes, sizeof(*m->kept));
-	if (!m->weights || !m->kept)
+	m->node_of = calloc(m->profile->n_stacks, sizeof(*m->node_of));
+	if (!m->weights || !m->kept || !m->node_of)
 		return -ENOMEM;
 	for (size_t i = 0; i < tree->n_nodes; i++)
 		m->weights[i] = m->by_samples ? tree->nodes[i].total_samples
@@ -124,8 +129,8 @@ static int take_sample(void *arg, const struct profile_sample *s)
 	while (heat_is_full(&m->heat))
 		if (shrink(m))
 			return -ENOMEM;
-	heat_add(&m->heat, s->ts > origin ? s->ts - origin : 0,
-		 m->kept[page_tree_node(&m->tree, s->stack)], m->by_samples ? 1 : s->value);
+	heat_add(&m->heat, s->ts > origin ? s->ts - origin : 0, m->node_of[s->stack],
+		 m->by_samples ? 1 : s->value);
 	return 0;
 }
 

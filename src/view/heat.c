@@ -27,7 +27,6 @@ static int alloc_pairs(struct heat *h)
 		n *= 2;
 	h->pairs = calloc(n, sizeof(*h->pairs));
 	h->mask = n - 1;
-	h->n_pairs = 0;
 	return h->pairs ? 0 : -ENOMEM;
 }
 
@@ -59,6 +58,7 @@ void heat_deinit(struct heat *h)
 		return;
 	free(h->cells);
 	free(h->pairs);
+	free(h->before);
 	free(h->places);
 	*h = (struct heat)HEAT_INIT;
 }
@@ -127,13 +127,19 @@ void heat_add(struct heat *h, uint64_t ns, uint32_t node, uint64_t value)
 /* Put the pairs into a new table, with slots of @slot_cells and, if @to is not NULL, other nodes. */
 static int rebuild(struct heat *h, size_t slot_cells, const uint32_t *to)
 {
-	_cleanup_free_ struct heat_pair *old = h->pairs;
+	struct heat_pair *old = h->pairs;
 	const size_t n = h->mask + 1, per_slot = slot_cells / h->slot_cells;
 
-	if (alloc_pairs(h)) {
-		h->pairs = take_ptr(old);
+	/* The table before this one: new memory for each would cost more than to clear it. */
+	if (!h->before)
+		h->before = calloc(n, sizeof(*h->before));
+	else
+		memset(h->before, 0, n * sizeof(*h->before));
+	if (!h->before)
 		return -ENOMEM;
-	}
+	h->pairs = h->before;
+	h->before = old;
+	h->n_pairs = 0;
 	h->slot_cells = slot_cells;
 	if (h->places)
 		memset(h->places, 0, h->cap_places * sizeof(*h->places));

@@ -31,10 +31,11 @@ struct heat_place {
 
 struct heat {
 	uint64_t column_ns, cell_ns;
-	size_t columns, rows;	 /* rows: cells of a column */
-	uint64_t *cells;	 /* of the first column, of the second, …; owned */
-	size_t slot_cells;	 /* cells of a slot: a part of a column, or whole columns */
-	struct heat_pair *pairs; /* open addressing; owned */
+	size_t columns, rows;	  /* rows: cells of a column */
+	uint64_t *cells;	  /* of the first column, of the second, …; owned */
+	size_t slot_cells;	  /* cells of a slot: a part of a column, or whole columns */
+	struct heat_pair *pairs;  /* open addressing; owned */
+	struct heat_pair *before; /* as many, that are not used any more; owned */
 	size_t n_pairs, mask, max_pairs;
 	struct heat_place *places; /* by node; owned */
 	size_t cap_places;
