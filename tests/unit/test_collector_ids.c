@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "profile/sink.h"
 #include "profile/window.h"
 #include "sample/collector_state.h"
@@ -88,4 +89,37 @@ Test(collector_ids, change_with_the_window)
 	target_end(&target);
 	collecting_deinit(&f);
 	window_free(w);
+}
+
+static void leave(void *arg, enum id_kind kind, uint32_t *id)
+{
+	(void)arg;
+	(void)kind;
+	(void)id;
+}
+
+/* Ids that only save asking the sink again would name something else later. */
+Test(collector_ids, what_is_kept_of_frames_is_forgotten)
+{
+	struct target target = target_start();
+	struct tracked_process *p;
+	struct collecting f;
+	struct id_holder ids;
+
+	collecting_init(&f, NULL);
+	collecting_start(&f, &target);
+	p = process_table_find(&f.c->table, target.pid);
+	cr_assert_not_null(p);
+	cr_assert_eq(array_reserve(p->frame_ids, p->cap_frame_ids, 9), 0);
+	cr_assert_eq(array_reserve(p->pushed, p->cap_pushed, 9), 0);
+	for (size_t i = 0; i < 9; i++) {
+		p->frame_ids[i] = 7;
+		p->pushed[i] = (struct pushed_frame) { .parent = 1, .frame = 7, .stack = 3 };
+	}
+	ids = collector_ids(f.c);
+	ids.each(ids.holder, leave, NULL);
+	for (size_t i = 0; i < 9; i++)
+		cr_expect(!p->frame_ids[i] && !p->pushed[i].stack, "place %zu", i);
+	target_end(&target);
+	collecting_deinit(&f);
 }
