@@ -49,6 +49,18 @@ static __noinline __u32 wait_of(const struct task_struct *task, __u32 state, __u
 }
 
 /*
+ * Whether the thread that was walked, which waits for a lock in @s, waits for the GVL to begin: from 3.3 on it is put into
+ * the queue by who makes it, perhaps after it has gone to sleep (native_thread_create_dedicated()). It has no frame yet, and
+ * sleeps for a condition variable, which glibc does with FUTEX_WAIT_BITSET, and for a mutex without. The main thread has
+ * neither where it waits for the others to end.
+ */
+static __always_inline bool thread_begins(const struct walk *w, const struct syscall *s)
+{
+	return gvl_of(w) && !w->n_frames && s->number == SYS_futex &&
+	       (s->args[1] & FUTEX_CMD) == FUTEX_WAIT_BITSET && w->sample.h.tid != w->sample.h.tgid;
+}
+
+/*
  * Note that the current thread, which was sampled in scratch @walk_id and has run for @runtime in all, leaves its
  * CPU in @state. Returns 1, and notes nothing, if its last wait has not ended. A function of its own, for the BPF
  * stack is short.
@@ -72,7 +84,8 @@ __noinline int wait_note(__u32 walk_id, __u32 state, __u64 runtime)
 	known = !current_syscall(&call);
 	wait.wait = wait_of((const void *)bpf_get_current_task(), state,
 			    current_member(flags, flags), &call, known);
-	if (wait.wait == RBPF_WAIT_LOCK && gvl_is_waited_for(walk_id)) {
+	if (wait.wait == RBPF_WAIT_LOCK &&
+	    (gvl_is_waited_for(walk_id) || thread_begins(w, &call))) {
 		wait.wait = RBPF_WAIT_GVL;
 		gvl_wait_begin(gvl_of(w), sample->h.tgid, sample->h.ts);
 	} else if (gvl_is_held(walk_id, 0)) {
