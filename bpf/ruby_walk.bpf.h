@@ -633,8 +633,8 @@ static __always_inline struct walk_gc gc_read(const struct rbpf_layout *l,
 /*
  * Whether this thread runs the collection; the flags only say that its process does. In 2.7 it is
  * the owner of the GVL. Later it owns that of its ractor, which owns the VM's lock, unless nobody does.
- * Where the owner is not known, the ractor's running EC has to do: a new thread sets it before it has the
- * GVL (ruby_thread_set_native(), 3.0 to 4.1), and it is wrong until the owner gets the GVL anew.
+ * Where the owner is not known, the ractor's running EC has to do: from 3.3 on a new thread sets it before
+ * it has the GVL (nt_start(), ruby_thread_set_native()), and it is wrong until the owner gets the GVL anew.
  * To be called after thread_read().
  */
 static __always_inline bool gc_is_mine(struct walk *w)

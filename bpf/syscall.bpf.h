@@ -52,13 +52,13 @@ enum {
 	SYS_msync = SYSCALL(26, 227),
 };
 
-/* Where a thread entered the kernel; number < 0: not by a system call. */
 /* Of the operation of futex(); linux/futex.h. */
 enum {
 	FUTEX_WAIT_BITSET = 9,
 	FUTEX_CMD = ~(128 | 256), /* without FUTEX_PRIVATE_FLAG and FUTEX_CLOCK_REALTIME */
 };
 
+/* Where a thread entered the kernel; number < 0: not by a system call. */
 struct syscall {
 	__s64 number;
 	__u64 args[4];
