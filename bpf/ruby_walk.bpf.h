@@ -633,15 +633,15 @@ static __always_inline struct walk_gc gc_read(const struct rbpf_layout *l,
 /*
  * Whether this thread runs the collection; the flags only say that its process does. In 2.7 it is
  * the owner of the GVL. Later it owns that of its ractor, which owns the VM's lock, unless nobody does.
- * Where the owner is not known, the ractor's running EC has to do: from 3.3 on a new thread sets it before
- * it has the GVL (nt_start(), ruby_thread_set_native()), and it is wrong until the owner gets the GVL anew.
+ * Where no owner is said, though somebody collects, the ractor's running EC has to do: from 3.3 on a new thread
+ * sets it before it has the GVL (nt_start(), ruby_thread_set_native()), and it is wrong until the owner gets
+ * the GVL anew.
  * To be called after thread_read().
  */
 static __always_inline bool gc_is_mine(struct walk *w)
 {
 	const struct rbpf_layout *l = &w->layout;
 	__u64 owner = 0, running = 0;
-	__u32 at = l->ractor_gvl_owner ?: l->ractor_running_ec;
 
 	if (!l->gc_owner || walk_read(&owner, sizeof(owner), l->gc_owner))
 		return false;
@@ -649,9 +649,13 @@ static __always_inline bool gc_is_mine(struct walk *w)
 		return owner == w->th;
 	if (owner && owner != w->th_ractor)
 		return false;
-	if (!at || walk_read(&running, sizeof(running), w->th_ractor + at))
+	if (l->ractor_gvl_owner &&
+	    !walk_read(&running, sizeof(running), w->th_ractor + l->ractor_gvl_owner) && running)
+		return running == w->th;
+	if (!l->ractor_running_ec ||
+	    walk_read(&running, sizeof(running), w->th_ractor + l->ractor_running_ec))
 		return false;
-	return running == (l->ractor_gvl_owner ? w->th : w->th_ec);
+	return running == w->th_ec;
 }
 
 #endif

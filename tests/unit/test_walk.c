@@ -1862,7 +1862,12 @@ Test(walk, whose_collection_it_is_while_threads_begin)
 			cr_expect(is_mine(&f, &f.t), "%s", f.img->version);
 			cr_expect_not(is_mine(&f, &begins), "%s", f.img->version);
 
-			/* Without the GVL's owner what it says has to do. */
+			/* Without the GVL's owner what it says has to do: that may be looked for in the wrong place … */
+			image_put64(f.img, f.img->ractor + facts->gvl_owner, 0);
+			cr_expect(is_mine(&f, &begins), "%s", f.img->version);
+			image_put64(f.img, f.img->ractor + facts->gvl_owner, f.t.th);
+
+			/* … or not at all. */
 			f.w->layout.ractor_gvl_owner = 0;
 			cr_expect_not(is_mine(&f, &f.t), "%s", f.img->version);
 			cr_expect(is_mine(&f, &begins), "%s", f.img->version);
