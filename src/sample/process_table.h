@@ -33,6 +33,7 @@ struct tracked_thread {
 	uint64_t
 		event_ns; /* since when it has a perf event, its own or an inherited one; CLOCK_MONOTONIC; 0: it has none */
 	bool refused;	   /* it has none, for too many files were open */
+	bool ran_ruby;	   /* a sample of it had a Ruby stack */
 	uint64_t ended_ns; /* CLOCK_MONOTONIC; 0: it lives */
 	uint64_t cpu_ns;   /* CPU time since cpu_base that was accounted for */
 	/* Its waits, CLOCK_MONOTONIC: up to when they are in the recording … */

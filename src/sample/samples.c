@@ -169,6 +169,17 @@ int samples_thread(struct collector *c, struct tracked_process *p, pid_t tid,
 	return r;
 }
 
+/*
+ * The status of @rec, of @t. The VM of a process that exits is gone before its main thread, which has no EC then, as a thread
+ * that was never one of Ruby's.
+ */
+static uint16_t status_of(struct tracked_thread *t, const struct rbpf_ring_sample *rec)
+{
+	t->ran_ruby |= rec->stack != 0;
+	return rec->status == RBPF_NO_EC && t->ran_ruby && rec->h.tid == rec->h.tgid ? RBPF_EC_STALE
+										     : rec->status;
+}
+
 /* @rec, of @p, in which a Ruby was known when it came (@with_ruby). */
 static int handle_sample(struct collector *c, struct tracked_process *p,
 			 const struct rbpf_ring_sample *rec, bool with_ruby)
@@ -177,17 +188,18 @@ static int handle_sample(struct collector *c, struct tracked_process *p,
 					 .value = rec->value,
 					 .event = (uint16_t)rec->event,
 					 .cpu = (uint16_t)rec->h.cpu };
-	const struct stacks_taken taken = { .ruby = rec->stack,
-					    .native = rec->native,
-					    .status = rec->status,
-					    .flags = rec->flags };
+	struct stacks_taken taken = { .ruby = rec->stack,
+				      .native = rec->native,
+				      .flags = rec->flags };
 	struct sample_stack stack;
 	struct tracked_thread *t;
 	int r;
 
 	r = samples_thread(c, p, (pid_t)rec->h.tid, rec->comm, &t);
-	if (!r)
-		r = stack_table_of_sample(&c->stacks, c->sink, p, &taken, with_ruby, &stack);
+	if (r)
+		return r;
+	taken.status = status_of(t, rec);
+	r = stack_table_of_sample(&c->stacks, c->sink, p, &taken, with_ruby, &stack);
 	if (!r)
 		r = request_table_of_sample(&c->requests, c->sink, t, rec->request,
 					    process_request_rule(p, &stack), &sample.request);

@@ -23,6 +23,9 @@ class SystemWideTest < LiveTest
     assert_equal [ruby.version], scripts.map { |p| p['ruby'] }.uniq
     assert(scripts.all? { |p| p['command'].include?('class Comings') })
     assert_account(said)
+    # The main thread is Ruby's to its end, though the VM is gone before it.
+    ends = scripts.flat_map { |p| samples_of(p).drop_while { |s| s.frames.none? { |f| f.label == 'Comings.child' } } }
+    assert_empty(ends.select { |s| s.pid == s.tid && s.frames.any? { |f| f.label == '[native thread]' } })
   end
 
   # The first of its kind is found when it uses CPU, those after it are known from their first tick;
