@@ -112,6 +112,23 @@ class StatesTest < LiveTest
     end
   end
 
+  # CPU time as 3 to 1, and each is charged with what the other waited.
+  def test_shares_of_the_gvl
+    target = start('shares.rb', 1)
+    record_states([target])
+    said = target.wait_for('threads')['threads']
+    caused = recording.rows('--event', 'gvl-caused', '-n', '0')
+    used = recording.rows('--event', 'cpu', '-n', '0')
+    { 'three' => 'one', 'one' => 'three' }.each do |method, other|
+      label = "Shares.#{method}"
+      assert_cpu_ns said[method]['cpu'], total_of(used, label), SHARE, label
+      queued = sum(states_of(said[other]['tid']), 'wait-cpu')
+      waited = said[other]['off'] - queued
+      assert_in_delta waited, total_of(caused, label), (waited * SHARE) + SLACK + (queued / 10) + stolen_ns, label
+    end
+    assert_in_delta 3, said['three']['cpu'].fdiv(said['one']['cpu']), 0.1
+  end
+
   # Who ends the waits of a thread, and how long these were: by what the waker does there, or that it is none.
   WAKERS = {
     'pipe' => 'IO#syswrite', 'socket' => 'IO#write', 'queue' => 'block in Scenarios.queue', 'mutex' => 'block in Scenarios.mutex',
@@ -238,6 +255,10 @@ class StatesTest < LiveTest
     wrong.update(held.transform_keys { |state| "#{state}, GVL held" })
     wrong['queued'] = said['queued'] unless said['queued'].zero? || queued_as_said?(said, queued, SECONDS * 1e9 * going_on(name))
     wrong.map { |what, ns| "#{name}: #{what} #{ns}, not as in #{found}; it said #{said}" }
+  end
+
+  def total_of(rows, label)
+    rows.find { |row| row['label'] == label }.to_h.fetch('total_ns', 0)
   end
 
   # @found: how long the waits were that were ended as they should have been.
