@@ -51,8 +51,8 @@ static __noinline __u32 wait_of(const struct task_struct *task, __u32 state, __u
 /*
  * Whether the thread that was walked, which waits for a lock in @s, waits for the GVL to begin: from 3.3 on it is put into
  * the queue by who makes it, perhaps after it has gone to sleep (native_thread_create_dedicated()). It has no frame yet, and
- * sleeps for a condition variable, which glibc does with FUTEX_WAIT_BITSET, and for a mutex without. The main thread has
- * neither where it waits for the others to end.
+ * sleeps for a condition variable, which glibc does with FUTEX_WAIT_BITSET, and for a mutex without. The main thread may
+ * look the same where it waits for the others to end, and never begins here.
  */
 static __always_inline bool thread_begins(const struct walk *w, const struct syscall *s)
 {

@@ -9,7 +9,7 @@
 #
 #   {"ready": true, "waited": NS}
 #
-# waited: how long they waited to begin, by their own clocks, while Begins#works had the GVL.
+# waited: how long they waited to begin, by their own clocks, while Begins.works had the GVL.
 
 require_relative 'oracle/checkpoint'
 

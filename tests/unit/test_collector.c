@@ -238,7 +238,6 @@ Test(collector, counters, .init = setup, .fini = teardown)
 		cr_expect_eq(f.totals.counters[i], f.engine.counters[i], "counter %zu", i);
 }
 
-/* The record that would have told of their process was lost. */
 /* The engine is asked for a stack again of which not all was named, once. */
 Test(collector, stacks_without_names, .init = setup, .fini = teardown)
 {
@@ -263,6 +262,7 @@ Test(collector, stacks_without_names, .init = setup, .fini = teardown)
 	}
 }
 
+/* The record that would have told of their process was lost. */
 Test(collector, samples_of_unknown_processes, .init = setup, .fini = teardown)
 {
 	const struct profile *p = collecting_profile(&f);
