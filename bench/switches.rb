@@ -90,7 +90,12 @@ class Switches
   # {program: [ns, runs]} of the BPF programs of process @pid that are no samples.
   def runs(pid)
     Dir["/proc/#{pid}/fdinfo/*"].filter_map do |file|
-      text = File.read(file)
+      # rbpf opens files and closes them while this reads.
+      text = begin
+        File.read(file)
+      rescue Errno::ENOENT
+        next
+      end
       next unless text[/^prog_type:\s*(\d+)/, 1] == '26' && text.include?('run_time_ns') # BPF_PROG_TYPE_TRACING
 
       [text[/^prog_id:\s*(\d+)/, 1], [Integer(text[/^run_time_ns:\s*(\d+)/, 1]), Integer(text[/^run_cnt:\s*(\d+)/, 1])]]

@@ -18,12 +18,20 @@ class Shares
     Process.clock_gettime(clock, :nanosecond)
   end
 
+  # Until both have begun: the second one would wait for a time slice of the first one before it reads its clocks.
+  def self.meet
+    @begun = @begun.to_i + 1
+    Thread.pass until @begun == 2
+  end
+
   def self.one(ns)
+    meet
     stop = now(Process::CLOCK_THREAD_CPUTIME_ID) + ns
     nil while now(Process::CLOCK_THREAD_CPUTIME_ID) < stop
   end
 
   def self.three(ns)
+    meet
     stop = now(Process::CLOCK_THREAD_CPUTIME_ID) + (3 * ns)
     nil while now(Process::CLOCK_THREAD_CPUTIME_ID) < stop
   end
