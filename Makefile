@@ -71,7 +71,7 @@ LIB	 := $(O)/librbpf.a
 SKEL	 := $(O)/rbpf.skel.h
 
 .DELETE_ON_ERROR:
-.PHONY: all check check-cli check-format check-live check-validate unit asan lint test test-more demo demo-run bench bench-builds bench-hour bench-scale bench-views install clean
+.PHONY: all check check-cli check-first check-format check-live check-validate unit asan lint test test-more demo demo-run bench bench-builds bench-hour bench-scale bench-views install clean
 
 all: $(RBPF)
 
@@ -112,7 +112,7 @@ test:
 	@tests/support/fixtures.sh || echo "test: tests that need this are skipped" >&2
 	@$(MAKE) --no-print-directory -j$$(nproc) rbpf
 	@status=0; \
-	$(MAKE) --no-print-directory -O -j$$(nproc) check || status=1; \
+	$(MAKE) --no-print-directory -O -j$$(nproc) check-first || status=1; \
 	$(MAKE) --no-print-directory test-more || status=1; \
 	exit $$status
 
@@ -120,14 +120,15 @@ TEST_KERNELS := bookworm:amd64 bookworm:arm64
 # Those that nothing else on the machine can slow down.
 TEST_HOSTILE := outputs recordings
 
-# Two at a time, and the longest first: the others take turns beside the live tests, which wait a lot.
-CHECKS := check-validate check-cli check-memory
-LIVE_CHECKS := check-live check-validate check-kernels check-hostile check-cli check-memory
+# Two at a time, and the longest first: the others take turns beside the live tests, which wait a lot. check-hostile
+# is made of the objects of asan, so the two must not be built at once.
+CHECKS := asan check-validate check-cli check-memory
+LIVE_CHECKS := check-live asan check-validate check-kernels check-hostile check-cli check-memory
 
 # The live tests need root and BPF: without, that is said, and what could be run was run.
 test-more: rbpf
 	@if ./rbpf -q doctor >/dev/null 2>&1; then \
-		HOSTILE='$(TEST_HOSTILE)' KERNELS='$(TEST_KERNELS)' \
+		HOSTILE='$(TEST_HOSTILE)' KERNELS='$(TEST_KERNELS)' TESTFLAGS=-j1 \
 			tests/support/parts.sh 2 $(MAKE) $(LIVE_CHECKS); \
 	else \
 		tests/support/parts.sh 2 $(MAKE) $(CHECKS); status=$$?; ./rbpf doctor; \

@@ -6,6 +6,7 @@
 # make asan             the same under ASan, LSan and UBSan, in a build of its own
 # make lint             every executable tests/lint/*.sh
 # make check-format     clang-format
+# make check-first      all of these but asan, which takes longest: `make test` runs it beside the live tests
 # make check            all of these
 #
 # A test that is skipped is named and counted; CI=true makes it a failure (tests/support/criterion.sh).
@@ -20,6 +21,8 @@ T		?= *
 TESTFLAGS	?=
 
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+# Half the compiler's time of -O2 -g; reports have files and lines all the same.
+ASAN_CFLAGS = $(CFLAGS) -O1 -g1
 
 # Sources with a main() of their own: Criterion brings the runner's.
 MAIN_SRCS := src/cmd/main.c
@@ -65,7 +68,7 @@ $(O)/tests/obj/%.o: tests/unit/%.c
 $(O)/asan/src/%.o: src/%.c
 	$(say) 'CC asan' $<
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(SANITIZE) -c -o $@ $<
+	$(Q)$(CC) $(CPPFLAGS) $(ASAN_CFLAGS) $(SANITIZE) -c -o $@ $<
 
 # ASan alone: it has to see what src/ does to the tests' own arrays. What UBSan adds for each assertion, and
 # what of it every process of a test then relocates and searches for leaks, takes more time than all else.
@@ -111,7 +114,9 @@ lint: $(O)/rbpf.bpf.o
 	done; exit $$status
 
 # With the programs that only longer runs use, so that none of them stops building unnoticed.
-check: check-format lint unit asan fuzz-compiles $(FLAME_SAMPLE) $(EXPORT_SAMPLE) $(PAGES_SAMPLE) $(BENCH)
+check-first: check-format lint unit fuzz-compiles $(FLAME_SAMPLE) $(EXPORT_SAMPLE) $(PAGES_SAMPLE) $(BENCH)
+
+check: check-first asan
 
 -include $(UNIT_OBJS:.o=.d) $(ASAN_OBJS:.o=.d) $(FLAME_SAMPLE).d $(EXPORT_SAMPLE).d $(PAGES_SAMPLE).d
 
