@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/io.h"
+#include "base/write_behind.h"
 #include "cmd/command.h"
 #include "cmd/messages.h"
 #include "cmd/options.h"
@@ -82,7 +83,7 @@ const struct exporter *cmd_format_exporter(unsigned int format)
 	return format < n_exporters ? &exporters[format] : exporter_find("flame");
 }
 
-static int drain(void *arg, const void *data, size_t len)
+static int write_out(void *arg, const void *data, size_t len)
 {
 	struct cmd_stream *s = arg;
 	int r = s->out ? 0 : io_output_open(s->path, &s->out, &s->why);
@@ -93,6 +94,15 @@ static int drain(void *arg, const void *data, size_t len)
 	return !r && io_output_ended(s->out) ? -EPIPE : r;
 }
 
+/* What is short is never drained, and needs no thread. */
+static int drain(void *arg, const void *data, size_t len)
+{
+	struct cmd_stream *s = arg;
+	int r = s->behind ? 0 : write_behind_new(write_out, s, &s->behind);
+
+	return r ? r : write_behind_add(s->behind, data, len);
+}
+
 void cmd_stream_begin(struct cmd_stream *s, const struct recording *rec, const char *output)
 {
 	*s = (struct cmd_stream) { .buf = { .drain = drain, .drain_arg = s }, .path = output };
@@ -101,9 +111,9 @@ void cmd_stream_begin(struct cmd_stream *s, const struct recording *rec, const c
 
 int cmd_stream_end(struct cmd_stream *s, int r, struct err *err)
 {
-	int closed;
+	int written = write_behind_end(s->behind), closed;
 
-	if (!r && (buf_failed(&s->buf) || drain(s, buf_str(&s->buf), s->buf.len)))
+	if (!r && (written || buf_failed(&s->buf) || write_out(s, buf_str(&s->buf), s->buf.len)))
 		r = err_oom(err);
 	if (r && s->out && io_output_ended(s->out))
 		r = 0;

@@ -16,6 +16,7 @@ struct export_options;
 struct exporter;
 struct io_output;
 struct recording;
+struct write_behind;
 
 /* Whether @output (NULL or "-": stdout) is a terminal. */
 bool cmd_to_terminal(const char *output);
@@ -43,8 +44,9 @@ int cmd_write(const char *output, const struct buf *result, struct err *err);
 struct cmd_stream {
 	struct buf buf; /* can be appended to only */
 	const char *path;
-	struct io_output *out; /* opened when there is something to write */
-	struct err why;	       /* why it could not be written */
+	struct write_behind *behind; /* writes; NULL until there is much */
+	struct io_output *out;	     /* opened when there is something to write */
+	struct err why; /* why it could not be written; both are the writer's until it has ended */
 };
 
 /* To @output (NULL or "-": stdout), within the limit of cmd_limit_output(). */

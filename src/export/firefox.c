@@ -7,7 +7,8 @@
  * Methods in Ruby are what the profiler takes for JavaScript, so that its filter of stacks shows
  * Ruby, native code or both. A thread is sampled when it uses CPU time: its samples weigh that much,
  * and its graph shows how much of the time between samples that is. Of a recording with waits, a wait
- * is a sample at its end that weighs as much as it was long, and a marker.
+ * is a sample at its end that weighs as much as it was long, and a marker. Times of samples are written as what passed
+ * since the one before: a sixth less to write, and to read.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -49,6 +50,7 @@ struct firefox {
 
 	enum firefox_column column; /* that is written */
 	uint64_t n;		    /* its values */
+	uint64_t ts;		    /* of the sample before, or of the start */
 	struct err *err;
 };
 
@@ -76,7 +78,10 @@ static int add_sample(void *arg, const struct thread_sample *s)
 		w->n++;
 		break;
 	case COLUMN_TIME:
-		firefox_add_time(&w->tables, &w->json, NULL, s->ts);
+		json_decimal(&w->json, NULL, s->ts > w->ts ? s->ts - w->ts : 0,
+			     FIREFOX_MS_DECIMALS);
+		if (s->ts > w->ts)
+			w->ts = s->ts;
 		w->n++;
 		break;
 	case COLUMN_WEIGHT:
@@ -95,6 +100,7 @@ static int add_column(struct firefox *w, const char *name, enum firefox_column c
 
 	w->column = column;
 	w->n = 0;
+	w->ts = w->profile->meta.start_monotonic_ns;
 	json_array_begin(&w->json, name);
 	r = thread_samples_each(w->samples, w->thread, add_sample, w, w->err);
 	json_array_end(&w->json);
@@ -123,7 +129,7 @@ static int add_samples(struct firefox *w)
 	json_object_begin(&w->json, "samples");
 	r = add_column(w, "stack", COLUMN_STACK);
 	if (!r)
-		r = add_column(w, "time", COLUMN_TIME);
+		r = add_column(w, "timeDeltas", COLUMN_TIME);
 	if (!r)
 		r = add_column(w, "weight", COLUMN_WEIGHT);
 	if (!r && is_time(w->profile))

@@ -95,7 +95,7 @@ Test(firefox, a_thread_and_its_collections)
 	expect(t, "isMainThread", "true");
 	expect(t, "processName", "\"puma (shop)\"");
 	expect(json_object_get(t, "samples"), "stack", "[2,2,1,null,2]");
-	expect(json_object_get(t, "samples"), "time", "[0.0,10.0,20.0,30.0,40.0]");
+	expect(json_object_get(t, "samples"), "timeDeltas", "[0.0,10.0,10.0,10.0,10.0]");
 	expect(json_object_get(t, "samples"), "weight", "[1.5,2.0,3.0,0.0,9.9999999999999995e-7]");
 	expect(json_object_get(t, "samples"), "threadCPUDelta", "[1500000,2000000,3000000,0,1]");
 	expect(json_object_get(t, "markers"), "startTime", "[0.0,40.0]");
@@ -122,7 +122,7 @@ Test(firefox, waits_and_requests_are_markers)
 		      0);
 	root = export(NULL);
 	t = json_array_get(json_object_get(root, "threads"), 0);
-	expect(json_object_get(t, "samples"), "time", "[2.0,5.0,6.0]");
+	expect(json_object_get(t, "samples"), "timeDeltas", "[2.0,3.0,1.0]");
 	expect(json_object_get(t, "samples"), "weight", "[2.0,3.0,1.0]");
 	expect(json_object_get(t, "samples"), "threadCPUDelta", "[2000000,0,0]");
 	markers = json_object_get(t, "markers");

@@ -141,7 +141,9 @@ function checkThread(recording, file, i, samples, check) {
 	};
 	const expected = samples.map(s => [(s.ts_ns - recording.meta.start_ns) / 1e6, s.value / 1e6,
 		s.frames[0]?.kind === 'wait' && recording.hasWaits ? 0 : s.value, s.frames.map(f => [f.name, f.kind === 'cfunc' ? 0 : f.line])]);
-	const got = thread.samples.stack.map((stack, k) => [thread.samples.time[k], thread.samples.weight[k],
+	let at_ns = 0;
+	const times = thread.samples.timeDeltas.map(delta => (at_ns += nanos(delta)) / 1e6);
+	const got = thread.samples.stack.map((stack, k) => [times[k], thread.samples.weight[k],
 		thread.samples.threadCPUDelta[k], stackOf(stack)]);
 
 	check(JSON.stringify(got) === JSON.stringify(expected), `${name}: samples`);
