@@ -55,6 +55,8 @@ ifeq ($(CI),true)
 WARN	 += -Werror
 endif
 CFLAGS	 ?= -O2 -g
+# Functions of libraries are found before main(), not once in each process that serve forks; and then nothing can change them.
+LDFLAGS	 ?= -Wl,-z,relro,-z,now
 CFLAGS	 += -std=gnu11 -pthread $(WARN) -MMD -MP $(shell $(PKG_CONFIG) --cflags $(LIBS) 2>/dev/null)
 LDLIBS	 += $(shell $(PKG_CONFIG) --libs $(LIBS) 2>/dev/null || echo -lbpf -ldw -lelf -llzma -lz -ldeflate -ljansson -lncursesw -ltinfo -lmicrohttpd)
 LDLIBS	 += -liberty -lm # have no .pc file
@@ -71,7 +73,7 @@ LIB	 := $(O)/librbpf.a
 SKEL	 := $(O)/rbpf.skel.h
 
 .DELETE_ON_ERROR:
-.PHONY: all check check-cli check-first check-format check-live check-validate unit asan lint test test-more demo demo-run bench bench-builds bench-hour bench-scale bench-views install clean
+.PHONY: all check check-cli check-first check-format check-live check-validate unit asan lint test test-more demo demo-run bench bench-builds bench-hour bench-live bench-scale bench-views install clean
 
 all: $(RBPF)
 

@@ -8,10 +8,7 @@
 #
 #   PROCESSES=50   Rubies     MINUTES=60
 
-require 'io/console'
-require 'json'
-require 'net/http'
-require 'pty'
+require_relative 'watchers'
 
 class Crowd
   # What each process does: about 4 ms of CPU time a second.
@@ -77,122 +74,15 @@ class Crowd
   end
 end
 
-# A command of rbpf that watches the crowd.
-class Watcher
-  RBPF = File.expand_path('../rbpf', __dir__)
-  WATCH = ['--comm', 'live_hour\.rb crowd'].freeze
-  TICKS = 100.0 # of /proc/PID/stat, a second
-
-  # CPU seconds so far, of its processes and those that they have waited for.
-  def cpu
-    pids.sum { |pid| File.read("/proc/#{pid}/stat")[/\) (.*)/, 1].split[11, 4].sum(&:to_i) } / TICKS
-  end
-
-  # KiB
-  def memory
-    rollup = pids.map { |pid| File.read("/proc/#{pid}/smaps_rollup") }
-    %w[Rss Pss].to_h { |name| [name, rollup.sum { |text| text[/^#{name}:\s+(\d+)/, 1].to_i }] }
-  end
-
-  def pids
-    [@pid, *File.read("/proc/#{@pid}/task/#{@pid}/children").split.map(&:to_i).select { |pid| stays?(pid) }]
-  end
-
-  def stop
-    Process.kill(:TERM, @pid)
-    Process.wait(@pid)
-    $?.exitstatus
-  end
-
-  private
-
-  # Processes for one snapshot have the name of their parent.
-  def stays?(pid)
-    File.read("/proc/#{pid}/comm") == "rbpf-serve\n"
-  rescue SystemCallError
-    false
-  end
-end
-
-class Top < Watcher
-  KEYS = %w[p t r m c 2 3 4 1].freeze # each view and each window in turn
-
-  def initialize
-    super
-    @screen, @keys, @pid = PTY.spawn({ 'TERM' => 'xterm-256color' }, RBPF, 'top', *WATCH)
-    @screen.winsize = [40, 120]
-    @reader = Thread.new { @screen.readpartial(65_536) while true rescue nil }
-    @typist = Thread.new { KEYS.cycle { |key| sleep(7) && @keys.write(key) } }
-  end
-
-  def stop
-    @typist.kill
-    super
-  end
-end
-
-class Serve < Watcher
-  VIEWS = %w[table flame.svg overview timeline.html].freeze
-  PICTURE = 5 # s: how often the page makes a new picture
-  STAY = 60 # s at each view
-
-  attr_reader :failed, :answers
-
-  def initialize
-    super
-    out, write = IO.pipe
-    @pid = Process.spawn(RBPF, 'serve', *WATCH, out: write)
-    write.close
-    @url = URI(out.gets.strip)
-    @failed = @answers = 0
-    @client = Thread.new { live }
-  end
-
-  def stop
-    @client.kill
-    super
-  end
-
-  private
-
-  def live
-    sleep 3
-    (1..).each do |second|
-      sleep 1
-      look(second)
-      @answers += 1
-    rescue StandardError => e
-      @failed += 1
-      warn e.full_message
-    end
-  end
-
-  def look(second)
-    to = JSON.parse(get('state.json'))['to']
-    range = "from=#{[to - 60, 0].max}s&to=#{to}s"
-    case view = VIEWS[second / STAY % VIEWS.size]
-    when 'table' then get("report.json?#{range}&sort=self&limit=200")
-    when 'overview' then %w[thread process].each { |by| get("report.json?#{range}&by=#{by}&limit=20") }
-    else get("#{view}?#{range}") if (second % PICTURE).zero?
-    end
-  end
-
-  def get(what)
-    answer = Net::HTTP.get_response(@url + what)
-    raise "#{what}: #{answer.code} #{answer.body}" unless answer.code == '200'
-
-    answer.body
-  end
-end
-
 class Hour
+  WATCH = ['--comm', 'live_hour\.rb crowd'].freeze
   FORMAT = '%6s %11s %11s %9s %12s %12s %11s %12s %9s %7s'
 
   def run(processes, minutes)
     @crowd = Crowd.new(processes)
     @crowd.start
     sleep 3
-    @watchers = [Top.new, Serve.new]
+    @watchers = [Top.new(WATCH), Serve.new(WATCH)]
     puts format(FORMAT, 'minute', 'top RSS KiB', 'top PSS KiB', 'top CPU s', 'serve RSS', 'serve PSS', 'serve CPU s', 'crowd CPU %', 'answers',
                 'failed')
     (1..minutes).each { |minute| pass(minute) }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Serve: one process samples into a window, as top does, or has the recording; another, without
- * privileges, talks HTTP (src/serve/). That one asks for snapshots: a fork of this process, which
- * has the window as it was then, writes them as recordings into memory, while this one samples on.
+ * privileges, talks HTTP (src/serve/). That one asks for snapshots, recordings in memory. A short one is
+ * written at once: after a fork, each page that this process changes would cost a page fault, which takes longer. A long
+ * one is written by a fork of this process, which has the window as it was then, while this one samples on.
  */
 #include "cmd/serve.h"
 
@@ -38,6 +39,7 @@
 #include "cmd/top_save.h"
 #include "export/flame.h"
 #include "page/html.h"
+#include "profile/recorder.h"
 #include "profile/window.h"
 #include "sample/collector.h"
 #include "serve/link.h"
@@ -51,6 +53,9 @@
 #define WINDOW_PART	4	     /* one part in so many of --memlimit is the window's */
 #define MAX_SNAPSHOT	(1ull << 30) /* bytes */
 #define MAX_SNAPSHOT_NS (10 * NSEC_PER_SEC)
+/* A short snapshot: some ms, in which rings fill. */
+#define SHORT_SAMPLES	50000
+#define SHORT_WINDOW	(16u << 20) /* bytes */
 
 /* A snapshot that is being written. */
 struct writing {
@@ -293,22 +298,25 @@ static void tell(const struct serving *run, const struct serve_told *told, const
 	channel_send(run->channel, &part, 1, fds, n);
 }
 
-/* In a fork of this process. */
-__attribute__((noreturn)) static void write_snapshot(struct serving *run)
+static int write_snapshot(struct serving *run)
 {
-	const struct rlimit most = { MAX_SNAPSHOT, MAX_SNAPSHOT };
 	const struct window_range range = { run->writing.told.from, run->writing.told.to };
+	const struct recorder_options opts = { .memory = run->writing.memfd };
 	struct profile_totals totals;
 	struct err err = { 0 };
 
+	return top_save_to(&run->s, run->window, range, run->start_ns, run->start_realtime_ns,
+			   &opts, &totals, &err);
+}
+
+/* In a fork of this process. */
+__attribute__((noreturn)) static void write_and_exit(struct serving *run)
+{
+	const struct rlimit most = { MAX_SNAPSHOT, MAX_SNAPSHOT };
+
 	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	signal(SIGXFSZ, SIG_IGN);
-	if (dup2(run->writing.memfd, STDOUT_FILENO) < 0 || setrlimit(RLIMIT_FSIZE, &most))
-		_exit(1);
-	_exit(top_save_to(&run->s, run->window, range, run->start_ns, run->start_realtime_ns, "-",
-			  &totals, &err)
-		      ? 1
-		      : 0);
+	_exit(setrlimit(RLIMIT_FSIZE, &most) || write_snapshot(run) ? 1 : 0);
 }
 
 static void refuse_snapshot(struct serving *run, const struct serve_ask *asked, int code)
@@ -316,31 +324,6 @@ static void refuse_snapshot(struct serving *run, const struct serve_ask *asked, 
 	const struct serve_told told = { .says = SERVE_SNAPSHOT, .result = code, .asked = *asked };
 
 	tell(run, &told, NULL, 0);
-}
-
-static void begin_snapshot(struct serving *run, const struct serve_ask *asked)
-{
-	const struct window_range has = window_seconds(run->window);
-	struct writing *w = &run->writing;
-
-	w->told = (struct serve_told) { .says = SERVE_SNAPSHOT, .asked = *asked };
-	w->told.from = asked->from < has.from ? has.from : asked->from;
-	w->told.to = asked->to > has.to ? has.to : asked->to;
-	if (w->told.from >= w->told.to) {
-		refuse_snapshot(run, asked, -ENODATA);
-		return;
-	}
-	w->begun_ns = clock_ns(CLOCK_MONOTONIC);
-	w->memfd = memfd_create("rbpf-snapshot", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	w->pid = w->memfd < 0 ? -1 : fork();
-	if (!w->pid)
-		write_snapshot(run);
-	if (w->pid < 0) {
-		refuse_snapshot(run, asked, -errno);
-		if (w->memfd >= 0)
-			close(w->memfd);
-		w->memfd = -1;
-	}
 }
 
 /* Nobody can change what several renders read. */
@@ -362,10 +345,65 @@ static int reopen_snapshot(int memfd, int fds[SERVE_RENDERS])
 	return -EMFILE;
 }
 
+/* Send what was written, or that it was not. */
+static void send_snapshot(struct serving *run, bool written, uint64_t now)
+{
+	struct writing *w = &run->writing;
+	int fds[SERVE_RENDERS];
+
+	/* The server cannot have this process write all the time. */
+	run->not_before_ns = now + 2 * (now - w->begun_ns);
+	w->told.result = written ? reopen_snapshot(w->memfd, fds) : -EFBIG;
+	tell(run, &w->told, fds, w->told.result ? 0 : SERVE_RENDERS);
+	for (size_t i = 0; !w->told.result && i < SERVE_RENDERS; i++)
+		close(fds[i]);
+	close(w->memfd);
+	w->memfd = -1;
+}
+
+static bool is_short(const struct serving *run)
+{
+	const struct window_range range = { run->writing.told.from, run->writing.told.to };
+
+	return window_bytes(run->window) <= SHORT_WINDOW &&
+	       window_samples(run->window, range) <= SHORT_SAMPLES;
+}
+
+static void begin_snapshot(struct serving *run, const struct serve_ask *asked)
+{
+	const struct window_range has = window_seconds(run->window);
+	struct writing *w = &run->writing;
+
+	w->told = (struct serve_told) { .says = SERVE_SNAPSHOT, .asked = *asked };
+	w->told.from = asked->from < has.from ? has.from : asked->from;
+	w->told.to = asked->to > has.to ? has.to : asked->to;
+	if (w->told.from >= w->told.to) {
+		refuse_snapshot(run, asked, -ENODATA);
+		return;
+	}
+	w->begun_ns = clock_ns(CLOCK_MONOTONIC);
+	w->memfd = memfd_create("rbpf-snapshot", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (w->memfd >= 0 && is_short(run)) {
+		const bool written = !write_snapshot(run);
+
+		send_snapshot(run, written, clock_ns(CLOCK_MONOTONIC));
+		return;
+	}
+	w->pid = w->memfd < 0 ? -1 : fork();
+	if (!w->pid)
+		write_and_exit(run);
+	if (w->pid < 0) {
+		refuse_snapshot(run, asked, -errno);
+		if (w->memfd >= 0)
+			close(w->memfd);
+		w->memfd = -1;
+	}
+}
+
 static void end_snapshot(struct serving *run, uint64_t now)
 {
 	struct writing *w = &run->writing;
-	int status, fds[SERVE_RENDERS];
+	int status;
 	pid_t pid;
 
 	if (w->pid > 0 && now > w->begun_ns + MAX_SNAPSHOT_NS)
@@ -374,14 +412,7 @@ static void end_snapshot(struct serving *run, uint64_t now)
 	if (pid != w->pid)
 		return;
 	w->pid = -1;
-	/* The server cannot have this process fork all the time. */
-	run->not_before_ns = now + 2 * (now - w->begun_ns);
-	w->told.result = status ? -EFBIG : reopen_snapshot(w->memfd, fds);
-	tell(run, &w->told, fds, w->told.result ? 0 : SERVE_RENDERS);
-	for (size_t i = 0; !w->told.result && i < SERVE_RENDERS; i++)
-		close(fds[i]);
-	close(w->memfd);
-	w->memfd = -1;
+	send_snapshot(run, !status, now);
 }
 
 static int answer_server(struct serving *run, uint64_t now, struct err *err)

@@ -11,10 +11,9 @@
 #include "profile/recorder.h"
 
 int top_save_to(const struct sampling *s, struct window *w, struct window_range range,
-		uint64_t start_ns, uint64_t start_realtime_ns, const char *path,
+		uint64_t start_ns, uint64_t start_realtime_ns, const struct recorder_options *opts,
 		struct profile_totals *totals, struct err *err)
 {
-	const struct recorder_options opts = { .path = path };
 	const uint64_t offset = range.from * NSEC_PER_SEC;
 	const struct profile *p;
 	struct profile_meta meta;
@@ -28,7 +27,7 @@ int top_save_to(const struct sampling *s, struct window *w, struct window_range 
 	sampling_meta(s, &names, &meta);
 	meta.start_monotonic_ns = start_ns + offset;
 	meta.start_realtime_ns = start_realtime_ns + offset;
-	r = recorder_open(&opts, &meta, &rec, err);
+	r = recorder_open(opts, &meta, &rec, err);
 	if (r)
 		return r;
 	r = window_replay(w, range, recorder_sink(rec));
@@ -45,11 +44,12 @@ void top_save(const struct sampling *s, struct window *w, struct window_range ra
 {
 	const uint64_t seconds = start_realtime_ns / NSEC_PER_SEC + range.from;
 	struct profile_totals totals = { 0 };
-	struct err err = { 0 };
 	char path[64];
+	const struct recorder_options opts = { .path = path };
+	struct err err = { 0 };
 
 	snprintf(path, sizeof(path), "rbpf-top-%llu.data", (unsigned long long)seconds);
-	if (top_save_to(s, w, range, start_ns, start_realtime_ns, path, &totals, &err))
+	if (top_save_to(s, w, range, start_ns, start_realtime_ns, &opts, &totals, &err))
 		snprintf(said, size, "%s", err.msg);
 	else
 		snprintf(said, size, "saved %s to %s",

@@ -10,6 +10,7 @@
 
 struct err;
 struct profile_totals;
+struct recorder_options;
 struct sampling;
 
 /*
@@ -20,9 +21,9 @@ struct sampling;
 void top_save(const struct sampling *s, struct window *w, struct window_range range,
 	      uint64_t start_ns, uint64_t start_realtime_ns, char *said, size_t size);
 
-/* The same to @path; its totals are put into @totals. Returns 0, or -errno with @err set. */
+/* The same as @opts say; its totals are put into @totals. Returns 0, or -errno with @err set. */
 int top_save_to(const struct sampling *s, struct window *w, struct window_range range,
-		uint64_t start_ns, uint64_t start_realtime_ns, const char *path,
+		uint64_t start_ns, uint64_t start_realtime_ns, const struct recorder_options *opts,
 		struct profile_totals *totals, struct err *err);
 
 #endif

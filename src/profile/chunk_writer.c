@@ -8,6 +8,7 @@
 #include "profile/chunk_writer.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,6 +77,8 @@ static int compress_chunk(struct chunk_writer *w, const struct buf *raw, uint32_
 	z_stream *z = &w->zlib;
 
 	*len = 0;
+	if (!w->zlib_ready)
+		return 0;
 	if (array_reserve(w->stored, w->cap_stored, raw->len))
 		return -ENOMEM;
 	if (deflateReset(z) != Z_OK)
@@ -137,18 +140,26 @@ static int write_header(struct chunk_writer *w, uint16_t major, uint64_t start_r
 	return r ? fail(w, r, "write") : 0;
 }
 
-int chunk_writer_init(struct chunk_writer *w, const char *path, bool force, bool sync,
-		      uint16_t major, uint64_t start_realtime_ns, uint64_t start_monotonic_ns)
+static int open_output(struct chunk_writer *w, const struct chunk_output *out)
+{
+	if (out->path)
+		return output_open(out->path, out->force, &w->fd, &w->err);
+	w->fd = fcntl(out->memory, F_DUPFD_CLOEXEC, 0);
+	return w->fd < 0 ? fail(w, -errno, "write") : 0;
+}
+
+int chunk_writer_init(struct chunk_writer *w, const struct chunk_output *out, uint16_t major,
+		      uint64_t start_realtime_ns, uint64_t start_monotonic_ns)
 {
 	int r;
 
-	*w = (struct chunk_writer) { .fd = -1, .sync = sync };
+	*w = (struct chunk_writer) { .fd = -1, .sync = out->sync };
 	/* All that needs memory, before a file is touched. */
-	w->name = strdup(output_name(path));
-	if (!w->name || deflateInit(&w->zlib, Z_BEST_SPEED) != Z_OK)
+	w->name = strdup(out->path ? output_name(out->path) : "memory");
+	if (!w->name || (out->path && deflateInit(&w->zlib, Z_BEST_SPEED) != Z_OK))
 		return chunk_writer_oom(w);
-	w->zlib_ready = true;
-	r = output_open(path, force, &w->fd, &w->err);
+	w->zlib_ready = out->path;
+	r = open_output(w, out);
 	return r ? r : write_header(w, major, start_realtime_ns, start_monotonic_ns);
 }
 

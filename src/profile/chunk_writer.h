@@ -26,19 +26,26 @@ struct chunk_writer {
 	uint64_t bytes; /* written */
 	struct err err; /* the first failure; code 0 while all is well */
 	z_stream zlib;
-	bool zlib_ready;
+	bool zlib_ready; /* if not, nothing is compressed */
 	uint8_t *stored; /* room for a compressed chunk; owned */
 	size_t cap_stored;
 };
 
+/* Where chunks go. */
+struct chunk_output {
+	const char *path; /* as output_open() opens it; or if it is NULL: */
+	int memory; /* a copy of this descriptor; chunks are not compressed then, for who reads them does so at once */
+	bool force; /* as of output_open() */
+	bool sync;  /* sync each chunk */
+};
+
 /*
- * Open @path as output_open() does, and write the header of a file of format version @major. With
- * @sync each chunk is synced.
+ * Open @out, and write the header of a file of format version @major.
  * Whatever the result, @w must then be released with chunk_writer_deinit().
  * Returns 0 or -errno; @w->err tells.
  */
-int chunk_writer_init(struct chunk_writer *w, const char *path, bool force, bool sync,
-		      uint16_t major, uint64_t start_realtime_ns, uint64_t start_monotonic_ns);
+int chunk_writer_init(struct chunk_writer *w, const struct chunk_output *out, uint16_t major,
+		      uint64_t start_realtime_ns, uint64_t start_monotonic_ns);
 
 /* Close, if chunk_writer_close() has not, and release all. */
 void chunk_writer_deinit(struct chunk_writer *w);

@@ -653,6 +653,9 @@ static int write_totals(struct recorder *rec, const struct profile_totals *total
 int recorder_open(const struct recorder_options *opts, const struct profile_meta *meta,
 		  struct recorder **ret, struct err *err)
 {
+	const struct chunk_output out = {
+		.path = opts->path, .memory = opts->memory, .force = opts->force, .sync = opts->sync
+	};
 	struct recorder *rec = calloc(1, sizeof(*rec));
 	int r;
 
@@ -666,7 +669,7 @@ int recorder_open(const struct recorder_options *opts, const struct profile_meta
 	rec->strings.first = rec->first_stack = 1;
 	rec->n_events = meta->n_events ? meta->n_events : 1;
 	rec->has_events = rec->n_events > 1 || (meta->n_events && !event_is_cpu(&meta->events[0]));
-	r = chunk_writer_init(&rec->out.chunks, opts->path, opts->force, opts->sync,
+	r = chunk_writer_init(&rec->out.chunks, &out,
 			      rec->has_events ? RBPF_FILE_MAJOR_EVENTS : RBPF_FILE_MAJOR_CPU,
 			      meta->start_realtime_ns, meta->start_monotonic_ns);
 	if (!r)

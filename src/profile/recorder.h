@@ -28,7 +28,8 @@ struct recorder;
 struct source_heat;
 
 struct recorder_options {
-	const char *path; /* "-" is stdout */
+	const char *path; /* "-" is stdout; or if it is NULL: */
+	int memory;	  /* a descriptor, which stays open; nothing is compressed then */
 	bool force;	  /* overwrite a file that is no recording */
 	bool sync;	  /* fdatasync() each chunk, against power loss */
 	bool sources;	  /* find out which source files have samples */

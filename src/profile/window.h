@@ -83,6 +83,9 @@ int window_profile(struct window *w, struct window_range range, uint32_t event,
  */
 int window_replay(const struct window *w, struct window_range range, struct sink *out);
 
+/* How many samples that would be. */
+uint64_t window_samples(const struct window *w, struct window_range range);
+
 /* Whether there is so much to drop that window_collect() is worth its time: in proportion to all. */
 bool window_collection_due(const struct window *w);
 

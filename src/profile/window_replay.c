@@ -169,16 +169,33 @@ static int replay_seconds(struct replaying *c, const struct window *w, struct wi
 	return r;
 }
 
+static struct window_range that_it_has(const struct window *w, struct window_range range)
+{
+	return (struct window_range) { range.from < w->first ? w->first : range.from,
+				       range.to > w->end ? w->end : range.to };
+}
+
+uint64_t window_samples(const struct window *w, struct window_range range)
+{
+	uint64_t sum = 0;
+
+	range = that_it_has(w, range);
+	for (uint64_t number = range.from; number < range.to; number++) {
+		const struct window_second *s = window_second(w, number);
+
+		for (size_t i = 0; i < s->n; i++)
+			sum += s->v[i].samples;
+	}
+	return sum;
+}
+
 int window_replay(const struct window *w, struct window_range range, struct sink *out)
 {
 	const struct profile *p = &w->defs.profile;
 	struct replaying c = { .p = p, .out = out };
 	int r = -ENOMEM;
 
-	if (range.from < w->first)
-		range.from = w->first;
-	if (range.to > w->end)
-		range.to = w->end;
+	range = that_it_has(w, range);
 	c.processes = calloc(p->n_processes + 1, sizeof(*c.processes));
 	c.threads = calloc(p->n_threads + 1, sizeof(*c.threads));
 	c.frames = calloc(p->n_frames + 1, sizeof(*c.frames));

@@ -762,6 +762,35 @@ static void add_samples(struct recorder *rec, size_t n)
 	}
 }
 
+/* Into memory: the descriptor stays open, and what is written is the same, but longer. */
+Test(recorder, a_recording_in_memory_is_not_compressed)
+{
+	_cleanup_profile_ struct profile p = PROFILE_INIT;
+	_cleanup_close_ int fd = memfd_create("recording", MFD_CLOEXEC);
+	const struct recorder_options opts = { .memory = fd };
+	const struct profile_meta meta = { 0 };
+	struct recorder *rec = must_open(path);
+	struct read_report report;
+	struct err err = { 0 };
+	struct stat file, memory;
+	char name[64];
+
+	define_some(rec);
+	add_samples(rec, 100000);
+	must_close(rec);
+	cr_assert_eq(recorder_open(&opts, &meta, &rec, &err), 0, "%s", err.msg);
+	define_some(rec);
+	add_samples(rec, 100000);
+	must_close(rec);
+	cr_assert_eq(stat(path, &file), 0);
+	cr_assert_eq(fstat(fd, &memory), 0, "it is still open");
+	cr_expect_gt(memory.st_size, file.st_size);
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+	read_back(name, &p, &report);
+	cr_expect_eq(report.lost_bytes, 0);
+	cr_expect_eq(p.n_samples, 100000);
+}
+
 Test(recorder, memory_does_not_grow_with_time)
 {
 	struct recorder *rec = must_open(path);

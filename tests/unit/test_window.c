@@ -467,6 +467,7 @@ Test(window, replays)
 	cr_assert_eq(window_profile(f.w, range, 0, &p), 0);
 	cr_expect_null(check_profile(&out.profile));
 	cr_expect_eq(out.profile.n_samples, p->n_samples);
+	cr_expect_eq(window_samples(f.w, range), p->totals.samples);
 	cr_expect_geq(out.profile.first_ts, START + range.from * NSEC_PER_SEC);
 	cr_expect_lt(out.profile.last_ts, START + range.to * NSEC_PER_SEC);
 	cr_expect_eq(out.profile.totals.lost, p->totals.lost);
