@@ -104,8 +104,10 @@ class TopTest < LiveTest
     target.wait_for('waiting')
     target.go
     text = Rbpf.read('top', '--once', '-d', '2s', '-p', target.pid)
-    assert_match(/^rbpf top  pid #{target.pid}  CPU \d/, text)
-    assert_match(/^methods  last 00:02  by self  [12]\d\d samples$/, text)
+    # On a busy machine the target does not get a CPU of its own.
+    cpu = text[/^rbpf top  pid #{target.pid}  CPU (\d+\.\d)%/, 1].to_f
+    samples = text[/^methods  last 00:02  by self  (\d+) samples$/, 1].to_i
+    assert_in_delta cpu / 100 * 2 * 99, samples, 8 + (samples * 0.1), text
     heavy = text[/^ *(\d+\.\d)% .*Burner#heavy .*burn\.rb:\d+$/, 1].to_f
     light = text[/^ *(\d+\.\d)% .*Burner#light /, 1].to_f
     assert_operator heavy, :>, 1.5 * light
