@@ -111,7 +111,8 @@ class StatesTest < LiveTest
     end
   end
 
-  # CPU time as 3 to 1, and each is charged with what the other waited.
+  # CPU time as 3 to 1, and each is charged with what the other waited. On a busy machine who gives the GVL away may
+  # lose its CPU while it has the pthread mutex that guards the GVL: to wait for that one is shown as for a lock.
   def test_shares_of_the_gvl
     target = start('shares.rb', 1)
     record_states([target])
@@ -121,9 +122,9 @@ class StatesTest < LiveTest
     { 'three' => 'one', 'one' => 'three' }.each do |method, other|
       label = "Shares.#{method}"
       assert_cpu_ns said[method]['cpu'], total_of(used, label), SHARE, label
-      queued = sum(states_of(said[other]['tid']), 'wait-cpu')
+      queued, lock = %w[wait-cpu lock].map { |state| sum(states_of(said[other]['tid']), state) }
       waited = said[other]['off'] - queued
-      assert_in_delta waited, total_of(caused, label), (waited * SHARE) + SLACK + (queued / 10) + stolen_ns, label
+      assert_in_delta waited, total_of(caused, label), (waited * SHARE) + SLACK + (queued / 10) + lock + stolen_ns, label
     end
     assert_in_delta 3, said['three']['cpu'].fdiv(said['one']['cpu']), 0.1
   end
