@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * cost_of COMMAND [ARG...]: run a command without its output, and print its CPU time in seconds, the most
- * memory that it had in MiB, its exit status (-1: a signal), and the bytes that it wrote.
+ * memory that it had in MiB, its exit status (-1: a signal), the bytes that it wrote, and how long it took in seconds.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -11,6 +11,8 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "base/clock.h"
 
 static double seconds(const struct timeval *t)
 {
@@ -39,6 +41,7 @@ static uint64_t count_bytes(int fd)
 
 int main(int argc, char **argv)
 {
+	const uint64_t begun = clock_ns(CLOCK_MONOTONIC);
 	struct rusage used;
 	uint64_t bytes;
 	int status, ends[2];
@@ -61,7 +64,8 @@ int main(int argc, char **argv)
 		perror("cost_of");
 		return 1;
 	}
-	printf("%.3f %.1f %d %" PRIu64 "\n", seconds(&used.ru_utime) + seconds(&used.ru_stime),
-	       (double)used.ru_maxrss / 1024, WIFEXITED(status) ? WEXITSTATUS(status) : -1, bytes);
+	printf("%.3f %.1f %d %" PRIu64 " %.3f\n", seconds(&used.ru_utime) + seconds(&used.ru_stime),
+	       (double)used.ru_maxrss / 1024, WIFEXITED(status) ? WEXITSTATUS(status) : -1, bytes,
+	       (double)(clock_ns(CLOCK_MONOTONIC) - begun) / NSEC_PER_SEC);
 	return 0;
 }

@@ -23,9 +23,9 @@ while read -r limit view; do
 	esac
 	# shellcheck disable=SC2046 # a view is words
 	result=$("$cost_of" "$rbpf" -q $(echo "$view" | sed "s|@|$tmp/long.data|g"))
-	# shellcheck disable=SC2086 # so is a result: seconds, MiB, exit status, bytes of output
+	# shellcheck disable=SC2086 # so is a result: CPU seconds, MiB, exit status, bytes of output, seconds
 	set -- $result
-	if [ "$#" != 4 ] || [ "$3" != 0 ] || [ "${2%.*}" -ge "$limit" ]; then
+	if [ "$#" != 5 ] || [ "$3" != 0 ] || [ "${2%.*}" -ge "$limit" ]; then
 		echo "tests/memory: FAILED: rbpf $view: ${2-} MiB of $limit, exit status ${3-}"
 		failed=$((failed + 1))
 	else
