@@ -2,8 +2,8 @@
 # frozen_string_literal: true
 
 # make bench-live: what top and serve take, each at 99 Hz with all on its screen or page, while they watch a busy Puma:
-# tests/programs/rails, asked as fast as it answers by one client after the other. In % of one core; the kernel's is the run time
-# of the BPF programs, by its statistics.
+# tests/programs/rails, asked over a few connections as fast as it answers. In % of one core; the kernel's is the run time of the
+# BPF programs, by its statistics.
 #
 #   SECONDS=60
 
@@ -15,7 +15,6 @@ require_relative '../tests/programs/rails/shop'
 
 class LiveCost
   SETTLED = 5 # s, in which names are read
-  STATISTICS = '/proc/sys/kernel/bpf_stats_enabled'
   FORMAT = '  %-6s %11s %11s %11s %11s %11s'
 
   def initialize(dir, seconds)
@@ -31,7 +30,7 @@ class LiveCost
     @workers = File.read("/proc/#{@shop.web}/task/#{@shop.web}/children").split
     load = Thread.new { Shop::Load.new(@shop.port, 1 << 30, 1 << 30, (@seconds + SETTLED + 10) * 2).run }
     load.report_on_exception = false
-    with_statistics { print_table }
+    BpfStatistics.on { print_table }
   ensure
     load&.kill
     @shop&.stop
@@ -61,18 +60,8 @@ class LiveCost
   # s of CPU time of Puma, of what watches, of the BPF programs; and how often that of samples has run.
   def taken(watcher)
     programs = watcher.programs
-    [RecordingCost.cpu_ns(@workers) / 1e9, watcher.cpu, programs.sum { |p| p[:ns] } / 1e9,
-     programs.select { |p| p[:type] == PERF_EVENT }.sum { |p| p[:runs] }]
-  end
-
-  PERF_EVENT = 7 # BPF_PROG_TYPE_PERF_EVENT
-
-  def with_statistics
-    before = File.read(STATISTICS)
-    File.write(STATISTICS, '1')
-    yield
-  ensure
-    File.write(STATISTICS, before)
+    [RecordingCost.cpu_ns(@workers) / 1e9, watcher.cpu, programs.sum(&:ns) / 1e9,
+     programs.select { |p| p.type == BpfStatistics::PERF_EVENT }.sum(&:runs)]
   end
 end
 

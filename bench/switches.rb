@@ -4,6 +4,7 @@
 # What --mode states costs at each switch between threads, some ten thousands a second: of two Ruby processes that send a byte to
 # and fro, and of threads that hand on a Mutex, whose holders are looked for.
 
+require_relative 'bpf_statistics'
 require_relative 'recording_cost'
 
 class Switches
@@ -55,19 +56,10 @@ class Switches
   def of(program, depth, options)
     programs = IO.popen([RbConfig.ruby, '-e', program, depth.to_s])
     pids = [programs.pid, *programs.gets.split.map { |pid| Integer(pid) }]
-    with_statistics { measure(pids, options) }
+    BpfStatistics.on { measure(pids, options) }
   ensure
     Process.kill(:KILL, *pids)
     programs.close
-  end
-
-  def with_statistics
-    file = '/proc/sys/kernel/bpf_stats_enabled'
-    before = File.read(file)
-    File.write(file, '1')
-    yield
-  ensure
-    File.write(file, before)
   end
 
   def measure(pids, options)
@@ -89,16 +81,6 @@ class Switches
 
   # {program: [ns, runs]} of the BPF programs of process @pid that are no samples.
   def runs(pid)
-    Dir["/proc/#{pid}/fdinfo/*"].filter_map do |file|
-      # rbpf opens files and closes them while this reads.
-      text = begin
-        File.read(file)
-      rescue Errno::ENOENT
-        next
-      end
-      next unless text[/^prog_type:\s*(\d+)/, 1] == '26' && text.include?('run_time_ns') # BPF_PROG_TYPE_TRACING
-
-      [text[/^prog_id:\s*(\d+)/, 1], [Integer(text[/^run_time_ns:\s*(\d+)/, 1]), Integer(text[/^run_cnt:\s*(\d+)/, 1])]]
-    end.to_h
+    BpfStatistics.of(pid).select { |p| p.type == BpfStatistics::TRACING }.to_h { |p| [p.id, [p.ns, p.runs]] }
   end
 end

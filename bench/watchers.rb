@@ -9,6 +9,8 @@ require 'json'
 require 'net/http'
 require 'pty'
 
+require_relative 'bpf_statistics'
+
 # A command of rbpf that watches processes.
 class Watcher
   RBPF = File.expand_path('../rbpf', __dir__)
@@ -29,18 +31,9 @@ class Watcher
     [@pid, *File.read("/proc/#{@pid}/task/#{@pid}/children").split.map(&:to_i).select { |pid| stays?(pid) }]
   end
 
-  # What the kernel's statistics say of its BPF programs: type, ns, runs.
+  # Its BPF programs.
   def programs
-    Dir["/proc/#{@pid}/fdinfo/*"].filter_map do |file|
-      # rbpf opens files and closes them while this reads.
-      text = begin
-        File.read(file)
-      rescue Errno::ENOENT
-        next
-      end
-      %w[prog_type run_time_ns run_cnt].map { |what| text[/^#{what}:\s*(\d+)/, 1] } => [type, ns, runs]
-      { id: text[/^prog_id:\s*(\d+)/, 1], type: type.to_i, ns: ns.to_i, runs: runs.to_i } if ns
-    end.uniq
+    BpfStatistics.of(@pid)
   end
 
   def stop
