@@ -3,10 +3,25 @@
 
 #include <errno.h>
 #include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 
-#define AGAIN_NS (PRIORITY_BURST_NS / 20) /* so much must be saved up to be raised again */
+#define HELPER_SLICE_NS 100000ull		 /* the shortest that there is */
+#define AGAIN_NS	(PRIORITY_BURST_NS / 20) /* so much must be saved up to be raised again */
+
+/* struct sched_attr of sched_setattr(2) in its first version, which not every libc has. */
+struct schedule {
+	uint32_t size;
+	uint32_t policy;
+	uint64_t flags;
+	int32_t nice;
+	uint32_t priority;
+	uint64_t runtime_ns; /* of SCHED_OTHER: the time slice, since 6.12 */
+	uint64_t deadline_ns;
+	uint64_t period_ns;
+};
 
 static int set_policy(int policy, int flags)
 {
@@ -142,4 +157,14 @@ void priority_drop(struct priority *p)
 		sigaction(SIGXCPU, &p->xcpu, NULL);
 	}
 	*p = (struct priority)PRIORITY_INIT;
+}
+
+void priority_set_helper(void)
+{
+	struct schedule attr = { .size = sizeof(attr),
+				 .policy = SCHED_OTHER,
+				 .nice = PRIORITY_NICE,
+				 .runtime_ns = HELPER_SLICE_NS };
+
+	syscall(SYS_sched_setattr, 0, &attr, 0);
 }

@@ -20,9 +20,8 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/priority.h"
 #include "base/stop.h"
-
-#define PROXY_NICE -20
 
 struct proxy_shared {
 	_Atomic uint32_t asked;	   /* requests so far */
@@ -140,8 +139,7 @@ _Noreturn static void serve(struct proxy_shared *shared, uint32_t done, pid_t pa
 	sigprocmask(SIG_SETMASK, &all, NULL);
 	prctl(PR_SET_NAME, "rbpf-proxy");
 	syscall(SYS_close_range, 0, ~0u, 0);
-	/* Who waits for it goes before the targets: base/priority.h. */
-	setpriority(PRIO_PROCESS, 0, PROXY_NICE);
+	priority_set_helper();
 	drop_privileges();
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)

@@ -14,10 +14,9 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/priority.h"
 #include "worker/channel.h"
 #include "worker/sandbox.h"
-
-#define WORKER_NICE -20
 
 /* What the fork server says to a request. */
 struct spawned {
@@ -56,8 +55,7 @@ __attribute__((noreturn)) static void keep(int sock, fork_server_main_fn *worker
 	char request;
 
 	prctl(PR_SET_NAME, "rbpf-forkserver", 0, 0, 0);
-	/* Its workers are waited for by one who goes before the targets: base/priority.h. */
-	setpriority(PRIO_PROCESS, 0, WORKER_NICE);
+	priority_set_helper();
 	if (sandbox_drop_privileges(&sock, 1))
 		_exit(1);
 	while (!channel_receive(sock, &request, sizeof(request), &len, fds, &n, 1)) {

@@ -32,7 +32,7 @@ class SystemWideTest < LiveTest
   # but 2.7 has to be found each time, which may take as long as such a script lives. While a Ruby
   # starts it collects garbage, and not all that is sampled at that moment can be proven.
   def test_scripts_that_live_for_a_moment
-    assert_most_named(30, 0.05, 499)
+    assert_most_named(30, 0.05, 499, may_be_late: true)
   end
 
   # rbpf runs ahead of what keeps the machine busy. At 99 Hz a script's own 50 ms are met by five ticks,
@@ -287,19 +287,21 @@ class SystemWideTest < LiveTest
 
   private
 
-  def assert_most_named(count, seconds, hertz)
-    assert_named(record_comings('scripts', count, seconds, hz: hertz, sane: false)['pids'])
+  def assert_most_named(count, seconds, hertz, may_be_late: false)
+    assert_named(record_comings('scripts', count, seconds, hz: hertz, sane: false)['pids'], may_be_late: may_be_late)
     totals = recording.totals
     assert_operator totals['unresolved'], :<=, totals['samples'] * 0.05
     assert_nothing_lost(recording)
   end
 
-  # 95 % of the scripts are seen in their own code.
-  def assert_named(pids)
+  # 95 % of the scripts are seen in their own code. Other processes that make the kernel wait, those above all that get
+  # memory and give it back all the time, can make rbpf as late as if it did not run ahead: then it is fewer.
+  def assert_named(pids, may_be_late: false)
     recorded = pids.select { |pid| recording.json['processes'].any? { |p| p['pid'] == pid } }
-    named = recorded.count { |pid| labels_of(process(pid)).include?('Comings.child') }
-    share = ruby.at_least?('3.0') ? 0.95 : 0.66
-    assert_operator named, :>=, pids.size * share, "#{recorded.size} of #{pids.size} are recorded"
+    others = recorded.to_h { |pid| [pid, labels_of(process(pid))] }.reject { |_, labels| labels.include?('Comings.child') }
+    share = ruby.at_least?('3.0') && !(may_be_late && crowded?) ? 0.95 : 0.66
+    assert_operator recorded.size - others.size, :>=, pids.size * share,
+                    "#{recorded.size} of #{pids.size} are recorded, without it #{others}"
   end
 
   # Most ticks are of CPUs that run something else. They cost little, and none of it is a sample's.
@@ -389,7 +391,7 @@ class SystemWideTest < LiveTest
     seen = rows - without
     # On a machine that others keep busy what these scripts cost rbpf may be more than it may use at its priority,
     # and then it is as late as any other process (doc/system-wide.md, the first row of the table).
-    assert_operator without.size, :<=, crowded? ? pids.size * 0.15 : 0,
+    assert_operator without.size, :<=, crowded? ? pids.size * 0.15 : pids.size / 100,
                     "have no such frame: #{without.map { |row| [row['pid'], labels_of(row)] }.first(5)}"
     unknown = rows.flat_map { |row| samples_of(row) }.select(&:unresolved?)
                   .reject { |sample| sample.frames.first.label == '(garbage collection)' }

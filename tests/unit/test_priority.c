@@ -161,3 +161,23 @@ Test(priority, a_limit_of_cpu_time_still_ends, .signal = SIGXCPU)
 	setrlimit(RLIMIT_CPU, &limit);
 	use_cpu(5 * NSEC_PER_SEC);
 }
+
+/* Those that it waits for stay ahead, and so do their children. */
+Test(priority, helpers)
+{
+	int status = -1;
+	pid_t pid;
+
+	if (geteuid()) {
+		cr_skip_test("nice %d needs root", PRIORITY_NICE);
+		return;
+	}
+	priority_set_helper();
+	cr_expect_eq(policy(), SCHED_OTHER);
+	cr_expect_eq(getpriority(PRIO_PROCESS, 0), PRIORITY_NICE);
+	pid = fork();
+	if (pid == 0)
+		_exit(getpriority(PRIO_PROCESS, 0) == PRIORITY_NICE ? 0 : 1);
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	cr_expect_eq(status, 0);
+}
