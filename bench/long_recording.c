@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * long_recording FILE SAMPLES STACKS THREADS: write a long recording, to measure what reads it.
+ * long_recording FILE SAMPLES STACKS THREADS [alike]: write a long recording, to measure what reads it.
  *
- * A stack has 20 to 80 frames; its outer ones are those of other stacks, too, as in a program that
- * serves requests. Some stacks are much more frequent than others.
+ * A stack has 20 to 80 frames, of which it shares with the one before as many as chance will have: 30
+ * are its own, which is hard for whoever reads them. With "alike" they are as those of a Rails application,
+ * native frames and all: some 200 frames, of which 4 are its own. Some stacks are much more frequent than others.
  */
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/err.h"
 #include "profile/recorder.h"
@@ -16,7 +19,7 @@
 #define CORES	  8u			  /* that are busy: 30 million samples are about an hour */
 #define PERIOD	  (1000000000ull / HERTZ) /* ns */
 #define N_FRAMES  4000u
-#define MAX_DEPTH 80u
+#define MAX_DEPTH 400u
 
 static uint64_t random_state = 88172645463325252ull;
 
@@ -52,16 +55,44 @@ static int define_frames(struct recorder *rec, uint32_t *frames)
 	return r;
 }
 
+/* How far a stack that is like the one before goes back, and on from there: 4 frames in the mean. */
+static uint32_t some_frames(void)
+{
+	uint32_t n = 0;
+
+	while (random_below(5))
+		n++;
+	return n;
+}
+
+/* The depth of the next stack, and of what it shares with the one before, which has *@depth frames. */
+static uint32_t next_depth(bool alike, uint32_t *depth)
+{
+	uint32_t end;
+
+	if (!alike) {
+		end = 20 + random_below(60);
+		*depth = random_below((*depth < end ? *depth : end) + 1);
+		return end;
+	}
+	end = some_frames();
+	*depth -= end < *depth ? end : *depth;
+	end = *depth + some_frames();
+	if (*depth < 120)
+		end = *depth + 12;
+	return end < 300 ? end : 300;
+}
+
 /* Each stack goes on from a place in the one before. */
-static int define_stacks(struct recorder *rec, const uint32_t *frames, uint32_t *stacks, uint32_t n)
+static int define_stacks(struct recorder *rec, const uint32_t *frames, uint32_t *stacks, uint32_t n,
+			 bool alike)
 {
 	uint32_t path[MAX_DEPTH + 1] = { 0 }, depth = 0;
 	int r = 0;
 
 	for (uint32_t i = 0; i < n && !r; i++) {
-		uint32_t end = 20 + random_below(MAX_DEPTH - 20);
+		uint32_t end = next_depth(alike, &depth);
 
-		depth = random_below((depth < end ? depth : end) + 1);
 		for (; depth < end && !r; depth++)
 			r = sink_stack(recorder_sink(rec), path[depth],
 				       frames[random_below(N_FRAMES)], &path[depth + 1]);
@@ -110,9 +141,10 @@ int main(int argc, char **argv)
 	const struct profile_meta meta = { .frequency = HERTZ, .start_monotonic_ns = 1000 };
 	const struct recorder_options opts = { .path = argv[1], .force = true };
 	struct profile_totals totals = { .end_monotonic_ns = 1000 };
-	uint64_t n = argc == 5 ? strtoull(argv[2], NULL, 10) : 0;
-	uint32_t n_stacks = argc == 5 ? (uint32_t)atoi(argv[3]) : 0;
-	uint32_t n_threads = argc == 5 ? (uint32_t)atoi(argv[4]) : 0;
+	bool alike = argc == 6 && !strcmp(argv[5], "alike"), right = argc == 5 || alike;
+	uint64_t n = right ? strtoull(argv[2], NULL, 10) : 0;
+	uint32_t n_stacks = right ? (uint32_t)atoi(argv[3]) : 0;
+	uint32_t n_threads = right ? (uint32_t)atoi(argv[4]) : 0;
 	uint32_t *ids = calloc(N_FRAMES + n_stacks + n_threads + 1, sizeof(*ids));
 	uint32_t *stacks = ids + N_FRAMES, *threads = stacks + n_stacks;
 	struct recorder *rec;
@@ -120,14 +152,14 @@ int main(int argc, char **argv)
 	int r;
 
 	if (!n || !n_stacks || !n_threads || !ids) {
-		fprintf(stderr, "usage: long_recording FILE SAMPLES STACKS THREADS\n");
+		fprintf(stderr, "usage: long_recording FILE SAMPLES STACKS THREADS [alike]\n");
 		return 2;
 	}
 	r = recorder_open(&opts, &meta, &rec, &err);
 	if (!r) {
 		r = define_frames(rec, ids);
 		if (!r)
-			r = define_stacks(rec, ids, stacks, n_stacks);
+			r = define_stacks(rec, ids, stacks, n_stacks, alike);
 		if (!r)
 			r = define_threads(rec, threads, n_threads);
 		if (!r)

@@ -6,6 +6,8 @@
 # make bench-views is that of 30 million samples (an hour of 8 busy cores at 1,000 Hz). What is past the bounds is marked with
 # "OVER" and makes it fail: 10 s and 300 MiB; the plain report and flame graph 3 s, and the picture 3 MiB. It is for a machine
 # that has nothing else to do. SAMPLES, STACKS and THREADS are the size of another recording, VIEWS a pattern: only those.
+# ALIKE=1: stacks that differ as little as those of a Rails application (long_recording.c). By default each has 30 frames that
+# no other one has, so that the recording has as many nodes as one with 220,000 different stacks of a Rails application.
 
 require 'fileutils'
 require 'tmpdir'
@@ -17,11 +19,12 @@ class Views
              .grep_v(/\A(?:#|\s*\z)/).map { |row| row.split(' ', 2).last }
   QUICK = /\A(?:report|flame -o -) -i @\z/
 
-  def initialize(rbpf, file, samples:, stacks:, threads:)
+  def initialize(rbpf, file, samples:, stacks:, threads:, alike: false)
     @rbpf = rbpf
     @file = file
     @title = format('%d samples, %d stacks, %d threads', samples, stacks, threads)
     size = [samples, stacks, threads].map(&:to_s)
+    size << 'alike' if alike
     system(File.join(PROGRAMS, 'long_recording'), file, *size, exception: true)
   end
 
@@ -54,9 +57,9 @@ class Views
 end
 
 if $PROGRAM_NAME == __FILE__
-  size = { samples: 30_000_000, stacks: 60_000, threads: 64 }.to_h { |k, v| [k, Integer(ENV.fetch(k.to_s.upcase, v))] }
+  size = { samples: 30_000_000, stacks: 30_000, threads: 64 }.to_h { |k, v| [k, Integer(ENV.fetch(k.to_s.upcase, v))] }
   Dir.mktmpdir('rbpf-views', ENV.fetch('TMPDIR', '/var/tmp')) do |dir|
-    views = Views.new(File.expand_path('../rbpf', __dir__), File.join(dir, 'long.data'), **size)
+    views = Views.new(File.expand_path('../rbpf', __dir__), File.join(dir, 'long.data'), alike: ENV.key?('ALIKE'), **size)
     abort 'bench-views: some are over' unless
       views.run(only: Regexp.new(ENV.fetch('VIEWS', '')), seconds: 10, memory: 300)
   end

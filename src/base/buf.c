@@ -75,6 +75,14 @@ void buf_reset(struct buf *buf)
 		buf->data[0] = '\0';
 }
 
+void buf_truncate(struct buf *buf, size_t len)
+{
+	if (len >= buf->len)
+		return;
+	buf->len = len;
+	buf->data[len] = '\0';
+}
+
 void buf_add(struct buf *buf, const void *data, size_t len)
 {
 	if (!len || !reserve(buf, len))

@@ -48,6 +48,9 @@ void buf_deinit(struct buf *buf);
 /* Forget the contents and a failure, but not that max was exceeded; keep the memory. */
 void buf_reset(struct buf *buf);
 
+/* Forget what is behind the first @len bytes, of which there may be fewer. */
+void buf_truncate(struct buf *buf, size_t len);
+
 void buf_add(struct buf *buf, const void *data, size_t len);
 void buf_addch(struct buf *buf, char c);
 void buf_addstr(struct buf *buf, const char *s);

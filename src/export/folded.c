@@ -332,49 +332,97 @@ static void write_name(const struct folder *f, uint32_t name, struct buf *out)
 	}
 }
 
-/* The names of a line in *@path, the last one first. */
-static int names_of_line(const struct folder *f, const struct fold_line *line, uint32_t **path,
-			 size_t *cap, size_t *ret)
-{
-	const struct fold_owner *owner = intern_get(&f->owners, line->owner, NULL);
-	size_t n = 0;
+/* A line as it is written: the next one often has most of its stack. */
+struct fold_text {
+	struct buf text; /* the line before its number */
+	uint32_t *depth; /* by stack: the frames of it */
+	uint32_t *stack; /* by depth: the part of the line's stack that is so deep … */
+	size_t *end;	 /* … and where it ends in the text; of 0, the owner's names */
+	size_t cap_stack, cap_end;
+	uint32_t n;	/* frames */
+	uint32_t owner; /* + 1; 0: there was no line yet */
+};
 
-	for (uint32_t stack = line->stack; stack; stack = f->stacks.nodes[stack].parent) {
-		if (array_reserve(*path, *cap, n + 1))
-			return -ENOMEM;
-		(*path)[n++] = f->stacks.nodes[stack].what;
-	}
-	if (array_reserve(*path, *cap, n + 2))
+static void fold_text_deinit(struct fold_text *t)
+{
+	buf_deinit(&t->text);
+	free(t->depth);
+	free(t->stack);
+	free(t->end);
+}
+
+static int fold_text_init(struct fold_text *t, const struct folder *f)
+{
+	uint32_t deepest = 0;
+
+	*t = (struct fold_text) { .text = BUF_INIT };
+	t->depth = calloc(f->stacks.n_nodes, sizeof(*t->depth));
+	if (!t->depth)
 		return -ENOMEM;
-	if (owner->thread != NO_NAME)
-		(*path)[n++] = owner->thread;
-	(*path)[n++] = owner->process;
-	*ret = n;
+	for (size_t i = 1; i < f->stacks.n_nodes; i++) {
+		t->depth[i] = t->depth[f->stacks.nodes[i].parent] + 1;
+		if (t->depth[i] > deepest)
+			deepest = t->depth[i];
+	}
+	if (array_reserve(t->stack, t->cap_stack, deepest + 1) ||
+	    array_reserve(t->end, t->cap_end, deepest + 1))
+		return -ENOMEM;
 	return 0;
 }
 
-static int write_line(const struct folder *f, const struct fold_line *line, uint64_t count,
-		      uint32_t **path, size_t *cap_path, struct buf *out)
+static void set_owner(const struct folder *f, struct fold_text *t, uint32_t id)
 {
-	size_t n;
+	const struct fold_owner *owner = intern_get(&f->owners, id, NULL);
 
-	if (names_of_line(f, line, path, cap_path, &n))
-		return -ENOMEM;
-	while (n--) {
-		write_name(f, (*path)[n], out);
-		buf_addch(out, n ? ';' : ' ');
+	buf_reset(&t->text);
+	write_name(f, owner->process, &t->text);
+	if (owner->thread != NO_NAME) {
+		buf_addch(&t->text, ';');
+		write_name(f, owner->thread, &t->text);
 	}
-	buf_addf(out, "%llu\n", (unsigned long long)count);
-	return 0;
+	t->end[0] = t->text.len;
+	t->stack[0] = 0;
+	t->n = 0;
+	t->owner = id + 1;
 }
 
-static int write_lines(const struct folder *f, struct buf *out)
+/* Leave of the text what @stack has, too, and add the rest of that. */
+static void set_stack(const struct folder *f, struct fold_text *t, uint32_t stack)
 {
-	_cleanup_free_ uint32_t *path = NULL;
-	size_t cap_path = 0;
+	const struct prefix_node *nodes = f->stacks.nodes;
+	const uint32_t depth = t->depth[stack];
+	uint32_t same = depth;
+
+	for (; same > t->n || t->stack[same] != stack; stack = nodes[stack].parent)
+		t->stack[same--] = stack;
+	buf_truncate(&t->text, t->end[same]);
+	while (same < depth) {
+		buf_addch(&t->text, ';');
+		write_name(f, nodes[t->stack[++same]].what, &t->text);
+		t->end[same] = t->text.len;
+	}
+	t->n = depth;
+}
+
+static int write_line(const struct folder *f, struct fold_text *t, const struct fold_line *line,
+		      uint64_t count, struct buf *out)
+{
+	if (t->owner != line->owner + 1)
+		set_owner(f, t, line->owner);
+	set_stack(f, t, line->stack);
+	buf_add(out, t->text.data, t->text.len);
+	buf_addch(out, ' ');
+	buf_add_u64(out, count);
+	buf_addch(out, '\n');
+	return buf_failed(&t->text) || buf_failed(out) ? -ENOMEM : 0;
+}
+
+static int write_lines(const struct folder *f, struct fold_text *t, struct buf *out)
+{
 	uint64_t ns = 0, us = 0; /* of the lines so far */
+	int r = 0;
 
-	for (size_t i = 0; i < f->n_lines; i++) {
+	for (size_t i = 0; !r && i < f->n_lines; i++) {
 		uint64_t count = f->lines[i].samples;
 
 		if (f->opts->weight_time) {
@@ -384,18 +432,17 @@ static int write_lines(const struct folder *f, struct buf *out)
 			count = (ns + NSEC_PER_USEC / 2) / NSEC_PER_USEC - us;
 			us += count;
 		}
-		if (buf_failed(out))
-			return -ENOMEM;
-		if (count && write_line(f, &f->lines[i], count, &path, &cap_path, out))
-			return -ENOMEM;
+		if (count)
+			r = write_line(f, t, &f->lines[i], count, out);
 	}
-	return buf_failed(out) ? -ENOMEM : 0;
+	return r;
 }
 
 int export_folded(const struct profile *p, const struct export_options *opts, struct buf *out,
 		  struct err *err)
 {
 	struct folder f = { .profile = p, .opts = opts };
+	struct fold_text text = { 0 };
 	int r;
 
 	if (opts->weight_time && profile_event(p)->unit != UNIT_NS)
@@ -408,7 +455,10 @@ int export_folded(const struct profile *p, const struct export_options *opts, st
 	if (!r)
 		sort_lines(&f);
 	if (!r)
-		r = write_lines(&f, out);
+		r = fold_text_init(&text, &f);
+	if (!r)
+		r = write_lines(&f, &text, out);
+	fold_text_deinit(&text);
 	folder_deinit(&f);
 	return r ? tree_error(r, err) : 0;
 }

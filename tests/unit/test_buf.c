@@ -94,6 +94,26 @@ Test(buf, reset_keeps_the_memory)
 	cr_expect_str_eq(buf_str(&buf), "again");
 }
 
+Test(buf, truncate)
+{
+	_cleanup_buf_ struct buf buf = BUF_INIT;
+
+	buf_truncate(&buf, 0);
+	assert_sane_buf(&buf);
+	buf_addstr(&buf, "main;work");
+	buf_truncate(&buf, 9);
+	cr_expect_str_eq(buf_str(&buf), "main;work");
+	buf_truncate(&buf, 100);
+	cr_expect_str_eq(buf_str(&buf), "main;work");
+	buf_truncate(&buf, 4);
+	assert_bytes(&buf, "main", 4, "truncate");
+	cr_expect_str_eq(buf_str(&buf), "main");
+	buf_addstr(&buf, ";wait");
+	cr_expect_str_eq(buf_str(&buf), "main;wait");
+	buf_truncate(&buf, 0);
+	cr_expect_str_eq(buf_str(&buf), "");
+}
+
 /* Formatted text of each length around what a growth makes room for. */
 Test(buf, addf_at_every_fill)
 {
