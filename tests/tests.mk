@@ -27,7 +27,7 @@ ASAN_CFLAGS = $(CFLAGS) -O1 -g1
 # Sources with a main() of their own: Criterion brings the runner's.
 MAIN_SRCS := src/cmd/main.c
 TEST_SRCS := $(sort $(foreach t,$(T),$(wildcard tests/unit/test_$(t).c)))
-LINK_SRCS := $(filter-out $(MAIN_SRCS),$(SRCS)) $(TEST_SRCS)
+LINK_SRCS := $(filter-out $(MAIN_SRCS),$(SRCS)) $(TEST_SRCS) tests/unit/runner.c
 
 # Recursive, so that a build without Criterion does not ask for it.
 TEST_CPPFLAGS = $(CPPFLAGS) -Itests -Ibpf

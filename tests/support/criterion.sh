@@ -8,9 +8,8 @@
 #
 # A test that makes no progress any more is ended: limits.sh, which has its limits from the environment.
 #
-# The runner forks while it has threads. Under ASan the child may wait for ever for a lock that another thread
-# held at that moment, before it becomes a test: gcc before 14 does not free the locks of its allocator there.
-# The runner then aborts itself, and runs once more. That says nothing of the tests: theirs is another process.
+# Under ASan, what the runner forks may wait for a lock for ever before it becomes a test (tests/unit/runner.c). The
+# runner then aborts itself, and runs once more. That says nothing of the tests: theirs is another process.
 #
 # Criterion itself says nothing of skips. In its TAP report "test was skipped" marks a test that
 # --filter left out.
