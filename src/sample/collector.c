@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include <errno.h>
-#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,20 +11,18 @@
 #include "ruby/vm.h"
 #include "sample/collector_state.h"
 #include "sample/descendants.h"
+#include "sample/forget.h"
 #include "sample/titles.h"
 #include "target/remote.h"
 #include "engine/mmap_watch.h"
 #include "native/native_stacks.h"
 #include "engine/engine.h"
 #include "native/unwind_tables.h"
-#include "symbol/resolver.h"
 #include "worker/file_worker.h"
 
 #define HOUSEKEEPING  (NSEC_PER_SEC / 2)
-#define MEMORY_CHECK  (1u << 20) /* bytes of records, each with … */
-#define RECORD_BYTES  256	 /* … what a short one makes beside */
-#define FORGET_PAUSE  (NSEC_PER_SEC / 4)
-#define MEMORY_ROOM   4 /* one part in so many of the limit is left for what comes until then */
+#define MEMORY_CHECK  (1u << 20)	  /* bytes of records, each with … */
+#define RECORD_BYTES  256		  /* … what a short one makes beside */
 #define CPUS_INTERVAL (NSEC_PER_SEC / 20) /* how often the CPUs online are read */
 
 static void set_code(void *engine, pid_t pid, const struct rbpf_code *code)
@@ -152,72 +149,6 @@ int collector_start(struct collector *c, struct sink *sink, struct err *err)
 	return r ? collector_fail(c, r, err) : system_wide_sample(c, err);
 }
 
-/* ---- memory ---- */
-
-static uint64_t memory_used(void)
-{
-	const struct mallinfo2 info = mallinfo2();
-
-	return info.uordblks + info.hblkhd;
-}
-
-/* Forget the names of that user's processes which take most; false if there are none. */
-static bool forget_largest_user(struct collector *c)
-{
-	struct user *largest = NULL, *u;
-	struct tracked_process *p;
-	size_t i;
-
-	c->users.others.names = 0;
-	for (i = 0; i < c->users.n; i++)
-		c->users.v[i].names = 0;
-	LIST_FOREACH(p, &c->table.list, link) {
-		u = users_get(&c->users, p->info.context.uid);
-		u->names += p->resolver ? resolver_bytes(p->resolver) : 0;
-	}
-	for (i = 0; i < c->users.n; i++)
-		if (!largest || c->users.v[i].names > largest->names)
-			largest = &c->users.v[i];
-	if (!largest || c->users.others.names > largest->names)
-		largest = &c->users.others;
-	if (!largest->names)
-		return false;
-	LIST_FOREACH(p, &c->table.list, link)
-		if (users_get(&c->users, p->info.context.uid) == largest)
-			tracked_process_forget_names(p);
-	return true;
-}
-
-/*
- * Near the limit what can be learnt again is forgotten: what the sink has taken once, which
- * costs only its writing it again, names of the users that take most, those of native frames, and
- * stacks. If all that does not help, it is the processes themselves, and no more are followed.
- */
-static void bound_memory(struct collector *c)
-{
-	const uint64_t limit = c->opts.memory_limit, goal = limit - limit / MEMORY_ROOM;
-	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
-	uint64_t used = memory_used();
-
-	c->unchecked = 0;
-	if (!limit || used < goal)
-		c->memory_full = false;
-	if (!limit || used < goal || (used < limit && now - c->forgot_ns < FORGET_PAUSE))
-		return;
-	c->forgot_ns = now;
-	sink_forget(c->sink);
-	while ((used = memory_used()) >= goal && forget_largest_user(c))
-		;
-	if (used >= goal && c->native && !native_forget(c->native))
-		stack_table_forget_native(&c->stacks);
-	if (used >= goal && memory_used() >= goal)
-		stack_table_forget(&c->stacks);
-	if (used >= goal)
-		engine_forget_stacks(c->engine);
-	malloc_trim(0);
-	c->memory_full = memory_used() >= limit;
-}
-
 /* ---- records ---- */
 
 /*
@@ -249,7 +180,7 @@ static int handle_record(void *arg, const void *data, size_t len)
 	c->totals.counters[COUNTER_SENT_BYTES] += len;
 	c->unchecked += len + RECORD_BYTES;
 	if (c->unchecked >= MEMORY_CHECK)
-		bound_memory(c);
+		forget_over_limit(c);
 	switch (h->type) {
 	case RBPF_RING_SAMPLE:
 		r = samples_handle_sample(c, data, len);
@@ -345,7 +276,8 @@ static int keep_house(struct collector *c, uint64_t now, struct err *err)
 	if (!r)
 		r = titles_of_new(c, now);
 	life_count_users(c);
-	bound_memory(c);
+	forget_over_limit(c);
+	forget_old_names(c, now);
 	if (c->native) {
 		native_tick(c->native);
 		c->totals.counters[COUNTER_LOOKS_PUT_OFF] += native_map_reads_deferred(c->native);

@@ -19,6 +19,7 @@
 #include "ruby/vm.h"
 #include "sample/held.h"
 #include "sample/lost_names.h"
+#include "sample/names_age.h"
 #include "sample/requests.h"
 #include "target/process.h"
 
@@ -72,6 +73,7 @@ struct tracked_process {
 	struct native_process *native; /* owned; NULL: native stacks are not walked */
 	struct process_requests requests;
 	struct lost_names lost_names;
+	struct names_age names_age;
 	struct held held; /* native stacks and samples, until symbols are read */
 	unsigned int
 		interpreter_tries; /* to find the interpreter of its VM; INTERPRETER_TRIES: no more */

@@ -139,7 +139,7 @@ class TopScreenTest < LiveTest
     tid = t.wait_for(/TID/).lines[4][/ #{target.pid} +(\d+) /, 1]
     t.press('d')
     screen = t.wait_for(/\Arbpf top: the stacks of pid #{target.pid}\n/)
-    assert_match(/\A(\d+ )?threads? #{tid}[ ,]/, screen.lines[1])
+    assert_match(/\A(\d+ )?threads? (\d+, )*#{tid}[ ,]/, screen.lines[1])
     t.press('Home')
     t.wait_for(/\A.*\n.*#{target.pid}.*ruby/)
     t.press('End')
