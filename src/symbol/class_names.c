@@ -13,12 +13,15 @@
 #include "ruby/vm.h"
 #include "symbol/code_proof.h"
 #include "target/memory.h"
+#include "target/transcript.h"
 
 #define READ_ATTEMPTS 3 /* without a collection in between */
 
 struct class_name {
-	char *name;	      /* NULL: nothing usable was found; owned */
-	uint64_t flags;	      /* of the object, when it was read */
+	char *name; /* NULL: nothing usable was found; owned */
+	struct transcript
+		*read;	/* of what gave the name, the flags first; NULL: not all is known; owned */
+	uint64_t flags; /* of the object, when it was read */
 	uint64_t first, last; /* eras between which it is known to be the same */
 	uint64_t held;	      /* the last of them in which it was also sampled */
 	struct old_since old;
@@ -26,8 +29,10 @@ struct class_name {
 
 void class_names_deinit(struct class_names *c)
 {
-	for (size_t i = 0; i < c->addrs.count; i++)
+	for (size_t i = 0; i < c->addrs.count; i++) {
 		free(c->v[i].name);
+		free(c->v[i].read);
+	}
 	free(c->v);
 	intern_deinit(&c->addrs);
 	*c = (struct class_names)CLASS_NAMES_INIT;
@@ -38,14 +43,38 @@ size_t class_names_bytes(const struct class_names *c)
 	return c->bytes + c->cap * sizeof(*c->v) + intern_bytes(&c->addrs);
 }
 
-/* The name of the class at @addr, which is no singleton class. */
-static int read_name(const struct ruby_vm *vm, uint64_t addr, uint64_t *flags, struct buf *out)
+/* Whether an object of these flags is a class, and no singleton class. */
+static bool is_class(const struct ruby_vm *vm, uint64_t flags)
 {
-	if (!ruby_is_object(addr) || memory_read_u64(&vm->mem, addr, flags))
+	return ruby_flags_type(flags) == RUBY_T_CLASS && !(flags >> vm->layout.singleton_bit & 1);
+}
+
+/* The name of the class at @addr, and in @t what was read for it. */
+static int read_name(const struct ruby_vm *live, uint64_t addr, uint64_t *flags, struct buf *out,
+		     struct transcript *t)
+{
+	struct ruby_vm vm = *live;
+
+	vm.mem = transcript_memory(t, &live->mem);
+	if (!ruby_is_object(addr) || memory_read_u64(&vm.mem, addr, flags))
 		return -EFAULT;
-	if (ruby_flags_type(*flags) != RUBY_T_CLASS || *flags >> vm->layout.singleton_bit & 1)
-		return -EINVAL;
-	return ruby_class_name(vm, addr, out);
+	return is_class(&vm, *flags) ? ruby_class_name(&vm, addr, out) : -EINVAL;
+}
+
+/* Keep @t with the name that it gave; without memory for that it is only read anew the next time. */
+static void keep_transcript(struct class_names *c, struct class_name *e, const struct transcript *t)
+{
+	const bool had = e->read;
+
+	if (!e->name || !t->is_whole) {
+		free(e->read);
+		e->read = NULL;
+	} else {
+		e->read = e->read ?: malloc(sizeof(*t));
+		if (e->read)
+			*e->read = *t;
+	}
+	c->bytes += ((size_t) !!e->read - had) * sizeof(*t);
 }
 
 /* Note that the object, as it is in @now, is called @name (NULL: nothing usable). */
@@ -80,37 +109,90 @@ static int take(struct class_names *c, const struct code_cache *code, struct cla
 	return 0;
 }
 
-/*
- * Read it between two readings of the era that agree. If it @was_old when the sample was taken, and
- * there was no major collection since, it is the same.
- */
+/* What one look at a class has found, all of it in one era. */
+struct class_look {
+	struct stack_era era;
+	uint64_t flags;
+};
+
+/* As ruby_vm_gc_era() twice, before and after what was looked at: whether both are known and the same. */
+static bool same_era(uint64_t era, uint64_t major, struct stack_era *now)
+{
+	if (era != now->gc_era)
+		return false;
+	if (major != now->gc_major)
+		now->gc_major = 0;
+	return true;
+}
+
+/* Whether all that gave the name is as it was, read at once with the era. */
+static bool still_the_same(const struct code_cache *code, const struct class_name *e,
+			   struct class_look *ret)
+{
+	struct memory_span spans[RUBY_ERA_SPANS + TRANSCRIPT_SPANS + RUBY_ERA_SPANS];
+	struct ruby_era_words before, after;
+	uint8_t bytes[TRANSCRIPT_BYTES];
+	uint64_t era, major;
+	size_t n, i;
+
+	if (!e->read)
+		return false;
+	ruby_vm_era_spans(code->vm, &before, spans);
+	n = RUBY_ERA_SPANS + transcript_again(e->read, &spans[RUBY_ERA_SPANS], bytes);
+	ruby_vm_era_spans(code->vm, &after, &spans[n]);
+	memory_read_spans(&code->vm->mem, spans, n + RUBY_ERA_SPANS);
+	for (i = RUBY_ERA_SPANS; i < n; i++)
+		if (!spans[i].ok)
+			return false;
+	memcpy(&ret->flags, bytes, sizeof(ret->flags));
+	return !ruby_vm_era(code->vm, &before, spans, &ret->era.gc_era, &ret->era.gc_major) &&
+	       !ruby_vm_era(code->vm, &after, &spans[n], &era, &major) &&
+	       same_era(era, major, &ret->era) && is_class(code->vm, ret->flags) &&
+	       !memcmp(&bytes[sizeof(ret->flags)], &e->read->bytes[sizeof(ret->flags)],
+		       e->read->len - sizeof(ret->flags));
+}
+
+/* Read it between two readings of the era that agree. Returns 0, -EAGAIN if they did not, or -ENOMEM. */
+static int read_anew(struct class_names *c, const struct code_cache *code, struct class_name *e,
+		     uint64_t addr, struct class_look *ret)
+{
+	struct buf name _cleanup_buf_ = BUF_INIT;
+	struct transcript read;
+	uint64_t era, major;
+	int r, not_named;
+
+	*ret = (struct class_look) { 0 };
+	if (ruby_vm_gc_era(code->vm, &ret->era.gc_era, &ret->era.gc_major))
+		return -EAGAIN;
+	not_named = read_name(code->vm, addr, &ret->flags, &name, &read);
+	if (buf_failed(&name))
+		return -ENOMEM;
+	if (ruby_vm_gc_era(code->vm, &era, &major) || !same_era(era, major, &ret->era))
+		return -EAGAIN;
+	r = take(c, code, e, not_named ? NULL : buf_str(&name), ret->flags, &ret->era);
+	if (!r)
+		keep_transcript(c, e, &read);
+	return r;
+}
+
+/* If the class @was_old when the sample was taken, and there was no major collection since, it is the same. */
 static int read_class(struct class_names *c, const struct code_cache *code, struct class_name *e,
 		      uint64_t addr, const struct stack_era *sampled, bool was_old)
 {
-	int attempt, r;
+	struct class_look look = { 0 };
+	int attempt, r = -EAGAIN;
 
-	for (attempt = 0; attempt < READ_ATTEMPTS; attempt++) {
-		struct buf name _cleanup_buf_ = BUF_INIT;
-		struct stack_era now = { 0 };
-		uint64_t era, major, flags = 0;
-
-		if (ruby_vm_gc_era(code->vm, &now.gc_era, &now.gc_major))
-			continue;
-		r = read_name(code->vm, addr, &flags, &name);
-		if (buf_failed(&name))
-			return -ENOMEM;
-		if (ruby_vm_gc_era(code->vm, &era, &major) || era != now.gc_era)
-			continue;
-		if (major != now.gc_major)
-			now.gc_major = 0;
-		r = take(c, code, e, r ? NULL : buf_str(&name), flags, &now);
-		if (!r && sampled->gc_era == now.gc_era)
-			e->held = now.gc_era;
-		if (!r && was_old && now.gc_major && now.gc_major == sampled->gc_major &&
-		    code_is_old(code, flags) && sampled->gc_era < e->old.era)
-			e->old.era = sampled->gc_era;
-		return r;
-	}
+	if (still_the_same(code, e, &look))
+		r = take(c, code, e, e->name, look.flags, &look.era);
+	for (attempt = 0; attempt < READ_ATTEMPTS && r == -EAGAIN; attempt++)
+		r = read_anew(c, code, e, addr, &look);
+	if (r)
+		return r == -EAGAIN ? 0 : r;
+	if (sampled->gc_era == look.era.gc_era)
+		e->held = look.era.gc_era;
+	if (was_old && look.era.gc_major && look.era.gc_major == sampled->gc_major &&
+	    code_is_old(code, look.flags) && sampled->gc_era < e->old.era)
+		e->old.era = sampled->gc_era;
 	return 0;
 }
 

@@ -109,7 +109,8 @@ class NativeTest < MergedTest
         assert_equal kinds.sort_by { |kernel| kernel ? 0 : 1 }, kinds, shown(sample.frames.reverse)
       end
       writes = in_kernel.count { |sample| writes?(sample.frames.reverse) }
-      assert_operator writes, :>, in_kernel.size / 10, in_kernel.first&.frames&.join(' < ')
+      # A file system can take ten times as long to open the file, which cuts what it had.
+      assert_operator writes, :>, in_kernel.size / 30, in_kernel.first&.frames&.join(' < ')
     end
 
     def test_kernel_is_left_out

@@ -249,6 +249,8 @@ class StatesTest < LiveTest
     queued = sum(found, 'wait-cpu')
     # That is in what it measured as waits: from when it is woken until it is queued, or all of it where it could not ask.
     more = [queued - said['queued'], 0].max
+    # Its wait is over and another thread has the GVL, or the CPU that it would need to give it away.
+    more += sum(found, 'gvl') unless said['waits'].key?('gvl')
     more += SECONDS * 1e9 * going_on(name)
     wrong = said['waits'].reject { |state, ns| near?(ns, sum(found, state), more) }
     held = said['held'].reject { |state, ns| near?(ns, found[[state, true]], more) }
