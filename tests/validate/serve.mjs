@@ -154,9 +154,13 @@ async function testHostile() {
 		}));
 		await Promise.all(turns);
 	}
-	await sleep(300);
+	const connections = () => readdirSync(`/proc/${pid}/fd`).length - fds.length;
+	// The two that are slow and deaf stay. More than 48 of one address are not taken, and on a busy machine it may notice
+	// only now that the last ones are gone.
+	for (let i = 0; i < 100 && connections() > 2; i++)
+		await sleep(100);
+	check(connections() <= 2, `its connections are closed, but for ${connections()}`);
 	check((await get('state.json')).status === 200, `after 10,000 connections (${refused} refused) it answers`);
-	check(readdirSync(`/proc/${pid}/fd`).length <= 80, 'its connections are closed');
 	// More renders than places: all are answered, in turn.
 	const many = await Promise.all(Array.from({ length: 30 }, (_, i) => get(`report.json?limit=${i + 1}`)));
 	check(many.every(a => a.status === 200) && many.every((a, i) => JSON.parse(a.body).rows.length <= i + 1), '30 at once are all answered');
