@@ -12,7 +12,7 @@
 #include "profile/wait_cause.h"
 
 /* One part in so many of the limit is not worth a collection. */
-#define SMALL_PART 16
+#define SMALL_PART 256
 
 static struct window *of(struct sink *sink)
 {
