@@ -25,6 +25,16 @@ module Rbpf
     end
   end
 
+  # It should have succeeded.
+  class Failed < Minitest::Assertion
+    attr_reader :code
+
+    def initialize(arguments, result)
+      super("rbpf #{arguments.join(' ')}: status #{result.code}\n#{result.err}")
+      @code = result.code
+    end
+  end
+
   module_function
 
   # Runs rbpf to its end.
@@ -36,9 +46,7 @@ module Rbpf
   # Runs rbpf, which has to succeed, and returns what it printed.
   def read(*arguments, **options)
     result = run(*arguments, **options)
-    unless result.code.zero?
-      raise Minitest::Assertion, "rbpf #{arguments.join(' ')}: status #{result.code}\n#{result.err}"
-    end
+    raise Failed.new(arguments, result) unless result.code.zero?
 
     result.out
   end
@@ -169,13 +177,17 @@ class Recording
     json['totals']
   end
 
-  # None if no sample passes the filters.
   def rows(*options)
-    result = Rbpf.run('report', '-i', file, '--json', *options)
-    return [] if result.code == NO_SAMPLES && result.err.include?('passes the filters')
-    raise Minitest::Assertion, "report #{options.join(' ')}: #{result.code}, #{result.err}" unless result.code.zero?
+    report(*options)['rows']
+  end
 
-    JSON.parse(result.out)['rows']
+  # The same, and none where no sample passes the filters.
+  def rows_if_any(*options)
+    rows(*options)
+  rescue Rbpf::Failed => e
+    raise unless e.code == NO_SAMPLES && e.message.include?('passes the filters')
+
+    []
   end
 
   # The row of a method.

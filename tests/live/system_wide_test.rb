@@ -391,7 +391,7 @@ class SystemWideTest < LiveTest
     seen = rows - without
     # On a machine that others keep busy what these scripts cost rbpf may be more than it may use at its priority,
     # and then it is as late as any other process (doc/system-wide.md, the first row of the table).
-    assert_operator without.size, :<=, crowded? ? pids.size * 0.15 : pids.size / 100,
+    assert_operator without.size, :<=, crowded? ? pids.size * 0.15 : 0,
                     "have no such frame: #{without.map { |row| [row['pid'], labels_of(row)] }.first(5)}"
     unknown = rows.flat_map { |row| samples_of(row) }.select(&:unresolved?)
                   .reject { |sample| sample.frames.first.label == '(garbage collection)' }
