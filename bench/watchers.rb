@@ -84,7 +84,7 @@ end
 
 class Serve < Watcher
   VIEWS = %w[table flame.svg overview timeline.html].freeze
-  PICTURE = 5 # s: how often the page makes a new picture
+  RENEWED = 5 # s: how often the page shows its last minute anew
   STAY = 60 # s at each view
 
   attr_reader :failed, :answers
@@ -120,11 +120,13 @@ class Serve < Watcher
 
   def look(second)
     to = JSON.parse(get('state.json'))['to']
+    return unless (second % RENEWED).zero? || to <= 10
+
     range = "from=#{[to - 60, 0].max}s&to=#{to}s"
     case view = VIEWS[second / STAY % VIEWS.size]
     when 'table' then get("report.json?#{range}&sort=self&limit=200")
     when 'overview' then %w[thread process].each { |by| get("report.json?#{range}&by=#{by}&limit=20") }
-    else get("#{view}?#{range}") if (second % PICTURE).zero?
+    else get("#{view}?#{range}")
     end
   end
 

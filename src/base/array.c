@@ -34,3 +34,15 @@ int array_reserve_raw(void **ptr, size_t *cap, size_t want, size_t elem)
 	*cap = new_cap;
 	return 0;
 }
+
+void array_recycle_raw(void **ptr, size_t *cap, size_t used)
+{
+	char *old, *none = NULL;
+
+	if (used >= *cap / 4)
+		return;
+	memcpy(&old, ptr, sizeof(old));
+	free(old);
+	memcpy(ptr, &none, sizeof(none));
+	*cap = 0;
+}

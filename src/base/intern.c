@@ -53,19 +53,41 @@ uint64_t hash_bytes(const void *data, size_t len)
 	return h;
 }
 
+static void free_blocks(struct intern_block *block)
+{
+	while (block) {
+		struct intern_block *next = block->next;
+
+		free(block);
+		block = next;
+	}
+}
+
 void intern_deinit(struct intern *in)
 {
 	if (!in)
 		return;
-	while (in->blocks) {
-		struct intern_block *block = in->blocks;
-
-		in->blocks = block->next;
-		free(block);
-	}
+	free_blocks(in->blocks);
 	free(in->entries);
 	free(in->slots);
 	*in = (struct intern)INTERN_INIT;
+}
+
+void intern_recycle(struct intern *in)
+{
+	struct intern_block *head = in->blocks;
+
+	if (!head || in->count < in->cap / 4) {
+		intern_deinit(in);
+		return;
+	}
+	/* Of the blocks the head, which is about as large as the others together, unless there are many. */
+	free_blocks(head->next);
+	head->next = NULL;
+	head->used = 0;
+	in->block_bytes = sizeof(*head) + head->size;
+	memset(in->slots, 0, (in->slot_mask + 1) * sizeof(*in->slots));
+	in->count = 0;
 }
 
 /* The slot that holds these bytes, or the free one where they belong. Needs a free slot. */
@@ -115,9 +137,11 @@ static struct intern_block *add_block(struct intern *in, size_t size)
 {
 	struct intern_block *head = in->blocks;
 	struct intern_block *block;
-	size_t block_size = head ? head->size * 2 : BLOCK_MIN;
+	size_t block_size = in->block_bytes / BLOCK_MIN * BLOCK_MIN; /* as much as there is */
 	bool single;
 
+	if (block_size < BLOCK_MIN)
+		block_size = BLOCK_MIN;
 	if (block_size > BLOCK_MAX)
 		block_size = BLOCK_MAX;
 	single = size > block_size / 4;

@@ -34,6 +34,9 @@ struct intern {
 #define INTERN_MAX (1u << 28) /* ids; the limit of the recording format too */
 
 void intern_deinit(struct intern *in);
+
+/* Forget all ids. What they took is kept for those that come, if it was in use: as array_recycle() does. */
+void intern_recycle(struct intern *in);
 #define _cleanup_intern_ _cleanup_(intern_deinit)
 
 /*
@@ -49,7 +52,7 @@ int intern_find(const struct intern *in, const void *data, size_t len, uint32_t 
 
 /*
  * The bytes of @id (which must be valid), followed by a NUL; @len may be NULL. Aligned for any
- * struct of members up to 8 bytes. Valid, at the same address, until intern_deinit().
+ * struct of members up to 8 bytes. Valid, at the same address, until intern_deinit() or intern_recycle().
  */
 const void *intern_get(const struct intern *in, uint32_t id, size_t *len);
 

@@ -32,6 +32,19 @@ void ruby_generation_deinit(struct ruby_generation *g)
 	*g = (struct ruby_generation) { 0 };
 }
 
+void ruby_generation_recycle(struct ruby_generation *g)
+{
+	array_recycle(g->latest_stack, g->cap_latest_stack, g->stacks.count);
+	array_recycle(g->latest_outer, g->cap_latest_outer, g->outer.count);
+	array_recycle(g->definitions, g->cap_definitions, g->n_definitions);
+	array_recycle(g->checkpoints, g->cap_checkpoints, g->n_checkpoints);
+	array_recycle(g->raw, g->cap_raw, g->n_raw);
+	array_recycle(g->named, g->cap_named, g->n_named);
+	intern_recycle(&g->stacks);
+	intern_recycle(&g->outer);
+	g->n_definitions = g->n_checkpoints = g->n_raw = g->n_named = 0;
+}
+
 void ruby_generation_ids(struct ruby_generation *g, id_fn *fn, void *arg)
 {
 	for (size_t i = 0; i < g->n_named; i++)

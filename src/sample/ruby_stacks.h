@@ -85,6 +85,9 @@ void ruby_stacks_buffers_deinit(struct ruby_stacks_buffers *b);
 
 void ruby_generation_deinit(struct ruby_generation *g);
 
+/* Empty it, and keep what it took for the next one: see array_recycle(). */
+void ruby_generation_recycle(struct ruby_generation *g);
+
 /* Call @fn for the ids in it: see id_holder.h. */
 void ruby_generation_ids(struct ruby_generation *g, id_fn *fn, void *arg);
 

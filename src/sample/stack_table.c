@@ -73,6 +73,18 @@ static void generation_deinit(struct stack_generation *g)
 	*g = (struct stack_generation) { 0 };
 }
 
+/* Empty it, and keep what it took for the next one. */
+static void generation_recycle(struct stack_generation *g)
+{
+	ruby_generation_recycle(&g->ruby);
+	array_recycle(g->native.v, g->native.cap, g->native.fingerprints.count);
+	intern_recycle(&g->native.fingerprints);
+	array_recycle(g->native_frames.v, g->native_frames.cap, g->native_frames.n);
+	g->native_frames.n = 0;
+	array_recycle(g->merged, g->cap_merged, g->pairs.count);
+	intern_recycle(&g->pairs);
+}
+
 void stack_table_deinit(struct stack_table *t)
 {
 	generation_deinit(&t->generations[0]);
@@ -126,14 +138,17 @@ static size_t generation_bytes(const struct stack_generation *g)
 /* Records of different CPUs may be slightly out of order. */
 static void next_generation(struct stack_table *t, uint64_t now)
 {
+	struct stack_generation dropped;
+
 	if (now <= t->since_ns || (now - t->since_ns <= GENERATION_NS &&
 				   (now - t->since_ns <= GENERATION_MIN_NS ||
 				    generation_bytes(&t->generations[0]) <= GENERATION_BYTES)))
 		return;
 	t->ended_early |= t->since_ns && now - t->since_ns <= GENERATION_NS;
-	generation_deinit(&t->generations[1]);
+	dropped = t->generations[1];
+	generation_recycle(&dropped);
 	t->generations[1] = t->generations[0];
-	t->generations[0] = (struct stack_generation) { 0 };
+	t->generations[0] = dropped;
 	t->since_ns = now;
 }
 

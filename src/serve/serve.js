@@ -1,9 +1,11 @@
 // The page of rbpf serve. What it shows it asks the server for, each time for a range of seconds: those
-// of a recording, or the last ones of what is being watched, again each second.
+// of a recording, or the last ones of what is being watched, again and again.
 (() => {
 const about = page.json('about');
 const {make, set, count, duration, percent} = page;
-const TICK = 1000, PICTURE_TICKS = 5; // ms; a picture is made anew only so often
+const TICK = 1000; // ms
+// A picture, and what is of more than so many seconds, is made anew only so often: little of it changes in one.
+const SHORT = 10, SLOW_TICKS = 5;
 const ROWS = 200;
 
 // What the user chose; the part of the URL behind # holds it.
@@ -375,16 +377,19 @@ async function tick(force) {
 	busy = true;
 	try {
 		const next = await ask('state.json');
-		const moved = next.to !== state.to || next.live !== state.live || !connected;
+		const other = next.live !== state.live || !connected, moved = other || next.to !== state.to;
 		connected = true;
 		replaced = false;
 		about.live = about.live || next.live;
 		state = next;
-		if (!paused || !shown)
-			shown = findRange();
 		ticks++;
-		const picture = choice.view in pictures;
-		if (force || (moved && !paused && !(picture && (held || ticks % PICTURE_TICKS)) && choice.view !== 'data'))
+		const range = findRange(), picture = choice.view in pictures;
+		const due = other || ticks % SLOW_TICKS === 0 || !(picture || range.to - range.from > SHORT);
+		const renew = force || (moved && due && !paused && !(picture && held) && choice.view !== 'data');
+		// What is told is what is on the screen.
+		if (!shown || (renew && !paused))
+			shown = range;
+		if (renew)
 			await refresh();
 	} catch (e) {
 		connected = false;

@@ -15,6 +15,9 @@
 #include "target/memory.h"
 
 #define READ_ATTEMPTS 3 /* to read a batch without a collection in between */
+#define NAME_PATIENCE                                                                              \
+	4 /* times that an owner is asked for its name before the next one waits longer */
+#define NAME_WAIT_MAX 8 /* revalidations: at 20 a second, a class has its name half a second late */
 
 struct method_key {
 	uint64_t addr;
@@ -26,6 +29,7 @@ struct pending {
 	uint32_t index; /* of iseqs or methods */
 	bool is_method;
 	bool keep;   /* it is right: only what is still the same says something new */
+	bool anew;   /* it is to be read whether it is right or not */
 	bool done;   /* it was compared, or is to be read */
 	bool load;   /* it is to be read */
 	size_t span; /* the first of its spans, if there is a copy to compare */
@@ -181,6 +185,19 @@ static void set_iseq(struct code_cache *c, struct cached_iseq *e, const struct r
 	e->unsure = false;
 }
 
+/*
+ * The owner of @e was asked for its name. One that has none for long (a module whose methods are generated) will
+ * hardly get one: it is asked less and less often.
+ */
+static void name_asked(const struct code_cache *c, struct cached_method *e, bool same)
+{
+	uint32_t wait;
+
+	e->asked = same ? e->asked + 1 : 0;
+	wait = 1 + e->asked / NAME_PATIENCE;
+	e->ask_name = c->revalidation + (wait < NAME_WAIT_MAX ? wait : NAME_WAIT_MAX);
+}
+
 /* The entry is of @fresh, which was read in @batch; NULL: of nothing usable. */
 static void set_method(struct code_cache *c, struct cached_method *e,
 		       const struct ruby_method *fresh, const struct batch *batch)
@@ -208,6 +225,7 @@ static void set_method(struct code_cache *c, struct cached_method *e,
 		e->checked = 0;
 		e->unsure = false;
 	}
+	name_asked(c, e, same_words && same_name);
 	note_held(&e->held, batch);
 }
 
@@ -215,9 +233,9 @@ static void set_method(struct code_cache *c, struct cached_method *e,
  * An owner without a name may be given one at any time (a class assigned to a constant), which
  * changes none of the words that are compared.
  */
-static bool may_get_name(const struct cached_method *e)
+static bool may_get_name(const struct code_cache *c, const struct cached_method *e)
 {
-	return e->version && !e->method.prefix[0];
+	return e->version && !e->method.prefix[0] && c->revalidation >= e->ask_name;
 }
 
 /* Where there was nothing, something may be allocated at any time. */
@@ -290,7 +308,7 @@ static void enlist_method(struct code_cache *c, uint32_t i, struct batch *batch)
 {
 	struct cached_method *e = &c->methods[i];
 	const bool checked = is_checked(e->checked, batch->sampled);
-	const bool anew = e->revalidated != c->revalidation && may_get_name(e);
+	const bool anew = e->revalidated != c->revalidation && may_get_name(c, e);
 	struct pending *p;
 
 	if (e->batch == c->batches)
@@ -301,9 +319,11 @@ static void enlist_method(struct code_cache *c, uint32_t i, struct batch *batch)
 		return;
 	e->batch = c->batches;
 	p = &c->pending[batch->n_pending++];
-	*p = (struct pending) {
-		.index = i, .is_method = true, .keep = checked && !anew, .span = batch->n_spans
-	};
+	*p = (struct pending) { .index = i,
+				.is_method = true,
+				.keep = checked && !anew,
+				.anew = anew,
+				.span = batch->n_spans };
 	if (e->version) {
 		ruby_method_check_spans(c->vm, &e->method, &p->fresh.method,
 					&c->spans[batch->n_spans]);
@@ -352,7 +372,7 @@ static void update_method(struct code_cache *c, struct pending *p, struct batch 
 	bool read = e->version && all_read(&c->spans[p->span], RUBY_METHOD_SPANS);
 
 	e->revalidated = c->revalidation;
-	if (read && ruby_method_check(c->vm, &e->method, &p->fresh.method) && !may_get_name(e)) {
+	if (read && !p->anew && ruby_method_check(c->vm, &e->method, &p->fresh.method)) {
 		p->done = true;
 		still_the_same(c, p->fresh.method.me[RUBY_ME_FLAGS], &e->first, &e->last,
 			       &e->unsure, batch);

@@ -53,6 +53,8 @@ struct cached_method {
 	struct old_since old;
 	uint64_t revalidated;
 	uint64_t batch;
+	uint64_t ask_name; /* from which revalidation on its owner is asked for a name */
+	uint32_t asked;	   /* so often in vain, as far as it is the same method */
 	uint32_t version;
 	bool unsure;
 };

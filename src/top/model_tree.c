@@ -71,7 +71,7 @@ static int add_children(const struct tree *t, uint32_t node, enum top_sort sort,
 
 /* ---- rows ---- */
 
-/* By node: whether it or one below it passes the filter. */
+/* By node: whether it or one below it passes the filter; all do if there is none. */
 static int find_matches(struct top_model *m, const struct tree *t, const struct profile *p,
 			const struct top_choice *choice, bool **ret)
 {
@@ -79,15 +79,18 @@ static int find_matches(struct top_model *m, const struct tree *t, const struct 
 
 	if (!matches)
 		return -ENOMEM;
+	*ret = matches;
+	if (!choice->filter[0]) {
+		memset(matches, true, t->n_nodes * sizeof(*matches));
+		return 0;
+	}
 	for (size_t i = t->n_nodes; i-- > 1;) {
 		struct top_row row = { 0 };
 		const size_t text = m->text.len;
 
 		top_frame_text(m, p, t->nodes[i].frame, &row);
-		if (buf_failed(&m->text)) {
-			free(matches);
+		if (buf_failed(&m->text))
 			return -ENOMEM;
-		}
 		matches[i] |= top_matches(m, &row, choice);
 		m->text.len = text;
 		if (matches[i])
@@ -95,7 +98,6 @@ static int find_matches(struct top_model *m, const struct tree *t, const struct 
 		else
 			m->n_hidden++;
 	}
-	*ret = matches;
 	return 0;
 }
 

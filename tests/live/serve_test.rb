@@ -90,6 +90,32 @@ class ServeTest < LiveTest
     assert_equal 0, result.code, result.err
   end
 
+  # One of more samples than are written at once (50,000) is written by a fork of the process that samples, which the page
+  # faults of children that have ended tell.
+  def test_long_snapshots
+    serve('-F', 10_000, '--', RbConfig.ruby, '-e', 'loop { 1 + 1 }')
+    samples = ->(range) { json("report.json?#{range}")['summary']['selected_samples'] }
+    wait_for_seconds(2)
+    samples.('from=0s&to=1s')
+    before = faults_of_children(@server.pid)
+    samples.('from=1s&to=2s')
+    assert_equal before, faults_of_children(@server.pid), 'a short snapshot is written without a fork'
+    range = nil
+    loop do
+      wait_for_seconds(state['to'] + 3)
+      range = "from=0s&to=#{state['to']}s"
+      break if samples.(range) > 50_000
+    end
+    assert_equal report(range)['rows'], json("report.json?#{range}")['rows']
+    assert_operator faults_of_children(@server.pid), :>, before
+    result = @server.stop
+    assert_equal 0, result.code, result.err
+  end
+
+  def faults_of_children(pid)
+    File.read("/proc/#{pid}/stat")[/\) (.*)/, 1].split[8].to_i
+  end
+
   def test_what_serves_has_no_privileges
     serve('--', RbConfig.ruby, '-e', 'loop { 1 + 1 }')
     wait_for_seconds(2)

@@ -53,6 +53,24 @@ Test(array, growth_keeps_old_and_zeroes_new)
 	free(v);
 }
 
+/* Room of which a quarter was used is kept as it is, and more of it is freed. */
+Test(array, recycled)
+{
+	struct item *v = NULL, *was;
+	size_t cap = 0;
+
+	array_recycle(v, cap, 0);
+	cr_expect(!v && !cap, "nothing stays nothing");
+	cr_assert_eq(array_reserve(v, cap, 64), 0);
+	was = v;
+	array_recycle(v, cap, 16);
+	cr_expect(v == was && cap == 64, "a quarter was used: %zu elements of room", cap);
+	cr_assert_eq(array_reserve(v, cap, 64), 0);
+	cr_expect_eq(v, was, "it is there for the next ones");
+	array_recycle(v, cap, 15);
+	cr_expect(!v && !cap, "less was used: %zu elements of room", cap);
+}
+
 Test(array, enough_room_changes_nothing)
 {
 	char *v = NULL, *before;

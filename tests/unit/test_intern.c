@@ -185,6 +185,40 @@ Test(intern, growth_to_100000_keeps_ids_and_addresses)
 	free(where);
 }
 
+/* Ids begin at 0 again, and what was known is not; the room of many is kept, but not for few. */
+Test(intern, recycled)
+{
+	_cleanup_intern_ struct intern in = INTERN_INIT;
+	size_t bytes = 0;
+	uint32_t id;
+
+	intern_recycle(&in);
+	assert_sane_intern(&in);
+	for (uint32_t turn = 0; turn < 3; turn++) {
+		for (uint32_t i = 0; i < 3000; i++) {
+			const uint32_t record[] = { turn, i, 0, 0, 0, 0, 0 };
+
+			cr_assert_eq(intern_add(&in, record, sizeof(record), &id, NULL), 0);
+			cr_assert_eq(id, i, "turn %u: record %u has id %u", turn, i, id);
+		}
+		assert_sane_intern(&in);
+		cr_expect_leq(intern_bytes(&in), bytes ? bytes : SIZE_MAX, "turn %u: %zu bytes",
+			      turn, intern_bytes(&in));
+		bytes = intern_bytes(&in);
+		intern_recycle(&in);
+		cr_expect_eq(in.count, 0);
+		cr_expect_eq(intern_find(&in, (uint32_t[7]) { turn }, 28, &id), -ENOENT,
+			     "turn %u is forgotten", turn);
+		cr_expect(intern_bytes(&in) >= bytes / 3 && intern_bytes(&in) <= bytes,
+			  "%zu of %zu bytes are kept", intern_bytes(&in), bytes);
+		assert_sane_intern(&in);
+	}
+	cr_assert_eq(intern_str(&in, "one", &id), 0);
+	intern_recycle(&in);
+	cr_expect_eq(intern_bytes(&in), 0, "one string has not used %zu bytes", intern_bytes(&in));
+	assert_sane_intern(&in);
+}
+
 /* Sizes around those of the blocks, and larger than any: small strings go on in the open block. */
 Test(intern, strings_of_all_sizes)
 {

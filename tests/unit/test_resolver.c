@@ -1127,6 +1127,49 @@ Test(resolver, anonymous_class_that_gets_a_name)
 	}
 }
 
+/* How many revalidations of @f it takes until its @frame is called @label, up to 100. */
+static int revalidations_until(struct fixture *f, const struct rbpf_frame *frame, const char *label)
+{
+	for (int n = 1; n <= 100; n++) {
+		resolver_revalidate(f->r);
+		resolve(f, frame, 1);
+		if (!strcmp(resolver_symbol(f->r, f->ids[0])->name, label))
+			return n;
+	}
+	return -1;
+}
+
+/*
+ * A class that never had a name is read anew less and less often, and its name is seen soon all the same. A
+ * method of it that has changed is read anew at once.
+ */
+Test(resolver, class_that_was_anonymous_for_long)
+{
+	struct fixture f = setup("3.3");
+	uint64_t klass = image_class(f.img, NULL),
+		 me = image_ment(f.img, klass, "call", IMAGE_CFUNC);
+	const uint64_t other = image_ment(f.img, klass, "scan", IMAGE_CFUNC);
+	const struct rbpf_frame frame = c_frame(me);
+	size_t before, at_first, later;
+
+	resolve(&f, &frame, 1);
+	before = f.img->n_reads;
+	cr_assert_eq(revalidations_until(&f, &frame, "call"), 1);
+	at_first = f.img->n_reads - before;
+	cr_assert_eq(revalidations_until(&f, &frame, "Named#call"), -1);
+	before = f.img->n_reads;
+	cr_assert_eq(revalidations_until(&f, &frame, "Named#call"), -1);
+	later = f.img->n_reads - before;
+	cr_expect_leq(later, at_first * 100 / 3,
+		      "%zu reads in 100 revalidations, %zu in the first one", later, at_first);
+	for (int i = 0; i < 40; i += 8)
+		image_put64(f.img, me + i, image_get64(f.img, other + i));
+	cr_expect_eq(revalidations_until(&f, &frame, "scan"), 1, "a change is seen at once");
+	image_class_name(f.img, klass, "Named");
+	cr_expect(revalidations_until(&f, &frame, "Named#scan") <= 8);
+	teardown(&f);
+}
+
 static size_t allocated(void)
 {
 	struct mallinfo2 info = mallinfo2();

@@ -15,7 +15,7 @@ import { browser, cells, check, errors, finish, open, ready, shoot, shows, sleep
 
 const rbpf = process.env.RBPF ?? './rbpf';
 const [watched, shots] = [+process.argv[2], process.argv[3]];
-const PICTURE_MS = 5000; // as serve.js has it
+const SLOW_MS = 5000; // as serve.js has it
 
 // Two threads that take turns, and a new method each second, so that no second's table is another one's.
 const ruby = spawn('ruby', ['-e', `
@@ -122,7 +122,7 @@ async function testSeconds(url) {
 	await page.locator('#tab-flame').click();
 	await ready(page, 'flame');
 	const pictures = new Set(), one = await kept(page, cdp);
-	for (const until = Date.now() + Math.max(watched * 1000, 2.4 * PICTURE_MS); Date.now() < until; await sleep(200))
+	for (const until = Date.now() + Math.max(watched * 1000, 2.4 * SLOW_MS); Date.now() < until; await sleep(200))
 		pictures.add(await page.locator('iframe:not(.coming)').first().getAttribute('src').catch(() => null));
 	pictures.delete(null);
 	check(pictures.size >= 2, `the flame graph is made anew: ${pictures.size} of them`);
