@@ -254,12 +254,14 @@ static bool is_checked(uint64_t checked, const struct stack_era *sampled)
 
 /*
  * Whether an entry that a check has shown to be right is to be compared all the same: once the object
- * is old no check is sent any more, and then that it is must be known.
+ * is old no check is sent any more, and then that it is must be known. Only a collection makes it old, so
+ * it is compared no more in the era @last, in which it was.
  */
 static bool may_be_old_now(const struct code_cache *c, uint64_t flags, uint64_t revalidated,
-			   const struct stack_era *sampled)
+			   uint64_t last, const struct stack_era *sampled)
 {
-	return sampled->gc_major && !code_is_old(c, flags) && revalidated != c->revalidation;
+	return sampled->gc_major && !code_is_old(c, flags) && last != sampled->gc_era &&
+	       revalidated != c->revalidation;
 }
 
 /* Whether the entry is known to be what was there then. */
@@ -291,7 +293,7 @@ static void enlist_iseq(struct code_cache *c, uint32_t i, struct batch *batch)
 
 	if (e->batch == c->batches)
 		return;
-	if (checked ? !may_be_old_now(c, e->iseq.id.head[RUBY_ISEQ_FLAGS], e->revalidated,
+	if (checked ? !may_be_old_now(c, e->iseq.id.head[RUBY_ISEQ_FLAGS], e->revalidated, e->last,
 				      batch->sampled)
 		    : iseq_is_known(c, e, batch->sampled))
 		return;
@@ -314,7 +316,7 @@ static void enlist_method(struct code_cache *c, uint32_t i, struct batch *batch)
 	if (e->batch == c->batches)
 		return;
 	if (!anew && (checked ? !may_be_old_now(c, e->method.id.me[RUBY_ME_FLAGS], e->revalidated,
-						batch->sampled)
+						e->last, batch->sampled)
 			      : method_is_known(c, e, batch->sampled)))
 		return;
 	e->batch = c->batches;
