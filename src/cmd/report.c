@@ -451,7 +451,7 @@ static int report_recording(const struct cmd_context *ctx, struct report_line *l
 				      .gvl_caused = all_time,
 				      .keep_samples = by_time && (is_shaped || line->states),
 				      .read_again = by_time,
-				      .by_thread = line->gc || line->states || line->requests ||
+				      .by_thread = line->gc || line->states ||
 						   flat_by_thread(line->by),
 				      .by_request = line->requests || line->by == FLAT_BY_REQUEST };
 	renderer render = report_text;
@@ -470,6 +470,8 @@ static int report_recording(const struct cmd_context *ctx, struct report_line *l
 	if (r)
 		return r;
 	needs.by_thread |= filter->stack == STACK_BOTH;
+	/* Unless samples are left out, it is known without which threads have some. */
+	needs.by_thread |= line->requests && (is_shaped || view_filter_of_samples(filter));
 	/* These leave samples out, and who was charged with what is not known any more. */
 	report.gvl_pairs = all_time && !is_shaped;
 	r = cmd_open_recording(ctx, line->input, rest, filter, &needs, &rec, err);

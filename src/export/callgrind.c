@@ -31,6 +31,8 @@
 #include "export/function.h"
 #include "export/origin.h"
 #include "export/shown.h"
+#include "profile/aggregate.h"
+#include "profile/replay.h"
 #include "view/filter.h"
 #include "view/label.h"
 
@@ -57,6 +59,7 @@ struct cost_key {
 
 struct callgrind {
 	const struct profile *profile;
+	const struct replay *from;
 	struct shown shown;
 	struct intern names; /* of objects, files and functions, as they are written */
 	struct intern fns;   /* struct fn */
@@ -75,13 +78,17 @@ struct callgrind {
 	uint32_t *
 		of_frame[2]; /* by frame: its fn + 1, and that of its recursion; 0: not known yet */
 	uint32_t *of_thread; /* by thread: its fn + 1; 0: not known yet */
-	uint32_t *outermost; /* by shown stack: the frame that nothing called; PROFILE_NONE of 0 */
+	uint32_t *outermost; /* by shown stack: that of its outermost frame alone; 0 of 0 */
 	uint32_t *seen;	     /* by fn: the last stack that it was in, + 1 */
 	size_t cap_seen;
 	uint32_t *weight_of;	  /* by shown stack: its place in weights + 1; 0: no samples */
 	struct cost_sum *weights; /* of those stacks that samples have, which are far fewer */
 	size_t n_weights, cap_weights;
 	struct cost_sum all;
+	struct profile threads;	      /* samples by thread and outermost stack: only aggregates */
+	struct aggregate_index index; /* of these */
+	struct profile_sample batch[AGGREGATE_BATCH]; /* not added up yet */
+	size_t n_batch;
 	uint32_t *frames; /* scratch: of a stack */
 	size_t cap_frames;
 	bool *named[3]; /* by name, of each kind: it was written with its number */
@@ -97,6 +104,8 @@ static void callgrind_deinit(struct callgrind *c)
 	prefix_tree_deinit(&c->places);
 	prefix_tree_deinit(&c->keys);
 	prefix_tree_deinit(&c->calls);
+	profile_deinit(&c->threads);
+	aggregate_index_deinit(&c->index);
 	free(c->last_stack);
 	free(c->objects);
 	free(c->costs);
@@ -290,10 +299,10 @@ static int fn_of_thread(struct callgrind *c, uint32_t thread, uint32_t *ret)
 	return 0;
 }
 
-/* What the function that is a thread calls, or costs itself. */
+/* What the function that is a thread calls, or costs itself: @a is of the outermost stack. */
 static int add_thread(struct callgrind *c, const struct profile_aggregate *a)
 {
-	const uint32_t frame = c->outermost[shown_stack(&c->shown, a->stack)];
+	const uint32_t frame = c->profile->stacks[a->stack].frame;
 	const struct cost_sum sum = { a->value, a->samples };
 	struct cost_key key = { .callee = NO_CALLEE };
 	int r = fn_of_thread(c, a->thread, &key.fn);
@@ -305,15 +314,65 @@ static int add_thread(struct callgrind *c, const struct profile_aggregate *a)
 	return r ? r : add_cost(c, &key, &sum);
 }
 
+/* Add up the samples of the batch by thread and outermost stack. */
+static int add_batch(struct callgrind *c)
+{
+	const size_t n = c->n_batch;
+
+	for (size_t i = 0; i < n; i++) {
+		struct profile_sample *s = &c->batch[i];
+
+		s->stack = c->outermost[shown_stack(&c->shown, s->stack)];
+		s->flags = 0;
+		s->request = 0;
+	}
+	c->n_batch = 0;
+	return aggregate_add_batch(&c->index, &c->threads, c->batch, n);
+}
+
+static int take_sample(void *arg, const struct profile_sample *s)
+{
+	struct callgrind *c = arg;
+
+	if (!shown_sample(&c->shown, s))
+		return 0;
+	__builtin_prefetch(&c->outermost[s->stack]);
+	c->batch[c->n_batch++] = *s;
+	return c->n_batch == AGGREGATE_BATCH ? add_batch(c) : 0;
+}
+
+/*
+ * Of pairs of a thread and a stack there may be far more than of either, and only what the threads call is
+ * wanted of them. So the profile need not have them: samples are read once more, and added up by
+ * thread and outermost stack.
+ */
+static int add_threads(struct callgrind *c, struct err *err)
+{
+	const struct profile *p = c->profile;
+	int r;
+
+	c->threads = (struct profile) { .event = p->event, .by_thread = true };
+	if (array_reserve(c->threads.threads, c->threads.cap_threads, p->n_threads))
+		return -ENOMEM;
+	c->threads.n_threads = p->n_threads;
+	r = profile_each_sample(p, c->from, take_sample, c, err);
+	if (!r)
+		r = add_batch(c);
+	for (size_t i = 0; i < c->threads.n_aggregates && !r; i++)
+		r = add_thread(c, &c->threads.aggregates[i]);
+	profile_deinit(&c->threads);
+	aggregate_index_deinit(&c->index);
+	return r;
+}
+
 static void find_outermost(struct callgrind *c)
 {
 	const struct profile *p = c->profile;
 
-	c->outermost[0] = PROFILE_NONE;
 	for (uint32_t i = 1; i < p->n_stacks; i++) {
 		const uint32_t callers = shown_callers(&c->shown, i);
 
-		c->outermost[i] = callers ? c->outermost[callers] : p->stacks[i].frame;
+		c->outermost[i] = callers ? c->outermost[callers] : i;
 	}
 }
 
@@ -335,7 +394,7 @@ static int add_weight(struct callgrind *c, uint32_t stack, const struct profile_
 	return 0;
 }
 
-static int add_costs(struct callgrind *c)
+static int add_costs(struct callgrind *c, struct err *err)
 {
 	const struct profile *p = c->profile;
 	int r = 0;
@@ -346,9 +405,9 @@ static int add_costs(struct callgrind *c)
 		if (!view_selected(c->shown.selection, a))
 			continue;
 		r = add_weight(c, shown_stack(&c->shown, a->stack), a);
-		if (!r)
-			r = add_thread(c, a);
 	}
+	if (!r)
+		r = add_threads(c, err);
 	for (size_t i = 1; i < p->n_stacks && !r; i++)
 		if (c->weight_of[i])
 			r = add_stack(c, (uint32_t)i);
@@ -477,7 +536,7 @@ static void write_header(struct callgrind *c)
 	buf_addf(c->out, "_%s samples\n", value_unit_name(event->unit));
 }
 
-static int write_file(struct callgrind *c)
+static int write_file(struct callgrind *c, struct err *err)
 {
 	size_t n = c->profile->n_frames + 1;
 	int r;
@@ -493,7 +552,7 @@ static int write_file(struct callgrind *c)
 	    prefix_tree_init(&c->calls))
 		return -ENOMEM;
 	find_outermost(c);
-	r = add_costs(c);
+	r = add_costs(c, err);
 	if (r)
 		return r;
 	write_header(c);
@@ -507,11 +566,11 @@ static int write_file(struct callgrind *c)
 int export_callgrind(const struct profile *p, const struct export_options *opts, struct buf *out,
 		     struct err *err)
 {
-	struct callgrind c = { .profile = p, .out = out };
+	struct callgrind c = { .profile = p, .from = &opts->replay, .out = out };
 	int r = shown_init(p, opts->filter, &c.shown);
 
 	if (!r)
-		r = write_file(&c);
+		r = write_file(&c, err);
 	callgrind_deinit(&c);
 	if (!r && buf_failed(out))
 		r = -ENOMEM;

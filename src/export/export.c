@@ -58,7 +58,7 @@ const struct exporter exporters[] = {
 			"for KCachegrind and callgrind_annotate: costs of functions and calls",
 		.suffix = ".callgrind",
 		.stack = STACK_MIXED,
-		.needs = { .by_thread = true },
+		.needs = { .read_again = true },
 		.run = export_callgrind,
 	},
 	{

@@ -54,6 +54,8 @@ static int add_samples(const struct profile *p, const struct view_selection *sel
 
 	if (state_of_stacks(p, &states))
 		return -ENOMEM;
+	for (size_t i = 0; i < p->n_threads; i++)
+		threads[i] = !p->by_thread && p->threads[i].samples;
 	for (size_t i = 0; i < p->n_aggregates; i++) {
 		const struct profile_aggregate *a = &p->aggregates[i];
 		const bool caused = a->event != p->event;
@@ -63,7 +65,8 @@ static int add_samples(const struct profile *p, const struct view_selection *sel
 		add_aggregate(a, caused,
 			      state_of(states, a->stack, a->flags & SAMPLE_KERNEL) & STATE_MASK,
 			      stats);
-		threads[a->thread] |= !caused;
+		if (p->by_thread)
+			threads[a->thread] |= !caused;
 	}
 	return 0;
 }
@@ -158,7 +161,7 @@ int request_stats_build(const struct profile *p, const struct view_filter *f,
 	_cleanup_free_ bool *threads = NULL;
 	int r;
 
-	if (!p->by_request || !p->by_thread)
+	if (!p->by_request || (!p->by_thread && f && view_filter_of_samples(f)))
 		return -EINVAL;
 	r = view_selection_new(p, f, &sel);
 	if (!r)

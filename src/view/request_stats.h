@@ -42,8 +42,8 @@ struct request_stats {
 	}
 
 /*
- * Rows of the selected samples of @p, which must be by_request and by_thread (-EINVAL); what was caused is that of
- * those that were read with gvl_caused. Returns 0 or -ENOMEM. Lengths are those of whole requests within the times that were read. @ret:
+ * Rows of the selected samples of @p, which must be by_request, and by_thread if samples were or are left out (-EINVAL
+ * if @f needs it); what was caused is that of those that were read with gvl_caused. Returns 0 or -ENOMEM. Lengths are those of whole requests within the times that were read. @ret:
  * request_stats_deinit().
  */
 int request_stats_build(const struct profile *p, const struct view_filter *f,

@@ -71,6 +71,28 @@ Test(callgrind, costs_of_lines_and_calls)
 	buf_deinit(&out);
 }
 
+/* What threads call is made of samples: the profile need not have pairs of threads and stacks. */
+Test(callgrind, threads_need_not_be_told_apart)
+{
+	uint32_t process = builder_process(&b, 42, "ruby a.rb");
+	const uint32_t threads[] = { builder_thread(&b, process, 43, "w"),
+				     builder_thread(&b, process, 44, "w") };
+	struct buf want = BUF_INIT, out = BUF_INIT;
+
+	for (unsigned int i = 0; i < 300; i++)
+		builder_add(&b, threads[i % 7 % 2],
+			    i % 5 ? builder_path(&b, i % 3 ? "a|b|c" : "b|c") : 0, 1 + i % 2);
+	export(&want);
+	b.out.profile.by_thread = false;
+	for (size_t i = 0; i < b.out.profile.n_aggregates; i++)
+		b.out.profile.aggregates[i].thread = PROFILE_NONE;
+	export(&out);
+	cr_expect(strstr(buf_str(&want), "tid 44"));
+	cr_expect_str_eq(buf_str(&out), buf_str(&want));
+	buf_deinit(&want);
+	buf_deinit(&out);
+}
+
 /* Each line is of the format, whatever the names are. */
 Test(callgrind, any_names)
 {

@@ -155,7 +155,7 @@ static struct profile read_with(struct read_options opts)
 	struct err err = { 0 };
 	const char *problem;
 
-	opts.by_thread = opts.by_request = true;
+	opts.by_request = true;
 	cr_assert_eq(profile_read(path, &opts, &p, &report, &err), 0, "%s", err.msg);
 	problem = check_profile(&p);
 	cr_assert_null(problem, "%s", problem);
@@ -164,8 +164,8 @@ static struct profile read_with(struct read_options opts)
 
 static struct profile read_all_time(uint64_t slow_ns)
 {
-	return read_with(
-		(struct read_options) { .wall = true, .gvl_caused = true, .slow_ns = slow_ns });
+	return read_with((struct read_options) {
+		.by_thread = true, .wall = true, .gvl_caused = true, .slow_ns = slow_ns });
 }
 
 /* "NAME samples value gvl caused requests p50 p99", by line. */
@@ -197,6 +197,22 @@ Test(request_costs, all_time_and_what_was_caused)
 		     "[no request] 1 10 0 10 0 0 0\n");
 	cr_expect_eq(p.n_samples, 9, "what was caused is not of the event");
 	cr_expect_eq(p.threads[1].samples, 4);
+}
+
+/* Then there are no pairs of a thread and a stack, of which there may be many. */
+Test(request_costs, without_a_filter_of_samples_threads_need_not_be_told_apart)
+{
+	_cleanup_profile_ struct profile p =
+		read_with((struct read_options) { .wall = true, .gvl_caused = true });
+	struct view_filter of_states = { .states = 1u << STATE_GVL };
+	struct request_stats stats;
+
+	expect_stats(&p, NULL,
+		     "light 5 390 350 0 2 80 310\n"
+		     "heavy 2 20 0 140 2 10 10\n"
+		     "[unknown request] 1 10 0 200 1 10 10\n"
+		     "[no request] 1 10 0 10 0 0 0\n");
+	cr_expect_eq(request_stats_build(&p, &of_states, &stats), -EINVAL);
 }
 
 Test(request_costs, of_one_event_nothing_else_is_added_up)
