@@ -81,15 +81,15 @@ static size_t find_slot(const struct prefix_tree *t, uint32_t parent, uint32_t w
 	return slot;
 }
 
-/* Make room in the slots, which are at most 3/4 full, for one node more. */
-static int grow_slots(struct prefix_tree *t)
+/* Make room in the slots, which are at most 3/4 full, for @want nodes. */
+static int grow_slots(struct prefix_tree *t, size_t want)
 {
 	size_t n = t->slots ? t->mask + 1 : 0;
 	uint32_t *slots;
 
-	if (t->n_nodes < n / 4 * 3)
+	if (want <= n / 4 * 3)
 		return 0;
-	for (n = SLOTS_MIN; t->n_nodes >= n / 4 * 3;)
+	for (n = SLOTS_MIN; want > n / 4 * 3;)
 		n *= 2;
 	slots = calloc(n, sizeof(*slots));
 	if (!slots)
@@ -102,11 +102,16 @@ static int grow_slots(struct prefix_tree *t)
 	return 0;
 }
 
+int prefix_tree_reserve(struct prefix_tree *t, size_t n)
+{
+	return array_reserve(t->nodes, t->cap_nodes, n) ? -ENOMEM : grow_slots(t, n);
+}
+
 int prefix_tree_child(struct prefix_tree *t, uint32_t parent, uint32_t what, uint32_t *ret)
 {
 	size_t slot;
 
-	if (grow_slots(t))
+	if (grow_slots(t, t->n_nodes + 1))
 		return -ENOMEM;
 	slot = find_slot(t, parent, what);
 	if (!t->slots[slot]) {

@@ -32,6 +32,9 @@ struct prefix_tree {
 int prefix_tree_init(struct prefix_tree *ret);
 void prefix_tree_deinit(struct prefix_tree *t); /* accepts one that is all zero */
 
+/* Make room for @n nodes in all, so that the tree need not grow up to them. Returns 0 or -ENOMEM. */
+int prefix_tree_reserve(struct prefix_tree *t, size_t n);
+
 /* Remove all nodes but the root; keeps the memory of the nodes. */
 void prefix_tree_clear(struct prefix_tree *t);
 

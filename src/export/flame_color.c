@@ -354,7 +354,8 @@ void flame_colors_class(struct flame_colors *colors, const struct profile *p,
 	size_t color, shade;
 
 	flame_colors_pick(colors, p, node, &color, &shade);
-	buf_addf(out, "%c%zu", (int)('a' + color), shade);
+	buf_addch(out, (char)('a' + color));
+	buf_add_u64(out, shade);
 }
 
 bool flame_colors_have_swatches(const struct flame_colors *colors)

@@ -2,8 +2,6 @@
 /* The boxes of the flame graph, with their titles. */
 #include "export/flame_picture.h"
 
-#include <inttypes.h>
-
 #include "base/number.h"
 #include "base/utf8.h"
 #include "export/flame_diff.h"
@@ -20,11 +18,18 @@
 /* A name in a title; the rest of it says nothing more to anyone. Code points. */
 #define MAX_NAME 4096
 
+/* There are ten thousands of boxes: printf() would take most of the time. */
+static void add_number(struct buf *out, const char *before, uint64_t n)
+{
+	buf_addstr(out, before);
+	buf_add_u64(out, n);
+}
+
 static void add_hundredths(struct buf *out, uint64_t n)
 {
 	static const char digits[] = "0123456789";
 
-	buf_addf(out, "%" PRIu64, n / 100);
+	buf_add_u64(out, n / 100);
 	n %= 100;
 	if (!n)
 		return;
@@ -48,7 +53,9 @@ void flame_add_amount(const struct flame *fl, const char *what, uint64_t value, 
 {
 	bool by_samples = fl->by_samples;
 
-	buf_addf(out, "\n%s ", what);
+	buf_addch(out, '\n');
+	buf_addstr(out, what);
+	buf_addch(out, ' ');
 	if (!by_samples) {
 		flame_facts_value(out, profile_event(fl->profile)->unit, value);
 		buf_addstr(out, " (");
@@ -70,13 +77,17 @@ static void add_place(const struct flame *fl, const struct tree_node *node, stru
 				  ? flame_colors_category(&fl->colors, node)
 				  : fl->colors.of_frame[frame];
 
-	buf_addf(out, "\n%s", buf_str(&fl->colors.categories[category].name));
+	buf_addch(out, '\n');
+	buf_addstr(out, buf_str(&fl->colors.categories[category].name));
 	if (f->module != PROFILE_NONE)
 		buf_addf(out, " · %s", profile_str(p, p->modules[f->module].path));
 	if (*file && f->kind != FRAME_CFUNC) {
-		buf_addf(out, " · %s", file);
-		if (f->func_line)
-			buf_addf(out, ":%u", f->func_line);
+		buf_addstr(out, " · ");
+		buf_addstr(out, file);
+		if (f->func_line) {
+			buf_addch(out, ':');
+			buf_add_u64(out, f->func_line);
+		}
 	}
 }
 
@@ -165,13 +176,14 @@ static void begin_frame(struct flame *fl, const struct flame_pane *pane,
 		flame_colors_class(&fl->colors, fl->profile, node, out);
 	else
 		buf_addch(out, 'z');
-	buf_addf(out, "\" data-x=\"%" PRIu64 "\" data-w=\"%" PRIu64 "\" data-d=\"%u\"", box->x,
-		 box->w, box->depth);
+	add_number(out, "\" data-x=\"", box->x);
+	add_number(out, "\" data-w=\"", box->w);
+	add_number(out, "\" data-d=\"", box->depth);
 	if (is_function)
-		buf_addf(out, " data-k=\"%zu\"", flame_colors_category(&fl->colors, node));
+		add_number(out, "\" data-k=\"", flame_colors_category(&fl->colors, node));
 	if (pane > fl->panes && pane < fl->panes + fl->n_panes)
-		buf_addf(out, " data-p=\"%td\"", pane - fl->panes);
-	buf_addstr(out, "><title>");
+		add_number(out, "\" data-p=\"", (uint64_t)(pane - fl->panes));
+	buf_addstr(out, "\"><title>");
 	flame_add_text(out, &fl->text);
 	buf_addstr(out, "</title>");
 	out->failed |= fl->name.failed;
@@ -189,11 +201,14 @@ static void add_frame(struct flame *fl, const struct flame_pane *pane, const str
 	begin_frame(fl, pane, box, out);
 	buf_addstr(out, "<rect x=\"");
 	add_hundredths(out, left);
-	buf_addf(out, "\" y=\"%u\" width=\"", y);
+	add_number(out, "\" y=\"", y);
+	buf_addstr(out, "\" width=\"");
 	add_hundredths(out, width - gap);
-	buf_addf(out, "\" height=\"%u\"/><text x=\"", BOX);
+	add_number(out, "\" height=\"", BOX);
+	buf_addstr(out, "\"/><text x=\"");
 	add_hundredths(out, left + TEXT_PAD * 100);
-	buf_addf(out, "\" y=\"%u\">", y + BASELINE);
+	add_number(out, "\" y=\"", y + BASELINE);
+	buf_addstr(out, "\">");
 	buf_reset(&fl->text);
 	if (width > 2 * TEXT_PAD * 100)
 		flame_fit(&fl->text, buf_str(&fl->name), (width - 2 * TEXT_PAD * 100) / CELL);

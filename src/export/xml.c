@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "export/xml.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -35,13 +36,22 @@ static const char *replacement_of(const char *s, size_t left, size_t *n)
 	}
 }
 
+/* What replacement_of() is asked of: it may have another answer than NULL. */
+static const bool may_change[256] = {
+	[0 ... 0x1f] = true, ['&'] = true,  ['<'] = true,  ['>'] = true,
+	['"'] = true,	     [0x7f] = true, [0xef] = true,
+};
+
 void xml_escape_n(struct buf *out, const char *s, size_t len)
 {
 	size_t done = 0; /* what is before it is in @out */
 
 	for (size_t i = 0, n; i < len; i += n) {
-		const char *instead = replacement_of(s + i, len - i, &n);
+		const char *instead = NULL;
 
+		n = 1;
+		if (may_change[(unsigned char)s[i]])
+			instead = replacement_of(s + i, len - i, &n);
 		if (!instead)
 			continue;
 		buf_add(out, s + done, i - done);

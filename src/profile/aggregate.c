@@ -40,12 +40,6 @@ static uint32_t stand_in(const struct aggregate_index *index, const struct profi
 
 /* ---- keys ---- */
 
-/* Whether more than stacks and flags tell aggregates apart. */
-static bool has_owners(const struct profile *p)
-{
-	return p->by_thread || p->by_process || p->by_request;
-}
-
 /*
  * What aggregates are told apart by, of @s. How long a request takes is known at the end only: until then
  * those of different requests are told apart, if that matters.
@@ -81,20 +75,25 @@ static int make(const struct aggregate_index *index, struct profile *p,
 
 /* ---- by stack ---- */
 
+static int reserve_last(struct aggregate_index *index, uint32_t stack)
+{
+	if (stack < index->n_last)
+		return 0;
+	if (array_reserve(index->last, index->cap_last, (size_t)stack + 1))
+		return -ENOMEM;
+	memset(index->last + index->n_last, 0,
+	       (index->cap_last - index->n_last) * sizeof(*index->last));
+	index->n_last = index->cap_last;
+	return 0;
+}
+
 static int add_to_list(struct aggregate_index *index, struct profile *p,
 		       const struct profile_sample *s, struct profile_aggregate **ret)
 {
 	size_t n = p->n_aggregates;
 	int r;
 
-	if (s->stack >= index->n_last) {
-		if (array_reserve(index->last, index->cap_last, (size_t)s->stack + 1))
-			return -ENOMEM;
-		memset(index->last + index->n_last, 0,
-		       (index->cap_last - index->n_last) * sizeof(*index->last));
-		index->n_last = index->cap_last;
-	}
-	if (array_reserve(index->before, index->cap_before, n + 1))
+	if (reserve_last(index, s->stack) || array_reserve(index->before, index->cap_before, n + 1))
 		return -ENOMEM;
 	r = make(index, p, s, ret);
 	if (r)
@@ -159,6 +158,12 @@ static int grow(struct aggregate_index *index, const struct profile *p)
 	return 0;
 }
 
+static bool is_of(const struct profile_aggregate *a, const struct profile_aggregate *key)
+{
+	return a->thread == key->thread && a->stack == key->stack && a->request == key->request &&
+	       a->flags == key->flags && a->event == key->event && a->past == key->past;
+}
+
 static int find_by_hash(struct aggregate_index *index, struct profile *p,
 			const struct profile_sample *s, struct profile_aggregate **ret)
 {
@@ -171,9 +176,7 @@ static int find_by_hash(struct aggregate_index *index, struct profile *p,
 	slot = hash_of(index, &key) & index->mask;
 	for (; index->slots[slot]; slot = (slot + 1) & index->mask) {
 		*ret = &p->aggregates[index->slots[slot] - 1];
-		if ((*ret)->thread == key.thread && (*ret)->stack == key.stack &&
-		    (*ret)->request == key.request && (*ret)->flags == key.flags &&
-		    (*ret)->event == key.event && (*ret)->past == key.past)
+		if (is_of(*ret, &key))
 			return 0;
 	}
 	r = make(index, p, s, ret);
@@ -182,18 +185,53 @@ static int find_by_hash(struct aggregate_index *index, struct profile *p,
 	return r;
 }
 
-/* ---- both ---- */
+/* ---- by request and stack ---- */
 
-int aggregate_add_sum(struct aggregate_index *index, struct profile *p,
+static int find_by_last(struct aggregate_index *index, struct profile *p,
+			const struct profile_sample *s, struct profile_aggregate **ret)
+{
+	const struct profile_aggregate key = key_of(index, p, s);
+	uint32_t *last;
+	int r;
+
+	if (reserve_last(index, s->stack))
+		return -ENOMEM;
+	last = &index->last[s->stack];
+	if (*last && is_of(&p->aggregates[*last - 1], &key)) {
+		*ret = &p->aggregates[*last - 1];
+		return 0;
+	}
+	r = find_by_hash(index, p, s, ret);
+	if (!r)
+		*last = (uint32_t)(*ret - p->aggregates) + 1;
+	return r;
+}
+
+/* ---- all of them ---- */
+
+/* How an aggregate is found. */
+enum way {
+	BY_STACK,
+	BY_LAST,
+	BY_HASH,
+};
+
+static enum way way_of(const struct profile *p)
+{
+	if (p->by_thread || p->by_process)
+		return BY_HASH;
+	return p->by_request ? BY_LAST : BY_STACK;
+}
+
+/* Room for stand-ins is reserved. */
+static inline int add(struct aggregate_index *index, struct profile *p, enum way way,
 		      const struct profile_sample *sample, uint64_t n)
 {
 	struct profile_aggregate *a;
-	int r;
+	int r = way == BY_STACK	 ? find_by_stack(index, p, sample, &a)
+		: way == BY_LAST ? find_by_last(index, p, sample, &a)
+				 : find_by_hash(index, p, sample, &a);
 
-	if (reserve_stand_ins(index, p))
-		return -ENOMEM;
-	r = has_owners(p) ? find_by_hash(index, p, sample, &a)
-			  : find_by_stack(index, p, sample, &a);
 	if (r)
 		return r;
 	a->samples += n;
@@ -203,6 +241,12 @@ int aggregate_add_sum(struct aggregate_index *index, struct profile *p,
 	return 0;
 }
 
+int aggregate_add_sum(struct aggregate_index *index, struct profile *p,
+		      const struct profile_sample *sample, uint64_t n)
+{
+	return reserve_stand_ins(index, p) ? -ENOMEM : add(index, p, way_of(p), sample, n);
+}
+
 int aggregate_add(struct aggregate_index *index, struct profile *p,
 		  const struct profile_sample *sample)
 {
@@ -210,12 +254,13 @@ int aggregate_add(struct aggregate_index *index, struct profile *p,
 }
 
 /* Where the search for the aggregate of @s will begin in the index; NULL if it is not there yet. */
-static const uint32_t *first_place(const struct aggregate_index *index, const struct profile *p,
-				   const struct profile_sample *s)
+static inline const uint32_t *first_place(const struct aggregate_index *index,
+					  const struct profile *p, enum way way,
+					  const struct profile_sample *s)
 {
 	struct profile_aggregate key;
 
-	if (!has_owners(p))
+	if (way != BY_HASH)
 		return s->stack < index->n_last ? &index->last[s->stack] : NULL;
 	if (!index->slots)
 		return NULL;
@@ -227,19 +272,20 @@ int aggregate_add_batch(struct aggregate_index *index, struct profile *p,
 			const struct profile_sample *samples, size_t n)
 {
 	const uint32_t *places[AGGREGATE_BATCH];
+	const enum way way = way_of(p);
 	int r = 0;
 
 	if (reserve_stand_ins(index, p))
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++) {
-		places[i] = first_place(index, p, &samples[i]);
+		places[i] = first_place(index, p, way, &samples[i]);
 		__builtin_prefetch(places[i]);
 	}
 	for (size_t i = 0; i < n; i++)
 		if (places[i] && *places[i])
 			__builtin_prefetch(&p->aggregates[*places[i] - 1], 1);
 	for (size_t i = 0; i < n && !r; i++)
-		r = aggregate_add(index, p, &samples[i]);
+		r = add(index, p, way, &samples[i], 1);
 	return r;
 }
 

@@ -18,7 +18,8 @@ struct aggregate_index {
 	/*
 	 * Without them: by stack id, the last aggregate of the stack + 1, 0 if there is none. A
 	 * stack has an aggregate for each set of SAMPLE_FLAGS that its samples have: a list of 256
-	 * at most.
+	 * at most. By request alone a stack is mostly met in the request that it was met in before:
+	 * then it is the one that was added to last, which needs no look into the table.
 	 */
 	uint32_t *last;
 	size_t n_last, cap_last;

@@ -352,7 +352,13 @@ void profile_count_samples(struct profile_totals *t, const struct profile_sample
 static inline void profile_count_sample(struct profile_totals *t, const struct profile_sample *s,
 					bool is_cpu)
 {
-	profile_count_samples(t, s, 1, is_cpu);
+	if (s->flags) {
+		profile_count_samples(t, s, 1, is_cpu);
+		return;
+	}
+	t->samples++;
+	if (is_cpu)
+		profile_add(&t->cpu_sampled_ns, s->value);
 }
 
 /* Count @s, which is of the event of @p, among its samples and in the time that they span. */

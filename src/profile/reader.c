@@ -390,6 +390,7 @@ static void select_samples(struct reader *rd)
 	d->take_arg = rd->opts.take_arg;
 	d->take_all = rd->opts.take_all && d->all_events;
 	d->event = rd->profile.event;
+	d->in_ns = profile_event(&rd->profile)->unit == UNIT_NS;
 	d->n_events = rd->major == RBPF_FILE_MAJOR_CPU ? 0 : rd->n_events;
 	if (d->event >= rd->n_events)
 		parts = parts_of(&rd->profile.meta, rd->opts.event);

@@ -44,11 +44,17 @@ static uint64_t get_long(struct cursor *c)
 	return cursor_fail(c);
 }
 
+/* Most of a recording are samples, and most of their numbers have three bytes or one. */
 static inline uint64_t get(struct cursor *c)
 {
-	if (c->p < c->end && *c->p < 0x80)
+	const uint8_t *p = c->p;
+
+	if (p < c->end && *p < 0x80)
 		return *c->p++;
-	return get_long(c);
+	if (c->end - p < 3 || p[1] < 0x80 || p[2] >= 0x80)
+		return get_long(c);
+	c->p += 3;
+	return (uint64_t)(p[0] & 0x7f) | (uint64_t)(p[1] & 0x7f) << 7 | (uint64_t)p[2] << 14;
 }
 
 static int64_t get_zigzag(struct cursor *c)
@@ -385,23 +391,18 @@ static int give_sample(const struct record_decoder *d, const struct profile_samp
 	return d->take(d->take_arg, &s);
 }
 
-/* @s is selected. */
-static int add_up(struct record_decoder *d, const struct profile_sample *s)
-{
-	d->batch[d->n_batch++] = *s;
-	return d->n_batch == AGGREGATE_BATCH ? add_batch(d) : 0;
-}
-
 static int add_sample(struct record_decoder *d, const struct profile_sample *recorded)
 {
-	struct profile_sample sample = *recorded, *s = &sample;
+	struct profile_sample *s = &d->batch[d->n_batch];
 	struct profile *p = d->profile;
 	bool of_event;
 	int r = 0;
 
 	if (d->take)
 		return give_sample(d, recorded);
-	profile_count_sample(&d->totals, s, d->is_cpu[s->event]); /* of whatever event and time */
+	/* Of whatever event and time. */
+	profile_count_sample(&d->totals, recorded, d->is_cpu[recorded->event]);
+	*s = *recorded;
 	if (d->in_sum[s->event])
 		s->event = (uint16_t)d->event;
 	of_event = s->event == d->event;
@@ -410,11 +411,12 @@ static int add_sample(struct record_decoder *d, const struct profile_sample *rec
 	if (!in_time(d, s))
 		return 0;
 	p->n_in_time++;
-	profile_note_request(p, recorded, of_event);
-	if (of_event && profile_event(p)->unit == UNIT_NS)
+	if (recorded->request)
+		profile_note_request(p, recorded, of_event);
+	if (of_event && d->in_ns)
 		note_thread(p, s);
 	if (of_event || d->is_caused[s->event] || p->by_event)
-		r = add_up(d, s);
+		r = ++d->n_batch == AGGREGATE_BATCH ? add_batch(d) : 0;
 	if (!r && d->keep_samples && (d->all_events || of_event || d->is_caused[s->event]))
 		r = profile_keep_sample(p, s);
 	return r;

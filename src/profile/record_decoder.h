@@ -29,6 +29,7 @@ struct record_decoder {
 	bool in_sum
 		[PROFILE_MAX_EVENTS]; /* events that are taken for that of .event; the caller's */
 	bool is_caused[PROFILE_MAX_EVENTS]; /* events that are added up besides; the caller's */
+	bool in_ns;			    /* values of .event are in ns; the caller's */
 	uint64_t from_ts, to_ts;	    /* selected times, without to_ts; the caller's */
 	bool keep_samples;		    /* the caller's */
 	sample_fn *take;		    /* see struct read_options; the caller's */

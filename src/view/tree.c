@@ -82,7 +82,7 @@ struct tree_builder {
 	uint64_t value, samples; /* of all that are selected */
 
 	uint32_t part;	       /* how many were begun */
-	size_t n_own;	       /* paths with samples of their own, in any part */
+	size_t n_own;	       /* paths with samples of their own, in any part; of one part 0 */
 	struct path_sum *sums; /* by path */
 	uint32_t *met;	       /* the paths of this part, once add_up() is done in their order */
 	size_t n_met;
@@ -242,7 +242,8 @@ static int builder_init(struct tree_builder *b, const struct profile *p,
 	b->met = calloc(b->shape.n_paths, sizeof(*b->met));
 	if (!b->sums || !b->met || (has_jit(p) && alloc_jit(b)))
 		return -ENOMEM;
-	count_own(b);
+	if (b->n_parts > 1)
+		count_own(b);
 	return 0;
 }
 
@@ -305,8 +306,10 @@ static void add_some(struct tree_builder *b, uint32_t part)
 /* For a part with most of them: a path's parent has a lower id, and mostly lies near. */
 static void add_most(struct tree_builder *b, uint32_t part)
 {
-	memset(b->sums, 0, b->shape.n_paths * sizeof(*b->sums));
-	if (b->jit)
+	/* The first sums find all zero, unless count_own() has been there. */
+	if (b->part > 1 || b->n_own)
+		memset(b->sums, 0, b->shape.n_paths * sizeof(*b->sums));
+	if (b->part > 1 && b->jit)
 		memset(b->jit, 0, b->shape.n_paths * sizeof(*b->jit));
 	b->sums[0].part = b->part;
 	for (size_t i = b->starts[part]; i < b->starts[part + 1]; i++)

@@ -66,11 +66,17 @@ static int find_paths(struct shape_builder *b)
 {
 	const struct profile_stack *stacks = b->profile->stacks;
 	const size_t n = b->profile->n_stacks;
-	int r = 0;
+	size_t met = 1;
+	int r;
 
-	for (size_t i = n; i-- > 1;)
-		if (b->of_stack[i] != SHAPE_NONE)
-			b->of_stack[stacks[i].parent] = 0;
+	for (size_t i = n; i-- > 1;) {
+		if (b->of_stack[i] == SHAPE_NONE)
+			continue;
+		b->of_stack[stacks[i].parent] = 0;
+		met++;
+	}
+	/* No more paths than stacks, and in most recordings about as many. */
+	r = prefix_tree_reserve(&b->found, met < b->limits->max_nodes ? met : b->limits->max_nodes);
 	for (size_t i = 1; i < n && !r; i++) {
 		if (b->of_stack[i] == SHAPE_NONE)
 			continue;

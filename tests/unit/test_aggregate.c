@@ -121,6 +121,46 @@ Test(aggregate, by_stack_in_batches)
 	expect_sums(add_random(false, AGGREGATE_BATCH - 1));
 }
 
+/* A stack is met in one request and in another, or in none. */
+Test(aggregate, by_request)
+{
+	uint64_t seed = 78;
+	size_t n = 0;
+	uint32_t id;
+
+	p.by_request = true;
+	for (uint32_t i = 1; i < 7; i++) {
+		const struct profile_request_kind kind = { .name = i % 3 };
+
+		cr_assert_eq(profile_add_request(&p, 0, &kind, &id), 0);
+		cr_assert_eq(id, i);
+	}
+	for (size_t i = 0; i < 20000; i++) {
+		const struct profile_sample s = {
+			.stack = builder_random(&seed, N_STACKS),
+			.request = builder_random(&seed, 7),
+			.flags = (uint16_t)builder_random(&seed, 2),
+			.value = builder_random(&seed, 1000),
+		};
+		struct sum *sum = &sums[profile_sample_kind(&p, &s)][s.stack][s.flags];
+
+		n += !sum->samples;
+		sum->samples++;
+		sum->value += s.value;
+		batch[n_batch++] = s;
+		if (n_batch == AGGREGATE_BATCH)
+			add_batch();
+	}
+	add_batch();
+	cr_assert_eq(p.n_aggregates, n, "each kind once");
+	for (size_t i = 0; i < n; i++) {
+		const struct profile_aggregate *a = &p.aggregates[i];
+
+		cr_assert_eq(a->samples, sums[a->request][a->stack][a->flags].samples);
+		cr_assert_eq(a->value, sums[a->request][a->stack][a->flags].value);
+	}
+}
+
 static void expect_in_order(bool by_thread)
 {
 	p.by_thread = by_thread;

@@ -55,6 +55,7 @@ Test(prefix_tree, as_an_intern_of_pairs)
 		}
 		cr_expect_eq(t.n_nodes, pairs.count + 1);
 		assert_sane_prefix_tree(&t);
+		cr_assert_eq(prefix_tree_reserve(&t, t.n_nodes / 2), 0, "has it already");
 		if (round)
 			prefix_tree_shrink(&t);
 		else
@@ -62,5 +63,28 @@ Test(prefix_tree, as_an_intern_of_pairs)
 		intern_deinit(&pairs);
 		cr_expect_eq(t.n_nodes, 1, "the root stays");
 	}
+	prefix_tree_deinit(&t);
+}
+
+Test(prefix_tree, room_changes_no_node)
+{
+	struct prefix_tree t;
+	uint32_t node = 0;
+	size_t cap, mask;
+
+	cr_assert_eq(prefix_tree_init(&t), 0);
+	cr_assert_eq(prefix_tree_child(&t, 0, 1, &node), 0);
+	cr_assert_eq(prefix_tree_reserve(&t, 10000), 0);
+	cap = t.cap_nodes;
+	mask = t.mask;
+	for (uint32_t i = 2; i < 10000; i++) {
+		cr_assert_eq(prefix_tree_child(&t, node, i, &node), 0);
+		cr_assert_eq(node, i);
+	}
+	cr_expect_eq(t.cap_nodes, cap);
+	cr_expect_eq(t.mask, mask, "it did not grow");
+	cr_assert_eq(prefix_tree_child(&t, 0, 1, &node), 0);
+	cr_expect_eq(node, 1, "what was there is found");
+	assert_sane_prefix_tree(&t);
 	prefix_tree_deinit(&t);
 }
