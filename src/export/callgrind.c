@@ -57,6 +57,17 @@ struct cost_key {
 
 #define NO_CALLEE UINT32_MAX
 
+/*
+ * What ends a shown stack: its innermost function, and the call of it. They are the same in all stacks that go
+ * on from that one, which may be hundreds of frames deep and have thousands of those.
+ */
+struct step {
+	uint32_t fn;   /* + 1; 0: not known yet */
+	uint32_t call; /* in calls; 0: the same */
+	uint32_t cost; /* its key; 0: the same */
+	bool again;    /* the function is one that the callers' stack has, too */
+};
+
 struct callgrind {
 	const struct profile *profile;
 	const struct replay *from;
@@ -89,8 +100,9 @@ struct callgrind {
 	struct aggregate_index index; /* of these */
 	struct profile_sample batch[AGGREGATE_BATCH]; /* not added up yet */
 	size_t n_batch;
-	uint32_t *frames; /* scratch: of a stack */
-	size_t cap_frames;
+	struct step *steps; /* by shown stack */
+	uint32_t *path;	    /* scratch: a shown stack and those of its callers */
+	size_t cap_path;
 	bool *named[3]; /* by name, of each kind: it was written with its number */
 	struct buf scratch;
 	struct buf *out;
@@ -116,7 +128,8 @@ static void callgrind_deinit(struct callgrind *c)
 	free(c->seen);
 	free(c->weight_of);
 	free(c->weights);
-	free(c->frames);
+	free(c->steps);
+	free(c->path);
 	for (size_t i = 0; i < ARRAY_SIZE(c->named); i++)
 		free(c->named[i]);
 	buf_deinit(&c->scratch);
@@ -190,23 +203,34 @@ static struct cost_sum *weight(const struct callgrind *c, uint32_t stack)
 	return &c->weights[c->weight_of[stack] - 1];
 }
 
-static int add_cost(struct callgrind *c, const struct cost_key *key, const struct cost_sum *sum)
+/* The id of @key, made if there is none yet; not 0. */
+static int find_cost(struct callgrind *c, const struct cost_key *key, uint32_t *ret)
 {
-	uint32_t place, called = 0, id;
+	uint32_t place, called = 0;
 	int r;
 
 	r = prefix_tree_child(&c->places, key->fn, key->line, &place);
 	if (!r && key->callee != NO_CALLEE)
 		r = prefix_tree_child(&c->places, key->callee, key->callee_line, &called);
 	if (!r)
-		r = prefix_tree_child(&c->keys, place, called, &id);
-	if (!r)
-		r = array_reserve(c->costs, c->cap_costs, (size_t)id + 1);
-	if (r)
-		return r;
+		r = prefix_tree_child(&c->keys, place, called, ret);
+	return r ? r : array_reserve(c->costs, c->cap_costs, (size_t)*ret + 1);
+}
+
+static void add_sum(struct callgrind *c, uint32_t id, const struct cost_sum *sum)
+{
 	profile_add(&c->costs[id].value, sum->value);
 	profile_add(&c->costs[id].samples, sum->samples);
-	return 0;
+}
+
+static int add_cost(struct callgrind *c, const struct cost_key *key, const struct cost_sum *sum)
+{
+	uint32_t id;
+	int r = find_cost(c, key, &id);
+
+	if (!r)
+		add_sum(c, id, sum);
+	return r;
 }
 
 static struct cost_key key_of(const struct callgrind *c, uint32_t id)
@@ -223,60 +247,80 @@ static struct cost_key key_of(const struct callgrind *c, uint32_t id)
 	};
 }
 
-/* The cost of a call in @stack, once. */
-static int add_call(struct callgrind *c, const struct cost_key *key, uint32_t stack)
+/* The cost in @stack of the call that ends @at, which is a caller's stack of it or itself: once. */
+static int add_call(struct callgrind *c, uint32_t at, uint32_t stack)
 {
-	uint32_t id;
-	int r;
+	const uint32_t callers = shown_callers(&c->shown, at);
+	const struct profile *p = c->profile;
+	struct step *step = &c->steps[at];
+	const struct cost_key key = {
+		.fn = c->steps[callers].fn - 1,
+		.line = line_of(c, p->stacks[callers].frame),
+		.callee = step->fn - 1,
+		.callee_line = p->frames[p->stacks[at].frame].func_line,
+	};
+	int r = 0;
 
-	r = prefix_tree_child(&c->calls, key->fn, key->callee, &id);
+	if (!step->call)
+		r = prefix_tree_child(&c->calls, key.fn, key.callee, &step->call);
 	if (!r)
-		r = array_reserve(c->last_stack, c->cap_calls, (size_t)id + 1);
-	if (r || c->last_stack[id] == stack + 1)
+		r = array_reserve(c->last_stack, c->cap_calls, (size_t)step->call + 1);
+	if (r || c->last_stack[step->call] == stack + 1)
 		return r;
-	c->last_stack[id] = stack + 1;
-	return add_cost(c, key, weight(c, stack));
+	c->last_stack[step->call] = stack + 1;
+	if (!step->cost)
+		r = find_cost(c, &key, &step->cost);
+	if (!r)
+		add_sum(c, step->cost, weight(c, stack));
+	return r;
 }
 
-/* The function of @frame as it stands in @stack, whose outer frames were seen before. */
-static int next_fn(struct callgrind *c, uint32_t frame, uint32_t stack, uint32_t *ret)
+/* Find the function that ends @at as it stands in @stack, whose outer frames were seen before. */
+static int find_fn(struct callgrind *c, uint32_t at, uint32_t stack)
 {
-	int r = fn_of_frame(c, frame, false, ret);
+	const uint32_t frame = c->profile->stacks[at].frame;
+	struct step *step = &c->steps[at];
+	uint32_t fn;
+	int r;
 
-	if (!r)
-		r = array_reserve(c->seen, c->cap_seen, (size_t)*ret + 1);
-	if (r)
-		return r;
-	if (c->seen[*ret] == stack + 1)
-		return fn_of_frame(c, frame, true, ret);
-	c->seen[*ret] = stack + 1;
+	if (!step->fn) {
+		r = fn_of_frame(c, frame, false, &fn);
+		if (!r)
+			r = array_reserve(c->seen, c->cap_seen, (size_t)fn + 1);
+		if (r)
+			return r;
+		step->again = c->seen[fn] == stack + 1;
+		r = step->again ? fn_of_frame(c, frame, true, &fn) : 0;
+		if (r)
+			return r;
+		step->fn = fn + 1;
+	}
+	if (!step->again)
+		c->seen[step->fn - 1] = stack + 1;
 	return 0;
 }
 
 static int add_stack(struct callgrind *c, uint32_t stack)
 {
 	struct cost_key own = { .callee = NO_CALLEE };
-	uint32_t fn, frame;
-	size_t n;
-	int r = shown_frames(&c->shown, stack, &c->frames, &c->cap_frames, &n);
+	size_t n = 0;
+	int r = 0;
 
-	for (size_t i = n; !r && i--;) {
-		frame = c->frames[i];
-		r = next_fn(c, frame, stack, &fn);
-		if (!r && i + 1 < n) {
-			const struct cost_key call = {
-				.fn = own.fn,
-				.line = own.line,
-				.callee = fn,
-				.callee_line = c->profile->frames[frame].func_line,
-			};
-
-			r = add_call(c, &call, stack);
-		}
-		own.fn = fn;
-		own.line = line_of(c, frame);
+	for (uint32_t at = stack; at; at = shown_callers(&c->shown, at)) {
+		if (array_reserve(c->path, c->cap_path, n + 1))
+			return -ENOMEM;
+		c->path[n++] = at;
 	}
-	return r ? r : add_cost(c, &own, weight(c, stack));
+	for (size_t i = n; !r && i--;) {
+		r = find_fn(c, c->path[i], stack);
+		if (!r && i + 1 < n)
+			r = add_call(c, c->path[i], stack);
+	}
+	if (r)
+		return r;
+	own.fn = c->steps[stack].fn - 1;
+	own.line = line_of(c, c->profile->stacks[stack].frame);
+	return add_cost(c, &own, weight(c, stack));
 }
 
 /* The function that is a thread. */
@@ -546,7 +590,9 @@ static int write_file(struct callgrind *c, struct err *err)
 	c->weight_of = calloc(c->profile->n_stacks + 1, sizeof(*c->weight_of));
 	c->of_thread = calloc(c->profile->n_threads + 1, sizeof(*c->of_thread));
 	c->outermost = calloc(c->profile->n_stacks + 1, sizeof(*c->outermost));
-	if (!c->of_frame[0] || !c->of_frame[1] || !c->weight_of || !c->of_thread || !c->outermost)
+	c->steps = calloc(c->profile->n_stacks + 1, sizeof(*c->steps));
+	if (!c->steps || !c->of_frame[0] || !c->of_frame[1] || !c->weight_of || !c->of_thread ||
+	    !c->outermost)
 		return -ENOMEM;
 	if (prefix_tree_init(&c->places) || prefix_tree_init(&c->keys) ||
 	    prefix_tree_init(&c->calls))
