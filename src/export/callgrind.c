@@ -61,7 +61,7 @@ struct cost_key {
  * What ends a shown stack: its innermost function, and the call of it. They are the same in all stacks that go
  * on from that one, which may be hundreds of frames deep and have thousands of those.
  */
-struct step {
+struct call_step {
 	uint32_t fn;   /* + 1; 0: not known yet */
 	uint32_t call; /* in calls; 0: the same */
 	uint32_t cost; /* its key; 0: the same */
@@ -100,8 +100,8 @@ struct callgrind {
 	struct aggregate_index index; /* of these */
 	struct profile_sample batch[AGGREGATE_BATCH]; /* not added up yet */
 	size_t n_batch;
-	struct step *steps; /* by shown stack */
-	uint32_t *path;	    /* scratch: a shown stack and those of its callers */
+	struct call_step *steps; /* by shown stack */
+	uint32_t *path;		 /* scratch: a shown stack and those of its callers */
 	size_t cap_path;
 	bool *named[3]; /* by name, of each kind: it was written with its number */
 	struct buf scratch;
@@ -252,7 +252,7 @@ static int add_call(struct callgrind *c, uint32_t at, uint32_t stack)
 {
 	const uint32_t callers = shown_callers(&c->shown, at);
 	const struct profile *p = c->profile;
-	struct step *step = &c->steps[at];
+	struct call_step *step = &c->steps[at];
 	const struct cost_key key = {
 		.fn = c->steps[callers].fn - 1,
 		.line = line_of(c, p->stacks[callers].frame),
@@ -279,7 +279,7 @@ static int add_call(struct callgrind *c, uint32_t at, uint32_t stack)
 static int find_fn(struct callgrind *c, uint32_t at, uint32_t stack)
 {
 	const uint32_t frame = c->profile->stacks[at].frame;
-	struct step *step = &c->steps[at];
+	struct call_step *step = &c->steps[at];
 	uint32_t fn;
 	int r;
 
