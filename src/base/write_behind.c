@@ -3,13 +3,13 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
+#include "base/thread.h"
 
 struct piece {
 	uint8_t *bytes; /* owned */
@@ -64,7 +64,6 @@ static void *write_pieces(void *arg)
 int write_behind_new(write_behind_fn *write, void *arg, struct write_behind **ret)
 {
 	struct write_behind *w = calloc(1, sizeof(*w));
-	sigset_t all, before;
 
 	if (!w)
 		return -ENOMEM;
@@ -72,12 +71,7 @@ int write_behind_new(write_behind_fn *write, void *arg, struct write_behind **re
 	w->arg = arg;
 	pthread_mutex_init(&w->lock, NULL);
 	pthread_cond_init(&w->changed, NULL);
-	/* Signals are for the threads of the caller. */
-	sigfillset(&all);
-	if (!pthread_sigmask(SIG_SETMASK, &all, &before)) {
-		w->threaded = !pthread_create(&w->thread, NULL, write_pieces, w);
-		pthread_sigmask(SIG_SETMASK, &before, NULL);
-	}
+	w->threaded = thread_begin(&w->thread, write_pieces, w);
 	*ret = w;
 	return 0;
 }

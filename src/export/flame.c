@@ -28,6 +28,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/json.h"
+#include "base/thread.h"
 #include "export/export.h"
 #include "export/exporters.h"
 #include "export/assets.h"
@@ -51,7 +52,8 @@
 #define MAX_APP_BYTES	  (MAX_BYTES / 4)
 #define BOX_BYTES_LEAST	  100 /* with its title */
 
-#define FOOT		  26 /* pixels below the frames */
+#define FOOT		  26	/* pixels below the frames */
+#define MANY_STACKS	  10000 /* of so many the trees are made at the same time */
 
 static void flame_deinit(struct flame *fl)
 {
@@ -397,17 +399,55 @@ static bool has_frames(const struct tree *t)
 	return false;
 }
 
-/* The program's own code, unless no other is shown; all of it is in the Ruby stacks. */
+/* The program's own code; all of it is in the Ruby stacks. */
 static int build_app(struct flame *fl)
 {
 	struct view_filter f = fl->opts->filter ? *fl->opts->filter
 						: (struct view_filter)VIEW_FILTER_INIT;
-	int r;
 
 	f.hide |= ((1u << ORIGIN_COUNT) - 1) & ~(1u << ORIGIN_APP);
-	r = build_pane(fl, &f, STACK_RUBY, &fl->app);
-	if (r)
-		return r;
+	return build_pane(fl, &f, STACK_RUBY, &fl->app);
+}
+
+static int build_panes(struct flame *fl)
+{
+	int r;
+
+	if (!fl->opts->filter || fl->opts->filter->stack != STACK_BOTH)
+		return add_pane(fl, STACK_ALL, NULL);
+	r = add_pane(fl, STACK_RUBY, "Ruby stacks");
+	return r ? r : add_pane(fl, STACK_NATIVE, "native stacks");
+}
+
+/* The tree of the program's own code, made in a thread of its own. */
+struct app_work {
+	struct flame *fl; /* only fl->app is changed */
+	int result;
+};
+
+static void *run_app_work(void *arg)
+{
+	struct app_work *work = arg;
+
+	work->result = build_app(work->fl);
+	return NULL;
+}
+
+/* The panes, and what is beside them: there is none if no other code is shown. */
+static int build_panes_and_app(struct flame *fl)
+{
+	struct app_work work = { .fl = fl };
+	const bool beside = fl->profile->n_stacks >= MANY_STACKS;
+	pthread_t thread;
+	const bool begun = beside && thread_begin(&thread, run_app_work, &work);
+	int r = build_panes(fl);
+
+	if (begun)
+		pthread_join(thread, NULL);
+	else if (!r)
+		work.result = build_app(fl);
+	if (r || work.result)
+		return r ? r : work.result;
 	if (!has_frames(&fl->app.tree) || fl->app.tree.n_nodes == fl->panes[0].tree.n_nodes)
 		tree_deinit(&fl->app.tree);
 	return 0;
@@ -418,18 +458,10 @@ static int build(struct flame *fl)
 	const struct tree *trees[MAX_PANES];
 	int r;
 
-	if (fl->opts->filter && fl->opts->filter->stack == STACK_BOTH) {
-		r = add_pane(fl, STACK_RUBY, "Ruby stacks");
-		if (!r)
-			r = add_pane(fl, STACK_NATIVE, "native stacks");
-	} else {
-		r = add_pane(fl, STACK_ALL, NULL);
-	}
+	r = fl->opts->base ? build_panes(fl) : build_panes_and_app(fl);
 	/* Before the boxes, which have room once the paths of the other recording are forgotten. */
 	if (!r && fl->opts->base)
 		r = flame_colors_init_diff(&fl->panes[0].tree, fl->opts->base, &fl->colors);
-	else if (!r)
-		r = build_app(fl);
 	if (!r)
 		r = lay_out_at_most(fl, fl->panes, fl->n_panes, MAX_BYTES);
 	if (r)

@@ -12,12 +12,12 @@
 
 #include <errno.h>
 #include <libdeflate.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/thread.h"
 #include "profile/chunk.h"
 
 /* ---- where the bytes come from ---- */
@@ -216,15 +216,8 @@ static struct stretch *wait_for_stretch(struct chunk_reader *cr)
 
 void chunk_reader_start(struct chunk_reader *cr)
 {
-	sigset_t all, before;
-
-	/* Signals are for the threads of the caller. */
-	sigfillset(&all);
-	if (pthread_sigmask(SIG_SETMASK, &all, &before))
-		return;
 	cr->current = NULL;
-	cr->threaded = !pthread_create(&cr->thread, NULL, read_ahead, cr);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	cr->threaded = thread_begin(&cr->thread, read_ahead, cr);
 }
 
 static void end_thread(struct chunk_reader *cr)

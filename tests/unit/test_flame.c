@@ -475,6 +475,39 @@ Test(flame, a_large_picture_can_be_opened)
 	picture_deinit(&pic);
 }
 
+/* So many stacks that their trees are made at the same time: each has what it is to have. */
+Test(flame, code_of_the_program_beside_all)
+{
+	const char *gem = "/usr/lib/ruby/gems/3.1.0/gems/rack-2.2.4/lib/rack.rb";
+	char name[32], *svg, *app;
+
+	for (unsigned int i = 0; i < 11200; i++) {
+		uint32_t stack = 0;
+
+		stack = builder_stack(&b, stack,
+				      builder_frame(&b, FRAME_RUBY, "main", "/app/x.rb", 1, 1));
+		snprintf(name, sizeof(name), "rack%u", i % 40);
+		stack = builder_stack(&b, stack, builder_frame(&b, FRAME_RUBY, name, gem, 3, 3));
+		snprintf(name, sizeof(name), "heavy%u", i % 7);
+		stack = builder_stack(&b, stack,
+				      builder_frame(&b, FRAME_RUBY, name, "/app/x.rb", 2, 2));
+		snprintf(name, sizeof(name), "leaf%u", i);
+		stack = builder_stack(&b, stack,
+				      builder_frame(&b, FRAME_RUBY, name, "/app/x.rb", i, i));
+		builder_add(&b, thread, stack, 1);
+	}
+	svg = render(&plain);
+	cr_assert_gt(b.out.profile.n_stacks, 10000, "%zu stacks", b.out.profile.n_stacks);
+	app = strstr(svg, "<g id=\"app\"");
+	cr_assert_not_null(app);
+	cr_expect_not_null(strstr(
+		app, "<title>heavy3\nRuby app · /app/x.rb:2\ntotal 16.0 s (14.3%), 1,600 samples"));
+	cr_expect_null(strstr(app, "<title>rack"));
+	*app = '\0';
+	cr_expect_not_null(strstr(svg, "<title>rack"));
+	free(svg);
+}
+
 /* "<0.01%" must be escaped as well as names are. */
 Test(flame, frames_of_next_to_nothing)
 {
