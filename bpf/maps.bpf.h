@@ -21,23 +21,6 @@ __u64 copy_until[RBPF_COPY_SLOTS] = {};
 __u64 open_wait_ns = 0; /* open_waits() leaves out waits that are shorter */
 __u32 iter_tgid = 0;	/* iterators: of this process only; 0: of all that are followed */
 
-/* The last wait of a thread; since 0: it is over. The members are as in struct rbpf_ring_wait. */
-struct wait {
-	__u64 since;
-	__u64 woken;
-	__u64 stack, native, request;
-	__u64 runtime; /* of the thread by the kernel's account, when the wait began */
-	__u64 gvl;     /* RBPF_WAIT_GVL, RBPF_WAIT_HELD: of which struct gvl; 0: it is not known */
-	__u64 th;      /* the rb_thread_t; 0: it is not known */
-	__u64 lock;    /* RBPF_WAIT_LOCK: the rb_mutex_t that it waits for; 0: it is not known */
-	__u64 held; /* the one that the thread held when it left the CPU, if others have waited for it; or 0 */
-	__u32 tgid;
-	__u16 wait;
-	__u16 status;
-	__u16 flags;
-	__u16 pad[3];
-};
-
 struct gvl_key {
 	__u64 at; /* its ractor; in a Ruby without them, the head of its queue; of a Mutex, its rb_mutex_t */
 	__u32 tgid;

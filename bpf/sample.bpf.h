@@ -47,6 +47,7 @@
 #include "registers.bpf.h"
 #include "native_sample.bpf.h"
 #include "request_sample.bpf.h"
+#include "thread_context.bpf.h"
 
 /* From tgid, start time and mm: another one when the pid is used again, and after exec. */
 static __always_inline __u64 process_key(__u64 tgid)
@@ -58,29 +59,15 @@ static __always_inline __u64 process_key(__u64 tgid)
 	return rbpf_mix(rbpf_mix(rbpf_mix(0, tgid), born), (__u64)BPF_CORE_READ(task, mm));
 }
 
-/* The member of a task that is its thread pointer. */
-#if defined(__TARGET_ARCH_x86)
-#define THREAD_POINTER thread.fsbase
-#else
-#define THREAD_POINTER thread.uw.tp_value
-#endif
-
-/* The running thread's EC through its TLS. Returns enum rbpf_status. */
+/* The running thread's EC through its TLS: a thread without such a block runs no Ruby. Returns enum rbpf_status. */
 static __always_inline int tls_ec(const struct rbpf_layout *layout, __u64 tp, __u64 *ec)
 {
-	__u64 base = tp;
+	__u64 slot;
+	int r = tls_address(&layout->tls, tp, false, &slot);
 
-	if (layout->tls_model == RBPF_TLS_DTV) {
-		if (bpf_probe_read_user(&base, sizeof(base), (void *)(tp + layout->dtv_offset)))
-			return RBPF_FAULT_TLS;
-		base += (__u64)layout->tls_module * layout->dtv_entry;
-		if (bpf_probe_read_user(&base, sizeof(base), (void *)base))
-			return RBPF_FAULT_TLS;
-		/* Not allocated until the thread first touches it: such a thread runs no Ruby. */
-		if (base == ~0ull || !base)
-			return RBPF_NO_EC;
-	}
-	if (bpf_probe_read_user(ec, sizeof(*ec), (void *)(base + layout->tls_offset)))
+	if (r)
+		return r;
+	if (bpf_probe_read_user(ec, sizeof(*ec), (void *)slot))
 		return RBPF_FAULT_TLS;
 	return *ec ? RBPF_OK : RBPF_NO_EC;
 }
@@ -91,7 +78,7 @@ static __always_inline int tls_ec(const struct rbpf_layout *layout, __u64 tp, __
 static __always_inline int find_ec(struct walk *w, __u32 walk_id, __u64 tp, __u64 id, __u64 epoch,
 				   __u64 *ec)
 {
-	if (w->layout.tls_model != RBPF_TLS_GLOBAL)
+	if (w->layout.tls.model != RBPF_TLS_GLOBAL)
 		return tls_ec(&w->layout, tp, ec);
 	return gvl_thread_ec(walk_id, tp + w->layout.thread_id_bias, id, epoch, ec);
 }
@@ -248,7 +235,7 @@ static __always_inline int ruby_stack(struct walk *w, __u32 walk_id, __u64 epoch
 	__u64 ec;
 	int r;
 
-	if (w->layout.tls_model == RBPF_TLS_NONE)
+	if (w->layout.tls.model == RBPF_TLS_NONE)
 		return RBPF_NO_RUBY;
 	if (current_member(flags, flags) & PF_EXITING)
 		return RBPF_EXITING;
@@ -322,11 +309,15 @@ static __always_inline struct walk *sample_begin(enum rbpf_context context, __u3
 	rec->h.tid = (__u32)id;
 	rec->h.cpu = cpu;
 	rec->stack = rec->native = rec->request = 0;
+	rec->span = (struct rbpf_span) {};
 	rec->flags = RBPF_SAMPLE_KERNEL;
 	if (native_stacks || kernel_stacks)
 		native_init(w);
-	w->layout.tls_model = RBPF_TLS_NONE;
-	if (proc->layout.tls_model != RBPF_TLS_NONE) {
+	w->context.model = proc->context.model;
+	if (proc->context.model != RBPF_TLS_NONE)
+		w->context = proc->context;
+	w->layout.tls.model = RBPF_TLS_NONE;
+	if (proc->layout.tls.model != RBPF_TLS_NONE) {
 		w->layout = proc->layout;
 		if ((proc->since && rec->h.ts - proc->since < YOUNG_NS) ||
 		    rec->h.ts < copy_until[tgid & (RBPF_COPY_SLOTS - 1)])
@@ -369,6 +360,8 @@ __noinline int sample_stacks(__u32 walk_id)
 	if (!w)
 		return 0;
 	epoch = staggered(w->sample.h.ts, w->sample.h.tgid) >> RBPF_EPOCH_SHIFT;
+	if (w->context.model != RBPF_TLS_NONE)
+		thread_context_read(walk_id);
 	w->sample.status = ruby_stack(w, walk_id, epoch);
 	if (native_stacks || kernel_stacks)
 		native_stack(w, walk_id, epoch);

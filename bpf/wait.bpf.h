@@ -70,7 +70,7 @@ __noinline int wait_note(__u32 walk_id, __u32 state, __u64 runtime)
 	struct walk *w = walk_state(walk_id);
 	const struct rbpf_ring_sample *sample;
 	struct syscall call = {};
-	struct wait wait = {}, *old;
+	struct wait *wait, *old;
 	bool known;
 	__u32 tid;
 
@@ -81,39 +81,42 @@ __noinline int wait_note(__u32 walk_id, __u32 state, __u64 runtime)
 	old = bpf_map_lookup_elem(&waits, &tid);
 	if (old && old->since)
 		return 1;
+	wait = &w->wait;
+	*wait = (struct wait) {};
 	known = !current_syscall(&call);
-	wait.wait = wait_of((const void *)bpf_get_current_task(), state,
-			    current_member(flags, flags), &call, known);
-	if (wait.wait == RBPF_WAIT_LOCK &&
+	wait->wait = wait_of((const void *)bpf_get_current_task(), state,
+			     current_member(flags, flags), &call, known);
+	if (wait->wait == RBPF_WAIT_LOCK &&
 	    (gvl_is_waited_for(walk_id) || thread_begins(w, &call))) {
-		wait.wait = RBPF_WAIT_GVL;
+		wait->wait = RBPF_WAIT_GVL;
 		gvl_wait_begin(gvl_of(w), sample->h.tgid, sample->h.ts);
 	} else if (gvl_is_held(walk_id, 0)) {
-		wait.flags = RBPF_WAIT_HELD;
+		wait->flags = RBPF_WAIT_HELD;
 	}
-	wait.held = w->lock_held;
-	wait.th = sample->status == RBPF_OK ? w->th : 0;
-	wait.gvl = gvl_of(w);
-	wait.since = sample->h.ts;
-	wait.woken = state ? 0 : wait.since;
-	wait.tgid = sample->h.tgid;
-	wait.runtime = runtime;
-	wait.stack = sample->stack;
-	wait.native = sample->native;
-	wait.request = sample->request;
-	wait.status = sample->status;
-	wait.flags |= sample->flags & ~RBPF_SAMPLE_KERNEL;
+	wait->held = w->lock_held;
+	wait->th = sample->status == RBPF_OK ? w->th : 0;
+	wait->gvl = gvl_of(w);
+	wait->since = sample->h.ts;
+	wait->woken = state ? 0 : wait->since;
+	wait->tgid = sample->h.tgid;
+	wait->runtime = runtime;
+	wait->stack = sample->stack;
+	wait->native = sample->native;
+	wait->request = sample->request;
+	wait->span = sample->span;
+	wait->status = sample->status;
+	wait->flags |= sample->flags & ~RBPF_SAMPLE_KERNEL;
 	/* In place: a pointer to it that another CPU has stays one to this thread's wait. */
 	if (old) {
 		/* Its time last: open_waits(), on another CPU, takes what has one. */
-		wait.since = old->since = 0;
+		wait->since = old->since = 0;
 		barrier();
-		*old = wait;
+		*old = *wait;
 		barrier();
 		*(volatile __u64 *)&old->since = sample->h.ts;
-	} else if (bpf_map_update_elem(&waits, &tid, &wait, BPF_ANY)) {
+	} else if (bpf_map_update_elem(&waits, &tid, wait, BPF_ANY)) {
 		count(RBPF_CNT_WAITS_FULL);
-		wait_over(&wait, wait.since); /* nothing else will end it */
+		wait_over(wait, wait->since); /* nothing else will end it */
 	}
 	return 0;
 }
@@ -138,6 +141,7 @@ static __noinline int wait_send(const struct wait *wait, struct task_struct *tas
 	rec->stack = wait->stack;
 	rec->native = wait->native;
 	rec->request = wait->request;
+	rec->span = wait->span;
 	rec->runtime = task->se.sum_exec_runtime;
 	rec->caused = wait->flags & RBPF_WAIT_HELD ? gvl_charge(wait->gvl, wait->tgid, now) : 0;
 	rec->lock_caused = lock_caused(wait, now);

@@ -131,9 +131,28 @@ struct walk_gc {
 	__u32 in_transition; /* the era may be the next one: RBPF_STACK_GC_TRANSITION */
 };
 
+/* The last wait of a thread; since 0: it is over. The members are as in struct rbpf_ring_wait. */
+struct wait {
+	__u64 since;
+	__u64 woken;
+	__u64 stack, native, request;
+	struct rbpf_span span;
+	__u64 runtime; /* of the thread by the kernel's account, when the wait began */
+	__u64 gvl;     /* RBPF_WAIT_GVL, RBPF_WAIT_HELD: of which struct gvl; 0: it is not known */
+	__u64 th;      /* the rb_thread_t; 0: it is not known */
+	__u64 lock;    /* RBPF_WAIT_LOCK: the rb_mutex_t that it waits for; 0: it is not known */
+	__u64 held; /* the one that the thread held when it left the CPU, if others have waited for it; or 0 */
+	__u32 tgid;
+	__u16 wait;
+	__u16 status;
+	__u16 flags;
+	__u16 pad[3];
+};
+
 /* The scratch of a CPU, of programs that run in one context. */
 struct walk {
 	struct rbpf_layout layout;
+	struct rbpf_tls context; /* as in struct rbpf_proc */
 	__u64 seed;	 /* of the fingerprint: differs by process, epoch and state of the GC */
 	__u32 spread;	 /* differs by process: of forked ones, objects have the same addresses */
 	__u64 old_seed;	 /* differs by process and major collection; 0 if that is not known */
@@ -191,7 +210,8 @@ struct walk {
 	__u64 text[RBPF_LABEL_WORDS]; /* of a label */
 	struct walk_capture capture;
 	struct walk_native native;
-	struct rbpf_ring_sample sample; /* here, because the BPF stack is short */
+	struct rbpf_ring_sample sample; /* here, because the BPF stack is short … */
+	struct wait wait;		/* … as is this: room for wait_note() */
 	__u64 outer_hash;		/* of the outermost frames, as far as they were taken */
 	__u64 checkpoints[RBPF_MAX_CHECKPOINTS];
 	struct rbpf_ring_stack record; /* the frames follow it, as in the ring */

@@ -29,13 +29,23 @@
 #define RBPF_MAX_NATIVE	      1024 /* frames of a native stack; what is further out is left out */
 #define RBPF_MAX_KERNEL	      127  /* of the kernel's part of it; PERF_MAX_STACK_DEPTH */
 
-/* How a thread finds its execution context (EC). */
+/* Where a thread has its variable. */
 enum rbpf_tls_model {
-	RBPF_TLS_NONE = 0,   /* no Ruby known in this process (yet) */
-	RBPF_TLS_STATIC = 1, /* EC slot = thread pointer + tls_offset */
-	RBPF_TLS_DTV = 2, /* EC slot = dtv[tls_module] + tls_offset (a libruby that was dlopened) */
-	/* 2.7: one variable at ec_global for all threads, of the thread that held the GVL last */
+	RBPF_TLS_NONE = 0,   /* it is not known, or there is none (yet) */
+	RBPF_TLS_STATIC = 1, /* at thread pointer + offset */
+	RBPF_TLS_DTV = 2,    /* at dtv[module] + offset: of a library that was dlopened */
+	/* 2.7: the EC is one variable for all threads, at ec_global, of the thread that held the GVL last */
 	RBPF_TLS_GLOBAL = 3,
+};
+
+/* Where threads of a process have a variable of thread-local storage. */
+struct rbpf_tls {
+	__s64 offset;	  /* see enum rbpf_tls_model */
+	__u32 model;	  /* enum rbpf_tls_model */
+	__s32 dtv_offset; /* of the DTV pointer, from the thread pointer */
+	__u32 module;	  /* index of the module in the DTV */
+	__u16 dtv_entry;  /* size of a DTV entry: 16 glibc, 8 musl */
+	__u16 pad;	  /* zero */
 };
 
 /*
@@ -63,7 +73,7 @@ struct rbpf_naming {
  * this Ruby does not have; addresses are of the process, 0 if unknown.
  */
 struct rbpf_layout {
-	__s64 tls_offset;	/* see enum rbpf_tls_model */
+	struct rbpf_tls tls;	/* the EC */
 	__u64 ec_global;	/* RBPF_TLS_GLOBAL */
 	__s64 thread_id_bias;	/* RBPF_TLS_GLOBAL: rb_thread_t.thread_id less the thread pointer */
 	__u64 threads;		/* RBPF_TLS_GLOBAL: address of rb_vm_t.living_threads */
@@ -74,10 +84,6 @@ struct rbpf_layout {
 	 * rb_vm_t.ractor.sync.lock_owner, a ractor, 0 with one ractor only. */
 	__u64 gc_owner;
 	__u64 zjit_entry;    /* address of rb_zjit_entry, if this Ruby has ZJIT */
-	__u32 tls_model;     /* enum rbpf_tls_model */
-	__s32 dtv_offset;    /* of the DTV pointer, from the thread pointer */
-	__u32 tls_module;    /* index of the module in the DTV */
-	__u16 dtv_entry;     /* size of a DTV entry: 16 glibc, 8 musl */
 	__u16 flags;	     /* RBPF_LAYOUT_* */
 	__u16 ec_thread_ptr; /* rb_execution_context_t, below RUBY_EC_BYTES: thread_ptr … */
 	__u16 ec_fiber_ptr;
@@ -97,7 +103,7 @@ struct rbpf_layout {
 	__u16 ractor_gvl_queue;
 	__u16 ractor_gvl_owner;
 	__u16 mutex_form; /* enum ruby_mutex_form; 0: not known */
-	__u16 pad[2];
+	__u16 pad;
 	/* 2.7: addresses of rb_vm_t.gvl.waitq and .owner. */
 	__u64 gvl_queue, gvl_owner;
 	struct rbpf_naming naming;
@@ -145,8 +151,27 @@ _Static_assert(sizeof(struct rbpf_preset_key) == 24, "map ABI");
 /* A followed process. */
 struct rbpf_proc {
 	struct rbpf_layout layout;
-	__u64 since; /* ns, CLOCK_MONOTONIC: forked or executed then; 0: before it was met */
+	struct rbpf_tls
+		context; /* the variable that leads to the context of a thread: rbpf_otel_record */
+	__u64 since;	 /* ns, CLOCK_MONOTONIC: forked or executed then; 0: before it was met */
 };
+
+/* ---- OpenTelemetry ---- */
+
+/* The span that a thread is in, ids as they are in memory; span 0: none, or it is not known. */
+struct rbpf_span {
+	__u64 trace[2];
+	__u64 span;
+};
+
+/* The record of a thread that OTEP 4947 defines, up to its attributes, which are not read. */
+struct rbpf_otel_record {
+	struct rbpf_span span;
+	__u8 valid; /* 1: it is; anything else: it is being changed, or of no use */
+	__u8 flags;
+	__u16 attributes_size;
+};
+#define RBPF_OTEL_RECORD_BYTES 28 /* without the padding of the struct */
 
 /* ---- native stacks ---- */
 
@@ -478,10 +503,11 @@ struct rbpf_ring_sample {
 	__u64 stack;   /* fingerprint; 0 if there is no Ruby stack */
 	__u64 native;  /* fingerprint of the native one; 0 if there is none */
 	__u64 request; /* fingerprint of the request; 0 if no frame has a rule */
-	__u64 value;   /* in the unit of its event */
-	__u32 event;   /* enum rbpf_event */
-	__u16 status;  /* enum rbpf_status */
-	__u16 flags;   /* RBPF_SAMPLE_* */
+	struct rbpf_span span;
+	__u64 value;  /* in the unit of its event */
+	__u32 event;  /* enum rbpf_event */
+	__u16 status; /* enum rbpf_status */
+	__u16 flags;  /* RBPF_SAMPLE_* */
 	char comm[RBPF_COMM_LEN];
 };
 
@@ -521,6 +547,7 @@ struct rbpf_ring_wait {
 	__u64 stack;   /* as in rbpf_ring_sample */
 	__u64 native;  /* so, too */
 	__u64 request; /* so, too */
+	struct rbpf_span span;
 	__u64 runtime; /* ns of CPU time that the thread has had in its life */
 	__u64 caused;  /* RBPF_WAIT_HELD: a value of RBPF_EVENT_GVL, of this wait so far; else 0 */
 	__u64 lock_caused; /* a value of RBPF_EVENT_LOCK, of this wait so far */
@@ -687,10 +714,12 @@ struct rbpf_thread {
 	struct rbpf_regs regs;
 };
 
+_Static_assert(sizeof(struct rbpf_tls) == 24, "map ABI");
+_Static_assert(sizeof(struct rbpf_otel_record) == 32, "the record is shorter by its padding");
 _Static_assert(sizeof(struct rbpf_frame) == 32, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_hdr) == 24, "wire ABI");
-_Static_assert(sizeof(struct rbpf_ring_wait) == 112, "wire ABI");
-_Static_assert(sizeof(struct rbpf_ring_sample) == 80, "wire ABI");
+_Static_assert(sizeof(struct rbpf_ring_wait) == 136, "wire ABI");
+_Static_assert(sizeof(struct rbpf_ring_sample) == 104, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_waker) == 72, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_request) == 24 + 24 + 32 + 48 + 48 + 8, "wire ABI");
 _Static_assert(sizeof(struct rbpf_request_rule) == 32, "map ABI");
@@ -698,7 +727,7 @@ _Static_assert(sizeof(struct rbpf_request_key) == 16, "map ABI");
 _Static_assert(sizeof(struct rbpf_request_filter) == 72, "map ABI");
 _Static_assert(sizeof(struct rbpf_ring_stack) == 72, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_life) == 80, "wire ABI");
-_Static_assert(sizeof(struct rbpf_proc) == 216, "map ABI");
+_Static_assert(sizeof(struct rbpf_proc) == 240, "map ABI");
 _Static_assert(sizeof(struct rbpf_task) == 40, "wire ABI");
 _Static_assert(sizeof(struct rbpf_thread) == 48 + 24 + 32 + 8 * RBPF_REGS, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_memory) == 40, "wire ABI");

@@ -53,6 +53,8 @@
 	X(FIBER_DEPTH, "fibers_left_out", ALWAYS, "fiber", "fibers",                               \
 	  "of stacks with many fibers left out: the frames that resumed them are missing; "        \
 	  "--max-stack walks more")                                                                \
+	X(CONTEXT_UNREAD, "thread_contexts_unread", MANY, "context", "contexts",                    \
+	  "of threads (OTEP 4947) could not be read: their samples are of no trace")               \
 	X(COPIED, "names_copied", NEVER, "name", "names", "were copied in the kernel")             \
 	X(COPY_FAULT, "names_copied_in_part", MANY, "name", "names",                               \
 	  "could not be copied in full: [unknown] if their process ended before rbpf read them")   \

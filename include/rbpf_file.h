@@ -30,9 +30,9 @@
  * of several, is of major 2: a reader that knows only CPU time would add up what is none.
  */
 #define RBPF_FILE_MAJOR_CPU    1
-#define RBPF_FILE_MINOR_CPU    9
+#define RBPF_FILE_MINOR_CPU    10
 #define RBPF_FILE_MAJOR_EVENTS 2
-#define RBPF_FILE_MINOR_EVENTS 2
+#define RBPF_FILE_MINOR_EVENTS 3
 
 struct rbpf_file_header {
 	uint8_t magic[RBPF_FILE_MAGIC_LEN];
@@ -93,9 +93,9 @@ enum rbpf_chunk_type {
  * Records: varint kind, varint length of the body, body. A reader skips kinds that it does not know
  * and whatever follows the fields that it knows.
  *
- * STRING, PROCESS, THREAD, MODULE, FRAME, STACK and REQUEST define something and number it: the first record
+ * STRING, PROCESS, THREAD, MODULE, FRAME, STACK, REQUEST and SPAN define something and number it: the first record
  * of the kind gets the lowest id, each further one the next. That is 0, but 1 for strings,
- * stacks and requests, whose id 0 is "", the empty stack and no request. An id is used only after the record that defines
+ * stacks, requests and spans, whose id 0 is "", the empty stack, no request and no span. An id is used only after the record that defines
  * it.
  *
  * A "time" is the zz difference to the time of the last SAMPLE, LOST or PROCESS_EXIT record before
@@ -146,7 +146,13 @@ enum rbpf_file_record {
 	RBPF_FILE_REC_REQUEST = 15,
 	/* since 1.8 and 2.1: thread, request that its samples are of from now on */
 	RBPF_FILE_REC_THREAD_REQUEST = 16,
+	/* since 1.10 and 2.3: the 16 bytes of a trace id, the 8 of a span id */
+	RBPF_FILE_REC_SPAN = 17,
+	/* since 1.10 and 2.3: thread, span that its samples are of from now on */
+	RBPF_FILE_REC_THREAD_SPAN = 18,
 };
+
+#define RBPF_FILE_SPAN_BYTES   24 /* the body of a SPAN */
 
 /* Limits. A writer stays within them, a reader stops at what exceeds them. */
 #define RBPF_FILE_MAX_HEADER   4096u	   /* header_len */

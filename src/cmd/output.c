@@ -154,6 +154,7 @@ static int run_exporter(const struct cmd_context *ctx, struct recording *rec,
 	options.replay.options = (struct read_options) {
 		.event = filter->event,
 		.wall = exporter->needs.wall,
+		.spans = exporter->needs.spans,
 		.from_ns = filter->from_ns,
 		.to_ns = filter->to_ns,
 	};

@@ -15,6 +15,7 @@
 #include <zlib.h>
 
 #include "base/cleanup.h"
+#include "base/hex.h"
 #include "target/target_file.h"
 
 #define DEBUG_DIR "/usr/lib/debug"
@@ -180,12 +181,10 @@ static int try_build_id(const struct lookup *l)
 {
 	const struct debug_id *w = l->id;
 	char hex[2 * MAX_ID + 1];
-	size_t i;
 
 	if (!w->id_len)
 		return -ENOENT;
-	for (i = 0; i < w->id_len; i++)
-		snprintf(hex + 2 * i, 3, "%02x", w->id[i]);
+	hex_of_bytes(w->id, w->id_len, hex);
 	return try_path(l, DEBUG_DIR "/.build-id/%.2s/%s.debug", hex, hex + 2);
 }
 

@@ -16,7 +16,19 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/hex.h"
 #include "elf/elf_common.h"
+
+/* Relocations of thread-local storage, by what the dynamic linker writes: see enum elf_tls_kind. */
+#if defined(__x86_64__)
+#define ELF_RELOC_TLS_OFFSET R_X86_64_TPOFF64
+#define ELF_RELOC_TLS_MODULE R_X86_64_DTPMOD64
+#define ELF_RELOC_TLS_DESC   R_X86_64_TLSDESC
+#else
+#define ELF_RELOC_TLS_OFFSET R_AARCH64_TLS_TPREL
+#define ELF_RELOC_TLS_MODULE R_AARCH64_TLS_DTPMOD
+#define ELF_RELOC_TLS_DESC   R_AARCH64_TLSDESC
+#endif
 
 struct elf_file {
 	int fd;
@@ -190,6 +202,129 @@ size_t elf_file_dynamic_symbols(struct elf_file *elf, const char *const *names, 
 	return s.hits;
 }
 
+/* ---- thread-local storage ---- */
+
+/* The numbers of the symbols that are @name: one that is defined, and one that is not. 0: there is none. */
+struct tls_symbols {
+	uint64_t defined, used;
+	uint64_t value; /* of the first one */
+};
+
+static void find_tls_symbols(const Elf64_Sym *syms, uint64_t n, const char *strings, uint64_t size,
+			     const char *name, struct tls_symbols *ret)
+{
+	uint64_t i, *number;
+
+	*ret = (struct tls_symbols) { 0 };
+	for (i = 1; i < n && (!ret->defined || !ret->used); i++) {
+		if (ELF64_ST_TYPE(syms[i].st_info) != STT_TLS || syms[i].st_name >= size ||
+		    strcmp(strings + syms[i].st_name, name))
+			continue;
+		number = syms[i].st_shndx == SHN_UNDEF ? &ret->used : &ret->defined;
+		if (*number)
+			continue;
+		*number = i;
+		if (number == &ret->defined)
+			ret->value = syms[i].st_value;
+	}
+}
+
+/* Whether @rela is of the variable that @s says, and of what kind. */
+static bool is_of_variable(const Elf64_Rela *rela, const struct tls_symbols *s,
+			   enum elf_tls_kind *ret)
+{
+	const uint64_t symbol = ELF64_R_SYM(rela->r_info);
+	bool own = !symbol &&
+		   s->defined; /* of this file, and of no symbol: addends tell them apart */
+
+	if (symbol ? (symbol != s->defined && symbol != s->used) || rela->r_addend : !own)
+		return false;
+	switch (ELF64_R_TYPE(rela->r_info)) {
+	case ELF_RELOC_TLS_OFFSET:
+		*ret = ELF_TLS_OFFSET;
+		break;
+	case ELF_RELOC_TLS_DESC:
+		*ret = ELF_TLS_DESC;
+		break;
+	case ELF_RELOC_TLS_MODULE:
+		*ret = own ? ELF_TLS_MODULE : ELF_TLS_INDEX;
+		return true;
+	default:
+		return false;
+	}
+	return !own || (uint64_t)rela->r_addend == s->value;
+}
+
+/* Of the relocations of section @shdr, those of the variable. */
+static void find_tls_places(struct elf_file *f, const Elf64_Shdr *shdr, const struct tls_symbols *s,
+			    struct elf_tls *ret)
+{
+	_cleanup_free_ Elf64_Rela *v = read_section(f, shdr);
+	uint64_t i, n = v ? shdr->sh_size / sizeof(*v) : 0;
+	enum elf_tls_kind kind;
+
+	for (i = 0; i < n && ret->n_places < ELF_TLS_PLACES; i++)
+		if (is_of_variable(&v[i], s, &kind))
+			ret->places[ret->n_places++] = (struct elf_tls_place) { v[i].r_offset,
+										kind };
+}
+
+static const Elf64_Phdr *tls_segment(const struct elf_file *f)
+{
+	size_t i;
+
+	for (i = 0; i < f->n_segments; i++)
+		if (f->segments[i].p_type == PT_TLS)
+			return &f->segments[i];
+	return NULL;
+}
+
+/* By section number @index, a .dynsym. */
+static void tls_of_section(struct elf_file *f, size_t index, const char *name, struct elf_tls *ret)
+{
+	const Elf64_Shdr *shdr = &f->sections[index];
+	const Elf64_Phdr *segment = tls_segment(f);
+	_cleanup_free_ Elf64_Sym *syms = NULL;
+	_cleanup_free_ char *strings = NULL;
+	struct tls_symbols s;
+	uint64_t size;
+	size_t i;
+
+	syms = read_section(f, shdr);
+	strings = syms ? read_strings(f, shdr, &size) : NULL;
+	if (!strings)
+		return;
+	find_tls_symbols(syms, shdr->sh_size / sizeof(*syms), strings, size, name, &s);
+	if (!segment || s.value >= segment->p_memsz)
+		s.defined = 0;
+	if (s.defined) {
+		ret->defined = true;
+		ret->offset = s.value;
+		ret->vaddr = segment->p_vaddr;
+		ret->size = segment->p_memsz;
+		ret->align = segment->p_align;
+	}
+	for (i = 0; i < f->n_sections && (s.defined || s.used); i++)
+		if (f->sections[i].sh_type == SHT_RELA && f->sections[i].sh_link == index &&
+		    f->sections[i].sh_entsize == sizeof(Elf64_Rela))
+			find_tls_places(f, &f->sections[i], &s, ret);
+}
+
+int elf_file_tls(struct elf_file *elf, const char *name, struct elf_tls *ret)
+{
+	struct elf_tls tls = { .n_places = 0 };
+	size_t i;
+
+	for (i = 0; i < elf->n_sections && !tls.defined && !tls.n_places; i++)
+		if (elf->sections[i].sh_type == SHT_DYNSYM &&
+		    elf->sections[i].sh_entsize == sizeof(Elf64_Sym))
+			tls_of_section(elf, i, name, &tls);
+	if (!tls.defined && !tls.n_places)
+		return -ENOENT;
+	*ret = tls;
+	return 0;
+}
+
 /* ---- the rest ---- */
 
 static bool section_needs(struct elf_file *f, const Elf64_Shdr *shdr, const char *prefix)
@@ -249,7 +384,6 @@ static bool find_build_id(const unsigned char *notes, uint64_t len, uint64_t to,
 {
 	uint64_t at = 0, desc;
 	Elf64_Nhdr note;
-	size_t i;
 
 	while (len - at >= sizeof(note)) {
 		memcpy(&note, notes + at, sizeof(note));
@@ -259,8 +393,7 @@ static bool find_build_id(const unsigned char *notes, uint64_t len, uint64_t to,
 		if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == sizeof("GNU") &&
 		    !memcmp(notes + at + sizeof(note), "GNU", sizeof("GNU")) &&
 		    (size_t)note.n_descsz * 2 < size) {
-			for (i = 0; i < note.n_descsz; i++)
-				snprintf(out + i * 2, 3, "%02x", notes[desc + i]);
+			hex_of_bytes(notes + desc, note.n_descsz, out);
 			return true;
 		}
 		at = align(desc + note.n_descsz, to);

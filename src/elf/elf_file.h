@@ -54,6 +54,39 @@ bool elf_file_needs(struct elf_file *elf, const char *prefix);
 /* Copy at most @max PT_LOAD segments to @v; returns their number. */
 size_t elf_file_segments(struct elf_file *elf, struct elf_segment *v, size_t max);
 
+/*
+ * A word or two of the process, from @place on, that the dynamic linker has written for whoever uses a
+ * variable of thread-local storage (TLS). ELF Handling For Thread-Local Storage, Drepper; the psABIs.
+ */
+enum elf_tls_kind {
+	ELF_TLS_OFFSET, /* a word: its distance from the thread pointer (TPOFF64, TLS_TPREL) */
+	ELF_TLS_INDEX,	/* two: its module, and its offset in the block of that (DTPMOD64) */
+	ELF_TLS_MODULE, /* a word: the module of this file (DTPMOD64 of no symbol) */
+	ELF_TLS_DESC,	/* two: a function, and its argument (TLSDESC) */
+	ELF_TLS_KINDS,
+};
+
+struct elf_tls_place {
+	uint64_t place; /* an address of the file */
+	enum elf_tls_kind kind;
+};
+
+#define ELF_TLS_PLACES 8
+
+struct elf_tls {
+	bool defined;
+	uint64_t offset; /* of the variable in the block of this file; if it is defined here … */
+	uint64_t vaddr, size, align; /* … with this PT_TLS */
+	struct elf_tls_place places[ELF_TLS_PLACES];
+	size_t n_places;
+};
+
+/*
+ * What the file says of the TLS variable @name: whether .dynsym defines it, and where the dynamic linker leaves where
+ * it is, if the file uses it. Returns 0 or -ENOENT: neither.
+ */
+int elf_file_tls(struct elf_file *elf, const char *name, struct elf_tls *ret);
+
 /* The build-id in hex, "" if there is none, into @out of @size bytes. */
 void elf_file_build_id(struct elf_file *elf, char *out, size_t size);
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/hex.h"
 #include "elf/elf_common.h"
 
 #define MAX_NOTES 65536 /* bytes of a PT_NOTE */
@@ -45,7 +46,7 @@ static int add_segment(struct elf_headers *h, size_t *cap, const GElf_Phdr *ph)
 /* Set the build-id, if it is among the notes of @ph. */
 static void read_build_id(Elf *elf, const GElf_Phdr *ph, struct elf_headers *h)
 {
-	size_t pos = 0, name, desc, i;
+	size_t pos = 0, name, desc;
 	const unsigned char *bytes;
 	Elf_Data *data;
 	GElf_Nhdr note;
@@ -60,8 +61,7 @@ static void read_build_id(Elf *elf, const GElf_Phdr *ph, struct elf_headers *h)
 		    memcmp(bytes + name, "GNU", sizeof("GNU")) ||
 		    (size_t)note.n_descsz * 2 >= sizeof(h->build_id))
 			continue;
-		for (i = 0; i < note.n_descsz; i++)
-			snprintf(h->build_id + i * 2, 3, "%02x", bytes[desc + i]);
+		hex_of_bytes(bytes + desc, note.n_descsz, h->build_id);
 		return;
 	}
 }

@@ -305,7 +305,7 @@ static int follow(struct engine *e, pid_t tgid, const struct rbpf_layout *layout
 		  struct err *err)
 {
 	struct bpf_engine *s = of(e);
-	struct rbpf_proc proc = { .layout.tls_model = RBPF_TLS_NONE, .since = since_ns };
+	struct rbpf_proc proc = { .layout.tls.model = RBPF_TLS_NONE, .since = since_ns };
 	uint32_t key = (uint32_t)tgid;
 
 	if (layout)
@@ -411,6 +411,18 @@ static void set_request(struct engine *e, pid_t tgid, uint64_t iseq,
 		bpf_map__update_elem(map, &key, sizeof(key), rule, sizeof(*rule), BPF_ANY);
 	else
 		bpf_map__delete_elem(map, &key, sizeof(key), 0);
+}
+
+static void set_thread_context(struct engine *e, pid_t tgid, const struct rbpf_tls *variable)
+{
+	const struct bpf_map *map = of(e)->skel->maps.procs;
+	uint32_t key = (uint32_t)tgid;
+	struct rbpf_proc proc;
+
+	if (bpf_map__lookup_elem(map, &key, sizeof(key), &proc, sizeof(proc), 0))
+		return;
+	proc.context = *variable;
+	bpf_map__update_elem(map, &key, sizeof(key), &proc, sizeof(proc), BPF_EXIST);
 }
 
 static void set_request_filter(struct engine *e, pid_t tgid,
@@ -598,6 +610,7 @@ static const struct engine_ops bpf_ops = {
 	.set_code = set_code,
 	.set_request = set_request,
 	.set_request_filter = set_request_filter,
+	.set_thread_context = set_thread_context,
 	.unwind_memory = unwind_memory,
 	.cpu_ns = cpu_ns,
 	.counters = read_counters,

@@ -85,6 +85,12 @@ void engine_set_request_filter(struct engine *e, pid_t tgid,
 		e->ops->set_request_filter(e, tgid, filter);
 }
 
+void engine_set_thread_context(struct engine *e, pid_t tgid, const struct rbpf_tls *variable)
+{
+	if (e->ops->set_thread_context)
+		e->ops->set_thread_context(e, tgid, variable);
+}
+
 int engine_add_thread(struct engine *e, pid_t tid, struct err *err)
 {
 	return e->ops->add_thread ? e->ops->add_thread(e, tid, err) : 0;

@@ -85,6 +85,7 @@ struct engine_ops {
 			    const struct rbpf_request_rule *rule);
 	void (*set_request_filter)(struct engine *e, pid_t tgid,
 				   const struct rbpf_request_filter *filter);
+	void (*set_thread_context)(struct engine *e, pid_t tgid, const struct rbpf_tls *variable);
 	void (*unwind_memory)(const struct engine *e, struct unwind_memory *ret);
 	uint64_t (*cpu_ns)(const struct engine *e);
 	void (*counters)(const struct engine *e, uint64_t *ret);
@@ -152,6 +153,12 @@ void engine_set_request(struct engine *e, pid_t tgid, uint64_t iseq,
 			const struct rbpf_request_rule *rule);
 void engine_set_request_filter(struct engine *e, pid_t tgid,
 			       const struct rbpf_request_filter *filter);
+
+/*
+ * Where threads of process @tgid, which is followed, have the variable that leads to their context (struct
+ * rbpf_otel_record): it is read with each sample. A child has it where its parent does; engine_follow() forgets it.
+ */
+void engine_set_thread_context(struct engine *e, pid_t tgid, const struct rbpf_tls *variable);
 
 /* The memory that native stacks are walked by, valid as long as the engine. */
 void engine_unwind_memory(const struct engine *e, struct unwind_memory *ret);

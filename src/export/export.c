@@ -21,7 +21,7 @@ const struct exporter exporters[] = {
 		.description = "the whole recording: processes, threads, frames, stacks, samples",
 		.suffix = ".json",
 		.stack = STACK_ALL,
-		.needs = { .read_again = true },
+		.needs = { .read_again = true, .spans = true },
 		.run = export_json,
 	},
 	{
@@ -49,7 +49,11 @@ const struct exporter exporters[] = {
 		.suffix = ".pb.gz",
 		.binary = true,
 		.stack = STACK_MIXED,
-		.needs = { .by_thread = true, .by_request = true, .by_event = true },
+		.needs = { .by_thread = true,
+			   .by_request = true,
+			   .by_span = true,
+			   .spans = true,
+			   .by_event = true },
 		.run = export_pprof,
 	},
 	{

@@ -14,6 +14,7 @@
 #include "base/attributes.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/hex.h"
 #include "base/json.h"
 #include "export/export.h"
 #include "export/exporters.h"
@@ -231,6 +232,29 @@ static void add_requests(struct json *j, const struct profile *p)
 	json_array_end(j);
 }
 
+static void add_hex(struct json *j, const char *key, const uint8_t *bytes, size_t n)
+{
+	char hex[2 * sizeof(((struct profile_span *)NULL)->trace_id) + 1];
+
+	hex_of_bytes(bytes, n, hex);
+	json_str(j, key, hex);
+}
+
+/* Span 0 stands for none. */
+static void add_spans(struct json *j, const struct profile *p)
+{
+	json_array_begin(j, "spans");
+	for (uint32_t i = 0; p->spans.count && i <= p->spans.count; i++) {
+		const struct profile_span none = { 0 }, *span = i ? profile_span(p, i) : &none;
+
+		json_object_begin(j, NULL);
+		add_hex(j, "trace_id", span->trace_id, sizeof(span->trace_id));
+		add_hex(j, "span_id", span->span_id, sizeof(span->span_id));
+		json_object_end(j);
+	}
+	json_array_end(j);
+}
+
 /* What writes samples while the recording is read. */
 struct sample_writer {
 	struct json json;
@@ -255,6 +279,8 @@ static int add_sample(void *arg, const struct profile_sample *s)
 	json_u64(j, "cpu", s->cpu);
 	if (s->request)
 		json_u64(j, "request", s->request);
+	if (s->span)
+		json_u64(j, "span", s->span);
 	add_sample_flags(j, s->flags);
 	json_object_end(j);
 	return buf_failed(j->out) ? err_oom(w->err) : 0;
@@ -294,6 +320,7 @@ int export_json(const struct profile *p, const struct export_options *opts, stru
 	add_frames(j, p);
 	add_stacks(j, &w.shown);
 	add_requests(j, p);
+	add_spans(j, p);
 	json_array_begin(j, "samples");
 	r = profile_each_of_all(p, &opts->replay, add_sample, &w, err);
 	json_array_end(j);

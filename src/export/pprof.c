@@ -6,7 +6,7 @@
  * have no mapping. Functions have no system_name: pprof takes the name of one that has one for C++
  * and demangles it, which leaves "Integer#" of "Integer#<=>".
  *
- * Samples of one thread with the same stack, request and state are one, which has a value for each
+ * Samples of one thread with the same stack, request, span and state are one, which has a value for each
  * event. pprof leaves out what has no location, so a sample without frames gets one of a function that says so.
  */
 #include <errno.h>
@@ -18,6 +18,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/hex.h"
 #include "base/intern.h"
 #include "base/json.h"
 #include "export/export.h"
@@ -79,10 +80,11 @@ enum function_field {
 /* The first mapping is the program, by which pprof calls the profile. */
 #define MAPPING_PROGRAM 1u
 
-/* Some of the samples of the stack that is written. Those that are equal in the first three are one. */
+/* Some of the samples of the stack that is written. Those that are equal in the first four are one. */
 struct pprof_sample {
 	uint32_t thread;
 	uint32_t request; /* kind of it */
+	uint32_t span;	  /* 0: none */
 	uint32_t state;	  /* enum thread_state; 0 if the recording has no waits */
 	uint32_t aggregate;
 };
@@ -156,6 +158,8 @@ static int compare_samples(const void *a, const void *b)
 		return x->thread < y->thread ? -1 : 1;
 	if (x->request != y->request)
 		return x->request < y->request ? -1 : 1;
+	if (x->span != y->span)
+		return x->span < y->span ? -1 : 1;
 	return (x->state > y->state) - (x->state < y->state);
 }
 
@@ -204,6 +208,7 @@ static int find_samples(struct pprof *w, size_t stack)
 		w->samples[w->n_samples++] = (struct pprof_sample) {
 			.thread = a->thread,
 			.request = a->request,
+			.span = w->profile->by_span ? w->profile->aggregate_spans[w->order[i]] : 0,
 			.state = w->states ? state_of(w->states, a->stack, in_kernel) & STATE_MASK
 					   : 0,
 			.aggregate = w->order[i],
@@ -261,6 +266,16 @@ static void make_labels(struct pprof *w, uint32_t thread)
 	w->failed |= buf_failed(&name) || buf_failed(&w->labels);
 }
 
+static void add_span(struct pprof *w, const struct profile_span *span)
+{
+	char hex[2 * sizeof(span->trace_id) + 1];
+
+	hex_of_bytes(span->trace_id, sizeof(span->trace_id), hex);
+	add_label(w, "trace_id", hex, 0, &w->message);
+	hex_of_bytes(span->span_id, sizeof(span->span_id), hex);
+	add_label(w, "span_id", hex, 0, &w->message);
+}
+
 static void add_labels(struct pprof *w, const struct pprof_sample *s)
 {
 	const struct thread_labels *labels = &w->threads[s->thread];
@@ -272,6 +287,8 @@ static void add_labels(struct pprof *w, const struct pprof_sample *s)
 		add_label(w, "state", state_word(s->state), 0, &w->message);
 	if (s->request)
 		add_label(w, "request", request_label(w->profile, s->request), 0, &w->message);
+	if (s->span)
+		add_span(w, profile_span(w->profile, s->span));
 }
 
 /* Lines of a method in C are its callers'. */

@@ -66,8 +66,12 @@ static int make(const struct aggregate_index *index, struct profile *p,
 {
 	int r = RESERVE_ONE(p->aggregates, p->n_aggregates, p->cap_aggregates);
 
+	if (!r && p->by_span)
+		r = array_reserve(p->aggregate_spans, p->cap_aggregate_spans, p->n_aggregates + 1);
 	if (r)
 		return r;
+	if (p->by_span)
+		p->aggregate_spans[p->n_aggregates] = s->span;
 	*ret = &p->aggregates[p->n_aggregates++];
 	**ret = key_of(index, p, s);
 	return 0;
@@ -118,10 +122,11 @@ static int find_by_stack(struct aggregate_index *index, struct profile *p,
 
 /* ---- by thread or process, request and stack ---- */
 
-/* Thread and stack are less than 2^28 (RBPF_FILE_MAX_IDS). */
-static uint64_t hash_of(const struct aggregate_index *index, const struct profile_aggregate *a)
+/* Thread and stack are less than 2^28 (RBPF_FILE_MAX_IDS). @span: 0 unless the profile is by_span. */
+static uint64_t hash_of(const struct aggregate_index *index, const struct profile_aggregate *a,
+			uint32_t span)
 {
-	uint64_t h = index->seed ^ ((uint64_t)a->thread << 32 | a->stack);
+	uint64_t h = index->seed ^ ((uint64_t)a->thread << 32 | a->stack) ^ (uint64_t)span << 16;
 
 	/* The finaliser of MurmurHash3. */
 	h = (h ^ h >> 33) * 0xff51afd7ed558ccdull;
@@ -146,7 +151,7 @@ static int grow(struct aggregate_index *index, const struct profile *p)
 		return -ENOMEM;
 	for (size_t i = 0; i < p->n_aggregates; i++) {
 		const struct profile_aggregate *a = &p->aggregates[i];
-		size_t slot = hash_of(index, a) & (n - 1);
+		size_t slot = hash_of(index, a, p->by_span ? p->aggregate_spans[i] : 0) & (n - 1);
 
 		while (slots[slot])
 			slot = (slot + 1) & (n - 1);
@@ -168,15 +173,17 @@ static int find_by_hash(struct aggregate_index *index, struct profile *p,
 			const struct profile_sample *s, struct profile_aggregate **ret)
 {
 	const struct profile_aggregate key = key_of(index, p, s);
+	const uint32_t span = p->by_span ? s->span : 0;
 	size_t slot;
 	int r;
 
 	if (grow(index, p))
 		return -ENOMEM;
-	slot = hash_of(index, &key) & index->mask;
+	slot = hash_of(index, &key, span) & index->mask;
 	for (; index->slots[slot]; slot = (slot + 1) & index->mask) {
 		*ret = &p->aggregates[index->slots[slot] - 1];
-		if (is_of(*ret, &key))
+		if (is_of(*ret, &key) &&
+		    (!p->by_span || p->aggregate_spans[index->slots[slot] - 1] == span))
 			return 0;
 	}
 	r = make(index, p, s, ret);
@@ -218,7 +225,7 @@ enum way {
 
 static enum way way_of(const struct profile *p)
 {
-	if (p->by_thread || p->by_process)
+	if (p->by_thread || p->by_process || p->by_span)
 		return BY_HASH;
 	return p->by_request ? BY_LAST : BY_STACK;
 }
@@ -265,7 +272,7 @@ static inline const uint32_t *first_place(const struct aggregate_index *index,
 	if (!index->slots)
 		return NULL;
 	key = key_of(index, p, s);
-	return &index->slots[hash_of(index, &key) & index->mask];
+	return &index->slots[hash_of(index, &key, p->by_span ? s->span : 0) & index->mask];
 }
 
 int aggregate_add_batch(struct aggregate_index *index, struct profile *p,

@@ -191,8 +191,10 @@ void profile_deinit(struct profile *p)
 	free(p->frames);
 	free(p->stacks);
 	free(p->aggregates);
+	free(p->aggregate_spans);
 	free(p->requests);
 	intern_deinit(&p->request_kinds);
+	intern_deinit(&p->spans);
 	free(p->samples);
 	free(p->lost);
 	kept_sources_deinit(&p->sources);

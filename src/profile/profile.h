@@ -188,6 +188,15 @@ struct profile_request_kind {
 	uint32_t name;	    /* string, such as "OrdersController#index"; "" if unknown */
 };
 
+/*
+ * A span of a trace of OpenTelemetry, by its ids as W3C Trace Context has them. Equal spans have one id; id 0 is that of
+ * no span.
+ */
+struct profile_span {
+	uint8_t trace_id[16];
+	uint8_t span_id[8];
+};
+
 struct profile_sample {
 	uint64_t ts;	 /* ns, CLOCK_MONOTONIC */
 	uint64_t value;	 /* that this sample stands for, in the unit of its event */
@@ -198,15 +207,18 @@ struct profile_sample {
 	uint16_t event; /* its number in meta.events */
 	uint16_t unused;
 	uint32_t request; /* request id; 0 if it is of none */
+	uint32_t span;	  /* span id; 0 if it is of none, or if spans were not asked for */
 };
+
+_Static_assert(sizeof(struct profile_sample) == 40, "a sample has no padding");
 
 /* Takes a sample. Returns 0, or -errno, which ends the reading. */
 typedef int sample_fn(void *arg, const struct profile_sample *s);
 
 /*
  * All samples with one stack and the same SAMPLE_FLAGS; of one thread, if the profile is by_thread, or of
- * one process, if it is by_process; of one kind of request, if it is by_request; of one event; and between
- * the same cuts.
+ * one process, if it is by_process; of one kind of request, if it is by_request; of one span, if it is by_span;
+ * of one event; and between the same cuts.
  */
 struct profile_aggregate {
 	uint64_t samples; /* how many */
@@ -302,9 +314,12 @@ struct profile {
 	uint64_t n_in_time; /* samples of all events, in the time that was selected (reader.h) */
 	struct profile_aggregate *aggregates; /* of those that were selected (reader.h) */
 	size_t n_aggregates, cap_aggregates;
+	uint32_t *aggregate_spans; /* by_span: by aggregate, its span id; owned, else NULL */
+	size_t cap_aggregate_spans;
 	bool by_thread;	 /* aggregates tell threads apart … */
 	bool by_process; /* … or processes, one thread standing for all of its process … */
 	bool by_request; /* … and kinds of requests */
+	bool by_span;	 /* … and spans: aggregate_spans */
 	bool by_event;	 /* … and there are some of each event of the recording */
 	uint64_t
 		cuts[PROFILE_MAX_CUTS]; /* ns, CLOCK_MONOTONIC: what is at this time is behind it */
@@ -313,6 +328,7 @@ struct profile {
 	struct profile_request *requests; /* [0] stands for none */
 	size_t n_requests, cap_requests;
 	struct intern request_kinds; /* struct profile_request_kind; id + 1 is the kind's */
+	struct intern spans;	     /* struct profile_span; id + 1 is the span's; if asked for */
 	struct profile_sample
 		*samples; /* these one by one, in the order of the file, if asked for */
 	size_t n_kept, cap_kept;
@@ -417,6 +433,12 @@ static inline uint16_t profile_past(const struct profile *p, uint64_t ts)
 	for (size_t i = 0; i < p->n_cuts; i++)
 		past |= (uint16_t)((ts >= p->cuts[i]) << i);
 	return past;
+}
+
+/* The span with this id (not 0). */
+static inline const struct profile_span *profile_span(const struct profile *p, uint32_t span)
+{
+	return intern_get(&p->spans, span - 1, NULL);
 }
 
 /* The aggregate that @s belongs to, with nothing added up yet, if they tell all apart. */

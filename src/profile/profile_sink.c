@@ -204,6 +204,14 @@ static int add_request(struct sink *sink, uint32_t thread, const struct profile_
 	return profile_add_request(p, thread, kind, ret);
 }
 
+static int add_span(struct sink *sink, const struct profile_span *span, uint32_t *ret)
+{
+	int r = intern_add(&of(sink)->profile.spans, span, sizeof(*span), ret, NULL);
+
+	*ret += !r;
+	return r;
+}
+
 /* ---- samples ---- */
 
 static int add_sample(struct sink *sink, const struct profile_sample *sample)
@@ -214,7 +222,7 @@ static int add_sample(struct sink *sink, const struct profile_sample *sample)
 	int r = 0;
 
 	if (sample->thread >= p->n_threads || sample->stack >= p->n_stacks ||
-	    sample->event >= n_events ||
+	    sample->event >= n_events || sample->span > p->spans.count ||
 	    (sample->request && (sample->request >= p->n_requests ||
 				 p->requests[sample->request].thread != sample->thread)))
 		return -EINVAL;
@@ -260,6 +268,7 @@ static const struct sink_ops profile_sink_ops = {
 	.thread_cpu = set_thread_cpu,
 	.sample = add_sample,
 	.lost = add_lost,
+	.span = add_span,
 };
 
 /* ---- life ---- */

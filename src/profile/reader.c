@@ -381,10 +381,12 @@ static void select_samples(struct reader *rd)
 	rd->profile.by_thread = rd->opts.by_thread;
 	rd->profile.by_process = rd->opts.by_process && !rd->opts.by_thread;
 	rd->profile.by_request = rd->opts.by_request;
+	rd->profile.by_span = rd->opts.by_span && rd->opts.spans;
 	rd->profile.slow_ns = rd->opts.by_request ? rd->opts.slow_ns : 0;
 	find_cuts(&rd->opts, &rd->profile);
 	rd->profile.by_event = rd->opts.by_event && !rd->opts.event;
 	d->keep_samples = rd->opts.keep_samples;
+	d->keep_spans = rd->opts.spans;
 	d->all_events = !rd->opts.event;
 	d->take = rd->opts.take;
 	d->take_arg = rd->opts.take_arg;

@@ -33,8 +33,10 @@ struct read_options {
 		*cuts; /* samples before and after one are added up apart, if by_thread */
 	size_t n_cuts; /* at most PROFILE_MAX_CUTS */
 	bool by_thread; /* add them up by thread, too: 32 bytes for each pair of a thread and a stack */
-	bool by_process;  /* … or by process, unless by_thread */
-	bool by_request;  /* and by kind of request */
+	bool by_process; /* … or by process, unless by_thread */
+	bool by_request; /* and by kind of request */
+	bool by_span;	 /* and by span; needs spans */
+	bool spans; /* samples, if they are given or kept one by one, say of which span they are */
 	uint64_t slow_ns; /* and whether the request took longer; 0: that is not asked for */
 	bool gvl_caused; /* with EVENT_WALL and by_request: those of EVENT_GVL, too, and all kept */
 	bool by_event;	 /* without @event: those of all events, by event; needs by_thread */

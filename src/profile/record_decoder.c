@@ -436,7 +436,11 @@ static int decode_sample(struct record_decoder *d, struct cursor *c)
 	sample->event = d->n_events ? (uint16_t)get_id(c, d->n_events) : 0;
 	if (c->bad)
 		return -EBADMSG;
-	sample->request = sample->thread < d->n_requests ? d->requests[sample->thread] : 0;
+	sample->request = sample->span = 0;
+	if (sample->thread < d->n_threads) {
+		sample->request = d->threads[sample->thread].request;
+		sample->span = d->threads[sample->thread].span;
+	}
 	d->after_sample = true;
 	d->sample_step = sample->ts - base;
 	return add_sample(d, sample);
@@ -493,20 +497,67 @@ static int decode_request(struct record_decoder *d, struct cursor *c)
 	return too_many(profile_add_request(d->profile, thread, &kind, &id));
 }
 
+/* What the samples of @thread are of from now on, in *@ret. Returns 0 or -ENOMEM. */
+static int thread_of(struct record_decoder *d, uint32_t thread, struct decoder_thread **ret)
+{
+	if (array_reserve(d->threads, d->cap_threads, (size_t)thread + 1))
+		return -ENOMEM;
+	for (; d->n_threads <= thread; d->n_threads++)
+		d->threads[d->n_threads] = (struct decoder_thread) { 0 };
+	*ret = &d->threads[thread];
+	return 0;
+}
+
 static int decode_thread_request(struct record_decoder *d, struct cursor *c)
 {
 	const struct profile *p = d->profile;
 	uint32_t thread = get_id(c, p->n_threads);
 	uint32_t request = get_id(c, p->n_requests ? p->n_requests : 1);
+	struct decoder_thread *of;
+	int r;
 
 	if (c->bad || (request && p->requests[request].thread != thread))
 		return -EBADMSG;
-	if (array_reserve(d->requests, d->cap_requests, (size_t)thread + 1))
+	r = thread_of(d, thread, &of);
+	if (!r)
+		of->request = request;
+	return r;
+}
+
+static int decode_span(struct record_decoder *d, struct cursor *c)
+{
+	const uint8_t *ids = c->p;
+	uint32_t id;
+	int r;
+
+	if (c->end - c->p < RBPF_FILE_SPAN_BYTES || d->n_file_spans >= RBPF_FILE_MAX_IDS - 1)
+		return -EBADMSG;
+	d->n_file_spans++;
+	if (!d->keep_spans)
+		return 0;
+	if (array_reserve(d->spans, d->cap_spans, (size_t)d->n_file_spans + 1))
 		return -ENOMEM;
-	for (; d->n_requests <= thread; d->n_requests++)
-		d->requests[d->n_requests] = 0;
-	d->requests[thread] = request;
-	return 0;
+	r = too_many(intern_add(&d->profile->spans, ids, RBPF_FILE_SPAN_BYTES, &id, NULL));
+	if (!r)
+		d->spans[d->n_file_spans] = id + 1;
+	return r;
+}
+
+static int decode_thread_span(struct record_decoder *d, struct cursor *c)
+{
+	uint32_t thread = get_id(c, d->profile->n_threads);
+	uint32_t span = get_id(c, (size_t)d->n_file_spans + 1);
+	struct decoder_thread *of;
+	int r;
+
+	if (c->bad)
+		return -EBADMSG;
+	if (!d->keep_spans)
+		return 0;
+	r = thread_of(d, thread, &of);
+	if (!r)
+		of->span = span ? d->spans[span] : 0;
+	return r;
 }
 
 typedef int decode_fn(struct record_decoder *d, struct cursor *c);
@@ -528,6 +579,8 @@ static decode_fn *const decoders[] = {
 	[RBPF_FILE_REC_THREAD_CPU] = decode_thread_cpu,
 	[RBPF_FILE_REC_REQUEST] = decode_request,
 	[RBPF_FILE_REC_THREAD_REQUEST] = decode_thread_request,
+	[RBPF_FILE_REC_SPAN] = decode_span,
+	[RBPF_FILE_REC_THREAD_SPAN] = decode_thread_span,
 };
 
 static int decode_record(struct record_decoder *d, uint64_t kind, struct cursor *body)
@@ -605,7 +658,8 @@ void record_decoder_deinit(struct record_decoder *d)
 	aggregate_index_deinit(&d->aggregates);
 	free(d->strings);
 	free(d->depths);
-	free(d->requests);
+	free(d->threads);
+	free(d->spans);
 	buf_deinit(&d->clean);
 	*d = (struct record_decoder) { 0 };
 }

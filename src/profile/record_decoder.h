@@ -19,6 +19,12 @@
 #include "profile/aggregate.h"
 #include "profile/profile.h"
 
+/* What the samples of a thread are of; 0: none. */
+struct decoder_thread {
+	uint32_t request;
+	uint32_t span; /* of the profile */
+};
+
 struct record_decoder {
 	struct profile *profile; /* not owned */
 	struct aggregate_index aggregates;
@@ -42,8 +48,12 @@ struct record_decoder {
 	size_t n_strings, cap_strings;
 	uint32_t *depths; /* by stack id; owned */
 	size_t cap_depths;
-	uint32_t *requests; /* by thread id: that its samples are of; owned */
-	size_t n_requests, cap_requests;
+	struct decoder_thread *threads; /* by thread id; owned */
+	size_t n_threads, cap_threads;
+	bool keep_spans;       /* else samples are of none; the caller's */
+	uint32_t n_file_spans; /* that were defined */
+	uint32_t *spans;       /* keep_spans: profile span of each span of the file; owned */
+	size_t cap_spans;
 
 	/* For RUN. */
 	struct profile_sample sample; /* the last one */

@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/buf.h"
 #include "profile/chunk_writer.h"
@@ -74,6 +75,13 @@ static inline void record_put(struct record *r, uint64_t v)
 		v >>= 7;
 	}
 	r->bytes[r->len++] = (uint8_t)v;
+}
+
+/* Add @len bytes as they are: no more than the fields that there is no other room for. */
+static inline void record_put_bytes(struct record *r, const void *bytes, size_t len)
+{
+	memcpy(r->bytes + r->len, bytes, len);
+	r->len += len;
 }
 
 /* "opt": 0 is none. */

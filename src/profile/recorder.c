@@ -25,10 +25,18 @@
 #include "profile/record_writer.h"
 #include "profile/source_heat.h"
 
+/* Spans are over soon, and do not come back: so many are known. One that does is defined again. */
+#define SPANS_KEPT 65536
+
 /* What was defined since sink_forget(); ids go on from those before. */
 struct dictionary {
 	struct intern known;
 	uint32_t first; /* id of the first in it */
+};
+
+/* What was said of the samples of a thread last; 0: none. */
+struct thread_said {
+	uint32_t request, span;
 };
 
 struct recorder {
@@ -38,6 +46,7 @@ struct recorder {
 	struct dictionary strings; /* from 1: 0 is "" */
 	struct dictionary modules;
 	struct dictionary frames;
+	struct dictionary spans;   /* from 1: 0 is none */
 	struct prefix_tree stacks; /* node n, from 1 on, is stack first_stack + n - 1 … */
 	uint32_t first_stack;	   /* … for 0 is the empty stack */
 	uint32_t *depths;	   /* by node; owned */
@@ -48,8 +57,8 @@ struct recorder {
 	uint32_t n_threads;
 	uint32_t *request_threads; /* by request, [0] for none: its thread; owned */
 	size_t n_requests, cap_requests;
-	uint32_t *thread_requests; /* by thread: what was said of its samples last; owned */
-	size_t cap_thread_requests;
+	struct thread_said *said; /* by thread; owned */
+	size_t cap_said;
 	uint32_t n_events;
 	bool has_events;  /* samples say of which event they are */
 	struct buf clean; /* scratch: a sanitised string */
@@ -61,6 +70,7 @@ struct recorder {
 _Static_assert(INTERN_MAX == RBPF_FILE_MAX_IDS, "interned ids are the ids of the file");
 /* They are interned as bytes, so they must have no padding. */
 _Static_assert(sizeof(struct profile_module) == 2 * sizeof(uint32_t), "no padding");
+_Static_assert(sizeof(struct profile_span) == RBPF_FILE_SPAN_BYTES, "no padding");
 _Static_assert(sizeof(struct profile_frame) == 10 * sizeof(uint32_t) + sizeof(uint64_t),
 	       "no padding");
 
@@ -253,10 +263,9 @@ static int add_thread(struct sink *sink, uint32_t process, uint32_t tid, uint32_
 		return -EINVAL;
 	if (rec->n_threads >= RBPF_FILE_MAX_IDS)
 		return -E2BIG;
-	if (array_reserve(rec->thread_requests, rec->cap_thread_requests,
-			  (size_t)rec->n_threads + 1))
+	if (array_reserve(rec->said, rec->cap_said, (size_t)rec->n_threads + 1))
 		return -ENOMEM;
-	rec->thread_requests[rec->n_threads] = 0;
+	rec->said[rec->n_threads] = (struct thread_said) { 0 };
 	record_put(&r, process);
 	record_put(&r, tid);
 	record_put(&r, name);
@@ -416,18 +425,41 @@ static int add_request(struct sink *sink, uint32_t thread, const struct profile_
 	return 0;
 }
 
+static int add_span(struct sink *sink, const struct profile_span *span, uint32_t *ret)
+{
+	struct recorder *rec = of(sink);
+	struct record r = record_begin(RBPF_FILE_REC_SPAN);
+	uint32_t id;
+	bool is_new;
+	int err;
+
+	if (failed(rec))
+		return failed(rec);
+	if (rec->spans.known.count >= SPANS_KEPT)
+		dictionary_forget(&rec->spans);
+	err = dictionary_add(&rec->spans, span, sizeof(*span), &id, &is_new);
+	if (!err && is_new) {
+		record_put_bytes(&r, span, sizeof(*span));
+		err = record_end(&rec->out, &r);
+	}
+	if (!err)
+		*ret = id;
+	return err;
+}
+
 /* ---- events ---- */
 
-/* Say of which request the samples of @thread are from now on. */
-static int switch_request(struct recorder *rec, uint32_t thread, uint32_t request)
+/* Say by a record of @kind of which request or span, now @id, the samples of @thread are from now on; it was @said. */
+static int switch_id(struct recorder *rec, enum rbpf_file_record kind, uint32_t thread,
+		     uint32_t *said, uint32_t id)
 {
-	struct record r = record_begin(RBPF_FILE_REC_THREAD_REQUEST);
+	struct record r = record_begin(kind);
 
-	if (rec->thread_requests[thread] == request)
+	if (*said == id)
 		return 0;
-	rec->thread_requests[thread] = request;
+	*said = id;
 	record_put(&r, thread);
-	record_put(&r, request);
+	record_put(&r, id);
 	return record_end(&rec->out, &r);
 }
 
@@ -482,13 +514,17 @@ static int add_sample(struct sink *sink, const struct profile_sample *sample)
 	if (failed(rec))
 		return failed(rec);
 	if (sample->thread >= rec->n_threads || sample->stack >= stacks_end(rec) ||
-	    sample->event >= rec->n_events ||
+	    sample->event >= rec->n_events || sample->span >= dictionary_end(&rec->spans) ||
 	    (sample->request && (sample->request >= rec->n_requests ||
 				 rec->request_threads[sample->request] != sample->thread)))
 		return -EINVAL;
 	err = record_writer_sample(&rec->out, sample->ts);
 	if (!err)
-		err = switch_request(rec, sample->thread, sample->request);
+		err = switch_id(rec, RBPF_FILE_REC_THREAD_REQUEST, sample->thread,
+				&rec->said[sample->thread].request, sample->request);
+	if (!err)
+		err = switch_id(rec, RBPF_FILE_REC_THREAD_SPAN, sample->thread,
+				&rec->said[sample->thread].span, sample->span);
 	if (!err && rec->has_heat)
 		err = heat_sources(rec, sample->thread, sample->stack);
 	if (err)
@@ -573,6 +609,7 @@ static void forget(struct sink *sink)
 	dictionary_forget(&rec->strings);
 	dictionary_forget(&rec->modules);
 	dictionary_forget(&rec->frames);
+	dictionary_forget(&rec->spans);
 	rec->first_stack = stacks_end(rec);
 	prefix_tree_shrink(&rec->stacks);
 	source_heat_forget(&rec->heat);
@@ -601,6 +638,7 @@ static const struct sink_ops recorder_ops = {
 	.thread_cpu = set_thread_cpu,
 	.sample = add_sample,
 	.lost = add_lost,
+	.span = add_span,
 	.flush = flush,
 	.forget = forget,
 	.error = sticky_error,
@@ -620,11 +658,12 @@ static void recorder_free(struct recorder *rec)
 	record_writer_deinit(&rec->out);
 	free(rec->depths);
 	free(rec->request_threads);
-	free(rec->thread_requests);
+	free(rec->said);
 	buf_deinit(&rec->clean);
 	intern_deinit(&rec->strings.known);
 	intern_deinit(&rec->modules.known);
 	intern_deinit(&rec->frames.known);
+	intern_deinit(&rec->spans.known);
 	prefix_tree_deinit(&rec->stacks);
 	source_heat_deinit(&rec->heat);
 	free(rec);
@@ -666,7 +705,7 @@ int recorder_open(const struct recorder_options *opts, const struct profile_meta
 	rec->sink.ops = &recorder_ops;
 	rec->has_heat = opts->sources;
 	record_writer_init(&rec->out, meta->start_monotonic_ns);
-	rec->strings.first = rec->first_stack = 1;
+	rec->strings.first = rec->spans.first = rec->first_stack = 1;
 	rec->n_events = meta->n_events ? meta->n_events : 1;
 	rec->has_events = rec->n_events > 1 || (meta->n_events && !event_is_cpu(&meta->events[0]));
 	r = chunk_writer_init(&rec->out.chunks, &out,

@@ -23,7 +23,8 @@ static int take(void *arg, const struct profile_sample *s)
 	/* The recording goes on: what came after it was read first is left out. */
 	g->ended = !g->left || s->thread >= g->profile->n_threads ||
 		   s->stack >= g->profile->n_stacks || s->event >= g->profile->meta.n_events ||
-		   (s->request && s->request >= g->profile->n_requests);
+		   (s->request && s->request >= g->profile->n_requests) ||
+		   s->span > g->profile->spans.count;
 	if (g->ended)
 		return -ECANCELED;
 	g->left--;
@@ -39,7 +40,8 @@ static int read_again(struct guard *g, const struct replay *from, bool all, stru
 	struct err why = { 0 };
 	int r;
 
-	opts.by_thread = opts.by_process = opts.keep_samples = opts.read_again = false;
+	opts.by_thread = opts.by_process = opts.by_span = opts.keep_samples = opts.read_again =
+		false;
 	opts.take = take;
 	opts.take_arg = g;
 	opts.take_all = all;

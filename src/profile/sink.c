@@ -37,6 +37,12 @@ int sink_request(struct sink *s, uint32_t thread, const struct profile_request_k
 	return s->ops->request(s, thread, kind, ret);
 }
 
+int sink_span(struct sink *s, const struct profile_span *span, uint32_t *ret)
+{
+	*ret = 0;
+	return s->ops->span ? s->ops->span(s, span, ret) : 0;
+}
+
 int sink_process_update(struct sink *s, uint32_t process, const struct profile_process *def)
 {
 	return s->ops->process_update(s, process, def);

@@ -19,7 +19,7 @@
 struct err;
 struct sink;
 
-/* Each is described at the function that calls it. The last three may be NULL. */
+/* Each is described at the function that calls it. The last four may be NULL. */
 struct sink_ops {
 	int (*string)(struct sink *s, const char *text, size_t len, uint32_t *ret);
 	int (*process)(struct sink *s, const struct profile_process *def, uint32_t *ret);
@@ -35,6 +35,7 @@ struct sink_ops {
 	int (*thread_cpu)(struct sink *s, uint32_t thread, uint64_t cpu_ns);
 	int (*sample)(struct sink *s, const struct profile_sample *sample);
 	int (*lost)(struct sink *s, const struct profile_lost *lost);
+	int (*span)(struct sink *s, const struct profile_span *span, uint32_t *ret);
 	int (*flush)(struct sink *s);
 	void (*forget)(struct sink *s);
 	int (*error)(const struct sink *s, struct err *err);
@@ -60,6 +61,8 @@ int sink_frame(struct sink *s, const struct profile_frame *def, uint32_t *ret);
 int sink_stack(struct sink *s, uint32_t parent, uint32_t frame, uint32_t *ret);
 int sink_request(struct sink *s, uint32_t thread, const struct profile_request_kind *kind,
 		 uint32_t *ret);
+/* 0, which is no span, of a sink that keeps none. */
+int sink_span(struct sink *s, const struct profile_span *span, uint32_t *ret);
 
 /*
  * Changes to what was defined, for all of the profile. The exit of a process is taken from

@@ -19,6 +19,7 @@
 #include <errno.h>
 
 #include "base/array.h"
+#include "target/dtv.h"
 #include "target/memory.h"
 
 #define SHAPE_BYTES	  RUBY_TH_BYTES /* of an EC and of a thread that are searched … */
@@ -27,9 +28,6 @@
 #define TH_EC_MIN	  16		    /* behind the list node */
 #define TLS_BLOCK_BYTES	  512
 #define CHUNK_MAX	  4096 /* bytes of a heap chunk for a TLS block */
-#define DTV_MAX_MODULES	  256
-#define DTV_ENTRY_GLIBC	  16
-#define DTV_ENTRY_MUSL	  8
 
 _Static_assert(SHAPE_BYTES <= RUBY_EC_BYTES, "the BPF programs read so much of an EC");
 
@@ -161,37 +159,6 @@ bool ruby_is_ec(const struct memory *mem, uint64_t ec, struct ruby_ec_shape *sha
 
 /* ---- where it is kept ---- */
 
-/*
- * Where the DTV is: glibc has entries of two words, the second 0 for static TLS, and their number
- * before the first; musl has one word each and their number in entry 0. Block m belongs to
- * module m. On x86_64 both are at the same place, and what lies behind musl's is the TLS and the
- * struct pthread, with pointers in plenty. But the word at 8 tells: of glibc's entry 0, the
- * generation, it is the unused half, 0 from calloc; musl has block 1 there, in every thread.
- * sysdeps/x86_64/nptl/tls.h, sysdeps/aarch64/nptl/tls.h, elf/dl-tls.c (allocate_dtv_entry,
- * allocate_dtv); musl src/internal/pthread_impl.h, src/env/__init_tls.c (__copy_tls).
- */
-struct dtv_layout {
-	int32_t offset; /* of the DTV's address, from the thread pointer */
-	uint16_t entry; /* bytes */
-};
-
-static const struct dtv_layout dtv_layouts[] = {
-#if defined(__x86_64__)
-	{ 8, DTV_ENTRY_GLIBC },
-	{ 8, DTV_ENTRY_MUSL },
-#else
-	{ 0, DTV_ENTRY_GLIBC },
-	{ -8, DTV_ENTRY_MUSL },
-#endif
-};
-
-/* The DTV of a thread. */
-struct dtv {
-	uint64_t words[DTV_MAX_MODULES * DTV_ENTRY_GLIBC / 8];
-	size_t entry; /* words */
-	size_t n;     /* entries */
-};
-
 /* Where a slot was found, in static or in dynamic TLS. */
 struct slot {
 	uint64_t addr; /* 0: nowhere */
@@ -201,47 +168,13 @@ struct slot {
 	struct ruby_ec_shape shape;
 };
 
-static void read_dtv(const struct memory *mem, uint64_t tp, const struct dtv_layout *layout,
-		     struct dtv *dtv)
-{
-	uint64_t addr, count = 0;
-
-	dtv->entry = layout->entry / 8;
-	dtv->n = 0;
-	if (memory_read_u64(mem, tp + (uint64_t)(int64_t)layout->offset, &addr) ||
-	    !ruby_is_object(addr))
-		return;
-	dtv->n = memory_read_some(mem, addr, dtv->words, (size_t)DTV_MAX_MODULES * layout->entry) /
-		 layout->entry;
-	if (dtv->n < 2 || (dtv->words[1] != 0) != (layout->entry == DTV_ENTRY_MUSL))
-		dtv->n = 0;
-	else if (layout->entry == DTV_ENTRY_MUSL)
-		dtv->n = dtv->words[0] < dtv->n ? dtv->words[0] + 1 : 0;
-	else if (!memory_read_u64(mem, addr - DTV_ENTRY_GLIBC, &count) && count && count < dtv->n)
-		dtv->n = count + 1;
-}
-
-/* Whether block @m is where only static TLS is, relative to the thread pointer @tp. */
-static bool is_static(const struct dtv *dtv, size_t m, uint64_t tp)
-{
-	uint64_t block = dtv->words[m * dtv->entry];
-
-	if (dtv->entry > 1 && dtv->words[m * dtv->entry + 1])
-		return false;
-#if defined(__x86_64__)
-	return tp - block <= RUBY_STATIC_TLS_MAX;
-#else
-	return block - tp <= RUBY_STATIC_TLS_MAX;
-#endif
-}
-
 /*
  * Where the heap chunk that holds block @m ends. glibc's malloc keeps its size, with flags in the
  * low bits, in the word before it. Another malloc has anything there: ~0 if that is no size.
  */
 static uint64_t chunk_end(const struct memory *mem, const struct dtv *dtv, size_t m)
 {
-	uint64_t chunk = dtv->entry > 1 ? dtv->words[m * dtv->entry + 1] : 0, size;
+	uint64_t chunk = dtv_chunk(dtv, m), size;
 
 	if (!ruby_is_object(chunk) || memory_read_u64(mem, chunk - 8, &size))
 		return ~0ull;
@@ -252,13 +185,13 @@ static uint64_t chunk_end(const struct memory *mem, const struct dtv *dtv, size_
 /* Bytes of block @m to look at. */
 static size_t block_bytes(const struct memory *mem, const struct dtv *dtv, size_t m)
 {
-	uint64_t block = dtv->words[m * dtv->entry], end = chunk_end(mem, dtv, m);
+	uint64_t block = dtv_block(dtv, m), end = chunk_end(mem, dtv, m);
 	size_t i;
 
 	if (end <= block || end > block + TLS_BLOCK_BYTES)
 		end = block + TLS_BLOCK_BYTES;
 	for (i = 1; i < dtv->n; i++) {
-		uint64_t next = dtv->words[i * dtv->entry];
+		uint64_t next = dtv_block(dtv, i);
 
 		if (next > block && next < end)
 			end = next;
@@ -270,7 +203,7 @@ static size_t block_bytes(const struct memory *mem, const struct dtv *dtv, size_
 static void search_block(const struct memory *mem, const struct dtv *dtv, size_t m,
 			 const struct ruby_ec_shape *shape, struct slot *slot)
 {
-	uint64_t words[TLS_BLOCK_BYTES / 8], block = dtv->words[m * dtv->entry];
+	uint64_t words[TLS_BLOCK_BYTES / 8], block = dtv_block(dtv, m);
 	size_t i, n = memory_read_some(mem, block, words, block_bytes(mem, dtv, m)) / 8;
 
 	for (i = 0; i < n; i++) {
@@ -292,30 +225,30 @@ static void search_block(const struct memory *mem, const struct dtv *dtv, size_t
 bool ruby_tls_find(const struct memory *mem, uint64_t tp, struct ruby_ec_shape *shape,
 		   struct rbpf_layout *l)
 {
-	const struct dtv_layout *layout;
+	enum dtv_form form;
 
-	for (layout = dtv_layouts; layout < dtv_layouts + ARRAY_SIZE(dtv_layouts); layout++) {
+	for (form = DTV_GLIBC; form < DTV_FORMS; form++) {
 		struct slot in_static = { 0 }, in_dynamic = { 0 };
 		struct dtv dtv;
 		size_t m;
 
-		read_dtv(mem, tp, layout, &dtv);
+		dtv_read(mem, tp, form, &dtv);
 		for (m = 1; m < dtv.n; m++)
-			if (ruby_is_object(dtv.words[m * dtv.entry]))
+			if (ruby_is_object(dtv_block(&dtv, m)))
 				search_block(mem, &dtv, m, shape,
-					     is_static(&dtv, m, tp) ? &in_static : &in_dynamic);
+					     dtv_is_static(&dtv, m, tp) ? &in_static : &in_dynamic);
 		if (in_static.addr && !in_static.ambiguous) {
-			l->tls_model = RBPF_TLS_STATIC;
-			l->tls_offset = (int64_t)(in_static.addr - tp);
+			l->tls.model = RBPF_TLS_STATIC;
+			l->tls.offset = (int64_t)(in_static.addr - tp);
 			*shape = in_static.shape;
 			return true;
 		}
 		if (in_dynamic.addr && !in_dynamic.ambiguous && !in_static.addr) {
-			l->tls_model = RBPF_TLS_DTV;
-			l->dtv_offset = layout->offset;
-			l->dtv_entry = layout->entry;
-			l->tls_module = in_dynamic.module;
-			l->tls_offset = (int64_t)(in_dynamic.addr - in_dynamic.block);
+			l->tls.model = RBPF_TLS_DTV;
+			l->tls.dtv_offset = dtv.offset;
+			l->tls.dtv_entry = dtv.entry;
+			l->tls.module = in_dynamic.module;
+			l->tls.offset = (int64_t)(in_dynamic.addr - in_dynamic.block);
 			*shape = in_dynamic.shape;
 			return true;
 		}
@@ -348,16 +281,16 @@ int ruby_tls_read(const struct memory *mem, const struct rbpf_layout *l, uint64_
 {
 	uint64_t base = tp, ec;
 
-	if (l->tls_model == RBPF_TLS_GLOBAL)
+	if (l->tls.model == RBPF_TLS_GLOBAL)
 		return read_global(mem, l, tp, ret);
-	if (l->tls_model == RBPF_TLS_DTV) {
-		if (memory_read_u64(mem, tp + (uint64_t)(int64_t)l->dtv_offset, &base) ||
-		    memory_read_u64(mem, base + (uint64_t)l->tls_module * l->dtv_entry, &base))
+	if (l->tls.model == RBPF_TLS_DTV) {
+		if (memory_read_u64(mem, tp + (uint64_t)(int64_t)l->tls.dtv_offset, &base) ||
+		    memory_read_u64(mem, base + (uint64_t)l->tls.module * l->tls.dtv_entry, &base))
 			return -EFAULT;
 		if (!ruby_is_object(base))
 			return -ENOENT;
 	}
-	if (memory_read_u64(mem, base + (uint64_t)l->tls_offset, &ec))
+	if (memory_read_u64(mem, base + (uint64_t)l->tls.offset, &ec))
 		return -EFAULT;
 	if (!ec)
 		return -ENOENT;

@@ -19,9 +19,6 @@
 
 struct memory;
 
-/* What lies in static TLS is nearer to the thread pointer than this. */
-#define RUBY_STATIC_TLS_MAX 65536
-
 /* The facts about an EC that are known before the layout: 0 means "to be found". */
 struct ruby_ec_shape {
 	uint16_t ec_thread_ptr;

@@ -24,6 +24,7 @@
 #include "ruby/object.h"
 #include "ruby/validate.h"
 #include "ruby/tls.h"
+#include "target/dtv.h"
 #include "target/maps.h"
 
 #define PROOF_ATTEMPTS 4
@@ -94,7 +95,7 @@ static void find_global_ec(struct attach *a, struct ruby_ec_shape *shape)
 	l->ec_global = a->vm->binary.symbol[RUBY_SYM_ruby_current_execution_context_ptr];
 	if (memory_read_u64(&a->vm->mem, l->ec_global, &ec) || !ruby_is_ec(&a->vm->mem, ec, shape))
 		return;
-	l->tls_model = RBPF_TLS_GLOBAL;
+	l->tls.model = RBPF_TLS_GLOBAL;
 	a->ecs[a->n_ecs++] = ec;
 	a->first_tp = a->tps[0];
 	ruby_vm_check_add(a->vm, "execution context", true, true, "one for all threads, at 0x%llx",
@@ -112,15 +113,15 @@ static bool find_slot_by_code(struct attach *a, uint64_t tp, struct ruby_ec_shap
 	uint64_t ec;
 
 	ruby_code_read(&a->vm->mem, &a->vm->binary, tp, &code);
-	if (!code.ec_slot || code.ec_slot - (tp - RUBY_STATIC_TLS_MAX) >= 2 * RUBY_STATIC_TLS_MAX ||
+	if (!code.ec_slot || code.ec_slot - (tp - DTV_STATIC_MAX) >= 2 * DTV_STATIC_MAX ||
 	    memory_read_u64(&a->vm->mem, code.ec_slot, &ec))
 		return false;
 	if (!ruby_is_ec(&a->vm->mem, ec, shape)) {
 		a->no_thread |= ruby_has_vm_stack(&a->vm->mem, ec);
 		return false;
 	}
-	l->tls_model = RBPF_TLS_STATIC;
-	l->tls_offset = (int64_t)(code.ec_slot - tp);
+	l->tls.model = RBPF_TLS_STATIC;
+	l->tls.offset = (int64_t)(code.ec_slot - tp);
 	return true;
 }
 
@@ -143,13 +144,13 @@ static void find_tls_ecs(struct attach *a, struct ruby_ec_shape *shape)
 		if (!ruby_tls_read(&a->vm->mem, l, a->tps[i], &ec) &&
 		    ruby_is_ec(&a->vm->mem, ec, shape))
 			a->ecs[a->n_ecs++] = ec;
-	if (l->tls_model == RBPF_TLS_STATIC)
+	if (l->tls.model == RBPF_TLS_STATIC)
 		ruby_vm_check_add(a->vm, "execution context", true, true,
-				  "at thread pointer %+lld, static TLS", (long long)l->tls_offset);
-	else if (l->tls_model == RBPF_TLS_DTV)
+				  "at thread pointer %+lld, static TLS", (long long)l->tls.offset);
+	else if (l->tls.model == RBPF_TLS_DTV)
 		ruby_vm_check_add(a->vm, "execution context", true, true,
 				  "at offset %lld of TLS module %u, through the DTV",
-				  (long long)l->tls_offset, l->tls_module);
+				  (long long)l->tls.offset, l->tls.module);
 }
 
 static int find_ecs(struct attach *a, struct err *err)
@@ -282,7 +283,7 @@ static int learn_thread_ids(struct attach *a, struct err *err)
 	uint64_t th, id;
 	size_t i;
 
-	if (vm->walk.tls_model != RBPF_TLS_GLOBAL)
+	if (vm->walk.tls.model != RBPF_TLS_GLOBAL)
 		return 0;
 	vm->walk.threads = vm->vm ? vm->vm + vm->layout.vm_living_threads : 0;
 	if (memory_read_u64(&vm->mem, a->ecs[0] + vm->walk.ec_thread_ptr, &th) ||
@@ -314,7 +315,7 @@ int ruby_vm_thread_ec(const struct ruby_vm *vm, uint64_t tp, uint64_t *ret)
 {
 	uint64_t th;
 
-	if (vm->walk.tls_model != RBPF_TLS_GLOBAL)
+	if (vm->walk.tls.model != RBPF_TLS_GLOBAL)
 		return ruby_tls_read(&vm->mem, &vm->walk, tp, ret);
 	th = gvl_thread(vm, tp);
 	if (!th)
@@ -327,7 +328,7 @@ bool ruby_vm_preset(const struct ruby_vm *vm, struct rbpf_layout *ret)
 	struct rbpf_layout preset = vm->walk;
 
 	/* ZJIT's frames cannot be told from others without an address. */
-	if (preset.tls_model == RBPF_TLS_NONE || preset.tls_model == RBPF_TLS_GLOBAL ||
+	if (preset.tls.model == RBPF_TLS_NONE || preset.tls.model == RBPF_TLS_GLOBAL ||
 	    preset.zjit_entry)
 		return false;
 	preset.ec_global = preset.threads = 0;
@@ -404,7 +405,7 @@ static void refresh_ecs(struct attach *a)
 	size_t i, n = 0;
 	uint64_t ec;
 
-	if (l->tls_model == RBPF_TLS_GLOBAL) {
+	if (l->tls.model == RBPF_TLS_GLOBAL) {
 		if (!memory_read_u64(&a->vm->mem, l->ec_global, &ec) &&
 		    ruby_is_ec(&a->vm->mem, ec, &shape))
 			a->ecs[0] = ec;

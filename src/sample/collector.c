@@ -274,7 +274,7 @@ static int keep_house(struct collector *c, uint64_t now, struct err *err)
 	if (!r)
 		r = life_sweep(c, now);
 	if (!r)
-		r = titles_of_new(c, now);
+		r = titles_poll(c, now);
 	life_count_users(c);
 	forget_over_limit(c);
 	forget_old_names(c, now);

@@ -11,6 +11,7 @@
 #include "profile/sink.h"
 #include "ruby/vm.h"
 #include "sample/collector_state.h"
+#include "sample/thread_context.h"
 #include "native/native_stacks.h"
 #include "engine/engine.h"
 #include "target/selection.h"
@@ -400,6 +401,8 @@ int life_handle_fork(struct collector *c, const struct rbpf_ring_life *rec)
 	if (!r)
 		r = inherit_code(p, parent);
 	if (!r)
+		thread_context_inherit(c, p, parent);
+	if (!r)
 		r = life_record(c, p);
 	return r ? r : add_child_event(c, p, has_event, rec->h.ts);
 }
@@ -499,6 +502,7 @@ int life_handle_exec(struct collector *c, const struct rbpf_ring_life *rec)
 		return r;
 	free(p->attributes);
 	p->attributes = NULL;
+	p->thread_context = (struct rbpf_tls) { 0 };
 	p->next_try = p->backoff = 0;
 	p->refusals = 0;
 	p->since_ns = rec->h.ts;

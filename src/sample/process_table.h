@@ -57,16 +57,20 @@ struct pushed_frame {
 struct tracked_process {
 	LIST_ENTRY(tracked_process) link;
 	pid_t pid;
-	struct process info;  /* as it was when rbpf began to follow it, but for its title */
-	uint32_t id;	      /* in the recording; PROFILE_NONE before it is in it */
-	uint32_t parent;      /* the parent's, PROFILE_NONE if it is not in it */
-	uint64_t since_ns;    /* fork or exec, CLOCK_MONOTONIC; 0: before rbpf followed it */
-	uint64_t titled_ns;   /* the since_ns after which titles.h read again; UINT64_MAX: none */
-	char *attributes;     /* that it published when they were last read; owned; NULL: none */
-	struct rbpf_file exe; /* of what it executed; inode 0: before rbpf followed it */
-	uint64_t ended_ns;    /* CLOCK_MONOTONIC; 0: it lives */
-	bool missing;	      /* was gone from /proc at the last sweep */
-	bool ended_unseen;    /* it ended before its Ruby was found, and was counted */
+	struct process info; /* as it was when rbpf began to follow it, but for its title */
+	uint32_t id;	     /* in the recording; PROFILE_NONE before it is in it */
+	uint32_t parent;     /* the parent's, PROFILE_NONE if it is not in it */
+	uint64_t since_ns;   /* fork or exec, CLOCK_MONOTONIC; 0: before rbpf followed it */
+	uint64_t titled_ns;  /* the since_ns after which titles.h read again; UINT64_MAX: none */
+	char *attributes;    /* that it published when they were last read; owned; NULL: none */
+	uint64_t look_ns;    /* CLOCK_MONOTONIC: when they are read again, at the earliest … */
+	uint64_t look_pause; /* … which is so long after the last time, in ns */
+	struct rbpf_tls
+		thread_context; /* where its threads have their contexts: thread_context.h */
+	struct rbpf_file exe;	/* of what it executed; inode 0: before rbpf followed it */
+	uint64_t ended_ns;	/* CLOCK_MONOTONIC; 0: it lives */
+	bool missing;		/* was gone from /proc at the last sweep */
+	bool ended_unseen;	/* it ended before its Ruby was found, and was counted */
 	bool needs_events; /* its threads need perf events: those that created them had none to inherit */
 	struct ruby_vm *vm;	       /* owned; the resolver points to it, so it must not move */
 	struct resolver *resolver;     /* owned; made when it is needed */

@@ -6,6 +6,7 @@
 #include "profile/sink.h"
 #include "ruby/vm.h"
 #include "sample/collector_state.h"
+#include "sample/thread_context.h"
 #include "native/native_stacks.h"
 #include "symbol/resolver.h"
 
@@ -203,6 +204,8 @@ static int handle_sample(struct collector *c, struct tracked_process *p,
 	if (!r)
 		r = request_table_of_sample(&c->requests, c->sink, t, rec->request,
 					    process_request_rule(p, &stack), &sample.request);
+	if (!r)
+		r = thread_context_span(c->sink, &rec->span, &sample.span);
 	if (r)
 		return r;
 	sample.stack = stack.stack;

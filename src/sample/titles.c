@@ -9,46 +9,34 @@
 #include "base/clock.h"
 #include "base/stop.h"
 #include "sample/collector_state.h"
+#include "sample/thread_context.h"
 #include "target/maps.h"
 #include "target/memory.h"
 #include "target/otel_context.h"
 #include "target/process.h"
+#include "worker/file_worker.h"
 
 #define LOOK_USUAL (10 * NSEC_PER_MSEC) /* CPU time that reading attributes takes, at most */
+#define PAUSE_MIN  NSEC_PER_SEC	       /* before attributes are read again; doubled each time … */
+#define PAUSE_MAX  (64 * NSEC_PER_SEC) /* … up to this */
 
-/* The attributes of @p in *@out. Returns 0, -ENOMEM, or why they are not known. */
-static int read_attributes(const struct tracked_process *p, struct buf *out)
+/* CPU time of rbpf and of the worker that reads files for it. */
+static uint64_t cpu_ns(const struct collector *c)
 {
-	const struct memory mem = memory_process(p->pid);
-	struct maps maps = MAPS_INIT;
-	int r;
-
-	r = maps_read(p->pid, &maps, NULL);
-	if (r)
-		return r;
-	r = otel_context_read(&mem, &maps, out);
-	maps_deinit(&maps);
-	return r == -ENOENT ? 0 : r;
+	return clock_ns(CLOCK_THREAD_CPUTIME_ID) + file_worker_cpu_ns(c->opts.worker);
 }
 
 /*
- * What a process has withdrawn stays, as does what could not be read again: it is no less its own. What
- * reading takes more than is usual counts as its user's.
+ * What a process has withdrawn stays, as does what could not be read again: it is no less its own.
+ * Returns 0 or -ENOMEM.
  */
-static int attributes_of(struct collector *c, struct tracked_process *p, bool *changed)
+static int read_attributes(struct tracked_process *p, const struct maps *maps, bool *changed)
 {
+	const struct memory mem = memory_process(p->pid);
 	struct buf text _cleanup_buf_ = BUF_INIT;
-	struct user *user = users_get(&c->users, p->info.context.uid);
-	const uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-	uint64_t took;
 	int r;
 
-	if (!p->vm || !user_may_spend(user, clock_ns(CLOCK_MONOTONIC)))
-		return 0;
-	r = read_attributes(p, &text);
-	took = clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
-	if (took > LOOK_USUAL)
-		user_spent(user, clock_ns(CLOCK_MONOTONIC), took - LOOK_USUAL);
+	r = otel_context_read(&mem, maps, &text);
 	if (r || !text.len || (p->attributes && !strcmp(p->attributes, text.data)))
 		return r == -ENOMEM ? r : 0;
 	free(p->attributes);
@@ -56,6 +44,38 @@ static int attributes_of(struct collector *c, struct tracked_process *p, bool *c
 	text = (struct buf)BUF_INIT;
 	*changed = true;
 	return 0;
+}
+
+/* The attributes of @p, and if they say that there are contexts of threads, where these are. */
+static int look(struct collector *c, struct tracked_process *p, bool *changed)
+{
+	struct maps maps = MAPS_INIT;
+	int r;
+
+	if (maps_read(p->pid, &maps, NULL))
+		return 0;
+	r = read_attributes(p, &maps, changed);
+	if (!r && !thread_context_is_known(p) && thread_context_is_published(p->attributes))
+		r = thread_context_look(c, p, &maps);
+	maps_deinit(&maps);
+	return r;
+}
+
+/* What looking takes more than is usual counts as the user's. */
+static int look_on_account(struct collector *c, struct tracked_process *p, bool *changed)
+{
+	struct user *user = users_get(&c->users, p->info.context.uid);
+	const uint64_t begin = cpu_ns(c);
+	uint64_t took;
+	int r;
+
+	if (!p->vm || !user_may_spend(user, clock_ns(CLOCK_MONOTONIC)))
+		return 0;
+	r = look(c, p, changed);
+	took = cpu_ns(c) - begin;
+	if (took > LOOK_USUAL)
+		user_spent(user, clock_ns(CLOCK_MONOTONIC), took - LOOK_USUAL);
+	return r;
 }
 
 static int read_again(struct collector *c, struct tracked_process *p)
@@ -67,19 +87,34 @@ static int read_again(struct collector *c, struct tracked_process *p)
 		return 0;
 	r = process_read_title(&p->info, &changed);
 	if (!r)
-		r = attributes_of(c, p, &published);
+		r = look_on_account(c, p, &published);
 	return r || !(changed || published) ? r : life_record(c, p);
 }
 
-int titles_of_new(struct collector *c, uint64_t now)
+/* Whether @p is to be looked at now. */
+static bool is_due(struct tracked_process *p, uint64_t now)
+{
+	if (p->titled_ns != p->since_ns) {
+		if (now < p->since_ns + NSEC_PER_SEC)
+			return false;
+		p->titled_ns = p->since_ns;
+		p->look_pause = PAUSE_MIN;
+	} else if (now < p->look_ns || thread_context_is_known(p)) {
+		return false;
+	}
+	p->look_ns = now + p->look_pause;
+	p->look_pause = p->look_pause * 2 < PAUSE_MAX ? p->look_pause * 2 : PAUSE_MAX;
+	return true;
+}
+
+int titles_poll(struct collector *c, uint64_t now)
 {
 	struct tracked_process *p;
 	int r = 0;
 
 	LIST_FOREACH(p, &c->table.list, link) {
-		if (p->titled_ns == p->since_ns || now < p->since_ns + NSEC_PER_SEC)
+		if (p->ended_ns || !is_due(p, now))
 			continue;
-		p->titled_ns = p->since_ns;
 		r = read_again(c, p);
 		if (r)
 			break;

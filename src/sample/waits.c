@@ -14,6 +14,7 @@
 #include "ruby/vm.h"
 #include "ruby/walk.h"
 #include "sample/collector_state.h"
+#include "sample/thread_context.h"
 
 /*
  * Of so many threads of a process the stacks are walked from here: each takes two readings of the list of its
@@ -187,6 +188,8 @@ static int wait_sample(struct collector *c, struct tracked_process *p, struct tr
 						    process_request_rule(p, &stack),
 						    &sample->request);
 	}
+	if (!r)
+		r = thread_context_span(c->sink, &rec->span, &sample->span);
 	if (r)
 		return r;
 	sample->cpu = (uint16_t)rec->h.cpu;

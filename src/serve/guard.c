@@ -10,6 +10,7 @@
 #include <sys/random.h>
 
 #include "base/err.h"
+#include "base/hex.h"
 #include "base/parse.h"
 
 /* Of an address or a host name (RFC 1035), without its port. */
@@ -23,8 +24,7 @@ int serve_token_make(struct serve_token *ret)
 	/* So few come whole, or not at all. */
 	if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
 		return errno ? -errno : -EIO;
-	for (size_t i = 0; i < sizeof(bytes); i++)
-		snprintf(token.s + 2 * i, 3, "%02x", bytes[i]);
+	hex_of_bytes(bytes, sizeof(bytes), token.s);
 	*ret = token;
 	return 0;
 }

@@ -109,6 +109,33 @@ int answer_exports(const void *data, size_t size, size_t n, struct file_exports 
 	return 0;
 }
 
+/* ---- thread-local storage ---- */
+
+int answer_tls(const void *data, size_t size, struct elf_tls *ret)
+{
+	const struct wire_tls *from = data;
+	struct elf_tls tls = { .n_places = 0 };
+	uint32_t i;
+
+	if (size != sizeof(*from) || from->defined > 1 || from->n_places > ELF_TLS_PLACES ||
+	    (!from->defined && !from->n_places) || (from->defined && from->offset >= from->size))
+		return -EPROTO;
+	for (i = 0; i < from->n_places; i++) {
+		if (from->places[i].kind >= ELF_TLS_KINDS)
+			return -EPROTO;
+		tls.places[i].place = from->places[i].place;
+		tls.places[i].kind = (enum elf_tls_kind)from->places[i].kind;
+	}
+	tls.n_places = from->n_places;
+	tls.defined = from->defined;
+	tls.offset = from->offset;
+	tls.vaddr = from->vaddr;
+	tls.size = from->size;
+	tls.align = from->align;
+	*ret = tls;
+	return 0;
+}
+
 /* ---- unwind tables ---- */
 
 static bool is_rule(const struct rbpf_cfi_rule *rule)

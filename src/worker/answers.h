@@ -29,6 +29,8 @@ int answer_headers(const void *data, size_t size, struct elf_headers *ret);
 /* @n names were asked for. */
 int answer_exports(const void *data, size_t size, size_t n, struct file_exports *ret);
 
+int answer_tls(const void *data, size_t size, struct elf_tls *ret);
+
 /* The rules are added to @rules, and the words name those. */
 int answer_table(const void *data, size_t size, struct cfi_rules *rules, struct cfi_table *ret);
 

@@ -32,6 +32,7 @@ enum worker_op {
 	WORKER_DEMANGLE,
 	WORKER_READ,
 	WORKER_CODE,
+	WORKER_TLS,
 	WORKER_OPS,
 };
 

@@ -40,6 +40,7 @@
 _Static_assert(FILE_EXPORTS_NAMES == WIRE_MAX_NAMES, "one limit");
 _Static_assert(FILE_EXPORTS_SEGMENTS == WIRE_MAX_SEGMENTS, "one limit");
 _Static_assert(FILE_MAX_LINES == WIRE_MAX_LINES, "one limit");
+_Static_assert(ELF_TLS_PLACES == WIRE_MAX_TLS_PLACES, "one limit");
 
 /* ---- processes ---- */
 
@@ -271,6 +272,20 @@ int file_worker_exports(struct file_worker *w, const struct worker_file *file, b
 	r = ask(w, file, &call, &answer);
 	if (!r)
 		r = checked(w, file, answer_exports(answer.data, answer.size, n, ret));
+	free(answer.data);
+	return r;
+}
+
+int file_worker_tls(struct file_worker *w, const struct worker_file *file, const char *name,
+		    struct elf_tls *ret)
+{
+	struct worker_call call = { .op = WORKER_TLS, .args = name, .args_size = strlen(name) + 1 };
+	struct worker_answer answer;
+	int r;
+
+	r = ask(w, file, &call, &answer);
+	if (!r)
+		r = checked(w, file, answer_tls(answer.data, answer.size, ret));
 	free(answer.data);
 	return r;
 }

@@ -115,6 +115,10 @@ int file_worker_exports(struct file_worker *w, const struct worker_file *file, b
 			const char *library, const char *const *names, size_t n,
 			struct file_exports *ret);
 
+/* elf_file_tls(); the places are in it, and the offset within its block, as far as the file says. */
+int file_worker_tls(struct file_worker *w, const struct worker_file *file, const char *name,
+		    struct elf_tls *ret);
+
 /* cfi_table_read(), of the file or of its debug file; @base is headers.base of the file. */
 int file_worker_table(struct file_worker *w, const struct worker_file *file, uint64_t base,
 		      struct cfi_rules *rules, struct cfi_table *ret);

@@ -478,6 +478,38 @@ static int serve_code(struct server *s)
 	return 0;
 }
 
+/* Its argument is the name of a variable. */
+static int serve_tls(struct server *s)
+{
+	struct wire_tls answer = { 0 };
+	struct elf_file *elf;
+	struct elf_tls tls;
+	size_t i;
+	int r;
+
+	if (!s->request->args_size)
+		return -EINVAL;
+	r = elf_file_open(s->fd, "", &elf, NULL);
+	if (r)
+		return r;
+	r = elf_file_tls(elf, s->args, &tls);
+	elf_file_close(elf);
+	if (r)
+		return r;
+	answer = (struct wire_tls) { .offset = tls.offset,
+				     .vaddr = tls.vaddr,
+				     .size = tls.size,
+				     .align = tls.align,
+				     .defined = tls.defined,
+				     .n_places = (uint32_t)tls.n_places };
+	for (i = 0; i < tls.n_places; i++) {
+		answer.places[i].place = tls.places[i].place;
+		answer.places[i].kind = tls.places[i].kind;
+	}
+	buf_add(&s->answer, &answer, sizeof(answer));
+	return 0;
+}
+
 /* ---- requests ---- */
 
 static int (*const operations[WORKER_OPS])(struct server *s) = {
@@ -486,6 +518,7 @@ static int (*const operations[WORKER_OPS])(struct server *s) = {
 	[WORKER_FACTS] = serve_facts,	  [WORKER_LINES_OPEN] = serve_lines_open,
 	[WORKER_LINES] = serve_lines,	  [WORKER_DEMANGLE] = serve_demangle,
 	[WORKER_READ] = serve_read,	  [WORKER_CODE] = serve_code,
+	[WORKER_TLS] = serve_tls,
 };
 
 static int take_request(struct server *s)

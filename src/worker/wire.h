@@ -94,4 +94,16 @@ struct wire_instruction {
 	uint32_t size, text; /* text: offset in the text */
 };
 
+#define WIRE_MAX_TLS_PLACES 8
+
+struct wire_tls {
+	uint64_t offset, vaddr, size, align;
+	uint32_t defined; /* 0 or 1 */
+	uint32_t n_places;
+	struct {
+		uint64_t place;
+		uint32_t kind, pad; /* enum elf_tls_kind */
+	} places[WIRE_MAX_TLS_PLACES];
+};
+
 #endif

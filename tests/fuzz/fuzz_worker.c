@@ -12,7 +12,7 @@
 #include "worker/answers.h"
 #include "worker/file_worker.h"
 
-enum { HEADERS, EXPORTS, TABLE, SYMBOLS, FACTS, LINES, TEXT, CODE, KINDS };
+enum { HEADERS, EXPORTS, TABLE, SYMBOLS, FACTS, LINES, TEXT, CODE, TLS, KINDS };
 
 static void check_headers(const void *data, size_t size)
 {
@@ -35,6 +35,19 @@ static void check_exports(const void *data, size_t size)
 	if (!answer_exports(data, size, FILE_EXPORTS_NAMES, &e) &&
 	    (e.n_segments > FILE_EXPORTS_SEGMENTS || strlen(e.build_id) >= sizeof(e.build_id)))
 		abort();
+}
+
+static void check_tls(const void *data, size_t size)
+{
+	struct elf_tls tls;
+
+	if (answer_tls(data, size, &tls))
+		return;
+	if (tls.n_places > ELF_TLS_PLACES || (!tls.defined && !tls.n_places))
+		abort();
+	for (size_t i = 0; i < tls.n_places; i++)
+		if (tls.places[i].kind >= ELF_TLS_KINDS)
+			abort();
 }
 
 static void check_table(const void *data, size_t size)
@@ -140,8 +153,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static void (*const checks[KINDS])(const void *, size_t) = {
-		check_headers, check_exports, check_table, check_symbols,
-		check_facts,   check_lines,   check_text,  check_code,
+		check_headers, check_exports, check_table, check_symbols, check_facts,
+		check_lines,   check_text,    check_code,  check_tls,
 	};
 	void *answer;
 

@@ -182,14 +182,14 @@ class AttributesTest < LiveTest
   SHOP = { 'service.name' => 'shop, "main"', 'service.version' => "2.1\u{fffd}[31m", 'team' => 'x=y' }.freeze
 
   def test_attributes_are_those_of_their_process
-    target = start('publish.rb')
+    target = start('otel/publish.rb')
     by_pid = record(target, '-F', 999).json['processes'].to_h { |process| process.values_at('pid', 'attributes') }
     pids = target.wait_for('ready')['pids']
     assert_equal [SHOP, {}, { 'service.name' => 'worker' }], by_pid.values_at(*pids)
   end
 
   def test_ps_and_a_process_that_ends_before_the_recording
-    target = start('publish.rb')
+    target = start('otel/publish.rb')
     rbpf = attach([target], '-F', 999)
     row = Rbpf.json('ps', '--json').find { |process| process['pid'] == target.pid }
     assert_equal SHOP, row['attributes']

@@ -507,3 +507,53 @@ Test(answers, instructions_that_cannot_be)
 	a.c.text_size = UINT64_MAX;
 	expect_no_code(&a, sizeof(a), "more text than there is");
 }
+
+/* ---- thread-local storage ---- */
+
+static struct wire_tls good_tls(void)
+{
+	return (struct wire_tls) { .offset = 8,
+				   .vaddr = 0x3000,
+				   .size = 0x20,
+				   .align = 8,
+				   .defined = 1,
+				   .n_places = 2,
+				   .places = { { .place = 0x4000, .kind = ELF_TLS_DESC },
+					       { .place = 0x4010, .kind = ELF_TLS_MODULE } } };
+}
+
+static void expect_no_tls(const struct wire_tls *answer, size_t size, const char *what)
+{
+	struct elf_tls ret = { .n_places = 77 };
+
+	cr_expect_eq(answer_tls(answer, size, &ret), -EPROTO, "%s", what);
+	cr_expect_eq(ret.n_places, 77, "%s: untouched", what);
+}
+
+Test(answers, tls)
+{
+	struct wire_tls a = good_tls();
+	struct elf_tls ret;
+
+	cr_assert_eq(answer_tls(&a, sizeof(a), &ret), 0);
+	cr_expect(ret.defined);
+	cr_expect_eq(ret.offset, 8);
+	cr_expect_eq(ret.size, 0x20);
+	cr_expect_eq(ret.n_places, 2);
+	cr_expect_eq(ret.places[1].place, 0x4010);
+	cr_expect_eq(ret.places[1].kind, ELF_TLS_MODULE);
+	expect_no_tls(&a, sizeof(a) - 1, "too short");
+	a.defined = 2;
+	expect_no_tls(&a, sizeof(a), "neither defined nor not");
+	a = good_tls();
+	a.n_places = ELF_TLS_PLACES + 1;
+	expect_no_tls(&a, sizeof(a), "too many places");
+	a = good_tls();
+	a.places[1].kind = ELF_TLS_KINDS;
+	expect_no_tls(&a, sizeof(a), "a kind that there is not");
+	a = good_tls();
+	a.offset = a.size;
+	expect_no_tls(&a, sizeof(a), "outside of its block");
+	a.defined = a.n_places = 0;
+	expect_no_tls(&a, sizeof(a), "nothing");
+}

@@ -139,6 +139,33 @@ Test(pprof, samples_have_a_value_for_each_event)
 	buf_deinit(&plain);
 }
 
+/* One sample for each span, with its ids. */
+Test(pprof, spans_are_labels)
+{
+	const struct profile_span span = { .trace_id = { 0x0a, [15] = 0xf1 }, .span_id = { 0xb0 } };
+	uint32_t thread = builder_thread(&b, builder_process(&b, 42, "ruby"), 42, "one");
+	struct profile_sample sample = { .ts = BUILDER_START, .value = 5, .thread = thread };
+	struct buf out = BUF_INIT, plain = BUF_INIT;
+
+	b.out.profile.by_span = true;
+	sample.stack = builder_path(&b, "a|b");
+	builder_must(sink_sample(&b.out.sink, &sample));
+	builder_must(sink_span(&b.out.sink, &span, &sample.span));
+	sample.value = 6;
+	builder_must(sink_sample(&b.out.sink, &sample));
+	builder_must(sink_sample(&b.out.sink, &sample));
+	cr_assert_eq(export(NULL, &out), 0);
+	unzip(&out, &plain);
+	cr_expect(HAS(&plain, "\x0a\x02\x02\x01\x12\x02\x01\x05"), "of none");
+	cr_expect(HAS(&plain, "\x0a\x02\x02\x01\x12\x02\x02\x0c"), "of the span");
+	cr_expect(HAS(&plain, "\x32\x08trace_id\x32\x20"
+			      "0a0000000000000000000000000000f1"));
+	cr_expect(HAS(&plain, "\x32\x07span_id\x32\x10"
+			      "b000000000000000"));
+	buf_deinit(&out);
+	buf_deinit(&plain);
+}
+
 Test(pprof, a_sample_without_frames_has_a_function)
 {
 	struct buf out = BUF_INIT, plain = BUF_INIT;

@@ -194,7 +194,7 @@ static enum outcome attach(uint64_t seed, char *why, size_t size)
 	vm = r.img->vm;
 	vm.n_checks = 0;
 	vm.vm = vm.symbols = 0;
-	vm.walk = (struct rbpf_layout) { .tls_model = RBPF_TLS_STATIC };
+	vm.walk = (struct rbpf_layout) { .tls.model = RBPF_TLS_STATIC };
 	memset(&vm.class_keys, 0, sizeof(vm.class_keys));
 	ask_sources(&p);
 	if (ruby_is_ec(&vm.mem, r.t.ec, &shape))

@@ -845,6 +845,62 @@ Test(recorder, forgetting_changes_nothing)
 	}
 }
 
+/* Spans are read if they are asked for, also when so many came between that they were forgotten. */
+Test(recorder, spans_of_samples)
+{
+	struct recorder *rec = must_open(path);
+	struct profile_sample sample = { .ts = 2000000000, .value = 1, .stack = 1 };
+	struct profile_span span = { .trace_id = "trace", .span_id = "one" };
+	const struct read_options with = { .keep_samples = true, .spans = true };
+	const struct read_options by_span = { .by_span = true, .spans = true };
+	const struct read_options without = { .keep_samples = true };
+	_cleanup_profile_ struct profile p = PROFILE_INIT;
+	_cleanup_profile_ struct profile q = PROFILE_INIT;
+	_cleanup_profile_ struct profile s = PROFILE_INIT;
+	struct read_report report;
+	uint32_t first, second, id;
+
+	define_some(rec);
+	cr_assert_eq(sink_span(recorder_sink(rec), &span, &first), 0);
+	span.span_id[0] = 'O';
+	cr_assert_eq(sink_span(recorder_sink(rec), &span, &second), 0);
+	cr_expect_eq(first, 1);
+	cr_expect_eq(second, 2);
+	for (uint32_t i = 0; i < 6; i++) {
+		sample.span = i % 3;
+		cr_assert_eq(sink_sample(recorder_sink(rec), &sample), 0);
+	}
+	sample.span = 3;
+	cr_expect_eq(sink_sample(recorder_sink(rec), &sample), -EINVAL, "not defined");
+	for (uint32_t i = 0; i < 70000; i++) {
+		memcpy(span.trace_id, &i, sizeof(i));
+		cr_assert_eq(sink_span(recorder_sink(rec), &span, &id), 0);
+	}
+	sample.span = second; /* from before */
+	cr_assert_eq(sink_sample(recorder_sink(rec), &sample), 0);
+	sample.span = id;
+	cr_assert_eq(sink_sample(recorder_sink(rec), &sample), 0);
+	must_close(rec);
+
+	cr_assert_eq(profile_read(path, &with, &p, &report, NULL), 0);
+	cr_expect_eq(report.lost_bytes, 0);
+	cr_assert_eq(p.n_kept, 8);
+	for (uint32_t i = 0; i < 6; i++)
+		cr_expect_eq(p.samples[i].span, i % 3, "sample %u", i);
+	cr_expect_eq(p.samples[6].span, 2);
+	cr_expect_arr_eq(profile_span(&p, p.samples[7].span), &span, sizeof(span));
+	cr_expect_eq(profile_span(&p, 2)->span_id[0], 'O');
+	cr_assert_eq(profile_read(path, &without, &q, &report, NULL), 0);
+	cr_expect_eq(q.samples[1].span, 0);
+	cr_expect_eq(q.spans.count, 0, "they take no memory");
+	cr_assert_eq(profile_read(path, &by_span, &s, &report, NULL), 0);
+	cr_assert_eq(s.n_aggregates, 4, "none, one, another, the last");
+	for (size_t i = 0; i < 3; i++) {
+		cr_expect_eq(s.aggregate_spans[i], i);
+		cr_expect_eq(s.aggregates[i].samples, i == 2 ? 3 : 2);
+	}
+}
+
 Test(recorder, chunk_closes_by_age)
 {
 	struct recorder *rec = must_open(path);

@@ -279,7 +279,7 @@ Test(tls, ec_address)
 
 /* ---- slots ---- */
 
-static const struct rbpf_layout untouched = { .tls_offset = 0x1234, .tls_module = 77 };
+static const struct rbpf_layout untouched = { .tls.offset = 0x1234, .tls.module = 77 };
 
 static bool find(struct rbpf_layout *l)
 {
@@ -317,8 +317,8 @@ Test(tls, static_slot)
 	put(STATIC_BLOCK + 0x48, THREAD);
 	put(STATIC_BLOCK + 0x50, EC);
 	cr_assert(find(&l));
-	cr_expect_eq(l.tls_model, RBPF_TLS_STATIC);
-	cr_expect_eq(l.tls_offset, (int64_t)(STATIC_BLOCK + 0x50 - TP));
+	cr_expect_eq(l.tls.model, RBPF_TLS_STATIC);
+	cr_expect_eq(l.tls.offset, (int64_t)(STATIC_BLOCK + 0x50 - TP));
 	expect_read(&l);
 
 	put(DTV - GLIBC, 2);
@@ -344,11 +344,11 @@ Test(tls, dynamic_slot)
 
 	build_dynamic();
 	cr_assert(find(&l));
-	cr_expect_eq(l.tls_model, RBPF_TLS_DTV);
-	cr_expect_eq(l.tls_offset, 0x18);
-	cr_expect_eq(l.tls_module, 2);
-	cr_expect_eq(l.dtv_entry, GLIBC);
-	cr_expect_eq(l.dtv_offset, GLIBC_DTV_AT);
+	cr_expect_eq(l.tls.model, RBPF_TLS_DTV);
+	cr_expect_eq(l.tls.offset, 0x18);
+	cr_expect_eq(l.tls.module, 2);
+	cr_expect_eq(l.tls.dtv_entry, GLIBC);
+	cr_expect_eq(l.tls.dtv_offset, GLIBC_DTV_AT);
 	expect_read(&l);
 
 	put(CHUNK + 0x18, 0);
@@ -369,14 +369,14 @@ Test(tls, neighbours_of_a_dynamic_block)
 	build_dynamic();
 	put(CHUNK + 0x80, EC);
 	cr_assert(find(&l));
-	cr_expect_eq(l.tls_offset, 0x18, "the first place in a block counts");
+	cr_expect_eq(l.tls.offset, 0x18, "the first place in a block counts");
 
 	put(DTV + 1 * GLIBC, CHUNK + 0x1000);
 	put(DTV + 1 * GLIBC + 8, CHUNK + 0x1000);
 	put(CHUNK + 0x1000 - 8, 0x21);
 	put(CHUNK + 0x1000 + 0x18, EC);
 	cr_assert(find(&l));
-	cr_expect_eq(l.tls_module, 2, "the heap tells where the other block ends");
+	cr_expect_eq(l.tls.module, 2, "the heap tells where the other block ends");
 
 	put(CHUNK + 0x1000 - 8, 0x1234567);
 	cr_expect_not(find(&l), "it does not tell: two blocks have one");
@@ -384,8 +384,8 @@ Test(tls, neighbours_of_a_dynamic_block)
 	put(DTV + 1 * GLIBC, CHUNK - 0x20);
 	put(DTV + 1 * GLIBC + 8, CHUNK - 0x20);
 	cr_assert(find(&l));
-	cr_expect_eq(l.tls_module, 2, "a block ends where the next begins");
-	cr_expect_eq(l.tls_offset, 0x18);
+	cr_expect_eq(l.tls.module, 2, "a block ends where the next begins");
+	cr_expect_eq(l.tls.offset, 0x18);
 }
 
 Test(tls, static_goes_before_dynamic)
@@ -396,7 +396,7 @@ Test(tls, static_goes_before_dynamic)
 	put(DTV + 1 * GLIBC, STATIC_BLOCK);
 	put(STATIC_BLOCK + 8, EC);
 	cr_assert(find(&l));
-	cr_expect_eq(l.tls_model, RBPF_TLS_STATIC);
+	cr_expect_eq(l.tls.model, RBPF_TLS_STATIC);
 
 	build_dtv(GLIBC, 3);
 	put(DTV + 3 * GLIBC, STATIC_BLOCK + 0x20);
@@ -415,7 +415,7 @@ Test(tls, near_does_not_mean_static)
 	put(DTV + GLIBC + 8, STATIC_BLOCK);
 	put(STATIC_BLOCK + 8, EC);
 	cr_assert(find(&l));
-	cr_expect_eq(l.tls_model, RBPF_TLS_DTV, "it was allocated");
+	cr_expect_eq(l.tls.model, RBPF_TLS_DTV, "it was allocated");
 }
 
 Test(tls, musl)
@@ -427,17 +427,17 @@ Test(tls, musl)
 	put(DTV + 1 * MUSL, STATIC_BLOCK);
 	put(STATIC_BLOCK + 0x10, EC);
 	cr_assert(find(&l));
-	cr_expect_eq(l.tls_model, RBPF_TLS_STATIC);
-	cr_expect_eq(l.tls_offset, (int64_t)(STATIC_BLOCK + 0x10 - TP));
+	cr_expect_eq(l.tls.model, RBPF_TLS_STATIC);
+	cr_expect_eq(l.tls.offset, (int64_t)(STATIC_BLOCK + 0x10 - TP));
 
 	put(STATIC_BLOCK + 0x10, 0);
 	put(DTV + 3 * MUSL, CHUNK);
 	put(CHUNK + 0x18, EC);
 	cr_assert(find(&l));
-	cr_expect_eq(l.tls_model, RBPF_TLS_DTV);
-	cr_expect_eq(l.tls_module, 3);
-	cr_expect_eq(l.dtv_entry, MUSL);
-	cr_expect_eq(l.dtv_offset, MUSL_DTV_AT);
+	cr_expect_eq(l.tls.model, RBPF_TLS_DTV);
+	cr_expect_eq(l.tls.module, 3);
+	cr_expect_eq(l.tls.dtv_entry, MUSL);
+	cr_expect_eq(l.tls.dtv_offset, MUSL_DTV_AT);
 	expect_read(&l);
 
 	put(DTV, 2);
@@ -465,8 +465,8 @@ Test(tls, musl_is_not_glibc)
 	put(TP + 24, TP + 0x4000);
 #endif
 	cr_assert(find(&l));
-	cr_expect_eq(l.tls_model, RBPF_TLS_STATIC);
-	cr_expect_eq(l.tls_offset, -8);
+	cr_expect_eq(l.tls.model, RBPF_TLS_STATIC);
+	cr_expect_eq(l.tls.offset, -8);
 }
 
 Test(tls, no_dtv)
@@ -496,7 +496,7 @@ Test(tls, slot_of_a_known_shape)
 
 Test(tls, read_static)
 {
-	struct rbpf_layout l = { .tls_model = RBPF_TLS_STATIC, .tls_offset = -64 };
+	struct rbpf_layout l = { .tls.model = RBPF_TLS_STATIC, .tls.offset = -64 };
 	uint64_t ec = 1;
 
 	build();
@@ -511,7 +511,7 @@ Test(tls, read_static)
 Test(tls, read_global)
 {
 	struct rbpf_layout l = {
-		.tls_model = RBPF_TLS_GLOBAL,
+		.tls.model = RBPF_TLS_GLOBAL,
 		.ec_global = BASE + 0x100,
 		.ec_thread_ptr = 48,
 		.th_thread_id = 72,

@@ -112,7 +112,7 @@ Test(vm, threads_of_2_7)
 	struct image_thread threads[5];
 	uint64_t ec;
 
-	img->vm.walk.tls_model = RBPF_TLS_GLOBAL;
+	img->vm.walk.tls.model = RBPF_TLS_GLOBAL;
 	img->vm.walk.thread_id_bias = -0x700;
 	cr_expect_eq(ruby_vm_thread_ec(&img->vm, 0x1234, &ec), -ENOENT, "no thread at all");
 	for (size_t i = 0; i < 5; i++)
@@ -168,7 +168,7 @@ Test(vm, a_preset_has_no_address_of_its_process)
 		struct rbpf_layout preset = { .flags = 77 };
 		uint64_t words[sizeof(preset) / 8];
 
-		img->vm.walk.tls_model = RBPF_TLS_STATIC;
+		img->vm.walk.tls.model = RBPF_TLS_STATIC;
 		img->vm.walk.naming.symbols = img->vm.symbols;
 		img->vm.walk.naming.shapes = img->vm.symbols + 8;
 		img->vm.walk.text_lo = img->vm.symbols + 16;
@@ -192,7 +192,7 @@ Test(vm, no_preset_without_addresses)
 	struct rbpf_layout preset = { .flags = 77 };
 
 	for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++) {
-		img->vm.walk.tls_model = models[i];
+		img->vm.walk.tls.model = models[i];
 		img->vm.walk.zjit_entry = i < 2 ? 0 : img->vm.symbols;
 		cr_expect_not(ruby_vm_preset(&img->vm, &preset), "%u", models[i]);
 	}
