@@ -21,24 +21,62 @@ _Static_assert(ENV_ENTRIES * sizeof(struct ruby_st_entry) <= CF_CHUNK * RUBY_CF_
 	       "they fit into cf[]");
 
 /*
+ * What is remembered of the object at @addr: in the state of the heap that w->seed stands for, an address that was seen in use
+ * is no other object's, nor is that of an old object up to the next major collection.
+ */
+static __always_inline struct walk_seen *request_seen(struct walk *w, __u64 addr)
+{
+	return &w->request_seen[rbpf_mix(w->spread, addr) >> 32 & (REQUEST_SEEN - 1)];
+}
+
+static __always_inline bool request_is_seen(const struct walk *w, const struct walk_seen *seen,
+					    __u64 addr)
+{
+	return seen->addr == (addr ^ w->seed) || was_old(w, seen->addr, addr);
+}
+
+/* @flags: the object's. */
+static __always_inline void request_see(const struct walk *w, struct walk_seen *seen, __u64 addr,
+					__u64 flags, __u64 value)
+{
+	seen->addr = addr ^ (is_old(w, flags) ? w->old_seed : w->seed);
+	seen->value = value;
+}
+
+/* The flags of @klass, the class of an object that lives; that it got old meanwhile may be missed. 0: it cannot be read. */
+static __always_inline __u64 request_class_flags(struct walk *w, __u64 klass)
+{
+	struct walk_seen *seen = request_seen(w, klass);
+	__u64 flags;
+
+	if (request_is_seen(w, seen, klass))
+		return seen->value;
+	if (walk_read(&flags, sizeof(flags), klass))
+		return 0;
+	request_see(w, seen, klass, flags, flags);
+	return flags;
+}
+
+/*
  * The class of the object at @value, which is above its singleton class and the modules that it was extended
  * by, if it has them; 0 if there is none, or it cannot be read.
  */
 __noinline __u64 request_class(__u32 walk_id, __u64 value)
 {
 	struct walk *w = walk_state(walk_id);
-	__u64 words[2], klass; /* flags, klass */
+	__u64 words[2], klass, flags; /* flags, klass */
 	__u32 i;
 
 	if (!w || !ruby_is_object(value) || walk_read(words, sizeof(words), value))
 		return 0;
 	klass = words[1];
 	for (i = 0; i < SINGLETON_DEPTH; i++) {
-		if (!ruby_is_object(klass) || walk_read(words, sizeof(words[0]), klass))
+		flags = ruby_is_object(klass) ? request_class_flags(w, klass) : 0;
+		if (!flags)
 			return 0;
-		if ((words[0] & RUBY_T_MASK) == RUBY_T_CLASS &&
-		    !(words[0] >> (w->layout.naming.singleton_bit & 63) & 1)) {
-			w->request_class_flags = words[0];
+		if ((flags & RUBY_T_MASK) == RUBY_T_CLASS &&
+		    !(flags >> (w->layout.naming.singleton_bit & 63) & 1)) {
+			w->request_class_flags = flags;
 			return klass;
 		}
 		if (!w->request_rule.super_word ||
@@ -63,6 +101,20 @@ __noinline __u64 request_local(__u32 walk_id, __u32 slot)
 	return walk_read(&value, sizeof(value), w->request_ep - (__u64)slot * 8) ? 0 : value;
 }
 
+/* Put @len bytes of the object in w->text, from its word @from on, into the record: no more than it has. */
+static __always_inline void request_copy_text(struct walk *w, __u32 from, __u32 len)
+{
+	__u64 *to = (__u64 *)w->request.text, word;
+	__u32 i;
+
+	for (i = 0; i < RUBY_OBJECT_WORDS && i * 8 < len; i++) {
+		word = w->text[(from + i) & (RBPF_LABEL_WORDS - 1)];
+		if (len - i * 8 < 8)
+			word &= ((__u64)1 << (len - i * 8) * 8) - 1;
+		to[i] = word;
+	}
+}
+
 /*
  * Put the text of @value, a String or a Symbol, into the record: of a Symbol that is no object its
  * ID. Returns 0, or -1 if it is neither or cannot be read.
@@ -70,7 +122,8 @@ __noinline __u64 request_local(__u32 walk_id, __u32 slot)
 __noinline int request_text(__u32 walk_id, __u64 value)
 {
 	struct walk *w = walk_state(walk_id);
-	__u64 *words, at, len;
+	__u64 *words, at, len,
+		from = 0; /* from: the word of it where the text is in the String itself */
 
 	if (!w)
 		return -1;
@@ -92,8 +145,10 @@ __noinline int request_text(__u32 walk_id, __u64 value)
 	if (words[0] & RSTRING_NOEMBED) {
 		at = words[RSTRING_PTR_WORD];
 	} else if (w->layout.flags & RBPF_LAYOUT_LONG_EMBED) {
+		from = RSTRING_EMBED_LONG / 8;
 		at = value + RSTRING_EMBED_LONG;
 	} else {
+		from = RSTRING_EMBED_SHORT / 8;
 		at = value + RSTRING_EMBED_SHORT;
 		len = RSTRING_EMBED_LEN(words[0]);
 	}
@@ -105,6 +160,11 @@ __noinline int request_text(__u32 walk_id, __u64 value)
 	barrier_var(len);
 	if (len > RBPF_REQUEST_TEXT)
 		return -1;
+	/* A short one was read with its String. */
+	if (from && from * 8 + len <= RUBY_OBJECT_WORDS * 8) {
+		request_copy_text(w, from, len);
+		return 0;
+	}
 	return len && walk_read(w->request.text, len, at) ? -1 : 0;
 }
 
@@ -224,26 +284,58 @@ static __always_inline __u64 request_hash(const struct walk *w)
 	return rbpf_mix(hash, (__u64)rec->flags << 32 | (__u32)rec->rule << 16 | rec->text_len) | 1;
 }
 
-/*
- * Take the checks of the frame that was read, for user space to prove it by. That of an iseq holds for its era: most
- * requests are told by the same frame as the one before.
- */
+/* Whether the check of @iseq was taken when its stack was defined, and it is no other iseq since; into *@ret. */
+static __always_inline bool request_checked(const struct walk *w, __u64 iseq, __u64 *ret)
+{
+	__u32 slot = iseq_slot(w, iseq);
+
+	*ret = w->iseq_check[slot];
+	return *ret &&
+	       (w->iseq_seen[slot] == (iseq ^ w->seed) || was_old(w, w->iseq_seen[slot], iseq));
+}
+
+static __always_inline void request_check_iseq(struct walk *w, __u32 walk_id)
+{
+	__u64 iseq = w->request.frame.iseq, check;
+	struct walk_seen *seen = request_seen(w, iseq);
+
+	if (request_checked(w, iseq, &check)) {
+		w->request.frame.check = check;
+		return;
+	}
+	if (!request_is_seen(w, seen, iseq)) {
+		check = walk_check_iseq(walk_id, iseq, true);
+		if (!check)
+			return;
+		request_see(w, seen, iseq, 0, check);
+	}
+	w->request.frame.check = seen->value;
+}
+
+static __always_inline void request_check_me(struct walk *w)
+{
+	struct walk_seen *seen = request_seen(w, w->request.me);
+	__u64 me[RUBY_ME_WORDS], addr = w->request.me, check;
+
+	if (!request_is_seen(w, seen, addr)) {
+		if (walk_read(me, sizeof(me), addr))
+			return;
+		check = rbpf_check_me(0, me[RUBY_ME_DEF], me[RUBY_ME_CALLED_ID], me[RUBY_ME_OWNER]);
+		request_see(w, seen, addr, me[RUBY_ME_FLAGS], check);
+	}
+	w->request.me_check = seen->value;
+}
+
+/* Take the checks of the frame that was read, for user space to prove it by. */
 __noinline int request_take_checks(__u32 walk_id)
 {
 	struct walk *w = walk_state(walk_id);
-	__u64 me[RUBY_ME_WORDS], seen;
 
 	if (!w)
 		return 0;
-	seen = w->request.frame.iseq ^ w->seed;
-	if (w->request_seen != seen) {
-		w->request_check = walk_check_iseq(walk_id, w->request.frame.iseq, true);
-		w->request_seen = w->request_check ? seen : 0;
-	}
-	w->request.frame.check = w->request_check;
-	if (w->request.me && !walk_read(me, sizeof(me), w->request.me))
-		w->request.me_check = rbpf_check_me(0, me[RUBY_ME_DEF], me[RUBY_ME_CALLED_ID],
-						    me[RUBY_ME_OWNER]);
+	request_check_iseq(w, walk_id);
+	if (w->request.me)
+		request_check_me(w);
 	return 0;
 }
 
@@ -256,7 +348,7 @@ __noinline int request_read(__u32 walk_id)
 	struct walk *w = walk_state(walk_id);
 	struct rbpf_ring_request *rec;
 	struct rbpf_frame *frame;
-	__u64 local, flags;
+	__u64 local;
 
 	if (!w)
 		return 0;
@@ -282,9 +374,7 @@ __noinline int request_read(__u32 walk_id)
 			rec->klass = request_class(walk_id, local);
 		} else if (ruby_is_object(local)) {
 			rec->klass = local;
-			if (walk_read(&flags, sizeof(flags), local))
-				flags = 0;
-			w->request_class_flags = flags;
+			w->request_class_flags = request_class_flags(w, local);
 		}
 	}
 	if (w->request_rule.text_from == RBPF_REQUEST_ENV) {

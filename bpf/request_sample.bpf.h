@@ -5,6 +5,22 @@
 
 #include "request_read.bpf.h"
 
+/*
+ * To wake rbpf takes an interrupt of this CPU's own, which is dear on a virtual machine: what it is woken for may wait
+ * so long, ns. It is the name of a class, which does not go away so soon.
+ */
+#define WAKE_PAUSE_NS 10000000
+
+/* As wakeup_flags(); rbpf is woken also if that is owed, now or with a later sample of this CPU. */
+static __always_inline __u64 owed_wakeup_flags(struct walk *w)
+{
+	if (!w->wake_owed || w->sample.h.ts - w->woken_ns < WAKE_PAUSE_NS)
+		return wakeup_flags();
+	w->wake_owed = 0;
+	w->woken_ns = w->sample.h.ts;
+	return BPF_RB_FORCE_WAKEUP;
+}
+
 /* To be called before the walk. */
 static __always_inline void request_begin(struct walk *w)
 {
@@ -18,7 +34,7 @@ static __always_inline void request_begin(struct walk *w)
 }
 
 /*
- * Whether rbpf is to be woken, so that it reads the name of the class in *@asked while that exists: once an era and
+ * Whether rbpf is to be woken soon, so that it reads the name of the class in *@asked while that exists: once an era and
  * epoch, as the stacks that hold it keep it for that long. An old class exists until the next major collection.
  */
 static __always_inline bool class_is_urgent(struct walk *w, __u64 *asked, __u64 **known)
@@ -55,8 +71,8 @@ static __always_inline void send_request(struct walk *w, __u32 walk_id, const st
 		rec->flags |= RBPF_STACK_GC_TRANSITION;
 	request_take_checks(walk_id);
 	urgent = class_is_urgent(w, &asked, &class_known);
-	if (bpf_ringbuf_output(&ring, rec, sizeof(*rec),
-			       urgent ? BPF_RB_FORCE_WAKEUP : wakeup_flags())) {
+	w->wake_owed |= urgent;
+	if (bpf_ringbuf_output(&ring, rec, sizeof(*rec), owed_wakeup_flags(w))) {
 		count(RBPF_CNT_LOST_REQUEST);
 		return;
 	}

@@ -379,7 +379,7 @@ static __always_inline void sample_send(struct walk *w, __u32 event, __u64 value
 	rec->event = event;
 	rec->value = value;
 	bpf_get_current_comm(rec->comm, sizeof(rec->comm));
-	if (bpf_ringbuf_output(&ring, rec, sizeof(*rec), wakeup_flags()))
+	if (bpf_ringbuf_output(&ring, rec, sizeof(*rec), owed_wakeup_flags(w)))
 		count(RBPF_CNT_LOST_SAMPLE);
 }
 

@@ -23,8 +23,9 @@
 #define WINDOW_WORDS	      4096 /* values copied at a time; a power of two */
 #define ME_SLOTS	      4096 /* remembered method entries; a power of two */
 #define ISEQ_SLOTS	      4096 /* remembered iseqs; a power of two */
-#define ENV_MAX_DEPTH	      16   /* nested blocks followed to their method */
-#define FIBER_MAX_DEPTH	      16   /* fibers followed to the one that resumed them */
+#define REQUEST_SEEN	      128 /* remembered objects that requests are told by; a power of two */
+#define ENV_MAX_DEPTH	      16  /* nested blocks followed to their method */
+#define FIBER_MAX_DEPTH	      16  /* fibers followed to the one that resumed them */
 
 /* ep[0], vm_core.h; the same from 2.7 to 4.1-dev. See VM_FRAME_MAGIC_MASK in ruby_abi.h. */
 #define VM_FRAME_MAGIC_UNUSED 0x80000000ul /* the bit of the magic that none has */
@@ -123,6 +124,12 @@ struct walk_native {
 	__u64 frames[NATIVE_FRAMES];
 };
 
+/* What was read of an object that requests are told by: the flags of a class, the check of an iseq or method entry. */
+struct walk_seen {
+	__u64 addr; /* of the object, ^ seed; 0: none */
+	__u64 value;
+};
+
 /* What the collector was doing when the stack was sampled. */
 struct walk_gc {
 	__u64 era;	     /* 0 if unknown */
@@ -185,13 +192,13 @@ struct walk {
 	__u8 zjit_on;	     /* ZJIT_UNKNOWN until it matters */
 	__u8 request_wanted; /* no frame with a rule was found yet; 0 also if there are no rules */
 	__u8 request_found;
-	__u8 pad;
+	__u8 wake_owed;	     /* rbpf is to be woken … */
+	__u64 woken_ns;	     /* … which owed_wakeup_flags() did last then */
 	__u32 request_frame; /* index in frames[] of the frame with the rule … */
 	__u32 pad2;
 	__u64 request_self, request_ep; /* … and what its control frame says */
 	__u64 request_class_flags;	/* of the class that was read */
-	__u64 request_seen;		/* iseq ^ seed of the last one whose check was taken … */
-	__u64 request_check;		/* … and that */
+	struct walk_seen request_seen[REQUEST_SEEN];
 	struct rbpf_request_rule request_rule;
 	struct rbpf_request_filter request_filter;
 	struct rbpf_ring_request request;

@@ -222,6 +222,31 @@ Test(request_frame, no_local_of_an_innermost_compiled_frame)
 	}
 }
 
+/* With its String or by a read of its own, of whatever length: the same text as one of the heap. */
+Test(request_frame, texts_in_a_string_of_each_length)
+{
+	static const char text[] = "12345678901234567890123";
+	struct fixture f;
+
+	FOR_EACH_FIXTURE(&f) {
+		call(&f, f.iseq, f.self);
+		call(&f, f.other, 8);
+		f.t.ep = image_get64(f.img, f.t.cfp + f.img->facts.cf_size + 32);
+		for (size_t len = 0; len <= 23; len++) {
+			const struct rbpf_ring_request *r =
+				text_of(&f, image_string_embed(f.img, text, len));
+			uint64_t first = r->request;
+
+			cr_expect_eq(r->text_len, len);
+			cr_expect_eq(memcmp(r->text, text, len), 0, "length %zu", len);
+			for (size_t i = len; i < RBPF_REQUEST_TEXT; i++)
+				cr_assert_eq(r->text[i], 0, "length %zu, byte %zu", len, i);
+			r = text_of(&f, image_string_heap(f.img, text, len));
+			cr_expect_eq(r->request, first, "length %zu", len);
+		}
+	}
+}
+
 /* It is taken once while its seed lasts, which an era and an epoch have of their own. */
 Test(request_frame, the_check_is_remembered_with_its_iseq_and_seed)
 {
@@ -233,12 +258,15 @@ Test(request_frame, the_check_is_remembered_with_its_iseq_and_seed)
 		call(&f, f.iseq, f.self);
 		cr_assert_not_null(found(&f));
 		check = f.w->request.frame.check;
-		f.w->request_check = 1;
+		f.w->iseq_check[iseq_slot(f.w, f.iseq)] = 1; /* as taken with its stack */
 		cr_assert_not_null(found(&f));
 		cr_expect_eq(f.w->request.frame.check, 1, "remembered");
 		f.w->seed++;
 		request_take_checks(0);
 		cr_expect_eq(f.w->request.frame.check, check, "of another era");
+		request_seen(f.w, f.iseq)->value = 2;
+		request_take_checks(0);
+		cr_expect_eq(f.w->request.frame.check, 2, "remembered, too");
 		call(&f, f.other, f.self);
 		walk_host.request_iseq = f.other;
 		set_filter(&f, f.other);
