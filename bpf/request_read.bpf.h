@@ -26,7 +26,7 @@ _Static_assert(ENV_ENTRIES * sizeof(struct ruby_st_entry) <= CF_CHUNK * RUBY_CF_
  */
 static __always_inline struct walk_seen *request_seen(struct walk *w, __u64 addr)
 {
-	return &w->request_seen[rbpf_mix(w->spread, addr) >> 32 & (REQUEST_SEEN - 1)];
+	return &w->request_seen[(addr >> 3 ^ addr >> 13 ^ w->spread) & (REQUEST_SEEN - 1)];
 }
 
 static __always_inline bool request_is_seen(const struct walk *w, const struct walk_seen *seen,
@@ -101,18 +101,24 @@ __noinline __u64 request_local(__u32 walk_id, __u32 slot)
 	return walk_read(&value, sizeof(value), w->request_ep - (__u64)slot * 8) ? 0 : value;
 }
 
-/* Put @len bytes of the object in w->text, from its word @from on, into the record: no more than it has. */
+/* Word @i of the text of @len bytes that begins at word @from of the String in w->text, into the record. */
+static __always_inline void request_copy_word(struct walk *w, __u32 from, __u32 len, __u32 i)
+{
+	__u64 word = w->text[(from + i) & (RBPF_LABEL_WORDS - 1)];
+
+	if (len <= i * 8)
+		return;
+	if (len < (i + 1) * 8)
+		word &= ((__u64)1 << (len & 7) * 8) - 1;
+	((__u64 *)w->request.text)[i] = word;
+}
+
+/* The same of all its words: a String has three at most. */
 static __always_inline void request_copy_text(struct walk *w, __u32 from, __u32 len)
 {
-	__u64 *to = (__u64 *)w->request.text, word;
-	__u32 i;
-
-	for (i = 0; i < RUBY_OBJECT_WORDS && i * 8 < len; i++) {
-		word = w->text[(from + i) & (RBPF_LABEL_WORDS - 1)];
-		if (len - i * 8 < 8)
-			word &= ((__u64)1 << (len - i * 8) * 8) - 1;
-		to[i] = word;
-	}
+	request_copy_word(w, from, len, 0);
+	request_copy_word(w, from, len, 1);
+	request_copy_word(w, from, len, 2);
 }
 
 /*
