@@ -2,10 +2,10 @@
 # frozen_string_literal: true
 
 # make bench-live: what top and serve take, each at 99 Hz with all on its screen or page, while they watch a busy Puma:
-# tests/programs/rails, asked over a few connections as fast as it answers. In % of one core; the kernel's is the run time of the
-# BPF programs, by its statistics.
+# tests/programs/rails, asked RATE times a second, by default so often that it takes about one core. In % of one core; the
+# kernel's is the run time of the BPF programs, by its statistics.
 #
-#   SECONDS=60
+#   SECONDS=60   RATE=60
 
 require 'tmpdir'
 
@@ -17,9 +17,10 @@ class LiveCost
   SETTLED = 5 # s, in which names are read
   FORMAT = '  %-6s %11s %11s %11s %11s %11s'
 
-  def initialize(dir, seconds)
+  def initialize(dir, seconds, rate)
     @dir = dir
     @seconds = seconds
+    @rate = rate
   end
 
   def run
@@ -28,7 +29,7 @@ class LiveCost
     @shop = Shop::Processes.new(@dir)
     @shop.start_web
     @workers = File.read("/proc/#{@shop.web}/task/#{@shop.web}/children").split
-    load = Thread.new { Shop::Load.new(@shop.port, 1 << 30, 1 << 30, (@seconds + SETTLED + 10) * 2).run }
+    load = Thread.new { Shop::Load.new(@shop.port, 1 << 30, @rate, (@seconds + SETTLED + 10) * 2).run }
     load.report_on_exception = false
     BpfStatistics.on { print_table }
   ensure
@@ -65,4 +66,4 @@ class LiveCost
   end
 end
 
-Dir.mktmpdir('rbpf-live') { |dir| LiveCost.new(dir, Integer(ENV.fetch('SECONDS', '60'))).run }
+Dir.mktmpdir('rbpf-live') { |dir| LiveCost.new(dir, *[%w[SECONDS 60], %w[RATE 60]].map { |of| Integer(ENV.fetch(*of)) }).run }

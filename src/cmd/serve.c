@@ -48,8 +48,8 @@
 #include "view/filter.h"
 #include "worker/channel.h"
 
-#define POLL_MS		50
-#define SETTLE_NS	(120 * NSEC_PER_MSEC) /* until the last samples of a second have come */
+#define POLL_MS		100
+#define SETTLE_NS	(200 * NSEC_PER_MSEC) /* until the last samples of a second have come */
 #define WINDOW_PART	4	     /* one part in so many of --memlimit is the window's */
 #define MAX_SNAPSHOT	(1ull << 30) /* bytes */
 #define MAX_SNAPSHOT_NS (10 * NSEC_PER_SEC)

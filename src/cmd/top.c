@@ -35,7 +35,7 @@
 #include "ui/term.h"
 
 #define POLL_MS	    50
-#define SETTLE_NS   (120 * NSEC_PER_MSEC)
+#define SETTLE_NS   (200 * NSEC_PER_MSEC)
 #define WINDOW_PART 4 /* one part in so many of --memlimit is the window's */
 #define PLAIN_WIDTH 100
 

@@ -21,7 +21,7 @@
 #include "top/layout.h"
 #include "top/terminal.h"
 
-#define POLL_MS	   50
+#define POLL_MS	   100
 #define NOTICE_NS  (5 * NSEC_PER_SEC)
 /* Rows are not made again before so many times the time that it took: at most 5 % of a CPU. */
 #define BUILD_PART 20
