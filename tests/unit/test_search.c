@@ -8,6 +8,7 @@
 #include "ruby/layout.h"
 #include "ruby/search.h"
 #include "target/memory.h"
+#include "support/flat_memory.h"
 
 /*
  * A small Ruby process by any layout: a main thread in a fiber that another one resumed, a second
@@ -58,16 +59,8 @@ static void clear_image(void)
 
 static void read_image(const struct memory *mem, struct memory_span *spans, size_t n)
 {
-	size_t i;
-
 	(void)mem;
-	for (i = 0; i < n; i++) {
-		uint64_t off = spans[i].addr - BASE;
-
-		spans[i].ok = off < IMAGE && spans[i].len <= IMAGE - off;
-		if (spans[i].ok)
-			memcpy(spans[i].dst, bytes + off, spans[i].len);
-	}
+	flat_memory_read(bytes, BASE, IMAGE, spans, n);
 }
 
 static const struct memory mem = { .read_spans = read_image };

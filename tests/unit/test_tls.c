@@ -6,6 +6,7 @@
 
 #include "ruby/tls.h"
 #include "target/memory.h"
+#include "support/flat_memory.h"
 
 /*
  * A process with one thread that runs Ruby, in an array that stands for its memory from BASE on.
@@ -41,16 +42,8 @@ static uint8_t bytes[IMAGE];
 
 static void read_image(const struct memory *mem, struct memory_span *spans, size_t n)
 {
-	size_t i;
-
 	(void)mem;
-	for (i = 0; i < n; i++) {
-		uint64_t off = spans[i].addr - BASE;
-
-		spans[i].ok = off < IMAGE && spans[i].len <= IMAGE - off;
-		if (spans[i].ok)
-			memcpy(spans[i].dst, bytes + off, spans[i].len);
-	}
+	flat_memory_read(bytes, BASE, IMAGE, spans, n);
 }
 
 static const struct memory mem = { .read_spans = read_image };

@@ -9,6 +9,7 @@
 #include "sample/tls_variable.h"
 #include "target/dtv.h"
 #include "target/memory.h"
+#include "support/flat_memory.h"
 
 /* The memory of a process with one thread, in an array. */
 #define BASE	 0x7f0000100000ull
@@ -37,16 +38,8 @@ static uint8_t bytes[IMAGE];
 
 static void read_image(const struct memory *mem, struct memory_span *spans, size_t n)
 {
-	size_t i;
-
 	(void)mem;
-	for (i = 0; i < n; i++) {
-		uint64_t off = spans[i].addr - BASE;
-
-		spans[i].ok = off < IMAGE && spans[i].len <= IMAGE - off;
-		if (spans[i].ok)
-			memcpy(spans[i].dst, bytes + off, spans[i].len);
-	}
+	flat_memory_read(bytes, BASE, IMAGE, spans, n);
 }
 
 static const struct memory mem = { .read_spans = read_image };
