@@ -44,6 +44,11 @@ class MergedRecording < Recording
     end
   end
 
+  # The samples that have code of a JIT compiler on their stack.
+  def compiled
+    samples.select { |sample| sample.frames.any?(&:jit) }
+  end
+
   def json
     @json ||= Rbpf.json('export', '-f', 'json', '--stack', 'all', '-i', file)
   end
