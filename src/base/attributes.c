@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/hex.h"
 #include "base/json.h"
 #include "base/utf8.h"
 
@@ -32,15 +33,6 @@ void attributes_add(struct buf *out, const char *key, size_t key_len, const char
 	add_escaped(out, key, key_len);
 	buf_addch(out, '=');
 	add_escaped(out, value, value_len);
-}
-
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
 /* What is written as '%' may be a control character, so it is sanitised again. */

@@ -95,6 +95,8 @@ int cmd_open_recording(const struct cmd_context *ctx, const char *input,
 	if (filter->expr && !view_expr_is_empty(filter->expr)) {
 		opts.cuts = filter->expr->cuts;
 		opts.n_cuts = filter->expr->n_cuts;
+		opts.span_marks = filter->expr->span_marks;
+		opts.n_span_marks = filter->expr->n_span_marks;
 	}
 	opts.by_thread |= view_filter_by_thread(filter);
 	opts.by_request |= view_filter_by_request(filter);
@@ -117,6 +119,9 @@ int cmd_open_recording(const struct cmd_context *ctx, const char *input,
 		return r;
 	}
 	warn_interrupted(ctx, &rec);
+	if (opts.n_span_marks && !rec.profile.has_spans)
+		cmd_warn(ctx, "%s has no traces: no process in it published which it works for",
+			 recording_name(&rec));
 	*ret = rec;
 	return 0;
 }

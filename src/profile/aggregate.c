@@ -57,7 +57,7 @@ static struct profile_aggregate key_of(const struct aggregate_index *index, cons
 					   : 0,
 		.flags = s->flags & SAMPLE_FLAGS,
 		.event = s->event,
-		.past = profile_past(p, s->ts),
+		.marks = profile_marks(p, s),
 	};
 }
 
@@ -131,7 +131,7 @@ static uint64_t hash_of(const struct aggregate_index *index, const struct profil
 	/* The finaliser of MurmurHash3. */
 	h = (h ^ h >> 33) * 0xff51afd7ed558ccdull;
 	h = (h ^ h >> 33 ^ (uint64_t)a->request << 32 ^ (uint64_t)a->event << 16 ^ a->flags ^
-	     (uint64_t)a->past << 9) *
+	     (uint64_t)a->marks << 9) *
 	    0xc4ceb9fe1a85ec53ull;
 	return h ^ h >> 33;
 }
@@ -166,7 +166,7 @@ static int grow(struct aggregate_index *index, const struct profile *p)
 static bool is_of(const struct profile_aggregate *a, const struct profile_aggregate *key)
 {
 	return a->thread == key->thread && a->stack == key->stack && a->request == key->request &&
-	       a->flags == key->flags && a->event == key->event && a->past == key->past;
+	       a->flags == key->flags && a->event == key->event && a->marks == key->marks;
 }
 
 static int find_by_hash(struct aggregate_index *index, struct profile *p,

@@ -93,6 +93,31 @@ void profile_count_samples(struct profile_totals *t, const struct profile_sample
 		profile_add(&t->gc_unknown_ns, cpu_ns);
 }
 
+uint16_t profile_span_marks(const struct profile *p, const struct profile_span *span)
+{
+	uint16_t marks = 0;
+
+	for (size_t i = 0; i < p->n_span_marks; i++) {
+		const struct span_mark *mark = &p->span_marks[i];
+		const bool has = mark->trace
+					 ? !memcmp(span->trace_id, mark->id, sizeof(span->trace_id))
+					 : !memcmp(span->span_id, mark->id, sizeof(span->span_id));
+
+		marks |= (uint16_t)(has << (p->n_cuts + i));
+	}
+	return marks;
+}
+
+int profile_mark_span(struct profile *p, uint32_t span, uint16_t marks)
+{
+	if (!p->n_span_marks)
+		return 0;
+	if (array_reserve(p->marks_of_spans, p->cap_marks_of_spans, (size_t)span + 1))
+		return -ENOMEM;
+	p->marks_of_spans[span] = marks;
+	return 0;
+}
+
 int profile_add_request(struct profile *p, uint32_t thread, const struct profile_request_kind *kind,
 			uint32_t *ret)
 {
@@ -192,6 +217,7 @@ void profile_deinit(struct profile *p)
 	free(p->stacks);
 	free(p->aggregates);
 	free(p->aggregate_spans);
+	free(p->marks_of_spans);
 	free(p->requests);
 	intern_deinit(&p->request_kinds);
 	intern_deinit(&p->spans);

@@ -19,6 +19,7 @@
 #include "base/intern.h"
 #include "profile/counters.h"
 #include "profile/kept_sources.h"
+#include "profile/span_mark.h"
 #include "profile/time_cut.h"
 
 /*
@@ -226,7 +227,7 @@ struct profile_aggregate {
 	uint32_t thread; /* thread id; PROFILE_NONE if the profile is not by_thread or by_process */
 	uint32_t stack;	 /* stack id */
 	uint32_t request; /* kind of it (by_request), 0 if it is of none */
-	uint16_t past;	  /* cuts that it is behind of: bit i of profile.cuts[i] */
+	uint16_t marks; /* bit i: it is behind profile.cuts[i]; the next ones: profile.span_marks */
 	uint16_t flags : 10;
 	uint16_t
 		event : 4; /* that of the profile, unless it is by_event, or read_options.gvl_caused */
@@ -324,11 +325,16 @@ struct profile {
 	uint64_t
 		cuts[PROFILE_MAX_CUTS]; /* ns, CLOCK_MONOTONIC: what is at this time is behind it */
 	size_t n_cuts;
+	struct span_mark span_marks[PROFILE_MAX_CUTS]; /* n_cuts and these are no more than that */
+	size_t n_span_marks;
+	uint16_t *marks_of_spans; /* n_span_marks: by span id; owned */
+	size_t cap_marks_of_spans;
 	uint64_t slow_ns;		  /* those that took longer are slow; 0: none is */
 	struct profile_request *requests; /* [0] stands for none */
 	size_t n_requests, cap_requests;
 	struct intern request_kinds; /* struct profile_request_kind; id + 1 is the kind's */
 	struct intern spans;	     /* struct profile_span; id + 1 is the span's; if asked for */
+	bool has_spans;		     /* the recording has some, asked for or not */
 	struct profile_sample
 		*samples; /* these one by one, in the order of the file, if asked for */
 	size_t n_kept, cap_kept;
@@ -389,6 +395,15 @@ static inline void profile_note_sample(struct profile *p, const struct profile_s
 /* Whether samples of @p can be of waits: its recording was made with --mode states. */
 bool profile_has_waits(const struct profile *p);
 
+/* Which of the span marks of @p a span has: bits of struct profile_aggregate, .marks. */
+uint16_t profile_span_marks(const struct profile *p, const struct profile_span *span);
+
+/*
+ * Note that the span with this id has these @marks, 0 being that of no span; ids come in order, or come again. Returns 0
+ * or -ENOMEM.
+ */
+int profile_mark_span(struct profile *p, uint32_t span, uint16_t marks);
+
 /* Add a request of thread @thread. Returns 0, -ENOMEM, or -E2BIG past RBPF_FILE_MAX_IDS. */
 int profile_add_request(struct profile *p, uint32_t thread, const struct profile_request_kind *kind,
 			uint32_t *ret);
@@ -425,14 +440,14 @@ static inline const struct profile_request_kind *profile_request_kind(const stru
 	return intern_get(&p->request_kinds, kind - 1, NULL);
 }
 
-/* The cuts of @p that a sample of the time @ts is behind of. */
-static inline uint16_t profile_past(const struct profile *p, uint64_t ts)
+/* Which of the cuts of @p the sample @s is behind, and which of its marks it has: struct profile_aggregate, .marks. */
+static inline uint16_t profile_marks(const struct profile *p, const struct profile_sample *s)
 {
-	uint16_t past = 0;
+	uint16_t marks = p->n_span_marks ? p->marks_of_spans[s->span] : 0;
 
 	for (size_t i = 0; i < p->n_cuts; i++)
-		past |= (uint16_t)((ts >= p->cuts[i]) << i);
-	return past;
+		marks |= (uint16_t)((s->ts >= p->cuts[i]) << i);
+	return marks;
 }
 
 /* The span with this id (not 0). */
@@ -451,7 +466,7 @@ static inline struct profile_aggregate profile_aggregate_of(const struct profile
 		.request = profile_sample_kind(p, s),
 		.flags = s->flags & SAMPLE_FLAGS,
 		.event = s->event,
-		.past = profile_past(p, s->ts),
+		.marks = profile_marks(p, s),
 		.slow = profile_request_is_slow(p, s->request),
 	};
 }

@@ -371,6 +371,15 @@ static void find_cuts(const struct read_options *opts, struct profile *p)
 	p->n_cuts = opts->n_cuts;
 }
 
+static int find_span_marks(const struct read_options *opts, struct profile *p)
+{
+	if (!opts->n_span_marks)
+		return 0;
+	memcpy(p->span_marks, opts->span_marks, opts->n_span_marks * sizeof(*p->span_marks));
+	p->n_span_marks = opts->n_span_marks;
+	return profile_mark_span(p, 0, 0);
+}
+
 /* Tell the decoder which samples are selected. */
 static void select_samples(struct reader *rd)
 {
@@ -387,6 +396,7 @@ static void select_samples(struct reader *rd)
 	rd->profile.by_event = rd->opts.by_event && !rd->opts.event;
 	d->keep_samples = rd->opts.keep_samples;
 	d->keep_spans = rd->opts.spans;
+	d->find_spans = rd->opts.spans || rd->opts.n_span_marks;
 	d->all_events = !rd->opts.event;
 	d->take = rd->opts.take;
 	d->take_arg = rd->opts.take_arg;
@@ -432,6 +442,8 @@ static int read_all(struct reader *rd, struct err *err)
 	rd->decoder_ready = true;
 	r = record_decoder_init(&rd->decoder, &rd->profile);
 	select_samples(rd);
+	if (!r)
+		r = find_span_marks(&rd->opts, &rd->profile);
 	if (!r)
 		r = read_chunks(rd);
 	if (!r)

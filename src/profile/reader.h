@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "profile/profile.h"
+#include "profile/span_mark.h"
 #include "profile/time_cut.h"
 #include "profile/wall_time.h"
 
@@ -31,7 +32,9 @@ struct read_options {
 	struct wall_time from, to; /* in place of these, if given */
 	const struct time_cut
 		*cuts; /* samples before and after one are added up apart, if by_thread */
-	size_t n_cuts; /* at most PROFILE_MAX_CUTS */
+	size_t n_cuts; /* with the next ones at most PROFILE_MAX_CUTS */
+	const struct span_mark *span_marks; /* … and so those of a trace or span and the others */
+	size_t n_span_marks;
 	bool by_thread; /* add them up by thread, too: 32 bytes for each pair of a thread and a stack */
 	bool by_process; /* … or by process, unless by_thread */
 	bool by_request; /* and by kind of request */

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/array.h"
 #include "base/utf8.h"
@@ -526,21 +527,29 @@ static int decode_thread_request(struct record_decoder *d, struct cursor *c)
 
 static int decode_span(struct record_decoder *d, struct cursor *c)
 {
-	const uint8_t *ids = c->p;
+	struct profile_span span;
+	uint16_t marks;
 	uint32_t id;
 	int r;
 
 	if (c->end - c->p < RBPF_FILE_SPAN_BYTES || d->n_file_spans >= RBPF_FILE_MAX_IDS - 1)
 		return -EBADMSG;
 	d->n_file_spans++;
-	if (!d->keep_spans)
+	d->profile->has_spans = true;
+	if (!d->find_spans)
 		return 0;
 	if (array_reserve(d->spans, d->cap_spans, (size_t)d->n_file_spans + 1))
 		return -ENOMEM;
-	r = too_many(intern_add(&d->profile->spans, ids, RBPF_FILE_SPAN_BYTES, &id, NULL));
-	if (!r)
-		d->spans[d->n_file_spans] = id + 1;
-	return r;
+	memcpy(&span, c->p, sizeof(span));
+	marks = profile_span_marks(d->profile, &span);
+	d->spans[d->n_file_spans] = 0;
+	if (!d->keep_spans && !marks)
+		return 0;
+	r = too_many(intern_add(&d->profile->spans, &span, sizeof(span), &id, NULL));
+	if (r)
+		return r;
+	d->spans[d->n_file_spans] = id + 1;
+	return profile_mark_span(d->profile, id + 1, marks);
 }
 
 static int decode_thread_span(struct record_decoder *d, struct cursor *c)
@@ -552,7 +561,7 @@ static int decode_thread_span(struct record_decoder *d, struct cursor *c)
 
 	if (c->bad)
 		return -EBADMSG;
-	if (!d->keep_spans)
+	if (!d->find_spans)
 		return 0;
 	r = thread_of(d, thread, &of);
 	if (!r)

@@ -50,9 +50,10 @@ struct record_decoder {
 	size_t cap_depths;
 	struct decoder_thread *threads; /* by thread id; owned */
 	size_t n_threads, cap_threads;
-	bool keep_spans;       /* else samples are of none; the caller's */
+	bool find_spans;       /* else samples are of none; the caller's, as is … */
+	bool keep_spans;       /* … this: else those without a mark are of none */
 	uint32_t n_file_spans; /* that were defined */
-	uint32_t *spans;       /* keep_spans: profile span of each span of the file; owned */
+	uint32_t *spans;       /* find_spans: profile span of each span of the file; owned */
 	size_t cap_spans;
 
 	/* For RUN. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Moments that divide a recording: samples before and after one are added up apart, so that a filter can
- * tell them apart afterwards (struct profile_aggregate, .past).
+ * tell them apart afterwards (struct profile_aggregate, .marks).
  */
 #ifndef RBPF_PROFILE_TIME_CUT_H
 #define RBPF_PROFILE_TIME_CUT_H
@@ -11,6 +11,7 @@
 
 #include "profile/wall_time.h"
 
+/* With those that are asked for by their span (span_mark.h): a bit each. */
 #define PROFILE_MAX_CUTS 16
 
 struct time_cut {

@@ -20,6 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "profile/span_mark.h"
 #include "profile/time_cut.h"
 
 struct err;
@@ -43,6 +44,8 @@ enum expr_field {
 	EXPR_STATE,
 	EXPR_EVENT,
 	EXPR_TIME,
+	EXPR_TRACE,
+	EXPR_SPAN,
 	EXPR_GC,
 	EXPR_FIELDS,
 };
@@ -57,9 +60,10 @@ struct expr_term {
 	char *text;	 /* that a name is equal to; owned */
 	regex_t pattern; /* that it matches, valid if … */
 	bool has_pattern;
-	uint64_t number; /* of a pid or tid */
-	uint32_t states; /* any of 1 << enum thread_state */
-	uint8_t cut;	 /* holds for samples not before this one of .cuts */
+	uint64_t number;   /* of a pid or tid */
+	uint32_t states;   /* any of 1 << enum thread_state */
+	uint8_t cut;	   /* holds for samples not before this one of .cuts … */
+	uint8_t span_mark; /* … or with this one of .span_marks */
 };
 
 enum expr_kind { EXPR_TERM, EXPR_TRUE, EXPR_NOT, EXPR_AND, EXPR_OR };
@@ -76,6 +80,9 @@ struct view_expr {
 	size_t n_terms;
 	struct time_cut cuts[PROFILE_MAX_CUTS]; /* what its terms for time compare with */
 	size_t n_cuts;
+	struct span_mark
+		span_marks[PROFILE_MAX_CUTS]; /* that its terms for traces and spans ask for */
+	size_t n_span_marks;
 	const char *event; /* that it asks for, of one of its terms; NULL: none */
 };
 

@@ -205,12 +205,23 @@ static int bind_states(struct expr_binding *b)
 	return of_states ? state_of_stacks(b->profile, &b->states_of_stack) : 0;
 }
 
-static int bind_times(struct expr_binding *b)
+/* Those for times, traces and spans, which samples are already marked for. */
+static int bind_marks(struct expr_binding *b)
 {
-	for (size_t t = 0; t < b->expr->n_terms; t++)
-		if (b->expr->terms[t].field == EXPR_TIME)
-			b->cuts[b->expr->terms[t].cut] |= 1ull << t;
-	return b->profile->n_cuts == b->expr->n_cuts ? 0 : -EINVAL;
+	const struct view_expr *e = b->expr;
+	const uint64_t of_spans = terms_of(e, FIELD(EXPR_TRACE) | FIELD(EXPR_SPAN));
+
+	for (size_t t = 0; t < e->n_terms; t++) {
+		const struct expr_term *term = &e->terms[t];
+
+		if (term->field == EXPR_TIME)
+			b->marks[term->cut] |= 1ull << t;
+		else if (of_spans >> t & 1)
+			b->marks[e->n_cuts + term->span_mark] |= 1ull << t;
+	}
+	return b->profile->n_cuts == e->n_cuts && b->profile->n_span_marks == e->n_span_marks
+		       ? 0
+		       : -EINVAL;
 }
 
 int expr_bind(const struct view_expr *e, const struct profile *p,
@@ -221,7 +232,7 @@ int expr_bind(const struct view_expr *e, const struct profile *p,
 	ret->expr = e;
 	ret->profile = p;
 	ret->gc = terms_of(e, FIELD(EXPR_GC));
-	r = bind_times(ret);
+	r = bind_marks(ret);
 	if (!r)
 		r = bind_threads(ret);
 	if (!r)
@@ -261,8 +272,8 @@ bool expr_holds(const struct expr_binding *b, const struct profile_aggregate *a)
 				  STATE_MASK];
 	if (b->gc_phases && gc_phase_of(b->gc_phases, a) != GC_NONE)
 		terms |= b->gc;
-	for (unsigned int past = a->past; past; past &= past - 1)
-		terms |= b->cuts[__builtin_ctz(past)];
+	for (unsigned int marks = a->marks; marks; marks &= marks - 1)
+		terms |= b->marks[__builtin_ctz(marks)];
 	return view_expr_can_hold(b->expr, terms, ~terms);
 }
 

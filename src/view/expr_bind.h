@@ -25,7 +25,7 @@ struct expr_binding {
 	uint64_t *stacks;   /* by stack id */
 	uint64_t *requests; /* by kind of request */
 	uint64_t states[STATES];
-	uint64_t cuts[PROFILE_MAX_CUTS];
+	uint64_t marks[PROFILE_MAX_CUTS]; /* by bit of profile_aggregate.marks */
 	uint64_t gc;
 	uint64_t of_requests;	  /* the terms that are for requests */
 	uint8_t *states_of_stack; /* state.h; owned; NULL if not needed */
@@ -34,7 +34,7 @@ struct expr_binding {
 
 /*
  * @shown says which frames are shown: the leaf is the innermost of these. The profile must be by_thread, by_request if
- * @e has terms for requests, and read with the cuts of @e. Returns 0, -ENOMEM, or -EINVAL. @ret, which is zeroed before,
+ * @e has terms for requests, and read with the cuts and marks of @e. Returns 0, -ENOMEM, or -EINVAL. @ret, which is zeroed before,
  * is to be released with expr_binding_deinit() in either case.
  */
 int expr_bind(const struct view_expr *e, const struct profile *p,

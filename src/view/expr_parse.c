@@ -9,6 +9,7 @@
 
 #include "base/array.h"
 #include "base/err.h"
+#include "base/hex.h"
 #include "base/parse.h"
 #include "view/expr.h"
 #include "view/expr_token.h"
@@ -37,6 +38,8 @@ static const struct {
 	[EXPR_STATE] = { "state", EQUALITY, "state = gvl" },
 	[EXPR_EVENT] = { "event", EQUALITY, "event = wait" },
 	[EXPR_TIME] = { "time", ORDER, "time >= 5s, time < 12:00:05" },
+	[EXPR_TRACE] = { "trace", EQUALITY, "trace = 4bf92f3577b34da6a3ce929d0e0e4736" },
+	[EXPR_SPAN] = { "span", EQUALITY, "span = 00f067aa0ba902b7" },
 	[EXPR_GC] = { "gc", 0, "gc, not gc" },
 };
 
@@ -94,7 +97,7 @@ static int find_field(const struct expr_parser *p, enum expr_field *ret)
 		   nearest ? " (did you mean " : "", nearest ? nearest : "", nearest ? "?)" : "");
 	err_hint(p->t.err,
 		 "a term begins with pid, tid, thread, comm, container, service, request, "
-		 "frame, caller, leaf, state, event, time or gc");
+		 "frame, caller, leaf, state, event, time, trace, span or gc");
 	return -EINVAL;
 }
 
@@ -169,12 +172,33 @@ static int take_time(struct expr_parser *p, struct expr_term *term)
 				     : parse_duration(text, "", &cut.since_start_ns, NULL))
 		return bad_value(p, EXPR_TIME,
 				 "no time: 5s, 500ms, 12:00:05, 2026-11-23T12:00:05Z");
-	if (e->n_cuts == PROFILE_MAX_CUTS)
-		return expr_fault(&p->t, term->at, "more than %d times are too many",
-				  PROFILE_MAX_CUTS);
 	term->cut = (uint8_t)e->n_cuts;
 	e->cuts[e->n_cuts++] = cut;
 	return 0;
+}
+
+static int take_span(struct expr_parser *p, struct expr_term *term)
+{
+	struct span_mark mark = { .trace = term->field == EXPR_TRACE };
+	struct view_expr *e = p->e;
+
+	if (hex_parse_bytes(buf_str(&p->t.value), mark.id, mark.trace ? 16 : 8))
+		return bad_value(p, term->field,
+				 mark.trace ? "no id of a trace, which has 32 hexadecimal digits"
+					    : "no id of a span, which has 16 hexadecimal digits");
+	term->span_mark = (uint8_t)e->n_span_marks;
+	e->span_marks[e->n_span_marks++] = mark;
+	return 0;
+}
+
+/* What samples are told apart by as they are read. */
+static int take_mark(struct expr_parser *p, struct expr_term *term)
+{
+	if (p->e->n_cuts + p->e->n_span_marks == PROFILE_MAX_CUTS)
+		return expr_fault(&p->t, term->at,
+				  "more than %d times, traces and spans are too many",
+				  PROFILE_MAX_CUTS);
+	return term->field == EXPR_TIME ? take_time(p, term) : take_span(p, term);
 }
 
 static int take_value(struct expr_parser *p, struct expr_term *term)
@@ -198,7 +222,9 @@ static int take_value(struct expr_parser *p, struct expr_term *term)
 					 "network, pipe, timer, child, stopped, other, idle, wait")
 			       : 0;
 	case EXPR_TIME:
-		return take_time(p, term);
+	case EXPR_TRACE:
+	case EXPR_SPAN:
+		return take_mark(p, term);
 	default:
 		return take_name(p, term);
 	}

@@ -35,7 +35,8 @@ static struct view_expr *parse(const char *text)
 	struct err err = { 0 };
 
 	if (!view_expr_parse(text, "expr", &e, &err)) {
-		if (!e || !e->n || e->n_terms > EXPR_MAX_TERMS || e->n_cuts > PROFILE_MAX_CUTS)
+		if (!e || !e->n || e->n_terms > EXPR_MAX_TERMS ||
+		    e->n_cuts + e->n_span_marks > PROFILE_MAX_CUTS)
 			abort();
 		return e;
 	}
@@ -53,6 +54,8 @@ static void apply(struct profile *p, struct view_expr *e, bool *selected)
 	p->n_cuts = e->n_cuts;
 	for (size_t i = 0; i < e->n_cuts; i++)
 		p->cuts[i] = p->first_ts + e->cuts[i].since_start_ns % (1u << 30);
+	p->n_span_marks = e->n_span_marks;
+	builder_must(profile_mark_span(p, 0, (uint16_t)(0x5555 << e->n_cuts)));
 	builder_must(view_selection_new(p, &f, &sel));
 	for (size_t i = 0; i < p->n_kept; i++) {
 		const struct profile_aggregate alike = profile_aggregate_of(p, &p->samples[i]);

@@ -54,6 +54,7 @@ class SpansTest < LiveTest
     Rbpf.read('export', '-f', 'pprof', '-i', recording.file, '-o', path('spans.pb.gz'))
     text = Zlib.gunzip(File.binread(path('spans.pb.gz')))
     spans.each { |ids| assert_includes text, ids[0, 32] }
+    assert_filtered
   end
 
   def test_none_without
@@ -61,6 +62,9 @@ class SpansTest < LiveTest
     recording = record(target, '-F', HERTZ)
     assert_empty recording.json['spans']
     assert_equal 0, recording.totals['counters']['thread_contexts_unread']
+    said = Rbpf.run('report', '--filter', 'trace = 4bf92f3577b34da6a3ce929d0e0e4736', '-i', recording.file)
+    assert_equal 6, said.code
+    assert_match(/has no traces: no process in it published/, said.err)
   end
 
   LIES = "lies#{"\0" * 12}lies#{"\0" * 4}".unpack1('H*')
@@ -99,6 +103,22 @@ class SpansTest < LiveTest
     assert_empty wrong.first(5), "#{wrong.size} of #{seen.size} are wrong"
     missed = seen.count { |right, said| right != said }
     assert_operator missed, :<=, seen.size * (1 - RIGHT)
+  end
+
+  # By traces and spans of the recording.
+  def assert_filtered
+    all = samples.sum { |s| s['value'] }
+    of = samples.group_by { |s| ids_of(s) }.transform_values { |list| list.sum { |s| s['value'] } }
+    some = of.keys.compact.first(3)
+    some.each { |ids| assert_equal of[ids], shown("span = #{ids[32..]} and trace = #{ids[0, 32].upcase}") }
+    traces = some.map { |ids| ids[0, 32] }.uniq
+    inside = of.sum { |ids, value| ids && traces.include?(ids[0, 32]) ? value : 0 }
+    assert_equal inside, shown(traces.map { |id| "trace = #{id}" }.join(' or '))
+    assert_equal all - inside, shown(traces.map { |id| "trace != #{id}" }.join(' and '))
+  end
+
+  def shown(filter)
+    Rbpf.json('report', '--filter', filter, '--json', '-i', recording.file)['summary']['selected_ns']
   end
 
   # What the program says of the sample, and what rbpf does; nil: the thread was changing it.

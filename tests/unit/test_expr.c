@@ -12,6 +12,22 @@
 
 static struct profile_builder b;
 
+/* Samples 0 and 1 are of two spans of one trace, 2 is of another one whose span has the id of the first. */
+static void add_spans(struct profile *p)
+{
+	static const struct profile_span spans[] = {
+		{ { 0x4b, [15] = 0x36 }, { 0x01, [7] = 0xff } },
+		{ { 0x4b, [15] = 0x36 }, { 0x02 } },
+		{ { 0x4c }, { 0x01, [7] = 0xff } },
+	};
+	uint32_t id;
+
+	for (uint32_t i = 0; i < 3; i++) {
+		cr_assert_eq(intern_add(&p->spans, &spans[i], sizeof(spans[i]), &id, NULL), 0);
+		p->samples[i].span = id + 1;
+	}
+}
+
 /*
  * Samples, 10 ms apart: 0 and 1 in thread 42 of pid 42, 2 to 4 in its thread 43, 5 in pid 50; 3 has a native leaf, 4 collects
  * garbage.
@@ -37,6 +53,7 @@ static void setup(void)
 	builder_sample(&b, worker, builder_gc(&b, qux, "(marking)"), BUILDER_PERIOD, SAMPLE_GC);
 	builder_add(&b, other, 0, 1);
 	builder_finish(&b);
+	add_spans(&b.out.profile);
 }
 
 static void teardown(void)
@@ -47,11 +64,16 @@ static void teardown(void)
 TestSuite(expr, .init = setup, .fini = teardown);
 
 /* As the reader does, of a recording that starts with its first sample. */
-static void set_cuts(struct profile *p, const struct view_expr *e)
+static void set_marks(struct profile *p, const struct view_expr *e)
 {
 	p->n_cuts = e->n_cuts;
 	for (size_t i = 0; i < e->n_cuts; i++)
 		p->cuts[i] = p->first_ts + e->cuts[i].since_start_ns + e->cuts[i].after;
+	p->n_span_marks = e->n_span_marks;
+	memcpy(p->span_marks, e->span_marks, sizeof(p->span_marks));
+	cr_assert_eq(profile_mark_span(p, 0, 0), 0);
+	for (uint32_t i = 1; i <= p->spans.count; i++)
+		cr_assert_eq(profile_mark_span(p, i, profile_span_marks(p, profile_span(p, i))), 0);
 }
 
 /* A bit for each sample that @text selects. */
@@ -64,7 +86,7 @@ static unsigned int selected(const char *text)
 	struct err err = { 0 };
 
 	cr_assert_eq(view_expr_parse(text, "--filter", &f.expr, &err), 0, "%s: %s", text, err.msg);
-	set_cuts(p, f.expr);
+	set_marks(p, f.expr);
 	cr_assert_eq(view_selection_new(p, &f, &sel), 0, "%s", text);
 	for (size_t i = 0; i < p->n_kept; i++) {
 		const struct profile_aggregate alike = profile_aggregate_of(p, &p->samples[i]);
@@ -118,6 +140,12 @@ Test(expr, fields_and_operators)
 		{ "time >= 20ms", 0x3c },
 		{ "time > 20ms", 0x38 },
 		{ "request = \"[no request]\"", 0x3f },
+		{ "trace = 4b000000000000000000000000000036", 0x03 },
+		{ "trace != '4B000000000000000000000000000036'", 0x3c },
+		{ "trace = 4b000000000000000000000000000037", 0 },
+		{ "span = 01000000000000ff", 0x05 },
+		{ "trace = 4c000000000000000000000000000000 or span = 0200000000000000", 0x06 },
+		{ "span = 01000000000000ff and time >= 10ms", 0x04 },
 	};
 
 	b.out.profile.by_request = true;
@@ -210,6 +238,15 @@ Test(expr, faults_and_their_places)
 		  "network, pipe, timer, child, stopped, other, idle, wait",
 		  8 },
 		{ "time > now", "'now' is no time: 5s, 500ms, 12:00:05, 2026-11-23T12:00:05Z", 7 },
+		{ "trace = 4b00000000000000000000000000003",
+		  "'4b00000000000000000000000000003' is no id of a trace, which has 32 hexadecimal "
+		  "digits",
+		  8 },
+		{ "span = 01000000000000ff0",
+		  "'01000000000000ff0' is no id of a span, which has 16 hexadecimal digits", 7 },
+		{ "span = 010000000000@0ff",
+		  "'010000000000@0ff' is no id of a span, which has 16 hexadecimal digits", 7 },
+		{ "trace =~ /4b/", "trace cannot be compared by =~", 6 },
 		{ "pid = 1 && gc", "unexpected '&'", 8 },
 		{ "event = a and event = b", "a view shows one event, not two", 14 },
 		{ "gc or event = a",
@@ -255,6 +292,15 @@ Test(expr, limits)
 	cr_expect_eq(parse_repeated("", "(", 100000, "gc"), -EINVAL);
 	cr_expect_eq(parse_repeated("gc", " or time < 1s", PROFILE_MAX_CUTS, ""), 0);
 	cr_expect_eq(parse_repeated("gc", " or time < 1s", PROFILE_MAX_CUTS + 1, ""), -EINVAL);
+	cr_expect_eq(
+		parse_repeated("span = 0123456789abcdef", " or time < 1s", PROFILE_MAX_CUTS, ""),
+		-EINVAL);
+	cr_expect_eq(parse_repeated("time < 1s", " or span = 0123456789abcdef",
+				    PROFILE_MAX_CUTS - 1, ""),
+		     0);
+	cr_expect_eq(
+		parse_repeated("time < 1s", " or span = 0123456789abcdef", PROFILE_MAX_CUTS, ""),
+		-EINVAL);
 	cr_expect_eq(parse_repeated("gc", " ", EXPR_MAX_BYTES - 2, ""), 0);
 	cr_expect_eq(parse_repeated("gc", " ", EXPR_MAX_BYTES - 1, ""), -EINVAL);
 }
@@ -299,13 +345,13 @@ Test(expr, a_profile_that_was_read_otherwise_is_refused)
 	cr_expect_eq(view_selection_new(&b.out.profile, &f, &sel), -EINVAL, "not by request");
 	b.out.profile.by_request = true;
 	cr_expect_eq(view_selection_new(&b.out.profile, &f, &sel), -EINVAL, "without the cut");
-	set_cuts(&b.out.profile, f.expr);
+	set_marks(&b.out.profile, f.expr);
 	cr_expect_eq(view_selection_new(&b.out.profile, &f, &sel), 0);
 	cr_expect(view_request_selected(sel, 0), "the other term may hold");
 	view_selection_free(sel);
 	view_filter_deinit(&f);
 	cr_assert_eq(view_expr_parse("request = a and not gc", "x", &f.expr, NULL), 0);
-	set_cuts(&b.out.profile, f.expr);
+	set_marks(&b.out.profile, f.expr);
 	cr_assert_eq(view_selection_new(&b.out.profile, &f, &sel), 0);
 	cr_expect_not(view_request_selected(sel, 0));
 	view_selection_free(sel);

@@ -845,6 +845,34 @@ Test(recorder, forgetting_changes_nothing)
 	}
 }
 
+/* Of the recording of the next test: samples are marked by their trace and span, and no other span takes memory. */
+static void expect_marks(void)
+{
+	static const struct span_mark marks[] = { { true, "trace" }, { false, "One" } };
+	const struct read_options both = { .by_thread = true,
+					   .span_marks = marks,
+					   .n_span_marks = 2 };
+	const struct read_options trace = { .by_thread = true,
+					    .span_marks = marks,
+					    .n_span_marks = 1 };
+	_cleanup_profile_ struct profile p = PROFILE_INIT;
+	_cleanup_profile_ struct profile q = PROFILE_INIT;
+	struct read_report report;
+	uint64_t samples[4] = { 0 };
+
+	cr_assert_eq(profile_read(path, &both, &p, &report, NULL), 0);
+	cr_assert_eq(p.n_aggregates, 4);
+	for (size_t i = 0; i < 4; i++)
+		samples[p.aggregates[i].marks & 3] += p.aggregates[i].samples;
+	cr_expect_eq(samples[0], 2, "of no span");
+	cr_expect_eq(samples[1], 2, "of the trace");
+	cr_expect_eq(samples[2], 1, "of a span with that id in another trace");
+	cr_expect_eq(samples[3], 3, "of both");
+	cr_assert_eq(profile_read(path, &trace, &q, &report, NULL), 0);
+	cr_expect_eq(q.n_aggregates, 2);
+	cr_expect_eq(q.spans.count, 2, "of 70002");
+}
+
 /* Spans are read if they are asked for, also when so many came between that they were forgotten. */
 Test(recorder, spans_of_samples)
 {
@@ -899,6 +927,7 @@ Test(recorder, spans_of_samples)
 		cr_expect_eq(s.aggregate_spans[i], i);
 		cr_expect_eq(s.aggregates[i].samples, i == 2 ? 3 : 2);
 	}
+	expect_marks();
 }
 
 Test(recorder, chunk_closes_by_age)
