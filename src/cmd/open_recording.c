@@ -62,6 +62,13 @@ static void warn_interrupted(const struct cmd_context *ctx, const struct recordi
 		 num_of(rec->profile.n_samples, "sample", "samples").s);
 }
 
+void cmd_warn_of_no_traces(const struct cmd_context *ctx, const struct recording *rec)
+{
+	if (!rec->profile.has_spans)
+		cmd_warn(ctx, "%s has no traces: no process in it published which it works for",
+			 recording_name(rec));
+}
+
 /*
  * What is read of a recording is in arrays that grow with it. As mappings of their own they grow
  * without being copied, and are given back when they are freed; malloc() by itself keeps the memory
@@ -119,9 +126,8 @@ int cmd_open_recording(const struct cmd_context *ctx, const char *input,
 		return r;
 	}
 	warn_interrupted(ctx, &rec);
-	if (opts.n_span_marks && !rec.profile.has_spans)
-		cmd_warn(ctx, "%s has no traces: no process in it published which it works for",
-			 recording_name(&rec));
+	if (opts.n_span_marks)
+		cmd_warn_of_no_traces(ctx, &rec);
 	*ret = rec;
 	return 0;
 }

@@ -25,6 +25,9 @@ int cmd_open_recording(const struct cmd_context *ctx, const char *input,
 		       const struct option_rest *rest, struct view_filter *filter,
 		       const struct read_options *needs, struct recording *ret, struct err *err);
 
+/* For what shows traces: say so if @rec has none. */
+void cmd_warn_of_no_traces(const struct cmd_context *ctx, const struct recording *rec);
+
 /* Make it ready to be shown as @filter says: stack_mode_prepare(). Returns 0 or -ENOMEM. */
 int cmd_prepare_recording(struct recording *rec, const struct view_filter *filter, struct err *err);
 

@@ -42,7 +42,7 @@ static const char *by_choice(size_t i)
 		[FLAT_BY_CONTAINER] = "container", [FLAT_BY_RUBY] = "ruby",
 		[FLAT_BY_MODULE] = "module",	   [FLAT_BY_GEM] = "gem",
 		[FLAT_BY_REQUEST] = "request",	   [FLAT_BY_STATE] = "state",
-		[FLAT_BY_TIME] = "time",
+		[FLAT_BY_TRACE] = "trace",	   [FLAT_BY_TIME] = "time",
 	};
 
 	return i < ARRAY_SIZE(words) ? words[i] : NULL;
@@ -453,7 +453,10 @@ static int report_recording(const struct cmd_context *ctx, struct report_line *l
 				      .read_again = by_time,
 				      .by_thread = line->gc || line->states ||
 						   flat_by_thread(line->by),
-				      .by_request = line->requests || line->by == FLAT_BY_REQUEST };
+				      .by_request = line->requests || line->by == FLAT_BY_REQUEST ||
+						    line->by == FLAT_BY_TRACE,
+				      .spans = line->by == FLAT_BY_TRACE,
+				      .by_span = line->by == FLAT_BY_TRACE };
 	renderer render = report_text;
 	int r;
 
@@ -477,6 +480,8 @@ static int report_recording(const struct cmd_context *ctx, struct report_line *l
 	r = cmd_open_recording(ctx, line->input, rest, filter, &needs, &rec, err);
 	if (r)
 		return r;
+	if (needs.by_span)
+		cmd_warn_of_no_traces(ctx, &rec);
 	report.from = (struct replay) { .path = rec.path,
 					.options = { .event = filter->event,
 						     .from_ns = filter->from_ns,

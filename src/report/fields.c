@@ -12,6 +12,7 @@
 #include "view/label.h"
 #include "view/request.h"
 #include "view/state.h"
+#include "view/trace.h"
 
 static const char *const field_names[] = {
 	[FIELD_KIND] = "kind",
@@ -38,6 +39,7 @@ static const char *const field_names[] = {
 	[FIELD_HELD] = "gvl_held",
 	[FIELD_REQUEST] = "request",
 	[FIELD_FRAMEWORK] = "framework",
+	[FIELD_TRACE] = "trace_id",
 	[FIELD_FROM] = "from_ns",
 	[FIELD_CLOCK] = "clock_ns",
 	[FIELD_PROCESSES] = "processes",
@@ -91,6 +93,8 @@ const enum report_field *fields_of_rows(const struct report *r)
 		[FLAT_BY_MODULE] = { FIELD_MODULE, FIELD_NUMBERS, FIELD_TOTAL_ERROR },
 		[FLAT_BY_REQUEST] = { FIELD_REQUEST, FIELD_FRAMEWORK, FIELD_NUMBERS,
 				      FIELD_TOTAL_ERROR },
+		[FLAT_BY_TRACE] = { FIELD_TRACE, FIELD_REQUEST, FIELD_FRAMEWORK, FIELD_NUMBERS,
+				    FIELD_TOTAL_ERROR },
 		[FLAT_BY_STATE] = { FIELD_STATE, FIELD_HELD, FIELD_NUMBERS, FIELD_TOTAL_ERROR },
 		[FLAT_BY_TIME] = { FIELD_FROM, FIELD_CLOCK, FIELD_NUMBERS, FIELD_TOTAL_ERROR },
 		[FLAT_BY_GEM] = { FIELD_GEM, FIELD_VERSION, FIELD_ORIGIN, FIELD_NUMBERS,
@@ -197,6 +201,12 @@ static struct field_value time_value(const struct profile *p, uint32_t second,
 	return number(from_ns);
 }
 
+static struct field_value request_value(const struct profile *p, uint32_t kind,
+					enum report_field field)
+{
+	return text(field == FIELD_REQUEST ? request_label(p, kind) : request_framework(p, kind));
+}
+
 static struct field_value process_value(const struct profile *p, uint32_t id,
 					enum report_field field, struct buf *scratch)
 {
@@ -256,8 +266,14 @@ static struct field_value key_value(const struct report *r, const struct flat_ro
 	case FLAT_BY_TIME:
 		return time_value(p, row->id, field);
 	case FLAT_BY_REQUEST:
-		return text(field == FIELD_REQUEST ? request_label(p, row->id)
-						   : request_framework(p, row->id));
+		return request_value(p, row->id, field);
+	case FLAT_BY_TRACE:
+		if (field != FIELD_TRACE)
+			return request_value(p, row->request, field);
+		buf_reset(scratch);
+		if (row->id)
+			trace_label(p, row->id, scratch);
+		return text(buf_str(scratch));
 	case FLAT_BY_KIND:
 		return text(frame_kind_name(row->id));
 	case FLAT_BY_STATE:

@@ -45,6 +45,7 @@ enum report_field {
 	FIELD_HELD, /* 1: the thread held the GVL */
 	FIELD_REQUEST,
 	FIELD_FRAMEWORK,
+	FIELD_TRACE,
 	FIELD_FROM,
 	FIELD_CLOCK,
 	FIELD_PROCESSES,

@@ -22,6 +22,7 @@
 #include "view/native.h"
 #include "view/owner.h"
 #include "view/state.h"
+#include "view/trace.h"
 
 int report_nothing(const struct report *r, struct err *err)
 {
@@ -199,6 +200,7 @@ static const struct headings headings[] = {
 	[FLAT_BY_GEM] = { "GEM", "ORIGIN" },
 	[FLAT_BY_STATE] = { "STATE", "WHAT A THREAD DOES" },
 	[FLAT_BY_REQUEST] = { "REQUEST", "FRAMEWORK" },
+	[FLAT_BY_TRACE] = { "TRACE", "REQUEST" },
 	[FLAT_BY_TIME] = { "FROM", "CLOCK" },
 };
 
@@ -251,6 +253,9 @@ void report_row_name(const struct report *r, enum flat_by by, const struct flat_
 	case FLAT_BY_REQUEST:
 		buf_addstr(out, request_label(p, row->id));
 		return;
+	case FLAT_BY_TRACE:
+		trace_label(p, row->id, out);
+		return;
 	case FLAT_BY_TIME:
 		buf_addf(out, "%" PRIu32 "s", row->id);
 		return;
@@ -298,6 +303,9 @@ void report_row_place(const struct report *r, enum flat_by by, const struct flat
 		return;
 	case FLAT_BY_REQUEST:
 		buf_addstr(out, request_framework(p, row->id));
+		return;
+	case FLAT_BY_TRACE:
+		buf_addstr(out, request_label(p, row->request));
 		return;
 	case FLAT_BY_TIME:
 		report_add_clock(p, row->id, out);

@@ -45,6 +45,7 @@
 #include "view/stack_forest.h"
 #include "view/stack_mode.h"
 #include "view/state.h"
+#include "view/trace.h"
 
 static uint64_t isqrt(uint64_t v)
 {
@@ -178,7 +179,7 @@ static void walk_prepare(struct flat_walk *w)
 	}
 }
 
-static void add_self(struct flat_row *row, const struct view_sum *self)
+void flat_add_self(struct flat_row *row, const struct view_sum *self)
 {
 	row->self_value += self->value;
 	row->samples += self->samples;
@@ -186,7 +187,7 @@ static void add_self(struct flat_row *row, const struct view_sum *self)
 	row->exact_samples += self->exact_samples;
 }
 
-static void add_total(struct flat_row *row, const struct view_sum *total)
+void flat_add_total(struct flat_row *row, const struct view_sum *total)
 {
 	row->total_value += total->value;
 	row->total_samples += total->samples;
@@ -207,12 +208,12 @@ static void walk_enter(void *arg, uint32_t stack)
 	uint32_t charged = w->charged[stack] ? w->charged[stack] : view_stack_instead(w->selection);
 
 	if (w->innermost[stack] == stack && w->on_path[group]++ == 0)
-		add_total(&w->rows[group], &w->forest.below[stack]);
+		flat_add_total(&w->rows[group], &w->forest.below[stack]);
 	if (!charged)
 		return;
-	add_self(row_of(w, charged), &w->forest.self[stack]);
+	flat_add_self(row_of(w, charged), &w->forest.self[stack]);
 	if (!w->innermost[stack])
-		add_total(row_of(w, charged), &w->forest.self[stack]);
+		flat_add_total(row_of(w, charged), &w->forest.self[stack]);
 }
 
 static void walk_leave(void *arg, uint32_t stack)
@@ -223,7 +224,7 @@ static void walk_leave(void *arg, uint32_t stack)
 		w->on_path[w->groups.of_frame[w->profile->stacks[stack].frame]]--;
 }
 
-static int add_row(struct flat *flat, const struct flat_row *row)
+int flat_add_row(struct flat *flat, const struct flat_row *row)
 {
 	if (!row->total_samples)
 		return 0;
@@ -292,7 +293,7 @@ static int build_from_frames(const struct profile *p, const struct view_selectio
 	walk_prepare(&w);
 	stack_forest_walk(&w.forest, walk_enter, walk_leave, &w);
 	for (size_t i = 0; i < w.groups.n && !err; i++)
-		err = add_row(flat, &w.rows[i]);
+		err = flat_add_row(flat, &w.rows[i]);
 	if (err)
 		goto out;
 	order->groups = &w.groups;
@@ -326,11 +327,11 @@ static int find_kinds(const struct profile *p, uint32_t **ret)
 static void add_kinds(const struct view_sum *a, enum frame_kind self, uint32_t kinds,
 		      struct flat_row *rows)
 {
-	add_self(&rows[self], a);
+	flat_add_self(&rows[self], a);
 	for (size_t i = 0; i < FRAME_KIND_COUNT; i++) {
 		if (!((kinds | 1u << self) & 1u << i))
 			continue;
-		add_total(&rows[i], a);
+		flat_add_total(&rows[i], a);
 	}
 }
 
@@ -367,7 +368,7 @@ static int build_from_kinds(const struct profile *p, const struct view_selection
 	for (size_t i = 0; i < FRAME_KIND_COUNT; i++) {
 		rows[i].frame = PROFILE_NONE;
 		rows[i].id = (uint32_t)i;
-		if (add_row(flat, &rows[i]))
+		if (flat_add_row(flat, &rows[i]))
 			return -ENOMEM;
 	}
 	if (flat->n_rows)
@@ -392,13 +393,13 @@ static int build_from_states(const struct profile *p, const struct view_selectio
 		if (!view_selected(sel, a))
 			continue;
 		row = &rows[state_of(states, a->stack, a->flags & SAMPLE_KERNEL)];
-		add_self(row, &sum);
-		add_total(row, &sum);
+		flat_add_self(row, &sum);
+		flat_add_total(row, &sum);
 	}
 	for (size_t i = 0; !r && i < ARRAY_SIZE(rows); i++) {
 		rows[i].frame = PROFILE_NONE;
 		rows[i].id = (uint32_t)i;
-		r = add_row(flat, &rows[i]);
+		r = flat_add_row(flat, &rows[i]);
 	}
 	if (!r && flat->n_rows)
 		qsort_r(flat->rows, flat->n_rows, sizeof(*flat->rows), compare_rows, order);
@@ -414,6 +415,16 @@ static int build_from_requests(const struct profile *p, const struct view_select
 	if (!r)
 		r = request_rows(p, sel, flat);
 	order->ranks = ranks;
+	if (!r && flat->n_rows)
+		qsort_r(flat->rows, flat->n_rows, sizeof(*flat->rows), compare_rows, order);
+	return r;
+}
+
+static int build_from_traces(const struct profile *p, const struct view_selection *sel,
+			     struct flat_order *order, struct flat *flat)
+{
+	int r = trace_rows(p, sel, flat);
+
 	if (!r && flat->n_rows)
 		qsort_r(flat->rows, flat->n_rows, sizeof(*flat->rows), compare_rows, order);
 	return r;
@@ -448,72 +459,18 @@ bool flat_by_thread(enum flat_by by)
 	return flat_by_owner(by, &kind);
 }
 
-static void weigh_threads(const struct profile *p, const struct view_selection *sel,
-			  struct view_sum *sums)
-{
-	for (size_t i = 0; i < p->n_aggregates; i++) {
-		const struct profile_aggregate *a = &p->aggregates[i];
-
-		const struct view_sum sum = view_sum_of(p, a);
-
-		if (view_selected(sel, a))
-			view_sum_add(&sums[a->thread], &sum);
-	}
-}
-
-/* Count the processes of each row that have samples, where a row may have several. */
-static int count_processes(const struct profile *p, enum owner_kind kind,
-			   const struct view_sum *threads, struct flat_row *rows)
-{
-	_cleanup_free_ bool *seen = calloc(p->n_processes + 1, sizeof(*seen));
-
-	if (!seen)
-		return -ENOMEM;
-	if (kind != OWNER_CONTAINER && kind != OWNER_RUBY)
-		return 0;
-	for (size_t i = 0; i < p->n_threads; i++) {
-		uint32_t process = p->threads[i].process;
-		struct flat_row *row = &rows[owner_of_thread(p, kind, (uint32_t)i)];
-
-		if (!threads[i].samples || seen[process])
-			continue;
-		seen[process] = true;
-		if (!row->n_processes++ || process < row->process)
-			row->process = process;
-	}
-	return 0;
-}
-
 static int build_from_owners(const struct profile *p, const struct view_selection *sel,
 			     enum owner_kind kind, struct flat_order *order, struct flat *flat)
 {
-	size_t n = owner_limit(p, kind);
-	_cleanup_free_ struct view_sum *threads = calloc(p->n_threads + 1, sizeof(*threads));
-	_cleanup_free_ struct flat_row *rows = calloc(n + 1, sizeof(*rows));
 	_cleanup_free_ uint32_t *ranks = NULL;
+	int r = owner_ranks(p, kind, &ranks);
 
-	if (!threads || !rows || owner_ranks(p, kind, &ranks))
-		return -ENOMEM;
-	weigh_threads(p, sel, threads);
-	if (count_processes(p, kind, threads, rows))
-		return -ENOMEM;
-	for (size_t i = 0; i < p->n_threads; i++) {
-		struct flat_row *row = &rows[owner_of_thread(p, kind, (uint32_t)i)];
-
-		add_self(row, &threads[i]);
-	}
-	for (size_t i = 0; i < n; i++) {
-		rows[i].frame = PROFILE_NONE;
-		rows[i].id = (uint32_t)i;
-		rows[i].total_samples = rows[i].samples;
-		rows[i].total_value = rows[i].self_value;
-		if (add_row(flat, &rows[i]))
-			return -ENOMEM;
-	}
+	if (!r)
+		r = owner_rows(p, sel, kind, flat);
 	order->ranks = ranks;
-	if (flat->n_rows)
+	if (!r && flat->n_rows)
 		qsort_r(flat->rows, flat->n_rows, sizeof(*flat->rows), compare_rows, order);
-	return 0;
+	return r;
 }
 
 static void add_errors(struct flat *flat)
@@ -569,6 +526,8 @@ int flat_build_selected(const struct profile *p, const struct view_selection *se
 		err = build_from_states(p, sel, &order, &flat);
 	else if (by == FLAT_BY_REQUEST)
 		err = build_from_requests(p, sel, &order, &flat);
+	else if (by == FLAT_BY_TRACE)
+		err = build_from_traces(p, sel, &order, &flat);
 	else
 		err = build_from_frames(p, sel, &order, &flat);
 	if (err)

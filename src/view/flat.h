@@ -17,6 +17,7 @@ struct profile;
 struct replay;
 struct view_filter;
 struct view_selection;
+struct view_sum;
 
 enum flat_by {
 	FLAT_BY_FUNCTION, /* (kind, name, file, func_line); a C function is (kind, name) */
@@ -40,6 +41,7 @@ enum flat_by {
 	FLAT_BY_GEM,
 	FLAT_BY_REQUEST, /* kind of request; needs a profile that is by_request */
 	FLAT_BY_STATE,	 /* of the thread (state.h), and whether it held the GVL */
+	FLAT_BY_TRACE,	 /* of OpenTelemetry; needs a profile that is by_span and by_request */
 	FLAT_BY_TIME,	 /* second of the recording (seconds.h); needs samples that are kept */
 };
 
@@ -58,10 +60,12 @@ enum flat_sort {
 struct flat_row {
 	uint32_t frame; /* a frame of the row (function, line, file, module); else PROFILE_NONE */
 	uint32_t
-		id; /* owner (view/owner.h), enum frame_kind, kind of request, state_of() or second for
+		id; /* owner (view/owner.h), enum frame_kind, kind of request, state_of(), span or second for
 		      * rows of those; else 0 */
 	uint32_t process; /* rows of containers and Rubies: the first process with samples … */
-	uint32_t n_processes;	/* … and how many there are; else 0 */
+	uint32_t n_processes; /* … and how many there are; else 0 */
+	uint32_t
+		request; /* rows of traces: the kind of request that most of its time is of; else 0 */
 	uint64_t samples;	/* with the row innermost */
 	uint64_t total_samples; /* with the row anywhere: counted once a sample, recursion or not */
 	uint64_t self_value;
@@ -92,13 +96,20 @@ struct flat {
 		0                                                                                  \
 	}
 
+/* For those who make rows: add samples to what a row has as its self or total time. */
+void flat_add_self(struct flat_row *row, const struct view_sum *self);
+void flat_add_total(struct flat_row *row, const struct view_sum *total);
+
+/* Append @row, unless it has no samples. Returns 0 or -ENOMEM. */
+int flat_add_row(struct flat *flat, const struct flat_row *row);
+
 /*
  * The rows of the selected samples (@f NULL: of all). Samples without a (shown) frame are counted
  * in @ret's sums but are in no row of frames. Ties are broken by name, so that output is
  * deterministic.
  *
  * Returns 0, -ENOMEM, or -EINVAL if rows are owners or @f needs it and @p is not by_thread, if
- * rows are requests and it is not by_request, or if rows are of time. @ret: flat_deinit().
+ * rows are requests or traces and it is not by_request or by_span, or if rows are of time. @ret: flat_deinit().
  */
 int flat_build(const struct profile *p, const struct view_filter *f, enum flat_by by,
 	       enum flat_sort sort, struct flat *ret);

@@ -10,8 +10,11 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "profile/profile.h"
+#include "view/filter.h"
+#include "view/flat.h"
 #include "view/label.h"
 #include "view/request.h"
+#include "view/stack_forest.h"
 
 size_t owner_limit(const struct profile *p, enum owner_kind kind)
 {
@@ -142,5 +145,70 @@ int owner_ranks(const struct profile *p, enum owner_kind kind, uint32_t **ret)
 	for (size_t i = 0; i < n; i++)
 		ranks[entries[i].id] = (uint32_t)i;
 	*ret = take_ptr(ranks);
+	return 0;
+}
+
+/* ---- rows ---- */
+
+static void weigh_threads(const struct profile *p, const struct view_selection *sel,
+			  struct view_sum *sums)
+{
+	for (size_t i = 0; i < p->n_aggregates; i++) {
+		const struct profile_aggregate *a = &p->aggregates[i];
+
+		const struct view_sum sum = view_sum_of(p, a);
+
+		if (view_selected(sel, a))
+			view_sum_add(&sums[a->thread], &sum);
+	}
+}
+
+/* Count the processes of each row that have samples, where a row may have several. */
+static int count_processes(const struct profile *p, enum owner_kind kind,
+			   const struct view_sum *threads, struct flat_row *rows)
+{
+	_cleanup_free_ bool *seen = calloc(p->n_processes + 1, sizeof(*seen));
+
+	if (!seen)
+		return -ENOMEM;
+	if (kind != OWNER_CONTAINER && kind != OWNER_RUBY)
+		return 0;
+	for (size_t i = 0; i < p->n_threads; i++) {
+		uint32_t process = p->threads[i].process;
+		struct flat_row *row = &rows[owner_of_thread(p, kind, (uint32_t)i)];
+
+		if (!threads[i].samples || seen[process])
+			continue;
+		seen[process] = true;
+		if (!row->n_processes++ || process < row->process)
+			row->process = process;
+	}
+	return 0;
+}
+
+int owner_rows(const struct profile *p, const struct view_selection *sel, enum owner_kind kind,
+	       struct flat *flat)
+{
+	size_t n = owner_limit(p, kind);
+	_cleanup_free_ struct view_sum *threads = calloc(p->n_threads + 1, sizeof(*threads));
+	_cleanup_free_ struct flat_row *rows = calloc(n + 1, sizeof(*rows));
+
+	if (!threads || !rows)
+		return -ENOMEM;
+	weigh_threads(p, sel, threads);
+	if (count_processes(p, kind, threads, rows))
+		return -ENOMEM;
+	for (size_t i = 0; i < p->n_threads; i++) {
+		struct flat_row *row = &rows[owner_of_thread(p, kind, (uint32_t)i)];
+
+		flat_add_self(row, &threads[i]);
+		flat_add_total(row, &threads[i]);
+	}
+	for (size_t i = 0; i < n; i++) {
+		rows[i].frame = PROFILE_NONE;
+		rows[i].id = (uint32_t)i;
+		if (flat_add_row(flat, &rows[i]))
+			return -ENOMEM;
+	}
 	return 0;
 }

@@ -14,8 +14,10 @@
 #include <stdint.h>
 
 struct buf;
+struct flat;
 struct profile;
 struct profile_aggregate;
+struct view_selection;
 
 enum owner_kind { OWNER_PROCESS, OWNER_THREAD, OWNER_CONTAINER, OWNER_RUBY, OWNER_REQUEST };
 
@@ -41,5 +43,9 @@ void owner_label(const struct profile *p, enum owner_kind kind, uint32_t id, str
  * Returns 0 or -ENOMEM. *@ret: free().
  */
 int owner_ranks(const struct profile *p, enum owner_kind kind, uint32_t **ret);
+
+/* Append a row for each owner that has selected samples to @flat, in no order; not of OWNER_REQUEST. Returns 0 or -ENOMEM. */
+int owner_rows(const struct profile *p, const struct view_selection *sel, enum owner_kind kind,
+	       struct flat *flat);
 
 #endif

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "profile/profile.h"
 #include "view/filter.h"
 #include "view/flat.h"
+#include "view/stack_forest.h"
 
 size_t request_kinds(const struct profile *p)
 {
@@ -70,22 +70,18 @@ int request_rows(const struct profile *p, const struct view_selection *sel, stru
 		return -ENOMEM;
 	for (size_t i = 0; i < p->n_aggregates; i++) {
 		const struct profile_aggregate *a = &p->aggregates[i];
+		const struct view_sum sum = view_sum_of(p, a);
 
 		if (!view_selected(sel, a))
 			continue;
-		rows[a->request].samples += a->samples;
-		rows[a->request].self_value += a->value;
+		flat_add_self(&rows[a->request], &sum);
+		flat_add_total(&rows[a->request], &sum);
 	}
 	for (size_t i = 0; i < n; i++) {
-		if (!rows[i].samples)
-			continue;
-		if (array_reserve(flat->rows, flat->cap_rows, flat->n_rows + 1))
-			return -ENOMEM;
 		rows[i].frame = PROFILE_NONE;
 		rows[i].id = (uint32_t)i;
-		rows[i].total_samples = rows[i].samples;
-		rows[i].total_value = rows[i].self_value;
-		flat->rows[flat->n_rows++] = rows[i];
+		if (flat_add_row(flat, &rows[i]))
+			return -ENOMEM;
 	}
 	return 0;
 }

@@ -134,6 +134,8 @@ static void reshape_samples(struct reshape *r)
 			continue;
 		p->aggregates[n] = p->aggregates[i];
 		p->aggregates[n].stack = r->becomes[p->aggregates[n].stack];
+		if (p->by_span)
+			p->aggregate_spans[n] = p->aggregate_spans[i];
 		n++;
 	}
 	p->n_aggregates = n;

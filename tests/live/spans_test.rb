@@ -55,6 +55,7 @@ class SpansTest < LiveTest
     text = Zlib.gunzip(File.binread(path('spans.pb.gz')))
     spans.each { |ids| assert_includes text, ids[0, 32] }
     assert_filtered
+    assert_equal of_traces, Rbpf.json('report', '--by', 'trace', '--json', '-n', 0, '-i', recording.file)['rows'].to_h { |r| r.values_at('trace_id', 'self_ns') }
   end
 
   def test_none_without
@@ -115,6 +116,11 @@ class SpansTest < LiveTest
     inside = of.sum { |ids, value| ids && traces.include?(ids[0, 32]) ? value : 0 }
     assert_equal inside, shown(traces.map { |id| "trace = #{id}" }.join(' or '))
     assert_equal all - inside, shown(traces.map { |id| "trace != #{id}" }.join(' and '))
+  end
+
+  # Time by trace, '' being that of none.
+  def of_traces
+    samples.group_by { |s| ids_of(s).to_s[0, 32] }.transform_values { |list| list.sum { |s| s['value'] } }
   end
 
   def shown(filter)
