@@ -42,6 +42,9 @@ static int read_again(struct guard *g, const struct replay *from, bool all, stru
 
 	opts.by_thread = opts.by_process = opts.by_span = opts.keep_samples = opts.read_again =
 		false;
+	/* So that spans have the ids that they have in the profile. */
+	opts.span_marks = g->profile->span_marks;
+	opts.n_span_marks = g->profile->n_span_marks;
 	opts.take = take;
 	opts.take_arg = g;
 	opts.take_all = all;

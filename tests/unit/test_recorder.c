@@ -23,6 +23,7 @@
 #include "base/utf8.h"
 #include "profile/reader.h"
 #include "profile/recorder.h"
+#include "profile/replay.h"
 #include "rbpf_file.h"
 #include "support/profile_check.h"
 
@@ -845,6 +846,19 @@ Test(recorder, forgetting_changes_nothing)
 	}
 }
 
+struct marked {
+	const struct profile *profile;
+	unsigned int samples;
+};
+
+static int count_marked(void *arg, const struct profile_sample *s)
+{
+	struct marked *m = arg;
+
+	m->samples += profile_marks(m->profile, s) & 1;
+	return 0;
+}
+
 /* Of the recording of the next test: samples are marked by their trace and span, and no other span takes memory. */
 static void expect_marks(void)
 {
@@ -857,6 +871,8 @@ static void expect_marks(void)
 					    .n_span_marks = 1 };
 	_cleanup_profile_ struct profile p = PROFILE_INIT;
 	_cleanup_profile_ struct profile q = PROFILE_INIT;
+	const struct replay from = { .path = path };
+	struct marked marked = { 0 };
 	struct read_report report;
 	uint64_t samples[4] = { 0 };
 
@@ -871,6 +887,9 @@ static void expect_marks(void)
 	cr_assert_eq(profile_read(path, &trace, &q, &report, NULL), 0);
 	cr_expect_eq(q.n_aggregates, 2);
 	cr_expect_eq(q.spans.count, 2, "of 70002");
+	marked.profile = &q;
+	cr_assert_eq(profile_each_sample(&q, &from, count_marked, &marked, NULL), 0);
+	cr_expect_eq(marked.samples, 5, "also when it is read again");
 }
 
 /* Spans are read if they are asked for, also when so many came between that they were forgotten. */
