@@ -145,20 +145,49 @@ void buf_add_repeat(struct buf *buf, char c, size_t n)
 	advance(buf, n);
 }
 
+/* How many digits it has: with n bits it is below 2^n, which has n * log10(2) of them, or one more. */
+static size_t count_digits(uint64_t v)
+{
+	static const uint64_t powers[] = { 1ull,
+					   10ull,
+					   100ull,
+					   1000ull,
+					   10000ull,
+					   100000ull,
+					   1000000ull,
+					   10000000ull,
+					   100000000ull,
+					   1000000000ull,
+					   10000000000ull,
+					   100000000000ull,
+					   1000000000000ull,
+					   10000000000000ull,
+					   100000000000000ull,
+					   1000000000000000ull,
+					   10000000000000000ull,
+					   100000000000000000ull,
+					   1000000000000000000ull,
+					   10000000000000000000ull };
+	const unsigned int bits = 64 - (unsigned int)__builtin_clzll(v | 1), n = bits * 1233 >> 12;
+
+	return n + (v >= powers[n]);
+}
+
 size_t buf_u64_digits(uint64_t v, char digits[static BUF_U64_MAX])
 {
 	static const char pairs[] = "00010203040506070809101112131415161718192021222324252627282930"
 				    "31323334353637383940414243444546474849505152535455565758596061"
 				    "62636465666768697071727374757677787980818283848586878889909192"
 				    "93949596979899";
-	size_t at = BUF_U64_MAX;
+	const size_t n = v ? count_digits(v) : 1;
+	size_t at = n;
 
 	/* Two digits a division: an export writes more than 100 million numbers. */
-	for (; v >= 10; v /= 100)
+	for (; at >= 2; v /= 100)
 		memcpy(&digits[at -= 2], &pairs[2 * (v % 100)], 2);
-	if (v || at == BUF_U64_MAX)
-		digits[--at] = (char)('0' + v);
-	return BUF_U64_MAX - at;
+	if (at)
+		digits[0] = (char)('0' + v);
+	return n;
 }
 
 void buf_add_u64(struct buf *buf, uint64_t v)
@@ -166,7 +195,7 @@ void buf_add_u64(struct buf *buf, uint64_t v)
 	char digits[BUF_U64_MAX];
 	const size_t n = buf_u64_digits(v, digits);
 
-	buf_add(buf, digits + sizeof(digits) - n, n);
+	buf_add(buf, digits, n);
 }
 
 void buf_add_varint(struct buf *buf, uint64_t v)

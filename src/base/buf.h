@@ -61,7 +61,7 @@ void buf_add_repeat(struct buf *buf, char c, size_t n);
 /* In decimal: many times faster than buf_addf(). */
 void buf_add_u64(struct buf *buf, uint64_t v);
 
-/* The same to the end of @digits; how many there are. */
+/* The same to the beginning of @digits, without a NUL; how many there are. */
 #define BUF_U64_MAX 20u
 size_t buf_u64_digits(uint64_t v, char digits[static BUF_U64_MAX]);
 

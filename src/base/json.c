@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/json_row.h"
 
 /* Whether a character of a string is written as it is. */
 static bool is_plain(char c)
@@ -135,12 +136,22 @@ void json_values(struct json *j, const struct buf *values)
 	buf_add(j->out, values->data, values->len);
 }
 
+void json_row_end(struct json_row *row, struct json *j)
+{
+	if (row->failed || row->len < 2) {
+		j->out->failed = true;
+		return;
+	}
+	row->text[1] = '{';
+	row->text[row->len++] = '}';
+	row->text[0] = ',';
+	buf_add(j->out, row->text + !j->need_comma, row->len - !j->need_comma);
+	j->need_comma = true;
+}
+
 void json_u64(struct json *j, const char *key, uint64_t value)
 {
-	char digits[BUF_U64_MAX];
-	const size_t n = buf_u64_digits(value, digits);
-
-	add_value(j, key, digits + sizeof(digits) - n, n);
+	json_decimal(j, key, value, 0);
 }
 
 void json_i64(struct json *j, const char *key, int64_t value)
@@ -184,20 +195,37 @@ void json_double(struct json *j, const char *key, double value)
 	add_number(j->out, text);
 }
 
+size_t json_decimal_digits(uint64_t value, unsigned int decimals,
+			   char text[static JSON_DECIMAL_MAX])
+{
+	uint64_t unit = 1;
+	size_t n;
+
+	for (unsigned int i = 0; i < decimals; i++)
+		unit *= 10;
+	n = buf_u64_digits(value / unit, text);
+	if (!decimals)
+		return n;
+	text[n++] = '.';
+	value %= unit;
+	for (unsigned int i = decimals; i-- > 0; value /= 10)
+		text[n + i] = (char)('0' + value % 10);
+	return n + decimals;
+}
+
 void json_decimal(struct json *j, const char *key, uint64_t value, unsigned int decimals)
 {
-	char text[1 + BUF_U64_MAX], *digits = text + 1;
-	size_t n = buf_u64_digits(value, digits);
+	char text[1 + JSON_DECIMAL_MAX];
+	const size_t n = json_decimal_digits(value, decimals, text + 1);
 
-	/* Digits end where text ends: make room for the point, and for a 0 before it. */
-	for (; n < decimals + 1; n++)
-		digits[BUF_U64_MAX - n - 1] = '0';
-	if (decimals) {
-		n++;
-		memmove(text + sizeof(text) - n, text + sizeof(text) - n + 1, n - decimals - 1);
-		text[sizeof(text) - decimals - 1] = '.';
+	if (key) {
+		add_value(j, key, text + 1, n);
+		return;
 	}
-	add_value(j, key, text + sizeof(text) - n, n);
+	/* Lists of numbers are long. */
+	text[0] = ',';
+	buf_add(j->out, text + !j->need_comma, n + j->need_comma);
+	j->need_comma = true;
 }
 
 void json_bool(struct json *j, const char *key, bool value)

@@ -8,6 +8,7 @@
 #define RBPF_BASE_JSON_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct buf;
@@ -46,6 +47,10 @@ void json_i64(struct json *j, const char *key, int64_t value);
 void json_double(struct json *j, const char *key, double value);
 /* @value divided by 10 to the power of @decimals, at most 19: exactly, "12.345000". */
 void json_decimal(struct json *j, const char *key, uint64_t value, unsigned int decimals);
+/* The same text to the beginning of @text, without a NUL; how many bytes. */
+#define JSON_DECIMAL_MAX 40u
+size_t json_decimal_digits(uint64_t value, unsigned int decimals,
+			   char text[static JSON_DECIMAL_MAX]);
 void json_bool(struct json *j, const char *key, bool value);
 /* null; jansson has taken the obvious name. */
 void json_nil(struct json *j, const char *key);

@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/json.h"
+#include "base/json_row.h"
 #include "export/export.h"
 #include "export/exporters.h"
 #include "export/function.h"
@@ -43,12 +44,14 @@ struct chrome {
 	struct json json;
 	struct chrome_thread *threads; /* by id; owned */
 	uint8_t *states;	       /* by stack (state.h); owned */
+	struct buf event;	       /* its name, as a JSON string */
 	struct err *err;
 };
 
 static void chrome_deinit(struct chrome *c)
 {
 	shown_deinit(&c->shown);
+	buf_deinit(&c->event);
 	free(c->threads);
 	free(c->states);
 }
@@ -228,21 +231,24 @@ static void add_stack(struct chrome *c, uint32_t stack)
 static int take_sample(void *arg, const struct profile_sample *s)
 {
 	struct chrome *c = arg;
-	struct json *j = &c->json;
+	const struct profile *p = c->profile;
+	const uint64_t start = p->meta.start_monotonic_ns;
 	const uint32_t stack = shown_stack(&c->shown, s->stack);
+	struct json_row row;
 
 	if (!shown_sample(&c->shown, s))
 		return 0;
-	json_object_begin(j, NULL);
-	add_ids(c, s->thread);
-	json_u64(j, "cpu", s->cpu);
-	add_time(c, "ts", s->ts);
-	json_str(j, "name", profile_event(c->profile)->name);
+	json_row_begin(&row);
+	JSON_ROW_U64(&row, "pid", p->processes[p->threads[s->thread].process].pid);
+	JSON_ROW_U64(&row, "tid", p->threads[s->thread].tid);
+	JSON_ROW_U64(&row, "cpu", s->cpu);
+	JSON_ROW_DECIMAL(&row, "ts", s->ts > start ? s->ts - start : 0, US_DECIMALS);
+	JSON_ROW_RAW(&row, "name", c->event.data, c->event.len);
 	if (stack)
-		json_u64(j, "sf", stack);
-	json_u64(j, "weight", json_clamp(s->value));
-	json_object_end(j);
-	return buf_failed(j->out) ? err_oom(c->err) : 0;
+		JSON_ROW_U64(&row, "sf", stack);
+	JSON_ROW_U64(&row, "weight", json_clamp(s->value));
+	json_row_end(&row, &c->json);
+	return buf_failed(c->json.out) ? err_oom(c->err) : 0;
 }
 
 static int add_stacks(struct chrome *c, const struct replay *from)
@@ -277,6 +283,14 @@ static int find_threads(struct chrome *c)
 	return 0;
 }
 
+static int name_event(struct chrome *c)
+{
+	struct json j = JSON_INIT(&c->event);
+
+	json_str(&j, NULL, profile_event(c->profile)->name);
+	return buf_failed(&c->event) ? -ENOMEM : 0;
+}
+
 int export_chrome(const struct profile *p, const struct export_options *opts, struct buf *out,
 		  struct err *err)
 {
@@ -285,6 +299,8 @@ int export_chrome(const struct profile *p, const struct export_options *opts, st
 
 	if (!r)
 		r = find_threads(&c);
+	if (!r)
+		r = name_event(&c);
 	if (!r) {
 		json_object_begin(&c.json, NULL);
 		json_str(&c.json, "displayTimeUnit", "ms");

@@ -16,6 +16,7 @@
 #include "base/err.h"
 #include "base/hex.h"
 #include "base/json.h"
+#include "base/json_row.h"
 #include "export/export.h"
 #include "export/exporters.h"
 #include "export/function.h"
@@ -198,7 +199,7 @@ static void add_stacks(struct json *j, const struct shown *shown)
 	json_array_end(j);
 }
 
-static void add_sample_flags(struct json *j, unsigned int flags)
+static void add_sample_flags(struct json_row *row, unsigned int flags)
 {
 	static const struct {
 		unsigned int flag;
@@ -211,11 +212,21 @@ static void add_sample_flags(struct json *j, unsigned int flags)
 		{ SAMPLE_GC_UNKNOWN, "gc-unknown" },
 	};
 
-	json_array_begin(j, "flags");
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (flags & names[i].flag)
-			json_str(j, NULL, names[i].name);
-	json_array_end(j);
+	bool first = true;
+
+	JSON_ROW_KEY(row, "flags");
+	json_row_put(row, "[", 1);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		if (!(flags & names[i].flag))
+			continue;
+		if (!first)
+			json_row_put(row, ",", 1);
+		json_row_put(row, "\"", 1);
+		json_row_put(row, names[i].name, strlen(names[i].name));
+		json_row_put(row, "\"", 1);
+		first = false;
+	}
+	json_row_put(row, "]", 1);
 }
 
 /* Request 0 stands for none. */
@@ -265,25 +276,25 @@ struct sample_writer {
 static int add_sample(void *arg, const struct profile_sample *s)
 {
 	struct sample_writer *w = arg;
-	struct json *j = &w->json;
+	struct json_row row;
 
 	if (!shown_sample(&w->shown, s))
 		return 0;
-	json_object_begin(j, NULL);
-	json_u64(j, "ts_ns", s->ts);
-	json_u64(j, "value", s->value);
+	json_row_begin(&row);
+	JSON_ROW_U64(&row, "ts_ns", s->ts);
+	JSON_ROW_U64(&row, "value", s->value);
 	if (w->shown.profile->meta.n_events > 1)
-		json_u64(j, "event", s->event);
-	json_u64(j, "thread", s->thread);
-	json_u64(j, "stack", shown_stack(&w->shown, s->stack));
-	json_u64(j, "cpu", s->cpu);
+		JSON_ROW_U64(&row, "event", s->event);
+	JSON_ROW_U64(&row, "thread", s->thread);
+	JSON_ROW_U64(&row, "stack", shown_stack(&w->shown, s->stack));
+	JSON_ROW_U64(&row, "cpu", s->cpu);
 	if (s->request)
-		json_u64(j, "request", s->request);
+		JSON_ROW_U64(&row, "request", s->request);
 	if (s->span)
-		json_u64(j, "span", s->span);
-	add_sample_flags(j, s->flags);
-	json_object_end(j);
-	return buf_failed(j->out) ? err_oom(w->err) : 0;
+		JSON_ROW_U64(&row, "span", s->span);
+	add_sample_flags(&row, s->flags);
+	json_row_end(&row, &w->json);
+	return buf_failed(w->json.out) ? err_oom(w->err) : 0;
 }
 
 static void add_lost(struct json *j, const struct profile *p)

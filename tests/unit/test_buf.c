@@ -363,17 +363,29 @@ Test(buf, a_drain_that_fails_is_a_failure)
 	buf_deinit(&buf);
 }
 
+static void expect_decimal(uint64_t v)
+{
+	struct buf buf = BUF_INIT, expected = BUF_INIT;
+
+	buf_add_u64(&buf, v);
+	buf_addf(&expected, "%llu", (unsigned long long)v);
+	cr_expect_str_eq(buf_str(&buf), buf_str(&expected));
+	buf_deinit(&buf);
+	buf_deinit(&expected);
+}
+
 Test(buf, decimal)
 {
-	static const uint64_t values[] = { 0, 9, 10, 12345678901234567890ull, UINT64_MAX };
-
-	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
-		struct buf buf = BUF_INIT, expected = BUF_INIT;
-
-		buf_add_u64(&buf, values[i]);
-		buf_addf(&expected, "%llu", (unsigned long long)values[i]);
-		cr_expect_str_eq(buf_str(&buf), buf_str(&expected));
-		buf_deinit(&buf);
-		buf_deinit(&expected);
+	expect_decimal(0);
+	expect_decimal(12345678901234567890ull);
+	expect_decimal(UINT64_MAX);
+	for (uint64_t power = 1; power <= UINT64_MAX / 10; power *= 10) {
+		expect_decimal(power - 1);
+		expect_decimal(power);
+		expect_decimal(power * 10 - 1);
+	}
+	for (unsigned int bit = 0; bit < 64; bit++) {
+		expect_decimal((1ull << bit) - 1);
+		expect_decimal(1ull << bit);
 	}
 }

@@ -10,6 +10,7 @@
 #include "base/array.h"
 #include "base/buf.h"
 #include "base/json.h"
+#include "base/json_row.h"
 
 /* What jansson reads in @buf, which must be valid to it; to be released with json_decref(). */
 static json_t *load(const struct buf *buf)
@@ -366,4 +367,67 @@ Test(json, decimals_are_exact)
 	json_array_end(&j);
 	cr_expect_str_eq(buf_str(&out), "[12.345678,0.000005,7,1.8446744073709551615]");
 	buf_deinit(&out);
+}
+
+Test(json, rows_are_objects_of_a_list)
+{
+	_cleanup_buf_ struct buf buf = BUF_INIT;
+	struct json j = JSON_INIT(&buf);
+	struct json_row row;
+
+	json_array_begin(&j, NULL);
+	json_row_begin(&row);
+	JSON_ROW_U64(&row, "first", UINT64_MAX);
+	JSON_ROW_DECIMAL(&row, "ms", 5, 6);
+	JSON_ROW_RAW(&row, "names", "[\"a\"]", 5);
+	json_row_end(&row, &j);
+	json_row_begin(&row);
+	JSON_ROW_U64(&row, "first", 0);
+	json_row_end(&row, &j);
+	json_u64(&j, NULL, 7);
+	json_array_end(&j);
+	cr_expect_not(buf_failed(&buf));
+	cr_expect_str_eq(buf_str(&buf),
+			 "[{\"first\":18446744073709551615,\"ms\":0.000005,\"names\":[\"a\"]},"
+			 "{\"first\":0},7]");
+}
+
+/* The longest one, with a number at its end, and one that has a byte more. */
+Test(json, rows_that_are_too_long_fail_the_buf)
+{
+	static const char text[JSON_ROW_MAX] = { 0 };
+	const size_t keys = strlen(",,\"a\":,\"b\":"), digits = 20;
+	struct json_row row;
+
+	for (size_t more = 0; more < 2; more++) {
+		_cleanup_buf_ struct buf buf = BUF_INIT;
+		struct json j = JSON_INIT(&buf);
+
+		json_row_begin(&row);
+		JSON_ROW_RAW(&row, "a", text, JSON_ROW_MAX - keys - digits + more);
+		JSON_ROW_U64(&row, "b", UINT64_MAX);
+		json_row_end(&row, &j);
+		cr_expect_eq(buf_failed(&buf), more == 1);
+		cr_expect_eq(buf.len, more ? 0 : JSON_ROW_MAX);
+	}
+	for (size_t more = 0; more < 2; more++) {
+		_cleanup_buf_ struct buf buf = BUF_INIT;
+		struct json j = JSON_INIT(&buf);
+
+		json_row_begin(&row);
+		json_row_put(&row, text, JSON_ROW_MAX - 1 + more);
+		json_row_end(&row, &j);
+		cr_expect_eq(buf_failed(&buf), more == 1);
+	}
+}
+
+Test(json, rows_without_members_fail_the_buf)
+{
+	_cleanup_buf_ struct buf buf = BUF_INIT;
+	struct json j = JSON_INIT(&buf);
+	struct json_row row;
+
+	json_row_begin(&row);
+	json_row_end(&row, &j);
+	cr_expect(buf_failed(&buf));
 }
