@@ -5,6 +5,7 @@
 #include <elfutils/libdwfl.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,11 +85,12 @@ Test(lines, inlined_functions)
 {
 	struct elf_lines *lines = open_lines("/proc/self/exe");
 	struct elf_line out[8];
+	struct link_map *map;
 	Dl_info info;
 	uint64_t addr;
 
-	cr_assert_neq(dladdr(outer(), &info), 0);
-	addr = (uint64_t)outer() - (uint64_t)info.dli_fbase - 1;
+	cr_assert_neq(dladdr1(outer(), &info, (void **)&map, RTLD_DL_LINKMAP), 0);
+	addr = (uint64_t)outer() - map->l_addr - 1;
 	cr_assert_eq(elf_lines_find(lines, addr, out, 8), 3);
 	expect_line(&out[0], "inner", inner_line);
 	expect_line(&out[1], "middle", middle_line);
