@@ -9,8 +9,16 @@
 #include "base/array.h"
 #include "profile/profile.h"
 #include "profile/reserve.h"
+#include "rbpf_file.h"
 
-#define SLOTS_MIN 1024u
+#define SLOTS_MIN    1024u
+
+/*
+ * A slot of the table has the aggregate + 1, which is RBPF_FILE_MAX_IDS at most, and some bits of its hash, so that of
+ * those on the way to an aggregate hardly any other has to be looked at: each would come from far away in memory.
+ */
+#define SLOT_ID_BITS 29
+_Static_assert(RBPF_FILE_MAX_IDS < 1u << SLOT_ID_BITS, "an id fits");
 
 /* ---- by process ---- */
 
@@ -136,6 +144,22 @@ static uint64_t hash_of(const struct aggregate_index *index, const struct profil
 	return h ^ h >> 33;
 }
 
+static inline uint32_t slot_of(uint64_t hash, uint32_t id)
+{
+	return (uint32_t)(hash >> 32) >> SLOT_ID_BITS << SLOT_ID_BITS | id;
+}
+
+static inline uint32_t id_in(uint32_t slot)
+{
+	return slot & ((1u << SLOT_ID_BITS) - 1);
+}
+
+/* Whether it may be that of @hash. */
+static inline bool slot_fits(uint32_t slot, uint64_t hash)
+{
+	return !((slot ^ (uint32_t)(hash >> 32)) >> SLOT_ID_BITS);
+}
+
 static int grow(struct aggregate_index *index, const struct profile *p)
 {
 	size_t n = index->slots ? (index->mask + 1) * 2 : SLOTS_MIN;
@@ -151,11 +175,12 @@ static int grow(struct aggregate_index *index, const struct profile *p)
 		return -ENOMEM;
 	for (size_t i = 0; i < p->n_aggregates; i++) {
 		const struct profile_aggregate *a = &p->aggregates[i];
-		size_t slot = hash_of(index, a, p->by_span ? p->aggregate_spans[i] : 0) & (n - 1);
+		const uint64_t hash = hash_of(index, a, p->by_span ? p->aggregate_spans[i] : 0);
+		size_t slot = hash & (n - 1);
 
 		while (slots[slot])
 			slot = (slot + 1) & (n - 1);
-		slots[slot] = (uint32_t)i + 1;
+		slots[slot] = slot_of(hash, (uint32_t)i + 1);
 	}
 	free(index->slots);
 	index->slots = slots;
@@ -163,7 +188,7 @@ static int grow(struct aggregate_index *index, const struct profile *p)
 	return 0;
 }
 
-static bool is_of(const struct profile_aggregate *a, const struct profile_aggregate *key)
+static inline bool is_of(const struct profile_aggregate *a, const struct profile_aggregate *key)
 {
 	return a->thread == key->thread && a->stack == key->stack && a->request == key->request &&
 	       a->flags == key->flags && a->event == key->event && a->marks == key->marks;
@@ -174,21 +199,25 @@ static int find_by_hash(struct aggregate_index *index, struct profile *p,
 {
 	const struct profile_aggregate key = key_of(index, p, s);
 	const uint32_t span = p->by_span ? s->span : 0;
-	size_t slot;
+	uint64_t hash;
+	size_t at;
 	int r;
 
 	if (grow(index, p))
 		return -ENOMEM;
-	slot = hash_of(index, &key, span) & index->mask;
-	for (; index->slots[slot]; slot = (slot + 1) & index->mask) {
-		*ret = &p->aggregates[index->slots[slot] - 1];
-		if (is_of(*ret, &key) &&
-		    (!p->by_span || p->aggregate_spans[index->slots[slot] - 1] == span))
+	hash = hash_of(index, &key, span);
+	for (at = hash & index->mask; index->slots[at]; at = (at + 1) & index->mask) {
+		const uint32_t slot = index->slots[at], i = id_in(slot) - 1;
+
+		if (!slot_fits(slot, hash))
+			continue;
+		*ret = &p->aggregates[i];
+		if (is_of(*ret, &key) && (!p->by_span || p->aggregate_spans[i] == span))
 			return 0;
 	}
 	r = make(index, p, s, ret);
 	if (!r)
-		index->slots[slot] = (uint32_t)p->n_aggregates;
+		index->slots[at] = slot_of(hash, (uint32_t)p->n_aggregates);
 	return r;
 }
 
@@ -260,37 +289,56 @@ int aggregate_add(struct aggregate_index *index, struct profile *p,
 	return aggregate_add_sum(index, p, sample, 1);
 }
 
-/* Where the search for the aggregate of @s will begin in the index; NULL if it is not there yet. */
-static inline const uint32_t *first_place(const struct aggregate_index *index,
-					  const struct profile *p, enum way way,
-					  const struct profile_sample *s)
-{
-	struct profile_aggregate key;
-
-	if (way != BY_HASH)
-		return s->stack < index->n_last ? &index->last[s->stack] : NULL;
-	if (!index->slots)
-		return NULL;
-	key = key_of(index, p, s);
-	return &index->slots[hash_of(index, &key, p->by_span ? s->span : 0) & index->mask];
-}
-
-int aggregate_add_batch(struct aggregate_index *index, struct profile *p,
-			const struct profile_sample *samples, size_t n)
+/* Begin to bring what the search for these samples will look at. */
+static void prefetch_by_stack(const struct aggregate_index *index, const struct profile *p,
+			      const struct profile_sample *samples, size_t n)
 {
 	const uint32_t *places[AGGREGATE_BATCH];
-	const enum way way = way_of(p);
-	int r = 0;
 
-	if (reserve_stand_ins(index, p))
-		return -ENOMEM;
 	for (size_t i = 0; i < n; i++) {
-		places[i] = first_place(index, p, way, &samples[i]);
+		const uint32_t stack = samples[i].stack;
+
+		places[i] = stack < index->n_last ? &index->last[stack] : NULL;
 		__builtin_prefetch(places[i]);
 	}
 	for (size_t i = 0; i < n; i++)
 		if (places[i] && *places[i])
 			__builtin_prefetch(&p->aggregates[*places[i] - 1], 1);
+}
+
+static void prefetch_by_hash(const struct aggregate_index *index, const struct profile *p,
+			     const struct profile_sample *samples, size_t n)
+{
+	uint64_t hashes[AGGREGATE_BATCH];
+
+	for (size_t i = 0; i < n; i++) {
+		const struct profile_aggregate key = key_of(index, p, &samples[i]);
+
+		hashes[i] = hash_of(index, &key, p->by_span ? samples[i].span : 0);
+		__builtin_prefetch(&index->slots[hashes[i] & index->mask]);
+	}
+	for (size_t i = 0; i < n; i++) {
+		size_t at = hashes[i] & index->mask;
+
+		while (index->slots[at] && !slot_fits(index->slots[at], hashes[i]))
+			at = (at + 1) & index->mask;
+		if (index->slots[at])
+			__builtin_prefetch(&p->aggregates[id_in(index->slots[at]) - 1], 1);
+	}
+}
+
+int aggregate_add_batch(struct aggregate_index *index, struct profile *p,
+			const struct profile_sample *samples, size_t n)
+{
+	const enum way way = way_of(p);
+	int r = 0;
+
+	if (reserve_stand_ins(index, p))
+		return -ENOMEM;
+	if (way != BY_HASH)
+		prefetch_by_stack(index, p, samples, n);
+	else if (index->slots)
+		prefetch_by_hash(index, p, samples, n);
 	for (size_t i = 0; i < n && !r; i++)
 		r = add(index, p, way, &samples[i], 1);
 	return r;

@@ -26,7 +26,7 @@ struct aggregate_index {
 	uint32_t *before; /* by aggregate: the one before of its stack + 1; owned, as is last */
 	size_t cap_before;
 
-	/* With threads, processes or requests: a table with open addressing, of the aggregate + 1; 0 is free. */
+	/* With threads, processes, spans or requests: a table with open addressing (aggregate.c); 0 is free. */
 	uint32_t *slots;     /* owned */
 	size_t mask;	     /* slots - 1 */
 	uint64_t seed;	     /* random: whoever wrote a recording cannot choose what collides */
