@@ -136,6 +136,16 @@ void json_values(struct json *j, const struct buf *values)
 	buf_add(j->out, values->data, values->len);
 }
 
+void json_members(struct json *j, const struct buf *object)
+{
+	if (buf_failed(object) || object->len < 3) {
+		j->out->failed = true;
+		return;
+	}
+	begin_value(j, NULL);
+	buf_add(j->out, object->data + 1, object->len - 2);
+}
+
 void json_row_end(struct json_row *row, struct json *j)
 {
 	if (row->failed || row->len < 2) {

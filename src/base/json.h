@@ -56,5 +56,7 @@ void json_bool(struct json *j, const char *key, bool value);
 void json_nil(struct json *j, const char *key);
 /* In an array: the values that another writer has added to @values, a buf that is not empty. */
 void json_values(struct json *j, const struct buf *values);
+/* In an object: the members of the object that another writer has added to @object; it has some. */
+void json_members(struct json *j, const struct buf *object);
 
 #endif

@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/json.h"
+#include "base/thread.h"
 #include "export/export.h"
 #include "export/exporters.h"
 #include "export/firefox_markers.h"
@@ -31,6 +32,10 @@
 #include "view/state.h"
 
 #define FORMAT_VERSION 66
+
+/* Of a thread, so that half of its columns are written by a thread of their own: they are kept until all are. */
+#define FEW_SAMPLES    10000
+#define MANY_SAMPLES   600000
 
 /* Columns of the samples of a thread. */
 enum firefox_column {
@@ -47,63 +52,66 @@ struct firefox {
 	struct thread_samples *samples;
 	size_t thread; /* of @samples */
 	struct firefox_markers markers;
+	struct buf half; /* write_half(): kept for the next thread, as pages are dear */
+	struct err *err;
+};
 
-	enum firefox_column column; /* that is written */
-	uint64_t n;		    /* its values */
-	uint64_t ts;		    /* of the sample before, or of the start */
+/* Writes a column of the samples of a thread. */
+struct column_writer {
+	const struct firefox *file;
+	struct json *json;
+	enum firefox_column column;
+	uint64_t n;  /* values so far */
+	uint64_t ts; /* of the sample before, or of the start */
 	struct err *err;
 };
 
 /* ---- samples ---- */
 
-static void add_value(struct firefox *w, uint64_t value, bool as_weight)
-{
-	if (as_weight && profile_event(w->profile)->unit == UNIT_NS)
-		json_decimal(&w->json, NULL, value, FIREFOX_MS_DECIMALS);
-	else
-		json_u64(&w->json, NULL, value);
-	w->n++;
-}
-
 static int add_sample(void *arg, const struct thread_sample *s)
 {
-	struct firefox *w = arg;
+	struct column_writer *c = arg;
+	const struct firefox *w = c->file;
 
-	switch (w->column) {
+	switch (c->column) {
 	case COLUMN_STACK:
 		if (s->stack)
-			json_u64(&w->json, NULL, w->tables.index[s->stack]);
+			json_u64(c->json, NULL, w->tables.index[s->stack]);
 		else
-			json_nil(&w->json, NULL);
-		w->n++;
+			json_nil(c->json, NULL);
 		break;
 	case COLUMN_TIME:
-		json_decimal(&w->json, NULL, s->ts > w->ts ? s->ts - w->ts : 0,
-			     FIREFOX_MS_DECIMALS);
-		if (s->ts > w->ts)
-			w->ts = s->ts;
-		w->n++;
+		json_decimal(c->json, NULL, s->ts > c->ts ? s->ts - c->ts : 0, FIREFOX_MS_DECIMALS);
+		if (s->ts > c->ts)
+			c->ts = s->ts;
 		break;
 	case COLUMN_WEIGHT:
-		add_value(w, s->value, true);
+		json_decimal(c->json, NULL, s->value,
+			     profile_event(w->profile)->unit == UNIT_NS ? FIREFOX_MS_DECIMALS : 0);
 		break;
 	case COLUMN_CPU:
-		add_value(w, state_waits(s->state) ? 0 : s->value, false);
+		json_u64(c->json, NULL, state_waits(s->state) ? 0 : s->value);
 		break;
 	}
-	return buf_failed(w->json.out) ? err_oom(w->err) : 0;
+	c->n++;
+	return buf_failed(c->json->out) ? err_oom(c->err) : 0;
 }
 
-static int add_column(struct firefox *w, const char *name, enum firefox_column column)
+/* @n: how many values it has; the same for each. */
+static int add_column(const struct firefox *w, struct json *json, const char *name,
+		      enum firefox_column column, uint64_t *n, struct err *err)
 {
+	struct column_writer c = { .file = w,
+				   .json = json,
+				   .column = column,
+				   .ts = w->profile->meta.start_monotonic_ns,
+				   .err = err };
 	int r;
 
-	w->column = column;
-	w->n = 0;
-	w->ts = w->profile->meta.start_monotonic_ns;
-	json_array_begin(&w->json, name);
-	r = thread_samples_each(w->samples, w->thread, add_sample, w, w->err);
-	json_array_end(&w->json);
+	json_array_begin(json, name);
+	r = thread_samples_each(w->samples, w->thread, add_sample, &c, err);
+	json_array_end(json);
+	*n = c.n;
 	return r;
 }
 
@@ -115,6 +123,68 @@ static bool is_time(const struct profile *p)
 	return event_is_cpu(event) || !strcmp(event->name, EVENT_WALL);
 }
 
+static int add_first_half(const struct firefox *w, struct json *json, uint64_t *n, struct err *err)
+{
+	int r = add_column(w, json, "stack", COLUMN_STACK, n, err);
+
+	return r ? r : add_column(w, json, "timeDeltas", COLUMN_TIME, n, err);
+}
+
+static int add_second_half(const struct firefox *w, struct json *json, struct err *err)
+{
+	uint64_t n;
+	int r = add_column(w, json, "weight", COLUMN_WEIGHT, &n, err);
+
+	if (!r && is_time(w->profile))
+		r = add_column(w, json, "threadCPUDelta", COLUMN_CPU, &n, err);
+	return r;
+}
+
+/* The second half of the columns, written beside the first one. */
+struct half {
+	const struct firefox *file;
+	struct buf *text; /* members of an object, the braces around them */
+	struct err err;
+	int result;
+};
+
+static void *write_half(void *arg)
+{
+	struct half *half = arg;
+	struct json json = JSON_INIT(half->text);
+
+	json_object_begin(&json, NULL);
+	half->result = add_second_half(half->file, &json, &half->err);
+	json_object_end(&json);
+	return NULL;
+}
+
+static int add_columns(struct firefox *w, uint64_t *n)
+{
+	struct half half = { .file = w, .text = &w->half };
+	pthread_t thread;
+	bool begun;
+	int r = thread_samples_load(w->samples, w->thread, n, w->err);
+
+	if (r)
+		return r;
+	buf_reset(&w->half);
+	begun = *n >= FEW_SAMPLES && *n <= MANY_SAMPLES && thread_begin(&thread, write_half, &half);
+	r = add_first_half(w, &w->json, n, w->err);
+	if (begun)
+		pthread_join(thread, NULL);
+	else if (!r)
+		r = add_second_half(w, &w->json, w->err);
+	if (!r && begun && half.result) {
+		if (w->err)
+			*w->err = half.err;
+		r = half.result;
+	}
+	if (!r && begun)
+		json_members(&w->json, &w->half);
+	return r;
+}
+
 static int add_samples(struct firefox *w)
 {
 	static const char *const weights[VALUE_UNITS] = {
@@ -124,18 +194,13 @@ static int add_samples(struct firefox *w)
 		[UNIT_COUNT] = "samples",
 	};
 	uint32_t unit = profile_event(w->profile)->unit;
+	uint64_t n = 0;
 	int r;
 
 	json_object_begin(&w->json, "samples");
-	r = add_column(w, "stack", COLUMN_STACK);
-	if (!r)
-		r = add_column(w, "timeDeltas", COLUMN_TIME);
-	if (!r)
-		r = add_column(w, "weight", COLUMN_WEIGHT);
-	if (!r && is_time(w->profile))
-		r = add_column(w, "threadCPUDelta", COLUMN_CPU);
+	r = add_columns(w, &n);
 	json_str(&w->json, "weightType", weights[unit]);
-	json_u64(&w->json, "length", w->n);
+	json_u64(&w->json, "length", n);
 	json_object_end(&w->json);
 	return r;
 }
@@ -301,6 +366,7 @@ int export_firefox(const struct profile *p, const struct export_options *opts, s
 		r = write_all(&w, &opts->replay);
 	firefox_markers_deinit(&w.markers);
 	thread_samples_free(w.samples);
+	buf_deinit(&w.half);
 	firefox_tables_deinit(&w.tables);
 	if (!r && buf_failed(out))
 		r = -ENOMEM;

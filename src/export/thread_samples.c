@@ -346,14 +346,21 @@ static int pass_on(void *arg, const struct profile_sample *s)
 	return pass->fn(pass->arg, &sample);
 }
 
+int thread_samples_load(struct thread_samples *t, size_t i, uint64_t *n, struct err *err)
+{
+	const int r = i < t->first || i >= t->end ? load(t, i, err) : 0;
+
+	*n = i < t->end ? t->shown->profile->threads[t->threads[i]].samples : 0;
+	return r;
+}
+
 int thread_samples_each(struct thread_samples *t, size_t i, thread_sample_fn *fn, void *arg,
 			struct err *err)
 {
 	struct pass pass = { .t = t, .thread = t->threads[i], .fn = fn, .arg = arg };
-	int r = 0;
+	uint64_t n;
+	int r = thread_samples_load(t, i, &n, err);
 
-	if (i < t->first || i >= t->end)
-		r = load(t, i, err);
 	if (r)
 		return r;
 	if (i == t->end)

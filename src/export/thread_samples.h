@@ -55,6 +55,13 @@ size_t thread_samples_count(const struct thread_samples *t);
 uint32_t thread_samples_thread(const struct thread_samples *t, size_t i);
 
 /*
+ * Read the samples of the @i-th thread, and how many there are into *@n: until another thread is asked for,
+ * thread_samples_each() only reads what is kept of it, so that two threads may call it. *@n is 0 if they are too many to be
+ * kept. Returns as thread_samples_each().
+ */
+int thread_samples_load(struct thread_samples *t, size_t i, uint64_t *n, struct err *err);
+
+/*
  * Call @fn with each sample of the @i-th thread. To be called in the order of threads, any number
  * of times for each. Returns 0, what @fn returns, which ends it, or what profile_each_sample() does.
  */

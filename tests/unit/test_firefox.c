@@ -107,6 +107,47 @@ Test(firefox, a_thread_and_its_collections)
 }
 
 /* 2 ms of CPU in a request, a wait of 3 ms that ends 5 ms after the start, and idleness without end. */
+static json_int_t value_at(json_t *table, const char *column, size_t i)
+{
+	return (json_int_t)(json_number_value(json_array_get(json_object_get(table, column), i)) *
+				    1e6 +
+			    0.5);
+}
+
+/* Half of the columns of the first thread are written by a thread of their own, those of the second one are not. */
+Test(firefox, threads_with_many_samples)
+{
+	const uint32_t process = builder_process(&b, 42, "ruby"), stack = builder_path(&b, "a|b");
+	const uint32_t many = builder_thread(&b, process, 42, "a"),
+		       few = builder_thread(&b, process, 43, "b");
+	json_t *root, *thread;
+	size_t k;
+
+	for (uint32_t i = 0; i < 12000; i++) {
+		builder_sample(&b, many, stack, 1000 + i, 0);
+		if (i % 2)
+			builder_sample(&b, few, stack, 5000 + i, 0);
+	}
+	root = export(NULL);
+	check_all_lengths(root);
+	cr_assert_eq(json_array_size(json_object_get(root, "threads")), 2);
+	json_array_foreach(json_object_get(root, "threads"), k, thread)
+	{
+		json_t *table = json_object_get(thread, "samples");
+		const size_t n = k ? 6000 : 12000;
+
+		cr_assert_eq(json_integer_value(json_object_get(table, "length")), (json_int_t)n);
+		for (size_t i = 0; i < n; i++) {
+			const json_int_t value = (json_int_t)(k ? 5001 + 2 * i : 1000 + i);
+
+			cr_assert_eq(value_at(table, "weight", i), value, "%zu of thread %zu", i,
+				     k);
+			cr_assert_eq(value_at(table, "threadCPUDelta", i), value * 1000000);
+		}
+	}
+	json_decref(root);
+}
+
 Test(firefox, waits_and_requests_are_markers)
 {
 	uint32_t thread = builder_thread(&b, builder_process(&b, 42, "puma"), 42, "main");
