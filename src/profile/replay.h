@@ -16,7 +16,8 @@ struct err;
 /* Where a profile was read from, and how. All zero: it is from no file and has kept its samples. */
 struct replay {
 	const char *path; /* not owned */
-	struct read_options options;
+	struct read_options
+		options; /* .spans as the profile was read with, so that spans have their ids */
 };
 
 /*
