@@ -65,7 +65,10 @@ static void warn_interrupted(const struct cmd_context *ctx, const struct recordi
 void cmd_warn_of_no_traces(const struct cmd_context *ctx, const struct recording *rec)
 {
 	if (!rec->profile.has_spans)
-		cmd_warn(ctx, "%s has no traces: no process in it published which it works for",
+		cmd_warn(ctx,
+			 "%s has no traces: no process in it published any, or top or serve wrote "
+			 "it, "
+			 "which keep none",
 			 recording_name(rec));
 }
 

@@ -15,6 +15,7 @@
 #include "cmd/output.h"
 #include "cmd/shape_options.h"
 #include "ui/term.h"
+#include "view/expr.h"
 #include "view/filter.h"
 
 #define DEFAULT_LIMIT  30
@@ -480,7 +481,8 @@ static int report_recording(const struct cmd_context *ctx, struct report_line *l
 	r = cmd_open_recording(ctx, line->input, rest, filter, &needs, &rec, err);
 	if (r)
 		return r;
-	if (needs.by_span)
+	/* A filter for traces has said so already. */
+	if (needs.by_span && !(filter->expr && filter->expr->n_span_marks))
 		cmd_warn_of_no_traces(ctx, &rec);
 	report.from = (struct replay) { .path = rec.path,
 					.options = { .event = filter->event,

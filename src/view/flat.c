@@ -234,6 +234,18 @@ int flat_add_row(struct flat *flat, const struct flat_row *row)
 	return 0;
 }
 
+int flat_add_rows(struct flat *flat, struct flat_row *rows, size_t n)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < n && !r; i++) {
+		rows[i].frame = PROFILE_NONE;
+		rows[i].id = (uint32_t)i;
+		r = flat_add_row(flat, &rows[i]);
+	}
+	return r;
+}
+
 /* What the order of rows needs besides the rows. */
 struct flat_order {
 	const struct groups *groups; /* rows of frames */
@@ -365,12 +377,8 @@ static int build_from_kinds(const struct profile *p, const struct view_selection
 		if (a->flags & SAMPLE_GC_UNKNOWN)
 			profile_add(&flat->gc_unknown, a->value);
 	}
-	for (size_t i = 0; i < FRAME_KIND_COUNT; i++) {
-		rows[i].frame = PROFILE_NONE;
-		rows[i].id = (uint32_t)i;
-		if (flat_add_row(flat, &rows[i]))
-			return -ENOMEM;
-	}
+	if (flat_add_rows(flat, rows, FRAME_KIND_COUNT))
+		return -ENOMEM;
 	if (flat->n_rows)
 		qsort_r(flat->rows, flat->n_rows, sizeof(*flat->rows), compare_rows, order);
 	if (flat->gc_unknown && !rows[FRAME_GC].total_samples)
@@ -396,11 +404,8 @@ static int build_from_states(const struct profile *p, const struct view_selectio
 		flat_add_self(row, &sum);
 		flat_add_total(row, &sum);
 	}
-	for (size_t i = 0; !r && i < ARRAY_SIZE(rows); i++) {
-		rows[i].frame = PROFILE_NONE;
-		rows[i].id = (uint32_t)i;
-		r = flat_add_row(flat, &rows[i]);
-	}
+	if (!r)
+		r = flat_add_rows(flat, rows, ARRAY_SIZE(rows));
 	if (!r && flat->n_rows)
 		qsort_r(flat->rows, flat->n_rows, sizeof(*flat->rows), compare_rows, order);
 	return r;

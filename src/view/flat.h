@@ -103,6 +103,9 @@ void flat_add_total(struct flat_row *row, const struct view_sum *total);
 /* Append @row, unless it has no samples. Returns 0 or -ENOMEM. */
 int flat_add_row(struct flat *flat, const struct flat_row *row);
 
+/* The same of @n rows that are of no frame; the id of each is its place in @rows. */
+int flat_add_rows(struct flat *flat, struct flat_row *rows, size_t n);
+
 /*
  * The rows of the selected samples (@f NULL: of all). Samples without a (shown) frame are counted
  * in @ret's sums but are in no row of frames. Ties are broken by name, so that output is

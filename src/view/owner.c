@@ -204,11 +204,5 @@ int owner_rows(const struct profile *p, const struct view_selection *sel, enum o
 		flat_add_self(row, &threads[i]);
 		flat_add_total(row, &threads[i]);
 	}
-	for (size_t i = 0; i < n; i++) {
-		rows[i].frame = PROFILE_NONE;
-		rows[i].id = (uint32_t)i;
-		if (flat_add_row(flat, &rows[i]))
-			return -ENOMEM;
-	}
-	return 0;
+	return flat_add_rows(flat, rows, n);
 }

@@ -77,11 +77,5 @@ int request_rows(const struct profile *p, const struct view_selection *sel, stru
 		flat_add_self(&rows[a->request], &sum);
 		flat_add_total(&rows[a->request], &sum);
 	}
-	for (size_t i = 0; i < n; i++) {
-		rows[i].frame = PROFILE_NONE;
-		rows[i].id = (uint32_t)i;
-		if (flat_add_row(flat, &rows[i]))
-			return -ENOMEM;
-	}
-	return 0;
+	return flat_add_rows(flat, rows, n);
 }
