@@ -45,7 +45,8 @@ ASAN_OBJS := $(LINK_SRCS:%.c=$(O)/asan/%.o)
 
 # The tests under ASan are some programs, by the first letter of their files, since each of its thousand and more
 # processes relocates, registers and searches for leaks what all the tests of its program have. None of them is a
-# PIE, and UBSan's runtime is linked into them, for the same reason: together a third of their CPU time.
+# PIE, and UBSan's runtime is linked into them, for the same reason: together a third of their CPU time. And where a
+# runner has to begin again (criterion.sh), not all tests do.
 ASAN_PARTS := a-c d-g h-o p-r s-z
 asan_tests  = $(filter $(TEST_SRCS),$(wildcard tests/unit/test_[$1]*.c))
 ASAN	   := $(foreach i,$(ASAN_PARTS),$(if $(call asan_tests,$i),$(O)/asan/unit-$i))
