@@ -16,6 +16,9 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/hash.h"
+
+_Static_assert(INTERN_MAX < 1u << HASH_SLOT_BITS, "an id + 1 fits");
 
 #define SLOTS_MIN 64u
 #define BLOCK_MIN 4096u
@@ -25,7 +28,7 @@
 struct intern_entry {
 	const char *data; /* in a block */
 	uint32_t len;
-	uint32_t hash; /* low half of hash_bytes() */
+	uint32_t hash; /* low half of hash_seeded() */
 };
 
 struct intern_block {
@@ -34,24 +37,6 @@ struct intern_block {
 	size_t size; /* of data */
 	char data[] __attribute__((aligned(ALIGNMENT)));
 };
-
-uint64_t hash_bytes(const void *data, size_t len)
-{
-	const uint8_t *p = data;
-	uint64_t h = 0xcbf29ce484222325ull;
-
-	for (size_t i = 0; i < len; i++)
-		h = (h ^ p[i]) * 0x100000001b3ull;
-
-	/* FNV leaves its low bits, which pick the slot, poorly mixed: the finaliser of MurmurHash3.
-	 */
-	h ^= h >> 33;
-	h *= 0xff51afd7ed558ccdull;
-	h ^= h >> 33;
-	h *= 0xc4ceb9fe1a85ec53ull;
-	h ^= h >> 33;
-	return h;
-}
 
 static void free_blocks(struct intern_block *block)
 {
@@ -96,11 +81,14 @@ static size_t find_slot(const struct intern *in, const void *data, size_t len, u
 	size_t i = hash & in->slot_mask;
 
 	for (;; i = (i + 1) & in->slot_mask) {
+		const uint32_t slot = in->slots[i];
 		const struct intern_entry *e;
 
-		if (!in->slots[i])
+		if (!slot)
 			return i;
-		e = &in->entries[in->slots[i] - 1];
+		if (!hash_slot_fits(slot, hash))
+			continue;
+		e = &in->entries[hash_slot_number(slot) - 1];
 		if (e->hash == hash && e->len == len && (!len || !memcmp(e->data, data, len)))
 			return i;
 	}
@@ -123,8 +111,10 @@ static int grow_slots(struct intern *in)
 
 		while (slots[i])
 			i = (i + 1) & (n - 1);
-		slots[i] = (uint32_t)id + 1;
+		slots[i] = hash_slot(in->entries[id].hash, (uint32_t)id + 1);
 	}
+	if (!in->slots)
+		in->seed = hash_seed();
 	free(in->slots);
 	in->slots = slots;
 	in->slot_mask = n - 1;
@@ -196,15 +186,15 @@ int intern_add(struct intern *in, const void *data, size_t len, uint32_t *ret, b
 
 	if (len >= UINT32_MAX)
 		return -E2BIG;
-	hash = (uint32_t)hash_bytes(data, len);
 	/* Before the look-up, so that there is always a free slot; nothing is lost if it was vain.
 	 */
 	err = grow_slots(in);
 	if (err)
 		return err;
+	hash = (uint32_t)hash_seeded(in->seed, data, len);
 	slot = find_slot(in, data, len, hash);
 	if (in->slots[slot]) {
-		*ret = in->slots[slot] - 1;
+		*ret = hash_slot_number(in->slots[slot]) - 1;
 		if (is_new)
 			*is_new = false;
 		return 0;
@@ -223,7 +213,7 @@ int intern_add(struct intern *in, const void *data, size_t len, uint32_t *ret, b
 		.hash = hash,
 	};
 	*ret = (uint32_t)in->count++;
-	in->slots[slot] = *ret + 1;
+	in->slots[slot] = hash_slot(hash, *ret + 1);
 	if (is_new)
 		*is_new = true;
 	return 0;
@@ -240,10 +230,10 @@ int intern_find(const struct intern *in, const void *data, size_t len, uint32_t 
 
 	if (!in->slots)
 		return -ENOENT;
-	slot = find_slot(in, data, len, (uint32_t)hash_bytes(data, len));
+	slot = find_slot(in, data, len, (uint32_t)hash_seeded(in->seed, data, len));
 	if (!in->slots[slot])
 		return -ENOENT;
-	*ret = in->slots[slot] - 1;
+	*ret = hash_slot_number(in->slots[slot]) - 1;
 	return 0;
 }
 

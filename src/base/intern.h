@@ -21,8 +21,9 @@ struct intern {
 	struct intern_entry *entries; /* by id; owned */
 	size_t count;
 	size_t cap;
-	uint32_t *slots; /* open addressing, id + 1, 0 is free; owned */
+	uint32_t *slots; /* open addressing: hash_slot() of id + 1, 0 is free; owned */
 	size_t slot_mask;
+	uint64_t seed;		     /* hash_seed(), once there are slots */
 	struct intern_block *blocks; /* the bytes; owned */
 	size_t block_bytes;	     /* of all blocks */
 };
@@ -58,8 +59,5 @@ const void *intern_get(const struct intern *in, uint32_t id, size_t *len);
 
 /* Bytes of memory that @in takes. */
 size_t intern_bytes(const struct intern *in);
-
-/* A 64-bit hash of @data: FNV-1a with a final mix; stable across runs and machines. */
-uint64_t hash_bytes(const void *data, size_t len);
 
 #endif

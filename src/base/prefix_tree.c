@@ -3,12 +3,14 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/random.h>
 
 #include "base/array.h"
+#include "base/hash.h"
 #include "base/intern.h"
 
 #define SLOTS_MIN 64u
+
+_Static_assert(INTERN_MAX < 1u << HASH_SLOT_BITS, "a node fits");
 
 int prefix_tree_init(struct prefix_tree *ret)
 {
@@ -18,8 +20,7 @@ int prefix_tree_init(struct prefix_tree *ret)
 		return -ENOMEM;
 	t.nodes[0] = (struct prefix_node) { 0 };
 	t.n_nodes = 1;
-	if (getrandom(&t.seed, sizeof(t.seed), GRND_NONBLOCK) < 0)
-		t.seed = (uintptr_t)t.nodes;
+	t.seed = hash_seed();
 	*ret = t;
 	return 0;
 }
@@ -57,28 +58,26 @@ void prefix_tree_shrink(struct prefix_tree *t)
 	}
 }
 
-static size_t slot_of(const struct prefix_tree *t, uint32_t parent, uint32_t what)
+static uint32_t hash_of(const struct prefix_tree *t, uint32_t parent, uint32_t what)
 {
-	uint64_t h = t->seed ^ ((uint64_t)parent << 32 | what);
-
-	/* The finaliser of MurmurHash3. */
-	h = (h ^ h >> 33) * 0xff51afd7ed558ccdull;
-	h = (h ^ h >> 33) * 0xc4ceb9fe1a85ec53ull;
-	return (h ^ h >> 33) & t->mask;
+	return (uint32_t)hash_mix(t->seed ^ ((uint64_t)parent << 32 | what));
 }
 
 /* The slot of this child, or the free one where it belongs. */
-static size_t find_slot(const struct prefix_tree *t, uint32_t parent, uint32_t what)
+static size_t find_slot(const struct prefix_tree *t, uint32_t parent, uint32_t what, uint32_t hash)
 {
-	size_t slot = slot_of(t, parent, what);
+	size_t at = hash & t->mask;
 
-	for (; t->slots[slot]; slot = (slot + 1) & t->mask) {
-		const struct prefix_node *node = &t->nodes[t->slots[slot]];
+	for (; t->slots[at]; at = (at + 1) & t->mask) {
+		const struct prefix_node *node;
 
+		if (!hash_slot_fits(t->slots[at], hash))
+			continue;
+		node = &t->nodes[hash_slot_number(t->slots[at])];
 		if (node->parent == parent && node->what == what)
 			break;
 	}
-	return slot;
+	return at;
 }
 
 /* Make room in the slots, which are at most 3/4 full, for @want nodes. */
@@ -97,8 +96,12 @@ static int grow_slots(struct prefix_tree *t, size_t want)
 	free(t->slots);
 	t->slots = slots;
 	t->mask = n - 1;
-	for (uint32_t i = 1; i < t->n_nodes; i++)
-		slots[find_slot(t, t->nodes[i].parent, t->nodes[i].what)] = i;
+	for (uint32_t i = 1; i < t->n_nodes; i++) {
+		const uint32_t hash = hash_of(t, t->nodes[i].parent, t->nodes[i].what);
+
+		slots[find_slot(t, t->nodes[i].parent, t->nodes[i].what, hash)] = hash_slot(hash,
+											    i);
+	}
 	return 0;
 }
 
@@ -109,19 +112,20 @@ int prefix_tree_reserve(struct prefix_tree *t, size_t n)
 
 int prefix_tree_child(struct prefix_tree *t, uint32_t parent, uint32_t what, uint32_t *ret)
 {
+	const uint32_t hash = hash_of(t, parent, what);
 	size_t slot;
 
 	if (grow_slots(t, t->n_nodes + 1))
 		return -ENOMEM;
-	slot = find_slot(t, parent, what);
+	slot = find_slot(t, parent, what, hash);
 	if (!t->slots[slot]) {
 		if (t->n_nodes >= INTERN_MAX)
 			return -E2BIG;
 		if (array_reserve(t->nodes, t->cap_nodes, t->n_nodes + 1))
 			return -ENOMEM;
 		t->nodes[t->n_nodes] = (struct prefix_node) { parent, what };
-		t->slots[slot] = (uint32_t)t->n_nodes++;
+		t->slots[slot] = hash_slot(hash, (uint32_t)t->n_nodes++);
 	}
-	*ret = t->slots[slot];
+	*ret = hash_slot_number(t->slots[slot]);
 	return 0;
 }

@@ -23,9 +23,9 @@ struct prefix_node {
 struct prefix_tree {
 	struct prefix_node *nodes; /* [0] is the root, parents are before their children; owned */
 	size_t n_nodes, cap_nodes;
-	uint32_t *slots; /* open addressing: node, 0 is free; owned */
+	uint32_t *slots; /* open addressing: hash_slot() of a node, 0 is free; owned */
 	size_t mask;	 /* slots - 1 */
-	uint64_t seed;	 /* random: whoever wrote a recording cannot choose what collides */
+	uint64_t seed;	 /* hash_seed() */
 };
 
 /* A tree of the root alone. Returns 0 or -ENOMEM. @ret: prefix_tree_deinit(). */

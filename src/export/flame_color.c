@@ -12,6 +12,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/hash.h"
 #include "base/intern.h"
 #include "profile/profile.h"
 #include "view/filter.h"

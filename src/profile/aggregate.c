@@ -4,21 +4,16 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "base/array.h"
+#include "base/hash.h"
 #include "profile/profile.h"
 #include "profile/reserve.h"
 #include "rbpf_file.h"
 
-#define SLOTS_MIN    1024u
+#define SLOTS_MIN 1024u
 
-/*
- * A slot of the table has the aggregate + 1, which is RBPF_FILE_MAX_IDS at most, and some bits of its hash, so that of
- * those on the way to an aggregate hardly any other has to be looked at: each would come from far away in memory.
- */
-#define SLOT_ID_BITS 29
-_Static_assert(RBPF_FILE_MAX_IDS < 1u << SLOT_ID_BITS, "an id fits");
+_Static_assert(RBPF_FILE_MAX_IDS < 1u << HASH_SLOT_BITS, "an aggregate + 1 fits");
 
 /* ---- by process ---- */
 
@@ -131,7 +126,7 @@ static int find_by_stack(struct aggregate_index *index, struct profile *p,
 /* ---- by thread or process, request and stack ---- */
 
 /* Thread and stack are less than 2^28 (RBPF_FILE_MAX_IDS). @span: 0 unless the profile is by_span. */
-static uint64_t hash_of(const struct aggregate_index *index, const struct profile_aggregate *a,
+static uint32_t hash_of(const struct aggregate_index *index, const struct profile_aggregate *a,
 			uint32_t span)
 {
 	uint64_t h = index->seed ^ ((uint64_t)a->thread << 32 | a->stack) ^ (uint64_t)span << 16;
@@ -141,23 +136,7 @@ static uint64_t hash_of(const struct aggregate_index *index, const struct profil
 	h = (h ^ h >> 33 ^ (uint64_t)a->request << 32 ^ (uint64_t)a->event << 16 ^ a->flags ^
 	     (uint64_t)a->marks << 9) *
 	    0xc4ceb9fe1a85ec53ull;
-	return h ^ h >> 33;
-}
-
-static inline uint32_t slot_of(uint64_t hash, uint32_t id)
-{
-	return (uint32_t)(hash >> 32) >> SLOT_ID_BITS << SLOT_ID_BITS | id;
-}
-
-static inline uint32_t id_in(uint32_t slot)
-{
-	return slot & ((1u << SLOT_ID_BITS) - 1);
-}
-
-/* Whether it may be that of @hash. */
-static inline bool slot_fits(uint32_t slot, uint64_t hash)
-{
-	return !((slot ^ (uint32_t)(hash >> 32)) >> SLOT_ID_BITS);
+	return (uint32_t)(h ^ h >> 33);
 }
 
 static int grow(struct aggregate_index *index, const struct profile *p)
@@ -168,19 +147,19 @@ static int grow(struct aggregate_index *index, const struct profile *p)
 	/* At most half full. */
 	if (index->slots && p->n_aggregates < (index->mask + 1) / 2)
 		return 0;
-	if (!index->slots && getrandom(&index->seed, sizeof(index->seed), GRND_NONBLOCK) < 0)
-		index->seed = (uintptr_t)index;
+	if (!index->slots)
+		index->seed = hash_seed();
 	slots = calloc(n, sizeof(*slots));
 	if (!slots)
 		return -ENOMEM;
 	for (size_t i = 0; i < p->n_aggregates; i++) {
 		const struct profile_aggregate *a = &p->aggregates[i];
-		const uint64_t hash = hash_of(index, a, p->by_span ? p->aggregate_spans[i] : 0);
+		const uint32_t hash = hash_of(index, a, p->by_span ? p->aggregate_spans[i] : 0);
 		size_t slot = hash & (n - 1);
 
 		while (slots[slot])
 			slot = (slot + 1) & (n - 1);
-		slots[slot] = slot_of(hash, (uint32_t)i + 1);
+		slots[slot] = hash_slot(hash, (uint32_t)i + 1);
 	}
 	free(index->slots);
 	index->slots = slots;
@@ -199,7 +178,7 @@ static int find_by_hash(struct aggregate_index *index, struct profile *p,
 {
 	const struct profile_aggregate key = key_of(index, p, s);
 	const uint32_t span = p->by_span ? s->span : 0;
-	uint64_t hash;
+	uint32_t hash;
 	size_t at;
 	int r;
 
@@ -207,9 +186,9 @@ static int find_by_hash(struct aggregate_index *index, struct profile *p,
 		return -ENOMEM;
 	hash = hash_of(index, &key, span);
 	for (at = hash & index->mask; index->slots[at]; at = (at + 1) & index->mask) {
-		const uint32_t slot = index->slots[at], i = id_in(slot) - 1;
+		const uint32_t slot = index->slots[at], i = hash_slot_number(slot) - 1;
 
-		if (!slot_fits(slot, hash))
+		if (!hash_slot_fits(slot, hash))
 			continue;
 		*ret = &p->aggregates[i];
 		if (is_of(*ret, &key) && (!p->by_span || p->aggregate_spans[i] == span))
@@ -217,7 +196,7 @@ static int find_by_hash(struct aggregate_index *index, struct profile *p,
 	}
 	r = make(index, p, s, ret);
 	if (!r)
-		index->slots[at] = slot_of(hash, (uint32_t)p->n_aggregates);
+		index->slots[at] = hash_slot(hash, (uint32_t)p->n_aggregates);
 	return r;
 }
 
@@ -309,7 +288,7 @@ static void prefetch_by_stack(const struct aggregate_index *index, const struct 
 static void prefetch_by_hash(const struct aggregate_index *index, const struct profile *p,
 			     const struct profile_sample *samples, size_t n)
 {
-	uint64_t hashes[AGGREGATE_BATCH];
+	uint32_t hashes[AGGREGATE_BATCH];
 
 	for (size_t i = 0; i < n; i++) {
 		const struct profile_aggregate key = key_of(index, p, &samples[i]);
@@ -320,10 +299,11 @@ static void prefetch_by_hash(const struct aggregate_index *index, const struct p
 	for (size_t i = 0; i < n; i++) {
 		size_t at = hashes[i] & index->mask;
 
-		while (index->slots[at] && !slot_fits(index->slots[at], hashes[i]))
+		while (index->slots[at] && !hash_slot_fits(index->slots[at], hashes[i]))
 			at = (at + 1) & index->mask;
 		if (index->slots[at])
-			__builtin_prefetch(&p->aggregates[id_in(index->slots[at]) - 1], 1);
+			__builtin_prefetch(&p->aggregates[hash_slot_number(index->slots[at]) - 1],
+					   1);
 	}
 }
 

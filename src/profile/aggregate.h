@@ -29,7 +29,7 @@ struct aggregate_index {
 	/* With threads, processes, spans or requests: a table with open addressing (aggregate.c); 0 is free. */
 	uint32_t *slots;     /* owned */
 	size_t mask;	     /* slots - 1 */
-	uint64_t seed;	     /* random: whoever wrote a recording cannot choose what collides */
+	uint64_t seed;	     /* hash_seed(), once there are slots */
 	uint32_t *stand_ins; /* by process: the thread that stands for it + 1, 0 if none; owned */
 	size_t cap_stand_ins;
 };

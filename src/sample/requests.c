@@ -7,6 +7,7 @@
 
 #include "base/array.h"
 #include "base/buf.h"
+#include "base/hash.h"
 #include "engine/engine.h"
 #include "profile/sink.h"
 #include "request/rules.h"

@@ -15,9 +15,12 @@
 #include "target/memory.h"
 
 #define READ_ATTEMPTS 3 /* to read a batch without a collection in between */
-#define NAME_PATIENCE                                                                              \
-	4 /* times that an owner is asked for its name before the next one waits longer */
-#define NAME_WAIT_MAX 8 /* revalidations: at 20 a second, a class has its name half a second late */
+/*
+ * An owner without a name is asked for it after an eighth of the time that it has had none, so that a name is hardly
+ * later than that; but in any case after so many revalidations, of which there are 20 a second: 2 s.
+ */
+#define NAME_LATE     8
+#define NAME_WAIT_MAX 40
 
 struct method_key {
 	uint64_t addr;
@@ -191,10 +194,11 @@ static void set_iseq(struct code_cache *c, struct cached_iseq *e, const struct r
  */
 static void name_asked(const struct code_cache *c, struct cached_method *e, bool same)
 {
-	uint32_t wait;
+	uint64_t wait;
 
-	e->asked = same ? e->asked + 1 : 0;
-	wait = 1 + e->asked / NAME_PATIENCE;
+	if (!same)
+		e->nameless = c->revalidation;
+	wait = 1 + (c->revalidation - e->nameless) / NAME_LATE;
 	e->ask_name = c->revalidation + (wait < NAME_WAIT_MAX ? wait : NAME_WAIT_MAX);
 }
 

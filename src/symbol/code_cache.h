@@ -54,7 +54,7 @@ struct cached_method {
 	uint64_t revalidated;
 	uint64_t batch;
 	uint64_t ask_name; /* from which revalidation on its owner is asked for a name */
-	uint32_t asked;	   /* so often in vain, as far as it is the same method */
+	uint64_t nameless; /* the one since which it is asked in vain, of the same method */
 	uint32_t version;
 	bool unsure;
 };

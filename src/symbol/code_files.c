@@ -12,7 +12,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fds.h"
-#include "base/intern.h"
+#include "base/hash.h"
 #include "base/io.h"
 #include "target/maps.h"
 #include "target/memory.h"

@@ -7,7 +7,7 @@
 
 #include "base/array.h"
 #include "base/clock.h"
-#include "base/intern.h"
+#include "base/hash.h"
 #include "profile/reason.h"
 #include "profile/sink.h"
 #include "top/model_tree.h"

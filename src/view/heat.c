@@ -7,7 +7,7 @@
 
 #include "base/array.h"
 #include "base/clock.h"
-#include "base/intern.h"
+#include "base/hash.h"
 
 /* Seconds of a column: such that an axis can be marked. */
 static const uint64_t column_seconds[] = {

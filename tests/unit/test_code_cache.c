@@ -826,6 +826,48 @@ Test(code_cache, names_that_come_later)
 	}
 }
 
+/* After how many revalidations a name that is given now is seen. */
+static unsigned int wait_for_name(struct fixture *f, struct rbpf_frame frame)
+{
+	for (unsigned int n = 0; n <= 100; n++, f->c.revalidation++) {
+		lookup(f, at(5), frame);
+		if (code_method(&f->c, &f->ref)->prefix[0])
+			return n;
+	}
+	return UINT32_MAX;
+}
+
+/*
+ * An owner that has had no name for long is asked rarely, and its name is late by an eighth of that time at most, and
+ * never by more than two seconds.
+ */
+Test(code_cache, names_that_come_much_later)
+{
+	static const unsigned int revalidations[] = { 1, 10, 50, 200, 1000, 3000 };
+
+	for (size_t i = 0; i < sizeof(revalidations) / sizeof(*revalidations); i++) {
+		struct fixture f = setup("3.3");
+		uint64_t klass = image_class(f.img, NULL), iseq = new_iseq(&f, "foo");
+		struct rbpf_frame frame = frame_of(&f, iseq);
+		unsigned int asked = 0, waited, max = revalidations[i] / 8 + 2;
+		uint64_t last = 0;
+
+		frame.me = image_method(f.img, klass, "foo", iseq);
+		set_era(&f, 5);
+		for (unsigned int n = 0; n < revalidations[i]; n++, f.c.revalidation++) {
+			lookup(&f, at(5), frame);
+			asked += f.c.methods[f.ref.method].ask_name != last;
+			last = f.c.methods[f.ref.method].ask_name;
+		}
+		cr_expect_leq(asked, 30 + revalidations[i] / 40, "%u times of %u", asked,
+			      revalidations[i]);
+		image_class_name(f.img, klass, "Late");
+		waited = wait_for_name(&f, frame);
+		cr_expect_leq(waited, max < 40 ? max : 40, "%u after %u", waited, revalidations[i]);
+		teardown(&f);
+	}
+}
+
 /* ---- compaction ---- */
 
 /* An old one, so that it is known to be the same since era 4. */

@@ -7,6 +7,7 @@
 #include "base/stop.h"
 #include "sample/collector_state.h"
 #include "support/collecting.h"
+#include "symbol/resolver.h"
 
 static struct collecting f;
 static struct target target;
@@ -260,6 +261,22 @@ Test(collector, stacks_without_names, .init = setup, .fini = teardown)
 				 f.engine.calls[k].stack == 77;
 		cr_expect_eq(asked, 1);
 	}
+}
+
+/* Names that many have come to may be of code that is gone (names_age.h): whoever keeps house looks at each process. */
+Test(collector, age_of_names, .init = setup, .fini = teardown)
+{
+	static const struct ruby_vm vm = { 0 };
+	struct tracked_process *p;
+
+	collecting_start(&f, &target);
+	p = process_table_find(&f.c->table, target.pid);
+	cr_assert_not_null(p);
+	collecting_keep_house(&f);
+	cr_expect_eq(p->names_age.since_ns, 0, "there are none");
+	cr_assert_eq(resolver_new(&vm, &p->resolver), 0);
+	collecting_keep_house(&f);
+	cr_expect_neq(p->names_age.since_ns, 0);
 }
 
 /* The record that would have told of their process was lost. */
