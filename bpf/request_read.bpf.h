@@ -49,7 +49,8 @@ static __always_inline __u64 request_class_flags(struct walk *w, __u64 klass)
 	struct walk_seen *seen = request_seen(w, klass);
 	__u64 flags;
 
-	if (request_is_seen(w, seen, klass))
+	w->request_class_new = !request_is_seen(w, seen, klass);
+	if (!w->request_class_new)
 		return seen->value;
 	if (walk_read(&flags, sizeof(flags), klass))
 		return 0;
@@ -293,11 +294,8 @@ static __always_inline __u64 request_hash(const struct walk *w)
 /* Whether the check of @iseq was taken when its stack was defined, and it is no other iseq since; into *@ret. */
 static __always_inline bool request_checked(const struct walk *w, __u64 iseq, __u64 *ret)
 {
-	__u32 slot = iseq_slot(w, iseq);
-
-	*ret = w->iseq_check[slot];
-	return *ret &&
-	       (w->iseq_seen[slot] == (iseq ^ w->seed) || was_old(w, w->iseq_seen[slot], iseq));
+	*ret = w->iseq_check[iseq_slot(w, iseq)];
+	return *ret && iseq_is_seen(w, iseq);
 }
 
 static __always_inline void request_check_iseq(struct walk *w, __u32 walk_id)

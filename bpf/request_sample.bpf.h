@@ -7,7 +7,8 @@
 
 /*
  * To wake rbpf takes an interrupt of this CPU's own, which is dear on a virtual machine: what it is woken for may wait
- * so long, ns. It is the name of a class, which does not go away so soon.
+ * so long, ns. It is the name of a class, which hardly goes away so soon: of classes that lived for 25 ms, 4 % of the
+ * samples had no name, and with a pause of 25 ms 10 %.
  */
 #define WAKE_PAUSE_NS 10000000
 
@@ -34,10 +35,10 @@ static __always_inline void request_begin(struct walk *w)
 }
 
 /*
- * Whether rbpf is to be woken soon, so that it reads the name of the class in *@asked while that exists: once an era and
- * epoch, as the stacks that hold it keep it for that long. An old class exists until the next major collection.
+ * Whether rbpf is to be woken soon, so that it reads the name of the class while that exists: once an era and epoch for
+ * each CPU, as the stacks that hold it keep it for that long. An old class exists until the next major collection.
  */
-static __always_inline bool class_is_urgent(struct walk *w, __u64 *asked, __u64 **known)
+static __always_inline bool class_is_urgent(struct walk *w)
 {
 	if (!w->request.klass)
 		return false;
@@ -45,23 +46,31 @@ static __always_inline bool class_is_urgent(struct walk *w, __u64 *asked, __u64 
 		w->request.flags |= RBPF_REQUEST_OLD_CLASS;
 		return false;
 	}
-	*asked = rbpf_mix(w->seed, w->request.klass) | 1;
-	return is_unsent(*asked, known);
+	return w->request_class_new;
 }
 
 /*
- * Read the request that the walk found, let the sample name it, and send it unless that was done in
- * this epoch. After send_stack(), which proves the name of its frame.
+ * Where the fingerprint @request is if it was sent from this CPU. Not in sent[], of which one more page would be
+ * touched: of all that was done for a request, that took a third of the time.
+ */
+static __always_inline __u64 *request_sent(struct walk *w, __u64 request)
+{
+	return &w->request_sent[request >> 1 & (REQUEST_SENT - 1)]; /* bit 0 is always set */
+}
+
+/*
+ * Read the request that the walk found, let the sample name it, and send it unless that was done from
+ * this CPU in this epoch. After send_stack(), which proves the name of its frame.
  */
 static __always_inline void send_request(struct walk *w, __u32 walk_id, const struct walk_gc *gc)
 {
 	struct rbpf_ring_request *rec = &w->request;
-	__u64 *known, *class_known, asked;
-	bool urgent;
+	__u64 *sent;
 
 	request_read(walk_id);
 	w->sample.request = rec->request;
-	if (!is_unsent(rec->request, &known))
+	sent = request_sent(w, rec->request);
+	if (*sent == rec->request)
 		return;
 	rec->h = w->sample.h;
 	rec->h.type = RBPF_RING_REQUEST;
@@ -70,15 +79,12 @@ static __always_inline void send_request(struct walk *w, __u32 walk_id, const st
 	if (gc->in_transition)
 		rec->flags |= RBPF_STACK_GC_TRANSITION;
 	request_take_checks(walk_id);
-	urgent = class_is_urgent(w, &asked, &class_known);
-	w->wake_owed |= urgent;
+	w->wake_owed |= class_is_urgent(w);
 	if (bpf_ringbuf_output(&ring, rec, sizeof(*rec), owed_wakeup_flags(w))) {
 		count(RBPF_CNT_LOST_REQUEST);
 		return;
 	}
-	*known = rec->request;
-	if (urgent)
-		*class_known = asked;
+	*sent = rec->request;
 }
 
 #endif

@@ -16,14 +16,20 @@ static __always_inline __u32 iseq_slot(const struct walk *w, __u64 iseq)
 	return (iseq >> 3 ^ iseq >> 13 ^ w->spread) & (ISEQ_SLOTS - 1);
 }
 
+/* Whether a check of @iseq was taken under this seed, or of the old @iseq that is there. */
+static __always_inline bool iseq_is_seen(const struct walk *w, __u64 iseq)
+{
+	__u64 seen = w->iseq_seen[iseq_slot(w, iseq)];
+
+	return seen == (iseq ^ w->seed) || was_old(w, seen, iseq);
+}
+
 /* Returns true, and notes it, if no check of @iseq was taken under this seed. */
 static __always_inline bool iseq_is_new(struct walk *w, __u64 iseq)
 {
-	__u64 *slot = &w->iseq_seen[iseq_slot(w, iseq)];
-
-	if (*slot == (iseq ^ w->seed) || was_old(w, *slot, iseq))
+	if (iseq_is_seen(w, iseq))
 		return false;
-	*slot = iseq ^ w->seed;
+	w->iseq_seen[iseq_slot(w, iseq)] = iseq ^ w->seed;
 	return true;
 }
 
@@ -63,8 +69,10 @@ __noinline __u64 walk_check_iseq(__u32 walk_id, __u64 iseq, __u32 always)
 		return 0;
 	if (walk_read(head, sizeof(head), iseq))
 		return 0;
-	if (is_old(w, head[RUBY_ISEQ_FLAGS]))
+	if (is_old(w, head[RUBY_ISEQ_FLAGS])) {
 		w->iseq_seen[iseq_slot(w, iseq)] = iseq ^ w->old_seed;
+		w->iseq_check[iseq_slot(w, iseq)] = 0; /* that of another one may be there */
+	}
 	if (head[RUBY_ISEQ_FLAGS] & RUBY_FL_PROMOTED && !always && !w->old_seed &&
 	    !(w->layout.flags & RBPF_LAYOUT_NO_AGE))
 		return 0;

@@ -24,8 +24,9 @@
 #define ME_SLOTS	      4096 /* remembered method entries; a power of two */
 #define ISEQ_SLOTS	      4096 /* remembered iseqs; a power of two */
 #define REQUEST_SEEN	      128 /* remembered objects that requests are told by; a power of two */
-#define ENV_MAX_DEPTH	      16  /* nested blocks followed to their method */
-#define FIBER_MAX_DEPTH	      16  /* fibers followed to the one that resumed them */
+#define REQUEST_SENT	      1024 /* remembered requests that were sent; a power of two */
+#define ENV_MAX_DEPTH	      16   /* nested blocks followed to their method */
+#define FIBER_MAX_DEPTH	      16   /* fibers followed to the one that resumed them */
 
 /* ep[0], vm_core.h; the same from 2.7 to 4.1-dev. See VM_FRAME_MAGIC_MASK in ruby_abi.h. */
 #define VM_FRAME_MAGIC_UNUSED 0x80000000ul /* the bit of the magic that none has */
@@ -192,13 +193,14 @@ struct walk {
 	__u8 zjit_on;	     /* ZJIT_UNKNOWN until it matters */
 	__u8 request_wanted; /* no frame with a rule was found yet; 0 also if there are no rules */
 	__u8 request_found;
-	__u8 wake_owed;	     /* rbpf is to be woken … */
-	__u64 woken_ns;	     /* … which owed_wakeup_flags() did last then */
-	__u32 request_frame; /* index in frames[] of the frame with the rule … */
-	__u32 pad2;
+	__u8 wake_owed;			/* rbpf is to be woken … */
+	__u64 woken_ns;			/* … which owed_wakeup_flags() did last then */
+	__u32 request_frame;		/* index in frames[] of the frame with the rule … */
+	__u32 request_class_new;	/* its class was not remembered … */
 	__u64 request_self, request_ep; /* … and what its control frame says */
-	__u64 request_class_flags;	/* of the class that was read */
+	__u64 request_class_flags;	/* … and its flags */
 	struct walk_seen request_seen[REQUEST_SEEN];
+	__u64 request_sent[REQUEST_SENT]; /* fingerprints of requests that were sent from here */
 	struct rbpf_request_rule request_rule;
 	struct rbpf_request_filter request_filter;
 	struct rbpf_ring_request request;
@@ -213,7 +215,7 @@ struct walk {
 		[ME_SLOTS]; /* method entry ^ old_seed: its check was taken, and it is old */
 	__u64 iseq_seen
 		[ISEQ_SLOTS]; /* iseq ^ seed, or ^ old_seed if it is old: its check was taken … */
-	__u64 iseq_check[ISEQ_SLOTS]; /* … and is this; 0: it is old, or cannot be read */
+	__u64 iseq_check[ISEQ_SLOTS]; /* … and is this; 0: it is not known */
 	__u64 text[RBPF_LABEL_WORDS]; /* of a label */
 	struct walk_capture capture;
 	struct walk_native native;

@@ -104,6 +104,7 @@ int request_table_define(struct request_table *t, const struct request_rules *ru
 	struct request_generation *g = &t->generations[0];
 	struct request_definition def = { 0 };
 	struct resolved_request resolved;
+	bool is_new = false;
 	uint32_t id;
 	int r;
 
@@ -119,10 +120,11 @@ int request_table_define(struct request_table *t, const struct request_rules *ru
 		r = 0;
 	}
 	if (!r)
-		r = intern_add(&g->fingerprints, &rec->request, sizeof(rec->request), &id, NULL);
+		r = intern_add(&g->fingerprints, &rec->request, sizeof(rec->request), &id, &is_new);
 	if (!r)
 		r = array_reserve(g->v, g->cap, (size_t)id + 1);
-	if (!r)
+	/* Each CPU sends it: what has no name by now had one when the first did. */
+	if (!r && (is_new || def.kind.name))
 		g->v[id] = def;
 	return r;
 }

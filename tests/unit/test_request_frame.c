@@ -275,6 +275,62 @@ Test(request_frame, the_check_is_remembered_with_its_iseq_and_seed)
 	}
 }
 
+/* An old iseq takes the place of another one in iseq_seen[]: what is remembered there is its own check from then on. */
+Test(request_frame, the_check_of_another_iseq_is_not_taken_for_its_own)
+{
+	struct fixture f;
+
+	FOR_EACH_FIXTURE(&f)
+		for (int old = 0; old < 2; old++) {
+			const uint32_t slot = iseq_slot(f.w, f.iseq);
+			uint64_t check;
+
+			call(&f, f.iseq, f.self);
+			cr_assert_not_null(found(&f));
+			check = f.w->request.frame.check;
+			f.w->seed++;
+			f.w->old_seed = 77;
+			image_age(f.img, f.iseq, old);
+			f.w->iseq_seen[slot] = f.other ^ f.w->seed;
+			f.w->iseq_check[slot] = 1;
+			for (int i = 0; i < 3; i++) {
+				request_take_checks(0);
+				cr_expect_eq(f.w->request.frame.check, check, "old %d, time %d",
+					     old, i);
+			}
+			f.w->old_seed = 0;
+			image_age(f.img, f.iseq, false);
+		}
+}
+
+/* rbpf is woken for a class that this CPU meets for the first time in this era. */
+Test(request_frame, a_class_is_new_once)
+{
+	struct fixture f;
+
+	FOR_EACH_FIXTURE(&f) {
+		uint64_t other;
+
+		call(&f, f.iseq, f.self);
+		cr_assert_not_null(found(&f));
+		cr_expect(f.w->request_class_new);
+		cr_assert_not_null(found(&f));
+		cr_expect_not(f.w->request_class_new);
+		f.w->seed++;
+		cr_assert_not_null(found(&f));
+		cr_expect(f.w->request_class_new, "of another era");
+		do /* one that does not take the place of the first */
+			other = image_class(f.img, "InvoicesController");
+		while (request_seen(f.w, other) == request_seen(f.w, f.klass));
+		call(&f, f.iseq, object_of(f.img, other));
+		cr_assert_not_null(found(&f));
+		cr_expect(f.w->request_class_new, "another one");
+		call(&f, f.iseq, f.self);
+		cr_assert_not_null(found(&f));
+		cr_expect_not(f.w->request_class_new, "the first one again");
+	}
+}
+
 Test(request_frame, the_class_of_a_local_and_a_local_that_is_a_class)
 {
 	struct fixture f;

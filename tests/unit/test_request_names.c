@@ -253,6 +253,38 @@ Test(request_names, rules_are_of_one_version_of_an_iseq)
 	request_rules_deinit(&rules);
 }
 
+/* Each CPU sends a request: a name that can no longer be told when the second does is known from the first. */
+Test(request_names, what_is_sent_again_keeps_its_name)
+{
+	static const struct profile_sink_options opts = { 0 };
+	struct request_table table = { 0 };
+	const struct request_generation *g = &table.generations[0];
+	struct profile_sink out;
+	struct fixture f;
+	uint32_t name;
+
+	setup(&f, "3.4");
+	cr_assert_eq(profile_sink_init(&out, &opts), 0);
+	name_stack(&f, ERA);
+	f.rec.rule = 0;
+	cr_assert_eq(request_table_define(&table, &f.rules, f.r, &out.sink, &f.rec, sizeof(f.rec)),
+		     0);
+	cr_expect_eq(g->v[0].kind.name, 0, "of another rule");
+	f.rec.rule = 1;
+	cr_assert_eq(request_table_define(&table, &f.rules, f.r, &out.sink, &f.rec, sizeof(f.rec)),
+		     0);
+	name = g->v[0].kind.name;
+	cr_expect_neq(name, 0, "now it can be told");
+	f.rec.rule = 0;
+	cr_assert_eq(request_table_define(&table, &f.rules, f.r, &out.sink, &f.rec, sizeof(f.rec)),
+		     0);
+	cr_expect_eq(g->v[0].kind.name, name);
+	cr_expect_eq(g->fingerprints.count, 1);
+	request_table_deinit(&table);
+	profile_sink_deinit(&out);
+	teardown(&f);
+}
+
 /* ---- paths ---- */
 
 /* The name that a request with @path gets. */
