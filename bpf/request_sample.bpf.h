@@ -36,7 +36,8 @@ static __always_inline void request_begin(struct walk *w)
 
 /*
  * Whether rbpf is to be woken soon, so that it reads the name of the class while that exists: once an era and epoch for
- * each CPU, as the stacks that hold it keep it for that long. An old class exists until the next major collection.
+ * each CPU, as the stacks that hold it keep it for that long. An old class exists until the next major collection has
+ * marked.
  */
 static __always_inline bool class_is_urgent(struct walk *w)
 {
@@ -44,7 +45,8 @@ static __always_inline bool class_is_urgent(struct walk *w)
 		return false;
 	if (is_old(w, w->request_class_flags)) {
 		w->request.flags |= RBPF_REQUEST_OLD_CLASS;
-		return false;
+		if (old_ones_stay(w))
+			return false;
 	}
 	return w->request_class_new;
 }

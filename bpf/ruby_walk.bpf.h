@@ -138,6 +138,12 @@ static __always_inline bool is_old(const struct walk *w, __u64 flags)
 	return w->old_seed && (flags & old) == old;
 }
 
+/* Whether old objects are known, and none of them is about to be freed: what a major collection looks for as it marks. */
+static __always_inline bool old_ones_stay(const struct walk *w)
+{
+	return w->old_seed && (w->gc.flags & RUBY_GC_MODE_MASK) != RUBY_GC_MARKING;
+}
+
 /* Whether @seen, of a table of what is remembered, is of @addr, and that is old. */
 static __always_inline bool was_old(const struct walk *w, __u64 seen, __u64 addr)
 {
@@ -619,11 +625,13 @@ static __always_inline struct walk_gc gc_read(const struct rbpf_layout *l,
 					      __u64 words[RBPF_GC_WORDS])
 {
 	struct walk_gc gc = { 0 };
+	__u64 count;
 
 	if (!l->gc_count || !l->gc_flags || walk_read(&gc.flags, sizeof(gc.flags), l->gc_flags) ||
 	    walk_read(words, RBPF_GC_WORDS * sizeof(__u64), rbpf_gc_words(l->gc_count)))
 		return (struct walk_gc) { 0 };
-	gc.era = rbpf_gc_era(words[RBPF_GC_WORDS - 1], gc.flags);
+	count = words[RBPF_GC_WORDS - 1] - rbpf_gc_begins(words, l->gc_major_word, gc.flags);
+	gc.era = rbpf_gc_era(count, gc.flags);
 	gc.in_transition = rbpf_gc_in_transition(gc.flags);
 	if (!gc.in_transition)
 		gc.major = rbpf_gc_major(words, l->gc_major_word, gc.flags);

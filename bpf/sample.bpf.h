@@ -148,16 +148,17 @@ static __always_inline __u64 checkpoint_seed(const struct walk *w, const struct 
 
 /*
  * Whether rbpf is to be woken, so that it reads the names of w->record while the objects exist. Not
- * if all of them are old, for those stay, nor if capture_stack() copied all that naming reads. (If
- * naming.symbols is 0 the layout is only a preset, and user space must attach first.) What is woken
- * runs right after a tick, so the next tick does not see what it costs.
+ * if all of them are old, for those stay, unless a major collection is just looking for what to free; nor if
+ * capture_stack() copied all that naming reads. (If naming.symbols is 0 the layout is only a preset, and
+ * user space must attach first.) What is woken runs right after a tick, so the next tick does not see what
+ * it costs.
  */
 static __always_inline bool is_urgent(struct walk *w, __u32 walk_id)
 {
 	w->capture.again = 0;
 	if (!w->layout.naming.symbols)
 		return true;
-	if (w->old_seed && w->n_durable == w->n_frames)
+	if (old_ones_stay(w) && w->n_durable == w->n_frames)
 		return false;
 	return !capture_stack(w, walk_id, process_key(w->record.h.tgid));
 }
@@ -260,8 +261,8 @@ static __always_inline int ruby_stack(struct walk *w, __u32 walk_id, __u64 epoch
 		rec->flags |= RBPF_SAMPLE_GC | (gc->flags & RUBY_GC_MODE_MASK)
 						       << RBPF_SAMPLE_GC_PHASE_SHIFT;
 		/*
-		 * Nobody changed the words while they were read, and what is on its stack is there when the
-		 * collection ends, so that either era does. As it exits a Ruby is in this state for long.
+		 * Nobody changed the words while they were read, so its era is known: see rbpf_gc_begins(). As it
+		 * exits a Ruby is in this state for long.
 		 */
 		if (!(gc->flags & RUBY_GC_DURING_COMPACTING))
 			gc->in_transition = 0;

@@ -277,28 +277,45 @@ static RBPF_INLINE __u64 rbpf_gc_era(__u64 count, __u32 flags)
 /* The words of rb_objspace_t.profile up to its count. */
 #define RBPF_GC_WORDS 8
 
+/*
+ * Whether a collection has been counted as one (gc_start(), gc.c), but does not mark yet, and so is none of the minor or
+ * major ones that are counted (gc_marks_start()): rbpf_gc_era() would be that of when it has marked. @words and
+ * @major_word are those of rbpf_gc_major(); where they are not known it is never said.
+ */
+static RBPF_INLINE int rbpf_gc_begins(const __u64 words[RBPF_GC_WORDS], __u32 major_word,
+				      __u32 flags)
+{
+	__u64 major = words[major_word & (RBPF_GC_WORDS - 1)];
+	__u64 minor = words[(major_word - 1) & (RBPF_GC_WORDS - 1)];
+
+	return major_word && (flags & RUBY_GC_MODE_MASK) == RUBY_GC_NONE &&
+	       minor + major + 1 == words[RBPF_GC_WORDS - 1];
+}
+
 static RBPF_INLINE __u64 rbpf_gc_words(__u64 gc_count)
 {
 	return gc_count - (RBPF_GC_WORDS - 1) * sizeof(__u64);
 }
 
 /*
- * The count of major collections: while it lasts, no old object is freed or moved. (A minor
- * collection frees young objects only.) 0 where that cannot be said: while one marks, since what it
- * does not find it will free; if @major_word is 0, as that member is not known; or if @words are not
- * what they should be. They are the RBPF_GC_WORDS that end with the count of all collections,
- * which are minor and major ones, counted in @major_word - 1 and @major_word.
+ * How many major collections have marked: while that is the same, no old object is freed or moved. (A minor
+ * collection frees young objects only, and none frees anything before it has marked.) 0 where it cannot be said:
+ * while a thread marks; if @major_word is 0, as that member is not known; or if @words are not what they should be.
+ * They are the RBPF_GC_WORDS that end with the count of all collections, which are minor and major ones, counted
+ * in @major_word - 1 and @major_word from when they begin. One that marks little by little, while the program runs,
+ * is a major one (gc_marks_start(), gc.c).
  */
 static RBPF_INLINE __u64 rbpf_gc_major(const __u64 words[RBPF_GC_WORDS], __u32 major_word,
 				       __u32 flags)
 {
 	__u64 major = words[major_word & (RBPF_GC_WORDS - 1)];
 	__u64 minor = words[(major_word - 1) & (RBPF_GC_WORDS - 1)];
+	int marks = (flags & RUBY_GC_MODE_MASK) == RUBY_GC_MARKING;
 
-	if (!major_word || (flags & RUBY_GC_MODE_MASK) == RUBY_GC_MARKING ||
+	if (!major_word || (marks && flags & RUBY_GC_DURING_GC) ||
 	    minor + major != words[RBPF_GC_WORDS - 1])
 		return 0;
-	return major;
+	return marks && major ? major - 1 : major;
 }
 
 /* Whether @flags do not tell which: in the midst of a collection that neither marks nor frees. */

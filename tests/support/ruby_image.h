@@ -881,6 +881,14 @@ static inline void image_gc_counts(struct ruby_image *img, uint64_t minor, uint6
 	image_put64(img, at, major);
 }
 
+/* One more that has not begun to mark. */
+static inline void image_gc_begins(struct ruby_image *img)
+{
+	uint64_t at = img->objspace + img->facts.objspace_count;
+
+	image_put64(img, at, image_get64(img, at) + 1);
+}
+
 /* rb_objspace_t.flags */
 static inline void image_gc_flags(struct ruby_image *img, uint32_t flags)
 {

@@ -1490,6 +1490,7 @@ struct sim {
 	uint64_t count; /* of collections … */
 	uint64_t major; /* … and the major ones of them: the one that runs is one if … */
 	bool is_major;
+	bool at_once; /* it marks while the program stands still: each minor one does */
 	enum sim_phase phase;
 	uint64_t seed;
 	uint64_t ids[SIM_NAMES];
@@ -1548,13 +1549,14 @@ static bool sim_spares(const struct sim *s, const struct sim_object *o)
 	return !s->is_major && o->age >= sim_old(s);
 }
 
-/* Mark what is held now. */
-static void sim_mark(struct sim *s)
+/* Mark what is held now, or some of that. */
+static void sim_mark(struct sim *s, bool all)
 {
 	for (size_t i = 0; i < SIM_SLOTS; i++) {
 		struct sim_object *o = &s->objects[i];
 
-		if (!o->alive || !(o->held || sim_spares(s, o)) || o->marked == s->count)
+		if (!o->alive || !(o->held || sim_spares(s, o)) || o->marked == s->count ||
+		    (!all && sim_random(s, 2)))
 			continue;
 		o->marked = s->count;
 		if (++o->age >= sim_old(s))
@@ -1599,18 +1601,20 @@ static void sim_collect(struct sim *s)
 		sim_sweep_the_rest(s);
 		image_gc_flags(img, IMAGE_GC_DURING);
 		s->is_major = !sim_random(s, 4);
+		s->at_once = !s->is_major || !sim_random(s, 4);
 		s->major += s->is_major;
 		s->count++;
-		image_gc_counts(img, s->count - s->major, s->major);
+		image_gc_begins(img);
 		s->phase = SIM_BEGINS;
 		break;
 	case SIM_BEGINS:
-		image_gc_flags(img, IMAGE_GC_MARKING);
-		sim_mark(s);
+		image_gc_counts(img, s->count - s->major, s->major);
+		image_gc_flags(img, IMAGE_GC_MARKING | (s->at_once ? IMAGE_GC_DURING : 0));
+		sim_mark(s, s->at_once);
 		s->phase = SIM_MARKS;
 		break;
 	case SIM_MARKS:
-		sim_mark(s);
+		sim_mark(s, true);
 		image_gc_flags(img, IMAGE_GC_SWEEPING);
 		sim_sweep(s);
 		s->phase = SIM_IDLE;
@@ -1623,7 +1627,7 @@ static void sim_run(struct sim *s)
 {
 	struct sim_object *o = &s->objects[sim_random(s, SIM_SLOTS)];
 
-	if (!sim_random(s, 24) || s->phase == SIM_BEGINS)
+	if (!sim_random(s, 24) || s->phase == SIM_BEGINS || (s->phase == SIM_MARKS && s->at_once))
 		sim_collect(s);
 	else if (o->doomed && !sim_random(s, 4))
 		sim_free(s, o);
@@ -1689,8 +1693,8 @@ static void sim_check(struct sim *s, struct sim_sample *sample, const struct wal
 }
 
 /*
- * What the BPF programs read they read at one stroke; but not just when a collection begins, which
- * is when a sample may be of either of two eras, unless it is of the thread that collects.
+ * What the BPF programs read they read at one stroke. A thread that is just about to mark little by little is of the era
+ * that ends with that; of a Ruby where nothing tells it from one that has marked, there is no sample.
  */
 static void sim_sample(struct sim *s)
 {
@@ -1700,6 +1704,8 @@ static void sim_sample(struct sim *s)
 	struct walk_gc gc;
 
 	if (!o->alive || !o->held || s->n_queue == SIM_QUEUE)
+		return;
+	if (s->phase == SIM_BEGINS && !s->at_once && !s->f.img->facts.objspace_major)
 		return;
 	s->f.img->on_read = NULL;
 	sample->frame = o->is_method ? (struct rbpf_frame) { .me = o->addr }

@@ -87,7 +87,11 @@ Test(vm, major_collections)
 			     img->version);
 		image_gc_flags(img, IMAGE_GC_MARKING);
 		cr_assert_eq(ruby_vm_gc_era(&img->vm, &era, &major), 0);
-		cr_expect_eq(major, 0, "%s: what it does not find it will free", img->version);
+		cr_expect_eq(major, known ? 3 : 0, "%s: the fourth has freed nothing so far",
+			     img->version);
+		image_gc_flags(img, IMAGE_GC_DURING | IMAGE_GC_MARKING);
+		cr_assert_eq(ruby_vm_gc_era(&img->vm, &era, &major), 0);
+		cr_expect_eq(major, 0, "%s: the fourth may be one of them or not", img->version);
 		image_gc_flags(img, IMAGE_GC_DURING);
 		cr_assert_eq(ruby_vm_gc_era(&img->vm, &era, &major), -EAGAIN);
 		cr_expect_eq(major, 0, "%s: it begins or ends", img->version);

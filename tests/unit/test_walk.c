@@ -1779,6 +1779,64 @@ Test(walk, eras)
 	}
 }
 
+/*
+ * Through three collections, in the steps of gc_start() and gc_marks_start(): how many major ones have marked, and in which
+ * era it is where the count alone would tell another one. The first is a major one that marks little by little.
+ */
+Test(walk, major_collections)
+{
+	static const struct {
+		uint64_t count, minor, major;
+		uint32_t flags;
+		uint64_t era, ret;
+	} steps[] = {
+		{ 41, 37, 4, 0, 42, 4 },
+		{ 41, 37, 4, IMAGE_GC_DURING, 42, 0 },
+		{ 42, 37, 4, IMAGE_GC_DURING, 42, 0 },
+		{ 42, 37, 4, IMAGE_GC_DURING | IMAGE_GC_MARKING, 42, 0 },
+		{ 42, 37, 5, IMAGE_GC_DURING | IMAGE_GC_MARKING, 42, 0 },
+		{ 42, 37, 5, IMAGE_GC_MARKING, 42, 4 },
+		{ 42, 37, 5, IMAGE_GC_DURING | IMAGE_GC_MARKING, 42, 0 },
+		{ 42, 37, 5, IMAGE_GC_DURING | IMAGE_GC_SWEEPING, 43, 5 },
+		{ 42, 37, 5, IMAGE_GC_SWEEPING, 43, 5 },
+		{ 42, 37, 5, 0, 43, 5 },
+		/* a minor one */
+		{ 43, 37, 5, IMAGE_GC_DURING, 43, 0 },
+		{ 43, 38, 5, IMAGE_GC_DURING | IMAGE_GC_MARKING, 43, 0 },
+		{ 43, 38, 5, IMAGE_GC_DURING | IMAGE_GC_SWEEPING, 44, 5 },
+		/* a major one while the program stands still */
+		{ 44, 38, 6, IMAGE_GC_DURING | IMAGE_GC_MARKING, 44, 0 },
+		{ 44, 38, 6, IMAGE_GC_SWEEPING, 45, 6 },
+		/* not the words that they should be */
+		{ 44, 38, 4, 0, 45, 0 },
+		{ 44, 38, 4, IMAGE_GC_MARKING, 44, 0 },
+		/* the first one of all: nothing was old before */
+		{ 1, 0, 1, IMAGE_GC_MARKING, 1, 0 },
+	};
+
+	FOR_EACH_VERSION(v)
+	{
+		struct fixture f = setup(image_versions[v].minor, 4096, RBPF_MAX_FRAMES);
+		const bool known = f.img->facts.objspace_major;
+		__u64 words[RBPF_GC_WORDS];
+		struct walk_gc gc;
+
+		walk_host.mem = &f.img->vm.mem;
+		for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+			image_gc_counts(f.img, steps[i].minor, steps[i].major);
+			image_gc_count(f.img, steps[i].count);
+			image_gc_flags(f.img, steps[i].flags);
+			gc = gc_read(&f.img->vm.walk, words);
+			cr_expect_eq(gc.major, known ? steps[i].ret : 0, "%s: step %zu",
+				     f.img->version, i);
+			if (known)
+				cr_expect_eq(gc.era, steps[i].era, "%s: step %zu", f.img->version,
+					     i);
+		}
+		teardown(&f);
+	}
+}
+
 static bool is_mine(struct fixture *f, const struct image_thread *t)
 {
 	cr_assert_eq(walk_host_run(f->w, &f->img->vm.mem, t->ec), RBPF_OK);
