@@ -386,31 +386,33 @@ static __always_inline int native_leave_any(struct walk *w, __u32 walk_id)
 __noinline int native_next_tag(__u32 walk_id)
 {
 	struct walk *w = walk_state(walk_id);
-	__u64 words[RUBY_TAG_WORDS];
+	__u64 words[RUBY_TAG_WORDS], tag, prev;
 	struct walk_native *n;
-	__u64 tag;
+	struct ruby_tag at;
 
 	if (!w)
 		return -1;
 	n = &w->native;
 	tag = n->tag;
 	n->tag = 0;
-	if (!tag || !n->tags_left || walk_read(words, sizeof(words), tag + RUBY_TAG_BUF))
+	if (!tag || !n->tags_left ||
+	    walk_read(words, sizeof(words), tag + ruby_tag_words(w->layout.tag_form)) ||
+	    walk_read(&prev, sizeof(prev), tag + ruby_tag_prev(w->layout.tag_form)))
 		return -1;
 	n->tags_left--;
-	if (words[RUBY_TAG_SP] > n->sp && words[RUBY_TAG_SP] <= tag &&
-	    in_vm(w, words[RUBY_TAG_PC])) {
-		n->tag = words[RUBY_TAG_PREV];
-		n->pc = words[RUBY_TAG_PC];
-		n->sp = words[RUBY_TAG_SP];
-		n->fp = words[RUBY_TAG_FP];
+	ruby_tag_registers(words, w->layout.tag_form, w->layout.tag_guard, &at);
+	if (at.sp > n->sp && at.sp <= tag && in_vm(w, at.pc)) {
+		n->tag = prev;
+		n->pc = at.pc;
+		n->sp = at.sp;
+		n->fp = at.fp;
 		n->fp_known = n->exact = 1;
 		n->lr_known = n->innermost = 0;
 		return 1;
 	}
-	if (words[RUBY_TAG_PREV] <= tag)
+	if (prev <= tag)
 		return -1;
-	n->tag = words[RUBY_TAG_PREV];
+	n->tag = prev;
 	return 0;
 }
 
@@ -423,7 +425,7 @@ __noinline int native_resync(__u32 walk_id)
 	struct walk *w = walk_state(walk_id);
 	int i, r;
 
-	if (!w || !(w->layout.flags & RBPF_LAYOUT_TAGS))
+	if (!w || w->layout.tag_form == RUBY_TAG_UNKNOWN)
 		return -1;
 	for (i = 0; i < NATIVE_MAX_TAGS; i++) {
 		r = native_next_tag(walk_id);

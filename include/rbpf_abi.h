@@ -103,7 +103,8 @@ struct rbpf_layout {
 	__u16 ractor_gvl_queue;
 	__u16 ractor_gvl_owner;
 	__u16 mutex_form; /* enum ruby_mutex_form; 0: not known */
-	__u16 pad;
+	__u16 tag_form;	  /* enum ruby_tag_form … */
+	__u64 tag_guard;  /* … and what ruby_tag_unmangle() needs */
 	/* 2.7: addresses of rb_vm_t.gvl.waitq and .owner. */
 	__u64 gvl_queue, gvl_owner;
 	struct rbpf_naming naming;
@@ -122,11 +123,9 @@ struct rbpf_layout {
 #define RBPF_LAYOUT_COPY       (1u << 3)
 /* 4.0: nothing in a frame tells that it is ZJIT's, which writes no pc when it pushes one. */
 #define RBPF_LAYOUT_ZJIT_BARE  (1u << 4)
-/* __builtin_setjmp() fills the VM's tags: they hold the registers of their frames as they are. */
-#define RBPF_LAYOUT_TAGS       (1u << 5)
 
 _Static_assert(sizeof(struct rbpf_naming) == 56, "map ABI");
-_Static_assert(sizeof(struct rbpf_layout) == 152 + 56, "map ABI");
+_Static_assert(sizeof(struct rbpf_layout) == 160 + 56, "map ABI");
 
 /* A file, as the kernel knows it. All 0: none. */
 struct rbpf_file {
@@ -744,7 +743,7 @@ _Static_assert(sizeof(struct rbpf_request_key) == 16, "map ABI");
 _Static_assert(sizeof(struct rbpf_request_filter) == 72, "map ABI");
 _Static_assert(sizeof(struct rbpf_ring_stack) == 72, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_life) == 80, "wire ABI");
-_Static_assert(sizeof(struct rbpf_proc) == 240, "map ABI");
+_Static_assert(sizeof(struct rbpf_proc) == 248, "map ABI");
 _Static_assert(sizeof(struct rbpf_task) == 40, "wire ABI");
 _Static_assert(sizeof(struct rbpf_thread) == 48 + 24 + 32 + 8 * RBPF_REGS, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_memory) == 40, "wire ABI");

@@ -268,12 +268,80 @@ enum { RUBY_EC_VM_STACK = 0, RUBY_EC_VM_STACK_SIZE = 1, RUBY_EC_CFP = 2, RUBY_EC
 #define RUBY_TH_BYTES	     256
 #define RUBY_TH_WORDS	     8
 
+/* What fills the buf of struct rb_vm_tag, and so where in it a function's registers are. */
+enum ruby_tag_form {
+	RUBY_TAG_UNKNOWN = 0, /* they cannot be told */
+	RUBY_TAG_BUILTIN = 1, /* __builtin_setjmp() */
+	RUBY_TAG_LIBC = 2,    /* setjmp() of the C library, as they are (musl) … */
+	RUBY_TAG_MANGLED = 3, /* … or mangled (glibc): see ruby_tag_unmangle() */
+};
+
 /*
- * struct rb_vm_tag from its buf on, where __builtin_setjmp() fills that: the function's frame
- * pointer, where it goes on, its stack pointer.
+ * In words from buf on: the frame pointer, where the function goes on, its stack pointer, and, behind buf, the tag
+ * further out. A jmp_buf has the registers, a flag and a mask of 1,024 signals (glibc jmpbuf-offsets.h of
+ * sysdeps/x86_64 and aarch64, setjmp/setjmp.h; musl's setjmp.s has the same order).
  */
-#define RUBY_TAG_BUF	     16
-enum { RUBY_TAG_FP = 0, RUBY_TAG_PC = 1, RUBY_TAG_SP = 2, RUBY_TAG_PREV = 5, RUBY_TAG_WORDS = 6 };
+#define RUBY_TAG_BUF 16 /* in the tag; bytes */
+enum { RUBY_TAG_FP = 0, RUBY_TAG_PC = 1, RUBY_TAG_SP = 2, RUBY_TAG_PREV = 5 };
+#if defined(__TARGET_ARCH_arm64) || (defined(__aarch64__) && !defined(__TARGET_ARCH_x86))
+#define RUBY_TAG_LIBC_FP   10
+#define RUBY_TAG_LIBC_PC   11
+#define RUBY_TAG_LIBC_SP   13
+#define RUBY_TAG_LIBC_PREV (22 + 1 + 16)
+#define RUBY_TAG_ROTATED   0 /* bits of what is mangled … */
+#define RUBY_TAG_HIDES_FP  0 /* … which the frame pointer is or not */
+#else
+#define RUBY_TAG_LIBC_FP   1
+#define RUBY_TAG_LIBC_SP   6
+#define RUBY_TAG_LIBC_PC   7
+#define RUBY_TAG_LIBC_PREV (8 + 1 + 16)
+#define RUBY_TAG_ROTATED   17
+#define RUBY_TAG_HIDES_FP  1
+#endif
+
+/* As many words hold all registers, in each form from its frame pointer on. */
+#define RUBY_TAG_WORDS 7
+
+struct ruby_tag {
+	__u64 fp, pc, sp;
+};
+
+/* Where in a tag the words are, and where the tag further out. */
+static RBPF_INLINE __u64 ruby_tag_words(__u32 form)
+{
+	return RUBY_TAG_BUF + (form == RUBY_TAG_BUILTIN ? RUBY_TAG_FP : RUBY_TAG_LIBC_FP) * 8ul;
+}
+
+static RBPF_INLINE __u64 ruby_tag_prev(__u32 form)
+{
+	return RUBY_TAG_BUF + (form == RUBY_TAG_BUILTIN ? RUBY_TAG_PREV : RUBY_TAG_LIBC_PREV) * 8ul;
+}
+
+/* PTR_DEMANGLE() of glibc (pointer_guard.h of sysdeps/unix/sysv/linux/x86_64 and aarch64). */
+static RBPF_INLINE __u64 ruby_tag_unmangle(__u64 word, __u64 guard)
+{
+	return (word >> RUBY_TAG_ROTATED | word << (64 - RUBY_TAG_ROTATED) % 64) ^ guard;
+}
+
+/* The registers in the @words of a tag of a known @form. */
+static RBPF_INLINE void ruby_tag_registers(const __u64 words[RUBY_TAG_WORDS], __u32 form,
+					   __u64 guard, struct ruby_tag *ret)
+{
+	ret->fp = words[0];
+	if (form == RUBY_TAG_BUILTIN) {
+		ret->pc = words[RUBY_TAG_PC - RUBY_TAG_FP];
+		ret->sp = words[RUBY_TAG_SP - RUBY_TAG_FP];
+		return;
+	}
+	ret->pc = words[RUBY_TAG_LIBC_PC - RUBY_TAG_LIBC_FP];
+	ret->sp = words[RUBY_TAG_LIBC_SP - RUBY_TAG_LIBC_FP];
+	if (form != RUBY_TAG_MANGLED)
+		return;
+	ret->pc = ruby_tag_unmangle(ret->pc, guard);
+	ret->sp = ruby_tag_unmangle(ret->sp, guard);
+	if (RUBY_TAG_HIDES_FP)
+		ret->fp = ruby_tag_unmangle(ret->fp, guard);
+}
 
 /* rb_control_frame_t: the first members */
 struct ruby_control_frame {

@@ -18,6 +18,7 @@
 #include "ruby/mapped_files.h"
 #include "target/maps.h"
 #include "target/memory.h"
+#include "target/process.h"
 #include "worker/file_worker.h"
 
 static const char *const symbol_names[RUBY_SYMS] = {
@@ -156,6 +157,27 @@ static void find_gc_module(const struct maps *maps, struct ruby_binary *bin)
 	}
 }
 
+/* What follows the code of the dynamic linker: its constants and its data. */
+static void find_linker(pid_t pid, const struct maps *maps, struct ruby_binary *bin)
+{
+	uint64_t base;
+	size_t i, k;
+
+	if (process_linker_base(pid, &base))
+		return;
+	for (i = 0; i < maps->n; i++)
+		if (maps->v[i].exec && maps->v[i].start - maps->v[i].offset == base)
+			break;
+	for (k = i + 1; k < maps->n && maps->v[k].inode == maps->v[i].inode && !maps->v[k].exec;
+	     k++)
+		if (maps->v[k].start != maps->v[k - 1].end)
+			break;
+	if (k > i + 1) {
+		bin->linker_lo = maps->v[i].end;
+		bin->linker_hi = maps->v[k - 1].end;
+	}
+}
+
 int ruby_binary_find(struct file_worker *worker, pid_t pid, const struct maps *maps,
 		     const struct memory *mem, struct ruby_binary *ret, struct err *err)
 {
@@ -167,8 +189,10 @@ int ruby_binary_find(struct file_worker *worker, pid_t pid, const struct maps *m
 		return err_oom(err);
 	for (i = 0; i < n && !stop_overdue(); i++) {
 		r = examine(worker, pid, &maps->v[files[i]], mem, ret, err);
-		if (!r)
+		if (!r) {
 			find_gc_module(maps, ret);
+			find_linker(pid, maps, ret);
+		}
 		if (r != -ENOENT)
 			return r;
 	}

@@ -55,13 +55,14 @@ struct ruby_binary {
 	uint64_t inode;
 	uint64_t size;
 	int64_t mtime_ns;
-	uint64_t map_start, map_end; /* the mapping it was found by */
-	uint64_t base;		     /* load bias */
-	uint64_t text_lo, text_hi;   /* executable segment */
-	uint64_t data_lo, data_hi;   /* writable segment, .data and .bss */
-	char gc_name[32];	     /* of the collector loaded as a module, "" if none is … */
-	uint64_t gc_lo, gc_hi;	     /* … and its executable mapping */
-	uint64_t symbol[RUBY_SYMS];  /* 0: the file does not define it */
+	uint64_t map_start, map_end;   /* the mapping it was found by */
+	uint64_t base;		       /* load bias */
+	uint64_t text_lo, text_hi;     /* executable segment */
+	uint64_t data_lo, data_hi;     /* writable segment, .data and .bss */
+	char gc_name[32];	       /* of the collector loaded as a module, "" if none is … */
+	uint64_t gc_lo, gc_hi;	       /* … and its executable mapping */
+	uint64_t linker_lo, linker_hi; /* the dynamic linker's data; 0: there is none */
+	uint64_t symbol[RUBY_SYMS];    /* 0: the file does not define it */
 	struct ruby_constants *constants; /* NULL: not available; a reference */
 };
 

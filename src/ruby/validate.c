@@ -233,10 +233,7 @@ bool validate_is_thread(const struct ruby_vm *vm, uint64_t th)
 	       !memory_read_u64(&vm->mem, ec + vm->layout.ec_thread_ptr, &back) && back == th;
 }
 
-/*
- * The EC that the thread of @ec has now: it may have switched to another fiber. @ec if not known.
- */
-static uint64_t current_ec(const struct ruby_vm *vm, uint64_t ec)
+uint64_t validate_current_ec(const struct ruby_vm *vm, uint64_t ec)
 {
 	uint64_t th, now;
 
@@ -265,8 +262,8 @@ static int prove_stacks(struct ruby_vm *vm, const uint64_t *ecs, size_t n,
 
 	for (attempt = 0; attempt < PROVE_ATTEMPTS; attempt++) {
 		for (i = 0; i < n; i++) {
-			if (ruby_walk(&vm->mem, &vm->walk, current_ec(vm, ecs[i]), PROVE_FRAMES,
-				      &stack))
+			if (ruby_walk(&vm->mem, &vm->walk, validate_current_ec(vm, ecs[i]),
+				      PROVE_FRAMES, &stack))
 				return err_oom(err);
 			total = 0;
 			bad = stack.status ? "control frames" : name_stack(vm, &stack, &total, ev);
@@ -328,7 +325,7 @@ static int prove_frames(const struct ruby_vm *vm, const uint64_t *ecs, size_t n,
 	for (i = 0; i < n && fits && ruby_layout_has(vm->layout.cf_jit_return); i++) {
 		fits = false;
 		for (attempt = 0; attempt < PROVE_ATTEMPTS && !fits; attempt++)
-			fits = jit_return_fits(vm, current_ec(vm, ecs[i]));
+			fits = jit_return_fits(vm, validate_current_ec(vm, ecs[i]));
 	}
 	return fits ? 0 : refuse(vm, ruby_field_info[RUBY_FIELD_cf_jit_return].name, err);
 }
@@ -416,47 +413,6 @@ static void prove_native_stack(struct ruby_vm *vm, uint64_t ec)
 		vm->walk.ec_stack_start = 0;
 }
 
-#define TAG_DISTANCE (64u << 10) /* of a tag from the end of the native frame that it is in */
-#define MAX_TAGS     64
-
-/* The tags of @ec that are what the compiler's setjmp makes of them; 0 if any is not. */
-static unsigned int count_tags(const struct ruby_vm *vm, uint64_t ec)
-{
-	uint64_t tag, words[RUBY_TAG_WORDS];
-	unsigned int n;
-
-	if (memory_read_u64(&vm->mem, ec + RUBY_EC_TAG * 8, &tag))
-		return 0;
-	for (n = 0; n < MAX_TAGS && tag; n++) {
-		if (memory_read(&vm->mem, tag + RUBY_TAG_BUF, words, sizeof(words)) ||
-		    words[RUBY_TAG_PC] < vm->walk.text_lo ||
-		    words[RUBY_TAG_PC] >= vm->walk.text_hi || words[RUBY_TAG_SP] > tag ||
-		    tag - words[RUBY_TAG_SP] > TAG_DISTANCE ||
-		    (words[RUBY_TAG_PREV] && words[RUBY_TAG_PREV] <= tag))
-			return 0;
-		tag = words[RUBY_TAG_PREV];
-	}
-	return n;
-}
-
-/* Where the VM goes on after an exception: native stacks can, too, if setjmp does not hide it. */
-static void prove_tags(struct ruby_vm *vm, const uint64_t *ecs, size_t n)
-{
-	unsigned int found = 0;
-	int attempt;
-	size_t i;
-
-	for (attempt = 0; attempt < PROVE_ATTEMPTS && !found; attempt++)
-		for (i = 0; i < n && !found; i++)
-			found = count_tags(vm, current_ec(vm, ecs[i]));
-	ruby_vm_check_add(vm, "exception tags", found, false,
-			  found ? "%u of a thread have usable registers"
-				: "not usable: a native stack ends at its first gap",
-			  found);
-	if (found)
-		vm->walk.flags |= RBPF_LAYOUT_TAGS;
-}
-
 int ruby_validate(struct ruby_vm *vm, const uint64_t *ecs, size_t n, uint64_t tp,
 		  uint64_t current_vm, uint64_t symbols, bool known, struct err *err)
 {
@@ -487,6 +443,6 @@ int ruby_validate(struct ruby_vm *vm, const uint64_t *ecs, size_t n, uint64_t tp
 	ruby_gvl_validate(vm, th);
 	prove_fibers(vm, ecs[0], th);
 	prove_native_stack(vm, ecs[0]);
-	prove_tags(vm, ecs, n);
+	validate_tags(vm, ecs, n, tp);
 	return 0;
 }

@@ -335,6 +335,8 @@ bool ruby_vm_preset(const struct ruby_vm *vm, struct rbpf_layout *ret)
 	preset.text_lo = preset.text_hi = 0;
 	preset.gc_flags = preset.gc_count = preset.gc_owner = 0;
 	preset.gvl_queue = preset.gvl_owner = 0;
+	preset.tag_form = RUBY_TAG_UNKNOWN;
+	preset.tag_guard = 0;
 	preset.naming.symbols = preset.naming.shapes = 0;
 	*ret = preset;
 	return true;

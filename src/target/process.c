@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "target/process.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -255,6 +256,19 @@ int process_list(pid_t **ret, size_t *n, struct err *err)
 	int r = list_numbers("/proc", ret, n);
 
 	return r ? err_set(err, r, ERR_ENV, "cannot list /proc: %s", strerror(-r)) : 0;
+}
+
+int process_linker_base(pid_t pid, uint64_t *ret)
+{
+	Elf64_auxv_t auxv[64];
+	ssize_t n = remote_read_first(pid, "auxv", (char *)auxv, sizeof(auxv));
+
+	for (size_t i = 0; n > 0 && i < (size_t)n / sizeof(auxv[0]); i++)
+		if (auxv[i].a_type == AT_BASE && auxv[i].a_un.a_val) {
+			*ret = auxv[i].a_un.a_val;
+			return 0;
+		}
+	return -ENOENT;
 }
 
 int thread_cpu_ns(pid_t tid, uint64_t *ret)

@@ -52,6 +52,9 @@ int process_read_title(struct process *p, bool *changed);
 /* The parent of @pid, as it is now, in *@ret. Returns 0 or -ESRCH: it is gone, or a zombie. */
 int process_parent(pid_t pid, pid_t *ret);
 
+/* Where its dynamic linker is mapped (AT_BASE). Returns 0, or -ENOENT if that cannot be read or it has none. */
+int process_linker_base(pid_t pid, uint64_t *ret);
+
 /* The real user id of @pid; -1 if that cannot be read. */
 uid_t process_uid(pid_t pid);
 

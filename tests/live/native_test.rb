@@ -126,6 +126,15 @@ class NativeTest < MergedTest
     end
   end
 
+  # Where the VM would go on after an exception, by the registers that setjmp() saved.
+  def test_goes_on_behind_a_gap
+    record_work('bignum')
+    cut = samples.map { |sample| fibers_of(sample).first }.select { |frames| frames.any? { |f| f.kind == 'gap' } }
+    assert_operator cut.size, :>=, samples.size / 10, 'samples in functions that say nothing about how they are left'
+    whole = cut.count { |frames| begins?(frames.find { |f| !f.native? || f.module }, false) }
+    assert_operator whole, :>=, cut.size * 0.95, cut.first && shown(cut.first)
+  end
+
   private
 
   def record_work(kind, options = [], *more)

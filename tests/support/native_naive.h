@@ -9,11 +9,36 @@
 
 #include "elf/cfi_step.h"
 
+/* Words of a struct rb_vm_tag: fp, pc, sp, prev. */
+static const int naive_builtin_tag[] = { 2, 3, 4, 7 };
 #if defined(__TARGET_ARCH_arm64)
 #define NAIVE_PC_MASK CFI_PC_MASK_AARCH64
+static const int naive_libc_tag[] = { 12, 13, 15, 41 };
 #else
 #define NAIVE_PC_MASK CFI_PC_MASK_X86_64
+static const int naive_libc_tag[] = { 3, 9, 8, 27 };
 #endif
+
+static inline const int *naive_tag(const struct rbpf_layout *l)
+{
+	return l->tag_form == RUBY_TAG_BUILTIN ? naive_builtin_tag : naive_libc_tag;
+}
+
+/* What glibc makes of fp (@which 0), pc and sp; and back. */
+static inline uint64_t naive_mangle(uint64_t word, int which, uint64_t guard)
+{
+	if (NAIVE_PC_MASK == CFI_PC_MASK_AARCH64)
+		return which ? word ^ guard : word;
+	word ^= guard;
+	return word << 17 | word >> 47;
+}
+
+static inline uint64_t naive_unmangle(uint64_t word, int which, uint64_t guard)
+{
+	if (NAIVE_PC_MASK == CFI_PC_MASK_AARCH64)
+		return which ? word ^ guard : word;
+	return (word >> 17 | word << 47) ^ guard;
+}
 
 struct native_naive {
 	const struct memory *mem;
@@ -132,21 +157,25 @@ static inline int native_naive_leave(struct native_naive *n)
 /* Whether the walk can go on at a tag. */
 static inline bool native_naive_resync(struct native_naive *n)
 {
+	const int *const word = naive_tag(n->layout);
 	uint64_t sp = n->frame.sp, words[RUBY_TAG_WORDS];
 
-	while (n->layout->flags & RBPF_LAYOUT_TAGS && n->tag && n->tags_left) {
-		uint64_t tag = n->tag;
+	while (n->layout->tag_form && n->tag && n->tags_left) {
+		uint64_t tag = n->tag, at[3];
 
-		if (memory_read(n->mem, tag + RUBY_TAG_BUF, words, sizeof(words)))
+		if (memory_read(n->mem, tag + word[0] * 8, words, sizeof(words)) ||
+		    memory_read_u64(n->mem, tag + word[3] * 8, &n->tag))
 			return false;
 		n->tags_left--;
-		n->tag = words[RUBY_TAG_PREV];
-		if (words[RUBY_TAG_SP] > sp && words[RUBY_TAG_SP] <= tag &&
-		    native_naive_in_vm(n, words[RUBY_TAG_PC])) {
-			n->frame = (struct cfi_frame) { .pc = words[RUBY_TAG_PC],
-							.sp = words[RUBY_TAG_SP],
-							.fp = words[RUBY_TAG_FP],
-							.fp_known = true };
+		for (int i = 0; i < 3; i++) { /* fp, pc, sp */
+			at[i] = words[word[i] - word[0]];
+			if (n->layout->tag_form == RUBY_TAG_MANGLED)
+				at[i] = naive_unmangle(at[i], i, n->layout->tag_guard);
+		}
+		if (at[2] > sp && at[2] <= tag && native_naive_in_vm(n, at[1])) {
+			n->frame = (struct cfi_frame) {
+				.pc = at[1], .sp = at[2], .fp = at[0], .fp_known = true
+			};
 			return true;
 		}
 		if (n->tag <= tag)

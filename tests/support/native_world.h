@@ -119,30 +119,44 @@ static inline uint64_t world_word(struct world_dice *d, size_t i)
 	}
 }
 
-/* Tags up the stack, linked, some of which are not what they should be. */
-static inline void world_tags(struct world_dice *d)
+/* Fill the tag at word @at of the stack, as setjmp() does. */
+static inline void world_put_tag(const struct rbpf_layout *l, size_t at, uint64_t fp, uint64_t pc,
+				 uint64_t sp, uint64_t prev)
 {
+	const uint64_t values[] = { fp, pc, sp };
+	const int *to = naive_tag(l);
+
+	for (int i = 0; i < 3; i++)
+		world.words[at + to[i]] = l->tag_form == RUBY_TAG_MANGLED
+						  ? naive_mangle(values[i], i, l->tag_guard)
+						  : values[i];
+	world.words[at + to[3]] = prev;
+}
+
+/* Tags up the stack, linked, some of which are not what they should be. */
+static inline void world_tags(struct world_dice *d, const struct rbpf_layout *l)
+{
+	const int prev = naive_tag(l)[3], n_words = prev + 1;
 	size_t at = dice(d, 64), last = 0;
 
 	world.tag = 0;
-	for (int i = dice(d, 12); i > 0 && at + 8 < world.n_words; i--) {
-		uint64_t addr = WORLD_STACK + at * 8;
+	for (int i = dice(d, 12); i > 0 && at + (size_t)n_words < world.n_words; i--) {
+		uint64_t addr = WORLD_STACK + at * 8, fp, pc, sp;
 
 		if (last)
-			world.words[last + 2 + RUBY_TAG_PREV] = addr;
+			world.words[last + prev] = addr;
 		else
 			world.tag = addr;
-		world.words[at + 2 + RUBY_TAG_FP] = world_stack_address(d, at);
-		world.words[at + 2 + RUBY_TAG_PC] = world_code_address(d);
-		world.words[at + 2 + RUBY_TAG_SP] = dice(d, 8) ? addr - dice(d, 32) * 8
-							       : world_stack_address(d, at);
-		world.words[at + 2 + RUBY_TAG_PREV] = dice(d, 4) ? 0 : world_stack_address(d, 0);
+		fp = world_stack_address(d, at);
+		pc = world_code_address(d);
+		sp = dice(d, 8) ? addr - dice(d, 32) * 8 : world_stack_address(d, at);
+		world_put_tag(l, at, fp, pc, sp, dice(d, 4) ? 0 : world_stack_address(d, 0));
 		last = at;
-		at += 8 + dice(d, 300);
+		at += (size_t)n_words + dice(d, 300);
 	}
 }
 
-static inline void world_memory(struct world_dice *d)
+static inline void world_memory(struct world_dice *d, const struct rbpf_layout *l)
 {
 	for (size_t i = 0; i < world.n_words; i++)
 		world.words[i] = world_word(d, i);
@@ -150,7 +164,7 @@ static inline void world_memory(struct world_dice *d)
 	world.top = 0;
 	if (dice(d, 2))
 		world.top = WORLD_STACK + (dice(d, 2) ? world.n_words / 512 : dice(d, 20)) * 4096;
-	world_tags(d);
+	world_tags(d, l);
 }
 
 /* ---- code ---- */
@@ -256,12 +270,13 @@ static inline const char *world_walk(struct walk *w, struct world_dice *d)
 	memset(&native_host, 0, sizeof(native_host));
 	world.calm = dice(d, 2);
 	world.n_words = (1 + dice(d, WORLD_PAGES)) * 512;
-	w->layout = (struct rbpf_layout) { .flags = dice(d, 4) ? RBPF_LAYOUT_TAGS : 0,
+	w->layout = (struct rbpf_layout) { .tag_form = dice(d, RUBY_TAG_MANGLED + 1),
+					   .tag_guard = dice_number(d, 8),
 					   .text_lo = WORLD_VM,
 					   .text_hi = WORLD_VM_END };
 	world_code(d);
 	w->native.regs = world_regs(d);
-	world_memory(d);
+	world_memory(d, &w->layout);
 	w->native.seed = rbpf_mix(w->native.seed,
 				  1); /* rules that are remembered are of another world */
 	native_host_run(w, &mem, world.tag, world.top);

@@ -41,6 +41,20 @@ static inline void put_tag(struct ruby_image *img, uint64_t tag, uint64_t prev)
 	image_put64(img, tag + 56, prev);
 }
 
+/* One as setjmp() of a C library on x86_64 does: musl's, or glibc's with a @guard. */
+static inline void put_libc_tag(struct ruby_image *img, uint64_t tag, uint64_t prev, uint64_t guard)
+{
+	const uint64_t fp = (tag + 128) ^ guard, sp = (tag - 64) ^ guard,
+		       pc = (FIXTURE_TEXT + 0x123) ^ guard;
+	const int by = guard ? 17 : 0;
+
+	image_put64(img, tag + 16, 3);
+	image_put64(img, tag + 16 + 1 * 8, fp << by | fp >> (64 - by) % 64);
+	image_put64(img, tag + 16 + 6 * 8, sp << by | sp >> (64 - by) % 64);
+	image_put64(img, tag + 16 + 7 * 8, pc << by | pc >> (64 - by) % 64);
+	image_put64(img, tag + 16 + 25 * 8, prev);
+}
+
 /* Two of them, in a native stack. */
 static inline uint64_t make_tags(struct image_thread *t)
 {
@@ -154,12 +168,18 @@ static inline void teardown(struct fixture *f)
 		for (struct fixture f = setup(image_versions[v_].minor); f.img;                    \
 		     teardown(&f), f.img = NULL)
 
-static inline int prove(struct fixture *f)
+/* @tp: the thread pointer of its thread. */
+static inline int prove_with(struct fixture *f, uint64_t tp)
 {
 	f->vm.n_checks = 0;
 	f->err = (struct err) { 0 };
-	return ruby_validate(&f->vm, &f->t.ec, 1, 0, f->img->current_vm, f->symbols, false,
+	return ruby_validate(&f->vm, &f->t.ec, 1, tp, f->img->current_vm, f->symbols, false,
 			     &f->err);
+}
+
+static inline int prove(struct fixture *f)
+{
+	return prove_with(f, 0);
 }
 
 static inline const struct ruby_vm_check *find_check(const struct ruby_vm *vm, const char *name)

@@ -182,7 +182,7 @@ static struct walk *with_tags(void)
 	struct walk *w = one_function(64);
 
 	fill_stack(w, 16, 64);
-	w->layout = (struct rbpf_layout) { .flags = RBPF_LAYOUT_TAGS,
+	w->layout = (struct rbpf_layout) { .tag_form = RUBY_TAG_BUILTIN,
 					   .text_lo = WORLD_VM,
 					   .text_hi = WORLD_VM_END };
 	world.words[23] = 0x123456;
@@ -216,10 +216,40 @@ Test(native_walk, goes_on_at_the_next_tag)
 	cr_expect_eq(w->native.frames[4], RBPF_NATIVE_NO_RANGE);
 	cr_expect_eq(behind_gap(w), WORLD_VM | RBPF_NATIVE_EXACT);
 	cr_expect_eq(w->native.end, RBPF_NATIVE_OUTERMOST);
-	w->layout.flags = 0;
+	w->layout.tag_form = RUBY_TAG_UNKNOWN;
 	run(w);
 	cr_expect_eq(w->native.n_frames, 4);
 	cr_expect_eq(w->native.end, RBPF_NATIVE_NO_RANGE);
+	free(w);
+}
+
+/* The same registers, as the setjmp() of musl and of glibc leave them. */
+Test(native_walk, goes_on_at_a_tag_of_the_c_library)
+{
+	struct walk *w = with_tags();
+
+	run(w);
+	const uint32_t n_frames = w->native.n_frames;
+
+	for (__u16 form = RUBY_TAG_LIBC; form <= RUBY_TAG_MANGLED; form++) {
+		w->layout.tag_form = form;
+		w->layout.tag_guard = 0x8123456789abcdef;
+		for (size_t i = 0; i < 10; i++) {
+			const size_t at = 256 + i * 512;
+			const uint64_t addr = WORLD_STACK + at * 8;
+
+			world_put_tag(&w->layout, at, addr, WORLD_VM + 16 * i, addr - 64,
+				      i < 9 ? addr + 4096 : 0);
+		}
+		run(w);
+		cr_expect_eq(w->native.frames[4], RBPF_NATIVE_NO_RANGE);
+		cr_expect_eq(behind_gap(w), WORLD_VM | RBPF_NATIVE_EXACT);
+		cr_expect_eq(w->native.end, RBPF_NATIVE_OUTERMOST);
+		cr_expect_eq(w->native.n_frames, n_frames);
+	}
+	w->layout.tag_guard = ~w->layout.tag_guard;
+	run(w);
+	cr_expect_eq(w->native.n_frames, 4, "of another process");
 	free(w);
 }
 

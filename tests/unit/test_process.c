@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -215,6 +216,15 @@ static void *wait_on(void *arg)
 	if (write(fds[1], &tid, sizeof(tid)) != sizeof(tid) || read(fds[2], &byte, 1) < 0)
 		return fds;
 	return NULL;
+}
+
+Test(process, linker)
+{
+	uint64_t base = 0;
+
+	cr_assert_eq(process_linker_base(getpid(), &base), 0);
+	cr_expect_eq(base, getauxval(AT_BASE));
+	cr_expect_eq(process_linker_base(1 << 30, &base), -ENOENT, "no such process");
 }
 
 Test(process, threads)

@@ -50,20 +50,62 @@ Test(validate, exception_tags)
 		};
 
 		cr_assert_eq(prove(&f), 0);
-		cr_expect(f.vm.walk.flags & RBPF_LAYOUT_TAGS, "%s", f.img->version);
+		cr_expect_eq(f.vm.walk.tag_form, RUBY_TAG_BUILTIN, "%s", f.img->version);
 		for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 			uint64_t was = image_get64(f.img, bad[i].at);
 
-			f.vm.walk.flags &= ~RBPF_LAYOUT_TAGS;
 			image_put64(f.img, bad[i].at, bad[i].value);
 			expect_without(&f, "exception tags");
-			cr_expect_not(f.vm.walk.flags & RBPF_LAYOUT_TAGS, "%s: case %zu",
-				      f.img->version, i);
+			cr_expect_eq(f.vm.walk.tag_form, RUBY_TAG_UNKNOWN, "%s: case %zu",
+				     f.img->version, i);
 			image_put64(f.img, bad[i].at, was);
 		}
 		teardown(&f);
 	}
 }
+
+#ifdef __x86_64__
+/* Those of a Ruby whose tags the C library's setjmp() fills: glibc's has a guard, which each process has of its own. */
+Test(validate, exception_tags_of_the_c_library)
+{
+	const uint64_t guard = 0x8123456789abcdef;
+
+	for (size_t v = 0; v < IMAGE_VERSIONS; v++)
+		for (int mangled = 0; mangled < 2; mangled++) {
+			struct fixture f = setup(image_versions[v].minor);
+			const uint64_t outer = image_get64(f.img, f.tag + 56);
+			const uint64_t tp = image_region(f.img, 4096);
+
+			put_libc_tag(f.img, f.tag, outer, mangled ? guard : 0);
+			put_libc_tag(f.img, outer, 0, mangled ? guard : 0);
+			image_put64(f.img, tp + 0x30, guard);
+			cr_assert_eq(prove_with(&f, tp), 0);
+			cr_expect_eq(f.vm.walk.tag_form, mangled ? RUBY_TAG_MANGLED : RUBY_TAG_LIBC,
+				     "%s", f.img->version);
+			cr_expect_eq(f.vm.walk.tag_guard, mangled ? guard : 0, "%s",
+				     f.img->version);
+			image_put64(f.img, tp + 0x30, ~guard);
+			cr_assert_eq(prove_with(&f, tp), 0);
+			cr_expect_eq(f.vm.walk.tag_form, mangled ? RUBY_TAG_UNKNOWN : RUBY_TAG_LIBC,
+				     "%s: of another process", f.img->version);
+			cr_assert_eq(prove(&f), 0);
+			cr_expect_eq(f.vm.walk.tag_form, mangled ? RUBY_TAG_UNKNOWN : RUBY_TAG_LIBC,
+				     "%s: it is not known", f.img->version);
+			cr_expect_eq(f.vm.walk.tag_guard, 0);
+
+			f.vm.binary.linker_lo = image_region(f.img, 4096);
+			f.vm.binary.linker_hi = f.vm.binary.linker_lo + 4096;
+			image_put64(f.img, f.vm.binary.linker_lo + 16, ~guard);
+			image_put64(f.img, f.vm.binary.linker_hi - 8, guard);
+			cr_assert_eq(prove_with(&f, tp), 0);
+			cr_expect_eq(f.vm.walk.tag_form, mangled ? RUBY_TAG_MANGLED : RUBY_TAG_LIBC,
+				     "%s: in the linker's data", f.img->version);
+			cr_expect_eq(f.vm.walk.tag_guard, mangled ? guard : 0, "%s",
+				     f.img->version);
+			teardown(&f);
+		}
+}
+#endif
 
 /* Whichever way leads to the VM. */
 Test(validate, ways_to_the_vm)
