@@ -157,6 +157,22 @@ __noinline int capture_path(__u32 walk_id, __u64 pathobj)
 	return capture_string(walk_id, capture_at(w, walk_id, pathobj, 0));
 }
 
+/* Unit @i of the symbol table, which is in an Array or a directory; 0 if it cannot be read. */
+__noinline __u64 capture_symbol_unit(__u32 walk_id, __u64 ids, __u64 i)
+{
+	struct walk *w = walk_state(walk_id);
+
+	if (!w || !ruby_is_object(ids) || capture_block(walk_id, ids, RUBY_OBJECT_WORDS * 8))
+		return 0;
+	if ((captured_word(w, 0) & RUBY_T_MASK) != RUBY_T_DATA)
+		return capture_at(w, walk_id, ids, i);
+	if (capture_block(walk_id, captured_word(w, RTYPEDDATA_DATA_WORD), RUBY_ID_DIR_WORDS * 8) ||
+	    i >= captured_word(w, RUBY_ID_DIR_CAPA) ||
+	    capture_block(walk_id, captured_word(w, RUBY_ID_DIR_ENTRIES) + i * 8, 8))
+		return 0;
+	return captured_word(w, 0);
+}
+
 /* The name of an ID. */
 __noinline int capture_id(__u32 walk_id, __u64 id)
 {
@@ -166,7 +182,7 @@ __noinline int capture_id(__u32 walk_id, __u64 id)
 
 	if (!w || capture_block(walk_id, w->layout.naming.symbols + RUBY_SYMBOLS_IDS, 8))
 		return -1;
-	unit = capture_element(walk_id, captured_word(w, 0), serial / RUBY_ID_ENTRY_UNIT);
+	unit = capture_symbol_unit(walk_id, captured_word(w, 0), serial / RUBY_ID_ENTRY_UNIT);
 	if (w->layout.naming.symbol_form == RUBY_SYMBOLS_ARRAY)
 		return capture_string(walk_id,
 				      capture_element(walk_id, unit, i * RUBY_ID_ENTRY_SIZE));

@@ -620,6 +620,15 @@ static __always_inline int walk_ec(struct walk *w, __u32 walk_id, __u64 ec)
 
 /* ---- garbage collection ---- */
 
+/* Whether there is another ractor, whose objspace may be collected, too, which gc_count does not count. */
+static __always_inline bool gc_is_of_several(const struct rbpf_layout *l)
+{
+	__u64 ractor;
+
+	return l->gc_single &&
+	       (walk_read(&ractor, sizeof(ractor), l->gc_single) || ractor != l->gc_ractor);
+}
+
 /* @words: room for what is read. */
 static __always_inline struct walk_gc gc_read(const struct rbpf_layout *l,
 					      __u64 words[RBPF_GC_WORDS])
@@ -627,9 +636,13 @@ static __always_inline struct walk_gc gc_read(const struct rbpf_layout *l,
 	struct walk_gc gc = { 0 };
 	__u64 count;
 
+	gc.of_several = gc_is_of_several(l);
+	if (gc.of_several)
+		return gc;
 	if (!l->gc_count || !l->gc_flags || walk_read(&gc.flags, sizeof(gc.flags), l->gc_flags) ||
 	    walk_read(words, RBPF_GC_WORDS * sizeof(__u64), rbpf_gc_words(l->gc_count)))
 		return (struct walk_gc) { 0 };
+	gc.flags = rbpf_gc_flags(gc.flags, l->gc_during_bit);
 	count = words[RBPF_GC_WORDS - 1] - rbpf_gc_begins(words, l->gc_major_word, gc.flags);
 	gc.era = rbpf_gc_era(count, gc.flags);
 	gc.in_transition = rbpf_gc_in_transition(gc.flags);

@@ -254,6 +254,10 @@ static __always_inline int ruby_stack(struct walk *w, __u32 walk_id, __u64 epoch
 	if (native_stacks)
 		native_note_ec(w);
 	*gc = gc_read(&w->layout, w->gc_words);
+	if (gc->of_several) {
+		rec->flags |= RBPF_SAMPLE_GC_UNKNOWN;
+		w->layout.flags |= RBPF_LAYOUT_NO_AGE;
+	}
 	w->seed = stack_seed(w, epoch, gc);
 	w->old_seed = old_seed(w, gc);
 	w->spread = rbpf_mix(0, rec->h.tgid) >> 32;

@@ -137,6 +137,7 @@ struct walk_gc {
 	__u64 major;	     /* rbpf_gc_major() */
 	__u32 flags;	     /* rb_objspace_t.flags; 0 if unknown */
 	__u32 in_transition; /* the era may be the next one: RBPF_STACK_GC_TRANSITION */
+	__u32 of_several; /* nothing is known, as there are several ractors: rbpf_layout.gc_single */
 };
 
 /* The last wait of a thread; since 0: it is over. The members are as in struct rbpf_ring_wait. */

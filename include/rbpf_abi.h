@@ -83,6 +83,11 @@ struct rbpf_layout {
 	/* Address of what tells whose GC it is: 2.7 rb_vm_t.gvl.owner, a thread; later
 	 * rb_vm_t.ractor.sync.lock_owner, a ractor, 0 with one ractor only. */
 	__u64 gc_owner;
+	/*
+	 * Where each ractor has an rb_objspace_t of its own, gc_flags and gc_count are of the only one, gc_ractor, as long as
+	 * ruby_single_main_ractor, at gc_single, says that it is; else both 0.
+	 */
+	__u64 gc_single, gc_ractor;
 	__u64 zjit_entry;    /* address of rb_zjit_entry, if this Ruby has ZJIT */
 	__u16 flags;	     /* RBPF_LAYOUT_* */
 	__u16 ec_thread_ptr; /* rb_execution_context_t, below RUBY_EC_BYTES: thread_ptr … */
@@ -102,9 +107,10 @@ struct rbpf_layout {
 	/* … whose head is here in the rb_ractor_t, as is its owner. 2.7: see gvl_queue. */
 	__u16 ractor_gvl_queue;
 	__u16 ractor_gvl_owner;
-	__u16 mutex_form; /* enum ruby_mutex_form; 0: not known */
-	__u16 tag_form;	  /* enum ruby_tag_form … */
-	__u64 tag_guard;  /* … and what ruby_tag_unmangle() needs */
+	__u8 mutex_form;    /* enum ruby_mutex_form; 0: not known */
+	__u8 gc_during_bit; /* see rbpf_gc_flags() */
+	__u16 tag_form;	    /* enum ruby_tag_form … */
+	__u64 tag_guard;    /* … and what ruby_tag_unmangle() needs */
 	/* 2.7: addresses of rb_vm_t.gvl.waitq and .owner. */
 	__u64 gvl_queue, gvl_owner;
 	struct rbpf_naming naming;
@@ -125,7 +131,7 @@ struct rbpf_layout {
 #define RBPF_LAYOUT_ZJIT_BARE  (1u << 4)
 
 _Static_assert(sizeof(struct rbpf_naming) == 56, "map ABI");
-_Static_assert(sizeof(struct rbpf_layout) == 160 + 56, "map ABI");
+_Static_assert(sizeof(struct rbpf_layout) == 176 + 56, "map ABI");
 
 /* A file, as the kernel knows it. All 0: none. */
 struct rbpf_file {
@@ -261,6 +267,19 @@ enum rbpf_counter {
 /* Native stacks with a gap or an early end are counted by reason, from RBPF_CNT_NATIVE_CUT on. */
 _Static_assert(RBPF_CNT_NATIVE_NO_MAP == RBPF_CNT_NATIVE_CUT + RBPF_NATIVE_NO_MAP, "by reason");
 _Static_assert(RBPF_COUNTERS == RBPF_CNT_NATIVE_CUT + RBPF_NATIVE_END_COUNT, "a counter a reason");
+
+/*
+ * @flags of rb_objspace_t as they are where during_gc is bit 5 of them. Where each ractor has an objspace (4.1) it is @during_bit 6,
+ * and during_global_gc is between it and during_compacting.
+ */
+static RBPF_INLINE __u32 rbpf_gc_flags(__u32 flags, __u32 during_bit)
+{
+	if (during_bit <= RUBY_GC_DURING_GC_BIT)
+		return flags;
+	return (flags & RUBY_GC_MODE_MASK) |
+	       (flags >> (during_bit & 31) & 1) << RUBY_GC_DURING_GC_BIT |
+	       (flags >> ((during_bit + 2) & 31) & 1 ? RUBY_GC_DURING_COMPACTING : 0);
+}
 
 /*
  * The era of the heap, from the flags and the count of collections (rb_objspace_t.profile.count):
@@ -495,6 +514,8 @@ struct rbpf_ring_hdr {
 #define RBPF_SAMPLE_GC		    (1u << 1) /* the thread was collecting garbage, in phase … */
 #define RBPF_SAMPLE_GC_PHASE(flags) ((flags) >> 2 & 3) /* enum ruby_gc_mode */
 #define RBPF_SAMPLE_GC_PHASE_SHIFT  2
+#define RBPF_SAMPLE_GC_UNKNOWN                                                                     \
+	(1u << 4) /* it may have been collecting: there are several ractors */
 
 /* What a sample is of. engine_events() gives the name, the unit and the period of each. */
 enum rbpf_event {
@@ -743,7 +764,7 @@ _Static_assert(sizeof(struct rbpf_request_key) == 16, "map ABI");
 _Static_assert(sizeof(struct rbpf_request_filter) == 72, "map ABI");
 _Static_assert(sizeof(struct rbpf_ring_stack) == 72, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_life) == 80, "wire ABI");
-_Static_assert(sizeof(struct rbpf_proc) == 248, "map ABI");
+_Static_assert(sizeof(struct rbpf_proc) == 264, "map ABI");
 _Static_assert(sizeof(struct rbpf_task) == 40, "wire ABI");
 _Static_assert(sizeof(struct rbpf_thread) == 48 + 24 + 32 + 8 * RBPF_REGS, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_memory) == 40, "wire ABI");

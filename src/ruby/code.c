@@ -4,8 +4,9 @@
  *
  *   rb_thread_current  self <- thread <- EC <- slot
  *   rb_fiber_current   self <- fiber <- EC <- slot
- *   rb_during_gc       bit 5 of flags <- objspace <- VM <- ruby_current_vm_ptr
+ *   rb_during_gc       bit 5 or 6 of flags <- objspace <- VM <- ruby_current_vm_ptr
  *   rb_gc_count        count <- objspace <- VM <- ruby_current_vm_ptr
+ *                      both: objspace <- ractor <- ruby_single_main_ractor (where each ractor has one)
  *   rb_thread_main     self <- main thread <- ractor <- ruby_single_main_ractor
  *                      self <- main thread <- ractor <- thread <- EC <- slot
  *                      self <- main thread <- VM <- thread <- EC <- slot (2.7)
@@ -39,6 +40,8 @@ struct reading {
 	uint64_t ec_var; /* address of the EC slot or of that variable; 0: not known */
 	struct fact field[RUBY_FIELDS];
 	struct fact current_vm, symbols;
+	struct fact ractor_objspace, single_ractor;
+	struct fact during_gc_bit;
 	bool gc_in_module, gc_left; /* see struct ruby_code, as far as it was run */
 };
 
@@ -78,6 +81,12 @@ static bool is_field(const struct reading *rd, enum ruby_field field, int32_t of
 static bool in_data(const struct reading *rd, struct emu_value addr)
 {
 	return addr.known && addr.v >= rd->bin->data_lo && addr.v < rd->bin->data_hi;
+}
+
+/* Whether a variable is there, and no member of a struct, which may be among the data, too. None of interest is the first. */
+static bool is_variable(const struct reading *rd, struct emu_value addr)
+{
+	return in_data(rd, addr) && !addr.offset;
 }
 
 static bool is_object(const struct reading *rd, struct emu_value v, unsigned int type)
@@ -250,14 +259,26 @@ static void read_fiber_yield(struct reading *rd)
 
 /* ---- rb_during_gc, rb_gc_count ---- */
 
-/* @a is a load from the objspace. */
+/* Whether @objspace is loaded from the only ractor. */
+static bool is_of_ractor(const struct reading *rd, const struct emu_access *objspace)
+{
+	const struct emu_access *owner = base_of(rd, objspace);
+
+	return owner && known(&rd->single_ractor) && owner->addr.v == rd->single_ractor.value;
+}
+
+/* @a is a load from the objspace, which the VM has, or the only ractor. */
 static bool read_objspace(struct reading *rd, const struct emu_access *a)
 {
-	const struct emu_access *objspace = base_of(rd, a), *vm = base_of(rd, objspace);
+	const struct emu_access *objspace = base_of(rd, a), *owner = base_of(rd, objspace);
 
-	if (!vm || !in_data(rd, vm->addr))
+	if (!owner || !is_variable(rd, owner->addr))
 		return false;
-	say(&rd->current_vm, vm->addr.v);
+	if (is_of_ractor(rd, objspace)) {
+		say(&rd->ractor_objspace, (uint64_t)objspace->addr.offset);
+		return true;
+	}
+	say(&rd->current_vm, owner->addr.v);
 	say_offset(rd, RUBY_FIELD_vm_objspace, objspace->addr.offset);
 	return true;
 }
@@ -275,6 +296,13 @@ static bool run_gc(struct reading *rd, enum ruby_binary_symbol function)
 	return true;
 }
 
+/* Whether bit number @bit of @flags may be during_gc: where each ractor has an objspace, one more is before it. */
+static bool is_during_gc(const struct reading *rd, const struct emu_access *flags, int32_t bit)
+{
+	return bit == RUBY_GC_DURING_GC_BIT ||
+	       (bit == RUBY_GC_DURING_GC_BIT + 1 && is_of_ractor(rd, base_of(rd, flags)));
+}
+
 /* The bit may be taken from a byte, a word or two words: they are counted from where it is. */
 static void read_during_gc(struct reading *rd)
 {
@@ -286,11 +314,12 @@ static void read_during_gc(struct reading *rd)
 	for (i = 0; i < rd->emu.n_results; i++) {
 		const struct emu_access *flags = emu_origin(&rd->emu, &r[i]);
 
-		if (!flags || !r[i].bits || r[i].offset % 8 != RUBY_GC_DURING_GC_BIT ||
+		if (!flags || !r[i].bits || !is_during_gc(rd, flags, r[i].offset % 8) ||
 		    !read_objspace(rd, flags))
 			continue;
 		say_offset(rd, RUBY_FIELD_objspace_flags,
 			   (int64_t)flags->addr.offset + r[i].offset / 8);
+		say(&rd->during_gc_bit, (uint64_t)r[i].offset % 8);
 	}
 }
 
@@ -343,8 +372,13 @@ static void read_thread_main(struct reading *rd)
 		if (of_thread)
 			say_offset(rd, rd->global_ec ? RUBY_FIELD_th_vm : RUBY_FIELD_th_ractor,
 				   c[2]->addr.offset);
-		if (!rd->global_ec && (of_thread || in_data(rd, c[2]->addr)))
-			read_running_ec(rd, c[1]);
+		if (rd->global_ec)
+			continue;
+		if (is_variable(rd, c[2]->addr))
+			say(&rd->single_ractor, c[2]->addr.v);
+		else if (!of_thread)
+			continue;
+		read_running_ec(rd, c[1]);
 	}
 }
 
@@ -386,6 +420,14 @@ static void report(const struct reading *rd, struct ruby_code *ret)
 			*ruby_layout_at(&ret->layout, field) = (uint16_t)rd->field[field].value;
 	if (known(&rd->current_vm))
 		ret->current_vm = rd->current_vm.value;
+	if (known(&rd->during_gc_bit))
+		ret->during_gc_bit = (uint8_t)rd->during_gc_bit.value;
+	if (known(&rd->single_ractor) && known(&rd->ractor_objspace)) {
+		ret->single_ractor = rd->single_ractor.value;
+		ret->ractor_objspace = rd->ractor_objspace.value;
+		/* What the VM has is one to end with. */
+		ret->layout.vm_objspace = RUBY_UNKNOWN;
+	}
 	if (known(&rd->symbols))
 		ret->symbols = rd->symbols.value;
 	if (!rd->global_ec)
@@ -424,9 +466,9 @@ void ruby_code_read_machine(const struct emu_machine *machine, const struct memo
 	read_thread_current(&rd);
 	read_fiber_current(&rd);
 	read_fiber_yield(&rd);
+	read_thread_main(&rd);
 	read_during_gc(&rd);
 	read_gc_count(&rd);
-	read_thread_main(&rd);
 	read_symbols(&rd);
 	report(&rd, ret);
 }
@@ -443,6 +485,7 @@ void ruby_code_read_gc(const struct memory *mem, const struct ruby_binary *bin, 
 	struct reading rd;
 
 	reading_init(&rd, &EMU_HOST, mem, bin, tp);
+	read_thread_main(&rd);
 	read_during_gc(&rd);
 	read_gc_count(&rd);
 	report(&rd, ret);

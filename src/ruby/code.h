@@ -31,6 +31,12 @@ struct ruby_code {
 	 * Ruby thread or the EC is in no TLS (2.7).
 	 */
 	uint64_t ec_slot;
+	/*
+	 * Where each ractor has an objspace of its own: its offset in the rb_ractor_t, and the address of the variable
+	 * ruby_single_main_ractor, by which it was reached. 0: the VM has the one of all, or it was reached in another way.
+	 */
+	uint64_t ractor_objspace, single_ractor;
+	uint8_t during_gc_bit; /* its number in objspace_flags; see rbpf_gc_flags() */
 	bool gc_in_module; /* the collector is bin->gc_name: its code tells objspace_*, not the VM's */
 	/*
 	 * The collector's functions are in code that was not run: objspace_* are not known, and

@@ -105,18 +105,47 @@ int ruby_array_get(const struct ruby_vm *vm, uint64_t value, uint64_t i, uint64_
 			       (embedded ? value + RARRAY_EMBED : w[RARRAY_PTR_WORD]) + i * 8, ret);
 }
 
+/* What @value, a T_DATA, wraps. */
+static int data_of(const struct ruby_vm *vm, uint64_t value, uint64_t *ret)
+{
+	uint64_t words[RTYPEDDATA_DATA_WORD + 1];
+
+	if (!ruby_is_object(value))
+		return -EINVAL;
+	if (memory_read(&vm->mem, value, words, sizeof(words)))
+		return -EFAULT;
+	if (ruby_flags_type(words[0]) != RUBY_T_DATA)
+		return -EINVAL;
+	*ret = words[RTYPEDDATA_DATA_WORD];
+	return 0;
+}
+
+/* Unit @i of the symbol table, which is in an Array or a directory. */
+static int symbol_unit(const struct ruby_vm *vm, uint64_t ids, uint64_t i, uint64_t *ret)
+{
+	uint64_t data, dir[RUBY_ID_DIR_WORDS];
+
+	if (data_of(vm, ids, &data))
+		return ruby_array_get(vm, ids, i, ret);
+	if (memory_read(&vm->mem, data, dir, sizeof(dir)))
+		return -EFAULT;
+	if (i >= dir[RUBY_ID_DIR_CAPA])
+		return -ENOENT;
+	return memory_read_u64(&vm->mem, dir[RUBY_ID_DIR_ENTRIES] + i * 8, ret);
+}
+
 /* The String of a symbol, in a unit of the symbol table; symbol.c get_id_serial_entry(). */
 static int unit_string(const struct ruby_vm *vm, uint64_t unit, uint64_t i, uint64_t *ret)
 {
-	uint64_t flags, data, count;
+	uint64_t data, count;
+	int r;
 
 	if (vm->layout.symbol_form == RUBY_SYMBOLS_ARRAY)
 		return ruby_array_get(vm, unit, i * RUBY_ID_ENTRY_SIZE, ret);
-	if (!ruby_is_object(unit) || memory_read_u64(&vm->mem, unit, &flags) ||
-	    ruby_flags_type(flags) != RUBY_T_DATA)
-		return -EINVAL;
-	if (memory_read_u64(&vm->mem, unit + RTYPEDDATA_DATA_WORD * 8, &data) ||
-	    memory_read_u64(&vm->mem, data, &count))
+	r = data_of(vm, unit, &data);
+	if (r)
+		return r;
+	if (memory_read_u64(&vm->mem, data, &count))
 		return -EFAULT;
 	if (i >= count)
 		return -ENOENT;
@@ -130,7 +159,7 @@ static int serial_string(const struct ruby_vm *vm, uint64_t ids, uint64_t serial
 	uint64_t unit, str;
 	int r;
 
-	r = ruby_array_get(vm, ids, serial / RUBY_ID_ENTRY_UNIT, &unit);
+	r = symbol_unit(vm, ids, serial / RUBY_ID_ENTRY_UNIT, &unit);
 	if (!r)
 		r = unit_string(vm, unit, serial % RUBY_ID_ENTRY_UNIT, &str);
 	return r ? r : ruby_string_read(vm, str, out);

@@ -345,10 +345,21 @@ static uint64_t array_get(const struct search *s, uint64_t value, uint64_t i)
 	return search_word(s, search_word(s, value + RARRAY_PTR_WORD * 8) + i * 8);
 }
 
+/* The first unit of the symbol table, which is in an Array or a directory. */
+static uint64_t first_unit(const struct search *s, uint64_t ids)
+{
+	uint64_t dir;
+
+	if (search_type(s, ids) != RUBY_T_DATA)
+		return array_get(s, ids, 0);
+	dir = search_word(s, ids + RTYPEDDATA_DATA_WORD * 8);
+	return search_word(s, search_word(s, dir + RUBY_ID_DIR_ENTRIES * 8));
+}
+
 /* What the first unit of @ids is, if it names the operator "!"; RUBY_UNKNOWN if it does not. */
 static uint16_t form_of_ids(const struct search *s, uint64_t ids)
 {
-	uint64_t unit = array_get(s, ids, 0);
+	uint64_t unit = first_unit(s, ids);
 
 	if (string_is(s, array_get(s, unit, '!' * RUBY_ID_ENTRY_SIZE), "!"))
 		return RUBY_SYMBOLS_ARRAY;

@@ -38,6 +38,9 @@
 
 /* What was read of the collector. */
 struct gc_state {
+	uint64_t objspace;
+	uint64_t single_at, ractor; /* see struct rbpf_layout */
+	uint32_t during_bit;
 	uint64_t flags_at, count_at;
 	uint32_t flags;
 	uint64_t count;
@@ -49,8 +52,10 @@ static bool take_code(struct ruby_vm *vm, const struct ruby_code *code, enum rub
 	uint16_t value = ruby_layout_get(&code->layout, field);
 	uint64_t addr;
 
-	if (value == RUBY_UNKNOWN || !vm->vm ||
-	    memory_read_u64(&vm->mem, code->current_vm, &addr) || addr != vm->vm)
+	if (value == RUBY_UNKNOWN)
+		return false;
+	if (!code->single_ractor &&
+	    (!vm->vm || memory_read_u64(&vm->mem, code->current_vm, &addr) || addr != vm->vm))
 		return false;
 	if (value != ruby_layout_get(&vm->layout, field)) {
 		*ruby_layout_at(&vm->layout, field) = value;
@@ -59,14 +64,33 @@ static bool take_code(struct ruby_vm *vm, const struct ruby_code *code, enum rub
 	return true;
 }
 
+/*
+ * Take over where the objspace is: in the VM; or in the only ractor, if each has its own: that is the one of thread @th,
+ * for the address of a variable says nothing of what it is.
+ */
+static bool take_objspace(struct ruby_vm *vm, const struct ruby_code *code, uint64_t th,
+			  struct gc_state *gc)
+{
+	uint64_t ractor;
+
+	if (!code->single_ractor) {
+		return take_code(vm, code, RUBY_FIELD_vm_objspace) &&
+		       !memory_read_u64(&vm->mem, vm->vm + vm->layout.vm_objspace, &gc->objspace);
+	}
+	if (!ruby_layout_has(vm->layout.th_ractor) ||
+	    memory_read_u64(&vm->mem, code->single_ractor, &gc->ractor) ||
+	    memory_read_u64(&vm->mem, th + vm->layout.th_ractor, &ractor) || ractor != gc->ractor)
+		return false;
+	gc->single_at = code->single_ractor;
+	return !memory_read_u64(&vm->mem, ractor + code->ractor_objspace, &gc->objspace);
+}
+
 static bool read_state(const struct ruby_vm *vm, struct gc_state *ret)
 {
 	const struct ruby_layout *l = &vm->layout;
-	uint64_t objspace = 0;
+	const uint64_t objspace = ret->objspace;
 
-	if (!vm->vm || !ruby_layout_has(l->vm_objspace) || !ruby_layout_has(l->objspace_flags) ||
-	    !ruby_layout_has(l->objspace_count) ||
-	    memory_read_u64(&vm->mem, vm->vm + l->vm_objspace, &objspace) ||
+	if (!ruby_layout_has(l->objspace_flags) || !ruby_layout_has(l->objspace_count) ||
 	    !ruby_is_object(objspace))
 		return false;
 	ret->flags_at = objspace + l->objspace_flags;
@@ -117,6 +141,8 @@ static enum counts read_counts(const struct ruby_vm *vm, const struct gc_state *
 	};
 
 	memory_read_spans(&vm->mem, spans, ARRAY_SIZE(spans));
+	before = rbpf_gc_flags(before, gc->during_bit);
+	after = rbpf_gc_flags(after, gc->during_bit);
 	if (!spans[0].ok || !spans[1].ok || !spans[2].ok)
 		return COUNTS_CONTRADICT;
 	if (adds_up(vm, words, ARRAY_SIZE(words), surely))
@@ -143,7 +169,7 @@ static enum counts ask_counts(const struct ruby_vm *vm, const struct gc_state *g
 }
 
 /* Why the collector is not known, or NULL. */
-static const char *doubt(struct ruby_vm *vm, uint64_t tp, struct gc_state *gc)
+static const char *doubt(struct ruby_vm *vm, uint64_t tp, uint64_t th, struct gc_state *gc)
 {
 	struct ruby_code code;
 	enum counts counts;
@@ -151,11 +177,11 @@ static const char *doubt(struct ruby_vm *vm, uint64_t tp, struct gc_state *gc)
 
 	ruby_code_read_gc(&vm->mem, &vm->binary, tp, &code);
 	/* Flags are 0 most of the time, and so are other words. */
-	if (!take_code(vm, &code, RUBY_FIELD_vm_objspace) ||
-	    !take_code(vm, &code, RUBY_FIELD_objspace_flags))
+	if (!take_objspace(vm, &code, th, gc) || !take_code(vm, &code, RUBY_FIELD_objspace_flags))
 		return code.gc_elsewhere || vm->binary.gc_name[0]
 			       ? "it is not the one that Ruby is built with, and not known"
 			       : "the code of Ruby does not tell where its state is";
+	gc->during_bit = code.during_gc_bit;
 	by_code = take_code(vm, &code, RUBY_FIELD_objspace_count);
 	/* What the table says is of the one that is built in. */
 	if (code.gc_in_module && !by_code)
@@ -243,7 +269,7 @@ static uint64_t find_owner(const struct ruby_vm *vm, uint64_t th)
 void validate_gc(struct ruby_vm *vm, uint64_t tp, uint64_t th)
 {
 	struct gc_state gc = { 0 };
-	const char *why = doubt(vm, tp, &gc);
+	const char *why = doubt(vm, tp, th, &gc);
 	const char *name = vm->binary.gc_name;
 	char major[48] = "";
 
@@ -256,6 +282,9 @@ void validate_gc(struct ruby_vm *vm, uint64_t tp, uint64_t th)
 	}
 	vm->walk.gc_flags = gc.flags_at;
 	vm->walk.gc_count = gc.count_at;
+	vm->walk.gc_during_bit = (uint8_t)gc.during_bit;
+	vm->walk.gc_single = gc.single_at;
+	vm->walk.gc_ractor = gc.ractor;
 	vm->walk.gc_major_word = vm->rules.gc_major_word;
 	say_major(vm, major, sizeof(major));
 	ruby_vm_check_add(vm, "garbage collector", true, false, "%llu collections so far%s",

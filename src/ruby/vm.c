@@ -209,7 +209,7 @@ void ruby_vm_fill_walk(struct ruby_vm *vm)
 	w->gc_flags = w->gc_count = w->gc_owner = 0;
 	w->gvl_queue = w->gvl_owner = 0;
 	w->th_ready = w->ractor_gvl_queue = w->ractor_gvl_owner = 0;
-	w->mutex_form = (uint16_t)vm->rules.mutex_form;
+	w->mutex_form = (uint8_t)vm->rules.mutex_form;
 }
 
 /* What the BPF programs need to copy what names are read from; all of it is proven. */
@@ -334,6 +334,7 @@ bool ruby_vm_preset(const struct ruby_vm *vm, struct rbpf_layout *ret)
 	preset.ec_global = preset.threads = 0;
 	preset.text_lo = preset.text_hi = 0;
 	preset.gc_flags = preset.gc_count = preset.gc_owner = 0;
+	preset.gc_single = preset.gc_ractor = 0;
 	preset.gvl_queue = preset.gvl_owner = 0;
 	preset.tag_form = RUBY_TAG_UNKNOWN;
 	preset.tag_guard = 0;
@@ -360,29 +361,35 @@ void ruby_vm_era_spans(const struct ruby_vm *vm, struct ruby_era_words *words,
 	spans[1] = (struct memory_span) { .addr = vm->walk.gc_flags, .dst = &words->flags };
 	spans[2] = (struct memory_span) { .addr = rbpf_gc_words(vm->walk.gc_count),
 					  .dst = words->words };
+	spans[3] = (struct memory_span) { .addr = vm->walk.gc_single, .dst = &words->ractor };
 	if (!known)
 		return;
 	spans[0].len = sizeof(words->before);
 	spans[1].len = sizeof(words->flags);
 	spans[2].len = sizeof(words->words);
+	spans[3].len = vm->walk.gc_single ? sizeof(words->ractor) : 0;
 }
 
 int ruby_vm_era(const struct ruby_vm *vm, const struct ruby_era_words *words,
 		const struct memory_span *spans, uint64_t *ret, uint64_t *major)
 {
 	const uint64_t after = words->words[RBPF_GC_WORDS - 1];
+	uint32_t flags;
 
 	*major = 0;
 	if (!vm->walk.gc_count || !vm->walk.gc_flags)
 		return -ENOENT;
-	if (!spans[0].ok || !spans[1].ok || !spans[2].ok)
+	if (!spans[0].ok || !spans[1].ok || !spans[2].ok || !spans[3].ok)
 		return -EFAULT;
-	*ret = rbpf_gc_era(after, words->flags);
-	if (words->before != after || rbpf_gc_in_transition(words->flags)) {
+	if (words->ractor != vm->walk.gc_ractor)
+		return -ENOENT;
+	flags = rbpf_gc_flags(words->flags, vm->walk.gc_during_bit);
+	*ret = rbpf_gc_era(after, flags);
+	if (words->before != after || rbpf_gc_in_transition(flags)) {
 		*ret = rbpf_gc_era(after, 0);
 		return -EAGAIN;
 	}
-	*major = rbpf_gc_major(words->words, vm->walk.gc_major_word, words->flags);
+	*major = rbpf_gc_major(words->words, vm->walk.gc_major_word, flags);
 	return 0;
 }
 

@@ -125,8 +125,9 @@ struct ruby_era_words {
 	uint64_t before;
 	uint32_t flags;
 	__u64 words[RBPF_GC_WORDS];
+	uint64_t ractor; /* rbpf_layout.gc_single */
 };
-#define RUBY_ERA_SPANS 3
+#define RUBY_ERA_SPANS 4
 void ruby_vm_era_spans(const struct ruby_vm *vm, struct ruby_era_words *words,
 		       struct memory_span *spans);
 

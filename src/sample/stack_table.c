@@ -463,7 +463,8 @@ int stack_table_of_sample(struct stack_table *t, struct sink *out, struct tracke
 		return r;
 	*ret = g->merged[id];
 	/* Any thread of the process may be one of the collector's. */
-	if (p->vm && !p->vm->walk.gc_owner && !(ret->flags & SAMPLE_GC))
+	if ((taken->flags & RBPF_SAMPLE_GC_UNKNOWN || (p->vm && !p->vm->walk.gc_owner)) &&
+	    !(ret->flags & SAMPLE_GC))
 		ret->flags |= SAMPLE_GC_UNKNOWN;
 	return 0;
 }

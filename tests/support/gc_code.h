@@ -49,34 +49,35 @@ static inline void gc_code_arm64_load(struct ruby_image *img, uint64_t *at, uint
 	gc_code_word(img, at, 0xf9400000u | target % 4096 / 8 << 10 | d << 5 | d);
 }
 
-/* Pass the objspace on to the function that @slot points to. */
-static inline void gc_code_dispatch(const struct gc_code *c, uint64_t at, uint64_t slot)
+/* Pass the objspace, at @objspace of what @var points to, on to the function that @slot points to. */
+static inline void gc_code_dispatch(const struct gc_code *c, uint64_t at, uint64_t slot,
+				    uint64_t var, uint32_t objspace)
 {
 	struct ruby_image *img = c->img;
 
 	if (c->arm64) {
-		gc_code_arm64_load(img, &at, c->var, 0);
+		gc_code_arm64_load(img, &at, var, 0);
 		/* ldr x0, [x0, #objspace] */
-		gc_code_word(img, &at, 0xf9400000u | img->facts.vm_objspace / 8u << 10);
+		gc_code_word(img, &at, 0xf9400000u | objspace / 8u << 10);
 		gc_code_arm64_load(img, &at, slot, 17);
 		gc_code_word(img, &at, 0xd61f0220u); /* br x17 */
 		return;
 	}
 	gc_code_bytes(img, &at, "\x48\x8b\x05", 3); /* mov var(%rip),%rax */
-	gc_code_word(img, &at, c->var - (at + 4));
+	gc_code_word(img, &at, var - (at + 4));
 	gc_code_bytes(img, &at, "\x48\x8b\xb8", 3); /* mov objspace(%rax),%rdi */
-	gc_code_word(img, &at, img->facts.vm_objspace);
+	gc_code_word(img, &at, objspace);
 	gc_code_bytes(img, &at, "\xff\x25", 2); /* jmp *slot(%rip) */
 	gc_code_word(img, &at, slot - (at + 4));
 }
 
-/* Functions of a collector, given the objspace: bit 5 of the word at @flags; the word at @count. */
-static inline void gc_code_collector(const struct gc_code *c, uint64_t at, uint32_t flags,
-				     uint32_t count)
+/* Functions of a collector, given the objspace: @bit_of_flags of the word at @flags; the word at @count. */
+static inline void gc_code_collector_with(const struct gc_code *c, uint64_t at, uint32_t flags,
+					  uint32_t count, uint8_t bit_of_flags)
 {
 	struct ruby_image *img = c->img;
 	uint64_t counts = at + GC_CODE_COUNT;
-	uint32_t bit = flags % 8 * 8 + 5;
+	uint32_t bit = flags % 8 * 8 + bit_of_flags;
 
 	if (c->arm64) {
 		gc_code_word(img, &at, 0xf9400000u | flags / 8 << 10);	     /* ldr x0, [x0] */
@@ -88,10 +89,18 @@ static inline void gc_code_collector(const struct gc_code *c, uint64_t at, uint3
 	}
 	gc_code_bytes(img, &at, "\x0f\xb6\x87", 3); /* movzbl flags(%rdi),%eax */
 	gc_code_word(img, &at, flags);
-	gc_code_bytes(img, &at, "\xc0\xe8\x05\x83\xe0\x01\xc3", 7); /* shr $5,%al; and; ret */
-	gc_code_bytes(img, &counts, "\x48\x8b\x87", 3);		    /* mov count(%rdi),%rax */
+	gc_code_bytes(img, &at, "\xc0\xe8", 2); /* shr $bit,%al */
+	gc_code_bytes(img, &at, &bit_of_flags, 1);
+	gc_code_bytes(img, &at, "\x83\xe0\x01\xc3", 4); /* and; ret */
+	gc_code_bytes(img, &counts, "\x48\x8b\x87", 3); /* mov count(%rdi),%rax */
 	gc_code_word(img, &counts, count);
 	gc_code_bytes(img, &counts, "\xc3", 1);
+}
+
+static inline void gc_code_collector(const struct gc_code *c, uint64_t at, uint32_t flags,
+				     uint32_t count)
+{
+	gc_code_collector_with(c, at, flags, count, 5);
 }
 
 /* rb_during_gc() of a collector, which tells nothing of its state: it says no. */
@@ -125,14 +134,58 @@ static inline struct gc_code gc_code_new(struct ruby_image *img, struct ruby_bin
 	bin->text_hi = c.text + IMAGE_PAGE;
 	bin->symbol[RUBY_SYM_rb_during_gc] = c.text;
 	bin->symbol[RUBY_SYM_rb_gc_count] = c.text + GC_CODE_COUNT;
-	gc_code_dispatch(&c, c.text, c.slots);
-	gc_code_dispatch(&c, c.text + GC_CODE_COUNT, c.slots + 8);
+	gc_code_dispatch(&c, c.text, c.slots, c.var, img->facts.vm_objspace);
+	gc_code_dispatch(&c, c.text + GC_CODE_COUNT, c.slots + 8, c.var, img->facts.vm_objspace);
 	gc_code_collector(&c, c.text + GC_CODE_COLLECTOR, img->facts.objspace_flags,
 			  img->facts.objspace_count);
 	gc_code_collector(&c, c.module + GC_CODE_COLLECTOR, img->facts.objspace_flags,
 			  img->facts.objspace_count);
 	gc_code_call(&c, c.text + GC_CODE_COLLECTOR);
 	return c;
+}
+
+/* rb_thread_main(): the Thread of the main thread, which is at @main of what @var points to. */
+static inline void gc_code_thread_main(const struct gc_code *c, uint64_t at, uint64_t var,
+				       uint32_t main)
+{
+	struct ruby_image *img = c->img;
+
+	if (c->arm64) {
+		gc_code_arm64_load(img, &at, var, 0);
+		gc_code_word(img, &at, 0xf9400000u | main / 8u << 10); /* ldr x0, [x0, #main] */
+		gc_code_word(img, &at, 0xf9400000u | 16 / 8u << 10);
+		gc_code_word(img, &at, 0xd65f03c0u);
+		return;
+	}
+	gc_code_bytes(img, &at, "\x48\x8b\x05", 3); /* mov var(%rip),%rax */
+	gc_code_word(img, &at, var - (at + 4));
+	gc_code_bytes(img, &at, "\x48\x8b\x80", 3); /* mov main(%rax),%rax */
+	gc_code_word(img, &at, main);
+	gc_code_bytes(img, &at, "\x48\x8b\x40\x10\xc3", 5); /* mov 0x10(%rax),%rax; ret */
+}
+
+#define GC_CODE_RACTOR_OBJSPACE 560   /* in a ractor that has one … */
+#define GC_CODE_THREAD_MAIN	0x180 /* … and rb_thread_main(), from the start of the VM's code */
+
+/*
+ * As where each ractor has an objspace of its own: the functions find it by ruby_single_main_ractor, whose address is
+ * returned, and during_gc is bit 6.
+ */
+static inline uint64_t gc_code_per_ractor(const struct gc_code *c, struct ruby_binary *bin)
+{
+	const uint64_t single = c->var + 8;
+	struct ruby_image *img = c->img;
+
+	image_put64(img, single, img->ractor);
+	image_put64(img, img->ractor + GC_CODE_RACTOR_OBJSPACE, img->objspace);
+	image_put64(img, img->vm.vm + img->facts.vm_objspace, 0);
+	bin->symbol[RUBY_SYM_rb_thread_main] = c->text + GC_CODE_THREAD_MAIN;
+	gc_code_thread_main(c, c->text + GC_CODE_THREAD_MAIN, single, img->facts.running_ec + 8u);
+	gc_code_dispatch(c, c->text, c->slots, single, GC_CODE_RACTOR_OBJSPACE);
+	gc_code_dispatch(c, c->text + GC_CODE_COUNT, c->slots + 8, single, GC_CODE_RACTOR_OBJSPACE);
+	gc_code_collector_with(c, c->text + GC_CODE_COLLECTOR, img->facts.objspace_flags,
+			       img->facts.objspace_count, 6);
+	return single;
 }
 
 /* As a module that is mapped. */

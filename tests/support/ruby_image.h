@@ -515,6 +515,19 @@ static inline void image_symbols(struct ruby_image *img)
 	img->vm.binary.data_hi = symbols + IMAGE_PAGE;
 }
 
+/* Let its units be in a directory (struct id_entry_dir), not in an Array. */
+static inline void image_symbols_in_directory(struct ruby_image *img)
+{
+	uint64_t ids = image_get64(img, img->vm.symbols + 16), dir = image_alloc(img, 16);
+
+	image_put64(img, dir, IMAGE_ID_UNITS);
+	image_put64(img, dir + 8, image_get64(img, ids + 32));
+	ids = image_alloc(img, 40);
+	image_put64(img, ids, IMAGE_T_DATA);
+	image_put64(img, ids + 32, dir);
+	image_put64(img, img->vm.symbols + 16, ids);
+}
+
 /* ---- classes ---- */
 
 #define IMAGE_MAX_IVS	 8 /* of one class */

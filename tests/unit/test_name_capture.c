@@ -369,10 +369,12 @@ Test(name_capture, classes_with_variables)
 Test(name_capture, c_functions)
 {
 	FOR_EACH_IMAGE(unused)
-	{
+	for (int directory = 0; directory < 2; directory++) {
 		struct fixture f = setup(unused->version);
 		uint64_t bang = image_ment(f.img, f.img->object, "x", IMAGE_CFUNC);
 
+		if (directory)
+			image_symbols_in_directory(f.img);
 		push(&f, method_iseq(&f, "foo"), 3, 0);
 		/* IDs of operators are their serials. */
 		image_put64(f.img, image_get64(f.img, bang + 16) + 32, IMAGE_SERIAL_BANG);

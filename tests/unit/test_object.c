@@ -183,6 +183,33 @@ Test(object, ids)
 	}
 }
 
+Test(object, ids_in_a_directory)
+{
+	FOR_EACH_IMAGE(img)
+	{
+		uint64_t id = image_id(img, "each"), dir, units;
+
+		image_serial_put(img, 512, "start of a unit");
+		image_symbols_in_directory(img);
+		cr_expect(ruby_symbols_check(&img->vm, img->vm.symbols), "%s", img->version);
+		expect_id(img, id, "each");
+		expect_id(img, IMAGE_SERIAL_BANG, "!");
+		expect_id(img, 512 << 4, "start of a unit");
+		expect_id(img, IMAGE_ID_UNITS * 512ull << 4, NULL);
+		expect_id(img, ~0ull, NULL);
+		dir = image_get64(img, image_get64(img, img->vm.symbols + 16) + 32);
+		units = image_get64(img, dir + 8);
+		image_put64(img, units + 8, 0); /* not made so far */
+		expect_id(img, 512 << 4, NULL);
+		image_put64(img, dir, 0);
+		expect_id(img, id, NULL);
+		image_put64(img, dir, 1);
+		expect_id(img, IMAGE_SERIAL_BANG, "!");
+		image_put64(img, dir + 8, 0x5000);
+		expect_id(img, IMAGE_SERIAL_BANG, NULL);
+	}
+}
+
 /* What is no symbol table, or was one. */
 Test(object, symbol_tables_that_are_none)
 {

@@ -776,6 +776,23 @@ Test(search, permanent_names)
 	expect_missing(&r, F(class_permanent));
 }
 
+/* Its units are in a struct id_entry_dir. */
+Test(search, symbol_table_with_a_directory)
+{
+	struct ruby r = build("4.1.0");
+	uint64_t ids = get(SYMBOLS + RUBY_SYMBOLS_IDS), dir = take(&r.malloc, 16),
+		 entries = take(&r.malloc, 8);
+
+	put(entries, get(ids + 16)); /* the only unit of an embedded Array */
+	put(dir, 16);
+	put(dir + 8, entries);
+	put(SYMBOLS + RUBY_SYMBOLS_IDS, new_data(&r, dir));
+	expect_all(&r);
+	cr_expect_eq(search(&r).symbols, SYMBOLS);
+	put(entries, 0);
+	expect_missing(&r, F(symbol_form));
+}
+
 Test(search, symbol_tables)
 {
 	struct ruby r = build("4.1.0");

@@ -234,6 +234,53 @@ Test(validate_gc, code_of_both_machines)
 	}
 }
 
+/* Where each ractor has an objspace of its own, that of the only one is known. */
+Test(validate_gc, an_objspace_of_each_ractor)
+{
+	FOR_EACH_FIXTURE(f) {
+		uint64_t single;
+
+		if (!f.img->facts.th_ractor)
+			continue;
+		single = gc_code_per_ractor(&f.code, &f.vm.binary);
+		expect_known(&f, "of the only ractor");
+		cr_expect_eq(f.vm.walk.gc_single, single);
+		cr_expect_eq(f.vm.walk.gc_ractor, f.img->ractor);
+		cr_expect_eq(f.vm.walk.gc_during_bit, 6);
+		image_put64(f.img, single, 0);
+		expect_unknown(&f, "of several");
+		image_put64(f.img, single, f.img->object);
+		expect_unknown(&f, "of what is no ractor");
+		image_put64(f.img, single, f.img->ractor);
+		image_put64(f.img, f.img->ractor + GC_CODE_RACTOR_OBJSPACE, 0);
+		expect_unknown(&f, "it has none");
+	}
+}
+
+/* So, on both kinds of processors; the VM has one only to end with. */
+Test(validate_gc, code_of_an_objspace_of_each_ractor)
+{
+	const struct emu_machine *const machines[] = { &emu_x86_64, &emu_arm64 };
+
+	FOR_EACH_FIXTURE(f) {
+		for (int arm64 = 0; arm64 < 2 && f.img->facts.th_ractor; arm64++) {
+			struct ruby_binary bin = f.vm.binary;
+			const struct gc_code c = gc_code_new(f.img, &bin, arm64);
+			const uint64_t single = gc_code_per_ractor(&c, &bin);
+			struct ruby_code code;
+
+			ruby_code_read_machine(machines[arm64], &f.vm.mem, &bin, 0, &code);
+			cr_expect_eq(code.single_ractor, single, "%s: arm64 %d", f.img->version,
+				     arm64);
+			cr_expect_eq(code.ractor_objspace, GC_CODE_RACTOR_OBJSPACE);
+			cr_expect_eq(code.during_gc_bit, 6);
+			cr_expect_eq(code.layout.vm_objspace, RUBY_UNKNOWN);
+			cr_expect_eq(code.layout.objspace_flags, f.img->facts.objspace_flags);
+			cr_expect_eq(code.layout.objspace_count, f.img->facts.objspace_count);
+		}
+	}
+}
+
 /* All zero is what flags are most of the time: nothing but the code tells where they are. */
 Test(validate_gc, no_code)
 {

@@ -70,6 +70,42 @@ Test(vm, eras_that_are_not_known)
 	}
 }
 
+/* The objspace is of one ractor: once there is another, it does not tell of all. */
+Test(vm, no_eras_of_several_ractors)
+{
+	FOR_EACH_IMAGE(img)
+	{
+		const uint64_t single = image_alloc(img, 8);
+		uint64_t era, major;
+
+		image_gc_counts(img, 37, 4);
+		image_put64(img, single, 0x7000);
+		img->vm.walk.gc_single = single;
+		img->vm.walk.gc_ractor = 0x7000;
+		cr_assert_eq(ruby_vm_gc_era(&img->vm, &era, &major), 0);
+		cr_expect_eq(era, 42, "%s", img->version);
+		image_put64(img, single, 0);
+		cr_expect_eq(ruby_vm_gc_era(&img->vm, &era, &major), -ENOENT, "%s", img->version);
+		img->vm.walk.gc_single = 0x5000;
+		cr_expect_eq(ruby_vm_gc_era(&img->vm, &era, &major), -EFAULT, "%s", img->version);
+	}
+}
+
+/* As up to 4.0, where bits stand elsewhere. */
+Test(vm, flags_of_the_collector)
+{
+	const uint32_t all = RUBY_GC_MODE_MASK | RUBY_GC_DURING_GC | RUBY_GC_DURING_COMPACTING;
+
+	for (uint32_t i = 0; i < 1 << 13; i++) {
+		cr_assert_eq(rbpf_gc_flags(i, 0), i);
+		cr_assert_eq(rbpf_gc_flags(i, 5), i);
+		cr_assert_eq(rbpf_gc_flags(i, 6) & ~all, 0);
+		cr_assert_eq(rbpf_gc_flags(i, 6) & RUBY_GC_MODE_MASK, i & 3);
+		cr_assert_eq(!!(rbpf_gc_flags(i, 6) & RUBY_GC_DURING_GC), i >> 6 & 1);
+		cr_assert_eq(!!(rbpf_gc_flags(i, 6) & RUBY_GC_DURING_COMPACTING), i >> 8 & 1);
+	}
+}
+
 Test(vm, major_collections)
 {
 	FOR_EACH_IMAGE(img)

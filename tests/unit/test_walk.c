@@ -1837,6 +1837,39 @@ Test(walk, major_collections)
 	}
 }
 
+/* Where each ractor has an objspace, nothing is known of them once there are several. */
+Test(walk, collections_of_several_ractors)
+{
+	FOR_EACH_VERSION(v)
+	{
+		struct fixture f = setup(image_versions[v].minor, 4096, RBPF_MAX_FRAMES);
+		const uint64_t single = image_alloc(f.img, 8);
+		struct rbpf_layout l = f.img->vm.walk;
+		__u64 words[RBPF_GC_WORDS];
+		struct walk_gc gc;
+
+		walk_host.mem = &f.img->vm.mem;
+		image_gc_counts(f.img, 37, 4);
+		image_gc_flags(f.img, 1u << 6 | IMAGE_GC_MARKING);
+		image_put64(f.img, single, 0x7000);
+		l.gc_single = single;
+		l.gc_ractor = 0x7000;
+		l.gc_during_bit = 6;
+		gc = gc_read(&l, words);
+		cr_expect_eq(gc.era, 41, "%s", f.img->version);
+		cr_expect(gc.flags & RUBY_GC_DURING_GC);
+		cr_expect_not(gc.of_several);
+		image_put64(f.img, single, 0x8000);
+		gc = gc_read(&l, words);
+		cr_expect_eq(gc.era, 0, "%s", f.img->version);
+		cr_expect_eq(gc.flags, 0);
+		cr_expect(gc.of_several);
+		l.gc_single = 0x5000;
+		cr_expect(gc_read(&l, words).of_several, "it cannot be read");
+		teardown(&f);
+	}
+}
+
 static bool is_mine(struct fixture *f, const struct image_thread *t)
 {
 	cr_assert_eq(walk_host_run(f->w, &f->img->vm.mem, t->ec), RBPF_OK);
