@@ -122,10 +122,10 @@ TEST_KERNELS := bookworm:amd64 bookworm:arm64
 # Those that nothing else on the machine can slow down.
 TEST_HOSTILE := outputs recordings
 
-# Two at a time, and the longest first: the others take turns beside the live tests, which wait a lot. check-hostile
-# is made of the objects of asan, so the two must not be built at once.
+# Two at a time, and the longest first: the others, and a share of the live tests, take turns beside the live tests, which
+# wait a lot. check-hostile is made of the objects of asan, so the two must not be built at once.
 CHECKS := asan check-validate check-cli check-memory
-LIVE_CHECKS := check-live asan check-validate check-kernels check-hostile check-cli check-memory
+LIVE_CHECKS := check-live-1 asan check-validate check-kernels check-live-2 check-hostile check-cli check-memory
 
 # The live tests need root and BPF: without, that is said, and what could be run was run.
 test-more: rbpf

@@ -13,6 +13,8 @@
 #   CI=true      a Ruby, or anything else that a test needs, that is missing is a failure
 #   TESTOPTS     for minitest: -v, --name /regexp/, --seed N; -v if not set and CI=true, so that the log tells
 #                which test is running
+#   SHARE=1, 2   one share of the tests, so that two can run at a time: 2 has some of those for the first Ruby alone, which
+#                care little what else runs; 1 has all others
 #   RBPF         the binary under test, ./rbpf if not set
 #
 # Needs root and a kernel with BPF.
@@ -41,11 +43,18 @@ ruby -e 'require "minitest"' 2>/dev/null || {
 once=' annotate_native_test.rb attach_test.rb rails_test.rb request_costs_test.rb serve_test.rb spans_test.rb top_screen_test.rb top_test.rb views_test.rb '
 # What is of processes, of time, of native code and of the machine more than of a Ruby: with the first and the last one.
 ends=' accuracy_test.rb brief_test.rb doctor_test.rb family_test.rb harmless_test.rb native_test.rb puma_test.rb system_wide_test.rb templates_test.rb '
+# Of the first.
+share2=' annotate_native_test.rb rails_test.rb request_costs_test.rb spans_test.rb views_test.rb '
 tests=() later=() between=()
 for i in "$@"; do tests+=(-r "$(realpath "$i")"); done
 later=("${tests[@]}") between=("${tests[@]}")
 if [ $# = 0 ]; then
 	for i in "$top"/tests/live/*_test.rb; do
+		case ${SHARE-}$share2 in
+		1*" ${i##*/} "*) continue ;;
+		2*" ${i##*/} "*) ;;
+		2*) continue ;;
+		esac
 		tests+=(-r "$i")
 		[[ $once == *" ${i##*/} "* ]] || later+=(-r "$i")
 		[[ $once$ends == *" ${i##*/} "* ]] || between+=(-r "$i")
@@ -62,6 +71,7 @@ if [ "${ONLY-}" != true ]; then
 	*) missing "Ruby 3.1 in PATH, which is $(ruby -v)" ;;
 	esac
 	for i in 2.7 3.3 3.4; do
+		[ "${SHARE-}" != 2 ] || break
 		if "$top/tests/support/rubies.sh" $i "$rubies/$i"; then
 			places+=("$rubies/$i")
 		else
@@ -92,6 +102,7 @@ version() {
 	fi
 }
 
+[ "${SHARE-}" != 2 ] || places=("${places[0]}")
 for i in "${!places[@]}"; do
 	place=${places[i]}
 	if [ "$i" != 0 ]; then
