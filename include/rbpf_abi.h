@@ -514,8 +514,7 @@ struct rbpf_ring_hdr {
 #define RBPF_SAMPLE_GC		    (1u << 1) /* the thread was collecting garbage, in phase … */
 #define RBPF_SAMPLE_GC_PHASE(flags) ((flags) >> 2 & 3) /* enum ruby_gc_mode */
 #define RBPF_SAMPLE_GC_PHASE_SHIFT  2
-#define RBPF_SAMPLE_GC_UNKNOWN                                                                     \
-	(1u << 4) /* it may have been collecting: there are several ractors */
+#define RBPF_SAMPLE_GC_UNKNOWN	    (1u << 4) /* it may be collecting: see gc_single */
 
 /* What a sample is of. engine_events() gives the name, the unit and the period of each. */
 enum rbpf_event {

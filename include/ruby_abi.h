@@ -128,9 +128,12 @@ enum ruby_mutex_form {
 #define RUBY_ID_BETWEEN	    1000
 #define RUBY_ID_SCOPE_SHIFT 4
 #define RUBY_ID_ENTRY_UNIT  512 /* IDs of one unit of the table */
-#define RUBY_SYMBOLS_IDS                                                                           \
-	16 /* rb_symbols_t.ids: an Array of units; or, with per-ractor heaps (4.1) … */
-/* … a T_DATA: struct id_entry_dir { capa, entries }, where a unit that does not exist is 0 (symbol.c). */
+#define RUBY_SYMBOLS_IDS    16	/* rb_symbols_t.ids */
+
+/*
+ * What ids is: an Array of units; or, since each ractor has a heap (4.1), a T_DATA of struct id_entry_dir, where a unit that
+ * was not made so far is 0 (symbol.c).
+ */
 enum { RUBY_ID_DIR_CAPA = 0, RUBY_ID_DIR_ENTRIES = 1, RUBY_ID_DIR_WORDS = 2 };
 
 /* The units of ruby_global_symbols.ids. */

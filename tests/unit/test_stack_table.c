@@ -371,10 +371,12 @@ Test(stack_table, unknown_collector)
 	sample(&f, &(struct stacks_taken) { .ruby = 1, .flags = RBPF_SAMPLE_GC });
 	f.p.vm = NULL; /* no Ruby, no collector */
 	sample(&f, &(struct stacks_taken) { .ruby = 1 });
+	sample(&f, &(struct stacks_taken) { .ruby = 1, .flags = RBPF_SAMPLE_GC_UNKNOWN });
 	expect_sample(&f, 0, "foo Object#each", 0);
 	expect_sample(&f, 1, "foo Object#each", SAMPLE_GC_UNKNOWN);
 	expect_sample(&f, 2, "foo Object#each (garbage collection)", SAMPLE_GC);
 	expect_sample(&f, 3, "foo Object#each", 0);
+	expect_sample(&f, 4, "foo Object#each", SAMPLE_GC_UNKNOWN);
 	teardown(&f);
 }
 
