@@ -118,7 +118,7 @@ test:
 	$(MAKE) --no-print-directory test-more || status=1; \
 	exit $$status
 
-TEST_KERNELS := bookworm:amd64 bookworm:arm64
+TEST_KERNELS := trixie:amd64 bookworm:arm64
 # Those that nothing else on the machine can slow down.
 TEST_HOSTILE := outputs recordings
 

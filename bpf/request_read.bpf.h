@@ -167,8 +167,11 @@ __noinline int request_text(__u32 walk_id, __u64 value)
 	barrier_var(len);
 	if (len > RBPF_REQUEST_TEXT)
 		return -1;
-	/* A short one was read with its String. */
-	if (from && from * 8 + len <= RUBY_OBJECT_WORDS * 8) {
+	/*
+	 * A short one was read with its String. (len itself is compared: of a sum of it the verifier of 6.12 takes the wrong
+	 * bounds over to it.)
+	 */
+	if (from && len <= (RUBY_OBJECT_WORDS - from) * 8) {
 		request_copy_text(w, from, len);
 		return 0;
 	}
