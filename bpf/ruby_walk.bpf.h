@@ -642,6 +642,8 @@ static __always_inline struct walk_gc gc_read(const struct rbpf_layout *l,
 	if (!l->gc_count || !l->gc_flags || walk_read(&gc.flags, sizeof(gc.flags), l->gc_flags) ||
 	    walk_read(words, RBPF_GC_WORDS * sizeof(__u64), rbpf_gc_words(l->gc_count)))
 		return (struct walk_gc) { 0 };
+	if (l->gc_majors && walk_read(words, 2 * sizeof(__u64), l->gc_majors))
+		return (struct walk_gc) { 0 };
 	gc.flags = rbpf_gc_flags(gc.flags, l->gc_during_bit);
 	count = words[RBPF_GC_WORDS - 1] - rbpf_gc_begins(words, l->gc_major_word, gc.flags);
 	gc.era = rbpf_gc_era(count, gc.flags);

@@ -88,6 +88,11 @@ struct rbpf_layout {
 	 * ruby_single_main_ractor, at gc_single, says that it is; else both 0.
 	 */
 	__u64 gc_single, gc_ractor;
+	/*
+	 * The counts of minor and major collections, where they are farther before that of all than RBPF_GC_WORDS: they are
+	 * read into the first two of these; else 0.
+	 */
+	__u64 gc_majors;
 	__u64 zjit_entry;    /* address of rb_zjit_entry, if this Ruby has ZJIT */
 	__u16 flags;	     /* RBPF_LAYOUT_* */
 	__u16 ec_thread_ptr; /* rb_execution_context_t, below RUBY_EC_BYTES: thread_ptr … */
@@ -131,7 +136,7 @@ struct rbpf_layout {
 #define RBPF_LAYOUT_ZJIT_BARE  (1u << 4)
 
 _Static_assert(sizeof(struct rbpf_naming) == 56, "map ABI");
-_Static_assert(sizeof(struct rbpf_layout) == 176 + 56, "map ABI");
+_Static_assert(sizeof(struct rbpf_layout) == 184 + 56, "map ABI");
 
 /* A file, as the kernel knows it. All 0: none. */
 struct rbpf_file {
@@ -763,7 +768,7 @@ _Static_assert(sizeof(struct rbpf_request_key) == 16, "map ABI");
 _Static_assert(sizeof(struct rbpf_request_filter) == 72, "map ABI");
 _Static_assert(sizeof(struct rbpf_ring_stack) == 72, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_life) == 80, "wire ABI");
-_Static_assert(sizeof(struct rbpf_proc) == 264, "map ABI");
+_Static_assert(sizeof(struct rbpf_proc) == 272, "map ABI");
 _Static_assert(sizeof(struct rbpf_task) == 40, "wire ABI");
 _Static_assert(sizeof(struct rbpf_thread) == 48 + 24 + 32 + 8 * RBPF_REGS, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_memory) == 40, "wire ABI");

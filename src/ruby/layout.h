@@ -181,7 +181,7 @@ struct ruby_rules {
 	/* 3.3 on: an old object has survived three collections. Before, one that an old one refers
 	 * to is made old by the first (gc.c rgengc_check_relation()). */
 	bool old_by_age;
-	/* Where the count of major collections is; see rbpf_gc_major(). 4.1: not known. */
+	/* Where the count of major collections is; see rbpf_gc_major(). 4.1: it is found in each process. */
 	uint8_t gc_major_word;
 	enum ruby_mutex_form mutex_form;
 	/* 3.3 on: the st_table of a Hash is in the Hash. */

@@ -197,6 +197,37 @@ static const char *doubt(struct ruby_vm *vm, uint64_t tp, uint64_t th, struct gc
 	return NULL;
 }
 
+/*
+ * Where the counts of minor and major collections are. Where that is not known of this version, it is the only pair before
+ * the count of all that adds up to it: each reading asks whether it still does.
+ */
+static void find_majors(struct ruby_vm *vm, const struct gc_state *gc)
+{
+	uint64_t words[GC_PROFILE_WORDS];
+	const size_t last = ARRAY_SIZE(words) - 1;
+	size_t i, found = last;
+
+	vm->walk.gc_majors = 0;
+	vm->walk.gc_major_word = vm->rules.gc_major_word;
+	if (vm->rules.gc_major_word ||
+	    memory_read(&vm->mem, gc->count_at + sizeof(*words) - sizeof(words), words,
+			sizeof(words)) ||
+	    words[last] < GC_COUNT_TELLS)
+		return;
+	for (i = 0; i + 1 < last; i++) {
+		if (!words[i] || !words[i + 1] || words[i] > words[last] ||
+		    words[i] + words[i + 1] != words[last])
+			continue;
+		if (found != last)
+			return;
+		found = i;
+	}
+	if (found == last)
+		return;
+	vm->walk.gc_majors = gc->count_at - (last - found) * sizeof(*words);
+	vm->walk.gc_major_word = 1;
+}
+
 /* How many of the collections were major ones, as text, "" if that is not known. */
 static void say_major(const struct ruby_vm *vm, char *text, size_t size)
 {
@@ -285,7 +316,7 @@ void validate_gc(struct ruby_vm *vm, uint64_t tp, uint64_t th)
 	vm->walk.gc_during_bit = (uint8_t)gc.during_bit;
 	vm->walk.gc_single = gc.single_at;
 	vm->walk.gc_ractor = gc.ractor;
-	vm->walk.gc_major_word = vm->rules.gc_major_word;
+	find_majors(vm, &gc);
 	say_major(vm, major, sizeof(major));
 	ruby_vm_check_add(vm, "garbage collector", true, false, "%llu collections so far%s",
 			  (unsigned long long)gc.count, major);

@@ -207,6 +207,7 @@ void ruby_vm_fill_walk(struct ruby_vm *vm)
 	w->cf_size = l->cf_size;
 	w->cf_jit_return = or_none(l->cf_jit_return);
 	w->gc_flags = w->gc_count = w->gc_owner = 0;
+	w->gc_single = w->gc_ractor = w->gc_majors = 0;
 	w->gvl_queue = w->gvl_owner = 0;
 	w->th_ready = w->ractor_gvl_queue = w->ractor_gvl_owner = 0;
 	w->mutex_form = (uint8_t)vm->rules.mutex_form;
@@ -334,7 +335,7 @@ bool ruby_vm_preset(const struct ruby_vm *vm, struct rbpf_layout *ret)
 	preset.ec_global = preset.threads = 0;
 	preset.text_lo = preset.text_hi = 0;
 	preset.gc_flags = preset.gc_count = preset.gc_owner = 0;
-	preset.gc_single = preset.gc_ractor = 0;
+	preset.gc_single = preset.gc_ractor = preset.gc_majors = 0;
 	preset.gvl_queue = preset.gvl_owner = 0;
 	preset.tag_form = RUBY_TAG_UNKNOWN;
 	preset.tag_guard = 0;
@@ -362,12 +363,14 @@ void ruby_vm_era_spans(const struct ruby_vm *vm, struct ruby_era_words *words,
 	spans[2] = (struct memory_span) { .addr = rbpf_gc_words(vm->walk.gc_count),
 					  .dst = words->words };
 	spans[3] = (struct memory_span) { .addr = vm->walk.gc_single, .dst = &words->ractor };
+	spans[4] = (struct memory_span) { .addr = vm->walk.gc_majors, .dst = words->words };
 	if (!known)
 		return;
 	spans[0].len = sizeof(words->before);
 	spans[1].len = sizeof(words->flags);
 	spans[2].len = sizeof(words->words);
 	spans[3].len = vm->walk.gc_single ? sizeof(words->ractor) : 0;
+	spans[4].len = vm->walk.gc_majors ? 2 * sizeof(words->words[0]) : 0;
 }
 
 int ruby_vm_era(const struct ruby_vm *vm, const struct ruby_era_words *words,
@@ -379,7 +382,7 @@ int ruby_vm_era(const struct ruby_vm *vm, const struct ruby_era_words *words,
 	*major = 0;
 	if (!vm->walk.gc_count || !vm->walk.gc_flags)
 		return -ENOENT;
-	if (!spans[0].ok || !spans[1].ok || !spans[2].ok || !spans[3].ok)
+	if (!spans[0].ok || !spans[1].ok || !spans[2].ok || !spans[3].ok || !spans[4].ok)
 		return -EFAULT;
 	if (words->ractor != vm->walk.gc_ractor)
 		return -ENOENT;

@@ -127,7 +127,7 @@ struct ruby_era_words {
 	__u64 words[RBPF_GC_WORDS];
 	uint64_t ractor; /* rbpf_layout.gc_single */
 };
-#define RUBY_ERA_SPANS 4
+#define RUBY_ERA_SPANS 5
 void ruby_vm_era_spans(const struct ruby_vm *vm, struct ruby_era_words *words,
 		       struct memory_span *spans);
 

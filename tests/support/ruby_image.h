@@ -131,7 +131,7 @@ enum {			       /* class_form */
 			     A(256, 272), A(312, 328))                                             \
 	X(objspace_flags,    16,   16,   16,   16,   16,   20,   28,   76)                         \
 	X(objspace_count,    424,  424,  440,  1280, 1392, 1008, 1048, 2168)                       \
-	X(objspace_major,    384,  376,  392,  1232, 1344, 960,  1000, 0)                          \
+	X(objspace_major,    384,  376,  392,  1232, 1344, 960,  1000, 2024)                       \
 	X(fiber_size,        704,  712,  712,  720,  720,  976,  1008, 1016)                       \
 	X(fiber_ec,          80,   80,   80,   80,   80,   80,   80,   88)                         \
 	X(fiber_prev,        A(520, 632), A(520, 632), A(512, 624), A(520, 632), A(520, 632),      \
@@ -888,8 +888,6 @@ static inline void image_gc_counts(struct ruby_image *img, uint64_t minor, uint6
 	uint64_t at = img->objspace + img->facts.objspace_major;
 
 	image_gc_count(img, minor + major);
-	if (!img->facts.objspace_major) /* 4.1: farther before it than in others */
-		at = img->objspace + img->facts.objspace_count - 18 * 8;
 	image_put64(img, at - 8, minor);
 	image_put64(img, at, major);
 }
@@ -1145,6 +1143,7 @@ static inline struct image_thread image_thread(struct ruby_image *img, size_t wo
 static inline void image_walk_row(struct ruby_image *img)
 {
 	const struct image_facts *f = &img->facts;
+	const uint16_t back = (f->objspace_count - f->objspace_major) / 8;
 	uint64_t vm = img->vm.vm;
 
 	img->vm.walk = (struct rbpf_layout) {
@@ -1173,8 +1172,8 @@ static inline void image_walk_row(struct ruby_image *img)
 		.fiber_prev = f->fiber_prev,
 		.cf_size = f->cf_size,
 		.cf_jit_return = f->cf_jit_return,
-		.gc_major_word = f->objspace_major ? 7 - (f->objspace_count - f->objspace_major) / 8
-						   : 0,
+		.gc_major_word = back < RBPF_GC_WORDS ? RBPF_GC_WORDS - 1 - back : 1,
+		.gc_majors = back < RBPF_GC_WORDS ? 0 : img->objspace + f->objspace_major - 8,
 	};
 }
 

@@ -20,6 +20,7 @@ Test(validate, all_versions)
 		cr_expect_eq(f.vm.walk.gc_flags, f.walk.gc_flags, "%s", f.img->version);
 		cr_expect_eq(f.vm.walk.gc_count, f.walk.gc_count, "%s", f.img->version);
 		cr_expect_eq(f.vm.walk.gc_major_word, f.walk.gc_major_word, "%s", f.img->version);
+		cr_expect_eq(f.vm.walk.gc_majors, f.walk.gc_majors, "%s", f.img->version);
 		cr_expect_eq(f.vm.walk.gc_owner, f.walk.gc_owner, "%s", f.img->version);
 		cr_expect_eq(f.vm.walk.fiber_prev, f.walk.fiber_prev, "%s", f.img->version);
 		cr_expect_eq(f.vm.walk.ec_stack_start, f.walk.ec_stack_start, "%s", f.img->version);

@@ -257,6 +257,34 @@ Test(validate_gc, an_objspace_of_each_ractor)
 	}
 }
 
+/* Where the version does not say which words are the counts of minor and major collections, the one pair that adds up is. */
+Test(validate_gc, major_collections_far_from_the_count)
+{
+	FOR_EACH_FIXTURE(f) {
+		const uint64_t majors = f.walk.gc_majors;
+
+		if (!majors)
+			continue;
+		expect_known(&f, "a pair");
+		cr_expect_eq(f.vm.walk.gc_majors, majors);
+		cr_expect_eq(f.vm.walk.gc_major_word, 1);
+		image_put64(f.img, majors + 48, 40);
+		image_put64(f.img, majors + 56, 1);
+		expect_known(&f, "two pairs");
+		cr_expect_eq(f.vm.walk.gc_majors, 0);
+		cr_expect_eq(f.vm.walk.gc_major_word, 0);
+		image_put64(f.img, majors + 56, 2);
+		expect_known(&f, "one again");
+		cr_expect_eq(f.vm.walk.gc_majors, majors);
+		image_gc_counts(f.img, 41, 0);
+		expect_known(&f, "none that is sure");
+		cr_expect_eq(f.vm.walk.gc_majors, 0);
+		image_gc_counts(f.img, 1, 1);
+		expect_known(&f, "too few");
+		cr_expect_eq(f.vm.walk.gc_majors, 0);
+	}
+}
+
 /* So, on both kinds of processors; the VM has one only to end with. */
 Test(validate_gc, code_of_an_objspace_of_each_ractor)
 {
