@@ -20,35 +20,16 @@ int ruby_innermost_self(const struct ruby_vm *vm, uint64_t ec, uint64_t *ret)
 	return memory_read_u64(&vm->mem, cfp + CF_SELF_WORD * 8, ret);
 }
 
-/* The address of the struct that a T_DATA wraps. */
-static int data_of(const struct ruby_vm *vm, uint64_t object, uint64_t *ret)
-{
-	const uint64_t embedded = vm->rules.mutex_form == RUBY_MUTEX_SERIAL
-					  ? RTYPEDDATA_EMBEDDED_TYPE
-					  : RTYPEDDATA_EMBEDDED_FLAG;
-	uint64_t words[RTYPEDDATA_DATA_WORD + 1];
-
-	if (!ruby_is_object(object))
-		return -EINVAL;
-	if (memory_read(&vm->mem, object, words, sizeof(words)))
-		return -EFAULT;
-	if (ruby_flags_type(words[0]) != RUBY_T_DATA)
-		return -EINVAL;
-	*ret = words[RTYPEDDATA_FLAG_WORD] & embedded ? object + RTYPEDDATA_DATA_WORD * 8
-						      : words[RTYPEDDATA_DATA_WORD];
-	return ruby_is_object(*ret) ? 0 : -EINVAL;
-}
-
 int ruby_monitor_mutex(const struct ruby_vm *vm, uint64_t monitor, uint64_t *ret)
 {
 	uint64_t data = 0, mutex, unused;
 	int r;
 
-	r = data_of(vm, monitor, &data);
+	r = ruby_data_of(vm, monitor, &data);
 	if (!r)
 		r = memory_read_u64(&vm->mem, data + MONITOR_MUTEX, &mutex);
 	if (!r)
-		r = data_of(vm, mutex, &unused);
+		r = ruby_data_of(vm, mutex, &unused);
 	if (!r)
 		*ret = mutex;
 	return r;
@@ -70,7 +51,7 @@ int ruby_mutex_owner(const struct ruby_vm *vm, uint64_t mutex, uint64_t *ret)
 	uint64_t data = 0, words[2], owner;
 	int r;
 
-	r = data_of(vm, mutex, &data);
+	r = ruby_data_of(vm, mutex, &data);
 	if (!r)
 		r = memory_read(&vm->mem, data, words, sizeof(words));
 	if (r)

@@ -105,19 +105,22 @@ int ruby_array_get(const struct ruby_vm *vm, uint64_t value, uint64_t i, uint64_
 			       (embedded ? value + RARRAY_EMBED : w[RARRAY_PTR_WORD]) + i * 8, ret);
 }
 
-/* What @value, a T_DATA, wraps. */
-static int data_of(const struct ruby_vm *vm, uint64_t value, uint64_t *ret)
+int ruby_data_of(const struct ruby_vm *vm, uint64_t object, uint64_t *ret)
 {
+	const uint64_t embedded = vm->rules.mutex_form == RUBY_MUTEX_SERIAL
+					  ? RTYPEDDATA_EMBEDDED_TYPE
+					  : RTYPEDDATA_EMBEDDED_FLAG;
 	uint64_t words[RTYPEDDATA_DATA_WORD + 1];
 
-	if (!ruby_is_object(value))
+	if (!ruby_is_object(object))
 		return -EINVAL;
-	if (memory_read(&vm->mem, value, words, sizeof(words)))
+	if (memory_read(&vm->mem, object, words, sizeof(words)))
 		return -EFAULT;
 	if (ruby_flags_type(words[0]) != RUBY_T_DATA)
 		return -EINVAL;
-	*ret = words[RTYPEDDATA_DATA_WORD];
-	return 0;
+	*ret = words[RTYPEDDATA_FLAG_WORD] & embedded ? object + RTYPEDDATA_DATA_WORD * 8
+						      : words[RTYPEDDATA_DATA_WORD];
+	return ruby_is_object(*ret) ? 0 : -EINVAL;
 }
 
 /* Unit @i of the symbol table, which is in an Array or a directory. */
@@ -125,7 +128,7 @@ static int symbol_unit(const struct ruby_vm *vm, uint64_t ids, uint64_t i, uint6
 {
 	uint64_t data, dir[RUBY_ID_DIR_WORDS];
 
-	if (data_of(vm, ids, &data))
+	if (ruby_data_of(vm, ids, &data))
 		return ruby_array_get(vm, ids, i, ret);
 	if (memory_read(&vm->mem, data, dir, sizeof(dir)))
 		return -EFAULT;
@@ -142,7 +145,7 @@ static int unit_string(const struct ruby_vm *vm, uint64_t unit, uint64_t i, uint
 
 	if (vm->layout.symbol_form == RUBY_SYMBOLS_ARRAY)
 		return ruby_array_get(vm, unit, i * RUBY_ID_ENTRY_SIZE, ret);
-	r = data_of(vm, unit, &data);
+	r = ruby_data_of(vm, unit, &data);
 	if (r)
 		return r;
 	if (memory_read_u64(&vm->mem, data, &count))

@@ -41,6 +41,9 @@ void ruby_string_expect(const struct ruby_vm *vm, uint64_t value);
 size_t ruby_hash_entries(const struct ruby_vm *vm, uint64_t value, struct ruby_st_entry *ret,
 			 size_t max);
 
+/* The address of the struct that @object, a T_DATA, wraps, or has in itself. Returns 0, -EINVAL (it is none) or -EFAULT. */
+int ruby_data_of(const struct ruby_vm *vm, uint64_t object, uint64_t *ret);
+
 /* Element @i of Array @value. */
 int ruby_array_get(const struct ruby_vm *vm, uint64_t value, uint64_t i, uint64_t *ret);
 

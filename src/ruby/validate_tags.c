@@ -23,14 +23,20 @@
 #define STACK_BETWEEN (64u << 10) /* a tag and the end of the native frame that it is in; at most */
 
 #ifdef __x86_64__
-#define TCB_GUARD                                                                                  \
-	0x30 /* pointer_guard of tcbhead_t (sysdeps/x86_64/nptl/tls.h), from the thread pointer */
+/* pointer_guard of tcbhead_t (sysdeps/x86_64/nptl/tls.h), from the thread pointer; bytes */
+#define TCB_GUARD 0x30
 #endif
 
 struct tag_kind {
 	enum ruby_tag_form form;
 	uint64_t guard;
 };
+
+/* Whether @sp may be that of the frame that the tag at @tag is in. */
+static bool is_of_frame(uint64_t sp, uint64_t tag)
+{
+	return sp <= tag && tag - sp <= STACK_BETWEEN;
+}
 
 /* The tag at @addr and the one further out; false if it is not of that form. */
 static bool read_tag(const struct ruby_vm *vm, uint64_t addr, const struct tag_kind *k,
@@ -43,8 +49,8 @@ static bool read_tag(const struct ruby_vm *vm, uint64_t addr, const struct tag_k
 	    memory_read_u64(&vm->mem, addr + ruby_tag_prev(k->form), prev))
 		return false;
 	ruby_tag_registers(words, k->form, k->guard, &at);
-	return at.pc >= vm->walk.text_lo && at.pc < vm->walk.text_hi && at.sp <= addr &&
-	       addr - at.sp <= STACK_BETWEEN && (!*prev || *prev > addr);
+	return at.pc >= vm->walk.text_lo && at.pc < vm->walk.text_hi && is_of_frame(at.sp, addr) &&
+	       (!*prev || *prev > addr);
 }
 
 /* The tags from @tag on that are of @k; 0 if any is not. */
@@ -72,7 +78,7 @@ static unsigned int try_guards(const struct ruby_vm *vm, uint64_t tag, const uin
 	for (i = 0; i < n; i++) {
 		k->guard = data[i];
 		ruby_tag_registers(words, k->form, k->guard, &at);
-		if (at.sp > tag || tag - at.sp > STACK_BETWEEN)
+		if (!is_of_frame(at.sp, tag))
 			continue;
 		found = count_tags(vm, tag, k);
 		if (found)
