@@ -26,7 +26,8 @@ ended() {
 for target in "$@"; do
 	[ ${#name[@]} -lt "$lanes" ] || ended
 	echo "== $target begins"
-	"$make" --no-print-directory "$target" >"$dir/$target" 2>&1 &
+	# A shell's background job ignores SIGINT, and so would all that make starts: rbpf is told so to end.
+	env --default-signal "$make" --no-print-directory "$target" >"$dir/$target" 2>&1 &
 	name[$!]=$target
 	begin[$!]=$SECONDS
 done
