@@ -53,6 +53,11 @@ static __always_inline __u64 captured_body(const struct walk *w, __u32 off)
 	return captured_at(w, w->capture.body, off / 8);
 }
 
+static __always_inline __u64 captured_location(const struct walk *w, __u32 word)
+{
+	return captured_body(w, w->layout.naming.iseq_location + word * 8);
+}
+
 static __always_inline __u32 captured_body32(const struct walk *w, __u32 off)
 {
 	return (__u32)(captured_body(w, off) >> (off & 4) * 8);
@@ -115,7 +120,7 @@ __noinline int capture_parent(__u32 walk_id)
 		return 0;
 	if (capture_body(walk_id, parent, RBPF_BLOCK_PART))
 		return -1;
-	capture_string(walk_id, captured_body(w, RUBY_BODY_LABEL * 8));
+	capture_string(walk_id, captured_location(w, RUBY_LOCATION_LABEL));
 	return 1;
 }
 
@@ -129,7 +134,7 @@ static __always_inline int capture_around(struct walk *w, __u32 walk_id)
 	int i, r = 1;
 
 	if (!w->layout.naming.labels_from_parents) {
-		r = capture_string(walk_id, captured_body(w, RUBY_BODY_BASE_LABEL * 8));
+		r = capture_string(walk_id, captured_location(w, RUBY_LOCATION_BASE_LABEL));
 		if ((__u32)captured_body(w, 0) == RUBY_ISEQ_METHOD || !capture_once(w, local))
 			return r;
 		return r | capture_body(walk_id, local, RBPF_BLOCK_PART);
@@ -149,8 +154,8 @@ __noinline int capture_iseq(__u32 walk_id, __u64 iseq)
 	capture_once(w, iseq);
 	if (capture_body(walk_id, iseq, RBPF_BLOCK_ISEQ))
 		return -1;
-	r = capture_string(walk_id, captured_body(w, RUBY_BODY_LABEL * 8)) |
-	    capture_path(walk_id, captured_body(w, RUBY_BODY_PATHOBJ * 8)) |
+	r = capture_string(walk_id, captured_location(w, RUBY_LOCATION_LABEL)) |
+	    capture_path(walk_id, captured_location(w, RUBY_LOCATION_PATHOBJ)) |
 	    capture_lines(w, walk_id);
 	/* Must come last: it changes capture.body. */
 	return r | capture_around(w, walk_id);
@@ -316,10 +321,10 @@ __noinline int capture_method(__u32 walk_id, __u32 named)
 		return -1;
 	def = captured_word(w, RUBY_ME_DEF);
 	owner = captured_word(w, RUBY_ME_OWNER);
-	if (capture_block(walk_id, def, RUBY_DEF_WORDS * 8))
+	if (capture_block(walk_id, def, w->layout.naming.original_id + 8))
 		return -1;
 	if (named)
-		r = capture_id(walk_id, captured_word(w, RUBY_DEF_ORIGINAL_ID));
+		r = capture_id(walk_id, captured_word(w, w->layout.naming.original_id / 8));
 	return r | capture_owner(walk_id, owner);
 }
 

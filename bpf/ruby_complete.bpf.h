@@ -62,7 +62,7 @@ __noinline __u64 walk_check_iseq(__u32 walk_id, __u64 iseq, __u32 always)
 {
 	struct walk *w = walk_state(walk_id);
 	__u64 head[RUBY_ISEQ_WORDS];
-	__u64 location[4];		/* pathobj, base_label, label, first_lineno */
+	__u64 location[RUBY_LOCATION_WORDS];
 	__u64 label[RUBY_OBJECT_WORDS]; /* flags, klass, length and text, or pointer to it */
 
 	if (!w)
@@ -76,11 +76,13 @@ __noinline __u64 walk_check_iseq(__u32 walk_id, __u64 iseq, __u32 always)
 	if (head[RUBY_ISEQ_FLAGS] & RUBY_FL_PROMOTED && !always && !w->old_seed &&
 	    !(w->layout.flags & RBPF_LAYOUT_NO_AGE))
 		return 0;
-	if (walk_read(location, sizeof(location), head[RUBY_ISEQ_BODY] + RUBY_BODY_PATHOBJ * 8) ||
-	    walk_read(label, sizeof(label), location[2]) || label_text(w, location[2], label))
+	if (walk_read(location, sizeof(location),
+		      head[RUBY_ISEQ_BODY] + w->layout.naming.iseq_location) ||
+	    walk_read(label, sizeof(label), location[RUBY_LOCATION_LABEL]) ||
+	    label_text(w, location[RUBY_LOCATION_LABEL], label))
 		return 0;
-	return rbpf_check_iseq(0, head[RUBY_ISEQ_BODY], location[0], location[3],
-			       label + RSTRING_LEN_WORD, w->text);
+	return rbpf_check_iseq(0, head[RUBY_ISEQ_BODY], location[RUBY_LOCATION_PATHOBJ],
+			       location[RUBY_LOCATION_LINENO], label + RSTRING_LEN_WORD, w->text);
 }
 
 /* Whether method entry @me is old: from what is remembered of it, or else from its flags. */

@@ -61,11 +61,13 @@ struct rbpf_naming {
 	__u16 insn_entry;
 	__u16 class_path, class_attached; /* RUBY_CLASS_EXT */
 	__u16 class_size;		  /* of a class, from its start, what is read of it */
+	__u16 iseq_location;		  /* in rb_iseq_constant_body: RUBY_LOCATION_* */
+	__u16 original_id;		  /* in rb_method_definition_t */
 	__u8 class_form;		  /* enum ruby_class_form */
 	__u8 symbol_form;		  /* enum ruby_symbol_form */
 	__u8 singleton_bit;
 	__u8 labels_from_parents;
-	__u16 pad;
+	__u16 pad[3];
 };
 
 /*
@@ -98,7 +100,7 @@ struct rbpf_layout {
 	__u16 ec_thread_ptr; /* rb_execution_context_t, below RUBY_EC_BYTES: thread_ptr … */
 	__u16 ec_fiber_ptr;
 	__u16 ec_stack_start; /* machine.stack_start; stack_maxsize is two words on */
-	__u16 th_ec;	      /* rb_thread_t, first 128 bytes: ec … */
+	__u16 th_ec;	      /* rb_thread_t, below RUBY_TH_BYTES: ec … */
 	__u16 th_ractor;
 	__u16 th_thread_id;	 /* RBPF_TLS_GLOBAL */
 	__u16 ractor_running_ec; /* rb_ractor_t.threads.running_ec */
@@ -135,8 +137,8 @@ struct rbpf_layout {
 /* 4.0: nothing in a frame tells that it is ZJIT's, which writes no pc when it pushes one. */
 #define RBPF_LAYOUT_ZJIT_BARE  (1u << 4)
 
-_Static_assert(sizeof(struct rbpf_naming) == 56, "map ABI");
-_Static_assert(sizeof(struct rbpf_layout) == 184 + 56, "map ABI");
+_Static_assert(sizeof(struct rbpf_naming) == 64, "map ABI");
+_Static_assert(sizeof(struct rbpf_layout) == 184 + 64, "map ABI");
 
 /* A file, as the kernel knows it. All 0: none. */
 struct rbpf_file {
@@ -768,7 +770,7 @@ _Static_assert(sizeof(struct rbpf_request_key) == 16, "map ABI");
 _Static_assert(sizeof(struct rbpf_request_filter) == 72, "map ABI");
 _Static_assert(sizeof(struct rbpf_ring_stack) == 72, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_life) == 80, "wire ABI");
-_Static_assert(sizeof(struct rbpf_proc) == 272, "map ABI");
+_Static_assert(sizeof(struct rbpf_proc) == 280, "map ABI");
 _Static_assert(sizeof(struct rbpf_task) == 40, "wire ABI");
 _Static_assert(sizeof(struct rbpf_thread) == 48 + 24 + 32 + 8 * RBPF_REGS, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_memory) == 40, "wire ABI");

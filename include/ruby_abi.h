@@ -200,14 +200,20 @@ _Static_assert(sizeof(struct ruby_shape) == 32, "as in shape.h");
 /* rb_iseq_t */
 enum { RUBY_ISEQ_FLAGS = 0, RUBY_ISEQ_BODY = 2, RUBY_ISEQ_WORDS = 3 };
 
-/* rb_iseq_constant_body: the members up to location.first_lineno */
+/* rb_iseq_constant_body: the first members */
 enum {
 	RUBY_BODY_TYPE = 0, /* enum ruby_iseq_type, an int; then iseq_size, an unsigned int */
 	RUBY_BODY_ENCODED = 1,
-	RUBY_BODY_PATHOBJ = 8, /* location: a String, or an Array of path and real path */
-	RUBY_BODY_BASE_LABEL = 9,
-	RUBY_BODY_LABEL = 10,
-	RUBY_BODY_LINENO = 11,
+	RUBY_BODY_WORDS = 2,
+};
+
+/* rb_iseq_location_t, which is a member of it: those that all versions begin with */
+enum {
+	RUBY_LOCATION_PATHOBJ = 0, /* a String, or an Array of path and real path */
+	RUBY_LOCATION_BASE_LABEL = 1,
+	RUBY_LOCATION_LABEL = 2,
+	RUBY_LOCATION_LINENO = 3,
+	RUBY_LOCATION_WORDS = 4,
 };
 
 #define RUBY_BODY_BYTES 320 /* of it that are read in one piece; covers all members used */
@@ -256,8 +262,8 @@ enum {
 	RUBY_ME_WORDS = 5,
 };
 
-/* rb_method_definition_t */
-enum { RUBY_DEF_FLAGS = 0, RUBY_DEF_BODY = 1, RUBY_DEF_ORIGINAL_ID = 4, RUBY_DEF_WORDS = 5 };
+/* rb_method_definition_t: the first members; and how many words are read of it, at most */
+enum { RUBY_DEF_FLAGS = 0, RUBY_DEF_BODY = 1, RUBY_DEF_WORDS = 16 };
 
 /* ---- threads and stacks: vm_core.h ---- */
 
@@ -271,7 +277,7 @@ enum { RUBY_EC_VM_STACK = 0, RUBY_EC_VM_STACK_SIZE = 1, RUBY_EC_CFP = 2, RUBY_EC
  * rb_thread_t: ec is within the first RUBY_TH_BYTES. It is read in one piece with the ractor, which is less than
  * RUBY_TH_WORDS before or behind it: in all releases there are only vm and nt between them.
  */
-#define RUBY_TH_BYTES	     256
+#define RUBY_TH_BYTES	     768
 #define RUBY_TH_WORDS	     8
 
 /* What fills the buf of struct rb_vm_tag, and so where in it a function's registers are. */

@@ -17,8 +17,9 @@
 
 /* Facts without which there is no stack, or no name. */
 static const enum ruby_field needed[] = {
-	F(ec_thread_ptr), F(th_ec),	  F(cf_size),	    F(lineno_size), F(insns_body),
-	F(insns_size),	  F(insns_index), F(insn_entry),    F(parent_iseq), F(local_iseq),
+	F(ec_thread_ptr), F(th_ec),	  F(cf_size),	    F(lineno_size),
+	F(iseq_location), F(insns_body),  F(insns_size),    F(insns_index),
+	F(insn_entry),	  F(parent_iseq), F(local_iseq),    F(original_id),
 	F(string_embed),  F(class_form),  F(singleton_bit), F(symbol_form),
 };
 
@@ -187,26 +188,37 @@ static void choose(struct ruby_vm *vm, const struct ruby_findings *found, unsign
 }
 
 /*
- * Members of which a process seldom tells anything (doc/layout.md). Whoever is wrong about another member of the
- * same struct is not believed about these.
+ * Members of which a process seldom tells anything (doc/layout.md). Whoever is wrong about another member is not
+ * believed about these; but for where the collector is, which patch releases have moved.
  */
 static const enum ruby_field seldom_proven[] = {
-	F(th_ready),	     F(vm_gvl_queue), F(ractor_gvl_queue),
-	F(ractor_gvl_owner), F(fiber_prev),   F(jit_entry),
+	F(th_ready),   F(vm_gvl_queue), F(ractor_gvl_queue),  F(ractor_gvl_owner),
+	F(fiber_prev), F(jit_entry),	F(ractor_running_ec), F(vm_lock_owner),
 };
 
+static bool is_of_collector(enum ruby_field field)
+{
+	return field == F(vm_objspace) || field == F(objspace_flags) || field == F(objspace_count);
+}
+
 static bool is_contradicted(const struct ruby_vm *vm, const struct ruby_findings *found,
-			    enum ruby_source source, const char *type)
+			    enum ruby_source source)
 {
 	const struct ruby_layout *says = &found->layout[source];
 	size_t i;
 
 	for (i = 0; i < RUBY_FIELDS; i++)
-		if (!strcmp(ruby_field_info[i].type, type) &&
-		    ruby_layout_get(says, i) != RUBY_UNKNOWN &&
+		if (!is_of_collector(i) && ruby_layout_get(says, i) != RUBY_UNKNOWN &&
 		    ruby_layout_get(says, i) != ruby_layout_get(&vm->layout, i))
 			return true;
 	return false;
+}
+
+static bool is_found_by_search(const struct ruby_vm *vm, const struct ruby_findings *found,
+			       enum ruby_field field)
+{
+	return ruby_layout_get(&found->layout[RUBY_FROM_SEARCH], field) ==
+	       ruby_layout_get(&vm->layout, field);
 }
 
 static void forget_contradicted(struct ruby_vm *vm, const struct ruby_findings *found)
@@ -218,8 +230,9 @@ static void forget_contradicted(struct ruby_vm *vm, const struct ruby_findings *
 		enum ruby_source source = vm->source[field];
 
 		if (ruby_layout_has(ruby_layout_get(&vm->layout, field)) &&
+		    !is_found_by_search(vm, found, field) &&
 		    (source == RUBY_FROM_DWARF || source == RUBY_FROM_TABLE) &&
-		    is_contradicted(vm, found, source, ruby_field_info[field].type))
+		    is_contradicted(vm, found, source))
 			*ruby_layout_at(&vm->layout, field) = RUBY_UNKNOWN;
 	}
 }

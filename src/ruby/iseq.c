@@ -49,10 +49,10 @@ static uint32_t body_u32(const struct body *b, size_t off)
 	return v;
 }
 
-/* Member @word of those that stand in the same place in all versions. */
-static uint64_t body_word(const struct body *b, size_t word)
+/* Member @word of its location. */
+static uint64_t location_word(const struct ruby_vm *vm, const struct body *b, size_t word)
 {
-	return body_u64(b, word * 8);
+	return body_u64(b, vm->layout.iseq_location + word * 8);
 }
 
 static uint32_t body_type(const struct body *b)
@@ -139,9 +139,9 @@ static int stored_label(const struct ruby_vm *vm, const struct body *b, struct r
 	size_t len, base_len;
 	int r;
 
-	r = read_name(vm, body_word(b, RUBY_BODY_LABEL), &label);
+	r = read_name(vm, location_word(vm, b, RUBY_LOCATION_LABEL), &label);
 	if (!r)
-		r = read_name(vm, body_word(b, RUBY_BODY_BASE_LABEL), &base);
+		r = read_name(vm, location_word(vm, b, RUBY_LOCATION_BASE_LABEL), &base);
 	if (!r && iseq->type != RUBY_ISEQ_METHOD)
 		r = read_body(vm, body_u64(b, vm->layout.local_iseq), &local);
 	if (r)
@@ -224,7 +224,7 @@ static int parents_label(const struct ruby_vm *vm, const struct body *own, struc
 	iseq->decoration = strdup(buf_str(&decoration));
 	if (!iseq->decoration)
 		return -ENOMEM;
-	return read_name(vm, body_word(&b, RUBY_BODY_LABEL), &iseq->name);
+	return read_name(vm, location_word(vm, &b, RUBY_LOCATION_LABEL), &iseq->name);
 }
 
 static int read_labels(const struct ruby_vm *vm, const struct body *b, struct ruby_iseq *iseq)
@@ -232,7 +232,7 @@ static int read_labels(const struct ruby_vm *vm, const struct body *b, struct ru
 	const struct ruby_layout *l = &vm->layout;
 	int r;
 
-	r = read_path(vm, body_word(b, RUBY_BODY_PATHOBJ), &iseq->path);
+	r = read_path(vm, location_word(vm, b, RUBY_LOCATION_PATHOBJ), &iseq->path);
 	if (!r)
 		r = vm->rules.labels_from_parents ? parents_label(vm, b, iseq)
 						  : stored_label(vm, b, iseq);
@@ -303,7 +303,7 @@ static void find_text(const struct ruby_vm *vm, struct ruby_iseq *iseq)
 	if (label[0] & RSTRING_NOEMBED)
 		iseq->text_addr = label[RSTRING_PTR_WORD];
 	else if (vm->layout.string_embed == RSTRING_EMBED_LONG)
-		iseq->text_addr = iseq->id.body[RUBY_BODY_LABEL] + RSTRING_EMBED_LONG;
+		iseq->text_addr = iseq->id.location[RUBY_LOCATION_LABEL] + RSTRING_EMBED_LONG;
 	else
 		len = 0;
 	if (len > sizeof(iseq->id.text)) {
@@ -321,14 +321,14 @@ static void expect_pieces(const struct ruby_vm *vm, const struct body *b)
 	const uint64_t size = body_u32(b, 4);
 	struct body around;
 
-	memory_expect(&vm->mem, body_word(b, RUBY_BODY_LABEL), RUBY_OBJECT_WORDS * 8);
-	memory_expect(&vm->mem, body_word(b, RUBY_BODY_PATHOBJ), RUBY_OBJECT_WORDS * 8);
-	ruby_string_expect(vm, body_word(b, RUBY_BODY_LABEL));
-	expect_path(vm, body_word(b, RUBY_BODY_PATHOBJ));
+	memory_expect(&vm->mem, location_word(vm, b, RUBY_LOCATION_LABEL), RUBY_OBJECT_WORDS * 8);
+	memory_expect(&vm->mem, location_word(vm, b, RUBY_LOCATION_PATHOBJ), RUBY_OBJECT_WORDS * 8);
+	ruby_string_expect(vm, location_word(vm, b, RUBY_LOCATION_LABEL));
+	expect_path(vm, location_word(vm, b, RUBY_LOCATION_PATHOBJ));
 	if (!vm->rules.labels_from_parents)
-		ruby_string_expect(vm, body_word(b, RUBY_BODY_BASE_LABEL));
+		ruby_string_expect(vm, location_word(vm, b, RUBY_LOCATION_BASE_LABEL));
 	if (body_type(b) != RUBY_ISEQ_METHOD && !read_body(vm, local, &around))
-		ruby_string_expect(vm, body_word(&around, RUBY_BODY_LABEL));
+		ruby_string_expect(vm, location_word(vm, &around, RUBY_LOCATION_LABEL));
 	if (!n || n > size || n > RUBY_ISEQ_MAX_LINES || size > RUBY_ISEQ_MAX_WORDS)
 		return;
 	memory_expect(&vm->mem, body_u64(b, l->insns_body), n * l->insn_entry);
@@ -339,6 +339,7 @@ static void expect_pieces(const struct ruby_vm *vm, const struct body *b)
 int ruby_iseq_read_pieces(const struct ruby_vm *vm, uint64_t addr, struct ruby_iseq *ret)
 {
 	struct ruby_iseq iseq = { .addr = addr };
+	uint64_t first_lineno;
 	struct body body;
 	size_t got;
 	int r;
@@ -354,11 +355,12 @@ int ruby_iseq_read_pieces(const struct ruby_vm *vm, uint64_t addr, struct ruby_i
 	if (got < vm->layout.local_iseq + 8u)
 		return -EFAULT;
 	memcpy(iseq.id.body, body.bytes, sizeof(iseq.id.body));
+	memcpy(iseq.id.location, body.bytes + vm->layout.iseq_location, sizeof(iseq.id.location));
 	if (vm->mem.gathered)
 		expect_pieces(vm, &body);
-	if (memory_read(&vm->mem, body_word(&body, RUBY_BODY_LABEL), iseq.id.label,
+	if (memory_read(&vm->mem, location_word(vm, &body, RUBY_LOCATION_LABEL), iseq.id.label,
 			sizeof(iseq.id.label)) ||
-	    memory_read(&vm->mem, body_word(&body, RUBY_BODY_PATHOBJ), iseq.id.path,
+	    memory_read(&vm->mem, location_word(vm, &body, RUBY_LOCATION_PATHOBJ), iseq.id.path,
 			sizeof(iseq.id.path)))
 		return -EFAULT;
 	find_text(vm, &iseq);
@@ -367,14 +369,14 @@ int ruby_iseq_read_pieces(const struct ruby_vm *vm, uint64_t addr, struct ruby_i
 	iseq.local = body_u64(&body, vm->layout.local_iseq);
 	iseq.type = body_type(&body);
 	iseq.size = body_u32(&body, 4);
-	iseq.encoded = body_word(&body, RUBY_BODY_ENCODED);
+	iseq.encoded = iseq.id.body[RUBY_BODY_ENCODED];
 	iseq.n_locals = body_u32(&body, local_table_size(&vm->layout));
 	if (iseq.type > RUBY_ISEQ_PLAIN || !iseq.size || iseq.size > RUBY_ISEQ_SIZE_MAX ||
 	    !ruby_is_object(iseq.encoded))
 		return -EINVAL;
-	iseq.first_lineno = shown_line(vm->layout.lineno_size == 8
-					       ? (uint32_t)(body_word(&body, RUBY_BODY_LINENO) >> 1)
-					       : (uint32_t)body_word(&body, RUBY_BODY_LINENO));
+	first_lineno = iseq.id.location[RUBY_LOCATION_LINENO];
+	iseq.first_lineno = shown_line(vm->layout.lineno_size == 8 ? (uint32_t)(first_lineno >> 1)
+								   : (uint32_t)first_lineno);
 	r = read_labels(vm, &body, &iseq);
 	if (!r)
 		r = read_lines(vm, &body, &iseq);
@@ -397,7 +399,7 @@ int ruby_iseq_read(const struct ruby_vm *vm, uint64_t addr, struct ruby_iseq *re
 	r = ruby_iseq_read_pieces(vm, addr, &iseq);
 	if (r)
 		return r;
-	ruby_iseq_check_spans(&iseq, &again, spans);
+	ruby_iseq_check_spans(vm, &iseq, &again, spans);
 	memory_read_spans(&vm->mem, spans, RUBY_ISEQ_SPANS);
 	for (i = 0; i < RUBY_ISEQ_SPANS; i++)
 		r = spans[i].ok ? r : -EFAULT;
@@ -481,8 +483,8 @@ void ruby_iseq_deinit(struct ruby_iseq *iseq)
 	*iseq = (struct ruby_iseq) { 0 };
 }
 
-void ruby_iseq_check_spans(const struct ruby_iseq *iseq, struct ruby_iseq_id *fresh,
-			   struct memory_span *spans)
+void ruby_iseq_check_spans(const struct ruby_vm *vm, const struct ruby_iseq *iseq,
+			   struct ruby_iseq_id *fresh, struct memory_span *spans)
 {
 	spans[0] = (struct memory_span) { .addr = iseq->addr,
 					  .dst = fresh->head,
@@ -490,16 +492,20 @@ void ruby_iseq_check_spans(const struct ruby_iseq *iseq, struct ruby_iseq_id *fr
 	spans[1] = (struct memory_span) { .addr = iseq->id.head[RUBY_ISEQ_BODY],
 					  .dst = fresh->body,
 					  .len = sizeof(fresh->body) };
-	spans[2] = (struct memory_span) { .addr = iseq->id.body[RUBY_BODY_LABEL],
+	spans[2] = (struct memory_span) { .addr = iseq->id.location[RUBY_LOCATION_LABEL],
 					  .dst = fresh->label,
 					  .len = sizeof(fresh->label) };
-	spans[3] = (struct memory_span) { .addr = iseq->id.body[RUBY_BODY_PATHOBJ],
+	spans[3] = (struct memory_span) { .addr = iseq->id.location[RUBY_LOCATION_PATHOBJ],
 					  .dst = fresh->path,
 					  .len = sizeof(fresh->path) };
 	memset(fresh->text, 0, sizeof(fresh->text));
 	spans[4] = (struct memory_span) { .addr = iseq->text_addr,
 					  .dst = fresh->text,
 					  .len = iseq->text_len };
+	spans[5] = (struct memory_span) { .addr = iseq->id.head[RUBY_ISEQ_BODY] +
+						  vm->layout.iseq_location,
+					  .dst = fresh->location,
+					  .len = sizeof(fresh->location) };
 }
 
 /*
@@ -523,9 +529,8 @@ bool ruby_iseq_check(const struct ruby_vm *vm, const struct ruby_iseq *iseq,
 
 	return is_iseq(fresh->head[RUBY_ISEQ_FLAGS]) &&
 	       fresh->head[RUBY_ISEQ_BODY] == id->head[RUBY_ISEQ_BODY] &&
-	       fresh->body[0] == id->body[0] && fresh->body[1] == id->body[1] &&
-	       !memcmp(&fresh->body[RUBY_BODY_PATHOBJ], &id->body[RUBY_BODY_PATHOBJ],
-		       sizeof(id->body) - RUBY_BODY_PATHOBJ * 8) &&
+	       !memcmp(fresh->body, id->body, sizeof(id->body)) &&
+	       !memcmp(fresh->location, id->location, sizeof(id->location)) &&
 	       same_text(vm, id->label, fresh->label) && same_text(vm, id->path, fresh->path) &&
 	       !memcmp(id->text, fresh->text, sizeof(id->text));
 }
@@ -537,8 +542,8 @@ uint64_t ruby_iseq_words_check(const struct ruby_iseq *iseq)
 
 	memcpy(label, id->label + RSTRING_LEN_WORD, sizeof(label));
 	memcpy(text, id->text, sizeof(text));
-	return rbpf_check_iseq(0, id->head[RUBY_ISEQ_BODY], id->body[RUBY_BODY_PATHOBJ],
-			       id->body[RUBY_BODY_LINENO], label, text);
+	return rbpf_check_iseq(0, id->head[RUBY_ISEQ_BODY], id->location[RUBY_LOCATION_PATHOBJ],
+			       id->location[RUBY_LOCATION_LINENO], label, text);
 }
 
 bool ruby_iseq_is_compiled(const struct ruby_vm *vm, const struct ruby_iseq *iseq)

@@ -20,8 +20,9 @@ struct ruby_vm;
 
 /* The words that identify an iseq, as they stand in memory. */
 struct ruby_iseq_id {
-	uint64_t head[RUBY_ISEQ_WORDS];	     /* rb_iseq_t */
-	uint64_t body[RUBY_BODY_LINENO + 1]; /* the body as far as the end of location */
+	uint64_t head[RUBY_ISEQ_WORDS]; /* rb_iseq_t */
+	uint64_t body[RUBY_BODY_WORDS];
+	uint64_t location[RUBY_LOCATION_WORDS];
 	/* the String of the label: with the text itself if it is short */
 	uint64_t label[RUBY_OBJECT_WORDS];
 	uint64_t text[RBPF_LABEL_WORDS]; /* the end of that text, if these words do not have it */
@@ -77,9 +78,9 @@ void ruby_iseq_deinit(struct ruby_iseq *iseq);
 size_t ruby_iseq_bytes(const struct ruby_iseq *iseq);
 
 /* The spans to read into @fresh for a check of @iseq … */
-#define RUBY_ISEQ_SPANS 5
-void ruby_iseq_check_spans(const struct ruby_iseq *iseq, struct ruby_iseq_id *fresh,
-			   struct memory_span *spans);
+#define RUBY_ISEQ_SPANS 6
+void ruby_iseq_check_spans(const struct ruby_vm *vm, const struct ruby_iseq *iseq,
+			   struct ruby_iseq_id *fresh, struct memory_span *spans);
 /* … and whether, by what was read, it is still the same. */
 bool ruby_iseq_check(const struct ruby_vm *vm, const struct ruby_iseq *iseq,
 		     const struct ruby_iseq_id *fresh);

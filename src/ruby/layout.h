@@ -43,7 +43,7 @@ int ruby_sources_parse(const char *words, unsigned int *ret, struct err *err);
  * (layout_dwarf.c). A member NULL means the size of the struct. Offsets and sizes are in bytes.
  *
  * Members that are not in this list are at the same offset in all versions since 2.7: the first
- * words of the EC, of a control frame, of an iseq and its body, of a method entry and its
+ * words of the EC, of a control frame, of an iseq, its body and location, of a method entry and its
  * definition; see ruby_abi.h.
  */
 #define RUBY_LAYOUT_FIELDS(X)                                                                      \
@@ -75,6 +75,7 @@ int ruby_sources_parse(const char *words, unsigned int *ret, struct err *err);
 	X(fiber_ec, "fiber.cont.saved_ec", "rb_fiber_struct", "cont.saved_ec")                     \
 	X(fiber_prev, "fiber.prev", "rb_fiber_struct", "prev")                                     \
 	X(lineno_size, "sizeof(iseq.first_lineno)", "*", NULL)                                     \
+	X(iseq_location, "iseq.location", "rb_iseq_constant_body", "location.pathobj")             \
 	X(insns_body, "iseq.insns_info.body", "rb_iseq_constant_body", "insns_info.body")          \
 	X(insns_size, "iseq.insns_info.size", "rb_iseq_constant_body", "insns_info.size")          \
 	X(insns_index, "iseq.insns_info.succ_index_table", "rb_iseq_constant_body",                \
@@ -84,6 +85,7 @@ int ruby_sources_parse(const char *words, unsigned int *ret, struct err *err);
 	X(local_iseq, "iseq.local_iseq", "rb_iseq_constant_body", "local_iseq")                    \
 	X(builtin_attrs, "iseq.builtin_attrs", "rb_iseq_constant_body", "builtin_attrs")           \
 	X(jit_entry, "iseq.jit_entry", "rb_iseq_constant_body", "jit_entry|jit_func")              \
+	X(original_id, "method.original_id", "rb_method_definition_struct", "original_id")         \
 	X(string_embed, "String's embedded bytes", "RString", "as.ary|as.embed.ary")               \
 	X(class_form, "class form", "*", NULL)                                                     \
 	X(class_path, "class name", "RClass_and_rb_classext_t", "classext.classpath")              \

@@ -40,6 +40,17 @@ static size_t owner_size(const struct ruby_vm *vm)
 	return (l->class_path > l->class_attached ? l->class_path : l->class_attached) + 8u;
 }
 
+/* As much of a definition as is used. */
+static size_t def_size(const struct ruby_vm *vm)
+{
+	return vm->layout.original_id + 8u;
+}
+
+static uint64_t original_id(const struct ruby_vm *vm, const struct ruby_method_id *id)
+{
+	return id->def[vm->layout.original_id / 8];
+}
+
 int ruby_method_read_pieces(const struct ruby_vm *vm, uint64_t addr, bool with_name,
 			    struct ruby_method *ret)
 {
@@ -52,13 +63,13 @@ int ruby_method_read_pieces(const struct ruby_vm *vm, uint64_t addr, bool with_n
 	if (!is_ment(m.id.me[RUBY_ME_FLAGS]))
 		return -EINVAL;
 	memory_expect(&vm->mem, m.id.me[RUBY_ME_OWNER], owner_size(vm));
-	if (memory_read(&vm->mem, m.id.me[RUBY_ME_DEF], m.id.def, sizeof(m.id.def)) ||
+	if (memory_read(&vm->mem, m.id.me[RUBY_ME_DEF], m.id.def, def_size(vm)) ||
 	    memory_read(&vm->mem, m.id.me[RUBY_ME_OWNER], m.id.owner, owner_size(vm)))
 		return -EFAULT;
 	r = ruby_owner_prefix(vm, m.id.me[RUBY_ME_OWNER], &prefix);
 	/* Both, so that what both miss is read at once. */
 	if (with_name && (!r || vm->mem.gathered))
-		named = ruby_id_name(vm, m.id.def[RUBY_DEF_ORIGINAL_ID], &name);
+		named = ruby_id_name(vm, original_id(vm, &m.id), &name);
 	if (r || named)
 		return r ? r : named;
 	m.prefix = strdup(buf_str(&prefix));
@@ -111,6 +122,11 @@ uint64_t ruby_method_words_check(const struct ruby_method *m, uint64_t check)
 			     m->id.me[RUBY_ME_OWNER]);
 }
 
+uint64_t ruby_method_original_id(const struct ruby_vm *vm, const struct ruby_method *m)
+{
+	return original_id(vm, &m->id);
+}
+
 bool ruby_method_has_iseq(const struct ruby_method *m)
 {
 	return (m->id.def[RUBY_DEF_FLAGS] & DEF_TYPE_MASK) == VM_METHOD_TYPE_ISEQ;
@@ -136,7 +152,7 @@ void ruby_method_check_spans(const struct ruby_vm *vm, const struct ruby_method 
 					  .len = sizeof(fresh->me) };
 	spans[1] = (struct memory_span) { .addr = m->id.me[RUBY_ME_DEF],
 					  .dst = fresh->def,
-					  .len = sizeof(fresh->def) };
+					  .len = def_size(vm) };
 	spans[2] = (struct memory_span) { .addr = m->id.me[RUBY_ME_OWNER],
 					  .dst = fresh->owner,
 					  .len = owner_size(vm) };
@@ -155,7 +171,7 @@ bool ruby_method_check(const struct ruby_vm *vm, const struct ruby_method *m,
 	       fresh->me[RUBY_ME_DEF] == m->id.me[RUBY_ME_DEF] &&
 	       fresh->me[RUBY_ME_CALLED_ID] == m->id.me[RUBY_ME_CALLED_ID] &&
 	       fresh->me[RUBY_ME_OWNER] == m->id.me[RUBY_ME_OWNER] &&
-	       fresh->def[RUBY_DEF_ORIGINAL_ID] == m->id.def[RUBY_DEF_ORIGINAL_ID] &&
+	       original_id(vm, fresh) == original_id(vm, &m->id) &&
 	       ruby_flags_type(fresh->owner[0]) == ruby_flags_type(m->id.owner[0]) &&
 	       fresh->owner[path] == m->id.owner[path] &&
 	       fresh->owner[attached] == m->id.owner[attached];

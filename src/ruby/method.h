@@ -52,6 +52,9 @@ size_t ruby_method_bytes(const struct ruby_method *m);
 /* rbpf_check_me() of what was read, on top of @check. */
 uint64_t ruby_method_words_check(const struct ruby_method *m, uint64_t check);
 
+/* The ID that it was defined by, which an alias has in common with what it is one of. */
+uint64_t ruby_method_original_id(const struct ruby_vm *vm, const struct ruby_method *m);
+
 /* Whether its method is written in Ruby, with def; and whether its code is the iseq at @iseq. */
 bool ruby_method_has_iseq(const struct ruby_method *m);
 bool ruby_method_is_of(const struct ruby_method *m, uint64_t iseq);

@@ -425,6 +425,7 @@ static void search_once(const struct memory *mem, const struct ruby_binary *bin,
 	free(s.ecs.v);
 	free(s.threads.v);
 	free(s.iseqs.v);
+	free(s.defs.v);
 	free(s.classes.v);
 }
 

@@ -56,8 +56,10 @@ void search_strings(struct search *s)
 	size_t i;
 
 	for (i = 0; i < s->iseqs.n; i++) {
-		search_add(s, &strings, s->iseqs.v[i].words[RUBY_BODY_LABEL]);
-		search_add(s, &strings, s->iseqs.v[i].words[RUBY_BODY_BASE_LABEL]);
+		const uint64_t *location = search_location(s, &s->iseqs.v[i]);
+
+		search_add(s, &strings, location[RUBY_LOCATION_LABEL]);
+		search_add(s, &strings, location[RUBY_LOCATION_BASE_LABEL]);
 	}
 	s->l->string_embed = search_offset(s, &strings, RSTRING_EMBED_SHORT, RSTRING_EMBED_LONG + 8,
 					   8, MIN_STRINGS, fits_embed);

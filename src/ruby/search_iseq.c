@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What bodies of iseqs (rb_iseq_constant_body) look like. Up to location.first_lineno they are the
- * same in all versions, which makes them easily recognised: the first instruction is an address in
- * the VM's code. (A control frame may hold a stale or foreign iseq, see cfp->jit_return; any iseq
- * will do here.)
+ * What bodies of iseqs (rb_iseq_constant_body) look like. They begin with the same members in all
+ * versions, and the first instruction is an address in the VM's code; and in each of them three
+ * pointers to objects stand side by side, a path and two Strings: the location. (A control frame
+ * may hold a stale or foreign iseq, see cfp->jit_return; any iseq will do here.)
  *
  * A stack has few iseqs, so the heap around them is looked at, too: an iseq is seldom created
- * alone.
+ * alone, nor is the method that it is the code of.
  */
 #include "ruby/search_parts.h"
 
@@ -18,6 +18,7 @@
 #include "target/memory.h"
 
 #define MIN_ISEQS    8
+#define MIN_DEFS     3
 #define MAX_WINDOWS  64
 #define MAX_TRIES    4096 /* what has an iseq's flags */
 #define MAX_DISTANCE (8 * SEARCH_WINDOW)
@@ -44,12 +45,10 @@ static bool is_iseq(const struct search *s, uint64_t value)
 static bool is_body(const struct search *s, const struct search_object *body)
 {
 	uint64_t insn = search_word(s, body->words[RUBY_BODY_ENCODED]);
-	unsigned int path = search_type(s, body->words[RUBY_BODY_PATHOBJ]);
 
 	return iseq_type(body) <= RUBY_ISEQ_PLAIN && iseq_size(body) &&
 	       iseq_size(body) <= RUBY_ISEQ_SIZE_MAX && insn >= s->bin->text_lo &&
-	       insn < s->bin->text_hi && (path == RUBY_T_STRING || path == RUBY_T_ARRAY) &&
-	       search_type(s, body->words[RUBY_BODY_LABEL]) == RUBY_T_STRING;
+	       insn < s->bin->text_hi;
 }
 
 /* ---- collecting iseqs ---- */
@@ -69,6 +68,19 @@ static void add_iseq(struct search *s, uint64_t iseq)
 		s->iseqs.n--;
 }
 
+/* The definition of a method entry, if its code is an iseq. */
+static void add_def(struct search *s, const uint64_t words[RUBY_ME_WORDS])
+{
+	struct search_object *def = search_add(s, &s->defs, words[RUBY_ME_DEF]);
+
+	if (!def)
+		return;
+	if (is_iseq(s, def->words[RUBY_DEF_BODY]))
+		def->of = words[RUBY_ME_CALLED_ID];
+	else
+		s->defs.n--;
+}
+
 /* The windows that were looked at, and room for one. */
 struct windows {
 	uint64_t *words;
@@ -76,7 +88,7 @@ struct windows {
 	size_t n, tries;
 };
 
-/* Add the iseqs that lie around @addr. */
+/* Add the iseqs and definitions of methods that lie around @addr. */
 static void add_window(struct search *s, struct windows *w, uint64_t addr)
 {
 	uint64_t lo = addr & ~(uint64_t)(SEARCH_WINDOW - 1);
@@ -88,10 +100,16 @@ static void add_window(struct search *s, struct windows *w, uint64_t addr)
 	if (w->n == MAX_WINDOWS)
 		return;
 	w->lo[w->n++] = search_window(s, addr, w->words);
-	for (i = 0; i + RUBY_ISEQ_BODY < SEARCH_WINDOW / 8; i++)
-		if ((w->words[i] & RUBY_IMEMO_MASK) == RUBY_IMEMO_ISEQ &&
-		    search_is_pointer(w->words[i + RUBY_ISEQ_BODY]) && w->tries++ < MAX_TRIES)
+	for (i = 0; i + RUBY_ME_WORDS <= SEARCH_WINDOW / 8; i++) {
+		uint64_t kind = w->words[i] & RUBY_IMEMO_MASK;
+
+		if (kind == RUBY_IMEMO_ISEQ && search_is_pointer(w->words[i + RUBY_ISEQ_BODY]) &&
+		    w->tries++ < MAX_TRIES)
 			add_iseq(s, lo + i * 8);
+		else if (kind == RUBY_IMEMO_MENT && search_is_pointer(w->words[i + RUBY_ME_DEF]) &&
+			 w->tries++ < MAX_TRIES)
+			add_def(s, &w->words[i]);
+	}
 }
 
 static void collect(struct search *s, const uint64_t *iseqs, size_t n)
@@ -112,6 +130,50 @@ static void collect(struct search *s, const uint64_t *iseqs, size_t n)
 			add_window(s, &windows, iseq - distance);
 		}
 	}
+}
+
+/* ---- names ---- */
+
+static enum search_says fits_location(const struct search *s, const struct search_object *body,
+				      uint16_t off)
+{
+	const uint64_t *location = &body->words[off / 8];
+	unsigned int path = search_type(s, location[RUBY_LOCATION_PATHOBJ]);
+
+	return (path == RUBY_T_STRING || path == RUBY_T_ARRAY) &&
+			       search_type(s, location[RUBY_LOCATION_BASE_LABEL]) ==
+				       RUBY_T_STRING &&
+			       search_type(s, location[RUBY_LOCATION_LABEL]) == RUBY_T_STRING
+		       ? SEARCH_YES
+		       : SEARCH_NO;
+}
+
+const uint64_t *search_location(const struct search *s, const struct search_object *body)
+{
+	return &body->words[s->l->iseq_location / 8];
+}
+
+/* Find the location, and keep the bodies that have one. */
+static void find_location(struct search *s)
+{
+	struct search_objects *iseqs = &s->iseqs;
+	size_t i, n = 0;
+
+	s->l->iseq_location = search_offset_of_most(s, iseqs, RUBY_BODY_WORDS * 8,
+						    RUBY_BODY_BYTES - RUBY_LOCATION_WORDS * 8 + 8,
+						    1, fits_location);
+	for (i = 0; i < iseqs->n && s->l->iseq_location != RUBY_UNKNOWN; i++)
+		if (fits_location(s, &iseqs->v[i], s->l->iseq_location) == SEARCH_YES)
+			iseqs->v[n++] = iseqs->v[i];
+	iseqs->n = n;
+}
+
+/* A method is called by the ID that it was defined by, but for aliases. */
+static enum search_says fits_original_id(const struct search *s, const struct search_object *def,
+					 uint16_t off)
+{
+	(void)s;
+	return def->words[off / 8] == def->of ? SEARCH_YES : SEARCH_NO;
 }
 
 /* ---- lines ---- */
@@ -141,9 +203,9 @@ static enum search_says fits_insns(const struct search *s, const struct search_o
 }
 
 /* first_lineno if it has @size bytes: a Fixnum, or an int. -1 if it is none. 0 is one. */
-static int64_t first_line(const struct search_object *body, uint16_t size)
+static int64_t first_line(const struct search *s, const struct search_object *body, uint16_t size)
 {
-	uint64_t word = body->words[RUBY_BODY_LINENO];
+	uint64_t word = search_location(s, body)[RUBY_LOCATION_LINENO];
 	int64_t line = size == 8 ? (int64_t)word >> 1 : (int32_t)word;
 
 	return (size == 8 && !(word & RUBY_FIXNUM_FLAG)) || line > MAX_LINE ? -1 : line;
@@ -178,7 +240,7 @@ static bool has_lines_in_order(const struct search_object *body)
 static enum search_says fits_lineno_size(const struct search *s, const struct search_object *body,
 					 uint16_t size)
 {
-	int64_t first = first_line(body, size);
+	int64_t first = first_line(s, body, size);
 	int32_t line = (int32_t)search_word(s, body->words[s->l->insns_body / 8]);
 
 	if (!has_lines_in_order(body) || line <= 0 || line > MAX_LINE)
@@ -190,7 +252,7 @@ static enum search_says fits_lineno_size(const struct search *s, const struct se
 static enum search_says fits_insn_entry(const struct search *s, const struct search_object *body,
 					uint16_t size)
 {
-	int64_t first = first_line(body, s->l->lineno_size);
+	int64_t first = first_line(s, body, s->l->lineno_size);
 	int32_t lines[MAX_ENTRIES];
 	size_t i, n;
 
@@ -207,8 +269,8 @@ static void find_lines(struct search *s)
 {
 	struct ruby_layout *l = s->l;
 
-	l->insns_body = search_offset(s, &s->iseqs, RUBY_BODY_LINENO * 8 + 8, RUBY_BODY_BYTES - 24,
-				      8, MIN_ISEQS, fits_insns);
+	l->insns_body = search_offset(s, &s->iseqs, RUBY_BODY_WORDS * 8, RUBY_BODY_BYTES - 24, 8,
+				      MIN_ISEQS, fits_insns);
 	if (l->insns_body == RUBY_UNKNOWN)
 		return;
 	l->insns_size = l->insns_body + 16;
@@ -272,10 +334,13 @@ void search_iseqs(struct search *s, const uint64_t *iseqs, size_t n)
 	struct ruby_layout *l = s->l;
 
 	collect(s, iseqs, n);
+	l->original_id = search_offset_of_most(s, &s->defs, (RUBY_DEF_BODY + 1) * 8,
+					       RUBY_DEF_WORDS * 8, MIN_DEFS, fits_original_id);
+	find_location(s);
 	find_lines(s);
-	l->local_iseq = search_offset(s, &s->iseqs, RUBY_BODY_LINENO * 8 + 8, RUBY_BODY_BYTES, 8,
+	l->local_iseq = search_offset(s, &s->iseqs, RUBY_BODY_WORDS * 8, RUBY_BODY_BYTES, 8,
 				      MIN_ISEQS, fits_local);
 	if (l->local_iseq != RUBY_UNKNOWN)
-		l->parent_iseq = search_offset(s, &s->iseqs, RUBY_BODY_LINENO * 8 + 8,
-					       RUBY_BODY_BYTES, 8, 1, fits_parent);
+		l->parent_iseq = search_offset(s, &s->iseqs, RUBY_BODY_WORDS * 8, RUBY_BODY_BYTES,
+					       8, 1, fits_parent);
 }

@@ -88,30 +88,30 @@ struct search_object *search_add(const struct search *s, struct search_objects *
 	return o;
 }
 
-/* How many of @objects say yes to @off; 0 if one says no. */
+/* How many of @objects say yes to @off; 0 if more than @no_max of what they say is no. */
 static size_t count_yes(const struct search *s, const struct search_objects *objects, uint16_t off,
-			search_fits_fn *fits)
+			size_t no_max, search_fits_fn *fits)
 {
-	size_t i, yes = 0;
+	size_t i, yes = 0, no = 0;
 
-	for (i = 0; i < objects->n; i++) {
+	for (i = 0; i < objects->n && no <= no_max; i++) {
 		enum search_says says = fits(s, &objects->v[i], off);
 
-		if (says == SEARCH_NO)
-			return 0;
+		no += says == SEARCH_NO;
 		yes += says == SEARCH_YES;
 	}
-	return yes;
+	return no <= no_max ? yes : 0;
 }
 
-uint16_t search_offset(const struct search *s, const struct search_objects *objects, uint16_t lo,
-		       uint16_t hi, uint16_t step, size_t min, search_fits_fn *fits)
+static uint16_t find_offset(const struct search *s, const struct search_objects *objects,
+			    uint16_t lo, uint16_t hi, uint16_t step, size_t min, size_t no_max,
+			    search_fits_fn *fits)
 {
 	uint16_t off, found = RUBY_UNKNOWN;
 	size_t yes;
 
 	for (off = lo; off < hi; off += step) {
-		yes = count_yes(s, objects, off, fits);
+		yes = count_yes(s, objects, off, no_max, fits);
 		if (!yes)
 			continue;
 		if (found != RUBY_UNKNOWN || yes < min)
@@ -119,4 +119,16 @@ uint16_t search_offset(const struct search *s, const struct search_objects *obje
 		found = off;
 	}
 	return found;
+}
+
+uint16_t search_offset(const struct search *s, const struct search_objects *objects, uint16_t lo,
+		       uint16_t hi, uint16_t step, size_t min, search_fits_fn *fits)
+{
+	return find_offset(s, objects, lo, hi, step, min, 0, fits);
+}
+
+uint16_t search_offset_of_most(const struct search *s, const struct search_objects *objects,
+			       uint16_t lo, uint16_t hi, size_t min, search_fits_fn *fits)
+{
+	return find_offset(s, objects, lo, hi, 8, min, objects->n / 4, fits);
 }

@@ -22,14 +22,12 @@
 #include "target/dtv.h"
 #include "target/memory.h"
 
-#define SHAPE_BYTES	  RUBY_TH_BYTES /* of an EC and of a thread that are searched … */
-#define SHAPE_NEAR	  128		/* … and at first: in all releases they are that near */
+#define SHAPE_NEAR                                                                                 \
+	128 /* of an EC and of a thread that are searched at first: enough for all releases */
 #define EC_THREAD_PTR_MIN (RUBY_EC_TAG * 8) /* behind vm_stack, vm_stack_size and cfp */
 #define TH_EC_MIN	  16		    /* behind the list node */
 #define TLS_BLOCK_BYTES	  512
 #define CHUNK_MAX	  4096 /* bytes of a heap chunk for a TLS block */
-
-_Static_assert(SHAPE_BYTES <= RUBY_EC_BYTES, "the BPF programs read so much of an EC");
 
 static const uint16_t cf_sizes[] = { RUBY_CF_SIZE_MIN, RUBY_CF_SIZE_MAX };
 
@@ -84,7 +82,7 @@ static bool is_wrapped(const struct memory *mem, uint64_t th, const uint64_t *wo
 	uint64_t object[RTYPEDDATA_DATA_WORD + 1];
 	size_t i;
 
-	for (i = 0; i < SHAPE_BYTES / 8; i++)
+	for (i = 0; i < RUBY_TH_BYTES / 8; i++)
 		if (ruby_is_object(words[i]) &&
 		    !memory_read(mem, words[i], object, sizeof(object)) &&
 		    (object[0] & RUBY_T_MASK) == RUBY_T_DATA && object[RTYPEDDATA_DATA_WORD] == th)
@@ -95,10 +93,10 @@ static bool is_wrapped(const struct memory *mem, uint64_t th, const uint64_t *wo
 /* The one of the words up to @bytes of the thread @th that is @ec. 0 if there is none, or more than one. */
 static uint16_t find_th_ec(const struct memory *mem, uint64_t th, uint64_t ec, uint16_t bytes)
 {
-	uint64_t words[SHAPE_BYTES / 8];
+	uint64_t words[RUBY_TH_BYTES / 8] = { 0 };
 	uint16_t off, found = 0;
 
-	if (!ruby_is_object(th) || memory_read(mem, th, words, sizeof(words)))
+	if (!ruby_is_object(th) || !memory_read_some(mem, th, words, sizeof(words)))
 		return 0;
 	for (off = TH_EC_MIN; off < bytes; off += 8) {
 		if (words[off / 8] != ec)
@@ -111,10 +109,11 @@ static uint16_t find_th_ec(const struct memory *mem, uint64_t th, uint64_t ec, u
 }
 
 /*
- * Find what @shape does not say of thread_ptr and th_ec, within @bytes. If nothing fits there, it is left as it is.
+ * Find what @shape does not say of thread_ptr and th_ec, within the first @bytes of the EC, which are @words, and
+ * @th_bytes of a thread. If nothing fits there, it is left as it is.
  */
 static bool find_thread(const struct memory *mem, uint64_t ec, const uint64_t *words,
-			uint16_t bytes, struct ruby_ec_shape *shape)
+			uint16_t bytes, uint16_t th_bytes, struct ruby_ec_shape *shape)
 {
 	struct ruby_ec_shape found = { 0 };
 	uint16_t off, th_ec;
@@ -122,7 +121,7 @@ static bool find_thread(const struct memory *mem, uint64_t ec, const uint64_t *w
 	for (off = EC_THREAD_PTR_MIN; off < bytes; off += 8) {
 		if (shape->ec_thread_ptr && off != shape->ec_thread_ptr)
 			continue;
-		th_ec = find_th_ec(mem, words[off / 8], ec, bytes);
+		th_ec = find_th_ec(mem, words[off / 8], ec, th_bytes);
 		if (!th_ec || (shape->th_ec && th_ec != shape->th_ec))
 			continue;
 		if (found.th_ec)
@@ -140,17 +139,17 @@ static bool find_thread(const struct memory *mem, uint64_t ec, const uint64_t *w
 bool ruby_is_ec(const struct memory *mem, uint64_t ec, struct ruby_ec_shape *shape)
 {
 	struct ruby_ec_shape found = *shape;
-	uint64_t words[SHAPE_BYTES / 8], back;
+	uint64_t words[RUBY_EC_BYTES / 8], back;
 
-	if (!ruby_is_object(ec) || found.ec_thread_ptr > SHAPE_BYTES - 8 ||
+	if (!ruby_is_object(ec) || found.ec_thread_ptr > RUBY_EC_BYTES - 8 ||
 	    memory_read(mem, ec, words, sizeof(words)) || !find_cf_size(mem, words, &found.cf_size))
 		return false;
 	if (found.ec_thread_ptr && found.th_ec) {
 		if (memory_read_u64(mem, words[found.ec_thread_ptr / 8] + found.th_ec, &back) ||
 		    back != ec)
 			return false;
-	} else if (!find_thread(mem, ec, words, SHAPE_NEAR, &found) &&
-		   !find_thread(mem, ec, words, SHAPE_BYTES, &found)) {
+	} else if (!find_thread(mem, ec, words, SHAPE_NEAR, SHAPE_NEAR, &found) &&
+		   !find_thread(mem, ec, words, RUBY_EC_BYTES, RUBY_TH_BYTES, &found)) {
 		return false;
 	}
 	*shape = found;

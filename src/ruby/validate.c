@@ -35,10 +35,13 @@ static enum ruby_field out_of_range(const struct ruby_layout *l)
 {
 	size_t i;
 
-	for (i = RUBY_FIELD_insns_body; i <= RUBY_FIELD_jit_entry; i++)
-		if (i != RUBY_FIELD_insn_entry && ruby_layout_has(ruby_layout_get(l, i)) &&
-		    ruby_layout_get(l, i) > BODY_OFFSET_MAX)
+	for (i = RUBY_FIELD_insns_body; i <= RUBY_FIELD_local_iseq; i++)
+		if (i != RUBY_FIELD_insn_entry && ruby_layout_get(l, i) > BODY_OFFSET_MAX)
 			return i;
+	if (l->iseq_location > RUBY_BODY_BYTES - RUBY_LOCATION_WORDS * 8)
+		return RUBY_FIELD_iseq_location;
+	if (l->original_id > (RUBY_DEF_WORDS - 1) * 8)
+		return RUBY_FIELD_original_id;
 	if (l->ec_thread_ptr > RUBY_EC_BYTES - 8)
 		return RUBY_FIELD_ec_thread_ptr;
 	if (l->th_ec > RUBY_TH_BYTES - 8)
@@ -63,9 +66,16 @@ static enum ruby_field out_of_range(const struct ruby_layout *l)
 	return RUBY_FIELDS;
 }
 
-/* The BPF programs read the ractor in one piece with the EC, or do without: it is not needed for stacks. */
-static void forget_far_ractor(struct ruby_vm *vm)
+/* Members that are farther off than what is read in one piece, and are not needed for stacks and names. */
+static void forget_far(struct ruby_vm *vm)
 {
+	uint16_t *of_body[] = { &vm->layout.builtin_attrs, &vm->layout.jit_entry };
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(of_body); i++)
+		if (*of_body[i] > BODY_OFFSET_MAX)
+			*of_body[i] = RUBY_UNKNOWN;
+	/* The BPF programs read the ractor with the EC. */
 	if (!ruby_layout_has(vm->layout.th_ractor) ||
 	    abs(vm->layout.th_ractor - vm->layout.th_ec) < RUBY_TH_WORDS * 8)
 		return;
@@ -156,13 +166,13 @@ struct naming_run {
 static const char *unreadable_member(const struct ruby_vm *vm, uint64_t iseq)
 {
 	struct buf label _cleanup_buf_ = BUF_INIT;
-	uint64_t body, location[RUBY_BODY_LINENO + 1];
+	uint64_t body, location[RUBY_LOCATION_WORDS];
 
 	if (memory_read_u64(&vm->mem, iseq + RUBY_ISEQ_BODY * 8, &body) ||
-	    memory_read(&vm->mem, body, location, sizeof(location)))
+	    memory_read(&vm->mem, body + vm->layout.iseq_location, location, sizeof(location)))
 		return "iseq.body";
-	if (ruby_string_read(vm, location[RUBY_BODY_LABEL], &label))
-		return "iseq.location";
+	if (ruby_string_read(vm, location[RUBY_LOCATION_LABEL], &label))
+		return ruby_field_info[RUBY_FIELD_iseq_location].name;
 	return ruby_field_info[RUBY_FIELD_insns_body].name;
 }
 
@@ -424,7 +434,7 @@ int ruby_validate(struct ruby_vm *vm, const uint64_t *ecs, size_t n, uint64_t tp
 
 	if (bad != RUBY_FIELDS)
 		return refuse(vm, ruby_field_info[bad].name, err);
-	forget_far_ractor(vm);
+	forget_far(vm);
 	if (find_vm(vm, ecs[0], current_vm, &th))
 		return refuse(vm, "ec.thread_ptr", err);
 	r = prove_symbols(vm, symbols, err);

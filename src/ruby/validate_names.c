@@ -80,8 +80,9 @@ struct code_location {
 static bool read_location(const struct ruby_vm *vm, const struct ruby_iseq *iseq, uint16_t size,
 			  struct code_location *ret)
 {
-	uint64_t at = iseq->id.head[RUBY_ISEQ_BODY] + RUBY_BODY_LINENO * 8 + size + sizeof(int32_t);
-	uint64_t first = iseq->id.body[RUBY_BODY_LINENO];
+	uint64_t first = iseq->id.location[RUBY_LOCATION_LINENO];
+	uint64_t at = iseq->id.head[RUBY_ISEQ_BODY] + vm->layout.iseq_location +
+		      RUBY_LOCATION_LINENO * 8 + size + sizeof(int32_t);
 
 	first = size == 8 ? first >> 1 : (uint32_t)first;
 	return !memory_read(&vm->mem, at, ret, sizeof(*ret)) && ret->first_line > 0 &&
@@ -169,7 +170,7 @@ static unsigned int levels_of_label(const struct ruby_vm *vm, const struct ruby_
 	struct buf label _cleanup_buf_ = BUF_INIT;
 	unsigned int levels;
 
-	if (ruby_string_read(vm, iseq->id.body[RUBY_BODY_LABEL], &label))
+	if (ruby_string_read(vm, iseq->id.location[RUBY_LOCATION_LABEL], &label))
 		return 0;
 	if (!strncmp(buf_str(&label), "block in ", strlen("block in ")))
 		return 1;
@@ -253,7 +254,7 @@ static void ask_method(const struct ruby_vm *vm, const struct ruby_method *metho
 	if (!ruby_method_is_of(method, iseq->addr) || iseq->type != RUBY_ISEQ_METHOD)
 		return;
 	add(ev, VALIDATE_METHOD_NAME,
-	    !ruby_id_name(vm, method->id.def[RUBY_DEF_ORIGINAL_ID], &name) &&
+	    !ruby_id_name(vm, ruby_method_original_id(vm, method), &name) &&
 		    !strcmp(buf_str(&name), iseq->name));
 }
 

@@ -225,6 +225,8 @@ static void fill_naming(struct ruby_vm *vm)
 		.key_attached = vm->class_keys.attached,
 		.parent_iseq = l->parent_iseq,
 		.local_iseq = l->local_iseq,
+		.iseq_location = l->iseq_location,
+		.original_id = l->original_id,
 		.insns_body = l->insns_body,
 		.insns_size = l->insns_size,
 		.insns_index = l->insns_index,

@@ -305,7 +305,7 @@ static void enlist_iseq(struct code_cache *c, uint32_t i, struct batch *batch)
 	p = &c->pending[batch->n_pending++];
 	*p = (struct pending) { .index = i, .keep = checked, .span = batch->n_spans };
 	if (e->version) {
-		ruby_iseq_check_spans(&e->iseq, &p->fresh.iseq, &c->spans[batch->n_spans]);
+		ruby_iseq_check_spans(c->vm, &e->iseq, &p->fresh.iseq, &c->spans[batch->n_spans]);
 		batch->n_spans += RUBY_ISEQ_SPANS;
 	}
 }

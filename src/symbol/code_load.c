@@ -148,7 +148,7 @@ static int compare(const struct ruby_vm *vm, struct code_load *loads, size_t n,
 		if (loads[i].is_method)
 			ruby_method_check_spans(vm, &loads[i].method, &a->method, &spans[n_spans]);
 		else
-			ruby_iseq_check_spans(&loads[i].iseq, &a->iseq, &spans[n_spans]);
+			ruby_iseq_check_spans(vm, &loads[i].iseq, &a->iseq, &spans[n_spans]);
 		n_spans += loads[i].is_method ? RUBY_METHOD_SPANS : RUBY_ISEQ_SPANS;
 		n_again++;
 	}

@@ -95,7 +95,7 @@ static void check_iseq(struct ruby_image *img, uint64_t addr)
 	for (uint64_t pos = 0; pos <= q.size && pos < 3000; pos++)
 		ruby_iseq_line(&q, q.encoded + pos * 8);
 	ruby_iseq_line(&q, q.encoded + 8ull * q.size);
-	ruby_iseq_check_spans(&q, &fresh, spans);
+	ruby_iseq_check_spans(&img->vm, &q, &fresh, spans);
 	memory_read_spans(&img->vm.mem, spans, RUBY_ISEQ_SPANS);
 	for (size_t i = 0; i < RUBY_ISEQ_SPANS; i++)
 		CHECK(spans[i].ok);

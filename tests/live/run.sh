@@ -42,7 +42,7 @@ ruby -e 'require "minitest"' 2>/dev/null || {
 # What says something of rbpf, and nothing of a Ruby: with the first Ruby alone, if none is named.
 once=' annotate_native_test.rb attach_test.rb rails_test.rb request_costs_test.rb serve_test.rb spans_test.rb top_screen_test.rb top_test.rb views_test.rb '
 # What is of processes, of time, of native code and of the machine more than of a Ruby: with the first and the last one.
-ends=' accuracy_test.rb brief_test.rb doctor_test.rb family_test.rb harmless_test.rb native_test.rb puma_test.rb system_wide_test.rb templates_test.rb '
+ends=' accuracy_test.rb brief_test.rb doctor_test.rb family_test.rb harmless_test.rb native_oracle_test.rb native_test.rb puma_test.rb system_wide_test.rb templates_test.rb '
 # Of the first.
 share2=' annotate_native_test.rb rails_test.rb request_costs_test.rb spans_test.rb views_test.rb '
 tests=() later=() between=()

@@ -5,8 +5,8 @@
  *
  * Each struct that rbpf reads is left as it is, or its members are moved apart, or put in another
  * order. Words that are left hold decoys: pointers to other objects of the types that are looked
- * for, small numbers, text. In some, members are swapped where rbpf has a constant (original_id,
- * line_no) or can have no evidence (code_location): those it has to refuse, or do without.
+ * for, small numbers, text. In some, members are swapped where rbpf has a constant (line_no) or can
+ * have no evidence (code_location): those it has to refuse, or do without.
  */
 #ifndef RBPF_TESTS_RANDOM_RUBY_H
 #define RBPF_TESTS_RANDOM_RUBY_H
@@ -25,7 +25,7 @@ struct random_ruby {
 	struct image_thread t;
 	struct gc_code code;
 	uint64_t state;
-	bool swapped_ids, swapped_lines, no_location;
+	bool swapped_lines, no_location;
 	bool waits; /* a thread, for the GVL */
 	struct random_frame {
 		char label[64];
@@ -89,6 +89,24 @@ static inline void random_place(struct random_ruby *r, struct random_member *mem
 		random_place(r, members_, sizeof(members_) / sizeof(members_[0]), base, gap);      \
 	} while (0)
 
+/* Where location ends. */
+static inline uint16_t random_after_location(const struct image_facts *f)
+{
+	return (uint16_t)(f->iseq_location + (f->lineno_size == 8 ? 56 : 48));
+}
+
+/* Parameters take more words than in any release, or fewer; what is behind them goes along. */
+static inline void random_move_location(struct random_ruby *r, struct image_facts *f)
+{
+	uint16_t *members[] = { &f->iseq_location, &f->insns_body,    &f->parent_iseq,
+				&f->local_iseq,	   &f->builtin_attrs, &f->jit_entry };
+	int by = 8 * ((int)random_below(r, 8) - 4);
+
+	for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++)
+		if (*members[i])
+			*members[i] = (uint16_t)(*members[i] + by);
+}
+
 static inline void random_facts(struct random_ruby *r, struct image_facts *f)
 {
 	uint16_t shift = (uint16_t)(8 * random_below(r, 12));
@@ -109,14 +127,16 @@ static inline void random_facts(struct random_ruby *r, struct image_facts *f)
 		f->fiber_prev = (uint16_t)(f->fiber_ec + 512 + shift);
 	if (random_one_in(r, 8))
 		f->lineno_size = 12 - f->lineno_size;
-	RANDOM_PLACE(r, f->lineno_size == 8 ? 120 : 112, 2, { &f->insns_body, 4 },
-		     { &f->parent_iseq, 1 }, { &f->local_iseq, 1 }, { &f->builtin_attrs, 1 },
-		     { &f->jit_entry, 1 });
+	if (random_one_in(r, 3))
+		random_move_location(r, f);
+	RANDOM_PLACE(r, random_after_location(f), 2, { &f->insns_body, 4 }, { &f->parent_iseq, 1 },
+		     { &f->local_iseq, 1 }, { &f->builtin_attrs, 1 }, { &f->jit_entry, 1 });
 	/* Of a release, with location one word longer. */
-	if (f->lineno_size == 8 && f->insns_body < 120)
+	if (f->insns_body < random_after_location(f))
 		f->lineno_size = 4;
 	f->insns_size = f->insns_body + 16;
 	f->insns_index = f->insns_body + 24;
+	RANDOM_PLACE(r, 16, 6, { &f->original_id, 2 });
 	if (f->class_form == IMAGE_CLASS_CLASSEXT)
 		RANDOM_PLACE(r, 40, 5, { &f->class_path, 1 }, { &f->class_attached, 1 },
 			     { &f->class_permanent, 1 });
@@ -275,7 +295,7 @@ static inline void random_iseq_decoys(struct random_ruby *r)
 					      { f->local_iseq, 1 },
 					      { f->builtin_attrs, 1 },
 					      { f->jit_entry, 1 } };
-	uint16_t from = f->lineno_size == 8 ? 120 : 112;
+	uint16_t from = random_after_location(f);
 
 	for (size_t i = 0; i < r->n_iseqs; i++) {
 		uint64_t other = r->iseqs[random_below(r, r->n_iseqs)];
@@ -283,6 +303,21 @@ static inline void random_iseq_decoys(struct random_ruby *r)
 
 		RANDOM_DECOYS(r, image_body(r->img, r->iseqs[i]), from, 320, taken, other, table, 3,
 			      image_body(r->img, other), r->iseqs[i]);
+	}
+}
+
+/* Other IDs: of no method, and of another one. */
+static inline void random_def_decoys(struct random_ruby *r)
+{
+	const struct random_taken taken[] = { { r->facts.original_id, 2 } };
+	char name[32];
+
+	for (size_t i = 0; i < r->n_mes; i++) {
+		uint64_t other = image_get64(r->img, r->mes[random_below(r, r->n_mes)] + 24);
+
+		snprintf(name, sizeof(name), "decoy_%zu", i);
+		RANDOM_DECOYS(r, image_get64(r->img, r->mes[i] + 16), 16, 128, taken,
+			      image_id(r->img, name), other, 33);
 	}
 }
 
@@ -346,19 +381,10 @@ static inline void random_waiter(struct random_ruby *r)
 static inline void random_swaps(struct random_ruby *r)
 {
 	struct ruby_image *img = r->img;
-	char name[32];
-
-	for (size_t i = 0; i < r->n_mes; i++) {
-		uint64_t def = image_get64(img, r->mes[i] + 16), id = image_get64(img, def + 32);
-
-		snprintf(name, sizeof(name), "decoy_%zu", i);
-		image_put64(img, def + (r->swapped_ids ? 32 : 40), image_id(img, name));
-		if (r->swapped_ids)
-			image_put64(img, def + 40, id);
-	}
 	for (size_t i = 0; i < r->n_iseqs; i++) {
 		uint64_t body = image_body(img, r->iseqs[i]);
 		uint64_t entries = image_get64(img, body + r->facts.insns_body);
+		uint64_t code_location = body + r->facts.iseq_location + 28 + r->facts.lineno_size;
 
 		for (uint64_t k = 0; k < 3 && r->swapped_lines; k++) {
 			uint64_t at = entries + k * 12, word = image_get64(img, at);
@@ -366,7 +392,7 @@ static inline void random_swaps(struct random_ruby *r)
 			image_put64(img, at, word << 32 | word >> 32);
 		}
 		for (uint64_t k = 0; k < 4 && r->no_location; k++)
-			image_put32(img, body + 88 + r->facts.lineno_size + 4 + k * 4, 0);
+			image_put32(img, code_location + k * 4, 0);
 	}
 }
 
@@ -402,7 +428,6 @@ static inline void random_make(struct random_ruby *r, uint64_t seed)
 	v = random_below(r, IMAGE_VERSIONS);
 	r->facts = image_facts_of(v);
 	random_facts(r, &r->facts);
-	r->swapped_ids = random_one_in(r, 12);
 	r->swapped_lines = random_one_in(r, 12) && r->facts.insn_entry == 12;
 	r->no_location = random_one_in(r, 12) && !r->swapped_lines;
 	r->img = image_new_with(v, &r->facts);
@@ -414,6 +439,7 @@ static inline void random_make(struct random_ruby *r, uint64_t seed)
 	random_relations(r);
 	image_gc_counts(r->img, 30 + random_below(r, 100), 2 + random_below(r, 20));
 	random_iseq_decoys(r);
+	random_def_decoys(r);
 	random_thread_decoys(r);
 	if (random_one_in(r, 2))
 		random_waiter(r);

@@ -138,6 +138,7 @@ enum {			       /* class_form */
 			     A(504, 888), A(536, 920), A(544, 928))                                \
 	X(body_size,         288,  288,  312,  320,  344,  352,  360,  360)                        \
 	X(lineno_size,       8,    8,    8,    4,    4,    4,    4,    4)                          \
+	X(iseq_location,     64,   64,   64,   64,   64,   64,   64,   64)                         \
 	X(insns_body,        120,  120,  120,  112,  112,  112,  112,  112)                        \
 	X(insns_size,        136,  136,  136,  128,  128,  128,  128,  128)                        \
 	X(insns_index,       144,  144,  144,  136,  136,  136,  136,  136)                        \
@@ -146,6 +147,7 @@ enum {			       /* class_form */
 	X(local_iseq,        176,  176,  176,  168,  168,  168,  176,  176)                        \
 	X(builtin_attrs,     0,    0,    0,    0,    260,  260,  268,  268)                        \
 	X(jit_entry,         256,  264,  280,  288,  288,  296,  304,  304)                        \
+	X(original_id,       32,   32,   32,   32,   32,   32,   32,   32)                         \
 	X(string_embed,      16,   16,   16,   24,   24,   24,   24,   24)                         \
 	X(class_form,        1,    1,    1,    2,    3,    3,    3,    3)                          \
 	X(class_path,        0,    0,    0,    0,    32 + 120, 32 + 120, 24 + 128, 24 + 24)        \
@@ -671,12 +673,12 @@ static inline void image_age(struct ruby_image *img, uint64_t object, bool old)
 static inline uint64_t image_ment(struct ruby_image *img, uint64_t owner, const char *name,
 				  int type)
 {
-	uint64_t me = image_alloc(img, 40), def = image_alloc(img, 56);
+	uint64_t me = image_alloc(img, 40), def = image_alloc(img, 128);
 	uint64_t id = name ? image_id(img, name) : 0;
 
 	image_put64(img, def, (uint64_t)type);
-	image_put64(img, def + 32, id);
-	image_put64(img, def + 40, 33); /* method_serial */
+	image_put64(img, def + img->facts.original_id, id);
+	image_put64(img, def + img->facts.original_id + 8, 33); /* method_serial */
 	image_put64(img, me, IMAGE_IMEMO(IMAGE_MENT));
 	image_put64(img, me + 8, owner);
 	image_put64(img, me + 16, def);
@@ -794,7 +796,7 @@ static inline void image_iseq_lines(struct ruby_image *img, uint64_t body,
 static inline void image_location(struct ruby_image *img, uint64_t body, uint32_t first,
 				  const struct image_iseq *def)
 {
-	uint64_t at = body + 88 + img->facts.lineno_size;
+	uint64_t at = body + img->facts.iseq_location + 24 + img->facts.lineno_size;
 	uint32_t last = def->last_line ? def->last_line : first;
 
 	for (uint32_t i = 0; i < def->n_lines; i++)
@@ -810,7 +812,7 @@ static inline void image_location(struct ruby_image *img, uint64_t body, uint32_
 static inline uint64_t image_iseq(struct ruby_image *img, const struct image_iseq *def)
 {
 	uint64_t iseq = image_alloc(img, 40), body = image_alloc(img, img->facts.body_size);
-	uint64_t encoded, path;
+	uint64_t encoded, path, location = body + img->facts.iseq_location;
 	const struct image_line first = { 0, def->first_line ? def->first_line : 1 };
 	uint32_t size = def->size ? def->size : 10;
 
@@ -826,13 +828,13 @@ static inline uint64_t image_iseq(struct ruby_image *img, const struct image_ise
 	image_put32(img, body, def->type);
 	image_put32(img, body + 4, size);
 	image_put64(img, body + 8, encoded);
-	image_put64(img, body + 64, path);
-	image_put64(img, body + 72, image_string(img, def->base ? def->base : def->label));
-	image_put64(img, body + 80, image_string(img, def->label));
+	image_put64(img, location, path);
+	image_put64(img, location + 8, image_string(img, def->base ? def->base : def->label));
+	image_put64(img, location + 16, image_string(img, def->label));
 	if (img->facts.lineno_size == 8)
-		image_put64(img, body + 88, (uint64_t)first.line << 1 | 1);
+		image_put64(img, location + 24, (uint64_t)first.line << 1 | 1);
 	else
-		image_put32(img, body + 88, first.line);
+		image_put32(img, location + 24, first.line);
 	image_location(img, body, first.line, def);
 	image_put64(img, body + img->facts.local_iseq, def->local ? def->local : iseq);
 	image_put64(img, body + img->facts.parent_iseq, def->parent ? def->parent : def->local);
@@ -860,7 +862,8 @@ static inline uint64_t image_pc(const struct ruby_image *img, uint64_t iseq, uin
 /* Put @text in the place of the label of @iseq: the same String, with other bytes. */
 static inline void image_label_text(struct ruby_image *img, uint64_t iseq, const char *text)
 {
-	uint64_t label = image_get64(img, image_body(img, iseq) + 80), at = label;
+	uint64_t label = image_get64(img, image_body(img, iseq) + img->facts.iseq_location + 16),
+		 at = label;
 
 	if (image_get64(img, label) & IMAGE_NOEMBED)
 		at = image_get64(img, label + 24);
@@ -1190,6 +1193,8 @@ static inline void image_naming(struct ruby_image *img)
 		.shapes = img->shapes,
 		.key_classpath = img->vm.class_keys.classpath,
 		.key_attached = img->vm.class_keys.attached,
+		.iseq_location = f->iseq_location,
+		.original_id = f->original_id,
 		.parent_iseq = f->parent_iseq,
 		.local_iseq = f->local_iseq,
 		.insns_body = f->insns_body,

@@ -272,7 +272,7 @@ Test(discover, code_is_not_disputed)
 	cr_expect_null(find_check(&vm, "sources"));
 }
 
-/* Who is wrong about a thread is not believed about what nothing proves of it; another struct's is kept. */
+/* Who is wrong about a member is not believed about what nothing proves. */
 Test(discover, what_is_seldom_proven)
 {
 	struct ruby_findings found = two_agree();
@@ -283,12 +283,23 @@ Test(discover, what_is_seldom_proven)
 			*ruby_layout_at(&found.layout[RUBY_FROM_SEARCH], i) = RUBY_UNKNOWN;
 	cr_assert_eq(ruby_layout_merge(&vm, &found, ALL, NULL), 0);
 	cr_expect_eq(vm.layout.th_ready, found.layout[RUBY_FROM_TABLE].th_ready);
+	found.layout[RUBY_FROM_CODE].objspace_count = 2000;
+	cr_assert_eq(ruby_layout_merge(&vm, &found, ALL, NULL), 0);
+	cr_expect_eq(vm.layout.th_ready, found.layout[RUBY_FROM_TABLE].th_ready,
+		     "patch releases have moved what is of the collector");
 	found.layout[RUBY_FROM_CODE].th_ec = 2000;
 	cr_assert_eq(ruby_layout_merge(&vm, &found, ALL, NULL), 0);
 	cr_expect_eq(vm.layout.th_ready, RUBY_UNKNOWN);
 	cr_expect_eq(vm.layout.th_vm, found.layout[RUBY_FROM_TABLE].th_vm, "it is proven");
-	cr_expect_eq(vm.layout.jit_entry, found.layout[RUBY_FROM_TABLE].jit_entry);
+	cr_expect_eq(vm.layout.jit_entry, RUBY_UNKNOWN, "of another struct");
+	cr_expect_eq(vm.layout.ractor_running_ec, RUBY_UNKNOWN);
+	cr_expect_eq(vm.layout.vm_lock_owner, RUBY_UNKNOWN);
+	found.layout[RUBY_FROM_SEARCH].ractor_running_ec =
+		found.layout[RUBY_FROM_TABLE].ractor_running_ec;
+	found.layout[RUBY_FROM_SEARCH].vm_lock_owner = found.layout[RUBY_FROM_TABLE].vm_lock_owner;
 	found.layout[RUBY_FROM_CODE].th_ready = 2008;
 	cr_assert_eq(ruby_layout_merge(&vm, &found, ALL, NULL), 0);
 	cr_expect_eq(vm.layout.th_ready, 2008, "the code is not of another build");
+	cr_expect_eq(vm.layout.ractor_running_ec, found.layout[RUBY_FROM_TABLE].ractor_running_ec);
+	cr_expect_eq(vm.layout.vm_lock_owner, found.layout[RUBY_FROM_TABLE].vm_lock_owner);
 }

@@ -51,7 +51,7 @@ static bool still_there(struct ruby_image *img, const struct ruby_iseq *q)
 	struct memory_span spans[RUBY_ISEQ_SPANS];
 	struct ruby_iseq_id fresh;
 
-	ruby_iseq_check_spans(q, &fresh, spans);
+	ruby_iseq_check_spans(&img->vm, q, &fresh, spans);
 	memory_read_spans(&img->vm.mem, spans, RUBY_ISEQ_SPANS);
 	for (size_t i = 0; i < RUBY_ISEQ_SPANS; i++)
 		if (!spans[i].ok)

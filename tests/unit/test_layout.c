@@ -63,6 +63,7 @@ static const struct {
 	/* Stands behind a jump buffer, the size of which each build chooses. */
 	ROW(fiber_prev,         U,   U,   U,   U,   U,   U,   U,   U),
 	ROW(lineno_size,        8,   8,   8,   4,   4,   4,   4,   4),
+	ROW(iseq_location,      64,  64,  64,  64,  64,  64,  64,  64),
 	ROW(insns_body,         120, 120, 120, 112, 112, 112, 112, 112),
 	ROW(insns_size,         136, 136, 136, 128, 128, 128, 128, 128),
 	ROW(insns_index,        144, 144, 144, 136, 136, 136, 136, 136),
@@ -71,6 +72,7 @@ static const struct {
 	ROW(local_iseq,         176, 176, 176, 168, 168, 168, 176, 176),
 	ROW(builtin_attrs,      0,   0,   0,   0,   260, 260, 268, 268),
 	ROW(jit_entry,          256, 264, 280, 288, 288, 296, 304, 304),
+	ROW(original_id,        32,  32,  32,  32,  32,  32,  32,  32),
 	ROW(string_embed,       16,  16,  16,  24,  24,  24,  24,  24),
 	ROW(class_form,         1,   1,   1,   2,   3,   3,   3,   3),
 	/* sizeof(struct RClass) and the offset in rb_classext_t */

@@ -28,7 +28,7 @@ enum outcome { FOUND, REFUSED, IMPOSSIBLE, WRONG, OUTCOMES };
 
 static bool is_impossible(const struct random_ruby *r)
 {
-	return r->swapped_ids || r->swapped_lines;
+	return r->swapped_lines;
 }
 
 /* The layout as debug information of that build has it. */
@@ -50,6 +50,8 @@ static void fill_layout(const struct image_facts *f, struct ruby_layout *l)
 	l->objspace_count = f->objspace_count;
 	l->fiber_ec = f->fiber_ec;
 	l->fiber_prev = f->fiber_prev;
+	l->iseq_location = f->iseq_location;
+	l->original_id = f->original_id;
 	l->insns_body = f->insns_body;
 	l->insns_size = f->insns_size;
 	l->insns_index = f->insns_index;

@@ -27,6 +27,7 @@
 #define T_ARRAY	    0x07ul
 #define T_DATA	    0x0cul
 #define T_ISEQ	    0x701aul
+#define T_MENT	    0x601aul
 #define NOEMBED	    (1ul << 13)
 #define QNIL	    4
 
@@ -44,7 +45,7 @@ struct ruby {
 	uint64_t vm, ractor;
 	uint64_t ecs[3]; /* the main thread's, the second one's, that of the main root fiber */
 	uint64_t th[2];
-	uint64_t methods[N_METHODS], blocks[N_METHODS];
+	uint64_t methods[N_METHODS], blocks[N_METHODS], entries[N_METHODS];
 	uint64_t classes[N_CLASSES];
 };
 
@@ -221,6 +222,7 @@ static uint64_t new_iseq(struct ruby *r, uint32_t type, const char *label, uint3
 			 uint64_t local)
 {
 	uint64_t iseq = take(&r->heap, 40), body = take(&r->malloc, 400);
+	uint64_t location = body + r->l.iseq_location;
 	uint32_t n = 4 + line % 20;
 
 	put(iseq, T_ISEQ);
@@ -229,14 +231,14 @@ static uint64_t new_iseq(struct ruby *r, uint32_t type, const char *label, uint3
 	put32(body + 4, 2 * n);
 	put(body + 8, take(&r->malloc, 16 * n));
 	put(get(body + 8), TEXT + 0x100 + n * 16);
-	put(body + 64, new_string(r, "/srv/app/lib/a_rather_long_name.rb"));
-	put(body + 72, new_string(r, label));
-	put(body + 80, new_string(r, label));
+	put(location, new_string(r, "/srv/app/lib/a_rather_long_name.rb"));
+	put(location + 8, new_string(r, label));
+	put(location + 16, new_string(r, label));
 	if (r->l.lineno_size == 8) {
-		put(body + 88, (uint64_t)line << 1 | 1);
+		put(location + 24, (uint64_t)line << 1 | 1);
 	} else {
-		put32(body + 88, line);
-		put32(body + 92, 3 * line);
+		put32(location + 24, line);
+		put32(location + 28, 3 * line);
 	}
 	put(body + r->l.local_iseq, local ? local : iseq);
 	put(body + r->l.parent_iseq, local);
@@ -244,14 +246,33 @@ static uint64_t new_iseq(struct ruby *r, uint32_t type, const char *label, uint3
 	return iseq;
 }
 
+/* The entry of a method, called by @id, whose definition has @original_id. */
+static uint64_t new_method_entry(struct ruby *r, uint64_t iseq, uint64_t id, uint64_t original_id)
+{
+	uint64_t me = take(&r->heap, 40), def = take(&r->malloc, 128);
+
+	put(me, T_MENT);
+	put(me + 8, r->classes[0]);
+	put(me + 16, def);
+	put(me + 24, id);
+	put(me + 32, r->classes[0]);
+	put(def + 8, iseq);
+	put(def + r->l.original_id, original_id);
+	put(def + r->l.original_id + 8, id >> 4);
+	return me;
+}
+
 static void build_iseqs(struct ruby *r)
 {
 	char label[32];
+	uint64_t id;
 	uint32_t i;
 
 	for (i = 0; i < N_METHODS; i++) {
 		snprintf(label, sizeof(label), "method_%u", i);
 		r->methods[i] = new_iseq(r, 1, label, 10 + 61 * i, 0);
+		id = (uint64_t)(4000 + i) << 4;
+		r->entries[i] = new_method_entry(r, r->methods[i], id, id);
 		snprintf(label, sizeof(label), "block in method_%u", i);
 		r->blocks[i] = new_iseq(r, 2, label, 11 + 61 * i, r->methods[i]);
 	}
@@ -511,6 +532,8 @@ Test(search, layout_of_no_release)
 	r.l.fiber_ec = 104;
 	r.l.fiber_prev = 640;
 	r.l.ractor_running_ec = 200;
+	r.l.iseq_location = 32;
+	r.l.original_id = 56;
 	r.l.insns_body = 144;
 	r.l.insns_size = 160;
 	r.l.insns_index = 168;
@@ -659,6 +682,48 @@ Test(search, native_stack)
 	ec = r.ecs[0];
 	put(ec + r.l.ec_stack_start + 16, 0x100);
 	expect_missing(&r, F(ec_stack_start)); /* the tag is not in the stack */
+}
+
+/* An alias is called by another ID than the method was defined by; some methods are no longer what they were. */
+Test(search, methods)
+{
+	struct ruby r = build("3.4.0");
+
+	for (size_t i = 0; i < N_METHODS / 4; i++)
+		put(r.entries[i] + 24, 5000 << 4);
+	expect_all(&r);
+	put(r.entries[N_METHODS / 4] + 24, 5000 << 4);
+	expect_missing(&r, F(original_id));
+	r = build("3.4.0");
+	for (size_t i = 3; i < N_METHODS; i++)
+		put(get(r.entries[i] + 16) + 8, r.classes[0]); /* a method of another kind */
+	expect_all(&r);
+	put(get(r.entries[0] + 16) + 8, r.classes[0]);
+	expect_missing(&r, F(original_id));
+	r = build("3.4.0");
+	for (size_t i = 0; i < N_METHODS; i++)
+		put(get(r.entries[i] + 16) + 40, get(r.entries[i] + 24));
+	expect_missing(&r, F(original_id)); /* which of the two? */
+}
+
+/* The path, the base label and the label; and some iseqs that are gone. */
+Test(search, location)
+{
+	struct ruby r = build("3.4.0");
+	uint64_t location;
+
+	for (size_t i = 0; i < N_METHODS / 4; i++)
+		memset(at(get(r.blocks[i] + 16) + r.l.iseq_location), 0, 32);
+	expect_all(&r);
+	for (size_t i = 0; i < N_METHODS; i++) {
+		location = get(r.methods[i] + 16) + r.l.iseq_location;
+		put(location - 8, get(location));
+		location = get(r.blocks[i] + 16) + r.l.iseq_location;
+		put(location - 8, get(location));
+	}
+	/* Where does it begin? Nothing is found of what is read through it. */
+	cr_expect_eq(search(&r).layout.iseq_location, RUBY_UNKNOWN);
+	cr_expect_eq(search(&r).layout.string_embed, RUBY_UNKNOWN);
 }
 
 Test(search, few_iseqs)

@@ -310,8 +310,8 @@ Test(validate, facts_that_cannot_be)
 		{ RUBY_FIELD_string_embed, 32 },  { RUBY_FIELD_singleton_bit, 40 },
 		{ RUBY_FIELD_insns_body, 400 },	  { RUBY_FIELD_insns_size, 60000 },
 		{ RUBY_FIELD_insns_index, 400 },  { RUBY_FIELD_local_iseq, 1000 },
-		{ RUBY_FIELD_parent_iseq, 1000 }, { RUBY_FIELD_builtin_attrs, 1000 },
-		{ RUBY_FIELD_jit_entry, 1000 },
+		{ RUBY_FIELD_parent_iseq, 1000 }, { RUBY_FIELD_iseq_location, 296 },
+		{ RUBY_FIELD_original_id, 128 },
 	};
 
 	for (size_t v = 0; v < IMAGE_VERSIONS; v++) {
@@ -327,7 +327,8 @@ Test(validate, facts_that_cannot_be)
 	}
 }
 
-/* The last member that is read of an iseq's body in one piece, and the next word, which is not. */
+/* The last member that is read of an iseq's body in one piece, and the next word, which is not: names are
+ * possible without some of them. */
 Test(validate, end_of_a_body)
 {
 	for (size_t v = 0; v < IMAGE_VERSIONS; v++) {
@@ -335,9 +336,14 @@ Test(validate, end_of_a_body)
 
 		f.vm.layout.jit_entry = 320 - 8;
 		cr_expect_eq(prove(&f), 0, "%s: %s", f.img->version, f.err.msg);
+		cr_expect_eq(f.vm.layout.jit_entry, 320 - 8);
+		f.vm.layout.builtin_attrs = f.vm.layout.jit_entry = 320;
+		cr_expect_eq(prove(&f), 0, "%s: %s", f.img->version, f.err.msg);
+		cr_expect_eq(f.vm.layout.builtin_attrs, RUBY_UNKNOWN);
+		cr_expect_eq(f.vm.layout.jit_entry, RUBY_UNKNOWN);
 		teardown(&f);
-		expect_refused_with(v, RUBY_FIELD_jit_entry, 320,
-				    ruby_field_info[RUBY_FIELD_jit_entry].name);
+		expect_refused_with(v, RUBY_FIELD_parent_iseq, 320,
+				    ruby_field_info[RUBY_FIELD_parent_iseq].name);
 	}
 }
 

@@ -50,6 +50,7 @@ static const struct twin twins[] = {
 	{ F(fiber_ec),           WITHOUT,   F(fiber_ec),          8,  "fibers" },
 	{ F(fiber_prev),         UNSEEN,    F(fiber_prev),        8,  NULL }, /* resuming_fiber */
 	{ F(lineno_size),        REFUSED,   F(lineno_size),       4,  NULL },
+	{ F(iseq_location),      REFUSED,   F(iseq_location),     8,  NULL },
 	{ F(insns_body),         REFUSED,   F(insns_index),       0,  NULL },
 	{ F(insns_size),         REFUSED,   F(insns_size),        4,  NULL },
 	{ F(insns_index),        REFUSED,   F(insns_body),        0,  NULL },
@@ -58,6 +59,7 @@ static const struct twin twins[] = {
 	{ F(local_iseq),         REFUSED,   F(parent_iseq),       0,  NULL },
 	{ F(builtin_attrs),      WITHOUT,   F(insns_size),        0,  NULL },
 	{ F(jit_entry),          UNSEEN,    F(local_iseq),        0,  NULL },
+	{ F(original_id),        REFUSED,   F(original_id),       8,  NULL }, /* method_serial */
 	{ F(string_embed),       REFUSED,   F(string_embed),      8,  NULL },
 	{ F(class_form),         REFUSED,   F(class_form),        1,  NULL },
 	{ F(class_path),         REFUSED,   F(class_attached),    0,  NULL },

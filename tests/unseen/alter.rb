@@ -9,8 +9,8 @@
 # are pinned: Ruby itself relies on them, or a struct without them is no member's question (a list's node).
 
 class Alteration
-  # A struct, the files that may define it, how many members at its start stay there, how many words may be
-  # added in a place, and whether members change places.
+  # A struct, the files that may define it, the members at its start that stay there (their number, or the name of
+  # the last one), how many words may be added in a place, and whether members change places.
   Layout = Struct.new(:name, :files, :pinned, :words, :swap)
 
   LAYOUTS = [
@@ -18,11 +18,11 @@ class Alteration
     Layout.new('rb_thread_struct', %w[vm_core.h], 1, 1, true),
     Layout.new('rb_vm_struct', %w[vm_core.h], 1, 3, false),
     Layout.new('rb_ractor_struct', %w[ractor_core.h], 1, 3, true),
-    Layout.new('rb_iseq_constant_body', %w[vm_core.h], 5, 2, true),
+    Layout.new('rb_iseq_constant_body', %w[vm_core.h], 'iseq_encoded', 2, true),
     Layout.new('iseq_insn_info', %w[vm_core.h], 0, 0, true),
     Layout.new('rb_iseq_location_struct', %w[vm_core.h], 0, 1, true),
     Layout.new('iseq_insn_info_entry', %w[iseq.h], 0, 0, true),
-    Layout.new('rb_method_definition_struct', %w[method.h], 6, 1, true),
+    Layout.new('rb_method_definition_struct', %w[method.h], 'body', 3, true),
     Layout.new('rb_classext_struct', %w[internal/class.h], 0, 2, true),
     Layout.new('rb_fiber_struct', %w[cont.c], 1, 3, true),
     Layout.new('rb_objspace', %w[gc/default/default.c gc/default.c gc.c], 0, 3, true)
@@ -30,7 +30,7 @@ class Alteration
 
   # Of those at constant offsets in rbpf (include/ruby_abi.h): altered in one of so many trees only, as all
   # other facts would else hardly be put to the test.
-  RARE = { 'rb_iseq_location_struct' => 6, 'rb_method_definition_struct' => 4, 'iseq_insn_info_entry' => 3,
+  RARE = { 'rb_iseq_location_struct' => 6, 'iseq_insn_info_entry' => 3,
            'iseq_insn_info' => 6,
            'rb_classext_struct' => 2, 'rb_thread_struct' => 2 }.freeze
 
@@ -56,9 +56,10 @@ class Alteration
     return 'not there' unless path
 
     members = members_of(text[range])
+    pinned = number_of_pinned(members, layout.pinned)
     done = []
-    members = swap(members, layout, random, done) if layout.swap
-    members = pad(members, layout, random, done) if layout.words.positive?
+    members = swap(members, pinned, random, done) if layout.swap
+    members = pad(members, pinned, layout.words, random, done) if layout.words.positive?
     File.write(path, text[0...range.begin] + members.join + text[range.end..])
     done.empty? ? 'as it is' : done.join(', ')
   end
@@ -116,9 +117,15 @@ class Alteration
     [code.sub(%r{/\*.*}, ''), code.include?('/*')]
   end
 
+  def number_of_pinned(members, pinned)
+    return pinned if pinned.is_a?(Integer)
+
+    1 + (members.index { |member| name_of(member) == pinned } || raise("no member #{pinned}"))
+  end
+
   # Members that change places: a third of them, each with another one.
-  def swap(members, layout, random, done)
-    free = (layout.pinned...members.size - 1).to_a
+  def swap(members, pinned, random, done)
+    free = (pinned...members.size - 1).to_a
     (free.size + 1).div(3).times do
       a, b = free.sample(2, random: random)
       next if b.nil? || random.rand(2).zero?
@@ -129,11 +136,11 @@ class Alteration
     members
   end
 
-  def pad(members, layout, random, done)
+  def pad(members, pinned, most, random, done)
     members.each_with_index.map do |member, i|
-      next member if i < layout.pinned || i == members.size - 1 || !random.rand(4).zero?
+      next member if i < pinned || i == members.size - 1 || !random.rand(4).zero?
 
-      words = 1 + random.rand(layout.words)
+      words = 1 + random.rand(most)
       done << "#{words} before #{name_of(member)}"
       "    uintptr_t rbpf_added_#{i}[#{words}];\n#{member}"
     end

@@ -1,12 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# build.sh SEED SOURCE PREFIX: builds the CRuby of the source tree SOURCE with other struct layouts, which
-# alter.rb chooses by the seed, as are the compiler, its level and whether the VM is in a library of its own;
-# and puts what its programs need, stripped, into PREFIX. PREFIX/altered says what was done. Does nothing if that is there already.
+# build.sh SEED SOURCE PREFIX: builds the CRuby of the source tree SOURCE (a release's, or a checkout) with other
+# struct layouts, which alter.rb chooses by the seed, as are the compiler, its level, whether it optimises at link
+# time, whether the VM is in a library of its own, and whether symbols and debug information stay; and puts what
+# its programs need into PREFIX. PREFIX/altered says what was done. Does nothing if that is there already.
 #
-#   JOBS=N     for make; 1 if not set
-#   PLAIN=y    leave the layouts as they are
+#   JOBS=N       for make; 1 if not set
+#   PLAIN=y      leave the layouts as they are
+#   GC=NAME...   build these collectors as modules (RUBY_GC_LIBRARY), from 3.4 on
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -26,16 +28,25 @@ if [ -n "${PLAIN-}" ]; then echo 'as it is' >altered; else ruby "$here/alter.rb"
 
 # Debian's source has no bundled gems, and make would fetch them.
 : >gems/bundled_gems
+[ -e configure ] || ./autogen.sh >log 2>&1
 compilers=(gcc clang)
 compiler=${compilers[$((seed % 2))]}
-level=-O$((seed / 2 % 4))
+flags=-O$((seed / 2 % 4))
 shared=$((seed % 3 == 0 ? 0 : 1))
+# clang's objects for the linker are nothing that GNU ld reads.
+lto=$((seed % 5 == 0 && seed % 2 == 0))
+debug=$((seed % 4 == 3))
+[ $lto = 0 ] || flags+=' -flto'
 options=(--prefix="$prefix" --disable-install-doc --disable-rpath --without-gmp --with-ext="$extensions"
-	CC="$compiler" optflags="$level" debugflags=-g0 LDFLAGS="-Wl,-rpath,$prefix/lib")
+	CC="$compiler" optflags="$flags" "debugflags=-g$debug" LDFLAGS="-Wl,-rpath,$prefix/lib")
 [ $shared = 0 ] || options+=(--enable-shared)
-echo "$compiler $level $([ $shared = 0 ] && echo static || echo shared)" >>altered
-./configure -q "${options[@]}" >log 2>&1
+[ -z "${GC-}" ] || options+=(--with-modular-gc="$prefix/gc")
+echo "$compiler $flags $([ $shared = 0 ] && echo static || echo shared)$([ $debug = 0 ] || echo ', with debug information')${GC:+, collectors $GC}" >>altered
+./configure -q "${options[@]}" >>log 2>&1
 make -j"${JOBS:-1}" V=0 >>log 2>&1
+for i in ${GC-}; do
+	make install-modular-gc MODULAR_GC="$i" V=0 >>log 2>&1
+done
 # By hand, as make install wants all that gems need, too.
 version=$(sed -n 's/^ruby_version = //p' Makefile)
 arch=$(sed -n 's/^arch = //p' Makefile)
@@ -43,10 +54,10 @@ mkdir -p "$prefix/bin" "$prefix/lib/ruby/$version/$arch"
 cp ruby "$prefix/bin"
 cp -r lib/. .ext/common/. "$prefix/lib/ruby/$version"
 cp -r ".ext/$arch/." rbconfig.rb "$prefix/lib/ruby/$version/$arch"
-strip "$prefix/bin/ruby"
+[ $debug = 1 ] || strip "$prefix/bin/ruby"
 if [ $shared = 1 ]; then
 	cp -a libruby.so* "$prefix/lib"
-	strip --strip-unneeded "$prefix"/lib/libruby.so.*.*.*
+	[ $debug = 1 ] || strip --strip-unneeded "$prefix"/lib/libruby.so.*.*.*
 fi
 cp altered "$prefix/altered"
 cd /

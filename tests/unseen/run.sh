@@ -7,7 +7,9 @@
 #   SEEDS='1 2 3'         each is a Ruby: what is altered, the compiler and its level (build.sh, alter.rb)
 #   UNSEEN=DIR            where they are built and stay, with the source; build/unseen if not set
 #   SUITE=bookworm VERSION=3.1   the Debian suite whose source package rubyVERSION is taken
-#   TESTS='oracle reuse'  live tests, by their names
+#   SOURCE=DIR            a source tree to take in its stead: a checkout, say, which needs autoconf and bison
+#   GC='default wbcheck'  collectors that are built as modules, each of which the tests are run with
+#   TESTS='oracle reuse gc'  live tests, by their names
 #   RBPF                  the binary under test, ./rbpf if not set
 #
 # For root on a Debian whose apt has a Debian mirror, with gcc, clang, make and what the live tests need.
@@ -36,6 +38,10 @@ dir=$(realpath "$dir")
 # Prints the source tree, which is fetched if it is not there yet.
 get_source() {
 	local tree=$dir/$suite-$version
+	if [ -n "${SOURCE-}" ]; then
+		realpath -e "$SOURCE"
+		return
+	fi
 	if [ ! -e "$tree/configure" ]; then
 		apt_types='deb deb-src' apt_begin "$dir/state" "$(dpkg --print-architecture)" "$suite" >&2 &&
 			(cd "$dir" && apt_get source --download-only "ruby$version" >&2) || return 1
@@ -62,31 +68,39 @@ refused_by() {
 	}
 }
 
-source=$(get_source) || die "cannot get the source of ruby$version from $suite"
-for seed in ${SEEDS-1 2 3}; do
-	ruby=$dir/$suite-$version-$seed
-	"$here/build.sh" "$seed" "$source" "$ruby" || die "cannot build the Ruby of seed $seed: see $ruby.tree/log"
-	echo "== seed $seed: $(tail -1 "$ruby/altered")"
+# Whether the Ruby in $1 is right, or refused by a member, as the line says that is printed and counted. $2: its name.
+examine() {
+	local ruby=$1 name=$2 member i tests=()
 	member=$(refused_by "$ruby") || {
-		echo "seed $seed: WRONG: neither named nor refused by a member"
+		echo "$name: WRONG: neither named nor refused by a member"
 		wrong=$((wrong + 1))
-		continue
+		return
 	}
 	if [ -n "$member" ]; then
-		echo "seed $seed: refused by $member"
+		echo "$name: refused by $member"
 		refused=$((refused + 1))
-		continue
+		return
 	fi
-	tests=()
-	for i in ${TESTS-oracle reuse}; do tests+=("$top/tests/live/${i}_test.rb"); done
+	for i in ${TESTS-oracle reuse gc}; do tests+=("$top/tests/live/${i}_test.rb"); done
 	if ONLY=true RUBIES=$ruby "$top/tests/live/run.sh" "${tests[@]}"; then
-		echo "seed $seed: right"
+		echo "$name: right"
 		right=$((right + 1))
 	else
-		echo "seed $seed: WRONG; it was altered so:"
+		echo "$name: WRONG; it was altered so:"
 		cat "$ruby/altered"
 		wrong=$((wrong + 1))
 	fi
+}
+
+source=$(get_source) || die "cannot get the source of ruby$version from $suite"
+for seed in ${SEEDS-1 2 3}; do
+	name=$(basename "$source")-$seed${GC:+-gc}
+	"$here/build.sh" "$seed" "$source" "$dir/$name" || die "cannot build $name: see $dir/$name.tree/log"
+	echo "== $name: $(tail -1 "$dir/$name/altered")"
+	examine "$dir/$name" "$name"
+	for gc in ${GC-}; do
+		RUBY_GC_LIBRARY=$gc examine "$dir/$name" "$name, collector $gc"
+	done
 done
 echo "right $right, refused by a member $refused, wrong $wrong"
 [ $wrong = 0 ]
