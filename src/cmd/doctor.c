@@ -17,6 +17,7 @@
 #include "cmd/messages.h"
 #include "cmd/output.h"
 #include "ruby/cache.h"
+#include "ruby/not_found.h"
 #include "ruby/vm.h"
 #include "engine/environment.h"
 #include "engine/bpf_engine.h"
@@ -145,7 +146,7 @@ static int add_target(struct doctor_report *rep, pid_t pid, unsigned int sources
 			add_row(rep, vm.checks[i].name, vm.checks[i].ok, vm.checks[i].needed,
 				vm.checks[i].detail, "");
 		if (r == -ENOENT)
-			process_not_ruby(&process, err);
+			ruby_not_found(&process, worker, err);
 		if (r)
 			add_row(rep, "ruby", false, true, err->msg, err->hint);
 		else

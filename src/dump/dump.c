@@ -17,6 +17,7 @@
 #include "native/native_user_walk.h"
 #include "ruby/gvl.h"
 #include "ruby/mutex.h"
+#include "ruby/not_found.h"
 #include "ruby/vm.h"
 #include "ruby/walk.h"
 #include "symbol/resolver.h"
@@ -410,7 +411,7 @@ static int attach(struct dump *d, const struct ruby_attach_options *opts,
 	with_tasks.n_tasks = d->n_tasks;
 	r = ruby_vm_attach(pid, &with_tasks, &d->vm, err);
 	if (r == -ENOENT)
-		process_not_ruby(d->process, err);
+		ruby_not_found(d->process, opts->worker, err);
 	if (!r && resolver_new(&d->vm, &d->resolver))
 		r = err_oom(err);
 	if (!r)

@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "base/stop.h"
 #include "profile/sink.h"
+#include "ruby/not_found.h"
 #include "ruby/vm.h"
 #include "sample/collector_state.h"
 #include "sample/descendants.h"
@@ -102,7 +103,7 @@ int collector_add(struct collector *c, pid_t pid, bool must_be_ruby, struct err 
 		return r;
 	r = p->vm ? 0 : life_attach(c, p, NULL, 0, err);
 	if (r == -ENOENT)
-		process_not_ruby(&p->info, err);
+		ruby_not_found(&p->info, c->opts.worker, err);
 	return (must_be_ruby || r == -ENOMEM) && r != -EAGAIN ? r : 0;
 }
 

@@ -350,19 +350,3 @@ int thread_syscall(pid_t pid, pid_t tid, struct thread_syscall *ret)
 	*ret = s;
 	return 0;
 }
-
-int process_not_ruby(const struct process *p, struct err *err)
-{
-	const char *slash = strrchr(p->exe, '/');
-
-	if (slash && !strcmp(slash, "/java") && strstr(p->cmdline, "jruby"))
-		return err_set(err, -ENOENT, ERR_TARGET,
-			       "pid %d runs JRuby on the JVM; rbpf profiles CRuby only",
-			       (int)p->pid);
-	err_set(err, -ENOENT, ERR_TARGET,
-		"pid %d (%s) is not a Ruby process: neither the executable nor its libraries "
-		"contain the Ruby VM",
-		(int)p->pid, p->exe);
-	err_hint(err, "'rbpf ps' lists Ruby processes");
-	return -ENOENT;
-}

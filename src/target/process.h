@@ -111,10 +111,4 @@ struct thread_syscall {
 /* Returns 0, or -ESRCH: it is in none or runs, it is gone, or the kernel does not tell. */
 int thread_syscall(pid_t pid, pid_t tid, struct thread_syscall *ret);
 
-/*
- * The error for a process in which no Ruby VM was found (-ENOENT, ERR_TARGET): says what it is
- * instead, and JRuby by its name.
- */
-int process_not_ruby(const struct process *p, struct err *err);
-
 #endif

@@ -346,24 +346,6 @@ Test(process, list)
 	free(pids);
 }
 
-Test(process, what_it_is_instead)
-{
-	struct process java = { .pid = 42,
-				.exe = (char *)"/usr/lib/jvm/bin/java",
-				.cmdline = (char *)"java -cp jruby.jar org.jruby.Main x.rb" };
-	struct process other = { .pid = 43, .exe = (char *)"", .cmdline = (char *)"[x]" };
-	struct err err = { 0 };
-
-	cr_expect_eq(process_not_ruby(&java, &err), -ENOENT);
-	cr_expect_not_null(strstr(err.msg, "JRuby"));
-	cr_expect_str_empty(err.hint);
-	cr_expect_eq(process_not_ruby(&other, &err), -ENOENT);
-	cr_expect_eq(process_not_ruby(&other, NULL), -ENOENT);
-	cr_expect_not_null(strstr(err.msg, "pid 43"));
-	cr_expect_str_not_empty(err.hint);
-	cr_expect_eq(err.kind, ERR_TARGET);
-}
-
 /* A title that is given later is read; where there is none to read, the old one stays. */
 Test(process, title)
 {

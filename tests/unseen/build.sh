@@ -40,6 +40,8 @@ debug=$((seed % 4 == 3))
 options=(--prefix="$prefix" --disable-install-doc --disable-rpath --without-gmp --with-ext="$extensions"
 	CC="$compiler" optflags="$flags" "debugflags=-g$debug" LDFLAGS="-Wl,-rpath,$prefix/lib")
 [ $shared = 0 ] || options+=(--enable-shared)
+# Their machine code has offsets of structs that are fixed before they are compiled.
+[ -n "${PLAIN-}" ] || options+=(--disable-yjit --disable-zjit)
 [ -z "${GC-}" ] || options+=(--with-modular-gc="$prefix/gc")
 echo "$compiler $flags $([ $shared = 0 ] && echo static || echo shared)$([ $debug = 0 ] || echo ', with debug information')${GC:+, collectors $GC}" >>altered
 ./configure -q "${options[@]}" >>log 2>&1

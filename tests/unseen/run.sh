@@ -81,8 +81,11 @@ examine() {
 		refused=$((refused + 1))
 		return
 	fi
+	# In such a child only the holder of the GVL tells who collects, and nothing proves who that is in a struct of
+	# an altered layout without debug information.
+	local options='-v --exclude /forked_as_threads_begin/'
 	for i in ${TESTS-oracle reuse gc}; do tests+=("$top/tests/live/${i}_test.rb"); done
-	if ONLY=true RUBIES=$ruby "$top/tests/live/run.sh" "${tests[@]}"; then
+	if ONLY=true RUBIES=$ruby TESTOPTS=${TESTOPTS-$options} "$top/tests/live/run.sh" "${tests[@]}"; then
 		echo "$name: right"
 		right=$((right + 1))
 	else
