@@ -103,9 +103,9 @@ static bool is_unknown_ec(uint64_t ec)
 Test(tls, shape_of_an_ec)
 {
 	static const struct ruby_ec_shape shapes[] = {
-		{ 56, 32, 56 },	  { 56, 40, 56 },   { 48, 40, 64 },
-		{ 48, 48, 64 },	  { 48, 48, 56 },   { 24, 24, 64 },
-		{ 120, 120, 56 }, { 128, 136, 56 }, { 248, 248, 64 },
+		{ 56, 32, 56 },	  { 56, 40, 56 },   { 48, 40, 64 },   { 48, 48, 64 },
+		{ 48, 48, 56 },	  { 24, 24, 64 },   { 120, 120, 56 }, { 128, 136, 56 },
+		{ 248, 248, 64 }, { 248, 760, 56 },
 	};
 
 	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
@@ -143,6 +143,29 @@ Test(tls, known_shape_has_to_fit)
 	cr_expect_not(ruby_is_ec(&mem, EC, &shape));
 	shape = (struct ruby_ec_shape) { .th_ec = 40 };
 	cr_expect_not(ruby_is_ec(&mem, EC, &shape));
+}
+
+/* The object that wraps the thread may be found far in it; and it may end where no more is mapped. */
+Test(tls, large_thread)
+{
+	static const struct ruby_ec_shape far = { .ec_thread_ptr = 48,
+						  .th_ec = 536,
+						  .cf_size = 56 };
+	uint64_t th = BASE + IMAGE - 640;
+	struct ruby_ec_shape found = { 0 };
+
+	memset(bytes, 0, sizeof(bytes));
+	build_ec(&far);
+	put(THREAD + 16, 0);
+	cr_expect_not(is_unknown_ec(EC), "nothing wraps it");
+	put(THREAD + 400, SELF);
+	cr_expect(is_unknown_ec(EC));
+	put(EC + 48, th);
+	put(th + 536, EC);
+	put(th + 400, SELF);
+	put(SELF + 32, th);
+	cr_expect(ruby_is_ec(&mem, EC, &found));
+	cr_expect_arr_eq(&found, &far, sizeof(found));
 }
 
 /* Who looks far finds more than one, where only the near one is right. */
