@@ -12,15 +12,15 @@
 #include "ruby/not_found.h"
 #include "target/process.h"
 
-/* A process that executes a copy of sleep(1), behind which stands @text. */
-static pid_t sleep_with_text(const char *path, const char *text)
+/* A process that executes a copy of sleep(1), behind which stand @text and @rest. */
+static pid_t sleep_with_text(const char *path, const char *text, const char *rest)
 {
 	char command[512];
 	pid_t pid;
 
 	snprintf(command, sizeof(command),
-		 "cp /bin/sleep %s && head -c 70000 /dev/zero >>%s && printf '%s' >>%s", path, path,
-		 text, path);
+		 "cp /bin/sleep %s && head -c 70000 /dev/zero >>%s && printf '%s%s' >>%s", path,
+		 path, text, rest, path);
 	cr_assert_eq(system(command), 0);
 	pid = fork();
 	if (!pid) {
@@ -41,17 +41,18 @@ static pid_t sleep_with_text(const char *path, const char *text)
 /* What is linked statically and stripped has no symbols; the text that ruby -v prints is still there. */
 Test(not_found, ruby_without_symbols)
 {
+	/* In two parts: this program has the texts, too, and is no Ruby. */
 	static const struct {
-		const char *text, *seems;
+		const char *text, *rest, *seems;
 	} texts[] = {
-		{ "ruby 3.4.9 (2026-03-11 revision 76cca827ab) [x86_64-linux-musl]   ",
+		{ "ruby 3.4.9 ", "(2026-03-11 revision 76cca827ab) [x86_64-linux-musl]   ",
 		  "Ruby 3.4.9," },
-		{ "\\0ruby 3.1.2p20 (2022-04-12 revision 4491bb740a) [x86_64-linux]  ",
+		{ "\\0ruby 3.1.2p20 ", "(2022-04-12 revision 4491bb740a) [x86_64-linux]  ",
 		  "Ruby 3.1.2," },
-		{ "ruby 4.1.0dev (2026-07-28T10:00:00Z master 0123456789) +PRISM     ",
+		{ "ruby 4.1.0dev ", "(2026-07-28T10:00:00Z master 0123456789) +PRISM     ",
 		  "Ruby 4.1.0," },
-		{ "a ruby 3.4.9 and more text, which is about Ruby and not of one    ", NULL },
-		{ "ruby 3.4.9 (2026", NULL },
+		{ "a ruby 3.4.9 ", "and more text, which is about Ruby and not of one    ", NULL },
+		{ "ruby 3.4.9 ", "(2026", NULL },
 	};
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
@@ -60,7 +61,7 @@ Test(not_found, ruby_without_symbols)
 		struct err err = { 0 };
 
 		snprintf(path, sizeof(path), "/tmp/rbpf-static-%d-%zu", (int)getpid(), i);
-		p.pid = sleep_with_text(path, texts[i].text);
+		p.pid = sleep_with_text(path, texts[i].text, texts[i].rest);
 		cr_expect_eq(ruby_not_found(&p, NULL, &err), -ENOENT);
 		cr_expect_not_null(
 			strstr(err.msg, texts[i].seems ? texts[i].seems : "is not a Ruby process"),
