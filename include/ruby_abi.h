@@ -216,7 +216,7 @@ enum {
 	RUBY_LOCATION_WORDS = 4,
 };
 
-#define RUBY_BODY_BYTES 320 /* of it that are read in one piece; covers all members used */
+#define RUBY_BODY_BYTES 448 /* of it that are read in one piece; covers all members used */
 
 /* rb_iseq_constant_body.type: ISEQ_TYPE_* of enum rb_iseq_type */
 enum ruby_iseq_type {

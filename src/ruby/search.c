@@ -25,6 +25,7 @@
 
 #define MAX_PASSES	3   /* over a process that does not hold still */
 #define MAX_FRAMES	256 /* of a stack */
+#define MAX_SHAPES	16  /* ECs of which all is looked for */
 #define OWNERS_MIN	16 /* th.vm and th.ractor are between these offsets: behind the list node … */
 #define OWNERS_MAX	RUBY_TH_BYTES /* … and where ruby_is_ec() looks for th.ec, too */
 #define FIBER_EC_MAX	200	      /* the context that a fiber begins with is no bigger */
@@ -47,13 +48,13 @@ static bool is_thread(const struct search *s, uint64_t th)
 	return search_is_pointer(ec) && search_word(s, ec + s->l->ec_thread_ptr) == th;
 }
 
-/* What ruby_is_ec() finds, if it is the same for all of @ecs that are current. */
+/* What ruby_is_ec() finds, if it is the same for all of @ecs that are current; of many, the first ones are asked. */
 static bool find_ec_shape(struct search *s, const uint64_t *ecs, size_t n)
 {
 	struct ruby_ec_shape first = { 0 };
-	size_t i;
+	size_t i, asked = 0;
 
-	for (i = 0; i < n; i++) {
+	for (i = 0; i < n && asked < MAX_SHAPES; i++) {
 		struct ruby_ec_shape shape = { 0 };
 
 		if (!ruby_is_ec(s->mem, ecs[i], &shape))
@@ -61,6 +62,7 @@ static bool find_ec_shape(struct search *s, const uint64_t *ecs, size_t n)
 		if (first.cf_size && memcmp(&shape, &first, sizeof(shape)))
 			return false;
 		first = shape;
+		asked++;
 	}
 	if (!first.cf_size)
 		return false;

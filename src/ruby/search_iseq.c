@@ -19,8 +19,10 @@
 
 #define MIN_ISEQS    8
 #define MIN_DEFS     3
+#define MAX_DEFS     24
 #define MAX_WINDOWS  64
-#define MAX_TRIES    4096 /* what has an iseq's flags */
+#define MAX_TRIES    4096 /* what has an iseq's flags … */
+#define MAX_ME_TRIES 256  /* … or a method entry's: most of them are of C functions */
 #define MAX_DISTANCE (8 * SEARCH_WINDOW)
 #define MAX_LINE     (1 << 24)
 #define MAX_ENTRIES  64 /* of insns_info that are looked at */
@@ -85,7 +87,7 @@ static void add_def(struct search *s, const uint64_t words[RUBY_ME_WORDS])
 struct windows {
 	uint64_t *words;
 	uint64_t lo[MAX_WINDOWS];
-	size_t n, tries;
+	size_t n, tries, me_tries;
 };
 
 /* Add the iseqs and definitions of methods that lie around @addr. */
@@ -107,7 +109,7 @@ static void add_window(struct search *s, struct windows *w, uint64_t addr)
 		    w->tries++ < MAX_TRIES)
 			add_iseq(s, lo + i * 8);
 		else if (kind == RUBY_IMEMO_MENT && search_is_pointer(w->words[i + RUBY_ME_DEF]) &&
-			 w->tries++ < MAX_TRIES)
+			 s->defs.n < MAX_DEFS && w->me_tries++ < MAX_ME_TRIES)
 			add_def(s, &w->words[i]);
 	}
 }
@@ -138,8 +140,14 @@ static enum search_says fits_location(const struct search *s, const struct searc
 				      uint16_t off)
 {
 	const uint64_t *location = &body->words[off / 8];
-	unsigned int path = search_type(s, location[RUBY_LOCATION_PATHOBJ]);
+	unsigned int path;
 
+	/* All three, before any is read. */
+	if (!search_is_pointer(location[RUBY_LOCATION_PATHOBJ]) ||
+	    !search_is_pointer(location[RUBY_LOCATION_BASE_LABEL]) ||
+	    !search_is_pointer(location[RUBY_LOCATION_LABEL]))
+		return SEARCH_NO;
+	path = search_type(s, location[RUBY_LOCATION_PATHOBJ]);
 	return (path == RUBY_T_STRING || path == RUBY_T_ARRAY) &&
 			       search_type(s, location[RUBY_LOCATION_BASE_LABEL]) ==
 				       RUBY_T_STRING &&

@@ -308,9 +308,9 @@ Test(validate, facts_that_cannot_be)
 		{ RUBY_FIELD_cf_jit_return, 24 }, { RUBY_FIELD_insn_entry, 16 },
 		{ RUBY_FIELD_insn_entry, 0 },	  { RUBY_FIELD_string_embed, 0 },
 		{ RUBY_FIELD_string_embed, 32 },  { RUBY_FIELD_singleton_bit, 40 },
-		{ RUBY_FIELD_insns_body, 400 },	  { RUBY_FIELD_insns_size, 60000 },
-		{ RUBY_FIELD_insns_index, 400 },  { RUBY_FIELD_local_iseq, 1000 },
-		{ RUBY_FIELD_parent_iseq, 1000 }, { RUBY_FIELD_iseq_location, 296 },
+		{ RUBY_FIELD_insns_body, 448 },	  { RUBY_FIELD_insns_size, 60000 },
+		{ RUBY_FIELD_insns_index, 448 },  { RUBY_FIELD_local_iseq, 1000 },
+		{ RUBY_FIELD_parent_iseq, 1000 }, { RUBY_FIELD_iseq_location, 424 },
 		{ RUBY_FIELD_original_id, 128 },
 	};
 
@@ -334,15 +334,15 @@ Test(validate, end_of_a_body)
 	for (size_t v = 0; v < IMAGE_VERSIONS; v++) {
 		struct fixture f = setup(image_versions[v].minor);
 
-		f.vm.layout.jit_entry = 320 - 8;
+		f.vm.layout.jit_entry = 448 - 8;
 		cr_expect_eq(prove(&f), 0, "%s: %s", f.img->version, f.err.msg);
-		cr_expect_eq(f.vm.layout.jit_entry, 320 - 8);
-		f.vm.layout.builtin_attrs = f.vm.layout.jit_entry = 320;
+		cr_expect_eq(f.vm.layout.jit_entry, 448 - 8);
+		f.vm.layout.builtin_attrs = f.vm.layout.jit_entry = 448;
 		cr_expect_eq(prove(&f), 0, "%s: %s", f.img->version, f.err.msg);
 		cr_expect_eq(f.vm.layout.builtin_attrs, RUBY_UNKNOWN);
 		cr_expect_eq(f.vm.layout.jit_entry, RUBY_UNKNOWN);
 		teardown(&f);
-		expect_refused_with(v, RUBY_FIELD_parent_iseq, 320,
+		expect_refused_with(v, RUBY_FIELD_parent_iseq, 448,
 				    ruby_field_info[RUBY_FIELD_parent_iseq].name);
 	}
 }
