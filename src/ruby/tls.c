@@ -22,8 +22,6 @@
 #include "target/dtv.h"
 #include "target/memory.h"
 
-#define SHAPE_NEAR                                                                                 \
-	128 /* of an EC and of a thread that are searched at first: enough for all releases */
 #define EC_THREAD_PTR_MIN (RUBY_EC_TAG * 8) /* behind vm_stack, vm_stack_size and cfp */
 #define TH_EC_MIN	  16		    /* behind the list node */
 #define TLS_BLOCK_BYTES	  512
@@ -136,10 +134,24 @@ static bool find_thread(const struct memory *mem, uint64_t ec, const uint64_t *w
 	return true;
 }
 
+/*
+ * How much of an EC and of a thread is searched; the first is enough for all releases. What is farther off may be
+ * another struct's: a ractor has the running EC, too.
+ */
+static const struct {
+	uint16_t ec, th;
+} searched[] = {
+	{ 128, 128 },
+	{ RUBY_EC_BYTES, 128 },
+	{ RUBY_EC_BYTES, 256 },
+	{ RUBY_EC_BYTES, RUBY_TH_BYTES },
+};
+
 bool ruby_is_ec(const struct memory *mem, uint64_t ec, struct ruby_ec_shape *shape)
 {
 	struct ruby_ec_shape found = *shape;
 	uint64_t words[RUBY_EC_BYTES / 8], back;
+	size_t i;
 
 	if (!ruby_is_object(ec) || found.ec_thread_ptr > RUBY_EC_BYTES - 8 ||
 	    memory_read(mem, ec, words, sizeof(words)) || !find_cf_size(mem, words, &found.cf_size))
@@ -148,9 +160,12 @@ bool ruby_is_ec(const struct memory *mem, uint64_t ec, struct ruby_ec_shape *sha
 		if (memory_read_u64(mem, words[found.ec_thread_ptr / 8] + found.th_ec, &back) ||
 		    back != ec)
 			return false;
-	} else if (!find_thread(mem, ec, words, SHAPE_NEAR, SHAPE_NEAR, &found) &&
-		   !find_thread(mem, ec, words, RUBY_EC_BYTES, RUBY_TH_BYTES, &found)) {
-		return false;
+	} else {
+		for (i = 0; i < ARRAY_SIZE(searched); i++)
+			if (find_thread(mem, ec, words, searched[i].ec, searched[i].th, &found))
+				break;
+		if (i == ARRAY_SIZE(searched))
+			return false;
 	}
 	*shape = found;
 	return true;

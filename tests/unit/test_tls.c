@@ -168,6 +168,30 @@ Test(tls, large_thread)
 	cr_expect_arr_eq(&found, &far, sizeof(found));
 }
 
+/* A ractor has the running EC, too, farther from its start than a thread has it. */
+Test(tls, ractor_with_the_running_ec)
+{
+	static const uint16_t th_ecs[] = { 48, 200 };
+	uint64_t ractor = THREAD + 0x400;
+
+	for (size_t i = 0; i < sizeof(th_ecs) / sizeof(th_ecs[0]); i++) {
+		struct ruby_ec_shape shape = { .ec_thread_ptr = 200,
+					       .th_ec = th_ecs[i],
+					       .cf_size = 56 };
+		struct ruby_ec_shape found = { 0 };
+
+		memset(bytes, 0, sizeof(bytes));
+		build_ec(&shape);
+		put(EC + 88, ractor);
+		put(ractor + 376, EC);
+		put(ractor, SELF + 64);
+		put(SELF + 64, 0x0c);
+		put(SELF + 96, ractor);
+		cr_assert(ruby_is_ec(&mem, EC, &found));
+		cr_expect_arr_eq(&found, &shape, sizeof(found));
+	}
+}
+
 /* Who looks far finds more than one, where only the near one is right. */
 Test(tls, near_goes_before_far)
 {
