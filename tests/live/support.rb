@@ -26,7 +26,7 @@ module Rbpf
   end
 
   # It should have succeeded.
-  class Failed < Minitest::Assertion
+  class Failed < StandardError
     attr_reader :code
 
     def initialize(arguments, result)
