@@ -30,9 +30,9 @@ class Alteration
 
   # Of those at constant offsets in rbpf (include/ruby_abi.h): altered in one of so many trees only, as all
   # other facts would else hardly be put to the test.
-  # A struct that fills its slot of the heap, as a class does from 3.3 to 4.0, has no room for more, and
+  # A struct that fills its slot of the heap, as a class does from 3.3 on, has no room for more, and
   # in another order its members may need more.
-  FULL = /sizeof\(.*rb_classext_t\) <= 4 \* RVALUE_SIZE/
+  FULL = /STATIC_ASSERT\(sizeof_rb_classext_t/
 
   RARE = { 'rb_iseq_location_struct' => 6, 'iseq_insn_info_entry' => 3,
            'iseq_insn_info' => 6,
