@@ -26,7 +26,8 @@ ended() {
 for target in "$@"; do
 	[ ${#name[@]} -lt "$lanes" ] || ended
 	echo "== $target begins"
-	# A shell's background job ignores SIGINT, and so would all that make starts: rbpf is told so to end.
+	# A background job of a shell ignores SIGINT, and so would all that make starts; but tests and the benchmark
+	# end an rbpf by SIGINT, and one that was started so goes on.
 	env --default-signal "$make" --no-print-directory "$target" >"$dir/$target" 2>&1 &
 	name[$!]=$target
 	begin[$!]=$SECONDS

@@ -116,6 +116,10 @@ Test(process_life, targets_that_are_refused, .init = setup, .fini = teardown)
 	cr_expect_eq(collector_add(f.c, target.pid, true, &f.err), -ENOENT);
 	cr_expect_eq(f.err.kind, ERR_TARGET);
 	cr_expect_not_null(strstr(f.err.msg, "is not a Ruby process"), "%s", f.err.msg);
+	cr_expect_not_null(strstr(f.err.msg, "neither the executable"), "%s", f.err.msg);
+	f.err = (struct err) { 0 };
+	cr_expect_eq(collector_add(f.c, target.pid, false, &f.err), 0);
+	cr_expect_null(strstr(f.err.msg, "neither the executable"), "nobody asks what it is");
 	cr_expect_eq(collector_add(f.c, target.pid + 0x10000000, false, &f.err), -ESRCH);
 	cr_expect_eq(f.err.kind, ERR_TARGET);
 	collector_status(f.c, &st);

@@ -28,14 +28,13 @@ class Alteration
     Layout.new('rb_objspace', %w[gc/default/default.c gc/default.c gc.c], 0, 3, true)
   ].freeze
 
-  # Of those at constant offsets in rbpf (include/ruby_abi.h): altered in one of so many trees only, as all
-  # other facts would else hardly be put to the test.
   # A struct that fills its slot of the heap, as a class does from 3.3 on, has no room for more, and
   # in another order its members may need more.
   FULL = /STATIC_ASSERT\(sizeof_rb_classext_t/
 
-  RARE = { 'rb_iseq_location_struct' => 6, 'iseq_insn_info_entry' => 3,
-           'iseq_insn_info' => 6,
+  # Of those at constant offsets in rbpf (include/ruby_abi.h): altered in one of so many trees only, as all
+  # other facts would else hardly be put to the test.
+  RARE = { 'rb_iseq_location_struct' => 6, 'iseq_insn_info_entry' => 3, 'iseq_insn_info' => 6,
            'rb_classext_struct' => 2, 'rb_thread_struct' => 2 }.freeze
 
   def initialize(seed, dir)
