@@ -126,7 +126,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 				      .ec_fiber_ptr = 56,
 				      .th_ec = 40,
 				      .fiber_ec = 8,
-				      .fiber_prev = 16 };
+				      .fiber_prev = 16,
+				      .naming.iseq_location = 64 };
 	struct memory mem = { .read_spans = read_spans };
 	const char *problem = NULL;
 	struct params p;

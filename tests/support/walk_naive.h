@@ -275,7 +275,8 @@ static inline uint64_t naive_check(const struct memory *mem, const struct rbpf_l
 		if (memory_read(mem, f->iseq, head, sizeof(head)) ||
 		    (head[0] & 1 << 5 && !(f->pc & RBPF_PC_STALE) &&
 		     !(layout->flags & RBPF_LAYOUT_NO_AGE)) ||
-		    memory_read(mem, head[2] + 64, location, sizeof(location)) ||
+		    memory_read(mem, head[2] + layout->naming.iseq_location, location,
+				sizeof(location)) ||
 		    memory_read(mem, location[2], label, sizeof(label)) ||
 		    !naive_text(mem, layout, location[2], label, text))
 			return 0;
