@@ -122,16 +122,16 @@ TEST_KERNELS := trixie:amd64 bookworm:arm64
 # Those that nothing else on the machine can slow down.
 TEST_HOSTILE := outputs recordings
 
-# Two at a time, and the longest first: the others, and a share of the live tests, take turns beside the live tests, which
-# wait a lot. check-hostile is made of the objects of asan, so the two must not be built at once.
+# Three at a time, and the longest first: the live tests, in shares, wait a lot, and the others take turns beside them.
+# check-hostile is made of the objects of asan, so the two must not be built at once.
 CHECKS := asan check-validate check-cli check-memory
-LIVE_CHECKS := check-live-1 asan check-validate check-kernels check-live-2 check-hostile check-cli check-memory
+LIVE_CHECKS := check-live-1 check-live-3 asan check-kernels check-validate check-live-2 check-cli check-hostile check-memory
 
 # The live tests need root and BPF: without, that is said, and what could be run was run.
 test-more: rbpf
 	@if ./rbpf -q doctor >/dev/null 2>&1; then \
 		HOSTILE='$(TEST_HOSTILE)' KERNELS='$(TEST_KERNELS)' TESTFLAGS=-j1 \
-			tests/support/parts.sh 2 $(MAKE) $(LIVE_CHECKS); \
+			tests/support/parts.sh 3 $(MAKE) $(LIVE_CHECKS); \
 	else \
 		tests/support/parts.sh 2 $(MAKE) $(CHECKS); status=$$?; ./rbpf doctor; \
 		if [ "$$CI" = true ]; then \

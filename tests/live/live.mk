@@ -7,13 +7,13 @@
 # make check-unseen     Rubies with other struct layouts than any release, built from Debian's source: by hand,
 #                       minutes for each; tests/unseen/run.sh says what can be set (SEEDS='1 2 3')
 
-.PHONY: check-live check-live-1 check-live-2 check-unseen
+.PHONY: check-live check-live-1 check-live-2 check-live-3 check-unseen
 
 check-live: rbpf
 	$(Q)RBPF=$(abspath rbpf) tests/live/run.sh
 
-# The same in two shares.
-check-live-1 check-live-2: check-live-%: rbpf
+# The same in three shares.
+check-live-1 check-live-2 check-live-3: check-live-%: rbpf
 	$(Q)SHARE=$* RBPF=$(abspath rbpf) tests/live/run.sh
 
 check-unseen: rbpf

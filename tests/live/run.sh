@@ -13,8 +13,8 @@
 #   CI=true      a Ruby, or anything else that a test needs, that is missing is a failure
 #   TESTOPTS     for minitest: -v, --name /regexp/, --seed N; -v if not set and CI=true, so that the log tells
 #                which test is running
-#   SHARE=1, 2   one share of the tests, so that two can run at a time: 2 has some of those for the first Ruby alone, which
-#                care little what else runs; 1 has all others
+#   SHARE=1, 2, 3   one share of the tests, so that some can run at a time: 1 and 2 have those of the first Ruby, 2 some
+#                of them that care little what else runs; 3 has the other Rubies
 #   RBPF         the binary under test, ./rbpf if not set
 #
 # Needs root and a kernel with BPF.
@@ -40,9 +40,9 @@ ruby -e 'require "minitest"' 2>/dev/null || {
 }
 
 # What says something of rbpf, and nothing of a Ruby: with the first Ruby alone, if none is named.
-once=' annotate_native_test.rb attach_test.rb rails_test.rb request_costs_test.rb serve_test.rb spans_test.rb top_screen_test.rb top_test.rb views_test.rb '
-# What is of processes, of time, of native code and of the machine more than of a Ruby: with the first and the last one.
-ends=' accuracy_test.rb brief_test.rb doctor_test.rb family_test.rb harmless_test.rb native_oracle_test.rb native_test.rb puma_test.rb system_wide_test.rb templates_test.rb '
+once=' annotate_native_test.rb attach_test.rb harmless_test.rb native_test.rb puma_test.rb rails_test.rb request_costs_test.rb serve_test.rb spans_test.rb system_wide_test.rb top_screen_test.rb top_test.rb views_test.rb '
+# What is of processes, of time and of native code more than of a Ruby: with the first and the last one.
+ends=' accuracy_test.rb brief_test.rb doctor_test.rb family_test.rb native_oracle_test.rb templates_test.rb '
 # Of the first.
 share2=' annotate_native_test.rb rails_test.rb request_costs_test.rb spans_test.rb views_test.rb '
 tests=() later=() between=()
@@ -102,12 +102,16 @@ version() {
 	fi
 }
 
-[ "${SHARE-}" != 2 ] || places=("${places[0]}")
+last=$((${#places[@]} - 1))
+case ${SHARE-} in
+1 | 2) places=("${places[0]}") ;;
+3) unset 'places[0]' ;;
+esac
 for i in "${!places[@]}"; do
 	place=${places[i]}
 	if [ "$i" != 0 ]; then
 		tests=("${between[@]}")
-		[ "$i" != $((${#places[@]} - 1)) ] || tests=("${later[@]}")
+		[ "$i" != $last ] || tests=("${later[@]}")
 	fi
 	echo
 	echo "== ${place:-PATH}: $(version "$place")"

@@ -31,13 +31,17 @@ runs() {
 	[ -x "$1/usr/bin/ruby" ] && chroot "$1" ruby -e "exit RUBY_VERSION.start_with?('$version.')"
 }
 
+# One at a time: who runs at the same moment may want the same Ruby.
+mkdir -p "$(dirname "$dir")"
+exec 9>"$(dirname "$dir")/.lock"
+flock 9
+
 if [ -e "$dir" ]; then
 	if runs "$dir"; then exit 0; fi
 	die "$dir exists and is not Ruby $version"
 fi
 [ "$(id -u)" = 0 ] || die 'must be run by root'
 
-mkdir -p "$(dirname "$dir")"
 new=$(mktemp -d "$dir.XXXXXX")
 trap 'rm -rf "$new"' EXIT
 root=$new/root
