@@ -85,16 +85,6 @@ static void forget_far(struct ruby_vm *vm)
 			  "too far from thread.ec: who collects and who has the GVL is unknown");
 }
 
-static int prove_symbols(struct ruby_vm *vm, uint64_t symbols, struct err *err)
-{
-	bool ok = ruby_symbols_check(vm, symbols);
-
-	vm->symbols = ok ? symbols : 0;
-	ruby_vm_check_add(vm, "symbol table", ok, true, ok ? "found at 0x%llx" : "not found",
-			  (unsigned long long)symbols);
-	return ok ? 0 : refuse(vm, "symbol table", err);
-}
-
 /*
  * The exported classes, whose names and singleton classes are known. What one class has by chance,
  * another has not: its origin is the class itself, too, and more than one byte has bit 0.
@@ -162,8 +152,8 @@ struct naming_run {
 	const char *member;	    /* for which one could not be named; NULL: none */
 };
 
-/* What of an iseq that cannot be read is not as it should be: the first members, or else its lines. */
-static const char *unreadable_member(const struct ruby_vm *vm, uint64_t iseq)
+/* The member for which the label of @iseq cannot be read; NULL: it can. */
+static const char *unreadable_label(const struct ruby_vm *vm, uint64_t iseq)
 {
 	struct buf label _cleanup_buf_ = BUF_INIT;
 	uint64_t body, location[RUBY_LOCATION_WORDS];
@@ -173,14 +163,16 @@ static const char *unreadable_member(const struct ruby_vm *vm, uint64_t iseq)
 		return "iseq.body";
 	if (ruby_string_read(vm, location[RUBY_LOCATION_LABEL], &label))
 		return ruby_field_info[RUBY_FIELD_iseq_location].name;
-	return ruby_field_info[RUBY_FIELD_insns_body].name;
+	return NULL;
 }
 
 static int name_iseq(const struct ruby_vm *vm, const struct rbpf_frame *f, struct naming_run *n,
 		     struct ruby_iseq *ret)
 {
 	if (ruby_iseq_read(vm, f->iseq, ret)) {
-		n->member = unreadable_member(vm, f->iseq);
+		n->member = unreadable_label(vm, f->iseq);
+		if (!n->member)
+			n->member = ruby_field_info[RUBY_FIELD_insns_body].name;
 		return -EINVAL;
 	}
 	if (!(f->pc & RBPF_PC_STALE) && !ruby_iseq_has_pc(ret, rbpf_frame_pc(f)))
@@ -260,6 +252,42 @@ uint64_t validate_current_ec(const struct ruby_vm *vm, uint64_t ec)
  */
 #define PROVE_ATTEMPTS 5
 #define PROVE_FRAMES   512 /* of a stack: the innermost, and some at its root */
+
+/*
+ * The member for which an iseq in the stack of @ec has no label; NULL: they have. The symbol table is found by its
+ * Strings, and what a String is by labels, so both are missing then.
+ */
+static const char *unreadable_stack(const struct ruby_vm *vm, uint64_t ec)
+{
+	const char *member = NULL;
+	struct ruby_stack stack;
+	size_t i;
+
+	if (ruby_walk(&vm->mem, &vm->walk, ec, PROVE_FRAMES, &stack))
+		return NULL;
+	for (i = 0; i < stack.n_frames && !member; i++)
+		if (stack.frames[i].iseq)
+			member = unreadable_label(vm, stack.frames[i].iseq);
+	ruby_stack_deinit(&stack);
+	return member;
+}
+
+static int prove_symbols(struct ruby_vm *vm, const uint64_t *ecs, size_t n, uint64_t symbols,
+			 struct err *err)
+{
+	bool ok = ruby_symbols_check(vm, symbols);
+	const char *member = NULL;
+	size_t i;
+
+	vm->symbols = ok ? symbols : 0;
+	ruby_vm_check_add(vm, "symbol table", ok, true, ok ? "found at 0x%llx" : "not found",
+			  (unsigned long long)symbols);
+	if (ok)
+		return 0;
+	for (i = 0; i < n && !member; i++)
+		member = unreadable_stack(vm, validate_current_ec(vm, ecs[i]));
+	return refuse(vm, member ? member : "symbol table", err);
+}
 
 static int prove_stacks(struct ruby_vm *vm, const uint64_t *ecs, size_t n,
 			struct validate_evidence *ev, struct err *err)
@@ -437,7 +465,7 @@ int ruby_validate(struct ruby_vm *vm, const uint64_t *ecs, size_t n, uint64_t tp
 	forget_far(vm);
 	if (find_vm(vm, ecs[0], current_vm, &th))
 		return refuse(vm, "ec.thread_ptr", err);
-	r = prove_symbols(vm, symbols, err);
+	r = prove_symbols(vm, ecs, n, symbols, err);
 	if (!r)
 		r = prove_classes(vm, known, err);
 	if (!r)

@@ -177,6 +177,9 @@ Test(validate, symbol_tables_that_are_none)
 		f.symbols = 0;
 		expect_refused(&f, "symbol table");
 		cr_expect_eq(f.vm.symbols, 0);
+		/* It could not be found, since no label tells what a String is. */
+		f.vm.layout.iseq_location += 8;
+		expect_refused(&f, "iseq.location");
 		teardown(&f);
 	}
 }

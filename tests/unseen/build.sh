@@ -18,6 +18,8 @@ prefix=$(realpath -m "$3")
 # What rubygems, the oracle and the other programs of the tests require.
 extensions=continuation,digest,digest/md5,digest/rmd160,digest/sha1,digest/sha2,etc,io/wait,json,json/generator,json/parser
 extensions+=,monitor,objspace,rbconfig/sizeof,stringio,zlib
+# A collector is built as an extension is, and is among those that are chosen.
+for i in ${GC-}; do extensions+=,$i; done
 
 [ ! -e "$prefix/altered" ] || exit 0
 rm -rf "$prefix" "$prefix.tree"
