@@ -84,6 +84,7 @@ static bool is_head(const struct ruby_vm *vm, uint64_t head)
 	int i;
 
 	for (i = 0; i < HEAD_TRIES; i++) {
+		memory_refresh(&vm->mem);
 		if (memory_read(&vm->mem, head, &at, sizeof(at)) || !ruby_is_object(at.next) ||
 		    !ruby_is_object(at.prev))
 			return false;
@@ -112,6 +113,7 @@ static bool holds_threads(const struct ruby_vm *vm, uint64_t head)
 	int i;
 
 	for (i = 0; i < HEAD_TRIES; i++) {
+		memory_refresh(&vm->mem);
 		if (memory_read_u64(&vm->mem, head, &first))
 			return false;
 		if (first == head || validate_is_thread(vm, first - vm->layout.th_ready))

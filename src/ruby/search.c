@@ -411,6 +411,7 @@ static void search_once(const struct memory *mem, const struct ruby_binary *bin,
 
 	*ret = (struct ruby_search) { 0 };
 	ruby_layout_init(&ret->layout);
+	memory_refresh(mem);
 	if (find_ec_shape(&s, ecs, n)) {
 		find_threads(&s, ecs, n);
 		s.l->ec_stack_start = search_offset(&s, &s.ecs, 64, 256, 8, 1, fits_stack_start);

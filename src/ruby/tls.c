@@ -213,12 +213,23 @@ static size_t block_bytes(const struct memory *mem, const struct dtv *dtv, size_
 	return end - block;
 }
 
+/* Words of block @m. Returns how many. */
+static size_t read_block(const struct memory *mem, const struct dtv *dtv, size_t m,
+			 uint64_t words[TLS_BLOCK_BYTES / 8])
+{
+	uint64_t block = dtv_block(dtv, m);
+
+	if (!ruby_is_object(block))
+		return 0;
+	return memory_read_some(mem, block, words, block_bytes(mem, dtv, m)) / 8;
+}
+
 /* The first word of block @m that is an EC. */
 static void search_block(const struct memory *mem, const struct dtv *dtv, size_t m,
 			 const struct ruby_ec_shape *shape, struct slot *slot)
 {
 	uint64_t words[TLS_BLOCK_BYTES / 8], block = dtv_block(dtv, m);
-	size_t i, n = memory_read_some(mem, block, words, block_bytes(mem, dtv, m)) / 8;
+	size_t i, n = read_block(mem, dtv, m, words);
 
 	for (i = 0; i < n; i++) {
 		struct ruby_ec_shape found = *shape;
@@ -248,9 +259,8 @@ bool ruby_tls_find(const struct memory *mem, uint64_t tp, struct ruby_ec_shape *
 
 		dtv_read(mem, tp, form, &dtv);
 		for (m = 1; m < dtv.n; m++)
-			if (ruby_is_object(dtv_block(&dtv, m)))
-				search_block(mem, &dtv, m, shape,
-					     dtv_is_static(&dtv, m, tp) ? &in_static : &in_dynamic);
+			search_block(mem, &dtv, m, shape,
+				     dtv_is_static(&dtv, m, tp) ? &in_static : &in_dynamic);
 		if (in_static.addr && !in_static.ambiguous) {
 			l->tls.model = RBPF_TLS_STATIC;
 			l->tls.offset = (int64_t)(in_static.addr - tp);
@@ -268,6 +278,25 @@ bool ruby_tls_find(const struct memory *mem, uint64_t tp, struct ruby_ec_shape *
 		}
 		if (in_static.addr || in_dynamic.addr)
 			return false;
+	}
+	return false;
+}
+
+bool ruby_tls_has_stack(const struct memory *mem, uint64_t tp)
+{
+	uint64_t words[TLS_BLOCK_BYTES / 8];
+	enum dtv_form form;
+	struct dtv dtv;
+	size_t m, i, n;
+
+	for (form = DTV_GLIBC; form < DTV_FORMS; form++) {
+		dtv_read(mem, tp, form, &dtv);
+		for (m = 1; m < dtv.n; m++) {
+			n = read_block(mem, &dtv, m, words);
+			for (i = 0; i < n; i++)
+				if (ruby_has_vm_stack(mem, words[i]))
+					return true;
+		}
 	}
 	return false;
 }

@@ -46,6 +46,9 @@ bool ruby_has_vm_stack(const struct memory *mem, uint64_t ec);
 bool ruby_tls_find(const struct memory *mem, uint64_t tp, struct ruby_ec_shape *shape,
 		   struct rbpf_layout *l);
 
+/* Whether the thread with thread pointer @tp has, where ruby_tls_find() looks, what ruby_has_vm_stack(). */
+bool ruby_tls_has_stack(const struct memory *mem, uint64_t tp);
+
 /*
  * The EC of the thread with thread pointer @tp, as its slot has it: it may be stale, see
  * ruby_is_ec(). With RBPF_TLS_GLOBAL it is the EC of the thread that held the GVL last, if that is

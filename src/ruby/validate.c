@@ -300,6 +300,7 @@ static int prove_stacks(struct ruby_vm *vm, const uint64_t *ecs, size_t n,
 
 	for (attempt = 0; attempt < PROVE_ATTEMPTS; attempt++) {
 		for (i = 0; i < n; i++) {
+			memory_refresh(&vm->mem);
 			if (ruby_walk(&vm->mem, &vm->walk, validate_current_ec(vm, ecs[i]),
 				      PROVE_FRAMES, &stack))
 				return err_oom(err);
@@ -362,8 +363,10 @@ static int prove_frames(const struct ruby_vm *vm, const uint64_t *ecs, size_t n,
 
 	for (i = 0; i < n && fits && ruby_layout_has(vm->layout.cf_jit_return); i++) {
 		fits = false;
-		for (attempt = 0; attempt < PROVE_ATTEMPTS && !fits; attempt++)
+		for (attempt = 0; attempt < PROVE_ATTEMPTS && !fits; attempt++) {
+			memory_refresh(&vm->mem);
 			fits = jit_return_fits(vm, validate_current_ec(vm, ecs[i]));
+		}
 	}
 	return fits ? 0 : refuse(vm, ruby_field_info[RUBY_FIELD_cf_jit_return].name, err);
 }

@@ -140,7 +140,7 @@ static enum counts read_counts(const struct ruby_vm *vm, const struct gc_state *
 		{ .addr = gc->flags_at, .dst = &after, .len = sizeof(after) },
 	};
 
-	memory_read_spans(&vm->mem, spans, ARRAY_SIZE(spans));
+	memory_read_spans(memory_now(&vm->mem), spans, ARRAY_SIZE(spans));
 	before = rbpf_gc_flags(before, gc->during_bit);
 	after = rbpf_gc_flags(after, gc->during_bit);
 	if (!spans[0].ok || !spans[1].ok || !spans[2].ok)

@@ -157,6 +157,7 @@ void validate_tags(struct ruby_vm *vm, const uint64_t *ecs, size_t n, uint64_t t
 	size_t i;
 
 	for (attempt = 0; attempt < ATTEMPTS && !found; attempt++) {
+		memory_refresh(&vm->mem);
 		for (i = 0; i < n && !found; i++)
 			found = find_kind(vm, validate_current_ec(vm, ecs[i]), tp, &kind);
 		if (!found)

@@ -26,6 +26,7 @@
 #include "ruby/tls.h"
 #include "target/dtv.h"
 #include "target/maps.h"
+#include "target/page_cache.h"
 
 #define PROOF_ATTEMPTS 4
 #define PROOF_PAUSE_US 1000
@@ -156,6 +157,7 @@ static void find_tls_ecs(struct attach *a, struct ruby_ec_shape *shape)
 static int find_ecs(struct attach *a, struct err *err)
 {
 	struct ruby_ec_shape shape = { 0 };
+	size_t i;
 
 	if (a->n_tps && a->vm->binary.symbol[RUBY_SYM_ruby_current_execution_context_ptr])
 		find_global_ec(a, &shape);
@@ -164,8 +166,10 @@ static int find_ecs(struct attach *a, struct err *err)
 	a->shape = shape;
 	if (a->n_ecs)
 		return 0;
+	for (i = 0; i < a->n_tps && !a->no_thread; i++)
+		a->no_thread = ruby_tls_has_stack(&a->vm->mem, a->tps[i]);
 	ruby_vm_check_add(a->vm, "execution context", false, true,
-			  a->no_thread ? "found by the code, but it leads to no thread"
+			  a->no_thread ? "found, but it leads to no thread"
 				       : "no thread of the process has one");
 	if (a->no_thread)
 		return err_set(
@@ -419,6 +423,7 @@ static void refresh_ecs(struct attach *a)
 	size_t i, n = 0;
 	uint64_t ec;
 
+	memory_refresh(&a->vm->mem);
 	if (l->tls.model == RBPF_TLS_GLOBAL) {
 		if (!memory_read_u64(&a->vm->mem, l->ec_global, &ec) &&
 		    ruby_is_ec(&a->vm->mem, ec, &shape))
@@ -536,15 +541,21 @@ int ruby_vm_attach(pid_t pid, const struct ruby_attach_options *opts, struct rub
 		   struct err *err)
 {
 	struct memory_budget reads = { .left = RUBY_ATTACH_BYTES };
+	const struct memory process = memory_process(pid);
+	struct page_cache pages;
 	int r;
 
 	*ret = (struct ruby_vm)RUBY_VM_INIT;
 	ret->pid = pid;
-	ret->mem = memory_process(pid);
+	ret->mem = process;
+	if (page_cache_init(&pages, &process))
+		return err_oom(err);
+	ret->mem = page_cache_memory(&pages);
 	ret->mem.budget = &reads;
 	ret->worker = opts->worker;
 	r = attach_within_budget(ret, opts, err);
-	ret->mem.budget = NULL;
+	ret->mem = process;
+	page_cache_deinit(&pages);
 	/* Those of other kinds are about the process, and name it. */
 	if (r && err && err->code && err->kind == ERR_RUNTIME)
 		err_context(err, "while attaching to pid %d", (int)pid);

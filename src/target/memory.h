@@ -40,6 +40,7 @@ struct memory {
 	pid_t pid;		      /* of memory_process() */
 	const void *image;	      /* of other readers */
 	struct gathered *gathered;    /* of gathered_memory(); else NULL */
+	struct page_cache *pages;     /* of page_cache_memory(); else NULL */
 	struct memory_budget *budget; /* NULL: none; not owned */
 };
 
@@ -67,5 +68,14 @@ size_t memory_read_some(const struct memory *mem, uint64_t addr, void *dst, size
  * along with what else is missing; elsewhere that has no effect.
  */
 void memory_expect(const struct memory *mem, uint64_t addr, size_t len);
+
+/*
+ * Where pages are kept (page_cache.h): drop them, since what follows looks once more at what changes. Elsewhere
+ * that has no effect.
+ */
+void memory_refresh(const struct memory *mem);
+
+/* @mem, or the memory below of which it keeps pages: for what has to be read in a certain order. */
+const struct memory *memory_now(const struct memory *mem);
 
 #endif

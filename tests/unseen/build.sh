@@ -9,6 +9,7 @@
 #   JOBS=N       for make; 1 if not set
 #   PLAIN=y      leave the layouts as they are
 #   GC=NAME...   build these collectors as modules (RUBY_GC_LIBRARY), from 3.4 on
+#   LIBC=musl    with gcc and musl (Debian packages musl-dev, musl-tools), without what needs other libraries
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -17,7 +18,7 @@ source=$(realpath "$2")
 prefix=$(realpath -m "$3")
 # What rubygems, the oracle and the other programs of the tests require.
 extensions=continuation,digest,digest/md5,digest/rmd160,digest/sha1,digest/sha2,etc,io/wait,json,json/generator,json/parser
-extensions+=,monitor,objspace,rbconfig/sizeof,stringio,zlib
+extensions+=,monitor,objspace,rbconfig/sizeof,stringio
 # A collector is built as an extension is, and is among those that are chosen.
 for i in ${GC-}; do extensions+=,$i; done
 
@@ -33,6 +34,14 @@ if [ -n "${PLAIN-}" ]; then echo 'as it is' >altered; else ruby "$here/alter.rb"
 [ -e configure ] || ./autogen.sh >log 2>&1
 compilers=(gcc clang)
 compiler=${compilers[$((seed % 2))]}
+if [ "${LIBC-}" = musl ]; then
+	# The kernel's headers are beside those of the other libc, which must not be found.
+	mkdir "$prefix.tree/kernel"
+	ln -s /usr/include/linux /usr/include/asm-generic "/usr/include/$(gcc -print-multiarch)/asm" "$prefix.tree/kernel"
+	compiler="musl-gcc -isystem $prefix.tree/kernel"
+else
+	extensions+=,zlib
+fi
 flags=-O$((seed / 2 % 4))
 shared=$((seed % 3 == 0 ? 0 : 1))
 # clang's objects for the linker are nothing that GNU ld reads.
