@@ -522,6 +522,34 @@ Test(tls, no_dtv)
 	cr_expect_not(find(&l), "nothing in it is an EC");
 }
 
+/* An EC of another layout: its VM stack shows that there is one, wherever the slot is. */
+Test(tls, stack_without_a_thread)
+{
+	build();
+	build_dtv(GLIBC, 1);
+	cr_expect_not(ruby_tls_has_stack(&mem, TP));
+	put(DTV + 1 * GLIBC, STATIC_BLOCK);
+	put(STATIC_BLOCK + 0x20, STACK); /* leads to something, which is no EC */
+	cr_expect_not(ruby_tls_has_stack(&mem, TP));
+	put(EC + usual.ec_thread_ptr, 0);
+	put(STATIC_BLOCK + 0x28, EC);
+	cr_expect(ruby_tls_has_stack(&mem, TP));
+
+	build_dynamic();
+	put(EC + usual.ec_thread_ptr, 0);
+	cr_expect(ruby_tls_has_stack(&mem, TP));
+	put(DUMMY_ENV, 0);
+	cr_expect_not(ruby_tls_has_stack(&mem, TP), "there is no dummy frame");
+
+	build();
+	put(EC + usual.ec_thread_ptr, 0);
+	build_dtv(MUSL, 3);
+	put(DTV + 1 * MUSL, STATIC_BLOCK);
+	put(DTV + 3 * MUSL, CHUNK);
+	put(CHUNK + 0x18, EC);
+	cr_expect(ruby_tls_has_stack(&mem, TP));
+}
+
 Test(tls, slot_of_a_known_shape)
 {
 	struct ruby_ec_shape shape = usual;
