@@ -43,7 +43,6 @@ static void miss(struct page_cache *c, const struct memory_span *span, struct mi
 		if (holds(c, page))
 			continue;
 		c->addr[slot] = page | SET;
-		c->whole[slot] = false;
 		b->spans[b->n++] = (struct memory_span) { .addr = page,
 							  .dst = c->bytes + slot * PAGE,
 							  .len = PAGE };
@@ -56,10 +55,9 @@ static void fetch(struct page_cache *c, struct missing_pages *b)
 
 	if (b->n)
 		memory_read_spans(c->below, b->spans, b->n);
-	/* Another page of the same call may have taken the slot. */
+	/* Of those that want the same slot it is the last one's, as are its bytes. */
 	for (i = 0; i < b->n; i++)
-		if (holds(c, b->spans[i].addr))
-			c->whole[slot_of(b->spans[i].addr)] = b->spans[i].ok;
+		c->whole[slot_of(b->spans[i].addr)] = b->spans[i].ok;
 }
 
 /* Returns false if a page of @span is not there: then that says nothing of the memory below. */

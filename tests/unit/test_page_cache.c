@@ -80,6 +80,8 @@ Test(page_cache, words_of_a_page_are_one_read)
 	cr_expect(is_read(&mem, BASE + PAGE - 4, 8), "across two pages");
 	cr_expect_eq(below.calls, 2);
 	cr_expect_eq(below.spans, 2, "the first one is there");
+	cr_expect(is_read(&mem, BASE + PAGE + 8, 8));
+	cr_expect_eq(below.calls, 2, "and so is the second");
 	teardown(&c);
 }
 
