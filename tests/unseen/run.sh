@@ -9,6 +9,7 @@
 #   SUITE=bookworm VERSION=3.1   the Debian suite whose source package rubyVERSION is taken
 #   SOURCE=DIR            a source tree to take in its stead: a checkout, say, which needs autoconf and bison
 #   GC='default wbcheck'  collectors that are built as modules, each of which the tests are run with
+#   LIBC=musl             built with musl instead of glibc
 #   TESTS='oracle reuse gc'  live tests, by their names
 #   RBPF                  the binary under test, ./rbpf if not set
 #
