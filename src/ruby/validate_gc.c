@@ -35,6 +35,7 @@
 #define GC_PROFILE_WORDS 32
 #define GC_ATTEMPTS	 16
 #define GC_PAUSE_US	 250
+#define OWNER_ATTEMPTS	 4
 
 /* What was read of the collector. */
 struct gc_state {
@@ -303,6 +304,7 @@ void validate_gc(struct ruby_vm *vm, uint64_t tp, uint64_t th)
 	const char *why = doubt(vm, tp, th, &gc);
 	const char *name = vm->binary.gc_name;
 	char major[48] = "";
+	int attempt;
 
 	if (why) {
 		/* Nor does age prove anything. */
@@ -320,7 +322,11 @@ void validate_gc(struct ruby_vm *vm, uint64_t tp, uint64_t th)
 	say_major(vm, major, sizeof(major));
 	ruby_vm_check_add(vm, "garbage collector", true, false, "%llu collections so far%s",
 			  (unsigned long long)gc.count, major);
-	vm->walk.gc_owner = find_owner(vm, th);
+	/* The running thread may go on to another fiber meanwhile. */
+	for (attempt = 0; attempt < OWNER_ATTEMPTS && !vm->walk.gc_owner; attempt++) {
+		memory_refresh(&vm->mem);
+		vm->walk.gc_owner = find_owner(vm, th);
+	}
 	if (vm->walk.gc_owner && ruby_layout_has(vm->layout.vm_gvl_owner))
 		return;
 	ruby_vm_check_add(vm, "collecting thread", vm->walk.gc_owner, false,

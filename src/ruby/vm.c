@@ -28,8 +28,8 @@
 #include "target/maps.h"
 #include "target/page_cache.h"
 
-#define PROOF_ATTEMPTS 4
-#define PROOF_PAUSE_US 1000
+/* A thread that goes from one fiber to the next all the time is met between two of them now and then. */
+#define EC_ATTEMPTS 8
 #define GVL_LIST_MAX                                                                               \
 	65536 /* threads of a 2.7; it is looked through seldom, and no tick waits for it */
 #if defined(__x86_64__) /* glibc and musl */
@@ -94,8 +94,12 @@ static void find_global_ec(struct attach *a, struct ruby_ec_shape *shape)
 	uint64_t ec;
 
 	l->ec_global = a->vm->binary.symbol[RUBY_SYM_ruby_current_execution_context_ptr];
-	if (memory_read_u64(&a->vm->mem, l->ec_global, &ec) || !ruby_is_ec(&a->vm->mem, ec, shape))
+	if (memory_read_u64(&a->vm->mem, l->ec_global, &ec))
 		return;
+	if (!ruby_is_ec(&a->vm->mem, ec, shape)) {
+		a->no_thread = ruby_has_vm_stack(&a->vm->mem, ec);
+		return;
+	}
 	l->tls.model = RBPF_TLS_GLOBAL;
 	a->ecs[a->n_ecs++] = ec;
 	a->first_tp = a->tps[0];
@@ -154,20 +158,34 @@ static void find_tls_ecs(struct attach *a, struct ruby_ec_shape *shape)
 				  (long long)l->tls.offset, l->tls.module);
 }
 
-static int find_ecs(struct attach *a, struct err *err)
+/* Returns whether there may be one the next time: something was found that leads to no thread. */
+static bool try_ecs(struct attach *a)
 {
 	struct ruby_ec_shape shape = { 0 };
 	size_t i;
 
+	memory_refresh(&a->vm->mem);
+	a->no_thread = false;
 	if (a->n_tps && a->vm->binary.symbol[RUBY_SYM_ruby_current_execution_context_ptr])
 		find_global_ec(a, &shape);
 	else
 		find_tls_ecs(a, &shape);
 	a->shape = shape;
 	if (a->n_ecs)
-		return 0;
+		return false;
 	for (i = 0; i < a->n_tps && !a->no_thread; i++)
 		a->no_thread = ruby_tls_has_stack(&a->vm->mem, a->tps[i]);
+	return a->no_thread;
+}
+
+static int find_ecs(struct attach *a, struct err *err)
+{
+	int attempt;
+
+	for (attempt = 0; attempt < EC_ATTEMPTS && try_ecs(a); attempt++)
+		;
+	if (a->n_ecs)
+		return 0;
 	ruby_vm_check_add(a->vm, "execution context", false, true,
 			  a->no_thread ? "found, but it leads to no thread"
 				       : "no thread of the process has one");

@@ -82,6 +82,22 @@ class DoctorTest < LiveTest
     end
   end
 
+  # The thread has another fiber, and its ractor another running EC, from one read to the next.
+  def test_doctor_knows_a_thread_that_changes_fibers_all_the_time
+    target = start_command(ruby.command('--disable-gems', '-e', <<~RUBY))
+      numbers = Enumerator.new { |y| loop { y << 1 } }
+      puts %({"ready": true})
+      $stdout.flush
+      loop { numbers.next }
+    RUBY
+    target.wait_for('ready')
+    8.times do
+      result = Rbpf.run('doctor', '-p', target.pid)
+      assert_equal 0, result.code, result.out
+      refute_match(/^collecting thread .* no$/, result.out)
+    end
+  end
+
   def test_doctor_says_that_a_process_is_no_ruby
     sleeper = start_command(%w[sleep 60])
     result = Rbpf.run('doctor', '-p', sleeper.pid)
