@@ -114,7 +114,7 @@ test:
 	@tests/support/fixtures.sh || echo "test: tests that need this are skipped" >&2
 	@$(MAKE) --no-print-directory -j$$(nproc) rbpf
 	@status=0; \
-	$(MAKE) --no-print-directory -O -j$$(nproc) check-first || status=1; \
+	$(MAKE) --no-print-directory -O -j$$(nproc) check-first T='$(NOT_ASAN)' || status=1; \
 	$(MAKE) --no-print-directory test-more || status=1; \
 	exit $$status
 

@@ -6,7 +6,8 @@
 # make asan             the same under ASan, LSan and UBSan, in a build of its own
 # make lint             every executable tests/lint/*.sh
 # make check-format     clang-format
-# make check-first      all of these but asan, which takes longest: `make test` runs it beside the live tests
+# make check-first      all of these but asan, which takes longest. `make test` runs that beside the live tests, and here
+#                       only the unit tests of which it leaves something out
 # make check            all of these
 #
 # A test that is skipped is named and counted; CI=true makes it a failure (tests/support/criterion.sh).
@@ -28,6 +29,9 @@ ASAN_CFLAGS = $(CFLAGS) -O1 -g1
 MAIN_SRCS := src/cmd/main.c
 TEST_SRCS := $(sort $(foreach t,$(T),$(wildcard tests/unit/test_$(t).c)))
 LINK_SRCS := $(filter-out $(MAIN_SRCS),$(SRCS)) $(TEST_SRCS) tests/unit/runner.c
+
+# Those of which a build with ASan leaves something out, or in which it takes more time than they allow.
+NOT_ASAN = $(patsubst tests/unit/test_%.c,%,$(shell grep -l __SANITIZE_ADDRESS__ tests/unit/*.c))
 
 # Recursive, so that a build without Criterion does not ask for it.
 TEST_CPPFLAGS = $(CPPFLAGS) -Itests -Ibpf

@@ -5,7 +5,7 @@
 # with the first Ruby alone, and some with the first and the last one.
 #
 #   the Ruby in PATH                Debian 12's 3.1; it runs the tests too (package ruby-minitest)
-#   2.7, 3.3, 3.4 in build/rubies   put there by tests/support/rubies.sh if they are not
+#   2.7, 3.3, 3.4 in build/rubies   put there by tests/support/rubies.sh if they are not; with 3.3 what 3.4 does not show
 #   RUBIES=DIR:DIR...               others: roots that rubies.sh made, prefixes with a bin/ruby, or
 #                                   folders of such
 #   ONLY=true                       those of RUBIES alone
@@ -43,11 +43,13 @@ ruby -e 'require "minitest"' 2>/dev/null || {
 once=' annotate_native_test.rb attach_test.rb harmless_test.rb native_test.rb puma_test.rb rails_test.rb request_costs_test.rb serve_test.rb spans_test.rb system_wide_test.rb top_screen_test.rb top_test.rb views_test.rb '
 # What is of processes, of time and of native code more than of a Ruby: with the first and the last one.
 ends=' accuracy_test.rb brief_test.rb doctor_test.rb family_test.rb native_oracle_test.rb templates_test.rb '
+# What is the same in 3.3 and in 3.4: not with 3.3.
+as34=' dump_requests_test.rb embed_test.rb fibers_test.rb ledger_test.rb ractor_test.rb states_test.rb '
 # Of the first.
 share2=' annotate_native_test.rb rails_test.rb request_costs_test.rb spans_test.rb views_test.rb '
-tests=() later=() between=()
+tests=() later=() between=() of33=()
 for i in "$@"; do tests+=(-r "$(realpath "$i")"); done
-later=("${tests[@]}") between=("${tests[@]}")
+later=("${tests[@]}") between=("${tests[@]}") of33=("${tests[@]}")
 if [ $# = 0 ]; then
 	for i in "$top"/tests/live/*_test.rb; do
 		case ${SHARE-}$share2 in
@@ -58,6 +60,7 @@ if [ $# = 0 ]; then
 		tests+=(-r "$i")
 		[[ $once == *" ${i##*/} "* ]] || later+=(-r "$i")
 		[[ $once$ends == *" ${i##*/} "* ]] || between+=(-r "$i")
+		[[ $once$ends$as34 == *" ${i##*/} "* ]] || of33+=(-r "$i")
 	done
 fi
 
@@ -111,6 +114,7 @@ for i in "${!places[@]}"; do
 	place=${places[i]}
 	if [ "$i" != 0 ]; then
 		tests=("${between[@]}")
+		[ "$place" != "$rubies/3.3" ] || tests=("${of33[@]}")
 		[ "$i" != $last ] || tests=("${later[@]}")
 	fi
 	echo
