@@ -77,6 +77,14 @@ const key = async (page, ...keys) => {
 };
 const clickFrame = (page, i) => page.evaluate(n =>
 	document.querySelectorAll('#frames > g')[n].dispatchEvent(new MouseEvent('click', { bubbles: true })), i);
+// The picture follows once the browser has drawn: on a busy machine that takes a while.
+const resize = async (page, size) => {
+	await page.setViewportSize(size);
+	await page.waitForFunction(pad => {
+		const all = document.querySelector('#frames > g rect').width.baseVal.value;
+		return Math.abs(all + 2 * pad - document.documentElement.clientWidth) < 2;
+	}, PAD).catch(e => errors.push(e.message));
+};
 const inside = (f, z) => f.x >= z.x && f.x + f.w <= z.x + z.w;
 const isAbove = (f, z) => f.d < z.d && f.x <= z.x && f.x + f.w >= z.x + z.w;
 
@@ -205,14 +213,12 @@ await withPage({}, async page => {
 	await key(page, 'Home');
 
 	// the window changes
-	await page.setViewportSize({ width: 600, height: 700 });
-	await page.waitForTimeout(100);
+	await resize(page, { width: 600, height: 700 });
 	const width = await page.evaluate(() => document.documentElement.clientWidth);
 	checkZoom(await readFrames(page), root, width, 'narrow');
 	await shoot(page, 'narrow');
 	check(await page.evaluate(() => document.documentElement.scrollWidth <= document.documentElement.clientWidth), 'narrow: nothing sticks out');
-	await page.setViewportSize({ width: 2200, height: 800 });
-	await page.waitForTimeout(100);
+	await resize(page, { width: 2200, height: 800 });
 	checkZoom(await readFrames(page), root, 2200, 'wide');
 	await shoot(page, 'wide');
 });
