@@ -46,7 +46,10 @@ bool ruby_has_vm_stack(const struct memory *mem, uint64_t ec);
 bool ruby_tls_find(const struct memory *mem, uint64_t tp, struct ruby_ec_shape *shape,
 		   struct rbpf_layout *l);
 
-/* Whether the thread with thread pointer @tp has, where ruby_tls_find() looks, what ruby_has_vm_stack(). */
+/*
+ * Whether a word of the thread with thread pointer @tp, where ruby_tls_find() looks, leads to something that has a VM
+ * stack. Then the thread has an EC, be its layout another one, or its thread just not to be found.
+ */
 bool ruby_tls_has_stack(const struct memory *mem, uint64_t tp);
 
 /*

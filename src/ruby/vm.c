@@ -149,6 +149,8 @@ static void find_tls_ecs(struct attach *a, struct ruby_ec_shape *shape)
 		if (!ruby_tls_read(&a->vm->mem, l, a->tps[i], &ec) &&
 		    ruby_is_ec(&a->vm->mem, ec, shape))
 			a->ecs[a->n_ecs++] = ec;
+	for (i = 0; i < a->n_tps && !a->n_ecs && !a->no_thread; i++)
+		a->no_thread = ruby_tls_has_stack(&a->vm->mem, a->tps[i]);
 	if (l->tls.model == RBPF_TLS_STATIC)
 		ruby_vm_check_add(a->vm, "execution context", true, true,
 				  "at thread pointer %+lld, static TLS", (long long)l->tls.offset);
@@ -162,7 +164,6 @@ static void find_tls_ecs(struct attach *a, struct ruby_ec_shape *shape)
 static bool try_ecs(struct attach *a)
 {
 	struct ruby_ec_shape shape = { 0 };
-	size_t i;
 
 	memory_refresh(&a->vm->mem);
 	a->no_thread = false;
@@ -171,11 +172,7 @@ static bool try_ecs(struct attach *a)
 	else
 		find_tls_ecs(a, &shape);
 	a->shape = shape;
-	if (a->n_ecs)
-		return false;
-	for (i = 0; i < a->n_tps && !a->no_thread; i++)
-		a->no_thread = ruby_tls_has_stack(&a->vm->mem, a->tps[i]);
-	return a->no_thread;
+	return !a->n_ecs && a->no_thread;
 }
 
 static int find_ecs(struct attach *a, struct err *err)

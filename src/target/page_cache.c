@@ -33,31 +33,31 @@ static bool is_kept(const struct memory_span *span)
 }
 
 /* Note each page of @span that is not there. What does not fit is left out. */
-static void miss(struct page_cache *c, const struct memory_span *span, struct missing_pages *b)
+static void miss(struct page_cache *c, const struct memory_span *span, struct missing_pages *m)
 {
 	uint64_t page = span->addr - span->addr % PAGE;
 
-	for (; page < span->addr + span->len && b->n < BATCH; page += PAGE) {
+	for (; page < span->addr + span->len && m->n < BATCH; page += PAGE) {
 		const size_t slot = slot_of(page);
 
 		if (holds(c, page))
 			continue;
 		c->addr[slot] = page | SET;
-		b->spans[b->n++] = (struct memory_span) { .addr = page,
+		m->spans[m->n++] = (struct memory_span) { .addr = page,
 							  .dst = c->bytes + slot * PAGE,
 							  .len = PAGE };
 	}
 }
 
-static void fetch(struct page_cache *c, struct missing_pages *b)
+static void fetch(struct page_cache *c, struct missing_pages *m)
 {
 	size_t i;
 
-	if (b->n)
-		memory_read_spans(c->below, b->spans, b->n);
+	if (m->n)
+		memory_read_spans(c->below, m->spans, m->n);
 	/* Of those that want the same slot it is the last one's, as are its bytes. */
-	for (i = 0; i < b->n; i++)
-		c->whole[slot_of(b->spans[i].addr)] = b->spans[i].ok;
+	for (i = 0; i < m->n; i++)
+		c->whole[slot_of(m->spans[i].addr)] = m->spans[i].ok;
 }
 
 /* Returns false if a page of @span is not there: then that says nothing of the memory below. */

@@ -23,7 +23,7 @@ struct memory;
 
 struct page_cache {
 	const struct memory *below;	 /* not owned */
-	uint64_t addr[PAGE_CACHE_PAGES]; /* of the page in each slot; with PAGE_CACHE_SET, or 0 */
+	uint64_t addr[PAGE_CACHE_PAGES]; /* of the page in each slot, with bit 0 set; 0: none */
 	bool whole[PAGE_CACHE_PAGES];	 /* it could be read */
 	uint8_t *bytes;			 /* of the slots; owned */
 };

@@ -21,7 +21,7 @@ struct path_sum {
 	uint64_t self_value, self_samples;
 	uint64_t total_value, total_samples;
 	uint32_t part; /* the sum is of this part (tree_builder.part); else it is stale */
-	uint32_t node; /* in the tree; with LEFT_OUT */
+	uint32_t node; /* in the tree: tree.c */
 };
 
 /* Samples in which compiled code ran a path's function, and whose code it was. */
@@ -53,7 +53,7 @@ struct tree_builder {
 	uint32_t part;	       /* how many were begun */
 	size_t n_own;	       /* paths with samples of their own, in any part; of one part 0 */
 	struct path_sum *sums; /* by path */
-	uint32_t *met;	       /* the paths of this part, once add_up() is done in their order */
+	uint32_t *met;	       /* the paths of this part, in their order after tree_sum_part() */
 	size_t n_met;
 	uint32_t *leaves; /* by stack: its node, if that is asked for; owned */
 

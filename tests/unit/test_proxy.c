@@ -49,7 +49,7 @@ static const struct proxy_request *answer(void)
 
 Test(proxy, memory)
 {
-	const uint64_t words[] = { 11, 22 };
+	const uint64_t words[] = { 11, 22 }, begin = clock_ns(CLOCK_MONOTONIC);
 	struct proxy_request *req = proxy_prepare(&proxy);
 	uint64_t got[2];
 	int asked = 0;
@@ -66,6 +66,7 @@ Test(proxy, memory)
 	memcpy(&got[1], answer()->bytes + 16, 8);
 	cr_expect_eq(got[0], 11);
 	cr_expect_eq(got[1], 22);
+	cr_expect(!asked || clock_ns(CLOCK_MONOTONIC) - begin >= PROXY_FIRST_NS);
 	cr_expect_neq(proxy.pid, getpid());
 }
 
