@@ -178,7 +178,7 @@ __noinline int gvl_send(__u32 walk_id)
 	g = gvl_find(gvl_of(w), h->tgid);
 	if (!g || gvl_waited(g, h->ts) == g->charged || !gvl_is_held(walk_id, 1))
 		return 0;
-	/* One that begins says that it was the last that had it (see gc_is_mine()), and has never had it. */
+	/* One that begins says that it was the last that had it (see gc_whose()), and has never had it. */
 	if (!w->n_frames && gvl_is_waited_for(walk_id))
 		return 0;
 	caused = gvl_charge(gvl_of(w), h->tgid, h->ts);

@@ -653,32 +653,40 @@ static __always_inline struct walk_gc gc_read(const struct rbpf_layout *l,
 	return gc;
 }
 
+/* Who runs the collection that a process is in. */
+enum gc_whose {
+	GC_OF_ANOTHER,
+	GC_OF_THIS,
+	GC_OF_ANY, /* not known */
+};
+
 /*
- * Whether this thread runs the collection; the flags only say that its process does. In 2.7 it is
- * the owner of the GVL. Later it owns that of its ractor, which owns the VM's lock, unless nobody does.
- * Where no owner is said, though somebody collects, the ractor's running EC has to do: from 3.3 on a new thread
- * sets it before it has the GVL (nt_start(), ruby_thread_set_native()), and it is wrong until the owner gets
- * the GVL anew.
+ * Whose the collection is; the flags only say that the process collects. In 2.7 the owner of the GVL runs it.
+ * Later it owns the GVL of its ractor, which owns the VM's lock, unless nobody does. Where no owner is said,
+ * though somebody collects, the ractor's running EC has to do. With RBPF_LAYOUT_RUNS_EARLY it may be that of a
+ * thread that waits, until the owner gets the GVL anew: any other may be the one that collects then.
  * To be called after thread_read().
  */
-static __always_inline bool gc_is_mine(struct walk *w)
+static __always_inline enum gc_whose gc_whose(struct walk *w)
 {
 	const struct rbpf_layout *l = &w->layout;
 	__u64 owner = 0, running = 0;
 
 	if (!l->gc_owner || walk_read(&owner, sizeof(owner), l->gc_owner))
-		return false;
+		return GC_OF_ANY;
 	if (!w->th_ractor)
-		return owner == w->th;
+		return owner == w->th ? GC_OF_THIS : GC_OF_ANOTHER;
 	if (owner && owner != w->th_ractor)
-		return false;
+		return GC_OF_ANOTHER;
 	if (l->ractor_gvl_owner &&
 	    !walk_read(&running, sizeof(running), w->th_ractor + l->ractor_gvl_owner) && running)
-		return running == w->th;
+		return running == w->th ? GC_OF_THIS : GC_OF_ANOTHER;
 	if (!l->ractor_running_ec ||
 	    walk_read(&running, sizeof(running), w->th_ractor + l->ractor_running_ec))
-		return false;
-	return running == w->th_ec;
+		return GC_OF_ANY;
+	if (running == w->th_ec)
+		return GC_OF_THIS;
+	return l->flags & RBPF_LAYOUT_RUNS_EARLY ? GC_OF_ANY : GC_OF_ANOTHER;
 }
 
 #endif

@@ -233,6 +233,7 @@ static __always_inline int ruby_stack(struct walk *w, __u32 walk_id, __u64 epoch
 	struct rbpf_ring_sample *rec = &w->sample;
 	__u64 id = (__u64)rec->h.tgid << 32 | rec->h.tid;
 	struct walk_gc *gc = &w->gc;
+	enum gc_whose whose;
 	__u64 ec;
 	int r;
 
@@ -261,7 +262,10 @@ static __always_inline int ruby_stack(struct walk *w, __u32 walk_id, __u64 epoch
 	w->seed = stack_seed(w, epoch, gc);
 	w->old_seed = old_seed(w, gc);
 	w->spread = rbpf_mix(0, rec->h.tgid) >> 32;
-	if (gc->flags & RUBY_GC_DURING_GC && gc_is_mine(w)) {
+	whose = gc->flags & RUBY_GC_DURING_GC ? gc_whose(w) : GC_OF_ANOTHER;
+	if (whose == GC_OF_ANY)
+		rec->flags |= RBPF_SAMPLE_GC_UNKNOWN;
+	if (whose == GC_OF_THIS) {
 		rec->flags |= RBPF_SAMPLE_GC | (gc->flags & RUBY_GC_MODE_MASK)
 						       << RBPF_SAMPLE_GC_PHASE_SHIFT;
 		/*

@@ -136,6 +136,8 @@ struct rbpf_layout {
 #define RBPF_LAYOUT_COPY       (1u << 3)
 /* 4.0: nothing in a frame tells that it is ZJIT's, which writes no pc when it pushes one. */
 #define RBPF_LAYOUT_ZJIT_BARE  (1u << 4)
+/* 3.3 on: a thread that begins makes itself the running one of its ractor before it has the GVL. */
+#define RBPF_LAYOUT_RUNS_EARLY (1u << 5)
 
 _Static_assert(sizeof(struct rbpf_naming) == 64, "map ABI");
 _Static_assert(sizeof(struct rbpf_layout) == 184 + 64, "map ABI");
@@ -521,7 +523,7 @@ struct rbpf_ring_hdr {
 #define RBPF_SAMPLE_GC		    (1u << 1) /* the thread was collecting garbage, in phase … */
 #define RBPF_SAMPLE_GC_PHASE(flags) ((flags) >> 2 & 3) /* enum ruby_gc_mode */
 #define RBPF_SAMPLE_GC_PHASE_SHIFT  2
-#define RBPF_SAMPLE_GC_UNKNOWN	    (1u << 4) /* it may be collecting: see gc_single */
+#define RBPF_SAMPLE_GC_UNKNOWN	    (1u << 4) /* it may be collecting: see gc_single, gc_whose() */
 
 /* What a sample is of. engine_events() gives the name, the unit and the period of each. */
 enum rbpf_event {

@@ -123,7 +123,7 @@ void flame_facts_tell_defects(const struct flame_facts_text *t)
 	add_defect(t, t->facts->unresolved, "with unnamed frames");
 	add_defect(t, t->facts->failed, "whose Ruby stack could not be read");
 	add_defect(t, t->facts->frameless, "without any frame");
-	add_defect(t, t->facts->gc_unknown, "that may be GC, as the collector is not known");
+	add_defect(t, t->facts->gc_unknown, "that may be GC, as it is not known who collects");
 	if (!t->filter || t->filter->stack != STACK_RUBY)
 		add_defect(t, t->facts->gaps, "with gaps in the native stack");
 }

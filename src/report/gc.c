@@ -28,7 +28,7 @@ void report_gc_unknown(const struct report *r, uint64_t unknown, uint64_t all, s
 {
 	if (unknown)
 		buf_addf(out,
-			 "  GC unknown for %s (%s), as the collector of the Ruby is not known: "
+			 "  GC unknown for %s (%s), as it is not known who collects: "
 			 "'rbpf doctor -p PID' says more\n",
 			 num_value(profile_event(&r->rec->profile)->unit, unknown).s,
 			 num_percent(unknown, all).s);

@@ -166,7 +166,9 @@ void ruby_gvl_validate(struct ruby_vm *vm, uint64_t th)
 	if (!ruby_layout_has(l->th_ready) || find_queue(vm, th, &head) || !is_head(vm, head) ||
 	    !can_have_node(vm, th) || !holds_threads(vm, head)) {
 		ruby_vm_check_add(vm, "GVL", false, false,
-				  "not found: waits for it are shown as those for a lock");
+				  "not found: waits for it are shown as those for a lock%s",
+				  vm->rules.runs_early ? ", GC may be unknown as threads begin"
+						       : "");
 		return;
 	}
 	holder = find_holder(vm, th);

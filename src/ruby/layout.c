@@ -243,6 +243,7 @@ struct ruby_rules ruby_rules_for(const char *version)
 		.zjit_bare = (v >> 8) == 0x0400,
 		.old_flags = v >= 0x030300 ? RUBY_FL_PROMOTED : RUBY_FL_PROMOTED_BOTH,
 		.old_by_age = v >= 0x030300,
+		.runs_early = v >= 0x030300,
 		.gc_major_word = v >= 0x040100	 ? 0
 				 : v >= 0x030000 ? 1
 						 : 2,

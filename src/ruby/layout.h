@@ -183,6 +183,9 @@ struct ruby_rules {
 	/* 3.3 on: an old object has survived three collections. Before, one that an old one refers
 	 * to is made old by the first (gc.c rgengc_check_relation()). */
 	bool old_by_age;
+	/* 3.3 on: rb_ractor_t.threads.running_ec is set by a thread that has no GVL yet (nt_start(),
+	 * ruby_thread_set_native()). */
+	bool runs_early;
 	/* Where the count of major collections is; see rbpf_gc_major(). 4.1: it is found in each process. */
 	uint8_t gc_major_word;
 	enum ruby_mutex_form mutex_form;

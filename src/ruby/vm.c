@@ -214,6 +214,7 @@ void ruby_vm_fill_walk(struct ruby_vm *vm)
 	w->flags |= l->string_embed == RSTRING_EMBED_LONG ? RBPF_LAYOUT_LONG_EMBED : 0;
 	w->flags |= vm->rules.old_by_age ? 0 : RBPF_LAYOUT_NO_AGE;
 	w->flags |= vm->rules.zjit_bare ? RBPF_LAYOUT_ZJIT_BARE : 0;
+	w->flags |= vm->rules.runs_early ? RBPF_LAYOUT_RUNS_EARLY : 0;
 	w->ec_thread_ptr = l->ec_thread_ptr;
 	w->ec_fiber_ptr = or_none(l->ec_fiber_ptr);
 	w->ec_stack_start = or_none(l->ec_stack_start);

@@ -37,10 +37,11 @@ class GcTest < LiveTest
   end
 
   # To be the running one is what a thread says of itself as it begins, and nobody corrects that in a child
-  # which the thread did not come with: who collects there must not be told by it.
+  # which the thread did not come with: who collects there must not be told by it. Only the owner of the GVL tells,
+  # and where it is not known, that is said.
   def test_a_child_that_is_forked_as_threads_begin
     said = run_program('child')
-    assert_on_top_of(gc_samples, 'Starting#start')
+    assert_on_top_of(gc_samples, 'Starting#start') unless ruby.altered? && gc_samples.empty?
     assert_time(said)
   end
 
@@ -139,9 +140,11 @@ class GcTest < LiveTest
     all = recording.samples.select { |sample| gc?(sample) }
     sampled = all.sum(&:value)
     assert_equal sampled, recording.totals['gc_ns']
-    assert_equal sampled, recording.report('--gc')['gc']['ns']
-    error = 5 * Math.sqrt(all.size) * 1e9 / HZ
-    assert_in_delta said['gc_ns'], sampled, error + (0.03 * said['gc_ns']) + stolen_ns,
+    assert_equal sampled, recording.report('--gc')['gc']['ns'].to_i # null if all is unknown
+    unknown = recording.totals['gc_unknown_ns']
+    assert_equal 0, unknown unless ruby.altered?
+    error = (5 * Math.sqrt(all.size) * 1e9 / HZ) + (0.03 * said['gc_ns']) + stolen_ns
+    assert_includes (sampled - error)..(sampled + unknown + error), said['gc_ns'],
                     "#{said['collections']} collections"
   end
 end

@@ -108,6 +108,11 @@ class RubyInstall
     @ruby == 'ruby' && !@chroot
   end
 
+  # Whether its structs are others than those of any release (tests/unseen).
+  def altered?
+    File.exist?(File.join(File.dirname(@ruby, 2), 'altered'))
+  end
+
   def version
     @version ||= IO.popen(command('-e', 'print RUBY_VERSION'), &:read)
   end

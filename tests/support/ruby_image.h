@@ -159,6 +159,8 @@ enum {			       /* class_form */
 	X(old_flags,         0x60, 0x60, 0x60, 0x60, 0x20, 0x20, 0x20, 0x20)                       \
 	/* as a boolean: vm_push_frame() sets ec->cfp before it writes the frame … */              \
 	X(cfp_first,         1,    0,    0,    0,    0,    0,    0,    0)                          \
+	/* … a thread that begins is its ractor's running one before it has the GVL … */           \
+	X(runs_early,        0,    0,    0,    0,    1,    1,    1,    1)                          \
 	/* … ruby_global_symbols has units of T_DATA … */                                          \
 	X(symbols_in_data,   0,    0,    0,    0,    0,    0,    0,    1)                          \
 	/* … ZJIT tells nothing of itself in its frames … */                                       \
@@ -1158,7 +1160,8 @@ static inline void image_walk_row(struct ruby_image *img)
 		.flags = (f->cfp_first ? RBPF_LAYOUT_CFP_FIRST : 0) |
 			 (f->string_embed == 24 ? RBPF_LAYOUT_LONG_EMBED : 0) |
 			 (f->old_flags == 0x60 ? RBPF_LAYOUT_NO_AGE : 0) |
-			 (f->zjit_bare ? RBPF_LAYOUT_ZJIT_BARE : 0),
+			 (f->zjit_bare ? RBPF_LAYOUT_ZJIT_BARE : 0) |
+			 (f->runs_early ? RBPF_LAYOUT_RUNS_EARLY : 0),
 		.ec_thread_ptr = f->ec_thread_ptr,
 		.ec_fiber_ptr = f->ec_fiber_ptr,
 		.ec_stack_start = f->ec_stack_start,

@@ -631,7 +631,7 @@ Test(flame, garbage_collection_that_is_unknown)
 	cr_expect_not_null(strstr(svg, "<title>GC\nself: unknown"));
 	cr_expect_not_null(strstr(svg, ">GC unknown</text>"));
 	cr_expect_not_null(
-		strstr(svg, "1 sample that may be GC, as the collector is not known (25"), "%s",
+		strstr(svg, "1 sample that may be GC, as it is not known who collects (25"), "%s",
 		svg);
 	free(svg);
 

@@ -311,7 +311,7 @@ Test(report, unknown_gc)
 {
 	static const char *const want[] = {
 		"garbage collection: unknown",
-		"  GC unknown for 2.0 s (100.0%), as the collector of the Ruby is not known: "
+		"  GC unknown for 2.0 s (100.0%), as it is not known who collects: "
 		"'rbpf doctor -p PID' says more",
 	};
 	struct fixture f;
@@ -338,7 +338,7 @@ Test(report, gc_that_is_unknown_in_part)
 {
 	static const char *const want[] = {
 		"garbage collection: 1.0 s of 2.5 s (40.0%)",
-		"  GC unknown for 500 ms (20.0%), as the collector of the Ruby is not known: "
+		"  GC unknown for 500 ms (20.0%), as it is not known who collects: "
 		"'rbpf doctor -p PID' says more",
 	};
 	struct fixture f;
@@ -356,7 +356,7 @@ Test(report, unknown_gc_by_kind)
 		"   SELF   SELF%   +/-    TOTAL  TOTAL%  KIND",
 		"  2.00s  100.0%  0.9%    2.00s  100.0%  ruby",
 		"unknown                unknown          gc",
-		"  GC unknown for 1.5 s (75.0%), as the collector of the Ruby is not known: "
+		"  GC unknown for 1.5 s (75.0%), as it is not known who collects: "
 		"'rbpf doctor -p PID' says more",
 	};
 	struct fixture f;
