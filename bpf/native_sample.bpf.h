@@ -3,9 +3,11 @@
 #ifndef RBPF_NATIVE_SAMPLE_BPF_H
 #define RBPF_NATIVE_SAMPLE_BPF_H
 
-#define native_range(i) ((const struct rbpf_range *)native_lookup(&ranges, i))
-#define native_rule(i)	((const struct rbpf_cfi_rule *)native_lookup(&rules, i))
-#define native_chunk(i) ((const __u32 *)native_lookup(&pool, i))
+#define native_range(i)	  ((const struct rbpf_range *)native_lookup(&ranges, i))
+#define native_rule(i)	  ((const struct rbpf_cfi_rule *)native_lookup(&rules, i))
+#define native_chunk(i)	  ((const __u32 *)native_lookup(&pool, i))
+
+#define native_main_top() current_member(mm->start_stack, mm, start_stack)
 
 /* Look up element @i of @map. A macro, because the verifier must see which map it is. */
 #define native_lookup(map, i)                                                                      \

@@ -19,6 +19,7 @@
  *   native_rule(i)	pointer to rule @i, or NULL
  *   native_chunk(i)	pointer to chunk @i of the pool of tables' words, or NULL
  *   native_report_miss(walk_id, end)	tell user space of the code at w->native.pc
+ *   native_main_top()	where the stack of the main thread ended when the program began; 0: not known
  */
 #ifndef RBPF_NATIVE_WALK_BPF_H
 #define RBPF_NATIVE_WALK_BPF_H
@@ -44,8 +45,9 @@ static __always_inline __u32 rbpf_cfi_word(__u32 table, __u32 i)
 #define NATIVE_MAX_TAGS	   512	/* tags of the chain that one walk looks at */
 #define NATIVE_MAX_PAGES   1024 /* of the stack copied in one walk, 4 MiB: see native_window() */
 #define NATIVE_PAGE	   4096
-#define YJIT_FRAME_WORDS   3  /* pushed on entry, below the return address */
-#define YJIT_PUSHED_MAX	   16 /* words that its code pushes for the time of a call */
+#define NATIVE_BEGIN_MAX   1024 /* bytes of what a thread begins with: see native_is_begin() */
+#define YJIT_FRAME_WORDS   3	/* pushed on entry, below the return address */
+#define YJIT_PUSHED_MAX	   16	/* words that its code pushes for the time of a call */
 
 #if defined(__TARGET_ARCH_arm64)
 #define NATIVE_PC_MASK ((1ull << 48) - 1) /* above it may be the signature of the pointer */
@@ -435,6 +437,24 @@ __noinline int native_resync(__u32 walk_id)
 	return -1;
 }
 
+/*
+ * Whether all that is further out is what the C library begins a thread with. musl has no unwind entries for that. It is next
+ * to where the stack ended when the program began, or to where the VM's first function in the thread noted that it begins.
+ */
+__noinline int native_is_begin(__u32 walk_id)
+{
+	struct walk *w = walk_state(walk_id);
+	__u64 start, top, sp;
+
+	if (!w)
+		return 0;
+	sp = w->native.sp;
+	start = w->native.start;
+	top = native_main_top();
+	return (start && sp >= start && sp - start < NATIVE_BEGIN_MAX) ||
+	       (sp <= top && top - sp < NATIVE_BEGIN_MAX);
+}
+
 /* One frame further out. Returns 1 if there may be more. */
 __noinline int native_step(__u32 walk_id)
 {
@@ -458,11 +478,16 @@ __noinline int native_step(__u32 walk_id)
 	}
 	if (end == RBPF_NATIVE_NO_RANGE || end == RBPF_NATIVE_UNREAD)
 		native_report_miss(walk_id, end);
-	walk_count(RBPF_CNT_NATIVE_CUT + end);
 	if (native_resync(walk_id)) {
 		n->end = end;
+		if ((end == RBPF_NATIVE_NO_RULE || end == RBPF_NATIVE_NO_TABLE) &&
+		    native_is_begin(walk_id))
+			n->end = RBPF_NATIVE_OUTERMOST;
+		else
+			walk_count(RBPF_CNT_NATIVE_CUT + end);
 		return 0;
 	}
+	walk_count(RBPF_CNT_NATIVE_CUT + end);
 	native_push(n, end);
 	native_push(n, n->pc | RBPF_NATIVE_EXACT);
 	return 1;
@@ -471,13 +496,13 @@ __noinline int native_step(__u32 walk_id)
 /* Before each walk: no frames, and nothing known of the thread. */
 static __always_inline void native_init(struct walk *w)
 {
-	w->native.tag = w->native.top = 0;
+	w->native.tag = w->native.top = w->native.start = 0;
 	w->native.n_frames = w->native.n_kernel = 0;
 	w->native.end = RBPF_NATIVE_OUTERMOST;
 }
 
 /*
- * Save the chain of tags and the end of the stack from w->ec_words. To be called before
+ * Save the chain of tags and where the stack begins from w->ec_words. To be called before
  * walk_stack(), which reads the EC of each fiber into ec_words.
  */
 static __always_inline void native_note_ec(struct walk *w)
@@ -485,8 +510,10 @@ static __always_inline void native_note_ec(struct walk *w)
 	__u64 start = ec_word(w, w->layout.ec_stack_start);
 
 	w->native.tag = w->ec_words[RUBY_EC_TAG];
-	if (w->layout.ec_stack_start && start)
-		w->native.top = (start + NATIVE_PAGE - 1) & ~(NATIVE_PAGE - 1ull);
+	if (!w->layout.ec_stack_start || !start)
+		return;
+	w->native.start = start;
+	w->native.top = (start + NATIVE_PAGE - 1) & ~(NATIVE_PAGE - 1ull);
 }
 
 /*

@@ -254,16 +254,14 @@ static __always_inline int ruby_stack(struct walk *w, __u32 walk_id, __u64 epoch
 		return r;
 	if (native_stacks)
 		native_note_ec(w);
-	*gc = gc_read(&w->layout, w->gc_words);
-	if (gc->of_several) {
-		rec->flags |= RBPF_SAMPLE_GC_UNKNOWN;
+	gc_read(gc, &w->layout, w->th_ractor, w->gc_words);
+	if (gc->of_several)
 		w->layout.flags |= RBPF_LAYOUT_NO_AGE;
-	}
 	w->seed = stack_seed(w, epoch, gc);
 	w->old_seed = old_seed(w, gc);
 	w->spread = rbpf_mix(0, rec->h.tgid) >> 32;
 	whose = gc->flags & RUBY_GC_DURING_GC ? gc_whose(w) : GC_OF_ANOTHER;
-	if (whose == GC_OF_ANY)
+	if (gc->unknown || whose == GC_OF_ANY)
 		rec->flags |= RBPF_SAMPLE_GC_UNKNOWN;
 	if (whose == GC_OF_THIS) {
 		rec->flags |= RBPF_SAMPLE_GC | (gc->flags & RUBY_GC_MODE_MASK)

@@ -105,7 +105,8 @@ struct walk_native {
 	__u64 cfa;
 	__u64 word;	       /* result of native_read() */
 	__u64 tag;	       /* the next one of the thread, 0 if none */
-	__u64 top;	       /* the stack can be read up to this address; 0 if unknown */
+	__u64 start;	       /* where the VM says that the stack begins; 0 if unknown */
+	__u64 top;	       /* it can be read up to this address; 0 if unknown */
 	__u64 seed;	       /* of the fingerprint: differs by process and epoch */
 	__u64 hash;	       /* of frames[] */
 	__u64 win_lo, win_hi;  /* what win[] holds, addresses [lo, hi); hi 0 is nothing */
@@ -137,7 +138,8 @@ struct walk_gc {
 	__u64 major;	     /* rbpf_gc_major() */
 	__u32 flags;	     /* rb_objspace_t.flags; 0 if unknown */
 	__u32 in_transition; /* the era may be the next one: RBPF_STACK_GC_TRANSITION */
-	__u32 of_several; /* nothing is known, as there are several ractors: rbpf_layout.gc_single */
+	__u32 of_several; /* only the flags are known, as each of several ractors has an objspace: rbpf_layout.gc_single … */
+	__u32 unknown;	  /* … or not even these */
 };
 
 /* The last wait of a thread; since 0: it is over. The members are as in struct rbpf_ring_wait. */

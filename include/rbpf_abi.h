@@ -86,8 +86,9 @@ struct rbpf_layout {
 	 * rb_vm_t.ractor.sync.lock_owner, a ractor, 0 with one ractor only. */
 	__u64 gc_owner;
 	/*
-	 * Where each ractor has an rb_objspace_t of its own, gc_flags and gc_count are of the only one, gc_ractor, as long as
-	 * ruby_single_main_ractor, at gc_single, says that it is; else both 0.
+	 * Where each ractor has an rb_objspace_t of its own, ractor_objspace is not 0, and gc_flags and gc_count are of the only
+	 * ractor, gc_ractor, as long as ruby_single_main_ractor, at gc_single, says that it is. If it was not when rbpf attached
+	 * these four are 0.
 	 */
 	__u64 gc_single, gc_ractor;
 	/*
@@ -108,7 +109,9 @@ struct rbpf_layout {
 	__u16 fiber_prev;
 	__u16 cf_size; /* sizeof(rb_control_frame_t): 56 or 64 */
 	__u16 cf_jit_return;
-	__u16 gc_major_word; /* see rbpf_gc_major() */
+	__u16 gc_major_word;   /* see rbpf_gc_major() */
+	__u16 ractor_objspace; /* in the rb_ractor_t … */
+	__u16 objspace_flags;  /* … which has its flags here */
 	/* The GVL; all 0 if that is not known: rb_thread_t, the node of the queue of those that wait … */
 	__u16 th_ready;
 	/* … whose head is here in the rb_ractor_t, as is its owner. 2.7: see gvl_queue. */

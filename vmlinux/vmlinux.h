@@ -208,6 +208,7 @@ struct file {
 
 struct mm_struct {
 	struct file *exe_file;
+	long unsigned int start_stack;
 };
 
 struct linux_binprm {

@@ -12,6 +12,7 @@
 #include "native/unwind_tables.h"
 #include "target/container.h"
 #include "target/memory.h"
+#include "target/process.h"
 
 /*
  * Room for the tables of one process. Only what is used of it is ever touched; the ranges are there
@@ -36,6 +37,7 @@ static const struct rbpf_cfi_rule *native_rule(uint32_t i);
 static const uint32_t *native_chunk(uint32_t i);
 static struct walk *walk_here(void);
 static int walk_read_here(void *dst, size_t size, uint64_t addr);
+static uint64_t main_top_here(void);
 
 #ifndef __always_inline
 #define __always_inline inline __attribute__((always_inline))
@@ -45,6 +47,7 @@ static int walk_read_here(void *dst, size_t size, uint64_t addr);
 #define walk_read(dst, size, addr)	 walk_read_here((dst), (size), (addr))
 #define walk_count(counter)		 ((void)(counter))
 #define native_report_miss(walk_id, end) note_miss(walk_state(walk_id)->native.pc, (end))
+#define native_main_top()		 main_top_here()
 #if defined(__aarch64__)
 #define __TARGET_ARCH_arm64
 #endif
@@ -58,14 +61,20 @@ struct native_user_walk {
 	struct process_context context; /* unknown: its pid is as rbpf sees it */
 	struct unwind_memory mem;	/* owned */
 	struct rbpf_code code;		/* where the ranges are in it; n is 0: not known */
-	uint64_t asked; /* address that the walk knows too little of, because of … */
-	int asked_end;	/* … this; 0: there was none */
+	uint64_t asked;	   /* address that the walk knows too little of, because of … */
+	int asked_end;	   /* … this; 0: there was none */
+	uint64_t main_top; /* process_main_top() */
 	struct walk walk;
 };
 
 static struct walk *walk_here(void)
 {
 	return &host->walk;
+}
+
+static uint64_t main_top_here(void)
+{
+	return host->main_top;
 }
 
 static int walk_read_here(void *dst, size_t size, uint64_t addr)
@@ -128,6 +137,7 @@ int native_user_walk_new(const struct ruby_vm *vm, struct native_user_walk **ret
 	if (!h)
 		return -ENOMEM;
 	h->vm = vm;
+	h->main_top = process_main_top(vm->pid);
 	r = make_memory(&h->mem);
 	if (!r)
 		r = native_new(&h->mem, vm->worker, false, set_code, h, &h->native);

@@ -6,7 +6,8 @@
  *   rb_fiber_current   self <- fiber <- EC <- slot
  *   rb_during_gc       bit 5 or 6 of flags <- objspace <- VM <- ruby_current_vm_ptr
  *   rb_gc_count        count <- objspace <- VM <- ruby_current_vm_ptr
- *                      both: objspace <- ractor <- ruby_single_main_ractor (where each ractor has one)
+ *                      both, where each ractor has one: objspace <- ractor <- ruby_single_main_ractor
+ *                      objspace <- ractor <- thread <- EC <- slot
  *   rb_thread_main     self <- main thread <- ractor <- ruby_single_main_ractor
  *                      self <- main thread <- ractor <- thread <- EC <- slot
  *                      self <- main thread <- VM <- thread <- EC <- slot (2.7)
@@ -259,25 +260,30 @@ static void read_fiber_yield(struct reading *rd)
 
 /* ---- rb_during_gc, rb_gc_count ---- */
 
-/* Whether @objspace is loaded from the only ractor. */
+/* Whether @objspace is loaded from the only ractor, or that of the running thread. */
 static bool is_of_ractor(const struct reading *rd, const struct emu_access *objspace)
 {
 	const struct emu_access *owner = base_of(rd, objspace);
 
-	return owner && known(&rd->single_ractor) && owner->addr.v == rd->single_ractor.value;
+	if (!owner)
+		return false;
+	if (known(&rd->single_ractor) && owner->addr.v == rd->single_ractor.value)
+		return true;
+	return is_field(rd, RUBY_FIELD_th_ractor, owner->addr.offset) &&
+	       loads_from_ec(rd, base_of(rd, owner), RUBY_FIELD_ec_thread_ptr);
 }
 
-/* @a is a load from the objspace, which the VM has, or the only ractor. */
+/* @a is a load from the objspace, which the VM has, or a ractor. */
 static bool read_objspace(struct reading *rd, const struct emu_access *a)
 {
 	const struct emu_access *objspace = base_of(rd, a), *owner = base_of(rd, objspace);
 
-	if (!owner || !is_variable(rd, owner->addr))
-		return false;
 	if (is_of_ractor(rd, objspace)) {
 		say(&rd->ractor_objspace, (uint64_t)objspace->addr.offset);
 		return true;
 	}
+	if (!owner || !is_variable(rd, owner->addr))
+		return false;
 	say(&rd->current_vm, owner->addr.v);
 	say_offset(rd, RUBY_FIELD_vm_objspace, objspace->addr.offset);
 	return true;
@@ -422,8 +428,8 @@ static void report(const struct reading *rd, struct ruby_code *ret)
 		ret->current_vm = rd->current_vm.value;
 	if (known(&rd->during_gc_bit))
 		ret->during_gc_bit = (uint8_t)rd->during_gc_bit.value;
-	if (known(&rd->single_ractor) && known(&rd->ractor_objspace)) {
-		ret->single_ractor = rd->single_ractor.value;
+	if (known(&rd->ractor_objspace)) {
+		ret->single_ractor = known(&rd->single_ractor) ? rd->single_ractor.value : 0;
 		ret->ractor_objspace = rd->ractor_objspace.value;
 		/* What the VM has is one to end with. */
 		ret->layout.vm_objspace = RUBY_UNKNOWN;
@@ -485,6 +491,7 @@ void ruby_code_read_gc(const struct memory *mem, const struct ruby_binary *bin, 
 	struct reading rd;
 
 	reading_init(&rd, &EMU_HOST, mem, bin, tp);
+	read_thread_current(&rd);
 	read_thread_main(&rd);
 	read_during_gc(&rd);
 	read_gc_count(&rd);

@@ -32,8 +32,8 @@ struct ruby_code {
 	 */
 	uint64_t ec_slot;
 	/*
-	 * Where each ractor has an objspace of its own: its offset in the rb_ractor_t, and the address of the variable
-	 * ruby_single_main_ractor, by which it was reached. 0: the VM has the one of all, or it was reached in another way.
+	 * Where each ractor has an objspace of its own: its offset in the rb_ractor_t, 0 if the VM has the one of all; and the
+	 * address of the variable ruby_single_main_ractor, 0 if it was not read.
 	 */
 	uint64_t ractor_objspace, single_ractor;
 	uint8_t during_gc_bit; /* its number in objspace_flags; see rbpf_gc_flags() */

@@ -40,7 +40,8 @@
 /* What was read of the collector. */
 struct gc_state {
 	uint64_t objspace;
-	uint64_t single_at, ractor; /* see struct rbpf_layout */
+	uint64_t single_at, ractor; /* see struct rbpf_layout … */
+	uint16_t ractor_objspace;   /* … 0: the VM has the objspace */
 	uint32_t during_bit;
 	uint64_t flags_at, count_at;
 	uint32_t flags;
@@ -55,7 +56,7 @@ static bool take_code(struct ruby_vm *vm, const struct ruby_code *code, enum rub
 
 	if (value == RUBY_UNKNOWN)
 		return false;
-	if (!code->single_ractor &&
+	if (!code->ractor_objspace &&
 	    (!vm->vm || memory_read_u64(&vm->mem, code->current_vm, &addr) || addr != vm->vm))
 		return false;
 	if (value != ruby_layout_get(&vm->layout, field)) {
@@ -66,24 +67,28 @@ static bool take_code(struct ruby_vm *vm, const struct ruby_code *code, enum rub
 }
 
 /*
- * Take over where the objspace is: in the VM; or in the only ractor, if each has its own: that is the one of thread @th,
- * for the address of a variable says nothing of what it is.
+ * Take over where the objspace is: in the VM; or in the ractor of thread @th, if each has its own. A variable leads to that if it is
+ * the only one, else it is NULL: its address says nothing of what it is.
  */
 static bool take_objspace(struct ruby_vm *vm, const struct ruby_code *code, uint64_t th,
 			  struct gc_state *gc)
 {
 	uint64_t ractor;
 
-	if (!code->single_ractor) {
+	if (!code->ractor_objspace) {
 		return take_code(vm, code, RUBY_FIELD_vm_objspace) &&
 		       !memory_read_u64(&vm->mem, vm->vm + vm->layout.vm_objspace, &gc->objspace);
 	}
-	if (!ruby_layout_has(vm->layout.th_ractor) ||
-	    memory_read_u64(&vm->mem, code->single_ractor, &gc->ractor) ||
-	    memory_read_u64(&vm->mem, th + vm->layout.th_ractor, &ractor) || ractor != gc->ractor)
+	if (code->ractor_objspace >= RUBY_UNKNOWN || !ruby_layout_has(vm->layout.th_ractor) ||
+	    memory_read_u64(&vm->mem, th + vm->layout.th_ractor, &ractor))
 		return false;
-	gc->single_at = code->single_ractor;
-	return !memory_read_u64(&vm->mem, ractor + code->ractor_objspace, &gc->objspace);
+	if (code->single_ractor && memory_read_u64(&vm->mem, code->single_ractor, &gc->ractor))
+		return false;
+	if (gc->ractor && gc->ractor != ractor)
+		return false;
+	gc->single_at = gc->ractor ? code->single_ractor : 0;
+	gc->ractor_objspace = (uint16_t)code->ractor_objspace;
+	return !memory_read_u64(&vm->mem, ractor + gc->ractor_objspace, &gc->objspace);
 }
 
 static bool read_state(const struct ruby_vm *vm, struct gc_state *ret)
@@ -298,30 +303,33 @@ static uint64_t find_owner(const struct ruby_vm *vm, uint64_t th)
 	return vm->vm + l->vm_lock_owner;
 }
 
-void validate_gc(struct ruby_vm *vm, uint64_t tp, uint64_t th)
+/* Nothing tells in which era an object was seen, nor does its age prove anything. */
+static void use_of_several(struct ruby_vm *vm, const struct gc_state *gc)
 {
-	struct gc_state gc = { 0 };
-	const char *why = doubt(vm, tp, th, &gc);
-	const char *name = vm->binary.gc_name;
-	char major[48] = "";
-	int attempt;
+	vm->walk.flags |= RBPF_LAYOUT_NO_AGE;
+	ruby_vm_check_add(vm, "garbage collector", true, false,
+			  "each of several ractors has its own; %llu collections of one so far",
+			  (unsigned long long)gc->count);
+}
 
-	if (why) {
-		/* Nor does age prove anything. */
-		vm->walk.flags |= RBPF_LAYOUT_NO_AGE;
-		ruby_vm_check_add(vm, "garbage collector", false, false, "%s%s%s", name,
-				  name[0] ? ": " : "", why);
-		return;
-	}
-	vm->walk.gc_flags = gc.flags_at;
-	vm->walk.gc_count = gc.count_at;
-	vm->walk.gc_during_bit = (uint8_t)gc.during_bit;
-	vm->walk.gc_single = gc.single_at;
-	vm->walk.gc_ractor = gc.ractor;
-	find_majors(vm, &gc);
+static void use_of_all(struct ruby_vm *vm, const struct gc_state *gc)
+{
+	char major[48] = "";
+
+	vm->walk.gc_flags = gc->flags_at;
+	vm->walk.gc_count = gc->count_at;
+	vm->walk.gc_single = gc->single_at;
+	vm->walk.gc_ractor = gc->ractor;
+	find_majors(vm, gc);
 	say_major(vm, major, sizeof(major));
 	ruby_vm_check_add(vm, "garbage collector", true, false, "%llu collections so far%s",
-			  (unsigned long long)gc.count, major);
+			  (unsigned long long)gc->count, major);
+}
+
+static void use_owner(struct ruby_vm *vm, uint64_t th)
+{
+	int attempt;
+
 	/* The running thread may go on to another fiber meanwhile. */
 	for (attempt = 0; attempt < OWNER_ATTEMPTS && !vm->walk.gc_owner; attempt++) {
 		memory_refresh(&vm->mem);
@@ -332,4 +340,27 @@ void validate_gc(struct ruby_vm *vm, uint64_t tp, uint64_t th)
 	ruby_vm_check_add(vm, "collecting thread", vm->walk.gc_owner, false,
 			  vm->walk.gc_owner ? "found, as the running one of its ractor"
 					    : "not found: collections are shown for no thread");
+}
+
+void validate_gc(struct ruby_vm *vm, uint64_t tp, uint64_t th)
+{
+	struct gc_state gc = { 0 };
+	const char *why = doubt(vm, tp, th, &gc);
+	const char *name = vm->binary.gc_name;
+
+	if (why) {
+		/* Nor does age prove anything. */
+		vm->walk.flags |= RBPF_LAYOUT_NO_AGE;
+		ruby_vm_check_add(vm, "garbage collector", false, false, "%s%s%s", name,
+				  name[0] ? ": " : "", why);
+		return;
+	}
+	vm->walk.gc_during_bit = (uint8_t)gc.during_bit;
+	vm->walk.ractor_objspace = gc.ractor_objspace;
+	vm->walk.objspace_flags = vm->layout.objspace_flags;
+	if (gc.ractor_objspace && !gc.single_at)
+		use_of_several(vm, &gc);
+	else
+		use_of_all(vm, &gc);
+	use_owner(vm, th);
 }

@@ -228,6 +228,7 @@ void ruby_vm_fill_walk(struct ruby_vm *vm)
 	w->cf_jit_return = or_none(l->cf_jit_return);
 	w->gc_flags = w->gc_count = w->gc_owner = 0;
 	w->gc_single = w->gc_ractor = w->gc_majors = 0;
+	w->ractor_objspace = w->objspace_flags = 0;
 	w->gvl_queue = w->gvl_owner = 0;
 	w->th_ready = w->ractor_gvl_queue = w->ractor_gvl_owner = 0;
 	w->mutex_form = (uint8_t)vm->rules.mutex_form;
@@ -358,6 +359,7 @@ bool ruby_vm_preset(const struct ruby_vm *vm, struct rbpf_layout *ret)
 	preset.text_lo = preset.text_hi = 0;
 	preset.gc_flags = preset.gc_count = preset.gc_owner = 0;
 	preset.gc_single = preset.gc_ractor = preset.gc_majors = 0;
+	preset.ractor_objspace = preset.objspace_flags = 0;
 	preset.gvl_queue = preset.gvl_owner = 0;
 	preset.tag_form = RUBY_TAG_UNKNOWN;
 	preset.tag_guard = 0;

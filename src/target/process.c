@@ -26,6 +26,7 @@ struct stat_line {
 	unsigned int flags;
 	uint64_t user_ticks, system_ticks;
 	uint64_t start_ticks;
+	uint64_t main_top;
 };
 
 #define PF_KTHREAD 0x00200000u /* linux/sched.h */
@@ -47,9 +48,9 @@ static int read_stat(pid_t pid, pid_t tid, struct stat_line *ret)
 	p = strrchr(buf_str(&text), ')');
 	if (!p || sscanf(p,
 			 ") %c %d %*d %*d %*d %*d %u %*u %*u %*u %*u %" SCNu64 " %" SCNu64
-			 " %*d %*d %*d %*d %*d %*d %" SCNu64,
+			 " %*d %*d %*d %*d %*d %*d %" SCNu64 " %*u %*d %*u %*u %*u %" SCNu64,
 			 &s.state, &s.ppid, &s.flags, &s.user_ticks, &s.system_ticks,
-			 &s.start_ticks) != 6)
+			 &s.start_ticks, &s.main_top) != 7)
 		return -ESRCH;
 	*ret = s;
 	return 0;
@@ -105,6 +106,13 @@ int process_parent(pid_t pid, pid_t *ret)
 		return -ESRCH;
 	*ret = stat.ppid;
 	return 0;
+}
+
+uint64_t process_main_top(pid_t pid)
+{
+	struct stat_line stat;
+
+	return read_stat(pid, 0, &stat) ? 0 : stat.main_top;
 }
 
 int process_times(pid_t pid, struct process_times *ret)

@@ -66,6 +66,12 @@ struct process_times {
 /* Returns 0 or -ESRCH. */
 int process_times(pid_t pid, struct process_times *ret);
 
+/*
+ * Where the stack of @pid's main thread ended when the program began: the arguments follow (startstack in /proc/PID/stat).
+ * 0 if that is not known.
+ */
+uint64_t process_main_top(pid_t pid);
+
 /* Whether it is still the same process, and not a zombie. */
 bool process_alive(const struct process *p);
 

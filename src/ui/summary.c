@@ -135,7 +135,7 @@ void summary_totals(const struct profile_totals *t, uint64_t duration_ns, struct
 			 num_percent(t->failed, t->samples).s);
 	add_stolen(t, out);
 	if (t->gc_unknown_ns)
-		buf_addstr(out, "  GC is unknown where the collector of a Ruby is not known: "
+		buf_addstr(out, "  GC is unknown where it is not known who collects: "
 				"'rbpf doctor -p PID' says more\n");
 	add_counters(t, out);
 }

@@ -67,6 +67,17 @@ class GcTest < LiveTest
                      /\A(?:block in )?Allocating#allocate\z/)
   end
 
+  if RubyInstall.under_test.ractors?
+    def test_other_ractors_do_not_collect
+      assert_one_ractor_collects('ractors')
+    end
+
+    # 4.1: each collects its own objects.
+    def test_ractors_that_begin_later_do_not_collect
+      assert_one_ractor_collects('alone')
+    end
+  end
+
   def test_nothing_is_collected
     said = run_program('none')
     assert_equal 0, said['collections']
@@ -99,6 +110,16 @@ class GcTest < LiveTest
     # While it is being moved, code cannot always be told.
     record(target, '-F', HZ, short_lived_code: kind == 'compact')
     @said = target.wait_for('ready')
+  end
+
+  def assert_one_ractor_collects(kind)
+    said = run_program(kind)
+    # What began both may collect for a moment, too.
+    assert_on_top_of(gc_samples.select { |s| of?(s, 'Allocating#run') }, /\A(?:block in )?Allocating#allocate\z/)
+    assert_said(said, gc_samples)
+    counting = recording.samples.select { |s| of?(s, 'Counting#run') }
+    assert_operator counting.size, :>, 100
+    assert_operator counting.count { |s| gc?(s) }, :<=, counting.size * 0.01
   end
 
   # Those taken while the workers ran.
@@ -135,15 +156,20 @@ class GcTest < LiveTest
     end
   end
 
-  # n samples of w ns are right by sqrt(n) * w; five times that is practically never exceeded.
   def assert_time(said)
     all = recording.samples.select { |sample| gc?(sample) }
     sampled = all.sum(&:value)
     assert_equal sampled, recording.totals['gc_ns']
     assert_equal sampled, recording.report('--gc')['gc']['ns'].to_i # null if all is unknown
+    assert_said(said, all)
+  end
+
+  # n samples of w ns are right by sqrt(n) * w; five times that is practically never exceeded.
+  def assert_said(said, gc)
+    sampled = gc.sum(&:value)
     unknown = recording.totals['gc_unknown_ns']
     assert_equal 0, unknown unless ruby.altered?
-    error = (5 * Math.sqrt(all.size) * 1e9 / HZ) + (0.03 * said['gc_ns']) + stolen_ns
+    error = (5 * Math.sqrt(gc.size) * 1e9 / HZ) + (0.03 * said['gc_ns']) + stolen_ns
     assert_includes (sampled - error)..(sampled + unknown + error), said['gc_ns'],
                     "#{said['collections']} collections"
   end

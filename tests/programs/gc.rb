@@ -8,6 +8,8 @@
 #   ruby gc.rb child SECONDS      the same in a child, forked just after a thread has begun
 #   ruby gc.rb compact SECONDS    one thread calls GC.compact
 #   ruby gc.rb threads SECONDS    one allocates, one counts, one is in C code without the lock
+#   ruby gc.rb ractors SECONDS    one Ractor allocates, first alone, which is what is said of, then while another one counts
+#   ruby gc.rb alone SECONDS      the same, and there are none before the line has come
 #   ruby gc.rb none SECONDS       nothing is collected
 #
 # Begins when a line comes on standard input, prints {"ready": true, "span": [FROM, TO],
@@ -146,16 +148,47 @@ def measure_in_child(workers, seconds)
   Marshal.load(reader.read).tap { Process.wait(pid) }
 end
 
+# The others go on, too, in the CPU time that Ruby says a collection took. So what the first one says is of when it was alone.
+def measure_in_ractors(ractors, workers, seconds)
+  from = Oracle.now
+  stop = from + (seconds * 2e9).to_i
+  ractors.zip(workers).each_with_index do |(ractor, worker), i|
+    ractor << [worker, seconds, from + (i * seconds * 1e9).to_i, stop]
+  end
+  ractors.map { |ractor| ractor.respond_to?(:value) ? ractor.value : ractor.take }[0]
+end
+
+def new_ractors(workers)
+  $VERBOSE = nil # Ractor is experimental
+  workers.map do
+    Ractor.new do
+      worker, seconds, from, stop = Ractor.receive
+      sleep(0.005) until Oracle.now >= from
+      measure([worker], seconds).tap { worker.run(stop) }
+    end
+  end
+end
+
+def measure_as(kind, workers, seconds, ractors)
+  case kind
+  when 'child' then measure_in_child(workers, seconds)
+  when 'alone', 'ractors' then measure_in_ractors(ractors || new_ractors(workers), workers, seconds)
+  else measure(workers, seconds)
+  end
+end
+
 kind, seconds = ARGV
 workers = {
   'allocate' => -> { [Allocating.new] }, 'start' => -> { [Starting.new] }, 'child' => -> { [Starting.new] },
   'compact' => -> { [Compacting.new] }, 'none' => -> { [Counting.new] },
+  'ractors' => -> { [Allocating.new, Counting.new] }, 'alone' => -> { [Allocating.new, Counting.new] },
   'threads' => -> { [Allocating.new, Counting.new, *without_lock] }
 }.fetch(kind).call
 GC::Profiler.enable unless GC.respond_to?(:measure_total_time)
+ractors = new_ractors(workers) if kind == 'ractors'
 GC.start
 Oracle.say(waiting: true, pid: Process.pid)
 Oracle.wait_for_test
-said = kind == 'child' ? measure_in_child(workers, Float(seconds)) : measure(workers, Float(seconds))
+said = measure_as(kind, workers, Float(seconds), ractors)
 Oracle.say(ready: true, without_lock: workers.size > 2, **said)
 Oracle.wait_for_test

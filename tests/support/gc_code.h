@@ -49,24 +49,38 @@ static inline void gc_code_arm64_load(struct ruby_image *img, uint64_t *at, uint
 	gc_code_word(img, at, 0xf9400000u | target % 4096 / 8 << 10 | d << 5 | d);
 }
 
-/* Pass the objspace, at @objspace of what @var points to, on to the function that @slot points to. */
-static inline void gc_code_dispatch(const struct gc_code *c, uint64_t at, uint64_t slot,
-				    uint64_t var, uint32_t objspace)
+/* Load what @var holds, and the member at each of @members of what was loaded before, the last one into x0 or rdi. */
+static inline void gc_code_chain(const struct gc_code *c, uint64_t *at, uint64_t var,
+				 const uint32_t *members, size_t n)
 {
 	struct ruby_image *img = c->img;
 
 	if (c->arm64) {
-		gc_code_arm64_load(img, &at, var, 0);
-		/* ldr x0, [x0, #objspace] */
-		gc_code_word(img, &at, 0xf9400000u | objspace / 8u << 10);
+		gc_code_arm64_load(img, at, var, 0);
+		for (size_t i = 0; i < n; i++) /* ldr x0, [x0, #member] */
+			gc_code_word(img, at, 0xf9400000u | members[i] / 8u << 10);
+		return;
+	}
+	gc_code_bytes(img, at, "\x48\x8b\x05", 3); /* mov var(%rip),%rax */
+	gc_code_word(img, at, var - (*at + 4));
+	for (size_t i = 0; i < n; i++) { /* mov member(%rax),%rax, or %rdi */
+		gc_code_bytes(img, at, i + 1 < n ? "\x48\x8b\x80" : "\x48\x8b\xb8", 3);
+		gc_code_word(img, at, members[i]);
+	}
+}
+
+/* Pass the objspace, which @members lead to from what @var holds, on to the function that @slot points to. */
+static inline void gc_code_dispatch(const struct gc_code *c, uint64_t at, uint64_t slot,
+				    uint64_t var, const uint32_t *members, size_t n)
+{
+	struct ruby_image *img = c->img;
+
+	gc_code_chain(c, &at, var, members, n);
+	if (c->arm64) {
 		gc_code_arm64_load(img, &at, slot, 17);
 		gc_code_word(img, &at, 0xd61f0220u); /* br x17 */
 		return;
 	}
-	gc_code_bytes(img, &at, "\x48\x8b\x05", 3); /* mov var(%rip),%rax */
-	gc_code_word(img, &at, var - (at + 4));
-	gc_code_bytes(img, &at, "\x48\x8b\xb8", 3); /* mov objspace(%rax),%rdi */
-	gc_code_word(img, &at, objspace);
 	gc_code_bytes(img, &at, "\xff\x25", 2); /* jmp *slot(%rip) */
 	gc_code_word(img, &at, slot - (at + 4));
 }
@@ -124,6 +138,7 @@ static inline struct gc_code gc_code_new(struct ruby_image *img, struct ruby_bin
 					 bool arm64)
 {
 	struct gc_code c = { .img = img, .arm64 = arm64 };
+	const uint32_t objspace = img->facts.vm_objspace;
 
 	c.text = image_region(img, IMAGE_PAGE);
 	c.module = image_region(img, IMAGE_PAGE);
@@ -134,8 +149,8 @@ static inline struct gc_code gc_code_new(struct ruby_image *img, struct ruby_bin
 	bin->text_hi = c.text + IMAGE_PAGE;
 	bin->symbol[RUBY_SYM_rb_during_gc] = c.text;
 	bin->symbol[RUBY_SYM_rb_gc_count] = c.text + GC_CODE_COUNT;
-	gc_code_dispatch(&c, c.text, c.slots, c.var, img->facts.vm_objspace);
-	gc_code_dispatch(&c, c.text + GC_CODE_COUNT, c.slots + 8, c.var, img->facts.vm_objspace);
+	gc_code_dispatch(&c, c.text, c.slots, c.var, &objspace, 1);
+	gc_code_dispatch(&c, c.text + GC_CODE_COUNT, c.slots + 8, c.var, &objspace, 1);
 	gc_code_collector(&c, c.text + GC_CODE_COLLECTOR, img->facts.objspace_flags,
 			  img->facts.objspace_count);
 	gc_code_collector(&c, c.module + GC_CODE_COLLECTOR, img->facts.objspace_flags,
@@ -144,48 +159,69 @@ static inline struct gc_code gc_code_new(struct ruby_image *img, struct ruby_bin
 	return c;
 }
 
-/* rb_thread_main(): the Thread of the main thread, which is at @main of what @var points to. */
-static inline void gc_code_thread_main(const struct gc_code *c, uint64_t at, uint64_t var,
-				       uint32_t main)
+/* The Thread of the thread that @members lead to from what @var holds. */
+static inline void gc_code_self(const struct gc_code *c, uint64_t at, uint64_t var,
+				const uint32_t *members, size_t n)
 {
-	struct ruby_image *img = c->img;
-
+	gc_code_chain(c, &at, var, members, n);
 	if (c->arm64) {
-		gc_code_arm64_load(img, &at, var, 0);
-		gc_code_word(img, &at, 0xf9400000u | main / 8u << 10); /* ldr x0, [x0, #main] */
-		gc_code_word(img, &at, 0xf9400000u | 16 / 8u << 10);
-		gc_code_word(img, &at, 0xd65f03c0u);
-		return;
+		gc_code_word(c->img, &at, 0xf9400000u | 16 / 8u << 10); /* ldr x0, [x0, #16] */
+		gc_code_word(c->img, &at, 0xd65f03c0u);			/* ret */
+	} else {
+		gc_code_bytes(c->img, &at, "\x48\x8b\x47\x10\xc3",
+			      5); /* mov 0x10(%rdi),%rax; ret */
 	}
-	gc_code_bytes(img, &at, "\x48\x8b\x05", 3); /* mov var(%rip),%rax */
-	gc_code_word(img, &at, var - (at + 4));
-	gc_code_bytes(img, &at, "\x48\x8b\x80", 3); /* mov main(%rax),%rax */
-	gc_code_word(img, &at, main);
-	gc_code_bytes(img, &at, "\x48\x8b\x40\x10\xc3", 5); /* mov 0x10(%rax),%rax; ret */
 }
 
-#define GC_CODE_RACTOR_OBJSPACE 560   /* in a ractor that has one … */
-#define GC_CODE_THREAD_MAIN	0x180 /* … and rb_thread_main(), from the start of the VM's code */
+#define GC_CODE_RACTOR_OBJSPACE 560 /* in a ractor that has one … */
+#define GC_CODE_THREAD_MAIN	0x180 /* … and of rb_thread_main(), from the start of the VM's code … */
+#define GC_CODE_THREAD_CURRENT	0x1c0 /* … and rb_thread_current() */
 
 /*
- * As where each ractor has an objspace of its own: the functions find it by ruby_single_main_ractor, whose address is
- * returned, and during_gc is bit 6.
+ * As where each ractor has an objspace of its own: @members lead to the ractor from what @var holds, and during_gc is bit 6.
  */
-static inline uint64_t gc_code_per_ractor(const struct gc_code *c, struct ruby_binary *bin)
+static inline void gc_code_of_ractor(const struct gc_code *c, struct ruby_binary *bin, uint64_t var,
+				     const uint32_t *members, size_t n)
 {
-	const uint64_t single = c->var + 8;
 	struct ruby_image *img = c->img;
+	uint32_t chain[4];
 
-	image_put64(img, single, img->ractor);
+	memcpy(chain, members, n * sizeof(*members));
+	chain[n] = GC_CODE_RACTOR_OBJSPACE;
 	image_put64(img, img->ractor + GC_CODE_RACTOR_OBJSPACE, img->objspace);
 	image_put64(img, img->vm.vm + img->facts.vm_objspace, 0);
-	bin->symbol[RUBY_SYM_rb_thread_main] = c->text + GC_CODE_THREAD_MAIN;
-	gc_code_thread_main(c, c->text + GC_CODE_THREAD_MAIN, single, img->facts.running_ec + 8u);
-	gc_code_dispatch(c, c->text, c->slots, single, GC_CODE_RACTOR_OBJSPACE);
-	gc_code_dispatch(c, c->text + GC_CODE_COUNT, c->slots + 8, single, GC_CODE_RACTOR_OBJSPACE);
+	gc_code_dispatch(c, c->text, c->slots, var, chain, n + 1);
+	gc_code_dispatch(c, c->text + GC_CODE_COUNT, c->slots + 8, var, chain, n + 1);
 	gc_code_collector_with(c, c->text + GC_CODE_COLLECTOR, img->facts.objspace_flags,
 			       img->facts.objspace_count, 6);
+	chain[n] = img->facts.running_ec + 8u;
+	bin->symbol[RUBY_SYM_rb_thread_main] = c->text + GC_CODE_THREAD_MAIN;
+	gc_code_self(c, c->text + GC_CODE_THREAD_MAIN, var, chain, n + 1);
+}
+
+/* They find the only one by ruby_single_main_ractor, whose address is returned. */
+static inline uint64_t gc_code_of_only_ractor(const struct gc_code *c, struct ruby_binary *bin)
+{
+	const uint64_t single = c->var + 8;
+
+	image_put64(c->img, single, c->img->ractor);
+	gc_code_of_ractor(c, bin, single, NULL, 0);
 	return single;
+}
+
+/* They find that of @t, which is the running thread. */
+static inline void gc_code_of_running_ractor(const struct gc_code *c, struct ruby_binary *bin,
+					     const struct image_thread *t)
+{
+	const uint32_t members[] = { c->img->facts.ec_thread_ptr, c->img->facts.th_ractor };
+	const uint64_t slot = c->var + 16, thread = image_alloc(c->img, 40);
+
+	image_put64(c->img, slot, t->ec);
+	image_put64(c->img, t->th + 16, thread);
+	image_put64(c->img, thread, IMAGE_T_DATA);
+	bin->symbol[RUBY_SYM_rb_thread_current] = c->text + GC_CODE_THREAD_CURRENT;
+	gc_code_self(c, c->text + GC_CODE_THREAD_CURRENT, slot, members, 1);
+	gc_code_of_ractor(c, bin, slot, members, 2);
 }
 
 /* As a module that is mapped. */

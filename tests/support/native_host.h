@@ -32,6 +32,7 @@ static struct {
 	uint64_t counters[RBPF_COUNTERS];
 	size_t reads;
 	size_t asked[RBPF_NATIVE_END_COUNT]; /* how often, by reason */
+	uint64_t start, main_top;	     /* what an EC and native_main_top() tell */
 } native_host;
 
 static inline int native_host_read(void *dst, size_t size, uint64_t addr);
@@ -48,6 +49,7 @@ static inline int native_host_read(void *dst, size_t size, uint64_t addr);
 #define native_chunk(i)                                                                            \
 	((i) < NATIVE_HOST_WORDS / RBPF_POOL_CHUNK ? &native_host.words[(i)*RBPF_POOL_CHUNK] : NULL)
 #define native_report_miss(walk_id, end) (native_host.asked[(end)]++)
+#define native_main_top()		 (native_host.main_top)
 
 #include "native_walk.bpf.h"
 
@@ -94,6 +96,7 @@ static inline void native_host_run(struct walk *w, const struct memory *mem, uin
 	native_init(w);
 	n->tag = tag;
 	n->top = top;
+	n->start = native_host.start;
 	n->hash = n->seed;
 	n->code = (struct rbpf_code) { 0 };
 	while (n->code.n < NATIVE_HOST_RANGES && native_host.ranges[n->code.n].end)

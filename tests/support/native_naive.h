@@ -185,6 +185,18 @@ static inline bool native_naive_resync(struct native_naive *n)
 	return false;
 }
 
+/* Whether code without entries is what a thread begins with: not a KiB from one of the places where that was. */
+static inline bool native_naive_begins(const struct native_naive *n)
+{
+	const uint64_t start = native_host.start, top = native_host.main_top, sp = n->frame.sp;
+
+	if (n->end != RBPF_NATIVE_NO_RULE && n->end != RBPF_NATIVE_NO_TABLE)
+		return false;
+	if (start && start <= sp && sp <= start + 1023)
+		return true;
+	return top && sp <= top && top <= sp + 1023;
+}
+
 static inline void native_naive_push(struct native_naive *n)
 {
 	n->words[n->n_words++] = n->frame.pc | (n->frame.is_return ? 0 : RBPF_NATIVE_EXACT);
@@ -209,8 +221,11 @@ static inline void native_naive_walk(struct native_naive *n, const struct rbpf_r
 			n->end = RBPF_NATIVE_OUTERMOST;
 			return;
 		}
-		if (n->end && !native_naive_resync(n))
+		if (n->end && !native_naive_resync(n)) {
+			if (native_naive_begins(n))
+				n->end = RBPF_NATIVE_OUTERMOST;
 			return;
+		}
 		if (n->end)
 			n->words[n->n_words++] = (uint64_t)n->end;
 		n->frame.registers = NULL;

@@ -1713,7 +1713,7 @@ static void sim_sample(struct sim *s)
 				     : frame_of(&s->f, o->addr);
 	sample->copy = NULL;
 	walk_host.mem = &s->f.img->vm.mem;
-	gc = gc_read(&s->f.img->vm.walk, words);
+	gc_read(&gc, &s->f.img->vm.walk, 0, words);
 	gc.in_transition = 0;
 	if (s->young)
 		sim_copy(s, sample, &gc);

@@ -320,6 +320,47 @@ Test(native_walk, a_gap_behind_each_tag)
 	free(w);
 }
 
+/* Where the code further out has no entries, that is no gap if it only is what a thread begins with. */
+Test(native_walk, what_a_thread_begins_with)
+{
+	struct walk *w = with_tags();
+	const uint64_t sp = w->native.regs.sp;
+	const struct {
+		uint64_t start, main_top;
+		bool outermost;
+	} cases[] = {
+		{ 0, 0, false },	 { sp, 0, true },	  { sp - 1023, 0, true },
+		{ sp - 1024, 0, false }, { sp + 8, 0, false },	  { 0, sp, true },
+		{ 0, sp + 1023, true },	 { 0, sp + 1024, false }, { 0, sp - 8, false },
+	};
+	const struct rbpf_cfi_rule rule = native_host.rules[2];
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const bool outermost = cases[i].outermost;
+
+		native_host.start = cases[i].start;
+		native_host.main_top = cases[i].main_top;
+		world.tag = 0;
+		native_host.rules[2].cfa = RBPF_CFI_CFA_NONE;
+		run(w);
+		cr_expect_eq(w->native.n_frames, 1);
+		cr_expect_eq(w->native.end, outermost ? RBPF_NATIVE_OUTERMOST : RBPF_NATIVE_NO_RULE,
+			     "%zu", i);
+		cr_expect_eq(native_host.counters[RBPF_CNT_NATIVE_CUT + RBPF_NATIVE_NO_RULE],
+			     !outermost, "%zu", i);
+		native_host.rules[2] = rule;
+		native_host.ranges[0].kind = RBPF_CODE_NO_TABLE;
+		run(w);
+		cr_expect_eq(w->native.end,
+			     outermost ? RBPF_NATIVE_OUTERMOST : RBPF_NATIVE_NO_TABLE, "%zu", i);
+		native_host.ranges[0].kind = RBPF_CODE_UNREAD;
+		run(w);
+		cr_expect_eq(w->native.end, RBPF_NATIVE_UNREAD, "%zu", i);
+		native_host.ranges[0].kind = RBPF_CODE_TABLE;
+	}
+	free(w);
+}
+
 /* Tags side by side in one page: what a walk passes by has a limit. */
 Test(native_walk, too_many_tags)
 {

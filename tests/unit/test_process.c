@@ -227,6 +227,14 @@ Test(process, linker)
 	cr_expect_eq(process_linker_base(1 << 30, &base), -ENOENT, "no such process");
 }
 
+extern void *__libc_stack_end; /* glibc: the stack pointer that the program began with */
+
+Test(process, top_of_the_main_stack)
+{
+	cr_expect_eq(process_main_top(getpid()), (uintptr_t)__libc_stack_end);
+	cr_expect_eq(process_main_top(1 << 30), 0, "no such process");
+}
+
 Test(process, threads)
 {
 	int fds[4];

@@ -25,6 +25,22 @@ static void expect_known(struct fixture *f, const char *what)
 	cr_expect_eq(f->vm.walk.gc_count, f->walk.gc_count, "%s: %s", f->img->version, what);
 }
 
+static void expect_of_several(struct fixture *f, bool known)
+{
+	const struct rbpf_layout *w = &f->vm.walk;
+
+	f->vm.walk.flags = f->walk.flags;
+	f->vm.walk.ractor_objspace = 0;
+	prove(f);
+	cr_expect_eq(find_check(&f->vm, "garbage collector")->ok, known, "%s: %s", f->img->version,
+		     find_check(&f->vm, "garbage collector")->detail);
+	cr_expect_eq(w->ractor_objspace, known ? GC_CODE_RACTOR_OBJSPACE : 0, "%s",
+		     f->img->version);
+	cr_expect(!w->gc_flags && !w->gc_count && !w->gc_single && !w->gc_ractor, "%s",
+		  f->img->version);
+	cr_expect(w->flags & RBPF_LAYOUT_NO_AGE, "%s", f->img->version);
+}
+
 Test(validate_gc, members_that_are_unknown)
 {
 	static const enum ruby_field fields[] = { RUBY_FIELD_vm_objspace, RUBY_FIELD_objspace_flags,
@@ -242,18 +258,41 @@ Test(validate_gc, an_objspace_of_each_ractor)
 
 		if (!f.img->facts.th_ractor)
 			continue;
-		single = gc_code_per_ractor(&f.code, &f.vm.binary);
+		single = gc_code_of_only_ractor(&f.code, &f.vm.binary);
 		expect_known(&f, "of the only ractor");
 		cr_expect_eq(f.vm.walk.gc_single, single);
 		cr_expect_eq(f.vm.walk.gc_ractor, f.img->ractor);
 		cr_expect_eq(f.vm.walk.gc_during_bit, 6);
-		image_put64(f.img, single, 0);
-		expect_unknown(&f, "of several");
+		cr_expect_eq(f.vm.walk.ractor_objspace, GC_CODE_RACTOR_OBJSPACE);
+		cr_expect_eq(f.vm.walk.objspace_flags, f.img->facts.objspace_flags);
 		image_put64(f.img, single, f.img->object);
 		expect_unknown(&f, "of what is no ractor");
 		image_put64(f.img, single, f.img->ractor);
 		image_put64(f.img, f.img->ractor + GC_CODE_RACTOR_OBJSPACE, 0);
 		expect_unknown(&f, "it has none");
+	}
+}
+
+/* If there are several, it is that of the running one. Its flags are known, and in which era an object was seen is not. */
+Test(validate_gc, an_objspace_of_each_of_several_ractors)
+{
+	FOR_EACH_FIXTURE(f) {
+		uint64_t single;
+
+		if (!f.img->facts.th_ractor)
+			continue;
+		gc_code_of_running_ractor(&f.code, &f.vm.binary, &f.t);
+		expect_of_several(&f, true);
+		image_put64(f.img, f.img->ractor + GC_CODE_RACTOR_OBJSPACE, 0);
+		expect_of_several(&f, false);
+		image_put64(f.img, f.img->ractor + GC_CODE_RACTOR_OBJSPACE, f.img->objspace);
+		expect_of_several(&f, true);
+		single = gc_code_of_only_ractor(&f.code, &f.vm.binary);
+		image_put64(f.img, single, 0);
+		expect_of_several(&f, true);
+		gc_code_of_running_ractor(&f.code, &f.vm.binary, &f.t);
+		image_put64(f.img, f.t.th + f.img->facts.th_ractor, f.img->object);
+		expect_of_several(&f, false);
 	}
 }
 
@@ -294,7 +333,7 @@ Test(validate_gc, code_of_an_objspace_of_each_ractor)
 		for (int arm64 = 0; arm64 < 2 && f.img->facts.th_ractor; arm64++) {
 			struct ruby_binary bin = f.vm.binary;
 			const struct gc_code c = gc_code_new(f.img, &bin, arm64);
-			const uint64_t single = gc_code_per_ractor(&c, &bin);
+			const uint64_t single = gc_code_of_only_ractor(&c, &bin);
 			struct ruby_code code;
 
 			ruby_code_read_machine(machines[arm64], &f.vm.mem, &bin, 0, &code);
@@ -303,6 +342,16 @@ Test(validate_gc, code_of_an_objspace_of_each_ractor)
 			cr_expect_eq(code.ractor_objspace, GC_CODE_RACTOR_OBJSPACE);
 			cr_expect_eq(code.during_gc_bit, 6);
 			cr_expect_eq(code.layout.vm_objspace, RUBY_UNKNOWN);
+			cr_expect_eq(code.layout.objspace_flags, f.img->facts.objspace_flags);
+			cr_expect_eq(code.layout.objspace_count, f.img->facts.objspace_count);
+
+			image_put64(f.img, single, 0);
+			gc_code_of_running_ractor(&c, &bin, &f.t);
+			ruby_code_read_machine(machines[arm64], &f.vm.mem, &bin, 0, &code);
+			cr_expect_eq(code.ractor_objspace, GC_CODE_RACTOR_OBJSPACE,
+				     "%s: arm64 %d, of several", f.img->version, arm64);
+			cr_expect_eq(code.single_ractor, 0);
+			cr_expect_eq(code.layout.th_ractor, f.img->facts.th_ractor);
 			cr_expect_eq(code.layout.objspace_flags, f.img->facts.objspace_flags);
 			cr_expect_eq(code.layout.objspace_count, f.img->facts.objspace_count);
 		}

@@ -1761,7 +1761,7 @@ Test(walk, eras)
 		for (size_t i = 0; i < sizeof(eras) / sizeof(eras[0]); i++) {
 			image_gc_count(f.img, eras[i].count);
 			image_gc_flags(f.img, eras[i].flags);
-			gc = gc_read(&l, words);
+			gc_read(&gc, &l, 0, words);
 			cr_expect_eq(gc.era, eras[i].era, "%s: %llu collections, flags %x",
 				     f.img->version, (unsigned long long)eras[i].count,
 				     eras[i].flags);
@@ -1769,11 +1769,11 @@ Test(walk, eras)
 			cr_expect_eq(gc.in_transition, eras[i].transition, "%s", f.img->version);
 		}
 		image_hide(f.img, f.img->objspace, 4096, true);
-		gc = gc_read(&l, words);
+		gc_read(&gc, &l, 0, words);
 		cr_expect(!gc.era && !gc.flags, "%s: unreadable", f.img->version);
 		image_hide(f.img, f.img->objspace, 4096, false);
 		l.gc_count = l.gc_flags = 0;
-		gc = gc_read(&l, words);
+		gc_read(&gc, &l, 0, words);
 		cr_expect(!gc.era && !gc.flags, "%s: not found", f.img->version);
 		teardown(&f);
 	}
@@ -1826,7 +1826,7 @@ Test(walk, major_collections)
 			image_gc_counts(f.img, steps[i].minor, steps[i].major);
 			image_gc_count(f.img, steps[i].count);
 			image_gc_flags(f.img, steps[i].flags);
-			gc = gc_read(&f.img->vm.walk, words);
+			gc_read(&gc, &f.img->vm.walk, 0, words);
 			cr_expect_eq(gc.major, known ? steps[i].ret : 0, "%s: step %zu",
 				     f.img->version, i);
 			if (known)
@@ -1837,13 +1837,14 @@ Test(walk, major_collections)
 	}
 }
 
-/* Where each ractor has an objspace, nothing is known of them once there are several. */
+/* Where each ractor has an objspace: once there are several, the flags of a thread's own are known, and no era. */
 Test(walk, collections_of_several_ractors)
 {
 	FOR_EACH_VERSION(v)
 	{
 		struct fixture f = setup(image_versions[v].minor, 4096, RBPF_MAX_FRAMES);
-		const uint64_t single = image_alloc(f.img, 8);
+		const uint64_t single = image_alloc(f.img, 8), ractor = image_alloc(f.img, 768);
+		const uint64_t objspace = image_alloc(f.img, 256);
 		struct rbpf_layout l = f.img->vm.walk;
 		__u64 words[RBPF_GC_WORDS];
 		struct walk_gc gc;
@@ -1855,17 +1856,32 @@ Test(walk, collections_of_several_ractors)
 		l.gc_single = single;
 		l.gc_ractor = 0x7000;
 		l.gc_during_bit = 6;
-		gc = gc_read(&l, words);
+		l.ractor_objspace = 560;
+		l.objspace_flags = 72;
+		gc_read(&gc, &l, ractor, words);
 		cr_expect_eq(gc.era, 41, "%s", f.img->version);
 		cr_expect(gc.flags & RUBY_GC_DURING_GC);
-		cr_expect_not(gc.of_several);
-		image_put64(f.img, single, 0x8000);
-		gc = gc_read(&l, words);
-		cr_expect_eq(gc.era, 0, "%s", f.img->version);
-		cr_expect_eq(gc.flags, 0);
-		cr_expect(gc.of_several);
+		cr_expect_not(gc.of_several || gc.unknown);
+
+		image_put64(f.img, single, 0);
+		gc_read(&gc, &l, ractor, words);
+		cr_expect(gc.of_several && gc.unknown, "%s: it has none yet", f.img->version);
+		image_put64(f.img, ractor + 560, objspace);
+		gc_read(&gc, &l, ractor, words);
+		cr_expect(gc.of_several && !gc.unknown && !gc.flags, "%s", f.img->version);
+		image_put32(f.img, objspace + 72, 1u << 6 | IMAGE_GC_SWEEPING);
+		gc_read(&gc, &l, ractor, words);
+		cr_expect_eq(gc.flags, IMAGE_GC_DURING | IMAGE_GC_SWEEPING, "%s", f.img->version);
+		cr_expect(!gc.era && !gc.major && gc.of_several && !gc.unknown);
+		gc_read(&gc, &l, 0x5000, words);
+		cr_expect(gc.of_several && gc.unknown && !gc.flags, "%s: unreadable",
+			  f.img->version);
 		l.gc_single = 0x5000;
-		cr_expect(gc_read(&l, words).of_several, "it cannot be read");
+		gc_read(&gc, &l, ractor, words);
+		cr_expect(gc.of_several, "it cannot be read");
+		l.gc_single = 0;
+		gc_read(&gc, &l, ractor, words);
+		cr_expect(gc.of_several, "it is not known");
 		teardown(&f);
 	}
 }
@@ -1879,6 +1895,27 @@ static enum gc_whose whose(struct fixture *f, const struct image_thread *t)
 static bool is_mine(struct fixture *f, const struct image_thread *t)
 {
 	return whose(f, t) == GC_OF_THIS;
+}
+
+/* A ractor collects its own objspace, whoever has the VM's lock. */
+Test(walk, whose_collection_it_is_of_several_objspaces)
+{
+	FOR_EACH_VERSION(v)
+	{
+		struct fixture f = setup(image_versions[v].minor, 4096, RBPF_MAX_FRAMES);
+		struct image_thread other = image_thread(f.img, 4096);
+
+		if (f.img->facts.th_ractor) {
+			image_run(&f.t);
+			image_put64(f.img, f.img->vm.vm + f.img->facts.vm_lock_owner,
+				    f.img->object);
+			cr_expect_not(is_mine(&f, &f.t), "%s", f.img->version);
+			f.w->gc.of_several = 1;
+			cr_expect(is_mine(&f, &f.t), "%s", f.img->version);
+			cr_expect_not(is_mine(&f, &other), "%s", f.img->version);
+		}
+		teardown(&f);
+	}
 }
 
 /* Which thread holds the lock, and so is the one that collects. */
