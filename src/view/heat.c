@@ -33,7 +33,9 @@ static int alloc_pairs(struct heat *h)
 int heat_init(uint64_t duration_ns, size_t rows, size_t max_cells, size_t max_pairs,
 	      struct heat *ret)
 {
-	struct heat h = { .rows = rows, .slot_cells = 1, .max_pairs = max_pairs };
+	struct heat h = {
+		.rows = rows, .slot_cells = 1, .max_pairs = max_pairs, .seed = hash_seed()
+	};
 	uint64_t seconds = 1;
 
 	/* Beyond the table of a day: in days. */
@@ -72,8 +74,7 @@ static void add_to(uint64_t *sum, uint64_t value)
 /* The pair of @slot and @node, which is made if there is none. */
 static size_t find_pair(struct heat *h, uint32_t slot, uint32_t node)
 {
-	const uint64_t key[] = { (uint64_t)slot << 32 | node };
-	size_t i = hash_bytes(key, sizeof(key)) & h->mask;
+	size_t i = hash_mix(h->seed ^ ((uint64_t)slot << 32 | node)) & h->mask;
 
 	for (; h->pairs[i].used; i = (i + 1) & h->mask)
 		if (h->pairs[i].slot == slot && h->pairs[i].node == node)

@@ -37,6 +37,7 @@ struct heat {
 	struct heat_pair *pairs;  /* open addressing; owned */
 	struct heat_pair *before; /* as many, that are not used any more; owned */
 	size_t n_pairs, mask, max_pairs;
+	uint64_t seed;		   /* of pairs */
 	struct heat_place *places; /* by node; owned */
 	size_t cap_places;
 	uint64_t from_ns, to_ns; /* from when to before when … */

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # frozen_string_literal: true
 
-# A real application, Rails on Puma with Sidekiq: the CPU time of its actions and jobs is what they measure themselves.
+# A real application, Rails on Puma with Sidekiq: the CPU time of its actions and jobs is what they measure themselves, and so
+# is how long actions took; what they waited for, and who made them wait, is found.
 
 require 'open3'
 
@@ -27,8 +28,8 @@ class RailsTest < LiveTest
     super
     missing Shop.missing if Shop.missing
     @shop = Shop::Processes.new(@dir)
+    @shop.start_partner
     @shop.start_web
-    @shop.start_jobs
   end
 
   def teardown
@@ -37,6 +38,7 @@ class RailsTest < LiveTest
   end
 
   def test_cpu_time_of_actions_and_jobs
+    @shop.start_jobs
     before = cpu_ticks
     record_shop
     stolen = stolen_share(before)
@@ -49,7 +51,46 @@ class RailsTest < LiveTest
     assert_exports
   end
 
+  # More clients than Puma has threads: waiting for a partner, for a Mutex and for the GVL.
+  WAITING = %w[/rates /stock /report /orders/ID /stock].freeze
+  CLIENTS = 8
+  # s. That of its CPU time is sampled adds the error of that.
+  WAITING_SECONDS = 6
+  WALL_TOLERANCE = 0.03
+
+  def test_wall_time_of_actions_and_who_made_them_wait
+    record_waiting
+    @load.spent.each { |action, spent| assert_wall_time(action, spent) }
+    slow = @load.spent['RatesController#show'].runs * Shop::PARTNER_SECONDS * 1e9
+    assert_operator first('ExchangeRates#today', '--state', 'network', '--app'), :>=, slow
+    held = first('StockLedger.write', '--event', 'lock-caused', '--app')
+    waited = recording.rows('--state', 'lock', '--app').find { |row| row['label'] == 'StockLedger.take' }['self_ns']
+    assert_in_delta waited, held, 0.1 * waited
+    assert_operator first('ReportsController#show', '--event', 'gvl-caused', '--by', 'request'), :>, 0
+  end
+
   private
+
+  def record_waiting
+    rbpf = Rbpf::Running.new('record', '-p', @shop.web.to_s, '--mode', 'states', '-F', HERTZ, '-o', path('rbpf.data'))
+    rbpf.wait_attached
+    @load = Shop::Load.new(@shop.port, 1 << 30, RATE, WAITING_SECONDS, paths: WAITING, connections: CLIENTS).run
+    result = rbpf.stop
+    assert_equal 0, result.code, result.err
+  end
+
+  def assert_wall_time(action, spent)
+    rows = recording.report('--by', 'state', '--root', "^#{Regexp.escape(action)}$")['rows']
+    error = DEVIATIONS * Math.sqrt(spent.cpu_ns * LONGEST_PERIOD)
+    assert_in_delta spent.wall_ns, rows.sum { |row| row['self_ns'] }, (WALL_TOLERANCE * spent.wall_ns) + error, action
+  end
+
+  # The time of the first row, which must be that of a method or request.
+  def first(name, *options)
+    row = recording.rows(*options).first
+    assert_equal name, row['label'] || row['request']
+    row['self_ns']
+  end
 
   # Each export of a second of the application, as its consumer reads it, has what the report has:
   # tests/validate/export.sh. (speedscope takes minutes to read the whole recording as perf script prints it.)

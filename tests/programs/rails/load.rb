@@ -10,8 +10,8 @@ require 'json'
 require 'net/http'
 
 module Shop
-  # What an action or a job took: how often it ran, and its CPU time as it measured it, in ns.
-  Spent = Struct.new(:runs, :cpu_ns)
+  # What an action or a job took: how often it ran, and its CPU time and, of an action, wall time as it measured them, in ns.
+  Spent = Struct.new(:runs, :cpu_ns, :wall_ns)
 
   # A bounded load on a shop of this machine.
   class Load
@@ -22,19 +22,21 @@ module Shop
     # What actions took, by their name, and the processes that they ran in: of all runs of the load.
     attr_reader :spent, :pids
 
-    def initialize(port, requests, rate, seconds = Float::INFINITY)
+    def initialize(port, requests, rate, seconds = Float::INFINITY, paths: PATHS, connections: CONNECTIONS)
       @port = port
       @requests = requests
       @rate = rate.to_f
       @seconds = seconds
-      @spent = Hash.new { |hash, action| hash[action] = Spent.new(0, 0) }
+      @paths = paths
+      @connections = connections
+      @spent = Hash.new { |hash, action| hash[action] = Spent.new(0, 0, 0) }
       @pids = []
       @lock = Mutex.new
     end
 
     def run
       @begin = now
-      Array.new(CONNECTIONS) { |first| Thread.new { client(first) } }.each(&:join)
+      Array.new(@connections) { |first| Thread.new { client(first) } }.each(&:join)
       self
     end
 
@@ -43,12 +45,12 @@ module Shop
     def client(first)
       Thread.current.report_on_exception = false # run raises it
       Net::HTTP.start(HOST, @port, read_timeout: 60) do |http|
-        first.step(@requests - 1, CONNECTIONS) do |i|
+        first.step(@requests - 1, @connections) do |i|
           break if now - @begin > @seconds
 
           wait = @begin + (i / @rate) - now
           sleep wait if wait.positive?
-          count(http.get(PATHS[i % PATHS.size].sub('ID', (i + 1).to_s)))
+          count(http.get(@paths[i % @paths.size].sub('ID', (i + 1).to_s)))
         end
       end
     end
@@ -56,10 +58,11 @@ module Shop
     def count(answer)
       raise "#{answer.code}: #{answer.body}" unless answer.is_a?(Net::HTTPOK)
 
-      pid, action, ns = answer['X-CPU'].split
+      pid, action, cpu_ns, wall_ns = answer['X-Spent'].split
       @lock.synchronize do
         @spent[action].runs += 1
-        @spent[action].cpu_ns += ns.to_i
+        @spent[action].cpu_ns += cpu_ns.to_i
+        @spent[action].wall_ns += wall_ns.to_i
         @pids |= [pid.to_i]
       end
     end

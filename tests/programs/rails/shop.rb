@@ -20,6 +20,7 @@ module Shop
   JOB = 'InvoiceJob'
   # s, on a machine that is busy with other things.
   PATIENCE = 120
+  PARTNER_SECONDS = 0.06
 
   # Gems and programs that are not there; nil if all are.
   def self.missing
@@ -37,6 +38,12 @@ module Shop
       @dir = dir
       @pids = []
       @port = TCPServer.open('127.0.0.1', 0) { |server| server.addr[1] }
+    end
+
+    # A partner of the shop, who answers slowly.
+    def start_partner
+      @partner = TCPServer.new('127.0.0.1', 0)
+      Thread.new { loop { Thread.new(@partner.accept) { |client| answer(client) } } }
     end
 
     # Starts Puma, and waits until each worker has answered: templates are compiled when they are first needed.
@@ -73,8 +80,17 @@ module Shop
 
     private
 
+    def answer(client)
+      nil until client.gets.chomp.empty?
+      sleep PARTNER_SECONDS
+      client.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n42")
+    ensure
+      client.close
+    end
+
     def spawn(name, *command)
-      env = { 'SHOP_DIR' => @dir, 'SHOP_PORT' => @port.to_s, 'RUBYOPT' => nil, 'LC_ALL' => 'C.UTF-8' }
+      env = { 'SHOP_DIR' => @dir, 'SHOP_PORT' => @port.to_s, 'SHOP_PARTNER' => @partner&.addr&.at(1)&.to_s,
+              'RUBYOPT' => nil, 'LC_ALL' => 'C.UTF-8' }
       pid = Process.spawn(env, *command, chdir: @dir, in: File::NULL, %i[out err] => File.join(@dir, "#{name}.log"))
       @pids << pid
       pid
@@ -137,6 +153,7 @@ end
 if $PROGRAM_NAME == __FILE__
   abort "missing: #{Shop.missing}" if Shop.missing
   shop = Shop::Processes.new(File.expand_path(ARGV.fetch(0)))
+  shop.start_partner
   shop.start_web
   shop.start_jobs
   puts JSON.generate(port: shop.port, web: shop.web, jobs: shop.jobs)
