@@ -6,6 +6,7 @@ void lost_names_note(struct lost_names *l, uint64_t now_ns, bool lost)
 	/* Records of different CPUs may be slightly out of order. */
 	if (!l->window_ns ||
 	    (now_ns > l->window_ns && now_ns - l->window_ns > LOST_NAMES_WINDOW_NS)) {
+		l->learnt |= l->window_ns != 0;
 		l->window_ns = now_ns;
 		l->stacks = l->lost = l->asked = 0;
 	}
@@ -23,10 +24,18 @@ bool lost_names_ask_again(struct lost_names *l)
 	return ask;
 }
 
+/* Whether so many got lost that it is worth it. */
+static bool are_many(const struct lost_names *l)
+{
+	const bool few = !l->learnt || l->lost < LOST_NAMES_FEW;
+
+	return l->lost >= (l->learnt ? LOST_NAMES_MIN : LOST_NAMES_MIN_FIRST) &&
+	       (uint64_t)l->lost * (few ? LOST_NAMES_FEW_SHARE : LOST_NAMES_SHARE) > l->stacks;
+}
+
 uint64_t lost_names_copy_until(struct lost_names *l, uint64_t now_ns)
 {
-	if (now_ns < l->until_ns || l->lost < LOST_NAMES_MIN ||
-	    (uint64_t)l->lost * LOST_NAMES_SHARE <= l->stacks)
+	if (now_ns < l->until_ns || !are_many(l))
 		return 0;
 	if (l->copy_ns && now_ns - l->until_ns < l->copy_ns) {
 		if (l->copy_ns < LOST_NAMES_COPY_MAX_NS)
@@ -35,6 +44,7 @@ uint64_t lost_names_copy_until(struct lost_names *l, uint64_t now_ns)
 		l->copy_ns = LOST_NAMES_COPY_NS;
 	}
 	l->window_ns = 0;
+	l->learnt = true;
 	l->until_ns = now_ns + l->copy_ns;
 	return l->until_ns;
 }
