@@ -9,8 +9,8 @@
  *
  * A checkpoint counts as sent when a definition with these frames is in the ring. It holds as long
  * as each of them means what it meant then: until the next major collection begins to free, if all
- * of them are old, as those of a program that has run for a while are; in a Ruby of which that is not
- * known, to the end of the era. But not longer than user space remembers it
+ * of them are old, as those of a program that has run for a while are; where the outermost frame is young, or nothing is
+ * known of that, to the end of the era. But not longer than user space remembers it
  * (RBPF_CHECKPOINT_SHIFT). Where what names frames is copied (RBPF_LAYOUT_COPY) there are none.
  *
  * Compiled and called like ruby_walk.bpf.h. The shim also defines

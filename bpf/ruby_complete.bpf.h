@@ -99,12 +99,30 @@ static __always_inline bool me_is_old(struct walk *w, __u64 me)
 }
 
 /*
+ * Whether checkpoints of the stack that was walked are to hold until the next major collection, which those of old frames can:
+ * then its outermost frame is old. In a program that hardly collects all are young, but an era is long.
+ */
+static __always_inline bool stack_lasts(struct walk *w)
+{
+	const struct rbpf_frame *f = &w->frames[(w->n_frames - 1) & (RBPF_MAX_FRAMES - 1)];
+	__u64 flags;
+
+	if (!w->old_seed)
+		return false;
+	if (!f->iseq)
+		return !f->me || me_is_old(w, f->me);
+	if (was_old(w, w->iseq_seen[iseq_slot(w, f->iseq)], f->iseq))
+		return true;
+	return !walk_read(&flags, sizeof(flags), f->iseq) && is_old(w, flags);
+}
+
+/*
  * Whether what frame @f is made of stays what it is as long as checkpoints hold (checkpoints.bpf.h):
  * until the next major collection if it is old; or else to the end of the era.
  */
 static __always_inline bool frame_is_durable(struct walk *w, const struct rbpf_frame *f)
 {
-	if (!w->old_seed)
+	if (!w->lasting)
 		return true;
 	if (f->iseq && !was_old(w, w->iseq_seen[iseq_slot(w, f->iseq)], f->iseq))
 		return false;

@@ -135,11 +135,12 @@ static __always_inline bool eras_are_unknown(const struct walk *w, const struct 
 }
 
 /* How long checkpoints hold: see checkpoints.bpf.h. */
-static __always_inline __u64 checkpoint_seed(const struct walk *w, const struct walk_gc *gc)
+static __always_inline __u64 checkpoint_seed(struct walk *w, const struct walk_gc *gc)
 {
+	w->lasting = stack_lasts(w);
 	if (w->layout.flags & RBPF_LAYOUT_COPY || gc->in_transition || eras_are_unknown(w, gc))
 		return 0;
-	if (!w->old_seed)
+	if (!w->lasting)
 		return rbpf_mix(w->seed, process_key(w->sample.h.tgid));
 	return rbpf_mix(w->old_seed,
 			staggered(w->sample.h.ts, w->sample.h.tgid) >> RBPF_CHECKPOINT_SHIFT) |
@@ -158,7 +159,7 @@ static __always_inline bool is_urgent(struct walk *w, __u32 walk_id)
 	w->capture.again = 0;
 	if (!w->layout.naming.symbols)
 		return true;
-	if (old_ones_stay(w) && w->n_durable == w->n_frames)
+	if (w->lasting && old_ones_stay(w) && w->n_durable == w->n_frames)
 		return false;
 	return !capture_stack(w, walk_id, process_key(w->record.h.tgid));
 }

@@ -193,6 +193,7 @@ struct walk {
 	__u32 n_outer;	     /* outermost frames that were sent before … */
 	__u64 outer;	     /* … with this checkpoint */
 	__u32 n_durable;     /* outermost frames that stay what they are: frame_is_durable() */
+	__u32 lasting;	     /* checkpoints outlast the era: stack_lasts() */
 	__u8 zjit_on;	     /* ZJIT_UNKNOWN until it matters */
 	__u8 request_wanted; /* no frame with a rule was found yet; 0 also if there are no rules */
 	__u8 request_found;

@@ -139,6 +139,7 @@ static inline uint32_t walk_host_checkpoints(struct walk *w, uint64_t seed)
 	uint32_t n;
 
 	walk_host.walk = w;
+	w->lasting = stack_lasts(w);
 	checkpoint_begin(w, 0, seed);
 	walk_complete(0);
 	n = seed ? (uint32_t)checkpoint_append(0) : 0;

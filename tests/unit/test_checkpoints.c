@@ -182,6 +182,33 @@ Test(checkpoints, only_old_objects_last)
 	teardown(&f);
 }
 
+/* In a program that hardly collects none is old. */
+Test(checkpoints, young_ones_last_for_an_era)
+{
+	uint64_t old = RUBY_FL_PROMOTED_BOTH;
+	struct fixture f;
+
+	setup(&f);
+	f.w->old_seed = 12345;
+	stack(&f, 100, 100);
+	expect_sent(&f, SEED, 0, 6);
+	cr_expect_not(f.w->lasting);
+	stack(&f, 90, 70);
+	expect_sent(&f, SEED, 64, 1);
+	cr_expect_eq(f.w->n_durable, 90);
+	/* The outermost one tells, and if it cannot be read, it is not old. */
+	image_put64(f.img, f.iseqs[0], image_get64(f.img, f.iseqs[0]) | old);
+	walk_host_seed(f.w, 1);
+	stack(&f, 100, 100);
+	expect_sent(&f, SEED + 1, 0, 0);
+	cr_expect(f.w->lasting);
+	cr_expect_eq(f.w->n_durable, 1);
+	f.w->frames[99].iseq = 0x5000;
+	expect_sent(&f, SEED + 2, 0, 6);
+	cr_expect_not(f.w->lasting);
+	teardown(&f);
+}
+
 /* The same of a method entry, of a method in C or in Ruby. */
 Test(checkpoints, only_old_method_entries_last)
 {
