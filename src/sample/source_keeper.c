@@ -24,6 +24,9 @@
 #include "worker/file_worker.h"
 
 #define TURN_NS (50 * NSEC_PER_MSEC)
+#define OWN_NS                                                                                     \
+	(200 *                                                                                     \
+	 NSEC_PER_MSEC) /* after a file of rbpf's own root, which is there when the process has ended, too */
 #define TURN_FILES                                                                                 \
 	32 /* that turn out to be known, at most: all files are looked through for each */
 #define FINISH_NS NSEC_PER_SEC
@@ -81,13 +84,9 @@ static bool read_root(struct source_keeper *k, pid_t pid, struct source_process 
 /* Whether @pid still is the process that began at @start_ticks. */
 static bool is_still(const struct source_heat_process *p)
 {
-	struct process process = PROCESS_INIT;
-	bool is = false;
+	uint64_t start_ticks;
 
-	if (!process_open((pid_t)p->pid, &process, NULL))
-		is = process.start_ticks == p->start_ticks;
-	process_close(&process);
-	return is;
+	return !process_start_ticks((pid_t)p->pid, &start_ticks) && start_ticks == p->start_ticks;
 }
 
 static bool look_at_own_root(struct source_keeper *k)
@@ -231,47 +230,48 @@ static bool next_file(struct source_keeper *k, const struct source_heat *heat, u
 }
 
 /*
- * Read the next file, unless the same was looked for in another process. *@read: whether it was. Returns
- * false if there is none.
+ * Read the next file, unless the same was looked for in another process. *@root: the root in which it was
+ * read, else SOURCE_NO_ROOT. Returns false if there is none.
  */
 static bool take_next(struct source_keeper *k, struct recorder *rec, struct file_worker *worker,
-		      bool *read)
+		      uint32_t *root)
 {
 	const struct source_heat *heat = recorder_source_heat(rec);
 	uint32_t process, i = 0;
 	const char *path;
 
-	*read = false;
+	*root = SOURCE_NO_ROOT;
 	if (!next_file(k, heat, &i))
 		return false;
 	path = source_heat_file(heat, i, &process);
 	if (was_tried(k, k->processes[process].root, path))
 		return true;
 	read_source(k, rec, worker, process, path);
-	*read = true;
+	*root = k->processes[process].root;
 	return true;
 }
 
 void source_keeper_turn(struct source_keeper *k, struct recorder *rec, struct file_worker *worker,
 			uint64_t now)
 {
-	bool read = false;
+	uint32_t root = SOURCE_NO_ROOT;
 
 	if (now < k->next_ns)
 		return;
-	k->next_ns = now + TURN_NS;
 	look_at_new(k, recorder_source_heat(rec));
-	for (int i = 0; i < TURN_FILES && !read && take_next(k, rec, worker, &read); i++)
-		;
+	for (int i = 0; i < TURN_FILES && root == SOURCE_NO_ROOT; i++)
+		if (!take_next(k, rec, worker, &root))
+			break;
+	k->next_ns = now + (root != SOURCE_NO_ROOT && root == k->own_root ? OWN_NS : TURN_NS);
 }
 
 void source_keeper_finish(struct source_keeper *k, struct recorder *rec, struct file_worker *worker)
 {
 	uint64_t end = clock_ns(CLOCK_MONOTONIC) + FINISH_NS;
-	bool read;
+	uint32_t root;
 
 	look_at_new(k, recorder_source_heat(rec));
 	while (!stop_overdue() && clock_ns(CLOCK_MONOTONIC) < end &&
-	       take_next(k, rec, worker, &read))
+	       take_next(k, rec, worker, &root))
 		;
 }

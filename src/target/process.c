@@ -108,6 +108,16 @@ int process_parent(pid_t pid, pid_t *ret)
 	return 0;
 }
 
+int process_start_ticks(pid_t pid, uint64_t *ret)
+{
+	struct stat_line stat;
+
+	if (read_stat(pid, 0, &stat) || stat.state == 'Z' || stat.state == 'X')
+		return -ESRCH;
+	*ret = stat.start_ticks;
+	return 0;
+}
+
 uint64_t process_main_top(pid_t pid)
 {
 	struct stat_line stat;

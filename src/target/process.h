@@ -52,6 +52,9 @@ int process_read_title(struct process *p, bool *changed);
 /* The parent of @pid, as it is now, in *@ret. Returns 0 or -ESRCH: it is gone, or a zombie. */
 int process_parent(pid_t pid, pid_t *ret);
 
+/* When @pid began, as in struct process: the cheapest way to see whether it is still the same. Returns as process_parent(). */
+int process_start_ticks(pid_t pid, uint64_t *ret);
+
 /* Where its dynamic linker is mapped (AT_BASE). Returns 0, or -ENOENT if that cannot be read or it has none. */
 int process_linker_base(pid_t pid, uint64_t *ret);
 

@@ -229,6 +229,20 @@ Test(process, linker)
 
 extern void *__libc_stack_end; /* glibc: the stack pointer that the program began with */
 
+Test(process, start_ticks)
+{
+	struct process p = PROCESS_INIT;
+	pid_t pid = child(NULL);
+	uint64_t ticks = 0;
+
+	cr_assert_eq(process_open(pid, &p, NULL), 0);
+	cr_assert_eq(process_start_ticks(pid, &ticks), 0);
+	cr_expect_eq(ticks, p.start_ticks);
+	end(pid);
+	cr_expect_eq(process_start_ticks(pid, &ticks), -ESRCH);
+	process_close(&p);
+}
+
 Test(process, top_of_the_main_stack)
 {
 	cr_expect_eq(process_main_top(getpid()), (uintptr_t)__libc_stack_end);
