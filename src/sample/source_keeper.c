@@ -24,9 +24,8 @@
 #include "worker/file_worker.h"
 
 #define TURN_NS (50 * NSEC_PER_MSEC)
-#define OWN_NS                                                                                     \
-	(200 *                                                                                     \
-	 NSEC_PER_MSEC) /* after a file of rbpf's own root, which is there when the process has ended, too */
+/* After a file of rbpf's own root, which is there when the process has ended, too. */
+#define OWN_NS	(200 * NSEC_PER_MSEC)
 #define TURN_FILES                                                                                 \
 	32 /* that turn out to be known, at most: all files are looked through for each */
 #define FINISH_NS NSEC_PER_SEC
