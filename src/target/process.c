@@ -98,11 +98,17 @@ uid_t process_uid(pid_t pid)
 	return context.uid;
 }
 
+/* Of a process that has not ended. Returns 0 or -ESRCH. */
+static int read_living(pid_t pid, struct stat_line *ret)
+{
+	return read_stat(pid, 0, ret) || ret->state == 'Z' || ret->state == 'X' ? -ESRCH : 0;
+}
+
 int process_parent(pid_t pid, pid_t *ret)
 {
 	struct stat_line stat;
 
-	if (read_stat(pid, 0, &stat) || stat.state == 'Z' || stat.state == 'X')
+	if (read_living(pid, &stat))
 		return -ESRCH;
 	*ret = stat.ppid;
 	return 0;
@@ -112,7 +118,7 @@ int process_start_ticks(pid_t pid, uint64_t *ret)
 {
 	struct stat_line stat;
 
-	if (read_stat(pid, 0, &stat) || stat.state == 'Z' || stat.state == 'X')
+	if (read_living(pid, &stat))
 		return -ESRCH;
 	*ret = stat.start_ticks;
 	return 0;
