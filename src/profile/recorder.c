@@ -51,8 +51,6 @@ struct recorder {
 	uint32_t first_stack;	   /* … for 0 is the empty stack */
 	uint32_t *depths;	   /* by node; owned */
 	size_t cap_depths;
-	uint32_t max_depth; /* of all stacks */
-	uint32_t old_depth; /* … and of those forgotten, at most */
 	uint32_t n_processes;
 	uint32_t n_threads;
 	uint32_t *request_threads; /* by request, [0] for none: its thread; owned */
@@ -134,13 +132,14 @@ static uint32_t stacks_end(const struct recorder *rec)
 	return rec->first_stack + (uint32_t)rec->stacks.n_nodes - 1;
 }
 
-/* The depth of @stack, or of one that was forgotten the most it can have. */
+static bool is_forgotten(const struct recorder *rec, uint32_t stack)
+{
+	return stack && stack < rec->first_stack;
+}
+
 static uint32_t stack_depth(const struct recorder *rec, uint32_t stack)
 {
-	if (!stack)
-		return 0;
-	return stack < rec->first_stack ? rec->old_depth
-					: rec->depths[stack - rec->first_stack + 1];
+	return stack ? rec->depths[stack - rec->first_stack + 1] : 0;
 }
 
 static int add_string(struct sink *sink, const char *s, size_t len, uint32_t *ret)
@@ -372,7 +371,7 @@ static int add_stack(struct sink *sink, uint32_t parent, uint32_t frame, uint32_
 
 	if (failed(rec))
 		return failed(rec);
-	if (parent >= id || frame >= dictionary_end(&rec->frames))
+	if (parent >= id || is_forgotten(rec, parent) || frame >= dictionary_end(&rec->frames))
 		return -EINVAL;
 	depth = stack_depth(rec, parent);
 	if (depth >= RBPF_FILE_MAX_DEPTH || id >= RBPF_FILE_MAX_IDS)
@@ -385,8 +384,6 @@ static int add_stack(struct sink *sink, uint32_t parent, uint32_t frame, uint32_
 		return err;
 	if (rec->first_stack + node - 1 == id) {
 		rec->depths[node] = depth + 1;
-		if (depth >= rec->max_depth)
-			rec->max_depth = depth + 1;
 		record_put(&r, parent);
 		record_put(&r, frame);
 		err = record_end(&rec->out, &r);
@@ -602,6 +599,26 @@ static int flush(struct sink *sink)
 	return recorder_flush(of(sink), false);
 }
 
+static void forget_stacks(struct recorder *rec)
+{
+	rec->first_stack = stacks_end(rec);
+	prefix_tree_shrink(&rec->stacks);
+	free(rec->depths);
+	rec->depths = NULL;
+	rec->cap_depths = 0;
+	source_heat_forget(&rec->heat);
+}
+
+static bool forget_stacks_beyond(struct sink *sink, size_t keep)
+{
+	struct recorder *rec = of(sink);
+
+	if (rec->stacks.n_nodes - 1 <= keep)
+		return false;
+	forget_stacks(rec);
+	return true;
+}
+
 static void forget(struct sink *sink)
 {
 	struct recorder *rec = of(sink);
@@ -610,13 +627,7 @@ static void forget(struct sink *sink)
 	dictionary_forget(&rec->modules);
 	dictionary_forget(&rec->frames);
 	dictionary_forget(&rec->spans);
-	rec->first_stack = stacks_end(rec);
-	prefix_tree_shrink(&rec->stacks);
-	source_heat_forget(&rec->heat);
-	free(rec->depths);
-	rec->depths = NULL;
-	rec->cap_depths = 0;
-	rec->old_depth = rec->max_depth;
+	forget_stacks(rec);
 }
 
 static int sticky_error(const struct sink *sink, struct err *err)
@@ -641,6 +652,7 @@ static const struct sink_ops recorder_ops = {
 	.span = add_span,
 	.flush = flush,
 	.forget = forget,
+	.forget_stacks = forget_stacks_beyond,
 	.error = sticky_error,
 };
 

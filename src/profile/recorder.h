@@ -8,8 +8,8 @@
  * Nothing is ever written behind the end, so the output may be a pipe.
  *
  * The recorder remembers definitions (strings, frames, stacks, …) so that each is written once, and
- * no samples: memory grows with the variety of a program, not with time, and sink_forget() gives
- * it back. Not thread-safe.
+ * no samples: memory grows with the variety of a program, not with time, and sink_forget() and
+ * sink_forget_stacks() give it back. Not thread-safe.
  *
  * Failures to write are sticky: the first is kept, later calls return it at once. The process must
  * ignore SIGPIPE, so that a reader of a pipe that goes away is one of them (-EPIPE).

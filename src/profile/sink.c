@@ -84,6 +84,11 @@ void sink_forget(struct sink *s)
 		s->ops->forget(s);
 }
 
+bool sink_forget_stacks(struct sink *s, size_t keep)
+{
+	return s->ops->forget_stacks && s->ops->forget_stacks(s, keep);
+}
+
 int sink_error(const struct sink *s, struct err *err)
 {
 	return s->ops->error ? s->ops->error(s, err) : 0;

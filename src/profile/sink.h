@@ -19,7 +19,7 @@
 struct err;
 struct sink;
 
-/* Each is described at the function that calls it. The last four may be NULL. */
+/* Each is described at the function that calls it. The last five may be NULL. */
 struct sink_ops {
 	int (*string)(struct sink *s, const char *text, size_t len, uint32_t *ret);
 	int (*process)(struct sink *s, const struct profile_process *def, uint32_t *ret);
@@ -38,6 +38,7 @@ struct sink_ops {
 	int (*span)(struct sink *s, const struct profile_span *span, uint32_t *ret);
 	int (*flush)(struct sink *s);
 	void (*forget)(struct sink *s);
+	bool (*forget_stacks)(struct sink *s, size_t keep);
 	int (*error)(const struct sink *s, struct err *err);
 };
 
@@ -87,9 +88,12 @@ int sink_flush(struct sink *s);
 
 /*
  * Forget what was defined, if that gives memory back: what is defined again may get new ids. Those
- * from before stay valid.
+ * from before stay valid, but a stack from before is the parent of no new one (-EINVAL).
  */
 void sink_forget(struct sink *s);
+
+/* The same of the stacks alone, if more than @keep are remembered. Returns whether they were forgotten. */
+bool sink_forget_stacks(struct sink *s, size_t keep);
 
 /* The first failure that made the sink useless, whose message is for people, or 0. */
 int sink_error(const struct sink *s, struct err *err);

@@ -180,8 +180,10 @@ static int handle_record(void *arg, const void *data, size_t len)
 		return 0;
 	c->totals.counters[COUNTER_SENT_BYTES] += len;
 	c->unchecked += len + RECORD_BYTES;
-	if (c->unchecked >= MEMORY_CHECK)
+	if (c->unchecked >= MEMORY_CHECK) {
 		forget_over_limit(c);
+		forget_many_stacks(c);
+	}
 	switch (h->type) {
 	case RBPF_RING_SAMPLE:
 		r = samples_handle_sample(c, data, len);
@@ -278,6 +280,7 @@ static int keep_house(struct collector *c, uint64_t now, struct err *err)
 		r = titles_poll(c, now);
 	life_count_users(c);
 	forget_over_limit(c);
+	forget_many_stacks(c);
 	forget_old_names(c, now);
 	if (c->native) {
 		native_tick(c->native);

@@ -44,7 +44,8 @@ struct collector {
 	size_t held;		   /* bytes of held records: samples.c */
 	uint64_t unchecked;	   /* bytes of records since memory was last checked */
 	uint64_t forgot_ns; /* CLOCK_MONOTONIC: when names and stacks were dropped to free memory */
-	bool memory_full;   /* beyond memory_limit, though all that can be read again was dropped */
+	uint64_t forgot_stacks_ns; /* … and when the sink forgot many stacks */
+	bool memory_full; /* beyond memory_limit, though all that can be read again was dropped */
 	struct deferred *deferred; /* processes to look for a Ruby in; NULL: none; owned */
 	size_t n_followed;	   /* processes, ever */
 	size_t live;		   /* of them */

@@ -11,6 +11,9 @@
 #include "symbol/resolver.h"
 
 #define FORGET_PAUSE (NSEC_PER_SEC / 4)
+#define STACKS_KEPT  (1u << 17)		 /* frames upon others: 20 bytes each; and for … */
+#define STACKS_NS    (10 * NSEC_PER_SEC) /* … so long, if they do not become … */
+#define STACKS_MOST  (1u << 20)		 /* … so many meanwhile */
 #define MEMORY_ROOM  4 /* one part in so many of the limit is left for what comes until then */
 
 static size_t names_bytes(const struct tracked_process *p)
@@ -52,6 +55,26 @@ static bool forget_largest_user(struct collector *c)
 	return true;
 }
 
+/* What the sink has forgotten is the parent of no new stack. */
+static void forget_pushed(struct collector *c)
+{
+	struct tracked_process *p;
+
+	LIST_FOREACH(p, &c->table.list, link)
+		tracked_process_forget_pushed(p);
+}
+
+void forget_many_stacks(struct collector *c)
+{
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+
+	if (!sink_forget_stacks(c->sink,
+				now - c->forgot_stacks_ns < STACKS_NS ? STACKS_MOST : STACKS_KEPT))
+		return;
+	c->forgot_stacks_ns = now;
+	forget_pushed(c);
+}
+
 /*
  * What the sink has taken once comes first, which costs only its writing it again; then names of the users that take
  * most, those of native frames, and stacks. If all that does not help, it is the processes themselves.
@@ -69,6 +92,7 @@ void forget_over_limit(struct collector *c)
 		return;
 	c->forgot_ns = now;
 	sink_forget(c->sink);
+	forget_pushed(c);
 	while ((used = memory_used()) >= goal && forget_largest_user(c))
 		;
 	if (used >= goal && c->native && !native_forget(c->native))

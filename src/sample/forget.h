@@ -15,6 +15,12 @@ struct collector;
  */
 void forget_over_limit(struct collector *c);
 
+/*
+ * Have the sink forget the stacks that it was told, if they are many and not all new. A program that does ever
+ * different things makes thousands of them a second; one that still comes after that is told again.
+ */
+void forget_many_stacks(struct collector *c);
+
 /* Forget the names of processes that have too many old ones (names_age.h). */
 void forget_old_names(struct collector *c, uint64_t now);
 

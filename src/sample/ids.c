@@ -18,14 +18,12 @@ static void of_thread(struct tracked_thread *t, id_fn *fn, void *arg)
 static void of_process(struct tracked_process *p, id_fn *fn, void *arg)
 {
 	struct tracked_thread *t;
-	size_t i;
 
 	fn(arg, ID_PROCESS, &p->id);
 	fn(arg, ID_PROCESS, &p->parent);
 	if (p->cap_frame_ids)
 		memset(p->frame_ids, 0, p->cap_frame_ids * sizeof(*p->frame_ids));
-	for (i = 0; i < p->cap_pushed; i++)
-		p->pushed[i].stack = 0;
+	tracked_process_forget_pushed(p);
 	LIST_FOREACH(t, &p->thread_list, link)
 		of_thread(t, fn, arg);
 }

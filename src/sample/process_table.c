@@ -68,6 +68,12 @@ void tracked_process_forget_names(struct tracked_process *p)
 	p->names_made++;
 }
 
+void tracked_process_forget_pushed(struct tracked_process *p)
+{
+	for (size_t i = 0; i < p->cap_pushed; i++)
+		p->pushed[i].stack = 0;
+}
+
 void tracked_process_drop_vm(struct tracked_process *p)
 {
 	tracked_process_forget_names(p);

@@ -118,6 +118,9 @@ void tracked_process_drop_vm(struct tracked_process *p);
 struct resolver *tracked_process_names(struct tracked_process *p);
 void tracked_process_forget_names(struct tracked_process *p);
 
+/* Forget which stack of the sink each frame made: those are no parents any more, or have other ids. */
+void tracked_process_forget_pushed(struct tracked_process *p);
+
 /* Thread @tid of @p; it is added if it is new, and *@is_new says so. Returns 0 or -ENOMEM. */
 int process_table_thread(struct process_table *t, struct tracked_process *p, pid_t tid,
 			 struct tracked_thread **ret, bool *is_new);

@@ -17,7 +17,7 @@
 
 #define GENERATION_NS	  (40ull << RBPF_EPOCH_SHIFT)
 /* One that has become this large ends earlier. */
-#define GENERATION_BYTES  (8u << 20)
+#define GENERATION_BYTES  (2u << 20)
 #define GENERATION_MIN_NS (2ull << RBPF_EPOCH_SHIFT)
 _Static_assert(GENERATION_NS > 1ull << RBPF_CHECKPOINT_SHIFT, "checkpoints are remembered");
 

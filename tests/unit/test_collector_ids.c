@@ -7,6 +7,7 @@
 #include "profile/sink.h"
 #include "profile/window.h"
 #include "sample/collector_state.h"
+#include "sample/forget.h"
 #include "support/collecting.h"
 
 #define SECONDS 5
@@ -120,6 +121,46 @@ Test(collector_ids, what_is_kept_of_frames_is_forgotten)
 	ids.each(ids.holder, leave, NULL);
 	for (size_t i = 0; i < 9; i++)
 		cr_expect(!p->frame_ids[i] && !p->pushed[i].stack, "place %zu", i);
+	target_end(&target);
+	collecting_deinit(&f);
+}
+
+static size_t to_keep[8];
+static unsigned int n_asked;
+
+static bool forget_stacks(struct sink *s, size_t keep)
+{
+	(void)s;
+	to_keep[n_asked++ % ARRAY_SIZE(to_keep)] = keep;
+	return true;
+}
+
+/* The sink is asked each time that the collector keeps house, and what it forgot is pushed upon no more. */
+Test(collector_ids, many_stacks_are_forgotten)
+{
+	struct target target = target_start();
+	struct tracked_process *p;
+	struct collecting f;
+	struct sink_ops ops;
+
+	collecting_init(&f, NULL);
+	collecting_start(&f, &target);
+	ops = *f.c->sink->ops;
+	ops.forget_stacks = forget_stacks;
+	f.c->sink->ops = &ops;
+	p = process_table_find(&f.c->table, target.pid);
+	cr_assert_eq(array_reserve(p->pushed, p->cap_pushed, 9), 0);
+	for (int turn = 0; turn < 2; turn++) {
+		p->pushed[8] = (struct pushed_frame) { .parent = 1, .frame = 7, .stack = 3 };
+		f.c->housekeeping_ns = 0;
+		collecting_poll(&f);
+		cr_assert_eq(n_asked, turn + 1);
+		cr_expect_eq(p->pushed[8].stack, 0);
+	}
+	cr_expect_lt(to_keep[0], to_keep[1], "they are new");
+	f.c->forgot_stacks_ns = 0;
+	forget_many_stacks(f.c);
+	cr_expect_eq(to_keep[2], to_keep[0]);
 	target_end(&target);
 	collecting_deinit(&f);
 }

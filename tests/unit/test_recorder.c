@@ -814,7 +814,7 @@ Test(recorder, forgetting_changes_nothing)
 	struct profile_sample sample = { .ts = 2000000000, .value = 1 };
 	_cleanup_profile_ struct profile p = PROFILE_INIT;
 	struct read_report report;
-	uint32_t frame_id, stack = 0, outer = 0, empty, id;
+	uint32_t frame_id, stack, before = 0, empty, id;
 
 	define_some(rec);
 	for (uint32_t i = 0; i < 5; i++) {
@@ -822,16 +822,20 @@ Test(recorder, forgetting_changes_nothing)
 		cr_expect_eq(empty, 0);
 		cr_assert_eq(sink_string(recorder_sink(rec), "foo", 3, &frame.name), 0);
 		cr_assert_eq(sink_frame(recorder_sink(rec), &frame, &frame_id), 0);
-		cr_assert_eq(sink_stack(recorder_sink(rec), 0, frame_id, &stack), 0);
-		cr_expect_gt(stack, outer, "a new id");
-		/* A stack from before can be used on, also as a parent. */
-		if (outer)
-			cr_assert_eq(sink_stack(recorder_sink(rec), outer, frame_id, &stack), 0);
-		sample.stack = outer = stack;
+		stack = 0;
+		for (uint32_t k = 0; k <= i; k++)
+			cr_assert_eq(sink_stack(recorder_sink(rec), stack, frame_id, &stack), 0);
+		cr_expect_gt(stack, before, "a new id");
+		sample.stack = before = stack;
 		cr_assert_eq(sink_sample(recorder_sink(rec), &sample), 0);
-		sink_forget(recorder_sink(rec));
+		if (i % 2)
+			sink_forget(recorder_sink(rec));
+		else
+			cr_assert(sink_forget_stacks(recorder_sink(rec), i));
+		/* A stack from before can be used on, but not as a parent. */
 		cr_assert_eq(sink_sample(recorder_sink(rec), &sample), 0);
-		cr_expect_eq(sink_stack(recorder_sink(rec), outer, frame_id + 1000, &id), -EINVAL);
+		cr_expect_eq(sink_stack(recorder_sink(rec), stack, frame_id, &id), -EINVAL);
+		cr_expect_eq(sink_stack(recorder_sink(rec), 0, frame_id + 1000, &id), -EINVAL);
 	}
 	must_close(rec);
 	read_back(path, &p, &report);
@@ -844,6 +848,30 @@ Test(recorder, forgetting_changes_nothing)
 		for (; s; s = p.stacks[s].parent)
 			cr_expect_str_eq(profile_str(&p, p.frames[p.stacks[s].frame].name), "foo");
 	}
+}
+
+/* Only when there are more than are to be kept; and what is told then has the stacks that it had. */
+Test(recorder, many_stacks_are_forgotten)
+{
+	struct recorder *rec = must_open(path);
+	struct sink *sink = recorder_sink(rec);
+	struct profile_frame frame = { .kind = FRAME_RUBY, .module = PROFILE_NONE };
+	uint32_t frame_id, first, again;
+
+	cr_assert_eq(sink_string(sink, "foo", 3, &frame.name), 0);
+	cr_assert_eq(sink_frame(sink, &frame, &frame_id), 0);
+	cr_assert_eq(sink_stack(sink, 0, frame_id, &first), 0);
+	cr_expect(!sink_forget_stacks(sink, 1));
+	cr_assert_eq(sink_stack(sink, 0, frame_id, &again), 0);
+	cr_expect_eq(again, first);
+	cr_assert_eq(sink_stack(sink, first, frame_id, &again), 0);
+	cr_expect(!sink_forget_stacks(sink, 2));
+	cr_expect(sink_forget_stacks(sink, 1));
+	cr_assert_eq(sink_frame(sink, &frame, &again), 0);
+	cr_expect_eq(again, frame_id, "frames are not");
+	cr_assert_eq(sink_stack(sink, 0, frame_id, &again), 0);
+	cr_expect_gt(again, first);
+	must_close(rec);
 }
 
 struct marked {
