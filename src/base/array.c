@@ -8,7 +8,7 @@
 
 #define ARRAY_MIN_CAP 8
 
-int array_reserve_raw(void **ptr, size_t *cap, size_t want, size_t elem)
+int array_room_raw(void **ptr, size_t *cap, size_t want, size_t elem)
 {
 	size_t max = PTRDIFF_MAX / elem;
 	size_t new_cap;
@@ -29,9 +29,21 @@ int array_reserve_raw(void **ptr, size_t *cap, size_t want, size_t elem)
 	v = realloc(old, new_cap * elem);
 	if (!v)
 		return -ENOMEM;
-	memset(v + *cap * elem, 0, (new_cap - *cap) * elem);
 	memcpy(ptr, &v, sizeof(v));
 	*cap = new_cap;
+	return 0;
+}
+
+int array_reserve_raw(void **ptr, size_t *cap, size_t want, size_t elem)
+{
+	const size_t before = *cap;
+	char *v;
+
+	if (array_room_raw(ptr, cap, want, elem))
+		return -ENOMEM;
+	memcpy(&v, ptr, sizeof(v));
+	if (*cap > before)
+		memset(v + before * elem, 0, (*cap - before) * elem);
 	return 0;
 }
 

@@ -17,6 +17,12 @@
 int array_reserve_raw(void **ptr, size_t *cap, size_t want, size_t elem);
 
 /*
+ * The same, but the new room is not zeroed, nor even touched: for elements that are written as a whole before they are
+ * read.
+ */
+int array_room_raw(void **ptr, size_t *cap, size_t want, size_t elem);
+
+/*
  * The array is to be filled anew: keep its room, which would cost page faults again, unless the @used elements that it
  * had were less than a quarter of it. Then it is freed.
  */
@@ -24,5 +30,6 @@ void array_recycle_raw(void **ptr, size_t *cap, size_t used);
 
 #define array_recycle(v, cap, used) array_recycle_raw((void **)&(v), &(cap), (used))
 #define array_reserve(v, cap, want) array_reserve_raw((void **)&(v), &(cap), (want), sizeof(*(v)))
+#define array_room(v, cap, want)    array_room_raw((void **)&(v), &(cap), (want), sizeof(*(v)))
 
 #endif

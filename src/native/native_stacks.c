@@ -485,7 +485,7 @@ int native_frames(struct native *n, struct native_process *p, bool no_wait, cons
 		r = native_names_find(n->names, &code, words[i], &id, &bias);
 		for (; !r && id != NATIVE_NONE; id = name->outer) {
 			name = native_names_get(n->names, id);
-			r = array_reserve(ret->v, ret->cap, ret->n + 1);
+			r = array_room(ret->v, ret->cap, ret->n + 1);
 			if (!r)
 				ret->v[ret->n++] = (struct native_frame) {
 					.name = id,

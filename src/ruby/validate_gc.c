@@ -35,7 +35,7 @@
 #define GC_PROFILE_WORDS 32
 #define GC_ATTEMPTS	 16
 #define GC_PAUSE_US	 250
-#define OWNER_ATTEMPTS	 4
+#define OWNER_ATTEMPTS	 16
 
 /* What was read of the collector. */
 struct gc_state {

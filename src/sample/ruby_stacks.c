@@ -104,7 +104,7 @@ static int add_raw(struct ruby_stacks_buffers *b, const struct ruby_generation *
 {
 	for (;;) {
 		const struct ruby_definition *def = &g->definitions[c->definition];
-		int r = array_reserve(b->frames, b->cap_frames, b->n_frames + c->n_raw);
+		int r = array_room(b->frames, b->cap_frames, b->n_frames + c->n_raw);
 
 		if (r)
 			return r;
@@ -206,7 +206,7 @@ static uint16_t rule_of(const struct tracked_process *p, size_t begin, size_t en
 static int add_checkpoint(struct ruby_generation *g, const struct ruby_checkpoint *c,
 			  uint64_t fingerprint)
 {
-	int r = array_reserve(g->checkpoints, g->cap_checkpoints, g->n_checkpoints + 1);
+	int r = array_room(g->checkpoints, g->cap_checkpoints, g->n_checkpoints + 1);
 
 	if (!r)
 		r = set_latest(&g->outer, &g->latest_outer, &g->cap_latest_outer, fingerprint,
@@ -254,7 +254,7 @@ static int add_named(struct ruby_generation *g, struct sink *out, struct tracked
 	size_t i;
 	int r;
 
-	r = array_reserve(g->named, g->cap_named, g->n_named + n);
+	r = array_room(g->named, g->cap_named, g->n_named + n);
 	def->named = g->n_named;
 	def->n_named = (uint32_t)n;
 	def->n += def->n_named;
@@ -276,7 +276,7 @@ static int add_named(struct ruby_generation *g, struct sink *out, struct tracked
 static int add_own(struct ruby_generation *g, const struct rbpf_frame *frames, size_t n,
 		   struct ruby_definition *def)
 {
-	int r = array_reserve(g->raw, g->cap_raw, g->n_raw + n);
+	int r = array_room(g->raw, g->cap_raw, g->n_raw + n);
 
 	if (r)
 		return r;
@@ -322,7 +322,7 @@ static int take_frames(const struct ruby_generation *g, const struct ruby_genera
 
 	*ret = NULL;
 	b->n_frames = b->n_points = 0;
-	r = array_reserve(b->frames, b->cap_frames, rec->n_frames + 1);
+	r = array_room(b->frames, b->cap_frames, rec->n_frames + 1);
 	if (r)
 		return r;
 	memcpy(b->frames, rec + 1, rec->n_frames * sizeof(*b->frames));
@@ -403,7 +403,7 @@ int ruby_stacks_define(struct ruby_generation *g, const struct ruby_generation *
 	if (!r)
 		r = add_named(g, out, p, ids, n, &def);
 	if (!r)
-		r = array_reserve(g->definitions, g->cap_definitions, g->n_definitions + 1);
+		r = array_room(g->definitions, g->cap_definitions, g->n_definitions + 1);
 	if (!r)
 		r = set_latest(&g->stacks, &g->latest_stack, &g->cap_latest_stack, rec->stack,
 			       g->n_definitions);

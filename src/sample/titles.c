@@ -61,6 +61,13 @@ static int look(struct collector *c, struct tracked_process *p, bool *changed)
 	return r;
 }
 
+/* Its attributes were not looked at: that is not put off further each time. */
+static void look_soon(struct tracked_process *p, uint64_t now)
+{
+	p->look_pause = PAUSE_MIN;
+	p->look_ns = now + PAUSE_MIN;
+}
+
 /* What looking takes more than is usual counts as the user's. */
 static int look_on_account(struct collector *c, struct tracked_process *p, bool *changed)
 {
@@ -69,8 +76,10 @@ static int look_on_account(struct collector *c, struct tracked_process *p, bool 
 	uint64_t took;
 	int r;
 
-	if (!p->vm || !user_may_spend(user, clock_ns(CLOCK_MONOTONIC)))
+	if (!p->vm || !user_may_spend(user, clock_ns(CLOCK_MONOTONIC))) {
+		look_soon(p, clock_ns(CLOCK_MONOTONIC));
 		return 0;
+	}
 	r = look(c, p, changed);
 	took = cpu_ns(c) - begin;
 	if (took > LOOK_USUAL)

@@ -98,7 +98,7 @@ int gathered_fetch(struct gathered *g)
 
 	r = array_reserve(g->whole, g->cap_whole, n);
 	if (!r)
-		r = array_reserve(g->bytes, g->cap_bytes, n * GATHERED_BLOCK);
+		r = array_room(g->bytes, g->cap_bytes, n * GATHERED_BLOCK);
 	if (!r)
 		r = array_reserve(g->spans, g->cap_spans, n - first);
 	if (r)

@@ -4,6 +4,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/array.h"
 
@@ -69,6 +71,28 @@ Test(array, recycled)
 	cr_expect_eq(v, was, "it is there for the next ones");
 	array_recycle(v, cap, 15);
 	cr_expect(!v && !cap, "less was used: %zu elements of room", cap);
+}
+
+/* Room that nobody uses takes no memory: it is not touched. */
+Test(array, room_is_not_touched)
+{
+	char *v = NULL;
+	size_t cap = 0, page = (size_t)sysconf(_SC_PAGESIZE), resident = 0, i;
+	unsigned char *in_core;
+	char *first;
+
+	cr_assert_eq(array_room(v, cap, 1), 0);
+	v[0] = 7;
+	cr_assert_eq(array_room(v, cap, 256 * page), 0);
+	cr_expect_eq(v[0], 7);
+	in_core = calloc(256, 1);
+	first = v + page - (uintptr_t)v % page;
+	cr_assert_eq(mincore(first, 255 * page, in_core), 0);
+	for (i = 0; i < 255; i++)
+		resident += in_core[i] & 1;
+	cr_expect_lt(resident, 16);
+	free(in_core);
+	free(v);
 }
 
 Test(array, enough_room_changes_nothing)
