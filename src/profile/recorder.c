@@ -18,8 +18,8 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/prefix_tree.h"
 #include "base/utf8.h"
+#include "profile/defined.h"
 #include "profile/meta.h"
 #include "profile/reason.h"
 #include "profile/record_writer.h"
@@ -27,12 +27,6 @@
 
 /* Spans are over soon, and do not come back: so many are known. One that does is defined again. */
 #define SPANS_KEPT 65536
-
-/* What was defined since sink_forget(); ids go on from those before. */
-struct dictionary {
-	struct intern known;
-	uint32_t first; /* id of the first in it */
-};
 
 /* What was said of the samples of a thread last; 0: none. */
 struct thread_said {
@@ -43,14 +37,11 @@ struct recorder {
 	struct sink sink;
 	struct record_writer out;
 
-	struct dictionary strings; /* from 1: 0 is "" */
-	struct dictionary modules;
-	struct dictionary frames;
-	struct dictionary spans;   /* from 1: 0 is none */
-	struct prefix_tree stacks; /* node n, from 1 on, is stack first_stack + n - 1 … */
-	uint32_t first_stack;	   /* … for 0 is the empty stack */
-	uint32_t *depths;	   /* by node; owned */
-	size_t cap_depths;
+	struct defined strings; /* from 1: 0 is "" */
+	struct defined modules;
+	struct defined frames;
+	struct defined spans; /* from 1: 0 is none */
+	struct defined_stacks stacks;
 	uint32_t n_processes;
 	uint32_t n_threads;
 	uint32_t *request_threads; /* by request, [0] for none: its thread; owned */
@@ -65,7 +56,6 @@ struct recorder {
 	uint64_t source_bytes;	 /* of those that are kept, with their paths */
 };
 
-_Static_assert(INTERN_MAX == RBPF_FILE_MAX_IDS, "interned ids are the ids of the file");
 /* They are interned as bytes, so they must have no padding. */
 _Static_assert(sizeof(struct profile_module) == 2 * sizeof(uint32_t), "no padding");
 _Static_assert(sizeof(struct profile_span) == RBPF_FILE_SPAN_BYTES, "no padding");
@@ -100,48 +90,6 @@ static size_t clip(const struct buf *s, size_t max)
 	return len;
 }
 
-static uint32_t dictionary_end(const struct dictionary *d)
-{
-	return d->first + (uint32_t)d->known.count;
-}
-
-/* The id of these bytes; *@is_new: it must be defined in the file. Returns 0, -ENOMEM or -E2BIG. */
-static int dictionary_add(struct dictionary *d, const void *data, size_t len, uint32_t *ret,
-			  bool *is_new)
-{
-	uint32_t id;
-	int err;
-
-	if (dictionary_end(d) >= RBPF_FILE_MAX_IDS)
-		return -E2BIG;
-	err = intern_add(&d->known, data, len, &id, is_new);
-	if (!err)
-		*ret = d->first + id;
-	return err;
-}
-
-static void dictionary_forget(struct dictionary *d)
-{
-	d->first = dictionary_end(d);
-	intern_deinit(&d->known);
-}
-
-/* Of stacks: the id that the next one gets. */
-static uint32_t stacks_end(const struct recorder *rec)
-{
-	return rec->first_stack + (uint32_t)rec->stacks.n_nodes - 1;
-}
-
-static bool is_forgotten(const struct recorder *rec, uint32_t stack)
-{
-	return stack && stack < rec->first_stack;
-}
-
-static uint32_t stack_depth(const struct recorder *rec, uint32_t stack)
-{
-	return stack ? rec->depths[stack - rec->first_stack + 1] : 0;
-}
-
 static int add_string(struct sink *sink, const char *s, size_t len, uint32_t *ret)
 {
 	struct recorder *rec = of(sink);
@@ -160,7 +108,7 @@ static int add_string(struct sink *sink, const char *s, size_t len, uint32_t *re
 		*ret = 0;
 		return 0;
 	}
-	r = dictionary_add(&rec->strings, buf_str(&rec->clean), len, &id, &is_new);
+	r = defined_add(&rec->strings, buf_str(&rec->clean), len, &id, &is_new);
 	if (!r && is_new)
 		r = record_write_string(&rec->out, buf_str(&rec->clean), len);
 	if (!r)
@@ -170,7 +118,7 @@ static int add_string(struct sink *sink, const char *s, size_t len, uint32_t *re
 
 static bool string_ok(const struct recorder *rec, uint32_t id)
 {
-	return id < dictionary_end(&rec->strings);
+	return id < defined_end(&rec->strings);
 }
 
 /* Parents come first, so that nobody who follows them can go round in circles. */
@@ -317,7 +265,7 @@ static int add_module(struct sink *sink, const struct profile_module *def, uint3
 		return failed(rec);
 	if (!string_ok(rec, def->path) || !string_ok(rec, def->build_id))
 		return -EINVAL;
-	err = dictionary_add(&rec->modules, def, sizeof(*def), &id, &is_new);
+	err = defined_add(&rec->modules, def, sizeof(*def), &id, &is_new);
 	if (!err && is_new) {
 		record_put(&r, def->path);
 		record_put(&r, def->build_id);
@@ -341,10 +289,10 @@ static int add_frame(struct sink *sink, const struct profile_frame *def, uint32_
 		return failed(rec);
 	if (def->kind >= FRAME_KIND_COUNT || !string_ok(rec, def->name) ||
 	    !string_ok(rec, def->file) ||
-	    (def->module != PROFILE_NONE && def->module >= dictionary_end(&rec->modules)) ||
+	    (def->module != PROFILE_NONE && def->module >= defined_end(&rec->modules)) ||
 	    !frame_reason_fits(def->reason, def->kind) || def->raw_name)
 		return -EINVAL;
-	err = dictionary_add(&rec->frames, def, sizeof(*def), &id, &is_new);
+	err = defined_add(&rec->frames, def, sizeof(*def), &id, &is_new);
 	if (!err && is_new) {
 		record_put(&r, def->kind);
 		record_put(&r, def->name);
@@ -366,30 +314,22 @@ static int add_stack(struct sink *sink, uint32_t parent, uint32_t frame, uint32_
 {
 	struct recorder *rec = of(sink);
 	struct record r = record_begin(RBPF_FILE_REC_STACK);
-	uint32_t id = stacks_end(rec), depth, node;
+	uint32_t id;
+	bool is_new;
 	int err;
 
 	if (failed(rec))
 		return failed(rec);
-	if (parent >= id || is_forgotten(rec, parent) || frame >= dictionary_end(&rec->frames))
+	if (frame >= defined_end(&rec->frames))
 		return -EINVAL;
-	depth = stack_depth(rec, parent);
-	if (depth >= RBPF_FILE_MAX_DEPTH || id >= RBPF_FILE_MAX_IDS)
-		return -E2BIG;
-	/* First, for it must not fail once the stack is known. */
-	if (array_reserve(rec->depths, rec->cap_depths, rec->stacks.n_nodes + 1))
-		return -ENOMEM;
-	err = prefix_tree_child(&rec->stacks, parent, frame, &node);
-	if (err)
-		return err;
-	if (rec->first_stack + node - 1 == id) {
-		rec->depths[node] = depth + 1;
+	err = defined_stacks_add(&rec->stacks, parent, frame, &id, &is_new);
+	if (!err && is_new) {
 		record_put(&r, parent);
 		record_put(&r, frame);
 		err = record_end(&rec->out, &r);
 	}
 	if (!err)
-		*ret = rec->first_stack + node - 1;
+		*ret = id;
 	return err;
 }
 
@@ -433,8 +373,8 @@ static int add_span(struct sink *sink, const struct profile_span *span, uint32_t
 	if (failed(rec))
 		return failed(rec);
 	if (rec->spans.known.count >= SPANS_KEPT)
-		dictionary_forget(&rec->spans);
-	err = dictionary_add(&rec->spans, span, sizeof(*span), &id, &is_new);
+		defined_forget(&rec->spans);
+	err = defined_add(&rec->spans, span, sizeof(*span), &id, &is_new);
 	if (!err && is_new) {
 		record_put_bytes(&r, span, sizeof(*span));
 		err = record_end(&rec->out, &r);
@@ -463,15 +403,11 @@ static int switch_id(struct recorder *rec, enum rbpf_file_record kind, uint32_t 
 /* The path of the file of the Ruby frame that @node adds to its stack, or NULL. */
 static const char *file_of(const struct recorder *rec, uint32_t node, size_t *len)
 {
-	uint32_t id = rec->stacks.nodes[node].what;
-	const struct profile_frame *frame;
+	const struct profile_frame *frame = defined_get(&rec->frames,
+							rec->stacks.tree.nodes[node].what, NULL);
 
-	if (id < rec->frames.first)
-		return NULL;
-	frame = intern_get(&rec->frames.known, id - rec->frames.first, NULL);
-	if (frame->kind != FRAME_RUBY || frame->file < rec->strings.first)
-		return NULL;
-	return intern_get(&rec->strings.known, frame->file - rec->strings.first, len);
+	return frame && frame->kind == FRAME_RUBY ? defined_get(&rec->strings, frame->file, len)
+						  : NULL;
 }
 
 /*
@@ -481,12 +417,12 @@ static const char *file_of(const struct recorder *rec, uint32_t node, size_t *le
 static int heat_sources(struct recorder *rec, uint32_t thread, uint32_t stack)
 {
 	bool hot = true;
+	uint32_t node;
 	int r = 0;
 
-	if (source_heat_stacks(&rec->heat, rec->stacks.n_nodes))
+	if (source_heat_stacks(&rec->heat, rec->stacks.tree.n_nodes))
 		return -ENOMEM;
-	while (!r && stack >= rec->first_stack) {
-		uint32_t node = stack - rec->first_stack + 1;
+	while (!r && (node = defined_stacks_node(&rec->stacks, stack))) {
 		bool is_new = source_heat_first(&rec->heat, thread, node);
 		size_t len;
 		const char *file = is_new || hot ? file_of(rec, node, &len) : NULL;
@@ -497,7 +433,7 @@ static int heat_sources(struct recorder *rec, uint32_t thread, uint32_t stack)
 		}
 		if (!is_new && !hot)
 			break;
-		stack = rec->stacks.nodes[node].parent;
+		stack = rec->stacks.tree.nodes[node].parent;
 	}
 	return r;
 }
@@ -510,8 +446,8 @@ static int add_sample(struct sink *sink, const struct profile_sample *sample)
 
 	if (failed(rec))
 		return failed(rec);
-	if (sample->thread >= rec->n_threads || sample->stack >= stacks_end(rec) ||
-	    sample->event >= rec->n_events || sample->span >= dictionary_end(&rec->spans) ||
+	if (sample->thread >= rec->n_threads || sample->stack >= defined_stacks_end(&rec->stacks) ||
+	    sample->event >= rec->n_events || sample->span >= defined_end(&rec->spans) ||
 	    (sample->request && (sample->request >= rec->n_requests ||
 				 rec->request_threads[sample->request] != sample->thread)))
 		return -EINVAL;
@@ -601,11 +537,7 @@ static int flush(struct sink *sink)
 
 static void forget_stacks(struct recorder *rec)
 {
-	rec->first_stack = stacks_end(rec);
-	prefix_tree_shrink(&rec->stacks);
-	free(rec->depths);
-	rec->depths = NULL;
-	rec->cap_depths = 0;
+	defined_stacks_forget(&rec->stacks);
 	source_heat_forget(&rec->heat);
 }
 
@@ -613,7 +545,7 @@ static bool forget_stacks_beyond(struct sink *sink, size_t keep)
 {
 	struct recorder *rec = of(sink);
 
-	if (rec->stacks.n_nodes - 1 <= keep)
+	if (defined_stacks_count(&rec->stacks) <= keep)
 		return false;
 	forget_stacks(rec);
 	return true;
@@ -623,10 +555,10 @@ static void forget(struct sink *sink)
 {
 	struct recorder *rec = of(sink);
 
-	dictionary_forget(&rec->strings);
-	dictionary_forget(&rec->modules);
-	dictionary_forget(&rec->frames);
-	dictionary_forget(&rec->spans);
+	defined_forget(&rec->strings);
+	defined_forget(&rec->modules);
+	defined_forget(&rec->frames);
+	defined_forget(&rec->spans);
 	forget_stacks(rec);
 }
 
@@ -668,15 +600,14 @@ static void recorder_free(struct recorder *rec)
 	if (!rec)
 		return;
 	record_writer_deinit(&rec->out);
-	free(rec->depths);
 	free(rec->request_threads);
 	free(rec->said);
 	buf_deinit(&rec->clean);
-	intern_deinit(&rec->strings.known);
-	intern_deinit(&rec->modules.known);
-	intern_deinit(&rec->frames.known);
-	intern_deinit(&rec->spans.known);
-	prefix_tree_deinit(&rec->stacks);
+	defined_deinit(&rec->strings);
+	defined_deinit(&rec->modules);
+	defined_deinit(&rec->frames);
+	defined_deinit(&rec->spans);
+	defined_stacks_deinit(&rec->stacks);
 	source_heat_deinit(&rec->heat);
 	free(rec);
 }
@@ -710,14 +641,14 @@ int recorder_open(const struct recorder_options *opts, const struct profile_meta
 	struct recorder *rec = calloc(1, sizeof(*rec));
 	int r;
 
-	if (!rec || prefix_tree_init(&rec->stacks)) {
+	if (!rec || defined_stacks_init(&rec->stacks)) {
 		free(rec);
 		return err_oom(err);
 	}
 	rec->sink.ops = &recorder_ops;
 	rec->has_heat = opts->sources;
 	record_writer_init(&rec->out, meta->start_monotonic_ns);
-	rec->strings.first = rec->spans.first = rec->first_stack = 1;
+	rec->strings.first = rec->spans.first = 1;
 	rec->n_events = meta->n_events ? meta->n_events : 1;
 	rec->has_events = rec->n_events > 1 || (meta->n_events && !event_is_cpu(&meta->events[0]));
 	r = chunk_writer_init(&rec->out.chunks, &out,
