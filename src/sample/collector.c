@@ -10,6 +10,7 @@
 #include "profile/sink.h"
 #include "ruby/not_found.h"
 #include "ruby/vm.h"
+#include "rbpf_file.h"
 #include "sample/collector_state.h"
 #include "sample/descendants.h"
 #include "sample/forget.h"
@@ -87,7 +88,14 @@ int collector_fail(struct collector *c, int r, struct err *err)
 		return err ? err->code : r;
 	if (r == -ENOMEM)
 		return err_oom(err);
-	return err_set(err, r, ERR_RUNTIME, "cannot record: %s", strerror(-r));
+	if (r != -E2BIG)
+		return err_set(err, r, ERR_RUNTIME, "cannot record: %s", strerror(-r));
+	err_set(err, r, ERR_RUNTIME,
+		"the recording is full: it has %u stacks, as many as it can have",
+		RBPF_FILE_MAX_IDS);
+	err_hint(err, "what was recorded until now can be read; several shorter recordings can "
+		      "have more");
+	return r;
 }
 
 int collector_add(struct collector *c, pid_t pid, bool must_be_ruby, struct err *err)

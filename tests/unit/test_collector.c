@@ -538,6 +538,20 @@ Test(collector, drain_that_fails)
 	cr_expect_geq(n, 4, "two to start, one to poll, one at the end");
 }
 
+/* As it is after hours of a program that does ever different things. */
+Test(collector, a_recording_that_is_full)
+{
+	struct err err = { 0 };
+
+	setup();
+	cr_assert_eq(collector_fail(f.c, -E2BIG, &err), -E2BIG);
+	cr_expect_eq(err.kind, ERR_RUNTIME);
+	cr_expect_not_null(strstr(err.msg, "the recording is full: it has 268435456 stacks"), "%s",
+			   err.msg);
+	cr_expect(err.hint[0]);
+	teardown();
+}
+
 Test(collector, list_of_threads_that_fails)
 {
 	bool started;
