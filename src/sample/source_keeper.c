@@ -24,8 +24,8 @@
 #include "worker/file_worker.h"
 
 #define TURN_NS (50 * NSEC_PER_MSEC)
-/* After a file of rbpf's own root, which is there when the process has ended, too. */
-#define OWN_NS	(200 * NSEC_PER_MSEC)
+/* After a file of rbpf's own root, which is there when the process has ended, too: most are read at the end. */
+#define OWN_NS	NSEC_PER_SEC
 #define TURN_FILES                                                                                 \
 	32 /* that turn out to be known, at most: all files are looked through for each */
 #define FINISH_NS NSEC_PER_SEC
@@ -120,24 +120,20 @@ static void look_at_new(struct source_keeper *k, const struct source_heat *heat)
 static int open_source(const struct source_keeper *k, const struct source_process *p,
 		       const struct source_heat_process *is, const char *path)
 {
+	const bool own = p->root == k->own_root;
 	char root[32];
-	struct target_file_request req = {
+	const struct target_file_request req = {
 		.kind = TARGET_FILE_DEBUG, .owner = p->uid, .root = root, .path = path
 	};
 	int fd;
 
-	snprintf(root, sizeof(root), "/proc/%u/root", is->pid);
+	snprintf(root, sizeof(root), "/proc/%u/root", own ? (unsigned int)getpid() : is->pid);
 	fd = target_file_open(&req);
-	if (fd >= 0 && is_still(is))
+	if (own || is_still(is))
 		return fd;
 	if (fd >= 0)
 		close(fd);
-	else if (is_still(is))
-		return fd;
-	if (p->root != k->own_root)
-		return -ESRCH;
-	snprintf(root, sizeof(root), "/proc/%d/root", (int)getpid());
-	return target_file_open(&req);
+	return -ESRCH;
 }
 
 /*

@@ -191,12 +191,33 @@ Test(source_keeper, a_turn_reads_one_file)
 	add_file(&m, t, at("a.rb"), 2);
 	add_file(&m, t, at("b.rb"), 1);
 	source_keeper_turn(&m.keeper, m.rec, NULL, 1000000000);
-	source_keeper_turn(&m.keeper, m.rec, NULL, 1000000001); /* not due yet */
+	source_keeper_turn(&m.keeper, m.rec, NULL,
+			   1999999999); /* not due yet: it is of our own root */
 	put("a.rb", "now\n", 4);
 	put("b.rb", "now\n", 4);
 	end(&m);
 	expect_kept(&m, at("a.rb"), "then\n");
 	expect_kept(&m, at("b.rb"), "now\n");
+	clean(&m);
+}
+
+/* What can be read at the end is read slowly until then. */
+Test(source_keeper, the_next_turn_comes_a_second_later)
+{
+	struct made m;
+	uint32_t t;
+
+	begin(&m);
+	t = add_process(&m, getpid());
+	put("a.rb", "then\n", 5);
+	put("b.rb", "then\n", 5);
+	add_file(&m, t, at("a.rb"), 2);
+	add_file(&m, t, at("b.rb"), 1);
+	source_keeper_turn(&m.keeper, m.rec, NULL, 1000000000);
+	source_keeper_turn(&m.keeper, m.rec, NULL, 2000000000);
+	put("b.rb", "now\n", 4);
+	end(&m);
+	expect_kept(&m, at("b.rb"), "then\n");
 	clean(&m);
 }
 
