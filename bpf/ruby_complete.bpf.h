@@ -129,6 +129,21 @@ static __always_inline bool frame_is_durable(struct walk *w, const struct rbpf_f
 	return !f->me || me_is_old(w, f->me);
 }
 
+/*
+ * Whether user space has to read what frame @f is made of, for it was not sent in this era: it is read as soon as that is
+ * sent. Of an old object that is needed once, until the next major collection. To be called before take_check().
+ */
+static __always_inline bool frame_is_new(struct walk *w, const struct rbpf_frame *f)
+{
+	bool is_new = f->iseq && !iseq_is_seen(w, f->iseq);
+	__u64 *slot = &w->me_checked[me_slot(w, f->me)];
+
+	if (!f->me || *slot == (f->me ^ w->seed) || was_old(w, *slot, f->me))
+		return is_new;
+	*slot = f->me ^ w->seed;
+	return true;
+}
+
 /* Take the check of @f if user space needs one. */
 static __always_inline void take_check(struct walk *w, __u32 walk_id, struct rbpf_frame *f)
 {
@@ -175,6 +190,7 @@ __noinline int walk_complete_frame(__u32 walk_id, __u32 i)
 	f = &w->frames[i & (RBPF_MAX_FRAMES - 1)];
 	if (f->iseq && f->me & ME_PENDING)
 		f->me = walk_me_lookup(walk_id, f->me & ~ME_PENDING);
+	w->n_new += frame_is_new(w, f);
 	take_check(w, walk_id, f);
 	if (w->n_durable + i + 1 == w->n_frames && frame_is_durable(w, f))
 		w->n_durable++;
@@ -199,7 +215,7 @@ __noinline int walk_complete_run(__u32 walk_id, __u32 done)
 
 /*
  * To be called before frames[] is sent, all but the w->n_outer outermost ones. Sets w->n_durable:
- * so many of the outermost ones are durable.
+ * so many of the outermost ones are durable; and w->n_new.
  */
 static __always_inline void walk_complete(__u32 walk_id)
 {
@@ -209,6 +225,7 @@ static __always_inline void walk_complete(__u32 walk_id)
 	if (!w)
 		return;
 	w->n_durable = w->n_outer;
+	w->n_new = 0;
 	for (i = 0; i < RBPF_MAX_FRAMES; i += COMPLETE_RUN)
 		if (walk_complete_run(walk_id, i) <= 0)
 			break;

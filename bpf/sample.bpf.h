@@ -149,10 +149,10 @@ static __always_inline __u64 checkpoint_seed(struct walk *w, const struct walk_g
 
 /*
  * Whether rbpf is to be woken, so that it reads the names of w->record while the objects exist. Not
- * if all of them are old, for those stay, unless a major collection is just looking for what to free; nor if
- * capture_stack() copied all that naming reads. (If naming.symbols is 0 the layout is only a preset, and
- * user space must attach first.) What is woken runs right after a tick, so the next tick does not see what
- * it costs.
+ * if all of them were sent in this era, for it was woken then, or are old, for those stay, unless a major collection is
+ * just looking for what to free; nor if capture_stack() copied all that naming reads. (If naming.symbols is 0 the layout
+ * is only a preset, and user space must attach first.) What is woken runs right after a tick, so the next tick does not
+ * see what it costs.
  */
 static __always_inline bool is_urgent(struct walk *w, __u32 walk_id)
 {
@@ -161,7 +161,7 @@ static __always_inline bool is_urgent(struct walk *w, __u32 walk_id)
 		return true;
 	if (w->lasting && old_ones_stay(w) && w->n_durable == w->n_frames)
 		return false;
-	return !capture_stack(w, walk_id, process_key(w->record.h.tgid));
+	return !capture_stack(w, walk_id, process_key(w->record.h.tgid)) && w->n_new;
 }
 
 /*

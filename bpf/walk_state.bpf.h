@@ -194,6 +194,7 @@ struct walk {
 	__u64 outer;	     /* … with this checkpoint */
 	__u32 n_durable;     /* outermost frames that stay what they are: frame_is_durable() */
 	__u32 lasting;	     /* checkpoints outlast the era: stack_lasts() */
+	__u32 n_new;	     /* frames that are to be read: frame_is_new() */
 	__u8 zjit_on;	     /* ZJIT_UNKNOWN until it matters */
 	__u8 request_wanted; /* no frame with a rule was found yet; 0 also if there are no rules */
 	__u8 request_found;
@@ -215,8 +216,8 @@ struct walk {
 	__u8 cf[CF_CHUNK * RUBY_CF_SIZE_MAX];
 	__u64 win[WINDOW_WORDS];
 	__u64 me_seen[ME_SLOTS]; /* method entry ^ seed, or ^ old_seed if it is old */
-	__u64 me_checked
-		[ME_SLOTS]; /* method entry ^ old_seed: its check was taken, and it is old */
+	/* method entry ^ seed: it was sent; or ^ old_seed: its check was taken, and it is old */
+	__u64 me_checked[ME_SLOTS];
 	__u64 iseq_seen
 		[ISEQ_SLOTS]; /* iseq ^ seed, or ^ old_seed if it is old: its check was taken … */
 	__u64 iseq_check[ISEQ_SLOTS]; /* … and is this; 0: it is not known */

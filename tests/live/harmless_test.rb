@@ -98,7 +98,37 @@ class HarmlessTest < LiveTest
     assert_has_samples(path('rbpf.data'), used)
   end
 
+  # Each stack is another one, of the same few methods: rbpf need not read anything soon, and takes many together.
+  DIFFERENT_STACKS = <<~'RUBY'
+    STEPS = Array.new(8) do |i|
+      define_method("step#{i}") { |n| n.zero? ? 200.times {} : 2.times { send(STEPS.sample, n - 1) } }
+    end
+    puts %({"ready": true})
+    $stdout.flush
+    loop { step0(12) }
+  RUBY
+
+  def test_rbpf_is_not_woken_for_each_sample
+    @target = start_command(ruby.command('--disable-gems', '-e', DIFFERENT_STACKS))
+    @target.wait_for('ready')
+    rbpf = start_recording
+    rbpf.wait_attached
+    sleep 1
+    samples = -cpu_ns
+    woken = -switches(rbpf.pid)
+    sleep 3
+    samples = (samples + cpu_ns) * HERTZ / 1e9
+    woken += switches(rbpf.pid)
+    assert_equal 0, rbpf.stop.code
+    assert_operator samples, :>, 200
+    assert_operator woken, :<, samples / 2
+  end
+
   private
+
+  def switches(pid)
+    Integer(File.read("/proc/#{pid}/status")[/^voluntary_ctxt_switches:\s*(\d+)/, 1])
+  end
 
   # Of all threads of the target.
   def cpu_ns
