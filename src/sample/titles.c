@@ -61,23 +61,18 @@ static int look(struct collector *c, struct tracked_process *p, bool *changed)
 	return r;
 }
 
-/* Its attributes were not looked at: that is not put off further each time. */
-static void look_soon(struct tracked_process *p, uint64_t now)
-{
-	p->look_pause = PAUSE_MIN;
-	p->look_ns = now + PAUSE_MIN;
-}
-
 /* What looking takes more than is usual counts as the user's. */
 static int look_on_account(struct collector *c, struct tracked_process *p, bool *changed)
 {
 	struct user *user = users_get(&c->users, p->info.context.uid);
-	const uint64_t begin = cpu_ns(c);
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC), begin = cpu_ns(c);
 	uint64_t took;
 	int r;
 
-	if (!p->vm || !user_may_spend(user, clock_ns(CLOCK_MONOTONIC))) {
-		look_soon(p, clock_ns(CLOCK_MONOTONIC));
+	/* It was not looked at: that is not put off further each time. */
+	if (!p->vm || !user_may_spend(user, now)) {
+		p->look_pause = PAUSE_MIN;
+		p->look_ns = now + PAUSE_MIN;
 		return 0;
 	}
 	r = look(c, p, changed);

@@ -99,6 +99,21 @@ static void leave(void *arg, enum id_kind kind, uint32_t *id)
 	(void)id;
 }
 
+#define N_PUSHED 9
+
+static void set_pushed(struct tracked_process *p)
+{
+	cr_assert_eq(array_reserve(p->pushed, p->cap_pushed, N_PUSHED), 0);
+	for (size_t i = 0; i < N_PUSHED; i++)
+		p->pushed[i] = (struct pushed_frame) { .parent = 1, .frame = 7, .stack = 3 };
+}
+
+static void expect_none_pushed(const struct tracked_process *p)
+{
+	for (size_t i = 0; i < N_PUSHED; i++)
+		cr_expect_eq(p->pushed[i].stack, 0, "place %zu", i);
+}
+
 /* Ids that only save asking the sink again would name something else later. */
 Test(collector_ids, what_is_kept_of_frames_is_forgotten)
 {
@@ -112,15 +127,14 @@ Test(collector_ids, what_is_kept_of_frames_is_forgotten)
 	p = process_table_find(&f.c->table, target.pid);
 	cr_assert_not_null(p);
 	cr_assert_eq(array_reserve(p->frame_ids, p->cap_frame_ids, 9), 0);
-	cr_assert_eq(array_reserve(p->pushed, p->cap_pushed, 9), 0);
-	for (size_t i = 0; i < 9; i++) {
+	for (size_t i = 0; i < 9; i++)
 		p->frame_ids[i] = 7;
-		p->pushed[i] = (struct pushed_frame) { .parent = 1, .frame = 7, .stack = 3 };
-	}
+	set_pushed(p);
 	ids = collector_ids(f.c);
 	ids.each(ids.holder, leave, NULL);
 	for (size_t i = 0; i < 9; i++)
-		cr_expect(!p->frame_ids[i] && !p->pushed[i].stack, "place %zu", i);
+		cr_expect_eq(p->frame_ids[i], 0, "place %zu", i);
+	expect_none_pushed(p);
 	target_end(&target);
 	collecting_deinit(&f);
 }
@@ -149,13 +163,13 @@ Test(collector_ids, many_stacks_are_forgotten)
 	ops.forget_stacks = forget_stacks;
 	f.c->sink->ops = &ops;
 	p = process_table_find(&f.c->table, target.pid);
-	cr_assert_eq(array_reserve(p->pushed, p->cap_pushed, 9), 0);
+	cr_assert_not_null(p);
 	for (int turn = 0; turn < 2; turn++) {
-		p->pushed[8] = (struct pushed_frame) { .parent = 1, .frame = 7, .stack = 3 };
+		set_pushed(p);
 		f.c->housekeeping_ns = 0;
 		collecting_poll(&f);
 		cr_assert_eq(n_asked, turn + 1);
-		cr_expect_eq(p->pushed[8].stack, 0);
+		expect_none_pushed(p);
 	}
 	cr_expect_lt(to_keep[0], to_keep[1], "they are new");
 	f.c->forgot_stacks_ns = 0;

@@ -179,20 +179,27 @@ Test(source_keeper, hottest_first)
 	clean(&m);
 }
 
+/* Two files of this process, of which the first turn reads a.rb. */
+static void begin_with_a_turn(struct made *m)
+{
+	uint32_t t;
+
+	begin(m);
+	t = add_process(m, getpid());
+	put("a.rb", "then\n", 5);
+	put("b.rb", "then\n", 5);
+	add_file(m, t, at("a.rb"), 2);
+	add_file(m, t, at("b.rb"), 1);
+	source_keeper_turn(&m->keeper, m->rec, NULL, 1000000000);
+}
+
 Test(source_keeper, a_turn_reads_one_file)
 {
 	struct made m;
-	uint32_t t;
 
-	begin(&m);
-	t = add_process(&m, getpid());
-	put("a.rb", "then\n", 5);
-	put("b.rb", "then\n", 5);
-	add_file(&m, t, at("a.rb"), 2);
-	add_file(&m, t, at("b.rb"), 1);
-	source_keeper_turn(&m.keeper, m.rec, NULL, 1000000000);
-	source_keeper_turn(&m.keeper, m.rec, NULL,
-			   1999999999); /* not due yet: it is of our own root */
+	begin_with_a_turn(&m);
+	/* Not due yet: the first was of our own root. */
+	source_keeper_turn(&m.keeper, m.rec, NULL, 1999999999);
 	put("a.rb", "now\n", 4);
 	put("b.rb", "now\n", 4);
 	end(&m);
@@ -205,15 +212,8 @@ Test(source_keeper, a_turn_reads_one_file)
 Test(source_keeper, the_next_turn_comes_a_second_later)
 {
 	struct made m;
-	uint32_t t;
 
-	begin(&m);
-	t = add_process(&m, getpid());
-	put("a.rb", "then\n", 5);
-	put("b.rb", "then\n", 5);
-	add_file(&m, t, at("a.rb"), 2);
-	add_file(&m, t, at("b.rb"), 1);
-	source_keeper_turn(&m.keeper, m.rec, NULL, 1000000000);
+	begin_with_a_turn(&m);
 	source_keeper_turn(&m.keeper, m.rec, NULL, 2000000000);
 	put("b.rb", "now\n", 4);
 	end(&m);
