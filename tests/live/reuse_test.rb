@@ -52,6 +52,32 @@ class ReuseTest < LiveTest
     end
   end
 
+  # Each piece runs for 10 ms and is freed then, before rbpf would look by itself: it is woken for what is new.
+  GONE_SOON = <<~'RUBY'
+    def now
+      Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID)
+    end
+    puts %({"ready": true})
+    $stdout.flush
+    (0..Float::INFINITY).each do |i|
+      eval("def code#{i}(deadline)\nnil while now < deadline\nend")
+      send("code#{i}", now + 0.01)
+      Object.send(:remove_method, "code#{i}")
+      GC.start
+    end
+  RUBY
+
+  def test_code_that_is_gone_soon
+    target = start_command(ruby.command('--disable-gems', '-e', GONE_SOON))
+    target.wait_for('ready')
+    file = path('rbpf.data')
+    Rbpf.read('record', '-p', target.pid, '-F', 999, '-d', '4s', '-o', file)
+    summary = Rbpf.json('report', '--json', '-i', file)['summary']
+    assert_operator summary['samples'], :>, 200
+    assert_operator summary['unresolved'], :<=, summary['samples'] * 0.003
+    assert_equal 0, summary['counters']['names_copied']
+  end
+
   private
 
   # The frames of one piece of code in a stack: from and to are the places of the first and the last
