@@ -5,13 +5,15 @@
  * In a program that does many different things nearly each stack is another one, but mostly in its
  * innermost frames. So a definition has only those frames of a new stack that lie inside of the
  * outermost ones that were sent before, and names these by their checkpoint: the fingerprint of the
- * RBPF_CHECKPOINT outermost frames of a stack, or of two, three times so many, and so on.
+ * RBPF_CHECKPOINT outermost frames of a stack, or of two, three times so many, and so on. Ruby and
+ * native stacks have their own, which are made one after the other in the same room.
  *
- * A checkpoint counts as sent when a definition with these frames is in the ring. It holds as long
- * as each of them means what it meant then: until the next major collection begins to free, if all
+ * A checkpoint counts as sent when a definition with these frames is in the ring. Of a Ruby stack it
+ * holds as long as each of them means what it meant then: until the next major collection begins to free, if all
  * of them are old, as those of a program that has run for a while are; where the outermost frame is young, or nothing is
  * known of that, to the end of the era. But not longer than user space remembers it
- * (RBPF_CHECKPOINT_SHIFT). Where what names frames is copied (RBPF_LAYOUT_COPY) there are none.
+ * (RBPF_CHECKPOINT_SHIFT). Where what names frames is copied (RBPF_LAYOUT_COPY) there are none. Of a
+ * native stack it holds to the end of the epoch, as the whole stack does.
  *
  * Compiled and called like ruby_walk.bpf.h. The shim also defines
  *
@@ -24,6 +26,14 @@
 
 #define CHECKPOINT_RUN 64 /* frames that one call takes */
 
+/* Frame @n from the outermost one inwards comes next; @hash is that of the frames up to it. */
+static __always_inline void checkpoint_take(struct walk_checkpoints *c, __u32 n, __u64 hash)
+{
+	c->hash = hash;
+	if (n % RBPF_CHECKPOINT == RBPF_CHECKPOINT - 1)
+		c->v[n / RBPF_CHECKPOINT & (RBPF_MAX_CHECKPOINTS - 1)] = hash | 1;
+}
+
 /* The checkpoints of the stack in frames[], from its @done outermost frames on. */
 __noinline int checkpoint_run(__u32 walk_id, __u32 done)
 {
@@ -34,7 +44,7 @@ __noinline int checkpoint_run(__u32 walk_id, __u32 done)
 
 	if (!w)
 		return 0;
-	hash = w->outer_hash;
+	hash = w->checkpoints.hash;
 	for (i = 0; i < CHECKPOINT_RUN; i++) {
 		n = done + i;
 		if (n >= w->n_frames)
@@ -43,39 +53,62 @@ __noinline int checkpoint_run(__u32 walk_id, __u32 done)
 		/* The frame that it is to be looked up from is further out, and so in the hash. */
 		me = f->iseq && f->me & ME_PENDING ? 0 : f->me;
 		hash = rbpf_mix(rbpf_mix(hash, f->iseq ^ me << 1), f->pc);
-		w->outer_hash = hash;
-		if (n % RBPF_CHECKPOINT == RBPF_CHECKPOINT - 1)
-			w->checkpoints[n / RBPF_CHECKPOINT & (RBPF_MAX_CHECKPOINTS - 1)] = hash | 1;
+		checkpoint_take(&w->checkpoints, n, hash);
 	}
 	return 1;
 }
 
-/* Those of w->frames that leave a frame inside of them. */
-static __always_inline __u32 checkpoint_count(const struct walk *w)
-{
-	return w->n_frames ? (w->n_frames - 1) / RBPF_CHECKPOINT : 0;
-}
-
-/* Set w->n_outer and w->outer by the innermost checkpoint that was sent. */
-__noinline int checkpoint_find(__u32 walk_id)
+/* The same of the native stack. */
+__noinline int checkpoint_native_run(__u32 walk_id, __u32 done)
 {
 	struct walk *w = walk_state(walk_id);
-	__u64 value, *slot;
+	__u64 hash;
 	__u32 i, n;
 
 	if (!w)
 		return 0;
-	n = checkpoint_count(w);
-	for (i = 0; i < RBPF_MAX_CHECKPOINTS && i < n; i++) {
-		value = w->checkpoints[(n - 1 - i) & (RBPF_MAX_CHECKPOINTS - 1)];
+	hash = w->checkpoints.hash;
+	for (i = 0; i < CHECKPOINT_RUN; i++) {
+		n = done + i;
+		if (n >= w->native.n_frames)
+			return 0;
+		hash = rbpf_mix(
+			hash, w->native.frames[(w->native.n_frames - 1 - n) & (NATIVE_FRAMES - 1)]);
+		checkpoint_take(&w->checkpoints, n, hash);
+	}
+	return 1;
+}
+
+/* Set n_outer and outer by the innermost checkpoint that was sent. */
+__noinline int checkpoint_find(__u32 walk_id)
+{
+	struct walk *w = walk_state(walk_id);
+	struct walk_checkpoints *c;
+	__u64 value, *slot;
+	__u32 i;
+
+	if (!w)
+		return 0;
+	c = &w->checkpoints;
+	for (i = 0; i < RBPF_MAX_CHECKPOINTS && i < c->n; i++) {
+		value = c->v[(c->n - 1 - i) & (RBPF_MAX_CHECKPOINTS - 1)];
 		slot = checkpoint_slot(value);
 		if (slot && *slot == value) {
-			w->outer = value;
-			w->n_outer = (n - i) * RBPF_CHECKPOINT;
+			c->outer = value;
+			c->n_outer = (c->n - i) * RBPF_CHECKPOINT;
 			return 1;
 		}
 	}
 	return 0;
+}
+
+static __always_inline void checkpoint_none(struct walk_checkpoints *c, __u64 seed, __u32 n_frames)
+{
+	c->outer = 0;
+	c->n_outer = 0;
+	c->hash = seed;
+	c->n = seed && n_frames ? (n_frames - 1) / RBPF_CHECKPOINT : 0;
+	c->n_hold = 0;
 }
 
 /*
@@ -86,9 +119,7 @@ static __always_inline void checkpoint_begin(struct walk *w, __u32 walk_id, __u6
 {
 	__u32 i;
 
-	w->n_outer = 0;
-	w->outer = 0;
-	w->outer_hash = seed;
+	checkpoint_none(&w->checkpoints, seed, w->n_frames);
 	if (!seed)
 		return;
 	for (i = 0; i < RBPF_MAX_FRAMES; i += CHECKPOINT_RUN)
@@ -97,12 +128,39 @@ static __always_inline void checkpoint_begin(struct walk *w, __u32 walk_id, __u6
 	checkpoint_find(walk_id);
 }
 
-/* How many of the checkpoints are durable; walk_complete() has been called. */
-static __always_inline __u32 checkpoint_end(const struct walk *w)
+/* The same of the native stack, of which all frames are durable. */
+static __always_inline void checkpoint_begin_native(struct walk *w, __u32 walk_id, __u64 seed)
 {
-	__u32 n = w->n_durable / RBPF_CHECKPOINT, all = checkpoint_count(w);
+	__u32 i;
 
-	return n < all ? n : all;
+	checkpoint_none(&w->checkpoints, seed, w->native.n_frames);
+	w->checkpoints.n_hold = w->checkpoints.n;
+	for (i = 0; i < NATIVE_FRAMES; i += CHECKPOINT_RUN)
+		if (checkpoint_native_run(walk_id, i) <= 0)
+			break;
+	checkpoint_find(walk_id);
+}
+
+/* Which checkpoints of the Ruby stack hold; walk_complete() has been called. */
+static __always_inline void checkpoint_hold(struct walk *w)
+{
+	__u32 n = w->n_durable / RBPF_CHECKPOINT;
+
+	w->checkpoints.n_hold = n < w->checkpoints.n ? n : w->checkpoints.n;
+}
+
+/* How many of those that hold are not sent yet. */
+static __always_inline __u32 checkpoint_new(const struct walk_checkpoints *c)
+{
+	__u32 first = c->n_outer / RBPF_CHECKPOINT;
+
+	return c->n_hold > first ? c->n_hold - first : 0;
+}
+
+/* The @i-th of these. */
+static __always_inline __u64 checkpoint_at(const struct walk_checkpoints *c, __u32 i)
+{
+	return c->v[(c->n_outer / RBPF_CHECKPOINT + i) & (RBPF_MAX_CHECKPOINTS - 1)];
 }
 
 /*
@@ -112,21 +170,35 @@ static __always_inline __u32 checkpoint_end(const struct walk *w)
 __noinline int checkpoint_append(__u32 walk_id)
 {
 	struct walk *w = walk_state(walk_id);
-	__u32 i, n, at, first;
+	__u32 i, n, at;
 	__u64 *words;
 
 	if (!w)
 		return 0;
 	words = (__u64 *)w->frames;
-	first = w->n_outer / RBPF_CHECKPOINT;
-	n = checkpoint_end(w);
-	at = (w->n_frames - w->n_outer) * (sizeof(struct rbpf_frame) / sizeof(__u64));
-	for (i = 0; i < RBPF_MAX_CHECKPOINTS && first + i < n; i++, at++) {
+	n = checkpoint_new(&w->checkpoints);
+	at = (w->n_frames - w->checkpoints.n_outer) * (sizeof(struct rbpf_frame) / sizeof(__u64));
+	for (i = 0; i < RBPF_MAX_CHECKPOINTS && i < n; i++, at++) {
 		barrier_var(at);
 		if (at >= sizeof(w->frames) / (sizeof(__u64)))
 			break;
-		words[at] = w->checkpoints[(first + i) & (RBPF_MAX_CHECKPOINTS - 1)];
+		words[at] = checkpoint_at(&w->checkpoints, i);
 	}
+	return i;
+}
+
+/* The same for the native stack. */
+__noinline int checkpoint_append_native(__u32 walk_id)
+{
+	struct walk *w = walk_state(walk_id);
+	__u32 i, n, at;
+
+	if (!w)
+		return 0;
+	n = checkpoint_new(&w->checkpoints);
+	at = w->native.n_frames - w->checkpoints.n_outer;
+	for (i = 0; i < RBPF_MAX_CHECKPOINTS && i < n; i++, at++)
+		w->native.frames[at & (NATIVE_FRAMES - 1)] = checkpoint_at(&w->checkpoints, i);
 	return i;
 }
 
@@ -139,9 +211,9 @@ __noinline int checkpoint_note(__u32 walk_id)
 
 	if (!w)
 		return 0;
-	n = checkpoint_end(w);
-	for (i = w->n_outer / RBPF_CHECKPOINT; i < RBPF_MAX_CHECKPOINTS && i < n; i++) {
-		value = w->checkpoints[i & (RBPF_MAX_CHECKPOINTS - 1)];
+	n = checkpoint_new(&w->checkpoints);
+	for (i = 0; i < RBPF_MAX_CHECKPOINTS && i < n; i++) {
+		value = checkpoint_at(&w->checkpoints, i);
 		slot = checkpoint_slot(value);
 		if (slot)
 			*slot = value;

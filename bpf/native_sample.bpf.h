@@ -119,26 +119,36 @@ static __always_inline bool native_has_room(void)
 }
 
 /* Send the frames unless this fingerprint was sent; see send_stack(). */
-static __always_inline void send_native(struct walk_native *n, const struct rbpf_ring_hdr *h)
+static __always_inline void send_native(struct walk *w, __u32 walk_id)
 {
+	struct walk_native *n = &w->native;
 	struct rbpf_ring_native *rec = &n->record;
-	__u64 size, *slot;
+	__u64 size, seed, *slot;
 
 	if (!is_unsent(n->hash, &slot))
 		return;
-	rec->h = *h;
+	/* The code of another program is another one, and a stack that ends for another reason has other frames. */
+	seed = rbpf_mix(rbpf_mix(n->seed, process_key(w->sample.h.tgid)), ~(__u64)n->end) | 1;
+	checkpoint_begin_native(w, walk_id, seed);
+	rec->h = w->sample.h;
 	rec->h.type = RBPF_RING_NATIVE;
 	rec->stack = n->hash;
-	rec->n_frames = n->n_frames;
+	rec->outer = w->checkpoints.outer;
+	rec->n_frames = n->n_frames - w->checkpoints.n_outer;
+	rec->n_outer = w->checkpoints.n_outer;
+	rec->n_checkpoints = checkpoint_append_native(walk_id);
 	rec->end = n->end;
-	size = sizeof(*rec) + (__u64)n->n_frames * sizeof(n->frames[0]);
+	size = sizeof(*rec) + ((__u64)rec->n_frames + rec->n_checkpoints) * sizeof(n->frames[0]);
 	barrier_var(size);
 	if (size > sizeof(*rec) + sizeof(n->frames))
 		return;
-	if (!native_has_room() || bpf_ringbuf_output(&ring, rec, size, wakeup_flags()))
+	if (!native_has_room() || bpf_ringbuf_output(&ring, rec, size, wakeup_flags())) {
 		count(RBPF_CNT_LOST_NATIVE);
-	else
-		*slot = n->hash;
+		return;
+	}
+	*slot = n->hash;
+	if (rec->n_checkpoints)
+		checkpoint_note(walk_id);
 }
 
 /* The native stack of the running thread; its fingerprint is stored in w->sample. */
@@ -156,7 +166,7 @@ static __always_inline void native_stack(struct walk *w, __u32 walk_id, __u64 ep
 	n->hash = rbpf_mix(n->hash, n->end);
 	n->hash |= !n->hash; /* 0 means none */
 	w->sample.native = n->hash;
-	send_native(n, &w->sample.h);
+	send_native(w, walk_id);
 }
 
 #endif

@@ -206,15 +206,15 @@ __noinline int walk_complete_run(__u32 walk_id, __u32 done)
 	if (!w)
 		return 0;
 	for (i = 0; i < COMPLETE_RUN; i++) {
-		if (w->n_outer + done + i >= w->n_frames)
+		if (w->checkpoints.n_outer + done + i >= w->n_frames)
 			return 0;
-		walk_complete_frame(walk_id, w->n_frames - 1 - w->n_outer - done - i);
+		walk_complete_frame(walk_id, w->n_frames - 1 - w->checkpoints.n_outer - done - i);
 	}
 	return 1;
 }
 
 /*
- * To be called before frames[] is sent, all but the w->n_outer outermost ones. Sets w->n_durable:
+ * To be called before frames[] is sent, all but the checkpoints.n_outer outermost ones. Sets w->n_durable:
  * so many of the outermost ones are durable; and w->n_new.
  */
 static __always_inline void walk_complete(__u32 walk_id)
@@ -224,7 +224,7 @@ static __always_inline void walk_complete(__u32 walk_id)
 
 	if (!w)
 		return;
-	w->n_durable = w->n_outer;
+	w->n_durable = w->checkpoints.n_outer;
 	w->n_new = 0;
 	for (i = 0; i < RBPF_MAX_FRAMES; i += COMPLETE_RUN)
 		if (walk_complete_run(walk_id, i) <= 0)

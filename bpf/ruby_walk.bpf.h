@@ -593,7 +593,7 @@ static __always_inline int walk_stack(struct walk *w, __u32 walk_id)
 {
 	int i, r;
 
-	w->n_frames = w->n_outer = 0;
+	w->n_frames = w->checkpoints.n_outer = 0;
 	w->reads_left = WALK_MAX_READS;
 	w->zjit_on = ZJIT_UNKNOWN;
 	w->hash = w->seed;

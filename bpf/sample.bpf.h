@@ -45,9 +45,6 @@
 
 #include "name_capture.bpf.h"
 #include "registers.bpf.h"
-#include "native_sample.bpf.h"
-#include "request_sample.bpf.h"
-#include "thread_context.bpf.h"
 
 /* From tgid, start time and mm: another one when the pid is used again, and after exec. */
 static __always_inline __u64 process_key(__u64 tgid)
@@ -58,6 +55,10 @@ static __always_inline __u64 process_key(__u64 tgid)
 	/* A pointer that was not read by a helper cannot be mixed. */
 	return rbpf_mix(rbpf_mix(rbpf_mix(0, tgid), born), (__u64)BPF_CORE_READ(task, mm));
 }
+
+#include "native_sample.bpf.h"
+#include "request_sample.bpf.h"
+#include "thread_context.bpf.h"
 
 /* The running thread's EC through its TLS: a thread without such a block runs no Ruby. Returns enum rbpf_status. */
 static __always_inline int tls_ec(const struct rbpf_layout *layout, __u64 tp, __u64 *ec)
@@ -181,12 +182,13 @@ static __always_inline int send_stack(struct walk *w, __u32 walk_id, const struc
 	rec->h = w->sample.h;
 	rec->h.type = RBPF_RING_STACK;
 	rec->stack = w->hash;
-	rec->outer = w->outer;
+	rec->outer = w->checkpoints.outer;
 	rec->gc_era = gc->era;
 	rec->gc_major = w->old_seed ? gc->major : 0;
-	rec->n_frames = w->n_frames - w->n_outer;
-	rec->n_outer = w->n_outer;
-	rec->n_checkpoints = w->outer_hash ? checkpoint_append(walk_id) : 0;
+	rec->n_frames = w->n_frames - w->checkpoints.n_outer;
+	rec->n_outer = w->checkpoints.n_outer;
+	checkpoint_hold(w);
+	rec->n_checkpoints = checkpoint_append(walk_id);
 	rec->flags = gc->in_transition ? RBPF_STACK_GC_TRANSITION : 0;
 	wakeup = is_urgent(w, walk_id) ? BPF_RB_FORCE_WAKEUP : wakeup_flags();
 	/* Last, and at once: the verifier of 5.10 forgets the bounds of what it saves. */

@@ -142,6 +142,17 @@ struct walk_gc {
 	__u32 unknown;	  /* … or not even these */
 };
 
+/* Of the stack that is sent, Ruby or native: see checkpoints.bpf.h. */
+struct walk_checkpoints {
+	__u64 hash;    /* of the outermost frames, as far as they were taken; 0: it has none */
+	__u64 outer;   /* the innermost one that was sent … */
+	__u32 n_outer; /* … which has so many frames; 0: none */
+	__u32 n;       /* in v[]: those that leave a frame inside of them */
+	__u32 n_hold;  /* of these, those whose frames are durable */
+	__u32 pad;
+	__u64 v[RBPF_MAX_CHECKPOINTS];
+};
+
 /* The last wait of a thread; since 0: it is over. The members are as in struct rbpf_ring_wait. */
 struct wait {
 	__u64 since;
@@ -190,8 +201,6 @@ struct walk {
 	__u32 n_cut;	     /* frames left out in the middle of this fiber's stack */
 	__u32 max_frames;    /* RBPF_MIN_FRAMES to RBPF_MAX_FRAMES */
 	__u32 reads_left;
-	__u32 n_outer;	     /* outermost frames that were sent before … */
-	__u64 outer;	     /* … with this checkpoint */
 	__u32 n_durable;     /* outermost frames that stay what they are: frame_is_durable() */
 	__u32 lasting;	     /* checkpoints outlast the era: stack_lasts() */
 	__u32 n_new;	     /* frames that are to be read: frame_is_new() */
@@ -226,8 +235,7 @@ struct walk {
 	struct walk_native native;
 	struct rbpf_ring_sample sample; /* here, because the BPF stack is short … */
 	struct wait wait;		/* … as is this: room for wait_note() */
-	__u64 outer_hash;		/* of the outermost frames, as far as they were taken */
-	__u64 checkpoints[RBPF_MAX_CHECKPOINTS];
+	struct walk_checkpoints checkpoints;
 	struct rbpf_ring_stack record; /* the frames follow it, as in the ring */
 	struct rbpf_frame frames[RBPF_MAX_FRAMES +
 				 RBPF_MAX_CHECKPOINTS * sizeof(__u64) / sizeof(struct rbpf_frame)];

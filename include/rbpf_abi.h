@@ -636,13 +636,18 @@ struct rbpf_ring_stack {
 };
 
 /*
- * A native stack: n_frames words follow, innermost first, the kernel's before those of the process.
- * @end tells why it ends where it does.
+ * A native stack: n_frames words follow, innermost first, the kernel's before those of the process; then
+ * n_checkpoints words. It goes on with the n_outer words of the checkpoint @outer, and has checkpoints of
+ * its own, as a struct rbpf_ring_stack. @end tells why it ends where it does: the same for all that have
+ * @outer.
  */
 struct rbpf_ring_native {
 	struct rbpf_ring_hdr h;
 	__u64 stack; /* fingerprint */
+	__u64 outer; /* 0: none */
 	__u32 n_frames;
+	__u32 n_outer; /* a multiple of RBPF_CHECKPOINT */
+	__u32 n_checkpoints;
 	__u32 end; /* enum rbpf_native_end */
 };
 
@@ -781,7 +786,7 @@ _Static_assert(sizeof(struct rbpf_thread) == 48 + 24 + 32 + 8 * RBPF_REGS, "wire
 _Static_assert(sizeof(struct rbpf_ring_memory) == 40, "wire ABI");
 _Static_assert(sizeof(struct rbpf_block) == 16, "wire ABI");
 _Static_assert(sizeof(struct rbpf_range) == 40, "map ABI");
-_Static_assert(sizeof(struct rbpf_ring_native) == 40, "wire ABI");
+_Static_assert(sizeof(struct rbpf_ring_native) == 56, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_code_miss) == 40, "wire ABI");
 
 #endif

@@ -61,6 +61,7 @@ struct native {
 	size_t prefetched;	     /* … of PREFETCH_MAX */
 	struct users users;	     /* whose maps took how long */
 	uint64_t map_reads_deferred; /* that were due */
+	uint64_t codes;		     /* how often the code of a process has become another */
 	struct recorded *recorded;   /* by name */
 	size_t cap_recorded;
 };
@@ -76,6 +77,7 @@ struct native_process {
 	bool perf_map_refused; /* it was counted as such, and so is this */
 	bool map_cut;
 	bool code_set;	      /* set_code() was called with it */
+	uint64_t code;	      /* native.codes, as it is of its code */
 	uint64_t text;	      /* an address of its VM's code; 0: none is known, or … */
 	bool text_checked;    /* … native_names_vm() was told of it */
 	uint64_t next_map_ns; /* CLOCK_MONOTONIC: when it may be read again */
@@ -169,6 +171,7 @@ int native_process_new(struct native *n, pid_t pid, const struct process_context
 	p->pid = pid;
 	p->context = context;
 	p->perf_map = (struct perf_map)PERF_MAP_INIT(&n->perf_maps);
+	p->code = ++n->codes;
 	*ret = p;
 	return 0;
 }
@@ -198,6 +201,7 @@ static int replace(struct native_process *p, struct code_map *map)
 		n->set_code(n->arg, p->pid, added ? &code : NULL);
 	displace(p);
 	p->map = map;
+	p->code = ++n->codes;
 	p->code_set = added;
 	n->maps_cut += map->is_cut && !p->map_cut;
 	p->map_cut |= map->is_cut;
@@ -422,6 +426,7 @@ static void read_perf_map(struct native_process *p)
 	const struct target_file_request req = { .kind = TARGET_FILE_PERF_MAP,
 						 .pid = p->pid,
 						 .path = path };
+	const size_t n_before = p->perf_map.n;
 	struct perf_map_file from;
 	struct statx st;
 	int fd;
@@ -443,6 +448,8 @@ static void read_perf_map(struct native_process *p)
 		p->perf_map_hangs = perf_map_read(&p->perf_map, st.stx_size, read_perf_map_file,
 						  &from) == -EIO;
 	close(fd);
+	if (p->perf_map.n != n_before)
+		p->code = ++p->native->codes;
 }
 
 static struct native_code code_of(struct native_process *p)
@@ -495,6 +502,14 @@ int native_frames(struct native *n, struct native_process *p, bool no_wait, cons
 		}
 	}
 	return r;
+}
+
+uint64_t native_names_age(struct native *n, struct native_process *p)
+{
+	if (!p)
+		return 0;
+	read_perf_map(p);
+	return p->code + native_names_version(n->names);
 }
 
 bool native_makes_tail_call(void *arg, uint64_t function, uint64_t other)

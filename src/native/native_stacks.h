@@ -117,6 +117,12 @@ int native_poll(struct native *n, bool wait);
 int native_frames(struct native *n, struct native_process *p, bool no_wait, const uint64_t *words,
 		  size_t n_words, struct native_frames *ret);
 
+/*
+ * Differs from what it was if native_frames() might name words of @p (NULL: it is gone) otherwise than then. Never
+ * UINT64_MAX.
+ */
+uint64_t native_names_age(struct native *n, struct native_process *p);
+
 /* The native name with id @name; valid until native_forget(). */
 const struct native_name *native_frame_name(const struct native *n, uint32_t name);
 

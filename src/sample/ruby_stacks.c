@@ -21,10 +21,8 @@ void ruby_stacks_buffers_deinit(struct ruby_stacks_buffers *b)
 
 void ruby_generation_deinit(struct ruby_generation *g)
 {
-	intern_deinit(&g->stacks);
-	intern_deinit(&g->outer);
-	free(g->latest_stack);
-	free(g->latest_outer);
+	fingerprints_deinit(&g->stacks);
+	fingerprints_deinit(&g->outer);
 	free(g->definitions);
 	free(g->checkpoints);
 	free(g->raw);
@@ -34,14 +32,12 @@ void ruby_generation_deinit(struct ruby_generation *g)
 
 void ruby_generation_recycle(struct ruby_generation *g)
 {
-	array_recycle(g->latest_stack, g->cap_latest_stack, g->stacks.count);
-	array_recycle(g->latest_outer, g->cap_latest_outer, g->outer.count);
 	array_recycle(g->definitions, g->cap_definitions, g->n_definitions);
 	array_recycle(g->checkpoints, g->cap_checkpoints, g->n_checkpoints);
 	array_recycle(g->raw, g->cap_raw, g->n_raw);
 	array_recycle(g->named, g->cap_named, g->n_named);
-	intern_recycle(&g->stacks);
-	intern_recycle(&g->outer);
+	fingerprints_recycle(&g->stacks);
+	fingerprints_recycle(&g->outer);
 	g->n_definitions = g->n_checkpoints = g->n_raw = g->n_named = 0;
 }
 
@@ -63,21 +59,17 @@ size_t ruby_generation_bytes(const struct ruby_generation *g)
 const struct ruby_definition *ruby_stacks_find(const struct ruby_generation *g,
 					       uint64_t fingerprint)
 {
-	uint32_t id;
+	size_t i;
 
-	if (intern_find(&g->stacks, &fingerprint, sizeof(fingerprint), &id))
-		return NULL;
-	return &g->definitions[g->latest_stack[id]];
+	return fingerprints_find(&g->stacks, fingerprint, &i) ? &g->definitions[i] : NULL;
 }
 
 static const struct ruby_checkpoint *find_checkpoint(const struct ruby_generation *g,
 						     uint64_t fingerprint)
 {
-	uint32_t id;
+	size_t i;
 
-	if (intern_find(&g->outer, &fingerprint, sizeof(fingerprint), &id))
-		return NULL;
-	return &g->checkpoints[g->latest_outer[id]];
+	return fingerprints_find(&g->outer, fingerprint, &i) ? &g->checkpoints[i] : NULL;
 }
 
 void ruby_stacks_frames(const struct ruby_generation *g, const struct ruby_definition *def,
@@ -118,22 +110,6 @@ static int add_raw(struct ruby_stacks_buffers *b, const struct ruby_generation *
 }
 
 /* ---- adding ---- */
-
-/* Let @fingerprint, of a stack or a checkpoint, stand for entry @index from now on. */
-static int set_latest(struct intern *fingerprints, uint32_t **latest, size_t *cap,
-		      uint64_t fingerprint, size_t index)
-{
-	uint32_t *v = *latest, id;
-	int r;
-
-	r = intern_add(fingerprints, &fingerprint, sizeof(fingerprint), &id, NULL);
-	if (!r)
-		r = array_reserve(v, *cap, id + 1);
-	*latest = v;
-	if (!r)
-		v[id] = (uint32_t)index;
-	return r;
-}
 
 static int record_frame(struct sink *out, struct tracked_process *p, uint32_t symbol, uint32_t *ret)
 {
@@ -209,8 +185,7 @@ static int add_checkpoint(struct ruby_generation *g, const struct ruby_checkpoin
 	int r = array_room(g->checkpoints, g->cap_checkpoints, g->n_checkpoints + 1);
 
 	if (!r)
-		r = set_latest(&g->outer, &g->latest_outer, &g->cap_latest_outer, fingerprint,
-			       g->n_checkpoints);
+		r = fingerprints_set(&g->outer, fingerprint, g->n_checkpoints);
 	if (!r)
 		g->checkpoints[g->n_checkpoints++] = *c;
 	return r;
@@ -405,8 +380,7 @@ int ruby_stacks_define(struct ruby_generation *g, const struct ruby_generation *
 	if (!r)
 		r = array_room(g->definitions, g->cap_definitions, g->n_definitions + 1);
 	if (!r)
-		r = set_latest(&g->stacks, &g->latest_stack, &g->cap_latest_stack, rec->stack,
-			       g->n_definitions);
+		r = fingerprints_set(&g->stacks, rec->stack, g->n_definitions);
 	if (r)
 		return r;
 	g->definitions[g->n_definitions++] = def;

@@ -18,10 +18,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/intern.h"
 #include "native/merge.h"
 #include "profile/id_holder.h"
 #include "rbpf_abi.h"
+#include "sample/fingerprints.h"
 #include "symbol/resolver.h"
 
 struct sink;
@@ -56,15 +56,11 @@ struct ruby_checkpoint {
 
 /* Both only grow, and refer to what is before them: an older entry stays valid. */
 struct ruby_generation {
-	struct intern stacks;	/* fingerprints; by their ids … */
-	uint32_t *latest_stack; /* … the definition; owned */
-	size_t cap_latest_stack;
+	struct fingerprints stacks;	     /* of definitions */
 	struct ruby_definition *definitions; /* owned */
 	size_t n_definitions, cap_definitions;
-	struct intern outer; /* the same for checkpoints */
-	uint32_t *latest_outer;
-	size_t cap_latest_outer;
-	struct ruby_checkpoint *checkpoints;
+	struct fingerprints outer;	     /* of checkpoints */
+	struct ruby_checkpoint *checkpoints; /* owned */
 	size_t n_checkpoints, cap_checkpoints;
 	struct rbpf_frame *raw; /* of all definitions; owned */
 	size_t n_raw, cap_raw;

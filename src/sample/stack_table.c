@@ -21,9 +21,6 @@
 #define GENERATION_MIN_NS (2ull << RBPF_EPOCH_SHIFT)
 _Static_assert(GENERATION_NS > 1ull << RBPF_CHECKPOINT_SHIFT, "checkpoints are remembered");
 
-/* Beyond SAMPLE_*: the outer end of a native stack is missing. */
-#define NATIVE_CUT (1u << 15)
-
 /* Beyond enum rbpf_status: a sample names a stack whose definition was lost. */
 enum { STACK_LOST = RBPF_STATUS_COUNT, STACK_BEFORE };
 
@@ -57,17 +54,10 @@ struct stack_pair {
 
 #define NATIVE_LOST (1u << 31) /* there was a native stack, whose definition was lost */
 
-static void definitions_deinit(struct native_definitions *d)
-{
-	intern_deinit(&d->fingerprints);
-	free(d->v);
-}
-
 static void generation_deinit(struct stack_generation *g)
 {
 	ruby_generation_deinit(&g->ruby);
-	definitions_deinit(&g->native);
-	free(g->native_frames.v);
+	native_generation_deinit(&g->native);
 	intern_deinit(&g->pairs);
 	free(g->merged);
 	*g = (struct stack_generation) { 0 };
@@ -77,10 +67,7 @@ static void generation_deinit(struct stack_generation *g)
 static void generation_recycle(struct stack_generation *g)
 {
 	ruby_generation_recycle(&g->ruby);
-	array_recycle(g->native.v, g->native.cap, g->native.fingerprints.count);
-	intern_recycle(&g->native.fingerprints);
-	array_recycle(g->native_frames.v, g->native_frames.cap, g->native_frames.n);
-	g->native_frames.n = 0;
+	native_generation_recycle(&g->native);
 	array_recycle(g->merged, g->cap_merged, g->pairs.count);
 	intern_recycle(&g->pairs);
 }
@@ -91,7 +78,9 @@ void stack_table_deinit(struct stack_table *t)
 	generation_deinit(&t->generations[1]);
 	merge_buffers_deinit(&t->buffers);
 	ruby_stacks_buffers_deinit(&t->naming);
+	native_definitions_buffers_deinit(&t->naming_native);
 	free(t->frames);
+	free(t->native_frames);
 }
 
 void stack_table_forget(struct stack_table *t)
@@ -104,11 +93,8 @@ void stack_table_forget_native(struct stack_table *t)
 {
 	int i;
 
-	for (i = 0; i < 2; i++) {
-		definitions_deinit(&t->generations[i].native);
-		t->generations[i].native = (struct native_definitions) { 0 };
-		t->generations[i].native_frames.n = 0;
-	}
+	for (i = 0; i < 2; i++)
+		native_generation_deinit(&t->generations[i].native);
 }
 
 void stack_table_ids(struct stack_table *t, id_fn *fn, void *arg)
@@ -132,7 +118,7 @@ bool stack_table_keeps_all(struct stack_table *t)
 
 static size_t generation_bytes(const struct stack_generation *g)
 {
-	return ruby_generation_bytes(&g->ruby) + g->native_frames.n * sizeof(*g->native_frames.v);
+	return ruby_generation_bytes(&g->ruby) + native_generation_bytes(&g->native);
 }
 
 /* Records of different CPUs may be slightly out of order. */
@@ -154,29 +140,6 @@ static void next_generation(struct stack_table *t, uint64_t now)
 
 /* ---- definitions ---- */
 
-static int define(struct native_definitions *d, uint64_t fingerprint,
-		  const struct native_definition *def)
-{
-	uint32_t id;
-	int r;
-
-	r = intern_add(&d->fingerprints, &fingerprint, sizeof(fingerprint), &id, NULL);
-	if (!r)
-		r = array_reserve(d->v, d->cap, id + 1);
-	if (!r)
-		d->v[id] = *def;
-	return r;
-}
-
-static const struct native_definition *find(const struct native_definitions *d,
-					    uint64_t fingerprint)
-{
-	uint32_t id;
-
-	return intern_find(&d->fingerprints, &fingerprint, sizeof(fingerprint), &id) ? NULL
-										     : &d->v[id];
-}
-
 int stack_table_define(struct stack_table *t, struct sink *out, struct tracked_process *p,
 		       const struct rbpf_ring_stack *rec, size_t len)
 {
@@ -188,28 +151,13 @@ int stack_table_define(struct stack_table *t, struct sink *out, struct tracked_p
 int stack_table_define_native(struct stack_table *t, struct tracked_process *p, bool no_wait,
 			      const struct rbpf_ring_native *rec, size_t len)
 {
-	const uint64_t *words = (const uint64_t *)(rec + 1);
-	const uint64_t end = rec->end < RBPF_NATIVE_END_COUNT ? rec->end : RBPF_NATIVE_OUTERMOST;
-	struct stack_generation *g = &t->generations[0];
-	struct native_definition def = { .flags = SAMPLE_NATIVE };
-	size_t i;
-	int r;
+	const struct native_naming naming = { .native = t->native,
+					      .process = p->native,
+					      .no_wait = no_wait };
 
-	if (len < sizeof(*rec) + (size_t)rec->n_frames * sizeof(*words))
-		return -EPROTO;
 	next_generation(t, rec->h.ts);
-	def.first = g->native_frames.n;
-	r = native_frames(t->native, p->native, no_wait, words, rec->n_frames, &g->native_frames);
-	/* What is missing at its outer end is a frame, too. */
-	if (!r && end != RBPF_NATIVE_OUTERMOST)
-		r = native_frames(t->native, p->native, no_wait, &end, 1, &g->native_frames);
-	def.n = (uint32_t)(g->native_frames.n - def.first);
-	for (i = 0; i < rec->n_frames; i++)
-		if (words[i] < RBPF_NATIVE_END_COUNT)
-			def.flags |= SAMPLE_GAP;
-	if (end != RBPF_NATIVE_OUTERMOST)
-		def.flags |= SAMPLE_GAP | NATIVE_CUT;
-	return r ? r : define(&g->native, rec->stack, &def);
+	return native_define(&t->generations[0].native, &t->generations[1].native,
+			     &t->naming_native, &naming, rec, len);
 }
 
 /* ---- stacks ---- */
@@ -302,8 +250,7 @@ static int push_frame(struct sink *out, struct tracked_process *p, size_t depth,
 
 /* The frames of both stacks, of which either may be none, as one, on top of *@stack. */
 static int push_merged(struct stack_table *t, struct sink *out, struct tracked_process *p,
-		       const struct native_frame *native, const struct merge *w, uint32_t gc_flags,
-		       uint32_t *stack)
+		       const struct merge *w, uint32_t gc_flags, uint32_t *stack)
 {
 	struct merged_frame *merged = t->buffers.merged;
 	size_t i, gc, n = merge_stacks(w, merged, &gc);
@@ -314,7 +261,7 @@ static int push_merged(struct stack_table *t, struct sink *out, struct tracked_p
 		if (i == gc)
 			r = push_collection(out, gc_flags, stack);
 		if (!r && merged[i].native)
-			r = native_frame_id(t->native, out, native[merged[i].index].name,
+			r = native_frame_id(t->native, out, t->native_frames[merged[i].index].name,
 					    merged[i].internal, &frame);
 		else
 			frame = t->frames[merged[i].index].frame;
@@ -339,41 +286,46 @@ static const struct ruby_generation *find_ruby(const struct stack_table *t, uint
 	return NULL;
 }
 
-/* The same for a native stack, and its frames. */
-static const struct native_frame *find_native(const struct stack_table *t, uint64_t fingerprint,
-					      const struct native_definition **def)
+/* The same for a native stack. */
+static const struct native_generation *find_native(const struct stack_table *t,
+						   uint64_t fingerprint,
+						   const struct native_definition **def)
 {
 	int i;
 
 	*def = NULL;
 	for (i = 0; i < 2 && fingerprint; i++) {
-		*def = find(&t->generations[i].native, fingerprint);
+		*def = native_definition_find(&t->generations[i].native, fingerprint);
 		if (*def)
-			return &t->generations[i].native_frames.v[(*def)->first];
+			return &t->generations[i].native;
 	}
 	return NULL;
 }
 
 /* The frames of both stacks to where they are merged from. */
 static int take_frames(struct stack_table *t, const struct ruby_generation *g,
-		       const struct ruby_definition *ruby, const struct native_frame *native,
-		       size_t n_native)
+		       const struct ruby_definition *ruby, const struct native_generation *g_native,
+		       const struct native_definition *native)
 {
-	const size_t n_ruby = ruby ? ruby->n : 0;
+	const size_t n_ruby = ruby ? ruby->n : 0, n_native = native ? native->n : 0;
 	size_t i;
 	int r;
 
 	r = merge_buffers_reserve(&t->buffers, n_ruby, n_native);
 	if (!r)
-		r = array_reserve(t->frames, t->cap_frames, n_ruby + 1);
+		r = array_room(t->frames, t->cap_frames, n_ruby + 1);
+	if (!r)
+		r = array_room(t->native_frames, t->cap_native_frames, n_native + 1);
 	if (r)
 		return r;
 	if (ruby)
 		ruby_stacks_frames(g, ruby, t->frames);
+	if (native)
+		native_definition_frames(g_native, native, t->native_frames);
 	for (i = 0; i < n_ruby; i++)
 		t->buffers.ruby[i] = t->frames[i].merge;
 	for (i = 0; i < n_native; i++)
-		t->buffers.native[i] = native[i].what;
+		t->buffers.native[i] = t->native_frames[i].what;
 	return 0;
 }
 
@@ -384,7 +336,7 @@ static int make_stack(struct stack_table *t, struct sink *out, struct tracked_pr
 	const struct native_definition *native;
 	const struct ruby_definition *ruby;
 	const struct ruby_generation *g = find_ruby(t, pair->ruby, &ruby);
-	const struct native_frame *n = find_native(t, pair->native, &native);
+	const struct native_generation *g_native = find_native(t, pair->native, &native);
 	struct merge w = { .n_ruby = ruby ? ruby->n : 0,
 			   .n_native = native ? native->n : 0,
 			   .complete = native && !(native->flags & NATIVE_CUT),
@@ -396,7 +348,7 @@ static int make_stack(struct stack_table *t, struct sink *out, struct tracked_pr
 		.flags = ruby ? ruby->flags : 0,
 		.rule = ruby ? ruby->rule : 0,
 	};
-	err = take_frames(t, g, ruby, n, w.n_native);
+	err = take_frames(t, g, ruby, g_native, native);
 	if (!err && pair->placeholder) {
 		ret->flags |= placeholders[pair->placeholder - 1].flags;
 		err = push_reason(out, placeholders[pair->placeholder - 1].reason, &ret->stack);
@@ -408,7 +360,7 @@ static int make_stack(struct stack_table *t, struct sink *out, struct tracked_pr
 	ret->flags |= native ? native->flags & ~NATIVE_CUT : 0;
 	if (pair->flags & RBPF_SAMPLE_GC)
 		ret->flags |= SAMPLE_GC;
-	err = push_merged(t, out, p, n, &w, pair->flags, &ret->stack);
+	err = push_merged(t, out, p, &w, pair->flags, &ret->stack);
 	if (!err && pair->flags & NATIVE_LOST) {
 		ret->flags |= SAMPLE_NATIVE | SAMPLE_GAP;
 		err = push_reason(out, REASON_GAP_LOST, &ret->stack);

@@ -18,8 +18,8 @@
 
 #include "base/intern.h"
 #include "rbpf_abi.h"
-#include "native/native_stacks.h"
 #include "profile/id_holder.h"
+#include "sample/native_definitions.h"
 #include "sample/ruby_stacks.h"
 
 struct sink;
@@ -40,26 +40,11 @@ struct stacks_taken {
 	uint32_t wait;	       /* 1 + enum rbpf_wait; 0: the thread was running */
 };
 
-/* Frames of a definition of a native stack, innermost first. */
-struct native_definition {
-	size_t first;
-	uint32_t n;
-	uint16_t flags; /* SAMPLE_* */
-};
-
-/* Definitions by id of their fingerprint. */
-struct native_definitions {
-	struct intern fingerprints;
-	struct native_definition *v; /* owned */
-	size_t cap;
-};
-
 struct stack_generation {
 	struct ruby_generation ruby;
-	struct native_definitions native;
-	struct native_frames native_frames; /* of all definitions; owned */
-	struct intern pairs;		    /* struct stack_pair */
-	struct sample_stack *merged;	    /* by id of its pair; owned */
+	struct native_generation native;
+	struct intern pairs;	     /* struct stack_pair */
+	struct sample_stack *merged; /* by id of its pair; owned */
 	size_t cap_merged;
 };
 
@@ -68,10 +53,13 @@ struct stack_table {
 	uint64_t since_ns;			/* CLOCK_MONOTONIC: when the current one began */
 	bool ended_early;      /* the one before, for it was large: see stack_table_keeps_all() */
 	struct native *native; /* NULL: native stacks are not walked; not owned */
-	struct merge_buffers buffers;	   /* owned */
-	struct ruby_stacks_buffers naming; /* owned */
-	struct ruby_frame *frames;	   /* of the Ruby stack that is merged; owned */
+	struct merge_buffers buffers;			 /* owned */
+	struct ruby_stacks_buffers naming;		 /* owned */
+	struct native_definitions_buffers naming_native; /* owned */
+	struct ruby_frame *frames; /* of the Ruby stack that is merged; owned */
 	size_t cap_frames;
+	struct native_frame *native_frames; /* of the native one; owned */
+	size_t cap_native_frames;
 };
 
 void stack_table_deinit(struct stack_table *t);

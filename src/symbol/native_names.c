@@ -54,6 +54,7 @@ struct native_names {
 	uint64_t lines_of;	 /* … of this file: its id + 1; 0: none */
 	uint64_t lines_at;
 	struct kernel_symbols kernel;
+	uint64_t version;
 	struct intern keys;
 	struct native_name *v; /* by id */
 	size_t cap;
@@ -138,6 +139,7 @@ int native_names_vm(struct native_names *n, const struct code_map *map, uint64_t
 		return r == -ENOMEM ? r : 0;
 	s->interpreter = interpreter;
 	s->is_vm = true;
+	n->version++;
 	return known_of_vm(s) == 2;
 }
 
@@ -478,6 +480,11 @@ int native_names_find(struct native_names *n, const struct native_code *code, ui
 
 	r = key_of_compiled(n, code->perf_map, word, &key);
 	return r ? r : find_or_make(n, &key, file, id);
+}
+
+uint64_t native_names_version(const struct native_names *n)
+{
+	return n->version;
 }
 
 /* ---- functions that go on in others ---- */

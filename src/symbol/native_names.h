@@ -92,6 +92,9 @@ int native_names_find(struct native_names *n, const struct native_code *code, ui
 bool native_names_makes_tail_call(struct native_names *n, const struct code_map *map,
 				  uint64_t function, uint64_t other);
 
+/* Moves when an address may get another name than before, as more is known of interpreters. */
+uint64_t native_names_version(const struct native_names *n);
+
 /* Name @id: valid until native_names_free(). */
 const struct native_name *native_names_get(const struct native_names *n, uint32_t id);
 

@@ -142,7 +142,21 @@ static inline uint32_t walk_host_checkpoints(struct walk *w, uint64_t seed)
 	w->lasting = stack_lasts(w);
 	checkpoint_begin(w, 0, seed);
 	walk_complete(0);
-	n = seed ? (uint32_t)checkpoint_append(0) : 0;
+	checkpoint_hold(w);
+	n = (uint32_t)checkpoint_append(0);
+	if (n)
+		checkpoint_note(0);
+	return n;
+}
+
+/* The same of what send_native() does of the words in w->native.frames. */
+static inline uint32_t walk_host_native_checkpoints(struct walk *w, uint64_t seed)
+{
+	uint32_t n;
+
+	walk_host.walk = w;
+	checkpoint_begin_native(w, 0, seed);
+	n = (uint32_t)checkpoint_append_native(0);
 	if (n)
 		checkpoint_note(0);
 	return n;

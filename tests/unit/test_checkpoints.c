@@ -59,11 +59,13 @@ static void expect_sent(struct fixture *f, uint64_t seed, uint32_t outer, uint32
 	uint32_t i, n;
 
 	n = walk_host_checkpoints(f->w, seed);
-	cr_expect_eq(f->w->n_outer, outer, "%u frames were known, not %u", f->w->n_outer, outer);
+	cr_expect_eq(f->w->checkpoints.n_outer, outer, "%u frames were known, not %u",
+		     f->w->checkpoints.n_outer, outer);
 	cr_expect_eq(n, checkpoints, "%u new checkpoints, not %u", n, checkpoints);
-	words = (const uint64_t *)&f->w->frames[f->w->n_frames - f->w->n_outer];
+	words = (const uint64_t *)&f->w->frames[f->w->n_frames - f->w->checkpoints.n_outer];
 	for (i = 0; i < n; i++)
-		cr_expect_eq(words[i], f->w->checkpoints[f->w->n_outer / RBPF_CHECKPOINT + i]);
+		cr_expect_eq(words[i],
+			     f->w->checkpoints.v[f->w->checkpoints.n_outer / RBPF_CHECKPOINT + i]);
 }
 
 Test(checkpoints, what_was_sent_is_left_out)
@@ -249,5 +251,74 @@ Test(checkpoints, the_largest_stack)
 	expect_sent(&f, SEED, 0, RBPF_MAX_CHECKPOINTS - 1);
 	stack(&f, RBPF_MAX_FRAMES, RBPF_MAX_FRAMES);
 	expect_sent(&f, SEED, RBPF_MAX_FRAMES - RBPF_CHECKPOINT, 0);
+	teardown(&f);
+}
+
+/* ---- native stacks ---- */
+
+/* @n words, of which the outermost @same are those of any other such stack. */
+static void native_stack(struct fixture *f, uint32_t n, uint32_t same)
+{
+	uint32_t i, outer;
+
+	f->w->native.n_frames = n;
+	for (i = 0; i < n; i++) {
+		outer = n - 1 - i;
+		f->w->native.frames[i] = 0x7000000 + outer % 5 + (outer < same ? 0 : 0x100 * n);
+	}
+}
+
+static void expect_native_sent(struct fixture *f, uint64_t seed, uint32_t outer,
+			       uint32_t checkpoints)
+{
+	const uint64_t *words;
+	uint32_t i, n;
+
+	n = walk_host_native_checkpoints(f->w, seed);
+	cr_expect_eq(f->w->checkpoints.n_outer, outer, "%u frames were known, not %u",
+		     f->w->checkpoints.n_outer, outer);
+	cr_expect_eq(n, checkpoints, "%u new checkpoints, not %u", n, checkpoints);
+	words = &f->w->native.frames[f->w->native.n_frames - f->w->checkpoints.n_outer];
+	for (i = 0; i < n; i++)
+		cr_expect_eq(words[i], f->w->checkpoints.v[outer / RBPF_CHECKPOINT + i]);
+}
+
+Test(checkpoints, of_native_stacks)
+{
+	struct fixture f;
+	uint32_t n;
+
+	setup(&f);
+	native_stack(&f, 100, 70);
+	expect_native_sent(&f, SEED, 0, 6);
+	native_stack(&f, 90, 70);
+	expect_native_sent(&f, SEED, 64, 1);
+	native_stack(&f, 75, 40);
+	expect_native_sent(&f, SEED, 32, 2);
+	/* One word that is another one, and there is nothing outside of it. */
+	native_stack(&f, 75, 40);
+	f.w->native.frames[74]++;
+	expect_native_sent(&f, SEED, 0, 4);
+	/* What is sent of the one leaves nothing to the next. */
+	for (n = 1; n <= 64; n++) {
+		native_stack(&f, n, 64);
+		expect_native_sent(&f, SEED, (n - 1) / RBPF_CHECKPOINT * RBPF_CHECKPOINT, 0);
+	}
+	native_stack(&f, 100, 70);
+	expect_native_sent(&f, SEED + 1, 0, 6);
+	teardown(&f);
+}
+
+/* With the kernel's frames and gaps there may be so many; the checkpoints stand behind them. */
+Test(checkpoints, the_largest_native_stack)
+{
+	struct fixture f;
+	uint32_t n = RBPF_MAX_NATIVE + RBPF_MAX_KERNEL + 2;
+
+	setup(&f);
+	native_stack(&f, n, n);
+	expect_native_sent(&f, SEED, 0, (n - 1) / RBPF_CHECKPOINT);
+	native_stack(&f, n, n);
+	expect_native_sent(&f, SEED, n - 1, 0);
 	teardown(&f);
 }
