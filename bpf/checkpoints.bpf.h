@@ -149,56 +149,29 @@ static __always_inline void checkpoint_hold(struct walk *w)
 	w->checkpoints.n_hold = n < w->checkpoints.n ? n : w->checkpoints.n;
 }
 
-/* How many of those that hold are not sent yet. */
-static __always_inline __u32 checkpoint_new(const struct walk_checkpoints *c)
+/* Of v[], the first one that holds and was not sent: those up to n_hold are sent with this stack. */
+static __always_inline __u32 checkpoint_first(const struct walk_checkpoints *c)
 {
-	__u32 first = c->n_outer / RBPF_CHECKPOINT;
-
-	return c->n_hold > first ? c->n_hold - first : 0;
-}
-
-/* The @i-th of these. */
-static __always_inline __u64 checkpoint_at(const struct walk_checkpoints *c, __u32 i)
-{
-	return c->v[(c->n_outer / RBPF_CHECKPOINT + i) & (RBPF_MAX_CHECKPOINTS - 1)];
+	return c->n_outer / RBPF_CHECKPOINT;
 }
 
 /*
- * Append those that this stack is the first to have to the frames that are sent. Returns how many
- * they are.
+ * Append those that this stack is the first to have to the words of the native stack that are sent. Returns
+ * how many they are.
  */
-__noinline int checkpoint_append(__u32 walk_id)
-{
-	struct walk *w = walk_state(walk_id);
-	__u32 i, n, at;
-	__u64 *words;
-
-	if (!w)
-		return 0;
-	words = (__u64 *)w->frames;
-	n = checkpoint_new(&w->checkpoints);
-	at = (w->n_frames - w->checkpoints.n_outer) * (sizeof(struct rbpf_frame) / sizeof(__u64));
-	for (i = 0; i < RBPF_MAX_CHECKPOINTS && i < n; i++, at++) {
-		barrier_var(at);
-		if (at >= sizeof(w->frames) / (sizeof(__u64)))
-			break;
-		words[at] = checkpoint_at(&w->checkpoints, i);
-	}
-	return i;
-}
-
-/* The same for the native stack. */
 __noinline int checkpoint_append_native(__u32 walk_id)
 {
 	struct walk *w = walk_state(walk_id);
-	__u32 i, n, at;
+	__u32 i, n, at, first;
 
 	if (!w)
 		return 0;
-	n = checkpoint_new(&w->checkpoints);
+	first = checkpoint_first(&w->checkpoints);
+	n = w->checkpoints.n_hold;
 	at = w->native.n_frames - w->checkpoints.n_outer;
-	for (i = 0; i < RBPF_MAX_CHECKPOINTS && i < n; i++, at++)
-		w->native.frames[at & (NATIVE_FRAMES - 1)] = checkpoint_at(&w->checkpoints, i);
+	for (i = 0; i < RBPF_MAX_CHECKPOINTS && first + i < n; i++, at++)
+		w->native.frames[at & (NATIVE_FRAMES - 1)] =
+			w->checkpoints.v[(first + i) & (RBPF_MAX_CHECKPOINTS - 1)];
 	return i;
 }
 
@@ -211,9 +184,9 @@ __noinline int checkpoint_note(__u32 walk_id)
 
 	if (!w)
 		return 0;
-	n = checkpoint_new(&w->checkpoints);
-	for (i = 0; i < RBPF_MAX_CHECKPOINTS && i < n; i++) {
-		value = checkpoint_at(&w->checkpoints, i);
+	n = w->checkpoints.n_hold;
+	for (i = checkpoint_first(&w->checkpoints); i < RBPF_MAX_CHECKPOINTS && i < n; i++) {
+		value = w->checkpoints.v[i & (RBPF_MAX_CHECKPOINTS - 1)];
 		slot = checkpoint_slot(value);
 		if (slot)
 			*slot = value;

@@ -347,25 +347,36 @@ __noinline int request_take_checks(__u32 walk_id)
 }
 
 /*
- * Read what the rule of the frame that was noted names into w->request; its header and eras are the
- * caller's. To be called after walk_stack() found one.
+ * Keep what the frame that was noted is, if one was: frames[] is packed before the request is read. To be called
+ * when walk_complete() has looked up the method entries of a stack that is sent.
+ */
+static __always_inline void request_keep_frame(struct walk *w)
+{
+	const struct rbpf_frame *frame = &w->frames[w->request_frame & (RBPF_MAX_FRAMES - 1)];
+	struct rbpf_ring_request *rec = &w->request;
+
+	if (!w->request_found)
+		return;
+	rec->frame.iseq = frame->iseq;
+	rec->frame.pc = frame->pc;
+	rec->me = frame->me & ME_TAG_MASK ? 0 : frame->me; /* 0: it was not looked up */
+}
+
+/*
+ * Read what the rule of the frame that was noted and kept names into w->request; its header and eras are
+ * the caller's.
  */
 __noinline int request_read(__u32 walk_id)
 {
 	struct walk *w = walk_state(walk_id);
 	struct rbpf_ring_request *rec;
-	struct rbpf_frame *frame;
 	__u64 local;
 
 	if (!w)
 		return 0;
 	rec = &w->request;
-	frame = &w->frames[w->request_frame & (RBPF_MAX_FRAMES - 1)];
-	rec->frame.iseq = frame->iseq;
-	rec->frame.pc = frame->pc;
 	rec->frame.me = rec->frame.check = 0;
 	rec->me_check = 0;
-	rec->me = frame->me & ME_TAG_MASK ? 0 : frame->me; /* 0: it was not looked up */
 	rec->object = w->request_self;
 	rec->rule = w->request_rule.rule;
 	rec->klass = rec->symbol = rec->verb = 0;

@@ -29,7 +29,7 @@
 		(__u64 *)bpf_map_lookup_elem(&sent, &_slot);                                       \
 	})
 
-#include "checkpoints.bpf.h"
+#include "frame_words.bpf.h"
 
 /*
  * A process is young for so long after fork or exec, in ns: names are copied, because it may end
@@ -166,7 +166,7 @@ static __always_inline bool is_urgent(struct walk *w, __u32 walk_id)
 }
 
 /*
- * Send w->frames unless this fingerprint was sent. It counts as sent only when it is in the ring,
+ * Send w->frames, which are none any more then, unless this fingerprint was sent. It counts as sent only when it is in the ring,
  * so a lost definition is sent again with the next sample of that stack; as is one of which names
  * could not be copied, but may be then.
  */
@@ -175,10 +175,13 @@ static __always_inline int send_stack(struct walk *w, __u32 walk_id, const struc
 	struct rbpf_ring_stack *rec = &w->record;
 	__u64 size, wakeup, *known;
 
-	if (!is_unsent(w->hash, &known))
+	if (!is_unsent(w->hash, &known)) {
+		request_keep_frame(w);
 		return 0;
+	}
 	checkpoint_begin(w, walk_id, checkpoint_seed(w, gc));
 	walk_complete(walk_id);
+	request_keep_frame(w);
 	rec->h = w->sample.h;
 	rec->h.type = RBPF_RING_STACK;
 	rec->stack = w->hash;
@@ -187,13 +190,11 @@ static __always_inline int send_stack(struct walk *w, __u32 walk_id, const struc
 	rec->gc_major = w->old_seed ? gc->major : 0;
 	rec->n_frames = w->n_frames - w->checkpoints.n_outer;
 	rec->n_outer = w->checkpoints.n_outer;
-	checkpoint_hold(w);
-	rec->n_checkpoints = checkpoint_append(walk_id);
 	rec->flags = gc->in_transition ? RBPF_STACK_GC_TRANSITION : 0;
 	wakeup = is_urgent(w, walk_id) ? BPF_RB_FORCE_WAKEUP : wakeup_flags();
+	rec->n_checkpoints = stack_pack(w, walk_id);
 	/* Last, and at once: the verifier of 5.10 forgets the bounds of what it saves. */
-	size = sizeof(*rec) + (__u64)rec->n_frames * sizeof(struct rbpf_frame) +
-	       (__u64)rec->n_checkpoints * sizeof(__u64);
+	size = sizeof(*rec) + (__u64)w->n_words * sizeof(__u64);
 	barrier_var(size);
 	if (size > sizeof(*rec) + sizeof(w->frames))
 		return -1;

@@ -201,6 +201,7 @@ struct walk {
 	__u32 n_cut;	     /* frames left out in the middle of this fiber's stack */
 	__u32 max_frames;    /* RBPF_MIN_FRAMES to RBPF_MAX_FRAMES */
 	__u32 reads_left;
+	__u32 n_words;	     /* at frames[], once they are packed: stack_pack() */
 	__u32 n_durable;     /* outermost frames that stay what they are: frame_is_durable() */
 	__u32 lasting;	     /* checkpoints outlast the era: stack_lasts() */
 	__u32 n_new;	     /* frames that are to be read: frame_is_new() */

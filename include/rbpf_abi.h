@@ -616,8 +616,8 @@ struct rbpf_ring_waker {
 };
 
 /*
- * A stack: n_frames frames follow, innermost first; then n_checkpoints words. The stack goes on, further
- * out, with the n_outer frames of the checkpoint @outer, which was sent before. The words are its
+ * A stack: n_frames frames follow, innermost first, as rbpf_frame_words.h has them; then, to the end of the
+ * record, n_checkpoints words. The stack goes on, further out, with the n_outer frames of the checkpoint @outer, which was sent before. The words are its
  * checkpoints that were not: of its n_outer + RBPF_CHECKPOINT outermost frames, of RBPF_CHECKPOINT more,
  * and so on.
  */

@@ -5,10 +5,12 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/types.h>
 
 #include "base/array.h"
 #include "native/native_stacks.h"
 #include "profile/sink.h"
+#include "rbpf_frame_words.h"
 #include "sample/process_table.h"
 
 void ruby_stacks_buffers_deinit(struct ruby_stacks_buffers *b)
@@ -283,13 +285,32 @@ static int add_point(struct ruby_stacks_buffers *b, size_t frame, uint64_t finge
 	return 0;
 }
 
+/* The frames of @rec, which are all of the @n words that follow it, into @b. */
+static int unpack(struct ruby_stacks_buffers *b, const struct rbpf_ring_stack *rec, size_t n)
+{
+	const __u64 *words = (const __u64 *)(rec + 1);
+	uint32_t used;
+	int r;
+
+	if (rec->n_frames > n)
+		return -EPROTO;
+	r = array_room(b->frames, b->cap_frames, rec->n_frames + 1);
+	for (; !r && b->n_frames < rec->n_frames; b->n_frames++, words += used, n -= used) {
+		used = rbpf_frame_unpack(words, n, &b->frames[b->n_frames]);
+		if (!used)
+			return -EPROTO;
+	}
+	return r || !n ? r : -EPROTO;
+}
+
 /*
  * Put what is to be named into @b: the frames of @rec, and those outside of them that are not named
  * yet, or not for good. *@ret is the checkpoint, in @g, whose names are used; NULL: none.
  */
 static int take_frames(const struct ruby_generation *g, const struct ruby_generation *previous,
 		       struct ruby_stacks_buffers *b, const struct tracked_process *p,
-		       const struct rbpf_ring_stack *rec, const struct ruby_checkpoint **ret)
+		       const struct rbpf_ring_stack *rec, size_t n_words,
+		       const struct ruby_checkpoint **ret)
 {
 	const struct ruby_generation *of = g;
 	const struct ruby_checkpoint *c;
@@ -297,13 +318,9 @@ static int take_frames(const struct ruby_generation *g, const struct ruby_genera
 
 	*ret = NULL;
 	b->n_frames = b->n_points = 0;
-	r = array_room(b->frames, b->cap_frames, rec->n_frames + 1);
-	if (r)
+	r = unpack(b, rec, n_words);
+	if (r || !rec->outer)
 		return r;
-	memcpy(b->frames, rec + 1, rec->n_frames * sizeof(*b->frames));
-	b->n_frames = rec->n_frames;
-	if (!rec->outer)
-		return 0;
 	c = find_checkpoint(g, rec->outer);
 	if (!c)
 		c = find_checkpoint(of = previous, rec->outer);
@@ -320,11 +337,10 @@ static int take_frames(const struct ruby_generation *g, const struct ruby_genera
 	return r ? r : add_raw(b, of, c);
 }
 
-/* The checkpoints that @rec is the first to have, from the outermost one on. */
-static int take_points(struct ruby_stacks_buffers *b, const struct rbpf_ring_stack *rec)
+/* The checkpoints that @rec is the first to have, from the outermost one on, which are at @words. */
+static int take_points(struct ruby_stacks_buffers *b, const struct rbpf_ring_stack *rec,
+		       const uint64_t *words)
 {
-	const uint64_t *words =
-		(const uint64_t *)((const struct rbpf_frame *)(rec + 1) + rec->n_frames);
 	uint32_t i;
 	int r = 0;
 
@@ -333,13 +349,15 @@ static int take_points(struct ruby_stacks_buffers *b, const struct rbpf_ring_sta
 	return r;
 }
 
-/* Whether all that @rec says is there. */
-static bool is_whole(const struct rbpf_ring_stack *rec, size_t len)
+/* How many words of frames follow @rec, of @len bytes in all; -1: it is not of the form that it should be. */
+static ssize_t words_of(const struct rbpf_ring_stack *rec, size_t len)
 {
-	return len >= sizeof(*rec) + (size_t)rec->n_frames * sizeof(struct rbpf_frame) +
-			       (size_t)rec->n_checkpoints * sizeof(uint64_t) &&
-	       (!rec->n_checkpoints ||
-		rec->n_frames > (uint64_t)rec->n_checkpoints * RBPF_CHECKPOINT);
+	const size_t n = len < sizeof(*rec) ? 0 : (len - sizeof(*rec)) / sizeof(uint64_t);
+
+	if (len < sizeof(*rec) || rec->n_checkpoints > n ||
+	    (rec->n_checkpoints && rec->n_frames <= (uint64_t)rec->n_checkpoints * RBPF_CHECKPOINT))
+		return -1;
+	return (ssize_t)(n - rec->n_checkpoints);
 }
 
 int ruby_stacks_define(struct ruby_generation *g, const struct ruby_generation *previous,
@@ -353,14 +371,16 @@ int ruby_stacks_define(struct ruby_generation *g, const struct ruby_generation *
 	struct ruby_definition def = { 0 };
 	struct naming_range naming = { 0 };
 	const uint32_t *ids;
+	ssize_t n_words;
 	size_t n;
 	int r;
 
-	if (!is_whole(rec, len))
+	n_words = words_of(rec, len);
+	if (n_words < 0)
 		return -EPROTO;
-	r = take_frames(g, previous, b, p, rec, &outer);
+	r = take_frames(g, previous, b, p, rec, (size_t)n_words, &outer);
 	if (!r)
-		r = take_points(b, rec);
+		r = take_points(b, rec, (const uint64_t *)(rec + 1) + n_words);
 	if (r)
 		return r == -ENOENT ? 0 : r;
 	if (outer) {

@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "engine/engine.h"
 #include "profile/sink.h"
+#include "rbpf_frame_words.h"
 #include "ruby/vm.h"
 #include "ruby/walk.h"
 #include "sample/collector_state.h"
@@ -46,15 +47,19 @@ static int read_thread(struct collector *c, const struct tracked_process *p, uin
 static int define(struct collector *c, struct tracked_process *p, struct rbpf_ring_stack *rec,
 		  const struct ruby_stack *stack)
 {
-	const size_t size = stack->n_frames * sizeof(*stack->frames);
-	_cleanup_free_ struct rbpf_ring_stack *whole = malloc(sizeof(*rec) + size);
+	const size_t most = sizeof(*rec) + stack->n_frames * sizeof(*stack->frames);
+	_cleanup_free_ struct rbpf_ring_stack *whole = malloc(most);
+	__u64 *words = (__u64 *)(whole + 1);
+	size_t i;
 
 	if (!whole)
 		return -ENOMEM;
 	rec->n_frames = stack->n_frames;
 	*whole = *rec;
-	memcpy(whole + 1, stack->frames, size);
-	return stack_table_define(&c->stacks, c->sink, p, whole, sizeof(*rec) + size);
+	for (i = 0; i < stack->n_frames; i++)
+		words += rbpf_frame_pack(&stack->frames[i], words);
+	return stack_table_define(&c->stacks, c->sink, p, whole,
+				  (size_t)((uint8_t *)words - (uint8_t *)whole));
 }
 
 /*

@@ -56,7 +56,7 @@ static inline const struct rbpf_request_rule *walk_host_rule(uint64_t iseq);
 
 #define checkpoint_slot(value)	   (&walk_host.checkpoints[(value) & (RBPF_SENT_SLOTS - 1)])
 
-#include "checkpoints.bpf.h"
+#include "frame_words.bpf.h"
 #include "name_capture.bpf.h"
 
 static inline const struct rbpf_request_rule *walk_host_rule(uint64_t iseq)
@@ -132,7 +132,7 @@ static inline int walk_host_run(struct walk *w, const struct memory *mem, uint64
 
 /*
  * What send_stack() does of the frames that are in w->frames. @seed: of the checkpoints. Returns how
- * many new ones stand behind the frames that are to be sent.
+ * many new ones stand behind the words of the frames that are to be sent.
  */
 static inline uint32_t walk_host_checkpoints(struct walk *w, uint64_t seed)
 {
@@ -142,8 +142,7 @@ static inline uint32_t walk_host_checkpoints(struct walk *w, uint64_t seed)
 	w->lasting = stack_lasts(w);
 	checkpoint_begin(w, 0, seed);
 	walk_complete(0);
-	checkpoint_hold(w);
-	n = (uint32_t)checkpoint_append(0);
+	n = stack_pack(w, 0);
 	if (n)
 		checkpoint_note(0);
 	return n;

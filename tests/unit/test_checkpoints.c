@@ -55,17 +55,27 @@ static void stack(struct fixture *f, uint32_t n, uint32_t same)
 
 static void expect_sent(struct fixture *f, uint64_t seed, uint32_t outer, uint32_t checkpoints)
 {
-	const uint64_t *words;
+	static struct rbpf_frame frames[RBPF_MAX_FRAMES];
+	const __u64 *words = (const __u64 *)f->w->frames, *end;
+	struct rbpf_frame got;
 	uint32_t i, n;
 
+	memcpy(frames, f->w->frames, f->w->n_frames * sizeof(*frames));
 	n = walk_host_checkpoints(f->w, seed);
+	end = words + f->w->n_words - n;
 	cr_expect_eq(f->w->checkpoints.n_outer, outer, "%u frames were known, not %u",
 		     f->w->checkpoints.n_outer, outer);
 	cr_expect_eq(n, checkpoints, "%u new checkpoints, not %u", n, checkpoints);
-	words = (const uint64_t *)&f->w->frames[f->w->n_frames - f->w->checkpoints.n_outer];
+	for (i = 0; i < f->w->n_frames - outer; i++) {
+		words += rbpf_frame_unpack(words, (uint64_t)(end - words), &got);
+		cr_assert_eq(got.iseq, frames[i].iseq, "iseq of frame %u", i);
+		cr_assert_eq(got.pc, frames[i].pc, "pc of frame %u", i);
+		cr_assert_eq(got.me, frames[i].me & ME_TAG_MASK ? 0 : frames[i].me,
+			     "method entry of frame %u", i);
+	}
+	cr_expect_eq(words, end, "%td words between the frames and their checkpoints", end - words);
 	for (i = 0; i < n; i++)
-		cr_expect_eq(words[i],
-			     f->w->checkpoints.v[f->w->checkpoints.n_outer / RBPF_CHECKPOINT + i]);
+		cr_expect_eq(end[i], f->w->checkpoints.v[outer / RBPF_CHECKPOINT + i]);
 }
 
 Test(checkpoints, what_was_sent_is_left_out)
@@ -205,6 +215,7 @@ Test(checkpoints, young_ones_last_for_an_era)
 	expect_sent(&f, SEED + 1, 0, 0);
 	cr_expect(f.w->lasting);
 	cr_expect_eq(f.w->n_durable, 1);
+	stack(&f, 100, 100);
 	f.w->frames[99].iseq = 0x5000;
 	expect_sent(&f, SEED + 2, 0, 6);
 	cr_expect_not(f.w->lasting);
@@ -271,7 +282,7 @@ static void native_stack(struct fixture *f, uint32_t n, uint32_t same)
 static void expect_native_sent(struct fixture *f, uint64_t seed, uint32_t outer,
 			       uint32_t checkpoints)
 {
-	const uint64_t *words;
+	const __u64 *words;
 	uint32_t i, n;
 
 	n = walk_host_native_checkpoints(f->w, seed);

@@ -82,6 +82,7 @@ static const struct rbpf_ring_request *found(struct fixture *f)
 	cr_assert_eq(walk_host_run(f->w, &f->img->vm.mem, f->t.ec), RBPF_OK);
 	if (!f->w->request_found)
 		return NULL;
+	request_keep_frame(f->w);
 	request_read(0);
 	request_take_checks(0);
 	return &f->w->request;
@@ -272,6 +273,26 @@ Test(request_frame, the_check_is_remembered_with_its_iseq_and_seed)
 		set_filter(&f, f.other);
 		cr_assert_not_null(found(&f));
 		cr_expect_neq(f.w->request.frame.check, check, "of another iseq");
+	}
+}
+
+/* Once the stack is packed for the ring, its frames are none any more. */
+Test(request_frame, the_stack_is_sent_before)
+{
+	struct fixture f;
+
+	FOR_EACH_FIXTURE(&f) {
+		for (int i = 0; i < RBPF_CHECKPOINT; i++)
+			call(&f, f.other, 8);
+		call(&f, f.iseq, f.self);
+		call(&f, f.other, 8);
+		cr_assert_not_null(found(&f));
+		cr_expect_eq(walk_host_checkpoints(f.w, 77), 1);
+		request_read(0);
+		request_take_checks(0);
+		cr_expect_eq(f.w->request.frame.iseq, f.iseq);
+		cr_expect_eq(f.w->request.me, f.me);
+		cr_expect_neq(f.w->request.frame.check, 0);
 	}
 }
 

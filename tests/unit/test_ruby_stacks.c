@@ -11,6 +11,7 @@
 #include "profile/profile_sink.h"
 #include "sample/process_table.h"
 #include "sample/ruby_stacks.h"
+#include "support/ring_frames.h"
 #include "support/ruby_image.h"
 
 #define KINDS	  9
@@ -111,10 +112,9 @@ static const struct ruby_definition *define(struct fixture *f, const struct rbpf
 		struct rbpf_ring_stack rec;
 		uint8_t bytes[sizeof(struct rbpf_ring_stack) + MAX_DEPTH * 40];
 	} u = { 0 };
-	struct rbpf_frame *own = (struct rbpf_frame *)(&u.rec + 1);
 	const struct rbpf_frame *end = frames + n;
 	const struct ruby_definition *def;
-	uint64_t *words;
+	__u64 *words;
 	uint32_t lost = f->p.lost_names.lost;
 	size_t size, k;
 
@@ -125,8 +125,7 @@ static const struct ruby_definition *define(struct fixture *f, const struct rbpf
 		u.rec.n_outer = u.rec.outer ? (uint32_t)k * RBPF_CHECKPOINT : 0;
 	}
 	u.rec.n_frames = (uint32_t)n - u.rec.n_outer;
-	memcpy(own, frames, u.rec.n_frames * sizeof(*own));
-	words = (uint64_t *)(own + u.rec.n_frames);
+	words = ring_frames(&u.rec + 1, frames, u.rec.n_frames);
 	for (k = u.rec.n_outer + RBPF_CHECKPOINT; share && k < n; k += RBPF_CHECKPOINT) {
 		cr_assert_lt(f->n_known, MAX_KNOWN);
 		f->known[f->n_known].n = k;
@@ -230,59 +229,68 @@ Test(ruby_stacks, any_stack)
 			run(versions[v], seed);
 }
 
+/* As the ring would have it: @words follow. */
+struct definition {
+	struct rbpf_ring_stack rec;
+	__u64 words[(RBPF_CHECKPOINT + 2) * RBPF_FRAME_WORDS];
+};
+
+static int define_raw(struct fixture *f, const struct definition *d, const __u64 *end)
+{
+	return ruby_stacks_define(&f->now, &f->before, &f->buffers, &f->out.sink, &f->p, &d->rec,
+				  (size_t)((const uint8_t *)end - (const uint8_t *)d));
+}
+
 /* The definition of a checkpoint was lost: so is the stack. */
 Test(ruby_stacks, checkpoint_that_is_not_known)
 {
 	struct fixture *f = setup("3.3", 1);
-	struct {
-		struct rbpf_ring_stack rec;
-		struct rbpf_frame frame;
-	} u = { .rec = { .stack = 1, .outer = 99, .n_outer = RBPF_CHECKPOINT, .n_frames = 1 },
-		.frame = f->kinds[0] };
+	struct definition d = {
+		.rec = { .stack = 1, .outer = 99, .n_outer = RBPF_CHECKPOINT, .n_frames = 1 }
+	};
+	const __u64 *end = ring_frames(d.words, &f->kinds[0], 1);
 	struct rbpf_frame frames[RBPF_CHECKPOINT + 1];
 
-	cr_expect_eq(ruby_stacks_define(&f->now, &f->before, &f->buffers, &f->out.sink, &f->p,
-					&u.rec, sizeof(u)),
-		     0);
+	cr_expect_eq(define_raw(f, &d, end), 0);
 	cr_expect_null(ruby_stacks_find(&f->now, 1));
 	/* One with another number of frames is another one. */
 	for (size_t i = 0; i <= RBPF_CHECKPOINT; i++)
 		frames[i] = f->kinds[0];
 	cr_expect_not_null(define(f, frames, RBPF_CHECKPOINT + 1, true));
-	u.rec.outer = f->known[0].fingerprint;
-	u.rec.n_outer = 2 * RBPF_CHECKPOINT;
-	cr_expect_eq(ruby_stacks_define(&f->now, &f->before, &f->buffers, &f->out.sink, &f->p,
-					&u.rec, sizeof(u)),
-		     0);
+	d.rec.outer = f->known[0].fingerprint;
+	d.rec.n_outer = 2 * RBPF_CHECKPOINT;
+	cr_expect_eq(define_raw(f, &d, end), 0);
 	cr_expect_null(ruby_stacks_find(&f->now, 1));
-	u.rec.n_outer = RBPF_CHECKPOINT;
-	cr_expect_eq(ruby_stacks_define(&f->now, &f->before, &f->buffers, &f->out.sink, &f->p,
-					&u.rec, sizeof(u)),
-		     0);
+	d.rec.n_outer = RBPF_CHECKPOINT;
+	cr_expect_eq(define_raw(f, &d, end), 0);
 	cr_assert_not_null(ruby_stacks_find(&f->now, 1));
 	cr_expect_eq(ruby_stacks_find(&f->now, 1)->n, RBPF_CHECKPOINT + 1);
 	teardown(f);
 }
 
-/* As many checkpoints as there are frames for, and no more. */
+/* As many frames and checkpoints as it says, and no more. */
 Test(ruby_stacks, malformed)
 {
 	struct fixture *f = setup("3.3", 1);
-	struct {
-		struct rbpf_ring_stack rec;
-		struct rbpf_frame frames[RBPF_CHECKPOINT + 1];
-		uint64_t checkpoint;
-	} u = { .rec = { .stack = 1, .n_frames = RBPF_CHECKPOINT + 1, .n_checkpoints = 1 } };
+	struct definition d = {
+		.rec = { .stack = 1, .n_frames = RBPF_CHECKPOINT + 1, .n_checkpoints = 1 }
+	};
+	struct rbpf_frame frames[RBPF_CHECKPOINT + 1];
+	__u64 *end;
 
-	cr_expect_eq(ruby_stacks_define(&f->now, &f->before, &f->buffers, &f->out.sink, &f->p,
-					&u.rec, sizeof(u)),
-		     0);
-	cr_expect_eq(ruby_stacks_define(&f->now, &f->before, &f->buffers, &f->out.sink, &f->p,
-					&u.rec, sizeof(u) - 1),
-		     -EPROTO);
-	u.rec.n_frames--;
-	cr_expect_eq(ruby_stacks_define(&f->now, &f->before, &f->buffers, &f->out.sink, &f->p,
-					&u.rec, sizeof(u)),
-		     -EPROTO);
+	for (size_t i = 0; i <= RBPF_CHECKPOINT; i++)
+		frames[i] = f->kinds[0];
+	end = ring_frames(d.words, frames, RBPF_CHECKPOINT + 1) + 1;
+	cr_expect_eq(define_raw(f, &d, end), 0);
+	cr_expect_eq(define_raw(f, &d, end - 1), -EPROTO, "a frame is cut");
+	cr_expect_eq(define_raw(f, &d, end + 1), -EPROTO, "a word is left");
+	cr_expect_eq(define_raw(f, &d, (const __u64 *)&d.rec + 2), -EPROTO);
+	d.rec.n_frames--;
+	cr_expect_eq(define_raw(f, &d, end - 2), -EPROTO, "no frame is inside of the checkpoint");
+	d.rec.n_frames = UINT32_MAX;
+	cr_expect_eq(define_raw(f, &d, end), -EPROTO);
+	d.rec.n_frames = 1;
+	d.rec.n_checkpoints = UINT32_MAX;
+	cr_expect_eq(define_raw(f, &d, end), -EPROTO);
 	teardown(f);
 }

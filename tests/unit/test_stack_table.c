@@ -11,6 +11,7 @@
 #include "profile/profile_sink.h"
 #include "sample/process_table.h"
 #include "sample/stack_table.h"
+#include "support/ring_frames.h"
 #include "support/ruby_image.h"
 #include "support/test_worker.h"
 #include "symbol/resolver.h"
@@ -123,7 +124,7 @@ static int define_ruby(struct fixture *f, uint64_t stack, const struct rbpf_fram
 	rec->h.ts = f->ts;
 	rec->stack = stack;
 	rec->n_frames = (uint32_t)n;
-	memcpy(rec + 1, frames, n * sizeof(*frames));
+	len = (size_t)((uint8_t *)ring_frames(rec + 1, frames, n) - (uint8_t *)rec);
 	r = stack_table_define(&f->t, &f->out.sink, &f->p, rec, len);
 	if (n)
 		cr_expect_eq(stack_table_define(&f->t, &f->out.sink, &f->p, rec, len - 1), -EPROTO);
