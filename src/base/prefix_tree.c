@@ -43,7 +43,9 @@ void prefix_tree_clear(struct prefix_tree *t)
 {
 	/* A table for the next nodes grows with them: to clear a large one for few takes longer. */
 	prefix_tree_drop_slots(t);
+	t->n_slots = 0;
 	t->n_nodes = 1;
+	t->nodes[0].first = 0;
 }
 
 void prefix_tree_shrink(struct prefix_tree *t)
@@ -80,9 +82,15 @@ static size_t find_slot(const struct prefix_tree *t, uint32_t parent, uint32_t w
 	return at;
 }
 
-/* Make room in the slots, which are at most 3/4 full, for @want nodes. */
-static int grow_slots(struct prefix_tree *t, size_t want)
+static bool has_slot(const struct prefix_tree *t, uint32_t node)
 {
+	return t->of_pairs || t->nodes[t->nodes[node].parent].first != node;
+}
+
+/* Make room in the slots, which are at most 3/4 full, for one node more. */
+static int grow_slots(struct prefix_tree *t)
+{
+	const size_t want = t->n_slots + 1;
 	size_t n = t->slots ? t->mask + 1 : 0;
 	uint32_t *slots;
 
@@ -96,36 +104,76 @@ static int grow_slots(struct prefix_tree *t, size_t want)
 	free(t->slots);
 	t->slots = slots;
 	t->mask = n - 1;
-	for (uint32_t i = 1; i < t->n_nodes; i++) {
-		const uint32_t hash = hash_of(t, t->nodes[i].parent, t->nodes[i].what);
+	for (uint32_t i = 1; t->n_slots && i < t->n_nodes; i++) {
+		const struct prefix_node *node = &t->nodes[i];
+		const uint32_t hash = hash_of(t, node->parent, node->what);
 
-		slots[find_slot(t, t->nodes[i].parent, t->nodes[i].what, hash)] = hash_slot(hash,
-											    i);
+		if (has_slot(t, i))
+			slots[find_slot(t, node->parent, node->what, hash)] = hash_slot(hash, i);
 	}
 	return 0;
 }
 
 int prefix_tree_reserve(struct prefix_tree *t, size_t n)
 {
-	return array_reserve(t->nodes, t->cap_nodes, n) ? -ENOMEM : grow_slots(t, n);
+	return array_reserve(t->nodes, t->cap_nodes, n) ? -ENOMEM : 0;
+}
+
+static int add_node(struct prefix_tree *t, uint32_t parent, uint32_t what, uint32_t *ret)
+{
+	if (t->n_nodes >= INTERN_MAX)
+		return -E2BIG;
+	if (array_reserve(t->nodes, t->cap_nodes, t->n_nodes + 1))
+		return -ENOMEM;
+	t->nodes[t->n_nodes] = (struct prefix_node) { .parent = parent, .what = what };
+	*ret = (uint32_t)t->n_nodes++;
+	return 0;
+}
+
+/* The node of this pair that has a slot. */
+static int find_or_add(struct prefix_tree *t, uint32_t parent, uint32_t what, uint32_t *ret)
+{
+	const uint32_t hash = hash_of(t, parent, what);
+	size_t slot;
+	int r;
+
+	if (grow_slots(t))
+		return -ENOMEM;
+	slot = find_slot(t, parent, what, hash);
+	if (t->slots[slot]) {
+		*ret = hash_slot_number(t->slots[slot]);
+		return 0;
+	}
+	r = add_node(t, parent, what, ret);
+	if (r)
+		return r;
+	t->slots[slot] = hash_slot(hash, *ret);
+	t->n_slots++;
+	return 0;
 }
 
 int prefix_tree_child(struct prefix_tree *t, uint32_t parent, uint32_t what, uint32_t *ret)
 {
-	const uint32_t hash = hash_of(t, parent, what);
-	size_t slot;
+	uint32_t first;
+	int r;
 
-	if (grow_slots(t, t->n_nodes + 1))
-		return -ENOMEM;
-	slot = find_slot(t, parent, what, hash);
-	if (!t->slots[slot]) {
-		if (t->n_nodes >= INTERN_MAX)
-			return -E2BIG;
-		if (array_reserve(t->nodes, t->cap_nodes, t->n_nodes + 1))
-			return -ENOMEM;
-		t->nodes[t->n_nodes] = (struct prefix_node) { parent, what };
-		t->slots[slot] = hash_slot(hash, (uint32_t)t->n_nodes++);
+	if (parent >= t->n_nodes)
+		return -EINVAL;
+	first = t->nodes[parent].first;
+	if (!first) {
+		r = add_node(t, parent, what, ret);
+		if (!r)
+			t->nodes[parent].first = *ret;
+		return r;
 	}
-	*ret = hash_slot_number(t->slots[slot]);
+	if (t->nodes[first].what != what)
+		return find_or_add(t, parent, what, ret);
+	*ret = first;
 	return 0;
+}
+
+int prefix_tree_pair(struct prefix_tree *t, uint32_t one, uint32_t other, uint32_t *ret)
+{
+	t->of_pairs = true;
+	return find_or_add(t, one, other, ret);
 }

@@ -209,11 +209,11 @@ static int find_cost(struct callgrind *c, const struct cost_key *key, uint32_t *
 	uint32_t place, called = 0;
 	int r;
 
-	r = prefix_tree_child(&c->places, key->fn, key->line, &place);
+	r = prefix_tree_pair(&c->places, key->fn, key->line, &place);
 	if (!r && key->callee != NO_CALLEE)
-		r = prefix_tree_child(&c->places, key->callee, key->callee_line, &called);
+		r = prefix_tree_pair(&c->places, key->callee, key->callee_line, &called);
 	if (!r)
-		r = prefix_tree_child(&c->keys, place, called, ret);
+		r = prefix_tree_pair(&c->keys, place, called, ret);
 	return r ? r : array_reserve(c->costs, c->cap_costs, (size_t)*ret + 1);
 }
 
@@ -262,7 +262,7 @@ static int add_call(struct callgrind *c, uint32_t at, uint32_t stack)
 	int r = 0;
 
 	if (!step->call)
-		r = prefix_tree_child(&c->calls, key.fn, key.callee, &step->call);
+		r = prefix_tree_pair(&c->calls, key.fn, key.callee, &step->call);
 	if (!r)
 		r = array_reserve(c->last_stack, c->cap_calls, (size_t)step->call + 1);
 	if (r || c->last_stack[step->call] == stack + 1)

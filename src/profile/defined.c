@@ -88,7 +88,7 @@ int defined_stacks_add(struct defined_stacks *s, uint32_t parent, uint32_t frame
 	/* First, for it must not fail once the stack is known. */
 	if (array_reserve(s->depths, s->cap_depths, s->tree.n_nodes + 1))
 		return -ENOMEM;
-	err = prefix_tree_child(&s->tree, parent, frame, &node);
+	err = prefix_tree_child(&s->tree, outer, frame, &node);
 	if (err)
 		return err;
 	*ret = s->first + node - 1;

@@ -416,13 +416,13 @@ static const char *file_of(const struct recorder *rec, uint32_t node, size_t *le
  */
 static int heat_sources(struct recorder *rec, uint32_t thread, uint32_t stack)
 {
+	uint32_t node = defined_stacks_node(&rec->stacks, stack);
 	bool hot = true;
-	uint32_t node;
 	int r = 0;
 
 	if (source_heat_stacks(&rec->heat, rec->stacks.tree.n_nodes))
 		return -ENOMEM;
-	while (!r && (node = defined_stacks_node(&rec->stacks, stack))) {
+	for (; !r && node; node = rec->stacks.tree.nodes[node].parent) {
 		bool is_new = source_heat_first(&rec->heat, thread, node);
 		size_t len;
 		const char *file = is_new || hot ? file_of(rec, node, &len) : NULL;
@@ -433,7 +433,6 @@ static int heat_sources(struct recorder *rec, uint32_t thread, uint32_t stack)
 		}
 		if (!is_new && !hot)
 			break;
-		stack = rec->stacks.tree.nodes[node].parent;
 	}
 	return r;
 }

@@ -196,8 +196,8 @@ static void number(const struct shape_builder *b, const struct lists *lists,
 	do {
 		uint32_t child = lists->child[path];
 
-		ret[n] = (struct prefix_node) { n ? lists->child[found[path].parent] : 0,
-						found[path].what };
+		ret[n] = (struct prefix_node) { .parent = n ? lists->child[found[path].parent] : 0,
+						.what = found[path].what };
 		lists->child[path] = n++;
 		if (child) {
 			path = child;
