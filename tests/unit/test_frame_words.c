@@ -93,10 +93,10 @@ Test(frame_words, any)
 		if (rand_r(&seed) % 4 == 0)
 			f.me = f.iseq + ((__u64)rand_r(&seed) << 4) - (1ull << 34);
 		n = rbpf_frame_pack(&f, words);
-		cr_assert_eq(rbpf_frame_unpack(words, n, &got), n);
 		if (words[0] == RBPF_FRAME_RAW)
 			f.check = 0;
-		cr_assert_eq(memcmp(&f, &got, sizeof(f)), 0, "%#llx %#llx %#llx", f.iseq, f.pc,
-			     f.me);
+		/* An assertion for each would take minutes. */
+		if (rbpf_frame_unpack(words, n, &got) != n || memcmp(&f, &got, sizeof(f)))
+			cr_assert_fail("%#llx %#llx %#llx", f.iseq, f.pc, f.me);
 	}
 }
