@@ -53,6 +53,18 @@ static void stack(struct fixture *f, uint32_t n, uint32_t same)
 	}
 }
 
+/* Of the stack that was last sent: @outer frames were known, and the @n words at @words are its new checkpoints. */
+static void expect_checkpoints(const struct fixture *f, uint32_t outer, uint32_t checkpoints,
+			       const __u64 *words, uint32_t n)
+{
+	const struct walk_checkpoints *c = &f->w->checkpoints;
+
+	cr_expect_eq(c->n_outer, outer, "%u frames were known, not %u", c->n_outer, outer);
+	cr_expect_eq(n, checkpoints, "%u new checkpoints, not %u", n, checkpoints);
+	for (uint32_t i = 0; i < n; i++)
+		cr_expect_eq(words[i], c->v[outer / RBPF_CHECKPOINT + i]);
+}
+
 static void expect_sent(struct fixture *f, uint64_t seed, uint32_t outer, uint32_t checkpoints)
 {
 	static struct rbpf_frame frames[RBPF_MAX_FRAMES];
@@ -63,9 +75,7 @@ static void expect_sent(struct fixture *f, uint64_t seed, uint32_t outer, uint32
 	memcpy(frames, f->w->frames, f->w->n_frames * sizeof(*frames));
 	n = walk_host_checkpoints(f->w, seed);
 	end = words + f->w->n_words - n;
-	cr_expect_eq(f->w->checkpoints.n_outer, outer, "%u frames were known, not %u",
-		     f->w->checkpoints.n_outer, outer);
-	cr_expect_eq(n, checkpoints, "%u new checkpoints, not %u", n, checkpoints);
+	expect_checkpoints(f, outer, checkpoints, end, n);
 	for (i = 0; i < f->w->n_frames - outer; i++) {
 		words += rbpf_frame_unpack(words, (uint64_t)(end - words), &got);
 		cr_assert_eq(got.iseq, frames[i].iseq, "iseq of frame %u", i);
@@ -74,8 +84,6 @@ static void expect_sent(struct fixture *f, uint64_t seed, uint32_t outer, uint32
 			     "method entry of frame %u", i);
 	}
 	cr_expect_eq(words, end, "%td words between the frames and their checkpoints", end - words);
-	for (i = 0; i < n; i++)
-		cr_expect_eq(end[i], f->w->checkpoints.v[outer / RBPF_CHECKPOINT + i]);
 }
 
 Test(checkpoints, what_was_sent_is_left_out)
@@ -282,16 +290,11 @@ static void native_stack(struct fixture *f, uint32_t n, uint32_t same)
 static void expect_native_sent(struct fixture *f, uint64_t seed, uint32_t outer,
 			       uint32_t checkpoints)
 {
-	const __u64 *words;
-	uint32_t i, n;
+	const struct walk_native *native = &f->w->native;
+	uint32_t n = walk_host_native_checkpoints(f->w, seed);
 
-	n = walk_host_native_checkpoints(f->w, seed);
-	cr_expect_eq(f->w->checkpoints.n_outer, outer, "%u frames were known, not %u",
-		     f->w->checkpoints.n_outer, outer);
-	cr_expect_eq(n, checkpoints, "%u new checkpoints, not %u", n, checkpoints);
-	words = &f->w->native.frames[f->w->native.n_frames - f->w->checkpoints.n_outer];
-	for (i = 0; i < n; i++)
-		cr_expect_eq(words[i], f->w->checkpoints.v[outer / RBPF_CHECKPOINT + i]);
+	expect_checkpoints(f, outer, checkpoints,
+			   &native->frames[native->n_frames - f->w->checkpoints.n_outer], n);
 }
 
 Test(checkpoints, of_native_stacks)

@@ -6,6 +6,16 @@
 #include "base/intern.h"
 #include "base/prefix_tree.h"
 
+#define RANDOM 88172645463325252ull
+
+/* xorshift64 */
+static uint64_t next_random(uint64_t random)
+{
+	random ^= random << 13;
+	random ^= random >> 7;
+	return random ^ random << 17;
+}
+
 static void assert_sane_prefix_tree(const struct prefix_tree *t)
 {
 	cr_assert_gt(t->n_nodes, 0);
@@ -38,16 +48,14 @@ Test(prefix_tree, as_an_intern_of_pairs)
 {
 	struct intern pairs = INTERN_INIT;
 	struct prefix_tree t;
-	uint64_t random = 88172645463325252ull;
+	uint64_t random = RANDOM;
 
 	cr_assert_eq(prefix_tree_init(&t), 0);
 	for (unsigned int round = 0; round < 3; round++) {
 		for (unsigned int i = 0; i < 20000; i++) {
 			uint32_t pair[2], node, id;
 
-			random ^= random << 13;
-			random ^= random >> 7;
-			random ^= random << 17;
+			random = next_random(random);
 			pair[0] = (uint32_t)((random >> 40) % t.n_nodes);
 			pair[1] = random % 4;
 			cr_assert_eq(intern_add(&pairs, pair, sizeof(pair), &id, NULL), 0);
@@ -97,15 +105,13 @@ Test(prefix_tree, pairs)
 {
 	struct intern pairs = INTERN_INIT;
 	struct prefix_tree t;
-	uint64_t random = 88172645463325252ull;
+	uint64_t random = RANDOM;
 
 	cr_assert_eq(prefix_tree_init(&t), 0);
 	for (unsigned int i = 0; i < 20000; i++) {
 		uint32_t pair[2], node, id;
 
-		random ^= random << 13;
-		random ^= random >> 7;
-		random ^= random << 17;
+		random = next_random(random);
 		pair[0] = UINT32_MAX - (uint32_t)((random >> 40) % 1000);
 		pair[1] = random % 100;
 		cr_assert_eq(intern_add(&pairs, pair, sizeof(pair), &id, NULL), 0);
