@@ -452,7 +452,7 @@ __noinline int native_is_begin(__u32 walk_id)
 	start = w->native.start;
 	top = native_main_top();
 	return (start && sp >= start && sp - start < NATIVE_BEGIN_MAX) ||
-	       (sp <= top && top - sp < NATIVE_BEGIN_MAX);
+	       (top && sp <= top && top - sp < NATIVE_BEGIN_MAX);
 }
 
 /* One frame further out. Returns 1 if there may be more. */

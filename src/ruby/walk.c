@@ -66,6 +66,7 @@ int ruby_walk_request(const struct memory *mem, const struct rbpf_layout *layout
 	if (rules)
 		*found = status == RBPF_OK && w->request_found;
 	if (rules && *found) {
+		request_keep_frame(w);
 		request_read(0);
 		request_take_checks(0);
 		*request = w->request;

@@ -10,6 +10,8 @@ class RequestsTest < LiveTest
   HERTZ = 999
   SECONDS = 4
   RIGHT = 0.995
+  # Of few samples, as a busy machine leaves, the rest is less than one request has: so many may be unknown in any case.
+  UNKNOWN_IN_ANY_CASE = 10
   UNKNOWN = '[unknown request]'
   # Until rbpf has seen the frames that tell a request: each of them, as it first comes; on a busy machine that of some
   # names is later.
@@ -146,7 +148,7 @@ class RequestsTest < LiveTest
     said = other.tally.sort_by(&:last).last(10).inspect
     assert(other.all? { |right, name| name == UNKNOWN || partial?(right, name) }, said)
     other = other.reject { |right, name| partial?(right, name) || (name == UNKNOWN && (right & OF_LOCALS).any?) } if partly
-    assert_operator other.size, :<=, all * (1 - share), said
+    assert_operator other.size, :<=, [all * (1 - share), UNKNOWN_IN_ANY_CASE].max, said
   end
 
   # Not all of it could be told.
