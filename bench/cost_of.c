@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * cost_of COMMAND [ARG...]: run a command without its output, and print its CPU time in seconds, the most
- * memory that it had in MiB, its exit status (-1: a signal), the bytes that it wrote, and how long it took in seconds.
+ * cost_of COMMAND [ARG...]: run a command without its output, and print its CPU time in seconds,
+ * the most memory that it had in MiB, its exit status (-1: a signal), the bytes that it wrote, and
+ * how long it took in seconds.
  */
 #include <errno.h>
 #include <fcntl.h>

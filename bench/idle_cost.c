@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * idle_cost PROGRAM PID[,PID...] SECONDS HZ: what a BPF program costs that has nothing to do, in ns a
- * run, by the kernel's own statistics. On the same clock, threads and machine as what it is compared
- * with: the threads that these processes have at the beginning.
+ * idle_cost PROGRAM PID[,PID...] SECONDS HZ: what a BPF program costs that has nothing to do, in ns
+ * a run, by the kernel's own statistics. On the same clock, threads and machine as what it is
+ * compared with: the threads that these processes have at the beginning.
  *
  *   empty   does nothing: the yardstick for everything else
  *   other   the tick of rbpf in a process that is not followed

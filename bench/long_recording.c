@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * long_recording FILE SAMPLES STACKS THREADS [alike]: write a long recording, to measure what reads it.
+ * long_recording FILE SAMPLES STACKS THREADS [alike]: write a long recording, to measure what reads
+ * it.
  *
- * A stack has 20 to 80 frames, of which it shares with the one before as many as chance will have: 30
- * are its own, which is hard for whoever reads them. With "alike" they are as those of a Rails application,
- * native frames and all: some 200 frames, of which 4 are its own. Some stacks are much more frequent than others.
+ * A stack has 20 to 80 frames, of which it shares with the one before as many as chance will have:
+ * 30 are its own, which is hard for whoever reads them. With "alike" they are as those of a Rails
+ * application, native frames and all: some 200 frames, of which 4 are its own. Some stacks are much
+ * more frequent than others.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -55,7 +57,9 @@ static int define_frames(struct recorder *rec, uint32_t *frames)
 	return r;
 }
 
-/* How far a stack that is like the one before goes back, and on from there: 4 frames in the mean. */
+/*
+ * How far a stack that is like the one before goes back, and on from there: 4 frames in the mean.
+ */
 static uint32_t some_frames(void)
 {
 	uint32_t n = 0;
@@ -65,7 +69,9 @@ static uint32_t some_frames(void)
 	return n;
 }
 
-/* The depth of the next stack, and of what it shares with the one before, which has *@depth frames. */
+/*
+ * The depth of the next stack, and of what it shares with the one before, which has *@depth frames.
+ */
 static uint32_t next_depth(bool alike, uint32_t *depth)
 {
 	uint32_t end;

@@ -8,12 +8,13 @@
  * RBPF_CHECKPOINT outermost frames of a stack, or of two, three times so many, and so on. Ruby and
  * native stacks have their own, which are made one after the other in the same room.
  *
- * A checkpoint counts as sent when a definition with these frames is in the ring. Of a Ruby stack it
- * holds as long as each of them means what it meant then: until the next major collection begins to free, if all
- * of them are old, as those of a program that has run for a while are; where the outermost frame is young, or nothing is
- * known of that, to the end of the era. But not longer than user space remembers it
- * (RBPF_CHECKPOINT_SHIFT). Where what names frames is copied (RBPF_LAYOUT_COPY) there are none. Of a
- * native stack it holds to the end of the epoch, as the whole stack does.
+ * A checkpoint counts as sent when a definition with these frames is in the ring. Of a Ruby stack
+ * it holds as long as each of them means what it meant then: until the next major collection begins
+ * to free, if all of them are old, as those of a program that has run for a while are; where the
+ * outermost frame is young, or nothing is known of that, to the end of the era. But not longer than
+ * user space remembers it (RBPF_CHECKPOINT_SHIFT). Where what names frames is copied
+ * (RBPF_LAYOUT_COPY) there are none. Of a native stack it holds to the end of the epoch, as the
+ * whole stack does.
  *
  * Compiled and called like ruby_walk.bpf.h. The shim also defines
  *
@@ -149,15 +150,17 @@ static __always_inline void checkpoint_hold(struct walk *w)
 	w->checkpoints.n_hold = n < w->checkpoints.n ? n : w->checkpoints.n;
 }
 
-/* Of v[], the first one that holds and was not sent: those up to n_hold are sent with this stack. */
+/*
+ * Of v[], the first one that holds and was not sent: those up to n_hold are sent with this stack.
+ */
 static __always_inline __u32 checkpoint_first(const struct walk_checkpoints *c)
 {
 	return c->n_outer / RBPF_CHECKPOINT;
 }
 
 /*
- * Append those that this stack is the first to have to the words of the native stack that are sent. Returns
- * how many they are.
+ * Append those that this stack is the first to have to the words of the native stack that are sent.
+ * Returns how many they are.
  */
 __noinline int checkpoint_append_native(__u32 walk_id)
 {

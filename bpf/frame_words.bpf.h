@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What is sent of a Ruby stack: its frames that were not sent before, as rbpf_frame_words.h has them,
- * and the checkpoints behind them. They take the place of frames[].
+ * What is sent of a Ruby stack: its frames that were not sent before, as rbpf_frame_words.h has
+ * them, and the checkpoints behind them. They take the place of frames[].
  *
  * Compiled and called like ruby_walk.bpf.h.
  */
@@ -15,8 +15,8 @@
 #define STACK_WORDS (sizeof(((struct walk *)0)->frames) / (sizeof(__u64)))
 
 /*
- * Pack frame @i behind the w->n_words words that there are. No frame is overwritten before it is packed, as
- * none has more words than before.
+ * Pack frame @i behind the w->n_words words that there are. No frame is overwritten before it is
+ * packed, as none has more words than before.
  */
 __noinline int stack_pack_frame(__u32 walk_id, __u32 i)
 {
@@ -79,8 +79,8 @@ __noinline int stack_append_checkpoints(__u32 walk_id)
 }
 
 /*
- * Put what is sent into w->n_words words at frames[], which are no frames any more. walk_complete() has
- * been called. Returns how many of the last ones are checkpoints.
+ * Put what is sent into w->n_words words at frames[], which are no frames any more. walk_complete()
+ * has been called. Returns how many of the last ones are checkpoints.
  */
 static __always_inline __u32 stack_pack(struct walk *w, __u32 walk_id)
 {

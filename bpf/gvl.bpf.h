@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The GVL: who waits for it, who holds it, and how long others have waited meanwhile. What a thread has
- * caused is charged to it when it is sampled, when it leaves the CPU, and when it comes back and has held
- * the GVL all the time. So all waiting is charged once, and to whoever had the GVL then.
+ * The GVL: who waits for it, who holds it, and how long others have waited meanwhile. What a thread
+ * has caused is charged to it when it is sampled, when it leaves the CPU, and when it comes back
+ * and has held the GVL all the time. So all waiting is charged once, and to whoever had the GVL
+ * then.
  */
 #ifndef RBPF_GVL_BPF_H
 #define RBPF_GVL_BPF_H
@@ -17,9 +18,9 @@ struct gvl_node {
 };
 
 /*
- * Whether the thread that was walked stands in the queue of those that wait for the GVL. A node that
- * was removed keeps its pointers, but its neighbours do not point to it. A thread comes in at the
- * end: so mostly the head is next.
+ * Whether the thread that was walked stands in the queue of those that wait for the GVL. A node
+ * that was removed keeps its pointers, but its neighbours do not point to it. A thread comes in at
+ * the end: so mostly the head is next.
  */
 __noinline int gvl_is_waited_for(__u32 walk_id)
 {
@@ -55,7 +56,10 @@ static __always_inline __u64 gvl_of(const struct walk *w)
 	return w->th_ractor ?: w->layout.gvl_queue;
 }
 
-/* Whether a word of the thread's ractor, or without one a word of the VM, says @mine. 0: it is not known. */
+/*
+ * Whether a word of the thread's ractor, or without one a word of the VM, says @mine. 0: it is not
+ * known.
+ */
 static __always_inline bool gvl_word_is(const struct walk *w, __u32 of_ractor, __u64 of_vm,
 					__u64 mine)
 {
@@ -67,8 +71,8 @@ static __always_inline bool gvl_word_is(const struct walk *w, __u32 of_ractor, _
 }
 
 /*
- * Whether the thread that was walked holds the GVL; or if @or_had, was the last that did, for it may have
- * given it away on its way to where it leaves the CPU.
+ * Whether the thread that was walked holds the GVL; or if @or_had, was the last that did, for it
+ * may have given it away on its way to where it leaves the CPU.
  */
 __noinline int gvl_is_held(__u32 walk_id, __u32 or_had)
 {
@@ -123,8 +127,8 @@ static __always_inline void gvl_wait_end(__u64 at, __u32 tgid, __u64 since, __u6
 }
 
 /*
- * @wait is over, or is forgotten: if it was for the GVL or a Mutex, that is added up. @now: when, unless its thread was woken
- * before.
+ * @wait is over, or is forgotten: if it was for the GVL or a Mutex, that is added up. @now: when,
+ * unless its thread was woken before.
  */
 static __always_inline void wait_over(const struct wait *wait, __u64 now)
 {
@@ -144,8 +148,8 @@ static __always_inline __u64 gvl_waited(const struct gvl *g, __u64 now)
 }
 
 /*
- * How long threads have waited for GVL @at of process @tgid, in ns, that nobody was charged with: the caller
- * charges who has it.
+ * How long threads have waited for GVL @at of process @tgid, in ns, that nobody was charged with:
+ * the caller charges who has it.
  */
 static __always_inline __u64 gvl_charge(__u64 at, __u32 tgid, __u64 now)
 {
@@ -178,7 +182,10 @@ __noinline int gvl_send(__u32 walk_id)
 	g = gvl_find(gvl_of(w), h->tgid);
 	if (!g || gvl_waited(g, h->ts) == g->charged || !gvl_is_held(walk_id, 1))
 		return 0;
-	/* One that begins says that it was the last that had it (see gc_whose()), and has never had it. */
+	/*
+	 * One that begins says that it was the last that had it (see gc_whose()), and has never had
+	 * it.
+	 */
 	if (!w->n_frames && gvl_is_waited_for(walk_id))
 		return 0;
 	caused = gvl_charge(gvl_of(w), h->tgid, h->ts);

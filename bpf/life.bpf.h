@@ -218,9 +218,10 @@ static __always_inline bool is_real_time(const struct task_struct *task)
 }
 
 /*
- * How long @rec, which is of @task, has been on its CPU, queued or off both, by the clock of the scheduler, which is at
- * most a tick behind. When it left its CPU is not kept: that is when it came there and what it has run since. What
- * interrupts and a hypervisor took meanwhile is counted, too, as having left it.
+ * How long @rec, which is of @task, has been on its CPU, queued or off both, by the clock of the
+ * scheduler, which is at most a tick behind. When it left its CPU is not kept: that is when it came
+ * there and what it has run since. What interrupts and a hypervisor took meanwhile is counted, too,
+ * as having left it.
  */
 static __always_inline void take_time_in_state(struct rbpf_thread *rec,
 					       const struct task_struct *task)
@@ -246,7 +247,10 @@ static __always_inline void take_time_in_state(struct rbpf_thread *rec,
 	rec->for_ns = now > since ? now - since : 1; /* 0: not known */
 }
 
-/* The same, with registers and what it does how long: user space walks the native stacks of threads that do not run. */
+/*
+ * The same, with registers and what it does how long: user space walks the native stacks of threads
+ * that do not run.
+ */
 SEC("iter/task")
 int registers(struct bpf_iter__task *ctx)
 {

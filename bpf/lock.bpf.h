@@ -2,11 +2,13 @@
 /*
  * Mutexes and Monitors: who waits for one, who holds it, and how long others have waited meanwhile.
  *
- * How long threads wait for a Mutex is added up as for a GVL (gvl.bpf.h), by the address of its rb_mutex_t. Who holds
- * it is read from it when a thread begins to wait for it, and noted for that thread; one that has waited for it is noted
- * as the next one. Whoever is noted is asked whether it holds it still when it is sampled and when it leaves the CPU, and
- * charged with what was added since. Who gives it to another thread, which it wakes, is charged then; from Ruby 3.3 on that
- * one is woken only when it gets the GVL, so who has unlocked it is charged at the next of these occasions.
+ * How long threads wait for a Mutex is added up as for a GVL (gvl.bpf.h), by the address of its
+ * rb_mutex_t. Who holds it is read from it when a thread begins to wait for it, and noted for that
+ * thread; one that has waited for it is noted as the next one. Whoever is noted is asked whether it
+ * holds it still when it is sampled and when it leaves the CPU, and charged with what was added
+ * since. Who gives it to another thread, which it wakes, is charged then; from Ruby 3.3 on that one
+ * is woken only when it gets the GVL, so who has unlocked it is charged at the next of these
+ * occasions.
  *
  * A thread is noted for one Mutex, the last. A Queue has no holder.
  */
@@ -65,7 +67,9 @@ static __noinline __u64 lock_of_self(__u32 walk_id)
 	return (of.name & NAME_MUTEX_MASK) == NAME_MUTEX ? of.data : 0;
 }
 
-/* Whether the thread that was walked is in the queue with this @head, where it came in at the end. */
+/*
+ * Whether the thread that was walked is in the queue with this @head, where it came in at the end.
+ */
 static __noinline int lock_queue_has_it(__u32 walk_id, __u64 head)
 {
 	struct walk *w = walk_state(walk_id);
@@ -91,15 +95,18 @@ static __noinline int lock_queue_has_it(__u32 walk_id, __u64 head)
 }
 
 /*
- * Whether it is in the queue of @mutex: one that lets the Mutex sleep, as a ConditionVariable does, is not. The queue is
- * behind the owner and the next Mutex of the owner, since 3.4 one word further on; what is no queue does not lead back.
+ * Whether it is in the queue of @mutex: one that lets the Mutex sleep, as a ConditionVariable does,
+ * is not. The queue is behind the owner and the next Mutex of the owner, since 3.4 one word further
+ * on; what is no queue does not lead back.
  */
 static __always_inline bool lock_is_waited_for(__u32 walk_id, __u64 mutex)
 {
 	return lock_queue_has_it(walk_id, mutex + 16) || lock_queue_has_it(walk_id, mutex + 24);
 }
 
-/* The rb_thread_t that holds @mutex, of the process of the thread that was walked; 0 if none does. */
+/*
+ * The rb_thread_t that holds @mutex, of the process of the thread that was walked; 0 if none does.
+ */
 static __noinline __u64 lock_owner(__u32 walk_id, __u64 mutex)
 {
 	struct walk *w = walk_state(walk_id);
@@ -134,8 +141,8 @@ static __always_inline struct lock_holder *lock_noted(__u64 th, __u32 tgid)
 }
 
 /*
- * The thread that was walked leaves the CPU, and its wait was noted: if that is for a Mutex, note for which. Not in
- * wait_note(), with which the BPF stack would be too short.
+ * The thread that was walked leaves the CPU, and its wait was noted: if that is for a Mutex, note
+ * for which. Not in wait_note(), with which the BPF stack would be too short.
  */
 __noinline int lock_wait_begin(__u32 walk_id)
 {
@@ -186,9 +193,9 @@ static __always_inline void lock_charge(struct walk *w, __u64 mutex)
 }
 
 /*
- * Charge the thread that was walked with what others have waited for @mutex, where it last left the CPU: there it waited
- * for it, or held it. Returns 1, or 0 if it did neither there, or was charged so since. A function of its own, for the BPF
- * stack is short.
+ * Charge the thread that was walked with what others have waited for @mutex, where it last left the
+ * CPU: there it waited for it, or held it. Returns 1, or 0 if it did neither there, or was charged
+ * so since. A function of its own, for the BPF stack is short.
  */
 static __noinline int lock_charge_before(__u32 walk_id, __u64 mutex)
 {
@@ -215,7 +222,10 @@ static __noinline int lock_charge_before(__u32 walk_id, __u64 mutex)
 	return 1;
 }
 
-/* If the thread that was walked has unlocked the Mutex that it is noted for, and nobody has it yet, charge it. */
+/*
+ * If the thread that was walked has unlocked the Mutex that it is noted for, and nobody has it yet,
+ * charge it.
+ */
 static __noinline int lock_unlocked(__u32 walk_id)
 {
 	struct walk *w = walk_state(walk_id);
@@ -232,8 +242,8 @@ static __noinline int lock_unlocked(__u32 walk_id)
 }
 
 /*
- * Charge the thread of the sample in scratch @walk_id, if it holds a Mutex that others wait for. The Mutex that it is noted
- * for and holds, if any, is kept in w->lock_held.
+ * Charge the thread of the sample in scratch @walk_id, if it holds a Mutex that others wait for.
+ * The Mutex that it is noted for and holds, if any, is kept in w->lock_held.
  */
 __noinline int lock_send(__u32 walk_id)
 {
@@ -250,8 +260,8 @@ __noinline int lock_send(__u32 walk_id)
 }
 
 /*
- * What @wait, so far or in all, has made others wait for a Mutex that its thread held all the time: it did when it left
- * the CPU, or was seen to hold it meanwhile. In ns.
+ * What @wait, so far or in all, has made others wait for a Mutex that its thread held all the time:
+ * it did when it left the CPU, or was seen to hold it meanwhile. In ns.
  */
 static __always_inline __u64 lock_caused(const struct wait *wait, __u64 now)
 {
@@ -262,7 +272,10 @@ static __always_inline __u64 lock_caused(const struct wait *wait, __u64 now)
 	return gvl_charge(h->mutex, wait->tgid, now);
 }
 
-/* The thread that was walked wakes one that waits for @mutex: if it had that, it has just given it away, and is charged. */
+/*
+ * The thread that was walked wakes one that waits for @mutex: if it had that, it has just given it
+ * away, and is charged.
+ */
 static __always_inline void lock_given(__u32 walk_id, __u64 mutex)
 {
 	const struct lock_holder *h;

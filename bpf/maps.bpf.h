@@ -16,13 +16,17 @@ const volatile __s64 preempt_count_from_rq = 0;
 const volatile __u32 n_cpus = 1;
 
 __u64 forgotten = 0; /* how often user space has forgotten what stacks were sent */
-/* Processes whose names get lost, by the low bits of the pid: they are copied until then, CLOCK_MONOTONIC. */
+/*
+ * Processes whose names get lost, by the low bits of the pid: they are copied until then,
+ * CLOCK_MONOTONIC.
+ */
 __u64 copy_until[RBPF_COPY_SLOTS] = {};
 __u64 open_wait_ns = 0; /* open_waits() leaves out waits that are shorter */
 __u32 iter_tgid = 0;	/* iterators: of this process only; 0: of all that are followed */
 
 struct gvl_key {
-	__u64 at; /* its ractor; in a Ruby without them, the head of its queue; of a Mutex, its rb_mutex_t */
+	__u64 at; /* its ractor; in a Ruby without them, the head of its queue; of a Mutex, its
+		     rb_mutex_t */
 	__u32 tgid;
 	__u32 pad; /* zero */
 };

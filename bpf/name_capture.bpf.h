@@ -4,19 +4,19 @@
  *
  * User space names iseqs and method entries by reading the process' memory when the definition of
  * a stack arrives, some milliseconds after the sample. A process that ends in between takes its
- * names with it; and one that defines code, drops it and collects garbage may have put another object
- * in its place. So, while a process is young, and where names have got lost (RBPF_LAYOUT_COPY), what naming
- * reads is copied when the stack is sampled, and sent ahead of its definition: for each iseq and each
- * method entry, once in the life of the process, the pieces that src/ruby/{iseq,method,class,object}.c would read, as
- * blocks {address, length, bytes} (RBPF_RING_MEMORY). User space runs that same code over the
- * blocks.
+ * names with it; and one that defines code, drops it and collects garbage may have put another
+ * object in its place. So, while a process is young, and where names have got lost
+ * (RBPF_LAYOUT_COPY), what naming reads is copied when the stack is sampled, and sent ahead of its
+ * definition: for each iseq and each method entry, once in the life of the process, the pieces that
+ * src/ruby/{iseq,method,class,object}.c would read, as blocks {address, length, bytes}
+ * (RBPF_RING_MEMORY). User space runs that same code over the blocks.
  *
  * What was sent is remembered in a table indexed by process and address (captured), which holds
  * the object's check (rbpf_check_iseq(), rbpf_check_me()): another object at the address is sent in
  * its turn, and one whose record found no room in the ring is sent again with the next stack. So is
- * one of which not all could be read, up to CAPTURE_TRIES times, and its stack with it: a page may be
- * missing for a moment only, as while the kernel moves it.
- * Each record holds all that its iseqs and method entries need, so that losing one harms no other.
+ * one of which not all could be read, up to CAPTURE_TRIES times, and its stack with it: a page may
+ * be missing for a moment only, as while the kernel moves it. Each record holds all that its iseqs
+ * and method entries need, so that losing one harms no other.
  *
  * As everything read may be garbage, the pieces are bounded and so is their number; what is longer
  * than any code in use is left to user space. Two methods of a class or two iseqs of a file

@@ -127,7 +127,10 @@ static __always_inline void send_native(struct walk *w, __u32 walk_id)
 
 	if (!is_unsent(n->hash, &slot))
 		return;
-	/* After exec an address means other code; and a stack that ends for another reason has another outermost frame. */
+	/*
+	 * After exec an address means other code; and a stack that ends for another reason has
+	 * another outermost frame.
+	 */
 	seed = rbpf_mix(rbpf_mix(n->seed, process_key(w->sample.h.tgid)), ~(__u64)n->end) | 1;
 	checkpoint_begin_native(w, walk_id, seed);
 	rec->h = w->sample.h;

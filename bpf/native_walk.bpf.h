@@ -19,7 +19,8 @@
  *   native_rule(i)	pointer to rule @i, or NULL
  *   native_chunk(i)	pointer to chunk @i of the pool of tables' words, or NULL
  *   native_report_miss(walk_id, end)	tell user space of the code at w->native.pc
- *   native_main_top()	where the stack of the main thread ended when the program began; 0: not known
+ *   native_main_top()	where the stack of the main thread ended when the program began; 0: not
+ * known
  */
 #ifndef RBPF_NATIVE_WALK_BPF_H
 #define RBPF_NATIVE_WALK_BPF_H
@@ -438,8 +439,9 @@ __noinline int native_resync(__u32 walk_id)
 }
 
 /*
- * Whether all that is further out is what the C library begins a thread with. musl has no unwind entries for that. It is next
- * to where the stack ended when the program began, or to where the VM's first function in the thread noted that it begins.
+ * Whether all that is further out is what the C library begins a thread with. musl has no unwind
+ * entries for that. It is next to where the stack ended when the program began, or to where the
+ * VM's first function in the thread noted that it begins.
  */
 __noinline int native_is_begin(__u32 walk_id)
 {

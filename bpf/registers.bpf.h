@@ -44,8 +44,9 @@ static __always_inline void take_registers(struct rbpf_regs *ret, const struct u
 #endif
 
 /*
- * A member of the current task. Since 5.11 it can be read, with what it points to, without calling a helper for
- * each pointer: @direct, as in C. Before: the names on the way there, as BPF_CORE_READ() has them.
+ * A member of the current task. Since 5.11 it can be read, with what it points to, without calling
+ * a helper for each pointer: @direct, as in C. Before: the names on the way there, as
+ * BPF_CORE_READ() has them.
  */
 #define current_member(direct, ...)                                                                \
 	(has_current_btf()                                                                         \

@@ -22,8 +22,8 @@ static __always_inline bool request_may_be(const struct walk *w, __u64 iseq)
 }
 
 /*
- * The frame that is next in frames[], whose control frame is @off bytes into cf[], runs @iseq: if that
- * has a rule, note it.
+ * The frame that is next in frames[], whose control frame is @off bytes into cf[], runs @iseq: if
+ * that has a rule, note it.
  */
 __noinline int request_note(__u32 walk_id, __u64 iseq, __u32 off)
 {

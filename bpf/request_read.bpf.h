@@ -3,9 +3,9 @@
  * Reading what names the request, from the frame that the walk found (request_frame.bpf.h).
  *
  * It is read at the tick: later the request may be over, and another object have the receiver's
- * address. A control frame always holds the receiver. A local variable is not in memory where compiled
- * code keeps it in a register: ZJIT does, and YJIT in a frame that has not called anything yet. It
- * then counts as unreadable.
+ * address. A control frame always holds the receiver. A local variable is not in memory where
+ * compiled code keeps it in a register: ZJIT does, and YJIT in a frame that has not called anything
+ * yet. It then counts as unreadable.
  *
  * Compiled and called like ruby_walk.bpf.h.
  */
@@ -21,8 +21,9 @@ _Static_assert(ENV_ENTRIES * sizeof(struct ruby_st_entry) <= CF_CHUNK * RUBY_CF_
 	       "they fit into cf[]");
 
 /*
- * What is remembered of the object at @addr: in the state of the heap that w->seed stands for, an address that was seen in use
- * is no other object's, nor is that of an old object up to the next major collection.
+ * What is remembered of the object at @addr: in the state of the heap that w->seed stands for, an
+ * address that was seen in use is no other object's, nor is that of an old object up to the next
+ * major collection.
  */
 static __always_inline struct walk_seen *request_seen(struct walk *w, __u64 addr)
 {
@@ -43,7 +44,10 @@ static __always_inline void request_see(const struct walk *w, struct walk_seen *
 	seen->value = value;
 }
 
-/* The flags of @klass, the class of an object that lives; that it got old meanwhile may be missed. 0: it cannot be read. */
+/*
+ * The flags of @klass, the class of an object that lives; that it got old meanwhile may be missed.
+ * 0: it cannot be read.
+ */
 static __always_inline __u64 request_class_flags(struct walk *w, __u64 klass)
 {
 	struct walk_seen *seen = request_seen(w, klass);
@@ -59,8 +63,8 @@ static __always_inline __u64 request_class_flags(struct walk *w, __u64 klass)
 }
 
 /*
- * The class of the object at @value, which is above its singleton class and the modules that it was extended
- * by, if it has them; 0 if there is none, or it cannot be read.
+ * The class of the object at @value, which is above its singleton class and the modules that it was
+ * extended by, if it has them; 0 if there is none, or it cannot be read.
  */
 __noinline __u64 request_class(__u32 walk_id, __u64 value)
 {
@@ -102,7 +106,10 @@ __noinline __u64 request_local(__u32 walk_id, __u32 slot)
 	return walk_read(&value, sizeof(value), w->request_ep - (__u64)slot * 8) ? 0 : value;
 }
 
-/* Word @i of the text of @len bytes that begins at word @from of the String in w->text, into the record. */
+/*
+ * Word @i of the text of @len bytes that begins at word @from of the String in w->text, into the
+ * record.
+ */
 static __always_inline void request_copy_word(struct walk *w, __u32 from, __u32 len, __u32 i)
 {
 	__u64 word = w->text[(from + i) & (RBPF_LABEL_WORDS - 1)];
@@ -168,8 +175,8 @@ __noinline int request_text(__u32 walk_id, __u64 value)
 	if (len > RBPF_REQUEST_TEXT)
 		return -1;
 	/*
-	 * A short one was read with its String. (len itself is compared: of a sum of it the verifier of 6.12 takes the wrong
-	 * bounds over to it.)
+	 * A short one was read with its String. (len itself is compared: of a sum of it the
+	 * verifier of 6.12 takes the wrong bounds over to it.)
 	 */
 	if (from && len <= (RUBY_OBJECT_WORDS - from) * 8) {
 		request_copy_text(w, from, len);
@@ -251,8 +258,8 @@ __noinline int request_env_get(__u32 walk_id, __u32 n, __u32 key)
 }
 
 /*
- * Put path and method of the request with the environment @hash into the record. Returns 0, or -1 if
- * the path cannot be read.
+ * Put path and method of the request with the environment @hash into the record. Returns 0, or -1
+ * if the path cannot be read.
  */
 __noinline int request_env(__u32 walk_id, __u64 hash)
 {
@@ -294,7 +301,10 @@ static __always_inline __u64 request_hash(const struct walk *w)
 	return rbpf_mix(hash, (__u64)rec->flags << 32 | (__u32)rec->rule << 16 | rec->text_len) | 1;
 }
 
-/* Whether the check of @iseq was taken when its stack was defined, and it is no other iseq since; into *@ret. */
+/*
+ * Whether the check of @iseq was taken when its stack was defined, and it is no other iseq since;
+ * into *@ret.
+ */
 static __always_inline bool request_checked(const struct walk *w, __u64 iseq, __u64 *ret)
 {
 	*ret = w->iseq_check[iseq_slot(w, iseq)];
@@ -347,8 +357,8 @@ __noinline int request_take_checks(__u32 walk_id)
 }
 
 /*
- * Keep what the frame that was noted is, if one was: frames[] is packed before the request is read. To be called
- * when walk_complete() has looked up the method entries of a stack that is sent.
+ * Keep what the frame that was noted is, if one was: frames[] is packed before the request is read.
+ * To be called when walk_complete() has looked up the method entries of a stack that is sent.
  */
 static __always_inline void request_keep_frame(struct walk *w)
 {
@@ -363,8 +373,8 @@ static __always_inline void request_keep_frame(struct walk *w)
 }
 
 /*
- * Read what the rule of the frame that was noted and kept names into w->request; its header and eras are
- * the caller's.
+ * Read what the rule of the frame that was noted and kept names into w->request; its header and
+ * eras are the caller's.
  */
 __noinline int request_read(__u32 walk_id)
 {

@@ -6,9 +6,9 @@
 #include "request_read.bpf.h"
 
 /*
- * To wake rbpf takes an interrupt of this CPU's own, which is dear on a virtual machine: what it is woken for may wait
- * so long, ns. It is the name of a class, which hardly goes away so soon: of classes that lived for 25 ms, 4 % of the
- * samples had no name, and with a pause of 25 ms 10 %.
+ * To wake rbpf takes an interrupt of this CPU's own, which is dear on a virtual machine: what it is
+ * woken for may wait so long, ns. It is the name of a class, which hardly goes away so soon: of
+ * classes that lived for 25 ms, 4 % of the samples had no name, and with a pause of 25 ms 10 %.
  */
 #define WAKE_PAUSE_NS 10000000
 
@@ -35,9 +35,9 @@ static __always_inline void request_begin(struct walk *w)
 }
 
 /*
- * Whether rbpf is to be woken soon, so that it reads the name of the class while that exists: once an era and epoch for
- * each CPU, as the stacks that hold it keep it for that long. An old class exists until the next major collection has
- * marked.
+ * Whether rbpf is to be woken soon, so that it reads the name of the class while that exists: once
+ * an era and epoch for each CPU, as the stacks that hold it keep it for that long. An old class
+ * exists until the next major collection has marked.
  */
 static __always_inline bool class_is_urgent(struct walk *w)
 {
@@ -52,8 +52,8 @@ static __always_inline bool class_is_urgent(struct walk *w)
 }
 
 /*
- * Where the fingerprint @request is if it was sent from this CPU. Not in sent[], of which one more page would be
- * touched: of all that was done for a request, that took a third of the time.
+ * Where the fingerprint @request is if it was sent from this CPU. Not in sent[], of which one more
+ * page would be touched: of all that was done for a request, that took a third of the time.
  */
 static __always_inline __u64 *request_sent(struct walk *w, __u64 request)
 {
@@ -61,8 +61,8 @@ static __always_inline __u64 *request_sent(struct walk *w, __u64 request)
 }
 
 /*
- * Read the request that the walk found, let the sample name it, and send it unless that was done from
- * this CPU in this epoch. After send_stack(), which proves the name of its frame.
+ * Read the request that the walk found, let the sample name it, and send it unless that was done
+ * from this CPU in this epoch. After send_stack(), which proves the name of its frame.
  */
 static __always_inline void send_request(struct walk *w, __u32 walk_id, const struct walk_gc *gc)
 {

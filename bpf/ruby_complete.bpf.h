@@ -99,8 +99,9 @@ static __always_inline bool me_is_old(struct walk *w, __u64 me)
 }
 
 /*
- * Whether checkpoints of the stack that was walked are to hold until the next major collection, which those of old frames can:
- * then its outermost frame is old. In a program that hardly collects all are young, but an era is long.
+ * Whether checkpoints of the stack that was walked are to hold until the next major collection,
+ * which those of old frames can: then its outermost frame is old. In a program that hardly collects
+ * all are young, but an era is long.
  */
 static __always_inline bool stack_lasts(struct walk *w)
 {
@@ -117,8 +118,8 @@ static __always_inline bool stack_lasts(struct walk *w)
 }
 
 /*
- * Whether what frame @f is made of stays what it is as long as checkpoints hold (checkpoints.bpf.h):
- * until the next major collection if it is old; or else to the end of the era.
+ * Whether what frame @f is made of stays what it is as long as checkpoints hold
+ * (checkpoints.bpf.h): until the next major collection if it is old; or else to the end of the era.
  */
 static __always_inline bool frame_is_durable(struct walk *w, const struct rbpf_frame *f)
 {
@@ -130,8 +131,9 @@ static __always_inline bool frame_is_durable(struct walk *w, const struct rbpf_f
 }
 
 /*
- * Whether user space has to read what frame @f is made of, for it was not sent in this era: it is read as soon as that is
- * sent. Of an old object that is needed once, until the next major collection. To be called before take_check().
+ * Whether user space has to read what frame @f is made of, for it was not sent in this era: it is
+ * read as soon as that is sent. Of an old object that is needed once, until the next major
+ * collection. To be called before take_check().
  */
 static __always_inline bool frame_is_new(struct walk *w, const struct rbpf_frame *f)
 {
@@ -214,8 +216,8 @@ __noinline int walk_complete_run(__u32 walk_id, __u32 done)
 }
 
 /*
- * To be called before frames[] is sent, all but the checkpoints.n_outer outermost ones. Sets w->n_durable:
- * so many of the outermost ones are durable; and w->n_new.
+ * To be called before frames[] is sent, all but the checkpoints.n_outer outermost ones. Sets
+ * w->n_durable: so many of the outermost ones are durable; and w->n_new.
  */
 static __always_inline void walk_complete(__u32 walk_id)
 {

@@ -39,9 +39,9 @@
  * 4.1's writes neither pc nor iseq: they are found through cfp->jit_return.
  *
  * The file also compiles as host C (src/ruby/walk.c, tests) against a shim that defines
- * walk_state(), walk_read(), walk_count() and walk_request_rule(). Functions that the verifier should look at once, and
- * not once for each call, are global and so take only scalars (5.10 knows no other arguments),
- * finding their state by CPU.
+ * walk_state(), walk_read(), walk_count() and walk_request_rule(). Functions that the verifier
+ * should look at once, and not once for each call, are global and so take only scalars (5.10 knows
+ * no other arguments), finding their state by CPU.
  */
 #ifndef RBPF_RUBY_WALK_BPF_H
 #define RBPF_RUBY_WALK_BPF_H
@@ -138,7 +138,10 @@ static __always_inline bool is_old(const struct walk *w, __u64 flags)
 	return w->old_seed && (flags & old) == old;
 }
 
-/* Whether old objects are known, and none of them is about to be freed: what a major collection looks for as it marks. */
+/*
+ * Whether old objects are known, and none of them is about to be freed: what a major collection
+ * looks for as it marks.
+ */
 static __always_inline bool old_ones_stay(const struct walk *w)
 {
 	return w->old_seed && (w->gc.flags & RUBY_GC_MODE_MASK) != RUBY_GC_MARKING;
@@ -586,8 +589,8 @@ __noinline int walk_resumer(__u32 walk_id, __u32 last)
 
 /*
  * Walk the stack of the EC that was read into w->frames, from the innermost frame. The caller has
- * set w->layout, seed, old_seed, max_frames and sp, and called ec_read() and thread_read(). Returns enum
- * rbpf_status.
+ * set w->layout, seed, old_seed, max_frames and sp, and called ec_read() and thread_read(). Returns
+ * enum rbpf_status.
  */
 static __always_inline int walk_stack(struct walk *w, __u32 walk_id)
 {
@@ -620,7 +623,10 @@ static __always_inline int walk_ec(struct walk *w, __u32 walk_id, __u64 ec)
 
 /* ---- garbage collection ---- */
 
-/* Whether there is another ractor, whose objspace may be collected, too, which gc_count does not count. */
+/*
+ * Whether there is another ractor, whose objspace may be collected, too, which gc_count does not
+ * count.
+ */
 static __always_inline bool gc_is_of_several(const struct rbpf_layout *l)
 {
 	__u64 ractor;
@@ -678,12 +684,12 @@ enum gc_whose {
 };
 
 /*
- * Whose the collection is; the flags only say that the process collects. In 2.7 the owner of the GVL runs it.
- * Later it owns the GVL of its ractor, which owns the VM's lock, unless nobody does. Where no owner is said,
- * though somebody collects, the ractor's running EC has to do. With RBPF_LAYOUT_RUNS_EARLY it may be that of a
- * thread that waits, until the owner gets the GVL anew: any other may be the one that collects then.
- * A ractor collects its own objspace without the VM's lock, and holds the others up while it collects all.
- * To be called after thread_read().
+ * Whose the collection is; the flags only say that the process collects. In 2.7 the owner of the
+ * GVL runs it. Later it owns the GVL of its ractor, which owns the VM's lock, unless nobody does.
+ * Where no owner is said, though somebody collects, the ractor's running EC has to do. With
+ * RBPF_LAYOUT_RUNS_EARLY it may be that of a thread that waits, until the owner gets the GVL anew:
+ * any other may be the one that collects then. A ractor collects its own objspace without the VM's
+ * lock, and holds the others up while it collects all. To be called after thread_read().
  */
 static __always_inline enum gc_whose gc_whose(struct walk *w)
 {

@@ -60,7 +60,10 @@ static __always_inline __u64 process_key(__u64 tgid)
 #include "request_sample.bpf.h"
 #include "thread_context.bpf.h"
 
-/* The running thread's EC through its TLS: a thread without such a block runs no Ruby. Returns enum rbpf_status. */
+/*
+ * The running thread's EC through its TLS: a thread without such a block runs no Ruby. Returns enum
+ * rbpf_status.
+ */
 static __always_inline int tls_ec(const struct rbpf_layout *layout, __u64 tp, __u64 *ec)
 {
 	__u64 slot;
@@ -116,8 +119,8 @@ static __always_inline __u64 staggered(__u64 now, __u64 tgid)
 }
 
 /*
- * The seed of what is remembered of old objects. Of a process whose names are copied nothing is, as it may
- * end before user space has read anything: checks are all that proves its names then.
+ * The seed of what is remembered of old objects. Of a process whose names are copied nothing is, as
+ * it may end before user space has read anything: checks are all that proves its names then.
  */
 static __always_inline __u64 old_seed(const struct walk *w, const struct walk_gc *gc)
 {
@@ -150,10 +153,10 @@ static __always_inline __u64 checkpoint_seed(struct walk *w, const struct walk_g
 
 /*
  * Whether rbpf is to be woken, so that it reads the names of w->record while the objects exist. Not
- * if all of them were sent in this era, for it was woken then, or are old, for those stay, unless a major collection is
- * just looking for what to free; nor if capture_stack() copied all that naming reads. (If naming.symbols is 0 the layout
- * is only a preset, and user space must attach first.) What is woken runs right after a tick, so the next tick does not
- * see what it costs.
+ * if all of them were sent in this era, for it was woken then, or are old, for those stay, unless a
+ * major collection is just looking for what to free; nor if capture_stack() copied all that naming
+ * reads. (If naming.symbols is 0 the layout is only a preset, and user space must attach first.)
+ * What is woken runs right after a tick, so the next tick does not see what it costs.
  */
 static __always_inline bool is_urgent(struct walk *w, __u32 walk_id)
 {
@@ -166,9 +169,9 @@ static __always_inline bool is_urgent(struct walk *w, __u32 walk_id)
 }
 
 /*
- * Send w->frames, which are none any more then, unless this fingerprint was sent. It counts as sent only when it is in the ring,
- * so a lost definition is sent again with the next sample of that stack; as is one of which names
- * could not be copied, but may be then.
+ * Send w->frames, which are none any more then, unless this fingerprint was sent. It counts as sent
+ * only when it is in the ring, so a lost definition is sent again with the next sample of that
+ * stack; as is one of which names could not be copied, but may be then.
  */
 static __always_inline int send_stack(struct walk *w, __u32 walk_id, const struct walk_gc *gc)
 {
@@ -271,8 +274,8 @@ static __always_inline int ruby_stack(struct walk *w, __u32 walk_id, __u64 epoch
 		rec->flags |= RBPF_SAMPLE_GC | (gc->flags & RUBY_GC_MODE_MASK)
 						       << RBPF_SAMPLE_GC_PHASE_SHIFT;
 		/*
-		 * Nobody changed the words while they were read, so its era is known: see rbpf_gc_begins(). As it
-		 * exits a Ruby is in this state for long.
+		 * Nobody changed the words while they were read, so its era is known: see
+		 * rbpf_gc_begins(). As it exits a Ruby is in this state for long.
 		 */
 		if (!(gc->flags & RUBY_GC_DURING_COMPACTING))
 			gc->in_transition = 0;
@@ -362,7 +365,9 @@ static __always_inline void sample_kernel_stack(struct walk *w, void *ctx)
 		n->n_frames = n->n_kernel = size / sizeof(n->frames[0]);
 }
 
-/* Walk the stacks of the sample that was begun in scratch @walk_id, and send what is new of them. */
+/*
+ * Walk the stacks of the sample that was begun in scratch @walk_id, and send what is new of them.
+ */
 __noinline int sample_stacks(__u32 walk_id)
 {
 	struct walk *w = walk_state(walk_id);
@@ -380,8 +385,8 @@ __noinline int sample_stacks(__u32 walk_id)
 }
 
 /*
- * Send w->sample, whose stacks must be in the ring before it: sample_stacks() has been called. @event is the
- * number of its event, and @value what it stands for, in the unit of the event.
+ * Send w->sample, whose stacks must be in the ring before it: sample_stacks() has been called.
+ * @event is the number of its event, and @value what it stands for, in the unit of the event.
  */
 static __always_inline void sample_send(struct walk *w, __u32 event, __u64 value)
 {

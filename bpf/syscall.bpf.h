@@ -180,7 +180,10 @@ static __always_inline __u32 wait_in_select(const struct task_struct *task, cons
 	return fd < 0 ? RBPF_WAIT_NETWORK : wait_for_fd(task, fd);
 }
 
-/* What @task, which is in the middle of @s, waits for; of another than the current task less is known. */
+/*
+ * What @task, which is in the middle of @s, waits for; of another than the current task less is
+ * known.
+ */
 static __always_inline __u32 wait_in_syscall(const struct task_struct *task,
 					     const struct syscall *s)
 {
@@ -230,7 +233,9 @@ static __always_inline __u32 wait_in_syscall(const struct task_struct *task,
 	case SYS_msync:
 		return RBPF_WAIT_DISK;
 	}
-	/* open(), stat(), unlink() and others of files wait uninterruptibly, or say that it is I/O. */
+	/*
+	 * open(), stat(), unlink() and others of files wait uninterruptibly, or say that it is I/O.
+	 */
 	return BPF_CORE_READ_BITFIELD_PROBED(task, in_iowait) ? RBPF_WAIT_DISK : RBPF_WAIT_OTHER;
 }
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The span that the running thread is in, if its process publishes that as OTEP 4947 says: a variable in
- * thread-local storage points to a record, which a byte says to be valid.
+ * The span that the running thread is in, if its process publishes that as OTEP 4947 says: a
+ * variable in thread-local storage points to a record, which a byte says to be valid.
  *
- * A thread changes its own record only, and stands still here, so that the byte suffices for a process that
- * does as the OTEP says. Of one that does not, the record might change meanwhile: it is read twice.
+ * A thread changes its own record only, and stands still here, so that the byte suffices for a
+ * process that does as the OTEP says. Of one that does not, the record might change meanwhile: it
+ * is read twice.
  */
 #ifndef RBPF_THREAD_CONTEXT_BPF_H
 #define RBPF_THREAD_CONTEXT_BPF_H
@@ -24,7 +25,9 @@ static __always_inline bool is_same_record(const struct rbpf_otel_record *a,
 	       a->span.trace[0] == b->span.trace[0] && a->span.trace[1] == b->span.trace[1];
 }
 
-/* Read the record at @at, which @variable leads to. Returns whether it can be read and holds still. */
+/*
+ * Read the record at @at, which @variable leads to. Returns whether it can be read and holds still.
+ */
 static __noinline bool thread_context_take(__u64 variable, __u64 at, struct rbpf_otel_record *ret)
 {
 	struct rbpf_otel_record again = {};
@@ -37,7 +40,10 @@ static __noinline bool thread_context_take(__u64 variable, __u64 at, struct rbpf
 	return after == at && is_same_record(ret, &again);
 }
 
-/* Put the span of the running thread into the sample of scratch @walk_id, whose process has a context. */
+/*
+ * Put the span of the running thread into the sample of scratch @walk_id, whose process has a
+ * context.
+ */
 __noinline int thread_context_read(__u32 walk_id)
 {
 	struct walk *w = walk_state(walk_id);

@@ -7,8 +7,8 @@
 
 /*
  * Runs at each tick of the clock of a thread or, with --all-ruby, of a CPU. Most ticks of a CPU
- * find processes that are not followed: how long samples take is measured here, because the kernel's
- * statistics do not tell them from those ticks.
+ * find processes that are not followed: how long samples take is measured here, because the
+ * kernel's statistics do not tell them from those ticks.
  */
 SEC("perf_event")
 int tick(struct bpf_perf_event_data *ctx)

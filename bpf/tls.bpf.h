@@ -13,8 +13,9 @@
 #define DTV_ENTRY_GLIBC 16 /* with the number of entries before the first; musl has it in that */
 
 /*
- * The address in *@ret at which the thread with thread pointer @tp has @variable, which is in static TLS or behind the
- * DTV. @checked: a DTV that is too short is noticed; without, what was read must prove itself. Returns enum rbpf_status.
+ * The address in *@ret at which the thread with thread pointer @tp has @variable, which is in
+ * static TLS or behind the DTV. @checked: a DTV that is too short is noticed; without, what was
+ * read must prove itself. Returns enum rbpf_status.
  */
 static __always_inline int tls_address(const struct rbpf_tls *variable, __u64 tp, bool checked,
 				       __u64 *ret)

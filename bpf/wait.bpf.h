@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Time off the CPU. When the scheduler takes a thread of a followed process from its CPU, its stacks
- * are walked and kept with the time and with what it waits for; when it runs again, that is sent with
- * the exact length of the wait. So that a wait of a minute is known before it ends, user space has
- * those that go on sent about once a second (open_waits()).
+ * Time off the CPU. When the scheduler takes a thread of a followed process from its CPU, its
+ * stacks are walked and kept with the time and with what it waits for; when it runs again, that is
+ * sent with the exact length of the wait. So that a wait of a minute is known before it ends, user
+ * space has those that go on sent about once a second (open_waits()).
  *
  * The programs of the scheduler run with interrupts off, so they can use the scratch of a clock's
  * interrupt, which cannot come meanwhile. open_waits() can be interrupted, and uses none.
@@ -33,8 +33,8 @@ static __always_inline int task_syscall(struct syscall *ret, struct task_struct 
 }
 
 /*
- * What @task waits for, which is not on a CPU, or about to leave it, and has the given @state and @flags. @s: where
- * it entered the kernel, if @known.
+ * What @task waits for, which is not on a CPU, or about to leave it, and has the given @state and
+ * @flags. @s: where it entered the kernel, if @known.
  */
 static __noinline __u32 wait_of(const struct task_struct *task, __u32 state, __u32 flags,
 				const struct syscall *s, bool known)
@@ -49,10 +49,11 @@ static __noinline __u32 wait_of(const struct task_struct *task, __u32 state, __u
 }
 
 /*
- * Whether the thread that was walked, which waits for a lock in @s, waits for the GVL to begin: from 3.3 on it is put into
- * the queue by who makes it, perhaps after it has gone to sleep (native_thread_create_dedicated()). It has no frame yet, and
- * sleeps for a condition variable, which glibc does with FUTEX_WAIT_BITSET, and for a mutex without. The main thread may
- * look the same where it waits for the others to end, and never begins here.
+ * Whether the thread that was walked, which waits for a lock in @s, waits for the GVL to begin:
+ * from 3.3 on it is put into the queue by who makes it, perhaps after it has gone to sleep
+ * (native_thread_create_dedicated()). It has no frame yet, and sleeps for a condition variable,
+ * which glibc does with FUTEX_WAIT_BITSET, and for a mutex without. The main thread may look the
+ * same where it waits for the others to end, and never begins here.
  */
 static __always_inline bool thread_begins(const struct walk *w, const struct syscall *s)
 {
@@ -61,9 +62,9 @@ static __always_inline bool thread_begins(const struct walk *w, const struct sys
 }
 
 /*
- * Note that the current thread, which was sampled in scratch @walk_id and has run for @runtime in all, leaves its
- * CPU in @state. Returns 1, and notes nothing, if its last wait has not ended. A function of its own, for the BPF
- * stack is short.
+ * Note that the current thread, which was sampled in scratch @walk_id and has run for @runtime in
+ * all, leaves its CPU in @state. Returns 1, and notes nothing, if its last wait has not ended. A
+ * function of its own, for the BPF stack is short.
  */
 __noinline int wait_note(__u32 walk_id, __u32 state, __u64 runtime)
 {
@@ -165,9 +166,9 @@ static __noinline int wait_end(struct wait *wait, struct task_struct *task, __u6
 }
 
 /*
- * @task has run, though on_switch() has not seen it come back: on a virtual machine with 6.18 now and then there
- * was no such event, in ftrace's record neither. How long it has run since, by the kernel's account, tells when
- * it came back.
+ * @task has run, though on_switch() has not seen it come back: on a virtual machine with 6.18 now
+ * and then there was no such event, in ftrace's record neither. How long it has run since, by the
+ * kernel's account, tells when it came back.
  */
 static __always_inline void wait_missed(struct task_struct *task)
 {
@@ -224,8 +225,8 @@ static __always_inline void wait_woken(const struct task_struct *task)
 }
 
 /*
- * The thread that was walked wakes the one that waits as @wait says: if it had the Mutex of that, charge it; and if @tell, sample it.
- * No part of its callers, whose stack is short.
+ * The thread that was walked wakes the one that waits as @wait says: if it had the Mutex of that,
+ * charge it; and if @tell, sample it. No part of its callers, whose stack is short.
  */
 static __noinline int waking_note(__u32 walk_id, const struct wait *wait, bool tell)
 {
@@ -241,9 +242,10 @@ static __noinline int waking_note(__u32 walk_id, const struct wait *wait, bool t
 }
 
 /*
- * @task, which waits as @wait says, is woken by the current one. No clock's interrupt can come, for sched_waking is called with
- * interrupts off. Who wakes a thread that is none of Ruby's is not told: from 3.3 on who gives the GVL away also wakes the VM's
- * timer thread, which is no wait that anybody looks for.
+ * @task, which waits as @wait says, is woken by the current one. No clock's interrupt can come, for
+ * sched_waking is called with interrupts off. Who wakes a thread that is none of Ruby's is not
+ * told: from 3.3 on who gives the GVL away also wakes the VM's timer thread, which is no wait that
+ * anybody looks for.
  */
 static __always_inline void waking(const struct wait *wait, const struct task_struct *task)
 {
@@ -276,7 +278,10 @@ int BPF_PROG(on_waking, struct task_struct *task)
 	return 0;
 }
 
-/* Its CPU has noticed. When it was told, on_switch() may not yet have come to where it notes the wait. */
+/*
+ * Its CPU has noticed. When it was told, on_switch() may not yet have come to where it notes the
+ * wait.
+ */
 SEC("tp_btf/sched_wakeup")
 int BPF_PROG(on_wakeup, struct task_struct *task)
 {

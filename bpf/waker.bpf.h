@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Who ends a wait. When a thread is woken (sched_waking) whoever wakes it is the current task: of a followed process it
- * is sampled there, with its stacks, and the value is how long the wait was. Of others there is only the name.
+ * Who ends a wait. When a thread is woken (sched_waking) whoever wakes it is the current task: of a
+ * followed process it is sampled there, with its stacks, and the value is how long the wait was. Of
+ * others there is only the name.
  *
- * An interrupt wakes threads, too: a timer, a disk, the network. Then the current task is one that happened to be
- * interrupted, and is not blamed. The CPU's preempt count tells; where that cannot be found, what the current task does: it must be
- * in a system call that can end such a wait.
+ * An interrupt wakes threads, too: a timer, a disk, the network. Then the current task is one that
+ * happened to be interrupted, and is not blamed. The CPU's preempt count tells; where that cannot
+ * be found, what the current task does: it must be in a system call that can end such a wait.
  */
 #ifndef RBPF_WAKER_BPF_H
 #define RBPF_WAKER_BPF_H
 
 #include "syscall.bpf.h"
 
-/* Of a preempt count, linux/preempt.h: it serves a soft interrupt (with those off it has 0x200); an interrupt. */
+/*
+ * Of a preempt count, linux/preempt.h: it serves a soft interrupt (with those off it has 0x200); an
+ * interrupt.
+ */
 #define COUNT_SOFTIRQ 0x000100u
 #define COUNT_HARD    0xff0000u
 #define COUNT_UNKNOWN 0xffffffffu
@@ -102,8 +106,8 @@ static __always_inline bool can_wake(const struct syscall *s, __u32 wait)
 }
 
 /*
- * Whether the current task sends to a socket, or closes it: what is for one of this machine is delivered by a soft interrupt
- * in its name.
+ * Whether the current task sends to a socket, or closes it: what is for one of this machine is
+ * delivered by a soft interrupt in its name.
  */
 static __always_inline bool is_sending(const struct syscall *s)
 {
@@ -141,8 +145,8 @@ static __noinline int waker_is_interrupt(__u32 wait)
 }
 
 /*
- * @task, whose @wait ends now, was woken by a task that is not followed, or if @interrupt by none. No part of its
- * callers, whose stack is short.
+ * @task, whose @wait ends now, was woken by a task that is not followed, or if @interrupt by none.
+ * No part of its callers, whose stack is short.
  */
 static __noinline int waker_send_other(const struct wait *wait, const struct task_struct *task,
 				       bool interrupt)

@@ -126,7 +126,10 @@ struct walk_native {
 	__u64 frames[NATIVE_FRAMES];
 };
 
-/* What was read of an object that requests are told by: the flags of a class, the check of an iseq or method entry. */
+/*
+ * What was read of an object that requests are told by: the flags of a class, the check of an iseq
+ * or method entry.
+ */
 struct walk_seen {
 	__u64 addr; /* of the object, ^ seed; 0: none */
 	__u64 value;
@@ -138,7 +141,8 @@ struct walk_gc {
 	__u64 major;	     /* rbpf_gc_major() */
 	__u32 flags;	     /* rb_objspace_t.flags; 0 if unknown */
 	__u32 in_transition; /* the era may be the next one: RBPF_STACK_GC_TRANSITION */
-	__u32 of_several; /* only the flags are known, as each of several ractors has an objspace: rbpf_layout.gc_single … */
+	__u32 of_several; /* only the flags are known, as each of several ractors has an objspace:
+			     rbpf_layout.gc_single … */
 	__u32 unknown;	  /* … or not even these */
 };
 
@@ -163,7 +167,8 @@ struct wait {
 	__u64 gvl;     /* RBPF_WAIT_GVL, RBPF_WAIT_HELD: of which struct gvl; 0: it is not known */
 	__u64 th;      /* the rb_thread_t; 0: it is not known */
 	__u64 lock;    /* RBPF_WAIT_LOCK: the rb_mutex_t that it waits for; 0: it is not known */
-	__u64 held; /* the one that the thread held when it left the CPU, if others have waited for it; or 0 */
+	__u64 held; /* the one that the thread held when it left the CPU, if others have waited for
+		       it; or 0 */
 	__u32 tgid;
 	__u16 wait;
 	__u16 status;
@@ -228,8 +233,8 @@ struct walk {
 	__u64 me_seen[ME_SLOTS]; /* method entry ^ seed, or ^ old_seed if it is old */
 	/* method entry ^ seed: it was sent; or ^ old_seed: its check was taken, and it is old */
 	__u64 me_checked[ME_SLOTS];
-	__u64 iseq_seen
-		[ISEQ_SLOTS]; /* iseq ^ seed, or ^ old_seed if it is old: its check was taken … */
+	__u64 iseq_seen[ISEQ_SLOTS]; /* iseq ^ seed, or ^ old_seed if it is old: its check was taken
+					… */
 	__u64 iseq_check[ISEQ_SLOTS]; /* … and is this; 0: it is not known */
 	__u64 text[RBPF_LABEL_WORDS]; /* of a label */
 	struct walk_capture capture;

@@ -34,7 +34,10 @@ enum rbpf_tls_model {
 	RBPF_TLS_NONE = 0,   /* it is not known, or there is none (yet) */
 	RBPF_TLS_STATIC = 1, /* at thread pointer + offset */
 	RBPF_TLS_DTV = 2,    /* at dtv[module] + offset: of a library that was dlopened */
-	/* 2.7: the EC is one variable for all threads, at ec_global, of the thread that held the GVL last */
+	/*
+	 * 2.7: the EC is one variable for all threads, at ec_global, of the thread that held the
+	 * GVL last
+	 */
 	RBPF_TLS_GLOBAL = 3,
 };
 
@@ -82,18 +85,20 @@ struct rbpf_layout {
 	__u64 text_lo, text_hi; /* the VM's own code */
 	__u64 gc_flags;		/* address of rb_objspace_t.flags */
 	__u64 gc_count;		/* address of rb_objspace_t.profile.count */
-	/* Address of what tells whose GC it is: 2.7 rb_vm_t.gvl.owner, a thread; later
-	 * rb_vm_t.ractor.sync.lock_owner, a ractor, 0 with one ractor only. */
+	/*
+	 * Address of what tells whose GC it is: 2.7 rb_vm_t.gvl.owner, a thread; later
+	 * rb_vm_t.ractor.sync.lock_owner, a ractor, 0 with one ractor only.
+	 */
 	__u64 gc_owner;
 	/*
-	 * Where each ractor has an rb_objspace_t of its own, ractor_objspace is not 0, and gc_flags and gc_count are of the only
-	 * ractor, gc_ractor, as long as ruby_single_main_ractor, at gc_single, says that it is. If it was not when rbpf attached
-	 * these four are 0.
+	 * Where each ractor has an rb_objspace_t of its own, ractor_objspace is not 0, and gc_flags
+	 * and gc_count are of the only ractor, gc_ractor, as long as ruby_single_main_ractor, at
+	 * gc_single, says that it is. If it was not when rbpf attached these four are 0.
 	 */
 	__u64 gc_single, gc_ractor;
 	/*
-	 * The counts of minor and major collections, where they are farther before that of all than RBPF_GC_WORDS: they are
-	 * read into the first two of these; else 0.
+	 * The counts of minor and major collections, where they are farther before that of all than
+	 * RBPF_GC_WORDS: they are read into the first two of these; else 0.
 	 */
 	__u64 gc_majors;
 	__u64 zjit_entry;    /* address of rb_zjit_entry, if this Ruby has ZJIT */
@@ -112,7 +117,10 @@ struct rbpf_layout {
 	__u16 gc_major_word;   /* see rbpf_gc_major() */
 	__u16 ractor_objspace; /* in the rb_ractor_t … */
 	__u16 objspace_flags;  /* … which has its flags here */
-	/* The GVL; all 0 if that is not known: rb_thread_t, the node of the queue of those that wait … */
+	/*
+	 * The GVL; all 0 if that is not known: rb_thread_t, the node of the queue of those that
+	 * wait …
+	 */
 	__u16 th_ready;
 	/* … whose head is here in the rb_ractor_t, as is its owner. 2.7: see gvl_queue. */
 	__u16 ractor_gvl_queue;
@@ -133,8 +141,8 @@ struct rbpf_layout {
 /* Up to 3.2: that an object is old proves nothing of its age. */
 #define RBPF_LAYOUT_NO_AGE     (1u << 2)
 /*
- * What names need is copied at once: the process is young, and may end before user space has examined it;
- * or its names get lost, as its objects do not live that long (struct lost_names).
+ * What names need is copied at once: the process is young, and may end before user space has
+ * examined it; or its names get lost, as its objects do not live that long (struct lost_names).
  */
 #define RBPF_LAYOUT_COPY       (1u << 3)
 /* 4.0: nothing in a frame tells that it is ZJIT's, which writes no pc when it pushes one. */
@@ -281,8 +289,8 @@ _Static_assert(RBPF_CNT_NATIVE_NO_MAP == RBPF_CNT_NATIVE_CUT + RBPF_NATIVE_NO_MA
 _Static_assert(RBPF_COUNTERS == RBPF_CNT_NATIVE_CUT + RBPF_NATIVE_END_COUNT, "a counter a reason");
 
 /*
- * @flags of rb_objspace_t as they are where during_gc is bit 5 of them. Where each ractor has an objspace (4.1) it is @during_bit 6,
- * and during_global_gc is between it and during_compacting.
+ * @flags of rb_objspace_t as they are where during_gc is bit 5 of them. Where each ractor has an
+ * objspace (4.1) it is @during_bit 6, and during_global_gc is between it and during_compacting.
  */
 static RBPF_INLINE __u32 rbpf_gc_flags(__u32 flags, __u32 during_bit)
 {
@@ -308,8 +316,9 @@ static RBPF_INLINE __u64 rbpf_gc_era(__u64 count, __u32 flags)
 #define RBPF_GC_WORDS 8
 
 /*
- * Whether a collection has been counted as one (gc_start(), gc.c), but does not mark yet, and so is none of the minor or
- * major ones that are counted (gc_marks_start()): rbpf_gc_era() would be that of when it has marked. @words and
+ * Whether a collection has been counted as one (gc_start(), gc.c), but does not mark yet, and so is
+ * none of the minor or major ones that are counted (gc_marks_start()): rbpf_gc_era() would be that
+ * of when it has marked. @words and
  * @major_word are those of rbpf_gc_major(); where they are not known it is never said.
  */
 static RBPF_INLINE int rbpf_gc_begins(const __u64 words[RBPF_GC_WORDS], __u32 major_word,
@@ -328,12 +337,13 @@ static RBPF_INLINE __u64 rbpf_gc_words(__u64 gc_count)
 }
 
 /*
- * How many major collections have marked: while that is the same, no old object is freed or moved. (A minor
- * collection frees young objects only, and none frees anything before it has marked.) 0 where it cannot be said:
- * while a thread marks; if @major_word is 0, as that member is not known; or if @words are not what they should be.
- * They are the RBPF_GC_WORDS that end with the count of all collections, which are minor and major ones, counted
- * in @major_word - 1 and @major_word from when they begin. One that marks little by little, while the program runs,
- * is a major one (gc_marks_start(), gc.c).
+ * How many major collections have marked: while that is the same, no old object is freed or moved.
+ * (A minor collection frees young objects only, and none frees anything before it has marked.) 0
+ * where it cannot be said: while a thread marks; if @major_word is 0, as that member is not known;
+ * or if @words are not what they should be. They are the RBPF_GC_WORDS that end with the count of
+ * all collections, which are minor and major ones, counted in @major_word - 1 and @major_word from
+ * when they begin. One that marks little by little, while the program runs, is a major one
+ * (gc_marks_start(), gc.c).
  */
 static RBPF_INLINE __u64 rbpf_gc_major(const __u64 words[RBPF_GC_WORDS], __u32 major_word,
 				       __u32 flags)
@@ -358,10 +368,10 @@ static RBPF_INLINE int rbpf_gc_in_transition(__u32 flags)
 /*
  * One frame as the BPF programs see it; user space names it.
  *
- *   Ruby frame       iseq != 0: pc as in the control frame, with RBPF_PC_*; me the method entry or 0
- *   C function       iseq == 0, me != 0: pc only RBPF_PC_*
- *   cut frames       iseq == 0, me == 0, pc != 0: pc is their number
- *   fiber            all 0: what follows is the fiber that resumed the one before
+ *   Ruby frame       iseq != 0: pc as in the control frame, with RBPF_PC_*; me the method entry or
+ * 0 C function       iseq == 0, me != 0: pc only RBPF_PC_* cut frames       iseq == 0, me == 0, pc
+ * != 0: pc is their number fiber            all 0: what follows is the fiber that resumed the one
+ * before
  */
 /* pc is a multiple of 8 otherwise. */
 #define RBPF_PC_STALE  1ull /* compiled code may not have saved it */
@@ -373,10 +383,12 @@ struct rbpf_frame {
 	__u64 iseq; /* rb_iseq_t * */
 	__u64 pc;
 	__u64 me; /* rb_callable_method_entry_t * */
-	/* Of what iseq and me held then, for telling later whether others have taken their place:
+	/*
+	 * Of what iseq and me held then, for telling later whether others have taken their place:
 	 * rbpf_check_iseq() and rbpf_check_me() one after the other from 0. 0: it was not taken,
 	 * because the iseq was sent with one in this era, is old, or could not be read; or because
-	 * iseq or method entry was sent with one since the last major collection, and was old. */
+	 * iseq or method entry was sent with one since the last major collection, and was old.
+	 */
 	__u64 check;
 };
 
@@ -440,8 +452,8 @@ enum rbpf_request_text {
 };
 
 /*
- * Of Rack's environment, the entries with these keys. Hashes of Strings are the same in a process and
- * its children, and user space learns them: they only say where to look, the key is compared.
+ * Of Rack's environment, the entries with these keys. Hashes of Strings are the same in a process
+ * and its children, and user space learns them: they only say where to look, the key is compared.
  */
 enum rbpf_env_key {
 	RBPF_ENV_PATH = 0,   /* "REQUEST_PATH" */
@@ -462,7 +474,9 @@ struct rbpf_request_rule {
 	__u8 super_word; /* of a class: its superclass; 0: unknown */
 	__u8 text_from;	 /* enum rbpf_request_text */
 	__u8 pad;
-	/* RBPF_REQUEST_ENV: where entries_bound and entries of a Hash are, in bytes: of the Hash … */
+	/*
+	 * RBPF_REQUEST_ENV: where entries_bound and entries of a Hash are, in bytes: of the Hash …
+	 */
 	__u8 st_bound;
 	__u8 st_pointer; /* … or, if not 0, of the table to which a pointer here leads */
 	__u32 pad2;
@@ -481,8 +495,8 @@ struct rbpf_request_key {
 #define RBPF_REQUEST_FILTER_WORDS 8
 
 /*
- * For each iseq of a process that has a rule, the bit rbpf_request_bit() is set. The rules are found
- * under @tgid: of a forked child that user space has not seen yet, its parent's.
+ * For each iseq of a process that has a rule, the bit rbpf_request_bit() is set. The rules are
+ * found under @tgid: of a forked child that user space has not seen yet, its parent's.
  */
 struct rbpf_request_filter {
 	__u64 bits[RBPF_REQUEST_FILTER_WORDS];
@@ -605,7 +619,10 @@ struct rbpf_ring_wait {
 	char comm[RBPF_COMM_LEN];
 };
 
-/* A sample of RBPF_EVENT_WAKEUP without a stack: whoever woke the thread of h is in no process that is followed. */
+/*
+ * A sample of RBPF_EVENT_WAKEUP without a stack: whoever woke the thread of h is in no process that
+ * is followed.
+ */
 struct rbpf_ring_waker {
 	struct rbpf_ring_hdr h;
 	__u64 value; /* ns */
@@ -616,18 +633,20 @@ struct rbpf_ring_waker {
 };
 
 /*
- * A stack: n_frames frames follow, innermost first, as rbpf_frame_words.h has them; then, to the end of the
- * record, n_checkpoints words. The stack goes on, further out, with the n_outer frames of the checkpoint @outer, which was sent before. The words are its
- * checkpoints that were not: of its n_outer + RBPF_CHECKPOINT outermost frames, of RBPF_CHECKPOINT more,
- * and so on.
+ * A stack: n_frames frames follow, innermost first, as rbpf_frame_words.h has them; then, to the
+ * end of the record, n_checkpoints words. The stack goes on, further out, with the n_outer frames
+ * of the checkpoint @outer, which was sent before. The words are its checkpoints that were not: of
+ * its n_outer + RBPF_CHECKPOINT outermost frames, of RBPF_CHECKPOINT more, and so on.
  */
 struct rbpf_ring_stack {
 	struct rbpf_ring_hdr h;
 	__u64 stack;  /* fingerprint */
 	__u64 outer;  /* 0: none, the frames are all there are */
 	__u64 gc_era; /* rbpf_gc_era() then; 0 if unknown */
-	/* rbpf_gc_major() then: while it lasts an old object comes with a check once; 0: it is unknown, or
-	 * names are copied */
+	/*
+	 * rbpf_gc_major() then: while it lasts an old object comes with a check once; 0: it is
+	 * unknown, or names are copied
+	 */
 	__u64 gc_major;
 	__u32 n_frames;
 	__u32 n_outer; /* a multiple of RBPF_CHECKPOINT */
@@ -636,9 +655,10 @@ struct rbpf_ring_stack {
 };
 
 /*
- * A native stack: n_frames words follow, innermost first, the kernel's before those of the process; then
- * n_checkpoints words. It goes on with the n_outer words of the checkpoint @outer, and has checkpoints of
- * its own, as a struct rbpf_ring_stack. @end tells why it ends where it does: the same for all that have
+ * A native stack: n_frames words follow, innermost first, the kernel's before those of the process;
+ * then n_checkpoints words. It goes on with the n_outer words of the checkpoint @outer, and has
+ * checkpoints of its own, as a struct rbpf_ring_stack. @end tells why it ends where it does: the
+ * same for all that have
  * @outer.
  */
 struct rbpf_ring_native {
@@ -651,7 +671,10 @@ struct rbpf_ring_native {
 	__u32 end; /* enum rbpf_native_end */
 };
 
-/* A request: what was read of the frame that tells it. Sent before the first sample of it, in an epoch. */
+/*
+ * A request: what was read of the frame that tells it. Sent before the first sample of it, in an
+ * epoch.
+ */
 struct rbpf_ring_request {
 	struct rbpf_ring_hdr h;
 	__u64 request; /* fingerprint */
@@ -659,7 +682,9 @@ struct rbpf_ring_request {
 	__u64 gc_major;
 	struct rbpf_frame frame; /* without its method entry, with a check */
 	__u64 me, me_check;	 /* that: as of a C function */
-	/* tells it from the next one: the receiver, the local whose class it is, or the environment */
+	/*
+	 * tells it from the next one: the receiver, the local whose class it is, or the environment
+	 */
 	__u64 object;
 	__u64 klass;  /* 0: none, or it could not be read */
 	__u64 symbol; /* ID of a Symbol in place of a text; 0: none */
@@ -724,7 +749,7 @@ struct rbpf_block {
 struct rbpf_ring_life {
 	struct rbpf_ring_hdr h;
 	__u64 runtime;	 /* ns of CPU time the thread of h had in its life, up to the last time the
-			* scheduler looked: FREE: all of it */
+			  * scheduler looked: FREE: all of it */
 	__u32 child;	 /* FORK: tgid of the new process; THREAD: tid of the new thread */
 	__u32 exit_code; /* EXIT: as wait(2) gives it */
 	__u32 flags;	 /* RBPF_LIFE_* */

@@ -93,10 +93,10 @@ enum rbpf_chunk_type {
  * Records: varint kind, varint length of the body, body. A reader skips kinds that it does not know
  * and whatever follows the fields that it knows.
  *
- * STRING, PROCESS, THREAD, MODULE, FRAME, STACK, REQUEST and SPAN define something and number it: the first record
- * of the kind gets the lowest id, each further one the next. That is 0, but 1 for strings,
- * stacks, requests and spans, whose id 0 is "", the empty stack, no request and no span. An id is used only after the record that defines
- * it.
+ * STRING, PROCESS, THREAD, MODULE, FRAME, STACK, REQUEST and SPAN define something and number it:
+ * the first record of the kind gets the lowest id, each further one the next. That is 0, but 1 for
+ * strings, stacks, requests and spans, whose id 0 is "", the empty stack, no request and no span.
+ * An id is used only after the record that defines it.
  *
  * A "time" is the zz difference to the time of the last SAMPLE, LOST or PROCESS_EXIT record before
  * it, in whichever chunk, or to start_monotonic_ns. No other kind may ever move that base, so that
@@ -127,7 +127,8 @@ enum rbpf_file_record {
 	 * 2 also: event, its number in META
 	 */
 	RBPF_FILE_REC_SAMPLE = 7,
-	/* n: the SAMPLE right before it in this chunk n times more, each as far from the one before
+	/*
+	 * n: the SAMPLE right before it in this chunk n times more, each as far from the one before
 	 */
 	RBPF_FILE_REC_RUN = 8,
 	/* time, reason, count */

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * A Ruby frame as the ring buffer has it: in two to four words instead of the four of struct
- * rbpf_frame. Addresses of a process are multiples of 8 below 2^48, and an iseq and its method entry are
- * both on Ruby's heap, mostly less than 2^34 bytes apart.
+ * rbpf_frame. Addresses of a process are multiples of 8 below 2^48, and an iseq and its method
+ * entry are both on Ruby's heap, mostly less than 2^34 bytes apart.
  *
- *   word 0   bits 3 to 47 an address, bits 1 and 2 enum rbpf_frame_form, bit 0: a check is the last word
- *   word 1   bits 0 to 47 pc
+ *   word 0   bits 3 to 47 an address, bits 1 and 2 enum rbpf_frame_form, bit 0: a check is the last
+ * word word 1   bits 0 to 47 pc
  *
- * RBPF_FRAME_NEAR has in the upper 16 bits of words 0 and 1 the lower and the upper half of the distance
- * from the iseq to the method entry, in units of 8 bytes. A frame whose words are not such addresses is
- * sent without its check: RBPF_FRAME_RAW, then iseq, pc and me.
+ * RBPF_FRAME_NEAR has in the upper 16 bits of words 0 and 1 the lower and the upper half of the
+ * distance from the iseq to the method entry, in units of 8 bytes. A frame whose words are not such
+ * addresses is sent without its check: RBPF_FRAME_RAW, then iseq, pc and me.
  */
 #ifndef RBPF_FRAME_WORDS_H
 #define RBPF_FRAME_WORDS_H
@@ -30,7 +30,10 @@ enum rbpf_frame_form {
 	RBPF_FRAME_C = 3,     /* word 0 has the method entry, or 0; there is no iseq */
 };
 
-/* Write @f to the first words of @words, and return how many these are; what the others are is open. */
+/*
+ * Write @f to the first words of @words, and return how many these are; what the others are is
+ * open.
+ */
 static RBPF_INLINE __u32 rbpf_frame_pack(const struct rbpf_frame *f, __u64 words[RBPF_FRAME_WORDS])
 {
 	const __u64 iseq = f->iseq, pc = f->pc, me = f->me, check = f->check;
@@ -61,7 +64,9 @@ static RBPF_INLINE __u32 rbpf_frame_pack(const struct rbpf_frame *f, __u64 words
 	return 2 + (form == RBPF_FRAME_FAR) + (check != 0);
 }
 
-/* The opposite, of the first of @n words into *@f. Returns how many it took; 0: there are too few. */
+/*
+ * The opposite, of the first of @n words into *@f. Returns how many it took; 0: there are too few.
+ */
 static RBPF_INLINE __u32 rbpf_frame_unpack(const __u64 *words, __u64 n, struct rbpf_frame *f)
 {
 	__u64 form, address;

@@ -15,8 +15,10 @@
 #define RBPF_RUBY_ABI_H
 
 #ifdef __bpf__
-/* A BPF function has at most five arguments, and the verifier takes its prototype from BTF, which is from
- * before optimisation: so it is always inlined. */
+/*
+ * A BPF function has at most five arguments, and the verifier takes its prototype from BTF, which
+ * is from before optimisation: so it is always inlined.
+ */
 #define RBPF_INLINE inline __attribute__((always_inline))
 #else
 #include <linux/types.h>
@@ -100,7 +102,10 @@ enum ruby_value_type {
 #define RTYPEDDATA_DATA_WORD	 4
 /* The word that says whether the data stands in the object itself … */
 #define RTYPEDDATA_FLAG_WORD	 3
-/* … up to 3.4 typed_flag, behind the address of the type, and 1 without it; from 4.0 on that address. */
+/*
+ * … up to 3.4 typed_flag, behind the address of the type, and 1 without it; from 4.0 on that
+ * address.
+ */
 #define RTYPEDDATA_EMBEDDED_FLAG 2u
 #define RTYPEDDATA_EMBEDDED_TYPE 1u
 
@@ -131,8 +136,8 @@ enum ruby_mutex_form {
 #define RUBY_SYMBOLS_IDS    16	/* rb_symbols_t.ids */
 
 /*
- * What ids is: an Array of units; or, since each ractor has a heap (4.1), a T_DATA of struct id_entry_dir, where a unit that
- * was not made so far is 0 (symbol.c).
+ * What ids is: an Array of units; or, since each ractor has a heap (4.1), a T_DATA of struct
+ * id_entry_dir, where a unit that was not made so far is 0 (symbol.c).
  */
 enum { RUBY_ID_DIR_CAPA = 0, RUBY_ID_DIR_ENTRIES = 1, RUBY_ID_DIR_WORDS = 2 };
 
@@ -143,8 +148,10 @@ enum ruby_symbol_form {
 };
 
 #define RUBY_ID_ENTRY_SIZE   2 /* RUBY_SYMBOLS_ARRAY: elements of one ID, str first */
-/* RUBY_SYMBOLS_DATA: rb_darray_meta_t (darray.h), whose first word is the number of entries; then
- * { sym, str } for each ID. */
+/*
+ * RUBY_SYMBOLS_DATA: rb_darray_meta_t (darray.h), whose first word is the number of entries; then
+ * { sym, str } for each ID.
+ */
 #define RUBY_DARRAY_HEADER   16
 #define RUBY_SYM_ENTRY_BYTES 16
 #define RUBY_SYM_ENTRY_STR   8
@@ -274,8 +281,9 @@ enum { RUBY_EC_VM_STACK = 0, RUBY_EC_VM_STACK_SIZE = 1, RUBY_EC_CFP = 2, RUBY_EC
 #define RUBY_STACK_WORDS_MAX (1ull << 32) /* vm_stack_size beyond it is no VM stack's */
 
 /*
- * rb_thread_t: ec is within the first RUBY_TH_BYTES. It is read in one piece with the ractor, which is less than
- * RUBY_TH_WORDS before or behind it: in all releases there are only vm and nt between them.
+ * rb_thread_t: ec is within the first RUBY_TH_BYTES. It is read in one piece with the ractor, which
+ * is less than RUBY_TH_WORDS before or behind it: in all releases there are only vm and nt between
+ * them.
  */
 #define RUBY_TH_BYTES	     768
 #define RUBY_TH_WORDS	     8
@@ -289,9 +297,10 @@ enum ruby_tag_form {
 };
 
 /*
- * In words from buf on: the frame pointer, where the function goes on, its stack pointer, and, behind buf, the tag
- * further out. A jmp_buf has the registers, a flag and a mask of 1,024 signals (glibc jmpbuf-offsets.h of
- * sysdeps/x86_64 and aarch64, setjmp/setjmp.h; musl's setjmp.s has the same order).
+ * In words from buf on: the frame pointer, where the function goes on, its stack pointer, and,
+ * behind buf, the tag further out. A jmp_buf has the registers, a flag and a mask of 1,024 signals
+ * (glibc jmpbuf-offsets.h of sysdeps/x86_64 and aarch64, setjmp/setjmp.h; musl's setjmp.s has the
+ * same order).
  */
 #define RUBY_TAG_BUF 16 /* in the tag; bytes */
 enum { RUBY_TAG_FP = 0, RUBY_TAG_PC = 1, RUBY_TAG_SP = 2, RUBY_TAG_PREV = 5 };

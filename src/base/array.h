@@ -10,21 +10,21 @@
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
 /*
- * Make room for @want elements of @elem bytes in *@ptr, at least doubling. The new room is zeroed, but what was
- * recycled is not.
+ * Make room for @want elements of @elem bytes in *@ptr, at least doubling. The new room is zeroed,
+ * but what was recycled is not.
  * @elem is not 0. Returns 0, or -ENOMEM (also when the size overflows), leaving all as it was.
  */
 int array_reserve_raw(void **ptr, size_t *cap, size_t want, size_t elem);
 
 /*
- * The same, but the new room is not zeroed, nor even touched: for elements that are written as a whole before they are
- * read.
+ * The same, but the new room is not zeroed, nor even touched: for elements that are written as a
+ * whole before they are read.
  */
 int array_room_raw(void **ptr, size_t *cap, size_t want, size_t elem);
 
 /*
- * The array is to be filled anew: keep its room, which would cost page faults again, unless the @used elements that it
- * had were less than a quarter of it. Then it is freed.
+ * The array is to be filled anew: keep its room, which would cost page faults again, unless the
+ * @used elements that it had were less than a quarter of it. Then it is freed.
  */
 void array_recycle_raw(void **ptr, size_t *cap, size_t used);
 

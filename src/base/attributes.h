@@ -19,8 +19,8 @@ void attributes_add(struct buf *out, const char *key, size_t key_len, const char
 		    size_t value_len);
 
 /*
- * The first pair of *@text, which is left behind it, in place of what @key and @value have held. Both
- * are sanitised, whoever wrote the text; what is no pair is skipped. Returns false at the end.
+ * The first pair of *@text, which is left behind it, in place of what @key and @value have held.
+ * Both are sanitised, whoever wrote the text; what is no pair is skipped. Returns false at the end.
  */
 bool attributes_next(const char **text, struct buf *key, struct buf *value);
 

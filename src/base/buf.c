@@ -145,7 +145,9 @@ void buf_add_repeat(struct buf *buf, char c, size_t n)
 	advance(buf, n);
 }
 
-/* How many digits it has: with n bits it is below 2^n, which has n * log10(2) of them, or one more. */
+/*
+ * How many digits it has: with n bits it is below 2^n, which has n * log10(2) of them, or one more.
+ */
 static size_t count_digits(uint64_t v)
 {
 	static const uint64_t powers[] = { 1ull,

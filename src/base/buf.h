@@ -26,8 +26,8 @@ struct buf {
 	bool exceeded; /* … because of max */
 	/*
 	 * NULL, or what takes the contents away whenever there is BUF_DRAIN of them, so that output
-	 * of any length needs little memory. It returns 0, or -errno for the buffer to fail. What is
-	 * left at the end is not drained. A buffer with it can be appended to only.
+	 * of any length needs little memory. It returns 0, or -errno for the buffer to fail. What
+	 * is left at the end is not drained. A buffer with it can be appended to only.
 	 */
 	int (*drain)(void *arg, const void *data, size_t len);
 	void *drain_arg;

@@ -29,8 +29,8 @@ struct err {
 	char msg[512];	    /* one line, no newline, no "rbpf:" prefix */
 	char hint[512];	    /* a command or a fact that helps; empty if none */
 	/*
-	 * The part of what was typed that is wrong, in a line, and how many characters of it are before the
-	 * place; empty if there is none.
+	 * The part of what was typed that is wrong, in a line, and how many characters of it are
+	 * before the place; empty if there is none.
 	 */
 	char excerpt[ERR_EXCERPT];
 	unsigned int column;
@@ -47,8 +47,8 @@ int err_set(struct err *err, int code, enum err_kind kind, const char *fmt, ...)
 void err_hint(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /*
- * Add the place of an error that was set: byte @at of @text, which a user typed; at most its length. Of a long
- * text, what is around the place. Returns err->code (or @err NULL: 0).
+ * Add the place of an error that was set: byte @at of @text, which a user typed; at most its
+ * length. Of a long text, what is around the place. Returns err->code (or @err NULL: 0).
  */
 int err_excerpt(struct err *err, const char *text, size_t at);
 

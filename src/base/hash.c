@@ -39,7 +39,10 @@ static uint64_t fold(uint64_t a, uint64_t b)
 	return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-/* Each word is multiplied by a number that only this process knows, and both halves of the product are used. */
+/*
+ * Each word is multiplied by a number that only this process knows, and both halves of the product
+ * are used.
+ */
 uint64_t hash_seeded(uint64_t seed_of_table, const void *data, size_t len)
 {
 	const uint64_t factor = seed_of_table | 1;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Hashes, and the slots of open-addressing tables. What is looked up in a table mostly comes from a process that is
- * watched or from a recording: with a seed that nobody knows, whoever wrote it cannot choose what collides.
+ * Hashes, and the slots of open-addressing tables. What is looked up in a table mostly comes from a
+ * process that is watched or from a recording: with a seed that nobody knows, whoever wrote it
+ * cannot choose what collides.
  */
 #ifndef RBPF_BASE_HASH_H
 #define RBPF_BASE_HASH_H
@@ -16,7 +17,10 @@ uint64_t hash_bytes(const void *data, size_t len);
 /* The seed of tables, of this process: random, the same all the time. Thread-safe. */
 uint64_t hash_seed(void);
 
-/* A 64-bit hash of @data, for a table with this seed: another one in each run. Faster than hash_bytes() from 16 bytes on. */
+/*
+ * A 64-bit hash of @data, for a table with this seed: another one in each run. Faster than
+ * hash_bytes() from 16 bytes on.
+ */
 uint64_t hash_seeded(uint64_t seed, const void *data, size_t len);
 
 /* The finaliser of MurmurHash3: each bit of @h has to do with each bit of the result. */
@@ -28,9 +32,10 @@ static inline uint64_t hash_mix(uint64_t h)
 }
 
 /*
- * A slot: a number, not 0, and some bits of the hash of what it stands for, its tag. So hardly any other than the one
- * that is looked for has to be looked at, each of which would come from far away in memory. The tag is of the highest
- * bits of the half @hash, the place in a table of up to 2^29 slots of the lower ones.
+ * A slot: a number, not 0, and some bits of the hash of what it stands for, its tag. So hardly any
+ * other than the one that is looked for has to be looked at, each of which would come from far away
+ * in memory. The tag is of the highest bits of the half @hash, the place in a table of up to 2^29
+ * slots of the lower ones.
  */
 #define HASH_SLOT_BITS 29 /* of the number */
 

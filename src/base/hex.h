@@ -30,7 +30,10 @@ static inline int hex_digit(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Read @n bytes from @text, which has 2 * @n digits of either case and no more. Returns 0 or -EINVAL. */
+/*
+ * Read @n bytes from @text, which has 2 * @n digits of either case and no more. Returns 0 or
+ * -EINVAL.
+ */
 static inline int hex_parse_bytes(const char *text, uint8_t *ret, size_t n)
 {
 	size_t i;

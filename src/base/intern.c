@@ -66,7 +66,10 @@ void intern_recycle(struct intern *in)
 		intern_deinit(in);
 		return;
 	}
-	/* Of the blocks the head, which is about as large as the others together, unless there are many. */
+	/*
+	 * Of the blocks the head, which is about as large as the others together, unless there are
+	 * many.
+	 */
 	free_blocks(head->next);
 	head->next = NULL;
 	head->used = 0;
@@ -121,7 +124,8 @@ static int grow_slots(struct intern *in)
 	return 0;
 }
 
-/* A block with @size bytes of room, which becomes the one that is filled unless it is for one use.
+/*
+ * A block with @size bytes of room, which becomes the one that is filled unless it is for one use.
  */
 static struct intern_block *add_block(struct intern *in, size_t size)
 {
@@ -186,7 +190,8 @@ int intern_add(struct intern *in, const void *data, size_t len, uint32_t *ret, b
 
 	if (len >= UINT32_MAX)
 		return -E2BIG;
-	/* Before the look-up, so that there is always a free slot; nothing is lost if it was vain.
+	/*
+	 * Before the look-up, so that there is always a free slot; nothing is lost if it was vain.
 	 */
 	err = grow_slots(in);
 	if (err)

@@ -36,7 +36,10 @@ struct intern {
 
 void intern_deinit(struct intern *in);
 
-/* Forget all ids. What they took is kept for those that come, if it was in use: as array_recycle() does. */
+/*
+ * Forget all ids. What they took is kept for those that come, if it was in use: as array_recycle()
+ * does.
+ */
 void intern_recycle(struct intern *in);
 #define _cleanup_intern_ _cleanup_(intern_deinit)
 
@@ -53,7 +56,8 @@ int intern_find(const struct intern *in, const void *data, size_t len, uint32_t 
 
 /*
  * The bytes of @id (which must be valid), followed by a NUL; @len may be NULL. Aligned for any
- * struct of members up to 8 bytes. Valid, at the same address, until intern_deinit() or intern_recycle().
+ * struct of members up to 8 bytes. Valid, at the same address, until intern_deinit() or
+ * intern_recycle().
  */
 const void *intern_get(const struct intern *in, uint32_t id, size_t *len);
 

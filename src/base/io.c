@@ -153,8 +153,8 @@ static int write_failed(struct err *err, const char *path, int code)
 
 /*
  * Create a file in @dir that no other process uses. open() and not mkstemp(), because it obeys the
- * umask. What root makes of a profile is private, as the recording is. Returns the fd or -errno, and
- * its name in @temp: "" if it has none yet.
+ * umask. What root makes of a profile is private, as the recording is. Returns the fd or -errno,
+ * and its name in @temp: "" if it has none yet.
  */
 static int create_temp(int dir, char *temp)
 {

@@ -47,7 +47,8 @@ static int read_digits(const char **s, uint64_t *ret)
 	return err;
 }
 
-/* "12" or "12.5" with at most 9 decimals, as a whole part and billionths. Returns as read_digits().
+/*
+ * "12" or "12.5" with at most 9 decimals, as a whole part and billionths. Returns as read_digits().
  */
 static int read_decimal(const char **s, uint64_t *whole, uint64_t *nano)
 {

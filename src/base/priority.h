@@ -14,9 +14,9 @@
  *	PRIORITY_PERCENT	of CPU time of one CPU, with PRIORITY_BURST_NS that may be saved up:
  *				beyond it the process runs as it was started
  *
- * Children do not inherit it (SCHED_RESET_ON_FORK); those that it waits for have priority_set_helper()'s.
- * For one thread, the main one. CAP_SYS_NICE is
- * needed each time that the priority is raised again; without it, it is not raised again.
+ * Children do not inherit it (SCHED_RESET_ON_FORK); those that it waits for have
+ *priority_set_helper()'s. For one thread, the main one. CAP_SYS_NICE is needed each time that the
+ *priority is raised again; without it, it is not raised again.
  */
 #ifndef RBPF_BASE_PRIORITY_H
 #define RBPF_BASE_PRIORITY_H
@@ -64,10 +64,10 @@ void priority_turn(struct priority *p);
 void priority_drop(struct priority *p);
 
 /*
- * For a process that another one with a raised priority waits for, a short moment each time: nice -20,
- * and a time slice of 0.1 ms where the kernel has such (6.12), so that it runs as soon as it is asked,
- * and not only when another's slice has ended. Stays as it is, of this thread and of its children. A
- * kernel that refuses it is as good as a machine with nothing else to do.
+ * For a process that another one with a raised priority waits for, a short moment each time: nice
+ * -20, and a time slice of 0.1 ms where the kernel has such (6.12), so that it runs as soon as it
+ * is asked, and not only when another's slice has ended. Stays as it is, of this thread and of its
+ * children. A kernel that refuses it is as good as a machine with nothing else to do.
  */
 void priority_set_helper(void);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A thread that works beside its caller, who joins it. Signals are for the threads that were there before.
+ * A thread that works beside its caller, who joins it. Signals are for the threads that were there
+ * before.
  */
 #ifndef RBPF_BASE_THREAD_H
 #define RBPF_BASE_THREAD_H

@@ -13,19 +13,21 @@ struct write_behind;
 typedef int write_behind_fn(void *arg, const void *data, size_t len);
 
 /*
- * @write gets all that is added, in that order, in one thread: not the caller's, unless no other can be made. Returns
- * 0, or -ENOMEM; *@ret: write_behind_end().
+ * @write gets all that is added, in that order, in one thread: not the caller's, unless no other
+ * can be made. Returns 0, or -ENOMEM; *@ret: write_behind_end().
  */
 int write_behind_new(write_behind_fn *write, void *arg, struct write_behind **ret);
 
 /*
- * Add a copy of @len bytes of @data. Waits while WRITE_BEHIND_PIECES of such are still to be written. Returns 0,
- * -ENOMEM, or what @write has failed with.
+ * Add a copy of @len bytes of @data. Waits while WRITE_BEHIND_PIECES of such are still to be
+ * written. Returns 0, -ENOMEM, or what @write has failed with.
  */
 #define WRITE_BEHIND_PIECES 2u
 int write_behind_add(struct write_behind *w, const void *data, size_t len);
 
-/* Wait until all is written, and free @w, which may be NULL. Returns 0, or what @write failed with. */
+/*
+ * Wait until all is written, and free @w, which may be NULL. Returns 0, or what @write failed with.
+ */
 int write_behind_end(struct write_behind *w);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * A recording names files: it may be a stranger's, as may they. They are opened as the files that a
- * target names, and a worker parses them. Only the file with the recorded build id has the code that
- * ran: of another one nothing is shown.
+ * target names, and a worker parses them. Only the file with the recorded build id has the code
+ * that ran: of another one nothing is shown.
  */
 #include "cmd/annotate_code.h"
 

@@ -32,11 +32,11 @@ extern const struct option_spec compare_option_specs[N_COMPARE_OPTIONS];
 	}
 
 /*
- * Read the recordings that @rest names, "BEFORE AFTER" or "BEFORE... -- AFTER...", one after the other,
- * and compare them into @d, whose comparison is COMPARISON_INIT before. Fails as cmd_filter() and
- * cmd_open_recording() do, and with ERR_USAGE if they are of different events, and ERR_EMPTY if
- * a side has no samples that pass the filters. The caller releases @d with cmd_compare_release(), also after
- * a failure.
+ * Read the recordings that @rest names, "BEFORE AFTER" or "BEFORE... -- AFTER...", one after the
+ * other, and compare them into @d, whose comparison is COMPARISON_INIT before. Fails as
+ * cmd_filter() and cmd_open_recording() do, and with ERR_USAGE if they are of different events, and
+ * ERR_EMPTY if a side has no samples that pass the filters. The caller releases @d with
+ * cmd_compare_release(), also after a failure.
  */
 int cmd_compare(const struct cmd_context *ctx, struct compare_line *line,
 		const struct option_rest *rest, struct diff *d, struct err *err);

@@ -194,7 +194,8 @@ static void add_bash(struct buf *out)
 
 /* zsh: a call of _arguments for each command, with the help of each option. */
 
-/* In _arguments, help stands in brackets and a message ends at a colon, all within single quotes.
+/*
+ * In _arguments, help stands in brackets and a message ends at a colon, all within single quotes.
  */
 static void zsh_text(struct buf *out, const char *s)
 {

@@ -26,7 +26,9 @@ struct dump_options {
 /* The mode of a choice of --stack, by its index. */
 enum stack_mode dump_stack_mode(unsigned int choice);
 
-/* Print the stack of every thread of every process. Returns 0, or a negative errno with @err set. */
+/*
+ * Print the stack of every thread of every process. Returns 0, or a negative errno with @err set.
+ */
 int dump_run(const struct dump_options *opts, struct cmd_context *ctx, struct err *err);
 
 #endif

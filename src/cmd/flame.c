@@ -171,7 +171,9 @@ static bool compares_times(const struct flame_line *line)
 	return line->base_from || line->base_to;
 }
 
-/* Whether the picture compares: with another recording or time, or slow requests with the others. */
+/*
+ * Whether the picture compares: with another recording or time, or slow requests with the others.
+ */
 static bool is_diff(const struct flame_line *line)
 {
 	return line->diff || compares_times(line) || line->filter.slower_than;

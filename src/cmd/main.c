@@ -29,7 +29,8 @@ static void fill_standard_streams(void)
 int main(int argc, char **argv)
 {
 	fill_standard_streams();
-	/* A reader that had enough shows as EPIPE, which io.h handles; children get SIG_DFL back.
+	/*
+	 * A reader that had enough shows as EPIPE, which io.h handles; children get SIG_DFL back.
 	 */
 	signal(SIGPIPE, SIG_IGN);
 	return command_main(argc, argv);

@@ -33,8 +33,8 @@ void cmd_log_libbpf(const struct cmd_context *ctx);
 void cmd_lines(const struct cmd_context *ctx, const struct buf *lines);
 
 /*
- * Fork the processes of @worker, and those that read processes, before rbpf opens anything that they could inherit. Returns 0, or
- * fails with ERR_RUNTIME.
+ * Fork the processes of @worker, and those that read processes, before rbpf opens anything that
+ * they could inherit. Returns 0, or fails with ERR_RUNTIME.
  */
 int cmd_prepare_worker(struct file_worker *worker, struct err *err);
 

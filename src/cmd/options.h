@@ -40,7 +40,8 @@ enum option_type {
 	OPTION_PIDS,	 /* struct pid_list */
 };
 
-/* What a caller may put into an OPTION_CHOICE without initial value, to see whether it was given.
+/*
+ * What a caller may put into an OPTION_CHOICE without initial value, to see whether it was given.
  */
 #define OPTION_UNSET UINT_MAX
 

@@ -53,9 +53,9 @@ struct cmd_stream {
 void cmd_stream_begin(struct cmd_stream *s, const struct recording *rec, const char *output);
 
 /*
- * After rendering gave @r: write what is left of it, or leave a file @output as it was if it failed.
- * Nothing of @s is left. Returns @r or why it could not be written; that nobody reads on is no
- * failure.
+ * After rendering gave @r: write what is left of it, or leave a file @output as it was if it
+ * failed. Nothing of @s is left. Returns @r or why it could not be written; that nobody reads on is
+ * no failure.
  */
 int cmd_stream_end(struct cmd_stream *s, int r, struct err *err);
 

@@ -57,8 +57,8 @@ struct record_options {
 };
 
 /*
- * The targets of @opts, from its options and the arguments @rest: exactly one of pids, command and all_ruby,
- * else ERR_USAGE.
+ * The targets of @opts, from its options and the arguments @rest: exactly one of pids, command and
+ * all_ruby, else ERR_USAGE.
  */
 struct option_rest;
 int record_take_targets(struct record_options *opts, const struct option_rest *rest,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What record and top have in common: the engine, the collector, and what they follow. Where the samples
- * go, and until when, is each command's own.
+ * What record and top have in common: the engine, the collector, and what they follow. Where the
+ * samples go, and until when, is each command's own.
  */
 #ifndef RBPF_CMD_SAMPLING_H
 #define RBPF_CMD_SAMPLING_H
@@ -52,15 +52,16 @@ struct sampling {
 	}
 
 /*
- * Check what is permitted, open all, and find the targets of @opts, which with @ctx must outlive @s (SAMPLING_INIT). Signals
- * ask to stop from here on (base/stop.h). sampling_close() in any case.
+ * Check what is permitted, open all, and find the targets of @opts, which with @ctx must outlive @s
+ * (SAMPLING_INIT). Signals ask to stop from here on (base/stop.h). sampling_close() in any case.
  */
 int sampling_open(struct sampling *s, const struct record_options *opts, struct cmd_context *ctx,
 		  struct err *err);
 void sampling_close(struct sampling *s);
 
 /*
- * What is known of the recording before it begins; strings are not owned, and those of uname(2) are in
+ * What is known of the recording before it begins; strings are not owned, and those of uname(2) are
+ * in
  * @names.
  */
 struct utsname;
@@ -70,15 +71,18 @@ void sampling_meta(const struct sampling *s, struct utsname *names, struct profi
 int sampling_start(struct sampling *s, struct sink *sink, struct err *err);
 
 /*
- * Wait @timeout_ms at most for records, for what is ready on @fd (-1: none), or a signal; then take what
- * there is. Returns 1 if there are more, 0, or -errno.
+ * Wait @timeout_ms at most for records, for what is ready on @fd (-1: none), or a signal; then take
+ * what there is. Returns 1 if there are more, 0, or -errno.
  */
 int sampling_poll(struct sampling *s, int timeout_ms, int fd, struct err *err);
 
 /* Fails with ERR_TARGET if all targets have ended and none of them was a Ruby. */
 int sampling_check_ruby(const struct sampling *s, struct err *err);
 
-/* Send the program that was run the signal that this process was asked to stop with, if it has not got it. */
+/*
+ * Send the program that was run the signal that this process was asked to stop with, if it has not
+ * got it.
+ */
 void sampling_pass_signal(struct sampling *s);
 
 #endif

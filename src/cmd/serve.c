@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Serve: one process samples into a window, as top does, or has the recording; another, without
- * privileges, talks HTTP (src/serve/). That one asks for snapshots, recordings in memory. A short one is
- * written at once: after a fork, each page that this process changes would cost a page fault, which takes longer. A long
- * one is written by a fork of this process, which has the window as it was then, while this one samples on.
+ * privileges, talks HTTP (src/serve/). That one asks for snapshots, recordings in memory. A short
+ * one is written at once: after a fork, each page that this process changes would cost a page
+ * fault, which takes longer. A long one is written by a fork of this process, which has the window
+ * as it was then, while this one samples on.
  */
 #include "cmd/serve.h"
 
@@ -536,7 +537,10 @@ static int serve_live(struct serving *run, struct err *err)
 
 	run->s.output = SAMPLING_OUTPUT_STDERR;
 	name_targets(run);
-	/* Before sampling is begun: this process still may change the user of that one, and shares nothing yet. */
+	/*
+	 * Before sampling is begun: this process still may change the user of that one, and shares
+	 * nothing yet.
+	 */
 	r = open_listener(run, err);
 	if (!r)
 		r = start_server(run, 0, err);

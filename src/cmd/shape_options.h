@@ -31,15 +31,16 @@ extern const struct option_spec shape_option_specs[N_SHAPE_OPTIONS];
 	}
 
 /*
- * Compile them into @ret, which is all zero before. ERR_USAGE for a bad pattern. The caller releases
+ * Compile them into @ret, which is all zero before. ERR_USAGE for a bad pattern. The caller
+ * releases
  * @ret with cmd_shape_release(), also after a failure.
  */
 int cmd_shape(const struct shape_options *opts, struct reshape_options *ret, struct err *err);
 void cmd_shape_release(struct reshape_options *opts);
 
 /*
- * Reshape @rec, then cmd_prepare_recording(). It must have been read as @filter needs it. Returns 0 or
- * -ENOMEM.
+ * Reshape @rec, then cmd_prepare_recording(). It must have been read as @filter needs it. Returns 0
+ * or -ENOMEM.
  */
 int cmd_shape_recording(struct recording *rec, struct view_filter *filter,
 			const struct reshape_options *opts, struct err *err);

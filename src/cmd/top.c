@@ -3,8 +3,8 @@
  * Top: the engine and the collector work as they do for a recording, but into a window of the last
  * minutes, from which each second is shown: on the screen, as plain lines, or as JSON.
  *
- * A second is shown when SETTLE_NS have passed since it ended: until then its last samples come out of
- * the ring buffer.
+ * A second is shown when SETTLE_NS have passed since it ended: until then its last samples come out
+ * of the ring buffer.
  */
 #include "cmd/top.h"
 

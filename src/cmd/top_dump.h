@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * `rbpf dump` of a process, as a text to be shown by top. It runs beside top, which goes on meanwhile: reading
- * the stacks of a thousand threads takes longer than a key may. Not thread-safe.
+ * `rbpf dump` of a process, as a text to be shown by top. It runs beside top, which goes on
+ * meanwhile: reading the stacks of a thousand threads takes longer than a key may. Not thread-safe.
  */
 #ifndef RBPF_CMD_TOP_DUMP_H
 #define RBPF_CMD_TOP_DUMP_H
@@ -21,8 +21,8 @@ struct top_dump {
 	int fd;	      /* its output; -1: it has ended */
 	uint64_t end; /* CLOCK_MONOTONIC, ns: it is ended then */
 	struct buf incoming, text;
-	const char **
-		lines; /* of the text, the first one top's own; owned, what it points to is the text's */
+	const char **lines; /* of the text, the first one top's own; owned, what it points to is the
+			       text's */
 	size_t n_lines;
 	char title[64];
 };
@@ -33,14 +33,14 @@ struct top_dump {
 	}
 
 /*
- * Begin to read the stacks of @pid, with its native ones if @native. The lines that are there stay until all of the new
- * ones have come. Returns 0 or a negative errno with @err set.
+ * Begin to read the stacks of @pid, with its native ones if @native. The lines that are there stay
+ * until all of the new ones have come. Returns 0 or a negative errno with @err set.
  */
 int top_dump_start(struct top_dump *d, pid_t pid, bool native, struct err *err);
 
 /*
- * Take what there is, without waiting. Returns 1 when it is all there, which is said once; 0 if not; or -ENOMEM. What
- * went wrong is in the text.
+ * Take what there is, without waiting. Returns 1 when it is all there, which is said once; 0 if
+ * not; or -ENOMEM. What went wrong is in the text.
  */
 int top_dump_poll(struct top_dump *d);
 

@@ -15,8 +15,8 @@ struct sampling;
 
 /*
  * Write the seconds @range of @w, of which number 0 began at @start_ns (CLOCK_MONOTONIC), to
- * rbpf-top-SECONDS.data in the working directory, SECONDS being when the range began, since 1970. What came
- * of it is put into @said, in one line.
+ * rbpf-top-SECONDS.data in the working directory, SECONDS being when the range began, since 1970.
+ * What came of it is put into @said, in one line.
  */
 void top_save(const struct sampling *s, struct window *w, struct window_range range,
 	      uint64_t start_ns, uint64_t start_realtime_ns, char *said, size_t size);

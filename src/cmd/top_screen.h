@@ -25,8 +25,8 @@ struct top_screen_options {
 };
 
 /*
- * Show what @choice says, which keys change, until the user has enough, or this process is asked to stop.
- * The terminal is as it was before when this returns: 0, or a negative errno with @err set.
+ * Show what @choice says, which keys change, until the user has enough, or this process is asked to
+ * stop. The terminal is as it was before when this returns: 0, or a negative errno with @err set.
  */
 int top_screen_run(const struct top_screen_options *opts, struct top_choice *choice,
 		   struct err *err);

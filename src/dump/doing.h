@@ -28,8 +28,8 @@ struct dump_doing {
 };
 
 /*
- * Whether the frame is of a method that comes with Ruby and is written in Ruby, around a function in
- * C that has no frame.
+ * Whether the frame is of a method that comes with Ruby and is written in Ruby, around a function
+ * in C that has no frame.
  */
 bool dump_frame_is_internal(const struct dump_frame *f);
 

@@ -42,8 +42,8 @@ struct dump {
 };
 
 /*
- * Read the stack until it holds still. *@changing tells that it did not. @request: of that stack; its .request is 0 if
- * there is none, or it did not hold still.
+ * Read the stack until it holds still. *@changing tells that it did not. @request: of that stack;
+ * its .request is 0 if there is none, or it did not hold still.
  */
 static int read_stack(const struct dump *d, uint64_t ec, struct ruby_stack *ret, bool *changing,
 		      struct rbpf_ring_request *request)

@@ -71,9 +71,9 @@ struct dump_thread {
 };
 
 /*
- * Attach to @process, which @engine follows; both must outlive what is made, as must @rules, by which requests are
- * told (NULL: none are). With @native, to its native stacks too. @attach without tasks. Returns 0 or a negative errno with @err set: of
- * ruby_vm_attach(), or of the engine.
+ * Attach to @process, which @engine follows; both must outlive what is made, as must @rules, by
+ * which requests are told (NULL: none are). With @native, to its native stacks too. @attach without
+ * tasks. Returns 0 or a negative errno with @err set: of ruby_vm_attach(), or of the engine.
  */
 int dump_open(struct engine *engine, const struct process *process,
 	      const struct ruby_attach_options *attach, const struct request_rules *rules,

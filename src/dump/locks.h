@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Which threads wait for a Mutex or a Monitor, and which hold them. A lock that no thread is seen to
- * wait for is not looked for.
+ * Which threads wait for a Mutex or a Monitor, and which hold them. A lock that no thread is seen
+ * to wait for is not looked for.
  */
 #ifndef RBPF_DUMP_LOCKS_H
 #define RBPF_DUMP_LOCKS_H
@@ -20,8 +20,8 @@ struct ruby_vm;
 uint64_t locks_waited_for(const struct ruby_vm *vm, const struct dump_doing *doing, uint64_t self);
 
 /*
- * Whether a thread may do it for longer than @doing->for_ns: the VM has one of those that wait for the GVL or a Mutex
- * look around about every 100 ms.
+ * Whether a thread may do it for longer than @doing->for_ns: the VM has one of those that wait for
+ * the GVL or a Mutex look around about every 100 ms.
  */
 bool locks_wake_waiters(const struct dump_doing *doing);
 
@@ -32,8 +32,8 @@ bool locks_wake_waiters(const struct dump_doing *doing);
 void locks_find_owners(const struct ruby_vm *vm, struct dump_threads *threads);
 
 /*
- * Find who holds the GVL, of each ractor that has threads: fill in holds_gvl, and gvl_owner of those that wait for it
- * still.
+ * Find who holds the GVL, of each ractor that has threads: fill in holds_gvl, and gvl_owner of
+ * those that wait for it still.
  */
 void locks_find_gvl_owners(const struct ruby_vm *vm, struct dump_threads *threads);
 

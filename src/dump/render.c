@@ -338,9 +338,9 @@ static int text_who(struct buf *out, const struct dump_threads *threads, const s
 
 /* The threads of a process as text, before they are folded. */
 struct texts {
-	struct buf *
-		bufs; /* what is shown of each, but who it is and how long it does what it does: a head … */
-	size_t *heads; /* … of so many bytes, and what stands below it */
+	struct buf *bufs; /* what is shown of each, but who it is and how long it does what it does:
+			     a head … */
+	size_t *heads;	  /* … of so many bytes, and what stands below it */
 	struct fold_thread *threads;
 	size_t n;
 };

@@ -13,10 +13,9 @@ struct process;
 
 /* What is shown of a process' threads. */
 struct dump_view {
-	enum stack_mode
-		stack; /* JSON has the interpreter's own frames also with STACK_MIXED, marked
-				* as internal */
-	bool fold;     /* text: threads with the same stack are shown as one */
+	enum stack_mode stack; /* JSON has the interpreter's own frames also with STACK_MIXED,
+				* marked as internal */
+	bool fold;	       /* text: threads with the same stack are shown as one */
 };
 
 /*

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The request that a thread serves, or the job that it runs, when its stack is read: by the same rules as
- * of samples (request/rules.h).
+ * The request that a thread serves, or the job that it runs, when its stack is read: by the same
+ * rules as of samples (request/rules.h).
  *
- * What names it is read by the walk that reads the stack, which is made again until two agree. If they do not, there is
- * a request, but nobody knows which. How long it has been there no memory tells.
+ * What names it is read by the walk that reads the stack, which is made again until two agree. If
+ * they do not, there is a request, but nobody knows which. How long it has been there no memory
+ * tells.
  */
 #ifndef RBPF_DUMP_REQUESTS_H
 #define RBPF_DUMP_REQUESTS_H
@@ -49,16 +50,17 @@ void dump_request_deinit(struct dump_request *r);
 #define _cleanup_dump_request_ _cleanup_(dump_request_deinit)
 
 /*
- * ruby_walk() of the EC at @ec, and what names its request in *@request, whose .request is 0 if none of the frames that are known to
- * tell one is there.
+ * ruby_walk() of the EC at @ec, and what names its request in *@request, whose .request is 0 if
+ * none of the frames that are known to tell one is there.
  */
 int dump_requests_walk(const struct dump_requests *q, uint64_t ec, struct ruby_stack *ret,
 		       struct rbpf_ring_request *request);
 
 /*
- * The request of a stack of which the resolver has just named @n frames: @read of it in era @sampled, if its .request is not
- * 0. *@known: it is told, or the thread is in none; else it may be told at another attempt, for which the
- * frames are known now. Returns 0 or -ENOMEM; @ret: dump_request_deinit().
+ * The request of a stack of which the resolver has just named @n frames: @read of it in era
+ * @sampled, if its .request is not 0. *@known: it is told, or the thread is in none; else it may be
+ * told at another attempt, for which the frames are known now. Returns 0 or -ENOMEM; @ret:
+ * dump_request_deinit().
  */
 int dump_requests_find(struct dump_requests *q, const struct stack_era *sampled,
 		       const struct rbpf_ring_request *read, size_t n, struct dump_request *ret,

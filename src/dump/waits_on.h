@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a thread waits for in its system call, as the arguments of that tell: a file, or a child. Which thread has the
- * lock that it waits for is in locks.h.
+ * What a thread waits for in its system call, as the arguments of that tell: a file, or a child.
+ * Which thread has the lock that it waits for is in locks.h.
  */
 #ifndef RBPF_DUMP_WAITS_ON_H
 #define RBPF_DUMP_WAITS_ON_H
@@ -31,13 +31,16 @@ struct dump_waits_on {
 		.fd = -1                                                                           \
 	}
 
-/* Of @call, which a thread of process @mem->pid is in. The process runs on: it counts only if the thread has not run. */
+/*
+ * Of @call, which a thread of process @mem->pid is in. The process runs on: it counts only if the
+ * thread has not run.
+ */
 struct dump_waits_on dump_waits_on_read(const struct memory *mem,
 					const struct thread_syscall *call);
 
 /*
- * Whether that is what @doing waits for: not if it waits for what the VM keeps itself, such as a Queue. The VM may do
- * so in poll() with a descriptor of its own, by which it is told of signals.
+ * Whether that is what @doing waits for: not if it waits for what the VM keeps itself, such as a
+ * Queue. The VM may do so in poll() with a descriptor of its own, by which it is told of signals.
  */
 bool dump_waits_on_counts(const struct dump_doing *doing);
 

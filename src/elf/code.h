@@ -18,7 +18,7 @@
 
 #include "base/buf.h"
 
-#define CODE_MAX_BYTES (512u << 10) /* of a function; the largest ones of Ruby have a tenth of it */
+#define CODE_MAX_BYTES (512u << 10) /* of a function; the largest of Ruby has a tenth */
 
 struct elf_instruction {
 	uint64_t address; /* the file's own */

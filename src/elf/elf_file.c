@@ -204,7 +204,10 @@ size_t elf_file_dynamic_symbols(struct elf_file *elf, const char *const *names, 
 
 /* ---- thread-local storage ---- */
 
-/* The numbers of the symbols that are @name: one that is defined, and one that is not. 0: there is none. */
+/*
+ * The numbers of the symbols that are @name: one that is defined, and one that is not. 0: there is
+ * none.
+ */
 struct tls_symbols {
 	uint64_t defined, used;
 	uint64_t value; /* of the first one */

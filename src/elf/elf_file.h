@@ -55,8 +55,9 @@ bool elf_file_needs(struct elf_file *elf, const char *prefix);
 size_t elf_file_segments(struct elf_file *elf, struct elf_segment *v, size_t max);
 
 /*
- * A word or two of the process, from @place on, that the dynamic linker has written for whoever uses a
- * variable of thread-local storage (TLS). ELF Handling For Thread-Local Storage, Drepper; the psABIs.
+ * A word or two of the process, from @place on, that the dynamic linker has written for whoever
+ * uses a variable of thread-local storage (TLS). ELF Handling For Thread-Local Storage, Drepper;
+ * the psABIs.
  */
 enum elf_tls_kind {
 	ELF_TLS_OFFSET, /* a word: its distance from the thread pointer (TPOFF64, TLS_TPREL) */
@@ -82,8 +83,8 @@ struct elf_tls {
 };
 
 /*
- * What the file says of the TLS variable @name: whether .dynsym defines it, and where the dynamic linker leaves where
- * it is, if the file uses it. Returns 0 or -ENOENT: neither.
+ * What the file says of the TLS variable @name: whether .dynsym defines it, and where the dynamic
+ * linker leaves where it is, if the file uses it. Returns 0 or -ENOENT: neither.
  */
 int elf_file_tls(struct elf_file *elf, const char *name, struct elf_tls *ret);
 

@@ -224,8 +224,8 @@ static int attach_life(struct bpf_engine *s, struct err *err)
 }
 
 /*
- * When the first clock is there: attached earlier they would send what was before the recording. Those of
- * threads that wait already begin now.
+ * When the first clock is there: attached earlier they would send what was before the recording.
+ * Those of threads that wait already begin now.
  */
 static int begin_waits(struct bpf_engine *s, struct err *err)
 {

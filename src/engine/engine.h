@@ -132,15 +132,15 @@ void engine_forget_stacks(struct engine *e);
 void engine_forget_stack(struct engine *e, uint64_t stack);
 
 /*
- * Up to @until_ns (CLOCK_MONOTONIC), send copies of what names need with the stacks of process @tgid, as of a
- * young one: its objects do not live long enough to be read later. (A few other processes may be treated so,
- * too.)
+ * Up to @until_ns (CLOCK_MONOTONIC), send copies of what names need with the stacks of process
+ * @tgid, as of a young one: its objects do not live long enough to be read later. (A few other
+ * processes may be treated so, too.)
  */
 void engine_copy_names(struct engine *e, pid_t tgid, uint64_t until_ns);
 
 /*
- * Have the waits that go on sent, as far as they have come, and those of threads begun that wait since
- * before they were followed. Does nothing without engine_options.waits.
+ * Have the waits that go on sent, as far as they have come, and those of threads begun that wait
+ * since before they were followed. Does nothing without engine_options.waits.
  */
 int engine_open_waits(struct engine *e, struct err *err);
 
@@ -155,8 +155,9 @@ void engine_set_request_filter(struct engine *e, pid_t tgid,
 			       const struct rbpf_request_filter *filter);
 
 /*
- * Where threads of process @tgid, which is followed, have the variable that leads to their context (struct
- * rbpf_otel_record): it is read with each sample. A child has it where its parent does; engine_follow() forgets it.
+ * Where threads of process @tgid, which is followed, have the variable that leads to their context
+ * (struct rbpf_otel_record): it is read with each sample. A child has it where its parent does;
+ * engine_follow() forgets it.
  */
 void engine_set_thread_context(struct engine *e, pid_t tgid, const struct rbpf_tls *variable);
 
@@ -217,8 +218,9 @@ uint64_t engine_cpu_ns(const struct engine *e);
 void engine_counters(const struct engine *e, uint64_t *ret);
 
 /*
- * How often a clock ticked, also in what is not followed, and the time in ns that all that took; 0 if
- * unknown. The counters TICKS and SAMPLE_NS tell how many of these ticks made samples, and how long.
+ * How often a clock ticked, also in what is not followed, and the time in ns that all that took; 0
+ * if unknown. The counters TICKS and SAMPLE_NS tell how many of these ticks made samples, and how
+ * long.
  */
 void engine_cost(const struct engine *e, uint64_t *runs, uint64_t *ns);
 

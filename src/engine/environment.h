@@ -22,8 +22,10 @@ struct environment_row {
 
 #define ENVIRONMENT_ROWS 5
 
-/* Fill @rows (of ENVIRONMENT_ROWS) and return how many there are: kernel, privilege, BTF, lockdown,
- * pid namespace. */
+/*
+ * Fill @rows (of ENVIRONMENT_ROWS) and return how many there are: kernel, privilege, BTF, lockdown,
+ * pid namespace.
+ */
 size_t environment_probe(struct environment_row *rows);
 
 /*

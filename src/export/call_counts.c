@@ -38,7 +38,8 @@ static uint32_t group_at(const struct shown *shown, const uint32_t *group_of, ui
 }
 
 /*
- * Add what @samples have in common: the innermost frame of @stack and its call, unless the callers of
+ * Add what @samples have in common: the innermost frame of @stack and its call, unless the callers
+ * of
  * @stack have them already. Then they were counted there.
  */
 static void add_stack(const struct shown *shown, const uint32_t *group_of, uint32_t stack,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * How many samples each function (or line) has, and each call of one by another, for formats that have no
- * whole stacks: counted once a sample, however often a stack has it.
+ * How many samples each function (or line) has, and each call of one by another, for formats that
+ * have no whole stacks: counted once a sample, however often a stack has it.
  */
 #ifndef RBPF_EXPORT_CALL_COUNTS_H
 #define RBPF_EXPORT_CALL_COUNTS_H

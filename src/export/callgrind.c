@@ -4,11 +4,12 @@
  *
  * It has no stacks, but the costs of functions and of calls: for each line of a function what it
  * costs itself, and for each line and callee what the callee costs with all that it calls. Readers
- * take for the inclusive cost of a function either that of the calls of it, or its own cost and that
- * of its calls. So that both are its total time,
+ * take for the inclusive cost of a function either that of the calls of it, or its own cost and
+ * that of its calls. So that both are its total time,
  *
  *   - each thread is a function that calls the outermost ones of its stacks, and
- *   - a function that is in a stack again stands there as another one, "Tree#walk'2", as callgrind's
+ *   - a function that is in a stack again stands there as another one, "Tree#walk'2", as
+ * callgrind's
  *     --separate-recs=2 has it. Its own cost is a part of the function's. Its inclusive cost is of
  *     less use, for it may call itself; but of one sample no call is counted twice.
  *
@@ -58,8 +59,9 @@ struct cost_key {
 #define NO_CALLEE UINT32_MAX
 
 /*
- * What ends a shown stack: its innermost function, and the call of it. They are the same in all stacks that go
- * on from that one, which may be hundreds of frames deep and have thousands of those.
+ * What ends a shown stack: its innermost function, and the call of it. They are the same in all
+ * stacks that go on from that one, which may be hundreds of frames deep and have thousands of
+ * those.
  */
 struct call_step {
 	uint32_t fn;   /* + 1; 0: not known yet */
@@ -77,9 +79,9 @@ struct callgrind {
 	uint32_t *objects;   /* by fn, in names */
 	size_t cap_objects;
 	/*
-	 * There may be millions of calls, so they are kept as pairs: a place is a line of a function, a key
-	 * (struct cost_key) is a place and that which is called, 0 of an own cost, and a call from
-	 * whatever line is a function and the one that it calls.
+	 * There may be millions of calls, so they are kept as pairs: a place is a line of a
+	 * function, a key (struct cost_key) is a place and that which is called, 0 of an own cost,
+	 * and a call from whatever line is a function and the one that it calls.
 	 */
 	struct prefix_tree places, keys, calls;
 	struct cost_sum *costs; /* by key */
@@ -386,9 +388,9 @@ static int take_sample(void *arg, const struct profile_sample *s)
 }
 
 /*
- * Of pairs of a thread and a stack there may be far more than of either, and only what the threads call is
- * wanted of them. So the profile need not have them: samples are read once more, and added up by
- * thread and outermost stack.
+ * Of pairs of a thread and a stack there may be far more than of either, and only what the threads
+ * call is wanted of them. So the profile need not have them: samples are read once more, and added
+ * up by thread and outermost stack.
  */
 static int add_threads(struct callgrind *c, struct err *err)
 {

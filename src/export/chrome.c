@@ -4,9 +4,9 @@
  * https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
  *
  * What has a length are complete events ("ph":"X") on their thread: waits, requests, garbage
- * collections, which nest, as the format demands. Stacks are its "samples", each with the innermost of its
- * "stackFrames", which are the stacks of the profile. Both are written while the recording is read,
- * in the order of the file; readers sort.
+ * collections, which nest, as the format demands. Stacks are its "samples", each with the innermost
+ * of its "stackFrames", which are the stacks of the profile. Both are written while the recording
+ * is read, in the order of the file; readers sort.
  */
 #include <errno.h>
 #include <stdlib.h>

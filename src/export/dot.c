@@ -2,10 +2,11 @@
 /*
  * The call graph in graphviz' language: https://graphviz.org/doc/info/lang.html
  *
- * Functions are nodes, calls are edges, both as a sample counts for them: once, however often its stack has them. A
- * picture of all would be unreadable, so the MAX_NODES functions with the greatest totals are drawn, of these those
- * with a share of NODE_SHARE at least, and calls between them with a share of EDGE_SHARE; the title says how many are
- * left out. The numbers are also there as attributes that graphviz knows nothing of: self, total, and value of a call.
+ * Functions are nodes, calls are edges, both as a sample counts for them: once, however often its
+ * stack has them. A picture of all would be unreadable, so the MAX_NODES functions with the
+ * greatest totals are drawn, of these those with a share of NODE_SHARE at least, and calls between
+ * them with a share of EDGE_SHARE; the title says how many are left out. The numbers are also there
+ * as attributes that graphviz knows nothing of: self, total, and value of a call.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -51,7 +52,8 @@ static void dot_deinit(struct dot *d)
 }
 
 /*
- * @s in a quoted string of graphviz' language, where a backslash begins an escape of its labels, too. A long one is cut.
+ * @s in a quoted string of graphviz' language, where a backslash begins an escape of its labels,
+ * too. A long one is cut.
  */
 static void add_text(struct dot *d, const char *s)
 {

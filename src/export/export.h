@@ -38,8 +38,8 @@ struct exporter {
 	struct read_options needs; /* how the recording is to be read: exporter_needs() */
 	bool of_threads;	   /* it asks which threads have selected samples */
 	/*
-	 * NULL, or appends to @text, before run(), what the user is to be warned of: a sentence without a
-	 * full stop. Returns 0, -ENOMEM, or -EINVAL as view_selection_new().
+	 * NULL, or appends to @text, before run(), what the user is to be warned of: a sentence
+	 * without a full stop. Returns 0, -ENOMEM, or -EINVAL as view_selection_new().
 	 */
 	int (*warn)(const struct profile *p, const struct export_options *opts, struct buf *text);
 	int (*run)(const struct profile *p, const struct export_options *opts, struct buf *out,
@@ -50,8 +50,8 @@ extern const struct exporter exporters[];
 extern const size_t n_exporters;
 
 /*
- * How the recording is to be read for @exporter and @filter. Without a filter of samples a recording tells
- * which threads have some, also if it is not read by thread.
+ * How the recording is to be read for @exporter and @filter. Without a filter of samples a
+ * recording tells which threads have some, also if it is not read by thread.
  */
 struct read_options exporter_needs(const struct exporter *exporter,
 				   const struct view_filter *filter);

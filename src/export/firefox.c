@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * A processed profile of the Firefox Profiler, https://profiler.firefox.com, in version 66 of its
- * format: https://github.com/firefox-devtools/profiler/blob/main/docs-developer/CHANGELOG-formats.md
- * Newer front ends read older versions, but not the other way round.
+ * format:
+ * https://github.com/firefox-devtools/profiler/blob/main/docs-developer/CHANGELOG-formats.md Newer
+ * front ends read older versions, but not the other way round.
  *
  * Methods in Ruby are what the profiler takes for JavaScript, so that its filter of stacks shows
- * Ruby, native code or both. A thread is sampled when it uses CPU time: its samples weigh that much,
- * and its graph shows how much of the time between samples that is. Of a recording with waits, a wait
- * is a sample at its end that weighs as much as it was long, and a marker. Times of samples are written as what passed
- * since the one before: a sixth less to write, and to read.
+ * Ruby, native code or both. A thread is sampled when it uses CPU time: its samples weigh that
+ * much, and its graph shows how much of the time between samples that is. Of a recording with
+ * waits, a wait is a sample at its end that weighs as much as it was long, and a marker. Times of
+ * samples are written as what passed since the one before: a sixth less to write, and to read.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -33,7 +34,10 @@
 
 #define FORMAT_VERSION 66
 
-/* Of a thread, so that half of its columns are written by a thread of their own: they are kept until all are. */
+/*
+ * Of a thread, so that half of its columns are written by a thread of their own: they are kept
+ * until all are.
+ */
 #define FEW_SAMPLES    10000
 #define MANY_SAMPLES   600000
 

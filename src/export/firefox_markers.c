@@ -181,7 +181,10 @@ int firefox_add_markers(struct firefox_markers *m, size_t i, struct json *j, str
 
 /* ---- schemas ---- */
 
-/* A type of markers; @label is what one shows: "{marker.data.KEY}". @fields are pairs of key and label. */
+/*
+ * A type of markers; @label is what one shows: "{marker.data.KEY}". @fields are pairs of key and
+ * label.
+ */
 static void add_schema(struct json *j, const char *name, const char *description, const char *label,
 		       const char *const *fields)
 {

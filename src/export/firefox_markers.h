@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Markers of a thread in a profile of the Firefox Profiler: its garbage collections, its waits and the
- * requests that it served. They are in the order in which they ended, as Firefox itself writes them.
+ * Markers of a thread in a profile of the Firefox Profiler: its garbage collections, its waits and
+ * the requests that it served. They are in the order in which they ended, as Firefox itself writes
+ * them.
  */
 #ifndef RBPF_EXPORT_FIREFOX_MARKERS_H
 #define RBPF_EXPORT_FIREFOX_MARKERS_H
@@ -30,7 +31,9 @@ int firefox_markers_init(struct firefox_tables *tables, struct thread_samples *s
 			 struct firefox_markers *ret);
 void firefox_markers_deinit(struct firefox_markers *m); /* accepts one that is all zero */
 
-/* The member "markers" of the @i-th thread. Returns 0, -ENOMEM, or what thread_samples_each() does. */
+/*
+ * The member "markers" of the @i-th thread. Returns 0, -ENOMEM, or what thread_samples_each() does.
+ */
 int firefox_add_markers(struct firefox_markers *m, size_t i, struct json *j, struct err *err);
 
 /* The member "markerSchema" of meta. */

@@ -47,7 +47,9 @@ void firefox_tables_deinit(struct firefox_tables *t); /* accepts one that is all
 /* The id of a string in stringArray, which is written after all others are known. */
 uint32_t firefox_string(struct firefox_tables *t, struct json *j, const char *s);
 
-/* A time of a sample (CLOCK_MONOTONIC) as the format has it: ms since the start of the recording. */
+/*
+ * A time of a sample (CLOCK_MONOTONIC) as the format has it: ms since the start of the recording.
+ */
 void firefox_add_time(const struct firefox_tables *t, struct json *j, const char *key, uint64_t ts);
 
 /* The members "categories" of meta, "libs", and "shared" with all strings so far. */

@@ -45,8 +45,8 @@
 #define DEFAULT_MIN_WIDTH 0.01 /* percent */
 
 /*
- * Of boxes, if nobody said how narrow they may be: a browser takes a second for three times that. The
- * program's own code may have a part of it.
+ * Of boxes, if nobody said how narrow they may be: a browser takes a second for three times that.
+ * The program's own code may have a part of it.
  */
 #define MAX_BYTES	  (3u << 20)
 #define MAX_APP_BYTES	  (MAX_BYTES / 4)
@@ -223,8 +223,8 @@ static void sum_up(struct flame *fl)
 }
 
 /*
- * The first boxes, if they may take @max_bytes: more than could be as few bytes are not even written, for the
- * text of all boxes of a long recording is 20 times as large as the picture.
+ * The first boxes, if they may take @max_bytes: more than could be as few bytes are not even
+ * written, for the text of all boxes of a long recording is 20 times as large as the picture.
  */
 static int lay_out_at_most(const struct flame *fl, struct flame_pane *panes, size_t n,
 			   size_t max_bytes)
@@ -243,8 +243,8 @@ static size_t count_nodes(const struct flame_pane *panes, size_t n_panes)
 }
 
 /*
- * Let @panes, whose boxes took @bytes, have so few that they take @max. Returns 1 if they have fewer
- * now, 0 if they were few enough, or if somebody said how narrow they may be, or -ENOMEM.
+ * Let @panes, whose boxes took @bytes, have so few that they take @max. Returns 1 if they have
+ * fewer now, 0 if they were few enough, or if somebody said how narrow they may be, or -ENOMEM.
  */
 static int have_fewer(const struct flame *fl, struct flame_pane *panes, size_t n, size_t bytes,
 		      size_t max)

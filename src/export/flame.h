@@ -28,8 +28,8 @@ struct flame_options {
 	enum flame_color color;
 	enum tree_split split;
 	/*
-	 * With FLAME_COLOR_DIFF: what the colours compare with, inverted as the picture. Then it has one
-	 * graph that is not split, without that of the program's own code.
+	 * With FLAME_COLOR_DIFF: what the colours compare with, inverted as the picture. Then it
+	 * has one graph that is not split, without that of the program's own code.
 	 */
 	struct flame_base *base;
 	const char *base_name; /* what that is called; any bytes */

@@ -52,15 +52,15 @@ struct flame_colors {
 };
 
 /*
- * The categories of the frames of these trees, at least one, which are of the samples of one profile
- * that @f selects (NULL: all). Their self times are those of 'rbpf report --by kind' or, with
- * FLAME_COLOR_MODULE, '--by module'. Returns 0 or -ENOMEM. @ret: flame_colors_deinit().
+ * The categories of the frames of these trees, at least one, which are of the samples of one
+ * profile that @f selects (NULL: all). Their self times are those of 'rbpf report --by kind' or,
+ * with FLAME_COLOR_MODULE, '--by module'. Returns 0 or -ENOMEM. @ret: flame_colors_deinit().
  */
 int flame_colors_init(const struct tree *const *trees, size_t n_trees, const struct view_filter *f,
 		      enum flame_color mode, struct flame_colors *ret);
 /*
- * The same with FLAME_COLOR_DIFF, of one tree, whose categories are enum flame_change. It must live as
- * long.
+ * The same with FLAME_COLOR_DIFF, of one tree, whose categories are enum flame_change. It must live
+ * as long.
  */
 int flame_colors_init_diff(const struct tree *t, struct flame_base *base, struct flame_colors *ret);
 
@@ -74,8 +74,9 @@ void flame_colors_deinit(struct flame_colors *colors);
 size_t flame_colors_category(const struct flame_colors *colors, const struct tree_node *node);
 
 /*
- * What paints @node, a frame, and remember that it is used: its colour, which is its category unless the
- * mode is FLAME_COLOR_HASH, and its shade. Its CSS class is the letter 'a' + *@color, then *@shade.
+ * What paints @node, a frame, and remember that it is used: its colour, which is its category
+ * unless the mode is FLAME_COLOR_HASH, and its shade. Its CSS class is the letter 'a' + *@color,
+ * then *@shade.
  */
 void flame_colors_pick(struct flame_colors *colors, const struct profile *p,
 		       const struct tree_node *node, size_t *color, size_t *shade);

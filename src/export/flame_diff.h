@@ -48,8 +48,8 @@ struct flame_base {
 };
 
 /*
- * The paths of an earlier recording. @inverted as the picture will be. Returns 0, or what tree_build()
- * does. @ret: flame_base_deinit(); @p is needed no longer.
+ * The paths of an earlier recording. @inverted as the picture will be. Returns 0, or what
+ * tree_build() does. @ret: flame_base_deinit(); @p is needed no longer.
  */
 int flame_base_init(const struct profile *p, const struct view_filter *f, bool inverted,
 		    struct flame_base *ret);
@@ -63,7 +63,10 @@ struct flame_diff {
 	struct flame_sums after;
 };
 
-/* Of @t, the only one that @base can be compared with: its paths are forgotten then. Returns 0 or -ENOMEM. @ret: flame_diff_deinit(). */
+/*
+ * Of @t, the only one that @base can be compared with: its paths are forgotten then. Returns 0 or
+ * -ENOMEM. @ret: flame_diff_deinit().
+ */
 int flame_diff_init(struct flame_base *base, const struct tree *t, struct flame_diff *ret);
 void flame_diff_deinit(struct flame_diff *d); /* accepts one that is all zero */
 

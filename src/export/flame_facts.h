@@ -26,7 +26,7 @@ struct flame_facts {
 	size_t n_processes, n_threads; /* with samples */
 	uint32_t process;	       /* one of them; valid if there is one */
 	struct buf programs;	       /* their distinct names, "puma, sidekiq", or
-						 * the first 6 "and 94 more" */
+					* the first 6 "and 94 more" */
 	size_t n_programs;
 	struct buf rubies; /* their distinct versions, "3.1.2, 3.3.6" */
 };

@@ -136,7 +136,9 @@ static int compare_widths(const void *va, const void *vb)
 	return a < b ? 1 : a > b ? -1 : 0;
 }
 
-/* Let at most @max nodes be shown. No child is wider than its parent, so what is shown is a tree. */
+/*
+ * Let at most @max nodes be shown. No child is wider than its parent, so what is shown is a tree.
+ */
 static int limit_nodes(const struct tree *t, size_t max, struct flame_layout *layout)
 {
 	_cleanup_free_ uint64_t *widths = malloc(t->n_nodes * sizeof(*widths));

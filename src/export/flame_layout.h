@@ -31,7 +31,7 @@ struct flame_layout {
 	uint64_t n_hidden;  /* nodes that are too narrow */
 	double min_width;   /* of a box but the root's, in units of the layout */
 	bool is_limited;    /* it is that of @max_nodes */
-	bool by_samples; /* the unit is a sample, because all weights are 0; else that of the event */
+	bool by_samples;    /* the unit is a sample, as all weights are 0; else the event's */
 };
 
 /* The narrowest box that @layout may have, in its unit; 0 if only the share decided that. */

@@ -117,8 +117,8 @@ static void shorten_block(struct buf *out, const char *name)
 }
 
 /*
- * Append the begin and the end of @name, with an ellipsis between: what is in the middle tells least,
- * for the method is at the end.
+ * Append the begin and the end of @name, with an ellipsis between: what is in the middle tells
+ * least, for the method is at the end.
  */
 static void cut_middle(struct buf *out, const char *name, size_t cells)
 {

@@ -4,9 +4,9 @@
  *
  * The format keeps names only, so what differs in the call tree but not by name (a method of the
  * same name in another file, two processes of the same program) is one stack here. One prefix tree,
- * of names, holds the stacks of all processes; the paths of the call tree are walked for one process
- * or thread after another. So memory grows with the number of distinct stacks and that of lines, not with their
- * product with the depth of stacks.
+ * of names, holds the stacks of all processes; the paths of the call tree are walked for one
+ * process or thread after another. So memory grows with the number of distinct stacks and that of
+ * lines, not with their product with the depth of stacks.
  *
  * Lines are in the order in which their stacks are met in the sorted call trees, also where they
  * are a part of another stack: a property of the recording.
@@ -301,7 +301,8 @@ static int mark_leaves(struct folder *f)
 	return 0;
 }
 
-/* Where in @s the blank of a number at its end is, as in "Worker 12" and "v 1.5"; @len if nowhere.
+/*
+ * Where in @s the blank of a number at its end is, as in "Worker 12" and "v 1.5"; @len if nowhere.
  */
 static size_t find_number_at_end(const char *s, size_t len)
 {
@@ -426,8 +427,10 @@ static int write_lines(const struct folder *f, struct fold_text *t, struct buf *
 		uint64_t count = f->lines[i].samples;
 
 		if (f->opts->weight_time) {
-			/* What rounding takes from one line it gives to the next: the sum of the
-			 * lines is the rounded sum. */
+			/*
+			 * What rounding takes from one line it gives to the next: the sum of the
+			 * lines is the rounded sum.
+			 */
 			ns += f->lines[i].value;
 			count = (ns + NSEC_PER_USEC / 2) / NSEC_PER_USEC - us;
 			us += count;

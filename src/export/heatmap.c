@@ -4,10 +4,9 @@
  *
  *	about	JSON: what was recorded, the grid, categories and labels of frames
  *	cells	packed: their values, column by column
- *	slots	packed: the number of slots with samples; of each, how far it is from the one before,
- *		the number of its nodes, and for each how far its number is from that of the node
- *		before, and its own value in that slot
- *	nodes	packed: the call tree, as page_tree_write() does
+ *	slots	packed: the number of slots with samples; of each, how far it is from the one
+ *before, the number of its nodes, and for each how far its number is from that of the node before,
+ *and its own value in that slot nodes	packed: the call tree, as page_tree_write() does
  *
  * Detail is given up in this order when the slots become too many: cells of a column are put
  * together, rare frames united with their callers, columns put together.
@@ -41,7 +40,9 @@
 #define PAIR_BYTES   12
 #define NODE_BYTES   60
 
-/* Nodes that are kept as long as the columns are not put together, and that are kept at any rate. */
+/*
+ * Nodes that are kept as long as the columns are not put together, and that are kept at any rate.
+ */
 #define ENOUGH_NODES 4096
 #define FEW_NODES    1024
 

@@ -12,8 +12,8 @@ struct page_options;
 struct profile;
 
 /*
- * Append the page to @out. Returns 0, -ENOMEM, -ENODATA (ERR_EMPTY) if no sample is selected, or what
- * profile_each_sample() and tree_build() return.
+ * Append the page to @out. Returns 0, -ENOMEM, -ENODATA (ERR_EMPTY) if no sample is selected, or
+ * what profile_each_sample() and tree_build() return.
  */
 int heatmap_render(const struct profile *p, const struct page_options *opts, struct buf *out,
 		   struct err *err);

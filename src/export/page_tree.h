@@ -49,8 +49,8 @@ void page_tree_deinit(struct page_tree *t);
 int page_tree_keep(struct page_tree *t, const uint64_t *weights, size_t max);
 
 /*
- * The node whose self time samples with @stack are; the root if none with it was selected, as when the
- * recording changes while it is read again.
+ * The node whose self time samples with @stack are; the root if none with it was selected, as when
+ * the recording changes while it is read again.
  */
 uint32_t page_tree_node(const struct page_tree *t, uint32_t stack);
 

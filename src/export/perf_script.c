@@ -4,8 +4,8 @@
  * first. It is written while the recording is read.
  *
  * The text has no quoting, and what reads it takes it apart by regular expressions:
- *   - Blanks in the name of a thread become '_', and ';' becomes ':'. It has two characters at least, and does not start
- *     with '#', as comments do.
+ *   - Blanks in the name of a thread become '_', and ';' becomes ':'. It has two characters at
+ * least, and does not start with '#', as comments do.
  *   - Round brackets in the name of a function become square ones, for stackcollapse-perf.pl drops
  *     what is behind the first one, and all of a name that starts with one: it would make one
  *     function of all "block (2 levels) in …".

@@ -6,8 +6,9 @@
  * have no mapping. Functions have no system_name: pprof takes the name of one that has one for C++
  * and demangles it, which leaves "Integer#" of "Integer#<=>".
  *
- * Samples of one thread with the same stack, request, span and state are one, which has a value for each
- * event. pprof leaves out what has no location, so a sample without frames gets one of a function that says so.
+ * Samples of one thread with the same stack, request, span and state are one, which has a value for
+ * each event. pprof leaves out what has no location, so a sample without frames gets one of a
+ * function that says so.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -80,7 +81,9 @@ enum function_field {
 /* The first mapping is the program, by which pprof calls the profile. */
 #define MAPPING_PROGRAM 1u
 
-/* Some of the samples of the stack that is written. Those that are equal in the first four are one. */
+/*
+ * Some of the samples of the stack that is written. Those that are equal in the first four are one.
+ */
 struct pprof_sample {
 	uint32_t thread;
 	uint32_t request; /* kind of it */
@@ -169,8 +172,8 @@ static uint32_t stack_of(const struct pprof *w, size_t aggregate)
 }
 
 /*
- * Put the selected aggregates in order by stack. Samples that follow each other have the same locations then, if
- * several threads have the stack, and gzip writes them once.
+ * Put the selected aggregates in order by stack. Samples that follow each other have the same
+ * locations then, if several threads have the stack, and gzip writes them once.
  */
 static int sort_by_stack(struct pprof *w)
 {
@@ -230,8 +233,8 @@ static void add_label(struct pprof *w, const char *key, const char *str, uint64_
 }
 
 /*
- * Those attributes of a process by which services are told apart. Others would make each sample longer
- * and could have the name of another label.
+ * Those attributes of a process by which services are told apart. Others would make each sample
+ * longer and could have the name of another label.
  */
 static void add_attributes(struct pprof *w, const char *attributes)
 {

@@ -26,7 +26,9 @@ int request_spans_init(const struct profile *p, const struct view_selection *sel
 		request_spans_deinit(&spans);
 		return -ENOMEM;
 	}
-	/* How many the threads before have, one place further on, which is moved as they are put. */
+	/*
+	 * How many the threads before have, one place further on, which is moved as they are put.
+	 */
 	for (uint32_t i = 1; i < p->n_requests; i++)
 		if (is_shown(p, sel, i))
 			spans.first[p->requests[i].thread + 2]++;

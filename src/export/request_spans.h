@@ -16,7 +16,8 @@ struct view_selection;
 
 struct request_spans {
 	uint32_t *ids; /* of requests, by thread; owned */
-	size_t *first; /* by thread id: its first one in @ids; those of the next thread follow; owned */
+	size_t *first; /* by thread id: its first one in @ids; those of the next thread follow;
+			  owned */
 };
 
 #define REQUEST_SPANS_INIT                                                                         \

@@ -3,12 +3,12 @@
  * The file format of speedscope: https://www.speedscope.app/file-format-schema.json
  *
  * Frames are functions. The first profile is of all threads: each distinct stack once, in the order
- * of the call tree. Then each thread has a profile in the order of time, in which successive samples
- * with the same stack are one. Such a profile knows no pauses: what speedscope shows as time is the
- * value of the event so far, such as CPU time.
+ * of the call tree. Then each thread has a profile in the order of time, in which successive
+ * samples with the same stack are one. Such a profile knows no pauses: what speedscope shows as
+ * time is the value of the event so far, such as CPU time.
  *
- * Such a profile has the whole stack of each sample. If all would take more than speedscope can open, they
- * are left out.
+ * Such a profile has the whole stack of each sample. If all would take more than speedscope can
+ * open, they are left out.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -267,7 +267,10 @@ static int add_profiles(struct speedscope *s, struct err *err)
 	return r;
 }
 
-/* The title of the page, and the only text of a file that the format has: the recording is told there, too. */
+/*
+ * The title of the page, and the only text of a file that the format has: the recording is told
+ * there, too.
+ */
 static void add_name(struct speedscope *s)
 {
 	const struct profile *p = s->profile;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * What a format writes for the frames of a stack, made once for each stack: samples far outnumber
- * stacks. As many are kept as fit into STACK_TEXTS_MAX bytes; those of others are made anew each time.
+ * stacks. As many are kept as fit into STACK_TEXTS_MAX bytes; those of others are made anew each
+ * time.
  */
 #ifndef RBPF_EXPORT_STACK_TEXT_H
 #define RBPF_EXPORT_STACK_TEXT_H
@@ -16,8 +17,8 @@ struct shown;
 #define STACK_TEXTS_MAX (32u << 20)
 
 /*
- * Append the text of a stack to @out, the @n ids of whose frames are at @frames, the innermost first.
- * Returns 0 or -errno.
+ * Append the text of a stack to @out, the @n ids of whose frames are at @frames, the innermost
+ * first. Returns 0 or -errno.
  */
 typedef int stack_text_fn(void *arg, const uint32_t *frames, size_t n, struct buf *out);
 
@@ -39,8 +40,8 @@ int stack_texts_init(const struct shown *shown, size_t max, stack_text_fn *make,
 void stack_texts_deinit(struct stack_texts *t); /* accepts one that is all zero */
 
 /*
- * The text of a shown stack, also of 0, the empty one; valid until the next call. Returns 0, -ENOMEM, or
- * what the function that makes it returns.
+ * The text of a shown stack, also of 0, the empty one; valid until the next call. Returns 0,
+ * -ENOMEM, or what the function that makes it returns.
  */
 int stack_text(struct stack_texts *t, uint32_t stack, const char **ret, size_t *len);
 

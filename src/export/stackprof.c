@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The dump of stackprof (https://github.com/tmm1/stackprof), version 1.2, as JSON, which its reports read
- * in place of Ruby's Marshal format: `stackprof --text FILE`.
+ * The dump of stackprof (https://github.com/tmm1/stackprof), version 1.2, as JSON, which its
+ * reports read in place of Ruby's Marshal format: `stackprof --text FILE`.
  *
- * Numbers are samples. Unlike stackprof's own, a call and a line count once a sample also where a method is
- * in a stack several times, as in reports of rbpf. "raw" has each stack once, in no order of time.
+ * Numbers are samples. Unlike stackprof's own, a call and a line count once a sample also where a
+ * method is in a stack several times, as in reports of rbpf. "raw" has each stack once, in no order
+ * of time.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -209,8 +210,8 @@ static int add_raw(struct stackprof *s)
 }
 
 /*
- * The value of each sample in µs, which is known of all of a stack together; of CPU time it is the interval.
- * speedscope looks for this member.
+ * The value of each sample in µs, which is known of all of a stack together; of CPU time it is the
+ * interval. speedscope looks for this member.
  */
 static int add_deltas(struct stackprof *s, bool wanted)
 {

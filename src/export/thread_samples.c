@@ -23,9 +23,9 @@ struct block {
 };
 
 /*
- * Samples of a thread, each as what differs from the one before: a byte that tells how many bytes each of the
- * others takes (enum packed_size), then, as little endian: how much later it is, by how much its value differs
- * (zigzag), its stack, and its flags and state (exclusive or).
+ * Samples of a thread, each as what differs from the one before: a byte that tells how many bytes
+ * each of the others takes (enum packed_size), then, as little endian: how much later it is, by how
+ * much its value differs (zigzag), its stack, and its flags and state (exclusive or).
  */
 struct packed {
 	struct block *first, *last; /* owned */
@@ -183,7 +183,10 @@ static uint16_t rest_of(const struct thread_sample *s)
 	return (uint16_t)(s->flags | s->state << 10);
 }
 
-/* Write the lowest bytes of @v: as many as the first of @sizes that takes it, whose index goes to @head. */
+/*
+ * Write the lowest bytes of @v: as many as the first of @sizes that takes it, whose index goes to
+ * @head.
+ */
 static uint8_t *put(uint8_t *to, uint64_t v, const uint8_t *sizes, unsigned int at, uint8_t *head)
 {
 	const uint64_t le = htole64(v);
@@ -283,8 +286,8 @@ static int keep(void *arg, const struct profile_sample *s)
 }
 
 /*
- * Keep the samples of the threads from @i on, as many as there is room for; it may be none. How much
- * room they take shows when they are read: those of the last threads make room again.
+ * Keep the samples of the threads from @i on, as many as there is room for; it may be none. How
+ * much room they take shows when they are read: those of the last threads make room again.
  */
 static int load(struct thread_samples *t, size_t i, struct err *err)
 {

@@ -4,9 +4,9 @@
  * for each thread.
  *
  * A recording has the samples of all threads mixed. As many threads at a time as memory is meant to
- * hold are read from it (replay.h), so that it is read several times if it is long. Samples are kept
- * as the differences from those before them, about 9 bytes each. A thread whose samples alone are
- * too many is read anew each time that they are asked for.
+ * hold are read from it (replay.h), so that it is read several times if it is long. Samples are
+ * kept as the differences from those before them, about 9 bytes each. A thread whose samples alone
+ * are too many is read anew each time that they are asked for.
  */
 #ifndef RBPF_EXPORT_THREAD_SAMPLES_H
 #define RBPF_EXPORT_THREAD_SAMPLES_H
@@ -55,15 +55,16 @@ size_t thread_samples_count(const struct thread_samples *t);
 uint32_t thread_samples_thread(const struct thread_samples *t, size_t i);
 
 /*
- * Read the samples of the @i-th thread, and how many there are into *@n: until another thread is asked for,
- * thread_samples_each() only reads what is kept of it, so that two threads may call it. *@n is 0 if they are too many to be
- * kept. Returns as thread_samples_each().
+ * Read the samples of the @i-th thread, and how many there are into *@n: until another thread is
+ * asked for, thread_samples_each() only reads what is kept of it, so that two threads may call it.
+ * *@n is 0 if they are too many to be kept. Returns as thread_samples_each().
  */
 int thread_samples_load(struct thread_samples *t, size_t i, uint64_t *n, struct err *err);
 
 /*
  * Call @fn with each sample of the @i-th thread. To be called in the order of threads, any number
- * of times for each. Returns 0, what @fn returns, which ends it, or what profile_each_sample() does.
+ * of times for each. Returns 0, what @fn returns, which ends it, or what profile_each_sample()
+ * does.
  */
 typedef int thread_sample_fn(void *arg, const struct thread_sample *s);
 int thread_samples_each(struct thread_samples *t, size_t i, thread_sample_fn *fn, void *arg,

@@ -19,7 +19,8 @@ struct merger {
 	const struct merge *w;
 	size_t ruby, native; /* frames left of each */
 	size_t aligned;	     /* to be aligned when so many Ruby frames are left; 0: no more */
-	size_t skip; /* activations of rb_vm_exec() that come first and are of none of the Ruby frames */
+	size_t skip;   /* activations of rb_vm_exec() that come first and are of none of the Ruby
+			  frames */
 	size_t opened; /* of those that the next Ruby frame begins with */
 	size_t first;  /* the next one when so many are left begins with … */
 	size_t opens;  /* … so many, whatever it says */

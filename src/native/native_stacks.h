@@ -118,8 +118,8 @@ int native_frames(struct native *n, struct native_process *p, bool no_wait, cons
 		  size_t n_words, struct native_frames *ret);
 
 /*
- * Differs from what it was if native_frames() might name words of @p (NULL: it is gone) otherwise than then. Never
- * UINT64_MAX.
+ * Differs from what it was if native_frames() might name words of @p (NULL: it is gone) otherwise
+ * than then. Never UINT64_MAX.
  */
 uint64_t native_names_age(struct native *n, struct native_process *p);
 

@@ -44,8 +44,8 @@ static uint32_t stand_in(const struct aggregate_index *index, const struct profi
 /* ---- keys ---- */
 
 /*
- * What aggregates are told apart by, of @s. How long a request takes is known at the end only: until then
- * those of different requests are told apart, if that matters.
+ * What aggregates are told apart by, of @s. How long a request takes is known at the end only:
+ * until then those of different requests are told apart, if that matters.
  */
 static struct profile_aggregate key_of(const struct aggregate_index *index, const struct profile *p,
 				       const struct profile_sample *s)
@@ -125,7 +125,9 @@ static int find_by_stack(struct aggregate_index *index, struct profile *p,
 
 /* ---- by thread or process, request and stack ---- */
 
-/* Thread and stack are less than 2^28 (RBPF_FILE_MAX_IDS). @span: 0 unless the profile is by_span. */
+/*
+ * Thread and stack are less than 2^28 (RBPF_FILE_MAX_IDS). @span: 0 unless the profile is by_span.
+ */
 static uint32_t hash_of(const struct aggregate_index *index, const struct profile_aggregate *a,
 			uint32_t span)
 {

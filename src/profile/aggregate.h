@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Adds up samples as they are read: those with the same stack and flags, and of the same thread
- * and kind of request where that is asked for, become one struct profile_aggregate. Memory grows with the variety of a
- * recording, not with its length. Not thread-safe.
+ * and kind of request where that is asked for, become one struct profile_aggregate. Memory grows
+ * with the variety of a recording, not with its length. Not thread-safe.
  */
 #ifndef RBPF_PROFILE_AGGREGATE_H
 #define RBPF_PROFILE_AGGREGATE_H
@@ -26,7 +26,10 @@ struct aggregate_index {
 	uint32_t *before; /* by aggregate: the one before of its stack + 1; owned, as is last */
 	size_t cap_before;
 
-	/* With threads, processes, spans or requests: a table with open addressing (aggregate.c); 0 is free. */
+	/*
+	 * With threads, processes, spans or requests: a table with open addressing (aggregate.c); 0
+	 * is free.
+	 */
 	uint32_t *slots;     /* owned */
 	size_t mask;	     /* slots - 1 */
 	uint64_t seed;	     /* hash_seed(), once there are slots */
@@ -40,10 +43,10 @@ struct aggregate_index {
 	}
 
 /*
- * Add @sample to the aggregates of @p, by thread if @p->by_thread, by process if @p->by_process, and count it for its thread if it is
- * of the event of @p, as it must be if @p is not both by_event and by_thread. All
- * aggregates of @p must have been made with @index. Sums stop at UINT64_MAX. Returns 0, -ENOMEM, or
- * -E2BIG past RBPF_FILE_MAX_IDS aggregates.
+ * Add @sample to the aggregates of @p, by thread if @p->by_thread, by process if @p->by_process,
+ * and count it for its thread if it is of the event of @p, as it must be if @p is not both by_event
+ * and by_thread. All aggregates of @p must have been made with @index. Sums stop at UINT64_MAX.
+ * Returns 0, -ENOMEM, or -E2BIG past RBPF_FILE_MAX_IDS aggregates.
  */
 int aggregate_add(struct aggregate_index *index, struct profile *p,
 		  const struct profile_sample *sample);
@@ -62,8 +65,8 @@ int aggregate_add_batch(struct aggregate_index *index, struct profile *p,
 			const struct profile_sample *samples, size_t n);
 
 /*
- * Once all samples of @p are added up: say of its aggregates which requests were slow, if that is asked for, and what kind
- * they are of. Nothing can be added after that.
+ * Once all samples of @p are added up: say of its aggregates which requests were slow, if that is
+ * asked for, and what kind they are of. Nothing can be added after that.
  */
 void aggregate_tell_slow(struct profile *p);
 

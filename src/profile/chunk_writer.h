@@ -34,7 +34,8 @@ struct chunk_writer {
 /* Where chunks go. */
 struct chunk_output {
 	const char *path; /* as output_open() opens it; or if it is NULL: */
-	int memory; /* a copy of this descriptor; chunks are not compressed then, for who reads them does so at once */
+	int memory; /* a copy of this descriptor; chunks are not compressed then, for who reads them
+		       does so at once */
 	bool force; /* as of output_open() */
 	bool sync;  /* sync each chunk */
 };

@@ -2,8 +2,8 @@
 /*
  * What a recording has definitions of, and their ids in it, so that each is written once.
  *
- * What was defined can be forgotten, which gives its memory back. Ids go on from those before; what is defined
- * again then has another one. Not thread-safe.
+ * What was defined can be forgotten, which gives its memory back. Ids go on from those before; what
+ * is defined again then has another one. Not thread-safe.
  */
 #ifndef RBPF_PROFILE_DEFINED_H
 #define RBPF_PROFILE_DEFINED_H
@@ -15,7 +15,10 @@
 #include "base/intern.h"
 #include "base/prefix_tree.h"
 
-/* Definitions of one kind, told apart by their bytes. Zeroed, it is empty, and 0 is the id of the first. */
+/*
+ * Definitions of one kind, told apart by their bytes. Zeroed, it is empty, and 0 is the id of the
+ * first.
+ */
 struct defined {
 	struct intern known;
 	uint32_t first; /* id of the first in it */
@@ -52,8 +55,9 @@ uint32_t defined_stacks_end(const struct defined_stacks *s);
 size_t defined_stacks_count(const struct defined_stacks *s);
 
 /*
- * The id of @frame upon @parent; *@is_new: it must be defined in the file. Returns 0, -ENOMEM, -E2BIG (there are
- * RBPF_FILE_MAX_IDS, or it would be deeper than RBPF_FILE_MAX_DEPTH), or -EINVAL: @parent is none, or was forgotten.
+ * The id of @frame upon @parent; *@is_new: it must be defined in the file. Returns 0, -ENOMEM,
+ * -E2BIG (there are RBPF_FILE_MAX_IDS, or it would be deeper than RBPF_FILE_MAX_DEPTH), or -EINVAL:
+ * @parent is none, or was forgotten.
  */
 int defined_stacks_add(struct defined_stacks *s, uint32_t parent, uint32_t frame, uint32_t *ret,
 		       bool *is_new);

@@ -179,7 +179,9 @@ static bool is_tilt(const struct name_parts *n)
 	return ok && without_digits(n->method, n->len, &ok) == strlen("__tilt_");
 }
 
-/* Whether @file is a template, and not a program with templates in it, "(__TEMPLATE__)" or "(eval". */
+/*
+ * Whether @file is a template, and not a program with templates in it, "(__TEMPLATE__)" or "(eval".
+ */
 static bool is_template_file(const char *file)
 {
 	const char *slash = strrchr(file, '/'), *base = slash ? slash + 1 : file;

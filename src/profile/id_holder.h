@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Who fills a sink keeps ids that it returned. A sink that drops what nobody needs any more asks for
- * them, and changes them where they are.
+ * Who fills a sink keeps ids that it returned. A sink that drops what nobody needs any more asks
+ * for them, and changes them where they are.
  */
 #ifndef RBPF_PROFILE_ID_HOLDER_H
 #define RBPF_PROFILE_ID_HOLDER_H

@@ -24,8 +24,8 @@ struct kept_sources {
 void kept_sources_deinit(struct kept_sources *s);
 
 /*
- * Add the source file of this payload of a SOURCE chunk. Returns 0, -ENOMEM, -EBADMSG (it is none) or
- * -E2BIG (past the limits of rbpf_file.h); on failure nothing changed.
+ * Add the source file of this payload of a SOURCE chunk. Returns 0, -ENOMEM, -EBADMSG (it is none)
+ * or -E2BIG (past the limits of rbpf_file.h); on failure nothing changed.
  */
 int kept_sources_decode(struct kept_sources *s, const void *data, size_t len);
 

@@ -16,7 +16,8 @@ struct json;
 struct profile_meta;
 struct profile_totals;
 
-/* Append the payload to @out; strings are made valid on the way. -ENOMEM is left in buf_failed().
+/*
+ * Append the payload to @out; strings are made valid on the way. -ENOMEM is left in buf_failed().
  */
 void meta_encode(const struct profile_meta *meta, struct buf *out);
 void totals_encode(const struct profile_totals *totals, struct buf *out);

@@ -272,8 +272,10 @@ void profile_time_range(const struct profile *p, uint64_t *first, uint64_t *last
 {
 	struct time_range r = { .first = UINT64_MAX, .last = 0 };
 
-	/* The buffers between the kernel and the recorder may hold samples of just before the
-	 * start. */
+	/*
+	 * The buffers between the kernel and the recorder may hold samples of just before the
+	 * start.
+	 */
 	if (p->n_samples) {
 		range_add(&r, p->first_ts);
 		range_add(&r, p->last_ts);

@@ -51,8 +51,8 @@ enum value_unit {
 	UNIT_NS,
 	UNIT_BYTES,
 	UNIT_OBJECTS,
-	UNIT_COUNT, /* of whatever the event is; when read from a file, also a unit that only a newer
-		     * rbpf knows */
+	UNIT_COUNT, /* of whatever the event is; when read from a file, also a unit that only a
+		     * newer rbpf knows */
 	VALUE_UNITS,
 };
 
@@ -73,8 +73,8 @@ struct profile_event {
 #define EVENT_LOCK   "lock-caused" /* the same of a Mutex or a Monitor */
 #define EVENT_WAKEUP "wakeup"	   /* how long those waited that a thread woke, in ns */
 /*
- * What a reader can select in place of an event of the recording: CPU time and waits added up, all the time
- * that threads had; what others waited for the GVL and for other locks.
+ * What a reader can select in place of an event of the recording: CPU time and waits added up, all
+ * the time that threads had; what others waited for the GVL and for other locks.
  */
 #define EVENT_WALL   "wall"
 #define EVENT_CAUSED "caused"
@@ -107,7 +107,10 @@ struct profile_thread {
 	uint64_t cpu_ns; /* CPU time while recorded, by the kernel's account; 0 if unknown */
 	bool cpu_known;
 	uint64_t samples; /* how many of those that were selected (reader.h) */
-	/* When it was first and last seen in these: ns, CLOCK_MONOTONIC; of an event in ns only, else 0. */
+	/*
+	 * When it was first and last seen in these: ns, CLOCK_MONOTONIC; of an event in ns only,
+	 * else 0.
+	 */
 	uint64_t first_ns, last_ns;
 };
 
@@ -170,8 +173,8 @@ struct profile_stack {
 
 /*
  * A request that a thread served, or a job that it ran: from its first sample to its last one, of
- * CPU time and of waits. A wait tells exactly how long the request was there, a tick of the thread's clock
- * to a period.
+ * CPU time and of waits. A wait tells exactly how long the request was there, a tick of the
+ * thread's clock to a period.
  */
 struct profile_request {
 	uint32_t thread;   /* thread id */
@@ -190,8 +193,8 @@ struct profile_request_kind {
 };
 
 /*
- * A span of a trace of OpenTelemetry, by its ids as W3C Trace Context has them. Equal spans have one id; id 0 is that of
- * no span.
+ * A span of a trace of OpenTelemetry, by its ids as W3C Trace Context has them. Equal spans have
+ * one id; id 0 is that of no span.
  */
 struct profile_span {
 	uint8_t trace_id[16];
@@ -217,9 +220,9 @@ _Static_assert(sizeof(struct profile_sample) == 40, "a sample has no padding");
 typedef int sample_fn(void *arg, const struct profile_sample *s);
 
 /*
- * All samples with one stack and the same SAMPLE_FLAGS; of one thread, if the profile is by_thread, or of
- * one process, if it is by_process; of one kind of request, if it is by_request; of one span, if it is by_span;
- * of one event; and between the same cuts.
+ * All samples with one stack and the same SAMPLE_FLAGS; of one thread, if the profile is by_thread,
+ * or of one process, if it is by_process; of one kind of request, if it is by_request; of one span,
+ * if it is by_span; of one event; and between the same cuts.
  */
 struct profile_aggregate {
 	uint64_t samples; /* how many */
@@ -229,9 +232,9 @@ struct profile_aggregate {
 	uint32_t request; /* kind of it (by_request), 0 if it is of none */
 	uint16_t marks; /* bit i: it is behind profile.cuts[i]; the next ones: profile.span_marks */
 	uint16_t flags : 10;
-	uint16_t
-		event : 4; /* that of the profile, unless it is by_event, or read_options.gvl_caused */
-	bool slow : 1;	   /* profile_request_is_slow() */
+	uint16_t event : 4; /* that of the profile, unless it is by_event, or
+			       read_options.gvl_caused */
+	bool slow : 1;	    /* profile_request_is_slow() */
 };
 
 /* There may be millions. */
@@ -365,8 +368,8 @@ static inline void profile_add(uint64_t *sum, uint64_t v)
 }
 
 /*
- * Add @n samples like @s, whose values add up to its value, to the counts of @t; the value only if its
- * event is CPU time (@is_cpu).
+ * Add @n samples like @s, whose values add up to its value, to the counts of @t; the value only if
+ * its event is CPU time (@is_cpu).
  */
 void profile_count_samples(struct profile_totals *t, const struct profile_sample *s, uint64_t n,
 			   bool is_cpu);
@@ -399,8 +402,8 @@ bool profile_has_waits(const struct profile *p);
 uint16_t profile_span_marks(const struct profile *p, const struct profile_span *span);
 
 /*
- * Note that the span with this id has these @marks, 0 being that of no span; ids come in order, or come again. Returns 0
- * or -ENOMEM.
+ * Note that the span with this id has these @marks, 0 being that of no span; ids come in order, or
+ * come again. Returns 0 or -ENOMEM.
  */
 int profile_mark_span(struct profile *p, uint32_t span, uint16_t marks);
 
@@ -409,14 +412,15 @@ int profile_add_request(struct profile *p, uint32_t thread, const struct profile
 			uint32_t *ret);
 
 /*
- * Note when @s, with the event that it was recorded with, saw its request. @counted: it is of the event of
+ * Note when @s, with the event that it was recorded with, saw its request. @counted: it is of the
+ * event of
  * @p, and is added up, too.
  */
 void profile_note_request(struct profile *p, const struct profile_sample *s, bool counted);
 
 /*
- * How long @r was there, in ns, as far as its samples tell; 0 if it has none. Before a first tick and after a
- * last one it was there for half a period of the clock on average, and that is added.
+ * How long @r was there, in ns, as far as its samples tell; 0 if it has none. Before a first tick
+ * and after a last one it was there for half a period of the clock on average, and that is added.
  */
 uint64_t profile_request_ns(const struct profile *p, const struct profile_request *r);
 
@@ -440,7 +444,10 @@ static inline const struct profile_request_kind *profile_request_kind(const stru
 	return intern_get(&p->request_kinds, kind - 1, NULL);
 }
 
-/* Which of the cuts of @p the sample @s is behind, and which of its marks it has: struct profile_aggregate, .marks. */
+/*
+ * Which of the cuts of @p the sample @s is behind, and which of its marks it has: struct
+ * profile_aggregate, .marks.
+ */
 static inline uint16_t profile_marks(const struct profile *p, const struct profile_sample *s)
 {
 	uint16_t marks = p->n_span_marks ? p->marks_of_spans[s->span] : 0;
@@ -475,8 +482,8 @@ static inline struct profile_aggregate profile_aggregate_of(const struct profile
 int profile_keep_sample(struct profile *p, const struct profile_sample *s);
 
 /*
- * Whether @stack is that of a wait, whose value is its exact length, where those of others are a sample of
- * what happened.
+ * Whether @stack is that of a wait, whose value is its exact length, where those of others are a
+ * sample of what happened.
  */
 static inline bool profile_stack_waits(const struct profile *p, uint32_t stack)
 {
@@ -500,8 +507,8 @@ static inline const char *profile_str(const struct profile *p, uint32_t id)
 size_t profile_output_max(const struct profile *p);
 
 /*
- * The versions of Ruby of its processes: strings, each once, in the order of the processes. *@ret: free(). Returns
- * 0 or -ENOMEM.
+ * The versions of Ruby of its processes: strings, each once, in the order of the processes. *@ret:
+ * free(). Returns 0 or -ENOMEM.
  */
 int profile_rubies(const struct profile *p, uint32_t **ret, size_t *ret_n);
 

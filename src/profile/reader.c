@@ -290,8 +290,8 @@ static uint32_t parts_of(const struct profile_meta *meta, const char *sum)
 }
 
 /*
- * Whether the recording has what @sum adds up, and room for that: it is an event beside those of the recording, which the
- * decoder says its parts are of.
+ * Whether the recording has what @sum adds up, and room for that: it is an event beside those of
+ * the recording, which the decoder says its parts are of.
  */
 static bool has_sum(const struct profile_meta *meta, const char *sum)
 {

@@ -35,7 +35,8 @@ struct read_options {
 	size_t n_cuts; /* with the next ones at most PROFILE_MAX_CUTS */
 	const struct span_mark *span_marks; /* … and so those of a trace or span and the others */
 	size_t n_span_marks;
-	bool by_thread; /* add them up by thread, too: 32 bytes for each pair of a thread and a stack */
+	bool by_thread;	 /* add them up by thread, too: 32 bytes for each pair of a thread and a
+			    stack */
 	bool by_process; /* … or by process, unless by_thread */
 	bool by_request; /* and by kind of request */
 	bool by_span;	 /* and by span; needs spans */
@@ -54,9 +55,10 @@ struct read_options {
 };
 
 /*
- * Open the recording @path (not stdin) for reading, as profile_read() does; its contents are not looked at. "/dev/fd/N"
- * is also a descriptor of a file that this process may not open: then *@ret shares its offset, which is
- * set to its start. *@ret is the caller's. Fails as profile_read() does.
+ * Open the recording @path (not stdin) for reading, as profile_read() does; its contents are not
+ * looked at. "/dev/fd/N" is also a descriptor of a file that this process may not open: then *@ret
+ * shares its offset, which is set to its start. *@ret is the caller's. Fails as profile_read()
+ * does.
  */
 int profile_open(const char *path, int *ret, struct err *err);
 
@@ -68,7 +70,8 @@ int profile_open(const char *path, int *ret, struct err *err);
  * Otherwise it fails with ERR_PROFILE: no such file, unreadable, empty, not a recording ("starts
  * with '<?xml'"), an unknown major version of the format, damaged before its first records, or one
  * that takes far more memory than the file has bytes (-E2BIG); or with ERR_USAGE: without
- * @opts->event (-ENOENT), or if it does not say when @opts->from or to is (-EINVAL). A damaged tail is no failure: @report says so. On failure *@ret and
+ * @opts->event (-ENOENT), or if it does not say when @opts->from or to is (-EINVAL). A damaged tail
+ * is no failure: @report says so. On failure *@ret and
  * *@report are untouched.
  *
  * What is returned is sound whatever the file was: every id names something that exists, ids of

@@ -31,9 +31,8 @@ struct record_decoder {
 	uint32_t n_events; /* 0: samples do not say of which event they are; the caller's */
 	uint32_t event;	   /* of which samples are selected; the caller's */
 	bool all_events;   /* keep samples of the others, too; the caller's */
-	bool is_cpu[PROFILE_MAX_EVENTS]; /* events whose values are CPU time; the caller's */
-	bool in_sum
-		[PROFILE_MAX_EVENTS]; /* events that are taken for that of .event; the caller's */
+	bool is_cpu[PROFILE_MAX_EVENTS];    /* events whose values are CPU time; the caller's */
+	bool in_sum[PROFILE_MAX_EVENTS];    /* taken for that of .event; the caller's */
 	bool is_caused[PROFILE_MAX_EVENTS]; /* events that are added up besides; the caller's */
 	bool in_ns;			    /* values of .event are in ns; the caller's */
 	uint64_t from_ts, to_ts;	    /* selected times, without to_ts; the caller's */

@@ -386,7 +386,10 @@ static int add_span(struct sink *sink, const struct profile_span *span, uint32_t
 
 /* ---- events ---- */
 
-/* Say by a record of @kind of which request or span, now @id, the samples of @thread are from now on; it was @said. */
+/*
+ * Say by a record of @kind of which request or span, now @id, the samples of @thread are from now
+ * on; it was @said.
+ */
 static int switch_id(struct recorder *rec, enum rbpf_file_record kind, uint32_t thread,
 		     uint32_t *said, uint32_t id)
 {

@@ -67,9 +67,9 @@ struct sink *recorder_sink(struct recorder *rec);
 const struct source_heat *recorder_source_heat(const struct recorder *rec);
 
 /*
- * Keep the @len bytes of @text as those of the source file @path, as frames name it. Returns 0, -E2BIG
- * (more than RBPF_FILE_MAX_SOURCE, or with those before than RBPF_FILE_MAX_SOURCES) or the sticky
- * failure.
+ * Keep the @len bytes of @text as those of the source file @path, as frames name it. Returns 0,
+ * -E2BIG (more than RBPF_FILE_MAX_SOURCE, or with those before than RBPF_FILE_MAX_SOURCES) or the
+ * sticky failure.
  */
 int recorder_source(struct recorder *rec, const char *path, const char *text, size_t len);
 

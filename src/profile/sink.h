@@ -75,8 +75,8 @@ int sink_thread_name(struct sink *s, uint32_t thread, uint32_t name);
 int sink_thread_cpu(struct sink *s, uint32_t thread, uint64_t cpu_ns);
 
 /*
- * Samples, each of an event that the sink was made for and of a request of its own thread or none (else
- * -EINVAL), and losses.
+ * Samples, each of an event that the sink was made for and of a request of its own thread or none
+ * (else -EINVAL), and losses.
  */
 int sink_sample(struct sink *s, const struct profile_sample *sample);
 int sink_lost(struct sink *s, const struct profile_lost *lost);
@@ -92,7 +92,10 @@ int sink_flush(struct sink *s);
  */
 void sink_forget(struct sink *s);
 
-/* The same of the stacks alone, if more than @keep are remembered. Returns whether they were forgotten. */
+/*
+ * The same of the stacks alone, if more than @keep are remembered. Returns whether they were
+ * forgotten.
+ */
 bool sink_forget_stacks(struct sink *s, size_t keep);
 
 /* The first failure that made the sink useless, whose message is for people, or 0. */

@@ -3,8 +3,8 @@
  * Which source files have samples, in which process, and how many: those whose innermost Ruby frame
  * is of the file. A file that is only further out in stacks has none, but is there.
  *
- * It takes what the recorder knows of stacks, processes and threads by the numbers of their order, and
- * reads no file. Not thread-safe.
+ * It takes what the recorder knows of stacks, processes and threads by the numbers of their order,
+ * and reads no file. Not thread-safe.
  */
 #ifndef RBPF_PROFILE_SOURCE_HEAT_H
 #define RBPF_PROFILE_SOURCE_HEAT_H
@@ -48,7 +48,10 @@ int source_heat_stacks(struct source_heat *h, size_t n);
 /* Nodes will be given to other stacks. */
 void source_heat_forget(struct source_heat *h);
 
-/* Whether the process of @thread is another than the one that @node was seen with last, or the first. */
+/*
+ * Whether the process of @thread is another than the one that @node was seen with last, or the
+ * first.
+ */
 bool source_heat_first(struct source_heat *h, uint32_t thread, uint32_t node);
 
 /* The process of @thread has code of the file @path; @hot: and a sample. Returns 0 or -ENOMEM. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Traces and spans that samples are asked for by: those of one are added up apart, so that a filter can tell them
- * apart afterwards (struct profile_aggregate, .marks).
+ * Traces and spans that samples are asked for by: those of one are added up apart, so that a filter
+ * can tell them apart afterwards (struct profile_aggregate, .marks).
  */
 #ifndef RBPF_PROFILE_SPAN_MARK_H
 #define RBPF_PROFILE_SPAN_MARK_H

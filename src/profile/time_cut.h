@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Moments that divide a recording: samples before and after one are added up apart, so that a filter can
- * tell them apart afterwards (struct profile_aggregate, .marks).
+ * Moments that divide a recording: samples before and after one are added up apart, so that a
+ * filter can tell them apart afterwards (struct profile_aggregate, .marks).
  */
 #ifndef RBPF_PROFILE_TIME_CUT_H
 #define RBPF_PROFILE_TIME_CUT_H

@@ -13,9 +13,9 @@
 #include "profile/reserve.h"
 
 /*
- * Methods that wait in futex(2), by their labels, and for what; what else waits there is a lock. One of
- * the threads of a Ruby that wait in this way does so in poll(2), for signals, which come through a pipe
- * (up to 3.2; thread_pthread.c, native_ppoll_sleep()).
+ * Methods that wait in futex(2), by their labels, and for what; what else waits there is a lock.
+ * One of the threads of a Ruby that wait in this way does so in poll(2), for signals, which come
+ * through a pipe (up to 3.2; thread_pthread.c, native_ppoll_sleep()).
  */
 static const struct {
 	const char *label;
@@ -77,7 +77,10 @@ static const char *const idle_files[] = {
 	"/concurrent-ruby/concurrent/executor/ruby_thread_pool_executor.rb",
 };
 
-/* Methods, and blocks in them, that fetch the next job or wait until it is time: whatever they call to do so. */
+/*
+ * Methods, and blocks in them, that fetch the next job or wait until it is time: whatever they call
+ * to do so.
+ */
 static const char *const idle_methods[] = {
 	"<class:RubyThreadLocalVar>", /* of concurrent-ruby */
 	"ActiveRecord::ConnectionAdapters::ConnectionPool::Reaper.spawn_thread",
@@ -90,8 +93,8 @@ static const char *const idle_methods[] = {
 };
 
 /*
- * What is asked for each wait is found out once for each stack and frame: a recording can have a million
- * waits upon one deep stack, and names of a megabyte.
+ * What is asked for each wait is found out once for each stack and frame: a recording can have a
+ * million waits upon one deep stack, and names of a megabyte.
  */
 struct causes {
 	const struct profile *p;
@@ -99,7 +102,10 @@ struct causes {
 	uint8_t *known;	   /* by frame: FRAME_LOOKED_AT and so on; 0: not looked at yet */
 };
 
-/* There is none, for the thread runs no Ruby: it is the VM's timer, or kept for the next Ruby thread. */
+/*
+ * There is none, for the thread runs no Ruby: it is the VM's timer, or kept for the next Ruby
+ * thread.
+ */
 #define NO_RUBY PROFILE_NONE
 
 enum {
@@ -212,7 +218,9 @@ static bool is_idle(struct causes *c, uint32_t stack)
 	return false;
 }
 
-/* What the innermost method of @stack waits for in futex(2), or in poll(2); @seen if nothing tells. */
+/*
+ * What the innermost method of @stack waits for in futex(2), or in poll(2); @seen if nothing tells.
+ */
 static enum frame_reason reason_of_method(const struct causes *c, uint32_t stack,
 					  enum frame_reason seen)
 {

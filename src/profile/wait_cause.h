@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What waits are, from the methods that wait: the kernel side sees that a thread is in futex(2), but not
- * that Kernel#sleep put it there; that it waits for a connection, but not that it is one of a pool
- * and has nothing to do. Recordings hold what was seen, so what is made of it can become better.
+ * What waits are, from the methods that wait: the kernel side sees that a thread is in futex(2),
+ * but not that Kernel#sleep put it there; that it waits for a connection, but not that it is one of
+ * a pool and has nothing to do. Recordings hold what was seen, so what is made of it can become
+ * better.
  */
 #ifndef RBPF_PROFILE_WAIT_CAUSE_H
 #define RBPF_PROFILE_WAIT_CAUSE_H
@@ -11,8 +12,8 @@
 #include "profile/reason.h"
 
 /*
- * The right reason for each stack of @p that has a FRAME_WAIT, by stack id; 0 for the others. Returns 0 or
- * -ENOMEM; *@ret is the caller's to free.
+ * The right reason for each stack of @p that has a FRAME_WAIT, by stack id; 0 for the others.
+ * Returns 0 or -ENOMEM; *@ret is the caller's to free.
  */
 int wait_causes_find(const struct profile *p, uint8_t **ret);
 

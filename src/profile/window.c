@@ -56,7 +56,10 @@ static int add_stack(struct sink *s, uint32_t parent, uint32_t frame, uint32_t *
 	return sink_stack(defs(s), parent, frame, ret);
 }
 
-/* One request for each kind, so that their ids are equal: a machine serves more than there is room for. */
+/*
+ * One request for each kind, so that their ids are equal: a machine serves more than there is room
+ * for.
+ */
 static int add_request(struct sink *s, uint32_t thread, const struct profile_request_kind *kind,
 		       uint32_t *ret)
 {
@@ -208,7 +211,9 @@ static int append(struct window *w, struct window_second *s, const struct window
 	return 0;
 }
 
-/* Samples that come late are few: in seconds that are not the newest each has an entry of its own. */
+/*
+ * Samples that come late are few: in seconds that are not the newest each has an entry of its own.
+ */
 static int add_entry(struct window *w, uint64_t number, const struct window_entry *e)
 {
 	struct window_second *s = window_second(w, number);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The last minutes in memory: a sink that adds samples up by second, and gives the profile of any of
- * the seconds that it still has.
+ * The last minutes in memory: a sink that adds samples up by second, and gives the profile of any
+ * of the seconds that it still has.
  *
  * Seconds are counted from when it was made. A sample belongs to the second of its time; in the
- * newest second, samples of one thread, stack, request and flags are one entry. The ring has a fixed
- * number of seconds, and fewer if all together would take more than max_bytes: then the oldest ones
- * go first. Frames, stacks, threads and processes that are in no second, and that whoever fills the
- * sink does not hold, are dropped by window_collect().
+ * newest second, samples of one thread, stack, request and flags are one entry. The ring has a
+ * fixed number of seconds, and fewer if all together would take more than max_bytes: then the
+ * oldest ones go first. Frames, stacks, threads and processes that are in no second, and that
+ * whoever fills the sink does not hold, are dropped by window_collect().
  *
  * It tells kinds of requests apart, not single requests. Not thread-safe.
  */
@@ -30,7 +30,10 @@ struct window;
 struct window_options {
 	uint32_t seconds; /* in the ring, 1 to WINDOW_MAX_SECONDS */
 	size_t max_bytes; /* that entries and definitions may take after a collection */
-	/* Of the profiles it gives; its strings are not taken. start_monotonic_ns: when second 0 begins. */
+	/*
+	 * Of the profiles it gives; its strings are not taken. start_monotonic_ns: when second 0
+	 * begins.
+	 */
 	const struct profile_meta *meta;
 };
 
@@ -48,8 +51,8 @@ static inline void window_freep(struct window **w)
 struct sink *window_sink(struct window *w);
 
 /*
- * Let second 0 begin at @start_ns (CLOCK_MONOTONIC) instead, while it is the only one; samples from before
- * are of it, too.
+ * Let second 0 begin at @start_ns (CLOCK_MONOTONIC) instead, while it is the only one; samples from
+ * before are of it, too.
  */
 void window_set_start(struct window *w, uint64_t start_ns);
 
@@ -69,8 +72,8 @@ struct window_range window_seconds(const struct window *w);
 
 /*
  * The profile of the seconds in @range, as far as it has them, of the samples of event @event (its
- * number in meta.events; PROFILE_NONE: of all that are in ns but for the time that others were made to
- * wait): by thread and by request. Its totals are those of these seconds.
+ * number in meta.events; PROFILE_NONE: of all that are in ns but for the time that others were made
+ * to wait): by thread and by request. Its totals are those of these seconds.
  *
  * *@ret is @w's, and valid until anything else is done with @w. Returns 0, -ENOMEM or -E2BIG.
  */
@@ -86,12 +89,14 @@ int window_replay(const struct window *w, struct window_range range, struct sink
 /* How many samples that would be. */
 uint64_t window_samples(const struct window *w, struct window_range range);
 
-/* Whether there is so much to drop that window_collect() is worth its time: in proportion to all. */
+/*
+ * Whether there is so much to drop that window_collect() is worth its time: in proportion to all.
+ */
 bool window_collection_due(const struct window *w);
 
 /*
- * Drop what nobody needs: ids change, those of @holder, too. Returns 0; or -ENOMEM, and then nothing
- * has changed.
+ * Drop what nobody needs: ids change, those of @holder, too. Returns 0; or -ENOMEM, and then
+ * nothing has changed.
  */
 int window_collect(struct window *w, const struct id_holder *holder);
 

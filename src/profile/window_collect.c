@@ -2,10 +2,10 @@
 /*
  * Dropping what the window no longer needs.
  *
- * What the entries of its seconds and the holder name is copied, with all that this names in turn, into
- * definitions made anew; then the ids in both are changed to those of the copies. Parents have lower ids
- * than what is below them, and keep their order, so that one pass over each kind is enough: downwards to
- * mark, upwards to copy.
+ * What the entries of its seconds and the holder name is copied, with all that this names in turn,
+ * into definitions made anew; then the ids in both are changed to those of the copies. Parents have
+ * lower ids than what is below them, and keep their order, so that one pass over each kind is
+ * enough: downwards to mark, upwards to copy.
  *
  * All that can fail comes before the first id is changed.
  */
@@ -17,7 +17,10 @@
 #include "profile/copy.h"
 #include "profile/sink.h"
 
-/* By old id of each kind: PROFILE_NONE: not used; while marking, anything else: used; then the new id. */
+/*
+ * By old id of each kind: PROFILE_NONE: not used; while marking, anything else: used; then the new
+ * id.
+ */
 struct collection {
 	struct profile *old;
 	uint32_t *map[ID_KINDS]; /* owned */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The seconds of the window as a stream for another sink, such as the one that writes a recording. */
+/*
+ * The seconds of the window as a stream for another sink, such as the one that writes a recording.
+ */
 #include "profile/window_state.h"
 
 #include <errno.h>

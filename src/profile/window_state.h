@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the parts of the window share: window.c takes samples, window_collect.c drops what is unused. */
+/*
+ * What the parts of the window share: window.c takes samples, window_collect.c drops what is
+ * unused.
+ */
 #ifndef RBPF_PROFILE_WINDOW_STATE_H
 #define RBPF_PROFILE_WINDOW_STATE_H
 

@@ -18,7 +18,10 @@ struct err;
 struct diff {
 	struct comparison *comparison; /* finished; not owned */
 	struct compare_options options;
-	/* Of each recording: a line for people, report_header() …, and an object, report_json_totals(). */
+	/*
+	 * Of each recording: a line for people, report_header() …, and an object,
+	 * report_json_totals().
+	 */
 	struct buf sides[COMPARE_SIDES];
 	struct buf objects[COMPARE_SIDES]; /* separated by commas */
 	const char *rule;		   /* of check, whose .limit rows break it; NULL: of diff */

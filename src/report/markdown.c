@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A report as Markdown: tables are Markdown's, all other lines are code, so that nothing in them has
- * a meaning there. Renderers write both into one buffer; until the end, lines of tables begin with
- * TABLE_MARK, which no text has (profile.h).
+ * A report as Markdown: tables are Markdown's, all other lines are code, so that nothing in them
+ * has a meaning there. Renderers write both into one buffer; until the end, lines of tables begin
+ * with TABLE_MARK, which no text has (profile.h).
  */
 #include <errno.h>
 #include <string.h>

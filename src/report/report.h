@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The reports of a recording, each rendered into a buffer: as text (text.c, tree.c, both.c, gc.c, states.c),
- * JSON and CSV. Nothing here prints.
+ * The reports of a recording, each rendered into a buffer: as text (text.c, tree.c, both.c, gc.c,
+ * states.c), JSON and CSV. Nothing here prints.
  */
 #ifndef RBPF_REPORT_REPORT_H
 #define RBPF_REPORT_REPORT_H
@@ -62,13 +62,16 @@ int report_gc(const struct report *r, struct buf *out, struct err *err);
 int report_gc_json(const struct report *r, struct buf *out, struct err *err);
 int report_gc_csv(const struct report *r, struct buf *out, struct err *err);
 
-/* How each thread spent its time (view/thread_states.h); with FLAT_BY_TIME: all of them, each second. */
+/*
+ * How each thread spent its time (view/thread_states.h); with FLAT_BY_TIME: all of them, each
+ * second.
+ */
 int report_states(const struct report *r, struct buf *out, struct err *err);
 int report_states_json(const struct report *r, struct buf *out, struct err *err);
 
 /*
- * The states that have a column, as enum thread_state: those with some of the time @ns, which is @sum_ns in all, as many as
- * there is @room for. Returns how many.
+ * The states that have a column, as enum thread_state: those with some of the time @ns, which is
+ * @sum_ns in all, as many as there is @room for. Returns how many.
  */
 size_t report_choose_states(const uint64_t ns[STATES], uint64_t sum_ns, uint8_t shown[STATES],
 			    size_t room);
@@ -116,8 +119,10 @@ void report_quality(const struct report *r, struct buf *out);
 /* The lines below: how far to trust it. */
 void report_footer(const struct report *r, uint64_t samples, struct buf *out);
 
-/* One of them: how many native stacks are complete, and why others are not. None if there are no
- * native stacks. */
+/*
+ * One of them: how many native stacks are complete, and why others are not. None if there are no
+ * native stacks.
+ */
 void report_native(const struct report *r, struct buf *out);
 
 /*
@@ -142,8 +147,8 @@ void report_json_frame(const struct report *r, uint32_t frame, struct json *j);
 #define REPORT_FEW_SAMPLES 100
 
 /*
- * Whether a row of @samples says so little that it is dimmed: half of its 95 % interval is more than
- * half of it.
+ * Whether a row of @samples says so little that it is dimmed: half of its 95 % interval is more
+ * than half of it.
  */
 bool report_is_vague(const struct report *r, uint64_t samples);
 #define REPORT_VAGUE_SAMPLES 16
@@ -163,7 +168,9 @@ int report_table(const struct report *r, const struct flat *flat, const char *ti
 /* "2 more lines hidden by -n", if there are more than @shown. */
 void report_hidden(size_t rows, size_t shown, struct buf *out);
 
-/* Append what a clock on the wall showed in @second of the recording; nothing if that is unknown. */
+/*
+ * Append what a clock on the wall showed in @second of the recording; nothing if that is unknown.
+ */
 void report_add_clock(const struct profile *p, uint32_t second, struct buf *out);
 
 /* The name of a row that is by @by and, if rows of that kind have one, its place, for people. */

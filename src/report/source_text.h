@@ -31,9 +31,10 @@ struct source_text {
 	}
 
 /*
- * Read the file that Ruby calls @path below the directory @root: by its whole path, then by fewer and
- * fewer of its last parts. The recording chooses the path, so nothing outside of @root is opened, and
- * regular files only, of at most SOURCE_MAX_BYTES (-EFBIG). @root NULL: there is no text.
+ * Read the file that Ruby calls @path below the directory @root: by its whole path, then by fewer
+ * and fewer of its last parts. The recording chooses the path, so nothing outside of @root is
+ * opened, and regular files only, of at most SOURCE_MAX_BYTES (-EFBIG). @root NULL: there is no
+ * text.
  *
  * Returns 0, also if there is no text, or -ENOMEM. @ret: source_text_deinit().
  */
@@ -41,8 +42,8 @@ int source_text_read(const char *path, const char *root, struct source_text *ret
 
 /*
  * The text that a recording kept of the file that Ruby calls @path, or else, if it kept none,
- * source_text_read(). The file that is compared with it is the one below @root; without @root the one that
- * has this very path here. Returns as source_text_read().
+ * source_text_read(). The file that is compared with it is the one below @root; without @root the
+ * one that has this very path here. Returns as source_text_read().
  */
 struct kept_sources;
 int source_text_choose(const struct kept_sources *kept, const char *path, const char *root,

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* How each thread spent its time, or those of each owner, or all of them each second, as a table and as JSON. */
+/*
+ * How each thread spent its time, or those of each owner, or all of them each second, as a table
+ * and as JSON.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>

@@ -84,8 +84,10 @@ void report_frame_place(const struct report *r, uint32_t frame, bool line_of_exe
 	const struct profile *p = &r->rec->profile;
 	const struct profile_frame *f = &p->frames[frame];
 
-	/* File and line of a C function are its caller's: they say where it was called, not where
-	 * it is. */
+	/*
+	 * File and line of a C function are its caller's: they say where it was called, not where
+	 * it is.
+	 */
 	if (f->file && (f->kind != FRAME_CFUNC || line_of_execution)) {
 		buf_addstr(out, profile_str(p, f->file));
 		if (line_of_execution && f->line) {

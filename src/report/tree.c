@@ -74,7 +74,8 @@ static bool is_visible(const struct tree_walk *w, uint32_t node)
 	return total >= all / HIDE_BELOW + (all % HIDE_BELOW != 0);
 }
 
-/* Descending time; the tree's own order, by name, decides ties, which keeps output deterministic.
+/*
+ * Descending time; the tree's own order, by name, decides ties, which keeps output deterministic.
  */
 static int compare_children(const void *a, const void *b, void *arg)
 {

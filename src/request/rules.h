@@ -2,8 +2,8 @@
 /*
  * Rules: which frame of a stack tells the request or the job that a thread serves, and what of that
  * frame is read to name it. They are data: those that are built in stand in rules.txt, and
- * rbpf-requests(5) describes the form. A rule reads the class of an object and at most one String or
- * Symbol, and nothing else.
+ * rbpf-requests(5) describes the form. A rule reads the class of an object and at most one String
+ * or Symbol, and nothing else.
  *
  * This module knows neither processes nor frames: a frame is given by its label and file.
  */
@@ -73,8 +73,8 @@ int request_rules_builtin(struct request_rules *rules);
 
 /*
  * Append the rules in @text, which ends with a NUL; @path is for messages. Of two rules of the same
- * method and file the one that was added last counts. Returns 0, -ENOMEM or -EINVAL (ERR_USAGE, with
- * the number of the line).
+ * method and file the one that was added last counts. Returns 0, -ENOMEM or -EINVAL (ERR_USAGE,
+ * with the number of the line).
  */
 int request_rules_parse(struct request_rules *rules, const char *text, const char *path,
 			struct err *err);
@@ -87,14 +87,14 @@ int request_rules_find(const struct request_rules *rules, const char *label, con
 		       bool callee);
 
 /*
- * Whether anything says what a request is of which @klass and @text were read (NULL: could not be read): without its
- * class nothing does, nor without its text if that is all of its name.
+ * Whether anything says what a request is of which @klass and @text were read (NULL: could not be
+ * read): without its class nothing does, nor without its text if that is all of its name.
  */
 bool request_rule_tells(const struct request_rule *rule, const char *klass, const char *text);
 
 /*
- * Append the name of a request by @rule to @out: @klass and @text are what was read, NULL what could
- * not be read, in whose place "[unknown]" stands.
+ * Append the name of a request by @rule to @out: @klass and @text are what was read, NULL what
+ * could not be read, in whose place "[unknown]" stands.
  */
 void request_rule_name(const struct request_rule *rule, const char *klass, const char *text,
 		       struct buf *out);

@@ -27,8 +27,9 @@ size_t ruby_class_size(const struct ruby_layout *l);
 int ruby_class_name(const struct ruby_vm *vm, uint64_t klass, struct buf *out);
 
 /*
- * In which word of a class or module (after inclusion) its superclass is; 0 if that is not known. It is
- * searched for in this process: by it the singleton class of Object leads to Class, Module and Object.
+ * In which word of a class or module (after inclusion) its superclass is; 0 if that is not known.
+ * It is searched for in this process: by it the singleton class of Object leads to Class, Module
+ * and Object.
  */
 uint32_t ruby_class_super_word(const struct ruby_vm *vm);
 

@@ -6,11 +6,10 @@
  *   rb_fiber_current   self <- fiber <- EC <- slot
  *   rb_during_gc       bit 5 or 6 of flags <- objspace <- VM <- ruby_current_vm_ptr
  *   rb_gc_count        count <- objspace <- VM <- ruby_current_vm_ptr
- *                      both, where each ractor has one: objspace <- ractor <- ruby_single_main_ractor
- *                      objspace <- ractor <- thread <- EC <- slot
- *   rb_thread_main     self <- main thread <- ractor <- ruby_single_main_ractor
- *                      self <- main thread <- ractor <- thread <- EC <- slot
- *                      self <- main thread <- VM <- thread <- EC <- slot (2.7)
+ *                      both, where each ractor has one: objspace <- ractor <-
+ * ruby_single_main_ractor objspace <- ractor <- thread <- EC <- slot rb_thread_main     self <-
+ * main thread <- ractor <- ruby_single_main_ractor self <- main thread <- ractor <- thread <- EC <-
+ * slot self <- main thread <- VM <- thread <- EC <- slot (2.7)
  *
  * where "self" is the object at 16 of a thread or fiber. rb_id2str and rb_fiber_yield do too much
  * for that: of these, the memory they touch before is looked at.
@@ -84,7 +83,10 @@ static bool in_data(const struct reading *rd, struct emu_value addr)
 	return addr.known && addr.v >= rd->bin->data_lo && addr.v < rd->bin->data_hi;
 }
 
-/* Whether a variable is there, and no member of a struct, which may be among the data, too. None of interest is the first. */
+/*
+ * Whether a variable is there, and no member of a struct, which may be among the data, too. None of
+ * interest is the first.
+ */
 static bool is_variable(const struct reading *rd, struct emu_value addr)
 {
 	return in_data(rd, addr) && !addr.offset;
@@ -302,7 +304,10 @@ static bool run_gc(struct reading *rd, enum ruby_binary_symbol function)
 	return true;
 }
 
-/* Whether bit number @bit of @flags may be during_gc: where each ractor has an objspace, one more is before it. */
+/*
+ * Whether bit number @bit of @flags may be during_gc: where each ractor has an objspace, one more
+ * is before it.
+ */
 static bool is_during_gc(const struct reading *rd, const struct emu_access *flags, int32_t bit)
 {
 	return bit == RUBY_GC_DURING_GC_BIT ||

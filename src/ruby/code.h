@@ -32,12 +32,13 @@ struct ruby_code {
 	 */
 	uint64_t ec_slot;
 	/*
-	 * Where each ractor has an objspace of its own: its offset in the rb_ractor_t, 0 if the VM has the one of all; and the
-	 * address of the variable ruby_single_main_ractor, 0 if it was not read.
+	 * Where each ractor has an objspace of its own: its offset in the rb_ractor_t, 0 if the VM
+	 * has the one of all; and the address of the variable ruby_single_main_ractor, 0 if it was
+	 * not read.
 	 */
 	uint64_t ractor_objspace, single_ractor;
 	uint8_t during_gc_bit; /* its number in objspace_flags; see rbpf_gc_flags() */
-	bool gc_in_module; /* the collector is bin->gc_name: its code tells objspace_*, not the VM's */
+	bool gc_in_module;     /* bin->gc_name is the collector, whose code tells objspace_* */
 	/*
 	 * The collector's functions are in code that was not run: objspace_* are not known, and
 	 * what other sources say of them may be about another collector than the one that runs.

@@ -67,8 +67,8 @@ static uint16_t of_a_file(const struct ruby_findings *found, enum ruby_field fie
 }
 
 /*
- * Whether the search contradicts what debug information or the table says of @field, and the code does not tell: a
- * patched Ruby, say. *@source is the one that it contradicts.
+ * Whether the search contradicts what debug information or the table says of @field, and the code
+ * does not tell: a patched Ruby, say. *@source is the one that it contradicts.
  */
 static bool is_disputed(const struct ruby_findings *found, enum ruby_field field,
 			enum ruby_source *source)
@@ -160,8 +160,8 @@ static enum ruby_field first_unknown(const struct ruby_layout *l, const enum rub
 }
 
 /*
- * Whose word counts first. What the search found it read from this very process; but most of the time all agree,
- * and the others know of more.
+ * Whose word counts first. What the search found it read from this very process; but most of the
+ * time all agree, and the others know of more.
  */
 static const enum ruby_source by_trust[RUBY_SOURCES] = { RUBY_FROM_CODE, RUBY_FROM_DWARF,
 							 RUBY_FROM_TABLE, RUBY_FROM_SEARCH };
@@ -188,8 +188,9 @@ static void choose(struct ruby_vm *vm, const struct ruby_findings *found, unsign
 }
 
 /*
- * Members of which a process seldom tells anything (doc/layout.md). Whoever is wrong about another member is not
- * believed about these; but for where the collector is, which patch releases have moved.
+ * Members of which a process seldom tells anything (doc/layout.md). Whoever is wrong about another
+ * member is not believed about these; but for where the collector is, which patch releases have
+ * moved.
  */
 static const enum ruby_field seldom_proven[] = {
 	F(th_ready),   F(vm_gvl_queue), F(ractor_gvl_queue),  F(ractor_gvl_owner),

@@ -94,8 +94,8 @@ struct emulator {
 	/* What the last run did. */
 	struct emu_access access[EMU_ACCESSES]; /* load number n is access[n - 1] */
 	unsigned int n_accesses;
-	struct emu_value result
-		[EMU_RESULTS]; /* one for each path; those that are unknown or 0 are left out */
+	struct emu_value result[EMU_RESULTS]; /* one for each path; those that are unknown or 0 are
+						 left out */
 	unsigned int n_results;
 	bool in_more;	/* code in [more_lo, more_hi) was run */
 	bool left_code; /* a path led out of the code, and not to what resolves a TLS address */

@@ -75,8 +75,8 @@ int ruby_gvl_waits(const struct ruby_vm *vm, uint64_t ec)
 }
 
 /*
- * Whether @head is the head of a list: the node that it leads to, itself if nobody waits, leads back. The
- * process runs on meanwhile, so it may take some tries.
+ * Whether @head is the head of a list: the node that it leads to, itself if nobody waits, leads
+ * back. The process runs on meanwhile, so it may take some tries.
  */
 static bool is_head(const struct ruby_vm *vm, uint64_t head)
 {
@@ -95,8 +95,8 @@ static bool is_head(const struct ruby_vm *vm, uint64_t head)
 }
 
 /*
- * Whether the thread @th can have its node at th_ready: it is in a list, alone, was in one, or is all 0 where the
- * thread never waited. Nothing tells an offset where two other words are 0.
+ * Whether the thread @th can have its node at th_ready: it is in a list, alone, was in one, or is
+ * all 0 where the thread never waited. Nothing tells an offset where two other words are 0.
  */
 static bool can_have_node(const struct ruby_vm *vm, uint64_t th)
 {
@@ -106,7 +106,10 @@ static bool can_have_node(const struct ruby_vm *vm, uint64_t th)
 	       ((!at.next && !at.prev) || (ruby_is_object(at.next) && ruby_is_object(at.prev)));
 }
 
-/* Whether who is first in the queue with this @head, if anybody is, is a thread. The queue changes meanwhile. */
+/*
+ * Whether who is first in the queue with this @head, if anybody is, is a thread. The queue changes
+ * meanwhile.
+ */
 static bool holds_threads(const struct ruby_vm *vm, uint64_t head)
 {
 	uint64_t first;

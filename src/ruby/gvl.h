@@ -8,8 +8,8 @@
 struct ruby_vm;
 
 /*
- * Tell the walk, in @vm->walk, where the GVL of each thread is, if the queue of that of thread @th (an
- * rb_thread_t) proves to be one; add to @vm->checks.
+ * Tell the walk, in @vm->walk, where the GVL of each thread is, if the queue of that of thread @th
+ * (an rb_thread_t) proves to be one; add to @vm->checks.
  */
 void ruby_gvl_validate(struct ruby_vm *vm, uint64_t th);
 
@@ -21,8 +21,8 @@ void ruby_gvl_validate(struct ruby_vm *vm, uint64_t th);
 int ruby_gvl_waits(const struct ruby_vm *vm, uint64_t ec);
 
 /*
- * Where the VM keeps which thread holds the GVL of the ractor of thread @th (an rb_thread_t); the same for all threads
- * of a ractor. Returns 0 if that is not known.
+ * Where the VM keeps which thread holds the GVL of the ractor of thread @th (an rb_thread_t); the
+ * same for all threads of a ractor. Returns 0 if that is not known.
  */
 uint64_t ruby_gvl_owner_at(const struct ruby_vm *vm, uint64_t th);
 

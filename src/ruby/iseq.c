@@ -313,7 +313,9 @@ static void find_text(const struct ruby_vm *vm, struct ruby_iseq *iseq)
 	iseq->text_len = (uint32_t)len;
 }
 
-/* What an iseq with this body needs is about to be read, as far as is known by now where it lies. */
+/*
+ * What an iseq with this body needs is about to be read, as far as is known by now where it lies.
+ */
 static void expect_pieces(const struct ruby_vm *vm, const struct body *b)
 {
 	const struct ruby_layout *l = &vm->layout;
@@ -420,9 +422,9 @@ static bool is_local_name(const char *name)
 }
 
 /*
- * Which of the local variables of @iseq is called @name (NULL: variable @n). The table of names tells
- * whether their number is one: each of them has a name. Returns their number if there is none, or that
- * is not certain.
+ * Which of the local variables of @iseq is called @name (NULL: variable @n). The table of names
+ * tells whether their number is one: each of them has a name. Returns their number if there is
+ * none, or that is not certain.
  */
 static uint32_t find_local(const struct ruby_vm *vm, const struct ruby_iseq *iseq, const char *name,
 			   uint32_t n)

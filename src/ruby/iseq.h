@@ -68,8 +68,8 @@ struct ruby_iseq {
 int ruby_iseq_read(const struct ruby_vm *vm, uint64_t addr, struct ruby_iseq *ret);
 
 /*
- * The same without its last step: what was read in pieces belongs together only if ruby_iseq_check() of
- * what ruby_iseq_check_spans() reads after that says so.
+ * The same without its last step: what was read in pieces belongs together only if
+ * ruby_iseq_check() of what ruby_iseq_check_spans() reads after that says so.
  */
 int ruby_iseq_read_pieces(const struct ruby_vm *vm, uint64_t addr, struct ruby_iseq *ret);
 void ruby_iseq_deinit(struct ruby_iseq *iseq);
@@ -94,12 +94,15 @@ bool ruby_iseq_is_compiled(const struct ruby_vm *vm, const struct ruby_iseq *ise
 /* Whether @pc can be a pc of this iseq: inside its code, or just behind it. */
 bool ruby_iseq_has_pc(const struct ruby_iseq *iseq, uint64_t pc);
 
-/* Whether the index leads from the first instruction to the first line, and from the last to the last. */
+/*
+ * Whether the index leads from the first instruction to the first line, and from the last to the
+ * last.
+ */
 bool ruby_iseq_index_fits(const struct ruby_iseq *iseq);
 
 /*
- * How many words below ep local variable @n (0: the first parameter) of frames of @iseq stands; 0 if
- * there is none, or that is not certain.
+ * How many words below ep local variable @n (0: the first parameter) of frames of @iseq stands; 0
+ * if there is none, or that is not certain.
  */
 uint16_t ruby_iseq_local_slot(const struct ruby_vm *vm, const struct ruby_iseq *iseq, uint32_t n);
 

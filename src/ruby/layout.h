@@ -165,8 +165,10 @@ void ruby_layout_init(struct ruby_layout *l);
  * taken to behave like the newest known one.
  */
 struct ruby_rules {
-	/* 3.4 on: labels are made from the parents of an iseq, and backtraces show a
-	 * rescue or ensure frame instead of the frame that called it. */
+	/*
+	 * 3.4 on: labels are made from the parents of an iseq, and backtraces show a
+	 * rescue or ensure frame instead of the frame that called it.
+	 */
 	bool labels_from_parents;
 	/* 3.4: methods written in Ruby with Primitive.attr! :c_trace are shown as C functions … */
 	bool c_trace_is_cfunc;
@@ -180,13 +182,20 @@ struct ruby_rules {
 	bool zjit_bare;
 	/* RBasic.flags of an old object (FL_PROMOTED). */
 	uint32_t old_flags;
-	/* 3.3 on: an old object has survived three collections. Before, one that an old one refers
-	 * to is made old by the first (gc.c rgengc_check_relation()). */
+	/*
+	 * 3.3 on: an old object has survived three collections. Before, one that an old one refers
+	 * to is made old by the first (gc.c rgengc_check_relation()).
+	 */
 	bool old_by_age;
-	/* 3.3 on: rb_ractor_t.threads.running_ec is set by a thread that has no GVL yet (nt_start(),
-	 * ruby_thread_set_native()). */
+	/*
+	 * 3.3 on: rb_ractor_t.threads.running_ec is set by a thread that has no GVL yet
+	 * (nt_start(), ruby_thread_set_native()).
+	 */
 	bool runs_early;
-	/* Where the count of major collections is; see rbpf_gc_major(). 4.1: it is found in each process. */
+	/*
+	 * Where the count of major collections is; see rbpf_gc_major(). 4.1: it is found in each
+	 * process.
+	 */
 	uint8_t gc_major_word;
 	enum ruby_mutex_form mutex_form;
 	/* 3.3 on: the st_table of a Hash is in the Hash. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Who holds a Mutex or a Monitor. The process runs on meanwhile: an answer is of the moment in which
- * it was read, and of use only if a thread is known to wait for the object then.
+ * Who holds a Mutex or a Monitor. The process runs on meanwhile: an answer is of the moment in
+ * which it was read, and of use only if a thread is known to wait for the object then.
  */
 #ifndef RBPF_RUBY_MUTEX_H
 #define RBPF_RUBY_MUTEX_H

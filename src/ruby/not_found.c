@@ -19,7 +19,10 @@
 #define TEXT_FILE    (64u << 20) /* of an executable that are looked at */
 #define VERSION_TEXT 48		 /* what version_in() looks at is no longer */
 
-/* Whether @text begins as what ruby -v prints: "ruby 3.4.9 (2026-03-11 revision …"; "p53" or "dev" may follow the version. */
+/*
+ * Whether @text begins as what ruby -v prints: "ruby 3.4.9 (2026-03-11 revision …"; "p53" or "dev"
+ * may follow the version.
+ */
 static bool is_version(const char *text, unsigned int version[3])
 {
 	unsigned int year, month, day;

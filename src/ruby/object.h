@@ -30,18 +30,22 @@ static inline unsigned int ruby_flags_type(uint64_t flags)
 int ruby_string_read(const struct ruby_vm *vm, uint64_t value, struct buf *out);
 
 /*
- * Say that String @value is about to be read (memory_expect()), as far as is known by now where it lies.
+ * Say that String @value is about to be read (memory_expect()), as far as is known by now where it
+ * lies.
  */
 void ruby_string_expect(const struct ruby_vm *vm, uint64_t value);
 
 /*
- * The first entries of Hash @value, at most @max; also such as were removed (RUBY_ST_DELETED). Returns
- * how many are in @ret: 0 if it is no Hash, has up to 8 entries, or cannot be read.
+ * The first entries of Hash @value, at most @max; also such as were removed (RUBY_ST_DELETED).
+ * Returns how many are in @ret: 0 if it is no Hash, has up to 8 entries, or cannot be read.
  */
 size_t ruby_hash_entries(const struct ruby_vm *vm, uint64_t value, struct ruby_st_entry *ret,
 			 size_t max);
 
-/* The address of the struct that @object, a T_DATA, wraps, or has in itself. Returns 0, -EINVAL (it is none) or -EFAULT. */
+/*
+ * The address of the struct that @object, a T_DATA, wraps, or has in itself. Returns 0, -EINVAL (it
+ * is none) or -EFAULT.
+ */
 int ruby_data_of(const struct ruby_vm *vm, uint64_t object, uint64_t *ret);
 
 /* Element @i of Array @value. */

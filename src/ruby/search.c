@@ -48,7 +48,10 @@ static bool is_thread(const struct search *s, uint64_t th)
 	return search_is_pointer(ec) && search_word(s, ec + s->l->ec_thread_ptr) == th;
 }
 
-/* What ruby_is_ec() finds, if it is the same for all of @ecs that are current; of many, the first ones are asked. */
+/*
+ * What ruby_is_ec() finds, if it is the same for all of @ecs that are current; of many, the first
+ * ones are asked.
+ */
 static bool find_ec_shape(struct search *s, const uint64_t *ecs, size_t n)
 {
 	struct ruby_ec_shape first = { 0 };
@@ -261,7 +264,8 @@ static void find_running_ec(struct search *s)
 }
 
 /*
- * rb_vm_t.ractor: main_ractor, main_thread, and the lock that has an owner, which is 0 while there is one ractor.
+ * rb_vm_t.ractor: main_ractor, main_thread, and the lock that has an owner, which is 0 while there
+ * is one ractor.
  * @off is that of main_ractor.
  */
 static enum search_says fits_main_ractor(const struct search *s, const struct search_object *vm,

@@ -29,8 +29,8 @@ struct ruby_search {
  * fails: what has not exactly one answer is left unknown. The process runs on meanwhile; a fact
  * counts only if all objects that could be read agree.
  *
- * Never found are vm_objspace, objspace_*, th_ready, the queues and owner of the GVL, builtin_attrs and
- * jit_entry, and only while a fiber that another one resumed is running, fiber_prev.
+ * Never found are vm_objspace, objspace_*, th_ready, the queues and owner of the GVL, builtin_attrs
+ * and jit_entry, and only while a fiber that another one resumed is running, fiber_prev.
  */
 void ruby_search(const struct memory *mem, const struct ruby_binary *bin, const uint64_t *ecs,
 		 size_t n, struct ruby_search *ret);

@@ -28,8 +28,10 @@ struct ruby_search;
 /* A snapshot of an object. */
 struct search_object {
 	uint64_t addr;
-	/* an iseq's body: the iseq; a singleton class: its object; a method's definition: the ID that
-	 * the method is called by; others: 0 */
+	/*
+	 * an iseq's body: the iseq; a singleton class: its object; a method's definition: the ID
+	 * that the method is called by; others: 0
+	 */
 	uint64_t of;
 	const char *name;	      /* of a class, if known; others: NULL */
 	uint64_t words[SEARCH_WORDS]; /* 0 where unreadable */
@@ -64,8 +66,8 @@ uint16_t search_offset(const struct search *s, const struct search_objects *obje
 		       uint16_t hi, uint16_t step, size_t min, search_fits_fn *fits);
 
 /*
- * The same of objects of which some may be no longer, or not yet, what they are taken for: no more than a quarter
- * of all say no. In steps of 8.
+ * The same of objects of which some may be no longer, or not yet, what they are taken for: no more
+ * than a quarter of all say no. In steps of 8.
  */
 uint16_t search_offset_of_most(const struct search *s, const struct search_objects *objects,
 			       uint16_t lo, uint16_t hi, size_t min, search_fits_fn *fits);
@@ -103,7 +105,10 @@ bool search_string(const struct search *s, uint64_t value, char *buf, size_t siz
  */
 void search_iseqs(struct search *s, const uint64_t *iseqs, size_t n);
 
-/* The location in @body, of those that it collected; it leaves none if it cannot find where that is. */
+/*
+ * The location in @body, of those that it collected; it leaves none if it cannot find where that
+ * is.
+ */
 const uint64_t *search_location(const struct search *s, const struct search_object *body);
 
 /* search_class.c. The last one returns the address of ruby_global_symbols, or 0. */

@@ -6,7 +6,8 @@
  *   - the frame pointer lies in the stack, at a whole number of frames from its end;
  *   - the last slot there has the flags of the dummy frame that each stack starts with;
  *   - some word leads to a thread that points back at it. If it is not known which words these are,
- *     the thread must also be known to an object of class Thread: a RUBY_T_DATA that holds its address.
+ *     the thread must also be known to an object of class Thread: a RUBY_T_DATA that holds its
+ * address.
  *
  * The DTV is read to its end where that is known. The size of a TLS block is known only if it is
  * a chunk of glibc's heap; else it is read up to the next block, or somewhat beyond its end, and
@@ -74,7 +75,10 @@ bool ruby_has_vm_stack(const struct memory *mem, uint64_t ec)
 	       find_cf_size(mem, words, &cf_size);
 }
 
-/* Whether one of the first words of the thread @th, which are @words, is a RUBY_T_DATA object that wraps it. */
+/*
+ * Whether one of the first words of the thread @th, which are @words, is a RUBY_T_DATA object that
+ * wraps it.
+ */
 static bool is_wrapped(const struct memory *mem, uint64_t th, const uint64_t *words)
 {
 	uint64_t object[RTYPEDDATA_DATA_WORD + 1];
@@ -88,7 +92,10 @@ static bool is_wrapped(const struct memory *mem, uint64_t th, const uint64_t *wo
 	return false;
 }
 
-/* The one of the words up to @bytes of the thread @th that is @ec. 0 if there is none, or more than one. */
+/*
+ * The one of the words up to @bytes of the thread @th that is @ec. 0 if there is none, or more than
+ * one.
+ */
 static uint16_t find_th_ec(const struct memory *mem, uint64_t th, uint64_t ec, uint16_t bytes)
 {
 	uint64_t words[RUBY_TH_BYTES / 8] = { 0 };
@@ -107,7 +114,8 @@ static uint16_t find_th_ec(const struct memory *mem, uint64_t th, uint64_t ec, u
 }
 
 /*
- * Find what @shape does not say of thread_ptr and th_ec, within the first @bytes of the EC, which are @words, and
+ * Find what @shape does not say of thread_ptr and th_ec, within the first @bytes of the EC, which
+ * are @words, and
  * @th_bytes of a thread. If nothing fits there, it is left as it is.
  */
 static bool find_thread(const struct memory *mem, uint64_t ec, const uint64_t *words,
@@ -135,8 +143,8 @@ static bool find_thread(const struct memory *mem, uint64_t ec, const uint64_t *w
 }
 
 /*
- * How much of an EC and of a thread is searched; the first is enough for all releases. What is farther off may be
- * another struct's: a ractor has the running EC, too.
+ * How much of an EC and of a thread is searched; the first is enough for all releases. What is
+ * farther off may be another struct's: a ractor has the running EC, too.
  */
 static const struct {
 	uint16_t ec, th;

@@ -29,8 +29,9 @@ struct ruby_ec_shape {
 /*
  * Whether there is an EC at @ec whose stack can be walked, and that is its thread's current one.
  * *@shape says what is known of it and, if the answer is yes, receives the rest: thread_ptr is
- * looked for in the first 128 bytes, th_ec in the first 128 of the thread, then farther and farther off, up to
- * RUBY_EC_BYTES and RUBY_TH_BYTES, cf_size by the flags of the stack's last slot. If two shapes fit, the answer is no.
+ * looked for in the first 128 bytes, th_ec in the first 128 of the thread, then farther and farther
+ * off, up to RUBY_EC_BYTES and RUBY_TH_BYTES, cf_size by the flags of the stack's last slot. If two
+ * shapes fit, the answer is no.
  */
 bool ruby_is_ec(const struct memory *mem, uint64_t ec, struct ruby_ec_shape *shape);
 
@@ -47,8 +48,9 @@ bool ruby_tls_find(const struct memory *mem, uint64_t tp, struct ruby_ec_shape *
 		   struct rbpf_layout *l);
 
 /*
- * Whether a word of the thread with thread pointer @tp, where ruby_tls_find() looks, leads to something that has a VM
- * stack. Then the thread has an EC, be its layout another one, or its thread just not to be found.
+ * Whether a word of the thread with thread pointer @tp, where ruby_tls_find() looks, leads to
+ * something that has a VM stack. Then the thread has an EC, be its layout another one, or its
+ * thread just not to be found.
  */
 bool ruby_tls_has_stack(const struct memory *mem, uint64_t tp);
 

@@ -18,8 +18,10 @@
 #include "ruby/vm.h"
 #include "ruby/walk.h"
 
-/* What an offset may be at most: beyond it, it would lead out of what is read in one piece. For the
- * EC and the thread see ruby_abi.h. */
+/*
+ * What an offset may be at most: beyond it, it would lead out of what is read in one piece. For the
+ * EC and the thread see ruby_abi.h.
+ */
 #define BODY_OFFSET_MAX	 (RUBY_BODY_BYTES - 8)
 #define CLASS_OFFSET_MAX (RUBY_OWNER_WORDS * 8 - 8)
 
@@ -66,7 +68,10 @@ static enum ruby_field out_of_range(const struct ruby_layout *l)
 	return RUBY_FIELDS;
 }
 
-/* Members that are farther off than what is read in one piece, and are not needed for stacks and names. */
+/*
+ * Members that are farther off than what is read in one piece, and are not needed for stacks and
+ * names.
+ */
 static void forget_far(struct ruby_vm *vm)
 {
 	uint16_t *of_body[] = { &vm->layout.builtin_attrs, &vm->layout.jit_entry };
@@ -118,7 +123,8 @@ static bool class_fits(const struct ruby_vm *vm, size_t i)
 }
 
 /*
- * Classes that every Ruby has, their names, and those of their singleton classes; one is enough of a
+ * Classes that every Ruby has, their names, and those of their singleton classes; one is enough of
+ * a
  * @known layout.
  */
 static int prove_classes(struct ruby_vm *vm, bool known, struct err *err)
@@ -200,8 +206,8 @@ static void name_frame(const struct ruby_vm *vm, const struct rbpf_frame *f, str
 }
 
 /*
- * Name each frame of one stack. Returns NULL, or the member for which one could not be; *@total counts all.
- * A frame may have no line, but not all of a stack.
+ * Name each frame of one stack. Returns NULL, or the member for which one could not be; *@total
+ * counts all. A frame may have no line, but not all of a stack.
  */
 static const char *name_stack(const struct ruby_vm *vm, const struct ruby_stack *stack,
 			      size_t *total, struct validate_evidence *ev)
@@ -254,8 +260,8 @@ uint64_t validate_current_ec(const struct ruby_vm *vm, uint64_t ec)
 #define PROVE_FRAMES   512 /* of a stack: the innermost, and some at its root */
 
 /*
- * The member for which an iseq in the stack of @ec has no label; NULL: they have. The symbol table is found by its
- * Strings, and what a String is by labels, so both are missing then.
+ * The member for which an iseq in the stack of @ec has no label; NULL: they have. The symbol table
+ * is found by its Strings, and what a String is by labels, so both are missing then.
  */
 static const char *unreadable_stack(const struct ruby_vm *vm, uint64_t ec)
 {

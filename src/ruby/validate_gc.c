@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The collector. What rbpf takes from it decides whether a name is still that of the sampled object,
- * and a collector whose count never moves would make every stale name look proven. So it is used
- * only if it is known to be Ruby's own, with the members where they are said to be:
+ * The collector. What rbpf takes from it decides whether a name is still that of the sampled
+ * object, and a collector whose count never moves would make every stale name look proven. So it is
+ * used only if it is known to be Ruby's own, with the members where they are said to be:
  *
  * - The VM's functions rb_during_gc() and rb_gc_count() tell: they are run (code.h) in this very
  *   process, as from 3.4 on RUBY_GC_LIBRARY replaces the collector by one of a file of its own. A
- *   Ruby built for that calls the collector through a variable, also the one that is built in; where
- *   it leads decides, not what the table or debug information says of the built-in one.
+ *   Ruby built for that calls the collector through a variable, also the one that is built in;
+ * where it leads decides, not what the table or debug information says of the built-in one.
  * - The counts of minor and major collections stand before the count of all, and add up to it. It
  *   is the shape of rb_objspace_t.profile (gc.c, from 3.4 on gc/default/default.c), and not that of
  *   what else may stand at its offsets.
@@ -67,8 +67,9 @@ static bool take_code(struct ruby_vm *vm, const struct ruby_code *code, enum rub
 }
 
 /*
- * Take over where the objspace is: in the VM; or in the ractor of thread @th, if each has its own. A variable leads to that if it is
- * the only one, else it is NULL: its address says nothing of what it is.
+ * Take over where the objspace is: in the VM; or in the ractor of thread @th, if each has its own.
+ * A variable leads to that if it is the only one, else it is NULL: its address says nothing of what
+ * it is.
  */
 static bool take_objspace(struct ruby_vm *vm, const struct ruby_code *code, uint64_t th,
 			  struct gc_state *gc)
@@ -204,8 +205,9 @@ static const char *doubt(struct ruby_vm *vm, uint64_t tp, uint64_t th, struct gc
 }
 
 /*
- * Where the counts of minor and major collections are. Where that is not known of this version, it is the only pair before
- * the count of all that adds up to it: each reading asks whether it still does.
+ * Where the counts of minor and major collections are. Where that is not known of this version, it
+ * is the only pair before the count of all that adds up to it: each reading asks whether it still
+ * does.
  */
 static void find_majors(struct ruby_vm *vm, const struct gc_state *gc)
 {
@@ -243,7 +245,10 @@ static void say_major(const struct ruby_vm *vm, char *text, size_t size)
 		snprintf(text, size, ", %llu of them major", (unsigned long long)major);
 }
 
-/* Whether @th is the main thread of @ractor. An EC leads to its thread and back, too, but that has no VM stack. */
+/*
+ * Whether @th is the main thread of @ractor. An EC leads to its thread and back, too, but that has
+ * no VM stack.
+ */
 static bool is_main(const struct ruby_vm *vm, uint64_t th, uint64_t ractor)
 {
 	uint64_t ec, of, words[RUBY_EC_CFP + 1];
@@ -256,7 +261,9 @@ static bool is_main(const struct ruby_vm *vm, uint64_t th, uint64_t ractor)
 	       words[RUBY_EC_CFP] - words[RUBY_EC_VM_STACK] < words[RUBY_EC_VM_STACK_SIZE] * 8;
 }
 
-/* Whether the word behind ractor.threads.running_ec, threads.main, is the main thread of @ractor. */
+/*
+ * Whether the word behind ractor.threads.running_ec, threads.main, is the main thread of @ractor.
+ */
 static bool is_before_main(const struct ruby_vm *vm, uint64_t ractor)
 {
 	uint64_t main;
@@ -266,8 +273,9 @@ static bool is_before_main(const struct ruby_vm *vm, uint64_t ractor)
 }
 
 /*
- * Whether rb_vm_t.ractor.sync.lock_owner is where it is said to be. It is 0 while there is one ractor, so what
- * stands before it tells: main_ractor, main_thread and the lock, a mutex; vm_core.h of 3.0 to 4.1.
+ * Whether rb_vm_t.ractor.sync.lock_owner is where it is said to be. It is 0 while there is one
+ * ractor, so what stands before it tells: main_ractor, main_thread and the lock, a mutex; vm_core.h
+ * of 3.0 to 4.1.
  */
 static bool is_lock_owner(const struct ruby_vm *vm)
 {

@@ -11,10 +11,9 @@
  *   succ_index_table                    has rank 1 at the first instruction, and at the last one
  *                                       that of the last entry
  *   local_iseq                          a method's or class body's is itself; a block's is none's
- *   parent_iseq                         leads from a block to its local iseq in as many steps as its
- *                                       label says: "block (2 levels) in foo"; and a rescue or
- *                                       ensure clause to one of the same local iseq
- *   builtin_attrs                       are only set of what is in "<internal:…"
+ *   parent_iseq                         leads from a block to its local iseq in as many steps as
+ * its label says: "block (2 levels) in foo"; and a rescue or ensure clause to one of the same local
+ * iseq builtin_attrs                       are only set of what is in "<internal:…"
  *
  * Objects that were read while they changed contradict, too. So a member is refuted only if a good
  * part of its objects do.

@@ -16,7 +16,9 @@ struct ruby_vm;
 /* Whether @ec is an EC whose thread has it as the current one. */
 bool validate_is_current_ec(const struct ruby_vm *vm, uint64_t ec);
 
-/* The EC that the thread of @ec has now: it may have switched to another fiber. @ec if not known. */
+/*
+ * The EC that the thread of @ec has now: it may have switched to another fiber. @ec if not known.
+ */
 uint64_t validate_current_ec(const struct ruby_vm *vm, uint64_t ec);
 
 /* Whether @th is a thread: its current EC leads back to it. */
@@ -29,7 +31,8 @@ bool validate_is_thread(const struct ruby_vm *vm, uint64_t th);
 void validate_gc(struct ruby_vm *vm, uint64_t tp, uint64_t th);
 
 /*
- * validate_tags.c. Set @vm->walk.tag_*, by the tags of the @n threads of @ecs, and add to @vm->checks. @tp as above, or 0.
+ * validate_tags.c. Set @vm->walk.tag_*, by the tags of the @n threads of @ecs, and add to
+ * @vm->checks. @tp as above, or 0.
  */
 void validate_tags(struct ruby_vm *vm, const uint64_t *ecs, size_t n, uint64_t tp);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Where the VM goes on after an exception, native stacks can go on after a gap: if the registers that setjmp() saved can be
- * told.
+ * Where the VM goes on after an exception, native stacks can go on after a gap: if the registers
+ * that setjmp() saved can be told.
  *
- * The guard that glibc mangles them with is a number of each process. On x86_64 up to glibc 2.43 each thread has a copy beside its
- * thread pointer; else it is a variable of the dynamic linker (__pointer_chk_guard), which is in no fixed place. But nothing
- * else makes addresses in the VM and in the thread's stack of what the tags hold, so each word of the
- * linker's data is tried.
+ * The guard that glibc mangles them with is a number of each process. On x86_64 up to glibc 2.43
+ * each thread has a copy beside its thread pointer; else it is a variable of the dynamic linker
+ * (__pointer_chk_guard), which is in no fixed place. But nothing else makes addresses in the VM and
+ * in the thread's stack of what the tags hold, so each word of the linker's data is tried.
  */
 #include <stdlib.h>
 
@@ -20,7 +20,7 @@
 #define MAX_TAGS      64
 #define MAX_GUARDED   4 /* threads whose tags are tried with each word of the linker's data */
 #define LINKER_BYTES  (256u << 10)
-#define STACK_BETWEEN (64u << 10) /* a tag and the end of the native frame that it is in; at most */
+#define STACK_BETWEEN (64u << 10) /* at most, from a tag to the end of its native frame */
 
 #ifdef __x86_64__
 /* pointer_guard of tcbhead_t (sysdeps/x86_64/nptl/tls.h), from the thread pointer; bytes */
@@ -104,7 +104,10 @@ static uint64_t *linker_data(const struct ruby_vm *vm, size_t *n)
 	return data;
 }
 
-/* Of the thread with @ec: the form of its tags, and how many there are; 0: it has none, or they are of no form. */
+/*
+ * Of the thread with @ec: the form of its tags, and how many there are; 0: it has none, or they are
+ * of no form.
+ */
 static unsigned int find_kind(const struct ruby_vm *vm, uint64_t ec, uint64_t tp,
 			      struct tag_kind *k)
 {

@@ -28,7 +28,10 @@
 #include "target/maps.h"
 #include "target/page_cache.h"
 
-/* A thread that goes from one fiber to the next all the time is met between two of them now and then. */
+/*
+ * A thread that goes from one fiber to the next all the time is met between two of them now and
+ * then.
+ */
 #define EC_ATTEMPTS 8
 #define GVL_LIST_MAX                                                                               \
 	65536 /* threads of a 2.7; it is looked through seldom, and no tick waits for it */

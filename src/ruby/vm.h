@@ -105,8 +105,8 @@ __attribute__((format(printf, 5, 6))) void ruby_vm_check_add(struct ruby_vm *vm,
 							     ...);
 
 /*
- * Take @vm->layout over into what the walker needs, @vm->walk; the addresses are set when the layout
- * is validated.
+ * Take @vm->layout over into what the walker needs, @vm->walk; the addresses are set when the
+ * layout is validated.
  */
 void ruby_vm_fill_walk(struct ruby_vm *vm);
 

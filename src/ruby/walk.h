@@ -38,8 +38,9 @@ struct ruby_walk_rules {
 };
 
 /*
- * The same, and read what names the request, of the innermost frame that has one of @rules, into *@request: all
- * but its header and eras. *@found: there is such a frame; else *@request is untouched.
+ * The same, and read what names the request, of the innermost frame that has one of @rules, into
+ * *@request: all but its header and eras. *@found: there is such a frame; else *@request is
+ * untouched.
  */
 int ruby_walk_request(const struct memory *mem, const struct rbpf_layout *layout, uint64_t ec,
 		      uint32_t max_frames, const struct ruby_walk_rules *rules,

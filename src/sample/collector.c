@@ -348,9 +348,9 @@ const char *collector_ruby_version(const struct collector *c)
 }
 
 /*
- * The run time of the BPF programs is known of all ticks together, and that of ticks that made samples
- * but for what comes before they are known to: that is the same for all of them, and all that other
- * ticks take.
+ * The run time of the BPF programs is known of all ticks together, and that of ticks that made
+ * samples but for what comes before they are known to: that is the same for all of them, and all
+ * that other ticks take.
  */
 static void add_kernel_cost(struct profile_totals *t, const struct engine *e)
 {

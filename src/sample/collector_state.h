@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * What the parts of the collector share: collector.c keeps the loop, samples.c takes stacks and
- * samples, waits.c time off the CPU, process_life.c knows how processes begin, change and end, thread_life.c which of their
- * threads have perf events, and system_wide.c which of the machine's are to be followed.
+ * samples, waits.c time off the CPU, process_life.c knows how processes begin, change and end,
+ * thread_life.c which of their threads have perf events, and system_wide.c which of the machine's
+ * are to be followed.
  */
 #ifndef RBPF_SAMPLE_COLLECTOR_STATE_H
 #define RBPF_SAMPLE_COLLECTOR_STATE_H

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Which entry of an array a fingerprint of the BPF programs stands for: the one that came last with it. */
+/*
+ * Which entry of an array a fingerprint of the BPF programs stands for: the one that came last with
+ * it.
+ */
 #ifndef RBPF_SAMPLE_FINGERPRINTS_H
 #define RBPF_SAMPLE_FINGERPRINTS_H
 

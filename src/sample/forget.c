@@ -76,8 +76,9 @@ void forget_many_stacks(struct collector *c)
 }
 
 /*
- * What the sink has taken once comes first, which costs only its writing it again; then names of the users that take
- * most, those of native frames, and stacks. If all that does not help, it is the processes themselves.
+ * What the sink has taken once comes first, which costs only its writing it again; then names of
+ * the users that take most, those of native frames, and stacks. If all that does not help, it is
+ * the processes themselves.
  */
 void forget_over_limit(struct collector *c)
 {

@@ -12,8 +12,8 @@
 #include <stdint.h>
 
 struct held_record {
-	uint32_t
-		size; /* of the record that follows, in bytes; the next one is at the next multiple of 8 */
+	uint32_t size; /* of the record that follows, in bytes; the next one is at the next multiple
+			  of 8 */
 	uint32_t with_ruby; /* of a sample: whether a Ruby was known in its process when it came */
 };
 

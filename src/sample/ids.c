@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Which ids of the sink the collector holds. Those that are only kept to save asking the sink again are
- * forgotten instead.
+ * Which ids of the sink the collector holds. Those that are only kept to save asking the sink again
+ * are forgotten instead.
  */
 #include <string.h>
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Whether names of a process get lost, as the objects that they are read from are freed or moved before
- * they are read; and how long the engine is therefore to copy them when it takes a stack
+ * Whether names of a process get lost, as the objects that they are read from are freed or moved
+ * before they are read; and how long the engine is therefore to copy them when it takes a stack
  * (engine_copy_names()).
  *
- * That costs the target some microseconds for each new object, and the check of each frame of each sample. So it is done only
- * where more than one of LOST_NAMES_SHARE stacks has a frame without a name, for LOST_NAMES_COPY_NS, and longer each
- * time that it turns out to be needed again. A few that are lost must be a larger share. So must those of the first
- * window: a large program's first second has so much to be read for the first time that some of it comes too late.
+ * That costs the target some microseconds for each new object, and the check of each frame of each
+ * sample. So it is done only where more than one of LOST_NAMES_SHARE stacks has a frame without a
+ * name, for LOST_NAMES_COPY_NS, and longer each time that it turns out to be needed again. A few
+ * that are lost must be a larger share. So must those of the first window: a large program's first
+ * second has so much to be read for the first time that some of it comes too late.
  */
 #ifndef RBPF_SAMPLE_LOST_NAMES_H
 #define RBPF_SAMPLE_LOST_NAMES_H
@@ -42,8 +43,9 @@ struct lost_names {
 void lost_names_note(struct lost_names *l, uint64_t now_ns, bool lost);
 
 /*
- * Whether the stack that was noted last is to be asked for again: not all of it was named, perhaps only
- * because a collection came between; all samples of it would be without those names until the epoch ends.
+ * Whether the stack that was noted last is to be asked for again: not all of it was named, perhaps
+ * only because a collection came between; all samples of it would be without those names until the
+ * epoch ends.
  */
 bool lost_names_ask_again(struct lost_names *l);
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * When the names of a process are to be forgotten, because many of them are of code that is gone or is not run
- * any more: a program that defines methods all the time would have rbpf keep ever more of them. All that are still
- * needed are read again as they are met; so it is done rarely, and only where it gives back much.
+ * When the names of a process are to be forgotten, because many of them are of code that is gone or
+ * is not run any more: a program that defines methods all the time would have rbpf keep ever more
+ * of them. All that are still needed are read again as they are met; so it is done rarely, and only
+ * where it gives back much.
  *
- * What the names take a minute after they were last forgotten is what the program needs; what has come since then
- * is new code, old code, or code that runs rarely.
+ * What the names take a minute after they were last forgotten is what the program needs; what has
+ * come since then is new code, old code, or code that runs rarely.
  */
 #ifndef RBPF_SAMPLE_NAMES_AGE_H
 #define RBPF_SAMPLE_NAMES_AGE_H
@@ -23,9 +24,9 @@
 
 /* All zero at first. */
 struct names_age {
-	uint64_t
-		since_ns; /* CLOCK_MONOTONIC: the first time that there were any; 0: there are none yet */
-	size_t settled; /* bytes, a minute after that */
+	uint64_t since_ns; /* CLOCK_MONOTONIC: the first time that there were any; 0: there are none
+			      yet */
+	size_t settled;	   /* bytes, a minute after that */
 };
 
 /* Whether the names, @bytes of them at @now, are to be forgotten; then @a is all zero again. */

@@ -169,8 +169,8 @@ static int name_words(struct native_generation *g, const struct native_definitio
 }
 
 /*
- * Name the words in @b, and note where the frames of each checkpoint begin. The first @n_new are those that came now:
- * for the symbols of the others nobody has waited.
+ * Name the words in @b, and note where the frames of each checkpoint begin. The first @n_new are
+ * those that came now: for the symbols of the others nobody has waited.
  */
 static int name(struct native_generation *g, struct native_definitions_buffers *b,
 		const struct native_naming *by, size_t n_new, bool *no_wait)
@@ -201,7 +201,10 @@ static uint16_t gaps_in(const struct native_definitions_buffers *b, size_t begin
 	return 0;
 }
 
-/* The checkpoints of the definition that is added last, @def; @flags: what all outside of its own frames have. */
+/*
+ * The checkpoints of the definition that is added last, @def; @flags: what all outside of its own
+ * frames have.
+ */
 static int add_checkpoints(struct native_generation *g, const struct native_definitions_buffers *b,
 			   const struct native_definition *def, uint64_t age, uint16_t flags)
 {

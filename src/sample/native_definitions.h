@@ -2,10 +2,10 @@
 /*
  * The native stacks that the BPF programs have defined, named.
  *
- * As of Ruby stacks (ruby_stacks.h), a definition has the frames that lie inside of a checkpoint, so
- * that these form a tree. Each frame is named by itself: those of a checkpoint are taken as they are,
- * unless they might be named otherwise by now, or are of the generation before. Then they are named
- * again.
+ * As of Ruby stacks (ruby_stacks.h), a definition has the frames that lie inside of a checkpoint,
+ * so that these form a tree. Each frame is named by itself: those of a checkpoint are taken as they
+ * are, unless they might be named otherwise by now, or are of the generation before. Then they are
+ * named again.
  */
 #ifndef RBPF_SAMPLE_NATIVE_DEFINITIONS_H
 #define RBPF_SAMPLE_NATIVE_DEFINITIONS_H
@@ -85,8 +85,9 @@ struct native_naming {
 };
 
 /*
- * Name the stack that @rec (of @len bytes) defines, and add it to @g. @previous: the generation before.
- * Returns 0, -EPROTO or -ENOMEM. If its checkpoint is not known any more, the stack is not defined.
+ * Name the stack that @rec (of @len bytes) defines, and add it to @g. @previous: the generation
+ * before. Returns 0, -EPROTO or -ENOMEM. If its checkpoint is not known any more, the stack is not
+ * defined.
  */
 int native_define(struct native_generation *g, const struct native_generation *previous,
 		  struct native_definitions_buffers *b, const struct native_naming *naming,

@@ -31,8 +31,8 @@ struct tracked_thread {
 	pid_t tid;
 	uint32_t id;	   /* in the recording; PROFILE_NONE before its first sample */
 	uint64_t cpu_base; /* ns of CPU time it had when sampling began */
-	uint64_t
-		event_ns; /* since when it has a perf event, its own or an inherited one; CLOCK_MONOTONIC; 0: it has none */
+	uint64_t event_ns; /* since when it has a perf event, its own or an inherited one;
+			      CLOCK_MONOTONIC; 0: it has none */
 	bool refused;	   /* it has none, for too many files were open */
 	bool ran_ruby;	   /* a sample of it had a Ruby stack */
 	uint64_t ended_ns; /* CLOCK_MONOTONIC; 0: it lives */
@@ -71,19 +71,20 @@ struct tracked_process {
 	uint64_t ended_ns;	/* CLOCK_MONOTONIC; 0: it lives */
 	bool missing;		/* was gone from /proc at the last sweep */
 	bool ended_unseen;	/* it ended before its Ruby was found, and was counted */
-	bool needs_events; /* its threads need perf events: those that created them had none to inherit */
-	struct ruby_vm *vm;	       /* owned; the resolver points to it, so it must not move */
+	bool needs_events;	/* its threads need perf events: those that created them had none to
+				   inherit */
+	struct ruby_vm *vm;	/* owned; the resolver points to it, so it must not move */
 	struct resolver *resolver;     /* owned; made when it is needed */
 	struct native_process *native; /* owned; NULL: native stacks are not walked */
 	struct process_requests requests;
 	struct lost_names lost_names;
 	struct names_age names_age;
-	struct held held; /* native stacks and samples, until symbols are read */
-	unsigned int
-		interpreter_tries; /* to find the interpreter of its VM; INTERPRETER_TRIES: no more */
-	bool interpreter_pending; /* until the symbols of its file are read */
-	uint64_t resolver_drain;  /* collector.drains at its last resolver_revalidate() */
-	uint32_t *frame_ids;	  /* by symbol of the resolver: id in the recording + 1; owned */
+	struct held held;		/* native stacks and samples, until symbols are read */
+	unsigned int interpreter_tries; /* to find the interpreter of its VM; INTERPRETER_TRIES: no
+					   more */
+	bool interpreter_pending;	/* until the symbols of its file are read */
+	uint64_t resolver_drain;	/* collector.drains at its last resolver_revalidate() */
+	uint32_t *frame_ids; /* by symbol of the resolver: id in the recording + 1; owned */
 	size_t cap_frame_ids;
 	uint32_t names_made;	     /* how often the resolver was made anew */
 	struct pushed_frame *pushed; /* by depth: the last one there of a stack; owned */
@@ -118,7 +119,9 @@ void tracked_process_drop_vm(struct tracked_process *p);
 struct resolver *tracked_process_names(struct tracked_process *p);
 void tracked_process_forget_names(struct tracked_process *p);
 
-/* Forget which stack of the sink each frame made: those are no parents any more, or have other ids. */
+/*
+ * Forget which stack of the sink each frame made: those are no parents any more, or have other ids.
+ */
 void tracked_process_forget_pushed(struct tracked_process *p);
 
 /* Thread @tid of @p; it is added if it is new, and *@is_new says so. Returns 0 or -ENOMEM. */

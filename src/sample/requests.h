@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The requests of samples: which frames of a process the BPF programs are to look for, what they have
- * read of them, and where one request of a thread ends and the next begins.
+ * The requests of samples: which frames of a process the BPF programs are to look for, what they
+ * have read of them, and where one request of a thread ends and the next begins.
  *
  * A request is told from the next by its receiver: as long as each sample of a thread has a frame
  * with that receiver and name, it is one request.
  *
  * What a sample says is believed only if it is proven that its frame is one that a rule names, and
  * which class it is that its name has. Else the sample is of an unknown request, as it is when the
- * BPF programs did not know yet that there is such a frame on its stack, and found none, or one further out.
+ * BPF programs did not know yet that there is such a frame on its stack, and found none, or one
+ * further out.
  */
 #ifndef RBPF_SAMPLE_REQUESTS_H
 #define RBPF_SAMPLE_REQUESTS_H
@@ -43,7 +44,9 @@ struct request_definition {
 /* Other paths of requests are "[other paths]": what clients send has no bound. */
 #define REQUEST_PATHS_MAX 1000
 
-/* Valid for an epoch, as fingerprints of stacks are: of two generations the older one is dropped. */
+/*
+ * Valid for an epoch, as fingerprints of stacks are: of two generations the older one is dropped.
+ */
 struct request_generation {
 	struct intern fingerprints;
 	struct request_definition *v; /* by id of the fingerprint; owned */
@@ -90,8 +93,9 @@ struct process_requests {
 #define REQUEST_ANY_RULE UINT16_MAX
 
 /*
- * By which rule a sample of process @p with @stack is of a request: that of its innermost frame that tells one; 0: none
- * does. If not all of the stack is known, and the process has such frames, it is REQUEST_ANY_RULE.
+ * By which rule a sample of process @p with @stack is of a request: that of its innermost frame
+ * that tells one; 0: none does. If not all of the stack is known, and the process has such frames,
+ * it is REQUEST_ANY_RULE.
  */
 uint16_t process_request_rule(const struct tracked_process *p, const struct sample_stack *stack);
 

@@ -337,7 +337,9 @@ static int take_frames(const struct ruby_generation *g, const struct ruby_genera
 	return r ? r : add_raw(b, of, c);
 }
 
-/* The checkpoints that @rec is the first to have, from the outermost one on, which are at @words. */
+/*
+ * The checkpoints that @rec is the first to have, from the outermost one on, which are at @words.
+ */
 static int take_points(struct ruby_stacks_buffers *b, const struct rbpf_ring_stack *rec,
 		       const uint64_t *words)
 {
@@ -349,7 +351,10 @@ static int take_points(struct ruby_stacks_buffers *b, const struct rbpf_ring_sta
 	return r;
 }
 
-/* How many words of frames follow @rec, of @len bytes in all; -1: it is not of the form that it should be. */
+/*
+ * How many words of frames follow @rec, of @len bytes in all; -1: it is not of the form that it
+ * should be.
+ */
 static ssize_t words_of(const struct rbpf_ring_stack *rec, size_t len)
 {
 	const size_t n = len < sizeof(*rec) ? 0 : (len - sizeof(*rec)) / sizeof(uint64_t);

@@ -171,8 +171,8 @@ int samples_thread(struct collector *c, struct tracked_process *p, pid_t tid,
 }
 
 /*
- * The status of @rec, of @t. The VM of a process that exits is gone before its main thread, which has no EC then, as a thread
- * that was never one of Ruby's.
+ * The status of @rec, of @t. The VM of a process that exits is gone before its main thread, which
+ * has no EC then, as a thread that was never one of Ruby's.
  */
 static uint16_t status_of(struct tracked_thread *t, const struct rbpf_ring_sample *rec)
 {
@@ -377,8 +377,8 @@ int samples_handle_wait(struct collector *c, const struct rbpf_ring_wait *rec, s
 }
 
 /*
- * The waker is in no process that is followed, so it is a frame, "[curl 1234]", in place of a stack of the thread that
- * it woke.
+ * The waker is in no process that is followed, so it is a frame, "[curl 1234]", in place of a stack
+ * of the thread that it woke.
  */
 int samples_handle_waker(struct collector *c, const struct rbpf_ring_waker *rec, size_t len)
 {

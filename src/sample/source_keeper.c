@@ -24,7 +24,10 @@
 #include "worker/file_worker.h"
 
 #define TURN_NS (50 * NSEC_PER_MSEC)
-/* After a file of rbpf's own root, which is there when the process has ended, too: most are read at the end. */
+/*
+ * After a file of rbpf's own root, which is there when the process has ended, too: most are read at
+ * the end.
+ */
 #define OWN_NS	NSEC_PER_SEC
 #define TURN_FILES                                                                                 \
 	32 /* that turn out to be known, at most: all files are looked through for each */
@@ -225,8 +228,8 @@ static bool next_file(struct source_keeper *k, const struct source_heat *heat, u
 }
 
 /*
- * Read the next file, unless the same was looked for in another process. *@root: the root in which it was
- * read, else SOURCE_NO_ROOT. Returns false if there is none.
+ * Read the next file, unless the same was looked for in another process. *@root: the root in which
+ * it was read, else SOURCE_NO_ROOT. Returns false if there is none.
  */
 static bool take_next(struct source_keeper *k, struct recorder *rec, struct file_worker *worker,
 		      uint32_t *root)

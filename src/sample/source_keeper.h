@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Keeps source files of the recorded processes in the recording: those that have samples, the hottest
- * first (source_heat.h), each once for each root that processes have.
+ * Keeps source files of the recorded processes in the recording: those that have samples, the
+ * hottest first (source_heat.h), each once for each root that processes have.
  *
- * A file is read soon after its first sample, for a process may end, and its root with it; a few at a
- * time, so that sampling does not wait. The file of a process that ended before is read only if it had
- * rbpf's own root. Files that are too large, binary, of other types, or that the target's user may not
- * read (target_file.h) are left out, and so is what has no room (rbpf_file.h). Nothing here is a
- * failure of the recording: what is not kept is not there.
+ * A file is read soon after its first sample, for a process may end, and its root with it; a few at
+ * a time, so that sampling does not wait. The file of a process that ended before is read only if
+ * it had rbpf's own root. Files that are too large, binary, of other types, or that the target's
+ * user may not read (target_file.h) are left out, and so is what has no room (rbpf_file.h). Nothing
+ * here is a failure of the recording: what is not kept is not there.
  *
  * Not thread-safe.
  */

@@ -5,9 +5,9 @@
  * A Ruby stack and a native stack have a fingerprint each. The frames come in a definition, once in
  * each epoch (about a second) in which the stack is sampled, and are named when it is processed. A
  * sample refers to one fingerprint of each kind; the two stacks are merged when a sample first
- * refers to both. A fingerprint is valid for one process and one epoch, and what a definition leaves
- * out (ruby_stacks.h) was sent at most 2^RBPF_CHECKPOINT_SHIFT ns before: so nothing refers to what is
- * older, the table has two generations, and it drops the older one every few epochs.
+ * refers to both. A fingerprint is valid for one process and one epoch, and what a definition
+ * leaves out (ruby_stacks.h) was sent at most 2^RBPF_CHECKPOINT_SHIFT ns before: so nothing refers
+ * to what is older, the table has two generations, and it drops the older one every few epochs.
  */
 #ifndef RBPF_SAMPLE_STACK_TABLE_H
 #define RBPF_SAMPLE_STACK_TABLE_H
@@ -75,8 +75,8 @@ void stack_table_forget_native(struct stack_table *t);
 void stack_table_ids(struct stack_table *t, id_fn *fn, void *arg);
 
 /*
- * Whether all that the engine may refer to will stay known. If not, as a generation had to end before
- * its time, engine_forget_stacks() must be called; that is said once.
+ * Whether all that the engine may refer to will stay known. If not, as a generation had to end
+ * before its time, engine_forget_stacks() must be called; that is said once.
  */
 bool stack_table_keeps_all(struct stack_table *t);
 
@@ -92,18 +92,18 @@ int stack_table_define_native(struct stack_table *t, struct tracked_process *p, 
 			      const struct rbpf_ring_native *rec, size_t len);
 
 /*
- * The stack of a sample of process @p: what @taken names, or a frame that says why there is none; and
- * upon it, what the thread waited for. @ruby_found: the Ruby had been attached to when the sample came. If not, a sample without a known
- * stack counts as one without Ruby, whatever its status says, but for threads that exit. Returns 0
- * or -errno.
+ * The stack of a sample of process @p: what @taken names, or a frame that says why there is none;
+ * and upon it, what the thread waited for. @ruby_found: the Ruby had been attached to when the
+ * sample came. If not, a sample without a known stack counts as one without Ruby, whatever its
+ * status says, but for threads that exit. Returns 0 or -errno.
  */
 int stack_table_of_sample(struct stack_table *t, struct sink *out, struct tracked_process *p,
 			  const struct stacks_taken *taken, bool ruby_found,
 			  struct sample_stack *ret);
 
 /*
- * The stack in place of that of a waker which is in no followed process: a frame with its @comm and @pid; 0: of an
- * interrupt. Returns 0 or -errno.
+ * The stack in place of that of a waker which is in no followed process: a frame with its @comm and
+ * @pid; 0: of an interrupt. Returns 0 or -errno.
  */
 int stack_of_waker(struct sink *out, const char comm[RBPF_COMM_LEN], uint32_t pid, uint32_t *ret);
 

@@ -88,8 +88,8 @@ static int add_thread_event(struct collector *c, struct tracked_process *p,
 	if (t->refused)
 		return 0;
 	/*
-	 * Again: with the first thread programs are attached, which takes some tenths of a second. Other threads may be
-	 * known from then on, by their waits, and have no base at all.
+	 * Again: with the first thread programs are attached, which takes some tenths of a second.
+	 * Other threads may be known from then on, by their waits, and have no base at all.
 	 */
 	if (!t->cpu_ns)
 		thread_cpu_ns(t->tid, &t->cpu_base);

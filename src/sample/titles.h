@@ -2,9 +2,10 @@
 /*
  * What processes say of themselves: their command lines, and the attributes that Rubies publish
  * (target/otel_context.h). A process may change both at any time, as the workers of a server do
- * right after they were forked; recorded are those it has a second after fork or exec, or when it is first
- * seen if that was before the recording, those after pauses that get longer, up to a minute, and those at the end
- * of the recording. Once its threads' contexts are found (thread_context.h), only those at the end.
+ * right after they were forked; recorded are those it has a second after fork or exec, or when it
+ * is first seen if that was before the recording, those after pauses that get longer, up to a
+ * minute, and those at the end of the recording. Once its threads' contexts are found
+ * (thread_context.h), only those at the end.
  */
 #ifndef RBPF_SAMPLE_TITLES_H
 #define RBPF_SAMPLE_TITLES_H
@@ -13,7 +14,9 @@
 
 struct collector;
 
-/* Record those of processes that are due; to be called about twice a second. Returns 0 or -errno. */
+/*
+ * Record those of processes that are due; to be called about twice a second. Returns 0 or -errno.
+ */
 int titles_poll(struct collector *c, uint64_t now);
 
 /* Record those of all processes in the recording that live. Returns 0 or -errno. */

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A variable of the executable has its place by the ABI: next to the thread pointer, at a distance that
- * follows from PT_TLS. That of a library is where the dynamic linker has put it: in static TLS at a
- * distance of its choice, or in a block that each thread gets when it needs it, which the DTV leads to.
- * It writes the one or the other to where the relocations of the symbol point; of a TLS descriptor,
- * which has an argument for either, the value tells, for a distance is no address.
+ * A variable of the executable has its place by the ABI: next to the thread pointer, at a distance
+ * that follows from PT_TLS. That of a library is where the dynamic linker has put it: in static TLS
+ * at a distance of its choice, or in a block that each thread gets when it needs it, which the DTV
+ * leads to. It writes the one or the other to where the relocations of the symbol point; of a TLS
+ * descriptor, which has an argument for either, the value tells, for a distance is no address.
  *
- * In glibc and musl alike the argument of a descriptor that goes through the DTV points to module and
- * offset (struct tlsdesc_dynamic_arg of elf/dl-tlsdesc.h in sysdeps; src/ldso/$(ARCH)/tlsdesc.s).
+ * In glibc and musl alike the argument of a descriptor that goes through the DTV points to module
+ * and offset (struct tlsdesc_dynamic_arg of elf/dl-tlsdesc.h in sysdeps;
+ * src/ldso/$(ARCH)/tlsdesc.s).
  */
 #include "sample/tls_variable.h"
 
@@ -39,7 +40,10 @@ static int at_distance(int64_t offset, struct rbpf_tls *ret)
 	return 0;
 }
 
-/* At @offset in the block of module @m. A block of static TLS is at the same distance in all threads. */
+/*
+ * At @offset in the block of module @m. A block of static TLS is at the same distance in all
+ * threads.
+ */
 static int in_module(const struct memory *mem, uint64_t tp, uint64_t m, uint64_t offset,
 		     struct rbpf_tls *ret)
 {
@@ -63,7 +67,10 @@ static int in_module(const struct memory *mem, uint64_t tp, uint64_t m, uint64_t
 	return 0;
 }
 
-/* ELF Handling For Thread-Local Storage, variants I (arm64) and II; as linkers do it, for any vaddr. */
+/*
+ * ELF Handling For Thread-Local Storage, variants I (arm64) and II; as linkers do it, for any
+ * vaddr.
+ */
 static int in_executable(const struct elf_tls *tls, struct rbpf_tls *ret)
 {
 	const uint64_t align = tls->align ? tls->align : 1;

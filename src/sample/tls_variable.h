@@ -25,8 +25,9 @@ struct tls_file {
 };
 
 /*
- * Find the variable by @file; @tp is the thread pointer of any thread. Returns 0 or -ENOENT: it is not
- * known from this file, or not yet, as the dynamic linker may decide only when it is used first.
+ * Find the variable by @file; @tp is the thread pointer of any thread. Returns 0 or -ENOENT: it is
+ * not known from this file, or not yet, as the dynamic linker may decide only when it is used
+ * first.
  */
 int tls_variable_find(const struct memory *mem, uint64_t tp, const struct tls_file *file,
 		      struct rbpf_tls *ret);

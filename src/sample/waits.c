@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Time off the CPU: from records of waits to samples. Those that wait since before they were followed have
- * no stacks in their records: their memory still has them, and is walked from here.
+ * Time off the CPU: from records of waits to samples. Those that wait since before they were
+ * followed have no stacks in their records: their memory still has them, and is walked from here.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -18,8 +18,8 @@
 #include "sample/thread_context.h"
 
 /*
- * Of so many threads of a process the stacks are walked from here: each takes two readings of the list of its
- * threads, and a process can have any number.
+ * Of so many threads of a process the stacks are walked from here: each takes two readings of the
+ * list of its threads, and a process can have any number.
  */
 #define MAX_SLEEPERS 256
 
@@ -63,8 +63,9 @@ static int define(struct collector *c, struct tracked_process *p, struct rbpf_ri
 }
 
 /*
- * Walk the stack of the thread of @rec, a wait that goes on, and define it; its fingerprint is *@ret. The thread
- * must not have run since: its CPU time tells. Returns 1, 0 if it has or cannot be walked, or -errno.
+ * Walk the stack of the thread of @rec, a wait that goes on, and define it; its fingerprint is
+ * *@ret. The thread must not have run since: its CPU time tells. Returns 1, 0 if it has or cannot
+ * be walked, or -errno.
  */
 static int walk_sleeping(struct collector *c, struct tracked_process *p,
 			 const struct rbpf_ring_wait *rec, uint64_t *ret)
@@ -230,8 +231,8 @@ static int wait_caused(struct collector *c, struct tracked_process *p, struct tr
 }
 
 /*
- * Records of one wait overlap, as a wait that goes on is sent again: what is in the recording already
- * is left out.
+ * Records of one wait overlap, as a wait that goes on is sent again: what is in the recording
+ * already is left out.
  */
 int waits_handle(struct collector *c, struct tracked_process *p, const struct rbpf_ring_wait *rec,
 		 bool with_ruby)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * A render inherits the filter of the serving process, so that one allows what both need, and the
- * render's own leaves out what only the serving process does. The lists are what glibc, libmicrohttpd
- * and the commands of the views use, on kernels and architectures that differ in names only: arm64 has
- * dup3(), ppoll() and epoll_pwait() alone.
+ * render's own leaves out what only the serving process does. The lists are what glibc,
+ * libmicrohttpd and the commands of the views use, on kernels and architectures that differ in
+ * names only: arm64 has dup3(), ppoll() and epoll_pwait() alone.
  */
 #include "serve/confine.h"
 
@@ -50,7 +50,10 @@
 		IF_EQUAL(F_GETFL, 2, 0), IF_EQUAL(F_DUPFD, 1, 0), IF_EQUAL(F_DUPFD_CLOEXEC, 0, 1), \
 		RETURN(SECCOMP_RET_ALLOW), RETURN(SECCOMP_RET_KILL_PROCESS)
 
-/* clone3() has its flags in memory, where a filter cannot look: without it, the C library uses clone(). */
+/*
+ * clone3() has its flags in memory, where a filter cannot look: without it, the C library uses
+ * clone().
+ */
 #define ALLOW_THREADS                                                                              \
 	FAIL_WITH(clone3, ENOSYS), ALLOW(set_robust_list), ALLOW(rseq), ALLOW(futex),              \
 		ALLOW(rt_sigprocmask), ALLOW(rt_sigaction), ALLOW(rt_sigreturn),                   \

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a request asks for, behind the token: a view and its parameters, "flame.svg?from=10s&to=20s".
+ * What a request asks for, behind the token: a view and its parameters,
+ * "flame.svg?from=10s&to=20s".
  *
  * The vocabulary is fixed: a view is a command of rbpf with the options that make the view, and a
  * parameter is an option of that command by its own name. A parameter that the view does not take,
@@ -50,7 +51,9 @@ struct serve_query {
 	/* ns since the samples begin; 0 and UINT64_MAX: all */
 	uint64_t from_ns, to_ns;
 	uint64_t base_from_ns, base_to_ns; /* what is compared with; base_to_ns 0: nothing */
-	/* The other parameters as words "--option=value", NULs between them and at the end; owned. */
+	/*
+	 * The other parameters as words "--option=value", NULs between them and at the end; owned.
+	 */
 	char *words;
 	size_t words_len;
 };
@@ -58,8 +61,9 @@ struct serve_query {
 /*
  * Parse @path, that behind the token, with its @n parameters, which are not kept.
  *
- * Returns 0; -ENOENT (there is no such view); -EINVAL, -ERANGE (a parameter is refused); -ENOMEM. The last two
- * fill @err. @ret is written only on success and must then be released with serve_query_deinit().
+ * Returns 0; -ENOENT (there is no such view); -EINVAL, -ERANGE (a parameter is refused); -ENOMEM.
+ * The last two fill @err. @ret is written only on success and must then be released with
+ * serve_query_deinit().
  */
 int serve_query_parse(const char *path, const struct serve_parameter *parameters, size_t n,
 		      struct serve_query *ret, struct err *err);

@@ -18,7 +18,10 @@
 #define SERVE_RENDER_MAX_OUTPUT (256ull << 20) /* bytes */
 #define SERVE_RENDER_PATH	"/dev/fd/3"    /* the recording */
 
-/* Run a command, with @arg of who started it, argv[0] to argv[argc - 1], and return its exit status. In the new process. */
+/*
+ * Run a command, with @arg of who started it, argv[0] to argv[argc - 1], and return its exit
+ * status. In the new process.
+ */
 typedef int serve_run_fn(void *arg, int argc, char **argv);
 
 struct serve_render {
@@ -41,8 +44,8 @@ int serve_render_start(serve_run_fn *run, void *arg, const char *words, size_t l
 		       struct serve_render *ret);
 
 /*
- * Whether it has ended; one whose time is up is killed first. Returns -EAGAIN if not, the exit status
- * if it ended by itself, or -ETIMEDOUT (time is up), -EPERM (a forbidden system call),
+ * Whether it has ended; one whose time is up is killed first. Returns -EAGAIN if not, the exit
+ * status if it ended by itself, or -ETIMEDOUT (time is up), -EPERM (a forbidden system call),
  * -ECANCELED (by another signal).
  */
 int serve_render_ended(struct serve_render *r, uint64_t now);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A connection has a clock: until a request has come, and until its answer has gone. Timeouts of the
- * library only count from the last byte, so a client that sends or takes a byte now and then would
- * keep its connection for ever.
+ * A connection has a clock: until a request has come, and until its answer has gone. Timeouts of
+ * the library only count from the last byte, so a client that sends or takes a byte now and then
+ * would keep its connection for ever.
  *
  * A request that something must be made for is suspended in the library, and resumed when it is
  * done; its handler is then called again.

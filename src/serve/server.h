@@ -3,7 +3,8 @@
  * The process that serves: HTTP by libmicrohttpd, in one thread that waits for nothing but events.
  *
  * It has a listening socket, and a recording or a channel to who samples; no privileges, no files,
- * no names of any, and few system calls (confine.h). What it is asked for it has others make (work.h).
+ * no names of any, and few system calls (confine.h). What it is asked for it has others make
+ * (work.h).
  */
 #ifndef RBPF_SERVE_SERVER_H
 #define RBPF_SERVE_SERVER_H

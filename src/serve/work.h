@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the server has been asked for and has not answered yet: it waits for a snapshot, then for one
- * of SERVE_RENDERS places, then for its render.
+ * What the server has been asked for and has not answered yet: it waits for a snapshot, then for
+ * one of SERVE_RENDERS places, then for its render.
  *
  * It knows nothing of HTTP but the number of a status. Not thread-safe; nothing here waits.
  */
@@ -75,12 +75,14 @@ void serve_work_add(struct serve_work *w, struct serve_request *rq, uint64_t now
 void serve_work_drop(struct serve_work *w, struct serve_request *rq);
 
 /*
- * Take what is told on the channel, and go on with all requests. Returns 0, or -EPIPE if who has the
- * samples is gone.
+ * Take what is told on the channel, and go on with all requests. Returns 0, or -EPIPE if who has
+ * the samples is gone.
  */
 int serve_work_advance(struct serve_work *w, uint64_t now);
 
-/* Fill @fds with what serve_work_advance() waits for. Returns how many: at most SERVE_RENDERS + 1. */
+/*
+ * Fill @fds with what serve_work_advance() waits for. Returns how many: at most SERVE_RENDERS + 1.
+ */
 size_t serve_work_poll(const struct serve_work *w, struct pollfd *fds);
 
 /* Give a FILE of @seconds to serve, of which @fds are descriptors, owned from now on. */

@@ -61,7 +61,9 @@ static int read_name(const struct ruby_vm *live, uint64_t addr, uint64_t *flags,
 	return is_class(&vm, *flags) ? ruby_class_name(&vm, addr, out) : -EINVAL;
 }
 
-/* Keep @t with the name that it gave; without memory for that it is only read anew the next time. */
+/*
+ * Keep @t with the name that it gave; without memory for that it is only read anew the next time.
+ */
 static void keep_transcript(struct class_names *c, struct class_name *e, const struct transcript *t)
 {
 	const bool had = e->read;
@@ -95,9 +97,9 @@ static int take(struct class_names *c, const struct code_cache *code, struct cla
 		e->old = (struct old_since) { 0 };
 	}
 	/*
-	 * A class has its permanent name for good, and constants keep it. So if one of that name was
-	 * there before and is there now, both old, none of another name has come and gone in between;
-	 * nor within one era.
+	 * A class has its permanent name for good, and constants keep it. So if one of that name
+	 * was there before and is there now, both old, none of another name has come and gone in
+	 * between; nor within one era.
 	 */
 	if (!same || now->gc_era < e->last ||
 	    (now->gc_era - e->last > 1 &&
@@ -115,7 +117,10 @@ struct class_look {
 	uint64_t flags;
 };
 
-/* As ruby_vm_gc_era() twice, before and after what was looked at: whether both are known and the same. */
+/*
+ * As ruby_vm_gc_era() twice, before and after what was looked at: whether both are known and the
+ * same.
+ */
 static bool same_era(uint64_t era, uint64_t major, struct stack_era *now)
 {
 	if (era != now->gc_era)
@@ -152,7 +157,10 @@ static bool still_the_same(const struct code_cache *code, const struct class_nam
 		       e->read->len - sizeof(ret->flags));
 }
 
-/* Read it between two readings of the era that agree. Returns 0, -EAGAIN if they did not, or -ENOMEM. */
+/*
+ * Read it between two readings of the era that agree. Returns 0, -EAGAIN if they did not, or
+ * -ENOMEM.
+ */
 static int read_anew(struct class_names *c, const struct code_cache *code, struct class_name *e,
 		     uint64_t addr, struct class_look *ret)
 {
@@ -175,7 +183,10 @@ static int read_anew(struct class_names *c, const struct code_cache *code, struc
 	return r;
 }
 
-/* If the class @was_old when the sample was taken, and there was no major collection since, it is the same. */
+/*
+ * If the class @was_old when the sample was taken, and there was no major collection since, it is
+ * the same.
+ */
 static int read_class(struct class_names *c, const struct code_cache *code, struct class_name *e,
 		      uint64_t addr, const struct stack_era *sampled, bool was_old)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Names of the classes of one process that were met in samples, and the proof that a name is of the
- * class that was there when the sample was taken: by the eras alone (code_proof.h), as no check of a
- * class is sent. What cannot be proven has no name.
+ * class that was there when the sample was taken: by the eras alone (code_proof.h), as no check of
+ * a class is sent. What cannot be proven has no name.
  *
  * Not thread-safe.
  */

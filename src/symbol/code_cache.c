@@ -16,8 +16,9 @@
 
 #define READ_ATTEMPTS 3 /* to read a batch without a collection in between */
 /*
- * An owner without a name is asked for it after an eighth of the time that it has had none, so that a name is hardly
- * later than that; but in any case after so many revalidations, of which there are 20 a second: 2 s.
+ * An owner without a name is asked for it after an eighth of the time that it has had none, so that
+ * a name is hardly later than that; but in any case after so many revalidations, of which there are
+ * 20 a second: 2 s.
  */
 #define NAME_LATE     8
 #define NAME_WAIT_MAX 40
@@ -135,7 +136,9 @@ static bool process_gone(const struct code_cache *c, struct batch *batch)
 
 /* ---- reading ---- */
 
-/* Whether nothing that is dead lay in the heap when @batch began, since all of that had been freed. */
+/*
+ * Whether nothing that is dead lay in the heap when @batch began, since all of that had been freed.
+ */
 static bool was_swept(const struct batch *batch)
 {
 	return batch->n_era && batch->era_known &&
@@ -143,8 +146,8 @@ static bool was_swept(const struct batch *batch)
 }
 
 /*
- * An object was read in @batch. It exists to the end of that era if its stack had it in the same era; or if
- * it cannot have been dead.
+ * An object was read in @batch. It exists to the end of that era if its stack had it in the same
+ * era; or if it cannot have been dead.
  */
 static void note_held(uint64_t *held, const struct batch *batch)
 {
@@ -189,8 +192,8 @@ static void set_iseq(struct code_cache *c, struct cached_iseq *e, const struct r
 }
 
 /*
- * The owner of @e was asked for its name. One that has none for long (a module whose methods are generated) will
- * hardly get one: it is asked less and less often.
+ * The owner of @e was asked for its name. One that has none for long (a module whose methods are
+ * generated) will hardly get one: it is asked less and less often.
  */
 static void name_asked(const struct code_cache *c, struct cached_method *e, bool same)
 {
@@ -257,9 +260,9 @@ static bool is_checked(uint64_t checked, const struct stack_era *sampled)
 }
 
 /*
- * Whether an entry that a check has shown to be right is to be compared all the same: once the object
- * is old no check is sent any more, and then that it is must be known. Only a collection makes it old, so
- * it is compared no more in the era @last, in which it was.
+ * Whether an entry that a check has shown to be right is to be compared all the same: once the
+ * object is old no check is sent any more, and then that it is must be known. Only a collection
+ * makes it old, so it is compared no more in the era @last, in which it was.
  */
 static bool may_be_old_now(const struct code_cache *c, uint64_t flags, uint64_t revalidated,
 			   uint64_t last, const struct stack_era *sampled)
@@ -455,8 +458,8 @@ static void add_era(struct code_cache *c, struct batch *batch, struct ruby_era_w
 }
 
 /*
- * The era that @words tell, or that of the sample if they could not be read (any more). False if it is
- * just between two, the latter of which it is then.
+ * The era that @words tell, or that of the sample if they could not be read (any more). False if it
+ * is just between two, the latter of which it is then.
  */
 static bool take_era(const struct code_cache *c, const struct batch *batch,
 		     const struct ruby_era_words *words, size_t span, uint64_t *ret,
@@ -473,8 +476,8 @@ static bool take_era(const struct code_cache *c, const struct batch *batch,
 }
 
 /*
- * Compare what is not known of these frames in one batch of reads; read anew what has changed. The era
- * is read before and after it.
+ * Compare what is not known of these frames in one batch of reads; read anew what has changed. The
+ * era is read before and after it.
  */
 static int read_batch(struct code_cache *c, struct batch *batch, const struct code_ref *refs,
 		      size_t n)

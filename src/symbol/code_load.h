@@ -25,7 +25,8 @@ struct code_load {
 	bool is_method;
 	bool with_name; /* of a method */
 	bool done;
-	int result; /* 0: read; -E2BIG: there was no room; or as ruby_iseq_read() and ruby_method_read() */
+	int result; /* 0: read; -E2BIG: there was no room; or as ruby_iseq_read() and
+		       ruby_method_read() */
 	union {
 		struct ruby_iseq iseq; /* owned if result is 0 */
 		struct ruby_method method;
@@ -35,8 +36,8 @@ struct code_load {
 /*
  * Read the @n objects, as long as they take fewer than @room bytes. @together: their pieces may be
  * read all at once, and are compared at the end; else each one is compared right after it was read,
- * for where there are no eras its pieces are to lie close together in time. The @n_last spans @last are
- * read after all else, and in the same go. Returns 0 or -ENOMEM.
+ * for where there are no eras its pieces are to lie close together in time. The @n_last spans @last
+ * are read after all else, and in the same go. Returns 0 or -ENOMEM.
  */
 int code_load(const struct ruby_vm *vm, struct code_load *loads, size_t n, size_t room,
 	      bool together, struct memory_span *last, size_t n_last);

@@ -49,8 +49,8 @@ static bool iseq_proven(const struct code_cache *c, const struct rbpf_frame *f,
 	bool pc_inside = ruby_iseq_has_pc(&e->iseq, rbpf_frame_pc(f));
 	uint64_t flags = e->iseq.id.head[RUBY_ISEQ_FLAGS];
 	/*
-	 * Another one cannot have taken its place since it was read, and before the sample. Where objects are
-	 * being moved nothing says so, and its pc has to do.
+	 * Another one cannot have taken its place since it was read, and before the sample. Where
+	 * objects are being moved nothing says so, and its pc has to do.
 	 */
 	bool not_since = sampled->gc_era < e->last || e->held == e->last || sampled->gc_transition;
 
@@ -66,7 +66,10 @@ static bool iseq_proven(const struct code_cache *c, const struct rbpf_frame *f,
 	if (!e->unsure) {
 		if (code_known_at(e->first, e->last, e->held, sampled))
 			return true;
-		/* The process is gone: nothing can be compared, and a major collection frees old ones, too. */
+		/*
+		 * The process is gone: nothing can be compared, and a major collection frees old
+		 * ones, too.
+		 */
 		if (sampled->gc_era > e->last)
 			return false;
 		/* In a transition it is of this era or the one before. */
@@ -149,8 +152,8 @@ static void forget_what_was_replaced(const struct stack_era *sampled, const stru
 }
 
 /*
- * The object, which was old when it was read, was there in era @sampled. It may have been young then:
- * but samples of the same major collection that come without a check come after it was old.
+ * The object, which was old when it was read, was there in era @sampled. It may have been young
+ * then: but samples of the same major collection that come without a check come after it was old.
  */
 static void note_old_then(const struct code_cache *c, uint64_t flags,
 			  const struct stack_era *sampled, struct old_since *old)

@@ -11,9 +11,10 @@
  * that was on the stack. It is:
  *
  *   - if F <= S < L. (Nothing is read.)
- *   - if S = L, and it was read in L for a stack that was sampled in L, too, or when all that was dead
- *     had been freed. (Nothing is read.) Else it may be an object that the last collection did not find but has not freed yet; and before L
- *     ends it may do so, and another one take its place, as dead objects are freed little by little.
+ *   - if S = L, and it was read in L for a stack that was sampled in L, too, or when all that was
+ * dead had been freed. (Nothing is read.) Else it may be an object that the last collection did not
+ * find but has not freed yet; and before L ends it may do so, and another one take its place, as
+ * dead objects are freed little by little.
  *   - if S >= L, and the object is still the same when it is read again now.
  *   - if S < F, and the object was there in S and was not moved there since. It was there if it is
  *     old now, in era N, and N - S <= 1: it takes three collections to become old (RVALUE_OLD_AGE),
@@ -30,12 +31,13 @@
  *     therefore not compared any more, and is the one of an old object until the next major
  *     collection; one that it does not fit is no longer believed when the process is gone.
  *
- * Of a process that is young, or whose names get lost, the BPF programs send, ahead of a stack, a copy of the memory that naming its
- * iseqs and method entries reads, taken when the stack was sampled (RBPF_RING_MEMORY). An entry
- * that was read from such a copy was read in era S itself (F = L = S), of an object that was on the
- * stack. So it needs no proof, and the process need not be there any more. Each object is copied
- * once, unless another takes its place. Stacks of later eras are proven by the rules above; if the
- * process is gone, by the check, which is taken of old iseqs, too, while names are copied.
+ * Of a process that is young, or whose names get lost, the BPF programs send, ahead of a stack, a
+ * copy of the memory that naming its iseqs and method entries reads, taken when the stack was
+ * sampled (RBPF_RING_MEMORY). An entry that was read from such a copy was read in era S itself (F =
+ * L = S), of an object that was on the stack. So it needs no proof, and the process need not be
+ * there any more. Each object is copied once, unless another takes its place. Stacks of later eras
+ * are proven by the rules above; if the process is gone, by the check, which is taken of old iseqs,
+ * too, while names are copied.
  *
  * While objects are being moved an address may be an old or a new one, and equal eras prove
  * nothing, nor do copies made then: only pc and check decide. Of a Ruby whose collector is not
@@ -56,8 +58,8 @@ struct code_ref;
 struct rbpf_frame;
 
 /*
- * Whether what is known to be the same from era @first to @last, and was on a stack in era @held, is what
- * was @sampled, by the eras alone.
+ * Whether what is known to be the same from era @first to @last, and was on a stack in era @held,
+ * is what was @sampled, by the eras alone.
  */
 bool code_known_at(uint64_t first, uint64_t last, uint64_t held, const struct stack_era *sampled);
 

@@ -102,7 +102,10 @@ int request_frames_note(struct request_frames *f, const struct code_cache *code,
 	return 0;
 }
 
-/* The process runs on: what is read may be of another Hash by now. The BPF programs compare the key. */
+/*
+ * The process runs on: what is read may be of another Hash by now. The BPF programs compare the
+ * key.
+ */
 static bool learn_keys(const struct ruby_vm *vm, uint64_t hash, uint64_t ret[RBPF_ENV_KEYS])
 {
 	static const char *const keys[] = {
@@ -134,7 +137,10 @@ int request_frames_learn(struct request_frames *f, const struct code_cache *code
 	if (f->env_tries >= ENV_TRIES)
 		return 0;
 	f->env_tries++;
-	/* They are told also if they are known: of a child the BPF programs have what was known at its fork. */
+	/*
+	 * They are told also if they are known: of a child the BPF programs have what was known at
+	 * its fork.
+	 */
 	if (!f->key_hash[RBPF_ENV_PATH] && !learn_keys(code->vm, hash, f->key_hash))
 		return 0;
 	for (size_t i = 0; i < f->n; i++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The iseqs of one process that a rule names (request/rules.h), as frames of them are met: the BPF
- * programs are told of each, and what they then send of such a frame is proven by it. An entry is of
- * one version of the code cache's: of another iseq at that address nothing is known.
+ * programs are told of each, and what they then send of such a frame is proven by it. An entry is
+ * of one version of the code cache's: of another iseq at that address nothing is known.
  *
  * Not thread-safe.
  */
@@ -41,8 +41,8 @@ int request_frames_note(struct request_frames *f, const struct code_cache *code,
 			const struct code_ref *ref, uint32_t rule);
 
 /*
- * The BPF programs met Rack's environment at @hash, but found no path in it: learn the hashes of its
- * keys, and let them be told. Returns 0 or -ENOMEM.
+ * The BPF programs met Rack's environment at @hash, but found no path in it: learn the hashes of
+ * its keys, and let them be told. Returns 0 or -ENOMEM.
  */
 int request_frames_learn(struct request_frames *f, const struct code_cache *code, uint64_t hash);
 

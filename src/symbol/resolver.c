@@ -3,8 +3,8 @@
  * What is known of iseqs and methods is in the code cache; here are made of it strings, symbols,
  * and a table
  *
- *   frames           by (iseq and its version, pc, method and its version, caller's source location):
- *                    the symbol
+ *   frames           by (iseq and its version, pc, method and its version, caller's source
+ * location): the symbol
  *
  * so that naming a frame that was seen before is a lookup, and a stale copy can never be reached.
  */
@@ -403,8 +403,8 @@ static const struct symbol_key *symbol_key(const struct resolver *r, uint32_t id
 }
 
 /*
- * Note the rule of frame @f, whose symbol is @symbol, if it has one; a frame that such a frame calls has
- * it whatever it is called. Sets *@ret to 1 + the number of the rule, or 0.
+ * Note the rule of frame @f, whose symbol is @symbol, if it has one; a frame that such a frame
+ * calls has it whatever it is called. Sets *@ret to 1 + the number of the rule, or 0.
  */
 static int note_request(struct resolver *r, const struct code_ref *ref,
 			const struct named_frame *symbol, struct naming_state *s, uint16_t *ret)

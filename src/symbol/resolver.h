@@ -65,8 +65,8 @@ int resolver_captured(struct resolver *r, const struct stack_era *sampled, const
 		      size_t len);
 
 /*
- * What naming a frame takes over from the frames outside of it. Zeroed: there are none. Valid as long
- * as the resolver.
+ * What naming a frame takes over from the frames outside of it. Zeroed: there are none. Valid as
+ * long as the resolver.
  */
 struct naming_state {
 	uint32_t file, line;	 /* where C functions are shown that it calls */
@@ -123,7 +123,8 @@ struct resolved_request {
 };
 
 /*
- * Name what @rec has. Returns 0, -ENOENT (it cannot be proven that its frame has a rule) or -ENOMEM.
+ * Name what @rec has. Returns 0, -ENOENT (it cannot be proven that its frame has a rule) or
+ * -ENOMEM.
  */
 int resolver_request(struct resolver *r, const struct rbpf_ring_request *rec,
 		     struct resolved_request *ret);

@@ -27,8 +27,8 @@ int cpus_parse(const char *text, struct cpus *ret);
 void cpus_deinit(struct cpus *cpus);
 
 /*
- * What all CPUs have done since the machine started, in ns, to the precision of the kernel's accounts
- * (10 ms): ran anything, or had work while a hypervisor gave the CPU to others.
+ * What all CPUs have done since the machine started, in ns, to the precision of the kernel's
+ * accounts (10 ms): ran anything, or had work while a hypervisor gave the CPU to others.
  */
 struct cpus_times {
 	uint64_t busy;

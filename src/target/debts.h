@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Who makes rbpf wait, and for how long. All processes of a user have one account: what rbpf slept
- * because of them is their debt, of which DEBTS_PER_CENT of the time is forgiven. They are waited for
- * as long as the debt stays below DEBTS_LIMIT_NS, and after that only for DEBTS_LEAST_NS at a time:
- * no longer than it may take to look at a process that does answer, so that it matters little how
- * many processes a user starts that do not. Less would not do, because on a busy machine one that
- * answers may hold a lock of its map while it waits for a CPU.
+ * because of them is their debt, of which DEBTS_PER_CENT of the time is forgiven. They are waited
+ * for as long as the debt stays below DEBTS_LIMIT_NS, and after that only for DEBTS_LEAST_NS at a
+ * time: no longer than it may take to look at a process that does answer, so that it matters little
+ * how many processes a user starts that do not. Less would not do, because on a busy machine one
+ * that answers may hold a lock of its map while it waits for a CPU.
  *
  * A process that was waited for in vain is given up, until it ends. Processes that were left behind
- * in the kernel, because not even SIGKILL ends them, are counted by who holds them there: a user who
- * holds DEBTS_MAX_LEFT of them is refused until one is gone.
+ * in the kernel, because not even SIGKILL ends them, are counted by who holds them there: a user
+ * who holds DEBTS_MAX_LEFT of them is refused until one is gone.
  *
  * Not thread-safe.
  */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A thread's DTV (dynamic thread vector), as the dynamic linker of glibc and that of musl make it: where
- * the thread has the block of thread-local storage (TLS) of each module, which is an executable or a library.
+ * A thread's DTV (dynamic thread vector), as the dynamic linker of glibc and that of musl make it:
+ * where the thread has the block of thread-local storage (TLS) of each module, which is an
+ * executable or a library.
  *
  * It says nothing of what lies in a block. Whose memory is read may lie. Not thread-safe.
  */
@@ -33,13 +34,18 @@ struct dtv {
 /* Read the DTV of the thread with thread pointer @tp; false: it has none of that form. */
 bool dtv_read(const struct memory *mem, uint64_t tp, enum dtv_form form, struct dtv *ret);
 
-/* The block of module @m, which is below n. It may be no address: the thread has not got one yet. */
+/*
+ * The block of module @m, which is below n. It may be no address: the thread has not got one yet.
+ */
 uint64_t dtv_block(const struct dtv *dtv, size_t m);
 
 /* glibc: the heap chunk that the block of module @m is in; 0: none. */
 uint64_t dtv_chunk(const struct dtv *dtv, size_t m);
 
-/* Whether the block of module @m is where only static TLS is, for which it is at the same distance from each thread pointer. */
+/*
+ * Whether the block of module @m is where only static TLS is, for which it is at the same distance
+ * from each thread pointer.
+ */
 bool dtv_is_static(const struct dtv *dtv, size_t m, uint64_t tp);
 
 #endif

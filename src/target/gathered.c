@@ -22,7 +22,10 @@ void gathered_deinit(struct gathered *g)
 	*g = (struct gathered) { 0 };
 }
 
-/* Whether the block at @addr is there; *@ret is its index. If not, it is noted, for which there is room. */
+/*
+ * Whether the block at @addr is there; *@ret is its index. If not, it is noted, for which there is
+ * room.
+ */
 static bool find_block(struct gathered *g, uint64_t addr, uint32_t *ret)
 {
 	if (intern_add(&g->addrs, &addr, sizeof(addr), ret, NULL) || *ret >= g->n_fetched) {

@@ -2,15 +2,15 @@
 /*
  * Memory of another process, read for many readers at once.
  *
- * A reader that follows pointers makes a call for each of them, since what it has read says where to
- * read next. Here many readers share the calls. What one asks for and is not there yet is noted, and
- * cannot be read; gathered_fetch() reads all that was noted in as few calls as possible; then each
- * reader that missed something begins again, and gets further. So there are about as many calls as
- * the longest chain of pointers has members, however many readers there are.
+ * A reader that follows pointers makes a call for each of them, since what it has read says where
+ * to read next. Here many readers share the calls. What one asks for and is not there yet is noted,
+ * and cannot be read; gathered_fetch() reads all that was noted in as few calls as possible; then
+ * each reader that missed something begins again, and gets further. So there are about as many
+ * calls as the longest chain of pointers has members, however many readers there are.
  *
  * What is there is a copy as of the time of the call that read it. Who has to prove that something
- * is still the same reads the memory below. A copy is kept until gathered_deinit(): use one for what
- * is read together, and then another.
+ * is still the same reads the memory below. A copy is kept until gathered_deinit(): use one for
+ * what is read together, and then another.
  *
  * Blocks of GATHERED_BLOCK bytes are read; they never cross a page. Where one cannot be read as a
  * whole, and once there are GATHERED_BLOCKS, the memory below is read at once. Not thread-safe.

@@ -64,14 +64,14 @@ void memory_read_spans(const struct memory *mem, struct memory_span *spans, size
 size_t memory_read_some(const struct memory *mem, uint64_t addr, void *dst, size_t len);
 
 /*
- * Say that @len bytes at @addr are about to be read. Where reads are gathered (gathered.h) they are read
- * along with what else is missing; elsewhere that has no effect.
+ * Say that @len bytes at @addr are about to be read. Where reads are gathered (gathered.h) they are
+ * read along with what else is missing; elsewhere that has no effect.
  */
 void memory_expect(const struct memory *mem, uint64_t addr, size_t len);
 
 /*
- * Where pages are kept (page_cache.h): drop them, since what follows looks once more at what changes. Elsewhere
- * that has no effect.
+ * Where pages are kept (page_cache.h): drop them, since what follows looks once more at what
+ * changes. Elsewhere that has no effect.
  */
 void memory_refresh(const struct memory *mem);
 

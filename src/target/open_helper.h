@@ -20,7 +20,7 @@ struct target_file_request;
 
 #define OPEN_HELPER_SLICE_MS 50	 /* between two checks of what the process does */
 #define OPEN_HELPER_MAX_HUNG 32u /* roots that hang; of more, the first are tried again */
-#define OPEN_HELPER_HUNG_NS  60000000000ull /* for so long nothing is opened in a root that hangs */
+#define OPEN_HELPER_HUNG_NS  60000000000ull /* for which a root that hangs is left alone */
 #define OPEN_HELPER_MAX_ROOT 256u	    /* bytes of a root and of a path, with their NULs */
 #define OPEN_HELPER_MAX_PATH 4096u
 

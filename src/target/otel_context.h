@@ -4,8 +4,8 @@
  * attributes), in a mapping of its own for readers from outside. Version 2 of OTEP 4719, of which
  * doc/otel.md tells what is read.
  *
- * The process may say anything, and change it while it is read: what is read is bounded, and is text
- * for people, which nothing here relies on.
+ * The process may say anything, and change it while it is read: what is read is bounded, and is
+ * text for people, which nothing here relies on.
  */
 #ifndef RBPF_TARGET_OTEL_CONTEXT_H
 #define RBPF_TARGET_OTEL_CONTEXT_H
@@ -26,11 +26,11 @@ struct memory;
 #define OTEL_MAX_TEXT	    8192 /* bytes of all; an attribute that exceeds it is left out */
 
 /*
- * Append to @out, which must be empty, the attributes that the process of @mem publishes, in the form
- * of base/attributes.h: those of the resource before others, and of equal keys the first.
+ * Append to @out, which must be empty, the attributes that the process of @mem publishes, in the
+ * form of base/attributes.h: those of the resource before others, and of equal keys the first.
  *
- * Returns 0, -ENOENT (it publishes none of this version), -EAGAIN (it was changing it all the time),
- * -EBADMSG (it is malformed or too large) or -ENOMEM. After a failure @out is empty.
+ * Returns 0, -ENOENT (it publishes none of this version), -EAGAIN (it was changing it all the
+ * time), -EBADMSG (it is malformed or too large) or -ENOMEM. After a failure @out is empty.
  */
 int otel_context_read(const struct memory *mem, const struct maps *maps, struct buf *out);
 

@@ -27,7 +27,7 @@ struct process {
 	int pidfd;	      /* -1 where there are too many open files (fds.h); owned */
 	char *exe;	      /* as the target sees it, "" if unreadable; owned */
 	char *cmdline;	      /* arguments joined by spaces, or [comm]; raw bytes, the first
-				 * PROCESS_CMDLINE_MAX; owned */
+			       * PROCESS_CMDLINE_MAX; owned */
 	struct process_context context; /* control group, container, …, as far as readable; owned */
 };
 
@@ -44,18 +44,24 @@ int process_open(pid_t pid, struct process *ret, struct err *err);
 void process_close(struct process *p);
 
 /*
- * Read p->cmdline again, which the process may have changed; *@changed says whether it has. It stays
- * where there is nothing to read, as of a process that ends. Returns 0 or -ENOMEM.
+ * Read p->cmdline again, which the process may have changed; *@changed says whether it has. It
+ * stays where there is nothing to read, as of a process that ends. Returns 0 or -ENOMEM.
  */
 int process_read_title(struct process *p, bool *changed);
 
 /* The parent of @pid, as it is now, in *@ret. Returns 0 or -ESRCH: it is gone, or a zombie. */
 int process_parent(pid_t pid, pid_t *ret);
 
-/* When @pid began, as in struct process: the cheapest way to see whether it is still the same. Returns as process_parent(). */
+/*
+ * When @pid began, as in struct process: the cheapest way to see whether it is still the same.
+ * Returns as process_parent().
+ */
 int process_start_ticks(pid_t pid, uint64_t *ret);
 
-/* Where its dynamic linker is mapped (AT_BASE). Returns 0, or -ENOENT if that cannot be read or it has none. */
+/*
+ * Where its dynamic linker is mapped (AT_BASE). Returns 0, or -ENOENT if that cannot be read or it
+ * has none.
+ */
 int process_linker_base(pid_t pid, uint64_t *ret);
 
 /* The real user id of @pid; -1 if that cannot be read. */
@@ -70,8 +76,8 @@ struct process_times {
 int process_times(pid_t pid, struct process_times *ret);
 
 /*
- * Where the stack of @pid's main thread ended when the program began: the arguments follow (startstack in /proc/PID/stat).
- * 0 if that is not known.
+ * Where the stack of @pid's main thread ended when the program began: the arguments follow
+ * (startstack in /proc/PID/stat). 0 if that is not known.
  */
 uint64_t process_main_top(pid_t pid);
 

@@ -189,7 +189,10 @@ uint64_t proxy_cpu_ns(const struct proxy *p)
 	return p->ended_ns + cpu_of(p);
 }
 
-/* End the process. If it is not gone by then, *@left is its pid, and its memory is not ours any more. */
+/*
+ * End the process. If it is not gone by then, *@left is its pid, and its memory is not ours any
+ * more.
+ */
 static void stop(struct proxy *p, pid_t *left)
 {
 	const pid_t pid = p->pid;

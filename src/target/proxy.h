@@ -4,8 +4,8 @@
  * read may wait for a program of any user: a page of memory may be that of a file whose server does
  * not answer, and the kernel has locks that a process can hold for as long as it likes, above all
  * while it executes another program. The wait ends only with the reader. So the reader is a process
- * that rbpf can do without: a copy of it that keeps no file of it open and no privilege but those to
- * read.
+ * that rbpf can do without: a copy of it that keeps no file of it open and no privilege but those
+ * to read.
  *
  * One request at a time, in memory that both share. A reader that is left behind keeps that memory;
  * the next one gets new memory, so that nothing changes under who reads the answers.
@@ -45,8 +45,10 @@ struct proxy_request {
 	pid_t pid;
 	uint32_t n;   /* spans; together at most PROXY_MAX_BYTES */
 	uint32_t len; /* at most PROXY_MAX_BYTES */
-	/* The answer to the others than PROXY_MEMORY: the number of bytes, fewer than len only at
-	 * the end; or -errno. */
+	/*
+	 * The answer to the others than PROXY_MEMORY: the number of bytes, fewer than len only at
+	 * the end; or -errno.
+	 */
 	int32_t result;
 	struct proxy_span spans[PROXY_MAX_SPANS];
 	char name[PROXY_MAX_NAME];
@@ -81,9 +83,8 @@ struct proxy_request *proxy_prepare(struct proxy *p);
  * Have the request executed. @slept_ns: how long the process slept for it, 0 if less than
  * PROXY_FIRST_NS. Returns 0 (the request tells the rest), or
  *
- *	-ETIMEDOUT	it sleeps for longer than @patience permits: the process was killed, and *@left is
- *			its pid if that did not end it
- *	-EINTR		stop_overdue(); the same holds
+ *	-ETIMEDOUT	it sleeps for longer than @patience permits: the process was killed, and
+ **@left is its pid if that did not end it -EINTR		stop_overdue(); the same holds
  *	-EPIPE		somebody has killed the process, twice
  */
 int proxy_run(struct proxy *p, proxy_patience_fn *patience, void *arg, uint64_t *slept_ns,

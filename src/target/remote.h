@@ -58,14 +58,14 @@ ssize_t remote_read_next(pid_t pid, char *to, size_t size);
 ssize_t remote_read_link(pid_t pid, const char *name, char *to, size_t size);
 
 /*
- * For how many ns @pid may be waited for by another process of ours. 0: it was given up, or its user
- * holds too many of them in the kernel.
+ * For how many ns @pid may be waited for by another process of ours. 0: it was given up, or its
+ * user holds too many of them in the kernel.
  */
 uint64_t remote_patience(pid_t pid);
 
 /*
- * Another process of ours slept for @slept_ns because of @pid. @left: and it was killed, and is still
- * there; 0 if not. @give_up: no more is to be read of @pid.
+ * Another process of ours slept for @slept_ns because of @pid. @left: and it was killed, and is
+ * still there; 0 if not. @give_up: no more is to be read of @pid.
  */
 void remote_note_wait(pid_t pid, uint64_t slept_ns, pid_t left, bool give_up);
 
@@ -73,8 +73,8 @@ void remote_note_wait(pid_t pid, uint64_t slept_ns, pid_t left, bool give_up);
 uint64_t remote_cpu_ns(void);
 
 /*
- * Make those processes now, when there is little that they are a copy of. If that fails, it is tried
- * again when they are needed.
+ * Make those processes now, when there is little that they are a copy of. If that fails, it is
+ * tried again when they are needed.
  */
 void remote_prepare(void);
 

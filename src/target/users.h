@@ -23,11 +23,11 @@
 
 struct user {
 	uid_t uid;
-	size_t processes; /* that are followed */
-	size_t presets;	  /* layouts that are kept for the next process */
-	uint64_t
-		spent_until_ns; /* CLOCK_MONOTONIC: until when its share is used up; 0: nothing was spent */
-	size_t names;		/* bytes; scratch of who adds them up by user */
+	size_t processes;	 /* that are followed */
+	size_t presets;		 /* layouts that are kept for the next process */
+	uint64_t spent_until_ns; /* CLOCK_MONOTONIC: until when its share is used up; 0: nothing was
+				    spent */
+	size_t names;		 /* bytes; scratch of who adds them up by user */
 };
 
 struct users {

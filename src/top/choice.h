@@ -37,8 +37,8 @@ struct top_choice {
 	bool native;	  /* native frames, too */
 	/* Rows whose text has this in it, in any case; "": all. */
 	char filter[TOP_FILTER_MAX];
-	uint64_t *
-		toggled; /* keys of nodes of the tree that are not as they would be: open or closed; owned */
+	uint64_t *toggled; /* keys of nodes of the tree that are not as they would be: open or
+			      closed; owned */
 	size_t n_toggled, cap_toggled;
 };
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The rows of top as lines of text that are never wider than the terminal. It knows of no terminal but
- * its size, and whether it shows UTF-8.
+ * The rows of top as lines of text that are never wider than the terminal. It knows of no terminal
+ * but its size, and whether it shows UTF-8.
  *
- * Columns are counted as wcwidth(3) counts them, so LC_CTYPE must be set; without UTF-8, what is not
- * ASCII becomes '?'.
+ * Columns are counted as wcwidth(3) counts them, so LC_CTYPE must be set; without UTF-8, what is
+ * not ASCII becomes '?'.
  */
 #ifndef RBPF_TOP_LAYOUT_H
 #define RBPF_TOP_LAYOUT_H
@@ -36,7 +36,7 @@ struct top_page {
 	struct top_line *lines; /* owned */
 	size_t n_lines, cap_lines;
 	struct buf text; /* of all lines */
-	size_t n_shown; /* rows of the model, or lines of a text, on the page, from its first one on */
+	size_t n_shown;	 /* rows of the model, or lines of text, on the page from its first on */
 };
 
 /* What is shown beside the rows. */
@@ -55,15 +55,15 @@ struct top_frame {
 void top_page_deinit(struct top_page *page);
 
 /*
- * Lay @m out, which was made for @choice; what @page had is gone. At most @frame->height lines. Returns 0
- * or -ENOMEM.
+ * Lay @m out, which was made for @choice; what @page had is gone. At most @frame->height lines.
+ * Returns 0 or -ENOMEM.
  */
 int top_layout(const struct top_model *m, const struct top_choice *choice,
 	       const struct top_frame *frame, struct top_page *page);
 
 /*
- * Lay out the @n lines of @text, cut to the width: the first one as a title, then those from @frame->first on,
- * counted without it, that there is room for. Returns 0 or -ENOMEM.
+ * Lay out the @n lines of @text, cut to the width: the first one as a title, then those from
+ * @frame->first on, counted without it, that there is room for. Returns 0 or -ENOMEM.
  */
 int top_layout_text(const char *const *text, size_t n, const struct top_frame *frame,
 		    struct top_page *page);
@@ -76,7 +76,10 @@ static inline const char *top_line_text(const struct top_page *page, size_t i)
 /* Columns that @s, valid UTF-8, takes. */
 size_t top_width(const char *s, bool utf8);
 
-/* Append @s, cut to @max columns; from the left if @tail, so that its end stays. Returns its columns. */
+/*
+ * Append @s, cut to @max columns; from the left if @tail, so that its end stays. Returns its
+ * columns.
+ */
 size_t top_add_cut(struct buf *out, const char *s, size_t max, bool tail, bool utf8);
 
 #endif

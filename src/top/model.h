@@ -16,8 +16,8 @@
 
 struct top_row {
 	/*
-	 * The same for the same process, thread, method, … each time that rows are made; of nodes of the
-	 * tree, of the same path. Never 0.
+	 * The same for the same process, thread, method, … each time that rows are made; of nodes
+	 * of the tree, of the same path. Never 0.
 	 */
 	uint64_t key;
 	size_t label, where; /* offsets in the model's text; where may be "" */

@@ -24,12 +24,15 @@ int top_add_row(struct top_model *m, const struct top_row *row);
 bool top_matches(const struct top_model *m, const struct top_row *row,
 		 const struct top_choice *choice);
 
-/* Compile into @re, and set *@has, what matches @name and nothing else. Returns 0, -EINVAL or -ENOMEM. */
+/*
+ * Compile into @re, and set *@has, what matches @name and nothing else. Returns 0, -EINVAL or
+ * -ENOMEM.
+ */
 int top_match_only(const char *name, regex_t *re, bool *has);
 
 /*
- * The nodes that are open or below an open one, in preorder. Those of 5 % of the root and more are open
- * unless they were closed. Returns 0, -ENOMEM or -E2BIG.
+ * The nodes that are open or below an open one, in preorder. Those of 5 % of the root and more are
+ * open unless they were closed. Returns 0, -ENOMEM or -E2BIG.
  */
 int top_build_tree(struct top_model *m, const struct profile *p, struct view_filter *f,
 		   const struct top_choice *choice);

@@ -11,7 +11,7 @@
 #include "base/err.h"
 #include "top/layout.h"
 
-#define ESCAPE_MS 25 /* after an escape character the rest of a key's sequence comes in this time */
+#define ESCAPE_MS 25 /* in which the rest of a key's sequence comes */
 
 enum { PAIR_TITLE = 1, PAIR_NOTICE };
 

@@ -3,8 +3,8 @@
  * The terminal that top draws on: the only place that knows ncurses. Between terminal_open() and
  * terminal_close() nothing else may write to it.
  *
- * ncurses has state of the whole process, so there is one terminal. A stop (SIGTSTP) gives the terminal
- * back until the process goes on; a change of its size comes as a key.
+ * ncurses has state of the whole process, so there is one terminal. A stop (SIGTSTP) gives the
+ * terminal back until the process goes on; a change of its size comes as a key.
  */
 #ifndef RBPF_TOP_TERMINAL_H
 #define RBPF_TOP_TERMINAL_H

@@ -18,8 +18,9 @@ static wchar_t code_point(const char *s, size_t n)
 }
 
 /*
- * The character at @s, not NUL: its bytes in *@n, which are 1 or more; its columns. -1: '?' is shown in its
- * place. A control would act on the terminal, and what that does not know it would show at its discretion.
+ * The character at @s, not NUL: its bytes in *@n, which are 1 or more; its columns. -1: '?' is
+ * shown in its place. A control would act on the terminal, and what that does not know it would
+ * show at its discretion.
  */
 static int character(const char *s, bool utf8, size_t *n)
 {

@@ -40,8 +40,10 @@ void progress_draw(struct progress *p, uint64_t now_ns, const char *line)
 
 	if (!progress_due(p, now_ns))
 		return;
-	/* Asked each time: it changes with the window. The last column would wrap on some
-	 * terminals. */
+	/*
+	 * Asked each time: it changes with the window. The last column would wrap on some
+	 * terminals.
+	 */
 	width = term_width(p->fd);
 	buf_addstr(&out, ERASE_LINE);
 	buf_add(&out, line, utf8_prefix(line, width > 1 ? width - 1 : 1));

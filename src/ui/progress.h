@@ -28,7 +28,8 @@ bool progress_due(const struct progress *p, uint64_t now_ns);
 /* Draw @line (valid UTF-8, no newline) if progress_due(). Failures to write are ignored. */
 void progress_draw(struct progress *p, uint64_t now_ns, const char *line);
 
-/* Take the line away, for another message or at the end. The next progress_draw() is at once due.
+/*
+ * Take the line away, for another message or at the end. The next progress_draw() is at once due.
  */
 void progress_clear(struct progress *p);
 

@@ -3,9 +3,10 @@
  * Compares the methods of two sets of recordings, or the requests that they served, and tells
  * differences from chance.
  *
- * A method is the same on both sides if its kind and name are: files move, lines do, and versions of
- * gems and libraries are in paths. Where a name alone says little ("<main>", "block in <main>") the
- * name of the file counts, too. Names are labels (frame_label.h), which are the same in all processes.
+ * A method is the same on both sides if its kind and name are: files move, lines do, and versions
+ * of gems and libraries are in paths. Where a name alone says little ("<main>", "block in <main>")
+ * the name of the file counts, too. Names are labels (frame_label.h), which are the same in all
+ * processes.
  *
  * Two samplings of the same program differ. The interval of a difference covers that: it is made of
  * the intervals of both sides, as compare.c says. It does not cover that a program does not do the
@@ -40,7 +41,10 @@ struct compare_sum {
 
 struct compare_row {
 	uint32_t kind; /* enum frame_kind; 0 of a request */
-	/* Strings of comparison.texts, of the side that has it first; name and framework of a request. */
+	/*
+	 * Strings of comparison.texts, of the side that has it first; name and framework of a
+	 * request.
+	 */
 	uint32_t label, path;
 	uint32_t line; /* of the definition; 0 if unknown */
 	struct compare_sum self[COMPARE_SIDES], total[COMPARE_SIDES];

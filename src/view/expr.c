@@ -21,8 +21,8 @@ void view_expr_free(struct view_expr *e)
 }
 
 /*
- * The term of a node that must hold for the whole to hold, if it bounds time as is asked for. "time < X" is
- * parsed to not(time >= X).
+ * The term of a node that must hold for the whole to hold, if it bounds time as is asked for. "time
+ * < X" is parsed to not(time >= X).
  */
 static struct expr_node *find_bound(struct view_expr *e, uint32_t node, bool end)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The language of --filter: terms that compare what is known of a sample, joined by and, or and not.
+ * The language of --filter: terms that compare what is known of a sample, joined by and, or and
+ *not.
  *
  *	thread =~ /^puma/ and not (frame = "Cart#total" or state = gvl) and time >= 5s
  *
@@ -8,9 +9,9 @@
  *	all:	    one { "and" one }
  *	one:	    "not" one | "(" expression ")" | "gc" | field operator value
  *
- * rbpf-filter(5) says what the fields mean. An expression is parsed once and knows no recording; which
- * of its terms hold for threads, stacks and requests of one is found by binding it to that (expr_bind.h).
- * Not thread-safe.
+ * rbpf-filter(5) says what the fields mean. An expression is parsed once and knows no recording;
+ *which of its terms hold for threads, stacks and requests of one is found by binding it to that
+ *(expr_bind.h). Not thread-safe.
  */
 #ifndef RBPF_VIEW_EXPR_H
 #define RBPF_VIEW_EXPR_H
@@ -87,8 +88,8 @@ struct view_expr {
 };
 
 /*
- * Parse @text. Returns 0, -ENOMEM, or -EINVAL with ERR_USAGE, a message that begins with @what, and the place
- * of the fault (err_excerpt()). *@ret: view_expr_free().
+ * Parse @text. Returns 0, -ENOMEM, or -EINVAL with ERR_USAGE, a message that begins with @what, and
+ * the place of the fault (err_excerpt()). *@ret: view_expr_free().
  */
 int view_expr_parse(const char *text, const char *what, struct view_expr **ret, struct err *err);
 void view_expr_free(struct view_expr *e); /* accepts NULL */
@@ -100,8 +101,9 @@ static inline void view_expr_freep(struct view_expr **e)
 #define _cleanup_view_expr_ _cleanup_(view_expr_freep)
 
 /*
- * Take out of @e what bounds the whole range of time from below, or (@end) from above: "time >= 5s and …". A
- * reader that knows it skips the other samples. Returns whether there was such a term: *@ret has its time.
+ * Take out of @e what bounds the whole range of time from below, or (@end) from above: "time >= 5s
+ * and …". A reader that knows it skips the other samples. Returns whether there was such a term:
+ * *@ret has its time.
  */
 bool view_expr_take_bound(struct view_expr *e, bool end, struct time_cut *ret);
 
@@ -115,8 +117,8 @@ bool view_expr_is_of_threads(const struct view_expr *e);
 bool view_expr_is_empty(const struct view_expr *e);
 
 /*
- * Whether the expression can be true of a sample of which the terms in @maybe can be true, and those in @maybe_not
- * can be false. A bit for each term; each is in one of the two at least.
+ * Whether the expression can be true of a sample of which the terms in @maybe can be true, and
+ * those in @maybe_not can be false. A bit for each term; each is in one of the two at least.
  */
 bool view_expr_can_hold(const struct view_expr *e, uint64_t maybe, uint64_t maybe_not);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * As filter.c: a name is compared once, however many stacks it is in, and a stack inherits what its callers have.
+ * As filter.c: a name is compared once, however many stacks it is in, and a stack inherits what its
+ * callers have.
  */
 #include "view/expr_bind.h"
 
@@ -44,7 +45,10 @@ static bool number_fits(const struct expr_term *t, uint64_t n)
 				       : n == t->number;
 }
 
-/* By the name that the process publishes for OpenTelemetry. Returns 1, 0 or -ENOMEM, as the next ones do. */
+/*
+ * By the name that the process publishes for OpenTelemetry. Returns 1, 0 or -ENOMEM, as the next
+ * ones do.
+ */
 static int service_fits(const struct expr_term *t, const char *attributes)
 {
 	_cleanup_buf_ struct buf name = BUF_INIT;
@@ -126,7 +130,9 @@ static int bind_requests(struct expr_binding *b)
 	return 0;
 }
 
-/* Of the name of @frame; @names has them, and a bit that is never a term's of those that are known. */
+/*
+ * Of the name of @frame; @names has them, and a bit that is never a term's of those that are known.
+ */
 struct frame_names {
 	uint64_t *bits; /* by string */
 	bool *known;
@@ -149,8 +155,8 @@ static uint64_t bits_of_frame(const struct expr_binding *b, struct frame_names *
 }
 
 /*
- * What the frames of a stack are: any of them for "frame", the innermost shown one for "leaf", any outside of that one for
- * "caller".
+ * What the frames of a stack are: any of them for "frame", the innermost shown one for "leaf", any
+ * outside of that one for "caller".
  */
 static void bind_stack_tree(struct expr_binding *b, struct frame_names *names,
 			    const struct view_selection *shown, uint64_t *any)

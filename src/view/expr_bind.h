@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A filter expression applied to one profile: which of its terms hold for each thread, stack, kind of request
- * and state, as bits, so that for a sample these are combined and the expression is evaluated once.
+ * A filter expression applied to one profile: which of its terms hold for each thread, stack, kind
+ * of request and state, as bits, so that for a sample these are combined and the expression is
+ * evaluated once.
  */
 #ifndef RBPF_VIEW_EXPR_BIND_H
 #define RBPF_VIEW_EXPR_BIND_H
@@ -20,7 +21,9 @@ struct view_selection;
 struct expr_binding {
 	const struct view_expr *expr; /* not owned, as is … */
 	const struct profile *profile;
-	/* A bit for each term that holds; all but the last ones owned, NULL if it has no such term. */
+	/*
+	 * A bit for each term that holds; all but the last ones owned, NULL if it has no such term.
+	 */
 	uint64_t *threads;  /* by thread id */
 	uint64_t *stacks;   /* by stack id */
 	uint64_t *requests; /* by kind of request */
@@ -33,9 +36,11 @@ struct expr_binding {
 };
 
 /*
- * @shown says which frames are shown: the leaf is the innermost of these. The profile must be by_thread, by_request if
- * @e has terms for requests, and read with the cuts and marks of @e. Returns 0, -ENOMEM, or -EINVAL. @ret, which is zeroed before,
- * is to be released with expr_binding_deinit() in either case.
+ * @shown says which frames are shown: the leaf is the innermost of these. The profile must be
+ * by_thread, by_request if
+ * @e has terms for requests, and read with the cuts and marks of @e. Returns 0, -ENOMEM, or
+ * -EINVAL. @ret, which is zeroed before, is to be released with expr_binding_deinit() in either
+ * case.
  */
 int expr_bind(const struct view_expr *e, const struct profile *p,
 	      const struct view_selection *shown, struct expr_binding *ret);

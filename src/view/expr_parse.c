@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Recursive descent, an operator a function. A term that is the negation of another one (a != b, a !~ b, a < b
- * of times) is parsed to that and a not.
+ * Recursive descent, an operator a function. A term that is the negation of another one (a != b, a
+ * !~ b, a < b of times) is parsed to that and a not.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -85,8 +85,8 @@ bool view_filter_by_request(const struct view_filter *f);
 struct view_selection;
 
 /*
- * @f NULL selects everything. Returns 0, -ENOMEM, or -EINVAL if @p is not by_thread or by_request as @f needs
- * it, or was read for another slower_than_ns.
+ * @f NULL selects everything. Returns 0, -ENOMEM, or -EINVAL if @p is not by_thread or by_request
+ * as @f needs it, or was read for another slower_than_ns.
  */
 int view_selection_new(const struct profile *p, const struct view_filter *f,
 		       struct view_selection **ret);
@@ -112,8 +112,8 @@ bool view_request_selected(const struct view_selection *sel, uint32_t kind);
 
 /*
  * Which threads have selected samples, by id, and of how many samples and what value all selected
- * ones are. Of a profile that is not by_thread, as if the filter left out none. @threads has room for
- * all.
+ * ones are. Of a profile that is not by_thread, as if the filter left out none. @threads has room
+ * for all.
  */
 struct view_sum {
 	uint64_t samples;

@@ -59,14 +59,12 @@ enum flat_sort {
 
 struct flat_row {
 	uint32_t frame; /* a frame of the row (function, line, file, module); else PROFILE_NONE */
-	uint32_t
-		id; /* owner (view/owner.h), enum frame_kind, kind of request, state_of(), span or second for
-		      * rows of those; else 0 */
+	uint32_t id; /* owner (view/owner.h), enum frame_kind, kind of request, state_of(), span or
+		      * second for rows of those; else 0 */
 	uint32_t process; /* rows of containers and Rubies: the first process with samples … */
 	uint32_t n_processes; /* … and how many there are; else 0 */
-	uint32_t
-		request; /* rows of traces: the kind of request that most of its time is of; else 0 */
-	uint64_t samples;	/* with the row innermost */
+	uint32_t request;     /* rows of traces: the kind of request of most of its time; else 0 */
+	uint64_t samples;     /* with the row innermost */
 	uint64_t total_samples; /* with the row anywhere: counted once a sample, recursion or not */
 	uint64_t self_value;
 	uint64_t total_value;
@@ -112,7 +110,8 @@ int flat_add_rows(struct flat *flat, struct flat_row *rows, size_t n);
  * deterministic.
  *
  * Returns 0, -ENOMEM, or -EINVAL if rows are owners or @f needs it and @p is not by_thread, if
- * rows are requests or traces and it is not by_request or by_span, or if rows are of time. @ret: flat_deinit().
+ * rows are requests or traces and it is not by_request or by_span, or if rows are of time. @ret:
+ * flat_deinit().
  */
 int flat_build(const struct profile *p, const struct view_filter *f, enum flat_by by,
 	       enum flat_sort sort, struct flat *ret);
@@ -122,7 +121,8 @@ int flat_build_selected(const struct profile *p, const struct view_selection *se
 			enum flat_sort sort, struct flat *ret);
 
 /*
- * FLAT_BY_TIME: the samples of @p come from @from (profile/replay.h). Returns 0, or an error with @err set.
+ * FLAT_BY_TIME: the samples of @p come from @from (profile/replay.h). Returns 0, or an error with
+ * @err set.
  * @ret: flat_deinit().
  */
 int flat_build_time(const struct profile *p, const struct replay *from, const struct view_filter *f,

@@ -24,8 +24,10 @@ enum gc_phase {
 /* The word used in reports, "marking"; "none" of GC_NONE. */
 const char *gc_phase_name(enum gc_phase phase);
 
-/* The phase of each stack, by id, as its innermost FRAME_GC tells it. @ret: free(). Returns 0 or
- * -ENOMEM. */
+/*
+ * The phase of each stack, by id, as its innermost FRAME_GC tells it. @ret: free(). Returns 0 or
+ * -ENOMEM.
+ */
 int gc_phases_of_stacks(const struct profile *p, uint8_t **ret);
 
 /* The phase of samples, @of_stacks being what gc_phases_of_stacks() gave. */

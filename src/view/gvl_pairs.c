@@ -13,7 +13,10 @@
 /* Parts of waits: a second or so of work. */
 #define MAX_PARTS 500000000u
 
-/* All waiting in a process from the charge before it, exclusive, to @ts is charged to requests of @kind. */
+/*
+ * All waiting in a process from the charge before it, exclusive, to @ts is charged to requests of
+ * @kind.
+ */
 struct charge {
 	uint64_t ts;
 	uint32_t process, kind;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Which requests made which requests wait for the GVL. Each sample of EVENT_GVL says who is charged with all waiting in
- * a process since the one before, and each wait for the GVL has its exact times: so a wait is divided by whom
- * the time that it lasted was charged to.
+ * Which requests made which requests wait for the GVL. Each sample of EVENT_GVL says who is charged
+ * with all waiting in a process since the one before, and each wait for the GVL has its exact
+ * times: so a wait is divided by whom the time that it lasted was charged to.
  *
- * Ractors have a GVL each, and a recording does not say which one a wait is for: with several of them in a process this
- * is wrong in part.
+ * Ractors have a GVL each, and a recording does not say which one a wait is for: with several of
+ * them in a process this is wrong in part.
  */
 #ifndef RBPF_VIEW_GVL_PAIRS_H
 #define RBPF_VIEW_GVL_PAIRS_H
@@ -35,9 +35,9 @@ struct gvl_pairs {
 	}
 
 /*
- * Of the waits of @p that @f selects. @p is by_request and of EVENT_WALL, and has kept its samples with gvl_caused.
- * Returns 0, -ENOMEM, -EINVAL, or -E2BIG if that is more work than a recording of a real program can ask for. @ret:
- * gvl_pairs_deinit().
+ * Of the waits of @p that @f selects. @p is by_request and of EVENT_WALL, and has kept its samples
+ * with gvl_caused. Returns 0, -ENOMEM, -EINVAL, or -E2BIG if that is more work than a recording of
+ * a real program can ask for. @ret: gvl_pairs_deinit().
  */
 int gvl_pairs_build(const struct profile *p, const struct view_filter *f, struct gvl_pairs *ret);
 void gvl_pairs_deinit(struct gvl_pairs *pairs);

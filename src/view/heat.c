@@ -125,7 +125,9 @@ void heat_add(struct heat *h, uint64_t ns, uint32_t node, uint64_t value)
 	add_to(&h->pairs[last_pair(h, (uint32_t)(h->cell / h->slot_cells), node)].value, value);
 }
 
-/* Put the pairs into a new table, with slots of @slot_cells and, if @to is not NULL, other nodes. */
+/*
+ * Put the pairs into a new table, with slots of @slot_cells and, if @to is not NULL, other nodes.
+ */
 static int rebuild(struct heat *h, size_t slot_cells, const uint32_t *to)
 {
 	struct heat_pair *old = h->pairs;

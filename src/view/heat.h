@@ -50,9 +50,9 @@ struct heat {
 	}
 
 /*
- * Of @duration_ns from time 0 on, with @rows cells (1 to 1000) in each column. A column is a second,
- * or as many as it takes to have @max_cells at most. @max_pairs: of heat_is_full(). Returns 0 or
- * -ENOMEM. @ret: heat_deinit().
+ * Of @duration_ns from time 0 on, with @rows cells (1 to 1000) in each column. A column is a
+ * second, or as many as it takes to have @max_cells at most. @max_pairs: of heat_is_full(). Returns
+ * 0 or -ENOMEM. @ret: heat_deinit().
  */
 int heat_init(uint64_t duration_ns, size_t rows, size_t max_cells, size_t max_pairs,
 	      struct heat *ret);
@@ -60,8 +60,8 @@ void heat_deinit(struct heat *h);
 #define _cleanup_heat_ _cleanup_(heat_deinit)
 
 /*
- * Add @value of @node at @ns. What is later than the end is in the last cell. It is quickest where the values before it
- * were of the same time.
+ * Add @value of @node at @ns. What is later than the end is in the last cell. It is quickest where
+ * the values before it were of the same time.
  */
 void heat_add(struct heat *h, uint64_t ns, uint32_t node, uint64_t value);
 

@@ -7,7 +7,8 @@
  * known; but a sample of a method that is called again further in, by another caller, counts for
  * both, and the callers of such a method add up to more than its total.
  *
- * Frames that are not shown are skipped: what is called through them is called by the frame outside.
+ * Frames that are not shown are skipped: what is called through them is called by the frame
+ * outside.
  */
 #ifndef RBPF_VIEW_NEIGHBOURS_H
 #define RBPF_VIEW_NEIGHBOURS_H

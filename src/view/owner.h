@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Owners: the process, thread, container, version of Ruby or kind of request that a sample belongs to,
- * by which views group and split.
+ * Owners: the process, thread, container, version of Ruby or kind of request that a sample belongs
+ * to, by which views group and split.
  *
- * An owner is an id: the index of a process or thread; the kind of a request (request.h); of a container or a version of Ruby the
- * string that names it, which is one as strings are interned. String 0, "", is the owner of what is
- * in no container (that is known), or is no Ruby.
+ * An owner is an id: the index of a process or thread; the kind of a request (request.h); of a
+ * container or a version of Ruby the string that names it, which is one as strings are interned.
+ * String 0, "", is the owner of what is in no container (that is known), or is no Ruby.
  */
 #ifndef RBPF_VIEW_OWNER_H
 #define RBPF_VIEW_OWNER_H
@@ -27,8 +27,10 @@ size_t owner_limit(const struct profile *p, enum owner_kind kind);
 /* The owner of the samples of a thread (by index); not of OWNER_REQUEST. */
 uint32_t owner_of_thread(const struct profile *p, enum owner_kind kind, uint32_t thread);
 
-/* The owner of the samples of an aggregate, of a profile that is by_thread, or by_request for
- * OWNER_REQUEST. */
+/*
+ * The owner of the samples of an aggregate, of a profile that is by_thread, or by_request for
+ * OWNER_REQUEST.
+ */
 uint32_t owner_of_aggregate(const struct profile *p, enum owner_kind kind,
 			    const struct profile_aggregate *a);
 
@@ -44,7 +46,10 @@ void owner_label(const struct profile *p, enum owner_kind kind, uint32_t id, str
  */
 int owner_ranks(const struct profile *p, enum owner_kind kind, uint32_t **ret);
 
-/* Append a row for each owner that has selected samples to @flat, in no order; not of OWNER_REQUEST. Returns 0 or -ENOMEM. */
+/*
+ * Append a row for each owner that has selected samples to @flat, in no order; not of
+ * OWNER_REQUEST. Returns 0 or -ENOMEM.
+ */
 int owner_rows(const struct profile *p, const struct view_selection *sel, enum owner_kind kind,
 	       struct flat *flat);
 

@@ -18,8 +18,8 @@ struct view_selection;
 size_t request_kinds(const struct profile *p);
 
 /*
- * The name of a kind: "OrdersController#index", "[no request]", or "[unknown request]" if it could not
- * be told.
+ * The name of a kind: "OrdersController#index", "[no request]", or "[unknown request]" if it could
+ * not be told.
  */
 const char *request_label(const struct profile *p, uint32_t kind);
 
@@ -27,13 +27,14 @@ const char *request_label(const struct profile *p, uint32_t kind);
 const char *request_framework(const struct profile *p, uint32_t kind);
 
 /*
- * The place of each kind in the order of names: an array by kind. Returns 0 or -ENOMEM. *@ret: free().
+ * The place of each kind in the order of names: an array by kind. Returns 0 or -ENOMEM. *@ret:
+ * free().
  */
 int request_ranks(const struct profile *p, uint32_t **ret);
 
 /*
- * Append a row for each kind that has selected samples to @flat, in no order. Returns 0, -ENOMEM, or
- * -EINVAL if @p is not by_request.
+ * Append a row for each kind that has selected samples to @flat, in no order. Returns 0, -ENOMEM,
+ * or -EINVAL if @p is not by_request.
  */
 int request_rows(const struct profile *p, const struct view_selection *sel, struct flat *flat);
 

@@ -104,7 +104,10 @@ static void add_lengths(struct request_stats *stats, struct length *lengths, siz
 	}
 }
 
-/* Whether request @id, of a kind and a thread that have selected samples, is one of those that are shown. */
+/*
+ * Whether request @id, of a kind and a thread that have selected samples, is one of those that are
+ * shown.
+ */
 static bool is_shown(const struct profile *p, const struct view_filter *f, uint32_t id)
 {
 	return p->requests[id].samples &&
@@ -134,7 +137,10 @@ static int compare_rows(const void *a, const void *b, void *arg)
 	const struct request_row *x = a, *y = b;
 	const uint32_t *ranks = arg;
 
-	/* What is of no request may be mostly threads that are idle: it would hide what is asked for. */
+	/*
+	 * What is of no request may be mostly threads that are idle: it would hide what is asked
+	 * for.
+	 */
 	if (!x->kind != !y->kind)
 		return x->kind ? -1 : 1;
 	if (x->value != y->value)

@@ -2,9 +2,9 @@
 /*
  * What requests of one kind took: how many were seen, their time, and how long they were.
  *
- * A request is as long as its samples say (profile_request_ns()). Of ticks alone this is less than the time that
- * it was there by what it waited before its first tick and after its last one; with waits recorded it
- * is known to a tick. A request without a sample is not seen.
+ * A request is as long as its samples say (profile_request_ns()). Of ticks alone this is less than
+ * the time that it was there by what it waited before its first tick and after its last one; with
+ * waits recorded it is known to a tick. A request without a sample is not seen.
  */
 #ifndef RBPF_VIEW_REQUEST_STATS_H
 #define RBPF_VIEW_REQUEST_STATS_H
@@ -42,9 +42,10 @@ struct request_stats {
 	}
 
 /*
- * Rows of the selected samples of @p, which must be by_request, and by_thread if samples were or are left out (-EINVAL
- * if @f needs it); what was caused is that of those that were read with gvl_caused. Returns 0 or -ENOMEM. Lengths are those of whole requests within the times that were read. @ret:
- * request_stats_deinit().
+ * Rows of the selected samples of @p, which must be by_request, and by_thread if samples were or
+ * are left out (-EINVAL if @f needs it); what was caused is that of those that were read with
+ * gvl_caused. Returns 0 or -ENOMEM. Lengths are those of whole requests within the times that were
+ * read. @ret: request_stats_deinit().
  */
 int request_stats_build(const struct profile *p, const struct view_filter *f,
 			struct request_stats *ret);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The new stacks are a prefix tree, too. The new stack of an old one is made of that of its callers,
- * whose id is lower, so that one pass over the old ones makes them all.
+ * The new stacks are a prefix tree, too. The new stack of an old one is made of that of its
+ * callers, whose id is lower, so that one pass over the old ones makes them all.
  */
 #include "view/reshape.h"
 

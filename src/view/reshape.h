@@ -20,16 +20,16 @@ struct reshape_options {
 	 */
 	regex_t root;
 	/*
-	 * Of frames of one function that called each other directly (where frames between them are not
-	 * shown, these go, too), keep the innermost.
+	 * Of frames of one function that called each other directly (where frames between them are
+	 * not shown, these go, too), keep the innermost.
 	 */
 	bool collapse_recursion;
 };
 
 /*
  * Reshape the samples of @p that @f selects; others are removed, so that @f, whose patterns see
- * whole stacks, must not be applied again: its patterns for frames and its expression are dropped here. Frames, threads
- * and the sums of the recording stay. Does nothing if @opts ask for nothing.
+ * whole stacks, must not be applied again: its patterns for frames and its expression are dropped
+ * here. Frames, threads and the sums of the recording stay. Does nothing if @opts ask for nothing.
  *
  * Returns 0, -ENOMEM, or -EINVAL (as view_selection_new()); then @p is as it was.
  */

@@ -19,7 +19,8 @@ uint32_t second_of(const struct profile *p, const struct profile_sample *sample)
 
 /*
  * Add a row for each second with selected samples, in the order of time, to @flat, which has none;
- * their ids are the seconds. Returns 0, or -ENOMEM or what profile_each_sample() returns, with @err set.
+ * their ids are the seconds. Returns 0, or -ENOMEM or what profile_each_sample() returns, with @err
+ * set.
  */
 int seconds_rows(const struct profile *p, const struct replay *from,
 		 const struct view_selection *sel, struct flat *flat, struct err *err);

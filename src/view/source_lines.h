@@ -2,9 +2,9 @@
 /*
  * Self and total of lines of source files.
  *
- * A line has the samples with a Ruby frame that executes it: as self time those in which that frame is
- * the innermost one shown, so not the time of the C functions that the line calls. An approximate
- * line (FRAME_LINE_APPROXIMATE) counts as what it says.
+ * A line has the samples with a Ruby frame that executes it: as self time those in which that frame
+ * is the innermost one shown, so not the time of the C functions that the line calls. An
+ * approximate line (FRAME_LINE_APPROXIMATE) counts as what it says.
  */
 #ifndef RBPF_VIEW_SOURCE_LINES_H
 #define RBPF_VIEW_SOURCE_LINES_H
@@ -51,8 +51,8 @@ bool source_is_named(const char *path, const char *name);
 bool source_is_known(const struct profile *p, const char *name);
 
 /*
- * Lines without samples have no row. Returns 0, -ENOMEM, or -EINVAL (as view_selection_new()). @ret:
- * source_lines_deinit().
+ * Lines without samples have no row. Returns 0, -ENOMEM, or -EINVAL (as view_selection_new()).
+ * @ret: source_lines_deinit().
  */
 int source_lines_build(const struct profile *p, const struct view_filter *f,
 		       const struct source_choice *choice, struct source_lines *ret);

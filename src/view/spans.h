@@ -11,7 +11,8 @@
  * There may be more samples than anybody can look at. If the spans are too many, those that are
  * shorter than a width are merged: all of one thread and state that begin in the same interval of
  * that width become one span, as wide as the interval, with the sum of their values (one that goes
- * on into the next interval is divided). The width is doubled until the spans are few enough. So no time is lost, only when exactly it was.
+ * on into the next interval is divided). The width is doubled until the spans are few enough. So no
+ * time is lost, only when exactly it was.
  */
 #ifndef RBPF_VIEW_SPANS_H
 #define RBPF_VIEW_SPANS_H
@@ -60,8 +61,8 @@ void spans_deinit(struct spans *s);
 #define _cleanup_spans_ _cleanup_(spans_deinit)
 
 /*
- * Samples of @thread that ended at @ts, of which @like has the value, the stack, the state and gc: CPU
- * time, or a wait. Those of a thread come in the order of time. Return 0 or -ENOMEM.
+ * Samples of @thread that ended at @ts, of which @like has the value, the stack, the state and gc:
+ * CPU time, or a wait. Those of a thread come in the order of time. Return 0 or -ENOMEM.
  */
 int spans_add_cpu(struct spans *s, uint32_t thread, uint64_t ts, const struct time_span *like);
 int spans_add_wait(struct spans *s, uint32_t thread, uint64_t ts, const struct time_span *like);

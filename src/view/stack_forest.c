@@ -31,7 +31,9 @@ static void add_samples(struct stack_forest *f, const struct view_selection *sel
 	}
 }
 
-/* A stack's id is above its callers': from the last to the first, each is complete when it is met. */
+/*
+ * A stack's id is above its callers': from the last to the first, each is complete when it is met.
+ */
 static void link_stacks(struct stack_forest *f)
 {
 	const struct profile *p = f->profile;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The stacks of a recording as a tree that is walked from callers to callees, with the weight of the
- * selected samples.
+ * The stacks of a recording as a tree that is walked from callers to callees, with the weight of
+ * the selected samples.
  *
  * What is asked of "all samples with X anywhere in the stack" needs no look at each sample: below
  * one of X' stacks are all of them, and on the way there it is known whether X was met before.

@@ -26,8 +26,8 @@ enum stack_mode {
 	STACK_ALL,   /* all frames */
 	STACK_MIXED, /* all but internal ones */
 	STACK_RUBY,  /* Ruby and C methods, garbage collection, and what stands for Ruby frames that
-		       * are missing (truncated, unknown, "[native thread]") or between two stacks
-		       * (fiber): a caller must not seem to call what it did not */
+		      * are missing (truncated, unknown, "[native thread]") or between two stacks
+		      * (fiber): a caller must not seem to call what it did not */
 	STACK_NATIVE, /* all others: native frames, internal ones too, kernel frames and gaps */
 	STACK_BOTH,   /* those of STACK_RUBY next to those of STACK_NATIVE: two views of the same
 		       * samples, each in a mode of its own */

@@ -37,7 +37,10 @@ const char *state_word(size_t state);
 /* In words for people: "waits for the GVL". */
 const char *state_text(enum thread_state state);
 
-/* Whether a thread in this state is off the CPU, so that the value of its sample is how long it has waited. */
+/*
+ * Whether a thread in this state is off the CPU, so that the value of its sample is how long it has
+ * waited.
+ */
 static inline bool state_waits(enum thread_state state)
 {
 	return state != STATE_USER && state != STATE_SYSTEM;
@@ -54,8 +57,8 @@ static inline bool state_waits(enum thread_state state)
 int state_of_stacks(const struct profile *p, uint8_t **ret);
 
 /*
- * The state of samples with @stack, with STATE_HELD; @in_kernel: they have SAMPLE_KERNEL. @states: of
- * state_of_stacks().
+ * The state of samples with @stack, with STATE_HELD; @in_kernel: they have SAMPLE_KERNEL. @states:
+ * of state_of_stacks().
  */
 static inline unsigned int state_of(const uint8_t *states, uint32_t stack, bool in_kernel)
 {

@@ -56,7 +56,10 @@ static int take_samples(const struct profile *p, const struct view_selection *se
 	return 0;
 }
 
-/* CPU time by the kernel's account: it is exact, and what is known of the samples is only how they divide. */
+/*
+ * CPU time by the kernel's account: it is exact, and what is known of the samples is only how they
+ * divide.
+ */
 static void take_account(const struct profile_thread *thread, struct thread_states *t)
 {
 	uint64_t *user = &t->ns[STATE_USER], *system = &t->ns[STATE_SYSTEM];
@@ -158,7 +161,10 @@ bool thread_states_differ(const struct thread_states *t)
 /* So many have rows, three days: what comes later is in the last one. */
 #define MAX_SECONDS (1u << 18)
 
-/* A wait that goes on has a sample about once a second: one that is said to be longer than this is not divided further. */
+/*
+ * A wait that goes on has a sample about once a second: one that is said to be longer than this is
+ * not divided further.
+ */
 #define MAX_PARTS   64
 
 /* The row of second @i, which is made with all those before it; NULL: no memory. */
@@ -174,8 +180,8 @@ static struct thread_states *row_of(struct thread_states_table *t, size_t *cap, 
 }
 
 /*
- * Add @ns of @state that end @end ns after the start of the recording. What was before the start, as part of the
- * first tick may be, is in the first second.
+ * Add @ns of @state that end @end ns after the start of the recording. What was before the start,
+ * as part of the first tick may be, is in the first second.
  */
 static int add_to_seconds(struct thread_states_table *t, size_t *cap, unsigned int state,
 			  uint64_t end, uint64_t ns)

@@ -18,7 +18,8 @@ struct group_total {
 };
 
 /*
- * @group_of has the group of each frame by id, below @n_groups, or PROFILE_NONE where it is in none.
+ * @group_of has the group of each frame by id, below @n_groups, or PROFILE_NONE where it is in
+ * none.
  * @ret has room for all groups. Returns 0 or -ENOMEM.
  */
 int group_totals(const struct profile *p, const struct view_selection *sel,

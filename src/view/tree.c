@@ -6,13 +6,14 @@
  *   1. The paths of all selected stacks are found, and put in order (tree_shape.h).
  *   2. Aggregates are put in order by part (process, thread, …; one part if the tree is not split):
  *      tree_builder.c.
- *   3. In each part the weights of aggregates are added up in an array indexed by path, of which only
- *      the paths that the part has are looked at. A path is behind its parent in it, so totals are one
- *      pass from the last to the first: tree_sums.c.
+ *   3. In each part the weights of aggregates are added up in an array indexed by path, of which
+ * only the paths that the part has are looked at. A path is behind its parent in it, so totals are
+ * one pass from the last to the first: tree_sums.c.
  *   4. Paths that are wide enough become nodes, in their order.
  *   5. How much of a node compiled code ran is known by stack, not by path: a function has frames
  *      with and without FRAME_YJIT. The weights are added up along the stacks of the part, from
- *      callees to callers, and each compiled frame gives its stack's sum to its path: tree_sums.c, too.
+ *      callees to callers, and each compiled frame gives its stack's sum to its path: tree_sums.c,
+ * too.
  *
  * Parts can also be walked one after another without making nodes (tree_parts_walk()).
  *
@@ -32,7 +33,10 @@
 #include "view/label.h"
 #include "view/tree_builder.h"
 
-/* In path_sum.node: the path has no node, this is the nearest of its parents. Nodes are below INTERN_MAX. */
+/*
+ * In path_sum.node: the path has no node, this is the nearest of its parents. Nodes are below
+ * INTERN_MAX.
+ */
 #define LEFT_OUT (1u << 31)
 
 /* ---- nodes ---- */
@@ -77,7 +81,10 @@ static bool is_narrow(const struct tree_builder *b, const struct path_sum *sum)
 	return b->tree.opts.min_percent > 0 && (double)width < all * b->tree.opts.min_percent / 100;
 }
 
-/* The node of the empty path of a part: below the root, or the root itself if the tree is not split. */
+/*
+ * The node of the empty path of a part: below the root, or the root itself if the tree is not
+ * split.
+ */
 static int add_part_node(struct tree_builder *b, uint32_t part)
 {
 	struct tree_node node = { .depth = 1, .frame = PROFILE_NONE, .label = part };

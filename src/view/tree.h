@@ -48,8 +48,7 @@ struct tree_node {
 	uint64_t total_samples;
 	uint64_t jit_samples; /* of these, in which a compiler's code ran the function … */
 	uint32_t jit;	      /* … and which: FRAME_YJIT, FRAME_ZJIT, both */
-	uint32_t
-		n_left_out; /* nodes below it, but below none of its children, for opts.min_percent */
+	uint32_t n_left_out;  /* below it, but below none of its children, for opts.min_percent */
 };
 
 struct tree {
@@ -81,8 +80,9 @@ int tree_build(const struct profile *p, const struct view_filter *f,
 int tree_error(int r, struct err *err);
 
 /*
- * The same of a tree that is not split, and for each stack of @p, by id, the node whose self time samples
- * with it are, or of which they would be below if that is left out; PROFILE_NONE where none is selected. *@leaves: free().
+ * The same of a tree that is not split, and for each stack of @p, by id, the node whose self time
+ * samples with it are, or of which they would be below if that is left out; PROFILE_NONE where none
+ * is selected. *@leaves: free().
  */
 int tree_build_leaves(const struct profile *p, const struct view_filter *f,
 		      const struct tree_options *opts, struct tree *ret, uint32_t **leaves);
@@ -90,8 +90,8 @@ void tree_deinit(struct tree *t);
 #define _cleanup_tree_ _cleanup_(tree_deinit)
 
 /*
- * The paths of a split tree part by part, without nodes: the samples of each process, thread, … make a
- * tree of their own.
+ * The paths of a split tree part by part, without nodes: the samples of each process, thread, …
+ * make a tree of their own.
  *
  * Returns 0, -ENOMEM, -EINVAL (as tree_build(), or it is not split), or -E2BIG as tree_build().
  * *@ret: tree_parts_free(), while @p and @f live.
@@ -124,8 +124,9 @@ typedef int tree_path_fn(void *arg, const struct tree_path *path);
 size_t tree_parts_paths(const struct tree_parts *parts);
 
 /*
- * Call @fn with each path of part @i in the order of the tree, without regard to min_percent. Returns 0,
- * -ENOMEM, -E2BIG as tree_build(), here for all calls together, or what @fn returns, which ends it.
+ * Call @fn with each path of part @i in the order of the tree, without regard to min_percent.
+ * Returns 0, -ENOMEM, -E2BIG as tree_build(), here for all calls together, or what @fn returns,
+ * which ends it.
  */
 int tree_parts_walk(struct tree_parts *parts, size_t i, tree_path_fn *fn, void *arg);
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What is known before the first part is added up: which aggregates each part has, and the paths of all. */
+/*
+ * What is known before the first part is added up: which aggregates each part has, and the paths of
+ * all.
+ */
 #include "view/tree_builder.h"
 
 #include <errno.h>

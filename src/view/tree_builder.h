@@ -72,7 +72,10 @@ enum owner_kind tree_owners_of(enum tree_split split);
 /* Whether the aggregates of @p tell apart what is to be split. */
 bool tree_can_split(const struct profile *p, enum tree_split split);
 
-/* The selected aggregates by part, and the paths of their stacks. Returns 0, or -ENOMEM also if b->too_large. */
+/*
+ * The selected aggregates by part, and the paths of their stacks. Returns 0, or -ENOMEM also if
+ * b->too_large.
+ */
 int tree_builder_init(struct tree_builder *b, const struct profile *p, const struct view_filter *f,
 		      const struct tree_options *opts);
 void tree_builder_deinit(struct tree_builder *b);

@@ -4,9 +4,10 @@
  * callers, whose id is lower, so one pass finds the paths of all with one look-up each. An inverted
  * shape shares no prefixes with the recording: there each distinct stack is walked as a whole.
  *
- * Paths are found in the order of stacks. To bring them into that of the call tree, they are sorted by
- * the rank of their groups; going through them from the highest rank to the lowest and putting each
- * before its siblings leaves every list of children sorted, and a walk through the lists numbers them.
+ * Paths are found in the order of stacks. To bring them into that of the call tree, they are sorted
+ * by the rank of their groups; going through them from the highest rank to the lowest and putting
+ * each before its siblings leaves every list of children sorted, and a walk through the lists
+ * numbers them.
  *
  * Nothing recurses: depth is the target's choice.
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The paths that the selected samples of a profile take from the root of a call tree: what the parts of a
- * split tree have in common. It is made once, and the samples of each part are then added up in it
- * (tree.h), for one path may be in thousands of parts.
+ * The paths that the selected samples of a profile take from the root of a call tree: what the
+ * parts of a split tree have in common. It is made once, and the samples of each part are then
+ * added up in it (tree.h), for one path may be in thousands of parts.
  */
 #ifndef RBPF_VIEW_TREE_SHAPE_H
 #define RBPF_VIEW_TREE_SHAPE_H
@@ -19,15 +19,15 @@ struct view_selection;
 
 struct tree_shape {
 	/*
-	 * A path is that of its parent and a group. They are in the order of the call tree: a path, then
-	 * all that go on from it, those with a group of a lower rank first. [0] is the empty path.
-	 * Owned.
+	 * A path is that of its parent and a group. They are in the order of the call tree: a path,
+	 * then all that go on from it, those with a group of a lower rank first. [0] is the empty
+	 * path. Owned.
 	 */
 	struct prefix_node *paths;
 	size_t n_paths;
 	/*
-	 * By stack id: its path, that of the shown frames of it; SHAPE_NONE if no selected sample has the
-	 * stack or, of a shape that is not inverted, one that goes on from it. Owned.
+	 * By stack id: its path, that of the shown frames of it; SHAPE_NONE if no selected sample
+	 * has the stack or, of a shape that is not inverted, one that goes on from it. Owned.
 	 */
 	uint32_t *of_stack;
 };
@@ -42,8 +42,8 @@ struct tree_limits {
 };
 
 /*
- * Inverted, paths begin at the innermost frames. Returns 0, -ENOMEM, or -E2BIG beyond @limits. @ret:
- * tree_shape_deinit().
+ * Inverted, paths begin at the innermost frames. Returns 0, -ENOMEM, or -E2BIG beyond @limits.
+ * @ret: tree_shape_deinit().
  */
 int tree_shape_init(const struct profile *p, const struct view_selection *sel,
 		    const struct groups *groups, bool inverted, struct tree_limits *limits,

@@ -12,7 +12,10 @@
 
 /* If a part has fewer paths than one in so many, sorting them takes less than looking for them. */
 #define FEW_PATHS  16
-/* If it has more than that, to go through all paths in their order takes less than to go up from each. */
+/*
+ * If it has more than that, to go through all paths in their order takes less than to go up from
+ * each.
+ */
 #define MANY_PATHS 8
 
 /* Note that this part has @path, and so its parents. */

@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #define CHANNEL_MAX_BYTES  (128u << 10) /* of a message */
-#define CHANNEL_MAX_INLINE (32u << 10) /* of an answer in a message; larger ones are in the memfd */
+#define CHANNEL_MAX_INLINE (32u << 10)	/* of an answer; larger ones are in the memfd */
 
 enum worker_op {
 	WORKER_HEADERS,

@@ -35,7 +35,7 @@ struct dwarf_fact;
 struct elf_symbols;
 
 #define FILE_WORKER_DEMANGLE_NS	  50000000ull /* of CPU time, for a name */
-#define FILE_WORKER_MAX_BAD_NAMES 32 /* names that the worker failed at, until none is demangled */
+#define FILE_WORKER_MAX_BAD_NAMES 32	      /* failures, until none is demangled */
 #define FILE_EXPORTS_NAMES	  32
 #define FILE_EXPORTS_SEGMENTS	  16
 #define FILE_MAX_LINES		  32
@@ -115,7 +115,9 @@ int file_worker_exports(struct file_worker *w, const struct worker_file *file, b
 			const char *library, const char *const *names, size_t n,
 			struct file_exports *ret);
 
-/* elf_file_tls(); the places are in it, and the offset within its block, as far as the file says. */
+/*
+ * elf_file_tls(); the places are in it, and the offset within its block, as far as the file says.
+ */
 int file_worker_tls(struct file_worker *w, const struct worker_file *file, const char *name,
 		    struct elf_tls *ret);
 

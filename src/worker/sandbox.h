@@ -12,7 +12,7 @@
 struct sock_filter;
 
 /* Limits of a process that parses (setrlimit(2)). */
-#define SANDBOX_MAX_MEMORY (256ull << 20) /* bytes of address space beyond what it begins with … */
+#define SANDBOX_MAX_MEMORY (256ull << 20) /* of address space beyond what it begins with … */
 #define SANDBOX_MIN_MEMORY (48ull << 20)  /* … and what is the least of use */
 #define SANDBOX_MAX_WRITE  (64ull << 20)  /* bytes of the answer, the only file it can write to */
 #define SANDBOX_MAX_CPU	   600		  /* seconds in its life; the parent replaces it sooner */
@@ -30,8 +30,10 @@ int sandbox_drop_privileges(const int *keep, size_t n);
 
 /* Limits of a process (setrlimit(2)). */
 struct sandbox_limits {
-	/* Bytes of address space beyond what it has, or SANDBOX_SAME_MEMORY: the limit that it has.
-	 * Not in a build with Address Sanitizer. */
+	/*
+	 * Bytes of address space beyond what it has, or SANDBOX_SAME_MEMORY: the limit that it has.
+	 * Not in a build with Address Sanitizer.
+	 */
 	uint64_t memory;
 	uint64_t write; /* bytes of a file */
 	uint64_t cpu_s; /* seconds in its life */
@@ -42,9 +44,9 @@ struct sandbox_limits {
 int sandbox_limit(const struct sandbox_limits *limits);
 
 /*
- * Allow only what the @n statements of @filter do (seccomp.h), in this process and all that it forks;
- * there must be no other thread. Needs sandbox_drop_privileges(). A build with Address Sanitizer,
- * whose runtime makes calls of its own, allows all. Returns 0 or -errno.
+ * Allow only what the @n statements of @filter do (seccomp.h), in this process and all that it
+ * forks; there must be no other thread. Needs sandbox_drop_privileges(). A build with Address
+ * Sanitizer, whose runtime makes calls of its own, allows all. Returns 0 or -errno.
  */
 int sandbox_filter(const struct sock_filter *filter, size_t n);
 

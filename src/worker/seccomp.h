@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * How a filter of system calls is written (seccomp(2)): an array of these statements, which begins with
- * SECCOMP_BEGIN, has a statement for each call that is not to end the process, and closes with
+ * How a filter of system calls is written (seccomp(2)): an array of these statements, which begins
+ * with SECCOMP_BEGIN, has a statement for each call that is not to end the process, and closes with
  * SECCOMP_END. sandbox_filter() installs it. Only for the files that have such a filter.
  *
  * A filter sees numbers: it cannot follow a pointer, so no name of a file and no structure. Filters

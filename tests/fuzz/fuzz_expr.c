@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Filter expressions. Whatever they are, they are refused with a place in the text, or they select a part of a profile, of
- * which "not (…)" selects the rest.
+ * Filter expressions. Whatever they are, they are refused with a place in the text, or they select
+ * a part of a profile, of which "not (…)" selects the rest.
  *
- * Patterns have few repetitions, and no counts of these and no back-references, for which the C library's regcomp() and
- * regexec() take any time and memory.
+ * Patterns have few repetitions, and no counts of these and no back-references, for which the C
+ * library's regcomp() and regexec() take any time and memory.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +28,10 @@ static bool is_cheap(const char *text)
 	return n <= MAX_REPETITIONS;
 }
 
-/* Parse it; what was taken for bounds and the event by the parser's callers is none of this fuzzer's. */
+/*
+ * Parse it; what was taken for bounds and the event by the parser's callers is none of this
+ * fuzzer's.
+ */
 static struct view_expr *parse(const char *text)
 {
 	struct view_expr *e = NULL;

@@ -3,8 +3,9 @@
  * What a command line may say of samples: patterns, lists, times and rules. Whatever they are, they
  * are refused, or they select a part of a profile that is sound afterwards.
  *
- * Lines of the input are the values of the options. Patterns are short, with few repetitions, and without
- * counts of these and back-references, for which the C library's regcomp() and regexec() take any time and memory.
+ * Lines of the input are the values of the options. Patterns are short, with few repetitions, and
+ * without counts of these and back-references, for which the C library's regcomp() and regexec()
+ * take any time and memory.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What people type as numbers, durations, sizes, lists of pids and times of the clock: refused, or within its limits. */
+/*
+ * What people type as numbers, durations, sizes, lists of pids and times of the clock: refused, or
+ * within its limits.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The payload of a process context, which its process chooses: it is refused, or it has at most so many
- * attributes of such sizes, which are read from their text as they were written into it.
+ * The payload of a process context, which its process chooses: it is refused, or it has at most so
+ * many attributes of such sizes, which are read from their text as they were written into it.
  */
 #include <errno.h>
 #include <stdlib.h>

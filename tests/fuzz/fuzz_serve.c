@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a client of `rbpf serve` sends, after the library has taken it apart: the first line is a Host, the
- * second a path, the others are parameters. What is accepted becomes a command line that has no word
- * but those of the vocabulary, and no time out of the recording.
+ * What a client of `rbpf serve` sends, after the library has taken it apart: the first line is a
+ * Host, the second a path, the others are parameters. What is accepted becomes a command line that
+ * has no word but those of the vocabulary, and no time out of the recording.
  */
 #include <stdlib.h>
 #include <string.h>

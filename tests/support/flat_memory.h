@@ -9,7 +9,10 @@
 
 #include "target/memory.h"
 
-/* Fill the @n spans from the @size bytes that the process has from @base on. What is elsewhere cannot be read. */
+/*
+ * Fill the @n spans from the @size bytes that the process has from @base on. What is elsewhere
+ * cannot be read.
+ */
 static inline void flat_memory_read(const uint8_t *bytes, uint64_t base, uint64_t size,
 				    struct memory_span *spans, size_t n)
 {

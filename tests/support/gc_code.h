@@ -49,7 +49,10 @@ static inline void gc_code_arm64_load(struct ruby_image *img, uint64_t *at, uint
 	gc_code_word(img, at, 0xf9400000u | target % 4096 / 8 << 10 | d << 5 | d);
 }
 
-/* Load what @var holds, and the member at each of @members of what was loaded before, the last one into x0 or rdi. */
+/*
+ * Load what @var holds, and the member at each of @members of what was loaded before, the last one
+ * into x0 or rdi.
+ */
 static inline void gc_code_chain(const struct gc_code *c, uint64_t *at, uint64_t var,
 				 const uint32_t *members, size_t n)
 {
@@ -69,7 +72,10 @@ static inline void gc_code_chain(const struct gc_code *c, uint64_t *at, uint64_t
 	}
 }
 
-/* Pass the objspace, which @members lead to from what @var holds, on to the function that @slot points to. */
+/*
+ * Pass the objspace, which @members lead to from what @var holds, on to the function that @slot
+ * points to.
+ */
 static inline void gc_code_dispatch(const struct gc_code *c, uint64_t at, uint64_t slot,
 				    uint64_t var, const uint32_t *members, size_t n)
 {
@@ -85,7 +91,10 @@ static inline void gc_code_dispatch(const struct gc_code *c, uint64_t at, uint64
 	gc_code_word(img, &at, slot - (at + 4));
 }
 
-/* Functions of a collector, given the objspace: @bit_of_flags of the word at @flags; the word at @count. */
+/*
+ * Functions of a collector, given the objspace: @bit_of_flags of the word at @flags; the word at
+ * @count.
+ */
 static inline void gc_code_collector_with(const struct gc_code *c, uint64_t at, uint32_t flags,
 					  uint32_t count, uint8_t bit_of_flags)
 {
@@ -173,12 +182,13 @@ static inline void gc_code_self(const struct gc_code *c, uint64_t at, uint64_t v
 	}
 }
 
-#define GC_CODE_RACTOR_OBJSPACE 560 /* in a ractor that has one … */
-#define GC_CODE_THREAD_MAIN	0x180 /* … and of rb_thread_main(), from the start of the VM's code … */
+#define GC_CODE_RACTOR_OBJSPACE 560   /* in a ractor that has one … */
+#define GC_CODE_THREAD_MAIN	0x180 /* … of rb_thread_main(), from where the VM's begins … */
 #define GC_CODE_THREAD_CURRENT	0x1c0 /* … and rb_thread_current() */
 
 /*
- * As where each ractor has an objspace of its own: @members lead to the ractor from what @var holds, and during_gc is bit 6.
+ * As where each ractor has an objspace of its own: @members lead to the ractor from what @var
+ * holds, and during_gc is bit 6.
  */
 static inline void gc_code_of_ractor(const struct gc_code *c, struct ruby_binary *bin, uint64_t var,
 				     const uint32_t *members, size_t n)

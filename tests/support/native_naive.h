@@ -185,7 +185,10 @@ static inline bool native_naive_resync(struct native_naive *n)
 	return false;
 }
 
-/* Whether code without entries is what a thread begins with: not a KiB from one of the places where that was. */
+/*
+ * Whether code without entries is what a thread begins with: not a KiB from one of the places where
+ * that was.
+ */
 static inline bool native_naive_begins(const struct native_naive *n)
 {
 	const uint64_t start = native_host.start, top = native_host.main_top, sp = n->frame.sp;

@@ -209,7 +209,10 @@ static inline void builder_sample(struct profile_builder *b, uint32_t thread, ui
 	b->now += BUILDER_PERIOD;
 }
 
-/* The events of a recording made with --mode states, by their places. Call it before the first sample. */
+/*
+ * The events of a recording made with --mode states, by their places. Call it before the first
+ * sample.
+ */
 enum builder_event { BUILDER_CPU, BUILDER_WAIT, BUILDER_GVL, BUILDER_EVENTS };
 
 static inline void builder_states(struct profile_builder *b)

@@ -332,7 +332,10 @@ static inline void random_thread_decoys(struct random_ruby *r)
 	const struct random_taken ec[] = { { f->ec_fiber_ptr, 1 },
 					   { f->ec_thread_ptr, 1 },
 					   { f->ec_stack_start, 3 } };
-	/* An EC before a thread is taken for the running one, so none is to be before the GVL's owner. */
+	/*
+	 * An EC before a thread is taken for the running one, so none is to be before the GVL's
+	 * owner.
+	 */
 	const struct random_taken ractor[] = { { f->running_ec, 2 },
 					       { f->gvl_queue, 2 },
 					       { (uint16_t)(f->gvl_owner - 8), 2 } };
@@ -396,7 +399,10 @@ static inline void random_swaps(struct random_ruby *r)
 	}
 }
 
-/* Most have a collector that tells its state; some have another one, or code that is not understood. */
+/*
+ * Most have a collector that tells its state; some have another one, or code that is not
+ * understood.
+ */
 static inline void random_collector(struct random_ruby *r)
 {
 	struct ruby_binary *bin = &r->img->vm.binary;

@@ -1114,7 +1114,9 @@ static inline void image_run(const struct image_thread *t)
 	}
 }
 
-/* The address of rb_vm_t.ractor.main_ractor; main_thread and a mutex are between it and lock_owner. */
+/*
+ * The address of rb_vm_t.ractor.main_ractor; main_thread and a mutex are between it and lock_owner.
+ */
 static inline uint64_t image_main_ractor(const struct ruby_image *img)
 {
 	return img->vm.vm + img->facts.vm_lock_owner - IMAGE_ARCH(40, 48) - 16;

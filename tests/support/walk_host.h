@@ -18,7 +18,10 @@
 
 struct walk;
 
-/* One for all files, each test being a process of its own: it is large, and LSan searches all of it in each. */
+/*
+ * One for all files, each test being a process of its own: it is large, and LSan searches all of it
+ * in each.
+ */
 struct walk_host {
 	const struct memory *mem;
 	struct walk *walk;
@@ -131,8 +134,8 @@ static inline int walk_host_run(struct walk *w, const struct memory *mem, uint64
 }
 
 /*
- * What send_stack() does of the frames that are in w->frames. @seed: of the checkpoints. Returns how
- * many new ones stand behind the words of the frames that are to be sent.
+ * What send_stack() does of the frames that are in w->frames. @seed: of the checkpoints. Returns
+ * how many new ones stand behind the words of the frames that are to be sent.
  */
 static inline uint32_t walk_host_checkpoints(struct walk *w, uint64_t seed)
 {

@@ -15,8 +15,10 @@ struct naive {
 	const struct rbpf_layout *layout;
 	struct rbpf_frame *frames;
 	uint32_t n_frames, room;
-	/* Met: addresses that no Ruby has, which the windowed walk may round, or frames that cannot
-	 * be read, which cost it the others of their chunk. */
+	/*
+	 * Met: addresses that no Ruby has, which the windowed walk may round, or frames that cannot
+	 * be read, which cost it the others of their chunk.
+	 */
 	bool odd;
 
 	/* of the fiber that is walked */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The runner forks for each test, and what it forks asks for memory before it executes the test. Where a thread
- * held a lock of the allocator at that moment, the child waits for it for ever: gcc 12's AddressSanitizer does
- * nothing about its locks when a process forks (libasan.so.8 has no fork() of its own). Criterion's messages
- * have a thread, which begins just before the first test. So the runner waits for it to sleep.
+ * The runner forks for each test, and what it forks asks for memory before it executes the test.
+ * Where a thread held a lock of the allocator at that moment, the child waits for it for ever: gcc
+ * 12's AddressSanitizer does nothing about its locks when a process forks (libasan.so.8 has no
+ * fork() of its own). Criterion's messages have a thread, which begins just before the first test.
+ * So the runner waits for it to sleep.
  */
 #include <criterion/criterion.h>
 #include <criterion/hooks.h>

@@ -233,7 +233,9 @@ Test(aggregate, kinds_whose_hashes_meet)
 	}
 }
 
-/* One thread stands for all of its process, also in batches, and threads still have their samples. */
+/*
+ * One thread stands for all of its process, also in batches, and threads still have their samples.
+ */
 Test(aggregate, by_process)
 {
 	static const uint32_t process_of[N_THREADS] = { 0, 1, 0, 1, 1, 0, 2 };

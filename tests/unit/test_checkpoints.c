@@ -53,7 +53,10 @@ static void stack(struct fixture *f, uint32_t n, uint32_t same)
 	}
 }
 
-/* Of the stack that was last sent: @outer frames were known, and the @n words at @words are its new checkpoints. */
+/*
+ * Of the stack that was last sent: @outer frames were known, and the @n words at @words are its new
+ * checkpoints.
+ */
 static void expect_checkpoints(const struct fixture *f, uint32_t outer, uint32_t checkpoints,
 			       const __u64 *words, uint32_t n)
 {

@@ -80,8 +80,8 @@ Test(chrome, stacks_are_samples)
 }
 
 /*
- * Two requests, of which one has a wait. A wait that is said to be longer than the time since the thread's
- * sample before begins there, since spans must nest.
+ * Two requests, of which one has a wait. A wait that is said to be longer than the time since the
+ * thread's sample before begins there, since spans must nest.
  */
 Test(chrome, waits_requests_and_collections_are_spans)
 {

@@ -85,7 +85,8 @@ Test(class, owners)
 	}
 }
 
-/* The bit that means singleton up to 3.3 says something else from 3.4 on, and the other way round.
+/*
+ * The bit that means singleton up to 3.3 says something else from 3.4 on, and the other way round.
  */
 Test(class, singleton_bit_of_another_version)
 {

@@ -839,8 +839,8 @@ static unsigned int wait_for_name(struct fixture *f, struct rbpf_frame frame)
 }
 
 /*
- * An owner that has had no name for long is asked rarely, and its name is late by an eighth of that time at most, and
- * never by more than two seconds.
+ * An owner that has had no name for long is asked rarely, and its name is late by an eighth of that
+ * time at most, and never by more than two seconds.
  */
 Test(code_cache, names_that_come_much_later)
 {
@@ -965,7 +965,10 @@ Test(code_cache, process_is_gone)
 		cr_expect_str_eq(name_of(&f, at(5), old_frame), "old");
 		cr_expect_str_eq(name_of(&f, at(5), young_frame), "young");
 		cr_expect_str_eq(c_name_of(&f, at(5), gsub), "gsub");
-		/* Sampled after it was compared for the last time: what was old may have been freed. */
+		/*
+		 * Sampled after it was compared for the last time: what was old may have been
+		 * freed.
+		 */
 		cr_expect_str_eq(name_of(&f, at(6), old_frame), "", "%s", f.img->version);
 		cr_expect_str_eq(c_name_of(&f, at(6), puts), "", "%s", f.img->version);
 		cr_expect_str_eq(c_name_of(&f, at(6), gsub), "", "%s", f.img->version);
@@ -1674,8 +1677,8 @@ static void sim_copy(struct sim *s, struct sim_sample *sample, const struct walk
 }
 
 /*
- * As the BPF programs send it: with a check, unless it was sent with one in this era, or since the last
- * major collection and is old.
+ * As the BPF programs send it: with a check, unless it was sent with one in this era, or since the
+ * last major collection and is old.
  */
 static void sim_check(struct sim *s, struct sim_sample *sample, const struct walk_gc *gc)
 {
@@ -1694,8 +1697,9 @@ static void sim_check(struct sim *s, struct sim_sample *sample, const struct wal
 }
 
 /*
- * What the BPF programs read they read at one stroke. A thread that is just about to mark little by little is of the era
- * that ends with that; of a Ruby where nothing tells it from one that has marked, there is no sample.
+ * What the BPF programs read they read at one stroke. A thread that is just about to mark little by
+ * little is of the era that ends with that; of a Ruby where nothing tells it from one that has
+ * marked, there is no sample.
  */
 static void sim_sample(struct sim *s)
 {
@@ -1741,8 +1745,8 @@ static void sim_take(struct sim *s, struct sim_sample *sample)
 }
 
 /*
- * Look at one of the @n oldest samples, of which some may be out of order, but not those of one CPU:
- * what it is named must be what it was.
+ * Look at one of the @n oldest samples, of which some may be out of order, but not those of one
+ * CPU: what it is named must be what it was.
  */
 static void sim_lookup(struct sim *s, uint64_t n)
 {
@@ -1893,7 +1897,9 @@ Test(code_cache, old_between_major_collections)
 	}
 }
 
-/* A major collection did not find it, and will free it: what is read of it says nothing of later. */
+/*
+ * A major collection did not find it, and will free it: what is read of it says nothing of later.
+ */
 Test(code_cache, old_but_waiting_to_be_freed)
 {
 	FOR_EACH_IMAGE(img)
@@ -1949,8 +1955,8 @@ static void brief_life(struct sim *s, const char *version, uint64_t seed, uint64
 }
 
 /*
- * What is read for a sample of an earlier era may be dead: another one can take its place in the era in
- * which it was read.
+ * What is read for a sample of an earlier era may be dead: another one can take its place in the
+ * era in which it was read.
  */
 Test(code_cache, dead_but_not_freed_yet)
 {

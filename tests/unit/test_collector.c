@@ -179,7 +179,9 @@ Test(collector, finish, .init = setup, .fini = teardown)
 	cr_expect_eq(f.totals.samples, 1);
 	cr_expect_geq(f.totals.end_monotonic_ns, before);
 	cr_expect_eq(f.totals.cpu_kernel_ns, 1234);
-	/* 2,000 of the 12,000 ns are of what all ticks do at first, 1 of 4 of them makes no sample. */
+	/*
+	 * 2,000 of the 12,000 ns are of what all ticks do at first, 1 of 4 of them makes no sample.
+	 */
 	cr_expect_eq(f.totals.kernel_ns_per_sample, 3833);
 	cr_expect_eq(f.totals.other_ticks, 1);
 	cr_expect_eq(f.totals.other_ticks_ns, 500);
@@ -188,7 +190,10 @@ Test(collector, finish, .init = setup, .fini = teardown)
 	cr_expect_gt(f.totals.rbpf_cpu_ns, f.totals.rbpf_start_cpu_ns);
 }
 
-/* If no tick made a sample, all were elsewhere; and a tick within another one is not counted as a run. */
+/*
+ * If no tick made a sample, all were elsewhere; and a tick within another one is not counted as a
+ * run.
+ */
 Test(collector, cost_of_ticks, .init = setup, .fini = teardown)
 {
 	collecting_start(&f, &target);
@@ -263,7 +268,10 @@ Test(collector, stacks_without_names, .init = setup, .fini = teardown)
 	}
 }
 
-/* Names that many have come to may be of code that is gone (names_age.h): whoever keeps house looks at each process. */
+/*
+ * Names that many have come to may be of code that is gone (names_age.h): whoever keeps house looks
+ * at each process.
+ */
 Test(collector, age_of_names, .init = setup, .fini = teardown)
 {
 	static const struct ruby_vm vm = { 0 };
@@ -494,7 +502,10 @@ static int play(bool *started)
 }
 
 /* Whatever the sink refuses first ends the recording with the sink's own words. */
-/* At each of the first calls, when all that there is once is written, and at some of the many after these. */
+/*
+ * At each of the first calls, when all that there is once is written, and at some of the many after
+ * these.
+ */
 Test(collector, sink_that_fails)
 {
 	bool started;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A window that is collected while the collector fills it: what this holds is found under its new ids. */
+/*
+ * A window that is collected while the collector fills it: what this holds is found under its new
+ * ids.
+ */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -149,7 +152,10 @@ static bool forget_stacks(struct sink *s, size_t keep)
 	return true;
 }
 
-/* The sink is asked each time that the collector keeps house, and what it forgot is pushed upon no more. */
+/*
+ * The sink is asked each time that the collector keeps house, and what it forgot is pushed upon no
+ * more.
+ */
 Test(collector_ids, many_stacks_are_forgotten)
 {
 	struct target target = target_start();

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The tables of the commands: what no compiler checks of them, and the help that is made from them.
+/*
+ * The tables of the commands: what no compiler checks of them, and the help that is made from them.
  */
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -224,7 +224,10 @@ Test(compare, what_is_the_same_method)
 
 /* ---- random profiles, counted sample by sample ---- */
 
-/* The identity of a method, told anew: by kind and name, and by a base name where that has no dot or #. */
+/*
+ * The identity of a method, told anew: by kind and name, and by a base name where that has no dot
+ * or #.
+ */
 static void identity(const struct profile *p, uint32_t frame, char *ret, size_t size)
 {
 	const struct profile_frame *f = &p->frames[frame];
@@ -304,7 +307,10 @@ Test(compare, random_profiles_against_a_count_of_each_sample)
 		builder_deinit(&b[i]);
 }
 
-/* @wide of @n samples are of one request, half of the others of a job that has the same name, the rest of none. */
+/*
+ * @wide of @n samples are of one request, half of the others of a job that has the same name, the
+ * rest of none.
+ */
 static void add_served(struct comparison *c, enum compare_side side, size_t wide, size_t n,
 		       const char *framework)
 {

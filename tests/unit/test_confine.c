@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the serving process and its renders may do, asked of the kernel: each call in a process of its own. */
+/*
+ * What the serving process and its renders may do, asked of the kernel: each call in a process of
+ * its own.
+ */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>

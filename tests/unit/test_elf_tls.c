@@ -98,7 +98,9 @@ static int look(const struct wanted *w, struct elf_tls *ret)
 	cr_assert_eq(elf_file_open(fd, "test", &elf, NULL), 0);
 	r = elf_file_tls(elf, NAME, ret);
 	elf_file_close(elf);
-	/* Cut anywhere, it is refused or less is found, and nothing is read beyond its end (ASan). */
+	/*
+	 * Cut anywhere, it is refused or less is found, and nothing is read beyond its end (ASan).
+	 */
 	for (size_t len = 0; len < b.bytes.len; len += 7) {
 		struct elf_tls cut = { .n_places = 77 };
 

@@ -12,7 +12,10 @@
 
 static struct profile_builder b;
 
-/* Samples 0 and 1 are of two spans of one trace, 2 is of another one whose span has the id of the first. */
+/*
+ * Samples 0 and 1 are of two spans of one trace, 2 is of another one whose span has the id of the
+ * first.
+ */
 static void add_spans(struct profile *p)
 {
 	static const struct profile_span spans[] = {
@@ -29,8 +32,8 @@ static void add_spans(struct profile *p)
 }
 
 /*
- * Samples, 10 ms apart: 0 and 1 in thread 42 of pid 42, 2 to 4 in its thread 43, 5 in pid 50; 3 has a native leaf, 4 collects
- * garbage.
+ * Samples, 10 ms apart: 0 and 1 in thread 42 of pid 42, 2 to 4 in its thread 43, 5 in pid 50; 3 has
+ * a native leaf, 4 collects garbage.
  */
 static void setup(void)
 {

@@ -106,7 +106,10 @@ Test(firefox, a_thread_and_its_collections)
 	json_decref(root);
 }
 
-/* 2 ms of CPU in a request, a wait of 3 ms that ends 5 ms after the start, and idleness without end. */
+/*
+ * 2 ms of CPU in a request, a wait of 3 ms that ends 5 ms after the start, and idleness without
+ * end.
+ */
 static json_int_t value_at(json_t *table, const char *column, size_t i)
 {
 	return (json_int_t)(json_number_value(json_array_get(json_object_get(table, column), i)) *
@@ -114,7 +117,10 @@ static json_int_t value_at(json_t *table, const char *column, size_t i)
 			    0.5);
 }
 
-/* Half of the columns of the first thread are written by a thread of their own, those of the second one are not. */
+/*
+ * Half of the columns of the first thread are written by a thread of their own, those of the second
+ * one are not.
+ */
 Test(firefox, threads_with_many_samples)
 {
 	const uint32_t process = builder_process(&b, 42, "ruby"), stack = builder_path(&b, "a|b");

@@ -162,7 +162,8 @@ static void picture_deinit(struct picture *pic)
 	free(pic->boxes);
 }
 
-/* Preorder, children inside their parent, siblings disjoint and sorted, pixels as the numbers say.
+/*
+ * Preorder, children inside their parent, siblings disjoint and sorted, pixels as the numbers say.
  */
 static void assert_sane_picture(const struct picture *pic, bool icicle)
 {

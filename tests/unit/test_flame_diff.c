@@ -29,7 +29,9 @@ Test(flame_diff, what_a_change_is_called)
 		cr_expect_eq(flame_change_of(&cases[i].share), cases[i].want, "case %zu", i);
 }
 
-/* The path to @node as text: kinds and names, and base names of files where comparisons need them. */
+/*
+ * The path to @node as text: kinds and names, and base names of files where comparisons need them.
+ */
 static void path_of_node(const struct tree *t, uint32_t node, char *ret, size_t size)
 {
 	char rest[4000] = "";

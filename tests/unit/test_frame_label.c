@@ -229,7 +229,9 @@ Test(frame_label, attributes)
 	check_all(cases, ARRAY_SIZE(cases));
 }
 
-/* Stable as they are: what each looks like is what real programs of these kinds were seen to show. */
+/*
+ * Stable as they are: what each looks like is what real programs of these kinds were seen to show.
+ */
 Test(frame_label, others_keep_their_names)
 {
 	static const char *const names[] = {

@@ -38,7 +38,10 @@ Test(hash, spreads_its_low_bits)
 		cr_assert(tags[i] > 7000 && tags[i] < 9400, "%u of 8192 with tag %zu", tags[i], i);
 }
 
-/* Any bit, of any word, of the rest after the last word, of the length, of the seed changes about half of the hash. */
+/*
+ * Any bit, of any word, of the rest after the last word, of the length, of the seed changes about
+ * half of the hash.
+ */
 Test(hash, each_bit_matters)
 {
 	char text[29] = "what tells apart two records";
@@ -93,7 +96,10 @@ static uint64_t seed_of_child(void)
 	return seed;
 }
 
-/* Whoever knows the seed of one process knows nothing of that of the next; but inherited tables stay usable. */
+/*
+ * Whoever knows the seed of one process knows nothing of that of the next; but inherited tables
+ * stay usable.
+ */
 Test(hash, seed_is_of_one_process)
 {
 	const uint64_t a = seed_of_child(), b = seed_of_child(), own = hash_seed();

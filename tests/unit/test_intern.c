@@ -264,7 +264,10 @@ static int compare_hashed(const void *a, const void *b)
 	return x->hash < y->hash ? -1 : x->hash > y->hash;
 }
 
-/* Strings with the same half hash, which is all that the table keeps: of 600,000 there are about 42 pairs. */
+/*
+ * Strings with the same half hash, which is all that the table keeps: of 600,000 there are about 42
+ * pairs.
+ */
 Test(intern, colliding_hashes_stay_apart)
 {
 	enum { N = 600000 };

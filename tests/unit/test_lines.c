@@ -277,7 +277,10 @@ Test(lines, own_binary)
 	cr_assert_gt(n, 0);
 	path[n] = '\0';
 	code_of(path, &start, &end);
-	/* The test's own file is as large as there are tests: addresses all over it, but only so many. */
+	/*
+	 * The test's own file is as large as there are tests: addresses all over it, but only so
+	 * many.
+	 */
 	compare_file(path, start, end, 101 + (end - start) / 20000);
 }
 

@@ -7,7 +7,10 @@
 #define MS     1000000ull
 #define START  (1000 * SECOND)
 
-/* @n stacks from @at on, a ms apart, of which the first @lost have no name. Returns what the last one asks for. */
+/*
+ * @n stacks from @at on, a ms apart, of which the first @lost have no name. Returns what the last
+ * one asks for.
+ */
 static uint64_t note(struct lost_names *l, uint64_t at, unsigned int n, unsigned int lost)
 {
 	uint64_t until = 0, ret;

@@ -538,7 +538,9 @@ Test(name_capture, not_in_full)
 	}
 }
 
-/* A page is missing for a moment: what it holds parts of is copied again, and so is who shares it. */
+/*
+ * A page is missing for a moment: what it holds parts of is copied again, and so is who shares it.
+ */
 Test(name_capture, missing_for_a_moment)
 {
 	FOR_EACH_IMAGE(unused)
@@ -559,7 +561,10 @@ Test(name_capture, missing_for_a_moment)
 		}
 		image_put64(f.img, path + 24, 0x5000);
 		tick(&f);
-		/* One that is called by itself is copied once, but where another has taken its slot. */
+		/*
+		 * One that is called by itself is copied once, but where another has taken its
+		 * slot.
+		 */
 		cr_expect_geq(walk_host.counters[RBPF_CNT_COPY_FAULT], 2, "%s", f.img->version);
 		cr_expect_lt(walk_host.counters[RBPF_CNT_COPY_FAULT], 4, "%s", f.img->version);
 		cr_expect(f.w->capture.again);

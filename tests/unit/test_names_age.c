@@ -6,7 +6,10 @@
 #define BEGIN (1000 * NSEC_PER_SEC)
 #define SIZE  1000000u
 
-/* How often they are forgotten in @seconds, of which each adds @growth bytes to @size, which are read again at once. */
+/*
+ * How often they are forgotten in @seconds, of which each adds @growth bytes to @size, which are
+ * read again at once.
+ */
 static int forgotten(size_t size, size_t growth, unsigned int seconds)
 {
 	struct names_age age = { 0 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A native stack that goes on from a checkpoint is the one that it would be if all its words had been
- * sent: random stacks of this process are defined in both ways.
+ * A native stack that goes on from a checkpoint is the one that it would be if all its words had
+ * been sent: random stacks of this process are defined in both ways.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -86,8 +86,8 @@ static void teardown(struct fixture *f)
 }
 
 /*
- * The fingerprint of the outermost @n of the words that end at @last, of a stack that ends so; 0: none was sent, or
- * before the last two generations, to which nothing refers.
+ * The fingerprint of the outermost @n of the words that end at @last, of a stack that ends so; 0:
+ * none was sent, or before the last two generations, to which nothing refers.
  */
 static uint64_t sent(struct fixture *f, const uint64_t *last, size_t n, uint32_t end)
 {

@@ -221,8 +221,8 @@ Test(native_user_walk, nonsense, .init = begin, .fini = end)
 	native_stack_deinit(&stack);
 
 	/*
-	 * It came after the process' map was read. The map is read again, but after a pause that is as much longer
-	 * as reading took.
+	 * It came after the process' map was read. The map is read again, but after a pause that is
+	 * as much longer as reading took.
 	 */
 	regs.pc = (uint64_t)(uintptr_t)code;
 	for (int i = 0; i < 100; i++) {

@@ -320,7 +320,10 @@ Test(native_walk, a_gap_behind_each_tag)
 	free(w);
 }
 
-/* Where the code further out has no entries, that is no gap if it only is what a thread begins with. */
+/*
+ * Where the code further out has no entries, that is no gap if it only is what a thread begins
+ * with.
+ */
 Test(native_walk, what_a_thread_begins_with)
 {
 	struct walk *w = with_tags();

@@ -38,7 +38,10 @@ static pid_t sleep_with_text(const char *path, const char *text, const char *res
 	return pid;
 }
 
-/* What is linked statically and stripped has no symbols; the text that ruby -v prints is still there. */
+/*
+ * What is linked statically and stripped has no symbols; the text that ruby -v prints is still
+ * there.
+ */
 Test(not_found, ruby_without_symbols)
 {
 	/* In two parts: this program has the texts, too, and is no Ruby. */

@@ -71,7 +71,10 @@ static void unzip(struct buf *file)
 	buf_add(file, bytes, n);
 }
 
-/* Folded stacks and sampling-prof have no place for it, json and flame have each part of it by itself. */
+/*
+ * Folded stacks and sampling-prof have no place for it, json and flame have each part of it by
+ * itself.
+ */
 Test(origin, every_format_with_a_place_for_it)
 {
 	static const char *const formats[] = { "speedscope",  "firefox", "pprof",     "callgrind",

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Pages that are kept: each read gets what reading the memory below would have given it, until that changes. */
+/*
+ * Pages that are kept: each read gets what reading the memory below would have given it, until that
+ * changes.
+ */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -185,7 +188,10 @@ Test(page_cache, ends_of_the_address_space)
 	teardown(&c);
 }
 
-/* A few spans at a time, near each other or anywhere; now and then a page comes or goes, which a refresh shows. */
+/*
+ * A few spans at a time, near each other or anywhere; now and then a page comes or goes, which a
+ * refresh shows.
+ */
 Test(page_cache, random_reads)
 {
 	static uint8_t bytes[8][PAGE_CACHE_PIECE + 64];

@@ -122,7 +122,10 @@ Test(proxy, hangs)
 	first = proxy.pid;
 	memory = answer();
 	kill(first, SIGSTOP);
-	/* What it ran or waited for a CPU before counts against it; nor was the first request always quick. */
+	/*
+	 * What it ran or waited for a CPU before counts against it; nor was the first request
+	 * always quick.
+	 */
 	awake = clock_ns(CLOCK_MONOTONIC) - begin;
 	asked = 0;
 	cr_expect_eq(ask(PROXY_OPEN, "stat", 100, &asked), -ETIMEDOUT);

@@ -3,8 +3,8 @@
  * Rubies with random layouts: rbpf finds the right one, or refuses the Ruby and says by what. It
  * never gives a wrong label, line or place of the collector.
  *
- * RBPF_RANDOM_LAYOUTS=N and RBPF_RANDOM_FIRST=SEED run others, and print how many were found; many take
- * RBPF_TEST_CPU=SECONDS, too (tests/support/limits.sh).
+ * RBPF_RANDOM_LAYOUTS=N and RBPF_RANDOM_FIRST=SEED run others, and print how many were found; many
+ * take RBPF_TEST_CPU=SECONDS, too (tests/support/limits.sh).
  */
 #include <criterion/criterion.h>
 #include <errno.h>

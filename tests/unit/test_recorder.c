@@ -850,7 +850,9 @@ Test(recorder, forgetting_changes_nothing)
 	}
 }
 
-/* Only when there are more than are to be kept; and what is told then has the stacks that it had. */
+/*
+ * Only when there are more than are to be kept; and what is told then has the stacks that it had.
+ */
 Test(recorder, many_stacks_are_forgotten)
 {
 	struct recorder *rec = must_open(path);
@@ -887,7 +889,10 @@ static int count_marked(void *arg, const struct profile_sample *s)
 	return 0;
 }
 
-/* Of the recording of the next test: samples are marked by their trace and span, and no other span takes memory. */
+/*
+ * Of the recording of the next test: samples are marked by their trace and span, and no other span
+ * takes memory.
+ */
 static void expect_marks(void)
 {
 	static const struct span_mark marks[] = { { true, "trace" }, { false, "One" } };
@@ -977,7 +982,10 @@ Test(recorder, spans_of_samples)
 	expect_marks();
 }
 
-/* The chunk that was begun after @begin is not in the file, unless this process has stood still for a second. */
+/*
+ * The chunk that was begun after @begin is not in the file, unless this process has stood still for
+ * a second.
+ */
 static void expect_young(const struct recorder *rec, uint64_t start, uint64_t begin)
 {
 	if (clock_ns(CLOCK_MONOTONIC) - begin < NSEC_PER_SEC)

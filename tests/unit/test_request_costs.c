@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What requests took and made others wait, of a recording with waits; and which of them were slow. */
+/*
+ * What requests took and made others wait, of a recording with waits; and which of them were slow.
+ */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -83,8 +85,9 @@ static void tick(uint32_t thread, uint32_t request, uint64_t ts)
 }
 
 /*
- * Thread 0: requests "light" that sleep and wait for the GVL, the second one longer. Thread 1: a job "heavy", then none, in an
- * unknown one, and in none again: each has the GVL while thread 0 waits.
+ * Thread 0: requests "light" that sleep and wait for the GVL, the second one longer. Thread 1: a
+ * job "heavy", then none, in an unknown one, and in none again: each has the GVL while thread 0
+ * waits.
  */
 static void write_requests(void)
 {

@@ -206,7 +206,9 @@ Test(request_frame, texts)
 	}
 }
 
-/* In a frame of compiled code that has not called anything, a local variable may not be in memory. */
+/*
+ * In a frame of compiled code that has not called anything, a local variable may not be in memory.
+ */
 Test(request_frame, no_local_of_an_innermost_compiled_frame)
 {
 	struct fixture f;
@@ -296,7 +298,10 @@ Test(request_frame, the_stack_is_sent_before)
 	}
 }
 
-/* An old iseq takes the place of another one in iseq_seen[]: what is remembered there is its own check from then on. */
+/*
+ * An old iseq takes the place of another one in iseq_seen[]: what is remembered there is its own
+ * check from then on.
+ */
 Test(request_frame, the_check_of_another_iseq_is_not_taken_for_its_own)
 {
 	struct fixture f;

@@ -253,7 +253,10 @@ Test(request_names, rules_are_of_one_version_of_an_iseq)
 	request_rules_deinit(&rules);
 }
 
-/* Each CPU sends a request: a name that can no longer be told when the second does is known from the first. */
+/*
+ * Each CPU sends a request: a name that can no longer be told when the second does is known from
+ * the first.
+ */
 Test(request_names, what_is_sent_again_keeps_its_name)
 {
 	static const struct profile_sink_options opts = { 0 };

@@ -258,7 +258,9 @@ Test(requests, wrong_ids_are_refused)
 	unlink(path);
 }
 
-/* Whether a recording with this record, after two threads and requests 1 and 2 of them, is read on. */
+/*
+ * Whether a recording with this record, after two threads and requests 1 and 2 of them, is read on.
+ */
 static void expect_record(bool ok, uint64_t kind, uint64_t x, uint64_t y, uint64_t z)
 {
 	_cleanup_buf_ struct buf file = BUF_INIT, records = BUF_INIT;
@@ -394,7 +396,10 @@ Test(request_table, unknown_is_never_the_last_one)
 	cr_expect_eq(request_at(0, false), 0);
 }
 
-/* The BPF programs knew of no frame that tells a request but one further out than the one that does. */
+/*
+ * The BPF programs knew of no frame that tells a request but one further out than the one that
+ * does.
+ */
 Test(request_table, the_innermost_frame_tells)
 {
 	uint32_t first;

@@ -1099,8 +1099,10 @@ Test(resolver, another_method_at_the_address)
 	teardown(&f);
 }
 
-/* An owner without a name gets one when it is assigned to a constant, of which its methods know
- * nothing. */
+/*
+ * An owner without a name gets one when it is assigned to a constant, of which its methods know
+ * nothing.
+ */
 Test(resolver, anonymous_class_that_gets_a_name)
 {
 	for (size_t v = 0; v < IMAGE_VERSIONS; v++) {
@@ -1140,8 +1142,8 @@ static int revalidations_until(struct fixture *f, const struct rbpf_frame *frame
 }
 
 /*
- * A class that never had a name is read anew less and less often, and its name is seen soon all the same. A
- * method of it that has changed is read anew at once.
+ * A class that never had a name is read anew less and less often, and its name is seen soon all the
+ * same. A method of it that has changed is read anew at once.
  */
 Test(resolver, class_that_was_anonymous_for_long)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * A stack that goes on from a checkpoint is the one that it would be if all its frames had been
- * sent: random stacks are defined in both ways, and must be one and the same stack of the recording.
+ * sent: random stacks are defined in both ways, and must be one and the same stack of the
+ * recording.
  */
 #include <criterion/criterion.h>
 #include <errno.h>

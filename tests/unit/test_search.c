@@ -684,7 +684,10 @@ Test(search, native_stack)
 	expect_missing(&r, F(ec_stack_start)); /* the tag is not in the stack */
 }
 
-/* An alias is called by another ID than the method was defined by; some methods are no longer what they were. */
+/*
+ * An alias is called by another ID than the method was defined by; some methods are no longer what
+ * they were.
+ */
 Test(search, methods)
 {
 	struct ruby r = build("3.4.0");

@@ -64,7 +64,10 @@ static void begin(struct made *m)
 	cr_assert_eq(recorder_open(&opts, &meta, &m->rec, &err), 0, "%s", err.msg);
 }
 
-/* A process with one thread, which began @later clock ticks after the one that is @pid now; its id is both. */
+/*
+ * A process with one thread, which began @later clock ticks after the one that is @pid now; its id
+ * is both.
+ */
 static uint32_t add_process_of(struct made *m, pid_t pid, uint64_t later)
 {
 	struct profile_process def = { .pid = (uint32_t)pid, .parent = PROFILE_NONE };
@@ -294,7 +297,10 @@ Test(source_keeper, no_more_than_there_is_room_for)
 
 /* ---- roots ---- */
 
-/* A child in a mount namespace of its own, with @root as its root; -1 if that takes more privileges. */
+/*
+ * A child in a mount namespace of its own, with @root as its root; -1 if that takes more
+ * privileges.
+ */
 static pid_t child_in(const char *root)
 {
 	int ready[2];

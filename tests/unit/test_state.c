@@ -125,7 +125,10 @@ Test(state, threads)
 	thread_states_deinit(&t);
 }
 
-/* Of threads of one process or container, what passed for each of them adds up, and so do their states. */
+/*
+ * Of threads of one process or container, what passed for each of them adds up, and so do their
+ * states.
+ */
 Test(state, owners)
 {
 	static const struct {

@@ -319,7 +319,10 @@ Test(thread_life, cpu_time, .init = setup, .fini = teardown)
 	cr_expect_eq(collecting_profile(&f)->n_threads, 3);
 }
 
-/* The programs that see waits run before all threads have a perf event: what a thread had until then does not count either. */
+/*
+ * The programs that see waits run before all threads have a perf event: what a thread had until
+ * then does not count either.
+ */
 Test(thread_life, cpu_time_of_one_known_by_its_waits, .init = setup, .fini = teardown)
 {
 	pid_t old = target_thread(&target);

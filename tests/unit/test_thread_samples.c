@@ -175,8 +175,8 @@ static size_t expect_samples(const struct list *list, const struct shown *shown,
 }
 
 /*
- * Rooms, in bytes: for nothing, so that each thread is read by itself, for one, for two that turn out
- * not to fit, for all.
+ * Rooms, in bytes: for nothing, so that each thread is read by itself, for one, for two that turn
+ * out not to fit, for all.
  */
 static void check_all(const struct profile *p, const struct replay *from,
 		      const struct view_filter *f, size_t expected)

@@ -6,7 +6,10 @@
 #include "sample/titles.h"
 #include "support/collecting.h"
 
-/* A process whose Ruby was not found yet, or whose user has spent much, is not left alone longer each time. */
+/*
+ * A process whose Ruby was not found yet, or whose user has spent much, is not left alone longer
+ * each time.
+ */
 Test(titles, what_was_not_looked_at_is_looked_at_soon)
 {
 	struct target target = target_start();

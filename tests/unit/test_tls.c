@@ -145,7 +145,9 @@ Test(tls, known_shape_has_to_fit)
 	cr_expect_not(ruby_is_ec(&mem, EC, &shape));
 }
 
-/* The object that wraps the thread may be found far in it; and it may end where no more is mapped. */
+/*
+ * The object that wraps the thread may be found far in it; and it may end where no more is mapped.
+ */
 Test(tls, large_thread)
 {
 	static const struct ruby_ec_shape far = { .ec_thread_ptr = 48,

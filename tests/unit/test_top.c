@@ -44,7 +44,9 @@ static uint32_t str(struct sink *s, const char *text)
 	return id;
 }
 
-/* The stack of frames "a|b|c", the outermost first; C functions have a name that begins with "C ". */
+/*
+ * The stack of frames "a|b|c", the outermost first; C functions have a name that begins with "C ".
+ */
 static uint32_t stack(struct sink *s, const char *path)
 {
 	char copy[256], *name, *rest = copy;

@@ -40,7 +40,10 @@ static void add(const char *path, uint8_t trace, uint8_t of_span, uint32_t reque
 	builder_must(sink_sample(&b.out.sink, &sample));
 }
 
-/* Three traces: one with two spans, two stacks and two kinds of requests, and two that are equally long. */
+/*
+ * Three traces: one with two spans, two stacks and two kinds of requests, and two that are equally
+ * long.
+ */
 static void setup(void)
 {
 	builder_init(&b);

@@ -66,7 +66,10 @@ Test(validate, exception_tags)
 }
 
 #ifdef __x86_64__
-/* Those of a Ruby whose tags the C library's setjmp() fills: glibc's has a guard, which each process has of its own. */
+/*
+ * Those of a Ruby whose tags the C library's setjmp() fills: glibc's has a guard, which each
+ * process has of its own.
+ */
 Test(validate, exception_tags_of_the_c_library)
 {
 	const uint64_t guard = 0x8123456789abcdef;
@@ -230,7 +233,10 @@ Test(validate, members_of_classes_that_fit_one)
 			teardown(&f);
 			continue;
 		}
-		/* The first to be made: the class that it is the singleton of is named elsewhere, too. */
+		/*
+		 * The first to be made: the class that it is the singleton of is named elsewhere,
+		 * too.
+		 */
 		image_put64(f.img, meta + twin, f.img->object);
 		image_put64(f.img, f.img->object + twin,
 			    image_get64(f.img, f.img->object + f.img->facts.class_path));
@@ -330,8 +336,10 @@ Test(validate, facts_that_cannot_be)
 	}
 }
 
-/* The last member that is read of an iseq's body in one piece, and the next word, which is not: names are
- * possible without some of them. */
+/*
+ * The last member that is read of an iseq's body in one piece, and the next word, which is not:
+ * names are possible without some of them.
+ */
 Test(validate, end_of_a_body)
 {
 	for (size_t v = 0; v < IMAGE_VERSIONS; v++) {

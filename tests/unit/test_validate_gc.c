@@ -188,7 +188,9 @@ Test(validate_gc, no_collecting_thread)
 
 /* ---- what the code says ---- */
 
-/* Through a variable, as a Ruby for modular collectors does. Then also a first collection counts. */
+/*
+ * Through a variable, as a Ruby for modular collectors does. Then also a first collection counts.
+ */
 Test(validate_gc, built_in)
 {
 	FOR_EACH_FIXTURE(f) {
@@ -273,7 +275,10 @@ Test(validate_gc, an_objspace_of_each_ractor)
 	}
 }
 
-/* If there are several, it is that of the running one. Its flags are known, and in which era an object was seen is not. */
+/*
+ * If there are several, it is that of the running one. Its flags are known, and in which era an
+ * object was seen is not.
+ */
 Test(validate_gc, an_objspace_of_each_of_several_ractors)
 {
 	FOR_EACH_FIXTURE(f) {
@@ -296,7 +301,10 @@ Test(validate_gc, an_objspace_of_each_of_several_ractors)
 	}
 }
 
-/* Where the version does not say which words are the counts of minor and major collections, the one pair that adds up is. */
+/*
+ * Where the version does not say which words are the counts of minor and major collections, the one
+ * pair that adds up is.
+ */
 Test(validate_gc, major_collections_far_from_the_count)
 {
 	FOR_EACH_FIXTURE(f) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Each member of the layout changes places with the one that is most like it, and the validation notices: it
- * refuses the Ruby, does without the member, or has the right one from the code. The last column of the table in
- * doc/layout.md says which; tests/lint/layout-members.sh compares the two.
+ * Each member of the layout changes places with the one that is most like it, and the validation
+ * notices: it refuses the Ruby, does without the member, or has the right one from the code. The
+ * last column of the table in doc/layout.md says which; tests/lint/layout-members.sh compares the
+ * two.
  */
 #include "ruby/layout.h"
 #include "support/validate_fixture.h"

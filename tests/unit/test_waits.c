@@ -32,7 +32,10 @@ static void teardown(void)
 	collecting_deinit(&f);
 }
 
-/* The target was off the CPU from @since to @until, and could run again at @woken, if that is not 0. */
+/*
+ * The target was off the CPU from @since to @until, and could run again at @woken, if that is not
+ * 0.
+ */
 static void wait_for(enum rbpf_wait what, uint64_t since, uint64_t woken, uint64_t until,
 		     uint16_t flags)
 {
@@ -142,7 +145,10 @@ Test(waits, that_made_others_wait, .init = setup, .fini = teardown)
 	collecting_finish(&f);
 }
 
-/* Who is in no process that is followed is a frame of its own in place of a stack, of the thread that was woken. */
+/*
+ * Who is in no process that is followed is a frame of its own in place of a stack, of the thread
+ * that was woken.
+ */
 Test(waits, that_others_ended, .init = setup, .fini = teardown)
 {
 	struct rbpf_ring_waker rec = { .h.type = RBPF_RING_WAKER,

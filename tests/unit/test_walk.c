@@ -81,7 +81,8 @@ static int run(struct fixture *f)
 
 /* ---- depth, chunks, the cut ---- */
 
-/* Frame number @i from the root has iseq CODE(i), pc PC(i) and its own method entry every 7th time.
+/*
+ * Frame number @i from the root has iseq CODE(i), pc PC(i) and its own method entry every 7th time.
  */
 static void push_methods(struct fixture *f, size_t n, uint32_t locals, const uint64_t *mes)
 {
@@ -234,8 +235,10 @@ Test(walk, last_slot_is_no_frame)
 		cr_assert_eq(run(&f), RBPF_OK);
 		cr_expect_eq(f.w->n_frames, 0);
 
-		/* As on the main thread: a valid iseq and pc, CFRAME cleared; in any case by
-		 * position. */
+		/*
+		 * As on the main thread: a valid iseq and pc, CFRAME cleared; in any case by
+		 * position.
+		 */
 		image_put64(f.img, f.t.cfp, PC(1));
 		image_put64(f.img, f.t.cfp + 16, CODE(1));
 		image_put64(f.img, f.t.ep, 0x7999082f);
@@ -1780,8 +1783,9 @@ Test(walk, eras)
 }
 
 /*
- * Through three collections, in the steps of gc_start() and gc_marks_start(): how many major ones have marked, and in which
- * era it is where the count alone would tell another one. The first is a major one that marks little by little.
+ * Through three collections, in the steps of gc_start() and gc_marks_start(): how many major ones
+ * have marked, and in which era it is where the count alone would tell another one. The first is a
+ * major one that marks little by little.
  */
 Test(walk, major_collections)
 {
@@ -1837,7 +1841,10 @@ Test(walk, major_collections)
 	}
 }
 
-/* Where each ractor has an objspace: once there are several, the flags of a thread's own are known, and no era. */
+/*
+ * Where each ractor has an objspace: once there are several, the flags of a thread's own are known,
+ * and no era.
+ */
 Test(walk, collections_of_several_ractors)
 {
 	FOR_EACH_VERSION(v)
@@ -1981,7 +1988,10 @@ Test(walk, whose_collection_it_is_among_ractors)
 	}
 }
 
-/* A thread that begins says that it runs before it has the GVL; nobody says so for the one that has it. */
+/*
+ * A thread that begins says that it runs before it has the GVL; nobody says so for the one that has
+ * it.
+ */
 Test(walk, whose_collection_it_is_while_threads_begin)
 {
 	FOR_EACH_VERSION(v)
@@ -1998,8 +2008,8 @@ Test(walk, whose_collection_it_is_while_threads_begin)
 			cr_expect_not(is_mine(&f, &begins), "%s", f.img->version);
 
 			/*
-			 * Without the GVL's owner what it says has to do, though it proves nothing of the others: that
-			 * may be looked for in the wrong place …
+			 * Without the GVL's owner what it says has to do, though it proves nothing
+			 * of the others: that may be looked for in the wrong place …
 			 */
 			image_put64(f.img, f.img->ractor + facts->gvl_owner, 0);
 			cr_expect(is_mine(&f, &begins), "%s", f.img->version);

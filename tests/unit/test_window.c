@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The window against a list of all samples, each with its names written out: whatever was dropped and
- * collected meanwhile, both must add up to the same for each range of seconds.
+ * The window against a list of all samples, each with its names written out: whatever was dropped
+ * and collected meanwhile, both must add up to the same for each range of seconds.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -496,7 +496,10 @@ static uint32_t push_frame(struct filler *f, uint32_t parent, enum frame_kind ki
 	return stack;
 }
 
-/* What a wait is, as views of recordings tell it; the stack that the collector holds stays what it was. */
+/*
+ * What a wait is, as views of recordings tell it; the stack that the collector holds stays what it
+ * was.
+ */
 Test(window, tells_what_waits_are)
 {
 	struct filler f;

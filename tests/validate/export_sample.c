@@ -86,8 +86,9 @@ static void build_gc(struct profile_builder *b)
 }
 
 /*
- * Two threads of a server, by turns: each request has waits in it, and there are waits between them. The
- * second thread has requests without a name, and one with a name that is no easier than those above.
+ * Two threads of a server, by turns: each request has waits in it, and there are waits between
+ * them. The second thread has requests without a name, and one with a name that is no easier than
+ * those above.
  */
 static void build_states(struct profile_builder *b)
 {

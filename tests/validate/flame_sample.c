@@ -5,7 +5,8 @@
  * ones.
  *
  * usage, from the root of the repository:
- *	flame_sample rails|awkward|deep|merged [icicle|inverted|module|hash|thread|process|both]… > out.svg
+ *	flame_sample rails|awkward|deep|merged [icicle|inverted|module|hash|thread|process|both]… >
+ *out.svg
  */
 #include <stdbool.h>
 #include <stdio.h>

@@ -122,8 +122,8 @@ static void define(struct sample_writer *w)
 }
 
 /*
- * One tick or wait of @thread that ends at *@now. @unknown_gc: whether it collects is not known, as in a process whose
- * collector is not.
+ * One tick or wait of @thread that ends at *@now. @unknown_gc: whether it collects is not known, as
+ * in a process whose collector is not.
  */
 static void add_sample(struct sample_writer *w, uint32_t thread, uint64_t *now, uint32_t request,
 		       bool unknown_gc)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Publishes the span of each thread as OTEP 4947 says: what an SDK's extension does. Built with each
- * model of thread-local storage (-ftls-model, -mtls-dialect); spans.rb calls it through Fiddle.
+ * Publishes the span of each thread as OTEP 4947 says: what an SDK's extension does. Built with
+ * each model of thread-local storage (-ftls-model, -mtls-dialect); spans.rb calls it through
+ * Fiddle.
  */
 #define _GNU_SOURCE
 #include <stdatomic.h>
@@ -81,7 +82,10 @@ void spans_detach(void)
 
 /* ---- what no SDK does ---- */
 
-/* A pointer to what is no record: 0 unmapped, 1 in the kernel's half, 2 at the end of a page, 3 odd bytes, 4 a size that lies. */
+/*
+ * A pointer to what is no record: 0 unmapped, 1 in the kernel's half, 2 at the end of a page, 3 odd
+ * bytes, 4 a size that lies.
+ */
 void spans_garbage(int kind)
 {
 	static struct record lies = {
@@ -118,7 +122,10 @@ void *spans_record(void)
 	return otel_thread_ctx_v1;
 }
 
-/* Change the record of another thread, so often, and every few µs: each span id goes with one trace id. */
+/*
+ * Change the record of another thread, so often, and every few µs: each span id goes with one trace
+ * id.
+ */
 void spans_race(struct record *r, long times)
 {
 	volatile uint8_t *valid = &r->valid;
