@@ -129,9 +129,13 @@ static __always_inline void checkpoint_begin(struct walk *w, __u32 walk_id, __u6
 	checkpoint_find(walk_id);
 }
 
-/* The same of the native stack, of which all frames are durable. */
-static __always_inline void checkpoint_begin_native(struct walk *w, __u32 walk_id, __u64 seed)
+/*
+ * The same of the native stack of @process, of which all frames are durable. After exec an address
+ * means other code; and a stack that ends for another reason has another outermost frame.
+ */
+static __always_inline void checkpoint_begin_native(struct walk *w, __u32 walk_id, __u64 process)
 {
+	__u64 seed = rbpf_mix(rbpf_mix(w->native.seed, process), ~(__u64)w->native.end) | 1;
 	__u32 i;
 
 	checkpoint_none(&w->checkpoints, seed, w->native.n_frames);

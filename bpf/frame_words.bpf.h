@@ -10,6 +10,7 @@
 
 #include "checkpoints.bpf.h"
 #include "rbpf_frame_words.h"
+#include "request_frame.bpf.h"
 
 #define PACK_RUN    64 /* frames that one call packs */
 #define STACK_WORDS (sizeof(((struct walk *)0)->frames) / (sizeof(__u64)))
@@ -86,6 +87,7 @@ static __always_inline __u32 stack_pack(struct walk *w, __u32 walk_id)
 {
 	__u32 i;
 
+	request_keep_frame(w);
 	w->n_words = 0;
 	for (i = 0; i < RBPF_MAX_FRAMES; i += PACK_RUN)
 		if (stack_pack_run(walk_id, i) <= 0)

@@ -123,16 +123,11 @@ static __always_inline void send_native(struct walk *w, __u32 walk_id)
 {
 	struct walk_native *n = &w->native;
 	struct rbpf_ring_native *rec = &n->record;
-	__u64 size, seed, *slot;
+	__u64 size, *slot;
 
 	if (!is_unsent(n->hash, &slot))
 		return;
-	/*
-	 * After exec an address means other code; and a stack that ends for another reason has
-	 * another outermost frame.
-	 */
-	seed = rbpf_mix(rbpf_mix(n->seed, process_key(w->sample.h.tgid)), ~(__u64)n->end) | 1;
-	checkpoint_begin_native(w, walk_id, seed);
+	checkpoint_begin_native(w, walk_id, process_key(w->sample.h.tgid));
 	rec->h = w->sample.h;
 	rec->h.type = RBPF_RING_NATIVE;
 	rec->stack = n->hash;

@@ -46,4 +46,20 @@ __noinline int request_note(__u32 walk_id, __u64 iseq, __u32 off)
 	return 1;
 }
 
+/*
+ * Keep what the frame that was noted is, if one was, for request_read(): frames[] may be packed
+ * before that. What walk_complete() looks up of it is to be there.
+ */
+static __always_inline void request_keep_frame(struct walk *w)
+{
+	const struct rbpf_frame *frame = &w->frames[w->request_frame & (RBPF_MAX_FRAMES - 1)];
+	struct rbpf_ring_request *rec = &w->request;
+
+	if (!w->request_found)
+		return;
+	rec->frame.iseq = frame->iseq;
+	rec->frame.pc = frame->pc;
+	rec->me = frame->me & ME_TAG_MASK ? 0 : frame->me; /* 0: it was not looked up */
+}
+
 #endif

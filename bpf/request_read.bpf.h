@@ -357,22 +357,6 @@ __noinline int request_take_checks(__u32 walk_id)
 }
 
 /*
- * Keep what the frame that was noted is, if one was: frames[] is packed before the request is read.
- * To be called when walk_complete() has looked up the method entries of a stack that is sent.
- */
-static __always_inline void request_keep_frame(struct walk *w)
-{
-	const struct rbpf_frame *frame = &w->frames[w->request_frame & (RBPF_MAX_FRAMES - 1)];
-	struct rbpf_ring_request *rec = &w->request;
-
-	if (!w->request_found)
-		return;
-	rec->frame.iseq = frame->iseq;
-	rec->frame.pc = frame->pc;
-	rec->me = frame->me & ME_TAG_MASK ? 0 : frame->me; /* 0: it was not looked up */
-}
-
-/*
  * Read what the rule of the frame that was noted and kept names into w->request; its header and
  * eras are the caller's.
  */

@@ -46,13 +46,8 @@
 #ifndef RBPF_RUBY_WALK_BPF_H
 #define RBPF_RUBY_WALK_BPF_H
 
-#include "walk_state.bpf.h"
-
 #include "request_frame.bpf.h"
-
-/* A frame of frames[] whose me is still the ep to look it up from. Both are multiples of 8. */
-#define ME_PENDING  1ul
-#define ME_TAG_MASK 7ul
+#include "walk_state.bpf.h"
 
 /*
  * Copy the values below and up to @ep, as many as there are and fit. Downwards, because older

@@ -184,7 +184,6 @@ static __always_inline int send_stack(struct walk *w, __u32 walk_id, const struc
 	}
 	checkpoint_begin(w, walk_id, checkpoint_seed(w, gc));
 	walk_complete(walk_id);
-	request_keep_frame(w);
 	rec->h = w->sample.h;
 	rec->h.type = RBPF_RING_STACK;
 	rec->stack = w->hash;

@@ -43,6 +43,10 @@
 
 #define ZJIT_RETURN_C_FRAME   1ul /* cfp->jit_return of a C frame; zjit.h, 4.1 */
 
+/* A frame of frames[] whose me is still the ep to look it up from. Both are multiples of 8. */
+#define ME_PENDING	      1ul
+#define ME_TAG_MASK	      7ul
+
 /* ep[-2], ep[-1], ep[0] */
 struct walk_env {
 	__u64 me_cref; /* method entry, cref, svar or 0 */

@@ -152,12 +152,12 @@ static inline uint32_t walk_host_checkpoints(struct walk *w, uint64_t seed)
 }
 
 /* The same of what send_native() does of the words in w->native.frames. */
-static inline uint32_t walk_host_native_checkpoints(struct walk *w, uint64_t seed)
+static inline uint32_t walk_host_native_checkpoints(struct walk *w, uint64_t process)
 {
 	uint32_t n;
 
 	walk_host.walk = w;
-	checkpoint_begin_native(w, 0, seed);
+	checkpoint_begin_native(w, 0, process);
 	n = (uint32_t)checkpoint_append_native(0);
 	if (n)
 		checkpoint_note(0);

@@ -263,6 +263,64 @@ Test(checkpoints, only_old_method_entries_last)
 	teardown(&f);
 }
 
+/* How many frames user space is woken to read: of an iseq and of a method entry, once in an era. */
+Test(checkpoints, frames_that_are_to_be_read)
+{
+	struct fixture f;
+	uint64_t me[2];
+
+	setup(&f);
+	me[0] = image_ment(f.img, f.img->object, "each", IMAGE_CFUNC);
+	me[1] = image_ment(f.img, f.img->object, "map", IMAGE_CFUNC);
+	stack(&f, 6, 6);
+	expect_sent(&f, SEED, 0, 0);
+	cr_expect_eq(f.w->n_new, 3, "%u of 3 iseqs", f.w->n_new);
+	stack(&f, 6, 6);
+	f.w->frames[2].me = me[0];
+	expect_sent(&f, SEED, 0, 0);
+	cr_expect_eq(f.w->n_new, 1, "a method entry");
+	stack(&f, 6, 6);
+	f.w->frames[2].me = f.w->frames[4].me = me[0];
+	expect_sent(&f, SEED, 0, 0);
+	cr_expect_eq(f.w->n_new, 0);
+	stack(&f, 6, 6);
+	f.w->frames[2].iseq = 0;
+	f.w->frames[2].me = me[1];
+	f.w->frames[4].iseq = f.iseqs[3];
+	expect_sent(&f, SEED, 0, 0);
+	cr_expect_eq(f.w->n_new, 2, "a method in C, and an iseq");
+	walk_host_seed(f.w, 1);
+	stack(&f, 6, 6);
+	f.w->frames[2].me = me[0];
+	expect_sent(&f, SEED, 0, 0);
+	cr_expect_eq(f.w->n_new, 4, "in another era, all of them");
+	teardown(&f);
+}
+
+/* Of an old one once, until the next major collection. */
+Test(checkpoints, old_frames_are_read_once)
+{
+	uint64_t me, old = RUBY_FL_PROMOTED_BOTH;
+	struct fixture f;
+
+	setup(&f);
+	me = image_ment(f.img, f.img->object, "each", IMAGE_CFUNC);
+	f.w->old_seed = 12345;
+	for (int i = 0; i < 2; i++)
+		image_put64(f.img, f.iseqs[i], image_get64(f.img, f.iseqs[i]) | old);
+	image_put64(f.img, me, image_get64(f.img, me) | old);
+	for (uint64_t era = 0; era < 3; era++) {
+		walk_host_seed(f.w, era);
+		f.w->old_seed += era == 2;
+		stack(&f, 6, 6);
+		f.w->frames[2].iseq = 0;
+		f.w->frames[2].me = me;
+		expect_sent(&f, SEED, 0, 0);
+		cr_expect_eq(f.w->n_new, era == 1 ? 1 : 4, "era %d: %u", (int)era, f.w->n_new);
+	}
+	teardown(&f);
+}
+
 /* There is room for all frames and the checkpoints behind them. */
 Test(checkpoints, the_largest_stack)
 {
@@ -278,6 +336,8 @@ Test(checkpoints, the_largest_stack)
 
 /* ---- native stacks ---- */
 
+#define PROCESS 78 /* its key */
+
 /* @n words, of which the outermost @same are those of any other such stack. */
 static void native_stack(struct fixture *f, uint32_t n, uint32_t same)
 {
@@ -290,11 +350,11 @@ static void native_stack(struct fixture *f, uint32_t n, uint32_t same)
 	}
 }
 
-static void expect_native_sent(struct fixture *f, uint64_t seed, uint32_t outer,
+static void expect_native_sent(struct fixture *f, uint64_t process, uint32_t outer,
 			       uint32_t checkpoints)
 {
 	const struct walk_native *native = &f->w->native;
-	uint32_t n = walk_host_native_checkpoints(f->w, seed);
+	uint32_t n = walk_host_native_checkpoints(f->w, process);
 
 	expect_checkpoints(f, outer, checkpoints,
 			   &native->frames[native->n_frames - f->w->checkpoints.n_outer], n);
@@ -307,22 +367,44 @@ Test(checkpoints, of_native_stacks)
 
 	setup(&f);
 	native_stack(&f, 100, 70);
-	expect_native_sent(&f, SEED, 0, 6);
+	expect_native_sent(&f, PROCESS, 0, 6);
 	native_stack(&f, 90, 70);
-	expect_native_sent(&f, SEED, 64, 1);
+	expect_native_sent(&f, PROCESS, 64, 1);
 	native_stack(&f, 75, 40);
-	expect_native_sent(&f, SEED, 32, 2);
+	expect_native_sent(&f, PROCESS, 32, 2);
 	/* One word that is another one, and there is nothing outside of it. */
 	native_stack(&f, 75, 40);
 	f.w->native.frames[74]++;
-	expect_native_sent(&f, SEED, 0, 4);
+	expect_native_sent(&f, PROCESS, 0, 4);
 	/* What is sent of the one leaves nothing to the next. */
 	for (n = 1; n <= 64; n++) {
 		native_stack(&f, n, 64);
-		expect_native_sent(&f, SEED, (n - 1) / RBPF_CHECKPOINT * RBPF_CHECKPOINT, 0);
+		expect_native_sent(&f, PROCESS, (n - 1) / RBPF_CHECKPOINT * RBPF_CHECKPOINT, 0);
 	}
 	native_stack(&f, 100, 70);
-	expect_native_sent(&f, SEED + 1, 0, 6);
+	expect_native_sent(&f, PROCESS + 1, 0, 6);
+	teardown(&f);
+}
+
+/* Of another process, in another epoch, or where it ends for another reason, a word means something
+ * else. */
+Test(checkpoints, native_ones_of_one_kind)
+{
+	struct fixture f;
+
+	setup(&f);
+	native_stack(&f, 40, 40);
+	expect_native_sent(&f, PROCESS, 0, 2);
+	native_stack(&f, 40, 40);
+	expect_native_sent(&f, PROCESS + 1, 0, 2);
+	f.w->native.end = RBPF_NATIVE_NO_RULE;
+	native_stack(&f, 40, 40);
+	expect_native_sent(&f, PROCESS, 0, 2);
+	f.w->native.seed++;
+	native_stack(&f, 40, 40);
+	expect_native_sent(&f, PROCESS, 0, 2);
+	native_stack(&f, 40, 40);
+	expect_native_sent(&f, PROCESS, 32, 0);
 	teardown(&f);
 }
 
@@ -334,8 +416,8 @@ Test(checkpoints, the_largest_native_stack)
 
 	setup(&f);
 	native_stack(&f, n, n);
-	expect_native_sent(&f, SEED, 0, (n - 1) / RBPF_CHECKPOINT);
+	expect_native_sent(&f, PROCESS, 0, (n - 1) / RBPF_CHECKPOINT);
 	native_stack(&f, n, n);
-	expect_native_sent(&f, SEED, n - 1, 0);
+	expect_native_sent(&f, PROCESS, n - 1, 0);
 	teardown(&f);
 }

@@ -471,16 +471,19 @@ Test(native_names, interpreter)
 {
 	const uint64_t addr = (uint64_t)rb_vm_exec;
 	struct fixture f;
-	uint64_t bias;
+	uint64_t bias, version;
 	uint32_t before, after;
 
 	cr_assert_gt(rb_vm_exec(1), 0);
 	setup(&f);
 	name(&f, f.map, exact(rb_vm_exec), &before, &bias);
+	version = native_names_version(f.names);
 	cr_assert_eq(native_names_vm(f.names, f.map, 0x1000, 0), 0, "of no file");
+	cr_expect_eq(native_names_version(f.names), version);
 	expect_name(&f, f.map, exact(rb_vm_exec), FRAME_NATIVE, "rb_vm_exec", 0);
 
 	cr_assert_eq(native_names_vm(f.names, f.map, addr, 0), 1);
+	cr_expect_neq(native_names_version(f.names), version);
 	expect_name(&f, f.map, exact(rb_vm_exec), FRAME_NATIVE, "rb_vm_exec",
 		    NATIVE_IS_VM | NATIVE_IS_EXEC);
 	expect_name(&f, f.map, exact(vm_exec_core), FRAME_NATIVE, "vm_exec_core",
