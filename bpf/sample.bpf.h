@@ -30,6 +30,7 @@
 	})
 
 #include "frame_words.bpf.h"
+#include "gc.bpf.h"
 
 /*
  * A process is young for so long after fork or exec, in ns: names are copied, because it may end

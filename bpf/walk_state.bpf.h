@@ -54,7 +54,7 @@ struct walk_env {
 	__u64 flags;
 };
 
-/* Where a BPF program runs. The first `contexts` of size_maps() (bpf_engine.c) have a scratch. */
+/* Where a BPF program runs. The first `contexts` of size_maps() (bpf_object.c) have a scratch. */
 enum rbpf_context {
 	RBPF_IN_INTERRUPT = 0, /* of a clock: may interrupt programs in a task's context */
 	RBPF_IN_TASK = 1,

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
@@ -15,23 +14,11 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "rbpf.skel.h"
+#include "engine/bpf_object.h"
 #include "engine/clock_events.h"
-#include "engine/preempt_count.h"
 #include "profile/profile.h"
 
-/*
- * Room for native stacks: 8 MiB for the tables of what is executed, which a process of 110,000 rows
- * takes 0.44 MB of, and ranges of code for some hundred processes with as many libraries as Rails
- * has.
- */
-#define POOL_CHUNKS	((8u << 20) / (RBPF_POOL_CHUNK * sizeof(uint32_t)))
-#define MAX_RANGES	32768u
-
 #define OPEN_WAIT_NS	(NSEC_PER_SEC / 2) /* shorter waits are not sent before they end */
-#define MAX_WAITS	32768u		   /* threads that have been off the CPU and live */
-/* GVLs and Mutexes, and who holds those: what is beyond is forgotten, least recently used first. */
-#define MAX_GVLS	16384u
-
 #define TASKS_MAX_BYTES (16u << 20) /* of one list: some 400,000 threads, 50,000 with registers */
 
 struct bpf_engine {
@@ -79,150 +66,6 @@ void bpf_engine_set_log(void (*log)(const char *line))
 	log_line = log;
 }
 
-static int refused(int r, const char *what, struct err *err)
-{
-	err_set(err, r, ERR_ENV, "cannot %s: %s", what, strerror(-r));
-	err_hint(err, "'rbpf doctor' shows what is missing; -v shows what libbpf says");
-	return r;
-}
-
-static int size_maps(struct bpf_engine *s)
-{
-	/* The last context that has programs is the interrupt of a clock, which is the first. */
-	const uint32_t contexts = 1;
-	int cpus = libbpf_num_possible_cpus(), r;
-
-	s->skel->rodata->n_cpus = cpus > 0 ? (uint32_t)cpus : 1;
-	r = bpf_map__set_max_entries(s->skel->maps.scratch, contexts * s->skel->rodata->n_cpus);
-	if (!r)
-		r = bpf_map__set_max_entries(s->skel->maps.ring, (uint32_t)s->opts.ring_bytes);
-	if (!r && s->opts.waits)
-		r = bpf_map__set_max_entries(s->skel->maps.waits, MAX_WAITS);
-	if (!r && s->opts.waits)
-		r = bpf_map__set_max_entries(s->skel->maps.gvls, MAX_GVLS);
-	if (!r && s->opts.waits)
-		r = bpf_map__set_max_entries(s->skel->maps.lock_holders, MAX_GVLS);
-	if (r || !s->opts.native)
-		return r;
-	r = bpf_map__set_max_entries(s->skel->maps.pool, POOL_CHUNKS);
-	if (!r)
-		r = bpf_map__set_max_entries(s->skel->maps.rules, RBPF_CFI_MAX_RULES);
-	if (!r)
-		r = bpf_map__set_max_entries(s->skel->maps.ranges, MAX_RANGES);
-	return r;
-}
-
-/* What the kernel maps of an array, whose values are padded to 8 bytes each. */
-static size_t map_bytes(const struct bpf_map *map)
-{
-	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	size_t size = (size_t)bpf_map__max_entries(map) * bpf_map__value_size(map);
-
-	return (size + page - 1) / page * page;
-}
-
-static void *map_memory(const struct bpf_map *map)
-{
-	void *at = mmap(NULL, map_bytes(map), PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(map),
-			0);
-
-	return at == MAP_FAILED ? NULL : at;
-}
-
-static void unmap_memory(const struct bpf_map *map, void *at)
-{
-	if (at)
-		munmap(at, map_bytes(map));
-}
-
-static int map_unwind_memory(struct bpf_engine *s)
-{
-	struct unwind_memory *m = &s->unwind;
-
-	if (!s->opts.native)
-		return 0;
-	m->words = map_memory(s->skel->maps.pool);
-	m->n_words = (size_t)POOL_CHUNKS * RBPF_POOL_CHUNK;
-	m->rules = map_memory(s->skel->maps.rules);
-	m->n_rules = RBPF_CFI_MAX_RULES;
-	m->ranges = map_memory(s->skel->maps.ranges);
-	m->n_ranges = MAX_RANGES;
-	return m->words && m->rules && m->ranges ? 0 : -ENOMEM;
-}
-
-/*
- * Of an engine that samples nothing only the iterators are needed: checking tick takes the kernel
- * longest.
- */
-static void leave_out_sampling(struct rbpf_bpf *skel)
-{
-	bpf_program__set_autoload(skel->progs.tick, false);
-	bpf_program__set_autoload(skel->progs.empty, false);
-	bpf_program__set_autoload(skel->progs.on_fork, false);
-	bpf_program__set_autoload(skel->progs.on_exec, false);
-	bpf_program__set_autoload(skel->progs.on_exit, false);
-	bpf_program__set_autoload(skel->progs.on_free, false);
-}
-
-static void leave_out_waits(struct rbpf_bpf *skel)
-{
-	bpf_program__set_autoload(skel->progs.on_switch, false);
-	bpf_program__set_autoload(skel->progs.on_waking, false);
-	bpf_program__set_autoload(skel->progs.on_wakeup, false);
-	bpf_program__set_autoload(skel->progs.open_waits, false);
-}
-
-static int load(struct bpf_engine *s, struct err *err)
-{
-	int r;
-
-	libbpf_set_print(print_libbpf);
-	s->skel = rbpf_bpf__open();
-	if (!s->skel)
-		return refused(-errno, "open the BPF object", err);
-	s->skel->rodata->max_frames = s->opts.max_frames;
-	s->skel->rodata->follow_children = s->opts.follow;
-	s->skel->rodata->system_wide = s->opts.system_wide;
-	s->skel->rodata->native_stacks = s->opts.native;
-	s->skel->rodata->kernel_stacks = s->opts.kernel;
-	s->skel->rodata->waits_too = s->opts.waits;
-	s->skel->rodata->wakers = s->opts.wakers;
-	s->skel->rodata->preempt_count_from_rq = s->opts.wakers ? preempt_count_from_rq() : 0;
-	s->skel->bss->open_wait_ns = OPEN_WAIT_NS;
-	if (!s->opts.frequency)
-		leave_out_sampling(s->skel);
-	if (!s->opts.waits)
-		leave_out_waits(s->skel);
-	r = size_maps(s);
-	if (!r)
-		r = rbpf_bpf__load(s->skel);
-	if (r)
-		return refused(r, "load the BPF programs", err);
-	r = map_unwind_memory(s);
-	return r ? refused(r, "map the unwind tables", err) : 0;
-}
-
-static int attach_iterators(struct bpf_engine *s, struct err *err)
-{
-	s->skel->links.tasks = bpf_program__attach(s->skel->progs.tasks);
-	s->skel->links.registers = bpf_program__attach(s->skel->progs.registers);
-	if (!s->skel->links.tasks || !s->skel->links.registers)
-		return refused(-errno, "attach the iterators over tasks", err);
-	return 0;
-}
-
-static int attach_life(struct bpf_engine *s, struct err *err)
-{
-	s->skel->links.on_fork = bpf_program__attach(s->skel->progs.on_fork);
-	s->skel->links.on_exec = bpf_program__attach(s->skel->progs.on_exec);
-	s->skel->links.on_exit = bpf_program__attach(s->skel->progs.on_exit);
-	s->skel->links.on_free = bpf_program__attach(s->skel->progs.on_free);
-	if (!s->skel->links.on_fork || !s->skel->links.on_exec || !s->skel->links.on_exit ||
-	    !s->skel->links.on_free)
-		return refused(-errno, "attach to forks, execs and exits", err);
-	return 0;
-}
-
 /*
  * When the first clock is there: attached earlier they would send what was before the recording.
  * Those of threads that wait already begin now.
@@ -241,24 +84,12 @@ static int begin_waits(struct bpf_engine *s, struct err *err)
 
 static int attach_waits(struct bpf_engine *s, struct err *err)
 {
+	int r;
+
 	if (!s->opts.waits || s->skel->links.on_switch)
 		return 0;
-	s->skel->links.on_switch = bpf_program__attach(s->skel->progs.on_switch);
-	s->skel->links.on_waking = bpf_program__attach(s->skel->progs.on_waking);
-	s->skel->links.on_wakeup = bpf_program__attach(s->skel->progs.on_wakeup);
-	s->skel->links.open_waits = bpf_program__attach(s->skel->progs.open_waits);
-	if (!s->skel->links.on_switch || !s->skel->links.on_waking || !s->skel->links.on_wakeup ||
-	    !s->skel->links.open_waits)
-		return refused(-errno, "attach to switches and wake-ups of threads", err);
-	return begin_waits(s, err);
-}
-
-static void detach_waits(struct bpf_engine *s)
-{
-	bpf_link__destroy(s->skel->links.on_switch);
-	bpf_link__destroy(s->skel->links.on_waking);
-	bpf_link__destroy(s->skel->links.on_wakeup);
-	s->skel->links.on_switch = s->skel->links.on_waking = s->skel->links.on_wakeup = NULL;
+	r = bpf_object_attach_waits(s->skel, err);
+	return r ? r : begin_waits(s, err);
 }
 
 static int handle_record(void *arg, void *data, size_t len)
@@ -275,13 +106,13 @@ static int handle_record(void *arg, void *data, size_t len)
 /* Begin to sample: programs and the buffer of their records. */
 static int begin_sampling(struct bpf_engine *s, struct err *err)
 {
-	int r = attach_life(s, err);
+	int r = bpf_object_attach_life(s->skel, err);
 
 	if (r)
 		return r;
 	s->clocks.program = s->skel->progs.tick;
 	s->ring = ring_buffer__new(bpf_map__fd(s->skel->maps.ring), handle_record, s, NULL);
-	return s->ring ? 0 : refused(-errno, "map the ring buffer", err);
+	return s->ring ? 0 : bpf_object_refused(-errno, "map the ring buffer", err);
 }
 
 static void close_engine(struct engine *e)
@@ -290,11 +121,8 @@ static void close_engine(struct engine *e)
 
 	clock_events_deinit(&s->clocks);
 	ring_buffer__free(s->ring);
-	if (s->skel) {
-		unmap_memory(s->skel->maps.pool, s->unwind.words);
-		unmap_memory(s->skel->maps.rules, s->unwind.rules);
-		unmap_memory(s->skel->maps.ranges, s->unwind.ranges);
-	}
+	if (s->skel)
+		bpf_object_unmap_unwind(s->skel, &s->unwind);
 	rbpf_bpf__destroy(s->skel);
 	if (s->stats_fd >= 0)
 		close(s->stats_fd);
@@ -481,7 +309,7 @@ static int iterate(struct bpf_engine *s, const struct bpf_link *link, pid_t tgid
 
 	s->skel->bss->iter_tgid = (uint32_t)tgid;
 	if (fd < 0)
-		return refused(-errno, "iterate over tasks", err);
+		return bpf_object_refused(-errno, "iterate over tasks", err);
 	r = read_some(fd, TASKS_MAX_BYTES, out);
 	if (r)
 		return err_set(err, r, ERR_RUNTIME, "cannot read the task list: %s", strerror(-r));
@@ -552,7 +380,7 @@ static void stop(struct engine *e)
 	clock_events_stop(&of(e)->clocks);
 	of(e)->skel->bss->open_wait_ns = 0;
 	open_waits(e, &err);
-	detach_waits(of(e));
+	bpf_object_detach_waits(of(e)->skel);
 }
 
 static uint64_t cpu_ns(const struct engine *e)
@@ -629,9 +457,14 @@ int bpf_engine_open(const struct engine_options *opts, struct engine **ret, stru
 	s->clocks.frequency = opts->frequency;
 	s->clocks.inherit_children = opts->follow;
 	s->stats_fd = opts->frequency ? bpf_enable_stats(BPF_STATS_RUN_TIME) : -1;
-	r = load(s, err);
+	libbpf_set_print(print_libbpf);
+	r = bpf_object_load(opts, &s->skel, err);
 	if (!r)
-		r = attach_iterators(s, err);
+		s->skel->bss->open_wait_ns = OPEN_WAIT_NS;
+	if (!r && opts->native)
+		r = bpf_object_map_unwind(s->skel, &s->unwind, err);
+	if (!r)
+		r = bpf_object_attach_iterators(s->skel, err);
 	if (!r && opts->frequency)
 		r = begin_sampling(s, err);
 	if (r)

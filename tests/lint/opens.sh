@@ -25,7 +25,7 @@ src/profile/output.c openat	the output that the user names
 src/profile/reader.c open,openat	the recording that the user names
 src/engine/environment.c stat	a constant: the type information of the kernel
 src/engine/mmap_watch.c mmap	a ring of the kernel'\''s
-src/engine/bpf_engine.c mmap	a BPF map
+src/engine/bpf_object.c mmap	a BPF map
 src/report/source_text.c open,openat	the directory that the user names, and what is in it and its directories: no link is followed
 src/target/cpus.c io_read_file	a constant: which CPUs are online
 src/target/fuse.c open,fstat,io_read_file	/proc/PID/ns/user and mountinfo, in a process that may hang

@@ -60,6 +60,7 @@ static inline const struct rbpf_request_rule *walk_host_rule(uint64_t iseq);
 #define checkpoint_slot(value)	   (&walk_host.checkpoints[(value) & (RBPF_SENT_SLOTS - 1)])
 
 #include "frame_words.bpf.h"
+#include "gc.bpf.h"
 #include "name_capture.bpf.h"
 
 static inline const struct rbpf_request_rule *walk_host_rule(uint64_t iseq)
