@@ -11,10 +11,11 @@
  * A checkpoint counts as sent when a definition with these frames is in the ring. Of a Ruby stack
  * it holds as long as each of them means what it meant then: until the next major collection begins
  * to free, if all of them are old, as those of a program that has run for a while are; where the
- * outermost frame is young, or nothing is known of that, to the end of the era. But not longer than
- * user space remembers it (RBPF_CHECKPOINT_SHIFT). Where what names frames is copied
- * (RBPF_LAYOUT_COPY) there are none. Of a native stack it holds to the end of the epoch, as the
- * whole stack does.
+ * outermost frame is young, or nothing is known of that, to the end of the era. Where what names
+ * frames is copied (RBPF_LAYOUT_COPY) there are none. Of a native stack it holds as long as the
+ * process runs the same program: when its code changes, user space names the words again. No
+ * checkpoint holds longer than user space remembers it (RBPF_CHECKPOINT_SHIFT,
+ * RBPF_NATIVE_SHIFT).
  *
  * Compiled and called like ruby_walk.bpf.h. The shim also defines
  *
@@ -130,15 +131,15 @@ static __always_inline void checkpoint_begin(struct walk *w, __u32 walk_id, __u6
 }
 
 /*
- * The same of the native stack of @process, of which all frames are durable. After exec an address
- * means other code; and a stack that ends for another reason has another outermost frame.
+ * The same of the native stack, of which all frames are durable. One that ends for another reason
+ * has another outermost frame.
  */
-static __always_inline void checkpoint_begin_native(struct walk *w, __u32 walk_id, __u64 process)
+static __always_inline void checkpoint_begin_native(struct walk *w, __u32 walk_id, __u64 seed)
 {
-	__u64 seed = rbpf_mix(rbpf_mix(w->native.seed, process), ~(__u64)w->native.end) | 1;
 	__u32 i;
 
-	checkpoint_none(&w->checkpoints, seed, w->native.n_frames);
+	checkpoint_none(&w->checkpoints, rbpf_mix(seed, ~(__u64)w->native.end) | 1,
+			w->native.n_frames);
 	w->checkpoints.n_hold = w->checkpoints.n;
 	for (i = 0; i < NATIVE_FRAMES; i += CHECKPOINT_RUN)
 		if (checkpoint_native_run(walk_id, i) <= 0)

@@ -118,6 +118,16 @@ static __always_inline bool native_has_room(void)
 	       bpf_ringbuf_query(&ring, BPF_RB_RING_SIZE) / 8;
 }
 
+/* How long checkpoints hold: see checkpoints.bpf.h. */
+static __always_inline __u64 native_checkpoint_seed(const struct walk *w)
+{
+	const struct rbpf_ring_hdr *h = &w->sample.h;
+
+	return rbpf_mix(
+		rbpf_mix(process_key(h->tgid), staggered(h->ts, h->tgid) >> RBPF_NATIVE_SHIFT),
+		forgotten);
+}
+
 /* Send the frames unless this fingerprint was sent; see send_stack(). */
 static __always_inline void send_native(struct walk *w, __u32 walk_id)
 {
@@ -127,7 +137,7 @@ static __always_inline void send_native(struct walk *w, __u32 walk_id)
 
 	if (!is_unsent(n->hash, &slot))
 		return;
-	checkpoint_begin_native(w, walk_id, process_key(w->sample.h.tgid));
+	checkpoint_begin_native(w, walk_id, native_checkpoint_seed(w));
 	rec->h = w->sample.h;
 	rec->h.type = RBPF_RING_NATIVE;
 	rec->stack = n->hash;

@@ -57,6 +57,12 @@ static __always_inline __u64 process_key(__u64 tgid)
 	return rbpf_mix(rbpf_mix(rbpf_mix(0, tgid), born), (__u64)BPF_CORE_READ(task, mm));
 }
 
+/* The time, moved by process: not all are to begin something at once. */
+static __always_inline __u64 staggered(__u64 now, __u64 tgid)
+{
+	return now + tgid * 0x9e3779b9ull;
+}
+
 #include "native_sample.bpf.h"
 #include "request_sample.bpf.h"
 #include "thread_context.bpf.h"
@@ -111,12 +117,6 @@ static __always_inline bool between_stacks(const struct walk *w)
 	if (!in_user_mode(w) || !in_vm_text(w))
 		return false;
 	return w->layout.ec_stack_start && start && size && (sp > start || start - sp > size);
-}
-
-/* The time, moved by process: not all are to begin something at once. */
-static __always_inline __u64 staggered(__u64 now, __u64 tgid)
-{
-	return now + tgid * 0x9e3779b9ull;
 }
 
 /*

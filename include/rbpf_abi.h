@@ -25,7 +25,9 @@
 #define RBPF_EPOCH_SHIFT      30    /* an epoch is 2^30 ns, about 1.07 s */
 #define RBPF_CHECKPOINT	      16    /* outer frames are sent once, in multiples of so many */
 #define RBPF_MAX_CHECKPOINTS  (RBPF_MAX_FRAMES / RBPF_CHECKPOINT)
-#define RBPF_CHECKPOINT_SHIFT 35   /* and again after 2^35 ns, about 34 s, at the latest */
+#define RBPF_CHECKPOINT_SHIFT 35 /* and again after 2^35 ns, about 34 s, at the latest */
+/* … or 2^33 ns, 9 s, of native ones: they may be held for long, until their symbols are read. */
+#define RBPF_NATIVE_SHIFT     33
 #define RBPF_MAX_NATIVE	      1024 /* frames of a native stack; what is further out is left out */
 #define RBPF_MAX_KERNEL	      127  /* of the kernel's part of it; PERF_MAX_STACK_DEPTH */
 

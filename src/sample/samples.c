@@ -112,6 +112,13 @@ int samples_handle_request(struct collector *c, const struct rbpf_ring_request *
 	return r;
 }
 
+/* The BPF programs are not to refer to stacks that were dropped because they were many. */
+static void send_dropped_again(struct collector *c)
+{
+	if (!stack_table_keeps_all(&c->stacks))
+		engine_forget_stacks(c->engine);
+}
+
 int samples_handle_stack(struct collector *c, const struct rbpf_ring_stack *rec, size_t len)
 {
 	struct tracked_process *p = process_table_find(&c->table, (pid_t)rec->h.tgid);
@@ -125,8 +132,7 @@ int samples_handle_stack(struct collector *c, const struct rbpf_ring_stack *rec,
 	/* None of a program that was replaced by exec meanwhile: its samples are [stack lost]. */
 	if (!r && names)
 		r = stack_table_define(&c->stacks, c->sink, p, rec, len);
-	if (!stack_table_keeps_all(&c->stacks))
-		engine_forget_stacks(c->engine);
+	send_dropped_again(c);
 	if (lost_names_ask_again(&p->lost_names))
 		engine_forget_stack(c->engine, rec->stack);
 	until = lost_names_copy_until(&p->lost_names, rec->h.ts);
@@ -338,8 +344,10 @@ int samples_handle_native(struct collector *c, const struct rbpf_ring_native *re
 	r = held_first(&p->held) ? 0 : is_ready(p, rec, len);
 	if (r < 0)
 		return r;
-	return r ? stack_table_define_native(&c->stacks, p, false, rec, len)
-		 : hold(c, p, rec, len, false);
+	r = r ? stack_table_define_native(&c->stacks, p, false, rec, len)
+	      : hold(c, p, rec, len, false);
+	send_dropped_again(c);
+	return r;
 }
 
 int samples_handle_sample(struct collector *c, const struct rbpf_ring_sample *rec, size_t len)

@@ -153,12 +153,12 @@ static inline uint32_t walk_host_checkpoints(struct walk *w, uint64_t seed)
 }
 
 /* The same of what send_native() does of the words in w->native.frames. */
-static inline uint32_t walk_host_native_checkpoints(struct walk *w, uint64_t process)
+static inline uint32_t walk_host_native_checkpoints(struct walk *w, uint64_t seed)
 {
 	uint32_t n;
 
 	walk_host.walk = w;
-	checkpoint_begin_native(w, 0, process);
+	checkpoint_begin_native(w, 0, seed);
 	n = (uint32_t)checkpoint_append_native(0);
 	if (n)
 		checkpoint_note(0);

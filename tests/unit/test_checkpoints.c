@@ -336,8 +336,6 @@ Test(checkpoints, the_largest_stack)
 
 /* ---- native stacks ---- */
 
-#define PROCESS 78 /* its key */
-
 /* @n words, of which the outermost @same are those of any other such stack. */
 static void native_stack(struct fixture *f, uint32_t n, uint32_t same)
 {
@@ -350,11 +348,11 @@ static void native_stack(struct fixture *f, uint32_t n, uint32_t same)
 	}
 }
 
-static void expect_native_sent(struct fixture *f, uint64_t process, uint32_t outer,
+static void expect_native_sent(struct fixture *f, uint64_t seed, uint32_t outer,
 			       uint32_t checkpoints)
 {
 	const struct walk_native *native = &f->w->native;
-	uint32_t n = walk_host_native_checkpoints(f->w, process);
+	uint32_t n = walk_host_native_checkpoints(f->w, seed);
 
 	expect_checkpoints(f, outer, checkpoints,
 			   &native->frames[native->n_frames - f->w->checkpoints.n_outer], n);
@@ -367,44 +365,40 @@ Test(checkpoints, of_native_stacks)
 
 	setup(&f);
 	native_stack(&f, 100, 70);
-	expect_native_sent(&f, PROCESS, 0, 6);
+	expect_native_sent(&f, SEED, 0, 6);
 	native_stack(&f, 90, 70);
-	expect_native_sent(&f, PROCESS, 64, 1);
+	expect_native_sent(&f, SEED, 64, 1);
 	native_stack(&f, 75, 40);
-	expect_native_sent(&f, PROCESS, 32, 2);
+	expect_native_sent(&f, SEED, 32, 2);
 	/* One word that is another one, and there is nothing outside of it. */
 	native_stack(&f, 75, 40);
 	f.w->native.frames[74]++;
-	expect_native_sent(&f, PROCESS, 0, 4);
+	expect_native_sent(&f, SEED, 0, 4);
 	/* What is sent of the one leaves nothing to the next. */
 	for (n = 1; n <= 64; n++) {
 		native_stack(&f, n, 64);
-		expect_native_sent(&f, PROCESS, (n - 1) / RBPF_CHECKPOINT * RBPF_CHECKPOINT, 0);
+		expect_native_sent(&f, SEED, (n - 1) / RBPF_CHECKPOINT * RBPF_CHECKPOINT, 0);
 	}
 	native_stack(&f, 100, 70);
-	expect_native_sent(&f, PROCESS + 1, 0, 6);
+	expect_native_sent(&f, SEED + 1, 0, 6);
 	teardown(&f);
 }
 
-/* Of another process, in another epoch, or where it ends for another reason, a word means something
- * else. */
+/* Of another process, or where it ends for another reason, a word means something else. */
 Test(checkpoints, native_ones_of_one_kind)
 {
 	struct fixture f;
 
 	setup(&f);
 	native_stack(&f, 40, 40);
-	expect_native_sent(&f, PROCESS, 0, 2);
+	expect_native_sent(&f, SEED, 0, 2);
 	native_stack(&f, 40, 40);
-	expect_native_sent(&f, PROCESS + 1, 0, 2);
+	expect_native_sent(&f, SEED + 1, 0, 2);
 	f.w->native.end = RBPF_NATIVE_NO_RULE;
 	native_stack(&f, 40, 40);
-	expect_native_sent(&f, PROCESS, 0, 2);
-	f.w->native.seed++;
+	expect_native_sent(&f, SEED, 0, 2);
 	native_stack(&f, 40, 40);
-	expect_native_sent(&f, PROCESS, 0, 2);
-	native_stack(&f, 40, 40);
-	expect_native_sent(&f, PROCESS, 32, 0);
+	expect_native_sent(&f, SEED, 32, 0);
 	teardown(&f);
 }
 
@@ -416,8 +410,8 @@ Test(checkpoints, the_largest_native_stack)
 
 	setup(&f);
 	native_stack(&f, n, n);
-	expect_native_sent(&f, PROCESS, 0, (n - 1) / RBPF_CHECKPOINT);
+	expect_native_sent(&f, SEED, 0, (n - 1) / RBPF_CHECKPOINT);
 	native_stack(&f, n, n);
-	expect_native_sent(&f, PROCESS, n - 1, 0);
+	expect_native_sent(&f, SEED, n - 1, 0);
 	teardown(&f);
 }
