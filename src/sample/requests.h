@@ -38,7 +38,8 @@ struct request_definition {
 	struct profile_request_kind kind; /* strings of the recording; 0: unknown */
 	uint16_t rule;			  /* as frame_origin.rule */
 	bool complete;			  /* all that the rule names could be read */
-	uint64_t klass;			  /* hash of framework and class */
+	bool vague;	/* it names nothing: true only where no frame inside of it has a rule */
+	uint64_t klass; /* hash of framework and class */
 };
 
 /* Other paths of requests are "[other paths]": what clients send has no bound. */

@@ -413,6 +413,19 @@ Test(request_table, the_innermost_frame_tells)
 	cr_expect_str_eq(name_of(request_by(1, 0)), "A#x", "the stack is not known");
 }
 
+/* A server's frame tells no more than that nothing inside of it does: so all of that has to be
+ * known. */
+Test(request_table, of_a_rule_that_names_nothing)
+{
+	define(1, 0x1000, "Puma request", true);
+	table.generations[0].v[0].rule = 3;
+	table.generations[0].v[0].vague = true;
+	cr_expect_str_eq(name_of(request_by(1, 3)), "Puma request");
+	cr_expect_str_eq(name_of(request_by(1, REQUEST_ANY_RULE)), "[unknown request]");
+	cr_expect_str_eq(name_of(request_by(1, 4)), "[unknown request]");
+	cr_expect_str_eq(name_of(request_by(1, 0)), "[unknown request]");
+}
+
 Test(requests, of_a_stack_that_is_not_known)
 {
 	const struct sample_stack in = { .rule = 5 }, out_of = { 0 },
