@@ -76,6 +76,7 @@ struct native_process {
 	bool perf_map_hangs;   /* its file system does not answer */
 	bool perf_map_refused; /* it was counted as such, and so is this */
 	bool map_cut;
+	bool may_have_jit;    /* code_map_may_have_jit(), or it runs code that is not in it */
 	bool code_set;	      /* set_code() was called with it */
 	uint64_t code;	      /* native.codes, as it is of its code */
 	uint64_t text;	      /* an address of its VM's code; 0: none is known, or … */
@@ -201,6 +202,7 @@ static int replace(struct native_process *p, struct code_map *map)
 		n->set_code(n->arg, p->pid, added ? &code : NULL);
 	displace(p);
 	p->map = map;
+	p->may_have_jit = code_map_may_have_jit(map);
 	p->code = ++n->codes;
 	p->code_set = added;
 	n->maps_cut += map->is_cut && !p->map_cut;
@@ -363,9 +365,15 @@ int native_process_miss(struct native_process *p, uint64_t addr, enum rbpf_nativ
 {
 	uint64_t now = clock_ns(CLOCK_MONOTONIC);
 
-	if (end != RBPF_NATIVE_UNREAD)
-		return may_read_map(p, now) ? native_process_read_map(p, vm) : 0;
-	return p->code_set ? load_table(p, addr, now) : 0;
+	if (end == RBPF_NATIVE_UNREAD)
+		return p->code_set ? load_table(p, addr, now) : 0;
+	p->may_have_jit = true;
+	return may_read_map(p, now) ? native_process_read_map(p, vm) : 0;
+}
+
+bool native_process_may_have_jit(const struct native_process *p)
+{
+	return p->may_have_jit || !p->map;
 }
 
 /* ---- frames ---- */

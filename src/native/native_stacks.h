@@ -83,6 +83,9 @@ int native_process_interpreter(struct native_process *p, const struct ruby_vm *v
 int native_process_miss(struct native_process *p, uint64_t addr, enum rbpf_native_end end,
 			const struct ruby_vm *vm);
 
+/* Whether code of a JIT compiler may run in @p, as far as what it has mapped tells. */
+bool native_process_may_have_jit(const struct native_process *p);
+
 /*
  * How many reads of memory maps were deferred since the last call, because those before took too
  * much CPU time: until they are made, native stacks of these processes may have gaps.

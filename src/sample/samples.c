@@ -43,6 +43,7 @@ int samples_names(struct collector *c, struct tracked_process *p, struct resolve
 	if (!*ret)
 		return -ENOMEM;
 	resolver_set_requests(*ret, c->opts.requests);
+	resolver_set_jit(*ret, !p->native || native_process_may_have_jit(p->native));
 	if (p->resolver_drain != c->drains) {
 		resolver_revalidate(*ret);
 		p->resolver_drain = c->drains;

@@ -486,7 +486,7 @@ static int read_batch(struct code_cache *c, struct batch *batch, const struct co
 	int err;
 
 	batch->n_pending = batch->n_spans = batch->n_loads = batch->n_era = 0;
-	batch->asked_gone = false;
+	batch->asked_gone = batch->gone = false;
 	c->batches++;
 	err = array_reserve(c->pending, c->cap_pending, 2 * n + 1);
 	if (!err)
@@ -505,6 +505,8 @@ static int read_batch(struct code_cache *c, struct batch *batch, const struct co
 	batch->after_span = batch->n_spans;
 	add_era(c, batch, &batch->after);
 	memory_read_spans(&c->vm->mem, c->spans, batch->n_spans);
+	/* What told the era tells that, too. */
+	batch->asked_gone = batch->n_era && c->spans[0].ok;
 	batch->era_known = take_era(c, batch, &batch->before, 0, &batch->era, &batch->major);
 	for (i = 0; i < batch->n_pending; i++) {
 		if (c->pending[i].is_method)

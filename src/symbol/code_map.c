@@ -300,3 +300,13 @@ const struct code_range *code_map_find(const struct code_map *map, uint64_t addr
 	}
 	return NULL;
 }
+
+bool code_map_may_have_jit(const struct code_map *map)
+{
+	size_t i;
+
+	for (i = 0; i < map->n; i++)
+		if (!map->v[i].file || strstr(map->v[i].file->path, "/_ruby_mjit_"))
+			return true;
+	return map->is_cut;
+}

@@ -69,4 +69,10 @@ void code_map_unref(struct code_map *map); /* accepts NULL */
 /* The range that holds @addr, or NULL. */
 const struct code_range *code_map_find(const struct code_map *map, uint64_t addr);
 
+/*
+ * Whether a JIT compiler may have made some of it: code of no file, or a library that MJIT has
+ * made. Also if not all of it is known.
+ */
+bool code_map_may_have_jit(const struct code_map *map);
+
 #endif

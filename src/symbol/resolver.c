@@ -52,6 +52,7 @@ struct resolver {
 	uint32_t unknown; /* symbol */
 	uint32_t fiber;	  /* symbol */
 
+	bool jit; /* iseqs may be compiled */
 	struct request_frames requests;
 	struct class_names classes;
 
@@ -143,6 +144,7 @@ int resolver_new(const struct ruby_vm *vm, struct resolver **ret)
 
 	if (!r)
 		return -ENOMEM;
+	r->jit = true;
 	code_cache_init(&r->code, vm);
 	if (string_id(r, "", &empty) || named_symbol(r, FRAME_UNKNOWN, "[unknown]", &r->unknown) ||
 	    named_symbol(r, FRAME_FIBER, "[fiber]", &r->fiber)) {
@@ -170,6 +172,11 @@ void resolver_free(struct resolver *r)
 	free(r->origins);
 	buf_deinit(&r->text);
 	free(r);
+}
+
+void resolver_set_jit(struct resolver *r, bool possible)
+{
+	r->jit = possible;
 }
 
 void resolver_set_requests(struct resolver *r, const struct request_rules *rules)
@@ -378,7 +385,7 @@ static bool pc_unsaved(struct resolver *r, const struct rbpf_frame *frames, size
 	if (!ref->iseq_ok || !ruby_frame_pc_may_be_unsaved(&r->code.vm->rules, frames, i))
 		return false;
 	e = &r->code.iseqs[ref->iseq];
-	if (!e->iseq.compiled && e->compiled_revalidation != r->code.revalidation) {
+	if (r->jit && !e->iseq.compiled && e->compiled_revalidation != r->code.revalidation) {
 		e->iseq.compiled = ruby_iseq_is_compiled(r->code.vm, &e->iseq);
 		e->compiled_revalidation = r->code.revalidation;
 	}

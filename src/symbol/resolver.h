@@ -44,6 +44,12 @@ void resolver_free(struct resolver *r);
 void resolver_set_requests(struct resolver *r, const struct request_rules *rules);
 
 /*
+ * Whether there may be machine code of iseqs, which is looked at then, as it is if this is not
+ * called.
+ */
+void resolver_set_jit(struct resolver *r, bool possible);
+
+/*
  * Bytes of memory that it takes; and how many objects it could not take a copy of since the last
  * call, because the process had used up CODE_CACHE_BYTES.
  */

@@ -94,6 +94,13 @@ Test(code_map, own_as_the_dynamic_linker_has_it)
 	cr_expect_null(code_map_find(map, (uint64_t)(uintptr_t)&local));
 	cr_expect_null(code_map_find(map, 0));
 	cr_expect_null(code_map_find(map, 0xffffffffff600000), "vsyscall");
+	cr_expect_not(code_map_may_have_jit(map));
+	map->is_cut = true;
+	cr_expect(code_map_may_have_jit(map));
+	map->is_cut = false;
+	free(map->v[0].file->path);
+	map->v[0].file->path = strdup("/tmp/_ruby_mjit_p10u2.so");
+	cr_expect(code_map_may_have_jit(map));
 	code_map_unref(map);
 	code_map_unref(NULL);
 	cr_expect_eq(files.n_idle, files.n);
@@ -227,6 +234,7 @@ static void expect_ranges(const char *text, enum code_jit jit, const struct expe
 	assert_sane_map(map);
 	cr_assert_eq(map->n, n, "%zu ranges in\n%s", map->n, text);
 	cr_expect(!map->is_cut);
+	cr_expect_eq(code_map_may_have_jit(map), n > 0);
 	for (size_t i = 0; i < n; i++) {
 		cr_expect_eq(map->v[i].start, v[i].start, "%lx: range %zu of\n%s",
 			     (unsigned long)map->v[i].start, i, text);

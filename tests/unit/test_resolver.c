@@ -1028,6 +1028,30 @@ Test(resolver, compiled_after_it_was_read)
 	teardown(&f);
 }
 
+/* Where no code of a JIT compiler is, none is looked for, until there may be some. */
+Test(resolver, compiled_once_there_is_a_jit)
+{
+	struct fixture f = setup("3.1");
+	uint64_t iseq = method_iseq(&f, "one", "/one.rb", 11);
+	uint64_t body = image_get64(f.img, iseq + 16);
+	struct rbpf_frame frame = ruby_frame(
+		&f, iseq, image_ment(f.img, image_class(f.img, "Foo"), "one", IMAGE_ISEQ));
+	size_t reads;
+
+	resolver_set_jit(f.r, false);
+	resolve(&f, &frame, 1);
+	image_put64(f.img, body + f.img->facts.jit_entry, 0x7e0000000000);
+	reads = f.img->n_reads;
+	resolver_revalidate(f.r);
+	resolve(&f, &frame, 1);
+	cr_expect_eq(f.img->n_reads - reads, 1, "of what is known");
+	cr_expect_not(resolver_symbol(f.r, f.ids[0])->flags & FRAME_LINE_APPROXIMATE);
+	resolver_set_jit(f.r, true);
+	resolve(&f, &frame, 1);
+	cr_expect(resolver_symbol(f.r, f.ids[0])->flags & FRAME_LINE_APPROXIMATE);
+	teardown(&f);
+}
+
 Test(resolver, another_iseq_at_the_address)
 {
 	struct fixture f = setup("3.3");
