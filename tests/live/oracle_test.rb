@@ -54,14 +54,15 @@ class OracleTest < LiveTest
     end
   end
 
-  # Many Ruby threads on few native ones, and on now this, now that. Ruby 3.4 itself crashes so once in some
-  # dozens of runs, also when nobody looks at it.
+  # Many Ruby threads on few native ones, and on now this, now that. Ruby 3.4.11 itself crashes so in four of ten runs,
+  # also when nobody looks at it, and in more of them on a busy machine.
+  CRASHES = 12
   if RubyInstall.under_test.mn_threads?
     def test_record_of_threads_on_shared_native_threads
       tries ||= 0
       assert_samples_match('threads', env: { 'RUBY_MN_THREADS' => '1' })
     rescue RuntimeError => e
-      raise unless e.message.include?('SIGSEGV') && (tries += 1) < 3
+      raise unless e.message.include?('SIGSEGV') && (tries += 1) < CRASHES
 
       retry
     end
