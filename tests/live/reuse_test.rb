@@ -74,8 +74,9 @@ class ReuseTest < LiveTest
     Rbpf.read('record', '-p', target.pid, '-F', 999, '-d', '4s', '-o', file)
     summary = Rbpf.json('report', '--json', '-i', file)['summary']
     assert_operator summary['samples'], :>, 200
-    assert_operator summary['unresolved'], :<=, summary['samples'] * 0.003
-    assert_equal 0, summary['counters']['names_copied']
+    # On a busy machine rbpf, though woken, comes too late for some; then their names are copied.
+    assert_operator summary['unresolved'], :<=, summary['samples'] * (crowded? ? 0.01 : 0.003)
+    assert_equal 0, summary['counters']['names_copied'] unless crowded?
   end
 
   private
