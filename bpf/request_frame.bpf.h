@@ -48,7 +48,7 @@ __noinline int request_note(__u32 walk_id, __u64 iseq, __u32 off)
 
 /*
  * Keep what the frame that was noted is, if one was, for request_read(): frames[] may be packed
- * before that. What walk_complete() looks up of it is to be there.
+ * before that. Of a stack that is sent, walk_complete() has looked up its method entry by then.
  */
 static __always_inline void request_keep_frame(struct walk *w)
 {

@@ -505,7 +505,7 @@ static int read_batch(struct code_cache *c, struct batch *batch, const struct co
 	batch->after_span = batch->n_spans;
 	add_era(c, batch, &batch->after);
 	memory_read_spans(&c->vm->mem, c->spans, batch->n_spans);
-	/* What told the era tells that, too. */
+	/* Where the era's words could be read, the process is there: no need to ask. */
 	batch->asked_gone = batch->n_era && c->spans[0].ok;
 	batch->era_known = take_era(c, batch, &batch->before, 0, &batch->era, &batch->major);
 	for (i = 0; i < batch->n_pending; i++) {

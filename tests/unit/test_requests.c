@@ -413,8 +413,10 @@ Test(request_table, the_innermost_frame_tells)
 	cr_expect_str_eq(name_of(request_by(1, 0)), "A#x", "the stack is not known");
 }
 
-/* A server's frame tells no more than that nothing inside of it does: so all of that has to be
- * known. */
+/*
+ * A server's frame tells no more than that nothing inside of it does: so all of that has to be
+ * known.
+ */
 Test(request_table, of_a_rule_that_names_nothing)
 {
 	define(1, 0x1000, "Puma request", true);
