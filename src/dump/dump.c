@@ -242,18 +242,18 @@ static int read_thread(struct dump *d, const struct rbpf_task *task, struct read
 	return r;
 }
 
-/* The names of what was read in era @sampled. Returns 0 or -ENOMEM. */
+/* The names of what was read in era @sampled; *@ruby: the Ruby stack. Returns 0 or -ENOMEM. */
 static int name_frames(const struct dump *d, const struct stack_era *sampled,
-		       const struct readings *readings, struct dump_thread *t, size_t *n_ruby)
+		       const struct readings *readings, struct dump_thread *t,
+		       struct dump_ruby *ruby)
 {
-	struct dump_ruby ruby = { .resolver = d->resolver };
 	int r;
 
+	ruby->resolver = d->resolver;
 	resolver_revalidate(d->resolver);
 	r = resolver_stack(d->resolver, sampled, readings->ruby.frames, readings->ruby.n_frames,
-			   NULL, &ruby.symbols, &ruby.n);
-	*n_ruby = ruby.n;
-	return r ? r : dump_frames(d->here, &ruby, &readings->native, &t->frames, &t->n_frames);
+			   NULL, &ruby->symbols, &ruby->n);
+	return r ? r : dump_frames(d->here, ruby, &readings->native, &t->frames, &t->n_frames);
 }
 
 static void describe_thread(const struct dump *d, struct dump_thread *t)
@@ -279,7 +279,7 @@ static int read_and_name_once(struct dump *d, const struct rbpf_task *task, stru
 {
 	struct readings readings _cleanup_(readings_deinit) = { .on = DUMP_WAITS_ON_NOTHING };
 	struct stack_era sampled = { .gc_era = 0 };
-	size_t n_ruby;
+	struct dump_ruby ruby;
 	uint32_t i;
 	int r;
 
@@ -289,9 +289,9 @@ static int read_and_name_once(struct dump *d, const struct rbpf_task *task, stru
 	describe_thread(d, t);
 	r = read_thread(d, task, &readings);
 	if (!r)
-		r = name_frames(d, &sampled, &readings, t, &n_ruby);
+		r = name_frames(d, &sampled, &readings, t, &ruby);
 	if (!r)
-		r = dump_requests_find(&d->requests, &sampled, &readings.request, n_ruby,
+		r = dump_requests_find(&d->requests, &sampled, &readings.request, &ruby,
 				       &t->request, known);
 	if (r)
 		return r;

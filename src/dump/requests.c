@@ -9,6 +9,8 @@
 #include "base/array.h"
 #include "base/buf.h"
 #include "base/utf8.h"
+#include "dump/frames.h"
+#include "profile/profile.h"
 #include "request/rules.h"
 #include "ruby/vm.h"
 #include "ruby/walk.h"
@@ -73,15 +75,18 @@ static int take_found(struct dump_requests *q)
 	return n > 0;
 }
 
-/* Whether one of the @n frames that the resolver has named last tells a request. */
-static bool is_in_request(const struct dump_requests *q, size_t n)
+/* The rule of the stack that the resolver has just named: see REQUEST_ANY_RULE. */
+static uint16_t rule_of_stack(const struct dump_ruby *stack)
 {
-	const struct frame_origin *origins = resolver_origins(q->resolver);
+	const struct frame_origin *origins = resolver_origins(stack->resolver);
+	bool named = true;
 
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < stack->n; i++) {
+		named &= resolver_symbol(stack->resolver, stack->symbols[i])->kind != FRAME_UNKNOWN;
 		if (origins[i].rule)
-			return true;
-	return false;
+			return named ? origins[i].rule : REQUEST_ANY_RULE;
+	}
+	return 0;
 }
 
 /* ---- reading it ---- */
@@ -109,9 +114,12 @@ static int set(const char *name, const char *framework, struct dump_request *ret
 	return 0;
 }
 
-/* Name what was read: it is unknown if its era has ended since, or its class cannot be read. */
+/*
+ * Name what was read: it is unknown if its era has ended since, its class cannot be read, or it was
+ * told by another frame than the one that gives the stack its rule, @of_stack.
+ */
 static int name_request(const struct dump_requests *q, const struct rbpf_ring_request *rec,
-			struct dump_request *ret, bool *known)
+			uint16_t of_stack, struct dump_request *ret, bool *known)
 {
 	struct buf name _cleanup_buf_ = BUF_INIT, clean _cleanup_buf_ = BUF_INIT;
 	const struct request_rule *rule;
@@ -126,7 +134,8 @@ static int name_request(const struct dump_requests *q, const struct rbpf_ring_re
 	text = !rule					? NULL
 	       : rule->text_from == REQUEST_TEXT_METHOD ? resolved.method
 							: resolved.text;
-	*known = rule && request_rule_tells(rule, resolved.klass, text);
+	*known = rule && request_rule_tells(rule, resolved.klass, text) &&
+		 request_rule_fits(resolved.rule + 1, request_rule_is_vague(rule), of_stack);
 	if (!*known)
 		return set(UNKNOWN, "", ret);
 	request_rule_name(rule, resolved.klass, text, &name);
@@ -137,17 +146,19 @@ static int name_request(const struct dump_requests *q, const struct rbpf_ring_re
 }
 
 int dump_requests_find(struct dump_requests *q, const struct stack_era *sampled,
-		       const struct rbpf_ring_request *read, size_t n, struct dump_request *ret,
-		       bool *known)
+		       const struct rbpf_ring_request *read, const struct dump_ruby *stack,
+		       struct dump_request *ret, bool *known)
 {
 	struct rbpf_ring_request rec = *read;
+	uint16_t rule;
 	int r;
 
 	*known = true;
 	if (!q->rules)
 		return 0;
 	r = take_found(q);
-	if (r < 0 || !is_in_request(q, n))
+	rule = rule_of_stack(stack);
+	if (r < 0 || !rule)
 		return r < 0 ? r : 0;
 	/* What was read may be of a frame further out than one that is only known now. */
 	if (r || q->n == DUMP_REQUESTS_MAX || !rec.request) {
@@ -156,7 +167,7 @@ int dump_requests_find(struct dump_requests *q, const struct stack_era *sampled,
 	}
 	rec.gc_era = sampled->gc_era;
 	rec.gc_major = sampled->gc_major;
-	r = name_request(q, &rec, ret, known);
+	r = name_request(q, &rec, rule, ret, known);
 	if (r)
 		return r;
 	/* It has led to where the next walk finds its path. */

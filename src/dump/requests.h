@@ -16,6 +16,7 @@
 
 #include "base/cleanup.h"
 
+struct dump_ruby;
 struct request_found;
 struct request_rules;
 struct resolver;
@@ -57,13 +58,12 @@ int dump_requests_walk(const struct dump_requests *q, uint64_t ec, struct ruby_s
 		       struct rbpf_ring_request *request);
 
 /*
- * The request of a stack of which the resolver has just named @n frames: @read of it in era
- * @sampled, if its .request is not 0. *@known: it is told, or the thread is in none; else it may be
- * told at another attempt, for which the frames are known now. Returns 0 or -ENOMEM; @ret:
- * dump_request_deinit().
+ * The request of @stack, which the resolver has just named: @read of it in era @sampled, if its
+ * .request is not 0. *@known: it is told, or the thread is in none; else it may be told at another
+ * attempt, for which the frames are known now. Returns 0 or -ENOMEM; @ret: dump_request_deinit().
  */
 int dump_requests_find(struct dump_requests *q, const struct stack_era *sampled,
-		       const struct rbpf_ring_request *read, size_t n, struct dump_request *ret,
-		       bool *known);
+		       const struct rbpf_ring_request *read, const struct dump_ruby *stack,
+		       struct dump_request *ret, bool *known);
 
 #endif

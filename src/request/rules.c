@@ -278,6 +278,16 @@ bool request_rule_tells(const struct request_rule *rule, const char *klass, cons
 	       (text || strcmp(rule->name, "%t") != 0);
 }
 
+bool request_rule_is_vague(const struct request_rule *rule)
+{
+	return rule->class_from == REQUEST_NO_CLASS && rule->text_from == REQUEST_NO_TEXT;
+}
+
+bool request_rule_fits(uint16_t told, bool vague, uint16_t of_stack)
+{
+	return told == of_stack || (!vague && (!of_stack || of_stack == REQUEST_ANY_RULE));
+}
+
 void request_rule_name(const struct request_rule *rule, const char *klass, const char *text,
 		       struct buf *out)
 {

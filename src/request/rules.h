@@ -92,6 +92,22 @@ int request_rules_find(const struct request_rules *rules, const char *label, con
  */
 bool request_rule_tells(const struct request_rule *rule, const char *klass, const char *text);
 
+/* Whether it names nothing of the request: that is true only where no frame further in has a rule.
+ */
+bool request_rule_is_vague(const struct request_rule *rule);
+
+/*
+ * The rule of a stack is 1 + the number of that of its innermost frame that has one; 0: none has.
+ * This one: it may be any, as a frame could not be named.
+ */
+#define REQUEST_ANY_RULE UINT16_MAX
+
+/*
+ * Whether a request that was told by the rule @told (as of a stack; @vague:
+ * request_rule_is_vague()) is that of a stack whose rule is @of_stack.
+ */
+bool request_rule_fits(uint16_t told, bool vague, uint16_t of_stack);
+
 /*
  * Append the name of a request by @rule to @out: @klass and @text are what was read, NULL what
  * could not be read, in whose place "[unknown]" stands.

@@ -85,7 +85,7 @@ static int name_request(struct request_table *t, const struct request_rule *rule
 	if (!request_rule_tells(rule, resolved->klass, text))
 		return 0;
 	def->complete = rule->text_from == REQUEST_NO_TEXT || text;
-	def->vague = rule->class_from == REQUEST_NO_CLASS && rule->text_from == REQUEST_NO_TEXT;
+	def->vague = request_rule_is_vague(rule);
 	if (rule->text_from == REQUEST_TEXT_ENV && text && bound_path(t, &text))
 		return -ENOMEM;
 	request_rule_name(rule, resolved->klass, NULL, &name);
@@ -171,7 +171,7 @@ int request_table_of_sample(const struct request_table *table, struct sink *out,
 		def = find(table, fingerprint);
 	if (!def && (fingerprint || rule))
 		def = &unknown;
-	if (def && def->rule != rule && (def->vague || (rule && rule != REQUEST_ANY_RULE)))
+	if (def && !request_rule_fits(def->rule, def->vague, rule))
 		def = &unknown;
 	if (!def) {
 		t->request = *ret = 0;

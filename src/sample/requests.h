@@ -38,8 +38,8 @@ struct request_definition {
 	struct profile_request_kind kind; /* strings of the recording; 0: unknown */
 	uint16_t rule;			  /* as frame_origin.rule */
 	bool complete;			  /* all that the rule names could be read */
-	bool vague;	/* it names nothing: true only where no frame inside of it has a rule */
-	uint64_t klass; /* hash of framework and class */
+	bool vague;			  /* as request_rule_is_vague() */
+	uint64_t klass;			  /* hash of framework and class */
 };
 
 /* Other paths of requests are "[other paths]": what clients send has no bound. */
@@ -89,9 +89,6 @@ struct process_requests {
 	size_t n, cap;
 	struct rbpf_request_filter filter;
 };
-
-/* The rule by which a sample may be of a request is not known. */
-#define REQUEST_ANY_RULE UINT16_MAX
 
 /*
  * By which rule a sample of process @p with @stack is of a request: that of its innermost frame

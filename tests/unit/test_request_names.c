@@ -288,6 +288,37 @@ Test(request_names, what_is_sent_again_keeps_its_name)
 	teardown(&f);
 }
 
+/* Whether the request that a rule tells is vague, where it names so much. */
+static bool is_vague(enum request_class class_from, enum request_text text_from)
+{
+	static const struct profile_sink_options opts = { 0 };
+	struct request_table table = { 0 };
+	struct profile_sink out;
+	struct fixture f;
+	bool ret;
+
+	setup(&f, "3.4");
+	cr_assert_eq(profile_sink_init(&out, &opts), 0);
+	f.rules.v[1].class_from = class_from;
+	f.rules.v[1].text_from = text_from;
+	name_stack(&f, ERA);
+	cr_assert_eq(request_table_define(&table, &f.rules, f.r, &out.sink, &f.rec, sizeof(f.rec)),
+		     0);
+	cr_assert_neq(table.generations[0].v[0].kind.name, 0);
+	ret = table.generations[0].v[0].vague;
+	request_table_deinit(&table);
+	profile_sink_deinit(&out);
+	teardown(&f);
+	return ret;
+}
+
+Test(request_names, a_rule_that_names_nothing)
+{
+	cr_expect_not(is_vague(REQUEST_CLASS_OF_SELF, REQUEST_TEXT_METHOD));
+	cr_expect_not(is_vague(REQUEST_CLASS_OF_SELF, REQUEST_NO_TEXT));
+	cr_expect(is_vague(REQUEST_NO_CLASS, REQUEST_NO_TEXT));
+}
+
 /* ---- paths ---- */
 
 /* The name that a request with @path gets. */

@@ -180,6 +180,31 @@ Test(request_rules, what_tells_nothing)
 	cr_expect_not(tells("a b c - local:0 %t", NULL, NULL));
 }
 
+static bool is_vague(const char *line)
+{
+	struct request_rules rules;
+	bool ret;
+
+	parse(&rules, line);
+	ret = request_rule_is_vague(&rules.v[0]);
+	request_rules_deinit(&rules);
+	return ret;
+}
+
+Test(request_rules, which_of_them_a_stack_is_of)
+{
+	cr_expect(is_vague("a b c - - \"Puma request\""));
+	cr_expect_not(is_vague("a b c self - %c"));
+	cr_expect_not(is_vague("a b c - local:0 %t"));
+
+	for (int vague = 0; vague < 2; vague++) {
+		cr_expect(request_rule_fits(3, vague, 3));
+		cr_expect_not(request_rule_fits(3, vague, 4), "one further in has another");
+		cr_expect_eq(request_rule_fits(3, vague, REQUEST_ANY_RULE), !vague);
+		cr_expect_eq(request_rule_fits(3, vague, 0), !vague);
+	}
+}
+
 Test(request_rules, names)
 {
 	expect_name("a b c self local:0 %c#%t", "Foo", "bar", "Foo#bar");
