@@ -225,6 +225,19 @@ Test(native_definitions, code_that_comes)
 	teardown(f);
 }
 
+/* What runs outside of the map may be compiled, also before the map is read again. */
+Test(native_definitions, code_that_is_not_in_the_map)
+{
+	struct fixture *f = setup(1);
+	struct native_process *process = f->naming.process;
+
+	cr_expect_not(native_process_may_have_jit(process));
+	cr_assert_eq(mprotect(f->page, 4096, PROT_READ | PROT_EXEC), 0);
+	cr_assert_eq(native_process_miss(process, f->kinds[7], RBPF_NATIVE_NO_RANGE, NULL), 0);
+	cr_expect(native_process_may_have_jit(process));
+	teardown(f);
+}
+
 static int define_raw(struct fixture *f, struct rbpf_ring_native *rec, size_t n_words)
 {
 	return native_define(&f->now, &f->before, &f->buffers, &f->naming, rec,
