@@ -41,6 +41,7 @@ enum scripted_op {
 	SCRIPTED_READ_THREADS,
 	SCRIPTED_PRESET,
 	SCRIPTED_FORGET_STACK,
+	SCRIPTED_FORGET_STACKS,
 	SCRIPTED_DRAIN,
 	SCRIPTED_STOP,
 	SCRIPTED_OPS,
@@ -264,6 +265,14 @@ static inline void scripted_forget_stack(struct engine *engine, uint64_t stack)
 	scripted_end(e, &(struct scripted_call) { .op = SCRIPTED_FORGET_STACK, .stack = stack });
 }
 
+static inline void scripted_forget_stacks(struct engine *engine)
+{
+	struct scripted_engine *e = scripted_of(engine);
+
+	scripted_begin(e, SCRIPTED_FORGET_STACKS);
+	scripted_end(e, &(struct scripted_call) { .op = SCRIPTED_FORGET_STACKS });
+}
+
 static inline int scripted_drain(struct engine *engine, engine_record_fn *handle, void *arg)
 {
 	struct scripted_engine *e = scripted_of(engine);
@@ -319,6 +328,7 @@ static inline void scripted_engine_init(struct scripted_engine *e)
 		.follow = scripted_follow,
 		.forget = scripted_forget,
 		.forget_stack = scripted_forget_stack,
+		.forget_stacks = scripted_forget_stacks,
 		.events = scripted_events,
 		.add_thread = scripted_add_thread,
 		.set_cpus = scripted_set_cpus,

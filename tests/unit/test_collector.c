@@ -421,6 +421,38 @@ Test(collector, samples_wait_for_names, .init = setup_native, .fini = teardown)
 	cr_expect_eq(f.totals.native_gaps, 1);
 }
 
+/*
+ * Native stacks that take much memory are dropped before their time: the BPF programs must not go
+ * on to refer to them.
+ */
+Test(collector, native_stacks_that_are_many, .init = setup_native, .fini = teardown)
+{
+	struct {
+		struct rbpf_ring_native head;
+		uint64_t frames[RBPF_MAX_NATIVE];
+	} rec = { .head = { .h.type = RBPF_RING_NATIVE,
+			    .h.ts = clock_ns(CLOCK_MONOTONIC),
+			    .n_frames = RBPF_MAX_NATIVE } };
+	const struct profile *p = collecting_profile(&f);
+	const size_t *asked = &f.engine.ops[SCRIPTED_FORGET_STACKS].asked;
+
+	rec.head.h.tgid = rec.head.h.tid = (uint32_t)target.pid;
+	for (size_t i = 0; i < RBPF_MAX_NATIVE; i++)
+		rec.frames[i] = 0x3000 + i; /* code of nothing */
+	collecting_start(&f, &target);
+	for (size_t i = 0; i < 4000; i++, rec.head.h.ts += NSEC_PER_SEC / 1000) {
+		rec.head.stack++;
+		scripted_record(&f.engine, &rec, sizeof(rec));
+	}
+	cr_assert_eq(collector_drain(f.c), 0);
+	cr_expect_gt(*asked, 0);
+	cr_expect_lt(*asked, 100, "only when some are dropped");
+	tick_native(rec.head.stack);
+	collecting_finish(&f);
+	cr_assert_eq(p->n_kept, 1);
+	cr_expect(p->samples[0].flags & SAMPLE_NATIVE, "the last ones are kept");
+}
+
 /* What is held is of the program that the process ran then. */
 Test(collector, exec_does_not_wait, .init = setup_native, .fini = teardown)
 {
