@@ -83,7 +83,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "idle_cost: cannot load: %s\n", strerror(errno));
 		return 4;
 	}
-	program = strcmp(argv[1], "empty") ? skel->progs.tick : skel->progs.empty;
+	program = strcmp(argv[1], "empty") ? skel->progs.cpu_tick : skel->progs.empty;
 	for (size_t i = 0; !r && i < n; i++)
 		r = attach(program, pids[i], hz);
 	if (r) {

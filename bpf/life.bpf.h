@@ -89,7 +89,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 		return 0;
 	if (tgid == child_tgid) {
 		wait_of_new(child);
-		/* User space needs each new thread only if threads have clocks of their own. */
+		/* User space needs each new thread only if some have clocks of their own. */
 		if (!system_wide)
 			send_life(RBPF_RING_THREAD, parent, child->pid, 0, NULL);
 		return 0;
@@ -119,13 +119,19 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 	struct rbpf_preset_key key = { .exe = exe, .uid = (__u32)bpf_get_current_uid_gid() };
 	struct rbpf_proc proc = { .since = bpf_ktime_get_ns() };
 	struct rbpf_layout *preset;
+	struct rbpf_proc *followed;
 	__u32 tgid = task->tgid, flags = 0;
-	bool followed = bpf_map_lookup_elem(&procs, &tgid) != NULL;
 
+	followed = bpf_map_lookup_elem(&procs, &tgid);
 	if (!followed && !system_wide)
 		return 0;
 	if (followed)
 		forget_memory(tgid);
+	/* Its main thread is another one now, which began when that of before did. */
+	if (old_pid != task->pid)
+		flags |= RBPF_LIFE_NOT_MAIN;
+	else if (followed)
+		proc.clocked = followed->clocked;
 	preset = bpf_map_lookup_elem(&presets, &key);
 	if (!preset) {
 		key.uid = 0;
@@ -133,7 +139,7 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 	}
 	if (preset) {
 		proc.layout = *preset;
-		flags = RBPF_LIFE_PRESET;
+		flags |= RBPF_LIFE_PRESET;
 	}
 	if ((followed || preset) && bpf_map_update_elem(&procs, &tgid, &proc, BPF_ANY)) {
 		count(RBPF_CNT_PROCS_FULL);

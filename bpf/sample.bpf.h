@@ -327,6 +327,7 @@ static __always_inline struct walk *sample_begin(enum rbpf_context context, __u3
 	rec->flags = RBPF_SAMPLE_KERNEL;
 	if (native_stacks || kernel_stacks)
 		native_init(w);
+	w->has_clock = current_member(start_time, start_time) < proc->clocked;
 	w->context.model = proc->context.model;
 	if (proc->context.model != RBPF_TLS_NONE)
 		w->context = proc->context;

@@ -181,6 +181,7 @@ struct rbpf_proc {
 	struct rbpf_tls
 		context; /* the variable that leads to the context of a thread: rbpf_otel_record */
 	__u64 since;	 /* ns, CLOCK_MONOTONIC: forked or executed then; 0: before it was met */
+	__u64 clocked; /* … threads that began before this have clocks of their own; 0: none has */
 };
 
 /* ---- OpenTelemetry ---- */
@@ -716,6 +717,7 @@ struct rbpf_ring_code_miss {
 
 #define RBPF_LIFE_LAST		 (1u << 0) /* EXIT: it was the last thread of the process */
 #define RBPF_LIFE_PRESET	 (1u << 1) /* EXEC: the layout kept for that file was given to it */
+#define RBPF_LIFE_NOT_MAIN	 (1u << 2) /* EXEC: by another thread, which is the main one now */
 
 /*
  * Copies of memory from which iseqs and method entries can be named, made when a stack was sampled
@@ -807,7 +809,7 @@ _Static_assert(sizeof(struct rbpf_request_key) == 16, "map ABI");
 _Static_assert(sizeof(struct rbpf_request_filter) == 72, "map ABI");
 _Static_assert(sizeof(struct rbpf_ring_stack) == 72, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_life) == 80, "wire ABI");
-_Static_assert(sizeof(struct rbpf_proc) == 280, "map ABI");
+_Static_assert(sizeof(struct rbpf_proc) == 288, "map ABI");
 _Static_assert(sizeof(struct rbpf_task) == 40, "wire ABI");
 _Static_assert(sizeof(struct rbpf_thread) == 48 + 24 + 32 + 8 * RBPF_REGS, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_memory) == 40, "wire ABI");

@@ -107,9 +107,6 @@
 	  "until then may be missing, or without native frames")                                   \
 	X(NAMES_REFUSED, "names_refused", ALWAYS, "name", "names",                                 \
 	  "not read, for their process has too many or too long ones: such frames are [unknown]")  \
-	X(THREADS_LEFT_OUT, "threads_left_out", ALWAYS, "thread", "threads",                       \
-	  "not sampled, for too many files are open: what they did is missing; "                   \
-	  "'ulimit -n' raises the limit")                                                          \
 	X(TOO_LATE, "too_late", ALWAYS, "report", "reports",                                       \
 	  "of stacks and processes not looked at, for the time was up: samples of them have "      \
 	  "[stack lost]")                                                                          \

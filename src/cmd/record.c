@@ -205,7 +205,9 @@ static int check_outcome(const struct run *run, struct err *err)
 	if (stop_signals() >= 2)
 		cmd_warn(run->ctx, "interrupted twice: samples that were not written yet are lost");
 	else if (!run->totals.samples)
-		cmd_warn(run->ctx, "no samples: the processes used no CPU time in %s",
+		cmd_warn(run->ctx, "no samples: the processes used %s of CPU time in %s",
+			 run->totals.cpu_kernel_ns ? num_duration(run->totals.cpu_kernel_ns).s
+						   : "nothing",
 			 num_duration(took).s);
 	else if (!st.live && run->opts->pids.n == 1)
 		cmd_warn(run->ctx, "pid %d exited after %s; saved %s", (int)run->opts->pids.pids[0],

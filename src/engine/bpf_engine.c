@@ -110,7 +110,8 @@ static int begin_sampling(struct bpf_engine *s, struct err *err)
 
 	if (r)
 		return r;
-	s->clocks.program = s->skel->progs.tick;
+	s->clocks.thread_program = s->skel->progs.thread_tick;
+	s->clocks.cpu_program = s->skel->progs.cpu_tick;
 	s->ring = ring_buffer__new(bpf_map__fd(s->skel->maps.ring), handle_record, s, NULL);
 	return s->ring ? 0 : bpf_object_refused(-errno, "map the ring buffer", err);
 }
@@ -133,9 +134,11 @@ static int follow(struct engine *e, pid_t tgid, const struct rbpf_layout *layout
 		  struct err *err)
 {
 	struct bpf_engine *s = of(e);
-	struct rbpf_proc proc = { .layout.tls.model = RBPF_TLS_NONE, .since = since_ns };
+	struct rbpf_proc proc = { .layout.tls.model = RBPF_TLS_NONE, .since = since_ns }, known;
 	uint32_t key = (uint32_t)tgid;
 
+	if (!bpf_map__lookup_elem(s->skel->maps.procs, &key, sizeof(key), &known, sizeof(known), 0))
+		proc.clocked = known.clocked;
 	if (layout)
 		proc.layout = *layout;
 	if (!bpf_map__update_elem(s->skel->maps.procs, &key, sizeof(key), &proc, sizeof(proc),
@@ -253,6 +256,18 @@ static void set_thread_context(struct engine *e, pid_t tgid, const struct rbpf_t
 	bpf_map__update_elem(map, &key, sizeof(key), &proc, sizeof(proc), BPF_EXIST);
 }
 
+static void set_clocked(struct engine *e, pid_t tgid, uint64_t before_ns)
+{
+	const struct bpf_map *map = of(e)->skel->maps.procs;
+	uint32_t key = (uint32_t)tgid;
+	struct rbpf_proc proc;
+
+	if (bpf_map__lookup_elem(map, &key, sizeof(key), &proc, sizeof(proc), 0))
+		return;
+	proc.clocked = before_ns;
+	bpf_map__update_elem(map, &key, sizeof(key), &proc, sizeof(proc), BPF_EXIST);
+}
+
 static void set_request_filter(struct engine *e, pid_t tgid,
 			       const struct rbpf_request_filter *filter)
 {
@@ -270,6 +285,11 @@ static int add_thread(struct engine *e, pid_t tid, struct err *err)
 	int r = clock_events_add_thread(&of(e)->clocks, tid, err);
 
 	return r ? r : attach_waits(of(e), err);
+}
+
+static void remove_thread(struct engine *e, pid_t tid)
+{
+	clock_events_remove_thread(&of(e)->clocks, tid);
 }
 
 static int set_cpus(struct engine *e, const struct cpus *cpus, struct err *err)
@@ -383,11 +403,6 @@ static void stop(struct engine *e)
 	bpf_object_detach_waits(of(e)->skel);
 }
 
-static uint64_t cpu_ns(const struct engine *e)
-{
-	return clock_events_cpu_ns(&const_of(e)->clocks);
-}
-
 static void read_counters(const struct engine *e, uint64_t *ret)
 {
 	const struct bpf_engine *s = const_of(e);
@@ -405,16 +420,24 @@ static void read_counters(const struct engine *e, uint64_t *ret)
 	}
 }
 
-static void cost(const struct engine *e, uint64_t *runs, uint64_t *ns)
+/* Add what a program has taken. */
+static void add_cost(const struct bpf_program *program, uint64_t *runs, uint64_t *ns)
 {
-	const struct bpf_engine *s = const_of(e);
 	struct bpf_prog_info info = { 0 };
 	uint32_t len = sizeof(info);
 
-	if (bpf_obj_get_info_by_fd(bpf_program__fd(s->skel->progs.tick), &info, &len))
+	if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &len))
 		return;
-	*runs = info.run_cnt;
-	*ns = info.run_time_ns;
+	*runs += info.run_cnt;
+	*ns += info.run_time_ns;
+}
+
+static void cost(const struct engine *e, uint64_t *runs, uint64_t *ns)
+{
+	const struct bpf_engine *s = const_of(e);
+
+	add_cost(s->skel->progs.thread_tick, runs, ns);
+	add_cost(s->skel->progs.cpu_tick, runs, ns);
 }
 
 static const struct engine_ops bpf_ops = {
@@ -424,6 +447,8 @@ static const struct engine_ops bpf_ops = {
 	.forget = forget,
 	.events = events,
 	.add_thread = add_thread,
+	.remove_thread = remove_thread,
+	.set_clocked = set_clocked,
 	.set_cpus = set_cpus,
 	.read_threads = read_threads,
 	.drain = drain,
@@ -440,7 +465,6 @@ static const struct engine_ops bpf_ops = {
 	.set_request_filter = set_request_filter,
 	.set_thread_context = set_thread_context,
 	.unwind_memory = unwind_memory,
-	.cpu_ns = cpu_ns,
 	.counters = read_counters,
 	.cost = cost,
 };
@@ -455,7 +479,6 @@ int bpf_engine_open(const struct engine_options *opts, struct engine **ret, stru
 	s->engine.ops = &bpf_ops;
 	s->opts = *opts;
 	s->clocks.frequency = opts->frequency;
-	s->clocks.inherit_children = opts->follow;
 	s->stats_fd = opts->frequency ? bpf_enable_stats(BPF_STATS_RUN_TIME) : -1;
 	libbpf_set_print(print_libbpf);
 	r = bpf_object_load(opts, &s->skel, err);
@@ -512,6 +535,8 @@ int bpf_engine_trial(struct err *err)
 	r = engine_follow(e, getpid(), NULL, 0, err);
 	if (!r)
 		r = engine_add_thread(e, getpid(), err);
+	if (!r)
+		engine_set_clocked(e, getpid(), clock_ns(CLOCK_MONOTONIC));
 	until = clock_ns(CLOCK_PROCESS_CPUTIME_ID) + 50 * NSEC_PER_MSEC;
 	while (!r && clock_ns(CLOCK_PROCESS_CPUTIME_ID) < until)
 		;

@@ -27,7 +27,8 @@
 struct clock_event {
 	struct bpf_link *link; /* owns fd */
 	int fd;
-	int cpu; /* -1: of a thread */
+	int cpu;   /* -1: of a thread */
+	pid_t tid; /* that; -1: of a CPU */
 };
 
 void clock_events_deinit(struct clock_events *ce)
@@ -116,14 +117,9 @@ static int open_event(const struct clock_events *ce, pid_t tid, int cpu)
 		.config = cpu < 0 ? PERF_COUNT_SW_TASK_CLOCK : PERF_COUNT_SW_CPU_CLOCK,
 		.sample_period = draw_period(ce->frequency),
 		.disabled = 1, /* until the program is attached */
-		.inherit = cpu < 0,
 		.exclude_idle = cpu >= 0,
 	};
 
-	if (cpu < 0 && !ce->inherit_children) {
-		attr.size = sizeof(attr);
-		attr.inherit_thread = 1;
-	}
 	return open_patiently(&attr, tid, cpu);
 }
 
@@ -142,13 +138,13 @@ static int add(struct clock_events *ce, pid_t tid, int cpu, struct err *err)
 		close(fd);
 		return -EMFILE;
 	}
-	link = bpf_program__attach_perf_event(ce->program, fd);
+	link = bpf_program__attach_perf_event(cpu < 0 ? ce->thread_program : ce->cpu_program, fd);
 	if (!link) {
 		r = -errno;
 		close(fd);
 		return r;
 	}
-	ce->v[ce->n++] = (struct clock_event) { .link = link, .fd = fd, .cpu = cpu };
+	ce->v[ce->n++] = (struct clock_event) { .link = link, .fd = fd, .cpu = cpu, .tid = tid };
 	return 0;
 }
 
@@ -158,20 +154,23 @@ int clock_events_add_thread(struct clock_events *ce, pid_t tid, struct err *err)
 
 	if (!r || r == -ESRCH || r == -ENOMEM || r == -EMFILE)
 		return r;
-	if (r == -EINVAL && !ce->inherit_children)
-		return err_set(err, r, ERR_ENV,
-			       "--no-children needs Linux 5.13 or newer: this kernel cannot sample "
-			       "new threads without also sampling child processes");
 	return err_set(err, r, ERR_ENV, "cannot sample thread %d: %s", (int)tid, strerror(-r));
 }
-
-/* ---- CPUs ---- */
 
 static void remove_at(struct clock_events *ce, size_t i)
 {
 	bpf_link__destroy(ce->v[i].link);
 	ce->v[i] = ce->v[--ce->n];
 }
+
+void clock_events_remove_thread(struct clock_events *ce, pid_t tid)
+{
+	for (size_t i = 0; i < ce->n; i++)
+		if (ce->v[i].tid == tid)
+			return remove_at(ce, i);
+}
+
+/* ---- CPUs ---- */
 
 static bool has_cpu(const struct clock_events *ce, int cpu)
 {
@@ -190,7 +189,7 @@ int clock_events_set_cpus(struct clock_events *ce, const struct cpus *cpus, stru
 
 	/* The event of a CPU that went offline does not come back with it. */
 	for (i = ce->n; i-- > 0;)
-		if (!cpus_has(cpus, ce->v[i].cpu))
+		if (ce->v[i].cpu >= 0 && !cpus_has(cpus, ce->v[i].cpu))
 			remove_at(ce, i);
 	for (i = 0; i < cpus->n; i++) {
 		if (has_cpu(ce, cpus->v[i]))
@@ -213,15 +212,4 @@ void clock_events_stop(struct clock_events *ce)
 
 	for (i = 0; i < ce->n; i++)
 		ioctl(ce->v[i].fd, PERF_EVENT_IOC_DISABLE, 0);
-}
-
-uint64_t clock_events_cpu_ns(const struct clock_events *ce)
-{
-	uint64_t sum = 0, value;
-	size_t i;
-
-	for (i = 0; i < ce->n; i++)
-		if (read(ce->v[i].fd, &value, sizeof(value)) == (ssize_t)sizeof(value))
-			sum += value;
-	return sum;
 }

@@ -96,6 +96,18 @@ int engine_add_thread(struct engine *e, pid_t tid, struct err *err)
 	return e->ops->add_thread ? e->ops->add_thread(e, tid, err) : 0;
 }
 
+void engine_remove_thread(struct engine *e, pid_t tid)
+{
+	if (e->ops->remove_thread)
+		e->ops->remove_thread(e, tid);
+}
+
+void engine_set_clocked(struct engine *e, pid_t tgid, uint64_t before_ns)
+{
+	if (e->ops->set_clocked)
+		e->ops->set_clocked(e, tgid, before_ns);
+}
+
 int engine_set_cpus(struct engine *e, const struct cpus *cpus, struct err *err)
 {
 	return e->ops->set_cpus ? e->ops->set_cpus(e, cpus, err) : 0;
@@ -132,11 +144,6 @@ void engine_stop(struct engine *e)
 {
 	if (e->ops->stop)
 		e->ops->stop(e);
-}
-
-uint64_t engine_cpu_ns(const struct engine *e)
-{
-	return e->ops->cpu_ns ? e->ops->cpu_ns(e) : 0;
 }
 
 void engine_counters(const struct engine *e, uint64_t *ret)

@@ -67,6 +67,8 @@ struct engine_ops {
 	int (*drain)(struct engine *e, engine_record_fn *handle, void *arg);
 	/* may be NULL */
 	int (*add_thread)(struct engine *e, pid_t tid, struct err *err);
+	void (*remove_thread)(struct engine *e, pid_t tid);
+	void (*set_clocked)(struct engine *e, pid_t tgid, uint64_t before_ns);
 	int (*set_cpus)(struct engine *e, const struct cpus *cpus, struct err *err);
 	int (*read_threads)(struct engine *e, pid_t tgid, struct rbpf_task **ret, size_t *n,
 			    struct err *err);
@@ -87,7 +89,6 @@ struct engine_ops {
 				   const struct rbpf_request_filter *filter);
 	void (*set_thread_context)(struct engine *e, pid_t tgid, const struct rbpf_tls *variable);
 	void (*unwind_memory)(const struct engine *e, struct unwind_memory *ret);
-	uint64_t (*cpu_ns)(const struct engine *e);
 	void (*counters)(const struct engine *e, uint64_t *ret);
 	void (*cost)(const struct engine *e, uint64_t *runs, uint64_t *ns);
 };
@@ -168,15 +169,29 @@ void engine_unwind_memory(const struct engine *e, struct unwind_memory *ret);
 void engine_set_code(struct engine *e, pid_t tgid, const struct rbpf_code *code);
 
 /*
- * Sample thread @tid, and all threads and (with follow) children that it will create. An engine
- * that samples all threads of the processes that it follows has nothing to do here.
+ * Give thread @tid a clock of its own, which ticks exactly once for each period of CPU time that it
+ * has. That counts from the next engine_set_clocked() of its process on. An engine that samples all
+ * threads of the processes that it follows has nothing to do here.
  *
  * Returns 0, -ESRCH if the thread is gone, -EMFILE if too many files are open, or another error
  * with @err set.
  */
 int engine_add_thread(struct engine *e, pid_t tid, struct err *err);
 
-/* Sample these CPUs and no others (system_wide): to be called again when some came or went. */
+/* It has ended: close its clock, if it has one. */
+void engine_remove_thread(struct engine *e, pid_t tid);
+
+/*
+ * Threads of process @tgid, which is followed, that began before @before_ns (CLOCK_MONOTONIC) are
+ * sampled by their own clocks and by nothing else, those that began later by those of the CPUs; 0:
+ * all of them are, as before the first call. Its children are as later threads.
+ */
+void engine_set_clocked(struct engine *e, pid_t tgid, uint64_t before_ns);
+
+/*
+ * Have clocks of these CPUs and of no others: to be called again when some came or went. They see
+ * threads that have no clocks of their own.
+ */
 int engine_set_cpus(struct engine *e, const struct cpus *cpus, struct err *err);
 
 /*
@@ -207,12 +222,6 @@ int engine_drain(struct engine *e, engine_record_fn *handle, void *arg);
 
 /* Stop sampling; the records that were made can still be drained. */
 void engine_stop(struct engine *e);
-
-/*
- * CPU time in ns of all threads sampled by clocks of their own, from the beginning of each to now:
- * the kernel's own count, including threads that were inherited and have ended.
- */
-uint64_t engine_cpu_ns(const struct engine *e);
 
 /* What was counted where samples are taken; @ret has RBPF_COUNTERS. */
 void engine_counters(const struct engine *e, uint64_t *ret);

@@ -22,10 +22,9 @@
 #include "native/unwind_tables.h"
 #include "worker/file_worker.h"
 
-#define HOUSEKEEPING  (NSEC_PER_SEC / 2)
-#define MEMORY_CHECK  (1u << 20)	  /* bytes of records, each with … */
-#define RECORD_BYTES  256		  /* … what a short one makes beside */
-#define CPUS_INTERVAL (NSEC_PER_SEC / 20) /* how often the CPUs online are read */
+#define HOUSEKEEPING (NSEC_PER_SEC / 2)
+#define MEMORY_CHECK (1u << 20) /* bytes of records, each with … */
+#define RECORD_BYTES 256	/* … what a short one makes beside */
 
 static void set_code(void *engine, pid_t pid, const struct rbpf_code *code)
 {
@@ -150,12 +149,10 @@ int collector_start(struct collector *c, struct sink *sink, struct err *err)
 		r = descendants_record(c, p);
 		if (r)
 			return collector_fail(c, r, err);
-		p->needs_events = c->any_needs_events = !c->opts.system_wide;
 	}
-	if (!c->opts.system_wide)
-		return life_add_events(c, err);
-	r = life_begin_account(c, 0);
-	return r ? collector_fail(c, r, err) : system_wide_sample(c, err);
+	if (c->opts.system_wide)
+		r = life_begin_account(c, 0);
+	return r ? collector_fail(c, r, err) : clocks_begin(c, err);
 }
 
 /* ---- records ---- */
@@ -286,6 +283,7 @@ static int keep_house(struct collector *c, uint64_t now, struct err *err)
 		r = life_sweep(c, now);
 	if (!r)
 		r = titles_poll(c, now);
+	clocks_note_age(c, now);
 	life_count_users(c);
 	forget_over_limit(c);
 	forget_many_stacks(c);
@@ -318,12 +316,7 @@ int collector_poll(struct collector *c, struct err *err)
 		r = system_wide_poll(c);
 	if (r)
 		return collector_fail(c, r, err);
-	if (c->opts.system_wide && now - c->cpus_ns >= CPUS_INTERVAL) {
-		c->cpus_ns = now;
-		r = system_wide_sample(c, err);
-	}
-	if (!r)
-		r = life_add_events(c, err);
+	r = clocks_poll(c, now, err);
 	if (!r && now - c->housekeeping_ns >= HOUSEKEEPING)
 		r = keep_house(c, now, err);
 	return r ? r : more;
@@ -402,7 +395,7 @@ int collector_finish(struct collector *c, struct profile_totals *totals, struct 
 		r = life_finish_account(c);
 	if (!r)
 		r = titles_at_end(c);
-	c->totals.cpu_kernel_ns = c->opts.system_wide ? c->account_ns : engine_cpu_ns(c->engine);
+	c->totals.cpu_kernel_ns = c->account_ns;
 	add_kernel_cost(&c->totals, c->engine);
 	c->totals.rbpf_cpu_ns = own_cpu_ns(c);
 	c->totals.counters[COUNTER_FILES_GIVEN_UP] = c->opts.worker->losses.files;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * What the parts of the collector share: collector.c keeps the loop, samples.c takes stacks and
- * samples, waits.c time off the CPU, process_life.c knows how processes begin, change and end,
- * thread_life.c which of their threads have perf events, and system_wide.c which of the machine's
- * are to be followed.
+ * samples, waits.c time off the CPU, process_life.c and thread_life.c know how processes and their
+ * threads begin, change and end, clocks.c which clocks see them, and system_wide.c which of the
+ * machine's are to be followed.
  */
 #ifndef RBPF_SAMPLE_COLLECTOR_STATE_H
 #define RBPF_SAMPLE_COLLECTOR_STATE_H
@@ -38,7 +38,9 @@ struct collector {
 	uint64_t unknown; /* samples of processes not in the table: their EXEC or FORK was lost */
 	uint64_t reported_unknown;
 	uint64_t housekeeping_ns;
-	uint64_t cpus_ns;	   /* when the list of online CPUs was read last; CLOCK_MONOTONIC */
+	uint64_t cpus_until_ns;	   /* up to when CPUs need clocks; CLOCK_MONOTONIC, as … */
+	uint64_t cpus_ns;	   /* … when the list of those online was read last */
+	bool cpus_clocked;	   /* they have clocks */
 	uint64_t drains;	   /* how often the engine was drained */
 	struct cpus_times machine; /* when sampling began; 0 if unknown */
 	uint64_t account_ns;	   /* ns: sum of the CPU times reported for followed threads */
@@ -52,7 +54,7 @@ struct collector {
 	size_t live;		   /* of them */
 	size_t rubies;
 	unsigned int warnings;
-	bool any_needs_events; /* of the processes */
+	bool any_needs_clocks; /* of the processes */
 	char ruby_version[64];
 	char refused[512];
 	int failed; /* sticky: an error that ends the recording */
@@ -144,18 +146,9 @@ int life_record(struct collector *c, struct tracked_process *p);
 int life_account(struct collector *c, struct tracked_thread *t, uint64_t runtime);
 
 /*
- * Whether thread @tid of @p had a clock at @ts, so that what it created at that time has inherited
- * it.
- */
-bool life_had_event(struct collector *c, struct tracked_process *p, pid_t tid, uint64_t ts);
-
-/*
  * Note the CPU time that each thread of process @pid (0: of all) has used: only later time counts.
  */
 int life_begin_account(struct collector *c, pid_t pid);
-
-/* Open perf events for the threads that need them. Not while the ring is read. */
-int life_add_events(struct collector *c, struct err *err);
 
 /* Records of the BPF programs. */
 int life_handle_thread(struct collector *c, const struct rbpf_ring_life *rec);
@@ -173,10 +166,28 @@ int life_sweep(struct collector *c, uint64_t now);
 /* At the end, add the CPU time that threads have used that still live. */
 int life_finish_account(struct collector *c);
 
-/* ---- system_wide.c ---- */
+/* ---- clocks.c ---- */
 
-/* Sample the CPUs that are online now: called again now and then, for that may change. */
-int system_wide_sample(struct collector *c, struct err *err);
+/* Sampling begins: clocks for the CPUs, and but with --all-ruby for the threads that there are. */
+int clocks_begin(struct collector *c, struct err *err);
+
+/* Open and close the clocks that are due. Not while the ring is read. */
+int clocks_poll(struct collector *c, uint64_t now, struct err *err);
+
+/* A thread of @p has begun at @ts; or @p with its main thread. */
+void clocks_note_birth(struct collector *c, struct tracked_process *p, uint64_t ts);
+
+/* A thread of @p that was not its main thread has executed a program, and is that now. */
+void clocks_note_exec(struct collector *c, struct tracked_process *p);
+
+/* Now and then: those that have lived for a while are to get clocks of their own. */
+void clocks_note_age(struct collector *c, uint64_t now);
+
+/* Close the clock of @t; and those of all threads of @p. */
+void clocks_thread_ended(struct collector *c, struct tracked_thread *t);
+void clocks_remove(struct collector *c, struct tracked_process *p);
+
+/* ---- system_wide.c ---- */
 
 /* Whether all Rubies are followed, and not only those selected. */
 bool system_wide_is_all(const struct collector *c);

@@ -252,6 +252,7 @@ static int forget_process(struct collector *c, struct tracked_process *p)
 {
 	int r = samples_release(c, p);
 
+	clocks_remove(c, p);
 	process_requests_drop(p, c->engine);
 	process_table_remove(&c->table, p);
 	return r;
@@ -355,28 +356,21 @@ static int inherit_vm(struct collector *c, struct tracked_process *p,
 	return r;
 }
 
-/* A child of a thread without a perf event needs one; else it has inherited one. */
-static int add_child_event(struct collector *c, struct tracked_process *p, bool has_event,
-			   uint64_t ts)
+/* What its main thread has used is all of this recording. */
+static int add_main_thread(struct collector *c, struct tracked_process *p)
 {
 	struct tracked_thread *t;
 	bool is_new;
-	int r;
+	int r = process_table_thread(&c->table, p, p->pid, &t, &is_new);
 
-	if (c->opts.system_wide)
-		return 0;
-	r = process_table_thread(&c->table, p, p->pid, &t, &is_new);
-	if (!r && has_event)
-		t->event_ns = ts;
-	else if (!r)
-		p->needs_events = c->any_needs_events = true;
+	if (!r)
+		t->has_base = true;
 	return r;
 }
 
 int life_handle_fork(struct collector *c, const struct rbpf_ring_life *rec)
 {
 	struct tracked_process *p, *parent = process_table_find(&c->table, (pid_t)rec->h.tgid);
-	bool has_event;
 	int r;
 
 	/* It may be known already, if it was forked while its parent was being attached to. */
@@ -388,7 +382,6 @@ int life_handle_fork(struct collector *c, const struct rbpf_ring_life *rec)
 		engine_forget(c->engine, (pid_t)rec->child);
 		return 0;
 	}
-	has_event = life_had_event(c, parent, (pid_t)rec->h.tid, rec->h.ts);
 	r = new_process(c, (pid_t)rec->child, rec->h.ts, &p);
 	if (r)
 		return r;
@@ -402,9 +395,10 @@ int life_handle_fork(struct collector *c, const struct rbpf_ring_life *rec)
 		r = inherit_code(p, parent);
 	if (!r)
 		thread_context_inherit(c, p, parent);
+	clocks_note_birth(c, p, rec->h.ts);
 	if (!r)
-		r = life_record(c, p);
-	return r ? r : add_child_event(c, p, has_event, rec->h.ts);
+		r = add_main_thread(c, p);
+	return r ? r : life_record(c, p);
 }
 
 /* It has ended, or is none of ours any more. What is left in the ring of it may follow. */
@@ -507,6 +501,8 @@ int life_handle_exec(struct collector *c, const struct rbpf_ring_life *rec)
 	p->refusals = 0;
 	p->since_ns = rec->h.ts;
 	p->exe = rec->exe;
+	if (rec->flags & RBPF_LIFE_NOT_MAIN)
+		clocks_note_exec(c, p);
 	if (c->opts.system_wide && !(rec->flags & RBPF_LIFE_PRESET) &&
 	    !system_wide_may_be_ruby(c, p->pid)) {
 		engine_forget(c->engine, p->pid);
@@ -551,9 +547,10 @@ int life_handle_free(struct collector *c, const struct rbpf_ring_life *rec)
 	if (!p)
 		return 0;
 	r = process_table_thread(&c->table, p, (pid_t)rec->h.tid, &t, &is_new);
-	if (!r && !is_new && t->ended_ns)
-		r = life_account(c, t, rec->runtime);
-	return r;
+	if (r || is_new || !t->ended_ns)
+		return r;
+	clocks_thread_ended(c, t);
+	return life_account(c, t, rec->runtime);
 }
 
 static void sweep_threads(struct collector *c, struct tracked_process *p, uint64_t now)
@@ -562,8 +559,10 @@ static void sweep_threads(struct collector *c, struct tracked_process *p, uint64
 
 	for (t = LIST_FIRST(&p->thread_list); t; t = next) {
 		next = LIST_NEXT(t, link);
-		if (t->ended_ns && now > t->ended_ns + ENDED_GRACE)
-			process_table_remove_thread(&c->table, p, t);
+		if (!t->ended_ns || now <= t->ended_ns + ENDED_GRACE)
+			continue;
+		clocks_thread_ended(c, t);
+		process_table_remove_thread(&c->table, p, t);
 	}
 }
 

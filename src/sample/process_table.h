@@ -31,9 +31,8 @@ struct tracked_thread {
 	pid_t tid;
 	uint32_t id;	   /* in the recording; PROFILE_NONE before its first sample */
 	uint64_t cpu_base; /* ns of CPU time it had when sampling began */
-	uint64_t event_ns; /* since when it has a perf event, its own or an inherited one;
-			      CLOCK_MONOTONIC; 0: it has none */
-	bool refused;	   /* it has none, for too many files were open */
+	bool has_base;	   /* cpu_base is known */
+	bool has_clock;	   /* a clock of its own: clocks.c */
 	bool ran_ruby;	   /* a sample of it had a Ruby stack */
 	uint64_t ended_ns; /* CLOCK_MONOTONIC; 0: it lives */
 	uint64_t cpu_ns;   /* CPU time since cpu_base that was accounted for */
@@ -71,9 +70,13 @@ struct tracked_process {
 	uint64_t ended_ns;	/* CLOCK_MONOTONIC; 0: it lives */
 	bool missing;		/* was gone from /proc at the last sweep */
 	bool ended_unseen;	/* it ended before its Ruby was found, and was counted */
-	bool needs_events;	/* its threads need perf events: those that created them had none to
-				   inherit */
-	struct ruby_vm *vm;	/* owned; the resolver points to it, so it must not move */
+	/* Which clocks its threads have: see clocks.c. */
+	bool needs_clocks; /* those that there are now are to get their own */
+	bool clocked;	   /* some have their own */
+	bool left_to_cpus; /* none get their own, for too many files were open */
+	uint64_t
+		unclocked_ns; /* CLOCK_MONOTONIC: the first that has none began then; 0: none did */
+	struct ruby_vm *vm;   /* owned; the resolver points to it, so it must not move */
 	struct resolver *resolver;     /* owned; made when it is needed */
 	struct native_process *native; /* owned; NULL: native stacks are not walked */
 	struct process_requests requests;

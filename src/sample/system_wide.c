@@ -98,35 +98,16 @@ static int scan_processes(struct collector *c, struct err *err)
 	return r;
 }
 
-static int watch_cpus(struct collector *c, const struct cpus *cpus, struct err *err)
-{
-	return mmap_watch_set_cpus(c->mmaps, cpus, err);
-}
-
-static int sample_cpus(struct collector *c, const struct cpus *cpus, struct err *err)
-{
-	int r = watch_cpus(c, cpus, err);
-
-	return r ? r : engine_set_cpus(c->engine, cpus, err);
-}
-
-static int with_cpus(struct collector *c,
-		     int (*use)(struct collector *c, const struct cpus *cpus, struct err *err),
-		     struct err *err)
+static int watch_cpus(struct collector *c, struct err *err)
 {
 	struct cpus cpus = CPUS_INIT;
 	int r;
 
 	r = cpus_online(&cpus, err);
 	if (!r)
-		r = use(c, &cpus, err);
+		r = mmap_watch_set_cpus(c->mmaps, &cpus, err);
 	cpus_deinit(&cpus);
 	return r;
-}
-
-int system_wide_sample(struct collector *c, struct err *err)
-{
-	return with_cpus(c, sample_cpus, err);
 }
 
 int collector_scan(struct collector *c, struct err *err)
@@ -138,7 +119,7 @@ int collector_scan(struct collector *c, struct err *err)
 
 	if (mmap_watch_open(&c->mmaps))
 		return err_oom(err);
-	r = with_cpus(c, watch_cpus, err);
+	r = watch_cpus(c, err);
 	if (!r)
 		r = scan_processes(c, err);
 	if (!r)

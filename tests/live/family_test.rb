@@ -67,6 +67,20 @@ class FamilyTest < LiveTest
   end
 end
 
+# Children that end before a clock of their own would have ticked.
+class MomentsTest < LiveTest
+  CHILDREN = 150
+  SECONDS = 0.003 # of CPU time; at 199 Hz a clock ticks every 5 ms
+
+  def test_all_of_them_together
+    target = start('moments.rb', CHILDREN, SECONDS)
+    record(target, '-F', 199)
+    weights = recording.samples.select { |sample| sample.frames.any? { |frame| frame.label == 'Moments.in_child' } }.map(&:value)
+    assert_sampled(target.wait_for('ready')['cpu'] * 1e9, weights, 0.05)
+    assert_sampled(recording.totals['cpu_kernel_ns'], recording.samples.map(&:value), 0.05)
+  end
+end
+
 # Processes that ran before they are recorded.
 class PreforkTest < LiveTest
   def test_running_descendants

@@ -415,11 +415,4 @@ class SystemWideTest < LiveTest
     assert_sampled(said['cpu'] * 1e9, samples.map(&:value), 0.05)
     assert_sampled(recording.totals['cpu_kernel_ns'], recording.samples.map(&:value), 0.03)
   end
-
-  # On a busy machine a tick of a CPU meets a process by chance: 3 standard deviations of that beside
-  # the error.
-  def assert_sampled(cpu_ns, weights, error)
-    chance = 3 * Math.sqrt(weights.sum { |weight| weight**2 })
-    assert_in_delta cpu_ns, weights.sum, (cpu_ns * error) + chance + stolen_ns
-  end
 end

@@ -3,10 +3,9 @@
  * An engine that plays the records of a test, remembers what it was asked, and fails where it is
  * told to.
  *
- * It does to its two sets, the processes that are followed and the threads that have a clock, what
- * the BPF programs and the kernel do (bpf/life.bpf.h, perf's inherit), at the moment that a record
- * is scripted: a child is followed if its parent is, and has a clock if the thread that made it has
- * one. So a test can compare them with the processes and threads that there are.
+ * It does to the set of processes that are followed what the BPF programs do (bpf/life.bpf.h), at
+ * the moment that a record is scripted: a child is followed if its parent is. So a test can compare
+ * it with the processes that there are.
  *
  *	struct scripted_engine e;
  *
@@ -37,6 +36,8 @@ enum scripted_op {
 	SCRIPTED_FOLLOW,
 	SCRIPTED_FORGET,
 	SCRIPTED_ADD_THREAD,
+	SCRIPTED_REMOVE_THREAD,
+	SCRIPTED_SET_CLOCKED,
 	SCRIPTED_SET_CPUS,
 	SCRIPTED_READ_THREADS,
 	SCRIPTED_PRESET,
@@ -50,7 +51,7 @@ enum scripted_op {
 struct scripted_call {
 	enum scripted_op op;
 	pid_t id;	   /* process or thread; SET_CPUS: how many; else 0 */
-	uint64_t since_ns; /* FOLLOW */
+	uint64_t since_ns; /* FOLLOW; SET_CLOCKED: before_ns */
 	uint64_t stack;	   /* FORGET_STACK */
 	bool with_layout;  /* FOLLOW */
 	int ret;
@@ -68,7 +69,7 @@ struct scripted_engine {
 	struct rbpf_task *tasks; /* what read_threads tells; owned by the test */
 	size_t n_tasks;
 	uint64_t counters[RBPF_COUNTERS];
-	uint64_t cpu_ns, runs, run_ns;
+	uint64_t runs, run_ns;
 	/*
 	 * Called after each call, before it returns: may script records, and let processes change.
 	 */
@@ -182,6 +183,24 @@ static inline int scripted_add_thread(struct engine *engine, pid_t tid, struct e
 	return scripted_end(e, &call);
 }
 
+static inline void scripted_remove_thread(struct engine *engine, pid_t tid)
+{
+	struct scripted_engine *e = scripted_of(engine);
+
+	scripted_begin(e, SCRIPTED_REMOVE_THREAD);
+	scripted_drop(&e->clocks, tid);
+	scripted_end(e, &(struct scripted_call) { .op = SCRIPTED_REMOVE_THREAD, .id = tid });
+}
+
+static inline void scripted_set_clocked(struct engine *engine, pid_t tgid, uint64_t before_ns)
+{
+	struct scripted_engine *e = scripted_of(engine);
+
+	scripted_begin(e, SCRIPTED_SET_CLOCKED);
+	scripted_end(e, &(struct scripted_call) {
+				.op = SCRIPTED_SET_CLOCKED, .id = tgid, .since_ns = before_ns });
+}
+
 static inline int scripted_set_cpus(struct engine *engine, const struct cpus *cpus, struct err *err)
 {
 	struct scripted_engine *e = scripted_of(engine);
@@ -292,11 +311,6 @@ static inline void scripted_stop(struct engine *engine)
 	scripted_end(e, &(struct scripted_call) { .op = SCRIPTED_STOP });
 }
 
-static inline uint64_t scripted_cpu_ns(const struct engine *engine)
-{
-	return scripted_of(engine)->cpu_ns;
-}
-
 static inline void scripted_counters(const struct engine *engine, uint64_t *ret)
 {
 	memcpy(ret, scripted_of(engine)->counters, sizeof(scripted_of(engine)->counters));
@@ -331,12 +345,13 @@ static inline void scripted_engine_init(struct scripted_engine *e)
 		.forget_stacks = scripted_forget_stacks,
 		.events = scripted_events,
 		.add_thread = scripted_add_thread,
+		.remove_thread = scripted_remove_thread,
+		.set_clocked = scripted_set_clocked,
 		.set_cpus = scripted_set_cpus,
 		.read_threads = scripted_read_threads,
 		.drain = scripted_drain,
 		.stop = scripted_stop,
 		.keep_preset = scripted_keep_preset,
-		.cpu_ns = scripted_cpu_ns,
 		.counters = scripted_counters,
 		.cost = scripted_cost,
 	};
@@ -383,8 +398,6 @@ static inline bool scripted_kernel(struct scripted_engine *e, const struct rbpf_
 	switch (rec->h.type) {
 	case RBPF_RING_THREAD:
 	case RBPF_RING_FORK:
-		if (!e->system_wide && scripted_has(&e->clocks, tid))
-			scripted_put(&e->clocks, child);
 		if (followed && rec->h.type == RBPF_RING_FORK)
 			scripted_put(&e->followed, child);
 		return followed && (rec->h.type == RBPF_RING_FORK || !e->system_wide);

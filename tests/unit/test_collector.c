@@ -169,7 +169,6 @@ Test(collector, finish, .init = setup, .fini = teardown)
 
 	collecting_start(&f, &target);
 	f.engine.after = one_more;
-	f.engine.cpu_ns = 1234;
 	f.engine.runs = 4;
 	f.engine.run_ns = 12000;
 	f.engine.counters[RBPF_CNT_TICKS] = 3;
@@ -178,7 +177,6 @@ Test(collector, finish, .init = setup, .fini = teardown)
 	collecting_finish(&f);
 	cr_expect_eq(f.totals.samples, 1);
 	cr_expect_geq(f.totals.end_monotonic_ns, before);
-	cr_expect_eq(f.totals.cpu_kernel_ns, 1234);
 	/*
 	 * 2,000 of the 12,000 ns are of what all ticks do at first, 1 of 4 of them makes no sample.
 	 */
@@ -578,7 +576,7 @@ Test(collector, drain_that_fails)
 		teardown();
 	} while (r);
 	cr_expect(once, "also while it runs");
-	cr_expect_geq(n, 4, "two to start, one to poll, one at the end");
+	cr_expect_geq(n, 3, "one to poll, one at the end, and one that does not fail");
 }
 
 /* As it is after hours of a program that does ever different things. */

@@ -119,6 +119,7 @@ Test(engine, what_it_lacks)
 	engine_cost(&e, &runs, &ns);
 	cr_expect_eq(runs, 0);
 	cr_expect_eq(ns, 0);
-	cr_expect_eq(engine_cpu_ns(&e), 0);
+	engine_remove_thread(&e, 1);
+	engine_set_clocked(&e, 1, 1);
 	cr_expect_eq(asked, 0);
 }

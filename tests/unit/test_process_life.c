@@ -162,35 +162,10 @@ Test(process_life, children, .init = setup, .fini = teardown)
 	cr_expect_eq(collecting_process(&f, child)->start_ticks, start_ticks_of(child));
 	cr_expect_eq(collecting_profile(&f)->n_processes, 3);
 	EXPECT_FOLLOWED(target.pid, child, grandchild);
-	cr_expect_eq(f.engine.ops[SCRIPTED_ADD_THREAD].asked, 1, "they have inherited clocks");
-	cr_expect(scripted_has(&f.engine.clocks, grandchild));
 	expect_live(3);
 	collecting_finish(&f);
 	cr_expect_eq(collecting_profile(&f)->n_samples, 1);
 	cr_expect_eq(collecting_thread(&f, grandchild)->process, collecting_find(&f, grandchild));
-}
-
-/* A child that is made before its maker has a clock. */
-static pid_t early;
-
-static void fork_early(struct scripted_engine *e, const struct scripted_call *call)
-{
-	if (call->op != SCRIPTED_ADD_THREAD || early)
-		return;
-	scripted_drop(&e->clocks, target.pid);
-	early = fork_by(target.pid);
-	scripted_put(&e->clocks, target.pid);
-}
-
-Test(process_life, child_of_a_thread_without_a_clock, .init = setup, .fini = teardown)
-{
-	early = 0;
-	f.engine.after = fork_early;
-	collecting_start(&f, &target);
-	cr_expect_eq(scripted_count(&f.engine, SCRIPTED_ADD_THREAD, early), 1);
-	cr_expect(scripted_has(&f.engine.clocks, early));
-	EXPECT_FOLLOWED(target.pid, early);
-	collecting_finish(&f);
 }
 
 /* It is recorded as what its parent is, which it was. */

@@ -107,10 +107,10 @@ Test(process_table, threads)
 			cr_assert_eq(process_table_thread(&t, p, tid, &th, &is_new), 0);
 			cr_assert_eq(is_new, !again, "thread %d", (int)tid);
 			cr_assert_eq(th->tid, tid);
-			cr_assert_eq(th->event_ns, again ? (uint64_t)tid + 1 : 0);
+			cr_assert_eq(th->cpu_base, again ? (uint64_t)tid + 1 : 0);
 			if (is_new)
 				cr_assert(th->id == PROFILE_NONE && !th->ended_ns && !th->cpu_base);
-			th->event_ns = (uint64_t)tid + 1;
+			th->cpu_base = (uint64_t)tid + 1;
 		}
 	}
 	cr_expect_eq(t.n_threads, 300);
@@ -123,7 +123,7 @@ Test(process_table, threads)
 		if (tid % 4)
 			continue;
 		cr_assert_eq(process_table_thread(&t, p, tid, &th, &is_new), 0);
-		cr_assert(is_new && !th->event_ns, "the id is used again");
+		cr_assert(is_new && !th->cpu_base, "the id is used again");
 	}
 	cr_expect_eq(t.n_threads, 225);
 	assert_sane_table(&t);

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * Which threads of a target get clocks of their own, and the CPU time that they are said to have
- * had.
- */
+/* When threads of a target begin and end, and the CPU time that they are said to have had. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <string.h>
@@ -28,20 +25,6 @@ static void teardown(void)
 	collecting_deinit(&f);
 }
 
-/* Each thread that the target has now has one perf event: its own or an inherited one. */
-static void expect_events(pid_t pid)
-{
-	pid_t *tids;
-	size_t n;
-
-	cr_assert_eq(process_threads(pid, &tids, &n), 0);
-	for (size_t i = 0; i < n; i++)
-		cr_expect(scripted_has(&f.engine.clocks, tids[i]), "thread %zu has no perf event",
-			  i);
-	cr_expect_eq(f.engine.doubled, 0, "%zu threads have two", f.engine.doubled);
-	free(tids);
-}
-
 /* A thread of the target made by thread @by, as the BPF programs tell it. */
 static pid_t born(pid_t by)
 {
@@ -49,126 +32,6 @@ static pid_t born(pid_t by)
 
 	collecting_birth(&f, RBPF_RING_THREAD, target.pid, by, tid);
 	return tid;
-}
-
-Test(thread_life, each_gets_a_perf_event, .init = setup, .fini = teardown)
-{
-	for (int i = 0; i < 5; i++)
-		target_thread(&target);
-	collecting_start(&f, &target);
-	expect_events(target.pid);
-	cr_expect_eq(f.engine.ops[SCRIPTED_ADD_THREAD].asked, 6);
-	collecting_poll(&f);
-	collecting_poll(&f);
-	cr_expect_eq(f.engine.ops[SCRIPTED_ADD_THREAD].asked, 6, "once");
-	collecting_finish(&f);
-}
-
-Test(thread_life, sampled_threads_pass_theirs_on, .init = setup, .fini = teardown)
-{
-	pid_t tid, child;
-
-	collecting_start(&f, &target);
-	tid = born(target.pid);
-	collecting_poll(&f);
-	tid = born(tid);
-	collecting_poll(&f);
-	child = target_fork(&target);
-	collecting_birth(&f, RBPF_RING_FORK, target.pid, tid, child);
-	collecting_poll(&f);
-	expect_events(target.pid);
-	expect_events(child);
-	cr_expect_eq(f.engine.ops[SCRIPTED_ADD_THREAD].asked, 1, "no more are asked for");
-	cr_expect_eq(scripted_count(&f.engine, SCRIPTED_ADD_THREAD, tid), 0);
-	collecting_finish(&f);
-}
-
-/* The main thread makes another one before it has its perf event, and one after that. */
-static void make_threads(struct scripted_engine *e, const struct scripted_call *call)
-{
-	if (call->op != SCRIPTED_ADD_THREAD || e->ops[SCRIPTED_ADD_THREAD].asked != 1)
-		return;
-	scripted_drop(&e->clocks, target.pid);
-	born(target.pid);
-	scripted_put(&e->clocks, target.pid);
-}
-
-Test(thread_life, born_before_its_maker_has_a_perf_event, .init = setup, .fini = teardown)
-{
-	f.engine.after = make_threads;
-	collecting_start(&f, &target);
-	expect_events(target.pid);
-	cr_expect_eq(f.engine.ops[SCRIPTED_ADD_THREAD].asked, 2, "it is found at the second look");
-	collecting_finish(&f);
-}
-
-/* The drain that is followed by a birth, whose record is taken by a later one only. */
-static size_t born_after;
-
-static void make_after_drain(struct scripted_engine *e, const struct scripted_call *call)
-{
-	if (call->op == SCRIPTED_DRAIN && e->ops[SCRIPTED_DRAIN].asked == born_after)
-		born(target.pid);
-}
-
-static void birth_after_drain(size_t nth)
-{
-	born_after = nth;
-	f.engine.after = make_after_drain;
-	collecting_start(&f, &target);
-	collecting_poll(&f);
-	expect_events(target.pid);
-	collecting_finish(&f);
-}
-
-Test(thread_life, born_before_the_first_list, .init = setup, .fini = teardown)
-{
-	birth_after_drain(1);
-}
-
-Test(thread_life, born_before_the_second_list, .init = setup, .fini = teardown)
-{
-	birth_after_drain(2);
-}
-
-Test(thread_life, born_after_all_lists, .init = setup, .fini = teardown)
-{
-	birth_after_drain(3);
-}
-
-Test(thread_life, gone_before_it_gets_one, .init = setup, .fini = teardown)
-{
-	pid_t tid = target_thread(&target);
-	struct tracked_thread *t;
-	bool is_new;
-
-	scripted_engine_fail(&f.engine, SCRIPTED_ADD_THREAD, 2, -ESRCH);
-	collecting_start(&f, &target);
-	cr_expect(scripted_has(&f.engine.clocks, target.pid));
-	cr_expect_eq(scripted_count(&f.engine, SCRIPTED_ADD_THREAD, tid), 1,
-		     "it is not tried again");
-	cr_assert_eq(process_table_thread(&f.c->table, process_table_find(&f.c->table, target.pid),
-					  tid, &t, &is_new),
-		     0);
-	cr_expect(!is_new && t->ended_ns, "it is let go like one whose exit was told");
-	cr_expect_eq(f.warnings, 0, "%s", f.warning);
-	collecting_finish(&f);
-	cr_expect_eq(f.totals.counters[COUNTER_THREADS_LEFT_OUT], 0, "nothing of it is missing");
-}
-
-/* It is in the list still, but its exit was told. */
-Test(thread_life, exited_before_it_gets_one, .init = setup, .fini = teardown)
-{
-	pid_t tid = target_thread(&target);
-
-	cr_assert_eq(collector_add(f.c, target.pid, false, &f.err), 0);
-	scripted_life(&f.engine, RBPF_RING_EXIT,
-		      &(struct rbpf_ring_life) { .h.tgid = (uint32_t)target.pid,
-						 .h.tid = (uint32_t)tid });
-	cr_assert_eq(collector_start(f.c, &f.sink.sink, &f.err), 0);
-	cr_expect_eq(scripted_count(&f.engine, SCRIPTED_ADD_THREAD, tid), 0);
-	cr_expect_eq(scripted_count(&f.engine, SCRIPTED_ADD_THREAD, target.pid), 1);
-	collecting_finish(&f);
 }
 
 Test(thread_life, id_that_is_used_again, .init = setup, .fini = teardown)
@@ -186,7 +49,6 @@ Test(thread_life, id_that_is_used_again, .init = setup, .fini = teardown)
 	collecting_poll(&f);
 	collecting_finish(&f);
 	cr_expect_eq(collecting_profile(&f)->n_threads, 2, "another thread");
-	cr_expect_eq(f.engine.ops[SCRIPTED_ADD_THREAD].asked, 2);
 }
 
 Test(thread_life, what_exited_is_let_go, .init = setup, .fini = teardown)
@@ -208,59 +70,6 @@ Test(thread_life, what_exited_is_let_go, .init = setup, .fini = teardown)
 	collector_status(f.c, &st);
 	cr_expect_eq(st.threads, 2, "those of 2 s ago and more: %zu are left", st.threads);
 	collecting_finish(&f);
-}
-
-Test(thread_life, other_failures_end_it, .init = setup, .fini = teardown)
-{
-	cr_assert_eq(collector_add(f.c, target.pid, false, &f.err), 0);
-	scripted_engine_fail(&f.engine, SCRIPTED_ADD_THREAD, 1, -EPERM);
-	cr_expect_eq(collector_start(f.c, &f.sink.sink, &f.err), -EPERM);
-	cr_expect_eq(f.err.code, -EPERM);
-	cr_expect_not_null(strstr(f.err.msg, "scripted: thread"), "%s", f.err.msg);
-}
-
-/* ---- no descriptors left ---- */
-
-Test(thread_life, too_many_open_files, .init = setup, .fini = teardown)
-{
-	target_thread(&target);
-	target_thread(&target);
-	scripted_engine_fail(&f.engine, SCRIPTED_ADD_THREAD, 2, -EMFILE);
-	collecting_start(&f, &target);
-	collecting_poll(&f);
-	cr_expect_eq(f.engine.ops[SCRIPTED_ADD_THREAD].asked, 3, "the others get theirs");
-	cr_expect_eq(f.engine.clocks.n, 2);
-	cr_expect_eq(f.warnings, 1);
-	cr_expect_not_null(strstr(f.warning, ": 1 of its 3 threads are not sampled"), "%s",
-			   f.warning);
-	collecting_finish(&f);
-	cr_expect_eq(f.totals.counters[COUNTER_THREADS_LEFT_OUT], 1);
-}
-
-/*
- * What a thread without a perf event makes has none to inherit, so it must be asked for, or be
- * counted.
- */
-Test(thread_life, children_of_one_left_out, .init = setup, .fini = teardown)
-{
-	pid_t tid, child;
-
-	scripted_engine_fail(&f.engine, SCRIPTED_ADD_THREAD, 1, -EMFILE);
-	collecting_start(&f, &target);
-	cr_expect_eq(f.engine.clocks.n, 0);
-	child = target_fork(&target);
-	collecting_birth(&f, RBPF_RING_FORK, target.pid, target.pid, child);
-	collecting_poll(&f);
-	cr_expect_eq(scripted_count(&f.engine, SCRIPTED_ADD_THREAD, child), 1, "the child");
-	tid = born(target.pid);
-	scripted_engine_fail(&f.engine, SCRIPTED_ADD_THREAD, 1, -EMFILE);
-	collecting_poll(&f);
-	cr_expect_eq(scripted_count(&f.engine, SCRIPTED_ADD_THREAD, tid), 1, "the thread");
-	cr_expect_eq(f.engine.clocks.n, 1, "there is room for one");
-	cr_expect_eq(scripted_count(&f.engine, SCRIPTED_ADD_THREAD, target.pid), 1,
-		     "what was counted is not tried again");
-	collecting_finish(&f);
-	cr_expect_eq(f.totals.counters[COUNTER_THREADS_LEFT_OUT], 2);
 }
 
 /* ---- CPU time ---- */
@@ -309,13 +118,12 @@ Test(thread_life, cpu_time, .init = setup, .fini = teardown)
 					       .runtime = runtime_of(target.pid) + 300 };
 	f.engine.n_tasks = 1;
 	before = runtime_of(target.pid);
-	f.engine.cpu_ns = 123456;
 	collecting_finish(&f);
 	cr_expect_eq(collecting_thread(&f, old)->cpu_ns, 1700, "what it took to end counts");
 	cr_expect_eq(collecting_thread(&f, young)->cpu_ns, 5000, "it never goes back");
 	cr_expect_geq(collecting_thread(&f, target.pid)->cpu_ns, 300, "asked for at the end");
 	cr_expect(collecting_thread(&f, target.pid)->cpu_known);
-	cr_expect_eq(f.totals.cpu_kernel_ns, 123456, "by the clocks themselves");
+	cr_expect_eq(f.totals.cpu_kernel_ns, 6700 + collecting_thread(&f, target.pid)->cpu_ns);
 	cr_expect_eq(collecting_profile(&f)->n_threads, 3);
 }
 

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Which clocks see the threads of a target: their own, or those of the CPUs. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <string.h>
+
+#include "sample/collector_state.h"
+#include "support/collecting.h"
+#include "target/process.h"
+
+static struct collecting f;
+static struct target target;
+
+static void setup(void)
+{
+	collecting_init(&f, NULL);
+	target = target_start();
+}
+
+static void teardown(void)
+{
+	target_end(&target);
+	collecting_deinit(&f);
+}
+
+static size_t added(void)
+{
+	return f.engine.ops[SCRIPTED_ADD_THREAD].asked;
+}
+
+/* A thread of the target, as the BPF programs tell it. */
+static pid_t born(void)
+{
+	pid_t tid = target_thread(&target);
+
+	collecting_birth(&f, RBPF_RING_THREAD, target.pid, target.pid, tid);
+	return tid;
+}
+
+/* The last time that @op was asked for @id; NULL: it never was. */
+static const struct scripted_call *last_call(enum scripted_op op, pid_t id)
+{
+	for (size_t i = f.engine.n_calls; i-- > 0;)
+		if (f.engine.calls[i].op == op && f.engine.calls[i].id == id)
+			return &f.engine.calls[i];
+	return NULL;
+}
+
+/* Threads of @pid that began before this have clocks of their own. */
+static uint64_t clocked(pid_t pid)
+{
+	const struct scripted_call *call = last_call(SCRIPTED_SET_CLOCKED, pid);
+
+	return call ? call->since_ns : 0;
+}
+
+/* Whether all CPUs have clocks, or none has. */
+static bool cpus_have_clocks(void)
+{
+	struct cpus cpus = CPUS_INIT;
+	pid_t n, now = 0;
+
+	cr_assert_eq(cpus_online(&cpus, &f.err), 0);
+	n = (pid_t)cpus.n;
+	cpus_deinit(&cpus);
+	for (size_t i = 0; i < f.engine.n_calls; i++)
+		if (f.engine.calls[i].op == SCRIPTED_SET_CPUS)
+			now = f.engine.calls[i].id;
+	cr_assert(!now || now == n, "%d of %d", (int)now, (int)n);
+	return now;
+}
+
+Test(clocks, those_that_live_get_their_own, .init = setup, .fini = teardown)
+{
+	pid_t tids[5];
+	uint64_t before;
+
+	for (size_t i = 0; i < ARRAY_SIZE(tids); i++)
+		tids[i] = target_thread(&target);
+	before = clock_ns(CLOCK_MONOTONIC);
+	collecting_start(&f, &target);
+	collecting_poll(&f);
+	collecting_poll(&f);
+	for (size_t i = 0; i < ARRAY_SIZE(tids); i++)
+		cr_expect(scripted_has(&f.engine.clocks, tids[i]), "thread %zu has none", i);
+	cr_expect(scripted_has(&f.engine.clocks, target.pid));
+	cr_expect_eq(added(), 6, "once");
+	cr_expect_geq(clocked(target.pid), before);
+	collecting_finish(&f);
+}
+
+/* Before any of them has its clock: while the others get theirs, nothing else sees it. */
+static void expect_clocked(struct scripted_engine *e, const struct scripted_call *call)
+{
+	if (call->op == SCRIPTED_ADD_THREAD)
+		cr_expect_eq(e->ops[SCRIPTED_SET_CLOCKED].asked, 1);
+}
+
+Test(clocks, each_counts_from_when_it_is_there, .init = setup, .fini = teardown)
+{
+	target_thread(&target);
+	f.engine.after = expect_clocked;
+	collecting_start(&f, &target);
+	cr_expect_eq(added(), 2);
+	cr_expect_eq(f.engine.ops[SCRIPTED_SET_CLOCKED].asked, 1);
+	collecting_finish(&f);
+}
+
+/* What lives for less than a period would not be seen by a clock of its own. */
+Test(clocks, those_of_cpus_see_what_begins_later, .init = setup, .fini = teardown)
+{
+	uint64_t before;
+	pid_t child;
+
+	collecting_start(&f, &target);
+	before = clock_ns(CLOCK_MONOTONIC);
+	born();
+	collecting_poll(&f);
+	cr_expect(cpus_have_clocks());
+	cr_expect_lt(clocked(target.pid), before);
+	child = target_fork(&target);
+	collecting_birth(&f, RBPF_RING_FORK, target.pid, target.pid, child);
+	collecting_poll(&f);
+	cr_expect(cpus_have_clocks());
+	cr_expect_eq(clocked(child), 0);
+	cr_expect_eq(added(), 1);
+	collecting_finish(&f);
+}
+
+/* Those of the CPUs see them until all have their own. */
+static void expect_not_clocked_yet(struct scripted_engine *e, const struct scripted_call *call)
+{
+	if (call->op == SCRIPTED_ADD_THREAD && e->ops[SCRIPTED_ADD_THREAD].asked == 2)
+		cr_expect_eq(e->ops[SCRIPTED_SET_CLOCKED].asked, 1);
+}
+
+Test(clocks, those_that_go_on_to_live_get_their_own, .init = setup, .fini = teardown)
+{
+	pid_t tid, child;
+	uint64_t after;
+
+	f.engine.after = expect_not_clocked_yet;
+	collecting_start(&f, &target);
+	tid = born();
+	collecting_tick(&f, target.pid, tid);
+	collecting_poll(&f);
+	after = clock_ns(CLOCK_MONOTONIC);
+	collecting_keep_house(&f);
+	collecting_keep_house(&f);
+	collecting_poll(&f);
+	cr_expect(scripted_has(&f.engine.clocks, tid));
+	cr_expect_gt(clocked(target.pid), after);
+	cr_expect_eq(added(), 2, "the others have theirs");
+	child = target_fork(&target);
+	collecting_birth(&f, RBPF_RING_FORK, target.pid, target.pid, child);
+	collecting_poll(&f);
+	after = clock_ns(CLOCK_MONOTONIC);
+	collecting_keep_house(&f);
+	collecting_keep_house(&f);
+	collecting_poll(&f);
+	cr_expect(scripted_has(&f.engine.clocks, child));
+	cr_expect_gt(clocked(child), after);
+	cr_expect_lt(clocked(target.pid), after);
+	scripted_life(&f.engine, RBPF_RING_EXIT,
+		      &(struct rbpf_ring_life) { .h.tgid = (uint32_t)target.pid,
+						 .h.tid = (uint32_t)tid,
+						 .runtime = 7000 });
+	collecting_finish(&f);
+	cr_expect_eq(collecting_thread(&f, tid)->cpu_ns, 7000, "all that it has had");
+}
+
+Test(clocks, those_of_cpus_go_when_they_are_not_needed, .init = setup, .fini = teardown)
+{
+	const uint64_t minute = 60 * NSEC_PER_SEC;
+	size_t asked;
+	uint64_t now;
+
+	collecting_start(&f, &target);
+	cr_expect(cpus_have_clocks(), "something may be about to begin");
+	now = clock_ns(CLOCK_MONOTONIC) + minute;
+	cr_assert_eq(clocks_poll(f.c, now, &f.err), 0);
+	cr_expect(!cpus_have_clocks());
+	asked = f.engine.ops[SCRIPTED_SET_CPUS].asked;
+	cr_assert_eq(clocks_poll(f.c, now + minute, &f.err), 0);
+	cr_expect_eq(f.engine.ops[SCRIPTED_SET_CPUS].asked, asked);
+	born();
+	collecting_poll(&f);
+	cr_expect(cpus_have_clocks(), "they come back");
+	collecting_finish(&f);
+}
+
+Test(clocks, cpus_that_come_and_go, .init = setup, .fini = teardown)
+{
+	size_t asked;
+	uint64_t now;
+
+	collecting_start(&f, &target);
+	asked = f.engine.ops[SCRIPTED_SET_CPUS].asked;
+	now = clock_ns(CLOCK_MONOTONIC) + NSEC_PER_SEC;
+	cr_assert_eq(clocks_poll(f.c, now, &f.err), 0);
+	cr_expect_eq(f.engine.ops[SCRIPTED_SET_CPUS].asked, asked + 1, "it is looked at again");
+	scripted_engine_fail(&f.engine, SCRIPTED_SET_CPUS, 1, -EIO);
+	cr_expect_eq(clocks_poll(f.c, now + NSEC_PER_SEC, &f.err), -EIO);
+	cr_expect_str_eq(f.err.msg, "scripted: CPUs");
+}
+
+/* ---- what ends ---- */
+
+static void ended(enum rbpf_ring_record type, pid_t tid)
+{
+	scripted_life(&f.engine, type,
+		      &(struct rbpf_ring_life) { .h.tgid = (uint32_t)target.pid,
+						 .h.tid = (uint32_t)tid });
+}
+
+/* Freeing its memory takes CPU time, too. */
+Test(clocks, of_a_thread_that_ends, .init = setup, .fini = teardown)
+{
+	pid_t tid = target_thread(&target);
+
+	collecting_start(&f, &target);
+	ended(RBPF_RING_EXIT, tid);
+	collecting_poll(&f);
+	cr_expect_null(last_call(SCRIPTED_REMOVE_THREAD, tid), "it goes on until it is freed");
+	ended(RBPF_RING_FREE, tid);
+	collecting_poll(&f);
+	cr_expect_not_null(last_call(SCRIPTED_REMOVE_THREAD, tid));
+	cr_expect_null(last_call(SCRIPTED_REMOVE_THREAD, target.pid));
+	collecting_finish(&f);
+}
+
+Test(clocks, of_an_id_that_is_used_again, .init = setup, .fini = teardown)
+{
+	pid_t tid = target_thread(&target);
+
+	collecting_start(&f, &target);
+	ended(RBPF_RING_EXIT, tid);
+	collecting_birth(&f, RBPF_RING_THREAD, target.pid, target.pid, tid);
+	collecting_poll(&f);
+	cr_expect_not_null(last_call(SCRIPTED_REMOVE_THREAD, tid), "that of the first");
+	collecting_keep_house(&f);
+	collecting_keep_house(&f);
+	collecting_poll(&f);
+	cr_expect_eq(scripted_count(&f.engine, SCRIPTED_ADD_THREAD, tid), 2, "one for each");
+	collecting_finish(&f);
+}
+
+Test(clocks, of_a_process_that_ended, .init = setup, .fini = teardown)
+{
+	collecting_start(&f, &target);
+	scripted_life(
+		&f.engine, RBPF_RING_EXIT,
+		&(struct rbpf_ring_life) { .h.ts = clock_ns(CLOCK_MONOTONIC) - 60 * NSEC_PER_SEC,
+					   .h.tgid = (uint32_t)target.pid,
+					   .h.tid = (uint32_t)target.pid,
+					   .flags = RBPF_LIFE_LAST });
+	collecting_keep_house(&f);
+	collecting_keep_house(&f);
+	cr_expect_not_null(last_call(SCRIPTED_REMOVE_THREAD, target.pid));
+	collecting_finish(&f);
+}
+
+Test(clocks, thread_that_is_gone_before_it_gets_one, .init = setup, .fini = teardown)
+{
+	pid_t tid = target_thread(&target);
+	struct tracked_thread *t;
+	bool is_new;
+
+	scripted_engine_fail(&f.engine, SCRIPTED_ADD_THREAD, 2, -ESRCH);
+	collecting_start(&f, &target);
+	cr_expect(scripted_has(&f.engine.clocks, target.pid));
+	cr_expect_eq(scripted_count(&f.engine, SCRIPTED_ADD_THREAD, tid), 1,
+		     "it is not tried again");
+	cr_assert_eq(process_table_thread(&f.c->table, process_table_find(&f.c->table, target.pid),
+					  tid, &t, &is_new),
+		     0);
+	cr_expect(!is_new && t->ended_ns, "it is let go like one whose exit was told");
+	cr_expect(!t->has_clock);
+	cr_expect_eq(f.warnings, 0, "%s", f.warning);
+	collecting_finish(&f);
+}
+
+/* A thread that executes a program is the main thread from then on; all others are gone. */
+Test(clocks, exec_by_another_thread, .init = setup, .fini = teardown)
+{
+	pid_t tid = target_thread(&target);
+	uint64_t before;
+
+	collecting_start(&f, &target);
+	before = clock_ns(CLOCK_MONOTONIC);
+	scripted_life(&f.engine, RBPF_RING_EXEC,
+		      &(struct rbpf_ring_life) { .h.tgid = (uint32_t)target.pid,
+						 .h.tid = (uint32_t)target.pid });
+	collecting_poll(&f);
+	cr_expect_eq(added(), 2, "the main thread keeps its clock");
+	scripted_life(&f.engine, RBPF_RING_EXEC,
+		      &(struct rbpf_ring_life) { .h.tgid = (uint32_t)target.pid,
+						 .h.tid = (uint32_t)target.pid,
+						 .flags = RBPF_LIFE_NOT_MAIN });
+	collecting_poll(&f);
+	cr_expect_not_null(last_call(SCRIPTED_REMOVE_THREAD, target.pid));
+	cr_expect_not_null(last_call(SCRIPTED_REMOVE_THREAD, tid));
+	cr_expect_eq(scripted_count(&f.engine, SCRIPTED_ADD_THREAD, target.pid), 2);
+	cr_expect_geq(clocked(target.pid), before);
+	collecting_finish(&f);
+}
+
+/* ---- failures ---- */
+
+Test(clocks, other_failures_end_it, .init = setup, .fini = teardown)
+{
+	cr_assert_eq(collector_add(f.c, target.pid, false, &f.err), 0);
+	scripted_engine_fail(&f.engine, SCRIPTED_ADD_THREAD, 1, -EPERM);
+	cr_expect_eq(collector_start(f.c, &f.sink.sink, &f.err), -EPERM);
+	cr_expect_eq(f.err.code, -EPERM);
+	cr_expect_not_null(strstr(f.err.msg, "scripted: thread"), "%s", f.err.msg);
+}
+
+Test(clocks, too_many_open_files, .init = setup, .fini = teardown)
+{
+	const uint64_t hour = 3600 * NSEC_PER_SEC;
+
+	target_thread(&target);
+	target_thread(&target);
+	scripted_engine_fail(&f.engine, SCRIPTED_ADD_THREAD, 2, -EMFILE);
+	collecting_start(&f, &target);
+	cr_expect_eq(f.engine.clocks.n, 0, "all of them or none");
+	cr_expect_eq(clocked(target.pid), 0);
+	cr_expect(cpus_have_clocks(), "at once");
+	born();
+	collecting_keep_house(&f);
+	collecting_keep_house(&f);
+	collecting_poll(&f);
+	cr_expect_eq(added(), 2, "it is not tried again");
+	cr_assert_eq(clocks_poll(f.c, clock_ns(CLOCK_MONOTONIC) + hour, &f.err), 0);
+	cr_expect(cpus_have_clocks(), "as long as it lives");
+	cr_expect_eq(f.warnings, 0, "nothing is missing: %s", f.warning);
+	collecting_finish(&f);
+}
