@@ -127,10 +127,8 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 		return 0;
 	if (followed)
 		forget_memory(tgid);
-	/* Its main thread is another one now, which began when that of before did. */
-	if (old_pid != task->pid)
-		flags |= RBPF_LIFE_NOT_MAIN;
-	else if (followed)
+	/* Else another thread is the main one now, and is said to have begun when that had. */
+	if (followed && old_pid == task->pid)
 		proc.clocked = followed->clocked;
 	preset = bpf_map_lookup_elem(&presets, &key);
 	if (!preset) {
@@ -139,13 +137,13 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 	}
 	if (preset) {
 		proc.layout = *preset;
-		flags |= RBPF_LIFE_PRESET;
+		flags = RBPF_LIFE_PRESET;
 	}
 	if ((followed || preset) && bpf_map_update_elem(&procs, &tgid, &proc, BPF_ANY)) {
 		count(RBPF_CNT_PROCS_FULL);
 		return 0;
 	}
-	send_life(RBPF_RING_EXEC, task, 0, flags, &exe);
+	send_life(RBPF_RING_EXEC, task, old_pid, flags, &exe);
 	return 0;
 }
 

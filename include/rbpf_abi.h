@@ -717,7 +717,6 @@ struct rbpf_ring_code_miss {
 
 #define RBPF_LIFE_LAST		 (1u << 0) /* EXIT: it was the last thread of the process */
 #define RBPF_LIFE_PRESET	 (1u << 1) /* EXEC: the layout kept for that file was given to it */
-#define RBPF_LIFE_NOT_MAIN	 (1u << 2) /* EXEC: by another thread, which is the main one now */
 
 /*
  * Copies of memory from which iseqs and method entries can be named, made when a stack was sampled
@@ -754,7 +753,8 @@ struct rbpf_ring_life {
 	struct rbpf_ring_hdr h;
 	__u64 runtime;	 /* ns of CPU time the thread of h had in its life, up to the last time the
 			  * scheduler looked: FREE: all of it */
-	__u32 child;	 /* FORK: tgid of the new process; THREAD: tid of the new thread */
+	__u32 child;	 /* FORK: tgid of the new process; THREAD: tid of the new thread; EXEC: tid
+			  * that h.tid had before */
 	__u32 exit_code; /* EXIT: as wait(2) gives it */
 	__u32 flags;	 /* RBPF_LIFE_* */
 	__u32 pad;

@@ -177,7 +177,7 @@ int clocks_poll(struct collector *c, uint64_t now, struct err *err);
 /* A thread of @p has begun at @ts; or @p with its main thread. */
 void clocks_note_birth(struct collector *c, struct tracked_process *p, uint64_t ts);
 
-/* A thread of @p that was not its main thread has executed a program, and is that now. */
+/* A thread of @p that was not its main thread has executed a program: none has a clock any more. */
 void clocks_note_exec(struct collector *c, struct tracked_process *p);
 
 /* Now and then: those that have lived for a while are to get clocks of their own. */

@@ -477,6 +477,35 @@ static int renew_code(struct collector *c, struct tracked_process *p)
 	return c->native ? native_process_new(c->native, p->pid, &p->info.context, &p->native) : 0;
 }
 
+/*
+ * Thread @tid of @p has executed a program: it has the id of the main thread from then on, whose
+ * exit was told, and all others have ended.
+ */
+static int replace_main_thread(struct collector *c, struct tracked_process *p, pid_t tid)
+{
+	struct tracked_thread *t;
+	uint64_t cpu_base;
+	bool is_new;
+	int r;
+
+	clocks_note_exec(c, p);
+	r = process_table_thread(&c->table, p, p->pid, &t, &is_new);
+	if (r)
+		return r;
+	process_table_remove_thread(&c->table, p, t);
+	r = process_table_thread(&c->table, p, tid, &t, &is_new);
+	if (r)
+		return r;
+	cpu_base = t->cpu_base;
+	process_table_remove_thread(&c->table, p, t);
+	r = process_table_thread(&c->table, p, p->pid, &t, &is_new);
+	if (r)
+		return r;
+	t->cpu_base = cpu_base;
+	t->has_base = true;
+	return 0;
+}
+
 int life_handle_exec(struct collector *c, const struct rbpf_ring_life *rec)
 {
 	struct tracked_process *p = process_table_find(&c->table, (pid_t)rec->h.tgid);
@@ -501,8 +530,10 @@ int life_handle_exec(struct collector *c, const struct rbpf_ring_life *rec)
 	p->refusals = 0;
 	p->since_ns = rec->h.ts;
 	p->exe = rec->exe;
-	if (rec->flags & RBPF_LIFE_NOT_MAIN)
-		clocks_note_exec(c, p);
+	if (rec->child != rec->h.tid)
+		r = replace_main_thread(c, p, (pid_t)rec->child);
+	if (r)
+		return r;
 	if (c->opts.system_wide && !(rec->flags & RBPF_LIFE_PRESET) &&
 	    !system_wide_may_be_ruby(c, p->pid)) {
 		engine_forget(c->engine, p->pid);

@@ -70,7 +70,7 @@ static void add_cost(const struct profile_totals *t, uint64_t duration_ns, struc
 		return;
 	buf_addf(out, "  kernel    %s a sample", num_duration(t->kernel_ns_per_sample).s);
 	if (t->other_ticks)
-		buf_addf(out, "   %s at each of %s elsewhere (idle, other processes)",
+		buf_addf(out, "   %s at each of %s that made no sample",
 			 num_duration_fine(t->other_ticks_ns / t->other_ticks).s,
 			 num_of(t->other_ticks, "tick", "ticks").s);
 	buf_addch(out, '\n');

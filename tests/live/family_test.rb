@@ -81,6 +81,17 @@ class MomentsTest < LiveTest
   end
 end
 
+# It has the id of the main thread then, which had a clock; its own one had none.
+class ExecByThreadTest < LiveTest
+  def test_it_is_the_main_thread
+    target = start('exec_by_thread.rb', 0.3)
+    record(target, '-F', 999)
+    weights = recording.samples.select { |sample| sample.frames.any? { |frame| frame.label.end_with?('after_exec') } }.map(&:value)
+    assert_sampled(0.3e9, weights, 0.05)
+    assert_sampled(recording.totals['cpu_kernel_ns'], recording.samples.map(&:value), 0.05)
+  end
+end
+
 # Processes that ran before they are recorded.
 class PreforkTest < LiveTest
   def test_running_descendants

@@ -425,6 +425,8 @@ static inline uint64_t scripted_life(struct scripted_engine *e, enum rbpf_ring_r
 	struct rbpf_ring_life rec = *life;
 
 	rec.h.type = type;
+	if (type == RBPF_RING_EXEC && !rec.child)
+		rec.child = rec.h.tid; /* by the main thread */
 	if (!rec.h.ts)
 		rec.h.ts = clock_ns(CLOCK_MONOTONIC);
 	if (scripted_kernel(e, &rec))

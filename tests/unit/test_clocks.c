@@ -280,29 +280,43 @@ Test(clocks, thread_that_is_gone_before_it_gets_one, .init = setup, .fini = tear
 	collecting_finish(&f);
 }
 
-/* A thread that executes a program is the main thread from then on; all others are gone. */
-Test(clocks, exec_by_another_thread, .init = setup, .fini = teardown)
+/* @tid executes a program, and is the main thread from then on. */
+static void executed_by(pid_t tid)
 {
-	pid_t tid = target_thread(&target);
-	uint64_t before;
-
-	collecting_start(&f, &target);
-	before = clock_ns(CLOCK_MONOTONIC);
-	scripted_life(&f.engine, RBPF_RING_EXEC,
-		      &(struct rbpf_ring_life) { .h.tgid = (uint32_t)target.pid,
-						 .h.tid = (uint32_t)target.pid });
-	collecting_poll(&f);
-	cr_expect_eq(added(), 2, "the main thread keeps its clock");
 	scripted_life(&f.engine, RBPF_RING_EXEC,
 		      &(struct rbpf_ring_life) { .h.tgid = (uint32_t)target.pid,
 						 .h.tid = (uint32_t)target.pid,
-						 .flags = RBPF_LIFE_NOT_MAIN });
+						 .child = (uint32_t)tid });
+}
+
+Test(clocks, exec_by_another_thread, .init = setup, .fini = teardown)
+{
+	pid_t tid = target_thread(&target);
+	uint64_t before, base;
+
+	collecting_start(&f, &target);
+	before = clock_ns(CLOCK_MONOTONIC);
+	executed_by(target.pid);
 	collecting_poll(&f);
+	cr_expect_eq(added(), 2, "the main thread keeps its clock");
+	cr_assert_eq(thread_cpu_ns(tid, &base), 0);
+	ended(RBPF_RING_EXIT, target.pid);
+	executed_by(tid);
+	collecting_tick(&f, target.pid, target.pid);
+	scripted_life(&f.engine, RBPF_RING_EXIT,
+		      &(struct rbpf_ring_life) { .h.tgid = (uint32_t)target.pid,
+						 .h.tid = (uint32_t)target.pid,
+						 .runtime = base + 9000,
+						 .flags = RBPF_LIFE_LAST });
+	f.engine.batch = 2;
+	cr_assert_eq(collector_poll(f.c, &f.err), 1);
 	cr_expect_not_null(last_call(SCRIPTED_REMOVE_THREAD, target.pid));
 	cr_expect_not_null(last_call(SCRIPTED_REMOVE_THREAD, tid));
 	cr_expect_eq(scripted_count(&f.engine, SCRIPTED_ADD_THREAD, target.pid), 2);
 	cr_expect_geq(clocked(target.pid), before);
+	f.engine.batch = 0;
 	collecting_finish(&f);
+	cr_expect_eq(collecting_thread(&f, target.pid)->cpu_ns, 9000, "what that thread has had");
 }
 
 /* ---- failures ---- */

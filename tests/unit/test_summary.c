@@ -39,8 +39,8 @@ Test(summary, totals)
 			 "  lost      2         truncated stacks 3   unresolved 41\n"
 			 "  cpu       119.9 s sampled of 121.0 s by the kernel's account (99.1%)\n"
 			 "  overhead  rbpf 210 ms (0.7% of one core)   130 ms to start\n"
-			 "  kernel    2.6 µs a sample   234 ns at each of 4,000 ticks elsewhere "
-			 "(idle, other processes)\n",
+			 "  kernel    2.6 µs a sample   234 ns at each of 4,000 ticks that made "
+			 "no sample\n",
 			 "%s", buf_str(&out));
 
 	buf_reset(&out);
