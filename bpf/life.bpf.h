@@ -172,6 +172,7 @@ int BPF_PROG(on_free, struct task_struct *task)
 	if (!bpf_map_lookup_elem(&procs, &tgid))
 		return 0;
 	send_life(RBPF_RING_FREE, task, 0, 0, NULL);
+	set_ticking(tid, false);
 	if ((__u32)task->pid == tgid) {
 		bpf_map_delete_elem(&procs, &tgid);
 		forget_memory(tgid);

@@ -170,7 +170,7 @@ void engine_set_code(struct engine *e, pid_t tgid, const struct rbpf_code *code)
 
 /*
  * Give thread @tid a clock of its own, which ticks exactly once for each period of CPU time that it
- * has. That counts from the next engine_set_clocked() of its process on. An engine that samples all
+ * has; see engine_set_clocked(). An engine that samples all
  * threads of the processes that it follows has nothing to do here.
  *
  * Returns 0, -ESRCH if the thread is gone, -EMFILE if too many files are open, or another error
@@ -183,8 +183,9 @@ void engine_remove_thread(struct engine *e, pid_t tid);
 
 /*
  * Threads of process @tgid, which is followed, that began before @before_ns (CLOCK_MONOTONIC) are
- * sampled by their own clocks and by nothing else, those that began later by those of the CPUs; 0:
- * all of them are, as before the first call. Its children are as later threads.
+ * sampled by their own clocks, each from its first tick on. Up to then, and those that began later,
+ * and all of its children, are sampled by the clocks of the CPUs. 0: none has its own, as before
+ * the first call.
  */
 void engine_set_clocked(struct engine *e, pid_t tgid, uint64_t before_ns);
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Which clock sees a thread. Those that live when sampling begins get clocks of their own, which
- * tick exactly once for each period of CPU time. What begins later is seen by clocks of the CPUs
- * first: a clock of its own would begin with a whole period, and most new threads and processes
- * end before that. So what they are said to take is right on average, however short they live;
- * those that go on to live get clocks of their own.
+ * tick exactly once for each period of CPU time. Such a clock begins with a whole period, and many
+ * threads and processes end before that, or hardly run. So until it has ticked a thread is seen by
+ * the clocks of the CPUs (bpf/tick.bpf.h), and what begins later has no other: what they are said
+ * to take is right on average, however little it is. Those that go on to live get clocks of their
+ * own.
  *
  * The clocks of the CPUs tick in what is not followed, too, so they are closed when nothing has
  * begun for a while, and opened again when something does. With --all-ruby they see everything.
@@ -101,7 +102,6 @@ void clocks_remove(struct collector *c, struct tracked_process *p)
 
 	LIST_FOREACH(t, &p->thread_list, link)
 		clocks_thread_ended(c, t);
-	p->clocked = false;
 }
 
 /* There are no descriptors left for clocks of its threads, of which it may have very many. */
@@ -120,27 +120,23 @@ static void leave_to_cpus(struct collector *c, struct tracked_process *p)
 static int add_threads(struct collector *c, struct tracked_process *p, struct err *err)
 {
 	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
-	const bool first = !p->clocked;
 	size_t n = 0, i;
 	pid_t *tids;
 	int r = 0;
 
 	if (p->left_to_cpus || stop_overdue() || process_threads(p->pid, &tids, &n))
 		return 0; /* or it has ended */
-	p->clocked = true;
 	p->unclocked_ns = 0;
-	/* Nothing has seen them until now, and each is to be seen from when it has its clock. */
-	if (first)
-		engine_set_clocked(c->engine, p->pid, now);
 	for (i = 0; i < n && !r && !stop_overdue(); i++)
 		r = add_thread(c, p, tids[i], err);
 	free(tids);
-	/* The CPUs' clocks have seen them until now. */
-	if (!r && !first)
-		engine_set_clocked(c->engine, p->pid, now);
-	if (r == -EMFILE)
+	if (r == -EMFILE) {
 		leave_to_cpus(c, p);
-	return r == -ENOMEM ? err_oom(err) : r == -EMFILE ? 0 : r;
+		return 0;
+	}
+	if (!r)
+		engine_set_clocked(c->engine, p->pid, now);
+	return r == -ENOMEM ? err_oom(err) : r;
 }
 
 static int add_all_threads(struct collector *c, struct err *err)
@@ -204,7 +200,7 @@ void clocks_note_age(struct collector *c, uint64_t now)
 
 int clocks_poll(struct collector *c, uint64_t now, struct err *err)
 {
-	int r = add_all_threads(c, err);
+	int r = poll_cpus(c, now, err);
 
-	return r ? r : poll_cpus(c, now, err);
+	return r ? r : add_all_threads(c, err);
 }

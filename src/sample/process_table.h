@@ -72,7 +72,6 @@ struct tracked_process {
 	bool ended_unseen;	/* it ended before its Ruby was found, and was counted */
 	/* Which clocks its threads have: see clocks.c. */
 	bool needs_clocks; /* those that there are now are to get their own */
-	bool clocked;	   /* some have their own */
 	bool left_to_cpus; /* none get their own, for too many files were open */
 	uint64_t
 		unclocked_ns; /* CLOCK_MONOTONIC: the first that has none began then; 0: none did */

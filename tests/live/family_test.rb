@@ -67,17 +67,19 @@ class FamilyTest < LiveTest
   end
 end
 
-# Children that end before a clock of their own would have ticked.
+# Children and threads that use less CPU time than it takes until a clock of their own ticks.
 class MomentsTest < LiveTest
-  CHILDREN = 150
-  SECONDS = 0.003 # of CPU time; at 199 Hz a clock ticks every 5 ms
+  COUNT = 150
+  SECONDS = 0.003 # at 199 Hz a clock ticks every 5 ms
 
-  def test_all_of_them_together
-    target = start('moments.rb', CHILDREN, SECONDS)
-    record(target, '-F', 199)
-    weights = recording.samples.select { |sample| sample.frames.any? { |frame| frame.label == 'Moments.in_child' } }.map(&:value)
-    assert_sampled(target.wait_for('ready')['cpu'] * 1e9, weights, 0.05)
-    assert_sampled(recording.totals['cpu_kernel_ns'], recording.samples.map(&:value), 0.05)
+  %w[children threads].each do |kind|
+    define_method("test_#{kind}") do
+      target = start('moments.rb', kind, COUNT, SECONDS)
+      record(target, '-F', 199)
+      weights = recording.samples.select { |sample| sample.frames.any? { |frame| frame.label == 'Moments.in_moment' } }.map(&:value)
+      assert_sampled(target.wait_for('ready')['cpu'] * 1e9, weights, 0.05)
+      assert_sampled(recording.totals['cpu_kernel_ns'], recording.samples.map(&:value), 0.05)
+    end
   end
 end
 
@@ -85,7 +87,10 @@ end
 class ExecByThreadTest < LiveTest
   def test_it_is_the_main_thread
     target = start('exec_by_thread.rb', 0.3)
-    record(target, '-F', 999)
+    rbpf = attach([target], '-F', 999)
+    target.go
+    target.wait_for('ready')
+    assert_equal 0, rbpf.stop.code
     weights = recording.samples.select { |sample| sample.frames.any? { |frame| frame.label.end_with?('after_exec') } }.map(&:value)
     assert_sampled(0.3e9, weights, 0.05)
     assert_sampled(recording.totals['cpu_kernel_ns'], recording.samples.map(&:value), 0.05)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # frozen_string_literal: true
 
-# Children, one after the other, each of which ends after a moment of CPU time.
+# Children, or threads that wait before it begins: one after the other uses a moment of CPU time, and no more.
 #
-#   ruby moments.rb CHILDREN SECONDS
+#   ruby moments.rb children|threads COUNT SECONDS
 #
-# Says {"ready": true, "cpu": SECONDS}: what all of them have used in Moments.in_child, by their own clocks. Begins when
+# Says {"ready": true, "cpu": SECONDS}: what all of them have used in Moments.in_moment, by their own clocks. Begins when
 # a line comes on standard input and ends when another one comes.
 
 require_relative 'oracle/checkpoint'
@@ -14,33 +14,48 @@ module Moments
   module_function
 
   def cpu
-    Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID)
+    Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID)
   end
 
-  def in_child(deadline)
+  def in_moment(deadline)
     nil while cpu < deadline
   end
 
   # What it has used there.
-  def child(seconds)
-    read, write = IO.pipe
-    pid = fork do
-      before = cpu
-      in_child(before + seconds)
-      write.write(cpu - before)
-      exit!(0)
+  def moment(seconds)
+    before = cpu
+    in_moment(before + seconds)
+    cpu - before
+  end
+
+  # Returns what gives the moment of the next child when it is called.
+  def children(_count, seconds)
+    lambda do
+      read, write = IO.pipe
+      pid = fork do
+        write.write(moment(seconds))
+        exit!(0)
+      end
+      write.close
+      Float(read.read).tap { Process.wait(pid) }
+    ensure
+      read.close
     end
-    write.close
-    Float(read.read)
-  ensure
-    read.close
-    Process.wait(pid)
+  end
+
+  # The same of threads.
+  def threads(count, seconds)
+    turns = Queue.new
+    said = Queue.new
+    count.times { Thread.new { turns.pop && said << moment(seconds) } }
+    -> { turns << true && said.pop }
   end
 end
 
-children = Integer(ARGV.fetch(0))
-seconds = Float(ARGV.fetch(1))
+kind = ARGV.fetch(0)
+count = Integer(ARGV.fetch(1))
+next_one = Moments.public_send(kind, count, Float(ARGV.fetch(2)))
 Oracle.say(waiting: true)
 Oracle.wait_for_test
-Oracle.say(ready: true, cpu: Array.new(children) { Moments.child(seconds) }.sum)
+Oracle.say(ready: true, cpu: Array.new(count) { next_one.call }.sum)
 Oracle.wait_for_test

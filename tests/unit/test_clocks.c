@@ -89,23 +89,6 @@ Test(clocks, those_that_live_get_their_own, .init = setup, .fini = teardown)
 	collecting_finish(&f);
 }
 
-/* Before any of them has its clock: while the others get theirs, nothing else sees it. */
-static void expect_clocked(struct scripted_engine *e, const struct scripted_call *call)
-{
-	if (call->op == SCRIPTED_ADD_THREAD)
-		cr_expect_eq(e->ops[SCRIPTED_SET_CLOCKED].asked, 1);
-}
-
-Test(clocks, each_counts_from_when_it_is_there, .init = setup, .fini = teardown)
-{
-	target_thread(&target);
-	f.engine.after = expect_clocked;
-	collecting_start(&f, &target);
-	cr_expect_eq(added(), 2);
-	cr_expect_eq(f.engine.ops[SCRIPTED_SET_CLOCKED].asked, 1);
-	collecting_finish(&f);
-}
-
 /* What lives for less than a period would not be seen by a clock of its own. */
 Test(clocks, those_of_cpus_see_what_begins_later, .init = setup, .fini = teardown)
 {
@@ -127,19 +110,11 @@ Test(clocks, those_of_cpus_see_what_begins_later, .init = setup, .fini = teardow
 	collecting_finish(&f);
 }
 
-/* Those of the CPUs see them until all have their own. */
-static void expect_not_clocked_yet(struct scripted_engine *e, const struct scripted_call *call)
-{
-	if (call->op == SCRIPTED_ADD_THREAD && e->ops[SCRIPTED_ADD_THREAD].asked == 2)
-		cr_expect_eq(e->ops[SCRIPTED_SET_CLOCKED].asked, 1);
-}
-
 Test(clocks, those_that_go_on_to_live_get_their_own, .init = setup, .fini = teardown)
 {
 	pid_t tid, child;
 	uint64_t after;
 
-	f.engine.after = expect_not_clocked_yet;
 	collecting_start(&f, &target);
 	tid = born();
 	collecting_tick(&f, target.pid, tid);
