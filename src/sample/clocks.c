@@ -62,31 +62,38 @@ static int poll_cpus(struct collector *c, uint64_t now, struct err *err)
 
 /* ---- clocks of threads ---- */
 
-static int add_thread(struct collector *c, struct tracked_process *p, pid_t tid, struct err *err)
+/* Thread @tid of @p, with the CPU time that it has had if none of that was sampled. */
+static int find_thread(struct collector *c, struct tracked_process *p, pid_t tid,
+		       struct tracked_thread **ret)
 {
 	struct tracked_thread *t;
 	bool is_new;
 	int r;
 
 	r = process_table_thread(&c->table, p, tid, &t, &is_new);
-	if (r || t->has_clock || t->ended_ns)
+	if (r)
 		return r;
 	if (is_new)
 		thread_name(p->pid, tid, t->comm);
-	r = engine_add_thread(c->engine, tid, err);
-	if (r == -EMFILE)
-		return r;
-	/*
-	 * Only now: with the first thread programs are attached, which takes some tenths of a
-	 * second.
-	 */
 	if (!t->has_base)
 		thread_cpu_ns(tid, &t->cpu_base);
 	t->has_base = true;
+	*ret = t;
+	return 0;
+}
+
+static int add_clock(struct collector *c, struct tracked_thread *t, struct err *err)
+{
+	int r;
+
+	if (t->has_clock || t->ended_ns)
+		return 0;
+	r = engine_add_thread(c->engine, t->tid, err);
 	t->has_clock = !r;
-	if (r == -ESRCH)
-		t->ended_ns = clock_ns(CLOCK_MONOTONIC);
-	return r == -ESRCH ? 0 : r;
+	if (r != -ESRCH)
+		return r;
+	t->ended_ns = clock_ns(CLOCK_MONOTONIC);
+	return 0;
 }
 
 void clocks_thread_ended(struct collector *c, struct tracked_thread *t)
@@ -120,6 +127,8 @@ static void leave_to_cpus(struct collector *c, struct tracked_process *p)
 static int add_threads(struct collector *c, struct tracked_process *p, struct err *err)
 {
 	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	struct tracked_thread *t;
+	bool refused = false;
 	size_t n = 0, i;
 	pid_t *tids;
 	int r = 0;
@@ -127,14 +136,17 @@ static int add_threads(struct collector *c, struct tracked_process *p, struct er
 	if (p->left_to_cpus || stop_overdue() || process_threads(p->pid, &tids, &n))
 		return 0; /* or it has ended */
 	p->unclocked_ns = 0;
-	for (i = 0; i < n && !r && !stop_overdue(); i++)
-		r = add_thread(c, p, tids[i], err);
-	free(tids);
-	if (r == -EMFILE) {
-		leave_to_cpus(c, p);
-		return 0;
+	for (i = 0; i < n && !r && !stop_overdue(); i++) {
+		r = find_thread(c, p, tids[i], &t);
+		if (!r && !refused)
+			r = add_clock(c, t, err);
+		refused |= r == -EMFILE;
+		r = r == -EMFILE ? 0 : r;
 	}
-	if (!r)
+	free(tids);
+	if (refused)
+		leave_to_cpus(c, p);
+	else if (!r)
 		engine_set_clocked(c->engine, p->pid, now);
 	return r == -ENOMEM ? err_oom(err) : r;
 }

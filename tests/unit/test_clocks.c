@@ -308,12 +308,20 @@ Test(clocks, other_failures_end_it, .init = setup, .fini = teardown)
 Test(clocks, too_many_open_files, .init = setup, .fini = teardown)
 {
 	const uint64_t hour = 3600 * NSEC_PER_SEC;
+	const pid_t tids[] = { target.pid, target_thread(&target), target_thread(&target) };
+	struct tracked_thread *t;
+	bool is_new;
 
-	target_thread(&target);
-	target_thread(&target);
 	scripted_engine_fail(&f.engine, SCRIPTED_ADD_THREAD, 2, -EMFILE);
 	collecting_start(&f, &target);
 	cr_expect_eq(f.engine.clocks.n, 0, "all of them or none");
+	for (size_t i = 0; i < ARRAY_SIZE(tids); i++) {
+		cr_assert_eq(process_table_thread(&f.c->table,
+						  process_table_find(&f.c->table, target.pid),
+						  tids[i], &t, &is_new),
+			     0);
+		cr_expect(!is_new && t->has_base, "what it had before does not count");
+	}
 	cr_expect_eq(clocked(target.pid), 0);
 	cr_expect(cpus_have_clocks(), "at once");
 	born();
