@@ -84,6 +84,24 @@ static void map_large_arrays(void)
 #endif
 }
 
+/* None of the event that was chosen; what waits all the time has hardly any of CPU time. */
+static void no_samples(const struct recording *rec, struct err *err)
+{
+	const struct profile_event *event = profile_event(&rec->profile);
+	const char *unclosed = rec->report.complete ? "" : " and was not closed properly";
+
+	if (rec->profile.meta.n_events < 2) {
+		err_set(err, -ENODATA, ERR_EMPTY, "%s holds no samples%s", recording_name(rec),
+			unclosed);
+		return;
+	}
+	err_set(err, -ENODATA, ERR_EMPTY, "%s holds no samples of event '%s'%s",
+		recording_name(rec), event->name, unclosed);
+	if (event_is_cpu(event) && profile_has_waits(&rec->profile))
+		err_hint(err, "'--event wall' takes the waits, too; 'rbpf report --states' shows "
+			      "what they were");
+}
+
 int cmd_open_recording(const struct cmd_context *ctx, const char *input,
 		       const struct option_rest *rest, struct view_filter *filter,
 		       const struct read_options *needs, struct recording *ret, struct err *err)
@@ -115,8 +133,7 @@ int cmd_open_recording(const struct cmd_context *ctx, const char *input,
 	if (r)
 		return read_failed(rec.path, r, err);
 	if (!rec.profile.n_samples) {
-		err_set(err, -ENODATA, ERR_EMPTY, "%s holds no samples%s", recording_name(&rec),
-			rec.report.complete ? "" : " and was not closed properly");
+		no_samples(&rec, err);
 		recording_close(&rec);
 		return -ENODATA;
 	}

@@ -68,7 +68,9 @@ static void add_cost(const struct profile_totals *t, uint64_t duration_ns, struc
 	buf_addch(out, '\n');
 	if (!t->kernel_ns_per_sample && !t->other_ticks)
 		return;
-	buf_addf(out, "  kernel    %s a sample", num_duration(t->kernel_ns_per_sample).s);
+	buf_addstr(out, "  kernel ");
+	if (t->kernel_ns_per_sample)
+		buf_addf(out, "   %s a sample", num_duration(t->kernel_ns_per_sample).s);
 	if (t->other_ticks)
 		buf_addf(out, "   %s at each of %s that made no sample",
 			 num_duration_fine(t->other_ticks_ns / t->other_ticks).s,

@@ -163,6 +163,16 @@ class StatesTest < LiveTest
     assert_includes Rbpf.read('flame', '--waker', '-i', recording.file), "<title>#{others.max_by { |row| row['total_ns'] }['label']}\n"
   end
 
+  # What hardly runs has no samples of CPU time, which are what is shown by default.
+  def test_nothing_but_waits
+    target = start('states.rb', 'sleep_', SECONDS)
+    record_states([target], '-F', '1', '--no-children')
+    said = Rbpf.run('report', '-i', recording.file)
+    assert_equal Recording::NO_SAMPLES, said.code, said.err
+    assert_match(/ holds no samples of event 'cpu'\n  hint: '--event wall' takes the waits, too; /, said.err)
+    assert_operator total_of(recording.rows('--event', 'wall'), 'Kernel#sleep'), :>, SECONDS * 0.9e9
+  end
+
   # By itself: nothing else gets the CPU that it is on.
   def test_four_on_one_cpu
     check(%w[crowd])
