@@ -46,6 +46,7 @@
 
 #include "name_capture.bpf.h"
 #include "registers.bpf.h"
+#include "clock.bpf.h"
 
 /* From tgid, start time and mm: another one when the pid is used again, and after exec. */
 static __always_inline __u64 process_key(__u64 tgid)
@@ -297,11 +298,13 @@ static __always_inline int ruby_stack(struct walk *w, __u32 walk_id, __u64 epoch
 /* ---- for programs that take samples ---- */
 
 /*
- * Begin a sample of the running thread. @context: where the calling BPF program runs; *@walk_id:
- * the number of its scratch. Returns NULL if the process is not followed. Until sample_registers()
- * is called, the thread counts as being in the kernel.
+ * Begin a sample of the running thread. @context: where the calling BPF program runs, and @clock:
+ * what runs it; *@walk_id: the number of its scratch. Returns NULL if the process is not followed,
+ * or another clock sees the thread. Until sample_registers() is called, the thread counts as being
+ * in the kernel.
  */
-static __always_inline struct walk *sample_begin(enum rbpf_context context, __u32 *walk_id)
+static __always_inline struct walk *sample_begin(enum rbpf_context context, enum clock clock,
+						 __u32 *walk_id)
 {
 	__u64 id = bpf_get_current_pid_tgid();
 	__u32 tgid = id >> 32, cpu;
@@ -309,7 +312,7 @@ static __always_inline struct walk *sample_begin(enum rbpf_context context, __u3
 	struct rbpf_ring_sample *rec;
 	struct walk *w;
 
-	if (!proc)
+	if (!proc || !is_seen_by(clock, proc, (__u32)id))
 		return NULL;
 	cpu = bpf_get_smp_processor_id();
 	*walk_id = context * n_cpus + cpu;
@@ -327,7 +330,6 @@ static __always_inline struct walk *sample_begin(enum rbpf_context context, __u3
 	rec->flags = RBPF_SAMPLE_KERNEL;
 	if (native_stacks || kernel_stacks)
 		native_init(w);
-	w->has_clock = current_member(start_time, start_time) < proc->clocked;
 	w->context.model = proc->context.model;
 	if (proc->context.model != RBPF_TLS_NONE)
 		w->context = proc->context;

@@ -190,7 +190,7 @@ static __always_inline void wait_begin(struct task_struct *task, bool preempted)
 {
 	__u32 walk_id, state = preempted ? 0 : task_state(task);
 
-	if (state & TASK_DEAD || !sample_begin(RBPF_IN_INTERRUPT, &walk_id))
+	if (state & TASK_DEAD || !sample_begin(RBPF_IN_INTERRUPT, NO_CLOCK, &walk_id))
 		return;
 	sample_stacks(walk_id);
 	gvl_send(walk_id);
@@ -254,7 +254,8 @@ static __always_inline void waking(const struct wait *wait, const struct task_st
 	const bool given = wait->lock && wait->tgid == bpf_get_current_pid_tgid() >> 32;
 	__u32 walk_id;
 
-	if ((given || (tell && !interrupt)) && sample_begin(RBPF_IN_INTERRUPT, &walk_id)) {
+	if ((given || (tell && !interrupt)) &&
+	    sample_begin(RBPF_IN_INTERRUPT, NO_CLOCK, &walk_id)) {
 		sample_stacks(walk_id);
 		waking_note(walk_id, wait, tell && !interrupt);
 		if (!interrupt)

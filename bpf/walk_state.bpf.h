@@ -217,9 +217,8 @@ struct walk {
 	__u8 zjit_on;	     /* ZJIT_UNKNOWN until it matters */
 	__u8 request_wanted; /* no frame with a rule was found yet; 0 also if there are no rules */
 	__u8 request_found;
-	__u8 has_clock; /* the thread has a clock of its own, if only one that has not ticked yet */
-	__u8 wake_owed; /* rbpf is to be woken … */
-	__u64 woken_ns; /* … which owed_wakeup_flags() did last then */
+	__u8 wake_owed;			/* rbpf is to be woken … */
+	__u64 woken_ns;			/* … which owed_wakeup_flags() did last then */
 	__u32 request_frame;		/* index in frames[] of the frame with the rule … */
 	__u32 request_class_new;	/* its class was not remembered … */
 	__u64 request_self, request_ep; /* … and what its control frame says */
