@@ -32,7 +32,7 @@ static int attach_thread(struct bpf_program *program, pid_t tid, uint64_t hz)
 		.type = PERF_TYPE_SOFTWARE,
 		.size = sizeof(attr),
 		.config = PERF_COUNT_SW_TASK_CLOCK,
-		.sample_period = NSEC_PER_SEC / hz,
+		.sample_period = NSEC_PER_SEC / hz | RBPF_PERIOD_OF_CPU,
 	};
 	int fd = (int)syscall(SYS_perf_event_open, &attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
 
@@ -83,7 +83,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "idle_cost: cannot load: %s\n", strerror(errno));
 		return 4;
 	}
-	program = strcmp(argv[1], "empty") ? skel->progs.cpu_tick : skel->progs.empty;
+	program = strcmp(argv[1], "empty") ? skel->progs.tick : skel->progs.empty;
 	for (size_t i = 0; !r && i < n; i++)
 		r = attach(program, pids[i], hz);
 	if (r) {

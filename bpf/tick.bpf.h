@@ -6,15 +6,26 @@
 #include "lock.bpf.h"
 
 /*
- * Take a sample, if it is for a clock of this kind. Most ticks of a CPU find processes that are not
- * followed: how long samples take is measured here, because the kernel's statistics do not
+ * Runs at each tick of the clock of a thread or of a CPU. Most ticks of a CPU find processes that
+ * are not followed: how long samples take is measured here, because the kernel's statistics do not
  * tell them from those ticks.
+ *
+ * What a thread uses after the last tick of its clock is half a period on average, and nothing else
+ * sees it: so every other first tick counts, which stands for the time before it, that the clocks
+ * of the CPUs have seen.
  */
-static __always_inline int take(struct bpf_perf_event_data *ctx, enum clock clock)
+SEC("perf_event")
+int tick(struct bpf_perf_event_data *ctx)
 {
+	enum clock clock = ctx->sample_period & RBPF_PERIOD_OF_CPU ? CLOCK_OF_CPU : CLOCK_OF_THREAD;
 	struct walk *w;
 	__u32 walk_id;
 
+	if (clock == CLOCK_OF_THREAD && !has_ticked(ctx)) {
+		set_ticking((__u32)bpf_get_current_pid_tgid(), true);
+		if (bpf_get_prandom_u32() & 1)
+			return 0;
+	}
 	w = sample_begin(RBPF_IN_INTERRUPT, clock, &walk_id);
 	if (!w)
 		return 0;
@@ -31,28 +42,6 @@ static __always_inline int take(struct bpf_perf_event_data *ctx, enum clock cloc
 	}
 	count_add(RBPF_CNT_SAMPLE_NS, bpf_ktime_get_ns() - w->sample.h.ts);
 	return 0;
-}
-
-/*
- * What a thread uses after the last tick of its clock is half a period on average, and nothing else
- * sees it: so every other first tick counts, which stands for the time before it, that the clocks
- * of the CPUs have seen.
- */
-SEC("perf_event")
-int thread_tick(struct bpf_perf_event_data *ctx)
-{
-	if (!has_ticked(ctx)) {
-		set_ticking((__u32)bpf_get_current_pid_tgid(), true);
-		if (bpf_get_prandom_u32() & 1)
-			return 0;
-	}
-	return take(ctx, CLOCK_OF_THREAD);
-}
-
-SEC("perf_event")
-int cpu_tick(struct bpf_perf_event_data *ctx)
-{
-	return take(ctx, CLOCK_OF_CPU);
 }
 
 /* Does nothing: make bench attaches it, to measure what any BPF program costs at a tick. */

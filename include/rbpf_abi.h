@@ -184,6 +184,12 @@ struct rbpf_proc {
 	__u64 clocked; /* … threads that began before this have clocks of their own; 0: none has */
 };
 
+/*
+ * The period of a clock, ns, is odd if the clock is of a CPU. (To load another program for these
+ * would take the kernel as long again: it checks all that a program calls with each.)
+ */
+#define RBPF_PERIOD_OF_CPU 1ull
+
 /* ---- OpenTelemetry ---- */
 
 /* The span that a thread is in, ids as they are in memory; span 0: none, or it is not known. */

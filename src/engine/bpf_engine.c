@@ -110,8 +110,7 @@ static int begin_sampling(struct bpf_engine *s, struct err *err)
 
 	if (r)
 		return r;
-	s->clocks.thread_program = s->skel->progs.thread_tick;
-	s->clocks.cpu_program = s->skel->progs.cpu_tick;
+	s->clocks.program = s->skel->progs.tick;
 	s->ring = ring_buffer__new(bpf_map__fd(s->skel->maps.ring), handle_record, s, NULL);
 	return s->ring ? 0 : bpf_object_refused(-errno, "map the ring buffer", err);
 }
@@ -420,24 +419,16 @@ static void read_counters(const struct engine *e, uint64_t *ret)
 	}
 }
 
-/* Add what a program has taken. */
-static void add_cost(const struct bpf_program *program, uint64_t *runs, uint64_t *ns)
-{
-	struct bpf_prog_info info = { 0 };
-	uint32_t len = sizeof(info);
-
-	if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &len))
-		return;
-	*runs += info.run_cnt;
-	*ns += info.run_time_ns;
-}
-
 static void cost(const struct engine *e, uint64_t *runs, uint64_t *ns)
 {
 	const struct bpf_engine *s = const_of(e);
+	struct bpf_prog_info info = { 0 };
+	uint32_t len = sizeof(info);
 
-	add_cost(s->skel->progs.thread_tick, runs, ns);
-	add_cost(s->skel->progs.cpu_tick, runs, ns);
+	if (bpf_obj_get_info_by_fd(bpf_program__fd(s->skel->progs.tick), &info, &len))
+		return;
+	*runs = info.run_cnt;
+	*ns = info.run_time_ns;
 }
 
 static const struct engine_ops bpf_ops = {

@@ -62,13 +62,12 @@ static int size_maps(struct rbpf_bpf *skel, const struct engine_options *opts)
 }
 
 /*
- * Of an engine that samples nothing only the iterators are needed: checking
- * the ticks takes the kernel longest.
+ * Of an engine that samples nothing only the iterators are needed: checking tick takes the kernel
+ * longest.
  */
 static void leave_out_sampling(struct rbpf_bpf *skel)
 {
-	bpf_program__set_autoload(skel->progs.thread_tick, false);
-	bpf_program__set_autoload(skel->progs.cpu_tick, false);
+	bpf_program__set_autoload(skel->progs.tick, false);
 	bpf_program__set_autoload(skel->progs.empty, false);
 	bpf_program__set_autoload(skel->progs.on_fork, false);
 	bpf_program__set_autoload(skel->progs.on_exec, false);

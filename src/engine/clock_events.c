@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/fds.h"
+#include "rbpf_abi.h"
 #include "target/cpus.h"
 #include "target/remote.h"
 
@@ -46,7 +47,7 @@ void clock_events_deinit(struct clock_events *ce)
  * a program in step with the clock, or with the period of another thread, is not misread. Each
  * sample carries its own.
  */
-static uint64_t draw_period(uint32_t frequency)
+static uint64_t draw_period(uint32_t frequency, bool of_cpu)
 {
 	uint64_t period = NSEC_PER_SEC / frequency, part;
 	uint32_t random;
@@ -54,7 +55,8 @@ static uint64_t draw_period(uint32_t frequency)
 	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
 		random = (uint32_t)clock_ns(CLOCK_MONOTONIC);
 	part = period * (30 + random % 70) / 1000;
-	return random & 1u << 31 ? period + part : period - part;
+	period = random & 1u << 31 ? period + part : period - part;
+	return of_cpu ? period | RBPF_PERIOD_OF_CPU : period & ~RBPF_PERIOD_OF_CPU;
 }
 
 /* ---- a call that may wait ---- */
@@ -115,7 +117,7 @@ static int open_event(const struct clock_events *ce, pid_t tid, int cpu)
 		.type = PERF_TYPE_SOFTWARE,
 		.size = ATTR_SIZE_VER5,
 		.config = cpu < 0 ? PERF_COUNT_SW_TASK_CLOCK : PERF_COUNT_SW_CPU_CLOCK,
-		.sample_period = draw_period(ce->frequency),
+		.sample_period = draw_period(ce->frequency, cpu >= 0),
 		.disabled = 1, /* until the program is attached */
 		.exclude_idle = cpu >= 0,
 	};
@@ -138,7 +140,7 @@ static int add(struct clock_events *ce, pid_t tid, int cpu, struct err *err)
 		close(fd);
 		return -EMFILE;
 	}
-	link = bpf_program__attach_perf_event(cpu < 0 ? ce->thread_program : ce->cpu_program, fd);
+	link = bpf_program__attach_perf_event(ce->program, fd);
 	if (!link) {
 		r = -errno;
 		close(fd);

@@ -21,9 +21,9 @@ struct cpus;
 struct err;
 
 struct clock_events {
-	struct bpf_program *thread_program, *cpu_program; /* not owned */
-	uint32_t frequency;				  /* Hz */
-	struct clock_event *v;				  /* owned */
+	struct bpf_program *program; /* not owned */
+	uint32_t frequency;	     /* Hz */
+	struct clock_event *v;	     /* owned */
 	size_t n, cap;
 };
 
