@@ -35,15 +35,6 @@ static __always_inline void set_ticking(__u32 tid, bool is)
 		__sync_fetch_and_add(word, is ? bit : -bit);
 }
 
-/* Whether the clock that ticks, which counts from 0, has done so before. */
-static __always_inline bool has_ticked(struct bpf_perf_event_data *ctx)
-{
-	struct bpf_perf_event_value counted;
-
-	return bpf_perf_prog_read_value(ctx, &counted, sizeof(counted)) ||
-	       counted.counter > ctx->sample_period + ctx->sample_period / 2;
-}
-
 /* Whether a program that @clock runs is to take a sample of thread @tid, which runs, of @proc. */
 static __always_inline bool is_seen_by(enum clock clock, const struct rbpf_proc *proc, __u32 tid)
 {

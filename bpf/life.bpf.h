@@ -127,8 +127,10 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 		return 0;
 	if (followed)
 		forget_memory(tgid);
-	/* Else another thread is the main one now, and is said to have begun when that had. */
-	if (followed && old_pid == task->pid)
+	/* Another thread may be the main one now, with the start time of that of before. */
+	if (old_pid != task->pid)
+		set_ticking(task->pid, false);
+	else if (followed)
 		proc.clocked = followed->clocked;
 	preset = bpf_map_lookup_elem(&presets, &key);
 	if (!preset) {

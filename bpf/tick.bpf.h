@@ -18,11 +18,11 @@ SEC("perf_event")
 int tick(struct bpf_perf_event_data *ctx)
 {
 	enum clock clock = ctx->sample_period & RBPF_PERIOD_OF_CPU ? CLOCK_OF_CPU : CLOCK_OF_THREAD;
+	__u32 tid = (__u32)bpf_get_current_pid_tgid(), walk_id;
 	struct walk *w;
-	__u32 walk_id;
 
-	if (clock == CLOCK_OF_THREAD && !has_ticked(ctx)) {
-		set_ticking((__u32)bpf_get_current_pid_tgid(), true);
+	if (clock == CLOCK_OF_THREAD && !is_ticking(tid)) {
+		set_ticking(tid, true);
 		if (bpf_get_prandom_u32() & 1)
 			return 0;
 	}

@@ -115,12 +115,6 @@ struct bpf_perf_event_data {
 	__u64 addr;
 };
 
-struct bpf_perf_event_value {
-	__u64 counter;
-	__u64 enabled;
-	__u64 running;
-};
-
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 struct rq {

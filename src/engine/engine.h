@@ -170,8 +170,8 @@ void engine_set_code(struct engine *e, pid_t tgid, const struct rbpf_code *code)
 
 /*
  * Give thread @tid a clock of its own, which ticks exactly once for each period of CPU time that it
- * has; see engine_set_clocked(). An engine that samples all
- * threads of the processes that it follows has nothing to do here.
+ * has: see engine_set_clocked(). An engine that samples all threads of the processes that it
+ * follows has nothing to do here.
  *
  * Returns 0, -ESRCH if the thread is gone, -EMFILE if too many files are open, or another error
  * with @err set.
