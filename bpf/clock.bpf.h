@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Which clock sees the running thread: that of the CPU that it is on until its own one has ticked,
- * if it has one, and its own from then on. So each moment of a thread is seen by one clock.
+ * Which clock sees the running thread: that of the CPU that it is on, until its own one takes over,
+ * if it has one. So each moment of a thread is seen by one clock.
+ *
+ * Those of the CPUs are right on average, however little a thread uses; its own is right to a
+ * period, however it is scheduled. It takes over at one of its first ticks, by chance: were it
+ * always the same one, threads that all use a little more than that would seem to use half a period
+ * more.
  */
 #ifndef RBPF_CLOCK_BPF_H
 #define RBPF_CLOCK_BPF_H
@@ -13,10 +18,10 @@ enum clock {
 	CLOCK_OF_CPU,
 };
 
-static __always_inline bool is_ticking(__u32 tid)
+static __always_inline bool has_taken_over(__u32 tid)
 {
 	__u32 i = tid / 64;
-	const __u64 *word = bpf_map_lookup_elem(&ticking, &i);
+	const __u64 *word = bpf_map_lookup_elem(&taken_over, &i);
 
 	return word && *word >> tid % 64 & 1;
 }
@@ -25,14 +30,29 @@ static __always_inline bool is_ticking(__u32 tid)
  * Nobody else changes the bit of a thread meanwhile, so it can be added and taken away: 5.10 has no
  * other atomic operation.
  */
-static __always_inline void set_ticking(__u32 tid, bool is)
+static __always_inline void set_taken_over(__u32 tid, bool is)
 {
 	__u32 i = tid / 64;
-	__u64 *word = bpf_map_lookup_elem(&ticking, &i);
+	__u64 *word = bpf_map_lookup_elem(&taken_over, &i);
 	const __u64 bit = 1ull << tid % 64;
 
-	if (word && is_ticking(tid) != is)
+	if (word && has_taken_over(tid) != is)
 		__sync_fetch_and_add(word, is ? bit : -bit);
+}
+
+/*
+ * The own clock of thread @tid, which has not taken over yet, ticks. Returns whether a sample is to
+ * be taken: at every other of the ticks at which it takes over, for what the thread uses after the
+ * last tick of its clock, half a period on average, is not seen.
+ */
+static __always_inline bool takes_over(__u32 tid)
+{
+	__u32 chance = bpf_get_prandom_u32();
+
+	if (chance & 3)
+		return false;
+	set_taken_over(tid, true);
+	return chance & 4;
 }
 
 /* Whether a program that @clock runs is to take a sample of thread @tid, which runs, of @proc. */
@@ -45,7 +65,7 @@ static __always_inline bool is_seen_by(enum clock clock, const struct rbpf_proc 
 	has_own = current_member(start_time, start_time) < proc->clocked;
 	if (clock == CLOCK_OF_THREAD)
 		return has_own;
-	return !has_own || !is_ticking(tid);
+	return !has_own || !has_taken_over(tid);
 }
 
 #endif

@@ -129,7 +129,7 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 		forget_memory(tgid);
 	/* Another thread may be the main one now, with the start time of that of before. */
 	if (old_pid != task->pid)
-		set_ticking(task->pid, false);
+		set_taken_over(task->pid, false);
 	else if (followed)
 		proc.clocked = followed->clocked;
 	preset = bpf_map_lookup_elem(&presets, &key);
@@ -174,7 +174,7 @@ int BPF_PROG(on_free, struct task_struct *task)
 	if (!bpf_map_lookup_elem(&procs, &tgid))
 		return 0;
 	send_life(RBPF_RING_FREE, task, 0, 0, NULL);
-	set_ticking(tid, false);
+	set_taken_over(tid, false);
 	if ((__u32)task->pid == tgid) {
 		bpf_map_delete_elem(&procs, &tgid);
 		forget_memory(tgid);

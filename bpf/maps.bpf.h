@@ -179,14 +179,14 @@ struct {
 	__type(value, struct rbpf_code);
 } code SEC(".maps");
 
-/* Threads whose own clocks have ticked: a bit for each tid. */
+/* Threads whose own clocks have taken over: a bit for each tid. */
 #define PID_LIMIT (4u << 20) /* linux/threads.h PID_MAX_LIMIT */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, PID_LIMIT / 64);
 	__type(key, __u32); /* tid / 64 */
 	__type(value, __u64);
-} ticking SEC(".maps");
+} taken_over SEC(".maps");
 
 /* Threads of followed processes that have been off the CPU, until they end. Sized at load. */
 struct {

@@ -9,10 +9,6 @@
  * Runs at each tick of the clock of a thread or of a CPU. Most ticks of a CPU find processes that
  * are not followed: how long samples take is measured here, because the kernel's statistics do not
  * tell them from those ticks.
- *
- * What a thread uses after the last tick of its clock is half a period on average, and nothing else
- * sees it: so every other first tick counts, which stands for the time before it, that the clocks
- * of the CPUs have seen.
  */
 SEC("perf_event")
 int tick(struct bpf_perf_event_data *ctx)
@@ -21,11 +17,8 @@ int tick(struct bpf_perf_event_data *ctx)
 	__u32 tid = (__u32)bpf_get_current_pid_tgid(), walk_id;
 	struct walk *w;
 
-	if (clock == CLOCK_OF_THREAD && !is_ticking(tid)) {
-		set_ticking(tid, true);
-		if (bpf_get_prandom_u32() & 1)
-			return 0;
-	}
+	if (clock == CLOCK_OF_THREAD && !has_taken_over(tid) && !takes_over(tid))
+		return 0;
 	w = sample_begin(RBPF_IN_INTERRUPT, clock, &walk_id);
 	if (!w)
 		return 0;

@@ -183,9 +183,9 @@ void engine_remove_thread(struct engine *e, pid_t tid);
 
 /*
  * Threads of process @tgid, which is followed, that began before @before_ns (CLOCK_MONOTONIC) are
- * sampled by their own clocks, each from its first tick on. Up to then, and those that began later,
- * and all of its children, are sampled by the clocks of the CPUs. 0: none has its own, as before
- * the first call.
+ * sampled by their own clocks, each from one of its first ticks on. Up to then, and those that
+ * began later, and all of its children, are sampled by the clocks of the CPUs. 0: none has its own,
+ * as before the first call.
  */
 void engine_set_clocked(struct engine *e, pid_t tgid, uint64_t before_ns);
 

@@ -2,10 +2,9 @@
 /*
  * Which clock sees a thread. Those that live when sampling begins get clocks of their own, which
  * tick exactly once for each period of CPU time. Such a clock begins with a whole period, and many
- * threads and processes end before that, or hardly run. So until it has ticked a thread is seen by
- * the clocks of the CPUs (bpf/tick.bpf.h), and what begins later has no other: what they are said
- * to take is right on average, however little it is. Those that go on to live get clocks of their
- * own.
+ * threads and processes end before that, or hardly run. So at first a thread is seen by the clocks
+ * of the CPUs (bpf/clock.bpf.h), and what begins later has no other: what they are said to take is
+ * right on average, however little it is. Those that go on to live get clocks of their own.
  *
  * The clocks of the CPUs tick in what is not followed, too, so they are closed when nothing has
  * begun for a while, and opened again when something does. With --all-ruby they see everything.
