@@ -43,11 +43,12 @@ static __always_inline void set_taken_over(__u32 tid, bool is)
 /*
  * The own clock of thread @tid, which has not taken over yet, ticks. Returns whether a sample is to
  * be taken: at every other of the ticks at which it takes over, for what the thread uses after the
- * last tick of its clock, half a period on average, is not seen.
+ * last tick of its clock, half a period on average, is not seen. If nothing else sees the thread,
+ * it takes over at once.
  */
 static __always_inline bool takes_over(__u32 tid)
 {
-	__u32 chance = bpf_get_prandom_u32();
+	__u32 chance = cpus_have_clocks ? bpf_get_prandom_u32() : 4;
 
 	if (chance & 3)
 		return false;

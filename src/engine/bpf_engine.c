@@ -17,6 +17,7 @@
 #include "engine/bpf_object.h"
 #include "engine/clock_events.h"
 #include "profile/profile.h"
+#include "target/cpus.h"
 
 #define OPEN_WAIT_NS	(NSEC_PER_SEC / 2) /* shorter waits are not sent before they end */
 #define TASKS_MAX_BYTES (16u << 20) /* of one list: some 400,000 threads, 50,000 with registers */
@@ -293,8 +294,10 @@ static void remove_thread(struct engine *e, pid_t tid)
 
 static int set_cpus(struct engine *e, const struct cpus *cpus, struct err *err)
 {
-	int r = clock_events_set_cpus(&of(e)->clocks, cpus, err);
+	int r;
 
+	of(e)->skel->bss->cpus_have_clocks = cpus->n > 0;
+	r = clock_events_set_cpus(&of(e)->clocks, cpus, err);
 	return r ? r : attach_waits(of(e), err);
 }
 

@@ -83,6 +83,22 @@ class MomentsTest < LiveTest
   end
 end
 
+# When nothing has begun for 10 s no CPU has a clock any more, and each thread has but its own.
+class LateTest < LiveTest
+  def test_threads_that_slept_for_long
+    target = start('moments.rb', 'threads', 20, 0.03)
+    rbpf = attach([target], '-F', 199)
+    sleep 11.5
+    target.go
+    used = target.wait_for('ready')['cpu'] * 1e9
+    assert_equal 0, rbpf.stop.code
+    value = recording.samples.select { |sample| sample.frames.any? { |frame| frame.label == 'Moments.in_moment' } }.sum(&:value)
+    # Of what each of them uses after its last tick nothing is seen.
+    assert_operator value, :>=, (used * 0.8) - stolen_ns
+    assert_operator value, :<=, used * 1.05
+  end
+end
+
 # It has the id of the main thread then, which had a clock; its own one had none.
 class ExecByThreadTest < LiveTest
   def test_it_is_the_main_thread
