@@ -92,8 +92,7 @@ int request_rules_find(const struct request_rules *rules, const char *label, con
  */
 bool request_rule_tells(const struct request_rule *rule, const char *klass, const char *text);
 
-/* Whether it names nothing of the request: that is true only where no frame further in has a rule.
- */
+/* Whether it names nothing of a request: true only where no frame further in has a rule. */
 bool request_rule_is_vague(const struct request_rule *rule);
 
 /*

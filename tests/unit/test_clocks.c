@@ -37,6 +37,14 @@ static pid_t born(void)
 	return tid;
 }
 
+/* Until all that have begun are old enough for clocks of their own. */
+static void grow_up(void)
+{
+	collecting_keep_house(&f);
+	collecting_keep_house(&f);
+	collecting_poll(&f);
+}
+
 /* The last time that @op was asked for @id; NULL: it never was. */
 static const struct scripted_call *last_call(enum scripted_op op, pid_t id)
 {
@@ -120,9 +128,7 @@ Test(clocks, those_that_go_on_to_live_get_their_own, .init = setup, .fini = tear
 	collecting_tick(&f, target.pid, tid);
 	collecting_poll(&f);
 	after = clock_ns(CLOCK_MONOTONIC);
-	collecting_keep_house(&f);
-	collecting_keep_house(&f);
-	collecting_poll(&f);
+	grow_up();
 	cr_expect(scripted_has(&f.engine.clocks, tid));
 	cr_expect_gt(clocked(target.pid), after);
 	cr_expect_eq(added(), 2, "the others have theirs");
@@ -130,9 +136,7 @@ Test(clocks, those_that_go_on_to_live_get_their_own, .init = setup, .fini = tear
 	collecting_birth(&f, RBPF_RING_FORK, target.pid, target.pid, child);
 	collecting_poll(&f);
 	after = clock_ns(CLOCK_MONOTONIC);
-	collecting_keep_house(&f);
-	collecting_keep_house(&f);
-	collecting_poll(&f);
+	grow_up();
 	cr_expect(scripted_has(&f.engine.clocks, child));
 	cr_expect_gt(clocked(child), after);
 	cr_expect_lt(clocked(target.pid), after);
@@ -213,9 +217,7 @@ Test(clocks, of_an_id_that_is_used_again, .init = setup, .fini = teardown)
 	collecting_birth(&f, RBPF_RING_THREAD, target.pid, target.pid, tid);
 	collecting_poll(&f);
 	cr_expect_not_null(last_call(SCRIPTED_REMOVE_THREAD, tid), "that of the first");
-	collecting_keep_house(&f);
-	collecting_keep_house(&f);
-	collecting_poll(&f);
+	grow_up();
 	cr_expect_eq(scripted_count(&f.engine, SCRIPTED_ADD_THREAD, tid), 2, "one for each");
 	collecting_finish(&f);
 }
@@ -325,12 +327,10 @@ Test(clocks, too_many_open_files, .init = setup, .fini = teardown)
 	cr_expect_eq(clocked(target.pid), 0);
 	cr_expect(cpus_have_clocks(), "at once");
 	born();
-	collecting_keep_house(&f);
-	collecting_keep_house(&f);
-	collecting_poll(&f);
+	grow_up();
 	cr_expect_eq(added(), 2, "it is not tried again");
 	cr_assert_eq(clocks_poll(f.c, clock_ns(CLOCK_MONOTONIC) + hour, &f.err), 0);
-	cr_expect(cpus_have_clocks(), "as long as it lives");
+	cr_expect(cpus_have_clocks(), "as long as it records");
 	cr_expect_eq(f.warnings, 0, "nothing is missing: %s", f.warning);
 	collecting_finish(&f);
 }
