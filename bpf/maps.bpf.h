@@ -181,10 +181,9 @@ struct {
 } code SEC(".maps");
 
 /* Threads whose own clocks have taken over: a bit for each tid. */
-#define PID_LIMIT (4u << 20) /* linux/threads.h PID_MAX_LIMIT */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, PID_LIMIT / 64);
+	__uint(max_entries, RBPF_PID_LIMIT / 64);
 	__type(key, __u32); /* tid / 64 */
 	__type(value, __u64);
 } taken_over SEC(".maps");

@@ -16,7 +16,8 @@
  */
 #define RBPF_MAX_FRAMES	      4096 /* frames kept of one stack, at most; a power of two */
 #define RBPF_MIN_FRAMES	      16
-#define RBPF_MAX_PROCS	      16384 /* processes followed at once */
+#define RBPF_MAX_PROCS	      16384	/* processes followed at once */
+#define RBPF_PID_LIMIT	      (4 << 20) /* ids of processes and threads are less: PID_MAX_LIMIT */
 /* Of those whose names get lost, until when they are copied: by the low bits of the pid. */
 #define RBPF_COPY_SLOTS	      1024
 #define RBPF_MAX_PRESETS      1024 /* executables whose layout is kept for the next that runs them */

@@ -18,14 +18,13 @@
 #include "target/cpus.h"
 #include "target/selection.h"
 
-#define PID_LIMIT (4 << 20) /* linux/threads.h PID_MAX_LIMIT */
-#define SCAN_USUAL                                                                                 \
-	(2 * NSEC_PER_MSEC)	      /* CPU time to look into a process; most take a tenth of it */
-#define RETRY_NS (20 * NSEC_PER_MSEC) /* CPU time of one system_wide_retry() */
+/* CPU time to look into a process, of which most take a tenth; and of one system_wide_retry(). */
+#define SCAN_USUAL (2 * NSEC_PER_MSEC)
+#define RETRY_NS   (20 * NSEC_PER_MSEC)
 
 /* Processes that are to be looked into later: a bit for each pid. */
 struct deferred {
-	uint64_t bits[PID_LIMIT / 64];
+	uint64_t bits[RBPF_PID_LIMIT / 64];
 	size_t n;
 	pid_t next; /* where to go on */
 };
@@ -38,7 +37,7 @@ static int defer(struct collector *c, pid_t pid)
 		c->deferred = calloc(1, sizeof(*c->deferred));
 	if (!c->deferred)
 		return -ENOMEM;
-	if (pid < 0 || pid >= PID_LIMIT)
+	if (pid < 0 || pid >= RBPF_PID_LIMIT)
 		return 0;
 	word = &c->deferred->bits[pid / 64];
 	c->deferred->n += !(*word & bit);
@@ -181,9 +180,9 @@ int system_wide_retry(struct collector *c)
 
 	if (!p || !p->n)
 		return 0;
-	for (i = 0; i < PID_LIMIT && p->n && !r; i++) {
-		pid = p->next++ % PID_LIMIT;
-		p->next %= PID_LIMIT;
+	for (i = 0; i < RBPF_PID_LIMIT && p->n && !r; i++) {
+		pid = p->next++ % RBPF_PID_LIMIT;
+		p->next %= RBPF_PID_LIMIT;
 		if (!(p->bits[pid / 64] & 1ull << pid % 64))
 			continue;
 		p->bits[pid / 64] &= ~(1ull << pid % 64);

@@ -52,20 +52,16 @@ class FamilyTest < LiveTest
 
   private
 
-  def samples_of(label)
-    @recording.samples.select { |sample| sample.frames.any? { |frame| frame.label == label } }
-  end
-
   def weights_of(name)
-    samples_of("Family##{name}").map(&:value)
+    @recording.samples_with("Family##{name}").map(&:value)
   end
 
   def threads_of(label)
-    samples_of(label).map(&:thread).uniq
+    @recording.samples_with(label).map(&:thread).uniq
   end
 
   def pids_of(label)
-    samples_of(label).map(&:pid).uniq
+    @recording.samples_with(label).map(&:pid).uniq
   end
 end
 
@@ -78,7 +74,7 @@ class MomentsTest < LiveTest
     define_method("test_#{kind}") do
       target = start('moments.rb', kind, COUNT, SECONDS)
       record(target, '-F', 199)
-      weights = recording.samples.select { |sample| sample.frames.any? { |frame| frame.label == 'Moments.in_moment' } }.map(&:value)
+      weights = recording.samples_with('Moments.in_moment').map(&:value)
       assert_sampled(target.wait_for('ready')['cpu'] * 1e9, weights, 0.05)
       assert_sampled(recording.totals['cpu_kernel_ns'], recording.samples.map(&:value), 0.05)
     end
@@ -94,7 +90,7 @@ class LateTest < LiveTest
     target.go
     used = target.wait_for('ready')['cpu'] * 1e9
     assert_equal 0, rbpf.stop.code
-    value = recording.samples.select { |sample| sample.frames.any? { |frame| frame.label == 'Moments.in_moment' } }.sum(&:value)
+    value = recording.samples_with('Moments.in_moment').sum(&:value)
     # Of what each of them uses after its last tick nothing is seen.
     assert_operator value, :>=, (used * 0.8) - stolen_ns
     assert_operator value, :<=, used * 1.05
@@ -109,7 +105,7 @@ class ExecByThreadTest < LiveTest
     target.go
     target.wait_for('ready')
     assert_equal 0, rbpf.stop.code
-    weights = recording.samples.select { |sample| sample.frames.any? { |frame| frame.label.end_with?('after_exec') } }.map(&:value)
+    weights = recording.samples_with(/after_exec\z/).map(&:value)
     assert_sampled(0.3e9, weights, 0.05)
     assert_sampled(recording.totals['cpu_kernel_ns'], recording.samples.map(&:value), 0.05)
   end

@@ -152,6 +152,11 @@ class Recording
     end
   end
 
+  # Those that have a frame of that name, or of one that matches.
+  def samples_with(label)
+    samples.select { |sample| sample.frames.any? { |frame| label === frame.label } }
+  end
+
   # Without those few that have a frame without a name: see LiveTest#assert_sane_recording.
   def resolved
     @resolved ||= samples.reject(&:unresolved?)

@@ -62,7 +62,6 @@ class TemplatesTest < LiveTest
   end
 
   def pids_of(label)
-    samples = @recording.samples.select { |s| s.frames.any? { |frame| frame.label == label } }
-    samples.map(&:pid).uniq
+    @recording.samples_with(label).map(&:pid).uniq
   end
 end

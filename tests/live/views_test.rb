@@ -107,7 +107,7 @@ class ViewsTest < LiveTest
     name = names.uniq.find { |thread| names.count(thread) < names.size }
     refute_nil name, 'a thread of several'
     assert_equal names.count(name), samples_shown('--thread', "^#{Regexp.escape(name)}$")
-    heavy = @recording.samples.count { |sample| sample.frames.any? { |frame| frame.label == 'Burner#heavy' } }
+    heavy = @recording.samples_with('Burner#heavy').size
     assert_includes 1...names.size, heavy
     assert_equal heavy, samples_shown('--include', '^Burner#heavy$')
     assert_equal names.size - heavy, samples_shown('--exclude', '^Burner#heavy$')

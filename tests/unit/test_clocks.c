@@ -5,36 +5,12 @@
 #include <string.h>
 
 #include "sample/collector_state.h"
-#include "support/collecting.h"
+#include "support/collecting_target.h"
 #include "target/process.h"
-
-static struct collecting f;
-static struct target target;
-
-static void setup(void)
-{
-	collecting_init(&f, NULL);
-	target = target_start();
-}
-
-static void teardown(void)
-{
-	target_end(&target);
-	collecting_deinit(&f);
-}
 
 static size_t added(void)
 {
 	return f.engine.ops[SCRIPTED_ADD_THREAD].asked;
-}
-
-/* A thread of the target, as the BPF programs tell it. */
-static pid_t born(void)
-{
-	pid_t tid = target_thread(&target);
-
-	collecting_birth(&f, RBPF_RING_THREAD, target.pid, target.pid, tid);
-	return tid;
 }
 
 /* Until all that have begun are old enough for clocks of their own. */
@@ -105,7 +81,7 @@ Test(clocks, those_of_cpus_see_what_begins_later, .init = setup, .fini = teardow
 
 	collecting_start(&f, &target);
 	before = clock_ns(CLOCK_MONOTONIC);
-	born();
+	born(target.pid);
 	collecting_poll(&f);
 	cr_expect(cpus_have_clocks());
 	cr_expect_lt(clocked(target.pid), before);
@@ -124,7 +100,7 @@ Test(clocks, those_that_go_on_to_live_get_their_own, .init = setup, .fini = tear
 	uint64_t after;
 
 	collecting_start(&f, &target);
-	tid = born();
+	tid = born(target.pid);
 	collecting_tick(&f, target.pid, tid);
 	collecting_poll(&f);
 	after = clock_ns(CLOCK_MONOTONIC);
@@ -162,7 +138,7 @@ Test(clocks, those_of_cpus_go_when_they_are_not_needed, .init = setup, .fini = t
 	asked = f.engine.ops[SCRIPTED_SET_CPUS].asked;
 	cr_assert_eq(clocks_poll(f.c, now + minute, &f.err), 0);
 	cr_expect_eq(f.engine.ops[SCRIPTED_SET_CPUS].asked, asked);
-	born();
+	born(target.pid);
 	collecting_poll(&f);
 	cr_expect(cpus_have_clocks(), "they come back");
 	collecting_finish(&f);
@@ -326,7 +302,7 @@ Test(clocks, too_many_open_files, .init = setup, .fini = teardown)
 	}
 	cr_expect_eq(clocked(target.pid), 0);
 	cr_expect(cpus_have_clocks(), "at once");
-	born();
+	born(target.pid);
 	grow_up();
 	cr_expect_eq(added(), 2, "it is not tried again");
 	cr_assert_eq(clocks_poll(f.c, clock_ns(CLOCK_MONOTONIC) + hour, &f.err), 0);

@@ -8,25 +8,8 @@
 #include <string.h>
 
 #include "sample/collector_state.h"
-#include "support/collecting.h"
+#include "support/collecting_target.h"
 #include "target/process.h"
-
-/* A process that is waited for may never come. */
-
-static struct collecting f;
-static struct target target;
-
-static void setup(void)
-{
-	collecting_init(&f, NULL);
-	target = target_start();
-}
-
-static void teardown(void)
-{
-	target_end(&target);
-	collecting_deinit(&f);
-}
 
 /* The engine follows these @n processes and no others. */
 static void expect_followed(const pid_t *pids, size_t n)

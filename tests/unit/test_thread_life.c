@@ -5,34 +5,8 @@
 #include <string.h>
 
 #include "sample/collector_state.h"
-#include "support/collecting.h"
+#include "support/collecting_target.h"
 #include "target/process.h"
-
-/* A process that is waited for may never come. */
-
-static struct collecting f;
-static struct target target;
-
-static void setup(void)
-{
-	collecting_init(&f, NULL);
-	target = target_start();
-}
-
-static void teardown(void)
-{
-	target_end(&target);
-	collecting_deinit(&f);
-}
-
-/* A thread of the target made by thread @by, as the BPF programs tell it. */
-static pid_t born(pid_t by)
-{
-	pid_t tid = target_thread(&target);
-
-	collecting_birth(&f, RBPF_RING_THREAD, target.pid, by, tid);
-	return tid;
-}
 
 Test(thread_life, id_that_is_used_again, .init = setup, .fini = teardown)
 {
