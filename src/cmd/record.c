@@ -218,7 +218,8 @@ static int check_outcome(const struct run *run, struct err *err)
 	return 0;
 }
 
-static void say_summary(const struct run *run, uint64_t bytes)
+/* @exported: whether the recording was exported, too. */
+static void say_summary(const struct run *run, uint64_t bytes, bool exported)
 {
 	uint64_t took = run->end_ns - run->start_ns;
 	struct buf text _cleanup_(buf_deinit) = BUF_INIT;
@@ -229,7 +230,7 @@ static void say_summary(const struct run *run, uint64_t bytes)
 		 num_of(st.processes, "process", "processes").s,
 		 strcmp(run->opts->output, "-") ? run->opts->output : "stdout", num_bytes(bytes).s);
 	summary_totals(&run->totals, took, &text);
-	if (run->opts->exporter)
+	if (exported)
 		buf_addf(&text, "wrote %s\n", run->opts->export_path);
 	if (run->totals.samples && !strcmp(run->opts->output, CMD_DEFAULT_RECORDING))
 		buf_addstr(&text, "next: rbpf report  |  rbpf flame > out.svg\n");
@@ -271,11 +272,12 @@ static int record(struct run *run, struct err *err)
 	run->recorder = NULL;
 	if (!r)
 		r = check_outcome(run, err);
-	if (!r && run->opts->exporter && run->totals.samples)
+	if (r)
+		return r;
+	if (run->opts->exporter)
 		r = cmd_export_file(run->ctx, run->opts->output, run->opts->exporter,
 				    run->opts->export_path, err);
-	if (!r)
-		say_summary(run, bytes);
+	say_summary(run, bytes, run->opts->exporter && !r);
 	return r;
 }
 

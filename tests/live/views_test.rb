@@ -92,6 +92,19 @@ class ViewsTest < LiveTest
     assert_includes File.read(path('out.svg')), 'Heartbeat#beat'
   end
 
+  # There is nothing to draw, but the recording says so much.
+  def test_record_and_flame_graph_of_what_only_waits
+    target = start('burn.rb', 60, 1)
+    target.wait_for('waiting')
+    File.write(path('out.svg'), 'older')
+    result = Rbpf.run('record', '-p', target.pid, '-d', '500ms', '-f', 'flame', '-o', 'out.svg', chdir: @dir)
+    assert_equal Recording::NO_SAMPLES, result.code, result.err
+    assert_match(/^rbpf: error: rbpf\.data holds no samples/, result.err)
+    assert_match(/^recorded \S+ ms of 1 process to rbpf\.data/, result.err)
+    refute_match(/^wrote /, result.err)
+    assert_equal 'older', File.read(path('out.svg'))
+  end
+
   def test_every_format
     refused = Rbpf.run('export', '-f', 'no-such-format', '-i', @recording.file)
     assert_equal 2, refused.code
