@@ -128,6 +128,12 @@ static const struct option_spec what_specs[] = {
 		.max = 1ull << 40,
 	},
 	{
+		.name = "guarded",
+		.type = OPTION_FLAG,
+		RECORD(guarded),
+		.help = "no process can block rbpf, which takes some times its CPU time for that",
+	},
+	{
 		.name = "as-root",
 		.type = OPTION_FLAG,
 		RECORD(as_root),

@@ -137,6 +137,12 @@ static const struct option_spec what_specs[] = {
 		.max = 1ull << 40,
 	},
 	{
+		.name = "guarded",
+		.type = OPTION_FLAG,
+		RECORD(guarded),
+		.help = "no process can block rbpf, which takes some times its CPU time for that",
+	},
+	{
 		.name = "as-root",
 		.type = OPTION_FLAG,
 		RECORD(as_root),
@@ -275,7 +281,7 @@ const struct command command_top = {
 	.usage = usages,
 	.about = "Shows each second what the Rubies of this machine do: their processes, threads, "
 		 "requests, methods and call trees, in the last 1, 10 or 60 seconds or in all that "
-		 "is kept. Nothing is written but what the key s saves, and memory is bounded.\n\n"
+		 "is kept. Nothing is written but what the key S saves, and memory is bounded.\n\n"
 		 "The key ? shows all keys. Needs root.",
 	.groups = groups,
 	.n_groups = ARRAY_SIZE(groups),

@@ -64,6 +64,8 @@ class HostileHangsTest < HostileTest
     assert_told ps.err
     run_rbpf('dump', '-p', honest.pid, seconds: 5)
     run_rbpf('doctor', '-p', honest.pid, seconds: 10)
+    top = run_rbpf('top', '--once', '--guarded', '--view', 'processes', seconds: 10)
+    assert_match(/^ *\d+\.\d% .* #{honest.pid} /, top.out)
   end
 
   def assert_told(text)
