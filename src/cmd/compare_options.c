@@ -36,7 +36,7 @@ const struct option_spec compare_option_specs[N_COMPARE_OPTIONS] = {
 		COMPARE(normalize),
 		.arg = "HOW",
 		.help = "what to compare: shares of the side's time, time per second of the "
-			"recordings, or times",
+			"recordings, or times (not of check, whose rules are of shares)",
 		.initial = "total",
 		.choice = diff_normalize_name,
 	},

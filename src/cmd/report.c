@@ -94,7 +94,7 @@ static const struct option_spec specs[] = {
 		OPT(limit),
 		.arg = "N",
 		.help = "rows to show, 0 for all (default 30; 5 stacks with --stack both; all with "
-			"--tree, --json, --csv and seconds in their order)",
+			"--tree, --requests, --json, --csv and seconds in their order)",
 		.min = 0,
 		.max = 1000000000,
 	},
