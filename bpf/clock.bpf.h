@@ -41,19 +41,21 @@ static __always_inline void set_taken_over(__u32 tid, bool is)
 }
 
 /*
- * The own clock of thread @tid, which has not taken over yet, ticks. Returns whether a sample is to
- * be taken: at every other of the ticks at which it takes over, for what the thread uses after the
- * last tick of its clock, half a period on average, is not seen. If nothing else sees the thread,
- * it takes over at once.
+ * The own clock of thread @tid, which has not taken over yet, ticks. If nothing else sees the
+ * thread, it takes over at once.
+ *
+ * Returns how many periods the tick stands for. If it takes over that is one for what the thread
+ * has used since the tick before, unless it was seen by others; and for what it will use after the
+ * last tick, half a period on average, one at every other such tick.
  */
-static __always_inline bool takes_over(__u32 tid)
+static __always_inline __u32 takes_over(__u32 tid)
 {
-	__u32 chance = cpus_have_clocks ? bpf_get_prandom_u32() : 4;
+	__u32 chance = bpf_get_prandom_u32();
 
-	if (chance & 3)
-		return false;
+	if (cpus_have_clocks && chance & 3)
+		return 0;
 	set_taken_over(tid, true);
-	return chance & 4;
+	return !cpus_have_clocks + (chance >> 2 & 1);
 }
 
 /* Whether a program that @clock runs is to take a sample of thread @tid, which runs, of @proc. */

@@ -7,9 +7,11 @@
 #define RBPF_LIFE_BPF_H
 
 /*
+ * Something of @type happened at @ts.
+ *
  * User space acts on these at once (it must examine the process while it lives), so they wake it.
  */
-static __always_inline void send_life(__u32 type, struct task_struct *task, __u32 child,
+static __always_inline void send_life(__u32 type, __u64 ts, struct task_struct *task, __u32 child,
 				      __u32 flags, const struct rbpf_file *exe)
 {
 	struct rbpf_ring_life *rec = bpf_ringbuf_reserve(&ring, sizeof(*rec), 0);
@@ -18,7 +20,7 @@ static __always_inline void send_life(__u32 type, struct task_struct *task, __u3
 		count(RBPF_CNT_LOST_LIFE);
 		return;
 	}
-	rec->h.ts = bpf_ktime_get_ns();
+	rec->h.ts = ts;
 	rec->h.type = type;
 	rec->h.tgid = task->tgid;
 	rec->h.tid = task->pid;
@@ -87,24 +89,26 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	known = bpf_map_lookup_elem(&procs, &tgid);
 	if (!known)
 		return 0;
+	/* One that had this id before may not have been followed to its end. */
+	set_taken_over(child->pid, false);
 	if (tgid == child_tgid) {
 		wait_of_new(child);
 		/* User space needs each new thread only if some have clocks of their own. */
 		if (!system_wide)
-			send_life(RBPF_RING_THREAD, parent, child->pid, 0, NULL);
+			send_life(RBPF_RING_THREAD, child->start_time, parent, child->pid, 0, NULL);
 		return 0;
 	}
 	if (!follow_children)
 		return 0;
 	proc = *known;
-	proc.since = bpf_ktime_get_ns();
+	proc.since = child->start_time;
 	if (bpf_map_update_elem(&procs, &child_tgid, &proc, BPF_ANY)) {
 		count(RBPF_CNT_PROCS_FULL);
 		return 0;
 	}
 	inherit(tgid, child_tgid);
 	wait_of_new(child);
-	send_life(RBPF_RING_FORK, parent, child_tgid, 0, NULL);
+	send_life(RBPF_RING_FORK, proc.since, parent, child_tgid, 0, NULL);
 	return 0;
 }
 
@@ -127,11 +131,12 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 		return 0;
 	if (followed)
 		forget_memory(tgid);
-	/* Another thread may be the main one now, with the start time of that of before. */
-	if (old_pid != task->pid)
-		set_taken_over(task->pid, false);
-	else if (followed)
-		proc.clocked = followed->clocked;
+	/*
+	 * Its own clock, if it is left one (clocks_note_exec() in user space), is of another
+	 * program. And another thread may be the main one now, with the start time of that of
+	 * before.
+	 */
+	set_taken_over(task->pid, false);
 	preset = bpf_map_lookup_elem(&presets, &key);
 	if (!preset) {
 		key.uid = 0;
@@ -145,7 +150,7 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 		count(RBPF_CNT_PROCS_FULL);
 		return 0;
 	}
-	send_life(RBPF_RING_EXEC, task, old_pid, flags, &exe);
+	send_life(RBPF_RING_EXEC, proc.since, task, old_pid, flags, &exe);
 	return 0;
 }
 
@@ -155,7 +160,7 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	__u32 tgid = task->tgid;
 
 	if (bpf_map_lookup_elem(&procs, &tgid))
-		send_life(RBPF_RING_EXIT, task, 0,
+		send_life(RBPF_RING_EXIT, bpf_ktime_get_ns(), task, 0,
 			  task->signal->live.counter == 0 ? RBPF_LIFE_LAST : 0, NULL);
 	return 0;
 }
@@ -173,7 +178,7 @@ int BPF_PROG(on_free, struct task_struct *task)
 		wait_forget(tid);
 	if (!bpf_map_lookup_elem(&procs, &tgid))
 		return 0;
-	send_life(RBPF_RING_FREE, task, 0, 0, NULL);
+	send_life(RBPF_RING_FREE, bpf_ktime_get_ns(), task, 0, 0, NULL);
 	set_taken_over(tid, false);
 	if ((__u32)task->pid == tgid) {
 		bpf_map_delete_elem(&procs, &tgid);

@@ -14,10 +14,12 @@ SEC("perf_event")
 int tick(struct bpf_perf_event_data *ctx)
 {
 	enum clock clock = ctx->sample_period & RBPF_PERIOD_OF_CPU ? CLOCK_OF_CPU : CLOCK_OF_THREAD;
-	__u32 tid = (__u32)bpf_get_current_pid_tgid(), walk_id;
+	__u32 tid = (__u32)bpf_get_current_pid_tgid(), periods = 1, walk_id;
 	struct walk *w;
 
-	if (clock == CLOCK_OF_THREAD && !has_taken_over(tid) && !takes_over(tid))
+	if (clock == CLOCK_OF_THREAD && !has_taken_over(tid))
+		periods = takes_over(tid);
+	if (!periods)
 		return 0;
 	w = sample_begin(RBPF_IN_INTERRUPT, clock, &walk_id);
 	if (!w)
@@ -28,7 +30,7 @@ int tick(struct bpf_perf_event_data *ctx)
 	else
 		sample_kernel_stack(w, ctx);
 	sample_stacks(walk_id);
-	sample_send(w, RBPF_EVENT_CPU, ctx->sample_period);
+	sample_send(w, RBPF_EVENT_CPU, ctx->sample_period * periods);
 	if (waits_too) {
 		gvl_send(walk_id);
 		lock_send(walk_id);

@@ -423,8 +423,7 @@ static int completion_main(struct cmd_context *ctx, int argc, char **argv, struc
 static const char *const usages[] = { "bash|zsh|fish", NULL };
 
 static const struct command_example examples[] = {
-	{ "rbpf completion bash | sudo tee /usr/share/bash-completion/completions/rbpf > /dev/null",
-	  "for all users of bash" },
+	{ "rbpf completion bash > ~/.local/share/bash-completion/completions/rbpf", "for bash" },
 	{ "source <(rbpf completion zsh)", "in ~/.zshrc, after compinit" },
 	{ "rbpf completion fish > ~/.config/fish/completions/rbpf.fish", "for fish" },
 	{ NULL, NULL },

@@ -282,14 +282,17 @@ static void set_request_filter(struct engine *e, pid_t tgid,
 
 static int add_thread(struct engine *e, pid_t tid, struct err *err)
 {
-	int r = clock_events_add_thread(&of(e)->clocks, tid, err);
+	int clock = clock_events_add_thread(&of(e)->clocks, tid, err), r;
 
-	return r ? r : attach_waits(of(e), err);
+	if (clock < 0)
+		return clock;
+	r = attach_waits(of(e), err);
+	return r ? r : clock;
 }
 
-static void remove_thread(struct engine *e, pid_t tid)
+static void remove_thread(struct engine *e, int clock)
 {
-	clock_events_remove_thread(&of(e)->clocks, tid);
+	clock_events_remove_thread(&of(e)->clocks, clock);
 }
 
 static int set_cpus(struct engine *e, const struct cpus *cpus, struct err *err)
@@ -529,6 +532,7 @@ int bpf_engine_trial(struct err *err)
 	r = engine_follow(e, getpid(), NULL, 0, err);
 	if (!r)
 		r = engine_add_thread(e, getpid(), err);
+	r = r > 0 ? 0 : r;
 	if (!r)
 		engine_set_clocked(e, getpid(), clock_ns(CLOCK_MONOTONIC));
 	until = clock_ns(CLOCK_PROCESS_CPUTIME_ID) + 50 * NSEC_PER_MSEC;

@@ -26,19 +26,22 @@
 #define ATTR_SIZE_VER5 112	   /* the perf_event_attr that 5.10 knows */
 
 struct clock_event {
-	struct bpf_link *link; /* owns fd */
+	struct bpf_link *link; /* owns fd; NULL: there is none here */
 	int fd;
-	int cpu;   /* -1: of a thread */
-	pid_t tid; /* that; -1: of a CPU */
+	int cpu;    /* -1: of a thread */
+	int unused; /* where there is none: the number of the next such one, 0: it is the last */
 };
 
 void clock_events_deinit(struct clock_events *ce)
 {
 	size_t i;
 
-	for (i = 0; i < ce->n; i++)
-		bpf_link__destroy(ce->v[i].link);
-	free(ce->v);
+	for (i = 0; i < ce->n_threads; i++)
+		bpf_link__destroy(ce->threads[i].link);
+	for (i = 0; i < ce->n_cpus; i++)
+		bpf_link__destroy(ce->cpus[i].link);
+	free(ce->threads);
+	free(ce->cpus);
 	*ce = (struct clock_events) { 0 };
 }
 
@@ -90,7 +93,7 @@ static int open_within(struct perf_event_attr *attr, pid_t tid, int cpu, uint64_
 	return fd;
 }
 
-/* One that cannot be waited for is as good as gone. */
+/* -ETIMEDOUT: it cannot be waited for. */
 static int open_patiently(struct perf_event_attr *attr, pid_t tid, int cpu)
 {
 	uint64_t patience;
@@ -104,7 +107,7 @@ static int open_patiently(struct perf_event_attr *attr, pid_t tid, int cpu)
 		fd = open_within(attr, tid, cpu, patience);
 	if (fd == -EINTR && patience)
 		remote_note_wait(tid, FIRST_NS + patience, 0, false);
-	return fd == -EINTR ? -ESRCH : fd;
+	return fd == -EINTR ? -ETIMEDOUT : fd;
 }
 
 /*
@@ -125,14 +128,12 @@ static int open_event(const struct clock_events *ce, pid_t tid, int cpu)
 	return open_patiently(&attr, tid, cpu);
 }
 
-/* Open an event and attach the program. Returns 0 or -errno, with @err set only for memory. */
-static int add(struct clock_events *ce, pid_t tid, int cpu, struct err *err)
+/* Open an event and attach the program. Returns 0 or -errno. */
+static int attach(const struct clock_events *ce, pid_t tid, int cpu, struct clock_event *ret)
 {
 	struct bpf_link *link;
 	int fd, r;
 
-	if (array_reserve(ce->v, ce->cap, ce->n + 1))
-		return err_oom(err);
 	fd = open_event(ce, tid, cpu);
 	if (fd < 0)
 		return fd;
@@ -146,30 +147,42 @@ static int add(struct clock_events *ce, pid_t tid, int cpu, struct err *err)
 		close(fd);
 		return r;
 	}
-	ce->v[ce->n++] = (struct clock_event) { .link = link, .fd = fd, .cpu = cpu, .tid = tid };
+	*ret = (struct clock_event) { .link = link, .fd = fd, .cpu = cpu };
 	return 0;
 }
 
+/* ---- threads ---- */
+
 int clock_events_add_thread(struct clock_events *ce, pid_t tid, struct err *err)
 {
-	int r = add(ce, tid, -1, err);
+	struct clock_event event;
+	int clock = ce->unused, r;
 
-	if (!r || r == -ESRCH || r == -ENOMEM || r == -EMFILE)
+	if (!clock && array_reserve(ce->threads, ce->cap_threads, ce->n_threads + 1))
+		return err_oom(err);
+	r = attach(ce, tid, -1, &event);
+	if (r == -ENFILE)
+		r = -EMFILE;
+	if (r == -ESRCH || r == -ETIMEDOUT || r == -EMFILE)
 		return r;
-	return err_set(err, r, ERR_ENV, "cannot sample thread %d: %s", (int)tid, strerror(-r));
+	if (r)
+		return err_set(err, r, ERR_ENV, "cannot sample thread %d: %s", (int)tid,
+			       strerror(-r));
+	if (clock)
+		ce->unused = ce->threads[clock - 1].unused;
+	else
+		clock = (int)++ce->n_threads;
+	ce->threads[clock - 1] = event;
+	return clock;
 }
 
-static void remove_at(struct clock_events *ce, size_t i)
+void clock_events_remove_thread(struct clock_events *ce, int clock)
 {
-	bpf_link__destroy(ce->v[i].link);
-	ce->v[i] = ce->v[--ce->n];
-}
+	struct clock_event *event = &ce->threads[clock - 1];
 
-void clock_events_remove_thread(struct clock_events *ce, pid_t tid)
-{
-	for (size_t i = 0; i < ce->n; i++)
-		if (ce->v[i].tid == tid)
-			return remove_at(ce, i);
+	bpf_link__destroy(event->link);
+	*event = (struct clock_event) { .unused = ce->unused };
+	ce->unused = clock;
 }
 
 /* ---- CPUs ---- */
@@ -178,8 +191,8 @@ static bool has_cpu(const struct clock_events *ce, int cpu)
 {
 	size_t i;
 
-	for (i = 0; i < ce->n; i++)
-		if (ce->v[i].cpu == cpu)
+	for (i = 0; i < ce->n_cpus; i++)
+		if (ce->cpus[i].cpu == cpu)
 			return true;
 	return false;
 }
@@ -190,15 +203,19 @@ int clock_events_set_cpus(struct clock_events *ce, const struct cpus *cpus, stru
 	int r;
 
 	/* The event of a CPU that went offline does not come back with it. */
-	for (i = ce->n; i-- > 0;)
-		if (ce->v[i].cpu >= 0 && !cpus_has(cpus, ce->v[i].cpu))
-			remove_at(ce, i);
+	for (i = ce->n_cpus; i-- > 0;) {
+		if (cpus_has(cpus, ce->cpus[i].cpu))
+			continue;
+		bpf_link__destroy(ce->cpus[i].link);
+		ce->cpus[i] = ce->cpus[--ce->n_cpus];
+	}
+	if (array_reserve(ce->cpus, ce->cap_cpus, ce->n_cpus + cpus->n))
+		return err_oom(err);
 	for (i = 0; i < cpus->n; i++) {
 		if (has_cpu(ce, cpus->v[i]))
 			continue;
-		r = add(ce, -1, cpus->v[i], err);
-		if (r == -ENOMEM)
-			return r;
+		r = attach(ce, -1, cpus->v[i], &ce->cpus[ce->n_cpus]);
+		ce->n_cpus += !r;
 		if (r && r != -ENODEV) /* gone offline again meanwhile */
 			return err_set(err, r, ERR_ENV, "cannot sample CPU %d: %s", cpus->v[i],
 				       strerror(-r));
@@ -212,6 +229,9 @@ void clock_events_stop(struct clock_events *ce)
 {
 	size_t i;
 
-	for (i = 0; i < ce->n; i++)
-		ioctl(ce->v[i].fd, PERF_EVENT_IOC_DISABLE, 0);
+	for (i = 0; i < ce->n_threads; i++)
+		if (ce->threads[i].link)
+			ioctl(ce->threads[i].fd, PERF_EVENT_IOC_DISABLE, 0);
+	for (i = 0; i < ce->n_cpus; i++)
+		ioctl(ce->cpus[i].fd, PERF_EVENT_IOC_DISABLE, 0);
 }

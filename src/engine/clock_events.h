@@ -23,20 +23,24 @@ struct err;
 struct clock_events {
 	struct bpf_program *program; /* not owned */
 	uint32_t frequency;	     /* Hz */
-	struct clock_event *v;	     /* owned */
-	size_t n, cap;
+	struct clock_event *threads; /* by number less 1; some have none; owned */
+	size_t n_threads, cap_threads;
+	int unused;		  /* the number of one that has none; 0: there is none */
+	struct clock_event *cpus; /* owned */
+	size_t n_cpus, cap_cpus;
 };
 
 void clock_events_deinit(struct clock_events *ce);
 
 /*
- * A clock for thread @tid. Returns 0; -ESRCH if the thread is gone and -EMFILE if too many files
- * are open, without @err; or another error with @err set.
+ * A clock for thread @tid. Returns its number, which is positive; -ESRCH if the thread is gone,
+ * -ETIMEDOUT if it cannot be waited for, and -EMFILE if too many files are open, without @err; or
+ * another error with @err set.
  */
 int clock_events_add_thread(struct clock_events *ce, pid_t tid, struct err *err);
 
-/* Close that of thread @tid, if it has one. */
-void clock_events_remove_thread(struct clock_events *ce, pid_t tid);
+/* Close the one of this number. */
+void clock_events_remove_thread(struct clock_events *ce, int clock);
 
 /* Clocks for these CPUs, which are online, and no others. Returns 0 or an error with @err set. */
 int clock_events_set_cpus(struct clock_events *ce, const struct cpus *cpus, struct err *err);

@@ -96,10 +96,10 @@ int engine_add_thread(struct engine *e, pid_t tid, struct err *err)
 	return e->ops->add_thread ? e->ops->add_thread(e, tid, err) : 0;
 }
 
-void engine_remove_thread(struct engine *e, pid_t tid)
+void engine_remove_thread(struct engine *e, int clock)
 {
 	if (e->ops->remove_thread)
-		e->ops->remove_thread(e, tid);
+		e->ops->remove_thread(e, clock);
 }
 
 void engine_set_clocked(struct engine *e, pid_t tgid, uint64_t before_ns)

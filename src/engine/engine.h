@@ -67,7 +67,7 @@ struct engine_ops {
 	int (*drain)(struct engine *e, engine_record_fn *handle, void *arg);
 	/* may be NULL */
 	int (*add_thread)(struct engine *e, pid_t tid, struct err *err);
-	void (*remove_thread)(struct engine *e, pid_t tid);
+	void (*remove_thread)(struct engine *e, int clock);
 	void (*set_clocked)(struct engine *e, pid_t tgid, uint64_t before_ns);
 	int (*set_cpus)(struct engine *e, const struct cpus *cpus, struct err *err);
 	int (*read_threads)(struct engine *e, pid_t tgid, struct rbpf_task **ret, size_t *n,
@@ -173,13 +173,13 @@ void engine_set_code(struct engine *e, pid_t tgid, const struct rbpf_code *code)
  * has: see engine_set_clocked(). An engine that samples all threads of the processes that it
  * follows has nothing to do here.
  *
- * Returns 0, -ESRCH if the thread is gone, -EMFILE if too many files are open, or another error
- * with @err set.
+ * Returns the number of that clock, which is positive; -ESRCH if the thread is gone, -ETIMEDOUT if
+ * it cannot be waited for, -EMFILE if too many files are open; or another error with @err set.
  */
 int engine_add_thread(struct engine *e, pid_t tid, struct err *err);
 
-/* It has ended: close its clock, if it has one. */
-void engine_remove_thread(struct engine *e, pid_t tid);
+/* Close that clock. */
+void engine_remove_thread(struct engine *e, int clock);
 
 /*
  * Threads of process @tgid, which is followed, that began before @before_ns (CLOCK_MONOTONIC) are

@@ -8,10 +8,19 @@
  *
  * The clocks of the CPUs tick in what is not followed, too, so they are closed when nothing has
  * begun for a while, and opened again when something does. With --all-ruby they see everything.
+ *
+ * Threads wait for their clocks in the order in which they began, so those of a process that began
+ * before some time are known to have them: that is what the BPF programs are told.
  */
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include "base/array.h"
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/stop.h"
@@ -20,9 +29,20 @@
 #include "sample/collector_state.h"
 #include "target/cpus.h"
 
-#define CPUS_INTERVAL (NSEC_PER_SEC / 20) /* how often the CPUs online are read */
-#define CPUS_LINGER   (10 * NSEC_PER_SEC) /* they have clocks until so long after a birth */
-#define GROWN_UP      (NSEC_PER_SEC / 2)  /* a thread of that age gets a clock of its own */
+/* Clocks of CPUs: how often it is looked which are online; and they stay so long after a birth. */
+#define CPUS_INTERVAL (NSEC_PER_SEC / 20)
+#define CPUS_LINGER   (10 * NSEC_PER_SEC)
+
+/* Two readings of the same clocks do not differ by so much, unless the machine was suspended. */
+#define SUSPENDED     (100 * NSEC_PER_MSEC)
+
+/* A thread of that age gets a clock of its own; and for so long they are opened at a time. */
+#define GROWN_UP      (NSEC_PER_SEC / 2)
+#define OPENING	      (50 * NSEC_PER_MSEC)
+
+/* Of threads that begin and end meanwhile; and between two searches for what was not told. */
+#define LISTINGS      4
+#define LIST_PAUSE    (5 * NSEC_PER_SEC)
 
 /* ---- clocks of CPUs ---- */
 
@@ -49,57 +69,142 @@ static int set_cpus(struct collector *c, bool needed, struct err *err)
 	return r;
 }
 
+/* Whether a living process has no clocks of its own, and gets none. */
+static bool any_left_to_cpus(struct collector *c)
+{
+	struct tracked_process *p;
+
+	if (!c->any_left_to_cpus)
+		return false;
+	LIST_FOREACH(p, &c->table.list, link)
+		if (p->left_to_cpus && !p->ended_ns)
+			return true;
+	c->any_left_to_cpus = false;
+	return false;
+}
+
+/*
+ * A suspended machine takes all CPUs but one offline, and what was open of them does not come back
+ * with them. It is seen nowhere but in the clocks, as rbpf does not run meanwhile.
+ */
+static bool was_suspended(struct collector *c)
+{
+	const int64_t before = c->suspended_ns;
+
+	c->suspended_ns = (int64_t)(clock_ns(CLOCK_BOOTTIME) - clock_ns(CLOCK_MONOTONIC));
+	return c->suspended_ns > before + (int64_t)SUSPENDED;
+}
+
 static int poll_cpus(struct collector *c, uint64_t now, struct err *err)
 {
-	const bool needed = now < c->cpus_until_ns;
+	const bool needed = now < c->cpus_until_ns || any_left_to_cpus(c);
+	int r = 0;
 
 	if (needed == c->cpus_clocked && (!needed || now - c->cpus_ns < CPUS_INTERVAL))
 		return 0;
 	c->cpus_ns = now;
-	return set_cpus(c, needed, err);
+	if (was_suspended(c))
+		r = set_cpus(c, false, err);
+	return r ? r : set_cpus(c, needed, err);
 }
 
-/* ---- clocks of threads ---- */
+/* ---- threads that wait for a clock ---- */
 
-/* Thread @tid of @p, with the CPU time that it has had if none of that was sampled. */
-static int find_thread(struct collector *c, struct tracked_process *p, pid_t tid,
-		       struct tracked_thread **ret)
+static bool is_empty(const struct clock_queue *q)
 {
+	return q->next == q->n;
+}
+
+static int enqueue(struct clock_queue *q, const struct tracked_process *p, struct tracked_thread *t,
+		   uint64_t born)
+{
+	if (t->clock || t->awaits_clock || t->ended_ns || p->left_to_cpus)
+		return 0;
+	if (array_reserve(q->v, q->cap, q->n + 1))
+		return -ENOMEM;
+	q->v[q->n++] = (struct clockless) { .pid = p->pid, .tid = t->tid, .born_ns = born };
+	t->awaits_clock = true;
+	return 0;
+}
+
+static struct clockless dequeue(struct clock_queue *q)
+{
+	const struct clockless first = q->v[q->next++];
+
+	if (is_empty(q)) {
+		q->next = q->n = 0;
+	} else if (q->next >= 1024 && q->next > q->n / 2) {
+		q->n -= q->next;
+		memmove(q->v, q->v + q->next, q->n * sizeof(*q->v));
+		q->next = 0;
+	}
+	return first;
+}
+
+static int list_once(struct collector *c, struct tracked_process *p, struct clock_queue *q,
+		     uint64_t born, bool *any_new)
+{
+	_cleanup_free_ pid_t *tids = NULL;
 	struct tracked_thread *t;
+	size_t n = 0, i;
 	bool is_new;
 	int r;
 
-	r = process_table_thread(&c->table, p, tid, &t, &is_new);
-	if (r)
-		return r;
-	if (is_new)
-		thread_name(p->pid, tid, t->comm);
-	if (!t->has_base)
-		thread_cpu_ns(tid, &t->cpu_base);
-	t->has_base = true;
-	*ret = t;
-	return 0;
+	*any_new = false;
+	r = process_threads(p->pid, &tids, &n);
+	for (i = 0; i < n && !r && !stop_overdue(); i++) {
+		r = process_table_thread(&c->table, p, tids[i], &t, &is_new);
+		if (r)
+			break;
+		/* What it has had was not sampled. */
+		if (!t->has_base)
+			t->has_base = !thread_cpu_ns(t->tid, &t->cpu_base);
+		*any_new |= is_new;
+		r = enqueue(q, p, t, born);
+	}
+	return r == -ENOMEM ? r : 0; /* or it has ended */
 }
+
+/*
+ * Put the threads of @p into @q that have no clock. The kernel may leave some out if others end
+ * meanwhile, so they are listed again until there are no more.
+ */
+static int list_threads(struct collector *c, struct tracked_process *p, struct clock_queue *q,
+			uint64_t born)
+{
+	struct tracked_thread *t;
+	bool any_new = true;
+	int r = 0;
+
+	for (unsigned int i = 0; i < LISTINGS && any_new && !r; i++)
+		r = list_once(c, p, q, born, &any_new);
+	LIST_FOREACH(t, &p->thread_list, link)
+		if (!r)
+			r = enqueue(q, p, t, born);
+	return r;
+}
+
+/* ---- clocks of threads ---- */
 
 static int add_clock(struct collector *c, struct tracked_thread *t, struct err *err)
 {
 	int r;
 
-	if (t->has_clock || t->ended_ns)
+	if (t->clock || t->ended_ns)
 		return 0;
 	r = engine_add_thread(c->engine, t->tid, err);
-	t->has_clock = !r;
-	if (r != -ESRCH)
-		return r;
-	t->ended_ns = clock_ns(CLOCK_MONOTONIC);
-	return 0;
+	if (r == -ESRCH)
+		t->ended_ns = clock_ns(CLOCK_MONOTONIC);
+	else if (r >= 0)
+		t->clock = r;
+	return r > 0 || r == -ESRCH ? 0 : r;
 }
 
 void clocks_thread_ended(struct collector *c, struct tracked_thread *t)
 {
-	if (t->has_clock)
-		engine_remove_thread(c->engine, t->tid);
-	t->has_clock = false;
+	if (t->clock)
+		engine_remove_thread(c->engine, t->clock);
+	t->clock = 0;
 }
 
 void clocks_remove(struct collector *c, struct tracked_process *p)
@@ -110,66 +215,75 @@ void clocks_remove(struct collector *c, struct tracked_process *p)
 		clocks_thread_ended(c, t);
 }
 
-/* There are no descriptors left for clocks of its threads, of which it may have very many. */
+static void set_clocked(struct collector *c, struct tracked_process *p, uint64_t before)
+{
+	engine_set_clocked(c->engine, p->pid, before);
+	p->told_ns = clock_ns(CLOCK_MONOTONIC);
+}
+
+/* Its threads get no clocks, of which it may have very many, or cannot be waited for. */
 static void leave_to_cpus(struct collector *c, struct tracked_process *p)
 {
 	clocks_remove(c, p);
-	p->left_to_cpus = true;
-	engine_set_clocked(c->engine, p->pid, 0);
-	need_cpus(c, UINT64_MAX);
+	p->left_to_cpus = c->any_left_to_cpus = true;
+	set_clocked(c, p, 0);
 }
 
-/*
- * Clocks for the threads that @p has now. What begins after @now has none: it may be in the list,
- * or not.
- */
-static int add_threads(struct collector *c, struct tracked_process *p, struct err *err)
+static int open_first(struct collector *c, struct clock_queue *q, struct err *err)
 {
-	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
-	struct tracked_thread *t;
-	bool refused = false;
-	size_t n = 0, i;
-	pid_t *tids;
-	int r = 0;
+	const struct clockless first = dequeue(q);
+	struct tracked_process *p = process_table_find(&c->table, first.pid);
+	struct tracked_thread *t = p ? process_table_find_thread(p, first.tid) : NULL;
+	int r;
 
-	if (p->left_to_cpus || stop_overdue() || process_threads(p->pid, &tids, &n))
-		return 0; /* or it has ended */
-	p->unclocked_ns = 0;
-	for (i = 0; i < n && !r && !stop_overdue(); i++) {
-		r = find_thread(c, p, tids[i], &t);
-		if (!r && !refused)
-			r = add_clock(c, t, err);
-		refused |= r == -EMFILE;
-		r = r == -EMFILE ? 0 : r;
-	}
-	free(tids);
-	if (refused)
-		leave_to_cpus(c, p);
-	else if (!r)
-		engine_set_clocked(c->engine, p->pid, now);
-	return r == -ENOMEM ? err_oom(err) : r;
+	if (!t)
+		return 0;
+	t->awaits_clock = false;
+	if (p->left_to_cpus || p->ended_ns)
+		return 0;
+	p->newly_clocked = c->any_newly_clocked = true;
+	r = add_clock(c, t, err);
+	if (r != -EMFILE && r != -ETIMEDOUT)
+		return r;
+	leave_to_cpus(c, p);
+	return 0;
 }
 
-static int add_all_threads(struct collector *c, struct err *err)
+/* All threads that began before @before have clocks. */
+static void tell_clocked(struct collector *c, uint64_t before)
 {
 	struct tracked_process *p;
-	int r = 0;
 
-	if (!c->any_needs_clocks)
-		return 0;
-	c->any_needs_clocks = false;
+	if (!c->any_newly_clocked)
+		return;
+	c->any_newly_clocked = false;
 	LIST_FOREACH(p, &c->table.list, link) {
-		if (!p->needs_clocks || r)
-			continue;
-		p->needs_clocks = false;
-		r = add_threads(c, p, err);
+		if (p->newly_clocked && !p->left_to_cpus && !p->ended_ns)
+			set_clocked(c, p, p->listed_ns > before ? p->listed_ns : before);
+		p->newly_clocked = false;
 	}
-	return r;
 }
 
-static void need_clocks(struct collector *c, struct tracked_process *p)
+/* Open clocks of those who wait and are old enough. */
+static int open_clocks(struct collector *c, uint64_t now, struct err *err)
 {
-	p->needs_clocks = c->any_needs_clocks = !c->opts.system_wide;
+	const uint64_t grown = now > GROWN_UP ? now - GROWN_UP : 0;
+	const uint64_t until = clock_ns(CLOCK_MONOTONIC) + OPENING;
+	struct clock_queue *q;
+	int r = 0;
+
+	while (!r && !stop_overdue() && clock_ns(CLOCK_MONOTONIC) < until) {
+		q = is_empty(&c->listed) ? &c->born : &c->listed;
+		if (is_empty(q) || q->v[q->next].born_ns > grown)
+			break;
+		r = open_first(c, q, err);
+	}
+	q = &c->born;
+	if (!r && is_empty(&c->listed))
+		tell_clocked(c, is_empty(q) || q->v[q->next].born_ns > grown
+					? grown
+					: q->v[q->next].born_ns);
+	return r;
 }
 
 /* ---- when ---- */
@@ -178,40 +292,81 @@ int clocks_begin(struct collector *c, struct err *err)
 {
 	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	struct tracked_process *p;
+	int r = 0;
 
+	was_suspended(c);
 	need_cpus(c, c->opts.system_wide ? UINT64_MAX : now + CPUS_LINGER);
-	LIST_FOREACH(p, &c->table.list, link)
-		need_clocks(c, p);
+	if (!c->opts.system_wide) {
+		LIST_FOREACH(p, &c->table.list, link) {
+			p->listed_ns = clock_ns(CLOCK_MONOTONIC);
+			r = list_threads(c, p, &c->listed, 0);
+			if (r)
+				return err_oom(err);
+		}
+	}
 	return clocks_poll(c, now, err);
 }
 
-void clocks_note_birth(struct collector *c, struct tracked_process *p, uint64_t ts)
+int clocks_note_birth(struct collector *c, struct tracked_process *p, struct tracked_thread *t,
+		      uint64_t ts)
 {
 	if (c->opts.system_wide)
-		return;
-	if (!p->unclocked_ns)
-		p->unclocked_ns = ts;
+		return 0;
 	need_cpus(c, ts + CPUS_LINGER);
+	return enqueue(&c->born, p, t, ts);
 }
 
-void clocks_note_exec(struct collector *c, struct tracked_process *p)
+int clocks_note_exec(struct collector *c, struct tracked_process *p, uint64_t ts)
 {
+	struct tracked_thread *t;
+	bool is_new;
+	int r;
+
 	clocks_remove(c, p);
-	need_clocks(c, p);
+	p->left_to_cpus = false;
+	p->listed_ns = ts;
+	r = process_table_thread(&c->table, p, p->pid, &t, &is_new);
+	return r ? r : clocks_note_birth(c, p, t, ts);
 }
 
-void clocks_note_age(struct collector *c, uint64_t now)
+/* Whether @t, whose end was not told, is gone. */
+static bool is_gone(const struct tracked_process *p, const struct tracked_thread *t)
 {
-	struct tracked_process *p;
+	return syscall(SYS_tgkill, p->pid, t->tid, 0) && errno == ESRCH;
+}
 
-	LIST_FOREACH(p, &c->table.list, link)
-		if (p->unclocked_ns && !p->ended_ns && now > p->unclocked_ns + GROWN_UP)
-			need_clocks(c, p);
+int clocks_note_lost(struct collector *c, uint64_t now)
+{
+	const uint64_t lost = c->totals.counters[RBPF_CNT_LOST_LIFE];
+	struct tracked_process *p;
+	struct tracked_thread *t;
+	int r = 0;
+
+	if (lost == c->lost_lives || c->opts.system_wide || now - c->searched_ns < LIST_PAUSE)
+		return 0;
+	c->lost_lives = lost;
+	c->searched_ns = now;
+	need_cpus(c, now + CPUS_LINGER);
+	LIST_FOREACH(p, &c->table.list, link) {
+		if (p->ended_ns || r)
+			continue;
+		LIST_FOREACH(t, &p->thread_list, link)
+			if (!t->ended_ns && is_gone(p, t))
+				t->ended_ns = now;
+		r = list_threads(c, p, &c->born, now);
+	}
+	return r;
 }
 
 int clocks_poll(struct collector *c, uint64_t now, struct err *err)
 {
 	int r = poll_cpus(c, now, err);
 
-	return r ? r : add_all_threads(c, err);
+	return r ? r : open_clocks(c, now, err);
+}
+
+void clocks_deinit(struct collector *c)
+{
+	free(c->listed.v);
+	free(c->born.v);
 }

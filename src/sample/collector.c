@@ -77,6 +77,7 @@ void collector_free(struct collector *c)
 	intern_deinit(&c->presets);
 	free(c->deferred);
 	mmap_watch_close(c->mmaps);
+	clocks_deinit(c);
 	native_free(c->native);
 	free(c);
 }
@@ -150,8 +151,8 @@ int collector_start(struct collector *c, struct sink *sink, struct err *err)
 		if (r)
 			return collector_fail(c, r, err);
 	}
-	if (c->opts.system_wide)
-		r = life_begin_account(c, 0);
+	r = life_begin_account(c, 0);
+	c->began_ns = clock_ns(CLOCK_MONOTONIC);
 	return r ? collector_fail(c, r, err) : clocks_begin(c, err);
 }
 
@@ -280,10 +281,11 @@ static int keep_house(struct collector *c, uint64_t now, struct err *err)
 		return r;
 	r = record_lost(c);
 	if (!r)
+		r = clocks_note_lost(c, now);
+	if (!r)
 		r = life_sweep(c, now);
 	if (!r)
 		r = titles_poll(c, now);
-	clocks_note_age(c, now);
 	life_count_users(c);
 	forget_over_limit(c);
 	forget_many_stacks(c);

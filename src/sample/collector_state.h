@@ -20,6 +20,18 @@
 
 struct mmap_watch;
 
+/* A thread that has no clock of its own, and is to get one: clocks.c. */
+struct clockless {
+	pid_t pid, tid;
+	uint64_t born_ns; /* CLOCK_MONOTONIC; 0: before sampling began */
+};
+
+/* Those from @next on wait, in the order of born_ns. */
+struct clock_queue {
+	struct clockless *v; /* owned */
+	size_t next, n, cap;
+};
+
 struct collector {
 	struct collector_options opts;
 	struct sink *sink;
@@ -41,6 +53,14 @@ struct collector {
 	uint64_t cpus_until_ns;	   /* up to when CPUs need clocks; CLOCK_MONOTONIC, as … */
 	uint64_t cpus_ns;	   /* … when the list of those online was read last */
 	bool cpus_clocked;	   /* they have clocks */
+	bool any_left_to_cpus;	   /* of the processes */
+	bool any_newly_clocked;	   /* of the processes */
+	struct clock_queue listed; /* threads that lived when sampling began … */
+	struct clock_queue born;   /* … and those that began later */
+	int64_t suspended_ns;	   /* for so long in all the machine was, when last looked at */
+	uint64_t lost_lives;	   /* records of births and ends that were lost when … */
+	uint64_t searched_ns;	   /* … what they told was searched for; CLOCK_MONOTONIC */
+	uint64_t began_ns;	   /* CLOCK_MONOTONIC: sampling */
 	uint64_t drains;	   /* how often the engine was drained */
 	struct cpus_times machine; /* when sampling began; 0 if unknown */
 	uint64_t account_ns;	   /* ns: sum of the CPU times reported for followed threads */
@@ -54,7 +74,6 @@ struct collector {
 	size_t live;		   /* of them */
 	size_t rubies;
 	unsigned int warnings;
-	bool any_needs_clocks; /* of the processes */
 	char ruby_version[64];
 	char refused[512];
 	int failed; /* sticky: an error that ends the recording */
@@ -174,18 +193,30 @@ int clocks_begin(struct collector *c, struct err *err);
 /* Open and close the clocks that are due. Not while the ring is read. */
 int clocks_poll(struct collector *c, uint64_t now, struct err *err);
 
-/* A thread of @p has begun at @ts; or @p with its main thread. */
-void clocks_note_birth(struct collector *c, struct tracked_process *p, uint64_t ts);
+/*
+ * Thread @t of @p has begun at @ts, or has only just been met; or @p with its main thread. Returns
+ * 0 or -ENOMEM.
+ */
+int clocks_note_birth(struct collector *c, struct tracked_process *p, struct tracked_thread *t,
+		      uint64_t ts);
 
-/* A thread of @p that was not its main thread has executed a program: none has a clock any more. */
-void clocks_note_exec(struct collector *c, struct tracked_process *p);
+/*
+ * @p has executed a program at @ts. The BPF programs take none of its threads for one with a clock
+ * any more; and if that program has privileges, or cannot be read, the kernel ends the clock of its
+ * main thread, too, and does not say so. Returns 0 or -ENOMEM.
+ */
+int clocks_note_exec(struct collector *c, struct tracked_process *p, uint64_t ts);
 
-/* Now and then: those that have lived for a while are to get clocks of their own. */
-void clocks_note_age(struct collector *c, uint64_t now);
+/*
+ * If records of births and ends were lost, search for what they told. Returns 0 or -ENOMEM.
+ */
+int clocks_note_lost(struct collector *c, uint64_t now);
 
 /* Close the clock of @t; and those of all threads of @p. */
 void clocks_thread_ended(struct collector *c, struct tracked_thread *t);
 void clocks_remove(struct collector *c, struct tracked_process *p);
+
+void clocks_deinit(struct collector *c);
 
 /* ---- system_wide.c ---- */
 

@@ -114,6 +114,7 @@ static int attach_tasks(struct collector *c, struct tracked_process *p,
 	r = ruby_vm_attach(p->pid, &opts, vm, err);
 	if (!r)
 		r = engine_follow(c->engine, p->pid, &vm->walk, p->since_ns, err);
+	p->told_ns = clock_ns(CLOCK_MONOTONIC);
 	if (r) {
 		ruby_vm_deinit(vm);
 		free(vm);
@@ -356,16 +357,17 @@ static int inherit_vm(struct collector *c, struct tracked_process *p,
 	return r;
 }
 
-/* What its main thread has used is all of this recording. */
-static int add_main_thread(struct collector *c, struct tracked_process *p)
+/* It began at @ts, so what it uses is all of this recording. */
+static int add_main_thread(struct collector *c, struct tracked_process *p, uint64_t ts)
 {
 	struct tracked_thread *t;
 	bool is_new;
 	int r = process_table_thread(&c->table, p, p->pid, &t, &is_new);
 
-	if (!r)
-		t->has_base = true;
-	return r;
+	if (r)
+		return r;
+	t->has_base = true;
+	return clocks_note_birth(c, p, t, ts);
 }
 
 int life_handle_fork(struct collector *c, const struct rbpf_ring_life *rec)
@@ -395,9 +397,8 @@ int life_handle_fork(struct collector *c, const struct rbpf_ring_life *rec)
 		r = inherit_code(p, parent);
 	if (!r)
 		thread_context_inherit(c, p, parent);
-	clocks_note_birth(c, p, rec->h.ts);
 	if (!r)
-		r = add_main_thread(c, p);
+		r = add_main_thread(c, p, rec->h.ts);
 	return r ? r : life_record(c, p);
 }
 
@@ -488,7 +489,7 @@ static int replace_main_thread(struct collector *c, struct tracked_process *p, p
 	bool is_new;
 	int r;
 
-	clocks_note_exec(c, p);
+	clocks_remove(c, p);
 	r = process_table_thread(&c->table, p, p->pid, &t, &is_new);
 	if (r)
 		return r;
@@ -504,6 +505,22 @@ static int replace_main_thread(struct collector *c, struct tracked_process *p, p
 	t->cpu_base = cpu_base;
 	t->has_base = true;
 	return 0;
+}
+
+/*
+ * @p has executed a program at @ts. What the engine was told of it since then was of the program
+ * before.
+ */
+static int correct_engine(struct collector *c, struct tracked_process *p, uint64_t ts)
+{
+	int r;
+
+	if (p->told_ns < ts || process_ended(&p->info))
+		return 0;
+	r = engine_follow(c->engine, p->pid, NULL, ts, NULL);
+	if (!r)
+		engine_set_clocked(c->engine, p->pid, 0);
+	return r;
 }
 
 int life_handle_exec(struct collector *c, const struct rbpf_ring_life *rec)
@@ -532,6 +549,10 @@ int life_handle_exec(struct collector *c, const struct rbpf_ring_life *rec)
 	p->exe = rec->exe;
 	if (rec->child != rec->h.tid)
 		r = replace_main_thread(c, p, (pid_t)rec->child);
+	if (!r)
+		r = clocks_note_exec(c, p, rec->h.ts);
+	if (!r)
+		r = correct_engine(c, p, rec->h.ts);
 	if (r)
 		return r;
 	if (c->opts.system_wide && !(rec->flags & RBPF_LIFE_PRESET) &&
@@ -561,7 +582,12 @@ int life_handle_exit(struct collector *c, const struct rbpf_ring_life *rec)
 	r = process_table_thread(&c->table, p, (pid_t)rec->h.tid, &t, &is_new);
 	if (r)
 		return r;
-	r = life_account(c, t, rec->runtime);
+	if (!t->has_base && !c->opts.system_wide) {
+		t->cpu_base = rec->runtime; /* it began before it could be sampled */
+		t->has_base = true;
+	}
+	if (rec->h.ts >= c->began_ns)
+		r = life_account(c, t, rec->runtime);
 	t->ended_ns = rec->h.ts;
 	if (!r && rec->flags & RBPF_LIFE_LAST)
 		r = end_process(c, p, rec->h.ts, (int)rec->exit_code);
@@ -571,17 +597,12 @@ int life_handle_exit(struct collector *c, const struct rbpf_ring_life *rec)
 int life_handle_free(struct collector *c, const struct rbpf_ring_life *rec)
 {
 	struct tracked_process *p = process_table_find(&c->table, (pid_t)rec->h.tgid);
-	struct tracked_thread *t;
-	bool is_new;
-	int r;
+	struct tracked_thread *t = p ? process_table_find_thread(p, (pid_t)rec->h.tid) : NULL;
 
-	if (!p)
+	if (!t || !t->ended_ns)
 		return 0;
-	r = process_table_thread(&c->table, p, (pid_t)rec->h.tid, &t, &is_new);
-	if (r || is_new || !t->ended_ns)
-		return r;
 	clocks_thread_ended(c, t);
-	return life_account(c, t, rec->runtime);
+	return t->ended_ns >= c->began_ns ? life_account(c, t, rec->runtime) : 0;
 }
 
 static void sweep_threads(struct collector *c, struct tracked_process *p, uint64_t now)

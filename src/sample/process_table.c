@@ -109,16 +109,22 @@ void process_table_remove(struct process_table *t, struct tracked_process *p)
 	free(p);
 }
 
-int process_table_thread(struct process_table *t, struct tracked_process *p, pid_t tid,
-			 struct tracked_thread **ret, bool *is_new)
+struct tracked_thread *process_table_find_thread(const struct tracked_process *p, pid_t tid)
 {
 	const struct tracked_thread key = { .tid = tid };
 	void *node = tfind(&key, &p->threads, compare_tids);
-	struct tracked_thread *thread;
 
-	*is_new = !node;
-	if (node) {
-		*ret = *(struct tracked_thread **)node;
+	return node ? *(struct tracked_thread **)node : NULL;
+}
+
+int process_table_thread(struct process_table *t, struct tracked_process *p, pid_t tid,
+			 struct tracked_thread **ret, bool *is_new)
+{
+	struct tracked_thread *thread = process_table_find_thread(p, tid);
+
+	*is_new = !thread;
+	if (thread) {
+		*ret = thread;
 		return 0;
 	}
 	thread = malloc(sizeof(*thread));

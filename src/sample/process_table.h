@@ -32,7 +32,8 @@ struct tracked_thread {
 	uint32_t id;	   /* in the recording; PROFILE_NONE before its first sample */
 	uint64_t cpu_base; /* ns of CPU time it had when sampling began */
 	bool has_base;	   /* cpu_base is known */
-	bool has_clock;	   /* a clock of its own: clocks.c */
+	int clock;	   /* of its own, as engine_add_thread() gave it; 0: none */
+	bool awaits_clock; /* in a clock_queue */
 	bool ran_ruby;	   /* a sample of it had a Ruby stack */
 	uint64_t ended_ns; /* CLOCK_MONOTONIC; 0: it lives */
 	uint64_t cpu_ns;   /* CPU time since cpu_base that was accounted for */
@@ -71,11 +72,11 @@ struct tracked_process {
 	bool missing;		/* was gone from /proc at the last sweep */
 	bool ended_unseen;	/* it ended before its Ruby was found, and was counted */
 	/* Which clocks its threads have: see clocks.c. */
-	bool needs_clocks; /* those that there are now are to get their own */
-	bool left_to_cpus; /* none get their own, for too many files were open */
-	uint64_t
-		unclocked_ns; /* CLOCK_MONOTONIC: the first that has none began then; 0: none did */
-	struct ruby_vm *vm;   /* owned; the resolver points to it, so it must not move */
+	bool newly_clocked; /* some got their own, which the engine was not told yet */
+	bool left_to_cpus;  /* none get their own, for too many files were open */
+	uint64_t listed_ns; /* CLOCK_MONOTONIC: those that began before are or were in a queue */
+	uint64_t told_ns;   /* CLOCK_MONOTONIC: the engine was told something of it last */
+	struct ruby_vm *vm; /* owned; the resolver points to it, so it must not move */
 	struct resolver *resolver;     /* owned; made when it is needed */
 	struct native_process *native; /* owned; NULL: native stacks are not walked */
 	struct process_requests requests;
@@ -129,6 +130,8 @@ void tracked_process_forget_pushed(struct tracked_process *p);
 /* Thread @tid of @p; it is added if it is new, and *@is_new says so. Returns 0 or -ENOMEM. */
 int process_table_thread(struct process_table *t, struct tracked_process *p, pid_t tid,
 			 struct tracked_thread **ret, bool *is_new);
+/* The same if it is there; else NULL. */
+struct tracked_thread *process_table_find_thread(const struct tracked_process *p, pid_t tid);
 void process_table_remove_thread(struct process_table *t, struct tracked_process *p,
 				 struct tracked_thread *thread);
 

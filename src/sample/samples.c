@@ -163,6 +163,8 @@ int samples_thread(struct collector *c, struct tracked_process *p, pid_t tid,
 	int r;
 
 	r = process_table_thread(&c->table, p, tid, &t, &is_new);
+	if (!r && is_new) /* its birth was not told */
+		r = clocks_note_birth(c, p, t, clock_ns(CLOCK_MONOTONIC));
 	if (r)
 		return r;
 	if (t->id == PROFILE_NONE || strncmp(t->comm, comm, sizeof(t->comm))) {

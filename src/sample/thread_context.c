@@ -45,13 +45,19 @@ bool thread_context_is_known(const struct tracked_process *p)
 	return p->thread_context.model != RBPF_TLS_NONE;
 }
 
+static void tell_engine(struct collector *c, struct tracked_process *p)
+{
+	engine_set_thread_context(c->engine, p->pid, &p->thread_context);
+	p->told_ns = clock_ns(CLOCK_MONOTONIC);
+}
+
 void thread_context_inherit(struct collector *c, struct tracked_process *p,
 			    const struct tracked_process *parent)
 {
 	p->thread_context = parent->thread_context;
 	/* The BPF programs know it, unless it was found right after the fork. */
 	if (thread_context_is_known(p))
-		engine_set_thread_context(c->engine, p->pid, &p->thread_context);
+		tell_engine(c, p);
 }
 
 /* The search in one process. */
@@ -153,7 +159,7 @@ int thread_context_look(struct collector *c, struct tracked_process *p, const st
 	s.exe_is_known = exe >= 0 && !io_stat(exe, &s.exe);
 	r = find_variable(&s, maps, &p->thread_context);
 	if (!r)
-		engine_set_thread_context(c->engine, p->pid, &p->thread_context);
+		tell_engine(c, p);
 	return r == -ENOMEM ? r : 0;
 }
 

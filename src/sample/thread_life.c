@@ -45,6 +45,7 @@ static int begin_account(struct collector *c, struct tracked_thread *t, uint64_t
 {
 	(void)c;
 	t->cpu_base = runtime;
+	t->has_base = true;
 	return 0;
 }
 
@@ -78,6 +79,5 @@ int life_handle_thread(struct collector *c, const struct rbpf_ring_life *rec)
 	if (r)
 		return r;
 	t->has_base = true; /* 0, unless it was met before this was told */
-	clocks_note_birth(c, p, rec->h.ts);
-	return 0;
+	return clocks_note_birth(c, p, t, rec->h.ts);
 }

@@ -166,7 +166,7 @@ static inline void scripted_forget(struct engine *engine, pid_t tgid)
 	scripted_end(e, &(struct scripted_call) { .op = SCRIPTED_FORGET, .id = tgid });
 }
 
-/* As the BPF engine, it has words for failures other than -ESRCH and -EMFILE only. */
+/* As the BPF engine, it has no words for failures that are expected. */
 static inline int scripted_add_thread(struct engine *engine, pid_t tid, struct err *err)
 {
 	struct scripted_engine *e = scripted_of(engine);
@@ -174,22 +174,24 @@ static inline int scripted_add_thread(struct engine *engine, pid_t tid, struct e
 				      .id = tid,
 				      .ret = scripted_begin(e, SCRIPTED_ADD_THREAD) };
 
-	if (call.ret && call.ret != -ESRCH && call.ret != -EMFILE)
+	if (call.ret && call.ret != -ESRCH && call.ret != -ETIMEDOUT && call.ret != -EMFILE)
 		err_set(err, call.ret, ERR_ENV, "scripted: thread %d", (int)tid);
 	if (!call.ret) {
 		e->doubled += scripted_has(&e->clocks, tid);
 		scripted_put(&e->clocks, tid);
 	}
-	return scripted_end(e, &call);
+	scripted_end(e, &call);
+	return call.ret ? call.ret : tid;
 }
 
-static inline void scripted_remove_thread(struct engine *engine, pid_t tid)
+/* The number of a clock is the id of its thread. */
+static inline void scripted_remove_thread(struct engine *engine, int clock)
 {
 	struct scripted_engine *e = scripted_of(engine);
 
 	scripted_begin(e, SCRIPTED_REMOVE_THREAD);
-	scripted_drop(&e->clocks, tid);
-	scripted_end(e, &(struct scripted_call) { .op = SCRIPTED_REMOVE_THREAD, .id = tid });
+	scripted_drop(&e->clocks, clock);
+	scripted_end(e, &(struct scripted_call) { .op = SCRIPTED_REMOVE_THREAD, .id = clock });
 }
 
 static inline void scripted_set_clocked(struct engine *engine, pid_t tgid, uint64_t before_ns)

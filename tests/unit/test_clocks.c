@@ -159,6 +159,23 @@ Test(clocks, cpus_that_come_and_go, .init = setup, .fini = teardown)
 	cr_expect_str_eq(f.err.msg, "scripted: CPUs");
 }
 
+/* They come back without the clocks that they had. */
+Test(clocks, of_a_machine_that_was_suspended, .init = setup, .fini = teardown)
+{
+	const struct scripted_call *last;
+	size_t asked;
+
+	collecting_start(&f, &target);
+	asked = f.engine.ops[SCRIPTED_SET_CPUS].asked;
+	f.c->suspended_ns -= NSEC_PER_SEC;
+	cr_assert_eq(clocks_poll(f.c, clock_ns(CLOCK_MONOTONIC) + NSEC_PER_SEC, &f.err), 0);
+	cr_assert_eq(f.engine.ops[SCRIPTED_SET_CPUS].asked, asked + 2);
+	last = &f.engine.calls[f.engine.n_calls - 1];
+	cr_expect(last[-1].op == SCRIPTED_SET_CPUS && !last[-1].id, "all are closed");
+	cr_expect(last->op == SCRIPTED_SET_CPUS && last->id, "and opened");
+	collecting_finish(&f);
+}
+
 /* ---- what ends ---- */
 
 static void ended(enum rbpf_ring_record type, pid_t tid)
@@ -228,7 +245,7 @@ Test(clocks, thread_that_is_gone_before_it_gets_one, .init = setup, .fini = tear
 					  tid, &t, &is_new),
 		     0);
 	cr_expect(!is_new && t->ended_ns, "it is let go like one whose exit was told");
-	cr_expect(!t->has_clock);
+	cr_expect(!t->clock);
 	cr_expect_eq(f.warnings, 0, "%s", f.warning);
 	collecting_finish(&f);
 }
@@ -249,27 +266,95 @@ Test(clocks, exec_by_another_thread, .init = setup, .fini = teardown)
 
 	collecting_start(&f, &target);
 	before = clock_ns(CLOCK_MONOTONIC);
-	executed_by(target.pid);
-	collecting_poll(&f);
-	cr_expect_eq(added(), 2, "the main thread keeps its clock");
 	cr_assert_eq(thread_cpu_ns(tid, &base), 0);
 	ended(RBPF_RING_EXIT, target.pid);
 	executed_by(tid);
 	collecting_tick(&f, target.pid, target.pid);
+	collecting_poll(&f);
+	cr_expect_not_null(last_call(SCRIPTED_REMOVE_THREAD, target.pid));
+	cr_expect_not_null(last_call(SCRIPTED_REMOVE_THREAD, tid));
+	grow_up();
+	cr_expect_eq(scripted_count(&f.engine, SCRIPTED_ADD_THREAD, target.pid), 2);
+	cr_expect_geq(clocked(target.pid), before);
 	scripted_life(&f.engine, RBPF_RING_EXIT,
 		      &(struct rbpf_ring_life) { .h.tgid = (uint32_t)target.pid,
 						 .h.tid = (uint32_t)target.pid,
 						 .runtime = base + 9000,
 						 .flags = RBPF_LIFE_LAST });
-	f.engine.batch = 2;
-	cr_assert_eq(collector_poll(f.c, &f.err), 1);
-	cr_expect_not_null(last_call(SCRIPTED_REMOVE_THREAD, target.pid));
-	cr_expect_not_null(last_call(SCRIPTED_REMOVE_THREAD, tid));
-	cr_expect_eq(scripted_count(&f.engine, SCRIPTED_ADD_THREAD, target.pid), 2);
-	cr_expect_geq(clocked(target.pid), before);
-	f.engine.batch = 0;
 	collecting_finish(&f);
 	cr_expect_eq(collecting_thread(&f, target.pid)->cpu_ns, 9000, "what that thread has had");
+}
+
+/* The kernel may have ended its clock, and has not said so. */
+Test(clocks, exec_by_the_main_thread, .init = setup, .fini = teardown)
+{
+	uint64_t executed;
+
+	collecting_start(&f, &target);
+	executed = clock_ns(CLOCK_MONOTONIC);
+	cr_expect_lt(clocked(target.pid), executed);
+	executed_by(target.pid);
+	collecting_poll(&f);
+	cr_expect_not_null(last_call(SCRIPTED_REMOVE_THREAD, target.pid));
+	cr_expect(cpus_have_clocks());
+	grow_up();
+	cr_expect_eq(scripted_count(&f.engine, SCRIPTED_ADD_THREAD, target.pid), 2);
+	cr_expect_geq(clocked(target.pid), executed);
+	collecting_finish(&f);
+}
+
+/* What is known of threads is read, changed and written, and so may be put back after exec. */
+Test(clocks, exec_that_is_told_late, .init = setup, .fini = teardown)
+{
+	collecting_start(&f, &target);
+	executed_by(target.pid);
+	collecting_poll(&f);
+	cr_expect_eq(scripted_count(&f.engine, SCRIPTED_FOLLOW, target.pid), 1);
+	executed_by(target.pid);
+	process_table_find(&f.c->table, target.pid)->told_ns = clock_ns(CLOCK_MONOTONIC);
+	collecting_poll(&f);
+	cr_expect_eq(scripted_count(&f.engine, SCRIPTED_FOLLOW, target.pid), 2);
+	cr_expect(!last_call(SCRIPTED_FOLLOW, target.pid)->with_layout);
+	cr_expect_eq(clocked(target.pid), 0);
+	collecting_finish(&f);
+}
+
+/* ---- what was not told ---- */
+
+Test(clocks, of_a_thread_that_is_met_by_a_sample, .init = setup, .fini = teardown)
+{
+	pid_t tid;
+
+	collecting_start(&f, &target);
+	tid = target_thread(&target);
+	collecting_tick(&f, target.pid, tid);
+	collecting_poll(&f);
+	cr_expect(!scripted_has(&f.engine.clocks, tid));
+	grow_up();
+	cr_expect(scripted_has(&f.engine.clocks, tid));
+	collecting_finish(&f);
+}
+
+Test(clocks, records_that_were_lost, .init = setup, .fini = teardown)
+{
+	const pid_t gone = target_thread(&target);
+	struct tracked_process *p;
+	pid_t tid;
+
+	collecting_start(&f, &target);
+	p = process_table_find(&f.c->table, target.pid);
+	target_end_thread(&target, gone);
+	tid = target_thread(&target);
+	collecting_keep_house(&f);
+	cr_expect(!process_table_find_thread(p, gone)->ended_ns, "nothing is known to be lost");
+	cr_expect_null(process_table_find_thread(p, tid));
+	f.engine.counters[RBPF_CNT_LOST_LIFE] = 2;
+	collecting_keep_house(&f);
+	cr_expect(process_table_find_thread(p, gone)->ended_ns);
+	cr_expect(!process_table_find_thread(p, target.pid)->ended_ns);
+	grow_up();
+	cr_expect(scripted_has(&f.engine.clocks, tid));
+	collecting_finish(&f);
 }
 
 /* ---- failures ---- */
@@ -306,7 +391,14 @@ Test(clocks, too_many_open_files, .init = setup, .fini = teardown)
 	grow_up();
 	cr_expect_eq(added(), 2, "it is not tried again");
 	cr_assert_eq(clocks_poll(f.c, clock_ns(CLOCK_MONOTONIC) + hour, &f.err), 0);
-	cr_expect(cpus_have_clocks(), "as long as it records");
+	cr_expect(cpus_have_clocks(), "as long as it lives");
 	cr_expect_eq(f.warnings, 0, "nothing is missing: %s", f.warning);
+	scripted_life(&f.engine, RBPF_RING_EXIT,
+		      &(struct rbpf_ring_life) { .h.tgid = (uint32_t)target.pid,
+						 .h.tid = (uint32_t)target.pid,
+						 .flags = RBPF_LIFE_LAST });
+	collecting_poll(&f);
+	cr_assert_eq(clocks_poll(f.c, clock_ns(CLOCK_MONOTONIC) + hour, &f.err), 0);
+	cr_expect(!cpus_have_clocks());
 	collecting_finish(&f);
 }

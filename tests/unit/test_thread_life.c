@@ -2,6 +2,7 @@
 /* When threads of a target begin and end, and the CPU time that they are said to have had. */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "sample/collector_state.h"
@@ -127,4 +128,23 @@ Test(thread_life, cpu_time_of_one_known_by_its_waits, .init = setup, .fini = tea
 	collecting_poll(&f);
 	cr_expect_eq(collecting_thread(&f, old)->cpu_ns, 1000);
 	collecting_finish(&f);
+}
+
+/* It takes time to attach to many processes: threads end, begin, or both, until sampling begins. */
+Test(thread_life, cpu_time_before_sampling, .init = setup, .fini = teardown)
+{
+	pid_t ended = target_thread(&target), young = target_thread(&target), brief;
+
+	cr_assert_eq(collector_add(f.c, target.pid, false, &f.err), 0, "%s", f.err.msg);
+	runtime_is(RBPF_RING_EXIT, ended, 3600 * NSEC_PER_SEC);
+	target_end_thread(&target, young); /* the last one that was made */
+	brief = born(target.pid);
+	runtime_is(RBPF_RING_EXIT, brief, NSEC_PER_SEC);
+	runtime_is(RBPF_RING_FREE, brief, NSEC_PER_SEC);
+	cr_assert_eq(collector_start(f.c, &f.sink.sink, &f.err), 0, "%s", f.err.msg);
+	runtime_is(RBPF_RING_EXIT, young, 3600 * NSEC_PER_SEC);
+	runtime_is(RBPF_RING_FREE, young, 3600 * NSEC_PER_SEC);
+	collecting_poll(&f);
+	collecting_finish(&f);
+	cr_expect_eq(f.totals.cpu_kernel_ns, 0, "%" PRIu64, f.totals.cpu_kernel_ns);
 }
