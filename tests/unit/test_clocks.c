@@ -124,6 +124,32 @@ Test(clocks, those_that_go_on_to_live_get_their_own, .init = setup, .fini = tear
 	cr_expect_eq(collecting_thread(&f, tid)->cpu_ns, 7000, "all that it has had");
 }
 
+static void born_many(pid_t first, pid_t n)
+{
+	for (pid_t i = 0; i < n; i++)
+		collecting_birth(&f, RBPF_RING_THREAD, target.pid, target.pid, first + i);
+	cr_assert_eq(collector_drain(f.c), 0);
+}
+
+/* They wait their turn, whatever was there before them. */
+Test(clocks, of_very_many, .init = setup, .fini = teardown)
+{
+	const pid_t first = 5 << 20; /* no ids of anything */
+
+	collecting_start(&f, &target);
+	born_many(first, 2000);
+	usleep(COLLECTING_HOUSE_US / 2);
+	born_many(first + 2000, 1000);
+	for (int i = 0; i < 100 && f.engine.clocks.n < 3001; i++) {
+		usleep(COLLECTING_HOUSE_US / 25);
+		collecting_poll(&f);
+	}
+	cr_expect_eq(added(), 3001, "one for each");
+	for (pid_t i = 0; i < 3000; i++)
+		cr_assert(scripted_has(&f.engine.clocks, first + i), "%d", (int)i);
+	collecting_finish(&f);
+}
+
 Test(clocks, those_of_cpus_go_when_they_are_not_needed, .init = setup, .fini = teardown)
 {
 	const uint64_t minute = 60 * NSEC_PER_SEC;
@@ -366,6 +392,17 @@ Test(clocks, other_failures_end_it, .init = setup, .fini = teardown)
 	cr_expect_eq(collector_start(f.c, &f.sink.sink, &f.err), -EPERM);
 	cr_expect_eq(f.err.code, -EPERM);
 	cr_expect_not_null(strstr(f.err.msg, "scripted: thread"), "%s", f.err.msg);
+}
+
+/* It is what executes a program, and may take as long as it likes for that. */
+Test(clocks, thread_that_cannot_be_waited_for, .init = setup, .fini = teardown)
+{
+	scripted_engine_fail(&f.engine, SCRIPTED_ADD_THREAD, 1, -ETIMEDOUT);
+	collecting_start(&f, &target);
+	cr_expect_eq(clocked(target.pid), 0);
+	cr_assert_eq(clocks_poll(f.c, clock_ns(CLOCK_MONOTONIC) + 3600 * NSEC_PER_SEC, &f.err), 0);
+	cr_expect(cpus_have_clocks(), "they see it");
+	collecting_finish(&f);
 }
 
 Test(clocks, too_many_open_files, .init = setup, .fini = teardown)
