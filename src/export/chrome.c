@@ -34,7 +34,8 @@
 struct chrome_thread {
 	bool selected;	   /* it has selected samples */
 	bool in_gc;	   /* the last one is of garbage collection … */
-	uint64_t gc_start; /* … that began here */
+	uint64_t gc_start; /* … in the same request since then */
+	uint32_t request;  /* that the last one is of, 0: none */
 	uint64_t last_ts;
 };
 
@@ -182,11 +183,12 @@ static int take_spans(void *arg, const struct profile_sample *s)
 
 	if (!shown_sample(&c->shown, s))
 		return 0;
-	if (!in_gc)
+	if (!in_gc || s->request != t->request)
 		end_gc(c, s->thread);
-	else if (!t->in_gc)
+	if (!t->in_gc)
 		t->gc_start = ts;
 	t->in_gc = in_gc;
+	t->request = s->request;
 	add_wait(c, s, ts);
 	t->last_ts = ts;
 	return buf_failed(c->json.out) ? err_oom(c->err) : 0;

@@ -26,7 +26,7 @@ struct marker_column {
 
 	const uint32_t *request, *last_request; /* those of the thread that have not ended yet */
 	bool in_gc;				/* the last sample is of garbage collection … */
-	uint64_t gc_start;			/* … that began here */
+	uint64_t gc_start;			/* … in the same request since then */
 	uint64_t last_ts;			/* of the last sample */
 	struct err *err;
 };
@@ -48,15 +48,26 @@ static void add_requests(struct marker_column *c, uint64_t ts)
 			   requests[*c->request].last_ts);
 }
 
+/* Whether a sample at @ts, the next one, is of another request than the one before. */
+static bool request_changes(const struct marker_column *c, uint64_t ts)
+{
+	const struct profile_request *requests = c->m->tables->profile->requests;
+
+	return c->request < c->last_request &&
+	       (requests[*c->request].last_ts < ts || requests[*c->request].first_ts == ts);
+}
+
 static int take_sample(void *arg, const struct thread_sample *s)
 {
 	struct marker_column *c = arg;
 	const bool in_gc = s->flags & SAMPLE_GC;
 
-	if (c->in_gc && !in_gc)
+	const bool goes_on = c->in_gc && in_gc && !request_changes(c, s->ts);
+
+	if (c->in_gc && !goes_on)
 		add_marker(c, MARKER_GC, c->gc_start, c->last_ts);
 	add_requests(c, s->ts);
-	if (in_gc && !c->in_gc)
+	if (!goes_on)
 		c->gc_start = s->ts;
 	if (state_waits(s->state))
 		add_marker(c, s->state, s->ts > s->value ? s->ts - s->value : 0, s->ts);

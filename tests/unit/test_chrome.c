@@ -119,6 +119,36 @@ Test(chrome, waits_requests_and_collections_are_spans)
 	json_decref(root);
 }
 
+/* On a busy machine the next sample of a thread may be much later. */
+Test(chrome, collections_are_of_one_request)
+{
+	uint32_t thread = builder_thread(&b, builder_process(&b, 42, "puma"), 42, "main");
+	uint32_t stack = builder_path(&b, "a"), gc = builder_gc(&b, stack, NULL);
+	struct profile_sample sample = { .thread = thread, .stack = gc, .flags = SAMPLE_GC };
+	uint32_t requests[2];
+	json_t *root;
+
+	requests[0] = builder_request(&b, thread, "rails", "A#b");
+	requests[1] = builder_request(&b, thread, "rails", "A#c");
+	for (uint32_t i = 0; i < 5; i++) {
+		sample.ts = b.now += 1000;
+		sample.request = i == 4 ? 0 : requests[i / 2];
+		builder_must(sink_sample(&b.out.sink, &sample));
+	}
+	root = export(NULL);
+	expect(root, "traceEvents", 4,
+	       "{\"ph\":\"X\",\"cat\":\"gc\",\"name\":\"GC (sampled)\",\"pid\":42,\"tid\":42,"
+	       "\"ts\":1.0,\"dur\":1.0}");
+	expect(root, "traceEvents", 5,
+	       "{\"ph\":\"X\",\"cat\":\"gc\",\"name\":\"GC (sampled)\",\"pid\":42,\"tid\":42,"
+	       "\"ts\":3.0,\"dur\":1.0}");
+	expect(root, "traceEvents", 6,
+	       "{\"ph\":\"X\",\"cat\":\"gc\",\"name\":\"GC (sampled)\",\"pid\":42,\"tid\":42,"
+	       "\"ts\":5.0,\"dur\":0.0}");
+	expect(root, "traceEvents", 7, "nothing");
+	json_decref(root);
+}
+
 Test(chrome, any_names_and_only_what_is_selected)
 {
 	static pid_t tids[] = { 11 };

@@ -106,6 +106,28 @@ Test(firefox, a_thread_and_its_collections)
 	json_decref(root);
 }
 
+Test(firefox, collections_are_of_one_request)
+{
+	uint32_t thread = builder_thread(&b, builder_process(&b, 42, "puma"), 42, "main");
+	uint32_t gc = builder_gc(&b, builder_path(&b, "a"), NULL);
+	struct profile_sample sample = { .thread = thread, .stack = gc, .flags = SAMPLE_GC };
+	uint32_t requests[2];
+	json_t *root, *markers;
+
+	requests[0] = builder_request(&b, thread, "rails", "A#b");
+	requests[1] = builder_request(&b, thread, "rails", "A#c");
+	for (uint32_t i = 0; i < 6; i++) {
+		sample.ts = b.now += 1000000;
+		sample.request = i == 0 || i == 5 ? 0 : requests[(i - 1) / 2];
+		builder_must(sink_sample(&b.out.sink, &sample));
+	}
+	root = export(NULL);
+	markers = json_object_get(json_array_get(json_object_get(root, "threads"), 0), "markers");
+	expect(markers, "startTime", "[1.0,2.0,2.0,4.0,4.0,6.0]");
+	expect(markers, "endTime", "[1.0,3.0,3.0,5.0,5.0,6.0]");
+	json_decref(root);
+}
+
 /*
  * 2 ms of CPU in a request, a wait of 3 ms that ends 5 ms after the start, and idleness without
  * end.

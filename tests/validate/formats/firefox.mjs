@@ -91,11 +91,11 @@ function collections(recording, samples) {
 	for (const s of samples) {
 		const at = (s.ts_ns - recording.meta.start_ns) / 1e6, gc = s.flags.includes('gc');
 
-		if (gc && last)
+		if (gc && last?.flags.includes('gc') && last.request === s.request)
 			found.at(-1)[1] = at;
 		else if (gc)
 			found.push([at, at]);
-		last = gc;
+		last = s;
 	}
 	return found;
 }
