@@ -58,6 +58,19 @@ static __always_inline __u32 takes_over(__u32 tid)
 	return !cpus_have_clocks + (chance >> 2 & 1);
 }
 
+/* What a tick at @ts of the clock of @cpu stands for, in ns. */
+static __always_inline __u64 period_of_cpu(__u32 cpu, __u64 ts)
+{
+	const struct rbpf_cpu_clock *clock = bpf_map_lookup_elem(&cpu_clocks, &cpu);
+	__u64 since;
+
+	if (!clock)
+		return 0;
+	since = ts - clock->drawn_ns;
+	return since > clock->period / 2 && since < clock->period / 2 * 3 ? clock->first
+									  : clock->period;
+}
+
 /* Whether a program that @clock runs is to take a sample of thread @tid, which runs, of @proc. */
 static __always_inline bool is_seen_by(enum clock clock, const struct rbpf_proc *proc, __u32 tid)
 {

@@ -180,6 +180,14 @@ struct {
 	__type(value, struct rbpf_code);
 } code SEC(".maps");
 
+/* By CPU. Sized at load. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct rbpf_cpu_clock);
+} cpu_clocks SEC(".maps");
+
 /* Threads whose own clocks have taken over: a bit for each tid. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

@@ -30,7 +30,9 @@ int tick(struct bpf_perf_event_data *ctx)
 	else
 		sample_kernel_stack(w, ctx);
 	sample_stacks(walk_id);
-	sample_send(w, RBPF_EVENT_CPU, ctx->sample_period * periods);
+	sample_send(w, RBPF_EVENT_CPU,
+		    clock == CLOCK_OF_CPU ? period_of_cpu(w->sample.h.cpu, w->sample.h.ts)
+					  : ctx->sample_period * periods);
 	if (waits_too) {
 		gvl_send(walk_id);
 		lock_send(walk_id);

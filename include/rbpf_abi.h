@@ -770,6 +770,13 @@ struct rbpf_ring_life {
 	char comm[RBPF_COMM_LEN];
 };
 
+/* The clock of a CPU. Its period is drawn anew again and again: src/engine/clock_events.c. */
+struct rbpf_cpu_clock {
+	__u64 period;	/* ns */
+	__u64 drawn_ns; /* CLOCK_MONOTONIC: the clock began anew then, with this period */
+	__u64 first;	/* ns that its first tick since then stands for */
+};
+
 /* What the task iterator writes for each thread of a followed process. */
 struct rbpf_task {
 	__u32 tgid;
@@ -818,6 +825,7 @@ _Static_assert(sizeof(struct rbpf_request_filter) == 72, "map ABI");
 _Static_assert(sizeof(struct rbpf_ring_stack) == 72, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_life) == 80, "wire ABI");
 _Static_assert(sizeof(struct rbpf_proc) == 288, "map ABI");
+_Static_assert(sizeof(struct rbpf_cpu_clock) == 24, "map ABI");
 _Static_assert(sizeof(struct rbpf_task) == 40, "wire ABI");
 _Static_assert(sizeof(struct rbpf_thread) == 48 + 24 + 32 + 8 * RBPF_REGS, "wire ABI");
 _Static_assert(sizeof(struct rbpf_ring_memory) == 40, "wire ABI");

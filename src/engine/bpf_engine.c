@@ -112,6 +112,7 @@ static int begin_sampling(struct bpf_engine *s, struct err *err)
 	if (r)
 		return r;
 	s->clocks.program = s->skel->progs.tick;
+	s->clocks.cpu_clocks = s->skel->maps.cpu_clocks;
 	s->ring = ring_buffer__new(bpf_map__fd(s->skel->maps.ring), handle_record, s, NULL);
 	return s->ring ? 0 : bpf_object_refused(-errno, "map the ring buffer", err);
 }
@@ -304,6 +305,11 @@ static int set_cpus(struct engine *e, const struct cpus *cpus, struct err *err)
 	return r ? r : attach_waits(of(e), err);
 }
 
+static void redraw(struct engine *e)
+{
+	clock_events_redraw(&of(e)->clocks);
+}
+
 /* Append what can be read of @fd to @out, at most about @max bytes. Returns 0 or -errno. */
 static int read_some(int fd, size_t max, struct buf *out)
 {
@@ -446,6 +452,7 @@ static const struct engine_ops bpf_ops = {
 	.add_thread = add_thread,
 	.remove_thread = remove_thread,
 	.set_clocked = set_clocked,
+	.redraw = redraw,
 	.set_cpus = set_cpus,
 	.read_threads = read_threads,
 	.drain = drain,

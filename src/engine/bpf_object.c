@@ -44,6 +44,8 @@ static int size_maps(struct rbpf_bpf *skel, const struct engine_options *opts)
 	skel->rodata->n_cpus = cpus > 0 ? (uint32_t)cpus : 1;
 	r = bpf_map__set_max_entries(skel->maps.scratch, contexts * skel->rodata->n_cpus);
 	if (!r)
+		r = bpf_map__set_max_entries(skel->maps.cpu_clocks, skel->rodata->n_cpus);
+	if (!r)
 		r = bpf_map__set_max_entries(skel->maps.ring, (uint32_t)opts->ring_bytes);
 	if (!r && opts->waits)
 		r = bpf_map__set_max_entries(skel->maps.waits, MAX_WAITS);

@@ -23,12 +23,18 @@
 #include "target/remote.h"
 
 #define FIRST_NS       20000000ull /* until it is looked at who is waited for */
-#define ATTR_SIZE_VER5 112	   /* the perf_event_attr that 5.10 knows */
+/* The clock of a CPU ticks at least so often until its period is drawn anew, or for so long. */
+#define REDRAW_TICKS   10
+#define REDRAW_MIN     (NSEC_PER_SEC / 10)
+
+#define ATTR_SIZE_VER5 112 /* the perf_event_attr that 5.10 knows */
 
 struct clock_event {
 	struct bpf_link *link; /* owns fd; NULL: there is none here */
 	int fd;
-	int cpu;    /* -1: of a thread */
+	int cpu;	   /* -1: of a thread */
+	uint64_t period;   /* ns */
+	uint64_t began_ns; /* CLOCK_MONOTONIC: it ticks in multiples of its period since then */
 	int unused; /* where there is none: the number of the next such one, 0: it is the last */
 };
 
@@ -47,8 +53,9 @@ void clock_events_deinit(struct clock_events *ce)
 
 /*
  * The period of one clock, drawn anew for each: 3 to 10 % longer or shorter than asked for, so that
- * a program in step with the clock, or with the period of another thread, is not misread. Each
- * sample carries its own.
+ * a program in step with the clock, or with the period of another thread, is not misread. Those of
+ * CPUs, whose time is that by which programs sleep, are drawn anew again and again. Each sample
+ * carries its own.
  */
 static uint64_t draw_period(uint32_t frequency, bool of_cpu)
 {
@@ -114,13 +121,13 @@ static int open_patiently(struct perf_event_attr *attr, pid_t tid, int cpu)
  * A period rather than a frequency: the kernel then keeps what was left of it when a thread is
  * switched out, so that each sample stands for exactly this much CPU time.
  */
-static int open_event(const struct clock_events *ce, pid_t tid, int cpu)
+static int open_event(pid_t tid, int cpu, uint64_t period)
 {
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_SOFTWARE,
 		.size = ATTR_SIZE_VER5,
 		.config = cpu < 0 ? PERF_COUNT_SW_TASK_CLOCK : PERF_COUNT_SW_CPU_CLOCK,
-		.sample_period = draw_period(ce->frequency, cpu >= 0),
+		.sample_period = period,
 		.disabled = 1, /* until the program is attached */
 		.exclude_idle = cpu >= 0,
 	};
@@ -128,13 +135,27 @@ static int open_event(const struct clock_events *ce, pid_t tid, int cpu)
 	return open_patiently(&attr, tid, cpu);
 }
 
+/* What the BPF program needs to know of a CPU's clock. Returns 0 or -errno. */
+static int tell(const struct clock_events *ce, int cpu, const struct rbpf_cpu_clock *clock)
+{
+	const uint32_t key = (uint32_t)cpu;
+
+	return bpf_map__update_elem(ce->cpu_clocks, &key, sizeof(key), clock, sizeof(*clock),
+				    BPF_ANY);
+}
+
 /* Open an event and attach the program. Returns 0 or -errno. */
 static int attach(const struct clock_events *ce, pid_t tid, int cpu, struct clock_event *ret)
 {
+	const uint64_t period = draw_period(ce->frequency, cpu >= 0);
 	struct bpf_link *link;
-	int fd, r;
+	int fd, r = 0;
 
-	fd = open_event(ce, tid, cpu);
+	if (cpu >= 0)
+		r = tell(ce, cpu, &(struct rbpf_cpu_clock) { .period = period });
+	if (r)
+		return r;
+	fd = open_event(tid, cpu, period);
 	if (fd < 0)
 		return fd;
 	if (cpu < 0 && !fds_may_keep(fd)) {
@@ -147,7 +168,11 @@ static int attach(const struct clock_events *ce, pid_t tid, int cpu, struct cloc
 		close(fd);
 		return r;
 	}
-	*ret = (struct clock_event) { .link = link, .fd = fd, .cpu = cpu };
+	*ret = (struct clock_event) { .link = link,
+				      .fd = fd,
+				      .cpu = cpu,
+				      .period = period,
+				      .began_ns = clock_ns(CLOCK_MONOTONIC) };
 	return 0;
 }
 
@@ -221,6 +246,41 @@ int clock_events_set_cpus(struct clock_events *ce, const struct cpus *cpus, stru
 				       strerror(-r));
 	}
 	return 0;
+}
+
+/*
+ * It begins anew with a whole period. What it has had of the one before is what its first tick
+ * stands for, too: not half of it on average, for rbpf is woken by ticks.
+ */
+static void redraw(const struct clock_events *ce, struct clock_event *event)
+{
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	const struct rbpf_cpu_clock before = { .period = event->period };
+	struct rbpf_cpu_clock clock = { .period = draw_period(ce->frequency, true),
+					.drawn_ns = now };
+
+	clock.first = clock.period + (now - event->began_ns) % event->period;
+	if (tell(ce, event->cpu, &clock))
+		return;
+	if (ioctl(event->fd, PERF_EVENT_IOC_PERIOD, &clock.period)) {
+		tell(ce, event->cpu, &before);
+		return;
+	}
+	event->period = clock.period;
+	event->began_ns = now;
+}
+
+void clock_events_redraw(struct clock_events *ce)
+{
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC), period = NSEC_PER_SEC / ce->frequency;
+	size_t i;
+
+	if (now < ce->redraw_ns)
+		return;
+	ce->redraw_ns = now +
+			(period > REDRAW_MIN / REDRAW_TICKS ? period * REDRAW_TICKS : REDRAW_MIN);
+	for (i = 0; i < ce->n_cpus; i++)
+		redraw(ce, &ce->cpus[i]);
 }
 
 /* ---- all ---- */

@@ -108,6 +108,12 @@ void engine_set_clocked(struct engine *e, pid_t tgid, uint64_t before_ns)
 		e->ops->set_clocked(e, tgid, before_ns);
 }
 
+void engine_redraw(struct engine *e)
+{
+	if (e->ops->redraw)
+		e->ops->redraw(e);
+}
+
 int engine_set_cpus(struct engine *e, const struct cpus *cpus, struct err *err)
 {
 	return e->ops->set_cpus ? e->ops->set_cpus(e, cpus, err) : 0;

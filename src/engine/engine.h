@@ -70,6 +70,7 @@ struct engine_ops {
 	void (*remove_thread)(struct engine *e, int clock);
 	void (*set_clocked)(struct engine *e, pid_t tgid, uint64_t before_ns);
 	int (*set_cpus)(struct engine *e, const struct cpus *cpus, struct err *err);
+	void (*redraw)(struct engine *e);
 	int (*read_threads)(struct engine *e, pid_t tgid, struct rbpf_task **ret, size_t *n,
 			    struct err *err);
 	void (*stop)(struct engine *e);
@@ -194,6 +195,12 @@ void engine_set_clocked(struct engine *e, pid_t tgid, uint64_t before_ns);
  * threads that have no clocks of their own.
  */
 int engine_set_cpus(struct engine *e, const struct cpus *cpus, struct err *err);
+
+/*
+ * To be called ten times a second or more: the periods of the clocks of CPUs are drawn anew, if
+ * that is due.
+ */
+void engine_redraw(struct engine *e);
 
 /*
  * The threads of process @tgid, or if 0 of all that are followed, with their thread pointers: of

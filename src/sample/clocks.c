@@ -362,6 +362,8 @@ int clocks_poll(struct collector *c, uint64_t now, struct err *err)
 {
 	int r = poll_cpus(c, now, err);
 
+	if (!r && c->cpus_clocked)
+		engine_redraw(c->engine);
 	return r ? r : open_clocks(c, now, err);
 }
 

@@ -121,5 +121,6 @@ Test(engine, what_it_lacks)
 	cr_expect_eq(ns, 0);
 	engine_remove_thread(&e, 1);
 	engine_set_clocked(&e, 1, 1);
+	engine_redraw(&e);
 	cr_expect_eq(asked, 0);
 }
