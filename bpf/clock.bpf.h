@@ -45,8 +45,8 @@ static __always_inline void set_taken_over(__u32 tid, bool is)
  * thread, it takes over at once.
  *
  * Returns how many periods the tick stands for. If it takes over that is one for what the thread
- * has used since the tick before, unless it was seen by others; and for what it will use after the
- * last tick, half a period on average, one at every other such tick.
+ * has used since the tick before, if the CPUs have no clocks that see it; and for what it will use
+ * after the last tick, half a period on average, one at every other such tick.
  */
 static __always_inline __u32 takes_over(__u32 tid)
 {
@@ -71,17 +71,21 @@ static __always_inline __u64 period_of_cpu(__u32 cpu, __u64 ts)
 									  : clock->period;
 }
 
-/* Whether a program that @clock runs is to take a sample of thread @tid, which runs, of @proc. */
-static __always_inline bool is_seen_by(enum clock clock, const struct rbpf_proc *proc, __u32 tid)
+/*
+ * How many periods a sample of thread @tid, which runs, of @proc stands for, if @clock runs the
+ * program; 0: none is to be taken.
+ */
+static __always_inline __u32 periods_seen(enum clock clock, const struct rbpf_proc *proc, __u32 tid)
 {
-	bool has_own;
+	bool has_own, taken_over;
 
 	if (clock == NO_CLOCK)
-		return true;
+		return 1;
 	has_own = current_member(start_time, start_time) < proc->clocked;
-	if (clock == CLOCK_OF_THREAD)
-		return has_own;
-	return !has_own || !has_taken_over(tid);
+	taken_over = has_own && has_taken_over(tid);
+	if (clock == CLOCK_OF_CPU)
+		return !taken_over;
+	return !has_own ? 0 : taken_over ? 1 : takes_over(tid);
 }
 
 #endif

@@ -89,8 +89,6 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	known = bpf_map_lookup_elem(&procs, &tgid);
 	if (!known)
 		return 0;
-	/* One that had this id before may not have been followed to its end. */
-	set_taken_over(child->pid, false);
 	if (tgid == child_tgid) {
 		wait_of_new(child);
 		/* User space needs each new thread only if some have clocks of their own. */
@@ -176,10 +174,10 @@ int BPF_PROG(on_free, struct task_struct *task)
 	/* Also of a process that is followed no more. */
 	if (waits_too)
 		wait_forget(tid);
+	set_taken_over(tid, false);
 	if (!bpf_map_lookup_elem(&procs, &tgid))
 		return 0;
 	send_life(RBPF_RING_FREE, bpf_ktime_get_ns(), task, 0, 0, NULL);
-	set_taken_over(tid, false);
 	if ((__u32)task->pid == tgid) {
 		bpf_map_delete_elem(&procs, &tgid);
 		forget_memory(tgid);

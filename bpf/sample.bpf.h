@@ -310,15 +310,19 @@ static __always_inline struct walk *sample_begin(enum rbpf_context context, enum
 	__u32 tgid = id >> 32, cpu;
 	struct rbpf_proc *proc = bpf_map_lookup_elem(&procs, &tgid);
 	struct rbpf_ring_sample *rec;
+	__u32 periods = 0;
 	struct walk *w;
 
-	if (!proc || !is_seen_by(clock, proc, (__u32)id))
+	if (proc)
+		periods = periods_seen(clock, proc, (__u32)id);
+	if (!periods)
 		return NULL;
 	cpu = bpf_get_smp_processor_id();
 	*walk_id = context * n_cpus + cpu;
 	w = walk_state(*walk_id);
 	if (!w)
 		return NULL;
+	w->periods = periods;
 	rec = &w->sample;
 	rec->h.ts = bpf_ktime_get_ns();
 	rec->h.type = RBPF_RING_SAMPLE;

@@ -14,13 +14,9 @@ SEC("perf_event")
 int tick(struct bpf_perf_event_data *ctx)
 {
 	enum clock clock = ctx->sample_period & RBPF_PERIOD_OF_CPU ? CLOCK_OF_CPU : CLOCK_OF_THREAD;
-	__u32 tid = (__u32)bpf_get_current_pid_tgid(), periods = 1, walk_id;
 	struct walk *w;
+	__u32 walk_id;
 
-	if (clock == CLOCK_OF_THREAD && !has_taken_over(tid))
-		periods = takes_over(tid);
-	if (!periods)
-		return 0;
 	w = sample_begin(RBPF_IN_INTERRUPT, clock, &walk_id);
 	if (!w)
 		return 0;
@@ -32,7 +28,7 @@ int tick(struct bpf_perf_event_data *ctx)
 	sample_stacks(walk_id);
 	sample_send(w, RBPF_EVENT_CPU,
 		    clock == CLOCK_OF_CPU ? period_of_cpu(w->sample.h.cpu, w->sample.h.ts)
-					  : ctx->sample_period * periods);
+					  : ctx->sample_period * w->periods);
 	if (waits_too) {
 		gvl_send(walk_id);
 		lock_send(walk_id);

@@ -186,6 +186,7 @@ struct walk {
 	struct rbpf_tls context; /* as in struct rbpf_proc */
 	__u64 seed;	 /* of the fingerprint: differs by process, epoch and state of the GC */
 	__u32 spread;	 /* differs by process: of forked ones, objects have the same addresses */
+	__u32 periods;	 /* that the sample stands for */
 	__u64 old_seed;	 /* differs by process and major collection; 0 if that is not known */
 	__u64 ec;	 /* of the fiber that is walked */
 	__u64 th;	 /* rb_thread_t; set with … */

@@ -22,7 +22,7 @@
  */
 /* clang-format off */
 #define RBPF_KERNEL_COUNTERS(X)                                                                    \
-	X(TICKS, "ticks", NEVER, "tick", "ticks", "fired in processes that were followed")         \
+	X(TICKS, "ticks", NEVER, "tick", "ticks", "made samples")                                   \
 	X(SAMPLE_NS, "sample_ns", NEVER, "ns", "ns", "were spent in these ticks")                  \
 	X(STACKS, "stacks_sent", NEVER, "Ruby stack", "Ruby stacks", "were sent in full")          \
 	X(LOST_SAMPLE, "lost_samples", NEVER, "sample", "samples",                                 \

@@ -283,12 +283,7 @@ static void set_request_filter(struct engine *e, pid_t tgid,
 
 static int add_thread(struct engine *e, pid_t tid, struct err *err)
 {
-	int clock = clock_events_add_thread(&of(e)->clocks, tid, err), r;
-
-	if (clock < 0)
-		return clock;
-	r = attach_waits(of(e), err);
-	return r ? r : clock;
+	return clock_events_add_thread(&of(e)->clocks, tid, err);
 }
 
 static void remove_thread(struct engine *e, int clock)

@@ -23,19 +23,20 @@
 #include "target/remote.h"
 
 #define FIRST_NS       20000000ull /* until it is looked at who is waited for */
-/* The clock of a CPU ticks at least so often until its period is drawn anew, or for so long. */
+/* The period of a CPU's clock is kept for so many ticks, and for so long, at least. */
 #define REDRAW_TICKS   10
 #define REDRAW_MIN     (NSEC_PER_SEC / 10)
+#define REDRAWS	       16 /* at a time: each interrupts a CPU */
 
 #define ATTR_SIZE_VER5 112 /* the perf_event_attr that 5.10 knows */
 
 struct clock_event {
-	struct bpf_link *link; /* owns fd; NULL: there is none here */
+	struct bpf_link *link; /* owns fd; NULL: this one is free */
 	int fd;
 	int cpu;	   /* -1: of a thread */
 	uint64_t period;   /* ns */
 	uint64_t began_ns; /* CLOCK_MONOTONIC: it ticks in multiples of its period since then */
-	int unused; /* where there is none: the number of the next such one, 0: it is the last */
+	int next_free;	   /* if this one is: the number of the next, 0: it is the last */
 };
 
 void clock_events_deinit(struct clock_events *ce)
@@ -181,7 +182,7 @@ static int attach(const struct clock_events *ce, pid_t tid, int cpu, struct cloc
 int clock_events_add_thread(struct clock_events *ce, pid_t tid, struct err *err)
 {
 	struct clock_event event;
-	int clock = ce->unused, r;
+	int clock = ce->first_free, r;
 
 	if (!clock && array_reserve(ce->threads, ce->cap_threads, ce->n_threads + 1))
 		return err_oom(err);
@@ -194,7 +195,7 @@ int clock_events_add_thread(struct clock_events *ce, pid_t tid, struct err *err)
 		return err_set(err, r, ERR_ENV, "cannot sample thread %d: %s", (int)tid,
 			       strerror(-r));
 	if (clock)
-		ce->unused = ce->threads[clock - 1].unused;
+		ce->first_free = ce->threads[clock - 1].next_free;
 	else
 		clock = (int)++ce->n_threads;
 	ce->threads[clock - 1] = event;
@@ -206,8 +207,8 @@ void clock_events_remove_thread(struct clock_events *ce, int clock)
 	struct clock_event *event = &ce->threads[clock - 1];
 
 	bpf_link__destroy(event->link);
-	*event = (struct clock_event) { .unused = ce->unused };
-	ce->unused = clock;
+	*event = (struct clock_event) { .next_free = ce->first_free };
+	ce->first_free = clock;
 }
 
 /* ---- CPUs ---- */
@@ -249,38 +250,41 @@ int clock_events_set_cpus(struct clock_events *ce, const struct cpus *cpus, stru
 }
 
 /*
- * It begins anew with a whole period. What it has had of the one before is what its first tick
- * stands for, too: not half of it on average, for rbpf is woken by ticks.
+ * The clock begins anew with a whole period. What it has had of the one before is what its first
+ * tick stands for, too. That may be little only: rbpf is woken by what begins and ends, and what
+ * begins now must not have to wait for longer than usual until it can be sampled. Returns whether
+ * the period was due to be drawn anew, and was.
  */
-static void redraw(const struct clock_events *ce, struct clock_event *event)
+static bool redraw(const struct clock_events *ce, struct clock_event *event)
 {
-	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC), ticks = REDRAW_TICKS * event->period;
+	const uint64_t had = (now - event->began_ns) % event->period;
 	const struct rbpf_cpu_clock before = { .period = event->period };
-	struct rbpf_cpu_clock clock = { .period = draw_period(ce->frequency, true),
-					.drawn_ns = now };
+	struct rbpf_cpu_clock clock;
 
-	clock.first = clock.period + (now - event->began_ns) % event->period;
+	if (now - event->began_ns < (ticks > REDRAW_MIN ? ticks : REDRAW_MIN) ||
+	    had > event->period / 4)
+		return false;
+	clock.period = draw_period(ce->frequency, true);
+	clock.first = clock.period + had;
+	clock.drawn_ns = now;
 	if (tell(ce, event->cpu, &clock))
-		return;
+		return false;
 	if (ioctl(event->fd, PERF_EVENT_IOC_PERIOD, &clock.period)) {
 		tell(ce, event->cpu, &before);
-		return;
+		return false;
 	}
 	event->period = clock.period;
 	event->began_ns = now;
+	return true;
 }
 
 void clock_events_redraw(struct clock_events *ce)
 {
-	const uint64_t now = clock_ns(CLOCK_MONOTONIC), period = NSEC_PER_SEC / ce->frequency;
-	size_t i;
+	size_t i, done = 0;
 
-	if (now < ce->redraw_ns)
-		return;
-	ce->redraw_ns = now +
-			(period > REDRAW_MIN / REDRAW_TICKS ? period * REDRAW_TICKS : REDRAW_MIN);
-	for (i = 0; i < ce->n_cpus; i++)
-		redraw(ce, &ce->cpus[i]);
+	for (i = 0; i < ce->n_cpus && done < REDRAWS; i++)
+		done += redraw(ce, &ce->cpus[i]);
 }
 
 /* ---- all ---- */

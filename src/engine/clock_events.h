@@ -25,12 +25,11 @@ struct clock_events {
 	struct bpf_program *program; /* not owned */
 	struct bpf_map *cpu_clocks;  /* struct rbpf_cpu_clock by CPU; not owned */
 	uint32_t frequency;	     /* Hz */
-	struct clock_event *threads; /* by number less 1; some have none; owned */
+	struct clock_event *threads; /* by number less 1; owned */
 	size_t n_threads, cap_threads;
-	int unused;		  /* the number of one that has none; 0: there is none */
+	int first_free;		  /* the number of one that has no clock; 0: each has one */
 	struct clock_event *cpus; /* owned */
 	size_t n_cpus, cap_cpus;
-	uint64_t redraw_ns; /* CLOCK_MONOTONIC: when their periods are due to be drawn anew */
 };
 
 void clock_events_deinit(struct clock_events *ce);
@@ -49,8 +48,9 @@ void clock_events_remove_thread(struct clock_events *ce, int clock);
 int clock_events_set_cpus(struct clock_events *ce, const struct cpus *cpus, struct err *err);
 
 /*
- * Draw the periods of CPUs' clocks anew, if that is due: a program that sleeps and works at the
- * same rate as one ticks, or at a multiple of it, would be sampled at the same place for long.
+ * Draw periods of CPUs' clocks anew, of those for which it is due: a program that sleeps and works
+ * at the same rate as one ticks, or at a multiple of it, would be sampled at the same place for
+ * long.
  */
 void clock_events_redraw(struct clock_events *ce);
 

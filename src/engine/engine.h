@@ -197,8 +197,8 @@ void engine_set_clocked(struct engine *e, pid_t tgid, uint64_t before_ns);
 int engine_set_cpus(struct engine *e, const struct cpus *cpus, struct err *err);
 
 /*
- * To be called ten times a second or more: the periods of the clocks of CPUs are drawn anew, if
- * that is due.
+ * To be called ten times a second or more: periods of the clocks of CPUs are drawn anew, of those
+ * for which it is due.
  */
 void engine_redraw(struct engine *e);
 

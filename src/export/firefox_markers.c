@@ -51,17 +51,18 @@ static void add_requests(struct marker_column *c, uint64_t ts)
 /* Whether a sample at @ts, the next one, is of another request than the one before. */
 static bool request_changes(const struct marker_column *c, uint64_t ts)
 {
-	const struct profile_request *requests = c->m->tables->profile->requests;
+	const struct profile_request *r;
 
-	return c->request < c->last_request &&
-	       (requests[*c->request].last_ts < ts || requests[*c->request].first_ts == ts);
+	if (c->request == c->last_request)
+		return false;
+	r = &c->m->tables->profile->requests[*c->request];
+	return r->last_ts < ts || (r->first_ts > c->last_ts && r->first_ts <= ts);
 }
 
 static int take_sample(void *arg, const struct thread_sample *s)
 {
 	struct marker_column *c = arg;
 	const bool in_gc = s->flags & SAMPLE_GC;
-
 	const bool goes_on = c->in_gc && in_gc && !request_changes(c, s->ts);
 
 	if (c->in_gc && !goes_on)

@@ -8,9 +8,6 @@
  *
  * The clocks of the CPUs tick in what is not followed, too, so they are closed when nothing has
  * begun for a while, and opened again when something does. With --all-ruby they see everything.
- *
- * Threads wait for their clocks in the order in which they began, so those of a process that began
- * before some time are known to have them: that is what the BPF programs are told.
  */
 #include <errno.h>
 #include <signal.h>
@@ -40,9 +37,9 @@
 #define GROWN_UP      (NSEC_PER_SEC / 2)
 #define OPENING	      (50 * NSEC_PER_MSEC)
 
-/* Of threads that begin and end meanwhile; and between two searches for what was not told. */
+/* How often threads are listed while there are new ones; the time between two searches for some. */
 #define LISTINGS      4
-#define LIST_PAUSE    (5 * NSEC_PER_SEC)
+#define SEARCH_PAUSE  (5 * NSEC_PER_SEC)
 
 /* ---- clocks of CPUs ---- */
 
@@ -97,7 +94,8 @@ static bool was_suspended(struct collector *c)
 
 static int poll_cpus(struct collector *c, uint64_t now, struct err *err)
 {
-	const bool needed = now < c->cpus_until_ns || any_left_to_cpus(c);
+	const bool needed = now < c->cpus_until_ns || c->clockless.next < c->clockless.n ||
+			    any_left_to_cpus(c);
 	int r = 0;
 
 	if (needed == c->cpus_clocked && (!needed || now - c->cpus_ns < CPUS_INTERVAL))
@@ -110,14 +108,11 @@ static int poll_cpus(struct collector *c, uint64_t now, struct err *err)
 
 /* ---- threads that wait for a clock ---- */
 
-static bool is_empty(const struct clock_queue *q)
-{
-	return q->next == q->n;
-}
-
-static int enqueue(struct clock_queue *q, const struct tracked_process *p, struct tracked_thread *t,
+static int enqueue(struct collector *c, const struct tracked_process *p, struct tracked_thread *t,
 		   uint64_t born)
 {
+	struct clock_queue *q = &c->clockless;
+
 	if (t->clock || t->awaits_clock || t->ended_ns || p->left_to_cpus)
 		return 0;
 	if (array_reserve(q->v, q->cap, q->n + 1))
@@ -131,7 +126,7 @@ static struct clockless dequeue(struct clock_queue *q)
 {
 	const struct clockless first = q->v[q->next++];
 
-	if (is_empty(q)) {
+	if (q->next == q->n) {
 		q->next = q->n = 0;
 	} else if (q->next >= 1024 && q->next > q->n / 2) {
 		q->n -= q->next;
@@ -141,8 +136,7 @@ static struct clockless dequeue(struct clock_queue *q)
 	return first;
 }
 
-static int list_once(struct collector *c, struct tracked_process *p, struct clock_queue *q,
-		     uint64_t born, bool *any_new)
+static int list_once(struct collector *c, struct tracked_process *p, uint64_t born, bool *any_new)
 {
 	_cleanup_free_ pid_t *tids = NULL;
 	struct tracked_thread *t;
@@ -156,31 +150,31 @@ static int list_once(struct collector *c, struct tracked_process *p, struct cloc
 		r = process_table_thread(&c->table, p, tids[i], &t, &is_new);
 		if (r)
 			break;
-		/* What it has had was not sampled. */
+		/* What it had before sampling began does not count. */
 		if (!t->has_base)
-			t->has_base = !thread_cpu_ns(t->tid, &t->cpu_base);
+			t->has_base = born || !thread_cpu_ns(t->tid, &t->cpu_base);
 		*any_new |= is_new;
-		r = enqueue(q, p, t, born);
+		r = enqueue(c, p, t, born);
 	}
 	return r == -ENOMEM ? r : 0; /* or it has ended */
 }
 
 /*
- * Put the threads of @p into @q that have no clock. The kernel may leave some out if others end
- * meanwhile, so they are listed again until there are no more.
+ * Have the threads of @p that have no clock wait for one; @born: since when they are known, 0: they
+ * were there when sampling began. The kernel may leave some out if others end meanwhile, so they
+ * are listed again while there are new ones.
  */
-static int list_threads(struct collector *c, struct tracked_process *p, struct clock_queue *q,
-			uint64_t born)
+static int list_threads(struct collector *c, struct tracked_process *p, uint64_t born)
 {
 	struct tracked_thread *t;
 	bool any_new = true;
 	int r = 0;
 
 	for (unsigned int i = 0; i < LISTINGS && any_new && !r; i++)
-		r = list_once(c, p, q, born, &any_new);
+		r = list_once(c, p, born, &any_new);
 	LIST_FOREACH(t, &p->thread_list, link)
 		if (!r)
-			r = enqueue(q, p, t, born);
+			r = enqueue(c, p, t, born);
 	return r;
 }
 
@@ -229,9 +223,9 @@ static void leave_to_cpus(struct collector *c, struct tracked_process *p)
 	set_clocked(c, p, 0);
 }
 
-static int open_first(struct collector *c, struct clock_queue *q, struct err *err)
+static int open_first(struct collector *c, struct err *err)
 {
-	const struct clockless first = dequeue(q);
+	const struct clockless first = dequeue(&c->clockless);
 	struct tracked_process *p = process_table_find(&c->table, first.pid);
 	struct tracked_thread *t = p ? process_table_find_thread(p, first.tid) : NULL;
 	int r;
@@ -249,8 +243,8 @@ static int open_first(struct collector *c, struct clock_queue *q, struct err *er
 	return 0;
 }
 
-/* All threads that began before @before have clocks. */
-static void tell_clocked(struct collector *c, uint64_t before)
+/* Those that have no clock are seen by those of the CPUs, for theirs cannot have taken over. */
+static void tell_clocked(struct collector *c)
 {
 	struct tracked_process *p;
 
@@ -259,7 +253,7 @@ static void tell_clocked(struct collector *c, uint64_t before)
 	c->any_newly_clocked = false;
 	LIST_FOREACH(p, &c->table.list, link) {
 		if (p->newly_clocked && !p->left_to_cpus && !p->ended_ns)
-			set_clocked(c, p, p->listed_ns > before ? p->listed_ns : before);
+			set_clocked(c, p, clock_ns(CLOCK_MONOTONIC));
 		p->newly_clocked = false;
 	}
 }
@@ -269,20 +263,13 @@ static int open_clocks(struct collector *c, uint64_t now, struct err *err)
 {
 	const uint64_t grown = now > GROWN_UP ? now - GROWN_UP : 0;
 	const uint64_t until = clock_ns(CLOCK_MONOTONIC) + OPENING;
-	struct clock_queue *q;
+	const struct clock_queue *q = &c->clockless;
 	int r = 0;
 
-	while (!r && !stop_overdue() && clock_ns(CLOCK_MONOTONIC) < until) {
-		q = is_empty(&c->listed) ? &c->born : &c->listed;
-		if (is_empty(q) || q->v[q->next].born_ns > grown)
-			break;
-		r = open_first(c, q, err);
-	}
-	q = &c->born;
-	if (!r && is_empty(&c->listed))
-		tell_clocked(c, is_empty(q) || q->v[q->next].born_ns > grown
-					? grown
-					: q->v[q->next].born_ns);
+	while (!r && q->next < q->n && q->v[q->next].born_ns <= grown && !stop_overdue() &&
+	       clock_ns(CLOCK_MONOTONIC) < until)
+		r = open_first(c, err);
+	tell_clocked(c);
 	return r;
 }
 
@@ -298,8 +285,7 @@ int clocks_begin(struct collector *c, struct err *err)
 	need_cpus(c, c->opts.system_wide ? UINT64_MAX : now + CPUS_LINGER);
 	if (!c->opts.system_wide) {
 		LIST_FOREACH(p, &c->table.list, link) {
-			p->listed_ns = clock_ns(CLOCK_MONOTONIC);
-			r = list_threads(c, p, &c->listed, 0);
+			r = list_threads(c, p, 0);
 			if (r)
 				return err_oom(err);
 		}
@@ -313,7 +299,7 @@ int clocks_note_birth(struct collector *c, struct tracked_process *p, struct tra
 	if (c->opts.system_wide)
 		return 0;
 	need_cpus(c, ts + CPUS_LINGER);
-	return enqueue(&c->born, p, t, ts);
+	return enqueue(c, p, t, ts);
 }
 
 int clocks_note_exec(struct collector *c, struct tracked_process *p, uint64_t ts)
@@ -324,7 +310,6 @@ int clocks_note_exec(struct collector *c, struct tracked_process *p, uint64_t ts
 
 	clocks_remove(c, p);
 	p->left_to_cpus = false;
-	p->listed_ns = ts;
 	r = process_table_thread(&c->table, p, p->pid, &t, &is_new);
 	return r ? r : clocks_note_birth(c, p, t, ts);
 }
@@ -342,7 +327,7 @@ int clocks_note_lost(struct collector *c, uint64_t now)
 	struct tracked_thread *t;
 	int r = 0;
 
-	if (lost == c->lost_lives || c->opts.system_wide || now - c->searched_ns < LIST_PAUSE)
+	if (lost == c->lost_lives || c->opts.system_wide || now - c->searched_ns < SEARCH_PAUSE)
 		return 0;
 	c->lost_lives = lost;
 	c->searched_ns = now;
@@ -353,7 +338,10 @@ int clocks_note_lost(struct collector *c, uint64_t now)
 		LIST_FOREACH(t, &p->thread_list, link)
 			if (!t->ended_ns && is_gone(p, t))
 				t->ended_ns = now;
-		r = list_threads(c, p, &c->born, now);
+		/* It may have executed a program, which has ended what clocks it has. */
+		clocks_remove(c, p);
+		set_clocked(c, p, 0);
+		r = list_threads(c, p, now);
 	}
 	return r;
 }
@@ -369,6 +357,5 @@ int clocks_poll(struct collector *c, uint64_t now, struct err *err)
 
 void clocks_deinit(struct collector *c)
 {
-	free(c->listed.v);
-	free(c->born.v);
+	free(c->clockless.v);
 }

@@ -23,10 +23,10 @@ struct mmap_watch;
 /* A thread that has no clock of its own, and is to get one: clocks.c. */
 struct clockless {
 	pid_t pid, tid;
-	uint64_t born_ns; /* CLOCK_MONOTONIC; 0: before sampling began */
+	uint64_t born_ns; /* CLOCK_MONOTONIC, or when it was met; 0: before sampling began */
 };
 
-/* Those from @next on wait, in the order of born_ns. */
+/* Those from @next on wait, nearly in the order of born_ns. */
 struct clock_queue {
 	struct clockless *v; /* owned */
 	size_t next, n, cap;
@@ -50,14 +50,13 @@ struct collector {
 	uint64_t unknown; /* samples of processes not in the table: their EXEC or FORK was lost */
 	uint64_t reported_unknown;
 	uint64_t housekeeping_ns;
-	uint64_t cpus_until_ns;	   /* up to when CPUs need clocks; CLOCK_MONOTONIC, as … */
-	uint64_t cpus_ns;	   /* … when the list of those online was read last */
-	bool cpus_clocked;	   /* they have clocks */
-	bool any_left_to_cpus;	   /* of the processes */
-	bool any_newly_clocked;	   /* of the processes */
-	struct clock_queue listed; /* threads that lived when sampling began … */
-	struct clock_queue born;   /* … and those that began later */
-	int64_t suspended_ns;	   /* for so long in all the machine was, when last looked at */
+	uint64_t cpus_until_ns; /* up to when CPUs need clocks; CLOCK_MONOTONIC, as … */
+	uint64_t cpus_ns;	/* … when the list of those online was read last */
+	bool cpus_clocked;	/* they have clocks */
+	bool any_left_to_cpus;	/* some process has left_to_cpus … */
+	bool any_newly_clocked; /* … or newly_clocked */
+	struct clock_queue clockless;
+	int64_t suspended_ns;	   /* in which the machine was suspended since boot, so far */
 	uint64_t lost_lives;	   /* records of births and ends that were lost when … */
 	uint64_t searched_ns;	   /* … what they told was searched for; CLOCK_MONOTONIC */
 	uint64_t began_ns;	   /* CLOCK_MONOTONIC: sampling */
@@ -208,7 +207,8 @@ int clocks_note_birth(struct collector *c, struct tracked_process *p, struct tra
 int clocks_note_exec(struct collector *c, struct tracked_process *p, uint64_t ts);
 
 /*
- * If records of births and ends were lost, search for what they told. Returns 0 or -ENOMEM.
+ * If records of births and ends were lost, search for the threads of what is followed. (A child
+ * whose fork was lost is not followed.) Returns 0 or -ENOMEM.
  */
 int clocks_note_lost(struct collector *c, uint64_t now);
 

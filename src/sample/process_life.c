@@ -561,6 +561,7 @@ int life_handle_exec(struct collector *c, const struct rbpf_ring_life *rec)
 		r = process_table_thread(&c->table, p, (pid_t)rec->h.tid, &t, &is_new);
 		if (!r)
 			r = life_account(c, t, rec->runtime);
+		p->let_go = true;
 		return r ? r : end_process(c, p, rec->h.ts, -1);
 	}
 	if (!process_open(p->pid, &info, NULL)) {
@@ -577,7 +578,7 @@ int life_handle_exit(struct collector *c, const struct rbpf_ring_life *rec)
 	bool is_new;
 	int r;
 
-	if (!p)
+	if (!p || p->let_go)
 		return 0;
 	r = process_table_thread(&c->table, p, (pid_t)rec->h.tid, &t, &is_new);
 	if (r)
@@ -599,7 +600,7 @@ int life_handle_free(struct collector *c, const struct rbpf_ring_life *rec)
 	struct tracked_process *p = process_table_find(&c->table, (pid_t)rec->h.tgid);
 	struct tracked_thread *t = p ? process_table_find_thread(p, (pid_t)rec->h.tid) : NULL;
 
-	if (!t || !t->ended_ns)
+	if (!t || !t->ended_ns || p->let_go)
 		return 0;
 	clocks_thread_ended(c, t);
 	return t->ended_ns >= c->began_ns ? life_account(c, t, rec->runtime) : 0;

@@ -69,12 +69,13 @@ struct tracked_process {
 		thread_context; /* where its threads have their contexts: thread_context.h */
 	struct rbpf_file exe;	/* of what it executed; inode 0: before rbpf followed it */
 	uint64_t ended_ns;	/* CLOCK_MONOTONIC; 0: it lives */
-	bool missing;		/* was gone from /proc at the last sweep */
-	bool ended_unseen;	/* it ended before its Ruby was found, and was counted */
+	bool let_go;	   /* it ended for us: it executed what is not followed, and may go on */
+	bool missing;	   /* was gone from /proc at the last sweep */
+	bool ended_unseen; /* it ended before its Ruby was found, and was counted */
 	/* Which clocks its threads have: see clocks.c. */
 	bool newly_clocked; /* some got their own, which the engine was not told yet */
-	bool left_to_cpus;  /* none get their own, for too many files were open */
-	uint64_t listed_ns; /* CLOCK_MONOTONIC: those that began before are or were in a queue */
+	bool left_to_cpus;  /* none get their own: too many files, or one that cannot be waited for
+			     */
 	uint64_t told_ns;   /* CLOCK_MONOTONIC: the engine was told something of it last */
 	struct ruby_vm *vm; /* owned; the resolver points to it, so it must not move */
 	struct resolver *resolver;     /* owned; made when it is needed */

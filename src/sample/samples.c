@@ -163,8 +163,10 @@ int samples_thread(struct collector *c, struct tracked_process *p, pid_t tid,
 	int r;
 
 	r = process_table_thread(&c->table, p, tid, &t, &is_new);
-	if (!r && is_new) /* its birth was not told */
+	if (!r && is_new && !c->opts.system_wide) { /* its birth was not told */
+		t->has_base = true;
 		r = clocks_note_birth(c, p, t, clock_ns(CLOCK_MONOTONIC));
+	}
 	if (r)
 		return r;
 	if (t->id == PROFILE_NONE || strncmp(t->comm, comm, sizeof(t->comm))) {
@@ -367,6 +369,8 @@ int samples_handle_sample(struct collector *c, const struct rbpf_ring_sample *re
 		c->unknown += system_wide_is_all(c);
 		return 0;
 	}
+	if (p->let_go)
+		return 0;
 	with_ruby = p->vm != NULL; /* before this sample */
 	r = life_try_again(c, p);
 	if (r)
@@ -381,7 +385,7 @@ int samples_handle_wait(struct collector *c, const struct rbpf_ring_wait *rec, s
 
 	if (len < sizeof(*rec))
 		return -EPROTO;
-	if (!p)
+	if (!p || p->let_go)
 		return 0;
 	return held_first(&p->held) ? hold(c, p, rec, len, p->vm != NULL)
 				    : waits_handle(c, p, rec, p->vm != NULL);

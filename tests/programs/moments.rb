@@ -3,7 +3,7 @@
 
 # Children, or threads that wait before it begins: one after the other uses a moment of CPU time, and no more.
 #
-#   ruby moments.rb children|threads COUNT SECONDS
+#   ruby moments.rb children|threads COUNT SECONDS [SECONDS TO REST BEFORE EACH]
 #
 # Says {"ready": true, "cpu": SECONDS}: what all of them have used in Moments.in_moment, by their own clocks. Begins when
 # a line comes on standard input and ends when another one comes.
@@ -57,5 +57,6 @@ count = Integer(ARGV.fetch(1))
 next_one = Moments.public_send(kind, count, Float(ARGV.fetch(2)))
 Oracle.say(waiting: true)
 Oracle.wait_for_test
-Oracle.say(ready: true, cpu: Array.new(count) { next_one.call }.sum)
+rest = Float(ARGV.fetch(3, 0))
+Oracle.say(ready: true, cpu: Array.new(count) { sleep(rest) && next_one.call }.sum)
 Oracle.wait_for_test

@@ -177,6 +177,26 @@ Test(system_wide, exec_of_another_program, .init = start, .fini = teardown)
 	cr_expect_eq(f.totals.samples, 2);
 }
 
+/* The BPF programs follow it until user space has seen what it executed. */
+Test(system_wide, exec_of_another_program_that_is_told_late, .init = start, .fini = teardown)
+{
+	static const enum rbpf_ring_record ends[] = { RBPF_RING_EXIT, RBPF_RING_FREE };
+
+	executed(target.pid, RBPF_LIFE_PRESET, 1000);
+	collecting_tick(&f, target.pid, target.pid);
+	executed(target.pid, 0, 3500);
+	collecting_tick(&f, target.pid, target.pid);
+	for (size_t i = 0; i < ARRAY_SIZE(ends); i++)
+		scripted_life(&f.engine, ends[i],
+			      &(struct rbpf_ring_life) { .h.tgid = (uint32_t)target.pid,
+							 .h.tid = (uint32_t)target.pid,
+							 .runtime = 900000,
+							 .flags = RBPF_LIFE_LAST });
+	collecting_finish(&f);
+	cr_expect_eq(collecting_thread(&f, target.pid)->cpu_ns, 2500);
+	cr_expect_eq(f.totals.samples, 1);
+}
+
 /* ---- what is not followed ---- */
 
 Test(system_wide, not_selected, .init = start_with_none_selected, .fini = teardown)
