@@ -10,7 +10,6 @@
  * begun for a while, and opened again when something does. With --all-ruby they see everything.
  */
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
