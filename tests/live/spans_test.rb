@@ -101,7 +101,7 @@ class SpansTest < LiveTest
     by_tid = @spans.sort_by(&:from).group_by(&:tid)
     begin_ns = recording.json['meta']['start_ns'] + learning
     seen = samples.select { |s| s['ts_ns'] > begin_ns }.filter_map { |s| compare(by_tid, s) }
-    assert_operator seen.size, :>, 500
+    assert_operator seen.size, :>, 100 # some 2,000, of which a busy machine leaves a few hundred
     wrong = seen.reject { |right, said| said.nil? || right == said }
     assert_empty wrong.first(5), "#{wrong.size} of #{seen.size} are wrong"
     missed = seen.count { |right, said| right != said }
