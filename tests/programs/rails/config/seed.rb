@@ -5,7 +5,7 @@
 class Seed
   CUSTOMERS = 60
   PRODUCTS = 80
-  ORDERS = 600
+  ORDERS = 600 # load.rb asks for each of them
   ITEMS = 4 # of an order
   FIRST_DAY = Date.new(2026, 1, 1)
 
