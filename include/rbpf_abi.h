@@ -753,9 +753,8 @@ struct rbpf_block {
 
 /*
  * RBPF_RING_FORK, RBPF_RING_THREAD: h is the parent, and h.ts when the child began, as the kernel
- * keeps it; RBPF_RING_EXEC, RBPF_RING_EXIT,
- * RBPF_RING_FREE: the process or thread itself. FREE comes some time after EXIT, when it has been
- * waited for.
+ * keeps it; RBPF_RING_EXEC, RBPF_RING_EXIT, RBPF_RING_FREE: the process or thread itself. FREE
+ * comes some time after EXIT, when it has been waited for.
  */
 struct rbpf_ring_life {
 	struct rbpf_ring_hdr h;

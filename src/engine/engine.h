@@ -174,8 +174,9 @@ void engine_set_code(struct engine *e, pid_t tgid, const struct rbpf_code *code)
  * has: see engine_set_clocked(). An engine that samples all threads of the processes that it
  * follows has nothing to do here.
  *
- * Returns the number of that clock, which is positive; -ESRCH if the thread is gone, -ETIMEDOUT if
- * it cannot be waited for, -EMFILE if too many files are open; or another error with @err set.
+ * Returns the number of that clock, which is positive, or 0 if nothing is to be done; -ESRCH if the
+ * thread is gone, -ETIMEDOUT if it cannot be waited for, -EMFILE if too many files are open; or
+ * another error with @err set.
  */
 int engine_add_thread(struct engine *e, pid_t tid, struct err *err);
 

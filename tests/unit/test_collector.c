@@ -6,28 +6,13 @@
 
 #include "base/stop.h"
 #include "sample/collector_state.h"
-#include "support/collecting.h"
+#include "support/collecting_target.h"
 #include "symbol/resolver.h"
-
-static struct collecting f;
-static struct target target;
-
-static void setup(void)
-{
-	collecting_init(&f, NULL);
-	target = target_start();
-}
 
 static void setup_native(void)
 {
 	collecting_init(&f, &(struct collector_options) { .native = true });
 	target = target_start();
-}
-
-static void teardown(void)
-{
-	target_end(&target);
-	collecting_deinit(&f);
 }
 
 /* The name of the innermost frame of kept sample @i. */
