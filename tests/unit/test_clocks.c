@@ -170,6 +170,22 @@ Test(clocks, those_of_cpus_go_when_they_are_not_needed, .init = setup, .fini = t
 	collecting_finish(&f);
 }
 
+/* However long that takes: nothing else sees them. */
+Test(clocks, those_of_cpus_stay_while_threads_wait, .init = setup, .fini = teardown)
+{
+	const uint64_t minute = 60 * NSEC_PER_SEC, now = clock_ns(CLOCK_MONOTONIC);
+
+	collecting_start(&f, &target);
+	born(target.pid);
+	cr_assert_eq(collector_drain(f.c), 0);
+	cr_assert_eq(clocks_poll(f.c, now + minute, &f.err), 0);
+	cr_expect(cpus_have_clocks());
+	cr_expect_eq(added(), 2);
+	cr_assert_eq(clocks_poll(f.c, now + 2 * minute, &f.err), 0);
+	cr_expect(!cpus_have_clocks());
+	collecting_finish(&f);
+}
+
 Test(clocks, cpus_that_come_and_go, .init = setup, .fini = teardown)
 {
 	size_t asked;
