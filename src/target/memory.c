@@ -38,12 +38,16 @@ static bool charge(const struct memory *mem, const struct memory_span *spans, si
 
 static void read_spans_process(const struct memory *mem, struct memory_span *spans, size_t n)
 {
-	remote_read_memory(mem->pid, spans, n);
+	remote_read_memory(mem->pid, mem->program, spans, n);
 }
 
 struct memory memory_process(pid_t pid)
 {
-	return (struct memory) { .read_spans = read_spans_process, .pid = pid };
+	static uint64_t programs;
+
+	return (struct memory) { .read_spans = read_spans_process,
+				 .pid = pid,
+				 .program = ++programs };
 }
 
 int memory_read(const struct memory *mem, uint64_t addr, void *dst, size_t len)

@@ -37,7 +37,8 @@ struct memory_span {
 struct memory {
 	/* Fill in ->ok of each of the @n spans. */
 	void (*read_spans)(const struct memory *mem, struct memory_span *spans, size_t n);
-	pid_t pid;		      /* of memory_process() */
+	pid_t pid;		      /* of memory_process() … */
+	uint64_t program;	      /* … and that one has this number */
 	const void *image;	      /* of other readers */
 	struct gathered *gathered;    /* of gathered_memory(); else NULL */
 	struct page_cache *pages;     /* of page_cache_memory(); else NULL */
@@ -45,8 +46,8 @@ struct memory {
 };
 
 /*
- * The memory of the live process @pid, which another process reads (remote.h): process_vm_readv(2),
- * many spans a call. None of it when stop_overdue(), or once @pid was given up.
+ * The memory of the live process @pid and of the program that it runs when it is first read, which
+ * another process reads (remote.h). None of it when stop_overdue(), or once @pid was given up.
  */
 struct memory memory_process(pid_t pid);
 

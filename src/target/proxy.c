@@ -14,7 +14,6 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,6 +21,7 @@
 #include "base/clock.h"
 #include "base/priority.h"
 #include "base/stop.h"
+#include "target/memory_files.h"
 
 struct proxy_shared {
 	_Atomic uint32_t asked;	   /* requests so far */
@@ -45,30 +45,14 @@ static void publish(_Atomic uint32_t *word, uint32_t value)
 
 /* ---- the process ---- */
 
-/*
- * process_vm_readv() stops at the first remote piece that faults and tells only the bytes read
- * before it. So: count off the whole pieces, skip the one that failed, go on behind it.
- */
-static void read_memory(struct proxy_request *req)
+static void read_memory(struct proxy_request *req, struct memory_files *files)
 {
-	struct iovec local[PROXY_MAX_SPANS], remote[PROXY_MAX_SPANS];
 	size_t i, at = 0;
-	ssize_t got;
 
-	for (i = 0; i < req->n; i++) {
-		local[i] = (struct iovec) { req->bytes + at, req->spans[i].len };
-		remote[i] = (struct iovec) { (void *)(uintptr_t)req->spans[i].addr,
-					     req->spans[i].len };
-		req->spans[i].ok = 0;
-		at += req->spans[i].len;
-	}
-	for (i = 0; i < req->n; i++) {
-		got = process_vm_readv(req->pid, local + i, req->n - i, remote + i, req->n - i, 0);
-		for (; i < req->n && got >= (ssize_t)req->spans[i].len; i++) {
-			got -= (ssize_t)req->spans[i].len;
-			req->spans[i].ok = 1;
-		}
-	}
+	for (i = 0; i < req->n; at += req->spans[i++].len)
+		req->spans[i].ok = memory_files_read(files, req->pid, req->program,
+						     req->spans[i].addr, req->bytes + at,
+						     req->spans[i].len);
 }
 
 /* A file of /proc gives a page at a time. */
@@ -88,7 +72,7 @@ static int32_t read_on(int fd, char *to, uint32_t len)
 	return (int32_t)done;
 }
 
-static void execute(struct proxy_request *req, int *fd)
+static void execute(struct proxy_request *req, struct memory_files *files, int *fd)
 {
 	char path[sizeof("/proc//") + 3 * sizeof(pid_t) + PROXY_MAX_NAME];
 	ssize_t n;
@@ -96,7 +80,7 @@ static void execute(struct proxy_request *req, int *fd)
 	snprintf(path, sizeof(path), "/proc/%d/%s", (int)req->pid, req->name);
 	switch (req->op) {
 	case PROXY_MEMORY:
-		read_memory(req);
+		read_memory(req, files);
 		break;
 	case PROXY_OPEN:
 		cleanup_close(fd);
@@ -132,6 +116,7 @@ static void drop_privileges(void)
 /* It gets no signal but SIGKILL, and keeps nothing going that rbpf has opened. */
 _Noreturn static void serve(struct proxy_shared *shared, uint32_t done, pid_t parent)
 {
+	struct memory_files files = { 0 };
 	sigset_t all;
 	int fd = -1;
 
@@ -148,7 +133,7 @@ _Noreturn static void serve(struct proxy_shared *shared, uint32_t done, pid_t pa
 		while (shared->asked == done)
 			sleep_on(&shared->asked, done, 0);
 		done++;
-		execute(&shared->request, &fd);
+		execute(&shared->request, &files, &fd);
 		publish(&shared->answered, done);
 	}
 }

@@ -43,8 +43,10 @@ struct proxy_span {
 struct proxy_request {
 	enum proxy_op op;
 	pid_t pid;
-	uint32_t n;   /* spans; together at most PROXY_MAX_BYTES */
-	uint32_t len; /* at most PROXY_MAX_BYTES */
+	uint32_t pad;
+	uint64_t program; /* see memory_files_read() */
+	uint32_t n;	  /* spans; together at most PROXY_MAX_BYTES */
+	uint32_t len;	  /* at most PROXY_MAX_BYTES */
 	/*
 	 * The answer to the others than PROXY_MEMORY: the number of bytes, fewer than len only at
 	 * the end; or -errno.

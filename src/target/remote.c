@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/uio.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
@@ -13,6 +12,7 @@
 #include "base/utf8.h"
 #include "target/debts.h"
 #include "target/memory.h"
+#include "target/memory_files.h"
 #include "target/proxy.h"
 
 #define STATUS_PART   1024u /* of /proc/PID/status: the user comes before the groups */
@@ -33,6 +33,7 @@ static struct remote {
 	struct debts debts;
 	struct remote_losses losses;
 	struct cached_user users[USERS_CACHED];
+	struct memory_files files;
 	bool direct;
 } remote;
 
@@ -177,7 +178,7 @@ static int run(pid_t pid)
 /* ---- memory ---- */
 
 /* One that does not fit into an answer. */
-static bool read_large(pid_t pid, const struct memory_span *span)
+static bool read_large(pid_t pid, uint64_t program, const struct memory_span *span)
 {
 	struct proxy_request *req;
 	size_t done, len;
@@ -187,6 +188,7 @@ static bool read_large(pid_t pid, const struct memory_span *span)
 		if (!req)
 			return false;
 		len = span->len - done < PROXY_MAX_BYTES ? span->len - done : PROXY_MAX_BYTES;
+		req->program = program;
 		req->n = 1;
 		req->spans[0] = (struct proxy_span) { span->addr + done, (uint32_t)len, 0 };
 		if (run(pid) || !req->spans[0].ok)
@@ -197,13 +199,13 @@ static bool read_large(pid_t pid, const struct memory_span *span)
 }
 
 /* As many as fit, at least one. Returns how many that are. */
-static size_t read_batch(pid_t pid, struct memory_span *spans, size_t n)
+static size_t read_batch(pid_t pid, uint64_t program, struct memory_span *spans, size_t n)
 {
 	struct proxy_request *req;
 	size_t i, at = 0;
 
 	if (spans[0].len > PROXY_MAX_BYTES) {
-		spans[0].ok = read_large(pid, &spans[0]);
+		spans[0].ok = read_large(pid, program, &spans[0]);
 		return 1;
 	}
 	req = prepare(PROXY_MEMORY, pid);
@@ -213,6 +215,7 @@ static size_t read_batch(pid_t pid, struct memory_span *spans, size_t n)
 		req->spans[i] = (struct proxy_span) { spans[i].addr, (uint32_t)spans[i].len, 0 };
 		at += spans[i].len;
 	}
+	req->program = program;
 	req->n = (uint32_t)i;
 	if (run(pid))
 		return n;
@@ -224,47 +227,26 @@ static size_t read_batch(pid_t pid, struct memory_span *spans, size_t n)
 	return i;
 }
 
-/* Those that cannot be read are skipped: process_vm_readv() stops at them. */
-static void read_directly(pid_t pid, struct memory_span *spans, size_t n)
-{
-	struct iovec local[PROXY_MAX_SPANS], there[PROXY_MAX_SPANS];
-	size_t i = 0, k, batch;
-	ssize_t got;
-
-	while (i < n) {
-		batch = n - i < PROXY_MAX_SPANS ? n - i : PROXY_MAX_SPANS;
-		for (k = 0; k < batch; k++) {
-			local[k] = (struct iovec) { spans[i + k].dst, spans[i + k].len };
-			there[k] = (struct iovec) { (void *)(uintptr_t)spans[i + k].addr,
-						    spans[i + k].len };
-		}
-		got = process_vm_readv(pid, local, batch, there, batch, 0);
-		for (k = 0; k < batch && got >= (ssize_t)spans[i + k].len; k++) {
-			got -= (ssize_t)spans[i + k].len;
-			spans[i + k].ok = true;
-		}
-		i += k < batch ? k + 1 : k;
-	}
-}
-
 void remote_set_direct(bool direct)
 {
 	remote.direct = direct;
 }
 
-void remote_read_memory(pid_t pid, struct memory_span *spans, size_t n)
+void remote_read_memory(pid_t pid, uint64_t program, struct memory_span *spans, size_t n)
 {
 	size_t i;
 
 	for (i = 0; i < n; i++)
 		spans[i].ok = false;
-	if (remote.direct) {
-		if (!stop_overdue())
-			read_directly(pid, spans, n);
-		return;
+	for (i = 0; i < n && !stop_overdue();) {
+		if (remote.direct) {
+			spans[i].ok = memory_files_read(&remote.files, pid, program, spans[i].addr,
+							spans[i].dst, spans[i].len);
+			i++;
+		} else {
+			i += read_batch(pid, program, spans + i, n - i);
+		}
 	}
-	for (i = 0; i < n && !stop_overdue();)
-		i += read_batch(pid, spans + i, n - i);
 }
 
 /* ---- files ---- */
@@ -349,5 +331,6 @@ void remote_reset(void)
 	proxy_deinit(&remote.proxy);
 	proxy_deinit(&remote.clerk);
 	debts_deinit(&remote.debts);
+	memory_files_deinit(&remote.files);
 	memset(&remote, 0, sizeof(remote));
 }

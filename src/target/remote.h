@@ -37,8 +37,8 @@ struct remote_losses {
  */
 void remote_set_direct(bool direct);
 
-/* memory_read_spans() of the live process @pid. */
-void remote_read_memory(pid_t pid, struct memory_span *spans, size_t n);
+/* memory_read_spans() of the live process @pid; @program: see memory_files_read(). */
+void remote_read_memory(pid_t pid, uint64_t program, struct memory_span *spans, size_t n);
 
 /*
  * Append all of /proc/@pid/@name to @buf, at most @max bytes (-EFBIG). Returns 0 or -errno;

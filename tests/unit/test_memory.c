@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -10,7 +13,9 @@
 
 #include "base/clock.h"
 #include "base/stop.h"
+#include "support/target_process.h"
 #include "target/memory.h"
+#include "target/remote.h"
 
 #define PAGE 4096u
 
@@ -33,9 +38,15 @@ static struct fixture setup(size_t pages)
 	return f;
 }
 
+/* Nobody can read what is mapped beyond the end of its file. */
 static void punch(struct fixture *f, size_t page)
 {
-	cr_assert_eq(mprotect(f->base + page * PAGE, PAGE, PROT_NONE), 0);
+	int fd = memfd_create("hole", MFD_CLOEXEC);
+
+	cr_assert_neq(
+		(void *)mmap(f->base + page * PAGE, PAGE, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0),
+		MAP_FAILED);
+	close(fd);
 }
 
 static void teardown(struct fixture *f)
@@ -182,6 +193,125 @@ Test(memory, empty_spans_in_a_batch)
 	memory_read_spans(&f.mem, spans, 4);
 	cr_expect(spans[0].ok && spans[1].ok && !spans[2].ok && spans[3].ok);
 	teardown(&f);
+}
+
+/* ---- processes that were forked, and that execute ---- */
+
+static _Alignas(PAGE) uint8_t inherited[2 * PAGE];
+
+/* By the kernel: bit 56 of its page map (Documentation/admin-guide/mm/pagemap.rst). */
+static bool is_its_alone(pid_t pid, const void *page)
+{
+	uint64_t entry = 0;
+	char path[32];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	cr_assert_eq(pread(fd, &entry, 8, (off_t)((uintptr_t)page / PAGE * 8)), 8);
+	close(fd);
+	cr_assert(entry >> 63, "it is in memory");
+	return entry >> 56 & 1;
+}
+
+static void write_to(pid_t pid, const void *page)
+{
+	char path[32];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	cr_assert_eq(pwrite(fd, "x", 1, (off_t)(uintptr_t)page), 1);
+	close(fd);
+}
+
+static void check_sharing(bool direct)
+{
+	struct memory mem;
+	struct target t;
+	uint8_t got[16];
+
+	memset(inherited, 7, sizeof(inherited));
+	t = target_start();
+	remote_set_direct(direct);
+	mem = memory_process(t.pid);
+	cr_assert_eq(memory_read(&mem, (uintptr_t)inherited, got, sizeof(got)), 0);
+	cr_expect_eq(got[0], 7);
+	cr_expect_not(is_its_alone(t.pid, inherited), "read");
+	cr_expect_not(is_its_alone(t.pid, inherited + PAGE), "not read");
+	write_to(t.pid, inherited + PAGE);
+	cr_expect(is_its_alone(t.pid, inherited + PAGE), "what is written is copied");
+	target_end(&t);
+	remote_reset();
+}
+
+/* Who reads a process does not take from it what it shares with the one that it was forked from. */
+Test(memory, what_is_shared_stays_shared)
+{
+	check_sharing(false);
+	check_sharing(true);
+}
+
+/* The lowest address of the stack of @pid that can be read. */
+static uint64_t stack_of(pid_t pid)
+{
+	char path[32], line[256];
+	uint64_t low = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+	file = fopen(path, "re");
+	cr_assert_not_null(file);
+	while (fgets(line, sizeof(line), file))
+		if (strstr(line, "[stack]"))
+			cr_assert_eq(sscanf(line, "%" SCNx64, &low), 1);
+	fclose(file);
+	return low;
+}
+
+static void check_exec(bool direct)
+{
+	struct memory before, after;
+	struct target t = target_start();
+	uint64_t stack;
+	uint8_t got[16];
+
+	remote_set_direct(direct);
+	before = memory_process(t.pid);
+	cr_assert_eq(memory_read(&before, (uintptr_t)inherited, got, sizeof(got)), 0);
+	target_exec(&t);
+	stack = stack_of(t.pid);
+	cr_expect_eq(memory_read(&before, stack, got, sizeof(got)), -EFAULT);
+	after = memory_process(t.pid);
+	cr_expect_eq(memory_read(&after, stack, got, sizeof(got)), 0);
+	cr_expect_eq(memory_read(&after, (uintptr_t)inherited, got, sizeof(got)), -EFAULT);
+	target_end(&t);
+	remote_reset();
+}
+
+Test(memory, of_the_program_that_was_read_first)
+{
+	check_exec(false);
+	check_exec(true);
+}
+
+/* More programs than there are descriptors for: they are opened again. */
+Test(memory, of_many_programs)
+{
+	struct memory mem[300];
+	uint64_t word = 5, got;
+
+	remote_set_direct(true);
+	for (size_t i = 0; i < 300; i++)
+		mem[i] = memory_process(getpid());
+	for (size_t turn = 0; turn < 2; turn++)
+		for (size_t i = 0; i < 300; i++) {
+			got = 0;
+			cr_expect_eq(memory_read_u64(&mem[i], (uintptr_t)&word, &got), 0);
+			cr_expect_eq(got, 5);
+		}
+	cr_expect_lt(dup(0), 100, "they are closed");
+	remote_reset();
 }
 
 Test(memory, of_a_dead_process)
