@@ -47,8 +47,9 @@ static __always_inline __u32 rbpf_cfi_word(__u32 table, __u32 i)
 #define NATIVE_MAX_PAGES   1024 /* of the stack copied in one walk, 4 MiB: see native_window() */
 #define NATIVE_PAGE	   4096
 #define NATIVE_BEGIN_MAX   1024 /* bytes of what a thread begins with: see native_is_begin() */
-#define YJIT_FRAME_WORDS   3	/* pushed on entry, below the return address */
-#define YJIT_PUSHED_MAX	   16	/* words that its code pushes for the time of a call */
+#define NATIVE_NEAR_SHIFT  6  /* bytes of a stack for each place of near[]; a frame has some 250 */
+#define YJIT_FRAME_WORDS   3  /* pushed on entry, below the return address */
+#define YJIT_PUSHED_MAX	   16 /* words that its code pushes for the time of a call */
 
 #if defined(__TARGET_ARCH_arm64)
 #define NATIVE_PC_MASK ((1ull << 48) - 1) /* above it may be the signature of the pointer */
@@ -323,16 +324,32 @@ static __always_inline int native_leave_yjit(struct walk *w, __u32 walk_id)
 	return 0;
 }
 
+/* What the rule of @addr is remembered by: what stands at an address of these ranges stays there.
+ */
+static __always_inline __u64 native_rule_key(const struct walk_native *n, __u64 addr)
+{
+	return rbpf_mix(rbpf_mix(0, n->code.id), addr);
+}
+
 /*
- * The number of the rule for @addr, in code that has a table. Stacks have much in common, so the
- * numbers found last are kept in n->rules: the key is made of process and epoch (n->seed), the
- * process' first range and the address. Numbers fit into 16 bits (RBPF_CFI_MAX_RULES), and what
- * rule has a number never changes.
+ * Where the rule of the frame that was reached is remembered: by how far out it is. The outer
+ * frames of a program's threads are mostly the same, and at the same distance from where the stack
+ * begins. So they are read one after the other, from few cache lines; a place for each address is a
+ * line for each frame, and far away when the thread has done other things meanwhile.
+ */
+static __always_inline struct walk_rule *native_near(struct walk_native *n)
+{
+	return &n->near[(n->top - n->sp) >> NATIVE_NEAR_SHIFT & (NATIVE_NEAR - 1)];
+}
+
+/*
+ * The number of the rule for @addr, in code that has a table. Those found last are kept, each with
+ * its key, which leaves 16 bits for it (RBPF_CFI_MAX_RULES). What rule has a number never changes.
  */
 static __always_inline __u32 native_table_rule(struct walk_native *n,
-					       const struct rbpf_range *range, __u64 addr)
+					       const struct rbpf_range *range, __u64 addr,
+					       __u64 key)
 {
-	__u64 key = rbpf_mix(n->seed ^ n->code.first, addr);
 	__u64 *slot = &n->rules[key & (NATIVE_RULES - 1)];
 
 	if (!((*slot ^ key) >> 16))
@@ -342,15 +359,23 @@ static __always_inline __u32 native_table_rule(struct walk_native *n,
 	return *slot & 0xffff;
 }
 
-/* Leave the frame that n->pc is in. As native_leave(). */
-static __always_inline int native_leave_any(struct walk *w, __u32 walk_id)
+/*
+ * Find the rule of @addr, which n->pc is in, and remember it as native_near(). Returns 0, enum
+ * rbpf_native_end if there is none, or -1 if it is YJIT's code, which has none.
+ */
+__noinline int native_look_up(__u32 walk_id, __u64 addr)
 {
-	struct walk_native *n = &w->native;
+	struct walk *w = walk_state(walk_id);
 	const struct rbpf_cfi_rule *rule;
 	const struct rbpf_range *range;
-	__u64 addr = n->pc - !n->exact;
 	__u32 i = RBPF_CFI_RULE_RECORD;
+	struct walk_native *n;
+	struct walk_rule *near;
+	__u64 key;
 
+	if (!w)
+		return RBPF_NATIVE_NO_RANGE;
+	n = &w->native;
 	range = native_range(n->range);
 	if (!range_has(range, addr) || n->range - n->code.first >= n->code.n) {
 		if (native_find_range(walk_id, addr))
@@ -359,14 +384,15 @@ static __always_inline int native_leave_any(struct walk *w, __u32 walk_id)
 	}
 	if (!range)
 		return RBPF_NATIVE_NO_RANGE;
+	key = native_rule_key(n, addr);
 	switch (range->kind) {
 	case RBPF_CODE_TABLE:
-		i = native_table_rule(n, range, addr);
+		i = native_table_rule(n, range, addr, key);
 		break;
 	case RBPF_CODE_RECORD:
 		break;
 	case RBPF_CODE_YJIT:
-		return native_leave_yjit(w, walk_id);
+		return -1;
 	case RBPF_CODE_UNREAD:
 		return RBPF_NATIVE_UNREAD;
 	case RBPF_CODE_NO_ROOM:
@@ -375,7 +401,28 @@ static __always_inline int native_leave_any(struct walk *w, __u32 walk_id)
 		return RBPF_NATIVE_NO_TABLE;
 	}
 	rule = native_rule(i);
-	return rule ? native_leave(n, walk_id, rule) : RBPF_NATIVE_NO_RULE;
+	if (!rule)
+		return RBPF_NATIVE_NO_RULE;
+	near = native_near(n);
+	near->key = key;
+	near->rule = *rule;
+	return 0;
+}
+
+/* Leave the frame that n->pc is in. As native_leave(). */
+static __always_inline int native_leave_any(struct walk *w, __u32 walk_id)
+{
+	struct walk_native *n = &w->native;
+	__u64 addr = n->pc - !n->exact;
+	struct walk_rule *near = native_near(n);
+	int r;
+
+	if (near->key != native_rule_key(n, addr)) {
+		r = native_look_up(walk_id, addr);
+		if (r)
+			return r < 0 ? native_leave_yjit(w, walk_id) : r;
+	}
+	return native_leave(n, walk_id, &near->rule);
 }
 
 /* ---- gaps ---- */

@@ -6,6 +6,7 @@
 #define RBPF_WALK_STATE_BPF_H
 
 #include "rbpf_abi.h"
+#include "rbpf_cfi.h"
 
 /*
  * Keeps the compiler from removing the bounds check of @v that follows: the compiler knows the
@@ -100,6 +101,13 @@ struct walk_capture {
 #define NATIVE_WORDS  4096 /* of the stack copied at a time; a power of two */
 #define NATIVE_FRAMES 2048 /* room for those of kernel and process, and gaps; a power of two */
 #define NATIVE_RULES  2048 /* remembered rules; a power of two, at most 2^16 */
+#define NATIVE_NEAR   512  /* … and those of the frames that a stack has there; a power of two */
+
+/* The rule of an address; see native_near(). */
+struct walk_rule {
+	__u64 key;
+	struct rbpf_cfi_rule rule;
+};
 
 /* The native walk; see native_walk.bpf.h. */
 struct walk_native {
@@ -124,7 +132,8 @@ struct walk_native {
 	__u8 innermost;	 /* regs are those of this frame */
 	__u32 tags_left; /* that may be read still … */
 	__s32 pages_left, pad;
-	__u64 rules[NATIVE_RULES]; /* of addresses: see native_table_rule() */
+	struct walk_rule near[NATIVE_NEAR]; /* by the place of the frame */
+	__u64 rules[NATIVE_RULES];	    /* by the address: see native_table_rule() */
 	__u64 win[NATIVE_WORDS];
 	struct rbpf_ring_native record; /* the frames follow it, as in the ring */
 	__u64 frames[NATIVE_FRAMES];

@@ -242,6 +242,8 @@ struct rbpf_range {
 /* By process: where its ranges are, in the map `ranges`. */
 struct rbpf_code {
 	__u32 first, n;
+	__u32 id; /* these ranges have it, and no others had it before; not 0 */
+	__u32 pad;
 };
 
 #define RBPF_MAX_RANGES 4096 /* of one process */

@@ -188,8 +188,6 @@ static void walk_once(struct native_user_walk *h, uint64_t ec, const struct rbpf
 	w->native.code = h->code;
 	w->native.regs = *regs;
 	native_init(w);
-	w->native.seed = rbpf_mix(w->native.seed,
-				  1); /* ranges may have changed: no rule is remembered */
 	if (ec && !walk_read(w->ec_words, sizeof(w->ec_words), ec))
 		native_note_ec(w);
 	walk_native(w, 0);

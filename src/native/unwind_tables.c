@@ -51,6 +51,7 @@ struct unwind_table {
 struct area {
 	struct code_map *map; /* referred to */
 	uint32_t first;
+	uint32_t id;
 	size_t users; /* processes */
 };
 
@@ -61,6 +62,7 @@ struct unwind_tables {
 	struct extents ranges;
 	uint32_t n_chunks;  /* of the pool */
 	uint32_t n_rules;   /* written so far */
+	uint32_t last_id;   /* of an area */
 	uint64_t freed_at;  /* ns: chunks last became free; 0: never */
 	struct area *areas; /* by the address of the map; owned */
 	size_t n_areas, cap_areas;
@@ -267,7 +269,8 @@ static int add_area(struct unwind_tables *t, struct code_map *map, size_t i)
 	if (r)
 		return r;
 	memmove(&t->areas[i + 1], &t->areas[i], (t->n_areas++ - i) * sizeof(*t->areas));
-	t->areas[i] = (struct area) { .map = code_map_ref(map), .first = first };
+	t->areas[i] =
+		(struct area) { .map = code_map_ref(map), .first = first, .id = ++t->last_id };
 	write_ranges(t, &t->areas[i]);
 	return 0;
 }
@@ -285,7 +288,9 @@ int unwind_tables_add(struct unwind_tables *t, struct code_map *map, uint64_t no
 			return r;
 	}
 	t->areas[i].users++;
-	*ret = (struct rbpf_code) { .first = t->areas[i].first, .n = (uint32_t)map->n };
+	*ret = (struct rbpf_code) { .first = t->areas[i].first,
+				    .n = (uint32_t)map->n,
+				    .id = t->areas[i].id };
 	return 0;
 }
 

@@ -98,7 +98,7 @@ static inline void native_host_run(struct walk *w, const struct memory *mem, uin
 	n->top = top;
 	n->start = native_host.start;
 	n->hash = n->seed;
-	n->code = (struct rbpf_code) { 0 };
+	n->code = (struct rbpf_code) { .id = n->code.id };
 	while (n->code.n < NATIVE_HOST_RANGES && native_host.ranges[n->code.n].end)
 		n->code.n++;
 	walk_native(w, 0);

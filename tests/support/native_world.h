@@ -277,8 +277,7 @@ static inline const char *world_walk(struct walk *w, struct world_dice *d)
 	world_code(d);
 	w->native.regs = world_regs(d);
 	world_memory(d, &w->layout);
-	w->native.seed = rbpf_mix(w->native.seed,
-				  1); /* rules that are remembered are of another world */
+	w->native.code.id++; /* rules that are remembered are of another world */
 	native_host_run(w, &mem, world.tag, world.top);
 	if (native_host.reads > WORLD_MAX_READS)
 		return "too many reads";

@@ -345,6 +345,7 @@ Test(native_walk, what_a_thread_begins_with)
 		native_host.main_top = cases[i].main_top;
 		world.tag = 0;
 		native_host.rules[2].cfa = RBPF_CFI_CFA_NONE;
+		w->native.code.id++;
 		run(w);
 		cr_expect_eq(w->native.n_frames, 1);
 		cr_expect_eq(w->native.end, outermost ? RBPF_NATIVE_OUTERMOST : RBPF_NATIVE_NO_RULE,
@@ -353,6 +354,7 @@ Test(native_walk, what_a_thread_begins_with)
 			     !outermost, "%zu", i);
 		native_host.rules[2] = rule;
 		native_host.ranges[0].kind = RBPF_CODE_NO_TABLE;
+		w->native.code.id++;
 		run(w);
 		cr_expect_eq(w->native.end,
 			     outermost ? RBPF_NATIVE_OUTERMOST : RBPF_NATIVE_NO_TABLE, "%zu", i);
@@ -447,7 +449,7 @@ Test(native_walk, rules_are_remembered_by_process)
 	native_host.rules[3].cfa_off = 128;
 	native_init(w);
 	w->native.hash = w->native.seed;
-	w->native.code = (struct rbpf_code) { .first = 1, .n = 1 };
+	w->native.code = (struct rbpf_code) { .first = 1, .n = 1, .id = w->native.code.id + 1 };
 	walk_native(w, 0);
 	cr_expect_eq(w->native.frames[1], WORLD_CODE + 64 + 1, "the second word of the stack");
 	free(w);

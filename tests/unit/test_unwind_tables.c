@@ -626,7 +626,7 @@ Test(unwind_tables, too_large)
 
 Test(unwind_tables, no_room_for_ranges)
 {
-	struct rbpf_code code = { 7, 7 };
+	struct rbpf_code code = { .first = 7, .n = 7 };
 	struct code_image image;
 	struct code_map *map, *map2;
 
