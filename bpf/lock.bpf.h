@@ -51,20 +51,40 @@ static __noinline int lock_data(__u32 walk_id, __u64 object, struct lock_data *r
 	return 0;
 }
 
-/* The Mutex or Monitor that is self where the thread that was walked is: its rb_mutex_t, or 0. */
-static __noinline __u64 lock_of_self(__u32 walk_id)
+/* The rb_mutex_t of @object, if that is a Mutex or Monitor; else 0. */
+static __noinline __u64 lock_of(__u32 walk_id, __u64 object)
 {
 	struct walk *w = walk_state(walk_id);
 	struct lock_data of = {};
+
+	if (!w || lock_data(walk_id, object, &of))
+		return 0;
+	if (of.name == NAME_MONITOR &&
+	    (walk_read(&object, sizeof(object), of.data + MONITOR_MUTEX) ||
+	     lock_data(walk_id, object, &of)))
+		return 0;
+	return (of.name & NAME_MUTEX_MASK) == NAME_MUTEX ? of.data : 0;
+}
+
+/*
+ * The Mutex or Monitor that is self where the thread that was walked is: its rb_mutex_t, or 0. It
+ * is remembered for as long as the address means that object (stack_seed()).
+ */
+static __noinline __u64 lock_of_self(__u32 walk_id)
+{
+	struct walk *w = walk_state(walk_id);
+	struct walk_seen *seen;
 	__u64 cfp, self;
 
 	if (!w || walk_read(&cfp, sizeof(cfp), w->th_ec + RUBY_EC_CFP * 8) ||
-	    walk_read(&self, sizeof(self), cfp + CF_SELF) || lock_data(walk_id, self, &of))
+	    walk_read(&self, sizeof(self), cfp + CF_SELF))
 		return 0;
-	if (of.name == NAME_MONITOR && (walk_read(&self, sizeof(self), of.data + MONITOR_MUTEX) ||
-					lock_data(walk_id, self, &of)))
-		return 0;
-	return (of.name & NAME_MUTEX_MASK) == NAME_MUTEX ? of.data : 0;
+	seen = &w->lock_seen[(self >> 3 ^ self >> 9) & (LOCK_SEEN - 1)];
+	if (seen->addr != (self ^ w->seed)) {
+		seen->value = lock_of(walk_id, self);
+		seen->addr = self ^ w->seed;
+	}
+	return seen->value;
 }
 
 /*
@@ -124,20 +144,27 @@ static __noinline __u64 lock_owner(__u32 walk_id, __u64 mutex)
 	return th;
 }
 
-/* Thread @th of process @tgid holds @mutex, or is about to. */
-static __always_inline void lock_note(__u64 th, __u32 tgid, __u64 mutex, __u64 now)
-{
-	struct lock_holder_key key = { .th = th, .tgid = tgid };
-	struct lock_holder holder = { .mutex = mutex, .at = now };
-
-	bpf_map_update_elem(&lock_holders, &key, &holder, BPF_ANY);
-}
-
 static __always_inline struct lock_holder *lock_noted(__u64 th, __u32 tgid)
 {
 	struct lock_holder_key key = { .th = th, .tgid = tgid };
 
 	return th ? bpf_map_lookup_elem(&lock_holders, &key) : NULL;
+}
+
+/*
+ * Thread @th of process @tgid holds @mutex, or is about to. One that is noted already is changed in
+ * place, which takes a third of the time: then another CPU may see the one word and not yet the
+ * other.
+ */
+static __always_inline void lock_note(__u64 th, __u32 tgid, __u64 mutex, __u64 now)
+{
+	struct lock_holder_key key = { .th = th, .tgid = tgid };
+	struct lock_holder holder = { .mutex = mutex, .at = now }, *noted = lock_noted(th, tgid);
+
+	if (noted)
+		*noted = holder;
+	else
+		bpf_map_update_elem(&lock_holders, &key, &holder, BPF_ANY);
 }
 
 /*
@@ -164,22 +191,6 @@ __noinline int lock_wait_begin(__u32 walk_id)
 	if (owner && owner != w->th)
 		lock_note(owner, w->sample.h.tgid, mutex, w->sample.h.ts);
 	return 0;
-}
-
-/* The Mutex that the thread that was walked is noted for, if it holds it; else 0. */
-static __noinline __u64 lock_held(__u32 walk_id)
-{
-	struct walk *w = walk_state(walk_id);
-	const struct lock_holder *h;
-	__u64 mutex;
-
-	if (!w || !w->layout.mutex_form || w->sample.status != RBPF_OK)
-		return 0;
-	h = lock_noted(w->th, w->sample.h.tgid);
-	if (!h)
-		return 0;
-	mutex = h->mutex;
-	return lock_owner(walk_id, mutex) == w->th ? mutex : 0;
 }
 
 /* Charge the thread that was walked with what others have waited for @mutex, and send that. */
@@ -223,39 +234,31 @@ static __noinline int lock_charge_before(__u32 walk_id, __u64 mutex)
 }
 
 /*
- * If the thread that was walked has unlocked the Mutex that it is noted for, and nobody has it yet,
- * charge it.
+ * Charge the thread of the sample in scratch @walk_id, if it holds the Mutex that it is noted for,
+ * which is kept in w->lock_held then; or if it has unlocked it, and nobody has it yet.
  */
-static __noinline int lock_unlocked(__u32 walk_id)
+__noinline int lock_send(__u32 walk_id)
 {
 	struct walk *w = walk_state(walk_id);
 	const struct lock_holder *h;
-	__u64 mutex;
+	__u64 mutex, owner;
 
-	if (!w || !w->layout.mutex_form || w->sample.status != RBPF_OK)
+	if (!w)
+		return 0;
+	w->lock_held = 0;
+	if (!w->layout.mutex_form || w->sample.status != RBPF_OK)
 		return 0;
 	h = lock_noted(w->th, w->sample.h.tgid);
 	if (!h)
 		return 0;
 	mutex = h->mutex;
-	return lock_owner(walk_id, mutex) ? 0 : lock_charge_before(walk_id, mutex);
-}
-
-/*
- * Charge the thread of the sample in scratch @walk_id, if it holds a Mutex that others wait for.
- * The Mutex that it is noted for and holds, if any, is kept in w->lock_held.
- */
-__noinline int lock_send(__u32 walk_id)
-{
-	struct walk *w = walk_state(walk_id);
-
-	if (!w)
-		return 0;
-	w->lock_held = lock_held(walk_id);
-	if (w->lock_held)
-		lock_charge(w, w->lock_held);
-	else
-		lock_unlocked(walk_id);
+	owner = lock_owner(walk_id, mutex);
+	if (!owner)
+		return lock_charge_before(walk_id, mutex);
+	if (owner == w->th) {
+		w->lock_held = mutex;
+		lock_charge(w, mutex);
+	}
 	return 0;
 }
 

@@ -25,6 +25,7 @@
 #define ME_SLOTS	      4096 /* remembered method entries; a power of two */
 #define ISEQ_SLOTS	      4096 /* remembered iseqs; a power of two */
 #define REQUEST_SEEN	      128 /* remembered objects that requests are told by; a power of two */
+#define LOCK_SEEN	      64  /* remembered objects that are Mutexes, or not; a power of two */
 #define REQUEST_SENT	      1024 /* remembered requests that were sent; a power of two */
 #define ENV_MAX_DEPTH	      16   /* nested blocks followed to their method */
 #define FIBER_MAX_DEPTH	      16   /* fibers followed to the one that resumed them */
@@ -140,8 +141,8 @@ struct walk_native {
 };
 
 /*
- * What was read of an object that requests are told by: the flags of a class, the check of an iseq
- * or method entry.
+ * What was read of an object: of those that requests are told by the flags of a class, the check of
+ * an iseq or method entry; of a Mutex or Monitor its rb_mutex_t.
  */
 struct walk_seen {
 	__u64 addr; /* of the object, ^ seed; 0: none */
@@ -234,6 +235,7 @@ struct walk {
 	__u64 request_self, request_ep; /* … and what its control frame says */
 	__u64 request_class_flags;	/* … and its flags */
 	struct walk_seen request_seen[REQUEST_SEEN];
+	struct walk_seen lock_seen[LOCK_SEEN];
 	__u64 request_sent[REQUEST_SENT]; /* fingerprints of requests that were sent from here */
 	struct rbpf_request_rule request_rule;
 	struct rbpf_request_filter request_filter;
