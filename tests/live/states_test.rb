@@ -96,6 +96,16 @@ class StatesTest < LiveTest
     assert_operator recording.rows('--event', 'lock-caused').sum { |row| row['self_ns'] }, :<=, said['waited'] * 1.05
   end
 
+  # What is known of an object holds until another one may stand in its place.
+  def test_holders_of_locks_that_come_and_go
+    target = start('locks_anew.rb', SECONDS)
+    record_states([target])
+    said = target.wait_for('waited')
+    assert_operator said['places'], :<, said['met'], said
+    rows = recording.rows('--event', 'lock-caused')
+    assert_in_delta said['waited'], total_of(rows, 'Anew#holds'), (said['waited'] * SHARE) + SLACK + stolen_ns, said
+  end
+
   # Who has the GVL makes threads wait that begin, though they say already that they run. Up to 3.2 nothing tells of
   # a thread that begins; later they may be charged with what passed since the last tick of who gave it away (doc/states.md).
   if RubyInstall.under_test.mn_threads?
