@@ -26,7 +26,7 @@
 #include "target/cpus.h"
 
 /* Clocks of CPUs: how often it is looked which are online; and they stay so long after a birth. */
-#define CPUS_INTERVAL (NSEC_PER_SEC / 20)
+#define CPUS_INTERVAL (NSEC_PER_SEC / 4)
 #define CPUS_LINGER   (10 * NSEC_PER_SEC)
 
 /* Two readings of the same clocks do not differ by so much, unless the machine was suspended. */

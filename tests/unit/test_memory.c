@@ -310,7 +310,7 @@ Test(memory, of_many_programs)
 			cr_expect_eq(memory_read_u64(&mem[i], (uintptr_t)&word, &got), 0);
 			cr_expect_eq(got, 5);
 		}
-	cr_expect_lt(dup(0), 100, "they are closed");
+	cr_expect_lt(dup(0), 100, "the others are closed");
 	remote_reset();
 }
 
