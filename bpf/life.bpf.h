@@ -35,13 +35,13 @@ static __always_inline void send_life(__u32 type, __u64 ts, struct task_struct *
 	bpf_ringbuf_submit(rec, BPF_RB_FORCE_WAKEUP);
 }
 
-/* A thread that has just been created waits for a CPU. */
+/* A thread that has just been created waits for a CPU. Of one from before there is open_waits(). */
 static __always_inline void wait_of_new(const struct task_struct *child)
 {
 	struct wait wait = { .tgid = child->tgid, .status = RBPF_NO_EC };
 	__u32 tid = child->pid;
 
-	if (!waits_too)
+	if (!waits_begun)
 		return;
 	wait.since = wait.woken = bpf_ktime_get_ns();
 	wait.runtime = child->se.sum_exec_runtime;
@@ -197,7 +197,8 @@ static __always_inline struct rbpf_task task_of(struct task_struct *task)
 	return (struct rbpf_task) {
 		.tgid = task->tgid,
 		.tid = task->pid,
-		.thread_pointer = task->THREAD_POINTER,
+		/* Of a worker of io_uring it is that of the thread that made it. */
+		.thread_pointer = task->flags & PF_IO_WORKER ? 0 : task->THREAD_POINTER,
 		.runtime = task->se.sum_exec_runtime,
 		.exe = file_of(BPF_CORE_READ(task, mm, exe_file)),
 	};
@@ -281,7 +282,7 @@ int registers(struct bpf_iter__task *ctx)
 		r = entry_registers(&rec->regs, (const void *)bpf_task_pt_regs(task), &room);
 	else
 		r = entry_registers(&rec->regs, end_of_stack(task), &room);
-	rec->has_regs = !r && !(task->flags & (PF_EXITING | PF_KTHREAD));
+	rec->has_regs = !r && !(task->flags & (PF_EXITING | PF_KTHREAD | PF_IO_WORKER));
 	rec->switches = BPF_CORE_READ(task, nvcsw) + BPF_CORE_READ(task, nivcsw);
 	take_time_in_state(rec, task);
 	bpf_seq_write(ctx->meta->seq, rec, sizeof(*rec));

@@ -21,6 +21,7 @@ __u64 forgotten = 0; /* how often user space has forgotten what stacks were sent
  * CLOCK_MONOTONIC.
  */
 __u64 copy_until[RBPF_COPY_SLOTS] = {};
+bool waits_begun = false;      /* waits are seen from now on */
 __u64 open_wait_ns = 0;	       /* open_waits() leaves out waits that are shorter */
 bool cpus_have_clocks = false; /* and not only threads */
 __u32 iter_tgid = 0;	       /* iterators: of this process only; 0: of all that are followed */

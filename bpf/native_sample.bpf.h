@@ -92,7 +92,7 @@ static __always_inline void user_frames(struct walk *w, __u32 walk_id)
 	struct rbpf_code *known;
 	__u32 tgid = w->sample.h.tgid;
 
-	if (current_member(flags, flags) & (PF_EXITING | PF_KTHREAD))
+	if (current_member(flags, flags) & (PF_EXITING | PF_KTHREAD | PF_IO_WORKER))
 		return;
 	if (!in_user_mode(w) && native_entry_registers(walk_id))
 		return;

@@ -242,13 +242,18 @@ static __always_inline int ruby_stack(struct walk *w, __u32 walk_id, __u64 epoch
 	__u64 id = (__u64)rec->h.tgid << 32 | rec->h.tid;
 	struct walk_gc *gc = &w->gc;
 	enum gc_whose whose;
+	__u32 flags;
 	__u64 ec;
 	int r;
 
 	if (w->layout.tls.model == RBPF_TLS_NONE)
 		return RBPF_NO_RUBY;
-	if (current_member(flags, flags) & PF_EXITING)
+	flags = current_member(flags, flags);
+	if (flags & PF_EXITING)
 		return RBPF_EXITING;
+	/* It never runs the program, but has the thread pointer of the thread that made it. */
+	if (flags & PF_IO_WORKER)
+		return RBPF_NO_EC;
 	w->max_frames = max_frames;
 	w->sp = in_user_mode(w) && !in_vm_text(w) ? w->native.regs.sp : 0;
 	r = find_ec(w, walk_id, current_member(THREAD_POINTER, THREAD_POINTER), id, epoch, &ec);

@@ -50,6 +50,15 @@ enum {
 	SYS_sync = SYSCALL(162, 81),
 	SYS_syncfs = SYSCALL(306, 267),
 	SYS_msync = SYSCALL(26, 227),
+	SYS_preadv = SYSCALL(295, 69),
+	SYS_pwritev = SYSCALL(296, 70),
+	SYS_preadv2 = SYSCALL(327, 286),
+	SYS_pwritev2 = SYSCALL(328, 287),
+	SYS_splice = SYSCALL(275, 76),
+	SYS_io_uring_enter = SYSCALL(426, 426),
+	SYS_futex_wait = SYSCALL(455, 455),
+	SYS_semop = SYSCALL(65, 193),
+	SYS_semtimedop = SYSCALL(220, 192),
 };
 
 /* Of the operation of futex(); linux/futex.h. */
@@ -180,6 +189,12 @@ static __always_inline __u32 wait_in_select(const struct task_struct *task, cons
 	return fd < 0 ? RBPF_WAIT_NETWORK : wait_for_fd(task, fd);
 }
 
+/* Whether it says that it waits for I/O. */
+static __always_inline bool in_iowait(const struct task_struct *task)
+{
+	return BPF_CORE_READ_BITFIELD_PROBED(task, in_iowait);
+}
+
 /*
  * What @task, which is in the middle of @s, waits for; of another than the current task less is
  * known.
@@ -190,8 +205,11 @@ static __always_inline __u32 wait_in_syscall(const struct task_struct *task,
 	switch (s->number) {
 	case SYS_futex:
 	case SYS_futex_waitv:
+	case SYS_futex_wait:
 	case SYS_flock:
 	case SYS_fcntl:
+	case SYS_semop:
+	case SYS_semtimedop:
 		return RBPF_WAIT_LOCK;
 	case SYS_read:
 	case SYS_write:
@@ -199,7 +217,11 @@ static __always_inline __u32 wait_in_syscall(const struct task_struct *task,
 	case SYS_pwrite64:
 	case SYS_readv:
 	case SYS_writev:
-	case SYS_sendfile:
+	case SYS_preadv:
+	case SYS_pwritev:
+	case SYS_preadv2:
+	case SYS_pwritev2:
+	case SYS_splice:
 	case SYS_connect:
 	case SYS_accept:
 	case SYS_sendto:
@@ -210,6 +232,8 @@ static __always_inline __u32 wait_in_syscall(const struct task_struct *task,
 	case SYS_recvmmsg:
 	case SYS_sendmmsg:
 		return wait_for_fd(task, s->args[0]);
+	case SYS_sendfile: /* reads a file, and writes to what is mostly a socket */
+		return in_iowait(task) ? RBPF_WAIT_DISK : wait_for_fd(task, s->args[0]);
 	case SYS_poll:
 	case SYS_ppoll:
 		return wait_in_poll(task, s->args[0], s->args[1]);
@@ -219,6 +243,7 @@ static __always_inline __u32 wait_in_syscall(const struct task_struct *task,
 	case SYS_epoll_wait:
 	case SYS_epoll_pwait:
 	case SYS_epoll_pwait2:
+	case SYS_io_uring_enter: /* what it waits for is in its ring; says that it is I/O always */
 		return RBPF_WAIT_NETWORK;
 	case SYS_nanosleep:
 	case SYS_clock_nanosleep:
@@ -236,7 +261,7 @@ static __always_inline __u32 wait_in_syscall(const struct task_struct *task,
 	/*
 	 * open(), stat(), unlink() and others of files wait uninterruptibly, or say that it is I/O.
 	 */
-	return BPF_CORE_READ_BITFIELD_PROBED(task, in_iowait) ? RBPF_WAIT_DISK : RBPF_WAIT_OTHER;
+	return in_iowait(task) ? RBPF_WAIT_DISK : RBPF_WAIT_OTHER;
 }
 
 #endif

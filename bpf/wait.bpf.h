@@ -41,9 +41,11 @@ static __noinline __u32 wait_of(const struct task_struct *task, __u32 state, __u
 {
 	if (!state)
 		return RBPF_WAIT_CPU;
-	if (state & (TASK_STOPPED | TASK_TRACED))
+	/* That of control groups sleeps as others do, on the way back to the program. */
+	if (state & (TASK_STOPPED | TASK_TRACED | TASK_FROZEN) ||
+	    BPF_CORE_READ_BITFIELD_PROBED(task, frozen))
 		return RBPF_WAIT_STOPPED;
-	if (!known || flags & (PF_EXITING | PF_KTHREAD))
+	if (!known || flags & (PF_EXITING | PF_KTHREAD | PF_IO_WORKER))
 		return RBPF_WAIT_OTHER;
 	return s->number < 0 ? RBPF_WAIT_FAULT : wait_in_syscall(task, s);
 }

@@ -137,8 +137,9 @@ static __noinline int waker_is_interrupt(__u32 wait)
 	/* The idle task wakes nobody. */
 	if (!(__u32)bpf_get_current_pid_tgid() || (count != COUNT_UNKNOWN && count & COUNT_HARD))
 		return 1;
+	/* One that sends something may be taken for an interrupt; that is rarer. */
 	if (current_member(flags, flags) & PF_KTHREAD)
-		return 0;
+		return count != COUNT_UNKNOWN && count & COUNT_SOFTIRQ;
 	if (count == COUNT_UNKNOWN)
 		return current_syscall(&call) || !can_wake(&call, wait);
 	return count & COUNT_SOFTIRQ && (current_syscall(&call) || !is_sending(&call));

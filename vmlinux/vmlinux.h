@@ -63,6 +63,7 @@ enum bpf_func_id {
 
 /* linux/sched.h; the same since 2.6 */
 #define PF_EXITING	     0x00000004
+#define PF_IO_WORKER	     0x00000010 /* of io_uring; since 5.12 */
 #define PF_KTHREAD	     0x00200000
 
 /* linux/sched.h: bits of task_struct.__state; the same since 4.14. 0: it could run */
@@ -70,6 +71,7 @@ enum bpf_func_id {
 #define TASK_STOPPED	     0x0004
 #define TASK_TRACED	     0x0008
 #define TASK_DEAD	     0x0080
+#define TASK_FROZEN	     0x8000 /* since 6.1 */
 
 /* UAPI: linux/sched.h: policies of real time */
 #define SCHED_FIFO	     1
@@ -188,6 +190,7 @@ struct task_struct {
 	struct signal_struct *signal;
 	struct files_struct *files;
 	unsigned int in_iowait : 1;
+	unsigned int frozen : 1;
 	struct thread_struct thread;
 };
 

@@ -159,6 +159,13 @@ void priority_drop(struct priority *p)
 	*p = (struct priority)PRIORITY_INIT;
 }
 
+static bool helpers_refused;
+
+void priority_allow_helpers(bool allow)
+{
+	helpers_refused = !allow;
+}
+
 void priority_set_helper(void)
 {
 	struct schedule attr = { .size = sizeof(attr),
@@ -166,5 +173,6 @@ void priority_set_helper(void)
 				 .nice = PRIORITY_NICE,
 				 .runtime_ns = HELPER_SLICE_NS };
 
-	syscall(SYS_sched_setattr, 0, &attr, 0);
+	if (!helpers_refused)
+		syscall(SYS_sched_setattr, 0, &attr, 0);
 }

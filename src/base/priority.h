@@ -63,6 +63,9 @@ void priority_turn(struct priority *p);
 /* Run as before; @p is PRIORITY_INIT then. Accepts PRIORITY_INIT. */
 void priority_drop(struct priority *p);
 
+/* Whether priority_set_helper() is to do something; it does unless this says no. */
+void priority_allow_helpers(bool allow);
+
 /*
  * For a process that another one with a raised priority waits for, a short moment each time: nice
  * -20, and a time slice of 0.1 ms where the kernel has such (6.12), so that it runs as soon as it

@@ -287,8 +287,10 @@ int record_run(const struct record_options *opts, struct cmd_context *ctx, struc
 		.opts = opts, .ctx = ctx, .s = SAMPLING_INIT, .priority = PRIORITY_INIT
 	};
 	struct sampling *s = &run.s;
-	int r = sampling_open(s, opts, ctx, err);
+	int r;
 
+	priority_allow_helpers(opts->priority);
+	r = sampling_open(s, opts, ctx, err);
 	if (!r)
 		r = record(&run, err);
 	recorder_close(run.recorder, NULL, NULL);

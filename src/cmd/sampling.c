@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/fds.h"
+#include "base/oom.h"
 #include "base/stop.h"
 #include "cmd/command.h"
 #include "cmd/messages.h"
@@ -157,9 +158,11 @@ int sampling_open(struct sampling *s, const struct record_options *opts, struct 
 		r = new_collector(s, err);
 	if (!r)
 		r = add_targets(s, err);
-	if (!r)
-		privileges_reduce();
-	return r;
+	if (r)
+		return r;
+	oom_go_first(); /* the command to be run has been forked, and does not inherit it */
+	privileges_reduce();
+	return 0;
 }
 
 void sampling_close(struct sampling *s)

@@ -90,7 +90,10 @@ static int attach_waits(struct bpf_engine *s, struct err *err)
 	if (!s->opts.waits || s->skel->links.on_switch)
 		return 0;
 	r = bpf_object_attach_waits(s->skel, err);
-	return r ? r : begin_waits(s, err);
+	if (r)
+		return r;
+	s->skel->bss->waits_begun = true;
+	return begin_waits(s, err);
 }
 
 static int handle_record(void *arg, void *data, size_t len)

@@ -78,6 +78,7 @@ void collector_free(struct collector *c)
 	free(c->deferred);
 	mmap_watch_close(c->mmaps);
 	clocks_deinit(c);
+	free(c->last_tasks);
 	native_free(c->native);
 	free(c);
 }
@@ -378,9 +379,10 @@ static void add_machine_times(struct collector *c)
 
 int collector_finish(struct collector *c, struct profile_totals *totals, struct err *err)
 {
-	int r;
+	int r, account;
 
 	engine_stop(c->engine);
+	account = life_read_account(c);
 	add_machine_times(c);
 	c->totals.end_monotonic_ns = clock_ns(CLOCK_MONOTONIC);
 	do {
@@ -394,7 +396,7 @@ int collector_finish(struct collector *c, struct profile_totals *totals, struct 
 	if (!r)
 		r = record_lost(c);
 	if (!r)
-		r = life_finish_account(c);
+		r = account ? account : life_finish_account(c);
 	if (!r)
 		r = titles_at_end(c);
 	c->totals.cpu_kernel_ns = c->account_ns;

@@ -56,15 +56,17 @@ struct collector {
 	bool any_left_to_cpus;	/* some process has left_to_cpus … */
 	bool any_newly_clocked; /* … or newly_clocked */
 	struct clock_queue clockless;
-	int64_t suspended_ns;	   /* in which the machine was suspended since boot, so far */
-	uint64_t lost_lives;	   /* records of births and ends that were lost when … */
-	uint64_t searched_ns;	   /* … what they told was searched for; CLOCK_MONOTONIC */
-	uint64_t began_ns;	   /* CLOCK_MONOTONIC: sampling */
-	uint64_t drains;	   /* how often the engine was drained */
-	struct cpus_times machine; /* when sampling began; 0 if unknown */
-	uint64_t account_ns;	   /* ns: sum of the CPU times reported for followed threads */
-	size_t held;		   /* bytes of held records: samples.c */
-	uint64_t unchecked;	   /* bytes of records since memory was last checked */
+	int64_t suspended_ns;	      /* in which the machine was suspended since boot, so far */
+	uint64_t lost_lives;	      /* records of births and ends that were lost when … */
+	uint64_t searched_ns;	      /* … what they told was searched for; CLOCK_MONOTONIC */
+	uint64_t began_ns;	      /* CLOCK_MONOTONIC: sampling */
+	uint64_t drains;	      /* how often the engine was drained */
+	struct cpus_times machine;    /* when sampling began; 0 if unknown */
+	uint64_t account_ns;	      /* ns: sum of the CPU times reported for followed threads */
+	struct rbpf_task *last_tasks; /* threads as sampling ended; owned */
+	size_t n_last_tasks;
+	size_t held;	    /* bytes of held records: samples.c */
+	uint64_t unchecked; /* bytes of records since memory was last checked */
 	uint64_t forgot_ns; /* CLOCK_MONOTONIC: when names and stacks were dropped to free memory */
 	uint64_t forgot_stacks_ns; /* … and when the sink forgot many stacks */
 	bool memory_full; /* beyond memory_limit, though all that can be read again was dropped */
@@ -181,7 +183,11 @@ void life_count_users(struct collector *c);
 /* Notice exits that were not seen, and let go of what ended a while ago. */
 int life_sweep(struct collector *c, uint64_t now);
 
-/* At the end, add the CPU time that threads have used that still live. */
+/*
+ * At the end, add the CPU time that threads have used that still live: read as sampling ends, as
+ * they go on meanwhile, and added when all records have told which threads there are.
+ */
+int life_read_account(struct collector *c);
 int life_finish_account(struct collector *c);
 
 /* ---- clocks.c ---- */

@@ -16,20 +16,16 @@ int life_account(struct collector *c, struct tracked_thread *t, uint64_t runtime
 	return t->id == PROFILE_NONE ? 0 : sink_thread_cpu(c->sink, t->id, t->cpu_ns);
 }
 
-/*
- * Call @take for each thread that now lives of what is followed, or of @pid alone if it is not 0.
- */
-static int each_task(struct collector *c, pid_t pid,
+/* Call @take for the thread of each of @tasks. */
+static int each_task(struct collector *c, const struct rbpf_task *tasks, size_t n,
 		     int (*take)(struct collector *c, struct tracked_thread *t, uint64_t runtime))
 {
-	_cleanup_free_ struct rbpf_task *tasks = NULL;
 	struct tracked_process *p;
 	struct tracked_thread *t;
-	size_t i, n = 0;
 	bool is_new;
-	int r;
+	size_t i;
+	int r = 0;
 
-	r = engine_read_threads(c->engine, pid, &tasks, &n, NULL);
 	for (i = 0; i < n && !r; i++) {
 		p = process_table_find(&c->table, (pid_t)tasks[i].tgid);
 		if (!p)
@@ -51,12 +47,21 @@ static int begin_account(struct collector *c, struct tracked_thread *t, uint64_t
 
 int life_begin_account(struct collector *c, pid_t pid)
 {
-	return each_task(c, pid, begin_account);
+	_cleanup_free_ struct rbpf_task *tasks = NULL;
+	size_t n = 0;
+	int r = engine_read_threads(c->engine, pid, &tasks, &n, NULL);
+
+	return r ? r : each_task(c, tasks, n, begin_account);
+}
+
+int life_read_account(struct collector *c)
+{
+	return engine_read_threads(c->engine, 0, &c->last_tasks, &c->n_last_tasks, NULL);
 }
 
 int life_finish_account(struct collector *c)
 {
-	return each_task(c, 0, life_account);
+	return each_task(c, c->last_tasks, c->n_last_tasks, life_account);
 }
 
 /* ---- births ---- */

@@ -169,7 +169,8 @@ static int keep_wait(struct collector *c, struct tracked_process *p, struct trac
 		r = request_table_of_sample(&c->requests, c->sink, t, rec->request,
 					    process_request_rule(p, &t->wait->blocked),
 					    &t->wait->request);
-	if (!r)
+	/* If no Ruby was found in the process yet, it is walked with the next record of it. */
+	if (!r && (p->vm || !(rec->flags & RBPF_WAIT_BEFORE)))
 		t->wait_ns = rec->since;
 	return r;
 }

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/oom.h"
 #include "base/priority.h"
 #include "base/stop.h"
 #include "target/process.h"
@@ -95,6 +96,7 @@ _Noreturn static void serve(int sock, open_helper_fn *open_it)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	prctl(PR_SET_NAME, "rbpf-open");
 	priority_set_helper();
+	oom_go_first();
 	if (sock > 0)
 		syscall(SYS_close_range, 0, sock - 1, 0);
 	syscall(SYS_close_range, sock + 1, ~0u, 0);

@@ -19,6 +19,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/oom.h"
 #include "base/priority.h"
 #include "base/stop.h"
 #include "target/memory_files.h"
@@ -125,6 +126,7 @@ _Noreturn static void serve(struct proxy_shared *shared, uint32_t done, pid_t pa
 	prctl(PR_SET_NAME, "rbpf-proxy");
 	syscall(SYS_close_range, 0, ~0u, 0);
 	priority_set_helper();
+	oom_go_first();
 	drop_privileges();
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/oom.h"
 #include "base/priority.h"
 #include "worker/channel.h"
 #include "worker/sandbox.h"
@@ -56,6 +57,7 @@ __attribute__((noreturn)) static void keep(int sock, fork_server_main_fn *worker
 
 	prctl(PR_SET_NAME, "rbpf-forkserver", 0, 0, 0);
 	priority_set_helper();
+	oom_go_first();
 	if (sandbox_drop_privileges(&sock, 1))
 		_exit(1);
 	while (!channel_receive(sock, &request, sizeof(request), &len, fds, &n, 1)) {

@@ -48,9 +48,21 @@ class HarmlessTest < LiveTest
     assert_equal alone.lines[0..-2], result.out.lines[0..-2]
     assert_match(/^rbpf: priority: SCHED_RR/, result.err)
     assert_equal "-20 2\n", result.out.lines.last, 'niceness and policy of rbpf itself'
+    shell += "; for child in $(cat /proc/$PPID/task/*/children); do [ $child = $$ ] || cut -d' ' -f19,41 /proc/$child/stat; done"
     result = Rbpf.run('-v', 'record', '--no-priority', '-o', path('run.data'), '--', 'sh', '-c', shell)
-    assert_equal "0 0\n", result.out.lines.last
+    assert_equal ["0 0\n"], result.out.lines[alone.lines.size - 1..].uniq, 'rbpf itself, and its helpers'
     refute_match(/priority/, result.err)
+  end
+
+  # Where memory runs out rbpf and its helpers are ended first, and what it runs when it would have been.
+  def test_rbpf_goes_first_if_memory_runs_out
+    shell = 'sleep 0.3; cat /proc/self/oom_score_adj /proc/$PPID/oom_score_adj; ' \
+            'for child in $(cat /proc/$PPID/task/*/children); do [ $child = $$ ] || cat /proc/$child/oom_score_adj; done'
+    result = Rbpf.run('record', '-o', path('run.data'), '--', 'sh', '-c', shell)
+    own, *of_rbpf = result.out.lines.map(&:to_i)
+    assert_equal File.read('/proc/self/oom_score_adj').to_i, own
+    assert_operator of_rbpf.size, :>, 2, result.out
+    assert_equal [1000], of_rbpf.uniq
   end
 
   def test_dump_does_not_touch_the_target

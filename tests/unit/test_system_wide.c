@@ -93,12 +93,12 @@ Test(system_wide, cpus, .init = start, .fini = teardown)
 
 	cr_assert_eq(cpus_online(&cpus, &f.err), 0);
 	cr_expect_eq(scripted_count(&f.engine, SCRIPTED_SET_CPUS, (pid_t)cpus.n), 1);
-	usleep(60000);
+	usleep(260000);
 	collecting_poll(&f);
 	cr_expect_eq(scripted_count(&f.engine, SCRIPTED_SET_CPUS, (pid_t)cpus.n), 2,
 		     "it is looked at again");
 	cr_expect_eq(f.engine.ops[SCRIPTED_ADD_THREAD].asked, 0, "threads need no clocks");
-	usleep(60000);
+	usleep(260000);
 	scripted_engine_fail(&f.engine, SCRIPTED_SET_CPUS, 1, -EIO);
 	cr_expect_eq(collector_poll(f.c, &f.err), -EIO);
 	cr_expect_str_eq(f.err.msg, "scripted: CPUs");

@@ -102,6 +102,20 @@ Test(thread_life, cpu_time, .init = setup, .fini = teardown)
 	cr_expect_eq(collecting_profile(&f)->n_threads, 3);
 }
 
+/* Threads go on while what they did is still being named: that is no time of the recording. */
+Test(thread_life, the_account_is_read_as_sampling_ends, .init = setup, .fini = teardown)
+{
+	size_t i = 0;
+
+	collecting_start(&f, &target);
+	collecting_tick(&f, target.pid, target.pid);
+	collecting_finish(&f);
+	while (i < f.engine.n_calls && f.engine.calls[i].op != SCRIPTED_STOP)
+		i++;
+	cr_assert_lt(i + 1, f.engine.n_calls);
+	cr_expect_eq(f.engine.calls[i + 1].op, SCRIPTED_READ_THREADS);
+}
+
 /*
  * The programs that see waits run before all threads have a perf event: what a thread had until
  * then does not count either.
