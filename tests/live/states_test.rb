@@ -59,6 +59,20 @@ class StatesTest < LiveTest
     end
   end
 
+  # By its control group: one thread computes, the other one sleeps.
+  def test_frozen
+    target = start('states.rb', 'burn', SECONDS)
+    frozen = nil
+    in_control_group(target) { |group| record_states([target]) { frozen = freeze_for(group, SECONDS / 3) } }
+    tids = target.wait_for('threads')['threads'].map { |thread| thread['tid'] }
+    assert_equal 1, tids.size
+    [target.pid, *tids].each do |tid|
+      found = states_of(tid)
+      assert_in_delta frozen, sum(found, 'stopped'), (frozen * PART) + SLACK + stolen_ns, "#{tid} of #{target.pid}: #{found}"
+    end
+    check_sums
+  end
+
   # A name server that takes its time. From 3.3 on another thread asks it, which is none of Ruby's.
   def test_names
     FileUtils.cp_r(ruby.outside('/etc'), path('etc')) if ruby.chroot?
@@ -249,10 +263,39 @@ class StatesTest < LiveTest
     assert_equal rows.sum { |row| row['self_ns'] }, passed, state
   end
 
+  # Of version 2, wherever that is mounted.
+  def in_control_group(target)
+    groups = path('groups')
+    before = "#{groups}#{File.readlines("/proc/#{target.pid}/cgroup").grep(/^0::/)[0].chomp.delete_prefix('0::')}"
+    group = "#{groups}/rbpf-#{Process.pid}"
+    FileUtils.mkdir(groups)
+    assert system('mount', '-t', 'cgroup2', 'none', groups)
+    FileUtils.mkdir(group)
+    File.write("#{group}/cgroup.procs", target.pid.to_s)
+    yield group
+    File.write("#{before}/cgroup.procs", target.pid.to_s)
+  ensure
+    FileUtils.rmdir(group) if File.directory?(group)
+    system('umount', groups)
+  end
+
+  # Returns for how long it was, in ns.
+  def freeze_for(group, seconds)
+    sleep seconds
+    File.write("#{group}/cgroup.freeze", '1')
+    sleep 0.001 until File.read("#{group}/cgroup.events").include?('frozen 1')
+    from = Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond)
+    sleep seconds
+    File.write("#{group}/cgroup.freeze", '0')
+    Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond) - from
+  end
+
+  # Calls the block when the targets have begun.
   def record_states(targets, *options)
     options << '--no-children' if options.empty?
     rbpf = attach(targets, '--mode', 'states', *options)
     targets.each(&:go)
+    yield if block_given?
     targets.each { |target| target.wait_for('ready') }
     said = rbpf.stop
     assert_equal 0, said.code, said.err
