@@ -324,8 +324,7 @@ static __always_inline int native_leave_yjit(struct walk *w, __u32 walk_id)
 	return 0;
 }
 
-/* What the rule of @addr is remembered by: what stands at an address of these ranges stays there.
- */
+/* What the rule of @addr is remembered by: as long as these ranges exist it stays what it is. */
 static __always_inline __u64 native_rule_key(const struct walk_native *n, __u64 addr)
 {
 	return rbpf_mix(rbpf_mix(0, n->code.id), addr);
