@@ -117,7 +117,9 @@ class StatesTest < LiveTest
     said = target.wait_for('waited')
     assert_operator said['places'], :<, said['met'], said
     rows = recording.rows('--event', 'lock-caused')
-    assert_in_delta said['waited'], total_of(rows, 'Anew#holds'), (said['waited'] * SHARE) + SLACK + stolen_ns, said
+    # On a busy machine others may be charged with some of it (doc/states.md); if the wrong object were looked at, that would
+    # be two thirds.
+    assert_in_delta said['waited'], total_of(rows, 'Anew#holds'), (said['waited'] / 4) + SLACK + stolen_ns, said
   end
 
   # Who has the GVL makes threads wait that begin, though they say already that they run. Up to 3.2 nothing tells of
