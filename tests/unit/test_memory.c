@@ -252,6 +252,23 @@ Test(memory, what_is_shared_stays_shared)
 	check_sharing(true);
 }
 
+/*
+ * What is not in memory is left to process_vm_readv(), which may not read a page that the process
+ * may not; /proc/PID/mem would fetch it.
+ */
+Test(memory, what_is_not_in_memory)
+{
+	void *page = mmap(NULL, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct memory mem = memory_process(getpid());
+	uint64_t word;
+
+	cr_assert_neq(page, MAP_FAILED);
+	cr_expect_eq(memory_read_u64(&mem, (uintptr_t)page, &word), -EFAULT);
+	cr_assert_eq(mprotect(page, PAGE, PROT_READ), 0);
+	cr_expect_eq(memory_read_u64(&mem, (uintptr_t)page, &word), 0);
+	munmap(page, PAGE);
+}
+
 /* The lowest address of the stack of @pid that can be read. */
 static uint64_t stack_of(pid_t pid)
 {

@@ -37,6 +37,7 @@ static int ask(enum proxy_op op, const char *name, uint32_t len, int *asked)
 	cr_assert_not_null(req);
 	req->op = op;
 	req->pid = getpid();
+	req->program = 1;
 	req->len = len;
 	snprintf(req->name, sizeof(req->name), "%s", name);
 	return proxy_run(&proxy, patience, asked, &slept, &left);
