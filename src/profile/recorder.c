@@ -403,14 +403,24 @@ static int switch_id(struct recorder *rec, enum rbpf_file_record kind, uint32_t 
 	return record_end(&rec->out, &r);
 }
 
-/* The path of the file of the Ruby frame that @node adds to its stack, or NULL. */
-static const char *file_of(const struct recorder *rec, uint32_t node, size_t *len)
+/* The file of the Ruby frame that @node adds to its stack, a string; PROFILE_NONE: it adds none. */
+static uint32_t file_of(const struct recorder *rec, uint32_t node)
 {
 	const struct profile_frame *frame = defined_get(&rec->frames,
 							rec->stacks.tree.nodes[node].what, NULL);
 
-	return frame && frame->kind == FRAME_RUBY ? defined_get(&rec->strings, frame->file, len)
-						  : NULL;
+	return frame && frame->kind == FRAME_RUBY ? frame->file : PROFILE_NONE;
+}
+
+static int heat_source(struct recorder *rec, uint32_t thread, uint32_t file, bool hot)
+{
+	const char *path;
+	size_t len;
+
+	if (source_heat_again(&rec->heat, thread, file, hot))
+		return 0;
+	path = defined_get(&rec->strings, file, &len);
+	return path ? source_heat_add(&rec->heat, thread, file, path, len, hot) : 0;
 }
 
 /*
@@ -427,11 +437,10 @@ static int heat_sources(struct recorder *rec, uint32_t thread, uint32_t stack)
 		return -ENOMEM;
 	for (; !r && node; node = rec->stacks.tree.nodes[node].parent) {
 		bool is_new = source_heat_first(&rec->heat, thread, node);
-		size_t len;
-		const char *file = is_new || hot ? file_of(rec, node, &len) : NULL;
+		uint32_t file = is_new || hot ? file_of(rec, node) : PROFILE_NONE;
 
-		if (file) {
-			r = source_heat_add(&rec->heat, thread, file, len, hot);
+		if (file != PROFILE_NONE) {
+			r = heat_source(rec, thread, file, hot);
 			hot = false;
 		}
 		if (!is_new && !hot)

@@ -13,6 +13,7 @@ void source_heat_deinit(struct source_heat *h)
 	free(h->threads);
 	free(h->seen);
 	free(h->samples);
+	u64_map_deinit(&h->known);
 	intern_deinit(&h->files);
 	*h = (struct source_heat) { 0 };
 }
@@ -50,6 +51,7 @@ void source_heat_forget(struct source_heat *h)
 	free(h->seen);
 	h->seen = NULL;
 	h->n_seen = h->cap_seen = 0;
+	u64_map_deinit(&h->known);
 }
 
 bool source_heat_first(struct source_heat *h, uint32_t thread, uint32_t node)
@@ -61,27 +63,43 @@ bool source_heat_first(struct source_heat *h, uint32_t thread, uint32_t node)
 	return first;
 }
 
-int source_heat_add(struct source_heat *h, uint32_t thread, const char *path, size_t len, bool hot)
+static uint64_t key_of(const struct source_heat *h, uint32_t thread, uint32_t id)
+{
+	return (uint64_t)h->threads[thread] << 32 | id;
+}
+
+bool source_heat_again(struct source_heat *h, uint32_t thread, uint32_t id, bool hot)
+{
+	uint32_t i;
+
+	if (!u64_map_get(&h->known, key_of(h, thread, id), &i))
+		return false;
+	h->samples[i] += hot;
+	return true;
+}
+
+int source_heat_add(struct source_heat *h, uint32_t thread, uint32_t id, const char *path,
+		    size_t len, bool hot)
 {
 	char key[sizeof(uint32_t) + SOURCE_HEAT_MAX_PATH];
 	bool is_new = false;
-	uint32_t id;
+	uint32_t i;
 
 	if (!len || len > SOURCE_HEAT_MAX_PATH)
 		return 0;
 	memcpy(key, &h->threads[thread], sizeof(uint32_t));
 	memcpy(key + sizeof(uint32_t), path, len);
 	len += sizeof(uint32_t);
-	if (intern_find(&h->files, key, len, &id)) {
+	if (intern_find(&h->files, key, len, &i)) {
 		if (h->files.count >= SOURCE_HEAT_MAX_FILES)
 			return 0;
 		if (array_reserve(h->samples, h->cap_samples, h->files.count + 1) ||
-		    intern_add(&h->files, key, len, &id, &is_new))
+		    intern_add(&h->files, key, len, &i, &is_new))
 			return -ENOMEM;
-		h->samples[id] = 0;
+		h->samples[i] = 0;
 	}
-	h->samples[id] += hot;
-	return 0;
+	h->samples[i] += hot;
+	return u64_map_set(&h->known, key_of(h, thread, id), i);
 }
 
 const char *source_heat_file(const struct source_heat *h, uint32_t i, uint32_t *process)

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/intern.h"
+#include "base/u64_map.h"
 
 #define SOURCE_HEAT_MAX_FILES 16384u /* pairs of a process and a file; others are not counted */
 #define SOURCE_HEAT_MAX_PATH  4096u  /* bytes */
@@ -31,8 +32,9 @@ struct source_heat {
 	uint32_t
 		*seen; /* by node of the tree of stacks: 1 + the process last seen with it; owned */
 	size_t n_seen, cap_seen;
-	struct intern files; /* the process in host order, then the path */
-	uint64_t *samples;   /* by id of files; owned */
+	struct u64_map known; /* files by their process and what the recording calls their path */
+	struct intern files;  /* the process in host order, then the path */
+	uint64_t *samples;    /* by id of files; owned */
 	size_t cap_samples;
 };
 
@@ -45,7 +47,7 @@ int source_heat_thread(struct source_heat *h, uint32_t process);
 /* There are @n nodes of stacks now. Returns 0 or -ENOMEM. */
 int source_heat_stacks(struct source_heat *h, size_t n);
 
-/* Nodes will be given to other stacks. */
+/* Nodes will be given to other stacks, and paths have other ids. */
 void source_heat_forget(struct source_heat *h);
 
 /*
@@ -54,8 +56,15 @@ void source_heat_forget(struct source_heat *h);
  */
 bool source_heat_first(struct source_heat *h, uint32_t thread, uint32_t node);
 
-/* The process of @thread has code of the file @path; @hot: and a sample. Returns 0 or -ENOMEM. */
-int source_heat_add(struct source_heat *h, uint32_t thread, const char *path, size_t len, bool hot);
+/*
+ * The process of @thread has code of the file @path, which is string @id of the recording; @hot:
+ * and a sample. Returns 0 or -ENOMEM.
+ */
+int source_heat_add(struct source_heat *h, uint32_t thread, uint32_t id, const char *path,
+		    size_t len, bool hot);
+
+/* The same of a file that was added before. False: it was not. */
+bool source_heat_again(struct source_heat *h, uint32_t thread, uint32_t id, bool hot);
 
 /* File @i below h->files.count: its path, and of which process. */
 const char *source_heat_file(const struct source_heat *h, uint32_t i, uint32_t *process);

@@ -17,8 +17,8 @@ void native_definitions_buffers_deinit(struct native_definitions_buffers *b)
 
 void native_generation_deinit(struct native_generation *g)
 {
-	fingerprints_deinit(&g->stacks);
-	fingerprints_deinit(&g->outer);
+	u64_map_deinit(&g->stacks);
+	u64_map_deinit(&g->outer);
 	free(g->definitions);
 	free(g->checkpoints);
 	free(g->words);
@@ -32,8 +32,8 @@ void native_generation_recycle(struct native_generation *g)
 	array_recycle(g->checkpoints, g->cap_checkpoints, g->n_checkpoints);
 	array_recycle(g->words, g->cap_words, g->n_words);
 	array_recycle(g->frames.v, g->frames.cap, g->frames.n);
-	fingerprints_recycle(&g->stacks);
-	fingerprints_recycle(&g->outer);
+	u64_map_recycle(&g->stacks);
+	u64_map_recycle(&g->outer);
 	g->n_definitions = g->n_checkpoints = g->n_words = g->frames.n = 0;
 }
 
@@ -49,17 +49,17 @@ size_t native_generation_bytes(const struct native_generation *g)
 const struct native_definition *native_definition_find(const struct native_generation *g,
 						       uint64_t fingerprint)
 {
-	size_t i;
+	uint32_t i;
 
-	return fingerprints_find(&g->stacks, fingerprint, &i) ? &g->definitions[i] : NULL;
+	return u64_map_get(&g->stacks, fingerprint, &i) ? &g->definitions[i] : NULL;
 }
 
 static const struct native_checkpoint *find_checkpoint(const struct native_generation *g,
 						       uint64_t fingerprint)
 {
-	size_t i;
+	uint32_t i;
 
-	return fingerprints_find(&g->outer, fingerprint, &i) ? &g->checkpoints[i] : NULL;
+	return u64_map_get(&g->outer, fingerprint, &i) ? &g->checkpoints[i] : NULL;
 }
 
 void native_definition_frames(const struct native_generation *g,
@@ -227,7 +227,7 @@ static int add_checkpoints(struct native_generation *g, const struct native_defi
 		end = point->word;
 		r = array_room(g->checkpoints, g->cap_checkpoints, g->n_checkpoints + 1);
 		if (!r)
-			r = fingerprints_set(&g->outer, point->fingerprint, g->n_checkpoints);
+			r = u64_map_set(&g->outer, point->fingerprint, (uint32_t)g->n_checkpoints);
 		if (!r)
 			g->checkpoints[g->n_checkpoints++] = c;
 	}
@@ -297,7 +297,7 @@ int native_define(struct native_generation *g, const struct native_generation *p
 	if (!r)
 		r = array_room(g->definitions, g->cap_definitions, g->n_definitions + 1);
 	if (!r)
-		r = fingerprints_set(&g->stacks, rec->stack, g->n_definitions);
+		r = u64_map_set(&g->stacks, rec->stack, (uint32_t)g->n_definitions);
 	if (r)
 		return r;
 	g->definitions[g->n_definitions++] = def;

@@ -14,9 +14,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/u64_map.h"
 #include "native/native_stacks.h"
 #include "rbpf_abi.h"
-#include "sample/fingerprints.h"
 
 /* Of a native stack, beyond SAMPLE_*: its outer end is missing. */
 #define NATIVE_CUT (1u << 15)
@@ -42,10 +42,10 @@ struct native_checkpoint {
 
 /* An older entry refers to what is before it, and stays valid. All 0: nothing. */
 struct native_generation {
-	struct fingerprints stacks;	       /* of definitions */
+	struct u64_map stacks;		       /* by fingerprint: of definitions */
 	struct native_definition *definitions; /* owned */
 	size_t n_definitions, cap_definitions;
-	struct fingerprints outer;	       /* of checkpoints */
+	struct u64_map outer;		       /* the same: of checkpoints */
 	struct native_checkpoint *checkpoints; /* owned */
 	size_t n_checkpoints, cap_checkpoints;
 	uint64_t *words; /* of all definitions, as they came; owned */

@@ -23,8 +23,8 @@ void ruby_stacks_buffers_deinit(struct ruby_stacks_buffers *b)
 
 void ruby_generation_deinit(struct ruby_generation *g)
 {
-	fingerprints_deinit(&g->stacks);
-	fingerprints_deinit(&g->outer);
+	u64_map_deinit(&g->stacks);
+	u64_map_deinit(&g->outer);
 	free(g->definitions);
 	free(g->checkpoints);
 	free(g->raw);
@@ -38,8 +38,8 @@ void ruby_generation_recycle(struct ruby_generation *g)
 	array_recycle(g->checkpoints, g->cap_checkpoints, g->n_checkpoints);
 	array_recycle(g->raw, g->cap_raw, g->n_raw);
 	array_recycle(g->named, g->cap_named, g->n_named);
-	fingerprints_recycle(&g->stacks);
-	fingerprints_recycle(&g->outer);
+	u64_map_recycle(&g->stacks);
+	u64_map_recycle(&g->outer);
 	g->n_definitions = g->n_checkpoints = g->n_raw = g->n_named = 0;
 }
 
@@ -61,17 +61,17 @@ size_t ruby_generation_bytes(const struct ruby_generation *g)
 const struct ruby_definition *ruby_stacks_find(const struct ruby_generation *g,
 					       uint64_t fingerprint)
 {
-	size_t i;
+	uint32_t i;
 
-	return fingerprints_find(&g->stacks, fingerprint, &i) ? &g->definitions[i] : NULL;
+	return u64_map_get(&g->stacks, fingerprint, &i) ? &g->definitions[i] : NULL;
 }
 
 static const struct ruby_checkpoint *find_checkpoint(const struct ruby_generation *g,
 						     uint64_t fingerprint)
 {
-	size_t i;
+	uint32_t i;
 
-	return fingerprints_find(&g->outer, fingerprint, &i) ? &g->checkpoints[i] : NULL;
+	return u64_map_get(&g->outer, fingerprint, &i) ? &g->checkpoints[i] : NULL;
 }
 
 void ruby_stacks_frames(const struct ruby_generation *g, const struct ruby_definition *def,
@@ -187,7 +187,7 @@ static int add_checkpoint(struct ruby_generation *g, const struct ruby_checkpoin
 	int r = array_room(g->checkpoints, g->cap_checkpoints, g->n_checkpoints + 1);
 
 	if (!r)
-		r = fingerprints_set(&g->outer, fingerprint, g->n_checkpoints);
+		r = u64_map_set(&g->outer, fingerprint, (uint32_t)g->n_checkpoints);
 	if (!r)
 		g->checkpoints[g->n_checkpoints++] = *c;
 	return r;
@@ -405,7 +405,7 @@ int ruby_stacks_define(struct ruby_generation *g, const struct ruby_generation *
 	if (!r)
 		r = array_room(g->definitions, g->cap_definitions, g->n_definitions + 1);
 	if (!r)
-		r = fingerprints_set(&g->stacks, rec->stack, g->n_definitions);
+		r = u64_map_set(&g->stacks, rec->stack, (uint32_t)g->n_definitions);
 	if (r)
 		return r;
 	g->definitions[g->n_definitions++] = def;

@@ -18,10 +18,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/u64_map.h"
 #include "native/merge.h"
 #include "profile/id_holder.h"
 #include "rbpf_abi.h"
-#include "sample/fingerprints.h"
 #include "symbol/resolver.h"
 
 struct sink;
@@ -56,10 +56,10 @@ struct ruby_checkpoint {
 
 /* Both only grow, and refer to what is before them: an older entry stays valid. */
 struct ruby_generation {
-	struct fingerprints stacks;	     /* of definitions */
+	struct u64_map stacks;		     /* by fingerprint: of definitions */
 	struct ruby_definition *definitions; /* owned */
 	size_t n_definitions, cap_definitions;
-	struct fingerprints outer;	     /* of checkpoints */
+	struct u64_map outer;		     /* the same: of checkpoints */
 	struct ruby_checkpoint *checkpoints; /* owned */
 	size_t n_checkpoints, cap_checkpoints;
 	struct rbpf_frame *raw; /* of all definitions; owned */

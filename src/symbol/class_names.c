@@ -29,18 +29,18 @@ struct class_name {
 
 void class_names_deinit(struct class_names *c)
 {
-	for (size_t i = 0; i < c->addrs.count; i++) {
+	for (size_t i = 0; i < c->n; i++) {
 		free(c->v[i].name);
 		free(c->v[i].read);
 	}
 	free(c->v);
-	intern_deinit(&c->addrs);
+	u64_map_deinit(&c->at);
 	*c = (struct class_names)CLASS_NAMES_INIT;
 }
 
 size_t class_names_bytes(const struct class_names *c)
 {
-	return c->bytes + c->cap * sizeof(*c->v) + intern_bytes(&c->addrs);
+	return c->bytes + c->cap * sizeof(*c->v) + u64_map_bytes(&c->at);
 }
 
 /* Whether an object of these flags is a class, and no singleton class. */
@@ -215,26 +215,34 @@ static bool is_proven(const struct class_name *e, const struct stack_era *sample
 		(e->first < sampled->gc_era && sampled->gc_era < e->last));
 }
 
+/* Find or add the entry of the class at @addr. Returns 0, -ENOENT if there are too many, or
+ * -ENOMEM. */
+static int entry(struct class_names *c, uint64_t addr, struct class_name **ret)
+{
+	uint32_t i;
+
+	if (!u64_map_get(&c->at, addr, &i)) {
+		if (c->n >= CLASS_NAMES_MAX)
+			return -ENOENT;
+		i = (uint32_t)c->n;
+		if (array_reserve(c->v, c->cap, c->n + 1) || u64_map_set(&c->at, addr, i))
+			return -ENOMEM;
+		c->v[c->n++] = (struct class_name) { 0 };
+	}
+	*ret = &c->v[i];
+	return 0;
+}
+
 int class_names_get(struct class_names *c, const struct code_cache *code,
 		    const struct stack_era *sampled, uint64_t addr, bool was_old, const char **ret)
 {
 	struct class_name *e;
-	uint32_t id;
-	bool is_new;
 	int r;
 
 	*ret = NULL;
-	if (!addr ||
-	    (c->addrs.count >= CLASS_NAMES_MAX && intern_find(&c->addrs, &addr, sizeof(addr), &id)))
-		return 0;
-	r = array_reserve(c->v, c->cap, c->addrs.count + 1);
-	if (!r)
-		r = intern_add(&c->addrs, &addr, sizeof(addr), &id, &is_new);
+	r = addr ? entry(c, addr, &e) : -ENOENT;
 	if (r)
-		return r;
-	e = &c->v[id];
-	if (is_new)
-		*e = (struct class_name) { 0 };
+		return r == -ENOENT ? 0 : r;
 	if (!is_proven(e, sampled))
 		r = read_class(c, code, e, addr, sampled, was_old);
 	/* It was there then if it is old now, and has not been for long. */

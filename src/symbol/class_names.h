@@ -13,15 +13,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/intern.h"
+#include "base/u64_map.h"
 #include "symbol/code_cache.h"
 
 struct class_name;
 
 struct class_names {
-	struct intern addrs;
-	struct class_name *v; /* by id of its address; owned */
-	size_t cap;
+	struct u64_map at;    /* by address */
+	struct class_name *v; /* owned */
+	size_t n, cap;
 	size_t bytes; /* of the names */
 };
 

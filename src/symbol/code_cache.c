@@ -23,11 +23,6 @@
 #define NAME_LATE     8
 #define NAME_WAIT_MAX 40
 
-struct method_key {
-	uint64_t addr;
-	uint64_t with_name;
-};
-
 /* A cache entry that must be compared or read. */
 struct pending {
 	uint32_t index; /* of iseqs or methods */
@@ -65,12 +60,12 @@ void code_cache_deinit(struct code_cache *c)
 {
 	size_t i;
 
-	for (i = 0; i < c->iseq_addrs.count; i++)
+	for (i = 0; i < c->n_iseqs; i++)
 		ruby_iseq_deinit(&c->iseqs[i].iseq);
-	for (i = 0; i < c->method_addrs.count; i++)
+	for (i = 0; i < c->n_methods; i++)
 		ruby_method_deinit(&c->methods[i].method);
-	intern_deinit(&c->iseq_addrs);
-	intern_deinit(&c->method_addrs);
+	u64_map_deinit(&c->iseq_at);
+	u64_map_deinit(&c->method_at);
 	free(c->iseqs);
 	free(c->methods);
 	free(c->spans);
@@ -81,7 +76,7 @@ void code_cache_deinit(struct code_cache *c)
 size_t code_cache_bytes(const struct code_cache *c)
 {
 	return c->bytes + c->cap_iseqs * sizeof(*c->iseqs) + c->cap_methods * sizeof(*c->methods) +
-	       intern_bytes(&c->iseq_addrs) + intern_bytes(&c->method_addrs) +
+	       u64_map_bytes(&c->iseq_at) + u64_map_bytes(&c->method_at) +
 	       c->cap_spans * sizeof(*c->spans) + c->cap_pending * sizeof(*c->pending);
 }
 
@@ -97,17 +92,36 @@ static bool is_full(struct code_cache *c)
 /* Find or add the entry of the iseq at @addr. */
 static int iseq_entry(struct code_cache *c, uint64_t addr, uint32_t *ret)
 {
-	int err = array_reserve(c->iseqs, c->cap_iseqs, c->iseq_addrs.count + 1);
+	int err;
 
-	return err ? err : intern_add(&c->iseq_addrs, &addr, sizeof(addr), ret, NULL);
+	if (u64_map_get(&c->iseq_at, addr, ret))
+		return 0;
+	err = array_reserve(c->iseqs, c->cap_iseqs, c->n_iseqs + 1);
+	if (!err)
+		err = u64_map_set(&c->iseq_at, addr, (uint32_t)c->n_iseqs);
+	if (err)
+		return err;
+	c->iseqs[c->n_iseqs].addr = addr;
+	*ret = (uint32_t)c->n_iseqs++;
+	return 0;
 }
 
 static int method_entry(struct code_cache *c, uint64_t addr, bool with_name, uint32_t *ret)
 {
-	struct method_key key = { .addr = addr, .with_name = with_name };
-	int err = array_reserve(c->methods, c->cap_methods, c->method_addrs.count + 1);
+	const uint64_t key = addr << 1 | with_name; /* no process has an address of 2^63 or more */
+	int err;
 
-	return err ? err : intern_add(&c->method_addrs, &key, sizeof(key), ret, NULL);
+	if (u64_map_get(&c->method_at, key, ret))
+		return 0;
+	err = array_reserve(c->methods, c->cap_methods, c->n_methods + 1);
+	if (!err)
+		err = u64_map_set(&c->method_at, key, (uint32_t)c->n_methods);
+	if (err)
+		return err;
+	c->methods[c->n_methods].addr = addr;
+	c->methods[c->n_methods].with_name = with_name;
+	*ret = (uint32_t)c->n_methods++;
+	return 0;
 }
 
 /* Find or add the cache entries that @frame needs. */
@@ -183,6 +197,7 @@ static void set_iseq(struct code_cache *c, struct cached_iseq *e, const struct r
 	if (fresh)
 		e->iseq = *fresh;
 	c->bytes += ruby_iseq_bytes(&e->iseq);
+	e->check = fresh ? ruby_iseq_words_check(fresh) : 0;
 	e->version = fresh ? ++c->version : 0;
 	e->first = e->last = era;
 	e->held = 0;
@@ -395,17 +410,11 @@ static void update_method(struct code_cache *c, struct pending *p, struct batch 
 /* The object that @p is of, to be read. */
 static struct code_load load_of(const struct code_cache *c, const struct pending *p)
 {
-	struct code_load load = { .is_method = p->is_method };
-	struct method_key key;
-
-	if (p->is_method) {
-		memcpy(&key, intern_get(&c->method_addrs, p->index, NULL), sizeof(key));
-		load.addr = key.addr;
-		load.with_name = key.with_name;
-	} else {
-		memcpy(&load.addr, intern_get(&c->iseq_addrs, p->index, NULL), sizeof(load.addr));
-	}
-	return load;
+	if (p->is_method)
+		return (struct code_load) { .is_method = true,
+					    .addr = c->methods[p->index].addr,
+					    .with_name = c->methods[p->index].with_name };
+	return (struct code_load) { .addr = c->iseqs[p->index].addr };
 }
 
 /* The entry of @p is of what was read by @load, which it takes over. */

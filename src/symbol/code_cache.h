@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/intern.h"
+#include "base/u64_map.h"
 #include "rbpf_abi.h"
 #include "ruby/iseq.h"
 #include "ruby/method.h"
@@ -33,9 +33,9 @@ struct old_since {
 };
 
 struct cached_iseq {
-	struct ruby_iseq iseq;
-	uint64_t compiled_revalidation; /* in which it was last checked whether it is compiled */
-	uint64_t first, last;		/* eras between which it is known to be the same */
+	uint64_t addr;
+	uint64_t check;	      /* ruby_iseq_words_check() */
+	uint64_t first, last; /* eras between which it is known to be the same */
 	uint64_t held; /* the last era in which it was read for a stack of that same era; 0: none */
 	uint64_t checked; /* an era of which a check has shown the same; 0: none */
 	struct old_since old;
@@ -43,10 +43,12 @@ struct cached_iseq {
 	uint64_t batch;	      /* number of the batch that it was last in */
 	uint32_t version;     /* changes when something else is found there; 0: nothing usable */
 	bool unsure; /* an era ended while it was read: of last or earlier; first is not valid */
+	struct ruby_iseq iseq;
+	uint64_t compiled_revalidation; /* in which it was last checked whether it is compiled */
 };
 
 struct cached_method {
-	struct ruby_method method;
+	uint64_t addr;
 	uint64_t first, last;
 	uint64_t held;
 	uint64_t checked;
@@ -57,6 +59,8 @@ struct cached_method {
 	uint64_t nameless; /* the one since which it is asked in vain, of the same method */
 	uint32_t version;
 	bool unsure;
+	bool with_name; /* that it is asked for */
+	struct ruby_method method;
 };
 
 /* The cache entries of one frame. Indices are PROFILE_NONE where there is none. */
@@ -69,18 +73,18 @@ struct code_ref {
 
 struct code_cache {
 	const struct ruby_vm *vm;
-	uint64_t revalidation; /* counts resolver_revalidate() */
-	uint64_t batches;      /* read so far */
-	uint32_t version;      /* last one given */
-	bool compacts;	       /* objects of this process have been seen moving */
-	size_t bytes;	       /* of memory that the copies own */
-	uint64_t refused;      /* copies not made, for there were CODE_CACHE_BYTES already */
-	struct intern iseq_addrs;
+	uint64_t revalidation;	/* counts resolver_revalidate() */
+	uint64_t batches;	/* read so far */
+	uint32_t version;	/* last one given */
+	bool compacts;		/* objects of this process have been seen moving */
+	size_t bytes;		/* of memory that the copies own */
+	uint64_t refused;	/* copies not made, for there were CODE_CACHE_BYTES already */
+	struct u64_map iseq_at; /* by address */
 	struct cached_iseq *iseqs;
-	size_t cap_iseqs;
-	struct intern method_addrs;
+	size_t n_iseqs, cap_iseqs;
+	struct u64_map method_at; /* by address, one with its name and one without */
 	struct cached_method *methods;
-	size_t cap_methods;
+	size_t n_methods, cap_methods;
 	struct memory_span *spans; /* of one code_cache_lookup() */
 	size_t cap_spans;
 	struct pending *pending;

@@ -124,7 +124,7 @@ static bool check_fits(const struct rbpf_frame *f, const struct cached_iseq *ise
 	if (!has_check(f, iseq, method))
 		return false;
 	if (f->iseq)
-		check = ruby_iseq_words_check(&iseq->iseq);
+		check = iseq->check;
 	if (f->me)
 		check = ruby_method_words_check(&method->method, check);
 	return check == f->check;

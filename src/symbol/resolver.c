@@ -26,15 +26,8 @@
 #include "ruby/backtrace.h"
 #include "ruby/object.h"
 #include "ruby/vm.h"
+#include "symbol/frame_symbols.h"
 #include "target/memory.h"
-
-struct frame_key {
-	uint64_t pc;
-	uint32_t iseq, iseq_version;	 /* index into iseqs */
-	uint32_t method, method_version; /* index into methods */
-	uint32_t file, line;		 /* C functions: their caller's */
-	uint64_t unsaved;		 /* compiled code may not have saved its pc */
-};
 
 struct symbol_key { /* struct named_frame, its strings as ids */
 	uint32_t kind, name, file, line, func_line, flags;
@@ -42,9 +35,7 @@ struct symbol_key { /* struct named_frame, its strings as ids */
 
 struct resolver {
 	struct code_cache code;
-	struct intern frames;
-	uint32_t *frame_symbols; /* by id of frames */
-	size_t cap_frame_symbols;
+	struct frame_symbols frames;
 	struct intern strings;
 	struct intern symbols;	    /* struct symbol_key */
 	struct named_frame *symbol; /* by id */
@@ -162,10 +153,9 @@ void resolver_free(struct resolver *r)
 	code_cache_deinit(&r->code);
 	request_frames_deinit(&r->requests);
 	class_names_deinit(&r->classes);
-	intern_deinit(&r->frames);
+	frame_symbols_deinit(&r->frames);
 	intern_deinit(&r->strings);
 	intern_deinit(&r->symbols);
-	free(r->frame_symbols);
 	free(r->symbol);
 	free(r->refs);
 	free(r->ids);
@@ -187,9 +177,8 @@ void resolver_set_requests(struct resolver *r, const struct request_rules *rules
 size_t resolver_bytes(const struct resolver *r)
 {
 	return code_cache_bytes(&r->code) + class_names_bytes(&r->classes) +
-	       intern_bytes(&r->frames) + intern_bytes(&r->strings) + intern_bytes(&r->symbols) +
-	       r->cap_symbols * sizeof(*r->symbol) +
-	       r->cap_frame_symbols * sizeof(*r->frame_symbols);
+	       frame_symbols_bytes(&r->frames) + intern_bytes(&r->strings) +
+	       intern_bytes(&r->symbols) + r->cap_symbols * sizeof(*r->symbol);
 }
 
 uint64_t resolver_refused(struct resolver *r)
@@ -298,36 +287,23 @@ static int frame_symbol(struct resolver *r, const struct rbpf_frame *f, const st
 {
 	const struct ruby_iseq *iseq = code_iseq(&r->code, ref);
 	const struct ruby_method *method = code_method(&r->code, ref);
-	struct frame_key key;
-	uint32_t id;
-	bool is_new;
-	int err;
+	struct frame_key key = { .pc = f->pc & ~RBPF_PC_FINISH, .unsaved = unsaved };
+	int err = 0;
 
-	memset(&key, 0, sizeof(key));
-	key.pc = f->pc & ~RBPF_PC_FINISH;
-	key.iseq = ref->iseq;
-	key.method = ref->method;
 	key.iseq_version = iseq ? r->code.iseqs[ref->iseq].version : 0;
 	key.method_version = method ? r->code.methods[ref->method].version : 0;
-	key.unsaved = unsaved;
 	if (!iseq || iseq->like_cfunc) {
 		key.file = caller->file;
-		key.line = caller->line;
+		key.line = caller->line & INT32_MAX; /* iseq.c shows none above */
 	}
-	err = intern_add(&r->frames, &key, sizeof(key), &id, &is_new);
-	if (!err && is_new) {
-		err = array_reserve(r->frame_symbols, r->cap_frame_symbols, id + 1);
-		if (!err)
-			r->frame_symbols[id] = r->unknown;
-		if (!err && iseq)
-			err = ruby_symbol(r, iseq, method, f, unsaved, caller,
-					  &r->frame_symbols[id]);
-		else if (!err && method)
-			err = cfunc_symbol(r, method, caller, &r->frame_symbols[id]);
-	}
-	if (!err)
-		*ret = r->frame_symbols[id];
-	return err;
+	if (!frame_symbols_get(&r->frames, &key, ret))
+		return 0;
+	*ret = r->unknown;
+	if (iseq)
+		err = ruby_symbol(r, iseq, method, f, unsaved, caller, ret);
+	else if (method)
+		err = cfunc_symbol(r, method, caller, ret);
+	return err ? err : frame_symbols_add(&r->frames, &key, *ret);
 }
 
 static int cut_symbol(struct resolver *r, uint64_t count, uint32_t *ret)
@@ -589,7 +565,7 @@ size_t resolver_instructions(const struct resolver *r, uint64_t *ret, size_t max
 {
 	size_t i, n = 0;
 
-	for (i = 0; i < r->code.iseq_addrs.count && n < max; i++)
+	for (i = 0; i < r->code.n_iseqs && n < max; i++)
 		if (r->code.iseqs[i].version &&
 		    !memory_read_u64(&r->code.vm->mem, r->code.iseqs[i].iseq.encoded, &ret[n]))
 			n++;

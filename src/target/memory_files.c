@@ -7,9 +7,12 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fds.h"
+#include "target/memory.h"
 
 #define PAGES	32u	     /* that are looked at together */
+#define RUN	64u	     /* spans that are read together */
 #define PRESENT (1ull << 63) /* Documentation/admin-guide/mm/pagemap.rst */
 
 enum presence { PRESENT_ALL, PRESENT_NOT_ALL, PRESENT_NO_PROGRAM };
@@ -119,24 +122,79 @@ static bool read_piece(const struct memory_file *f, pid_t pid, uint64_t addr, vo
 	return process_vm_readv(pid, &local, 1, &there, 1, 0) == (ssize_t)len;
 }
 
-bool memory_files_read(struct memory_files *files, pid_t pid, uint64_t program, uint64_t addr,
-		       void *dst, size_t len)
+/* The same of any length. */
+static bool read_one(const struct memory_file *f, pid_t pid, const struct memory_span *span)
 {
 	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-	const struct memory_file *f;
 	size_t done, piece;
 
-	if (!len)
-		return true;
-	if (addr + len - 1 < addr)
+	if (span->len && span->addr + span->len - 1 < span->addr)
 		return false;
-	f = find_file(files, pid, program);
-	for (done = 0; done < len; done += piece) {
-		piece = PAGES * page - (addr + done) % page;
-		if (piece > len - done)
-			piece = len - done;
-		if (!read_piece(f, pid, addr + done, (char *)dst + done, piece, page))
+	for (done = 0; done < span->len; done += piece) {
+		piece = PAGES * page - (span->addr + done) % page;
+		if (piece > span->len - done)
+			piece = span->len - done;
+		if (!read_piece(f, pid, span->addr + done, (char *)span->dst + done, piece, page))
 			return false;
 	}
 	return true;
+}
+
+/*
+ * Read the first of the @n spans, as many as process_vm_readv() may read, with one call: it stops
+ * at one that it cannot read. Returns how many were read.
+ */
+static size_t read_run(struct memory_files *files, const struct memory_file *f, pid_t pid,
+		       uint64_t now, struct memory_span *spans, size_t n)
+{
+	struct iovec local[RUN], there[RUN];
+	size_t i, end = 0;
+	ssize_t got;
+
+	while (end < n && end < RUN && spans[end].len &&
+	       own_pages_are(&files->own, f->program, f->pages, now, spans[end].addr,
+			     spans[end].len)) {
+		local[end] = (struct iovec) { spans[end].dst, spans[end].len };
+		there[end] = (struct iovec) { (void *)(uintptr_t)spans[end].addr, spans[end].len };
+		end++;
+	}
+	got = end ? process_vm_readv(pid, local, end, there, end, 0) : 0;
+	for (i = 0; i < end && got >= (ssize_t)spans[i].len; i++) {
+		got -= (ssize_t)spans[i].len;
+		spans[i].ok = true;
+	}
+	return i;
+}
+
+/* Whether the program that @f is of still runs. */
+static bool is_there(const struct memory_file *f)
+{
+	uint64_t entry;
+
+	return pread(f->pages, &entry, sizeof(entry), 0) == (ssize_t)sizeof(entry);
+}
+
+void memory_files_read(struct memory_files *files, pid_t pid, uint64_t program,
+		       struct memory_span *spans, size_t n)
+{
+	const struct memory_file *f = find_file(files, pid, program);
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	bool by_pid = false;
+	size_t i, run;
+
+	for (i = 0; i < n; i++)
+		spans[i].ok = false;
+	for (i = 0; i < n;) {
+		run = f->mem >= 0 ? read_run(files, f, pid, now, &spans[i], n - i) : 0;
+		by_pid |= run;
+		i += run;
+		if (i < n && run < RUN) {
+			spans[i].ok = read_one(f, pid, &spans[i]);
+			i++;
+		}
+	}
+	if (!by_pid || is_there(f))
+		return;
+	for (i = 0; i < n; i++)
+		spans[i].ok = false;
 }

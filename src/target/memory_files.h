@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Reading memory of other processes: what is in memory through /proc/PID/mem, all else by
- * process_vm_readv(2).
+ * Reading memory of other processes: pages that a process shares with another one through
+ * /proc/PID/mem, if they are in memory, all else by process_vm_readv(2), many of them at once.
  *
  * process_vm_readv() pins the pages that it reads. Since Linux 5.19 a page that a process still
  * shares with the one that it was forked from is copied first when it is pinned, also for reading
@@ -25,6 +25,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "target/own_pages.h"
+
+struct memory_span;
+
 #define MEMORY_FILES 32u
 
 struct memory_file {
@@ -41,15 +45,17 @@ struct memory_file {
 struct memory_files {
 	uint64_t reads;
 	struct memory_file v[MEMORY_FILES];
+	struct own_pages own;
 };
 
 /*
- * Read all of @len bytes at @addr of @pid. @program is a number of the caller's for the program
- * that @pid runs, not 0. As long as the files are open that this program was read from first,
- * nothing is read by its number of what executes or is given that pid later.
+ * Read the @n spans of @pid, in their order; each one's ok tells whether all of it was read.
+ * @program is a number of the caller's for the program that @pid runs, not 0. As long as the files
+ * are open that this program was read from first, nothing is read by its number of what executes or
+ * is given that pid later.
  */
-bool memory_files_read(struct memory_files *files, pid_t pid, uint64_t program, uint64_t addr,
-		       void *dst, size_t len);
+void memory_files_read(struct memory_files *files, pid_t pid, uint64_t program,
+		       struct memory_span *spans, size_t n);
 
 /* Close them. */
 void memory_files_deinit(struct memory_files *files);

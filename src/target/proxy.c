@@ -22,6 +22,7 @@
 #include "base/oom.h"
 #include "base/priority.h"
 #include "base/stop.h"
+#include "target/memory.h"
 #include "target/memory_files.h"
 
 struct proxy_shared {
@@ -48,12 +49,16 @@ static void publish(_Atomic uint32_t *word, uint32_t value)
 
 static void read_memory(struct proxy_request *req, struct memory_files *files)
 {
+	struct memory_span spans[PROXY_MAX_SPANS];
 	size_t i, at = 0;
 
 	for (i = 0; i < req->n; at += req->spans[i++].len)
-		req->spans[i].ok = memory_files_read(files, req->pid, req->program,
-						     req->spans[i].addr, req->bytes + at,
-						     req->spans[i].len);
+		spans[i] = (struct memory_span) { .addr = req->spans[i].addr,
+						  .dst = req->bytes + at,
+						  .len = req->spans[i].len };
+	memory_files_read(files, req->pid, req->program, spans, req->n);
+	for (i = 0; i < req->n; i++)
+		req->spans[i].ok = spans[i].ok;
 }
 
 /* A file of /proc gives a page at a time. */

@@ -238,15 +238,10 @@ void remote_read_memory(pid_t pid, uint64_t program, struct memory_span *spans, 
 
 	for (i = 0; i < n; i++)
 		spans[i].ok = false;
-	for (i = 0; i < n && !stop_overdue();) {
-		if (remote.direct) {
-			spans[i].ok = memory_files_read(&remote.files, pid, program, spans[i].addr,
-							spans[i].dst, spans[i].len);
-			i++;
-		} else {
-			i += read_batch(pid, program, spans + i, n - i);
-		}
-	}
+	if (remote.direct && !stop_overdue())
+		memory_files_read(&remote.files, pid, program, spans, n);
+	for (i = 0; !remote.direct && i < n && !stop_overdue();)
+		i += read_batch(pid, program, spans + i, n - i);
 }
 
 /* ---- files ---- */

@@ -31,6 +31,7 @@ src/target/cpus.c io_read_file	a constant: which CPUs are online
 src/target/fuse.c open,fstat,io_read_file	/proc/PID/ns/user and mountinfo, in a process that may hang
 src/target/process.c opendir	/proc and /proc/PID/task, for which the kernel takes no lock of the process
 src/target/memory_files.c open,pread,process_vm_readv	/proc/PID/mem, in a process that may hang or where the user has not asked for --guarded
+src/target/own_pages.c pread	/proc/PID/pagemap, where memory_files.c reads
 src/target/proxy.c open,readlink,mmap	this is the process that reads others; its memory that it shares
 src/serve/work.c pread	a memfd
 src/worker/file_losses.c readlink	/proc/self/fd/N: the text alone is used

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,6 +16,7 @@
 #include "base/stop.h"
 #include "support/target_process.h"
 #include "target/memory.h"
+#include "target/own_pages.h"
 #include "target/remote.h"
 
 #define PAGE 4096u
@@ -252,6 +254,34 @@ Test(memory, what_is_shared_stays_shared)
 	check_sharing(true);
 }
 
+/* A page that was the process' alone when it was read, and is not now that it has forked. */
+static void check_shared_since(bool direct)
+{
+	struct target t = target_start();
+	uint8_t *page = inherited;
+	struct memory mem;
+	uint8_t got[16];
+
+	remote_set_direct(direct);
+	mem = memory_process(t.pid);
+	write_to(t.pid, page);
+	cr_assert_eq(memory_read(&mem, (uintptr_t)page, got, sizeof(got)), 0);
+	cr_assert_eq(got[0], 'x');
+	target_fork(&t);
+	cr_assert_not(is_its_alone(t.pid, page));
+	usleep(OWN_PAGES_FOR_NS / NSEC_PER_USEC + 1000);
+	cr_assert_eq(memory_read(&mem, (uintptr_t)page, got, sizeof(got)), 0);
+	cr_expect_not(is_its_alone(t.pid, page), "it is asked again");
+	target_end(&t);
+	remote_reset();
+}
+
+Test(memory, what_is_shared_later_stays_shared)
+{
+	check_shared_since(false);
+	check_shared_since(true);
+}
+
 /*
  * What is not in memory is left to process_vm_readv(), which may not read a page that the process
  * may not; /proc/PID/mem would fetch it.
@@ -269,11 +299,11 @@ Test(memory, what_is_not_in_memory)
 	munmap(page, PAGE);
 }
 
-/* The lowest address of the stack of @pid that can be read. */
+/* The page of the stack of @pid with its arguments. */
 static uint64_t stack_of(pid_t pid)
 {
 	char path[32], line[256];
-	uint64_t low = 0;
+	uint64_t high = 0;
 	FILE *file;
 
 	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
@@ -281,9 +311,9 @@ static uint64_t stack_of(pid_t pid)
 	cr_assert_not_null(file);
 	while (fgets(line, sizeof(line), file))
 		if (strstr(line, "[stack]"))
-			cr_assert_eq(sscanf(line, "%" SCNx64, &low), 1);
+			cr_assert_eq(sscanf(line, "%*x-%" SCNx64, &high), 1);
 	fclose(file);
-	return low;
+	return high - PAGE;
 }
 
 static void check_exec(bool direct)
@@ -310,6 +340,69 @@ Test(memory, of_the_program_that_was_read_first)
 {
 	check_exec(false);
 	check_exec(true);
+}
+
+static void wait_for_arguments(pid_t pid, const char *last)
+{
+	char path[32], text[64];
+	ssize_t n = 0;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
+	for (text[0] = '\0'; n < 2 || strcmp(text + n - 2, last); usleep(100)) {
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+		cr_assert_geq(fd, 0);
+		n = read(fd, text, sizeof(text) - 1);
+		cr_assert_geq(n, 0);
+		text[n] = '\0';
+		close(fd);
+	}
+}
+
+/*
+ * The same of pages that are no other process': the next program has some at the same addresses,
+ * as nothing is placed at random.
+ */
+static void check_exec_in_place(bool direct)
+{
+	struct memory before, after;
+	uint8_t got[16];
+	uint64_t stack;
+	int fds[2];
+	pid_t pid;
+
+	cr_assert_eq(pipe2(fds, O_CLOEXEC), 0);
+	pid = fork();
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		personality(ADDR_NO_RANDOMIZE);
+		dup2(fds[0], 0);
+		execl("/bin/sh", "sh", "-c", "read x; exec sh -c 'read x; exit' 2", "1", NULL);
+		_exit(1);
+	}
+	cr_assert_geq(pid, 0);
+	wait_for_arguments(pid, "1");
+	remote_set_direct(direct);
+	before = memory_process(pid);
+	stack = stack_of(pid);
+	cr_assert_eq(memory_read(&before, stack, got, sizeof(got)), 0);
+	cr_assert(is_its_alone(pid, (const void *)(uintptr_t)stack));
+	cr_assert_eq(write(fds[1], "\n", 1), 1);
+	wait_for_arguments(pid, "2");
+	cr_expect_eq(memory_read(&before, stack, got, sizeof(got)), -EFAULT);
+	after = memory_process(pid);
+	cr_expect_eq(memory_read(&after, stack, got, sizeof(got)), 0);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	close(fds[0]);
+	close(fds[1]);
+	remote_reset();
+}
+
+Test(memory, of_the_program_that_was_read_first_also_at_its_addresses)
+{
+	check_exec_in_place(false);
+	check_exec_in_place(true);
 }
 
 /* More programs than there are descriptors for: they are opened again. */
