@@ -158,18 +158,28 @@ static __always_inline __u32 wait_in_poll(const struct task_struct *task, __u64 
 	return wait_for_fd(task, fd);
 }
 
+/*
+ * The number of the lowest bit of @bits, not 0, without a branch: the verifier would follow each of
+ * 64 to its end.
+ */
+static __always_inline int lowest_bit(__u64 bits)
+{
+	__u64 below = (bits & -bits) - 1;
+
+	below -= below >> 1 & 0x5555555555555555;
+	below = (below & 0x3333333333333333) + (below >> 2 & 0x3333333333333333);
+	below = (below + (below >> 4)) & 0x0f0f0f0f0f0f0f0f;
+	return (int)(below * 0x0101010101010101 >> 56);
+}
+
 /* The lowest descriptor of the fd_set at @set, in its first 64; or -1. */
 static __always_inline int first_of_set(__u64 set)
 {
 	__u64 bits = 0;
-	int i;
 
 	if (!set || bpf_probe_read_user(&bits, sizeof(bits), (const void *)set) || !bits)
 		return -1;
-	for (i = 0; i < 63; i++)
-		if (bits >> i & 1)
-			break;
-	return i;
+	return lowest_bit(bits);
 }
 
 static __always_inline __u32 wait_in_select(const struct task_struct *task, const struct syscall *s)
