@@ -479,13 +479,14 @@ static int renew_code(struct collector *c, struct tracked_process *p)
 }
 
 /*
- * Thread @tid of @p has executed a program: it has the id of the main thread from then on, whose
- * exit was told, and all others have ended.
+ * Thread @tid of @p has executed a program, after @runtime ns of CPU time: it has the id of the
+ * main thread from then on, whose exit was told, and all others have ended. What it has used before
+ * is that of the thread that it was.
  */
-static int replace_main_thread(struct collector *c, struct tracked_process *p, pid_t tid)
+static int replace_main_thread(struct collector *c, struct tracked_process *p, pid_t tid,
+			       uint64_t runtime)
 {
 	struct tracked_thread *t;
-	uint64_t cpu_base;
 	bool is_new;
 	int r;
 
@@ -497,12 +498,14 @@ static int replace_main_thread(struct collector *c, struct tracked_process *p, p
 	r = process_table_thread(&c->table, p, tid, &t, &is_new);
 	if (r)
 		return r;
-	cpu_base = t->cpu_base;
+	if (t->has_base || c->opts.system_wide)
+		r = life_account(c, t, runtime);
 	process_table_remove_thread(&c->table, p, t);
-	r = process_table_thread(&c->table, p, p->pid, &t, &is_new);
+	if (!r)
+		r = process_table_thread(&c->table, p, p->pid, &t, &is_new);
 	if (r)
 		return r;
-	t->cpu_base = cpu_base;
+	t->cpu_base = runtime;
 	t->has_base = true;
 	return 0;
 }
@@ -548,7 +551,7 @@ int life_handle_exec(struct collector *c, const struct rbpf_ring_life *rec)
 	p->since_ns = rec->h.ts;
 	p->exe = rec->exe;
 	if (rec->child != rec->h.tid)
-		r = replace_main_thread(c, p, (pid_t)rec->child);
+		r = replace_main_thread(c, p, (pid_t)rec->child, rec->runtime);
 	if (!r)
 		r = clocks_note_exec(c, p, rec->h.ts);
 	if (!r)

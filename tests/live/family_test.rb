@@ -116,9 +116,22 @@ class ExecByThreadTest < LiveTest
     target.go
     target.wait_for('ready')
     assert_equal 0, rbpf.stop.code
-    weights = recording.samples_with(/after_exec\z/).map(&:value)
-    assert_sampled(0.3e9, weights, 0.05)
+    %w[before_exec after_exec].each do |name|
+      assert_sampled(0.3e9, recording.samples_with(/#{name}\z/).map(&:value), 0.05)
+    end
     assert_sampled(recording.totals['cpu_kernel_ns'], recording.samples.map(&:value), 0.05)
+  end
+
+  # What it used before is that of the thread that it was.
+  def test_its_states
+    target = start('exec_by_thread.rb', 0.5)
+    rbpf = attach([target], '--mode', 'states')
+    target.go
+    target.wait_for('ready')
+    assert_equal 0, rbpf.stop.code
+    cpu = recording.rows('--states').map { |row| row['states'].values_at('user', 'system').sum }.select { |ns| ns > 0.3e9 }
+    assert_equal 2, cpu.size
+    cpu.each { |ns| assert_in_delta 0.5e9, ns, 0.15e9 }
   end
 end
 

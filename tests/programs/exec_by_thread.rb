@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # frozen_string_literal: true
 
-# Another thread than the main one executes this program once more, which then burns CPU time.
+# Another thread than the main one burns CPU time and executes this program once more, which then does the same.
 #
 #   ruby exec_by_thread.rb SECONDS
 #
 # Begins when a line comes on standard input, and ends when another one comes.
 
 require_relative 'oracle/checkpoint'
+
+def before_exec
+  Oracle.spin
+end
 
 def after_exec
   Oracle.spin
@@ -21,5 +25,8 @@ if ARGV[1]
 else
   Oracle.say(waiting: true)
   Oracle.wait_for_test
-  Thread.new { exec(RbConfig.ruby, __FILE__, ARGV[0], 'again') }.join
+  Thread.new do
+    before_exec
+    exec(RbConfig.ruby, __FILE__, ARGV[0], 'again')
+  end.join
 end
