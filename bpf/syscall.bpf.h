@@ -59,6 +59,7 @@ enum {
 	SYS_futex_wait = SYSCALL(455, 455),
 	SYS_semop = SYSCALL(65, 193),
 	SYS_semtimedop = SYSCALL(220, 192),
+	SYS_restart_syscall = SYSCALL(219, 128),
 };
 
 /* Of the operation of futex(); linux/futex.h. */
@@ -99,6 +100,14 @@ static __always_inline int syscall_at(struct syscall *ret, const void *at)
 	return 0;
 }
 #endif
+
+/* Of its arguments, which restart_syscall() leaves as they are; not 0. */
+static __always_inline __u64 syscall_mark(const struct syscall *s)
+{
+	__u64 mark = rbpf_mix(rbpf_mix(0, s->args[0]), s->args[1]);
+
+	return rbpf_mix(rbpf_mix(mark, s->args[2]), s->args[3]) | 1;
+}
 
 /* Where the current task entered the kernel. */
 static __always_inline int current_syscall(struct syscall *ret)

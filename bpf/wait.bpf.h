@@ -51,6 +51,27 @@ static __noinline __u32 wait_of(const struct task_struct *task, __u32 state, __u
 }
 
 /*
+ * Note in @wait for what it waits in the system call @s, if it does. One that was interrupted, as
+ * by a stop, goes on as restart_syscall(), of which the thread's last wait, @old, tells what it is.
+ */
+static __always_inline void wait_in_call(struct wait *wait, const struct wait *old,
+					 const struct syscall *s)
+{
+	const __u64 mark = syscall_mark(s);
+
+	if (old) {
+		wait->args = old->args;
+		wait->in_call = old->in_call;
+	}
+	if (wait->wait == RBPF_WAIT_CPU || wait->wait == RBPF_WAIT_STOPPED || s->number < 0)
+		return;
+	if (s->number == SYS_restart_syscall && mark == wait->args)
+		wait->wait = wait->in_call;
+	wait->args = mark;
+	wait->in_call = wait->wait;
+}
+
+/*
  * Whether the thread that was walked, which waits for a lock in @s, waits for the GVL to begin:
  * from 3.3 on it is put into the queue by who makes it, perhaps after it has gone to sleep
  * (native_thread_create_dedicated()). It has no frame yet, and sleeps for a condition variable,
@@ -89,6 +110,8 @@ __noinline int wait_note(__u32 walk_id, __u32 state, __u64 runtime)
 	known = !current_syscall(&call);
 	wait->wait = wait_of((const void *)bpf_get_current_task(), state,
 			     current_member(flags, flags), &call, known);
+	if (known)
+		wait_in_call(wait, old, &call);
 	if (wait->wait == RBPF_WAIT_LOCK &&
 	    (gvl_is_waited_for(walk_id) || thread_begins(w, &call))) {
 		wait->wait = RBPF_WAIT_GVL;
@@ -336,6 +359,8 @@ int open_waits(struct bpf_iter__task *ctx)
 	fresh.runtime = task->se.sum_exec_runtime;
 	known = !task_syscall(&call, task);
 	fresh.wait = wait_of(task, task_state(task), task->flags, &call, known);
+	if (known)
+		wait_in_call(&fresh, NULL, &call);
 	fresh.woken = fresh.wait == RBPF_WAIT_CPU ? now : 0;
 	fresh.flags = RBPF_WAIT_BEFORE;
 	if (bpf_map_update_elem(&waits, &tid, &fresh, BPF_NOEXIST))

@@ -183,11 +183,13 @@ struct wait {
 	__u64 lock;    /* RBPF_WAIT_LOCK: the rb_mutex_t that it waits for; 0: it is not known */
 	__u64 held; /* the one that the thread held when it left the CPU, if others have waited for
 		       it; or 0 */
+	__u64 args; /* syscall_mark() of the system call that it waited in last; 0: of none */
 	__u32 tgid;
 	__u16 wait;
 	__u16 status;
 	__u16 flags;
-	__u16 pad[3];
+	__u16 in_call; /* what it waited for there */
+	__u16 pad[2];
 };
 
 /* The scratch of a CPU, of programs that run in one context. */

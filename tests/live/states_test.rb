@@ -73,6 +73,31 @@ class StatesTest < LiveTest
     check_sums
   end
 
+  # What is in nanosleep(), which the kernel goes on with as another system call.
+  SLEEP_IN_KERNEL = <<~'RUBY'
+    $stdout.sync = true
+    puts '{"waiting": true}'
+    $stdin.gets
+    seconds, part = Float(ARGV[0]).divmod(1)
+    time = [seconds, part * 1e9].pack('q2')
+    syscall(RUBY_PLATFORM.start_with?('x86_64') ? 35 : 101, [time].pack('p').unpack1('J'), 0)
+    puts '{"ready": true}'
+    $stdin.gets
+  RUBY
+
+  def test_going_on_after_a_stop
+    target = start_command(ruby.command('-e', SLEEP_IN_KERNEL, SECONDS.to_s))
+    record_states([target, start('states.rb', 'burn', SECONDS)]) do
+      sleep SECONDS / 4
+      Process.kill(:STOP, target.pid)
+      sleep SECONDS / 4
+      Process.kill(:CONT, target.pid)
+    end
+    found = states_of(target.pid)
+    assert_in_delta SECONDS * 0.25e9, sum(found, 'stopped'), (SECONDS * 0.1e9) + stolen_ns, found
+    assert_in_delta SECONDS * 0.75e9, sum(found, 'timer'), (SECONDS * 0.1e9) + stolen_ns, found
+  end
+
   # A name server that takes its time. From 3.3 on another thread asks it, which is none of Ruby's.
   def test_names
     FileUtils.cp_r(ruby.outside('/etc'), path('etc')) if ruby.chroot?
