@@ -12,6 +12,7 @@
 #include "base/utf8.h"
 #include "profile/cursor.h"
 #include "profile/reserve.h"
+#include "profile/sample_parts.h"
 #include "rbpf_file.h"
 
 static uint32_t get_str(const struct record_decoder *d, struct cursor *c)
@@ -287,28 +288,27 @@ static void note_thread(struct profile *p, const struct profile_sample *s)
 		t->last_ns = s->ts;
 }
 
-static bool in_time(const struct record_decoder *d, const struct profile_sample *s)
+/* The event that samples of @event are taken for. */
+static uint16_t event_of(const struct record_decoder *d, uint16_t event)
 {
-	return s->ts >= d->from_ts && s->ts < d->to_ts;
+	return d->in_sum[event] ? (uint16_t)d->event : event;
 }
 
 /* Give @recorded to who takes samples, if it is selected: nothing else is asked of this reading. */
 static int give_sample(const struct record_decoder *d, const struct profile_sample *recorded)
 {
-	struct profile_sample s;
+	struct profile_sample s = *recorded;
 
-	if (!in_time(d, recorded))
-		return 0;
-	s = *recorded;
-	if (d->in_sum[s.event])
-		s.event = (uint16_t)d->event;
+	s.event = event_of(d, s.event);
 	if (s.event != d->event && !d->is_caused[s.event] && !d->take_all)
 		return 0;
 	return d->take(d->take_arg, &s);
 }
 
-static int add_sample(struct record_decoder *d, const struct profile_sample *recorded)
+/* @recorded is of the times that are selected. */
+static int take_sample(void *arg, const struct profile_sample *recorded)
 {
+	struct record_decoder *d = arg;
 	struct profile_sample *s = &d->batch[d->n_batch];
 	struct profile *p = d->profile;
 	bool of_event;
@@ -316,16 +316,9 @@ static int add_sample(struct record_decoder *d, const struct profile_sample *rec
 
 	if (d->take)
 		return give_sample(d, recorded);
-	/* Of whatever event and time. */
-	profile_count_sample(&d->totals, recorded, d->is_cpu[recorded->event]);
 	*s = *recorded;
-	if (d->in_sum[s->event])
-		s->event = (uint16_t)d->event;
+	s->event = event_of(d, s->event);
 	of_event = s->event == d->event;
-	if (of_event)
-		profile_note_sample(p, s);
-	if (!in_time(d, s))
-		return 0;
 	p->n_in_time++;
 	if (recorded->request)
 		profile_note_request(p, recorded, of_event);
@@ -336,6 +329,25 @@ static int add_sample(struct record_decoder *d, const struct profile_sample *rec
 	if (!r && d->keep_samples && (d->all_events || of_event || d->is_caused[s->event]))
 		r = profile_keep_sample(p, s);
 	return r;
+}
+
+static int add_sample(struct record_decoder *d, const struct profile_sample *recorded)
+{
+	struct profile *p = d->profile;
+	struct profile_sample s;
+
+	if (!d->take) {
+		/* Of whatever event and time. */
+		profile_count_sample(&d->totals, recorded, d->is_cpu[recorded->event]);
+		if (event_of(d, recorded->event) == d->event)
+			profile_note_sample(p, recorded);
+	}
+	if (!d->from_ts && d->to_ts == UINT64_MAX && !p->n_cuts)
+		return take_sample(d, recorded);
+	s = *recorded;
+	if (!sample_part_within(p, &s, d->from_ts, d->to_ts))
+		return 0;
+	return sample_parts_between_cuts(p, s, take_sample, d);
 }
 
 static int decode_sample(struct record_decoder *d, struct cursor *c)

@@ -7,8 +7,12 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "profile/replay.h"
+#include "profile/sample_parts.h"
 #include "view/filter.h"
 #include "view/flat.h"
+
+/* A wait that goes on has a sample about once a second: a longer one is not divided further. */
+#define MAX_PARTS 64
 
 uint32_t second_of(const struct profile *p, const struct profile_sample *sample)
 {
@@ -57,9 +61,9 @@ struct seconds {
 	struct err *err;
 };
 
-static int add_sample(void *arg, const struct profile_sample *s)
+/* @s is of one second. */
+static int add_to_second(const struct seconds *to, const struct profile_sample *s)
 {
-	const struct seconds *to = arg;
 	const struct profile_aggregate alike = profile_aggregate_of(to->profile, s);
 	struct flat *flat = to->flat;
 	struct flat_row row = { .frame = PROFILE_NONE, .id = second_of(to->profile, s) };
@@ -81,6 +85,24 @@ static int add_sample(void *arg, const struct profile_sample *s)
 	last->exact_samples++;
 	last->exact_value += s->value;
 	return 0;
+}
+
+static int add_sample(void *arg, const struct profile_sample *sample)
+{
+	const struct seconds *to = arg;
+	const uint64_t start = to->profile->meta.start_monotonic_ns;
+	struct profile_sample s = *sample, before;
+	uint64_t begin, next;
+	int n, r = 0;
+
+	for (n = 1; n < MAX_PARTS && !r; n++) {
+		begin = s.ts > s.value ? s.ts - s.value : 0;
+		next = begin > start ? (begin - start) / NSEC_PER_SEC + 1 : 1;
+		if (!sample_part_before(to->profile, &s, start + next * NSEC_PER_SEC, &before))
+			break;
+		r = add_to_second(to, &before);
+	}
+	return r || (n > 1 && !s.value) ? r : add_to_second(to, &s);
 }
 
 int seconds_rows(const struct profile *p, const struct replay *from,

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/array.h"
 #include "base/clock.h"
@@ -205,6 +206,14 @@ static int add_to_seconds(struct thread_states_table *t, size_t *cap, unsigned i
 	return 0;
 }
 
+static void drop_seconds_before(struct thread_states_table *t, uint64_t second)
+{
+	size_t n = second < t->n ? (size_t)second : t->n;
+
+	t->n -= n;
+	memmove(t->v, t->v + n, t->n * sizeof(*t->v));
+}
+
 int second_states_build(const struct profile *p, const struct view_filter *f,
 			struct thread_states_table *ret)
 {
@@ -226,6 +235,8 @@ int second_states_build(const struct profile *p, const struct view_filter *f,
 				   s->ts > start ? s->ts - start : 0, s->value))
 			return -ENOMEM;
 	}
+	if (f && f->from_ns)
+		drop_seconds_before(&t, f->from_ns / NSEC_PER_SEC);
 	t.all.id = PROFILE_NONE;
 	for (size_t i = 0; i < t.n; i++)
 		add(&t.all, &t.v[i]);

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "profile/replay.h"
+#include "profile/sample_parts.h"
 #include "support/profile_builder.h"
 #include "view/filter.h"
 #include "view/flat.h"
@@ -78,6 +79,20 @@ Test(seconds, in_the_order_of_time)
 	expect_rows(&other, FLAT_SORT_TIME, "0 3 67\n1 1 16\n2 1 4\n3 2 40\n");
 }
 
+/* A wait is in each second that it was in. */
+Test(seconds, of_waits)
+{
+	const uint32_t wait = builder_reason(&b, builder_path(&b, "<main>"), REASON_WAIT_TIMER);
+
+	b.now = BUILDER_START + 3 * NSEC_PER_SEC + 5;
+	builder_sample(&b, thread, wait, NSEC_PER_SEC + 15, 0);
+	b.now = BUILDER_START + NSEC_PER_SEC;
+	builder_sample(&b, thread, wait, 7, 0); /* ends with the first second */
+	b.now = BUILDER_START + 20;
+	builder_sample(&b, thread, wait, 100, 0); /* began before the recording */
+	expect_rows(NULL, FLAT_SORT_TIME, "0 2 107\n1 1 10\n2 1 1000000000\n3 1 5\n");
+}
+
 /* Against the filter that names a second. */
 Test(seconds, random_profiles_agree_with_from_and_to)
 {
@@ -87,15 +102,22 @@ Test(seconds, random_profiles_agree_with_from_and_to)
 	build(NULL, FLAT_SORT_TIME, &flat);
 	cr_expect_eq(flat.n_rows, 9);
 	for (size_t i = flat.n_rows; i--;) {
-		uint64_t from = flat.rows[i].id * NSEC_PER_SEC, value = 0;
+		const uint64_t from = BUILDER_START + flat.rows[i].id * NSEC_PER_SEC;
+		uint64_t value = 0, samples = 0;
 		struct profile *p = &b.out.profile;
 
-		for (size_t k = 0; k < p->n_kept; k++)
-			if (p->samples[k].ts - BUILDER_START >= from &&
-			    p->samples[k].ts - BUILDER_START < from + NSEC_PER_SEC)
-				value += p->samples[k].value;
+		for (size_t k = 0; k < p->n_kept; k++) {
+			struct profile_sample s = p->samples[k];
+
+			/* What was before the start is of the first second. */
+			if (!sample_part_within(p, &s, flat.rows[i].id ? from : 0,
+						from + NSEC_PER_SEC))
+				continue;
+			value += s.value;
+			samples++;
+		}
 		cr_expect_eq(flat.rows[i].self_value, value);
-		cr_expect_eq(flat.rows[i].samples, 100);
+		cr_expect_eq(flat.rows[i].samples, samples);
 	}
 	flat_deinit(&flat);
 }

@@ -216,6 +216,21 @@ Test(state, seconds)
 	cr_expect_eq(t.all.ns[STATE_DISK], 24 + 1900 * NSEC_PER_MSEC);
 }
 
+/* There are no rows of what was before --from. */
+Test(state, seconds_from)
+{
+	const struct view_filter from = { .from_ns = 2 * NSEC_PER_SEC + 5 };
+	_cleanup_thread_states_ struct thread_states_table t = THREAD_STATES_INIT;
+
+	b.out.profile.n_kept = 0; /* as when it is read from then on */
+	add_ending(builder_path(&b, "<main>"), 4500, 10);
+	cr_assert_eq(second_states_build(&b.out.profile, &from, &t), 0);
+	cr_assert_eq(t.n, 3);
+	cr_expect_eq(t.v[0].id, 2);
+	cr_expect_eq(t.v[2].sum_ns, 10 * NSEC_PER_MSEC);
+	cr_expect_eq(t.all.sum_ns, 10 * NSEC_PER_MSEC);
+}
+
 /* A recording can say that a wait took as long as it likes, and that it ended at any time. */
 Test(state, seconds_are_bounded)
 {

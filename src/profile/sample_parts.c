@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "profile/sample_parts.h"
+
+static uint64_t begin_of(const struct profile_sample *s)
+{
+	return s->ts > s->value ? s->ts - s->value : 0;
+}
+
+bool sample_part_within(const struct profile *p, struct profile_sample *s, uint64_t from,
+			uint64_t to)
+{
+	uint64_t begin = begin_of(s), end = s->ts;
+
+	if (!s->value || !profile_stack_waits(p, s->stack))
+		return s->ts >= from && s->ts < to;
+	if (begin < from)
+		begin = from;
+	if (end >= to) {
+		end = to;
+		s->ts = end - 1;
+	}
+	s->value = end > begin ? end - begin : 0;
+	return s->value;
+}
+
+bool sample_part_before(const struct profile *p, struct profile_sample *s, uint64_t at,
+			struct profile_sample *before)
+{
+	if (s->ts < at || begin_of(s) >= at || !profile_stack_waits(p, s->stack))
+		return false;
+	*before = *s;
+	before->value = at - begin_of(s);
+	before->ts = at - 1;
+	s->value -= before->value;
+	return true;
+}
+
+/* The first cut of @p that @s begins before and does not end before; 0: none. */
+static uint64_t first_cut(const struct profile *p, const struct profile_sample *s)
+{
+	uint64_t first = 0;
+
+	for (size_t i = 0; i < p->n_cuts; i++)
+		if (p->cuts[i] > begin_of(s) && p->cuts[i] <= s->ts &&
+		    (!first || p->cuts[i] < first))
+			first = p->cuts[i];
+	return first;
+}
+
+int sample_parts_between_cuts(const struct profile *p, struct profile_sample s, sample_fn *fn,
+			      void *arg)
+{
+	struct profile_sample before;
+	uint64_t cut;
+	int r = 0;
+
+	if (!first_cut(p, &s) || !profile_stack_waits(p, s.stack))
+		return fn(arg, &s);
+	while (!r && (cut = first_cut(p, &s)) && sample_part_before(p, &s, cut, &before))
+		r = fn(arg, &before);
+	/* One that ended just at a cut is before it. */
+	return r || !s.value ? r : fn(arg, &s);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The parts of a sample in a time, and between times. A wait is from its begin to its end: what is
+ * asked for of a recording gets the part of it that was then. All other samples are of a moment,
+ * for which the value of each stands, and are whole.
+ *
+ * As samples are selected by their time, a part that ends at a limit has the time just before it.
+ */
+#ifndef RBPF_PROFILE_SAMPLE_PARTS_H
+#define RBPF_PROFILE_SAMPLE_PARTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "profile/profile.h"
+
+/*
+ * Leave of @s what was from @from on and before @to (ns, CLOCK_MONOTONIC); its time is before @to
+ * then. False: nothing was.
+ */
+bool sample_part_within(const struct profile *p, struct profile_sample *s, uint64_t from,
+			uint64_t to);
+
+/*
+ * Whether @s is a wait that had begun before @at and ended later: then that part becomes *@before,
+ * and @s is the rest.
+ */
+bool sample_part_before(const struct profile *p, struct profile_sample *s, uint64_t at,
+			struct profile_sample *before);
+
+/* Call @fn for each part of @s between the cuts of @p. Returns 0 or what @fn has returned, if not
+ * 0. */
+int sample_parts_between_cuts(const struct profile *p, struct profile_sample s, sample_fn *fn,
+			      void *arg);
+
+#endif
