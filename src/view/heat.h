@@ -4,7 +4,7 @@
  * fraction of it; and beside the cells, what was called when: the values of nodes of a call tree by
  * slot, which is one cell or several behind each other.
  *
- * A sample is in the cell of its time, as it is for --from and --to. Cells hold sums and are exact.
+ * A sample is in the cell of its time, a wait in that of its end. Cells hold sums and are exact.
  * There may be more pairs of a slot and a node than a page has room for: then slots are widened
  * (heat_widen()), or nodes united with their callers (heat_unite()), which loses no value either.
  */
