@@ -300,6 +300,13 @@ static int check_line(const struct report_line *line, struct err *err)
 			     : line->filter.stack == STACK_BOTH ? "--stack both"
 								: NULL;
 
+	/* All time of a thread adds up to what has passed; of other events nothing does. */
+	if (line->states && (line->filter.blocker || line->filter.waker))
+		return exclude_each_other("--states",
+					  line->filter.blocker ? "--blocker" : "--waker", err);
+	if (line->states && line->filter.event && strcmp(line->filter.event, EVENT_WALL) != 0)
+		return err_set(err, -EINVAL, ERR_USAGE, "--states needs --event %s, not --event %s",
+			       EVENT_WALL, line->filter.event);
 	if (line->sandwich && (line->callers || line->callees))
 		return exclude_each_other("--sandwich", line->callers ? "--callers" : "--callees",
 					  err);

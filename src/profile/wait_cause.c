@@ -72,6 +72,7 @@ static const char *const idle_files[] = {
 	"/sidekiq/scheduled.rb",
 	"/unicorn/http_server.rb",
 	"/unicorn/worker.rb",
+	"/webrick/httpserver.rb",
 	"/webrick/server.rb",
 	"/concurrent/executor/ruby_thread_pool_executor.rb",
 	"/concurrent-ruby/concurrent/executor/ruby_thread_pool_executor.rb",
@@ -84,6 +85,7 @@ static const char *const idle_files[] = {
 static const char *const idle_methods[] = {
 	"<class:RubyThreadLocalVar>", /* of concurrent-ruby */
 	"ActiveRecord::ConnectionAdapters::ConnectionPool::Reaper.spawn_thread",
+	"Puma::Client#reset", /* whose connection stays open for the next request */
 	"Sidekiq::BasicFetch#retrieve_work",
 	"Sidekiq::Scheduled::Poller#initial_wait",
 	"Sidekiq::Scheduled::Poller#wait",

@@ -70,11 +70,15 @@ int report_states(const struct report *r, struct buf *out, struct err *err);
 int report_states_json(const struct report *r, struct buf *out, struct err *err);
 
 /*
- * The states that have a column, as enum thread_state: those with some of the time @ns, which is
- * @sum_ns in all, as many as there is @room for. Returns how many.
+ * Which states have a column: of all rows together each that has a thousandth of the time, and of a
+ * row each that has a hundredth. The time of a row is @ns, @sum_ns in all; *@shown: bits
+ * 1 << enum thread_state, to which its states are added.
  */
-size_t report_choose_states(const uint64_t ns[STATES], uint64_t sum_ns, uint8_t shown[STATES],
-			    size_t room);
+void report_note_all_states(const uint64_t ns[STATES], uint64_t sum_ns, uint32_t *shown);
+void report_note_states(const uint64_t ns[STATES], uint64_t sum_ns, uint32_t *shown);
+
+/* These states, as many as there is @room for. Returns how many. */
+size_t report_choose_states(uint32_t noted, uint8_t shown[STATES], size_t room);
 
 /* The call tree with a row for each node, callers before what they called. */
 int report_tree_json(const struct report *r, struct buf *out, struct err *err);

@@ -128,9 +128,13 @@ static int add_states_table(const struct report *r, const struct request_stats *
 	struct table_column columns[TABLE_MAX_COLUMNS];
 	_cleanup_table_ struct table table;
 	uint8_t shown[STATES];
+	uint32_t noted = 0;
 	size_t n;
 
-	n = report_choose_states(stats->states, stats->value, shown, ARRAY_SIZE(columns) - 1);
+	report_note_all_states(stats->states, stats->value, &noted);
+	for (size_t i = 0; i < rows_shown(r, stats); i++)
+		report_note_states(stats->rows[i].states, stats->rows[i].value, &noted);
+	n = report_choose_states(noted, shown, ARRAY_SIZE(columns) - 1);
 	for (size_t i = 0; i < n; i++)
 		columns[i] = (struct table_column) { state_word(shown[i]), TABLE_RIGHT,
 						     TABLE_WHOLE };

@@ -19,11 +19,8 @@
 #include "view/owner.h"
 #include "view/thread_states.h"
 
-/* A column of a state that nothing was in for so long, in thousandths of all time, is left out. */
-#define SHOWN_PER_MILLE 1
-
 /* Beside those of the states: ELAPSED, SUM, gvl-held and THREAD; FROM, CLOCK, TIME and gvl-held. */
-#define OTHER_COLUMNS	4
+#define OTHER_COLUMNS 4
 
 _Static_assert(STATES + OTHER_COLUMNS <= TABLE_MAX_COLUMNS, "each state can have a column");
 
@@ -54,13 +51,30 @@ static int build(const struct report *r, struct thread_states_table *ret, struct
 	return ret->n ? 0 : report_nothing(r, err);
 }
 
-size_t report_choose_states(const uint64_t ns[STATES], uint64_t sum_ns, uint8_t shown[STATES],
-			    size_t room)
+static void note_parts(const uint64_t ns[STATES], uint64_t sum_ns, unsigned int parts,
+		       uint32_t *shown)
+{
+	for (size_t i = 0; i < STATES; i++)
+		if (ns[i] && ns[i] >= sum_ns / parts)
+			*shown |= 1u << i;
+}
+
+void report_note_all_states(const uint64_t ns[STATES], uint64_t sum_ns, uint32_t *shown)
+{
+	note_parts(ns, sum_ns, 1000, shown);
+}
+
+void report_note_states(const uint64_t ns[STATES], uint64_t sum_ns, uint32_t *shown)
+{
+	note_parts(ns, sum_ns, 100, shown);
+}
+
+size_t report_choose_states(uint32_t noted, uint8_t shown[STATES], size_t room)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < STATES && n < room; i++)
-		if (ns[i] && ns[i] >= sum_ns / 1000 * SHOWN_PER_MILLE)
+		if (noted >> i & 1)
 			shown[n++] = (uint8_t)i;
 	return n;
 }
@@ -85,8 +99,9 @@ static void add_owner(const struct report *r, const struct thread_states *t, boo
 	_cleanup_buf_ struct buf name = BUF_INIT;
 	const enum owner_kind kind = owners_of(r);
 
-	table_cell(table, "%s", num_column(UNIT_NS, t->elapsed_ns).s);
-	add_share(table, t->sum_ns, in_part ? 0 : t->elapsed_ns);
+	table_cell(table, "%s", num_column(UNIT_NS, in_part ? t->sum_ns : t->elapsed_ns).s);
+	if (!in_part)
+		add_share(table, t->sum_ns, t->elapsed_ns);
 	add_states(t, shown, n, table);
 	if (t->id == PROFILE_NONE)
 		buf_addstr(&name, "all threads");
@@ -144,7 +159,7 @@ static void add_check(const struct report *r, const struct thread_states_table *
 }
 
 /* The columns of the table; returns how many they are. */
-static size_t choose_columns(const struct report *r, const uint8_t *shown, size_t n,
+static size_t choose_columns(const struct report *r, bool in_part, const uint8_t *shown, size_t n,
 			     struct table_column columns[TABLE_MAX_COLUMNS])
 {
 	static const char *const titles[] = { [OWNER_PROCESS] = "PROCESS",
@@ -156,9 +171,12 @@ static size_t choose_columns(const struct report *r, const uint8_t *shown, size_
 						       { "TIME", TABLE_RIGHT, TABLE_WHOLE } };
 	static const struct table_column threads[] = { { "ELAPSED", TABLE_RIGHT, TABLE_WHOLE },
 						       { "SUM", TABLE_RIGHT, TABLE_WHOLE } };
-	size_t at = by_time(r) ? ARRAY_SIZE(seconds) : ARRAY_SIZE(threads);
+	static const struct table_column parts[] = { { "TIME", TABLE_RIGHT, TABLE_WHOLE } };
+	size_t at = by_time(r) ? ARRAY_SIZE(seconds)
+		    : in_part  ? ARRAY_SIZE(parts)
+			       : ARRAY_SIZE(threads);
 
-	memcpy(columns, by_time(r) ? seconds : threads, at * sizeof(*columns));
+	memcpy(columns, by_time(r) ? seconds : in_part ? parts : threads, at * sizeof(*columns));
 	for (size_t i = 0; i < n; i++)
 		columns[at++] = (struct table_column) { state_word(shown[i]), TABLE_RIGHT,
 							TABLE_WHOLE };
@@ -175,16 +193,19 @@ int report_states(const struct report *r, struct buf *out, struct err *err)
 	_cleanup_thread_states_ struct thread_states_table t = THREAD_STATES_INIT;
 	_cleanup_table_ struct table table = { 0 };
 	uint8_t shown[STATES];
+	uint32_t noted = 0;
 	size_t n, rows;
 	int ret;
 
 	ret = build(r, &t, err);
 	if (ret)
 		return ret;
-	n = report_choose_states(t.all.ns, t.all.sum_ns, shown,
-				 ARRAY_SIZE(columns) - OTHER_COLUMNS);
-	table_init(&table, columns, choose_columns(r, shown, n, columns));
 	rows = t.n < r->limit ? t.n : (size_t)r->limit;
+	report_note_all_states(t.all.ns, t.all.sum_ns, &noted);
+	for (size_t i = 0; i < rows; i++)
+		report_note_states(t.v[i].ns, t.v[i].sum_ns, &noted);
+	n = report_choose_states(noted, shown, ARRAY_SIZE(columns) - OTHER_COLUMNS);
+	table_init(&table, columns, choose_columns(r, t.in_part, shown, n, columns));
 	for (size_t i = 0; i <= rows; i++) {
 		const struct thread_states *row = i ? &t.v[i - 1] : &t.all;
 
@@ -198,6 +219,10 @@ int report_states(const struct report *r, struct buf *out, struct err *err)
 	report_hidden(t.n, rows, out);
 	if (!t.in_part && !by_time(r))
 		add_check(r, &t, out);
+	else if (!by_time(r))
+		buf_addstr(out,
+			   "  TIME: that of the samples that pass the filters, of which these are "
+			   "the shares\n");
 	add_legend(shown, n, out);
 	return buf_failed(out) ? err_oom(err) : 0;
 }

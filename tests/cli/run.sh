@@ -249,6 +249,9 @@ for one in --requests --states; do
 	refuse "$one and --info exclude each other" report $one --info full.data
 done
 refuse "--states and --by exclude each other" report --states --by line full.data
+refuse "--states and --blocker exclude each other" report --states --blocker full.data
+refuse "--states and --waker exclude each other" report --states --waker full.data
+refuse "--states needs --event wall, not --event cpu" report --states --event cpu full.data
 refuse "full.data has no event 'wall'" report --states full.data
 refuse "full.data has no event 'wall'" report --states --by time full.data
 refuse "full.data has no event 'wall'" report --states --by process full.data

@@ -83,6 +83,9 @@ Test(wait_cause, idle)
 	uint32_t lock = push(app, FRAME_CFUNC, "Thread::Queue#pop", "/app/foo.rb");
 	uint32_t fetch = push(0, FRAME_RUBY, "Sidekiq::BasicFetch#retrieve_work", "/s/fetch.rb");
 	uint32_t redis = push(fetch, FRAME_RUBY, "RedisClient#call", "/gems/redis/client.rb");
+	uint32_t client = push(pool, FRAME_RUBY, "Puma::Server#process_client", "/puma/server.rb");
+	uint32_t next = push(client, FRAME_RUBY, "Puma::Client#reset", "/puma/client.rb");
+	uint32_t body = push(client, FRAME_RUBY, "Puma::Client#read_body", "/puma/client.rb");
 	uint32_t timer = builder_reason(&b, 0, REASON_NATIVE_THREAD);
 	uint32_t early = builder_reason(&b, 0, REASON_WAITED_BEFORE);
 	uint32_t lost = builder_reason(&b, builder_reason(&b, 0, REASON_STACK_LOST),
@@ -95,12 +98,18 @@ Test(wait_cause, idle)
 	wait = builder_reason(&b, wait, REASON_WAIT_LOCK);
 	lock = builder_reason(&b, lock, REASON_WAIT_LOCK);
 	redis = builder_reason(&b, redis, REASON_WAIT_NETWORK);
+	next = builder_reason(&b, push(next, FRAME_CFUNC, "IO#wait_readable", "/puma/client.rb"),
+			      REASON_WAIT_NETWORK);
+	body = builder_reason(&b, push(body, FRAME_CFUNC, "IO#wait_readable", "/puma/client.rb"),
+			      REASON_WAIT_NETWORK);
 	timer = builder_reason(&b, timer, REASON_WAIT_PIPE);
 	early = builder_reason(&b, early, REASON_WAIT_LOCK);
 	cr_assert_eq(wait_causes(&b.out.profile), 0);
 	cr_expect_eq(reason_of(wait), REASON_WAIT_IDLE);
 	cr_expect_eq(reason_of(lock), REASON_WAIT_LOCK);
 	cr_expect_eq(reason_of(redis), REASON_WAIT_IDLE);
+	cr_expect_eq(reason_of(next), REASON_WAIT_IDLE, "for the next request");
+	cr_expect_eq(reason_of(body), REASON_WAIT_NETWORK, "for the rest of this one");
 	cr_expect_eq(reason_of(timer), REASON_WAIT_IDLE);
 	cr_expect_eq(reason_of(early), REASON_WAIT_LOCK, "it may be anything");
 	cr_expect_eq(reason_of(lost), REASON_WAIT_LOCK, "so may this");
