@@ -23,8 +23,9 @@
 #include "worker/file_worker.h"
 
 #define HOUSEKEEPING (NSEC_PER_SEC / 2)
-#define MEMORY_CHECK (1u << 20) /* bytes of records, each with … */
-#define RECORD_BYTES 256	/* … what a short one makes beside */
+#define OPEN_WAITS   (HOUSEKEEPING * 3 / 2) /* which are told with every second housekeeping */
+#define MEMORY_CHECK (1u << 20)		    /* bytes of records, each with … */
+#define RECORD_BYTES 256		    /* … what a short one makes beside */
 
 static void set_code(void *engine, pid_t pid, const struct rbpf_code *code)
 {
@@ -274,10 +275,13 @@ static int record_lost(struct collector *c)
 
 static int keep_house(struct collector *c, uint64_t now, struct err *err)
 {
-	int r;
+	int r = 0;
 
 	c->housekeeping_ns = now;
-	r = engine_open_waits(c->engine, err);
+	if (now - c->open_waits_ns >= OPEN_WAITS) {
+		c->open_waits_ns = now;
+		r = engine_open_waits(c->engine, err);
+	}
 	if (r)
 		return r;
 	r = record_lost(c);

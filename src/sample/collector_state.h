@@ -50,6 +50,7 @@ struct collector {
 	uint64_t unknown; /* samples of processes not in the table: their EXEC or FORK was lost */
 	uint64_t reported_unknown;
 	uint64_t housekeeping_ns;
+	uint64_t open_waits_ns; /* when waits that go on were told last */
 	uint64_t cpus_until_ns; /* up to when CPUs need clocks; CLOCK_MONOTONIC, as … */
 	uint64_t cpus_ns;	/* … when the list of those online was read last */
 	bool cpus_clocked;	/* they have clocks */
