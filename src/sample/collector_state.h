@@ -51,6 +51,7 @@ struct collector {
 	uint64_t reported_unknown;
 	uint64_t housekeeping_ns;
 	uint64_t open_waits_ns; /* when waits that go on were told last */
+	uint64_t sleepers_ns;	/* that it took to walk threads that wait since before */
 	uint64_t cpus_until_ns; /* up to when CPUs need clocks; CLOCK_MONOTONIC, as … */
 	uint64_t cpus_ns;	/* … when the list of those online was read last */
 	bool cpus_clocked;	/* they have clocks */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "engine/engine.h"
 #include "profile/sink.h"
@@ -21,7 +22,14 @@
  * Of so many threads of a process the stacks are walked from here: each takes two readings of the
  * list of its threads, and a process can have any number.
  */
-#define MAX_SLEEPERS 256
+#define MAX_SLEEPERS  256
+/*
+ * And for so long at the beginning, and for a part of the time later on: of a process with many
+ * threads on a machine with many, where the kernel looks at all of them for each list, it would
+ * take seconds.
+ */
+#define SLEEPERS_NS   (NSEC_PER_SEC / 2)
+#define SLEEPERS_PART 50
 
 /* ---- who waits since before ---- */
 
@@ -78,7 +86,7 @@ static int walk_sleeping(struct collector *c, struct tracked_process *p,
 	int r;
 
 	r = samples_names(c, p, &names);
-	if (r || !names || p->n_sleepers == MAX_SLEEPERS)
+	if (r || !names)
 		return r;
 	p->n_sleepers++;
 	if (ruby_vm_gc_era(p->vm, &era, &major) || read_thread(c, p, rec->h.tid, &before) ||
@@ -97,6 +105,20 @@ static int walk_sleeping(struct collector *c, struct tracked_process *p,
 		r = r ? r : 1;
 	}
 	ruby_stack_deinit(&stack);
+	return r;
+}
+
+static int walk_if_there_is_time(struct collector *c, struct tracked_process *p,
+				 const struct rbpf_ring_wait *rec, uint64_t *ret)
+{
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	int r;
+
+	if (p->n_sleepers >= MAX_SLEEPERS ||
+	    c->sleepers_ns > SLEEPERS_NS + (now - c->began_ns) / SLEEPERS_PART)
+		return 0;
+	r = walk_sleeping(c, p, rec, ret);
+	c->sleepers_ns += clock_ns(CLOCK_MONOTONIC) - now;
 	return r;
 }
 
@@ -158,7 +180,7 @@ static int keep_wait(struct collector *c, struct tracked_process *p, struct trac
 	if (!t->wait)
 		return -ENOMEM;
 	if (rec->flags & RBPF_WAIT_BEFORE)
-		r = walk_sleeping(c, p, rec, &taken.ruby);
+		r = walk_if_there_is_time(c, p, rec, &taken.ruby);
 	if (r > 0)
 		taken.flags &= ~RBPF_WAIT_BEFORE;
 	if (r >= 0)
