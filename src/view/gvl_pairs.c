@@ -2,6 +2,7 @@
 #include "view/gvl_pairs.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "base/array.h"
@@ -32,12 +33,15 @@ struct blame {
 	struct gvl_pair *v;  /* by id of these */
 	size_t cap;
 	uint64_t parts;
+	bool *serves; /* by thread: it has requests */
+	uint64_t waited, between;
 };
 
 static void blame_deinit(struct blame *b)
 {
 	free(b->charges);
 	free(b->states);
+	free(b->serves);
 	intern_deinit(&b->kinds);
 	free(b->v);
 }
@@ -140,6 +144,26 @@ static int divide(struct blame *b, const struct profile_sample *s)
 	return r;
 }
 
+static int find_serving(struct blame *b)
+{
+	const struct profile *p = b->profile;
+
+	b->serves = calloc(p->n_threads + 1, sizeof(*b->serves));
+	if (!b->serves)
+		return -ENOMEM;
+	for (uint32_t i = 1; i < p->n_requests; i++)
+		b->serves[p->requests[i].thread] = true;
+	return 0;
+}
+
+static int take_wait(struct blame *b, const struct profile_sample *s)
+{
+	profile_add(&b->waited, s->value);
+	if (!s->request && b->serves[s->thread])
+		profile_add(&b->between, s->value);
+	return divide(b, s);
+}
+
 static int take_waits(struct blame *b)
 {
 	const struct profile *p = b->profile;
@@ -151,7 +175,7 @@ static int take_waits(struct blame *b)
 		if (p->samples[i].event == p->event &&
 		    (b->states[alike.stack] & STATE_MASK) == STATE_GVL &&
 		    view_selected(b->selection, &alike))
-			r = divide(b, &p->samples[i]);
+			r = take_wait(b, &p->samples[i]);
 	}
 	return r;
 }
@@ -183,12 +207,16 @@ int gvl_pairs_build(const struct profile *p, const struct view_filter *f, struct
 	if (!r)
 		r = take_charges(&b);
 	if (!r)
+		r = find_serving(&b);
+	if (!r)
 		r = take_waits(&b);
 	if (r)
 		return r;
 	if (b.kinds.count)
 		qsort(b.v, b.kinds.count, sizeof(*b.v), compare_pairs);
-	*ret = (struct gvl_pairs) { .v = b.v, .n = b.kinds.count };
+	*ret = (struct gvl_pairs) {
+		.v = b.v, .n = b.kinds.count, .waited = b.waited, .between = b.between
+	};
 	b.v = NULL; /* owned by *ret now */
 	return 0;
 }

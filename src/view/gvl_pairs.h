@@ -27,6 +27,11 @@ struct gvl_pair {
 struct gvl_pairs {
 	struct gvl_pair *v; /* the longest first; owned */
 	size_t n;
+	/*
+	 * ns of waiting for the GVL in all, and the part of it between requests: by threads that
+	 * had requests, while they were in none. One that has come may be waiting then, too.
+	 */
+	uint64_t waited, between;
 };
 
 #define GVL_PAIRS_INIT                                                                             \
