@@ -137,20 +137,25 @@ int profile_add_request(struct profile *p, uint32_t thread, const struct profile
 	return 0;
 }
 
-void profile_note_request(struct profile *p, const struct profile_sample *s, bool counted)
+/* Thread @t is in no request since @begin, or in another one, or that is not asked for any more. */
+static void note_end(struct profile *p, const struct profile_thread *t, uint64_t begin)
 {
-	const struct profile_event *event = &p->meta.events[s->event];
 	struct profile_request *r;
-	uint64_t begin;
-	bool waits;
 
-	if (!s->request)
+	if (!t->noted_request)
 		return;
-	waits = p->meta.n_events && !strcmp(event->name, EVENT_WAIT);
-	if (!counted && !waits && !event_is_cpu(event))
-		return;
-	r = &p->requests[s->request];
-	begin = waits && s->ts > s->value ? s->ts - s->value : s->ts;
+	r = &p->requests[t->noted_request];
+	if (r->last_ts && !r->until_ts)
+		r->until_ts = begin;
+}
+
+/* @s, which began at @begin, is of thread @t in its request. */
+static void note_sight(struct profile_request *r, const struct profile_thread *t,
+		       const struct profile_sample *s, uint64_t begin, bool waits)
+{
+	if (!r->last_ts)
+		r->after_ts = t->noted_ts;
+	r->until_ts = 0;
 	if (!r->last_ts || begin < r->first_ts) {
 		r->first_ts = begin;
 		r->first_waits = waits;
@@ -159,10 +164,34 @@ void profile_note_request(struct profile *p, const struct profile_sample *s, boo
 		r->last_ts = s->ts;
 		r->last_waits = waits;
 	}
-	if (!counted)
+}
+
+void profile_note_request(struct profile *p, const struct profile_sample *s, bool counted,
+			  bool in_time)
+{
+	const struct profile_event *event = &p->meta.events[s->event];
+	struct profile_thread *t = &p->threads[s->thread];
+	struct profile_request *r;
+	uint64_t begin;
+	bool waits;
+
+	waits = p->meta.n_events && !strcmp(event->name, EVENT_WAIT);
+	if (!counted && !waits && !event_is_cpu(event))
 		return;
-	r->samples++;
-	profile_add(&r->value, s->value);
+	begin = waits && s->ts > s->value ? s->ts - s->value : s->ts;
+	if (t->noted_request != s->request || !in_time)
+		note_end(p, t, begin);
+	if (s->request && in_time) {
+		r = &p->requests[s->request];
+		note_sight(r, t, s, begin, waits);
+		if (counted) {
+			r->samples++;
+			profile_add(&r->value, s->value);
+		}
+	}
+	if (s->ts > t->noted_ts)
+		t->noted_ts = s->ts;
+	t->noted_request = s->request;
 }
 
 /* Of the clock that ticks by CPU time, in ns; 0 if it is not known. */
@@ -174,16 +203,40 @@ static uint64_t cpu_period(const struct profile *p)
 	return 0;
 }
 
+uint64_t profile_request_least_ns(const struct profile_request *r)
+{
+	return r->last_ts - r->first_ts;
+}
+
+/*
+ * Samples of a thread may overlap a little where two CPUs wrote them, so that no neighbour is taken
+ * for one that is within the request.
+ */
+uint64_t profile_request_most_ns(const struct profile *p, const struct profile_request *r)
+{
+	uint64_t after = r->after_ts ? r->after_ts : p->meta.start_monotonic_ns;
+	uint64_t until = r->until_ts ? r->until_ts : p->totals.end_monotonic_ns;
+
+	if (!r->last_ts)
+		return 0;
+	if (after > r->first_ts)
+		after = r->first_ts;
+	if (until < r->last_ts)
+		until = r->last_ts;
+	return until - after;
+}
+
 uint64_t profile_request_ns(const struct profile *p, const struct profile_request *r)
 {
 	const uint64_t period = r->last_ts ? cpu_period(p) : 0;
-	uint64_t ns = r->last_ts - r->first_ts;
+	const uint64_t most = profile_request_most_ns(p, r);
+	uint64_t ns = profile_request_least_ns(r);
 
 	if (!r->first_waits)
 		profile_add(&ns, period - period / 2);
 	if (!r->last_waits)
 		profile_add(&ns, period / 2);
-	return ns;
+	return ns < most ? ns : most;
 }
 
 int profile_keep_sample(struct profile *p, const struct profile_sample *s)

@@ -112,6 +112,9 @@ struct profile_thread {
 	 * else 0.
 	 */
 	uint64_t first_ns, last_ns;
+	/* The latest of its samples that profile_note_request() got: when, and of which request. */
+	uint64_t noted_ts; /* ns, CLOCK_MONOTONIC; 0 if there was none */
+	uint32_t noted_request;
 };
 
 /*
@@ -181,8 +184,13 @@ struct profile_request {
 	uint32_t kind;	   /* of it */
 	uint64_t first_ts; /* ns, CLOCK_MONOTONIC: first tick, or when the first wait began */
 	uint64_t last_ts;  /* of its last sample; both 0 if it has none */
-	uint64_t samples;  /* of the event of the profile, that were selected (reader.h) */
-	uint64_t value;	   /* sum of theirs */
+	/*
+	 * When the sample of its thread before it ended, and when the one after it began: the
+	 * request was there for no longer than between these. 0 if there is no such sample.
+	 */
+	uint64_t after_ts, until_ts;
+	uint64_t samples; /* of the event of the profile, that were selected (reader.h) */
+	uint64_t value;	  /* sum of theirs */
 	bool first_waits, last_waits; /* the first and the last sample are of waits */
 };
 
@@ -412,15 +420,30 @@ int profile_add_request(struct profile *p, uint32_t thread, const struct profile
 			uint32_t *ret);
 
 /*
- * Note when @s, with the event that it was recorded with, saw its request. @counted: it is of the
- * event of
- * @p, and is added up, too.
+ * Note when @s, with the event that it was recorded with, saw its thread in its request, or in
+ * none. @counted: it is of the event of @p, and is added up, too. Of samples out of the times that
+ * are read (not @in_time) only the bounds of other requests are taken.
  */
-void profile_note_request(struct profile *p, const struct profile_sample *s, bool counted);
+void profile_note_request(struct profile *p, const struct profile_sample *s, bool counted,
+			  bool in_time);
 
 /*
- * How long @r was there, in ns, as far as its samples tell; 0 if it has none. Before a first tick
- * and after a last one it was there for half a period of the clock on average, and that is added.
+ * How long @r was there at least: from its first sample to its last one. In ns; 0 if it has none,
+ * or a single tick, which is of a moment.
+ */
+uint64_t profile_request_least_ns(const struct profile_request *r);
+
+/*
+ * How long @r was there at most: from the sample of its thread before it to the one after it, or
+ * from where the recording begins, to where it ends. Where waits are not recorded this may be much
+ * more than it was, since a thread that uses no CPU time has no samples. 0 if @r has no sample.
+ */
+uint64_t profile_request_most_ns(const struct profile *p, const struct profile_request *r);
+
+/*
+ * An estimate of how long @r was there, in ns, between the bounds above; 0 if it has no sample.
+ * Before a first tick and after a last one it was there for half a period of the clock on average,
+ * and that is added.
  */
 uint64_t profile_request_ns(const struct profile *p, const struct profile_request *r);
 

@@ -228,7 +228,7 @@ static int add_sample(struct sink *sink, const struct profile_sample *sample)
 		return -EINVAL;
 	profile_count_sample(&p->totals, sample,
 			     !p->meta.n_events || event_is_cpu(&p->meta.events[sample->event]));
-	profile_note_request(p, sample, sample->event == p->event);
+	profile_note_request(p, sample, sample->event == p->event, true);
 	p->n_in_time++;
 	if (sample->event == p->event)
 		profile_note_sample(p, sample);

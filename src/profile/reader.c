@@ -456,9 +456,10 @@ static int read_all(struct reader *rd, struct err *err)
 			       rd->name);
 	if (r)
 		return cannot_read(rd->name, r, err);
-	aggregate_tell_slow(&rd->profile);
 	if (!rd->profile.complete)
 		compute_totals(&rd->profile, &rd->decoder);
+	/* By the end of the recording, too, which is one of the totals. */
+	aggregate_tell_slow(&rd->profile);
 	return 0;
 }
 

@@ -320,8 +320,6 @@ static int take_sample(void *arg, const struct profile_sample *recorded)
 	s->event = event_of(d, s->event);
 	of_event = s->event == d->event;
 	p->n_in_time++;
-	if (recorded->request)
-		profile_note_request(p, recorded, of_event);
 	if (of_event && d->in_ns)
 		note_thread(p, s);
 	if (of_event || d->is_caused[s->event] || p->by_event)
@@ -331,23 +329,31 @@ static int take_sample(void *arg, const struct profile_sample *recorded)
 	return r;
 }
 
+/* Of whatever event and time. */
+static void note_sample(struct record_decoder *d, const struct profile_sample *recorded)
+{
+	profile_count_sample(&d->totals, recorded, d->is_cpu[recorded->event]);
+	if (event_of(d, recorded->event) == d->event)
+		profile_note_sample(d->profile, recorded);
+}
+
 static int add_sample(struct record_decoder *d, const struct profile_sample *recorded)
 {
+	const bool of_event = event_of(d, recorded->event) == d->event;
+	struct profile_sample s = *recorded;
 	struct profile *p = d->profile;
-	struct profile_sample s;
+	bool in_time = true;
 
-	if (!d->take) {
-		/* Of whatever event and time. */
-		profile_count_sample(&d->totals, recorded, d->is_cpu[recorded->event]);
-		if (event_of(d, recorded->event) == d->event)
-			profile_note_sample(p, recorded);
-	}
-	if (!d->from_ts && d->to_ts == UINT64_MAX && !p->n_cuts)
-		return take_sample(d, recorded);
-	s = *recorded;
-	if (!sample_part_within(p, &s, d->from_ts, d->to_ts))
+	if (!d->take)
+		note_sample(d, recorded);
+	if (d->from_ts || d->to_ts != UINT64_MAX)
+		in_time = sample_part_within(p, &s, d->from_ts, d->to_ts);
+	/* What is of none bounds the requests around it. */
+	if (!d->take && (recorded->request || p->by_request))
+		profile_note_request(p, in_time ? &s : recorded, of_event, in_time);
+	if (!in_time)
 		return 0;
-	return sample_parts_between_cuts(p, s, take_sample, d);
+	return p->n_cuts ? sample_parts_between_cuts(p, s, take_sample, d) : take_sample(d, &s);
 }
 
 static int decode_sample(struct record_decoder *d, struct cursor *c)

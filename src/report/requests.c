@@ -6,6 +6,7 @@
 
 #include "base/array.h"
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/json.h"
 #include "report/fields.h"
@@ -46,9 +47,60 @@ static uint64_t cpu_time(const struct request_row *row)
 
 /* ---- text ---- */
 
-static void add_length(const struct request_row *row, uint64_t ns, struct table *t)
+/* An upper bound stays one if it is shown in the digits that num_duration() has. */
+static struct num_text duration_at_most(uint64_t ns)
 {
-	table_cell(t, "%s", row->requests ? num_duration(ns).s : "-");
+	const uint64_t unit = ns >= NSEC_PER_SEC	  ? NSEC_PER_SEC / 10
+			      : ns >= NSEC_PER_MSEC	  ? NSEC_PER_MSEC
+			      : ns >= 100 * NSEC_PER_USEC ? NSEC_PER_USEC
+							  : NSEC_PER_USEC / 10;
+	uint64_t up = ns;
+
+	profile_add(&up, (unit - ns % unit) % unit);
+	return num_duration(up);
+}
+
+/* The unit of the first bound is left out where it is that of the second one: "11-19 ms". */
+static void add_range(const struct request_length *l, struct table *t)
+{
+	const struct num_text least = num_duration(l->least), most = duration_at_most(l->most);
+	const char *unit = strchr(least.s, ' '), *other = strchr(most.s, ' ');
+	const bool same = unit && other && !strcmp(unit, other);
+	const int len = same ? (int)(unit - least.s) : (int)strlen(least.s);
+
+	if (!strcmp(least.s, num_duration(l->most).s))
+		table_cell(t, "%s", least.s);
+	else if (l->least < l->most / 4)
+		table_cell(t, "<%s", most.s);
+	else
+		table_cell(t, "%.*s-%s", len, least.s, most.s);
+}
+
+static void add_length(const struct request_row *row, const struct request_length *l,
+		       struct table *t)
+{
+	if (!row->requests || (!l->least && !l->most))
+		table_cell(t, "-");
+	else if (!l->most)
+		table_cell(t, "%s", num_duration(l->least).s);
+	else
+		add_range(l, t);
+}
+
+/*
+ * What one of those that were seen took. Each has a tick at least: if they take but one or two,
+ * others had none, and what all of them took is the time of fewer.
+ */
+static void add_each(const struct profile *p, const struct request_row *row, struct table *t)
+{
+	const struct profile_event *event = profile_event(p);
+	const uint64_t each = row->requests ? row->value / row->requests : 0;
+
+	if (!row->requests)
+		table_cell(t, "-");
+	else
+		table_cell(t, "%s%s", each / 2 < event->period ? "<" : "",
+			   num_value(event->unit, each).s);
 }
 
 static void add_row(const struct report *r, const struct request_stats *stats,
@@ -63,10 +115,10 @@ static void add_row(const struct report *r, const struct request_stats *stats,
 		   row->gc_unknown && !row->gc_value ? "?"
 						     : num_percent(row->gc_value, row->value).s);
 	table_cell(t, "%s", row->requests ? num_count(row->requests).s : "-");
-	table_cell(t, "%s", row->requests ? num_value(unit, row->value / row->requests).s : "-");
-	add_length(row, row->p50, t);
-	add_length(row, row->p95, t);
-	add_length(row, row->p99, t);
+	add_each(p, row, t);
+	add_length(row, &row->p50, t);
+	add_length(row, &row->p95, t);
+	add_length(row, &row->p99, t);
 	table_cell(t, "%s", request_label(p, row->kind));
 	table_cell(t, "%s", request_framework(p, row->kind));
 }
@@ -114,8 +166,8 @@ static int add_wall_table(const struct report *r, const struct request_stats *st
 		table_cell(&table, "%s", num_column(UNIT_NS, row->states[STATE_GVL]).s);
 		table_cell(&table, "%s", num_column(UNIT_NS, row->gvl_caused).s);
 		table_cell(&table, "%s", row->requests ? num_count(row->requests).s : "-");
-		add_length(row, row->p50, &table);
-		add_length(row, row->p99, &table);
+		add_length(row, &row->p50, &table);
+		add_length(row, &row->p99, &table);
 		table_cell(&table, "%s", request_label(&r->rec->profile, row->kind));
 	}
 	return report_add_table(r, &table, out);
@@ -166,29 +218,52 @@ static int build_pairs(const struct report *r, struct gvl_pairs *ret)
 	return failed == -E2BIG ? 0 : failed ? failed : 1;
 }
 
-static int add_pairs(const struct report *r, struct buf *out)
+/* Said where it is at least this part of all waiting for the GVL: one of so many. */
+#define BETWEEN_SHOWN 20
+
+static void add_between(const struct gvl_pairs *pairs, struct buf *out)
+{
+	if (!pairs->between || pairs->between < pairs->waited / BETWEEN_SHOWN)
+		return;
+	buf_addf(out,
+		 "  GVL of [no request]: %s between requests of a thread, when the next may have "
+		 "come; not in its P50, P99\n",
+		 num_seconds(pairs->between).s);
+}
+
+static int add_pairs_table(const struct report *r, const struct gvl_pairs *pairs, struct buf *out)
 {
 	static const struct table_column columns[] = {
 		{ "WAITED", TABLE_RIGHT, TABLE_WHOLE },
 		{ "REQUEST", TABLE_LEFT, TABLE_CUT_MIDDLE },
 		{ "WHILE THE GVL WAS HELD BY", TABLE_LEFT, TABLE_CUT_MIDDLE },
 	};
-	_cleanup_gvl_pairs_ struct gvl_pairs pairs = GVL_PAIRS_INIT;
 	const struct profile *p = &r->rec->profile;
 	_cleanup_table_ struct table table;
-	int known;
 
 	table_init(&table, columns, ARRAY_SIZE(columns));
-	known = build_pairs(r, &pairs);
-	if (known < 0 || !pairs.n)
-		return known < 0 ? known : 0;
-	for (size_t i = 0; i < pairs.n && i < PAIRS_SHOWN; i++) {
-		table_cell(&table, "%s", num_column(UNIT_NS, pairs.v[i].ns).s);
-		table_cell(&table, "%s", request_label(p, pairs.v[i].waiting));
-		table_cell(&table, "%s", request_label(p, pairs.v[i].holding));
+	for (size_t i = 0; i < pairs->n && i < PAIRS_SHOWN; i++) {
+		table_cell(&table, "%s", num_column(UNIT_NS, pairs->v[i].ns).s);
+		table_cell(&table, "%s", request_label(p, pairs->v[i].waiting));
+		table_cell(&table, "%s", request_label(p, pairs->v[i].holding));
 	}
 	buf_addch(out, '\n');
 	return report_add_table(r, &table, out);
+}
+
+/* With what says how to read GVL and CAUSED. */
+static int add_pairs(const struct report *r, struct buf *out)
+{
+	_cleanup_gvl_pairs_ struct gvl_pairs pairs = GVL_PAIRS_INIT;
+	int known = build_pairs(r, &pairs);
+
+	if (known < 0)
+		return known;
+	if (pairs.n && add_pairs_table(r, &pairs, out))
+		return -ENOMEM;
+	buf_addstr(out, "  GVL: waited for the GVL; CAUSED: others waited for it meanwhile\n");
+	add_between(&pairs, out);
+	return 0;
 }
 
 static int add_pairs_json(const struct report *r, struct json *j)
@@ -208,7 +283,49 @@ static int add_pairs_json(const struct report *r, struct json *j)
 		json_object_end(j);
 	}
 	json_array_end(j);
+	json_u64(j, "gvl_between_ns", pairs.between);
 	return 0;
+}
+
+/* ---- what the columns say, and what they do not ---- */
+
+/* A line for each server. */
+static void add_parts(const struct report *r, const struct request_stats *stats, struct buf *out)
+{
+	const struct profile *p = &r->rec->profile;
+
+	for (size_t i = 0; i < rows_shown(r, stats); i++) {
+		const char *server = request_framework(p, stats->rows[i].kind);
+		bool said = !stats->rows[i].in_parts;
+
+		for (size_t k = 0; k < i && !said; k++)
+			said = stats->rows[k].in_parts &&
+			       !strcmp(request_framework(p, stats->rows[k].kind), server);
+		if (!said)
+			buf_addf(out,
+				 "  requests of %s: in parts, before and after what runs in them; "
+				 "SEEN counts parts\n",
+				 server);
+	}
+}
+
+static void add_notes(const struct report *r, const struct request_stats *stats, struct buf *out)
+{
+	const char *percentiles = with_states(r) ? "P50, P99" : "P50, P95, P99";
+
+	buf_addstr(out,
+		   with_states(r)
+			   ? "  SEEN: with a tick or a wait; requests without one are missing\n"
+			   : "  SEEN: with a sample; requests without one are missing\n");
+	if (profile_has_waits(&r->rec->profile))
+		buf_addf(out, "  %s: how long those took: at least and at most; <: at most\n",
+			 percentiles);
+	else
+		buf_addf(out,
+			 "  %s: how long those took at least, from the first sample to the last; "
+			 "-: it has one\n",
+			 percentiles);
+	add_parts(r, stats, out);
 }
 
 int report_requests(const struct report *r, struct buf *out, struct err *err)
@@ -228,14 +345,10 @@ int report_requests(const struct report *r, struct buf *out, struct err *err)
 		ret = add_states_table(r, &stats, out);
 		if (!ret)
 			ret = add_pairs(r, out);
-		buf_addstr(out,
-			   "  GVL: waited for the GVL; CAUSED: others waited for it meanwhile\n");
 	}
 	if (ret)
 		return err_oom(err);
-	buf_addstr(out, wall ? "  P50, P99: how long requests took\n"
-			     : "  P50, P95, P99: from the first sample of a request to its last; "
-			       "requests without a sample are not seen\n");
+	add_notes(r, &stats, out);
 	if (!wall)
 		report_gc_unknown(r, stats.gc_unknown, stats.value, out);
 	report_footer(r, stats.samples, out);
@@ -256,9 +369,14 @@ static void row_json(const struct report *r, const struct request_row *row, stru
 	json_u64(j, field_value_key(r, "self").s, row->value);
 	json_u64(j, field_value_key(r, "gc").s, row->gc_value);
 	json_u64(j, field_value_key(r, "gc_unknown").s, row->gc_unknown);
-	json_u64(j, "p50_ns", row->p50);
-	json_u64(j, "p95_ns", row->p95);
-	json_u64(j, "p99_ns", row->p99);
+	if (row->in_parts)
+		json_bool(j, "in_parts", true);
+	json_u64(j, "p50_ns", row->p50.least);
+	json_u64(j, "p50_most_ns", row->p50.most);
+	json_u64(j, "p95_ns", row->p95.least);
+	json_u64(j, "p95_most_ns", row->p95.most);
+	json_u64(j, "p99_ns", row->p99.least);
+	json_u64(j, "p99_most_ns", row->p99.most);
 	if (with_states(r)) {
 		json_u64(j, "gvl_caused_ns", row->gvl_caused);
 		json_object_begin(j, "states");
@@ -302,14 +420,18 @@ static void csv_header(const struct report *r, struct buf *out)
 			buf_addf(out, ",%s_ns", state_word(i));
 	}
 	buf_addf(out, ",%s", field_value_key(r, "gc_unknown").s);
-	buf_addstr(out, "\r\n");
+	buf_addstr(out, ",p50_most_ns,p95_most_ns,p99_most_ns,in_parts\r\n");
 }
 
 static void row_csv(const struct report *r, const struct request_row *row, struct buf *out)
 {
 	const struct profile *p = &r->rec->profile;
-	const uint64_t numbers[] = { row->requests, row->samples, row->value, row->gc_value,
-				     row->p50,	    row->p95,	  row->p99,   row->gvl_caused };
+	const uint64_t numbers[] = {
+		row->requests,	row->samples,	row->value,	row->gc_value,
+		row->p50.least, row->p95.least, row->p99.least, row->gvl_caused
+	};
+	const uint64_t last[] = { row->gc_unknown, row->p50.most, row->p95.most, row->p99.most,
+				  row->in_parts };
 	const size_t n = ARRAY_SIZE(numbers) - !with_states(r);
 
 	field_add_csv((struct field_value) { .str = request_label(p, row->kind) }, out);
@@ -323,8 +445,10 @@ static void row_csv(const struct report *r, const struct request_row *row, struc
 		buf_addch(out, ',');
 		buf_add_u64(out, row->states[i]);
 	}
-	buf_addch(out, ',');
-	buf_add_u64(out, row->gc_unknown);
+	for (size_t i = 0; i < ARRAY_SIZE(last); i++) {
+		buf_addch(out, ',');
+		buf_add_u64(out, last[i]);
+	}
 	buf_addstr(out, "\r\n");
 }
 

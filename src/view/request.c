@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "profile/profile.h"
 #include "view/filter.h"
@@ -29,6 +30,17 @@ const char *request_label(const struct profile *p, uint32_t kind)
 const char *request_framework(const struct profile *p, uint32_t kind)
 {
 	return kind ? profile_str(p, profile_request_kind(p, kind)->framework) : "";
+}
+
+bool request_is_of_server(const struct profile *p, uint32_t kind)
+{
+	static const char *const servers[] = { "puma", "falcon", "unicorn" };
+	const char *framework = request_framework(p, kind);
+
+	for (size_t i = 0; i < ARRAY_SIZE(servers); i++)
+		if (!strcmp(framework, servers[i]))
+			return true;
+	return false;
 }
 
 static int compare_kinds(const void *a, const void *b, void *arg)

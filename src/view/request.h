@@ -6,6 +6,7 @@
 #ifndef RBPF_VIEW_REQUEST_H
 #define RBPF_VIEW_REQUEST_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,6 +26,13 @@ const char *request_label(const struct profile *p, uint32_t kind);
 
 /* The word for its framework: "rails"; "" if there is none. */
 const char *request_framework(const struct profile *p, uint32_t kind);
+
+/*
+ * Whether a server alone tells requests of this kind, of those that src/request/rules.txt has.
+ * Where a framework in it tells more, the time before and after that is of the server, and each of
+ * the two is a request of its own.
+ */
+bool request_is_of_server(const struct profile *p, uint32_t kind);
 
 /*
  * The place of each kind in the order of names: an array by kind. Returns 0 or -ENOMEM. *@ret:

@@ -10,11 +10,23 @@
 #include "view/filter.h"
 #include "view/request.h"
 
-/* A request that was seen. */
+/* How long a request that was seen was, by one of its bounds. */
 struct length {
 	uint32_t kind;
 	uint64_t ns;
 };
+
+/* Each bound of the lengths of all. */
+struct lengths {
+	struct length *least, *most; /* owned */
+	size_t n;
+};
+
+static void lengths_deinit(struct lengths *l)
+{
+	free(l->least);
+	free(l->most);
+}
 
 void request_stats_deinit(struct request_stats *stats)
 {
@@ -86,21 +98,31 @@ static uint64_t percentile(const struct length *lengths, size_t n, unsigned int 
 	return lengths[(n * percent + 99) / 100 - 1].ns;
 }
 
-static void add_lengths(struct request_stats *stats, struct length *lengths, size_t n)
+static struct request_length lengths_at(const struct lengths *l, size_t first, size_t n,
+					unsigned int percent)
+{
+	return (struct request_length) { percentile(&l->least[first], n, percent),
+					 percentile(&l->most[first], n, percent) };
+}
+
+/* Both bounds are sorted by kind first, so that those of a kind are in the same place. */
+static void add_lengths(struct request_stats *stats, const struct lengths *l)
 {
 	size_t i, end;
 
-	if (n)
-		qsort(lengths, n, sizeof(*lengths), compare_lengths);
-	for (i = 0; i < n; i = end) {
-		struct request_row *row = &stats->rows[lengths[i].kind];
+	if (!l->n)
+		return;
+	qsort(l->least, l->n, sizeof(*l->least), compare_lengths);
+	qsort(l->most, l->n, sizeof(*l->most), compare_lengths);
+	for (i = 0; i < l->n; i = end) {
+		struct request_row *row = &stats->rows[l->least[i].kind];
 
-		for (end = i; end < n && lengths[end].kind == lengths[i].kind; end++)
+		for (end = i; end < l->n && l->least[end].kind == l->least[i].kind; end++)
 			;
 		row->requests = end - i;
-		row->p50 = percentile(&lengths[i], end - i, 50);
-		row->p95 = percentile(&lengths[i], end - i, 95);
-		row->p99 = percentile(&lengths[i], end - i, 99);
+		row->p50 = lengths_at(l, i, end - i, 50);
+		row->p95 = lengths_at(l, i, end - i, 95);
+		row->p99 = lengths_at(l, i, end - i, 99);
 	}
 }
 
@@ -117,18 +139,41 @@ static bool is_shown(const struct profile *p, const struct view_filter *f, uint3
 static int measure(const struct profile *p, const struct view_filter *f, const bool *threads,
 		   struct request_stats *stats)
 {
-	_cleanup_free_ struct length *lengths = calloc(p->n_requests + 1, sizeof(*lengths));
-	size_t n = 0;
+	_cleanup_(lengths_deinit) struct lengths l = {
+		.least = calloc(p->n_requests + 1, sizeof(*l.least)),
+		.most = calloc(p->n_requests + 1, sizeof(*l.most)),
+	};
+	const bool bounded = profile_has_waits(p);
 
-	if (!lengths)
+	if (!l.least || !l.most)
 		return -ENOMEM;
 	for (uint32_t i = 1; i < p->n_requests; i++) {
 		const struct profile_request *r = &p->requests[i];
 
-		if (threads[r->thread] && stats->rows[r->kind].samples && is_shown(p, f, i))
-			lengths[n++] = (struct length) { r->kind, profile_request_ns(p, r) };
+		if (!threads[r->thread] || !stats->rows[r->kind].samples || !is_shown(p, f, i))
+			continue;
+		l.least[l.n] = (struct length) { r->kind, profile_request_least_ns(r) };
+		l.most[l.n++] = (struct length) { r->kind,
+						  bounded ? profile_request_most_ns(p, r) : 0 };
 	}
-	add_lengths(stats, lengths, n);
+	add_lengths(stats, &l);
+	return 0;
+}
+
+/* A server whose threads also have requests of what it serves is seen before and after these. */
+static int find_parts(const struct profile *p, struct request_stats *stats)
+{
+	_cleanup_free_ bool *serves = calloc(p->n_threads + 1, sizeof(*serves));
+
+	if (!serves)
+		return -ENOMEM;
+	for (uint32_t i = 1; i < p->n_requests; i++)
+		if (*request_framework(p, p->requests[i].kind) &&
+		    !request_is_of_server(p, p->requests[i].kind))
+			serves[p->requests[i].thread] = true;
+	for (uint32_t i = 1; i < p->n_requests; i++)
+		if (serves[p->requests[i].thread] && request_is_of_server(p, p->requests[i].kind))
+			stats->rows[p->requests[i].kind].in_parts = true;
 	return 0;
 }
 
@@ -184,6 +229,8 @@ int request_stats_build(const struct profile *p, const struct view_filter *f,
 	r = add_samples(p, sel, &stats, threads);
 	if (!r)
 		r = measure(p, f, threads, &stats);
+	if (!r)
+		r = find_parts(p, &stats);
 	if (r)
 		return r;
 	drop_empty_rows(&stats);

@@ -2,13 +2,16 @@
 /*
  * What requests of one kind took: how many were seen, their time, and how long they were.
  *
- * A request is as long as its samples say (profile_request_ns()). Of ticks alone this is less than
- * the time that it was there by what it waited before its first tick and after its last one; with
- * waits recorded it is known to a tick. A request without a sample is not seen.
+ * How long a request was is known within two bounds: at least from its first sample to its last one
+ * (profile_request_least_ns()), and where waits were recorded, which leaves no long time between
+ * samples, at most between the samples of its thread around it (profile_request_most_ns()). So 50
+ * of 100 requests were at least as long as the median of the first, and at most as the median of
+ * the second. A request without a sample is not seen, and has no part in this.
  */
 #ifndef RBPF_VIEW_REQUEST_STATS_H
 #define RBPF_VIEW_REQUEST_STATS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,15 +21,22 @@
 struct profile;
 struct view_filter;
 
+/* ns. What 50 (or 95, or 99) of 100 requests did not exceed is from .least to .most. */
+struct request_length {
+	uint64_t least; /* 0 if there is no request, or but a single tick of the one that tells */
+	uint64_t most;	/* 0 if it is not known */
+};
+
 struct request_row {
 	uint32_t kind;	   /* struct profile_request_kind */
+	bool in_parts;	   /* .requests are the parts of requests: see request_is_of_server() */
 	uint64_t requests; /* seen, in threads that are selected; 0 for kind 0, no request */
 	uint64_t samples, value;
 	uint64_t gc_value;	 /* the part of it in garbage collection … */
 	uint64_t gc_unknown;	 /* … and that may be so or not: its collector is not known */
 	uint64_t states[STATES]; /* and what its threads did: of EVENT_WALL, in ns */
 	uint64_t gvl_caused;	 /* ns that other threads waited for the GVL while these had it */
-	uint64_t p50, p95, p99;	 /* ns: so long at most were so many of 100; 0 if none was seen */
+	struct request_length p50, p95, p99;
 };
 
 struct request_stats {

@@ -171,7 +171,7 @@ static struct profile read_all_time(uint64_t slow_ns)
 		.by_thread = true, .wall = true, .gvl_caused = true, .slow_ns = slow_ns });
 }
 
-/* "NAME samples value gvl caused requests p50 p99", by line. */
+/* "NAME samples value gvl caused requests p50 p99", by line; the latter at least-at most. */
 static void expect_stats(const struct profile *p, const struct view_filter *f, const char *want)
 {
 	_cleanup_request_stats_ struct request_stats stats = REQUEST_STATS_INIT;
@@ -181,9 +181,10 @@ static void expect_stats(const struct profile *p, const struct view_filter *f, c
 	for (size_t i = 0; i < stats.n_rows; i++) {
 		const struct request_row *row = &stats.rows[i];
 
-		buf_addf(&out, "%s %d %d %d %d %d %d %d\n", request_label(p, row->kind),
+		buf_addf(&out, "%s %d %d %d %d %d %d-%d %d-%d\n", request_label(p, row->kind),
 			 (int)row->samples, (int)row->value, (int)row->states[STATE_GVL],
-			 (int)row->gvl_caused, (int)row->requests, (int)row->p50, (int)row->p99);
+			 (int)row->gvl_caused, (int)row->requests, (int)row->p50.least,
+			 (int)row->p50.most, (int)row->p99.least, (int)row->p99.most);
 	}
 	cr_expect_str_eq(buf_str(&out), want);
 }
@@ -194,10 +195,10 @@ Test(request_costs, all_time_and_what_was_caused)
 
 	cr_expect_str_eq(profile_event(&p)->name, EVENT_WALL);
 	expect_stats(&p, NULL,
-		     "light 5 390 350 0 2 80 310\n"
-		     "heavy 2 20 0 140 2 10 10\n"
-		     "[unknown request] 1 10 0 200 1 10 10\n"
-		     "[no request] 1 10 0 10 0 0 0\n");
+		     "light 5 390 350 0 2 75-205 305-7825\n"
+		     "heavy 2 20 0 140 2 0-160 0-7600\n"
+		     "[unknown request] 1 10 0 200 1 0-340 0-340\n"
+		     "[no request] 1 10 0 10 0 0-0 0-0\n");
 	cr_expect_eq(p.n_samples, 9, "what was caused is not of the event");
 	cr_expect_eq(p.threads[1].samples, 4);
 }
@@ -211,10 +212,10 @@ Test(request_costs, without_a_filter_of_samples_threads_need_not_be_told_apart)
 	struct request_stats stats;
 
 	expect_stats(&p, NULL,
-		     "light 5 390 350 0 2 80 310\n"
-		     "heavy 2 20 0 140 2 10 10\n"
-		     "[unknown request] 1 10 0 200 1 10 10\n"
-		     "[no request] 1 10 0 10 0 0 0\n");
+		     "light 5 390 350 0 2 75-205 305-7825\n"
+		     "heavy 2 20 0 140 2 0-160 0-7600\n"
+		     "[unknown request] 1 10 0 200 1 0-340 0-340\n"
+		     "[no request] 1 10 0 10 0 0-0 0-0\n");
 	cr_expect_eq(request_stats_build(&p, &of_states, &stats), -EINVAL);
 }
 
@@ -226,10 +227,10 @@ Test(request_costs, of_one_event_nothing_else_is_added_up)
 	cr_expect_str_eq(profile_event(&p)->name, EVENT_CPU);
 	/* But how long requests took is known of all of them. */
 	expect_stats(&p, NULL,
-		     "heavy 2 20 0 0 2 10 10\n"
-		     "light 2 20 0 0 2 80 310\n"
-		     "[unknown request] 1 10 0 0 1 10 10\n"
-		     "[no request] 1 10 0 0 0 0 0\n");
+		     "heavy 2 20 0 0 2 0-160 0-7600\n"
+		     "light 2 20 0 0 2 75-205 305-7825\n"
+		     "[unknown request] 1 10 0 0 1 0-340 0-340\n"
+		     "[no request] 1 10 0 0 0 0-0 0-0\n");
 }
 
 Test(request_costs, times_that_are_read_alone_count)
@@ -238,9 +239,9 @@ Test(request_costs, times_that_are_read_alone_count)
 		(struct read_options) { .wall = true, .gvl_caused = true, .from_ns = 200 });
 
 	expect_stats(&p, NULL,
-		     "light 2 310 300 0 1 310 310\n"
-		     "[unknown request] 1 10 0 200 1 10 10\n"
-		     "heavy 1 10 0 100 1 10 10\n");
+		     "light 2 310 300 0 1 305-7825 305-7825\n"
+		     "[unknown request] 1 10 0 200 1 0-340 0-340\n"
+		     "heavy 1 10 0 100 1 0-7600 0-7600\n");
 }
 
 Test(request_costs, threads_are_selected)
@@ -249,7 +250,7 @@ Test(request_costs, threads_are_selected)
 	pid_t tids[] = { 11 };
 	struct view_filter f = { .tids = tids, .n_tids = 1 };
 
-	expect_stats(&p, &f, "light 5 390 350 0 2 80 310\n");
+	expect_stats(&p, &f, "light 5 390 350 0 2 75-205 305-7825\n");
 }
 
 Test(request_costs, slow_ones_and_the_others)
@@ -257,12 +258,12 @@ Test(request_costs, slow_ones_and_the_others)
 	_cleanup_profile_ struct profile p = read_all_time(80);
 	struct view_filter f = { .slower_than_ns = 80 };
 
-	expect_stats(&p, &f, "light 2 310 300 0 1 310 310\n");
+	expect_stats(&p, &f, "light 2 310 300 0 1 305-7825 305-7825\n");
 	f.not_slower = true;
 	expect_stats(&p, &f,
-		     "light 3 80 50 0 1 80 80\n"
-		     "heavy 2 20 0 140 2 10 10\n"
-		     "[unknown request] 1 10 0 200 1 10 10\n");
+		     "light 3 80 50 0 1 75-205 75-205\n"
+		     "heavy 2 20 0 140 2 0-160 0-7600\n"
+		     "[unknown request] 1 10 0 200 1 0-340 0-340\n");
 }
 
 Test(request_costs, a_filter_needs_what_was_read)
@@ -394,7 +395,7 @@ Test(request_costs, as_a_table)
 	_cleanup_buf_ struct buf text = render(report_requests, &p);
 
 	cr_expect(strstr(buf_str(&text), "CAUSED"), "%s", buf_str(&text));
-	cr_expect(strstr(buf_str(&text), "0.3 µs  light"), "%s", buf_str(&text));
+	cr_expect(strstr(buf_str(&text), "0.1-0.3 µs  <7.9 µs  light"), "%s", buf_str(&text));
 	/* Of 390 ns it ran 20, slept 20, and waited 350. */
 	cr_expect(strstr(buf_str(&text), "light    [unknown request]\n"), "%s", buf_str(&text));
 	cr_expect(strstr(buf_str(&text), "5.1%  89.7%   5.1%  light\n"), "%s", buf_str(&text));
@@ -411,13 +412,16 @@ Test(request_costs, for_programs)
 	cr_expect(
 		strstr(buf_str(&csv), "p99_ns,gvl_caused_ns,user_ns,system_ns,wait-cpu_ns,gvl_ns,"),
 		"%s", buf_str(&csv));
-	cr_expect(strstr(buf_str(&csv), "\r\nlight,rails,2,5,390,0,80,310,310,0,20,0,0,350,"), "%s",
+	cr_expect(strstr(buf_str(&csv), "\r\nlight,rails,2,5,390,0,75,305,305,0,20,0,0,350,"), "%s",
 		  buf_str(&csv));
-	cr_expect(strstr(buf_str(&csv), "\r\n[unknown request],,1,1,10,0,10,10,10,200,10,"), "%s",
+	cr_expect(strstr(buf_str(&csv), "\r\n[unknown request],,1,1,10,0,0,0,0,200,10,"), "%s",
 		  buf_str(&csv));
-	cr_expect(strstr(buf_str(&cpu_csv), "p99_ns,gc_unknown_ns\r\n"), "%s", buf_str(&cpu_csv));
-	cr_expect(strstr(buf_str(&cpu_csv), "\r\nlight,rails,2,2,20,0,80,310,310,0\r\n"), "%s",
-		  buf_str(&cpu_csv));
+	cr_expect(strstr(buf_str(&cpu_csv),
+			 "p99_ns,gc_unknown_ns,p50_most_ns,p95_most_ns,p99_most_ns,in_parts\r\n"),
+		  "%s", buf_str(&cpu_csv));
+	cr_expect(strstr(buf_str(&cpu_csv),
+			 "\r\nlight,rails,2,2,20,0,75,305,305,0,205,7825,7825,0\r\n"),
+		  "%s", buf_str(&cpu_csv));
 	cr_expect(strstr(buf_str(&json), "\"request\":\"heavy\""), "%s", buf_str(&json));
 	cr_expect(strstr(buf_str(&json),
 			 "{\"request\":\"light\",\"held_by\":\"heavy\",\"waited_ns\":131}"),
@@ -443,8 +447,9 @@ Test(request_costs, collection_that_is_not_known)
 			  buf_str(&text));
 		cr_expect(strstr(buf_str(&json), "\"gc_ns\":0,\"gc_unknown_ns\":20,"), "%s",
 			  buf_str(&json));
-		cr_expect(strstr(buf_str(&csv), "\r\nlight,rails,2,2,20,0,80,310,310,20\r\n"), "%s",
-			  buf_str(&csv));
+		cr_expect(strstr(buf_str(&csv),
+				 "\r\nlight,rails,2,2,20,0,75,305,305,20,205,7825,7825,0\r\n"),
+			  "%s", buf_str(&csv));
 	}
 }
 

@@ -476,6 +476,7 @@ Test(requests, counts_and_lengths)
 	static const struct profile_sink_options opts = { .by_request = true, .by_thread = true };
 	struct request_stats stats;
 	struct profile_sink to;
+	uint64_t at = 5000;
 	uint32_t id;
 
 	cr_assert_eq(profile_sink_init(&to, &opts), 0);
@@ -483,16 +484,17 @@ Test(requests, counts_and_lengths)
 	to.profile.meta.events[0] =
 		(struct profile_event) { .name = EVENT_CPU, .unit = UNIT_NS, .period = 10 };
 	define_threads(&to.sink);
-	/* A hundred, of 10 ns to 1000 ns, the longest first; and one of another kind. */
+	/* A hundred, of 0 ns to 990 ns, the longest first; and one of another kind. */
 	for (uint64_t i = 100; i; i--) {
 		id = request_of(&to.sink, i % 2, "A#x");
-		sample_of(&to.sink, i % 2, 5000, id);
-		sample_of(&to.sink, i % 2, 5000 + (i - 1) * 10, id);
+		sample_of(&to.sink, i % 2, at, id);
+		sample_of(&to.sink, i % 2, at + (i - 1) * 10, id);
+		at += 1000;
 	}
 	id = request_of(&to.sink, 0, "B#x");
-	sample_of(&to.sink, 0, 5000, id);
+	sample_of(&to.sink, 0, at, id);
 	request_of(&to.sink, 0, "C#x"); /* without a sample */
-	sample_of(&to.sink, 0, 5000, 0);
+	sample_of(&to.sink, 0, at + 10, 0);
 	cr_assert_eq(request_stats_build(&to.profile, NULL, &stats), 0);
 	cr_assert_eq(stats.n_rows, 3);
 	cr_expect_eq(stats.samples, 202);
@@ -500,13 +502,14 @@ Test(requests, counts_and_lengths)
 	cr_expect_eq(stats.rows[0].requests, 100);
 	cr_expect_eq(stats.rows[0].samples, 200);
 	cr_expect_eq(stats.rows[0].value, 2000);
-	cr_expect_eq(stats.rows[0].p50, 500);
-	cr_expect_eq(stats.rows[0].p95, 950);
-	cr_expect_eq(stats.rows[0].p99, 990);
+	cr_expect_eq(stats.rows[0].p50.least, 490);
+	cr_expect_eq(stats.rows[0].p95.least, 940);
+	cr_expect_eq(stats.rows[0].p99.least, 980);
+	cr_expect_eq(stats.rows[0].p99.most, 0, "a thread that waits has no samples");
 	cr_expect_str_eq(request_label(&to.profile, stats.rows[1].kind), "B#x");
 	cr_expect_eq(stats.rows[1].requests, 1);
-	cr_expect_eq(stats.rows[1].p50, 10, "one period");
-	cr_expect_eq(stats.rows[1].p99, 10);
+	cr_expect_eq(stats.rows[1].p50.least, 0, "one sample is of a moment");
+	cr_expect_eq(stats.rows[1].p99.least, 0);
 	cr_expect_eq(stats.rows[2].kind, 0);
 	cr_expect_eq(stats.rows[2].requests, 0);
 	request_stats_deinit(&stats);
