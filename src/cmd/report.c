@@ -530,7 +530,7 @@ static const struct command_example examples[] = {
 	{ "rbpf report", "the 30 methods of rbpf.data with the most time of their own" },
 	{ "rbpf report --by line --sort total -n 10 puma.data", "lines, with what they call" },
 	{ "rbpf report --by request", "which requests and jobs use the CPU" },
-	{ "rbpf report --requests", "how many there were of each, and how long they took" },
+	{ "rbpf report --requests", "how many were seen of each, and how long these took" },
 	{ "rbpf report --by container", "which container uses the CPU" },
 	{ "rbpf report --tree --include 'Cart#total'", "the call tree around a method" },
 	{ "rbpf report --sandwich '^Cart#total$'", "who calls a method, and whom it calls" },

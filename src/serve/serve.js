@@ -235,8 +235,10 @@ const draw = {
 	async requests(into) {
 		const {requests, gvl_waits: waits} = await ask('requests.json', selection());
 		const ns = key => row => row[key] ? duration(row[key]) : '–';
-		table(into, [['seen', r => count(r.seen), 'n'], ['time', ns('self_ns'), 'n'], ['GC', r => r.gc_unknown_ns && !r.gc_ns ? '?' : ns('gc_ns')(r), 'n'], ['P50', ns('p50_ns'), 'n'],
-			['P99', ns('p99_ns'), 'n'], ['waited for the GVL', r => r.states && r.states.gvl ? duration(r.states.gvl) : '–', 'n'],
+		// At least and at most; the latter is known of a recording with waits.
+		const length = key => row => row[`${key}_most_ns`] ? `${duration(row[`${key}_ns`])} to ${duration(row[`${key}_most_ns`])}` : ns(`${key}_ns`)(row);
+		table(into, [['seen', r => count(r.seen), 'n'], ['time', ns('self_ns'), 'n'], ['GC', r => r.gc_unknown_ns && !r.gc_ns ? '?' : ns('gc_ns')(r), 'n'], ['P50', length('p50'), 'n'],
+			['P99', length('p99'), 'n'], ['waited for the GVL', r => r.states && r.states.gvl ? duration(r.states.gvl) : '–', 'n'],
 			['made others wait', ns('gvl_caused_ns'), 'n'], ['request', r => r.request], ['by', r => r.framework || '']], requests, row => {
 			choice.request = inputs.request.value = '^' + row.request.replace(/[.*+?^${}()|[\]\\]/g, '\\$&') + '$';
 			go('flame');
