@@ -321,7 +321,8 @@ struct profile {
 	struct profile_stack *stacks; /* [0] is the empty stack */
 	size_t n_stacks, cap_stacks;
 	uint32_t event;		    /* of the samples here: its number in meta.events */
-	uint64_t n_samples;	    /* of this event in the recording */
+	uint64_t n_samples;	    /* of this event in the recording … */
+	uint64_t value;		    /* … and the sum of their values */
 	uint64_t first_ts, last_ts; /* of these, ns, CLOCK_MONOTONIC; 0 if there is none */
 	uint64_t n_in_time; /* samples of all events, in the time that was selected (reader.h) */
 	struct profile_aggregate *aggregates; /* of those that were selected (reader.h) */
@@ -401,6 +402,7 @@ static inline void profile_note_sample(struct profile *p, const struct profile_s
 		p->first_ts = s->ts;
 	if (s->ts > p->last_ts)
 		p->last_ts = s->ts;
+	profile_add(&p->value, s->value);
 }
 
 /* Whether samples of @p can be of waits: its recording was made with --mode states. */

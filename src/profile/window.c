@@ -330,7 +330,7 @@ static void clear_profile(struct window *w)
 	free(p->aggregates);
 	p->aggregates = NULL;
 	p->n_aggregates = p->cap_aggregates = 0;
-	p->n_samples = p->first_ts = p->last_ts = 0;
+	p->n_samples = p->value = p->first_ts = p->last_ts = 0;
 	p->totals = (struct profile_totals) { 0 };
 	for (size_t i = 0; i < p->n_threads; i++)
 		p->threads[i].samples = p->threads[i].first_ns = p->threads[i].last_ns = 0;
@@ -383,6 +383,7 @@ static int add_to_profile(struct window *w, uint64_t number, const struct window
 	if (!selected)
 		return 0;
 	p->n_samples += e->samples;
+	profile_add(&p->value, e->value);
 	r = right_stack(w, waits, &sample.stack);
 	return r ? r : aggregate_add_sum(&w->defs.aggregates, p, &sample, e->samples);
 }

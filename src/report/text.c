@@ -124,6 +124,7 @@ static void add_versions(const struct profile *p, struct buf *out)
 void report_header(const struct report *r, uint64_t samples, uint64_t value, struct buf *out)
 {
 	const struct profile *p = &r->rec->profile;
+	const enum value_unit unit = profile_event(p)->unit;
 
 	/* The name may be that of a file that somebody sent. */
 	utf8_sanitise(out, r->rec->path, strlen(r->rec->path));
@@ -136,10 +137,9 @@ void report_header(const struct report *r, uint64_t samples, uint64_t value, str
 	add_versions(p, out);
 	buf_addch(out, '\n');
 	if (samples != p->n_samples)
-		buf_addf(out, "filtered: %s of %s (%s)\n",
-			 num_value(profile_event(p)->unit, value).s,
-			 num_of(samples, "sample", "samples").s,
-			 num_percent(samples, p->n_samples).s);
+		buf_addf(out, "filtered: %s of %s (%s), %s\n", num_value(unit, value).s,
+			 num_value(unit, p->value).s, num_percent(value, p->value).s,
+			 num_of(samples, "sample", "samples").s);
 }
 
 void report_native(const struct report *r, struct buf *out)

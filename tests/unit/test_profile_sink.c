@@ -203,6 +203,7 @@ static void expect_same_definitions(const struct profile *a, const struct profil
 static void expect_same_samples(const struct profile *a, const struct profile *b)
 {
 	cr_assert_eq(a->n_samples, b->n_samples);
+	cr_expect_eq(a->value, b->value);
 	cr_assert_eq(a->n_kept, b->n_kept);
 	cr_assert_gt(a->n_kept, 0);
 	for (size_t i = 0; i < a->n_kept; i++) {

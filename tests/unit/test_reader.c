@@ -1171,6 +1171,7 @@ static void expect_time(const struct buf *file, uint64_t from_ns, uint64_t to_ns
 	cr_expect_eq(samples, n, "%lu to %lu: %lu", from_ns, to_ns, samples);
 	cr_expect_eq(p.n_kept, n);
 	cr_expect_eq(p.n_samples, 11, "all are counted");
+	cr_expect_eq(p.value, 11 * 3);
 	cr_expect_eq(p.totals.samples, 11);
 	cr_expect_eq(p.totals.failed, 10);
 	cr_expect_eq(p.totals.cpu_sampled_ns, 11 * 3);

@@ -276,7 +276,7 @@ static void compare(struct filler *f, const struct listener *l, struct window_ra
 	const struct window_range has = window_seconds(f->w);
 	struct sums want = { 0 }, got = { 0 };
 	const struct profile *p = NULL;
-	uint64_t lost = 0;
+	uint64_t lost = 0, value = 0;
 
 	for (size_t i = 0; i < l->n; i++)
 		if (l->v[i].second >= range.from && l->v[i].second < range.to &&
@@ -292,6 +292,9 @@ static void compare(struct filler *f, const struct listener *l, struct window_ra
 	sum_profile(p, &got);
 	expect_same(&want, &got);
 	cr_expect_eq(p->n_samples, want.all);
+	for (size_t i = 0; i < p->n_aggregates; i++)
+		value += p->aggregates[i].value;
+	cr_expect_eq(p->value, value);
 	cr_expect_eq(p->totals.lost, lost);
 	sums_deinit(&want);
 	sums_deinit(&got);
