@@ -38,14 +38,6 @@ static int build(const struct annotate *a, struct source_lines *ret, struct err 
 	return -ENODATA;
 }
 
-uint64_t annotate_error(const struct annotate *a, const struct view_sum *all,
-			const struct view_sum *sum)
-{
-	if (event_is_exact(profile_event(&a->report.rec->profile)))
-		return 0;
-	return flat_self_error(sum->samples, sum->value, all->samples, all->value);
-}
-
 /* The number of lines from @from on that are of one file. */
 static size_t count_of_file(const struct source_lines *s, size_t from)
 {
@@ -138,13 +130,13 @@ static void add_title(const struct annotate *a, uint32_t file, const struct sour
 }
 
 static void add_numbers(const struct annotate *a, const struct view_sum *all,
-			const struct view_sum *sum, struct table *t)
+			const struct view_sum *sum, uint64_t error, struct table *t)
 {
 	enum value_unit unit = profile_event(&a->report.rec->profile)->unit;
 
 	table_cell(t, "%s", num_column(unit, sum->value).s);
 	table_cell(t, "%s", num_percent(sum->value, all->value).s);
-	table_cell(t, "%s", num_percent(annotate_error(a, all, sum), all->value).s);
+	table_cell(t, "%s", num_percent(error, all->value).s);
 }
 
 void annotate_add_time(const struct annotate *a, const struct view_sum *all,
@@ -154,8 +146,9 @@ void annotate_add_time(const struct annotate *a, const struct view_sum *all,
 		table_dim_row(t);
 	table_cell(t, "%s", hot ? "##" : "");
 	if (time) {
-		add_numbers(a, all, &time->total, t);
-		add_numbers(a, all, &time->self, t);
+		add_numbers(a, all, &time->total, view_sum_error(&time->total, all), t);
+		add_numbers(a, all, &time->self, view_self_error(&time->self, &time->total, all),
+			    t);
 	}
 	for (size_t i = 0; !time && i < 6; i++)
 		table_cell(t, "%s", "");
@@ -265,8 +258,9 @@ void annotate_json_time(const struct annotate *a, const struct view_sum *all,
 	json_u64(j, "total_samples", time->total.samples);
 	json_u64(j, field_value_key(r, "self").s, time->self.value);
 	json_u64(j, field_value_key(r, "total").s, time->total.value);
-	json_u64(j, field_value_key(r, "self_error").s, annotate_error(a, all, &time->self));
-	json_u64(j, field_value_key(r, "total_error").s, annotate_error(a, all, &time->total));
+	json_u64(j, field_value_key(r, "self_error").s,
+		 view_self_error(&time->self, &time->total, all));
+	json_u64(j, field_value_key(r, "total_error").s, view_sum_error(&time->total, all));
 }
 
 static int json_file(const struct annotate *a, const struct source_lines *s, size_t from, size_t n,
@@ -351,8 +345,8 @@ int annotate_csv(const struct annotate *a, struct buf *out, struct err *err)
 			 ",%" PRIu32 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64
 			 ",%" PRIu64 "\r\n",
 			 s.lines[i].line, t->self.samples, t->total.samples, t->self.value,
-			 t->total.value, annotate_error(a, &s.all, &t->self),
-			 annotate_error(a, &s.all, &t->total));
+			 t->total.value, view_self_error(&t->self, &t->total, &s.all),
+			 view_sum_error(&t->total, &s.all));
 	}
 	return buf_failed(out) ? err_oom(err) : 0;
 }

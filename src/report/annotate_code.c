@@ -305,7 +305,7 @@ static void csv_row(const struct annotate *a, const struct instructions *c,
 		 "%" PRIu32 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64
 		 "\r\n",
 		 row->line, t->self.samples, t->total.samples, t->self.value, t->total.value,
-		 annotate_error(a, &c->all, &t->self), annotate_error(a, &c->all, &t->total));
+		 view_self_error(&t->self, &t->total, &c->all), view_sum_error(&t->total, &c->all));
 }
 
 int annotate_code_csv(const struct annotate *a, const struct instructions *c, struct buf *out,

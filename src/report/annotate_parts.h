@@ -23,10 +23,6 @@ static inline bool annotate_is_hot(uint64_t self, uint64_t hottest)
 	return hottest && self >= hottest - hottest / 4;
 }
 
-/* How far @sum may be off by chance, of @all. */
-uint64_t annotate_error(const struct annotate *a, const struct view_sum *all,
-			const struct view_sum *sum);
-
 /* Whether the file was changed after the recording ended; false if that is not known. */
 bool annotate_was_changed(const struct annotate *a, const struct source_text *text);
 

@@ -32,14 +32,6 @@ static int build(const struct report *r, struct neighbours *ret, struct err *err
 	return 0;
 }
 
-static uint64_t error_of(const struct report *r, const struct neighbours *n,
-			 const struct view_sum *sum)
-{
-	if (event_is_exact(profile_event(&r->rec->profile)))
-		return 0;
-	return flat_self_error(sum->samples, sum->value, n->all.samples, n->all.value);
-}
-
 static size_t rows_shown(const struct report *r, const struct neighbour_list *list)
 {
 	return list->n < r->limit ? list->n : (size_t)r->limit;
@@ -65,7 +57,7 @@ static void add_row(const struct report *r, const struct neighbours *n,
 	table_cell(t, "%s", num_column(unit, row->sum.value).s);
 	table_cell(t, "%s", num_percent(row->sum.value, m->time.total.value).s);
 	table_cell(t, "%s", num_percent(row->sum.value, n->all.value).s);
-	table_cell(t, "%s", num_percent(error_of(r, n, &row->sum), n->all.value).s);
+	table_cell(t, "%s", num_percent(view_sum_error(&row->sum, &n->all), n->all.value).s);
 	table_cell(t, "%s", buf_str(&name));
 	table_cell(t, "%s", buf_str(&place));
 }
@@ -109,7 +101,7 @@ void report_add_method(const struct report *r, const struct neighbours *n,
 		 num_percent(m->time.self.value, n->all.value).s,
 		 num_column(unit, m->time.total.value).s,
 		 num_percent(m->time.total.value, n->all.value).s,
-		 num_percent(error_of(r, n, &m->time.total), n->all.value).s);
+		 num_percent(view_sum_error(&m->time.total, &n->all), n->all.value).s);
 }
 
 int report_neighbours(const struct report *r, struct buf *out, struct err *err)
@@ -163,7 +155,7 @@ static void json_sum(const struct report *r, const struct neighbours *n, const s
 {
 	json_u64(j, "total_samples", sum->samples);
 	json_u64(j, field_value_key(r, "total").s, sum->value);
-	json_u64(j, field_value_key(r, "total_error").s, error_of(r, n, sum));
+	json_u64(j, field_value_key(r, "total_error").s, view_sum_error(sum, &n->all));
 }
 
 static void json_list(const struct report *r, const struct neighbours *n, const char *key,
@@ -229,7 +221,7 @@ static void csv_row(const struct report *r, const struct neighbours *n, const ch
 		buf_addch(out, ',');
 	}
 	buf_addf(out, "%llu,%llu,%llu\r\n", (unsigned long long)sum->samples,
-		 (unsigned long long)sum->value, (unsigned long long)error_of(r, n, sum));
+		 (unsigned long long)sum->value, (unsigned long long)view_sum_error(sum, &n->all));
 }
 
 static void csv_list(const struct report *r, const struct neighbours *n, const char *relation,

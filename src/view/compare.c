@@ -7,8 +7,11 @@
  *and the mean value of a sample in its recording. Recordings of different frequencies add up so,
  *too: a sum behaves like one of m = value^2 / variance samples, each of value^2 / m.
  *
+ * Waits are no matter of chance: their exact time is added to both ends of the interval of the
+ *rest.
+ *
  * A share of the side's time is a proportion of the side's m samples. Its interval is Wilson's, as
- *in flat.c. A sum that is not a share is a Poisson count of its own m samples, with the score
+ *in sum.c. A sum that is not a share is a Poisson count of its own m samples, with the score
  *interval
  *
  *	m + z^2 / 2 +- z * sqrt(m + z^2 / 4)
@@ -31,6 +34,7 @@
 #include "view/filter.h"
 #include "view/label.h"
 #include "view/request.h"
+#include "view/sum.h"
 #include "view/totals.h"
 
 void comparison_deinit(struct comparison *c)
@@ -143,11 +147,12 @@ static void add_requests(const struct profile *p, const struct view_selection *s
 	for (size_t i = 0; i < p->n_aggregates; i++) {
 		const struct profile_aggregate *a = &p->aggregates[i];
 		struct group_total *to = &totals[row_of[a->request]];
+		struct view_sum sum;
 
 		if (!view_selected(sel, a))
 			continue;
-		to->total.samples += a->samples;
-		profile_add(&to->total.value, a->value);
+		sum = view_sum_of(p, a);
+		view_sum_add(&to->total, &sum);
 		to->self = to->total;
 	}
 }
@@ -173,12 +178,14 @@ static int row_totals(struct comparison *c, const struct profile *p,
 	return 0;
 }
 
-/* @weight is the mean value of a sample of the recording. */
+/* @weight is the mean value of a sample of the recording that is not exact. */
 static void add_sum(struct compare_sum *to, const struct view_sum *s, double weight)
 {
 	to->samples += s->samples;
 	profile_add(&to->value, s->value);
-	to->variance += (double)s->samples * weight * weight;
+	to->exact_samples += s->exact_samples;
+	profile_add(&to->exact_value, s->exact_value);
+	to->variance += (double)(s->samples - s->exact_samples) * weight * weight;
 }
 
 static int same_event(struct comparison *c, const struct profile *p)
@@ -187,8 +194,7 @@ static int same_event(struct comparison *c, const struct profile *p)
 
 	if (c->has_event && (strcmp(c->event.name, event->name) || c->event.unit != event->unit))
 		return -EMEDIUMTYPE;
-	/* A recording of exact values has no chance in it; if any has, all are taken to have. */
-	if (!c->has_event || event->period)
+	if (!c->has_event)
 		c->event = *event;
 	c->has_event = true;
 	return 0;
@@ -199,7 +205,8 @@ int comparison_add(struct comparison *c, enum compare_side side, const struct pr
 {
 	_cleanup_view_selection_ struct view_selection *sel = NULL;
 	_cleanup_free_ struct group_total *totals = NULL;
-	struct view_sum all = { 0 };
+	struct view_sum all;
+	uint64_t by_chance;
 	double weight;
 	int r;
 
@@ -212,13 +219,9 @@ int comparison_add(struct comparison *c, enum compare_side side, const struct pr
 		r = row_totals(c, p, sel, &totals);
 	if (r)
 		return r;
-	for (size_t i = 0; i < p->n_aggregates; i++) {
-		if (!view_selected(sel, &p->aggregates[i]))
-			continue;
-		all.samples += p->aggregates[i].samples;
-		profile_add(&all.value, p->aggregates[i].value);
-	}
-	weight = all.samples ? (double)all.value / (double)all.samples : 0;
+	all = view_selected_sum(sel);
+	by_chance = all.samples - all.exact_samples;
+	weight = by_chance ? (double)(all.value - all.exact_value) / (double)by_chance : 0;
 	add_sum(&c->all[side], &all, weight);
 	profile_add(&c->duration_ns[side], duration_ns);
 	for (size_t i = 0; i < c->n_rows; i++) {
@@ -245,37 +248,60 @@ struct estimate {
 	double value, low, high;
 };
 
-/* The number of equal samples that the sum behaves like. */
+/* The part of the sum that is not exact. */
+static double chance_value(const struct compare_sum *s)
+{
+	return (double)(s->value - s->exact_value);
+}
+
+/* The number of equal samples that this part behaves like. */
 static double effective_samples(const struct compare_sum *s)
 {
-	return s->variance > 0 ? (double)s->value / s->variance * (double)s->value : 0;
+	double value = chance_value(s);
+
+	return s->variance > 0 ? value / s->variance * value : 0;
+}
+
+/* The interval of the proportion @p of @n samples, @p in it. */
+static struct estimate proportion(double p, double n, double z)
+{
+	double middle = (p + z * z / (2 * n)) / (1 + z * z / n);
+	double half = z * sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n);
+
+	return (struct estimate) { p, fmin(fmax(middle - half, 0), p),
+				   fmax(fmin(middle + half, 1), p) };
 }
 
 static struct estimate share(const struct compare_sum *s, const struct compare_sum *all, double z)
 {
-	double n = effective_samples(all), p, middle, half;
+	double n = effective_samples(all), of = chance_value(all), whole = (double)all->value;
+	double exact = (double)s->exact_value, p;
+	struct estimate e;
 
-	if (n <= 0 || !all->value)
+	if (!all->value)
 		return (struct estimate) { 0, 0, 1 };
-	p = (double)s->value / (double)all->value;
-	p = p > 1 ? 1 : p;
-	middle = (p + z * z / (2 * n)) / (1 + z * z / n);
-	half = z * sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n);
-	return (struct estimate) { p, fmin(fmax(middle - half, 0), p),
-				   fmax(fmin(middle + half, 1), p) };
+	p = fmin((double)s->value / whole, 1);
+	if (n <= 0)
+		return (struct estimate) { p, p, p };
+	e = proportion(fmin(chance_value(s) / of, 1), n, z);
+	return (struct estimate) { p, fmin((exact + e.low * of) / whole, p),
+				   fmax(fmin((exact + e.high * of) / whole, 1), p) };
 }
 
 static struct estimate amount(const struct compare_sum *s, const struct compare_sum *all, double z,
 			      double per)
 {
-	double m = effective_samples(s), value = (double)s->value, of_one, half;
+	double m = effective_samples(s), value = chance_value(s), of_one, half;
+	double exact = (double)s->exact_value;
 
 	/* Where there is no sample, one would have been worth what others are. */
-	of_one = m > 0 ? value / m : all->value ? all->variance / (double)all->value : 0;
+	of_one = m > 0 ? value / m : all->variance > 0 ? all->variance / chance_value(all) : 0;
 	half = z * sqrt(m + z * z / 4);
-	return (struct estimate) { value / per,
-				   fmin(fmax((m + z * z / 2 - half) * of_one, 0), value) / per,
-				   fmax((m + z * z / 2 + half) * of_one, value) / per };
+	return (struct estimate) {
+		(exact + value) / per,
+		(exact + fmin(fmax((m + z * z / 2 - half) * of_one, 0), value)) / per,
+		(exact + fmax((m + z * z / 2 + half) * of_one, value)) / per,
+	};
 }
 
 static struct estimate estimate(const struct comparison *c, const struct compare_options *opts,
@@ -318,6 +344,15 @@ struct compare_share compare_shares(const struct compare_sum *before,
 	return ret;
 }
 
+/* Whether all samples of a method are exact, on both sides. Without any, nothing is. */
+static bool is_exact(const struct compare_sum s[COMPARE_SIDES])
+{
+	const uint64_t samples = s[COMPARE_BEFORE].samples + s[COMPARE_AFTER].samples;
+
+	return samples &&
+	       samples == s[COMPARE_BEFORE].exact_samples + s[COMPARE_AFTER].exact_samples;
+}
+
 static void finish_row(const struct comparison *c, const struct compare_options *opts,
 		       struct compare_row *row)
 {
@@ -325,7 +360,7 @@ static void finish_row(const struct comparison *c, const struct compare_options 
 	struct estimate b = estimate(c, opts, &s[COMPARE_BEFORE], COMPARE_BEFORE);
 	struct estimate a = estimate(c, opts, &s[COMPARE_AFTER], COMPARE_AFTER);
 
-	if (event_is_exact(&c->event)) {
+	if (is_exact(row->total) || is_exact(s)) {
 		a.low = a.high = a.value;
 		b.low = b.high = b.value;
 	}

@@ -36,7 +36,9 @@ enum compare_normalize {
 struct compare_sum {
 	uint64_t samples;
 	uint64_t value;
-	double variance; /* of value, if each sample came by chance: the sum of their squares */
+	uint64_t exact_samples; /* of these, those that tell exact lengths (sum.h) … */
+	uint64_t exact_value;	/* … and theirs of the value */
+	double variance;	/* of the rest of value: the sum of the squares of its samples */
 };
 
 struct compare_row {

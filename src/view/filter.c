@@ -328,7 +328,7 @@ bool view_request_selected(const struct view_selection *sel, uint32_t kind)
 struct view_sum view_selected_threads(const struct view_selection *sel, bool *threads)
 {
 	const struct profile *p = sel->profile;
-	struct view_sum sum = { 0 };
+	struct view_sum sum = { 0 }, of;
 
 	for (size_t i = 0; i < p->n_threads; i++)
 		threads[i] = !p->by_thread && p->threads[i].samples;
@@ -337,10 +337,24 @@ struct view_sum view_selected_threads(const struct view_selection *sel, bool *th
 
 		if (!view_selected(sel, a))
 			continue;
-		sum.samples += a->samples;
-		sum.value += a->value;
+		of = view_sum_of(p, a);
+		view_sum_add(&sum, &of);
 		if (p->by_thread)
 			threads[a->thread] = true;
+	}
+	return sum;
+}
+
+struct view_sum view_selected_sum(const struct view_selection *sel)
+{
+	const struct profile *p = sel->profile;
+	struct view_sum sum = { 0 };
+
+	for (size_t i = 0; i < p->n_aggregates; i++) {
+		const struct view_sum of = view_sum_of(p, &p->aggregates[i]);
+
+		if (view_selected(sel, &p->aggregates[i]))
+			view_sum_add(&sum, &of);
 	}
 	return sum;
 }

@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "profile/wall_time.h"
 #include "view/stack_mode.h"
+#include "view/sum.h"
 
 struct err;
 struct profile;
@@ -115,13 +116,10 @@ bool view_request_selected(const struct view_selection *sel, uint32_t kind);
  * ones are. Of a profile that is not by_thread, as if the filter left out none. @threads has room
  * for all.
  */
-struct view_sum {
-	uint64_t samples;
-	uint64_t value;
-	uint64_t exact_samples; /* of these, waits, which tell their exact length */
-	uint64_t exact_value;
-};
 struct view_sum view_selected_threads(const struct view_selection *sel, bool *threads);
+
+/* Of all selected samples. */
+struct view_sum view_selected_sum(const struct view_selection *sel);
 
 /* Show the frames of @mode instead of the filter's: for STACK_BOTH, one of its two. */
 void view_selection_show(struct view_selection *sel, enum stack_mode mode);

@@ -7,23 +7,6 @@
  * sum over what is below it, and a function's total is the sum over its outermost nodes, those
  * without another node of the same function above. One traversal finds them by counting how often
  * each function is on the current path.
- *
- * How far a row can be trusted (self_error)
- *
- * A profile is a sample, and 3 ticks in a function do not say "30 ms". Of N samples n fell on this
- * row; with independent ticks n is binomial. The half width of the 95 % interval for n is taken as
- * Wilson's,
- *
- *	z * sqrt(n * (N - n) / N + z^2 / 4) / (1 + z^2 / N),   z = 1.96
- *
- * which for large n is the familiar 1.96 * sqrt(n * (1 - n / N)), and unlike it holds at the
- * ends: with no sample at all, or with all of them, it is not 0 but about 1.9 samples (the "rule of
- * three": what was not seen in N samples can still be some 3 / N of the time), and with N = 1 it
- * covers nearly the whole range. Samples become time by the mean value of the row's samples, or of
- * all if it has none.
- *
- * The ticks' period is dithered, so that programs in step with the clock are no exception; what
- *this leaves out is bias, such as lost samples or stacks that could not be walked.
  */
 #include "view/flat.h"
 
@@ -46,35 +29,6 @@
 #include "view/stack_mode.h"
 #include "view/state.h"
 #include "view/trace.h"
-
-static uint64_t isqrt(uint64_t v)
-{
-	uint64_t root = 0;
-
-	for (uint64_t bit = 1ull << 31; bit; bit >>= 1)
-		if ((root + bit) * (root + bit) <= v)
-			root += bit;
-	return root;
-}
-
-uint64_t flat_self_error(uint64_t self_samples, uint64_t self_value, uint64_t samples,
-			 uint64_t value)
-{
-	/* In thousandths of a sample, so that it is the same on every machine. */
-	unsigned __int128 variance, error;
-
-	if (!samples || self_samples > samples)
-		return 0;
-	variance = (unsigned __int128)self_samples * (samples - self_samples) * 1000000 / samples;
-	variance += 960400; /* z^2 / 4 */
-	if (variance > UINT64_MAX)
-		variance = UINT64_MAX;
-	error = (unsigned __int128)isqrt((uint64_t)variance) * 196 * samples;
-	error /= samples * 100 + 384; /* thousandths of a sample */
-	if (self_samples)
-		return (uint64_t)(error * self_value / self_samples / 1000);
-	return (uint64_t)(error * value / samples / 1000);
-}
 
 /* The traversal of the recording's stacks, for rows that are groups of frames. */
 struct flat_walk {
@@ -478,38 +432,47 @@ static int build_from_owners(const struct profile *p, const struct view_selectio
 	return r;
 }
 
+struct view_sum flat_self(const struct flat_row *row)
+{
+	return (struct view_sum) { row->samples, row->self_value, row->exact_samples,
+				   row->exact_value };
+}
+
+struct view_sum flat_total(const struct flat_row *row)
+{
+	return (struct view_sum) { row->total_samples, row->total_value, row->exact_total_samples,
+				   row->exact_total_value };
+}
+
+struct view_sum flat_all(const struct flat *flat)
+{
+	return (struct view_sum) { flat->samples, flat->value, flat->exact_samples,
+				   flat->exact_value };
+}
+
 static void add_errors(struct flat *flat)
 {
-	for (size_t i = 0; i < flat->n_rows; i++) {
-		struct flat_row *row = &flat->rows[i];
+	const struct view_sum all = flat_all(flat);
 
-		if (row->total_samples == row->exact_total_samples)
+	for (size_t i = 0; i < flat->n_rows; i++) {
+		const struct view_sum self = flat_self(&flat->rows[i]);
+		const struct view_sum total = flat_total(&flat->rows[i]);
+
+		if (!total.samples)
 			continue;
-		row->total_error = flat_self_error(row->total_samples - row->exact_total_samples,
-						   row->total_value - row->exact_total_value,
-						   flat->samples - flat->exact_samples,
-						   flat->value - flat->exact_value);
-		if (row->samples && row->samples == row->exact_samples)
-			continue;
-		row->self_error = flat_self_error(
-			row->samples - row->exact_samples, row->self_value - row->exact_value,
-			flat->samples - flat->exact_samples, flat->value - flat->exact_value);
+		flat->rows[i].total_error = view_sum_error(&total, &all);
+		flat->rows[i].self_error = view_self_error(&self, &total, &all);
 	}
 }
 
-static void add_sums(const struct profile *p, const struct view_selection *sel, struct flat *flat)
+static void add_sums(const struct view_selection *sel, struct flat *flat)
 {
-	for (size_t i = 0; i < p->n_aggregates; i++) {
-		struct view_sum sum;
+	const struct view_sum sum = view_selected_sum(sel);
 
-		if (!view_selected(sel, &p->aggregates[i]))
-			continue;
-		sum = view_sum_of(p, &p->aggregates[i]);
-		flat->value += sum.value;
-		flat->samples += sum.samples;
-		flat->exact_value += sum.exact_value;
-		flat->exact_samples += sum.exact_samples;
-	}
+	flat->value = sum.value;
+	flat->samples = sum.samples;
+	flat->exact_value = sum.exact_value;
+	flat->exact_samples = sum.exact_samples;
 }
 
 int flat_build_selected(const struct profile *p, const struct view_selection *sel, enum flat_by by,
@@ -520,7 +483,7 @@ int flat_build_selected(const struct profile *p, const struct view_selection *se
 	enum owner_kind kind;
 	int err;
 
-	add_sums(p, sel, &flat);
+	add_sums(sel, &flat);
 	if (by == FLAT_BY_TIME || (flat_by_thread(by) && !p->by_thread))
 		return -EINVAL;
 	if (flat_by_owner(by, &kind))
@@ -537,8 +500,7 @@ int flat_build_selected(const struct profile *p, const struct view_selection *se
 		err = build_from_frames(p, sel, &order, &flat);
 	if (err)
 		return err;
-	if (!event_is_exact(profile_event(p)))
-		add_errors(&flat);
+	add_errors(&flat);
 	*ret = flat;
 	flat = (struct flat)FLAT_INIT; /* owned by *ret now */
 	return 0;
@@ -565,14 +527,13 @@ int flat_build_time(const struct profile *p, const struct replay *from, const st
 	r = view_selection_new(p, f, &sel);
 	if (r)
 		return err_code(err, r);
-	add_sums(p, sel, &flat);
+	add_sums(sel, &flat);
 	r = seconds_rows(p, from, sel, &flat, err);
 	if (r)
 		return r;
 	if (flat.n_rows)
 		qsort_r(flat.rows, flat.n_rows, sizeof(*flat.rows), compare_rows, &order);
-	if (!event_is_exact(profile_event(p)))
-		add_errors(&flat);
+	add_errors(&flat);
 	*ret = flat;
 	flat = (struct flat)FLAT_INIT; /* owned by *ret now */
 	return 0;

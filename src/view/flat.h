@@ -11,13 +11,13 @@
 
 #include "base/cleanup.h"
 #include "view/owner.h"
+#include "view/sum.h"
 
 struct err;
 struct profile;
 struct replay;
 struct view_filter;
 struct view_selection;
-struct view_sum;
 
 enum flat_by {
 	FLAT_BY_FUNCTION, /* (kind, name, file, func_line); a C function is (kind, name) */
@@ -68,13 +68,13 @@ struct flat_row {
 	uint64_t total_samples; /* with the row anywhere: counted once a sample, recursion or not */
 	uint64_t self_value;
 	uint64_t total_value;
-	uint64_t exact_samples; /* of samples: waits, which tell their exact length … */
+	uint64_t exact_samples; /* of samples: those that tell exact lengths (sum.h) … */
 	uint64_t exact_value;	/* … and of self_value; and the same of the totals */
 	uint64_t exact_total_samples;
 	uint64_t exact_total_value;
 	/* FLAT_BY_KIND: that of garbage collection, of which nothing is known; values are 0. */
 	bool unknown;
-	/* Half width of the 95 % interval of self_value (flat.c); 0 if values are exact. */
+	/* Half width of the 95 % interval of self_value (sum.h); 0 if that is exact. */
 	uint64_t self_error;
 	uint64_t total_error; /* the same of total_value */
 };
@@ -84,7 +84,7 @@ struct flat {
 	size_t n_rows, cap_rows;
 	uint64_t samples; /* selected in all … */
 	uint64_t value;
-	uint64_t exact_samples; /* … and of these, waits */
+	uint64_t exact_samples; /* … and of these, exact */
 	uint64_t exact_value;
 	uint64_t gc_unknown; /* FLAT_BY_KIND: the value of samples with SAMPLE_GC_UNKNOWN */
 };
@@ -131,11 +131,9 @@ int flat_build_time(const struct profile *p, const struct replay *from, const st
 void flat_deinit(struct flat *flat);
 #define _cleanup_flat_ _cleanup_(flat_deinit)
 
-/*
- * Half width of the 95 % interval of a row's value: @self_samples with a sum of @self_value,
- * out of @samples with a sum of @value. See flat.c.
- */
-uint64_t flat_self_error(uint64_t self_samples, uint64_t self_value, uint64_t samples,
-			 uint64_t value);
+/* The sums of a row, and of all samples that were selected. */
+struct view_sum flat_self(const struct flat_row *row);
+struct view_sum flat_total(const struct flat_row *row);
+struct view_sum flat_all(const struct flat *flat);
 
 #endif

@@ -157,16 +157,6 @@ static const struct code_place *find_place(const struct instructions *c, uint32_
 			   : NULL;
 }
 
-static void add_all(const struct profile *p, const struct view_selection *sel, struct view_sum *all)
-{
-	for (size_t i = 0; i < p->n_aggregates; i++) {
-		if (!view_selected(sel, &p->aggregates[i]))
-			continue;
-		all->samples += p->aggregates[i].samples;
-		profile_add(&all->value, p->aggregates[i].value);
-	}
-}
-
 int instructions_find(const struct profile *p, const struct view_filter *f, const regex_t *method,
 		      size_t max, struct instructions *ret)
 {
@@ -195,7 +185,7 @@ int instructions_find(const struct profile *p, const struct view_filter *f, cons
 	if (keep_functions(p, ranked, n - c.n_more, keys.count, group_of, &c) ||
 	    find_places(p, group_of, &c))
 		return -ENOMEM;
-	add_all(p, sel, &c.all);
+	c.all = view_selected_sum(sel);
 	*ret = c;
 	c = (struct instructions)INSTRUCTIONS_INIT; /* owned by *ret now */
 	return 0;

@@ -37,20 +37,20 @@ static void unite(struct flat *flat)
 
 	for (size_t i = 0; i < flat->n_rows; i++) {
 		struct flat_row *row = &flat->rows[i], *last = n ? &flat->rows[n - 1] : NULL;
+		struct view_sum self;
 
 		if (!last || last->id != row->id) {
 			flat->rows[n++] = *row;
 			continue;
 		}
-		last->samples += row->samples;
-		last->self_value += row->self_value;
-		last->exact_samples += row->exact_samples;
-		last->exact_value += row->exact_value;
+		self = flat_self(row);
+		flat_add_self(last, &self);
 	}
 	flat->n_rows = n;
 	for (size_t i = 0; i < n; i++) {
-		flat->rows[i].total_samples = flat->rows[i].samples;
-		flat->rows[i].total_value = flat->rows[i].self_value;
+		const struct view_sum self = flat_self(&flat->rows[i]);
+
+		flat_add_total(&flat->rows[i], &self);
 	}
 }
 
@@ -64,10 +64,11 @@ struct seconds {
 /* @s is of one second. */
 static int add_to_second(const struct seconds *to, const struct profile_sample *s)
 {
-	const struct profile_aggregate alike = profile_aggregate_of(to->profile, s);
+	struct profile_aggregate alike = profile_aggregate_of(to->profile, s);
 	struct flat *flat = to->flat;
 	struct flat_row row = { .frame = PROFILE_NONE, .id = second_of(to->profile, s) };
 	struct flat_row *last = flat->n_rows ? &flat->rows[flat->n_rows - 1] : NULL;
+	struct view_sum sum;
 
 	if (!view_selected(to->sel, &alike))
 		return 0;
@@ -78,12 +79,10 @@ static int add_to_second(const struct seconds *to, const struct profile_sample *
 		last = &flat->rows[flat->n_rows++];
 		*last = row;
 	}
-	last->samples++;
-	last->self_value += s->value;
-	if (!profile_stack_waits(to->profile, s->stack))
-		return 0;
-	last->exact_samples++;
-	last->exact_value += s->value;
+	alike.samples = 1;
+	alike.value = s->value;
+	sum = view_sum_of(to->profile, &alike);
+	flat_add_self(last, &sum);
 	return 0;
 }
 

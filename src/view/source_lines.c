@@ -106,12 +106,7 @@ int source_lines_build(const struct profile *p, const struct view_filter *f,
 	totals = calloc(keys.count + 1, sizeof(*totals));
 	if (!totals || group_totals(p, sel, group_of, keys.count, totals))
 		return -ENOMEM;
-	for (size_t i = 0; i < p->n_aggregates; i++) {
-		if (!view_selected(sel, &p->aggregates[i]))
-			continue;
-		lines.all.samples += p->aggregates[i].samples;
-		lines.all.value += p->aggregates[i].value;
-	}
+	lines.all = view_selected_sum(sel);
 	r = collect(p, &keys, totals, &lines);
 	if (!r)
 		*ret = lines;

@@ -6,18 +6,6 @@
 
 #include "profile/profile.h"
 
-struct view_sum view_sum_of(const struct profile *p, const struct profile_aggregate *a)
-{
-	bool exact = profile_stack_waits(p, a->stack);
-
-	return (struct view_sum) {
-		.value = a->value,
-		.samples = a->samples,
-		.exact_value = exact ? a->value : 0,
-		.exact_samples = exact ? a->samples : 0,
-	};
-}
-
 static void add_samples(struct stack_forest *f, const struct view_selection *sel)
 {
 	const struct profile *p = f->profile;

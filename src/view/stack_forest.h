@@ -49,15 +49,4 @@ void stack_forest_walk(const struct stack_forest *f, stack_fn *enter, stack_fn *
  */
 int stacks_shown(const struct profile *p, const struct view_selection *sel, uint32_t **ret);
 
-/* Of the samples of @a, an aggregate of @p. */
-struct view_sum view_sum_of(const struct profile *p, const struct profile_aggregate *a);
-
-static inline void view_sum_add(struct view_sum *to, const struct view_sum *s)
-{
-	to->samples += s->samples;
-	to->value += s->value;
-	to->exact_samples += s->exact_samples;
-	to->exact_value += s->exact_value;
-}
-
 #endif

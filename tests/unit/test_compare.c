@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "profile/reason.h"
 #include "support/naive_samples.h"
 #include "support/profile_builder.h"
 #include "view/compare.h"
@@ -175,6 +177,102 @@ Test(compare, per_second_and_as_recorded)
 	cr_expect_lt(row->low, row->delta);
 	cr_expect_gt(row->high, row->delta);
 	cr_expect(row->significant);
+}
+
+/* @hits of 100 samples of CPU time are of "x", and "read" waits once, for @wait_ns. */
+static void add_wall(struct comparison *c, enum compare_side side, size_t hits, uint64_t wait_ns)
+{
+	static const struct profile_event wall = { .name = EVENT_WALL,
+						   .unit = UNIT_NS,
+						   .period = BUILDER_PERIOD };
+	struct profile_builder b;
+	uint32_t thread;
+
+	builder_init(&b);
+	b.out.profile.meta.events[0] = wall;
+	b.out.profile.meta.n_events = 1;
+	thread = builder_thread(&b, builder_process(&b, 1, "ruby"), 1, "main");
+	builder_add(&b, thread, builder_path(&b, "x"), hits);
+	builder_add(&b, thread, builder_path(&b, "other"), 100 - hits);
+	builder_sample(&b, thread,
+		       builder_reason(&b, builder_path(&b, "read"), REASON_WAIT_NETWORK), wait_ns,
+		       0);
+	add(c, side, builder_finish(&b));
+	builder_deinit(&b);
+}
+
+/* Samples of CPU time are worth 1 s on both sides, waits 1 s and 3 s. */
+Test(compare, waits_are_no_matter_of_chance)
+{
+	_cleanup_comparison_ struct comparison wall = COMPARISON_INIT, cpu = COMPARISON_INIT;
+	struct compare_options opts = { .z = COMPARE_Z, .normalize = COMPARE_NONE };
+	const struct compare_row *x, *alone, *waits;
+
+	add_wall(&wall, COMPARE_BEFORE, 50, NSEC_PER_SEC);
+	add_wall(&wall, COMPARE_AFTER, 60, 3 * NSEC_PER_SEC);
+	add_hits(&cpu, COMPARE_BEFORE, 50, 100, BUILDER_PERIOD);
+	add_hits(&cpu, COMPARE_AFTER, 60, 100, BUILDER_PERIOD);
+	for (opts.self = false;; opts.self = true) {
+		comparison_finish(&wall, &opts);
+		comparison_finish(&cpu, &opts);
+		x = find(&wall, "x");
+		alone = find(&cpu, "x");
+		cr_assert(x && alone);
+		cr_expect_float_eq(x->low, alone->low, 1);
+		cr_expect_float_eq(x->high, alone->high, 1);
+		waits = find(&wall, "read");
+		cr_assert_not_null(waits);
+		cr_expect_float_eq(waits->low, waits->delta, 1);
+		cr_expect_float_eq(waits->high, waits->delta, 1);
+		cr_expect(waits->significant != opts.self);
+		if (opts.self)
+			break;
+	}
+	/* x is 25 % of 2 s, then 15 % of 4 s. */
+	opts = (struct compare_options) { .z = COMPARE_Z };
+	comparison_finish(&wall, &opts);
+	x = find(&wall, "x");
+	cr_expect_float_eq(x->delta, -0.1, 1e-9);
+	cr_expect_float_eq(x->high - x->delta, hypot(0.096 / 4, 0.097 / 2), 0.002);
+	waits = find(&wall, "read");
+	cr_expect_float_eq(waits->low, 0.25, 1e-9);
+	cr_expect_float_eq(waits->high, 0.25, 1e-9);
+}
+
+/* Where a method waits and runs, what it ran is all that can be off; and what it may have run. */
+Test(compare, a_method_that_waits_and_runs)
+{
+	struct compare_options opts = { .z = COMPARE_Z, .normalize = COMPARE_NONE };
+	_cleanup_comparison_ struct comparison c = COMPARISON_INIT, cpu = COMPARISON_INIT;
+	const struct compare_row *row, *alone;
+	struct profile_builder b;
+
+	add_wall(&c, COMPARE_BEFORE, 0, NSEC_PER_SEC);
+	add_hits(&cpu, COMPARE_BEFORE, 0, 100, BUILDER_PERIOD);
+	builder_init(&b);
+	b.out.profile.meta.events[0] = (struct profile_event) { .name = EVENT_WALL,
+								.unit = UNIT_NS,
+								.period = BUILDER_PERIOD };
+	b.out.profile.meta.n_events = 1;
+	builder_add(&b, builder_thread(&b, builder_process(&b, 1, "ruby"), 1, "main"),
+		    builder_path(&b, "read"), 16);
+	add(&c, COMPARE_AFTER, builder_finish(&b));
+	builder_deinit(&b);
+	add_hits(&cpu, COMPARE_AFTER, 16, 16, BUILDER_PERIOD);
+	comparison_finish(&c, &opts);
+	comparison_finish(&cpu, &opts);
+	row = find(&c, "read");
+	alone = find(&cpu, "x");
+	cr_assert(row && alone);
+	cr_expect_float_eq(row->delta, 16.0 * BUILDER_PERIOD - NSEC_PER_SEC, 1);
+	cr_expect_float_eq(row->high - row->delta, alone->high - alone->delta, 1);
+	cr_expect_float_eq(row->delta - row->low, alone->delta - alone->low, 1);
+	/* 50 % of 2 s, or up to 1.85 % more; then 100 % of 16 samples, or 19.36 % less. */
+	opts = (struct compare_options) { .z = COMPARE_Z };
+	comparison_finish(&c, &opts);
+	row = find(&c, "read");
+	cr_expect_float_eq(row->low, 0.5 - hypot(0.1936, 0.0185), 0.0003, "%f", row->low);
+	cr_expect_float_eq(row->high, 0.5, 1e-9, "%f", row->high);
 }
 
 static void add_frame(struct profile_builder *b, uint32_t thread, enum frame_kind kind,

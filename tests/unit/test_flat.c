@@ -343,30 +343,36 @@ Test(flat, deep_stacks)
 	expect_rows(&all, FLAT_BY_FUNCTION, FLAT_SORT_SELF, "deep 2/2\n");
 }
 
+static uint64_t error_of(uint64_t row_samples, uint64_t row_value, uint64_t samples, uint64_t value)
+{
+	const struct view_sum row = { .samples = row_samples, .value = row_value };
+	const struct view_sum whole = { .samples = samples, .value = value };
+
+	return view_sum_error(&row, &whole);
+}
+
 /* Numbers from the textbook formulas, to 1 %. */
 Test(flat, error_of_self_time)
 {
 	const uint64_t ms = 1000000, sample = 10 * ms;
 
 	/* 1.96 * sqrt(n(1 - n/N)) */
-	cr_expect_float_eq((double)flat_self_error(1000, 1000 * sample, 10000, 10000 * sample),
+	cr_expect_float_eq((double)error_of(1000, 1000 * sample, 10000, 10000 * sample),
 			   58.8 * (double)sample, 0.6 * (double)sample);
-	cr_expect_float_eq((double)flat_self_error(5000, 5000 * sample, 10000, 10000 * sample),
+	cr_expect_float_eq((double)error_of(5000, 5000 * sample, 10000, 10000 * sample),
 			   98.0 * (double)sample, 1.0 * (double)sample);
 	/* none, all: about 1.9 samples */
-	cr_expect_float_eq((double)flat_self_error(0, 0, 10000, 10000 * sample),
-			   1.92 * (double)sample, 0.02 * (double)sample);
-	cr_expect_float_eq((double)flat_self_error(10000, 10000 * sample, 10000, 10000 * sample),
+	cr_expect_float_eq((double)error_of(0, 0, 10000, 10000 * sample), 1.92 * (double)sample,
+			   0.02 * (double)sample);
+	cr_expect_float_eq((double)error_of(10000, 10000 * sample, 10000, 10000 * sample),
 			   1.92 * (double)sample, 0.02 * (double)sample);
 	/* Wilson's interval for 1 of 1 is 0.21 to 1 */
-	cr_expect_float_eq((double)flat_self_error(1, sample, 1, sample), 0.397 * (double)sample,
+	cr_expect_float_eq((double)error_of(1, sample, 1, sample), 0.397 * (double)sample,
 			   0.005 * (double)sample);
 	/* a row of heavy samples */
-	cr_expect_eq(flat_self_error(100, 100 * 3 * sample, 1000, 1000 * sample),
-		     3 * flat_self_error(100, 100 * sample, 1000, 1000 * sample));
-	cr_expect_eq(flat_self_error(0, 0, 0, 0), 0);
+	cr_expect_eq(error_of(100, 100 * 3 * sample, 1000, 1000 * sample),
+		     3 * error_of(100, 100 * sample, 1000, 1000 * sample));
+	cr_expect_eq(error_of(0, 0, 0, 0), 0);
 	/* no overflow: a day of 1024 CPUs at 10 kHz */
-	cr_expect_gt(
-		flat_self_error(400000000000, 40000000000000000, 884736000000, 88473600000000000),
-		0);
+	cr_expect_gt(error_of(400000000000, 40000000000000000, 884736000000, 88473600000000000), 0);
 }

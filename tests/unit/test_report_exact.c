@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "report/annotate.h"
 #include "report/report.h"
 #include "support/profile_builder.h"
 #include "view/filter.h"
@@ -84,4 +85,118 @@ Test(report_exact, what_is_filtered_is_a_share_of_the_time)
 	expect_part(render(report_text), "\nfiltered: 98.0 s of 99.0 s (99.0%), 1 sample\n");
 	cr_assert_eq(state_set_parse("user", &filter.states, &err), 0);
 	expect_part(render(report_text), "\nfiltered: 990 ms of 99.0 s (1.0%), 99 samples\n");
+}
+
+/* 100 ms of CPU time and a wait of 1 s in A#read, 900 ms of CPU time elsewhere. */
+static void add_both(void)
+{
+	add_cpu("<main>|A#read", 10);
+	add_cpu("<main>|A#x", 90);
+	add_wait("<main>|A#read", REASON_WAIT_NETWORK, NSEC_PER_SEC);
+}
+
+/* 10 of 100 samples, +/- 5.98 of them; no wait. */
+#define ERROR_OF_TEN 59800000
+
+static void expect_error(json_t *of, const char *key, uint64_t want)
+{
+	json_int_t error = json_integer_value(json_object_get(of, key));
+
+	cr_expect_float_eq((double)error, (double)want, (double)want / 50, "%s: %lld, not %lld",
+			   key, (long long)error, (long long)want);
+}
+
+static json_t *row_of(json_t *rows, const char *label)
+{
+	json_t *row;
+	size_t i;
+
+	json_array_foreach(rows, i,
+			   row) if (!strcmp(json_string_value(json_object_get(row, "label")),
+					    label)) return row;
+	return NULL; /* which has no members */
+}
+
+Test(report_exact, errors_of_methods)
+{
+	json_t *root, *rows;
+
+	add_both();
+	root = json_loads(render(report_json), 0, NULL);
+	rows = json_object_get(root, "rows");
+	expect_error(row_of(rows, "A#read"), "total_error_ns", ERROR_OF_TEN);
+	expect_error(row_of(rows, "A#read"), "self_error_ns", ERROR_OF_TEN);
+	expect_error(row_of(rows, "(waits for the network)"), "total_error_ns", 0);
+	expect_error(row_of(rows, "(waits for the network)"), "self_error_ns", 0);
+	json_decref(root);
+}
+
+Test(report_exact, errors_of_callers_and_callees)
+{
+	json_t *root, *method;
+	regex_t re;
+
+	add_both();
+	cr_assert_eq(regcomp(&re, "^A#read", REG_EXTENDED | REG_NOSUB), 0);
+	report.method = &re;
+	report.callers = report.callees = true;
+	root = json_loads(render(report_neighbours_json), 0, NULL);
+	method = json_array_get(json_object_get(root, "methods"), 0);
+	expect_error(method, "total_error_ns", ERROR_OF_TEN);
+	expect_error(row_of(json_object_get(method, "callers"), "<main>"), "total_error_ns",
+		     ERROR_OF_TEN);
+	expect_error(row_of(json_object_get(method, "callees"), "(waits for the network)"),
+		     "total_error_ns", 0);
+	json_decref(root);
+	regfree(&re);
+}
+
+Test(report_exact, errors_of_lines)
+{
+	struct err err = { 0 };
+	struct annotate a;
+	json_t *root, *line;
+	regex_t re;
+
+	add_both();
+	cr_assert_eq(regcomp(&re, "^A#read", REG_EXTENDED | REG_NOSUB), 0);
+	rec.profile = *builder_finish(&b);
+	a = (struct annotate) { .report = report, .choice.method = &re, .target = "A#read" };
+	cr_assert_eq(annotate_json(&a, &out, &err), 0, "%s", err.msg);
+	root = json_loads(buf_str(&out), 0, NULL);
+	line = json_array_get(json_object_get(root, "files"), 0);
+	line = json_array_get(json_object_get(line, "lines"), 0);
+	expect_error(line, "total_error_ns", ERROR_OF_TEN);
+	json_decref(root);
+	/* Of waits alone nothing is off, not even that it did not run. */
+	cr_assert_eq(state_set_parse("network", &filter.states, &err), 0);
+	buf_reset(&out);
+	cr_assert_eq(annotate_json(&a, &out, &err), 0, "%s", err.msg);
+	root = json_loads(buf_str(&out), 0, NULL);
+	line = json_array_get(json_object_get(root, "files"), 0);
+	line = json_array_get(json_object_get(line, "lines"), 0);
+	expect_error(line, "total_error_ns", 0);
+	expect_error(line, "self_error_ns", 0);
+	json_decref(root);
+	regfree(&re);
+}
+
+Test(report_exact, errors_of_seconds)
+{
+	json_t *root, *row;
+
+	report.by = FLAT_BY_TIME;
+	report.sort = FLAT_SORT_TIME;
+	add_both();
+	root = json_loads(render(report_json), 0, NULL);
+	row = json_array_get(json_object_get(root, "rows"), 0);
+	cr_expect_eq(json_integer_value(json_object_get(row, "self_ns")), NSEC_PER_SEC);
+	/* all 100 samples are in this second */
+	expect_error(row, "self_error_ns", 18490000);
+	expect_error(row, "total_error_ns", 18490000);
+	row = json_array_get(json_object_get(root, "rows"), 1);
+	cr_expect_eq(json_integer_value(json_object_get(row, "total_ns")), NSEC_PER_SEC);
+	expect_error(row, "self_error_ns", 0);
+	expect_error(row, "total_error_ns", 0);
+	json_decref(root);
 }
