@@ -142,7 +142,7 @@ static void add_numbers(const struct annotate *a, const struct view_sum *all,
 void annotate_add_time(const struct annotate *a, const struct view_sum *all,
 		       const struct group_total *time, bool hot, struct table *t)
 {
-	if (time && report_is_vague(&a->report, time->total.samples))
+	if (time && report_is_vague(&time->total))
 		table_dim_row(t);
 	table_cell(t, "%s", hot ? "##" : "");
 	if (time) {
@@ -243,7 +243,7 @@ int annotate_text(const struct annotate *a, struct buf *out, struct err *err)
 			return err_oom(err);
 	}
 	buf_addch(out, '\n');
-	report_footer(&a->report, s.all.samples, out);
+	report_footer(&a->report, out);
 	return buf_failed(out) ? err_oom(err) : 0;
 }
 

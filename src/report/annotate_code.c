@@ -220,7 +220,7 @@ int annotate_code_text(const struct annotate *a, const struct instructions *c, s
 		buf_addf(out, "\n  not shown: %s that match; a narrower pattern shows them\n",
 			 num_of(c->n_more, "function", "functions").s);
 	buf_addch(out, '\n');
-	report_footer(&a->report, c->all.samples, out);
+	report_footer(&a->report, out);
 	return buf_failed(out) ? err_oom(err) : 0;
 }
 

@@ -242,7 +242,7 @@ static int render_blocks(const struct report *r, struct stacks *s, struct buf *o
 	if (s->n < s->n_all)
 		buf_addf(out, "  %s hidden by -n\n",
 			 num_of(s->n_all - s->n, "more stack", "more stacks").s);
-	report_footer(r, s->samples, out);
+	report_footer(r, out);
 	return ret || buf_failed(out) ? -ENOMEM : 0;
 }
 

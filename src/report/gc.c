@@ -147,9 +147,9 @@ int report_gc(const struct report *r, struct buf *out, struct err *err)
 	report_gc_unknown(r, gc.unknown.value, gc.all.value, out);
 	if (gc.gc.samples && add_tables(r, &gc, out))
 		return err_oom(err);
-	report_footer(r, gc.all.samples, out);
+	report_footer(r, out);
 	if (gc.all.samples >= REPORT_FEW_SAMPLES && gc.gc.samples &&
-	    gc.gc.samples < REPORT_FEW_SAMPLES)
+	    gc.gc.samples < REPORT_FEW_SAMPLES && !event_is_exact(profile_event(&r->rec->profile)))
 		buf_addf(out, "  few samples: %s of garbage collection\n",
 			 num_count(gc.gc.samples).s);
 	return buf_failed(out) ? err_oom(err) : 0;

@@ -52,7 +52,7 @@ static void add_row(const struct report *r, const struct neighbours *n,
 		report_frame_name(r, row->frame, &name);
 		report_frame_place(r, row->frame, r->by == FLAT_BY_LINE, &place);
 	}
-	if (report_is_vague(r, row->sum.samples))
+	if (report_is_vague(&row->sum))
 		table_dim_row(t);
 	table_cell(t, "%s", num_column(unit, row->sum.value).s);
 	table_cell(t, "%s", num_percent(row->sum.value, m->time.total.value).s);
@@ -130,7 +130,7 @@ int report_neighbours(const struct report *r, struct buf *out, struct err *err)
 	if (shown < n.n_methods)
 		buf_addf(out, "  %s match, of which those with the most time are shown\n",
 			 num_of(n.n_methods, "method", "methods").s);
-	report_footer(r, n.all.samples, out);
+	report_footer(r, out);
 	return buf_failed(out) ? err_oom(err) : 0;
 }
 

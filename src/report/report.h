@@ -121,7 +121,7 @@ void report_header(const struct report *r, uint64_t samples, uint64_t value, str
 void report_quality(const struct report *r, struct buf *out);
 
 /* The lines below: how far to trust it. */
-void report_footer(const struct report *r, uint64_t samples, struct buf *out);
+void report_footer(const struct report *r, struct buf *out);
 
 /*
  * One of them: how many native stacks are complete, and why others are not. None if there are no
@@ -151,10 +151,10 @@ void report_json_frame(const struct report *r, uint32_t frame, struct json *j);
 #define REPORT_FEW_SAMPLES 100
 
 /*
- * Whether a row of @samples says so little that it is dimmed: half of its 95 % interval is more
- * than half of it.
+ * Whether a row of @s says so little that it is dimmed: half of its 95 % interval is more than half
+ * of it.
  */
-bool report_is_vague(const struct report *r, uint64_t samples);
+bool report_is_vague(const struct view_sum *s);
 #define REPORT_VAGUE_SAMPLES 16
 
 struct table;

@@ -351,7 +351,7 @@ int report_requests(const struct report *r, struct buf *out, struct err *err)
 	add_notes(r, &stats, out);
 	if (!wall)
 		report_gc_unknown(r, stats.gc_unknown, stats.value, out);
-	report_footer(r, stats.samples, out);
+	report_footer(r, out);
 	return buf_failed(out) ? err_oom(err) : 0;
 }
 

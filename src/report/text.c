@@ -62,9 +62,9 @@ int report_flat(const struct report *r, struct flat *ret, struct err *err)
 	return keep_matching(r, ret) ? err_oom(err) : 0;
 }
 
-bool report_is_vague(const struct report *r, uint64_t samples)
+bool report_is_vague(const struct view_sum *s)
 {
-	return samples < REPORT_VAGUE_SAMPLES && !event_is_exact(profile_event(&r->rec->profile));
+	return view_sum_is_few(s, REPORT_VAGUE_SAMPLES);
 }
 
 void report_frame_name(const struct report *r, uint32_t frame, struct buf *out)
@@ -173,13 +173,27 @@ void report_quality(const struct report *r, struct buf *out)
 	summary_defects(&p->totals, out);
 }
 
-void report_footer(const struct report *r, uint64_t samples, struct buf *out)
+/* More samples make waits no more exact than they are. */
+static void warn_few_samples(const struct report *r, struct buf *out)
+{
+	_cleanup_view_selection_ struct view_selection *sel = NULL;
+	struct view_sum all;
+
+	if (view_selection_new(&r->rec->profile, r->filter, &sel)) {
+		out->failed = true;
+		return;
+	}
+	all = view_selected_sum(sel);
+	if (view_sum_is_few(&all, REPORT_FEW_SAMPLES))
+		buf_addf(out, "  few samples: %s in all; record longer or with a higher -F\n",
+			 num_count(all.samples - all.exact_samples).s);
+}
+
+void report_footer(const struct report *r, struct buf *out)
 {
 	report_quality(r, out);
 	report_native(r, out);
-	if (samples < REPORT_FEW_SAMPLES && !event_is_exact(profile_event(&r->rec->profile)))
-		buf_addf(out, "  few samples: %s in all; record longer or with a higher -F\n",
-			 num_count(samples).s);
+	warn_few_samples(r, out);
 }
 
 struct headings {
@@ -345,9 +359,10 @@ static void add_row(const struct report *r, const struct flat *flat, const struc
 		    struct table *t)
 {
 	enum value_unit unit = profile_event(&r->rec->profile)->unit;
+	const struct view_sum total = flat_total(row);
 	_cleanup_buf_ struct buf text = BUF_INIT;
 
-	if (report_is_vague(r, row->total_samples))
+	if (report_is_vague(&total))
 		table_dim_row(t);
 	if (row->unknown)
 		add_unknown_cells(t);
@@ -363,19 +378,18 @@ static void add_row(const struct report *r, const struct flat *flat, const struc
 }
 
 /* With too few samples in all the footer has said so already. */
-static void warn_few_samples(const struct report *r, const struct flat *flat, struct buf *out)
+static void warn_of_first_row(const struct report *r, const struct flat *flat, struct buf *out)
 {
-	const struct flat_row *top = flat->rows;
-	uint64_t n;
+	const struct view_sum all = flat_all(flat);
+	struct view_sum top;
 
-	if (flat->samples < REPORT_FEW_SAMPLES || !flat->n_rows ||
-	    event_is_exact(profile_event(&r->rec->profile)))
+	if (!flat->n_rows || view_sum_is_few(&all, REPORT_FEW_SAMPLES))
 		return;
-	n = r->sort == FLAT_SORT_SELF ? top->samples : top->total_samples;
-	if (n < REPORT_FEW_SAMPLES && !top->exact_samples)
+	top = r->sort == FLAT_SORT_SELF ? flat_self(flat->rows) : flat_total(flat->rows);
+	if (view_sum_is_few(&top, REPORT_FEW_SAMPLES))
 		buf_addf(out,
 			 "  few samples: the first row has %s; record longer or with a higher -F\n",
-			 num_count(n).s);
+			 num_count(top.samples - top.exact_samples).s);
 }
 
 void report_hidden(size_t rows, size_t shown, struct buf *out)
@@ -443,8 +457,8 @@ static int render_flat(const struct report *r, const struct flat *flat, struct b
 		return ret;
 	add_unshown(r, flat, out);
 	report_gc_unknown(r, flat->gc_unknown, flat->value, out);
-	report_footer(r, flat->samples, out);
-	warn_few_samples(r, flat, out);
+	report_footer(r, out);
+	warn_of_first_row(r, flat, out);
 	return buf_failed(out) ? -ENOMEM : 0;
 }
 

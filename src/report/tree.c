@@ -233,7 +233,7 @@ static int render_tree(const struct report *r, const struct tree *tree, struct b
 	if (w.hidden)
 		buf_addf(out, "  %s below " HIDE_BELOW_TEXT " hidden\n",
 			 num_of(w.hidden, "frame", "frames").s);
-	report_footer(r, tree->nodes[0].total_samples, out);
+	report_footer(r, out);
 	free(w.stack);
 	free(w.children);
 	buf_deinit(&w.prefix);

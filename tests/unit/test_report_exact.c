@@ -200,3 +200,26 @@ Test(report_exact, errors_of_seconds)
 	expect_error(row, "total_error_ns", 0);
 	json_decref(root);
 }
+
+/* A higher frequency would change what is sampled, not how long a wait was. */
+Test(report_exact, few_samples_are_those_of_chance)
+{
+	add_cpu("<main>|A#x", 50);
+	add_wait("<main>|B#read", REASON_WAIT_NETWORK, 400 * NSEC_PER_MSEC);
+	expect_part(render(report_text), "  few samples: 50 in all; record longer");
+	add_wait("<main>|C#read", REASON_WAIT_NETWORK, 400 * NSEC_PER_MSEC);
+	expect_part(render(report_text), "  few samples: the first row has 50; record longer");
+	add_wait("<main>|D#read", REASON_WAIT_NETWORK, NSEC_PER_SEC);
+	cr_expect_null(strstr(render(report_text), "few samples"), "%s", buf_str(&out));
+}
+
+/* A row of one wait is as sure as one of many samples. */
+Test(report_exact, waits_are_not_dim)
+{
+	add_cpu("<main>|A#x", 10);
+	add_wait("<main>|B#read", REASON_WAIT_NETWORK, NSEC_PER_SEC);
+	report.color = true;
+	render(report_text);
+	cr_expect_not_null(strstr(buf_str(&out), "\033[2m0.10s"), "%s", buf_str(&out));
+	cr_expect_null(strstr(buf_str(&out), "\033[2m1.00s"), "%s", buf_str(&out));
+}
