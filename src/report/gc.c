@@ -3,9 +3,11 @@
  * Garbage collection for people: how much, of what, caused by which methods, and in whose time.
  *
  * In the tables of parts GC% is the share of all collection, and CPU% that of the CPU time of the
- * same process or thread: what it would gain if it did not have to collect.
+ * same process or thread: what it would gain if it did not have to collect. Of another event, such
+ * as wall, the column has its name: WALL%.
  */
 #include <errno.h>
+#include <string.h>
 
 #include "base/array.h"
 #include "base/buf.h"
@@ -34,7 +36,25 @@ void report_gc_unknown(const struct report *r, uint64_t unknown, uint64_t all, s
 			 num_percent(unknown, all).s);
 }
 
-/* The cells of TIME, GC% and CPU%. */
+/* What shares of all that was selected are called: "CPU%", by the event. */
+struct share_title {
+	char s[EVENT_MAX_NAME + sizeof("%")];
+};
+
+static struct share_title share_title(const struct report *r)
+{
+	const char *event = profile_event(&r->rec->profile)->name;
+	struct share_title ret;
+	size_t n = 0;
+
+	for (; event[n] && n < EVENT_MAX_NAME; n++)
+		ret.s[n] = event[n] >= 'a' && event[n] <= 'z' ? (char)(event[n] - 'a' + 'A')
+							      : event[n];
+	strcpy(ret.s + n, "%");
+	return ret;
+}
+
+/* The cells of TIME, GC% and the share of all. */
 static void add_numbers(const struct gc_report *gc, enum value_unit unit, uint64_t value,
 			uint64_t of, struct table *t)
 {
@@ -45,10 +65,11 @@ static void add_numbers(const struct gc_report *gc, enum value_unit unit, uint64
 
 static int add_phases(const struct report *r, const struct gc_report *gc, struct buf *out)
 {
-	static const struct table_column columns[] = {
+	const struct share_title share = share_title(r);
+	const struct table_column columns[] = {
 		{ "TIME", TABLE_RIGHT, TABLE_WHOLE },
 		{ "GC%", TABLE_RIGHT, TABLE_WHOLE },
-		{ "CPU%", TABLE_RIGHT, TABLE_WHOLE },
+		{ share.s, TABLE_RIGHT, TABLE_WHOLE },
 		{ "PHASE", TABLE_LEFT, TABLE_WHOLE },
 	};
 	enum value_unit unit = profile_event(&r->rec->profile)->unit;
@@ -79,14 +100,15 @@ static int add_causes(const struct report *r, const struct gc_report *gc, struct
 	return ret;
 }
 
-/* Processes or threads. @cpu_ns has the time of each in all, by id. */
+/* Processes or threads. @all has the value of each in all, by id. */
 static int add_collectors(const struct report *r, const struct gc_report *gc, enum flat_by by,
-			  const struct flat *flat, const uint64_t *cpu_ns, struct buf *out)
+			  const struct flat *flat, const uint64_t *all, struct buf *out)
 {
+	const struct share_title share = share_title(r);
 	const struct table_column columns[] = {
 		{ "TIME", TABLE_RIGHT, TABLE_WHOLE },
 		{ "GC%", TABLE_RIGHT, TABLE_WHOLE },
-		{ "CPU%", TABLE_RIGHT, TABLE_WHOLE },
+		{ share.s, TABLE_RIGHT, TABLE_WHOLE },
 		{ by == FLAT_BY_THREAD ? "THREAD" : "PROCESS", TABLE_LEFT, TABLE_CUT_MIDDLE },
 		{ by == FLAT_BY_THREAD ? "PROCESS" : "COMMAND", TABLE_LEFT, TABLE_CUT_MIDDLE },
 	};
@@ -101,7 +123,7 @@ static int add_collectors(const struct report *r, const struct gc_report *gc, en
 		const struct flat_row *row = &flat->rows[i];
 		_cleanup_buf_ struct buf name = BUF_INIT, place = BUF_INIT;
 
-		add_numbers(gc, unit, row->self_value, cpu_ns[row->id], &table);
+		add_numbers(gc, unit, row->self_value, all[row->id], &table);
 		report_row_name(r, by, row, &name);
 		table_cell(&table, "%s", buf_str(&name));
 		report_row_place(r, by, row, &place);

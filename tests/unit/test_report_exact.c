@@ -223,3 +223,18 @@ Test(report_exact, waits_are_not_dim)
 	cr_expect_not_null(strstr(buf_str(&out), "\033[2m0.10s"), "%s", buf_str(&out));
 	cr_expect_null(strstr(buf_str(&out), "\033[2m1.00s"), "%s", buf_str(&out));
 }
+
+/* A share of wall time is not one of CPU time. */
+Test(report_exact, garbage_collection_is_a_share_of_the_event)
+{
+	uint32_t other = builder_thread(&b, 0, 43, "other");
+	uint32_t collects = builder_gc(&b, builder_path(&b, "<main>|A#x"), "(marking)");
+
+	builder_add(&b, thread, collects, 50);
+	builder_add(&b, other, collects, 50);
+	add_wait("<main>|B#read", REASON_WAIT_NETWORK, 3 * NSEC_PER_SEC);
+	expect_part(render(report_gc),
+		    "\n TIME     GC%  WALL%  PHASE\n1.00s  100.0%  25.0%  marking\n");
+	expect_part(buf_str(&out), "\n TIME    GC%   WALL%  THREAD ");
+	cr_expect_null(strstr(buf_str(&out), "CPU%"), "%s", buf_str(&out));
+}
