@@ -15,10 +15,44 @@
 #include "ui/summary.h"
 #include "ui/table.h"
 #include "view/filter.h"
+#include "view/label.h"
 #include "view/neighbours.h"
 
 #define MAX_METHODS    5 /* of which callers and callees are told */
 #define MAX_NEIGHBOURS 5
+
+/* A frame of a method in C that was asked for; PROFILE_NONE if there is none. */
+static uint32_t find_cfunc(const struct annotate *a)
+{
+	const struct profile *p = &a->report.rec->profile;
+
+	for (uint32_t i = 0; a->choice.method && i < p->n_frames; i++)
+		if (p->frames[i].kind == FRAME_CFUNC &&
+		    !regexec(a->choice.method, label_frame(p, i), 0, NULL, 0))
+			return i;
+	return PROFILE_NONE;
+}
+
+static int no_lines(const struct annotate *a, struct err *err)
+{
+	const struct recording *rec = a->report.rec;
+	const uint32_t cfunc = find_cfunc(a);
+
+	if (cfunc != PROFILE_NONE) {
+		err_set(err, -ENODATA, ERR_EMPTY,
+			"%.200s is written in C: it has no lines of source",
+			label_frame(&rec->profile, cfunc));
+		err_hint(err,
+			 "rbpf report --sandwich '%.200s' shows who calls it and what it calls",
+			 a->target);
+		return -ENODATA;
+	}
+	err_set(err, -ENODATA, ERR_EMPTY, "no file and no method in %s is called '%.200s'",
+		recording_name(rec), a->target);
+	err_hint(err, "rbpf report -n 0 lists the methods, rbpf report --by file the files; with "
+		      "--stack native, native functions are looked for");
+	return -ENODATA;
+}
 
 static int build(const struct annotate *a, struct source_lines *ret, struct err *err)
 {
@@ -29,13 +63,7 @@ static int build(const struct annotate *a, struct source_lines *ret, struct err 
 		return err_code(err, failed);
 	if (!ret->all.samples)
 		return report_nothing(r, err);
-	if (ret->n)
-		return 0;
-	err_set(err, -ENODATA, ERR_EMPTY, "no file and no method in %s is called '%.200s'",
-		recording_name(r->rec), a->target);
-	err_hint(err, "rbpf report -n 0 lists the methods, rbpf report --by file the files; with "
-		      "--stack native, native functions are looked for");
-	return -ENODATA;
+	return ret->n ? 0 : no_lines(a, err);
 }
 
 /* The number of lines from @from on that are of one file. */
