@@ -214,7 +214,7 @@ int report_states(const struct report *r, struct buf *out, struct err *err)
 		else
 			add_owner(r, row, t.in_part, shown, n, &table);
 	}
-	if (table_render(&table, r->width, r->color, out))
+	if (report_add_table(r, &table, out))
 		return err_oom(err);
 	report_hidden(t.n, rows, out);
 	if (!t.in_part && !by_time(r))

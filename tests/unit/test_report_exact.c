@@ -238,3 +238,12 @@ Test(report_exact, garbage_collection_is_a_share_of_the_event)
 	expect_part(buf_str(&out), "\n TIME    GC%   WALL%  THREAD ");
 	cr_expect_null(strstr(buf_str(&out), "CPU%"), "%s", buf_str(&out));
 }
+
+Test(report_exact, states_as_markdown)
+{
+	add_both();
+	report.markdown = true;
+	render(report_states);
+	report_to_markdown(&out);
+	expect_part(buf_str(&out), "| ELAPSED | SUM | user | network | gvl-held | THREAD |\n| ---");
+}
