@@ -173,7 +173,8 @@ int report_table(const struct report *r, const struct flat *flat, const char *ti
 void report_hidden(size_t rows, size_t shown, struct buf *out);
 
 /*
- * Append what a clock on the wall showed in @second of the recording; nothing if that is unknown.
+ * Append what a clock on the wall showed when @second of the recording began, in a form that --from
+ * takes and that is in this second; nothing if that is unknown.
  */
 void report_add_clock(const struct profile *p, uint32_t second, struct buf *out);
 

@@ -276,15 +276,18 @@ void report_row_name(const struct report *r, enum flat_by by, const struct flat_
 	}
 }
 
+/* Rounded up: --from drops what is before the time that it is given. */
 void report_add_clock(const struct profile *p, uint32_t second, struct buf *out)
 {
-	time_t at = (time_t)(p->meta.start_realtime_ns / NSEC_PER_SEC + second);
+	const uint64_t ns = p->meta.start_realtime_ns + second * (uint64_t)NSEC_PER_SEC;
+	const uint64_t ms = (ns + NSEC_PER_MSEC - 1) / NSEC_PER_MSEC;
+	time_t at = (time_t)(ms / 1000);
 	char text[40];
 	struct tm tm;
 
 	if (p->meta.start_realtime_ns && localtime_r(&at, &tm) &&
 	    strftime(text, sizeof(text), "%H:%M:%S", &tm))
-		buf_addstr(out, text);
+		buf_addf(out, "%s.%03u", text, (unsigned int)(ms % 1000));
 }
 
 void report_row_place(const struct report *r, enum flat_by by, const struct flat_row *row,

@@ -2,11 +2,14 @@
 /* Rows that are seconds of a recording. */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/err.h"
 #include "profile/replay.h"
 #include "profile/sample_parts.h"
+#include "profile/wall_time.h"
+#include "report/report.h"
 #include "support/profile_builder.h"
 #include "view/filter.h"
 #include "view/flat.h"
@@ -138,4 +141,34 @@ Test(seconds, samples_are_needed)
 	add_at(0, 1);
 	cr_expect_eq(flat_build(&b.out.profile, NULL, FLAT_BY_TIME, FLAT_SORT_TIME, &flat),
 		     -EINVAL);
+}
+
+/* What is shown as the time of a row is in its second, and no earlier. */
+static void expect_clock(uint64_t start_ns, uint32_t second, const char *want)
+{
+	const struct profile p = { .meta.start_realtime_ns = start_ns };
+	_cleanup_buf_ struct buf text = BUF_INIT;
+	struct wall_time t = { 0 };
+	struct err err = { 0 };
+	uint64_t since;
+
+	report_add_clock(&p, second, &text);
+	cr_expect_str_eq(buf_str(&text), want);
+	cr_assert_eq(wall_time_parse(buf_str(&text), "--from", &t, &err), 0, "%s", err.msg);
+	since = wall_time_since(&t, start_ns);
+	cr_expect_eq(since / NSEC_PER_SEC, second, "%s is in second %llu", want,
+		     (unsigned long long)since / NSEC_PER_SEC);
+	cr_expect_lt(since % NSEC_PER_SEC, NSEC_PER_MSEC);
+}
+
+Test(seconds, clock_of_a_second)
+{
+	const uint64_t start = 1795850877717375580;
+
+	cr_assert_eq(setenv("TZ", "UTC", 1), 0);
+	expect_clock(start, 0, "07:27:57.718");
+	expect_clock(start, 3, "07:28:00.718");
+	expect_clock(start + 282 * NSEC_PER_MSEC, 1, "07:27:59.000");
+	expect_clock(start - start % NSEC_PER_SEC, 1, "07:27:58.000");
+	expect_clock(start, 60000, "00:07:57.718");
 }
