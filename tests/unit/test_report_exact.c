@@ -92,6 +92,7 @@ static void add_both(void)
 {
 	add_cpu("<main>|A#read", 10);
 	add_cpu("<main>|A#x", 90);
+	b.now = BUILDER_START + 2 * NSEC_PER_SEC; /* it is the second second */
 	add_wait("<main>|A#read", REASON_WAIT_NETWORK, NSEC_PER_SEC);
 }
 
