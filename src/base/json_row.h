@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * A JSON object of a few short members, put together beside the buf and added at once: of some
- *exports there are 30 million, and these are most of their time.
+ * exports there are 30 million, and these are most of their time.
  *
  *	struct json_row row;
  *
@@ -11,7 +11,7 @@
  *	json_row_end(&row, json);
  *
  * A row that gets longer than JSON_ROW_MAX makes the buf fail, as nesting that is too deep does in
- *json.h.
+ * json.h.
  */
 #ifndef RBPF_BASE_JSON_ROW_H
 #define RBPF_BASE_JSON_ROW_H

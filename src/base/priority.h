@@ -15,8 +15,8 @@
  *				beyond it the process runs as it was started
  *
  * Children do not inherit it (SCHED_RESET_ON_FORK); those that it waits for have
- *priority_set_helper()'s. For one thread, the main one. CAP_SYS_NICE is needed each time that the
- *priority is raised again; without it, it is not raised again.
+ * priority_set_helper()'s. For one thread, the main one. CAP_SYS_NICE is needed each time that the
+ * priority is raised again; without it, it is not raised again.
  */
 #ifndef RBPF_BASE_PRIORITY_H
 #define RBPF_BASE_PRIORITY_H

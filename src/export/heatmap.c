@@ -5,8 +5,9 @@
  *	about	JSON: what was recorded, the grid, categories and labels of frames
  *	cells	packed: their values, column by column
  *	slots	packed: the number of slots with samples; of each, how far it is from the one
- *before, the number of its nodes, and for each how far its number is from that of the node before,
- *and its own value in that slot nodes	packed: the call tree, as page_tree_write() does
+ *		before, the number of its nodes, and for each how far its number is from that of
+ *		the node before, and its own value in that slot
+ *	nodes	packed: the call tree, as page_tree_write() does
  *
  * Detail is given up in this order when the slots become too many: cells of a column are put
  * together, rare frames united with their callers, columns put together.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The text of sampling_prof (https://github.com/xli/sampling_prof): four parts with a blank line
- *between.
+ * between.
  *
  *	runtime of all threads, in ms
  *	PATH:LINE:METHOD,ID		an element: a line of a method
@@ -9,7 +9,7 @@
  *	FROM,TO,SAMPLES			calls of one element by another; -1 calls the outermost
  *
  * An element and a call count once a sample. What reads it splits at commas, so a comma in a name
- *becomes a semicolon.
+ * becomes a semicolon.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -15,7 +15,7 @@
  * the start is in widths, and the length is not there. The value is not there if it is the length.
  *
  * What a row says its thread did in all is counted from the samples, not from the spans, and is
- *what 'rbpf report --states' and '--by thread' say.
+ * what 'rbpf report --states' and '--by thread' say.
  */
 #include "export/timeline.h"
 

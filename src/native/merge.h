@@ -7,9 +7,11 @@
  *
  *	native, outermost first		Ruby, outermost first
  *	_start main ruby_run_node
- *	rb_vm_exec vm_exec_core		<main> Foo#bar Array#each	a segment, up to the next
- *FINISH vm_call_cfunc rb_ary_each rb_yield rb_vm_exec vm_exec_core		block in Foo#bar
- *Zlib.deflate	another deflate memcpy
+ *	rb_vm_exec vm_exec_core		<main> Foo#bar Array#each	a segment
+ *	  vm_call_cfunc rb_ary_each
+ *	  rb_yield
+ *	rb_vm_exec vm_exec_core		block in Foo#bar Zlib.deflate	another, from FINISH on
+ *	  deflate memcpy
  *
  * The methods in Ruby of a segment run in its vm_exec_core(), or in what a JIT has made of it; then
  * come its methods in C, each where the native frame of its function is. Pure: it knows neither

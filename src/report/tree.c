@@ -3,8 +3,8 @@
  * The call tree as text; inverted, with the innermost methods first and their callers below.
  *
  * A Ruby stack is deep and mostly one caller with one callee; drawn with a step to the right for
- *each it would leave any terminal. So only a fork moves to the right: the one visible child of a
- *node goes on below it, at the same place.
+ * each it would leave any terminal. So only a fork moves to the right: the one visible child of a
+ * node goes on below it, at the same place.
  *
  *	100.0%    0.0%  all
  *	 98.0%    0.0%  <main>

@@ -4,8 +4,9 @@
  * up: executable as a rule, writable a page at a time while code is written, inaccessible again
  * where code was freed.
  *
- *	r-xp  rw-p  r-xp  ---p		of one name (of none, before Linux 5.17 or Ruby 3.4), no
- *gaps
+ *	r-xp  rw-p  r-xp  ---p
+ *
+ * of one name (of none, before Linux 5.17 or Ruby 3.4), without gaps.
  *
  * All of it is one range from the lowest executable piece on, so that a map need not be read again
  * as code is added. But other mappings may follow without a gap, a thread's stack after its

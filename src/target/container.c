@@ -7,9 +7,10 @@
  *	/kubepods/burstable/podUID/ID		Kubernetes, cgroupfs driver
  *	/kubepods.slice/…/cri-containerd-ID.scope, crio-ID.scope, docker-ID.scope
  *	/…/kubepods-podUID.slice:cri-containerd:ID	containerd with the drivers mixed up
- *	/machine.slice/libpod-ID.scope/container	Podman, and below user.slice the rootless
- *one /system.slice/web.service/libpod-payload-ID	Podman with --cgroups=split /ecs/TASK/ID
- *Amazon ECS /lxc.payload.NAME, /lxc.payload/NAME, /lxc/NAME
+ *	/machine.slice/libpod-ID.scope/container	Podman; below user.slice, rootless
+ *	/system.slice/web.service/libpod-payload-ID	Podman with --cgroups=split
+ *	/ecs/TASK/ID				Amazon ECS
+ *	/lxc.payload.NAME, /lxc.payload/NAME, /lxc/NAME
  *	/machine.slice/machine-NAME.scope/payload	systemd-nspawn
  *	/machine.slice/systemd-nspawn@NAME.service/payload
  *

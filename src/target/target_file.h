@@ -63,11 +63,13 @@ struct target_file_request {
  *
  *	-ENOENT, -ESRCH, -EACCES, ...	as of open(2)
  *	-ENOTSUP	no regular file, or one of a file system of the kernel's (/proc, /sys)
- *	-EPERM		its owner or its mode are not what the kind asks for, or it is on a FUSE of
- *a user who is not trusted (uid_is_trusted()), or on an overlay that may be on one: neither reading
- *nor closing it need ever end -ESTALE		another file than the mapped one has its name -EFBIG
- *larger than its limit -ETIMEDOUT	its file system does not answer -EAGAIN
- *somebody holds a lease on it, or renames directories of its path
+ *	-EPERM		its owner or its mode are not what the kind asks for; or it is on a FUSE
+ *			of a user who is not trusted (uid_is_trusted()), or on an overlay that may
+ *			be on one: neither reading nor closing it need ever end
+ *	-ESTALE		another file than the mapped one has its name
+ *	-EFBIG		larger than its limit
+ *	-ETIMEDOUT	its file system does not answer
+ *	-EAGAIN		somebody holds a lease on it, or renames directories of its path
  */
 int target_file_open(const struct target_file_request *req);
 

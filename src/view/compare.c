@@ -3,23 +3,23 @@
  * Intervals
  *
  * Samples come by chance, each standing for a value w, nearly the same for all of one recording.
- *The sum of a row then has the variance sum(w^2), which is estimated from the number of its samples
- *and the mean value of a sample in its recording. Recordings of different frequencies add up so,
- *too: a sum behaves like one of m = value^2 / variance samples, each of value^2 / m.
+ * The sum of a row then has the variance sum(w^2), which is estimated from the number of its
+ * samples and the mean value of a sample in its recording. Recordings of different frequencies add
+ * up so, too: a sum behaves like one of m = value^2 / variance samples, each of value^2 / m.
  *
  * Waits are no matter of chance: their exact time is added to both ends of the interval of the
- *rest.
+ * rest.
  *
  * A share of the side's time is a proportion of the side's m samples. Its interval is Wilson's, as
- *in sum.c. A sum that is not a share is a Poisson count of its own m samples, with the score
- *interval
+ * in sum.c. A sum that is not a share is a Poisson count of its own m samples, with the score
+ * interval
  *
  *	m + z^2 / 2 +- z * sqrt(m + z^2 / 4)
  *
  * of which the same holds: where there was no sample it is not 0 wide. The interval of the
- *difference of two such estimates is Newcombe's (Statistics in Medicine 17, 1998, method 10): the
- *distances from each estimate to its own limits, added as squares. For many samples it is the
- *familiar one, and it also holds where a method is on one side only.
+ * difference of two such estimates is Newcombe's (Statistics in Medicine 17, 1998, method 10): the
+ * distances from each estimate to its own limits, added as squares. For many samples it is the
+ * familiar one, and it also holds where a method is on one side only.
  */
 #include "view/compare.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The language of --filter: terms that compare what is known of a sample, joined by and, or and
- *not.
+ * not.
  *
  *	thread =~ /^puma/ and not (frame = "Cart#total" or state = gvl) and time >= 5s
  *
@@ -10,8 +10,8 @@
  *	one:	    "not" one | "(" expression ")" | "gc" | field operator value
  *
  * rbpf-filter(5) says what the fields mean. An expression is parsed once and knows no recording;
- *which of its terms hold for threads, stacks and requests of one is found by binding it to that
- *(expr_bind.h). Not thread-safe.
+ * which of its terms hold for threads, stacks and requests of one is found by binding it to that
+ * (expr_bind.h). Not thread-safe.
  */
 #ifndef RBPF_VIEW_EXPR_H
 #define RBPF_VIEW_EXPR_H

@@ -5,8 +5,7 @@
  *	…/gems/NAME-VERSION/…, also of Bundler's vendor/bundle and Debian's rubygems-integration
  *	…/bundler/gems/NAME-COMMIT/…
  *	…/lib/ruby/3.3.0/…, /usr/share/ruby/… (Fedora), …/share/rubygems/…: the standard library
- *	…/lib/ruby/vendor_ruby/…, …/site_ruby/…, …/site_ruby/3.3.0/…: what is installed without
- *RubyGems
+ *	…/lib/ruby/vendor_ruby/…, …/site_ruby/…, …/site_ruby/3.3.0/…: what is there without RubyGems
  */
 #include "view/gem.h"
 

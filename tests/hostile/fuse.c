@@ -2,14 +2,15 @@
 /*
  * Runs a program beside a file system that is asked for files and does not answer.
  *
- *	fuse HOW DIR PROGRAM ARG...	as root, which it stops being; users may do so in a user
- *namespace
+ *	fuse HOW DIR PROGRAM ARG...
+ *
+ * as root, which it stops being; users may do so in a user namespace.
  *
  * HOW is what is not answered: "lookup", "getattr" or "read" of a DIR that becomes such a file
- *system only after the program was started; or of one that is there before, "page" (reading),
- *"later" (the second time that something is read; the first time it fails), "flush" (closing a
- *file) or "overlay" (the same, and an overlay hides that it is such a file system). Until then
- *there is a file of any name, which anybody may write.
+ * system only after the program was started; or of one that is there before, "page" (reading),
+ * "later" (the second time that something is read; the first time it fails), "flush" (closing a
+ * file) or "overlay" (the same, and an overlay hides that it is such a file system). Until then
+ * there is a file of any name, which anybody may write.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -5,8 +5,9 @@
  * hang(HOW, FILE):
  *	version		the version of the Ruby is in the file, read ahead: who waits can be killed
  *	random		the same, not read ahead: who waits cannot be killed
- *	lock		a thread waits for it and holds the lock of the process' map; another one
- *wants to change that map code		the file is mapped as code
+ *	lock		a thread waits for it and holds the lock of the process' map, which
+ *			another one wants to change
+ *	code		the file is mapped as code
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -4,16 +4,15 @@
  *
  *	puppet crowd N FILE	N processes that map FILE as code, and sleep
  *	puppet storm N		N mappings, with 100 more each second, while it spins
- *	puppet long N DIR FILE	N mappings of FILE, as code, by the longest name that it can have
- *below DIR
+ *	puppet long N DIR FILE	N mappings of FILE, as code, by the longest name it can have in DIR
  *	puppet forks N		N processes that end at once, at most 50 at a time, again and again
  *	puppet execs FILE ARG	executes FILE, which executes this again
  *	puppet threads N	N threads that end at once, at most 50 at a time, again and again
  *	puppet named N		N threads that sleep and give themselves other names all the while
  *	puppet vfork		its parent is held for as long as it is there
  *	puppet leader		the first thread has ended, another one spins
- *	puppet remap FILE	FILE is mapped as code at one place and then another, while it runs
- *it puppet hidden		spins, not dumpable
+ *	puppet remap FILE	FILE is mapped as code, here and there, while it runs it
+ *	puppet hidden		spins, not dumpable
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -145,6 +145,18 @@ mkstemp("XXXXXX");
 END
 expect todo.sh
 
+source_file src/base/a.c << 'END'
+/*
+ * One that is longer than the
+ *line // BAD
+ *	-ENOENT	a table
+ *
+ */
+int *a;
+	*a = 1;
+END
+expect comments.sh
+
 source_file src/target/target_file.c << 'END'
 	fd = open(link, O_PATH);
 	fd = (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));

@@ -5,8 +5,9 @@
  * ones.
  *
  * usage, from the root of the repository:
- *	flame_sample rails|awkward|deep|merged [icicle|inverted|module|hash|thread|process|both]… >
- *out.svg
+ *	flame_sample rails|awkward|deep|merged [OPTION…] > out.svg
+ *
+ * OPTION: icicle, inverted, module, hash, thread, process or both.
  */
 #include <stdbool.h>
 #include <stdio.h>
