@@ -28,8 +28,7 @@ bool sample_part_within(const struct profile *p, struct profile_sample *s, uint6
 bool sample_part_before(const struct profile *p, struct profile_sample *s, uint64_t at,
 			struct profile_sample *before);
 
-/* Call @fn for each part of @s between the cuts of @p. Returns 0 or what @fn has returned, if not
- * 0. */
+/* Call @fn for each part of @s between the cuts of @p. Returns 0, or what @fn did if not 0. */
 int sample_parts_between_cuts(const struct profile *p, struct profile_sample s, sample_fn *fn,
 			      void *arg);
 
