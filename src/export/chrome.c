@@ -6,7 +6,9 @@
  * What has a length are complete events ("ph":"X") on their thread: waits, requests, garbage
  * collections, which nest, as the format demands. Stacks are its "samples", each with the innermost
  * of its "stackFrames", which are the stacks of the profile. Both are written while the recording
- * is read, in the order of the file; readers sort.
+ * is read, in the order of the file. Readers sort events, but not samples: speedscope subtracts the
+ * times of successive samples of a thread, and refuses a file with one that is earlier than the one
+ * before.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -37,6 +39,7 @@ struct chrome_thread {
 	uint64_t gc_start; /* … in the same request since then */
 	uint32_t request;  /* that the last one is of, 0: none */
 	uint64_t last_ts;
+	uint64_t sample_ts; /* of the last one that was written among the samples */
 };
 
 struct chrome {
@@ -230,6 +233,19 @@ static void add_stack(struct chrome *c, uint32_t stack)
 	json_object_end(j);
 }
 
+/*
+ * A wait may be read after a tick that came later: then it gets the time of the tick, which a
+ * reader shows as a wait of no length.
+ */
+static uint64_t time_of(struct chrome *c, const struct profile_sample *s)
+{
+	uint64_t *last = &c->threads[s->thread].sample_ts;
+
+	if (s->ts > *last)
+		*last = s->ts;
+	return *last;
+}
+
 static int take_sample(void *arg, const struct profile_sample *s)
 {
 	struct chrome *c = arg;
@@ -237,14 +253,16 @@ static int take_sample(void *arg, const struct profile_sample *s)
 	const uint64_t start = p->meta.start_monotonic_ns;
 	const uint32_t stack = shown_stack(&c->shown, s->stack);
 	struct json_row row;
+	uint64_t ts;
 
 	if (!shown_sample(&c->shown, s))
 		return 0;
+	ts = time_of(c, s);
 	json_row_begin(&row);
 	JSON_ROW_U64(&row, "pid", p->processes[p->threads[s->thread].process].pid);
 	JSON_ROW_U64(&row, "tid", p->threads[s->thread].tid);
 	JSON_ROW_U64(&row, "cpu", s->cpu);
-	JSON_ROW_DECIMAL(&row, "ts", s->ts > start ? s->ts - start : 0, US_DECIMALS);
+	JSON_ROW_DECIMAL(&row, "ts", ts > start ? ts - start : 0, US_DECIMALS);
 	JSON_ROW_RAW(&row, "name", c->event.data, c->event.len);
 	if (stack)
 		JSON_ROW_U64(&row, "sf", stack);

@@ -79,6 +79,32 @@ Test(chrome, stacks_are_samples)
 	json_decref(root);
 }
 
+/* As speedscope demands. A wait may be in the recording behind a tick that came later. */
+Test(chrome, times_of_a_thread_do_not_go_back)
+{
+	uint32_t thread = builder_thread(&b, builder_process(&b, 42, "puma"), 43, "worker 1");
+	uint32_t stack = builder_path(&b, "a"), wait = builder_reason(&b, stack, REASON_WAIT_CPU);
+	json_t *root, *sample;
+	double last = 0;
+	size_t i;
+
+	builder_states(&b);
+	builder_state(&b, thread, stack, BUILDER_CPU, 9000000, 0);
+	b.now -= 5000000;
+	builder_state(&b, thread, wait, BUILDER_CPU, 1000000, 0);
+	builder_state(&b, thread, stack, BUILDER_CPU, 9000000, 0);
+	root = export(NULL);
+	cr_assert_geq(json_array_size(json_object_get(root, "samples")), 3);
+	json_array_foreach(json_object_get(root, "samples"), i, sample)
+	{
+		const double ts = json_number_value(json_object_get(sample, "ts"));
+
+		cr_expect_geq(ts, last, "sample %zu at %f, after %f", i, ts, last);
+		last = ts;
+	}
+	json_decref(root);
+}
+
 /*
  * Two requests, of which one has a wait. A wait that is said to be longer than the time since the
  * thread's sample before begins there, since spans must nest.
