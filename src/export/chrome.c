@@ -5,9 +5,11 @@
  *
  * What has a length are complete events ("ph":"X") on their thread: waits, requests, garbage
  * collections, which nest, as the format demands. Stacks are its "samples", each with the innermost
- * of its "stackFrames", which are the stacks of the profile. Both are written while the recording
- * is read, in the order of the file. Readers sort events, but not samples: speedscope subtracts the
- * times of successive samples of a thread, and refuses a file with one that is earlier than the one
+ * of its "stackFrames", which are the stacks of the profile. To speedscope a stack lasts from its
+ * sample to the next one of the thread, whatever the "weight" is (stack_times.h).
+ *
+ * Both are written while the recording is read, in the order of the file. Readers sort events, but
+ * not samples: speedscope refuses a file with a sample that is earlier than the one of its thread
  * before.
  */
 #include <errno.h>
@@ -24,6 +26,7 @@
 #include "export/origin.h"
 #include "export/request_spans.h"
 #include "export/shown.h"
+#include "export/stack_times.h"
 #include "profile/replay.h"
 #include "view/filter.h"
 #include "view/label.h"
@@ -39,7 +42,18 @@ struct chrome_thread {
 	uint64_t gc_start; /* … in the same request since then */
 	uint32_t request;  /* that the last one is of, 0: none */
 	uint64_t last_ts;
-	uint64_t sample_ts; /* of the last one that was written among the samples */
+	uint32_t line; /* of its samples, in .lines */
+};
+
+/*
+ * The samples with one pid and tid. Readers take them for those of one thread, but there may have
+ * been several: that of a program and of the one that it executes, or one that got the tid of
+ * another.
+ */
+struct chrome_line {
+	struct stack_times times;
+	uint32_t thread; /* of the last sample */
+	uint16_t cpu;	 /* that it was on */
 };
 
 struct chrome {
@@ -47,8 +61,10 @@ struct chrome {
 	struct shown shown;
 	struct json json;
 	struct chrome_thread *threads; /* by id; owned */
+	struct chrome_line *lines;     /* by id of the first thread with these ids; owned */
 	uint8_t *states;	       /* by stack (state.h); owned */
-	struct buf event;	       /* its name, as a JSON string */
+	enum stack_times_kind kind;
+	struct buf event; /* its name, as a JSON string */
 	struct err *err;
 };
 
@@ -57,6 +73,7 @@ static void chrome_deinit(struct chrome *c)
 	shown_deinit(&c->shown);
 	buf_deinit(&c->event);
 	free(c->threads);
+	free(c->lines);
 	free(c->states);
 }
 
@@ -233,47 +250,55 @@ static void add_stack(struct chrome *c, uint32_t stack)
 	json_object_end(j);
 }
 
-/*
- * A wait may be read after a tick that came later: then it gets the time of the tick, which a
- * reader shows as a wait of no length.
- */
-static uint64_t time_of(struct chrome *c, const struct profile_sample *s)
+static void add_samples(struct chrome *c, const struct chrome_line *line,
+			const struct timed_stack *stacks, size_t n)
 {
-	uint64_t *last = &c->threads[s->thread].sample_ts;
+	const struct profile *p = c->profile;
+	const struct profile_thread *t = &p->threads[line->thread];
+	const uint64_t start = p->meta.start_monotonic_ns;
+	struct json_row row;
 
-	if (s->ts > *last)
-		*last = s->ts;
-	return *last;
+	for (size_t i = 0; i < n; i++) {
+		json_row_begin(&row);
+		JSON_ROW_U64(&row, "pid", p->processes[t->process].pid);
+		JSON_ROW_U64(&row, "tid", t->tid);
+		JSON_ROW_U64(&row, "cpu", line->cpu);
+		JSON_ROW_DECIMAL(&row, "ts", stacks[i].ts > start ? stacks[i].ts - start : 0,
+				 US_DECIMALS);
+		JSON_ROW_RAW(&row, "name", c->event.data, c->event.len);
+		if (stacks[i].stack)
+			JSON_ROW_U64(&row, "sf", stacks[i].stack);
+		JSON_ROW_U64(&row, "weight", json_clamp(stacks[i].value));
+		json_row_end(&row, &c->json);
+	}
 }
 
 static int take_sample(void *arg, const struct profile_sample *s)
 {
 	struct chrome *c = arg;
-	const struct profile *p = c->profile;
-	const uint64_t start = p->meta.start_monotonic_ns;
+	struct chrome_line *line = &c->lines[c->threads[s->thread].line];
 	const uint32_t stack = shown_stack(&c->shown, s->stack);
-	struct json_row row;
-	uint64_t ts;
+	struct stack_sample sample = { .ts = s->ts, .value = s->value, .stack = stack };
+	struct timed_stack stacks[STACK_TIMES_MAX];
+	const bool is_shown = shown_sample(&c->shown, s);
 
-	if (!shown_sample(&c->shown, s))
+	if (!is_shown || s->thread != line->thread)
+		stack_times_hide(&line->times);
+	if (!is_shown)
 		return 0;
-	ts = time_of(c, s);
-	json_row_begin(&row);
-	JSON_ROW_U64(&row, "pid", p->processes[p->threads[s->thread].process].pid);
-	JSON_ROW_U64(&row, "tid", p->threads[s->thread].tid);
-	JSON_ROW_U64(&row, "cpu", s->cpu);
-	JSON_ROW_DECIMAL(&row, "ts", ts > start ? ts - start : 0, US_DECIMALS);
-	JSON_ROW_RAW(&row, "name", c->event.data, c->event.len);
-	if (stack)
-		JSON_ROW_U64(&row, "sf", stack);
-	JSON_ROW_U64(&row, "weight", json_clamp(s->value));
-	json_row_end(&row, &c->json);
+	sample.waits = state_waits(state_of(c->states, s->stack, false) & STATE_MASK);
+	if (sample.waits)
+		sample.after_wait = shown_without_wait(&c->shown, stack);
+	line->thread = s->thread;
+	line->cpu = s->cpu;
+	add_samples(c, line, stacks, stack_times_add(&line->times, c->kind, &sample, stacks));
 	return buf_failed(c->json.out) ? err_oom(c->err) : 0;
 }
 
 static int add_stacks(struct chrome *c, const struct replay *from)
 {
 	const struct profile *p = c->profile;
+	struct timed_stack stacks[STACK_TIMES_MAX];
 	int r;
 
 	json_object_begin(&c->json, "stackFrames");
@@ -283,11 +308,53 @@ static int add_stacks(struct chrome *c, const struct replay *from)
 	json_object_end(&c->json);
 	json_array_begin(&c->json, "samples");
 	r = profile_each_sample(p, from, take_sample, c, c->err);
+	for (uint32_t i = 0; i < p->n_threads; i++)
+		add_samples(c, &c->lines[i], stacks,
+			    stack_times_end(&c->lines[i].times, c->kind, stacks));
 	json_array_end(&c->json);
 	return r;
 }
 
 /* ---- the whole ---- */
+
+static int compare_ids(const struct profile *p, uint32_t a, uint32_t b)
+{
+	const struct profile_thread *x = &p->threads[a], *y = &p->threads[b];
+	const uint32_t pid = p->processes[x->process].pid, other = p->processes[y->process].pid;
+
+	if (pid != other)
+		return pid < other ? -1 : 1;
+	return (x->tid > y->tid) - (x->tid < y->tid);
+}
+
+static int compare_threads(const void *a, const void *b, void *arg)
+{
+	const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	const int r = compare_ids(arg, x, y);
+
+	return r ? r : (x > y) - (x < y);
+}
+
+static int find_lines(struct chrome *c)
+{
+	const struct profile *p = c->profile;
+	_cleanup_free_ uint32_t *order = calloc(p->n_threads + 1, sizeof(*order));
+	uint32_t line = 0;
+
+	c->lines = calloc(p->n_threads + 1, sizeof(*c->lines));
+	if (!order || !c->lines)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < p->n_threads; i++)
+		order[i] = i;
+	if (p->n_threads)
+		qsort_r(order, p->n_threads, sizeof(*order), compare_threads, (void *)p);
+	for (size_t i = 0; i < p->n_threads; i++) {
+		if (!i || compare_ids(p, order[i - 1], order[i]))
+			line = order[i];
+		c->threads[order[i]].line = line;
+	}
+	return 0;
+}
 
 static int find_threads(struct chrome *c)
 {
@@ -295,7 +362,7 @@ static int find_threads(struct chrome *c)
 	_cleanup_free_ bool *selected = calloc(p->n_threads + 1, sizeof(*selected));
 
 	c->threads = calloc(p->n_threads + 1, sizeof(*c->threads));
-	if (!selected || !c->threads || state_of_stacks(p, &c->states))
+	if (!selected || !c->threads || find_lines(c) || state_of_stacks(p, &c->states))
 		return -ENOMEM;
 	view_selected_threads(c->shown.selection, selected);
 	for (size_t i = 0; i < p->n_threads; i++)
@@ -314,7 +381,12 @@ static int name_event(struct chrome *c)
 int export_chrome(const struct profile *p, const struct export_options *opts, struct buf *out,
 		  struct err *err)
 {
-	struct chrome c = { .profile = p, .json = JSON_INIT(out), .err = err };
+	struct chrome c = {
+		.profile = p,
+		.json = JSON_INIT(out),
+		.kind = stack_times_kind(p, opts->filter),
+		.err = err,
+	};
 	int r = shown_init(p, opts->filter, &c.shown);
 
 	if (!r)

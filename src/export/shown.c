@@ -42,6 +42,14 @@ uint32_t shown_stack(const struct shown *s, uint32_t stack)
 	return stack && !s->nearest[stack] ? view_stack_instead(s->selection) : s->nearest[stack];
 }
 
+uint32_t shown_without_wait(const struct shown *s, uint32_t stack)
+{
+	/* Also what says that it has the GVL meanwhile is of this kind. */
+	while (profile_stack_waits(s->profile, stack))
+		stack = shown_callers(s, stack);
+	return stack;
+}
+
 bool shown_sample(const struct shown *s, const struct profile_sample *sample)
 {
 	const struct profile_aggregate alike = profile_aggregate_of(s->profile, sample);

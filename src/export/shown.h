@@ -43,6 +43,9 @@ static inline uint32_t shown_callers(const struct shown *s, uint32_t stack)
 	return s->nearest[s->profile->stacks[stack].parent];
 }
 
+/* The stack @stack, a shown one or 0, without frames that tell that the thread waits. */
+uint32_t shown_without_wait(const struct shown *s, uint32_t stack);
+
 /* Whether a sample passes the filter. */
 bool shown_sample(const struct shown *s, const struct profile_sample *sample);
 

@@ -6,8 +6,10 @@
 #include "base/err.h"
 #include "export/export.h"
 #include "support/awkward.h"
+#include "support/all_time.h"
 #include "support/profile_builder.h"
 #include "view/filter.h"
+#include "view/state.h"
 
 static struct profile_builder b;
 
@@ -23,7 +25,7 @@ static void teardown(void)
 
 TestSuite(chrome, .init = setup, .fini = teardown);
 
-static json_t *export(const struct view_filter *f)
+static json_t *export_profile(const struct profile *p, const struct view_filter *f)
 {
 	const struct export_options opts = { .filter = f };
 	struct buf out = BUF_INIT;
@@ -31,12 +33,29 @@ static json_t *export(const struct view_filter *f)
 	json_error_t why;
 	json_t *root;
 
-	builder_finish(&b);
-	cr_assert_eq(exporter_find("chrome")->run(&b.out.profile, &opts, &out, &err), 0, "%s",
-		     err.msg);
+	cr_assert_eq(exporter_find("chrome")->run(p, &opts, &out, &err), 0, "%s", err.msg);
 	root = json_loadb(out.data, out.len, JSON_REJECT_DUPLICATES, &why);
 	cr_assert_not_null(root, "%s", why.text);
 	buf_deinit(&out);
+	return root;
+}
+
+static json_t *export(const struct view_filter *f)
+{
+	builder_finish(&b);
+	return export_profile(&b.out.profile, f);
+}
+
+/* With waits, as the command reads a recording that has them. */
+static json_t *export_all_time(const struct view_filter *f)
+{
+	static const struct view_filter all = VIEW_FILTER_INIT;
+	struct profile p = PROFILE_INIT;
+	json_t *root;
+
+	all_time_read(&b, exporter_needs(exporter_find("chrome"), f ? f : &all), &p);
+	root = export_profile(&p, f);
+	profile_deinit(&p);
 	return root;
 }
 
@@ -57,7 +76,7 @@ Test(chrome, stacks_are_samples)
 	json_t *root, *frames;
 
 	builder_sample(&b, thread, stack, 1234567, 0);
-	builder_sample(&b, thread, 0, 5, 0);
+	builder_sample(&b, thread, 0, 10000000, 0);
 	root = export(NULL);
 	expect(root, "traceEvents", 0,
 	       "{\"ph\":\"M\",\"name\":\"process_name\",\"ts\":0,\"pid\":42,\"tid\":43,"
@@ -70,7 +89,11 @@ Test(chrome, stacks_are_samples)
 	       "{\"pid\":42,\"tid\":43,\"cpu\":0,\"ts\":0.0,\"name\":\"cpu\",\"sf\":2,"
 	       "\"weight\":1234567}");
 	expect(root, "samples", 1,
-	       "{\"pid\":42,\"tid\":43,\"cpu\":0,\"ts\":10000.0,\"name\":\"cpu\",\"weight\":5}");
+	       "{\"pid\":42,\"tid\":43,\"cpu\":0,\"ts\":0.0,\"name\":\"cpu\","
+	       "\"weight\":10000000}");
+	expect(root, "samples", 2,
+	       "{\"pid\":42,\"tid\":43,\"cpu\":0,\"ts\":10000.0,\"name\":\"cpu\",\"weight\":0}");
+	expect(root, "samples", 3, "nothing");
 	frames = json_object_get(root, "stackFrames");
 	cr_expect_eq(json_object_size(frames), 2);
 	cr_expect_eq(json_integer_value(json_object_get(json_object_get(frames, "2"), "parent")),
@@ -79,11 +102,73 @@ Test(chrome, stacks_are_samples)
 	json_decref(root);
 }
 
+/* Samples of any event and filter: time, stack, value. */
+static void expect_samples(json_t *root, const char *expected)
+{
+	char text[400] = "";
+	json_t *sample;
+	size_t i;
+
+	json_array_foreach(json_object_get(root, "samples"), i, sample)
+	{
+		const size_t len = strlen(text);
+
+		snprintf(text + len, sizeof(text) - len, "%g %lld %lld; ",
+			 json_number_value(json_object_get(sample, "ts")),
+			 json_integer_value(json_object_get(sample, "sf")),
+			 json_integer_value(json_object_get(sample, "weight")));
+	}
+	cr_expect_str_eq(text, expected, "%s", text);
+}
+
+/* Stacks 1 and 2 are of code, 4 is a wait of the first with the GVL held. */
+Test(chrome, a_stack_lasts_until_the_next_sample)
+{
+	const struct view_filter waits = { .states = 1u << STATE_NETWORK };
+	uint32_t thread = builder_thread(&b, builder_process(&b, 42, "puma"), 43, "worker 1");
+	uint32_t code = builder_path(&b, "a"), other = builder_path(&b, "b");
+	uint32_t wait = builder_reason(&b, builder_reason(&b, code, REASON_GVL_HELD),
+				       REASON_WAIT_NETWORK);
+	json_t *root;
+
+	builder_states(&b);
+	builder_state(&b, thread, code, BUILDER_CPU, 9000, 0);
+	b.now += 1000;
+	builder_state(&b, thread, wait, BUILDER_WAIT, 5000, 0);
+	b.now += 2000;
+	builder_state(&b, thread, wait, BUILDER_WAIT, 5000, 0);
+	builder_state(&b, thread, other, BUILDER_CPU, 3000, 0);
+	root = export_all_time(NULL);
+	expect_samples(root, "0 1 9000; 10 4 5000; 15 1 0; 17 4 5000; 22 2 3000; 25 0 0; ");
+	json_decref(root);
+	root = export_all_time(&waits);
+	expect_samples(root, "10 4 5000; 15 0 0; 17 4 5000; 22 0 0; ");
+	json_decref(root);
+}
+
+/* As that of a shell and of the Ruby that it executes. */
+Test(chrome, threads_with_the_same_ids)
+{
+	uint32_t first = builder_thread(&b, builder_process(&b, 42, "sh"), 42, "sh");
+	uint32_t second = builder_thread(&b, builder_process(&b, 42, "ruby"), 42, "ruby");
+	uint32_t code = builder_path(&b, "a"), other = builder_path(&b, "b");
+	json_t *root;
+
+	builder_states(&b);
+	builder_state(&b, first, code, BUILDER_CPU, 9000, 0);
+	b.now += 1000;
+	builder_state(&b, second, other, BUILDER_CPU, 9000, 0);
+	root = export_all_time(NULL);
+	expect_samples(root, "0 1 9000; 9 0 0; 10 2 9000; 19 0 0; ");
+	json_decref(root);
+}
+
 /* As speedscope demands. A wait may be in the recording behind a tick that came later. */
 Test(chrome, times_of_a_thread_do_not_go_back)
 {
 	uint32_t thread = builder_thread(&b, builder_process(&b, 42, "puma"), 43, "worker 1");
-	uint32_t stack = builder_path(&b, "a"), wait = builder_reason(&b, stack, REASON_WAIT_CPU);
+	uint32_t stack = builder_path(&b, "a");
+	uint32_t wait = builder_reason(&b, stack, REASON_WAIT_CPU);
 	json_t *root, *sample;
 	double last = 0;
 	size_t i;
@@ -91,9 +176,9 @@ Test(chrome, times_of_a_thread_do_not_go_back)
 	builder_states(&b);
 	builder_state(&b, thread, stack, BUILDER_CPU, 9000000, 0);
 	b.now -= 5000000;
-	builder_state(&b, thread, wait, BUILDER_CPU, 1000000, 0);
+	builder_state(&b, thread, wait, BUILDER_WAIT, 1000000, 0);
 	builder_state(&b, thread, stack, BUILDER_CPU, 9000000, 0);
-	root = export(NULL);
+	root = export_all_time(NULL);
 	cr_assert_geq(json_array_size(json_object_get(root, "samples")), 3);
 	json_array_foreach(json_object_get(root, "samples"), i, sample)
 	{
@@ -120,12 +205,12 @@ Test(chrome, waits_requests_and_collections_are_spans)
 	first = builder_request(&b, thread, "rails", "A#b");
 	second = builder_request(&b, thread, "", "");
 	builder_state(&b, thread, stack, BUILDER_CPU, 1000000, first);
-	builder_state(&b, thread, wait, BUILDER_CPU, 2000001, first);
+	builder_state(&b, thread, wait, BUILDER_WAIT, 2000001, first);
 	builder_state(&b, thread, stack, BUILDER_CPU, 1000000, second);
 	b.now -= 400;
-	builder_state(&b, thread, wait, BUILDER_CPU, 1000, 0);
+	builder_state(&b, thread, wait, BUILDER_WAIT, 1000, 0);
 	builder_sample(&b, thread, builder_gc(&b, stack, NULL), 1, SAMPLE_GC);
-	root = export(NULL);
+	root = export_all_time(NULL);
 	expect(root, "traceEvents", 2,
 	       "{\"ph\":\"X\",\"cat\":\"request\",\"name\":\"A#b\",\"pid\":42,\"tid\":42,"
 	       "\"ts\":1000.0,\"dur\":2000.001,\"args\":{\"framework\":\"rails\"}}");

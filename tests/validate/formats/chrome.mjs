@@ -7,6 +7,7 @@ import { join } from 'node:path';
 
 import { expectedMarkers } from './firefox.mjs';
 import * as speedscope from './speedscope.mjs';
+import { stackTimes, timesOf } from './stack_times.mjs';
 
 const require = createRequire(join(process.env.NODE_MODULES, 'package.json'));
 
@@ -51,7 +52,8 @@ const spanOf = e => JSON.stringify([nanos(e.ts), nanos(e.ts + e.dur), types[e.ca
 
 const keyOf = f => JSON.stringify([f.name, f.file || f.kind]);
 
-function checkSamples(recording, file, threadOf, check) {
+// Threads are those of the recording, by "pid tid"; of each the samples of the file in their order.
+function checkSamples(file, threads, stacks, check) {
 	const framesOf = sf => {
 		const frames = [];
 
@@ -59,14 +61,20 @@ function checkSamples(recording, file, threadOf, check) {
 			frames.push([file.stackFrames[sf].name, file.stackFrames[sf].category]);
 		return frames;
 	};
+	const byThread = new Map([...threads.keys()].map(thread => [thread, []]));
 
-	check(file.samples.length === recording.samples.length, `${file.samples.length} samples`);
-	for (const [i, s] of recording.samples.entries()) {
-		const got = file.samples[i];
+	for (const s of file.samples)
+		byThread.get(`${s.pid} ${s.tid}`).push(s);
+	for (const [thread, got] of byThread) {
+		const cpus = new Set(threads.get(thread).map(s => s.cpu));
 
-		check(JSON.stringify([`${got.pid} ${got.tid}`, got.cpu, nanos(got.ts), got.weight, framesOf(got.sf)]) ===
-			JSON.stringify([threadOf(s), s.cpu, s.ts_ns - recording.meta.start_ns, s.value,
-				s.frames.map(f => [f.name, f.file || f.kind])]), `sample ${i}`);
+		check(got.every(s => cpus.has(s.cpu)), `thread ${thread}: CPUs`);
+		check(got.every((s, i) => !i || s.ts >= got[i - 1].ts), `thread ${thread}: times go back`);
+		check(got.length === stacks.get(thread).length, `thread ${thread}: ${got.length} samples`);
+		for (const [i, s] of stacks.get(thread).entries())
+			check(JSON.stringify([nanos(got[i].ts), got[i].weight, framesOf(got[i].sf)]) ===
+				JSON.stringify([s.ts, s.value, s.frames.map(f => [f.name, f.file || f.kind])]),
+			`thread ${thread}: sample ${i}`);
 	}
 }
 
@@ -95,7 +103,8 @@ export async function validate(consumer, recording, { check, checkMaps }) {
 	for (const s of recording.samples)
 		threads.set(threadOf(s), [...threads.get(threadOf(s)) ?? [], s]);
 	check(consumer.trace(file), `schema: ${JSON.stringify(consumer.trace.errors)?.slice(0, 300)}`);
-	checkSamples(recording, file, threadOf, check);
+	const stacks = new Map([...threads].map(([thread, samples]) => [thread, stackTimes(recording, samples)]));
+	checkSamples(file, threads, stacks, check);
 
 	const spans = file.traceEvents.filter(e => e.ph === 'X');
 	const byThread = Map.groupBy?.(recording.samples, s => s.thread) ??
@@ -106,7 +115,7 @@ export async function validate(consumer, recording, { check, checkMaps }) {
 	for (const thread of threads.keys())
 		checkNesting(spans.filter(e => `${e.pid} ${e.tid}` === thread), check);
 
-	await checkStacks(consumer, recording, file, threads, check, checkMaps);
+	await checkStacks(consumer, recording, file, stacks, check, checkMaps);
 	if (spans.some(e => e.dur))
 		await checkSpans(consumer, recording, file, spans, check, checkMaps);
 }
@@ -114,21 +123,20 @@ export async function validate(consumer, recording, { check, checkMaps }) {
 const load = (consumer, recording, file) =>
 	speedscope.load(consumer, `${recording.name}.json`, Buffer.from(JSON.stringify(file)));
 
-// speedscope takes the time up to the next sample of the thread for the weight of one, in µs.
-async function checkStacks(consumer, recording, file, threads, check, checkMaps) {
+// speedscope takes the time up to the next sample of the thread for the weight of one, in µs. That of waits must be what
+// the recording says, and that of CPU time all between them.
+async function checkStacks(consumer, recording, file, stacks, check, checkMaps) {
 	const { profiles, errors } = await load(consumer, recording, file);
 	const rounded = (name, self, total) => [name, '', 0, +self.toFixed(3), +total.toFixed(3)];
 
 	check(!errors.length, errors.join('; '));
-	check(profiles.length === threads.size, `${profiles.length} profiles, not ${threads.size}`);
+	check(profiles.length === stacks.size, `${profiles.length} profiles, not ${stacks.size}`);
 	for (const profile of profiles) {
-		const samples = threads.get(idsOf(profile)) ?? [];
-		const sums = recording.sums(keyOf, { samples: samples.map((s, i) =>
-			({ ...s, value: i + 1 < samples.length ? (samples[i + 1].ts_ns - s.ts_ns) / 1e3 : 0 })) });
+		const sums = timesOf(recording, stacks.get(idsOf(profile)) ?? [], keyOf);
 		const some = frames => speedscope.rows(frames.filter(f => f[4] > 0));
 
 		checkMaps(some(profile.frames.map(([name, , , self, total]) => rounded(name, self, total))),
-			some([...sums].map(([key, s]) => rounded(JSON.parse(key)[0], s.self, s.total))), profile.name);
+			some([...sums].map(([key, s]) => rounded(JSON.parse(key)[0], s.self / 1e3, s.total / 1e3))), profile.name);
 	}
 }
 
