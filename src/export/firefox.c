@@ -7,9 +7,15 @@
  *
  * Methods in Ruby are what the profiler takes for JavaScript, so that its filter of stacks shows
  * Ruby, native code or both. A thread is sampled when it uses CPU time: its samples weigh that
- * much, and its graph shows how much of the time between samples that is. Of a recording with
- * waits, a wait is a sample at its end that weighs as much as it was long, and a marker. Times of
- * samples are written as what passed since the one before: a sixth less to write, and to read.
+ * much, and its graph shows how much of the time between samples that is.
+ *
+ * Of a recording with waits, a wait is a sample that weighs as much as it was long, and a marker.
+ * To the stack chart a stack lasts until the next sample, so that each then has the time at which
+ * it starts (stack_times.h). Ticks alone keep their own times, and what CPU time each stands for:
+ * all that is known is that it was used since the tick before.
+ *
+ * Times of samples are written as what passed since the one before: a sixth less to write, and to
+ * read.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -28,6 +34,7 @@
 #include "export/firefox_tables.h"
 #include "export/function.h"
 #include "export/origin.h"
+#include "export/stack_times.h"
 #include "export/thread_samples.h"
 #include "view/label.h"
 #include "view/state.h"
@@ -55,6 +62,7 @@ struct firefox {
 	struct json json;
 	struct thread_samples *samples;
 	size_t thread; /* of @samples */
+	enum stack_times_kind kind;
 	struct firefox_markers markers;
 	struct buf half; /* write_half(): kept for the next thread, as pages are dear */
 	struct err *err;
@@ -65,16 +73,26 @@ struct column_writer {
 	const struct firefox *file;
 	struct json *json;
 	enum firefox_column column;
+	struct stack_times times;
+	enum stack_times_kind kind;
 	uint64_t n;  /* values so far */
 	uint64_t ts; /* of the sample before, or of the start */
+	bool runs;   /* struct timed_stack, of the sample before */
 	struct err *err;
 };
 
 /* ---- samples ---- */
 
-static int add_sample(void *arg, const struct thread_sample *s)
+/* CPU time since the sample before. */
+static uint64_t cpu_since(const struct column_writer *c, const struct timed_stack *s)
 {
-	struct column_writer *c = arg;
+	if (c->kind == STACK_TIMES_NONE)
+		return s->runs ? s->value : 0;
+	return c->runs && s->ts > c->ts ? s->ts - c->ts : 0;
+}
+
+static void add_value(struct column_writer *c, const struct timed_stack *s)
+{
 	const struct firefox *w = c->file;
 
 	switch (c->column) {
@@ -86,18 +104,62 @@ static int add_sample(void *arg, const struct thread_sample *s)
 		break;
 	case COLUMN_TIME:
 		json_decimal(c->json, NULL, s->ts > c->ts ? s->ts - c->ts : 0, FIREFOX_MS_DECIMALS);
-		if (s->ts > c->ts)
-			c->ts = s->ts;
 		break;
 	case COLUMN_WEIGHT:
 		json_decimal(c->json, NULL, s->value,
 			     profile_event(w->profile)->unit == UNIT_NS ? FIREFOX_MS_DECIMALS : 0);
 		break;
 	case COLUMN_CPU:
-		json_u64(c->json, NULL, state_waits(s->state) ? 0 : s->value);
+		json_u64(c->json, NULL, cpu_since(c, s));
 		break;
 	}
+	if (s->ts > c->ts)
+		c->ts = s->ts;
+	c->runs = s->runs;
 	c->n++;
+}
+
+/* A sample as it is: most recordings have no others. */
+static void add_moment(struct column_writer *c, const struct thread_sample *s)
+{
+	const struct timed_stack stack = {
+		.ts = s->ts,
+		.value = s->value,
+		.stack = s->stack,
+		.runs = !state_waits(s->state),
+	};
+
+	add_value(c, &stack);
+}
+
+static void add_stacks(struct column_writer *c, const struct thread_sample *s)
+{
+	const bool waits = state_waits(s->state);
+	const struct stack_sample sample = {
+		.ts = s->ts,
+		.value = s->value,
+		.stack = s->stack,
+		.after_wait = waits ? shown_without_wait(&c->file->tables.shown, s->stack) : 0,
+		.waits = waits,
+	};
+	struct timed_stack stacks[STACK_TIMES_MAX];
+	size_t n;
+
+	if (s->after_hidden)
+		stack_times_hide(&c->times);
+	n = stack_times_add(&c->times, c->kind, &sample, stacks);
+	for (size_t i = 0; i < n; i++)
+		add_value(c, &stacks[i]);
+}
+
+static int add_sample(void *arg, const struct thread_sample *s)
+{
+	struct column_writer *c = arg;
+
+	if (c->kind == STACK_TIMES_NONE)
+		add_moment(c, s);
+	else
+		add_stacks(c, s);
 	return buf_failed(c->json->out) ? err_oom(c->err) : 0;
 }
 
@@ -108,12 +170,18 @@ static int add_column(const struct firefox *w, struct json *json, const char *na
 	struct column_writer c = { .file = w,
 				   .json = json,
 				   .column = column,
+				   .kind = w->kind,
 				   .ts = w->profile->meta.start_monotonic_ns,
 				   .err = err };
+	struct timed_stack stacks[STACK_TIMES_MAX];
+	size_t last;
 	int r;
 
 	json_array_begin(json, name);
 	r = thread_samples_each(w->samples, w->thread, add_sample, &c, err);
+	last = stack_times_end(&c.times, c.kind, stacks);
+	for (size_t i = 0; i < last; i++)
+		add_value(&c, &stacks[i]);
 	json_array_end(json);
 	*n = c.n;
 	return r;
@@ -366,6 +434,8 @@ int export_firefox(const struct profile *p, const struct export_options *opts, s
 	struct firefox w = { .profile = p, .json = JSON_INIT(out), .err = err };
 	int r = firefox_tables_init(p, opts->filter, &w.tables);
 
+	w.kind = event_is_cpu(profile_event(p)) ? STACK_TIMES_NONE
+						: stack_times_kind(p, opts->filter);
 	if (!r)
 		r = write_all(&w, &opts->replay);
 	firefox_markers_deinit(&w.markers);

@@ -25,12 +25,13 @@ struct block {
 /*
  * Samples of a thread, each as what differs from the one before: a byte that tells how many bytes
  * each of the others takes (enum packed_size), then, as little endian: how much later it is, by how
- * much its value differs (zigzag), its stack, and its flags and state (exclusive or).
+ * much its value differs (zigzag), its stack, and all else (exclusive or).
  */
 struct packed {
 	struct block *first, *last; /* owned */
 	struct thread_sample at;    /* the last one that was added */
 	uint64_t n;		    /* that are still to come, at most */
+	bool hidden;		    /* samples since then are not shown */
 };
 
 #define SAMPLE_BYTES_MAX   23					 /* 1 + 8 + 8 + 4 + 2 */
@@ -152,13 +153,15 @@ static unsigned int state_of_sample(const struct thread_samples *t, const struct
 
 /* Also of a file that was made to hurt the times of a thread do not go back. */
 static struct thread_sample make_sample(const struct thread_samples *t,
-					const struct profile_sample *s, uint64_t not_before)
+					const struct profile_sample *s, uint64_t not_before,
+					bool after_hidden)
 {
 	return (struct thread_sample) {
 		.ts = s->ts > not_before ? s->ts : not_before,
 		.value = s->value,
 		.stack = shown_stack(t->shown, s->stack),
 		.flags = s->flags & SAMPLE_FLAGS,
+		.after_hidden = after_hidden,
 		.state = state_of_sample(t, s) & STATE_MASK,
 	};
 }
@@ -180,7 +183,7 @@ static const uint8_t rest_sizes[] = { 0, 2 };
 
 static uint16_t rest_of(const struct thread_sample *s)
 {
-	return (uint16_t)(s->flags | s->state << 10);
+	return (uint16_t)(s->flags | s->after_hidden << 9 | s->state << 10);
 }
 
 /*
@@ -264,6 +267,7 @@ static const uint8_t *unpack(const uint8_t *from, struct thread_sample *s)
 	from = take(from, rest_sizes[head >> SIZE_REST & 1], &v);
 	v ^= rest_of(s);
 	s->flags = v & SAMPLE_FLAGS;
+	s->after_hidden = v >> 9 & 1;
 	s->state = (uint16_t)v >> 10;
 	return from;
 }
@@ -274,10 +278,15 @@ static int keep(void *arg, const struct profile_sample *s)
 	struct thread_sample sample;
 	struct packed *packed;
 
-	if (!t->kept[s->thread] || !shown_sample(t->shown, s))
+	if (!t->kept[s->thread])
 		return 0;
 	packed = &t->packed[s->thread];
-	sample = make_sample(t, s, packed->at.ts);
+	if (!shown_sample(t->shown, s)) {
+		packed->hidden = true;
+		return 0;
+	}
+	sample = make_sample(t, s, packed->at.ts, packed->hidden);
+	packed->hidden = false;
 	if (pack(t, packed, &sample))
 		return -ENOMEM;
 	while (t->bytes > t->max && t->end > t->first)
@@ -333,6 +342,7 @@ struct pass {
 	const struct thread_samples *t;
 	uint32_t thread;
 	uint64_t last_ts;
+	bool hidden; /* samples since then are not shown */
 	thread_sample_fn *fn;
 	void *arg;
 };
@@ -342,9 +352,14 @@ static int pass_on(void *arg, const struct profile_sample *s)
 	struct pass *pass = arg;
 	struct thread_sample sample;
 
-	if (s->thread != pass->thread || !shown_sample(pass->t->shown, s))
+	if (s->thread != pass->thread)
 		return 0;
-	sample = make_sample(pass->t, s, pass->last_ts);
+	if (!shown_sample(pass->t->shown, s)) {
+		pass->hidden = true;
+		return 0;
+	}
+	sample = make_sample(pass->t, s, pass->last_ts, pass->hidden);
+	pass->hidden = false;
 	pass->last_ts = sample.ts;
 	return pass->fn(pass->arg, &sample);
 }

@@ -5,10 +5,12 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "export/export.h"
+#include "support/all_time.h"
 #include "support/awkward.h"
 #include "support/merged.h"
 #include "support/profile_builder.h"
 #include "view/filter.h"
+#include "view/state.h"
 
 static struct profile_builder b;
 
@@ -24,7 +26,7 @@ static void teardown(void)
 
 TestSuite(firefox, .init = setup, .fini = teardown);
 
-static json_t *export(const struct view_filter *f)
+static json_t *export_profile(const struct profile *p, const struct view_filter *f)
 {
 	const struct export_options opts = { .filter = f };
 	struct buf out = BUF_INIT;
@@ -32,12 +34,29 @@ static json_t *export(const struct view_filter *f)
 	json_error_t why;
 	json_t *root;
 
-	builder_finish(&b);
-	cr_assert_eq(exporter_find("firefox")->run(&b.out.profile, &opts, &out, &err), 0, "%s",
-		     err.msg);
+	cr_assert_eq(exporter_find("firefox")->run(p, &opts, &out, &err), 0, "%s", err.msg);
 	root = json_loadb(out.data, out.len, JSON_REJECT_DUPLICATES, &why);
 	cr_assert_not_null(root, "%s", why.text);
 	buf_deinit(&out);
+	return root;
+}
+
+static json_t *export(const struct view_filter *f)
+{
+	builder_finish(&b);
+	return export_profile(&b.out.profile, f);
+}
+
+/* With waits, as the command reads a recording that has them. */
+static json_t *export_all_time(const struct view_filter *f)
+{
+	static const struct view_filter all = VIEW_FILTER_INIT;
+	struct profile p = PROFILE_INIT;
+	json_t *root;
+
+	all_time_read(&b, exporter_needs(exporter_find("firefox"), f ? f : &all), &p);
+	root = export_profile(&p, f);
+	profile_deinit(&p);
 	return root;
 }
 
@@ -128,10 +147,6 @@ Test(firefox, collections_are_of_one_request)
 	json_decref(root);
 }
 
-/*
- * 2 ms of CPU in a request, a wait of 3 ms that ends 5 ms after the start, and idleness without
- * end.
- */
 static json_int_t value_at(json_t *table, const char *column, size_t i)
 {
 	return (json_int_t)(json_number_value(json_array_get(json_object_get(table, column), i)) *
@@ -176,6 +191,7 @@ Test(firefox, threads_with_many_samples)
 	json_decref(root);
 }
 
+/* 2 ms of CPU in a request, a wait of 3 ms in it, and idleness. */
 Test(firefox, waits_and_requests_are_markers)
 {
 	uint32_t thread = builder_thread(&b, builder_process(&b, 42, "puma"), 42, "main");
@@ -185,15 +201,15 @@ Test(firefox, waits_and_requests_are_markers)
 	builder_states(&b);
 	request = builder_request(&b, thread, "rails", "OrdersController#index");
 	builder_state(&b, thread, stack, BUILDER_CPU, 2000000, request);
-	builder_state(&b, thread, builder_reason(&b, stack, REASON_WAIT_GVL), BUILDER_CPU, 3000000,
+	builder_state(&b, thread, builder_reason(&b, stack, REASON_WAIT_GVL), BUILDER_WAIT, 3000000,
 		      request);
-	builder_state(&b, thread, builder_reason(&b, stack, REASON_WAIT_IDLE), BUILDER_CPU, 1000000,
-		      0);
-	root = export(NULL);
+	builder_state(&b, thread, builder_reason(&b, stack, REASON_WAIT_IDLE), BUILDER_WAIT,
+		      1000000, 0);
+	root = export_all_time(NULL);
 	t = json_array_get(json_object_get(root, "threads"), 0);
-	expect(json_object_get(t, "samples"), "timeDeltas", "[2.0,3.0,1.0]");
-	expect(json_object_get(t, "samples"), "weight", "[2.0,3.0,1.0]");
-	expect(json_object_get(t, "samples"), "threadCPUDelta", "[2000000,0,0]");
+	expect(json_object_get(t, "samples"), "timeDeltas", "[0.0,2.0,3.0,1.0]");
+	expect(json_object_get(t, "samples"), "weight", "[2.0,3.0,1.0,0.0]");
+	expect(json_object_get(t, "samples"), "threadCPUDelta", "[0,2000000,0,0]");
 	markers = json_object_get(t, "markers");
 	expect(markers, "startTime", "[2.0,2.0,5.0]");
 	expect(markers, "endTime", "[5.0,5.0,6.0]");
@@ -207,6 +223,41 @@ Test(firefox, waits_and_requests_are_markers)
 	expect(json_object_get(json_object_get(root, "shared"), "frameTable"), "category",
 	       "[1,7,8]");
 	check_all_lengths(root);
+	json_decref(root);
+}
+
+/*
+ * The profiler takes a sample for the start of its stack, and its CPU time for that since the
+ * sample before. A sample that was taken 0.25 ms after another one can tell of no more.
+ */
+Test(firefox, cpu_time_is_all_but_waits)
+{
+	const struct view_filter waits = { .states = 1u << STATE_NETWORK };
+	uint32_t thread = builder_thread(&b, builder_process(&b, 42, "puma"), 42, "main");
+	uint32_t stack = builder_path(&b, "a");
+	uint32_t wait = builder_reason(&b, stack, REASON_WAIT_NETWORK);
+	json_t *root, *samples;
+
+	builder_states(&b);
+	b.now += 1000000;
+	builder_state(&b, thread, wait, BUILDER_WAIT, 8000000, 0);
+	b.now += 750000;
+	builder_state(&b, thread, wait, BUILDER_WAIT, 3000000, 0);
+	builder_state(&b, thread, stack, BUILDER_CPU, 250000, 0);
+	b.out.profile.samples[2].value = 10000000;
+	b.now += 500000;
+	builder_state(&b, thread, wait, BUILDER_WAIT, 1000000, 0);
+	root = export_all_time(NULL);
+	samples = json_object_get(json_array_get(json_object_get(root, "threads"), 0), "samples");
+	expect(samples, "stack", "[1,0,1,0,1,null]");
+	expect(samples, "timeDeltas", "[1.0,8.0,0.75,3.0,0.75,1.0]");
+	expect(samples, "weight", "[8.0,0.0,3.0,10.0,1.0,0.0]");
+	expect(samples, "threadCPUDelta", "[0,0,750000,0,750000,0]");
+	check_all_lengths(root);
+	json_decref(root);
+	root = export_all_time(&waits);
+	samples = json_object_get(json_array_get(json_object_get(root, "threads"), 0), "samples");
+	expect(samples, "threadCPUDelta", "[0,0,0,0,0,0]");
 	json_decref(root);
 }
 

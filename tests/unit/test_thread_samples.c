@@ -154,13 +154,18 @@ static int add(void *arg, const struct thread_sample *s)
 static size_t expect_samples(const struct list *list, const struct shown *shown, uint32_t thread)
 {
 	const struct profile *p = &b.out.profile;
+	bool hidden = false;
 	size_t n = 0;
 
 	for (size_t i = 0; i < p->n_kept; i++) {
 		const struct profile_sample *s = &p->samples[i];
 
-		if (s->thread != thread || !shown_sample(shown, s))
+		if (s->thread != thread)
 			continue;
+		if (!shown_sample(shown, s)) {
+			hidden = true;
+			continue;
+		}
 		cr_assert_lt(n, list->n);
 		cr_assert_eq(list->samples[n].ts, s->ts);
 		cr_assert_eq(list->samples[n].value, s->value);
@@ -168,6 +173,8 @@ static size_t expect_samples(const struct list *list, const struct shown *shown,
 		cr_assert_eq(list->samples[n].flags, s->flags & SAMPLE_FLAGS);
 		cr_assert_eq(list->samples[n].state,
 			     s->flags & SAMPLE_KERNEL ? STATE_SYSTEM : STATE_USER);
+		cr_assert_eq(list->samples[n].after_hidden, hidden);
+		hidden = false;
 		n++;
 	}
 	cr_expect_eq(n, list->n);
@@ -232,6 +239,25 @@ Test(thread_samples, that_pass_a_filter)
 	read_again(&from, &p);
 	cr_assert_eq(stack_mode_prepare(&p, STACK_RUBY), 0);
 	cr_assert_eq(stack_mode_prepare(&b.out.profile, STACK_RUBY), 0);
+	check_all(&p, &from, &f, n);
+	profile_deinit(&p);
+}
+
+/* What the thread did between two that are shown is not known then. */
+Test(thread_samples, that_come_after_hidden_ones)
+{
+	const struct view_filter f = { .states = 1u << STATE_USER };
+	struct profile p = PROFILE_INIT;
+	struct replay from;
+	struct shown shown;
+	size_t n = 0;
+
+	read_again(&from, &p);
+	cr_assert_eq(shown_init(&b.out.profile, &f, &shown), 0);
+	for (size_t i = 0; i < b.out.profile.n_kept; i++)
+		n += shown_sample(&shown, &b.out.profile.samples[i]);
+	shown_deinit(&shown);
+	cr_assert(n && n < b.out.profile.n_kept);
 	check_all(&p, &from, &f, n);
 	profile_deinit(&p);
 }

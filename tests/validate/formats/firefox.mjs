@@ -7,6 +7,8 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 
+import { stackTimes } from './stack_times.mjs';
+
 const run = promisify(execFile);
 const bin = join(process.env.FIREFOX_NODE ?? '', 'node_modules/.bin');
 const MAX_THREADS = 3; // that are asked for one by one: each question starts a process
@@ -128,6 +130,15 @@ function gotMarkers({ markers }) {
 		data.request ?? data.state ?? ''])).sort();
 }
 
+// The samples that the file must have of a thread: each stack at its start, or the ticks of a recording without waits.
+function expectedSamples(recording, samples) {
+	return recording.hasWaits ? stackTimes(recording, samples)
+		: samples.map(s => ({ ts: s.ts_ns - recording.meta.start_ns, value: s.value, frames: s.frames }));
+}
+
+// As the profiler's CPU graph has it (cpu.ts): a sample tells of the time since the one before, of which it can be all.
+const cpuSum = (times, deltas) => deltas.reduce((sum, delta, i) => sum + (i ? Math.min(delta, times[i] - times[i - 1]) : 0), 0);
+
 function checkThread(recording, file, i, samples, check) {
 	const thread = file.threads[i], { shared } = file;
 	const name = `thread ${i}`;
@@ -139,15 +150,20 @@ function checkThread(recording, file, i, samples, check) {
 		return frames.map(f => [shared.stringArray[shared.funcTable.name[shared.frameTable.func[f]]],
 			shared.frameTable.line[f] ?? 0]);
 	};
-	const expected = samples.map(s => [(s.ts_ns - recording.meta.start_ns) / 1e6, s.value / 1e6,
-		s.frames[0]?.kind === 'wait' && recording.hasWaits ? 0 : s.value, s.frames.map(f => [f.name, f.kind === 'cfunc' ? 0 : f.line])]);
+	const stacks = expectedSamples(recording, samples);
+	const expected = stacks.map((s, k) => [s.ts / 1e6, s.value / 1e6,
+		!recording.hasWaits ? s.value : stacks[k - 1]?.runs ? s.ts - stacks[k - 1].ts : 0,
+		s.frames.map(f => [f.name, f.kind === 'cfunc' ? 0 : f.line])]);
 	let at_ns = 0;
-	const times = thread.samples.timeDeltas.map(delta => (at_ns += nanos(delta)) / 1e6);
-	const got = thread.samples.stack.map((stack, k) => [times[k], thread.samples.weight[k],
+	const times = thread.samples.timeDeltas.map(delta => at_ns += nanos(delta));
+	const got = thread.samples.stack.map((stack, k) => [times[k] / 1e6, thread.samples.weight[k],
 		thread.samples.threadCPUDelta[k], stackOf(stack)]);
 
 	check(JSON.stringify(got) === JSON.stringify(expected), `${name}: samples`);
-	check(thread.samples.length === samples.length, `${name}: length`);
+	check(thread.samples.length === stacks.length, `${name}: length`);
+	if (recording.hasWaits)
+		check(cpuSum(times, thread.samples.threadCPUDelta) ===
+			stacks.reduce((sum, s) => sum + (s.runs ? s.end - s.ts : 0), 0), `${name}: the CPU graph`);
 	const markers = gotMarkers(thread), expectedOnes = expectedMarkers(recording, samples);
 	const at = expectedOnes.findIndex((m, k) => m !== markers[k]);
 	check(markers.length === expectedOnes.length && at < 0,
@@ -170,6 +186,7 @@ export async function validate(consumer, recording, { check, checkMaps }) {
 	}));
 	check(!left.size && order.every(id => id !== undefined), 'each thread is there');
 	const samplesOf = i => recording.samples.filter(s => s.thread === order[i]);
+	const samplesInFile = i => expectedSamples(recording, samplesOf(i));
 
 	for (let i = 0; i < order.length; i++)
 		checkThread(recording, file, i, samplesOf(i), check);
@@ -197,7 +214,7 @@ export async function validate(consumer, recording, { check, checkMaps }) {
 		};
 		const all = order.map((_, i) => i), some = all.slice(0, MAX_THREADS);
 
-		await Promise.all([ask(all, recording.samples), ...some.map(i => ask([i], samplesOf(i))), ...some.map(askMarkers)]);
+		await Promise.all([ask(all, all.flatMap(samplesInFile)), ...some.map(i => ask([i], samplesInFile(i))), ...some.map(askMarkers)]);
 	} finally {
 		await cli(consumer, 'stop', session);
 		// Those that were late and found another one in their place.
