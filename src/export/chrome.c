@@ -159,7 +159,7 @@ static void add_requests(struct chrome *c)
 		const struct profile_request *r = &p->requests[i];
 
 		if (!r->samples || !c->threads[r->thread].selected ||
-		    !view_request_selected(c->shown.selection, r->kind))
+		    !view_one_request_selected(c->shown.selection, i))
 			continue;
 		begin_span(c, r->thread, "request", request_label(p, r->kind), r->first_ts,
 			   r->last_ts > r->first_ts ? r->last_ts : r->first_ts);

@@ -10,9 +10,7 @@
 
 static bool is_shown(const struct profile *p, const struct view_selection *sel, uint32_t request)
 {
-	const struct profile_request *r = &p->requests[request];
-
-	return r->samples && view_request_selected(sel, r->kind);
+	return p->requests[request].samples && view_one_request_selected(sel, request);
 }
 
 /* Sorted by counting; requests are defined in the order in which they begin. */

@@ -26,8 +26,9 @@ struct request_spans {
 	}
 
 /*
- * Requests that have samples and whose names @sel selects; other filters take away threads, but no
- * request of a thread that is shown. Returns 0 or -ENOMEM. @ret: request_spans_deinit().
+ * Requests that have samples and whose names and lengths @sel selects; other filters take away
+ * threads, but no request of a thread that is shown. Returns 0 or -ENOMEM. @ret:
+ * request_spans_deinit().
  */
 int request_spans_init(const struct profile *p, const struct view_selection *sel,
 		       struct request_spans *ret);

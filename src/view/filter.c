@@ -325,6 +325,14 @@ bool view_request_selected(const struct view_selection *sel, uint32_t kind)
 	       (!sel->expr.expr || expr_can_hold_for_request(&sel->expr, kind));
 }
 
+bool view_one_request_selected(const struct view_selection *sel, uint32_t request)
+{
+	const struct profile *p = sel->profile;
+
+	return view_request_selected(sel, p->requests[request].kind) &&
+	       (!sel->by_slowness || profile_request_is_slow(p, request) == sel->slow);
+}
+
 struct view_sum view_selected_threads(const struct view_selection *sel, bool *threads)
 {
 	const struct profile *p = sel->profile;

@@ -111,6 +111,9 @@ bool view_selected(const struct view_selection *sel, const struct profile_aggreg
 /* Whether samples of requests of this kind can be among them. */
 bool view_request_selected(const struct view_selection *sel, uint32_t kind);
 
+/* The same of the request with this id (not 0), which may be too fast or too slow for them. */
+bool view_one_request_selected(const struct view_selection *sel, uint32_t request);
+
 /*
  * Which threads have selected samples, by id, and of how many samples and what value all selected
  * ones are. Of a profile that is not by_thread, as if the filter left out none. @threads has room

@@ -52,9 +52,12 @@ static json_t *export_all_time(const struct view_filter *f)
 {
 	static const struct view_filter all = VIEW_FILTER_INIT;
 	struct profile p = PROFILE_INIT;
+	struct read_options opts;
 	json_t *root;
 
-	all_time_read(&b, exporter_needs(exporter_find("firefox"), f ? f : &all), &p);
+	opts = exporter_needs(exporter_find("firefox"), f ? f : &all);
+	opts.slow_ns = f ? f->slower_than_ns : 0;
+	all_time_read(&b, opts, &p);
 	root = export_profile(&p, f);
 	profile_deinit(&p);
 	return root;
@@ -259,6 +262,48 @@ Test(firefox, cpu_time_is_all_but_waits)
 	samples = json_object_get(json_array_get(json_object_get(root, "threads"), 0), "samples");
 	expect(samples, "threadCPUDelta", "[0,0,0,0,0,0]");
 	json_decref(root);
+}
+
+/* The requests that @f shows. */
+static void expect_requests(const struct view_filter *f, const char *expected)
+{
+	json_t *root = export_all_time(f), *data, *marker;
+	char text[200] = "";
+	size_t i;
+
+	data = json_object_get(json_array_get(json_object_get(root, "threads"), 0), "markers");
+	check_lengths(data);
+	json_array_foreach(json_object_get(data, "data"), i, marker)
+	{
+		json_t *name = json_object_get(marker, "request");
+		const size_t len = strlen(text);
+
+		if (name)
+			snprintf(text + len, sizeof(text) - len, "%s ", json_string_value(name));
+	}
+	cr_expect_str_eq(text, expected, "%s", text);
+	json_decref(root);
+}
+
+/* The first request takes 25 ms, the second one 65: half a period is before the first tick. */
+Test(firefox, requests_of_a_length)
+{
+	struct view_filter f = { .slower_than_ns = 50000000 };
+	uint32_t thread = builder_thread(&b, builder_process(&b, 42, "puma"), 42, "main");
+	uint32_t stack = builder_path(&b, "a"), fast, slow;
+	uint32_t wait = builder_reason(&b, stack, REASON_WAIT_NETWORK);
+
+	builder_states(&b);
+	fast = builder_request(&b, thread, "rails", "A#fast");
+	slow = builder_request(&b, thread, "rails", "A#slow");
+	builder_state(&b, thread, stack, BUILDER_CPU, 9000000, fast);
+	builder_state(&b, thread, wait, BUILDER_WAIT, 20000000, fast);
+	builder_state(&b, thread, stack, BUILDER_CPU, 9000000, slow);
+	builder_state(&b, thread, wait, BUILDER_WAIT, 60000000, slow);
+	expect_requests(NULL, "A#fast A#slow ");
+	expect_requests(&f, "A#slow ");
+	f.not_slower = true;
+	expect_requests(&f, "A#fast ");
 }
 
 Test(firefox, frames_of_all_kinds)
