@@ -151,21 +151,26 @@ static void add_argument(struct json *j, const char *key, const char *value)
 	json_object_end(j);
 }
 
-static void add_requests(struct chrome *c)
+static int add_requests(struct chrome *c, const struct replay *from)
 {
 	const struct profile *p = c->profile;
+	struct request_spans spans = REQUEST_SPANS_INIT;
+	int r = request_spans_init(p, c->shown.selection, from, &spans, c->err);
 
-	for (uint32_t i = 1; i < p->n_requests; i++) {
-		const struct profile_request *r = &p->requests[i];
-
-		if (!r->samples || !c->threads[r->thread].selected ||
-		    !view_one_request_selected(c->shown.selection, i))
+	for (uint32_t i = 0; !r && i < p->n_threads; i++) {
+		if (!c->threads[i].selected)
 			continue;
-		begin_span(c, r->thread, "request", request_label(p, r->kind), r->first_ts,
-			   r->last_ts > r->first_ts ? r->last_ts : r->first_ts);
-		add_argument(&c->json, "framework", request_framework(p, r->kind));
-		json_object_end(&c->json);
+		for (size_t k = spans.first[i]; k < spans.first[i + 1]; k++) {
+			const struct request_span *span = &spans.spans[k];
+			const uint32_t kind = p->requests[span->id].kind;
+
+			begin_span(c, i, "request", request_label(p, kind), span->start, span->end);
+			add_argument(&c->json, "framework", request_framework(p, kind));
+			json_object_end(&c->json);
+		}
 	}
+	request_spans_deinit(&spans);
+	return r;
 }
 
 static void end_gc(struct chrome *c, uint32_t thread)
@@ -220,7 +225,8 @@ static int add_events(struct chrome *c, const struct replay *from)
 
 	json_array_begin(&c->json, "traceEvents");
 	r = add_names(c);
-	add_requests(c);
+	if (!r)
+		r = add_requests(c, from);
 	if (!r && spans_in_samples(c->profile))
 		r = profile_each_sample(c->profile, from, take_spans, c, c->err);
 	for (uint32_t i = 0; i < c->profile->n_threads; i++)

@@ -407,7 +407,7 @@ static int write_all(struct firefox *w, const struct replay *from)
 
 	r = thread_samples_new(&w->tables.shown, from, THREAD_SAMPLES_MAX, &w->samples);
 	if (!r)
-		r = firefox_markers_init(&w->tables, w->samples, &w->markers);
+		r = firefox_markers_init(&w->tables, w->samples, from, &w->markers, w->err);
 	if (r)
 		return r;
 	json_object_begin(j, NULL);

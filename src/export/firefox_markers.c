@@ -24,10 +24,10 @@ struct marker_column {
 	struct buf *kinds; /* gets the kind of each marker; NULL: only one column does that */
 	bool ends;	   /* it has ends, else starts */
 
-	const uint32_t *request, *last_request; /* those of the thread that have not ended yet */
-	bool in_gc;				/* the last sample is of garbage collection … */
-	uint64_t gc_start;			/* … in the same request since then */
-	uint64_t last_ts;			/* of the last sample */
+	const struct request_span *request, *last_request; /* of the thread, not ended yet */
+	bool in_gc;	   /* the last sample is of garbage collection … */
+	uint64_t gc_start; /* … in the same request since then */
+	uint64_t last_ts;  /* of the last sample */
 	struct err *err;
 };
 
@@ -38,14 +38,13 @@ static void add_marker(struct marker_column *c, unsigned int kind, uint64_t star
 		buf_addch(c->kinds, (char)kind);
 }
 
-/* The requests that have ended before @ts. */
+/* The requests whose last sample is before @ts. */
 static void add_requests(struct marker_column *c, uint64_t ts)
 {
 	const struct profile_request *requests = c->m->tables->profile->requests;
 
-	for (; c->request < c->last_request && requests[*c->request].last_ts < ts; c->request++)
-		add_marker(c, MARKER_REQUEST, requests[*c->request].first_ts,
-			   requests[*c->request].last_ts);
+	for (; c->request < c->last_request && requests[c->request->id].last_ts < ts; c->request++)
+		add_marker(c, MARKER_REQUEST, c->request->start, c->request->end);
 }
 
 /* Whether a sample at @ts, the next one, is of another request than the one before. */
@@ -55,7 +54,7 @@ static bool request_changes(const struct marker_column *c, uint64_t ts)
 
 	if (c->request == c->last_request)
 		return false;
-	r = &c->m->tables->profile->requests[*c->request];
+	r = &c->m->tables->profile->requests[c->request->id];
 	return r->last_ts < ts || (r->first_ts > c->last_ts && r->first_ts <= ts);
 }
 
@@ -87,8 +86,8 @@ static int add_times(struct firefox_markers *m, size_t i, bool ends, struct json
 		.json = j,
 		.kinds = ends ? NULL : &m->kinds,
 		.ends = ends,
-		.request = &m->requests.ids[first[0]],
-		.last_request = &m->requests.ids[first[1]],
+		.request = &m->requests.spans[first[0]],
+		.last_request = &m->requests.spans[first[1]],
 		.err = err,
 	};
 	int r = 0;
@@ -147,14 +146,16 @@ static void add_data(const struct firefox_markers *m, unsigned int kind, uint32_
 	json_object_end(j);
 }
 
-static void add_constants(struct firefox_markers *m, const uint32_t *request, struct json *j)
+static void add_constants(struct firefox_markers *m, const struct request_span *request,
+			  struct json *j)
 {
 	const size_t n = m->kinds.len;
 	const char *kinds = buf_str(&m->kinds);
 
 	json_array_begin(j, "data");
 	for (size_t i = 0; i < n; i++)
-		add_data(m, (unsigned int)kinds[i], kinds[i] == MARKER_REQUEST ? *request++ : 0, j);
+		add_data(m, (unsigned int)kinds[i], kinds[i] == MARKER_REQUEST ? request++->id : 0,
+			 j);
 	json_array_end(j);
 	json_array_begin(j, "name");
 	for (size_t i = 0; i < n; i++)
@@ -173,6 +174,7 @@ static void add_constants(struct firefox_markers *m, const uint32_t *request, st
 
 int firefox_add_markers(struct firefox_markers *m, size_t i, struct json *j, struct err *err)
 {
+	const size_t *first = &m->requests.first[thread_samples_thread(m->samples, i)];
 	int r;
 
 	buf_reset(&m->kinds);
@@ -183,10 +185,7 @@ int firefox_add_markers(struct firefox_markers *m, size_t i, struct json *j, str
 	if (!r && buf_failed(&m->kinds))
 		r = err_oom(err);
 	if (!r)
-		add_constants(
-			m,
-			&m->requests.ids[m->requests.first[thread_samples_thread(m->samples, i)]],
-			j);
+		add_constants(m, &m->requests.spans[*first], j);
 	json_object_end(j);
 	return r;
 }
@@ -239,18 +238,19 @@ void firefox_add_marker_schemas(struct json *j)
 		   "{marker.data.state}", wait);
 	add_schema(j, "Request",
 		   "a request that the thread served, or a job that it ran, from the first sample "
-		   "of it to the last",
+		   "of it to the last, and half a period of the clock beyond a tick",
 		   "{marker.data.request}", request);
 	json_array_end(j);
 }
 
 int firefox_markers_init(struct firefox_tables *tables, struct thread_samples *samples,
-			 struct firefox_markers *ret)
+			 const struct replay *from, struct firefox_markers *ret, struct err *err)
 {
 	*ret = (struct firefox_markers) { .tables = tables,
 					  .samples = samples,
 					  .in_samples = spans_in_samples(tables->profile) };
-	return request_spans_init(tables->profile, tables->shown.selection, &ret->requests);
+	return request_spans_init(tables->profile, tables->shown.selection, from, &ret->requests,
+				  err);
 }
 
 void firefox_markers_deinit(struct firefox_markers *m)

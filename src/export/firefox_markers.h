@@ -16,6 +16,7 @@
 struct err;
 struct firefox_tables;
 struct json;
+struct replay;
 struct thread_samples;
 
 struct firefox_markers {
@@ -26,9 +27,12 @@ struct firefox_markers {
 	struct buf kinds; /* scratch: of each marker of a thread, a byte */
 };
 
-/* What it is given must live longer. Returns 0 or -ENOMEM. @ret: firefox_markers_deinit(). */
+/*
+ * @tables and @samples must live longer. Returns as request_spans_init(). @ret:
+ * firefox_markers_deinit().
+ */
 int firefox_markers_init(struct firefox_tables *tables, struct thread_samples *samples,
-			 struct firefox_markers *ret);
+			 const struct replay *from, struct firefox_markers *ret, struct err *err);
 void firefox_markers_deinit(struct firefox_markers *m); /* accepts one that is all zero */
 
 /*

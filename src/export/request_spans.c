@@ -4,9 +4,119 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/cleanup.h"
 #include "profile/profile.h"
+#include "profile/replay.h"
 #include "view/filter.h"
 #include "view/state.h"
+
+/* ---- what is next to a request ---- */
+
+/* Where the samples of other requests, or of none, next to those of a request leave it room. */
+struct room {
+	bool known;	 /* there was a sample of it */
+	uint64_t after;	 /* 0: there is no sample before */
+	uint64_t before; /* 0: there is none behind */
+};
+
+/* The last sample of a thread. */
+struct last_sample {
+	uint64_t ts; /* 0: there was none */
+	uint32_t request;
+	bool waits;
+};
+
+struct rooms {
+	const struct profile *profile;
+	struct room *of;	  /* by request id; owned */
+	struct last_sample *last; /* by thread id; owned */
+};
+
+static void rooms_deinit(struct rooms *rooms)
+{
+	free(rooms->of);
+	free(rooms->last);
+}
+
+/* Where between the ends of two samples what the second one tells begins, at the earliest. */
+static uint64_t border(const struct last_sample *last, uint64_t ts, bool waits, uint64_t start)
+{
+	if (waits)
+		return start;
+	return last->waits || ts < last->ts ? last->ts : last->ts + (ts - last->ts) / 2;
+}
+
+static int take_sample(void *arg, const struct profile_sample *s)
+{
+	struct rooms *rooms = arg;
+	struct last_sample *last = &rooms->last[s->thread];
+	const bool waits = profile_stack_waits(rooms->profile, s->stack);
+	uint64_t start = waits && s->ts > s->value ? s->ts - s->value : s->ts;
+
+	if (start < last->ts)
+		start = last->ts;
+	if (s->request && !rooms->of[s->request].known)
+		rooms->of[s->request] = (struct room) {
+			.known = true,
+			.after = last->ts ? border(last, s->ts, waits, start) : 0,
+		};
+	if (last->request && last->request != s->request)
+		rooms->of[last->request].before = border(last, s->ts, waits, start);
+	last->ts = s->ts > last->ts ? s->ts : last->ts;
+	last->request = s->request;
+	last->waits = waits;
+	return 0;
+}
+
+static int find_rooms(const struct profile *p, const struct replay *from, struct rooms *ret,
+		      struct err *err)
+{
+	*ret = (struct rooms) {
+		.profile = p,
+		.of = calloc(p->n_requests + 1, sizeof(*ret->of)),
+		.last = calloc(p->n_threads + 1, sizeof(*ret->last)),
+	};
+	if (!ret->of || !ret->last)
+		return -ENOMEM;
+	return p->n_requests > 1 ? profile_each_sample(p, from, take_sample, ret, err) : 0;
+}
+
+/* ---- spans ---- */
+
+/* Half a period of the clock that ticks by CPU time, in ns; 0 if it is not known. */
+static uint64_t half_period(const struct profile *p)
+{
+	for (uint32_t i = 0; i < p->meta.n_events; i++)
+		if (event_is_cpu(&p->meta.events[i]))
+			return p->meta.events[i].period / 2;
+	return 0;
+}
+
+static struct request_span span_of(const struct profile *p, uint32_t id, const struct room *room,
+				   uint64_t half)
+{
+	const struct profile_request *r = &p->requests[id];
+	const uint64_t begin = p->meta.start_monotonic_ns;
+	uint64_t start = r->first_ts, end = r->last_ts;
+
+	if (!r->first_waits)
+		start = start > half ? start - half : 0;
+	if (start < begin)
+		start = begin;
+	if (start < room->after)
+		start = room->after;
+	if (!r->last_waits)
+		profile_add(&end, half);
+	if (room->before && end > room->before)
+		end = room->before;
+	if (end < r->last_ts)
+		end = r->last_ts;
+	return (struct request_span) {
+		.id = id,
+		.start = start < r->last_ts ? start : r->last_ts,
+		.end = end,
+	};
+}
 
 static bool is_shown(const struct profile *p, const struct view_selection *sel, uint32_t request)
 {
@@ -14,34 +124,46 @@ static bool is_shown(const struct profile *p, const struct view_selection *sel, 
 }
 
 /* Sorted by counting; requests are defined in the order in which they begin. */
-int request_spans_init(const struct profile *p, const struct view_selection *sel,
-		       struct request_spans *ret)
+static void sort_spans(const struct profile *p, const struct view_selection *sel,
+		       const struct room *rooms, struct request_spans *spans)
 {
-	struct request_spans spans = { .ids = calloc(p->n_requests + 1, sizeof(*spans.ids)),
-				       .first = calloc(p->n_threads + 2, sizeof(*spans.first)) };
+	const uint64_t half = half_period(p);
 
-	if (!spans.ids || !spans.first) {
-		request_spans_deinit(&spans);
-		return -ENOMEM;
-	}
 	/*
 	 * How many the threads before have, one place further on, which is moved as they are put.
 	 */
 	for (uint32_t i = 1; i < p->n_requests; i++)
 		if (is_shown(p, sel, i))
-			spans.first[p->requests[i].thread + 2]++;
+			spans->first[p->requests[i].thread + 2]++;
 	for (size_t i = 2; i < p->n_threads + 2; i++)
-		spans.first[i] += spans.first[i - 1];
+		spans->first[i] += spans->first[i - 1];
 	for (uint32_t i = 1; i < p->n_requests; i++)
 		if (is_shown(p, sel, i))
-			spans.ids[spans.first[p->requests[i].thread + 1]++] = i;
-	*ret = spans;
-	return 0;
+			spans->spans[spans->first[p->requests[i].thread + 1]++] =
+				span_of(p, i, &rooms[i], half);
+}
+
+int request_spans_init(const struct profile *p, const struct view_selection *sel,
+		       const struct replay *from, struct request_spans *ret, struct err *err)
+{
+	struct request_spans spans = { .spans = calloc(p->n_requests + 1, sizeof(*spans.spans)),
+				       .first = calloc(p->n_threads + 2, sizeof(*spans.first)) };
+	struct rooms rooms = { 0 };
+	int r = spans.spans && spans.first ? find_rooms(p, from, &rooms, err) : -ENOMEM;
+
+	if (!r)
+		sort_spans(p, sel, rooms.of, &spans);
+	rooms_deinit(&rooms);
+	if (r)
+		request_spans_deinit(&spans);
+	else
+		*ret = spans;
+	return r;
 }
 
 void request_spans_deinit(struct request_spans *spans)
 {
-	free(spans->ids);
+	free(spans->spans);
 	free(spans->first);
 	*spans = (struct request_spans)REQUEST_SPANS_INIT;
 }

@@ -216,10 +216,10 @@ Test(chrome, waits_requests_and_collections_are_spans)
 	root = export_all_time(NULL);
 	expect(root, "traceEvents", 2,
 	       "{\"ph\":\"X\",\"cat\":\"request\",\"name\":\"A#b\",\"pid\":42,\"tid\":42,"
-	       "\"ts\":1000.0,\"dur\":2000.001,\"args\":{\"framework\":\"rails\"}}");
+	       "\"ts\":0.0,\"dur\":3000.001,\"args\":{\"framework\":\"rails\"}}");
 	expect(root, "traceEvents", 3,
 	       "{\"ph\":\"X\",\"cat\":\"request\",\"name\":\"[unknown request]\",\"pid\":42,"
-	       "\"tid\":42,\"ts\":4000.001,\"dur\":0.0,\"args\":{\"framework\":\"\"}}");
+	       "\"tid\":42,\"ts\":3000.001,\"dur\":1000.0,\"args\":{\"framework\":\"\"}}");
 	expect(root, "traceEvents", 4,
 	       "{\"ph\":\"X\",\"cat\":\"wait\",\"name\":\"waits for the GVL\",\"pid\":42,"
 	       "\"tid\":42,\"ts\":1000.0,\"dur\":2000.001,\"args\":{\"state\":\"gvl\"}}");

@@ -214,7 +214,7 @@ Test(firefox, waits_and_requests_are_markers)
 	expect(json_object_get(t, "samples"), "weight", "[2.0,3.0,1.0,0.0]");
 	expect(json_object_get(t, "samples"), "threadCPUDelta", "[0,2000000,0,0]");
 	markers = json_object_get(t, "markers");
-	expect(markers, "startTime", "[2.0,2.0,5.0]");
+	expect(markers, "startTime", "[2.0,0.0,5.0]");
 	expect(markers, "endTime", "[5.0,5.0,6.0]");
 	expect(markers, "phase", "[1,1,1]");
 	expect(markers, "category", "[7,1,8]");

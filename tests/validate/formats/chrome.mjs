@@ -109,9 +109,10 @@ export async function validate(consumer, recording, { check, checkMaps }) {
 	const spans = file.traceEvents.filter(e => e.ph === 'X');
 	const byThread = Map.groupBy?.(recording.samples, s => s.thread) ??
 		recording.samples.reduce((map, s) => map.set(s.thread, [...map.get(s.thread) ?? [], s]), new Map());
-	const expected = [...byThread.values()].flatMap(samples => expectedMarkers(recording, samples))
+	const expected = [...byThread.values()].flatMap(samples => expectedMarkers(recording, samples, true))
 		.map(m => JSON.parse(m)).map(([start, end, ...rest]) => JSON.stringify([nanos(start * 1e3), nanos(end * 1e3), ...rest]));
-	check(JSON.stringify(spans.map(spanOf).sort()) === JSON.stringify(expected.sort()), 'waits, requests, collections');
+	const got = spans.map(spanOf).sort(), at = expected.sort().findIndex((m, i) => m !== got[i]);
+	check(got.length === expected.length && at < 0, `waits, requests, collections: ${got[at]}, not ${expected[at]}`);
 	for (const thread of threads.keys())
 		checkNesting(spans.filter(e => `${e.pid} ${e.tid}` === thread), check);
 

@@ -102,25 +102,54 @@ function collections(recording, samples) {
 	return found;
 }
 
-// The requests that a thread served: from the first to the last sample of each.
+// The requests that a thread served: from the first to the last sample of each, a wait being all of its time, a tick the
+// middle of a period of the clock. What is next to a request keeps its time: a wait, or half of what is between two ticks.
 function requests(recording, samples) {
+	const half = Math.floor((recording.meta.events.find(e => e.name === 'cpu')?.period ?? 0) / 2);
 	const found = new Map();
+	let last;
 
 	for (const s of samples) {
-		const at = (s.ts_ns - recording.meta.start_ns) / 1e6;
+		const ts = s.ts_ns - recording.meta.start_ns;
+		const waits = recording.hasWaits && s.frames[0]?.kind === 'wait';
+		const begin = waits ? ts - s.value : ts;
+		const end = Math.max(ts, last?.end ?? 0);
+		const border = !last ? 0 : waits ? Math.max(begin, last.end)
+			: last.waits ? last.end : Math.floor((last.end + end) / 2);
 
-		if (s.request)
-			found.set(s.request, [found.get(s.request)?.[0] ?? at, at, 'Request', s.requestName]);
+		if (s.request && !found.has(s.request))
+			found.set(s.request, { name: s.requestName, after: border, start: Infinity, end: -1 });
+		if (last?.request && last.request !== s.request)
+			found.get(last.request).before = border;
+		if (s.request) {
+			const r = found.get(s.request);
+
+			if (begin < r.start)
+				Object.assign(r, { start: begin, startMargin: waits ? 0 : half });
+			if (ts >= r.end)
+				Object.assign(r, { end: ts, endMargin: waits ? 0 : half });
+		}
+		last = { end, waits, request: s.request };
 	}
-	return [...found.values()];
+	return [...found.values()].map(r => [
+		Math.min(Math.max(r.start - r.startMargin, r.after, 0), r.end) / 1e6,
+		Math.max(Math.min(r.end + r.endMargin, r.before ?? Infinity), r.end) / 1e6, 'Request', r.name]);
 }
 
-// [start, end, type, what of it] of all markers of a thread, sorted.
-export function expectedMarkers(recording, samples) {
-	const waits = (recording.hasWaits ? samples : []).filter(s => !['user', 'system'].includes(recording.stateOf(s)))
-		.map(s => [(s.ts_ns - s.value - recording.meta.start_ns) / 1e6, (s.ts_ns - recording.meta.start_ns) / 1e6,
-			'Wait', recording.stateOf(s)]);
-	const collected = collections(recording, samples).map(c => [...c, 'GC', '']);
+// The samples of a thread with times that do not go back, as a wait's may that is read behind a later tick.
+function inOrder(samples) {
+	let last = 0;
+
+	return samples.map(s => ({ ...s, ts_ns: last = Math.max(last, s.ts_ns) }));
+}
+
+// [start, end, type, what of it] of all markers of a thread, sorted. @nested: waits begin where the sample before ends.
+export function expectedMarkers(recording, samples, nested = false) {
+	const ordered = inOrder(samples), since = ts => (ts - recording.meta.start_ns) / 1e6;
+	const waits = ordered.map((s, i) => [Math.max(s.ts_ns - s.value, nested ? ordered[i - 1]?.ts_ns ?? 0 : 0), s])
+		.filter(([, s]) => recording.hasWaits && !['user', 'system'].includes(recording.stateOf(s)))
+		.map(([start, s]) => [since(start), since(s.ts_ns), 'Wait', recording.stateOf(s)]);
+	const collected = collections(recording, ordered).map(c => [...c, 'GC', '']);
 
 	return [...waits, ...collected, ...requests(recording, samples)].map(m => JSON.stringify(m)).sort();
 }

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include <criterion/criterion.h>
+
+#include "base/err.h"
+#include "export/request_spans.h"
+#include "export/shown.h"
+#include "support/all_time.h"
+#include "support/profile_builder.h"
+
+#define MS 1000000u
+
+static struct profile_builder b;
+static uint32_t thread, code, waits;
+
+static void setup(void)
+{
+	builder_init(&b);
+	builder_states(&b);
+	thread = builder_thread(&b, builder_process(&b, 42, "puma"), 42, "main");
+	code = builder_path(&b, "a");
+	waits = builder_reason(&b, code, REASON_WAIT_NETWORK);
+}
+
+static void teardown(void)
+{
+	builder_deinit(&b);
+}
+
+TestSuite(request_spans, .init = setup, .fini = teardown);
+
+/* Ends at @ms; @length 0: a tick. */
+static void add(uint32_t ms, uint32_t length, uint32_t request)
+{
+	b.now = BUILDER_START + (uint64_t)(ms - length) * MS;
+	if (length) {
+		builder_state(&b, thread, waits, BUILDER_WAIT, (uint64_t)length * MS, request);
+		return;
+	}
+	b.now -= BUILDER_PERIOD;
+	builder_state(&b, thread, code, BUILDER_CPU, BUILDER_PERIOD, request);
+}
+
+/* "start-end", in ms, of all requests. */
+static void expect(const char *expected)
+{
+	const struct read_options opts = { .by_request = true, .wall = true };
+	struct profile p = PROFILE_INIT;
+	struct request_spans spans = REQUEST_SPANS_INIT;
+	struct shown shown;
+	char text[200] = "";
+
+	all_time_read(&b, opts, &p);
+	cr_assert_eq(shown_init(&p, NULL, &shown), 0);
+	cr_assert_eq(request_spans_init(&p, shown.selection, NULL, &spans, NULL), 0);
+	for (size_t i = spans.first[thread]; i < spans.first[thread + 1]; i++) {
+		const struct request_span *s = &spans.spans[i];
+		const size_t len = strlen(text);
+
+		snprintf(text + len, sizeof(text) - len, "%g-%g ",
+			 (double)(s->start - BUILDER_START) / MS,
+			 (double)(s->end - BUILDER_START) / MS);
+	}
+	cr_expect_str_eq(text, expected, "%s", text);
+	request_spans_deinit(&spans);
+	shown_deinit(&shown);
+	profile_deinit(&p);
+}
+
+/* The period is 10 ms. */
+Test(request_spans, a_tick_is_in_the_middle_of_a_period)
+{
+	add(20, 0, 0);
+	add(40, 0, builder_request(&b, thread, "rails", "A#b"));
+	add(60, 0, 0);
+	expect("35-45 ");
+}
+
+Test(request_spans, a_wait_is_as_long_as_it_is)
+{
+	uint32_t request = builder_request(&b, thread, "rails", "A#b");
+
+	add(20, 10, request);
+	add(40, 15, request);
+	expect("10-40 ");
+}
+
+Test(request_spans, requests_do_not_overlap)
+{
+	uint32_t first = builder_request(&b, thread, "rails", "A#b");
+	uint32_t second = builder_request(&b, thread, "rails", "A#c");
+
+	add(20, 0, first);
+	add(30, 0, first);
+	add(36, 0, second);
+	expect("15-33 33-41 ");
+}
+
+Test(request_spans, waits_next_to_a_request)
+{
+	uint32_t request = builder_request(&b, thread, "rails", "A#b");
+
+	add(18, 5, 0);
+	add(20, 0, request);
+	add(26, 3, 0);
+	expect("18-23 ");
+}
+
+/* A wait that is read behind a tick that came later, and one that begins before a tick. */
+Test(request_spans, waits_that_overlap_ticks)
+{
+	uint32_t first = builder_request(&b, thread, "rails", "A#b");
+	uint32_t second = builder_request(&b, thread, "rails", "A#c");
+
+	add(20, 0, first);
+	add(18, 1, 0);
+	add(29, 12, second);
+	expect("15-20 20-29 ");
+}
+
+Test(request_spans, begins_with_the_recording)
+{
+	add(2, 0, builder_request(&b, thread, "rails", "A#b"));
+	expect("0-7 ");
+}
