@@ -53,6 +53,12 @@ static void error_line(const struct cmd_context *ctx, const char *fmt, ...)
 	va_end(ap);
 }
 
+static void add_hint(const struct err *err, struct buf *lines)
+{
+	if (err->hint[0])
+		buf_addf(lines, "  hint: %s\n", err->hint);
+}
+
 int cmd_fail(const struct cmd_context *ctx, int code, const struct err *err)
 {
 	_cleanup_buf_ struct buf lines = BUF_INIT;
@@ -67,8 +73,7 @@ int cmd_fail(const struct cmd_context *ctx, int code, const struct err *err)
 		buf_add_repeat(&lines, ' ', err->column);
 		buf_addstr(&lines, "^\n");
 	}
-	if (err->hint[0])
-		buf_addf(&lines, "  hint: %s\n", err->hint);
+	add_hint(err, &lines);
 	write_stderr(&lines);
 	return err->kind;
 }
@@ -82,6 +87,15 @@ void cmd_warn(const struct cmd_context *ctx, const char *fmt, ...)
 	va_start(ap, fmt);
 	message(ctx, "warning", TERM_AMBER, fmt, ap);
 	va_end(ap);
+}
+
+void cmd_hint(const struct cmd_context *ctx, const struct err *err)
+{
+	_cleanup_buf_ struct buf line = BUF_INIT;
+
+	add_hint(err, &line);
+	if (!ctx->quiet)
+		write_stderr(&line);
 }
 
 void cmd_info(const struct cmd_context *ctx, const char *fmt, ...)

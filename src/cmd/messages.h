@@ -18,6 +18,9 @@ int cmd_fail(const struct cmd_context *ctx, int code, const struct err *err);
 void cmd_warn(const struct cmd_context *ctx, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
+/* The hint of @err, if it has one, below a warning; nothing with --quiet. */
+void cmd_hint(const struct cmd_context *ctx, const struct err *err);
+
 /* "rbpf: …"; nothing with --quiet. */
 void cmd_info(const struct cmd_context *ctx, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));

@@ -43,6 +43,7 @@ struct run {
 	uint64_t start_ns; /* CLOCK_MONOTONIC */
 	uint64_t end_ns;
 	struct profile_totals totals;
+	struct err early; /* why it ended before it was to; code 0: it did not */
 	struct priority priority;
 };
 
@@ -51,7 +52,8 @@ static int open_recorder(struct run *run, struct err *err)
 	struct recorder_options opts = { .path = run->opts->output,
 					 .force = run->opts->force,
 					 .sync = run->opts->sync,
-					 .sources = run->opts->sources };
+					 .sources = run->opts->sources,
+					 .max_bytes = run->opts->max_bytes };
 	struct profile_meta meta;
 	struct utsname names;
 
@@ -115,11 +117,11 @@ static int poll_timeout(const struct run *run, uint64_t now)
 	return left < POLL_MS ? (int)left : POLL_MS;
 }
 
-static bool done(const struct run *run, uint64_t now)
+static bool done(struct run *run, uint64_t now)
 {
 	struct collector_status st;
 
-	if (stop_signals() ||
+	if (stop_signals() || recorder_full(run->recorder, &run->early) ||
 	    (run->opts->duration_ns && now - run->start_ns >= run->opts->duration_ns))
 		return true;
 	collector_status(run->s.collector, &st);
@@ -166,6 +168,8 @@ static int loop(struct run *run, struct err *err)
 			break;
 	}
 	run->end_ns = clock_ns(CLOCK_MONOTONIC);
+	if (run->early.code)
+		stop_at(run->end_ns);
 	progress_clear(&progress);
 	sampling_pass_signal(&run->s);
 	return r < 0 ? r : 0;
@@ -187,11 +191,33 @@ static int nothing_recorded(const struct run *run, const struct collector_status
 		       run->opts->command ? run->opts->command[0] : "all processes");
 }
 
+/* Why it ended, if nobody asked for that. */
+static void say_why_ended(const struct run *run, const struct collector_status *st)
+{
+	const struct num_text samples = num_of(run->totals.samples, "sample", "samples");
+	const struct num_text took = num_duration(run->end_ns - run->start_ns);
+
+	if (run->early.code) {
+		cmd_warn(run->ctx, "ended after %s: %s; saved %s", took.s, run->early.msg,
+			 samples.s);
+		cmd_hint(run->ctx, &run->early);
+	} else if (!run->totals.samples) {
+		cmd_warn(run->ctx, "no samples: the processes used %s of CPU time in %s",
+			 run->totals.cpu_kernel_ns ? num_duration(run->totals.cpu_kernel_ns).s
+						   : "nothing",
+			 took.s);
+	} else if (!st->live && run->opts->pids.n == 1) {
+		cmd_warn(run->ctx, "pid %d exited after %s; saved %s", (int)run->opts->pids.pids[0],
+			 took.s, samples.s);
+	} else if (!st->live && run->opts->pids.n) {
+		cmd_warn(run->ctx, "all processes exited after %s; saved %s", took.s, samples.s);
+	}
+}
+
 /* Whether what was recorded is what was asked for. */
 static int check_outcome(const struct run *run, struct err *err)
 {
 	struct collector_status st;
-	uint64_t took = run->end_ns - run->start_ns;
 	int r = 0;
 
 	collector_status(run->s.collector, &st);
@@ -204,17 +230,8 @@ static int check_outcome(const struct run *run, struct err *err)
 	cmd_warn_of_unread(run->ctx, &run->s.worker);
 	if (stop_signals() >= 2)
 		cmd_warn(run->ctx, "interrupted twice: samples that were not written yet are lost");
-	else if (!run->totals.samples)
-		cmd_warn(run->ctx, "no samples: the processes used %s of CPU time in %s",
-			 run->totals.cpu_kernel_ns ? num_duration(run->totals.cpu_kernel_ns).s
-						   : "nothing",
-			 num_duration(took).s);
-	else if (!st.live && run->opts->pids.n == 1)
-		cmd_warn(run->ctx, "pid %d exited after %s; saved %s", (int)run->opts->pids.pids[0],
-			 num_duration(took).s, num_of(run->totals.samples, "sample", "samples").s);
-	else if (!st.live && run->opts->pids.n)
-		cmd_warn(run->ctx, "all processes exited after %s; saved %s", num_duration(took).s,
-			 num_of(run->totals.samples, "sample", "samples").s);
+	else
+		say_why_ended(run, &st);
 	return 0;
 }
 

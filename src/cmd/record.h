@@ -34,6 +34,7 @@ struct record_options {
 	uint64_t max_stack;    /* frames kept of a stack, 16 to 4096 */
 	uint64_t ring_bytes;   /* a power of two, 64K to 1G */
 	uint64_t memory_limit; /* bytes */
+	uint64_t max_bytes;    /* of the recording, which then ends; 0: any number */
 	bool sync;
 	bool force;
 	bool children;

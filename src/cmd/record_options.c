@@ -233,6 +233,16 @@ static const struct option_spec output_specs[] = {
 		.complete = COMPLETE_FILE,
 	},
 	{
+		.name = "max-size",
+		.type = OPTION_SIZE,
+		OPT(max_bytes),
+		.arg = "SIZE",
+		.help = "end when the recording has reached this size; in any case before its file "
+			"system is full",
+		.min = 64 << 10,
+		.max = 1ull << 50,
+	},
+	{
 		.letter = 'f',
 		.name = "format",
 		.type = OPTION_CHOICE,

@@ -125,6 +125,8 @@ int chunk_writer_write(struct chunk_writer *w, enum rbpf_chunk_type type, const 
 	/* Pipes and some devices cannot be synced, and need not be. */
 	if (w->sync && fdatasync(w->fd) && errno != EINVAL && errno != EROFS)
 		return fail(w, -errno, "write");
+	if (!w->full.code)
+		(void)file_limit_check(&w->limit, w->fd, w->bytes, w->name, &w->full);
 	return 0;
 }
 
@@ -142,10 +144,16 @@ static int write_header(struct chunk_writer *w, uint16_t major, uint64_t start_r
 
 static int open_output(struct chunk_writer *w, const struct chunk_output *out)
 {
-	if (out->path)
-		return output_open(out->path, out->force, &w->fd, &w->err);
-	w->fd = fcntl(out->memory, F_DUPFD_CLOEXEC, 0);
-	return w->fd < 0 ? fail(w, -errno, "write") : 0;
+	int r;
+
+	if (!out->path) {
+		w->fd = fcntl(out->memory, F_DUPFD_CLOEXEC, 0);
+		return w->fd < 0 ? fail(w, -errno, "write") : 0;
+	}
+	r = output_open(out->path, out->force, &w->fd, &w->err);
+	if (!r)
+		file_limit_init(&w->limit, w->fd, out->max_bytes);
+	return r;
 }
 
 int chunk_writer_init(struct chunk_writer *w, const struct chunk_output *out, uint16_t major,
@@ -172,6 +180,11 @@ void chunk_writer_deinit(struct chunk_writer *w)
 	free(w->name);
 	free(w->stored);
 	*w = (struct chunk_writer) { .fd = -1 };
+}
+
+bool chunk_writer_has_room(const struct chunk_writer *w, uint64_t bytes)
+{
+	return file_limit_has_room(&w->limit, w->fd, bytes);
 }
 
 int chunk_writer_close(struct chunk_writer *w)

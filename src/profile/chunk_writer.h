@@ -4,7 +4,8 @@
  *
  * It knows nothing of what is inside a chunk. The first failure is kept: a failed write leaves a
  * partial chunk at the end of the file, which readers drop, and nothing can be appended behind it.
- * Not thread-safe.
+ * That a limit was reached (file_limit.h) is no failure: its owner has to look, and to come to an
+ * end. Not thread-safe.
  */
 #ifndef RBPF_PROFILE_CHUNK_WRITER_H
 #define RBPF_PROFILE_CHUNK_WRITER_H
@@ -15,6 +16,7 @@
 #include <zlib.h>
 
 #include "base/err.h"
+#include "profile/file_limit.h"
 #include "rbpf_file.h"
 
 struct buf;
@@ -23,8 +25,10 @@ struct chunk_writer {
 	int fd;	    /* owned; -1 when not open */
 	char *name; /* for messages; owned */
 	bool sync;
-	uint64_t bytes; /* written */
-	struct err err; /* the first failure; code 0 while all is well */
+	uint64_t bytes;	 /* written */
+	struct err err;	 /* the first failure; code 0 while all is well */
+	struct err full; /* the limit that was reached first; code 0: none was */
+	struct file_limit limit;
 	z_stream zlib;
 	bool zlib_ready; /* if not, nothing is compressed */
 	uint8_t *stored; /* room for a compressed chunk; owned */
@@ -38,6 +42,7 @@ struct chunk_output {
 		       does so at once */
 	bool force; /* as of output_open() */
 	bool sync;  /* sync each chunk */
+	uint64_t max_bytes; /* see file_limit.h; 0: any number */
 };
 
 /*
@@ -53,6 +58,9 @@ void chunk_writer_deinit(struct chunk_writer *w);
 
 /* Write @raw, of at most RBPF_FILE_MAX_CHUNK bytes, as one chunk. Returns 0 or -errno. */
 int chunk_writer_write(struct chunk_writer *w, enum rbpf_chunk_type type, const struct buf *raw);
+
+/* Whether the file system has room for @bytes that can be left out: file_limit_has_room(). */
+bool chunk_writer_has_room(const struct chunk_writer *w, uint64_t bytes);
 
 /* Close the file, for the errors that only close() reports. Returns w->err.code. */
 int chunk_writer_close(struct chunk_writer *w);

@@ -508,6 +508,13 @@ int recorder_error(const struct recorder *rec, struct err *err)
 	return failed(rec);
 }
 
+int recorder_full(const struct recorder *rec, struct err *err)
+{
+	if (rec->out.chunks.full.code && err)
+		*err = rec->out.chunks.full;
+	return rec->out.chunks.full.code;
+}
+
 uint64_t recorder_bytes(const struct recorder *rec)
 {
 	return rec->out.chunks.bytes;
@@ -530,6 +537,8 @@ int recorder_source(struct recorder *rec, const char *path, const char *text, si
 	if (len > RBPF_FILE_MAX_SOURCE || path_len > RBPF_FILE_MAX_SOURCE ||
 	    rec->source_bytes + path_len + len > RBPF_FILE_MAX_SOURCES)
 		return -E2BIG;
+	if (!chunk_writer_has_room(&rec->out.chunks, path_len + len))
+		return -ENOSPC;
 	buf_add_varint(&payload, path_len);
 	buf_add(&payload, path, path_len);
 	buf_add(&payload, text, len);
@@ -647,7 +656,11 @@ int recorder_open(const struct recorder_options *opts, const struct profile_meta
 		  struct recorder **ret, struct err *err)
 {
 	const struct chunk_output out = {
-		.path = opts->path, .memory = opts->memory, .force = opts->force, .sync = opts->sync
+		.path = opts->path,
+		.memory = opts->memory,
+		.force = opts->force,
+		.sync = opts->sync,
+		.max_bytes = opts->max_bytes,
 	};
 	struct recorder *rec = calloc(1, sizeof(*rec));
 	int r;
@@ -669,6 +682,11 @@ int recorder_open(const struct recorder_options *opts, const struct profile_meta
 		r = write_meta(rec, meta);
 	if (r) {
 		recorder_error(rec, err);
+		goto out;
+	}
+	r = recorder_full(rec, err);
+	if (r) {
+		err_context(err, "cannot record");
 		goto out;
 	}
 	*ret = take_ptr(rec);

@@ -28,11 +28,12 @@ struct recorder;
 struct source_heat;
 
 struct recorder_options {
-	const char *path; /* "-" is stdout; or if it is NULL: */
-	int memory;	  /* a descriptor, which stays open; nothing is compressed then */
-	bool force;	  /* overwrite a file that is no recording */
-	bool sync;	  /* fdatasync() each chunk, against power loss */
-	bool sources;	  /* find out which source files have samples */
+	const char *path;   /* "-" is stdout; or if it is NULL: */
+	int memory;	    /* a descriptor, which stays open; nothing is compressed then */
+	bool force;	    /* overwrite a file that is no recording */
+	bool sync;	    /* fdatasync() each chunk, against power loss */
+	bool sources;	    /* find out which source files have samples */
+	uint64_t max_bytes; /* recorder_full() beyond so many; 0: none */
 };
 
 /*
@@ -43,7 +44,8 @@ struct recorder_options {
  *
  * An older recording of that name is kept as PATH.old, an empty file is replaced, and any other
  * file is refused (-EEXIST) unless forced; so is a PATH.old that would be lost and is no recording.
- * A symbolic link is never followed (-ELOOP). A device or fifo is written in place.
+ * A symbolic link is never followed (-ELOOP). A device or fifo is written in place. A file system
+ * that has no space left but for root is refused (-ENOSPC).
  */
 int recorder_open(const struct recorder_options *opts, const struct profile_meta *meta,
 		  struct recorder **ret, struct err *err);
@@ -68,8 +70,8 @@ const struct source_heat *recorder_source_heat(const struct recorder *rec);
 
 /*
  * Keep the @len bytes of @text as those of the source file @path, as frames name it. Returns 0,
- * -E2BIG (more than RBPF_FILE_MAX_SOURCE, or with those before than RBPF_FILE_MAX_SOURCES) or the
- * sticky failure.
+ * -E2BIG (more than RBPF_FILE_MAX_SOURCE, or with those before than RBPF_FILE_MAX_SOURCES), -ENOSPC
+ * (the space that is left is needed for samples) or the sticky failure.
  */
 int recorder_source(struct recorder *rec, const char *path, const char *text, size_t len);
 
@@ -78,6 +80,13 @@ int recorder_source(struct recorder *rec, const char *path, const char *text, si
  * second, also when nothing happens: how often decides what a kill can cost beyond that second.
  */
 int recorder_flush(struct recorder *rec, bool force);
+
+/*
+ * Whether it is time to close the recording, as it has reached max_bytes (-EFBIG) or its file
+ * system has little space left (-ENOSPC): see file_limit.h. No failure: it still takes all that it
+ * is given. Looked at with each chunk that is written. Returns 0 or why; @err says it in words.
+ */
+int recorder_full(const struct recorder *rec, struct err *err);
 
 /* The sticky failure, whose message is for people, or 0. */
 int recorder_error(const struct recorder *rec, struct err *err);

@@ -162,10 +162,12 @@ for number in -5 +5 5x 0x5 1e3 "" " 5" 99999999999999999999999; do
 	refuse "--duration*" record -p 1 --duration="$number"
 	refuse "--max-stack*" record -p 1 --max-stack "$number"
 	refuse "--ring*" record -p 1 --ring="$number"
+	refuse "--max-size*" record -p 1 --max-size="$number"
 done
 refuse "--max-stack must be between 16 and 4096, got 5000" record -p 1 --max-stack 5000
 refuse "--ring must be between 64K and 1G, got 32K" record -p 1 --ring 32K
 refuse "--ring must be a power of two" record -p 1 --ring 3M
+refuse "--max-size must be between 64K and 1048576G, got 32K" record -p 1 --max-size 32K
 refuse "--as-root needs a program to run (-- CMD)" record -p 1 --as-root
 refuse "--exit-with-child needs a program to run (-- CMD)" record -p 1 --exit-with-child
 refuse "unknown value 'fodled' for --format (did you mean folded?)" record -p 1 -f fodled
@@ -1646,6 +1648,7 @@ if command -v bash > /dev/null; then
 	completes "record" -v rec
 	completes "--version" --vers
 	completes "--children" record --ch
+	completes "--max-stack --max-size" record --max
 	completes "--no-children --no-native --no-requests --no-sources --no-kernel --no-inlines --no-priority" record --no
 	completes "4242 4711" record -p 4
 	completes "4711" record -p 1,2 --pid = 47

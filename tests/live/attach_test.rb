@@ -184,6 +184,33 @@ class AttachTest < LiveTest
     assert_named_again(recording.samples.select { |sample| sample.ts_ns > goes_on + 100_000_000 })
   end
 
+  # It ends as after -d: complete, with half of what was free.
+  def test_a_disk_that_gets_full
+    mount_small('96k')
+    target = start('burn.rb', 30, 4)
+    rbpf = attach([target], '-F', 9_999, '-o', path('small/rbpf.data'))
+    target.go
+    result = rbpf.wait
+    assert_equal 0, result.code, result.err
+    assert_match(/^rbpf: warning: ended after .* s: only .* kB is free on the file system of .*rbpf.data; saved/, result.err)
+    assert_match(/^  hint: /, result.err)
+    assert_sane_recording(Recording.new(path('small/rbpf.data')))
+    assert_includes 40_000..90_000, File.size(path('small/rbpf.data'))
+  ensure
+    system('umount', '-l', path('small'), err: File::NULL)
+  end
+
+  def test_a_recording_that_is_as_large_as_it_may_become
+    target = start('burn.rb', 60, 2)
+    rbpf = attach([target], '-F', 9_999, '--max-size', '64K')
+    target.go
+    result = rbpf.wait
+    assert_equal 0, result.code, result.err
+    assert_match(/^rbpf: warning: ended after .* s: the recording has reached --max-size: [\d.]+ kB; saved/, result.err)
+    assert_sane_recording(recording)
+    assert_includes 65_536..400_000, File.size(path('rbpf.data'))
+  end
+
   def test_a_command_that_cannot_be_run
     result = Rbpf.run('record', '-o', path('rbpf.data'), '--', './no-such-command')
     refute_equal 0, result.code
@@ -215,6 +242,12 @@ class AttachTest < LiveTest
   end
 
   private
+
+  # A file system of that size, in a directory of its own.
+  def mount_small(size)
+    Dir.mkdir(path('small'))
+    assert system('mount', '-t', 'tmpfs', '-o', "size=#{size}", 'none', path('small'))
+  end
 
   def status_of(pid, key)
     File.read("/proc/#{pid}/status")[/^#{key}:\s*(\S+)/, 1]

@@ -11,6 +11,7 @@
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,6 +21,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/io.h"
+#include "base/number.h"
 #include "base/utf8.h"
 #include "profile/reader.h"
 #include "profile/recorder.h"
@@ -1219,6 +1221,141 @@ Test(recorder, disk_full)
 	assert_failed_recorder(rec, -ENOSPC, msg);
 	cr_expect_gt(count_samples(full_path), n / 3);
 	cr_expect_eq(umount2(dir, MNT_DETACH), 0);
+}
+
+/* A tmpfs of @size at dir, and its file of that name in @file; skips where none can be mounted. */
+static void mount_small(const char *size, char file[80])
+{
+	char options[40];
+
+	snprintf(options, sizeof(options), "size=%s", size);
+	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	    mount("none", dir, "tmpfs", 0, options))
+		cr_skip_test("cannot mount a tmpfs here (%s)", strerror(errno));
+	snprintf(file, 80, "%s/f", dir);
+}
+
+/* What is free of it for users other than root. */
+static uint64_t free_bytes(void)
+{
+	struct statvfs fs;
+
+	cr_assert_eq(statvfs(dir, &fs), 0);
+	return (uint64_t)fs.f_bavail * fs.f_frsize;
+}
+
+/* Samples that do not compress, up to a limit of @rec or @max; returns how many. */
+static size_t record_until_full(struct recorder *rec, size_t max, struct err *err)
+{
+	size_t n = 0;
+
+	while (n < max && !recorder_full(rec, err)) {
+		/* They repeat, farther apart than zlib looks back. */
+		cr_assert_eq(add_random_samples(rec, 3000), 3000);
+		n += 3000;
+	}
+	return n;
+}
+
+static void expect_complete(const char *file, size_t samples)
+{
+	_cleanup_profile_ struct profile p = PROFILE_INIT;
+	struct read_report report;
+
+	read_back(file, &p, &report);
+	cr_expect(report.complete);
+	cr_expect_eq(report.lost_bytes, 0);
+	cr_expect_eq(p.n_samples, samples);
+}
+
+Test(recorder, ends_before_the_disk_is_full)
+{
+	char file[80], msg[200], source[100000];
+	struct err err = { 0 };
+	struct recorder *rec;
+	uint64_t space;
+	size_t n;
+
+	mount_small("4m", file);
+	space = free_bytes();
+	rec = must_open(file);
+	define_some(rec);
+	cr_expect_eq(recorder_full(rec, &err), 0);
+	n = record_until_full(rec, 1000000, &err);
+	cr_assert_eq(recorder_full(rec, &err), -ENOSPC);
+	snprintf(msg, sizeof(msg), "only %s is free on the file system of %s",
+		 num_bytes(free_bytes()).s, file);
+	cr_expect_eq(err.kind, ERR_RUNTIME);
+	cr_expect_str_eq(err.msg, msg);
+	cr_expect(err.hint[0]);
+	cr_expect_leq(free_bytes(), space / 2);
+	cr_expect_geq(free_bytes(), space / 2 - 2 * RBPF_FILE_CHUNK_BYTES, "about a chunk late");
+	n += add_random_samples(rec, 10000);
+	/* Source files can be left out, and take no more than half of what is left. */
+	memset(source, ' ', sizeof(source));
+	cr_expect_eq(recorder_source(rec, "a.rb", source, sizeof(source)), 0);
+	cr_assert_eq(recorder_flush(rec, true), 0);
+	while (free_bytes() > space / 4 + sizeof(source)) {
+		n += add_random_samples(rec, 10000);
+		cr_assert_eq(recorder_flush(rec, true), 0);
+	}
+	cr_expect_eq(recorder_source(rec, "b.rb", source, sizeof(source)), -ENOSPC);
+	must_close(rec);
+	expect_complete(file, n);
+	cr_expect_eq(umount2(dir, MNT_DETACH), 0);
+}
+
+/* But for one page, which the start of the recording is in: as ext4 has a reserve for root. */
+Test(recorder, disk_that_is_full_already)
+{
+	char file[80], fill[80], msg[160];
+	static const char zeros[1 << 16];
+	struct recorder *rec = NULL;
+	struct err err = { 0 };
+	uint64_t n;
+	int fd;
+
+	mount_small("1m", file);
+	snprintf(fill, sizeof(fill), "%s/fill", dir);
+	cr_assert_geq(fd = open(fill, O_WRONLY | O_CREAT | O_CLOEXEC, 0600), 0);
+	while ((n = free_bytes() - 4096))
+		cr_assert_gt(write(fd, zeros, n < sizeof(zeros) ? n : sizeof(zeros)), 0);
+	close(fd);
+	snprintf(msg, sizeof(msg), "cannot record: only 0 B is free on the file system of %s",
+		 file);
+	assert_full(try_open(file, false, &rec, &err), &err, -ENOSPC, msg);
+	cr_expect_null(rec);
+	cr_expect_eq(umount2(dir, MNT_DETACH), 0);
+}
+
+Test(recorder, ends_at_a_size)
+{
+	struct recorder_options opts = { .path = path, .max_bytes = 1000000 };
+	struct recorder *rec = NULL;
+	struct err err = { 0 };
+	size_t n;
+
+	cr_assert_eq(recorder_open(&opts, &some_meta, &rec, &err), 0, "%s", err.msg);
+	define_some(rec);
+	n = record_until_full(rec, 1000000, &err);
+	cr_assert_eq(recorder_full(rec, &err), -EFBIG);
+	cr_expect_not_null(strstr(err.msg, "the recording has reached --max-size: 1."), "%s",
+			   err.msg);
+	cr_expect_geq(recorder_bytes(rec), 1000000);
+	cr_expect_lt(recorder_bytes(rec), 1000000 + RBPF_FILE_CHUNK_BYTES);
+	n += add_random_samples(rec, 10);
+	must_close(rec);
+	expect_complete(path, n);
+}
+
+Test(recorder, no_limit_of_a_device)
+{
+	struct recorder *rec = must_open("/dev/null");
+
+	define_some(rec);
+	record_until_full(rec, 100000, NULL);
+	cr_expect_eq(recorder_full(rec, NULL), 0);
+	must_close(rec);
 }
 
 Test(recorder, reader_of_the_pipe_goes_away)
