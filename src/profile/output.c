@@ -7,6 +7,11 @@
  * fchown() and the mode 0600 apply to a file that is ours alone. All of it is done in one
  * directory, which is opened once, and a FIFO or device is opened by the descriptor that was
  * examined.
+ *
+ * Who writes a recording holds flock(LOCK_EX) on it, until the file is closed. Its name is not
+ * taken from it meanwhile: what it says of its file at the end would be of another one. Where that
+ * is not known, on a file system without flock(), nothing is refused. Between the creation of a
+ * file and its lock are some microseconds, in which another rbpf can still take the name.
  */
 #include "profile/output.h"
 
@@ -14,6 +19,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -98,6 +104,21 @@ static int refuse_foreign(const char *path, const struct stat *st, struct err *e
 	return -EPERM;
 }
 
+/*
+ * Refuse to take its name from the file @fd (O_PATH) if somebody writes it. A shared lock tells
+ * that as well as LOCK_EX, and NFS gives it to who has opened a file for reading.
+ */
+static int refuse_locked(const char *path, int fd, struct err *err)
+{
+	_cleanup_close_ int in = fd_reopen(fd, O_RDONLY | O_NONBLOCK);
+
+	if (in < 0 || !flock(in, LOCK_SH | LOCK_NB) || errno != EWOULDBLOCK)
+		return 0;
+	err_set(err, -EBUSY, ERR_RUNTIME, "cannot replace %s: another rbpf is writing it", path);
+	err_hint(err, "-o FILE writes this recording to another file");
+	return -EBUSY;
+}
+
 /* Keep the recording at @at as PATH.old, whose own predecessor goes. */
 static int keep_old(const char *path, const struct dir_entry *at, bool force, struct err *err)
 {
@@ -119,6 +140,8 @@ static int keep_old(const char *path, const struct dir_entry *at, bool force, st
 		return refuse(buf_str(&old_path), err);
 	if (!r && (found == FOUND_FOREIGN || found == FOUND_PLANTED) && !force)
 		return refuse_foreign(buf_str(&old_path), &st, err);
+	if (!r && found == FOUND_RECORDING && refuse_locked(buf_str(&old_path), fd, err))
+		return -EBUSY;
 	if (!r && renameat(at->dir, at->name, at->dir, old.name))
 		r = -errno;
 	if (r)
@@ -137,9 +160,12 @@ static int replace(const char *path, const struct dir_entry *at, struct err *err
 	return err_set(err, r, ERR_RUNTIME, "cannot replace %s: %s", path, strerror(-r));
 }
 
-static int make_way(const char *path, const struct dir_entry *at, enum found found,
+/* @fd and @st: of what was @found under the name. */
+static int make_way(const char *path, const struct dir_entry *at, enum found found, int fd,
 		    const struct stat *st, bool force, struct err *err)
 {
+	if ((found == FOUND_EMPTY || found == FOUND_RECORDING) && refuse_locked(path, fd, err))
+		return -EBUSY;
 	switch (found) {
 	case FOUND_NOTHING:
 	case FOUND_SPECIAL:
@@ -178,7 +204,7 @@ static int open_path(const char *path, bool force, struct err *err)
 		r = classify(&at, &found, &found_fd, &st);
 	if (r)
 		return cannot_write(path, r, err);
-	r = make_way(path, &at, found, &st, force, err);
+	r = make_way(path, &at, found, found_fd, &st, force, err);
 	if (r)
 		return r;
 	if (found == FOUND_SPECIAL) {
@@ -188,7 +214,11 @@ static int open_path(const char *path, bool force, struct err *err)
 	fd = openat(at.dir, at.name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return cannot_write(path, -errno, err);
-	/* Not fatal: the file is good, it only needs sudo to be read. */
+	/*
+	 * Neither is fatal: without its lock it can lose its name, and without its owner it only
+	 * needs sudo to be read.
+	 */
+	(void)flock(fd, LOCK_EX | LOCK_NB);
 	(void)io_give_to_invoker(fd);
 	return fd;
 }

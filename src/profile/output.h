@@ -20,9 +20,12 @@ struct err;
  * file is replaced, and another file is refused unless @force, which replaces it. A fifo or device
  * is written in place. A symbolic link as the last component is refused. What belongs to a user who
  * is not trusted (dir_entry.h) is refused unless @force, which replaces it, and never written to.
+ * So is, also with @force, a recording that is being written: a new file is locked until it is
+ * closed.
  *
  * Returns 0, or -errno as ERR_RUNTIME: -EEXIST (there is a file that is no recording), -EPERM (it
- * is another user's), -ELOOP (a symbolic link), -EISDIR, and what the system says.
+ * is another user's), -EBUSY (it is being written), -ELOOP (a symbolic link), -EISDIR, and what the
+ * system says.
  */
 int output_open(const char *path, bool force, int *ret_fd, struct err *err);
 

@@ -44,6 +44,7 @@ struct recorder_options {
  *
  * An older recording of that name is kept as PATH.old, an empty file is replaced, and any other
  * file is refused (-EEXIST) unless forced; so is a PATH.old that would be lost and is no recording.
+ * A recording that is being written is refused, too, as is a PATH.old (-EBUSY).
  * A symbolic link is never followed (-ELOOP). A device or fifo is written in place. A file system
  * that has no space left but for root is refused (-ENOSPC).
  */

@@ -211,6 +211,21 @@ class AttachTest < LiveTest
     assert_includes 65_536..400_000, File.size(path('rbpf.data'))
   end
 
+  # The second does not take the file away from the first, which goes on writing to it.
+  def test_two_recordings_into_one_file
+    target = start('heartbeat.rb')
+    first = attach([target], '-F', 999)
+    second = Rbpf.run('record', '-p', target.pid, '-d', '0.2', '-o', path('rbpf.data'))
+    assert_equal 1, second.code, second.err
+    assert_match(/^rbpf: error: cannot replace .*rbpf.data: another rbpf is writing it\n  hint: -o FILE /, second.err)
+    result = first.stop
+    assert_equal 0, result.code, result.err
+    refute_path_exists path('rbpf.data.old')
+    assert_sane_recording(recording)
+    assert_equal 0, Rbpf.run('record', '-p', target.pid, '-d', '0.2', '-o', path('rbpf.data')).code
+    assert_path_exists path('rbpf.data.old')
+  end
+
   def test_a_command_that_cannot_be_run
     result = Rbpf.run('record', '-o', path('rbpf.data'), '--', './no-such-command')
     refute_equal 0, result.code

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
@@ -1445,6 +1446,66 @@ Test(recorder, old_recording_is_kept)
 	cr_expect_eq(count_samples(path), 0);
 	must_close(must_open(path));
 	cr_expect_eq(count_samples(old_path), 0, "one predecessor is kept");
+}
+
+/* Of what is being written nobody takes the name, and as PATH.old it is not replaced. */
+Test(recorder, two_into_one_file)
+{
+	struct recorder *first = must_open(path), *rec = NULL;
+	struct stat before, after;
+	struct err err = { 0 };
+
+	define_some(first);
+	cr_assert_eq(stat(path, &before), 0);
+	for (int force = 0; force < 2; force++) {
+		char msg[120];
+
+		snprintf(msg, sizeof(msg), "cannot replace %s: another rbpf is writing it", path);
+		assert_full(try_open(path, force, &rec, &err), &err, -EBUSY, msg);
+		cr_expect_str_eq(err.hint, "-o FILE writes this recording to another file");
+	}
+	cr_assert_eq(stat(path, &after), 0);
+	cr_expect_eq(before.st_ino, after.st_ino);
+	cr_expect_neq(access(old_path, F_OK), 0);
+
+	/* As rbpfs that know no locks did. */
+	cr_assert_eq(rename(path, old_path), 0);
+	rec = must_open(path);
+	must_close(rec);
+	assert_full(try_open(path, false, &rec, &err), &err, -EBUSY, err.msg);
+	cr_expect_not_null(strstr(err.msg, "rbpf.data.old: another rbpf is writing it"), "%s",
+			   err.msg);
+	cr_expect_eq(count_samples(path), 0, "it is still there");
+
+	add_samples(first, 3);
+	must_close(first);
+	must_close(must_open(path));
+	cr_expect_eq(count_samples(old_path), 0, "that of the second");
+}
+
+/* Between its creation and its first bytes. */
+Test(recorder, empty_file_that_is_being_written)
+{
+	_cleanup_close_ int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	struct recorder *rec = NULL;
+	struct err err = { 0 };
+
+	cr_assert_eq(flock(fd, LOCK_EX), 0);
+	cr_expect_eq(try_open(path, false, &rec, &err), -EBUSY);
+	cr_assert_eq(flock(fd, LOCK_SH), 0);
+	must_close(must_open(path));
+}
+
+/* What reads a recording, or has locked it for that, is nobody who writes. */
+Test(recorder, readers_do_not_keep_the_name)
+{
+	_cleanup_close_ int fd = -1;
+
+	must_close(must_open(path));
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	cr_assert_eq(flock(fd, LOCK_SH), 0);
+	must_close(must_open(path));
+	cr_expect_eq(access(old_path, F_OK), 0);
 }
 
 Test(recorder, empty_file_is_replaced_without_a_trace)
