@@ -148,6 +148,19 @@ static void raise_priority(struct run *run)
 			strerror(-run->priority.refused));
 }
 
+/* A recording that is full, as @err then says, ends like others: it is no failure. */
+static int take_if_full(struct run *run, int r, struct err *err)
+{
+	struct collector_status st;
+
+	collector_status(run->s.collector, &st);
+	if (r != -E2BIG || !st.full)
+		return r;
+	run->early = *err;
+	*err = (struct err) { 0 };
+	return 0;
+}
+
 static int loop(struct run *run, struct err *err)
 {
 	struct progress progress;
@@ -168,6 +181,8 @@ static int loop(struct run *run, struct err *err)
 			break;
 	}
 	run->end_ns = clock_ns(CLOCK_MONOTONIC);
+	if (r < 0)
+		r = take_if_full(run, r, err);
 	if (run->early.code)
 		stop_at(run->end_ns);
 	progress_clear(&progress);

@@ -92,11 +92,11 @@ int collector_fail(struct collector *c, int r, struct err *err)
 		return err_oom(err);
 	if (r != -E2BIG)
 		return err_set(err, r, ERR_RUNTIME, "cannot record: %s", strerror(-r));
+	c->full = true;
 	err_set(err, r, ERR_RUNTIME,
 		"the recording is full: it has %u stacks, as many as it can have",
 		RBPF_FILE_MAX_IDS);
-	err_hint(err, "what was recorded until now can be read; several shorter recordings can "
-		      "have more");
+	err_hint(err, "a lower -F, or a shorter recording (-d), needs fewer of them");
 	return r;
 }
 
@@ -160,24 +160,78 @@ int collector_start(struct collector *c, struct sink *sink, struct err *err)
 
 /* ---- records ---- */
 
+static bool is_sample(uint32_t type)
+{
+	return type == RBPF_RING_SAMPLE || type == RBPF_RING_WAIT || type == RBPF_RING_WAKER;
+}
+
+static bool is_life(uint32_t type)
+{
+	return type == RBPF_RING_THREAD || type == RBPF_RING_FORK || type == RBPF_RING_EXEC ||
+	       type == RBPF_RING_EXIT || type == RBPF_RING_FREE;
+}
+
 /*
  * Whether nothing but samples is taken any more: to look at processes takes as long as they make
  * it. What is left undone is counted, and samples of stacks that were to be named say [stack lost].
  */
 static bool is_too_late(struct collector *c, uint32_t type)
 {
-	if (type == RBPF_RING_SAMPLE || type == RBPF_RING_WAIT || type == RBPF_RING_WAKER ||
-	    !stop_overdue())
+	if (is_sample(type) || !stop_overdue())
 		return false;
 	c->totals.counters[COUNTER_TOO_LATE]++;
 	return true;
+}
+
+static int take_record(struct collector *c, const struct rbpf_ring_hdr *h, size_t len)
+{
+	const void *data = h;
+
+	switch (h->type) {
+	case RBPF_RING_SAMPLE:
+		return samples_handle_sample(c, data, len);
+	case RBPF_RING_WAIT:
+		return samples_handle_wait(c, data, len);
+	case RBPF_RING_WAKER:
+		return samples_handle_waker(c, data, len);
+	case RBPF_RING_MEMORY:
+		return samples_handle_memory(c, data, len);
+	case RBPF_RING_STACK:
+		return samples_handle_stack(c, data, len);
+	case RBPF_RING_REQUEST:
+		return samples_handle_request(c, data, len);
+	case RBPF_RING_NATIVE:
+		return samples_handle_native(c, data, len);
+	case RBPF_RING_CODE_MISS:
+		return samples_handle_code_miss(c, data);
+	case RBPF_RING_THREAD:
+		return life_handle_thread(c, data);
+	case RBPF_RING_FORK:
+		return life_handle_fork(c, data);
+	case RBPF_RING_EXEC:
+		return life_handle_exec(c, data);
+	case RBPF_RING_EXIT:
+		return life_handle_exit(c, data);
+	case RBPF_RING_FREE:
+		return life_handle_free(c, data);
+	}
+	return 0;
+}
+
+int collector_note_full(struct collector *c, int r, uint64_t samples)
+{
+	if (r != -E2BIG)
+		return r;
+	c->full = true;
+	c->no_room += samples;
+	return 0;
 }
 
 static int handle_record(void *arg, const void *data, size_t len)
 {
 	const struct rbpf_ring_hdr *h = data;
 	struct collector *c = arg;
-	int r = 0;
+	int r;
 
 	/* The first signal ends the recording, the second gives up what is left. */
 	if (stop_signals() >= 2)
@@ -192,47 +246,8 @@ static int handle_record(void *arg, const void *data, size_t len)
 		forget_over_limit(c);
 		forget_many_stacks(c);
 	}
-	switch (h->type) {
-	case RBPF_RING_SAMPLE:
-		r = samples_handle_sample(c, data, len);
-		break;
-	case RBPF_RING_WAIT:
-		r = samples_handle_wait(c, data, len);
-		break;
-	case RBPF_RING_WAKER:
-		r = samples_handle_waker(c, data, len);
-		break;
-	case RBPF_RING_MEMORY:
-		r = samples_handle_memory(c, data, len);
-		break;
-	case RBPF_RING_STACK:
-		r = samples_handle_stack(c, data, len);
-		break;
-	case RBPF_RING_REQUEST:
-		r = samples_handle_request(c, data, len);
-		break;
-	case RBPF_RING_NATIVE:
-		r = samples_handle_native(c, data, len);
-		break;
-	case RBPF_RING_CODE_MISS:
-		r = samples_handle_code_miss(c, data);
-		break;
-	case RBPF_RING_THREAD:
-		r = life_handle_thread(c, data);
-		break;
-	case RBPF_RING_FORK:
-		r = life_handle_fork(c, data);
-		break;
-	case RBPF_RING_EXEC:
-		r = life_handle_exec(c, data);
-		break;
-	case RBPF_RING_EXIT:
-		r = life_handle_exit(c, data);
-		break;
-	case RBPF_RING_FREE:
-		r = life_handle_free(c, data);
-		break;
-	}
+	r = c->full && !is_life(h->type) ? -E2BIG : take_record(c, h, len);
+	r = collector_note_full(c, r, is_sample(h->type));
 	if (r && !c->failed)
 		c->failed = r;
 	return r;
@@ -270,7 +285,7 @@ static int record_lost(struct collector *c)
 	if (c->native)
 		native_count(c->native, c->totals.counters);
 	r = tell_lost(c, LOST_RING_FULL, counters[RBPF_CNT_LOST_SAMPLE], &c->reported_lost);
-	return r ? r : tell_lost(c, LOST_OTHER, c->unknown, &c->reported_unknown);
+	return r ? r : tell_lost(c, LOST_OTHER, c->unknown + c->no_room, &c->reported_unknown);
 }
 
 static int keep_house(struct collector *c, uint64_t now, struct err *err)
@@ -321,6 +336,8 @@ int collector_poll(struct collector *c, struct err *err)
 		r = samples_poll(c);
 	if (!r && c->opts.system_wide)
 		r = system_wide_poll(c);
+	if (!r && c->full)
+		r = -E2BIG;
 	if (r)
 		return collector_fail(c, r, err);
 	r = clocks_poll(c, now, err);
@@ -338,6 +355,7 @@ void collector_status(const struct collector *c, struct collector_status *ret)
 		.samples = c->totals.samples,
 		.lost = c->totals.lost,
 		.threads = c->table.n_threads,
+		.full = c->full,
 	};
 	snprintf(ret->refused, sizeof(ret->refused), "%s", c->refused);
 }
@@ -396,13 +414,13 @@ int collector_finish(struct collector *c, struct profile_totals *totals, struct 
 	if (!r)
 		r = c->failed;
 	if (!r)
-		r = samples_finish(c);
+		r = collector_note_full(c, samples_finish(c), 0);
 	if (!r)
 		r = record_lost(c);
 	if (!r)
 		r = account ? account : life_finish_account(c);
 	if (!r)
-		r = titles_at_end(c);
+		r = collector_note_full(c, titles_at_end(c), 0);
 	c->totals.cpu_kernel_ns = c->account_ns;
 	add_kernel_cost(&c->totals, c->engine);
 	c->totals.rbpf_cpu_ns = own_cpu_ns(c);

@@ -72,7 +72,8 @@ int collector_start(struct collector *c, struct sink *sink, struct err *err);
 /*
  * Empty the ring buffer and do what is due: call it when engine_fd() is readable, and about 20
  * times a second, and at once if it returns 1: there are more. Fails when the recording can no
- * longer be written.
+ * longer be written. With -E2BIG it is full, as the sink has no room for another definition:
+ * samples that come after that are lost, and it can still be ended with collector_finish().
  */
 int collector_poll(struct collector *c, struct err *err);
 
@@ -87,6 +88,7 @@ struct collector_status {
 	uint64_t samples;
 	uint64_t lost;
 	size_t threads; /* sampled so far */
+	bool full;	/* collector_poll() has failed as the sink has no room: see there */
 	/*
 	 * Why a process (the latest one) holds no Ruby, or one that cannot be walked; empty: all
 	 * do.

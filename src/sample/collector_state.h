@@ -47,7 +47,8 @@ struct collector {
 	struct native *native;	  /* NULL: native stacks are not walked; owned */
 	struct profile_totals totals;
 	uint64_t reported_lost;
-	uint64_t unknown; /* samples of processes not in the table: their EXEC or FORK was lost */
+	uint64_t unknown; /* samples of processes not in the table: their EXEC or FORK was lost … */
+	uint64_t no_room; /* … and for which the sink had no room: they are told together */
 	uint64_t reported_unknown;
 	uint64_t housekeeping_ns;
 	uint64_t open_waits_ns; /* when waits that go on were told last */
@@ -79,6 +80,7 @@ struct collector {
 	unsigned int warnings;
 	char ruby_version[64];
 	char refused[512];
+	bool full;  /* the sink has no room for another definition: no more samples are taken */
 	int failed; /* sticky: an error that ends the recording */
 };
 
@@ -86,6 +88,12 @@ struct collector {
 
 /* Take the records that the engine has: as engine_drain(). */
 int collector_drain(struct collector *c);
+
+/*
+ * @r is what came of taking something: -E2BIG, if the sink had no room for what it defines, is
+ * noted, and @samples, which are lost by that, are counted. Returns 0 then, else @r.
+ */
+int collector_note_full(struct collector *c, int r, uint64_t samples);
 
 /* Put @r, which ended the recording, into words. */
 int collector_fail(struct collector *c, int r, struct err *err);

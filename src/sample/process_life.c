@@ -409,7 +409,8 @@ static int end_process(struct collector *c, struct tracked_process *p, uint64_t 
 		return 0;
 	p->ended_ns = ts;
 	c->live--;
-	return sink_process_exit(c->sink, p->id, ts, status);
+	/* A recording that is full does not have it. */
+	return p->id == PROFILE_NONE ? 0 : sink_process_exit(c->sink, p->id, ts, status);
 }
 
 void life_count_ended_unseen(struct collector *c, struct tracked_process *p)

@@ -234,13 +234,18 @@ static int handle_held(struct collector *c, struct tracked_process *p,
 		       const struct held_record *rec, bool no_wait)
 {
 	const struct rbpf_ring_hdr *h = (const struct rbpf_ring_hdr *)(rec + 1);
+	const bool is_native = h->type == RBPF_RING_NATIVE;
+	int r;
 
-	if (h->type == RBPF_RING_NATIVE)
-		return stack_table_define_native(&c->stacks, p, no_wait, (const void *)h,
-						 rec->size);
-	if (h->type == RBPF_RING_WAIT)
-		return waits_handle(c, p, (const void *)h, rec->with_ruby);
-	return handle_sample(c, p, (const void *)h, rec->with_ruby);
+	if (c->full)
+		r = -E2BIG;
+	else if (is_native)
+		r = stack_table_define_native(&c->stacks, p, no_wait, (const void *)h, rec->size);
+	else if (h->type == RBPF_RING_WAIT)
+		r = waits_handle(c, p, (const void *)h, rec->with_ruby);
+	else
+		r = handle_sample(c, p, (const void *)h, rec->with_ruby);
+	return collector_note_full(c, r, !is_native);
 }
 
 /*

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * A sink that makes a profile, as profile_sink.h, up to the n-th call, as a recording on a disk
- * that gets full then: that call and all later ones fail.
+ * that gets full then: that call and all later ones fail. Or up to the n-th definition, as a
+ * recording that has as many as it can have: that and all later definitions fail.
  */
 #ifndef RBPF_TESTS_FAILING_SINK_H
 #define RBPF_TESTS_FAILING_SINK_H
@@ -18,6 +19,8 @@ struct failing_sink {
 	size_t calls;
 	size_t fail_at; /* the call that fails first, from 1; 0: none does */
 	int ret;	/* … with this */
+	size_t definitions;
+	size_t full_at; /* the definition that fails first, from 1, with -E2BIG; 0: none does */
 };
 
 static inline struct failing_sink *failing_of(const struct sink *s)
@@ -31,16 +34,22 @@ static inline int failing_refuse(struct failing_sink *f)
 	return f->fail_at && f->calls >= f->fail_at ? f->ret : 0;
 }
 
+static inline int failing_define(struct failing_sink *f)
+{
+	f->definitions++;
+	return f->full_at && f->definitions >= f->full_at ? -E2BIG : failing_refuse(f);
+}
+
 static inline int failing_string(struct sink *s, const char *text, size_t len, uint32_t *ret)
 {
-	int r = failing_refuse(failing_of(s));
+	int r = failing_define(failing_of(s));
 
 	return r ? r : sink_string(&failing_of(s)->out.sink, text, len, ret);
 }
 
 static inline int failing_process(struct sink *s, const struct profile_process *def, uint32_t *ret)
 {
-	int r = failing_refuse(failing_of(s));
+	int r = failing_define(failing_of(s));
 
 	return r ? r : sink_process(&failing_of(s)->out.sink, def, ret);
 }
@@ -48,28 +57,28 @@ static inline int failing_process(struct sink *s, const struct profile_process *
 static inline int failing_thread(struct sink *s, uint32_t process, uint32_t tid, uint32_t name,
 				 uint32_t *ret)
 {
-	int r = failing_refuse(failing_of(s));
+	int r = failing_define(failing_of(s));
 
 	return r ? r : sink_thread(&failing_of(s)->out.sink, process, tid, name, ret);
 }
 
 static inline int failing_module(struct sink *s, const struct profile_module *def, uint32_t *ret)
 {
-	int r = failing_refuse(failing_of(s));
+	int r = failing_define(failing_of(s));
 
 	return r ? r : sink_module(&failing_of(s)->out.sink, def, ret);
 }
 
 static inline int failing_frame(struct sink *s, const struct profile_frame *def, uint32_t *ret)
 {
-	int r = failing_refuse(failing_of(s));
+	int r = failing_define(failing_of(s));
 
 	return r ? r : sink_frame(&failing_of(s)->out.sink, def, ret);
 }
 
 static inline int failing_stack(struct sink *s, uint32_t parent, uint32_t frame, uint32_t *ret)
 {
-	int r = failing_refuse(failing_of(s));
+	int r = failing_define(failing_of(s));
 
 	return r ? r : sink_stack(&failing_of(s)->out.sink, parent, frame, ret);
 }

@@ -515,7 +515,7 @@ static int play(bool *started)
 	collecting_exit(&f, child, 0);
 	f.engine.counters[RBPF_CNT_LOST_SAMPLE] = 3;
 	r = collector_poll(f.c, &f.err);
-	if (r)
+	if (r && r != -E2BIG) /* then it is full, and can be ended */
 		return r;
 	scripted_sample(&f.engine, &(struct rbpf_ring_sample) { .h.tgid = (uint32_t)target.pid,
 								.h.tid = (uint32_t)target.pid,
@@ -586,8 +586,74 @@ Test(collector, a_recording_that_is_full)
 	cr_expect_eq(err.kind, ERR_RUNTIME);
 	cr_expect_not_null(strstr(err.msg, "the recording is full: it has 268435456 stacks"), "%s",
 			   err.msg);
-	cr_expect(err.hint[0]);
+	cr_expect_str_eq(err.hint, "a lower -F, or a shorter recording (-d), needs fewer of them");
 	teardown();
+}
+
+/* Wherever it is full: it ends well, and each sample is in it or lost. */
+Test(collector, ends_well_when_full)
+{
+	const size_t sent = 5;
+	size_t n = 0, ended = 0;
+	bool started;
+	int r;
+
+	do {
+		setup_native();
+		f.sink.full_at = ++n;
+		r = play(&started);
+		cr_assert_eq(r, started ? 0 : -E2BIG, "definition %zu: %d: %s", n, r, f.err.msg);
+		if (started) {
+			ended += f.c->full;
+			assert_sane_collecting(&f);
+			/* The engine has lost 3 of its own. */
+			cr_assert_eq(f.totals.samples + f.totals.lost, sent + 3, "definition %zu",
+				     n);
+			cr_assert_gt(f.totals.end_monotonic_ns, 0);
+			cr_assert_gt(f.totals.cpu_kernel_ns, NSEC_PER_SEC / 2, "of the end");
+		}
+		r = f.sink.definitions >= n;
+		teardown();
+	} while (r);
+	cr_expect_gt(ended, 10, "in so many places");
+}
+
+Test(collector, takes_no_sample_when_full, .init = setup, .fini = teardown)
+{
+	const struct profile *p = collecting_profile(&f);
+	struct collector_status st;
+
+	collecting_start(&f, &target);
+	collecting_tick(&f, target.pid, target.pid);
+	collecting_poll(&f);
+	f.sink.full_at = 1;
+	collecting_tick(&f, target.pid, target.pid);
+	collecting_poll(&f);
+	cr_expect_eq(p->n_samples, 2, "what needs no definition");
+	collecting_tick(&f, target.pid, target_thread(&target));
+	collecting_tick(&f, target.pid, target.pid);
+	cr_expect_eq(collector_poll(f.c, &f.err), -E2BIG);
+	cr_expect_not_null(strstr(f.err.msg, "the recording is full"), "%s", f.err.msg);
+	collector_status(f.c, &st);
+	cr_expect(st.full);
+	collecting_tick(&f, target.pid, target.pid);
+	cr_expect_eq(collector_poll(f.c, &f.err), -E2BIG, "it stays so");
+	collecting_finish(&f);
+	cr_expect_eq(p->n_samples, 2);
+	cr_expect_eq(f.totals.lost, 3);
+	cr_expect(p->lost[0].reason == LOST_OTHER);
+}
+
+/* What waits for symbols when it becomes full. */
+Test(collector, loses_what_is_held_when_full, .init = setup_native, .fini = teardown)
+{
+	hold_samples(false);
+	cr_assert_gt(f.c->held, 0);
+	f.sink.full_at = 1;
+	collecting_finish(&f);
+	cr_expect_eq(f.c->held, 0);
+	cr_expect_eq(f.totals.samples, 0);
+	cr_expect_gt(f.totals.lost, 0);
 }
 
 Test(collector, list_of_threads_that_fails)
