@@ -119,15 +119,13 @@ int prefix_tree_reserve(struct prefix_tree *t, size_t n)
 	return array_reserve(t->nodes, t->cap_nodes, n) ? -ENOMEM : 0;
 }
 
-static int add_node(struct prefix_tree *t, uint32_t parent, uint32_t what, uint32_t depth,
-		    uint32_t *ret)
+static int add_node(struct prefix_tree *t, uint32_t parent, uint32_t what, uint32_t *ret)
 {
 	if (t->n_nodes >= INTERN_MAX)
 		return -E2BIG;
 	if (array_reserve(t->nodes, t->cap_nodes, t->n_nodes + 1))
 		return -ENOMEM;
-	t->nodes[t->n_nodes] =
-		(struct prefix_node) { .parent = parent, .what = what, .depth = depth };
+	t->nodes[t->n_nodes] = (struct prefix_node) { .parent = parent, .what = what };
 	*ret = (uint32_t)t->n_nodes++;
 	return 0;
 }
@@ -146,7 +144,7 @@ static int find_or_add(struct prefix_tree *t, uint32_t parent, uint32_t what, ui
 		*ret = hash_slot_number(t->slots[slot]);
 		return 0;
 	}
-	r = add_node(t, parent, what, t->of_pairs ? 0 : t->nodes[parent].depth + 1, ret);
+	r = add_node(t, parent, what, ret);
 	if (r)
 		return r;
 	t->slots[slot] = hash_slot(hash, *ret);
@@ -163,7 +161,7 @@ int prefix_tree_child(struct prefix_tree *t, uint32_t parent, uint32_t what, uin
 		return -EINVAL;
 	first = t->nodes[parent].first;
 	if (!first) {
-		r = add_node(t, parent, what, t->nodes[parent].depth + 1, ret);
+		r = add_node(t, parent, what, ret);
 		if (!r)
 			t->nodes[parent].first = *ret;
 		return r;

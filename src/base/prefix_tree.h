@@ -7,7 +7,7 @@
  * before. So the first child of a node is found by the node, and only the others in a table, which
  * is far away in memory.
  *
- * A node takes about 19 bytes, a third of what a pair takes in an intern (intern.h). Single nodes
+ * A node takes about 15 bytes, a third of what a pair takes in an intern (intern.h). Single nodes
  * cannot be removed. Not thread-safe.
  */
 #ifndef RBPF_BASE_PREFIX_TREE_H
@@ -23,7 +23,6 @@ struct prefix_node {
 	uint32_t parent; /* node; the root is its own */
 	uint32_t what;	 /* 0 in the root */
 	uint32_t first;	 /* child; 0: none, or a pair, which is no parent */
-	uint32_t depth;	 /* that of its parent + 1; 0 of the root, and of pairs */
 };
 
 struct prefix_tree {

@@ -54,6 +54,7 @@ int defined_stacks_init(struct defined_stacks *ret)
 void defined_stacks_deinit(struct defined_stacks *s)
 {
 	prefix_tree_deinit(&s->tree);
+	free(s->depths);
 	*s = (struct defined_stacks) { 0 };
 }
 
@@ -76,18 +77,24 @@ int defined_stacks_add(struct defined_stacks *s, uint32_t parent, uint32_t frame
 		       bool *is_new)
 {
 	const uint32_t end = defined_stacks_end(s), outer = defined_stacks_node(s, parent);
-	uint32_t node;
+	uint32_t node, depth;
 	int err;
 
 	if (parent >= end || (parent && !outer))
 		return -EINVAL;
-	if (s->tree.nodes[outer].depth >= RBPF_FILE_MAX_DEPTH || end >= RBPF_FILE_MAX_IDS)
+	depth = outer ? s->depths[outer] : 0;
+	if (depth >= RBPF_FILE_MAX_DEPTH || end >= RBPF_FILE_MAX_IDS)
 		return -E2BIG;
+	/* First, for it must not fail once the stack is known. */
+	if (array_reserve(s->depths, s->cap_depths, s->tree.n_nodes + 1))
+		return -ENOMEM;
 	err = prefix_tree_child(&s->tree, outer, frame, &node);
 	if (err)
 		return err;
 	*ret = s->first + node - 1;
 	*is_new = *ret == end;
+	if (*is_new)
+		s->depths[node] = depth + 1;
 	return 0;
 }
 
@@ -95,4 +102,7 @@ void defined_stacks_forget(struct defined_stacks *s)
 {
 	s->first = defined_stacks_end(s);
 	prefix_tree_shrink(&s->tree);
+	free(s->depths);
+	s->depths = NULL;
+	s->cap_depths = 0;
 }

@@ -41,6 +41,8 @@ void defined_forget(struct defined *d);
 struct defined_stacks {
 	struct prefix_tree tree; /* node n, from 1 on, is stack first + n - 1 */
 	uint32_t first;
+	uint32_t *depths; /* by node; owned */
+	size_t cap_depths;
 };
 
 /* Returns 0 or -ENOMEM. @ret: defined_stacks_deinit(). */

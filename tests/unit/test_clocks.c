@@ -292,12 +292,13 @@ Test(clocks, thread_that_is_gone_before_it_gets_one, .init = setup, .fini = tear
 	collecting_finish(&f);
 }
 
-/* @tid executes a program, and is the main thread from then on. */
-static void executed_by(pid_t tid)
+/* @tid executes a program after @runtime, and is the main thread from then on. */
+static void executed_by(pid_t tid, uint64_t runtime)
 {
 	scripted_life(&f.engine, RBPF_RING_EXEC,
 		      &(struct rbpf_ring_life) { .h.tgid = (uint32_t)target.pid,
 						 .h.tid = (uint32_t)target.pid,
+						 .runtime = runtime,
 						 .child = (uint32_t)tid });
 }
 
@@ -310,7 +311,7 @@ Test(clocks, exec_by_another_thread, .init = setup, .fini = teardown)
 	before = clock_ns(CLOCK_MONOTONIC);
 	cr_assert_eq(thread_cpu_ns(tid, &base), 0);
 	ended(RBPF_RING_EXIT, target.pid);
-	executed_by(tid);
+	executed_by(tid, base + 4000);
 	collecting_tick(&f, target.pid, target.pid);
 	collecting_poll(&f);
 	cr_expect_not_null(last_call(SCRIPTED_REMOVE_THREAD, target.pid));
@@ -324,7 +325,7 @@ Test(clocks, exec_by_another_thread, .init = setup, .fini = teardown)
 						 .runtime = base + 9000,
 						 .flags = RBPF_LIFE_LAST });
 	collecting_finish(&f);
-	cr_expect_eq(collecting_thread(&f, target.pid)->cpu_ns, 9000, "what that thread has had");
+	cr_expect_eq(collecting_thread(&f, target.pid)->cpu_ns, 5000, "what it has had since");
 }
 
 /* The kernel may have ended its clock, and has not said so. */
@@ -335,7 +336,7 @@ Test(clocks, exec_by_the_main_thread, .init = setup, .fini = teardown)
 	collecting_start(&f, &target);
 	executed = clock_ns(CLOCK_MONOTONIC);
 	cr_expect_lt(clocked(target.pid), executed);
-	executed_by(target.pid);
+	executed_by(target.pid, 0);
 	collecting_poll(&f);
 	cr_expect_not_null(last_call(SCRIPTED_REMOVE_THREAD, target.pid));
 	cr_expect(cpus_have_clocks());
@@ -349,10 +350,10 @@ Test(clocks, exec_by_the_main_thread, .init = setup, .fini = teardown)
 Test(clocks, exec_that_is_told_late, .init = setup, .fini = teardown)
 {
 	collecting_start(&f, &target);
-	executed_by(target.pid);
+	executed_by(target.pid, 0);
 	collecting_poll(&f);
 	cr_expect_eq(scripted_count(&f.engine, SCRIPTED_FOLLOW, target.pid), 1);
-	executed_by(target.pid);
+	executed_by(target.pid, 0);
 	process_table_find(&f.c->table, target.pid)->told_ns = clock_ns(CLOCK_MONOTONIC);
 	collecting_poll(&f);
 	cr_expect_eq(scripted_count(&f.engine, SCRIPTED_FOLLOW, target.pid), 2);
