@@ -171,17 +171,17 @@ int BPF_PROG(on_free, struct task_struct *task)
 {
 	__u32 tgid = task->tgid, tid = task->pid;
 
-	/* Also of a process that is followed no more. */
+	/* Also of a process that is followed no more: user space may have told its code late. */
 	if (waits_too)
 		wait_forget(tid);
 	set_taken_over(tid, false);
+	if (tid == tgid)
+		forget_memory(tgid);
 	if (!bpf_map_lookup_elem(&procs, &tgid))
 		return 0;
 	send_life(RBPF_RING_FREE, bpf_ktime_get_ns(), task, 0, 0, NULL);
-	if ((__u32)task->pid == tgid) {
+	if (tid == tgid)
 		bpf_map_delete_elem(&procs, &tgid);
-		forget_memory(tgid);
-	}
 	return 0;
 }
 

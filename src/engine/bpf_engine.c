@@ -157,12 +157,15 @@ static int follow(struct engine *e, pid_t tgid, const struct rbpf_layout *layout
 		       strerror(errno));
 }
 
+/* A child is in all three, if its parent is: on_fork(). */
 static void forget(struct engine *e, pid_t tgid)
 {
 	struct bpf_engine *s = of(e);
 	uint32_t key = (uint32_t)tgid;
 
 	bpf_map__delete_elem(s->skel->maps.procs, &key, sizeof(key), 0);
+	bpf_map__delete_elem(s->skel->maps.code, &key, sizeof(key), 0);
+	bpf_map__delete_elem(s->skel->maps.request_filters, &key, sizeof(key), 0);
 }
 
 static uint32_t events(const struct engine *e, struct profile_event *ret)

@@ -108,7 +108,7 @@ void engine_close(struct engine *e);
  */
 int engine_follow(struct engine *e, pid_t tgid, const struct rbpf_layout *layout, uint64_t since_ns,
 		  struct err *err);
-/* Follow it no more. */
+/* Follow it no more; nor is its code known, nor its requests. */
 void engine_forget(struct engine *e, pid_t tgid);
 
 /*

@@ -227,6 +227,8 @@ void native_process_free(struct native_process *p)
 {
 	if (!p)
 		return;
+	if (p->code_set && p->native->set_code)
+		p->native->set_code(p->native->arg, p->pid, NULL);
 	displace(p);
 	perf_map_deinit(&p->perf_map);
 	free(p);

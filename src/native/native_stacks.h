@@ -59,7 +59,8 @@ int native_process_new(struct native *n, pid_t pid, const struct process_context
 		       struct native_process **ret);
 int native_process_fork(const struct native_process *parent, pid_t pid,
 			const struct process_context *context, struct native_process **ret);
-void native_process_free(struct native_process *p); /* accepts NULL */
+/* Accepts NULL. Whoever walks its stacks is told that its code is not known any more. */
+void native_process_free(struct native_process *p);
 
 /*
  * Read (again) which code the process has mapped; @vm is its Ruby, NULL if none is known. If the

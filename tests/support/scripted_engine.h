@@ -3,9 +3,9 @@
  * An engine that plays the records of a test, remembers what it was asked, and fails where it is
  * told to.
  *
- * It does to the set of processes that are followed what the BPF programs do (bpf/life.bpf.h), at
- * the moment that a record is scripted: a child is followed if its parent is. So a test can compare
- * it with the processes that there are.
+ * It does to the sets of processes that are followed, and whose code is known, what the BPF
+ *programs do (bpf/life.bpf.h), at the moment that a record is scripted: a child is followed if its
+ *parent is. So a test can compare them with the processes that there are.
  *
  *	struct scripted_engine e;
  *
@@ -84,10 +84,12 @@ struct scripted_engine {
 		int ret;
 	} ops[SCRIPTED_OPS];
 	struct scripted_ids followed; /* tgids */
+	struct scripted_ids coded;    /* tgids: those of set_code() */
 	struct scripted_ids clocks;   /* tids */
 	size_t doubled;		      /* clocks for threads that had one */
 	struct buf records;	      /* each after its length, a uint64_t */
 	size_t taken;		      /* bytes of them that were drained */
+	struct unwind_memory memory;  /* owned */
 };
 
 /* ---- sets ---- */
@@ -163,7 +165,36 @@ static inline void scripted_forget(struct engine *engine, pid_t tgid)
 
 	scripted_begin(e, SCRIPTED_FORGET);
 	scripted_drop(&e->followed, tgid);
+	scripted_drop(&e->coded, tgid);
 	scripted_end(e, &(struct scripted_call) { .op = SCRIPTED_FORGET, .id = tgid });
+}
+
+/* Enough for the code of a few processes. */
+static inline void scripted_unwind_memory(const struct engine *engine, struct unwind_memory *ret)
+{
+	struct unwind_memory *m = &scripted_of(engine)->memory;
+
+	if (!m->words) {
+		*m = (struct unwind_memory) { .n_words = 1u << 20,
+					      .n_rules = RBPF_CFI_MAX_RULES,
+					      .n_ranges = 4096 };
+		m->words = calloc(m->n_words, sizeof(*m->words));
+		m->rules = calloc(m->n_rules, sizeof(*m->rules));
+		m->ranges = calloc(m->n_ranges, sizeof(*m->ranges));
+		cr_assert(m->words && m->rules && m->ranges);
+	}
+	*ret = *m;
+}
+
+static inline void scripted_set_code(struct engine *engine, pid_t tgid,
+				     const struct rbpf_code *code)
+{
+	struct scripted_engine *e = scripted_of(engine);
+
+	if (code)
+		scripted_put(&e->coded, tgid);
+	else
+		scripted_drop(&e->coded, tgid);
 }
 
 /* As the BPF engine, it has no words for failures that are expected. */
@@ -331,7 +362,11 @@ static inline void scripted_close(struct engine *engine)
 
 	free(e->calls);
 	free(e->followed.v);
+	free(e->coded.v);
 	free(e->clocks.v);
+	free(e->memory.words);
+	free(e->memory.rules);
+	free(e->memory.ranges);
 	buf_deinit(&e->records);
 	*e = (struct scripted_engine) { 0 };
 }
@@ -354,6 +389,8 @@ static inline void scripted_engine_init(struct scripted_engine *e)
 		.drain = scripted_drain,
 		.stop = scripted_stop,
 		.keep_preset = scripted_keep_preset,
+		.set_code = scripted_set_code,
+		.unwind_memory = scripted_unwind_memory,
 		.counters = scripted_counters,
 		.cost = scripted_cost,
 	};
@@ -402,8 +439,12 @@ static inline bool scripted_kernel(struct scripted_engine *e, const struct rbpf_
 	case RBPF_RING_FORK:
 		if (followed && rec->h.type == RBPF_RING_FORK)
 			scripted_put(&e->followed, child);
+		if (followed && scripted_has(&e->coded, tgid) && rec->h.type == RBPF_RING_FORK)
+			scripted_put(&e->coded, child);
 		return followed && (rec->h.type == RBPF_RING_FORK || !e->system_wide);
 	case RBPF_RING_EXEC:
+		if (followed)
+			scripted_drop(&e->coded, tgid);
 		if (rec->flags & RBPF_LIFE_PRESET && (followed || e->system_wide))
 			scripted_put(&e->followed, tgid);
 		return followed || e->system_wide;
@@ -411,8 +452,10 @@ static inline bool scripted_kernel(struct scripted_engine *e, const struct rbpf_
 		scripted_drop(&e->clocks, tid);
 		return followed;
 	default:
-		if (tid == tgid)
+		if (tid == tgid) {
 			scripted_drop(&e->followed, tgid);
+			scripted_drop(&e->coded, tgid);
+		}
 		return followed;
 	}
 }

@@ -349,6 +349,75 @@ Test(process_life, what_ended_is_let_go, .init = setup, .fini = teardown)
 	cr_expect_eq(collecting_profile(&f)->n_samples, 3);
 }
 
+/* ---- the code of a process ---- */
+
+static void setup_native(void)
+{
+	collecting_init(&f, &(struct collector_options) { .native = true });
+	target = target_start();
+}
+
+/* The target, of whose code the engine was told. */
+static void start_with_code(void)
+{
+	const struct rbpf_ring_code_miss miss = { .h.type = RBPF_RING_CODE_MISS,
+						  .h.tgid = (uint32_t)target.pid,
+						  .addr = 0x1000,
+						  .end = RBPF_NATIVE_NO_MAP };
+
+	collecting_start(&f, &target);
+	scripted_record(&f.engine, &miss, sizeof(miss));
+	collecting_poll(&f);
+	cr_assert(scripted_has(&f.engine.coded, target.pid));
+}
+
+/* A child executes a program before its birth is handled: what it inherited is not its code. */
+Test(process_life, code_of_a_program_that_was_replaced, .init = setup_native, .fini = teardown)
+{
+	pid_t child;
+
+	start_with_code();
+	child = fork_by(target.pid);
+	cr_expect(scripted_has(&f.engine.coded, child));
+	collecting_poll(&f);
+	cr_expect(scripted_has(&f.engine.coded, child), "as long as it has the same code");
+	executed(child);
+	collecting_poll(&f);
+	cr_expect_not(scripted_has(&f.engine.coded, child));
+
+	child = fork_by(target.pid);
+	executed(child);
+	collecting_poll(&f);
+	cr_expect_not(scripted_has(&f.engine.coded, child), "it stays in the engine for ever");
+	cr_expect_eq(f.engine.coded.n, 1);
+	collecting_finish(&f);
+}
+
+/* The kernel has freed a child before its birth is handled: nobody else takes its code away. */
+Test(process_life, code_of_what_ended, .init = setup_native, .fini = teardown)
+{
+	pid_t child;
+
+	start_with_code();
+	child = fork_by(target.pid);
+	scripted_life(
+		&f.engine, RBPF_RING_EXIT,
+		&(struct rbpf_ring_life) { .h.ts = clock_ns(CLOCK_MONOTONIC) - 3 * NSEC_PER_SEC,
+					   .h.tgid = (uint32_t)child,
+					   .h.tid = (uint32_t)child,
+					   .flags = RBPF_LIFE_LAST });
+	freed(child);
+	cr_expect_not(scripted_has(&f.engine.coded, child));
+	collecting_keep_house(&f);
+	collecting_keep_house(&f);
+	cr_expect_eq(f.c->table.n_processes, 1, "it is let go");
+	cr_expect_not(scripted_has(&f.engine.coded, child), "it stays in the engine for ever");
+	cr_expect(scripted_has(&f.engine.coded, target.pid));
+	collecting_finish(&f);
+}
+
+/* ---- without a word ---- */
+
 /* Its exit was not told: the record of it was lost. */
 Test(process_life, gone_without_a_word, .init = setup, .fini = teardown)
 {
