@@ -25,7 +25,10 @@ void progress_init(struct progress *p, int fd, bool enable);
 /* Whether a line drawn at @now_ns (CLOCK_MONOTONIC) would show: asked before one is composed. */
 bool progress_due(const struct progress *p, uint64_t now_ns);
 
-/* Draw @line (valid UTF-8, no newline) if progress_due(). Failures to write are ignored. */
+/*
+ * Draw @line (valid UTF-8, no newline) if progress_due(). It is left out if the terminal has no
+ * room for it; failures to write are ignored.
+ */
 void progress_draw(struct progress *p, uint64_t now_ns, const char *line);
 
 /*

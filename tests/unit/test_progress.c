@@ -68,6 +68,49 @@ Test(progress, draws_at_most_four_times_a_second)
 	terminal_close(&t);
 }
 
+/* It does not wait for the terminal: the recording goes on meanwhile. */
+Test(progress, stopped_terminal)
+{
+	struct terminal t = terminal_open(80);
+	struct progress p;
+	char text[200];
+
+	progress_init(&p, t.slave, true);
+	progress_draw(&p, NSEC_PER_SEC, "one");
+	cr_assert_eq(tcflow(t.slave, TCOOFF), 0); /* as Ctrl-S does */
+	cr_expect_str_eq(terminal_read(&t, text, sizeof(text)), "\r\033[Kone");
+	progress_draw(&p, 2 * NSEC_PER_SEC, "two");
+	progress_clear(&p);
+	cr_expect_str_eq(terminal_read(&t, text, sizeof(text)), "");
+	cr_assert_eq(tcflow(t.slave, TCOON), 0);
+	progress_draw(&p, 3 * NSEC_PER_SEC, "three");
+	cr_expect_str_eq(terminal_read(&t, text, sizeof(text)), "\r\033[Kthree");
+	terminal_close(&t);
+}
+
+Test(progress, terminal_that_nobody_reads)
+{
+	const int flags = O_RDWR | O_NONBLOCK;
+	struct terminal t = terminal_open(80);
+	struct progress p;
+	char text[200];
+
+	progress_init(&p, t.slave, true);
+	progress_draw(&p, NSEC_PER_SEC, "one");
+	memset(text, 'x', sizeof(text));
+	cr_assert_eq(fcntl(t.slave, F_SETFL, flags), 0);
+	while (write(t.slave, text, sizeof(text)) > 0)
+		;
+	cr_assert_eq(fcntl(t.slave, F_SETFL, flags & ~O_NONBLOCK), 0);
+	progress_draw(&p, 2 * NSEC_PER_SEC, "two");
+	progress_clear(&p);
+	while (*terminal_read(&t, text, sizeof(text)))
+		cr_expect_null(strstr(text, "two"));
+	progress_draw(&p, 3 * NSEC_PER_SEC, "three");
+	cr_expect_str_eq(terminal_read(&t, text, sizeof(text)), "\r\033[Kthree");
+	terminal_close(&t);
+}
+
 Test(progress, never_wraps)
 {
 	struct terminal t = terminal_open(10);
