@@ -44,6 +44,7 @@ struct collector {
 	struct users users;
 	struct intern presets;	  /* struct rbpf_preset_key of the presets that the engine has */
 	struct mmap_watch *mmaps; /* system-wide; owned */
+	bool mmaps_lost;	  /* some of its records: any process may map a Ruby by now */
 	struct native *native;	  /* NULL: native stacks are not walked; owned */
 	struct profile_totals totals;
 	uint64_t reported_lost;
@@ -245,7 +246,10 @@ bool system_wide_may_be_ruby(struct collector *c, pid_t pid);
 /* Look for Rubies that were mapped since the last call. */
 int system_wide_poll(struct collector *c);
 
-/* Examine the deferred processes: examining others had used up their user's share of CPU time. */
+/*
+ * Examine the deferred processes, for a while: examining others had used up their user's share of
+ * CPU time, or it was lost what they have mapped.
+ */
 int system_wide_retry(struct collector *c);
 
 #endif

@@ -42,7 +42,6 @@ static int defer(struct collector *c, pid_t pid)
 	word = &c->deferred->bits[pid / 64];
 	c->deferred->n += !(*word & bit);
 	*word |= bit;
-	c->totals.counters[COUNTER_LOOKS_PUT_OFF]++;
 	return 0;
 }
 
@@ -72,8 +71,10 @@ static int consider(struct collector *c, pid_t pid, uint64_t usual, struct err *
 	if (pid == getpid() || (p && !p->ended_ns))
 		return 0;
 	uid = process_uid(pid);
-	if (!user_may_spend(users_get(&c->users, uid), clock_ns(CLOCK_MONOTONIC)))
+	if (!user_may_spend(users_get(&c->users, uid), clock_ns(CLOCK_MONOTONIC))) {
+		c->totals.counters[COUNTER_LOOKS_PUT_OFF]++;
 		return defer(c, pid);
+	}
 	if (!has_vm(c, pid, uid, usual))
 		return 0;
 	r = life_add(c, pid, 0, false, &p, err);
@@ -168,18 +169,36 @@ int system_wide_poll(struct collector *c)
 	int r;
 
 	r = mmap_watch_read(c->mmaps, on_mmap, &batch, &lost);
-	return !r && lost ? scan_processes(c, NULL) : r;
+	c->mmaps_lost |= lost;
+	return r;
+}
+
+/*
+ * What was lost may be of any process. To look into all of them at once takes so long that the next
+ * records are lost meanwhile: no end, and nobody drains the engine.
+ */
+static int look_at_all_later(struct collector *c)
+{
+	_cleanup_free_ pid_t *pids = NULL;
+	size_t i, n;
+	int r;
+
+	c->mmaps_lost = false;
+	r = process_list(&pids, &n, NULL);
+	for (i = 0; i < n && !r; i++)
+		r = defer(c, pids[i]);
+	return r;
 }
 
 int system_wide_retry(struct collector *c)
 {
 	const uint64_t until = clock_ns(CLOCK_THREAD_CPUTIME_ID) + RETRY_NS;
+	int r = c->mmaps_lost ? look_at_all_later(c) : 0;
 	struct deferred *p = c->deferred;
 	pid_t pid, i;
-	int r = 0;
 
 	if (!p || !p->n)
-		return 0;
+		return r;
 	for (i = 0; i < RBPF_PID_LIMIT && p->n && !r; i++) {
 		pid = p->next++ % RBPF_PID_LIMIT;
 		p->next %= RBPF_PID_LIMIT;

@@ -8,6 +8,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "sample/collector_state.h"
 #include "support/collecting.h"
@@ -295,6 +296,37 @@ Test(system_wide, engine_without_room, .init = start, .fini = teardown)
 	collecting_finish(&f);
 	cr_expect_eq(f.totals.counters[COUNTER_NOT_FOLLOWED], 1);
 	cr_expect_eq(collecting_find(&f, target.pid), PROFILE_NONE);
+}
+
+static void map_code(size_t times)
+{
+	void *code;
+
+	while (times--) {
+		code = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		cr_assert_neq(code, MAP_FAILED);
+		munmap(code, 4096);
+	}
+}
+
+/* More code is mapped than is read in time. All processes are looked into, but a few at a time. */
+Test(system_wide, records_of_maps_that_are_lost, .init = start, .fini = teardown)
+{
+	struct user *user = users_get(&f.c->users, getuid());
+
+	/* That some were lost is told before the next one on that CPU. */
+	for (size_t i = 0; i < 100 && !f.c->mmaps_lost; i++) {
+		map_code(20000);
+		user->spent_until_ns = 0;
+		cr_assert_eq(system_wide_poll(f.c), 0);
+	}
+	cr_expect(f.c->mmaps_lost);
+	cr_expect_eq(user->spent_until_ns, 0, "not while the engine waits to be drained");
+	cr_assert_eq(system_wide_retry(f.c), 0);
+	cr_expect_not(f.c->mmaps_lost);
+	cr_expect_not_null(f.c->deferred);
+	cr_expect_gt(user->spent_until_ns, 0);
+	cr_expect_eq(f.c->totals.counters[COUNTER_LOOKS_PUT_OFF], 0, "that is of a user's share");
 }
 
 /* ---- CPU time ---- */
