@@ -336,6 +336,9 @@ int collector_poll(struct collector *c, struct err *err)
 		r = samples_poll(c);
 	if (!r && c->opts.system_wide)
 		r = system_wide_poll(c);
+	/* No failure: who calls asks stop_signals(), too. */
+	if (r == -EINTR && stop_signals() >= 2)
+		return 0;
 	if (!r && c->full)
 		r = -E2BIG;
 	if (r)

@@ -73,7 +73,8 @@ int collector_start(struct collector *c, struct sink *sink, struct err *err);
  * Empty the ring buffer and do what is due: call it when engine_fd() is readable, and about 20
  * times a second, and at once if it returns 1: there are more. Fails when the recording can no
  * longer be written. With -E2BIG it is full, as the sink has no room for another definition:
- * samples that come after that are lost, and it can still be ended with collector_finish().
+ * samples that come after that are lost, and it can still be ended with collector_finish(). When
+ * two signals have come (stop.h) it takes no more records and returns 0.
  */
 int collector_poll(struct collector *c, struct err *err);
 
@@ -101,7 +102,8 @@ void collector_status(const struct collector *c, struct collector_status *ret);
 const char *collector_ruby_version(const struct collector *c);
 
 /*
- * Stop sampling, take what is left, and say what was counted.
+ * Stop sampling, take what is left, and say what was counted. Returns -EINTR, with @totals, if two
+ * signals have come and more was left, which is given up.
  */
 int collector_finish(struct collector *c, struct profile_totals *totals, struct err *err);
 

@@ -2,6 +2,7 @@
 /* From records of an engine to a profile: samples, what is lost, and what goes wrong. */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 
 #include "base/stop.h"
@@ -337,6 +338,24 @@ Test(collector, too_late, .init = setup, .fini = teardown)
 	cr_expect_eq(f.totals.samples, 1);
 	cr_expect_eq(collecting_profile(&f)->n_processes, 1);
 	cr_expect_not(collecting_process(&f, target.pid)->exited);
+}
+
+/* Two signals may come in one turn of the loop: SIGTERM and SIGHUP of systemd-logind do. */
+Test(collector, stopped_twice, .init = setup, .fini = teardown)
+{
+	collecting_start(&f, &target);
+	collecting_tick(&f, target.pid, target.pid);
+	collecting_poll(&f);
+	stop_catch_signals();
+	raise(SIGTERM);
+	collecting_tick(&f, target.pid, target.pid);
+	collecting_poll(&f);
+	raise(SIGHUP);
+	collecting_tick(&f, target.pid, target.pid);
+	collecting_tick(&f, target.pid, target.pid);
+	cr_expect_eq(collector_poll(f.c, &f.err), 0, "%s", f.err.msg);
+	cr_expect_eq(collector_finish(f.c, &f.totals, &f.err), -EINTR);
+	cr_expect_eq(f.totals.samples, 2, "what was taken until then");
 }
 
 /* ---- records that are held until symbols are read ---- */
