@@ -134,6 +134,23 @@ static void close_engine(struct engine *e)
 	free(s);
 }
 
+/* @flags: BPF_NOEXIST leaves alone what is there. */
+static int put_proc(struct bpf_engine *s, uint32_t tgid, const struct rbpf_proc *proc,
+		    uint64_t flags, struct err *err)
+{
+	if (!bpf_map__update_elem(s->skel->maps.procs, &tgid, sizeof(tgid), proc, sizeof(*proc),
+				  flags) ||
+	    (errno == EEXIST && flags == BPF_NOEXIST))
+		return 0;
+	if (errno == E2BIG)
+		return err_set(err, -errno, ERR_RUNTIME,
+			       "cannot follow pid %d: rbpf already follows %d processes, "
+			       "the most that it can",
+			       (int)tgid, RBPF_MAX_PROCS);
+	return err_set(err, -errno, ERR_RUNTIME, "cannot follow pid %d: %s", (int)tgid,
+		       strerror(errno));
+}
+
 static int follow(struct engine *e, pid_t tgid, const struct rbpf_layout *layout, uint64_t since_ns,
 		  struct err *err)
 {
@@ -145,16 +162,14 @@ static int follow(struct engine *e, pid_t tgid, const struct rbpf_layout *layout
 		proc.clocked = known.clocked;
 	if (layout)
 		proc.layout = *layout;
-	if (!bpf_map__update_elem(s->skel->maps.procs, &key, sizeof(key), &proc, sizeof(proc),
-				  BPF_ANY))
-		return 0;
-	if (errno == E2BIG)
-		return err_set(err, -errno, ERR_RUNTIME,
-			       "cannot follow pid %d: rbpf already follows %d processes, "
-			       "the most that it can",
-			       (int)tgid, RBPF_MAX_PROCS);
-	return err_set(err, -errno, ERR_RUNTIME, "cannot follow pid %d: %s", (int)tgid,
-		       strerror(errno));
+	return put_proc(s, key, &proc, BPF_ANY, err);
+}
+
+static int follow_again(struct engine *e, pid_t tgid, uint64_t since_ns, struct err *err)
+{
+	const struct rbpf_proc proc = { .layout.tls.model = RBPF_TLS_NONE, .since = since_ns };
+
+	return put_proc(of(e), (uint32_t)tgid, &proc, BPF_NOEXIST, err);
 }
 
 /* A child is in all three, if its parent is: on_fork(). */
@@ -448,6 +463,7 @@ static const struct engine_ops bpf_ops = {
 	.name = "BPF",
 	.close = close_engine,
 	.follow = follow,
+	.follow_again = follow_again,
 	.forget = forget,
 	.events = events,
 	.add_thread = add_thread,

@@ -18,6 +18,11 @@ int engine_follow(struct engine *e, pid_t tgid, const struct rbpf_layout *layout
 	return e->ops->follow(e, tgid, layout, since_ns, err);
 }
 
+int engine_follow_again(struct engine *e, pid_t tgid, uint64_t since_ns, struct err *err)
+{
+	return e->ops->follow_again ? e->ops->follow_again(e, tgid, since_ns, err) : 0;
+}
+
 void engine_forget(struct engine *e, pid_t tgid)
 {
 	e->ops->forget(e, tgid);

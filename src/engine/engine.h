@@ -66,6 +66,7 @@ struct engine_ops {
 	uint32_t (*events)(const struct engine *e, struct profile_event *ret);
 	int (*drain)(struct engine *e, engine_record_fn *handle, void *arg);
 	/* may be NULL */
+	int (*follow_again)(struct engine *e, pid_t tgid, uint64_t since_ns, struct err *err);
 	int (*add_thread)(struct engine *e, pid_t tid, struct err *err);
 	void (*remove_thread)(struct engine *e, int clock);
 	void (*set_clocked)(struct engine *e, pid_t tgid, uint64_t before_ns);
@@ -108,6 +109,11 @@ void engine_close(struct engine *e);
  */
 int engine_follow(struct engine *e, pid_t tgid, const struct rbpf_layout *layout, uint64_t since_ns,
 		  struct err *err);
+/*
+ * Follow process @tgid again, which the engine has begun to follow by itself, if it was told to
+ * forget it meanwhile. Otherwise all stays as it is, with the layout that was kept for it.
+ */
+int engine_follow_again(struct engine *e, pid_t tgid, uint64_t since_ns, struct err *err);
 /* Follow it no more; nor is its code known, nor its requests. */
 void engine_forget(struct engine *e, pid_t tgid);
 

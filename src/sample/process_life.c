@@ -305,7 +305,9 @@ int life_add(struct collector *c, pid_t pid, uint64_t since_ns, bool preset,
 	p->info = info;
 	users_get(&c->users, info.context.uid)->processes++;
 	*ret = p;
-	r = preset ? 0 : engine_follow(c->engine, pid, NULL, since_ns, err);
+	/* If it has executed another program before, it was to be forgotten then. */
+	r = preset ? engine_follow_again(c->engine, pid, since_ns, err)
+		   : engine_follow(c->engine, pid, NULL, since_ns, err);
 	if (!r)
 		return 0;
 	process_table_remove(&c->table, p);

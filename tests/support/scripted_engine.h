@@ -4,8 +4,8 @@
  * told to.
  *
  * It does to the sets of processes that are followed, and whose code is known, what the BPF
- *programs do (bpf/life.bpf.h), at the moment that a record is scripted: a child is followed if its
- *parent is. So a test can compare them with the processes that there are.
+ * programs do (bpf/life.bpf.h), at the moment that a record is scripted: a child is followed if
+ * its parent is. So a test can compare them with the processes that there are.
  *
  *	struct scripted_engine e;
  *
@@ -34,6 +34,7 @@
 
 enum scripted_op {
 	SCRIPTED_FOLLOW,
+	SCRIPTED_FOLLOW_AGAIN,
 	SCRIPTED_FORGET,
 	SCRIPTED_ADD_THREAD,
 	SCRIPTED_REMOVE_THREAD,
@@ -154,6 +155,22 @@ static inline int scripted_follow(struct engine *engine, pid_t tgid,
 
 	if (call.ret)
 		err_set(err, call.ret, ERR_RUNTIME, "scripted: follow %d", (int)tgid);
+	else
+		scripted_put(&e->followed, tgid);
+	return scripted_end(e, &call);
+}
+
+static inline int scripted_follow_again(struct engine *engine, pid_t tgid, uint64_t since_ns,
+					struct err *err)
+{
+	struct scripted_engine *e = scripted_of(engine);
+	struct scripted_call call = { .op = SCRIPTED_FOLLOW_AGAIN,
+				      .id = tgid,
+				      .since_ns = since_ns,
+				      .ret = scripted_begin(e, SCRIPTED_FOLLOW_AGAIN) };
+
+	if (call.ret)
+		err_set(err, call.ret, ERR_RUNTIME, "scripted: follow %d again", (int)tgid);
 	else
 		scripted_put(&e->followed, tgid);
 	return scripted_end(e, &call);
@@ -377,6 +394,7 @@ static inline void scripted_engine_init(struct scripted_engine *e)
 		.name = "scripted",
 		.close = scripted_close,
 		.follow = scripted_follow,
+		.follow_again = scripted_follow_again,
 		.forget = scripted_forget,
 		.forget_stack = scripted_forget_stack,
 		.forget_stacks = scripted_forget_stacks,

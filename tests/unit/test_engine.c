@@ -102,6 +102,7 @@ Test(engine, what_it_lacks)
 	cr_expect_eq(engine_read_registers(&e, 1, &threads, &n, &err), -ENOTSUP);
 	cr_expect_str_eq(err.msg, "the engine 'small' does not read registers of threads");
 	cr_expect_eq(engine_fd(&e), -1);
+	cr_expect_eq(engine_follow_again(&e, 1, 0, &err), 0);
 	engine_keep_preset(&e, NULL, NULL);
 	engine_set_code(&e, 1, NULL);
 	engine_copy_names(&e, 1, 2);

@@ -178,6 +178,25 @@ Test(system_wide, exec_of_another_program, .init = start, .fini = teardown)
 	cr_expect_eq(f.totals.samples, 2);
 }
 
+/*
+ * The same before user space has seen the other program, as with "#!/usr/bin/env ruby": what is to
+ * be forgotten then is that Ruby.
+ */
+Test(system_wide, exec_of_another_program_that_executes_a_ruby, .init = start, .fini = teardown)
+{
+	executed(target.pid, RBPF_LIFE_PRESET, 1000);
+	drain();
+	executed(target.pid, 0, 3500);
+	executed(target.pid, RBPF_LIFE_PRESET, 9000);
+	collecting_tick(&f, target.pid, target.pid);
+	drain();
+	cr_expect(followed(target.pid));
+	cr_expect_eq(scripted_count(&f.engine, SCRIPTED_FOLLOW, target.pid), 0,
+		     "its layout stays where it was not forgotten");
+	collecting_finish(&f);
+	cr_expect_eq(f.totals.samples, 1);
+}
+
 /* The BPF programs follow it until user space has seen what it executed. */
 Test(system_wide, exec_of_another_program_that_is_told_late, .init = start, .fini = teardown)
 {
