@@ -77,10 +77,20 @@ static int drop_user(void)
 	return 0;
 }
 
+/*
+ * The signals that rbpf takes as the wish to stop are for rbpf alone: until it has ended it needs
+ * those who help it. A service manager sends them to the whole control group.
+ */
 static void reset_signals(void)
 {
+	sigset_t blocked;
 	int sig;
 
+	sigemptyset(&blocked);
+	sigaddset(&blocked, SIGINT);
+	sigaddset(&blocked, SIGTERM);
+	sigaddset(&blocked, SIGHUP);
+	sigprocmask(SIG_SETMASK, &blocked, NULL);
 	for (sig = 1; sig < NSIG; sig++)
 		signal(sig, SIG_DFL);
 	signal(SIGPIPE, SIG_IGN);

@@ -20,9 +20,10 @@ struct sock_filter;
 
 /*
  * Become user and group "nobody" if that is permitted, with no capabilities, not to be had back by
- * executing anything; be of a session of one's own, so that no signal of a terminal comes; end when
- * the parent does; and close all descriptors but @keep, in ascending order. Standard input, output
- * and error become /dev/null. Returns 0 or -errno.
+ * executing anything; be of a session of one's own, so that no signal of a terminal comes; block
+ * the signals that rbpf is stopped by, and end when the parent does; and close all descriptors but
+ * @keep, in ascending order. Standard input, output and error become /dev/null. Returns 0 or
+ * -errno.
  */
 int sandbox_drop_privileges(const int *keep, size_t n);
 

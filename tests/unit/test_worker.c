@@ -227,6 +227,28 @@ Test(worker, another_one_after_it_was_killed)
 	cr_expect_eq(count_fds(), fds);
 }
 
+/* Whoever stops a control group sends it to all of its processes. */
+Test(worker, signals_that_are_for_rbpf)
+{
+	static const int signals[] = { SIGTERM, SIGINT, SIGHUP };
+	struct file_worker w;
+	pid_t first;
+
+	file_worker_init(&w, NULL);
+	expect_answers(&w);
+	first = w.worker.pid;
+	for (size_t i = 0; i < ARRAY_SIZE(signals); i++) {
+		kill(w.fork_server.pid, signals[i]);
+		kill(w.worker.pid, signals[i]);
+	}
+	expect_answers(&w);
+	cr_expect_eq(w.worker.pid, first);
+	kill(first, SIGKILL);
+	expect_answers(&w);
+	cr_expect_neq(w.worker.pid, first, "the fork server is there, too");
+	file_worker_deinit(&w);
+}
+
 static size_t count_symbols(struct file_worker *w, const struct worker_file *file)
 {
 	struct elf_symbols symbols;
