@@ -2,8 +2,8 @@
 /*
  * What the parts of the collector share: collector.c keeps the loop, samples.c takes stacks and
  * samples, waits.c time off the CPU, process_life.c and thread_life.c know how processes and their
- * threads begin, change and end, clocks.c which clocks see them, and system_wide.c which of the
- * machine's are to be followed.
+ * threads begin, change and end, clocks.c which clocks see them, system_wide.c which of the
+ * machine's are to be followed, and unknown.c what is done when records were lost that tell it.
  */
 #ifndef RBPF_SAMPLE_COLLECTOR_STATE_H
 #define RBPF_SAMPLE_COLLECTOR_STATE_H
@@ -51,6 +51,7 @@ struct collector {
 	uint64_t unknown; /* samples of processes not in the table: their EXEC or FORK was lost … */
 	uint64_t no_room; /* … and for which the sink had no room: they are told together */
 	uint64_t reported_unknown;
+	uint64_t unknown_next_ns; /* CLOCK_MONOTONIC: such a process is not looked at before */
 	uint64_t housekeeping_ns;
 	uint64_t open_waits_ns; /* when waits that go on were told last */
 	uint64_t sleepers_ns;	/* that it took to walk threads that wait since before */
@@ -225,7 +226,7 @@ int clocks_note_exec(struct collector *c, struct tracked_process *p, uint64_t ts
 
 /*
  * If records of births and ends were lost, search for the threads of what is followed. (A child
- * whose fork was lost is not followed.) Returns 0 or -ENOMEM.
+ * whose fork was lost is not, until unknown.c has met it.) Returns 0 or -ENOMEM.
  */
 int clocks_note_lost(struct collector *c, uint64_t now);
 
@@ -235,6 +236,15 @@ void clocks_remove(struct collector *c, struct tracked_process *p);
 
 void clocks_deinit(struct collector *c);
 
+/* ---- unknown.c ---- */
+
+/*
+ * A sample of process @pid has come, which is not in the table. If that may be because a record of
+ * its birth was lost, follow it from now on, or have the engine forget it; not at once if another
+ * one was looked at just now. Returns 0 or an error that ends the recording.
+ */
+int unknown_look(struct collector *c, pid_t pid);
+
 /* ---- system_wide.c ---- */
 
 /* Whether all Rubies are followed, and not only those selected. */
@@ -242,6 +252,9 @@ bool system_wide_is_all(const struct collector *c);
 
 /* Whether process @pid, which has just executed a program, may come to hold a Ruby VM. */
 bool system_wide_may_be_ruby(struct collector *c, pid_t pid);
+
+/* Follow process @pid if it is a Ruby that is selected, and there is room; else returns 0, too. */
+int system_wide_consider(struct collector *c, pid_t pid);
 
 /* Look for Rubies that were mapped since the last call. */
 int system_wide_poll(struct collector *c);

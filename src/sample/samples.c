@@ -372,7 +372,7 @@ int samples_handle_sample(struct collector *c, const struct rbpf_ring_sample *re
 	 */
 	if (!p) {
 		c->unknown += system_wide_is_all(c);
-		return 0;
+		return unknown_look(c, (pid_t)rec->h.tgid);
 	}
 	if (p->let_go)
 		return 0;

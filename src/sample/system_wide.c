@@ -77,13 +77,19 @@ static int consider(struct collector *c, pid_t pid, uint64_t usual, struct err *
 	}
 	if (!has_vm(c, pid, uid, usual))
 		return 0;
-	r = life_add(c, pid, 0, false, &p, err);
+	/* The BPF programs may follow it already, with the layout of its parent: see unknown.c. */
+	r = life_add(c, pid, 0, true, &p, err);
 	if (!r && c->sink) {
 		r = life_record(c, p);
 		if (!r)
 			r = life_begin_account(c, pid);
 	}
 	return r == -ESRCH || r == -ENOENT || r == -E2BIG ? 0 : r;
+}
+
+int system_wide_consider(struct collector *c, pid_t pid)
+{
+	return consider(c, pid, 0, NULL);
 }
 
 static int scan_processes(struct collector *c, struct err *err)

@@ -291,6 +291,40 @@ Test(collector, samples_of_unknown_processes, .init = setup, .fini = teardown)
 	cr_expect_eq(p->n_processes, 1);
 }
 
+/* Two ticks in @pid, a process that is followed by the BPF programs alone. */
+static void tick_unknown(pid_t pid)
+{
+	scripted_put(&f.engine.followed, pid);
+	collecting_tick(&f, pid, pid);
+	collecting_tick(&f, pid, pid);
+	cr_assert_eq(collector_drain(f.c), 0);
+}
+
+/* Their first samples tell of them. They are not looked at all at once, as they may be many. */
+Test(collector, births_that_were_lost, .init = setup, .fini = teardown)
+{
+	const pid_t child = target_fork(&target), gone = 0x3fffffff;
+
+	collecting_start(&f, &target);
+	f.engine.counters[RBPF_CNT_LOST_LIFE] = 1;
+	collecting_keep_house(&f);
+	f.c->unknown_next_ns = UINT64_MAX;
+	tick_unknown(child);
+	cr_expect_eq(collecting_find(&f, child), PROFILE_NONE);
+	f.c->unknown_next_ns = 0;
+	tick_unknown(child);
+	cr_expect_gt(f.c->unknown_next_ns, 0);
+	cr_expect_eq(collecting_process(&f, child)->parent, collecting_find(&f, target.pid));
+	cr_expect_eq(f.engine.ops[SCRIPTED_FOLLOW].asked, 1, "what is known of it stays");
+	f.c->unknown_next_ns = 0;
+	tick_unknown(gone);
+	cr_expect(scripted_has(&f.engine.followed, child));
+	cr_expect_not(scripted_has(&f.engine.followed, gone));
+	collecting_finish(&f);
+	cr_expect_eq(f.totals.samples, 1);
+	cr_expect_eq(f.totals.lost, 5);
+}
+
 /* Records of unknown processes that are no samples. */
 Test(collector, records_of_unknown_processes, .init = setup, .fini = teardown)
 {

@@ -328,6 +328,18 @@ static void map_code(size_t times)
 	}
 }
 
+/* The BPF programs follow what executes another program until they are told to forget it. */
+Test(system_wide, exec_of_another_program_that_was_lost, .init = start, .fini = teardown)
+{
+	scripted_put(&f.engine.followed, target.pid);
+	f.c->totals.counters[RBPF_CNT_LOST_LIFE] = 1;
+	collecting_tick(&f, target.pid, target.pid);
+	drain();
+	cr_expect_not(followed(target.pid));
+	collecting_finish(&f);
+	cr_expect_eq(collecting_find(&f, target.pid), PROFILE_NONE);
+}
+
 /* More code is mapped than is read in time. All processes are looked into, but a few at a time. */
 Test(system_wide, records_of_maps_that_are_lost, .init = start, .fini = teardown)
 {
