@@ -14,13 +14,11 @@
 #include "cmd/open_recording.h"
 #include "view/filter.h"
 
-enum weight { WEIGHT_SAMPLES, WEIGHT_TIME };
-
 struct export_line {
 	unsigned int format; /* index into exporters, or OPTION_UNSET */
 	const char *input;
 	const char *output;
-	unsigned int weight; /* enum weight */
+	unsigned int weight; /* place in weights, or OPTION_UNSET */
 	bool threads;
 	struct filter_options filter;
 };
@@ -37,14 +35,17 @@ static const char *format_help(size_t i)
 	return exporters[i].description;
 }
 
+static const struct {
+	const char *word;
+	enum folded_weight weight;
+} weights[] = {
+	{ "samples", WEIGHT_SAMPLES },
+	{ "time", WEIGHT_TIME },
+};
+
 static const char *weight_choice(size_t i)
 {
-	static const char *const words[] = {
-		[WEIGHT_SAMPLES] = "samples",
-		[WEIGHT_TIME] = "time",
-	};
-
-	return i < ARRAY_SIZE(words) ? words[i] : NULL;
+	return i < ARRAY_SIZE(weights) ? weights[i].word : NULL;
 }
 
 static const struct option_spec specs[] = {
@@ -83,8 +84,8 @@ static const struct option_spec specs[] = {
 		.type = OPTION_CHOICE,
 		OPT(weight),
 		.arg = "WHAT",
-		.help = "what the numbers of folded stacks are, time being in microseconds",
-		.initial = "samples",
+		.help = "what the numbers of folded stacks are (default samples, but time, in "
+			"microseconds, if the event is of waits)",
 		.choice = weight_choice,
 	},
 	{
@@ -110,7 +111,8 @@ static int export_recording(const struct cmd_context *ctx, struct export_line *l
 	_cleanup_recording_ struct recording rec = RECORDING_INIT;
 	struct export_options opts = {
 		.filter = filter,
-		.weight_time = line->weight == WEIGHT_TIME,
+		.weight = line->weight == OPTION_UNSET ? WEIGHT_OF_EVENT
+						       : weights[line->weight].weight,
 		.threads = line->threads,
 	};
 	const struct exporter *exporter;
@@ -143,7 +145,9 @@ static int export_recording(const struct cmd_context *ctx, struct export_line *l
 static int export_main(struct cmd_context *ctx, int argc, char **argv, struct err *err)
 {
 	struct view_filter filter = VIEW_FILTER_INIT;
-	struct export_line line = { .format = OPTION_UNSET, .filter = FILTER_OPTIONS_INIT };
+	struct export_line line = { .format = OPTION_UNSET,
+				    .weight = OPTION_UNSET,
+				    .filter = FILTER_OPTIONS_INIT };
 	struct option_rest rest;
 	int r;
 
@@ -164,7 +168,7 @@ static const struct option_group *const groups[] = { &group, &filters };
 static const struct command_example examples[] = {
 	{ "rbpf export -f folded > out.folded", "stacks for flamegraph.pl and its like" },
 	{ "rbpf export -f folded --weight time --threads puma.data | head",
-	  "in microseconds of CPU time, by thread" },
+	  "in microseconds, by thread" },
 	{ "rbpf export -f speedscope -o app.speedscope.json",
 	  "for speedscope.app, with threads in the order of time" },
 	{ "rbpf export -f folded --stack native > native.folded",

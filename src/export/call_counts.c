@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/intern.h"
 #include "export/shown.h"
 #include "profile/profile.h"
@@ -28,6 +29,24 @@ int stack_counts(const struct shown *shown, struct stack_count **ret)
 	}
 	*ret = counts;
 	return 0;
+}
+
+uint64_t stack_counts_of_time(const struct profile *p, struct stack_count *counts)
+{
+	uint64_t interval, rest, sum = 0;
+
+	if (!event_has_durations(profile_event(p)))
+		return profile_event(p)->period;
+	for (size_t i = 0; i < p->n_stacks; i++)
+		profile_add(&sum, counts[i].value);
+	interval = sum < NSEC_PER_SEC ? NSEC_PER_USEC : NSEC_PER_MSEC;
+	rest = interval / 2; /* what the stacks so far have more than their counts */
+	for (size_t i = 0; i < p->n_stacks; i++) {
+		rest += counts[i].value % interval;
+		counts[i].samples = counts[i].value / interval + rest / interval;
+		rest %= interval;
+	}
+	return interval;
 }
 
 /* ---- calls ---- */

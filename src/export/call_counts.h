@@ -23,6 +23,17 @@ struct stack_count {
 /* Returns 0 or -ENOMEM. @ret: free(). */
 int stack_counts(const struct shown *shown, struct stack_count **ret);
 
+/*
+ * For formats that count samples. Of an event whose samples have durations, set the samples of
+ * @counts to how often a profiler would have met the stack that takes one at an interval: each
+ * millisecond, which is stackprof's own default for wall time, or each microsecond if all are less
+ * than a second. What rounding takes from one stack it gives to the next: their sum is the rounded
+ * sum. A stack that is shorter may get 0. Returns the interval in ns.
+ *
+ * Samples of other events are left alone, and the interval is the period.
+ */
+uint64_t stack_counts_of_time(const struct profile *p, struct stack_count *counts);
+
 /* What calls the outermost frame of a stack. */
 #define CALLS_ROOT UINT32_MAX
 

@@ -18,11 +18,18 @@ struct err;
 struct profile;
 struct view_filter;
 
+/* What the numbers of folded stacks are. */
+enum folded_weight {
+	WEIGHT_OF_EVENT, /* samples, but the time of an event whose samples have durations */
+	WEIGHT_SAMPLES,
+	WEIGHT_TIME, /* in µs */
+};
+
 struct export_options {
 	const struct view_filter *filter; /* NULL: everything */
-	bool weight_time;		  /* folded: weights in µs instead of samples */
-	bool threads;			  /* folded: thread name after the process name */
-	struct replay replay;		  /* where the samples are, see .needs.read_again */
+	enum folded_weight weight;
+	bool threads;	      /* folded: thread name after the process name */
+	struct replay replay; /* where the samples are, see .needs.read_again */
 };
 
 /*

@@ -81,6 +81,7 @@ struct folder {
 	uint32_t *of_frame; /* name + 1 by frame; 0: not looked up yet */
 	bool *is_leaf;	    /* by name */
 	struct buf scratch;
+	bool is_time; /* numbers are time, not samples */
 };
 
 static void folder_deinit(struct folder *f)
@@ -426,7 +427,7 @@ static int write_lines(const struct folder *f, struct fold_text *t, struct buf *
 	for (size_t i = 0; !r && i < f->n_lines; i++) {
 		uint64_t count = f->lines[i].samples;
 
-		if (f->opts->weight_time) {
+		if (f->is_time) {
 			/*
 			 * What rounding takes from one line it gives to the next: the sum of the
 			 * lines is the rounded sum.
@@ -444,14 +445,20 @@ static int write_lines(const struct folder *f, struct fold_text *t, struct buf *
 int export_folded(const struct profile *p, const struct export_options *opts, struct buf *out,
 		  struct err *err)
 {
-	struct folder f = { .profile = p, .opts = opts };
+	const struct profile_event *event = profile_event(p);
+	struct folder f = {
+		.profile = p,
+		.opts = opts,
+		.is_time = opts->weight == WEIGHT_TIME ||
+			   (opts->weight == WEIGHT_OF_EVENT && event_has_durations(event)),
+	};
 	struct fold_text text = { 0 };
 	int r;
 
-	if (opts->weight_time && profile_event(p)->unit != UNIT_NS)
+	if (f.is_time && event->unit != UNIT_NS)
 		return err_set(err, -EINVAL, ERR_USAGE,
 			       "--weight time does not go with event '%s', whose values are %s",
-			       profile_event(p)->name, value_unit_name(profile_event(p)->unit));
+			       event->name, value_unit_name(event->unit));
 	r = fold(&f);
 	if (!r)
 		r = mark_leaves(&f);

@@ -8,8 +8,9 @@
  *	ID,SELF,TOTAL			its samples
  *	FROM,TO,SAMPLES			calls of one element by another; -1 calls the outermost
  *
- * An element and a call count once a sample. What reads it splits at commas, so a comma in a name
- * becomes a semicolon.
+ * An element and a call count once a sample. Readers know no other measure, so of an event whose
+ * samples have durations, each millisecond or microsecond is one. What reads it splits at commas,
+ * so a comma in a name becomes a semicolon.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -130,6 +131,8 @@ int export_sampling_prof(const struct profile *p, const struct export_options *o
 		r = line_groups_init(p, s.functions.of_frame, &s.lines);
 	if (!r)
 		r = stack_counts(&s.shown, &s.counts);
+	if (!r)
+		stack_counts_of_time(p, s.counts);
 	if (!r)
 		r = call_counts_init(&s.shown, s.counts, s.lines.of_frame, s.lines.n, &s.calls);
 	if (!r)

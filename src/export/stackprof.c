@@ -3,9 +3,10 @@
  * The dump of stackprof (https://github.com/tmm1/stackprof), version 1.2, as JSON, which its
  * reports read in place of Ruby's Marshal format: `stackprof --text FILE`.
  *
- * Numbers are samples. Unlike stackprof's own, a call and a line count once a sample also where a
- * method is in a stack several times, as in reports of rbpf. "raw" has each stack once, in no order
- * of time.
+ * Numbers are samples, for its reports print no other: of an event whose samples have durations,
+ * one for each millisecond or microsecond. Unlike stackprof's own, a call and a line count once a
+ * sample also where a method is in a stack several times, as in reports of rbpf. "raw" has each
+ * stack once, in no order of time.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -37,6 +38,7 @@ struct stackprof {
 	struct shown shown;
 	struct groups functions;
 	struct stack_count *counts; /* by shown stack; owned */
+	uint64_t interval;	    /* ns that a sample stands for */
 	struct call_counts calls;   /* of functions */
 	struct line_count *lines;   /* in the order of functions; owned */
 	size_t n_lines;
@@ -211,17 +213,24 @@ static int add_raw(struct stackprof *s)
 
 /*
  * The value of each sample in µs, which is known of all of a stack together; of CPU time it is the
- * interval. speedscope looks for this member.
+ * interval. That of a stack which got no sample goes to the next one that has some. speedscope
+ * looks for this member.
  */
 static int add_deltas(struct stackprof *s, bool wanted)
 {
 	struct json *j = &s->json;
+	uint64_t ns = 0;
 
 	json_array_begin(j, "raw_timestamp_deltas");
 	for (uint32_t i = 0; wanted && i < s->profile->n_stacks; i++) {
 		const struct stack_count *c = &s->counts[i];
-		uint64_t us = c->value / NSEC_PER_USEC;
+		uint64_t us;
 
+		profile_add(&ns, c->value);
+		if (!c->samples)
+			continue;
+		us = ns / NSEC_PER_USEC;
+		ns %= NSEC_PER_USEC;
 		for (uint64_t left = c->samples; left; left--) {
 			json_u64(j, NULL, us / left);
 			us -= us / left;
@@ -235,21 +244,24 @@ static int add_deltas(struct stackprof *s, bool wanted)
 
 /* ---- the whole ---- */
 
-/* Samples, and those of garbage collection. */
+/* Samples, and those of garbage collection, counted as @counts are. */
 static void add_totals(struct stackprof *s)
 {
 	const struct profile *p = s->profile;
-	uint64_t samples = 0, gc = 0;
+	uint64_t samples = 0, gc = 0, gc_ns = s->interval / 2;
 
 	for (size_t i = 0; i < p->n_aggregates; i++) {
 		const struct profile_aggregate *a = &p->aggregates[i];
 
-		if (!view_selected(s->shown.selection, a))
+		if (!(a->flags & SAMPLE_GC) || !view_selected(s->shown.selection, a))
 			continue;
-		samples += a->samples;
-		if (a->flags & SAMPLE_GC)
-			gc += a->samples;
+		gc += a->samples;
+		profile_add(&gc_ns, a->value);
 	}
+	if (event_has_durations(profile_event(p)))
+		gc = gc_ns / s->interval;
+	for (size_t i = 0; i < p->n_stacks; i++)
+		samples += s->counts[i].samples;
 	json_u64(&s->json, "samples", samples);
 	json_u64(&s->json, "gc_samples", gc);
 	json_u64(&s->json, "missed_samples", p->totals.lost);
@@ -265,7 +277,7 @@ static int write_all(struct stackprof *s)
 	json_object_begin(j, NULL);
 	json_decimal(j, "version", 12, 1);
 	json_str(j, "mode", is_cpu ? "cpu" : is_time ? "wall" : "object");
-	json_u64(j, "interval", is_time ? event->period / NSEC_PER_USEC : 1);
+	json_u64(j, "interval", is_time ? s->interval / NSEC_PER_USEC : 1);
 	add_totals(s);
 	json_object_begin(j, "metadata");
 	json_str(j, "exporter", "rbpf " RBPF_VERSION);
@@ -291,6 +303,8 @@ int export_stackprof(const struct profile *p, const struct export_options *opts,
 		r = groups_init(p, GROUP_BY_FUNCTION, &s.functions);
 	if (!r)
 		r = stack_counts(&s.shown, &s.counts);
+	if (!r)
+		s.interval = stack_counts_of_time(p, s.counts);
 	if (!r)
 		r = call_counts_init(&s.shown, s.counts, s.functions.of_frame, s.functions.n,
 				     &s.calls);

@@ -57,6 +57,12 @@ bool event_is_exact(const struct profile_event *event)
 	return !event->period && !event_is_cpu(event);
 }
 
+bool event_has_durations(const struct profile_event *event)
+{
+	return event->unit == UNIT_NS &&
+	       (event_is_exact(event) || !strcmp(event->name, EVENT_WALL));
+}
+
 bool profile_has_waits(const struct profile *p)
 {
 	for (uint32_t i = 0; i < p->meta.n_events; i++)

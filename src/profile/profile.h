@@ -81,6 +81,11 @@ struct profile_event {
 bool event_is_cpu(const struct profile_event *event);
 /* Whether there is a sample of all that happened, so that sums of values are no estimates. */
 bool event_is_exact(const struct profile_event *event);
+/*
+ * Whether a sample lasts as long as what it is of, as a wait does, so that the number of samples is
+ * no measure of time: events in ns without a period, and EVENT_WALL.
+ */
+bool event_has_durations(const struct profile_event *event);
 
 struct profile_process {
 	uint32_t pid;	       /* as rbpf's pid namespace sees it */

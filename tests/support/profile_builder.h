@@ -13,6 +13,7 @@
 #ifndef RBPF_TESTS_PROFILE_BUILDER_H
 #define RBPF_TESTS_PROFILE_BUILDER_H
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -207,6 +208,16 @@ static inline void builder_sample(struct profile_builder *b, uint32_t thread, ui
 
 	builder_must(sink_sample(&b->out.sink, &sample));
 	b->now += BUILDER_PERIOD;
+}
+
+/* All samples are of this event, whose values are ns. */
+static inline void builder_event(struct profile_builder *b, const char *name, uint64_t period)
+{
+	struct profile_event *event = &b->out.profile.meta.events[0];
+
+	*event = (struct profile_event) { .unit = UNIT_NS, .period = period };
+	snprintf(event->name, sizeof(event->name), "%s", name);
+	b->out.profile.meta.n_events = 1;
 }
 
 /*

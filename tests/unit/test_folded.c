@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "export/export.h"
@@ -155,7 +156,7 @@ Test(folded, numbers_at_the_end)
 
 Test(folded, weights_in_microseconds_keep_their_sum)
 {
-	static const struct export_options time = { .weight_time = true };
+	static const struct export_options time = { .weight = WEIGHT_TIME };
 	uint32_t thread = builder_thread(&b, builder_process(&b, 1, "ruby"), 1, "x");
 	char *text;
 
@@ -171,6 +172,25 @@ Test(folded, weights_in_microseconds_keep_their_sum)
 	cr_expect_eq((uint64_t)check_lines(text),
 		     (b.out.profile.totals.cpu_sampled_ns + 500) / 1000);
 	free(text);
+}
+
+/* A wait of 3 ms is as much as 3000 of 1 µs; of CPU time and waits together as well. */
+Test(folded, waits_are_weighted_by_their_time)
+{
+	static const struct export_options by_samples = { .weight = WEIGHT_SAMPLES };
+	static const char *const events[] = { EVENT_WAIT, EVENT_WALL };
+	uint32_t thread = builder_thread(&b, builder_process(&b, 1, "ruby"), 1, "x");
+
+	builder_sample(&b, thread, builder_path(&b, "a"), 3000000, 0);
+	builder_sample(&b, thread, builder_path(&b, "b"), 1000, 0);
+	builder_sample(&b, thread, builder_path(&b, "b"), 1000, 0);
+	for (size_t i = 0; i < ARRAY_SIZE(events); i++) {
+		builder_event(&b, events[i], i ? BUILDER_PERIOD : 0);
+		expect_folded(&samples, "ruby;a 3000\nruby;b 2\n");
+		expect_folded(&by_samples, "ruby;a 1\nruby;b 2\n");
+	}
+	builder_event(&b, EVENT_CPU, 0);
+	expect_folded(&samples, "ruby;a 1\nruby;b 2\n");
 }
 
 Test(folded, awkward_names_keep_the_grammar_and_the_sum)

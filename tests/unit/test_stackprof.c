@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <jansson.h>
 
+#include "base/array.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "export/export.h"
@@ -90,25 +91,41 @@ Test(stackprof, counts_once_a_sample)
 	buf_deinit(&out);
 }
 
-/* 2 waits of 7 µs in all are 3 and 4 µs. */
-Test(stackprof, time_of_waits)
+/* A wait counts once for each ms, if all are no less than a second; what is shorter is added to the
+ * next stack. */
+Test(stackprof, waits_are_counted_by_their_time)
 {
-	const struct profile_event wait = { .name = EVENT_WAIT, .unit = UNIT_NS };
+	static const struct {
+		const char *name;
+		uint64_t period;
+	} events[] = { { EVENT_WAIT, 0 }, { EVENT_WALL, BUILDER_PERIOD } };
+	static const json_int_t us[] = { 1100, 1100, 1100, 1101, 750, 750, 1000 };
 	uint32_t thread = builder_thread(&b, builder_process(&b, 42, "ruby"), 42, "main");
 	struct buf out = BUF_INIT;
-	json_t *root;
+	json_t *root, *deltas;
 
-	b.out.profile.meta.events[0] = wait;
-	b.out.profile.meta.n_events = 1;
-	builder_sample(&b, thread, builder_path(&b, "a"), 2000, 0);
-	builder_sample(&b, thread, builder_path(&b, "a"), 5999, 0);
-	export("stackprof", NULL, &out);
-	root = json_loadb(out.data, out.len, JSON_REJECT_DUPLICATES, NULL);
-	cr_assert_not_null(root);
-	expect(root, "mode", "\"wall\"");
-	expect(root, "raw", "[1,1,2]");
-	expect(root, "raw_timestamp_deltas", "[3,4]");
-	json_decref(root);
+	builder_sample(&b, thread, builder_path(&b, "a"), 400001, 0);
+	builder_sample(&b, thread, builder_path(&b, "b"), 7000, 0);
+	builder_sample(&b, thread, builder_path(&b, "b"), 3993999, 0);
+	builder_sample(&b, thread, builder_gc(&b, builder_path(&b, "c"), NULL), 1500000, SAMPLE_GC);
+	builder_sample(&b, thread, builder_path(&b, "d"), 2000000000, 0);
+	for (size_t i = 0; i < ARRAY_SIZE(events); i++) {
+		builder_event(&b, events[i].name, events[i].period);
+		buf_reset(&out);
+		export("stackprof", NULL, &out);
+		root = json_loadb(out.data, out.len, JSON_REJECT_DUPLICATES, NULL);
+		cr_assert_not_null(root);
+		expect(root, "mode", "\"wall\"");
+		expect(root, "interval", "1000");
+		expect(root, "samples", "2006");
+		expect(root, "gc_samples", "2");
+		expect(root, "raw", "[1,2,4,2,3,4,2,1,5,2000]");
+		deltas = json_object_get(root, "raw_timestamp_deltas");
+		cr_expect_eq(json_array_size(deltas), 2006);
+		for (size_t k = 0; k < ARRAY_SIZE(us); k++)
+			cr_expect_eq(json_integer_value(json_array_get(deltas, k)), us[k]);
+		json_decref(root);
+	}
 	buf_deinit(&out);
 }
 
@@ -141,6 +158,22 @@ Test(sampling_prof, four_parts)
 					":0:(garbage collection),3\n:0:[no stack],4\n\n"
 					"0,3,6\n1,0,3\n2,2,2\n3,1,1\n4,4,4\n\n"
 					"0,1,3\n0,2,2\n0,3,1\n1,0,3\n-1,0,6\n-1,4,4\n");
+	buf_deinit(&out);
+}
+
+/* Once for each µs, if all are less than a second. */
+Test(sampling_prof, waits_are_counted_by_their_time)
+{
+	uint32_t thread = builder_thread(&b, builder_process(&b, 42, "ruby"), 42, "main");
+	struct buf out = BUF_INIT;
+
+	builder_sample(&b, thread, builder_path(&b, "a"), 7000000, 0);
+	builder_sample(&b, thread, builder_path(&b, "a|b"), 1000, 0);
+	builder_sample(&b, thread, builder_path(&b, "a|b"), 2000000, 0);
+	builder_event(&b, EVENT_WAIT, 0);
+	export("sampling-prof", NULL, &out);
+	cr_expect_str_eq(buf_str(&out), "9\n\n/app/x.rb:7:a,0\n/app/x.rb:7:b,1\n\n"
+					"0,7000,9001\n1,2001,2001\n\n0,1,2001\n-1,0,9001\n");
 	buf_deinit(&out);
 }
 

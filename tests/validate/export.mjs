@@ -78,6 +78,26 @@ class Recording {
 		return Object.assign(Object.create(Recording.prototype), this, { samples, event });
 	}
 
+	// For formats that count samples: a wait is one for each ms, or µs if all are less than a second; what rounding takes from one stack
+	// the next one gets. What is short may get none.
+	counted() {
+		if (!['wait', 'wall', 'caused', 'gvl-caused', 'lock-caused', 'wakeup'].includes(this.event))
+			return this;
+		const stacks = new Map();
+		const interval = this.samples.reduce((sum, s) => sum + s.value, 0) < 1e9 ? 1e3 : 1e6;
+		let rest = interval / 2;
+
+		for (const s of this.samples)
+			stacks.set(s.stack, { ...s, value: s.value + (stacks.get(s.stack)?.value ?? 0) });
+		const samples = [...stacks.values()].sort((a, b) => a.stack - b.stack).flatMap(s => {
+			const n = Math.floor((s.value + rest) / interval);
+
+			rest += s.value - n * interval;
+			return Array(n).fill({ ...s, value: interval });
+		});
+		return Object.assign(Object.create(Recording.prototype), this, { samples, interval });
+	}
+
 	// What formats show that are of all the time of threads.
 	ofAllTime() {
 		return this.of(this.hasWaits ? 'wall' : this.events[0]);

@@ -15,7 +15,24 @@ function names(recording) {
 	return f => leaves.has(nameOf(f)) ? nameOf(f).replace(/[ \t](?=[0-9]+(\.[0-9]*)?$)/, '_') : nameOf(f);
 }
 
+// Of waits, functions have their time, in µs, to rounding.
+async function checkTime(consumer, recording, event, check) {
+	const bytes = recording.export('folded', '--event', event);
+	const { samples } = recording.of(event), sums = recording.sums(names(recording.of(event)), { samples });
+	const { profiles } = await speedscope.load(consumer, `${recording.name}.folded.txt`, bytes);
+	const us = ns => Math.round(ns / 1000), n = bytes.toString().split('\n').length;
+	const got = new Map(profiles[0].frames.map(([name, , , self, total]) => [name, { self, total }]));
+
+	check(profiles[0].total === us(samples.reduce((sum, s) => sum + s.value, 0)), `${event}: ${profiles[0].total} µs in all`);
+	for (const [name, s] of sums)
+		for (const what of ['self', 'total'])
+			check(Math.abs((got.get(name)?.[what] ?? 0) - us(s[what])) <= n,
+				`${event}: ${name}: ${what} ${got.get(name)?.[what]}, not ${us(s[what])}`);
+}
+
 export async function validate(consumer, recording, { check, checkMaps }) {
+	for (const event of recording.hasWaits ? ['wait', 'wall'] : [])
+		await checkTime(consumer, recording, event, check);
 	const bytes = recording.export('folded');
 	const lines = bytes.toString().trimEnd().split('\n').map(line => line.match(/^(.*) (\d+)$/));
 	const programs = new Set(lines.map(m => m?.[1].split(';')[0]));

@@ -21,8 +21,8 @@ const put = (map, key, row) => map.set(key, [...map.get(key) ?? [], row].sort())
 export function validate(consumer, recording, { check, checkMaps }) {
 	for (const event of recording.hasWaits ? ['cpu', 'wait', 'wall'] : ['cpu']) {
 		const got = parse(recording.export('sampling-prof', '--event', event).toString());
-		const samples = recording.of(event).withPlaceholder();
-		const ns = samples.samples.reduce((sum, s) => sum + s.value, 0);
+		const ns = recording.of(event).samples.reduce((sum, s) => sum + s.value, 0);
+		const samples = recording.of(event).counted().withPlaceholder();
 		const names = new Map(got.elements.map(([name, id]) => [id, name]));
 		const counts = new Map(), calls = new Map(), expectedCounts = new Map(), expectedCalls = new Map();
 

@@ -110,8 +110,8 @@ async function checkSpeedscope(consumer, recording, bytes, { unit }, check, chec
 	const rows = recording.sums(keyOf, { samples: recording.samples.map(s => ({ ...s, value: unit ?? s.value / 1000 })) });
 	const total = profiles[0].total, expected = recording.samples.reduce((sum, s) => sum + (unit ?? s.value / 1000), 0);
 
-	// Of stacks whose time is no whole µs, less than one is lost.
-	check(Math.abs(total - expected) <= recording.stacks.length, `speedscope: ${total}, not ${expected}`);
+	// What is left over at the end, of stacks that are shorter than a sample.
+	check(Math.abs(total - expected) <= (unit ? recording.stacks.length : recording.interval / 1000), `speedscope: ${total}, not ${expected}`);
 	if (unit)
 		checkMaps(speedscope.rows(profiles[0].frames.map(([name, file, line, self, t]) => rounded(name, file, line, self, t))),
 			speedscope.rows([...rows].map(([key, s]) => rounded(...JSON.parse(key).slice(1), s.self, s.total))), 'speedscope');
@@ -119,7 +119,9 @@ async function checkSpeedscope(consumer, recording, bytes, { unit }, check, chec
 
 async function validateEvent(consumer, original, event, check, checkMaps) {
 	const bytes = original.export('stackprof', '--event', event);
-	const recording = original.of(event).withPlaceholder();
+	const uncounted = original.of(event), recording = uncounted.counted().withPlaceholder();
+	const isCounted = uncounted.counted() !== uncounted;
+	const gc = uncounted.samples.filter(s => s.flags.includes('gc'));
 	const path = join(consumer.dir, 'stackprof.json');
 
 	writeFileSync(path, bytes);
@@ -127,12 +129,13 @@ async function validateEvent(consumer, original, event, check, checkMaps) {
 		env: { ...process.env, RUBYOPT: '', LC_ALL: 'C.UTF-8' } }));
 
 	check(got.samples === recording.samples.length, `${got.samples} samples`);
-	check(got.gc === recording.samples.filter(s => s.flags.includes('gc')).length, `${got.gc} of them in GC`);
+	check(got.gc === (isCounted ? Math.round(gc.reduce((sum, s) => sum + s.value, 0) / recording.interval) : gc.length), `${got.gc} of them in GC`);
+	check(got.mode === (event === 'cpu' ? got.mode : `wall(${recording.interval / 1000})`), `${got.mode}`);
 	checkFrames(recording, got, checkMaps);
 	checkText(recording, got.text, check, checkMaps);
 	checkStacks(recording, got.stacks, checkMaps);
 	const unit = event === 'cpu' ? JSON.parse(bytes).interval : undefined;
-	await checkSpeedscope(consumer, recording, bytes, { unit }, check, checkMaps);
+	await checkSpeedscope(consumer, isCounted ? Object.assign(uncounted, { interval: recording.interval }) : recording, bytes, { unit }, check, checkMaps);
 }
 
 export async function validate(consumer, recording, { check, checkMaps }) {
