@@ -16,6 +16,7 @@
 #include "cmd/options.h"
 #include "cmd/open_recording.h"
 #include "export/export.h"
+#include "export/function.h"
 #include "view/filter.h"
 
 static bool is_stdout(const char *output)
@@ -142,12 +143,50 @@ static int warn(const struct cmd_context *ctx, const struct recording *rec,
 	return err_code(err, r);
 }
 
+/* Looks for a sample that passes the filter. */
+struct any_sample {
+	const struct profile *profile;
+	struct view_selection *selection;
+	bool found;
+};
+
+static int take_any(void *arg, const struct profile_sample *s)
+{
+	struct any_sample *any = arg;
+	const struct profile_aggregate alike = profile_aggregate_of(any->profile, s);
+
+	any->found = view_selected(any->selection, &alike);
+	return any->found ? -ECANCELED : 0; /* one is enough */
+}
+
+/*
+ * Whether a sample passes the filter, which is asked once for all formats: most have a file for no
+ * samples, too, from which nobody would see that there is none. Samples of other events than the
+ * profile's may be in the recording alone.
+ */
+static int find_any(const struct recording *rec, const struct exporter *exporter,
+		    const struct export_options *opts, bool *ret, struct err *err)
+{
+	const struct profile *p = &rec->profile;
+	struct any_sample any = { .profile = p };
+	int r = view_selection_new(p, opts->filter, &any.selection);
+
+	for (size_t i = 0; !r && i < p->n_aggregates && !any.found; i++)
+		any.found = view_selected(any.selection, &p->aggregates[i]);
+	if (!r && !any.found && exporter->needs.take_all)
+		r = profile_each_of_all(p, &opts->replay, take_any, &any, err);
+	view_selection_free(any.selection);
+	*ret = any.found;
+	return any.found ? 0 : export_error(r, err);
+}
+
 static int run_exporter(const struct cmd_context *ctx, struct recording *rec,
 			const struct exporter *exporter, const struct export_options *opts,
 			struct buf *out, struct err *err)
 {
 	const struct view_filter *filter = opts->filter;
 	struct export_options options = *opts;
+	bool any = true;
 	int r;
 
 	options.replay.path = rec->path;
@@ -159,6 +198,11 @@ static int run_exporter(const struct cmd_context *ctx, struct recording *rec,
 		.to_ns = filter->to_ns,
 	};
 	r = cmd_prepare_recording(rec, filter, err);
+	if (!r)
+		r = find_any(rec, exporter, &options, &any, err);
+	if (!any && !r)
+		r = err_set(err, -ENODATA, ERR_EMPTY, "no sample of %s passes the filters",
+			    recording_name(rec));
 	if (!r)
 		r = warn(ctx, rec, exporter, &options, err);
 	if (!r)

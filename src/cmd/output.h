@@ -70,7 +70,8 @@ const struct exporter *cmd_format_exporter(unsigned int format);
 
 /*
  * Render @rec, which is prepared first (cmd_prepare_recording()), and write it to @output. Long
- * output is written while it is made: if that fails, a file is left as it was.
+ * output is written while it is made: if that fails, a file is left as it was. ERR_EMPTY if no
+ * sample passes the filter: then nothing is written.
  */
 int cmd_export(const struct cmd_context *ctx, struct recording *rec,
 	       const struct exporter *exporter, const struct export_options *opts,

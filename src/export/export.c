@@ -21,7 +21,7 @@ const struct exporter exporters[] = {
 		.description = "the whole recording: processes, threads, frames, stacks, samples",
 		.suffix = ".json",
 		.stack = STACK_ALL,
-		.needs = { .read_again = true, .spans = true },
+		.needs = { .read_again = true, .spans = true, .take_all = true },
 		.run = export_json,
 	},
 	{

@@ -51,7 +51,8 @@ struct read_options {
 	sample_fn *
 		take; /* not NULL: they are neither counted, added up nor kept, but given to it … */
 	void *take_arg; /* … with this, in the order of the file; … */
-	bool take_all;	/* … without @event, those of all events */
+	bool take_all;	/* … without @event, those of all events; in exporter.needs: it takes them
+			   by profile_each_of_all() */
 };
 
 /*

@@ -396,6 +396,25 @@ if begin "filters that leave nothing"; then
 		if [ -s "$out" ]; then not_ok "writes to stdout"; fi
 		expect 6 "rbpf: error: *"
 	done
+	for format in folded json speedscope firefox pprof callgrind perf-script chrome stackprof sampling-prof dot flame; do
+		for filter in "--thread zzz" "--from 90s" "--include nothing_is_called_so"; do
+			# shellcheck disable=SC2086 # words
+			run export -f $format $filter full.data
+			if [ -s "$out" ]; then not_ok "$format $filter: writes to stdout"; fi
+			expect 6 "rbpf: error: no sample of full.data passes the filters"
+		done
+	done
+	# Of any event: no sample of CPU time passes.
+	for format in json pprof; do
+		run export -f $format --include Cache.fill events.data
+		if [ -s "$out" ]; then expect 0 ""; else not_ok "$format: nothing of the second event"; fi
+		run export -f $format --include Cache.fill --event cpu events.data
+		expect 6 "rbpf: error: no sample of events.data passes the filters"
+	done
+	echo before > kept.out
+	run export -f json --thread zzz -o kept.out full.data
+	expect 6 "rbpf: error: no sample of full.data passes the filters"
+	if [ "$(cat kept.out)" = before ]; then ok; else not_ok "a file is written to"; fi
 fi
 if begin "an event of several"; then
 	run report events.data
