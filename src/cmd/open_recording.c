@@ -84,6 +84,11 @@ static void map_large_arrays(void)
 #endif
 }
 
+static bool has_samples(const struct profile *p, const struct read_options *opts)
+{
+	return p->n_samples || (read_options_of_all_events(opts) && p->totals.samples);
+}
+
 /* None of the event that was chosen; what waits all the time has hardly any of CPU time. */
 static void no_samples(const struct recording *rec, struct err *err)
 {
@@ -132,7 +137,7 @@ int cmd_open_recording(const struct cmd_context *ctx, const char *input,
 	r = profile_read(rec.path, &opts, &rec.profile, &rec.report, err);
 	if (r)
 		return read_failed(rec.path, r, err);
-	if (!rec.profile.n_samples) {
+	if (!has_samples(&rec.profile, &opts)) {
 		no_samples(&rec, err);
 		recording_close(&rec);
 		return -ENODATA;

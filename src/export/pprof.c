@@ -113,7 +113,8 @@ struct pprof {
 	struct thread_labels *threads; /* by thread; owned */
 	struct buf labels;	       /* of all threads that were met, one after the other */
 	uint8_t *states; /* by stack (state.h); NULL if the recording has no waits; owned */
-	uint32_t n_events, events[PROFILE_MAX_EVENTS]; /* that have a value in each sample */
+	uint32_t n_events, events[PROFILE_MAX_EVENTS]; /* that have a value in each sample; the
+							* first one's samples are counted */
 	struct buf message, part;		       /* scratch: a message, and one within it */
 	struct buf *out;
 };
@@ -319,7 +320,7 @@ static int make_locations(void *arg, const uint32_t *frames, size_t n, struct bu
 	return 0;
 }
 
-/* How many samples there are of the event of the profile, and the value of each event. */
+/* How many samples there are of the first event, and the value of each event. */
 static void add_values(struct pprof *w, const struct pprof_sample *s, size_t n)
 {
 	const struct profile *p = w->profile;
@@ -328,7 +329,7 @@ static void add_values(struct pprof *w, const struct pprof_sample *s, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		const struct profile_aggregate *a = &p->aggregates[s[i].aggregate];
 
-		if (a->event == p->event)
+		if (a->event == w->events[0])
 			samples += a->samples;
 		profile_add(&values[a->event], a->value);
 	}
@@ -521,7 +522,8 @@ static void add_comments(struct pprof *w)
 static void add_types(struct pprof *w)
 {
 	const struct profile *p = w->profile;
-	const struct profile_event *event = profile_event(p);
+	const struct profile_event *event = w->n_events > 1 ? &p->meta.events[w->events[0]]
+							    : profile_event(p);
 	uint64_t first, last;
 
 	profile_time_range(p, &first, &last);
@@ -549,14 +551,15 @@ static void add_strings(struct pprof *w)
 	}
 }
 
-/* The one that is selected first. */
+/* The one that is selected first, which readers show; if it has no samples, one that has. */
 static void find_events(struct pprof *w)
 {
 	const struct profile *p = w->profile;
+	const uint32_t first = p->n_samples || !p->n_aggregates ? p->event : p->aggregates[0].event;
 
-	w->events[w->n_events++] = p->event;
+	w->events[w->n_events++] = first;
 	for (uint32_t i = 0; p->by_event && i < p->meta.n_events; i++)
-		if (i != p->event)
+		if (i != first)
 			w->events[w->n_events++] = i;
 }
 

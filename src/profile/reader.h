@@ -55,6 +55,12 @@ struct read_options {
 			   by profile_each_of_all() */
 };
 
+/* Whether samples of all events are wanted, not of one alone. */
+static inline bool read_options_of_all_events(const struct read_options *opts)
+{
+	return !opts->event && (opts->by_event || opts->take_all);
+}
+
 /*
  * Open the recording @path (not stdin) for reading, as profile_read() does; its contents are not
  * looked at. "/dev/fd/N" is also a descriptor of a file that this process may not open: then *@ret

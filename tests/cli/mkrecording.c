@@ -2,7 +2,7 @@
 /*
  * Makes the recordings that the tests of the command line read, where no BPF is needed:
  *
- *	mkrecording full|few|gc|containers|merged|gems|templates|events|empty|interrupted FILE
+ *	mkrecording full|few|gc|containers|merged|gems|templates|events|idle|empty|interrupted FILE
  */
 #include <stdio.h>
 #include <string.h>
@@ -221,10 +221,11 @@ static int add_gems(struct recorder *rec, uint32_t thread)
 	return n;
 }
 
-static void add_events(struct profile_meta *meta)
+static void add_events(struct profile_meta *meta, bool idle)
 {
 	meta->events[0] = (struct profile_event) { EVENT_CPU, UNIT_NS, TICK };
-	meta->events[1] = (struct profile_event) { "alloc", UNIT_BYTES, 0 };
+	meta->events[1] = idle ? (struct profile_event) { EVENT_WAIT, UNIT_NS, 0 }
+			       : (struct profile_event) { "alloc", UNIT_BYTES, 0 };
 	meta->n_events = 2;
 }
 
@@ -248,13 +249,14 @@ int main(int argc, char **argv)
 	struct recorder *rec;
 	uint32_t process, threads[3], main_stack, gc_stack, stacks[4], i, n, id;
 	const char *kind;
-	bool gc, containers, gems, templates;
+	bool gc, containers, gems, templates, idle;
 
 	if (argc != 3)
 		return 2;
 	kind = argv[1];
-	if (strcmp(kind, "events") == 0)
-		add_events(&meta);
+	idle = strcmp(kind, "idle") == 0;
+	if (idle || strcmp(kind, "events") == 0)
+		add_events(&meta, idle);
 	gc = strcmp(kind, "gc") == 0;
 	opts.path = argv[2];
 	MUST(recorder_open(&opts, &meta, &rec, &err));
@@ -311,8 +313,10 @@ int main(int argc, char **argv)
 			sample.flags = SAMPLE_GC;
 			totals.gc_ns += TICK;
 		}
-		MUST(sink_sample(recorder_sink(rec), &sample));
-		totals.cpu_sampled_ns += TICK;
+		if (!idle) {
+			MUST(sink_sample(recorder_sink(rec), &sample));
+			totals.cpu_sampled_ns += TICK;
+		}
 		if (meta.n_events) {
 			sample.event = 1;
 			sample.value = 1000 * (i % 3 + 1);
@@ -334,7 +338,7 @@ int main(int argc, char **argv)
 		n = (uint32_t)(gems ? add_gems(rec, threads[0]) : add_templates(rec));
 		totals.cpu_sampled_ns = n * TICK;
 	}
-	totals.samples = meta.n_events ? 2 * n : n;
+	totals.samples = meta.n_events && !idle ? 2 * n : n;
 	totals.end_monotonic_ns = START + (n + 1) * TICK;
 	MUST(recorder_close(rec, strcmp(kind, "interrupted") == 0 ? NULL : &totals, &err));
 	return 0;

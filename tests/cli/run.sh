@@ -35,7 +35,7 @@ ${CC:-cc} ${CFLAGS:--O1} -D_GNU_SOURCE -I"$root/src" -I"$root/include" -I"$root/
 	-o "$tmp/mkhostile" "$root/tests/cli/mkhostile.c" "$root"/src/base/*.c \
 	"$root"/src/profile/*.c -lz -ldeflate -ljansson || exit 1
 cd "$tmp" || exit 1
-for kind in full few gc gems containers merged templates events empty interrupted; do
+for kind in full few gc gems containers merged templates events idle empty interrupted; do
 	./mkrecording $kind $kind.data || exit 1
 done
 unset RBPF_DATA NO_COLOR
@@ -415,6 +415,29 @@ if begin "filters that leave nothing"; then
 	run export -f json --thread zzz -o kept.out full.data
 	expect 6 "rbpf: error: no sample of full.data passes the filters"
 	if [ "$(cat kept.out)" = before ]; then ok; else not_ok "a file is written to"; fi
+fi
+if begin "a recording of waits alone"; then
+	run report idle.data
+	expect 6 "rbpf: error: idle.data holds no samples of event 'cpu'"
+	# These are of all events, others of the first one.
+	for format in json pprof; do
+		run export -f $format idle.data
+		expect 0 ""
+		run export -f $format --event cpu idle.data
+		expect 6 "rbpf: error: idle.data holds no samples of event 'cpu'"
+		run export -f $format --thread zzz idle.data
+		expect 6 "rbpf: error: no sample of idle.data passes the filters"
+		run export -f $format empty.data
+		expect 6 "rbpf: error: empty.data holds no samples"
+	done
+	run export -f json idle.data
+	if [ "$(grep -o '"event":1' "$out" | wc -l)" = 301 ]; then ok; else not_ok "not all waits"; fi
+	cat idle.data | "$rbpf" export -f json - > got 2> "$err"
+	if cmp -s got "$out"; then ok; else not_ok "not the same of standard input"; fi
+	run export -f folded idle.data
+	expect 6 "rbpf: error: idle.data holds no samples of event 'cpu'"
+	run export -f folded --event wait idle.data
+	expect 0 ""
 fi
 if begin "an event of several"; then
 	run report events.data

@@ -139,6 +139,22 @@ Test(pprof, samples_have_a_value_for_each_event)
 	buf_deinit(&plain);
 }
 
+/* Of waits alone, as of an idle program: they are what readers show first. */
+Test(pprof, the_first_event_has_samples)
+{
+	uint32_t thread = builder_thread(&b, builder_process(&b, 42, "ruby"), 42, "one");
+	struct buf out = BUF_INIT, plain = BUF_INIT;
+
+	builder_states(&b);
+	builder_state(&b, thread, builder_path(&b, "a|b"), BUILDER_WAIT, 5, 0);
+	cr_assert_eq(export(NULL, &out), 0);
+	unzip(&out, &plain);
+	/* A sample, a wait, CPU time, others' waits. */
+	cr_expect(HAS(&plain, "\x0a\x02\x02\x01\x12\x04\x01\x05\x00\x00"));
+	buf_deinit(&out);
+	buf_deinit(&plain);
+}
+
 /* One sample for each span, with its ids. */
 Test(pprof, spans_are_labels)
 {
