@@ -250,7 +250,8 @@ static void add_stack(struct chrome *c, uint32_t stack)
 	snprintf(id, sizeof(id), "%u", stack);
 	json_object_begin(j, id);
 	json_str(j, "name", f.name);
-	json_str(j, "category", *f.file ? f.file : frame_kind_name(p->frames[frame].kind));
+	json_str(j, "category",
+		 *function_place(&f) ? function_place(&f) : frame_kind_name(p->frames[frame].kind));
 	if (callers)
 		json_u64(j, "parent", callers);
 	json_object_end(j);

@@ -141,10 +141,10 @@ static bool edge_is_drawn(const struct dot *d, const struct call_edge *e)
 
 static void add_place(struct dot *d, const struct function *f)
 {
-	if (!*f->file)
+	if (!*function_place(f))
 		return;
 	buf_addstr(d->out, "\\n");
-	add_text(d, label_basename(f->file));
+	add_text(d, label_basename(function_place(f)));
 	if (f->line)
 		buf_addf(d->out, ":%" PRIu32, f->line);
 }
@@ -154,7 +154,7 @@ static void add_node(struct dot *d, uint32_t id)
 {
 	const uint64_t self = d->calls.self[id], total = d->calls.total[id];
 	const double share = d->all ? (double)self / (double)d->all : 0;
-	struct function f = { .name = FUNCTION_NONE, .file = "" };
+	struct function f = FUNCTION_INIT(FUNCTION_NONE);
 
 	if (id < d->functions.n)
 		function_of_frame(d->profile, d->functions.frame[id], &f);

@@ -13,14 +13,18 @@ void function_of_frame(const struct profile *p, uint32_t frame, struct function 
 {
 	const struct profile_frame *f = &p->frames[frame];
 
-	*ret = (struct function) { .name = label_frame(p, frame), .file = "" };
+	*ret = (struct function)FUNCTION_INIT(label_frame(p, frame));
 	if (f->kind == FRAME_CFUNC)
 		return;
-	if (f->file)
-		ret->file = profile_str(p, f->file);
-	else if (f->module != PROFILE_NONE)
-		ret->file = profile_str(p, p->modules[f->module].path);
+	ret->file = profile_str(p, f->file);
+	if (f->module != PROFILE_NONE)
+		ret->module = profile_str(p, p->modules[f->module].path);
 	ret->line = f->func_line;
+}
+
+const char *function_place(const struct function *f)
+{
+	return *f->file ? f->file : f->module;
 }
 
 void function_thread_title(const struct profile *p, uint32_t thread, struct buf *out)

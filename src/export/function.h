@@ -13,14 +13,26 @@ struct profile;
 
 /* The strings are the profile's. */
 struct function {
-	const char *name; /* never empty */
-	const char *file; /* source file; of native functions the module; "" if there is none, as of
-			   * methods in C, whose frames have their callers' file */
-	uint32_t line;	  /* of the definition; 0 if it is not known */
+	const char *name;   /* never empty */
+	const char *file;   /* source file; "" if there is none, as of methods in C, whose frames
+			     * have their callers' file */
+	const char *module; /* path of the program or library that it is in; "" if not native */
+	uint32_t line;	    /* of the definition; 0 if it is not known */
 };
+
+#define FUNCTION_INIT(name_)                                                                       \
+	{                                                                                          \
+		.name = (name_), .file = "", .module = ""                                          \
+	}
 
 /* The name of a function that stands for the stack of a sample that has none. */
 #define FUNCTION_NONE "[no stack]"
+
+/*
+ * Where a function is, for formats that show one place, whatever it is: its source file, else its
+ * module, else "". Not for what readers open as source: pprof -list prints the bytes of a module.
+ */
+const char *function_place(const struct function *f);
 
 /* The function of a frame: the same of all frames of one group (GROUP_BY_FUNCTION). */
 void function_of_frame(const struct profile *p, uint32_t frame, struct function *ret);

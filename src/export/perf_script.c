@@ -102,8 +102,8 @@ static void add_frame(struct perf_script *s, uint32_t frame)
 	buf_addstr(&s->scratch, " (");
 	if (f->kind == FRAME_KERNEL)
 		buf_addstr(&s->scratch, "[kernel.kallsyms]");
-	else if (*function.file)
-		add_file_name(&s->scratch, function.file);
+	else if (*function_place(&function))
+		add_file_name(&s->scratch, function_place(&function));
 	else
 		buf_addf(&s->scratch, "[%s]", frame_kind_name(f->kind));
 	buf_addstr(&s->scratch, ")\n");
@@ -231,7 +231,7 @@ static size_t bytes_of_frame(const struct profile *p, uint32_t frame)
 	struct function f;
 
 	function_of_frame(p, frame, &f);
-	return strlen("\t0000000000000000  ()\n") + strlen(f.name) + strlen(f.file);
+	return strlen("\t0000000000000000  ()\n") + strlen(f.name) + strlen(function_place(&f));
 }
 
 int perf_script_warn(const struct profile *p, const struct export_options *opts, struct buf *text)

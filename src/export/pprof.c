@@ -445,7 +445,7 @@ static void add_function(struct pprof *w, uint32_t group, const struct function 
 /* For samples without frames. */
 static void add_no_stack(struct pprof *w)
 {
-	const struct function f = { .name = FUNCTION_NONE, .file = "" };
+	const struct function f = FUNCTION_INIT(FUNCTION_NONE);
 	uint32_t group = (uint32_t)w->functions.n;
 
 	buf_reset(&w->part);

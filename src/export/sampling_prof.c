@@ -65,7 +65,7 @@ static void add_text(struct sampling_prof *s, const char *text)
 static void add_element(struct sampling_prof *s, uint32_t id)
 {
 	const struct profile *p = s->profile;
-	struct function f = { .name = FUNCTION_NONE, .file = "" };
+	struct function f = FUNCTION_INIT(FUNCTION_NONE);
 	uint32_t line = 0;
 
 	if (id < s->lines.n) {

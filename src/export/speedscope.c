@@ -99,8 +99,8 @@ static void add_frames(struct speedscope *s)
 		function_of_frame(s->profile, s->functions.frame[i], &f);
 		json_object_begin(j, NULL);
 		json_str(j, "name", f.name);
-		if (*f.file)
-			json_str(j, "file", f.file);
+		if (*function_place(&f))
+			json_str(j, "file", function_place(&f));
 		if (f.line)
 			json_u64(j, "line", f.line);
 		json_object_end(j);

@@ -158,7 +158,7 @@ static void begin_frame(struct stackprof *s, uint32_t id, const struct function 
 /* The functions that samples have. */
 static void add_frames(struct stackprof *s)
 {
-	const struct function none = { .name = FUNCTION_NONE, .file = "" };
+	const struct function none = FUNCTION_INIT(FUNCTION_NONE);
 	const struct call_edge *edge = s->calls.edges;
 	const struct line_count *line = s->lines;
 

@@ -2,9 +2,11 @@
 #include <criterion/criterion.h>
 #include <jansson.h>
 
+#include "base/array.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "export/export.h"
+#include "export/function.h"
 #include "export/xml.h"
 #include "support/awkward.h"
 #include "support/profile_builder.h"
@@ -25,6 +27,49 @@ Test(export, table)
 	cr_expect_eq(exporter_find("svg"), exporter_find("flame"), "also by suffix");
 	cr_expect_null(exporter_find("fold"));
 	cr_expect_null(exporter_find(""));
+}
+
+/* ---- functions ---- */
+
+/* A module is no source file: readers would print its bytes as text. */
+Test(export, modules_are_no_source_files)
+{
+	static const struct {
+		const char *format;
+		bool has_path;
+	} formats[] = { { "stackprof", false },
+			{ "callgrind", false },
+			{ "sampling-prof", false },
+			{ "speedscope", true },
+			{ "perf-script", true } };
+	const struct export_options opts = { 0 };
+	struct profile_builder b;
+	struct function f;
+	struct err err = { 0 };
+	uint32_t frame;
+
+	builder_init(&b);
+	frame = builder_frame(&b, FRAME_NATIVE, "malloc", "/lib/libc.so.6", 0, 0);
+	builder_add(&b, builder_thread(&b, builder_process(&b, 1, "ruby"), 1, "x"),
+		    builder_stack(&b, 0, frame), 1);
+	builder_finish(&b);
+	function_of_frame(&b.out.profile, frame, &f);
+	cr_expect_str_eq(f.name, "malloc");
+	cr_expect_str_eq(f.file, "");
+	cr_expect_str_eq(f.module, "/lib/libc.so.6");
+	cr_expect_str_eq(function_place(&f), "/lib/libc.so.6");
+	for (size_t i = 0; i < ARRAY_SIZE(formats); i++) {
+		struct buf out = BUF_INIT;
+
+		cr_assert_eq(
+			exporter_find(formats[i].format)->run(&b.out.profile, &opts, &out, &err), 0,
+			"%s", err.msg);
+		cr_expect(strstr(buf_str(&out), "malloc"));
+		cr_expect_eq(!!strstr(buf_str(&out), "/lib/libc.so.6"), formats[i].has_path, "%s",
+			     formats[i].format);
+		buf_deinit(&out);
+	}
+	builder_deinit(&b);
 }
 
 /* ---- json ---- */

@@ -124,7 +124,9 @@ class Recording {
 
 		return {
 			name: frame.label || '[unnamed]',
-			file: cfunc ? '' : frame.path || module,
+			file: cfunc ? '' : frame.path,
+			// For formats that have one place, whatever it is.
+			place: cfunc ? '' : frame.path || module,
 			funcLine: cfunc ? 0 : frame.func_line,
 		};
 	}

@@ -50,7 +50,7 @@ const types = { wait: 'Wait', request: 'Request', gc: 'GC' };
 const spanOf = e => JSON.stringify([nanos(e.ts), nanos(e.ts + e.dur), types[e.cat],
 	{ wait: e.args?.state, request: e.name, gc: '' }[e.cat]]);
 
-const keyOf = f => JSON.stringify([f.name, f.file || f.kind]);
+const keyOf = f => JSON.stringify([f.name, f.place || f.kind]);
 
 // Threads are those of the recording, by "pid tid"; of each the samples of the file in their order.
 function checkSamples(file, threads, stacks, check) {
@@ -73,7 +73,7 @@ function checkSamples(file, threads, stacks, check) {
 		check(got.length === stacks.get(thread).length, `thread ${thread}: ${got.length} samples`);
 		for (const [i, s] of stacks.get(thread).entries())
 			check(JSON.stringify([nanos(got[i].ts), got[i].weight, framesOf(got[i].sf)]) ===
-				JSON.stringify([s.ts, s.value, s.frames.map(f => [f.name, f.file || f.kind])]),
+				JSON.stringify([s.ts, s.value, s.frames.map(f => [f.name, f.place || f.kind])]),
 			`thread ${thread}: sample ${i}`);
 	}
 }

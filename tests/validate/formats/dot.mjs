@@ -25,7 +25,7 @@ export function validate(consumer, recording, { check, checkMaps }) {
 	const text = recording.export('dot');
 	const graph = JSON.parse(dot('json', text));
 	const nodes = graph.objects ?? [], edges = graph.edges ?? [];
-	const keyOf = f => JSON.stringify([f.kind, f.name, f.file, f.funcLine]);
+	const keyOf = f => JSON.stringify([f.kind, f.name, f.place, f.funcLine]);
 	const all = recording.withPlaceholder();
 	const total = all.samples.reduce((sum, s) => sum + s.value, 0);
 	const shown = f => [cut(f.name), f.file ? cut(basename(f.file)) + (f.funcLine ? `:${f.funcLine}` : '') : ''].join('\n');

@@ -76,7 +76,7 @@ function expectedRows(recording, samples, counted) {
 	const [self, total] = counted ? ['samples', 'total_samples'] : ['self', 'total'];
 	const map = new Map();
 
-	for (const [key, s] of recording.sums(f => JSON.stringify([f.kind, f.name, f.file, f.funcLine]), { samples })) {
+	for (const [key, s] of recording.sums(f => JSON.stringify([f.kind, f.name, f.place, f.funcLine]), { samples })) {
 		const name = JSON.stringify(JSON.parse(key).slice(1));
 
 		if (s[total])

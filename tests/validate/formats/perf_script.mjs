@@ -9,7 +9,7 @@ export const { open, close } = speedscope;
 // As src/export/perf_script.c writes names.
 const functionOf = f => f.name.replace(/^[ \t]+/, '').replace(/->/g, '=>').replace(/\+0x/g, '+ 0x')
 	.replace(/[;()\t]/g, c => ({ ';': ':', '(': '[', ')': ']', '\t': ' ' })[c]) || '_';
-const fileOf = f => f.kind === 'kernel' ? '[kernel.kallsyms]' : f.file
+const fileOf = f => f.kind === 'kernel' ? '[kernel.kallsyms]' : f.place
 	.replace(/[ \t()]/g, c => `\\x${c.charCodeAt(0).toString(16).padStart(2, '0')}`) || `[${f.kind}]`;
 // speedscope tells unknown functions apart by their files, which it adds to the name.
 const shownAs = f => functionOf(f) === '[unknown]' ? `??? (${fileOf(f)})` : functionOf(f);

@@ -98,7 +98,7 @@ function expectedTraces(recording) {
 	for (const s of recording.samples) {
 		const { tid, name, process } = recording.threads[s.thread];
 		const key = JSON.stringify([recording.processes[process].pid, tid, name, s.frames.map(f =>
-			[f.name, f.file, f.funcLine, f.kind === 'cfunc' ? 0 : f.line, f.module, f.address]),
+			[f.name, f.place, f.funcLine, f.kind === 'cfunc' ? 0 : f.line, f.module, f.address]),
 		s.requestName, recording.hasWaits && recording.stateOf(s)]);
 
 		sums.set(key, { names: s.frames.map(f => f.name.trim()), value: (sums.get(key)?.value ?? 0) + s.value });

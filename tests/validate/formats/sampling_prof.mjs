@@ -15,7 +15,7 @@ function parse(text) {
 const semicolons = s => s.replaceAll(',', ';');
 const elementOf = f => `${semicolons(f.file)}:${f.kind === 'cfunc' ? 0 : f.line}:${semicolons(f.name)}`;
 // What tells elements apart: functions of one name in one file are still several.
-const keyOf = f => JSON.stringify([elementOf(f), f.kind, f.name, f.file, f.funcLine]);
+const keyOf = f => JSON.stringify([elementOf(f), f.kind, f.name, f.place, f.funcLine]);
 const put = (map, key, row) => map.set(key, [...map.get(key) ?? [], row].sort());
 
 export function validate(consumer, recording, { check, checkMaps }) {

@@ -76,7 +76,7 @@ export function rows(frames) {
 
 // The same, expected of samples.
 function expectedRows(recording, samples) {
-	const sums = recording.sums(f => JSON.stringify([f.kind, f.name, f.file, f.funcLine]), { samples });
+	const sums = recording.sums(f => JSON.stringify([f.kind, f.name, f.place, f.funcLine]), { samples });
 
 	return rows([...sums].map(([key, s]) => [...JSON.parse(key).slice(1), s.self, s.total]));
 }

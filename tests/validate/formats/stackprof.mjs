@@ -35,7 +35,7 @@ export function missing() {
 
 export const open = speedscope.open, close = speedscope.close;
 
-const keyOf = f => JSON.stringify([f.kind, f.name, f.file, f.funcLine]);
+const keyOf = f => JSON.stringify([f.kind, f.name, f.file, f.funcLine, f.place]);
 const put = (map, key, row) => map.set(key, [...map.get(key) ?? [], row].sort());
 
 // Functions that a file does not tell apart are several rows of one key.
@@ -43,7 +43,7 @@ function checkFrames(recording, got, checkMaps) {
 	const ids = new Map(got.frames.map(([id, name, file, line]) => [`${id}`, JSON.stringify([name, file, line ?? 0])]));
 	const rows = new Map(), calls = new Map(), lines = new Map();
 	const expected = { rows: new Map(), calls: new Map(), lines: new Map() };
-	const short = key => JSON.stringify(JSON.parse(key).slice(1));
+	const short = key => JSON.stringify(JSON.parse(key).slice(1, 4));
 
 	for (const [id, , , , self, total, edges, counts] of got.frames) {
 		put(rows, ids.get(`${id}`), `${self} ${total}`);
@@ -114,7 +114,7 @@ async function checkSpeedscope(consumer, recording, bytes, { unit }, check, chec
 	check(Math.abs(total - expected) <= (unit ? recording.stacks.length : recording.interval / 1000), `speedscope: ${total}, not ${expected}`);
 	if (unit)
 		checkMaps(speedscope.rows(profiles[0].frames.map(([name, file, line, self, t]) => rounded(name, file, line, self, t))),
-			speedscope.rows([...rows].map(([key, s]) => rounded(...JSON.parse(key).slice(1), s.self, s.total))), 'speedscope');
+			speedscope.rows([...rows].map(([key, s]) => rounded(...JSON.parse(key).slice(1, 4), s.self, s.total))), 'speedscope');
 }
 
 async function validateEvent(consumer, original, event, check, checkMaps) {
