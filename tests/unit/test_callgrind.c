@@ -57,17 +57,79 @@ Test(callgrind, costs_of_lines_and_calls)
 			 "unresolved, 0 failed), 0 lost\n"
 			 "desc: calls are counted in samples\n"
 			 "positions: line\nevents: cpu_ns samples\n"
-			 "\nob=(3) threads\nfl=(1) [threads]\nfn=(2) ruby: w (pid 42, tid 43)\n"
+			 "\nob=(1) threads\nfl=(2) [threads]\nfn=(1) ruby: w (pid 42, tid 43)\n"
 			 "0 5 1\n"
-			 "cob=(6) app\ncfi=(4) /app/a.rb\ncfn=(5) Foo\ncalls=3 1\n0 111 3\n"
-			 "\nob=(6)\nfl=(4)\nfn=(5)\n9 100 1\n"
-			 "cob=(9) ruby core\ncfi=(7) ???\ncfn=(8) each\ncalls=2 0\n9 11 2\n"
-			 "\nob=(9)\nfl=(7)\nfn=(8)\n"
-			 "cob=(6)\ncfi=(4)\ncfn=(10) Foo'2\ncalls=2 1\n0 11 2\n"
-			 "\nob=(6)\nfl=(4)\nfn=(10)\n7 10 1\n"
-			 "cob=(6)\ncfi=(11) /app/b.rb\ncfn=(12) bar\ncalls=1 3\n7 1 1\n"
-			 "\nob=(6)\nfl=(11)\nfn=(12)\n4 1 1\n"
+			 "cob=(4) app\ncfi=(5) /app/a.rb\ncfn=(2) Foo\ncalls=3 1\n0 111 3\n"
+			 "\nob=(4)\nfl=(5)\nfn=(2)\n9 100 1\n"
+			 "cob=(7) ruby core\ncfi=(8) ???\ncfn=(3) each\ncalls=2 0\n9 11 2\n"
+			 "\nob=(7)\nfl=(8)\nfn=(3)\n"
+			 "cob=(4)\ncfi=(5)\ncfn=(4) Foo'2\ncalls=2 1\n0 11 2\n"
+			 "\nob=(4)\nfl=(5)\nfn=(4)\n7 10 1\n"
+			 "cob=(4)\ncfi=(10) /app/b.rb\ncfn=(5) bar\ncalls=1 3\n7 1 1\n"
+			 "\nob=(4)\nfl=(10)\nfn=(5)\n4 1 1\n"
 			 "\ntotals: 116 4\n");
+	buf_deinit(&out);
+}
+
+/* KCachegrind has one function for each number: those of one name in two files have two. */
+Test(callgrind, functions_of_one_name_have_numbers_of_their_own)
+{
+	uint32_t thread = builder_thread(&b, builder_process(&b, 42, "ruby a.rb"), 43, "w");
+	static const char *const files[] = { "/app/a.rb", "/app/b.rb" };
+	struct buf out = BUF_INIT;
+
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++)
+		builder_add(&b, thread,
+			    builder_stack(&b, 0,
+					  builder_frame(&b, FRAME_RUBY, "<top (required)>",
+							files[i], 1, 1)),
+			    1);
+	export(&out);
+	cr_expect(strstr(buf_str(&out), "cfi=(5) /app/a.rb\ncfn=(2) <top (required)>\n"));
+	cr_expect(strstr(buf_str(&out), "cfi=(7) /app/b.rb\ncfn=(3) <top (required)>\n"));
+	cr_expect(strstr(buf_str(&out), "fl=(5)\nfn=(2)\n"));
+	cr_expect(strstr(buf_str(&out), "fl=(7)\nfn=(3)\n"));
+	buf_deinit(&out);
+}
+
+/* No function calls itself, also not through others, so that none has more than the total. */
+Test(callgrind, each_level_of_recursion_is_a_function)
+{
+	uint32_t thread = builder_thread(&b, builder_process(&b, 42, "ruby a.rb"), 43, "w");
+	uint32_t stack = 0;
+	struct buf out = BUF_INIT;
+
+	builder_add(&b, thread, builder_path(&b, "a|b|a|b|a"), 1);
+	for (int i = 0; i < 40; i++)
+		stack = builder_stack(&b, stack,
+				      builder_frame(&b, FRAME_RUBY, "walk", "/app/w.rb", 7, 1));
+	builder_add(&b, thread, stack, 1);
+	export(&out);
+	cr_expect(strstr(buf_str(&out), ") a\n") && strstr(buf_str(&out), ") b\n"));
+	cr_expect(strstr(buf_str(&out), ") a'2\n") && strstr(buf_str(&out), ") b'2\n"));
+	cr_expect(strstr(buf_str(&out), ") a'3\n") && !strstr(buf_str(&out), ") b'3\n"));
+	cr_expect(strstr(buf_str(&out), ") walk'32\n") && !strstr(buf_str(&out), ") walk'33\n"),
+		  "a bound");
+	buf_deinit(&out);
+}
+
+/* Recursion is what readers take for it, who know a name in no file in two objects as one. */
+Test(callgrind, functions_of_one_name_in_two_objects)
+{
+	uint32_t thread = builder_thread(&b, builder_process(&b, 42, "ruby a.rb"), 43, "w");
+	uint32_t stack = builder_stack(&b, 0, builder_frame(&b, FRAME_NATIVE, "f", "/x.so", 0, 0));
+	struct buf out = BUF_INIT;
+
+	builder_add(&b, thread, stack, 1);
+	stack = builder_stack(&b, stack, builder_frame(&b, FRAME_NATIVE, "f", "/y.so", 0, 0));
+	builder_add(&b, thread, stack, 1);
+	builder_add(&b, thread,
+		    builder_stack(&b, 0, builder_frame(&b, FRAME_NATIVE, "f", "/y.so", 0, 0)), 1);
+	export(&out);
+	cr_expect(strstr(buf_str(&out), "cob=(4) x.so\ncfi=(5) ???\ncfn=(2) f\n"), "%s",
+		  buf_str(&out));
+	cr_expect(strstr(buf_str(&out), "cob=(7) y.so\ncfi=(5)\ncfn=(3) f\n"));
+	cr_expect(strstr(buf_str(&out), "cob=(7)\ncfi=(5)\ncfn=(4) f'2\n"));
 	buf_deinit(&out);
 }
 

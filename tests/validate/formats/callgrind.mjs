@@ -16,6 +16,9 @@ export function missing() {
 
 export const open = dir => ({ dir });
 
+// What is in a stack more often is one function.
+const MAX_DEPTH = 32;
+
 // In a directory of its own: it takes the current one off the names of some files only.
 function annotate(consumer, ...args) {
 	return execFileSync('callgrind_annotate', ['--auto=no', '--threshold=100', '--show-percs=no', ...args,
@@ -55,7 +58,7 @@ function byFunction(rows, merge) {
 
 	for (const [row, [value, samples]] of rows) {
 		let key = withoutObject(row);
-		const recursion = key.endsWith("'2");
+		const recursion = key.match(/'([2-9]|[1-9]\d+)$/);
 
 		if (key.startsWith('[threads]:')) {
 			key = key.slice(key.lastIndexOf(' (pid '));
@@ -65,7 +68,7 @@ function byFunction(rows, merge) {
 		}
 		if (recursion && !merge)
 			continue;
-		key = recursion ? key.slice(0, -2).trimEnd() : key;
+		key = recursion ? key.slice(0, recursion.index).trimEnd() : key;
 		const at = sums.get(key) ?? [0, 0];
 		sums.set(key, [at[0] + value, at[1] + samples]);
 	}
@@ -74,15 +77,53 @@ function byFunction(rows, merge) {
 
 const nonZero = map => new Map([...map].filter(([, [, samples]]) => samples));
 
+// As KCachegrind reads numbers of functions (compressedFunction() of libcore/cachegrindloader.cpp): a number is the
+// function that it stood at first, with the file of that place. Own costs by "file:name".
+function ownByNumber(text) {
+	const files = new Map(), functions = new Map(), own = new Map();
+	let file, fn, isCall = false;
+	const put = (map, number, value) => map.set(number, map.get(number) ?? value).get(number);
+
+	for (const line of text.split('\n')) {
+		const m = line.match(/^(c?)(fl|fi|fn)=\((\d+)\)(?: (.*))?$/);
+
+		if (m?.[2] === 'fn') {
+			const found = put(functions, m[3], `${file}:${m[4]}`);
+			fn = m[1] ? fn : found;
+		} else if (m) {
+			file = put(files, m[3], m[4]);
+		} else if (/^calls=/.test(line)) {
+			isCall = true;
+		} else if (/^\d+ \d+ \d+$/.test(line)) {
+			const [, value, samples] = line.split(' ').map(Number);
+			const at = own.get(fn) ?? [0, 0];
+
+			if (!isCall)
+				own.set(fn, [at[0] + value, at[1] + samples]);
+			isCall = false;
+		}
+	}
+	return own;
+}
+
 export function validate(consumer, recording, { check, checkMaps }) {
-	writeFileSync(join(consumer.dir, 'callgrind.out'), recording.export('callgrind'));
+	const bytes = recording.export('callgrind');
+	writeFileSync(join(consumer.dir, 'callgrind.out'), bytes);
 	const sums = recording.sums(keyOf);
 	const expected = (value, samples) => nonZero(new Map([...sums].map(([key, s]) => [key, [s[value], s[samples]]])));
 	const own = byFunction(functions(annotate(consumer)), true);
 	const inclusive = byFunction(functions(annotate(consumer, '--inclusive=yes')), false);
 
 	checkMaps(nonZero(own.sums), expected('self', 'samples'), 'own');
+	// With the object, which rows of callgrind_annotate end in.
+	const numbered = new Map([...ownByNumber(bytes.toString())].map(([key, sums]) => [`${key} [`, sums]));
+	checkMaps(nonZero(byFunction(numbered, true).sums), expected('self', 'samples'), 'own by number');
 	checkMaps(nonZero(inclusive.sums), expected('total', 'total_samples'), 'inclusive');
+
+	const all = recording.samples.reduce((sum, s) => sum + s.value, 0);
+	for (const [row, [value, samples]] of functions(annotate(consumer, '--inclusive=yes')))
+		check(withoutObject(row).endsWith(`'${MAX_DEPTH}`) || (value <= all && samples <= recording.samples.length),
+			`more than 100 %: ${row.slice(0, 200)}`);
 
 	const threads = new Map();
 	for (const s of recording.samples) {
@@ -93,7 +134,7 @@ export function validate(consumer, recording, { check, checkMaps }) {
 	checkCalls(recording, annotate(consumer, '--inclusive=yes', '--tree=calling'), checkMaps);
 }
 
-// Calls between functions of which neither is in the stack again.
+// Calls between functions, of which each that is in the stack again is another one.
 function checkCalls(recording, text, checkMaps) {
 	const got = new Map(), expected = new Map();
 	let caller;
@@ -108,11 +149,11 @@ function checkCalls(recording, text, checkMaps) {
 			got.set(`${caller} > ${name}`, [number(m[1]), number(m[2])]);
 	}
 	for (const s of recording.samples) {
-		const keys = s.frames.map(keyOf).reverse(), seen = new Set(), calls = new Set();
+		const keys = s.frames.map(keyOf).reverse(), seen = new Map(), calls = new Set();
 		const names = keys.map(key => {
-			const again = seen.has(key);
-			seen.add(key);
-			return again ? `${key}'2` : key;
+			const depth = Math.min((seen.get(key) ?? 0) + 1, MAX_DEPTH);
+			seen.set(key, depth);
+			return depth > 1 ? `${key}'${depth}` : key;
 		});
 		for (let i = 1; i < names.length; i++)
 			calls.add(`${names[i - 1]} > ${names[i]}`);
