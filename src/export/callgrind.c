@@ -83,6 +83,7 @@ struct callgrind {
 	struct intern methods;	       /* struct method */
 	struct frame_method *of_frame; /* by frame */
 	uint32_t *of_thread;	       /* by thread: its fn + 1; 0: not known yet */
+	bool *has_samples;	       /* by thread */
 	uint32_t *outermost;	  /* by shown stack: that of its outermost frame alone; 0 of 0 */
 	struct seen_method *seen; /* by method */
 	size_t cap_seen;
@@ -114,6 +115,7 @@ static void callgrind_deinit(struct callgrind *c)
 	intern_deinit(&c->methods);
 	free(c->of_frame);
 	free(c->of_thread);
+	free(c->has_samples);
 	free(c->outermost);
 	free(c->seen);
 	free(c->weight_of);
@@ -454,9 +456,11 @@ static int add_all(struct callgrind *c, struct err *err)
 	c->of_frame = calloc(n, sizeof(*c->of_frame));
 	c->weight_of = calloc(c->profile->n_stacks + 1, sizeof(*c->weight_of));
 	c->of_thread = calloc(c->profile->n_threads + 1, sizeof(*c->of_thread));
+	c->has_samples = calloc(c->profile->n_threads + 1, sizeof(*c->has_samples));
 	c->outermost = calloc(c->profile->n_stacks + 1, sizeof(*c->outermost));
 	c->steps = calloc(c->profile->n_stacks + 1, sizeof(*c->steps));
-	if (!c->steps || !c->of_frame || !c->weight_of || !c->of_thread || !c->outermost)
+	if (!c->steps || !c->of_frame || !c->weight_of || !c->of_thread || !c->has_samples ||
+	    !c->outermost)
 		return -ENOMEM;
 	if (prefix_tree_init(&c->file.places) || prefix_tree_init(&c->file.keys) ||
 	    prefix_tree_init(&c->calls))
@@ -465,6 +469,9 @@ static int add_all(struct callgrind *c, struct err *err)
 	r = add_costs(c, err);
 	if (r)
 		return r;
+	for (size_t i = 0; i < c->profile->n_threads; i++)
+		c->has_samples[i] = c->of_thread[i];
+	c->file.threads = c->has_samples;
 	return callgrind_write(&c->file, c->out);
 }
 

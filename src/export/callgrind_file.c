@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/json.h"
+#include "export/function.h"
 #include "export/origin.h"
 #include "profile/profile.h"
 
@@ -142,10 +143,19 @@ static int write_costs(struct writer *w)
 	return 0;
 }
 
-/* What callgrind calls the program. */
-static const char *command(const struct profile *p)
+/* What callgrind calls the program; of several, the first one. */
+static void write_process(struct writer *w)
 {
-	return p->n_processes ? profile_str(p, p->processes[0].cmdline) : "";
+	const struct profile *p = w->file->profile;
+	const char *command = "";
+	bool several;
+	const uint32_t process = function_process(p, w->file->threads, &several);
+
+	if (process != PROFILE_NONE)
+		command = profile_str(p, p->processes[process].cmdline);
+	if (process != PROFILE_NONE && !several)
+		buf_addf(w->out, "pid: %u\n", p->processes[process].pid);
+	buf_addf(w->out, "cmd: %s\n", command);
 }
 
 static void write_header(struct writer *w)
@@ -153,9 +163,7 @@ static void write_header(struct writer *w)
 	const struct profile_event *event = profile_event(w->file->profile);
 
 	buf_addstr(w->out, "# callgrind format\nversion: 1\ncreator: rbpf " RBPF_VERSION "\n");
-	if (w->file->profile->n_processes)
-		buf_addf(w->out, "pid: %u\n", w->file->profile->processes[0].pid);
-	buf_addf(w->out, "cmd: %s\n", command(w->file->profile));
+	write_process(w);
 	buf_addstr(w->out, "desc: recording: ");
 	origin_add(w->file->profile, w->out);
 	buf_addstr(w->out, "\ndesc: calls are counted in samples\npositions: line\nevents: ");

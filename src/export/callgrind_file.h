@@ -6,6 +6,7 @@
 #ifndef RBPF_EXPORT_CALLGRIND_FILE_H
 #define RBPF_EXPORT_CALLGRIND_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -41,6 +42,7 @@ struct cost_key {
 /* Not owned by callgrind_write(). */
 struct callgrind_file {
 	const struct profile *profile;
+	const bool *threads; /* by thread: it has samples in the file */
 	struct intern names; /* of objects, files and functions, as they are written */
 	struct intern fns;   /* struct callgrind_fn */
 	/*

@@ -38,6 +38,24 @@ void function_thread_title(const struct profile *p, uint32_t thread, struct buf 
 		 p->threads[thread].tid);
 }
 
+uint32_t function_process(const struct profile *p, const bool *threads, bool *several)
+{
+	uint32_t first = PROFILE_NONE, last = 0;
+
+	for (size_t i = 0; i < p->n_threads; i++) {
+		const uint32_t process = p->threads[i].process;
+
+		if (!threads[i])
+			continue;
+		if (process < first)
+			first = process;
+		if (process > last)
+			last = process;
+	}
+	*several = first < last;
+	return first;
+}
+
 int export_error(int r, struct err *err)
 {
 	return !r || (err && err->code == r) ? r : tree_error(r, err);

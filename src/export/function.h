@@ -5,6 +5,7 @@
 #ifndef RBPF_EXPORT_FUNCTION_H
 #define RBPF_EXPORT_FUNCTION_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct buf;
@@ -39,6 +40,12 @@ void function_of_frame(const struct profile *p, uint32_t frame, struct function 
 
 /* Append the title of a thread: "puma: puma srv tp 001 (pid 4242, tid 4250)". */
 void function_thread_title(const struct profile *p, uint32_t thread, struct buf *out);
+
+/*
+ * The first process of which a thread is in @threads (by thread id), PROFILE_NONE if there is none;
+ * *@several is set to whether there are more.
+ */
+uint32_t function_process(const struct profile *p, const bool *threads, bool *several);
 
 /* @r, with the words for it in @err if there are none yet (tree_error()). */
 int export_error(int r, struct err *err);

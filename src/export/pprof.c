@@ -385,13 +385,23 @@ static int add_samples(struct pprof *w)
 
 /* ---- definitions ---- */
 
-/* The program of the first process that has one. */
-static const char *program(const struct profile *p)
+/* The program of the first process that has samples. */
+static int find_program(const struct pprof *w, const char **ret)
 {
-	for (size_t i = 0; i < p->n_processes; i++)
-		if (p->processes[i].exe)
-			return profile_str(p, p->processes[i].exe);
-	return "ruby";
+	const struct profile *p = w->profile;
+	_cleanup_free_ bool *threads = calloc(p->n_threads + 1, sizeof(*threads));
+	uint32_t process;
+	bool several;
+
+	if (!threads)
+		return -ENOMEM;
+	for (size_t i = 0; i < p->n_threads; i++)
+		threads[i] = w->threads[i].len;
+	process = function_process(p, threads, &several);
+	*ret = "ruby";
+	if (process != PROFILE_NONE && p->processes[process].exe)
+		*ret = profile_str(p, p->processes[process].exe);
+	return 0;
 }
 
 static void add_mapping(struct pprof *w, uint64_t id, const char *path, const char *build_id)
@@ -405,14 +415,18 @@ static void add_mapping(struct pprof *w, uint64_t id, const char *path, const ch
 	end_message(w, PROFILE_MAPPING);
 }
 
-static void add_mappings(struct pprof *w)
+static int add_mappings(struct pprof *w)
 {
 	const struct profile *p = w->profile;
+	const char *program;
 
-	add_mapping(w, MAPPING_PROGRAM, program(p), "");
+	if (find_program(w, &program))
+		return -ENOMEM;
+	add_mapping(w, MAPPING_PROGRAM, program, "");
 	for (size_t i = 0; i < p->n_modules; i++)
 		add_mapping(w, MAPPING_PROGRAM + 1 + i, profile_str(p, p->modules[i].path),
 			    profile_str(p, p->modules[i].build_id));
+	return 0;
 }
 
 static void add_location(struct pprof *w, uint32_t frame)
@@ -462,9 +476,8 @@ static int add_definitions(struct pprof *w)
 	const struct profile *p = w->profile;
 	_cleanup_free_ bool *functions = calloc(w->functions.n + 1, sizeof(*functions));
 
-	if (!functions)
+	if (!functions || add_mappings(w))
 		return -ENOMEM;
-	add_mappings(w);
 	for (size_t i = 0; i < p->n_frames; i++) {
 		if (!w->used[i])
 			continue;

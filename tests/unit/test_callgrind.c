@@ -71,6 +71,35 @@ Test(callgrind, costs_of_lines_and_calls)
 	buf_deinit(&out);
 }
 
+static void expect_process(const struct view_filter *f, const char *lines)
+{
+	const struct export_options opts = { .filter = f };
+	struct buf out = BUF_INIT;
+	struct err err = { 0 };
+
+	builder_finish(&b);
+	cr_assert_eq(exporter_find("callgrind")->run(&b.out.profile, &opts, &out, &err), 0);
+	cr_expect(strstr(buf_str(&out), lines), "%s: %.200s", lines, buf_str(&out));
+	buf_deinit(&out);
+}
+
+Test(callgrind, the_process_is_one_that_is_in_it)
+{
+	pid_t pid = 43;
+	const struct view_filter one = { .pids = &pid, .n_pids = 1 };
+	const char *commands[] = { "ruby a.rb", "ruby b.rb", "ruby c.rb" };
+
+	for (uint32_t i = 0; i < ARRAY_SIZE(commands); i++) {
+		uint32_t process = builder_process(&b, 42 + i, commands[i]);
+
+		if (i)
+			builder_add(&b, builder_thread(&b, process, 42 + i, "x"),
+				    builder_path(&b, "a"), 1);
+	}
+	expect_process(&one, "creator: rbpf " RBPF_VERSION "\npid: 43\ncmd: ruby b.rb\n");
+	expect_process(NULL, "creator: rbpf " RBPF_VERSION "\ncmd: ruby b.rb\n");
+}
+
 /* KCachegrind has one function for each number: those of one name in two files have two. */
 Test(callgrind, functions_of_one_name_have_numbers_of_their_own)
 {

@@ -155,6 +155,26 @@ Test(pprof, the_first_event_has_samples)
 	buf_deinit(&plain);
 }
 
+/* The first mapping, by which pprof calls the profile. */
+Test(pprof, the_program_is_of_a_process_that_is_in_it)
+{
+	pid_t pid = 43;
+	const struct view_filter one = { .pids = &pid, .n_pids = 1 };
+	struct buf out = BUF_INIT, plain = BUF_INIT;
+
+	for (uint32_t i = 0; i < 2; i++) {
+		uint32_t process = builder_process(&b, 42 + i, "ruby");
+
+		b.out.profile.processes[process].exe = builder_str(&b, i ? "/bin/b" : "/bin/a");
+		builder_add(&b, builder_thread(&b, process, 42 + i, "x"), builder_path(&b, "a"), 1);
+	}
+	cr_assert_eq(export(&one, &out), 0);
+	unzip(&out, &plain);
+	cr_expect(HAS(&plain, "/bin/b") && !HAS(&plain, "/bin/a"));
+	buf_deinit(&out);
+	buf_deinit(&plain);
+}
+
 /* One sample for each span, with its ids. */
 Test(pprof, spans_are_labels)
 {
