@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/intern.h"
+#include "export/shown.h"
 #include "profile/profile.h"
 #include "view/filter.h"
 #include "view/label.h"
@@ -61,14 +62,9 @@ static int describe_processes(struct flame_facts *facts, const struct profile *p
 
 static uint64_t shown_duration(const struct profile *p, const struct view_filter *f)
 {
-	uint64_t first, last, from = 0, to;
+	uint64_t from, to;
 
-	profile_time_range(p, &first, &last);
-	to = last - first;
-	if (f && f->to_ns && f->to_ns < to)
-		to = f->to_ns;
-	if (f)
-		from = f->from_ns < to ? f->from_ns : to;
+	shown_time(p, f, &from, &to);
 	return to - from;
 }
 

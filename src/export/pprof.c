@@ -27,6 +27,7 @@
 #include "export/function.h"
 #include "export/gzip.h"
 #include "export/origin.h"
+#include "export/profile_proto.h"
 #include "export/protobuf.h"
 #include "export/shown.h"
 #include "export/stack_text.h"
@@ -35,48 +36,6 @@
 #include "view/label.h"
 #include "view/request.h"
 #include "view/state.h"
-
-/* Numbers of fields in profile.proto. */
-enum profile_field {
-	PROFILE_SAMPLE_TYPE = 1,
-	PROFILE_SAMPLE = 2,
-	PROFILE_MAPPING = 3,
-	PROFILE_LOCATION = 4,
-	PROFILE_FUNCTION = 5,
-	PROFILE_STRING = 6,
-	PROFILE_TIME_NANOS = 9,
-	PROFILE_DURATION_NANOS = 10,
-	PROFILE_PERIOD_TYPE = 11,
-	PROFILE_PERIOD = 12,
-	PROFILE_COMMENT = 13,
-	PROFILE_DEFAULT_SAMPLE_TYPE = 14,
-};
-
-enum value_type_field { VALUE_TYPE_TYPE = 1, VALUE_TYPE_UNIT = 2 };
-enum sample_field { SAMPLE_LOCATION_ID = 1, SAMPLE_VALUE = 2, SAMPLE_LABEL = 3 };
-enum label_field { LABEL_KEY = 1, LABEL_STR = 2, LABEL_NUM = 3 };
-enum mapping_field {
-	MAPPING_ID = 1,
-	MAPPING_FILENAME = 5,
-	MAPPING_BUILD_ID = 6,
-	MAPPING_HAS_FUNCTIONS = 7,
-	MAPPING_HAS_FILENAMES = 8,
-	MAPPING_HAS_LINE_NUMBERS = 9,
-	MAPPING_HAS_INLINE_FRAMES = 10,
-};
-enum location_field {
-	LOCATION_ID = 1,
-	LOCATION_MAPPING_ID = 2,
-	LOCATION_ADDRESS = 3,
-	LOCATION_LINE = 4,
-};
-enum line_field { LINE_FUNCTION_ID = 1, LINE_LINE = 2 };
-enum function_field {
-	FUNCTION_ID = 1,
-	FUNCTION_NAME = 2,
-	FUNCTION_FILENAME = 4,
-	FUNCTION_START_LINE = 5,
-};
 
 /* The first mapping is the program, by which pprof calls the profile. */
 #define MAPPING_PROGRAM 1u
@@ -99,6 +58,7 @@ struct thread_labels {
 
 struct pprof {
 	const struct profile *profile;
+	const struct view_filter *filter; /* NULL: all */
 	struct shown shown;
 	struct groups functions;
 	struct intern strings; /* id 0 is "" */
@@ -535,11 +495,12 @@ static void add_comments(struct pprof *w)
 static void add_types(struct pprof *w)
 {
 	const struct profile *p = w->profile;
+	const uint64_t start = p->meta.start_realtime_ns;
 	const struct profile_event *event = w->n_events > 1 ? &p->meta.events[w->events[0]]
 							    : profile_event(p);
-	uint64_t first, last;
+	uint64_t from, to;
 
-	profile_time_range(p, &first, &last);
+	shown_time(p, w->filter, &from, &to);
 	add_value_type(w, PROFILE_SAMPLE_TYPE, "samples", "count");
 	for (uint32_t i = 0; i < w->n_events; i++)
 		add_event_type(w, PROFILE_SAMPLE_TYPE,
@@ -549,8 +510,8 @@ static void add_types(struct pprof *w)
 		add_event_type(w, PROFILE_PERIOD_TYPE, event);
 		protobuf_u64(w->out, PROFILE_PERIOD, json_clamp(event->period));
 	}
-	protobuf_u64(w->out, PROFILE_TIME_NANOS, json_clamp(p->meta.start_realtime_ns));
-	protobuf_u64(w->out, PROFILE_DURATION_NANOS, json_clamp(last - first));
+	protobuf_u64(w->out, PROFILE_TIME_NANOS, start ? json_clamp(start + from) : 0);
+	protobuf_u64(w->out, PROFILE_DURATION_NANOS, json_clamp(to - from));
 	add_comments(w);
 }
 
@@ -599,7 +560,7 @@ static int write_profile(struct pprof *w)
 int export_pprof(const struct profile *p, const struct export_options *opts, struct buf *out,
 		 struct err *err)
 {
-	struct pprof w = { .profile = p };
+	struct pprof w = { .profile = p, .filter = opts->filter };
 	struct gzip gzip;
 	int r, finished;
 

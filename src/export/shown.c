@@ -34,6 +34,19 @@ void shown_deinit(struct shown *s)
 	*s = (struct shown)SHOWN_INIT;
 }
 
+void shown_time(const struct profile *p, const struct view_filter *f, uint64_t *from, uint64_t *to)
+{
+	uint64_t first, last;
+
+	profile_time_range(p, &first, &last);
+	*from = 0;
+	*to = last - first;
+	if (f && f->to_ns && f->to_ns < *to)
+		*to = f->to_ns;
+	if (f)
+		*from = f->from_ns < *to ? f->from_ns : *to;
+}
+
 uint32_t shown_stack(const struct shown *s, uint32_t stack)
 {
 	/* There may be many: their order is not that of memory, which would be waited for. */

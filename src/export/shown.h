@@ -34,6 +34,12 @@ int shown_init(const struct profile *p, const struct view_filter *f, struct show
 void shown_deinit(struct shown *s);
 #define _cleanup_shown_ _cleanup_(shown_deinit)
 
+/*
+ * The time that is shown, in ns since the start: that of the recording, without what --from and
+ * --to of @f (which may be NULL) leave out.
+ */
+void shown_time(const struct profile *p, const struct view_filter *f, uint64_t *from, uint64_t *to);
+
 /* The stack that is shown for samples with @stack; 0, the empty one, if there is none. */
 uint32_t shown_stack(const struct shown *s, uint32_t stack);
 

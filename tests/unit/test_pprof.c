@@ -4,6 +4,7 @@
 #include <zlib.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "export/export.h"
 #include "export/protobuf.h"
@@ -171,6 +172,31 @@ Test(pprof, the_program_is_of_a_process_that_is_in_it)
 	cr_assert_eq(export(&one, &out), 0);
 	unzip(&out, &plain);
 	cr_expect(HAS(&plain, "/bin/b") && !HAS(&plain, "/bin/a"));
+	buf_deinit(&out);
+	buf_deinit(&plain);
+}
+
+/* From 1 s to 3 s of 10 s. */
+Test(pprof, the_time_is_what_is_shown)
+{
+	const struct view_filter f = { .from_ns = NSEC_PER_SEC, .to_ns = 3 * NSEC_PER_SEC };
+	struct buf out = BUF_INIT, plain = BUF_INIT, want = BUF_INIT;
+	uint64_t clock = 1700000000 * NSEC_PER_SEC;
+
+	builder_add(&b, builder_thread(&b, builder_process(&b, 1, "ruby"), 1, "x"), 0, 1);
+	b.now = BUILDER_START + 10 * NSEC_PER_SEC;
+	b.out.profile.meta.start_realtime_ns = clock;
+	for (int i = 0; i < 2; i++) {
+		buf_reset(&out);
+		buf_reset(&plain);
+		buf_reset(&want);
+		protobuf_u64(&want, 9, i ? clock + NSEC_PER_SEC : clock);
+		protobuf_u64(&want, 10, (i ? 2 : 10) * NSEC_PER_SEC);
+		cr_assert_eq(export(i ? &f : NULL, &out), 0);
+		unzip(&out, &plain);
+		cr_expect(has(&plain, want.data, want.len), "%d", i);
+	}
+	buf_deinit(&want);
 	buf_deinit(&out);
 	buf_deinit(&plain);
 }
