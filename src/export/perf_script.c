@@ -13,7 +13,9 @@
  *     blank, for an offset of that form is cut off.
  *   - Blanks and round brackets in the name of a file become "\x20", ….
  *
- * In place of the file of code (the "DSO") Ruby methods have their source file.
+ * In place of the file of code (the "DSO") Ruby methods have their source file, and what has
+ * neither its kind, without brackets: stackcollapse-perf.pl takes what starts with one for the
+ * kernel.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -105,7 +107,7 @@ static void add_frame(struct perf_script *s, uint32_t frame)
 	else if (*function_place(&function))
 		add_file_name(&s->scratch, function_place(&function));
 	else
-		buf_addf(&s->scratch, "[%s]", frame_kind_name(f->kind));
+		buf_addstr(&s->scratch, frame_kind_name(f->kind));
 	buf_addstr(&s->scratch, ")\n");
 }
 

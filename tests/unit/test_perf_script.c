@@ -56,11 +56,11 @@ Test(perf_script, samples_of_all_kinds_of_frames)
 	expect(NULL, "puma_srv:1 42/43 [000]     1.234567:        500 cpu-clock: \n"
 		     "\t               0 read ([kernel.kallsyms])\n"
 		     "\t            1234 f (/lib/my\\x20f.so)\n"
-		     "\t               0 each ([cfunc])\n"
+		     "\t               0 each (cfunc)\n"
 		     "\t               0 <main> (/app/x.rb)\n\n"
 		     "puma_srv:1 42/43 [000]     1.244567:          7 cpu-clock: \n\n");
 	expect(&ruby, "puma_srv:1 42/43 [000]     1.234567:        500 cpu-clock: \n"
-		      "\t               0 each ([cfunc])\n"
+		      "\t               0 each (cfunc)\n"
 		      "\t               0 <main> (/app/x.rb)\n\n"
 		      "puma_srv:1 42/43 [000]     1.244567:          7 cpu-clock: \n\n");
 }

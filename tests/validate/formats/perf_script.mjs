@@ -10,7 +10,7 @@ export const { open, close } = speedscope;
 const functionOf = f => f.name.replace(/^[ \t]+/, '').replace(/->/g, '=>').replace(/\+0x/g, '+ 0x')
 	.replace(/[;()\t]/g, c => ({ ';': ':', '(': '[', ')': ']', '\t': ' ' })[c]) || '_';
 const fileOf = f => f.kind === 'kernel' ? '[kernel.kallsyms]' : f.place
-	.replace(/[ \t()]/g, c => `\\x${c.charCodeAt(0).toString(16).padStart(2, '0')}`) || `[${f.kind}]`;
+	.replace(/[ \t()]/g, c => `\\x${c.charCodeAt(0).toString(16).padStart(2, '0')}`) || f.kind;
 // speedscope tells unknown functions apart by their files, which it adds to the name.
 const shownAs = f => functionOf(f) === '[unknown]' ? `??? (${fileOf(f)})` : functionOf(f);
 const keyOf = f => JSON.stringify([shownAs(f), fileOf(f)]);
@@ -56,6 +56,10 @@ export async function validate(consumer, recording, { check, checkMaps }) {
 	const micros = ns => `${Math.floor(ns / 1e9)}.${String(Math.floor(ns % 1e9 / 1e3)).padStart(6, '0')}`;
 
 	check(got.length === recording.samples.length, `${got.length} samples`);
+	// As stackcollapse-perf.pl --all tells frames of the kernel.
+	const isKernel = ([, file]) => /^\[|vmlinux$/.test(file) && !/unknown/.test(file);
+	for (const [i, s] of recording.samples.entries())
+		check(got[i]?.frames?.every((f, k) => isKernel(f) === (s.frames[k].kind === 'kernel')), `sample ${i}: frames of the kernel`);
 	for (const [i, s] of recording.samples.entries()) {
 		const [comm, pid, tid] = threadOf(recording, s.thread);
 		const expected = { comm, pid, tid, cpu: s.cpu, time: micros(s.ts_ns), value: s.value, event: 'cpu-clock',
