@@ -109,7 +109,8 @@ static void add_frames(struct speedscope *s)
 	json_object_end(j);
 }
 
-static void begin_profile(struct speedscope *s, const char *name)
+/* The name of a profile is all that is shown beside it, so it tells the event. */
+static void begin_profile(struct speedscope *s, struct buf *name)
 {
 	static const char *const units[VALUE_UNITS] = {
 		[UNIT_NS] = "nanoseconds",
@@ -118,9 +119,11 @@ static void begin_profile(struct speedscope *s, const char *name)
 		[UNIT_COUNT] = "none",
 	};
 
+	buf_addf(name, ", event %s", profile_event(s->profile)->name);
+	s->json.out->failed |= buf_failed(name);
 	json_object_begin(&s->json, NULL);
 	json_str(&s->json, "type", "sampled");
-	json_str(&s->json, "name", name);
+	json_str(&s->json, "name", buf_str(name));
 	json_str(&s->json, "unit", units[profile_event(s->profile)->unit]);
 	json_u64(&s->json, "startValue", 0);
 }
@@ -151,6 +154,7 @@ static int add_node(struct speedscope *s, const struct tree *t, uint32_t node)
 static int add_all(struct speedscope *s)
 {
 	const struct tree_options opts = { 0 };
+	_cleanup_buf_ struct buf name = BUF_INIT;
 	_cleanup_tree_ struct tree t = { 0 };
 	uint32_t node = 0;
 	int r;
@@ -158,7 +162,8 @@ static int add_all(struct speedscope *s)
 	r = tree_build(s->profile, s->opts->filter, &opts, &t);
 	if (r)
 		return r;
-	begin_profile(s, "all threads (not in the order of time)");
+	buf_addstr(&name, "all threads (not in the order of time)");
+	begin_profile(s, &name);
 	json_array_begin(&s->json, "samples");
 	do {
 		if (t.nodes[node].self_samples)
@@ -242,9 +247,7 @@ static int add_thread(struct speedscope *s, struct thread_samples *samples, size
 	int r;
 
 	function_thread_title(s->profile, thread_samples_thread(samples, i), &name);
-	if (buf_failed(&name))
-		return -ENOMEM;
-	begin_profile(s, buf_str(&name));
+	begin_profile(s, &name);
 	r = add_column(s, samples, i, "samples", err);
 	if (!r)
 		r = add_column(s, samples, i, "weights", err);
@@ -268,15 +271,16 @@ static int add_profiles(struct speedscope *s, struct err *err)
 }
 
 /*
- * The title of the page, and the only text of a file that the format has: the recording is told
- * there, too.
+ * The title of the page, and the only text of a file that the format has: the recording and the
+ * event are told there, too.
  */
 static void add_name(struct speedscope *s)
 {
 	const struct profile *p = s->profile;
 	_cleanup_buf_ struct buf name = BUF_INIT;
 
-	buf_addf(&name, "%s (", p->meta.command ? p->meta.command : "rbpf");
+	buf_addf(&name, "%s (event %s, ", p->meta.command ? p->meta.command : "rbpf",
+		 profile_event(p)->name);
 	origin_add(p, &name);
 	buf_addch(&name, ')');
 	s->json.out->failed |= buf_failed(&name);

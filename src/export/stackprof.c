@@ -282,6 +282,7 @@ static int write_all(struct stackprof *s)
 	json_object_begin(j, "metadata");
 	json_str(j, "exporter", "rbpf " RBPF_VERSION);
 	json_str(j, "command", s->profile->meta.command ? s->profile->meta.command : "");
+	json_str(j, "event", event->name);
 	origin_add_json(s->profile, j, "recording");
 	json_object_end(j);
 	add_frames(s);

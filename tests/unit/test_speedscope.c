@@ -68,8 +68,8 @@ static void build(void)
 	"{\"name\":\"Array#each\"},{\"name\":\"b\\\"x\",\"file\":\"/app/b.rb\",\"line\":3}]},"
 #define PROFILE(name)                                                                              \
 	"{\"type\":\"sampled\",\"name\":\"" name "\",\"unit\":\"nanoseconds\",\"startValue\":0,"
-#define ALL    PROFILE("all threads (not in the order of time)")
-#define WORKER PROFILE("ruby3.3: worker (pid 42, tid 43)")
+#define ALL    PROFILE("all threads (not in the order of time), event cpu")
+#define WORKER PROFILE("ruby3.3: worker (pid 42, tid 43), event cpu")
 
 Test(speedscope, a_profile_of_all_and_of_each_thread)
 {
@@ -91,6 +91,20 @@ Test(speedscope, of_what_passes_the_filter)
 	expect_end(&one, "\"weights\":[12,1,2,4],\"endValue\":19}]}\n");
 	expect_end(&f,
 		   "\"samples\":[[0,2],[0],[],[0,2]],\"weights\":[12,1,2,4],\"endValue\":19}]}\n");
+}
+
+/* In the title of the page and in the name of each profile. */
+Test(speedscope, names_tell_the_event)
+{
+	struct buf out = BUF_INIT;
+
+	build();
+	builder_event(&b, EVENT_WAIT, 0);
+	export(NULL, &out);
+	cr_expect(strstr(buf_str(&out), "\"name\":\"rbpf (event wait, "), "%s", buf_str(&out));
+	cr_expect(strstr(buf_str(&out), "tid 43), event wait\""));
+	cr_expect(strstr(buf_str(&out), "order of time), event wait\""));
+	buf_deinit(&out);
 }
 
 Test(speedscope, any_names_are_json)

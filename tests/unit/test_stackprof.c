@@ -117,6 +117,9 @@ Test(stackprof, waits_are_counted_by_their_time)
 		cr_assert_not_null(root);
 		expect(root, "mode", "\"wall\"");
 		expect(root, "interval", "1000");
+		cr_expect_str_eq(json_string_value(json_object_get(
+					 json_object_get(root, "metadata"), "event")),
+				 events[i].name);
 		expect(root, "samples", "2006");
 		expect(root, "gc_samples", "2");
 		expect(root, "raw", "[1,2,4,2,3,4,2,1,5,2000]");

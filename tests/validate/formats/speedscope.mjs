@@ -94,11 +94,12 @@ export async function validate(consumer, recording, { check, checkMaps }) {
 	check(profiles.length === 1 + threads.length, `${profiles.length} profiles of ${threads.length} threads`);
 	if (!profiles.length)
 		return;
+	check(profiles[0].name === `all threads (not in the order of time), event ${recording.events[0]}`, profiles[0].name);
 	checkMaps(rows(profiles[0].frames), expectedRows(recording, recording.samples), 'all threads');
 	for (const thread of threads) {
 		const { tid, name, process } = recording.threads[thread];
 		const samples = recording.samples.filter(s => s.thread === thread);
-		const end = `: ${name || '[unnamed]'} (pid ${recording.processes[process].pid}, tid ${tid})`;
+		const end = `: ${name || '[unnamed]'} (pid ${recording.processes[process].pid}, tid ${tid}), event ${recording.events[0]}`;
 		const profile = profiles.find(p => p.name.endsWith(end) && !p.seen);
 
 		check(profile, `there is a profile of ${end}`);
@@ -115,7 +116,7 @@ export async function validate(consumer, recording, { check, checkMaps }) {
 // Each thread's samples in the order of time, equal successive ones added up.
 function checkOrder(recording, file, check) {
 	for (const thread of file.profiles.slice(1)) {
-		const tid = +thread.name.match(/tid (\d+)\)$/)[1], pid = +thread.name.match(/pid (\d+), tid/)[1];
+		const tid = +thread.name.match(/tid (\d+)\), event [a-z-]+$/)[1], pid = +thread.name.match(/pid (\d+), tid/)[1];
 		const samples = recording.samples.filter(s => recording.threads[s.thread].tid === tid &&
 			recording.processes[recording.threads[s.thread].process].pid === pid);
 		const runs = [];
