@@ -35,6 +35,7 @@
 #include "profile/replay.h"
 #include "view/filter.h"
 #include "view/label.h"
+#include "view/owner.h"
 
 /*
  * What ends a shown stack: its innermost function, and the call of it. They are the same in all
@@ -331,7 +332,7 @@ static int add_thread(struct callgrind *c, const struct profile_aggregate *a)
 	const uint32_t frame = c->profile->stacks[a->stack].frame;
 	const struct cost_sum sum = { a->value, a->samples };
 	struct cost_key key = { .callee = NO_CALLEE };
-	int r = fn_of_thread(c, a->thread, &key.fn);
+	int r = fn_of_thread(c, owner_of_aggregate(c->profile, OWNER_THREAD, a), &key.fn);
 
 	if (!r && frame != PROFILE_NONE) {
 		key.callee_line = c->profile->frames[frame].func_line;

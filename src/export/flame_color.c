@@ -43,6 +43,7 @@ static const struct {
 	[ORIGIN_SLEEP] = { "sleeps", { 230, 30, 84 }, { 230, 20, 34 } },
 	[ORIGIN_WAIT] = { "waits", { 250, 30, 78 }, { 250, 22, 40 } },
 	[ORIGIN_IDLE] = { "idle", { 220, 8, 88 }, { 220, 6, 26 } },
+	[ORIGIN_NOT_RECORDED] = { "not recorded", { 220, 5, 80 }, { 220, 4, 35 } },
 };
 
 /* The same code, compiled: the same colour, but deeper. */

@@ -126,16 +126,26 @@ static int name_of_frame(struct folder *f, uint32_t frame, uint32_t *ret)
 	return 0;
 }
 
+/* A process, or the one of a thread; who is not recorded has the id behind all others. */
+static void label_owner(const struct folder *f, uint32_t id, struct buf *out)
+{
+	const struct profile *p = f->profile;
+
+	if (id == (f->opts->threads ? p->n_threads : p->n_processes))
+		buf_addstr(out, LABEL_NO_RECORDED_PROCESS);
+	else
+		label_process(p, f->opts->threads ? p->threads[id].process : id, out);
+}
+
 /* The owner of a process or thread. */
 static int add_owner(struct folder *f, uint32_t id, uint32_t *ret)
 {
 	const struct profile *p = f->profile;
-	uint32_t process = f->opts->threads ? p->threads[id].process : id;
 	struct fold_owner owner = { .thread = NO_NAME };
 	_cleanup_buf_ struct buf name = BUF_INIT;
 	int err;
 
-	label_process(p, process, &name);
+	label_owner(f, id, &name);
 	if (buf_failed(&name))
 		return -ENOMEM;
 	err = add_name(f, buf_str(&name), &owner.process);

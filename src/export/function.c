@@ -29,8 +29,13 @@ const char *function_place(const struct function *f)
 
 void function_thread_title(const struct profile *p, uint32_t thread, struct buf *out)
 {
-	uint32_t process = p->threads[thread].process;
+	uint32_t process;
 
+	if (thread == p->n_threads) {
+		label_thread(p, thread, out);
+		return;
+	}
+	process = p->threads[thread].process;
 	label_process(p, process, out);
 	buf_addstr(out, ": ");
 	label_thread(p, thread, out);

@@ -38,7 +38,10 @@ const char *function_place(const struct function *f);
 /* The function of a frame: the same of all frames of one group (GROUP_BY_FUNCTION). */
 void function_of_frame(const struct profile *p, uint32_t frame, struct function *ret);
 
-/* Append the title of a thread: "puma: puma srv tp 001 (pid 4242, tid 4250)". */
+/*
+ * Append the title of a thread: "puma: puma srv tp 001 (pid 4242, tid 4250)"; of the index behind
+ * all threads that of who is not recorded (view/owner.h).
+ */
 void function_thread_title(const struct profile *p, uint32_t thread, struct buf *out);
 
 /*

@@ -113,7 +113,8 @@ static void add_frame(struct perf_script *s, uint32_t frame)
 
 static void add_thread(struct perf_script *s, uint32_t thread)
 {
-	const struct profile_thread *t = &s->profile->threads[thread];
+	const struct profile *p = s->profile;
+	const struct profile_thread *t = &p->threads[thread];
 
 	label_thread(s->profile, thread, &s->scratch);
 	if (buf_failed(&s->scratch))
@@ -130,8 +131,11 @@ static void add_thread(struct perf_script *s, uint32_t thread)
 		s->scratch.data[0] = '_';
 	if (s->scratch.len == 1)
 		buf_addch(&s->scratch, '_');
-	buf_addf(&s->scratch, " %" PRIu32 "/%" PRIu32, s->profile->processes[t->process].pid,
-		 t->tid);
+	if (thread == p->n_threads)
+		buf_addstr(&s->scratch, " 0/0");
+	else
+		buf_addf(&s->scratch, " %" PRIu32 "/%" PRIu32, p->processes[t->process].pid,
+			 t->tid);
 }
 
 /* The text of a frame or thread, made the first time. */
@@ -194,7 +198,11 @@ static int write_sample(void *arg, const struct profile_sample *sample)
 		return 0;
 	r = shown_frames(&s->shown, shown_stack(&s->shown, sample->stack), &s->frames,
 			 &s->cap_frames, &n);
-	text = text_of(s, s->of_thread, sample->thread, add_thread, &len);
+	text = text_of(s, s->of_thread,
+		       profile_stack_not_recorded(s->profile, sample->stack)
+			       ? (uint32_t)s->profile->n_threads
+			       : sample->thread,
+		       add_thread, &len);
 	if (r || !text)
 		return err_oom(s->err);
 	ts = time_of(s, sample);

@@ -34,6 +34,7 @@
 #include "view/filter.h"
 #include "view/group.h"
 #include "view/label.h"
+#include "view/owner.h"
 #include "view/request.h"
 #include "view/state.h"
 
@@ -170,7 +171,7 @@ static int find_samples(struct pprof *w, size_t stack)
 		bool in_kernel = a->flags & SAMPLE_KERNEL;
 
 		w->samples[w->n_samples++] = (struct pprof_sample) {
-			.thread = a->thread,
+			.thread = owner_of_aggregate(w->profile, OWNER_THREAD, a),
 			.request = a->request,
 			.span = w->profile->by_span ? w->profile->aggregate_spans[w->order[i]] : 0,
 			.state = w->states ? state_of(w->states, a->stack, in_kernel) & STATE_MASK
@@ -210,22 +211,31 @@ static void add_attributes(struct pprof *w, const char *attributes)
 	w->failed |= buf_failed(&value);
 }
 
-static void make_labels(struct pprof *w, uint32_t thread)
+static void add_process_labels(struct pprof *w, uint32_t thread)
 {
 	const struct profile *p = w->profile;
 	uint32_t process = p->threads[thread].process;
+	_cleanup_buf_ struct buf name = BUF_INIT;
+
+	label_process(p, process, &name);
+	add_label(w, "comm", buf_str(&name), 0, &w->labels);
+	add_label(w, "pid", NULL, p->processes[process].pid, &w->labels);
+	add_label(w, "tid", NULL, p->threads[thread].tid, &w->labels);
+	add_attributes(w, profile_str(p, p->processes[process].attributes));
+	w->failed |= buf_failed(&name);
+}
+
+/* @thread: by index; behind all threads, who is not recorded. */
+static void make_labels(struct pprof *w, uint32_t thread)
+{
 	struct thread_labels *labels = &w->threads[thread];
 	_cleanup_buf_ struct buf name = BUF_INIT;
 
 	labels->at = w->labels.len;
-	label_process(p, process, &name);
-	add_label(w, "comm", buf_str(&name), 0, &w->labels);
-	buf_reset(&name);
-	label_thread(p, thread, &name);
+	label_thread(w->profile, thread, &name);
 	add_label(w, "thread", buf_str(&name), 0, &w->labels);
-	add_label(w, "pid", NULL, p->processes[process].pid, &w->labels);
-	add_label(w, "tid", NULL, p->threads[thread].tid, &w->labels);
-	add_attributes(w, profile_str(p, p->processes[process].attributes));
+	if (thread < w->profile->n_threads)
+		add_process_labels(w, thread);
 	labels->len = w->labels.len - labels->at;
 	w->failed |= buf_failed(&name) || buf_failed(&w->labels);
 }

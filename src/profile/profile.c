@@ -12,11 +12,17 @@
 const char *frame_kind_name(enum frame_kind kind)
 {
 	static const char *const names[FRAME_KIND_COUNT] = {
-		[FRAME_RUBY] = "ruby",	     [FRAME_CFUNC] = "cfunc",
-		[FRAME_NATIVE] = "native",   [FRAME_KERNEL] = "kernel",
-		[FRAME_GC] = "gc",	     [FRAME_TRUNCATED] = "truncated",
-		[FRAME_UNKNOWN] = "unknown", [FRAME_FIBER] = "fiber",
-		[FRAME_GAP] = "gap",	     [FRAME_WAIT] = "wait",
+		[FRAME_RUBY] = "ruby",
+		[FRAME_CFUNC] = "cfunc",
+		[FRAME_NATIVE] = "native",
+		[FRAME_KERNEL] = "kernel",
+		[FRAME_GC] = "gc",
+		[FRAME_TRUNCATED] = "truncated",
+		[FRAME_UNKNOWN] = "unknown",
+		[FRAME_FIBER] = "fiber",
+		[FRAME_GAP] = "gap",
+		[FRAME_WAIT] = "wait",
+		[FRAME_NOT_RECORDED] = "not-recorded",
 	};
 
 	return (unsigned int)kind < ARRAY_SIZE(names) ? names[kind] : "unknown";

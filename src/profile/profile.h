@@ -40,6 +40,8 @@ enum frame_kind {
 	FRAME_FIBER = 7,     /* "[fiber]": stands between a fiber and the one that resumed it */
 	FRAME_GAP = 8,	     /* native frames are missing here; its reason says why */
 	FRAME_WAIT = 9,	     /* stands upon a stack that waited; its reason says what for */
+	/* The last one is not stored: in the file it is FRAME_NATIVE, and its reason tells it. */
+	FRAME_NOT_RECORDED = 10, /* in place of the stack of who ended a wait and is not recorded */
 	FRAME_KIND_COUNT,
 };
 
@@ -293,10 +295,12 @@ struct profile_totals {
 	uint64_t end_monotonic_ns;
 	uint64_t samples;
 	uint64_t lost;
-	uint64_t truncated;	 /* samples with a cut stack */
-	uint64_t unresolved;	 /* samples with a frame that could not be named */
-	uint64_t failed;	 /* samples whose Ruby stack could not be walked */
-	uint64_t no_ruby;	 /* samples of threads that have no Ruby stack */
+	uint64_t truncated;  /* samples with a cut stack */
+	uint64_t unresolved; /* samples with a frame that could not be named */
+	uint64_t failed;     /* samples whose Ruby stack could not be walked */
+	uint64_t no_ruby;    /* samples of threads that have no Ruby stack … */
+	uint64_t
+		not_recorded; /* … of them, profile_stack_not_recorded(); not stored, but counted */
 	uint64_t native_samples; /* samples whose native stack was walked … */
 	uint64_t native_gaps;	 /* … of them, with SAMPLE_GAP */
 	uint64_t cpu_sampled_ns;
@@ -330,6 +334,11 @@ struct profile {
 	uint64_t value;		    /* … and the sum of their values */
 	uint64_t first_ts, last_ts; /* of these, ns, CLOCK_MONOTONIC; 0 if there is none */
 	uint64_t n_in_time; /* samples of all events, in the time that was selected (reader.h) */
+	/*
+	 * If the event is EVENT_WAKEUP: the sum of all waits in that time, but for a CPU, and the
+	 * part of it that somebody is known to have ended.
+	 */
+	uint64_t waited_ns, ended_ns;
 	struct profile_aggregate *aggregates; /* of those that were selected (reader.h) */
 	size_t n_aggregates, cap_aggregates;
 	uint32_t *aggregate_spans; /* by_span: by aggregate, its span id; owned, else NULL */
@@ -518,6 +527,15 @@ int profile_keep_sample(struct profile *p, const struct profile_sample *s);
 static inline bool profile_stack_waits(const struct profile *p, uint32_t stack)
 {
 	return stack && p->frames[p->stacks[stack].frame].kind == FRAME_WAIT;
+}
+
+/*
+ * Whether samples with @stack are of what is not recorded, such as an interrupt that ended a wait.
+ * Their thread is the one that waited, for want of another.
+ */
+static inline bool profile_stack_not_recorded(const struct profile *p, uint32_t stack)
+{
+	return stack && p->frames[p->stacks[stack].frame].kind == FRAME_NOT_RECORDED;
 }
 
 /* The event of the samples of @p. */

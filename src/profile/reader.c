@@ -402,6 +402,7 @@ static void select_samples(struct reader *rd)
 	d->take_arg = rd->opts.take_arg;
 	d->take_all = rd->opts.take_all && d->all_events;
 	d->event = rd->profile.event;
+	d->of_wakeups = !strcmp(profile_event(&rd->profile)->name, EVENT_WAKEUP);
 	d->in_ns = profile_event(&rd->profile)->unit == UNIT_NS;
 	d->n_events = rd->major == RBPF_FILE_MAJOR_CPU ? 0 : rd->n_events;
 	if (d->event >= rd->n_events)
@@ -411,6 +412,7 @@ static void select_samples(struct reader *rd)
 
 		d->is_cpu[i] = event_is_cpu(event);
 		d->in_sum[i] = parts >> i & 1;
+		d->is_wait[i] = !strcmp(event->name, EVENT_WAIT);
 		d->is_caused[i] = rd->opts.gvl_caused && rd->opts.by_request &&
 				  d->event >= rd->n_events && !strcmp(event->name, EVENT_GVL);
 		d->keep_samples |= d->is_caused[i];
@@ -458,6 +460,7 @@ static int read_all(struct reader *rd, struct err *err)
 		return cannot_read(rd->name, r, err);
 	if (!rd->profile.complete)
 		compute_totals(&rd->profile, &rd->decoder);
+	rd->profile.totals.not_recorded = rd->decoder.totals.not_recorded;
 	/* By the end of the recording, too, which is one of the totals. */
 	aggregate_tell_slow(&rd->profile);
 	return 0;

@@ -15,8 +15,9 @@ static const struct {
 
 bool frame_reason_fits(uint32_t reason, enum frame_kind kind)
 {
-	return reason == REASON_NONE ||
-	       (reason < FRAME_REASON_COUNT && reasons[reason].kind == kind);
+	if (reason == REASON_NONE)
+		return kind != FRAME_NOT_RECORDED;
+	return reason < FRAME_REASON_COUNT && reasons[reason].kind == kind;
 }
 
 bool frame_reason_of_no_ruby_stack(uint32_t reason)

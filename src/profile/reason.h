@@ -66,8 +66,8 @@
 	X(WAIT_IDLE, 41, WAIT, "wait-idle", "(idle: waits for something to do)", "")               \
 	X(GVL_HELD, 42, WAIT, "gvl-held", "(holds the GVL)", "")                                   \
 	/* In place of the stack of who ended a wait. */                                           \
-	X(INTERRUPT, 43, NATIVE, "interrupt", "[interrupt]", "")                                   \
-	X(OTHER_PROCESS, 44, NATIVE, "other-process", "[another process]", "")
+	X(INTERRUPT, 43, NOT_RECORDED, "interrupt", "[interrupt]", "")                             \
+	X(OTHER_PROCESS, 44, NOT_RECORDED, "other-process", "[another process]", "")
 
 #define FRAME_REASON_GAP(X, name, number, word, why)                                               \
 	X(GAP_##name, number, GAP, word, "[native frames missing: " why "]", why)
@@ -80,7 +80,10 @@ enum frame_reason {
 		FRAME_REASON_COUNT,
 };
 
-/* Whether a frame of @kind may have it: REASON_NONE all kinds; false for an unknown number. */
+/*
+ * Whether a frame of @kind may have it: REASON_NONE all kinds but FRAME_NOT_RECORDED; false for an
+ * unknown number.
+ */
 bool frame_reason_fits(uint32_t reason, enum frame_kind kind);
 
 /* Whether it stands in place of a Ruby stack, and so is no code. */

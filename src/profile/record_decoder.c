@@ -199,6 +199,12 @@ static int use_text(struct record_decoder *d, const struct profile_frame *frame)
 	return d->text > d->text_max ? -E2BIG : 0;
 }
 
+/* Whether a frame that has @reason is of another kind than the one that the file says. */
+static bool stored_as_native(enum frame_reason reason)
+{
+	return reason != REASON_NONE && frame_reason_kind(reason) == FRAME_NOT_RECORDED;
+}
+
 /* Since 1.5 the record tells it; before, the name alone did. */
 static uint32_t get_reason(const struct profile *p, struct cursor *c,
 			   const struct profile_frame *frame)
@@ -210,9 +216,11 @@ static uint32_t get_reason(const struct profile *p, struct cursor *c,
 			       ? frame_reason_of_label(frame->kind, profile_str(p, frame->name))
 			       : REASON_NONE;
 	reason = get(c);
-	if (reason >= FRAME_REASON_COUNT || !frame_reason_fits((uint32_t)reason, frame->kind))
+	if (reason >= FRAME_REASON_COUNT)
 		return REASON_NONE; /* one that a newer rbpf knows */
-	return (uint32_t)reason;
+	if (frame->kind == FRAME_NATIVE && stored_as_native((enum frame_reason)reason))
+		return (uint32_t)reason;
+	return frame_reason_fits((uint32_t)reason, frame->kind) ? (uint32_t)reason : REASON_NONE;
 }
 
 static int decode_frame(struct record_decoder *d, struct cursor *c)
@@ -222,7 +230,7 @@ static int decode_frame(struct record_decoder *d, struct cursor *c)
 	uint64_t kind = get(c);
 	int r;
 
-	frame.kind = kind < FRAME_KIND_COUNT ? (uint32_t)kind : FRAME_UNKNOWN;
+	frame.kind = kind < FRAME_NOT_RECORDED ? (uint32_t)kind : FRAME_UNKNOWN;
 	frame.name = get_str(d, c);
 	frame.file = get_str(d, c);
 	frame.line = get_u32(c);
@@ -236,6 +244,8 @@ static int decode_frame(struct record_decoder *d, struct cursor *c)
 	frame.reason = get_reason(p, c, &frame);
 	if (c->bad)
 		return -EBADMSG;
+	if (stored_as_native(frame.reason))
+		frame.kind = FRAME_NOT_RECORDED;
 	r = too_many(RESERVE_ONE(p->frames, p->n_frames, p->cap_frames));
 	if (!r)
 		r = too_many(profile_frame_set_label(p, &frame, &d->clean));
@@ -305,6 +315,20 @@ static int give_sample(const struct record_decoder *d, const struct profile_samp
 	return d->take(d->take_arg, &s);
 }
 
+/* Add up what tells how much is known of who ended waits: @s is in the times that are selected. */
+static void note_wakers(const struct record_decoder *d, const struct profile_sample *s)
+{
+	struct profile *p = d->profile;
+
+	if (!d->of_wakeups || !s->stack)
+		return;
+	if (s->event == d->event)
+		profile_add(&p->ended_ns, s->value);
+	else if (d->is_wait[s->event] &&
+		 p->frames[p->stacks[s->stack].frame].reason != REASON_WAIT_CPU)
+		profile_add(&p->waited_ns, s->value);
+}
+
 /* @recorded is of the times that are selected. */
 static int take_sample(void *arg, const struct profile_sample *recorded)
 {
@@ -333,6 +357,9 @@ static int take_sample(void *arg, const struct profile_sample *recorded)
 static void note_sample(struct record_decoder *d, const struct profile_sample *recorded)
 {
 	profile_count_sample(&d->totals, recorded, d->is_cpu[recorded->event]);
+	if (recorded->flags & SAMPLE_NO_RUBY &&
+	    profile_stack_not_recorded(d->profile, recorded->stack))
+		d->totals.not_recorded++;
 	if (event_of(d, recorded->event) == d->event)
 		profile_note_sample(d->profile, recorded);
 }
@@ -353,6 +380,8 @@ static int add_sample(struct record_decoder *d, const struct profile_sample *rec
 		profile_note_request(p, in_time ? &s : recorded, of_event, in_time);
 	if (!in_time)
 		return 0;
+	if (!d->take)
+		note_wakers(d, &s);
 	return p->n_cuts ? sample_parts_between_cuts(p, s, take_sample, d) : take_sample(d, &s);
 }
 

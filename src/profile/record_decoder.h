@@ -34,6 +34,8 @@ struct record_decoder {
 	bool is_cpu[PROFILE_MAX_EVENTS];    /* events whose values are CPU time; the caller's */
 	bool in_sum[PROFILE_MAX_EVENTS];    /* taken for that of .event; the caller's */
 	bool is_caused[PROFILE_MAX_EVENTS]; /* events that are added up besides; the caller's */
+	bool is_wait[PROFILE_MAX_EVENTS];   /* of EVENT_WAIT; the caller's */
+	bool of_wakeups;		    /* .event is EVENT_WAKEUP; the caller's */
 	bool in_ns;			    /* values of .event are in ns; the caller's */
 	uint64_t from_ts, to_ts;	    /* selected times, without to_ts; the caller's */
 	bool keep_samples;		    /* the caller's */

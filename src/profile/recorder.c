@@ -294,7 +294,7 @@ static int add_frame(struct sink *sink, const struct profile_frame *def, uint32_
 		return -EINVAL;
 	err = defined_add(&rec->frames, def, sizeof(*def), &id, &is_new);
 	if (!err && is_new) {
-		record_put(&r, def->kind);
+		record_put(&r, def->kind == FRAME_NOT_RECORDED ? FRAME_NATIVE : def->kind);
 		record_put(&r, def->name);
 		record_put(&r, def->file);
 		record_put(&r, def->line);

@@ -123,11 +123,17 @@ static const char *module_path(const struct profile *p, const struct profile_fra
 static const char *file_name(const struct profile *p, const struct profile_frame *f)
 {
 	static const char *const kinds[FRAME_KIND_COUNT] = {
-		[FRAME_RUBY] = "[ruby]",       [FRAME_CFUNC] = "[cfunc]",
-		[FRAME_NATIVE] = "[native]",   [FRAME_KERNEL] = "[kernel]",
-		[FRAME_GC] = "[gc]",	       [FRAME_TRUNCATED] = "[truncated]",
-		[FRAME_UNKNOWN] = "[unknown]", [FRAME_FIBER] = "[fiber]",
-		[FRAME_GAP] = "[gap]",	       [FRAME_WAIT] = "[wait]",
+		[FRAME_RUBY] = "[ruby]",
+		[FRAME_CFUNC] = "[cfunc]",
+		[FRAME_NATIVE] = "[native]",
+		[FRAME_KERNEL] = "[kernel]",
+		[FRAME_GC] = "[gc]",
+		[FRAME_TRUNCATED] = "[truncated]",
+		[FRAME_UNKNOWN] = "[unknown]",
+		[FRAME_FIBER] = "[fiber]",
+		[FRAME_GAP] = "[gap]",
+		[FRAME_WAIT] = "[wait]",
+		[FRAME_NOT_RECORDED] = "[not-recorded]",
 	};
 
 	if (f->file)
@@ -207,6 +213,23 @@ static struct field_value request_value(const struct profile *p, uint32_t kind,
 	return text(field == FIELD_REQUEST ? request_label(p, kind) : request_framework(p, kind));
 }
 
+/* Of who ended waits and is no thread of the recording: numbers are 0. */
+static struct field_value not_recorded_value(enum report_field field)
+{
+	switch (field) {
+	case FIELD_PID:
+	case FIELD_TID:
+	case FIELD_NS_PID:
+		return number(0);
+	case FIELD_THREAD:
+		return text(LABEL_NOT_RECORDED);
+	case FIELD_PROCESS:
+		return text(LABEL_NO_RECORDED_PROCESS);
+	default:
+		return text("");
+	}
+}
+
 static struct field_value process_value(const struct profile *p, uint32_t id,
 					enum report_field field, struct buf *scratch)
 {
@@ -258,9 +281,11 @@ static struct field_value key_value(const struct report *r, const struct flat_ro
 
 	switch (r->by) {
 	case FLAT_BY_THREAD:
-		return thread_value(p, row->id, field, scratch);
+		return row->id < p->n_threads ? thread_value(p, row->id, field, scratch)
+					      : not_recorded_value(field);
 	case FLAT_BY_PROCESS:
-		return process_value(p, row->id, field, scratch);
+		return row->id < p->n_processes ? process_value(p, row->id, field, scratch)
+						: not_recorded_value(field);
 	case FLAT_BY_GEM:
 		return gem_value(p, row->frame, field, scratch);
 	case FLAT_BY_TIME:

@@ -302,17 +302,21 @@ void report_row_place(const struct report *r, enum flat_by by, const struct flat
 		report_frame_place(r, row->frame, by == FLAT_BY_LINE, out);
 		return;
 	case FLAT_BY_THREAD:
-		owner_label(p, OWNER_PROCESS, p->threads[row->id].process, out);
+		if (row->id < p->n_threads)
+			owner_label(p, OWNER_PROCESS, p->threads[row->id].process, out);
 		return;
 	case FLAT_BY_CONTAINER:
 	case FLAT_BY_RUBY:
+		if (!row->n_processes)
+			return;
 		label_process(p, row->process, out);
 		buf_addf(out, " (pid %" PRIu32 ")", p->processes[row->process].pid);
 		if (row->n_processes > 1)
 			buf_addf(out, " and %s more", num_count(row->n_processes - 1).s);
 		return;
 	case FLAT_BY_PROCESS:
-		buf_addstr(out, profile_str(p, p->processes[row->id].cmdline));
+		if (row->id < p->n_processes)
+			buf_addstr(out, profile_str(p, p->processes[row->id].cmdline));
 		return;
 	case FLAT_BY_GEM:
 		gem_of_frame(p, row->frame, &gem);
@@ -450,6 +454,20 @@ static void add_unshown(const struct report *r, const struct flat *flat, struct 
 			 num_percent(flat->value - shown, flat->value).s);
 }
 
+/* Of which part of the waits it is known who ended them: of all, also where a filter leaves some
+ * out. */
+static void add_waited(const struct report *r, struct buf *out)
+{
+	const struct profile *p = &r->rec->profile;
+
+	if (p->waited_ns)
+		buf_addf(out,
+			 "  who ended them is known of %s of %s of waits (%s); the others went on, "
+			 "or their end was not seen\n",
+			 num_duration(p->ended_ns).s, num_duration(p->waited_ns).s,
+			 num_percent(p->ended_ns, p->waited_ns).s);
+}
+
 static int render_flat(const struct report *r, const struct flat *flat, struct buf *out)
 {
 	int ret;
@@ -460,6 +478,7 @@ static int render_flat(const struct report *r, const struct flat *flat, struct b
 		return ret;
 	add_unshown(r, flat, out);
 	report_gc_unknown(r, flat->gc_unknown, flat->value, out);
+	add_waited(r, out);
 	report_footer(r, out);
 	warn_of_first_row(r, flat, out);
 	return buf_failed(out) ? -ENOMEM : 0;

@@ -422,5 +422,6 @@ int samples_handle_waker(struct collector *c, const struct rbpf_ring_waker *rec,
 		return r;
 	sample.thread = t->id;
 	profile_count_sample(&c->totals, &sample, false);
+	c->totals.not_recorded++;
 	return sink_sample(c->sink, &sample);
 }

@@ -111,12 +111,17 @@ static void add_counters(const struct profile_totals *t, struct buf *out)
 void summary_totals(const struct profile_totals *t, uint64_t duration_ns, struct buf *out)
 {
 	uint64_t ruby = t->samples - t->failed - t->no_ruby;
+	uint64_t no_ruby = t->no_ruby > t->not_recorded ? t->no_ruby - t->not_recorded : 0;
 
 	if (t->failed + t->no_ruby > t->samples)
 		ruby = 0; /* totals of a damaged recording */
-	buf_addf(out, "  samples   %-9s Ruby %s   no Ruby %s   walk failed %s\n",
+	buf_addf(out, "  samples   %-9s Ruby %s   no Ruby %s   walk failed %s",
 		 num_count(t->samples).s, num_percent(ruby, t->samples).s,
-		 num_percent(t->no_ruby, t->samples).s, num_percent(t->failed, t->samples).s);
+		 num_percent(no_ruby, t->samples).s, num_percent(t->failed, t->samples).s);
+	if (t->not_recorded)
+		buf_addf(out, "   wakers not recorded %s",
+			 num_percent(t->not_recorded, t->samples).s);
+	buf_addch(out, '\n');
 	if (t->native_samples)
 		buf_addf(out, "  native    %-9s complete %s\n", num_count(t->native_samples).s,
 			 num_percent(t->native_samples > t->native_gaps

@@ -121,7 +121,7 @@ static int find_requests(struct comparison *c, const struct profile *p, uint32_t
 	struct compare_row row = { 0 };
 	bool is_new;
 
-	for (size_t i = 0; i < request_kinds(p); i++) {
+	for (size_t i = 0; i <= request_kinds(p); i++) {
 		const char *name = request_label(p, (uint32_t)i);
 		const char *framework = request_framework(p, (uint32_t)i);
 
@@ -146,7 +146,7 @@ static void add_requests(const struct profile *p, const struct view_selection *s
 {
 	for (size_t i = 0; i < p->n_aggregates; i++) {
 		const struct profile_aggregate *a = &p->aggregates[i];
-		struct group_total *to = &totals[row_of[a->request]];
+		struct group_total *to = &totals[row_of[request_shown_of(p, a)]];
 		struct view_sum sum;
 
 		if (!view_selected(sel, a))
@@ -161,7 +161,7 @@ static void add_requests(const struct profile *p, const struct view_selection *s
 static int row_totals(struct comparison *c, const struct profile *p,
 		      const struct view_selection *sel, struct group_total **ret)
 {
-	const size_t n = c->by_request ? request_kinds(p) : p->n_frames + 1;
+	const size_t n = c->by_request ? request_kinds(p) + 1 : p->n_frames + 1;
 	_cleanup_free_ uint32_t *row_of = calloc(n, sizeof(*row_of));
 	_cleanup_free_ struct group_total *totals = NULL;
 

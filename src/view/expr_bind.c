@@ -114,7 +114,7 @@ static int bind_threads(struct expr_binding *b)
 static int bind_requests(struct expr_binding *b)
 {
 	const struct profile *p = b->profile;
-	const size_t n = request_kinds(p);
+	const size_t n = request_kinds(p) + 1;
 
 	b->of_requests = terms_of(b->expr, FIELD(EXPR_REQUEST));
 	if (!b->of_requests)
@@ -271,7 +271,7 @@ bool expr_holds(const struct expr_binding *b, const struct profile_aggregate *a)
 	if (b->stacks)
 		terms |= b->stacks[a->stack];
 	if (b->requests)
-		terms |= b->requests[a->request];
+		terms |= b->requests[request_shown_of(b->profile, a)];
 	if (b->states_of_stack)
 		terms |=
 			b->states[state_of(b->states_of_stack, a->stack, a->flags & SAMPLE_KERNEL) &

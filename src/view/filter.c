@@ -185,7 +185,7 @@ static int select_stacks(struct view_selection *sel, const struct view_filter *f
 static int select_requests(struct view_selection *sel, const struct view_filter *f)
 {
 	const struct profile *p = sel->profile;
-	const size_t n = request_kinds(p);
+	const size_t n = request_kinds(p) + 1;
 
 	sel->requests = calloc(n, sizeof(*sel->requests));
 	if (!sel->requests)
@@ -314,7 +314,7 @@ bool view_selected(const struct view_selection *sel, const struct profile_aggreg
 {
 	return state_selected(sel, a) && (a->thread == PROFILE_NONE || sel->threads[a->thread]) &&
 	       (!sel->stacks || sel->stacks[a->stack]) &&
-	       (!sel->requests || sel->requests[a->request]) &&
+	       (!sel->requests || sel->requests[request_shown_of(sel->profile, a)]) &&
 	       (!sel->by_slowness || (a->request && a->slow == sel->slow)) && gc_selected(sel, a) &&
 	       (!sel->expr.expr || expr_holds(&sel->expr, a));
 }

@@ -83,8 +83,9 @@ static unsigned int claim_of(const struct flat_walk *w, uint32_t stack)
 
 static void find_claims(struct flat_walk *w)
 {
-	static const uint8_t claims[GEM_ORIGINS + 1] = {
-		[GEM_APP] = 2, [GEM_GEM] = 2, [GEM_STDLIB] = 2, [GEM_CORE] = 1, [GEM_NONE] = 0,
+	static const uint8_t claims[GEM_NOT_RECORDED + 1] = {
+		[GEM_APP] = 2,	[GEM_GEM] = 2,	[GEM_STDLIB] = 2,
+		[GEM_CORE] = 1, [GEM_NONE] = 0, [GEM_NOT_RECORDED] = 0,
 	};
 	struct gem gem;
 

@@ -193,6 +193,8 @@ void gem_of_frame(const struct profile *p, uint32_t frame, struct gem *ret)
 {
 	if (p->frames[frame].kind == FRAME_RUBY)
 		gem_of_path(profile_str(p, p->frames[frame].file), ret);
+	else if (p->frames[frame].kind == FRAME_NOT_RECORDED)
+		*ret = (struct gem) { .origin = GEM_NOT_RECORDED };
 	else
 		*ret = (struct gem) { .origin = GEM_NONE };
 }
@@ -203,7 +205,7 @@ const char *gem_origin_word(enum gem_origin origin)
 {
 	static const char *const words[] = {
 		[GEM_APP] = "app",   [GEM_GEM] = "gem",	  [GEM_STDLIB] = "stdlib",
-		[GEM_CORE] = "core", [GEM_NONE] = "none",
+		[GEM_CORE] = "core", [GEM_NONE] = "none", [GEM_NOT_RECORDED] = "not-recorded",
 	};
 
 	return words[origin];
@@ -223,7 +225,7 @@ void gem_label(const struct gem *gem, struct buf *out)
 	static const char *const none[] = {
 		[GEM_APP] = "[application]",   [GEM_CORE] = "[ruby core]",
 		[GEM_NONE] = "[no Ruby code]", [GEM_GEM] = "[unnamed]",
-		[GEM_STDLIB] = "[unnamed]",
+		[GEM_STDLIB] = "[unnamed]",    [GEM_NOT_RECORDED] = "[not recorded]",
 	};
 
 	if (!gem->name.len) {

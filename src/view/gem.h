@@ -24,6 +24,7 @@ enum gem_origin {
 	GEM_CORE,   /* part of the interpreter: <internal:...> */
 	GEM_ORIGINS,
 	GEM_NONE = GEM_ORIGINS, /* no Ruby code */
+	GEM_NOT_RECORDED,	/* who ended a wait, and may be anything */
 };
 
 /* Parts of a path. */
@@ -43,10 +44,10 @@ struct gem {
 /* The parts of @ret are those of @path. */
 void gem_of_path(const char *path, struct gem *ret);
 
-/* The same of a frame, GEM_NONE if that is no Ruby code. */
+/* The same of a frame: GEM_NONE if that is no Ruby code, GEM_NOT_RECORDED. */
 void gem_of_frame(const struct profile *p, uint32_t frame, struct gem *ret);
 
-/* "app", "gem", "stdlib", "core", "none" */
+/* "app", "gem", "stdlib", "core", "none", "not-recorded" */
 const char *gem_origin_word(enum gem_origin origin);
 
 /* Append the name, "net-http"; nothing if it is in no gem. */
@@ -54,7 +55,7 @@ void gem_name(const struct gem *gem, struct buf *out);
 
 /*
  * Append what it is to people: "activerecord 7.1.3", "net-http", "[application]", "[ruby core]",
- * "[no Ruby code]".
+ * "[no Ruby code]", "[not recorded]".
  */
 void gem_label(const struct gem *gem, struct buf *out);
 

@@ -86,7 +86,8 @@ void label_pid(const struct profile *p, uint32_t process, struct buf *out)
 
 void label_thread(const struct profile *p, uint32_t thread, struct buf *out)
 {
-	const char *name = profile_str(p, p->threads[thread].name);
+	const char *name = thread < p->n_threads ? profile_str(p, p->threads[thread].name)
+						 : LABEL_NOT_RECORDED;
 
 	buf_addstr(out, *name ? name : "[unnamed]");
 }
@@ -110,15 +111,25 @@ _Static_assert((int)ORIGIN_APP == GEM_APP && (int)ORIGIN_GEM == GEM_GEM &&
 const char *label_origin_word(size_t origin)
 {
 	static const char *const words[ORIGIN_COUNT] = {
-		[ORIGIN_APP] = "app",	    [ORIGIN_GEM] = "gems",
-		[ORIGIN_STDLIB] = "stdlib", [ORIGIN_CORE] = "core",
-		[ORIGIN_CFUNC] = "cfunc",   [ORIGIN_NATIVE] = "native",
-		[ORIGIN_GC] = "gc",	    [ORIGIN_KERNEL] = "kernel",
-		[ORIGIN_FIBER] = "fiber",   [ORIGIN_UNKNOWN] = "unknown",
-		[ORIGIN_GAP] = "gap",	    [ORIGIN_RUNNABLE] = "wait-cpu",
-		[ORIGIN_GVL] = "gvl",	    [ORIGIN_LOCK] = "lock",
-		[ORIGIN_IO] = "io",	    [ORIGIN_SLEEP] = "timer",
-		[ORIGIN_WAIT] = "wait",	    [ORIGIN_IDLE] = "idle",
+		[ORIGIN_APP] = "app",
+		[ORIGIN_GEM] = "gems",
+		[ORIGIN_STDLIB] = "stdlib",
+		[ORIGIN_CORE] = "core",
+		[ORIGIN_CFUNC] = "cfunc",
+		[ORIGIN_NATIVE] = "native",
+		[ORIGIN_GC] = "gc",
+		[ORIGIN_KERNEL] = "kernel",
+		[ORIGIN_FIBER] = "fiber",
+		[ORIGIN_UNKNOWN] = "unknown",
+		[ORIGIN_GAP] = "gap",
+		[ORIGIN_RUNNABLE] = "wait-cpu",
+		[ORIGIN_GVL] = "gvl",
+		[ORIGIN_LOCK] = "lock",
+		[ORIGIN_IO] = "io",
+		[ORIGIN_SLEEP] = "timer",
+		[ORIGIN_WAIT] = "wait",
+		[ORIGIN_IDLE] = "idle",
+		[ORIGIN_NOT_RECORDED] = "not-recorded",
 	};
 
 	return origin < ORIGIN_COUNT ? words[origin] : NULL;
@@ -171,6 +182,8 @@ enum code_origin label_origin(const struct profile *p, uint32_t frame)
 		return ORIGIN_GAP;
 	case FRAME_WAIT:
 		return origin_of_wait(f->reason);
+	case FRAME_NOT_RECORDED:
+		return ORIGIN_NOT_RECORDED;
 	default:
 		return ORIGIN_UNKNOWN;
 	}
@@ -220,6 +233,9 @@ void label_package(const struct profile *p, uint32_t frame, struct buf *out)
 		break;
 	case FRAME_WAIT:
 		buf_addstr(out, "waits");
+		break;
+	case FRAME_NOT_RECORDED:
+		buf_addstr(out, "not recorded");
 		break;
 	case FRAME_NATIVE:
 		buf_addstr(out, *module ? module : "unknown");

@@ -35,7 +35,14 @@ void label_container(const struct profile *p, uint32_t container, struct buf *ou
 /* Append a version of Ruby (a string), "[no Ruby]" for "". */
 void label_ruby(const struct profile *p, uint32_t version, struct buf *out);
 
-/* Append the name of a thread (by index), "[unnamed]" if it has none. */
+/* Who ended a wait and is no thread of the recording; where that is one of processes. */
+#define LABEL_NOT_RECORDED	  "[not a recorded thread]"
+#define LABEL_NO_RECORDED_PROCESS "[not a recorded process]"
+
+/*
+ * Append the name of a thread (by index), "[unnamed]" if it has none; LABEL_NOT_RECORDED of the
+ * index behind all threads.
+ */
 void label_thread(const struct profile *p, uint32_t thread, struct buf *out);
 
 /* The name of a frame, "[unnamed]" if it is empty. */
@@ -70,6 +77,7 @@ enum code_origin {
 	ORIGIN_SLEEP,
 	ORIGIN_WAIT, /* anything else */
 	ORIGIN_IDLE,
+	ORIGIN_NOT_RECORDED, /* who ended a wait is in no process that is recorded */
 	ORIGIN_COUNT,
 };
 
@@ -80,7 +88,8 @@ enum code_origin label_origin(const struct profile *p, uint32_t frame);
 
 /*
  * Append what the frame's code is packaged in: "activerecord-7.1.3" for a gem, "ruby stdlib",
- * "ruby core" (also for C functions without a module), "libz.so.1", "kernel", "gc", "fiber", "app".
+ * "ruby core" (also for C functions without a module), "libz.so.1", "kernel", "gc", "fiber", "app",
+ * "not recorded".
  */
 void label_package(const struct profile *p, uint32_t frame, struct buf *out);
 

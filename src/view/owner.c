@@ -20,14 +20,20 @@ size_t owner_limit(const struct profile *p, enum owner_kind kind)
 {
 	switch (kind) {
 	case OWNER_PROCESS:
-		return p->n_processes;
+		return p->n_processes + 1;
 	case OWNER_THREAD:
-		return p->n_threads;
+		return p->n_threads + 1;
 	case OWNER_REQUEST:
-		return request_kinds(p);
+		return request_kinds(p) + 1;
 	default:
 		return p->strings.count;
 	}
+}
+
+static uint32_t owner_not_recorded(const struct profile *p, enum owner_kind kind)
+{
+	return kind == OWNER_PROCESS || kind == OWNER_THREAD ? (uint32_t)owner_limit(p, kind) - 1
+							     : 0;
 }
 
 uint32_t owner_of_thread(const struct profile *p, enum owner_kind kind, uint32_t thread)
@@ -49,19 +55,31 @@ uint32_t owner_of_thread(const struct profile *p, enum owner_kind kind, uint32_t
 uint32_t owner_of_aggregate(const struct profile *p, enum owner_kind kind,
 			    const struct profile_aggregate *a)
 {
-	return kind == OWNER_REQUEST ? a->request : owner_of_thread(p, kind, a->thread);
+	if (kind == OWNER_REQUEST)
+		return request_shown_of(p, a);
+	if (profile_stack_not_recorded(p, a->stack))
+		return owner_not_recorded(p, kind);
+	return owner_of_thread(p, kind, a->thread);
 }
 
 void owner_label(const struct profile *p, enum owner_kind kind, uint32_t id, struct buf *out)
 {
 	switch (kind) {
 	case OWNER_PROCESS:
+		if (id == p->n_processes) {
+			buf_addstr(out, LABEL_NO_RECORDED_PROCESS);
+			return;
+		}
 		label_process(p, id, out);
 		buf_addstr(out, " (");
 		label_pid(p, id, out);
 		buf_addch(out, ')');
 		return;
 	case OWNER_THREAD:
+		if (id == p->n_threads) {
+			buf_addstr(out, LABEL_NOT_RECORDED);
+			return;
+		}
 		label_thread(p, id, out);
 		buf_addf(out, " (tid %" PRIu32 ")", p->threads[id].tid);
 		return;
@@ -142,6 +160,8 @@ int owner_ranks(const struct profile *p, enum owner_kind kind, uint32_t **ret)
 		return -ENOMEM;
 	if (n)
 		qsort_r(entries, n, sizeof(*entries), compare_entries, names.data);
+	if (kind == OWNER_PROCESS || kind == OWNER_THREAD)
+		ranks[owner_not_recorded(p, kind)] = (uint32_t)n;
 	for (size_t i = 0; i < n; i++)
 		ranks[entries[i].id] = (uint32_t)i;
 	*ret = take_ptr(ranks);
@@ -150,16 +170,16 @@ int owner_ranks(const struct profile *p, enum owner_kind kind, uint32_t **ret)
 
 /* ---- rows ---- */
 
+/* Behind those of all threads, the sum of who is not recorded. */
 static void weigh_threads(const struct profile *p, const struct view_selection *sel,
 			  struct view_sum *sums)
 {
 	for (size_t i = 0; i < p->n_aggregates; i++) {
 		const struct profile_aggregate *a = &p->aggregates[i];
-
 		const struct view_sum sum = view_sum_of(p, a);
 
 		if (view_selected(sel, a))
-			view_sum_add(&sums[a->thread], &sum);
+			view_sum_add(&sums[owner_of_aggregate(p, OWNER_THREAD, a)], &sum);
 	}
 }
 
@@ -198,8 +218,10 @@ int owner_rows(const struct profile *p, const struct view_selection *sel, enum o
 	weigh_threads(p, sel, threads);
 	if (count_processes(p, kind, threads, rows))
 		return -ENOMEM;
-	for (size_t i = 0; i < p->n_threads; i++) {
-		struct flat_row *row = &rows[owner_of_thread(p, kind, (uint32_t)i)];
+	for (size_t i = 0; i <= p->n_threads; i++) {
+		struct flat_row *row =
+			&rows[i < p->n_threads ? owner_of_thread(p, kind, (uint32_t)i)
+					       : owner_not_recorded(p, kind)];
 
 		flat_add_self(row, &threads[i]);
 		flat_add_total(row, &threads[i]);

@@ -6,6 +6,10 @@
  * An owner is an id: the index of a process or thread; the kind of a request (request.h); of a
  * container or a version of Ruby the string that names it, which is one as strings are interned.
  * String 0, "", is the owner of what is in no container (that is known), or is no Ruby.
+ *
+ * Who ended a wait and is not recorded (profile_stack_not_recorded()) is no process or thread of
+ * the profile, and of no request that is known: it has the id behind all others. It counts as in no
+ * container and as no Ruby.
  */
 #ifndef RBPF_VIEW_OWNER_H
 #define RBPF_VIEW_OWNER_H

@@ -10,11 +10,17 @@
 #include "profile/profile.h"
 #include "view/filter.h"
 #include "view/flat.h"
+#include "view/label.h"
 #include "view/stack_forest.h"
 
 size_t request_kinds(const struct profile *p)
 {
 	return p->request_kinds.count + 1;
+}
+
+uint32_t request_shown_of(const struct profile *p, const struct profile_aggregate *a)
+{
+	return profile_stack_not_recorded(p, a->stack) ? (uint32_t)request_kinds(p) : a->request;
 }
 
 const char *request_label(const struct profile *p, uint32_t kind)
@@ -23,13 +29,17 @@ const char *request_label(const struct profile *p, uint32_t kind)
 
 	if (!kind)
 		return "[no request]";
+	if (kind == request_kinds(p))
+		return LABEL_NOT_RECORDED;
 	name = profile_str(p, profile_request_kind(p, kind)->name);
 	return *name ? name : "[unknown request]";
 }
 
 const char *request_framework(const struct profile *p, uint32_t kind)
 {
-	return kind ? profile_str(p, profile_request_kind(p, kind)->framework) : "";
+	return kind && kind < request_kinds(p)
+		       ? profile_str(p, profile_request_kind(p, kind)->framework)
+		       : "";
 }
 
 bool request_is_of_server(const struct profile *p, uint32_t kind)
@@ -56,7 +66,7 @@ static int compare_kinds(const void *a, const void *b, void *arg)
 
 int request_ranks(const struct profile *p, uint32_t **ret)
 {
-	size_t n = request_kinds(p);
+	size_t n = request_kinds(p) + 1;
 	_cleanup_free_ uint32_t *sorted = calloc(n, sizeof(*sorted));
 	_cleanup_free_ uint32_t *ranks = calloc(n, sizeof(*ranks));
 
@@ -73,7 +83,7 @@ int request_ranks(const struct profile *p, uint32_t **ret)
 
 int request_rows(const struct profile *p, const struct view_selection *sel, struct flat *flat)
 {
-	size_t n = request_kinds(p);
+	size_t n = request_kinds(p) + 1;
 	_cleanup_free_ struct flat_row *rows = calloc(n, sizeof(*rows));
 
 	if (!p->by_request)
@@ -86,8 +96,8 @@ int request_rows(const struct profile *p, const struct view_selection *sel, stru
 
 		if (!view_selected(sel, a))
 			continue;
-		flat_add_self(&rows[a->request], &sum);
-		flat_add_total(&rows[a->request], &sum);
+		flat_add_self(&rows[request_shown_of(p, a)], &sum);
+		flat_add_total(&rows[request_shown_of(p, a)], &sum);
 	}
 	return flat_add_rows(flat, rows, n);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Kinds of requests (struct profile_request_kind) in views: their names, and the rows of a flat
- * profile by them. Kind 0 is that of samples of no request.
+ * profile by them. Kind 0 is that of samples of no request. The kind behind all others is that of
+ * who ended a wait and is not recorded (profile_stack_not_recorded()).
  */
 #ifndef RBPF_VIEW_REQUEST_H
 #define RBPF_VIEW_REQUEST_H
@@ -13,14 +14,18 @@
 struct buf;
 struct flat;
 struct profile;
+struct profile_aggregate;
 struct view_selection;
 
-/* Kinds are below this. */
+/* Kinds are below this, but for that of who is not recorded, which is this. */
 size_t request_kinds(const struct profile *p);
+
+/* The kind that the samples of @a are shown as, of a profile that is by_request. */
+uint32_t request_shown_of(const struct profile *p, const struct profile_aggregate *a);
 
 /*
  * The name of a kind: "OrdersController#index", "[no request]", or "[unknown request]" if it could
- * not be told.
+ * not be told, or "[not a recorded thread]".
  */
 const char *request_label(const struct profile *p, uint32_t kind);
 

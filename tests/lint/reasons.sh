@@ -10,7 +10,7 @@ cd "${1:-$(dirname "$0")/../..}"
 table=src/profile/reason.h
 page=man/rbpf-file.5
 [ -e "$table" ] || exit 0
-want=$(sed -n 's/^	X([A-Z_]*, \([0-9]*\), [A-Z]*, "\([a-z-]*\)".*/\1 \2/p
+want=$(sed -n 's/^	X([A-Z_]*, \([0-9]*\), [A-Z_]*, "\([a-z-]*\)".*/\1 \2/p
 	s/^	FRAME_REASON_GAP(X, [A-Z_]*, \([0-9]*\), "\([a-z-]*\)".*/\1 \2/p' "$table" | sort -n)
 got=$(sed -n '/^\.Ss Reasons$/,/^\.El$/s/^\.It \([0-9]* [a-z-]*\) Ta .*/\1/p' "$page" | sort -n)
 [ "$want" = "$got" ] && exit 0

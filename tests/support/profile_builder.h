@@ -224,7 +224,13 @@ static inline void builder_event(struct profile_builder *b, const char *name, ui
  * The events of a recording made with --mode states, by their places. Call it before the first
  * sample.
  */
-enum builder_event { BUILDER_CPU, BUILDER_WAIT, BUILDER_GVL, BUILDER_EVENTS };
+enum builder_event {
+	BUILDER_CPU,
+	BUILDER_WAIT,
+	BUILDER_GVL,
+	BUILDER_EVENTS,
+	BUILDER_WAKEUP = BUILDER_EVENTS, /* builder_wakeups() adds it */
+};
 
 static inline void builder_states(struct profile_builder *b)
 {
@@ -238,6 +244,18 @@ static inline void builder_states(struct profile_builder *b)
 	p->by_event = true;
 	memcpy(p->meta.events, events, sizeof(events));
 	p->meta.n_events = BUILDER_EVENTS;
+}
+
+/* The same of one made with --waker, too, whose wakeups are shown. */
+static inline void builder_wakeups(struct profile_builder *b)
+{
+	struct profile *p = &b->out.profile;
+
+	builder_states(b);
+	p->event = BUILDER_WAKEUP;
+	p->meta.n_events = BUILDER_WAKEUP + 1;
+	p->meta.events[BUILDER_WAKEUP] = (struct profile_event) { .name = EVENT_WAKEUP,
+								  .unit = UNIT_NS };
 }
 
 /* A request of @thread; "" if its name is unknown. */
@@ -331,7 +349,7 @@ static inline void builder_add_random(struct profile_builder *b, uint64_t seed, 
 		uint32_t depth = builder_random(&seed, 12), stack = 0;
 
 		while (depth--) {
-			enum frame_kind kind = builder_random(&seed, FRAME_KIND_COUNT);
+			enum frame_kind kind = builder_random(&seed, FRAME_NOT_RECORDED);
 			uint32_t name = builder_random(&seed, ARRAY_SIZE(names));
 			uint32_t file = builder_random(&seed, ARRAY_SIZE(files));
 

@@ -150,16 +150,17 @@ Test(filter, bad_patterns_are_usage_errors_and_change_nothing)
 Test(filter, stack_modes_hide_frames_and_keep_samples)
 {
 	static const bool shown[FRAME_KIND_COUNT] = {
-		[FRAME_RUBY] = true,	[FRAME_CFUNC] = true, [FRAME_TRUNCATED] = true,
-		[FRAME_UNKNOWN] = true, [FRAME_FIBER] = true, [FRAME_GC] = true,
-		[FRAME_WAIT] = true,
+		[FRAME_RUBY] = true,	[FRAME_CFUNC] = true,	     [FRAME_TRUNCATED] = true,
+		[FRAME_UNKNOWN] = true, [FRAME_FIBER] = true,	     [FRAME_GC] = true,
+		[FRAME_WAIT] = true,	[FRAME_NOT_RECORDED] = true,
 	};
 	struct view_filter f = { .stack = STACK_RUBY };
 	struct view_selection *sel = NULL;
 	uint32_t frames[FRAME_KIND_COUNT];
 
 	for (unsigned int kind = 0; kind < FRAME_KIND_COUNT; kind++)
-		frames[kind] = builder_frame(&b, kind, "x", "", 0, 0);
+		frames[kind] = builder_frame(
+			&b, kind, kind == FRAME_NOT_RECORDED ? "[interrupt]" : "x", "", 0, 0);
 	cr_assert_eq(view_selection_new(&b.out.profile, &f, &sel), 0);
 	for (unsigned int kind = 0; kind < FRAME_KIND_COUNT; kind++)
 		cr_expect_eq(view_frame_shown(sel, frames[kind]), shown[kind], "%s",

@@ -302,7 +302,7 @@ static void add_module(struct model *m)
 static void add_frame(struct model *m)
 {
 	struct profile_frame def = {
-		.kind = rng_below(&m->rng, FRAME_KIND_COUNT),
+		.kind = rng_below(&m->rng, FRAME_NOT_RECORDED),
 		.name = some_string(m),
 		.file = some_string(m),
 		.line = (uint32_t)rng_u64(&m->rng),
@@ -523,6 +523,7 @@ static void round_trip(uint64_t seed)
 	       ((struct profile_stack) { 0, PROFILE_NONE }));
 	for (size_t i = 0; i < sizeof(m.want.totals) / sizeof(*totals); i++)
 		totals[i] = rng_u64(&m.rng) >> 1;
+	m.want.totals.not_recorded = 0; /* is counted, and there are none */
 
 	cr_assert_eq(recorder_open(&opts, &m.want.meta, &m.rec, &err), 0, "%s", err.msg);
 	for (uint32_t n = rng_below(&m.rng, 2000); n; n--)
@@ -605,6 +606,8 @@ Test(recorder, undefined_ids_are_refused_and_do_no_harm)
 	frame = (struct profile_frame) { .module = 0 };
 	cr_expect_eq(sink_frame(recorder_sink(rec), &frame, &id), -EINVAL);
 	frame = (struct profile_frame) { .kind = FRAME_KIND_COUNT, .module = PROFILE_NONE };
+	cr_expect_eq(sink_frame(recorder_sink(rec), &frame, &id), -EINVAL);
+	frame.kind = FRAME_NOT_RECORDED; /* without saying who */
 	cr_expect_eq(sink_frame(recorder_sink(rec), &frame, &id), -EINVAL);
 	cr_expect_eq(sink_stack(recorder_sink(rec), 2, 0, &id), -EINVAL);
 	cr_expect_eq(sink_stack(recorder_sink(rec), PROFILE_NONE, 0, &id), -EINVAL);

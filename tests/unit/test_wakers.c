@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Who ended waits: what is shown of those that are no threads of the recording. */
+#include <criterion/criterion.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "export/export.h"
+#include "profile/reader.h"
+#include "profile/recorder.h"
+#include "report/fields.h"
+#include "report/report.h"
+#include "support/profile_builder.h"
+#include "ui/summary.h"
+#include "view/filter.h"
+#include "view/flat.h"
+#include "view/label.h"
+#include "view/owner.h"
+#include "view/request.h"
+#include "view/sample_kind.h"
+#include "view/tree.h"
+
+static struct profile_builder b;
+static struct recording rec;
+static uint32_t waiter;
+
+/*
+ * The waiter's waits were ended by an interrupt (100), by another process (20) and by the worker
+ * (3), in a request. It ended one of the worker's (1).
+ */
+static void setup(void)
+{
+	uint32_t process, worker, request;
+
+	builder_init(&b);
+	process = builder_process(&b, 42, "ruby app.rb");
+	waiter = builder_thread(&b, process, 42, "waiter");
+	worker = builder_thread(&b, process, 43, "worker");
+	builder_wakeups(&b);
+	request = builder_request(&b, worker, "rails", "Shop#show");
+	builder_state(&b, waiter, builder_reason(&b, 0, REASON_INTERRUPT), BUILDER_WAKEUP, 100, 0);
+	builder_state(&b, waiter,
+		      builder_stack(&b, 0,
+				    builder_add_frame(&b,
+						      &(struct profile_frame) {
+							      .kind = FRAME_NOT_RECORDED,
+							      .module = PROFILE_NONE,
+							      .name = builder_str(&b, "[curl 7]"),
+							      .reason = REASON_OTHER_PROCESS })),
+		      BUILDER_WAKEUP, 20, 0);
+	builder_state(&b, worker, builder_path(&b, "give"), BUILDER_WAKEUP, 3, request);
+	builder_state(&b, waiter, builder_path(&b, "take"), BUILDER_WAKEUP, 1, 0);
+	rec.path = "wakers.data";
+}
+
+static void teardown(void)
+{
+	builder_deinit(&b);
+}
+
+TestSuite(wakers, .init = setup, .fini = teardown);
+
+static struct report report_by(enum flat_by by)
+{
+	rec.profile = *builder_finish(&b);
+	return (struct report) { .rec = &rec, .by = by, .sort = FLAT_SORT_SELF, .limit = 30 };
+}
+
+/* What a row is, where, and its time; and what programs read. */
+static void expect_rows(enum flat_by by, const char *want)
+{
+	struct report r = report_by(by);
+	_cleanup_buf_ struct buf got = BUF_INIT, csv = BUF_INIT;
+	_cleanup_flat_ struct flat flat = FLAT_INIT;
+	struct err err = { 0 };
+
+	cr_assert_eq(flat_build(&rec.profile, NULL, by, FLAT_SORT_SELF, &flat), 0);
+	for (size_t i = 0; i < flat.n_rows; i++) {
+		report_row_name(&r, by, &flat.rows[i], &got);
+		buf_addstr(&got, " | ");
+		report_row_place(&r, by, &flat.rows[i], &got);
+		buf_addf(&got, " | %d\n", (int)flat.rows[i].self_value);
+	}
+	cr_expect_str_eq(buf_str(&got), want, "%s", buf_str(&got));
+	cr_expect_eq(report_csv(&r, &csv, &err), 0, "%s", err.msg);
+}
+
+Test(wakers, are_no_threads_of_the_recording)
+{
+	expect_rows(FLAT_BY_THREAD, "[not a recorded thread] |  | 120\n"
+				    "worker (tid 43) | ruby (pid 42) | 3\n"
+				    "waiter (tid 42) | ruby (pid 42) | 1\n");
+	expect_rows(FLAT_BY_PROCESS, "[not a recorded process] |  | 120\n"
+				     "ruby (pid 42) | ruby app.rb | 4\n");
+	expect_rows(FLAT_BY_REQUEST, "[not a recorded thread] |  | 120\n"
+				     "Shop#show | rails | 3\n"
+				     "[no request] |  | 1\n");
+	expect_rows(FLAT_BY_RUBY, "[no Ruby] |  | 120\n"
+				  "3.3.6 | ruby (pid 42) | 4\n");
+	expect_rows(FLAT_BY_CONTAINER, "[no container] | ruby (pid 42) | 124\n");
+}
+
+Test(wakers, are_a_kind_of_their_own)
+{
+	expect_rows(FLAT_BY_KIND, "not-recorded |  | 120\nruby |  | 4\n");
+	expect_rows(FLAT_BY_FILE, "[not-recorded] |  | 120\n/app/x.rb |  | 4\n");
+	expect_rows(FLAT_BY_MODULE, "not recorded |  | 120\napp |  | 4\n");
+	expect_rows(FLAT_BY_GEM, "[not recorded] | not-recorded | 120\n[application] | app | 4\n");
+	expect_rows(FLAT_BY_FUNCTION, "[interrupt] |  | 100\n[curl 7] |  | 20\n"
+				      "give | /app/x.rb:1 | 3\ntake | /app/x.rb:1 | 1\n");
+}
+
+/* Numbers are 0, and words say so. */
+Test(wakers, for_programs)
+{
+	static const struct {
+		enum flat_by by;
+		const char *row;
+	} rows[] = {
+		{ FLAT_BY_THREAD, "0,0,[not a recorded thread],2,2,120,120,0,0\r\n" },
+		{ FLAT_BY_PROCESS, "0,[not a recorded process],2,2,120,120,0,0,,,,0,,\r\n" },
+		{ FLAT_BY_REQUEST, "[not a recorded thread],,2,2,120,120,0,0\r\n" },
+		{ FLAT_BY_KIND, "not-recorded,2,2,120,120,0,0\r\n" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct report r = report_by(rows[i].by);
+		_cleanup_buf_ struct buf got = BUF_INIT;
+		struct err err = { 0 };
+
+		cr_assert_eq(report_csv(&r, &got, &err), 0, "%s", err.msg);
+		cr_expect_not_null(strstr(buf_str(&got), rows[i].row), "%s", buf_str(&got));
+	}
+}
+
+/* They can be asked for as they are shown. */
+Test(wakers, filtered_by_request)
+{
+	struct view_filter f = VIEW_FILTER_INIT;
+	_cleanup_flat_ struct flat flat = FLAT_INIT;
+
+	cr_assert_eq(
+		view_filter_regex(&f.request, &f.has_request, "not a recorded", "--request", NULL),
+		0);
+	cr_assert_eq(flat_build(builder_finish(&b), &f, FLAT_BY_REQUEST, FLAT_SORT_SELF, &flat), 0);
+	cr_expect_eq(flat.n_rows, 1);
+	cr_expect_eq(flat.value, 120);
+	view_filter_deinit(&f);
+}
+
+static void expect_parts(enum tree_split split, const char *want)
+{
+	const struct tree_options opts = { .split = split };
+	_cleanup_buf_ struct buf got = BUF_INIT;
+	struct tree t;
+
+	cr_assert_eq(tree_build(builder_finish(&b), NULL, &opts, &t), 0);
+	for (uint32_t i = t.nodes[0].first_child; i; i = t.nodes[i].next_sibling) {
+		tree_node_label(&t, i, &got);
+		buf_addf(&got, " %d\n", (int)t.nodes[i].total_value);
+	}
+	cr_expect_str_eq(buf_str(&got), want, "%s", buf_str(&got));
+	tree_deinit(&t);
+}
+
+Test(wakers, parts_of_a_tree)
+{
+	expect_parts(TREE_SPLIT_THREAD,
+		     "waiter (tid 42) 1\nworker (tid 43) 3\n[not a recorded thread] 120\n");
+	expect_parts(TREE_SPLIT_PROCESS, "ruby (pid 42) 4\n[not a recorded process] 120\n");
+	expect_parts(TREE_SPLIT_REQUEST,
+		     "Shop#show 3\n[no request] 1\n[not a recorded thread] 120\n");
+}
+
+static void expect_export(const char *format, const char *want)
+{
+	const struct export_options opts = { .threads = true };
+	_cleanup_buf_ struct buf got = BUF_INIT;
+	struct err err = { 0 };
+
+	cr_assert_eq(exporter_find(format)->run(builder_finish(&b), &opts, &got, &err), 0, "%s",
+		     err.msg);
+	cr_expect_not_null(memmem(got.data, got.len, want, strlen(want)), "%s", buf_str(&got));
+}
+
+Test(wakers, exports)
+{
+	expect_export("folded", "[not a recorded process];[not a recorded thread];[interrupt] 1\n");
+	expect_export("perf-script", "[not_a_recorded_thread] 0/0 ");
+	expect_export("callgrind", "[not a recorded thread]\n");
+}
+
+/* They are no threads without Ruby; and which part of the waits has no waker is said. */
+Test(wakers, what_is_told_of_them)
+{
+	const struct profile_totals totals = { .samples = 100, .no_ruby = 30, .not_recorded = 20 };
+	_cleanup_buf_ struct buf got = BUF_INIT;
+	struct err err = { 0 };
+	struct report r;
+
+	summary_totals(&totals, 0, &got);
+	cr_expect_not_null(strstr(buf_str(&got), "Ruby 70.0%   no Ruby 10.0%   walk failed 0.0%   "
+						 "wakers not recorded 20.0%\n"),
+			   "%s", buf_str(&got));
+	buf_reset(&got);
+	b.out.profile.ended_ns = 60000000000;
+	b.out.profile.waited_ns = 240000000000;
+	r = report_by(FLAT_BY_THREAD);
+	cr_assert_eq(report_text(&r, &got, &err), 0, "%s", err.msg);
+	cr_expect_not_null(
+		strstr(buf_str(&got),
+		       "  who ended them is known of 60.0 s of 240.0 s of waits (25.0%); "),
+		"%s", buf_str(&got));
+}
+
+/* A recording has them as native frames, as rbpf 0.1 wrote them; and tells what has a waker. */
+Test(wakers, from_a_file)
+{
+	static const struct profile_event events[] = { { .name = EVENT_CPU, .unit = UNIT_NS },
+						       { .name = EVENT_WAIT, .unit = UNIT_NS },
+						       { .name = EVENT_WAKEUP, .unit = UNIT_NS } };
+	const struct read_options wanted = { .event = EVENT_WAKEUP };
+	char path[] = "/tmp/rbpf-wakers-XXXXXX";
+	const struct recorder_options opts = { .path = path, .force = true };
+	struct profile_meta meta = { .n_events = ARRAY_SIZE(events) };
+	const struct profile_process process = { .pid = 1, .parent = PROFILE_NONE };
+	struct profile_frame frame = { .kind = FRAME_NOT_RECORDED,
+				       .module = PROFILE_NONE,
+				       .reason = REASON_INTERRUPT };
+	struct profile_sample s = { .ts = 50, .value = 30 };
+	_cleanup_profile_ struct profile p = PROFILE_INIT;
+	struct profile_totals totals = { .samples = 3, .no_ruby = 1 };
+	struct read_report report;
+	struct err err = { 0 };
+	struct recorder *to;
+	uint32_t stacks[3] = { 0 }, id;
+
+	close(mkstemp(path));
+	memcpy(meta.events, events, sizeof(events));
+	cr_assert_eq(recorder_open(&opts, &meta, &to, &err), 0, "%s", err.msg);
+	cr_assert_eq(sink_process(recorder_sink(to), &process, &id), 0);
+	cr_assert_eq(sink_thread(recorder_sink(to), id, 1, 0, &s.thread), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(stacks); i++) {
+		static const enum frame_reason reasons[] = { REASON_INTERRUPT, REASON_WAIT_TIMER,
+							     REASON_WAIT_CPU };
+
+		frame.reason = reasons[i];
+		frame.kind = frame_reason_kind(reasons[i]);
+		cr_assert_eq(sink_frame(recorder_sink(to), &frame, &id), 0);
+		cr_assert_eq(sink_stack(recorder_sink(to), 0, id, &stacks[i]), 0);
+		s.event = i ? 1 : 2;
+		s.flags = i ? 0 : SAMPLE_NO_RUBY;
+		s.stack = stacks[i];
+		s.value = i ? 40 : 30;
+		cr_assert_eq(sink_sample(recorder_sink(to), &s), 0);
+	}
+	cr_assert_eq(recorder_close(to, &totals, &err), 0, "%s", err.msg);
+	cr_assert_eq(profile_read(path, &wanted, &p, &report, &err), 0, "%s", err.msg);
+	cr_assert_eq(p.n_aggregates, 1);
+	cr_expect(profile_stack_not_recorded(&p, p.aggregates[0].stack));
+	cr_expect_eq(p.totals.not_recorded, 1);
+	cr_expect_eq(p.ended_ns, 30);
+	cr_expect_eq(p.waited_ns, 40, "without waiting for a CPU");
+	unlink(path);
+}
