@@ -119,7 +119,7 @@ static bool scale(uint64_t whole, uint64_t nano, uint64_t factor, uint64_t limit
 	return true;
 }
 
-int parse_duration(const char *s, const char *what, uint64_t *ret, struct err *err)
+static int parse_ns(const char *s, const char *what, bool above_0, uint64_t *ret, struct err *err)
 {
 	static const struct unit units[] = {
 		{ "", NSEC_PER_SEC },  { "us", NSEC_PER_USEC },	   { "ms", NSEC_PER_MSEC },
@@ -135,11 +135,22 @@ int parse_duration(const char *s, const char *what, uint64_t *ret, struct err *e
 		return err_set(err, -EINVAL, ERR_USAGE,
 			       "%s: " QUOTED " is not a duration like 30, 1.5, 500ms or 5m", what,
 			       s);
-	if (r || !scale(whole, nano, factor, DURATION_MAX_NS, &v) || !v)
+	if (r || !scale(whole, nano, factor, DURATION_MAX_NS, &v) || (above_0 && !v))
 		return err_set(err, -ERANGE, ERR_USAGE,
-			       "%s: %.80s is out of range (above 0, below 10 years)", what, s);
+			       "%s: %.80s is out of range (%sbelow 10 years)", what, s,
+			       above_0 ? "above 0, " : "");
 	*ret = v;
 	return 0;
+}
+
+int parse_duration(const char *s, const char *what, uint64_t *ret, struct err *err)
+{
+	return parse_ns(s, what, true, ret, err);
+}
+
+int parse_time_since(const char *s, const char *what, uint64_t *ret, struct err *err)
+{
+	return parse_ns(s, what, false, ret, err);
 }
 
 int parse_size(const char *s, const char *what, uint64_t *ret, struct err *err)

@@ -25,6 +25,9 @@ int parse_u64(const char *s, const char *what, uint64_t min, uint64_t max, uint6
  */
 int parse_duration(const char *s, const char *what, uint64_t *ret, struct err *err);
 
+/* The same of a time since the start of something, which may be 0. */
+int parse_time_since(const char *s, const char *what, uint64_t *ret, struct err *err);
+
 /* "65536", "64K", "8M", "1G" (powers of 1024) to bytes; above 0. */
 int parse_size(const char *s, const char *what, uint64_t *ret, struct err *err);
 

@@ -195,7 +195,7 @@ static int parse_time(const char *s, const char *what, uint64_t *since_start,
 		return 0;
 	if (wall_time_is_meant(s))
 		return wall_time_parse(s, what, by_clock, err);
-	return parse_duration(s, what, since_start, err);
+	return parse_time_since(s, what, since_start, err);
 }
 
 /* The bit of the word of @len at @word. */
@@ -271,11 +271,34 @@ static int parse_filter(const struct filter_options *opts, struct view_filter *r
 	return 0;
 }
 
-int cmd_check_times(const struct view_filter *f, struct err *err)
+static int check_times(const struct view_filter *f, const char *from, const char *to,
+		       struct err *err)
 {
 	if (f->to_ns && f->from_ns >= f->to_ns)
-		return err_set(err, -EINVAL, ERR_USAGE, "--from must be before --to");
+		return err_set(err, -EINVAL, ERR_USAGE, "%s must be before %s", from, to);
 	return 0;
+}
+
+int cmd_check_times(const struct view_filter *f, struct err *err)
+{
+	return check_times(f, "--from", "--to", err);
+}
+
+static int take_times(const struct filter_options *opts, struct view_filter *ret, struct err *err)
+{
+	const char *from = opts->from_option ? opts->from_option : "--from";
+	const char *to = opts->to_option ? opts->to_option : "--to";
+	int r = parse_time(opts->from, from, &ret->from_ns, &ret->from, err);
+
+	if (!r)
+		r = parse_time(opts->to, to, &ret->to_ns, &ret->to, err);
+	/* An end of 0 would be that of the recording. */
+	if (!r && opts->to && !ret->to_ns && !ret->to.given)
+		return err_set(err, -ERANGE, ERR_USAGE, "%s: %.80s is out of range (above 0)", to,
+			       opts->to);
+	if (!r && !ret->from.given && !ret->to.given)
+		r = check_times(ret, from, to, err);
+	return r;
 }
 
 /* The event that @option, which is given if @given, stands for: @ret is no other one. */
@@ -325,9 +348,7 @@ int cmd_filter(struct filter_options *opts, enum stack_mode usual, struct view_f
 		r = parse_duration(opts->slower_than, "--request-slower-than", &ret->slower_than_ns,
 				   err);
 	if (!r)
-		r = parse_time(opts->from, "--from", &ret->from_ns, &ret->from, err);
-	if (!r)
-		r = parse_time(opts->to, "--to", &ret->to_ns, &ret->to, err);
+		r = take_times(opts, ret, err);
 	ret->event = opts->event;
 	if (!r)
 		r = take_event("--blocker", opts->blocker, EVENT_CAUSED, &ret->event, err);

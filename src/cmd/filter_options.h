@@ -26,6 +26,7 @@ struct filter_options {
 	bool ruby_only, no_gc, app, blocker, waker;
 	const char *hide;      /* or NULL */
 	const char *from, *to; /* or NULL */
+	const char *from_option, *to_option; /* what gave these; NULL: "--from", "--to" */
 };
 
 #define FILTER_OPTIONS_INIT                                                                        \

@@ -217,6 +217,8 @@ static int read_base(const struct cmd_context *ctx, const struct flame_line *lin
 	if (compares_times(line)) {
 		options.from = line->base_from;
 		options.to = line->base_to;
+		options.from_option = "--base-from";
+		options.to_option = "--base-to";
 	}
 	r = cmd_filter(&options, STACK_MIXED, &filter, err);
 	if (!r)

@@ -184,16 +184,6 @@ static bool has_form(enum form form, const char *value)
 	}
 }
 
-/* parse_duration() takes no 0, which here is where the samples begin. */
-static int parse_time(const char *name, const char *value, uint64_t *ret, struct err *err)
-{
-	if (!strcmp(value, "0") || !strcmp(value, "0s")) {
-		*ret = 0;
-		return 0;
-	}
-	return parse_duration(value, name, ret, err);
-}
-
 static int take(struct serve_query *q, enum parameter p, const char *value, struct buf *words,
 		struct err *err)
 {
@@ -204,13 +194,13 @@ static int take(struct serve_query *q, enum parameter p, const char *value, stru
 		return refuse(name, "has a value that it does not take", err);
 	switch (form) {
 	case FORM_FROM:
-		return parse_time(name, value, &q->from_ns, err);
+		return parse_time_since(value, name, &q->from_ns, err);
 	case FORM_TO:
-		return parse_time(name, value, &q->to_ns, err);
+		return parse_time_since(value, name, &q->to_ns, err);
 	case FORM_BASE_FROM:
-		return parse_time(name, value, &q->base_from_ns, err);
+		return parse_time_since(value, name, &q->base_from_ns, err);
 	case FORM_BASE_TO:
-		return parse_time(name, value, &q->base_to_ns, err);
+		return parse_time_since(value, name, &q->base_to_ns, err);
 	case FORM_FLAG:
 		buf_addf(words, "--%s", name);
 		break;

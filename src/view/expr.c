@@ -28,6 +28,7 @@ static struct expr_node *find_bound(struct view_expr *e, uint32_t node, bool end
 {
 	struct expr_node *n = &e->nodes[node], *found = NULL;
 	const struct expr_node *term = n;
+	const struct time_cut *cut;
 
 	if (n->kind == EXPR_AND) {
 		found = find_bound(e, n->left, end);
@@ -39,8 +40,12 @@ static struct expr_node *find_bound(struct view_expr *e, uint32_t node, bool end
 		return NULL;
 	if (term->kind != EXPR_TERM || e->terms[term->left].field != EXPR_TIME)
 		return NULL;
-	/* A range of time begins with its first ns and ends before its last. */
-	return e->cuts[e->terms[term->left].cut].after ? NULL : n;
+	cut = &e->cuts[e->terms[term->left].cut];
+	/*
+	 * A range of time begins with its first ns and ends before its last. An end of 0 stands for
+	 * that of the recording there.
+	 */
+	return cut->after || (end && !cut->clock.given && !cut->since_start_ns) ? NULL : n;
 }
 
 bool view_expr_take_bound(struct view_expr *e, bool end, struct time_cut *ret)

@@ -169,7 +169,7 @@ static int take_time(struct expr_parser *p, struct expr_term *term)
 	struct view_expr *e = p->e;
 
 	if (wall_time_is_meant(text) ? wall_time_parse(text, "", &cut.clock, NULL)
-				     : parse_duration(text, "", &cut.since_start_ns, NULL))
+				     : parse_time_since(text, "", &cut.since_start_ns, NULL))
 		return bad_value(p, EXPR_TIME,
 				 "no time: 5s, 500ms, 12:00:05, 2026-11-23T12:00:05Z");
 	term->cut = (uint8_t)e->n_cuts;

@@ -481,6 +481,24 @@ if begin "an event of several"; then
 		expect 2 "rbpf: error: full.data has no event 'alloc'*"
 	done
 fi
+if begin "from the start"; then
+	run report full.data
+	sed 1,2d "$out" > want
+	for args in "--from 0s" "--from 0" "--from 0s --to 1h"; do
+		# shellcheck disable=SC2086 # words
+		run report $args full.data
+		expect 0 ""
+		sed 1,2d "$out" > got
+		if cmp -s got want; then ok; else not_ok "$args is not all"; fi
+	done
+	run report --filter 'time >= 0s' full.data
+	sed 1,2d "$out" > got
+	if cmp -s got want; then ok; else not_ok "time >= 0s is not all"; fi
+	run report --filter 'time < 0s' full.data
+	expect 6 "rbpf: error: no sample of full.data passes the filters"
+	run flame --base-from 0s --base-to 1s --from 1s -o x.svg full.data
+	expect 0 "*"
+fi
 if begin "interrupted recording"; then
 	run report interrupted.data
 	expect 0 "rbpf: warning: interrupted.data was not closed properly; using the first 3.0 s (300 samples)"
@@ -1352,6 +1370,10 @@ refuse "-p PID and -- CMD exclude each other" serve -p 1 -- true
 refuse "serve reads a recording more than once, so it cannot be a pipe" serve - < full.data
 refuse "--keep must be between 1s and 24h" serve -p 1 --keep 25h
 refuse "--base-to and --split exclude each other" flame --base-to 1s --split thread full.data
+refuse "--base-from: 'x' is not a duration like 30, 1.5, 500ms or 5m" flame --base-from x --base-to 1s --from 2s full.data
+refuse "--base-from must be before --base-to" flame --base-from 2s --base-to 1s --from 2s full.data
+refuse "--base-to: 0s is out of range (above 0)" flame --base-from 0s --base-to 0s --from 2s full.data
+refuse "--to: 0s is out of range (above 0)" report --to 0s full.data
 refuse "--diff and --base-from and --base-to exclude each other" flame --diff full.data --base-to 1s full.data
 if begin "serve: a file that is no recording"; then
 	echo "no recording" > other.txt

@@ -337,6 +337,12 @@ Test(expr, what_bounds_the_whole_is_taken_out)
 	e = NULL;
 	cr_assert_eq(view_expr_parse("not time >= 2s or pid = 1", "x", &e, NULL), 0);
 	cr_expect_not(view_expr_take_bound(e, true, &bound), "it bounds a part only");
+	view_expr_free(e);
+	e = NULL;
+	cr_assert_eq(view_expr_parse("time >= 0s and time < 0s", "x", &e, NULL), 0);
+	cr_assert(view_expr_take_bound(e, false, &bound));
+	cr_expect_eq(bound.since_start_ns, 0);
+	cr_expect_not(view_expr_take_bound(e, true, &bound), "0 would be the end");
 }
 
 Test(expr, a_profile_that_was_read_otherwise_is_refused)

@@ -207,6 +207,13 @@ Test(parse, duration_refuses)
 		assert_refused(parse_duration(too_large[i], "--opt", &v, &err), -ERANGE, &err,
 			       too_large[i]);
 	cr_expect_eq(v, 1234, "untouched on failure");
+	/* A time since the start of something may be its start. */
+	cr_expect_eq(parse_time_since("0s", "--opt", &v, &err), 0);
+	cr_expect_eq(v, 0);
+	cr_expect_eq(parse_time_since("12s", "--opt", &v, &err), 0);
+	cr_expect_eq(v, 12 * NSEC_PER_SEC);
+	cr_expect_eq(parse_time_since("87600h", "--opt", &v, &err), -ERANGE);
+	cr_expect_str_eq(err.msg, "--opt: 87600h is out of range (below 10 years)");
 }
 
 Test(parse, size_accepts)
